@@ -1,0 +1,80 @@
+// Owned memory in whole pages, charged to a budget; and scratch memory of one call.
+#ifndef EMBANK_BASE_ALIGNED_BUFFER_H_
+#define EMBANK_BASE_ALIGNED_BUFFER_H_
+
+#include <cstdlib>
+#include <span>
+#include <type_traits>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/memory.h"
+
+namespace embank {
+
+// Zeroed memory of whole pages (huge ones from 2 MiB on), given back on destruction. Move-only.
+class AlignedBuffer {
+ public:
+  AlignedBuffer() = default;
+  AlignedBuffer(AlignedBuffer&& other) noexcept { *this = std::move(other); }
+  AlignedBuffer& operator=(AlignedBuffer&& other) noexcept;
+  ~AlignedBuffer() { Reset(); }
+
+  // At least `bytes` (> 0) rounded up to pages; source and budget must outlive it.
+  // kResourceExhausted: the budget or the machine has no room.
+  static absl::StatusOr<AlignedBuffer> Create(MemorySource* source, MemoryBudget* budget,
+                                              uint64_t bytes);
+  // What Create(bytes) charges.
+  static constexpr uint64_t ChargedBytes(uint64_t bytes) {
+    return RoundUp(bytes, bytes < kHugePageBytes ? kSmallPageBytes : kHugePageBytes);
+  }
+
+  std::byte* data() const { return data_; }
+  uint64_t size_bytes() const { return size_bytes_; }
+  template <typename T>
+  std::span<T> As() const {
+    static_assert(std::is_trivial_v<T>);
+    return {reinterpret_cast<T*>(data_), size_bytes_ / sizeof(T)};
+  }
+
+ private:
+  void Reset();
+
+  MemorySource* source_ = nullptr;
+  MemoryBudget* budget_ = nullptr;
+  std::byte* data_ = nullptr;
+  uint64_t size_bytes_ = 0;
+};
+
+// Uninitialised scratch of one call: `inline_count` values without an allocation, more from malloc.
+template <typename T, size_t inline_count>
+class Scratch {
+ public:
+  static_assert(std::is_trivial_v<T>);
+  Scratch() = default;
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  ~Scratch() { std::free(heap_); }
+
+  // Makes room for `count` values, once. kResourceExhausted: out of memory.
+  absl::Status Allocate(size_t count) {
+    if (count > inline_count) {
+      heap_ = static_cast<T*>(std::malloc(count * sizeof(T)));
+      if (heap_ == nullptr)
+        return absl::ResourceExhaustedError("no memory for the batch's scratch");
+    }
+    count_ = count;
+    return absl::OkStatus();
+  }
+  std::span<T> values() { return {heap_ != nullptr ? heap_ : inline_, count_}; }
+
+ private:
+  T* heap_ = nullptr;
+  size_t count_ = 0;
+  T inline_[inline_count];
+};
+
+}  // namespace embank
+
+#endif  // EMBANK_BASE_ALIGNED_BUFFER_H_

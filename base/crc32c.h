@@ -1,0 +1,23 @@
+// CRC-32C (Castagnoli polynomial, reflected, as in iSCSI and ext4).
+#ifndef EMBANK_BASE_CRC32C_H_
+#define EMBANK_BASE_CRC32C_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace embank {
+
+// The checksum of what `crc` covers followed by `data`; 0 for `crc` starts one. By the processor's
+// instruction where it has one, else by table: same value.
+uint32_t ExtendCrc32c(uint32_t crc, std::span<const std::byte> data);
+
+// The table version, on every machine.
+uint32_t ExtendCrc32cPortable(uint32_t crc, std::span<const std::byte> data);
+
+// "sse4.2" or "table".
+const char* Crc32cImplementation();
+
+}  // namespace embank
+
+#endif  // EMBANK_BASE_CRC32C_H_

@@ -1,0 +1,114 @@
+#include "base/executor.h"
+
+#include <atomic>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "base/mutex.h"
+
+namespace embank {
+namespace {
+
+// One ParallelFor: lives on its caller's stack until no worker holds it.
+struct Job {
+  absl::FunctionRef<void(uint32_t)> body;
+  uint32_t tasks = 0;
+  std::atomic<uint32_t> next{0};
+  // Guarded by the pool's mutex. The jobs are linked through themselves: no allocation can fail.
+  uint32_t workers_inside = 0;
+  Job* next_job = nullptr;
+
+  void RunTasks() {
+    for (uint32_t i = next.fetch_add(1, std::memory_order_relaxed); i < tasks;
+         i = next.fetch_add(1, std::memory_order_relaxed)) {
+      body(i);
+    }
+  }
+};
+
+class ThreadPool final : public Executor {
+ public:
+  explicit ThreadPool(uint32_t threads) {
+    workers_.reserve(threads);
+    for (uint32_t i = 1; i < threads; ++i) {
+      try {
+        workers_.emplace_back([this] { WorkerLoop(); });
+      } catch (const std::system_error&) {
+        break;  // fewer workers: slower, correct
+      }
+    }
+  }
+
+  ~ThreadPool() override {
+    {
+      MutexLock lock(&mutex_);
+      stopping_ = true;
+    }
+    for (std::thread& worker : workers_) worker.join();
+  }
+
+  void ParallelFor(uint32_t tasks, absl::FunctionRef<void(uint32_t)> body) override {
+    if (tasks <= 1 || workers_.empty()) {
+      for (uint32_t i = 0; i < tasks; ++i) body(i);
+      return;
+    }
+    Job job{.body = body, .tasks = tasks};
+    {
+      MutexLock lock(&mutex_);
+      job.next_job = jobs_;
+      jobs_ = &job;
+    }
+    job.RunTasks();
+    MutexLock lock(&mutex_);
+    Unlink(&job);
+    mutex_.Await(absl::Condition(
+        +[](Job* waited) { return waited->workers_inside == 0; }, &job));
+  }
+
+  uint32_t concurrency() const override { return static_cast<uint32_t>(workers_.size()) + 1; }
+
+ private:
+  bool HasWorkOrStops() const ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    return stopping_ || jobs_ != nullptr;
+  }
+
+  void WorkerLoop() {
+    MutexLock lock(&mutex_);
+    while (true) {
+      mutex_.Await(absl::Condition(this, &ThreadPool::HasWorkOrStops));
+      if (stopping_) return;
+      Job* const job = jobs_;
+      ++job->workers_inside;
+      mutex_.Unlock();
+      job->RunTasks();
+      mutex_.Lock();
+      --job->workers_inside;
+      // All its tasks are taken: nobody else need look at it.
+      Unlink(job);
+    }
+  }
+
+  // Takes a job out of the list, if it is still there.
+  void Unlink(const Job* job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    for (Job** link = &jobs_; *link != nullptr; link = &(*link)->next_job) {
+      if (*link == job) {
+        *link = job->next_job;
+        return;
+      }
+    }
+  }
+
+  Mutex mutex_;
+  Job* jobs_ ABSL_GUARDED_BY(mutex_) = nullptr;  // the newest first
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::vector<std::thread> workers_;  // constant after construction
+};
+
+}  // namespace
+
+std::unique_ptr<Executor> MakeThreadPool(uint32_t threads) {
+  return std::make_unique<ThreadPool>(threads);
+}
+
+}  // namespace embank

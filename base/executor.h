@@ -1,0 +1,30 @@
+// Who runs parallel work. Injected, so that a test can run it in any order on one thread.
+#ifndef EMBANK_BASE_EXECUTOR_H_
+#define EMBANK_BASE_EXECUTOR_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/functional/function_ref.h"
+
+namespace embank {
+
+class Executor {
+ public:
+  virtual ~Executor() = default;
+
+  // Runs body(0) .. body(tasks - 1), each once, in any order and possibly at once, and returns when
+  // all are done. The caller's thread takes part. Bodies must not throw and not call ParallelFor.
+  // Thread-safe.
+  virtual void ParallelFor(uint32_t tasks, absl::FunctionRef<void(uint32_t)> body) = 0;
+
+  // How many bodies can run at once, the caller's included.
+  virtual uint32_t concurrency() const = 0;
+};
+
+// A pool of `threads` - 1 workers beside the caller. With fewer, when the system refuses threads.
+std::unique_ptr<Executor> MakeThreadPool(uint32_t threads);
+
+}  // namespace embank
+
+#endif  // EMBANK_BASE_EXECUTOR_H_

@@ -1,0 +1,36 @@
+#include "base/log.h"
+
+#include "base/mutex.h"
+
+namespace embank {
+namespace {
+
+struct SinkHolder {
+  Mutex mutex;
+  LogSink sink ABSL_GUARDED_BY(mutex) = nullptr;
+  void* user ABSL_GUARDED_BY(mutex) = nullptr;
+};
+
+SinkHolder& Holder() {
+  static SinkHolder* const holder = new SinkHolder;
+  return *holder;
+}
+
+}  // namespace
+
+void SetLogSink(LogSink sink, void* user) {
+  SinkHolder& holder = Holder();
+  MutexLock lock(&holder.mutex);
+  holder.sink = sink;
+  holder.user = user;
+}
+
+void Log(LogLevel level, const std::string& message) {
+  SinkHolder& holder = Holder();
+  MutexLock lock(&holder.mutex);
+  if (holder.sink != nullptr) {
+    holder.sink(static_cast<int32_t>(level), message.c_str(), holder.user);
+  }
+}
+
+}  // namespace embank

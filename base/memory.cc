@@ -1,0 +1,124 @@
+#include "base/memory.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "base/status_macros.h"
+
+namespace embank {
+namespace {
+
+absl::Status Exhausted(const char* call, uint64_t bytes) {
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "the machine has no memory for ", bytes, " bytes (", call, ": ", std::strerror(errno), ")"));
+}
+
+bool HugePagesDisabled() {
+  std::FILE* file = std::fopen("/sys/kernel/mm/transparent_hugepage/enabled", "re");
+  if (file == nullptr) return true;
+  char text[64] = {};
+  const size_t n = std::fread(text, 1, sizeof text - 1, file);
+  std::fclose(file);
+  return n == 0 || std::strstr(text, "[never]") != nullptr;
+}
+
+class PosixMemorySource final : public MemorySource {
+ public:
+  absl::StatusOr<std::byte*> Map(uint64_t bytes) override {
+    EMBANK_CHECK(bytes > 0 && bytes % kSmallPageBytes == 0);
+    if (bytes < kHugePageBytes) return MapPages(bytes, PROT_READ | PROT_WRITE);
+    EMBANK_ASSIGN_OR_RETURN(std::byte* const address, MapAligned(bytes, PROT_READ | PROT_WRITE));
+    AskForHugePages(address, bytes);
+    return address;
+  }
+
+  absl::StatusOr<std::byte*> Reserve(uint64_t bytes) override {
+    EMBANK_CHECK(bytes > 0 && bytes % kHugePageBytes == 0);
+    return MapAligned(bytes, PROT_NONE);
+  }
+
+  absl::Status Commit(std::byte* address, uint64_t bytes) override {
+    if (mprotect(address, bytes, PROT_READ | PROT_WRITE) != 0) return Exhausted("mprotect", bytes);
+    AskForHugePages(address, bytes);
+    return absl::OkStatus();
+  }
+
+  void Decommit(std::byte* address, uint64_t bytes) override {
+    // A fresh mapping in place: both the memory and its commit charge go back.
+    void* const mapped = mmap(address, bytes, PROT_NONE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    if (mapped == MAP_FAILED) madvise(address, bytes, MADV_DONTNEED);
+  }
+
+  void Unmap(std::byte* address, uint64_t bytes) override {
+    EMBANK_CHECK(munmap(address, bytes) == 0);
+  }
+
+  uint64_t huge_pages_refused_bytes() const override {
+    return refused_bytes_.load(std::memory_order_relaxed);
+  }
+
+ private:
+  static absl::StatusOr<std::byte*> MapPages(uint64_t bytes, int protection) {
+    const int reserve = protection == PROT_NONE ? MAP_NORESERVE : 0;
+    void* const address =
+        mmap(nullptr, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | reserve, -1, 0);
+    if (address == MAP_FAILED) return Exhausted("mmap", bytes);
+    return static_cast<std::byte*>(address);
+  }
+
+  // Maps one huge page more than asked and gives back what lies around the aligned part.
+  static absl::StatusOr<std::byte*> MapAligned(uint64_t bytes, int protection) {
+    EMBANK_ASSIGN_OR_RETURN(std::byte* const begin, MapPages(bytes + kHugePageBytes, protection));
+    const uint64_t misaligned = reinterpret_cast<uintptr_t>(begin) % kHugePageBytes;
+    const uint64_t head_bytes = misaligned == 0 ? 0 : kHugePageBytes - misaligned;
+    if (head_bytes > 0) munmap(begin, head_bytes);
+    munmap(begin + head_bytes + bytes, kHugePageBytes - head_bytes);
+    return begin + head_bytes;
+  }
+
+  void AskForHugePages(std::byte* address, uint64_t bytes) {
+    static const bool disabled = HugePagesDisabled();
+    if (madvise(address, bytes, MADV_HUGEPAGE) == 0 && !disabled) return;
+    refused_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  }
+
+  std::atomic<uint64_t> refused_bytes_{0};
+};
+
+}  // namespace
+
+absl::Status MemoryBudget::Charge(uint64_t bytes) {
+  uint64_t used = used_bytes_.load(std::memory_order_relaxed);
+  do {
+    if (limit_bytes_ != 0 && (bytes > limit_bytes_ || used > limit_bytes_ - bytes)) {
+      return absl::ResourceExhaustedError(absl::StrCat("dram_bytes is used up: ", used, " of ",
+                                                       limit_bytes_, " bytes are taken and ", bytes,
+                                                       " more are needed"));
+    }
+  } while (!used_bytes_.compare_exchange_weak(used, used + bytes, std::memory_order_relaxed));
+  return absl::OkStatus();
+}
+
+void MemoryBudget::Release(uint64_t bytes) {
+  const uint64_t before = used_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
+  EMBANK_CHECK(before >= bytes);
+}
+
+MemorySource* SystemMemorySource() {
+  static PosixMemorySource* const source = new PosixMemorySource;
+  return source;
+}
+
+uint64_t PhysicalMemoryBytes() {
+  return static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) *
+         static_cast<uint64_t>(sysconf(_SC_PAGE_SIZE));
+}
+
+}  // namespace embank

@@ -1,0 +1,69 @@
+// Where the store's memory comes from, and the budget it must stay within.
+#ifndef EMBANK_BASE_MEMORY_H_
+#define EMBANK_BASE_MEMORY_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace embank {
+
+inline constexpr uint64_t kSmallPageBytes = 4096;
+inline constexpr uint64_t kHugePageBytes = uint64_t{2} << 20;
+
+constexpr uint64_t RoundUp(uint64_t value, uint64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
+// A hard limit in bytes. Thread-safe.
+class MemoryBudget {
+ public:
+  // limit_bytes == 0: no limit.
+  explicit MemoryBudget(uint64_t limit_bytes) : limit_bytes_(limit_bytes) {}
+
+  // Takes `bytes`, or nothing: kResourceExhausted when they would pass the limit.
+  absl::Status Charge(uint64_t bytes);
+  void Release(uint64_t bytes);
+
+  uint64_t limit_bytes() const { return limit_bytes_; }
+  uint64_t used_bytes() const { return used_bytes_.load(std::memory_order_relaxed); }
+
+ private:
+  const uint64_t limit_bytes_;
+  std::atomic<uint64_t> used_bytes_{0};
+};
+
+// Pages from the operating system, injected so that tests can make any call fail. Thread-safe.
+// Every call can return kResourceExhausted, and has then changed nothing.
+class MemorySource {
+ public:
+  virtual ~MemorySource() = default;
+
+  // Zeroed memory, `bytes` a multiple of kSmallPageBytes. From kHugePageBytes on it is aligned to
+  // huge pages and asks for them.
+  virtual absl::StatusOr<std::byte*> Map(uint64_t bytes) = 0;
+  // Addresses without memory, aligned to huge pages; `bytes` is a multiple of kHugePageBytes.
+  virtual absl::StatusOr<std::byte*> Reserve(uint64_t bytes) = 0;
+  // Puts zeroed memory behind a reserved part: whole huge pages.
+  virtual absl::Status Commit(std::byte* address, uint64_t bytes) = 0;
+  // Gives the memory of a committed part back and keeps its addresses.
+  virtual void Decommit(std::byte* address, uint64_t bytes) = 0;
+  // Ends what Map or Reserve began.
+  virtual void Unmap(std::byte* address, uint64_t bytes) = 0;
+
+  // Bytes for which huge pages were asked for and could not be had (degraded: slower, correct).
+  virtual uint64_t huge_pages_refused_bytes() const = 0;
+};
+
+// mmap and madvise. One for the process: it has no state but a counter.
+MemorySource* SystemMemorySource();
+
+// Bytes of memory of this machine.
+uint64_t PhysicalMemoryBytes();
+
+}  // namespace embank
+
+#endif  // EMBANK_BASE_MEMORY_H_

@@ -1,0 +1,32 @@
+// What stands behind the opaque handles; for tests that open a store in a world of their own.
+#ifndef EMBANK_BINDINGS_C_DOOR_H_
+#define EMBANK_BINDINGS_C_DOOR_H_
+
+#include <memory>
+#include <utility>
+
+#include "bindings/c/embank.h"
+#include "store/scan.h"
+#include "store/store.h"
+
+struct embank_store {
+  std::unique_ptr<embank::Store> store;
+};
+
+struct embank_scan {
+  embank::Scan scan;
+};
+
+namespace embank {
+
+// A table handle is the table itself, which its store owns.
+inline embank_table* TableHandle(Table* table) { return reinterpret_cast<embank_table*>(table); }
+inline Table* TableOfHandle(embank_table* handle) { return reinterpret_cast<Table*>(handle); }
+
+// embank_store_open in a given environment.
+absl::Status OpenStoreIn(const embank_store_options* options, StoreEnvironment environment,
+                         embank_store** store);
+
+}  // namespace embank
+
+#endif  // EMBANK_BINDINGS_C_DOOR_H_

@@ -1,0 +1,418 @@
+#include "bindings/c/embank.h"
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/crc32c.h"
+#include "base/log.h"
+#include "base/status_macros.h"
+#include "bindings/c/door.h"
+#include "bindings/c/last_error.h"
+#include "bindings/c/options_in.h"
+#include "store/gradients.h"
+#include "store/lookup.h"
+#include "store/metrics.h"
+#include "store/state.h"
+#include "store/write.h"
+
+namespace embank {
+
+absl::Status OpenStoreIn(const embank_store_options* options, StoreEnvironment environment,
+                         embank_store** store) {
+  if (store == nullptr) return absl::InvalidArgumentError("store is NULL");
+  EMBANK_ASSIGN_OR_RETURN(const StoreOptions read, ReadOptions(options));
+  auto handle = std::make_unique<embank_store>();
+  EMBANK_ASSIGN_OR_RETURN(handle->store, Store::Open(read, std::move(environment)));
+  *store = handle.release();
+  return absl::OkStatus();
+}
+
+namespace {
+
+absl::Status NullArgument(const char* argument) {
+  return absl::InvalidArgumentError(absl::StrCat(argument, " is NULL"));
+}
+
+absl::Status CheckNotNull(const void* pointer, const char* argument) {
+  return pointer != nullptr ? absl::OkStatus() : NullArgument(argument);
+}
+
+// The batch's keys, checked: the one place where they enter.
+absl::StatusOr<KeySpan> EnterKeys(embank_table* table, const uint64_t* keys, uint64_t n) {
+  EMBANK_RETURN_IF_ERROR(CheckNotNull(table, "table"));
+  if (n > kBatchKeysMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("n is ", n, "; a batch has at most ", kBatchKeysMax, " keys"));
+  }
+  if (n > 0) EMBANK_RETURN_IF_ERROR(CheckNotNull(keys, "keys"));
+  return KeySpan(keys, n);
+}
+
+// The stride of `n` rows of `row_bytes`, checked: 0 means packed.
+absl::StatusOr<uint64_t> EnterStride(uint64_t n, uint64_t row_bytes, uint64_t row_stride) {
+  const uint64_t stride_bytes = row_stride == 0 ? row_bytes : row_stride;
+  if (stride_bytes < row_bytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("row_stride is ", row_stride, "; a row has ", row_bytes, " bytes"));
+  }
+  uint64_t end = 0;
+  if (__builtin_mul_overflow(n, stride_bytes, &end) || end > uint64_t{1} << 62) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("row_stride is ", row_stride, "; ", n, " rows do not fit into memory"));
+  }
+  return stride_bytes;
+}
+
+absl::StatusOr<RowSpan> EnterRows(void* rows, const char* argument, uint64_t n, uint64_t row_bytes,
+                                  uint64_t row_stride) {
+  if (n > 0) EMBANK_RETURN_IF_ERROR(CheckNotNull(rows, argument));
+  EMBANK_ASSIGN_OR_RETURN(const uint64_t stride_bytes, EnterStride(n, row_bytes, row_stride));
+  return RowSpan{static_cast<std::byte*>(rows), stride_bytes};
+}
+
+absl::StatusOr<ConstRowSpan> EnterRows(const void* rows, const char* argument, uint64_t n,
+                                       uint64_t row_bytes, uint64_t row_stride) {
+  if (n > 0) EMBANK_RETURN_IF_ERROR(CheckNotNull(rows, argument));
+  EMBANK_ASSIGN_OR_RETURN(const uint64_t stride_bytes, EnterStride(n, row_bytes, row_stride));
+  return ConstRowSpan{static_cast<const std::byte*>(rows), stride_bytes};
+}
+
+OutcomeSpan EnterOutcomes(uint8_t* outcomes, uint64_t n) {
+  return outcomes == nullptr ? OutcomeSpan() : OutcomeSpan(outcomes, n);
+}
+
+// Hands a string out by the cap and needed convention.
+absl::Status LeaveString(const std::string& text, const char* argument, char* out, uint64_t cap,
+                         uint64_t* needed) {
+  EMBANK_RETURN_IF_ERROR(CheckNotNull(needed, "needed"));
+  if (cap > 0) EMBANK_RETURN_IF_ERROR(CheckNotNull(out, argument));
+  const uint64_t bytes = text.size() + 1;
+  *needed = bytes;
+  if (cap == 0) return absl::OkStatus();
+  if (cap < bytes) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("cap is ", cap, "; ", argument, " needs ", bytes, " bytes"));
+  }
+  std::memcpy(out, text.c_str(), bytes);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<TableRows>> EnterTableRows(const embank_table_options* tables,
+                                                      const uint64_t* rows, uint32_t count) {
+  if (count > 0) {
+    EMBANK_RETURN_IF_ERROR(CheckNotNull(tables, "tables"));
+    EMBANK_RETURN_IF_ERROR(CheckNotNull(rows, "rows"));
+  }
+  if (count > kTablesMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("table_count is ", count, "; a store has at most ", kTablesMax, " tables"));
+  }
+  // The caller's array has structs of the caller's size.
+  const auto* next = reinterpret_cast<const std::byte*>(tables);
+  std::vector<TableRows> read(count);
+  for (uint32_t i = 0; i < count; ++i) {
+    const auto* const options = reinterpret_cast<const embank_table_options*>(next);
+    absl::StatusOr<TableOptions> entered = ReadOptions(options);
+    if (!entered.ok()) {
+      return absl::Status(entered.status().code(),
+                          absl::StrCat("tables[", i, "]: ", entered.status().message()));
+    }
+    read[i].options = *entered;
+    if (rows[i] > uint64_t{1} << kLocationBits) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("rows[", i, "] is ", rows[i], "; a store has at most 274877906944 rows"));
+    }
+    read[i].rows = rows[i];
+    next += options->struct_size;
+  }
+  return read;
+}
+
+}  // namespace
+}  // namespace embank
+
+using embank::CheckNotNull;
+using embank::EnterKeys;
+using embank::EnterOutcomes;
+using embank::EnterRows;
+using embank::Guard;
+using embank::LeaveString;
+using embank::Table;
+using embank::TableHandle;
+using embank::TableOfHandle;
+
+const char* embank_version(void) { return "0.1.0"; }
+
+uint32_t embank_abi_version(void) { return 1; }
+
+const char* embank_build_info(const char* key) {
+  if (key == nullptr) return nullptr;
+  if (std::strcmp(key, "simd") == 0) return embank::Crc32cImplementation();
+  if (std::strcmp(key, "git") == 0) return EMBANK_GIT_COMMIT;
+  return nullptr;
+}
+
+const char* embank_status_name(embank_status code) {
+  static constexpr const char* kNames[] = {"OK",
+                                           "CANCELLED",
+                                           "UNKNOWN",
+                                           "INVALID_ARGUMENT",
+                                           "DEADLINE_EXCEEDED",
+                                           "NOT_FOUND",
+                                           "ALREADY_EXISTS",
+                                           "PERMISSION_DENIED",
+                                           "RESOURCE_EXHAUSTED",
+                                           "FAILED_PRECONDITION",
+                                           "ABORTED",
+                                           "OUT_OF_RANGE",
+                                           "UNIMPLEMENTED",
+                                           "INTERNAL",
+                                           "UNAVAILABLE",
+                                           "DATA_LOSS"};
+  const bool known = code >= EMBANK_OK && code <= EMBANK_DATA_LOSS;
+  return kNames[known ? code : EMBANK_UNKNOWN];
+}
+
+const char* embank_last_error(void) { return embank::LastError(); }
+
+void embank_set_log_sink(void (*sink)(int32_t level, const char* message, void* user), void* user) {
+  embank::SetLogSink(sink, user);
+}
+
+void embank_store_options_init(embank_store_options* options, uint32_t struct_size) {
+  embank::InitOptions(options, struct_size);
+}
+
+embank_status embank_store_open(const embank_store_options* options, embank_store** store) {
+  return Guard([&] { return embank::OpenStoreIn(options, {}, store); });
+}
+
+embank_status embank_store_close(embank_store* store) {
+  delete store;
+  return EMBANK_OK;
+}
+
+void embank_table_options_init(embank_table_options* options, uint32_t struct_size) {
+  embank::InitOptions(options, struct_size);
+}
+
+embank_status embank_table_create(embank_store* store, const char* name,
+                                  const embank_table_options* options, embank_table** table) {
+  return Guard([&]() -> absl::Status {
+    EMBANK_RETURN_IF_ERROR(CheckNotNull(store, "store"));
+    EMBANK_RETURN_IF_ERROR(CheckNotNull(name, "name"));
+    EMBANK_RETURN_IF_ERROR(CheckNotNull(table, "table"));
+    EMBANK_ASSIGN_OR_RETURN(const embank::TableOptions read, embank::ReadOptions(options));
+    EMBANK_ASSIGN_OR_RETURN(Table* const created, store->store->CreateTable(name, read));
+    *table = TableHandle(created);
+    return absl::OkStatus();
+  });
+}
+
+embank_status embank_table_open(embank_store* store, const char* name, embank_table** table) {
+  return Guard([&]() -> absl::Status {
+    EMBANK_RETURN_IF_ERROR(CheckNotNull(store, "store"));
+    EMBANK_RETURN_IF_ERROR(CheckNotNull(name, "name"));
+    EMBANK_RETURN_IF_ERROR(CheckNotNull(table, "table"));
+    EMBANK_ASSIGN_OR_RETURN(Table* const opened, store->store->OpenTable(name));
+    *table = TableHandle(opened);
+    return absl::OkStatus();
+  });
+}
+
+embank_status embank_table_drop(embank_store* store, const char* name) {
+  return Guard([&]() -> absl::Status {
+    EMBANK_RETURN_IF_ERROR(CheckNotNull(store, "store"));
+    EMBANK_RETURN_IF_ERROR(CheckNotNull(name, "name"));
+    return store->store->DropTable(name);
+  });
+}
+
+embank_status embank_table_get_info(embank_table* table, embank_table_info* info) {
+  return Guard([&]() -> absl::Status {
+    EMBANK_RETURN_IF_ERROR(CheckNotNull(table, "table"));
+    EMBANK_RETURN_IF_ERROR(CheckNotNull(info, "info"));
+    const Table* const opened = TableOfHandle(table);
+    EMBANK_RETURN_IF_ERROR(opened->CheckAlive());
+    embank_table_info full;
+    std::memset(&full, 0, sizeof full);
+    full.dim = opened->layout().dim;
+    full.value_type = static_cast<int32_t>(opened->layout().value_type);
+    full.optimizer = static_cast<int32_t>(opened->layout().optimizer);
+    full.rows = opened->rows();
+    full.rows_dram = full.rows;
+    full.row_bytes = opened->layout().row_bytes;
+    return embank::WriteInfo(full, info);
+  });
+}
+
+embank_status embank_table_names(embank_store* store, char* names, uint64_t cap, uint64_t* needed) {
+  return Guard([&]() -> absl::Status {
+    EMBANK_RETURN_IF_ERROR(CheckNotNull(store, "store"));
+    std::string text;
+    for (const Table* const table : store->store->Tables())
+      absl::StrAppend(&text, table->name(), "\n");
+    return LeaveString(text, "names", names, cap, needed);
+  });
+}
+
+embank_status embank_lookup(embank_table* table, const uint64_t* keys, uint64_t n, int32_t missing,
+                            void* rows, uint64_t row_stride, uint8_t* outcomes) {
+  return Guard([&]() -> absl::Status {
+    EMBANK_ASSIGN_OR_RETURN(const embank::KeySpan entered, EnterKeys(table, keys, n));
+    if (missing < EMBANK_MISSING_CREATE || missing > EMBANK_MISSING_SKIP) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("missing is ", missing, "; it must be an EMBANK_MISSING_* (0 to 3)"));
+    }
+    Table* const opened = TableOfHandle(table);
+    EMBANK_ASSIGN_OR_RETURN(const embank::RowSpan out,
+                            EnterRows(rows, "rows", n, opened->layout().vector_bytes, row_stride));
+    return Lookup(opened, entered, static_cast<embank::MissingRule>(missing), out,
+                  EnterOutcomes(outcomes, n));
+  });
+}
+
+embank_status embank_upsert(embank_table* table, const uint64_t* keys, uint64_t n, const void* rows,
+                            uint64_t row_stride, uint8_t* outcomes) {
+  return Guard([&]() -> absl::Status {
+    EMBANK_ASSIGN_OR_RETURN(const embank::KeySpan entered, EnterKeys(table, keys, n));
+    Table* const opened = TableOfHandle(table);
+    EMBANK_ASSIGN_OR_RETURN(const embank::ConstRowSpan in,
+                            EnterRows(rows, "rows", n, opened->layout().vector_bytes, row_stride));
+    return Upsert(opened, entered, in, EnterOutcomes(outcomes, n));
+  });
+}
+
+embank_status embank_apply_gradients(embank_table* table, const uint64_t* keys, uint64_t n,
+                                     const float* gradients, uint64_t row_stride,
+                                     uint8_t* outcomes) {
+  return Guard([&]() -> absl::Status {
+    EMBANK_ASSIGN_OR_RETURN(const embank::KeySpan entered, EnterKeys(table, keys, n));
+    Table* const opened = TableOfHandle(table);
+    const void* const bytes = gradients;
+    EMBANK_ASSIGN_OR_RETURN(const embank::ConstRowSpan in,
+                            EnterRows(bytes, "gradients", n,
+                                      uint64_t{opened->layout().dim} * sizeof(float), row_stride));
+    return ApplyGradients(opened, entered, in, EnterOutcomes(outcomes, n));
+  });
+}
+
+embank_status embank_erase(embank_table* table, const uint64_t* keys, uint64_t n,
+                           uint8_t* outcomes) {
+  return Guard([&]() -> absl::Status {
+    EMBANK_ASSIGN_OR_RETURN(const embank::KeySpan entered, EnterKeys(table, keys, n));
+    return Erase(TableOfHandle(table), entered, EnterOutcomes(outcomes, n));
+  });
+}
+
+embank_status embank_contains(embank_table* table, const uint64_t* keys, uint64_t n,
+                              uint8_t* outcomes) {
+  return Guard([&]() -> absl::Status {
+    EMBANK_ASSIGN_OR_RETURN(const embank::KeySpan entered, EnterKeys(table, keys, n));
+    return Contains(TableOfHandle(table), entered, EnterOutcomes(outcomes, n));
+  });
+}
+
+embank_status embank_get_state(embank_table* table, const uint64_t* keys, uint64_t n, float* state,
+                               uint64_t row_stride, uint8_t* outcomes) {
+  return Guard([&]() -> absl::Status {
+    EMBANK_ASSIGN_OR_RETURN(const embank::KeySpan entered, EnterKeys(table, keys, n));
+    Table* const opened = TableOfHandle(table);
+    void* const bytes = state;
+    EMBANK_ASSIGN_OR_RETURN(
+        const embank::RowSpan out,
+        EnterRows(bytes, "state", n, opened->layout().state_bytes(), row_stride));
+    return GetState(opened, entered, out, EnterOutcomes(outcomes, n));
+  });
+}
+
+embank_status embank_set_state(embank_table* table, const uint64_t* keys, uint64_t n,
+                               const float* state, uint64_t row_stride, uint8_t* outcomes) {
+  return Guard([&]() -> absl::Status {
+    EMBANK_ASSIGN_OR_RETURN(const embank::KeySpan entered, EnterKeys(table, keys, n));
+    Table* const opened = TableOfHandle(table);
+    const void* const bytes = state;
+    EMBANK_ASSIGN_OR_RETURN(
+        const embank::ConstRowSpan in,
+        EnterRows(bytes, "state", n, opened->layout().state_bytes(), row_stride));
+    return SetState(opened, entered, in, EnterOutcomes(outcomes, n));
+  });
+}
+
+embank_status embank_get_heat(embank_table* table, const uint64_t* keys, uint64_t n, uint32_t* heat,
+                              uint8_t* outcomes) {
+  return Guard([&]() -> absl::Status {
+    EMBANK_ASSIGN_OR_RETURN(const embank::KeySpan entered, EnterKeys(table, keys, n));
+    if (n > 0) EMBANK_RETURN_IF_ERROR(CheckNotNull(heat, "heat"));
+    return GetHeat(TableOfHandle(table), entered, std::span(heat, n), EnterOutcomes(outcomes, n));
+  });
+}
+
+embank_status embank_set_learning_rate(embank_table* table, float learning_rate) {
+  return Guard([&]() -> absl::Status {
+    EMBANK_RETURN_IF_ERROR(CheckNotNull(table, "table"));
+    Table* const opened = TableOfHandle(table);
+    EMBANK_RETURN_IF_ERROR(opened->CheckAlive());
+    EMBANK_RETURN_IF_ERROR(embank::ValidateLearningRate(opened->layout().optimizer, learning_rate));
+    opened->SetLearningRate(learning_rate);
+    return absl::OkStatus();
+  });
+}
+
+embank_status embank_scan_open(embank_table* table, embank_scan** scan) {
+  return Guard([&]() -> absl::Status {
+    EMBANK_RETURN_IF_ERROR(CheckNotNull(table, "table"));
+    EMBANK_RETURN_IF_ERROR(CheckNotNull(scan, "scan"));
+    EMBANK_RETURN_IF_ERROR(TableOfHandle(table)->CheckAlive());
+    *scan = new embank_scan{embank::Scan(TableOfHandle(table))};
+    return absl::OkStatus();
+  });
+}
+
+embank_status embank_scan_next(embank_scan* scan, uint64_t* keys, void* rows, uint64_t row_stride,
+                               uint64_t cap, uint64_t* n) {
+  return Guard([&]() -> absl::Status {
+    EMBANK_RETURN_IF_ERROR(CheckNotNull(scan, "scan"));
+    EMBANK_RETURN_IF_ERROR(CheckNotNull(n, "n"));
+    if (cap == 0) return absl::InvalidArgumentError("cap is 0; it must be at least 1");
+    EMBANK_RETURN_IF_ERROR(CheckNotNull(keys, "keys"));
+    const uint64_t row_bytes = scan->scan.table().layout().vector_bytes;
+    EMBANK_ASSIGN_OR_RETURN(const embank::RowSpan out,
+                            EnterRows(rows, "rows", cap, row_bytes, row_stride));
+    EMBANK_ASSIGN_OR_RETURN(*n, scan->scan.Next(std::span(keys, cap), out));
+    return absl::OkStatus();
+  });
+}
+
+void embank_scan_close(embank_scan* scan) { delete scan; }
+
+embank_status embank_metrics(embank_store* store, char* text, uint64_t cap, uint64_t* needed) {
+  return Guard([&]() -> absl::Status {
+    EMBANK_RETURN_IF_ERROR(CheckNotNull(store, "store"));
+    return LeaveString(embank::FormatMetrics(*store->store), "text", text, cap, needed);
+  });
+}
+
+embank_status embank_estimate(const embank_store_options* options,
+                              const embank_table_options* tables, const uint64_t* rows,
+                              uint32_t table_count, char* json, uint64_t cap, uint64_t* needed) {
+  return Guard([&]() -> absl::Status {
+    EMBANK_ASSIGN_OR_RETURN(const embank::StoreOptions read, embank::ReadOptions(options));
+    EMBANK_ASSIGN_OR_RETURN(const std::vector<embank::TableRows> table_rows,
+                            embank::EnterTableRows(tables, rows, table_count));
+    const embank::Estimate estimate = embank::EstimateMemory(read, table_rows);
+    return LeaveString(embank::FormatEstimate(estimate, read.dram_bytes), "json", json, cap,
+                       needed);
+  });
+}
+
+embank_status embank_memory_report(embank_store* store, char* json, uint64_t cap,
+                                   uint64_t* needed) {
+  return Guard([&]() -> absl::Status {
+    EMBANK_RETURN_IF_ERROR(CheckNotNull(store, "store"));
+    return LeaveString(embank::FormatMemoryReport(store->store->ReportMemory()), "json", json, cap,
+                       needed);
+  });
+}

@@ -1,0 +1,319 @@
+/* Embank: an embedded key-value store for embeddings. This header is the whole ABI.
+ *
+ * A store holds tables; a table holds rows of one dimension and value type; a row (embedding vector
+ * and optimizer state) is found by a 64-bit key. The unit of work is the batch.
+ *
+ * Conventions
+ *
+ *  1. C99; includes <stddef.h> and <stdint.h> only. Fixed-width types, no varargs, no inlines.
+ *  2. Handles are opaque. Closing NULL is fine. A table handle lives as long as its store.
+ *  3. A call that can fail returns an embank_status. On failure out-parameters are untouched, except
+ *     per-key outcomes and rows where documented. embank_last_error() explains it.
+ *  4. Option structs start with struct_size; fill them with embank_*_options_init(&o, sizeof o).
+ *     Fields are only ever appended. A smaller size is an older caller (the missing fields take
+ *     their defaults); a larger size whose unknown bytes are not zero is EMBANK_UNIMPLEMENTED.
+ *     A nonsense value is EMBANK_INVALID_ARGUMENT; a value whose part is not built yet is
+ *     EMBANK_UNIMPLEMENTED, never ignored.
+ *  5. Buffers belong to the caller and are borrowed until the call returns. row_stride is the
+ *     distance between rows in bytes; 0 means packed. Rows need no alignment.
+ *  6. All 2^64 keys are legal, and so are duplicates in a batch: positions act as if in order.
+ *     n == 0 is fine, with NULL pointers too. A batch holds at most 4294967295 keys.
+ *  7. Threads: data calls ([data] below) may come from any thread, also on one table. Calls marked
+ *     [setup] are not concurrent with other calls on the same object.
+ *  8. Strings out: `cap` bytes at the buffer and `*needed` (with the final NUL). Call once with
+ *     cap == 0 (the buffer may be NULL) to learn the size: that returns EMBANK_OK. A buffer that
+ *     is too small is EMBANK_RESOURCE_EXHAUSTED, *needed is set and nothing is written.
+ *  9. No exception, signal, exit, print or process-wide state crosses this door, the log sink
+ *     excepted.
+ *
+ * All calls block until their work is done; none waits for a disk or a network in this version.
+ * Since every declaration below: version 0.1.0.
+ */
+#ifndef EMBANK_H_
+#define EMBANK_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define EMBANK_API __attribute__((visibility("default")))
+#else
+#define EMBANK_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- codes; never renumbered ---- */
+
+typedef int32_t embank_status;
+enum {
+  EMBANK_OK = 0,
+  EMBANK_CANCELLED = 1,
+  EMBANK_UNKNOWN = 2,
+  EMBANK_INVALID_ARGUMENT = 3,   /* the argument is nonsense whatever the state of the store */
+  EMBANK_DEADLINE_EXCEEDED = 4,
+  EMBANK_NOT_FOUND = 5,          /* no such table, or an absent key where outcomes were not asked */
+  EMBANK_ALREADY_EXISTS = 6,     /* the table name is taken */
+  EMBANK_PERMISSION_DENIED = 7,
+  EMBANK_RESOURCE_EXHAUSTED = 8, /* a budget or the memory of the machine is used up */
+  EMBANK_FAILED_PRECONDITION = 9, /* the object is in a state that does not allow the call */
+  EMBANK_ABORTED = 10,
+  EMBANK_OUT_OF_RANGE = 11,
+  EMBANK_UNIMPLEMENTED = 12,     /* a part that this version does not have */
+  EMBANK_INTERNAL = 13,          /* a defect of Embank: please report it */
+  EMBANK_UNAVAILABLE = 14,
+  EMBANK_DATA_LOSS = 15
+};
+
+/* What became of one key of a batch. */
+enum {
+  EMBANK_ROW_FOUND = 1,
+  EMBANK_ROW_CREATED = 2,
+  EMBANK_ROW_ABSENT = 3,
+  EMBANK_ROW_REFUSED = 4,   /* absent, and no room to create it */
+  EMBANK_ROW_DATA_LOSS = 5  /* exists, but its bytes are damaged */
+};
+
+/* What a lookup does for a key that has no row. */
+enum {
+  EMBANK_MISSING_CREATE = 0,  /* create the row from the table's initializer */
+  EMBANK_MISSING_DEFAULT = 1, /* answer the initial value, create nothing */
+  EMBANK_MISSING_ZERO = 2,    /* answer zeros, create nothing */
+  EMBANK_MISSING_SKIP = 3     /* leave the output row as it is */
+};
+
+enum { EMBANK_F32 = 0, EMBANK_F16 = 1, EMBANK_BF16 = 2 };
+enum {
+  EMBANK_OPT_NONE = 0,
+  EMBANK_OPT_SGD = 1,
+  EMBANK_OPT_ADAGRAD = 2,
+  EMBANK_OPT_ROWWISE_ADAGRAD = 3,
+  EMBANK_OPT_ADAM = 4,
+  EMBANK_OPT_FTRL = 5
+};
+enum {
+  EMBANK_INIT_ZERO = 0,
+  EMBANK_INIT_CONSTANT = 1, /* init_a */
+  EMBANK_INIT_UNIFORM = 2,  /* [init_a, init_b) */
+  EMBANK_INIT_NORMAL = 3    /* mean init_a, standard deviation init_b */
+};
+enum { EMBANK_EVICT_LRU = 0, EMBANK_EVICT_CLOCK = 1, EMBANK_EVICT_LFU = 2 };
+enum { EMBANK_FULL_REFUSE = 0, EMBANK_FULL_FORGET = 1 };
+enum { EMBANK_OPEN_CREATE = 1u, EMBANK_OPEN_READ_ONLY = 2u, EMBANK_OPEN_PREVIOUS = 4u };
+enum { EMBANK_DURABLE_CHECKPOINT = 0, EMBANK_DURABLE_BATCH = 1, EMBANK_DURABLE_NONE = 2 };
+enum { EMBANK_LOG_INFO = 1, EMBANK_LOG_WARNING = 2, EMBANK_LOG_ERROR = 3 };
+
+typedef struct embank_store embank_store;
+typedef struct embank_table embank_table;
+typedef struct embank_scan embank_scan;
+
+/* ---- options ---- */
+
+/* This version keeps rows in DRAM only: what it cannot do yet is said behind each field. */
+typedef struct embank_store_options {
+  uint32_t struct_size;
+  uint32_t flags;           /* EMBANK_OPEN_CREATE or 0; READ_ONLY and PREVIOUS: not built yet */
+  const char *path;         /* NULL: memory only. A directory: not built yet */
+  uint64_t dram_bytes;      /* hard budget of index and rows in DRAM; 0: no limit. At least 16 MiB */
+  uint64_t ssd_bytes;       /* not built yet: 0 */
+  const char *pmem_path;    /* not built yet: NULL */
+  uint64_t pmem_bytes;      /* not built yet: 0 */
+  uint64_t hbm_bytes;       /* not built yet: 0 */
+  int32_t cuda_device;      /* -1: no device (the default). An ordinal: not built yet */
+  uint32_t worker_threads;  /* threads that share large batches; 0: one per core; at most 1024 */
+  uint64_t seed;            /* of the initializers */
+  int32_t durability;       /* CHECKPOINT (default) or NONE: alike without a path. BATCH: not yet */
+  uint32_t warmup_iters;    /* not built yet: 0 */
+  uint32_t flush_iters;     /* not built yet: 0 */
+  uint32_t reserved;        /* 0 */
+} embank_store_options;
+
+typedef struct embank_table_options {
+  uint32_t struct_size;
+  uint32_t dim;             /* values of one row: 1 .. 4096 */
+  int32_t value_type;       /* EMBANK_F32 (default), EMBANK_F16, EMBANK_BF16 */
+  int32_t optimizer;        /* EMBANK_OPT_NONE (default) ... */
+  float learning_rate;      /* finite, >= 0; FTRL: > 0. Default 0.01 */
+  float beta1, beta2;       /* Adam: 0 <= beta < 1. Defaults 0.9 and 0.999 */
+  float epsilon;            /* finite, >= 0. Default 1e-8 */
+  float weight_decay;       /* coupled (added to the gradient); finite, >= 0. Default 0 */
+  float initial_accumulator; /* Adagrad s, FTRL n of a new row; finite, >= 0. Default 0 */
+  int32_t initializer;      /* EMBANK_INIT_ZERO (default) ... */
+  float init_a, init_b;     /* see EMBANK_INIT_*; finite. Defaults 0 */
+  int32_t eviction;         /* EMBANK_EVICT_LRU (default); the others: not built yet */
+  uint32_t admission_count; /* 0 or 1: a row is created at first sight. More: not built yet */
+  int32_t on_full;          /* EMBANK_FULL_REFUSE (default); FORGET: not built yet */
+} embank_table_options;
+
+typedef struct embank_table_info {
+  uint32_t struct_size;     /* set by the caller to sizeof(embank_table_info) */
+  uint32_t dim;
+  int32_t value_type, optimizer;
+  uint64_t rows, rows_hbm, rows_dram, rows_pmem, rows_ssd;
+  uint64_t row_bytes;       /* of one row in DRAM: header, vector, state, padding */
+} embank_table_info;
+
+/* ---- about: any thread, at any time ---- */
+
+/* "major.minor.patch" of the library; static. */
+EMBANK_API const char *embank_version(void);
+
+/* Version of the binary interface; grows by one with each release that appends to this header. */
+EMBANK_API uint32_t embank_abi_version(void);
+
+/* How this library was built and what it uses here. Keys: "cuda" "io_uring" "pmem" "mpi" "nccl"
+ * "simd" "git". NULL for a part that is not in this build, an unknown key, or NULL; else static. */
+EMBANK_API const char *embank_build_info(const char *key);
+
+/* "OK", "INVALID_ARGUMENT", ...; "UNKNOWN" for a number that is no code. Static. */
+EMBANK_API const char *embank_status_name(embank_status code);
+
+/* Message of the calling thread's last failed call: the argument, the limit, what to do. "" before
+ * the first failure. Valid until the next failing embank call of this thread. */
+EMBANK_API const char *embank_last_error(void);
+
+/* Where log lines go; NULL (the default): nowhere. Process-wide. The sink may be called from any
+ * thread, must not call embank, and must outlive the calls that log. */
+EMBANK_API void embank_set_log_sink(void (*sink)(int32_t level, const char *message, void *user),
+                                    void *user);
+
+/* ---- store ---- */
+
+/* Fills the first struct_size bytes of *options with the defaults, bytes past the known fields with
+ * zeros. NULL or a size below 4: nothing. */
+EMBANK_API void embank_store_options_init(embank_store_options *options, uint32_t struct_size);
+
+/* [setup] Opens a store; options == NULL: all defaults. On success *store is closed by
+ * embank_store_close. INVALID_ARGUMENT, UNIMPLEMENTED, RESOURCE_EXHAUSTED (memory). */
+EMBANK_API embank_status embank_store_open(const embank_store_options *options,
+                                           embank_store **store);
+
+/* [setup] Frees the store, its tables and its memory, always; scans must have been closed. */
+EMBANK_API embank_status embank_store_close(embank_store *store);
+
+/* ---- tables ---- */
+
+/* As embank_store_options_init. */
+EMBANK_API void embank_table_options_init(embank_table_options *options, uint32_t struct_size);
+
+/* [setup] Creates an empty table. name: 1 to 255 bytes without '/' and newline. At most 4095 tables
+ * in a store. INVALID_ARGUMENT, UNIMPLEMENTED, ALREADY_EXISTS, RESOURCE_EXHAUSTED. */
+EMBANK_API embank_status embank_table_create(embank_store *store, const char *name,
+                                             const embank_table_options *options,
+                                             embank_table **table);
+
+/* [setup] The handle of an existing table, the same for every call. NOT_FOUND. */
+EMBANK_API embank_status embank_table_open(embank_store *store, const char *name,
+                                           embank_table **table);
+
+/* [setup] Erases a table and all its rows. Its handle stays valid and answers FAILED_PRECONDITION,
+ * also after a table of the same name was created again. NOT_FOUND. */
+EMBANK_API embank_status embank_table_drop(embank_store *store, const char *name);
+
+/* [data] Fills *info up to info->struct_size, which a caller sets. */
+EMBANK_API embank_status embank_table_get_info(embank_table *table, embank_table_info *info);
+
+/* [data] The names of all tables in order of creation, one per line (each ends with a newline). */
+EMBANK_API embank_status embank_table_names(embank_store *store, char *names, uint64_t cap,
+                                            uint64_t *needed);
+
+/* ---- data: n keys in, n rows or outcomes out ----
+ *
+ * rows: n rows of the table's dim values of its value_type. state: n rows of float32: SGD none,
+ * Adagrad dim (s), row-wise Adagrad 1 (s), Adam 2 * dim + 1 (m, v, steps), FTRL 2 * dim (z, n).
+ * outcomes: n bytes EMBANK_ROW_*, or NULL. Without outcomes a refused key makes the call return
+ * RESOURCE_EXHAUSTED, and an absent one NOT_FOUND where the call says so; the rest of the batch is
+ * done all the same. Every data call can return INVALID_ARGUMENT (shapes), FAILED_PRECONDITION (the
+ * table was dropped) and RESOURCE_EXHAUSTED (memory of the call: at most 64 MiB + 32 bytes per
+ * key); then nothing was done. */
+
+/* [data] Copies the rows of n keys to `rows`; absent keys follow `missing`. Outcomes: FOUND;
+ * CREATED (of equal absent keys the first is CREATED, the others FOUND); REFUSED (answers the
+ * initial value); ABSENT (missing is not CREATE). Each position found or created counts one heat.
+ * Each row is whole: as of one moment, never torn. */
+EMBANK_API embank_status embank_lookup(embank_table *table, const uint64_t *keys, uint64_t n,
+                                       int32_t missing, void *rows, uint64_t row_stride,
+                                       uint8_t *outcomes);
+
+/* [data] Writes rows, creating absent ones; of equal keys the last wins. The optimizer state is
+ * reset to that of a new row. Outcomes: FOUND (overwritten), CREATED, REFUSED (nothing written). */
+EMBANK_API embank_status embank_upsert(embank_table *table, const uint64_t *keys, uint64_t n,
+                                       const void *rows, uint64_t row_stride, uint8_t *outcomes);
+
+/* [data] One optimizer step per distinct key, with the sum of its gradients (float32, whatever the
+ * value_type; docs/arithmetic.md). Outcomes: FOUND, or ABSENT (nothing done; NOT_FOUND without
+ * outcomes); equal keys share one. A NaN or infinite gradient is INVALID_ARGUMENT, names the first
+ * such key, and nothing is applied. FAILED_PRECONDITION on a table without optimizer. */
+EMBANK_API embank_status embank_apply_gradients(embank_table *table, const uint64_t *keys,
+                                                uint64_t n, const float *gradients,
+                                                uint64_t row_stride, uint8_t *outcomes);
+
+/* [data] Erases rows. Outcomes: FOUND (erased), ABSENT (also for a key's second position). */
+EMBANK_API embank_status embank_erase(embank_table *table, const uint64_t *keys, uint64_t n,
+                                      uint8_t *outcomes);
+
+/* [data] Outcomes: FOUND or ABSENT. Counts no heat. */
+EMBANK_API embank_status embank_contains(embank_table *table, const uint64_t *keys, uint64_t n,
+                                         uint8_t *outcomes);
+
+/* [data] Reads the optimizer state; the output of an ABSENT key is left as it is (NOT_FOUND without
+ * outcomes). FAILED_PRECONDITION on a table without state (OPT_NONE, SGD). */
+EMBANK_API embank_status embank_get_state(embank_table *table, const uint64_t *keys, uint64_t n,
+                                          float *state, uint64_t row_stride, uint8_t *outcomes);
+
+/* [data] Writes the optimizer state as given; of equal keys the last wins. Statuses as
+ * embank_get_state; INVALID_ARGUMENT when an Adam step count is not within 0 .. 16777216, and then
+ * nothing is written. */
+EMBANK_API embank_status embank_set_state(embank_table *table, const uint64_t *keys, uint64_t n,
+                                          const float *state, uint64_t row_stride,
+                                          uint8_t *outcomes);
+
+/* [data] How often each row was looked up: an ageing counter (docs/arithmetic.md) that saturates at
+ * 1048575. 0 for an ABSENT key. */
+EMBANK_API embank_status embank_get_heat(embank_table *table, const uint64_t *keys, uint64_t n,
+                                         uint32_t *heat, uint8_t *outcomes);
+
+/* [data] For the gradient batches that begin after it. Same limits as in the options. */
+EMBANK_API embank_status embank_set_learning_rate(embank_table *table, float learning_rate);
+
+/* ---- scan ---- */
+
+/* [data] Starts a scan over a table: every row that lives through the whole scan is seen exactly
+ * once, whole, as of some moment since the open; rows created or erased meanwhile may or may not
+ * appear. No order. Holds no lock between calls. One thread at a time uses a scan. */
+EMBANK_API embank_status embank_scan_open(embank_table *table, embank_scan **scan);
+
+/* The next rows, at most cap (> 0), and their number in *n; 0: the end. Counts no heat.
+ * FAILED_PRECONDITION when the table was dropped. */
+EMBANK_API embank_status embank_scan_next(embank_scan *scan, uint64_t *keys, void *rows,
+                                          uint64_t row_stride, uint64_t cap, uint64_t *n);
+
+/* Ends a scan, at any time before its store is closed; NULL is fine. */
+EMBANK_API void embank_scan_close(embank_scan *scan);
+
+/* ---- insight ---- */
+
+/* [data] Counters and gauges in the Prometheus text format; docs/metrics.md lists them. */
+EMBANK_API embank_status embank_metrics(embank_store *store, char *text, uint64_t cap,
+                                        uint64_t *needed);
+
+/* What a store with these tables and row counts will need, before it is opened. JSON:
+ * {"dram_bytes": enough for dram_bytes, "fixed_bytes", "index_bytes", "slab_bytes", "fits"}.
+ * options == NULL: defaults. table_count == 0 is fine. Validates like open and create. */
+EMBANK_API embank_status embank_estimate(const embank_store_options *options,
+                                         const embank_table_options *tables, const uint64_t *rows,
+                                         uint32_t table_count, char *json, uint64_t cap,
+                                         uint64_t *needed);
+
+/* [data] Bytes by tier, as JSON: {"dram": {"budget", "used", "fixed", "index", "rows", "state",
+ * "slack", "huge_pages_refused"}}. used = fixed + index + rows + state + slack. */
+EMBANK_API embank_status embank_memory_report(embank_store *store, char *json, uint64_t cap,
+                                              uint64_t *needed);
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* EMBANK_H_ */

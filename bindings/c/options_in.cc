@@ -1,0 +1,175 @@
+#include "bindings/c/options_in.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+
+namespace embank {
+namespace {
+
+// A larger size is not a struct of a later version but memory that was never filled.
+constexpr uint32_t kStructBytesMax = 4096;
+
+template <typename Options>
+void InitStruct(const Options& defaults, Options* options, uint32_t struct_size) {
+  if (options == nullptr || struct_size < sizeof(uint32_t)) return;
+  Options filled = defaults;
+  filled.struct_size = struct_size;
+  auto* const bytes = reinterpret_cast<std::byte*>(options);
+  const size_t known_bytes = std::min<size_t>(struct_size, sizeof(Options));
+  std::memcpy(bytes, &filled, known_bytes);
+  std::memset(bytes + known_bytes, 0, struct_size - known_bytes);
+}
+
+absl::Status CheckStructSize(uint32_t struct_size) {
+  const bool whole = struct_size % sizeof(uint32_t) == 0;
+  if (struct_size > 0 && struct_size <= kStructBytesMax && whole) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "struct_size is ", struct_size,
+      "; it must be a multiple of 4 up to 4096: fill the struct with its _init function"));
+}
+
+// A caller's struct of any version as this version's.
+template <typename Options>
+absl::StatusOr<Options> ReadStruct(const Options& defaults, const Options* options) {
+  const uint32_t struct_size = options->struct_size;
+  EMBANK_RETURN_IF_ERROR(CheckStructSize(struct_size));
+  const auto* const bytes = reinterpret_cast<const std::byte*>(options);
+  for (size_t i = sizeof(Options); i < struct_size; ++i) {
+    if (bytes[i] == std::byte{0}) continue;
+    return absl::UnimplementedError(absl::StrCat(
+        "struct_size is ", struct_size, " and byte ", i,
+        " is not zero: the caller uses an option that this version does not know (it knows ",
+        sizeof(Options), " bytes)"));
+  }
+  Options read = defaults;
+  std::memcpy(&read, bytes, std::min<size_t>(struct_size, sizeof(Options)));
+  return read;
+}
+
+absl::Status NotBuilt(bool asked, const char* what) {
+  if (!asked) return absl::OkStatus();
+  return absl::UnimplementedError(absl::StrCat(what, " is not built yet in this version"));
+}
+
+absl::Status CheckEnum(const char* field, int32_t value, int32_t last) {
+  if (value >= 0 && value <= last) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(field, " is ", value, "; it must be 0 to ", last));
+}
+
+absl::Status CheckStoreParts(const embank_store_options& o) {
+  constexpr uint32_t kKnownFlags =
+      EMBANK_OPEN_CREATE | EMBANK_OPEN_READ_ONLY | EMBANK_OPEN_PREVIOUS;
+  if ((o.flags & ~kKnownFlags) != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("flags is ", o.flags, "; it must be a sum of EMBANK_OPEN_* (0 to 7)"));
+  }
+  if (o.reserved != 0) {
+    return absl::InvalidArgumentError(absl::StrCat("reserved is ", o.reserved, "; it must be 0"));
+  }
+  if (o.cuda_device < -1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("cuda_device is ", o.cuda_device, "; it must be an ordinal or -1"));
+  }
+  EMBANK_RETURN_IF_ERROR(CheckEnum("durability", o.durability, EMBANK_DURABLE_NONE));
+  EMBANK_RETURN_IF_ERROR(NotBuilt(o.path != nullptr, "path (a store on disk)"));
+  EMBANK_RETURN_IF_ERROR(NotBuilt((o.flags & EMBANK_OPEN_READ_ONLY) != 0, "flags: READ_ONLY"));
+  EMBANK_RETURN_IF_ERROR(NotBuilt((o.flags & EMBANK_OPEN_PREVIOUS) != 0, "flags: PREVIOUS"));
+  EMBANK_RETURN_IF_ERROR(NotBuilt(o.ssd_bytes != 0, "ssd_bytes (the SSD tier)"));
+  EMBANK_RETURN_IF_ERROR(NotBuilt(o.pmem_path != nullptr, "pmem_path (the PMem tier)"));
+  EMBANK_RETURN_IF_ERROR(NotBuilt(o.pmem_bytes != 0, "pmem_bytes (the PMem tier)"));
+  EMBANK_RETURN_IF_ERROR(NotBuilt(o.hbm_bytes != 0, "hbm_bytes (the HBM tier)"));
+  EMBANK_RETURN_IF_ERROR(NotBuilt(o.cuda_device >= 0, "cuda_device (the HBM tier)"));
+  EMBANK_RETURN_IF_ERROR(
+      NotBuilt(o.durability == EMBANK_DURABLE_BATCH, "durability: EMBANK_DURABLE_BATCH"));
+  EMBANK_RETURN_IF_ERROR(NotBuilt(o.warmup_iters != 0, "warmup_iters (the hot set)"));
+  return NotBuilt(o.flush_iters != 0, "flush_iters (the hot set)");
+}
+
+absl::Status CheckTableParts(const embank_table_options& o) {
+  EMBANK_RETURN_IF_ERROR(CheckEnum("eviction", o.eviction, EMBANK_EVICT_LFU));
+  EMBANK_RETURN_IF_ERROR(CheckEnum("on_full", o.on_full, EMBANK_FULL_FORGET));
+  EMBANK_RETURN_IF_ERROR(
+      NotBuilt(o.eviction != EMBANK_EVICT_LRU, "eviction other than EMBANK_EVICT_LRU"));
+  EMBANK_RETURN_IF_ERROR(NotBuilt(o.on_full == EMBANK_FULL_FORGET, "on_full: EMBANK_FULL_FORGET"));
+  return NotBuilt(o.admission_count > 1, "admission_count above 1");
+}
+
+}  // namespace
+
+embank_store_options DefaultStoreOptions() {
+  embank_store_options options;
+  std::memset(&options, 0, sizeof options);
+  options.struct_size = sizeof options;
+  options.cuda_device = -1;
+  return options;
+}
+
+embank_table_options DefaultTableOptions() {
+  const UpdateRule rule;
+  embank_table_options options;
+  std::memset(&options, 0, sizeof options);
+  options.struct_size = sizeof options;
+  options.learning_rate = rule.learning_rate;
+  options.beta1 = rule.beta1;
+  options.beta2 = rule.beta2;
+  options.epsilon = rule.epsilon;
+  options.weight_decay = rule.weight_decay;
+  options.initial_accumulator = rule.initial_accumulator;
+  return options;
+}
+
+void InitOptions(embank_store_options* options, uint32_t struct_size) {
+  InitStruct(DefaultStoreOptions(), options, struct_size);
+}
+
+void InitOptions(embank_table_options* options, uint32_t struct_size) {
+  InitStruct(DefaultTableOptions(), options, struct_size);
+}
+
+absl::StatusOr<StoreOptions> ReadOptions(const embank_store_options* options) {
+  if (options == nullptr) return StoreOptions{};
+  EMBANK_ASSIGN_OR_RETURN(const embank_store_options o, ReadStruct(DefaultStoreOptions(), options));
+  EMBANK_RETURN_IF_ERROR(CheckStoreParts(o));
+  const StoreOptions read{
+      .dram_bytes = o.dram_bytes, .worker_threads = o.worker_threads, .seed = o.seed};
+  EMBANK_RETURN_IF_ERROR(Validate(read));
+  return read;
+}
+
+absl::StatusOr<TableOptions> ReadOptions(const embank_table_options* options) {
+  if (options == nullptr) return absl::InvalidArgumentError("options is NULL; dim has no default");
+  EMBANK_ASSIGN_OR_RETURN(const embank_table_options o, ReadStruct(DefaultTableOptions(), options));
+  TableOptions read;
+  read.dim = o.dim;
+  read.value_type = static_cast<ValueType>(o.value_type);
+  read.optimizer = static_cast<Optimizer>(o.optimizer);
+  read.rule = {.learning_rate = o.learning_rate,
+               .beta1 = o.beta1,
+               .beta2 = o.beta2,
+               .epsilon = o.epsilon,
+               .weight_decay = o.weight_decay,
+               .initial_accumulator = o.initial_accumulator};
+  read.initializer = {
+      .kind = static_cast<InitializerKind>(o.initializer), .a = o.init_a, .b = o.init_b};
+  EMBANK_RETURN_IF_ERROR(Validate(read));
+  EMBANK_RETURN_IF_ERROR(CheckTableParts(o));
+  return read;
+}
+
+absl::Status WriteInfo(const embank_table_info& full, embank_table_info* info) {
+  const uint32_t struct_size = info->struct_size;
+  EMBANK_RETURN_IF_ERROR(CheckStructSize(struct_size));
+  auto* const bytes = reinterpret_cast<std::byte*>(info);
+  const size_t known_bytes = std::min<size_t>(struct_size, sizeof full);
+  std::memcpy(bytes + sizeof struct_size,
+              reinterpret_cast<const std::byte*>(&full) + sizeof struct_size,
+              known_bytes - sizeof struct_size);
+  std::memset(bytes + known_bytes, 0, struct_size - known_bytes);
+  return absl::OkStatus();
+}
+
+}  // namespace embank

@@ -1,0 +1,15 @@
+# embank_room(TARGET): compiler settings of every target that is ours.
+# -ffp-contract=off and no -march: results are the same bits on every machine (docs/arithmetic.md).
+function(embank_room target)
+  target_compile_options(${target} PRIVATE
+    -Wall -Wextra -Wpedantic -Werror -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor
+    -ffp-contract=off -fno-omit-frame-pointer)
+  if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wthread-safety -Wthread-safety-beta>)
+  endif()
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR})
+  if(EMBANK_SANITIZE)
+    target_compile_options(${target} PRIVATE -fsanitize=${EMBANK_SANITIZE} -fno-sanitize-recover=all)
+    target_link_options(${target} PUBLIC -fsanitize=${EMBANK_SANITIZE})
+  endif()
+endfunction()

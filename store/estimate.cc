@@ -1,0 +1,50 @@
+#include "store/estimate.h"
+
+#include <algorithm>
+#include <map>
+#include <thread>
+
+#include "store/key_index.h"
+#include "tiers/dram_tier.h"
+#include "tiers/row_layout.h"
+
+namespace embank {
+
+uint64_t RowAddressBytes(const StoreOptions& options) {
+  // Without a limit, twice the machine's memory: more cannot be filled.
+  const uint64_t bytes = options.dram_bytes != 0 ? options.dram_bytes : 2 * PhysicalMemoryBytes();
+  return std::min(bytes, DramTier::kAddressBytesMax);
+}
+
+uint32_t WorkerThreads(const StoreOptions& options) {
+  if (options.worker_threads != 0) return options.worker_threads;
+  return std::clamp(std::thread::hardware_concurrency(), 1u, kWorkerThreadsMax);
+}
+
+Estimate EstimateMemory(const StoreOptions& options, std::span<const TableRows> tables) {
+  std::map<uint32_t, uint64_t> rows_by_slot_bytes;
+  uint64_t rows = 0;
+  for (const TableRows& table : tables) {
+    const RowLayout layout =
+        MakeRowLayout(table.options.dim, table.options.value_type, table.options.optimizer);
+    rows_by_slot_bytes[layout.row_bytes] += table.rows;
+    rows += table.rows;
+  }
+  Estimate estimate;
+  for (const auto& [slot_bytes, class_rows] : rows_by_slot_bytes) {
+    const uint64_t slots = DramTier::SlotsPerPage(slot_bytes);
+    estimate.slab_bytes += (class_rows + slots - 1) / slots * DramTier::kPageBytes;
+  }
+  estimate.index_bytes = KeyIndex::EstimateBytes(rows);
+  // Page records depend on the budget, which is what is asked for: 28 bytes for 2 MiB.
+  const uint64_t rows_and_index = estimate.slab_bytes + estimate.index_bytes;
+  estimate.fixed_bytes =
+      kStoreFixedBytes + tables.size() * kTableFixedBytes +
+      DramTier::FixedBytes(std::max({RowAddressBytes(options), kDramBytesMin, 2 * rows_and_index}));
+  estimate.dram_bytes =
+      std::max(kDramBytesMin, estimate.fixed_bytes + rows_and_index +
+                                  KeyIndex::EstimateGrowthBytes(rows, WorkerThreads(options)));
+  return estimate;
+}
+
+}  // namespace embank

@@ -1,0 +1,117 @@
+#include "store/metrics.h"
+
+#include <string_view>
+
+#include "absl/strings/str_cat.h"
+
+namespace embank {
+namespace {
+
+constexpr const char* kVerbNames[kTableVerbs] = {"lookup", "upsert", "gradients", "erase"};
+constexpr const char* kOutcomeNames[] = {"found", "created", "absent", "refused", "data_loss"};
+
+// A label value: backslash and quote escaped; names have no newlines.
+std::string Escape(std::string_view name) {
+  std::string escaped;
+  for (const char c : name) {
+    if (c == '\\' || c == '"') escaped.push_back('\\');
+    escaped.push_back(c);
+  }
+  return escaped;
+}
+
+void Describe(std::string* text, const char* metric, const char* type, const char* help) {
+  absl::StrAppend(text, "# HELP ", metric, " ", help, "\n# TYPE ", metric, " ", type, "\n");
+}
+
+std::string TableLabel(const Table& table) {
+  return absl::StrCat("table=\"", Escape(table.name()), "\"");
+}
+
+// One line per (table, verb); `value` makes the number of a verb.
+template <typename Value>
+void AppendPerVerb(std::string* text, const std::vector<Table*>& tables, const char* metric,
+                   Value value) {
+  for (Table* const table : tables) {
+    for (size_t verb = 0; verb < kTableVerbs; ++verb) {
+      absl::StrAppend(text, metric, "{", TableLabel(*table), ",op=\"", kVerbNames[verb], "\"} ",
+                      value(table->counters().verbs[verb]), "\n");
+    }
+  }
+}
+
+void AppendKeys(std::string* text, const std::vector<Table*>& tables) {
+  Describe(text, "embank_keys_total", "counter", "Positions of batches by operation and outcome.");
+  for (Table* const table : tables) {
+    for (size_t verb = 0; verb < kTableVerbs; ++verb) {
+      for (size_t i = 0; i < std::size(kOutcomeNames); ++i) {
+        const uint64_t keys =
+            table->counters().verbs[verb].keys_by_outcome[i].load(std::memory_order_relaxed);
+        if (keys == 0) continue;
+        absl::StrAppend(text, "embank_keys_total{", TableLabel(*table), ",op=\"", kVerbNames[verb],
+                        "\",outcome=\"", kOutcomeNames[i], "\"} ", keys, "\n");
+      }
+    }
+  }
+}
+
+void AppendTables(std::string* text, const std::vector<Table*>& tables) {
+  AppendKeys(text, tables);
+  Describe(text, "embank_batches_total", "counter", "Batches by operation.");
+  AppendPerVerb(text, tables, "embank_batches_total", [](const TableCounters::Verb& verb) {
+    return verb.batches.load(std::memory_order_relaxed);
+  });
+  Describe(text, "embank_batch_seconds_total", "counter", "Time in batches by operation.");
+  AppendPerVerb(text, tables, "embank_batch_seconds_total", [](const TableCounters::Verb& verb) {
+    return static_cast<double>(verb.nanoseconds.load(std::memory_order_relaxed)) * 1e-9;
+  });
+  Describe(text, "embank_tier_rows", "gauge", "Rows by table and tier.");
+  for (const Table* const table : tables) {
+    absl::StrAppend(text, "embank_tier_rows{", TableLabel(*table), ",tier=\"dram\"} ",
+                    table->rows(), "\n");
+  }
+}
+
+void AppendMemory(std::string* text, const MemoryReport& report) {
+  Describe(text, "embank_tier_bytes", "gauge", "Memory by tier and use.");
+  const std::pair<const char*, uint64_t> kinds[] = {{"fixed", report.fixed_bytes},
+                                                    {"index", report.index_bytes},
+                                                    {"rows", report.rows_bytes},
+                                                    {"state", report.state_bytes},
+                                                    {"slack", report.slack_bytes}};
+  for (const auto& [kind, bytes] : kinds) {
+    absl::StrAppend(text, "embank_tier_bytes{tier=\"dram\",kind=\"", kind, "\"} ", bytes, "\n");
+  }
+  Describe(text, "embank_tier_capacity_bytes", "gauge", "Budget by tier; 0: no limit.");
+  absl::StrAppend(text, "embank_tier_capacity_bytes{tier=\"dram\"} ", report.budget_bytes, "\n");
+  Describe(text, "embank_huge_pages_refused_bytes", "gauge",
+           "Memory of the process that asked for huge pages in vain.");
+  absl::StrAppend(text, "embank_huge_pages_refused_bytes ", report.huge_pages_refused_bytes, "\n");
+}
+
+}  // namespace
+
+std::string FormatMetrics(const Store& store) {
+  std::string text;
+  AppendTables(&text, store.Tables());
+  AppendMemory(&text, store.ReportMemory());
+  return text;
+}
+
+std::string FormatMemoryReport(const MemoryReport& report) {
+  return absl::StrCat("{\"dram\": {\"budget\": ", report.budget_bytes,
+                      ", \"used\": ", report.used_bytes, ", \"fixed\": ", report.fixed_bytes,
+                      ", \"index\": ", report.index_bytes, ", \"rows\": ", report.rows_bytes,
+                      ", \"state\": ", report.state_bytes, ", \"slack\": ", report.slack_bytes,
+                      ", \"huge_pages_refused\": ", report.huge_pages_refused_bytes, "}}");
+}
+
+std::string FormatEstimate(const Estimate& estimate, uint64_t budget_bytes) {
+  const bool fits = budget_bytes == 0 || estimate.dram_bytes <= budget_bytes;
+  return absl::StrCat(
+      "{\"dram_bytes\": ", estimate.dram_bytes, ", \"fixed_bytes\": ", estimate.fixed_bytes,
+      ", \"index_bytes\": ", estimate.index_bytes, ", \"slab_bytes\": ", estimate.slab_bytes,
+      ", \"fits\": ", fits ? "true" : "false", "}");
+}
+
+}  // namespace embank

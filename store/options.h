@@ -1,0 +1,42 @@
+// What a store and a table are opened with, and what is nonsense.
+#ifndef EMBANK_STORE_OPTIONS_H_
+#define EMBANK_STORE_OPTIONS_H_
+
+#include <cstdint>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "base/types.h"
+#include "store/initializer.h"
+#include "tiers/update_rule.h"
+
+namespace embank {
+
+// Index, records, one page of rows for a few classes: whatever the number of cores.
+inline constexpr uint64_t kDramBytesMin = uint64_t{16} << 20;
+inline constexpr uint32_t kWorkerThreadsMax = 1024;
+inline constexpr size_t kTableNameBytesMax = 255;
+
+struct StoreOptions {
+  uint64_t dram_bytes = 0;      // 0: no limit
+  uint32_t worker_threads = 0;  // 0: one per core
+  uint64_t seed = 0;
+};
+
+struct TableOptions {
+  uint32_t dim = 0;
+  ValueType value_type = ValueType::kF32;
+  Optimizer optimizer = Optimizer::kNone;
+  UpdateRule rule;
+  Initializer initializer;
+};
+
+// kInvalidArgument: the message names the option, its value and the limit.
+absl::Status Validate(const StoreOptions& options);
+absl::Status Validate(const TableOptions& options);
+absl::Status ValidateTableName(std::string_view name);
+absl::Status ValidateLearningRate(Optimizer optimizer, float learning_rate);
+
+}  // namespace embank
+
+#endif  // EMBANK_STORE_OPTIONS_H_

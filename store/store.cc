@@ -1,0 +1,161 @@
+#include "store/store.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/crc32c.h"
+#include "base/log.h"
+#include "base/status_macros.h"
+#include "store/estimate.h"
+
+namespace embank {
+
+Store::Store(const StoreOptions& options, StoreEnvironment environment)
+    : options_(options),
+      memory_(environment.memory != nullptr ? environment.memory : SystemMemorySource()),
+      clock_(environment.clock != nullptr ? environment.clock : SteadyClock()),
+      executor_(std::move(environment.executor)),
+      budget_(options.dram_bytes) {}
+
+Store::~Store() = default;
+
+absl::StatusOr<std::unique_ptr<Store>> Store::Open(const StoreOptions& options,
+                                                   StoreEnvironment environment) {
+  EMBANK_RETURN_IF_ERROR(Validate(options));
+  std::unique_ptr<Store> store(new Store(options, std::move(environment)));
+  EMBANK_RETURN_IF_ERROR(store->Init());
+  Log(LogLevel::kInfo,
+      absl::StrCat("store opened: memory only, dram_bytes ", options.dram_bytes,
+                   options.dram_bytes == 0 ? " (no limit)" : "", ", ",
+                   store->executor_->concurrency(), " threads, huge pages ",
+                   store->memory_->huge_pages_refused_bytes() == 0 ? "asked for" : "refused",
+                   ", crc32c by ", Crc32cImplementation()));
+  return store;
+}
+
+absl::Status Store::Init() {
+  EMBANK_RETURN_IF_ERROR(budget_.Charge(kStoreFixedBytes));
+  EMBANK_ASSIGN_OR_RETURN(tier_, DramTier::Create(memory_, &budget_, RowAddressBytes(options_)));
+  EMBANK_ASSIGN_OR_RETURN(index_, KeyIndex::Create(memory_, &budget_, tier_.get()));
+  if (executor_ == nullptr) executor_ = MakeThreadPool(WorkerThreads(options_));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Table*> Store::CreateTable(std::string_view name, const TableOptions& options) {
+  EMBANK_RETURN_IF_ERROR(ValidateTableName(name));
+  EMBANK_RETURN_IF_ERROR(Validate(options));
+  MutexLock lock(&tables_mutex_);
+  if (FindTable(name) != nullptr) {
+    return absl::AlreadyExistsError(
+        absl::StrCat("name: table \"", std::string(name), "\" exists; open it, or drop it first"));
+  }
+  EMBANK_ASSIGN_OR_RETURN(const TableId id, FreeTableId());
+  live_tables_.reserve(live_tables_.size() + 1);
+  all_tables_.reserve(all_tables_.size() + 1);
+  const RowLayout layout = MakeRowLayout(options.dim, options.value_type, options.optimizer);
+  const SlotClass slot_class = SlotClassOf(layout.row_bytes);
+  const StoreParts parts{tier_.get(), index_.get(), executor_.get(), clock_};
+  auto table =
+      std::make_unique<Table>(parts, id, std::string(name), options, options_.seed, slot_class);
+  EMBANK_RETURN_IF_ERROR(budget_.Charge(kTableFixedBytes));
+  live_tables_.push_back(table.get());
+  all_tables_.push_back(std::move(table));
+  return live_tables_.back();
+}
+
+absl::StatusOr<Table*> Store::OpenTable(std::string_view name) {
+  EMBANK_RETURN_IF_ERROR(ValidateTableName(name));
+  ReaderMutexLock lock(&tables_mutex_);
+  Table* const table = FindTable(name);
+  if (table != nullptr) return table;
+  return absl::NotFoundError(
+      absl::StrCat("name: the store has no table \"", std::string(name), "\""));
+}
+
+absl::Status Store::DropTable(std::string_view name) {
+  EMBANK_RETURN_IF_ERROR(ValidateTableName(name));
+  MutexLock lock(&tables_mutex_);
+  Table* const table = FindTable(name);
+  if (table == nullptr) {
+    return absl::NotFoundError(
+        absl::StrCat("name: the store has no table \"", std::string(name), "\""));
+  }
+  table->MarkDropped();
+  EraseRowsOf(table);
+  std::erase(live_tables_, table);
+  return absl::OkStatus();
+}
+
+void Store::EraseRowsOf(Table* table) {
+  std::array<Location, 64> freed;
+  for (uint32_t i = 0; i < KeyIndex::kShardCount; ++i) {
+    KeyIndex::Shard* const shard = index_->shard(i);
+    size_t freed_count = 0;
+    MutexLock lock(&shard->mutex);
+    const uint64_t rows_before = shard->rows;
+    index_->VisitTable(shard, table->id(), [&](Location location) {
+      if (freed_count == freed.size()) {
+        tier_->Free(table->slot_class(), freed);
+        freed_count = 0;
+      }
+      freed[freed_count++] = location;
+      return true;
+    });
+    tier_->Free(table->slot_class(), std::span(freed).first(freed_count));
+    table->AddRows(-static_cast<int64_t>(rows_before - shard->rows));
+  }
+}
+
+Table* Store::FindTable(std::string_view name) const {
+  for (Table* const table : live_tables_) {
+    if (table->name() == name) return table;
+  }
+  return nullptr;
+}
+
+SlotClass Store::SlotClassOf(uint32_t slot_bytes) {
+  for (const SizedClass& sized : slot_classes_) {
+    if (sized.slot_bytes == slot_bytes) return sized.slot_class;
+  }
+  slot_classes_.reserve(slot_classes_.size() + 1);
+  slot_classes_.push_back({slot_bytes, tier_->AddClass(slot_bytes)});
+  return slot_classes_.back().slot_class;
+}
+
+absl::StatusOr<TableId> Store::FreeTableId() const {
+  std::vector<bool> taken(kTablesMax, false);
+  for (const Table* const table : live_tables_) taken[table->id()] = true;
+  const auto free = std::find(taken.begin(), taken.end(), false);
+  if (free == taken.end()) {
+    return absl::ResourceExhaustedError("the store has 4095 tables, the limit; drop one first");
+  }
+  return static_cast<TableId>(free - taken.begin());
+}
+
+std::vector<Table*> Store::Tables() const {
+  ReaderMutexLock lock(&tables_mutex_);
+  return live_tables_;
+}
+
+MemoryReport Store::ReportMemory() const {
+  MemoryReport report{};
+  for (const Table* const table : Tables()) {
+    const RowLayout& layout = table->layout();
+    report.rows_bytes += table->rows() * (layout.row_bytes - layout.state_bytes());
+    report.state_bytes += table->rows() * layout.state_bytes();
+  }
+  report.budget_bytes = options_.dram_bytes;
+  report.used_bytes = budget_.used_bytes();
+  report.index_bytes = index_->memory_bytes();
+  const uint64_t slab_bytes = tier_->committed_bytes();
+  const uint64_t taken_bytes = report.rows_bytes + report.state_bytes;
+  report.slack_bytes = slab_bytes - std::min(slab_bytes, taken_bytes);
+  report.fixed_bytes =
+      report.used_bytes - std::min(report.used_bytes, slab_bytes + report.index_bytes);
+  report.huge_pages_refused_bytes = memory_->huge_pages_refused_bytes();
+  return report;
+}
+
+}  // namespace embank

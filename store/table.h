@@ -1,0 +1,109 @@
+// A table: what its rows look like and how they are made, and what has happened to it. It does not
+// hold the rows: they are in the tiers, found through the index that all tables share.
+#ifndef EMBANK_STORE_TABLE_H_
+#define EMBANK_STORE_TABLE_H_
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "base/clock.h"
+#include "base/executor.h"
+#include "base/hash.h"
+#include "store/key_index.h"
+#include "store/options.h"
+#include "tiers/dram_tier.h"
+#include "tiers/row_layout.h"
+
+namespace embank {
+
+// The parts of a store that its tables work with; they outlive the tables.
+struct StoreParts {
+  DramTier* tier;
+  KeyIndex* index;
+  Executor* executor;
+  const Clock* clock;
+};
+
+enum class TableVerb : uint32_t { kLookup, kUpsert, kGradients, kErase };
+inline constexpr uint32_t kTableVerbs = 4;
+
+// Monotonic counts; each batch adds to them once.
+struct TableCounters {
+  struct Verb {
+    std::atomic<uint64_t> batches{0};
+    std::atomic<uint64_t> nanoseconds{0};
+    std::array<std::atomic<uint64_t>, 5> keys_by_outcome{};  // index: Outcome - 1
+  };
+  std::array<Verb, kTableVerbs> verbs;
+};
+
+class Table {
+ public:
+  // `options` are valid. The row class's slots are `slot_class`.
+  Table(const StoreParts& parts, TableId id, std::string name, const TableOptions& options,
+        uint64_t store_seed, SlotClass slot_class);
+  Table(const Table&) = delete;
+  Table& operator=(const Table&) = delete;
+
+  const StoreParts& parts() const { return parts_; }
+  TableId id() const { return id_; }
+  const std::string& name() const { return name_; }
+  const RowLayout& layout() const { return layout_; }
+  SlotClass slot_class() const { return slot_class_; }
+  RowId IdOf(Key key, KeyHash hash) const { return {id_, key, hash}; }
+  KeyHash HashOf(Key key) const { return HashKey(table_hash_, key); }
+
+  // The rule of a batch that begins now. Thread-safe.
+  UpdateRule rule() const;
+  // The rate is valid. Thread-safe.
+  void SetLearningRate(float learning_rate) {
+    learning_rate_.store(learning_rate, std::memory_order_relaxed);
+  }
+
+  // Writes a key's first vector to `vector`. Thread-safe.
+  void InitializeVectorOf(Key key, std::byte* vector) const;
+
+  // kFailedPrecondition once the table was dropped. Thread-safe.
+  absl::Status CheckAlive() const;
+  void MarkDropped() { dropped_.store(true, std::memory_order_release); }
+
+  uint64_t rows() const { return rows_.load(std::memory_order_relaxed); }
+  void AddRows(int64_t change) {
+    rows_.fetch_add(static_cast<uint64_t>(change), std::memory_order_relaxed);
+  }
+
+  HeatEpoch heat_epoch() const {
+    return static_cast<HeatEpoch>(heat_epoch_.load(std::memory_order_relaxed));
+  }
+  // Counts positions that a lookup has answered, after its batch; begins an epoch when it is time.
+  // Takes locks of the index. Thread-safe.
+  void CountHeat(uint64_t positions);
+
+  TableCounters& counters() { return counters_; }
+
+ private:
+  void RenewHeatStamps(uint64_t epoch);
+
+  const StoreParts parts_;
+  const TableId id_;
+  const std::string name_;
+  const uint64_t table_hash_;
+  const uint64_t table_seed_;
+  const TableOptions options_;
+  const RowLayout layout_;
+  const SlotClass slot_class_;
+
+  std::atomic<float> learning_rate_;
+  std::atomic<bool> dropped_{false};
+  std::atomic<uint64_t> rows_{0};
+  std::atomic<uint64_t> heat_epoch_{0};
+  std::atomic<uint64_t> heat_positions_{0};  // since the epoch began
+  TableCounters counters_;
+};
+
+}  // namespace embank
+
+#endif  // EMBANK_STORE_TABLE_H_

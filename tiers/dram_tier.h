@@ -1,0 +1,121 @@
+// Rows in DRAM: type-stable slabs. Knows slots, never keys.
+//
+//   address range, reserved once:  | page 0 | page 1 | ... | page n |   pages of 2 MiB
+//   a page of a slot class:        | slot | slot | ... | slot | rest |  slots of one size
+//
+// A page belongs to one slot class while any of its slots is taken; an empty page goes back to the
+// pool, from which any class may take it. Addresses never move while the tier lives.
+#ifndef EMBANK_TIERS_DRAM_TIER_H_
+#define EMBANK_TIERS_DRAM_TIER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/aligned_buffer.h"
+#include "base/memory.h"
+#include "base/mutex.h"
+#include "tiers/location.h"
+
+namespace embank {
+
+using SlotClass = uint16_t;
+
+class DramTier {
+ public:
+  static constexpr uint64_t kPageBytes = kHugePageBytes;
+  static constexpr uint64_t kAddressBytesMax = (uint64_t{1} << kLocationBits) * kLocationUnitBytes;
+
+  // Reserves addresses for `address_bytes_max` of rows (rounded up to pages, at most
+  // kAddressBytesMax) and no memory but a record per page. source and budget must outlive it.
+  // kResourceExhausted.
+  static absl::StatusOr<std::unique_ptr<DramTier>> Create(MemorySource* source,
+                                                          MemoryBudget* budget,
+                                                          uint64_t address_bytes_max);
+  ~DramTier();
+  DramTier(const DramTier&) = delete;
+  DramTier& operator=(const DramTier&) = delete;
+
+  // A new class of slots of `slot_bytes`: a multiple of 16, at most a page.
+  SlotClass AddClass(uint32_t slot_bytes);
+
+  // Takes up to out.size() free slots of a class, whose contents are undefined, and says how many
+  // it got; fewer only when the budget or the machine has no further page. Thread-safe.
+  size_t Allocate(SlotClass slot_class, std::span<Location> out);
+
+  // Gives slots back. Thread-safe.
+  void Free(SlotClass slot_class, std::span<const Location> slots);
+
+  // Gives the memory of empty pages back to the budget; how many bytes. Thread-safe.
+  uint64_t ReleaseEmptyPages();
+
+  // The bytes of a taken slot, aligned to 16. The caller's locks guard them.
+  std::byte* Row(Location location) const { return base_ + location.units * kLocationUnitBytes; }
+
+  // Bytes of memory behind the pages, empty ones included. Thread-safe.
+  uint64_t committed_bytes() const;
+  // The memory of the page records.
+  uint64_t record_bytes() const { return records_.size_bytes(); }
+
+  static constexpr uint64_t SlotsPerPage(uint64_t slot_bytes) { return kPageBytes / slot_bytes; }
+  // What Create charges before any row: the record per page.
+  static constexpr uint64_t FixedBytes(uint64_t address_bytes_max);
+
+ private:
+  using PageIndex = uint32_t;
+  static constexpr PageIndex kNoPage = 0xFFFFFFFF;
+  static constexpr uint32_t kNoSlot = 0xFFFFFFFF;
+  static constexpr SlotClass kNoClass = 0xFFFF;
+
+  // Pages with a free slot are linked per class, empty committed pages in the pool.
+  struct Page {
+    PageIndex next;
+    PageIndex previous;
+    uint32_t taken_slots;
+    uint32_t fresh_slot;  // slots from here on were never taken
+    uint32_t free_slot;   // head of the list through the free slots' first bytes
+    SlotClass slot_class;
+    uint16_t unused;
+  };
+  struct Class {
+    uint32_t slot_bytes;
+    PageIndex pages_with_room;
+  };
+
+  DramTier(MemorySource* source, MemoryBudget* budget, std::byte* base, uint64_t address_bytes,
+           AlignedBuffer records);
+
+  bool AddPage(SlotClass slot_class) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  PageIndex CommitPage() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Location TakeSlot(PageIndex page, uint32_t slot_bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void FreeSlot(SlotClass slot_class, Location slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Link(PageIndex* head, PageIndex page) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Unlink(PageIndex* head, PageIndex page) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::byte* PageAddress(PageIndex page) const { return base_ + page * kPageBytes; }
+
+  MemorySource* const source_;
+  MemoryBudget* const budget_;
+  std::byte* const base_;
+  const uint64_t address_bytes_;
+  AlignedBuffer records_;  // Page per page of the range
+
+  mutable Mutex mutex_;
+  const std::span<Page> pages_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Class> classes_ ABSL_GUARDED_BY(mutex_);
+  PageIndex pages_begun_ ABSL_GUARDED_BY(mutex_) = 0;  // pages from here on were never committed
+  PageIndex empty_pages_ ABSL_GUARDED_BY(mutex_) = kNoPage;     // with memory
+  PageIndex released_pages_ ABSL_GUARDED_BY(mutex_) = kNoPage;  // without
+  uint64_t committed_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+constexpr uint64_t DramTier::FixedBytes(uint64_t address_bytes_max) {
+  return AlignedBuffer::ChargedBytes(RoundUp(address_bytes_max, kPageBytes) / kPageBytes *
+                                     sizeof(Page));
+}
+
+}  // namespace embank
+
+#endif  // EMBANK_TIERS_DRAM_TIER_H_

@@ -1,0 +1,86 @@
+// The 16 bytes in front of every row in memory.
+//
+//   byte  0        8            12           16
+//         | key 64 | version 20 | table 12 | flags 4 | heat 20 | heat epoch 8 | vector, state ...
+//                    (bits 12..31, 0..11)    (bits 0..3, 4..23, 24..31)
+//
+// Heat (docs/arithmetic.md) halves with every epoch of its table; it is brought up to date when it
+// is read or touched. Epochs are compared in 8 bits: every row must be touched or renewed (AgeHeat)
+// at least once in 127 epochs.
+#ifndef EMBANK_TIERS_ROW_HEADER_H_
+#define EMBANK_TIERS_ROW_HEADER_H_
+
+#include <atomic>
+#include <cstdint>
+
+#include "base/types.h"
+
+namespace embank {
+
+using TableId = uint16_t;
+inline constexpr uint32_t kTableBits = 12;
+inline constexpr uint32_t kTablesMax = (1u << kTableBits) - 1;  // 4,095: ids 0 .. 4,094
+
+inline constexpr uint32_t kHeatBits = 20;
+inline constexpr uint32_t kHeatMax = (1u << kHeatBits) - 1;
+
+// An epoch of a table's heat; only its low 8 bits are kept in rows.
+using HeatEpoch = uint8_t;
+
+struct RowHeader {
+  Key key;
+  uint32_t identity;  // version 20 | table 12
+  uint32_t usage;     // heat epoch 8 | heat 20 | flags 4
+};
+static_assert(sizeof(RowHeader) == 16);
+
+constexpr uint32_t kVersionStep = 1u << kTableBits;
+
+constexpr TableId TableOf(uint32_t identity) {
+  return static_cast<TableId>(identity & ((1u << kTableBits) - 1));
+}
+
+constexpr uint32_t PackUsage(uint32_t flags, uint32_t heat, HeatEpoch epoch) {
+  return flags | (heat << 4) | (static_cast<uint32_t>(epoch) << 24);
+}
+constexpr uint32_t FlagsOf(uint32_t usage) { return usage & 0xFu; }
+
+// How many epochs after its stamp a usage word is read; 0 when the reader's epoch is older, because
+// another thread has moved on meanwhile.
+constexpr uint32_t EpochsSince(uint32_t usage, HeatEpoch now) {
+  const auto distance = static_cast<int8_t>(static_cast<uint8_t>(now - (usage >> 24)));
+  return distance < 0 ? 0u : static_cast<uint32_t>(distance);
+}
+
+// The heat of a usage word as of epoch `now`.
+constexpr uint32_t HeatOf(uint32_t usage, HeatEpoch now) {
+  const uint32_t epochs = EpochsSince(usage, now);
+  return epochs >= kHeatBits ? 0u : ((usage >> 4) & kHeatMax) >> epochs;
+}
+
+// The usage word after `touches` lookups in epoch `now`.
+constexpr uint32_t TouchedUsage(uint32_t usage, HeatEpoch now, uint32_t touches) {
+  const uint32_t heat = HeatOf(usage, now);
+  const uint32_t sum = touches > kHeatMax - heat ? kHeatMax : heat + touches;
+  const auto stamp = EpochsSince(usage, now) == 0 ? static_cast<HeatEpoch>(usage >> 24) : now;
+  return PackUsage(FlagsOf(usage), sum, stamp);
+}
+
+// Adds `touches` to a row's heat. Exact with any number of threads. touches == 0 only renews the
+// stamp.
+inline void TouchHeat(RowHeader* header, HeatEpoch now, uint32_t touches) {
+  std::atomic_ref<uint32_t> word(header->usage);
+  uint32_t usage = word.load(std::memory_order_relaxed);
+  while (!word.compare_exchange_weak(usage, TouchedUsage(usage, now, touches),
+                                     std::memory_order_relaxed)) {
+  }
+}
+
+// The heat of a row as of epoch `now`.
+inline uint32_t ReadHeat(RowHeader* header, HeatEpoch now) {
+  return HeatOf(std::atomic_ref(header->usage).load(std::memory_order_relaxed), now);
+}
+
+}  // namespace embank
+
+#endif  // EMBANK_TIERS_ROW_HEADER_H_
