@@ -22,7 +22,9 @@ struct OutcomeTally {
   uint64_t first_absent = ~uint64_t{0};
 
   uint64_t count(Outcome outcome) const { return counts[static_cast<size_t>(outcome) - 1]; }
+  // Adds one position, or all that another tally has.
   void Add(Outcome outcome, uint64_t position);
+  // As above.
   void Add(const OutcomeTally& other);
 };
 

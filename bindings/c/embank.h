@@ -7,8 +7,8 @@
  *
  *  1. C99; includes <stddef.h> and <stdint.h> only. Fixed-width types, no varargs, no inlines.
  *  2. Handles are opaque. Closing NULL is fine. A table handle lives as long as its store.
- *  3. A call that can fail returns an embank_status. On failure out-parameters are untouched, except
- *     per-key outcomes and rows where documented. embank_last_error() explains it.
+ *  3. A call that can fail returns an embank_status. On failure out-parameters are untouched,
+ *     except per-key outcomes and rows where documented. embank_last_error() explains it.
  *  4. Option structs start with struct_size; fill them with embank_*_options_init(&o, sizeof o).
  *     Fields are only ever appended. A smaller size is an older caller (the missing fields take
  *     their defaults); a larger size whose unknown bytes are not zero is EMBANK_UNIMPLEMENTED.
@@ -26,8 +26,7 @@
  *  9. No exception, signal, exit, print or process-wide state crosses this door, the log sink
  *     excepted.
  *
- * All calls block until their work is done; none waits for a disk or a network in this version.
- * Since every declaration below: version 0.1.0.
+ * All calls block until their work is done; none waits for a disk or a network. All since 0.1.0.
  */
 #ifndef EMBANK_H_
 #define EMBANK_H_
@@ -47,24 +46,15 @@ extern "C" {
 
 /* ---- codes; never renumbered ---- */
 
+/* INVALID_ARGUMENT: nonsense in any state of the store. FAILED_PRECONDITION: the object's state does
+ * not allow the call. RESOURCE_EXHAUSTED: a budget or the machine's memory is used up. UNIMPLEMENTED: a part that this version does not have. INTERNAL: a defect; please report it. */
 typedef int32_t embank_status;
 enum {
-  EMBANK_OK = 0,
-  EMBANK_CANCELLED = 1,
-  EMBANK_UNKNOWN = 2,
-  EMBANK_INVALID_ARGUMENT = 3,   /* the argument is nonsense whatever the state of the store */
-  EMBANK_DEADLINE_EXCEEDED = 4,
-  EMBANK_NOT_FOUND = 5,          /* no such table, or an absent key where outcomes were not asked */
-  EMBANK_ALREADY_EXISTS = 6,     /* the table name is taken */
-  EMBANK_PERMISSION_DENIED = 7,
-  EMBANK_RESOURCE_EXHAUSTED = 8, /* a budget or the memory of the machine is used up */
-  EMBANK_FAILED_PRECONDITION = 9, /* the object is in a state that does not allow the call */
-  EMBANK_ABORTED = 10,
-  EMBANK_OUT_OF_RANGE = 11,
-  EMBANK_UNIMPLEMENTED = 12,     /* a part that this version does not have */
-  EMBANK_INTERNAL = 13,          /* a defect of Embank: please report it */
-  EMBANK_UNAVAILABLE = 14,
-  EMBANK_DATA_LOSS = 15
+  EMBANK_OK = 0, EMBANK_CANCELLED = 1, EMBANK_UNKNOWN = 2, EMBANK_INVALID_ARGUMENT = 3,
+  EMBANK_DEADLINE_EXCEEDED = 4, EMBANK_NOT_FOUND = 5, EMBANK_ALREADY_EXISTS = 6,
+  EMBANK_PERMISSION_DENIED = 7, EMBANK_RESOURCE_EXHAUSTED = 8, EMBANK_FAILED_PRECONDITION = 9,
+  EMBANK_ABORTED = 10, EMBANK_OUT_OF_RANGE = 11, EMBANK_UNIMPLEMENTED = 12, EMBANK_INTERNAL = 13,
+  EMBANK_UNAVAILABLE = 14, EMBANK_DATA_LOSS = 15
 };
 
 /* What became of one key of a batch. */
@@ -85,20 +75,12 @@ enum {
 };
 
 enum { EMBANK_F32 = 0, EMBANK_F16 = 1, EMBANK_BF16 = 2 };
-enum {
-  EMBANK_OPT_NONE = 0,
-  EMBANK_OPT_SGD = 1,
-  EMBANK_OPT_ADAGRAD = 2,
-  EMBANK_OPT_ROWWISE_ADAGRAD = 3,
-  EMBANK_OPT_ADAM = 4,
-  EMBANK_OPT_FTRL = 5
-};
-enum {
-  EMBANK_INIT_ZERO = 0,
-  EMBANK_INIT_CONSTANT = 1, /* init_a */
-  EMBANK_INIT_UNIFORM = 2,  /* [init_a, init_b) */
-  EMBANK_INIT_NORMAL = 3    /* mean init_a, standard deviation init_b */
-};
+enum { EMBANK_OPT_NONE = 0, EMBANK_OPT_SGD = 1, EMBANK_OPT_ADAGRAD = 2,
+       EMBANK_OPT_ROWWISE_ADAGRAD = 3, EMBANK_OPT_ADAM = 4, EMBANK_OPT_FTRL = 5 };
+enum { EMBANK_INIT_ZERO = 0,
+       EMBANK_INIT_CONSTANT = 1,  /* init_a */
+       EMBANK_INIT_UNIFORM = 2,   /* [init_a, init_b) */
+       EMBANK_INIT_NORMAL = 3 };  /* mean init_a, standard deviation init_b */
 enum { EMBANK_EVICT_LRU = 0, EMBANK_EVICT_CLOCK = 1, EMBANK_EVICT_LFU = 2 };
 enum { EMBANK_FULL_REFUSE = 0, EMBANK_FULL_FORGET = 1 };
 enum { EMBANK_OPEN_CREATE = 1u, EMBANK_OPEN_READ_ONLY = 2u, EMBANK_OPEN_PREVIOUS = 4u };
@@ -116,7 +98,7 @@ typedef struct embank_store_options {
   uint32_t struct_size;
   uint32_t flags;           /* EMBANK_OPEN_CREATE or 0; READ_ONLY and PREVIOUS: not built yet */
   const char *path;         /* NULL: memory only. A directory: not built yet */
-  uint64_t dram_bytes;      /* hard budget of index and rows in DRAM; 0: no limit. At least 16 MiB */
+  uint64_t dram_bytes;      /* hard budget of index and rows in DRAM: at least 16 MiB; 0: none */
   uint64_t ssd_bytes;       /* not built yet: 0 */
   const char *pmem_path;    /* not built yet: NULL */
   uint64_t pmem_bytes;      /* not built yet: 0 */
@@ -157,10 +139,9 @@ typedef struct embank_table_info {
 
 /* ---- about: any thread, at any time ---- */
 
-/* "major.minor.patch" of the library; static. */
+/* "major.minor.patch"; static. */
 EMBANK_API const char *embank_version(void);
-
-/* Version of the binary interface; grows by one with each release that appends to this header. */
+/* Version of the ABI: one more with each release that appends to it. */
 EMBANK_API uint32_t embank_abi_version(void);
 
 /* How this library was built and what it uses here. Keys: "cuda" "io_uring" "pmem" "mpi" "nccl"
@@ -315,5 +296,4 @@ EMBANK_API embank_status embank_memory_report(embank_store *store, char *json, u
 #ifdef __cplusplus
 } /* extern "C" */
 #endif
-
 #endif /* EMBANK_H_ */

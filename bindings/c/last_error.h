@@ -15,6 +15,7 @@ namespace embank {
 embank_status ReportStatus(const absl::Status& status);
 embank_status ReportFailure(embank_status code, std::string_view message);
 
+// The message of the calling thread's last failure, "" before the first.
 const char* LastError();
 
 // Runs the body of a C function, which returns an absl::Status; no exception leaves it.

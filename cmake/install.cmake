@@ -1,0 +1,33 @@
+# What `cmake --install` puts where: the shared library, its headers, the CMake package
+# (embank::embank), the pkg-config file, the licence and the documents. The installed tree can be
+# moved: nothing in it names its place.
+if(NOT EMBANK_BUILD_SHARED)
+  return()
+endif()
+include(CMakePackageConfigHelpers)
+include(GNUInstallDirs)
+
+install(TARGETS embank EXPORT embankTargets
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES bindings/c/embank.h bindings/c/embank.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+
+set(EMBANK_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/embank)
+install(EXPORT embankTargets NAMESPACE embank:: DESTINATION ${EMBANK_PACKAGE_DIR})
+configure_package_config_file(cmake/embankConfig.cmake.in
+  ${PROJECT_BINARY_DIR}/install/embankConfig.cmake INSTALL_DESTINATION ${EMBANK_PACKAGE_DIR})
+# Before 1.0 a minor version may change what programs see; from 1.0 on only a major one.
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/install/embankConfigVersion.cmake
+  COMPATIBILITY SameMinorVersion)
+install(FILES
+  ${PROJECT_BINARY_DIR}/install/embankConfig.cmake
+  ${PROJECT_BINARY_DIR}/install/embankConfigVersion.cmake
+  DESTINATION ${EMBANK_PACKAGE_DIR})
+
+file(RELATIVE_PATH EMBANK_PREFIX_FROM_PC
+  ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
+configure_file(cmake/embank.pc.in ${PROJECT_BINARY_DIR}/install/embank.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/install/embank.pc
+  DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/docs FILES_MATCHING PATTERN "*.md")
