@@ -46,8 +46,9 @@ extern "C" {
 
 /* ---- codes; never renumbered ---- */
 
-/* INVALID_ARGUMENT: nonsense in any state of the store. FAILED_PRECONDITION: the object's state does
- * not allow the call. RESOURCE_EXHAUSTED: a budget or the machine's memory is used up. UNIMPLEMENTED: a part that this version does not have. INTERNAL: a defect; please report it. */
+/* INVALID_ARGUMENT: nonsense in any state of the store. FAILED_PRECONDITION: the object's state
+ * forbids the call. RESOURCE_EXHAUSTED: a budget or the machine's memory is used up. UNIMPLEMENTED:
+ * a part that this version does not have. INTERNAL: a defect; please report it. */
 typedef int32_t embank_status;
 enum {
   EMBANK_OK = 0, EMBANK_CANCELLED = 1, EMBANK_UNKNOWN = 2, EMBANK_INVALID_ARGUMENT = 3,
