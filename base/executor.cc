@@ -45,6 +45,7 @@ class ThreadPool final : public Executor {
       MutexLock lock(&mutex_);
       stopping_ = true;
     }
+    work_or_stop_.NotifyAll();
     for (std::thread& worker : workers_) worker.join();
   }
 
@@ -59,31 +60,27 @@ class ThreadPool final : public Executor {
       job.next_job = jobs_;
       jobs_ = &job;
     }
+    work_or_stop_.NotifyAll();
     job.RunTasks();
     MutexLock lock(&mutex_);
     Unlink(&job);
-    mutex_.Await(absl::Condition(
-        +[](Job* waited) { return waited->workers_inside == 0; }, &job));
+    while (job.workers_inside > 0) worker_left_.Wait(&mutex_);
   }
 
   uint32_t concurrency() const override { return static_cast<uint32_t>(workers_.size()) + 1; }
 
  private:
-  bool HasWorkOrStops() const ABSL_NO_THREAD_SAFETY_ANALYSIS {
-    return stopping_ || jobs_ != nullptr;
-  }
-
   void WorkerLoop() {
     MutexLock lock(&mutex_);
     while (true) {
-      mutex_.Await(absl::Condition(this, &ThreadPool::HasWorkOrStops));
+      while (!stopping_ && jobs_ == nullptr) work_or_stop_.Wait(&mutex_);
       if (stopping_) return;
       Job* const job = jobs_;
       ++job->workers_inside;
       mutex_.Unlock();
       job->RunTasks();
       mutex_.Lock();
-      --job->workers_inside;
+      if (--job->workers_inside == 0) worker_left_.NotifyAll();
       // All its tasks are taken: nobody else need look at it.
       Unlink(job);
     }
@@ -100,6 +97,8 @@ class ThreadPool final : public Executor {
   }
 
   Mutex mutex_;
+  ConditionVariable work_or_stop_;
+  ConditionVariable worker_left_;
   Job* jobs_ ABSL_GUARDED_BY(mutex_) = nullptr;  // the newest first
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> workers_;  // constant after construction

@@ -46,17 +46,27 @@ class ABSL_LOCKABLE Mutex {
   }
   // Stops the process unless this thread holds the lock exclusively.
   void AssertHeld() const ABSL_ASSERT_EXCLUSIVE_LOCK() { mutex_.AssertHeld(); }
-  // Gives the lock up until `condition` holds, then has it again.
-  void Await(const absl::Condition& condition) ABSL_EXCLUSIVE_LOCKS_REQUIRED(this) {
-    EMBANK_TSAN(__tsan_mutex_pre_unlock(this, 0));
-    EMBANK_TSAN(__tsan_mutex_post_unlock(this, 0));
-    mutex_.Await(condition);
-    EMBANK_TSAN(__tsan_mutex_pre_lock(this, 0));
-    EMBANK_TSAN(__tsan_mutex_post_lock(this, 0, 0));
-  }
 
  private:
+  friend class ConditionVariable;
   absl::Mutex mutex_;
+};
+
+// Where threads wait for what another one changes under a lock.
+class ConditionVariable {
+ public:
+  // Gives the lock up, waits for a call of NotifyAll (or for nothing: look again), has it again.
+  void Wait(Mutex* mutex) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    EMBANK_TSAN(__tsan_mutex_pre_unlock(mutex, 0));
+    EMBANK_TSAN(__tsan_mutex_post_unlock(mutex, 0));
+    variable_.Wait(&mutex->mutex_);
+    EMBANK_TSAN(__tsan_mutex_pre_lock(mutex, 0));
+    EMBANK_TSAN(__tsan_mutex_post_lock(mutex, 0, 0));
+  }
+  void NotifyAll() { variable_.SignalAll(); }
+
+ private:
+  absl::CondVar variable_;
 };
 
 // Holds a lock exclusively for a scope.

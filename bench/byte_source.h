@@ -1,0 +1,32 @@
+// The bytes of a file in order, decompressed when its name ends in .zst.
+#ifndef EMBANK_BENCH_BYTE_SOURCE_H_
+#define EMBANK_BENCH_BYTE_SOURCE_H_
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace embank {
+
+// Memory is constant, whatever the file's size. One thread.
+class ByteSource {
+ public:
+  virtual ~ByteSource() = default;
+
+  // Fills `out` from its front and returns the number of bytes, less than asked only at the end, 0
+  // when it is over. DATA_LOSS names the file and what is wrong with it.
+  virtual absl::StatusOr<size_t> Read(std::span<std::byte> out) = 0;
+
+  // How much of the file was read, 0..1, for progress.
+  virtual double FractionRead() const = 0;
+};
+
+// Opens a file. NOT_FOUND, PERMISSION_DENIED and the like name it.
+absl::StatusOr<std::unique_ptr<ByteSource>> OpenByteSource(const std::string& path);
+
+}  // namespace embank
+
+#endif  // EMBANK_BENCH_BYTE_SOURCE_H_

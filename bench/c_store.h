@@ -1,0 +1,48 @@
+// The C door's handles and statuses as C++ owns them.
+#ifndef EMBANK_BENCH_C_STORE_H_
+#define EMBANK_BENCH_C_STORE_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "bench/options.h"
+#include "bindings/c/embank.h"
+
+namespace embank {
+
+struct StoreCloser {
+  void operator()(embank_store* store) const { embank_store_close(store); }
+};
+struct ScanCloser {
+  void operator()(embank_scan* scan) const { embank_scan_close(scan); }
+};
+using StorePointer = std::unique_ptr<embank_store, StoreCloser>;
+using ScanPointer = std::unique_ptr<embank_scan, ScanCloser>;
+
+// A store in memory with one table.
+struct CStore {
+  StorePointer store;
+  embank_table* table = nullptr;
+};
+
+// What store and table hold, from embank_memory_report and embank_table_get_info.
+struct CStoreMemory {
+  uint64_t used_bytes = 0;
+  uint64_t index_bytes = 0;
+  uint64_t rows = 0;
+  uint64_t row_bytes = 0;
+};
+
+// The code of a C call, with the thread's last message.
+absl::Status ToStatus(embank_status status);
+
+// Opens a store without a budget and creates the table of MakeTableOptions(shape) in it.
+absl::StatusOr<CStore> OpenCStore(const TableShape& shape, uint64_t seed, uint32_t worker_threads);
+
+absl::StatusOr<CStoreMemory> MemoryOf(const CStore& store);
+
+}  // namespace embank
+
+#endif  // EMBANK_BENCH_C_STORE_H_

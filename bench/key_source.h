@@ -1,0 +1,41 @@
+// Where a replay's keys come from: a trace, or a generator.
+#ifndef EMBANK_BENCH_KEY_SOURCE_H_
+#define EMBANK_BENCH_KEY_SOURCE_H_
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "base/types.h"
+#include "bench/trace.h"
+
+namespace embank {
+
+// One thread.
+class KeySource {
+ public:
+  virtual ~KeySource() = default;
+
+  // The next keys; fewer than asked only at the end, 0 when it is over. Statuses of TraceReader.
+  virtual absl::StatusOr<size_t> Read(std::span<Key> keys) = 0;
+
+  // How much of it was read, 0..1.
+  virtual double FractionRead() const = 0;
+
+  // In a few words.
+  virtual std::string Description() const = 0;
+};
+
+// A trace file. Statuses of TraceReader::Open.
+absl::StatusOr<std::unique_ptr<KeySource>> OpenTraceSource(const std::string& path,
+                                                           std::optional<TraceFormat> format);
+
+// 2^21 positions, Zipf 1.05 over a million ids that are hashed to 64 bits.
+absl::StatusOr<std::unique_ptr<KeySource>> MakeGeneratedSource(uint64_t seed);
+
+}  // namespace embank
+
+#endif  // EMBANK_BENCH_KEY_SOURCE_H_

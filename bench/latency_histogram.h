@@ -1,0 +1,42 @@
+// How long batches took: a histogram of nanoseconds whose buckets grow with the value, so that
+// every percentile, of a microsecond or of a minute, is off by less than 1 %.
+#ifndef EMBANK_BENCH_LATENCY_HISTOGRAM_H_
+#define EMBANK_BENCH_LATENCY_HISTOGRAM_H_
+
+#include <cstdint>
+#include <vector>
+
+namespace embank {
+
+// Log-linear: values below 2^7 ns have a bucket each, every further power of two has 2^7 buckets.
+// One writer; threads fill one each and merge.
+class LatencyHistogram {
+ public:
+  static constexpr uint32_t kSubBucketBits = 7;
+
+  LatencyHistogram();
+
+  // Counts one batch.
+  void Record(uint64_t nanoseconds);
+
+  // Adds what `other` counted.
+  void Merge(const LatencyHistogram& other);
+
+  // The smallest duration that at least `fraction` (0..1) of the batches do not exceed; at most
+  // 2^-7 of it too high, never too low. 0 when nothing was counted.
+  uint64_t PercentileNs(double fraction) const;
+
+  // Batches counted.
+  uint64_t count() const { return count_; }
+  // The longest of them, exactly.
+  uint64_t max_ns() const { return max_ns_; }
+
+ private:
+  std::vector<uint64_t> counts_;
+  uint64_t count_ = 0;
+  uint64_t max_ns_ = 0;
+};
+
+}  // namespace embank
+
+#endif  // EMBANK_BENCH_LATENCY_HISTOGRAM_H_

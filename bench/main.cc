@@ -1,0 +1,187 @@
+// embank-bench: the command line.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "base/status_macros.h"
+#include "bench/kv_run.h"
+#include "bench/machine.h"
+#include "bench/options.h"
+#include "bench/progress.h"
+#include "bench/replay.h"
+#include "bench/report.h"
+
+namespace embank {
+namespace {
+
+constexpr int kExitFailed = 1;
+constexpr int kExitUsage = 2;
+
+// Options that are words, before they are parsed.
+struct Words {
+  std::vector<std::string> phases = {"fill", "lookup", "update"};
+  std::string value_type = "f32";
+  std::string optimizer = "adagrad";
+  std::string distribution = "uniform";
+  std::string id_mode = "permuted";
+  std::string trace_format;
+};
+
+// Parses one option's word; the status names the option.
+template <typename Value, typename Target>
+absl::Status Take(const char* option, const absl::StatusOr<Value>& parsed, Target* target) {
+  if (!parsed.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(option, ": ", parsed.status().message()));
+  }
+  *target = *parsed;
+  return absl::OkStatus();
+}
+
+absl::Status TakeShape(const Words& words, TableShape* shape) {
+  EMBANK_RETURN_IF_ERROR(Take("--type", ParseValueType(words.value_type), &shape->value_type));
+  return Take("--optimizer", ParseOptimizer(words.optimizer), &shape->optimizer);
+}
+
+absl::Status TakeTraceFormat(const Words& words, std::optional<TraceFormat>* format) {
+  if (words.trace_format.empty()) return absl::OkStatus();
+  return Take("--trace-format", ParseTraceFormat(words.trace_format), format);
+}
+
+absl::Status CheckJsonPath(const std::string& path) {
+  if (path.empty()) return absl::OkStatus();
+  const absl::Status status = CheckWritable(path);
+  if (status.ok()) return status;
+  return absl::InvalidArgumentError(absl::StrCat("--json: ", status.message()));
+}
+
+absl::Status Kv(const Words& words, KvOptions options) {
+  EMBANK_RETURN_IF_ERROR(TakeShape(words, &options.shape));
+  EMBANK_RETURN_IF_ERROR(TakeTraceFormat(words, &options.trace_format));
+  EMBANK_RETURN_IF_ERROR(
+      Take("--dist", ParseDistribution(words.distribution), &options.distribution));
+  EMBANK_RETURN_IF_ERROR(Take("--id-mode", ParseIdMode(words.id_mode), &options.id_mode));
+  options.phases.clear();
+  for (const std::string& word : words.phases) {
+    EMBANK_RETURN_IF_ERROR(Take("--phases", ParsePhase(word), &options.phases.emplace_back()));
+  }
+  EMBANK_RETURN_IF_ERROR(Validate(options));
+  EMBANK_RETURN_IF_ERROR(CheckJsonPath(options.json_path));
+  const Machine machine = DescribeMachine();
+  Progress progress(stderr, SteadyClock());
+  EMBANK_ASSIGN_OR_RETURN(const KvReport report, RunKv(options, &progress));
+  progress.Clear();
+  std::fputs(KvTable(machine, options, report).c_str(), stdout);
+  if (options.json_path.empty()) return absl::OkStatus();
+  return WriteFile(options.json_path, KvJson(machine, options, report));
+}
+
+absl::Status RunReplayCommand(const Words& words, ReplayOptions options) {
+  EMBANK_RETURN_IF_ERROR(TakeShape(words, &options.shape));
+  EMBANK_RETURN_IF_ERROR(TakeTraceFormat(words, &options.trace_format));
+  EMBANK_RETURN_IF_ERROR(Validate(options));
+  EMBANK_RETURN_IF_ERROR(CheckJsonPath(options.json_path));
+  const Machine machine = DescribeMachine();
+  Progress progress(stderr, SteadyClock());
+  EMBANK_ASSIGN_OR_RETURN(const ReplayReport report, RunReplay(options, &progress));
+  progress.Clear();
+  std::fputs(ReplayTable(machine, options, report).c_str(), stdout);
+  if (!options.json_path.empty()) {
+    EMBANK_RETURN_IF_ERROR(WriteFile(options.json_path, ReplayJson(machine, options, report)));
+  }
+  if (report.mismatches == 0) return absl::OkStatus();
+  return absl::InternalError(
+      absl::StrCat("the store differs from the oracle: ", report.first_mismatch));
+}
+
+// The parser would wrap a negative number round to a large one.
+std::string NotNegative(const std::string& word) {
+  return word.rfind('-', 0) == 0 ? "must not be negative" : "";
+}
+
+template <typename Value>
+void AddNumber(CLI::App* app, const char* name, Value* value, const char* description) {
+  app->add_option(name, *value, description)->capture_default_str()->check(NotNegative);
+}
+
+void AddShapeOptions(CLI::App* app, TableShape* shape, Words* words) {
+  AddNumber(app, "--dim", &shape->dim, "values of a row, 1..4096");
+  app->add_option("--type", words->value_type, "f32, f16 or bf16")->capture_default_str();
+  app->add_option("--optimizer", words->optimizer,
+                  "none, sgd, adagrad, rowwise-adagrad, adam or ftrl")
+      ->capture_default_str();
+  app->add_option("--trace-format", words->trace_format,
+                  "be64, u32 or text (default: by the file's name)");
+}
+
+void AddKvOptions(CLI::App* app, KvOptions* options, Words* words) {
+  app->add_option("--engines", options->engines, "of embank,libcuckoo,absl")->delimiter(',');
+  app->add_option("--phases", words->phases, "of fill,lookup,update")->delimiter(',');
+  AddNumber(app, "--rows", &options->rows, "rows of the table (a trace has its own)");
+  AddShapeOptions(app, &options->shape, words);
+  app->add_option("--dist", words->distribution, "uniform, zipf:EXPONENT or trace:FILE")
+      ->capture_default_str();
+  app->add_option("--id-mode", words->id_mode, "permuted, first-appearance or hashed")
+      ->capture_default_str();
+  AddNumber(app, "--batch", &options->batch, "keys of a batch");
+  AddNumber(app, "--threads", &options->threads, "threads that call");
+  AddNumber(app, "--seconds", &options->seconds, "of each lookup and update phase");
+  AddNumber(app, "--rounds", &options->rounds, "of all engines; figures are their medians");
+  AddNumber(app, "--seed", &options->seed, "of keys and rows");
+  app->add_flag("--reserve", options->reserve, "tell the peers the number of rows beforehand");
+  app->add_option("--json", options->json_path, "file for the figures");
+}
+
+void AddReplayOptions(CLI::App* app, ReplayOptions* options, Words* words) {
+  app->add_option("--trace", options->trace_path, "key trace (default: a generated stream)");
+  AddShapeOptions(app, &options->shape, words);
+  AddNumber(app, "--batch", &options->batch, "keys of a batch");
+  AddNumber(app, "--threads", &options->threads, "of the store; 0: one per core");
+  AddNumber(app, "--seed", &options->seed, "of the rows and of a generated stream");
+  app->add_option("--json", options->json_path, "file for the figures");
+}
+
+int ExitCode(const absl::Status& status) {
+  if (status.ok()) return 0;
+  std::fprintf(stderr, "embank-bench: %s\n", std::string(status.message()).c_str());
+  return absl::IsInvalidArgument(status) ? kExitUsage : kExitFailed;
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app("Benchmarks of Embank, an embedded key-value store for embeddings");
+  app.require_subcommand(1);
+  app.failure_message([](const CLI::App*, const CLI::Error& error) {
+    return absl::StrCat("embank-bench: ", error.what(),
+                        "\nsee embank-bench kv --help and embank-bench replay --help\n");
+  });
+  Words words;
+  KvOptions kv_options;
+  ReplayOptions replay_options;
+  CLI::App* const kv = app.add_subcommand("kv", "the same batches through Embank and its peers");
+  AddKvOptions(kv, &kv_options, &words);
+  CLI::App* const replay =
+      app.add_subcommand("replay", "a key trace through the store, compared with the oracle");
+  AddReplayOptions(replay, &replay_options, &words);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kExitUsage;
+  }
+  return ExitCode(kv->parsed() ? Kv(words, kv_options) : RunReplayCommand(words, replay_options));
+}
+
+}  // namespace
+}  // namespace embank
+
+int main(int argc, char** argv) {
+  try {
+    return embank::Main(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "embank-bench: %s\n", error.what());
+    return embank::kExitFailed;
+  }
+}

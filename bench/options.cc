@@ -1,0 +1,147 @@
+#include "bench/options.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "bench/zipf.h"
+
+namespace embank {
+namespace {
+
+template <typename Value>
+struct Word {
+  const char* name;
+  Value value;
+};
+
+constexpr std::array<Word<ValueType>, 3> kValueTypes = {
+    {{"f32", ValueType::kF32}, {"f16", ValueType::kF16}, {"bf16", ValueType::kBf16}}};
+constexpr std::array<Word<Optimizer>, 6> kOptimizers = {
+    {{"none", Optimizer::kNone},
+     {"sgd", Optimizer::kSgd},
+     {"adagrad", Optimizer::kAdagrad},
+     {"rowwise-adagrad", Optimizer::kRowwiseAdagrad},
+     {"adam", Optimizer::kAdam},
+     {"ftrl", Optimizer::kFtrl}}};
+constexpr std::array<Word<Phase>, 3> kPhases = {
+    {{"fill", Phase::kFill}, {"lookup", Phase::kLookup}, {"update", Phase::kUpdate}}};
+constexpr std::array<const char*, 3> kEngines = {"embank", "libcuckoo", "absl"};
+
+template <typename Value, size_t n>
+absl::StatusOr<Value> ValueOf(const std::array<Word<Value>, n>& words, const std::string& name) {
+  std::string names;
+  for (const Word<Value>& word : words) {
+    if (name == word.name) return word.value;
+    absl::StrAppend(&names, names.empty() ? "" : ", ", word.name);
+  }
+  return absl::InvalidArgumentError(absl::StrCat("'", name, "' is none of ", names));
+}
+
+template <typename Value, size_t n>
+const char* NameOf(const std::array<Word<Value>, n>& words, Value value) {
+  for (const Word<Value>& word : words) {
+    if (word.value == value) return word.name;
+  }
+  return "";
+}
+
+template <typename Value>
+absl::Status CheckRange(const char* option, Value value, Value low, Value high) {
+  if (value >= low && value <= high) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(option, ": ", value, " is not in ", low, "..", high));
+}
+
+template <typename Value>
+absl::Status CheckList(const char* option, std::vector<Value> values) {
+  if (values.empty()) return absl::InvalidArgumentError(absl::StrCat(option, ": is empty"));
+  std::sort(values.begin(), values.end());
+  if (std::adjacent_find(values.begin(), values.end()) == values.end()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(option, ": names one twice"));
+}
+
+absl::Status CheckEngines(const std::vector<std::string>& engines) {
+  EMBANK_RETURN_IF_ERROR(CheckList("--engines", engines));
+  for (const std::string& engine : engines) {
+    if (std::find(kEngines.begin(), kEngines.end(), engine) != kEngines.end()) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("--engines: '", engine, "' is none of embank, libcuckoo, absl"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<ValueType> ParseValueType(const std::string& name) {
+  return ValueOf(kValueTypes, name);
+}
+absl::StatusOr<Optimizer> ParseOptimizer(const std::string& name) {
+  return ValueOf(kOptimizers, name);
+}
+absl::StatusOr<Phase> ParsePhase(const std::string& name) { return ValueOf(kPhases, name); }
+
+absl::StatusOr<Distribution> ParseDistribution(const std::string& text) {
+  Distribution distribution;
+  if (text == "uniform") return distribution;
+  if (absl::StartsWith(text, "zipf:")) {
+    distribution.kind = Distribution::Kind::kZipf;
+    if (absl::SimpleAtod(text.substr(5), &distribution.exponent) && distribution.exponent >= 0.0 &&
+        distribution.exponent <= ZipfSampler::kExponentMax) {
+      return distribution;
+    }
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", text, "': the exponent must be 0..", ZipfSampler::kExponentMax));
+  }
+  if (absl::StartsWith(text, "trace:") && text.size() > 6) {
+    distribution.kind = Distribution::Kind::kTrace;
+    distribution.trace_path = text.substr(6);
+    return distribution;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("'", text, "' is none of uniform, zipf:EXPONENT, trace:FILE"));
+}
+
+const char* ValueTypeName(ValueType type) { return NameOf(kValueTypes, type); }
+const char* OptimizerName(Optimizer optimizer) { return NameOf(kOptimizers, optimizer); }
+const char* PhaseName(Phase phase) { return NameOf(kPhases, phase); }
+
+std::string DistributionName(const Distribution& distribution) {
+  switch (distribution.kind) {
+    case Distribution::Kind::kUniform:
+      return "uniform";
+    case Distribution::Kind::kZipf:
+      return absl::StrCat("zipf:", distribution.exponent);
+    case Distribution::Kind::kTrace:
+      return absl::StrCat("trace:", distribution.trace_path);
+  }
+  return "";
+}
+
+absl::Status Validate(const KvOptions& options) {
+  EMBANK_RETURN_IF_ERROR(CheckEngines(options.engines));
+  EMBANK_RETURN_IF_ERROR(CheckList("--phases", options.phases));
+  EMBANK_RETURN_IF_ERROR(CheckRange("--rows", options.rows, uint64_t{1}, kRowsMax));
+  EMBANK_RETURN_IF_ERROR(CheckRange("--dim", options.shape.dim, 1u, kDimMax));
+  EMBANK_RETURN_IF_ERROR(CheckRange("--batch", options.batch, uint64_t{1}, kBatchMax));
+  EMBANK_RETURN_IF_ERROR(CheckRange("--threads", options.threads, 1u, kThreadsMax));
+  EMBANK_RETURN_IF_ERROR(CheckRange("--seconds", options.seconds, 0.01, kSecondsMax));
+  EMBANK_RETURN_IF_ERROR(CheckRange("--rounds", options.rounds, 1u, kRoundsMax));
+  const bool updates = std::count(options.phases.begin(), options.phases.end(), Phase::kUpdate) > 0;
+  if (updates && options.shape.optimizer == Optimizer::kNone) {
+    return absl::InvalidArgumentError("--phases: update needs an --optimizer other than none");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Validate(const ReplayOptions& options) {
+  EMBANK_RETURN_IF_ERROR(CheckRange("--dim", options.shape.dim, 1u, kDimMax));
+  EMBANK_RETURN_IF_ERROR(CheckRange("--batch", options.batch, uint64_t{1}, kBatchMax));
+  return CheckRange("--threads", options.threads, 0u, kThreadsMax);
+}
+
+}  // namespace embank

@@ -1,0 +1,86 @@
+// What embank-bench is asked to do, and the words for it.
+#ifndef EMBANK_BENCH_OPTIONS_H_
+#define EMBANK_BENCH_OPTIONS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/types.h"
+#include "bench/id_mode.h"
+#include "bench/trace.h"
+
+namespace embank {
+
+inline constexpr uint64_t kRowsMax = uint64_t{1} << 40;
+inline constexpr uint64_t kBatchMax = uint64_t{1} << 24;
+inline constexpr uint32_t kThreadsMax = 256;
+inline constexpr uint32_t kRoundsMax = 1000;
+inline constexpr double kSecondsMax = 86400.0;
+
+enum class Phase { kFill, kLookup, kUpdate };
+
+// Which keys the positions of a stream ask for.
+struct Distribution {
+  enum class Kind { kUniform, kZipf, kTrace };
+  Kind kind = Kind::kUniform;
+  double exponent = 0.0;   // kZipf
+  std::string trace_path;  // kTrace
+};
+
+// Rows of the one table of a run.
+struct TableShape {
+  uint32_t dim = 32;
+  ValueType value_type = ValueType::kF32;
+  Optimizer optimizer = Optimizer::kAdagrad;
+};
+
+struct KvOptions {
+  std::vector<std::string> engines = {"embank", "libcuckoo", "absl"};
+  std::vector<Phase> phases = {Phase::kFill, Phase::kLookup, Phase::kUpdate};
+  uint64_t rows = 1'000'000;
+  TableShape shape;
+  Distribution distribution;
+  std::optional<TraceFormat> trace_format;
+  IdMode id_mode = IdMode::kPermuted;
+  uint64_t batch = 4096;
+  uint32_t threads = 1;
+  double seconds = 1.0;  // of each lookup and each update phase
+  uint32_t rounds = 5;
+  uint64_t seed = 1;
+  bool reserve = false;  // tell the peers the number of rows beforehand
+  std::string json_path;
+};
+
+struct ReplayOptions {
+  std::string trace_path;  // empty: a generated stream
+  std::optional<TraceFormat> trace_format;
+  TableShape shape;
+  uint64_t batch = 4096;
+  uint32_t threads = 0;  // of the store: 0, one per core
+  uint64_t seed = 1;
+  std::string json_path;
+};
+
+// The words of the command line. INVALID_ARGUMENT lists what there is.
+absl::StatusOr<ValueType> ParseValueType(const std::string& name);
+absl::StatusOr<Optimizer> ParseOptimizer(const std::string& name);
+absl::StatusOr<Phase> ParsePhase(const std::string& name);
+absl::StatusOr<Distribution> ParseDistribution(const std::string& text);
+
+// And back.
+const char* ValueTypeName(ValueType type);
+const char* OptimizerName(Optimizer optimizer);
+const char* PhaseName(Phase phase);
+std::string DistributionName(const Distribution& distribution);
+
+// INVALID_ARGUMENT names the first option that is out of its range or does not fit another.
+absl::Status Validate(const KvOptions& options);
+absl::Status Validate(const ReplayOptions& options);
+
+}  // namespace embank
+
+#endif  // EMBANK_BENCH_OPTIONS_H_

@@ -1,0 +1,56 @@
+// The replay: a key trace through the store as a trainer would send it, every result compared with
+// the oracle bit for bit.
+#ifndef EMBANK_BENCH_REPLAY_H_
+#define EMBANK_BENCH_REPLAY_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "bench/latency_histogram.h"
+#include "bench/options.h"
+#include "bench/progress.h"
+
+namespace embank {
+
+// One verb of the store over the whole replay: its calls alone, without the oracle.
+struct VerbTiming {
+  uint64_t positions = 0;
+  uint64_t nanoseconds = 0;
+  LatencyHistogram latency;
+
+  double PositionsPerSecond() const;
+};
+
+struct ReplayReport {
+  std::string source;  // where the keys came from
+  VerbTiming lookup;
+  VerbTiming gradients;
+  VerbTiming scan;
+  uint64_t positions = 0;
+  uint64_t distinct_keys = 0;
+  double share_top_1 = 0.0;  // of the accesses, to the most frequent 1 % of the keys
+  double share_top_10 = 0.0;
+  double share_top_20 = 0.0;
+  uint64_t row_bytes = 0;         // header, vector, state, padding
+  double bytes_per_row = 0.0;     // everything that the store holds, index and slack included
+  uint64_t answers_compared = 0;  // rows and outcomes that lookups gave
+  uint64_t rows_compared = 0;     // of the scan: vector, state, heat
+  uint64_t mismatches = 0;
+  std::string first_mismatch;  // empty: none
+  uint32_t digest = 0;         // CRC-32C of all answered rows in order: the same on every machine
+  double seconds = 0.0;        // of the whole replay, oracle included
+};
+
+// Element i of the gradient at a position: in [-0.5, 0.5), the same on every machine.
+float ReplayGradient(uint64_t key, uint64_t position, uint32_t i);
+
+// Looks every batch up (creating rows), applies its gradients (if there is an optimizer), at the
+// end scans all rows. `options` are valid. INVALID_ARGUMENT names --trace when it cannot be opened;
+// DATA_LOSS: it is broken; else a failed call of the store. Mismatches are no error: see the
+// report.
+absl::StatusOr<ReplayReport> RunReplay(const ReplayOptions& options, Progress* progress);
+
+}  // namespace embank
+
+#endif  // EMBANK_BENCH_REPLAY_H_

@@ -1,0 +1,33 @@
+// What a run found, for people (a table of at most 80 columns) and for programs (JSON).
+#ifndef EMBANK_BENCH_REPORT_H_
+#define EMBANK_BENCH_REPORT_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "bench/kv_run.h"
+#include "bench/machine.h"
+#include "bench/options.h"
+#include "bench/replay.h"
+
+namespace embank {
+
+// Tables, with a line about the machine and the parameters above them.
+std::string KvTable(const Machine& machine, const KvOptions& options, const KvReport& report);
+std::string ReplayTable(const Machine& machine, const ReplayOptions& options,
+                        const ReplayReport& report);
+
+// The same with everything that is known: {"machine", "commit", "parameters", "runs": [...]}.
+std::string KvJson(const Machine& machine, const KvOptions& options, const KvReport& report);
+std::string ReplayJson(const Machine& machine, const ReplayOptions& options,
+                       const ReplayReport& report);
+
+// Whether `path` can be written, before a long run is wasted on it. Leaves what is there.
+absl::Status CheckWritable(const std::string& path);
+
+// Replaces the file. The status names it.
+absl::Status WriteFile(const std::string& path, const std::string& text);
+
+}  // namespace embank
+
+#endif  // EMBANK_BENCH_REPORT_H_

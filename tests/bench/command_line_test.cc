@@ -1,0 +1,119 @@
+// embank-bench as a user meets it: what it prints and how it ends.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "tests/bench/temporary_file.h"
+
+namespace embank {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+struct Ended {
+  int exit_code = -1;
+  std::string output;  // standard output and error
+};
+
+Ended RunProgram(const std::string& arguments) {
+  const char* program = std::getenv("EMBANK_BENCH");
+  EXPECT_NE(program, nullptr) << "EMBANK_BENCH must name the program (ctest sets it)";
+  const std::string command = std::string(program == nullptr ? "" : program) + " " + arguments;
+  std::FILE* pipe = popen((command + " 2>&1").c_str(), "r");
+  Ended ended;
+  std::array<char, 4096> part;
+  for (size_t n; (n = std::fread(part.data(), 1, part.size(), pipe)) > 0;) {
+    ended.output.append(part.data(), n);
+  }
+  ended.exit_code = WEXITSTATUS(pclose(pipe));
+  return ended;
+}
+
+TEST(CommandLine, WrongUseNamesTheOptionAndExitsWith2) {
+  struct Case {
+    const char* arguments;
+    const char* message;
+  };
+  const Case cases[] = {
+      {"", "subcommand"},
+      {"train", "kv --help"},
+      {"kv --rows 0", "--rows"},
+      {"kv --rows -4", "--rows"},
+      {"kv --rows many", "--rows"},
+      {"kv --rows 1e6", "--rows"},
+      {"kv --rows 1099511627776", "--rows"},
+      {"kv --dim 4097", "--dim"},
+      {"kv --type f64", "--type"},
+      {"kv --optimizer lamb", "--optimizer"},
+      {"kv --optimizer none", "--phases"},
+      {"kv --dist zipf:-1", "--dist"},
+      {"kv --dist trace:/no/such.txt", "--dist: /no/such.txt"},
+      {"kv --id-mode none", "--id-mode"},
+      {"kv --phases fill,scan", "--phases: 'scan'"},
+      {"kv --engines embank,redis", "--engines: 'redis'"},
+      {"kv --batch 0", "--batch"},
+      {"kv --threads 0", "--threads"},
+      {"kv --seconds -1", "--seconds"},
+      {"kv --rounds 0", "--rounds"},
+      {"kv --json /no/such/file", "--json: /no/such/file"},
+      {"kv --nonsense", "--nonsense"},
+      {"replay --trace /no/such.txt", "--trace: /no/such.txt"},
+      {"replay --trace /etc/passwd", "--trace-format"},
+      {"replay --trace x.txt --trace-format csv", "--trace-format: 'csv'"},
+      {"replay --dim 0", "--dim"},
+      {"replay --threads -1", "--threads"},
+  };
+  for (const Case& wrong : cases) {
+    const Ended ended = RunProgram(wrong.arguments);
+    EXPECT_EQ(ended.exit_code, 2) << wrong.arguments << "\n" << ended.output;
+    EXPECT_THAT(ended.output, HasSubstr(wrong.message)) << wrong.arguments;
+  }
+}
+
+TEST(CommandLine, HelpExitsWith0) {
+  EXPECT_EQ(RunProgram("--help").exit_code, 0);
+  const Ended kv = RunProgram("kv --help");
+  EXPECT_EQ(kv.exit_code, 0);
+  EXPECT_THAT(kv.output, AllOf(HasSubstr("--engines"), HasSubstr("--id-mode")));
+}
+
+TEST(CommandLine, BrokenTraceIsNamedAndExitsWith1) {
+  const TemporaryFile broken(".txt", "1\n2\nx\n");
+  const Ended ended = RunProgram("replay --trace " + broken.path());
+  EXPECT_EQ(ended.exit_code, 1);
+  EXPECT_THAT(ended.output, HasSubstr(broken.path() + ":3: 'x' in column 1"));
+}
+
+TEST(CommandLine, ReplayPrintsItsTableAndWritesItsFigures) {
+  const TemporaryFile trace(".txt", "1\n2\n1\n3\n");
+  const TemporaryFile json(".json");
+  const Ended ended = RunProgram("replay --trace " + trace.path() +
+                                 " --dim 8 --optimizer adam --json " + json.path());
+  EXPECT_EQ(ended.exit_code, 0) << ended.output;
+  EXPECT_THAT(ended.output, AllOf(StartsWith("embank-bench replay"), HasSubstr("digest"),
+                                  HasSubstr("distinct keys   3")));
+  EXPECT_THAT(json.Contents(), AllOf(StartsWith("{"), HasSubstr("\"mismatches\": 0")));
+}
+
+TEST(CommandLine, KvPrintsItsTableAndWritesItsFigures) {
+  const TemporaryFile json(".json");
+  const Ended ended = RunProgram(
+      "kv --rows 1000 --dim 4 --rounds 1 --seconds 0.01 --engines absl,embank "
+      "--phases lookup,update --dist zipf:1.05 --id-mode hashed --type bf16 --json " +
+      json.path());
+  EXPECT_EQ(ended.exit_code, 0) << ended.output;
+  EXPECT_THAT(ended.output, AllOf(StartsWith("embank-bench kv"), HasSubstr("lookup absl"),
+                                  HasSubstr("update embank")));
+  EXPECT_THAT(json.Contents(),
+              AllOf(HasSubstr("\"engine\": \"absl\""), HasSubstr("\"dist\": \"zipf:1.05\"")));
+}
+
+}  // namespace
+}  // namespace embank

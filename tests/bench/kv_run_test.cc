@@ -1,0 +1,106 @@
+#include "bench/kv_run.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdio>
+
+#include "base/clock.h"
+#include "tests/bench/temporary_file.h"
+
+namespace embank {
+namespace {
+
+using testing::HasSubstr;
+
+KvOptions SmallRun() {
+  KvOptions options;
+  options.rows = 20'000;
+  options.shape.dim = 4;
+  options.batch = 512;
+  options.seconds = 0.01;
+  options.rounds = 2;
+  options.threads = 2;
+  return options;
+}
+
+absl::StatusOr<KvReport> RunQuietly(const KvOptions& options) {
+  Progress progress(stderr, SteadyClock());
+  return RunKv(options, &progress);
+}
+
+TEST(KvRun, MeasuresEveryPhaseOfEveryEngine) {
+  const KvReport report = *RunQuietly(SmallRun());
+  ASSERT_EQ(report.results.size(), 9u);
+  size_t i = 0;
+  for (const Phase phase : {Phase::kFill, Phase::kLookup, Phase::kUpdate}) {
+    for (const char* engine : {"embank", "libcuckoo", "absl"}) {
+      const KvResult& result = report.results[i++];
+      EXPECT_EQ(result.engine, engine);
+      EXPECT_EQ(result.phase, phase);
+      EXPECT_GT(result.rows_per_second, 0.0);
+      EXPECT_LE(result.rows_per_second_min, result.rows_per_second);
+      EXPECT_GE(result.rows_per_second_max, result.rows_per_second);
+      EXPECT_FALSE(result.index_bytes_per_row.has_value());
+      EXPECT_GT(result.bytes_per_row, 16 + 2 * 4 * 4);  // header, vector, Adagrad's sums
+      EXPECT_GT(result.batch_p50_us, 0.0);
+      EXPECT_LE(result.batch_p50_us, result.batch_p99_us);
+      EXPECT_LE(result.batch_p99_us, result.batch_p999_us);
+    }
+  }
+  EXPECT_EQ(report.rows, 20'000u);
+}
+
+TEST(KvRun, RunsOnlyWhatItIsAskedFor) {
+  KvOptions options = SmallRun();
+  options.engines = {"absl"};
+  options.phases = {Phase::kLookup};
+  options.shape.optimizer = Optimizer::kNone;
+  const KvReport report = *RunQuietly(options);
+  ASSERT_EQ(report.results.size(), 1u);
+  EXPECT_EQ(report.results[0].phase, Phase::kLookup);
+  EXPECT_EQ(report.results[0].engine, "absl");
+}
+
+TEST(KvRun, ReplaysATrace) {
+  const TemporaryFile file(".txt", "1\n2\n3\n2\n1\n18446744073709551615\n");
+  KvOptions options = SmallRun();
+  options.distribution = *ParseDistribution("trace:" + file.path());
+  const KvReport report = *RunQuietly(options);
+  EXPECT_EQ(report.rows, 4u);
+  EXPECT_EQ(report.positions, 6u);
+}
+
+// A location and a tag take 8 bytes; with what no map can do without, and while it grows, the index
+// takes more than that and less than 200.
+TEST(KvRun, TellsIndexBytesPastAMillionRows) {
+  KvOptions options = SmallRun();
+  options.rows = kIndexRowsMin + 1000;
+  options.shape = {1, ValueType::kF32, Optimizer::kNone};
+  options.phases = {Phase::kFill};
+  options.rounds = 1;
+  const KvReport report = *RunQuietly(options);
+  ASSERT_EQ(report.results.size(), 3u);
+  for (const KvResult& result : report.results) {
+    ASSERT_TRUE(result.index_bytes_per_row.has_value()) << result.engine;
+    EXPECT_GT(*result.index_bytes_per_row, 8.0) << result.engine;
+    EXPECT_LT(*result.index_bytes_per_row, 200.0) << result.engine;
+  }
+}
+
+TEST(KvRun, RefusesMoreRowsThanTheMachineHolds) {
+  KvOptions options = SmallRun();
+  options.rows = kRowsMax;
+  const absl::Status status = RunQuietly(options).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("--rows: "));
+}
+
+TEST(KvRun, MedianIsTheMiddleOne) {
+  EXPECT_EQ(Median({3.0}), 3.0);
+  EXPECT_EQ(Median({9.0, 1.0, 5.0}), 5.0);
+  EXPECT_EQ(Median({4.0, 1.0, 2.0, 3.0}), 2.0);
+}
+
+}  // namespace
+}  // namespace embank

@@ -1,0 +1,23 @@
+#include "bench/machine.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+namespace embank {
+namespace {
+
+TEST(Machine, IsDescribed) {
+  const Machine machine = DescribeMachine();
+  EXPECT_FALSE(machine.cpu.empty());
+  EXPECT_EQ(machine.cores, std::thread::hardware_concurrency());
+  EXPECT_GT(machine.memory_bytes, uint64_t{64} << 20);
+  EXPECT_GT(machine.memory_available_bytes, 0u);
+  EXPECT_LE(machine.memory_available_bytes, machine.memory_bytes);
+  EXPECT_EQ(machine.kernel.rfind("Linux ", 0), 0u);
+  EXPECT_FALSE(machine.huge_pages.empty());
+  EXPECT_EQ(machine.huge_pages.find('['), std::string::npos);
+}
+
+}  // namespace
+}  // namespace embank

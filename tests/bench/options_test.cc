@@ -1,0 +1,98 @@
+#include "bench/options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+
+namespace embank {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(Options, WordsAreParsedBack) {
+  for (const char* name : {"f32", "f16", "bf16"}) {
+    EXPECT_STREQ(ValueTypeName(*ParseValueType(name)), name);
+  }
+  for (const char* name : {"none", "sgd", "adagrad", "rowwise-adagrad", "adam", "ftrl"}) {
+    EXPECT_STREQ(OptimizerName(*ParseOptimizer(name)), name);
+  }
+  for (const char* name : {"fill", "lookup", "update"}) {
+    EXPECT_STREQ(PhaseName(*ParsePhase(name)), name);
+  }
+  for (const char* name : {"uniform", "zipf:1.05", "zipf:0", "trace:a.txt"}) {
+    EXPECT_EQ(DistributionName(*ParseDistribution(name)), name);
+  }
+}
+
+TEST(Options, UnknownWordsListTheKnownOnes) {
+  EXPECT_THAT(std::string(ParseValueType("f64").status().message()),
+              HasSubstr("'f64' is none of f32, f16, bf16"));
+  EXPECT_THAT(std::string(ParseOptimizer("lamb").status().message()),
+              HasSubstr("none, sgd, adagrad, rowwise-adagrad, adam, ftrl"));
+  EXPECT_THAT(std::string(ParsePhase("scan").status().message()),
+              HasSubstr("fill, lookup, update"));
+  for (const char* text :
+       {"", "zipf", "zipf:", "zipf:x", "zipf:-1", "zipf:nan", "zipf:101", "trace:", "normal"}) {
+    EXPECT_EQ(ParseDistribution(text).status().code(), absl::StatusCode::kInvalidArgument) << text;
+  }
+}
+
+// Each changes one option of a valid run; the message must name it.
+TEST(Options, NonsenseNamesTheOption) {
+  EXPECT_TRUE(Validate(KvOptions()).ok());
+  struct Case {
+    const char* option;
+    void (*spoil)(KvOptions*);
+  };
+  const Case cases[] = {
+      {"--engines: is empty", [](KvOptions* o) { o->engines.clear(); }},
+      {"--engines: 'redis'", [](KvOptions* o) { o->engines = {"redis"}; }},
+      {"--engines: names one twice",
+       [](KvOptions* o) {
+         o->engines = {"absl", "absl"};
+       }},
+      {"--phases: is empty", [](KvOptions* o) { o->phases.clear(); }},
+      {"--phases: names one twice",
+       [](KvOptions* o) {
+         o->phases = {Phase::kFill, Phase::kFill};
+       }},
+      {"--phases: update", [](KvOptions* o) { o->shape.optimizer = Optimizer::kNone; }},
+      {"--rows: 0", [](KvOptions* o) { o->rows = 0; }},
+      {"--rows: ", [](KvOptions* o) { o->rows = kRowsMax + 1; }},
+      {"--dim: 0", [](KvOptions* o) { o->shape.dim = 0; }},
+      {"--dim: 4097", [](KvOptions* o) { o->shape.dim = 4097; }},
+      {"--batch: 0", [](KvOptions* o) { o->batch = 0; }},
+      {"--batch: ", [](KvOptions* o) { o->batch = kBatchMax + 1; }},
+      {"--threads: 0", [](KvOptions* o) { o->threads = 0; }},
+      {"--threads: 257", [](KvOptions* o) { o->threads = 257; }},
+      {"--seconds: 0", [](KvOptions* o) { o->seconds = 0; }},
+      {"--seconds: -1", [](KvOptions* o) { o->seconds = -1; }},
+      {"--seconds: nan", [](KvOptions* o) { o->seconds = std::nan(""); }},
+      {"--rounds: 0", [](KvOptions* o) { o->rounds = 0; }},
+  };
+  for (const Case& spoilt : cases) {
+    KvOptions options;
+    spoilt.spoil(&options);
+    const absl::Status status = Validate(options);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << spoilt.option;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(spoilt.option));
+  }
+}
+
+TEST(Options, ReplayChecksItsOwn) {
+  EXPECT_TRUE(Validate(ReplayOptions()).ok());
+  ReplayOptions options;
+  options.shape.dim = 0;
+  EXPECT_THAT(std::string(Validate(options).message()), HasSubstr("--dim"));
+  options = ReplayOptions();
+  options.batch = 0;
+  EXPECT_THAT(std::string(Validate(options).message()), HasSubstr("--batch"));
+  options = ReplayOptions();
+  options.threads = kThreadsMax + 1;
+  EXPECT_THAT(std::string(Validate(options).message()), HasSubstr("--threads"));
+}
+
+}  // namespace
+}  // namespace embank

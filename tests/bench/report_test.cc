@@ -1,0 +1,147 @@
+#include "bench/report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+
+#include "bindings/c/embank.h"
+#include "tests/bench/temporary_file.h"
+
+namespace embank {
+namespace {
+
+using testing::HasSubstr;
+
+Machine SomeMachine() {
+  Machine machine;
+  machine.cpu = "Some Vendor (R) Some Processor (R) Platinum 9999X @ 2.40GHz";
+  machine.cores = 128;
+  machine.memory_bytes = uint64_t{2} << 40;
+  machine.kernel = "Linux 6.1.0-99-cloud-amd64";
+  machine.huge_pages = "madvise";
+  machine.load_average = 100.25;
+  return machine;
+}
+
+KvReport SomeKvReport() {
+  KvReport report;
+  for (const Phase phase : {Phase::kFill, Phase::kLookup, Phase::kUpdate}) {
+    for (const char* engine : {"embank", "libcuckoo", "absl"}) {
+      KvResult result;
+      result.engine = engine;
+      result.phase = phase;
+      result.rows_per_second = result.engine == "absl" ? 123'456'789.0 : 246'913'578.0;
+      result.rows_per_second_min = 99'999'999.0;
+      result.rows_per_second_max = 299'999'999.0;
+      if (result.engine == "absl") result.index_bytes_per_row = 28.5;
+      result.bytes_per_row = 16400.25;
+      result.batch_p50_us = 99'999.0;
+      result.batch_p99_us = 999'999.0;
+      result.batch_p999_us = 9'999'999.0;
+      report.results.push_back(result);
+    }
+  }
+  report.rows = 123'456'789;
+  report.positions = 4'194'304;
+  return report;
+}
+
+ReplayReport SomeReplayReport() {
+  ReplayReport report;
+  report.source = "keys.trace.zst";
+  report.lookup.positions = 1'245'184;
+  report.lookup.nanoseconds = 500'000'000;
+  report.lookup.latency.Record(1'500'000);
+  report.gradients.positions = 1'245'184;
+  report.gradients.nanoseconds = 1'000'000'000;
+  report.distinct_keys = 258'368;
+  report.share_top_1 = 0.387;
+  report.share_top_10 = 0.621;
+  report.share_top_20 = 0.730;
+  report.row_bytes = 272;
+  report.bytes_per_row = 294.1;
+  report.rows_compared = 258'368;
+  report.digest = 0xF96BD06A;
+  return report;
+}
+
+void ExpectFitsATerminal(const std::string& text) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;
+}
+
+TEST(Report, KvTableShowsEveryRunWithin80Columns) {
+  const std::string table = KvTable(SomeMachine(), KvOptions(), SomeKvReport());
+  ExpectFitsATerminal(table);
+  EXPECT_THAT(table, HasSubstr("123,456,789 rows, uniform, permuted"));
+  EXPECT_THAT(table, HasSubstr("lookup absl        123.457"));
+  EXPECT_THAT(table, HasSubstr("0.50"));
+  EXPECT_THAT(table, HasSubstr("28.5"));
+}
+
+TEST(Report, KvJsonHasTheFieldsThatProgramsRead) {
+  const auto json =
+      nlohmann::json::parse(KvJson(SomeMachine(), KvOptions(), SomeKvReport()), nullptr, false);
+  ASSERT_FALSE(json.is_discarded());
+  EXPECT_EQ(json["machine"]["cores"], 128);
+  EXPECT_EQ(json["commit"], embank_build_info("git"));
+  EXPECT_EQ(json["parameters"]["rows"], 123'456'789);
+  EXPECT_EQ(json["parameters"]["dist"], "uniform");
+  ASSERT_EQ(json["runs"].size(), 9u);
+  const nlohmann::json& embank_fill = json["runs"][0];
+  EXPECT_EQ(embank_fill["engine"], "embank");
+  EXPECT_EQ(embank_fill["phase"], "fill");
+  EXPECT_EQ(embank_fill["threads"], 1);
+  EXPECT_EQ(embank_fill["rows_per_second"], 246'913'578.0);
+  EXPECT_TRUE(embank_fill.at("fraction_of_limit").is_null());
+  EXPECT_TRUE(embank_fill.at("index_bytes_per_row").is_null());
+  EXPECT_EQ(json["runs"][2]["index_bytes_per_row"], 28.5);
+  EXPECT_EQ(embank_fill["bytes_per_row"], 16400.25);
+  EXPECT_EQ(embank_fill["batch_p50_us"], 99'999.0);
+  EXPECT_EQ(embank_fill["batch_p99_us"], 999'999.0);
+  EXPECT_EQ(embank_fill["batch_p999_us"], 9'999'999.0);
+}
+
+TEST(Report, ReplayTableShowsWhatWasFoundWithin80Columns) {
+  ReplayReport report = SomeReplayReport();
+  std::string table = ReplayTable(SomeMachine(), ReplayOptions(), report);
+  ExpectFitsATerminal(table);
+  for (const char* part :
+       {"keys.trace.zst", "1,245,184      2,490,368", "1,500", "distinct keys   258,368",
+        "top 1 %: 38.7 %", "top 10 %: 62.1 %", "top 20 %: 73.0 %", "272 in its slab, 294.1 all-in",
+        "mismatches      0\n", "crc32c f96bd06a"}) {
+    EXPECT_THAT(table, HasSubstr(part));
+  }
+  report.mismatches = 3;
+  report.first_mismatch = "key 18446744073709551615: optimizer state";
+  table = ReplayTable(SomeMachine(), ReplayOptions(), report);
+  ExpectFitsATerminal(table);
+  EXPECT_THAT(table, HasSubstr("mismatches      3, the first: key 18446744073709551615"));
+}
+
+TEST(Report, ReplayJsonHasTheFigures) {
+  const auto json = nlohmann::json::parse(
+      ReplayJson(SomeMachine(), ReplayOptions(), SomeReplayReport()), nullptr, false);
+  ASSERT_FALSE(json.is_discarded());
+  EXPECT_EQ(json["runs"][0]["verb"], "lookup");
+  EXPECT_EQ(json["runs"][0]["rows_per_second"], 2'490'368.0);
+  EXPECT_EQ(json["distinct_keys"], 258'368);
+  EXPECT_EQ(json["mismatches"], 0);
+  EXPECT_EQ(json["digest"], "f96bd06a");
+}
+
+TEST(Report, FilesAreWrittenOrNamed) {
+  const TemporaryFile file(".json", "old and longer");
+  EXPECT_TRUE(CheckWritable(file.path()).ok());
+  EXPECT_EQ(file.Contents(), "old and longer");
+  EXPECT_TRUE(WriteFile(file.path(), "new").ok());
+  EXPECT_EQ(file.Contents(), "new");
+  EXPECT_THAT(std::string(CheckWritable("/no/such/file").message()), HasSubstr("/no/such/file"));
+  EXPECT_THAT(std::string(WriteFile("/no/such/file", "x").message()), HasSubstr("/no/such/file"));
+}
+
+}  // namespace
+}  // namespace embank
