@@ -1,6 +1,7 @@
 #include "base/executor.h"
 
 #include <atomic>
+#include <new>
 #include <system_error>
 #include <thread>
 #include <vector>
@@ -36,6 +37,8 @@ class ThreadPool final : public Executor {
         workers_.emplace_back([this] { WorkerLoop(); });
       } catch (const std::system_error&) {
         break;  // fewer workers: slower, correct
+      } catch (const std::bad_alloc&) {
+        break;
       }
     }
   }

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
@@ -15,8 +16,9 @@ namespace embank {
 namespace {
 
 absl::Status Exhausted(const char* call, uint64_t bytes) {
-  return absl::ResourceExhaustedError(absl::StrCat(
-      "the machine has no memory for ", bytes, " bytes (", call, ": ", std::strerror(errno), ")"));
+  return absl::ResourceExhaustedError(absl::StrCat("the machine has no memory for ", bytes,
+                                                   " bytes (", call, ": ",
+                                                   std::generic_category().message(errno), ")"));
 }
 
 bool HugePagesDisabled() {

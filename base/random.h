@@ -22,9 +22,9 @@ class CounterRandom {
   EMBANK_HOST_DEVICE constexpr float UnitFloat(uint64_t i) const {
     return static_cast<float>(Bits(i) >> 40) * 0x1p-24f;
   }
-  // Uniform in (0, 1): the middles of 2^53 equal parts.
+  // Uniform in (0, 1): the middles of 2^52 equal parts, exactly.
   EMBANK_HOST_DEVICE constexpr double UnitDouble(uint64_t i) const {
-    return (static_cast<double>(Bits(i) >> 11) + 0.5) * 0x1p-53;
+    return (static_cast<double>(Bits(i) >> 12) + 0.5) * 0x1p-52;
   }
 
  private:

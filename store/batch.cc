@@ -1,6 +1,7 @@
 #include "store/batch.h"
 
 #include <algorithm>
+#include <new>
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
@@ -12,6 +13,17 @@ namespace {
 // Below this a batch is done sooner by one thread than another one wakes up: 8,192 rows take about
 // a millisecond here, waking a thread up to 50 us.
 constexpr size_t kParallelKeysMin = 8192;
+
+// A status of work that is done: without its message where there is no memory for one, since an
+// exception would say that nothing was done.
+template <typename Message>
+absl::Status StatusWithRoom(absl::StatusCode code, Message message) {
+  try {
+    return absl::Status(code, message());
+  } catch (const std::bad_alloc&) {
+    return absl::Status(code, "");
+  }
+}
 
 }  // namespace
 
@@ -40,19 +52,22 @@ void Batch::Publish(TableVerb verb, uint64_t begin_ns) const {
 
 absl::Status Batch::RefusedStatus() const {
   if (!outcomes_.empty() || count(Outcome::kRefused) == 0) return absl::OkStatus();
-  return absl::ResourceExhaustedError(
-      absl::StrCat("dram_bytes is used up: ", count(Outcome::kRefused), " of ", keys_.size(),
-                   " keys were refused in table \"", table_->name(), "\", the first is key ",
-                   keys_[tally_.first_refused], " at position ", tally_.first_refused,
-                   "; erase rows or open the store with more"));
+  return StatusWithRoom(absl::StatusCode::kResourceExhausted, [&] {
+    return absl::StrCat("dram_bytes is used up: ", count(Outcome::kRefused), " of ", keys_.size(),
+                        " keys were refused in table \"", table_->name(), "\", the first is key ",
+                        keys_[tally_.first_refused], " at position ", tally_.first_refused,
+                        "; erase rows or open the store with more");
+  });
 }
 
 absl::Status Batch::AbsentStatus() const {
   if (!outcomes_.empty() || count(Outcome::kAbsent) == 0) return absl::OkStatus();
-  return absl::NotFoundError(absl::StrCat(
-      count(Outcome::kAbsent), " of ", keys_.size(), " keys have no row in table \"",
-      table_->name(), "\", the first is key ", keys_[tally_.first_absent], " at position ",
-      tally_.first_absent, "; the others were done; ask for outcomes to learn which"));
+  return StatusWithRoom(absl::StatusCode::kNotFound, [&] {
+    return absl::StrCat(count(Outcome::kAbsent), " of ", keys_.size(),
+                        " keys have no row in table \"", table_->name(), "\", the first is key ",
+                        keys_[tally_.first_absent], " at position ", tally_.first_absent,
+                        "; the others were done; ask for outcomes to learn which");
+  });
 }
 
 absl::Status Batch::Plan() {

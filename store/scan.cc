@@ -36,7 +36,8 @@ absl::Status Scan::CollectRange() {
     index->CollectRange(*shard, next_range_, table_->id(), &pending_);
   } catch (const std::bad_alloc&) {
     pending_.clear();
-    return absl::ResourceExhaustedError("no memory for the scan's keys");
+    // Without a message, which would need memory too.
+    return absl::Status(absl::StatusCode::kResourceExhausted, "");
   }
   ++next_range_;
   return absl::OkStatus();

@@ -90,7 +90,7 @@ void StepValues(const RowLayout& layout, const UpdateRule& rule, Values values, 
     case Optimizer::kRowwiseAdagrad:
       return StepRowwise(values, rule, dim, gradient, state);
     case Optimizer::kAdam: {
-      const AdamStep adam = CountAdamStep(rule, state[2 * dim]);
+      const AdamStep adam = CountAdamStep(rule, state[size_t{2} * dim]);
       return StepElements(values, rule, dim, gradient, [&](uint32_t i, float g, float& w) {
         StepAdam(rule, adam, g, w, state[i], state[dim + i]);
       });

@@ -13,6 +13,8 @@ thread_local char last_message[kMessageBytesMax] = "";
 }  // namespace
 
 embank_status ReportFailure(embank_status code, std::string_view message) {
+  // Empty when there was no memory for a message.
+  if (message.empty()) message = embank_status_name(code);
   const size_t bytes = std::min(message.size(), kMessageBytesMax - 1);
   std::memcpy(last_message, message.data(), bytes);
   last_message[bytes] = '\0';

@@ -1,0 +1,106 @@
+#!/usr/bin/env bash
+# Installs what is missing, builds Embank and tests it:
+#   ./test.sh          checks of the house and all tests: under 15 minutes on 2 cores
+#   ./test.sh --full   also sanitizers, clang with its lock analysis and clang-tidy, long random
+#                      runs: under 60 minutes
+# The last line is "N passed, N failed"; the exit status is 0 only if nothing failed.
+set -uo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
+# shellcheck source=.ci/house.sh
+. "$root/.ci/house.sh"
+
+full=no
+case "${1-}" in
+  '') ;;
+  --full) full=yes ;;
+  -h | --help)
+    sed -n '2,6s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+    exit 0
+    ;;
+  *) fail "unknown option '$1': ./test.sh takes --full or nothing" ;;
+esac
+[[ $# -le 1 ]] || fail "unknown option '$2': ./test.sh takes --full or nothing"
+
+passed=0
+failed=0
+table=()
+
+# record NAME SECONDS PASSED FAILED [SKIPPED]
+record() {
+  passed=$((passed + $3))
+  failed=$((failed + $4))
+  local outcome=ok
+  [[ $4 == 0 ]] || outcome=FAILED
+  table+=("$(printf '%-34s %7d %7d %7d %8d  %s' "$1" "$2" "$3" "$4" "${5-0}" "$outcome")")
+  say "$1: $outcome in $2 s"
+}
+
+# stage NAME COMMAND...: one thing that passes or fails as a whole; tells by its status which.
+stage() {
+  local name=$1 begin=$SECONDS
+  shift
+  say "$name ..."
+  if ("$@"); then
+    record "$name" $((SECONDS - begin)) 1 0
+  else
+    record "$name" $((SECONDS - begin)) 0 1
+    return 1
+  fi
+}
+
+# tests NAME PRESET [CTEST OPTION...]: runs ctest; every test counts by itself.
+tests() {
+  local name=$1 preset=$2 begin=$SECONDS status=0
+  local results=$root/build/$preset/results.xml
+  shift 2
+  say "$name ..."
+  rm -f "$results"
+  (cd "$root" && ctest --preset "$preset" --parallel "$(nproc)" --output-on-failure \
+    --no-tests=error --timeout 1200 --output-junit "$results" "$@") || status=1
+  local counts total=0 bad=0 skipped=0
+  if counts=$(python3 "$root/.ci/count_tests.py" "$results"); then
+    read -r total bad skipped <<<"$counts"
+  fi
+  # ctest can fail with no failed test (a program missing, no test found): that is one failure.
+  [[ $status == 0 || $bad -gt 0 ]] || bad=1
+  record "$name" $((SECONDS - begin)) $((total > bad + skipped ? total - bad - skipped : 0)) \
+    "$bad" "$skipped"
+}
+
+# build_and_test WORD PRESET [CTEST OPTION...]
+build_and_test() {
+  local word=$1 preset=$2
+  shift 2
+  stage "$word: configure" configure "$preset" && stage "$word: build" build "$preset" &&
+    tests "$word: tests" "$preset" "$@"
+}
+
+tidy() {
+  cd "$root" || return 1
+  local rooms=() room
+  for room in base tiers store gpu train bindings/c; do [[ ! -d $room ]] || rooms+=("$room"); done
+  find "${rooms[@]}" -name '*.cc' | sort |
+    xargs -P "$(nproc)" -n 2 clang-tidy --quiet -p build/clang
+}
+
+summary() {
+  printf '\n%-34s %7s %7s %7s %8s\n' stage seconds passed failed skipped
+  printf '%s\n' "${table[@]}"
+  printf '%-34s %7d\n\n' total $((SECONDS - started_seconds))
+  printf '%d passed, %d failed\n' "$passed" "$failed"
+  [[ $failed == 0 ]]
+}
+
+stage "packages" install_packages test || {
+  summary
+  exit 1
+}
+build_and_test "dev" dev
+if [[ $full == yes ]]; then
+  build_and_test "clang" clang -LE house
+  stage "clang-tidy" tidy
+  build_and_test "asan-ubsan" asan-ubsan -LE house
+  build_and_test "tsan" tsan -LE house
+  EMBANK_TEST_SCALE=10 tests "long random runs" dev -LE house
+fi
+summary

@@ -1,0 +1,131 @@
+#include "base/executor.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "base/mutex.h"
+#include "tests/support/simulated_executor.h"
+
+namespace embank::test {
+namespace {
+
+// How often each task of a ParallelFor ran.
+class Runs {
+ public:
+  explicit Runs(uint32_t tasks) : counts_(tasks) {}
+  void Count(uint32_t task) { counts_[task].fetch_add(1, std::memory_order_relaxed); }
+  bool AllOnce() const {
+    return std::all_of(counts_.begin(), counts_.end(),
+                       [](const std::atomic<int>& count) { return count.load() == 1; });
+  }
+
+ private:
+  std::vector<std::atomic<int>> counts_;
+};
+
+void ExpectEveryTaskOnce(Executor* executor) {
+  for (const uint32_t tasks : {0u, 1u, 2u, 3u, 64u, 1000u}) {
+    Runs runs(tasks);
+    executor->ParallelFor(tasks, [&](uint32_t task) { runs.Count(task); });
+    EXPECT_TRUE(runs.AllOnce()) << tasks << " tasks";
+  }
+}
+
+TEST(ThreadPool, RunsEveryTaskOnce) {
+  for (const uint32_t threads : {0u, 1u, 2u, 3u, 8u}) {
+    const std::unique_ptr<Executor> pool = MakeThreadPool(threads);
+    EXPECT_EQ(pool->concurrency(), std::max(threads, 1u));
+    ExpectEveryTaskOnce(pool.get());
+  }
+}
+
+TEST(ThreadPool, OfOneThreadRunsInOrderOnTheCaller) {
+  const std::unique_ptr<Executor> pool = MakeThreadPool(1);
+  const std::thread::id caller = std::this_thread::get_id();
+  std::vector<uint32_t> order;
+  pool->ParallelFor(5, [&](uint32_t task) {
+    EXPECT_EQ(std::this_thread::get_id(), caller);
+    order.push_back(task);
+  });
+  EXPECT_EQ(order, (std::vector<uint32_t>{0, 1, 2, 3, 4}));
+}
+
+TEST(ThreadPool, ReallyRunsBodiesAtOnce) {
+  const std::unique_ptr<Executor> pool = MakeThreadPool(3);
+  // Each body waits for the other two: only three threads at once can finish.
+  struct Meeting {
+    Mutex mutex;
+    ConditionVariable someone_came;
+    int arrived ABSL_GUARDED_BY(mutex) = 0;
+  } meeting;
+  pool->ParallelFor(3, [&](uint32_t) {
+    MutexLock lock(&meeting.mutex);
+    ++meeting.arrived;
+    meeting.someone_came.NotifyAll();
+    while (meeting.arrived < 3) meeting.someone_came.Wait(&meeting.mutex);
+  });
+  MutexLock lock(&meeting.mutex);
+  EXPECT_EQ(meeting.arrived, 3);
+}
+
+TEST(ThreadPool, ReturnsOnlyWhenAllBodiesAreDone) {
+  const std::unique_ptr<Executor> pool = MakeThreadPool(4);
+  for (int round = 0; round < 2000; ++round) {
+    // Plain ints: an early return shows as a wrong sum, and as a race under ThreadSanitizer.
+    std::vector<int> done(7, 0);
+    pool->ParallelFor(7, [&](uint32_t task) { done[task] = 1; });
+    ASSERT_EQ(std::count(done.begin(), done.end(), 1), 7) << "round " << round;
+  }
+}
+
+TEST(ThreadPool, ServesSeveralCallersAtOnce) {
+  const std::unique_ptr<Executor> pool = MakeThreadPool(3);
+  std::vector<std::thread> callers;
+  std::atomic<int> wrong{0};
+  for (int c = 0; c < 4; ++c) {
+    callers.emplace_back([&] {
+      for (uint32_t round = 0; round < 300; ++round) {
+        const uint32_t tasks = 2 + round % 50;
+        Runs runs(tasks);
+        pool->ParallelFor(tasks, [&](uint32_t task) { runs.Count(task); });
+        if (!runs.AllOnce()) wrong.fetch_add(1);
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(wrong.load(), 0);
+}
+
+TEST(ThreadPool, EndsWhileIdleBeforeAndAfterWork) {
+  for (int round = 0; round < 20; ++round) {
+    { const std::unique_ptr<Executor> unused = MakeThreadPool(4); }
+    const std::unique_ptr<Executor> used = MakeThreadPool(4);
+    std::atomic<int> ran{0};
+    used->ParallelFor(8, [&](uint32_t) { ran.fetch_add(1); });
+    EXPECT_EQ(ran.load(), 8);
+  }
+}
+
+TEST(SimulatedExecutor, RunsEveryTaskOnceInAnOrderOfItsSeed) {
+  SimulatedExecutor executor(1);
+  ExpectEveryTaskOnce(&executor);
+  std::set<std::vector<uint32_t>> orders;
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    std::vector<uint32_t> order;
+    std::vector<uint32_t> again;
+    SimulatedExecutor(seed).ParallelFor(64, [&](uint32_t task) { order.push_back(task); });
+    SimulatedExecutor(seed).ParallelFor(64, [&](uint32_t task) { again.push_back(task); });
+    EXPECT_EQ(order, again) << "seed " << seed;
+    orders.insert(order);
+  }
+  EXPECT_EQ(orders.size(), 20u);
+}
+
+}  // namespace
+}  // namespace embank::test

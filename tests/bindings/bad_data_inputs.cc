@@ -1,0 +1,212 @@
+#include <cmath>
+
+#include "tests/bindings/bad_input.h"
+
+namespace embank::test {
+namespace {
+
+constexpr embank_status kInvalid = EMBANK_INVALID_ARGUMENT;
+constexpr embank_status kState = EMBANK_FAILED_PRECONDITION;
+constexpr uint64_t kTooMany = uint64_t{1} << 32;
+constexpr uint64_t kTooWide = ~uint64_t{0} - 3;  // two such rows reach past the address space
+constexpr uint64_t kRowBytes = 12;               // of every table of the scene
+
+// The arguments that most data calls have; a case changes one of them.
+struct Arguments {
+  embank_table* table;
+  const uint64_t* keys;
+  uint64_t n = 2;
+  void* rows;
+  uint64_t stride = 0;
+};
+
+using Change = std::function<void(Scene&, Arguments*)>;
+using Verb = std::function<embank_status(Scene&, const Arguments&)>;
+
+struct DataCall {
+  std::string name;
+  std::string rows_name;  // "": the call has no rows
+  bool has_stride;
+  bool writes_rows;
+  Verb verb;
+};
+
+std::vector<DataCall> DataCalls() {
+  return {
+      {"lookup", "rows", true, true,
+       [](Scene& s, const Arguments& a) {
+         return embank_lookup(a.table, a.keys, a.n, EMBANK_MISSING_CREATE, a.rows, a.stride,
+                              s.out->outcomes);
+       }},
+      {"upsert", "rows", true, false,
+       [](Scene& s, const Arguments& a) {
+         return embank_upsert(a.table, a.keys, a.n, a.rows, a.stride, s.out->outcomes);
+       }},
+      {"apply_gradients", "gradients", true, false,
+       [](Scene& s, const Arguments& a) {
+         return embank_apply_gradients(a.table, a.keys, a.n, static_cast<float*>(a.rows), a.stride,
+                                       s.out->outcomes);
+       }},
+      {"erase", "", false, false,
+       [](Scene& s, const Arguments& a) {
+         return embank_erase(a.table, a.keys, a.n, s.out->outcomes);
+       }},
+      {"contains", "", false, false,
+       [](Scene& s, const Arguments& a) {
+         return embank_contains(a.table, a.keys, a.n, s.out->outcomes);
+       }},
+      {"get_state", "state", true, true,
+       [](Scene& s, const Arguments& a) {
+         return embank_get_state(a.table, a.keys, a.n, static_cast<float*>(a.rows), a.stride,
+                                 s.out->outcomes);
+       }},
+      {"set_state", "state", true, false,
+       [](Scene& s, const Arguments& a) {
+         return embank_set_state(a.table, a.keys, a.n, static_cast<float*>(a.rows), a.stride,
+                                 s.out->outcomes);
+       }},
+      {"get_heat", "heat", false, true,
+       [](Scene& s, const Arguments& a) {
+         return embank_get_heat(a.table, a.keys, a.n, static_cast<uint32_t*>(a.rows),
+                                s.out->outcomes);
+       }},
+  };
+}
+
+BadInput CaseOf(const DataCall& call, const std::string& name, embank_status status,
+                std::vector<std::string> mentions, const Change& change) {
+  auto run = [call, change](Scene& scene) {
+    Arguments arguments = {scene.adagrad, scene.keys, 2, scene.values, 0};
+    if (call.writes_rows) arguments.rows = scene.out->rows;
+    change(scene, &arguments);
+    return call.verb(scene, arguments);
+  };
+  return {call.name + ": " + name, run, status, std::move(mentions)};
+}
+
+void AddShapeCases(const DataCall& call, std::vector<BadInput>* cases) {
+  auto add = [&](const std::string& name, std::vector<std::string> mentions, const Change& change) {
+    cases->push_back(CaseOf(call, name, kInvalid, std::move(mentions), change));
+  };
+  add("table NULL", {"table"}, [](Scene&, Arguments* a) { a->table = nullptr; });
+  add("keys NULL", {"keys"}, [](Scene&, Arguments* a) { a->keys = nullptr; });
+  add("n too large", {"n", "4294967295"}, [](Scene&, Arguments* a) { a->n = kTooMany; });
+  if (!call.rows_name.empty()) {
+    add(call.rows_name + " NULL", {call.rows_name},
+        [](Scene&, Arguments* a) { a->rows = nullptr; });
+  }
+  if (!call.has_stride) return;
+  for (uint64_t stride : {uint64_t{1}, kRowBytes - 1}) {
+    add("stride " + std::to_string(stride), {"row_stride", "12"},
+        [stride](Scene&, Arguments* a) { a->stride = stride; });
+  }
+  add("stride beyond the address space", {"row_stride"},
+      [](Scene&, Arguments* a) { a->stride = kTooWide; });
+}
+
+void AddPreconditionCases(std::vector<BadInput>* cases) {
+  Change plain = [](Scene& s, Arguments* a) { a->table = s.plain; };
+  Change sgd = [](Scene& s, Arguments* a) { a->table = s.sgd; };
+  for (const DataCall& call : DataCalls()) {
+    if (call.name == "apply_gradients") {
+      cases->push_back(CaseOf(call, "no optimizer", kState, {"optimizer"}, plain));
+    }
+    if (call.rows_name == "state") {
+      cases->push_back(CaseOf(call, "no optimizer", kState, {"state"}, plain));
+      cases->push_back(CaseOf(call, "SGD has no state", kState, {"state"}, sgd));
+    }
+  }
+}
+
+void AddGradientCases(std::vector<BadInput>* cases) {
+  for (float bad : {NAN, INFINITY, -INFINITY}) {
+    for (size_t element = 0; element < 6; ++element) {
+      auto call = [bad, element](Scene& s) {
+        s.values[element] = bad;
+        return embank_apply_gradients(s.adagrad, s.keys, 2, s.values, 0, s.out->outcomes);
+      };
+      cases->push_back(
+          {"apply_gradients: " + std::to_string(bad) + " in element " + std::to_string(element),
+           call,
+           kInvalid,
+           {"gradient", element < 3 ? "11" : "12"}});
+    }
+  }
+}
+
+void AddMissingAndRateCases(std::vector<BadInput>* cases) {
+  for (int32_t missing : {-1, 4, INT32_MAX}) {
+    auto call = [missing](Scene& s) {
+      return embank_lookup(s.adagrad, s.keys, 2, missing, s.out->rows, 0, s.out->outcomes);
+    };
+    cases->push_back({"lookup: missing " + std::to_string(missing), call, kInvalid, {"missing"}});
+  }
+  for (float rate : {NAN, INFINITY, -INFINITY, -1.0f}) {
+    auto call = [rate](Scene& s) { return embank_set_learning_rate(s.adagrad, rate); };
+    cases->push_back(
+        {"set_learning_rate: " + std::to_string(rate), call, kInvalid, {"learning_rate"}});
+  }
+  cases->push_back({"set_learning_rate: 0 for FTRL",
+                    [](Scene& s) { return embank_set_learning_rate(s.ftrl, 0.0f); },
+                    kInvalid,
+                    {"learning_rate"}});
+  cases->push_back({"set_learning_rate: table NULL",
+                    [](Scene&) { return embank_set_learning_rate(nullptr, 0.5f); },
+                    kInvalid,
+                    {"table"}});
+}
+
+BadInput ScanNext(const std::string& name, std::vector<std::string> mentions,
+                  const std::function<embank_status(embank_scan*, Outputs*)>& call) {
+  auto run = [call](Scene& s) { return call(s.scan, s.out); };
+  return {"scan_next: " + name, run, kInvalid, std::move(mentions)};
+}
+
+void AddScanCases(std::vector<BadInput>* cases) {
+  cases->insert(cases->end(),
+                {{"scan_open: table NULL",
+                  [](Scene& s) { return embank_scan_open(nullptr, &s.out->scan); },
+                  kInvalid,
+                  {"table"}},
+                 {"scan_open: scan NULL",
+                  [](Scene& s) { return embank_scan_open(s.adagrad, nullptr); },
+                  kInvalid,
+                  {"scan"}},
+                 ScanNext("scan NULL", {"scan"},
+                          [](embank_scan*, Outputs* o) {
+                            return embank_scan_next(nullptr, o->keys, o->rows, 0, 1, &o->n);
+                          }),
+                 ScanNext("keys NULL", {"keys"},
+                          [](embank_scan* scan, Outputs* o) {
+                            return embank_scan_next(scan, nullptr, o->rows, 0, 1, &o->n);
+                          }),
+                 ScanNext("rows NULL", {"rows"},
+                          [](embank_scan* scan, Outputs* o) {
+                            return embank_scan_next(scan, o->keys, nullptr, 0, 1, &o->n);
+                          }),
+                 ScanNext("n NULL", {"n"},
+                          [](embank_scan* scan, Outputs* o) {
+                            return embank_scan_next(scan, o->keys, o->rows, 0, 1, nullptr);
+                          }),
+                 ScanNext("cap 0", {"cap"},
+                          [](embank_scan* scan, Outputs* o) {
+                            return embank_scan_next(scan, o->keys, o->rows, 0, 0, &o->n);
+                          }),
+                 ScanNext("stride 11", {"row_stride", "12"}, [](embank_scan* scan, Outputs* o) {
+                   return embank_scan_next(scan, o->keys, o->rows, 11, 1, &o->n);
+                 })});
+}
+
+}  // namespace
+
+std::vector<BadInput> BadDataInputs() {
+  std::vector<BadInput> cases;
+  for (const DataCall& call : DataCalls()) AddShapeCases(call, &cases);
+  AddPreconditionCases(&cases);
+  AddGradientCases(&cases);
+  AddMissingAndRateCases(&cases);
+  AddScanCases(&cases);
+  return cases;
+}
+
+}  // namespace embank::test

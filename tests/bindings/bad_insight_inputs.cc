@@ -1,0 +1,80 @@
+#include "tests/bindings/bad_input.h"
+
+namespace embank::test {
+namespace {
+
+constexpr embank_status kInvalid = EMBANK_INVALID_ARGUMENT;
+
+using TextCall = embank_status (*)(embank_store*, char*, uint64_t, uint64_t*);
+
+void AddTextCases(const std::string& name, const std::string& text_name, TextCall text_call,
+                  std::vector<BadInput>* cases) {
+  cases->push_back(
+      {name + ": store NULL",
+       [text_call](Scene& s) { return text_call(nullptr, s.out->text, 64, &s.out->needed); },
+       kInvalid,
+       {"store"}});
+  cases->push_back({name + ": needed NULL",
+                    [text_call](Scene& s) { return text_call(s.store, s.out->text, 64, nullptr); },
+                    kInvalid,
+                    {"needed"}});
+  cases->push_back(
+      {name + ": " + text_name + " NULL",
+       [text_call](Scene& s) { return text_call(s.store, nullptr, 64, &s.out->needed); },
+       kInvalid,
+       {text_name}});
+}
+
+// The arguments of an estimate; a case changes one of them.
+struct Estimate {
+  embank_store_options options = StoreOptions();
+  embank_table_options tables[2] = {TableOptions(3), TableOptions(4, EMBANK_OPT_ADAM)};
+  uint64_t rows[2] = {10, 20};
+  const embank_table_options* tables_pointer = tables;
+  const uint64_t* rows_pointer = rows;
+  bool no_text = false;
+  bool no_needed = false;
+};
+
+BadInput EstimateCase(const std::string& name, embank_status status,
+                      std::vector<std::string> mentions,
+                      const std::function<void(Estimate*)>& change) {
+  auto call = [change](Scene& s) {
+    Estimate e;
+    change(&e);
+    return embank_estimate(&e.options, e.tables_pointer, e.rows_pointer, 2,
+                           e.no_text ? nullptr : s.out->text, 64,
+                           e.no_needed ? nullptr : &s.out->needed);
+  };
+  return {"estimate: " + name, call, status, std::move(mentions)};
+}
+
+std::vector<BadInput> EstimateCases() {
+  return {
+      EstimateCase("tables NULL", kInvalid, {"tables"},
+                   [](Estimate* e) { e->tables_pointer = nullptr; }),
+      EstimateCase("rows NULL", kInvalid, {"rows"}, [](Estimate* e) { e->rows_pointer = nullptr; }),
+      EstimateCase("json NULL", kInvalid, {"json"}, [](Estimate* e) { e->no_text = true; }),
+      EstimateCase("needed NULL", kInvalid, {"needed"}, [](Estimate* e) { e->no_needed = true; }),
+      EstimateCase("bad store options", kInvalid, {"dram_bytes", "16 MiB"},
+                   [](Estimate* e) { e->options.dram_bytes = 5; }),
+      EstimateCase("options not built", EMBANK_UNIMPLEMENTED, {"path"},
+                   [](Estimate* e) { e->options.path = "directory"; }),
+      EstimateCase("bad table options", kInvalid, {"dim", "4096"},
+                   [](Estimate* e) { e->tables[1].dim = 4097; }),
+      EstimateCase("table options not built", EMBANK_UNIMPLEMENTED, {"on_full"},
+                   [](Estimate* e) { e->tables[0].on_full = EMBANK_FULL_FORGET; }),
+  };
+}
+
+}  // namespace
+
+std::vector<BadInput> BadInsightInputs() {
+  std::vector<BadInput> cases = EstimateCases();
+  AddTextCases("metrics", "text", embank_metrics, &cases);
+  AddTextCases("memory_report", "json", embank_memory_report, &cases);
+  AddTextCases("table_names", "names", embank_table_names, &cases);
+  return cases;
+}
+
+}  // namespace embank::test

@@ -1,0 +1,77 @@
+#include <cstring>
+
+#include "tests/bindings/bad_input.h"
+
+namespace embank::test {
+namespace {
+
+using Change = std::function<void(embank_store_options*)>;
+
+BadInput Open(const std::string& name, embank_status status, std::vector<std::string> mentions,
+              const Change& change) {
+  auto call = [change](Scene& scene) {
+    embank_store_options options = StoreOptions();
+    change(&options);
+    return embank_store_open(&options, &scene.out->store);
+  };
+  return {"open: " + name, call, status, std::move(mentions)};
+}
+
+struct LargerOptions {
+  embank_store_options options;
+  uint8_t unknown[8];
+};
+
+embank_status OpenWithUnknownTail(Scene& scene) {
+  LargerOptions larger;
+  std::memset(&larger, 0, sizeof larger);
+  embank_store_options_init(&larger.options, sizeof larger);
+  larger.unknown[5] = 1;
+  return embank_store_open(&larger.options, &scene.out->store);
+}
+
+embank_status OpenNowhere(Scene&) {
+  embank_store_options options = StoreOptions();
+  return embank_store_open(&options, nullptr);
+}
+
+constexpr embank_status kInvalid = EMBANK_INVALID_ARGUMENT;
+constexpr embank_status kMissing = EMBANK_UNIMPLEMENTED;
+
+}  // namespace
+
+std::vector<BadInput> BadStoreInputs() {
+  using Options = embank_store_options;
+  return {
+      {"open: store NULL", OpenNowhere, kInvalid, {"store"}},
+      {"open: unknown tail", OpenWithUnknownTail, kMissing, {"struct_size"}},
+      Open("size 0", kInvalid, {"struct_size"}, [](Options* o) { o->struct_size = 0; }),
+      Open("size 3", kInvalid, {"struct_size"}, [](Options* o) { o->struct_size = 3; }),
+      Open("unknown flag", kInvalid, {"flags"}, [](Options* o) { o->flags = 8; }),
+      Open("read only", kMissing, {"READ_ONLY"},
+           [](Options* o) { o->flags = EMBANK_OPEN_READ_ONLY; }),
+      Open("previous", kMissing, {"PREVIOUS"}, [](Options* o) { o->flags = EMBANK_OPEN_PREVIOUS; }),
+      Open("path", kMissing, {"path"}, [](Options* o) { o->path = "directory"; }),
+      Open("tiny budget", kInvalid, {"dram_bytes", "16 MiB"},
+           [](Options* o) { o->dram_bytes = 1; }),
+      Open("budget one byte short", kInvalid, {"dram_bytes", "16 MiB"},
+           [](Options* o) { o->dram_bytes = (16 << 20) - 1; }),
+      Open("ssd_bytes", kMissing, {"ssd_bytes"}, [](Options* o) { o->ssd_bytes = 1; }),
+      Open("pmem_path", kMissing, {"pmem_path"}, [](Options* o) { o->pmem_path = "file"; }),
+      Open("pmem_bytes", kMissing, {"pmem_bytes"}, [](Options* o) { o->pmem_bytes = 1; }),
+      Open("hbm_bytes", kMissing, {"hbm_bytes"}, [](Options* o) { o->hbm_bytes = 1; }),
+      Open("a CUDA device", kMissing, {"cuda_device"}, [](Options* o) { o->cuda_device = 0; }),
+      Open("no CUDA device", kInvalid, {"cuda_device"}, [](Options* o) { o->cuda_device = -2; }),
+      Open("worker_threads", kInvalid, {"worker_threads", "1024"},
+           [](Options* o) { o->worker_threads = 1025; }),
+      Open("durable batches", kMissing, {"durability"},
+           [](Options* o) { o->durability = EMBANK_DURABLE_BATCH; }),
+      Open("durability 3", kInvalid, {"durability"}, [](Options* o) { o->durability = 3; }),
+      Open("durability -1", kInvalid, {"durability"}, [](Options* o) { o->durability = -1; }),
+      Open("warmup_iters", kMissing, {"warmup_iters"}, [](Options* o) { o->warmup_iters = 1; }),
+      Open("flush_iters", kMissing, {"flush_iters"}, [](Options* o) { o->flush_iters = 1; }),
+      Open("reserved", kInvalid, {"reserved"}, [](Options* o) { o->reserved = 1; }),
+  };
+}
+
+}  // namespace embank::test

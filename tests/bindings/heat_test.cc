@@ -1,0 +1,138 @@
+// Heat: the exact, ageing counter of docs/arithmetic.md. Ageing needs 2^20 lookups per epoch, so
+// these tests use large batches of narrow rows.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "bindings/c/embank.h"
+#include "tests/support/door.h"
+#include "tests/support/oracle.h"
+
+namespace embank::test {
+namespace {
+
+constexpr uint64_t kEpochPositions = 1 << 20;
+constexpr uint64_t kHot = 1;
+constexpr uint64_t kCold = 2;
+
+class Heat : public testing::Test {
+ protected:
+  Heat()
+      : store_(OpenStore()),
+        twin_(CreateTwin(store_.get(), StoreOptions().seed, "t", TableOptions(1))),
+        row_(kEpochPositions) {}
+
+  // Looks a key up `times` times in one batch, on both sides.
+  void LookUp(uint64_t key, uint64_t times) {
+    std::vector<uint64_t> keys(times, key);
+    ASSERT_EQ(embank_lookup(twin_.table, keys.data(), times, EMBANK_MISSING_CREATE, row_.data(), 0,
+                            nullptr),
+              EMBANK_OK)
+        << embank_last_error();
+    twin_.oracle.Lookup(keys.data(), times, EMBANK_MISSING_CREATE, row_.data(), 0, nullptr);
+  }
+  uint32_t Of(uint64_t key) {
+    uint32_t heat = 12345;
+    EXPECT_EQ(embank_get_heat(twin_.table, &key, 1, &heat, nullptr), EMBANK_OK);
+    return heat;
+  }
+  void ExpectSame() { EXPECT_EQ(Difference(twin_.table, twin_.oracle), ""); }
+
+  StorePtr store_;
+  Twin twin_;
+  std::vector<float> row_;
+};
+
+TEST_F(Heat, CountsEachPositionThatIsAnsweredAndNothingElse) {
+  LookUp(kHot, 5);
+  EXPECT_EQ(Of(kHot), 5u);
+  float value = 1;
+  uint8_t outcome = 0;
+  EXPECT_EQ(embank_upsert(twin_.table, &kHot, 1, &value, 0, nullptr), EMBANK_OK);
+  EXPECT_EQ(embank_contains(twin_.table, &kHot, 1, &outcome), EMBANK_OK);
+  ScanAll(twin_.table, 4, 10);
+  EXPECT_EQ(Of(kHot), 5u);
+  for (int32_t missing = EMBANK_MISSING_DEFAULT; missing <= EMBANK_MISSING_SKIP; ++missing) {
+    EXPECT_EQ(embank_lookup(twin_.table, &kHot, 1, missing, &value, 0, nullptr), EMBANK_OK);
+    EXPECT_EQ(embank_lookup(twin_.table, &kCold, 1, missing, &value, 0, nullptr), EMBANK_OK);
+  }
+  EXPECT_EQ(Of(kHot), 8u);
+  EXPECT_EQ(embank_upsert(twin_.table, &kCold, 1, &value, 0, nullptr), EMBANK_OK);
+  EXPECT_EQ(Of(kCold), 0u);
+  EXPECT_EQ(embank_erase(twin_.table, &kHot, 1, nullptr), EMBANK_OK);
+  EXPECT_EQ(Of(kHot), 0u);
+  EXPECT_EQ(embank_lookup(twin_.table, &kHot, 1, EMBANK_MISSING_CREATE, &value, 0, nullptr),
+            EMBANK_OK);
+  EXPECT_EQ(Of(kHot), 1u) << "an erased row left its heat behind";
+}
+
+TEST_F(Heat, HalvesWithEachEpoch) {
+  LookUp(kCold, 1000);
+  LookUp(kHot, kEpochPositions - 1001);
+  EXPECT_EQ(Of(kCold), 1000u);
+  LookUp(kHot, 1);  // the position that completes the epoch
+  EXPECT_EQ(Of(kCold), 500u);
+  EXPECT_EQ(Of(kHot), (kEpochPositions - 1000) / 2);
+  LookUp(kCold, 1);
+  EXPECT_EQ(Of(kCold), 501u);
+  LookUp(kHot, kEpochPositions - 1);
+  EXPECT_EQ(Of(kCold), 250u);
+  ExpectSame();
+}
+
+TEST_F(Heat, SaturatesAt1048575) {
+  LookUp(kHot, kEpochPositions - 2);
+  EXPECT_EQ(Of(kHot), 1048574u);
+  LookUp(kHot, 1);
+  EXPECT_EQ(Of(kHot), 1048575u);
+  LookUp(kHot, kEpochPositions);  // 2^20 - 1 are counted already: ages after this batch
+  EXPECT_EQ(Of(kHot), 1048575u / 2);
+  ExpectSame();
+}
+
+TEST_F(Heat, OnlyTheEndOfABatchAges) {
+  LookUp(kCold, 64);
+  for (int i = 0; i < 3; ++i) LookUp(kHot, kEpochPositions);
+  EXPECT_EQ(Of(kCold), 8u);
+  for (int i = 0; i < 4; ++i) LookUp(kHot, kEpochPositions);
+  EXPECT_EQ(Of(kCold), 0u);
+  ExpectSame();
+}
+
+TEST_F(Heat, EpochsGrowWithTheTable) {
+  // With more than 2^17 rows an epoch is eight lookups per row.
+  constexpr uint64_t kRows = 200'000;
+  std::vector<uint64_t> keys = KeyRange(10, kRows);
+  ASSERT_EQ(embank_upsert(twin_.table, keys.data(), kRows, row_.data(), 0, nullptr), EMBANK_OK);
+  twin_.oracle.Upsert(keys.data(), kRows, row_.data(), 0, nullptr);
+  LookUp(kCold, 100);
+  LookUp(kHot, kEpochPositions);
+  EXPECT_EQ(Of(kCold), 100u);
+  LookUp(kHot, 8 * (kRows + 2) - kEpochPositions - 101);
+  EXPECT_EQ(Of(kCold), 100u);
+  LookUp(kHot, 1);
+  EXPECT_EQ(Of(kCold), 50u);
+  ExpectSame();
+}
+
+// The epoch of a row is a few bits wide: a row that nobody touches while they wrap must stay cold.
+TEST_F(Heat, ForgottenRowsStayColdWhenTheEpochWraps) {
+  LookUp(kCold, 700'000);
+  LookUp(3, 40'000);
+  LookUp(kHot, kEpochPositions);
+  for (int epoch = 1; epoch < 260; ++epoch) {
+    LookUp(kHot, kEpochPositions);
+    uint64_t untouched = 3;
+    uint32_t expected = twin_.oracle.Heat(*twin_.oracle.Find(untouched));
+    ASSERT_EQ(Of(untouched), expected) << "epoch " << epoch;
+    if (epoch % 16 != 0) continue;
+    ASSERT_EQ(Of(kCold), twin_.oracle.Heat(*twin_.oracle.Find(kCold))) << "epoch " << epoch;
+  }
+  EXPECT_EQ(Of(kCold), 0u);
+  ExpectSame();
+}
+
+}  // namespace
+}  // namespace embank::test

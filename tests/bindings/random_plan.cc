@@ -1,0 +1,136 @@
+#include "tests/bindings/random_plan.h"
+
+#include "tests/support/door.h"
+
+namespace embank::test {
+namespace {
+
+constexpr uint64_t kTightBytes = 16 << 20;
+constexpr uint64_t kElementsMax = 1 << 17;  // 5000 rows of dim 26; keeps a step near a millisecond
+
+uint64_t KeyOfIndex(uint64_t style, uint64_t i) {
+  switch (style) {
+    case 0:
+      return i;
+    case 1:
+      return ~i;
+    case 2:
+      return i << 52;  // all differ in the top bits only
+    default:
+      return Random(i).Bits();
+  }
+}
+
+std::vector<uint64_t> Universe(uint64_t size, Random* random) {
+  std::vector<uint64_t> keys = {0, ~uint64_t{0}};
+  uint64_t style = random->Below(4);
+  for (uint64_t i = 1; keys.size() < size; ++i) keys.push_back(KeyOfIndex(style, i));
+  return keys;
+}
+
+// A creating verb is always there: nothing can be said of an empty table for long.
+std::vector<Verb> SomeVerbs(Random* random) {
+  std::vector<Verb> verbs = {random->OneIn(3) ? Verb::kUpsert : Verb::kLookup};
+  for (Verb verb : {Verb::kLookup, Verb::kUpsert, Verb::kGradients}) {
+    if (!random->OneIn(4)) verbs.insert(verbs.end(), 4, verb);
+  }
+  for (Verb verb : {Verb::kBadGradients, Verb::kErase, Verb::kContains, Verb::kGetState,
+                    Verb::kSetState, Verb::kGetHeat, Verb::kLearningRate, Verb::kScan}) {
+    if (!random->OneIn(3)) verbs.push_back(verb);
+  }
+  if (random->OneIn(2)) {
+    verbs.push_back(Verb::kOpenScan);
+    verbs.insert(verbs.end(), 3, Verb::kContinueScan);
+  }
+  if (random->OneIn(3)) verbs.push_back(Verb::kDrop);
+  return verbs;
+}
+
+uint32_t RandomDim(Random* random) {
+  switch (random->Below(8)) {
+    case 0:
+      return static_cast<uint32_t>(random->Between(1, 4096));
+    case 1:
+      return static_cast<uint32_t>(random->Between(1, 300));
+    case 2:
+    case 3:
+      return static_cast<uint32_t>(2 * random->Below(33) + 1);
+    default:
+      return static_cast<uint32_t>(random->Between(1, 9));
+  }
+}
+
+void RandomInitializer(embank_table_options* options, Random* random) {
+  options->initializer = static_cast<int32_t>(random->Below(4));
+  options->init_a = random->Signed();
+  options->init_b = options->initializer == EMBANK_INIT_NORMAL
+                        ? random->Unit()
+                        : options->init_a + random->Unit() + 0.01f;
+  if (random->OneIn(4)) {
+    options->init_a = -0.05f;
+    options->init_b = 0.05f;
+  }
+}
+
+void MakeTight(Plan* plan, Random* random) {
+  plan->tight = true;
+  plan->store.dram_bytes = kTightBytes + random->Below(1 << 20);
+  plan->keys = Universe(random->Between(3000, 6000), random);
+  plan->verbs.insert(plan->verbs.end(), 6, random->OneIn(2) ? Verb::kUpsert : Verb::kLookup);
+  plan->verbs.push_back(Verb::kErase);
+  plan->steps = 60;
+  plan->batch_elements_max = 1 << 19;
+}
+
+void MakeHot(Plan* plan) {
+  plan->hot = true;
+  plan->verbs.insert(plan->verbs.end(), 12, Verb::kLookup);
+  plan->verbs.push_back(Verb::kGetHeat);
+  plan->steps = 40;
+  plan->tables = 1;
+  plan->batch_max = 300'000;
+  plan->batch_elements_max = 600'000;
+}
+
+}  // namespace
+
+Plan MakePlan(uint64_t seed) {
+  Random random(seed);
+  Plan plan;
+  plan.seed = seed;
+  plan.store = StoreOptions();
+  plan.store.seed = random.OneIn(4) ? random.Bits() : random.Below(3);
+  plan.store.worker_threads = static_cast<uint32_t>(random.Below(4));
+  plan.verbs = SomeVerbs(&random);
+  plan.keys = Universe(random.OneIn(3) ? random.Between(3, 40) : random.Between(40, 4000), &random);
+  plan.tables = random.Between(1, 4);
+  plan.steps = random.Between(30, 120);
+  plan.batch_max = 5000;
+  plan.batch_elements_max = kElementsMax;
+  if (seed % 8 == 5) MakeTight(&plan, &random);
+  if (seed % 16 == 7) MakeHot(&plan);
+  return plan;
+}
+
+embank_table_options RandomTableOptions(const Plan& plan, Random* random) {
+  embank_table_options options = TableOptions(RandomDim(random));
+  if (plan.tight) options.dim = static_cast<uint32_t>(random->Between(300, 2000));
+  if (plan.hot) options.dim = static_cast<uint32_t>(random->Between(1, 2));
+  options.value_type = static_cast<int32_t>(random->Below(3));
+  options.optimizer = static_cast<int32_t>(random->Below(6));
+  options.learning_rate = RandomLearningRate(options.optimizer, random);
+  options.beta1 = random->OneIn(4) ? 0.0f : 0.9f;
+  options.beta2 = random->OneIn(4) ? 0.0f : 0.999f;
+  options.epsilon = random->OneIn(3) ? 0.0f : 1e-6f;
+  options.weight_decay = random->OneIn(2) ? 0.0f : 0.01f;
+  options.initial_accumulator = random->OneIn(2) ? 0.0f : 0.1f;
+  RandomInitializer(&options, random);
+  return options;
+}
+
+float RandomLearningRate(int32_t optimizer, Random* random) {
+  if (optimizer != EMBANK_OPT_FTRL && random->OneIn(8)) return 0.0f;
+  return random->OneIn(4) ? 1.0f : 0.001f + random->Unit();
+}
+
+}  // namespace embank::test

@@ -1,0 +1,79 @@
+// One seed of the random operations suite: the same steps on a store and on its oracle, compared
+// bit for bit after each.
+#ifndef EMBANK_TESTS_BINDINGS_RANDOM_RUN_H_
+#define EMBANK_TESTS_BINDINGS_RANDOM_RUN_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/bindings/random_plan.h"
+#include "tests/bindings/tracked_scan.h"
+#include "tests/support/door.h"
+#include "tests/support/events.h"
+#include "tests/support/random.h"
+#include "tests/support/row_buffer.h"
+
+namespace embank::test {
+
+class RandomRun {
+ public:
+  RandomRun(const Plan& plan, Events* events);
+
+  // Runs all steps. "" or the first difference in words, with the step and the verb.
+  std::string Run();
+
+  // The events that a whole suite must have met.
+  static void ExpectAll(Events* events);
+
+ private:
+  struct LiveTable {
+    embank_table* table = nullptr;
+    std::unique_ptr<oracle::Table> oracle;
+    std::unique_ptr<TrackedScan> scan;
+  };
+  // Outcomes of the store and of the oracle for one batch, or the choice to ask for none.
+  struct Outcomes {
+    std::vector<uint8_t> store;
+    std::vector<uint8_t> oracle;
+    bool asked = true;
+    uint8_t* store_pointer() { return asked ? store.data() : nullptr; }
+    uint8_t* oracle_pointer() { return asked ? oracle.data() : nullptr; }
+  };
+
+  std::string Step(LiveTable* live, Verb verb);
+  std::string Lookup(LiveTable* live);
+  std::string Upsert(LiveTable* live);
+  std::string Gradients(LiveTable* live);
+  std::string BadGradients(LiveTable* live);
+  std::string Erase(LiveTable* live);
+  std::string Contains(LiveTable* live);
+  std::string GetState(LiveTable* live);
+  std::string SetState(LiveTable* live);
+  std::string GetHeat(LiveTable* live);
+  std::string LearningRate(LiveTable* live);
+  std::string Scan(LiveTable* live);
+  std::string OpenTrackedScan(LiveTable* live);
+  std::string ContinueScan(LiveTable* live);
+  std::string DropAndCreate(LiveTable* live);
+  std::string CompareAll();
+
+  std::string CreateRandomTable(LiveTable* live);
+  std::vector<uint64_t> Keys(uint64_t row_elements);
+  Outcomes MakeOutcomes(uint64_t n, bool always);
+  RowBuffer Buffer(uint64_t n, uint64_t row_bytes);
+  RowBuffer RandomGradients(const LiveTable& live, uint64_t n);
+  void CountOutcomes(const std::string& verb, const Outcomes& outcomes);
+
+  const Plan plan_;
+  Events* const events_;
+  Random random_;
+  StorePtr store_;
+  std::vector<LiveTable> tables_;
+  uint64_t tables_made_ = 0;
+};
+
+}  // namespace embank::test
+
+#endif  // EMBANK_TESTS_BINDINGS_RANDOM_RUN_H_

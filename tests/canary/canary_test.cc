@@ -1,0 +1,9 @@
+#include "gtest/gtest.h"
+
+namespace embank {
+namespace {
+
+TEST(Canary, FailsSoThatAFailureIsSeen) { EXPECT_EQ(1 + 1, 3); }
+
+}  // namespace
+}  // namespace embank

@@ -1,0 +1,148 @@
+"""Who may include whom: rooms, foreign libraries, the C door; and files that nobody uses."""
+import posixpath
+import re
+
+import tree as trees
+
+# bindings/c -> train -> store -> {tiers, gpu} -> base, and everything further down.
+MAY_INCLUDE = {
+    'base': {'base'},
+    'tiers': {'tiers', 'base'},
+    'gpu': {'gpu', 'base'},
+    'store': {'store', 'tiers', 'gpu', 'base'},
+    'train': {'train', 'store', 'tiers', 'gpu', 'base'},
+    'bindings/c': {'bindings/c', 'train', 'store', 'tiers', 'gpu', 'base'},
+    'bench': {'bench', *trees.LIBRARY_ROOMS},
+    'tools': {'tools', *trees.LIBRARY_ROOMS},
+    'examples': {'examples', 'bindings/c'},
+    'tests': set(trees.ROOMS),
+}
+# Single headers beyond the rooms above.
+ALSO = {
+    'gpu': {'tiers/row_layout.h', 'tiers/update_rule.h'},
+    'bench': {'tests/support/oracle.h'},
+}
+# The oracle's rules are written again: it shares no more than words and the C header.
+ORACLE = re.compile(r'tests/support/oracle\w*\.(h|cc)$')
+ORACLE_MAY_INCLUDE = re.compile(r'tests/support/oracle\w*\.h|base/\w+\.h|bindings/c/embank\.h')
+
+# Foreign header -> the files that may name it; each pattern admits one file, a header or source.
+FOREIGN = {
+    r'liburing\.h': (r'base/\w*uring\w*\.cc',),
+    r'libpmem\.h': (r'tiers/\w*pmem\w*\.cc',),
+    r'mpi\.h': (r'train/\w*mpi\w*\.cc',),
+    r'nccl\.h': (r'train/\w*nccl\w*\.(cc|cu)',),
+    r'cublas\w*\.h': (r'train/\w*cublas\w*\.(cc|cu)',),
+    r'cuda\w*\.h': (r'gpu/launch\w*\.h',),
+    r'xxhash\.h': (r'base/hash\.cc', r'tests/support/oracle\w*\.(h|cc)'),
+    r'zstd\.h': (r'bench/\w*\.cc',),
+    r'libcuckoo/.*': (r'base/\w*\.h', r'bench/\w*\.(h|cc)'),
+    r'jemalloc/.*': (r'bench/\w*\.cc',),
+    r'(x|i|e|t|p|s|n)mmintrin\.h|immintrin\.h|x86intrin\.h': (r'base/\w*\.(h|cc)',),
+    r'CLI/.*': (r'bench/\w*\.(h|cc)', r'tools/\w*\.cc'),
+}
+# Foreign headers of tests and benchmarks: any file there.
+FOREIGN_OUTSIDE = {
+    r'benchmark/benchmark\.h': r'bench/kernels/.*',
+    r'nlohmann/.*': r'(bench|tests)/.*',
+    r'g(test|mock)/.*': r'tests/.*',
+}
+C_DOOR = 'bindings/c/embank.h'
+C_DOOR_INCLUDES = ['stddef.h', 'stdint.h']
+INSTALLED = (C_DOOR, 'bindings/c/embank.hpp')
+CXX_IN_C_DOOR = re.compile(r'\b(absl|std|template|class|namespace|bool|static\s+inline)\b')
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.M)
+
+
+def includes(tree, path):
+    """(line, quoted, name) of each include of a file."""
+    text = trees.code_only(tree.read(path), keep_strings=True)
+    return [(trees.line_of(text, m.start(2)), m.group(1) == '"', m.group(2))
+            for m in INCLUDE.finditer(text)]
+
+
+def resolve(tree, path, name):
+    """The project file that an include names: from the root, or beside an installed header."""
+    beside = posixpath.join(posixpath.dirname(path), name)
+    if path in INSTALLED and tree.exists(beside):
+        return beside
+    return name if tree.exists(name) else None
+
+
+def check_direction(path, line, target, findings):
+    room, target_room = trees.room_of(path), trees.room_of(target)
+    if room is None:
+        return
+    if ORACLE.match(path) and not ORACLE_MAY_INCLUDE.fullmatch(target):
+        findings.add(path, line, 'oracle', f'includes {target}: the oracle stands on its own rules')
+    if target_room not in MAY_INCLUDE[room] and target not in ALSO.get(room, ()):
+        findings.add(path, line, 'direction', f'{room} may not include {target}')
+
+
+def check_foreign(path, line, name, users, findings):
+    for pattern, place in FOREIGN_OUTSIDE.items():
+        if re.fullmatch(pattern, name) and not re.fullmatch(place, path):
+            findings.add(path, line, 'foreign', f'{name} belongs to {place}')
+    for pattern, places in FOREIGN.items():
+        if not re.fullmatch(pattern, name):
+            continue
+        place = next((p for p in places if re.fullmatch(p, path)), None)
+        if place is None:
+            findings.add(path, line, 'foreign', f'{name} belongs to {" or ".join(places)}')
+            continue
+        first = users.setdefault((pattern, place), path)
+        if first != path:
+            findings.add(path, line, 'foreign', f'{name} is already the business of {first}')
+
+
+def check_c_door(tree, findings):
+    for path in filter(tree.exists, INSTALLED):
+        for line, quoted, name in includes(tree, path):
+            if path == C_DOOR and (quoted or name not in C_DOOR_INCLUDES):
+                findings.add(path, line, 'c door', f'includes {name}: only {C_DOOR_INCLUDES}')
+            elif name.startswith('absl'):
+                findings.add(path, line, 'c door', f'installed header includes {name}')
+    code = trees.code_only(tree.read(C_DOOR)) if tree.exists(C_DOOR) else ''
+    for match in CXX_IN_C_DOOR.finditer(code):
+        findings.add(C_DOOR, trees.line_of(code, match.start()), 'c door', f'{match.group(0)} in C')
+
+
+def check_dead_files(tree, included, findings):
+    lists = {p: tree.read(p) for p in tree.paths if p.endswith('CMakeLists.txt')}
+    lists.update({p: tree.read(p) for p in tree.with_suffix('.cmake')})
+    for path in tree.with_suffix('.cc', '.cu', under=trees.ROOMS):
+        folder, name = posixpath.split(path)
+        stem = posixpath.splitext(name)[0]
+        word = re.compile(r'(?<![\w.])(%s|%s)(?![\w.])' % (re.escape(name), re.escape(stem)))
+        if not any(word.search(text) for place, text in lists.items()
+                   if f'{folder}/'.startswith(posixpath.dirname(place) + '/')):
+            # The consumers of the install test are built by its own script.
+            if not folder.startswith('tests/install'):
+                findings.add(path, 1, 'dead file', 'no CMakeLists.txt builds it')
+    for path in tree.with_suffix(*trees.HEADERS, under=trees.ROOMS):
+        if path not in included and path not in INSTALLED:
+            findings.add(path, 1, 'dead file', 'nobody but its own source includes it')
+
+
+def check(tree, findings):
+    included, users = set(), {}
+    for path in tree.with_suffix(*trees.CXX):
+        for line, quoted, name in includes(tree, path):
+            target = resolve(tree, path, name) if quoted else None
+            foreign = not quoted or ('/' in name and trees.room_of(name) is None)
+            if foreign:
+                check_foreign(path, line, name, users, findings)
+                continue
+            if target is None:
+                findings.add(path, line, 'include', f'"{name}" is not a file from the top folder')
+                continue
+            # What only its own source includes has no user.
+            if posixpath.splitext(target)[0] != posixpath.splitext(path)[0]:
+                included.add(target)
+            check_direction(path, line, target, findings)
+    check_c_door(tree, findings)
+    check_dead_files(tree, included, findings)
+
+
+if __name__ == '__main__':
+    trees.main(check)

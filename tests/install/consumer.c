@@ -1,0 +1,117 @@
+/* A C99 program against the installed library: one round trip with known values. */
+#include <embank.h>
+#include <stdio.h>
+#include <string.h>
+
+static int differences = 0;
+
+static void expect(int holds, const char* what, int line) {
+  if (holds) return;
+  ++differences;
+  fprintf(stderr, "consumer.c:%d: not so: %s (last error: %s)\n", line, what, embank_last_error());
+}
+#define EXPECT(what) expect((what), #what, __LINE__)
+
+enum { DIM = 4 };
+
+static embank_table* create(embank_store* store) {
+  embank_table* table = NULL;
+  embank_table_options options;
+  embank_table_options_init(&options, sizeof options);
+  options.dim = DIM;
+  options.optimizer = EMBANK_OPT_ADAGRAD;
+  options.learning_rate = 0.5f;
+  options.epsilon = 1.0f;
+  options.initializer = EMBANK_INIT_CONSTANT;
+  options.init_a = 2.0f;
+  EXPECT(embank_table_create(store, "items", &options, &table) == EMBANK_OK);
+  EXPECT(embank_table_create(store, "items", &options, &table) == EMBANK_ALREADY_EXISTS);
+  options.dim = 0;
+  EXPECT(embank_table_create(store, "more", &options, &table) == EMBANK_INVALID_ARGUMENT);
+  EXPECT(strstr(embank_last_error(), "dim") != NULL);
+  return table;
+}
+
+static void look_up_and_train(embank_table* table) {
+  const uint64_t keys[4] = {0, UINT64_MAX, 5, 5};
+  const uint64_t trained[4] = {5, 0, 99, 5};
+  const float gradients[4][DIM] = {{1, 1, 1, 1}, {3, 3, 3, 3}, {8, 8, 8, 8}, {2, 2, 2, 2}};
+  float rows[4][DIM], state[4][DIM];
+  uint8_t outcomes[4];
+  int i, j;
+
+  EXPECT(embank_lookup(table, keys, 4, EMBANK_MISSING_CREATE, rows, 0, outcomes) == EMBANK_OK);
+  EXPECT(outcomes[0] == EMBANK_ROW_CREATED && outcomes[1] == EMBANK_ROW_CREATED);
+  EXPECT(outcomes[2] == EMBANK_ROW_CREATED && outcomes[3] == EMBANK_ROW_FOUND);
+  for (i = 0; i < 4; ++i)
+    for (j = 0; j < DIM; ++j) EXPECT(rows[i][j] == 2.0f);
+
+  /* Both keys get a gradient of 3: s = 9, w = 2 - 0.5 * 3 / (sqrt(9) + 1) = 1.625. */
+  EXPECT(embank_apply_gradients(table, trained, 4, gradients[0], 0, outcomes) == EMBANK_OK);
+  EXPECT(outcomes[0] == EMBANK_ROW_FOUND && outcomes[2] == EMBANK_ROW_ABSENT);
+  EXPECT(embank_lookup(table, keys, 4, EMBANK_MISSING_SKIP, rows, 0, NULL) == EMBANK_OK);
+  EXPECT(embank_get_state(table, keys, 4, state[0], 0, NULL) == EMBANK_OK);
+  for (j = 0; j < DIM; ++j) {
+    EXPECT(rows[0][j] == 1.625f && rows[1][j] == 2.0f && rows[3][j] == 1.625f);
+    EXPECT(state[0][j] == 9.0f && state[1][j] == 0.0f);
+  }
+  EXPECT(embank_apply_gradients(table, trained, 4, gradients[0], 0, NULL) == EMBANK_NOT_FOUND);
+}
+
+static void erase_and_scan(embank_table* table) {
+  const uint64_t key = 5;
+  uint64_t keys[8], n = 0, seen = 0, i;
+  float rows[8][DIM];
+  uint8_t outcome = 0;
+  embank_scan* scan = NULL;
+
+  EXPECT(embank_erase(table, &key, 1, &outcome) == EMBANK_OK && outcome == EMBANK_ROW_FOUND);
+  EXPECT(embank_contains(table, &key, 1, &outcome) == EMBANK_OK && outcome == EMBANK_ROW_ABSENT);
+  EXPECT(embank_scan_open(table, &scan) == EMBANK_OK);
+  while (embank_scan_next(scan, keys, rows, 0, 8, &n) == EMBANK_OK && n > 0) {
+    for (i = 0; i < n; ++i) {
+      EXPECT(keys[i] == 0 || (keys[i] == UINT64_MAX && rows[i][0] == 2.0f));
+      ++seen;
+    }
+  }
+  EXPECT(seen == 2);
+  embank_scan_close(scan);
+}
+
+static void ask(embank_store* store, embank_table* table) {
+  char text[65536];
+  uint64_t needed = 0;
+  embank_table_info info;
+  info.struct_size = sizeof info;
+  EXPECT(embank_table_get_info(table, &info) == EMBANK_OK && info.rows == 2 && info.dim == DIM);
+  EXPECT(embank_table_names(store, NULL, 0, &needed) == EMBANK_OK && needed == sizeof "items\n");
+  EXPECT(embank_table_names(store, text, 3, &needed) == EMBANK_RESOURCE_EXHAUSTED);
+  EXPECT(embank_table_names(store, text, sizeof text, &needed) == EMBANK_OK);
+  EXPECT(strcmp(text, "items\n") == 0);
+  EXPECT(embank_metrics(store, text, sizeof text, &needed) == EMBANK_OK);
+  EXPECT(strlen(text) + 1 == needed && strstr(text, "embank_") != NULL);
+  EXPECT(embank_memory_report(store, text, sizeof text, &needed) == EMBANK_OK);
+  EXPECT(strstr(text, "\"dram\"") != NULL);
+  EXPECT(embank_estimate(NULL, NULL, NULL, 0, text, sizeof text, &needed) == EMBANK_OK);
+  EXPECT(strstr(text, "\"dram_bytes\"") != NULL);
+}
+
+int main(void) {
+  embank_store* store = NULL;
+  embank_table* table;
+  float row[DIM];
+  const uint64_t key = 1;
+  EXPECT(strcmp(embank_version(), "0.1.0") == 0);
+  EXPECT(strcmp(embank_status_name(EMBANK_DATA_LOSS), "DATA_LOSS") == 0);
+  EXPECT(embank_store_open(NULL, &store) == EMBANK_OK);
+  table = create(store);
+  look_up_and_train(table);
+  erase_and_scan(table);
+  ask(store, table);
+  EXPECT(embank_table_drop(store, "items") == EMBANK_OK);
+  EXPECT(embank_lookup(table, &key, 1, EMBANK_MISSING_ZERO, row, 0, NULL) ==
+         EMBANK_FAILED_PRECONDITION);
+  EXPECT(embank_store_close(store) == EMBANK_OK);
+  printf("C: %d differences\n", differences);
+  return differences != 0;
+}

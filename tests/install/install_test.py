@@ -1,0 +1,88 @@
+"""Installs Embank, moves the installed tree, and uses it from C99, C++ and Python."""
+import argparse
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+TOP = HERE.parent.parent
+EXPECTED = ('include/embank.h', 'include/embank.hpp', '*/cmake/embank/embankConfig.cmake',
+            '*/cmake/embank/embankConfigVersion.cmake', '*/cmake/embank/embankTargets.cmake',
+            '*/pkgconfig/embank.pc', '*/libembank.so.0.1.0', '*/libembank.so.0', '*/libembank.so',
+            'share/doc/embank/LICENSE', 'share/doc/embank/README.md',
+            'share/doc/embank/docs/arithmetic.md')
+
+
+def run(*command, **options):
+    """Runs a command that must succeed; returns what it printed."""
+    command = [str(part) for part in command]
+    print('+', ' '.join(command), flush=True)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, **options)
+    print(done.stdout + done.stderr, flush=True)
+    if done.returncode != 0:
+        sys.exit(f'failed with {done.returncode}: {" ".join(command)}')
+    return done.stdout
+
+
+def install(options):
+    """The installed tree, moved away from the prefix that it was installed to."""
+    shutil.rmtree(options.scratch, ignore_errors=True)
+    run(options.cmake, '--install', options.build, '--prefix', options.scratch / 'first')
+    prefix = options.scratch / 'moved'
+    (options.scratch / 'first').rename(prefix)
+    for pattern in EXPECTED:
+        if not list(prefix.glob(pattern.replace('*/', 'lib/**/', 1))):
+            sys.exit(f'not installed: {pattern}')
+    strangers = [p for p in prefix.rglob('*') if p.is_file() and 'embank' not in str(
+        p.relative_to(prefix))]
+    if strangers:
+        sys.exit(f'installed, but not ours: {strangers}')
+    for text in (p for p in prefix.rglob('*') if p.suffix in ('.cmake', '.pc')):
+        if str(TOP) in text.read_text(encoding='utf-8'):
+            sys.exit(f'{text} names the source tree')
+    return prefix
+
+
+def c_consumers(options, prefix, libraries):
+    environment = {**os.environ, 'PKG_CONFIG_PATH': str(libraries / 'pkgconfig'),
+                   'LD_LIBRARY_PATH': str(libraries)}
+    version = run('pkg-config', '--modversion', 'embank', env=environment).strip()
+    flags = run('pkg-config', '--cflags', '--libs', 'embank', env=environment).split()
+    for source in (HERE / 'consumer.c', *sorted((TOP / 'examples').glob('*.c'))):
+        program = options.scratch / source.stem
+        run(options.cc, '-std=c99', '-pedantic', '-Wall', '-Wextra', '-Werror', source, *flags,
+            '-o', program)
+        output = run(program, env=environment)
+        if source.name == 'quickstart.c' and output != '7: -2, 42: -1\n':
+            sys.exit(f'quickstart printed {output!r}')
+    print('pkg-config finds version', version, 'under', prefix)
+    return version
+
+
+def cpp_consumer(options, prefix, version):
+    build = options.scratch / 'cpp'
+    run(options.cmake, '-S', HERE / 'cpp', '-B', build, '-G', 'Ninja',
+        f'-DCMAKE_PREFIX_PATH={prefix}', f'-DCMAKE_CXX_COMPILER={options.cxx}',
+        f'-DEXPECTED_VERSION={version}')
+    run(options.cmake, '--build', build)
+    for program in ('consumer_17', 'consumer_20'):
+        run(build / program)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    for name in ('build', 'scratch', 'cmake', 'cc', 'cxx'):
+        parser.add_argument(f'--{name}', required=True, type=pathlib.Path)
+    options = parser.parse_args()
+    prefix = install(options)
+    libraries = next(prefix.glob('lib/**/libembank.so')).parent
+    version = c_consumers(options, prefix, libraries)
+    cpp_consumer(options, prefix, version)
+    run(sys.executable, '-B', HERE / 'consumer.py', libraries / 'libembank.so.0')
+    print('C, C++ and Python work from the installed tree')
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,92 @@
+#!/usr/bin/env bash
+# Proves that a machine with nothing but a minimal Debian 12 can build, run and test Embank:
+#   tests/minimal_root.sh [--full] TARGET [MIRROR]
+# Makes a minimal root in the new folder TARGET (root and debootstrap are needed), copies the
+# sources into it without .git and build folders, and runs ./run.sh and ./test.sh (--full) there as
+# root. MIRROR: where packages come from; by default this machine's apt sources and settings.
+# The mounts live in a mount namespace of their own: they are gone when this ends, however it ends.
+set -euo pipefail
+top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
+
+fail() {
+  printf 'error: %s\n' "$*" >&2
+  exit 1
+}
+
+# Runs in the mount namespace: $1 the root, then the command.
+inside() {
+  local target=$1
+  shift
+  mount -t proc proc "$target/proc"
+  mount --rbind /sys "$target/sys"
+  mount --rbind /dev "$target/dev"
+  exec chroot "$target" /usr/bin/env -i HOME=/root TERM="${TERM-dumb}" \
+    PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+    ${http_proxy:+http_proxy="$http_proxy"} ${https_proxy:+https_proxy="$https_proxy"} "$@"
+}
+if [[ ${1-} == --inside ]]; then
+  shift
+  inside "$@"
+fi
+
+test_options=()
+if [[ ${1-} == --full ]]; then
+  test_options=(--full)
+  shift
+fi
+[[ $# == 1 || $# == 2 ]] || fail "usage: tests/minimal_root.sh [--full] TARGET [MIRROR]"
+target=$1
+mirror=${2-}
+[[ $(id -u) == 0 ]] || fail "debootstrap and chroot need root"
+command -v debootstrap >/dev/null || fail "debootstrap is missing: apt-get install debootstrap"
+[[ ! -e $target ]] || [[ -d $target && -z $(ls -A "$target") ]] || fail "$target is not empty"
+
+own_mirror() {
+  apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Release: bookworm' |
+    head -n 1
+}
+
+# Settings of this machine's apt (proxies, sources, keys), where the caller names no mirror.
+copy_apt_settings() {
+  local name
+  for name in apt.conf apt.conf.d auth.conf auth.conf.d keyrings trusted.gpg.d; do
+    [[ ! -e /etc/apt/$name ]] || cp -a "/etc/apt/$name" "$target/etc/apt/"
+  done
+  if [[ -z $mirror ]]; then
+    rm -f "$target/etc/apt/sources.list"
+    for name in sources.list sources.list.d; do
+      [[ ! -e /etc/apt/$name ]] || cp -a "/etc/apt/$name" "$target/etc/apt/"
+    done
+    mkdir -p "$target/usr/share/keyrings"
+    cp -an /usr/share/keyrings/. "$target/usr/share/keyrings/"
+  fi
+  for name in resolv.conf hosts; do cp -L "/etc/$name" "$target/etc/$name"; done
+}
+
+table=()
+# timed NAME COMMAND...
+timed() {
+  local name=$1 begin=$SECONDS status=0
+  shift
+  "$@" || status=$?
+  table+=("$(printf '%-24s %6d s  exit status %d' "$name" $((SECONDS - begin)) "$status")")
+  return "$status"
+}
+in_root() {
+  unshare --mount --propagation private "$top/tests/minimal_root.sh" --inside "$target" "$@"
+}
+
+failures=0
+timed "debootstrap" debootstrap --variant=minbase bookworm "$target" "${mirror:-$(own_mirror)}" ||
+  fail "debootstrap failed: see $target/debootstrap/debootstrap.log"
+copy_apt_settings
+mkdir -p "$target/srv/embank"
+tar -C "$top" --exclude=./.git --exclude=./build --exclude=./out --exclude=./.cache -cf - . |
+  tar -C "$target/srv/embank" --no-same-owner -xf -
+timed "run.sh" in_root /srv/embank/run.sh || failures=$((failures + 1))
+timed "run.sh, again" in_root /srv/embank/run.sh || failures=$((failures + 1))
+timed "test.sh ${test_options[*]}" in_root /srv/embank/test.sh "${test_options[@]}" ||
+  failures=$((failures + 1))
+printf '\n'
+printf '%s\n' "${table[@]}"
+exit $((failures > 0))

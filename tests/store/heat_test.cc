@@ -1,0 +1,149 @@
+// Heat through the store: when epochs begin, and that rows nobody touches stay true to them. What
+// single words do is in tests/tiers/row_header_test.cc.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+#include "store/lookup.h"
+#include "store/write.h"
+#include "tests/support/store_world.h"
+
+namespace embank::test {
+namespace {
+
+constexpr uint64_t kMillion = uint64_t{1} << 20;  // positions of the shortest epoch
+
+class HeatTest : public testing::Test {
+ protected:
+  // Answers each key once.
+  void LookUp(const std::vector<Key>& keys) {
+    std::vector<float> rows(keys.size());
+    ASSERT_TRUE(Lookup(table_, keys, MissingRule::kCreate, RowsIn(&rows, 1), {}).ok());
+  }
+  uint32_t HeatOf(Key key) {
+    uint32_t heat = 77;
+    EXPECT_TRUE(GetHeat(table_, {&key, 1}, {&heat, 1}, {}).ok());
+    return heat;
+  }
+
+  StoreWorld store_;
+  Table* table_ = store_.Create("t", OptionsOf(1));
+};
+
+TEST_F(HeatTest, AnEpochBeginsWhenAMillionPositionsAreCounted) {
+  table_->CountHeat(kMillion - 1);
+  EXPECT_EQ(table_->heat_epoch(), 0);
+  table_->CountHeat(0);
+  EXPECT_EQ(table_->heat_epoch(), 0);
+  table_->CountHeat(1);
+  EXPECT_EQ(table_->heat_epoch(), 1);
+  // The count restarts at nought, whatever the last batch had beyond the million.
+  table_->CountHeat(kMillion + 500'000);
+  EXPECT_EQ(table_->heat_epoch(), 2);
+  table_->CountHeat(kMillion - 1);
+  EXPECT_EQ(table_->heat_epoch(), 2);
+  table_->CountHeat(10 * kMillion);
+  EXPECT_EQ(table_->heat_epoch(), 3) << "a batch begins one epoch at most";
+}
+
+TEST_F(HeatTest, ALargeTableNeedsEightPositionsPerRow) {
+  const uint64_t rows = kMillion / 8 + 1000;
+  const std::vector<Key> keys = KeysFrom(0, rows);
+  const std::vector<float> values(rows);
+  ASSERT_TRUE(Upsert(table_, keys, RowsOf(values, 1), {}).ok());
+  table_->CountHeat(kMillion + 7999);
+  EXPECT_EQ(table_->heat_epoch(), 0);
+  table_->CountHeat(1);
+  EXPECT_EQ(table_->heat_epoch(), 1);
+}
+
+TEST_F(HeatTest, OnlyFoundAndCreatedPositionsCount) {
+  table_->CountHeat(kMillion - 4);
+  std::vector<float> row(3);
+  std::vector<uint8_t> outcomes(3);
+  for (const MissingRule rule : {MissingRule::kDefault, MissingRule::kZero, MissingRule::kSkip}) {
+    ASSERT_TRUE(Lookup(table_, KeysFrom(0, 3), rule, RowsIn(&row, 1), outcomes).ok());
+  }
+  ASSERT_TRUE(Upsert(table_, KeysFrom(50, 3), RowsOf(row, 1), {}).ok());
+  ASSERT_TRUE(Contains(table_, KeysFrom(50, 3), outcomes).ok());
+  EXPECT_EQ(table_->heat_epoch(), 0);
+  LookUp(KeysFrom(0, 3));
+  EXPECT_EQ(table_->heat_epoch(), 0);
+  ASSERT_TRUE(Lookup(table_, KeysFrom(50, 1), MissingRule::kZero, RowsIn(&row, 1), {}).ok());
+  EXPECT_EQ(table_->heat_epoch(), 1);
+}
+
+TEST_F(HeatTest, APositionCountsInTheEpochOfItsBatch) {
+  LookUp({7, 7, 7, 7});
+  table_->CountHeat(kMillion - 4 - 2);
+  LookUp({7, 7});  // completes the epoch, after it was counted
+  EXPECT_EQ(table_->heat_epoch(), 1);
+  EXPECT_EQ(HeatOf(7), 3u);
+  LookUp({7});
+  EXPECT_EQ(HeatOf(7), 4u);
+}
+
+TEST_F(HeatTest, UntouchedRowsOfEveryShardHalveThroughThreeHundredEpochs) {
+  const std::vector<Key> keys = KeysFrom(0, 500);
+  constexpr uint32_t kTouches = 40;
+  for (uint32_t i = 0; i < kTouches; ++i) LookUp(keys);
+  std::vector<uint32_t> heat(keys.size());
+  for (uint32_t epoch = 1; epoch <= 300; ++epoch) {
+    table_->CountHeat(kMillion);
+    ASSERT_EQ(table_->heat_epoch(), static_cast<HeatEpoch>(epoch));
+    ASSERT_TRUE(GetHeat(table_, keys, heat, {}).ok());
+    for (size_t i = 0; i < keys.size(); ++i) {
+      ASSERT_EQ(heat[i], epoch < 20 ? kTouches >> epoch : 0u)
+          << "key " << keys[i] << " in epoch " << epoch;
+    }
+  }
+}
+
+TEST_F(HeatTest, RenewingStampsChangesNoHeatAndNoOtherTable) {
+  Table* const other = store_.Create("other", OptionsOf(1));
+  std::vector<float> row(1);
+  const Key key = 3;
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_TRUE(Lookup(other, {&key, 1}, MissingRule::kCreate, RowsIn(&row, 1), {}).ok());
+  }
+  LookUp(KeysFrom(0, 200));
+  for (int epoch = 0; epoch < 130; ++epoch) table_->CountHeat(kMillion);
+  uint32_t heat = 0;
+  ASSERT_TRUE(GetHeat(other, {&key, 1}, {&heat, 1}, {}).ok());
+  EXPECT_EQ(heat, 20u);
+  EXPECT_EQ(other->heat_epoch(), 0);
+}
+
+TEST_F(HeatTest, ARowWrittenInALateEpochStartsThere) {
+  for (int epoch = 0; epoch < 200; ++epoch) table_->CountHeat(kMillion);
+  const std::vector<float> values(1);
+  ASSERT_TRUE(Upsert(table_, KeysFrom(1, 1), RowsOf(values, 1), {}).ok());
+  EXPECT_EQ(HeatOf(1), 0u);
+  LookUp({1, 2, 2});
+  EXPECT_EQ(HeatOf(1), 1u);
+  EXPECT_EQ(HeatOf(2), 2u);
+  // An upsert of a row that is there keeps its heat.
+  ASSERT_TRUE(Upsert(table_, KeysFrom(2, 1), RowsOf(values, 1), {}).ok());
+  EXPECT_EQ(HeatOf(2), 2u);
+}
+
+TEST_F(HeatTest, ThreadsTogetherBeginEachEpochOnce) {
+  LookUp(KeysFrom(0, 200));
+  constexpr uint64_t kPositions = 1 << 14;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([this] {
+      for (uint64_t i = 0; i < 8 * kMillion / kPositions; ++i) table_->CountHeat(kPositions);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  // 32 million: of each epoch at most the last batches of the others are lost beyond the million.
+  EXPECT_LE(table_->heat_epoch(), 32);
+  EXPECT_GE(table_->heat_epoch(), 30);
+  EXPECT_EQ(HeatOf(3), 0u);
+}
+
+}  // namespace
+}  // namespace embank::test

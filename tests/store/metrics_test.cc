@@ -1,0 +1,226 @@
+#include "store/metrics.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "store/gradients.h"
+#include "store/lookup.h"
+#include "store/write.h"
+#include "tests/support/store_world.h"
+
+namespace embank::test {
+namespace {
+
+// The text format 0.0.4, read as strictly as a scraper would.
+class Parsed {
+ public:
+  explicit Parsed(const std::string& text) {
+    EXPECT_TRUE(text.empty() || text.back() == '\n');
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) Read(line);
+  }
+  // "name{labels}" as printed -> value.
+  const std::map<std::string, double>& samples() const { return samples_; }
+  double operator[](const std::string& sample) const {
+    const auto found = samples_.find(sample);
+    EXPECT_NE(found, samples_.end()) << sample;
+    return found == samples_.end() ? -1.0 : found->second;
+  }
+  bool IsCounter(const std::string& sample) const {
+    return types_.at(sample.substr(0, sample.find('{'))) == "counter";
+  }
+
+ private:
+  void Read(const std::string& line) {
+    std::istringstream words(line);
+    std::string hash;
+    std::string kind;
+    std::string name;
+    std::string rest;
+    words >> hash >> kind >> name >> rest;
+    if (hash != "#") return ReadSample(line);
+    EXPECT_TRUE(IsName(name)) << line;
+    EXPECT_FALSE(rest.empty()) << line;
+    if (kind == "HELP") {
+      EXPECT_TRUE(helped_.insert(name).second) << "helped twice: " << line;
+      return;
+    }
+    EXPECT_EQ(kind, "TYPE") << line;
+    EXPECT_TRUE(rest == "counter" || rest == "gauge") << line;
+    EXPECT_EQ(helped_.count(name), 1u) << "no help before: " << line;
+    EXPECT_TRUE(types_.emplace(name, rest).second) << "typed twice: " << line;
+  }
+  // name{label="value",...} number
+  void ReadSample(const std::string& line) {
+    const size_t name_end = line.find_first_of("{ ");
+    ASSERT_NE(name_end, std::string::npos) << line;
+    const std::string name = line.substr(0, name_end);
+    EXPECT_TRUE(IsName(name)) << line;
+    EXPECT_EQ(types_.count(name), 1u) << "no type before: " << line;
+    size_t end = name_end;
+    if (line[name_end] == '{') end = EndOfLabels(line, name_end);
+    ASSERT_EQ(line[end], ' ') << line;
+    size_t number_chars = 0;
+    const double value = std::stod(line.substr(end + 1), &number_chars);
+    EXPECT_EQ(end + 1 + number_chars, line.size()) << "more than a number: " << line;
+    EXPECT_TRUE(samples_.emplace(line.substr(0, end), value).second) << "twice: " << line;
+  }
+  // The place behind the brace that closes the labels.
+  static size_t EndOfLabels(const std::string& line, size_t brace) {
+    size_t at = brace;
+    while (line[at] != '}') {
+      const size_t quote = line.find("=\"", at);
+      EXPECT_NE(quote, std::string::npos) << line;
+      if (quote == std::string::npos) return 0;
+      EXPECT_TRUE(IsName(line.substr(at + 1, quote - at - 1))) << line;
+      at = quote + 2;
+      while (at < line.size() && line[at] != '"') at += line[at] == '\\' ? 2 : 1;
+      ++at;  // a comma or the brace follows the closing quote
+      EXPECT_TRUE(at < line.size() && (line[at] == ',' || line[at] == '}')) << line;
+      if (at >= line.size()) return 0;
+    }
+    return at + 1;
+  }
+  static bool IsName(const std::string& name) {
+    return !name.empty() &&
+           name.find_first_not_of("abcdefghijklmnopqrstuvwxyz_") == std::string::npos;
+  }
+
+  std::set<std::string> helped_;
+  std::map<std::string, std::string> types_;
+  std::map<std::string, double> samples_;
+};
+
+class MetricsTest : public testing::Test {
+ protected:
+  static constexpr uint64_t kTickNs = 250'000'000;
+  static TableOptions Options() { return OptionsOf(2, Optimizer::kSgd); }
+  Parsed Read() { return Parsed(FormatMetrics(*store_)); }
+  // One batch of each kind.
+  void Work(Table* table, Key first) {
+    std::vector<float> rows(20);
+    std::vector<uint8_t> outcomes(10);
+    const std::vector<Key> keys = KeysFrom(first, 10);
+    ASSERT_TRUE(
+        Lookup(table, keys, MissingRule::kCreate, RowsIn(&rows, 2), std::span(outcomes)).ok());
+    ASSERT_TRUE(Upsert(table, KeysFrom(first + 5, 10), RowsOf(rows, 2), outcomes).ok());
+    ASSERT_TRUE(
+        ApplyGradients(table, KeysFrom(first + 9, 7), RowsOf(rows, 2), std::span(outcomes).first(7))
+            .ok());
+    ASSERT_TRUE(Erase(table, KeysFrom(first + 12, 4), std::span(outcomes).first(4)).ok());
+  }
+
+  StoreWorld store_{{.dram_bytes = 32 << 20}, nullptr, kTickNs};
+};
+
+TEST_F(MetricsTest, CountPositionsByOperationAndOutcome) {
+  Work(store_.Create("t", Options()), 0);
+  const Parsed metrics = Read();
+  EXPECT_EQ(metrics[R"(embank_keys_total{table="t",op="lookup",outcome="created"})"], 10);
+  EXPECT_EQ(metrics[R"(embank_keys_total{table="t",op="upsert",outcome="found"})"], 5);
+  EXPECT_EQ(metrics[R"(embank_keys_total{table="t",op="upsert",outcome="created"})"], 5);
+  EXPECT_EQ(metrics[R"(embank_keys_total{table="t",op="gradients",outcome="found"})"], 6);
+  EXPECT_EQ(metrics[R"(embank_keys_total{table="t",op="gradients",outcome="absent"})"], 1);
+  EXPECT_EQ(metrics[R"(embank_keys_total{table="t",op="erase",outcome="found"})"], 3);
+  EXPECT_EQ(metrics[R"(embank_keys_total{table="t",op="erase",outcome="absent"})"], 1);
+  EXPECT_EQ(metrics[R"(embank_tier_rows{table="t",tier="dram"})"], 12);
+  for (const char* op : {"lookup", "upsert", "gradients", "erase"}) {
+    const std::string labels = R"({table="t",op=")" + std::string(op) + "\"}";
+    EXPECT_EQ(metrics["embank_batches_total" + labels], 1) << op;
+    // The clock ticks once between the beginning and the end of a batch.
+    EXPECT_EQ(metrics["embank_batch_seconds_total" + labels], 0.25) << op;
+  }
+}
+
+TEST_F(MetricsTest, CountersOnlyGrow) {
+  Table* const table = store_.Create("t", Options());
+  Table* const other = store_.Create("other", Options());
+  Work(table, 0);
+  Work(other, 0);
+  std::map<std::string, double> before = Read().samples();
+  for (Key round = 1; round < 20; ++round) {
+    Work(round % 3 == 0 ? other : table, round * 4);
+    const Parsed after = Read();
+    for (const auto& [sample, value] : before) {
+      if (after.IsCounter(sample)) {
+        EXPECT_GE(after[sample], value) << sample;
+      }
+    }
+    before = after.samples();
+  }
+  EXPECT_EQ(before[R"(embank_batches_total{table="t",op="lookup"})"], 1 + 13);
+}
+
+TEST_F(MetricsTest, NamesOfTablesAreEscaped) {
+  store_.Create(R"(a\b"c{},= d)", Options());
+  const Parsed metrics = Read();
+  EXPECT_EQ(metrics[R"(embank_tier_rows{table="a\\b\"c{},= d",tier="dram"})"], 0);
+}
+
+TEST_F(MetricsTest, OfAnEmptyStoreParseAsWell) {
+  const Parsed metrics = Read();
+  EXPECT_EQ(metrics[R"(embank_tier_capacity_bytes{tier="dram"})"], 32 << 20);
+  EXPECT_GT(metrics[R"(embank_tier_bytes{tier="dram",kind="index"})"], 0);
+}
+
+TEST_F(MetricsTest, AgreeWithTheMemoryReportWhichAddsUp) {
+  Table* const table = store_.Create("t", Options());
+  Table* const wide = store_.Create("wide", OptionsOf(900, Optimizer::kAdam));
+  Work(table, 0);
+  std::vector<float> rows(50 * 900);
+  ASSERT_TRUE(Upsert(wide, KeysFrom(0, 50), RowsOf(rows, 900), {}).ok());
+  const MemoryReport report = store_->ReportMemory();
+  EXPECT_EQ(report.used_bytes, report.fixed_bytes + report.index_bytes + report.rows_bytes +
+                                   report.state_bytes + report.slack_bytes);
+  EXPECT_EQ(report.state_bytes, 50 * 1801 * 4u);
+  EXPECT_EQ(report.rows_bytes + report.state_bytes,
+            12u * table->layout().row_bytes + 50u * wide->layout().row_bytes);
+  EXPECT_EQ(report.rows_bytes + report.state_bytes + report.slack_bytes, 2 * kHugePageBytes);
+  const Parsed metrics = Read();
+  const std::pair<const char*, uint64_t> kinds[] = {{"fixed", report.fixed_bytes},
+                                                    {"index", report.index_bytes},
+                                                    {"rows", report.rows_bytes},
+                                                    {"state", report.state_bytes},
+                                                    {"slack", report.slack_bytes}};
+  for (const auto& [kind, bytes] : kinds) {
+    EXPECT_EQ(metrics[R"(embank_tier_bytes{tier="dram",kind=")" + std::string(kind) + "\"}"],
+              static_cast<double>(bytes));
+  }
+}
+
+TEST_F(MetricsTest, MemoryReportIsJson) {
+  store_.Create("t", Options());
+  const MemoryReport report = store_->ReportMemory();
+  const nlohmann::json dram = nlohmann::json::parse(FormatMemoryReport(report)).at("dram");
+  EXPECT_EQ(dram.at("budget"), 32 << 20);
+  EXPECT_EQ(dram.at("used"), report.used_bytes);
+  EXPECT_EQ(dram.at("fixed"), report.fixed_bytes);
+  EXPECT_EQ(dram.at("index"), report.index_bytes);
+  EXPECT_EQ(dram.at("rows"), 0);
+  EXPECT_EQ(dram.at("state"), 0);
+  EXPECT_EQ(dram.at("slack"), 0);
+  EXPECT_EQ(dram.at("huge_pages_refused"), report.huge_pages_refused_bytes);
+  EXPECT_EQ(dram.size(), 8u);
+}
+
+TEST(FormatEstimate, SaysWhetherTheBudgetIsEnough) {
+  const Estimate estimate = {
+      .fixed_bytes = 1, .index_bytes = 2, .slab_bytes = 3, .dram_bytes = 100};
+  const nlohmann::json json = nlohmann::json::parse(FormatEstimate(estimate, 100));
+  EXPECT_EQ(json.at("dram_bytes"), 100);
+  EXPECT_EQ(json.at("fixed_bytes"), 1);
+  EXPECT_EQ(json.at("index_bytes"), 2);
+  EXPECT_EQ(json.at("slab_bytes"), 3);
+  EXPECT_EQ(json.at("fits"), true);
+  EXPECT_EQ(nlohmann::json::parse(FormatEstimate(estimate, 99)).at("fits"), false);
+  EXPECT_EQ(nlohmann::json::parse(FormatEstimate(estimate, 0)).at("fits"), true);
+}
+
+}  // namespace
+}  // namespace embank::test

@@ -1,0 +1,326 @@
+#include "store/store.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/log.h"
+#include "store/gradients.h"
+#include "store/lookup.h"
+#include "store/scan.h"
+#include "store/write.h"
+#include "tests/support/random.h"
+#include "tests/support/store_world.h"
+
+namespace embank::test {
+namespace {
+
+TableOptions Uniform(uint32_t dim, Optimizer optimizer = Optimizer::kNone) {
+  TableOptions options = OptionsOf(dim, optimizer);
+  options.initializer = {InitializerKind::kUniform, -1.0f, 1.0f};
+  return options;
+}
+
+std::vector<float> FirstValues(Table* table, const std::vector<Key>& keys) {
+  const uint32_t dim = table->layout().dim;
+  std::vector<float> values(keys.size() * dim);
+  for (size_t i = 0; i < keys.size(); ++i) {
+    table->InitializeVectorOf(keys[i], RowsIn(&values, dim).Row(i));
+  }
+  return values;
+}
+
+// How many of `keys` a creating lookup leaves with each outcome; the rows must be the first values
+// of the keys, refused or not.
+std::array<uint64_t, 5> CreateAndCheck(Table* table, const std::vector<Key>& keys) {
+  std::vector<float> rows(keys.size() * table->layout().dim);
+  std::vector<uint8_t> outcomes(keys.size());
+  const absl::Status status = Lookup(table, keys, MissingRule::kCreate,
+                                     RowsIn(&rows, table->layout().dim), std::span(outcomes));
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(rows, FirstValues(table, keys));
+  std::array<uint64_t, 5> counts{};
+  for (const uint8_t outcome : outcomes) ++counts.at(outcome - 1u);
+  return counts;
+}
+
+std::vector<Key> ScannedKeys(Table* table) {
+  Scan scan(table);
+  std::vector<Key> all;
+  std::vector<Key> keys(1000);
+  std::vector<std::byte> rows(1000 * table->layout().vector_bytes);
+  while (true) {
+    const absl::StatusOr<uint64_t> n = scan.Next(keys, {rows.data(), table->layout().vector_bytes});
+    EXPECT_TRUE(n.ok()) << n.status();
+    if (!n.ok() || *n == 0) break;
+    all.insert(all.end(), keys.begin(), keys.begin() + static_cast<ptrdiff_t>(*n));
+  }
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
+TEST(Store, OpensOrFailsWithoutTraceWhicheverCallForMemoryFails) {
+  uint64_t failed = 0;
+  for (uint64_t call = 1;; ++call) {
+    FailingMemory memory;
+    memory.FailCall(call);
+    const auto store = Store::Open({.worker_threads = 1},
+                                   {.memory = &memory, .clock = nullptr, .executor = nullptr});
+    if (store.ok()) break;
+    ++failed;
+    EXPECT_EQ(store.status().code(), absl::StatusCode::kResourceExhausted) << "call " << call;
+    EXPECT_EQ(memory.outstanding(), 0u) << "call " << call;
+  }
+  EXPECT_GE(failed, 60u);  // records, addresses, table hashes, a page per shard
+}
+
+TEST(Store, DoesNotOpenWithNonsense) {
+  FailingMemory memory;
+  const auto store =
+      Store::Open({.dram_bytes = 5}, {.memory = &memory, .clock = nullptr, .executor = nullptr});
+  EXPECT_EQ(store.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(memory.calls(), 0u);
+}
+
+TEST(Store, SaysOnceInTheLogWhatItUses) {
+  std::vector<std::string> lines;
+  SetLogSink([](int32_t, const char* message,
+                void* user) { static_cast<std::vector<std::string>*>(user)->push_back(message); },
+             &lines);
+  { StoreWorld store({.dram_bytes = 64 << 20}); }
+  SetLogSink(nullptr, nullptr);
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_NE(lines[0].find("67108864"), std::string::npos) << lines[0];
+  EXPECT_NE(lines[0].find("crc32c by"), std::string::npos) << lines[0];
+}
+
+TEST(Store, RefusesTheRowsForWhichMemoryFailedAndOnlyThose) {
+  // 430 rows a shard on average: most shards grow, and the tier takes its pages.
+  const std::vector<Key> keys = KeysFrom(0, 27'500);
+  uint64_t sweeps = 0;
+  for (uint64_t call = 1;; call += 3) {
+    StoreWorld store;
+    Table* const table = store.Create("t", Uniform(1));
+    store.memory()->FailCall(call);
+    const uint64_t failures_before = store.memory()->failures();
+    const std::array<uint64_t, 5> counts = CreateAndCheck(table, keys);
+    const uint64_t created = counts[static_cast<size_t>(Outcome::kCreated) - 1];
+    const uint64_t refused = counts[static_cast<size_t>(Outcome::kRefused) - 1];
+    ASSERT_EQ(created + refused, keys.size());
+    ASSERT_EQ(table->rows(), created);
+    ASSERT_EQ(ScannedKeys(table).size(), created);
+    if (store.memory()->failures() == failures_before) break;
+    ++sweeps;
+    ASSERT_EQ(refused, 1u) << "call " << call;
+    ASSERT_EQ(CreateAndCheck(table, keys)[static_cast<size_t>(Outcome::kFound) - 1], created);
+    ASSERT_EQ(ScannedKeys(table), keys);
+  }
+  EXPECT_GT(sweeps, 10u);
+}
+
+TEST(Store, FillsItsBudgetRefusesByNameAndIsReusable) {
+  StoreWorld store({.dram_bytes = 24 << 20});
+  uint64_t rows_of_first_round = 0;
+  for (int round = 0; round < 3; ++round) {
+    Table* const table = store.Create("t", Uniform(60));
+    Key next = 0;
+    uint64_t refused = 0;
+    while (refused == 0) {
+      const auto counts = CreateAndCheck(table, KeysFrom(next, 1000));
+      refused = counts[static_cast<size_t>(Outcome::kRefused) - 1];
+      next += 1000;
+      ASSERT_LE(store->ReportMemory().used_bytes, uint64_t{24} << 20);
+    }
+    EXPECT_GT(table->rows() * table->layout().row_bytes, uint64_t{20} << 20);
+    if (round == 0) rows_of_first_round = table->rows();
+    EXPECT_EQ(table->rows(), rows_of_first_round) << "room was lost";
+    EXPECT_EQ(ScannedKeys(table).size(), table->rows());
+    ASSERT_TRUE(store->DropTable("t").ok());
+    const MemoryReport report = store->ReportMemory();
+    EXPECT_EQ(report.rows_bytes, 0u);
+    // Between the rounds another class uses the same pages.
+    Table* const other = store.Create("other", Uniform(700));
+    EXPECT_EQ(CreateAndCheck(other, KeysFrom(0, 5000))[1] * other->layout().row_bytes >> 20, 13u);
+    ASSERT_TRUE(store->DropTable("other").ok());
+  }
+}
+
+TEST(Store, WithoutOutcomesARefusalIsAStatusThatNamesTheFirstKey) {
+  StoreWorld store({.dram_bytes = 16 << 20});
+  Table* const table = store.Create("t", Uniform(512));
+  const std::vector<Key> many = KeysFrom(1000, 20'000);
+  std::vector<uint8_t> outcomes(many.size());
+  std::vector<float> rows(many.size() * 512);
+  ASSERT_TRUE(
+      Lookup(table, many, MissingRule::kCreate, RowsIn(&rows, 512), std::span(outcomes)).ok());
+  const auto created =
+      std::find(outcomes.begin(), outcomes.end(), static_cast<uint8_t>(Outcome::kCreated));
+  ASSERT_NE(created, outcomes.end());
+  ASSERT_LT(table->rows(), many.size());
+  const Key there = many[static_cast<size_t>(created - outcomes.begin())];
+  // So many absent keys that shards meet several.
+  std::vector<Key> keys = KeysFrom(50'000, 302);
+  keys.front() = there;
+  keys.back() = there;
+  const absl::Status status = Lookup(table, keys, MissingRule::kCreate, RowsIn(&rows, 512), {});
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  const std::string message(status.message());
+  EXPECT_NE(message.find("300 of 302 keys"), std::string::npos) << message;
+  EXPECT_NE(message.find("key 50001 at position 1;"), std::string::npos) << message;
+  EXPECT_NE(message.find("\"t\""), std::string::npos) << message;
+}
+
+TEST(Store, PositionsOfABatchActAsIfInOrder) {
+  StoreWorld store;
+  Table* const table = store.Create("t", Uniform(1, Optimizer::kSgd));
+  const std::vector<Key> keys = {5, 6, 5, 5, 6};
+  std::vector<float> rows(keys.size());
+  std::vector<uint8_t> outcomes(keys.size());
+  ASSERT_TRUE(
+      Lookup(table, keys, MissingRule::kCreate, RowsIn(&rows, 1), std::span(outcomes)).ok());
+  EXPECT_EQ(outcomes, (std::vector<uint8_t>{2, 2, 1, 1, 1}));
+  rows = {1, 2, 3, 4, 5};
+  ASSERT_TRUE(Upsert(table, keys, RowsOf(rows, 1), {}).ok());
+  ASSERT_TRUE(Lookup(table, keys, MissingRule::kZero, RowsIn(&rows, 1), {}).ok());
+  EXPECT_EQ(rows, (std::vector<float>{4, 5, 4, 4, 5})) << "the last one wins";
+  ASSERT_TRUE(Erase(table, keys, std::span(outcomes)).ok());
+  EXPECT_EQ(outcomes, (std::vector<uint8_t>{1, 1, 3, 3, 3}));
+}
+
+// docs/arithmetic.md, "Gradients": in order, in runs of 32, then the runs in order.
+TEST(Store, GradientsOfAKeyAreSummedInRunsOf32) {
+  StoreWorld store;
+  TableOptions options = OptionsOf(1, Optimizer::kSgd);
+  options.rule.learning_rate = 1.0f;
+  Table* const table = store.Create("t", options);
+  Random random(1);
+  int order_matters = 0;
+  for (const size_t count : {1u, 2u, 31u, 32u, 33u, 64u, 65u, 100u, 1000u}) {
+    const Key key = count;
+    const std::vector<float> zero(1);
+    ASSERT_TRUE(Upsert(table, {&key, 1}, RowsOf(zero, 1), {}).ok());
+    const std::vector<Key> keys(count, key);
+    std::vector<float> gradients(count);
+    for (float& g : gradients) g = random.Signed();
+    float sum = 0;
+    float in_order = 0;
+    for (size_t begin = 0; begin < count; begin += 32) {
+      float run = 0;
+      for (size_t i = begin; i < std::min(count, begin + 32); ++i) run += gradients[i];
+      sum += run;
+    }
+    for (const float g : gradients) in_order += g;
+    ASSERT_TRUE(ApplyGradients(table, keys, RowsOf(gradients, 1), {}).ok());
+    std::vector<float> row(1);
+    ASSERT_TRUE(Lookup(table, {&key, 1}, MissingRule::kZero, RowsIn(&row, 1), {}).ok());
+    EXPECT_EQ(row[0], -sum) << count;
+    order_matters += sum != in_order ? 1 : 0;
+  }
+  EXPECT_GE(order_matters, 2);
+}
+
+TEST(Store, TablesAreFoundByNameInOrderOfCreation) {
+  StoreWorld store;
+  Table* const b = store.Create("b", Uniform(2));
+  Table* const a = store.Create("a", Uniform(2));
+  EXPECT_EQ(store->Tables(), (std::vector<Table*>{b, a}));
+  EXPECT_EQ(*store->OpenTable("a"), a);
+  EXPECT_EQ(store->OpenTable("c").status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(store->DropTable("c").code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(store->CreateTable("a", Uniform(2)).status().code(), absl::StatusCode::kAlreadyExists);
+  ASSERT_TRUE(store->DropTable("b").ok());
+  EXPECT_EQ(store->Tables(), std::vector<Table*>{a});
+  EXPECT_EQ(store->OpenTable("b").status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(b->CheckAlive().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_TRUE(a->CheckAlive().ok());
+}
+
+TEST(Store, ATableThatTakesOverTheIdOfADroppedOneSharesNothingWithIt) {
+  StoreWorld store;
+  const std::vector<Key> keys = KeysFrom(0, 3000);
+  Table* const dropped = store.Create("dropped", Uniform(2));
+  Table* const stays = store.Create("stays", Uniform(2));
+  CreateAndCheck(dropped, keys);
+  CreateAndCheck(stays, keys);
+  ASSERT_TRUE(store->DropTable("dropped").ok());
+  EXPECT_EQ(ScannedKeys(stays), keys);
+  Table* const heir = store.Create("heir", Uniform(2));
+  ASSERT_EQ(heir->id(), dropped->id());
+  EXPECT_EQ(heir->rows(), 0u);
+  EXPECT_TRUE(ScannedKeys(heir).empty());
+  // So many rows that every shard grows: entries find their places by the name of the new table.
+  const std::vector<Key> more = KeysFrom(1000, 40'000);
+  EXPECT_EQ(CreateAndCheck(heir, more)[static_cast<size_t>(Outcome::kCreated) - 1], more.size());
+  EXPECT_EQ(ScannedKeys(heir), more);
+  EXPECT_EQ(ScannedKeys(stays), keys);
+  EXPECT_EQ(CreateAndCheck(stays, keys)[static_cast<size_t>(Outcome::kFound) - 1], keys.size());
+}
+
+TEST(Store, DroppingATableFreesEveryRowOfItsAndNoOther) {
+  StoreWorld store;
+  Table* const big = store.Create("big", Uniform(3));
+  Table* const small = store.Create("small", Uniform(3));
+  CreateAndCheck(big, KeysFrom(0, 50'000));
+  CreateAndCheck(small, KeysFrom(0, 100));
+  ASSERT_TRUE(store->DropTable("big").ok());
+  const MemoryReport report = store->ReportMemory();
+  EXPECT_EQ(report.rows_bytes, 100u * small->layout().row_bytes);
+  EXPECT_EQ(big->rows(), 0u);
+  DramTier* const tier = small->parts().tier;
+  tier->ReleaseEmptyPages();
+  EXPECT_LE(tier->committed_bytes(), 2 * kHugePageBytes);
+  EXPECT_EQ(CreateAndCheck(small, KeysFrom(0, 100))[0], 100u);
+}
+
+TEST(Store, ErasedRowsMakeRoomForNewOnes) {
+  StoreWorld store;
+  Table* const table = store.Create("t", Uniform(8));
+  const std::vector<Key> keys = KeysFrom(0, 20'000);
+  CreateAndCheck(table, keys);
+  const uint64_t used_bytes = store->ReportMemory().used_bytes;
+  Random random(1);
+  for (int round = 0; round < 20; ++round) {
+    std::vector<Key> some;
+    for (const Key key : keys) {
+      if (random.OneIn(3)) some.push_back(key);
+    }
+    ASSERT_TRUE(Erase(table, some, {}).ok());
+    ASSERT_EQ(table->rows(), keys.size() - some.size());
+    ASSERT_EQ(CreateAndCheck(table, keys)[static_cast<size_t>(Outcome::kCreated) - 1], some.size());
+    ASSERT_EQ(store->ReportMemory().used_bytes, used_bytes) << "round " << round;
+  }
+}
+
+TEST(Store, FailedCreationsOfTablesChangeNothing) {
+  StoreWorld store({.dram_bytes = 16 << 20});
+  EXPECT_EQ(store->CreateTable("", Uniform(1)).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(store->CreateTable("t", Uniform(0)).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(store->Tables().empty());
+  const uint64_t used_bytes = store->ReportMemory().used_bytes;
+  ASSERT_NE(store.Create("t", Uniform(1)), nullptr);
+  const uint64_t table_bytes = store->ReportMemory().used_bytes - used_bytes;
+  EXPECT_GT(table_bytes, 0u);
+  // Rows take what is left, so that another table does not fit.
+  Table* const filler = *store->OpenTable("t");
+  while (CreateAndCheck(filler, KeysFrom(filler->rows(), 20'000))[3] == 0) {
+  }
+  uint64_t created = 0;
+  while (true) {
+    const auto table = store->CreateTable("x" + std::to_string(created), Uniform(1));
+    if (!table.ok()) {
+      EXPECT_EQ(table.status().code(), absl::StatusCode::kResourceExhausted);
+      break;
+    }
+    ++created;
+  }
+  EXPECT_EQ(store->Tables().size(), created + 1);
+  EXPECT_LE(store->ReportMemory().used_bytes, uint64_t{16} << 20);
+}
+
+}  // namespace
+}  // namespace embank::test

@@ -1,0 +1,118 @@
+// The system's memory, with calls that fail on demand and a record of what is taken: what a test
+// needs to try every failure and to see that nothing stays behind.
+#ifndef EMBANK_TESTS_SUPPORT_FAILING_MEMORY_H_
+#define EMBANK_TESTS_SUPPORT_FAILING_MEMORY_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+
+#include "absl/status/statusor.h"
+#include "base/memory.h"
+#include "base/mutex.h"
+
+namespace embank::test {
+
+// Thread-safe. Must outlive what takes memory from it.
+class FailingMemory final : public MemorySource {
+ public:
+  // The n-th call of Map, Reserve or Commit from now on (the first is 1) fails; 0: none does.
+  void FailCall(uint64_t n) {
+    MutexLock lock(&mutex_);
+    fails_at_ = n == 0 ? 0 : calls_ + n;
+  }
+  // From now on every call fails, or none.
+  void FailEveryCall(bool fails) {
+    MutexLock lock(&mutex_);
+    every_call_fails_ = fails;
+  }
+
+  absl::StatusOr<std::byte*> Map(uint64_t bytes) override {
+    if (!Admit()) return Refusal();
+    return Record(SystemMemorySource()->Map(bytes), bytes);
+  }
+  absl::StatusOr<std::byte*> Reserve(uint64_t bytes) override {
+    if (!Admit()) return Refusal();
+    return Record(SystemMemorySource()->Reserve(bytes), bytes);
+  }
+  absl::Status Commit(std::byte* address, uint64_t bytes) override {
+    if (!Admit()) return Refusal();
+    MutexLock lock(&mutex_);
+    for (uint64_t i = 0; i < bytes; i += kHugePageBytes) {
+      misuses_ += committed_.insert(address + i).second ? 0 : 1;
+    }
+    return SystemMemorySource()->Commit(address, bytes);
+  }
+  void Decommit(std::byte* address, uint64_t bytes) override {
+    MutexLock lock(&mutex_);
+    for (uint64_t i = 0; i < bytes; i += kHugePageBytes) {
+      misuses_ += committed_.erase(address + i) == 1 ? 0 : 1;
+    }
+    SystemMemorySource()->Decommit(address, bytes);
+  }
+  void Unmap(std::byte* address, uint64_t bytes) override {
+    MutexLock lock(&mutex_);
+    const auto mapping = mapped_.find(address);
+    misuses_ += mapping != mapped_.end() && mapping->second == bytes ? 0 : 1;
+    if (mapping != mapped_.end()) mapped_.erase(mapping);
+    committed_.erase(committed_.lower_bound(address), committed_.lower_bound(address + bytes));
+    SystemMemorySource()->Unmap(address, bytes);
+  }
+  uint64_t huge_pages_refused_bytes() const override {
+    return SystemMemorySource()->huge_pages_refused_bytes();
+  }
+
+  // Calls that could fail, failed ones included.
+  uint64_t calls() const {
+    MutexLock lock(&mutex_);
+    return calls_;
+  }
+  uint64_t failures() const {
+    MutexLock lock(&mutex_);
+    return failures_;
+  }
+  // Mappings and reservations that were not given back.
+  uint64_t outstanding() const {
+    MutexLock lock(&mutex_);
+    return mapped_.size();
+  }
+  uint64_t committed_bytes() const {
+    MutexLock lock(&mutex_);
+    return committed_.size() * kHugePageBytes;
+  }
+  // Memory given back that was not taken like that, or committed twice.
+  uint64_t misuses() const {
+    MutexLock lock(&mutex_);
+    return misuses_;
+  }
+
+ private:
+  static absl::Status Refusal() { return absl::ResourceExhaustedError("no memory, says the test"); }
+
+  bool Admit() {
+    MutexLock lock(&mutex_);
+    ++calls_;
+    if (!every_call_fails_ && calls_ != fails_at_) return true;
+    ++failures_;
+    return false;
+  }
+  absl::StatusOr<std::byte*> Record(absl::StatusOr<std::byte*> address, uint64_t bytes) {
+    MutexLock lock(&mutex_);
+    if (address.ok()) mapped_[*address] = bytes;
+    return address;
+  }
+
+  mutable Mutex mutex_;
+  uint64_t calls_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t failures_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t fails_at_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool every_call_fails_ ABSL_GUARDED_BY(mutex_) = false;
+  uint64_t misuses_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::map<std::byte*, uint64_t> mapped_ ABSL_GUARDED_BY(mutex_);
+  std::set<std::byte*> committed_ ABSL_GUARDED_BY(mutex_);  // huge pages
+};
+
+}  // namespace embank::test
+
+#endif  // EMBANK_TESTS_SUPPORT_FAILING_MEMORY_H_

@@ -1,0 +1,111 @@
+#include "tiers/row_header.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <thread>
+#include <vector>
+
+#include "tests/support/random.h"
+
+namespace embank::test {
+namespace {
+
+TEST(RowHeader, PacksAndUnpacksItsUsageWord) {
+  Random random(1);
+  for (int i = 0; i < 10'000; ++i) {
+    const auto flags = static_cast<uint32_t>(random.Below(16));
+    const auto heat = static_cast<uint32_t>(random.Below(kHeatMax + 1));
+    const auto epoch = static_cast<HeatEpoch>(random.Below(256));
+    const uint32_t usage = PackUsage(flags, heat, epoch);
+    ASSERT_EQ(FlagsOf(usage), flags);
+    ASSERT_EQ(HeatOf(usage, epoch), heat);
+    ASSERT_EQ(usage >> 24, epoch);
+  }
+  EXPECT_EQ(PackUsage(0xF, kHeatMax, 0xFF), 0xFFFFFFFFu);
+  EXPECT_EQ(PackUsage(1, 1, 1), 0x01000011u);
+}
+
+TEST(RowHeader, TheTableIsTheLowTwelveBitsUnderAnyVersion) {
+  for (const uint32_t version : {0u, 1u, 7u, (1u << 20) - 1}) {
+    for (const uint32_t table : {0u, 1u, 4094u, 4095u}) {
+      EXPECT_EQ(TableOf(version * kVersionStep | table), table);
+    }
+  }
+}
+
+TEST(RowHeader, HeatHalvesWithEveryEpochWhereverItsEightBitsWrap) {
+  for (uint32_t written = 0; written < 256; ++written) {
+    const uint32_t usage = PackUsage(5, 0xABCDE, static_cast<HeatEpoch>(written));
+    for (uint32_t later = 0; later <= 127; ++later) {
+      const auto now = static_cast<HeatEpoch>(written + later);
+      const uint32_t expected = later >= 20 ? 0 : 0xABCDEu >> later;
+      ASSERT_EQ(HeatOf(usage, now), expected) << written << " read " << later << " later";
+      ASSERT_EQ(EpochsSince(usage, now), later);
+    }
+  }
+}
+
+TEST(RowHeader, AReaderOfAnOlderEpochSeesHeatAsItWasWritten) {
+  for (uint32_t written = 0; written < 256; ++written) {
+    const uint32_t usage = PackUsage(0, 1000, static_cast<HeatEpoch>(written));
+    for (uint32_t earlier = 1; earlier <= 128; ++earlier) {
+      const auto now = static_cast<HeatEpoch>(written - earlier);
+      ASSERT_EQ(HeatOf(usage, now), 1000u);
+      // A late touch neither ages the row nor turns its stamp back.
+      ASSERT_EQ(TouchedUsage(usage, now, 1), PackUsage(0, 1001, static_cast<HeatEpoch>(written)));
+    }
+  }
+}
+
+TEST(RowHeader, TouchingAddsAfterAgeingAndRenewsTheStamp) {
+  EXPECT_EQ(TouchedUsage(PackUsage(3, 101, 7), 7, 1), PackUsage(3, 102, 7));
+  EXPECT_EQ(TouchedUsage(PackUsage(3, 101, 7), 8, 1), PackUsage(3, 51, 8));
+  EXPECT_EQ(TouchedUsage(PackUsage(3, 101, 7), 10, 4), PackUsage(3, 16, 10));
+  EXPECT_EQ(TouchedUsage(PackUsage(3, 101, 250), 5, 2), PackUsage(3, 2, 5));
+  EXPECT_EQ(TouchedUsage(PackUsage(3, 101, 255), 0, 0), PackUsage(3, 50, 0));
+  EXPECT_EQ(TouchedUsage(PackUsage(3, kHeatMax, 1), 101, 0), PackUsage(3, 0, 101));
+}
+
+TEST(RowHeader, HeatSaturatesAndDoesNotSpillIntoTheStamp) {
+  EXPECT_EQ(TouchedUsage(PackUsage(2, kHeatMax - 1, 9), 9, 1), PackUsage(2, kHeatMax, 9));
+  EXPECT_EQ(TouchedUsage(PackUsage(2, kHeatMax - 1, 9), 9, 2), PackUsage(2, kHeatMax, 9));
+  EXPECT_EQ(TouchedUsage(PackUsage(2, kHeatMax, 9), 9, 1), PackUsage(2, kHeatMax, 9));
+  EXPECT_EQ(TouchedUsage(PackUsage(2, 5, 9), 9, 0xFFFFFFFFu), PackUsage(2, kHeatMax, 9));
+  EXPECT_EQ(TouchedUsage(PackUsage(2, kHeatMax, 9), 10, 1), PackUsage(2, kHeatMax / 2 + 1, 10));
+}
+
+TEST(RowHeader, AnyHistoryOfTouchesGivesWhatAPlainCounterGives) {
+  Random random(2);
+  for (int history = 0; history < 300; ++history) {
+    RowHeader header = {.key = 1, .identity = 2, .usage = PackUsage(9, 0, 0)};
+    uint64_t heat = 0;
+    uint64_t epoch = 0;
+    for (int step = 0; step < 60; ++step) {
+      const uint64_t epochs = random.OneIn(3) ? random.Below(random.OneIn(4) ? 128 : 4) : 0;
+      const auto touches = static_cast<uint32_t>(random.Below(random.OneIn(5) ? 2'000'000 : 50));
+      epoch += epochs;
+      heat = std::min<uint64_t>((epochs < 64 ? heat >> epochs : 0) + touches, 1048575);
+      TouchHeat(&header, static_cast<HeatEpoch>(epoch), touches);
+      ASSERT_EQ(ReadHeat(&header, static_cast<HeatEpoch>(epoch)), heat);
+    }
+    EXPECT_EQ(FlagsOf(header.usage), 9u);
+    EXPECT_EQ(header.key, 1u);
+    EXPECT_EQ(header.identity, 2u);
+  }
+}
+
+TEST(RowHeader, NoTouchOfAnyThreadIsLost) {
+  RowHeader header = {.key = 0, .identity = 0, .usage = PackUsage(6, 0, 200)};
+  std::vector<std::thread> threads;
+  for (uint32_t t = 1; t <= 4; ++t) {
+    threads.emplace_back([&header, t] {
+      for (int i = 0; i < 20'000; ++i) TouchHeat(&header, 200, t);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(header.usage, PackUsage(6, 20'000 * (1 + 2 + 3 + 4), 200));
+}
+
+}  // namespace
+}  // namespace embank::test

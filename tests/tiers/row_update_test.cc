@@ -1,0 +1,374 @@
+// Each rule against numbers worked out by hand, chosen so that most of them are exact.
+#include "tiers/row_update.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "base/half.h"
+#include "tests/support/random.h"
+
+namespace embank::test {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kTiny = std::numeric_limits<float>::denorm_min();
+
+// One row in memory, and what surrounds it.
+class Row {
+ public:
+  Row(ValueType type, Optimizer optimizer, const UpdateRule& rule, const std::vector<float>& w)
+      : layout_(MakeRowLayout(static_cast<uint32_t>(w.size()), type, optimizer)),
+        rule_(rule),
+        units_(layout_.row_bytes / sizeof(Unit) + 1) {
+    std::memset(units_.data(), 0xA5, units_.size() * sizeof(Unit));
+    for (uint32_t i = 0; i < layout_.dim; ++i) SetW(i, w[i]);
+    ResetState(layout_, rule_, bytes());
+  }
+
+  void Step(std::vector<float> gradient) {
+    ASSERT_EQ(gradient.size(), layout_.dim);
+    StepRow(layout_, rule_, gradient.data(), bytes());
+  }
+  float W(uint32_t i) const {
+    uint16_t half;
+    float value;
+    const std::byte* const vector = bytes() + 16;
+    std::memcpy(&half, vector + i * sizeof half, sizeof half);
+    std::memcpy(&value, vector + i * sizeof value, sizeof value);
+    if (layout_.value_type == ValueType::kF32) return value;
+    return layout_.value_type == ValueType::kF16 ? F16ToFloat(half) : Bf16ToFloat(half);
+  }
+  void SetW(uint32_t i, float value) {
+    std::byte* const vector = bytes() + 16;
+    if (layout_.value_type == ValueType::kF32) {
+      std::memcpy(vector + i * sizeof value, &value, sizeof value);
+      return;
+    }
+    const uint16_t half =
+        layout_.value_type == ValueType::kF16 ? FloatToF16(value) : FloatToBf16(value);
+    std::memcpy(vector + i * sizeof half, &half, sizeof half);
+  }
+  float& State(uint32_t i) { return layout_.State(bytes())[i]; }
+
+  // Whether the header and the padding still hold their pattern.
+  bool SurroundingsAreIntact() const {
+    const std::byte* const row = bytes();
+    const uint32_t state_end = layout_.state_offset_bytes + layout_.state_bytes();
+    for (uint32_t i = 0; i < layout_.row_bytes + sizeof(Unit); ++i) {
+      const bool vector = i >= 16 && i < 16 + layout_.vector_bytes;
+      const bool state = i >= layout_.state_offset_bytes && i < state_end;
+      if (!vector && !state && row[i] != std::byte{0xA5}) return false;
+    }
+    return true;
+  }
+
+ private:
+  struct alignas(16) Unit {
+    std::byte bytes[16];
+  };
+  std::byte* bytes() { return units_.data()->bytes; }
+  const std::byte* bytes() const { return units_.data()->bytes; }
+
+  const RowLayout layout_;
+  const UpdateRule rule_;
+  std::vector<Unit> units_;
+};
+
+Row F32Row(Optimizer optimizer, const UpdateRule& rule, const std::vector<float>& w) {
+  return Row(ValueType::kF32, optimizer, rule, w);
+}
+
+TEST(Sgd, StepsByRateTimesGradient) {
+  Row row = F32Row(Optimizer::kSgd, {.learning_rate = 0.5f}, {1.0f, -2.0f});
+  row.Step({0.25f, 4.0f});
+  EXPECT_EQ(row.W(0), 0.875f);
+  EXPECT_EQ(row.W(1), -4.0f);
+}
+
+TEST(Sgd, DecaysTowardsZero) {
+  Row row = F32Row(Optimizer::kSgd, {.learning_rate = 0.5f, .weight_decay = 0.5f}, {1.0f, -2.0f});
+  row.Step({0.25f, 4.0f});
+  EXPECT_EQ(row.W(0), 1.0f - 0.5f * 0.75f);
+  EXPECT_EQ(row.W(1), -2.0f - 0.5f * 3.0f);
+}
+
+TEST(Adagrad, DividesByTheRootOfTheSumOfSquares) {
+  Row row = F32Row(Optimizer::kAdagrad, {.learning_rate = 0.5f, .epsilon = 1.0f}, {2.0f, 2.0f});
+  EXPECT_EQ(row.State(0), 0.0f);
+  row.Step({3.0f, -3.0f});
+  EXPECT_EQ(row.State(0), 9.0f);
+  EXPECT_EQ(row.W(0), 2.0f - 1.5f / 4.0f);
+  EXPECT_EQ(row.W(1), 2.0f + 1.5f / 4.0f);
+  row.Step({4.0f, 0.0f});
+  EXPECT_EQ(row.State(0), 25.0f);
+  EXPECT_EQ(row.W(0), (2.0f - 1.5f / 4.0f) - 2.0f / 6.0f);
+  EXPECT_EQ(row.State(1), 9.0f);
+  EXPECT_EQ(row.W(1), 2.375f);
+}
+
+TEST(Adagrad, StartsAtItsInitialAccumulator) {
+  Row row = F32Row(Optimizer::kAdagrad,
+                   {.learning_rate = 0.5f, .epsilon = 1.0f, .initial_accumulator = 7.0f}, {2.0f});
+  EXPECT_EQ(row.State(0), 7.0f);
+  row.Step({3.0f});
+  EXPECT_EQ(row.State(0), 16.0f);
+  EXPECT_EQ(row.W(0), 2.0f - 1.5f / 5.0f);
+}
+
+TEST(Adagrad, MultipliesBeforeItDivides) {
+  int orders_differ = 0;
+  for (float g = 0.1f; g < 2.0f; g += 0.1f) {
+    Row row = F32Row(Optimizer::kAdagrad, {.learning_rate = 0.1f, .epsilon = 0.1f}, {0.0f});
+    row.Step({g});
+    const float divisor = std::sqrt(g * g) + 0.1f;
+    EXPECT_EQ(row.W(0), -((0.1f * g) / divisor));
+    if ((0.1f * g) / divisor != 0.1f * (g / divisor)) ++orders_differ;
+  }
+  EXPECT_GT(orders_differ, 3);
+}
+
+TEST(Adagrad, WithAZeroDivisorKeepsTheWeight) {
+  Row row = F32Row(Optimizer::kAdagrad, {.learning_rate = 1.0f, .epsilon = 0.0f}, {1.0f, 1.0f});
+  row.Step({0.0f, 1e-30f});  // the square of the second underflows to zero
+  EXPECT_EQ(row.W(0), 1.0f);
+  EXPECT_EQ(row.W(1), 1.0f);
+  EXPECT_EQ(row.State(1), 0.0f);
+  row.Step({2.0f, 2.0f});
+  EXPECT_EQ(row.W(0), 0.0f);
+}
+
+TEST(RowwiseAdagrad, HasOneMeanOfSquaresPerRow) {
+  Row row =
+      F32Row(Optimizer::kRowwiseAdagrad,
+             {.learning_rate = 0.5f, .epsilon = 1.0f, .initial_accumulator = 4.0f}, {1.0f, 1.0f});
+  EXPECT_EQ(row.State(0), 4.0f);
+  row.Step({3.0f, 1.0f});  // (9 + 1) / 2 = 5
+  EXPECT_EQ(row.State(0), 9.0f);
+  EXPECT_EQ(row.W(0), 1.0f - 1.5f / 4.0f);
+  EXPECT_EQ(row.W(1), 1.0f - 0.5f / 4.0f);
+}
+
+TEST(RowwiseAdagrad, DecaysOnceBeforeBothSumAndStep) {
+  Row row = F32Row(Optimizer::kRowwiseAdagrad,
+                   {.learning_rate = 0.5f, .epsilon = 0.0f, .weight_decay = 0.5f}, {2.0f, 2.0f});
+  row.Step({1.0f, 1.0f});  // decayed to 2 each
+  EXPECT_EQ(row.State(0), 4.0f);
+  EXPECT_EQ(row.W(0), 2.0f - 1.0f / 2.0f);
+}
+
+TEST(RowwiseAdagrad, WithAZeroDivisorKeepsTheWeights) {
+  Row row =
+      F32Row(Optimizer::kRowwiseAdagrad, {.learning_rate = 1.0f, .epsilon = 0.0f}, {1.0f, 2.0f});
+  row.Step({0.0f, 0.0f});
+  EXPECT_EQ(row.W(0), 1.0f);
+  EXPECT_EQ(row.W(1), 2.0f);
+}
+
+// docs/arithmetic.md, "Sum": the lanes by their definition, the folding as a tree from its root.
+struct Lanes {
+  std::array<float, 32> sums{};
+  float Folded(uint32_t lane, uint32_t lanes) const {
+    if (lanes == 32) return sums[lane];
+    return Folded(lane, 2 * lanes) + Folded(lane + lanes, 2 * lanes);
+  }
+};
+
+float SumOfSquaresOnPaper(const std::vector<float>& x) {
+  Lanes lanes;
+  for (uint32_t lane = 0; lane < 32; ++lane) {
+    for (size_t i = lane; i < x.size(); i += 32) lanes.sums[lane] += x[i] * x[i];
+  }
+  return lanes.Folded(0, 1);
+}
+
+TEST(RowwiseAdagrad, SumsSquaresInTheFixedTreeForEveryDim) {
+  Random random(1);
+  int order_matters = 0;
+  for (uint32_t dim = 1; dim <= 4096; dim += dim < 200 ? 1 : 211) {
+    std::vector<float> gradient(dim);
+    for (float& g : gradient) g = random.Signed();
+    Row row = F32Row(Optimizer::kRowwiseAdagrad, {}, std::vector<float>(dim, 1.0f));
+    row.Step(gradient);
+    ASSERT_EQ(row.State(0), SumOfSquaresOnPaper(gradient) / static_cast<float>(dim)) << dim;
+    float in_order = 0;
+    for (const float g : gradient) in_order += g * g;
+    order_matters += in_order != SumOfSquaresOnPaper(gradient) ? 1 : 0;
+  }
+  EXPECT_GT(order_matters, 100);
+}
+
+// beta1 = 1/2 and beta2 = 3/4 make the first step a step by the sign: a = 2 lr, h = 1/2.
+TEST(Adam, FirstStepIsTheRateInTheGradientsDirection) {
+  Row row = F32Row(Optimizer::kAdam,
+                   {.learning_rate = 1.0f, .beta1 = 0.5f, .beta2 = 0.75f, .epsilon = 0.0f},
+                   {10.0f, 10.0f});
+  for (uint32_t i = 0; i < 5; ++i) EXPECT_EQ(row.State(i), 0.0f);
+  row.Step({4.0f, -0.5f});
+  EXPECT_EQ(row.State(0), 2.0f);
+  EXPECT_EQ(row.State(1), -0.25f);
+  EXPECT_EQ(row.State(2), 4.0f);
+  EXPECT_EQ(row.State(3), 0.0625f);
+  EXPECT_EQ(row.State(4), 1.0f);
+  EXPECT_EQ(row.W(0), 9.0f);
+  EXPECT_EQ(row.W(1), 11.0f);
+}
+
+TEST(Adam, SecondStepCorrectsForBothPowers) {
+  Row row =
+      F32Row(Optimizer::kAdam,
+             {.learning_rate = 1.0f, .beta1 = 0.5f, .beta2 = 0.75f, .epsilon = 0.25f}, {10.0f});
+  row.Step({4.0f});
+  EXPECT_EQ(row.W(0), 10.0f - 4.0f / 4.25f);
+  row.Step({4.0f});
+  EXPECT_EQ(row.State(0), 3.0f);  // 2 / 2 + 4 / 2
+  EXPECT_EQ(row.State(1), 7.0f);  // 3/4 * 4 + 1/4 * 16
+  EXPECT_EQ(row.State(2), 2.0f);
+  const auto a = static_cast<float>(1.0 / 0.75);
+  const auto h = static_cast<float>(std::sqrt(0.4375));
+  EXPECT_EQ(row.W(0), (10.0f - 4.0f / 4.25f) - (a * 3.0f) / (std::sqrt(7.0f) / h + 0.25f));
+}
+
+TEST(Adam, CountsStepsUpToWhereAFloatStopsCounting) {
+  Row row = F32Row(Optimizer::kAdam, {}, {1.0f});
+  row.State(2) = 0x1p24f - 1.0f;
+  row.Step({1.0f});
+  EXPECT_EQ(row.State(2), 0x1p24f);
+  row.Step({1.0f});
+  EXPECT_EQ(row.State(2), 0x1p24f);
+  EXPECT_TRUE(std::isfinite(row.W(0)));
+}
+
+TEST(Adam, WithAZeroDivisorKeepsTheWeightWhileTheStateMoves) {
+  Row row =
+      F32Row(Optimizer::kAdam, {.learning_rate = 1.0f, .beta1 = 0.5f, .epsilon = 0.0f}, {1.0f});
+  row.Step({1e-30f});
+  EXPECT_EQ(row.W(0), 1.0f);
+  EXPECT_EQ(row.State(0), 0.5f * 1e-30f);
+  EXPECT_EQ(row.State(1), 0.0f);
+  EXPECT_EQ(row.State(2), 1.0f);
+}
+
+TEST(Adam, SquaresInTheWrittenOrder) {
+  Row row = F32Row(Optimizer::kAdam, {.beta2 = 0.999f}, {1.0f});
+  row.Step({1e25f});  // the square alone would be infinite
+  EXPECT_EQ(row.State(1), ((1.0f - 0.999f) * 1e25f) * 1e25f);
+  Row small = F32Row(Optimizer::kAdam, {.beta2 = 0.999f}, {1.0f});
+  small.Step({0.3f});
+  EXPECT_EQ(small.State(1), ((1.0f - 0.999f) * 0.3f) * 0.3f);
+}
+
+TEST(Ftrl, FollowsThePaperByHand) {
+  Row row = F32Row(Optimizer::kFtrl, {.learning_rate = 0.5f}, {0.0f});
+  row.Step({3.0f});  // n 9, sigma 6, z 3
+  EXPECT_EQ(row.State(0), 3.0f);
+  EXPECT_EQ(row.State(1), 9.0f);
+  EXPECT_EQ(row.W(0), -0.5f);
+  row.Step({4.0f});  // n 25, sigma 4, z 3 + (4 + 2)
+  EXPECT_EQ(row.State(0), 9.0f);
+  EXPECT_EQ(row.State(1), 25.0f);
+  EXPECT_EQ(row.W(0), -4.5f / 5.0f);
+}
+
+TEST(Ftrl, WithoutAnyGradientSoFarDoesNothing) {
+  Row row = F32Row(Optimizer::kFtrl, {.learning_rate = 0.5f}, {1.5f, 1.5f});
+  row.Step({0.0f, 1e-30f});  // n' == 0 for both: the second square underflows
+  EXPECT_EQ(row.W(0), 1.5f);
+  EXPECT_EQ(row.W(1), 1.5f);
+  EXPECT_EQ(row.State(0), 0.0f);
+  EXPECT_EQ(row.State(1), 0.0f);
+}
+
+TEST(Ftrl, ANewRowIsItsOwnMinimum) {
+  Row row =
+      F32Row(Optimizer::kFtrl, {.learning_rate = 0.5f, .initial_accumulator = 4.0f}, {1.0f, -3.0f});
+  EXPECT_EQ(row.State(0), -4.0f);
+  EXPECT_EQ(row.State(1), 12.0f);
+  EXPECT_EQ(row.State(2), 4.0f);
+  EXPECT_EQ(row.State(3), 4.0f);
+  row.Step({0.0f, 0.0f});
+  EXPECT_EQ(row.W(0), 1.0f);
+  EXPECT_EQ(row.W(1), -3.0f);
+}
+
+TEST(Ftrl, StartsFromTheWeightAsItIsStored) {
+  const UpdateRule rule = {.learning_rate = 0.5f, .initial_accumulator = 4.0f};
+  Row row(ValueType::kF16, Optimizer::kFtrl, rule, {0.1f});
+  EXPECT_EQ(row.State(0), ((-F16ToFloat(FloatToF16(0.1f))) * 2.0f) / 0.5f);
+}
+
+TEST(WeightDecay, OfZeroIsNotAddedAndTheTiniestIs) {
+  for (const Optimizer optimizer :
+       {Optimizer::kSgd, Optimizer::kAdagrad, Optimizer::kAdam, Optimizer::kRowwiseAdagrad}) {
+    Row row = F32Row(optimizer, {.learning_rate = 1.0f}, {kInfinity, kInfinity});
+    row.Step({1.0f, 1.0f});
+    EXPECT_EQ(row.W(0), kInfinity) << "0 * infinity was added";
+    Row decayed =
+        F32Row(optimizer, {.learning_rate = 1.0f, .weight_decay = kTiny}, {kInfinity, kInfinity});
+    decayed.Step({1.0f, 1.0f});
+    EXPECT_TRUE(std::isnan(decayed.W(0)));
+  }
+  Row row = F32Row(Optimizer::kAdam, {.beta1 = 0.0f, .weight_decay = kTiny}, {1.0f});
+  row.Step({0.0f});
+  EXPECT_EQ(row.State(0), kTiny) << "subnormal numbers are kept";
+}
+
+TEST(SixteenBitRows, AreRoundedOnceAtTheEnd) {
+  // With g = -1 and a divisor of one the step is the rate: in float32 it ends a little above the
+  // middle of two values, and so goes up; a rate rounded to 16 bits before would end in the middle,
+  // and go down to even.
+  const std::pair<ValueType, float> cases[] = {{ValueType::kF16, 0x1p-11f},
+                                               {ValueType::kBf16, 0x1p-8f}};
+  for (const auto& [type, half_step] : cases) {
+    for (const Optimizer optimizer :
+         {Optimizer::kSgd, Optimizer::kAdagrad, Optimizer::kRowwiseAdagrad}) {
+      Row row(type, optimizer, {.learning_rate = half_step + 0x1p-23f, .epsilon = 0.0f}, {1.0f});
+      row.Step({-1.0f});
+      EXPECT_EQ(row.W(0), 1.0f + 2 * half_step) << static_cast<int>(optimizer);
+    }
+    Row row(type, Optimizer::kSgd, {.learning_rate = half_step}, {1.0f});
+    row.Step({-1.0f});
+    EXPECT_EQ(row.W(0), 1.0f) << "ties go to even";
+  }
+}
+
+TEST(SixteenBitRows, OverflowToInfinity) {
+  Row row(ValueType::kF16, Optimizer::kSgd, {.learning_rate = 1.0f}, {65504.0f, -65504.0f});
+  row.Step({-100.0f, 100.0f});
+  EXPECT_EQ(row.W(0), kInfinity);
+  EXPECT_EQ(row.W(1), -kInfinity);
+}
+
+TEST(SixteenBitRows, KeepTheirStateInFloat32) {
+  Row row(ValueType::kBf16, Optimizer::kAdagrad, {.epsilon = 1.0f}, {1.0f});
+  row.Step({0.3f});
+  EXPECT_EQ(row.State(0), 0.3f * 0.3f);
+}
+
+TEST(StepRow, TouchesOnlyVectorAndState) {
+  for (const ValueType type : {ValueType::kF32, ValueType::kF16, ValueType::kBf16}) {
+    for (int32_t optimizer = 1; optimizer <= 5; ++optimizer) {
+      for (const uint32_t dim : {1u, 2u, 3u, 7u, 33u}) {
+        Row row(type, static_cast<Optimizer>(optimizer), {}, std::vector<float>(dim, 0.5f));
+        EXPECT_TRUE(row.SurroundingsAreIntact()) << optimizer << " " << dim;
+        row.Step(std::vector<float>(dim, 0.25f));
+        EXPECT_TRUE(row.SurroundingsAreIntact()) << optimizer << " " << dim;
+        for (uint32_t i = 0; i < dim; ++i) {
+          EXPECT_NE(row.W(i), 0.5f) << optimizer << " element " << i << " of " << dim;
+        }
+      }
+    }
+  }
+}
+
+TEST(StepRowDeathTest, ATableWithoutOptimizerIsADefectOfOurs) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  EXPECT_DEATH(F32Row(Optimizer::kNone, {}, {1.0f}).Step({1.0f}), "broken");
+}
+
+}  // namespace
+}  // namespace embank::test
