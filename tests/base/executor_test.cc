@@ -56,22 +56,24 @@ TEST(ThreadPool, OfOneThreadRunsInOrderOnTheCaller) {
   EXPECT_EQ(order, (std::vector<uint32_t>{0, 1, 2, 3, 4}));
 }
 
-TEST(ThreadPool, ReallyRunsBodiesAtOnce) {
+TEST(ThreadPool, ReallyRunsBodiesAtOnceHoweverOftenItsWorkersFellAsleep) {
   const std::unique_ptr<Executor> pool = MakeThreadPool(3);
-  // Each body waits for the other two: only three threads at once can finish.
   struct Meeting {
     Mutex mutex;
     ConditionVariable someone_came;
-    int arrived ABSL_GUARDED_BY(mutex) = 0;
+    uint32_t arrived ABSL_GUARDED_BY(mutex) = 0;
   } meeting;
-  pool->ParallelFor(3, [&](uint32_t) {
-    MutexLock lock(&meeting.mutex);
-    ++meeting.arrived;
-    meeting.someone_came.NotifyAll();
-    while (meeting.arrived < 3) meeting.someone_came.Wait(&meeting.mutex);
-  });
+  for (uint32_t round = 1; round <= 100; ++round) {
+    // Each body waits for the other two: only three threads at once can finish.
+    pool->ParallelFor(3, [&](uint32_t) {
+      MutexLock lock(&meeting.mutex);
+      ++meeting.arrived;
+      meeting.someone_came.NotifyAll();
+      while (meeting.arrived < 3 * round) meeting.someone_came.Wait(&meeting.mutex);
+    });
+  }
   MutexLock lock(&meeting.mutex);
-  EXPECT_EQ(meeting.arrived, 3);
+  EXPECT_EQ(meeting.arrived, 300u);
 }
 
 TEST(ThreadPool, ReturnsOnlyWhenAllBodiesAreDone) {

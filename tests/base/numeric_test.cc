@@ -120,9 +120,9 @@ TEST(NormalQuantile, RisesAcrossTheSeamsOfItsRegions) {
   }
 }
 
-TEST(NormalQuantile, IsFiniteAtTheEndsThatADrawCanReach) {
-  EXPECT_NEAR(NormalQuantile(0x1p-54), -8.2923611, 1e-6);
-  EXPECT_TRUE(std::isfinite(NormalQuantile(1.0)));
+TEST(NormalQuantile, IsFiniteAndOddAtTheEndsThatADrawCanReach) {
+  EXPECT_NEAR(NormalQuantile(0x1p-53), -8.209536151601387, 1e-14);
+  EXPECT_EQ(NormalQuantile(1.0 - 0x1p-53), -NormalQuantile(0x1p-53));
 }
 
 }  // namespace
