@@ -1,8 +1,7 @@
-// Owned memory in whole pages, charged to a budget; and scratch memory of one call.
+// Owned memory in whole pages, charged to a budget.
 #ifndef EMBANK_BASE_ALIGNED_BUFFER_H_
 #define EMBANK_BASE_ALIGNED_BUFFER_H_
 
-#include <cstdlib>
 #include <span>
 #include <type_traits>
 #include <utility>
@@ -45,34 +44,6 @@ class AlignedBuffer {
   MemoryBudget* budget_ = nullptr;
   std::byte* data_ = nullptr;
   uint64_t size_bytes_ = 0;
-};
-
-// Uninitialised scratch of one call: `inline_count` values without an allocation, more from malloc.
-template <typename T, size_t inline_count>
-class Scratch {
- public:
-  static_assert(std::is_trivial_v<T>);
-  Scratch() = default;
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  ~Scratch() { std::free(heap_); }
-
-  // Makes room for `count` values, once. kResourceExhausted: out of memory.
-  absl::Status Allocate(size_t count) {
-    if (count > inline_count) {
-      heap_ = static_cast<T*>(std::malloc(count * sizeof(T)));
-      if (heap_ == nullptr)
-        return absl::ResourceExhaustedError("no memory for the batch's scratch");
-    }
-    count_ = count;
-    return absl::OkStatus();
-  }
-  std::span<T> values() { return {heap_ != nullptr ? heap_ : inline_, count_}; }
-
- private:
-  T* heap_ = nullptr;
-  size_t count_ = 0;
-  T inline_[inline_count];
 };
 
 }  // namespace embank

@@ -20,7 +20,8 @@ struct Job {
   uint32_t workers_inside = 0;
   Job* next_job = nullptr;
 
-  void RunTasks() {
+  // A body that throws is a defect of ours: it would leave the job behind in other threads' hands.
+  void RunTasks() noexcept {
     for (uint32_t i = next.fetch_add(1, std::memory_order_relaxed); i < tasks;
          i = next.fetch_add(1, std::memory_order_relaxed)) {
       body(i);

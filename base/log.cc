@@ -1,5 +1,8 @@
 #include "base/log.h"
 
+#include <cstddef>
+#include <new>
+
 #include "base/mutex.h"
 
 namespace embank {
@@ -12,7 +15,9 @@ struct SinkHolder {
 };
 
 SinkHolder& Holder() {
-  static SinkHolder* const holder = new SinkHolder;
+  // Never destroyed, since threads may log until the process ends; no allocation can fail.
+  alignas(SinkHolder) static std::byte storage[sizeof(SinkHolder)];
+  static SinkHolder* const holder = new (storage) SinkHolder;
   return *holder;
 }
 

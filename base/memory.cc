@@ -3,32 +3,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <system_error>
 
-#include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/status_macros.h"
 
 namespace embank {
 namespace {
-
-absl::Status Exhausted(const char* call, uint64_t bytes) {
-  return absl::ResourceExhaustedError(absl::StrCat("the machine has no memory for ", bytes,
-                                                   " bytes (", call, ": ",
-                                                   std::generic_category().message(errno), ")"));
-}
-
-bool HugePagesDisabled() {
-  std::FILE* file = std::fopen("/sys/kernel/mm/transparent_hugepage/enabled", "re");
-  if (file == nullptr) return true;
-  char text[64] = {};
-  const size_t n = std::fread(text, 1, sizeof text - 1, file);
-  std::fclose(file);
-  return n == 0 || std::strstr(text, "[never]") != nullptr;
-}
 
 class PosixMemorySource final : public MemorySource {
  public:
@@ -46,7 +28,7 @@ class PosixMemorySource final : public MemorySource {
   }
 
   absl::Status Commit(std::byte* address, uint64_t bytes) override {
-    if (mprotect(address, bytes, PROT_READ | PROT_WRITE) != 0) return Exhausted("mprotect", bytes);
+    if (mprotect(address, bytes, PROT_READ | PROT_WRITE) != 0) return NoMemory();
     AskForHugePages(address, bytes);
     return absl::OkStatus();
   }
@@ -62,16 +44,12 @@ class PosixMemorySource final : public MemorySource {
     EMBANK_CHECK(munmap(address, bytes) == 0);
   }
 
-  uint64_t huge_pages_refused_bytes() const override {
-    return refused_bytes_.load(std::memory_order_relaxed);
-  }
-
  private:
   static absl::StatusOr<std::byte*> MapPages(uint64_t bytes, int protection) {
     const int reserve = protection == PROT_NONE ? MAP_NORESERVE : 0;
     void* const address =
         mmap(nullptr, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | reserve, -1, 0);
-    if (address == MAP_FAILED) return Exhausted("mmap", bytes);
+    if (address == MAP_FAILED) return NoMemory();
     return static_cast<std::byte*>(address);
   }
 
@@ -85,25 +63,31 @@ class PosixMemorySource final : public MemorySource {
     return begin + head_bytes;
   }
 
-  void AskForHugePages(std::byte* address, uint64_t bytes) {
-    static const bool disabled = HugePagesDisabled();
-    if (madvise(address, bytes, MADV_HUGEPAGE) == 0 && !disabled) return;
-    refused_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  // A hint: where there are none (HugePagesOff) it fails, and nothing else changes.
+  static void AskForHugePages(std::byte* address, uint64_t bytes) {
+    madvise(address, bytes, MADV_HUGEPAGE);
   }
-
-  std::atomic<uint64_t> refused_bytes_{0};
 };
 
 }  // namespace
 
+bool HugePagesOff() {
+  static const bool off = [] {
+    std::FILE* file = std::fopen("/sys/kernel/mm/transparent_hugepage/enabled", "re");
+    if (file == nullptr) return true;
+    char text[64] = {};
+    const size_t n = std::fread(text, 1, sizeof text - 1, file);
+    std::fclose(file);
+    return n == 0 || std::strstr(text, "[never]") != nullptr;
+  }();
+  return off;
+}
+
 absl::Status MemoryBudget::Charge(uint64_t bytes) {
   uint64_t used = used_bytes_.load(std::memory_order_relaxed);
   do {
-    if (limit_bytes_ != 0 && (bytes > limit_bytes_ || used > limit_bytes_ - bytes)) {
-      return absl::ResourceExhaustedError(absl::StrCat("dram_bytes is used up: ", used, " of ",
-                                                       limit_bytes_, " bytes are taken and ", bytes,
-                                                       " more are needed"));
-    }
+    const bool fits = limit_bytes_ == 0 || (bytes <= limit_bytes_ && used <= limit_bytes_ - bytes);
+    if (!fits) return NoMemory();
   } while (!used_bytes_.compare_exchange_weak(used, used + bytes, std::memory_order_relaxed));
   return absl::OkStatus();
 }

@@ -18,6 +18,14 @@ constexpr uint64_t RoundUp(uint64_t value, uint64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 
+// Refusals here and in what is built on it happen in the middle of batches, where an allocation
+// that fails would undo what the batch has promised: they are statuses without a message, which
+// allocate nothing. Who answers a caller says what was refused.
+inline absl::Status NoMemory() { return absl::Status(absl::StatusCode::kResourceExhausted, ""); }
+
+// Whether this machine has no transparent huge pages: what asks for them works, slower.
+bool HugePagesOff();
+
 // A hard limit in bytes. Thread-safe.
 class MemoryBudget {
  public:
@@ -53,12 +61,9 @@ class MemorySource {
   virtual void Decommit(std::byte* address, uint64_t bytes) = 0;
   // Ends what Map or Reserve began.
   virtual void Unmap(std::byte* address, uint64_t bytes) = 0;
-
-  // Bytes for which huge pages were asked for and could not be had (degraded: slower, correct).
-  virtual uint64_t huge_pages_refused_bytes() const = 0;
 };
 
-// mmap and madvise. One for the process: it has no state but a counter.
+// mmap and madvise. One for the process: it has no state.
 MemorySource* SystemMemorySource();
 
 // Bytes of memory of this machine.

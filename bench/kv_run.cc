@@ -1,13 +1,15 @@
 #include "bench/kv_run.h"
 
 #include <algorithm>
-#include <map>
+#include <iterator>
 #include <memory>
+#include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "base/clock.h"
 #include "base/random.h"
 #include "base/status_macros.h"
 #include "bench/absl_engine.h"
@@ -16,27 +18,26 @@
 #include "bench/libcuckoo_engine.h"
 #include "bench/machine.h"
 #include "bench/phase_run.h"
+#include "bench/probe_table.h"
+#include "bench/unique_keys.h"
 #include "bench/workload.h"
 #include "tiers/row_layout.h"
 
 namespace embank {
 namespace {
 
-// One value per round.
-struct Samples {
-  std::vector<double> rows_per_second;
-  std::vector<double> index_bytes_per_row;
-  std::vector<double> bytes_per_row;
-  std::vector<double> p50_us;
-  std::vector<double> p99_us;
-  std::vector<double> p999_us;
-};
-
 // What one thread hands to an engine and gets back.
 struct Buffers {
   std::vector<std::byte> rows;
   std::vector<float> gradients;
   std::vector<uint8_t> outcomes;
+  uint64_t unique_keys = 0;  // of the batches of the phase that runs
+};
+
+// An engine, or the limit, with so many threads.
+struct Turn {
+  std::string name;
+  uint32_t threads = 1;
 };
 
 struct FillMemory {
@@ -53,15 +54,16 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeEngine(const std::string& name,
 
 std::vector<Buffers> MakeBuffers(const KvOptions& options) {
   const CounterRandom random(options.seed);
-  const uint64_t values = options.batch * options.shape.dim;
-  std::vector<Buffers> buffers(options.threads);
+  const uint64_t batch = std::max(options.batch, *std::rbegin(kSmallBatches));
+  const uint64_t values = batch * options.shape.dim;
+  std::vector<Buffers> buffers(*std::max_element(options.threads.begin(), options.threads.end()));
   for (Buffers& buffer : buffers) {
     buffer.rows.resize(values * ValueBytes(options.shape.value_type));
     buffer.gradients.resize(values);
     for (uint64_t i = 0; i < values; ++i) {
       buffer.gradients[i] = (random.UnitFloat(i) - 0.5f) * 0.01f;
     }
-    buffer.outcomes.resize(options.batch);
+    buffer.outcomes.resize(batch);
   }
   return buffers;
 }
@@ -80,62 +82,119 @@ absl::Status CheckMemory(const KvOptions& options, uint64_t rows) {
                       static_cast<double>(free_bytes) * 0x1p-30));
 }
 
+// Some of the filled rows, at random: small enough for the cache.
+std::vector<Key> SmallPositions(KeySpan rows, uint64_t seed) {
+  constexpr uint64_t kPositions = uint64_t{1} << 16;
+  const CounterRandom random(seed);
+  const uint64_t rows_used = std::min<uint64_t>(kSmallRowsMax, rows.size());
+  std::vector<Key> positions(kPositions);
+  for (uint64_t i = 0; i < kPositions; ++i) positions[i] = rows[random.Bits(i) % rows_used];
+  return positions;
+}
+
+absl::Status CheckOutcomes(KeySpan keys, const std::vector<uint8_t>& outcomes, Outcome wanted) {
+  // Without a branch per key: the check is part of every engine's time.
+  uint8_t difference = 0;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    difference |= static_cast<uint8_t>(outcomes[i] ^ static_cast<uint8_t>(wanted));
+  }
+  if (difference == 0) return absl::OkStatus();
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (outcomes[i] == static_cast<uint8_t>(wanted)) continue;
+    return absl::InternalError(absl::StrCat("key ", keys[i], ": outcome ", outcomes[i],
+                                            " instead of ", static_cast<int>(wanted)));
+  }
+  return absl::OkStatus();
+}
+
 class KvRun {
  public:
   KvRun(const KvOptions& options, const Workload& workload, Progress* progress)
       : options_(options),
         workload_(workload),
         progress_(progress),
-        buffers_(MakeBuffers(options)),
-        steps_(options.rounds * options.engines.size() * (1 + TimedPhases())) {}
+        small_positions_(SmallPositions(workload.rows, options.seed)),
+        buffers_(MakeBuffers(options)) {
+    if (Wants(Phase::kUpdate)) unique_.emplace(workload.positions, options.batch);
+    for (const uint32_t threads : options.threads) {
+      for (const std::string& engine : options.engines) turns_.push_back({engine, threads});
+      // Calls that stay in the cache have no limit of memory.
+      if (Wants(Phase::kFill) || HasStream()) turns_.push_back({kLimitName, threads});
+    }
+  }
 
   absl::Status Run() {
-    const size_t engines = options_.engines.size();
     for (uint32_t round = 0; round < options_.rounds; ++round) {
-      // Another engine begins each round, so that none always has the place after the same one.
-      for (size_t i = 0; i < engines; ++i) {
-        EMBANK_RETURN_IF_ERROR(RunEngine(options_.engines[(i + round) % engines], round));
+      // Another one begins each round, so that none always has the place after the same one.
+      for (size_t i = 0; i < turns_.size(); ++i) {
+        const Turn& turn = turns_[(i + round) % turns_.size()];
+        note_ = absl::StrFormat("round %d/%d  %s %d", round + 1, options_.rounds, turn.name,
+                                turn.threads);
+        EMBANK_RETURN_IF_ERROR(turn.name == kLimitName ? RunLimit(turn) : RunEngine(turn));
+        ++turns_done_;
       }
     }
     return absl::OkStatus();
   }
 
-  std::vector<KvResult> Results() const {
-    std::vector<KvResult> results;
-    for (const Phase phase : {Phase::kFill, Phase::kLookup, Phase::kUpdate}) {
-      if (!Wants(phase)) continue;
-      for (const std::string& engine : options_.engines) results.push_back(Result(engine, phase));
+  KvReport Report() const {
+    KvReport report;
+    for (const Phase phase : {Phase::kFill, Phase::kLookup, Phase::kUpdate, Phase::kSmall}) {
+      for (const std::string& engine : options_.engines) AddResults(engine, phase, &report.results);
+      AddResults(kLimitName, phase, &report.limits);
     }
-    return results;
+    report.rows = workload_.rows.size();
+    report.positions = workload_.positions.size();
+    report.trace_is_whole = workload_.trace_is_whole;
+    return report;
   }
 
  private:
   bool Wants(Phase phase) const {
     return std::count(options_.phases.begin(), options_.phases.end(), phase) > 0;
   }
-  size_t TimedPhases() const { return options_.phases.size() - (Wants(Phase::kFill) ? 1 : 0); }
+  bool HasStream() const { return Wants(Phase::kLookup) || Wants(Phase::kUpdate); }
 
-  absl::Status RunEngine(const std::string& name, uint32_t round) {
-    const EngineConfig config{options_.shape, options_.seed, options_.threads,
-                              options_.reserve ? workload_.rows.size() : 0};
-    EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, MakeEngine(name, config));
-    note_ = absl::StrFormat("round %d/%d  %s", round + 1, options_.rounds, name);
-    EMBANK_ASSIGN_OR_RETURN(const FillMemory memory, RunFill(name, engine.get()));
-    for (const Phase phase : {Phase::kLookup, Phase::kUpdate}) {
-      if (!Wants(phase)) continue;
-      EMBANK_ASSIGN_OR_RETURN(const PhaseTiming timing, RunTimed(phase, engine.get()));
-      Record(name, phase, timing, memory);
+  void AddResults(const std::string& engine, Phase phase, std::vector<KvResult>* results) const {
+    std::vector<uint64_t> batches = {options_.batch};
+    if (phase == Phase::kSmall) batches.assign(std::begin(kSmallBatches), std::end(kSmallBatches));
+    for (const uint32_t threads : options_.threads) {
+      for (const uint64_t batch : batches) {
+        const KvCase which{engine, phase, threads, batch};
+        if (!samples_.Has(which)) continue;
+        results->push_back(samples_.Result(which, options_.threads.front()));
+      }
     }
-    return absl::OkStatus();
   }
 
-  absl::StatusOr<FillMemory> RunFill(const std::string& name, Engine* engine) {
-    const PhasePlan plan{workload_.rows, options_.batch, options_.threads, 0.0};
+  absl::Status RunEngine(const Turn& turn) {
+    const EngineConfig config{options_.shape, options_.seed, turn.threads,
+                              options_.reserve ? workload_.rows.size() : 0};
+    EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, MakeEngine(turn.name, config));
+    EMBANK_ASSIGN_OR_RETURN(const FillMemory memory, FillEngine(turn, engine.get()));
+    const auto lookup = [&](uint32_t thread, KeySpan keys) {
+      Buffers& buffers = buffers_[thread];
+      EMBANK_RETURN_IF_ERROR(engine->Lookup(keys, {buffers.rows.data(), buffers.outcomes.data()}));
+      return CheckOutcomes(keys, buffers.outcomes, Outcome::kFound);
+    };
+    const auto update = [&](uint32_t thread, KeySpan keys) {
+      Buffers& buffers = buffers_[thread];
+      EMBANK_RETURN_IF_ERROR(
+          engine->Update(keys, buffers.gradients.data(), buffers.outcomes.data()));
+      buffers.unique_keys += unique_->Of(keys).size();
+      return CheckOutcomes(keys, buffers.outcomes, Outcome::kFound);
+    };
+    EMBANK_RETURN_IF_ERROR(RunStream(turn, Phase::kLookup, memory, lookup));
+    EMBANK_RETURN_IF_ERROR(RunStream(turn, Phase::kUpdate, memory, update));
+    return RunSmall(turn, memory, lookup);
+  }
+
+  absl::StatusOr<FillMemory> FillEngine(const Turn& turn, Engine* engine) {
     const uint64_t rows = workload_.rows.size();
     double index_bytes_per_row = 0.0;
     absl::Status watched;
     const auto watch = [&](uint64_t done) {
-      Show(Phase::kFill, static_cast<double>(done) / static_cast<double>(rows));
+      ShowPhase(Phase::kFill);
       if (done <= kIndexRowsMin || !watched.ok()) return;
       const absl::StatusOr<EngineMemory> memory = engine->Memory();
       watched = memory.status();
@@ -144,45 +203,71 @@ class KvRun {
     const auto body = [&](uint32_t thread, KeySpan keys) {
       Buffers& buffers = buffers_[thread];
       EMBANK_RETURN_IF_ERROR(engine->Fill(keys, {buffers.rows.data(), buffers.outcomes.data()}));
-      return CheckOutcomes(keys, buffers, Outcome::kCreated);
+      return CheckOutcomes(keys, buffers.outcomes, Outcome::kCreated);
     };
-    EMBANK_ASSIGN_OR_RETURN(const PhaseTiming timing, RunPhase(plan, body, watch));
+    EMBANK_ASSIGN_OR_RETURN(const PhaseTiming timing, RunPhase(FillPlan(turn), body, watch));
     EMBANK_RETURN_IF_ERROR(watched);
     EMBANK_ASSIGN_OR_RETURN(const EngineMemory memory, engine->Memory());
     if (rows > kIndexRowsMin) Raise(&index_bytes_per_row, memory.index_bytes, rows);
     const FillMemory result{index_bytes_per_row, PerRow(memory.total_bytes, rows)};
-    if (Wants(Phase::kFill)) Record(name, Phase::kFill, timing, result);
-    ++steps_done_;
+    if (Wants(Phase::kFill)) Record(turn, Phase::kFill, options_.batch, timing, result);
     return result;
   }
 
-  absl::StatusOr<PhaseTiming> RunTimed(Phase phase, Engine* engine) {
-    const PhasePlan plan{workload_.positions, options_.batch, options_.threads, options_.seconds};
-    const uint64_t start_ns = SteadyClock()->NowNs();
-    const auto show = [&](uint64_t) {
-      const auto elapsed_ns = static_cast<double>(SteadyClock()->NowNs() - start_ns);
-      Show(phase, std::min(1.0, elapsed_ns * 1e-9 / options_.seconds));
+  absl::Status RunLimit(const Turn& turn) {
+    const TableShape& shape = options_.shape;
+    const RowLayout layout = MakeRowLayout(shape.dim, shape.value_type, shape.optimizer);
+    EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<ProbeTable> table,
+                            ProbeTable::Create({workload_.rows.size(), layout, PageKind::kHuge}));
+    const auto fill = [&](uint32_t, KeySpan keys) {
+      table->Fill(keys);
+      return absl::OkStatus();
     };
-    const auto body = [&](uint32_t thread, KeySpan keys) {
-      Buffers& buffers = buffers_[thread];
-      const absl::Status status =
-          phase == Phase::kLookup
-              ? engine->Lookup(keys, {buffers.rows.data(), buffers.outcomes.data()})
-              : engine->Update(keys, buffers.gradients.data(), buffers.outcomes.data());
-      EMBANK_RETURN_IF_ERROR(status);
-      return CheckOutcomes(keys, buffers, Outcome::kFound);
+    EMBANK_ASSIGN_OR_RETURN(const PhaseTiming timing, RunPhase(FillPlan(turn), fill, [&](uint64_t) {
+                              ShowPhase(Phase::kFill);
+                            }));
+    if (Wants(Phase::kFill)) Record(turn, Phase::kFill, options_.batch, timing, {});
+    if (!HasStream()) return absl::OkStatus();
+    table->FindRows(workload_.rows);
+    const auto lookup = [&](uint32_t thread, KeySpan keys) {
+      table->Gather(keys, buffers_[thread].rows.data());
+      return absl::OkStatus();
     };
-    absl::StatusOr<PhaseTiming> timing = RunPhase(plan, body, show);
-    ++steps_done_;
-    return timing;
+    const auto update = [&](uint32_t thread, KeySpan keys) {
+      const KeySpan unique = unique_->Of(keys);
+      table->ReadModifyWrite(unique);
+      buffers_[thread].unique_keys += unique.size();
+      return absl::OkStatus();
+    };
+    EMBANK_RETURN_IF_ERROR(RunStream(turn, Phase::kLookup, {}, lookup));
+    return RunStream(turn, Phase::kUpdate, {}, update);
   }
 
-  static absl::Status CheckOutcomes(KeySpan keys, const Buffers& buffers, Outcome wanted) {
-    for (size_t i = 0; i < keys.size(); ++i) {
-      if (buffers.outcomes[i] == static_cast<uint8_t>(wanted)) continue;
-      return absl::InternalError(absl::StrCat("key ", keys[i], ": outcome ", buffers.outcomes[i],
-                                              " instead of ", static_cast<int>(wanted)));
+  PhasePlan FillPlan(const Turn& turn) const {
+    return {workload_.rows, options_.batch, turn.threads, 0.0};
+  }
+
+  // Goes through the stream for the seconds of a phase, if the phase is wanted.
+  absl::Status RunStream(const Turn& turn, Phase phase, const FillMemory& memory, BatchBody body) {
+    if (!Wants(phase)) return absl::OkStatus();
+    const PhasePlan plan{workload_.positions, options_.batch, turn.threads, options_.seconds};
+    return RunTimed(turn, phase, memory, plan, body);
+  }
+
+  absl::Status RunSmall(const Turn& turn, const FillMemory& memory, BatchBody body) {
+    if (!Wants(Phase::kSmall)) return absl::OkStatus();
+    for (const uint64_t batch : kSmallBatches) {
+      const PhasePlan plan{small_positions_, batch, turn.threads, options_.seconds};
+      EMBANK_RETURN_IF_ERROR(RunTimed(turn, Phase::kSmall, memory, plan, body));
     }
+    return absl::OkStatus();
+  }
+
+  absl::Status RunTimed(const Turn& turn, Phase phase, const FillMemory& memory,
+                        const PhasePlan& plan, BatchBody body) {
+    EMBANK_ASSIGN_OR_RETURN(const PhaseTiming timing,
+                            RunPhase(plan, body, [&](uint64_t) { ShowPhase(phase); }));
+    Record(turn, phase, plan.batch, timing, memory);
     return absl::OkStatus();
   }
 
@@ -193,63 +278,32 @@ class KvRun {
     *largest = std::max(*largest, PerRow(bytes, rows));
   }
 
-  void Show(Phase phase, double fraction_of_step) {
-    const double done =
-        (static_cast<double>(steps_done_) + fraction_of_step) / static_cast<double>(steps_);
-    progress_->Update(done, absl::StrCat(note_, " ", PhaseName(phase)));
+  void ShowPhase(Phase phase) {
+    const auto turns = static_cast<double>(options_.rounds * turns_.size());
+    progress_->Update(static_cast<double>(turns_done_) / turns,
+                      absl::StrCat(note_, " ", PhaseName(phase)));
   }
 
-  void Record(const std::string& engine, Phase phase, const PhaseTiming& timing,
+  void Record(const Turn& turn, Phase phase, uint64_t batch, const PhaseTiming& timing,
               const FillMemory& memory) {
-    const auto percentile_us = [&](double fraction) {
-      return static_cast<double>(timing.latency.PercentileNs(fraction)) * 1e-3;
-    };
-    Samples& samples = samples_[{engine, phase}];
-    samples.rows_per_second.push_back(static_cast<double>(timing.positions) / timing.seconds);
-    samples.index_bytes_per_row.push_back(memory.index_bytes_per_row);
-    samples.bytes_per_row.push_back(memory.bytes_per_row);
-    samples.p50_us.push_back(percentile_us(0.5));
-    samples.p99_us.push_back(percentile_us(0.99));
-    samples.p999_us.push_back(percentile_us(0.999));
-  }
-
-  KvResult Result(const std::string& engine, Phase phase) const {
-    const Samples& samples = samples_.at({engine, phase});
-    const auto [min, max] =
-        std::minmax_element(samples.rows_per_second.begin(), samples.rows_per_second.end());
-    KvResult result;
-    result.engine = engine;
-    result.phase = phase;
-    result.rows_per_second = Median(samples.rows_per_second);
-    result.rows_per_second_min = *min;
-    result.rows_per_second_max = *max;
-    if (workload_.rows.size() > kIndexRowsMin) {
-      result.index_bytes_per_row = Median(samples.index_bytes_per_row);
-    }
-    result.bytes_per_row = Median(samples.bytes_per_row);
-    result.batch_p50_us = Median(samples.p50_us);
-    result.batch_p99_us = Median(samples.p99_us);
-    result.batch_p999_us = Median(samples.p999_us);
-    return result;
+    KvSample sample{timing, 0, memory.index_bytes_per_row, memory.bytes_per_row};
+    for (Buffers& buffers : buffers_) sample.unique_keys += std::exchange(buffers.unique_keys, 0);
+    samples_.Record({turn.name, phase, turn.threads, batch}, sample);
   }
 
   const KvOptions& options_;
   const Workload& workload_;
   Progress* const progress_;
-  std::vector<Buffers> buffers_;  // one per thread
-  std::map<std::pair<std::string, Phase>, Samples> samples_;
+  const std::vector<Key> small_positions_;
+  std::optional<UniqueKeys> unique_;  // if updates are wanted
+  std::vector<Buffers> buffers_;      // one per thread
+  std::vector<Turn> turns_;           // of one round
+  uint64_t turns_done_ = 0;
+  KvSamples samples_;
   std::string note_;
-  const size_t steps_;
-  size_t steps_done_ = 0;
 };
 
 }  // namespace
-
-double Median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<ptrdiff_t>((values.size() - 1) / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 absl::StatusOr<KvReport> RunKv(const KvOptions& options, Progress* progress) {
   if (options.distribution.kind != Distribution::Kind::kTrace) {
@@ -259,8 +313,7 @@ absl::StatusOr<KvReport> RunKv(const KvOptions& options, Progress* progress) {
   EMBANK_RETURN_IF_ERROR(CheckMemory(options, workload.rows.size()));
   KvRun run(options, workload, progress);
   EMBANK_RETURN_IF_ERROR(run.Run());
-  return KvReport{run.Results(), workload.rows.size(), workload.positions.size(),
-                  workload.trace_is_whole};
+  return run.Report();
 }
 
 }  // namespace embank

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/status_macros.h"
 #include "bench/kv_run.h"
+#include "bench/limits_run.h"
 #include "bench/machine.h"
 #include "bench/options.h"
 #include "bench/progress.h"
@@ -98,6 +99,18 @@ absl::Status RunReplayCommand(const Words& words, ReplayOptions options) {
       absl::StrCat("the store differs from the oracle: ", report.first_mismatch));
 }
 
+absl::Status Limits(const LimitsOptions& options) {
+  EMBANK_RETURN_IF_ERROR(Validate(options));
+  EMBANK_RETURN_IF_ERROR(CheckJsonPath(options.json_path));
+  const Machine machine = DescribeMachine();
+  Progress progress(stderr, SteadyClock());
+  EMBANK_ASSIGN_OR_RETURN(const LimitsReport report, RunLimits(options, &progress));
+  progress.Clear();
+  std::fputs(LimitsTable(machine, report).c_str(), stdout);
+  if (options.json_path.empty()) return absl::OkStatus();
+  return WriteFile(options.json_path, LimitsJson(machine, options, report));
+}
+
 // The parser would wrap a negative number round to a large one.
 std::string NotNegative(const std::string& word) {
   return word.rfind('-', 0) == 0 ? "must not be negative" : "";
@@ -106,6 +119,12 @@ std::string NotNegative(const std::string& word) {
 template <typename Value>
 void AddNumber(CLI::App* app, const char* name, Value* value, const char* description) {
   app->add_option(name, *value, description)->capture_default_str()->check(NotNegative);
+}
+
+// A list of numbers: "1,2".
+void AddNumbers(CLI::App* app, const char* name, std::vector<uint32_t>* values,
+                const char* description) {
+  app->add_option(name, *values, description)->delimiter(',')->check(NotNegative);
 }
 
 void AddShapeOptions(CLI::App* app, TableShape* shape, Words* words) {
@@ -120,7 +139,7 @@ void AddShapeOptions(CLI::App* app, TableShape* shape, Words* words) {
 
 void AddKvOptions(CLI::App* app, KvOptions* options, Words* words) {
   app->add_option("--engines", options->engines, "of embank,libcuckoo,absl")->delimiter(',');
-  app->add_option("--phases", words->phases, "of fill,lookup,update")->delimiter(',');
+  app->add_option("--phases", words->phases, "of fill,lookup,update,small")->delimiter(',');
   AddNumber(app, "--rows", &options->rows, "rows of the table (a trace has its own)");
   AddShapeOptions(app, &options->shape, words);
   app->add_option("--dist", words->distribution, "uniform, zipf:EXPONENT or trace:FILE")
@@ -128,8 +147,8 @@ void AddKvOptions(CLI::App* app, KvOptions* options, Words* words) {
   app->add_option("--id-mode", words->id_mode, "permuted, first-appearance or hashed")
       ->capture_default_str();
   AddNumber(app, "--batch", &options->batch, "keys of a batch");
-  AddNumber(app, "--threads", &options->threads, "threads that call");
-  AddNumber(app, "--seconds", &options->seconds, "of each lookup and update phase");
+  AddNumbers(app, "--threads", &options->threads, "that call, in turns for a list as 1,2");
+  AddNumber(app, "--seconds", &options->seconds, "of each phase but the fill");
   AddNumber(app, "--rounds", &options->rounds, "of all engines; figures are their medians");
   AddNumber(app, "--seed", &options->seed, "of keys and rows");
   app->add_flag("--reserve", options->reserve, "tell the peers the number of rows beforehand");
@@ -145,6 +164,14 @@ void AddReplayOptions(CLI::App* app, ReplayOptions* options, Words* words) {
   app->add_option("--json", options->json_path, "file for the figures");
 }
 
+void AddLimitsOptions(CLI::App* app, LimitsOptions* options) {
+  AddNumbers(app, "--rows-bytes", &options->row_bytes, "sizes of vectors, as 64,128,256,512");
+  AddNumbers(app, "--threads", &options->threads, "as 1,2 (default: powers of two, all cores)");
+  AddNumber(app, "--seconds", &options->seconds, "of all probes together");
+  AddNumber(app, "--memory-mib", &options->memory_mib, "of rows; 0: 3 GiB or a third of the free");
+  app->add_option("--json", options->json_path, "file for the figures");
+}
+
 int ExitCode(const absl::Status& status) {
   if (status.ok()) return 0;
   std::fprintf(stderr, "embank-bench: %s\n", std::string(status.message()).c_str());
@@ -156,7 +183,7 @@ int Main(int argc, char** argv) {
   app.require_subcommand(1);
   app.failure_message([](const CLI::App*, const CLI::Error& error) {
     return absl::StrCat("embank-bench: ", error.what(),
-                        "\nsee embank-bench kv --help and embank-bench replay --help\n");
+                        "\nsee embank-bench kv --help, replay --help and limits --help\n");
   });
   Words words;
   KvOptions kv_options;
@@ -166,11 +193,15 @@ int Main(int argc, char** argv) {
   CLI::App* const replay =
       app.add_subcommand("replay", "a key trace through the store, compared with the oracle");
   AddReplayOptions(replay, &replay_options, &words);
+  LimitsOptions limits_options;
+  CLI::App* const limits = app.add_subcommand("limits", "what the machine's memory can do");
+  AddLimitsOptions(limits, &limits_options);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kExitUsage;
   }
+  if (limits->parsed()) return ExitCode(Limits(limits_options));
   return ExitCode(kv->parsed() ? Kv(words, kv_options) : RunReplayCommand(words, replay_options));
 }
 

@@ -28,8 +28,10 @@ constexpr std::array<Word<Optimizer>, 6> kOptimizers = {
      {"rowwise-adagrad", Optimizer::kRowwiseAdagrad},
      {"adam", Optimizer::kAdam},
      {"ftrl", Optimizer::kFtrl}}};
-constexpr std::array<Word<Phase>, 3> kPhases = {
-    {{"fill", Phase::kFill}, {"lookup", Phase::kLookup}, {"update", Phase::kUpdate}}};
+constexpr std::array<Word<Phase>, 4> kPhases = {{{"fill", Phase::kFill},
+                                                 {"lookup", Phase::kLookup},
+                                                 {"update", Phase::kUpdate},
+                                                 {"small", Phase::kSmall}}};
 constexpr std::array<const char*, 3> kEngines = {"embank", "libcuckoo", "absl"};
 
 template <typename Value, size_t n>
@@ -63,6 +65,13 @@ absl::Status CheckList(const char* option, std::vector<Value> values) {
   std::sort(values.begin(), values.end());
   if (std::adjacent_find(values.begin(), values.end()) == values.end()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(option, ": names one twice"));
+}
+
+absl::Status CheckThreads(const std::vector<uint32_t>& threads) {
+  for (const uint32_t count : threads) {
+    EMBANK_RETURN_IF_ERROR(CheckRange("--threads", count, 1u, kThreadsMax));
+  }
+  return CheckList("--threads", threads);
 }
 
 absl::Status CheckEngines(const std::vector<std::string>& engines) {
@@ -128,7 +137,7 @@ absl::Status Validate(const KvOptions& options) {
   EMBANK_RETURN_IF_ERROR(CheckRange("--rows", options.rows, uint64_t{1}, kRowsMax));
   EMBANK_RETURN_IF_ERROR(CheckRange("--dim", options.shape.dim, 1u, kDimMax));
   EMBANK_RETURN_IF_ERROR(CheckRange("--batch", options.batch, uint64_t{1}, kBatchMax));
-  EMBANK_RETURN_IF_ERROR(CheckRange("--threads", options.threads, 1u, kThreadsMax));
+  EMBANK_RETURN_IF_ERROR(CheckThreads(options.threads));
   EMBANK_RETURN_IF_ERROR(CheckRange("--seconds", options.seconds, 0.01, kSecondsMax));
   EMBANK_RETURN_IF_ERROR(CheckRange("--rounds", options.rounds, 1u, kRoundsMax));
   const bool updates = std::count(options.phases.begin(), options.phases.end(), Phase::kUpdate) > 0;
@@ -142,6 +151,20 @@ absl::Status Validate(const ReplayOptions& options) {
   EMBANK_RETURN_IF_ERROR(CheckRange("--dim", options.shape.dim, 1u, kDimMax));
   EMBANK_RETURN_IF_ERROR(CheckRange("--batch", options.batch, uint64_t{1}, kBatchMax));
   return CheckRange("--threads", options.threads, 0u, kThreadsMax);
+}
+
+absl::Status Validate(const LimitsOptions& options) {
+  constexpr uint32_t kFloatBytes = 4;
+  for (const uint32_t bytes : options.row_bytes) {
+    EMBANK_RETURN_IF_ERROR(CheckRange("--rows-bytes", bytes, kFloatBytes, kFloatBytes * kDimMax));
+    if (bytes % kFloatBytes == 0) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("--rows-bytes: ", bytes, " is no multiple of ", kFloatBytes));
+  }
+  EMBANK_RETURN_IF_ERROR(CheckList("--rows-bytes", options.row_bytes));
+  if (!options.threads.empty()) EMBANK_RETURN_IF_ERROR(CheckThreads(options.threads));
+  EMBANK_RETURN_IF_ERROR(CheckRange("--memory-mib", options.memory_mib, uint64_t{0}, kMibMax));
+  return CheckRange("--seconds", options.seconds, 0.01, kSecondsMax);
 }
 
 }  // namespace embank

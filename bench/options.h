@@ -20,8 +20,9 @@ inline constexpr uint64_t kBatchMax = uint64_t{1} << 24;
 inline constexpr uint32_t kThreadsMax = 256;
 inline constexpr uint32_t kRoundsMax = 1000;
 inline constexpr double kSecondsMax = 86400.0;
+inline constexpr uint64_t kMibMax = uint64_t{1} << 24;  // 16 TiB
 
-enum class Phase { kFill, kLookup, kUpdate };
+enum class Phase { kFill, kLookup, kUpdate, kSmall };
 
 // Which keys the positions of a stream ask for.
 struct Distribution {
@@ -47,8 +48,8 @@ struct KvOptions {
   std::optional<TraceFormat> trace_format;
   IdMode id_mode = IdMode::kPermuted;
   uint64_t batch = 4096;
-  uint32_t threads = 1;
-  double seconds = 1.0;  // of each lookup and each update phase
+  std::vector<uint32_t> threads = {1};  // that call: each number in its turn
+  double seconds = 1.0;                 // of each phase but the fill
   uint32_t rounds = 5;
   uint64_t seed = 1;
   bool reserve = false;  // tell the peers the number of rows beforehand
@@ -62,6 +63,14 @@ struct ReplayOptions {
   uint64_t batch = 4096;
   uint32_t threads = 0;  // of the store: 0, one per core
   uint64_t seed = 1;
+  std::string json_path;
+};
+
+struct LimitsOptions {
+  std::vector<uint32_t> row_bytes = {64, 128, 256, 512};  // of the vector, without its header
+  std::vector<uint32_t> threads;                          // empty: 1, 2, 4, .. up to all cores
+  double seconds = 25.0;                                  // of all probes together
+  uint64_t memory_mib = 0;  // of rows; 0: 3 GiB, or a third of what is free
   std::string json_path;
 };
 
@@ -80,6 +89,7 @@ std::string DistributionName(const Distribution& distribution);
 // INVALID_ARGUMENT names the first option that is out of its range or does not fit another.
 absl::Status Validate(const KvOptions& options);
 absl::Status Validate(const ReplayOptions& options);
+absl::Status Validate(const LimitsOptions& options);
 
 }  // namespace embank
 

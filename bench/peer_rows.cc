@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "base/status_macros.h"
 #include "bench/table_options.h"
+#include "store/table.h"
 
 namespace embank {
 namespace {
@@ -30,8 +31,8 @@ absl::StatusOr<std::unique_ptr<PeerRows>> PeerRows::Create(const EngineConfig& c
   auto rows = std::unique_ptr<PeerRows>(
       new PeerRows(config, TableSeed(config.seed, TableHash(kTableName))));
   const uint64_t address_bytes = std::min(PhysicalMemoryBytes(), DramTier::kAddressBytesMax);
-  EMBANK_ASSIGN_OR_RETURN(rows->tier_,
-                          DramTier::Create(SystemMemorySource(), &rows->budget_, address_bytes));
+  EMBANK_ASSIGN_OR_RETURN(rows->tier_, DramTier::Create(SystemMemorySource(), &rows->budget_,
+                                                        &rows->epochs_, address_bytes));
   rows->slot_class_ = rows->tier_->AddClass(rows->layout_.row_bytes);
   return rows;
 }
@@ -50,7 +51,7 @@ void PeerRows::MakeRow(Key key, std::byte* row) const {
 }
 
 void PeerRows::CountHeat(uint64_t positions) {
-  const uint64_t limit = std::max(uint64_t{1} << 20, 8 * rows_.load(std::memory_order_relaxed));
+  const uint64_t limit = HeatEpochPositions(rows_.load(std::memory_order_relaxed));
   const uint64_t sum = heat_positions_.fetch_add(positions, std::memory_order_relaxed) + positions;
   if (sum < limit) return;
   heat_positions_.store(0, std::memory_order_relaxed);

@@ -30,7 +30,8 @@ class PeerRows {
   std::byte* Row(Location location) const { return tier_->Row(location); }
 
   // Asks for a row's header and vector ahead of their use.
-  void Prefetch(const std::byte* row) const {
+  // Always inlined: g++ 12 drops calls of a function that only prefetches.
+  [[gnu::always_inline]] void Prefetch(const std::byte* row) const {
     constexpr uint32_t kLineBytes = 64;
     const uint32_t end = RowLayout::kVectorOffsetBytes + layout_.vector_bytes;
     for (uint32_t offset = 0; offset < end; offset += kLineBytes) __builtin_prefetch(row + offset);
@@ -42,7 +43,8 @@ class PeerRows {
   // Copies a row's vector out and counts the position as heat.
   void Answer(std::byte* row, std::byte* out) const {
     std::memcpy(out, layout_.Vector(row), layout_.vector_bytes);
-    TouchHeat(layout_.Header(row), HeatEpochNow(), 1);
+    RowHeader* const header = layout_.Header(row);
+    TouchHeat(header, LoadUsage(header), HeatEpochNow(), 1);
   }
 
   // One optimizer step; `gradient` is overwritten.
@@ -85,6 +87,7 @@ class PeerRows {
   const UpdateRule rule_;
   const Initializer initializer_;
   const uint64_t table_seed_;
+  EpochTable epochs_;
   MemoryBudget budget_{0};
   std::unique_ptr<DramTier> tier_;
   SlotClass slot_class_ = 0;

@@ -2,13 +2,14 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "bindings/c/embank.h"
 
@@ -36,7 +37,7 @@ const char* Commit() {
   return commit == nullptr ? "unknown" : commit;
 }
 
-std::string Heading(const Machine& machine, const TableShape& shape) {
+std::string Heading(const Machine& machine) {
   std::string text;
   absl::StrAppendFormat(&text, "  machine  %s\n", machine.cpu);
   absl::StrAppendFormat(&text, "           %d cores, %.1f GiB, huge pages %s, load %.2f\n",
@@ -44,10 +45,17 @@ std::string Heading(const Machine& machine, const TableShape& shape) {
                         machine.huge_pages, machine.load_average);
   absl::StrAppendFormat(&text, "           %s\n", machine.kernel);
   absl::StrAppendFormat(&text, "  commit   %s\n", Commit());
+  return text;
+}
+
+std::string Heading(const Machine& machine, const TableShape& shape) {
+  std::string text = Heading(machine);
   absl::StrAppendFormat(&text, "  table    dim %d %s, optimizer %s\n", shape.dim,
                         ValueTypeName(shape.value_type), OptimizerName(shape.optimizer));
   return text;
 }
+
+const char* PagesName(PageKind pages) { return pages == PageKind::kHuge ? "2 MiB" : "4 KiB"; }
 
 Json MachineJson(const Machine& machine) {
   return {{"cpu", machine.cpu},
@@ -64,33 +72,43 @@ void AddShape(const TableShape& shape, Json* parameters) {
   (*parameters)["optimizer"] = OptimizerName(shape.optimizer);
 }
 
-Json RunJson(const KvOptions& options, const KvResult& result) {
+// Of distinct keys where duplicates were taken out beforehand.
+double LimitRate(const KvResult& limit) {
+  return limit.unique_rows_per_second.value_or(limit.rows_per_second);
+}
+
+Json OrNull(const std::optional<double>& value) {
+  return value.has_value() ? Json(*value) : Json(nullptr);
+}
+
+Json RunJson(const KvResult& result) {
   Json run;
   run["engine"] = result.engine;
   run["phase"] = PhaseName(result.phase);
-  run["threads"] = options.threads;
+  run["threads"] = result.threads;
+  run["batch"] = result.batch;
   run["rows_per_second"] = result.rows_per_second;
   run["rows_per_second_min"] = result.rows_per_second_min;
   run["rows_per_second_max"] = result.rows_per_second_max;
-  run["fraction_of_limit"] = nullptr;
-  run["index_bytes_per_row"] = nullptr;
-  if (result.index_bytes_per_row.has_value()) {
-    run["index_bytes_per_row"] = *result.index_bytes_per_row;
-  }
+  run["unique_rows_per_second"] = OrNull(result.unique_rows_per_second);
+  run["fraction_of_limit"] = OrNull(result.fraction_of_limit);
+  run["speedup"] = OrNull(result.speedup);
+  run["index_bytes_per_row"] = OrNull(result.index_bytes_per_row);
   run["bytes_per_row"] = result.bytes_per_row;
   run["batch_p50_us"] = result.batch_p50_us;
   run["batch_p99_us"] = result.batch_p99_us;
   run["batch_p999_us"] = result.batch_p999_us;
+  run["batch_p999_over_p50"] = result.tail;
   return run;
 }
 
-// Rates of the first engine, which the others are compared with.
-std::map<Phase, double> Baseline(const KvReport& report) {
-  std::map<Phase, double> rates;
-  for (const KvResult& result : report.results) {
-    rates.emplace(result.phase, result.rows_per_second);
-  }
-  return rates;
+Json LimitJson(const KvResult& limit) {
+  Json json;
+  json["phase"] = PhaseName(limit.phase);
+  json["threads"] = limit.threads;
+  json["rows_per_second"] = LimitRate(limit);
+  json["speedup"] = OrNull(limit.speedup);
+  return json;
 }
 
 std::string VerbLine(const char* name, const VerbTiming& timing) {
@@ -109,6 +127,93 @@ Json VerbJson(const char* name, const VerbTiming& timing) {
           {"batch_p99_us", static_cast<double>(timing.latency.PercentileNs(0.99)) * 1e-3}};
 }
 
+std::string OrDash(const std::optional<double>& value, int digits) {
+  return value.has_value() ? absl::StrFormat("%.*f", digits, *value) : "-";
+}
+
+// The rate of the first engine in the same phase with as many threads.
+double Baseline(const KvReport& report, const KvResult& result) {
+  for (const KvResult& first : report.results) {
+    const bool is_alike = first.phase == result.phase && first.threads == result.threads &&
+                          first.batch == result.batch;
+    if (is_alike) return first.rows_per_second;
+  }
+  return result.rows_per_second;
+}
+
+std::string KvPhases(const KvReport& report) {
+  std::string text =
+      absl::StrFormat("  %-7s%-10s%2s%9s%14s%6s%6s%8s%9s%7s\n", "phase", "engine", "T", "Mrows/s",
+                      "min..max", "limit", "rel", "p50 us", "p99.9 us", "tail");
+  for (const KvResult& result : report.results) {
+    if (result.phase == Phase::kSmall) continue;
+    absl::StrAppendFormat(
+        &text, "  %-7s%-10s%2d%9.3f%14s%6s%6.2f%8.0f%9.0f%7.1f\n", PhaseName(result.phase),
+        result.engine, result.threads, result.rows_per_second * 1e-6,
+        absl::StrFormat("%.1f..%.1f", result.rows_per_second_min * 1e-6,
+                        result.rows_per_second_max * 1e-6),
+        OrDash(result.fraction_of_limit, 2), result.rows_per_second / Baseline(report, result),
+        result.batch_p50_us, result.batch_p999_us, result.tail);
+  }
+  for (const KvResult& limit : report.limits) {
+    absl::StrAppendFormat(&text, "  %-7s%-10s%2d%9.3f%s\n", PhaseName(limit.phase), limit.engine,
+                          limit.threads, LimitRate(limit) * 1e-6,
+                          limit.unique_rows_per_second.has_value() ? "  distinct keys" : "");
+  }
+  return text;
+}
+
+std::string KvUnique(const KvReport& report) {
+  std::string text;
+  for (const KvResult& result : report.results) {
+    if (!result.unique_rows_per_second.has_value()) continue;
+    absl::StrAppendFormat(&text, "  %-7s%-10s%2d%9.3f\n", PhaseName(result.phase), result.engine,
+                          result.threads, *result.unique_rows_per_second * 1e-6);
+  }
+  return text.empty() ? text : "\n  distinct keys of batches, M/s\n" + text;
+}
+
+std::string KvSpeedups(const KvReport& report) {
+  std::string text;
+  for (const std::vector<KvResult>* results : {&report.results, &report.limits}) {
+    for (const KvResult& result : *results) {
+      if (!result.speedup.has_value()) continue;
+      absl::StrAppendFormat(&text, "  %-7s%-10s%2d%9.2f", PhaseName(result.phase), result.engine,
+                            result.threads, *result.speedup);
+      text += result.phase == Phase::kSmall ? absl::StrFormat("  calls of %d keys\n", result.batch)
+                                            : "\n";
+    }
+  }
+  return text.empty() ? text : "\n  speedup over the first number of threads\n" + text;
+}
+
+std::string KvCalls(const KvReport& report) {
+  std::string text;
+  for (const KvResult& result : report.results) {
+    if (result.phase != Phase::kSmall) continue;
+    absl::StrAppendFormat(&text, "  %-7s%-10s%2d%9d%12s%12s\n", PhaseName(result.phase),
+                          result.engine, result.threads, result.batch,
+                          GroupedRounded(result.batch_p50_us * 1e3),
+                          GroupedRounded(result.batch_p99_us * 1e3));
+  }
+  if (text.empty()) return text;
+  return absl::StrFormat("\n  %-7s%-10s%2s%9s%12s%12s\n", "calls", "engine", "T", "keys", "p50 ns",
+                         "p99 ns") +
+         text;
+}
+
+std::string KvMemory(const KvReport& report) {
+  std::string text =
+      absl::StrFormat("\n  %-17s%2s%16s%16s\n", "memory", "T", "index B/row", "all B/row");
+  for (const KvResult& result : report.results) {
+    const KvResult& first = report.results.front();
+    if (result.phase != first.phase || result.batch != first.batch) continue;
+    absl::StrAppendFormat(&text, "  %-17s%2d%16s%16.1f\n", result.engine, result.threads,
+                          OrDash(result.index_bytes_per_row, 1), result.bytes_per_row);
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string KvTable(const Machine& machine, const KvOptions& options, const KvReport& report) {
@@ -118,29 +223,10 @@ std::string KvTable(const Machine& machine, const KvOptions& options, const KvRe
                         options.distribution.kind == Distribution::Kind::kTrace
                             ? (report.trace_is_whole ? "whole" : "its beginning only")
                             : IdModeName(options.id_mode));
-  absl::StrAppendFormat(&text, "  run      batch %d, %d threads, median of %d rounds\n\n",
-                        options.batch, options.threads, options.rounds);
-  absl::StrAppendFormat(&text, "  %-7s%-10s%9s%15s%9s%8s%9s%10s\n", "phase", "engine", "Mrows/s",
-                        "min..max", "p50 us", "p99 us", "p99.9 us", "relative");
-  const std::map<Phase, double> baseline = Baseline(report);
-  for (const KvResult& result : report.results) {
-    absl::StrAppendFormat(&text, "  %-7s%-10s%9.3f%15s%9.0f%8.0f%9.0f%10.2f\n",
-                          PhaseName(result.phase), result.engine, result.rows_per_second * 1e-6,
-                          absl::StrFormat("%.2f..%.2f", result.rows_per_second_min * 1e-6,
-                                          result.rows_per_second_max * 1e-6),
-                          result.batch_p50_us, result.batch_p99_us, result.batch_p999_us,
-                          result.rows_per_second / baseline.at(result.phase));
-  }
-  absl::StrAppendFormat(&text, "\n  %-17s%16s%16s\n", "memory", "index B/row", "all B/row");
-  for (const KvResult& result : report.results) {
-    if (result.phase != report.results.front().phase) break;
-    const std::string index_bytes = result.index_bytes_per_row.has_value()
-                                        ? absl::StrFormat("%.1f", *result.index_bytes_per_row)
-                                        : "-";
-    absl::StrAppendFormat(&text, "  %-17s%16s%16.1f\n", result.engine, index_bytes,
-                          result.bytes_per_row);
-  }
-  return text;
+  absl::StrAppendFormat(&text, "  run      batch %d, %s threads, median of %d rounds\n\n",
+                        options.batch, absl::StrJoin(options.threads, ", "), options.rounds);
+  return text + KvPhases(report) + KvUnique(report) + KvSpeedups(report) + KvCalls(report) +
+         KvMemory(report);
 }
 
 std::string KvJson(const Machine& machine, const KvOptions& options, const KvReport& report) {
@@ -160,7 +246,9 @@ std::string KvJson(const Machine& machine, const KvOptions& options, const KvRep
   parameters["seed"] = options.seed;
   parameters["reserve"] = options.reserve;
   json["runs"] = Json::array();
-  for (const KvResult& result : report.results) json["runs"].push_back(RunJson(options, result));
+  for (const KvResult& result : report.results) json["runs"].push_back(RunJson(result));
+  json["limits"] = Json::array();
+  for (const KvResult& limit : report.limits) json["limits"].push_back(LimitJson(limit));
   return json.dump(2) + "\n";
 }
 
@@ -215,6 +303,45 @@ std::string ReplayJson(const Machine& machine, const ReplayOptions& options,
   json["first_mismatch"] = report.first_mismatch;
   json["digest"] = absl::StrFormat("%08x", report.digest);
   json["seconds"] = report.seconds;
+  return json.dump(2) + "\n";
+}
+
+std::string LimitsTable(const Machine& machine, const LimitsReport& report) {
+  std::string text = "embank-bench limits\n" + Heading(machine);
+  absl::StrAppendFormat(&text, "  run      %.2f GiB of rows, median of %d rounds\n\n",
+                        static_cast<double>(report.rows_bytes) * 0x1p-30, kLimitRounds);
+  absl::StrAppendFormat(&text, "  %-6s%-18s%8s%4s%11s%15s%9s%7s\n", "pages", "probe", "bytes", "T",
+                        "M/s", "min..max", "ns", "GB/s");
+  for (const LimitFigure& figure : report.figures) {
+    absl::StrAppendFormat(
+        &text, "  %-6s%-18s%8d%4d%11.4g%15s%9.4g%7.1f\n", PagesName(figure.pages),
+        ProbeName(figure.probe), figure.bytes, figure.threads, figure.per_second * 1e-6,
+        absl::StrFormat("%.3g..%.3g", figure.per_second_min * 1e-6, figure.per_second_max * 1e-6),
+        figure.Nanoseconds(), figure.BytesPerSecond() * 1e-9);
+  }
+  return text;
+}
+
+std::string LimitsJson(const Machine& machine, const LimitsOptions& options,
+                       const LimitsReport& report) {
+  Json json;
+  json["machine"] = MachineJson(machine);
+  json["commit"] = Commit();
+  json["parameters"] = {
+      {"memory_bytes", report.rows_bytes}, {"seconds", options.seconds}, {"rounds", kLimitRounds}};
+  json["limits"] = Json::array();
+  for (const LimitFigure& figure : report.figures) {
+    json["limits"].push_back({{"probe", ProbeName(figure.probe)},
+                              {"pages", PagesName(figure.pages)},
+                              {"threads", figure.threads},
+                              {"bytes", figure.bytes},
+                              {"row_bytes", figure.row_bytes},
+                              {"per_second", figure.per_second},
+                              {"per_second_min", figure.per_second_min},
+                              {"per_second_max", figure.per_second_max},
+                              {"nanoseconds", figure.Nanoseconds()},
+                              {"bytes_per_second", figure.BytesPerSecond()}});
+  }
   return json.dump(2) + "\n";
 }
 

@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "bench/kv_run.h"
+#include "bench/limits_run.h"
 #include "bench/machine.h"
 #include "bench/options.h"
 #include "bench/replay.h"
@@ -16,11 +17,16 @@ namespace embank {
 std::string KvTable(const Machine& machine, const KvOptions& options, const KvReport& report);
 std::string ReplayTable(const Machine& machine, const ReplayOptions& options,
                         const ReplayReport& report);
+std::string LimitsTable(const Machine& machine, const LimitsReport& report);
 
-// The same with everything that is known: {"machine", "commit", "parameters", "runs": [...]}.
+// The same with everything that is known: {"machine", "commit", "parameters", "runs": [...]}, and
+// for kv also "limits", what the machine did in place of an engine.
 std::string KvJson(const Machine& machine, const KvOptions& options, const KvReport& report);
 std::string ReplayJson(const Machine& machine, const ReplayOptions& options,
                        const ReplayReport& report);
+// {"machine", "commit", "parameters", "limits": [...]}.
+std::string LimitsJson(const Machine& machine, const LimitsOptions& options,
+                       const LimitsReport& report);
 
 // Whether `path` can be written, before a long run is wasted on it. Leaves what is there.
 absl::Status CheckWritable(const std::string& path);

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "store/key_index.h"
+#include "store/new_rows.h"
 #include "tiers/dram_tier.h"
 #include "tiers/row_layout.h"
 
@@ -30,20 +31,22 @@ Estimate EstimateMemory(const StoreOptions& options, std::span<const TableRows> 
     rows_by_slot_bytes[layout.row_bytes] += table.rows;
     rows += table.rows;
   }
+  const uint64_t threads = WorkerThreads(options);
   Estimate estimate;
   for (const auto& [slot_bytes, class_rows] : rows_by_slot_bytes) {
     const uint64_t slots = DramTier::SlotsPerPage(slot_bytes);
-    estimate.slab_bytes += (class_rows + slots - 1) / slots * DramTier::kPageBytes;
+    // Each thread may hold a few slots that it does not use in the end.
+    const uint64_t taken = class_rows + threads * NewRows::kSlotsAtOnce;
+    estimate.slab_bytes += (taken + slots - 1) / slots * DramTier::kPageBytes;
   }
   estimate.index_bytes = KeyIndex::EstimateBytes(rows);
-  // Page records depend on the budget, which is what is asked for: 28 bytes for 2 MiB.
+  // Page records depend on the budget, which is what is asked for: 40 bytes for 2 MiB.
   const uint64_t rows_and_index = estimate.slab_bytes + estimate.index_bytes;
   estimate.fixed_bytes =
       kStoreFixedBytes + tables.size() * kTableFixedBytes +
       DramTier::FixedBytes(std::max({RowAddressBytes(options), kDramBytesMin, 2 * rows_and_index}));
-  estimate.dram_bytes =
-      std::max(kDramBytesMin, estimate.fixed_bytes + rows_and_index +
-                                  KeyIndex::EstimateGrowthBytes(rows, WorkerThreads(options)));
+  estimate.dram_bytes = std::max(kDramBytesMin, estimate.fixed_bytes + rows_and_index);
+  estimate.fits = estimate.dram_bytes <= RowAddressBytes(options);
   return estimate;
 }
 

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "store/options.h"
+#include "tiers/location.h"
 
 namespace embank {
 
@@ -14,15 +15,19 @@ struct TableRows {
   uint64_t rows = 0;
 };
 
+// Rows that a store can have: its addresses, in rows of the smallest size, are fewer by half.
+inline constexpr uint64_t kRowsMax = uint64_t{1} << kLocationBits;
+
 // Bytes of DRAM. `dram_bytes` is enough as a budget to hold the rows and to grow to them.
 struct Estimate {
   uint64_t fixed_bytes = 0;
   uint64_t index_bytes = 0;
   uint64_t slab_bytes = 0;
   uint64_t dram_bytes = 0;
+  bool fits = false;  // in the budget; without one, in the addresses that a store reserves
 };
 
-// Options are valid.
+// Options are valid, the rows at most kRowsMax in all.
 Estimate EstimateMemory(const StoreOptions& options, std::span<const TableRows> tables);
 
 // Charged for a table's object, name and registration.

@@ -1,103 +1,144 @@
 #include "store/gradients.h"
 
-#include <algorithm>
+#include <array>
+#include <atomic>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "store/batch.h"
+#include "store/new_rows.h"
+#include "store/row_group.h"
+#include "store/shard_plan.h"
+#include "store/unique_keys.h"
+#include "tiers/row_copy.h"
 #include "tiers/row_update.h"
 
 namespace embank {
 namespace {
 
 // Gradients of a key are summed in runs of so many occurrences, then the runs (docs/arithmetic.md).
-constexpr size_t kSumRun = 32;
+constexpr uint32_t kSumRun = 32;
 
-float LoadFloat(const std::byte* from) {
-  float value = 0;
-  std::memcpy(&value, from, sizeof value);
-  return value;
-}
-
-bool AllFinite(const std::byte* gradient, uint32_t dim) {
-  constexpr uint32_t kExponentMask = 0x7F800000;
-  uint32_t not_finite = 0;
-  for (uint32_t i = 0; i < dim; ++i) {
-    uint32_t bits = 0;
-    std::memcpy(&bits, gradient + i * sizeof bits, sizeof bits);
-    not_finite |= static_cast<uint32_t>((bits & kExponentMask) == kExponentMask);
-  }
-  return not_finite == 0;
-}
-
-absl::Status CheckFinite(const Table& table, KeySpan keys, ConstRowSpan gradients) {
-  for (size_t i = 0; i < keys.size(); ++i) {
-    if (AllFinite(gradients.Row(i), table.layout().dim)) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("gradients: that of key ", keys[i], " at position ", i,
-                     " is NaN or infinite; no gradient of the batch was applied"));
-  }
-  return absl::OkStatus();
-}
-
-// Sums the gradients of one key's positions, in order.
-class GradientSum {
- public:
-  explicit GradientSum(uint32_t dim) : dim_(dim) {}
-
-  // The sum, valid until the next call; the caller may overwrite it.
-  float* Sum(std::span<const uint32_t> positions, ConstRowSpan gradients) {
-    SumRun(positions.first(std::min(kSumRun, positions.size())), gradients, total_);
-    for (size_t begin = kSumRun; begin < positions.size(); begin += kSumRun) {
-      SumRun(positions.subspan(begin, std::min(kSumRun, positions.size() - begin)), gradients,
-             run_);
-      for (uint32_t i = 0; i < dim_; ++i) total_[i] += run_[i];
+// The first position whose gradient is NaN or infinite; the number of keys: none.
+uint64_t FirstNotFinite(const Batch& batch, ConstRowSpan gradients) {
+  const uint32_t dim = batch.table().layout().dim;
+  std::atomic<uint64_t> first = batch.keys().size();
+  batch.ForEachPart([&](uint32_t begin, uint32_t end) {
+    for (uint64_t i = begin; i < end && i < first.load(std::memory_order_relaxed); ++i) {
+      if (AllFinite(gradients.Row(i), dim)) continue;
+      uint64_t seen = first.load(std::memory_order_relaxed);
+      while (i < seen && !first.compare_exchange_weak(seen, i, std::memory_order_relaxed)) {
+      }
     }
-    return total_;
+  });
+  return first;
+}
+
+absl::Status CheckFinite(const Batch& batch, ConstRowSpan gradients) {
+  const uint64_t first = FirstNotFinite(batch, gradients);
+  if (first == batch.keys().size()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("gradients: that of key ", batch.keys()[first], " at position ", first,
+                   " is NaN or infinite; no gradient of the batch was applied"));
+}
+
+// Walks the gradients of one key's positions, in order.
+class GradientChain {
+ public:
+  GradientChain(const UniqueKeys& unique, const ShardGroup& group, ConstRowSpan gradients,
+                uint32_t first)
+      : unique_(unique), group_(group), gradients_(gradients), index_(first) {}
+
+  bool done() const { return index_ == UniqueKeys::kEnd; }
+  const std::byte* Take() {
+    const std::byte* const gradient = gradients_.Row(group_.positions[index_]);
+    index_ = unique_.Next(group_, index_);
+    return gradient;
   }
 
  private:
-  void SumRun(std::span<const uint32_t> positions, ConstRowSpan gradients, float* sum) const {
-    std::memcpy(sum, gradients.Row(positions[0]), dim_ * sizeof(float));
-    for (const uint32_t position : positions.subspan(1)) {
-      const std::byte* const gradient = gradients.Row(position);
-      for (uint32_t i = 0; i < dim_; ++i) sum[i] += LoadFloat(gradient + i * sizeof(float));
-    }
-  }
-
-  const uint32_t dim_;
-  float total_[kDimMax];
-  float run_[kDimMax];
+  const UniqueKeys& unique_;
+  const ShardGroup& group_;
+  const ConstRowSpan gradients_;
+  uint32_t index_;
 };
 
-void StepGroup(const Batch& batch, const ShardGroup& group, const UpdateRule& rule,
-               ConstRowSpan gradients) {
-  Table& table = batch.table();
-  const std::span<uint32_t> positions = group.positions;
-  // Hashes part the keys of a table, so equal keys come to stand together, in position order.
-  std::sort(positions.begin(), positions.end(), [&](uint32_t a, uint32_t b) {
-    const KeyHash hash_a = batch.IdAt(a).hash;
-    const KeyHash hash_b = batch.IdAt(b).hash;
-    return hash_a != hash_b ? hash_a < hash_b : a < b;
-  });
-  GradientSum sum(table.layout().dim);
-  MutexLock lock(&group.shard->mutex);
-  for (size_t begin = 0, end = 0; begin < positions.size(); begin = end) {
-    const RowId id = batch.IdAt(positions[begin]);
-    for (end = begin; end < positions.size() && batch.IdAt(positions[end]).hash == id.hash;) ++end;
-    const std::span<const uint32_t> same_key = positions.subspan(begin, end - begin);
-    const Location location = table.parts().index->Find(*group.shard, id);
-    const bool found = location != kNoLocation;
-    if (found) {
-      StepRow(table.layout(), rule, sum.Sum(same_key, gradients),
-              table.parts().tier->Row(location));
-    }
-    for (const uint32_t position : same_key) {
-      batch.Answer(group, position, found ? Outcome::kFound : Outcome::kAbsent);
-    }
+void SumRun(GradientChain* chain, uint32_t dim, float* sum) {
+  std::memcpy(sum, chain->Take(), dim * sizeof(float));
+  for (uint32_t i = 1; i < kSumRun && !chain->done(); ++i) AddGradient(chain->Take(), dim, sum);
+}
+
+void Sum(GradientChain chain, uint32_t dim, float* sum) {
+  SumRun(&chain, dim, sum);
+  float run[kDimMax];
+  while (!chain.done()) {
+    SumRun(&chain, dim, run);
+    AddGradient(reinterpret_cast<const std::byte*>(run), dim, sum);
   }
 }
+
+// The gradients of one shard group on their way into the rows.
+class GroupStep {
+ public:
+  GroupStep(Batch* batch, const ShardGroup& group, const UpdateRule& rule, ConstRowSpan gradients,
+            UniqueKeys* unique)
+      : batch_(batch),
+        group_(group),
+        rule_(rule),
+        gradients_(gradients),
+        unique_(unique),
+        layout_(batch->table().layout()) {}
+
+  void Run() {
+    const std::span<const uint32_t> firsts = unique_->Find(group_);
+    {
+      MutexLock lock(&group_.shard->mutex);
+      for (size_t begin = 0; begin < firsts.size(); begin += kGroupKeys) {
+        StepGroup(firsts.subspan(begin, std::min(kGroupKeys, firsts.size() - begin)));
+      }
+    }
+    batch_->Add(tally_);
+  }
+
+ private:
+  void StepGroup(std::span<const uint32_t> firsts) {
+    const Table& table = batch_->table();
+    std::array<KeyHash, kGroupKeys> hashes;
+    std::array<Match, kGroupKeys> guesses;
+    for (size_t i = 0; i < firsts.size(); ++i) hashes[i] = group_.hashes[firsts[i]];
+    GuessMatches(table, std::span(hashes).first(firsts.size()), guesses);
+    for (size_t i = 0; i < firsts.size(); ++i) {
+      const Key key = batch_->keys()[group_.positions[firsts[i]]];
+      const Match match = table.parts().index->Confirm(guesses[i], table.IdOf(key, hashes[i]));
+      if (match.any()) Step(firsts[i], table.parts().tier->Row(match.location()));
+      Answer(firsts[i], match.any() ? Outcome::kFound : Outcome::kAbsent);
+    }
+  }
+
+  void Step(uint32_t first, std::byte* row) {
+    Sum(GradientChain(*unique_, group_, gradients_, first), layout_.dim, sum_);
+    CopyFromRow(layout_.Vector(row), layout_.payload_bytes(), layout_.Vector(image_.bytes));
+    StepRow(layout_, rule_, sum_, image_.bytes);
+    WriteRow(layout_, image_, batch_->table().id(), row);
+  }
+
+  void Answer(uint32_t first, Outcome outcome) {
+    for (uint32_t i = first; i != UniqueKeys::kEnd; i = unique_->Next(group_, i)) {
+      batch_->Answer(group_.positions[i], outcome, &tally_);
+    }
+  }
+
+  Batch* const batch_;
+  const ShardGroup& group_;
+  const UpdateRule& rule_;
+  const ConstRowSpan gradients_;
+  UniqueKeys* const unique_;
+  const RowLayout& layout_;
+  OutcomeTally tally_;
+  float sum_[kDimMax];
+  RowImage image_;
+};
 
 }  // namespace
 
@@ -109,11 +150,17 @@ absl::Status ApplyGradients(Table* table, KeySpan keys, ConstRowSpan gradients,
         "table \"", table->name(), "\" has no optimizer; create it with one to apply gradients"));
   }
   const uint64_t begin_ns = table->parts().clock->NowNs();
-  EMBANK_RETURN_IF_ERROR(CheckFinite(*table, keys, gradients));
   const UpdateRule rule = table->rule();
   Batch batch(table, keys, outcomes);
-  EMBANK_RETURN_IF_ERROR(batch.Plan());
-  batch.ForEachShard([&](const ShardGroup& group) { StepGroup(batch, group, rule, gradients); });
+  EMBANK_RETURN_IF_ERROR(CheckFinite(batch, gradients));
+  ShardPlan plan;
+  UniqueKeys unique;
+  EMBANK_RETURN_IF_ERROR(plan.Allocate(keys.size()));
+  EMBANK_RETURN_IF_ERROR(unique.Allocate(keys.size()));
+  plan.GroupAll(batch);
+  plan.ForEachShard(batch, [&](const ShardGroup& group) {
+    GroupStep(&batch, group, rule, gradients, &unique).Run();
+  });
   batch.Publish(TableVerb::kGradients, begin_ns);
   return batch.AbsentStatus();
 }

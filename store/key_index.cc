@@ -1,9 +1,9 @@
 #include "store/key_index.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
-#include <cstring>
-#include <utility>
 
 #include "base/check.h"
 #include "base/status_macros.h"
@@ -11,204 +11,547 @@
 namespace embank {
 namespace {
 
-constexpr uint64_t kEmpty = ~uint64_t{0};
-constexpr uint64_t kLocationMask = (uint64_t{1} << kLocationBits) - 1;
-constexpr uint32_t kTagShift = 40;
-constexpr uint64_t kTagMask = (uint64_t{1} << 24) - 1;
-constexpr uint64_t kFirstEntries = kSmallPageBytes / sizeof(uint64_t);
+constexpr uint32_t kQuotientBits = 32;
+constexpr uint64_t kQuotientEnd = uint64_t{1} << kQuotientBits;
+// 32 bits of fraction, of which the tag keeps 24.
+constexpr uint32_t kDroppedBits = kQuotientBits - kTagBits;
 
-uint64_t MakeEntry(KeyHash hash, Location location) {
-  return ((hash & kTagMask) << kTagShift) | location.units;  // tier 0: DRAM
+// A search may look so many buckets behind its home, so that an array has as many behind its last.
+constexpr uint32_t kPad = kDisplacementMax;
+
+// Interleaved by blocks of 4 KiB: 64 buckets of a shard, then 64 of the next.
+constexpr uint32_t kBlockBuckets = 64;
+constexpr uint64_t kBlockBytes = kBlockBuckets * sizeof(Bucket);
+// Buckets by which each shard's array grows with one huge page: 2 MiB / (64 shards x 64 B) = 512.
+constexpr uint32_t kPageBuckets =
+    static_cast<uint32_t>(kHugePageBytes / (KeyIndex::kShardCount * sizeof(Bucket)));
+static_assert(kPageBuckets % kBlockBuckets == 0);
+
+// One huge page. Also at least 2^8, what place and tag need to tell all q apart.
+constexpr uint32_t kBucketsMin = kPageBuckets - kPad;
+static_assert(kBucketsMin >= 1u << kDroppedBits);
+constexpr uint32_t kBucketsMax = (1u << 24) - kPad;
+
+// Grown by a quarter at four fifths full, so that an entry has at most 64 / (7 * 0.64) = 14.3
+// bytes. A sixth of the entries then stand behind their home.
+constexpr double kLoadMax = 0.80;
+constexpr double kGrowth = 1.25;
+// Halved at a quarter full, to a half full.
+constexpr double kLoadMin = 0.25;
+
+// Homes moved per insertion: N / 6 insertions finish a growth, and add 1 / (6 * 7) = 2.4 % of load.
+constexpr uint32_t kSweepHomes = 6;
+
+uint64_t RowsAtLoad(uint32_t buckets, double load) {
+  return static_cast<uint64_t>(static_cast<double>(buckets) * kBucketEntries * load);
 }
-bool TagMatches(uint64_t entry, KeyHash hash) { return entry >> kTagShift == (hash & kTagMask); }
-Location LocationOf(uint64_t entry) { return {entry & kLocationMask}; }
 
-// The first place to look: the 32 hash bits behind the shard's, scaled to the size of the array.
-uint64_t HomeOf(KeyHash hash, uint64_t entry_count) {
-  const uint64_t bits = (hash << KeyIndex::kShardBits) >> 32;
-  return (bits * entry_count) >> 32;
+// The smallest array of at least `buckets` that fills its huge pages.
+uint32_t FillPages(double buckets) {
+  const auto wanted = static_cast<uint64_t>(std::max<double>(buckets, kBucketsMin)) + kPad;
+  return static_cast<uint32_t>(RoundUp(wanted, kPageBuckets)) - kPad;
 }
 
-// Three quarters full: linear probing looks at 2.5 entries for a hit, 8.5 for a miss.
-uint64_t RowsMax(uint64_t entry_count) { return entry_count / 4 * 3; }
-
-// Entries of the smallest array for `rows` rows.
-uint64_t EntriesFor(double rows) {
-  uint64_t entries = kFirstEntries;
-  while (static_cast<double>(RowsMax(entries)) < rows) entries *= 2;
-  return entries;
+uint64_t BytesFor(uint32_t buckets) {
+  return RoundUp(uint64_t{buckets} + kPad, kPageBuckets) / kPageBuckets * kHugePageBytes;
 }
 
-// Rows of the fullest shard: the mean and five standard deviations, exceeded once in a million.
-double FullestShardRows(uint64_t rows) {
-  const double mean = static_cast<double>(rows) / KeyIndex::kShardCount;
-  return mean + 5.0 * std::sqrt(mean);
+uint64_t QuotientBitsOf(KeyHash hash) {
+  return (hash << KeyIndex::kShardBits) >> (64 - kQuotientBits);
 }
 
-constexpr uint64_t kTableHashesBytes =
-    AlignedBuffer::ChargedBytes((kTablesMax + 1) * sizeof(uint64_t));
+uint64_t DivideUp(uint64_t dividend, uint64_t divisor) {
+  return (dividend + divisor - 1) / divisor;
+}
 
 }  // namespace
 
-KeyIndex::KeyIndex(MemorySource* source, MemoryBudget* budget, DramTier* tier,
-                   AlignedBuffer table_hashes)
-    : source_(source),
-      budget_(budget),
-      tier_(tier),
-      table_hashes_memory_(std::move(table_hashes)),
-      table_hashes_(table_hashes_memory_.As<uint64_t>()),
-      shards_(kShardCount) {}
-
 absl::StatusOr<std::unique_ptr<KeyIndex>> KeyIndex::Create(MemorySource* source,
-                                                           MemoryBudget* budget, DramTier* tier) {
-  EMBANK_ASSIGN_OR_RETURN(AlignedBuffer table_hashes,
-                          AlignedBuffer::Create(source, budget, kTableHashesBytes));
-  std::unique_ptr<KeyIndex> index(new KeyIndex(source, budget, tier, std::move(table_hashes)));
-  for (Shard& shard : index->shards_) {
-    MutexLock lock(&shard.mutex);
-    EMBANK_RETURN_IF_ERROR(index->Grow(&shard));
+                                                           MemoryBudget* budget, EpochTable* epochs,
+                                                           DramTier* tier) {
+  // Never more addresses than the budget, or twice the machine's memory, could fill.
+  const uint64_t memory_bytes =
+      budget->limit_bytes() != 0 ? budget->limit_bytes() : 2 * PhysicalMemoryBytes();
+  const uint64_t address_bytes = std::clamp(RoundUp(memory_bytes, kHugePageBytes),
+                                            BytesFor(kBucketsMin), BytesFor(kBucketsMax));
+  EMBANK_ASSIGN_OR_RETURN(std::byte* const base, source->Reserve(address_bytes));
+  std::unique_ptr<KeyIndex> index(new KeyIndex(source, budget, epochs, tier, base, address_bytes));
+  {
+    MutexLock lock(&index->commit_mutex_);
+    EMBANK_RETURN_IF_ERROR(index->CommitFor(kBucketsMin));
+  }
+  for (uint32_t i = 0; i < kShardCount; ++i) {
+    index->shards_[i].number = i;
+    index->shards_[i].low_buckets = kBucketsMin;
+    index->shards_[i].high_buckets = kBucketsMin;
   }
   return index;
 }
 
-RowHeader* KeyIndex::HeaderOf(uint64_t entry) const {
-  return reinterpret_cast<RowHeader*>(tier_->Row(LocationOf(entry)));
+KeyIndex::KeyIndex(MemorySource* source, MemoryBudget* budget, EpochTable* epochs, DramTier* tier,
+                   std::byte* base, uint64_t address_bytes)
+    : source_(source),
+      budget_(budget),
+      epochs_(epochs),
+      tier_(tier),
+      base_(base),
+      address_bytes_(address_bytes),
+      shards_(kShardCount) {}
+
+KeyIndex::~KeyIndex() {
+  source_->Unmap(base_, address_bytes_);
+  budget_->Release(memory_bytes());
 }
 
-KeyHash KeyIndex::HashOf(const RowHeader& header) const {
-  return HashKey(table_hashes_[TableOf(header.identity)], header.key);
+// ---- places ----
+
+KeyIndex::Place KeyIndex::PlaceOf(uint64_t q, uint32_t buckets) {
+  const uint64_t product = q * buckets;
+  return {static_cast<uint32_t>(product >> kQuotientBits),
+          static_cast<uint32_t>((product & (kQuotientEnd - 1)) >> kDroppedBits)};
 }
 
-Location KeyIndex::Find(const Shard& shard, const RowId& id) const {
-  const std::span<const uint64_t> entries = shard.entries.As<uint64_t>();
-  const uint64_t mask = entries.size() - 1;
-  for (uint64_t place = HomeOf(id.hash, entries.size()); entries[place] != kEmpty;
-       place = (place + 1) & mask) {
-    if (!TagMatches(entries[place], id.hash)) continue;
-    const RowHeader* const header = HeaderOf(entries[place]);
-    if (header->key == id.key && TableOf(header->identity) == id.table) {
-      return LocationOf(entries[place]);
+// The one q whose product begins with this place: products are `buckets` >= 2^8 apart, and a place
+// covers 2^8 of them.
+uint64_t KeyIndex::QuotientOf(Place place, uint32_t buckets) {
+  const uint64_t product =
+      (uint64_t{place.home} << kQuotientBits) | (uint64_t{place.tag} << kDroppedBits);
+  return DivideUp(product, buckets);
+}
+
+uint64_t KeyIndex::FirstQuotientOf(uint32_t home, uint32_t buckets) {
+  return DivideUp(uint64_t{home} << kQuotientBits, buckets);
+}
+
+KeyIndex::Place KeyIndex::CurrentPlace(const Shard& shard, KeyHash hash) const {
+  const uint64_t q = QuotientBitsOf(hash);
+  const bool high = q >= shard.boundary.load(std::memory_order_relaxed);
+  return PlaceOf(q,
+                 (high ? shard.high_buckets : shard.low_buckets).load(std::memory_order_relaxed));
+}
+
+Bucket* KeyIndex::BucketAt(const Shard& shard, uint32_t bucket) const {
+  const uint64_t block = uint64_t{bucket / kBlockBuckets} * kShardCount + shard.number;
+  return reinterpret_cast<Bucket*>(base_ + block * kBlockBytes) + bucket % kBlockBuckets;
+}
+
+Probe KeyIndex::ProbeOf(KeyHash hash) const {
+  const Shard& shard = shards_[ShardOf(hash)];
+  const Place place = CurrentPlace(shard, hash);
+  return {BucketAt(shard, place.home), place.tag};
+}
+
+// ---- reading ----
+
+const Bucket* KeyIndex::Next(const Bucket* bucket) {
+  const bool last_of_block = (reinterpret_cast<uintptr_t>(bucket + 1) % kBlockBytes) == 0;
+  return last_of_block ? bucket + 1 + (kShardCount - 1) * kBlockBuckets : bucket + 1;
+}
+
+void KeyIndex::MatchTags(std::span<const Probe> probes, std::span<Match> matches) const {
+  static const TagMatcher match_tags = BestTagMatcher().match;
+  std::array<uint8_t, kGroupKeys> masks;
+  EMBANK_CHECK(probes.size() <= masks.size() && matches.size() >= probes.size());
+  match_tags(probes, masks.data());
+  for (size_t i = 0; i < probes.size(); ++i) {
+    matches[i] = {};
+    // More than one round only where tags collide, or the tag is that of empty entries.
+    for (uint32_t mask = masks[i]; mask != 0 && !matches[i].any(); mask &= mask - 1) {
+      const auto& word = probes[i].bucket->words[1 + std::countr_zero(mask)];
+      const uint64_t seen = word.load(std::memory_order_relaxed);
+      if (~seen != kEmptyEntry) matches[i] = {&word, seen};
     }
   }
-  return kNoLocation;
 }
 
-absl::Status KeyIndex::ReserveOne(Shard* shard) {
-  const uint64_t entry_count = shard->entries.As<uint64_t>().size();
-  if (shard->rows < RowsMax(entry_count)) return absl::OkStatus();
-  absl::Status status = Grow(shard);
-  // Pages without rows hold budget that the index may have.
-  if (!status.ok() && tier_->ReleaseEmptyPages() > 0) status = Grow(shard);
-  return status;
+bool KeyIndex::IsInArray(const Shard& shard, const Match& guess) const {
+  const auto offset_bytes =
+      static_cast<uint64_t>(reinterpret_cast<const std::byte*>(guess.word) - base_);
+  const uint64_t bucket = offset_bytes / kBlockBytes / kShardCount * kBlockBuckets +
+                          offset_bytes % kBlockBytes / sizeof(Bucket);
+  return bucket < uint64_t{std::max(shard.low_buckets.load(std::memory_order_relaxed),
+                                    shard.high_buckets.load(std::memory_order_relaxed))} +
+                      kPad;
 }
 
-absl::Status KeyIndex::Grow(Shard* shard) {
-  const std::span<const uint64_t> old_entries = shard->entries.As<uint64_t>();
-  const uint64_t entry_count = old_entries.empty() ? kFirstEntries : old_entries.size() * 2;
-  EMBANK_ASSIGN_OR_RETURN(AlignedBuffer grown,
-                          AlignedBuffer::Create(source_, budget_, entry_count * sizeof(uint64_t)));
-  const std::span<uint64_t> entries = grown.As<uint64_t>();
-  EMBANK_CHECK(entries.size() == entry_count);
-  std::fill(entries.begin(), entries.end(), kEmpty);
-  for (const uint64_t entry : old_entries) {
-    if (entry == kEmpty) continue;
-    uint64_t place = HomeOf(HashOf(*HeaderOf(entry)), entry_count);
-    while (entries[place] != kEmpty) place = (place + 1) & (entry_count - 1);
-    entries[place] = entry;
+bool KeyIndex::RowIs(Location location, const RowId& id) const {
+  auto* const header = reinterpret_cast<RowHeader*>(tier_->Row(location));
+  const uint32_t identity = std::atomic_ref(header->identity).load(std::memory_order_acquire);
+  return TableOf(identity) == id.table &&
+         std::atomic_ref(header->key).load(std::memory_order_relaxed) == id.key;
+}
+
+Match KeyIndex::Find(const RowId& id) const {
+  const Shard& shard = shards_[ShardOf(id.hash)];
+  while (true) {
+    const uint32_t seq = shard.seq.load(std::memory_order_acquire);
+    if (seq % 2 == 0) {
+      bool changed = false;
+      const Match match = FindAt(shard, CurrentPlace(shard, id.hash), id, &changed);
+      if (match.any()) return match;
+      AcquireFence();
+      if (!changed && shard.seq.load(std::memory_order_relaxed) == seq) return {};
+    }
+    SpinPause();
   }
-  shard->entries = std::move(grown);
-  return absl::OkStatus();
 }
 
-void KeyIndex::Insert(Shard* shard, const RowId& id, Location location) {
-  const std::span<uint64_t> entries = shard->entries.As<uint64_t>();
-  EMBANK_CHECK(shard->rows < RowsMax(entries.size()));
-  uint64_t place = HomeOf(id.hash, entries.size());
-  while (entries[place] != kEmpty) place = (place + 1) & (entries.size() - 1);
-  entries[place] = MakeEntry(id.hash, location);
+// Looks through the home and the buckets behind it. *changed: one of them was written meanwhile.
+Match KeyIndex::FindAt(const Shard& shard, Place place, const RowId& id, bool* changed) const {
+  for (uint32_t displacement = 0; displacement <= kDisplacementMax; ++displacement) {
+    const Bucket& bucket = *BucketAt(shard, place.home + displacement);
+    const uint64_t head = bucket.Head();
+    for (uint32_t slot = 0; slot < kBucketEntries; ++slot) {
+      const std::atomic<uint64_t>& word = bucket.words[1 + slot];
+      const uint64_t seen = word.load(std::memory_order_relaxed);
+      const uint64_t entry = ~seen;
+      if (TagOf(entry) != place.tag || entry == kEmptyEntry) continue;
+      if (RowIs(LocationOf(entry), id)) return {&word, seen};
+    }
+    AcquireFence();
+    if (Bucket::IsBeingWritten(head) || bucket.words[0].load(std::memory_order_relaxed) != head) {
+      *changed = true;
+      return {};
+    }
+    if (Bucket::Passed(head) == 0) break;
+  }
+  return {};
+}
+
+// ---- inserting and erasing ----
+
+// Entries that stand farther from their home have precedence: one that finds its bucket full goes
+// on, and where it comes to stand pushes on an entry that is nearer to its own home. So the search
+// for any entry stays short: at four fifths full the farthest of a million stands three buckets
+// off.
+bool KeyIndex::FindPath(const Shard& shard, uint32_t home, Path* path) const {
+  const uint32_t end = std::max(shard.low_buckets.load(std::memory_order_relaxed),
+                                shard.high_buckets.load(std::memory_order_relaxed)) +
+                       kPad;
+  uint32_t displacement = 0;  // of the entry that looks for a place
+  for (uint32_t bucket = home; bucket < end && path->count < Path::kPositionsMax; ++bucket) {
+    const Bucket& candidate = *BucketAt(shard, bucket);
+    const uint64_t head = candidate.Head();
+    uint32_t nearest_slot = 0;
+    uint32_t nearest = kDisplacementMax + 1;
+    for (uint32_t slot = 0; slot < kBucketEntries; ++slot) {
+      if (candidate.Entry(slot) == kEmptyEntry) {
+        path->positions[path->count++] = {bucket, slot};
+        return true;
+      }
+      if (Bucket::Displacement(head, slot) >= nearest) continue;
+      nearest = Bucket::Displacement(head, slot);
+      nearest_slot = slot;
+    }
+    if (nearest < displacement) {
+      path->positions[path->count++] = {bucket, nearest_slot};
+      displacement = nearest;
+    }
+    if (++displacement > kDisplacementMax) return false;
+  }
+  return false;
+}
+
+bool KeyIndex::Fits(const Shard& shard, uint32_t home) const {
+  if (BucketAt(shard, home)->EmptySlot() < kBucketEntries) return true;
+  Path path;
+  return FindPath(shard, home, &path);
+}
+
+// Writes an entry over what stands at a position.
+void KeyIndex::PutAt(Shard* shard, Position position, uint32_t home, uint64_t entry) {
+  BucketAt(*shard, position.bucket)->Put(position.slot, entry, position.bucket - home);
+}
+
+bool KeyIndex::PutEntry(Shard* shard, Place place, Location location) {
+  const uint32_t slot = BucketAt(*shard, place.home)->EmptySlot();
+  if (slot < kBucketEntries) {
+    PutAt(shard, {place.home, slot}, place.home, MakeEntry(place.tag, location));
+    return true;
+  }
+  Path path;
+  if (!FindPath(*shard, place.home, &path)) return false;
+  // From the end, each entry being written to its new position before it leaves the old one: a
+  // reader, who goes the same way, meets it at least once.
+  for (uint32_t i = path.count - 1; i > 0; --i) {
+    const Position from = path.positions[i - 1];
+    const Position to = path.positions[i];
+    const Bucket& bucket = *BucketAt(*shard, from.bucket);
+    const uint32_t home = from.bucket - Bucket::Displacement(bucket.Head(), from.slot);
+    PutAt(shard, to, home, bucket.Entry(from.slot));
+    AddPassed(shard, from.bucket, to.bucket, 1);
+  }
+  PutAt(shard, path.positions[0], place.home, MakeEntry(place.tag, location));
+  AddPassed(shard, place.home, path.positions[0].bucket, 1);
+  return true;
+}
+
+void KeyIndex::AddPassed(Shard* shard, uint32_t begin, uint32_t end, int32_t change) {
+  for (uint32_t bucket = begin; bucket < end; ++bucket) {
+    BucketAt(*shard, bucket)->AddPassed(change);
+  }
+}
+
+void KeyIndex::RemoveEntry(Shard* shard, Position position) {
+  Bucket* const bucket = BucketAt(*shard, position.bucket);
+  const uint32_t displacement = Bucket::Displacement(bucket->Head(), position.slot);
+  bucket->Remove(position.slot);
+  AddPassed(shard, position.bucket - displacement, position.bucket, -1);
+}
+
+absl::Status KeyIndex::ReserveOne(Shard* shard, KeyHash hash) {
+  if (shard->low_buckets != shard->high_buckets) {
+    Sweep(shard, kSweepHomes);
+  } else if (shard->rows >= RowsAtLoad(shard->high_buckets, kLoadMax)) {
+    // Without memory to grow into, the array may fill up.
+    if (StartGrowing(shard).ok()) Sweep(shard, kSweepHomes);
+  }
+  if (Fits(*shard, CurrentPlace(*shard, hash).home)) return absl::OkStatus();
+  // Its place is full: grow at once, as far as it takes, but not beyond once more.
+  Sweep(shard, shard->low_buckets + shard->high_buckets);
+  if (Fits(*shard, CurrentPlace(*shard, hash).home)) return absl::OkStatus();
+  if (shard->low_buckets == shard->high_buckets) {
+    EMBANK_RETURN_IF_ERROR(StartGrowing(shard));
+    Sweep(shard, shard->high_buckets);
+    if (Fits(*shard, CurrentPlace(*shard, hash).home)) return absl::OkStatus();
+  }
+  return NoMemory();  // too many keys have their place in one part of the index
+}
+
+void KeyIndex::Insert(Shard* shard, KeyHash hash, Location location) {
+  EMBANK_CHECK(PutEntry(shard, CurrentPlace(*shard, hash), location));
   ++shard->rows;
 }
 
-Location KeyIndex::Erase(Shard* shard, const RowId& id) {
-  const std::span<const uint64_t> entries = shard->entries.As<uint64_t>();
-  const Location location = Find(*shard, id);
-  if (location == kNoLocation) return kNoLocation;
-  const uint64_t entry = MakeEntry(id.hash, location);
-  uint64_t place = HomeOf(id.hash, entries.size());
-  while (entries[place] != entry) place = (place + 1) & (entries.size() - 1);
-  RemoveAt(shard, place);
-  return location;
-}
-
-// Closes the gap: moves back each later entry of the run that may stand at the gap.
-void KeyIndex::RemoveAt(Shard* shard, uint64_t gap) {
-  const std::span<uint64_t> entries = shard->entries.As<uint64_t>();
-  const uint64_t mask = entries.size() - 1;
-  for (uint64_t place = (gap + 1) & mask; entries[place] != kEmpty; place = (place + 1) & mask) {
-    const uint64_t home = HomeOf(HashOf(*HeaderOf(entries[place])), entries.size());
-    const uint64_t distance_from_home = (place - home) & mask;
-    const uint64_t distance_from_gap = (place - gap) & mask;
-    if (distance_from_home < distance_from_gap) continue;
-    entries[gap] = entries[place];
-    gap = place;
-  }
-  entries[gap] = kEmpty;
+void KeyIndex::Erase(Shard* shard, KeyHash hash, const Match& match) {
+  RemoveEntry(shard, PositionOf(*shard, CurrentPlace(*shard, hash).home, ~match.seen));
   --shard->rows;
+  if (shard->low_buckets != shard->high_buckets) {
+    Sweep(shard, kSweepHomes);
+  } else if (shard->rows < RowsAtLoad(shard->high_buckets, kLoadMin)) {
+    StartShrinking(shard);
+  }
 }
 
-void KeyIndex::VisitTable(Shard* shard, TableId table, absl::FunctionRef<bool(Location)> visit) {
-  const std::span<const uint64_t> entries = shard->entries.As<uint64_t>();
-  for (uint64_t place = 0; place < entries.size();) {
-    const uint64_t entry = entries[place];
-    const bool visited = entry != kEmpty && TableOf(HeaderOf(entry)->identity) == table;
-    if (visited && visit(LocationOf(entry))) {
-      RemoveAt(shard, place);  // another entry may stand there now
-    } else {
-      ++place;
+void KeyIndex::VisitRows(Shard* shard, absl::FunctionRef<bool(Location)> visit) {
+  const uint32_t end = std::max(shard->low_buckets.load(), shard->high_buckets.load()) + kPad;
+  for (uint32_t bucket = 0; bucket < end; ++bucket) {
+    for (uint32_t slot = 0; slot < kBucketEntries; ++slot) {
+      const uint64_t entry = BucketAt(*shard, bucket)->Entry(slot);
+      if (entry == kEmptyEntry || !visit(LocationOf(entry))) continue;
+      RemoveEntry(shard, {bucket, slot});
+      --shard->rows;
     }
   }
+  Sweep(shard, end);
+  while (shard->rows < RowsAtLoad(shard->high_buckets, kLoadMin) && StartShrinking(shard)) {
+    Sweep(shard, end);
+  }
 }
 
-void KeyIndex::CollectRange(const Shard& shard, uint32_t range, TableId table,
-                            std::vector<Key>* keys) const {
-  const std::span<const uint64_t> entries = shard.entries.As<uint64_t>();
-  const uint64_t mask = entries.size() - 1;
-  const KeyHash first = KeyHash{range} << (64 - kRangeBits);
-  const KeyHash last = first | (~KeyHash{0} >> kRangeBits);
-  const uint64_t begin = HomeOf(first, entries.size());
-  const uint64_t homes = HomeOf(last, entries.size()) - begin + 1;
-  // Behind the last home the run goes on with displaced entries, up to the first empty place.
-  for (uint64_t i = 0; i < entries.size(); ++i) {
-    const uint64_t entry = entries[(begin + i) & mask];
-    if (entry == kEmpty) {
-      if (i >= homes) break;
-      continue;
+void KeyIndex::VisitRange(Shard* shard, uint32_t range,
+                          absl::FunctionRef<void(Location)> visit) const {
+  const uint64_t first = QuotientBitsOf(KeyHash{range} << (64 - kRangeBits));
+  const uint64_t last = first + (kQuotientEnd >> (kRangeBits - kShardBits)) - 1;
+  const uint64_t boundary = shard->boundary.load(std::memory_order_relaxed);
+  const auto home = [&](uint64_t q) {
+    return PlaceOf(q, q >= boundary ? shard->high_buckets : shard->low_buckets).home;
+  };
+  const auto visit_buckets = [&](uint32_t begin, uint32_t end) {
+    for (uint32_t bucket = begin; bucket < end; ++bucket) {
+      for (uint32_t slot = 0; slot < kBucketEntries; ++slot) {
+        const uint64_t entry = BucketAt(*shard, bucket)->Entry(slot);
+        if (entry != kEmptyEntry) visit(LocationOf(entry));
+      }
     }
-    const RowHeader* const header = HeaderOf(entry);
-    if (TableOf(header->identity) != table || RangeOf(HashOf(*header)) != range) continue;
-    keys->push_back(header->key);
-  }
+  };
+  const bool split = first < boundary && boundary <= last;
+  const uint32_t low_end = home(split ? boundary - 1 : last) + kPad + 1;
+  visit_buckets(home(first), low_end);
+  // A range that the boundary parts is two runs, which may overlap.
+  if (split) visit_buckets(std::max(low_end, home(boundary)), home(last) + kPad + 1);
 }
 
-uint64_t KeyIndex::memory_bytes() {
-  uint64_t bytes = table_hashes_memory_.size_bytes();
-  for (Shard& shard : shards_) {
-    ReaderMutexLock lock(&shard.mutex);
-    bytes += shard.entries.size_bytes();
+// ---- growing and shrinking ----
+
+// Under commit_mutex_: memory for arrays of `buckets`.
+absl::Status KeyIndex::CommitFor(uint32_t buckets) {
+  while (memory_bytes() < BytesFor(buckets)) {
+    if (memory_bytes() == address_bytes_) {
+      return NoMemory();
+    }
+    absl::Status status = budget_->Charge(kHugePageBytes);
+    // Pages of the tier without rows hold budget that the index may have.
+    if (!status.ok() && tier_->ReleaseEmptyPages() > 0) status = budget_->Charge(kHugePageBytes);
+    EMBANK_RETURN_IF_ERROR(status);
+    status = source_->Commit(base_ + memory_bytes(), kHugePageBytes);
+    if (!status.ok()) {
+      budget_->Release(kHugePageBytes);
+      return status;
+    }
+    committed_bytes_.fetch_add(kHugePageBytes, std::memory_order_relaxed);
   }
-  return bytes;
+  return absl::OkStatus();
+}
+
+absl::Status KeyIndex::StartGrowing(Shard* shard) {
+  EMBANK_CHECK(shard->low_buckets == shard->high_buckets);
+  const uint32_t buckets = FillPages(shard->high_buckets * kGrowth);
+  if (buckets > kBucketsMax) return NoMemory();
+  // ReleaseMemory must see the new size, or not the memory.
+  MutexLock lock(&commit_mutex_);
+  EMBANK_RETURN_IF_ERROR(CommitFor(buckets));
+  shard->seq.fetch_add(1, std::memory_order_relaxed);
+  ReleaseFence();
+  shard->growing = true;
+  shard->boundary.store(kQuotientEnd, std::memory_order_relaxed);
+  shard->high_buckets.store(buckets, std::memory_order_relaxed);
+  shard->seq.fetch_add(1, std::memory_order_release);
+  return absl::OkStatus();
+}
+
+// False: the array is as small as it gets, or still on its way.
+bool KeyIndex::StartShrinking(Shard* shard) {
+  if (shard->low_buckets != shard->high_buckets) return false;
+  // The pad is left out, so that two pages become one.
+  const uint32_t buckets = FillPages(shard->high_buckets / 2.0 - kPad);
+  if (buckets >= shard->high_buckets) return false;
+  shard->seq.fetch_add(1, std::memory_order_relaxed);
+  ReleaseFence();
+  shard->growing = false;
+  shard->boundary.store(0, std::memory_order_relaxed);
+  shard->low_buckets.store(buckets, std::memory_order_relaxed);
+  shard->seq.fetch_add(1, std::memory_order_release);
+  return true;
+}
+
+// Moves the boundary over up to `homes` homes.
+void KeyIndex::Sweep(Shard* shard, uint32_t homes) {
+  if (shard->low_buckets == shard->high_buckets) return;
+  shard->seq.fetch_add(1, std::memory_order_relaxed);
+  ReleaseFence();
+  while (homes > 0 && SweepOneHome(shard)) --homes;
+  shard->seq.fetch_add(1, std::memory_order_release);
+}
+
+// Moves the boundary over the next home. False: done, or an entry does not fit where it belongs.
+bool KeyIndex::SweepOneHome(Shard* shard) {
+  const uint32_t low = shard->low_buckets;
+  const uint32_t high = shard->high_buckets;
+  const uint64_t boundary = shard->boundary;
+  const bool growing = shard->growing;
+  const uint32_t home = growing ? PlaceOf(boundary - 1, low).home : PlaceOf(boundary, high).home;
+  if (!MoveHome(shard, home)) return false;
+  const uint64_t next = growing ? FirstQuotientOf(home, low) : FirstQuotientOf(home + 1, high);
+  shard->boundary.store(next, std::memory_order_relaxed);
+  if (next != (growing ? 0 : kQuotientEnd)) return true;
+  (growing ? shard->low_buckets : shard->high_buckets)
+      .store(growing ? high : low, std::memory_order_relaxed);
+  return false;
+}
+
+// Moves the entries of a home in the array that is left to the other one, in the order in which the
+// boundary meets them. False: one does not fit; then the boundary stands before it.
+bool KeyIndex::MoveHome(Shard* shard, uint32_t home) {
+  const bool growing = shard->growing;
+  const uint64_t boundary = shard->boundary;
+  const uint32_t from_buckets = growing ? shard->low_buckets : shard->high_buckets;
+  const uint32_t to_buckets = growing ? shard->high_buckets : shard->low_buckets;
+  std::array<PlacedEntry, kBucketEntries*(kDisplacementMax + 1)> entries;
+  size_t count = 0;
+  for (uint32_t displacement = 0; displacement <= kDisplacementMax; ++displacement) {
+    const Bucket& bucket = *BucketAt(*shard, home + displacement);
+    const uint64_t head = bucket.Head();
+    for (uint32_t slot = 0; slot < kBucketEntries; ++slot) {
+      const uint64_t entry = bucket.Entry(slot);
+      if (entry == kEmptyEntry || Bucket::Displacement(head, slot) != displacement) continue;
+      const uint64_t q = QuotientOf({home, TagOf(entry)}, from_buckets);
+      // The lowest homes have the same number in both arrays. An entry of the other array has its q
+      // on the other side of the boundary, and so has what it seems to be in this one.
+      if (growing == (q < boundary)) entries[count++] = {q, entry, {home + displacement, slot}};
+    }
+    if (Bucket::Passed(head) == 0) break;
+  }
+  std::sort(
+      entries.begin(), entries.begin() + count,
+      [&](const PlacedEntry& a, const PlacedEntry& b) { return growing ? a.q > b.q : a.q < b.q; });
+  for (size_t begin = 0, end = 0; begin < count; begin = end) {
+    while (end < count && entries[end].q == entries[begin].q) ++end;
+    const std::span<const PlacedEntry> equal = std::span(entries).subspan(begin, end - begin);
+    if (!MoveEqual(shard, equal, home, to_buckets)) return false;
+    shard->boundary.store(growing ? equal[0].q : equal[0].q + 1, std::memory_order_relaxed);
+  }
+  return true;
+}
+
+// Moves entries of the same q, all or none. More than one, a rarity, need as many empty positions
+// as they are.
+bool KeyIndex::MoveEqual(Shard* shard, std::span<const PlacedEntry> equal, uint32_t from_home,
+                         uint32_t to_buckets) {
+  const Place to = PlaceOf(equal[0].q, to_buckets);
+  if (equal.size() > 1 && EmptyPositions(*shard, to.home) < equal.size()) return false;
+  for (const PlacedEntry& placed : equal) {
+    // It may have been pushed on since it was seen.
+    const bool there =
+        BucketAt(*shard, placed.seen.bucket)->Entry(placed.seen.slot) == placed.entry;
+    const Position from = there ? placed.seen : PositionOf(*shard, from_home, placed.entry);
+    RemoveEntry(shard, from);
+    if (PutEntry(shard, to, LocationOf(placed.entry))) continue;
+    EMBANK_CHECK(equal.size() == 1);
+    PutAt(shard, from, from_home, placed.entry);
+    AddPassed(shard, from_home, from.bucket, 1);
+    return false;
+  }
+  return true;
+}
+
+uint32_t KeyIndex::EmptyPositions(const Shard& shard, uint32_t home) const {
+  uint32_t empty = 0;
+  for (uint32_t bucket = home; bucket <= home + kDisplacementMax; ++bucket) {
+    for (uint32_t slot = 0; slot < kBucketEntries; ++slot) {
+      empty += BucketAt(shard, bucket)->Entry(slot) == kEmptyEntry ? 1 : 0;
+    }
+  }
+  return empty;
+}
+
+// Where an entry stands that is there.
+KeyIndex::Position KeyIndex::PositionOf(const Shard& shard, uint32_t home, uint64_t entry) const {
+  for (uint32_t bucket = home; bucket <= home + kDisplacementMax; ++bucket) {
+    for (uint32_t slot = 0; slot < kBucketEntries; ++slot) {
+      if (BucketAt(shard, bucket)->Entry(slot) == entry) return {bucket, slot};
+    }
+  }
+  EMBANK_CHECK(false);
+}
+
+uint64_t KeyIndex::ReleaseMemory() {
+  MutexLock lock(&commit_mutex_);
+  uint32_t buckets = 0;
+  for (const Shard& shard : shards_) {
+    buckets = std::max({buckets, shard.low_buckets.load(std::memory_order_relaxed),
+                        shard.high_buckets.load(std::memory_order_relaxed)});
+  }
+  const uint64_t kept_bytes = BytesFor(buckets);
+  const uint64_t released_bytes = memory_bytes() - kept_bytes;
+  if (released_bytes == 0) return 0;
+  // Readers may still look at places of an array's former size.
+  epochs_->WaitUntilPassed(epochs_->Retire());
+  source_->Decommit(base_ + kept_bytes, released_bytes);
+  committed_bytes_.fetch_sub(released_bytes, std::memory_order_relaxed);
+  budget_->Release(released_bytes);
+  return released_bytes;
 }
 
 uint64_t KeyIndex::EstimateBytes(uint64_t rows) {
-  const uint64_t entries = EntriesFor(FullestShardRows(rows));
-  return kTableHashesBytes + kShardCount * AlignedBuffer::ChargedBytes(entries * sizeof(uint64_t));
-}
-
-uint64_t KeyIndex::EstimateGrowthBytes(uint64_t rows, uint32_t threads) {
-  // While a shard grows it has its old array, half as large, beside the new one.
-  const uint64_t entries = EntriesFor(FullestShardRows(rows));
-  return std::min(threads, kShardCount) *
-         AlignedBuffer::ChargedBytes(entries / 2 * sizeof(uint64_t));
+  // The fullest shard: the mean and five standard deviations, exceeded once in a million.
+  const double mean = static_cast<double>(rows) / kShardCount;
+  const double fullest = mean + 5.0 * std::sqrt(mean);
+  uint32_t buckets = kBucketsMin;
+  while (static_cast<double>(RowsAtLoad(buckets, kLoadMax)) <= fullest && buckets < kBucketsMax) {
+    buckets = FillPages(buckets * kGrowth);
+  }
+  return BytesFor(buckets);
 }
 
 }  // namespace embank

@@ -1,15 +1,32 @@
 // The one index of the store: (table, key) -> location of the row's home. Keys are not kept in it:
-// an entry is {tag 24 | tier 2 | location 38}, and the key and table are verified in the row.
+// the key and table are verified in the row.
 //
-//   hash:   | shard 6 | ... of the range 12 | place in the shard | ...          | tag 24 |
-//            63     58                   52                                     23     0
+//   hash:   | shard 6 | quotient bits q 32                         | 26 not used |
+//            63        57                                        26 25          0
+//           | logical range 12   |
 //
-// A shard is an open-addressed array, probed linearly. Places grow with the hash, so that a logical
-// range is one run of entries, whatever the size of the array: scans go by range, and a growing
-// shard does not disturb them. Each shard has a lock; the caller holds it (docs/threading.md).
+// A shard is an array of N buckets (store/bucket.h). The product q * N, 32 bits below the point,
+// says everything: its whole part is the home bucket, the first 24 bits of its fraction are the
+// tag. So the place grows with the hash (a logical range is one run of buckets), N may be any
+// number, and place and tag together give q back: growing needs neither keys nor rows. With N >=
+// 2^8 no two values of q share place and tag.
+//
+// Growing and shrinking move a boundary through the array, a few buckets with each insertion:
+// hashes at or above it have their place by `high_buckets`, those below by `low_buckets`.
+//
+//   growing:    | low: N buckets ...... | free | high: N' > N buckets |      the boundary moves
+//   down
+//
+// The arrays of the shards are interleaved by blocks of 64 buckets, so that all grow into the same
+// huge pages:  | block 0 of shard 0 | block 0 of shard 1 | ... | block 1 of shard 0 | ...
+//
+// Readers take no lock: what they find they verify (store/row_read.h), what they do not find they
+// confirm by the versions of buckets and shard. Writers hold the shard's lock (docs/threading.md).
 #ifndef EMBANK_STORE_KEY_INDEX_H_
 #define EMBANK_STORE_KEY_INDEX_H_
 
+#include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -18,9 +35,12 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "base/aligned_buffer.h"
+#include "base/epoch.h"
 #include "base/hash.h"
+#include "base/memory.h"
 #include "base/mutex.h"
+#include "store/bucket.h"
+#include "store/tag_match.h"
 #include "tiers/dram_tier.h"
 #include "tiers/row_header.h"
 
@@ -33,71 +53,172 @@ struct RowId {
   KeyHash hash;
 };
 
+// An entry that may be the one sought, and its word when it was read. Match{}: none.
+struct Match {
+  const std::atomic<uint64_t>* word;  // nullptr: none
+  uint64_t seen;                      // inverted, as in the bucket
+  bool any() const { return word != nullptr; }
+  Location location() const { return LocationOf(~seen); }
+  // Whether the entry still stands there.
+  bool Stands() const { return word->load(std::memory_order_relaxed) == seen; }
+};
+
+// Keys that go through the index together, so that their cache misses overlap.
+inline constexpr size_t kGroupKeys = 64;
+
 class KeyIndex {
  public:
   static constexpr uint32_t kShardBits = 6;
   static constexpr uint32_t kShardCount = 1u << kShardBits;
 
-  // One shard; its lock guards the shard's entries and the rows that they name.
-  struct Shard {
-    Mutex mutex;
-    AlignedBuffer entries ABSL_GUARDED_BY(mutex);
+  // One shard. Readers see `seq` and what follows; the lock guards all changes.
+  struct alignas(64) Shard {
+    std::atomic<uint32_t> seq{0};  // odd while the boundary moves
+    std::atomic<uint32_t> low_buckets{0};
+    std::atomic<uint32_t> high_buckets{0};
+    std::atomic<uint64_t> boundary{0};  // of q; low_buckets == high_buckets: no matter
+    uint32_t number = 0;
+    alignas(64) Mutex mutex;  // apart from what readers read
     uint64_t rows ABSL_GUARDED_BY(mutex) = 0;
+    bool growing ABSL_GUARDED_BY(mutex) = false;  // where the boundary goes: down, else up
   };
 
-  // kResourceExhausted. The tier, whose rows are verified, source and budget must outlive it.
+  // kResourceExhausted. The tier, whose rows are verified, source, budget and epochs must outlive
+  // it.
   static absl::StatusOr<std::unique_ptr<KeyIndex>> Create(MemorySource* source,
-                                                          MemoryBudget* budget, DramTier* tier);
-
-  // Tells which name hash a table id stands for; before its first row.
-  void SetTableHash(TableId table, uint64_t table_hash) { table_hashes_[table] = table_hash; }
+                                                          MemoryBudget* budget, EpochTable* epochs,
+                                                          DramTier* tier);
+  ~KeyIndex();
 
   static uint32_t ShardOf(KeyHash hash) { return static_cast<uint32_t>(hash >> (64 - kShardBits)); }
   Shard* shard(uint32_t i) { return &shards_[i]; }
 
-  // The row's location, or kNoLocation.
-  Location Find(const Shard& shard, const RowId& id) const ABSL_SHARED_LOCKS_REQUIRED(shard.mutex);
+  // ---- reading, with or without the lock; without it inside an EpochTable::Guard ----
 
-  // Makes sure that the next Insert has room. kResourceExhausted: no memory to grow; the shard is
-  // as it was.
-  absl::Status ReserveOne(Shard* shard) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+  // Begins a search: computes the place and asks the cache for it.
+  Probe Begin(KeyHash hash) const {
+    const Probe probe = ProbeOf(hash);
+    __builtin_prefetch(probe.bucket);
+    return probe;
+  }
 
-  // Adds a row that is not there, after ReserveOne.
-  void Insert(Shard* shard, const RowId& id, Location location)
+  // The bucket behind a shard's bucket.
+  static const Bucket* Next(const Bucket* bucket);
+
+  // The first entry of each probe's bucket whose tag matches, for up to kGroupKeys probes. A hint:
+  // `Find` decides.
+  void MatchTags(std::span<const Probe> probes, std::span<Match> matches) const;
+
+  // The row's entry as of some moment during the call, or none; waits while the place is written.
+  Match Find(const RowId& id) const;
+
+  // ---- writing, under the shard's lock ----
+
+  // The row's entry, or none, given a guess that changes since may have outdated.
+  Match Confirm(const Match& guess, const RowId& id) const {
+    const bool holds = guess.any() && IsInArray(shards_[ShardOf(id.hash)], guess) &&
+                       guess.Stands() && RowIs(guess.location(), id);
+    return holds ? guess : Find(id);
+  }
+
+  // Makes sure that Insert has room. kResourceExhausted: no memory to grow into; the shard is as it
+  // was.
+  absl::Status ReserveOne(Shard* shard, KeyHash hash) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+
+  // Adds a row that is not there and whose header is written, after ReserveOne with its hash.
+  void Insert(Shard* shard, KeyHash hash, Location location)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
 
-  // Takes a row out and returns its location, or kNoLocation.
-  Location Erase(Shard* shard, const RowId& id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
-
-  // Calls `visit` for every row of a table in a shard, and takes out those for which it says true.
-  void VisitTable(Shard* shard, TableId table, absl::FunctionRef<bool(Location)> visit)
+  // Takes out the row that `match` names, found under the lock.
+  void Erase(Shard* shard, KeyHash hash, const Match& match)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
 
-  // Appends the keys of a table whose hashes lie in a logical range; `shard` is the range's.
-  void CollectRange(const Shard& shard, uint32_t range, TableId table, std::vector<Key>* keys) const
-      ABSL_SHARED_LOCKS_REQUIRED(shard.mutex);
+  // Calls `visit` for every row in the shard, and takes out those for which it says true.
+  void VisitRows(Shard* shard, absl::FunctionRef<bool(Location)> visit)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
 
-  // Bytes of memory taken. Thread-safe; takes the locks of the shards in turn.
-  uint64_t memory_bytes();
+  // Calls `visit` for every row whose home may be in a logical range, and for some others; `shard`
+  // is the range's.
+  void VisitRange(Shard* shard, uint32_t range, absl::FunctionRef<void(Location)> visit) const
+      ABSL_SHARED_LOCKS_REQUIRED(shard->mutex);
 
-  // An upper bound of what an index of `rows` rows takes, and beyond that while it grows with
-  // `threads` threads. 0 rows: of an empty one.
+  // Gives memory that shrunken shards left behind back to the budget; how many bytes. The caller is
+  // no reader (it waits for them). Thread-safe.
+  uint64_t ReleaseMemory();
+
+  // Bytes of memory taken. Thread-safe.
+  uint64_t memory_bytes() const { return committed_bytes_.load(std::memory_order_relaxed); }
+
+  // An upper bound of what an index of `rows` rows takes, growing included.
   static uint64_t EstimateBytes(uint64_t rows);
-  static uint64_t EstimateGrowthBytes(uint64_t rows, uint32_t threads);
 
  private:
-  KeyIndex(MemorySource* source, MemoryBudget* budget, DramTier* tier, AlignedBuffer table_hashes);
+  struct Place {
+    uint32_t home;
+    uint32_t tag;
+  };
+  struct Position {
+    uint32_t bucket;
+    uint32_t slot;
+  };
+  struct PlacedEntry {
+    uint64_t q;
+    uint64_t entry;
+    Position seen;
+  };
+  // The way to make room for an entry: it takes the first position, whose entry takes the second,
+  // and so on; the last is empty.
+  struct Path {
+    static constexpr uint32_t kPositionsMax = 64;
+    std::array<Position, kPositionsMax> positions;
+    uint32_t count = 0;
+  };
 
-  absl::Status Grow(Shard* shard) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
-  void RemoveAt(Shard* shard, uint64_t place) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
-  RowHeader* HeaderOf(uint64_t entry) const;
-  KeyHash HashOf(const RowHeader& header) const;
+  KeyIndex(MemorySource* source, MemoryBudget* budget, EpochTable* epochs, DramTier* tier,
+           std::byte* base, uint64_t address_bytes);
+
+  static Place PlaceOf(uint64_t q, uint32_t buckets);
+  static uint64_t QuotientOf(Place place, uint32_t buckets);
+  static uint64_t FirstQuotientOf(uint32_t home, uint32_t buckets);
+  Place CurrentPlace(const Shard& shard, KeyHash hash) const;
+  Bucket* BucketAt(const Shard& shard, uint32_t bucket) const;
+  Probe ProbeOf(KeyHash hash) const;
+
+  // Whether the shard's array still reaches to where a guess points: a shrunken one's memory may be
+  // gone. Under the shard's lock.
+  bool IsInArray(const Shard& shard, const Match& guess) const;
+  Match FindAt(const Shard& shard, Place place, const RowId& id, bool* changed) const;
+  bool RowIs(Location location, const RowId& id) const;
+
+  bool FindPath(const Shard& shard, uint32_t home, Path* path) const;
+  bool Fits(const Shard& shard, uint32_t home) const;
+  void PutAt(Shard* shard, Position position, uint32_t home, uint64_t entry);
+  bool PutEntry(Shard* shard, Place place, Location location);
+  void AddPassed(Shard* shard, uint32_t begin, uint32_t end, int32_t change);
+  uint32_t EmptyPositions(const Shard& shard, uint32_t home) const;
+  void RemoveEntry(Shard* shard, Position position);
+  absl::Status CommitFor(uint32_t buckets) ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
+
+  absl::Status StartGrowing(Shard* shard) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+  bool StartShrinking(Shard* shard) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+  void Sweep(Shard* shard, uint32_t buckets) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+  bool SweepOneHome(Shard* shard) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+  bool MoveHome(Shard* shard, uint32_t home) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+  bool MoveEqual(Shard* shard, std::span<const PlacedEntry> equal, uint32_t from_home,
+                 uint32_t to_buckets) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+  Position PositionOf(const Shard& shard, uint32_t home, uint64_t entry) const;
 
   MemorySource* const source_;
   MemoryBudget* const budget_;
+  EpochTable* const epochs_;
   DramTier* const tier_;
-  AlignedBuffer table_hashes_memory_;
-  const std::span<uint64_t> table_hashes_;  // by table id
+  std::byte* const base_;
+  const uint64_t address_bytes_;
+
+  // Growing commits under it; taken after a shard's lock.
+  Mutex commit_mutex_;
+  std::atomic<uint64_t> committed_bytes_{0};
+
   std::vector<Shard> shards_;
 };
 

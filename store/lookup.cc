@@ -1,21 +1,18 @@
 #include "store/lookup.h"
 
+#include <algorithm>
 #include <cstring>
 
+#include "base/scratch.h"
 #include "base/status_macros.h"
 #include "store/batch.h"
 #include "store/new_rows.h"
-#include "tiers/row_update.h"
+#include "store/row_group.h"
+#include "store/shard_plan.h"
+#include "tiers/row_copy.h"
 
 namespace embank {
 namespace {
-
-// Answers a position whose row is there.
-void CopyFound(const Table& table, std::byte* row, std::byte* out) {
-  const RowLayout& layout = table.layout();
-  TouchHeat(layout.Header(row), table.heat_epoch(), 1);
-  std::memcpy(out, layout.Vector(row), layout.vector_bytes);
-}
 
 void AnswerMissing(const Table& table, Key key, MissingRule rule, std::byte* out) {
   switch (rule) {
@@ -30,35 +27,107 @@ void AnswerMissing(const Table& table, Key key, MissingRule rule, std::byte* out
   }
 }
 
-// Writes a created row and answers with it.
-void FillCreated(const Table& table, Key key, std::byte* row, std::byte* out) {
+// Copies the rows of [begin, end) that exist, and calls missing(position) for the others.
+template <typename Missing>
+void ReadPart(Batch* batch, RowSpan rows, uint32_t begin, uint32_t end, Missing missing) {
+  const Table& table = batch->table();
   const RowLayout& layout = table.layout();
-  table.InitializeVectorOf(key, layout.Vector(row));
-  ResetState(layout, table.rule(), row);
-  std::memcpy(out, layout.Vector(row), layout.vector_bytes);
+  const HeatEpoch now = table.heat_epoch();
+  OutcomeTally tally;
+  const auto copy = [&](uint32_t position, const std::byte* row) {
+    CopyFromRow(layout.Vector(row), layout.vector_bytes, rows.Row(position));
+  };
+  const auto seen = [&](uint32_t position, const RowSeen& row) {
+    if (row.header == nullptr) {
+      missing(position, &tally);
+      return;
+    }
+    TouchHeat(row.header, row.usage, now, 1);
+    batch->Answer(position, Outcome::kFound, &tally);
+  };
+  {
+    const EpochTable::Guard guard(table.parts().epochs);
+    ReadRows(table, batch->keys(), begin, end, copy, seen);
+  }
+  batch->Add(tally);
 }
 
-void CreateGroup(const Batch& batch, const ShardGroup& group, RowSpan rows) {
-  Table& table = batch.table();
+// Copies a row's vector out and counts its heat; the row stands still.
+void CopyFound(const Table& table, std::byte* row, std::byte* out) {
+  const RowLayout& layout = table.layout();
+  CopyFromRow(layout.Vector(row), layout.vector_bytes, out);
+  RowHeader* const header = layout.Header(row);
+  TouchHeat(header, LoadUsage(header), table.heat_epoch(), 1);
+}
+
+// Answers positions of one shard whose rows were not there a moment ago, under the shard's lock.
+void CreateGroup(Batch* batch, const ShardGroup& group, const UpdateRule& rule, RowSpan rows) {
+  Table& table = batch->table();
+  const RowLayout& layout = table.layout();
+  OutcomeTally tally;
+  RowImage image;
   MutexLock lock(&group.shard->mutex);
-  NewRows new_rows(&table, group.shard, group.positions.size());
-  for (const uint32_t position : group.positions) {
-    const RowId id = batch.IdAt(position);
-    const Location location = table.parts().index->Find(*group.shard, id);
-    if (location != kNoLocation) {
-      CopyFound(table, table.parts().tier->Row(location), rows.Row(position));
-      batch.Answer(group, position, Outcome::kFound);
-      continue;
+  NewRows new_rows(&table, group.shard, group.size());
+  ForEachMatch(table, *batch, group, [&](uint32_t position, const RowId& id, const Match& match) {
+    std::byte* const out = rows.Row(position);
+    if (match.any()) {
+      CopyFound(table, table.parts().tier->Row(match.location()), out);
+      batch->Answer(position, Outcome::kFound, &tally);
+      return;
     }
-    std::byte* const row = new_rows.Add(id, 1);
-    if (row != nullptr) {
-      FillCreated(table, id.key, row, rows.Row(position));
-      batch.Answer(group, position, Outcome::kCreated);
-    } else {
-      AnswerMissing(table, id.key, MissingRule::kCreate, rows.Row(position));
-      batch.Answer(group, position, Outcome::kRefused);
+    table.InitializeVectorOf(id.key, layout.Vector(image.bytes));
+    ResetState(layout, rule, image.bytes);
+    const bool created = new_rows.Add(id, 1, image);
+    std::memcpy(out, layout.Vector(image.bytes), layout.vector_bytes);
+    batch->Answer(position, created ? Outcome::kCreated : Outcome::kRefused, &tally);
+  });
+  batch->Add(tally);
+}
+
+// Reads what is there without a lock, then makes what is missing, in order of positions.
+absl::Status LookupOrCreate(Batch* batch, RowSpan rows) {
+  const UpdateRule rule = batch->table().rule();
+  Scratch<uint32_t, kGroupKeys> missing_memory;
+  ShardPlan plan;
+  EMBANK_RETURN_IF_ERROR(missing_memory.Allocate(batch->keys().size()));
+  EMBANK_RETURN_IF_ERROR(plan.Allocate(batch->keys().size()));
+  const std::span<uint32_t> missing = missing_memory.values();
+  // Each part notes what it misses from its own begin on; unused places stay kNone.
+  constexpr uint32_t kNone = 0xFFFFFFFF;
+  batch->ForEachPart([&](uint32_t begin, uint32_t end) {
+    uint32_t next = begin;
+    ReadPart(batch, rows, begin, end,
+             [&](uint32_t position, OutcomeTally*) { missing[next++] = position; });
+    std::fill(missing.begin() + next, missing.begin() + end, kNone);
+  });
+  const auto missing_end = std::remove(missing.begin(), missing.end(), kNone);
+  if (missing_end == missing.begin()) return absl::OkStatus();
+  plan.Group(*batch, std::span(missing.begin(), missing_end));
+  plan.ForEachShard(*batch,
+                    [&](const ShardGroup& group) { CreateGroup(batch, group, rule, rows); });
+  return absl::OkStatus();
+}
+
+// Calls seen(position, RowSeen) for all rows and answers FOUND or ABSENT.
+template <typename Seen>
+absl::Status VisitRows(Batch* batch, Seen seen) {
+  const Table& table = batch->table();
+  EMBANK_RETURN_IF_ERROR(table.CheckAlive());
+  batch->ForEachPart([&](uint32_t begin, uint32_t end) {
+    OutcomeTally tally;
+    {
+      const EpochTable::Guard guard(table.parts().epochs);
+      ReadRows(
+          table, batch->keys(), begin, end, [](uint32_t, const std::byte*) {},
+          [&](uint32_t position, const RowSeen& row) {
+            seen(position, row);
+            const bool found = row.header != nullptr;
+            batch->Answer(position, found ? Outcome::kFound : Outcome::kAbsent, &tally);
+          });
     }
-  }
+    batch->Add(tally);
+  });
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -68,16 +137,14 @@ absl::Status Lookup(Table* table, KeySpan keys, MissingRule rule, RowSpan rows,
   EMBANK_RETURN_IF_ERROR(table->CheckAlive());
   const uint64_t begin_ns = table->parts().clock->NowNs();
   Batch batch(table, keys, outcomes);
-  EMBANK_RETURN_IF_ERROR(batch.Plan());
   if (rule == MissingRule::kCreate) {
-    batch.ForEachShard([&](const ShardGroup& group) { CreateGroup(batch, group, rows); });
+    EMBANK_RETURN_IF_ERROR(LookupOrCreate(&batch, rows));
   } else {
-    batch.ReadRows([&](uint32_t position, std::byte* row) {
-      if (row != nullptr) {
-        CopyFound(*table, row, rows.Row(position));
-      } else {
+    batch.ForEachPart([&](uint32_t begin, uint32_t end) {
+      ReadPart(&batch, rows, begin, end, [&](uint32_t position, OutcomeTally* tally) {
         AnswerMissing(*table, keys[position], rule, rows.Row(position));
-      }
+        batch.Answer(position, Outcome::kAbsent, tally);
+      });
     });
   }
   batch.Publish(TableVerb::kLookup, begin_ns);
@@ -86,22 +153,16 @@ absl::Status Lookup(Table* table, KeySpan keys, MissingRule rule, RowSpan rows,
 }
 
 absl::Status Contains(Table* table, KeySpan keys, OutcomeSpan outcomes) {
-  EMBANK_RETURN_IF_ERROR(table->CheckAlive());
   Batch batch(table, keys, outcomes);
-  EMBANK_RETURN_IF_ERROR(batch.Plan());
-  batch.ReadRows([](uint32_t, std::byte*) {});
-  return absl::OkStatus();
+  return VisitRows(&batch, [](uint32_t, const RowSeen&) {});
 }
 
 absl::Status GetHeat(Table* table, KeySpan keys, std::span<uint32_t> heat, OutcomeSpan outcomes) {
-  EMBANK_RETURN_IF_ERROR(table->CheckAlive());
   Batch batch(table, keys, outcomes);
-  EMBANK_RETURN_IF_ERROR(batch.Plan());
-  batch.ReadRows([&](uint32_t position, std::byte* row) {
-    heat[position] =
-        row == nullptr ? 0 : ReadHeat(table->layout().Header(row), table->heat_epoch());
+  const HeatEpoch now = table->heat_epoch();
+  return VisitRows(&batch, [&](uint32_t position, const RowSeen& row) {
+    heat[position] = row.header == nullptr ? 0 : HeatOf(row.usage, now);
   });
-  return absl::OkStatus();
 }
 
 }  // namespace embank

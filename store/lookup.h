@@ -7,17 +7,17 @@
 
 namespace embank {
 
-// Copies the rows of `keys` to `rows`; absent keys follow `rule`. Each row is copied whole under
-// its shard's lock. Counts heat. Thread-safe; blocks on locks of the index only.
+// Copies the rows of `keys` to `rows`; absent keys follow `rule`. Each row is copied whole. Counts
+// heat. Takes no lock, but for rows that are created. Thread-safe.
 // kFailedPrecondition (dropped), kResourceExhausted (scratch; or refused keys when `outcomes` is
 // empty, the rest being done).
 absl::Status Lookup(Table* table, KeySpan keys, MissingRule rule, RowSpan rows,
                     OutcomeSpan outcomes);
 
-// Says which keys have rows. Statuses as Lookup, but nothing is ever refused.
+// Says which keys have rows. Takes no lock. Statuses as Lookup, but nothing is ever refused.
 absl::Status Contains(Table* table, KeySpan keys, OutcomeSpan outcomes);
 
-// Copies to `heat` how often each key's row was looked up, 0 for absent keys. Statuses as Contains.
+// Copies to `heat` how often each key's row was looked up, 0 for absent keys. As Contains.
 absl::Status GetHeat(Table* table, KeySpan keys, std::span<uint32_t> heat, OutcomeSpan outcomes);
 
 }  // namespace embank

@@ -20,6 +20,13 @@ std::string Escape(std::string_view name) {
   return escaped;
 }
 
+// All nine decimals: a rounded counter would stand still and jump.
+std::string Seconds(uint64_t nanoseconds) {
+  constexpr uint64_t kNsPerSecond = 1'000'000'000;
+  return absl::StrCat(nanoseconds / kNsPerSecond, ".",
+                      absl::Dec(nanoseconds % kNsPerSecond, absl::kZeroPad9));
+}
+
 void Describe(std::string* text, const char* metric, const char* type, const char* help) {
   absl::StrAppend(text, "# HELP ", metric, " ", help, "\n# TYPE ", metric, " ", type, "\n");
 }
@@ -63,7 +70,7 @@ void AppendTables(std::string* text, const std::vector<Table*>& tables) {
   });
   Describe(text, "embank_batch_seconds_total", "counter", "Time in batches by operation.");
   AppendPerVerb(text, tables, "embank_batch_seconds_total", [](const TableCounters::Verb& verb) {
-    return static_cast<double>(verb.nanoseconds.load(std::memory_order_relaxed)) * 1e-9;
+    return Seconds(verb.nanoseconds.load(std::memory_order_relaxed));
   });
   Describe(text, "embank_tier_rows", "gauge", "Rows by table and tier.");
   for (const Table* const table : tables) {
@@ -85,7 +92,7 @@ void AppendMemory(std::string* text, const MemoryReport& report) {
   Describe(text, "embank_tier_capacity_bytes", "gauge", "Budget by tier; 0: no limit.");
   absl::StrAppend(text, "embank_tier_capacity_bytes{tier=\"dram\"} ", report.budget_bytes, "\n");
   Describe(text, "embank_huge_pages_refused_bytes", "gauge",
-           "Memory of the process that asked for huge pages in vain.");
+           "Memory that would lie in huge pages if the machine had them.");
   absl::StrAppend(text, "embank_huge_pages_refused_bytes ", report.huge_pages_refused_bytes, "\n");
 }
 
@@ -106,12 +113,11 @@ std::string FormatMemoryReport(const MemoryReport& report) {
                       ", \"huge_pages_refused\": ", report.huge_pages_refused_bytes, "}}");
 }
 
-std::string FormatEstimate(const Estimate& estimate, uint64_t budget_bytes) {
-  const bool fits = budget_bytes == 0 || estimate.dram_bytes <= budget_bytes;
+std::string FormatEstimate(const Estimate& estimate) {
   return absl::StrCat(
       "{\"dram_bytes\": ", estimate.dram_bytes, ", \"fixed_bytes\": ", estimate.fixed_bytes,
       ", \"index_bytes\": ", estimate.index_bytes, ", \"slab_bytes\": ", estimate.slab_bytes,
-      ", \"fits\": ", fits ? "true" : "false", "}");
+      ", \"fits\": ", estimate.fits ? "true" : "false", "}");
 }
 
 }  // namespace embank

@@ -15,8 +15,8 @@ std::string FormatMetrics(const Store& store);
 // {"dram": {...}}, all in bytes. Thread-safe.
 std::string FormatMemoryReport(const MemoryReport& report);
 
-// {"dram_bytes": ..., "fits": ...}. `budget_bytes` is that of the options, 0: no limit.
-std::string FormatEstimate(const Estimate& estimate, uint64_t budget_bytes);
+// {"dram_bytes": ..., "fits": ...}.
+std::string FormatEstimate(const Estimate& estimate);
 
 }  // namespace embank
 

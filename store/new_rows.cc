@@ -3,7 +3,16 @@
 #include <algorithm>
 #include <span>
 
+#include "tiers/row_copy.h"
+
 namespace embank {
+
+void WriteRow(const RowLayout& layout, const RowImage& image, TableId table, std::byte* row) {
+  RowHeader* const header = layout.Header(row);
+  const uint32_t identity = BeginRowWrite(header);
+  CopyToRow(layout.Vector(image.bytes), layout.payload_bytes(), layout.Vector(row));
+  EndRowWrite(header, identity, table);
+}
 
 NewRows::~NewRows() {
   if (slots_taken_ > 0) {
@@ -13,25 +22,50 @@ NewRows::~NewRows() {
 }
 
 bool NewRows::TakeSlots() {
-  const size_t wanted = std::min(kSlotsAtOnce, std::max<size_t>(rows_left_, 1));
-  slots_taken_ =
-      table_->parts().tier->Allocate(table_->slot_class(), std::span(slots_).first(wanted));
+  const StoreParts& parts = table_->parts();
+  // One, two, four, ...: a group that makes few rows keeps few from the others.
+  const auto wanted =
+      std::span(slots_).first(std::min(slots_wanted_, std::max<size_t>(rows_left_, 1)));
+  slots_wanted_ = std::min(2 * slots_wanted_, kSlotsAtOnce);
+  slots_taken_ = parts.tier->Allocate(table_->slot_class(), wanted);
+  // Memory that a shrunken index left behind is budget that rows may have.
+  if (slots_taken_ == 0 && parts.index->ReleaseMemory() > 0) {
+    slots_taken_ = parts.tier->Allocate(table_->slot_class(), wanted);
+  }
   return slots_taken_ > 0;
 }
 
-std::byte* NewRows::Add(const RowId& id, uint32_t heat) {
+bool NewRows::Add(const RowId& id, uint32_t heat, const RowImage& image) {
   shard_->mutex.AssertHeld();
+  const StoreParts& parts = table_->parts();
   // The index first: it may give empty pages of the tier back to the budget.
-  if (!table_->parts().index->ReserveOne(shard_).ok()) return nullptr;
-  if (slots_taken_ == 0 && !TakeSlots()) return nullptr;
+  if (!parts.index->ReserveOne(shard_, id.hash).ok()) return false;
+  if (slots_taken_ == 0 && !TakeSlots()) return false;
   const Location location = slots_[--slots_taken_];
-  std::byte* const row = table_->parts().tier->Row(location);
-  *table_->layout().Header(row) = {
-      .key = id.key, .identity = id.table, .usage = PackUsage(0, heat, table_->heat_epoch())};
-  table_->parts().index->Insert(shard_, id, location);
+  std::byte* const row = parts.tier->Row(location);
+  RowHeader* const header = table_->layout().Header(row);
+  // Readers of the slot's former row may still look at it.
+  std::atomic_ref(header->key).store(id.key, std::memory_order_relaxed);
+  std::atomic_ref(header->usage)
+      .store(PackUsage(0, heat, table_->heat_epoch()), std::memory_order_relaxed);
+  WriteRow(table_->layout(), image, id.table, row);
+  parts.index->Insert(shard_, id.hash, location);
   if (rows_left_ > 0) --rows_left_;
   ++rows_added_;
-  return row;
+  return true;
+}
+
+void FreedRows::Add(Location location) {
+  RetireRow(table_->layout().Header(table_->parts().tier->Row(location)));
+  if (count_ == slots_.size()) GiveBack();
+  slots_[count_++] = location;
+}
+
+void FreedRows::GiveBack() {
+  if (count_ == 0) return;
+  table_->parts().tier->Free(table_->slot_class(), std::span(slots_).first(count_));
+  table_->AddRows(-static_cast<int64_t>(count_));
+  count_ = 0;
 }
 
 }  // namespace embank

@@ -1,4 +1,5 @@
-// Makes the rows that a shard group needs: a slot, a place in the index, the header.
+// Makes the rows that a shard group needs (a slot, its bytes, a place in the index) and unmakes
+// those that it erases.
 #ifndef EMBANK_STORE_NEW_ROWS_H_
 #define EMBANK_STORE_NEW_ROWS_H_
 
@@ -7,6 +8,7 @@
 #include <cstdint>
 
 #include "store/table.h"
+#include "tiers/row_update.h"
 
 namespace embank {
 
@@ -14,6 +16,8 @@ namespace embank {
 // gives back on destruction what was not used.
 class NewRows {
  public:
+  static constexpr size_t kSlotsAtOnce = 32;
+
   // `rows_max`: no more than so many rows will be asked for.
   NewRows(Table* table, KeyIndex::Shard* shard, size_t rows_max)
       : table_(table), shard_(shard), rows_left_(rows_max) {}
@@ -21,13 +25,11 @@ class NewRows {
   NewRows(const NewRows&) = delete;
   NewRows& operator=(const NewRows&) = delete;
 
-  // Adds the absent row `id` with heat `heat`, and returns its bytes; the caller writes vector and
-  // state before it lets go of the lock. nullptr: no room, nothing was changed.
-  std::byte* Add(const RowId& id, uint32_t heat);
+  // Adds the absent row `id` with heat `heat`, vector and state of `image`. False: no room, nothing
+  // was changed.
+  bool Add(const RowId& id, uint32_t heat, const RowImage& image);
 
  private:
-  static constexpr size_t kSlotsAtOnce = 32;
-
   bool TakeSlots();
 
   Table* const table_;
@@ -36,7 +38,30 @@ class NewRows {
   int64_t rows_added_ = 0;
   std::array<Location, kSlotsAtOnce> slots_;
   size_t slots_taken_ = 0;
+  size_t slots_wanted_ = 1;  // next time
 };
+
+// Gives the slots of rows back that the index no longer names, and counts them off their table.
+class FreedRows {
+ public:
+  explicit FreedRows(Table* table) : table_(table) {}
+  ~FreedRows() { GiveBack(); }
+  FreedRows(const FreedRows&) = delete;
+  FreedRows& operator=(const FreedRows&) = delete;
+
+  // Under the lock of the row's shard.
+  void Add(Location location);
+
+ private:
+  void GiveBack();
+
+  Table* const table_;
+  std::array<Location, 64> slots_;
+  size_t count_ = 0;
+};
+
+// Writes vector and state of `image` to a row that the caller owns, under its shard's lock.
+void WriteRow(const RowLayout& layout, const RowImage& image, TableId table, std::byte* row);
 
 }  // namespace embank
 

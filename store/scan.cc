@@ -1,9 +1,11 @@
 #include "store/scan.h"
 
-#include <cstring>
+#include <algorithm>
 #include <new>
 
 #include "base/status_macros.h"
+#include "store/row_group.h"
+#include "tiers/row_copy.h"
 
 namespace embank {
 
@@ -33,7 +35,12 @@ absl::Status Scan::CollectRange() {
       index->shard(KeyIndex::ShardOf(KeyHash{next_range_} << (64 - kRangeBits)));
   try {
     ReaderMutexLock lock(&shard->mutex);
-    index->CollectRange(*shard, next_range_, table_->id(), &pending_);
+    index->VisitRange(shard, next_range_, [&](Location location) {
+      const RowHeader* const header = table_->layout().Header(table_->parts().tier->Row(location));
+      if (TableOf(LoadIdentity(header)) != table_->id()) return;
+      const Key key = LoadKey(header);
+      if (RangeOf(table_->HashOf(key)) == next_range_) pending_.push_back(key);
+    });
   } catch (const std::bad_alloc&) {
     pending_.clear();
     // Without a message, which would need memory too.
@@ -47,20 +54,18 @@ absl::Status Scan::CollectRange() {
 // count.
 uint64_t Scan::CopyPending(std::span<Key> keys, RowSpan rows, uint64_t copied) {
   const RowLayout& layout = table_->layout();
-  KeyIndex* const index = table_->parts().index;
-  // All keys of a range are in one shard.
-  KeyIndex::Shard* const shard =
-      index->shard(KeyIndex::ShardOf(table_->HashOf(pending_[pending_done_])));
-  ReaderMutexLock lock(&shard->mutex);
-  while (copied < keys.size() && pending_done_ < pending_.size()) {
-    const Key key = pending_[pending_done_++];
-    const Location location = index->Find(*shard, table_->IdOf(key, table_->HashOf(key)));
-    if (location == kNoLocation) continue;  // erased since the range was collected
-    keys[copied] = key;
-    std::memcpy(rows.Row(copied), layout.Vector(table_->parts().tier->Row(location)),
-                layout.vector_bytes);
-    ++copied;
-  }
+  const size_t count = std::min<size_t>(keys.size() - copied, pending_.size() - pending_done_);
+  const KeySpan pending = KeySpan(pending_).subspan(pending_done_, count);
+  const auto copy = [&](uint32_t, const std::byte* row) {
+    CopyFromRow(layout.Vector(row), layout.vector_bytes, rows.Row(copied));
+  };
+  const EpochTable::Guard guard(table_->parts().epochs);
+  ReadRows(*table_, pending, 0, static_cast<uint32_t>(count), copy,
+           [&](uint32_t i, const RowSeen& seen) {
+             // Absent: erased since the range was collected.
+             if (seen.header != nullptr) keys[copied++] = pending[i];
+           });
+  pending_done_ += count;
   return copied;
 }
 

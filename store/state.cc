@@ -5,6 +5,11 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "store/batch.h"
+#include "store/new_rows.h"
+#include "store/row_group.h"
+#include "store/shard_plan.h"
+#include "tiers/row_copy.h"
+#include "tiers/row_update.h"
 
 namespace embank {
 namespace {
@@ -32,16 +37,45 @@ absl::Status CheckAdamSteps(const Table& table, KeySpan keys, ConstRowSpan state
   return absl::OkStatus();
 }
 
+void SetGroup(Batch* batch, const ShardGroup& group, ConstRowSpan state) {
+  const Table& table = batch->table();
+  const RowLayout& layout = table.layout();
+  OutcomeTally tally;
+  RowImage image;
+  MutexLock lock(&group.shard->mutex);
+  ForEachMatch(table, *batch, group, [&](uint32_t position, const RowId& id, const Match& match) {
+    if (match.any()) {
+      std::byte* const row = table.parts().tier->Row(match.location());
+      CopyFromRow(layout.Vector(row), layout.payload_bytes(), layout.Vector(image.bytes));
+      std::memcpy(layout.State(image.bytes), state.Row(position), layout.state_bytes());
+      WriteRow(layout, image, id.table, row);
+    }
+    batch->Answer(position, match.any() ? Outcome::kFound : Outcome::kAbsent, &tally);
+  });
+  batch->Add(tally);
+}
+
 }  // namespace
 
 absl::Status GetState(Table* table, KeySpan keys, RowSpan state, OutcomeSpan outcomes) {
   EMBANK_RETURN_IF_ERROR(CheckHasState(*table));
   const RowLayout& layout = table->layout();
   Batch batch(table, keys, outcomes);
-  EMBANK_RETURN_IF_ERROR(batch.Plan());
-  batch.ReadRows([&](uint32_t position, std::byte* row) {
-    if (row == nullptr) return;
-    std::memcpy(state.Row(position), layout.State(row), layout.state_bytes());
+  batch.ForEachPart([&](uint32_t begin, uint32_t end) {
+    OutcomeTally tally;
+    RowImage image;
+    const auto copy = [&](uint32_t position, const std::byte* row) {
+      CopyFromRow(layout.Vector(row), layout.payload_bytes(), layout.Vector(image.bytes));
+      std::memcpy(state.Row(position), layout.State(image.bytes), layout.state_bytes());
+    };
+    {
+      const EpochTable::Guard guard(table->parts().epochs);
+      ReadRows(*table, keys, begin, end, copy, [&](uint32_t position, const RowSeen& seen) {
+        const bool found = seen.header != nullptr;
+        batch.Answer(position, found ? Outcome::kFound : Outcome::kAbsent, &tally);
+      });
+    }
+    batch.Add(tally);
   });
   return batch.AbsentStatus();
 }
@@ -49,13 +83,11 @@ absl::Status GetState(Table* table, KeySpan keys, RowSpan state, OutcomeSpan out
 absl::Status SetState(Table* table, KeySpan keys, ConstRowSpan state, OutcomeSpan outcomes) {
   EMBANK_RETURN_IF_ERROR(CheckHasState(*table));
   EMBANK_RETURN_IF_ERROR(CheckAdamSteps(*table, keys, state));
-  const RowLayout& layout = table->layout();
   Batch batch(table, keys, outcomes);
-  EMBANK_RETURN_IF_ERROR(batch.Plan());
-  batch.WriteRows([&](uint32_t position, std::byte* row) {
-    if (row == nullptr) return;
-    std::memcpy(layout.State(row), state.Row(position), layout.state_bytes());
-  });
+  ShardPlan plan;
+  EMBANK_RETURN_IF_ERROR(plan.Allocate(keys.size()));
+  plan.GroupAll(batch);
+  plan.ForEachShard(batch, [&](const ShardGroup& group) { SetGroup(&batch, group, state); });
   return batch.AbsentStatus();
 }
 

@@ -1,7 +1,6 @@
 #include "store/store.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -9,8 +8,18 @@
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "store/estimate.h"
+#include "store/new_rows.h"
 
 namespace embank {
+namespace {
+
+// So that the next push_back cannot fail.
+template <typename T>
+void ReserveOneMore(std::vector<T>* values) {
+  if (values->size() == values->capacity()) values->reserve(2 * values->size() + 8);
+}
+
+}  // namespace
 
 Store::Store(const StoreOptions& options, StoreEnvironment environment)
     : options_(options),
@@ -26,19 +35,19 @@ absl::StatusOr<std::unique_ptr<Store>> Store::Open(const StoreOptions& options,
   EMBANK_RETURN_IF_ERROR(Validate(options));
   std::unique_ptr<Store> store(new Store(options, std::move(environment)));
   EMBANK_RETURN_IF_ERROR(store->Init());
-  Log(LogLevel::kInfo,
-      absl::StrCat("store opened: memory only, dram_bytes ", options.dram_bytes,
-                   options.dram_bytes == 0 ? " (no limit)" : "", ", ",
-                   store->executor_->concurrency(), " threads, huge pages ",
-                   store->memory_->huge_pages_refused_bytes() == 0 ? "asked for" : "refused",
-                   ", crc32c by ", Crc32cImplementation()));
+  Log(LogLevel::kInfo, absl::StrCat("store opened: memory only, dram_bytes ", options.dram_bytes,
+                                    options.dram_bytes == 0 ? " (no limit)" : "", ", ",
+                                    store->executor_->concurrency(), " threads, huge pages ",
+                                    HugePagesOff() ? "off on this machine" : "asked for",
+                                    ", crc32c by ", Crc32cImplementation()));
   return store;
 }
 
 absl::Status Store::Init() {
   EMBANK_RETURN_IF_ERROR(budget_.Charge(kStoreFixedBytes));
-  EMBANK_ASSIGN_OR_RETURN(tier_, DramTier::Create(memory_, &budget_, RowAddressBytes(options_)));
-  EMBANK_ASSIGN_OR_RETURN(index_, KeyIndex::Create(memory_, &budget_, tier_.get()));
+  EMBANK_ASSIGN_OR_RETURN(tier_,
+                          DramTier::Create(memory_, &budget_, &epochs_, RowAddressBytes(options_)));
+  EMBANK_ASSIGN_OR_RETURN(index_, KeyIndex::Create(memory_, &budget_, &epochs_, tier_.get()));
   if (executor_ == nullptr) executor_ = MakeThreadPool(WorkerThreads(options_));
   return absl::OkStatus();
 }
@@ -52,11 +61,11 @@ absl::StatusOr<Table*> Store::CreateTable(std::string_view name, const TableOpti
         absl::StrCat("name: table \"", std::string(name), "\" exists; open it, or drop it first"));
   }
   EMBANK_ASSIGN_OR_RETURN(const TableId id, FreeTableId());
-  live_tables_.reserve(live_tables_.size() + 1);
-  all_tables_.reserve(all_tables_.size() + 1);
+  ReserveOneMore(&live_tables_);
+  ReserveOneMore(&all_tables_);
   const RowLayout layout = MakeRowLayout(options.dim, options.value_type, options.optimizer);
   const SlotClass slot_class = SlotClassOf(layout.row_bytes);
-  const StoreParts parts{tier_.get(), index_.get(), executor_.get(), clock_};
+  const StoreParts parts{tier_.get(), index_.get(), &epochs_, executor_.get(), clock_};
   auto table =
       std::make_unique<Table>(parts, id, std::string(name), options, options_.seed, slot_class);
   EMBANK_RETURN_IF_ERROR(budget_.Charge(kTableFixedBytes));
@@ -89,22 +98,16 @@ absl::Status Store::DropTable(std::string_view name) {
 }
 
 void Store::EraseRowsOf(Table* table) {
-  std::array<Location, 64> freed;
+  const RowLayout& layout = table->layout();
   for (uint32_t i = 0; i < KeyIndex::kShardCount; ++i) {
     KeyIndex::Shard* const shard = index_->shard(i);
-    size_t freed_count = 0;
+    FreedRows freed(table);
     MutexLock lock(&shard->mutex);
-    const uint64_t rows_before = shard->rows;
-    index_->VisitTable(shard, table->id(), [&](Location location) {
-      if (freed_count == freed.size()) {
-        tier_->Free(table->slot_class(), freed);
-        freed_count = 0;
-      }
-      freed[freed_count++] = location;
+    index_->VisitRows(shard, [&](Location location) {
+      if (TableOf(LoadIdentity(layout.Header(tier_->Row(location)))) != table->id()) return false;
+      freed.Add(location);
       return true;
     });
-    tier_->Free(table->slot_class(), std::span(freed).first(freed_count));
-    table->AddRows(-static_cast<int64_t>(rows_before - shard->rows));
   }
 }
 
@@ -119,7 +122,7 @@ SlotClass Store::SlotClassOf(uint32_t slot_bytes) {
   for (const SizedClass& sized : slot_classes_) {
     if (sized.slot_bytes == slot_bytes) return sized.slot_class;
   }
-  slot_classes_.reserve(slot_classes_.size() + 1);
+  ReserveOneMore(&slot_classes_);
   slot_classes_.push_back({slot_bytes, tier_->AddClass(slot_bytes)});
   return slot_classes_.back().slot_class;
 }
@@ -154,7 +157,7 @@ MemoryReport Store::ReportMemory() const {
   report.slack_bytes = slab_bytes - std::min(slab_bytes, taken_bytes);
   report.fixed_bytes =
       report.used_bytes - std::min(report.used_bytes, slab_bytes + report.index_bytes);
-  report.huge_pages_refused_bytes = memory_->huge_pages_refused_bytes();
+  report.huge_pages_refused_bytes = HugePagesOff() ? slab_bytes + report.index_bytes : 0;
   return report;
 }
 

@@ -1,5 +1,5 @@
-// A store: one memory budget, one index, one tier of rows, many tables. The composition root: the
-// one place that names concrete parts.
+// A store: one memory budget, one index, one tier of rows, many tables. The composition root: it
+// makes the parts and knows how they hang together.
 #ifndef EMBANK_STORE_STORE_H_
 #define EMBANK_STORE_STORE_H_
 
@@ -70,6 +70,7 @@ class Store {
   const Clock* const clock_;
   std::unique_ptr<Executor> executor_;
   MemoryBudget budget_;
+  EpochTable epochs_;
   std::unique_ptr<DramTier> tier_;   // constant after Init
   std::unique_ptr<KeyIndex> index_;  // constant after Init
 

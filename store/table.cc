@@ -8,11 +8,6 @@
 namespace embank {
 namespace {
 
-// An epoch ends when every row could have been looked up eight times, and not before a million
-// lookups: the counts of small tables would be gone in a moment.
-constexpr uint64_t kHeatEpochPositionsMin = uint64_t{1} << 20;
-constexpr uint64_t kHeatEpochPositionsPerRow = 8;
-
 // Each shard's stamps are renewed once in 64 epochs, half of what they can count.
 constexpr uint64_t kHeatRenewalEpochs = 64;
 
@@ -28,9 +23,7 @@ Table::Table(const StoreParts& parts, TableId id, std::string name, const TableO
       options_(options),
       layout_(MakeRowLayout(options.dim, options.value_type, options.optimizer)),
       slot_class_(slot_class),
-      learning_rate_(options.rule.learning_rate) {
-  parts_.index->SetTableHash(id_, table_hash_);
-}
+      learning_rate_(options.rule.learning_rate) {}
 
 UpdateRule Table::rule() const {
   UpdateRule rule = options_.rule;
@@ -52,7 +45,7 @@ void Table::CountHeat(uint64_t positions) {
   if (positions == 0) return;
   const uint64_t counted =
       heat_positions_.fetch_add(positions, std::memory_order_relaxed) + positions;
-  if (counted < std::max(kHeatEpochPositionsMin, kHeatEpochPositionsPerRow * rows())) return;
+  if (counted < HeatEpochPositions(rows())) return;
   // Of several threads that see the epoch's end, the one that takes the count begins the next.
   uint64_t expected = counted;
   if (!heat_positions_.compare_exchange_strong(expected, 0, std::memory_order_relaxed)) return;
@@ -64,8 +57,11 @@ void Table::RenewHeatStamps(uint64_t epoch) {
   KeyIndex::Shard* const shard =
       parts_.index->shard(static_cast<uint32_t>(epoch % kHeatRenewalEpochs));
   MutexLock lock(&shard->mutex);
-  parts_.index->VisitTable(shard, id_, [&](Location location) {
-    TouchHeat(layout_.Header(parts_.tier->Row(location)), static_cast<HeatEpoch>(epoch), 0);
+  parts_.index->VisitRows(shard, [&](Location location) {
+    RowHeader* const header = layout_.Header(parts_.tier->Row(location));
+    if (TableOf(LoadIdentity(header)) == id_) {
+      TouchHeat(header, LoadUsage(header), static_cast<HeatEpoch>(epoch), 0);
+    }
     return false;
   });
 }

@@ -3,6 +3,7 @@
 #ifndef EMBANK_STORE_TABLE_H_
 #define EMBANK_STORE_TABLE_H_
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -23,6 +24,7 @@ namespace embank {
 struct StoreParts {
   DramTier* tier;
   KeyIndex* index;
+  EpochTable* epochs;
   Executor* executor;
   const Clock* clock;
 };
@@ -39,6 +41,12 @@ struct TableCounters {
   };
   std::array<Verb, kTableVerbs> verbs;
 };
+
+// Lookups that end an epoch of heat: every row could have been looked up eight times, and not
+// before a million: the counts of small tables would be gone in a moment.
+constexpr uint64_t HeatEpochPositions(uint64_t rows) {
+  return std::max(uint64_t{1} << 20, 8 * rows);
+}
 
 class Table {
  public:

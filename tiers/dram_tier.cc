@@ -1,16 +1,16 @@
 #include "tiers/dram_tier.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "tiers/row_copy.h"
 
 namespace embank {
 
 absl::StatusOr<std::unique_ptr<DramTier>> DramTier::Create(MemorySource* source,
-                                                           MemoryBudget* budget,
+                                                           MemoryBudget* budget, EpochTable* epochs,
                                                            uint64_t address_bytes_max) {
   EMBANK_CHECK(address_bytes_max > 0 && address_bytes_max <= kAddressBytesMax);
   const uint64_t address_bytes = RoundUp(address_bytes_max, kPageBytes);
@@ -19,13 +19,14 @@ absl::StatusOr<std::unique_ptr<DramTier>> DramTier::Create(MemorySource* source,
       AlignedBuffer::Create(source, budget, address_bytes / kPageBytes * sizeof(Page)));
   EMBANK_ASSIGN_OR_RETURN(std::byte* const base, source->Reserve(address_bytes));
   return std::unique_ptr<DramTier>(
-      new DramTier(source, budget, base, address_bytes, std::move(records)));
+      new DramTier(source, budget, epochs, base, address_bytes, std::move(records)));
 }
 
-DramTier::DramTier(MemorySource* source, MemoryBudget* budget, std::byte* base,
+DramTier::DramTier(MemorySource* source, MemoryBudget* budget, EpochTable* epochs, std::byte* base,
                    uint64_t address_bytes, AlignedBuffer records)
     : source_(source),
       budget_(budget),
+      epochs_(epochs),
       base_(base),
       address_bytes_(address_bytes),
       records_(std::move(records)),
@@ -40,7 +41,7 @@ SlotClass DramTier::AddClass(uint32_t slot_bytes) {
   EMBANK_CHECK(slot_bytes > 0 && slot_bytes % kLocationUnitBytes == 0 && slot_bytes <= kPageBytes);
   MutexLock lock(&mutex_);
   EMBANK_CHECK(classes_.size() < kNoClass);
-  classes_.push_back({.slot_bytes = slot_bytes, .pages_with_room = kNoPage});
+  classes_.push_back({.slot_bytes = slot_bytes, .pages_with_room = {}});
   return static_cast<SlotClass>(classes_.size() - 1);
 }
 
@@ -49,8 +50,8 @@ size_t DramTier::Allocate(SlotClass slot_class, std::span<Location> out) {
   Class& cls = classes_[slot_class];
   size_t taken = 0;
   while (taken < out.size()) {
-    if (cls.pages_with_room == kNoPage && !AddPage(slot_class)) break;
-    const PageIndex page = cls.pages_with_room;
+    if (cls.pages_with_room.first == kNoPage && !AddPage(slot_class)) break;
+    const PageIndex page = cls.pages_with_room.first;
     out[taken++] = TakeSlot(page, cls.slot_bytes);
     if (pages_[page].taken_slots == SlotsPerPage(cls.slot_bytes)) {
       Unlink(&cls.pages_with_room, page);
@@ -64,26 +65,37 @@ void DramTier::Free(SlotClass slot_class, std::span<const Location> slots) {
   for (const Location slot : slots) FreeSlot(slot_class, slot);
 }
 
-// Gives a class one empty page: one from the pool, else a newly committed one.
+// Gives a class one empty page.
 bool DramTier::AddPage(SlotClass slot_class) {
-  PageIndex page = empty_pages_;
-  if (page != kNoPage) {
-    Unlink(&empty_pages_, page);
-  } else {
-    page = CommitPage();
-    if (page == kNoPage) return false;
-  }
+  const PageIndex page = TakeEmptyPage(slot_class);
+  if (page == kNoPage) return false;
   pages_[page].taken_slots = 0;
   pages_[page].fresh_slot = 0;
   pages_[page].free_slot = kNoSlot;
   pages_[page].slot_class = slot_class;
-  Link(&classes_[slot_class].pages_with_room, page);
+  Append(&classes_[slot_class].pages_with_room, page);
   return true;
 }
 
+// The longest empty page of the pool if it can be had at once, else new memory, else wait for it.
+DramTier::PageIndex DramTier::TakeEmptyPage(SlotClass slot_class) {
+  const PageIndex page = empty_pages_.first;
+  if (page == kNoPage) return CommitPage();
+  // For slots of the same size readers know from the versions in them that a row has changed.
+  const bool at_once =
+      pages_[page].slot_class == slot_class || epochs_->HasPassed(pages_[page].empty_epoch);
+  if (!at_once) {
+    const PageIndex fresh = CommitPage();
+    if (fresh != kNoPage) return fresh;
+    epochs_->WaitUntilPassed(pages_[page].empty_epoch);
+  }
+  Unlink(&empty_pages_, page);
+  return page;
+}
+
 DramTier::PageIndex DramTier::CommitPage() {
-  const bool recycled = released_pages_ != kNoPage;
-  const PageIndex page = recycled ? released_pages_ : pages_begun_;
+  const bool recycled = released_pages_.first != kNoPage;
+  const PageIndex page = recycled ? released_pages_.first : pages_begun_;
   if (!recycled && page == address_bytes_ / kPageBytes) return kNoPage;
   if (!budget_->Charge(kPageBytes).ok()) return kNoPage;
   if (!source_->Commit(PageAddress(page), kPageBytes).ok()) {
@@ -104,7 +116,7 @@ Location DramTier::TakeSlot(PageIndex page, uint32_t slot_bytes) {
   uint32_t slot = record.free_slot;
   std::byte* const begin = PageAddress(page);
   if (slot != kNoSlot) {
-    std::memcpy(&record.free_slot, begin + uint64_t{slot} * slot_bytes, sizeof record.free_slot);
+    record.free_slot = static_cast<uint32_t>(LoadRowWord(begin + uint64_t{slot} * slot_bytes));
   } else {
     slot = record.fresh_slot++;
   }
@@ -119,26 +131,27 @@ void DramTier::FreeSlot(SlotClass slot_class, Location location) {
   Page& record = pages_[page];
   EMBANK_CHECK(record.slot_class == slot_class && record.taken_slots > 0);
   const auto slot = static_cast<uint32_t>(offset_bytes % kPageBytes / cls.slot_bytes);
-  std::memcpy(Row(location), &record.free_slot, sizeof record.free_slot);
+  StoreRowWord(Row(location), record.free_slot);
   record.free_slot = slot;
   const bool was_full = record.taken_slots == SlotsPerPage(cls.slot_bytes);
   --record.taken_slots;
-  if (was_full) Link(&cls.pages_with_room, page);
+  if (was_full) Append(&cls.pages_with_room, page);
   if (record.taken_slots == 0) {
     Unlink(&cls.pages_with_room, page);
-    record.slot_class = kNoClass;
-    Link(&empty_pages_, page);
+    record.empty_epoch = epochs_->Retire();
+    Append(&empty_pages_, page);
   }
 }
 
 uint64_t DramTier::ReleaseEmptyPages() {
   MutexLock lock(&mutex_);
   uint64_t bytes = 0;
-  while (empty_pages_ != kNoPage) {
-    const PageIndex page = empty_pages_;
+  while (empty_pages_.first != kNoPage) {
+    const PageIndex page = empty_pages_.first;
+    epochs_->WaitUntilPassed(pages_[page].empty_epoch);
     Unlink(&empty_pages_, page);
     source_->Decommit(PageAddress(page), kPageBytes);
-    Link(&released_pages_, page);
+    Append(&released_pages_, page);
     bytes += kPageBytes;
   }
   committed_bytes_ -= bytes;
@@ -146,21 +159,17 @@ uint64_t DramTier::ReleaseEmptyPages() {
   return bytes;
 }
 
-void DramTier::Link(PageIndex* head, PageIndex page) {
-  pages_[page].previous = kNoPage;
-  pages_[page].next = *head;
-  if (*head != kNoPage) pages_[*head].previous = page;
-  *head = page;
+void DramTier::Append(PageList* list, PageIndex page) {
+  pages_[page].next = kNoPage;
+  pages_[page].previous = list->last;
+  (list->last == kNoPage ? list->first : pages_[list->last].next) = page;
+  list->last = page;
 }
 
-void DramTier::Unlink(PageIndex* head, PageIndex page) {
+void DramTier::Unlink(PageList* list, PageIndex page) {
   const Page& record = pages_[page];
-  if (record.previous == kNoPage) {
-    *head = record.next;
-  } else {
-    pages_[record.previous].next = record.next;
-  }
-  if (record.next != kNoPage) pages_[record.next].previous = record.previous;
+  (record.previous == kNoPage ? list->first : pages_[record.previous].next) = record.next;
+  (record.next == kNoPage ? list->last : pages_[record.next].previous) = record.previous;
 }
 
 uint64_t DramTier::committed_bytes() const {

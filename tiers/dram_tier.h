@@ -4,7 +4,8 @@
 //   a page of a slot class:        | slot | slot | ... | slot | rest |  slots of one size
 //
 // A page belongs to one slot class while any of its slots is taken; an empty page goes back to the
-// pool, from which any class may take it. Addresses never move while the tier lives.
+// pool, from which any class may take it once no reader is left who could still see its rows.
+// Addresses never move while the tier lives.
 #ifndef EMBANK_TIERS_DRAM_TIER_H_
 #define EMBANK_TIERS_DRAM_TIER_H_
 
@@ -16,6 +17,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/aligned_buffer.h"
+#include "base/epoch.h"
 #include "base/memory.h"
 #include "base/mutex.h"
 #include "tiers/location.h"
@@ -30,10 +32,11 @@ class DramTier {
   static constexpr uint64_t kAddressBytesMax = (uint64_t{1} << kLocationBits) * kLocationUnitBytes;
 
   // Reserves addresses for `address_bytes_max` of rows (rounded up to pages, at most
-  // kAddressBytesMax) and no memory but a record per page. source and budget must outlive it.
+  // kAddressBytesMax) and no memory but a record per page. source, budget and epochs must outlive
+  // it.
   // kResourceExhausted.
   static absl::StatusOr<std::unique_ptr<DramTier>> Create(MemorySource* source,
-                                                          MemoryBudget* budget,
+                                                          MemoryBudget* budget, EpochTable* epochs,
                                                           uint64_t address_bytes_max);
   ~DramTier();
   DramTier(const DramTier&) = delete;
@@ -43,13 +46,15 @@ class DramTier {
   SlotClass AddClass(uint32_t slot_bytes);
 
   // Takes up to out.size() free slots of a class, whose contents are undefined, and says how many
-  // it got; fewer only when the budget or the machine has no further page. Thread-safe.
+  // it got; fewer only when the budget or the machine has no further page. May wait for readers;
+  // the caller is none. Thread-safe.
   size_t Allocate(SlotClass slot_class, std::span<Location> out);
 
   // Gives slots back. Thread-safe.
   void Free(SlotClass slot_class, std::span<const Location> slots);
 
-  // Gives the memory of empty pages back to the budget; how many bytes. Thread-safe.
+  // Gives the memory of empty pages back to the budget; how many bytes. Waits for readers; the
+  // caller is none. Thread-safe.
   uint64_t ReleaseEmptyPages();
 
   // The bytes of a taken slot, aligned to 16. The caller's locks guard them.
@@ -75,29 +80,36 @@ class DramTier {
     PageIndex next;
     PageIndex previous;
     uint32_t taken_slots;
-    uint32_t fresh_slot;  // slots from here on were never taken
-    uint32_t free_slot;   // head of the list through the free slots' first bytes
-    SlotClass slot_class;
+    uint32_t fresh_slot;   // slots from here on were never taken
+    uint32_t free_slot;    // head of the list through the free slots' first words
+    SlotClass slot_class;  // also of an empty page: its last
     uint16_t unused;
+    uint64_t empty_epoch;  // when the last of its slots was given back
+  };
+  struct PageList {
+    PageIndex first = kNoPage;
+    PageIndex last = kNoPage;
   };
   struct Class {
     uint32_t slot_bytes;
-    PageIndex pages_with_room;
+    PageList pages_with_room;
   };
 
-  DramTier(MemorySource* source, MemoryBudget* budget, std::byte* base, uint64_t address_bytes,
-           AlignedBuffer records);
+  DramTier(MemorySource* source, MemoryBudget* budget, EpochTable* epochs, std::byte* base,
+           uint64_t address_bytes, AlignedBuffer records);
 
   bool AddPage(SlotClass slot_class) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  PageIndex TakeEmptyPage(SlotClass slot_class) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   PageIndex CommitPage() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Location TakeSlot(PageIndex page, uint32_t slot_bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FreeSlot(SlotClass slot_class, Location slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Link(PageIndex* head, PageIndex page) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Unlink(PageIndex* head, PageIndex page) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Append(PageList* list, PageIndex page) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Unlink(PageList* list, PageIndex page) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::byte* PageAddress(PageIndex page) const { return base_ + page * kPageBytes; }
 
   MemorySource* const source_;
   MemoryBudget* const budget_;
+  EpochTable* const epochs_;
   std::byte* const base_;
   const uint64_t address_bytes_;
   AlignedBuffer records_;  // Page per page of the range
@@ -106,8 +118,8 @@ class DramTier {
   const std::span<Page> pages_ ABSL_GUARDED_BY(mutex_);
   std::vector<Class> classes_ ABSL_GUARDED_BY(mutex_);
   PageIndex pages_begun_ ABSL_GUARDED_BY(mutex_) = 0;  // pages from here on were never committed
-  PageIndex empty_pages_ ABSL_GUARDED_BY(mutex_) = kNoPage;     // with memory
-  PageIndex released_pages_ ABSL_GUARDED_BY(mutex_) = kNoPage;  // without
+  PageList empty_pages_ ABSL_GUARDED_BY(mutex_);       // with memory, the longest empty first
+  PageList released_pages_ ABSL_GUARDED_BY(mutex_);    // without
   uint64_t committed_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

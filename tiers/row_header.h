@@ -4,6 +4,9 @@
 //         | key 64 | version 20 | table 12 | flags 4 | heat 20 | heat epoch 8 | vector, state ...
 //                    (bits 12..31, 0..11)    (bits 0..3, 4..23, 24..31)
 //
+// The version is odd while the row is written, and grows with every write: readers copy without a
+// lock and look at it before and after.
+//
 // Heat (docs/arithmetic.md) halves with every epoch of its table; it is brought up to date when it
 // is read or touched. Epochs are compared in 8 bits: every row must be touched or renewed (AgeHeat)
 // at least once in 127 epochs.
@@ -13,6 +16,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "base/fence.h"
 #include "base/types.h"
 
 namespace embank {
@@ -20,6 +24,7 @@ namespace embank {
 using TableId = uint16_t;
 inline constexpr uint32_t kTableBits = 12;
 inline constexpr uint32_t kTablesMax = (1u << kTableBits) - 1;  // 4,095: ids 0 .. 4,094
+inline constexpr TableId kNoTable = kTablesMax;                 // of a row that was erased
 
 inline constexpr uint32_t kHeatBits = 20;
 inline constexpr uint32_t kHeatMax = (1u << kHeatBits) - 1;
@@ -34,11 +39,44 @@ struct RowHeader {
 };
 static_assert(sizeof(RowHeader) == 16);
 
-constexpr uint32_t kVersionStep = 1u << kTableBits;
+inline constexpr uint32_t kVersionStep = 1u << kTableBits;
 
 constexpr TableId TableOf(uint32_t identity) {
   return static_cast<TableId>(identity & ((1u << kTableBits) - 1));
 }
+constexpr bool IsBeingWritten(uint32_t identity) { return (identity & kVersionStep) != 0; }
+
+inline uint32_t LoadIdentity(const RowHeader* header) {
+  auto* const word = const_cast<uint32_t*>(&header->identity);
+  return std::atomic_ref(*word).load(std::memory_order_acquire);
+}
+inline Key LoadKey(const RowHeader* header) {
+  auto* const word = const_cast<Key*>(&header->key);
+  return std::atomic_ref(*word).load(std::memory_order_relaxed);
+}
+inline uint32_t LoadUsage(const RowHeader* header) {
+  auto* const word = const_cast<uint32_t*>(&header->usage);
+  return std::atomic_ref(*word).load(std::memory_order_relaxed);
+}
+
+// A writer, under its shard's lock, brackets its words with these two. BeginRowWrite makes the
+// version odd and returns the identity as it was; EndRowWrite makes it even again, of `table`.
+// Versions go on when a slot is used again, so that no reader takes one row for another.
+inline uint32_t BeginRowWrite(RowHeader* header) {
+  std::atomic_ref word(header->identity);
+  const uint32_t identity = word.load(std::memory_order_relaxed);
+  word.store(identity | kVersionStep, std::memory_order_relaxed);
+  ReleaseFence();
+  return identity;
+}
+inline void EndRowWrite(RowHeader* header, uint32_t identity, TableId table) {
+  const uint32_t version = (identity | kVersionStep) + kVersionStep;
+  std::atomic_ref(header->identity)
+      .store((version & ~((1u << kTableBits) - 1)) | table, std::memory_order_release);
+}
+
+// Makes an erased row nobody's, before its slot is given back.
+inline void RetireRow(RowHeader* header) { EndRowWrite(header, BeginRowWrite(header), kNoTable); }
 
 constexpr uint32_t PackUsage(uint32_t flags, uint32_t heat, HeatEpoch epoch) {
   return flags | (heat << 4) | (static_cast<uint32_t>(epoch) << 24);
@@ -66,11 +104,10 @@ constexpr uint32_t TouchedUsage(uint32_t usage, HeatEpoch now, uint32_t touches)
   return PackUsage(FlagsOf(usage), sum, stamp);
 }
 
-// Adds `touches` to a row's heat. Exact with any number of threads. touches == 0 only renews the
-// stamp.
-inline void TouchHeat(RowHeader* header, HeatEpoch now, uint32_t touches) {
+// Adds `touches` to a row's heat, whose usage word was `usage`. Exact with any number of threads.
+// touches == 0 only renews the stamp.
+inline void TouchHeat(RowHeader* header, uint32_t usage, HeatEpoch now, uint32_t touches) {
   std::atomic_ref<uint32_t> word(header->usage);
-  uint32_t usage = word.load(std::memory_order_relaxed);
   while (!word.compare_exchange_weak(usage, TouchedUsage(usage, now, touches),
                                      std::memory_order_relaxed)) {
   }
@@ -78,7 +115,7 @@ inline void TouchHeat(RowHeader* header, HeatEpoch now, uint32_t touches) {
 
 // The heat of a row as of epoch `now`.
 inline uint32_t ReadHeat(RowHeader* header, HeatEpoch now) {
-  return HeatOf(std::atomic_ref(header->usage).load(std::memory_order_relaxed), now);
+  return HeatOf(LoadUsage(header), now);
 }
 
 }  // namespace embank

@@ -42,13 +42,19 @@ struct RowLayout {
   static constexpr uint32_t kVectorOffsetBytes = sizeof(RowHeader);
 
   uint32_t state_bytes() const { return state_floats * 4; }
+  // Vector and state, with what lies between.
+  uint32_t payload_bytes() const { return state_offset_bytes + state_bytes() - kVectorOffsetBytes; }
 
   RowHeader* Header(std::byte* row) const { return reinterpret_cast<RowHeader*>(row); }
   std::byte* Vector(std::byte* row) const { return row + kVectorOffsetBytes; }
+  const std::byte* Vector(const std::byte* row) const { return row + kVectorOffsetBytes; }
   float* State(std::byte* row) const { return reinterpret_cast<float*>(row + state_offset_bytes); }
 
   bool operator==(const RowLayout&) const = default;
 };
+
+// The largest row, Adam on float32, in whole cache lines: 16 + 4 * (3 * 4096 + 1) = 49,172.
+inline constexpr uint32_t kRowBytesMax = 49'216;
 
 // dim is 1 .. kDimMax.
 RowLayout MakeRowLayout(uint32_t dim, ValueType value_type, Optimizer optimizer);

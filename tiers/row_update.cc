@@ -5,108 +5,111 @@
 
 #include "base/check.h"
 #include "base/half.h"
+#include "base/simd_clones.h"
 
 namespace embank {
 namespace {
 
-// Read and write element i of a vector as float; one per value type.
-struct F32Values {
-  float* values;
-  float Get(uint32_t i) const { return values[i]; }
-  void Set(uint32_t i, float w) const { values[i] = w; }
-};
-struct F16Values {
-  uint16_t* values;
-  float Get(uint32_t i) const { return F16ToFloat(values[i]); }
-  void Set(uint32_t i, float w) const { values[i] = FloatToF16(w); }
-};
-struct Bf16Values {
-  uint16_t* values;
-  float Get(uint32_t i) const { return Bf16ToFloat(values[i]); }
-  void Set(uint32_t i, float w) const { values[i] = FloatToBf16(w); }
-};
+// One loop per rule over plain arrays, which the compiler vectorises. `g` is decayed already.
 
-template <typename Body>
-void WithValues(const RowLayout& layout, std::byte* row, Body body) {
-  std::byte* const vector = layout.Vector(row);
-  switch (layout.value_type) {
-    case ValueType::kF32:
-      return body(F32Values{reinterpret_cast<float*>(vector)});
-    case ValueType::kF16:
-      return body(F16Values{reinterpret_cast<uint16_t*>(vector)});
-    case ValueType::kBf16:
-      return body(Bf16Values{reinterpret_cast<uint16_t*>(vector)});
-  }
+EMBANK_SIMD_CLONES void Decay(const UpdateRule& rule, uint32_t dim, const float* __restrict w,
+                              float* __restrict g) {
+  const UpdateRule r = rule;
+  for (uint32_t i = 0; i < dim; ++i) g[i] = DecayedGradient(r, w[i], g[i]);
 }
 
-// Steps every element by `step(i, g, w)`.
-template <typename Values, typename Step>
-void StepElements(Values values, const UpdateRule& rule, uint32_t dim, const float* gradient,
-                  Step step) {
-  for (uint32_t i = 0; i < dim; ++i) {
-    float w = values.Get(i);
-    step(i, DecayedGradient(rule, w, gradient[i]), w);
-    values.Set(i, w);
-  }
+EMBANK_SIMD_CLONES void StepAllSgd(const UpdateRule& rule, uint32_t dim, const float* __restrict g,
+                                   float* __restrict w) {
+  const UpdateRule r = rule;
+  for (uint32_t i = 0; i < dim; ++i) StepSgd(r, g[i], w[i]);
+}
+
+EMBANK_SIMD_CLONES void StepAllAdagrad(const UpdateRule& rule, uint32_t dim,
+                                       const float* __restrict g, float* __restrict w,
+                                       float* __restrict s) {
+  const UpdateRule r = rule;
+  for (uint32_t i = 0; i < dim; ++i) StepAdagrad(r, g[i], w[i], s[i]);
 }
 
 // Sum of squares in the fixed tree: lanes first, then halves folded onto each other.
-float SumOfSquares(const float* x, uint32_t dim) {
+EMBANK_SIMD_CLONES float SumOfSquares(const float* __restrict x, uint32_t dim) {
   float lanes[kReductionLanes] = {};
-  for (uint32_t i = 0; i < dim; ++i) lanes[i % kReductionLanes] += x[i] * x[i];
+  const uint32_t whole = dim / kReductionLanes * kReductionLanes;
+  for (uint32_t begin = 0; begin < whole; begin += kReductionLanes) {
+    for (uint32_t j = 0; j < kReductionLanes; ++j) lanes[j] += x[begin + j] * x[begin + j];
+  }
+  for (uint32_t i = whole; i < dim; ++i) lanes[i - whole] += x[i] * x[i];
   for (uint32_t half = kReductionLanes / 2; half > 0; half /= 2) {
     for (uint32_t j = 0; j < half; ++j) lanes[j] += lanes[j + half];
   }
   return lanes[0];
 }
 
-template <typename Values>
-void StepRowwise(Values values, const UpdateRule& rule, uint32_t dim, float* gradient, float* s) {
-  for (uint32_t i = 0; i < dim; ++i)
-    gradient[i] = DecayedGradient(rule, values.Get(i), gradient[i]);
-  *s = *s + SumOfSquares(gradient, dim) / static_cast<float>(dim);
-  const float divisor = std::sqrt(*s) + rule.epsilon;
-  for (uint32_t i = 0; i < dim; ++i) {
-    float w = values.Get(i);
-    StepRowwiseAdagrad(rule, gradient[i], divisor, w);
-    values.Set(i, w);
+EMBANK_SIMD_CLONES void StepAllRowwise(const UpdateRule& rule, uint32_t dim, float divisor,
+                                       const float* __restrict g, float* __restrict w) {
+  const UpdateRule r = rule;
+  for (uint32_t i = 0; i < dim; ++i) StepRowwiseAdagrad(r, g[i], divisor, w[i]);
+}
+
+EMBANK_SIMD_CLONES void StepAllAdam(const UpdateRule& rule, AdamStep step, uint32_t dim,
+                                    const float* __restrict g, float* __restrict w,
+                                    float* __restrict m, float* __restrict v) {
+  const UpdateRule r = rule;
+  for (uint32_t i = 0; i < dim; ++i) StepAdam(r, step, g[i], w[i], m[i], v[i]);
+}
+
+EMBANK_SIMD_CLONES void StepAllFtrl(const UpdateRule& rule, uint32_t dim, const float* __restrict g,
+                                    float* __restrict w, float* __restrict z, float* __restrict n) {
+  const UpdateRule r = rule;
+  for (uint32_t i = 0; i < dim; ++i) StepFtrl(r, g[i], w[i], z[i], n[i]);
+}
+
+EMBANK_SIMD_CLONES void Widen(ValueType type, uint32_t dim, const uint16_t* __restrict from,
+                              float* __restrict to) {
+  if (type == ValueType::kF16) {
+    for (uint32_t i = 0; i < dim; ++i) to[i] = F16ToFloat(from[i]);
+  } else {
+    for (uint32_t i = 0; i < dim; ++i) to[i] = Bf16ToFloat(from[i]);
   }
 }
 
-template <typename Values>
-void StepValues(const RowLayout& layout, const UpdateRule& rule, Values values, float* gradient,
-                float* state) {
+EMBANK_SIMD_CLONES void Narrow(ValueType type, uint32_t dim, const float* __restrict from,
+                               uint16_t* __restrict to) {
+  if (type == ValueType::kF16) {
+    for (uint32_t i = 0; i < dim; ++i) to[i] = FloatToF16(from[i]);
+  } else {
+    for (uint32_t i = 0; i < dim; ++i) to[i] = FloatToBf16(from[i]);
+  }
+}
+
+void StepValues(const RowLayout& layout, const UpdateRule& rule, float* g, float* w, float* state) {
   const uint32_t dim = layout.dim;
+  if (rule.weight_decay != 0.0f) Decay(rule, dim, w, g);
   switch (layout.optimizer) {
     case Optimizer::kNone:
       break;
     case Optimizer::kSgd:
-      return StepElements(values, rule, dim, gradient,
-                          [&](uint32_t, float g, float& w) { StepSgd(rule, g, w); });
+      return StepAllSgd(rule, dim, g, w);
     case Optimizer::kAdagrad:
-      return StepElements(values, rule, dim, gradient, [&](uint32_t i, float g, float& w) {
-        StepAdagrad(rule, g, w, state[i]);
-      });
-    case Optimizer::kRowwiseAdagrad:
-      return StepRowwise(values, rule, dim, gradient, state);
+      return StepAllAdagrad(rule, dim, g, w, state);
+    case Optimizer::kRowwiseAdagrad: {
+      *state = *state + SumOfSquares(g, dim) / static_cast<float>(dim);
+      return StepAllRowwise(rule, dim, std::sqrt(*state) + rule.epsilon, g, w);
+    }
     case Optimizer::kAdam: {
-      const AdamStep adam = CountAdamStep(rule, state[size_t{2} * dim]);
-      return StepElements(values, rule, dim, gradient, [&](uint32_t i, float g, float& w) {
-        StepAdam(rule, adam, g, w, state[i], state[dim + i]);
-      });
+      const AdamStep step = CountAdamStep(rule, state[size_t{2} * dim]);
+      return StepAllAdam(rule, step, dim, g, w, state, state + dim);
     }
     case Optimizer::kFtrl:
-      return StepElements(values, rule, dim, gradient, [&](uint32_t i, float g, float& w) {
-        StepFtrl(rule, g, w, state[i], state[dim + i]);
-      });
+      return StepAllFtrl(rule, dim, g, w, state, state + dim);
   }
   EMBANK_CHECK(false);
 }
 
 }  // namespace
 
-void ResetState(const RowLayout& layout, const UpdateRule& rule, std::byte* row) {
-  float* const state = layout.State(row);
+void ResetState(const RowLayout& layout, const UpdateRule& rule, std::byte* image) {
+  float* const state = layout.State(image);
   switch (layout.optimizer) {
     case Optimizer::kNone:
     case Optimizer::kSgd:
@@ -118,18 +121,50 @@ void ResetState(const RowLayout& layout, const UpdateRule& rule, std::byte* row)
     case Optimizer::kAdam:
       std::memset(state, 0, layout.state_bytes());
       return;
-    case Optimizer::kFtrl:
-      WithValues(layout, row, [&](auto values) {
-        for (uint32_t i = 0; i < layout.dim; ++i) state[i] = InitialFtrlZ(rule, values.Get(i));
-      });
+    case Optimizer::kFtrl: {
+      const std::byte* const vector = layout.Vector(image);
+      if (layout.value_type == ValueType::kF32) {
+        std::memcpy(state, vector, layout.vector_bytes);
+      } else {
+        Widen(layout.value_type, layout.dim, reinterpret_cast<const uint16_t*>(vector), state);
+      }
+      for (uint32_t i = 0; i < layout.dim; ++i) state[i] = InitialFtrlZ(rule, state[i]);
       std::fill_n(state + layout.dim, layout.dim, rule.initial_accumulator);
       return;
+    }
   }
 }
 
-void StepRow(const RowLayout& layout, const UpdateRule& rule, float* gradient, std::byte* row) {
-  WithValues(layout, row,
-             [&](auto values) { StepValues(layout, rule, values, gradient, layout.State(row)); });
+void StepRow(const RowLayout& layout, const UpdateRule& rule, float* gradient, std::byte* image) {
+  std::byte* const vector = layout.Vector(image);
+  float* const state = layout.State(image);
+  if (layout.value_type == ValueType::kF32) {
+    return StepValues(layout, rule, gradient, reinterpret_cast<float*>(vector), state);
+  }
+  float widened[kDimMax];
+  auto* const halves = reinterpret_cast<uint16_t*>(vector);
+  Widen(layout.value_type, layout.dim, halves, widened);
+  StepValues(layout, rule, gradient, widened, state);
+  Narrow(layout.value_type, layout.dim, widened, halves);
+}
+
+EMBANK_SIMD_CLONES void AddGradient(const std::byte* gradient, uint32_t dim, float* sum) {
+  for (uint32_t i = 0; i < dim; ++i) {
+    float value = 0;
+    std::memcpy(&value, gradient + i * sizeof value, sizeof value);
+    sum[i] += value;
+  }
+}
+
+EMBANK_SIMD_CLONES bool AllFinite(const std::byte* gradient, uint32_t dim) {
+  constexpr uint32_t kExponentMask = 0x7F800000;
+  uint32_t not_finite = 0;
+  for (uint32_t i = 0; i < dim; ++i) {
+    uint32_t bits = 0;
+    std::memcpy(&bits, gradient + i * sizeof bits, sizeof bits);
+    not_finite |= static_cast<uint32_t>((bits & kExponentMask) == kExponentMask);
+  }
+  return not_finite == 0;
 }
 
 }  // namespace embank

@@ -1,4 +1,5 @@
-// The update rules on whole rows in memory: their first state, and one step.
+// The update rules on whole rows: their first state, and one step. They work on a row's image: its
+// bytes, header included, in memory of the calling thread.
 #ifndef EMBANK_TIERS_ROW_UPDATE_H_
 #define EMBANK_TIERS_ROW_UPDATE_H_
 
@@ -9,12 +10,23 @@
 
 namespace embank {
 
-// Writes the state of a new row, whose vector is written already. The caller owns the row.
-void ResetState(const RowLayout& layout, const UpdateRule& rule, std::byte* row);
+// Room for any row, and for whole words behind it.
+struct RowImage {
+  alignas(64) std::byte bytes[kRowBytesMax];
+};
 
-// One step of layout.optimizer (not kNone) with `gradient` (layout.dim floats, overwritten: it is
-// the scratch of the step). The caller owns the row. Allocates nothing.
-void StepRow(const RowLayout& layout, const UpdateRule& rule, float* gradient, std::byte* row);
+// Writes the state of a new row, whose vector is in the image already.
+void ResetState(const RowLayout& layout, const UpdateRule& rule, std::byte* image);
+
+// One step of layout.optimizer (not kNone) with `gradient` (layout.dim floats, overwritten).
+// Allocates nothing.
+void StepRow(const RowLayout& layout, const UpdateRule& rule, float* gradient, std::byte* image);
+
+// sum[i] += gradient[i], `gradient` unaligned.
+void AddGradient(const std::byte* gradient, uint32_t dim, float* sum);
+
+// Whether none of `dim` unaligned floats is NaN or infinite.
+bool AllFinite(const std::byte* gradient, uint32_t dim);
 
 }  // namespace embank
 

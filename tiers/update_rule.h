@@ -21,9 +21,9 @@ struct UpdateRule {
   float initial_accumulator = 0.0f;
 };
 
-// Coupled weight decay: what is added to the gradient.
+// Coupled weight decay, where it is not 0.
 EMBANK_HOST_DEVICE inline float DecayedGradient(const UpdateRule& rule, float w, float g) {
-  return rule.weight_decay != 0.0f ? g + rule.weight_decay * w : g;
+  return g + rule.weight_decay * w;
 }
 
 EMBANK_HOST_DEVICE inline void StepSgd(const UpdateRule& rule, float g, float& w) {
@@ -32,7 +32,8 @@ EMBANK_HOST_DEVICE inline void StepSgd(const UpdateRule& rule, float g, float& w
 
 // w after a step of length `numerator` / `divisor`; a zero divisor means no step.
 EMBANK_HOST_DEVICE inline float Stepped(float w, float numerator, float divisor) {
-  return divisor == 0.0f ? w : w - numerator / divisor;
+  const float next = w - numerator / divisor;  // unconditional, so that loops vectorise
+  return divisor == 0.0f ? w : next;
 }
 
 // Duchi, Hazan, Singer 2011.
@@ -75,11 +76,13 @@ EMBANK_HOST_DEVICE inline void StepAdam(const UpdateRule& rule, AdamStep step, f
 EMBANK_HOST_DEVICE inline void StepFtrl(const UpdateRule& rule, float g, float& w, float& z,
                                         float& n) {
   const float n_next = n + g * g;
-  if (n_next == 0.0f) return;
   const float sigma = (std::sqrt(n_next) - std::sqrt(n)) / rule.learning_rate;
-  z = z + (g - sigma * w);
-  n = n_next;
-  w = ((-z) * rule.learning_rate) / std::sqrt(n);
+  const float z_next = z + (g - sigma * w);
+  const float w_next = ((-z_next) * rule.learning_rate) / std::sqrt(n_next);
+  const bool steps = n_next != 0.0f;  // selected, not branched, so that loops vectorise
+  z = steps ? z_next : z;
+  w = steps ? w_next : w;
+  n = steps ? n_next : n;
 }
 
 // The z of a new row, for which w is already the minimum.

@@ -15,9 +15,13 @@
 #include "store/lookup.h"
 #include "store/metrics.h"
 #include "store/state.h"
+#include "store/tag_match.h"
 #include "store/write.h"
 
 namespace embank {
+
+// Written at build time (cmake/git_commit.cmake).
+extern const char kGitCommit[];
 
 absl::Status OpenStoreIn(const embank_store_options* options, StoreEnvironment environment,
                          embank_store** store) {
@@ -112,6 +116,7 @@ absl::StatusOr<std::vector<TableRows>> EnterTableRows(const embank_table_options
   // The caller's array has structs of the caller's size.
   const auto* next = reinterpret_cast<const std::byte*>(tables);
   std::vector<TableRows> read(count);
+  uint64_t rows_sum = 0;
   for (uint32_t i = 0; i < count; ++i) {
     const auto* const options = reinterpret_cast<const embank_table_options*>(next);
     absl::StatusOr<TableOptions> entered = ReadOptions(options);
@@ -120,10 +125,11 @@ absl::StatusOr<std::vector<TableRows>> EnterTableRows(const embank_table_options
                           absl::StrCat("tables[", i, "]: ", entered.status().message()));
     }
     read[i].options = *entered;
-    if (rows[i] > uint64_t{1} << kLocationBits) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("rows[", i, "] is ", rows[i], "; a store has at most 274877906944 rows"));
+    if (rows[i] > kRowsMax - rows_sum) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "rows[", i, "] is ", rows[i], "; a store has at most ", kRowsMax, " rows in all"));
     }
+    rows_sum += rows[i];
     read[i].rows = rows[i];
     next += options->struct_size;
   }
@@ -143,14 +149,14 @@ using embank::Table;
 using embank::TableHandle;
 using embank::TableOfHandle;
 
-const char* embank_version(void) { return "0.1.0"; }
+const char* embank_version(void) { return EMBANK_VERSION; }
 
 uint32_t embank_abi_version(void) { return 1; }
 
 const char* embank_build_info(const char* key) {
   if (key == nullptr) return nullptr;
-  if (std::strcmp(key, "simd") == 0) return embank::Crc32cImplementation();
-  if (std::strcmp(key, "git") == 0) return EMBANK_GIT_COMMIT;
+  if (std::strcmp(key, "simd") == 0) return embank::BestTagMatcher().name;
+  if (std::strcmp(key, "git") == 0) return embank::kGitCommit;
   return nullptr;
 }
 
@@ -376,7 +382,10 @@ embank_status embank_scan_next(embank_scan* scan, uint64_t* keys, void* rows, ui
   return Guard([&]() -> absl::Status {
     EMBANK_RETURN_IF_ERROR(CheckNotNull(scan, "scan"));
     EMBANK_RETURN_IF_ERROR(CheckNotNull(n, "n"));
-    if (cap == 0) return absl::InvalidArgumentError("cap is 0; it must be at least 1");
+    if (cap == 0 || cap > embank::kBatchKeysMax) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("cap is ", cap, "; it must be 1 to ", embank::kBatchKeysMax));
+    }
     EMBANK_RETURN_IF_ERROR(CheckNotNull(keys, "keys"));
     const uint64_t row_bytes = scan->scan.table().layout().vector_bytes;
     EMBANK_ASSIGN_OR_RETURN(const embank::RowSpan out,
@@ -403,8 +412,7 @@ embank_status embank_estimate(const embank_store_options* options,
     EMBANK_ASSIGN_OR_RETURN(const std::vector<embank::TableRows> table_rows,
                             embank::EnterTableRows(tables, rows, table_count));
     const embank::Estimate estimate = embank::EstimateMemory(read, table_rows);
-    return LeaveString(embank::FormatEstimate(estimate, read.dram_bytes), "json", json, cap,
-                       needed);
+    return LeaveString(embank::FormatEstimate(estimate), "json", json, cap, needed);
   });
 }
 

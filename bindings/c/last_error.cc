@@ -10,11 +10,18 @@ namespace {
 constexpr size_t kMessageBytesMax = 1024;
 thread_local char last_message[kMessageBytesMax] = "";
 
+// Of a status that was made where nothing could be allocated.
+std::string_view MessageOf(embank_status code) {
+  if (code != EMBANK_RESOURCE_EXHAUSTED) return embank_status_name(code);
+  return "out of memory: dram_bytes is used up, or the memory or address space of the machine "
+         "(ulimit -v; without dram_bytes a store reserves addresses for twice the machine's "
+         "memory)";
+}
+
 }  // namespace
 
 embank_status ReportFailure(embank_status code, std::string_view message) {
-  // Empty when there was no memory for a message.
-  if (message.empty()) message = embank_status_name(code);
+  if (message.empty()) message = MessageOf(code);
   const size_t bytes = std::min(message.size(), kMessageBytesMax - 1);
   std::memcpy(last_message, message.data(), bytes);
   last_message[bytes] = '\0';

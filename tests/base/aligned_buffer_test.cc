@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/scratch.h"
 #include "tests/support/failing_memory.h"
 
 namespace embank::test {

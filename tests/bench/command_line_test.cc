@@ -60,6 +60,12 @@ TEST(CommandLine, WrongUseNamesTheOptionAndExitsWith2) {
       {"kv --engines embank,redis", "--engines: 'redis'"},
       {"kv --batch 0", "--batch"},
       {"kv --threads 0", "--threads"},
+      {"kv --threads 1,x", "--threads"},
+      {"kv --threads 1,-2", "--threads"},
+      {"kv --threads 1,2,1", "--threads: names one twice"},
+      {"limits --rows-bytes 66", "--rows-bytes: 66"},
+      {"limits --seconds 0", "--seconds"},
+      {"limits --json /no/such/file", "--json: /no/such/file"},
       {"kv --seconds -1", "--seconds"},
       {"kv --rounds 0", "--rounds"},
       {"kv --json /no/such/file", "--json: /no/such/file"},
@@ -106,13 +112,25 @@ TEST(CommandLine, KvPrintsItsTableAndWritesItsFigures) {
   const TemporaryFile json(".json");
   const Ended ended = RunProgram(
       "kv --rows 1000 --dim 4 --rounds 1 --seconds 0.01 --engines absl,embank "
-      "--phases lookup,update --dist zipf:1.05 --id-mode hashed --type bf16 --json " +
+      "--phases lookup,update,small --threads 1,2 --dist zipf:1.05 --id-mode hashed --type bf16 "
+      "--json " +
       json.path());
   EXPECT_EQ(ended.exit_code, 0) << ended.output;
-  EXPECT_THAT(ended.output, AllOf(StartsWith("embank-bench kv"), HasSubstr("lookup absl"),
-                                  HasSubstr("update embank")));
+  EXPECT_THAT(ended.output, AllOf(StartsWith("embank-bench kv"), HasSubstr("lookup absl       2 "),
+                                  HasSubstr("update embank     1 "), HasSubstr("update limit")));
   EXPECT_THAT(json.Contents(),
               AllOf(HasSubstr("\"engine\": \"absl\""), HasSubstr("\"dist\": \"zipf:1.05\"")));
+}
+
+TEST(CommandLine, LimitsPrintsItsTableAndWritesItsFigures) {
+  const TemporaryFile json(".json");
+  const Ended ended =
+      RunProgram("limits --rows-bytes 64,512 --threads 1,2 --seconds 0.05 --memory-mib 4 --json " +
+                 json.path());
+  EXPECT_EQ(ended.exit_code, 0) << ended.output;
+  EXPECT_THAT(ended.output, AllOf(StartsWith("embank-bench limits"), HasSubstr("random_lines"),
+                                  HasSubstr("gather                 512   2")));
+  EXPECT_THAT(json.Contents(), AllOf(HasSubstr("\"limits\""), HasSubstr("stream_write")));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdio>
 
 #include "base/clock.h"
@@ -20,7 +21,7 @@ KvOptions SmallRun() {
   options.batch = 512;
   options.seconds = 0.01;
   options.rounds = 2;
-  options.threads = 2;
+  options.threads = {2};
   return options;
 }
 
@@ -62,6 +63,58 @@ TEST(KvRun, RunsOnlyWhatItIsAskedFor) {
   EXPECT_EQ(report.results[0].engine, "absl");
 }
 
+TEST(KvRun, ComparesEveryPhaseWithTheLimitOfTheSameThreads) {
+  KvOptions options = SmallRun();
+  options.engines = {"embank", "absl"};
+  options.threads = {1, 2};
+  options.distribution = *ParseDistribution("zipf:1.05");
+  const KvReport report = *RunQuietly(options);
+  ASSERT_EQ(report.results.size(), 3u * 2 * 2);
+  ASSERT_EQ(report.limits.size(), 3u * 2);
+  for (const KvResult& result : report.results) {
+    ASSERT_TRUE(result.fraction_of_limit.has_value());
+    EXPECT_TRUE(std::isfinite(*result.fraction_of_limit));
+    EXPECT_GT(*result.fraction_of_limit, 0.0);
+    EXPECT_EQ(result.speedup.has_value(), result.threads == 2);
+    EXPECT_EQ(result.unique_rows_per_second.has_value(), result.phase == Phase::kUpdate);
+    EXPECT_GE(result.tail, 1.0);
+  }
+  for (const KvResult& limit : report.limits) {
+    EXPECT_GT(limit.rows_per_second, 0.0);
+    EXPECT_FALSE(limit.fraction_of_limit.has_value());
+  }
+}
+
+// Zipf's batches of 512 among 20,000 rows: some keys come many times, and some once.
+TEST(KvRun, CountsDistinctKeysOfUpdates) {
+  KvOptions options = SmallRun();
+  options.engines = {"absl"};
+  options.phases = {Phase::kUpdate};
+  options.distribution = *ParseDistribution("zipf:1.05");
+  const KvReport report = *RunQuietly(options);
+  const KvResult& update = report.results.at(0);
+  EXPECT_LT(*update.unique_rows_per_second, 0.9 * update.rows_per_second);
+  EXPECT_GT(*update.unique_rows_per_second, 0.2 * update.rows_per_second);
+}
+
+TEST(KvRun, SmallCallsHaveLatenciesAndNoLimit) {
+  KvOptions options = SmallRun();
+  options.phases = {Phase::kSmall};
+  options.engines = {"embank"};
+  options.batch = 16;  // less than the larger of the calls
+  const KvReport report = *RunQuietly(options);
+  ASSERT_EQ(report.results.size(), 2u);
+  EXPECT_TRUE(report.limits.empty());
+  EXPECT_EQ(report.results[0].batch, 1u);
+  EXPECT_EQ(report.results[1].batch, 64u);
+  for (const KvResult& result : report.results) {
+    EXPECT_EQ(result.phase, Phase::kSmall);
+    EXPECT_GT(result.batch_p50_us, 0.0);
+    EXPECT_GE(result.batch_p99_us, result.batch_p50_us);
+    EXPECT_FALSE(result.fraction_of_limit.has_value());
+  }
+}
+
 TEST(KvRun, ReplaysATrace) {
   const TemporaryFile file(".txt", "1\n2\n3\n2\n1\n18446744073709551615\n");
   KvOptions options = SmallRun();
@@ -94,12 +147,6 @@ TEST(KvRun, RefusesMoreRowsThanTheMachineHolds) {
   const absl::Status status = RunQuietly(options).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()), HasSubstr("--rows: "));
-}
-
-TEST(KvRun, MedianIsTheMiddleOne) {
-  EXPECT_EQ(Median({3.0}), 3.0);
-  EXPECT_EQ(Median({9.0, 1.0, 5.0}), 5.0);
-  EXPECT_EQ(Median({4.0, 1.0, 2.0, 3.0}), 2.0);
 }
 
 }  // namespace

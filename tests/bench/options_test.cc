@@ -18,7 +18,7 @@ TEST(Options, WordsAreParsedBack) {
   for (const char* name : {"none", "sgd", "adagrad", "rowwise-adagrad", "adam", "ftrl"}) {
     EXPECT_STREQ(OptimizerName(*ParseOptimizer(name)), name);
   }
-  for (const char* name : {"fill", "lookup", "update"}) {
+  for (const char* name : {"fill", "lookup", "update", "small"}) {
     EXPECT_STREQ(PhaseName(*ParsePhase(name)), name);
   }
   for (const char* name : {"uniform", "zipf:1.05", "zipf:0", "trace:a.txt"}) {
@@ -32,7 +32,7 @@ TEST(Options, UnknownWordsListTheKnownOnes) {
   EXPECT_THAT(std::string(ParseOptimizer("lamb").status().message()),
               HasSubstr("none, sgd, adagrad, rowwise-adagrad, adam, ftrl"));
   EXPECT_THAT(std::string(ParsePhase("scan").status().message()),
-              HasSubstr("fill, lookup, update"));
+              HasSubstr("fill, lookup, update, small"));
   for (const char* text :
        {"", "zipf", "zipf:", "zipf:x", "zipf:-1", "zipf:nan", "zipf:101", "trace:", "normal"}) {
     EXPECT_EQ(ParseDistribution(text).status().code(), absl::StatusCode::kInvalidArgument) << text;
@@ -65,8 +65,16 @@ TEST(Options, NonsenseNamesTheOption) {
       {"--dim: 4097", [](KvOptions* o) { o->shape.dim = 4097; }},
       {"--batch: 0", [](KvOptions* o) { o->batch = 0; }},
       {"--batch: ", [](KvOptions* o) { o->batch = kBatchMax + 1; }},
-      {"--threads: 0", [](KvOptions* o) { o->threads = 0; }},
-      {"--threads: 257", [](KvOptions* o) { o->threads = 257; }},
+      {"--threads: 0",
+       [](KvOptions* o) {
+         o->threads = {1, 0};
+       }},
+      {"--threads: 257", [](KvOptions* o) { o->threads = {257}; }},
+      {"--threads: is empty", [](KvOptions* o) { o->threads.clear(); }},
+      {"--threads: names one twice",
+       [](KvOptions* o) {
+         o->threads = {2, 1, 2};
+       }},
       {"--seconds: 0", [](KvOptions* o) { o->seconds = 0; }},
       {"--seconds: -1", [](KvOptions* o) { o->seconds = -1; }},
       {"--seconds: nan", [](KvOptions* o) { o->seconds = std::nan(""); }},
@@ -92,6 +100,28 @@ TEST(Options, ReplayChecksItsOwn) {
   options = ReplayOptions();
   options.threads = kThreadsMax + 1;
   EXPECT_THAT(std::string(Validate(options).message()), HasSubstr("--threads"));
+}
+
+TEST(Options, LimitsChecksItsOwn) {
+  EXPECT_TRUE(Validate(LimitsOptions()).ok());
+  struct Case {
+    const char* option;
+    void (*spoil)(LimitsOptions*);
+  };
+  const Case cases[] = {
+      {"--rows-bytes: is empty", [](LimitsOptions* o) { o->row_bytes.clear(); }},
+      {"--rows-bytes: 0", [](LimitsOptions* o) { o->row_bytes = {0}; }},
+      {"--rows-bytes: 66 is no multiple of 4", [](LimitsOptions* o) { o->row_bytes = {66}; }},
+      {"--rows-bytes: 16388", [](LimitsOptions* o) { o->row_bytes = {16388}; }},
+      {"--threads: 0", [](LimitsOptions* o) { o->threads = {0}; }},
+      {"--seconds: 0", [](LimitsOptions* o) { o->seconds = 0; }},
+      {"--memory-mib: ", [](LimitsOptions* o) { o->memory_mib = kMibMax + 1; }},
+  };
+  for (const Case& spoilt : cases) {
+    LimitsOptions options;
+    spoilt.spoil(&options);
+    EXPECT_THAT(std::string(Validate(options).message()), HasSubstr(spoilt.option));
+  }
 }
 
 }  // namespace

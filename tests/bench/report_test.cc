@@ -41,9 +41,27 @@ KvReport SomeKvReport() {
       result.batch_p50_us = 99'999.0;
       result.batch_p99_us = 999'999.0;
       result.batch_p999_us = 9'999'999.0;
+      result.tail = 100.0;
+      result.fraction_of_limit = 0.75;
+      if (phase == Phase::kUpdate) result.unique_rows_per_second = 111'111'111.0;
       report.results.push_back(result);
     }
+    KvResult limit;
+    limit.engine = kLimitName;
+    limit.phase = phase;
+    limit.rows_per_second = 329'218'104.0;
+    report.limits.push_back(limit);
   }
+  KvResult twice = report.results[3];
+  twice.threads = 16;
+  twice.speedup = 12.5;
+  report.results.push_back(twice);
+  KvResult call = report.results[0];
+  call.phase = Phase::kSmall;
+  call.batch = 64;
+  call.fraction_of_limit.reset();
+  call.batch_p50_us = 1.234;
+  report.results.push_back(call);
   report.rows = 123'456'789;
   report.positions = 4'194'304;
   return report;
@@ -77,7 +95,12 @@ TEST(Report, KvTableShowsEveryRunWithin80Columns) {
   const std::string table = KvTable(SomeMachine(), KvOptions(), SomeKvReport());
   ExpectFitsATerminal(table);
   EXPECT_THAT(table, HasSubstr("123,456,789 rows, uniform, permuted"));
-  EXPECT_THAT(table, HasSubstr("lookup absl        123.457"));
+  EXPECT_THAT(table, HasSubstr("lookup absl       1  123.457"));
+  EXPECT_THAT(table, HasSubstr("lookup limit      1  329.218\n"));
+  EXPECT_THAT(table, HasSubstr("update absl       1  111.111\n"));
+  EXPECT_THAT(table, HasSubstr("lookup embank    16    12.50\n"));
+  EXPECT_THAT(table, HasSubstr("small  embank     1       64       1,234"));
+  EXPECT_THAT(table, HasSubstr("0.75"));
   EXPECT_THAT(table, HasSubstr("0.50"));
   EXPECT_THAT(table, HasSubstr("28.5"));
 }
@@ -90,19 +113,45 @@ TEST(Report, KvJsonHasTheFieldsThatProgramsRead) {
   EXPECT_EQ(json["commit"], embank_build_info("git"));
   EXPECT_EQ(json["parameters"]["rows"], 123'456'789);
   EXPECT_EQ(json["parameters"]["dist"], "uniform");
-  ASSERT_EQ(json["runs"].size(), 9u);
+  ASSERT_EQ(json["runs"].size(), 11u);
   const nlohmann::json& embank_fill = json["runs"][0];
   EXPECT_EQ(embank_fill["engine"], "embank");
   EXPECT_EQ(embank_fill["phase"], "fill");
   EXPECT_EQ(embank_fill["threads"], 1);
   EXPECT_EQ(embank_fill["rows_per_second"], 246'913'578.0);
-  EXPECT_TRUE(embank_fill.at("fraction_of_limit").is_null());
+  EXPECT_EQ(embank_fill["batch"], 1);
+  EXPECT_EQ(embank_fill["fraction_of_limit"], 0.75);
+  EXPECT_EQ(embank_fill["batch_p999_over_p50"], 100.0);
+  EXPECT_TRUE(embank_fill.at("unique_rows_per_second").is_null());
+  EXPECT_TRUE(embank_fill.at("speedup").is_null());
+  EXPECT_EQ(json["runs"][6]["unique_rows_per_second"], 111'111'111.0);
+  EXPECT_EQ(json["runs"][9]["speedup"], 12.5);
+  EXPECT_TRUE(json["runs"][10].at("fraction_of_limit").is_null());
+  EXPECT_EQ(json["limits"][1]["phase"], "lookup");
+  EXPECT_EQ(json["limits"][1]["rows_per_second"], 329'218'104.0);
   EXPECT_TRUE(embank_fill.at("index_bytes_per_row").is_null());
   EXPECT_EQ(json["runs"][2]["index_bytes_per_row"], 28.5);
   EXPECT_EQ(embank_fill["bytes_per_row"], 16400.25);
   EXPECT_EQ(embank_fill["batch_p50_us"], 99'999.0);
   EXPECT_EQ(embank_fill["batch_p99_us"], 999'999.0);
   EXPECT_EQ(embank_fill["batch_p999_us"], 9'999'999.0);
+}
+
+TEST(Report, LimitsTableShowsEveryFigureWithin80Columns) {
+  LimitsReport report;
+  report.rows_bytes = uint64_t{3} << 30;
+  LimitFigure figure;
+  figure.probe = Probe::kReadModifyWrite;
+  figure.threads = 256;
+  figure.bytes = 16384;
+  figure.per_second = 12'345'678.0;
+  figure.per_second_min = 1'234'567.0;
+  figure.per_second_max = 23'456'789.0;
+  report.figures.push_back(figure);
+  const std::string table = LimitsTable(SomeMachine(), report);
+  ExpectFitsATerminal(table);
+  EXPECT_THAT(table, HasSubstr("2 MiB read_modify_write    16384 256      12.35"));
+  EXPECT_THAT(table, HasSubstr("3.00 GiB of rows"));
 }
 
 TEST(Report, ReplayTableShowsWhatWasFoundWithin80Columns) {

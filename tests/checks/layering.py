@@ -38,7 +38,7 @@ FOREIGN = {
     r'zstd\.h': (r'bench/\w*\.cc',),
     r'libcuckoo/.*': (r'base/\w*\.h', r'bench/\w*\.(h|cc)'),
     r'jemalloc/.*': (r'bench/\w*\.cc',),
-    r'(x|i|e|t|p|s|n)mmintrin\.h|immintrin\.h|x86intrin\.h': (r'base/\w*\.(h|cc)',),
+    r'(x|i|e|t|p|s|n)mmintrin\.h|immintrin\.h|x86intrin\.h|arm_neon\.h': (r'store/tag_match\.cc',),
     r'CLI/.*': (r'bench/\w*\.(h|cc)', r'tools/\w*\.cc'),
 }
 # Foreign headers of tests and benchmarks: any file there.

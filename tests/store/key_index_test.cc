@@ -2,9 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <map>
-#include <set>
 #include <vector>
 
 #include "tests/support/index_world.h"
@@ -14,14 +11,16 @@ namespace embank::test {
 namespace {
 
 constexpr uint32_t kShard = 5;
-constexpr uint64_t kFirstRowsMax = 384;  // three quarters of the 512 entries of a page
-constexpr uint32_t kLastHome = 0xFFFFFFFF;
+// Four fifths of the 505 * 7 entries of a first array.
+constexpr uint64_t kFirstRowsMax = 2828;
+// What can stand at or behind one home: eight buckets.
+constexpr uint32_t kHomeRowsMax = 8 * kBucketEntries;
 
-// Rows with hashes spread over one shard.
-std::vector<RowId> SpreadRows(TableId table, uint32_t shard, uint32_t count) {
+// Rows of table 0 that share q: place and tag are the same whatever the index's size.
+std::vector<RowId> RowsOfOneQuotient(uint64_t q, uint32_t count) {
   std::vector<RowId> ids;
   for (uint32_t i = 0; i < count; ++i) {
-    ids.push_back(IndexWorld::IdWithHash(table, HashAt(shard, i * 0x9E3779B9u, 0, i)));
+    ids.push_back(IndexWorld::IdWithHash(0, HashAt(kShard, q, i)));
   }
   return ids;
 }
@@ -30,24 +29,26 @@ void InsertAll(IndexWorld* index, const std::vector<RowId>& ids) {
   for (const RowId& id : ids) ASSERT_NO_FATAL_FAILURE(index->Insert(id));
 }
 
+void ExpectAbsent(IndexWorld* index, const RowId& id) {
+  ASSERT_FALSE(index->Holds(id));
+  ASSERT_NO_FATAL_FAILURE(index->ExpectFindsRight(id));
+}
+
 TEST(KeyIndex, PartsRowsWhoseHashesShareShardHomeAndTag) {
   IndexWorld index;
   // All bits that the index looks at are equal: only the rows tell them apart.
-  std::vector<RowId> ids;
-  for (uint32_t between = 0; between < 4; ++between) {
-    ids.push_back(IndexWorld::IdWithHash(0, HashAt(kShard, 77, between, 99)));
-  }
+  std::vector<RowId> ids = RowsOfOneQuotient(0x12345678, 4);
   // The same hash in two tables, and the same key in two tables.
   ids.push_back(IndexWorld::IdWithHash(1, ids[0].hash));
   ids.push_back(IndexWorld::IdOf(2, ids[0].key));
   ASSERT_NO_FATAL_FAILURE(InsertAll(&index, ids));
   ASSERT_NO_FATAL_FAILURE(index.ExpectAllFound());
   ASSERT_NO_FATAL_FAILURE(
-      index.ExpectFindsRight(IndexWorld::IdWithHash(2, HashAt(kShard, 77, 0, 99))));
+      ExpectAbsent(&index, IndexWorld::IdWithHash(2, HashAt(kShard, 0x12345678, 0))));
   for (const RowId& id : ids) {
     ASSERT_NO_FATAL_FAILURE(index.Erase(id));
     ASSERT_NO_FATAL_FAILURE(index.ExpectAllFound());
-    ASSERT_NO_FATAL_FAILURE(index.ExpectFindsRight(id));
+    ASSERT_NO_FATAL_FAILURE(ExpectAbsent(&index, id));
   }
 }
 
@@ -57,10 +58,10 @@ TEST(KeyIndex, PartsOneKeyOfTwoTablesByTheTableInTheRow) {
   const RowId other = IndexWorld::IdOf(2, IndexWorld::kTwinKey);
   ASSERT_EQ(one.hash ^ other.hash, uint64_t{1} << 24);
   ASSERT_NO_FATAL_FAILURE(index.Insert(one));
-  ASSERT_NO_FATAL_FAILURE(index.ExpectFindsRight(other));
+  ASSERT_NO_FATAL_FAILURE(ExpectAbsent(&index, other));
   ASSERT_NO_FATAL_FAILURE(index.Insert(other));
   ASSERT_NO_FATAL_FAILURE(index.Erase(one));
-  ASSERT_NO_FATAL_FAILURE(index.ExpectFindsRight(one));
+  ASSERT_NO_FATAL_FAILURE(ExpectAbsent(&index, one));
   ASSERT_NO_FATAL_FAILURE(index.ExpectAllFound());
 }
 
@@ -75,222 +76,168 @@ TEST(KeyIndex, HoldsTheSmallestAndLargestKeyAndHash) {
   ASSERT_NO_FATAL_FAILURE(index.ExpectAllFound());
 }
 
-TEST(KeyIndex, ErasesFromEveryPlaceOfARunThatWrapsAround) {
-  // 20 rows at home in the last place, behind them 10 at home in the first: one run over the end.
+TEST(KeyIndex, FindsRowsWithTheTagOfEmptyEntries) {
+  IndexWorld index;
+  const uint64_t q = QuotientWithAllOnesTag(100, kFirstBuckets);
+  const std::vector<RowId> ids = RowsOfOneQuotient(q, 20);
+  // Ten of them stand in two buckets, between empty entries.
+  for (size_t i = 0; i < 10; ++i) {
+    ASSERT_NO_FATAL_FAILURE(ExpectAbsent(&index, ids[i]));
+    ASSERT_NO_FATAL_FAILURE(index.Insert(ids[i]));
+    ASSERT_NO_FATAL_FAILURE(index.ExpectAllFound());
+  }
+  for (size_t i = 10; i < 20; ++i) ASSERT_NO_FATAL_FAILURE(ExpectAbsent(&index, ids[i]));
+  for (size_t i = 0; i < 10; ++i) {
+    ASSERT_NO_FATAL_FAILURE(index.Erase(ids[i]));
+    ASSERT_NO_FATAL_FAILURE(ExpectAbsent(&index, ids[i]));
+    ASSERT_NO_FATAL_FAILURE(index.ExpectAllFound());
+  }
+}
+
+TEST(KeyIndex, ErasesFromEveryPlaceOfARunBehindTheLastHome) {
+  // 20 rows at home in the last home, 40 in those before: some stand behind the array's end.
   std::vector<RowId> ids;
-  for (uint32_t i = 0; i < 20; ++i) {
-    ids.push_back(IndexWorld::IdWithHash(0, HashAt(kShard, kLastHome - i, 0, i)));
+  for (uint32_t i = 0; i < 60; ++i) {
+    const uint32_t home = kFirstBuckets - 1 - (i < 20 ? 0 : i % 4);
+    ids.push_back(IndexWorld::IdWithHash(
+        0, HashAt(kShard, FirstQuotientAt(home, kFirstBuckets) + i * 1000, i)));
   }
-  for (uint32_t i = 0; i < 10; ++i) {
-    ids.push_back(IndexWorld::IdWithHash(0, HashAt(kShard, i, 0, 1000 + i)));
-  }
-  for (size_t victim = 0; victim < ids.size(); ++victim) {
+  for (size_t victim = 0; victim < ids.size(); victim += 3) {
     IndexWorld index;
     ASSERT_NO_FATAL_FAILURE(InsertAll(&index, ids));
     ASSERT_NO_FATAL_FAILURE(index.Erase(ids[victim]));
-    ASSERT_NO_FATAL_FAILURE(index.ExpectFindsRight(ids[victim]));
+    ASSERT_NO_FATAL_FAILURE(ExpectAbsent(&index, ids[victim]));
     ASSERT_NO_FATAL_FAILURE(index.ExpectAllFound()) << "after erasing " << victim;
     for (size_t i = ids.size(); i-- > 0;) ASSERT_NO_FATAL_FAILURE(index.Erase(ids[i]));
     ASSERT_EQ(index.rows(), 0u);
+    ASSERT_NO_FATAL_FAILURE(index.ExpectAllFound());
   }
 }
 
-TEST(KeyIndex, KeepsAllRowsThroughSeveralGrowths) {
-  IndexWorld index;
-  const uint64_t empty_bytes = index->memory_bytes();
-  EXPECT_EQ(empty_bytes, KeyIndex::EstimateBytes(0));
-  const std::vector<RowId> ids = SpreadRows(0, kShard, 8 * kFirstRowsMax + 1);
-  for (size_t i = 0; i < ids.size(); ++i) {
-    ASSERT_NO_FATAL_FAILURE(index.Insert(ids[i]));
-    if (i > kFirstRowsMax) continue;
-    EXPECT_EQ(index->memory_bytes(), empty_bytes + (i < kFirstRowsMax ? 0 : kSmallPageBytes));
+// ---- overflow ----
+
+TEST(KeyIndex, AHomeTakesEightBucketsOfRowsAndRefusesOneMoreThatNoGrowthCanPart) {
+  for (const uint64_t q : {uint64_t{0}, uint64_t{0x80000001}, kQuotients - 1}) {
+    IndexWorld index;
+    const std::vector<RowId> ids = RowsOfOneQuotient(q, kHomeRowsMax);
+    ASSERT_NO_FATAL_FAILURE(InsertAll(&index, ids));
+    ASSERT_NO_FATAL_FAILURE(index.ExpectAllFound());
+    EXPECT_EQ(index.FarthestOf(kShard), kDisplacementMax);
+    const RowId one_more = IndexWorld::IdWithHash(1, ids[0].hash);
+    for (int attempt = 0; attempt < 3; ++attempt) {
+      EXPECT_EQ(index.TryInsert(one_more).code(), absl::StatusCode::kResourceExhausted);
+      ASSERT_NO_FATAL_FAILURE(index.ExpectAllFound());
+      ASSERT_NO_FATAL_FAILURE(ExpectAbsent(&index, one_more));
+    }
+    // Rows elsewhere are not refused, and one that goes makes room.
+    ASSERT_NO_FATAL_FAILURE(index.Erase(ids[17]));
+    ASSERT_NO_FATAL_FAILURE(index.Insert(one_more));
+    ASSERT_NO_FATAL_FAILURE(
+        index.Insert(IndexWorld::IdWithHash(1, HashAt(kShard, q ^ 0x40000000))));
+    ASSERT_NO_FATAL_FAILURE(index.ExpectAllFound());
   }
-  EXPECT_EQ(index->memory_bytes(), empty_bytes + 15 * kSmallPageBytes);
+}
+
+TEST(KeyIndex, RefusedRowsDoNotMakeTheIndexGrowWithoutEnd) {
+  IndexWorld index;
+  ASSERT_NO_FATAL_FAILURE(InsertAll(&index, RowsOfOneQuotient(7777777, kHomeRowsMax)));
+  const RowId one_more = IndexWorld::IdWithHash(1, HashAt(kShard, 7777777));
+  for (int attempt = 0; attempt < 12; ++attempt) {
+    EXPECT_EQ(index.TryInsert(one_more).code(), absl::StatusCode::kResourceExhausted);
+  }
+  EXPECT_LE(index->memory_bytes(), 4 * kHugePageBytes) << "for 56 rows";
+}
+
+// 50 rows that stay in home 0 whatever the size of the array, and six of one q, which need as many
+// empty entries when they are moved: there is none.
+std::vector<RowId> RowsThatFillTheFirstHome() {
+  std::vector<RowId> ids = RowsOfOneQuotient(5, 6);
+  for (uint32_t i = 0; i < kHomeRowsMax - 6; ++i) {
+    ids.push_back(IndexWorld::IdWithHash(0, HashAt(kShard, 1000 + i, i)));
+  }
+  return ids;
+}
+
+TEST(KeyIndex, GrowingLosesNoRowOfAHomeThatIsFull) {
+  IndexWorld index;
+  ASSERT_NO_FATAL_FAILURE(InsertAll(&index, RowsThatFillTheFirstHome()));
+  for (uint32_t attempt = 0; attempt < 3; ++attempt) {
+    const RowId one_more = IndexWorld::IdWithHash(1, HashAt(kShard, 3 + attempt));
+    EXPECT_FALSE(index.TryInsert(one_more).ok());
+    ASSERT_NO_FATAL_FAILURE(index.ExpectAllFound());
+  }
+}
+
+TEST(KeyIndex, ShrinkingLosesNoRowOfAHomeThatIsFull) {
+  IndexWorld index;
+  std::vector<RowId> others;
+  for (uint32_t i = 0; i < 6000; ++i) {
+    const uint64_t q = (i * uint64_t{0x9E3779B1} % kQuotients) | uint64_t{1} << 28;
+    others.push_back(IndexWorld::IdWithHash(1, HashAt(kShard, q, i)));
+  }
+  ASSERT_NO_FATAL_FAILURE(InsertAll(&index, others));
+  ASSERT_NO_FATAL_FAILURE(InsertAll(&index, RowsThatFillTheFirstHome()));
+  for (const RowId& id : others) {
+    ASSERT_NO_FATAL_FAILURE(index.Erase(id));
+    if (index.rows() % 40 != 0) continue;
+    ASSERT_NO_FATAL_FAILURE(index.ExpectAllFound());
+  }
   ASSERT_NO_FATAL_FAILURE(index.ExpectAllFound());
 }
 
-TEST(KeyIndex, AFailedGrowthLeavesAllAsItWas) {
+TEST(KeyIndex, AFullHomeThatGrowthCanPartMakesTheShardGrow) {
   IndexWorld index;
-  std::vector<RowId> ids = SpreadRows(0, kShard, kFirstRowsMax + 1);
-  const RowId one_more = ids.back();
-  ids.pop_back();
+  std::vector<RowId> ids;
+  for (uint32_t i = 0; i < kHomeRowsMax + 10; ++i) {
+    ids.push_back(IndexWorld::IdWithHash(
+        0, HashAt(kShard, FirstQuotientAt(300, kFirstBuckets) + i * 100'000, i)));
+  }
+  ASSERT_EQ(PaperPlaceOf(QuotientIn(ids.back().hash), kFirstBuckets).home, 300u);
   ASSERT_NO_FATAL_FAILURE(InsertAll(&index, ids));
-  const uint64_t used_bytes = index.budget()->used_bytes();
-  KeyIndex::Shard* const shard = index->shard(kShard);
-  index.memory()->FailEveryCall(true);
-  for (int attempt = 0; attempt < 2; ++attempt) {
-    MutexLock lock(&shard->mutex);
-    EXPECT_EQ(index->ReserveOne(shard).code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_GT(index->shard(kShard)->high_buckets, kFirstBuckets);
+  ASSERT_NO_FATAL_FAILURE(index.ExpectAllFound());
+}
+
+TEST(KeyIndex, TheFarthestFirstKeepsRowsNearTheirHomes) {
+  IndexWorld index;
+  Random random(9);
+  for (uint64_t i = 0; i < kFirstRowsMax; ++i) {
+    const KeyHash hash = HashAt(kShard, random.Below(kQuotients), static_cast<uint32_t>(i));
+    ASSERT_NO_FATAL_FAILURE(index.Insert(IndexWorld::IdWithHash(0, hash)));
   }
-  EXPECT_EQ(index.budget()->used_bytes(), used_bytes);
+  EXPECT_EQ(index->shard(kShard)->high_buckets, kFirstBuckets) << "grew before it was full";
+  EXPECT_LE(index.FarthestOf(kShard), 3u);
   ASSERT_NO_FATAL_FAILURE(index.ExpectAllFound());
-  ASSERT_NO_FATAL_FAILURE(index.ExpectFindsRight(one_more));
-  // An erased row makes room without any memory.
-  ASSERT_NO_FATAL_FAILURE(index.Erase(ids[7]));
-  ASSERT_NO_FATAL_FAILURE(index.Insert(one_more));
-  index.memory()->FailEveryCall(false);
-  ASSERT_NO_FATAL_FAILURE(index.Insert(ids[7]));
+}
+
+TEST(KeyIndex, AFloodPushesOthersOnAndLosesNone) {
+  IndexWorld index;
+  // Every home around has a row or two before the flood comes.
+  std::vector<RowId> before;
+  for (uint32_t i = 0; i < 30; ++i) {
+    const uint64_t q = FirstQuotientAt(190 + i / 2, kFirstBuckets) + i;
+    before.push_back(IndexWorld::IdWithHash(1, HashAt(kShard, q, i)));
+  }
+  ASSERT_NO_FATAL_FAILURE(InsertAll(&index, before));
+  const std::vector<RowId> flood =
+      RowsOfOneQuotient(FirstQuotientAt(197, kFirstBuckets) + 99, kHomeRowsMax);
+  for (const RowId& id : flood) {
+    if (!index.TryInsert(id).ok()) break;
+    ASSERT_NO_FATAL_FAILURE(index.ExpectAllFound());
+  }
+  EXPECT_GT(index.rows(), before.size() + 30);
+  for (const RowId& id : flood) ASSERT_NO_FATAL_FAILURE(index.Erase(id));
   ASSERT_NO_FATAL_FAILURE(index.ExpectAllFound());
+  EXPECT_EQ(index.rows(), before.size());
 }
 
 TEST(KeyIndexDeathTest, InsertingWithoutRoomIsADefectOfOurs) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   IndexWorld index;
-  const std::vector<RowId> ids = SpreadRows(0, kShard, kFirstRowsMax);
-  ASSERT_NO_FATAL_FAILURE(InsertAll(&index, ids));
+  ASSERT_NO_FATAL_FAILURE(InsertAll(&index, RowsOfOneQuotient(3, kHomeRowsMax)));
   KeyIndex::Shard* const shard = index->shard(kShard);
   MutexLock lock(&shard->mutex);
-  EXPECT_DEATH(index->Insert(shard, IndexWorld::IdWithHash(0, HashAt(kShard, 3, 3, 3)), {0}),
-               "broken");
-}
-
-TEST(KeyIndex, GrowsWithTheBudgetOfEmptyPages) {
-  // What the index and its rows take before the growth, and two pages of rows.
-  uint64_t limit_bytes = 0;
-  {
-    IndexWorld measured;
-    limit_bytes = measured.budget()->used_bytes() + 2 * kHugePageBytes;
-  }
-  IndexWorld index(limit_bytes);
-  ASSERT_NO_FATAL_FAILURE(InsertAll(&index, SpreadRows(0, kShard, kFirstRowsMax)));
-  const SlotClass wide = index.tier()->AddClass(kHugePageBytes);
-  Location slot;
-  ASSERT_EQ(index.tier()->Allocate(wide, {&slot, 1}), 1u);
-  EXPECT_EQ(index.budget()->used_bytes(), limit_bytes);
-  KeyIndex::Shard* const shard = index->shard(kShard);
-  {
-    MutexLock lock(&shard->mutex);
-    EXPECT_FALSE(index->ReserveOne(shard).ok()) << "the page is in use";
-  }
-  index.tier()->Free(wide, {&slot, 1});
-  EXPECT_EQ(index.budget()->used_bytes(), limit_bytes);
-  {
-    MutexLock lock(&shard->mutex);
-    EXPECT_TRUE(index->ReserveOne(shard).ok());
-  }
-  EXPECT_EQ(index.budget()->used_bytes(), limit_bytes - kHugePageBytes + kSmallPageBytes);
-  ASSERT_NO_FATAL_FAILURE(index.ExpectAllFound());
-}
-
-TEST(KeyIndex, FailsToOpenWithoutTrace) {
-  uint64_t failed = 0;
-  for (uint64_t call = 1;; ++call) {
-    FailingMemory memory;
-    MemoryBudget budget(0);
-    auto tier = DramTier::Create(&memory, &budget, kHugePageBytes);
-    ASSERT_TRUE(tier.ok());
-    const uint64_t tier_bytes = budget.used_bytes();
-    memory.FailCall(call);
-    const auto index = KeyIndex::Create(&memory, &budget, tier->get());
-    if (index.ok()) break;
-    ++failed;
-    EXPECT_EQ(index.status().code(), absl::StatusCode::kResourceExhausted);
-    EXPECT_EQ(budget.used_bytes(), tier_bytes) << "call " << call;
-  }
-  EXPECT_EQ(failed, 1u + KeyIndex::kShardCount);
-}
-
-TEST(KeyIndex, TakesNoMoreThanItsEstimate) {
-  IndexWorld index;
-  Random random(1);
-  for (uint64_t rows = 1; rows <= 60'000; ++rows) {
-    ASSERT_NO_FATAL_FAILURE(index.Insert(IndexWorld::IdOf(0, random.Bits())));
-    if (rows > 3000 && rows % 997 != 0) continue;
-    ASSERT_LE(index->memory_bytes(), KeyIndex::EstimateBytes(rows)) << rows << " rows";
-  }
-  EXPECT_GE(index->memory_bytes() * 2, KeyIndex::EstimateBytes(60'000));
-}
-
-TEST(KeyIndex, EstimatesGrowthOfTheOldArraysOfAllThreads) {
-  // 100,000 rows: 1,563 a shard, at most 1,761: 4,096 entries, which came from 2,048.
-  EXPECT_EQ(KeyIndex::EstimateGrowthBytes(100'000, 1), 2048 * 8u);
-  EXPECT_EQ(KeyIndex::EstimateGrowthBytes(100'000, 3), 3 * 2048 * 8u);
-  EXPECT_EQ(KeyIndex::EstimateGrowthBytes(100'000, 1000), 64 * 2048 * 8u);
-}
-
-// ---- visiting a table ----
-
-// A shard whose rows of two tables lie in runs, one of them over the end of the array.
-std::vector<RowId> RowsOfTwoTablesOverTheEnd() {
-  std::vector<RowId> ids;
-  Random random(3);
-  for (uint32_t i = 0; i < 60; ++i) {
-    ids.push_back(IndexWorld::IdWithHash(i % 2, HashAt(kShard, kLastHome - i % 3, i, i)));
-  }
-  for (uint32_t i = 0; i < 60; ++i) {
-    ids.push_back(IndexWorld::IdWithHash(i % 2, HashAt(kShard, i, i, 100 + i)));
-    const auto home = static_cast<uint32_t>(random.Bits());
-    ids.push_back(IndexWorld::IdWithHash(i % 2, HashAt(kShard, home, i, 200 + i)));
-  }
-  return ids;
-}
-
-TEST(KeyIndex, VisitsEveryRowOfATableAndOnlyThose) {
-  IndexWorld index;
-  const std::vector<RowId> ids = RowsOfTwoTablesOverTheEnd();
-  ASSERT_NO_FATAL_FAILURE(InsertAll(&index, ids));
-  std::multiset<Key> visited;
-  KeyIndex::Shard* const shard = index->shard(kShard);
-  {
-    MutexLock lock(&shard->mutex);
-    index->VisitTable(shard, 1, [&](Location slot) {
-      EXPECT_EQ(index.IdAt(slot).table, 1);
-      visited.insert(index.IdAt(slot).key);
-      return false;
-    });
-  }
-  EXPECT_EQ(visited.size(), ids.size() / 2);
-  EXPECT_EQ(std::set<Key>(visited.begin(), visited.end()).size(), ids.size() / 2);
-  ASSERT_NO_FATAL_FAILURE(index.ExpectAllFound());
-}
-
-TEST(KeyIndex, TakesOutAllRowsOfATableOnceEachOverTheEndOfTheArray) {
-  IndexWorld index;
-  const std::vector<RowId> ids = RowsOfTwoTablesOverTheEnd();
-  ASSERT_NO_FATAL_FAILURE(InsertAll(&index, ids));
-  std::vector<Location> taken;
-  KeyIndex::Shard* const shard = index->shard(kShard);
-  {
-    MutexLock lock(&shard->mutex);
-    index->VisitTable(shard, 1, [&](Location slot) {
-      taken.push_back(slot);
-      return true;
-    });
-  }
-  ASSERT_EQ(taken.size(), ids.size() / 2);
-  for (const Location slot : taken) {
-    ASSERT_NO_FATAL_FAILURE(index.Forget(index.IdAt(slot), slot));
-  }
-  ASSERT_NO_FATAL_FAILURE(index.ExpectAllFound());
-  for (const RowId& id : ids) ASSERT_NO_FATAL_FAILURE(index.ExpectFindsRight(id));
-}
-
-TEST(KeyIndex, TakesOutExactlyTheRowsThatTheVisitorNames) {
-  for (uint64_t seed = 1; seed <= 30; ++seed) {
-    IndexWorld index;
-    const std::vector<RowId> ids = RowsOfTwoTablesOverTheEnd();
-    ASSERT_NO_FATAL_FAILURE(InsertAll(&index, ids));
-    const auto goes = [seed](Key key) { return Random(key + seed).OneIn(2); };
-    std::vector<Location> taken;
-    KeyIndex::Shard* const shard = index->shard(kShard);
-    {
-      MutexLock lock(&shard->mutex);
-      index->VisitTable(shard, 0, [&](Location slot) {
-        if (!goes(index.IdAt(slot).key)) return false;
-        taken.push_back(slot);
-        return true;
-      });
-    }
-    for (const Location slot : taken) {
-      ASSERT_NO_FATAL_FAILURE(index.Forget(index.IdAt(slot), slot));
-    }
-    ASSERT_NO_FATAL_FAILURE(index.ExpectAllFound());
-    for (const RowId& id : ids) {
-      const bool stays = id.table == 1 || !goes(id.key);
-      ASSERT_EQ(index.Holds(id), stays) << "seed " << seed;
-      ASSERT_NO_FATAL_FAILURE(index.ExpectFindsRight(id));
-    }
-  }
+  EXPECT_DEATH(index->Insert(shard, HashAt(kShard, 3, 99), {0}), "broken");
 }
 
 }  // namespace

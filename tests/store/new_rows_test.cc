@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <vector>
 
 #include "store/lookup.h"
+#include "tests/support/index_places.h"
 #include "tests/support/inverse_mix.h"
 #include "tests/support/store_world.h"
 
@@ -12,15 +14,24 @@ namespace embank::test {
 namespace {
 
 constexpr uint32_t kDim = 4096;  // few slots to a page, so that one more shows
+constexpr uint32_t kShard = 9;
 
 class NewRowsTest : public testing::Test {
  protected:
-  // The i-th row whose hash lies in shard 9.
-  RowId IdOf(uint32_t i) const {
-    const KeyHash hash = (uint64_t{9} << 58) | (uint64_t{i} << 30) | i;
+  // The i-th row whose hash lies in shard 9, all of them in few homes.
+  RowId IdOf(uint32_t i) const { return IdAt(i % 7, i); }
+  RowId IdAt(uint64_t q, uint32_t unused) const {
+    const KeyHash hash = HashAt(kShard, q, unused);
     return table_->IdOf(KeyWithHash(TableHash(table_->name()), hash), hash);
   }
-  KeyIndex::Shard* shard() { return table_->parts().index->shard(9); }
+  KeyIndex* index() { return table_->parts().index; }
+  KeyIndex::Shard* shard() { return index()->shard(kShard); }
+  // A row whose elements are all `value`.
+  const RowImage& ImageOf(float value) {
+    std::vector<float> values(kDim, value);
+    std::memcpy(table_->layout().Vector(image_.bytes), values.data(), kDim * sizeof(float));
+    return image_;
+  }
   DramTier* tier() { return table_->parts().tier; }
   uint64_t SlotsPerPage() const { return DramTier::SlotsPerPage(table_->layout().row_bytes); }
   bool Holds(const RowId& id) {
@@ -29,22 +40,29 @@ class NewRowsTest : public testing::Test {
     return outcome == static_cast<uint8_t>(Outcome::kFound);
   }
 
+  RowImage image_;
   StoreWorld store_;
   Table* table_ = store_.Create("t", OptionsOf(kDim));
 };
 
-TEST_F(NewRowsTest, WritesTheHeaderAndCountsTheRow) {
+TEST_F(NewRowsTest, WritesHeaderAndVectorAndCountsTheRow) {
   const RowId id = IdOf(1);
   {
     MutexLock lock(&shard()->mutex);
     NewRows new_rows(table_, shard(), 1);
-    std::byte* const row = new_rows.Add(id, 5);
-    ASSERT_NE(row, nullptr);
+    ASSERT_TRUE(new_rows.Add(id, 5, ImageOf(2.5f)));
+    const Match match = index()->Find(id);
+    ASSERT_TRUE(match.any());
+    std::byte* const row = tier()->Row(match.location());
     const RowHeader* const header = table_->layout().Header(row);
     EXPECT_EQ(header->key, id.key);
-    EXPECT_EQ(header->identity, table_->id()) << "version 0";
+    EXPECT_EQ(TableOf(header->identity), table_->id());
+    EXPECT_FALSE(IsBeingWritten(header->identity));
     EXPECT_EQ(header->usage, PackUsage(0, 5, table_->heat_epoch()));
-    EXPECT_EQ(table_->parts().tier->Row(table_->parts().index->Find(*shard(), id)), row);
+    EXPECT_EQ(std::memcmp(table_->layout().Vector(row), table_->layout().Vector(image_.bytes),
+                          table_->layout().payload_bytes()),
+              0);
+    EXPECT_EQ(shard()->rows, 1u);
   }
   EXPECT_EQ(table_->rows(), 1u);
   EXPECT_TRUE(Holds(id));
@@ -54,7 +72,7 @@ TEST_F(NewRowsTest, GivesBackTheSlotsItDidNotUse) {
   {
     MutexLock lock(&shard()->mutex);
     NewRows new_rows(table_, shard(), 1000);
-    ASSERT_NE(new_rows.Add(IdOf(1), 0), nullptr);
+    ASSERT_TRUE(new_rows.Add(IdOf(1), 0, ImageOf(1)));
   }
   const uint64_t bytes = tier()->committed_bytes();
   std::vector<Location> rest(SlotsPerPage() * (bytes / DramTier::kPageBytes) - 1);
@@ -66,12 +84,11 @@ TEST_F(NewRowsTest, GivesBackTheSlotsItDidNotUse) {
 TEST_F(NewRowsTest, TakesNoMoreSlotsThanRowsWillCome) {
   MutexLock lock(&shard()->mutex);
   NewRows new_rows(table_, shard(), 2);
-  ASSERT_NE(new_rows.Add(IdOf(1), 0), nullptr);
-  std::vector<Location> rest(SlotsPerPage());
-  ASSERT_EQ(tier()->Allocate(table_->slot_class(), std::span(rest).first(SlotsPerPage() - 2)),
-            SlotsPerPage() - 2);
+  ASSERT_TRUE(new_rows.Add(IdOf(1), 0, ImageOf(1)));
+  std::vector<Location> rest(SlotsPerPage() - 2);
+  ASSERT_EQ(tier()->Allocate(table_->slot_class(), rest), rest.size());
   EXPECT_EQ(tier()->committed_bytes(), DramTier::kPageBytes);
-  tier()->Free(table_->slot_class(), std::span(rest).first(SlotsPerPage() - 2));
+  tier()->Free(table_->slot_class(), rest);
 }
 
 TEST_F(NewRowsTest, WithoutMemoryAddsNothing) {
@@ -79,8 +96,8 @@ TEST_F(NewRowsTest, WithoutMemoryAddsNothing) {
   {
     MutexLock lock(&shard()->mutex);
     NewRows new_rows(table_, shard(), 3);
-    EXPECT_EQ(new_rows.Add(IdOf(1), 0), nullptr);
-    EXPECT_EQ(new_rows.Add(IdOf(2), 0), nullptr);
+    EXPECT_FALSE(new_rows.Add(IdOf(1), 0, ImageOf(1)));
+    EXPECT_FALSE(new_rows.Add(IdOf(2), 0, ImageOf(1)));
     EXPECT_EQ(shard()->rows, 0u);
   }
   EXPECT_EQ(table_->rows(), 0u);
@@ -88,40 +105,67 @@ TEST_F(NewRowsTest, WithoutMemoryAddsNothing) {
   store_.memory()->FailEveryCall(false);
   MutexLock lock(&shard()->mutex);
   NewRows new_rows(table_, shard(), 1);
-  EXPECT_NE(new_rows.Add(IdOf(1), 0), nullptr);
+  EXPECT_TRUE(new_rows.Add(IdOf(1), 0, ImageOf(1)));
 }
 
 TEST_F(NewRowsTest, WithoutRoomInTheIndexTakesNoSlot) {
-  constexpr uint32_t kShardRowsMax = 384;
+  constexpr uint32_t kHomeRowsMax = 8 * kBucketEntries;
   {
     MutexLock lock(&shard()->mutex);
-    NewRows new_rows(table_, shard(), kShardRowsMax);
-    for (uint32_t i = 0; i < kShardRowsMax; ++i) ASSERT_NE(new_rows.Add(IdOf(i), 0), nullptr);
+    NewRows new_rows(table_, shard(), kHomeRowsMax);
+    for (uint32_t i = 0; i < kHomeRowsMax; ++i) {
+      ASSERT_TRUE(new_rows.Add(IdAt(1234, i), 0, ImageOf(1)));
+    }
   }
   const uint64_t bytes = tier()->committed_bytes();
-  store_.memory()->FailEveryCall(true);
   {
     MutexLock lock(&shard()->mutex);
     NewRows new_rows(table_, shard(), 1);
-    EXPECT_EQ(new_rows.Add(IdOf(kShardRowsMax), 0), nullptr);
+    EXPECT_FALSE(new_rows.Add(IdAt(1234, kHomeRowsMax), 0, ImageOf(1)));
   }
-  EXPECT_EQ(table_->rows(), kShardRowsMax);
+  EXPECT_EQ(table_->rows(), kHomeRowsMax);
   EXPECT_EQ(tier()->committed_bytes(), bytes);
-  for (uint32_t i = 0; i < kShardRowsMax; ++i) ASSERT_TRUE(Holds(IdOf(i))) << i;
+  for (uint32_t i = 0; i < kHomeRowsMax; ++i) ASSERT_TRUE(Holds(IdAt(1234, i))) << i;
 }
 
 TEST_F(NewRowsTest, MayBeAskedForMoreThanWasAnnounced) {
   {
     MutexLock lock(&shard()->mutex);
     NewRows new_rows(table_, shard(), 1);
-    for (uint32_t i = 0; i < 5; ++i) ASSERT_NE(new_rows.Add(IdOf(i), 0), nullptr);
+    for (uint32_t i = 0; i < 5; ++i) ASSERT_TRUE(new_rows.Add(IdOf(i), 0, ImageOf(1)));
   }
   EXPECT_EQ(table_->rows(), 5u);
 }
 
+TEST_F(NewRowsTest, AReusedSlotGoesOnFromTheVersionItHad) {
+  const RowId first = IdOf(1);
+  const RowId second = IdOf(2);
+  MutexLock lock(&shard()->mutex);
+  uint32_t identity = 0;
+  std::byte* row = nullptr;
+  {
+    NewRows new_rows(table_, shard(), 1);
+    ASSERT_TRUE(new_rows.Add(first, 0, ImageOf(1)));
+  }
+  {
+    FreedRows freed(table_);
+    const Match match = index()->Find(first);
+    row = tier()->Row(match.location());
+    identity = table_->layout().Header(row)->identity;
+    index()->Erase(shard(), first.hash, match);
+    freed.Add(match.location());
+    EXPECT_EQ(TableOf(table_->layout().Header(row)->identity), kNoTable);
+  }
+  EXPECT_EQ(table_->rows(), 0u);
+  NewRows new_rows(table_, shard(), 1);
+  ASSERT_TRUE(new_rows.Add(second, 0, ImageOf(2)));
+  ASSERT_EQ(tier()->Row(index()->Find(second).location()), row) << "another slot";
+  EXPECT_EQ(table_->layout().Header(row)->identity, identity + 4 * kVersionStep);
+}
+
 TEST_F(NewRowsTest, CallsForTheShardsLock) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
-  EXPECT_DEATH(NewRows(table_, shard(), 1).Add(IdOf(1), 0), "");
+  EXPECT_DEATH(NewRows(table_, shard(), 1).Add(IdOf(1), 0, ImageOf(1)), "");
 }
 
 }  // namespace

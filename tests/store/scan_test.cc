@@ -162,6 +162,16 @@ TEST_F(ScanTest, DoesNotGiveARowErasedWhileItsRangeIsHalfRead) {
   EXPECT_TRUE(Next(&scan, 1).empty());
 }
 
+// Keys first, first + 1, ... of those whose hashes lie in two shards, so that these grow early.
+std::vector<Key> KeysOfTwoShards(uint64_t first, uint64_t n) {
+  std::vector<Key> keys;
+  for (uint64_t i = first; i < first + n; ++i) {
+    const uint64_t q = i * kGoldenRatio >> 32;
+    keys.push_back(KeyWithHash(TableHash("t"), (i % 2 << 58) | q << 26 | (i & 0x3FFFFFF)));
+  }
+  return keys;
+}
+
 // Rows that live throughout are seen once each, others at most once, all of them whole and as of
 // some moment since the open, while the index grows from one page a shard to several.
 TEST_F(ScanTest, GivesEachLivingRowOnceWhileOthersComeAndGoAndTheIndexGrows) {
@@ -175,16 +185,16 @@ TEST_F(ScanTest, GivesEachLivingRowOnceWhileOthersComeAndGoAndTheIndexGrows) {
   int moment = 0;
   for (uint64_t seed = 1; seed <= 5; ++seed) {
     Random random(seed);
-    const Key base = seed << 20;
-    const std::vector<Key> living = KeysFrom(base, kRows);
-    const std::vector<Key> dying = KeysFrom(base + 100'000, kRows);
+    const uint64_t base = seed << 20;
+    const std::vector<Key> living = KeysOfTwoShards(base, kRows);
+    const std::vector<Key> dying = KeysOfTwoShards(base + 100'000, kRows);
     Write(living, 0.0f);
     Write(dying, 0.0f);
     const uint64_t index_bytes = store_->ReportMemory().index_bytes;
     Scan scan(table_);
     std::multimap<Key, float> all;
     std::set<Key> erased;
-    Key next_new = base + 200'000;
+    uint64_t next_new = base + 200'000;
     while (true) {
       const auto generation = static_cast<float>(++moment);
       const std::multimap<Key, float> some = Next(&scan, random.Between(1, 300));
@@ -194,7 +204,7 @@ TEST_F(ScanTest, GivesEachLivingRowOnceWhileOthersComeAndGoAndTheIndexGrows) {
         ASSERT_EQ(erased.count(key), 0u) << "a row seen after it was erased";
       }
       all.insert(some.begin(), some.end());
-      ASSERT_NO_FATAL_FAILURE(Write(KeysFrom(next_new, 40), generation));
+      ASSERT_NO_FATAL_FAILURE(Write(KeysOfTwoShards(next_new, 40), generation));
       next_new += 40;
       const std::vector<Key> rewritten = {living[random.Below(kRows)], living[random.Below(kRows)]};
       ASSERT_NO_FATAL_FAILURE(Write(rewritten, generation));
@@ -215,7 +225,8 @@ TEST_F(ScanTest, GivesEachLivingRowOnceWhileOthersComeAndGoAndTheIndexGrows) {
         events.Count(all.count(key) == 1 ? "erased rows seen" : "erased rows missed");
       }
     }
-    for (Key key = base + 200'000; key < next_new; ++key) {
+    const uint64_t first_new = base + 200'000;
+    for (const Key key : KeysOfTwoShards(first_new, next_new - first_new)) {
       events.Count(all.count(key) == 1 ? "new rows seen" : "new rows missed");
     }
     events.Count("index growths", store_->ReportMemory().index_bytes > index_bytes ? 1 : 0);

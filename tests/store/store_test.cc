@@ -75,7 +75,7 @@ TEST(Store, OpensOrFailsWithoutTraceWhicheverCallForMemoryFails) {
     EXPECT_EQ(store.status().code(), absl::StatusCode::kResourceExhausted) << "call " << call;
     EXPECT_EQ(memory.outstanding(), 0u) << "call " << call;
   }
-  EXPECT_GE(failed, 60u);  // records, addresses, table hashes, a page per shard
+  EXPECT_EQ(failed, 4u) << "records and addresses of rows, addresses and first page of the index";
 }
 
 TEST(Store, DoesNotOpenWithNonsense) {
@@ -99,12 +99,13 @@ TEST(Store, SaysOnceInTheLogWhatItUses) {
 }
 
 TEST(Store, RefusesTheRowsForWhichMemoryFailedAndOnlyThose) {
-  // 430 rows a shard on average: most shards grow, and the tier takes its pages.
-  const std::vector<Key> keys = KeysFrom(0, 27'500);
+  // 520 rows of 4,016 bytes a page: 16 pages.
+  const std::vector<Key> keys = KeysFrom(0, 8000);
   uint64_t sweeps = 0;
-  for (uint64_t call = 1;; call += 3) {
+  uint64_t refusals = 0;
+  for (uint64_t call = 1;; ++call) {
     StoreWorld store;
-    Table* const table = store.Create("t", Uniform(1));
+    Table* const table = store.Create("t", Uniform(1000));
     store.memory()->FailCall(call);
     const uint64_t failures_before = store.memory()->failures();
     const std::array<uint64_t, 5> counts = CreateAndCheck(table, keys);
@@ -115,11 +116,14 @@ TEST(Store, RefusesTheRowsForWhichMemoryFailedAndOnlyThose) {
     ASSERT_EQ(ScannedKeys(table).size(), created);
     if (store.memory()->failures() == failures_before) break;
     ++sweeps;
-    ASSERT_EQ(refused, 1u) << "call " << call;
+    // None, where the failed call was for more slots than were needed at once.
+    ASSERT_LE(refused, 1u) << "call " << call;
+    refusals += refused;
     ASSERT_EQ(CreateAndCheck(table, keys)[static_cast<size_t>(Outcome::kFound) - 1], created);
     ASSERT_EQ(ScannedKeys(table), keys);
   }
   EXPECT_GT(sweeps, 10u);
+  EXPECT_GT(refusals, 0u);
 }
 
 TEST(Store, FillsItsBudgetRefusesByNameAndIsReusable) {
@@ -135,7 +139,7 @@ TEST(Store, FillsItsBudgetRefusesByNameAndIsReusable) {
       next += 1000;
       ASSERT_LE(store->ReportMemory().used_bytes, uint64_t{24} << 20);
     }
-    EXPECT_GT(table->rows() * table->layout().row_bytes, uint64_t{20} << 20);
+    EXPECT_GE(table->rows() * table->layout().row_bytes, uint64_t{20} << 20);
     if (round == 0) rows_of_first_round = table->rows();
     EXPECT_EQ(table->rows(), rows_of_first_round) << "room was lost";
     EXPECT_EQ(ScannedKeys(table).size(), table->rows());

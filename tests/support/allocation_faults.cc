@@ -102,17 +102,17 @@ AllocationFaults::~AllocationFaults() { armed = false; }
 uint64_t AllocationFaults::Failed() { return failed; }
 
 absl::StatusOr<std::byte*> FaultyMemorySource::Map(uint64_t bytes) {
-  if (MustFail()) return absl::ResourceExhaustedError("");
+  if (MustFail()) return NoMemory();
   return SystemMemorySource()->Map(bytes);
 }
 
 absl::StatusOr<std::byte*> FaultyMemorySource::Reserve(uint64_t bytes) {
-  if (MustFail()) return absl::ResourceExhaustedError("");
+  if (MustFail()) return NoMemory();
   return SystemMemorySource()->Reserve(bytes);
 }
 
 absl::Status FaultyMemorySource::Commit(std::byte* address, uint64_t bytes) {
-  if (MustFail()) return absl::ResourceExhaustedError("");
+  if (MustFail()) return NoMemory();
   return SystemMemorySource()->Commit(address, bytes);
 }
 

@@ -36,7 +36,6 @@ class FaultyMemorySource final : public MemorySource {
   absl::Status Commit(std::byte* address, uint64_t bytes) override;
   void Decommit(std::byte* address, uint64_t bytes) override;
   void Unmap(std::byte* address, uint64_t bytes) override;
-  uint64_t huge_pages_refused_bytes() const override { return 0; }
 };
 
 }  // namespace embank::test

@@ -59,9 +59,6 @@ class FailingMemory final : public MemorySource {
     committed_.erase(committed_.lower_bound(address), committed_.lower_bound(address + bytes));
     SystemMemorySource()->Unmap(address, bytes);
   }
-  uint64_t huge_pages_refused_bytes() const override {
-    return SystemMemorySource()->huge_pages_refused_bytes();
-  }
 
   // Calls that could fail, failed ones included.
   uint64_t calls() const {

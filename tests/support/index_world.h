@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -12,6 +14,7 @@
 
 #include "store/key_index.h"
 #include "tests/support/failing_memory.h"
+#include "tests/support/index_places.h"
 #include "tests/support/inverse_mix.h"
 
 namespace embank::test {
@@ -22,21 +25,19 @@ class IndexWorld {
   static constexpr uint32_t kRowBytes = 32;
 
   explicit IndexWorld(uint64_t budget_bytes = 0) : budget_(budget_bytes) {
-    auto tier = DramTier::Create(&memory_, &budget_, uint64_t{256} << 20);
+    auto tier = DramTier::Create(&memory_, &budget_, &epochs_, uint64_t{256} << 20);
     EXPECT_TRUE(tier.ok()) << tier.status();
     tier_ = *std::move(tier);
     row_class_ = tier_->AddClass(kRowBytes);
-    auto index = KeyIndex::Create(&memory_, &budget_, tier_.get());
+    auto index = KeyIndex::Create(&memory_, &budget_, &epochs_, tier_.get());
     EXPECT_TRUE(index.ok()) << index.status();
     index_ = *std::move(index);
-    for (TableId table = 0; table < kTables; ++table) {
-      index_->SetTableHash(table, TableHashOf(table));
-    }
   }
   ~IndexWorld() {
     index_.reset();
     tier_.reset();
     EXPECT_EQ(memory_.outstanding(), 0u);
+    EXPECT_EQ(memory_.misuses(), 0u);
     EXPECT_EQ(budget_.used_bytes(), 0u);
   }
 
@@ -59,69 +60,118 @@ class IndexWorld {
   DramTier* tier() { return tier_.get(); }
   FailingMemory* memory() { return &memory_; }
   MemoryBudget* budget() { return &budget_; }
+  EpochTable* epochs() { return &epochs_; }
   KeyIndex::Shard* ShardOf(const RowId& id) { return index_->shard(KeyIndex::ShardOf(id.hash)); }
 
   bool Holds(const RowId& id) const { return expected_.count({id.table, id.key}) == 1; }
   uint64_t rows() const { return expected_.size(); }
 
-  // Adds a row that is not there.
-  void Insert(const RowId& id) {
-    ASSERT_FALSE(Holds(id));
-    Location slot;
-    ASSERT_EQ(tier_->Allocate(row_class_, {&slot, 1}), 1u);
-    *reinterpret_cast<RowHeader*>(tier_->Row(slot)) = {
-        .key = id.key, .identity = id.table, .usage = 0};
+  // Adds a row that is not there, or says why there is no room in the index.
+  absl::Status TryInsert(const RowId& id) {
+    EXPECT_FALSE(Holds(id));
     KeyIndex::Shard* const shard = ShardOf(id);
     MutexLock lock(&shard->mutex);
-    const absl::Status status = index_->ReserveOne(shard);
-    ASSERT_TRUE(status.ok()) << status;
-    index_->Insert(shard, id, slot);
+    if (absl::Status status = index_->ReserveOne(shard, id.hash); !status.ok()) return status;
+    Location slot;
+    EXPECT_EQ(tier_->Allocate(row_class_, {&slot, 1}), 1u);
+    RowHeader* const header = HeaderAt(slot);
+    header->key = id.key;
+    EndRowWrite(header, BeginRowWrite(header), id.table);
+    index_->Insert(shard, id.hash, slot);
     expected_[{id.table, id.key}] = slot;
+    return absl::OkStatus();
+  }
+  // Adds a row that is not there.
+  void Insert(const RowId& id) {
+    const absl::Status status = TryInsert(id);
+    ASSERT_TRUE(status.ok()) << status;
   }
   // Erases a row, which may be there or not.
   void Erase(const RowId& id) {
     KeyIndex::Shard* const shard = ShardOf(id);
-    Location erased;
+    const auto held = expected_.find({id.table, id.key});
     {
       MutexLock lock(&shard->mutex);
-      erased = index_->Erase(shard, id);
+      const Match match = index_->Find(id);
+      ASSERT_EQ(match.any(), held != expected_.end());
+      if (!match.any()) return;
+      ASSERT_EQ(match.location(), held->second);
+      index_->Erase(shard, id.hash, match);
     }
-    const auto held = expected_.find({id.table, id.key});
-    ASSERT_EQ(erased, held == expected_.end() ? kNoLocation : held->second);
-    if (held == expected_.end()) return;
+    GiveBack(held->second);
     expected_.erase(held);
-    tier_->Free(row_class_, {&erased, 1});
   }
+  // Both ways to a row give it, or nothing: the search, and the guess by tags that is confirmed.
   void ExpectFindsRight(const RowId& id) {
-    KeyIndex::Shard* const shard = ShardOf(id);
-    ReaderMutexLock lock(&shard->mutex);
     const auto held = expected_.find({id.table, id.key});
-    ASSERT_EQ(index_->Find(*shard, id), held == expected_.end() ? kNoLocation : held->second)
+    const Location expected = held == expected_.end() ? kNoLocation : held->second;
+    {
+      const EpochTable::Guard guard(&epochs_);
+      const Match found = index_->Find(id);
+      ASSERT_EQ(found.any() ? found.location() : kNoLocation, expected)
+          << "table " << id.table << " key " << id.key;
+      ASSERT_TRUE(!found.any() || found.Stands());
+    }
+    KeyIndex::Shard* const shard = ShardOf(id);
+    MutexLock lock(&shard->mutex);
+    const Probe probe = index_->Begin(id.hash);
+    Match guess;
+    index_->MatchTags({&probe, 1}, {&guess, 1});
+    const Match confirmed = index_->Confirm(guess, id);
+    ASSERT_EQ(confirmed.any() ? confirmed.location() : kNoLocation, expected)
         << "table " << id.table << " key " << id.key;
   }
-  // Every row is found, and the shards count as many.
+  // Every row is found, the shards count as many, and their buckets are sound.
   void ExpectAllFound() {
     for (const auto& [name, slot] : expected_) {
       ASSERT_NO_FATAL_FAILURE(ExpectFindsRight(IdOf(name.table, name.key)));
     }
     uint64_t counted = 0;
     for (uint32_t i = 0; i < KeyIndex::kShardCount; ++i) {
+      ASSERT_NO_FATAL_FAILURE(ExpectSound(i));
       KeyIndex::Shard* const shard = index_->shard(i);
-      ReaderMutexLock lock(&shard->mutex);
+      MutexLock lock(&shard->mutex);
       counted += shard->rows;
     }
     ASSERT_EQ(counted, expected_.size());
+  }
+  // Every entry of a shard stands where its row's hash belongs, and the heads of the buckets say
+  // so.
+  void ExpectSound(uint32_t number) {
+    const std::vector<PlacedRow> rows = RowsOf(number);
+    KeyIndex::Shard* const shard = index_->shard(number);
+    MutexLock lock(&shard->mutex);
+    ASSERT_EQ(shard->rows, rows.size());
+    ASSERT_EQ(shard->seq % 2, 0u);
+    const std::vector<const Bucket*> buckets = BucketsOf(index_.get(), shard);
+    std::vector<uint32_t> passed(buckets.size());
+    for (const PlacedRow& row : rows) {
+      const PaperPlace place = PaperPlaceOf(*shard, row.id.hash);
+      ASSERT_EQ(row.tag, place.tag) << "key " << row.id.key;
+      ASSERT_EQ(row.bucket - row.displacement, place.home) << "key " << row.id.key;
+      ASSERT_TRUE(Holds(row.id));
+      for (uint32_t i = place.home; i < row.bucket; ++i) ++passed[i];
+    }
+    for (size_t i = 0; i < buckets.size(); ++i) {
+      ASSERT_FALSE(Bucket::IsBeingWritten(buckets[i]->Head()));
+      ASSERT_EQ(Bucket::Passed(buckets[i]->Head()), passed[i]) << "bucket " << i;
+    }
+  }
+  // How far behind its home the farthest row of a shard stands.
+  uint32_t FarthestOf(uint32_t number) {
+    uint32_t farthest = 0;
+    for (const PlacedRow& row : RowsOf(number)) farthest = std::max(farthest, row.displacement);
+    return farthest;
   }
   // What a visit of a table has taken out of the index is free.
   void Forget(const RowId& id, Location slot) {
     ASSERT_EQ(expected_.count({id.table, id.key}), 1u) << "visited twice, or never there";
     ASSERT_EQ(slot, (expected_[{id.table, id.key}]));
     expected_.erase({id.table, id.key});
-    tier_->Free(row_class_, {&slot, 1});
+    GiveBack(slot);
   }
   RowId IdAt(Location slot) const {
-    const auto* const header = reinterpret_cast<const RowHeader*>(tier_->Row(slot));
-    return IdOf(TableOf(header->identity), header->key);
+    return IdOf(TableOf(HeaderAt(slot)->identity), HeaderAt(slot)->key);
   }
 
  private:
@@ -133,21 +183,44 @@ class IndexWorld {
   struct NameHash {
     size_t operator()(const Name& name) const { return Mix(name.key + name.table); }
   };
+  struct PlacedRow {
+    RowId id;
+    uint32_t bucket;
+    uint32_t displacement;
+    uint32_t tag;
+  };
+
+  std::vector<PlacedRow> RowsOf(uint32_t number) {
+    std::vector<PlacedRow> rows;
+    KeyIndex::Shard* const shard = index_->shard(number);
+    MutexLock lock(&shard->mutex);
+    const std::vector<const Bucket*> buckets = BucketsOf(index_.get(), shard);
+    for (uint32_t i = 0; i < buckets.size(); ++i) {
+      for (uint32_t slot = 0; slot < kBucketEntries; ++slot) {
+        const uint64_t entry = buckets[i]->Entry(slot);
+        if (entry == kEmptyEntry) continue;
+        rows.push_back({IdAt(LocationOf(entry)), i, Bucket::Displacement(buckets[i]->Head(), slot),
+                        TagOf(entry)});
+      }
+    }
+    return rows;
+  }
+  void GiveBack(Location slot) {
+    RetireRow(HeaderAt(slot));
+    tier_->Free(row_class_, {&slot, 1});
+  }
+  RowHeader* HeaderAt(Location slot) const {
+    return reinterpret_cast<RowHeader*>(tier_->Row(slot));
+  }
 
   FailingMemory memory_;
   MemoryBudget budget_;
+  EpochTable epochs_;
   std::unique_ptr<DramTier> tier_;
   std::unique_ptr<KeyIndex> index_;
   SlotClass row_class_ = 0;
   std::unordered_map<Name, Location, NameHash> expected_;
 };
-
-// The hash whose top bits are the shard, whose next 32 are `home` and whose lowest 24 are `tag`;
-// two bits between belong to neither.
-inline KeyHash HashAt(uint32_t shard, uint32_t home, uint32_t between, uint32_t tag) {
-  return uint64_t{shard} << 58 | uint64_t{home} << 26 | uint64_t{between & 3} << 24 |
-         (tag & 0xFFFFFFu);
-}
 
 }  // namespace embank::test
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstring>
 #include <map>
@@ -13,6 +14,7 @@
 #include "tests/support/events.h"
 #include "tests/support/failing_memory.h"
 #include "tests/support/random.h"
+#include "tiers/row_copy.h"
 
 namespace embank::test {
 namespace {
@@ -24,7 +26,7 @@ class World {
  public:
   World(uint64_t address_bytes, uint64_t budget_bytes) : budget_(budget_bytes) {
     absl::StatusOr<std::unique_ptr<DramTier>> tier =
-        DramTier::Create(&memory_, &budget_, address_bytes);
+        DramTier::Create(&memory_, &budget_, &epochs_, address_bytes);
     EXPECT_TRUE(tier.ok()) << tier.status();
     if (tier.ok()) tier_ = *std::move(tier);
     fixed_bytes_ = DramTier::FixedBytes(address_bytes);
@@ -39,6 +41,7 @@ class World {
   DramTier* operator->() { return tier_.get(); }
   FailingMemory* memory() { return &memory_; }
   MemoryBudget* budget() { return &budget_; }
+  EpochTable* epochs() { return &epochs_; }
   std::vector<Location> Allocate(SlotClass slot_class, size_t count) {
     std::vector<Location> slots(count);
     slots.resize(tier_->Allocate(slot_class, slots));
@@ -53,6 +56,7 @@ class World {
  private:
   FailingMemory memory_;
   MemoryBudget budget_;
+  EpochTable epochs_;
   std::unique_ptr<DramTier> tier_;
   uint64_t fixed_bytes_ = 0;
 };
@@ -185,18 +189,19 @@ TEST(DramTier, CutsAnAllocationShortWhenTheMachineHasNoMore) {
 }
 
 TEST(DramTier, FailsToOpenWithoutTrace) {
+  EpochTable epochs;
   for (uint64_t call = 1; call <= 2; ++call) {
     FailingMemory memory;
     MemoryBudget budget(0);
     memory.FailCall(call);
-    const auto tier = DramTier::Create(&memory, &budget, 10 * kPage);
+    const auto tier = DramTier::Create(&memory, &budget, &epochs, 10 * kPage);
     EXPECT_EQ(tier.status().code(), absl::StatusCode::kResourceExhausted) << call;
     EXPECT_EQ(memory.outstanding(), 0u);
     EXPECT_EQ(budget.used_bytes(), 0u);
   }
   FailingMemory memory;
   MemoryBudget budget(DramTier::FixedBytes(10'000 * kPage) - 1);
-  EXPECT_FALSE(DramTier::Create(&memory, &budget, 10'000 * kPage).ok());
+  EXPECT_FALSE(DramTier::Create(&memory, &budget, &epochs, 10'000 * kPage).ok());
   EXPECT_EQ(memory.outstanding(), 0u);
 }
 
@@ -209,6 +214,104 @@ TEST(DramTierDeathTest, ASlotGivenBackToAnotherClassIsADefectOfOurs) {
   EXPECT_DEATH(tier->Free(wide, slots), "broken");
   tier->Free(narrow, slots);
   EXPECT_DEATH(tier->Free(narrow, slots), "broken");
+}
+
+// ---- readers ----
+
+// A reader on another thread, who has begun when the constructor returns and ends when told.
+class OneReader {
+ public:
+  explicit OneReader(EpochTable* epochs) {
+    thread_ = std::thread([this, epochs] {
+      const EpochTable::Guard guard(epochs);
+      phase_ = kReads;
+      phase_.notify_all();
+      phase_.wait(kReads);
+      ended_ = true;
+    });
+    phase_.wait(kStarts);
+  }
+  ~OneReader() {
+    End();
+    thread_.join();
+  }
+  void End() {
+    phase_ = kEnds;
+    phase_.notify_all();
+  }
+  bool ended() const { return ended_; }
+
+ private:
+  enum Phase { kStarts, kReads, kEnds };
+  std::atomic<Phase> phase_{kStarts};
+  std::atomic<bool> ended_{false};
+  std::thread thread_;
+};
+
+TEST(DramTier, APageThatReadersMaySeeServesItsOwnClassAtOnceAndOthersBehindNewMemory) {
+  World tier(8 * kPage, 0);
+  const SlotClass wide = tier->AddClass(1 << 20);
+  const SlotClass whole = tier->AddClass(2 << 20);
+  const std::vector<Location> slots = tier.Allocate(wide, 2);
+  ASSERT_EQ(tier->committed_bytes(), kPage);
+  const OneReader reader(tier.epochs());
+  tier->Free(wide, slots);
+  // Another class would change what the reader may be looking at: it gets a page of its own.
+  const std::vector<Location> other = tier.Allocate(whole, 1);
+  ASSERT_EQ(other.size(), 1u);
+  EXPECT_NE(PageOf(other[0]), PageOf(slots[0]));
+  // In its own class the page's rows tell by their versions.
+  const std::vector<Location> again = tier.Allocate(wide, 2);
+  ASSERT_EQ(again.size(), 2u);
+  EXPECT_EQ(PageOf(again[0]), PageOf(slots[0]));
+  EXPECT_FALSE(reader.ended());
+}
+
+TEST(DramTier, APageChangesItsClassOnlyWhenTheReadersHaveEnded) {
+  World tier(kPage, 0);
+  const SlotClass wide = tier->AddClass(1 << 20);
+  const SlotClass whole = tier->AddClass(2 << 20);
+  tier->Free(wide, tier.Allocate(wide, 2));
+  // Whoever began before the page was empty is waited for; others are not.
+  ASSERT_EQ(tier.Allocate(whole, 1).size(), 1u);
+  tier->Free(whole, std::vector<Location>{{0}});
+  const std::vector<Location> slots = tier.Allocate(wide, 1);
+  OneReader before(tier.epochs());
+  tier->Free(wide, slots);
+  const OneReader after(tier.epochs());
+  std::atomic<bool> taken{false};
+  std::atomic<bool> before_had_ended{false};
+  std::thread taker([&] {
+    EXPECT_EQ(tier.Allocate(whole, 1).size(), 1u);
+    before_had_ended = before.ended();
+    taken = true;
+  });
+  for (int i = 0; i < 100; ++i) std::this_thread::yield();
+  EXPECT_FALSE(taken);
+  before.End();
+  taker.join();
+  EXPECT_TRUE(before_had_ended);
+  EXPECT_FALSE(after.ended());
+}
+
+TEST(DramTier, MemoryGoesBackOnlyWhenTheReadersHaveEnded) {
+  World tier(4 * kPage, 0);
+  const SlotClass wide = tier->AddClass(1 << 20);
+  const std::vector<Location> slots = tier.Allocate(wide, 4);
+  const std::byte* const row = tier->Row(slots[3]);
+  OneReader reader(tier.epochs());
+  tier->Free(wide, slots);
+  std::atomic<bool> reader_had_ended{false};
+  std::thread releaser([&] {
+    EXPECT_EQ(tier->ReleaseEmptyPages(), 2 * kPage);
+    reader_had_ended = reader.ended();
+  });
+  for (int i = 0; i < 100; ++i) std::this_thread::yield();
+  // Would stop the process if the memory had gone.
+  EXPECT_EQ(LoadRowWord(row + 64), 0u);
+  reader.End();
+  releaser.join();
+  EXPECT_TRUE(reader_had_ended);
 }
 
 // ---- random use against a shadow ----

@@ -34,6 +34,46 @@ TEST(RowHeader, TheTableIsTheLowTwelveBitsUnderAnyVersion) {
   }
 }
 
+TEST(RowHeader, TheVersionIsOddWhileARowIsWrittenAndGrowsWithEveryWrite) {
+  RowHeader header = {.key = 5, .identity = 77, .usage = 9};
+  for (uint32_t write = 1; write <= 2000; ++write) {
+    const auto table = static_cast<TableId>(write % (kTablesMax + 1));
+    const uint32_t before = BeginRowWrite(&header);
+    ASSERT_FALSE(IsBeingWritten(before));
+    ASSERT_TRUE(IsBeingWritten(LoadIdentity(&header)));
+    ASSERT_EQ(TableOf(LoadIdentity(&header)), TableOf(before));
+    EndRowWrite(&header, before, table);
+    ASSERT_FALSE(IsBeingWritten(LoadIdentity(&header)));
+    ASSERT_EQ(LoadIdentity(&header) / kVersionStep, 2 * write);
+    ASSERT_EQ(TableOf(LoadIdentity(&header)), table);
+  }
+  EXPECT_EQ(header.key, 5u);
+  EXPECT_EQ(header.usage, 9u);
+}
+
+TEST(RowHeader, TheVersionWrapsWithoutTouchingTheTable) {
+  RowHeader header = {.key = 5, .identity = 0xFFFFE000u | 77u, .usage = 9};
+  EndRowWrite(&header, BeginRowWrite(&header), 77);
+  EXPECT_EQ(header.identity, 77u);
+}
+
+TEST(RowHeader, ASlotThatHeldAnythingHasAnEvenVersionOnceItIsWritten) {
+  for (const uint32_t former : {0u, 0x00001000u, 0xFFFFFFFFu, 0xFFFFF005u, 0x7FFFEABCu}) {
+    RowHeader header = {.key = 5, .identity = former, .usage = 9};
+    EndRowWrite(&header, BeginRowWrite(&header), 3);
+    EXPECT_FALSE(IsBeingWritten(header.identity)) << former;
+    EXPECT_EQ(TableOf(header.identity), 3) << former;
+    EXPECT_NE(header.identity, former);
+  }
+}
+
+TEST(RowHeader, ARetiredRowIsNobodysAndOfANewVersion) {
+  RowHeader header = {.key = 5, .identity = 4 * kVersionStep | 77u, .usage = 9};
+  RetireRow(&header);
+  EXPECT_EQ(header.identity, 6 * kVersionStep | kNoTable);
+  EXPECT_EQ(header.key, 5u);
+}
+
 TEST(RowHeader, HeatHalvesWithEveryEpochWhereverItsEightBitsWrap) {
   for (uint32_t written = 0; written < 256; ++written) {
     const uint32_t usage = PackUsage(5, 0xABCDE, static_cast<HeatEpoch>(written));
@@ -67,6 +107,12 @@ TEST(RowHeader, TouchingAddsAfterAgeingAndRenewsTheStamp) {
   EXPECT_EQ(TouchedUsage(PackUsage(3, kHeatMax, 1), 101, 0), PackUsage(3, 0, 101));
 }
 
+TEST(RowHeader, ATouchStartsFromTheWordAsItIsNotAsItWasSeen) {
+  RowHeader header = {.key = 1, .identity = 2, .usage = PackUsage(9, 7, 3)};
+  TouchHeat(&header, PackUsage(9, 1, 1), 3, 2);
+  EXPECT_EQ(header.usage, PackUsage(9, 9, 3));
+}
+
 TEST(RowHeader, HeatSaturatesAndDoesNotSpillIntoTheStamp) {
   EXPECT_EQ(TouchedUsage(PackUsage(2, kHeatMax - 1, 9), 9, 1), PackUsage(2, kHeatMax, 9));
   EXPECT_EQ(TouchedUsage(PackUsage(2, kHeatMax - 1, 9), 9, 2), PackUsage(2, kHeatMax, 9));
@@ -86,7 +132,7 @@ TEST(RowHeader, AnyHistoryOfTouchesGivesWhatAPlainCounterGives) {
       const auto touches = static_cast<uint32_t>(random.Below(random.OneIn(5) ? 2'000'000 : 50));
       epoch += epochs;
       heat = std::min<uint64_t>((epochs < 64 ? heat >> epochs : 0) + touches, 1048575);
-      TouchHeat(&header, static_cast<HeatEpoch>(epoch), touches);
+      TouchHeat(&header, LoadUsage(&header), static_cast<HeatEpoch>(epoch), touches);
       ASSERT_EQ(ReadHeat(&header, static_cast<HeatEpoch>(epoch)), heat);
     }
     EXPECT_EQ(FlagsOf(header.usage), 9u);
@@ -100,7 +146,7 @@ TEST(RowHeader, NoTouchOfAnyThreadIsLost) {
   std::vector<std::thread> threads;
   for (uint32_t t = 1; t <= 4; ++t) {
     threads.emplace_back([&header, t] {
-      for (int i = 0; i < 20'000; ++i) TouchHeat(&header, 200, t);
+      for (int i = 0; i < 20'000; ++i) TouchHeat(&header, LoadUsage(&header), 200, t);
     });
   }
   for (std::thread& thread : threads) thread.join();

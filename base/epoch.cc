@@ -1,0 +1,41 @@
+#include "base/epoch.h"
+
+#include <thread>
+
+#include "base/fence.h"
+#include "base/hash.h"
+
+namespace embank {
+
+std::atomic<uint64_t>* EpochTable::Enter() {
+  // Threads begin at slots of their own, so that they seldom meet.
+  static std::atomic<uint64_t> threads_seen{0};
+  thread_local const uint64_t thread_number = threads_seen.fetch_add(1, std::memory_order_relaxed);
+  for (uint64_t i = Mix(thread_number);; ++i) {
+    std::atomic<uint64_t>& slot = slots_[i % kReadersMax].epoch;
+    uint64_t idle = kIdle;
+    // With the fences: either the retirer sees this reader, or the reader sees everything as it is
+    // after the retirement.
+    if (slot.load(std::memory_order_relaxed) == kIdle &&
+        slot.compare_exchange_strong(idle, epoch_.load(std::memory_order_seq_cst),
+                                     std::memory_order_seq_cst)) {
+      FullFence();
+      return &slot;
+    }
+  }
+}
+
+bool EpochTable::HasPassed(uint64_t epoch) const {
+  FullFence();
+  for (const Slot& slot : slots_) {
+    const uint64_t reader = slot.epoch.load(std::memory_order_seq_cst);
+    if (reader != kIdle && reader <= epoch) return false;
+  }
+  return true;
+}
+
+void EpochTable::WaitUntilPassed(uint64_t epoch) const {
+  while (!HasPassed(epoch)) std::this_thread::yield();
+}
+
+}  // namespace embank

@@ -1,0 +1,65 @@
+#include "store/shard_plan.h"
+
+#include "base/check.h"
+#include "base/status_macros.h"
+
+namespace embank {
+
+absl::Status ShardPlan::Allocate(size_t count) {
+  EMBANK_CHECK(count <= kBatchKeysMax);
+  EMBANK_RETURN_IF_ERROR(hashes_.Allocate(count));
+  return positions_.Allocate(count);
+}
+
+template <typename PositionAt>
+void ShardPlan::GroupBy(const Batch& batch, size_t count, PositionAt position_at) {
+  EMBANK_CHECK(count <= positions_.values().size());
+  count_ = count;
+  const KeySpan keys = batch.keys();
+  const Table& table = batch.table();
+
+  std::array<uint32_t, KeyIndex::kShardCount> next{};
+  for (size_t i = 0; i < count; ++i) ++next[KeyIndex::ShardOf(table.HashOf(keys[position_at(i)]))];
+  uint32_t begin = 0;
+  for (uint32_t shard = 0; shard < KeyIndex::kShardCount; ++shard) {
+    group_begin_[shard] = begin;
+    begin += next[shard];
+    next[shard] = group_begin_[shard];
+  }
+  group_begin_[KeyIndex::kShardCount] = begin;
+  // Hashing again is cheaper than keeping the hashes in between.
+  for (size_t i = 0; i < count; ++i) {
+    const uint32_t position = position_at(i);
+    const KeyHash hash = table.HashOf(keys[position]);
+    const uint32_t place = next[KeyIndex::ShardOf(hash)]++;
+    positions_.values()[place] = position;
+    hashes_.values()[place] = hash;
+  }
+}
+
+void ShardPlan::GroupAll(const Batch& batch) {
+  GroupBy(batch, batch.keys().size(), [](size_t i) { return static_cast<uint32_t>(i); });
+}
+
+void ShardPlan::Group(const Batch& batch, std::span<const uint32_t> positions) {
+  GroupBy(batch, positions.size(), [&](size_t i) { return positions[i]; });
+}
+
+void ShardPlan::ForEachShard(const Batch& batch,
+                             absl::FunctionRef<void(const ShardGroup&)> body) const {
+  const std::span<const KeyHash> hashes = hashes_.values();
+  const std::span<const uint32_t> positions = positions_.values();
+  // From the first position's shard on: batches that run at once do not follow each other from lock
+  // to lock.
+  const uint32_t first = count_ > 0 ? KeyIndex::ShardOf(batch.table().HashOf(batch.keys()[0])) : 0;
+  batch.Share(count_, KeyIndex::kShardCount, [&](uint32_t task) {
+    const uint32_t shard = (first + task) % KeyIndex::kShardCount;
+    const uint32_t begin = group_begin_[shard];
+    const uint32_t count = group_begin_[shard + 1] - begin;
+    if (count == 0) return;
+    body({batch.table().parts().index->shard(shard), positions.subspan(begin, count),
+          hashes.subspan(begin, count), begin});
+  });
+}
+
+}  // namespace embank

@@ -1,0 +1,53 @@
+// Positions of a batch, grouped by shard, so that a writer takes a shard's lock once.
+#ifndef EMBANK_STORE_SHARD_PLAN_H_
+#define EMBANK_STORE_SHARD_PLAN_H_
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "base/scratch.h"
+#include "store/batch.h"
+
+namespace embank {
+
+// The positions of one shard, in order, with the hashes of their keys. `begin`: how many positions
+// stand in the groups before.
+struct ShardGroup {
+  KeyIndex::Shard* shard;
+  std::span<const uint32_t> positions;
+  std::span<const KeyHash> hashes;
+  size_t begin;
+  size_t size() const { return positions.size(); }
+};
+
+class ShardPlan {
+ public:
+  // Makes room for `count` keys: twelve bytes of scratch each; kResourceExhausted.
+  absl::Status Allocate(size_t count);
+
+  // Groups all positions of a batch, or some of them, given in order; after Allocate.
+  void GroupAll(const Batch& batch);
+  void Group(const Batch& batch, std::span<const uint32_t> positions);
+
+  // Calls `body` once per shard that has positions, as Batch::Share does.
+  void ForEachShard(const Batch& batch, absl::FunctionRef<void(const ShardGroup&)> body) const;
+
+ private:
+  // Small batches need no allocation.
+  static constexpr size_t kInlineKeys = 64;
+
+  template <typename PositionAt>
+  void GroupBy(const Batch& batch, size_t count, PositionAt position_at);
+
+  Scratch<KeyHash, kInlineKeys> hashes_;
+  Scratch<uint32_t, kInlineKeys> positions_;
+  size_t count_ = 0;
+  std::array<uint32_t, KeyIndex::kShardCount + 1> group_begin_{};
+};
+
+}  // namespace embank
+
+#endif  // EMBANK_STORE_SHARD_PLAN_H_

@@ -1,0 +1,232 @@
+// What a search may see while an entry is pushed on to a later bucket, and while a shard's boundary
+// passes it: all interleavings of the steps. The key that is looked for is there all the time. Of
+// each protocol there are variants with a step left out, for which the search must find a
+// violation.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdint>
+
+#include "store/bucket.h"
+#include "tests/support/interleavings.h"
+
+namespace embank::test {
+namespace {
+
+enum class Fault : uint64_t {
+  kNone,
+  kNoRecheckOfTheBucket,
+  kSourceBeforeDestination,
+  kPassedAfterTheMove,
+  kNoRecheckOfTheShard,
+  kNoOddShard,
+  kBoundaryBehindTheShard,
+};
+
+// A bucket of one entry: the head of store/bucket.h, and a word.
+struct SmallBucket {
+  static constexpr uint64_t kVersionStep = uint64_t{1} << 32;
+  static constexpr uint64_t kOnePassed = uint64_t{1} << 3;
+
+  uint64_t head = 0;
+  uint64_t entry = kEmptyEntry;
+
+  void Begin() { head += kVersionStep; }
+  void End(uint64_t passed = 0) { head += kVersionStep + passed; }
+  // The three steps of Bucket::Put and Bucket::Remove.
+  void Put(uint64_t step, uint64_t value) {
+    if (step == 0) Begin();
+    if (step == 1) entry = value;
+    if (step == 2) End();
+  }
+};
+
+const uint64_t kSought = MakeEntry(11, Location{5});
+const uint64_t kOther = MakeEntry(11, Location{6});
+
+// A look at one bucket, of three steps.
+struct Look {
+  enum Outcome : uint64_t { kNotYet, kFound, kNotHere, kPassedOn, kAgain };
+  uint64_t head = 0;
+
+  Outcome Step(const SmallBucket& bucket, uint64_t step, bool rechecks) {
+    if (step == 0) head = bucket.head;
+    if (step == 1 && bucket.entry == kSought) return kFound;
+    if (step < 2) return kNotYet;
+    if (rechecks && (Bucket::IsBeingWritten(head) || bucket.head != head)) return kAgain;
+    return Bucket::Passed(head) == 0 ? kNotHere : kPassedOn;
+  }
+};
+
+// ---- another key takes the place of the sought one, which is pushed on to the next bucket ----
+
+struct PushedEntry {
+  static constexpr uint32_t kThreads = 3;  // a writer, two readers
+  static constexpr uint64_t kWriterSteps = 8;
+  static constexpr uint64_t kReaderSteps = 6;
+  struct Reader {
+    Look look;
+    uint64_t outcome = Look::kNotYet;
+  };
+
+  Fault fault = Fault::kNone;
+  std::array<SmallBucket, 2> buckets{};
+  std::array<uint64_t, kThreads> steps{};
+  std::array<Reader, kThreads> readers{};
+
+  PushedEntry() { buckets[0].entry = kSought; }
+
+  bool Done(uint32_t thread) const {
+    return steps[thread] >= (thread == 0 ? kWriterSteps : kReaderSteps);
+  }
+  void Step(uint32_t thread) {
+    const uint64_t step = steps[thread]++;
+    thread == 0 ? Write(step) : Read(&readers[thread], step, &steps[thread]);
+  }
+  const char* Wrong() const {
+    for (const Reader& reader : readers) {
+      if (reader.outcome == Look::kNotHere) return "a key that is there was not found";
+    }
+    return nullptr;
+  }
+  bool Answered() const { return readers[1].outcome == Look::kFound; }
+
+ private:
+  // To the next bucket; counted as passed; then over the old place.
+  void Write(uint64_t step) {
+    constexpr std::array<uint64_t, 8> kInOrder = {0, 1, 2, 3, 4, 5, 6, 7};
+    constexpr std::array<uint64_t, 8> kSourceFirst = {5, 6, 7, 0, 1, 2, 3, 4};
+    constexpr std::array<uint64_t, 8> kPassedLast = {0, 1, 2, 5, 6, 7, 3, 4};
+    const auto& order = fault == Fault::kSourceBeforeDestination ? kSourceFirst
+                        : fault == Fault::kPassedAfterTheMove    ? kPassedLast
+                                                                 : kInOrder;
+    const uint64_t what = order[step];
+    if (what < 3) buckets[1].Put(what, kSought);
+    if (what == 3) buckets[0].Begin();
+    if (what == 4) buckets[0].End(SmallBucket::kOnePassed);
+    if (what > 4) buckets[0].Put(what - 5, kOther);
+  }
+  void Read(Reader* reader, uint64_t step, uint64_t* next) {
+    const bool rechecks = fault != Fault::kNoRecheckOfTheBucket;
+    const Look::Outcome outcome = reader->look.Step(buckets[step / 3], step % 3, rechecks);
+    if (outcome == Look::kNotYet || (outcome == Look::kPassedOn && step < 3)) return;
+    reader->outcome = outcome;
+    *next = kReaderSteps;
+  }
+};
+
+Interleavings OfPushedEntry(Fault fault) {
+  PushedEntry world;
+  world.fault = fault;
+  return AllInterleavings(world);
+}
+
+TEST(BucketInterleavings, ASearchFindsAnEntryThatIsPushedOnOrStartsAgain) {
+  const Interleavings all = OfPushedEntry(Fault::kNone);
+  EXPECT_EQ(all.violation, "");
+  EXPECT_GT(all.count, 5000u);
+  EXPECT_GT(all.answered, 3u);
+}
+
+TEST(BucketInterleavings, WithoutASecondLookAtTheVersionAnEntryIsMissed) {
+  EXPECT_NE(OfPushedEntry(Fault::kNoRecheckOfTheBucket).violation, "");
+}
+
+TEST(BucketInterleavings, WithTheOldPlaceOverwrittenFirstAnEntryIsMissed) {
+  EXPECT_NE(OfPushedEntry(Fault::kSourceBeforeDestination).violation, "");
+}
+
+TEST(BucketInterleavings, WithPassedCountedAfterTheMoveAnEntryIsMissed) {
+  EXPECT_NE(OfPushedEntry(Fault::kPassedAfterTheMove).violation, "");
+}
+
+// ---- the boundary passes the sought key, whose place changes to another bucket ----
+
+struct PassedBoundary {
+  static constexpr uint32_t kThreads = 3;  // a writer, two readers
+  static constexpr uint64_t kWriterSteps = 9;
+  static constexpr uint64_t kReaderSteps = 6;
+  struct Reader {
+    uint64_t seq = 0;
+    uint64_t place = 0;
+    Look look;
+    uint64_t outcome = Look::kNotYet;
+  };
+
+  Fault fault = Fault::kNone;
+  uint64_t seq = 0;
+  uint64_t place = 0;  // of the key, by the boundary
+  std::array<SmallBucket, 2> buckets{};
+  std::array<uint64_t, kThreads> steps{};
+  std::array<Reader, kThreads> readers{};
+
+  PassedBoundary() { buckets[0].entry = kSought; }
+
+  bool Done(uint32_t thread) const {
+    return steps[thread] >= (thread == 0 ? kWriterSteps : kReaderSteps);
+  }
+  void Step(uint32_t thread) {
+    const uint64_t step = steps[thread]++;
+    thread == 0 ? Write(step) : Read(&readers[thread], step, &steps[thread]);
+  }
+  const char* Wrong() const {
+    for (const Reader& reader : readers) {
+      if (reader.outcome == Look::kNotHere) return "a key that is there was not found";
+    }
+    return nullptr;
+  }
+  bool Answered() const { return readers[1].outcome == Look::kFound; }
+
+ private:
+  void Write(uint64_t step) {
+    const bool boundary_last = fault == Fault::kBoundaryBehindTheShard;
+    if (step == 0 && fault != Fault::kNoOddShard) ++seq;
+    if (step >= 1 && step <= 3) buckets[0].Put(step - 1, kEmptyEntry);
+    if (step >= 4 && step <= 6) buckets[1].Put(step - 4, kSought);
+    if (step == (boundary_last ? 8 : 7)) place = 1;
+    if (step == (boundary_last ? 7 : 8)) seq += fault == Fault::kNoOddShard ? 2 : 1;
+  }
+  void Read(Reader* reader, uint64_t step, uint64_t* next) {
+    if (step == 0) {
+      reader->seq = seq;
+      if (seq % 2 != 0) *next = kReaderSteps;
+    } else if (step == 1) {
+      reader->place = place;
+    } else if (step < 5) {
+      const Look::Outcome outcome = reader->look.Step(buckets[reader->place], step - 2, true);
+      if (outcome == Look::kNotYet || outcome == Look::kNotHere) return;
+      reader->outcome = outcome;
+      *next = kReaderSteps;
+    } else if (fault == Fault::kNoRecheckOfTheShard || seq == reader->seq) {
+      reader->outcome = Look::kNotHere;
+    }
+  }
+};
+
+Interleavings OfPassedBoundary(Fault fault) {
+  PassedBoundary world;
+  world.fault = fault;
+  return AllInterleavings(world);
+}
+
+TEST(BucketInterleavings, ASearchFindsAnEntryThatTheBoundaryPassesOrStartsAgain) {
+  const Interleavings all = OfPassedBoundary(Fault::kNone);
+  EXPECT_EQ(all.violation, "");
+  EXPECT_GT(all.count, 5000u);
+  EXPECT_GT(all.answered, 3u);
+}
+
+TEST(BucketInterleavings, WithoutASecondLookAtTheShardAnEntryIsMissed) {
+  EXPECT_NE(OfPassedBoundary(Fault::kNoRecheckOfTheShard).violation, "");
+}
+
+TEST(BucketInterleavings, WithoutAnOddVersionOfTheShardAnEntryIsMissed) {
+  EXPECT_NE(OfPassedBoundary(Fault::kNoOddShard).violation, "");
+}
+
+TEST(BucketInterleavings, WithTheBoundaryMovedBehindTheShardsVersionAnEntryIsMissed) {
+  EXPECT_NE(OfPassedBoundary(Fault::kBoundaryBehindTheShard).violation, "");
+}
+
+}  // namespace
+}  // namespace embank::test

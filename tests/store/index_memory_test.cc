@@ -1,0 +1,207 @@
+// The index and its memory: when it grows, what it does without, when it shrinks, what it gives
+// back.
+#include <gtest/gtest.h>
+
+#include <utility>
+#include <vector>
+
+#include "store/key_index.h"
+#include "tests/support/index_world.h"
+#include "tests/support/random.h"
+
+namespace embank::test {
+namespace {
+
+constexpr uint32_t kShard = 5;
+constexpr uint64_t kFirstRowsMax = 2828;  // four fifths of the 505 * 7 entries of a first array
+
+// Rows with hashes spread over one shard.
+std::vector<RowId> SpreadRows(TableId table, uint32_t shard, uint32_t count) {
+  std::vector<RowId> ids;
+  for (uint32_t i = 0; i < count; ++i) {
+    ids.push_back(IndexWorld::IdWithHash(table, HashAt(shard, i * 0x9E3779B9u, i)));
+  }
+  return ids;
+}
+
+void InsertAll(IndexWorld* index, const std::vector<RowId>& ids) {
+  for (const RowId& id : ids) ASSERT_NO_FATAL_FAILURE(index->Insert(id));
+}
+
+TEST(IndexMemory, KeepsAllRowsThroughSeveralGrowths) {
+  IndexWorld index;
+  const uint64_t empty_bytes = index->memory_bytes();
+  EXPECT_EQ(empty_bytes, KeyIndex::EstimateBytes(0));
+  EXPECT_EQ(empty_bytes, kHugePageBytes);
+  const std::vector<RowId> ids = SpreadRows(0, kShard, 5 * kFirstRowsMax + 1);
+  for (size_t i = 0; i < ids.size(); ++i) {
+    ASSERT_NO_FATAL_FAILURE(index.Insert(ids[i]));
+    if (i > kFirstRowsMax) continue;
+    EXPECT_EQ(index->memory_bytes(), (i < kFirstRowsMax ? 1 : 2) * kHugePageBytes);
+  }
+  // 14,141 rows fill four fifths of 2,525 buckets, which are more than 5 * 512 - 7 - 32; grown by a
+  // quarter, in whole pages.
+  EXPECT_EQ(index->memory_bytes(), KeyIndex::EstimateBytes(14'141 * 64 - 64 * 640));
+  ASSERT_NO_FATAL_FAILURE(index.ExpectAllFound());
+}
+
+TEST(IndexMemory, AFailedGrowthLeavesAllAsItWasAndTheArrayFillsUp) {
+  IndexWorld index;
+  const std::vector<RowId> ids = SpreadRows(0, kShard, 7 * kFirstBuckets);
+  size_t inserted = 0;
+  for (; inserted < kFirstRowsMax; ++inserted) {
+    ASSERT_NO_FATAL_FAILURE(index.Insert(ids[inserted]));
+  }
+  // Slots for all further rows are there; memory for the index is not.
+  index.memory()->FailEveryCall(true);
+  while (inserted < ids.size() && index.TryInsert(ids[inserted]).ok()) ++inserted;
+  EXPECT_EQ(inserted, ids.size()) << "evenly spread rows fill every entry";
+  // Not even the buckets behind the last home have room for another row in the first.
+  const RowId one_more = IndexWorld::IdWithHash(1, HashAt(kShard, 0));
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    EXPECT_EQ(index.TryInsert(one_more).code(), absl::StatusCode::kResourceExhausted);
+  }
+  EXPECT_EQ(index->memory_bytes(), kHugePageBytes);
+  EXPECT_EQ(index->shard(kShard)->high_buckets, kFirstBuckets);
+  ASSERT_NO_FATAL_FAILURE(index.ExpectAllFound());
+  ASSERT_NO_FATAL_FAILURE(index.ExpectFindsRight(one_more));
+  // Erased rows make room without any memory.
+  ASSERT_NO_FATAL_FAILURE(index.Erase(ids[7]));
+  ASSERT_NO_FATAL_FAILURE(index.Insert(ids[7]));
+  index.memory()->FailEveryCall(false);
+  ASSERT_NO_FATAL_FAILURE(index.Insert(one_more));
+  EXPECT_GT(index->memory_bytes(), kHugePageBytes);
+  ASSERT_NO_FATAL_FAILURE(index.ExpectAllFound());
+}
+
+TEST(IndexMemory, GrowsWithTheBudgetOfEmptyPages) {
+  // What the index takes before the growth, and two pages of rows.
+  uint64_t limit_bytes = 0;
+  {
+    IndexWorld measured;
+    limit_bytes = measured.budget()->used_bytes() + 2 * kHugePageBytes;
+  }
+  IndexWorld index(limit_bytes);
+  ASSERT_NO_FATAL_FAILURE(InsertAll(&index, SpreadRows(0, kShard, kFirstRowsMax)));
+  const SlotClass wide = index.tier()->AddClass(kHugePageBytes);
+  Location slot;
+  ASSERT_EQ(index.tier()->Allocate(wide, {&slot, 1}), 1u);
+  EXPECT_EQ(index.budget()->used_bytes(), limit_bytes);
+  ASSERT_NO_FATAL_FAILURE(index.Insert(IndexWorld::IdWithHash(1, HashAt(kShard, 1))));
+  EXPECT_EQ(index->memory_bytes(), kHugePageBytes) << "the page is in use";
+  index.tier()->Free(wide, {&slot, 1});
+  EXPECT_EQ(index.budget()->used_bytes(), limit_bytes);
+  ASSERT_NO_FATAL_FAILURE(index.Insert(IndexWorld::IdWithHash(1, HashAt(kShard, 2))));
+  EXPECT_EQ(index->memory_bytes(), 2 * kHugePageBytes);
+  EXPECT_EQ(index.budget()->used_bytes(), limit_bytes);
+  ASSERT_NO_FATAL_FAILURE(index.ExpectAllFound());
+}
+
+TEST(IndexMemory, FailsToOpenWithoutTrace) {
+  uint64_t failed = 0;
+  for (uint64_t call = 1;; ++call) {
+    FailingMemory memory;
+    MemoryBudget budget(0);
+    EpochTable epochs;
+    auto tier = DramTier::Create(&memory, &budget, &epochs, kHugePageBytes);
+    ASSERT_TRUE(tier.ok());
+    const uint64_t tier_bytes = budget.used_bytes();
+    const uint64_t tier_mappings = memory.outstanding();
+    memory.FailCall(call);
+    const auto index = KeyIndex::Create(&memory, &budget, &epochs, tier->get());
+    if (index.ok()) break;
+    ++failed;
+    EXPECT_EQ(index.status().code(), absl::StatusCode::kResourceExhausted);
+    EXPECT_EQ(budget.used_bytes(), tier_bytes) << "call " << call;
+    EXPECT_EQ(memory.outstanding(), tier_mappings) << "call " << call;
+  }
+  EXPECT_EQ(failed, 2u) << "the addresses, and the first page";
+}
+
+TEST(IndexMemory, TakesNoMoreThanItsEstimate) {
+  IndexWorld index;
+  Random random(1);
+  constexpr uint64_t kRows = 400'000;
+  for (uint64_t rows = 1; rows <= kRows; ++rows) {
+    ASSERT_NO_FATAL_FAILURE(index.Insert(IndexWorld::IdOf(0, random.Bits())));
+    if (rows % 997 != 0) continue;
+    ASSERT_LE(index->memory_bytes(), KeyIndex::EstimateBytes(rows)) << rows << " rows";
+  }
+  EXPECT_GE(index->memory_bytes() * 5 / 4 + kHugePageBytes, KeyIndex::EstimateBytes(kRows));
+  EXPECT_LE(index->memory_bytes(), 16 * kRows + kHugePageBytes);
+}
+
+TEST(IndexMemory, OfShrunkenShardsGoesBackOnce) {
+  IndexWorld index;
+  const std::vector<RowId> ids = SpreadRows(0, kShard, 5 * kFirstRowsMax);
+  ASSERT_NO_FATAL_FAILURE(InsertAll(&index, ids));
+  const uint64_t full_bytes = index->memory_bytes();
+  EXPECT_EQ(index->ReleaseMemory(), 0u) << "all of it is in use";
+  for (size_t i = 100; i < ids.size(); ++i) ASSERT_NO_FATAL_FAILURE(index.Erase(ids[i]));
+  EXPECT_EQ(index->memory_bytes(), full_bytes) << "kept until someone asks";
+  const uint64_t used_bytes = index.budget()->used_bytes();
+  const uint64_t released_bytes = index->ReleaseMemory();
+  EXPECT_GE(released_bytes, full_bytes / 2);
+  EXPECT_EQ(index->memory_bytes(), full_bytes - released_bytes);
+  EXPECT_EQ(index.budget()->used_bytes(), used_bytes - released_bytes);
+  EXPECT_EQ(index.memory()->committed_bytes(),
+            index->memory_bytes() + index.tier()->committed_bytes());
+  EXPECT_EQ(index->ReleaseMemory(), 0u);
+  ASSERT_NO_FATAL_FAILURE(index.ExpectAllFound());
+  for (size_t i = 100; i < ids.size(); ++i) ASSERT_NO_FATAL_FAILURE(index.Insert(ids[i]));
+  ASSERT_NO_FATAL_FAILURE(index.ExpectAllFound());
+}
+
+TEST(IndexMemory, ThatAnotherShardUsesIsKept) {
+  IndexWorld index;
+  const std::vector<RowId> ids = SpreadRows(0, kShard, 5 * kFirstRowsMax);
+  ASSERT_NO_FATAL_FAILURE(InsertAll(&index, ids));
+  ASSERT_NO_FATAL_FAILURE(InsertAll(&index, SpreadRows(1, kShard + 1, 5 * kFirstRowsMax)));
+  for (const RowId& id : ids) ASSERT_NO_FATAL_FAILURE(index.Erase(id));
+  EXPECT_EQ(index->ReleaseMemory(), 0u);
+  ASSERT_NO_FATAL_FAILURE(index.ExpectAllFound());
+}
+
+TEST(IndexMemory, AnArrayShrinksWhenThreeQuartersAreEmptyAndNotBefore) {
+  IndexWorld index;
+  const std::vector<RowId> ids = SpreadRows(0, kShard, 5 * kFirstRowsMax);
+  ASSERT_NO_FATAL_FAILURE(InsertAll(&index, ids));
+  const KeyIndex::Shard* const shard = index->shard(kShard);
+  while (shard->low_buckets != shard->high_buckets) {
+    ASSERT_NO_FATAL_FAILURE(index.Erase(ids[0]));
+    ASSERT_NO_FATAL_FAILURE(index.Insert(ids[0]));
+  }
+  const uint32_t buckets = shard->high_buckets;
+  size_t erased = 0;
+  while (shard->low_buckets == buckets) {
+    ASSERT_NO_FATAL_FAILURE(index.Erase(ids[erased++]));
+  }
+  EXPECT_EQ(index.rows(), uint64_t{buckets} * 7 / 4 - 1);
+  // From half full on it takes as many rows as it lost before it grows again.
+  while (shard->low_buckets != shard->high_buckets) {
+    ASSERT_NO_FATAL_FAILURE(index.Erase(ids[erased++]));
+  }
+  EXPECT_LE(shard->high_buckets, buckets / 2 + 512);
+  ASSERT_NO_FATAL_FAILURE(index.ExpectAllFound());
+}
+
+// Makes a guess at a row, lets the shard shrink behind it, and gives the memory back.
+TEST(IndexMemory, AnOldGuessDoesNotReachIntoMemoryThatWentBack) {
+  IndexWorld index;
+  const std::vector<RowId> ids = SpreadRows(0, kShard, 5 * kFirstRowsMax);
+  ASSERT_NO_FATAL_FAILURE(InsertAll(&index, ids));
+  const RowId last = IndexWorld::IdWithHash(1, HashAt(kShard, kQuotients - 1));
+  ASSERT_NO_FATAL_FAILURE(index.Insert(last));
+  const Probe probe = index->Begin(last.hash);
+  Match guess;
+  index->MatchTags({&probe, 1}, {&guess, 1});
+  ASSERT_TRUE(guess.any());
+  for (const RowId& id : ids) ASSERT_NO_FATAL_FAILURE(index.Erase(id));
+  ASSERT_GT(index->ReleaseMemory(), 0u);
+  KeyIndex::Shard* const shard = index->shard(kShard);
+  MutexLock lock(&shard->mutex);
+  EXPECT_TRUE(index->Confirm(guess, last).any());
+}
+
+}  // namespace
+}  // namespace embank::test

@@ -1,0 +1,149 @@
+#include "store/tag_match.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdio>
+#include <string_view>
+#include <vector>
+
+#include "store/key_index.h"
+#include "tests/support/random.h"
+
+namespace embank::test {
+namespace {
+
+constexpr uint32_t kTagMax = (1u << kTagBits) - 1;
+
+// The bits that a matcher must give, by the drawing in store/bucket.h.
+uint8_t PlainMatch(const Probe& probe) {
+  uint8_t matches = 0;
+  for (uint32_t slot = 0; slot < kBucketEntries; ++slot) {
+    const uint64_t entry = ~probe.bucket->words[1 + slot].load();
+    if (entry >> 40 == probe.tag) matches = static_cast<uint8_t>(matches | 1u << slot);
+  }
+  return matches;
+}
+
+// Tags that a wrong comparison would take for another: neighbours, one bit apart, all zeros, all
+// ones.
+class Tags {
+ public:
+  explicit Tags(uint64_t seed) : random_(seed) {
+    const auto any = static_cast<uint32_t>(random_.Below(kTagMax));
+    tags_ = {any, any + 1, any ^ 1, any ^ 0x800000, any ^ 0x8000, 0, 1, kTagMax, kTagMax - 1};
+  }
+  uint32_t Next() {
+    return random_.OneIn(10) ? static_cast<uint32_t>(random_.Below(kTagMax + 1))
+                             : tags_[random_.Below(tags_.size())];
+  }
+  Random* random() { return &random_; }
+
+ private:
+  Random random_;
+  std::vector<uint32_t> tags_;
+};
+
+void FillBucket(Tags* tags, Bucket* bucket) {
+  Random* const random = tags->random();
+  // The head must never count as an entry, whatever its bits.
+  bucket->words[0] = random->OneIn(2) ? random->Bits() : ~(uint64_t{tags->Next()} << kTagShift);
+  for (uint32_t slot = 0; slot < kBucketEntries; ++slot) {
+    // Locations at both ends: bits next to the tag must not leak into it.
+    const uint64_t units = random->OneIn(3)   ? 0
+                           : random->OneIn(2) ? kNoLocation.units
+                                              : random->Below(kNoLocation.units);
+    const uint64_t entry =
+        random->OneIn(4) ? kEmptyEntry : MakeEntry(tags->Next(), {units}) | random->Below(4) << 38;
+    bucket->words[1 + slot] = ~entry;
+  }
+}
+
+TEST(TagMatch, EveryMatcherAgreesWithAPlainStatement) {
+  for (const TagMatcherChoice& choice : TagMatchers()) {
+    std::printf("  matcher %s\n", choice.name);
+    uint64_t matched = 0;
+    for (uint64_t seed = 1; seed <= 2000; ++seed) {
+      Tags tags(seed);
+      std::array<Bucket, kGroupKeys> buckets{};
+      std::array<Probe, kGroupKeys> probes;
+      const size_t count = tags.random()->Below(kGroupKeys + 1);
+      for (size_t i = 0; i < count; ++i) {
+        FillBucket(&tags, &buckets[i]);
+        probes[i] = {&buckets[i], tags.Next()};
+      }
+      std::array<uint8_t, kGroupKeys + 1> matches;
+      matches.fill(0xA5);
+      choice.match(std::span(probes).first(count), matches.data());
+      for (size_t i = 0; i < count; ++i) {
+        ASSERT_EQ(matches[i], PlainMatch(probes[i])) << choice.name << ", seed " << seed;
+        matched += matches[i] != 0 ? 1 : 0;
+      }
+      ASSERT_EQ(matches[count], 0xA5) << choice.name << " wrote too far";
+    }
+    EXPECT_GT(matched, 10'000u);
+  }
+}
+
+TEST(TagMatch, TheScalarMatcherComesFirstAndTheBestLast) {
+  ASSERT_FALSE(TagMatchers().empty());
+  EXPECT_EQ(std::string_view(TagMatchers().front().name), "scalar");
+  EXPECT_EQ(BestTagMatcher().match, TagMatchers().back().match);
+}
+
+// ---- buckets ----
+
+TEST(Bucket, FreshMemoryIsEmpty) {
+  const Bucket bucket{};
+  EXPECT_FALSE(Bucket::IsBeingWritten(bucket.Head()));
+  EXPECT_EQ(Bucket::Passed(bucket.Head()), 0u);
+  for (uint32_t slot = 0; slot < kBucketEntries; ++slot) {
+    EXPECT_EQ(bucket.Entry(slot), kEmptyEntry);
+  }
+}
+
+TEST(Bucket, EntriesKeepTagAndLocation) {
+  for (const uint32_t tag : {0u, 1u, 0x800000u, kTagMax}) {
+    for (const uint64_t units : {uint64_t{0}, uint64_t{1}, kNoLocation.units - 1}) {
+      const uint64_t entry = MakeEntry(tag, {units});
+      EXPECT_EQ(TagOf(entry), tag);
+      EXPECT_EQ(LocationOf(entry).units, units);
+      EXPECT_NE(entry, kEmptyEntry);
+    }
+  }
+}
+
+// The same changes to a bucket and to plain arrays.
+TEST(Bucket, ChangesTouchOnlyWhatTheyNameAndRaiseTheVersion) {
+  Random random(1);
+  Bucket bucket{};
+  std::array<uint64_t, kBucketEntries> entries;
+  entries.fill(kEmptyEntry);
+  std::array<uint32_t, kBucketEntries> displacements{};
+  uint32_t passed = 0;
+  for (uint64_t change = 1; change <= 20'000; ++change) {
+    const auto slot = static_cast<uint32_t>(random.Below(kBucketEntries));
+    const uint64_t kind = random.Below(4);
+    if (kind == 0) {
+      bucket.Remove(slot);
+      entries[slot] = kEmptyEntry;
+    } else if (kind == 1) {
+      const int32_t by = passed == 0 || (passed < 49 && random.OneIn(2)) ? 1 : -1;
+      bucket.AddPassed(by);
+      passed += static_cast<uint32_t>(by);
+    } else {
+      entries[slot] = random.Bits();
+      displacements[slot] = static_cast<uint32_t>(random.Below(kDisplacementMax + 1));
+      bucket.Put(slot, entries[slot], displacements[slot]);
+    }
+    ASSERT_EQ(bucket.Head() >> 32, 2 * change);
+    ASSERT_EQ(Bucket::Passed(bucket.Head()), passed);
+    for (uint32_t i = 0; i < kBucketEntries; ++i) {
+      ASSERT_EQ(bucket.Entry(i), entries[i]);
+      ASSERT_EQ(Bucket::Displacement(bucket.Head(), i), displacements[i]);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace embank::test

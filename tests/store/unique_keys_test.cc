@@ -1,0 +1,142 @@
+// Groups of a batch by shard, and the distinct keys of a group.
+#include "store/unique_keys.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "store/shard_plan.h"
+#include "tests/support/inverse_mix.h"
+#include "tests/support/random.h"
+#include "tests/support/store_world.h"
+
+namespace embank::test {
+namespace {
+
+class ShardGroupsTest : public testing::Test {
+ protected:
+  // Keys of which some are many times there, some once, and some share the low half of their
+  // hashes, by which they are told apart.
+  std::vector<Key> RandomKeys(size_t count) {
+    const uint64_t table_hash = TableHash(table_->name());
+    const uint64_t kind = random_.Below(5);
+    std::vector<Key> keys(count);
+    for (Key& key : keys) {
+      const uint64_t i = random_.Below(kind == 0 ? 1 : kind == 1 ? 10 : count);
+      key = kind == 4 ? KeyWithHash(table_hash, i << 32 | 0xFFFFFFFFu)
+                      : (kind == 3 ? random_.Bits() : i);
+    }
+    return keys;
+  }
+  // Each distinct key of a group with its positions, in order.
+  static std::map<Key, std::vector<uint32_t>> PositionsByKey(const Batch& batch,
+                                                             const ShardGroup& group) {
+    std::map<Key, std::vector<uint32_t>> positions;
+    for (const uint32_t position : group.positions) {
+      positions[batch.keys()[position]].push_back(position);
+    }
+    return positions;
+  }
+
+  StoreWorld store_;
+  Table* table_ = store_.Create("t", OptionsOf(1));
+  Random random_{1};
+};
+
+void ExpectUnique(UniqueKeys* unique, const Batch& batch, const ShardGroup& group,
+                  const std::map<Key, std::vector<uint32_t>>& expected) {
+  const std::span<const uint32_t> firsts = unique->Find(group);
+  ASSERT_EQ(firsts.size(), expected.size());
+  std::set<Key> seen;
+  ASSERT_TRUE(std::is_sorted(firsts.begin(), firsts.end())) << "not in order of first occurrence";
+  for (size_t i = 0; i < firsts.size(); ++i) {
+    const Key key = batch.keys()[group.positions[firsts[i]]];
+    ASSERT_TRUE(seen.insert(key).second);
+    std::vector<uint32_t> chain;
+    for (uint32_t at = firsts[i]; at != UniqueKeys::kEnd; at = unique->Next(group, at)) {
+      chain.push_back(group.positions[at]);
+    }
+    ASSERT_EQ(chain, expected.at(key)) << "key " << key;
+  }
+}
+
+TEST_F(ShardGroupsTest, HoldEveryPositionOnceInOrderWithItsHash) {
+  for (const size_t count : {0u, 1u, 2u, 63u, 64u, 65u, 1000u, 8191u, 8192u, 20'000u}) {
+    const std::vector<Key> keys = RandomKeys(count);
+    const Batch batch(table_, keys, {});
+    ShardPlan plan;
+    ASSERT_TRUE(plan.Allocate(count).ok());
+    plan.GroupAll(batch);
+    std::vector<uint32_t> seen;
+    std::vector<bool> begins(count + 1);
+    plan.ForEachShard(batch, [&](const ShardGroup& group) {
+      ASSERT_GT(group.size(), 0u);
+      ASSERT_EQ(group.positions.size(), group.hashes.size());
+      ASSERT_FALSE(begins[group.begin]) << "two groups begin at one place";
+      begins[group.begin] = true;
+      ASSERT_TRUE(std::is_sorted(group.positions.begin(), group.positions.end()));
+      for (size_t i = 0; i < group.size(); ++i) {
+        const KeyHash hash = table_->HashOf(keys[group.positions[i]]);
+        ASSERT_EQ(group.hashes[i], hash);
+        ASSERT_EQ(table_->parts().index->shard(KeyIndex::ShardOf(hash)), group.shard);
+        seen.push_back(group.positions[i]);
+      }
+    });
+    std::sort(seen.begin(), seen.end());
+    std::vector<uint32_t> all(count);
+    std::iota(all.begin(), all.end(), 0u);
+    ASSERT_EQ(seen, all);
+  }
+}
+
+TEST_F(ShardGroupsTest, OfSomePositionsHoldThoseOnly) {
+  const std::vector<Key> keys = RandomKeys(3000);
+  std::vector<uint32_t> some;
+  for (uint32_t i = 0; i < keys.size(); ++i) {
+    if (random_.OneIn(3)) some.push_back(i);
+  }
+  const Batch batch(table_, keys, {});
+  ShardPlan plan;
+  ASSERT_TRUE(plan.Allocate(keys.size()).ok());
+  plan.Group(batch, some);
+  std::vector<uint32_t> seen;
+  plan.ForEachShard(batch, [&](const ShardGroup& group) {
+    ASSERT_TRUE(std::is_sorted(group.positions.begin(), group.positions.end()));
+    seen.insert(seen.end(), group.positions.begin(), group.positions.end());
+  });
+  std::sort(seen.begin(), seen.end());
+  EXPECT_EQ(seen, some);
+}
+
+TEST_F(ShardGroupsTest, GiveEachDistinctKeyWithItsPositionsInOrder) {
+  for (int round = 0; round < 300; ++round) {
+    const size_t count = random_.Below(round % 10 == 0 ? 9000 : 300);
+    const std::vector<Key> keys = RandomKeys(count);
+    const Batch batch(table_, keys, {});
+    ShardPlan plan;
+    UniqueKeys unique;
+    ASSERT_TRUE(plan.Allocate(count).ok());
+    ASSERT_TRUE(unique.Allocate(count).ok());
+    plan.GroupAll(batch);
+    // All groups first, then all again: no group may spoil another's part of the scratch.
+    plan.ForEachShard(batch, [&](const ShardGroup& group) { unique.Find(group); });
+    plan.ForEachShard(batch, [&](const ShardGroup& group) {
+      const auto expected = PositionsByKey(batch, group);
+      for (const auto& [key, positions] : expected) {
+        for (uint32_t i = 0; i < group.size(); ++i) {
+          if (group.positions[i] != positions.back()) continue;
+          ASSERT_EQ(unique.Next(group, i), UniqueKeys::kEnd);
+        }
+      }
+      ASSERT_NO_FATAL_FAILURE(ExpectUnique(&unique, batch, group, expected));
+    });
+  }
+}
+
+}  // namespace
+}  // namespace embank::test

@@ -1,0 +1,98 @@
+#include "tiers/row_copy.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "tests/support/random.h"
+
+namespace embank::test {
+namespace {
+
+constexpr uint32_t kBytesMax = 600;
+constexpr uint32_t kAlignments = 16;
+constexpr std::byte kPattern{0xA5};
+
+uint32_t WholeWords(uint32_t bytes) { return (bytes + 7) / 8 * 8; }
+
+// Memory of a row, words of it, with nothing behind: a sanitizer sees a word too many.
+struct RowMemory {
+  explicit RowMemory(uint32_t bytes) : words(WholeWords(bytes) / 8) {}
+  std::byte* data() { return reinterpret_cast<std::byte*>(words.data()); }
+  std::vector<uint64_t> words;
+};
+
+TEST(RowCopy, FromARowIsExactForEverySizeAndAlignment) {
+  Random random(1);
+  for (uint32_t bytes = 0; bytes <= kBytesMax; ++bytes) {
+    RowMemory row(bytes);
+    for (uint64_t& word : row.words) word = random.Bits();
+    for (uint32_t alignment = 0; alignment < kAlignments; ++alignment) {
+      std::vector<std::byte> to(kAlignments + bytes + 64, kPattern);
+      CopyFromRow(row.data(), bytes, to.data() + alignment);
+      const auto begin = to.begin() + alignment;
+      ASSERT_TRUE(std::equal(begin, begin + bytes, row.data())) << bytes << " at " << alignment;
+      const auto untouched = [](std::byte byte) { return byte == kPattern; };
+      ASSERT_TRUE(std::all_of(to.begin(), begin, untouched)) << bytes << " at " << alignment;
+      ASSERT_TRUE(std::all_of(begin + bytes, to.end(), untouched)) << bytes << " at " << alignment;
+    }
+  }
+}
+
+TEST(RowCopy, ToARowIsExactForEverySizeAndAlignment) {
+  Random random(2);
+  for (uint32_t bytes = 0; bytes <= kBytesMax; ++bytes) {
+    for (uint32_t alignment = 0; alignment < kAlignments; ++alignment) {
+      std::vector<std::byte> from(alignment + WholeWords(bytes));
+      for (std::byte& byte : from) byte = static_cast<std::byte>(random.Bits());
+      RowMemory row(bytes + 64);
+      std::memset(row.data(), 0xA5, row.words.size() * 8);
+      CopyToRow(from.data() + alignment, bytes, row.data());
+      ASSERT_EQ(std::memcmp(row.data(), from.data() + alignment, bytes), 0);
+      // Whole words, and none beyond.
+      for (uint32_t i = WholeWords(bytes); i < row.words.size() * 8; ++i) {
+        ASSERT_EQ(row.data()[i], kPattern) << bytes << " at " << alignment;
+      }
+    }
+  }
+}
+
+TEST(RowCopy, ReadsAndWritesSingleWords) {
+  RowMemory row(16);
+  StoreRowWord(row.data() + 8, 0x0123456789ABCDEFu);
+  EXPECT_EQ(row.words[0], 0u);
+  EXPECT_EQ(row.words[1], 0x0123456789ABCDEFu);
+  EXPECT_EQ(LoadRowWord(row.data() + 8), 0x0123456789ABCDEFu);
+}
+
+// Without a version between them copies may mix old and new words, but never within a word.
+TEST(RowCopy, WordsAreNeverTornBesideAWriter) {
+  constexpr uint32_t kBytes = 256;
+  RowMemory row(kBytes);
+  std::atomic<bool> stop{false};
+  std::thread writer([&] {
+    std::array<uint64_t, kBytes / 8> image;
+    for (uint64_t value = 1; !stop; ++value) {
+      image.fill(value << 32 | value);
+      CopyToRow(reinterpret_cast<const std::byte*>(image.data()), kBytes, row.data());
+    }
+  });
+  uint64_t torn = 0;
+  for (int round = 0; round < 20'000; ++round) {
+    std::array<uint64_t, kBytes / 8> copy;
+    CopyFromRow(row.data(), kBytes, reinterpret_cast<std::byte*>(copy.data()));
+    for (const uint64_t word : copy) torn += (word >> 32) != (word & 0xFFFFFFFFu) ? 1 : 0;
+  }
+  stop = true;
+  writer.join();
+  EXPECT_EQ(torn, 0u);
+}
+
+}  // namespace
+}  // namespace embank::test
