@@ -15,8 +15,8 @@
 namespace embank::test {
 namespace {
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-constexpr uint64_t kOperationsPerScale = 200'000;
+#if defined(__SANITIZE_THREAD__)
+constexpr uint64_t kOperationsPerScale = 600'000;
 #else
 constexpr uint64_t kOperationsPerScale = 1'000'000;
 #endif
@@ -40,7 +40,7 @@ class ChurningTable {
     if (live_.size() >= kRowsMax) grows_ = false;
     if (live_.size() <= kRowsMin) grows_ = true;
     // Mostly the one or the other, so that pages and the index fill and empty.
-    if (random_.Below(10) < (grows_ ? 7u : 3u)) {
+    if (live_.size() < kBatch || random_.Below(10) < (grows_ ? 7u : 3u)) {
       Make();
     } else {
       EraseSome();
@@ -114,7 +114,7 @@ TEST(Churn, ErasingAndReusingLeavesMemoryWhereItWasAndAllRowsRight) {
   ChurningTable wide(store.Create("wide", OptionsOf(100)), 2);
   const uint64_t steps = kOperationsPerScale * Scale() / ChurningTable::kBatch;
   // Long enough that both tables have been at their largest.
-  const uint64_t warm_up = std::min<uint64_t>(steps / 2, 400);
+  const uint64_t warm_up = std::min<uint64_t>(steps / 2, 500);
   uint64_t warm_bytes = 0;
   for (uint64_t step = 0; step < steps; ++step) {
     ASSERT_NO_FATAL_FAILURE((step % 2 == 0 ? narrow : wide).Step()) << "step " << step;

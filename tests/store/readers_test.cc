@@ -16,6 +16,7 @@
 #include "store/scan.h"
 #include "store/write.h"
 #include "tests/support/index_places.h"
+#include "tests/support/index_world.h"
 #include "tests/support/inverse_mix.h"
 #include "tests/support/random.h"
 #include "tests/support/store_world.h"
@@ -239,6 +240,54 @@ TEST_F(GrowthTest, ReadersSeeWholeRowsWhileTheIndexGrowsAndShrinks) {
   EXPECT_EQ(shrinkings_, kWaves);
   EXPECT_GT(released_bytes_, 0u);
   EXPECT_EQ(table_->rows(), kStaying);
+}
+
+// ---- the search alone ----
+
+// Looks for the same rows again and again, until told to stop.
+void SearchWhile(const std::atomic<bool>& stop, IndexWorld* index, const std::vector<RowId>& there,
+                 const RowId& absent, Complaints* complaints) {
+  while (!stop && !complaints->any()) {
+    const EpochTable::Guard guard(index->epochs());
+    for (const RowId& id : there) {
+      if (!(*index)->Find(id).any()) complaints->Add("a row that is there was not found");
+    }
+    if ((*index)->Find(absent).any()) complaints->Add("a row that never was");
+  }
+}
+
+// Few rows, in homes that others crowd, so that they are pushed on and moved while they are sought.
+TEST(IndexReaders, FindRowsThatArePushedOnAndMovedByTheBoundary) {
+  constexpr uint32_t kShard = 3;
+  constexpr uint32_t kOthers = 6000;
+  constexpr uint64_t kCrowdedQuotients = kQuotients / 64;
+  IndexWorld index;
+  std::vector<RowId> there;
+  for (uint32_t i = 0; i < 24; ++i) {
+    there.push_back(IndexWorld::IdWithHash(0, HashAt(kShard, i * kCrowdedQuotients / 24, i)));
+    ASSERT_NO_FATAL_FAILURE(index.Insert(there.back()));
+  }
+  const RowId absent = IndexWorld::IdWithHash(1, there[7].hash);
+  Complaints complaints;
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> readers;
+  for (int i = 0; i < 2; ++i) {
+    readers.emplace_back([&] { SearchWhile(stop, &index, there, absent, &complaints); });
+  }
+  Random random(4);
+  for (int wave = 0; wave < 5 * kWaves && !complaints.any(); ++wave) {
+    std::vector<RowId> others;
+    for (uint32_t i = 0; i < kOthers; ++i) {
+      const uint64_t q = random.Below(random.OneIn(10) ? kCrowdedQuotients : kQuotients);
+      others.push_back(IndexWorld::IdWithHash(2, HashAt(kShard, q, i)));
+    }
+    for (const RowId& id : others) index.TryInsert(id).IgnoreError();
+    for (const RowId& id : others) index.Erase(id);
+  }
+  stop = true;
+  for (std::thread& reader : readers) reader.join();
+  EXPECT_EQ(complaints.first(), "");
+  ASSERT_NO_FATAL_FAILURE(index.ExpectAllFound());
 }
 
 // ---- pages that change class ----
