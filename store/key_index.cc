@@ -145,7 +145,7 @@ Probe KeyIndex::ProbeOf(KeyHash hash) const {
 
 const Bucket* KeyIndex::Next(const Bucket* bucket) {
   const bool last_of_block = (reinterpret_cast<uintptr_t>(bucket + 1) % kBlockBytes) == 0;
-  return last_of_block ? bucket + 1 + (kShardCount - 1) * kBlockBuckets : bucket + 1;
+  return last_of_block ? bucket + 1 + size_t{kShardCount - 1} * kBlockBuckets : bucket + 1;
 }
 
 void KeyIndex::MatchTags(std::span<const Probe> probes, std::span<Match> matches) const {
@@ -457,7 +457,7 @@ bool KeyIndex::MoveHome(Shard* shard, uint32_t home) {
   const uint64_t boundary = shard->boundary;
   const uint32_t from_buckets = growing ? shard->low_buckets : shard->high_buckets;
   const uint32_t to_buckets = growing ? shard->high_buckets : shard->low_buckets;
-  std::array<PlacedEntry, kBucketEntries*(kDisplacementMax + 1)> entries;
+  std::array<PlacedEntry, size_t{kBucketEntries} * (kDisplacementMax + 1)> entries;
   size_t count = 0;
   for (uint32_t displacement = 0; displacement <= kDisplacementMax; ++displacement) {
     const Bucket& bucket = *BucketAt(*shard, home + displacement);

@@ -39,6 +39,7 @@ void EraseGroup(Batch* batch, const ShardGroup& group) {
   FreedRows freed(&table);
   MutexLock lock(&group.shard->mutex);
   ForEachMatch(table, *batch, group, [&](uint32_t position, const RowId& id, const Match& match) {
+    group.shard->mutex.AssertHeld();
     if (match.any()) {
       parts.index->Erase(group.shard, id.hash, match);
       freed.Add(match.location());

@@ -3,7 +3,7 @@
 namespace embank {
 namespace {
 
-constexpr uint32_t kWordBytes = sizeof(uint64_t);
+constexpr size_t kWordBytes = sizeof(uint64_t);
 
 // Of a size known to the compiler: no loop is left.
 template <uint32_t words>
@@ -34,12 +34,12 @@ void CopyFromRow(const std::byte* from, uint32_t bytes, std::byte* to) {
     default:
       break;
   }
-  for (; bytes >= 8 * kWordBytes; bytes -= 8 * kWordBytes) {
+  for (; bytes >= 8 * kWordBytes; bytes -= static_cast<uint32_t>(8 * kWordBytes)) {
     CopyWordsFromRow<8>(from, to);
     from += 8 * kWordBytes;
     to += 8 * kWordBytes;
   }
-  for (; bytes >= kWordBytes; bytes -= kWordBytes) {
+  for (; bytes >= kWordBytes; bytes -= static_cast<uint32_t>(kWordBytes)) {
     CopyWordsFromRow<1>(from, to);
     from += kWordBytes;
     to += kWordBytes;
@@ -50,7 +50,7 @@ void CopyFromRow(const std::byte* from, uint32_t bytes, std::byte* to) {
 }
 
 void CopyToRow(const std::byte* from, uint32_t bytes, std::byte* to) {
-  for (uint32_t i = 0; i < bytes; i += kWordBytes) {
+  for (size_t i = 0; i < bytes; i += kWordBytes) {
     uint64_t word = 0;
     std::memcpy(&word, from + i, kWordBytes);
     StoreRowWord(to + i, word);

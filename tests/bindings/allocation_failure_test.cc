@@ -418,13 +418,14 @@ TEST(AllocationFailure, StringsOutAndDropFailCleanly) {
   const std::pair<const char*, TextCall> calls[] = {{"metrics", embank_metrics},
                                                     {"memory_report", embank_memory_report},
                                                     {"table_names", embank_table_names}};
-  for (const auto& [name, call] : calls) {
+  for (const auto& named : calls) {
+    const TextCall call = named.second;
     auto prepare = [&]() -> Attempt {
       std::fill(text.begin(), text.end(), '#');
       needed = 77;
       return [&] { return call(bench.store(), text.data(), text.size(), &needed); };
     };
-    RunAttempts(name, prepare, [&](embank_status status) {
+    RunAttempts(named.first, prepare, [&](embank_status status) {
       if (status == EMBANK_OK) return;
       EXPECT_EQ(text[0], '#');
       EXPECT_EQ(needed, 77u);

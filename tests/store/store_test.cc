@@ -99,13 +99,13 @@ TEST(Store, SaysOnceInTheLogWhatItUses) {
 }
 
 TEST(Store, RefusesTheRowsForWhichMemoryFailedAndOnlyThose) {
-  // 520 rows of 4,016 bytes a page: 16 pages.
-  const std::vector<Key> keys = KeysFrom(0, 8000);
+  // 127 rows of 16,400 bytes a page: 12 pages.
+  const std::vector<Key> keys = KeysFrom(0, 1500);
   uint64_t sweeps = 0;
   uint64_t refusals = 0;
   for (uint64_t call = 1;; ++call) {
     StoreWorld store;
-    Table* const table = store.Create("t", Uniform(1000));
+    Table* const table = store.Create("t", Uniform(4096));
     store.memory()->FailCall(call);
     const uint64_t failures_before = store.memory()->failures();
     const std::array<uint64_t, 5> counts = CreateAndCheck(table, keys);
