@@ -15,10 +15,20 @@ constexpr size_t kGroup = 64;
 constexpr uint32_t kHeaderBytes = RowLayout::kVectorOffsetBytes;
 
 // A line in one register, or in two or four, whatever the machine has.
-using Line = uint64_t __attribute__((vector_size(kProbeLineBytes), aligned(8), may_alias));
-using FloatLine = float __attribute__((vector_size(kProbeLineBytes), aligned(4), may_alias));
+using Line = uint64_t __attribute__((vector_size(kProbeLineBytes)));
+using FloatLine = float __attribute__((vector_size(kProbeLineBytes)));
 
 #define EMBANK_INLINE __attribute__((always_inline)) inline
+
+// Rows do not begin at lines.
+template <typename AnyLine>
+EMBANK_INLINE void Load(const std::byte* from, AnyLine* line) {
+  std::memcpy(line, from, sizeof(AnyLine));
+}
+template <typename AnyLine>
+EMBANK_INLINE void Store(const AnyLine& line, std::byte* to) {
+  std::memcpy(to, &line, sizeof(AnyLine));
+}
 
 EMBANK_INLINE void PrefetchLines(const std::byte* begin, uint32_t bytes) {
   const uint64_t misaligned = reinterpret_cast<uintptr_t>(begin) % kProbeLineBytes;
@@ -59,7 +69,9 @@ EMBANK_INLINE void Gather(const ProbeView& view, KeySpan keys, uint32_t bytes, s
         std::byte* const to = out + i * bytes;
 #pragma GCC unroll 8
         for (uint32_t offset = 0; offset < lines_bytes; offset += kProbeLineBytes) {
-          *reinterpret_cast<Line*>(to + offset) = *reinterpret_cast<const Line*>(from + offset);
+          Line line;
+          Load(from + offset, &line);
+          Store(line, to + offset);
         }
         if (lines_bytes < bytes)
           std::memcpy(to + lines_bytes, from + lines_bytes, bytes - lines_bytes);
@@ -112,7 +124,9 @@ EMBANK_SIMD_CLONES __attribute__((no_sanitize_thread)) void AddToRows(const Prob
     std::byte* const begin = row + kHeaderBytes;
     uint32_t offset = 0;
     for (; offset + kProbeLineBytes <= bytes; offset += kProbeLineBytes) {
-      *reinterpret_cast<FloatLine*>(begin + offset) += kTerm;
+      FloatLine line;
+      Load(begin + offset, &line);
+      Store(line + kTerm, begin + offset);
     }
     for (; offset < bytes; offset += sizeof(float)) {
       *reinterpret_cast<float*>(begin + offset) += kTerm;
@@ -145,13 +159,19 @@ void WriteRows(const ProbeView& view, KeySpan keys, uint64_t first_row, uint32_t
 EMBANK_SIMD_CLONES
 uint64_t ReadStream(const std::byte* memory, uint64_t bytes) {
   Line sums[4] = {};
-  const auto* lines = reinterpret_cast<const Line*>(memory);
   const uint64_t count = bytes / kProbeLineBytes;
+  Line line;
   uint64_t i = 0;
   for (; i + 4 <= count; i += 4) {
-    for (uint32_t k = 0; k < 4; ++k) sums[k] += lines[i + k];
+    for (uint32_t k = 0; k < 4; ++k) {
+      Load(memory + (i + k) * kProbeLineBytes, &line);
+      sums[k] += line;
+    }
   }
-  for (; i < count; ++i) sums[0] += lines[i];
+  for (; i < count; ++i) {
+    Load(memory + i * kProbeLineBytes, &line);
+    sums[0] += line;
+  }
   const Line sum = sums[0] + sums[1] + sums[2] + sums[3];
   uint64_t total = 0;
   for (uint32_t k = 0; k < kProbeLineBytes / sizeof(uint64_t); ++k) total += sum[k];
@@ -163,7 +183,7 @@ EMBANK_SIMD_CLONES __attribute__((no_sanitize_thread)) void WriteStream(std::byt
                                                                         uint64_t bytes) {
   uint64_t offset = 0;
   for (; offset + kProbeLineBytes <= bytes; offset += kProbeLineBytes) {
-    *reinterpret_cast<FloatLine*>(memory + offset) = FloatLine{} + 1.0f;
+    Store(FloatLine{} + 1.0f, memory + offset);
   }
   for (; offset < bytes; offset += sizeof(float)) {
     const float one = 1.0f;
