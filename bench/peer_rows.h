@@ -44,11 +44,11 @@ class PeerRows {
   void Answer(std::byte* row, std::byte* out) const {
     std::memcpy(out, layout_.Vector(row), layout_.vector_bytes);
     RowHeader* const header = layout_.Header(row);
-    TouchHeat(header, LoadUsage(header), HeatEpochNow(), 1);
+    TouchHeat(header, LoadMark(header), HeatEpochNow(), 1);
   }
 
-  // One optimizer step; `gradient` is overwritten.
-  void Step(float* gradient, std::byte* row) const { StepRow(layout_, rule_, gradient, row); }
+  // One optimizer step.
+  void Step(const float* gradient, std::byte* row) const { StepRow(layout_, rule_, gradient, row); }
 
   // Counts the answered positions of a batch; the heat of all rows ages as in docs/arithmetic.md.
   void CountHeat(uint64_t positions);

@@ -26,6 +26,8 @@ namespace embank {
 
 inline constexpr uint32_t kBucketEntries = 7;
 inline constexpr uint32_t kDisplacementMax = 7;
+// A search may look so far behind its home, so that an array has as many buckets behind its last.
+inline constexpr uint32_t kPadBuckets = kDisplacementMax;
 
 inline constexpr uint64_t kEmptyEntry = ~uint64_t{0};
 inline constexpr uint32_t kTagBits = 24;

@@ -1,5 +1,6 @@
 #include "store/gradients.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstring>
@@ -11,8 +12,8 @@
 #include "store/row_group.h"
 #include "store/shard_plan.h"
 #include "store/unique_keys.h"
-#include "tiers/row_copy.h"
 #include "tiers/row_update.h"
+#include "tiers/row_write.h"
 
 namespace embank {
 namespace {
@@ -51,6 +52,13 @@ class GradientChain {
       : unique_(unique), group_(group), gradients_(gradients), index_(first) {}
 
   bool done() const { return index_ == UniqueKeys::kEnd; }
+  // The only gradient, if there is but one, where floats may stand; else nullptr.
+  const float* Only() const {
+    const std::byte* const gradient = gradients_.Row(group_.positions[index_]);
+    const bool aligned = reinterpret_cast<uintptr_t>(gradient) % alignof(float) == 0;
+    const bool only = aligned && unique_.Next(group_, index_) == UniqueKeys::kEnd;
+    return only ? reinterpret_cast<const float*>(gradient) : nullptr;
+  }
   const std::byte* Take() {
     const std::byte* const gradient = gradients_.Row(group_.positions[index_]);
     index_ = unique_.Next(group_, index_);
@@ -69,13 +77,16 @@ void SumRun(GradientChain* chain, uint32_t dim, float* sum) {
   for (uint32_t i = 1; i < kSumRun && !chain->done(); ++i) AddGradient(chain->Take(), dim, sum);
 }
 
-void Sum(GradientChain chain, uint32_t dim, float* sum) {
+// The sum of a key's gradients: in `sum`, or where its only one is.
+const float* Sum(GradientChain chain, uint32_t dim, float* sum) {
+  if (const float* const only = chain.Only(); only != nullptr) return only;
   SumRun(&chain, dim, sum);
   float run[kDimMax];
   while (!chain.done()) {
     SumRun(&chain, dim, run);
     AddGradient(reinterpret_cast<const std::byte*>(run), dim, sum);
   }
+  return sum;
 }
 
 // The gradients of one shard group on their way into the rows.
@@ -94,33 +105,47 @@ class GroupStep {
     const std::span<const uint32_t> firsts = unique_->Find(group_);
     {
       MutexLock lock(&group_.shard->mutex);
-      for (size_t begin = 0; begin < firsts.size(); begin += kGroupKeys) {
-        StepGroup(firsts.subspan(begin, std::min(kGroupKeys, firsts.size() - begin)));
-      }
+      StepRows(firsts);
     }
     batch_->Add(tally_);
   }
 
  private:
-  void StepGroup(std::span<const uint32_t> firsts) {
+  void StepRows(std::span<const uint32_t> firsts) {
     const Table& table = batch_->table();
-    std::array<KeyHash, kGroupKeys> hashes;
-    std::array<Match, kGroupKeys> guesses;
-    for (size_t i = 0; i < firsts.size(); ++i) hashes[i] = group_.hashes[firsts[i]];
-    GuessMatches(table, std::span(hashes).first(firsts.size()), guesses);
-    for (size_t i = 0; i < firsts.size(); ++i) {
+    const auto hash_at = [&](size_t i) {
+      PrefetchGradients(firsts[i]);
+      return group_.hashes[firsts[i]];
+    };
+    const auto step = [&](size_t i, KeyHash hash, const Match& guess) {
       const Key key = batch_->keys()[group_.positions[firsts[i]]];
-      const Match match = table.parts().index->Confirm(guesses[i], table.IdOf(key, hashes[i]));
+      const Match match = table.parts().index->Confirm(guess, table.IdOf(key, hash));
       if (match.any()) Step(firsts[i], table.parts().tier->Row(match.location()));
       Answer(firsts[i], match.any() ? Outcome::kFound : Outcome::kAbsent);
+    };
+    ForEachGuess<IndexUse::kRead>(table, firsts.size(), hash_at, step);
+  }
+
+  // Asks for a key's first gradients: a batch's are more than the second-level cache holds.
+  [[gnu::always_inline]] void PrefetchGradients(uint32_t first) const {
+    constexpr uint32_t kLineBytes = 64;
+    constexpr uint32_t kGradientsMax = 2;
+    constexpr uint32_t kBytesMax = 1024;
+    const uint32_t bytes = std::min<uint32_t>(layout_.dim * sizeof(float), kBytesMax);
+    uint32_t i = first;
+    for (uint32_t n = 0; n < kGradientsMax && i != UniqueKeys::kEnd; ++n) {
+      const std::byte* const gradient = gradients_.Row(group_.positions[i]);
+      for (uint32_t line = 0; line < bytes; line += kLineBytes) __builtin_prefetch(gradient + line);
+      __builtin_prefetch(gradient + bytes - 1);
+      i = unique_->Next(group_, i);
     }
   }
 
   void Step(uint32_t first, std::byte* row) {
-    Sum(GradientChain(*unique_, group_, gradients_, first), layout_.dim, sum_);
-    CopyFromRow(layout_.Vector(row), layout_.payload_bytes(), layout_.Vector(image_.bytes));
-    StepRow(layout_, rule_, sum_, image_.bytes);
-    WriteRow(layout_, image_, batch_->table().id(), row);
+    const float* const sum =
+        Sum(GradientChain(*unique_, group_, gradients_, first), layout_.dim, sum_);
+    ChangeRow(layout_, batch_->table().id(), row,
+              [&](std::byte* image) { StepRow(layout_, rule_, sum, image); });
   }
 
   void Answer(uint32_t first, Outcome outcome) {
@@ -137,7 +162,6 @@ class GroupStep {
   const RowLayout& layout_;
   OutcomeTally tally_;
   float sum_[kDimMax];
-  RowImage image_;
 };
 
 }  // namespace

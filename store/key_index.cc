@@ -11,26 +11,12 @@
 namespace embank {
 namespace {
 
-constexpr uint32_t kQuotientBits = 32;
-constexpr uint64_t kQuotientEnd = uint64_t{1} << kQuotientBits;
-// 32 bits of fraction, of which the tag keeps 24.
-constexpr uint32_t kDroppedBits = kQuotientBits - kTagBits;
-
-// A search may look so many buckets behind its home, so that an array has as many behind its last.
-constexpr uint32_t kPad = kDisplacementMax;
-
-// Interleaved by blocks of 4 KiB: 64 buckets of a shard, then 64 of the next.
-constexpr uint32_t kBlockBuckets = 64;
-constexpr uint64_t kBlockBytes = kBlockBuckets * sizeof(Bucket);
 // Buckets by which each shard's array grows with one huge page: 2 MiB / (64 shards x 64 B) = 512.
 constexpr uint32_t kPageBuckets =
     static_cast<uint32_t>(kHugePageBytes / (KeyIndex::kShardCount * sizeof(Bucket)));
-static_assert(kPageBuckets % kBlockBuckets == 0);
-
 // One huge page. Also at least 2^8, what place and tag need to tell all q apart.
-constexpr uint32_t kBucketsMin = kPageBuckets - kPad;
-static_assert(kBucketsMin >= 1u << kDroppedBits);
-constexpr uint32_t kBucketsMax = (1u << 24) - kPad;
+constexpr uint32_t kBucketsMin = kPageBuckets - kPadBuckets;
+constexpr uint32_t kBucketsMax = (1u << 24) - kPadBuckets;
 
 // Grown by a quarter at four fifths full, so that an entry has at most 64 / (7 * 0.64) = 14.3
 // bytes. A sixth of the entries then stand behind their home.
@@ -48,16 +34,12 @@ uint64_t RowsAtLoad(uint32_t buckets, double load) {
 
 // The smallest array of at least `buckets` that fills its huge pages.
 uint32_t FillPages(double buckets) {
-  const auto wanted = static_cast<uint64_t>(std::max<double>(buckets, kBucketsMin)) + kPad;
-  return static_cast<uint32_t>(RoundUp(wanted, kPageBuckets)) - kPad;
+  const auto wanted = static_cast<uint64_t>(std::max<double>(buckets, kBucketsMin)) + kPadBuckets;
+  return static_cast<uint32_t>(RoundUp(wanted, kPageBuckets)) - kPadBuckets;
 }
 
 uint64_t BytesFor(uint32_t buckets) {
-  return RoundUp(uint64_t{buckets} + kPad, kPageBuckets) / kPageBuckets * kHugePageBytes;
-}
-
-uint64_t QuotientBitsOf(KeyHash hash) {
-  return (hash << KeyIndex::kShardBits) >> (64 - kQuotientBits);
+  return RoundUp(uint64_t{buckets} + kPadBuckets, kPageBuckets) / kPageBuckets * kHugePageBytes;
 }
 
 uint64_t DivideUp(uint64_t dividend, uint64_t divisor) {
@@ -99,17 +81,13 @@ KeyIndex::KeyIndex(MemorySource* source, MemoryBudget* budget, EpochTable* epoch
       shards_(kShardCount) {}
 
 KeyIndex::~KeyIndex() {
+  static_assert(kBucketsMin >= 1u << kDroppedBits);
+  static_assert(kPageBuckets % kBlockBuckets == 0);
   source_->Unmap(base_, address_bytes_);
   budget_->Release(memory_bytes());
 }
 
 // ---- places ----
-
-KeyIndex::Place KeyIndex::PlaceOf(uint64_t q, uint32_t buckets) {
-  const uint64_t product = q * buckets;
-  return {static_cast<uint32_t>(product >> kQuotientBits),
-          static_cast<uint32_t>((product & (kQuotientEnd - 1)) >> kDroppedBits)};
-}
 
 // The one q whose product begins with this place: products are `buckets` >= 2^8 apart, and a place
 // covers 2^8 of them.
@@ -123,63 +101,7 @@ uint64_t KeyIndex::FirstQuotientOf(uint32_t home, uint32_t buckets) {
   return DivideUp(uint64_t{home} << kQuotientBits, buckets);
 }
 
-KeyIndex::Place KeyIndex::CurrentPlace(const Shard& shard, KeyHash hash) const {
-  const uint64_t q = QuotientBitsOf(hash);
-  const bool high = q >= shard.boundary.load(std::memory_order_relaxed);
-  return PlaceOf(q,
-                 (high ? shard.high_buckets : shard.low_buckets).load(std::memory_order_relaxed));
-}
-
-Bucket* KeyIndex::BucketAt(const Shard& shard, uint32_t bucket) const {
-  const uint64_t block = uint64_t{bucket / kBlockBuckets} * kShardCount + shard.number;
-  return reinterpret_cast<Bucket*>(base_ + block * kBlockBytes) + bucket % kBlockBuckets;
-}
-
-Probe KeyIndex::ProbeOf(KeyHash hash) const {
-  const Shard& shard = shards_[ShardOf(hash)];
-  const Place place = CurrentPlace(shard, hash);
-  return {BucketAt(shard, place.home), place.tag};
-}
-
 // ---- reading ----
-
-const Bucket* KeyIndex::Next(const Bucket* bucket) {
-  const bool last_of_block = (reinterpret_cast<uintptr_t>(bucket + 1) % kBlockBytes) == 0;
-  return last_of_block ? bucket + 1 + size_t{kShardCount - 1} * kBlockBuckets : bucket + 1;
-}
-
-void KeyIndex::MatchTags(std::span<const Probe> probes, std::span<Match> matches) const {
-  static const TagMatcher match_tags = BestTagMatcher().match;
-  std::array<uint8_t, kGroupKeys> masks;
-  EMBANK_CHECK(probes.size() <= masks.size() && matches.size() >= probes.size());
-  match_tags(probes, masks.data());
-  for (size_t i = 0; i < probes.size(); ++i) {
-    matches[i] = {};
-    // More than one round only where tags collide, or the tag is that of empty entries.
-    for (uint32_t mask = masks[i]; mask != 0 && !matches[i].any(); mask &= mask - 1) {
-      const auto& word = probes[i].bucket->words[1 + std::countr_zero(mask)];
-      const uint64_t seen = word.load(std::memory_order_relaxed);
-      if (~seen != kEmptyEntry) matches[i] = {&word, seen};
-    }
-  }
-}
-
-bool KeyIndex::IsInArray(const Shard& shard, const Match& guess) const {
-  const auto offset_bytes =
-      static_cast<uint64_t>(reinterpret_cast<const std::byte*>(guess.word) - base_);
-  const uint64_t bucket = offset_bytes / kBlockBytes / kShardCount * kBlockBuckets +
-                          offset_bytes % kBlockBytes / sizeof(Bucket);
-  return bucket < uint64_t{std::max(shard.low_buckets.load(std::memory_order_relaxed),
-                                    shard.high_buckets.load(std::memory_order_relaxed))} +
-                      kPad;
-}
-
-bool KeyIndex::RowIs(Location location, const RowId& id) const {
-  auto* const header = reinterpret_cast<RowHeader*>(tier_->Row(location));
-  const uint32_t identity = std::atomic_ref(header->identity).load(std::memory_order_acquire);
-  return TableOf(identity) == id.table &&
-         std::atomic_ref(header->key).load(std::memory_order_relaxed) == id.key;
-}
 
 Match KeyIndex::Find(const RowId& id) const {
   const Shard& shard = shards_[ShardOf(id.hash)];
@@ -227,7 +149,7 @@ Match KeyIndex::FindAt(const Shard& shard, Place place, const RowId& id, bool* c
 bool KeyIndex::FindPath(const Shard& shard, uint32_t home, Path* path) const {
   const uint32_t end = std::max(shard.low_buckets.load(std::memory_order_relaxed),
                                 shard.high_buckets.load(std::memory_order_relaxed)) +
-                       kPad;
+                       kPadBuckets;
   uint32_t displacement = 0;  // of the entry that looks for a place
   for (uint32_t bucket = home; bucket < end && path->count < Path::kPositionsMax; ++bucket) {
     const Bucket& candidate = *BucketAt(shard, bucket);
@@ -334,7 +256,8 @@ void KeyIndex::Erase(Shard* shard, KeyHash hash, const Match& match) {
 }
 
 void KeyIndex::VisitRows(Shard* shard, absl::FunctionRef<bool(Location)> visit) {
-  const uint32_t end = std::max(shard->low_buckets.load(), shard->high_buckets.load()) + kPad;
+  const uint32_t end =
+      std::max(shard->low_buckets.load(), shard->high_buckets.load()) + kPadBuckets;
   for (uint32_t bucket = 0; bucket < end; ++bucket) {
     for (uint32_t slot = 0; slot < kBucketEntries; ++slot) {
       const uint64_t entry = BucketAt(*shard, bucket)->Entry(slot);
@@ -366,10 +289,10 @@ void KeyIndex::VisitRange(Shard* shard, uint32_t range,
     }
   };
   const bool split = first < boundary && boundary <= last;
-  const uint32_t low_end = home(split ? boundary - 1 : last) + kPad + 1;
+  const uint32_t low_end = home(split ? boundary - 1 : last) + kPadBuckets + 1;
   visit_buckets(home(first), low_end);
   // A range that the boundary parts is two runs, which may overlap.
-  if (split) visit_buckets(std::max(low_end, home(boundary)), home(last) + kPad + 1);
+  if (split) visit_buckets(std::max(low_end, home(boundary)), home(last) + kPadBuckets + 1);
 }
 
 // ---- growing and shrinking ----
@@ -414,7 +337,7 @@ absl::Status KeyIndex::StartGrowing(Shard* shard) {
 bool KeyIndex::StartShrinking(Shard* shard) {
   if (shard->low_buckets != shard->high_buckets) return false;
   // The pad is left out, so that two pages become one.
-  const uint32_t buckets = FillPages(shard->high_buckets / 2.0 - kPad);
+  const uint32_t buckets = FillPages(shard->high_buckets / 2.0 - kPadBuckets);
   if (buckets >= shard->high_buckets) return false;
   shard->seq.fetch_add(1, std::memory_order_relaxed);
   ReleaseFence();

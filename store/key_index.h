@@ -25,8 +25,10 @@
 #ifndef EMBANK_STORE_KEY_INDEX_H_
 #define EMBANK_STORE_KEY_INDEX_H_
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -64,7 +66,7 @@ struct Match {
 };
 
 // Keys that go through the index together, so that their cache misses overlap.
-inline constexpr size_t kGroupKeys = 64;
+inline constexpr size_t kGroupKeys = 16;
 
 class KeyIndex {
  public:
@@ -95,19 +97,34 @@ class KeyIndex {
 
   // ---- reading, with or without the lock; without it inside an EpochTable::Guard ----
 
-  // Begins a search: computes the place and asks the cache for it.
-  Probe Begin(KeyHash hash) const {
-    const Probe probe = ProbeOf(hash);
-    __builtin_prefetch(probe.bucket);
-    return probe;
+  // Where a search begins, as things stand.
+  Probe ProbeOf(KeyHash hash) const {
+    const Shard& shard = shards_[ShardOf(hash)];
+    const Place place = CurrentPlace(shard, hash);
+    return {BucketAt(shard, place.home), place.tag};
   }
 
   // The bucket behind a shard's bucket.
-  static const Bucket* Next(const Bucket* bucket);
+  static const Bucket* Next(const Bucket* bucket) {
+    const bool last_of_block = (reinterpret_cast<uintptr_t>(bucket + 1) % kBlockBytes) == 0;
+    return last_of_block ? bucket + 1 + size_t{kShardCount - 1} * kBlockBuckets : bucket + 1;
+  }
 
-  // The first entry of each probe's bucket whose tag matches, for up to kGroupKeys probes. A hint:
-  // `Find` decides.
-  void MatchTags(std::span<const Probe> probes, std::span<Match> matches) const;
+  // Which entries of the probes' buckets carry their tags, as TagMatcher says it.
+  void MatchTags(std::span<const Probe> probes, uint8_t* masks) const {
+    match_tags_(probes, masks);
+  }
+
+  // The first of those, or none. A hint: `Find` decides.
+  static Match FirstMatch(const Probe& probe, uint32_t mask) {
+    // More than one round only where the tag is that of empty entries.
+    for (; mask != 0; mask &= mask - 1) {
+      const auto& word = probe.bucket->words[1 + std::countr_zero(mask)];
+      const uint64_t seen = word.load(std::memory_order_relaxed);
+      if (~seen != kEmptyEntry) return {&word, seen};
+    }
+    return {};
+  }
 
   // The row's entry as of some moment during the call, or none; waits while the place is written.
   Match Find(const RowId& id) const;
@@ -153,6 +170,14 @@ class KeyIndex {
   static uint64_t EstimateBytes(uint64_t rows);
 
  private:
+  static constexpr uint32_t kQuotientBits = 32;
+  static constexpr uint64_t kQuotientEnd = uint64_t{1} << kQuotientBits;
+  // Of the 32 bits of fraction the tag keeps 24.
+  static constexpr uint32_t kDroppedBits = kQuotientBits - kTagBits;
+  // Interleaved by blocks of 4 KiB: 64 buckets of a shard, then 64 of the next.
+  static constexpr uint32_t kBlockBuckets = 64;
+  static constexpr uint64_t kBlockBytes = kBlockBuckets * sizeof(Bucket);
+
   struct Place {
     uint32_t home;
     uint32_t tag;
@@ -177,18 +202,43 @@ class KeyIndex {
   KeyIndex(MemorySource* source, MemoryBudget* budget, EpochTable* epochs, DramTier* tier,
            std::byte* base, uint64_t address_bytes);
 
-  static Place PlaceOf(uint64_t q, uint32_t buckets);
+  static uint64_t QuotientBitsOf(KeyHash hash) {
+    return (hash << kShardBits) >> (64 - kQuotientBits);
+  }
+  static Place PlaceOf(uint64_t q, uint32_t buckets) {
+    const uint64_t product = q * buckets;
+    return {static_cast<uint32_t>(product >> kQuotientBits),
+            static_cast<uint32_t>(product) >> kDroppedBits};
+  }
   static uint64_t QuotientOf(Place place, uint32_t buckets);
   static uint64_t FirstQuotientOf(uint32_t home, uint32_t buckets);
-  Place CurrentPlace(const Shard& shard, KeyHash hash) const;
-  Bucket* BucketAt(const Shard& shard, uint32_t bucket) const;
-  Probe ProbeOf(KeyHash hash) const;
+  static Place CurrentPlace(const Shard& shard, KeyHash hash) {
+    const uint64_t q = QuotientBitsOf(hash);
+    const bool high = q >= shard.boundary.load(std::memory_order_relaxed);
+    return PlaceOf(q,
+                   (high ? shard.high_buckets : shard.low_buckets).load(std::memory_order_relaxed));
+  }
+  Bucket* BucketAt(const Shard& shard, uint32_t bucket) const {
+    const uint64_t block = uint64_t{bucket / kBlockBuckets} * kShardCount + shard.number;
+    return reinterpret_cast<Bucket*>(base_ + block * kBlockBytes) + bucket % kBlockBuckets;
+  }
 
   // Whether the shard's array still reaches to where a guess points: a shrunken one's memory may be
   // gone. Under the shard's lock.
-  bool IsInArray(const Shard& shard, const Match& guess) const;
+  bool IsInArray(const Shard& shard, const Match& guess) const {
+    const auto offset_bytes =
+        static_cast<uint64_t>(reinterpret_cast<const std::byte*>(guess.word) - base_);
+    const uint64_t bucket = offset_bytes / kBlockBytes / kShardCount * kBlockBuckets +
+                            offset_bytes % kBlockBytes / sizeof(Bucket);
+    return bucket < uint64_t{std::max(shard.low_buckets.load(std::memory_order_relaxed),
+                                      shard.high_buckets.load(std::memory_order_relaxed))} +
+                        kPadBuckets;
+  }
   Match FindAt(const Shard& shard, Place place, const RowId& id, bool* changed) const;
-  bool RowIs(Location location, const RowId& id) const;
+  bool RowIs(Location location, const RowId& id) const {
+    const auto* const header = reinterpret_cast<const RowHeader*>(tier_->Row(location));
+    return TableOf(LoadIdentity(header)) == id.table && LoadKey(header) == id.key;
+  }
 
   bool FindPath(const Shard& shard, uint32_t home, Path* path) const;
   bool Fits(const Shard& shard, uint32_t home) const;
@@ -212,6 +262,7 @@ class KeyIndex {
   MemoryBudget* const budget_;
   EpochTable* const epochs_;
   DramTier* const tier_;
+  const TagMatcher match_tags_ = BestTagMatcher().match;
   std::byte* const base_;
   const uint64_t address_bytes_;
 

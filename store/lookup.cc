@@ -1,6 +1,7 @@
 #include "store/lookup.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "base/scratch.h"
@@ -10,6 +11,7 @@
 #include "store/row_group.h"
 #include "store/shard_plan.h"
 #include "tiers/row_copy.h"
+#include "tiers/row_update.h"
 
 namespace embank {
 namespace {
@@ -27,27 +29,72 @@ void AnswerMissing(const Table& table, Key key, MissingRule rule, std::byte* out
   }
 }
 
-// Copies the rows of [begin, end) that exist, and calls missing(position) for the others.
+// Counts the heat of rows that were read without a lock, many at a time: the exchange waits for all
+// writes before it, and so for the answers of a row on their way to memory.
+class HeatTouches {
+ public:
+  explicit HeatTouches(const Batch& batch) : batch_(batch), now_(batch.table().heat_epoch()) {}
+
+  void Add(uint32_t position, const RowSeen& row) {
+    rows_[count_] = row;
+    positions_[count_] = position;
+    if (++count_ == rows_.size()) Flush();
+  }
+  // Inside the guard under which the rows were seen.
+  void Flush() {
+    for (size_t i = 0; i < count_; ++i) {
+      if (!TouchHeat(rows_[i].header, rows_[i].mark, now_, 1)) TouchAnew(positions_[i]);
+    }
+    count_ = 0;
+  }
+
+ private:
+  // The row was written since it was read; or erased, and its heat is nobody's.
+  void TouchAnew(uint32_t position) const {
+    const Key key = batch_.keys()[position];
+    RowSeen row;
+    do {
+      row = FindAndReadRow(batch_.table(), Match{}, key, batch_.table().HashOf(key),
+                           [](const std::byte*) {});
+    } while (row.header != nullptr && !TouchHeat(row.header, row.mark, now_, 1));
+  }
+
+  const Batch& batch_;
+  const HeatEpoch now_;
+  size_t count_ = 0;
+  std::array<RowSeen, 64> rows_;
+  std::array<uint32_t, 64> positions_;
+};
+
+// Copies the rows of [begin, end) that exist, and calls missing(position) for the others, whose
+// answers may be overwritten before; kept under kSkip.
 template <typename Missing>
-void ReadPart(Batch* batch, RowSpan rows, uint32_t begin, uint32_t end, Missing missing) {
+void ReadPart(Batch* batch, MissingRule rule, RowSpan rows, uint32_t begin, uint32_t end,
+              Missing missing) {
   const Table& table = batch->table();
   const RowLayout& layout = table.layout();
-  const HeatEpoch now = table.heat_epoch();
   OutcomeTally tally;
+  HeatTouches touches(*batch);
+  // A row that turns out to be gone must not have been copied over what is to be kept.
+  RowImage image;
+  const bool keeps = rule == MissingRule::kSkip;
   const auto copy = [&](uint32_t position, const std::byte* row) {
-    CopyFromRow(layout.Vector(row), layout.vector_bytes, rows.Row(position));
+    CopyFromRow(layout.Vector(row), layout.vector_bytes,
+                keeps ? layout.Vector(image.bytes) : rows.Row(position));
   };
   const auto seen = [&](uint32_t position, const RowSeen& row) {
     if (row.header == nullptr) {
       missing(position, &tally);
       return;
     }
-    TouchHeat(row.header, row.usage, now, 1);
+    if (keeps) std::memcpy(rows.Row(position), layout.Vector(image.bytes), layout.vector_bytes);
+    touches.Add(position, row);
     batch->Answer(position, Outcome::kFound, &tally);
   };
   {
     const EpochTable::Guard guard(table.parts().epochs);
     ReadRows(table, batch->keys(), begin, end, copy, seen);
+    touches.Flush();
   }
   batch->Add(tally);
 }
@@ -57,7 +104,7 @@ void CopyFound(const Table& table, std::byte* row, std::byte* out) {
   const RowLayout& layout = table.layout();
   CopyFromRow(layout.Vector(row), layout.vector_bytes, out);
   RowHeader* const header = layout.Header(row);
-  TouchHeat(header, LoadUsage(header), table.heat_epoch(), 1);
+  TouchHeat(header, LoadMark(header), table.heat_epoch(), 1);
 }
 
 // Answers positions of one shard whose rows were not there a moment ago, under the shard's lock.
@@ -65,7 +112,6 @@ void CreateGroup(Batch* batch, const ShardGroup& group, const UpdateRule& rule, 
   Table& table = batch->table();
   const RowLayout& layout = table.layout();
   OutcomeTally tally;
-  RowImage image;
   MutexLock lock(&group.shard->mutex);
   NewRows new_rows(&table, group.shard, group.size());
   ForEachMatch(table, *batch, group, [&](uint32_t position, const RowId& id, const Match& match) {
@@ -75,19 +121,23 @@ void CreateGroup(Batch* batch, const ShardGroup& group, const UpdateRule& rule, 
       batch->Answer(position, Outcome::kFound, &tally);
       return;
     }
-    table.InitializeVectorOf(id.key, layout.Vector(image.bytes));
-    ResetState(layout, rule, image.bytes);
-    const bool created = new_rows.Add(id, 1, image);
-    std::memcpy(out, layout.Vector(image.bytes), layout.vector_bytes);
+    table.InitializeVectorOf(id.key, out);
+    const bool created = new_rows.Add(id, 1, [&](std::byte* image) {
+      std::memcpy(layout.Vector(image), out, layout.vector_bytes);
+      ResetState(layout, rule, image);
+    });
     batch->Answer(position, created ? Outcome::kCreated : Outcome::kRefused, &tally);
   });
   batch->Add(tally);
 }
 
+// Small batches need no allocation.
+constexpr size_t kInlineKeys = 64;
+
 // Reads what is there without a lock, then makes what is missing, in order of positions.
 absl::Status LookupOrCreate(Batch* batch, RowSpan rows) {
   const UpdateRule rule = batch->table().rule();
-  Scratch<uint32_t, kGroupKeys> missing_memory;
+  Scratch<uint32_t, kInlineKeys> missing_memory;
   ShardPlan plan;
   EMBANK_RETURN_IF_ERROR(missing_memory.Allocate(batch->keys().size()));
   EMBANK_RETURN_IF_ERROR(plan.Allocate(batch->keys().size()));
@@ -96,7 +146,7 @@ absl::Status LookupOrCreate(Batch* batch, RowSpan rows) {
   constexpr uint32_t kNone = 0xFFFFFFFF;
   batch->ForEachPart([&](uint32_t begin, uint32_t end) {
     uint32_t next = begin;
-    ReadPart(batch, rows, begin, end,
+    ReadPart(batch, MissingRule::kCreate, rows, begin, end,
              [&](uint32_t position, OutcomeTally*) { missing[next++] = position; });
     std::fill(missing.begin() + next, missing.begin() + end, kNone);
   });
@@ -141,7 +191,7 @@ absl::Status Lookup(Table* table, KeySpan keys, MissingRule rule, RowSpan rows,
     EMBANK_RETURN_IF_ERROR(LookupOrCreate(&batch, rows));
   } else {
     batch.ForEachPart([&](uint32_t begin, uint32_t end) {
-      ReadPart(&batch, rows, begin, end, [&](uint32_t position, OutcomeTally* tally) {
+      ReadPart(&batch, rule, rows, begin, end, [&](uint32_t position, OutcomeTally* tally) {
         AnswerMissing(*table, keys[position], rule, rows.Row(position));
         batch.Answer(position, Outcome::kAbsent, tally);
       });
@@ -161,7 +211,7 @@ absl::Status GetHeat(Table* table, KeySpan keys, std::span<uint32_t> heat, Outco
   Batch batch(table, keys, outcomes);
   const HeatEpoch now = table->heat_epoch();
   return VisitRows(&batch, [&](uint32_t position, const RowSeen& row) {
-    heat[position] = row.header == nullptr ? 0 : HeatOf(row.usage, now);
+    heat[position] = row.header == nullptr ? 0 : HeatOf(row.mark.usage, now);
   });
 }
 

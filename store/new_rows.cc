@@ -3,16 +3,9 @@
 #include <algorithm>
 #include <span>
 
-#include "tiers/row_copy.h"
+#include "tiers/row_write.h"
 
 namespace embank {
-
-void WriteRow(const RowLayout& layout, const RowImage& image, TableId table, std::byte* row) {
-  RowHeader* const header = layout.Header(row);
-  const uint32_t identity = BeginRowWrite(header);
-  CopyToRow(layout.Vector(image.bytes), layout.payload_bytes(), layout.Vector(row));
-  EndRowWrite(header, identity, table);
-}
 
 NewRows::~NewRows() {
   if (slots_taken_ > 0) {
@@ -35,7 +28,7 @@ bool NewRows::TakeSlots() {
   return slots_taken_ > 0;
 }
 
-bool NewRows::Add(const RowId& id, uint32_t heat, const RowImage& image) {
+bool NewRows::Add(const RowId& id, uint32_t heat, absl::FunctionRef<void(std::byte*)> fill) {
   shard_->mutex.AssertHeld();
   const StoreParts& parts = table_->parts();
   // The index first: it may give empty pages of the tier back to the budget.
@@ -48,7 +41,7 @@ bool NewRows::Add(const RowId& id, uint32_t heat, const RowImage& image) {
   std::atomic_ref(header->key).store(id.key, std::memory_order_relaxed);
   std::atomic_ref(header->usage)
       .store(PackUsage(0, heat, table_->heat_epoch()), std::memory_order_relaxed);
-  WriteRow(table_->layout(), image, id.table, row);
+  ChangeRow(table_->layout(), id.table, row, fill);
   parts.index->Insert(shard_, id.hash, location);
   if (rows_left_ > 0) --rows_left_;
   ++rows_added_;

@@ -7,8 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "absl/functional/function_ref.h"
 #include "store/table.h"
-#include "tiers/row_update.h"
 
 namespace embank {
 
@@ -25,9 +25,9 @@ class NewRows {
   NewRows(const NewRows&) = delete;
   NewRows& operator=(const NewRows&) = delete;
 
-  // Adds the absent row `id` with heat `heat`, vector and state of `image`. False: no room, nothing
-  // was changed.
-  bool Add(const RowId& id, uint32_t heat, const RowImage& image);
+  // Adds the absent row `id` with heat `heat`; fill(image) writes vector and state
+  // (tiers/row_write.h). False: no room, nothing was changed.
+  bool Add(const RowId& id, uint32_t heat, absl::FunctionRef<void(std::byte*)> fill);
 
  private:
   bool TakeSlots();
@@ -59,9 +59,6 @@ class FreedRows {
   std::array<Location, 64> slots_;
   size_t count_ = 0;
 };
-
-// Writes vector and state of `image` to a row that the caller owns, under its shard's lock.
-void WriteRow(const RowLayout& layout, const RowImage& image, TableId table, std::byte* row);
 
 }  // namespace embank
 

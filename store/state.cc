@@ -9,7 +9,7 @@
 #include "store/row_group.h"
 #include "store/shard_plan.h"
 #include "tiers/row_copy.h"
-#include "tiers/row_update.h"
+#include "tiers/row_write.h"
 
 namespace embank {
 namespace {
@@ -41,14 +41,13 @@ void SetGroup(Batch* batch, const ShardGroup& group, ConstRowSpan state) {
   const Table& table = batch->table();
   const RowLayout& layout = table.layout();
   OutcomeTally tally;
-  RowImage image;
   MutexLock lock(&group.shard->mutex);
   ForEachMatch(table, *batch, group, [&](uint32_t position, const RowId& id, const Match& match) {
     if (match.any()) {
       std::byte* const row = table.parts().tier->Row(match.location());
-      CopyFromRow(layout.Vector(row), layout.payload_bytes(), layout.Vector(image.bytes));
-      std::memcpy(layout.State(image.bytes), state.Row(position), layout.state_bytes());
-      WriteRow(layout, image, id.table, row);
+      ChangeRow(layout, id.table, row, [&](std::byte* image) {
+        std::memcpy(layout.State(image), state.Row(position), layout.state_bytes());
+      });
     }
     batch->Answer(position, match.any() ? Outcome::kFound : Outcome::kAbsent, &tally);
   });
@@ -64,14 +63,16 @@ absl::Status GetState(Table* table, KeySpan keys, RowSpan state, OutcomeSpan out
   batch.ForEachPart([&](uint32_t begin, uint32_t end) {
     OutcomeTally tally;
     RowImage image;
-    const auto copy = [&](uint32_t position, const std::byte* row) {
+    const auto copy = [&](uint32_t, const std::byte* row) {
       CopyFromRow(layout.Vector(row), layout.payload_bytes(), layout.Vector(image.bytes));
-      std::memcpy(state.Row(position), layout.State(image.bytes), layout.state_bytes());
     };
     {
       const EpochTable::Guard guard(table->parts().epochs);
       ReadRows(*table, keys, begin, end, copy, [&](uint32_t position, const RowSeen& seen) {
         const bool found = seen.header != nullptr;
+        if (found) {
+          std::memcpy(state.Row(position), layout.State(image.bytes), layout.state_bytes());
+        }
         batch.Answer(position, found ? Outcome::kFound : Outcome::kAbsent, &tally);
       });
     }

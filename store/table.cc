@@ -60,7 +60,7 @@ void Table::RenewHeatStamps(uint64_t epoch) {
   parts_.index->VisitRows(shard, [&](Location location) {
     RowHeader* const header = layout_.Header(parts_.tier->Row(location));
     if (TableOf(LoadIdentity(header)) == id_) {
-      TouchHeat(header, LoadUsage(header), static_cast<HeatEpoch>(epoch), 0);
+      TouchHeat(header, LoadMark(header), static_cast<HeatEpoch>(epoch), 0);
     }
     return false;
   });

@@ -1,7 +1,5 @@
 #include "store/tag_match.h"
 
-#include <vector>
-
 #if defined(__x86_64__)
 #include <immintrin.h>
 #elif defined(__aarch64__)
@@ -56,11 +54,13 @@ __attribute__((target("avx2"))) void MatchAvx2(std::span<const Probe> probes, ui
   }
 }
 
-std::vector<TagMatcherChoice> FindTagMatchers() {
-  std::vector<TagMatcherChoice> choices = {{"scalar", MatchScalar}};
-  if (__builtin_cpu_supports("avx2")) choices.push_back({"avx2", MatchAvx2});
-  if (__builtin_cpu_supports("avx512f")) choices.push_back({"avx512", MatchAvx512});
-  return choices;
+// From the narrowest to the widest; a machine that can run one can run those before.
+constexpr TagMatcherChoice kTagMatchers[] = {
+    {"scalar", MatchScalar}, {"avx2", MatchAvx2}, {"avx512", MatchAvx512}};
+
+size_t CountRunnable() {
+  if (__builtin_cpu_supports("avx512f")) return 3;
+  return __builtin_cpu_supports("avx2") ? 2 : 1;
 }
 
 #elif defined(__aarch64__) && !defined(__SANITIZE_THREAD__)
@@ -79,22 +79,22 @@ void MatchNeon(std::span<const Probe> probes, uint8_t* matches) {
   }
 }
 
-std::vector<TagMatcherChoice> FindTagMatchers() {
-  return {{"scalar", MatchScalar}, {"neon", MatchNeon}};
-}
+constexpr TagMatcherChoice kTagMatchers[] = {{"scalar", MatchScalar}, {"neon", MatchNeon}};
+
+size_t CountRunnable() { return 2; }
 
 #else
 
-std::vector<TagMatcherChoice> FindTagMatchers() { return {{"scalar", MatchScalar}}; }
+constexpr TagMatcherChoice kTagMatchers[] = {{"scalar", MatchScalar}};
+
+size_t CountRunnable() { return 1; }
 
 #endif
 
 }  // namespace
 
 std::span<const TagMatcherChoice> TagMatchers() {
-  static const std::vector<TagMatcherChoice>* const choices =
-      new std::vector<TagMatcherChoice>(FindTagMatchers());
-  return *choices;
+  return std::span(kTagMatchers).first(CountRunnable());
 }
 
 const TagMatcherChoice& BestTagMatcher() { return TagMatchers().back(); }

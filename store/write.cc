@@ -7,6 +7,8 @@
 #include "store/new_rows.h"
 #include "store/row_group.h"
 #include "store/shard_plan.h"
+#include "tiers/row_update.h"
+#include "tiers/row_write.h"
 
 namespace embank {
 namespace {
@@ -15,17 +17,18 @@ void UpsertGroup(Batch* batch, const ShardGroup& group, const UpdateRule& rule, 
   Table& table = batch->table();
   const RowLayout& layout = table.layout();
   OutcomeTally tally;
-  RowImage image;
   MutexLock lock(&group.shard->mutex);
   NewRows new_rows(&table, group.shard, group.size());
   ForEachMatch(table, *batch, group, [&](uint32_t position, const RowId& id, const Match& match) {
-    std::memcpy(layout.Vector(image.bytes), rows.Row(position), layout.vector_bytes);
-    ResetState(layout, rule, image.bytes);
+    const auto fill = [&](std::byte* image) {
+      std::memcpy(layout.Vector(image), rows.Row(position), layout.vector_bytes);
+      ResetState(layout, rule, image);
+    };
     Outcome outcome = Outcome::kFound;
     if (match.any()) {
-      WriteRow(layout, image, id.table, table.parts().tier->Row(match.location()));
+      ChangeRow(layout, id.table, table.parts().tier->Row(match.location()), fill);
     } else {
-      outcome = new_rows.Add(id, 0, image) ? Outcome::kCreated : Outcome::kRefused;
+      outcome = new_rows.Add(id, 0, fill) ? Outcome::kCreated : Outcome::kRefused;
     }
     batch->Answer(position, outcome, &tally);
   });

@@ -1,60 +1,89 @@
 #include "tiers/row_copy.h"
 
+#include <algorithm>
+#include <cstring>
+
+#include "base/simd_clones.h"
+
 namespace embank {
+
+#if defined(__SANITIZE_THREAD__)
+
+void CopyFromRow(const std::byte* from, uint32_t bytes, std::byte* to) {
+  constexpr uint32_t kWordBytes = sizeof(uint64_t);
+  for (uint32_t i = 0; i < bytes; i += kWordBytes) {
+    const uint64_t word = LoadRowWord(from + i);
+    std::memcpy(to + i, &word, std::min(kWordBytes, bytes - i));
+  }
+}
+
+void CopyToRow(const std::byte* from, uint32_t bytes, std::byte* to) {
+  constexpr uint32_t kWordBytes = sizeof(uint64_t);
+  for (uint32_t i = 0; i < bytes; i += kWordBytes) {
+    uint64_t word = 0;
+    std::memcpy(&word, from + i, std::min(kWordBytes, bytes - i));
+    StoreRowWord(to + i, word);
+  }
+}
+
+#else
+
 namespace {
 
-constexpr size_t kWordBytes = sizeof(uint64_t);
+// A line in one register, or in two or four, whatever the machine has.
+constexpr uint32_t kLineBytes = 64;
+using Line = uint64_t __attribute__((vector_size(kLineBytes)));
+
+#define EMBANK_INLINE __attribute__((always_inline)) inline
+
+EMBANK_INLINE void CopyLine(const std::byte* from, std::byte* to) {
+  Line line;
+  std::memcpy(&line, from, sizeof line);
+  std::memcpy(to, &line, sizeof line);
+}
 
 // Of a size known to the compiler: no loop is left.
-template <uint32_t words>
-inline void CopyWordsFromRow(const std::byte* from, std::byte* to) {
-#pragma GCC unroll 64
-  for (uint32_t i = 0; i < words; ++i) {
-    const uint64_t word = LoadRowWord(from + i * kWordBytes);
-    std::memcpy(to + i * kWordBytes, &word, kWordBytes);
+template <uint32_t lines>
+EMBANK_INLINE void CopyLines(const std::byte* from, std::byte* to) {
+#pragma GCC unroll 8
+  for (uint32_t i = 0; i < lines; ++i) CopyLine(from + i * kLineBytes, to + i * kLineBytes);
+}
+
+// The last line overlaps the one before it where bytes are no whole number of lines.
+EMBANK_INLINE void Copy(const std::byte* from, uint32_t bytes, std::byte* to) {
+  switch (bytes) {
+    case 64:
+      return CopyLines<1>(from, to);
+    case 128:
+      return CopyLines<2>(from, to);
+    case 256:
+      return CopyLines<4>(from, to);
+    case 512:
+      return CopyLines<8>(from, to);
+    default:
+      break;
   }
+  if (bytes < kLineBytes) {
+    std::memcpy(to, from, bytes);
+    return;
+  }
+  const uint32_t last = bytes - kLineBytes;
+  for (uint32_t i = 0; i < last; i += kLineBytes) CopyLine(from + i, to + i);
+  CopyLine(from + last, to + last);
 }
 
 }  // namespace
 
-void CopyFromRow(const std::byte* from, uint32_t bytes, std::byte* to) {
-  switch (bytes) {
-    case 16:
-      return CopyWordsFromRow<2>(from, to);
-    case 32:
-      return CopyWordsFromRow<4>(from, to);
-    case 64:
-      return CopyWordsFromRow<8>(from, to);
-    case 128:
-      return CopyWordsFromRow<16>(from, to);
-    case 256:
-      return CopyWordsFromRow<32>(from, to);
-    case 512:
-      return CopyWordsFromRow<64>(from, to);
-    default:
-      break;
-  }
-  for (; bytes >= 8 * kWordBytes; bytes -= static_cast<uint32_t>(8 * kWordBytes)) {
-    CopyWordsFromRow<8>(from, to);
-    from += 8 * kWordBytes;
-    to += 8 * kWordBytes;
-  }
-  for (; bytes >= kWordBytes; bytes -= static_cast<uint32_t>(kWordBytes)) {
-    CopyWordsFromRow<1>(from, to);
-    from += kWordBytes;
-    to += kWordBytes;
-  }
-  if (bytes == 0) return;
-  const uint64_t word = LoadRowWord(from);
-  std::memcpy(to, &word, bytes);
+EMBANK_SIMD_CLONES void CopyFromRow(const std::byte* from, uint32_t bytes, std::byte* to) {
+  Copy(from, bytes, to);
 }
 
-void CopyToRow(const std::byte* from, uint32_t bytes, std::byte* to) {
-  for (size_t i = 0; i < bytes; i += kWordBytes) {
-    uint64_t word = 0;
-    std::memcpy(&word, from + i, kWordBytes);
-    StoreRowWord(to + i, word);
-  }
+EMBANK_SIMD_CLONES void CopyToRow(const std::byte* from, uint32_t bytes, std::byte* to) {
+  Copy(from, bytes, to);
 }
+
+#undef EMBANK_INLINE
+
+#endif
 
 }  // namespace embank

@@ -14,6 +14,8 @@
 #define EMBANK_TIERS_ROW_HEADER_H_
 
 #include <atomic>
+#include <bit>
+#include <cstddef>
 #include <cstdint>
 
 #include "base/fence.h"
@@ -34,8 +36,8 @@ using HeatEpoch = uint8_t;
 
 struct RowHeader {
   Key key;
-  uint32_t identity;  // version 20 | table 12
-  uint32_t usage;     // heat epoch 8 | heat 20 | flags 4
+  alignas(8) uint32_t identity;  // version 20 | table 12
+  uint32_t usage;                // heat epoch 8 | heat 20 | flags 4
 };
 static_assert(sizeof(RowHeader) == 16);
 
@@ -54,9 +56,21 @@ inline Key LoadKey(const RowHeader* header) {
   auto* const word = const_cast<Key*>(&header->key);
   return std::atomic_ref(*word).load(std::memory_order_relaxed);
 }
-inline uint32_t LoadUsage(const RowHeader* header) {
-  auto* const word = const_cast<uint32_t*>(&header->usage);
-  return std::atomic_ref(*word).load(std::memory_order_relaxed);
+
+// Identity and usage as they stood together. They are one aligned word of 64 bits, of which writers
+// write halves; the processors keep both sizes apart and in order.
+struct RowMark {
+  uint32_t identity;
+  uint32_t usage;
+};
+static_assert(std::endian::native == std::endian::little);
+static_assert(offsetof(RowHeader, usage) == offsetof(RowHeader, identity) + 4);
+
+inline uint64_t* MarkWord(const RowHeader* header) {
+  return reinterpret_cast<uint64_t*>(const_cast<uint32_t*>(&header->identity));
+}
+inline RowMark LoadMark(const RowHeader* header) {
+  return std::bit_cast<RowMark>(std::atomic_ref(*MarkWord(header)).load(std::memory_order_acquire));
 }
 
 // A writer, under its shard's lock, brackets its words with these two. BeginRowWrite makes the
@@ -98,24 +112,36 @@ constexpr uint32_t HeatOf(uint32_t usage, HeatEpoch now) {
 
 // The usage word after `touches` lookups in epoch `now`.
 constexpr uint32_t TouchedUsage(uint32_t usage, HeatEpoch now, uint32_t touches) {
+  // Mostly the epoch is that of the last touch, and the heat far from its end.
+  const uint32_t stamped_heat = (usage >> 4) & kHeatMax;
+  if (usage >> 24 == now && touches <= kHeatMax - stamped_heat) return usage + (touches << 4);
   const uint32_t heat = HeatOf(usage, now);
   const uint32_t sum = touches > kHeatMax - heat ? kHeatMax : heat + touches;
   const auto stamp = EpochsSince(usage, now) == 0 ? static_cast<HeatEpoch>(usage >> 24) : now;
   return PackUsage(FlagsOf(usage), sum, stamp);
 }
 
-// Adds `touches` to a row's heat, whose usage word was `usage`. Exact with any number of threads.
+// Adds `touches` to the heat of the row from which `mark` was read; exact with any number of
+// threads. False: the row was written since, or its slot is another's; nothing was added.
 // touches == 0 only renews the stamp.
-inline void TouchHeat(RowHeader* header, uint32_t usage, HeatEpoch now, uint32_t touches) {
-  std::atomic_ref<uint32_t> word(header->usage);
-  while (!word.compare_exchange_weak(usage, TouchedUsage(usage, now, touches),
-                                     std::memory_order_relaxed)) {
+inline bool TouchHeat(RowHeader* header, RowMark mark, HeatEpoch now, uint32_t touches) {
+  const std::atomic_ref word(*MarkWord(header));
+  const uint32_t identity = mark.identity;
+  uint64_t seen = std::bit_cast<uint64_t>(mark);
+  while (mark.identity == identity) {
+    const RowMark touched = {identity, TouchedUsage(mark.usage, now, touches)};
+    if (word.compare_exchange_weak(seen, std::bit_cast<uint64_t>(touched),
+                                   std::memory_order_relaxed)) {
+      return true;
+    }
+    mark = std::bit_cast<RowMark>(seen);
   }
+  return false;
 }
 
 // The heat of a row as of epoch `now`.
 inline uint32_t ReadHeat(RowHeader* header, HeatEpoch now) {
-  return HeatOf(LoadUsage(header), now);
+  return HeatOf(LoadMark(header).usage, now);
 }
 
 }  // namespace embank

@@ -13,9 +13,9 @@ namespace {
 // One loop per rule over plain arrays, which the compiler vectorises. `g` is decayed already.
 
 EMBANK_SIMD_CLONES void Decay(const UpdateRule& rule, uint32_t dim, const float* __restrict w,
-                              float* __restrict g) {
+                              const float* __restrict g, float* __restrict decayed) {
   const UpdateRule r = rule;
-  for (uint32_t i = 0; i < dim; ++i) g[i] = DecayedGradient(r, w[i], g[i]);
+  for (uint32_t i = 0; i < dim; ++i) decayed[i] = DecayedGradient(r, w[i], g[i]);
 }
 
 EMBANK_SIMD_CLONES void StepAllSgd(const UpdateRule& rule, uint32_t dim, const float* __restrict g,
@@ -82,9 +82,10 @@ EMBANK_SIMD_CLONES void Narrow(ValueType type, uint32_t dim, const float* __rest
   }
 }
 
-void StepValues(const RowLayout& layout, const UpdateRule& rule, float* g, float* w, float* state) {
+// `g` is decayed already.
+void StepDecayed(const RowLayout& layout, const UpdateRule& rule, const float* g, float* w,
+                 float* state) {
   const uint32_t dim = layout.dim;
-  if (rule.weight_decay != 0.0f) Decay(rule, dim, w, g);
   switch (layout.optimizer) {
     case Optimizer::kNone:
       break;
@@ -104,6 +105,14 @@ void StepValues(const RowLayout& layout, const UpdateRule& rule, float* g, float
       return StepAllFtrl(rule, dim, g, w, state, state + dim);
   }
   EMBANK_CHECK(false);
+}
+
+void StepValues(const RowLayout& layout, const UpdateRule& rule, const float* g, float* w,
+                float* state) {
+  if (rule.weight_decay == 0.0f) return StepDecayed(layout, rule, g, w, state);
+  float decayed[kDimMax];
+  Decay(rule, layout.dim, w, g, decayed);
+  StepDecayed(layout, rule, decayed, w, state);
 }
 
 }  // namespace
@@ -135,7 +144,8 @@ void ResetState(const RowLayout& layout, const UpdateRule& rule, std::byte* imag
   }
 }
 
-void StepRow(const RowLayout& layout, const UpdateRule& rule, float* gradient, std::byte* image) {
+void StepRow(const RowLayout& layout, const UpdateRule& rule, const float* gradient,
+             std::byte* image) {
   std::byte* const vector = layout.Vector(image);
   float* const state = layout.State(image);
   if (layout.value_type == ValueType::kF32) {

@@ -1,5 +1,5 @@
-// The update rules on whole rows: their first state, and one step. They work on a row's image: its
-// bytes, header included, in memory of the calling thread.
+// The update rules on whole rows: their first state, and one step. They work on a row's image: the
+// row itself, or a copy laid out as it is.
 #ifndef EMBANK_TIERS_ROW_UPDATE_H_
 #define EMBANK_TIERS_ROW_UPDATE_H_
 
@@ -10,17 +10,12 @@
 
 namespace embank {
 
-// Room for any row, and for whole words behind it.
-struct RowImage {
-  alignas(64) std::byte bytes[kRowBytesMax];
-};
-
 // Writes the state of a new row, whose vector is in the image already.
 void ResetState(const RowLayout& layout, const UpdateRule& rule, std::byte* image);
 
-// One step of layout.optimizer (not kNone) with `gradient` (layout.dim floats, overwritten).
-// Allocates nothing.
-void StepRow(const RowLayout& layout, const UpdateRule& rule, float* gradient, std::byte* image);
+// One step of layout.optimizer (not kNone) with `gradient` (layout.dim floats). Allocates nothing.
+void StepRow(const RowLayout& layout, const UpdateRule& rule, const float* gradient,
+             std::byte* image);
 
 // sum[i] += gradient[i], `gradient` unaligned.
 void AddGradient(const std::byte* gradient, uint32_t dim, float* sum);

@@ -192,9 +192,7 @@ TEST(IndexMemory, AnOldGuessDoesNotReachIntoMemoryThatWentBack) {
   ASSERT_NO_FATAL_FAILURE(InsertAll(&index, ids));
   const RowId last = IndexWorld::IdWithHash(1, HashAt(kShard, kQuotients - 1));
   ASSERT_NO_FATAL_FAILURE(index.Insert(last));
-  const Probe probe = index->Begin(last.hash);
-  Match guess;
-  index->MatchTags({&probe, 1}, {&guess, 1});
+  const Match guess = index.Guess(last);
   ASSERT_TRUE(guess.any());
   for (const RowId& id : ids) ASSERT_NO_FATAL_FAILURE(index.Erase(id));
   ASSERT_GT(index->ReleaseMemory(), 0u);

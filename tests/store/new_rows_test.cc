@@ -26,11 +26,12 @@ class NewRowsTest : public testing::Test {
   }
   KeyIndex* index() { return table_->parts().index; }
   KeyIndex::Shard* shard() { return index()->shard(kShard); }
-  // A row whose elements are all `value`.
-  const RowImage& ImageOf(float value) {
-    std::vector<float> values(kDim, value);
-    std::memcpy(table_->layout().Vector(image_.bytes), values.data(), kDim * sizeof(float));
-    return image_;
+  // Makes all elements of a row `value`.
+  auto FillWith(float value) const {
+    return [this, value](std::byte* image) {
+      const std::vector<float> values(kDim, value);
+      std::memcpy(table_->layout().Vector(image), values.data(), kDim * sizeof(float));
+    };
   }
   DramTier* tier() { return table_->parts().tier; }
   uint64_t SlotsPerPage() const { return DramTier::SlotsPerPage(table_->layout().row_bytes); }
@@ -40,7 +41,6 @@ class NewRowsTest : public testing::Test {
     return outcome == static_cast<uint8_t>(Outcome::kFound);
   }
 
-  RowImage image_;
   StoreWorld store_;
   Table* table_ = store_.Create("t", OptionsOf(kDim));
 };
@@ -50,7 +50,7 @@ TEST_F(NewRowsTest, WritesHeaderAndVectorAndCountsTheRow) {
   {
     MutexLock lock(&shard()->mutex);
     NewRows new_rows(table_, shard(), 1);
-    ASSERT_TRUE(new_rows.Add(id, 5, ImageOf(2.5f)));
+    ASSERT_TRUE(new_rows.Add(id, 5, FillWith(2.5f)));
     const Match match = index()->Find(id);
     ASSERT_TRUE(match.any());
     std::byte* const row = tier()->Row(match.location());
@@ -59,9 +59,10 @@ TEST_F(NewRowsTest, WritesHeaderAndVectorAndCountsTheRow) {
     EXPECT_EQ(TableOf(header->identity), table_->id());
     EXPECT_FALSE(IsBeingWritten(header->identity));
     EXPECT_EQ(header->usage, PackUsage(0, 5, table_->heat_epoch()));
-    EXPECT_EQ(std::memcmp(table_->layout().Vector(row), table_->layout().Vector(image_.bytes),
-                          table_->layout().payload_bytes()),
-              0);
+    const std::vector<float> values(kDim, 2.5f);
+    EXPECT_EQ(
+        std::memcmp(table_->layout().Vector(row), values.data(), table_->layout().payload_bytes()),
+        0);
     EXPECT_EQ(shard()->rows, 1u);
   }
   EXPECT_EQ(table_->rows(), 1u);
@@ -72,7 +73,7 @@ TEST_F(NewRowsTest, GivesBackTheSlotsItDidNotUse) {
   {
     MutexLock lock(&shard()->mutex);
     NewRows new_rows(table_, shard(), 1000);
-    ASSERT_TRUE(new_rows.Add(IdOf(1), 0, ImageOf(1)));
+    ASSERT_TRUE(new_rows.Add(IdOf(1), 0, FillWith(1)));
   }
   const uint64_t bytes = tier()->committed_bytes();
   std::vector<Location> rest(SlotsPerPage() * (bytes / DramTier::kPageBytes) - 1);
@@ -84,7 +85,7 @@ TEST_F(NewRowsTest, GivesBackTheSlotsItDidNotUse) {
 TEST_F(NewRowsTest, TakesNoMoreSlotsThanRowsWillCome) {
   MutexLock lock(&shard()->mutex);
   NewRows new_rows(table_, shard(), 2);
-  ASSERT_TRUE(new_rows.Add(IdOf(1), 0, ImageOf(1)));
+  ASSERT_TRUE(new_rows.Add(IdOf(1), 0, FillWith(1)));
   std::vector<Location> rest(SlotsPerPage() - 2);
   ASSERT_EQ(tier()->Allocate(table_->slot_class(), rest), rest.size());
   EXPECT_EQ(tier()->committed_bytes(), DramTier::kPageBytes);
@@ -96,8 +97,8 @@ TEST_F(NewRowsTest, WithoutMemoryAddsNothing) {
   {
     MutexLock lock(&shard()->mutex);
     NewRows new_rows(table_, shard(), 3);
-    EXPECT_FALSE(new_rows.Add(IdOf(1), 0, ImageOf(1)));
-    EXPECT_FALSE(new_rows.Add(IdOf(2), 0, ImageOf(1)));
+    EXPECT_FALSE(new_rows.Add(IdOf(1), 0, FillWith(1)));
+    EXPECT_FALSE(new_rows.Add(IdOf(2), 0, FillWith(1)));
     EXPECT_EQ(shard()->rows, 0u);
   }
   EXPECT_EQ(table_->rows(), 0u);
@@ -105,7 +106,7 @@ TEST_F(NewRowsTest, WithoutMemoryAddsNothing) {
   store_.memory()->FailEveryCall(false);
   MutexLock lock(&shard()->mutex);
   NewRows new_rows(table_, shard(), 1);
-  EXPECT_TRUE(new_rows.Add(IdOf(1), 0, ImageOf(1)));
+  EXPECT_TRUE(new_rows.Add(IdOf(1), 0, FillWith(1)));
 }
 
 TEST_F(NewRowsTest, WithoutRoomInTheIndexTakesNoSlot) {
@@ -114,14 +115,14 @@ TEST_F(NewRowsTest, WithoutRoomInTheIndexTakesNoSlot) {
     MutexLock lock(&shard()->mutex);
     NewRows new_rows(table_, shard(), kHomeRowsMax);
     for (uint32_t i = 0; i < kHomeRowsMax; ++i) {
-      ASSERT_TRUE(new_rows.Add(IdAt(1234, i), 0, ImageOf(1)));
+      ASSERT_TRUE(new_rows.Add(IdAt(1234, i), 0, FillWith(1)));
     }
   }
   const uint64_t bytes = tier()->committed_bytes();
   {
     MutexLock lock(&shard()->mutex);
     NewRows new_rows(table_, shard(), 1);
-    EXPECT_FALSE(new_rows.Add(IdAt(1234, kHomeRowsMax), 0, ImageOf(1)));
+    EXPECT_FALSE(new_rows.Add(IdAt(1234, kHomeRowsMax), 0, FillWith(1)));
   }
   EXPECT_EQ(table_->rows(), kHomeRowsMax);
   EXPECT_EQ(tier()->committed_bytes(), bytes);
@@ -132,7 +133,7 @@ TEST_F(NewRowsTest, MayBeAskedForMoreThanWasAnnounced) {
   {
     MutexLock lock(&shard()->mutex);
     NewRows new_rows(table_, shard(), 1);
-    for (uint32_t i = 0; i < 5; ++i) ASSERT_TRUE(new_rows.Add(IdOf(i), 0, ImageOf(1)));
+    for (uint32_t i = 0; i < 5; ++i) ASSERT_TRUE(new_rows.Add(IdOf(i), 0, FillWith(1)));
   }
   EXPECT_EQ(table_->rows(), 5u);
 }
@@ -145,7 +146,7 @@ TEST_F(NewRowsTest, AReusedSlotGoesOnFromTheVersionItHad) {
   std::byte* row = nullptr;
   {
     NewRows new_rows(table_, shard(), 1);
-    ASSERT_TRUE(new_rows.Add(first, 0, ImageOf(1)));
+    ASSERT_TRUE(new_rows.Add(first, 0, FillWith(1)));
   }
   {
     FreedRows freed(table_);
@@ -158,14 +159,14 @@ TEST_F(NewRowsTest, AReusedSlotGoesOnFromTheVersionItHad) {
   }
   EXPECT_EQ(table_->rows(), 0u);
   NewRows new_rows(table_, shard(), 1);
-  ASSERT_TRUE(new_rows.Add(second, 0, ImageOf(2)));
+  ASSERT_TRUE(new_rows.Add(second, 0, FillWith(2)));
   ASSERT_EQ(tier()->Row(index()->Find(second).location()), row) << "another slot";
   EXPECT_EQ(table_->layout().Header(row)->identity, identity + 4 * kVersionStep);
 }
 
 TEST_F(NewRowsTest, CallsForTheShardsLock) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
-  EXPECT_DEATH(NewRows(table_, shard(), 1).Add(IdOf(1), 0, ImageOf(1)), "");
+  EXPECT_DEATH(NewRows(table_, shard(), 1).Add(IdOf(1), 0, FillWith(1)), "");
 }
 
 }  // namespace

@@ -14,6 +14,7 @@ namespace embank::test {
 namespace {
 
 constexpr uint32_t kTagMax = (1u << kTagBits) - 1;
+constexpr size_t kProbesMax = 64;
 
 // The bits that a matcher must give, by the drawing in store/bucket.h.
 uint8_t PlainMatch(const Probe& probe) {
@@ -65,14 +66,14 @@ TEST(TagMatch, EveryMatcherAgreesWithAPlainStatement) {
     uint64_t matched = 0;
     for (uint64_t seed = 1; seed <= 2000; ++seed) {
       Tags tags(seed);
-      std::array<Bucket, kGroupKeys> buckets{};
-      std::array<Probe, kGroupKeys> probes;
-      const size_t count = tags.random()->Below(kGroupKeys + 1);
+      std::array<Bucket, kProbesMax> buckets{};
+      std::array<Probe, kProbesMax> probes;
+      const size_t count = tags.random()->Below(kProbesMax + 1);
       for (size_t i = 0; i < count; ++i) {
         FillBucket(&tags, &buckets[i]);
         probes[i] = {&buckets[i], tags.Next()};
       }
-      std::array<uint8_t, kGroupKeys + 1> matches;
+      std::array<uint8_t, kProbesMax + 1> matches;
       matches.fill(0xA5);
       choice.match(std::span(probes).first(count), matches.data());
       for (size_t i = 0; i < count; ++i) {

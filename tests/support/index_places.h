@@ -52,7 +52,7 @@ inline uint64_t QuotientWithAllOnesTag(uint32_t from, uint32_t buckets) {
 // All buckets of a shard in order, those behind the last home included. Under the shard's lock.
 inline std::vector<const Bucket*> BucketsOf(KeyIndex* index, const KeyIndex::Shard* shard) {
   const uint32_t count = std::max(shard->low_buckets.load(), shard->high_buckets.load()) + 7;
-  std::vector<const Bucket*> buckets = {index->Begin(HashAt(shard->number, 0)).bucket};
+  std::vector<const Bucket*> buckets = {index->ProbeOf(HashAt(shard->number, 0)).bucket};
   while (buckets.size() < count) buckets.push_back(KeyIndex::Next(buckets.back()));
   return buckets;
 }

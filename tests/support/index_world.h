@@ -114,12 +114,16 @@ class IndexWorld {
     }
     KeyIndex::Shard* const shard = ShardOf(id);
     MutexLock lock(&shard->mutex);
-    const Probe probe = index_->Begin(id.hash);
-    Match guess;
-    index_->MatchTags({&probe, 1}, {&guess, 1});
-    const Match confirmed = index_->Confirm(guess, id);
+    const Match confirmed = index_->Confirm(Guess(id), id);
     ASSERT_EQ(confirmed.any() ? confirmed.location() : kNoLocation, expected)
         << "table " << id.table << " key " << id.key;
+  }
+  // What a first look into the row's home bucket shows.
+  Match Guess(const RowId& id) const {
+    const Probe probe = index_->ProbeOf(id.hash);
+    uint8_t mask = 0;
+    index_->MatchTags({&probe, 1}, &mask);
+    return KeyIndex::FirstMatch(probe, mask);
   }
   // Every row is found, the shards count as many, and their buckets are sound.
   void ExpectAllFound() {

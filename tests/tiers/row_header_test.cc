@@ -109,7 +109,7 @@ TEST(RowHeader, TouchingAddsAfterAgeingAndRenewsTheStamp) {
 
 TEST(RowHeader, ATouchStartsFromTheWordAsItIsNotAsItWasSeen) {
   RowHeader header = {.key = 1, .identity = 2, .usage = PackUsage(9, 7, 3)};
-  TouchHeat(&header, PackUsage(9, 1, 1), 3, 2);
+  TouchHeat(&header, {2, PackUsage(9, 1, 1)}, 3, 2);
   EXPECT_EQ(header.usage, PackUsage(9, 9, 3));
 }
 
@@ -132,7 +132,7 @@ TEST(RowHeader, AnyHistoryOfTouchesGivesWhatAPlainCounterGives) {
       const auto touches = static_cast<uint32_t>(random.Below(random.OneIn(5) ? 2'000'000 : 50));
       epoch += epochs;
       heat = std::min<uint64_t>((epochs < 64 ? heat >> epochs : 0) + touches, 1048575);
-      TouchHeat(&header, LoadUsage(&header), static_cast<HeatEpoch>(epoch), touches);
+      TouchHeat(&header, LoadMark(&header), static_cast<HeatEpoch>(epoch), touches);
       ASSERT_EQ(ReadHeat(&header, static_cast<HeatEpoch>(epoch)), heat);
     }
     EXPECT_EQ(FlagsOf(header.usage), 9u);
@@ -146,7 +146,7 @@ TEST(RowHeader, NoTouchOfAnyThreadIsLost) {
   std::vector<std::thread> threads;
   for (uint32_t t = 1; t <= 4; ++t) {
     threads.emplace_back([&header, t] {
-      for (int i = 0; i < 20'000; ++i) TouchHeat(&header, LoadUsage(&header), 200, t);
+      for (int i = 0; i < 20'000; ++i) TouchHeat(&header, LoadMark(&header), 200, t);
     });
   }
   for (std::thread& thread : threads) thread.join();
