@@ -147,9 +147,7 @@ Match KeyIndex::FindAt(const Shard& shard, Place place, const RowId& id, bool* c
 // for any entry stays short: at four fifths full the farthest of a million stands three buckets
 // off.
 bool KeyIndex::FindPath(const Shard& shard, uint32_t home, Path* path) const {
-  const uint32_t end = std::max(shard.low_buckets.load(std::memory_order_relaxed),
-                                shard.high_buckets.load(std::memory_order_relaxed)) +
-                       kPadBuckets;
+  const uint32_t end = BucketsOf(shard) + kPadBuckets;
   uint32_t displacement = 0;  // of the entry that looks for a place
   for (uint32_t bucket = home; bucket < end && path->count < Path::kPositionsMax; ++bucket) {
     const Bucket& candidate = *BucketAt(shard, bucket);
@@ -255,44 +253,57 @@ void KeyIndex::Erase(Shard* shard, KeyHash hash, const Match& match) {
   }
 }
 
-void KeyIndex::VisitRows(Shard* shard, absl::FunctionRef<bool(Location)> visit) {
-  const uint32_t end =
-      std::max(shard->low_buckets.load(), shard->high_buckets.load()) + kPadBuckets;
-  for (uint32_t bucket = 0; bucket < end; ++bucket) {
+// Calls visit(position, location) for the entries of some buckets; the rows of the next buckets are
+// asked for meanwhile.
+template <typename Visit>
+void KeyIndex::VisitBuckets(const Shard& shard, uint32_t begin, uint32_t end, Visit visit) const {
+  constexpr uint32_t kAhead = 3;
+  for (uint32_t bucket = begin; bucket < end + kAhead; ++bucket) {
+    for (uint32_t slot = 0; bucket < end && slot < kBucketEntries; ++slot) {
+      const uint64_t entry = BucketAt(shard, bucket)->Entry(slot);
+      if (entry != kEmptyEntry) __builtin_prefetch(tier_->Row(LocationOf(entry)));
+    }
+    if (bucket < begin + kAhead) continue;
     for (uint32_t slot = 0; slot < kBucketEntries; ++slot) {
-      const uint64_t entry = BucketAt(*shard, bucket)->Entry(slot);
-      if (entry == kEmptyEntry || !visit(LocationOf(entry))) continue;
-      RemoveEntry(shard, {bucket, slot});
-      --shard->rows;
+      const uint64_t entry = BucketAt(shard, bucket - kAhead)->Entry(slot);
+      if (entry != kEmptyEntry) visit(Position{bucket - kAhead, slot}, LocationOf(entry));
     }
   }
+}
+
+void KeyIndex::EraseRows(Shard* shard, absl::FunctionRef<bool(Location)> erases) {
+  const uint32_t end = BucketsOf(*shard) + kPadBuckets;
+  const uint64_t rows_before = shard->rows;
+  uint64_t erased = 0;
+  VisitBuckets(*shard, 0, end, [&](Position position, Location location) {
+    if (!erases(location)) return;
+    RemoveEntry(shard, position);
+    ++erased;
+  });
+  if (erased == 0) return;
+  shard->rows = rows_before - erased;
   Sweep(shard, end);
   while (shard->rows < RowsAtLoad(shard->high_buckets, kLoadMin) && StartShrinking(shard)) {
     Sweep(shard, end);
   }
 }
 
-void KeyIndex::VisitRange(Shard* shard, uint32_t range,
-                          absl::FunctionRef<void(Location)> visit) const {
-  const uint64_t first = QuotientBitsOf(KeyHash{range} << (64 - kRangeBits));
-  const uint64_t last = first + (kQuotientEnd >> (kRangeBits - kShardBits)) - 1;
+void KeyIndex::VisitHashes(Shard* shard, KeyHash first, KeyHash last,
+                           absl::FunctionRef<void(Location)> visit) const {
+  const uint64_t first_q = QuotientBitsOf(first);
+  const uint64_t last_q = QuotientBitsOf(last);
   const uint64_t boundary = shard->boundary.load(std::memory_order_relaxed);
   const auto home = [&](uint64_t q) {
     return PlaceOf(q, q >= boundary ? shard->high_buckets : shard->low_buckets).home;
   };
   const auto visit_buckets = [&](uint32_t begin, uint32_t end) {
-    for (uint32_t bucket = begin; bucket < end; ++bucket) {
-      for (uint32_t slot = 0; slot < kBucketEntries; ++slot) {
-        const uint64_t entry = BucketAt(*shard, bucket)->Entry(slot);
-        if (entry != kEmptyEntry) visit(LocationOf(entry));
-      }
-    }
+    VisitBuckets(*shard, begin, end, [&](Position, Location location) { visit(location); });
   };
-  const bool split = first < boundary && boundary <= last;
-  const uint32_t low_end = home(split ? boundary - 1 : last) + kPadBuckets + 1;
-  visit_buckets(home(first), low_end);
-  // A range that the boundary parts is two runs, which may overlap.
-  if (split) visit_buckets(std::max(low_end, home(boundary)), home(last) + kPadBuckets + 1);
+  const bool split = first_q < boundary && boundary <= last_q;
+  const uint32_t low_end = home(split ? boundary - 1 : last_q) + kPadBuckets + 1;
+  visit_buckets(home(first_q), low_end);
+  // Hashes that the boundary parts are two runs, which may overlap.
+  if (split) visit_buckets(std::max(low_end, home(boundary)), home(last_q) + kPadBuckets + 1);
 }
 
 // ---- growing and shrinking ----
@@ -452,8 +463,7 @@ uint64_t KeyIndex::ReleaseMemory() {
   MutexLock lock(&commit_mutex_);
   uint32_t buckets = 0;
   for (const Shard& shard : shards_) {
-    buckets = std::max({buckets, shard.low_buckets.load(std::memory_order_relaxed),
-                        shard.high_buckets.load(std::memory_order_relaxed)});
+    buckets = std::max(buckets, BucketsOf(shard));
   }
   const uint64_t kept_bytes = BytesFor(buckets);
   const uint64_t released_bytes = memory_bytes() - kept_bytes;

@@ -150,14 +150,21 @@ class KeyIndex {
   void Erase(Shard* shard, KeyHash hash, const Match& match)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
 
-  // Calls `visit` for every row in the shard, and takes out those for which it says true.
-  void VisitRows(Shard* shard, absl::FunctionRef<bool(Location)> visit)
+  // Calls `erases` for every row in the shard, and takes out those for which it says true.
+  void EraseRows(Shard* shard, absl::FunctionRef<bool(Location)> erases)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
 
-  // Calls `visit` for every row whose home may be in a logical range, and for some others; `shard`
-  // is the range's.
-  void VisitRange(Shard* shard, uint32_t range, absl::FunctionRef<void(Location)> visit) const
+  // Calls `visit` for every row whose hash is in [first, last], all of this shard, and for some
+  // others.
+  void VisitHashes(Shard* shard, KeyHash first, KeyHash last,
+                   absl::FunctionRef<void(Location)> visit) const
       ABSL_SHARED_LOCKS_REQUIRED(shard->mutex);
+
+  // How many buckets the shard's hashes are spread over. Thread-safe.
+  static uint32_t BucketsOf(const Shard& shard) {
+    return std::max(shard.low_buckets.load(std::memory_order_relaxed),
+                    shard.high_buckets.load(std::memory_order_relaxed));
+  }
 
   // Gives memory that shrunken shards left behind back to the budget; how many bytes. The caller is
   // no reader (it waits for them). Thread-safe.
@@ -230,9 +237,7 @@ class KeyIndex {
         static_cast<uint64_t>(reinterpret_cast<const std::byte*>(guess.word) - base_);
     const uint64_t bucket = offset_bytes / kBlockBytes / kShardCount * kBlockBuckets +
                             offset_bytes % kBlockBytes / sizeof(Bucket);
-    return bucket < uint64_t{std::max(shard.low_buckets.load(std::memory_order_relaxed),
-                                      shard.high_buckets.load(std::memory_order_relaxed))} +
-                        kPadBuckets;
+    return bucket < uint64_t{BucketsOf(shard)} + kPadBuckets;
   }
   Match FindAt(const Shard& shard, Place place, const RowId& id, bool* changed) const;
   bool RowIs(Location location, const RowId& id) const {
@@ -240,6 +245,8 @@ class KeyIndex {
     return TableOf(LoadIdentity(header)) == id.table && LoadKey(header) == id.key;
   }
 
+  template <typename Visit>
+  void VisitBuckets(const Shard& shard, uint32_t begin, uint32_t end, Visit visit) const;
   bool FindPath(const Shard& shard, uint32_t home, Path* path) const;
   bool Fits(const Shard& shard, uint32_t home) const;
   void PutAt(Shard* shard, Position position, uint32_t home, uint64_t entry);

@@ -31,11 +31,12 @@ absl::Status Scan::CollectRange() {
   pending_.clear();
   pending_done_ = 0;
   KeyIndex* const index = table_->parts().index;
-  KeyIndex::Shard* const shard =
-      index->shard(KeyIndex::ShardOf(KeyHash{next_range_} << (64 - kRangeBits)));
+  const KeyHash first = KeyHash{next_range_} << (64 - kRangeBits);
+  const KeyHash last = first | (~KeyHash{0} >> kRangeBits);
+  KeyIndex::Shard* const shard = index->shard(KeyIndex::ShardOf(first));
   try {
     ReaderMutexLock lock(&shard->mutex);
-    index->VisitRange(shard, next_range_, [&](Location location) {
+    index->VisitHashes(shard, first, last, [&](Location location) {
       const RowHeader* const header = table_->layout().Header(table_->parts().tier->Row(location));
       if (TableOf(LoadIdentity(header)) != table_->id()) return;
       const Key key = LoadKey(header);

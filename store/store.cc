@@ -103,7 +103,7 @@ void Store::EraseRowsOf(Table* table) {
     KeyIndex::Shard* const shard = index_->shard(i);
     FreedRows freed(table);
     MutexLock lock(&shard->mutex);
-    index_->VisitRows(shard, [&](Location location) {
+    index_->EraseRows(shard, [&](Location location) {
       if (TableOf(LoadIdentity(layout.Header(tier_->Row(location)))) != table->id()) return false;
       freed.Add(location);
       return true;

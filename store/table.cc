@@ -8,8 +8,10 @@
 namespace embank {
 namespace {
 
-// Each shard's stamps are renewed once in 64 epochs, half of what they can count.
-constexpr uint64_t kHeatRenewalEpochs = 64;
+// Every stamp is renewed once in 64 epochs, half of what they can count.
+constexpr uint64_t kRenewalEpochs = 64;
+// Buckets whose rows' stamps are renewed at once: 360 rows at most loads, 20 us.
+constexpr uint64_t kRenewalBuckets = 64;
 
 }  // namespace
 
@@ -43,27 +45,56 @@ absl::Status Table::CheckAlive() const {
 
 void Table::CountHeat(uint64_t positions) {
   if (positions == 0) return;
+  CountEpoch(positions);
+  RenewHeatStamps(positions);
+}
+
+void Table::CountEpoch(uint64_t positions) {
   const uint64_t counted =
       heat_positions_.fetch_add(positions, std::memory_order_relaxed) + positions;
   if (counted < HeatEpochPositions(rows())) return;
   // Of several threads that see the epoch's end, the one that takes the count begins the next.
   uint64_t expected = counted;
   if (!heat_positions_.compare_exchange_strong(expected, 0, std::memory_order_relaxed)) return;
-  RenewHeatStamps(heat_epoch_.fetch_add(1, std::memory_order_relaxed) + 1);
+  heat_epoch_.fetch_add(1, std::memory_order_relaxed);
 }
 
-void Table::RenewHeatStamps(uint64_t epoch) {
-  static_assert(KeyIndex::kShardCount <= kHeatRenewalEpochs);
-  KeyIndex::Shard* const shard =
-      parts_.index->shard(static_cast<uint32_t>(epoch % kHeatRenewalEpochs));
-  MutexLock lock(&shard->mutex);
-  parts_.index->VisitRows(shard, [&](Location location) {
-    RowHeader* const header = layout_.Header(parts_.tier->Row(location));
-    if (TableOf(LoadIdentity(header)) == id_) {
-      TouchHeat(header, LoadMark(header), static_cast<HeatEpoch>(epoch), 0);
-    }
-    return false;
-  });
+// Renews a few stamps whenever enough positions are counted, so that no batch does it for many.
+void Table::RenewHeatStamps(uint64_t positions) {
+  positions_to_renew_.fetch_add(positions, std::memory_order_relaxed);
+  if (!renewal_mutex_.TryLock()) return;  // who has it does it
+  for (uint64_t due = PositionsPerRenewal();
+       positions_to_renew_.load(std::memory_order_relaxed) >= due; due = PositionsPerRenewal()) {
+    positions_to_renew_.fetch_sub(due, std::memory_order_relaxed);
+    RenewSomeHeatStamps();
+  }
+  renewal_mutex_.Unlock();
+}
+
+// Of the positions of 64 epochs, the share of the next renewal.
+uint64_t Table::PositionsPerRenewal() const {
+  const uint64_t buckets =
+      KeyIndex::BucketsOf(*parts_.index->shard(KeyIndex::ShardOf(next_renewal_)));
+  const uint64_t renewals = KeyIndex::kShardCount * buckets / kRenewalBuckets;
+  return kRenewalEpochs * HeatEpochPositions(rows()) / renewals;
+}
+
+void Table::RenewSomeHeatStamps() {
+  KeyIndex::Shard* const shard = parts_.index->shard(KeyIndex::ShardOf(next_renewal_));
+  constexpr KeyHash kShardHashes = KeyHash{1} << (64 - KeyIndex::kShardBits);
+  const KeyHash step = kShardHashes / KeyIndex::BucketsOf(*shard) * kRenewalBuckets;
+  const KeyHash shard_last = next_renewal_ | (kShardHashes - 1);
+  const KeyHash last = next_renewal_ + std::min(step - 1, shard_last - next_renewal_);
+  const HeatEpoch now = heat_epoch();
+  {
+    ReaderMutexLock lock(&shard->mutex);
+    parts_.index->VisitHashes(shard, next_renewal_, last, [&](Location location) {
+      RowHeader* const header = layout_.Header(parts_.tier->Row(location));
+      const RowMark mark = LoadMark(header);
+      if (TableOf(mark.identity) == id_) TouchHeat(header, mark, now, 0);
+    });
+  }
+  next_renewal_ = last + 1;  // wraps from the last shard to the first
 }
 
 }  // namespace embank

@@ -93,7 +93,10 @@ class Table {
   TableCounters& counters() { return counters_; }
 
  private:
-  void RenewHeatStamps(uint64_t epoch);
+  void CountEpoch(uint64_t positions);
+  void RenewHeatStamps(uint64_t positions);
+  uint64_t PositionsPerRenewal() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(renewal_mutex_);
+  void RenewSomeHeatStamps() ABSL_EXCLUSIVE_LOCKS_REQUIRED(renewal_mutex_);
 
   const StoreParts parts_;
   const TableId id_;
@@ -106,9 +109,13 @@ class Table {
 
   std::atomic<float> learning_rate_;
   std::atomic<bool> dropped_{false};
-  std::atomic<uint64_t> rows_{0};
+  // Apart from what every batch reads.
+  alignas(64) std::atomic<uint64_t> rows_{0};
   std::atomic<uint64_t> heat_epoch_{0};
-  std::atomic<uint64_t> heat_positions_{0};  // since the epoch began
+  std::atomic<uint64_t> heat_positions_{0};      // since the epoch began
+  std::atomic<uint64_t> positions_to_renew_{0};  // counted, but stamps not yet renewed for them
+  Mutex renewal_mutex_;
+  KeyHash next_renewal_ ABSL_GUARDED_BY(renewal_mutex_) = 0;  // where the next renewal begins
   TableCounters counters_;
 };
 

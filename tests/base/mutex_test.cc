@@ -16,6 +16,20 @@ struct Counted {
   int64_t second ABSL_GUARDED_BY(mutex) = 0;
 };
 
+TEST(Mutex, TryLockDoesNotWait) {
+  Mutex mutex;
+  ASSERT_TRUE(mutex.TryLock());
+  bool second = true;
+  std::thread([&] {
+    second = mutex.TryLock();
+    if (second) mutex.Unlock();
+  }).join();
+  EXPECT_FALSE(second);
+  mutex.Unlock();
+  ASSERT_TRUE(mutex.TryLock());
+  mutex.Unlock();
+}
+
 TEST(Mutex, KeepsWritersApartAndReadersFromHalfWrites) {
   Counted counted;
   std::atomic<int> torn{0};

@@ -1,4 +1,4 @@
-// Visits of the index: by table, through VisitRows and a filter, and by range, in every state of
+// Visits of the index: by table, through EraseRows and a filter, and by range, in every state of
 // growing and shrinking.
 #include <gtest/gtest.h>
 
@@ -45,7 +45,7 @@ std::multiset<Key> Visit(IndexWorld* index, uint32_t number, TableId table, Goes
   KeyIndex::Shard* const shard = (*index)->shard(number);
   {
     MutexLock lock(&shard->mutex);
-    (*index)->VisitRows(shard, [&](Location slot) {
+    (*index)->EraseRows(shard, [&](Location slot) {
       const RowId id = index->IdAt(slot);
       if (id.table != table) return false;
       visited.insert(id.key);
@@ -123,10 +123,11 @@ using NamedRows = std::multiset<std::pair<TableId, Key>>;
 // What of the rows visited for a range belongs to it.
 NamedRows RowsOfRange(IndexWorld* index, uint32_t range) {
   NamedRows rows;
-  KeyIndex::Shard* const shard =
-      (*index)->shard(KeyIndex::ShardOf(KeyHash{range} << (64 - kRangeBits)));
+  const KeyHash first = KeyHash{range} << (64 - kRangeBits);
+  const KeyHash last = first | (~KeyHash{0} >> kRangeBits);
+  KeyIndex::Shard* const shard = (*index)->shard(KeyIndex::ShardOf(first));
   ReaderMutexLock lock(&shard->mutex);
-  (*index)->VisitRange(shard, range, [&](Location slot) {
+  (*index)->VisitHashes(shard, first, last, [&](Location slot) {
     const RowId id = index->IdAt(slot);
     if (RangeOf(id.hash) == range) rows.emplace(id.table, id.key);
   });
