@@ -4,6 +4,7 @@
 
 #include "base/fence.h"
 #include "base/hash.h"
+#include "base/spin_wait.h"
 
 namespace embank {
 
@@ -11,6 +12,7 @@ std::atomic<uint64_t>* EpochTable::Enter() {
   // Threads begin at slots of their own, so that they seldom meet.
   static std::atomic<uint64_t> threads_seen{0};
   thread_local const uint64_t thread_number = threads_seen.fetch_add(1, std::memory_order_relaxed);
+  SpinWait wait;
   for (uint64_t i = Mix(thread_number);; ++i) {
     std::atomic<uint64_t>& slot = slots_[i % kReadersMax].epoch;
     uint64_t idle = kIdle;
@@ -22,6 +24,7 @@ std::atomic<uint64_t>* EpochTable::Enter() {
       FullFence();
       return &slot;
     }
+    wait.Pause();
   }
 }
 

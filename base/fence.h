@@ -20,15 +20,6 @@ inline void ReleaseFence() { std::atomic_thread_fence(std::memory_order_release)
 inline void FullFence() { std::atomic_thread_fence(std::memory_order_seq_cst); }
 #endif
 
-// Lets the other thread of the core go on while this one spins.
-inline void SpinPause() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  __asm__ __volatile__("yield");
-#endif
-}
-
 }  // namespace embank
 
 #endif  // EMBANK_BASE_FENCE_H_

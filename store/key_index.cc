@@ -4,8 +4,10 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <utility>
 
 #include "base/check.h"
+#include "base/spin_wait.h"
 #include "base/status_macros.h"
 
 namespace embank {
@@ -56,8 +58,8 @@ absl::StatusOr<std::unique_ptr<KeyIndex>> KeyIndex::Create(MemorySource* source,
       budget->limit_bytes() != 0 ? budget->limit_bytes() : 2 * PhysicalMemoryBytes();
   const uint64_t address_bytes = std::clamp(RoundUp(memory_bytes, kHugePageBytes),
                                             BytesFor(kBucketsMin), BytesFor(kBucketsMax));
-  EMBANK_ASSIGN_OR_RETURN(std::byte* const base, source->Reserve(address_bytes));
-  std::unique_ptr<KeyIndex> index(new KeyIndex(source, budget, epochs, tier, base, address_bytes));
+  EMBANK_ASSIGN_OR_RETURN(AddressRange addresses, AddressRange::Reserve(source, address_bytes));
+  std::unique_ptr<KeyIndex> index(new KeyIndex(budget, epochs, tier, std::move(addresses)));
   {
     MutexLock lock(&index->commit_mutex_);
     EMBANK_RETURN_IF_ERROR(index->CommitFor(kBucketsMin));
@@ -70,20 +72,17 @@ absl::StatusOr<std::unique_ptr<KeyIndex>> KeyIndex::Create(MemorySource* source,
   return index;
 }
 
-KeyIndex::KeyIndex(MemorySource* source, MemoryBudget* budget, EpochTable* epochs, DramTier* tier,
-                   std::byte* base, uint64_t address_bytes)
-    : source_(source),
-      budget_(budget),
+KeyIndex::KeyIndex(MemoryBudget* budget, EpochTable* epochs, DramTier* tier, AddressRange addresses)
+    : budget_(budget),
       epochs_(epochs),
       tier_(tier),
-      base_(base),
-      address_bytes_(address_bytes),
+      addresses_(std::move(addresses)),
+      base_(addresses_.data()),
       shards_(kShardCount) {}
 
 KeyIndex::~KeyIndex() {
   static_assert(kBucketsMin >= 1u << kDroppedBits);
   static_assert(kPageBuckets % kBlockBuckets == 0);
-  source_->Unmap(base_, address_bytes_);
   budget_->Release(memory_bytes());
 }
 
@@ -105,6 +104,7 @@ uint64_t KeyIndex::FirstQuotientOf(uint32_t home, uint32_t buckets) {
 
 Match KeyIndex::Find(const RowId& id) const {
   const Shard& shard = shards_[ShardOf(id.hash)];
+  SpinWait wait;
   while (true) {
     const uint32_t seq = shard.seq.load(std::memory_order_acquire);
     if (seq % 2 == 0) {
@@ -114,7 +114,7 @@ Match KeyIndex::Find(const RowId& id) const {
       AcquireFence();
       if (!changed && shard.seq.load(std::memory_order_relaxed) == seq) return {};
     }
-    SpinPause();
+    wait.Pause();
   }
 }
 
@@ -311,14 +311,14 @@ void KeyIndex::VisitHashes(Shard* shard, KeyHash first, KeyHash last,
 // Under commit_mutex_: memory for arrays of `buckets`.
 absl::Status KeyIndex::CommitFor(uint32_t buckets) {
   while (memory_bytes() < BytesFor(buckets)) {
-    if (memory_bytes() == address_bytes_) {
+    if (memory_bytes() == addresses_.bytes()) {
       return NoMemory();
     }
     absl::Status status = budget_->Charge(kHugePageBytes);
     // Pages of the tier without rows hold budget that the index may have.
     if (!status.ok() && tier_->ReleaseEmptyPages() > 0) status = budget_->Charge(kHugePageBytes);
     EMBANK_RETURN_IF_ERROR(status);
-    status = source_->Commit(base_ + memory_bytes(), kHugePageBytes);
+    status = addresses_.Commit(memory_bytes(), kHugePageBytes);
     if (!status.ok()) {
       budget_->Release(kHugePageBytes);
       return status;
@@ -470,7 +470,7 @@ uint64_t KeyIndex::ReleaseMemory() {
   if (released_bytes == 0) return 0;
   // Readers may still look at places of an array's former size.
   epochs_->WaitUntilPassed(epochs_->Retire());
-  source_->Decommit(base_ + kept_bytes, released_bytes);
+  addresses_.Decommit(kept_bytes, released_bytes);
   committed_bytes_.fetch_sub(released_bytes, std::memory_order_relaxed);
   budget_->Release(released_bytes);
   return released_bytes;

@@ -37,6 +37,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/address_range.h"
 #include "base/epoch.h"
 #include "base/hash.h"
 #include "base/memory.h"
@@ -206,8 +207,7 @@ class KeyIndex {
     uint32_t count = 0;
   };
 
-  KeyIndex(MemorySource* source, MemoryBudget* budget, EpochTable* epochs, DramTier* tier,
-           std::byte* base, uint64_t address_bytes);
+  KeyIndex(MemoryBudget* budget, EpochTable* epochs, DramTier* tier, AddressRange addresses);
 
   static uint64_t QuotientBitsOf(KeyHash hash) {
     return (hash << kShardBits) >> (64 - kQuotientBits);
@@ -265,13 +265,12 @@ class KeyIndex {
                  uint32_t to_buckets) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
   Position PositionOf(const Shard& shard, uint32_t home, uint64_t entry) const;
 
-  MemorySource* const source_;
   MemoryBudget* const budget_;
   EpochTable* const epochs_;
   DramTier* const tier_;
   const TagMatcher match_tags_ = BestTagMatcher().match;
+  const AddressRange addresses_;
   std::byte* const base_;
-  const uint64_t address_bytes_;
 
   // Growing commits under it; taken after a shard's lock.
   Mutex commit_mutex_;

@@ -25,16 +25,19 @@ bool NewRows::TakeSlots() {
   if (slots_taken_ == 0 && parts.index->ReleaseMemory() > 0) {
     slots_taken_ = parts.tier->Allocate(table_->slot_class(), wanted);
   }
-  return slots_taken_ > 0;
+  no_slots_ = slots_taken_ == 0;
+  return !no_slots_;
 }
 
 bool NewRows::Add(const RowId& id, uint32_t heat, absl::FunctionRef<void(std::byte*)> fill) {
   shard_->mutex.AssertHeld();
   const StoreParts& parts = table_->parts();
+  if (no_slots_) return false;
   // The index first: it may give empty pages of the tier back to the budget.
   if (!parts.index->ReserveOne(shard_, id.hash).ok()) return false;
   if (slots_taken_ == 0 && !TakeSlots()) return false;
   const Location location = slots_[--slots_taken_];
+  if (slots_taken_ > 0) __builtin_prefetch(parts.tier->Row(slots_[slots_taken_ - 1]), 1);
   std::byte* const row = parts.tier->Row(location);
   RowHeader* const header = table_->layout().Header(row);
   // Readers of the slot's former row may still look at it.

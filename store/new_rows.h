@@ -39,6 +39,7 @@ class NewRows {
   std::array<Location, kSlotsAtOnce> slots_;
   size_t slots_taken_ = 0;
   size_t slots_wanted_ = 1;  // next time
+  bool no_slots_ = false;    // a full store is asked once per group
 };
 
 // Gives the slots of rows back that the index no longer names, and counts them off their table.

@@ -9,6 +9,7 @@
 #include <span>
 
 #include "base/fence.h"
+#include "base/spin_wait.h"
 #include "store/batch.h"
 #include "store/shard_plan.h"
 #include "store/table.h"
@@ -169,10 +170,11 @@ RowSeen ReadRow(const Table& table, const Match& match, Key key, Copy copy) {
 template <typename Copy>
 RowSeen FindAndReadRow(const Table& table, Match match, Key key, KeyHash hash, Copy copy) {
   if (!match.any()) match = table.parts().index->Find(table.IdOf(key, hash));
+  SpinWait wait;
   while (match.any()) {
     const RowSeen seen = ReadRow(table, match, key, copy);
     if (seen.header != nullptr) return seen;
-    SpinPause();
+    wait.Pause();
     match = table.parts().index->Find(table.IdOf(key, hash));
   }
   return {};

@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "store/row_group.h"
 
 namespace embank {
 
@@ -39,6 +40,20 @@ void ShardPlan::GroupBy(const Batch& batch, size_t count, PositionAt position_at
 
 void ShardPlan::GroupAll(const Batch& batch) {
   GroupBy(batch, batch.keys().size(), [](size_t i) { return static_cast<uint32_t>(i); });
+  PrefetchRows(batch);
+}
+
+// The groups of a small batch are too small for the cache misses of one to overlap: those of the
+// batch may.
+void ShardPlan::PrefetchRows(const Batch& batch) const {
+  // As many rows as stay in the second-level cache: 512 of 528 bytes are a quarter of a megabyte.
+  constexpr size_t kKeysMax = 1024;
+  if (count_ < 2 || count_ > kKeysMax) return;
+  const Table& table = batch.table();
+  const std::span<const KeyHash> hashes = hashes_.values();
+  const EpochTable::Guard guard(table.parts().epochs);
+  ForEachGuess<IndexUse::kRead>(
+      table, count_, [&](size_t i) { return hashes[i]; }, [](size_t, KeyHash, const Match&) {});
 }
 
 void ShardPlan::Group(const Batch& batch, std::span<const uint32_t> positions) {
@@ -47,16 +62,23 @@ void ShardPlan::Group(const Batch& batch, std::span<const uint32_t> positions) {
 
 void ShardPlan::ForEachShard(const Batch& batch,
                              absl::FunctionRef<void(const ShardGroup&)> body) const {
-  const std::span<const KeyHash> hashes = hashes_.values();
-  const std::span<const uint32_t> positions = positions_.values();
+  if (count_ == 0) return;
   // From the first position's shard on: batches that run at once do not follow each other from lock
   // to lock.
-  const uint32_t first = count_ > 0 ? KeyIndex::ShardOf(batch.table().HashOf(batch.keys()[0])) : 0;
-  batch.Share(count_, KeyIndex::kShardCount, [&](uint32_t task) {
-    const uint32_t shard = (first + task) % KeyIndex::kShardCount;
+  const uint32_t first = KeyIndex::ShardOf(batch.table().HashOf(batch.keys()[0]));
+  std::array<uint8_t, KeyIndex::kShardCount> shards;
+  uint32_t shard_count = 0;
+  for (uint32_t i = 0; i < KeyIndex::kShardCount; ++i) {
+    const uint32_t shard = (first + i) % KeyIndex::kShardCount;
+    if (group_begin_[shard] == group_begin_[shard + 1]) continue;
+    shards[shard_count++] = static_cast<uint8_t>(shard);
+  }
+  const std::span<const KeyHash> hashes = hashes_.values();
+  const std::span<const uint32_t> positions = positions_.values();
+  batch.Share(count_, shard_count, [&](uint32_t task) {
+    const uint32_t shard = shards[task];
     const uint32_t begin = group_begin_[shard];
     const uint32_t count = group_begin_[shard + 1] - begin;
-    if (count == 0) return;
     body({batch.table().parts().index->shard(shard), positions.subspan(begin, count),
           hashes.subspan(begin, count), begin});
   });

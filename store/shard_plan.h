@@ -42,6 +42,8 @@ class ShardPlan {
   template <typename PositionAt>
   void GroupBy(const Batch& batch, size_t count, PositionAt position_at);
 
+  void PrefetchRows(const Batch& batch) const;
+
   Scratch<KeyHash, kInlineKeys> hashes_;
   Scratch<uint32_t, kInlineKeys> positions_;
   size_t count_ = 0;

@@ -17,25 +17,21 @@ absl::StatusOr<std::unique_ptr<DramTier>> DramTier::Create(MemorySource* source,
   EMBANK_ASSIGN_OR_RETURN(
       AlignedBuffer records,
       AlignedBuffer::Create(source, budget, address_bytes / kPageBytes * sizeof(Page)));
-  EMBANK_ASSIGN_OR_RETURN(std::byte* const base, source->Reserve(address_bytes));
+  EMBANK_ASSIGN_OR_RETURN(AddressRange addresses, AddressRange::Reserve(source, address_bytes));
   return std::unique_ptr<DramTier>(
-      new DramTier(source, budget, epochs, base, address_bytes, std::move(records)));
+      new DramTier(budget, epochs, std::move(addresses), std::move(records)));
 }
 
-DramTier::DramTier(MemorySource* source, MemoryBudget* budget, EpochTable* epochs, std::byte* base,
-                   uint64_t address_bytes, AlignedBuffer records)
-    : source_(source),
-      budget_(budget),
+DramTier::DramTier(MemoryBudget* budget, EpochTable* epochs, AddressRange addresses,
+                   AlignedBuffer records)
+    : budget_(budget),
       epochs_(epochs),
-      base_(base),
-      address_bytes_(address_bytes),
+      addresses_(std::move(addresses)),
+      base_(addresses_.data()),
       records_(std::move(records)),
       pages_(records_.As<Page>()) {}
 
-DramTier::~DramTier() {
-  source_->Unmap(base_, address_bytes_);
-  budget_->Release(committed_bytes());
-}
+DramTier::~DramTier() { budget_->Release(committed_bytes()); }
 
 SlotClass DramTier::AddClass(uint32_t slot_bytes) {
   EMBANK_CHECK(slot_bytes > 0 && slot_bytes % kLocationUnitBytes == 0 && slot_bytes <= kPageBytes);
@@ -96,9 +92,9 @@ DramTier::PageIndex DramTier::TakeEmptyPage(SlotClass slot_class) {
 DramTier::PageIndex DramTier::CommitPage() {
   const bool recycled = released_pages_.first != kNoPage;
   const PageIndex page = recycled ? released_pages_.first : pages_begun_;
-  if (!recycled && page == address_bytes_ / kPageBytes) return kNoPage;
+  if (!recycled && page == addresses_.bytes() / kPageBytes) return kNoPage;
   if (!budget_->Charge(kPageBytes).ok()) return kNoPage;
-  if (!source_->Commit(PageAddress(page), kPageBytes).ok()) {
+  if (!addresses_.Commit(page * kPageBytes, kPageBytes).ok()) {
     budget_->Release(kPageBytes);
     return kNoPage;
   }
@@ -150,7 +146,7 @@ uint64_t DramTier::ReleaseEmptyPages() {
     const PageIndex page = empty_pages_.first;
     epochs_->WaitUntilPassed(pages_[page].empty_epoch);
     Unlink(&empty_pages_, page);
-    source_->Decommit(PageAddress(page), kPageBytes);
+    addresses_.Decommit(page * kPageBytes, kPageBytes);
     Append(&released_pages_, page);
     bytes += kPageBytes;
   }

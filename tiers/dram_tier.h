@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/address_range.h"
 #include "base/aligned_buffer.h"
 #include "base/epoch.h"
 #include "base/memory.h"
@@ -95,8 +96,7 @@ class DramTier {
     PageList pages_with_room;
   };
 
-  DramTier(MemorySource* source, MemoryBudget* budget, EpochTable* epochs, std::byte* base,
-           uint64_t address_bytes, AlignedBuffer records);
+  DramTier(MemoryBudget* budget, EpochTable* epochs, AddressRange addresses, AlignedBuffer records);
 
   bool AddPage(SlotClass slot_class) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   PageIndex TakeEmptyPage(SlotClass slot_class) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -107,11 +107,10 @@ class DramTier {
   void Unlink(PageList* list, PageIndex page) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::byte* PageAddress(PageIndex page) const { return base_ + page * kPageBytes; }
 
-  MemorySource* const source_;
   MemoryBudget* const budget_;
   EpochTable* const epochs_;
+  const AddressRange addresses_;
   std::byte* const base_;
-  const uint64_t address_bytes_;
   AlignedBuffer records_;  // Page per page of the range
 
   mutable Mutex mutex_;
