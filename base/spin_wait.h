@@ -12,6 +12,7 @@ namespace embank {
 // and, when it takes long (the other one may have lost its core), any thread.
 class SpinWait {
  public:
+  // One short pause, or a long one.
   void Pause() {
     if (++pauses_ % kPausesPerYield == 0) {
       sched_yield();

@@ -20,6 +20,7 @@ namespace {
 
 // Gradients of a key are summed in runs of so many occurrences, then the runs (docs/arithmetic.md).
 constexpr uint32_t kSumRun = 32;
+using GradientRun = std::array<const std::byte*, kSumRun>;
 
 // The first position whose gradient is NaN or infinite; the number of keys: none.
 uint64_t FirstNotFinite(const Batch& batch, ConstRowSpan gradients) {
@@ -59,10 +60,14 @@ class GradientChain {
     const bool only = aligned && unique_.Next(group_, index_) == UniqueKeys::kEnd;
     return only ? reinterpret_cast<const float*>(gradient) : nullptr;
   }
-  const std::byte* Take() {
-    const std::byte* const gradient = gradients_.Row(group_.positions[index_]);
-    index_ = unique_.Next(group_, index_);
-    return gradient;
+  // The next gradients, at least one.
+  std::span<const std::byte* const> TakeRun(GradientRun* run) {
+    size_t count = 0;
+    for (; count < run->size() && !done(); ++count) {
+      (*run)[count] = gradients_.Row(group_.positions[index_]);
+      index_ = unique_.Next(group_, index_);
+    }
+    return std::span(*run).first(count);
   }
 
  private:
@@ -72,19 +77,15 @@ class GradientChain {
   uint32_t index_;
 };
 
-void SumRun(GradientChain* chain, uint32_t dim, float* sum) {
-  std::memcpy(sum, chain->Take(), dim * sizeof(float));
-  for (uint32_t i = 1; i < kSumRun && !chain->done(); ++i) AddGradient(chain->Take(), dim, sum);
-}
-
 // The sum of a key's gradients: in `sum`, or where its only one is.
 const float* Sum(GradientChain chain, uint32_t dim, float* sum) {
   if (const float* const only = chain.Only(); only != nullptr) return only;
-  SumRun(&chain, dim, sum);
-  float run[kDimMax];
+  GradientRun run;
+  SumGradients(chain.TakeRun(&run), dim, sum);
   while (!chain.done()) {
-    SumRun(&chain, dim, run);
-    AddGradient(reinterpret_cast<const std::byte*>(run), dim, sum);
+    float run_sum[kDimMax];
+    SumGradients(chain.TakeRun(&run), dim, run_sum);
+    AddSum(run_sum, dim, sum);
   }
   return sum;
 }

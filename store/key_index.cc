@@ -121,14 +121,14 @@ Match KeyIndex::Find(const RowId& id) const {
 // Looks through the home and the buckets behind it. *changed: one of them was written meanwhile.
 Match KeyIndex::FindAt(const Shard& shard, Place place, const RowId& id, bool* changed) const {
   for (uint32_t displacement = 0; displacement <= kDisplacementMax; ++displacement) {
-    const Bucket& bucket = *BucketAt(shard, place.home + displacement);
+    const Probe probe = {BucketAt(shard, place.home + displacement), place.tag};
+    const Bucket& bucket = *probe.bucket;
     const uint64_t head = bucket.Head();
-    for (uint32_t slot = 0; slot < kBucketEntries; ++slot) {
-      const std::atomic<uint64_t>& word = bucket.words[1 + slot];
-      const uint64_t seen = word.load(std::memory_order_relaxed);
-      const uint64_t entry = ~seen;
-      if (TagOf(entry) != place.tag || entry == kEmptyEntry) continue;
-      if (RowIs(LocationOf(entry), id)) return {&word, seen};
+    uint8_t mask = 0;
+    MatchTags({&probe, 1}, &mask);
+    for (uint32_t left = mask; left != 0; left &= left - 1) {
+      const Match match = FirstMatch(probe, left);
+      if (match.any() && RowIs(match.location(), id)) return match;
     }
     AcquireFence();
     if (Bucket::IsBeingWritten(head) || bucket.words[0].load(std::memory_order_relaxed) != head) {

@@ -158,12 +158,35 @@ void StepRow(const RowLayout& layout, const UpdateRule& rule, const float* gradi
   Narrow(layout.value_type, layout.dim, widened, halves);
 }
 
-EMBANK_SIMD_CLONES void AddGradient(const std::byte* gradient, uint32_t dim, float* sum) {
-  for (uint32_t i = 0; i < dim; ++i) {
-    float value = 0;
-    std::memcpy(&value, gradient + i * sizeof value, sizeof value);
-    sum[i] += value;
+// A block of the sum stays in registers while all gradients go by.
+EMBANK_SIMD_CLONES void SumGradients(std::span<const std::byte* const> gradients, uint32_t dim,
+                                     float* __restrict sum) {
+  constexpr uint32_t kBlock = 64;
+  uint32_t begin = 0;
+  for (; begin + kBlock <= dim; begin += kBlock) {
+    float block[kBlock];
+    std::memcpy(block, gradients[0] + begin * sizeof(float), sizeof block);
+    for (size_t g = 1; g < gradients.size(); ++g) {
+      float terms[kBlock];
+      std::memcpy(terms, gradients[g] + begin * sizeof(float), sizeof terms);
+      for (uint32_t i = 0; i < kBlock; ++i) block[i] += terms[i];
+    }
+    std::memcpy(sum + begin, block, sizeof block);
   }
+  const uint32_t rest = dim - begin;
+  std::memcpy(sum + begin, gradients[0] + begin * sizeof(float), rest * sizeof(float));
+  for (size_t g = 1; g < gradients.size(); ++g) {
+    const std::byte* const terms = gradients[g] + begin * sizeof(float);
+    for (uint32_t i = 0; i < rest; ++i) {
+      float term = 0;
+      std::memcpy(&term, terms + i * sizeof term, sizeof term);
+      sum[begin + i] += term;
+    }
+  }
+}
+
+EMBANK_SIMD_CLONES void AddSum(const float* __restrict other, uint32_t dim, float* __restrict sum) {
+  for (uint32_t i = 0; i < dim; ++i) sum[i] += other[i];
 }
 
 EMBANK_SIMD_CLONES bool AllFinite(const std::byte* gradient, uint32_t dim) {

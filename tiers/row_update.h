@@ -4,6 +4,7 @@
 #define EMBANK_TIERS_ROW_UPDATE_H_
 
 #include <cstddef>
+#include <span>
 
 #include "tiers/row_layout.h"
 #include "tiers/update_rule.h"
@@ -17,8 +18,11 @@ void ResetState(const RowLayout& layout, const UpdateRule& rule, std::byte* imag
 void StepRow(const RowLayout& layout, const UpdateRule& rule, const float* gradient,
              std::byte* image);
 
-// sum[i] += gradient[i], `gradient` unaligned.
-void AddGradient(const std::byte* gradient, uint32_t dim, float* sum);
+// sum[i] = gradients[0][i] + gradients[1][i] + ..., one after the other; unaligned, at least one.
+void SumGradients(std::span<const std::byte* const> gradients, uint32_t dim, float* sum);
+
+// sum[i] += other[i].
+void AddSum(const float* other, uint32_t dim, float* sum);
 
 // Whether none of `dim` unaligned floats is NaN or infinite.
 bool AllFinite(const std::byte* gradient, uint32_t dim);
