@@ -13,13 +13,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "bench/file_pointer.h"
 
 namespace embank {
 namespace {
-
-struct FileCloser {
-  void operator()(std::FILE* file) const { std::fclose(file); }
-};
 
 class PlainFile final : public ByteSource {
  public:
@@ -44,7 +41,7 @@ class PlainFile final : public ByteSource {
 
  private:
   const std::string path_;
-  const std::unique_ptr<std::FILE, FileCloser> file_;
+  const FilePointer file_;
   const uint64_t size_bytes_;
   uint64_t read_bytes_ = 0;
 };

@@ -32,7 +32,8 @@ struct BatchAnswer {
 };
 
 // Every engine gives the same bits for the same sequence of batches: same initializer, same update
-// rules, same sums over equal keys, same heat. All calls may come from any thread at once.
+// rules, same sums over equal keys, same heat. All calls may come from EngineConfig.threads threads
+// at once.
 class Engine {
  public:
   virtual ~Engine() = default;

@@ -13,13 +13,13 @@
 #include "base/random.h"
 #include "base/status_macros.h"
 #include "bench/absl_engine.h"
+#include "bench/distinct_keys.h"
 #include "bench/embank_engine.h"
 #include "bench/engine.h"
 #include "bench/libcuckoo_engine.h"
 #include "bench/machine.h"
 #include "bench/phase_run.h"
 #include "bench/probe_table.h"
-#include "bench/unique_keys.h"
 #include "bench/workload.h"
 #include "tiers/row_layout.h"
 
@@ -68,6 +68,12 @@ std::vector<Buffers> MakeBuffers(const KvOptions& options) {
   return buffers;
 }
 
+// The option from which so many rows come.
+std::string RowsOption(const KvOptions& options) {
+  const bool is_trace = options.distribution.kind == Distribution::Kind::kTrace;
+  return is_trace ? absl::StrCat("--dist ", DistributionName(options.distribution)) : "--rows";
+}
+
 absl::Status CheckMemory(const KvOptions& options, uint64_t rows) {
   // The dearest index, while it grows: twice 16 bytes of an entry at half its load.
   constexpr uint64_t kIndexBytesPerRow = 96;
@@ -76,10 +82,10 @@ absl::Status CheckMemory(const KvOptions& options, uint64_t rows) {
   const uint64_t needed_bytes = rows * (layout.row_bytes + kIndexBytesPerRow);
   const uint64_t free_bytes = DescribeMachine().memory_available_bytes;
   if (free_bytes == 0 || needed_bytes <= free_bytes) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrFormat("--rows: %d rows of %d bytes need %.1f GiB, the machine has %.1f GiB free",
-                      rows, layout.row_bytes, static_cast<double>(needed_bytes) * 0x1p-30,
-                      static_cast<double>(free_bytes) * 0x1p-30));
+  return absl::InvalidArgumentError(absl::StrFormat(
+      "%s: %d rows of %d bytes need %.1f GiB, the machine has %.1f GiB free", RowsOption(options),
+      rows, layout.row_bytes, static_cast<double>(needed_bytes) * 0x1p-30,
+      static_cast<double>(free_bytes) * 0x1p-30));
 }
 
 // Some of the filled rows, at random: small enough for the cache.
@@ -115,7 +121,7 @@ class KvRun {
         progress_(progress),
         small_positions_(SmallPositions(workload.rows, options.seed)),
         buffers_(MakeBuffers(options)) {
-    if (Wants(Phase::kUpdate)) unique_.emplace(workload.positions, options.batch);
+    if (Wants(Phase::kUpdate)) distinct_.emplace(workload.positions, options.batch);
     for (const uint32_t threads : options.threads) {
       for (const std::string& engine : options.engines) turns_.push_back({engine, threads});
       // Calls that stay in the cache have no limit of memory.
@@ -181,7 +187,7 @@ class KvRun {
       Buffers& buffers = buffers_[thread];
       EMBANK_RETURN_IF_ERROR(
           engine->Update(keys, buffers.gradients.data(), buffers.outcomes.data()));
-      buffers.unique_keys += unique_->Of(keys).size();
+      buffers.unique_keys += distinct_->Of(keys).size();
       return CheckOutcomes(keys, buffers.outcomes, Outcome::kFound);
     };
     EMBANK_RETURN_IF_ERROR(RunStream(turn, Phase::kLookup, memory, lookup));
@@ -234,9 +240,9 @@ class KvRun {
       return absl::OkStatus();
     };
     const auto update = [&](uint32_t thread, KeySpan keys) {
-      const KeySpan unique = unique_->Of(keys);
-      table->ReadModifyWrite(unique);
-      buffers_[thread].unique_keys += unique.size();
+      const KeySpan distinct = distinct_->Of(keys);
+      table->ReadModifyWrite(distinct);
+      buffers_[thread].unique_keys += distinct.size();
       return absl::OkStatus();
     };
     EMBANK_RETURN_IF_ERROR(RunStream(turn, Phase::kLookup, {}, lookup));
@@ -295,9 +301,9 @@ class KvRun {
   const Workload& workload_;
   Progress* const progress_;
   const std::vector<Key> small_positions_;
-  std::optional<UniqueKeys> unique_;  // if updates are wanted
-  std::vector<Buffers> buffers_;      // one per thread
-  std::vector<Turn> turns_;           // of one round
+  std::optional<DistinctKeys> distinct_;  // if updates are wanted
+  std::vector<Buffers> buffers_;          // one per thread
+  std::vector<Turn> turns_;               // of one round
   uint64_t turns_done_ = 0;
   KvSamples samples_;
   std::string note_;

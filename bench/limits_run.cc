@@ -24,11 +24,13 @@ constexpr uint64_t kRowsBytesWanted = uint64_t{3} << 30;
 // Random positions, again and again: with rows of 80 bytes they touch 1 GiB, far above a cache.
 constexpr uint64_t kPositions = uint64_t{1} << 23;
 
-bool UsesRows(Probe probe) { return probe == Probe::kGather || probe == Probe::kReadModifyWrite; }
+bool UsesRows(LimitProbe probe) {
+  return probe == LimitProbe::kGather || probe == LimitProbe::kReadModifyWrite;
+}
 
 // Operations of a position.
-uint64_t LinesOf(Probe probe) {
-  const bool is_stream = probe == Probe::kStreamRead || probe == Probe::kStreamWrite;
+uint64_t LinesOf(LimitProbe probe) {
+  const bool is_stream = probe == LimitProbe::kStreamRead || probe == LimitProbe::kStreamWrite;
   return is_stream ? kStreamPartBytes / kProbeLineBytes : 1;
 }
 
@@ -98,7 +100,7 @@ class LimitsRun {
     std::vector<std::vector<double>> rates(threads_.size() * kProbes);
     for (uint32_t round = 0; round < kLimitRounds; ++round) {
       for (size_t i = 0; i < rates.size(); ++i) {
-        const auto probe = static_cast<Probe>(i % kProbes);
+        const auto probe = static_cast<LimitProbe>(i % kProbes);
         if (!is_first && !UsesRows(probe)) continue;
         progress_->Update(static_cast<double>(steps_done_++) / static_cast<double>(steps_),
                           absl::StrCat(ProbeName(probe), " ", bytes));
@@ -108,7 +110,7 @@ class LimitsRun {
     }
     for (size_t i = 0; i < rates.size(); ++i) {
       if (rates[i].empty()) continue;
-      Add({static_cast<Probe>(i % kProbes), pages, threads_[i / kProbes]}, layout, rates[i]);
+      Add({static_cast<LimitProbe>(i % kProbes), pages, threads_[i / kProbes]}, layout, rates[i]);
     }
     return absl::OkStatus();
   }
@@ -126,26 +128,26 @@ class LimitsRun {
     report_.figures.push_back(figure);
   }
 
-  absl::StatusOr<PhaseTiming> Measure(Probe probe, uint32_t threads) {
+  absl::StatusOr<PhaseTiming> Measure(LimitProbe probe, uint32_t threads) {
     const double seconds = options_.seconds / static_cast<double>(steps_);
     switch (probe) {
-      case Probe::kRandomLines:
+      case LimitProbe::kRandomLines:
         return Random(seconds, threads, [this](uint32_t, KeySpan keys) {
           sum_.fetch_add(ReadRandomLines(table_->view(), keys), std::memory_order_relaxed);
         });
-      case Probe::kGather:
+      case LimitProbe::kGather:
         return Random(seconds, threads, [this](uint32_t thread, KeySpan keys) {
           table_->Gather(keys, out_[thread].data());
         });
-      case Probe::kReadModifyWrite:
+      case LimitProbe::kReadModifyWrite:
         return Random(seconds, threads,
                       [this](uint32_t, KeySpan keys) { table_->ReadModifyWrite(keys); });
-      case Probe::kStreamRead:
+      case LimitProbe::kStreamRead:
         return Stream(seconds, threads, [this](uint32_t, uint64_t part) {
           const auto [begin, bytes] = PartAt(part);
           sum_.fetch_add(ReadStream(begin, bytes), std::memory_order_relaxed);
         });
-      case Probe::kStreamWrite:
+      case LimitProbe::kStreamWrite:
         return Stream(seconds, threads, [this](uint32_t, uint64_t part) { WritePart(part); });
     }
     return absl::InternalError("no such probe");
@@ -199,17 +201,17 @@ class LimitsRun {
 
 }  // namespace
 
-const char* ProbeName(Probe probe) {
+const char* ProbeName(LimitProbe probe) {
   switch (probe) {
-    case Probe::kRandomLines:
+    case LimitProbe::kRandomLines:
       return "random_lines";
-    case Probe::kGather:
+    case LimitProbe::kGather:
       return "gather";
-    case Probe::kReadModifyWrite:
+    case LimitProbe::kReadModifyWrite:
       return "read_modify_write";
-    case Probe::kStreamRead:
+    case LimitProbe::kStreamRead:
       return "stream_read";
-    case Probe::kStreamWrite:
+    case LimitProbe::kStreamWrite:
       return "stream_write";
   }
   return "";

@@ -12,17 +12,17 @@
 
 namespace embank {
 
-enum class Probe {
+enum class LimitProbe {
   kRandomLines,      // independent lines of 64 bytes
   kGather,           // index line, then the row it names, copied out
   kReadModifyWrite,  // index line, then the row it names, added to
   kStreamRead,       // lines from end to end
   kStreamWrite,
 };
-const char* ProbeName(Probe probe);
+const char* ProbeName(LimitProbe probe);
 
 struct LimitFigure {
-  Probe probe = Probe::kRandomLines;
+  LimitProbe probe = LimitProbe::kRandomLines;
   PageKind pages = PageKind::kHuge;
   uint32_t threads = 1;
   uint32_t bytes = 0;       // that an operation uses: line or vector

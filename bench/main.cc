@@ -23,15 +23,25 @@ namespace {
 constexpr int kExitFailed = 1;
 constexpr int kExitUsage = 2;
 
-// Options that are words, before they are parsed.
+// Options that are words, before they are parsed: at first those of the defaults.
 struct Words {
-  std::vector<std::string> phases = {"fill", "lookup", "update"};
-  std::string value_type = "f32";
-  std::string optimizer = "adagrad";
-  std::string distribution = "uniform";
-  std::string id_mode = "permuted";
+  std::vector<std::string> phases;
+  std::string value_type;
+  std::string optimizer;
+  std::string distribution;
+  std::string id_mode;
   std::string trace_format;
 };
+
+Words WordsOf(const KvOptions& options) {
+  Words words;
+  for (const Phase phase : options.phases) words.phases.emplace_back(PhaseName(phase));
+  words.value_type = ValueTypeName(options.shape.value_type);
+  words.optimizer = OptimizerName(options.shape.optimizer);
+  words.distribution = DistributionName(options.distribution);
+  words.id_mode = IdModeName(options.id_mode);
+  return words;
+}
 
 // Parses one option's word; the status names the option.
 template <typename Value, typename Target>
@@ -185,8 +195,8 @@ int Main(int argc, char** argv) {
     return absl::StrCat("embank-bench: ", error.what(),
                         "\nsee embank-bench kv --help, replay --help and limits --help\n");
   });
-  Words words;
   KvOptions kv_options;
+  Words words = WordsOf(kv_options);
   ReplayOptions replay_options;
   CLI::App* const kv = app.add_subcommand("kv", "the same batches through Embank and its peers");
   AddKvOptions(kv, &kv_options, &words);

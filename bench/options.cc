@@ -134,7 +134,7 @@ std::string DistributionName(const Distribution& distribution) {
 absl::Status Validate(const KvOptions& options) {
   EMBANK_RETURN_IF_ERROR(CheckEngines(options.engines));
   EMBANK_RETURN_IF_ERROR(CheckList("--phases", options.phases));
-  EMBANK_RETURN_IF_ERROR(CheckRange("--rows", options.rows, uint64_t{1}, kRowsMax));
+  EMBANK_RETURN_IF_ERROR(CheckRange("--rows", options.rows, uint64_t{1}, kBenchRowsMax));
   EMBANK_RETURN_IF_ERROR(CheckRange("--dim", options.shape.dim, 1u, kDimMax));
   EMBANK_RETURN_IF_ERROR(CheckRange("--batch", options.batch, uint64_t{1}, kBatchMax));
   EMBANK_RETURN_IF_ERROR(CheckThreads(options.threads));

@@ -15,7 +15,7 @@
 
 namespace embank {
 
-inline constexpr uint64_t kRowsMax = uint64_t{1} << 40;
+inline constexpr uint64_t kBenchRowsMax = uint64_t{1} << 40;
 inline constexpr uint64_t kBatchMax = uint64_t{1} << 24;
 inline constexpr uint32_t kThreadsMax = 256;
 inline constexpr uint32_t kRoundsMax = 1000;

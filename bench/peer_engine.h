@@ -67,7 +67,12 @@ class PeerEngine final : public Engine {
       const uint32_t shard = ShardInTurn(batch, i);
       if (batch.Group(shard).empty()) continue;
       ReaderMutexLock lock(&locks_[shard].mutex);
-      LookupGroups(batch, shard, answer);
+      // One calling thread counts heat without locked instructions, though its lock is shared.
+      if (one_caller_) {
+        LookupGroups<RowUse::kAlone>(batch, shard, answer);
+      } else {
+        LookupGroups<RowUse::kShared>(batch, shard, answer);
+      }
     }
     rows_->CountHeat(keys.size());
     return absl::OkStatus();
@@ -99,6 +104,7 @@ class PeerEngine final : public Engine {
 
   PeerEngine(const EngineConfig& config, std::unique_ptr<PeerRows> rows)
       : shard_bits_(PeerShardBits(config.threads)),
+        one_caller_(config.threads == 1),
         rows_(std::move(rows)),
         locks_(size_t{1} << shard_bits_),
         map_(shard_bits_, config.rows_announced) {}
@@ -136,12 +142,13 @@ class PeerEngine final : public Engine {
     }
   }
 
+  template <RowUse use>
   void LookupGroups(const PeerBatch& batch, uint32_t shard, BatchAnswer answer) const {
     ForGroups(batch, shard, batch.Group(shard), [&](std::span<const uint32_t> group) {
       std::array<std::byte*, kGroup> rows;
       FindRows(batch, shard, group, &rows);
       for (size_t i = 0; i < group.size(); ++i) {
-        if (rows[i] != nullptr) AnswerRow(rows[i], group[i], answer);
+        if (rows[i] != nullptr) AnswerRow<use>(rows[i], group[i], answer);
         answer.outcomes[group[i]] =
             static_cast<uint8_t>(rows[i] != nullptr ? Outcome::kFound : Outcome::kAbsent);
       }
@@ -164,7 +171,7 @@ class PeerEngine final : public Engine {
           rows_->MakeRow(key, row);
           map_.Insert(shard, key, location);
         }
-        AnswerRow(row, position, answer);
+        AnswerRow<RowUse::kAlone>(row, position, answer);
         answer.outcomes[position] =
             static_cast<uint8_t>(is_new ? Outcome::kCreated : Outcome::kFound);
       }
@@ -189,11 +196,13 @@ class PeerEngine final : public Engine {
     });
   }
 
+  template <RowUse use>
   void AnswerRow(std::byte* row, uint32_t position, BatchAnswer answer) const {
-    rows_->Answer(row, answer.rows + uint64_t{position} * rows_->vector_bytes());
+    rows_->Answer<use>(row, answer.rows + uint64_t{position} * rows_->vector_bytes());
   }
 
   const uint32_t shard_bits_;
+  const bool one_caller_;
   const std::unique_ptr<PeerRows> rows_;
   std::vector<Lock> locks_;  // by shard: of the rows, and of a map that has none
   Map map_;

@@ -20,6 +20,9 @@
 
 namespace embank {
 
+// Whether other threads may use a row at the same time.
+enum class RowUse { kShared, kAlone };
+
 // Thread-safe, but for a row's bytes: the engine's locks guard them.
 class PeerRows {
  public:
@@ -40,11 +43,16 @@ class PeerRows {
   // Writes header, first vector and first state to a new slot.
   void MakeRow(Key key, std::byte* row) const;
 
-  // Copies a row's vector out and counts the position as heat.
+  // Copies a row's vector out and counts the position as heat. kShared: others may count at once.
+  template <RowUse use>
   void Answer(std::byte* row, std::byte* out) const {
     std::memcpy(out, layout_.Vector(row), layout_.vector_bytes);
     RowHeader* const header = layout_.Header(row);
-    TouchHeat(header, LoadMark(header), HeatEpochNow(), 1);
+    if constexpr (use == RowUse::kShared) {
+      TouchHeat(header, LoadMark(header), HeatEpochNow(), 1);
+    } else {
+      header->usage = TouchedUsage(header->usage, HeatEpochNow(), 1);
+    }
   }
 
   // One optimizer step.

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <latch>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -14,6 +15,18 @@ namespace {
 
 constexpr auto kObserveInterval = std::chrono::milliseconds(2);
 
+constexpr size_t kLineBytes = 64;
+
+// What one thread has done: on lines of its own, so that the threads' counting does not slow the
+// batches that are timed.
+struct alignas(kLineBytes) ThreadState {
+  LatencyHistogram latency;
+  uint64_t start_ns = 0;
+  uint64_t end_ns = 0;
+  std::atomic<uint64_t> positions_done{0};
+  absl::Status failure;  // the first
+};
+
 // What the threads of a phase share.
 class PhaseThreads {
  public:
@@ -21,46 +34,54 @@ class PhaseThreads {
       : plan_(plan),
         body_(body),
         batches_((plan.keys.size() + plan.batch - 1) / plan.batch),
+        states_(plan.threads),
         start_(plan.threads),
-        running_(plan.threads),
-        latencies_(plan.threads),
-        start_ns_(plan.threads),
-        end_ns_(plan.threads),
-        failures_(plan.threads) {}
+        running_(plan.threads) {}
 
   void Work(uint32_t thread) {
+    ThreadState& state = states_[thread];
     start_.arrive_and_wait();
-    uint64_t now_ns = start_ns_[thread] = SteadyClock()->NowNs();
+    uint64_t now_ns = state.start_ns = SteadyClock()->NowNs();
     const uint64_t deadline_ns = now_ns + static_cast<uint64_t>(plan_.seconds * 1e9);
     while (!stop_.load(std::memory_order_relaxed)) {
       if (plan_.seconds > 0 && now_ns >= deadline_ns) break;
       const KeySpan keys = TakeBatch();
       if (keys.empty()) break;
       const uint64_t begin_ns = SteadyClock()->NowNs();
-      failures_[thread] = body_(thread, keys);
+      absl::Status status = body_(thread, keys);
       now_ns = SteadyClock()->NowNs();
-      if (!failures_[thread].ok()) stop_.store(true, std::memory_order_relaxed);
-      latencies_[thread].Record(now_ns - begin_ns);
-      done_.fetch_add(keys.size(), std::memory_order_relaxed);
+      state.latency.Record(now_ns - begin_ns);
+      state.positions_done.fetch_add(keys.size(), std::memory_order_relaxed);
+      if (status.ok()) continue;
+      state.failure = std::move(status);
+      stop_.store(true, std::memory_order_relaxed);
     }
-    end_ns_[thread] = now_ns;
+    state.end_ns = now_ns;
     running_.fetch_sub(1, std::memory_order_release);
   }
 
   bool IsRunning() const { return running_.load(std::memory_order_acquire) > 0; }
-  uint64_t positions_done() const { return done_.load(std::memory_order_relaxed); }
+  uint64_t positions_done() const {
+    uint64_t sum = 0;
+    for (const ThreadState& state : states_) {
+      sum += state.positions_done.load(std::memory_order_relaxed);
+    }
+    return sum;
+  }
 
   // After all threads have been joined.
   absl::StatusOr<PhaseTiming> Result() const {
-    for (const absl::Status& failure : failures_) {
-      if (!failure.ok()) return failure;
-    }
     PhaseTiming timing;
-    const uint64_t start_ns = *std::min_element(start_ns_.begin(), start_ns_.end());
-    const uint64_t end_ns = *std::max_element(end_ns_.begin(), end_ns_.end());
+    uint64_t start_ns = states_.front().start_ns;
+    uint64_t end_ns = 0;
+    for (const ThreadState& state : states_) {
+      if (!state.failure.ok()) return state.failure;
+      start_ns = std::min(start_ns, state.start_ns);
+      end_ns = std::max(end_ns, state.end_ns);
+      timing.latency.Merge(state.latency);
+    }
     timing.seconds = static_cast<double>(std::max<uint64_t>(1, end_ns - start_ns)) * 1e-9;
     timing.positions = positions_done();
-    for (const LatencyHistogram& latency : latencies_) timing.latency.Merge(latency);
     return timing;
   }
 
@@ -76,15 +97,12 @@ class PhaseThreads {
   const PhasePlan& plan_;
   const BatchBody body_;
   const uint64_t batches_;
+  std::vector<ThreadState> states_;  // of each thread
   std::latch start_;
-  std::atomic<uint64_t> next_batch_{0};
-  std::atomic<uint64_t> done_{0};
-  std::atomic<uint32_t> running_;
+  // Written for every batch, the rest only at the end.
+  alignas(kLineBytes) std::atomic<uint64_t> next_batch_{0};
+  alignas(kLineBytes) std::atomic<uint32_t> running_;
   std::atomic<bool> stop_{false};
-  std::vector<LatencyHistogram> latencies_;  // of each thread, as all below
-  std::vector<uint64_t> start_ns_;
-  std::vector<uint64_t> end_ns_;
-  std::vector<absl::Status> failures_;
 };
 
 }  // namespace

@@ -2,7 +2,6 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
+#include "bench/file_pointer.h"
 #include "bindings/c/embank.h"
 
 namespace embank {
@@ -18,10 +18,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct FileCloser {
-  void operator()(std::FILE* file) const { std::fclose(file); }
-};
-using FilePointer = std::unique_ptr<std::FILE, FileCloser>;
+// Names of machines and files may be no UTF-8: what is not is replaced.
+std::string Text(const Json& json) {
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
 
 // 1234567 -> "1,234,567".
 std::string Grouped(uint64_t number) {
@@ -238,6 +238,7 @@ std::string KvJson(const Machine& machine, const KvOptions& options, const KvRep
   parameters["positions"] = report.positions;
   AddShape(options.shape, &parameters);
   parameters["dist"] = DistributionName(options.distribution);
+  parameters["trace_is_whole"] = report.trace_is_whole;
   parameters["id_mode"] = IdModeName(options.id_mode);
   parameters["batch"] = options.batch;
   parameters["threads"] = options.threads;
@@ -249,7 +250,7 @@ std::string KvJson(const Machine& machine, const KvOptions& options, const KvRep
   for (const KvResult& result : report.results) json["runs"].push_back(RunJson(result));
   json["limits"] = Json::array();
   for (const KvResult& limit : report.limits) json["limits"].push_back(LimitJson(limit));
-  return json.dump(2) + "\n";
+  return Text(json);
 }
 
 std::string ReplayTable(const Machine& machine, const ReplayOptions& options,
@@ -303,7 +304,7 @@ std::string ReplayJson(const Machine& machine, const ReplayOptions& options,
   json["first_mismatch"] = report.first_mismatch;
   json["digest"] = absl::StrFormat("%08x", report.digest);
   json["seconds"] = report.seconds;
-  return json.dump(2) + "\n";
+  return Text(json);
 }
 
 std::string LimitsTable(const Machine& machine, const LimitsReport& report) {
@@ -342,7 +343,7 @@ std::string LimitsJson(const Machine& machine, const LimitsOptions& options,
                               {"nanoseconds", figure.Nanoseconds()},
                               {"bytes_per_second", figure.BytesPerSecond()}});
   }
-  return json.dump(2) + "\n";
+  return Text(json);
 }
 
 absl::Status CheckWritable(const std::string& path) {

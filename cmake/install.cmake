@@ -29,5 +29,6 @@ configure_file(cmake/embank.pc.in ${PROJECT_BINARY_DIR}/install/embank.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/install/embank.pc
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
-install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+# README.md is about the source tree, into which its links lead.
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/docs FILES_MATCHING PATTERN "*.md")

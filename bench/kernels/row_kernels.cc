@@ -2,11 +2,11 @@
 #include <benchmark/benchmark.h>
 
 #include <cstddef>
-#include <cstring>
 #include <vector>
 
 #include "base/hash.h"
 #include "store/initializer.h"
+#include "tiers/row_copy.h"
 #include "tiers/row_layout.h"
 
 namespace embank {
@@ -44,7 +44,7 @@ void CopyRows(benchmark::State& state) {
   for (auto _ : state) {
     for (uint64_t i = 0; i < kBatch; ++i) {
       std::byte* const row = slab.data() + Mix(position++) % rows * layout.row_bytes;
-      std::memcpy(out.data() + i * layout.vector_bytes, layout.Vector(row), layout.vector_bytes);
+      CopyFromRow(layout.Vector(row), layout.vector_bytes, out.data() + i * layout.vector_bytes);
     }
     benchmark::ClobberMemory();
   }

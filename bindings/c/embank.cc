@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/crc32c.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "bindings/c/door.h"

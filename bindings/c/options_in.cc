@@ -50,6 +50,38 @@ absl::StatusOr<Options> ReadStruct(const Options& defaults, const Options* optio
   return read;
 }
 
+// The door's numbers are the library's: casts between them change nothing.
+template <typename Enum>
+constexpr bool Same(Enum ours, int32_t theirs) {
+  return static_cast<int32_t>(ours) == theirs;
+}
+static_assert(Same(Outcome::kFound, EMBANK_ROW_FOUND));
+static_assert(Same(Outcome::kCreated, EMBANK_ROW_CREATED));
+static_assert(Same(Outcome::kAbsent, EMBANK_ROW_ABSENT));
+static_assert(Same(Outcome::kRefused, EMBANK_ROW_REFUSED));
+static_assert(Same(Outcome::kDataLoss, EMBANK_ROW_DATA_LOSS));
+static_assert(Same(ValueType::kF32, EMBANK_F32) && Same(ValueType::kF16, EMBANK_F16));
+static_assert(Same(ValueType::kBf16, EMBANK_BF16));
+static_assert(Same(Optimizer::kNone, EMBANK_OPT_NONE) && Same(Optimizer::kSgd, EMBANK_OPT_SGD));
+static_assert(Same(Optimizer::kAdagrad, EMBANK_OPT_ADAGRAD));
+static_assert(Same(Optimizer::kRowwiseAdagrad, EMBANK_OPT_ROWWISE_ADAGRAD));
+static_assert(Same(Optimizer::kAdam, EMBANK_OPT_ADAM) && Same(Optimizer::kFtrl, EMBANK_OPT_FTRL));
+static_assert(Same(InitializerKind::kZero, EMBANK_INIT_ZERO));
+static_assert(Same(InitializerKind::kConstant, EMBANK_INIT_CONSTANT));
+static_assert(Same(InitializerKind::kUniform, EMBANK_INIT_UNIFORM));
+static_assert(Same(InitializerKind::kNormal, EMBANK_INIT_NORMAL));
+static_assert(Same(MissingRule::kCreate, EMBANK_MISSING_CREATE));
+static_assert(Same(MissingRule::kDefault, EMBANK_MISSING_DEFAULT));
+static_assert(Same(MissingRule::kZero, EMBANK_MISSING_ZERO));
+static_assert(Same(MissingRule::kSkip, EMBANK_MISSING_SKIP));
+static_assert(Same(absl::StatusCode::kInvalidArgument, EMBANK_INVALID_ARGUMENT));
+static_assert(Same(absl::StatusCode::kNotFound, EMBANK_NOT_FOUND));
+static_assert(Same(absl::StatusCode::kAlreadyExists, EMBANK_ALREADY_EXISTS));
+static_assert(Same(absl::StatusCode::kResourceExhausted, EMBANK_RESOURCE_EXHAUSTED));
+static_assert(Same(absl::StatusCode::kFailedPrecondition, EMBANK_FAILED_PRECONDITION));
+static_assert(Same(absl::StatusCode::kUnimplemented, EMBANK_UNIMPLEMENTED));
+static_assert(Same(absl::StatusCode::kInternal, EMBANK_INTERNAL));
+
 absl::Status NotBuilt(bool asked, const char* what) {
   if (!asked) return absl::OkStatus();
   return absl::UnimplementedError(absl::StrCat(what, " is not built yet in this version"));

@@ -5,8 +5,10 @@
 
 #include <cmath>
 #include <cstdio>
+#include <string>
 
 #include "base/clock.h"
+#include "bench/machine.h"
 #include "tests/bench/temporary_file.h"
 
 namespace embank {
@@ -143,10 +145,28 @@ TEST(KvRun, TellsIndexBytesPastAMillionRows) {
 
 TEST(KvRun, RefusesMoreRowsThanTheMachineHolds) {
   KvOptions options = SmallRun();
-  options.rows = kRowsMax;
+  options.rows = kBenchRowsMax;
   const absl::Status status = RunQuietly(options).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()), HasSubstr("--rows: "));
+}
+
+TEST(KvRun, RefusesATraceOfMoreRowsThanTheMachineHolds) {
+  constexpr uint32_t kKeys = 1 << 22;
+  constexpr uint64_t kNeededBytes = uint64_t{kKeys} * 48 << 10;  // dim 4096, Adam: 48 KiB of floats
+  if (DescribeMachine().memory_available_bytes > kNeededBytes) GTEST_SKIP() << "they fit here";
+  std::string contents;
+  for (uint32_t key = 0; key < kKeys; ++key) {
+    for (const int shift : {24, 16, 8, 0}) contents += static_cast<char>(key >> shift);
+  }
+  const TemporaryFile trace(".bin", contents);
+  KvOptions options = SmallRun();
+  options.shape = {4096, ValueType::kF32, Optimizer::kAdam};
+  options.distribution = {Distribution::Kind::kTrace, 0.0, trace.path()};
+  const absl::Status status = RunQuietly(options).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("--dist trace:" + trace.path() + ": 4194304"));
 }
 
 }  // namespace

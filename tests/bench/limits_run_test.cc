@@ -37,7 +37,8 @@ TEST(LimitsRun, MeasuresEveryProbeOnBothKindsOfPages) {
     EXPECT_GT(figure.per_second, 0.0);
     EXPECT_LE(figure.per_second_min, figure.per_second);
     EXPECT_GE(figure.per_second_max, figure.per_second);
-    const bool has_rows = figure.probe == Probe::kGather || figure.probe == Probe::kReadModifyWrite;
+    const bool has_rows =
+        figure.probe == LimitProbe::kGather || figure.probe == LimitProbe::kReadModifyWrite;
     EXPECT_EQ(figure.row_bytes, !has_rows ? 0u : figure.bytes == 64 ? 80u : 48u);
   }
 }

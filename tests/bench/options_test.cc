@@ -60,7 +60,7 @@ TEST(Options, NonsenseNamesTheOption) {
        }},
       {"--phases: update", [](KvOptions* o) { o->shape.optimizer = Optimizer::kNone; }},
       {"--rows: 0", [](KvOptions* o) { o->rows = 0; }},
-      {"--rows: ", [](KvOptions* o) { o->rows = kRowsMax + 1; }},
+      {"--rows: ", [](KvOptions* o) { o->rows = kBenchRowsMax + 1; }},
       {"--dim: 0", [](KvOptions* o) { o->shape.dim = 0; }},
       {"--dim: 4097", [](KvOptions* o) { o->shape.dim = 4097; }},
       {"--batch: 0", [](KvOptions* o) { o->batch = 0; }},

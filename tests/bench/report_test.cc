@@ -113,6 +113,7 @@ TEST(Report, KvJsonHasTheFieldsThatProgramsRead) {
   EXPECT_EQ(json["commit"], embank_build_info("git"));
   EXPECT_EQ(json["parameters"]["rows"], 123'456'789);
   EXPECT_EQ(json["parameters"]["dist"], "uniform");
+  EXPECT_EQ(json["parameters"]["trace_is_whole"], true);
   ASSERT_EQ(json["runs"].size(), 11u);
   const nlohmann::json& embank_fill = json["runs"][0];
   EXPECT_EQ(embank_fill["engine"], "embank");
@@ -137,11 +138,24 @@ TEST(Report, KvJsonHasTheFieldsThatProgramsRead) {
   EXPECT_EQ(embank_fill["batch_p999_us"], 9'999'999.0);
 }
 
+TEST(Report, KvJsonSaysThatATraceWasCutAndReplacesWhatIsNoUtf8) {
+  Machine machine = SomeMachine();
+  machine.cpu = "Some \xFF Processor";
+  KvReport report = SomeKvReport();
+  report.trace_is_whole = false;
+  KvOptions options;
+  options.distribution = {Distribution::Kind::kTrace, 0.0, "keys\xC0.trace"};
+  const auto json = nlohmann::json::parse(KvJson(machine, options, report), nullptr, false);
+  ASSERT_FALSE(json.is_discarded());
+  EXPECT_EQ(json["parameters"]["trace_is_whole"], false);
+  EXPECT_EQ(json["machine"]["cpu"], "Some \uFFFD Processor");
+}
+
 TEST(Report, LimitsTableShowsEveryFigureWithin80Columns) {
   LimitsReport report;
   report.rows_bytes = uint64_t{3} << 30;
   LimitFigure figure;
-  figure.probe = Probe::kReadModifyWrite;
+  figure.probe = LimitProbe::kReadModifyWrite;
   figure.threads = 256;
   figure.bytes = 16384;
   figure.per_second = 12'345'678.0;

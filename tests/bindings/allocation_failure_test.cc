@@ -15,6 +15,7 @@
 #include "bindings/c/last_error.h"
 #include "tests/support/allocation_faults.h"
 #include "tests/support/door.h"
+#include "tests/support/failing_memory.h"
 #include "tests/support/oracle.h"
 #include "tests/support/random.h"
 #include "tests/support/row_buffer.h"
@@ -24,18 +25,33 @@ namespace {
 
 constexpr uint64_t kFaultsMax = 3000;  // no call allocates so often
 
-FaultyMemorySource* Source() {
-  static FaultyMemorySource source;
+// Of all stores: its page calls are met by the faults, too.
+FailingMemory* Source() {
+  static FailingMemory source;
+  source.AskFirst(&AllocationFaults::MustFail);
   return &source;
+}
+
+class AllocationFailure : public testing::Test {
+ protected:
+  void TearDown() override {
+    EXPECT_EQ(Source()->outstanding(), 0u) << "a store left memory behind";
+    EXPECT_EQ(Source()->committed_bytes(), 0u);
+    EXPECT_EQ(Source()->misuses(), 0u);
+  }
+};
+
+embank_status OpenFaulty(const embank_store_options& options, embank_store** store) {
+  StoreEnvironment environment;
+  environment.memory = Source();
+  // As the C door does it: no exception leaves.
+  return Guard([&] { return OpenStoreIn(&options, std::move(environment), store); });
 }
 
 embank_status OpenFaulty(uint32_t worker_threads, embank_store** store) {
   embank_store_options options = StoreOptions();
   options.worker_threads = worker_threads;
-  StoreEnvironment environment;
-  environment.memory = Source();
-  // As the C door does it: no exception leaves.
-  return Guard([&] { return OpenStoreIn(&options, std::move(environment), store); });
+  return OpenFaulty(options, store);
 }
 
 // A store with a table of some rows, its oracle, and a batch half of whose keys exist.
@@ -83,7 +99,7 @@ struct Call {
   std::function<void(Bench*, RowBuffer*, uint8_t*, const uint8_t*)> follow;
 };
 
-std::vector<Call> DataCalls() {
+std::vector<Call> LookupCalls() {
   auto lookup = [](int32_t missing) {
     return Call{"lookup " + std::to_string(missing),
                 [missing](Bench* b, RowBuffer* rows, uint8_t* outcomes) {
@@ -95,9 +111,12 @@ std::vector<Call> DataCalls() {
                                       outcomes, told);
                 }};
   };
+  return {lookup(EMBANK_MISSING_CREATE), lookup(EMBANK_MISSING_DEFAULT),
+          lookup(EMBANK_MISSING_ZERO), lookup(EMBANK_MISSING_SKIP)};
+}
+
+std::vector<Call> OtherCalls() {
   return {
-      lookup(EMBANK_MISSING_CREATE),
-      lookup(EMBANK_MISSING_DEFAULT),
       {"upsert",
        [](Bench* b, RowBuffer*, uint8_t* outcomes) {
          return embank_upsert(b->table(), b->keys().data(), b->keys().size(), b->values(), 0,
@@ -128,6 +147,15 @@ std::vector<Call> DataCalls() {
        [](Bench* b, RowBuffer*, uint8_t* outcomes, const uint8_t*) {
          b->oracle()->Contains(b->keys().data(), b->keys().size(), outcomes);
        }},
+      {"get_heat",
+       [](Bench* b, RowBuffer* rows, uint8_t* outcomes) {
+         return embank_get_heat(b->table(), b->keys().data(), b->keys().size(),
+                                static_cast<uint32_t*>(rows->data()), outcomes);
+       },
+       [](Bench* b, RowBuffer* rows, uint8_t* outcomes, const uint8_t*) {
+         b->oracle()->GetHeat(b->keys().data(), b->keys().size(),
+                              static_cast<uint32_t*>(rows->data()), outcomes);
+       }},
       {"get_state",
        [](Bench* b, RowBuffer* rows, uint8_t* outcomes) {
          return embank_get_state(b->table(), b->keys().data(), b->keys().size(), rows->floats(), 0,
@@ -145,6 +173,12 @@ std::vector<Call> DataCalls() {
          b->oracle()->SetState(b->keys().data(), b->keys().size(), b->values(), 0, outcomes);
        }},
   };
+}
+
+std::vector<Call> DataCalls() {
+  std::vector<Call> calls = LookupCalls();
+  for (Call& call : OtherCalls()) calls.push_back(std::move(call));
+  return calls;
 }
 
 // Without outcomes, a call that was done for keys some of which are absent says so, fault or none.
@@ -233,11 +267,11 @@ uint64_t RunDataCalls(uint64_t batch) {
   return refused;
 }
 
-TEST(AllocationFailure, DataCallsOfAThousandKeys) { RunDataCalls(1000); }
+TEST_F(AllocationFailure, DataCallsOfAThousandKeys) { RunDataCalls(1000); }
 
 // Refusals in the middle of a batch of several threads, with a full budget and no memory for as
 // much as a message.
-TEST(AllocationFailure, RefusalsOfALargeBatchNeedNoMemory) {
+TEST_F(AllocationFailure, RefusalsOfALargeBatchNeedNoMemory) {
   constexpr uint64_t kKeys = 30'000;
   constexpr uint32_t kDim = 256;
   for (uint64_t n : {4, 6, 9, 20}) {
@@ -245,7 +279,7 @@ TEST(AllocationFailure, RefusalsOfALargeBatchNeedNoMemory) {
     options.worker_threads = 4;
     options.dram_bytes = uint64_t{16} << 20;
     embank_store* opened = nullptr;
-    ASSERT_EQ(embank_store_open(&options, &opened), EMBANK_OK) << embank_last_error();
+    ASSERT_EQ(OpenFaulty(options, &opened), EMBANK_OK) << embank_last_error();
     StorePtr store(opened);
     Twin twin = CreateTwin(opened, options.seed, "t", TableOptions(kDim, EMBANK_OPT_NONE));
     std::vector<uint64_t> keys = KeyRange(0, kKeys);
@@ -269,7 +303,7 @@ TEST(AllocationFailure, RefusalsOfALargeBatchNeedNoMemory) {
   }
 }
 
-TEST(AllocationFailure, ExhaustedMeansNothingWasDone) {
+TEST_F(AllocationFailure, ExhaustedMeansNothingWasDone) {
   int calls = 0;
   for (const Call& call : DataCalls()) {
     if (call.name != "apply_gradients" && call.name != "set_state") continue;
@@ -281,7 +315,7 @@ TEST(AllocationFailure, ExhaustedMeansNothingWasDone) {
   EXPECT_EQ(calls, 2);
 }
 
-TEST(AllocationFailure, DataCallsOnSeveralThreadsWithAGrowingIndex) {
+TEST_F(AllocationFailure, DataCallsOnSeveralThreadsWithAGrowingIndex) {
   uint64_t refused = RunDataCalls(20'000);
   std::printf("  %llu rows refused\n", static_cast<unsigned long long>(refused));
   EXPECT_EQ(refused, 0u) << "a growth of the index failed, and a row was refused that had a place";
@@ -318,7 +352,7 @@ void RunAttempts(const std::string& name, const std::function<Attempt()>& prepar
   }
 }
 
-TEST(AllocationFailure, OpenGivesAStoreThatWorksOrNone) {
+TEST_F(AllocationFailure, OpenGivesAStoreThatWorksOrNone) {
   for (uint32_t threads : {1u, 4u}) {
     embank_store* store = nullptr;
     RunAttempts(
@@ -339,7 +373,7 @@ TEST(AllocationFailure, OpenGivesAStoreThatWorksOrNone) {
   }
 }
 
-TEST(AllocationFailure, CreateMakesATableOrNothing) {
+TEST_F(AllocationFailure, CreateMakesATableOrNothing) {
   Bench bench(100);
   embank_table* table = nullptr;
   int number = 0;
@@ -368,7 +402,7 @@ TEST(AllocationFailure, CreateMakesATableOrNothing) {
   EXPECT_EQ(bench.DifferenceNow(), "");
 }
 
-TEST(AllocationFailure, AScanLosesNoRow) {
+TEST_F(AllocationFailure, AScanLosesNoRow) {
   Bench bench(2000);
   ScanPtr scan;
   embank_scan* opened = nullptr;
@@ -409,7 +443,7 @@ TEST(AllocationFailure, AScanLosesNoRow) {
   });
 }
 
-TEST(AllocationFailure, StringsOutAndDropFailCleanly) {
+TEST_F(AllocationFailure, StringsOutAndDropFailCleanly) {
   Bench bench(100);
   CreateTable(bench.store(), "another table with a name of some length", TableOptions(5));
   std::vector<char> text(1 << 16);
@@ -445,7 +479,7 @@ TEST(AllocationFailure, StringsOutAndDropFailCleanly) {
 }
 
 // What releases must not need memory.
-TEST(AllocationFailure, DropCloseAndScanCloseNeedNoMemory) {
+TEST_F(AllocationFailure, DropCloseAndScanCloseNeedNoMemory) {
   auto bench = std::make_unique<Bench>(5000);
   embank_table* other = CreateTable(bench->store(), "other", TableOptions(3, EMBANK_OPT_ADAGRAD));
   uint64_t key = 3;

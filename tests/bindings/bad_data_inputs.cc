@@ -129,7 +129,25 @@ void AddGradientCases(std::vector<BadInput>* cases) {
           {"apply_gradients: " + std::to_string(bad) + " in element " + std::to_string(element),
            call,
            kInvalid,
-           {"gradient", element < 3 ? "11" : "12"}});
+           {"gradients", element < 3 ? "11" : "12"}});
+    }
+  }
+}
+
+// The step count of an Adam row is the last of its 2 * 3 + 1 floats.
+void AddAdamStepCases(std::vector<BadInput>* cases) {
+  for (float steps : {-1.0f, -INFINITY, NAN, 16777218.0f, INFINITY}) {
+    for (size_t row = 0; row < 2; ++row) {
+      auto call = [steps, row](Scene& s) {
+        float state[14] = {};
+        state[7 * row + 6] = steps;
+        return embank_set_state(s.adam, s.keys, 2, state, 0, s.out->outcomes);
+      };
+      cases->push_back(
+          {"set_state: " + std::to_string(steps) + " Adam steps in row " + std::to_string(row),
+           call,
+           kInvalid,
+           {"state", row == 0 ? "11" : "12", "16777216"}});
     }
   }
 }
@@ -192,6 +210,14 @@ void AddScanCases(std::vector<BadInput>* cases) {
                           [](embank_scan* scan, Outputs* o) {
                             return embank_scan_next(scan, o->keys, o->rows, 0, 0, &o->n);
                           }),
+                 ScanNext("cap too large", {"cap", "4294967295"},
+                          [](embank_scan* scan, Outputs* o) {
+                            return embank_scan_next(scan, o->keys, o->rows, 0, kTooMany, &o->n);
+                          }),
+                 ScanNext("stride beyond the address space", {"row_stride"},
+                          [](embank_scan* scan, Outputs* o) {
+                            return embank_scan_next(scan, o->keys, o->rows, kTooWide, 2, &o->n);
+                          }),
                  ScanNext("stride 11", {"row_stride", "12"}, [](embank_scan* scan, Outputs* o) {
                    return embank_scan_next(scan, o->keys, o->rows, 11, 1, &o->n);
                  })});
@@ -204,6 +230,7 @@ std::vector<BadInput> BadDataInputs() {
   for (const DataCall& call : DataCalls()) AddShapeCases(call, &cases);
   AddPreconditionCases(&cases);
   AddGradientCases(&cases);
+  AddAdamStepCases(&cases);
   AddMissingAndRateCases(&cases);
   AddScanCases(&cases);
   return cases;

@@ -27,13 +27,14 @@ struct Outputs {
   char text[64];
 };
 
-// What a case may use: a store with four tables of dim 3, an open scan, and two existing keys.
+// What a case may use: a store with five tables of dim 3, an open scan, and two existing keys.
 struct Scene {
   embank_store* store;
   embank_table* adagrad;
   embank_table* plain;  // no optimizer
   embank_table* sgd;
   embank_table* ftrl;
+  embank_table* adam;
   embank_scan* scan;  // of adagrad
   uint64_t keys[2] = {11, 12};
   float values[6] = {1, 2, 3, 4, 5, 6};
@@ -44,7 +45,8 @@ struct BadInput {
   std::string name;
   std::function<embank_status(Scene&)> call;
   embank_status status;
-  std::vector<std::string> mentions;  // parts of the message: the argument, the limit
+  // Parts of the message: the argument, with which it begins when that is nonsense, and the limit.
+  std::vector<std::string> mentions;
 };
 
 std::vector<BadInput> BadStoreInputs();

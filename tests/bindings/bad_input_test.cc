@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cctype>
 #include <cstdio>
 #include <cstring>
 #include <string>
@@ -20,6 +21,13 @@ namespace {
 
 constexpr uint64_t kSeed = 5;
 
+// Whether `text` begins with `word` and not with a longer one.
+bool BeginsWithWord(const std::string& text, const std::string& word) {
+  if (text.compare(0, word.size(), word) != 0) return false;
+  const char next = text.size() > word.size() ? text[word.size()] : ' ';
+  return next != '_' && std::isalnum(static_cast<unsigned char>(next)) == 0;
+}
+
 class BadInputTest : public testing::Test {
  protected:
   BadInputTest() {
@@ -31,6 +39,7 @@ class BadInputTest : public testing::Test {
     scene_.plain = Add("plain", EMBANK_OPT_NONE);
     scene_.sgd = Add("sgd", EMBANK_OPT_SGD);
     scene_.ftrl = Add("ftrl", EMBANK_OPT_FTRL);
+    scene_.adam = Add("adam", EMBANK_OPT_ADAM);
     scan_ = OpenScan(scene_.adagrad);
     scene_.scan = scan_.get();
   }
@@ -47,6 +56,9 @@ class BadInputTest : public testing::Test {
     for (const std::string& part : bad.mentions) {
       EXPECT_THAT(embank_last_error(), testing::HasSubstr(part));
     }
+    if (bad.status == EMBANK_INVALID_ARGUMENT) {
+      EXPECT_TRUE(BeginsWithWord(embank_last_error(), bad.mentions.front())) << embank_last_error();
+    }
     EXPECT_EQ(std::memcmp(&outputs, &untouched, sizeof outputs), 0) << "an output was written";
     ExpectUnchanged();
   }
@@ -56,7 +68,7 @@ class BadInputTest : public testing::Test {
     char names[64];
     uint64_t needed = 0;
     ASSERT_EQ(embank_table_names(store_.get(), names, sizeof names, &needed), EMBANK_OK);
-    EXPECT_STREQ(names, "adagrad\nplain\nsgd\nftrl\n");
+    EXPECT_STREQ(names, "adagrad\nplain\nsgd\nftrl\nadam\n");
   }
 
   Scene scene_ = {};

@@ -1,3 +1,5 @@
+#include <cstddef>
+
 #include "tests/bindings/bad_input.h"
 
 namespace embank::test {
@@ -29,7 +31,9 @@ void AddTextCases(const std::string& name, const std::string& text_name, TextCal
 struct Estimate {
   embank_store_options options = StoreOptions();
   embank_table_options tables[2] = {TableOptions(3), TableOptions(4, EMBANK_OPT_ADAM)};
+  uint32_t tail[2] = {};  // directly behind, where a larger tables[1] goes on
   uint64_t rows[2] = {10, 20};
+  uint32_t count = 2;
   const embank_table_options* tables_pointer = tables;
   const uint64_t* rows_pointer = rows;
   bool no_text = false;
@@ -42,7 +46,7 @@ BadInput EstimateCase(const std::string& name, embank_status status,
   auto call = [change](Scene& s) {
     Estimate e;
     change(&e);
-    return embank_estimate(&e.options, e.tables_pointer, e.rows_pointer, 2,
+    return embank_estimate(&e.options, e.tables_pointer, e.rows_pointer, e.count,
                            e.no_text ? nullptr : s.out->text, 64,
                            e.no_needed ? nullptr : &s.out->needed);
   };
@@ -60,12 +64,30 @@ std::vector<BadInput> EstimateCases() {
                    [](Estimate* e) { e->options.dram_bytes = 5; }),
       EstimateCase("options not built", EMBANK_UNIMPLEMENTED, {"path"},
                    [](Estimate* e) { e->options.path = "directory"; }),
-      EstimateCase("bad table options", kInvalid, {"dim", "4096"},
+      EstimateCase("bad table options", kInvalid, {"tables[1]: dim", "4096"},
                    [](Estimate* e) { e->tables[1].dim = 4097; }),
-      EstimateCase("table options not built", EMBANK_UNIMPLEMENTED, {"on_full"},
+      EstimateCase("table options not built", EMBANK_UNIMPLEMENTED, {"tables[0]: on_full"},
                    [](Estimate* e) { e->tables[0].on_full = EMBANK_FULL_FORGET; }),
+      EstimateCase("size 0", kInvalid, {"tables[1]: struct_size"},
+                   [](Estimate* e) { e->tables[1].struct_size = 0; }),
+      EstimateCase("unknown tail", EMBANK_UNIMPLEMENTED, {"tables[1]: struct_size"},
+                   [](Estimate* e) {
+                     e->tables[1].struct_size += sizeof e->tail;
+                     e->tail[1] = 1;
+                   }),
+      EstimateCase("too many tables", kInvalid, {"table_count", "4095"},
+                   [](Estimate* e) { e->count = 4096; }),
+      EstimateCase("too many rows", kInvalid, {"rows[0]", "274877906944"},
+                   [](Estimate* e) { e->rows[0] = (uint64_t{1} << 38) + 1; }),
+      EstimateCase("too many rows in all", kInvalid, {"rows[1]", "274877906944"},
+                   [](Estimate* e) { e->rows[0] = (uint64_t{1} << 38) - 19; }),
+      EstimateCase("rows whose sum wraps around", kInvalid, {"rows[1]"},
+                   [](Estimate* e) { e->rows[1] = ~uint64_t{0}; }),
   };
 }
+
+static_assert(offsetof(Estimate, tail) ==
+              offsetof(Estimate, tables) + 2 * sizeof(embank_table_options));
 
 }  // namespace
 

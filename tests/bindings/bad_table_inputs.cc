@@ -117,6 +117,35 @@ embank_status CreateNowhere(Scene& scene) {
   return embank_table_create(scene.store, "new", &options, nullptr);
 }
 
+// A name that no table can have, where one is looked for.
+void AddNameCases(std::vector<BadInput>* cases) {
+  for (const std::string& name : {std::string(), std::string(256, 'n'), std::string("a/b")}) {
+    const std::string what = name.size() == 256 ? "name of 256 bytes" : "name \"" + name + "\"";
+    const std::string limit = name == "a/b" ? "/" : "255";
+    cases->push_back(
+        {"table_open: " + what,
+         [name](Scene& s) { return embank_table_open(s.store, name.c_str(), &s.out->table); },
+         kInvalid,
+         {"name", limit}});
+    cases->push_back({"table_drop: " + what,
+                      [name](Scene& s) { return embank_table_drop(s.store, name.c_str()); },
+                      kInvalid,
+                      {"name", limit}});
+  }
+}
+
+void AddInfoSizeCases(std::vector<BadInput>* cases) {
+  for (uint32_t size : {0u, 3u, 62u, 4100u}) {
+    auto call = [size](Scene& s) {
+      embank_table_info info = {};
+      info.struct_size = size;
+      return embank_table_get_info(s.adagrad, &info);
+    };
+    cases->push_back(
+        {"get_info: size " + std::to_string(size), call, kInvalid, {"struct_size", "4096"}});
+  }
+}
+
 std::vector<BadInput> OpenDropAndInfoCases() {
   return {
       {"table_open: store NULL",
@@ -159,13 +188,6 @@ std::vector<BadInput> OpenDropAndInfoCases() {
        [](Scene& s) { return embank_table_get_info(s.adagrad, nullptr); },
        kInvalid,
        {"info"}},
-      {"get_info: size 0",
-       [](Scene& s) {
-         embank_table_info info = {};
-         return embank_table_get_info(s.adagrad, &info);
-       },
-       kInvalid,
-       {"struct_size"}},
   };
 }
 
@@ -186,6 +208,10 @@ std::vector<BadInput> BadTableInputs() {
        Named("with a newline", "a\nb", kInvalid, {"name", "newline"}),
        Named("taken", "adagrad", EMBANK_ALREADY_EXISTS, {"adagrad"}),
        Create("size 0", kInvalid, {"struct_size"}, [](Options* o) { o->struct_size = 0; }),
+       Create("size 62", kInvalid, {"struct_size", "4096"},
+              [](Options* o) { o->struct_size = 62; }),
+       Create("size beyond 4096", kInvalid, {"struct_size", "4096"},
+              [](Options* o) { o->struct_size = 4100; }),
        Create("dim 0", kInvalid, {"dim", "4096"}, [](Options* o) { o->dim = 0; }),
        Create("dim 4097", kInvalid, {"dim", "4096"}, [](Options* o) { o->dim = 4097; }),
        Create("largest dim", kInvalid, {"dim", "4096"}, [](Options* o) { o->dim = UINT32_MAX; }),
@@ -207,6 +233,8 @@ std::vector<BadInput> BadTableInputs() {
   AddFloatCases("initial_accumulator", &Options::initial_accumulator, EMBANK_OPT_FTRL, &cases);
   AddBetaCases("beta1", &Options::beta1, &cases);
   AddBetaCases("beta2", &Options::beta2, &cases);
+  AddNameCases(&cases);
+  AddInfoSizeCases(&cases);
   AddInitializerCases(&cases);
   AddEnumCases(&cases);
   return cases;

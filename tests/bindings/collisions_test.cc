@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "bindings/c/embank.h"
 #include "tests/support/door.h"
+#include "tests/support/inverse_mix.h"
 #include "tests/support/oracle.h"
 #include "tests/support/oracle_numbers.h"
 #include "tests/support/row_buffer.h"
@@ -17,33 +18,13 @@ namespace {
 
 constexpr uint64_t kSeed = 1;
 
-// The factor that undoes a multiplication by an odd number, by Newton's iteration.
-uint64_t InverseOf(uint64_t odd) {
-  uint64_t inverse = odd;
-  for (int i = 0; i < 6; ++i) inverse *= 2 - odd * inverse;
-  return inverse;
-}
-
-uint64_t Unshift(uint64_t x, int shift) {
-  uint64_t result = x;
-  for (int i = 0; i < 64 / shift; ++i) result = x ^ (result >> shift);
-  return result;
-}
-
-// The x for which Mix(x) == hash.
-uint64_t Unmix(uint64_t hash) {
-  uint64_t x = Unshift(hash, 31) * InverseOf(0x94D049BB133111EBu);
-  x = Unshift(x, 27) * InverseOf(0xBF58476D1CE4E5B9u);
-  return Unshift(x, 30);
-}
-
 // Keys of a table whose hashes differ in bits 24 to 39 only: the same range, the same home in any
 // array of up to 2^18 buckets per shard, and the same low bits.
 std::vector<uint64_t> CollidingKeys(const std::string& table, uint64_t high, uint64_t n) {
   std::vector<uint64_t> keys;
   for (uint64_t i = 0; i < n; ++i) {
     uint64_t hash = (high << 40) | (i << 24) | 0xABCDEF;
-    keys.push_back(Unmix(hash) ^ oracle::TableHash(table));
+    keys.push_back(KeyWithHash(oracle::TableHash(table), hash));
     EXPECT_EQ(oracle::Mix(keys.back() ^ oracle::TableHash(table)), hash);
   }
   return keys;

@@ -101,38 +101,5 @@ TEST_F(Heat, OnlyTheEndOfABatchAges) {
   ExpectSame();
 }
 
-TEST_F(Heat, EpochsGrowWithTheTable) {
-  // With more than 2^17 rows an epoch is eight lookups per row.
-  constexpr uint64_t kRows = 200'000;
-  std::vector<uint64_t> keys = KeyRange(10, kRows);
-  ASSERT_EQ(embank_upsert(twin_.table, keys.data(), kRows, row_.data(), 0, nullptr), EMBANK_OK);
-  twin_.oracle.Upsert(keys.data(), kRows, row_.data(), 0, nullptr);
-  LookUp(kCold, 100);
-  LookUp(kHot, kEpochPositions);
-  EXPECT_EQ(Of(kCold), 100u);
-  LookUp(kHot, 8 * (kRows + 2) - kEpochPositions - 101);
-  EXPECT_EQ(Of(kCold), 100u);
-  LookUp(kHot, 1);
-  EXPECT_EQ(Of(kCold), 50u);
-  ExpectSame();
-}
-
-// The epoch of a row is a few bits wide: a row that nobody touches while they wrap must stay cold.
-TEST_F(Heat, ForgottenRowsStayColdWhenTheEpochWraps) {
-  LookUp(kCold, 700'000);
-  LookUp(3, 40'000);
-  LookUp(kHot, kEpochPositions);
-  for (int epoch = 1; epoch < 260; ++epoch) {
-    LookUp(kHot, kEpochPositions);
-    uint64_t untouched = 3;
-    uint32_t expected = twin_.oracle.Heat(*twin_.oracle.Find(untouched));
-    ASSERT_EQ(Of(untouched), expected) << "epoch " << epoch;
-    if (epoch % 16 != 0) continue;
-    ASSERT_EQ(Of(kCold), twin_.oracle.Heat(*twin_.oracle.Find(kCold))) << "epoch " << epoch;
-  }
-  EXPECT_EQ(Of(kCold), 0u);
-  ExpectSame();
-}
-
 }  // namespace
 }  // namespace embank::test

@@ -3,11 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
-#include <cstdlib>
 #include <string>
 
 #include "tests/bindings/random_plan.h"
 #include "tests/bindings/random_run.h"
+#include "tests/support/environment.h"
 #include "tests/support/events.h"
 
 namespace embank::test {
@@ -21,11 +21,6 @@ constexpr uint64_t kSeedsPerScale = 120;
 #else
 constexpr uint64_t kSeedsPerScale = 500;
 #endif
-
-uint64_t NumberFromEnvironment(const char* name, uint64_t fallback) {
-  const char* text = std::getenv(name);
-  return text == nullptr || *text == '\0' ? fallback : std::strtoull(text, nullptr, 10);
-}
 
 // "" or the line that tells what differs and how to see it again.
 std::string RunSeed(uint64_t seed, Events* events) {
@@ -44,7 +39,7 @@ TEST(RandomOperations, GiveTheBitsOfTheOracle) {
     return;
   }
   RandomRun::ExpectAll(&events);
-  uint64_t seeds = kSeedsPerScale * NumberFromEnvironment("EMBANK_TEST_SCALE", 1);
+  uint64_t seeds = kSeedsPerScale * TestScale();
   int failures = 0;
   for (uint64_t seed = 1; seed <= seeds && failures < 5; ++seed) {
     std::string wrong = RunSeed(seed, &events);

@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <cstring>
 #include <string>
-#include <thread>
 #include <unordered_map>
 #include <vector>
 
@@ -18,20 +17,13 @@
 #include "tests/support/oracle.h"
 #include "tests/support/random.h"
 #include "tests/support/row_buffer.h"
+#include "tests/support/threads.h"
 
 namespace embank::test {
 namespace {
 
 constexpr uint64_t kThreads = 4;
 constexpr int kDisjointSteps = 600;
-
-// Runs `body(thread)` on kThreads threads at once and waits for all.
-template <typename Body>
-void OnThreads(const Body& body) {
-  std::vector<std::thread> threads;
-  for (uint64_t t = 0; t < kThreads; ++t) threads.emplace_back([&body, t] { body(t); });
-  for (std::thread& thread : threads) thread.join();
-}
 
 // ---- disjoint keys ----
 
@@ -148,7 +140,7 @@ void RunDisjoint(int32_t optimizer, uint32_t dim) {
   Twin twin = CreateTwin(store.get(), StoreOptions().seed, "shared", options);
   std::vector<DisjointWorker> workers;
   for (uint64_t t = 0; t < kThreads; ++t) workers.emplace_back(twin.table, t, twin.oracle);
-  OnThreads([&](uint64_t t) {
+  OnThreads(kThreads, [&](uint64_t t) {
     for (int step = 0; step < kDisjointSteps; ++step) workers[t].Step();
   });
   Events events;
@@ -177,7 +169,7 @@ TEST(Threads, TablesOfOneStoreDoNotDisturbEachOther) {
     workers.emplace_back(twin.table, 0, twin.oracle);
     tables.push_back(twin.table);
   }
-  OnThreads([&](uint64_t t) {
+  OnThreads(kThreads, [&](uint64_t t) {
     for (int step = 0; step < kDisjointSteps; ++step) workers[t].Step();
   });
   for (uint64_t t = 0; t < kThreads; ++t) {
@@ -354,7 +346,7 @@ class SharedKeys {
 
 TEST(Threads, SharedKeysSumExactlyAndNoRowIsTorn) {
   SharedKeys shared;
-  OnThreads([&](uint64_t thread) {
+  OnThreads(kThreads, [&](uint64_t thread) {
     Random random(thread + 100);
     std::vector<float> last_seen(kSharedKeys, 0.0f);
     for (int step = 0; step < kSteps; ++step) {
@@ -376,7 +368,7 @@ TEST(Threads, EachRowIsCreatedByExactlyOneOfTheThreads) {
   StorePtr store = OpenStore();
   embank_table* table = CreateTable(store.get(), "t", TableOptions(4));
   std::atomic<uint64_t> created = 0;
-  OnThreads([&](uint64_t thread) {
+  OnThreads(kThreads, [&](uint64_t thread) {
     Random random(thread);
     for (uint64_t batch = 0; batch < kKeys / 100; ++batch) {
       std::vector<uint64_t> keys = KeyRange(batch * 100, 100);
@@ -406,7 +398,7 @@ TEST(Threads, EachRowIsErasedByExactlyOneOfTheThreads) {
   RowBuffer rows(kKeys, 16);
   ASSERT_EQ(embank_upsert(table, keys.data(), kKeys, rows.data(), 0, nullptr), EMBANK_OK);
   std::atomic<uint64_t> erased = 0;
-  OnThreads([&](uint64_t) {
+  OnThreads(kThreads, [&](uint64_t) {
     for (uint64_t begin = 0; begin < kKeys; begin += 100) {
       std::vector<uint8_t> outcomes(100);
       EXPECT_EQ(embank_erase(table, keys.data() + begin, 100, outcomes.data()), EMBANK_OK);

@@ -1,5 +1,6 @@
 """The C header compiles alone, as C and C++, by each compiler, and keeps its binary layout."""
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -29,20 +30,41 @@ LAYOUT = {
         'struct_size': 0, 'dim': 4, 'value_type': 8, 'optimizer': 12, 'rows': 16, 'rows_hbm': 24,
         'rows_dram': 32, 'rows_pmem': 40, 'rows_ssd': 48, 'row_bytes': 56}),
 }
-CODES = ('OK CANCELLED UNKNOWN INVALID_ARGUMENT DEADLINE_EXCEEDED NOT_FOUND ALREADY_EXISTS '
-         'PERMISSION_DENIED RESOURCE_EXHAUSTED FAILED_PRECONDITION ABORTED OUT_OF_RANGE '
-         'UNIMPLEMENTED INTERNAL UNAVAILABLE DATA_LOSS').split()
+# Every enumerator of the header: prefix -> {name: number}.
+ENUMERATORS = {
+    '': {'OK': 0, 'CANCELLED': 1, 'UNKNOWN': 2, 'INVALID_ARGUMENT': 3, 'DEADLINE_EXCEEDED': 4,
+         'NOT_FOUND': 5, 'ALREADY_EXISTS': 6, 'PERMISSION_DENIED': 7, 'RESOURCE_EXHAUSTED': 8,
+         'FAILED_PRECONDITION': 9, 'ABORTED': 10, 'OUT_OF_RANGE': 11, 'UNIMPLEMENTED': 12,
+         'INTERNAL': 13, 'UNAVAILABLE': 14, 'DATA_LOSS': 15, 'F32': 0, 'F16': 1, 'BF16': 2},
+    'ROW_': {'FOUND': 1, 'CREATED': 2, 'ABSENT': 3, 'REFUSED': 4, 'DATA_LOSS': 5},
+    'MISSING_': {'CREATE': 0, 'DEFAULT': 1, 'ZERO': 2, 'SKIP': 3},
+    'OPT_': {'NONE': 0, 'SGD': 1, 'ADAGRAD': 2, 'ROWWISE_ADAGRAD': 3, 'ADAM': 4, 'FTRL': 5},
+    'INIT_': {'ZERO': 0, 'CONSTANT': 1, 'UNIFORM': 2, 'NORMAL': 3},
+    'EVICT_': {'LRU': 0, 'CLOCK': 1, 'LFU': 2},
+    'FULL_': {'REFUSE': 0, 'FORGET': 1},
+    'OPEN_': {'CREATE': 1, 'READ_ONLY': 2, 'PREVIOUS': 4},
+    'DURABLE_': {'CHECKPOINT': 0, 'BATCH': 1, 'NONE': 2},
+    'LOG_': {'INFO': 1, 'WARNING': 2, 'ERROR': 3},
+}
 
 
 def layout_program():
     """A C file that compiles only if every field stands where LAYOUT says."""
-    facts = [f'EMBANK_{name} == {number}' for number, name in enumerate(CODES)]
+    facts = [f'EMBANK_{prefix}{name} == {number}' for prefix, names in ENUMERATORS.items()
+             for name, number in names.items()]
     for struct, (size, fields) in LAYOUT.items():
         facts.append(f'sizeof({struct}) == {size}')
         facts += [f'offsetof({struct}, {field}) == {at}' for field, at in fields.items()]
     return '#include "embank.h"\n' + ''.join(
         f'typedef char fact_{number}[({fact}) ? 1 : -1]; /* {fact} */\n'
         for number, fact in enumerate(facts))
+
+
+def unpinned(header):
+    """Enumerators of the header whose numbers ENUMERATORS does not say."""
+    pinned = {f'EMBANK_{prefix}{name}' for prefix, names in ENUMERATORS.items() for name in names}
+    code = re.sub(r'/\*.*?\*/', '', header, flags=re.S)
+    return sorted(set(re.findall(r'\b(EMBANK_\w+)\s*=', code)) - pinned)
 
 
 def compiles(command, text, folder, name):
@@ -72,6 +94,8 @@ def failures_of(headers):
                                 folder, 'layout.c')
         if not good:
             found.append(('layout', output))
+    found += [(f'{name} has no pinned number', '') for name in
+              unpinned(pathlib.Path(headers, 'embank.h').read_text(encoding='utf-8'))]
     print(f'{done} builds of the headers, {len(found)} failures')
     return found
 

@@ -24,7 +24,7 @@ ALSO = {
 }
 # The oracle's rules are written again: it shares no more than words and the C header.
 ORACLE = re.compile(r'tests/support/oracle\w*\.(h|cc)$')
-ORACLE_MAY_INCLUDE = re.compile(r'tests/support/oracle\w*\.h|base/\w+\.h|bindings/c/embank\.h')
+ORACLE_MAY_INCLUDE = re.compile(r'tests/support/oracle\w*\.h|bindings/c/embank\.h')
 
 # Foreign header -> the files that may name it; each pattern admits one file, a header or source.
 FOREIGN = {

@@ -12,6 +12,7 @@ import documents
 import format as format_check
 import functions
 import layering
+import names
 import style
 import symbols
 import tree as trees
@@ -52,7 +53,7 @@ class CheckTest(unittest.TestCase):
         self.assertEqual(findings_of(check, files), [])
 
     def test_clean_tree_has_no_findings(self):
-        for check in (layering.check, style.check, documents.check):
+        for check in (layering.check, names.check, style.check, documents.check):
             self.assert_clean(check, {})
 
 
@@ -85,6 +86,11 @@ class LayeringTest(CheckTest):
         files = self.use('tests/support/oracle_rules.cc', '"tiers/update_rule.h"')
         files['tiers/update_rule.h'] = ''
         self.assert_finds(layering.check, 'oracle', files)
+        files = self.use('tests/support/oracle_rules.cc', '"base/row.h"')
+        self.assert_finds(layering.check, 'oracle', files)
+        files = self.use('tests/support/oracle_rules.cc', '"bindings/c/embank.h"')
+        files['bindings/c/embank.h'] = ''
+        self.assert_clean(layering.check, files)
 
     def test_foreign_header_in_the_wrong_file(self):
         for header in ('<liburing.h>', '<libpmem.h>', '<mpi.h>', '<nccl.h>', '<cublas_v2.h>',
@@ -160,8 +166,15 @@ class StyleTest(CheckTest):
                  'using namespace std;', 'absl::flat_hash_map<int, int> m;',
                  'absl::StrFormat("x");', 'volatile int x;')
         for word in words:
-            self.assert_finds(style.check, 'banned', self.source(word + '\n'))
+            for path in ('store/table.cc', 'base/row.cc', 'base/checksum.cc'):
+                self.assert_finds(style.check, 'banned', {path: word + '\n'})
             self.assert_clean(style.check, self.source(f'// {word}\n'))
+        allowed = (('base/check.cc', 'std::fprintf(stderr, "x"); abort();'),
+                   ('base/executor.cc', 'std::thread t;'),
+                   ('base/clock.cc', 'auto t = std::chrono::steady_clock::now();'))
+        for path, word in allowed:
+            self.assert_clean(style.check, {path: f'{word}\n'})
+            self.assert_finds(style.check, 'banned', {path: f'{word} getenv("X");\n'})
 
     def test_banned_words_of_tests_and_build_files(self):
         readme = {'tests/README.md': '# tests\n'}
@@ -205,6 +218,25 @@ class StyleTest(CheckTest):
 
     def test_room_without_readme(self):
         self.assert_finds(style.check, 'readme', {'tiers/slab.cc': 'int x;\n'})
+
+
+class NamesTest(CheckTest):
+    def test_a_name_with_two_meanings(self):
+        def inside(text, space='embank'):
+            return f'namespace {space} {{\n{text}}}  // namespace {space}\n'
+        pairs = (('class A {};\n', 'struct A {\n};\n'), ('enum class A { kX };\n', 'class A;\n'
+                 'class alignas(64) A final : public B {\n};\n'),
+                 ('template <typename T>\nclass A {};\n', 'using A = int;\n'),
+                 ('inline constexpr int kA = 1;\n', 'constexpr uint64_t kA = 2;\n'))
+        for here, there in pairs:
+            self.assert_finds(names.check, 'name', {
+                'base/a.h': inside(here), 'bench/a.h': inside(there)})
+        unnamed = inside('namespace {\nclass A {};\n}  // namespace\n')
+        others = (unnamed, inside('class A;\n'), inside('class B {\n  class A {};\n};\n'),
+                  inside('// class A {\n'), inside('class A {};\n', 'embank::test'))
+        for other in others:
+            self.assert_clean(names.check, {
+                'base/a.h': inside('class A {};\n'), 'bench/a.cc': other})
 
 
 class FunctionsTest(unittest.TestCase):
@@ -268,6 +300,10 @@ class CDoorTest(unittest.TestCase):
         found = self.failures('#ifndef E\n#define E\n#include <stdint.h>\nint f(bool b);\n#endif\n')
         self.assertTrue(any('gcc -std=c99' in what for what in found))
         self.assertFalse(any('embank.h by g++' in what for what in found))
+        codes = 'enum { EMBANK_OK = 0, EMBANK_NEW = 16 };\n'
+        found = self.failures(f'#ifndef E\n#define E\n{codes}#endif\n')
+        self.assertIn('EMBANK_NEW has no pinned number', found)
+        self.assertNotIn('EMBANK_OK has no pinned number', found)
         found = self.failures('', 'int f(')
         self.assertTrue(any('embank.hpp by g++' in what for what in found))
 

@@ -22,7 +22,8 @@ class Tree:
     def _walk(self):
         for folder, folders, names in os.walk(self.root):
             folders[:] = [f for f in folders if f not in SKIPPED_FOLDERS]
-            for name in names:
+            # Of a working tree beside its repository .git is a file, about this machine.
+            for name in set(names) - SKIPPED_FOLDERS:
                 path = pathlib.Path(folder, name)
                 if path.suffix in TEXT and not path.is_symlink():
                     yield path.relative_to(self.root).as_posix()

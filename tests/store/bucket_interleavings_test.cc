@@ -31,6 +31,7 @@ struct SmallBucket {
   uint64_t head = 0;
   uint64_t entry = kEmptyEntry;
 
+  // Bucket::BeginWrite and EndWrite.
   void Begin() { head += kVersionStep; }
   void End(uint64_t passed = 0) { head += kVersionStep + passed; }
   // The three steps of Bucket::Put and Bucket::Remove.
@@ -44,14 +45,14 @@ struct SmallBucket {
 const uint64_t kSought = MakeEntry(11, Location{5});
 const uint64_t kOther = MakeEntry(11, Location{6});
 
-// A look at one bucket, of three steps.
+// A look at one bucket, of three steps: one round of the loop in KeyIndex::FindAt.
 struct Look {
   enum Outcome : uint64_t { kNotYet, kFound, kNotHere, kPassedOn, kAgain };
   uint64_t head = 0;
 
   Outcome Step(const SmallBucket& bucket, uint64_t step, bool rechecks) {
-    if (step == 0) head = bucket.head;
-    if (step == 1 && bucket.entry == kSought) return kFound;
+    if (step == 0) head = bucket.head;                        // Bucket::Head
+    if (step == 1 && bucket.entry == kSought) return kFound;  // the tags, RowIs
     if (step < 2) return kNotYet;
     if (rechecks && (Bucket::IsBeingWritten(head) || bucket.head != head)) return kAgain;
     return Bucket::Passed(head) == 0 ? kNotHere : kPassedOn;
@@ -60,38 +61,30 @@ struct Look {
 
 // ---- another key takes the place of the sought one, which is pushed on to the next bucket ----
 
-struct PushedEntry {
-  static constexpr uint32_t kThreads = 3;  // a writer, two readers
+struct ReaderOfBuckets {
+  Look look;
+  uint64_t outcome = Look::kNotYet;
+};
+
+// The writer is KeyIndex::PutEntry of the other key, with a path of two positions; the readers are
+// KeyIndex::FindAt.
+struct PushedEntry : WriterAndReaders<PushedEntry, ReaderOfBuckets> {
   static constexpr uint64_t kWriterSteps = 8;
   static constexpr uint64_t kReaderSteps = 6;
-  struct Reader {
-    Look look;
-    uint64_t outcome = Look::kNotYet;
-  };
 
   Fault fault = Fault::kNone;
   std::array<SmallBucket, 2> buckets{};
-  std::array<uint64_t, kThreads> steps{};
-  std::array<Reader, kThreads> readers{};
 
   PushedEntry() { buckets[0].entry = kSought; }
 
-  bool Done(uint32_t thread) const {
-    return steps[thread] >= (thread == 0 ? kWriterSteps : kReaderSteps);
-  }
-  void Step(uint32_t thread) {
-    const uint64_t step = steps[thread]++;
-    thread == 0 ? Write(step) : Read(&readers[thread], step, &steps[thread]);
-  }
   const char* Wrong() const {
-    for (const Reader& reader : readers) {
+    for (const ReaderOfBuckets& reader : readers) {
       if (reader.outcome == Look::kNotHere) return "a key that is there was not found";
     }
     return nullptr;
   }
   bool Answered() const { return readers[1].outcome == Look::kFound; }
 
- private:
   // To the next bucket; counted as passed; then over the old place.
   void Write(uint64_t step) {
     constexpr std::array<uint64_t, 8> kInOrder = {0, 1, 2, 3, 4, 5, 6, 7};
@@ -101,131 +94,111 @@ struct PushedEntry {
                         : fault == Fault::kPassedAfterTheMove    ? kPassedLast
                                                                  : kInOrder;
     const uint64_t what = order[step];
-    if (what < 3) buckets[1].Put(what, kSought);
-    if (what == 3) buckets[0].Begin();
-    if (what == 4) buckets[0].End(SmallBucket::kOnePassed);
-    if (what > 4) buckets[0].Put(what - 5, kOther);
+    if (what < 3) buckets[1].Put(what, kSought);             // PutAt, Bucket::Put
+    if (what == 3) buckets[0].Begin();                       // AddPassed, Bucket::AddPassed
+    if (what == 4) buckets[0].End(SmallBucket::kOnePassed);  // the same
+    if (what > 4) buckets[0].Put(what - 5, kOther);          // PutAt, Bucket::Put
   }
-  void Read(Reader* reader, uint64_t step, uint64_t* next) {
+  void Read(uint32_t thread, uint64_t step, ReaderOfBuckets* reader) {
     const bool rechecks = fault != Fault::kNoRecheckOfTheBucket;
     const Look::Outcome outcome = reader->look.Step(buckets[step / 3], step % 3, rechecks);
     if (outcome == Look::kNotYet || (outcome == Look::kPassedOn && step < 3)) return;
     reader->outcome = outcome;
-    *next = kReaderSteps;
+    Leave(thread);
   }
 };
 
-Interleavings OfPushedEntry(Fault fault) {
-  PushedEntry world;
-  world.fault = fault;
-  return AllInterleavings(world);
-}
-
 TEST(BucketInterleavings, ASearchFindsAnEntryThatIsPushedOnOrStartsAgain) {
-  const Interleavings all = OfPushedEntry(Fault::kNone);
+  const Interleavings all = AllInterleavingsWith<PushedEntry>(Fault::kNone);
   EXPECT_EQ(all.violation, "");
   EXPECT_GT(all.count, 5000u);
   EXPECT_GT(all.answered, 3u);
 }
 
 TEST(BucketInterleavings, WithoutASecondLookAtTheVersionAnEntryIsMissed) {
-  EXPECT_NE(OfPushedEntry(Fault::kNoRecheckOfTheBucket).violation, "");
+  EXPECT_NE(AllInterleavingsWith<PushedEntry>(Fault::kNoRecheckOfTheBucket).violation, "");
 }
 
 TEST(BucketInterleavings, WithTheOldPlaceOverwrittenFirstAnEntryIsMissed) {
-  EXPECT_NE(OfPushedEntry(Fault::kSourceBeforeDestination).violation, "");
+  EXPECT_NE(AllInterleavingsWith<PushedEntry>(Fault::kSourceBeforeDestination).violation, "");
 }
 
 TEST(BucketInterleavings, WithPassedCountedAfterTheMoveAnEntryIsMissed) {
-  EXPECT_NE(OfPushedEntry(Fault::kPassedAfterTheMove).violation, "");
+  EXPECT_NE(AllInterleavingsWith<PushedEntry>(Fault::kPassedAfterTheMove).violation, "");
 }
 
 // ---- the boundary passes the sought key, whose place changes to another bucket ----
 
-struct PassedBoundary {
-  static constexpr uint32_t kThreads = 3;  // a writer, two readers
+struct ReaderOfShard {
+  uint64_t seq = 0;
+  uint64_t place = 0;
+  Look look;
+  uint64_t outcome = Look::kNotYet;
+};
+
+// The writer is KeyIndex::Sweep over the sought key's home, with MoveHome and MoveEqual in it; the
+// readers are KeyIndex::Find.
+struct PassedBoundary : WriterAndReaders<PassedBoundary, ReaderOfShard> {
   static constexpr uint64_t kWriterSteps = 9;
   static constexpr uint64_t kReaderSteps = 6;
-  struct Reader {
-    uint64_t seq = 0;
-    uint64_t place = 0;
-    Look look;
-    uint64_t outcome = Look::kNotYet;
-  };
 
   Fault fault = Fault::kNone;
   uint64_t seq = 0;
   uint64_t place = 0;  // of the key, by the boundary
   std::array<SmallBucket, 2> buckets{};
-  std::array<uint64_t, kThreads> steps{};
-  std::array<Reader, kThreads> readers{};
 
   PassedBoundary() { buckets[0].entry = kSought; }
 
-  bool Done(uint32_t thread) const {
-    return steps[thread] >= (thread == 0 ? kWriterSteps : kReaderSteps);
-  }
-  void Step(uint32_t thread) {
-    const uint64_t step = steps[thread]++;
-    thread == 0 ? Write(step) : Read(&readers[thread], step, &steps[thread]);
-  }
   const char* Wrong() const {
-    for (const Reader& reader : readers) {
+    for (const ReaderOfShard& reader : readers) {
       if (reader.outcome == Look::kNotHere) return "a key that is there was not found";
     }
     return nullptr;
   }
   bool Answered() const { return readers[1].outcome == Look::kFound; }
 
- private:
   void Write(uint64_t step) {
     const bool boundary_last = fault == Fault::kBoundaryBehindTheShard;
-    if (step == 0 && fault != Fault::kNoOddShard) ++seq;
-    if (step >= 1 && step <= 3) buckets[0].Put(step - 1, kEmptyEntry);
-    if (step >= 4 && step <= 6) buckets[1].Put(step - 4, kSought);
-    if (step == (boundary_last ? 8 : 7)) place = 1;
-    if (step == (boundary_last ? 7 : 8)) seq += fault == Fault::kNoOddShard ? 2 : 1;
+    if (step == 0 && fault != Fault::kNoOddShard) ++seq;                // Sweep begins
+    if (step >= 1 && step <= 3) buckets[0].Put(step - 1, kEmptyEntry);  // MoveEqual: RemoveEntry
+    if (step >= 4 && step <= 6) buckets[1].Put(step - 4, kSought);      // MoveEqual: PutEntry
+    if (step == (boundary_last ? 8 : 7)) place = 1;                     // MoveHome: the boundary
+    if (step == (boundary_last ? 7 : 8)) seq += fault == Fault::kNoOddShard ? 2 : 1;  // Sweep ends
   }
-  void Read(Reader* reader, uint64_t step, uint64_t* next) {
+  void Read(uint32_t thread, uint64_t step, ReaderOfShard* reader) {
     if (step == 0) {
       reader->seq = seq;
-      if (seq % 2 != 0) *next = kReaderSteps;
+      if (seq % 2 != 0) Leave(thread);
     } else if (step == 1) {
-      reader->place = place;
-    } else if (step < 5) {
+      reader->place = place;  // CurrentPlace
+    } else if (step < 5) {    // FindAt
       const Look::Outcome outcome = reader->look.Step(buckets[reader->place], step - 2, true);
       if (outcome == Look::kNotYet || outcome == Look::kNotHere) return;
       reader->outcome = outcome;
-      *next = kReaderSteps;
+      Leave(thread);
     } else if (fault == Fault::kNoRecheckOfTheShard || seq == reader->seq) {
       reader->outcome = Look::kNotHere;
     }
   }
 };
 
-Interleavings OfPassedBoundary(Fault fault) {
-  PassedBoundary world;
-  world.fault = fault;
-  return AllInterleavings(world);
-}
-
 TEST(BucketInterleavings, ASearchFindsAnEntryThatTheBoundaryPassesOrStartsAgain) {
-  const Interleavings all = OfPassedBoundary(Fault::kNone);
+  const Interleavings all = AllInterleavingsWith<PassedBoundary>(Fault::kNone);
   EXPECT_EQ(all.violation, "");
   EXPECT_GT(all.count, 5000u);
   EXPECT_GT(all.answered, 3u);
 }
 
 TEST(BucketInterleavings, WithoutASecondLookAtTheShardAnEntryIsMissed) {
-  EXPECT_NE(OfPassedBoundary(Fault::kNoRecheckOfTheShard).violation, "");
+  EXPECT_NE(AllInterleavingsWith<PassedBoundary>(Fault::kNoRecheckOfTheShard).violation, "");
 }
 
 TEST(BucketInterleavings, WithoutAnOddVersionOfTheShardAnEntryIsMissed) {
-  EXPECT_NE(OfPassedBoundary(Fault::kNoOddShard).violation, "");
+  EXPECT_NE(AllInterleavingsWith<PassedBoundary>(Fault::kNoOddShard).violation, "");
 }
 
 TEST(BucketInterleavings, WithTheBoundaryMovedBehindTheShardsVersionAnEntryIsMissed) {
-  EXPECT_NE(OfPassedBoundary(Fault::kBoundaryBehindTheShard).violation, "");
+  EXPECT_NE(AllInterleavingsWith<PassedBoundary>(Fault::kBoundaryBehindTheShard).violation, "");
 }
 
 }  // namespace

@@ -4,17 +4,21 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
-#include <cmath>
+#include <cstdio>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "store/gradients.h"
 #include "store/lookup.h"
 #include "store/scan.h"
 #include "store/write.h"
+#include "tests/support/events.h"
 #include "tests/support/index_places.h"
 #include "tests/support/index_world.h"
 #include "tests/support/inverse_mix.h"
@@ -51,6 +55,41 @@ class Complaints {
   std::atomic<bool> any_{false};
   std::string first_ ABSL_GUARDED_BY(mutex_);
 };
+
+// How often a reader has seen what it is there for. The writer waits for it, so that no change goes
+// by unseen.
+class Sightings {
+ public:
+  void Add(uint64_t times) {
+    if (times == 0) return;
+    count_ += times;
+    count_.notify_all();
+  }
+  // The reader leaves: nobody waits for it any more.
+  void End() {
+    ended_ = true;
+    ++count_;
+    count_.notify_all();
+  }
+  void AwaitMore() const {
+    const uint64_t before = count_;
+    if (!ended_) count_.wait(before);
+  }
+  uint64_t count() const { return count_ - (ended_ ? 1 : 0); }
+
+ private:
+  std::atomic<uint64_t> count_{0};
+  std::atomic<bool> ended_{false};
+};
+
+// Runs `body` on a thread, and says so when it ends.
+template <typename Body>
+std::thread ReaderThread(Sightings* sightings, Body body) {
+  return std::thread([sightings, body] {
+    body();
+    sightings->End();
+  });
+}
 
 // Keys of a table by the places that their hashes choose: few shards, so that these grow.
 class KeyMaker {
@@ -117,7 +156,7 @@ void UpsertAll(Table* table, const std::vector<Key>& keys, float value, Complain
 class GrowthTest : public testing::Test {
  protected:
   static constexpr uint32_t kDim = 6;
-  enum Kind : uint32_t { kStays, kComesAndGoes, kNever };
+  enum Kind : uint32_t { kStays, kLearns, kComesAndGoes, kNever };
   // Enough for two growths of each shard, and as many shrinkings.
   static constexpr uint32_t kComing = KeyMaker::kShards * 8000;
   static constexpr uint32_t kStaying = 300;
@@ -128,6 +167,11 @@ class GrowthTest : public testing::Test {
     return keys;
   }
   static float ValueOf(uint32_t i) { return static_cast<float>(i + 1); }
+  static TableOptions Options() {
+    TableOptions options = OptionsOf(kDim, Optimizer::kSgd);
+    options.rule.learning_rate = 1.0f;
+    return options;
+  }
 
   // Rows that come and go, each of a value of its own.
   void Come(uint32_t begin) {
@@ -135,22 +179,27 @@ class GrowthTest : public testing::Test {
     std::vector<float> rows;
     for (uint32_t i = 0; i < kBatch; ++i) rows.insert(rows.end(), kDim, ValueOf(begin + i));
     if (!Upsert(table_, keys, RowsOf(rows, kDim), {}).ok()) complaints_.Add("an upsert failed");
-    NoteSizes();
+    NoteSize(&growths_);
   }
   void Go(uint32_t begin) {
     if (!Erase(table_, Keys(kComesAndGoes, begin, kBatch), {}).ok()) {
       complaints_.Add("an erase failed");
     }
-    NoteSizes();
+    NoteSize(&shrinkings_);
   }
-  void NoteSizes() { sizes_.insert(table_->parts().index->shard(0)->high_buckets); }
+  void NoteSize(int* changes) {
+    const uint32_t buckets = table_->parts().index->shard(0)->high_buckets;
+    *changes += buckets != buckets_ ? 1 : 0;
+    buckets_ = buckets;
+  }
   void WriteWaves() {
+    buckets_ = table_->parts().index->shard(0)->high_buckets;
     for (int wave = 0; wave < kWaves && !complaints_.any(); ++wave) {
       for (uint32_t i = 0; i + kBatch <= kComing; i += kBatch) Come(i);
-      sizes_.clear();
+      for (const Sightings* seen : {&updates_, &steps_, &looks_, &strangers_, &scans_}) {
+        seen->AwaitMore();
+      }
       for (uint32_t i = 0; i + kBatch <= kComing; i += kBatch) Go(i);
-      // A visit finishes what is under way.
-      shrinkings_ += sizes_.size() > 1 ? 1 : 0;
       released_bytes_ += table_->parts().index->ReleaseMemory();
     }
   }
@@ -158,22 +207,49 @@ class GrowthTest : public testing::Test {
   void UpdateStaying() {
     for (float value = 1; !stop_; ++value) {
       UpsertAll(table_, Keys(kStays, 0, kStaying), value, &complaints_);
+      updates_.Add(1);
     }
+  }
+  // Each batch adds one to the rows that learn.
+  void StepLearning() {
+    const std::vector<Key> keys = Keys(kLearns, 0, kStaying);
+    const std::vector<float> gradients(keys.size() * kDim, -1.0f);
+    while (!stop_) {
+      std::vector<uint8_t> outcomes(keys.size());
+      if (!ApplyGradients(table_, keys, RowsOf(gradients, kDim), outcomes).ok() ||
+          std::count(outcomes.begin(), outcomes.end(), static_cast<uint8_t>(Outcome::kFound)) !=
+              static_cast<ptrdiff_t>(keys.size())) {
+        return complaints_.Add("a row that learns was not found by a gradient");
+      }
+      steps_.Add(1);
+    }
+  }
+  // The least value of rows that only grow, all of which must be there; none after a complaint.
+  std::optional<float> LookAtGrowing(BatchReader* reader, Kind kind, float last) {
+    reader->Look(Keys(kind, 17, kBatch));
+    float least = 1e9f;
+    for (size_t i = 0; i < kBatch; ++i) {
+      if (!reader->Found(i)) {
+        reader->Complain("a row that stays was not found");
+        return std::nullopt;
+      }
+      const float value = reader->Value(i);
+      if (value < last - 1) {
+        reader->Complain("a row turned back");
+        return std::nullopt;
+      }
+      least = std::min(least, value);
+    }
+    looks_.Add(1);
+    return least;
   }
   void ReadStaying() {
     BatchReader reader(table_, &complaints_);
-    float last = 0;
-    while (!stop_) {
-      const std::vector<Key> keys = Keys(kStays, 17, kBatch);
-      reader.Look(keys);
-      float next = 1e9f;
-      for (size_t i = 0; i < kBatch; ++i) {
-        if (!reader.Found(i)) return reader.Complain("a row that stays was not found");
-        const float value = reader.Value(i);
-        if (value < last - 1) return reader.Complain("a row turned back");
-        next = std::min(next, value);
-      }
-      last = next;
+    std::optional<float> stays = 0.0f;
+    std::optional<float> learns = 0.0f;
+    while (!stop_ && stays.has_value() && learns.has_value()) {
+      stays = LookAtGrowing(&reader, kStays, *stays);
+      learns = LookAtGrowing(&reader, kLearns, *learns);
     }
   }
   void ReadOthers() {
@@ -186,16 +262,22 @@ class GrowthTest : public testing::Test {
         if (reader.Found(i)) return reader.Complain("a row that never was");
       }
       reader.Look(Keys(kComesAndGoes, begin, kBatch));
+      uint64_t found = 0;
       for (uint32_t i = 0; i < kBatch; ++i) {
-        if (reader.Found(i) && reader.Value(i) != ValueOf(begin + i)) {
+        if (!reader.Found(i)) continue;
+        ++found;
+        if (reader.Value(i) != ValueOf(begin + i)) {
           return reader.Complain("the row of another key");
         }
       }
+      strangers_.Add(found);
     }
   }
   // A scan gives every row that stays once.
   void ScanStaying() {
-    const std::vector<Key> staying = Keys(kStays, 0, kStaying);
+    std::vector<Key> staying = Keys(kStays, 0, kStaying);
+    const std::vector<Key> learning = Keys(kLearns, 0, kStaying);
+    staying.insert(staying.end(), learning.begin(), learning.end());
     const std::set<Key> stays(staying.begin(), staying.end());
     std::vector<Key> keys(kBatch);
     std::vector<float> rows(kBatch * kDim);
@@ -213,46 +295,78 @@ class GrowthTest : public testing::Test {
       if (!std::equal(seen.begin(), seen.end(), stays.begin(), stays.end())) {
         return complaints_.Add("a scan missed a row that stays, or gave it twice");
       }
+      scans_.Add(1);
     }
+  }
+  // A step that was lost, or done twice, would show.
+  void ExpectEveryStepOnce() {
+    std::vector<float> rows(kStaying * kDim);
+    std::vector<uint8_t> outcomes(kStaying);
+    ASSERT_TRUE(Lookup(table_, Keys(kLearns, 0, kStaying), MissingRule::kSkip, RowsIn(&rows, kDim),
+                       outcomes)
+                    .ok());
+    for (const float value : rows) ASSERT_EQ(value, static_cast<float>(steps_.count()));
+  }
+  void ExpectAllHappened() const {
+    Events events;
+    events.Count("upserts of rows that stay", updates_.count());
+    events.Count("gradient batches", steps_.count());
+    events.Count("lookups of rows that stay", looks_.count());
+    events.Count("rows found that come and go", strangers_.count());
+    events.Count("scans", scans_.count());
+    std::fputs(events.Table().c_str(), stdout);
+    EXPECT_EQ(events.Missing(), "");
   }
 
   StoreWorld store_{{}, MakeThreadPool(1)};
-  Table* table_ = store_.Create("t", OptionsOf(kDim));
+  Table* table_ = store_.Create("t", Options());
   KeyMaker maker_{table_};
   Complaints complaints_;
+  Sightings updates_;
+  Sightings steps_;
+  Sightings looks_;
+  Sightings strangers_;
+  Sightings scans_;
   std::atomic<bool> stop_{false};
-  std::set<uint32_t> sizes_;
+  uint32_t buckets_ = 0;
+  int growths_ = 0;
   int shrinkings_ = 0;
   uint64_t released_bytes_ = 0;
 };
 
-TEST_F(GrowthTest, ReadersSeeWholeRowsWhileTheIndexGrowsAndShrinks) {
+TEST_F(GrowthTest, ReadersSeeWholeRowsAndNoStepIsLostWhileTheIndexGrowsAndShrinks) {
   UpsertAll(table_, Keys(kStays, 0, kStaying), 1, &complaints_);
+  UpsertAll(table_, Keys(kLearns, 0, kStaying), 0, &complaints_);
   std::vector<std::thread> threads;
-  threads.emplace_back([this] { UpdateStaying(); });
-  threads.emplace_back([this] { ReadStaying(); });
-  threads.emplace_back([this] { ReadOthers(); });
-  threads.emplace_back([this] { ScanStaying(); });
+  threads.push_back(ReaderThread(&updates_, [this] { UpdateStaying(); }));
+  threads.push_back(ReaderThread(&steps_, [this] { StepLearning(); }));
+  threads.push_back(ReaderThread(&looks_, [this] { ReadStaying(); }));
+  threads.push_back(ReaderThread(&strangers_, [this] { ReadOthers(); }));
+  threads.push_back(ReaderThread(&scans_, [this] { ScanStaying(); }));
   WriteWaves();
   stop_ = true;
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(complaints_.first(), "");
-  EXPECT_EQ(shrinkings_, kWaves);
+  ASSERT_NO_FATAL_FAILURE(ExpectEveryStepOnce());
+  ExpectAllHappened();
+  EXPECT_GE(growths_, 2 * kWaves);
+  EXPECT_GE(shrinkings_, kWaves);
   EXPECT_GT(released_bytes_, 0u);
-  EXPECT_EQ(table_->rows(), kStaying);
+  EXPECT_EQ(table_->rows(), 2 * kStaying);
 }
 
 // ---- the search alone ----
 
 // Looks for the same rows again and again, until told to stop.
 void SearchWhile(const std::atomic<bool>& stop, IndexWorld* index, const std::vector<RowId>& there,
-                 const RowId& absent, Complaints* complaints) {
+                 const RowId& absent, Sightings* finds, Complaints* complaints) {
   while (!stop && !complaints->any()) {
     const EpochTable::Guard guard(index->epochs());
     for (const RowId& id : there) {
       if (!(*index)->Find(id).any()) complaints->Add("a row that is there was not found");
     }
     if ((*index)->Find(absent).any()) complaints->Add("a row that never was");
+    finds->Add(there.size());
   }
 }
 
@@ -270,9 +384,11 @@ TEST(IndexReaders, FindRowsThatArePushedOnAndMovedByTheBoundary) {
   const RowId absent = IndexWorld::IdWithHash(1, there[7].hash);
   Complaints complaints;
   std::atomic<bool> stop{false};
+  std::array<Sightings, 2> finds;
   std::vector<std::thread> readers;
-  for (int i = 0; i < 2; ++i) {
-    readers.emplace_back([&] { SearchWhile(stop, &index, there, absent, &complaints); });
+  for (Sightings& found : finds) {
+    readers.push_back(ReaderThread(
+        &found, [&] { SearchWhile(stop, &index, there, absent, &found, &complaints); }));
   }
   Random random(4);
   for (int wave = 0; wave < 5 * kWaves && !complaints.any(); ++wave) {
@@ -282,11 +398,13 @@ TEST(IndexReaders, FindRowsThatArePushedOnAndMovedByTheBoundary) {
       others.push_back(IndexWorld::IdWithHash(2, HashAt(kShard, q, i)));
     }
     for (const RowId& id : others) index.TryInsert(id).IgnoreError();
+    for (const Sightings& found : finds) found.AwaitMore();
     for (const RowId& id : others) index.Erase(id);
   }
   stop = true;
   for (std::thread& reader : readers) reader.join();
   EXPECT_EQ(complaints.first(), "");
+  for (const Sightings& found : finds) EXPECT_GE(found.count(), 5 * kWaves * there.size());
   ASSERT_NO_FATAL_FAILURE(index.ExpectAllFound());
 }
 
@@ -329,19 +447,18 @@ class Filler {
 };
 
 void ReadWhile(const std::atomic<bool>& stop, Table* table, float value, Key keys_max,
-               Complaints* complaints) {
+               Sightings* found, Complaints* complaints) {
   BatchReader reader(table, complaints);
   Random random(table->id());
-  uint64_t found = 0;
-  while (!stop || found == 0) {
-    if (complaints->any()) return;
+  while (!stop && !complaints->any()) {
     reader.Look(KeysFrom(random.Below(keys_max), kBatch));
+    uint64_t found_now = 0;
     for (size_t i = 0; i < kBatch; ++i) {
       if (!reader.Found(i)) continue;
-      ++found;
+      ++found_now;
       if (reader.Value(i) != value) return complaints->Add("a row of another table");
     }
-    if (stop) return;
+    found->Add(found_now);
   }
 }
 
@@ -352,20 +469,29 @@ TEST(PageClasses, ChangeUnderReadersWhoSeeOnlyRowsOfTheirTable) {
   Table* const wide = store.Create("wide", OptionsOf(1000));
   Complaints complaints;
   std::atomic<bool> stop{false};
-  std::thread narrow_reader([&] { ReadWhile(stop, narrow, 2.0f, 40'000, &complaints); });
-  std::thread wide_reader([&] { ReadWhile(stop, wide, 3.0f, 4000, &complaints); });
+  Sightings narrow_found;
+  Sightings wide_found;
+  std::thread narrow_reader = ReaderThread(
+      &narrow_found, [&] { ReadWhile(stop, narrow, 2.0f, 40'000, &narrow_found, &complaints); });
+  std::thread wide_reader = ReaderThread(
+      &wide_found, [&] { ReadWhile(stop, wide, 3.0f, 4000, &wide_found, &complaints); });
   Filler narrow_rows(narrow, 2.0f, &complaints);
   Filler wide_rows(wide, 3.0f, &complaints);
   for (int wave = 0; wave < kWaves && !complaints.any(); ++wave) {
     narrow_rows.Fill();
+    narrow_found.AwaitMore();
     narrow_rows.Empty();
     wide_rows.Fill();
+    wide_found.AwaitMore();
     wide_rows.Empty();
   }
   stop = true;
   narrow_reader.join();
   wide_reader.join();
   EXPECT_EQ(complaints.first(), "");
+  // Their rows were seen in every wave.
+  EXPECT_GE(narrow_found.count(), static_cast<uint64_t>(kWaves));
+  EXPECT_GE(wide_found.count(), static_cast<uint64_t>(kWaves));
   // Each had nearly all of the budget but the index's 2 MiB and the last page.
   EXPECT_GE(narrow_rows.bytes_max(), kBudgetBytes * 8 / 10);
   EXPECT_GE(wide_rows.bytes_max(), kBudgetBytes * 8 / 10);

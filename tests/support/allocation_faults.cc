@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <new>
 
+#include "tests/support/unfaulted.h"
+
 namespace {
 
 std::atomic<bool> armed{false};
@@ -12,16 +14,7 @@ std::atomic<bool> once{true};
 std::atomic<uint64_t> until_failure{0};
 std::atomic<uint64_t> failed{0};
 
-// Whether the allocation that asks must fail.
-bool MustFail() {
-  if (!armed.load()) return false;
-  uint64_t left = until_failure.load();
-  while (left > 0 && !until_failure.compare_exchange_weak(left, left - 1)) {
-  }
-  bool fails = left == 1 || (left == 0 && !once.load());
-  if (fails) failed.fetch_add(1);
-  return fails;
-}
+bool MustFail() { return embank::test::AllocationFaults::MustFail(); }
 
 }  // namespace
 
@@ -101,27 +94,14 @@ AllocationFaults::~AllocationFaults() { armed = false; }
 
 uint64_t AllocationFaults::Failed() { return failed; }
 
-absl::StatusOr<std::byte*> FaultyMemorySource::Map(uint64_t bytes) {
-  if (MustFail()) return NoMemory();
-  return SystemMemorySource()->Map(bytes);
-}
-
-absl::StatusOr<std::byte*> FaultyMemorySource::Reserve(uint64_t bytes) {
-  if (MustFail()) return NoMemory();
-  return SystemMemorySource()->Reserve(bytes);
-}
-
-absl::Status FaultyMemorySource::Commit(std::byte* address, uint64_t bytes) {
-  if (MustFail()) return NoMemory();
-  return SystemMemorySource()->Commit(address, bytes);
-}
-
-void FaultyMemorySource::Decommit(std::byte* address, uint64_t bytes) {
-  SystemMemorySource()->Decommit(address, bytes);
-}
-
-void FaultyMemorySource::Unmap(std::byte* address, uint64_t bytes) {
-  SystemMemorySource()->Unmap(address, bytes);
+bool AllocationFaults::MustFail() {
+  if (!armed.load() || Unfaulted::any()) return false;
+  uint64_t left = until_failure.load();
+  while (left > 0 && !until_failure.compare_exchange_weak(left, left - 1)) {
+  }
+  const bool fails = left == 1 || (left == 0 && !once.load());
+  if (fails) failed.fetch_add(1);
+  return fails;
 }
 
 }  // namespace embank::test

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "base/memory.h"
 #include "base/mutex.h"
+#include "tests/support/unfaulted.h"
 
 namespace embank::test {
 
@@ -22,6 +23,8 @@ class FailingMemory final : public MemorySource {
     MutexLock lock(&mutex_);
     fails_at_ = n == 0 ? 0 : calls_ + n;
   }
+  // Asked by every call whether it must fail; nullptr: nobody. Before the first call.
+  void AskFirst(bool (*must_fail)()) { must_fail_ = must_fail; }
   // From now on every call fails, or none.
   void FailEveryCall(bool fails) {
     MutexLock lock(&mutex_);
@@ -29,15 +32,16 @@ class FailingMemory final : public MemorySource {
   }
 
   absl::StatusOr<std::byte*> Map(uint64_t bytes) override {
-    if (!Admit()) return Refusal();
+    if (!Admit()) return NoMemory();
     return Record(SystemMemorySource()->Map(bytes), bytes);
   }
   absl::StatusOr<std::byte*> Reserve(uint64_t bytes) override {
-    if (!Admit()) return Refusal();
+    if (!Admit()) return NoMemory();
     return Record(SystemMemorySource()->Reserve(bytes), bytes);
   }
   absl::Status Commit(std::byte* address, uint64_t bytes) override {
-    if (!Admit()) return Refusal();
+    if (!Admit()) return NoMemory();
+    const Unfaulted bookkeeping;
     MutexLock lock(&mutex_);
     for (uint64_t i = 0; i < bytes; i += kHugePageBytes) {
       misuses_ += committed_.insert(address + i).second ? 0 : 1;
@@ -85,21 +89,22 @@ class FailingMemory final : public MemorySource {
   }
 
  private:
-  static absl::Status Refusal() { return absl::ResourceExhaustedError("no memory, says the test"); }
-
   bool Admit() {
+    const bool asked_fails = must_fail_ != nullptr && must_fail_();
     MutexLock lock(&mutex_);
     ++calls_;
-    if (!every_call_fails_ && calls_ != fails_at_) return true;
+    if (!asked_fails && !every_call_fails_ && calls_ != fails_at_) return true;
     ++failures_;
     return false;
   }
   absl::StatusOr<std::byte*> Record(absl::StatusOr<std::byte*> address, uint64_t bytes) {
+    const Unfaulted bookkeeping;
     MutexLock lock(&mutex_);
     if (address.ok()) mapped_[*address] = bytes;
     return address;
   }
 
+  bool (*must_fail_)() = nullptr;
   mutable Mutex mutex_;
   uint64_t calls_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t failures_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -6,6 +6,7 @@
 #ifndef EMBANK_TESTS_SUPPORT_INTERLEAVINGS_H_
 #define EMBANK_TESTS_SUPPORT_INTERLEAVINGS_H_
 
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -70,6 +71,34 @@ template <typename World>
 Interleavings AllInterleavings(const World& begin) {
   return InterleavingSearch<World>().Run(begin);
 }
+
+// The same, in the variant of the protocol that `fault` names.
+template <typename World, typename Fault>
+Interleavings AllInterleavingsWith(Fault fault) {
+  World world;
+  world.fault = fault;
+  return AllInterleavings(world);
+}
+
+// A world whose thread 0 writes and whose other threads read. World has kWriterSteps, kReaderSteps,
+// Write(step) and Read(thread, step, Reader*); a reader that is done early leaves.
+template <typename World, typename Reader>
+struct WriterAndReaders {
+  static constexpr uint32_t kThreads = 3;
+
+  std::array<uint64_t, kThreads> steps{};
+  std::array<Reader, kThreads> readers{};  // that of the writer is not used
+
+  bool Done(uint32_t thread) const {
+    return steps[thread] >= (thread == 0 ? World::kWriterSteps : World::kReaderSteps);
+  }
+  void Step(uint32_t thread) {
+    const uint64_t step = steps[thread]++;
+    World* const world = static_cast<World*>(this);
+    thread == 0 ? world->Write(step) : world->Read(thread, step, &readers[thread]);
+  }
+  void Leave(uint32_t reader) { steps[reader] = World::kReaderSteps; }
+};
 
 }  // namespace embank::test
 

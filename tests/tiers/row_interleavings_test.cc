@@ -27,17 +27,17 @@ enum class Fault : uint64_t {
 
 // ---- one row is written twice: 0, then 1, then 2 in both of its words ----
 
-struct WrittenRow {
-  static constexpr uint32_t kThreads = 3;  // a writer, two readers
+struct ReaderOfWords {
+  uint64_t identity = 0;
+  uint64_t committed_before = 0;
+  std::array<uint64_t, 2> copy{};
+  uint64_t answer = kNoAnswer;
+  uint64_t wrong = 0;
+};
+
+struct WrittenRow : WriterAndReaders<WrittenRow, ReaderOfWords> {
   static constexpr uint64_t kWriterSteps = 8;
   static constexpr uint64_t kReaderSteps = 4;
-  struct Reader {
-    uint64_t identity = 0;
-    uint64_t committed_before = 0;
-    std::array<uint64_t, 2> copy{};
-    uint64_t answer = kNoAnswer;
-    uint64_t wrong = 0;
-  };
 
   Fault fault = Fault::kNone;
   RowHeader header = {.key = 1, .identity = kTable, .usage = 0};
@@ -45,18 +45,9 @@ struct WrittenRow {
   uint64_t begun = 0;
   uint64_t committed = 0;
   uint64_t identity_before = 0;
-  std::array<uint64_t, kThreads> steps{};
-  std::array<Reader, kThreads> readers{};
 
-  bool Done(uint32_t thread) const {
-    return steps[thread] >= (thread == 0 ? kWriterSteps : kReaderSteps);
-  }
-  void Step(uint32_t thread) {
-    const uint64_t step = steps[thread]++;
-    thread == 0 ? Write(step % 4, step / 4 + 1) : Read(&readers[thread], step, &steps[thread]);
-  }
   const char* Wrong() const {
-    for (const Reader& reader : readers) {
+    for (const ReaderOfWords& reader : readers) {
       if (reader.wrong == 1) return "a torn row";
       if (reader.wrong == 2) return "a row of another time";
     }
@@ -64,8 +55,8 @@ struct WrittenRow {
   }
   bool Answered() const { return readers[1].answer != kNoAnswer; }
 
- private:
-  void Write(uint64_t step, uint64_t value) {
+  void Write(uint64_t step) { WriteOnce(step % 4, step / 4 + 1); }
+  void WriteOnce(uint64_t step, uint64_t value) {
     const bool version_first = fault == Fault::kVersionBeforeWords;
     if (step == 0) {
       ++begun;
@@ -79,12 +70,12 @@ struct WrittenRow {
     }
     if (step == 3) ++committed;
   }
-  void Read(Reader* reader, uint64_t step, uint64_t* next) {
+  void Read(uint32_t thread, uint64_t step, ReaderOfWords* reader) {
     switch (step) {
       case 0:
         reader->committed_before = committed;
         reader->identity = LoadIdentity(&header);
-        if (IsBeingWritten(static_cast<uint32_t>(reader->identity))) *next = kReaderSteps;
+        if (IsBeingWritten(static_cast<uint32_t>(reader->identity))) Leave(thread);
         return;
       case 1:
       case 2:
@@ -100,49 +91,44 @@ struct WrittenRow {
   }
 };
 
-Interleavings OfWrittenRow(Fault fault) {
-  WrittenRow world;
-  world.fault = fault;
-  return AllInterleavings(world);
-}
-
 TEST(RowInterleavings, AReaderSeesAWholeRowOfItsTimeOrStartsAgain) {
-  const Interleavings all = OfWrittenRow(Fault::kNone);
+  const Interleavings all = AllInterleavingsWith<WrittenRow>(Fault::kNone);
   EXPECT_EQ(all.violation, "");
   EXPECT_GT(all.count, 10'000u);
   EXPECT_GT(all.answered, 3u);
 }
 
 TEST(RowInterleavings, WithoutAnOddVersionRowsAreTorn) {
-  EXPECT_NE(OfWrittenRow(Fault::kNoOddVersion).violation, "");
+  EXPECT_NE(AllInterleavingsWith<WrittenRow>(Fault::kNoOddVersion).violation, "");
 }
 
 TEST(RowInterleavings, WithAVersionThatEndsBeforeTheWordsRowsAreTorn) {
-  EXPECT_NE(OfWrittenRow(Fault::kVersionBeforeWords).violation, "");
+  EXPECT_NE(AllInterleavingsWith<WrittenRow>(Fault::kVersionBeforeWords).violation, "");
 }
 
 TEST(RowInterleavings, WithoutASecondLookAtTheVersionRowsAreTorn) {
-  EXPECT_NE(OfWrittenRow(Fault::kNoRecheckOfTheRow).violation, "");
+  EXPECT_NE(AllInterleavingsWith<WrittenRow>(Fault::kNoRecheckOfTheRow).violation, "");
 }
 
 // ---- a row is erased and its slot goes to another key, whose entry has the very same word ----
 
-struct ReusedSlot {
-  static constexpr uint32_t kThreads = 3;  // a writer, a reader of the old key, one of the new
+struct ReaderOfKey {
+  uint64_t identity = 0;
+  uint64_t entered_before = 0;
+  uint64_t seen = 0;
+  uint64_t copy = 0;
+  uint64_t answer = kNoAnswer;
+  uint64_t wrong = 0;
+};
+
+// The first reader looks for the old key, the second for the new one.
+struct ReusedSlot : WriterAndReaders<ReusedSlot, ReaderOfKey> {
   static constexpr uint64_t kReaderSteps = 6;
   static constexpr uint64_t kWriterSteps = 8;
   static constexpr Key kOldKey = 1;  // its row holds 1
   static constexpr Key kNewKey = 2;  // its row holds 2
   static constexpr uint64_t kEntry = 77;
   static constexpr uint64_t kAbsent = 0;
-  struct Reader {
-    uint64_t identity = 0;
-    uint64_t entered_before = 0;
-    uint64_t seen = 0;
-    uint64_t copy = 0;
-    uint64_t answer = kNoAnswer;
-    uint64_t wrong = 0;
-  };
 
   Fault fault = Fault::kNone;
   RowHeader header = {.key = kOldKey, .identity = kTable, .usage = 0};
@@ -151,19 +137,9 @@ struct ReusedSlot {
   uint64_t taken_out = 0;  // the old key's entry was
   uint64_t entered = 0;    // the new key's entry was
   uint64_t identity_before = 0;
-  std::array<uint64_t, kThreads> steps{};
-  std::array<Reader, kThreads> readers{};
 
-  bool Done(uint32_t thread) const {
-    return steps[thread] >= (thread == 0 ? kWriterSteps : kReaderSteps);
-  }
-  void Step(uint32_t thread) {
-    const uint64_t step = steps[thread]++;
-    thread == 0 ? Write(step)
-                : Read(&readers[thread], thread == 1 ? kOldKey : kNewKey, step, &steps[thread]);
-  }
   const char* Wrong() const {
-    for (const Reader& reader : readers) {
+    for (const ReaderOfKey& reader : readers) {
       if (reader.wrong == 1) return "the row of another key";
       if (reader.wrong == 2) return "a row that is there was not found";
     }
@@ -171,7 +147,6 @@ struct ReusedSlot {
   }
   bool Answered() const { return readers[1].answer != kNoAnswer; }
 
- private:
   void Write(uint64_t step) {
     switch (step) {
       case 0:
@@ -204,7 +179,8 @@ struct ReusedSlot {
         entered = 1;
     }
   }
-  void Read(Reader* reader, Key key, uint64_t step, uint64_t* next) {
+  void Read(uint32_t thread, uint64_t step, ReaderOfKey* reader) {
+    const Key key = thread == 1 ? kOldKey : kNewKey;
     bool goes_on = true;
     switch (step) {
       case 0:
@@ -232,9 +208,9 @@ struct ReusedSlot {
           Answer(reader, key, reader->copy);
         }
     }
-    if (!goes_on) *next = kReaderSteps;
+    if (!goes_on) Leave(thread);
   }
-  void Answer(Reader* reader, Key key, uint64_t answer) {
+  void Answer(ReaderOfKey* reader, Key key, uint64_t answer) {
     reader->answer = answer;
     if (answer != kAbsent && answer != key) reader->wrong = 1;
     const bool was_there_all_along = key == kOldKey ? taken_out == 0 : reader->entered_before == 1;
@@ -242,36 +218,30 @@ struct ReusedSlot {
   }
 };
 
-Interleavings OfReusedSlot(Fault fault) {
-  ReusedSlot world;
-  world.fault = fault;
-  return AllInterleavings(world);
-}
-
 TEST(RowInterleavings, AReaderNeverTakesTheNextRowOfASlotForItsOwn) {
-  const Interleavings all = OfReusedSlot(Fault::kNone);
+  const Interleavings all = AllInterleavingsWith<ReusedSlot>(Fault::kNone);
   EXPECT_EQ(all.violation, "");
   EXPECT_GT(all.count, 10'000u);
   EXPECT_GT(all.answered, 3u);
 }
 
 TEST(RowInterleavings, WithAVersionThatStartsAgainTheNextRowIsTakenForTheOld) {
-  EXPECT_NE(OfReusedSlot(Fault::kVersionStartsAgain).violation, "");
+  EXPECT_NE(AllInterleavingsWith<ReusedSlot>(Fault::kVersionStartsAgain).violation, "");
 }
 
 TEST(RowInterleavings, WithoutASecondLookAtTheVersionTheNextRowIsTakenForTheOld) {
-  EXPECT_NE(OfReusedSlot(Fault::kNoRecheckOfTheRow).violation, "");
+  EXPECT_NE(AllInterleavingsWith<ReusedSlot>(Fault::kNoRecheckOfTheRow).violation, "");
 }
 
 // The new key is written to the header before its words are; that the old row was retired keeps it
 // from meeting the old words.
 TEST(RowInterleavings, WithoutRetiringTheOldRowItIsTakenForTheNext) {
-  EXPECT_NE(OfReusedSlot(Fault::kNoRetire).violation, "");
+  EXPECT_NE(AllInterleavingsWith<ReusedSlot>(Fault::kNoRetire).violation, "");
 }
 
 // What the entry's recheck is for is rows that move; while they stay, versions say enough.
 TEST(RowInterleavings, WithoutASecondLookAtTheEntryTheVersionStillTells) {
-  EXPECT_EQ(OfReusedSlot(Fault::kNoRecheckOfTheEntry).violation, "");
+  EXPECT_EQ(AllInterleavingsWith<ReusedSlot>(Fault::kNoRecheckOfTheEntry).violation, "");
 }
 
 }  // namespace

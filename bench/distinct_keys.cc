@@ -1,4 +1,4 @@
-#include "bench/unique_keys.h"
+#include "bench/distinct_keys.h"
 
 #include <algorithm>
 
@@ -7,7 +7,7 @@
 
 namespace embank {
 
-UniqueKeys::UniqueKeys(KeySpan positions, uint64_t batch)
+DistinctKeys::DistinctKeys(KeySpan positions, uint64_t batch)
     : positions_(positions), batch_(batch), begin_{0} {
   PeerBatch distinct;
   for (uint64_t first = 0; first < positions.size(); first += batch) {
@@ -21,7 +21,7 @@ UniqueKeys::UniqueKeys(KeySpan positions, uint64_t batch)
   }
 }
 
-KeySpan UniqueKeys::Of(KeySpan batch) const {
+KeySpan DistinctKeys::Of(KeySpan batch) const {
   const auto first = static_cast<uint64_t>(batch.data() - positions_.data());
   EMBANK_CHECK(first < positions_.size() && first % batch_ == 0);
   const uint64_t number = first / batch_;

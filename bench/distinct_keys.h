@@ -1,6 +1,6 @@
 // The distinct keys of every batch of a stream, found beforehand.
-#ifndef EMBANK_BENCH_UNIQUE_KEYS_H_
-#define EMBANK_BENCH_UNIQUE_KEYS_H_
+#ifndef EMBANK_BENCH_DISTINCT_KEYS_H_
+#define EMBANK_BENCH_DISTINCT_KEYS_H_
 
 #include <cstdint>
 #include <vector>
@@ -10,10 +10,10 @@
 namespace embank {
 
 // Constant after construction.
-class UniqueKeys {
+class DistinctKeys {
  public:
   // `positions` are taken in batches of `batch`, the last may be shorter; they must outlive this.
-  UniqueKeys(KeySpan positions, uint64_t batch);
+  DistinctKeys(KeySpan positions, uint64_t batch);
 
   // The distinct keys of a batch of the positions, in order of first appearance.
   KeySpan Of(KeySpan batch) const;
@@ -27,4 +27,4 @@ class UniqueKeys {
 
 }  // namespace embank
 
-#endif  // EMBANK_BENCH_UNIQUE_KEYS_H_
+#endif  // EMBANK_BENCH_DISTINCT_KEYS_H_

@@ -1,0 +1,20 @@
+// What the environment asks of the randomised suites.
+#ifndef EMBANK_TESTS_SUPPORT_ENVIRONMENT_H_
+#define EMBANK_TESTS_SUPPORT_ENVIRONMENT_H_
+
+#include <cstdint>
+#include <cstdlib>
+
+namespace embank::test {
+
+inline uint64_t NumberFromEnvironment(const char* name, uint64_t fallback) {
+  const char* const text = std::getenv(name);
+  return text == nullptr || *text == '\0' ? fallback : std::strtoull(text, nullptr, 10);
+}
+
+// How many times longer than usual a randomised suite runs.
+inline uint64_t TestScale() { return NumberFromEnvironment("EMBANK_TEST_SCALE", 1); }
+
+}  // namespace embank::test
+
+#endif  // EMBANK_TESTS_SUPPORT_ENVIRONMENT_H_

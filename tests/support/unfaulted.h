@@ -1,0 +1,23 @@
+// What a test does for itself while the allocations of the library fail.
+#ifndef EMBANK_TESTS_SUPPORT_UNFAULTED_H_
+#define EMBANK_TESTS_SUPPORT_UNFAULTED_H_
+
+namespace embank::test {
+
+// While one lives, no allocation of its thread is made to fail, and none is counted.
+class Unfaulted {
+ public:
+  Unfaulted() { ++depth_; }
+  ~Unfaulted() { --depth_; }
+  Unfaulted(const Unfaulted&) = delete;
+  Unfaulted& operator=(const Unfaulted&) = delete;
+
+  static bool any() { return depth_ > 0; }
+
+ private:
+  static inline thread_local int depth_ = 0;
+};
+
+}  // namespace embank::test
+
+#endif  // EMBANK_TESTS_SUPPORT_UNFAULTED_H_
