@@ -55,7 +55,7 @@ class ABSL_LOCKABLE Mutex {
     mutex_.ReaderUnlock();
     EMBANK_TSAN(__tsan_mutex_post_unlock(this, __tsan_mutex_read_lock));
   }
-  // Stops the process unless this thread holds the lock exclusively.
+  // Stops the process unless a thread (in debug builds of Abseil: this one) holds it exclusively.
   void AssertHeld() const ABSL_ASSERT_EXCLUSIVE_LOCK() { mutex_.AssertHeld(); }
 
  private:

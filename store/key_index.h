@@ -1,8 +1,8 @@
 // The one index of the store: (table, key) -> location of the row's home. Keys are not kept in it:
 // the key and table are verified in the row.
 //
-//   hash:   | shard 6 | quotient bits q 32                         | 26 not used |
-//            63        57                                        26 25          0
+//   hash:   | shard 6 | quotient bits q 32               | not used 26 |
+//            63        57                                 25            0
 //           | logical range 12   |
 //
 // A shard is an array of N buckets (store/bucket.h). The product q * N, 32 bits below the point,
@@ -14,13 +14,12 @@
 // Growing and shrinking move a boundary through the array, a few buckets with each insertion:
 // hashes at or above it have their place by `high_buckets`, those below by `low_buckets`.
 //
-//   growing:    | low: N buckets ...... | free | high: N' > N buckets |      the boundary moves
-//   down
+//   growing:   | low: N buckets ...... | free | high: N' > N buckets |   the boundary moves down
 //
 // The arrays of the shards are interleaved by blocks of 64 buckets, so that all grow into the same
 // huge pages:  | block 0 of shard 0 | block 0 of shard 1 | ... | block 1 of shard 0 | ...
 //
-// Readers take no lock: what they find they verify (store/row_read.h), what they do not find they
+// Readers take no lock: what they find they verify (store/row_group.h), what they do not find they
 // confirm by the versions of buckets and shard. Writers hold the shard's lock (docs/threading.md).
 #ifndef EMBANK_STORE_KEY_INDEX_H_
 #define EMBANK_STORE_KEY_INDEX_H_

@@ -18,7 +18,7 @@ namespace {
 
 void AnswerMissing(const Table& table, Key key, MissingRule rule, std::byte* out) {
   switch (rule) {
-    case MissingRule::kCreate:  // refused: answers what it would have been
+    case MissingRule::kCreate:
     case MissingRule::kDefault:
       return table.InitializeVectorOf(key, out);
     case MissingRule::kZero:

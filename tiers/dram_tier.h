@@ -58,7 +58,7 @@ class DramTier {
   // caller is none. Thread-safe.
   uint64_t ReleaseEmptyPages();
 
-  // The bytes of a taken slot, aligned to 16. The caller's locks guard them.
+  // The bytes of a taken slot, aligned to 16. The caller guards them.
   std::byte* Row(Location location) const { return base_ + location.units * kLocationUnitBytes; }
 
   // Bytes of memory behind the pages, empty ones included. Thread-safe.

@@ -8,7 +8,7 @@
 // lock and look at it before and after.
 //
 // Heat (docs/arithmetic.md) halves with every epoch of its table; it is brought up to date when it
-// is read or touched. Epochs are compared in 8 bits: every row must be touched or renewed (AgeHeat)
+// is read or touched. Epochs are compared in 8 bits: every row must be touched or renewed (Table)
 // at least once in 127 epochs.
 #ifndef EMBANK_TIERS_ROW_HEADER_H_
 #define EMBANK_TIERS_ROW_HEADER_H_
@@ -137,11 +137,6 @@ inline bool TouchHeat(RowHeader* header, RowMark mark, HeatEpoch now, uint32_t t
     mark = std::bit_cast<RowMark>(seen);
   }
   return false;
-}
-
-// The heat of a row as of epoch `now`.
-inline uint32_t ReadHeat(RowHeader* header, HeatEpoch now) {
-  return HeatOf(LoadMark(header).usage, now);
 }
 
 }  // namespace embank

@@ -2,6 +2,8 @@
 // single words do is in tests/tiers/row_header_test.cc.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <thread>
 #include <vector>
@@ -127,6 +129,49 @@ TEST_F(HeatTest, ARowWrittenInALateEpochStartsThere) {
   // An upsert of a row that is there keeps its heat.
   ASSERT_TRUE(Upsert(table_, KeysFrom(2, 1), RowsOf(values, 1), {}).ok());
   EXPECT_EQ(HeatOf(2), 2u);
+}
+
+// Stamps are renewed by hash while the index grows under them.
+TEST_F(HeatTest, UntouchedRowsHalveWhileTheTableGrows) {
+  const std::vector<Key> old_keys = KeysFrom(0, 500);
+  constexpr uint32_t kTouches = 40;
+  for (uint32_t i = 0; i < kTouches; ++i) LookUp(old_keys);
+  std::vector<uint32_t> heat(old_keys.size());
+  constexpr uint64_t kNewRows = 2000;
+  const std::vector<float> values(kNewRows);
+  for (uint64_t epoch = 1; epoch <= 200; ++epoch) {
+    // In parts, so that renewals and growth take turns; the last one ends the epoch.
+    for (uint64_t part = 0; part < 4; ++part) {
+      const Key first = 1000 + (4 * epoch + part) * kNewRows;
+      ASSERT_TRUE(Upsert(table_, KeysFrom(first, kNewRows), RowsOf(values, 1), {}).ok());
+      table_->CountHeat(HeatEpochPositions(table_->rows()) / (part < 3 ? 4 : 1));
+    }
+    ASSERT_EQ(table_->heat_epoch(), static_cast<HeatEpoch>(epoch));
+    ASSERT_TRUE(GetHeat(table_, old_keys, heat, {}).ok());
+    const uint32_t expected = epoch < 20 ? kTouches >> epoch : 0;
+    ASSERT_EQ(std::count(heat.begin(), heat.end(), expected), heat.size()) << "epoch " << epoch;
+  }
+}
+
+TEST_F(HeatTest, NoPositionIsLostBesideAWriterOfTheSameRows) {
+  const std::vector<Key> keys = KeysFrom(0, 64);
+  LookUp(keys);
+  std::atomic<bool> stop{false};
+  std::thread writer([&] {
+    const std::vector<float> values(keys.size());
+    while (!stop.load()) EXPECT_TRUE(Upsert(table_, keys, RowsOf(values, 1), {}).ok());
+  });
+  constexpr uint32_t kBatches = 3000;
+  std::vector<std::thread> readers;
+  for (int t = 0; t < 2; ++t) {
+    readers.emplace_back([&] {
+      for (uint32_t i = 0; i < kBatches; ++i) ASSERT_NO_FATAL_FAILURE(LookUp(keys));
+    });
+  }
+  for (std::thread& reader : readers) reader.join();
+  stop = true;
+  writer.join();
+  for (const Key key : keys) EXPECT_EQ(HeatOf(key), 1 + 2 * kBatches) << key;
 }
 
 TEST_F(HeatTest, ThreadsTogetherBeginEachEpochOnce) {

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cstdio>
 #include <thread>
 #include <vector>
 
@@ -113,6 +115,37 @@ TEST(RowHeader, ATouchStartsFromTheWordAsItIsNotAsItWasSeen) {
   EXPECT_EQ(header.usage, PackUsage(9, 9, 3));
 }
 
+TEST(RowHeader, ATouchOfARowThatWasWrittenSinceOrGaveWayIsRefused) {
+  RowHeader header = {.key = 1, .identity = 2, .usage = PackUsage(9, 7, 3)};
+  const RowMark seen = LoadMark(&header);
+  EndRowWrite(&header, BeginRowWrite(&header), 2);
+  EXPECT_FALSE(TouchHeat(&header, seen, 3, 1)) << "written";
+  const RowMark written = LoadMark(&header);
+  EXPECT_TRUE(TouchHeat(&header, written, 3, 1));
+  RetireRow(&header);
+  EXPECT_FALSE(TouchHeat(&header, written, 3, 1)) << "retired";
+  EndRowWrite(&header, BeginRowWrite(&header), 2);
+  EXPECT_FALSE(TouchHeat(&header, written, 3, 1)) << "used again";
+  EXPECT_EQ(header.usage, PackUsage(9, 8, 3));
+}
+
+TEST(RowHeader, NoTouchIsLostBesideAWriter) {
+  RowHeader header = {.key = 0, .identity = 5, .usage = PackUsage(0, 0, 1)};
+  std::atomic<bool> stop{false};
+  std::thread writer([&] {
+    while (!stop.load()) EndRowWrite(&header, BeginRowWrite(&header), 5);
+  });
+  uint64_t refused = 0;
+  for (int i = 0; i < 100'000; ++i) {
+    while (!TouchHeat(&header, LoadMark(&header), 1, 1)) ++refused;
+  }
+  stop = true;
+  writer.join();
+  EXPECT_EQ(header.usage, PackUsage(0, 100'000, 1));
+  EXPECT_EQ(TableOf(header.identity), 5);
+  std::printf("  touches refused %llu\n", static_cast<unsigned long long>(refused));
+}
+
 TEST(RowHeader, HeatSaturatesAndDoesNotSpillIntoTheStamp) {
   EXPECT_EQ(TouchedUsage(PackUsage(2, kHeatMax - 1, 9), 9, 1), PackUsage(2, kHeatMax, 9));
   EXPECT_EQ(TouchedUsage(PackUsage(2, kHeatMax - 1, 9), 9, 2), PackUsage(2, kHeatMax, 9));
@@ -133,7 +166,7 @@ TEST(RowHeader, AnyHistoryOfTouchesGivesWhatAPlainCounterGives) {
       epoch += epochs;
       heat = std::min<uint64_t>((epochs < 64 ? heat >> epochs : 0) + touches, 1048575);
       TouchHeat(&header, LoadMark(&header), static_cast<HeatEpoch>(epoch), touches);
-      ASSERT_EQ(ReadHeat(&header, static_cast<HeatEpoch>(epoch)), heat);
+      ASSERT_EQ(HeatOf(header.usage, static_cast<HeatEpoch>(epoch)), heat);
     }
     EXPECT_EQ(FlagsOf(header.usage), 9u);
     EXPECT_EQ(header.key, 1u);
