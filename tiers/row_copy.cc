@@ -31,7 +31,7 @@ void CopyToRow(const std::byte* from, uint32_t bytes, std::byte* to) {
 namespace {
 
 // A line in one register, or in two or four, whatever the machine has.
-constexpr uint32_t kLineBytes = 64;
+constexpr size_t kLineBytes = 64;
 using Line = uint64_t __attribute__((vector_size(kLineBytes)));
 
 #define EMBANK_INLINE __attribute__((always_inline)) inline
@@ -46,7 +46,7 @@ EMBANK_INLINE void CopyLine(const std::byte* from, std::byte* to) {
 template <uint32_t lines>
 EMBANK_INLINE void CopyLines(const std::byte* from, std::byte* to) {
 #pragma GCC unroll 8
-  for (uint32_t i = 0; i < lines; ++i) CopyLine(from + i * kLineBytes, to + i * kLineBytes);
+  for (size_t i = 0; i < lines; ++i) CopyLine(from + i * kLineBytes, to + i * kLineBytes);
 }
 
 // The last line overlaps the one before it where bytes are no whole number of lines.
@@ -67,8 +67,8 @@ EMBANK_INLINE void Copy(const std::byte* from, uint32_t bytes, std::byte* to) {
     std::memcpy(to, from, bytes);
     return;
   }
-  const uint32_t last = bytes - kLineBytes;
-  for (uint32_t i = 0; i < last; i += kLineBytes) CopyLine(from + i, to + i);
+  const size_t last = bytes - kLineBytes;
+  for (size_t i = 0; i < last; i += kLineBytes) CopyLine(from + i, to + i);
   CopyLine(from + last, to + last);
 }
 

@@ -18,16 +18,20 @@ struct Counted {
 
 TEST(Mutex, TryLockDoesNotWait) {
   Mutex mutex;
-  ASSERT_TRUE(mutex.TryLock());
-  bool second = true;
-  std::thread([&] {
-    second = mutex.TryLock();
-    if (second) mutex.Unlock();
-  }).join();
-  EXPECT_FALSE(second);
-  mutex.Unlock();
-  ASSERT_TRUE(mutex.TryLock());
-  mutex.Unlock();
+  int locked = 0;
+  const auto try_lock = [&] {
+    if (!mutex.TryLock()) return;
+    ++locked;
+    mutex.Unlock();
+  };
+  {
+    MutexLock lock(&mutex);
+    std::thread(try_lock).join();
+    EXPECT_EQ(locked, 0);
+  }
+  try_lock();
+  try_lock();
+  EXPECT_EQ(locked, 2);
 }
 
 TEST(Mutex, KeepsWritersApartAndReadersFromHalfWrites) {
