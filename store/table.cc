@@ -61,13 +61,17 @@ void Table::CountEpoch(uint64_t positions) {
 
 // Renews a few stamps whenever enough positions are counted, so that no batch does it for many.
 void Table::RenewHeatStamps(uint64_t positions) {
-  positions_to_renew_.fetch_add(positions, std::memory_order_relaxed);
+  const uint64_t counted =
+      positions_to_renew_.fetch_add(positions, std::memory_order_relaxed) + positions;
+  if (counted < next_renewal_positions_.load(std::memory_order_relaxed)) return;
   if (!renewal_mutex_.TryLock()) return;  // who has it does it
-  for (uint64_t due = PositionsPerRenewal();
-       positions_to_renew_.load(std::memory_order_relaxed) >= due; due = PositionsPerRenewal()) {
+  uint64_t due = PositionsPerRenewal();
+  while (positions_to_renew_.load(std::memory_order_relaxed) >= due) {
     positions_to_renew_.fetch_sub(due, std::memory_order_relaxed);
     RenewSomeHeatStamps();
+    due = PositionsPerRenewal();
   }
+  next_renewal_positions_.store(due, std::memory_order_relaxed);
   renewal_mutex_.Unlock();
 }
 

@@ -112,8 +112,9 @@ class Table {
   // Apart from what every batch reads.
   alignas(64) std::atomic<uint64_t> rows_{0};
   std::atomic<uint64_t> heat_epoch_{0};
-  std::atomic<uint64_t> heat_positions_{0};      // since the epoch began
-  std::atomic<uint64_t> positions_to_renew_{0};  // counted, but stamps not yet renewed for them
+  std::atomic<uint64_t> heat_positions_{0};          // since the epoch began
+  std::atomic<uint64_t> positions_to_renew_{0};      // counted, but stamps not yet renewed for them
+  std::atomic<uint64_t> next_renewal_positions_{0};  // so many and the next renewal is due
   Mutex renewal_mutex_;
   KeyHash next_renewal_ ABSL_GUARDED_BY(renewal_mutex_) = 0;  // where the next renewal begins
   TableCounters counters_;
