@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "store/batch.h"
-#include "store/new_rows.h"
 #include "store/row_group.h"
 #include "store/shard_plan.h"
 #include "store/unique_keys.h"
@@ -124,7 +123,7 @@ class GroupStep {
       if (match.any()) Step(firsts[i], table.parts().tier->Row(match.location()));
       Answer(firsts[i], match.any() ? Outcome::kFound : Outcome::kAbsent);
     };
-    ForEachGuess<IndexUse::kRead>(table, firsts.size(), hash_at, step);
+    ForEachGuess<IndexUse::kRead>(table, layout_.row_bytes, firsts.size(), hash_at, step);
   }
 
   // Asks for a key's first gradients: a batch's are more than the second-level cache holds.

@@ -93,7 +93,7 @@ void ReadPart(Batch* batch, MissingRule rule, RowSpan rows, uint32_t begin, uint
   };
   {
     const EpochTable::Guard guard(table.parts().epochs);
-    ReadRows(table, batch->keys(), begin, end, copy, seen);
+    ReadRows(table, layout.vector_end_bytes(), batch->keys(), begin, end, copy, seen);
     touches.Flush();
   }
   batch->Add(tally);
@@ -168,7 +168,8 @@ absl::Status VisitRows(Batch* batch, Seen seen) {
     {
       const EpochTable::Guard guard(table.parts().epochs);
       ReadRows(
-          table, batch->keys(), begin, end, [](uint32_t, const std::byte*) {},
+          table, RowLayout::kVectorOffsetBytes, batch->keys(), begin, end,
+          [](uint32_t, const std::byte*) {},
           [&](uint32_t position, const RowSeen& row) {
             seen(position, row);
             const bool found = row.header != nullptr;

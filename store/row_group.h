@@ -16,13 +16,12 @@
 
 namespace embank {
 
-// Asks the cache for rows: a row's header to be written (heat) and up to eight lines more; what
-// follows the processor fetches by itself.
+// Asks the cache for the first `row_bytes` of rows: the header to be written (heat) and up to eight
+// lines more; what follows the processor fetches by itself.
 class RowPrefetcher {
  public:
-  explicit RowPrefetcher(const Table& table)
-      : tier_(table.parts().tier),
-        end_bytes_(std::min(table.layout().row_bytes, kLinesMax * kLineBytes)) {}
+  RowPrefetcher(const Table& table, uint32_t row_bytes)
+      : tier_(table.parts().tier), end_bytes_(std::min(row_bytes, kLinesMax * kLineBytes)) {}
 
   // Always inlined: g++ 12 takes a function that only prefetches for one without effect, and drops
   // calls of it.
@@ -43,7 +42,8 @@ class RowPrefetcher {
 
 // Whether the index stays as it is while keys are on their way.
 enum class IndexUse {
-  kRead,    // inside an EpochTable::Guard: what was part of an array stays readable
+  kRead,    // inside an EpochTable::Guard, or under the shard's lock by one who leaves the index
+            // alone
   kChange,  // under the shard's lock, by whoever changes it: an array may shrink meanwhile
 };
 
@@ -115,11 +115,11 @@ class KeyGroup {
 };
 
 // Calls use(i, hash, guess) for i in [0, count) in order, hash_at(i) being asked for some groups
-// ahead.
+// ahead. The user needs the first `row_bytes` of the rows.
 template <IndexUse index_use, typename HashAt, typename Use>
-void ForEachGuess(const Table& table, size_t count, HashAt hash_at, Use use) {
+void ForEachGuess(const Table& table, uint32_t row_bytes, size_t count, HashAt hash_at, Use use) {
   const KeyIndex& index = *table.parts().index;
-  const RowPrefetcher rows(table);
+  const RowPrefetcher rows(table, row_bytes);
   // As many groups are on their way as there are steps.
   std::array<KeyGroup, 4> groups;
   const size_t group_count = (count + kGroupKeys - 1) / kGroupKeys;
@@ -132,10 +132,12 @@ void ForEachGuess(const Table& table, size_t count, HashAt hash_at, Use use) {
       const size_t begin = step * kGroupKeys;
       first->Begin(index, begin, std::min(begin + kGroupKeys, count), hash_at);
     }
-    if (KeyGroup* const second = group(1); second != nullptr)
+    if (KeyGroup* const second = group(1); second != nullptr) {
       second->LookHome<index_use>(index, rows);
-    if (KeyGroup* const third = group(2); third != nullptr)
+    }
+    if (KeyGroup* const third = group(2); third != nullptr) {
       third->LookBehind<index_use>(index, rows);
+    }
     if (const KeyGroup* const last = group(3); last != nullptr) {
       const size_t begin = (step - 3) * kGroupKeys;
       for (size_t i = 0; i < last->size(); ++i) use(begin + i, last->hash(i), last->guess(i));
@@ -180,18 +182,19 @@ RowSeen FindAndReadRow(const Table& table, Match match, Key key, KeyHash hash, C
   return {};
 }
 
-// Reads the rows of positions [begin, end): calls copy(position, row) for those that exist, maybe
-// more than once, and then seen(position, RowSeen). Takes no lock. Inside an EpochTable::Guard.
+// Reads the first `row_bytes` of the rows of positions [begin, end): calls copy(position, row) for
+// those that exist, maybe more than once, and then seen(position, RowSeen). Takes no lock. Inside
+// an EpochTable::Guard.
 template <typename Copy, typename Seen>
-void ReadRows(const Table& table, KeySpan keys, uint32_t begin, uint32_t end, Copy copy,
-              Seen seen) {
+void ReadRows(const Table& table, uint32_t row_bytes, KeySpan keys, uint32_t begin, uint32_t end,
+              Copy copy, Seen seen) {
   const auto hash_at = [&](size_t i) { return table.HashOf(keys[begin + i]); };
   const auto use = [&](size_t i, KeyHash hash, const Match& guess) {
     const auto position = static_cast<uint32_t>(begin + i);
     const auto copy_at = [&](const std::byte* row) { copy(position, row); };
     seen(position, FindAndReadRow(table, guess, keys[position], hash, copy_at));
   };
-  ForEachGuess<IndexUse::kRead>(table, end - begin, hash_at, use);
+  ForEachGuess<IndexUse::kRead>(table, row_bytes, end - begin, hash_at, use);
 }
 
 // Calls visit(position, id, match) for the positions of a shard group in order; match.any() is
@@ -205,7 +208,7 @@ void ForEachMatch(const Table& table, const Batch& batch, const ShardGroup& grou
     const RowId id = table.IdOf(batch.keys()[position], hash);
     visit(position, id, table.parts().index->Confirm(guess, id));
   };
-  ForEachGuess<IndexUse::kChange>(table, group.size(), hash_at, use);
+  ForEachGuess<IndexUse::kChange>(table, table.layout().row_bytes, group.size(), hash_at, use);
 }
 
 }  // namespace embank

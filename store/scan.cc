@@ -61,7 +61,7 @@ uint64_t Scan::CopyPending(std::span<Key> keys, RowSpan rows, uint64_t copied) {
     CopyFromRow(layout.Vector(row), layout.vector_bytes, rows.Row(copied));
   };
   const EpochTable::Guard guard(table_->parts().epochs);
-  ReadRows(*table_, pending, 0, static_cast<uint32_t>(count), copy,
+  ReadRows(*table_, layout.vector_end_bytes(), pending, 0, static_cast<uint32_t>(count), copy,
            [&](uint32_t i, const RowSeen& seen) {
              // Absent: erased since the range was collected.
              if (seen.header != nullptr) keys[copied++] = pending[i];

@@ -46,14 +46,15 @@ void ShardPlan::GroupAll(const Batch& batch) {
 // The groups of a small batch are too small for the cache misses of one to overlap: those of the
 // batch may.
 void ShardPlan::PrefetchRows(const Batch& batch) const {
-  // As many rows as stay in the second-level cache: 512 of 528 bytes are a quarter of a megabyte.
+  // As many rows as stay in the second-level cache: 1,024 of 528 bytes are half a megabyte.
   constexpr size_t kKeysMax = 1024;
   if (count_ < 2 || count_ > kKeysMax) return;
   const Table& table = batch.table();
   const std::span<const KeyHash> hashes = hashes_.values();
   const EpochTable::Guard guard(table.parts().epochs);
   ForEachGuess<IndexUse::kRead>(
-      table, count_, [&](size_t i) { return hashes[i]; }, [](size_t, KeyHash, const Match&) {});
+      table, table.layout().row_bytes, count_, [&](size_t i) { return hashes[i]; },
+      [](size_t, KeyHash, const Match&) {});
 }
 
 void ShardPlan::Group(const Batch& batch, std::span<const uint32_t> positions) {

@@ -28,7 +28,8 @@ class ShardPlan {
   // Makes room for `count` keys: twelve bytes of scratch each; kResourceExhausted.
   absl::Status Allocate(size_t count);
 
-  // Groups all positions of a batch, or some of them, given in order; after Allocate.
+  // Groups all positions of a batch, and asks the cache for the rows of a small one; or some of
+  // them, given in order. After Allocate.
   void GroupAll(const Batch& batch);
   void Group(const Batch& batch, std::span<const uint32_t> positions);
 

@@ -5,7 +5,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "store/batch.h"
-#include "store/new_rows.h"
 #include "store/row_group.h"
 #include "store/shard_plan.h"
 #include "tiers/row_copy.h"
@@ -68,13 +67,15 @@ absl::Status GetState(Table* table, KeySpan keys, RowSpan state, OutcomeSpan out
     };
     {
       const EpochTable::Guard guard(table->parts().epochs);
-      ReadRows(*table, keys, begin, end, copy, [&](uint32_t position, const RowSeen& seen) {
-        const bool found = seen.header != nullptr;
-        if (found) {
-          std::memcpy(state.Row(position), layout.State(image.bytes), layout.state_bytes());
-        }
-        batch.Answer(position, found ? Outcome::kFound : Outcome::kAbsent, &tally);
-      });
+      ReadRows(*table, layout.row_bytes, keys, begin, end, copy,
+               [&](uint32_t position, const RowSeen& seen) {
+                 const bool found = seen.header != nullptr;
+                 if (found) {
+                   std::memcpy(state.Row(position), layout.State(image.bytes),
+                               layout.state_bytes());
+                 }
+                 batch.Answer(position, found ? Outcome::kFound : Outcome::kAbsent, &tally);
+               });
     }
     batch.Add(tally);
   });

@@ -7,22 +7,26 @@
 
 namespace embank {
 
-#if defined(__SANITIZE_THREAD__)
+namespace {
 
-void CopyFromRow(const std::byte* from, uint32_t bytes, std::byte* to) {
-  constexpr uint32_t kWordBytes = sizeof(uint64_t);
-  for (uint32_t i = 0; i < bytes; i += kWordBytes) {
-    const uint64_t word = LoadRowWord(from + i);
-    std::memcpy(to + i, &word, std::min(kWordBytes, bytes - i));
-  }
-}
+constexpr uint32_t kWordBytes = sizeof(uint64_t);
+
+}  // namespace
 
 void CopyToRow(const std::byte* from, uint32_t bytes, std::byte* to) {
-  constexpr uint32_t kWordBytes = sizeof(uint64_t);
   for (uint32_t i = 0; i < bytes; i += kWordBytes) {
     uint64_t word = 0;
     std::memcpy(&word, from + i, std::min(kWordBytes, bytes - i));
     StoreRowWord(to + i, word);
+  }
+}
+
+#if defined(__SANITIZE_THREAD__)
+
+void CopyFromRow(const std::byte* from, uint32_t bytes, std::byte* to) {
+  for (uint32_t i = 0; i < bytes; i += kWordBytes) {
+    const uint64_t word = LoadRowWord(from + i);
+    std::memcpy(to + i, &word, std::min(kWordBytes, bytes - i));
   }
 }
 
@@ -49,8 +53,10 @@ EMBANK_INLINE void CopyLines(const std::byte* from, std::byte* to) {
   for (size_t i = 0; i < lines; ++i) CopyLine(from + i * kLineBytes, to + i * kLineBytes);
 }
 
+}  // namespace
+
 // The last line overlaps the one before it where bytes are no whole number of lines.
-EMBANK_INLINE void Copy(const std::byte* from, uint32_t bytes, std::byte* to) {
+EMBANK_SIMD_CLONES void CopyFromRow(const std::byte* from, uint32_t bytes, std::byte* to) {
   switch (bytes) {
     case 64:
       return CopyLines<1>(from, to);
@@ -70,16 +76,6 @@ EMBANK_INLINE void Copy(const std::byte* from, uint32_t bytes, std::byte* to) {
   const size_t last = bytes - kLineBytes;
   for (size_t i = 0; i < last; i += kLineBytes) CopyLine(from + i, to + i);
   CopyLine(from + last, to + last);
-}
-
-}  // namespace
-
-EMBANK_SIMD_CLONES void CopyFromRow(const std::byte* from, uint32_t bytes, std::byte* to) {
-  Copy(from, bytes, to);
-}
-
-EMBANK_SIMD_CLONES void CopyToRow(const std::byte* from, uint32_t bytes, std::byte* to) {
-  Copy(from, bytes, to);
 }
 
 #undef EMBANK_INLINE

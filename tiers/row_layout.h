@@ -44,6 +44,8 @@ struct RowLayout {
   uint32_t state_bytes() const { return state_floats * 4; }
   // Vector and state, with what lies between.
   uint32_t payload_bytes() const { return state_offset_bytes + state_bytes() - kVectorOffsetBytes; }
+  // Header and vector: what a lookup reads.
+  uint32_t vector_end_bytes() const { return kVectorOffsetBytes + vector_bytes; }
 
   RowHeader* Header(std::byte* row) const { return reinterpret_cast<RowHeader*>(row); }
   std::byte* Vector(std::byte* row) const { return row + kVectorOffsetBytes; }
