@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/memory.h"
 #include "base/status_macros.h"

@@ -12,9 +12,12 @@ std::atomic<uint64_t>* EpochTable::Enter() {
   // Threads begin at slots of their own, so that they seldom meet.
   static std::atomic<uint64_t> threads_seen{0};
   thread_local const uint64_t thread_number = threads_seen.fetch_add(1, std::memory_order_relaxed);
+  const uint64_t first = Mix(thread_number);
   SpinWait wait;
-  for (uint64_t i = Mix(thread_number);; ++i) {
-    std::atomic<uint64_t>& slot = slots_[i % kReadersMax].epoch;
+  for (uint64_t i = 0;; ++i) {
+    // All taken: one will be free soon.
+    if (i > 0 && i % kReadersMax == 0) wait.Pause();
+    std::atomic<uint64_t>& slot = slots_[(first + i) % kReadersMax].epoch;
     uint64_t idle = kIdle;
     // With the fences: either the retirer sees this reader, or the reader sees everything as it is
     // after the retirement.
@@ -24,7 +27,6 @@ std::atomic<uint64_t>* EpochTable::Enter() {
       FullFence();
       return &slot;
     }
-    wait.Pause();
   }
 }
 

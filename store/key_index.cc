@@ -83,6 +83,7 @@ KeyIndex::KeyIndex(MemoryBudget* budget, EpochTable* epochs, DramTier* tier, Add
 KeyIndex::~KeyIndex() {
   static_assert(kBucketsMin >= 1u << kDroppedBits);
   static_assert(kPageBuckets % kBlockBuckets == 0);
+  // The memory itself goes with `addresses_`; nobody takes from the budget of a store that closes.
   budget_->Release(memory_bytes());
 }
 

@@ -33,7 +33,8 @@ void AnswerMissing(const Table& table, Key key, MissingRule rule, std::byte* out
 // writes before it, and so for the answers of a row on their way to memory.
 class HeatTouches {
  public:
-  explicit HeatTouches(const Batch& batch) : batch_(batch), now_(batch.table().heat_epoch()) {}
+  explicit HeatTouches(const Batch& batch)
+      : batch_(batch), now_(batch.table().parts().heat_clock->now()) {}
 
   void Add(uint32_t position, const RowSeen& row) {
     rows_[count_] = row;
@@ -49,7 +50,8 @@ class HeatTouches {
   }
 
  private:
-  // The row was written since it was read; or erased, and its heat is nobody's.
+  // The row was written since it was read; or erased, and its heat is nobody's. (Of a key erased
+  // and made again meanwhile the new row gets it: the two rows are told apart by their key alone.)
   void TouchAnew(uint32_t position) const {
     const Key key = batch_.keys()[position];
     RowSeen row;
@@ -104,7 +106,7 @@ void CopyFound(const Table& table, std::byte* row, std::byte* out) {
   const RowLayout& layout = table.layout();
   CopyFromRow(layout.Vector(row), layout.vector_bytes, out);
   RowHeader* const header = layout.Header(row);
-  TouchHeat(header, LoadMark(header), table.heat_epoch(), 1);
+  TouchHeat(header, LoadMark(header), table.parts().heat_clock->now(), 1);
 }
 
 // Answers positions of one shard whose rows were not there a moment ago, under the shard's lock.
@@ -199,7 +201,7 @@ absl::Status Lookup(Table* table, KeySpan keys, MissingRule rule, RowSpan rows,
     });
   }
   batch.Publish(TableVerb::kLookup, begin_ns);
-  table->CountHeat(batch.count(Outcome::kFound) + batch.count(Outcome::kCreated));
+  table->parts().heat_clock->Count(batch.count(Outcome::kFound) + batch.count(Outcome::kCreated));
   return batch.RefusedStatus();
 }
 
@@ -210,7 +212,7 @@ absl::Status Contains(Table* table, KeySpan keys, OutcomeSpan outcomes) {
 
 absl::Status GetHeat(Table* table, KeySpan keys, std::span<uint32_t> heat, OutcomeSpan outcomes) {
   Batch batch(table, keys, outcomes);
-  const HeatEpoch now = table->heat_epoch();
+  const HeatEpoch now = table->parts().heat_clock->now();
   return VisitRows(&batch, [&](uint32_t position, const RowSeen& row) {
     heat[position] = row.header == nullptr ? 0 : HeatOf(row.mark.usage, now);
   });

@@ -43,7 +43,7 @@ bool NewRows::Add(const RowId& id, uint32_t heat, absl::FunctionRef<void(std::by
   // Readers of the slot's former row may still look at it.
   std::atomic_ref(header->key).store(id.key, std::memory_order_relaxed);
   std::atomic_ref(header->usage)
-      .store(PackUsage(0, heat, table_->heat_epoch()), std::memory_order_relaxed);
+      .store(PackUsage(0, heat, parts.heat_clock->now()), std::memory_order_relaxed);
   ChangeRow(table_->layout(), id.table, row, fill);
   parts.index->Insert(shard_, id.hash, location);
   if (rows_left_ > 0) --rows_left_;

@@ -48,6 +48,7 @@ absl::Status Store::Init() {
   EMBANK_ASSIGN_OR_RETURN(tier_,
                           DramTier::Create(memory_, &budget_, &epochs_, RowAddressBytes(options_)));
   EMBANK_ASSIGN_OR_RETURN(index_, KeyIndex::Create(memory_, &budget_, &epochs_, tier_.get()));
+  heat_clock_ = std::make_unique<HeatClock>(index_.get(), tier_.get());
   if (executor_ == nullptr) executor_ = MakeThreadPool(WorkerThreads(options_));
   return absl::OkStatus();
 }
@@ -65,7 +66,8 @@ absl::StatusOr<Table*> Store::CreateTable(std::string_view name, const TableOpti
   ReserveOneMore(&all_tables_);
   const RowLayout layout = MakeRowLayout(options.dim, options.value_type, options.optimizer);
   const SlotClass slot_class = SlotClassOf(layout.row_bytes);
-  const StoreParts parts{tier_.get(), index_.get(), &epochs_, executor_.get(), clock_};
+  const StoreParts parts{tier_.get(),     index_.get(), &epochs_,
+                         executor_.get(), clock_,       heat_clock_.get()};
   auto table =
       std::make_unique<Table>(parts, id, std::string(name), options, options_.seed, slot_class);
   EMBANK_RETURN_IF_ERROR(budget_.Charge(kTableFixedBytes));

@@ -71,8 +71,9 @@ class Store {
   std::unique_ptr<Executor> executor_;
   MemoryBudget budget_;
   EpochTable epochs_;
-  std::unique_ptr<DramTier> tier_;   // constant after Init
-  std::unique_ptr<KeyIndex> index_;  // constant after Init
+  std::unique_ptr<DramTier> tier_;         // constant after Init
+  std::unique_ptr<KeyIndex> index_;        // constant after Init
+  std::unique_ptr<HeatClock> heat_clock_;  // constant after Init
 
   struct SizedClass {
     uint32_t slot_bytes;

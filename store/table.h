@@ -3,7 +3,6 @@
 #ifndef EMBANK_STORE_TABLE_H_
 #define EMBANK_STORE_TABLE_H_
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -13,6 +12,7 @@
 #include "base/clock.h"
 #include "base/executor.h"
 #include "base/hash.h"
+#include "store/heat_clock.h"
 #include "store/key_index.h"
 #include "store/options.h"
 #include "tiers/dram_tier.h"
@@ -27,6 +27,7 @@ struct StoreParts {
   EpochTable* epochs;
   Executor* executor;
   const Clock* clock;
+  HeatClock* heat_clock;
 };
 
 enum class TableVerb : uint32_t { kLookup, kUpsert, kGradients, kErase };
@@ -41,12 +42,6 @@ struct TableCounters {
   };
   std::array<Verb, kTableVerbs> verbs;
 };
-
-// Lookups that end an epoch of heat: every row could have been looked up eight times, and not
-// before a million: the counts of small tables would be gone in a moment.
-constexpr uint64_t HeatEpochPositions(uint64_t rows) {
-  return std::max(uint64_t{1} << 20, 8 * rows);
-}
 
 class Table {
  public:
@@ -81,23 +76,12 @@ class Table {
   uint64_t rows() const { return rows_.load(std::memory_order_relaxed); }
   void AddRows(int64_t change) {
     rows_.fetch_add(static_cast<uint64_t>(change), std::memory_order_relaxed);
+    parts_.heat_clock->AddRows(change);
   }
-
-  HeatEpoch heat_epoch() const {
-    return static_cast<HeatEpoch>(heat_epoch_.load(std::memory_order_relaxed));
-  }
-  // Counts positions that a lookup has answered, after its batch; begins an epoch when it is time.
-  // Takes locks of the index. Thread-safe.
-  void CountHeat(uint64_t positions);
 
   TableCounters& counters() { return counters_; }
 
  private:
-  void CountEpoch(uint64_t positions);
-  void RenewHeatStamps(uint64_t positions);
-  uint64_t PositionsPerRenewal() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(renewal_mutex_);
-  void RenewSomeHeatStamps() ABSL_EXCLUSIVE_LOCKS_REQUIRED(renewal_mutex_);
-
   const StoreParts parts_;
   const TableId id_;
   const std::string name_;
@@ -111,12 +95,6 @@ class Table {
   std::atomic<bool> dropped_{false};
   // Apart from what every batch reads.
   alignas(64) std::atomic<uint64_t> rows_{0};
-  std::atomic<uint64_t> heat_epoch_{0};
-  std::atomic<uint64_t> heat_positions_{0};          // since the epoch began
-  std::atomic<uint64_t> positions_to_renew_{0};      // counted, but stamps not yet renewed for them
-  std::atomic<uint64_t> next_renewal_positions_{0};  // so many and the next renewal is due
-  Mutex renewal_mutex_;
-  KeyHash next_renewal_ ABSL_GUARDED_BY(renewal_mutex_) = 0;  // where the next renewal begins
   TableCounters counters_;
 };
 

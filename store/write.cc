@@ -20,8 +20,10 @@ void UpsertGroup(Batch* batch, const ShardGroup& group, const UpdateRule& rule, 
   MutexLock lock(&group.shard->mutex);
   NewRows new_rows(&table, group.shard, group.size());
   ForEachMatch(table, *batch, group, [&](uint32_t position, const RowId& id, const Match& match) {
+    const std::byte* const vector = rows.Row(position);
+    FaultIn(vector, layout.vector_bytes);
     const auto fill = [&](std::byte* image) {
-      std::memcpy(layout.Vector(image), rows.Row(position), layout.vector_bytes);
+      std::memcpy(layout.Vector(image), vector, layout.vector_bytes);
       ResetState(layout, rule, image);
     };
     Outcome outcome = Outcome::kFound;

@@ -7,9 +7,9 @@
 // The version is odd while the row is written, and grows with every write: readers copy without a
 // lock and look at it before and after.
 //
-// Heat (docs/arithmetic.md) halves with every epoch of its table; it is brought up to date when it
-// is read or touched. Epochs are compared in 8 bits: every row must be touched or renewed (Table)
-// at least once in 127 epochs.
+// Heat (docs/arithmetic.md) halves with every epoch of its store; it is brought up to date when it
+// is read or touched. Epochs are compared in 8 bits: every row must be touched or renewed
+// (HeatClock) at least once in 127 epochs.
 #ifndef EMBANK_TIERS_ROW_HEADER_H_
 #define EMBANK_TIERS_ROW_HEADER_H_
 
@@ -31,7 +31,7 @@ inline constexpr TableId kNoTable = kTablesMax;                 // of a row that
 inline constexpr uint32_t kHeatBits = 20;
 inline constexpr uint32_t kHeatMax = (1u << kHeatBits) - 1;
 
-// An epoch of a table's heat; only its low 8 bits are kept in rows.
+// An epoch of a store's heat; only its low 8 bits are kept in rows.
 using HeatEpoch = uint8_t;
 
 struct RowHeader {

@@ -3,6 +3,7 @@
 #ifndef EMBANK_TIERS_ROW_WRITE_H_
 #define EMBANK_TIERS_ROW_WRITE_H_
 
+#include <atomic>
 #include <cstddef>
 
 #include "tiers/row_copy.h"
@@ -10,6 +11,18 @@
 #include "tiers/row_layout.h"
 
 namespace embank {
+
+// Makes sure that the caller's bytes (at least one) are in memory before they are written to a row:
+// a page that came from a disk meanwhile would keep the row's readers waiting.
+inline void FaultIn(const std::byte* bytes, size_t count) {
+  constexpr size_t kPageBytes = 4096;
+  // Atomic loads are not dropped.
+  const auto look_at = [bytes](size_t i) {
+    std::atomic_ref(const_cast<std::byte&>(bytes[i])).load(std::memory_order_relaxed);
+  };
+  for (size_t i = 0; i < count; i += kPageBytes) look_at(i);
+  look_at(count - 1);
+}
 
 // Calls change(image) for a row of `table` that the caller owns, under its shard's lock; the image
 // is laid out as the row is, and vector and state of it may be changed. It is the row itself, but

@@ -138,7 +138,7 @@ std::string RandomRun::Run() {
       return "step " + std::to_string(step) + ", " + NameOf(verb) + ": " + wrong;
     }
   }
-  for (const LiveTable& live : tables_) events_->Count("heat epochs", live.oracle->heat_epoch());
+  events_->Count("heat epochs", heat_clock_.epoch);
   return "";
 }
 
@@ -371,6 +371,7 @@ std::string RandomRun::ContinueScan(LiveTable* live) {
 
 std::string RandomRun::DropAndCreate(LiveTable* live) {
   embank_table* dropped = live->table;
+  live->oracle->Drop();
   std::string wrong =
       StatusDifference(embank_table_drop(store_.get(), live->oracle->name().c_str()), EMBANK_OK);
   if (wrong.empty() && live->scan != nullptr) {
@@ -414,7 +415,7 @@ std::string RandomRun::CreateRandomTable(LiveTable* live) {
   ++tables_made_;
   if (options.dim > 1000) events_->Count("rows of more than 1000 values");
   embank_status status = embank_table_create(store_.get(), name.c_str(), &options, &live->table);
-  live->oracle = std::make_unique<oracle::Table>(plan_.store.seed, name, options);
+  live->oracle = std::make_unique<oracle::Table>(plan_.store.seed, name, options, &heat_clock_);
   events_->Count("tables made");
   return StatusDifference(status, EMBANK_OK);
 }

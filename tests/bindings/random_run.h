@@ -70,6 +70,7 @@ class RandomRun {
   Events* const events_;
   Random random_;
   StorePtr store_;
+  oracle::HeatClock heat_clock_;
   std::vector<LiveTable> tables_;
   uint64_t tables_made_ = 0;
 };

@@ -32,22 +32,23 @@ class HeatTest : public testing::Test {
 
   StoreWorld store_;
   Table* table_ = store_.Create("t", OptionsOf(1));
+  HeatClock* const clock_ = table_->parts().heat_clock;
 };
 
 TEST_F(HeatTest, AnEpochBeginsWhenAMillionPositionsAreCounted) {
-  table_->CountHeat(kMillion - 1);
-  EXPECT_EQ(table_->heat_epoch(), 0);
-  table_->CountHeat(0);
-  EXPECT_EQ(table_->heat_epoch(), 0);
-  table_->CountHeat(1);
-  EXPECT_EQ(table_->heat_epoch(), 1);
+  clock_->Count(kMillion - 1);
+  EXPECT_EQ(clock_->now(), 0);
+  clock_->Count(0);
+  EXPECT_EQ(clock_->now(), 0);
+  clock_->Count(1);
+  EXPECT_EQ(clock_->now(), 1);
   // The count restarts at nought, whatever the last batch had beyond the million.
-  table_->CountHeat(kMillion + 500'000);
-  EXPECT_EQ(table_->heat_epoch(), 2);
-  table_->CountHeat(kMillion - 1);
-  EXPECT_EQ(table_->heat_epoch(), 2);
-  table_->CountHeat(10 * kMillion);
-  EXPECT_EQ(table_->heat_epoch(), 3) << "a batch begins one epoch at most";
+  clock_->Count(kMillion + 500'000);
+  EXPECT_EQ(clock_->now(), 2);
+  clock_->Count(kMillion - 1);
+  EXPECT_EQ(clock_->now(), 2);
+  clock_->Count(10 * kMillion);
+  EXPECT_EQ(clock_->now(), 3) << "a batch begins one epoch at most";
 }
 
 TEST_F(HeatTest, ALargeTableNeedsEightPositionsPerRow) {
@@ -55,14 +56,14 @@ TEST_F(HeatTest, ALargeTableNeedsEightPositionsPerRow) {
   const std::vector<Key> keys = KeysFrom(0, rows);
   const std::vector<float> values(rows);
   ASSERT_TRUE(Upsert(table_, keys, RowsOf(values, 1), {}).ok());
-  table_->CountHeat(kMillion + 7999);
-  EXPECT_EQ(table_->heat_epoch(), 0);
-  table_->CountHeat(1);
-  EXPECT_EQ(table_->heat_epoch(), 1);
+  clock_->Count(kMillion + 7999);
+  EXPECT_EQ(clock_->now(), 0);
+  clock_->Count(1);
+  EXPECT_EQ(clock_->now(), 1);
 }
 
 TEST_F(HeatTest, OnlyFoundAndCreatedPositionsCount) {
-  table_->CountHeat(kMillion - 4);
+  clock_->Count(kMillion - 4);
   std::vector<float> row(3);
   std::vector<uint8_t> outcomes(3);
   for (const MissingRule rule : {MissingRule::kDefault, MissingRule::kZero, MissingRule::kSkip}) {
@@ -70,18 +71,18 @@ TEST_F(HeatTest, OnlyFoundAndCreatedPositionsCount) {
   }
   ASSERT_TRUE(Upsert(table_, KeysFrom(50, 3), RowsOf(row, 1), {}).ok());
   ASSERT_TRUE(Contains(table_, KeysFrom(50, 3), outcomes).ok());
-  EXPECT_EQ(table_->heat_epoch(), 0);
+  EXPECT_EQ(clock_->now(), 0);
   LookUp(KeysFrom(0, 3));
-  EXPECT_EQ(table_->heat_epoch(), 0);
+  EXPECT_EQ(clock_->now(), 0);
   ASSERT_TRUE(Lookup(table_, KeysFrom(50, 1), MissingRule::kZero, RowsIn(&row, 1), {}).ok());
-  EXPECT_EQ(table_->heat_epoch(), 1);
+  EXPECT_EQ(clock_->now(), 1);
 }
 
 TEST_F(HeatTest, APositionCountsInTheEpochOfItsBatch) {
   LookUp({7, 7, 7, 7});
-  table_->CountHeat(kMillion - 4 - 2);
+  clock_->Count(kMillion - 4 - 2);
   LookUp({7, 7});  // completes the epoch, after it was counted
-  EXPECT_EQ(table_->heat_epoch(), 1);
+  EXPECT_EQ(clock_->now(), 1);
   EXPECT_EQ(HeatOf(7), 3u);
   LookUp({7});
   EXPECT_EQ(HeatOf(7), 4u);
@@ -93,8 +94,8 @@ TEST_F(HeatTest, UntouchedRowsOfEveryShardHalveThroughThreeHundredEpochs) {
   for (uint32_t i = 0; i < kTouches; ++i) LookUp(keys);
   std::vector<uint32_t> heat(keys.size());
   for (uint32_t epoch = 1; epoch <= 300; ++epoch) {
-    table_->CountHeat(kMillion);
-    ASSERT_EQ(table_->heat_epoch(), static_cast<HeatEpoch>(epoch));
+    clock_->Count(kMillion);
+    ASSERT_EQ(clock_->now(), static_cast<HeatEpoch>(epoch));
     ASSERT_TRUE(GetHeat(table_, keys, heat, {}).ok());
     for (size_t i = 0; i < keys.size(); ++i) {
       ASSERT_EQ(heat[i], epoch < 20 ? kTouches >> epoch : 0u)
@@ -103,23 +104,52 @@ TEST_F(HeatTest, UntouchedRowsOfEveryShardHalveThroughThreeHundredEpochs) {
   }
 }
 
-TEST_F(HeatTest, RenewingStampsChangesNoHeatAndNoOtherTable) {
-  Table* const other = store_.Create("other", OptionsOf(1));
-  std::vector<float> row(1);
-  const Key key = 3;
-  for (int i = 0; i < 20; ++i) {
-    ASSERT_TRUE(Lookup(other, {&key, 1}, MissingRule::kCreate, RowsIn(&row, 1), {}).ok());
+// Rows of all tables age together, whoever's traffic ends the epochs, and whichever table is large.
+TEST_F(HeatTest, UntouchedRowsOfALargeTableHalveByTheTrafficOfASmallOne) {
+  Table* const large = store_.Create("large", OptionsOf(1));
+  const std::vector<Key> keys = KeysFrom(0, 150'000);
+  const std::vector<float> values(keys.size());
+  ASSERT_TRUE(Upsert(large, keys, RowsOf(values, 1), {}).ok());
+  const std::vector<Key> known_keys = KeysFrom(70'000, 300);
+  std::vector<float> rows(known_keys.size());
+  constexpr uint32_t kTouches = 40;
+  for (uint32_t i = 0; i < kTouches; ++i) {
+    ASSERT_TRUE(Lookup(large, known_keys, MissingRule::kSkip, RowsIn(&rows, 1), {}).ok());
   }
-  LookUp(KeysFrom(0, 200));
-  for (int epoch = 0; epoch < 130; ++epoch) table_->CountHeat(kMillion);
-  uint32_t heat = 0;
-  ASSERT_TRUE(GetHeat(other, {&key, 1}, {&heat, 1}, {}).ok());
-  EXPECT_EQ(heat, 20u);
-  EXPECT_EQ(other->heat_epoch(), 0);
+  LookUp({1, 2, 3});
+  constexpr uint64_t kEpochPositions = 8ul * 150'003;
+  ASSERT_GT(kEpochPositions, kMillion);
+  std::vector<uint32_t> heat(known_keys.size());
+  for (uint32_t epoch = 1; epoch <= 300; ++epoch) {
+    for (int batch = 0; batch < 100; ++batch) clock_->Count(kEpochPositions / 100);
+    clock_->Count(kEpochPositions % 100);
+    ASSERT_EQ(clock_->now(), static_cast<HeatEpoch>(epoch));
+    ASSERT_TRUE(GetHeat(large, known_keys, heat, {}).ok());
+    const uint32_t expected = epoch < 20 ? kTouches >> epoch : 0;
+    ASSERT_EQ(std::count(heat.begin(), heat.end(), expected), heat.size()) << "epoch " << epoch;
+    ASSERT_EQ(HeatOf(2), 0u);
+  }
+}
+
+// Of a few hot rows and a large index that was left to them.
+TEST_F(HeatTest, StampsStayTrueWhenMostRowsAreErased) {
+  const std::vector<Key> keys = KeysFrom(1000, 300'000);
+  const std::vector<float> values(keys.size());
+  ASSERT_TRUE(Upsert(table_, keys, RowsOf(values, 1), {}).ok());
+  const std::vector<Key> old_keys = KeysFrom(0, 100);
+  for (int i = 0; i < 8; ++i) LookUp(old_keys);
+  clock_->Count(kMillion);  // less than an epoch while the rows are there
+  ASSERT_EQ(clock_->now(), 0);
+  ASSERT_TRUE(Erase(table_, keys, {}).ok());
+  for (uint32_t epoch = 1; epoch <= 300; ++epoch) {
+    clock_->Count(kMillion);
+    ASSERT_EQ(clock_->now(), static_cast<HeatEpoch>(epoch));
+    ASSERT_EQ(HeatOf(77), epoch < 20 ? 8u >> epoch : 0u) << "epoch " << epoch;
+  }
 }
 
 TEST_F(HeatTest, ARowWrittenInALateEpochStartsThere) {
-  for (int epoch = 0; epoch < 200; ++epoch) table_->CountHeat(kMillion);
+  for (int epoch = 0; epoch < 200; ++epoch) clock_->Count(kMillion);
   const std::vector<float> values(1);
   ASSERT_TRUE(Upsert(table_, KeysFrom(1, 1), RowsOf(values, 1), {}).ok());
   EXPECT_EQ(HeatOf(1), 0u);
@@ -144,9 +174,9 @@ TEST_F(HeatTest, UntouchedRowsHalveWhileTheTableGrows) {
     for (uint64_t part = 0; part < 4; ++part) {
       const Key first = 1000 + (4 * epoch + part) * kNewRows;
       ASSERT_TRUE(Upsert(table_, KeysFrom(first, kNewRows), RowsOf(values, 1), {}).ok());
-      table_->CountHeat(HeatEpochPositions(table_->rows()) / (part < 3 ? 4 : 1));
+      clock_->Count(HeatEpochPositions(table_->rows()) / (part < 3 ? 4 : 1));
     }
-    ASSERT_EQ(table_->heat_epoch(), static_cast<HeatEpoch>(epoch));
+    ASSERT_EQ(clock_->now(), static_cast<HeatEpoch>(epoch));
     ASSERT_TRUE(GetHeat(table_, old_keys, heat, {}).ok());
     const uint32_t expected = epoch < 20 ? kTouches >> epoch : 0;
     ASSERT_EQ(std::count(heat.begin(), heat.end(), expected), heat.size()) << "epoch " << epoch;
@@ -180,13 +210,13 @@ TEST_F(HeatTest, ThreadsTogetherBeginEachEpochOnce) {
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([this] {
-      for (uint64_t i = 0; i < 8 * kMillion / kPositions; ++i) table_->CountHeat(kPositions);
+      for (uint64_t i = 0; i < 8 * kMillion / kPositions; ++i) clock_->Count(kPositions);
     });
   }
   for (std::thread& thread : threads) thread.join();
   // 32 million: of each epoch at most the last batches of the others are lost beyond the million.
-  EXPECT_LE(table_->heat_epoch(), 32);
-  EXPECT_GE(table_->heat_epoch(), 30);
+  EXPECT_LE(clock_->now(), 32);
+  EXPECT_GE(clock_->now(), 30);
   EXPECT_EQ(HeatOf(3), 0u);
 }
 

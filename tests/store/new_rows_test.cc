@@ -58,7 +58,7 @@ TEST_F(NewRowsTest, WritesHeaderAndVectorAndCountsTheRow) {
     EXPECT_EQ(header->key, id.key);
     EXPECT_EQ(TableOf(header->identity), table_->id());
     EXPECT_FALSE(IsBeingWritten(header->identity));
-    EXPECT_EQ(header->usage, PackUsage(0, 5, table_->heat_epoch()));
+    EXPECT_EQ(header->usage, PackUsage(0, 5, table_->parts().heat_clock->now()));
     const std::vector<float> values(kDim, 2.5f);
     EXPECT_EQ(
         std::memcmp(table_->layout().Vector(row), values.data(), table_->layout().payload_bytes()),

@@ -44,14 +44,16 @@ void Add(const std::vector<float>& term, std::vector<float>* sum) {
 
 }  // namespace
 
-Table::Table(uint64_t store_seed, const std::string& name, const embank_table_options& options)
+Table::Table(uint64_t store_seed, const std::string& name, const embank_table_options& options,
+             HeatClock* store_clock)
     : store_seed_(store_seed),
       name_(name),
       table_hash_(TableHash(name)),
       options_(options),
       row_bytes_(options.dim * ValueBytes(options.value_type)),
       state_floats_(StateFloats(options)),
-      learning_rate_(options.learning_rate) {}
+      learning_rate_(options.learning_rate),
+      store_clock_(store_clock) {}
 
 embank_status Table::Lookup(const uint64_t* keys, uint64_t n, int32_t missing, void* rows,
                             uint64_t row_stride, uint8_t* outcomes, const uint8_t* store_outcomes) {
@@ -61,7 +63,8 @@ embank_status Table::Lookup(const uint64_t* keys, uint64_t n, int32_t missing, v
     Row* row = Mutable(keys[i]);
     uint8_t outcome = EMBANK_ROW_FOUND;
     if (row == nullptr && missing == EMBANK_MISSING_CREATE && !Refused(store_outcomes, i)) {
-      row = &(rows_[keys[i]] = NewRow(keys[i]));
+      row = AddRow(keys[i]);
+      *row = NewRow(keys[i]);
       outcome = EMBANK_ROW_CREATED;
     }
     if (row != nullptr) {
@@ -92,8 +95,7 @@ embank_status Table::Upsert(const uint64_t* keys, uint64_t n, const void* rows, 
       Tell(outcomes, i, EMBANK_ROW_REFUSED);
       continue;
     }
-    Row& row = rows_[keys[i]];
-    if (!exists) row.heat_epoch = heat_epoch_;
+    Row& row = exists ? *Mutable(keys[i]) : *AddRow(keys[i]);
     row.values.assign(in, in + row_bytes_);
     row.state = InitialState(options_, learning_rate_, row.values);
     Tell(outcomes, i, exists ? EMBANK_ROW_FOUND : EMBANK_ROW_CREATED);
@@ -130,6 +132,7 @@ embank_status Table::ApplyGradients(const uint64_t* keys, uint64_t n, const floa
 embank_status Table::Erase(const uint64_t* keys, uint64_t n, uint8_t* outcomes) {
   for (uint64_t i = 0; i < n; ++i) {
     bool erased = rows_.erase(keys[i]) == 1;
+    if (erased) --clock()->rows;
     Tell(outcomes, i, erased ? EMBANK_ROW_FOUND : EMBANK_ROW_ABSENT);
   }
   return EMBANK_OK;
@@ -182,6 +185,11 @@ embank_status Table::GetHeat(const uint64_t* keys, uint64_t n, uint32_t* heat,
   return EMBANK_OK;
 }
 
+void Table::Drop() {
+  clock()->rows -= rows_.size();
+  rows_.clear();
+}
+
 const Row* Table::Find(uint64_t key) const {
   auto found = rows_.find(key);
   return found == rows_.end() ? nullptr : &found->second;
@@ -192,8 +200,20 @@ Row* Table::Mutable(uint64_t key) {
   return found == rows_.end() ? nullptr : &found->second;
 }
 
+uint64_t Table::HeatEpoch() const {
+  return store_clock_ != nullptr ? store_clock_->epoch : own_clock_.epoch;
+}
+
+// Without values yet.
+Row* Table::AddRow(uint64_t key) {
+  ++clock()->rows;
+  Row* row = &rows_[key];
+  row->heat_epoch = HeatEpoch();
+  return row;
+}
+
 uint32_t Table::Heat(const Row& row) const {
-  uint64_t age = heat_epoch_ - row.heat_epoch;
+  uint64_t age = HeatEpoch() - row.heat_epoch;
   return age >= 20 ? 0 : row.heat >> age;
 }
 
@@ -201,22 +221,22 @@ Row Table::NewRow(uint64_t key) const {
   Row row;
   row.values = InitialValues(options_, RowSeed(store_seed_, table_hash_, key));
   row.state = InitialState(options_, learning_rate_, row.values);
-  row.heat_epoch = heat_epoch_;
+  row.heat_epoch = HeatEpoch();
   return row;
 }
 
 void Table::CountHeat(Row* row) {
   row->heat = std::min(Heat(*row) + 1, kHeatMax);
-  row->heat_epoch = heat_epoch_;
-  ++heat_positions_;
+  row->heat_epoch = HeatEpoch();
+  ++clock()->positions;
 }
 
 void Table::AgeHeat() {
-  if (heat_positions_ < std::max(kHeatEpochPositionsMin, kHeatPositionsPerRow * rows_.size())) {
+  if (clock()->positions < std::max(kHeatEpochPositionsMin, kHeatPositionsPerRow * clock()->rows)) {
     return;
   }
-  ++heat_epoch_;
-  heat_positions_ = 0;
+  ++clock()->epoch;
+  clock()->positions = 0;
 }
 
 std::vector<float> Table::SumOf(const Positions& positions, const uint8_t* gradients,

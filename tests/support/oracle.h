@@ -20,13 +20,23 @@ struct Row {
   uint64_t heat_epoch = 0;
 };
 
+// The ageing of heat in one store: an epoch and what counts towards the next.
+struct HeatClock {
+  uint64_t epoch = 0;
+  uint64_t positions = 0;  // since the epoch began
+  uint64_t rows = 0;       // of all tables
+};
+
 // One table. The verbs take what the C calls take and return the status that the C call should
 // return for well-shaped arguments. `store_outcomes`, where it is given, is the store's answer to
 // the same batch: an oracle has no budget, so where the store refused to create, it does too
 // (an existing row stays FOUND, so a wrong refusal still shows). Not thread-safe.
 class Table {
  public:
-  Table(uint64_t store_seed, const std::string& name, const embank_table_options& options);
+  // `store_clock` is shared by the tables of one store, and outlives them; nullptr: it is the only
+  // table.
+  Table(uint64_t store_seed, const std::string& name, const embank_table_options& options,
+        HeatClock* store_clock = nullptr);
 
   embank_status Lookup(const uint64_t* keys, uint64_t n, int32_t missing, void* rows,
                        uint64_t row_stride, uint8_t* outcomes,
@@ -42,6 +52,8 @@ class Table {
   embank_status SetState(const uint64_t* keys, uint64_t n, const float* state, uint64_t row_stride,
                          uint8_t* outcomes);
   embank_status GetHeat(const uint64_t* keys, uint64_t n, uint32_t* heat, uint8_t* outcomes) const;
+  // Erases everything, as a drop does.
+  void Drop();
   void SetLearningRate(float learning_rate) { learning_rate_ = learning_rate; }
 
   // The row of a key as it is, or nullptr: what a scan must show.
@@ -53,7 +65,6 @@ class Table {
   const std::string& name() const { return name_; }
   uint64_t row_bytes() const { return row_bytes_; }  // of the values of one row, packed
   uint64_t state_floats() const { return state_floats_; }
-  uint64_t heat_epoch() const { return heat_epoch_; }
   // Keys of the last gradient batch that occurred more than 32 times.
   uint64_t long_sums() const { return long_sums_; }
 
@@ -63,6 +74,9 @@ class Table {
 
   Row NewRow(uint64_t key) const;
   Row* Mutable(uint64_t key);
+  HeatClock* clock() { return store_clock_ != nullptr ? store_clock_ : &own_clock_; }
+  uint64_t HeatEpoch() const;
+  Row* AddRow(uint64_t key);
   void CountHeat(Row* row);
   void AgeHeat();
   std::vector<float> SumOf(const Positions& positions, const uint8_t* gradients,
@@ -77,8 +91,8 @@ class Table {
 
   std::unordered_map<uint64_t, Row> rows_;
   float learning_rate_;
-  uint64_t heat_epoch_ = 0;
-  uint64_t heat_positions_ = 0;
+  HeatClock* store_clock_;
+  HeatClock own_clock_;
   uint64_t long_sums_ = 0;
 };
 

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include "base/half.h"
@@ -363,6 +364,96 @@ TEST(StepRow, TouchesOnlyVectorAndState) {
           EXPECT_NE(row.W(i), 0.5f) << optimizer << " element " << i << " of " << dim;
         }
       }
+    }
+  }
+}
+
+// Gradients where floats may not stand, at `offset` bytes from where they may.
+class GradientRows {
+ public:
+  GradientRows(size_t count, uint32_t dim, size_t offset_bytes, Random* random)
+      : dim_(dim),
+        stride_bytes_(dim * sizeof(float) + 1),
+        bytes_(offset_bytes + count * stride_bytes_) {
+    for (size_t i = 0; i < count; ++i) {
+      std::byte* const gradient = bytes_.data() + offset_bytes + i * stride_bytes_;
+      pointers_.push_back(gradient);
+      for (uint32_t j = 0; j < dim; ++j) {
+        const float value = random->Signed();
+        std::memcpy(gradient + j * sizeof value, &value, sizeof value);
+      }
+    }
+  }
+  std::span<const std::byte* const> pointers() const { return pointers_; }
+  float Value(size_t i, uint32_t j) const {
+    float value;
+    std::memcpy(&value, pointers_[i] + j * sizeof value, sizeof value);
+    return value;
+  }
+  // One after the other, from the first.
+  std::vector<float> Sum() const {
+    std::vector<float> sum(dim_);
+    for (uint32_t j = 0; j < dim_; ++j) sum[j] = Value(0, j);
+    for (size_t i = 1; i < pointers_.size(); ++i) {
+      for (uint32_t j = 0; j < dim_; ++j) sum[j] = sum[j] + Value(i, j);
+    }
+    return sum;
+  }
+
+ private:
+  const uint32_t dim_;
+  const size_t stride_bytes_;
+  std::vector<std::byte> bytes_;
+  std::vector<const std::byte*> pointers_;
+};
+
+TEST(SumGradients, AddsOneAfterTheOtherForEveryCountDimAndAlignment) {
+  Random random(3);
+  for (const uint32_t dim : {1u, 3u, 16u, 17u, 63u, 64u, 65u, 100u, 128u, 200u, 4095u, 4096u}) {
+    for (const size_t count : {1, 2, 3, 31, 32}) {
+      for (const size_t offset_bytes : {0, 1, 2, 3, 4}) {
+        const GradientRows gradients(count, dim, offset_bytes, &random);
+        std::vector<float> sum(dim + 1, 77.0f);
+        SumGradients(gradients.pointers(), dim, sum.data());
+        EXPECT_EQ(sum[dim], 77.0f) << "wrote behind the end";
+        sum.resize(dim);
+        ASSERT_EQ(sum, gradients.Sum()) << dim << " floats, " << count << " gradients";
+      }
+    }
+  }
+}
+
+TEST(AddSum, AddsEveryElement) {
+  Random random(4);
+  for (const uint32_t dim : {1u, 3u, 15u, 16u, 17u, 64u, 100u, 4096u}) {
+    std::vector<float> sum(dim + 1, 77.0f);
+    std::vector<float> other(dim);
+    std::vector<float> expected(dim + 1, 77.0f);
+    for (uint32_t j = 0; j < dim; ++j) {
+      sum[j] = random.Signed();
+      other[j] = random.Signed();
+      expected[j] = sum[j] + other[j];
+    }
+    AddSum(other.data(), dim, sum.data());
+    ASSERT_EQ(sum, expected) << dim;
+  }
+}
+
+TEST(AllFinite, SeesEveryElement) {
+  for (const uint32_t dim : {1u, 3u, 15u, 16u, 17u, 64u, 100u}) {
+    std::vector<float> gradient(dim, std::numeric_limits<float>::max());
+    std::vector<std::byte> bytes(dim * sizeof(float) + 1);
+    const auto finite = [&] {
+      std::memcpy(bytes.data() + 1, gradient.data(), dim * sizeof(float));
+      return AllFinite(bytes.data() + 1, dim);
+    };
+    EXPECT_TRUE(finite());
+    for (uint32_t j = 0; j < dim; ++j) {
+      for (const float bad : {kInfinity, -kInfinity, std::numeric_limits<float>::quiet_NaN()}) {
+        gradient[j] = bad;
+        EXPECT_FALSE(finite()) << bad << " at " << j << " of " << dim;
+      }
+      gradient[j] = -0.0f;
     }
   }
 }

@@ -1,0 +1,56 @@
+// The clock by which the heat of a store's rows ages. The store's lookups move it on, epoch by
+// epoch, and on the way keep the epochs in the row headers young enough to be compared.
+#ifndef EMBANK_STORE_HEAT_CLOCK_H_
+#define EMBANK_STORE_HEAT_CLOCK_H_
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+
+#include "store/key_index.h"
+#include "tiers/dram_tier.h"
+#include "tiers/row_header.h"
+
+namespace embank {
+
+// Positions that end an epoch of heat: every row of the store could have been looked up eight
+// times, and not before a million: the counts of small stores would be gone in a moment.
+constexpr uint64_t HeatEpochPositions(uint64_t rows) {
+  return std::max(uint64_t{1} << 20, 8 * rows);
+}
+
+class HeatClock {
+ public:
+  // Index and tier must outlive it.
+  HeatClock(KeyIndex* index, DramTier* tier) : index_(index), tier_(tier) {}
+  HeatClock(const HeatClock&) = delete;
+  HeatClock& operator=(const HeatClock&) = delete;
+
+  // Thread-safe.
+  HeatEpoch now() const { return static_cast<HeatEpoch>(epoch_.load(std::memory_order_relaxed)); }
+
+  // Counts rows made or erased. Thread-safe.
+  void AddRows(int64_t change) {
+    rows_.fetch_add(static_cast<uint64_t>(change), std::memory_order_relaxed);
+  }
+
+  // Counts positions that a lookup has answered, after its batch; begins an epoch when it is time,
+  // and renews the stamps of the rows whose turn has come. Takes locks of the index. Thread-safe.
+  void Count(uint64_t positions);
+
+ private:
+  void RenewStampsUpTo(KeyHash due);
+  void RenewStamps(KeyHash first, KeyHash last);
+
+  KeyIndex* const index_;
+  DramTier* const tier_;
+  // Apart from what every batch reads.
+  alignas(64) std::atomic<uint64_t> rows_{0};
+  std::atomic<uint64_t> positions_{0};  // since the epoch began
+  std::atomic<KeyHash> renewed_{0};     // the stamps of hashes before it; wraps from last to first
+  alignas(64) std::atomic<uint64_t> epoch_{0};
+};
+
+}  // namespace embank
+
+#endif  // EMBANK_STORE_HEAT_CLOCK_H_
