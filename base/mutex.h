@@ -32,14 +32,6 @@ class ABSL_LOCKABLE Mutex {
     mutex_.Lock();
     EMBANK_TSAN(__tsan_mutex_post_lock(this, 0, 0));
   }
-  // Without waiting: whether it has the lock now.
-  bool TryLock() ABSL_EXCLUSIVE_TRYLOCK_FUNCTION(true) {
-    EMBANK_TSAN(__tsan_mutex_pre_lock(this, __tsan_mutex_try_lock));
-    const bool locked = mutex_.TryLock();
-    EMBANK_TSAN(__tsan_mutex_post_lock(
-        this, __tsan_mutex_try_lock | (locked ? 0 : __tsan_mutex_try_lock_failed), 0));
-    return locked;
-  }
   void Unlock() ABSL_UNLOCK_FUNCTION() {
     EMBANK_TSAN(__tsan_mutex_pre_unlock(this, 0));
     mutex_.Unlock();
@@ -49,6 +41,16 @@ class ABSL_LOCKABLE Mutex {
     EMBANK_TSAN(__tsan_mutex_pre_lock(this, __tsan_mutex_read_lock));
     mutex_.ReaderLock();
     EMBANK_TSAN(__tsan_mutex_post_lock(this, __tsan_mutex_read_lock, 0));
+  }
+  // Without waiting: whether it has the lock now.
+  bool ReaderTryLock() ABSL_SHARED_TRYLOCK_FUNCTION(true) {
+    EMBANK_TSAN(__tsan_mutex_pre_lock(this, __tsan_mutex_read_lock | __tsan_mutex_try_lock));
+    const bool locked = mutex_.ReaderTryLock();
+    EMBANK_TSAN(__tsan_mutex_post_lock(this,
+                                       __tsan_mutex_read_lock | __tsan_mutex_try_lock |
+                                           (locked ? 0 : __tsan_mutex_try_lock_failed),
+                                       0));
+    return locked;
   }
   void ReaderUnlock() ABSL_UNLOCK_FUNCTION() {
     EMBANK_TSAN(__tsan_mutex_pre_unlock(this, __tsan_mutex_read_lock));

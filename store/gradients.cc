@@ -144,6 +144,7 @@ class GroupStep {
   void Step(uint32_t first, std::byte* row) {
     const float* const sum =
         Sum(GradientChain(*unique_, group_, gradients_, first), layout_.dim, sum_);
+    FaultIn(reinterpret_cast<const std::byte*>(sum), layout_.dim * sizeof(float));
     ChangeRow(layout_, batch_->table().id(), row,
               [&](std::byte* image) { StepRow(layout_, rule_, sum, image); });
   }

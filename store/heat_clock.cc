@@ -3,11 +3,17 @@
 namespace embank {
 namespace {
 
-// The hashes whose stamps are renewed in one epoch: all of them in 64 epochs, half of what stamps
-// can count.
-constexpr KeyHash kHashesPerEpoch = KeyHash{1} << (64 - 6);
-// Buckets whose rows' stamps are renewed at once: 360 rows at most loads, 20 us.
-constexpr uint64_t kRenewalBuckets = 64;
+// An epoch renews the stamps of one shard, 64 epochs those of all. How far renewal should be is
+// compared modulo 64 epochs, so right up to 32; a stamp is then at most 64 + 32 epochs old, of the
+// 127 that it can count.
+constexpr KeyHash kHashesPerEpoch = KeyHash{1} << (64 - KeyIndex::kShardBits);
+static_assert(KeyIndex::kShardCount == 64);
+
+// Buckets whose rows' stamps are renewed in one step: 360 rows at most loads, 20 us.
+constexpr uint64_t kStepBuckets = 64;
+// An index at a quarter of its load, the least, has 8 positions per row for 64 x 1.75 rows of a
+// step: 57,000. So it catches up, when rows have gone or a step could not be done.
+constexpr uint64_t kPositionsPerStep = 1 << 15;
 
 }  // namespace
 
@@ -16,38 +22,46 @@ void HeatClock::Count(uint64_t positions) {
   const uint64_t epoch = epoch_.load(std::memory_order_relaxed);
   const uint64_t epoch_positions = HeatEpochPositions(rows_.load(std::memory_order_relaxed));
   uint64_t counted = positions_.fetch_add(positions, std::memory_order_relaxed) + positions;
+  KeyHash due = (epoch + 1) * kHashesPerEpoch;
   if (counted < epoch_positions) {
-    RenewStampsUpTo(epoch * kHashesPerEpoch + kHashesPerEpoch / epoch_positions * counted);
-    return;
+    due = epoch * kHashesPerEpoch + kHashesPerEpoch / epoch_positions * counted;
+  } else if (positions_.compare_exchange_strong(counted, 0, std::memory_order_relaxed)) {
+    // Of several threads that see the epoch's end, the one that takes the count begins the next.
+    epoch_.fetch_add(1, std::memory_order_relaxed);
   }
-  // Of several threads that see the epoch's end, the one that takes the count begins the next.
-  if (!positions_.compare_exchange_strong(counted, 0, std::memory_order_relaxed)) return;
-  const uint64_t next = epoch_.fetch_add(1, std::memory_order_relaxed) + 1;
-  RenewStampsUpTo(next * kHashesPerEpoch);
+  for (uint64_t steps = 1 + positions / kPositionsPerStep; steps > 0; --steps) {
+    if (!RenewSomeStamps(due)) return;
+  }
 }
 
-// A few stamps with each batch, so that no batch renews many.
-void HeatClock::RenewStampsUpTo(KeyHash due) {
-  constexpr KeyHash kShardHashes = KeyHash{1} << (64 - KeyIndex::kShardBits);
+// One step of renewal towards `due`. False: it is there, or somebody is in the way.
+bool HeatClock::RenewSomeStamps(KeyHash due) {
   KeyHash first = renewed_.load(std::memory_order_relaxed);
-  for (;;) {
-    const uint32_t buckets = KeyIndex::BucketsOf(*index_->shard(KeyIndex::ShardOf(first)));
-    const KeyHash to_shard_end = kShardHashes - first % kShardHashes;
-    const KeyHash step = std::min(kShardHashes / buckets * kRenewalBuckets, to_shard_end);
-    if (static_cast<int64_t>(due - first) < static_cast<int64_t>(step)) return;
-    if (!renewed_.compare_exchange_weak(first, first + step, std::memory_order_relaxed)) continue;
-    RenewStamps(first, first + step - 1);
-    first += step;
+  KeyIndex::Shard* const shard = index_->shard(KeyIndex::ShardOf(first));
+  const KeyHash shard_left = kHashesPerEpoch - first % kHashesPerEpoch;
+  const KeyHash step =
+      std::min(kHashesPerEpoch / KeyIndex::BucketsOf(*shard) * kStepBuckets, shard_left);
+  const auto distance = static_cast<int64_t>(due - first);
+  if (distance < static_cast<int64_t>(step)) return false;
+  // A writer may be long; wait for it only when a few epochs were missed.
+  const bool overdue = distance > static_cast<int64_t>(8 * kHashesPerEpoch);
+  if (overdue) {
+    shard->mutex.ReaderLock();
+  } else if (!shard->mutex.ReaderTryLock()) {
+    return false;
   }
+  const bool mine =
+      renewed_.compare_exchange_strong(first, first + step, std::memory_order_relaxed);
+  if (mine) RenewStamps(shard, first, first + step - 1);
+  shard->mutex.ReaderUnlock();
+  return mine;
 }
 
-void HeatClock::RenewStamps(KeyHash first, KeyHash last) {
-  KeyIndex::Shard* const shard = index_->shard(KeyIndex::ShardOf(first));
-  const HeatEpoch now = this->now();
-  ReaderMutexLock lock(&shard->mutex);
+void HeatClock::RenewStamps(KeyIndex::Shard* shard, KeyHash first, KeyHash last) {
+  const HeatEpoch epoch = now();
   index_->VisitHashes(shard, first, last, [&](Location location) {
     auto* const header = reinterpret_cast<RowHeader*>(tier_->Row(location));
-    TouchHeat(header, LoadMark(header), now, 0);
+    TouchHeat(header, LoadMark(header), epoch, 0);
   });
 }
 

@@ -35,19 +35,21 @@ class HeatClock {
   }
 
   // Counts positions that a lookup has answered, after its batch; begins an epoch when it is time,
-  // and renews the stamps of the rows whose turn has come. Takes locks of the index. Thread-safe.
+  // and renews the stamps of some rows whose turn has come. Locks shards of the index, shared. The
+  // caller holds no lock and is inside no EpochTable::Guard. Thread-safe.
   void Count(uint64_t positions);
 
  private:
-  void RenewStampsUpTo(KeyHash due);
-  void RenewStamps(KeyHash first, KeyHash last);
+  bool RenewSomeStamps(KeyHash due);
+  void RenewStamps(KeyIndex::Shard* shard, KeyHash first, KeyHash last)
+      ABSL_SHARED_LOCKS_REQUIRED(shard->mutex);
 
   KeyIndex* const index_;
   DramTier* const tier_;
   // Apart from what every batch reads.
   alignas(64) std::atomic<uint64_t> rows_{0};
   std::atomic<uint64_t> positions_{0};  // since the epoch began
-  std::atomic<KeyHash> renewed_{0};     // the stamps of hashes before it; wraps from last to first
+  std::atomic<KeyHash> renewed_{0};  // where renewal goes on; wraps from the last hash to the first
   alignas(64) std::atomic<uint64_t> epoch_{0};
 };
 

@@ -212,8 +212,8 @@ absl::Status Contains(Table* table, KeySpan keys, OutcomeSpan outcomes) {
 
 absl::Status GetHeat(Table* table, KeySpan keys, std::span<uint32_t> heat, OutcomeSpan outcomes) {
   Batch batch(table, keys, outcomes);
-  const HeatEpoch now = table->parts().heat_clock->now();
   return VisitRows(&batch, [&](uint32_t position, const RowSeen& row) {
+    const HeatEpoch now = table->parts().heat_clock->now();
     heat[position] = row.header == nullptr ? 0 : HeatOf(row.mark.usage, now);
   });
 }

@@ -66,8 +66,12 @@ absl::StatusOr<Table*> Store::CreateTable(std::string_view name, const TableOpti
   ReserveOneMore(&all_tables_);
   const RowLayout layout = MakeRowLayout(options.dim, options.value_type, options.optimizer);
   const SlotClass slot_class = SlotClassOf(layout.row_bytes);
-  const StoreParts parts{tier_.get(),     index_.get(), &epochs_,
-                         executor_.get(), clock_,       heat_clock_.get()};
+  const StoreParts parts = {.tier = tier_.get(),
+                            .index = index_.get(),
+                            .epochs = &epochs_,
+                            .executor = executor_.get(),
+                            .clock = clock_,
+                            .heat_clock = heat_clock_.get()};
   auto table =
       std::make_unique<Table>(parts, id, std::string(name), options, options_.seed, slot_class);
   EMBANK_RETURN_IF_ERROR(budget_.Charge(kTableFixedBytes));

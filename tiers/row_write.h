@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstddef>
 
+#include "base/memory.h"
 #include "tiers/row_copy.h"
 #include "tiers/row_header.h"
 #include "tiers/row_layout.h"
@@ -15,12 +16,11 @@ namespace embank {
 // Makes sure that the caller's bytes (at least one) are in memory before they are written to a row:
 // a page that came from a disk meanwhile would keep the row's readers waiting.
 inline void FaultIn(const std::byte* bytes, size_t count) {
-  constexpr size_t kPageBytes = 4096;
   // Atomic loads are not dropped.
   const auto look_at = [bytes](size_t i) {
     std::atomic_ref(const_cast<std::byte&>(bytes[i])).load(std::memory_order_relaxed);
   };
-  for (size_t i = 0; i < count; i += kPageBytes) look_at(i);
+  for (size_t i = 0; i < count; i += kSmallPageBytes) look_at(i);
   look_at(count - 1);
 }
 

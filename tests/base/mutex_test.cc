@@ -16,22 +16,22 @@ struct Counted {
   int64_t second ABSL_GUARDED_BY(mutex) = 0;
 };
 
-TEST(Mutex, TryLockDoesNotWait) {
+TEST(Mutex, ReaderTryLockDoesNotWait) {
   Mutex mutex;
   int locked = 0;
   const auto try_lock = [&] {
-    if (!mutex.TryLock()) return;
+    if (!mutex.ReaderTryLock()) return;
     ++locked;
-    mutex.Unlock();
+    mutex.ReaderUnlock();
   };
   {
     MutexLock lock(&mutex);
     std::thread(try_lock).join();
     EXPECT_EQ(locked, 0);
   }
-  try_lock();
-  try_lock();
-  EXPECT_EQ(locked, 2);
+  ReaderMutexLock lock(&mutex);
+  std::thread(try_lock).join();
+  EXPECT_EQ(locked, 1) << "readers do not keep one another out";
 }
 
 TEST(Mutex, KeepsWritersApartAndReadersFromHalfWrites) {

@@ -101,5 +101,23 @@ TEST_F(Heat, OnlyTheEndOfABatchAges) {
   ExpectSame();
 }
 
+TEST_F(Heat, AllTablesOfAStoreAgeTogether) {
+  embank_table* const other = CreateTable(store_.get(), "other", TableOptions(1));
+  std::vector<uint64_t> keys(40, kCold);
+  ASSERT_EQ(embank_lookup(other, keys.data(), keys.size(), EMBANK_MISSING_CREATE, row_.data(), 0,
+                          nullptr),
+            EMBANK_OK);
+  LookUp(kHot, kEpochPositions - 41);
+  const auto heat_of_other = [&] {
+    uint32_t heat = 12345;
+    EXPECT_EQ(embank_get_heat(other, &kCold, 1, &heat, nullptr), EMBANK_OK);
+    return heat;
+  };
+  EXPECT_EQ(heat_of_other(), 40u);
+  LookUp(kHot, 1);
+  EXPECT_EQ(heat_of_other(), 20u);
+  EXPECT_EQ(Of(kHot), (kEpochPositions - 40) / 2);
+}
+
 }  // namespace
 }  // namespace embank::test

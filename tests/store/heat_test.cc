@@ -204,6 +204,63 @@ TEST_F(HeatTest, NoPositionIsLostBesideAWriterOfTheSameRows) {
   for (const Key key : keys) EXPECT_EQ(HeatOf(key), 1 + 2 * kBatches) << key;
 }
 
+// Threads count together, epochs pass, rows of another table come and go: no stamp gets too old.
+TEST_F(HeatTest, ThreadsRenewAllStampsTogether) {
+  Table* const other = store_.Create("other", OptionsOf(1));
+  const std::vector<Key> keys = KeysFrom(0, 500);
+  constexpr uint32_t kTouches = 40;
+  for (uint32_t i = 0; i < kTouches; ++i) LookUp(keys);
+  clock_->Count(kMillion);
+  const std::vector<Key> other_keys = KeysFrom(0, 20'000);
+  const std::vector<float> values(other_keys.size());
+  std::vector<uint32_t> heat(keys.size());
+  for (uint64_t epochs = 1; epochs < 300;) {
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 3; ++t) {
+      threads.emplace_back([this] {
+        for (uint64_t i = 0; i < 4 * kMillion; i += 1 << 14) clock_->Count(1 << 14);
+      });
+    }
+    threads.emplace_back([&] {
+      EXPECT_TRUE(Upsert(other, other_keys, RowsOf(values, 1), {}).ok());
+      EXPECT_TRUE(Erase(other, other_keys, {}).ok());
+    });
+    for (std::thread& thread : threads) thread.join();
+    epochs += static_cast<uint8_t>(clock_->now() - static_cast<HeatEpoch>(epochs));
+    ASSERT_TRUE(GetHeat(table_, keys, heat, {}).ok());
+    const uint32_t expected = epochs < 20 ? kTouches >> epochs : 0;
+    ASSERT_EQ(std::count(heat.begin(), heat.end(), expected), heat.size()) << "epoch " << epochs;
+  }
+}
+
+// A shard that a writer holds is left alone, and its turn comes when it is free again.
+TEST_F(HeatTest, ALookupDoesNotWaitForAWriterToRenewStamps) {
+  LookUp(KeysFrom(0, 500));
+  std::vector<KeyIndex::Shard*> shards;
+  for (uint32_t i = 0; i < KeyIndex::kShardCount; ++i) {
+    shards.push_back(table_->parts().index->shard(i));
+    shards.back()->mutex.Lock();
+  }
+  std::thread([this] {
+    for (int epoch = 0; epoch < 4; ++epoch) clock_->Count(kMillion);
+  }).join();
+  for (KeyIndex::Shard* const shard : shards) shard->mutex.Unlock();
+  EXPECT_EQ(clock_->now(), 4);
+  for (int epoch = 4; epoch < 200; ++epoch) clock_->Count(kMillion);
+  for (const Key key : KeysFrom(0, 500)) ASSERT_EQ(HeatOf(key), 0u) << key;
+}
+
+TEST_F(HeatTest, ADroppedTablesRowsNoLongerMakeEpochsLong) {
+  Table* const other = store_.Create("other", OptionsOf(1));
+  const std::vector<Key> keys = KeysFrom(0, kMillion / 8 + 1000);
+  ASSERT_TRUE(Upsert(other, keys, RowsOf(std::vector<float>(keys.size()), 1), {}).ok());
+  clock_->Count(kMillion);
+  EXPECT_EQ(clock_->now(), 0);
+  ASSERT_TRUE(store_->DropTable("other").ok());
+  clock_->Count(1);
+  EXPECT_EQ(clock_->now(), 1);
+}
+
 TEST_F(HeatTest, ThreadsTogetherBeginEachEpochOnce) {
   LookUp(KeysFrom(0, 200));
   constexpr uint64_t kPositions = 1 << 14;

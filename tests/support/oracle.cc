@@ -63,8 +63,7 @@ embank_status Table::Lookup(const uint64_t* keys, uint64_t n, int32_t missing, v
     Row* row = Mutable(keys[i]);
     uint8_t outcome = EMBANK_ROW_FOUND;
     if (row == nullptr && missing == EMBANK_MISSING_CREATE && !Refused(store_outcomes, i)) {
-      row = AddRow(keys[i]);
-      *row = NewRow(keys[i]);
+      row = AddRow(keys[i], NewRow(keys[i]));
       outcome = EMBANK_ROW_CREATED;
     }
     if (row != nullptr) {
@@ -95,7 +94,7 @@ embank_status Table::Upsert(const uint64_t* keys, uint64_t n, const void* rows, 
       Tell(outcomes, i, EMBANK_ROW_REFUSED);
       continue;
     }
-    Row& row = exists ? *Mutable(keys[i]) : *AddRow(keys[i]);
+    Row& row = exists ? *Mutable(keys[i]) : *AddRow(keys[i], NewRow(keys[i]));
     row.values.assign(in, in + row_bytes_);
     row.state = InitialState(options_, learning_rate_, row.values);
     Tell(outcomes, i, exists ? EMBANK_ROW_FOUND : EMBANK_ROW_CREATED);
@@ -204,12 +203,9 @@ uint64_t Table::HeatEpoch() const {
   return store_clock_ != nullptr ? store_clock_->epoch : own_clock_.epoch;
 }
 
-// Without values yet.
-Row* Table::AddRow(uint64_t key) {
+Row* Table::AddRow(uint64_t key, const Row& row) {
   ++clock()->rows;
-  Row* row = &rows_[key];
-  row->heat_epoch = HeatEpoch();
-  return row;
+  return &(rows_[key] = row);
 }
 
 uint32_t Table::Heat(const Row& row) const {

@@ -76,7 +76,7 @@ class Table {
   Row* Mutable(uint64_t key);
   HeatClock* clock() { return store_clock_ != nullptr ? store_clock_ : &own_clock_; }
   uint64_t HeatEpoch() const;
-  Row* AddRow(uint64_t key);
+  Row* AddRow(uint64_t key, const Row& row);
   void CountHeat(Row* row);
   void AgeHeat();
   std::vector<float> SumOf(const Positions& positions, const uint8_t* gradients,
