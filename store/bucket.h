@@ -1,8 +1,11 @@
 // A bucket of the index: one cache line.
 //
-//   word 0      | version 32 | displacements 7 x 3 | passed 8 | unused 3 |
-//                63        32 31                 11 10       3 2        0
+//   word 0      | version 28 | displacements 3 x 7 | occupied 7 | passed 8 |
+//                63        36 35                 15 14         8 7        0
 //   words 1-7   | tag 24 | tier 2 | location 38 |                 an entry each; all ones: empty
+//
+// `occupied` has a bit per slot, and so has each of the three parts of the displacements: the bits
+// of one weight of all of them. So one word answers which slots are empty, or stand that far off.
 //
 // Entries are kept inverted, so that fresh memory, all zeros, is a bucket of empty entries.
 //
@@ -48,37 +51,48 @@ struct alignas(64) Bucket {
   uint64_t Entry(uint32_t slot) const { return ~words[1 + slot].load(std::memory_order_relaxed); }
   uint64_t Head() const { return words[0].load(std::memory_order_acquire); }
 
-  // The first empty slot, or kBucketEntries.
-  uint32_t EmptySlot() const {
-    uint32_t slot = 0;
-    while (slot < kBucketEntries && Entry(slot) != kEmptyEntry) ++slot;
-    return slot;
+  static constexpr bool IsBeingWritten(uint64_t head) { return (head & kVersionStep) != 0; }
+  static constexpr uint32_t Passed(uint64_t head) { return head & 0xFF; }
+  static constexpr uint32_t Displacement(uint64_t head, uint32_t slot) {
+    const uint64_t bits = head >> (kDisplacementShift + slot);
+    return static_cast<uint32_t>((bits & 1) | (bits >> 6 & 2) | (bits >> 12 & 4));
   }
 
-  static constexpr bool IsBeingWritten(uint64_t head) { return ((head >> 32) & 1) != 0; }
-  static constexpr uint32_t Passed(uint64_t head) { return (head >> 3) & 0xFF; }
-  static constexpr uint32_t Displacement(uint64_t head, uint32_t slot) {
-    return static_cast<uint32_t>(head >> (11 + 3 * slot)) & 7;
+  // Slots, a bit each: the empty ones, and those whose entries stand so far from their homes.
+  static constexpr uint32_t EmptySlots(uint64_t head) {
+    return static_cast<uint32_t>(~head >> kOccupiedShift) & kSlotsMask;
+  }
+  static constexpr uint32_t SlotsDisplacedBy(uint64_t head, uint32_t displacement) {
+    uint64_t slots = head >> kOccupiedShift;
+    for (uint32_t weight = 0; weight < 3; ++weight) {
+      const uint64_t bits = head >> (kDisplacementShift + 7 * weight);
+      slots &= (displacement >> weight & 1) != 0 ? bits : ~bits;
+    }
+    return static_cast<uint32_t>(slots) & kSlotsMask;
   }
 
   // The changes. Each makes the version odd, changes, and makes it even again.
   void Put(uint32_t slot, uint64_t entry, uint32_t displacement) {
     const uint64_t head = BeginWrite();
     words[1 + slot].store(~entry, std::memory_order_relaxed);
-    const uint32_t shift = 11 + 3 * slot;
-    EndWrite((head & ~(uint64_t{7} << shift)) | (uint64_t{displacement} << shift));
+    const uint64_t bits = (displacement & 1) | (displacement & 2) << 6 | (displacement & 4) << 12;
+    EndWrite((head & ~(uint64_t{0x4081} << (kDisplacementShift + slot))) |
+             bits << (kDisplacementShift + slot) | uint64_t{1} << (kOccupiedShift + slot));
   }
   void Remove(uint32_t slot) {
     const uint64_t head = BeginWrite();
     words[1 + slot].store(~kEmptyEntry, std::memory_order_relaxed);
-    EndWrite(head);
+    EndWrite(head & ~(uint64_t{1} << (kOccupiedShift + slot)));
   }
   void AddPassed(int32_t change) {
-    EndWrite(BeginWrite() + (static_cast<uint64_t>(static_cast<int64_t>(change)) << 3));
+    EndWrite(BeginWrite() + static_cast<uint64_t>(static_cast<int64_t>(change)));
   }
 
  private:
-  static constexpr uint64_t kVersionStep = uint64_t{1} << 32;
+  static constexpr uint32_t kOccupiedShift = 8;
+  static constexpr uint32_t kDisplacementShift = kOccupiedShift + kBucketEntries;
+  static constexpr uint32_t kSlotsMask = (1u << kBucketEntries) - 1;
+  static constexpr uint64_t kVersionStep = uint64_t{1} << (kDisplacementShift + 3 * kBucketEntries);
 
   // Returns the head as it was.
   uint64_t BeginWrite() {

@@ -151,22 +151,17 @@ bool KeyIndex::FindPath(const Shard& shard, uint32_t home, Path* path) const {
   const uint32_t end = BucketsOf(shard) + kPadBuckets;
   uint32_t displacement = 0;  // of the entry that looks for a place
   for (uint32_t bucket = home; bucket < end && path->count < Path::kPositionsMax; ++bucket) {
-    const Bucket& candidate = *BucketAt(shard, bucket);
-    const uint64_t head = candidate.Head();
-    uint32_t nearest_slot = 0;
-    uint32_t nearest = kDisplacementMax + 1;
-    for (uint32_t slot = 0; slot < kBucketEntries; ++slot) {
-      if (candidate.Entry(slot) == kEmptyEntry) {
-        path->positions[path->count++] = {bucket, slot};
-        return true;
-      }
-      if (Bucket::Displacement(head, slot) >= nearest) continue;
-      nearest = Bucket::Displacement(head, slot);
-      nearest_slot = slot;
+    const uint64_t head = BucketAt(shard, bucket)->Head();
+    if (const uint32_t empty = Bucket::EmptySlots(head); empty != 0) {
+      path->positions[path->count++] = {bucket, static_cast<uint32_t>(std::countr_zero(empty))};
+      return true;
     }
-    if (nearest < displacement) {
-      path->positions[path->count++] = {bucket, nearest_slot};
-      displacement = nearest;
+    for (uint32_t nearer = 0; nearer < displacement; ++nearer) {
+      const uint32_t slots = Bucket::SlotsDisplacedBy(head, nearer);
+      if (slots == 0) continue;
+      path->positions[path->count++] = {bucket, static_cast<uint32_t>(std::countr_zero(slots))};
+      displacement = nearer;
+      break;
     }
     if (++displacement > kDisplacementMax) return false;
   }
@@ -174,7 +169,7 @@ bool KeyIndex::FindPath(const Shard& shard, uint32_t home, Path* path) const {
 }
 
 bool KeyIndex::Fits(const Shard& shard, uint32_t home) const {
-  if (BucketAt(shard, home)->EmptySlot() < kBucketEntries) return true;
+  if (Bucket::EmptySlots(BucketAt(shard, home)->Head()) != 0) return true;
   Path path;
   return FindPath(shard, home, &path);
 }
@@ -184,12 +179,18 @@ void KeyIndex::PutAt(Shard* shard, Position position, uint32_t home, uint64_t en
   BucketAt(*shard, position.bucket)->Put(position.slot, entry, position.bucket - home);
 }
 
+// The slot that the entry has got, or kBucketEntries: its home is full.
+uint32_t KeyIndex::PutAtHome(Shard* shard, Place place, Location location) {
+  Bucket* const bucket = BucketAt(*shard, place.home);
+  const uint32_t empty = Bucket::EmptySlots(bucket->Head());
+  if (empty == 0) return kBucketEntries;
+  const auto slot = static_cast<uint32_t>(std::countr_zero(empty));
+  bucket->Put(slot, MakeEntry(place.tag, location), 0);
+  return slot;
+}
+
 bool KeyIndex::PutEntry(Shard* shard, Place place, Location location) {
-  const uint32_t slot = BucketAt(*shard, place.home)->EmptySlot();
-  if (slot < kBucketEntries) {
-    PutAt(shard, {place.home, slot}, place.home, MakeEntry(place.tag, location));
-    return true;
-  }
+  if (PutAtHome(shard, place, location) < kBucketEntries) return true;
   Path path;
   if (!FindPath(*shard, place.home, &path)) return false;
   // From the end, each entry being written to its new position before it leaves the old one: a
@@ -369,6 +370,20 @@ void KeyIndex::Sweep(Shard* shard, uint32_t homes) {
   shard->seq.fetch_add(1, std::memory_order_release);
 }
 
+// Asks for a home that the boundary will come to soon, and for where its entries go.
+void KeyIndex::PrefetchHomeAhead(const Shard& shard, uint32_t home) const {
+  constexpr uint32_t kAhead = 2 * kSweepHomes;
+  const uint64_t low = shard.low_buckets;
+  const uint64_t high = shard.high_buckets;
+  const uint64_t ahead =
+      shard.growing ? uint64_t{home} - kAhead : uint64_t{home} + kAhead;  // wraps below zero
+  if (ahead >= (shard.growing ? low : high)) return;
+  const auto to = static_cast<uint32_t>(shard.growing ? ahead * high / low : ahead * low / high);
+  __builtin_prefetch(BucketAt(shard, static_cast<uint32_t>(ahead)), 1);
+  __builtin_prefetch(BucketAt(shard, to), 1);
+  __builtin_prefetch(BucketAt(shard, to + 1), 1);
+}
+
 // Moves the boundary over the next home. False: done, or an entry does not fit where it belongs.
 bool KeyIndex::SweepOneHome(Shard* shard) {
   const uint32_t low = shard->low_buckets;
@@ -376,6 +391,7 @@ bool KeyIndex::SweepOneHome(Shard* shard) {
   const uint64_t boundary = shard->boundary;
   const bool growing = shard->growing;
   const uint32_t home = growing ? PlaceOf(boundary - 1, low).home : PlaceOf(boundary, high).home;
+  PrefetchHomeAhead(*shard, home);
   if (!MoveHome(shard, home)) return false;
   const uint64_t next = growing ? FirstQuotientOf(home, low) : FirstQuotientOf(home + 1, high);
   shard->boundary.store(next, std::memory_order_relaxed);
@@ -385,34 +401,65 @@ bool KeyIndex::SweepOneHome(Shard* shard) {
   return false;
 }
 
-// Moves the entries of a home in the array that is left to the other one, in the order in which the
-// boundary meets them. False: one does not fit; then the boundary stands before it.
-bool KeyIndex::MoveHome(Shard* shard, uint32_t home) {
-  const bool growing = shard->growing;
-  const uint64_t boundary = shard->boundary;
-  const uint32_t from_buckets = growing ? shard->low_buckets : shard->high_buckets;
-  const uint32_t to_buckets = growing ? shard->high_buckets : shard->low_buckets;
-  std::array<PlacedEntry, size_t{kBucketEntries} * (kDisplacementMax + 1)> entries;
+// The entries of a home in the array that is left.
+size_t KeyIndex::EntriesOfHome(const Shard& shard, uint32_t home, HomeEntries* entries) const {
+  const uint64_t boundary = shard.boundary;
+  const uint32_t from_buckets = shard.growing ? shard.low_buckets : shard.high_buckets;
   size_t count = 0;
   for (uint32_t displacement = 0; displacement <= kDisplacementMax; ++displacement) {
-    const Bucket& bucket = *BucketAt(*shard, home + displacement);
+    const Bucket& bucket = *BucketAt(shard, home + displacement);
     const uint64_t head = bucket.Head();
-    for (uint32_t slot = 0; slot < kBucketEntries; ++slot) {
+    for (uint32_t slots = Bucket::SlotsDisplacedBy(head, displacement); slots != 0;
+         slots &= slots - 1) {
+      const auto slot = static_cast<uint32_t>(std::countr_zero(slots));
       const uint64_t entry = bucket.Entry(slot);
-      if (entry == kEmptyEntry || Bucket::Displacement(head, slot) != displacement) continue;
       const uint64_t q = QuotientOf({home, TagOf(entry)}, from_buckets);
+      (*entries)[count] = {q, entry, {home + displacement, slot}};
       // The lowest homes have the same number in both arrays. An entry of the other array has its q
       // on the other side of the boundary, and so has what it seems to be in this one.
-      if (growing == (q < boundary)) entries[count++] = {q, entry, {home + displacement, slot}};
+      if (shard.growing == (q < boundary)) ++count;
     }
     if (Bucket::Passed(head) == 0) break;
   }
-  std::sort(
-      entries.begin(), entries.begin() + count,
-      [&](const PlacedEntry& a, const PlacedEntry& b) { return growing ? a.q > b.q : a.q < b.q; });
-  for (size_t begin = 0, end = 0; begin < count; begin = end) {
-    while (end < count && entries[end].q == entries[begin].q) ++end;
-    const std::span<const PlacedEntry> equal = std::span(entries).subspan(begin, end - begin);
+  return count;
+}
+
+// Moves the entries of a home in the array that is left to the other one. False: one does not fit;
+// then the boundary stands before it.
+bool KeyIndex::MoveHome(Shard* shard, uint32_t home) {
+  HomeEntries memory;
+  const std::span entries = std::span(memory).first(EntriesOfHome(*shard, home, &memory));
+  const uint32_t to_buckets = shard->growing ? shard->high_buckets : shard->low_buckets;
+  return MoveToHomes(shard, entries, to_buckets) || MoveInOrder(shard, entries, home, to_buckets);
+}
+
+// Moves entries that all find an empty slot in their new homes, as most do: nothing is pushed on.
+// False: one finds none, and nothing has moved.
+bool KeyIndex::MoveToHomes(Shard* shard, std::span<const PlacedEntry> entries,
+                           uint32_t to_buckets) {
+  std::array<Position, kHomeEntriesMax> put;
+  for (size_t i = 0; i < entries.size(); ++i) {
+    const Place to = PlaceOf(entries[i].q, to_buckets);
+    put[i] = {to.home, PutAtHome(shard, to, LocationOf(entries[i].entry))};
+    if (put[i].slot < kBucketEntries) continue;
+    while (i > 0) RemoveEntry(shard, put[--i]);
+    return false;
+  }
+  for (const PlacedEntry& placed : entries) RemoveEntry(shard, placed.seen);
+  return true;
+}
+
+// Moves entries of a home in the order in which the boundary meets them, up to the first that does
+// not fit.
+bool KeyIndex::MoveInOrder(Shard* shard, std::span<PlacedEntry> entries, uint32_t home,
+                           uint32_t to_buckets) {
+  const bool growing = shard->growing;
+  std::sort(entries.begin(), entries.end(), [&](const PlacedEntry& a, const PlacedEntry& b) {
+    return growing ? a.q > b.q : a.q < b.q;
+  });
+  for (size_t begin = 0, end = 0; begin < entries.size(); begin = end) {
+    while (end < entries.size() && entries[end].q == entries[begin].q) ++end;
+    const std::span<const PlacedEntry> equal = entries.subspan(begin, end - begin);
     if (!MoveEqual(shard, equal, home, to_buckets)) return false;
     shard->boundary.store(growing ? equal[0].q : equal[0].q + 1, std::memory_order_relaxed);
   }

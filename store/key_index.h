@@ -198,6 +198,9 @@ class KeyIndex {
     uint64_t entry;
     Position seen;
   };
+  // What may stand at a home and behind it.
+  static constexpr size_t kHomeEntriesMax = size_t{kBucketEntries} * (kDisplacementMax + 1);
+  using HomeEntries = std::array<PlacedEntry, kHomeEntriesMax>;
   // The way to make room for an entry: it takes the first position, whose entry takes the second,
   // and so on; the last is empty.
   struct Path {
@@ -249,6 +252,7 @@ class KeyIndex {
   bool FindPath(const Shard& shard, uint32_t home, Path* path) const;
   bool Fits(const Shard& shard, uint32_t home) const;
   void PutAt(Shard* shard, Position position, uint32_t home, uint64_t entry);
+  uint32_t PutAtHome(Shard* shard, Place place, Location location);
   bool PutEntry(Shard* shard, Place place, Location location);
   void AddPassed(Shard* shard, uint32_t begin, uint32_t end, int32_t change);
   uint32_t EmptyPositions(const Shard& shard, uint32_t home) const;
@@ -258,8 +262,16 @@ class KeyIndex {
   absl::Status StartGrowing(Shard* shard) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
   bool StartShrinking(Shard* shard) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
   void Sweep(Shard* shard, uint32_t buckets) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+  void PrefetchHomeAhead(const Shard& shard, uint32_t home) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.mutex);
   bool SweepOneHome(Shard* shard) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+  size_t EntriesOfHome(const Shard& shard, uint32_t home, HomeEntries* entries) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.mutex);
   bool MoveHome(Shard* shard, uint32_t home) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+  bool MoveToHomes(Shard* shard, std::span<const PlacedEntry> entries, uint32_t to_buckets)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+  bool MoveInOrder(Shard* shard, std::span<PlacedEntry> entries, uint32_t home, uint32_t to_buckets)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
   bool MoveEqual(Shard* shard, std::span<const PlacedEntry> equal, uint32_t from_home,
                  uint32_t to_buckets) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
   Position PositionOf(const Shard& shard, uint32_t home, uint64_t entry) const;

@@ -98,6 +98,7 @@ TEST(Bucket, FreshMemoryIsEmpty) {
   const Bucket bucket{};
   EXPECT_FALSE(Bucket::IsBeingWritten(bucket.Head()));
   EXPECT_EQ(Bucket::Passed(bucket.Head()), 0u);
+  EXPECT_EQ(Bucket::EmptySlots(bucket.Head()), (1u << kBucketEntries) - 1);
   for (uint32_t slot = 0; slot < kBucketEntries; ++slot) {
     EXPECT_EQ(bucket.Entry(slot), kEmptyEntry);
   }
@@ -137,12 +138,19 @@ TEST(Bucket, ChangesTouchOnlyWhatTheyNameAndRaiseTheVersion) {
       displacements[slot] = static_cast<uint32_t>(random.Below(kDisplacementMax + 1));
       bucket.Put(slot, entries[slot], displacements[slot]);
     }
-    ASSERT_EQ(bucket.Head() >> 32, 2 * change);
+    ASSERT_EQ(bucket.Head() >> 36, 2 * change);
     ASSERT_EQ(Bucket::Passed(bucket.Head()), passed);
     for (uint32_t i = 0; i < kBucketEntries; ++i) {
       ASSERT_EQ(bucket.Entry(i), entries[i]);
       ASSERT_EQ(Bucket::Displacement(bucket.Head(), i), displacements[i]);
+      const bool empty = entries[i] == kEmptyEntry;
+      ASSERT_EQ((Bucket::EmptySlots(bucket.Head()) >> i) & 1, empty ? 1u : 0u);
+      for (uint32_t d = 0; d <= kDisplacementMax; ++d) {
+        ASSERT_EQ((Bucket::SlotsDisplacedBy(bucket.Head(), d) >> i) & 1,
+                  !empty && displacements[i] == d ? 1u : 0u);
+      }
     }
+    ASSERT_EQ(Bucket::EmptySlots(bucket.Head()) >> kBucketEntries, 0u);
   }
 }
 
