@@ -12,7 +12,8 @@
 // An entry stands in its home bucket or at most kDisplacementMax behind it; its displacement says
 // how far. `passed` counts the entries that stand behind this bucket but have their home at or
 // before it: a search ends at a bucket that nothing has passed. The version grows with every change
-// of the bucket and is odd while one is made.
+// of the bucket and is odd while one is made; it wraps after 2^27 changes, more than a search
+// lasts.
 //
 // Readers take no lock: words are atomics. Writers hold the shard's lock.
 #ifndef EMBANK_STORE_BUCKET_H_
@@ -65,7 +66,7 @@ struct alignas(64) Bucket {
   static constexpr uint32_t SlotsDisplacedBy(uint64_t head, uint32_t displacement) {
     uint64_t slots = head >> kOccupiedShift;
     for (uint32_t weight = 0; weight < 3; ++weight) {
-      const uint64_t bits = head >> (kDisplacementShift + 7 * weight);
+      const uint64_t bits = head >> (kDisplacementShift + kBucketEntries * weight);
       slots &= (displacement >> weight & 1) != 0 ? bits : ~bits;
     }
     return static_cast<uint32_t>(slots) & kSlotsMask;
@@ -106,6 +107,7 @@ struct alignas(64) Bucket {
   }
 };
 static_assert(sizeof(Bucket) == 64);
+static_assert(kBucketEntries == 7 && kDisplacementMax == 7);  // the drawing, and three bits each
 
 }  // namespace embank
 

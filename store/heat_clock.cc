@@ -5,14 +5,15 @@ namespace {
 
 // An epoch renews the stamps of one shard, 64 epochs those of all. How far renewal should be is
 // compared modulo 64 epochs, so right up to 32; a stamp is then at most 64 + 32 epochs old, of the
-// 127 that it can count.
+// 127 that it can count. (Keys made to fill one shard alone can be later, and their heat wrong.)
 constexpr KeyHash kHashesPerEpoch = KeyHash{1} << (64 - KeyIndex::kShardBits);
 static_assert(KeyIndex::kShardCount == 64);
 
 // Buckets whose rows' stamps are renewed in one step: 360 rows at most loads, 20 us.
 constexpr uint64_t kStepBuckets = 64;
-// An index at a quarter of its load, the least, has 8 positions per row for 64 x 1.75 rows of a
-// step: 57,000. So it catches up, when rows have gone or a step could not be done.
+// At a quarter of its load, the least, a step has 64 x 1.75 rows of one of 64 shards, and an epoch
+// eight positions per row of them all: 57,000 for each step. So renewal catches up, when rows have
+// gone or a step could not be done.
 constexpr uint64_t kPositionsPerStep = 1 << 15;
 
 }  // namespace

@@ -490,9 +490,8 @@ bool KeyIndex::MoveEqual(Shard* shard, std::span<const PlacedEntry> equal, uint3
 uint32_t KeyIndex::EmptyPositions(const Shard& shard, uint32_t home) const {
   uint32_t empty = 0;
   for (uint32_t bucket = home; bucket <= home + kDisplacementMax; ++bucket) {
-    for (uint32_t slot = 0; slot < kBucketEntries; ++slot) {
-      empty += BucketAt(shard, bucket)->Entry(slot) == kEmptyEntry ? 1 : 0;
-    }
+    const uint64_t head = BucketAt(shard, bucket)->Head();
+    empty += static_cast<uint32_t>(std::popcount(Bucket::EmptySlots(head)));
   }
   return empty;
 }

@@ -168,21 +168,60 @@ TEST(KeyIndex, GrowingLosesNoRowOfAHomeThatIsFull) {
   }
 }
 
-TEST(KeyIndex, ShrinkingLosesNoRowOfAHomeThatIsFull) {
-  IndexWorld index;
-  std::vector<RowId> others;
+// Rows that make a shard grow, far from the first homes.
+std::vector<RowId> RowsFarFromTheFirstHomes() {
+  std::vector<RowId> ids;
   for (uint32_t i = 0; i < 6000; ++i) {
     const uint64_t q = (i * uint64_t{0x9E3779B1} % kQuotients) | uint64_t{1} << 28;
-    others.push_back(IndexWorld::IdWithHash(1, HashAt(kShard, q, i)));
+    ids.push_back(IndexWorld::IdWithHash(1, HashAt(kShard, q, i)));
   }
+  return ids;
+}
+
+// The shard shrinks around those that stay.
+void EraseAll(IndexWorld* index, const std::vector<RowId>& ids) {
+  for (const RowId& id : ids) {
+    ASSERT_NO_FATAL_FAILURE(index->Erase(id));
+    if (index->rows() % 40 != 0) continue;
+    ASSERT_NO_FATAL_FAILURE(index->ExpectAllFound());
+  }
+  ASSERT_NO_FATAL_FAILURE(index->ExpectAllFound());
+}
+
+TEST(KeyIndex, ShrinkingLosesNoRowOfAHomeThatIsFull) {
+  IndexWorld index;
+  const std::vector<RowId> others = RowsFarFromTheFirstHomes();
   ASSERT_NO_FATAL_FAILURE(InsertAll(&index, others));
   ASSERT_NO_FATAL_FAILURE(InsertAll(&index, RowsThatFillTheFirstHome()));
-  for (const RowId& id : others) {
-    ASSERT_NO_FATAL_FAILURE(index.Erase(id));
-    if (index.rows() % 40 != 0) continue;
-    ASSERT_NO_FATAL_FAILURE(index.ExpectAllFound());
+  ASSERT_NO_FATAL_FAILURE(EraseAll(&index, others));
+}
+
+TEST(KeyIndex, ShrinkingFollowsRowsThatItPushedOnItself) {
+  IndexWorld index;
+  const std::vector<RowId> others = RowsFarFromTheFirstHomes();
+  ASSERT_NO_FATAL_FAILURE(InsertAll(&index, others));
+  const uint64_t home_1 = FirstQuotientAt(1, index->shard(kShard)->high_buckets);
+  std::vector<RowId> ids;
+  for (uint32_t i = 0; i < 7; ++i)
+    ids.push_back(IndexWorld::IdWithHash(0, HashAt(kShard, 1000 + i)));
+  // The lowest last, so that those which move first stand farthest.
+  for (uint32_t i = 0; i < 9; ++i) {
+    ids.push_back(IndexWorld::IdWithHash(0, HashAt(kShard, home_1 + 8 - i)));
   }
-  ASSERT_NO_FATAL_FAILURE(index.ExpectAllFound());
+  ASSERT_NO_FATAL_FAILURE(InsertAll(&index, ids));
+  ASSERT_NO_FATAL_FAILURE(EraseAll(&index, others));
+}
+
+TEST(KeyIndex, AHomeThatWasMovedInPartIsTriedAgain) {
+  IndexWorld index;
+  std::vector<RowId> ids = RowsOfOneQuotient(500'000, 6);
+  for (uint32_t i = 0; i < kHomeRowsMax - 6; ++i) {
+    ids.push_back(IndexWorld::IdWithHash(0, HashAt(kShard, 1000 + 1000 * i, i)));
+  }
+  const std::vector<RowId> others = RowsFarFromTheFirstHomes();
+  ASSERT_NO_FATAL_FAILURE(InsertAll(&index, others));
+  ASSERT_NO_FATAL_FAILURE(InsertAll(&index, ids));
+  ASSERT_NO_FATAL_FAILURE(EraseAll(&index, others));
 }
 
 TEST(KeyIndex, AFullHomeThatGrowthCanPartMakesTheShardGrow) {

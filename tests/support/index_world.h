@@ -159,6 +159,10 @@ class IndexWorld {
     for (size_t i = 0; i < buckets.size(); ++i) {
       ASSERT_FALSE(Bucket::IsBeingWritten(buckets[i]->Head()));
       ASSERT_EQ(Bucket::Passed(buckets[i]->Head()), passed[i]) << "bucket " << i;
+      for (uint32_t slot = 0; slot < kBucketEntries; ++slot) {
+        const bool empty = (Bucket::EmptySlots(buckets[i]->Head()) >> slot & 1) != 0;
+        ASSERT_EQ(empty, buckets[i]->Entry(slot) == kEmptyEntry) << "bucket " << i;
+      }
     }
   }
   // How far behind its home the farthest row of a shard stands.
