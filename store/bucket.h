@@ -12,8 +12,8 @@
 // An entry stands in its home bucket or at most kDisplacementMax behind it; its displacement says
 // how far. `passed` counts the entries that stand behind this bucket but have their home at or
 // before it: a search ends at a bucket that nothing has passed. The version grows with every change
-// of the bucket and is odd while one is made; it wraps after 2^27 changes, more than a search
-// lasts.
+// of the bucket and is odd while one is made; it wraps after 2^27 changes: a search would
+// have to stand still for exactly so many.
 //
 // Readers take no lock: words are atomics. Writers hold the shard's lock.
 #ifndef EMBANK_STORE_BUCKET_H_

@@ -11,7 +11,7 @@ static_assert(KeyIndex::kShardCount == 64);
 
 // Buckets whose rows' stamps are renewed in one step: 360 rows at most loads, 20 us.
 constexpr uint64_t kStepBuckets = 64;
-// At a quarter of its load, the least, a step has 64 x 1.75 rows of one of 64 shards, and an epoch
+// At a load of a quarter, the least, a step has 64 x 1.75 rows of one of 64 shards, and an epoch
 // eight positions per row of them all: 57,000 for each step. So renewal catches up, when rows have
 // gone or a step could not be done.
 constexpr uint64_t kPositionsPerStep = 1 << 15;

@@ -264,6 +264,7 @@ TEST_F(HeatTest, ALookupWaitsForAWriterWhoKeepsAShardForManyEpochs) {
       done = true;
     });
     while (clock_->now() < 9) std::this_thread::yield();
+    // Time enough to go on, for one that does not wait.
     for (int i = 0; i < 10'000; ++i) std::this_thread::yield();
     EXPECT_FALSE(done.load());
     EXPECT_EQ(clock_->now(), 9);
@@ -294,9 +295,9 @@ TEST_F(HeatTest, OnePositionRenewsNoMoreThanAStepHoweverMuchIsMissing) {
           renewed += LoadMark(header).usage >> 24 == 4 ? 1 : 0;
         });
   }
-  // An eighth of a shard's 78 rows, and a few of the buckets behind.
+  // An eighth of a shard's 78 rows, and a few of the buckets behind: less than two steps.
   EXPECT_GE(renewed, 1u);
-  EXPECT_LE(renewed, 39u);
+  EXPECT_LE(renewed, 18u);
 }
 
 TEST_F(HeatTest, ADroppedTablesRowsNoLongerMakeEpochsLong) {

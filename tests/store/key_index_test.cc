@@ -222,6 +222,11 @@ TEST(KeyIndex, AHomeThatWasMovedInPartIsTriedAgain) {
   ASSERT_NO_FATAL_FAILURE(InsertAll(&index, others));
   ASSERT_NO_FATAL_FAILURE(InsertAll(&index, ids));
   ASSERT_NO_FATAL_FAILURE(EraseAll(&index, others));
+  // The shrinking stands in the middle of the first home.
+  const KeyIndex::Shard& shard = *index->shard(kShard);
+  EXPECT_NE(shard.low_buckets, shard.high_buckets);
+  EXPECT_GT(shard.boundary, 1000u);
+  EXPECT_LE(shard.boundary, 500'000u);
 }
 
 TEST(KeyIndex, AFullHomeThatGrowthCanPartMakesTheShardGrow) {
