@@ -116,20 +116,21 @@ void CreateGroup(Batch* batch, const ShardGroup& group, const UpdateRule& rule, 
   OutcomeTally tally;
   MutexLock lock(&group.shard->mutex);
   NewRows new_rows(&table, group.shard, group.size());
-  ForEachMatch(table, *batch, group, [&](uint32_t position, const RowId& id, const Match& match) {
-    std::byte* const out = rows.Row(position);
-    if (match.any()) {
-      CopyFound(table, table.parts().tier->Row(match.location()), out);
-      batch->Answer(position, Outcome::kFound, &tally);
-      return;
-    }
-    table.InitializeVectorOf(id.key, out);
-    const bool created = new_rows.Add(id, 1, [&](std::byte* image) {
-      std::memcpy(layout.Vector(image), out, layout.vector_bytes);
-      ResetState(layout, rule, image);
-    });
-    batch->Answer(position, created ? Outcome::kCreated : Outcome::kRefused, &tally);
-  });
+  ForEachMatch<IndexUse::kChange>(
+      table, *batch, group, [&](uint32_t position, const RowId& id, const Match& match) {
+        std::byte* const out = rows.Row(position);
+        if (match.any()) {
+          CopyFound(table, table.parts().tier->Row(match.location()), out);
+          batch->Answer(position, Outcome::kFound, &tally);
+          return;
+        }
+        table.InitializeVectorOf(id.key, out);
+        const bool created = new_rows.Add(id, 1, [&](std::byte* image) {
+          std::memcpy(layout.Vector(image), out, layout.vector_bytes);
+          ResetState(layout, rule, image);
+        });
+        batch->Answer(position, created ? Outcome::kCreated : Outcome::kRefused, &tally);
+      });
   batch->Add(tally);
 }
 

@@ -198,9 +198,9 @@ void ReadRows(const Table& table, uint32_t row_bytes, KeySpan keys, uint32_t beg
 }
 
 // Calls visit(position, id, match) for the positions of a shard group in order; match.any() is
-// whether the row exists. Under the shard's lock, which the visitor may use to change index and
-// rows.
-template <typename Visit>
+// whether the row exists. Under the shard's lock; the visitor may change rows, and the index if
+// index_use is kChange.
+template <IndexUse index_use, typename Visit>
 void ForEachMatch(const Table& table, const Batch& batch, const ShardGroup& group, Visit visit) {
   const auto hash_at = [&](size_t i) { return group.hashes[i]; };
   const auto use = [&](size_t i, KeyHash hash, const Match& guess) {
@@ -208,7 +208,7 @@ void ForEachMatch(const Table& table, const Batch& batch, const ShardGroup& grou
     const RowId id = table.IdOf(batch.keys()[position], hash);
     visit(position, id, table.parts().index->Confirm(guess, id));
   };
-  ForEachGuess<IndexUse::kChange>(table, table.layout().row_bytes, group.size(), hash_at, use);
+  ForEachGuess<index_use>(table, table.layout().row_bytes, group.size(), hash_at, use);
 }
 
 }  // namespace embank

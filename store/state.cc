@@ -41,17 +41,18 @@ void SetGroup(Batch* batch, const ShardGroup& group, ConstRowSpan state) {
   const RowLayout& layout = table.layout();
   OutcomeTally tally;
   MutexLock lock(&group.shard->mutex);
-  ForEachMatch(table, *batch, group, [&](uint32_t position, const RowId& id, const Match& match) {
-    if (match.any()) {
-      std::byte* const row = table.parts().tier->Row(match.location());
-      const std::byte* const new_state = state.Row(position);
-      FaultIn(new_state, layout.state_bytes());
-      ChangeRow(layout, id.table, row, [&](std::byte* image) {
-        std::memcpy(layout.State(image), new_state, layout.state_bytes());
+  ForEachMatch<IndexUse::kRead>(
+      table, *batch, group, [&](uint32_t position, const RowId& id, const Match& match) {
+        if (match.any()) {
+          std::byte* const row = table.parts().tier->Row(match.location());
+          const std::byte* const new_state = state.Row(position);
+          FaultIn(new_state, layout.state_bytes());
+          ChangeRow(layout, id.table, row, [&](std::byte* image) {
+            std::memcpy(layout.State(image), new_state, layout.state_bytes());
+          });
+        }
+        batch->Answer(position, match.any() ? Outcome::kFound : Outcome::kAbsent, &tally);
       });
-    }
-    batch->Answer(position, match.any() ? Outcome::kFound : Outcome::kAbsent, &tally);
-  });
   batch->Add(tally);
 }
 

@@ -19,21 +19,22 @@ void UpsertGroup(Batch* batch, const ShardGroup& group, const UpdateRule& rule, 
   OutcomeTally tally;
   MutexLock lock(&group.shard->mutex);
   NewRows new_rows(&table, group.shard, group.size());
-  ForEachMatch(table, *batch, group, [&](uint32_t position, const RowId& id, const Match& match) {
-    const std::byte* const vector = rows.Row(position);
-    FaultIn(vector, layout.vector_bytes);
-    const auto fill = [&](std::byte* image) {
-      std::memcpy(layout.Vector(image), vector, layout.vector_bytes);
-      ResetState(layout, rule, image);
-    };
-    Outcome outcome = Outcome::kFound;
-    if (match.any()) {
-      ChangeRow(layout, id.table, table.parts().tier->Row(match.location()), fill);
-    } else {
-      outcome = new_rows.Add(id, 0, fill) ? Outcome::kCreated : Outcome::kRefused;
-    }
-    batch->Answer(position, outcome, &tally);
-  });
+  ForEachMatch<IndexUse::kChange>(
+      table, *batch, group, [&](uint32_t position, const RowId& id, const Match& match) {
+        const std::byte* const vector = rows.Row(position);
+        FaultIn(vector, layout.vector_bytes);
+        const auto fill = [&](std::byte* image) {
+          std::memcpy(layout.Vector(image), vector, layout.vector_bytes);
+          ResetState(layout, rule, image);
+        };
+        Outcome outcome = Outcome::kFound;
+        if (match.any()) {
+          ChangeRow(layout, id.table, table.parts().tier->Row(match.location()), fill);
+        } else {
+          outcome = new_rows.Add(id, 0, fill) ? Outcome::kCreated : Outcome::kRefused;
+        }
+        batch->Answer(position, outcome, &tally);
+      });
   batch->Add(tally);
 }
 
@@ -43,14 +44,15 @@ void EraseGroup(Batch* batch, const ShardGroup& group) {
   OutcomeTally tally;
   FreedRows freed(&table);
   MutexLock lock(&group.shard->mutex);
-  ForEachMatch(table, *batch, group, [&](uint32_t position, const RowId& id, const Match& match) {
-    group.shard->mutex.AssertHeld();
-    if (match.any()) {
-      parts.index->Erase(group.shard, id.hash, match);
-      freed.Add(match.location());
-    }
-    batch->Answer(position, match.any() ? Outcome::kFound : Outcome::kAbsent, &tally);
-  });
+  ForEachMatch<IndexUse::kChange>(
+      table, *batch, group, [&](uint32_t position, const RowId& id, const Match& match) {
+        group.shard->mutex.AssertHeld();
+        if (match.any()) {
+          parts.index->Erase(group.shard, id.hash, match);
+          freed.Add(match.location());
+        }
+        batch->Answer(position, match.any() ? Outcome::kFound : Outcome::kAbsent, &tally);
+      });
   batch->Add(tally);
 }
 
