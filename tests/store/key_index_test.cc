@@ -229,6 +229,28 @@ TEST(KeyIndex, AHomeThatWasMovedInPartIsTriedAgain) {
   EXPECT_LE(shard.boundary, 500'000u);
 }
 
+TEST(KeyIndex, ARowThatFindsNoRoomWhileShrinkingStaysWhereItWas) {
+  IndexWorld index;
+  const std::vector<RowId> others = RowsFarFromTheFirstHomes();
+  ASSERT_NO_FATAL_FAILURE(InsertAll(&index, others));
+  const uint64_t home_1 = FirstQuotientAt(1, index->shard(kShard)->high_buckets);
+  // More than a home holds, once homes 0 and 1 are one; each of a q of its own, so that they are
+  // moved one by one, and displaced before.
+  std::vector<RowId> ids;
+  for (uint32_t i = 0; i < kHomeRowsMax - 6; ++i) {
+    ids.push_back(IndexWorld::IdWithHash(0, HashAt(kShard, 1000 + i)));
+  }
+  for (uint32_t i = 0; i < 12; ++i) {
+    ids.push_back(IndexWorld::IdWithHash(0, HashAt(kShard, home_1 + i)));
+  }
+  ASSERT_NO_FATAL_FAILURE(InsertAll(&index, ids));
+  ASSERT_NO_FATAL_FAILURE(EraseAll(&index, others));
+  const KeyIndex::Shard& shard = *index->shard(kShard);
+  EXPECT_NE(shard.low_buckets, shard.high_buckets) << "nothing was in its way";
+  EXPECT_GT(shard.boundary, home_1);
+  EXPECT_LT(shard.boundary, home_1 + 12);
+}
+
 TEST(KeyIndex, AFullHomeThatGrowthCanPartMakesTheShardGrow) {
   IndexWorld index;
   std::vector<RowId> ids;
