@@ -18,6 +18,12 @@ void ShardPlan::GroupBy(const Batch& batch, size_t count, PositionAt position_at
   count_ = count;
   const KeySpan keys = batch.keys();
   const Table& table = batch.table();
+  // A key alone is a group as it stands.
+  if (count == 1) {
+    positions_.values()[0] = position_at(0);
+    hashes_.values()[0] = table.HashOf(keys[position_at(0)]);
+    return;
+  }
 
   std::array<uint32_t, KeyIndex::kShardCount> next{};
   for (size_t i = 0; i < count; ++i) ++next[KeyIndex::ShardOf(table.HashOf(keys[position_at(i)]))];
@@ -64,6 +70,11 @@ void ShardPlan::Group(const Batch& batch, std::span<const uint32_t> positions) {
 void ShardPlan::ForEachShard(const Batch& batch,
                              absl::FunctionRef<void(const ShardGroup&)> body) const {
   if (count_ == 0) return;
+  if (count_ == 1) {
+    const KeyHash hash = hashes_.values()[0];
+    return body({batch.table().parts().index->shard(KeyIndex::ShardOf(hash)),
+                 std::span(positions_.values()).first(1), std::span(hashes_.values()).first(1), 0});
+  }
   // From the first position's shard on: batches that run at once do not follow each other from lock
   // to lock.
   const uint32_t first = KeyIndex::ShardOf(batch.table().HashOf(batch.keys()[0]));
