@@ -40,7 +40,7 @@ Estimate EstimateMemory(const StoreOptions& options, std::span<const TableRows> 
     estimate.slab_bytes += (taken + slots - 1) / slots * DramTier::kPageBytes;
   }
   estimate.index_bytes = KeyIndex::EstimateBytes(rows);
-  // Page records depend on the budget, which is what is asked for: 40 bytes for 2 MiB.
+  // Page records depend on the budget, which is what is asked for: 32 bytes for 2 MiB.
   const uint64_t rows_and_index = estimate.slab_bytes + estimate.index_bytes;
   estimate.fixed_bytes =
       kStoreFixedBytes + tables.size() * kTableFixedBytes +

@@ -87,6 +87,7 @@ class DramTier {
     uint16_t unused;
     uint64_t empty_epoch;  // when the last of its slots was given back
   };
+  static_assert(sizeof(Page) == 32);
   struct PageList {
     PageIndex first = kNoPage;
     PageIndex last = kNoPage;

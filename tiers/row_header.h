@@ -5,7 +5,8 @@
 //                    (bits 12..31, 0..11)    (bits 0..3, 4..23, 24..31)
 //
 // The version is odd while the row is written, and grows with every write: readers copy without a
-// lock and look at it before and after.
+// lock and look at it before and after. It wraps after 2^19 writes: a reader would have to stand
+// still in one row's copy for exactly so many writes of that row, or a multiple.
 //
 // Heat (docs/arithmetic.md) halves with every epoch of its store; it is brought up to date when it
 // is read or touched. Epochs are compared in 8 bits: every row must be touched or renewed
@@ -75,7 +76,7 @@ inline RowMark LoadMark(const RowHeader* header) {
 
 // A writer, under its shard's lock, brackets its words with these two. BeginRowWrite makes the
 // version odd and returns the identity as it was; EndRowWrite makes it even again, of `table`.
-// Versions go on when a slot is used again, so that no reader takes one row for another.
+// Versions go on when a slot is used again, so that a reader sees that the row has changed.
 inline uint32_t BeginRowWrite(RowHeader* header) {
   std::atomic_ref word(header->identity);
   const uint32_t identity = word.load(std::memory_order_relaxed);
