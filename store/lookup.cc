@@ -137,8 +137,19 @@ void CreateGroup(Batch* batch, const ShardGroup& group, const UpdateRule& rule, 
 // Small batches need no allocation.
 constexpr size_t kInlineKeys = 64;
 
+// Reads and makes rows in order of positions, all under their shards' locks.
+absl::Status CreateAll(Batch* batch, RowSpan rows) {
+  const UpdateRule rule = batch->table().rule();
+  ShardPlan plan;
+  EMBANK_RETURN_IF_ERROR(plan.Allocate(batch->keys().size()));
+  plan.GroupAll(*batch);
+  plan.ForEachShard(*batch,
+                    [&](const ShardGroup& group) { CreateGroup(batch, group, rule, rows); });
+  return absl::OkStatus();
+}
+
 // Reads what is there without a lock, then makes what is missing, in order of positions.
-absl::Status LookupOrCreate(Batch* batch, RowSpan rows) {
+absl::Status ReadThenCreate(Batch* batch, RowSpan rows) {
   const UpdateRule rule = batch->table().rule();
   Scratch<uint32_t, kInlineKeys> missing_memory;
   ShardPlan plan;
@@ -158,6 +169,14 @@ absl::Status LookupOrCreate(Batch* batch, RowSpan rows) {
   plan.Group(*batch, std::span(missing.begin(), missing_end));
   plan.ForEachShard(*batch,
                     [&](const ShardGroup& group) { CreateGroup(batch, group, rule, rows); });
+  return absl::OkStatus();
+}
+
+// While a table fills, to look for rows before is to look twice.
+absl::Status LookupOrCreate(Batch* batch, RowSpan rows) {
+  Table* const table = &batch->table();
+  EMBANK_RETURN_IF_ERROR(table->fills() ? CreateAll(batch, rows) : ReadThenCreate(batch, rows));
+  table->SetFills(batch->count(Outcome::kCreated) > batch->keys().size() / 2);
   return absl::OkStatus();
 }
 

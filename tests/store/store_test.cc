@@ -204,6 +204,70 @@ TEST(Store, PositionsOfABatchActAsIfInOrder) {
 }
 
 // docs/arithmetic.md, "Gradients": in order, in runs of 32, then the runs in order.
+// A table, and what creating lookups and the heat of their keys were.
+class CreatingLookups {
+ public:
+  CreatingLookups() : table_(store_.Create("t", Uniform(3))) {}
+  Table* table() { return table_; }
+  void LookUp(const std::vector<Key>& keys) {
+    std::vector<float> rows(3 * keys.size());
+    std::vector<uint8_t> outcomes(keys.size());
+    std::vector<uint32_t> heat(keys.size());
+    ASSERT_TRUE(
+        Lookup(table_, keys, MissingRule::kCreate, RowsIn(&rows, 3), std::span(outcomes)).ok());
+    ASSERT_TRUE(GetHeat(table_, keys, heat, {}).ok());
+    rows_.insert(rows_.end(), rows.begin(), rows.end());
+    outcomes_.insert(outcomes_.end(), outcomes.begin(), outcomes.end());
+    heat_.insert(heat_.end(), heat.begin(), heat.end());
+  }
+  bool SameAs(const CreatingLookups& other) const {
+    return rows_ == other.rows_ && outcomes_ == other.outcomes_ && heat_ == other.heat_;
+  }
+
+ private:
+  StoreWorld store_;
+  Table* table_;
+  std::vector<float> rows_;
+  std::vector<uint8_t> outcomes_;
+  std::vector<uint32_t> heat_;
+};
+
+TEST(Store, ACreatingLookupAnswersAlikeWhetherItsTableFillsOrNot) {
+  Random random(4);
+  CreatingLookups reads_first;
+  CreatingLookups creates_all;
+  Key next = 0;
+  for (int batch = 0; batch < 200; ++batch) {
+    // New keys and known ones, many of them twice.
+    std::vector<Key> keys(random.Below(40));
+    for (Key& key : keys) {
+      next += random.OneIn(3) ? 1 : 0;
+      key = next - random.Below(std::min<Key>(next + 1, 30));
+    }
+    reads_first.table()->SetFills(false);
+    creates_all.table()->SetFills(true);
+    ASSERT_NO_FATAL_FAILURE(reads_first.LookUp(keys));
+    ASSERT_NO_FATAL_FAILURE(creates_all.LookUp(keys));
+    ASSERT_TRUE(creates_all.SameAs(reads_first)) << "batch " << batch;
+  }
+}
+
+TEST(Store, ATableFillsWhileLookupsCreateMoreThanHalfOfTheirRows) {
+  StoreWorld store;
+  Table* const table = store.Create("t", Uniform(3));
+  EXPECT_FALSE(table->fills());
+  CreateAndCheck(table, KeysFrom(0, 10));
+  EXPECT_TRUE(table->fills());
+  CreateAndCheck(table, KeysFrom(4, 12));  // six are new
+  EXPECT_FALSE(table->fills());
+  CreateAndCheck(table, KeysFrom(9, 13));  // six again
+  EXPECT_FALSE(table->fills());
+  CreateAndCheck(table, KeysFrom(15, 14));  // seven of 14
+  EXPECT_FALSE(table->fills());
+  CreateAndCheck(table, KeysFrom(22, 15));  // eight of 15
+  EXPECT_TRUE(table->fills());
+}
+
 TEST(Store, GradientsOfAKeyAreSummedInRunsOf32) {
   StoreWorld store;
   TableOptions options = OptionsOf(1, Optimizer::kSgd);
