@@ -463,5 +463,76 @@ TEST(StepRowDeathTest, ATableWithoutOptimizerIsADefectOfOurs) {
   EXPECT_DEATH(F32Row(Optimizer::kNone, {}, {1.0f}).Step({1.0f}), "broken");
 }
 
+// ---- long rows, which the compiler steps many elements at a time ----
+
+std::vector<float> SignedFloats(Random* random, size_t count) {
+  std::vector<float> values(count);
+  for (float& value : values) value = random->Signed();
+  return values;
+}
+
+// Rules by name, types and lengths: more and less than a multiple of the widest vector.
+class LongRows : public testing::TestWithParam<Optimizer> {
+ protected:
+  // Calls check(type, rule, dim) for all of them.
+  template <typename Check>
+  static void ForEachShape(Check check) {
+    for (const ValueType type : {ValueType::kF32, ValueType::kF16, ValueType::kBf16}) {
+      for (const float decay : {0.0f, 0.125f}) {
+        for (const uint32_t dim : {16u, 33u, 100u}) {
+          check(type, UpdateRule{.learning_rate = 0.1f, .epsilon = 1e-3f, .weight_decay = decay},
+                dim);
+        }
+      }
+    }
+  }
+};
+
+TEST_P(LongRows, StepEveryElementAsARowOfItsOwn) {
+  Random random(11);
+  ForEachShape([&](ValueType type, const UpdateRule& rule, uint32_t dim) {
+    const std::vector<float> w = SignedFloats(&random, dim);
+    Row row(type, GetParam(), rule, w);
+    std::vector<Row> alone;
+    for (const float value : w) alone.emplace_back(type, GetParam(), rule, std::vector{value});
+    for (int step = 0; step < 5; ++step) {
+      const std::vector<float> gradient = SignedFloats(&random, dim);
+      row.Step(gradient);
+      for (uint32_t i = 0; i < dim; ++i) alone[i].Step({gradient[i]});
+    }
+    // Each kind of state is an array of the row, but Adam's count of steps.
+    const uint32_t kinds = StateFloats(GetParam(), dim) / dim;
+    for (uint32_t i = 0; i < dim; ++i) {
+      ASSERT_EQ(row.W(i), alone[i].W(0)) << i << " of " << dim;
+      for (uint32_t kind = 0; kind < kinds; ++kind) {
+        ASSERT_EQ(row.State(kind * dim + i), alone[i].State(kind)) << i << " of " << dim;
+      }
+    }
+    ASSERT_TRUE(row.SurroundingsAreIntact());
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(ElementWise, LongRows,
+                         testing::Values(Optimizer::kSgd, Optimizer::kAdagrad, Optimizer::kAdam,
+                                         Optimizer::kFtrl));
+
+TEST_F(LongRows, RowwiseAdagradDividesEveryElementByTheRootOfTheRowsSum) {
+  Random random(12);
+  ForEachShape([&](ValueType type, const UpdateRule& rule, uint32_t dim) {
+    Row row(type, Optimizer::kRowwiseAdagrad, rule, SignedFloats(&random, dim));
+    Row rounded(type, Optimizer::kNone, rule, {0.0f});
+    std::vector<float> before(dim);
+    for (uint32_t i = 0; i < dim; ++i) before[i] = row.W(i);
+    const std::vector<float> gradient = SignedFloats(&random, dim);
+    row.Step(gradient);
+    const float divisor = std::sqrt(row.State(0)) + rule.epsilon;
+    for (uint32_t i = 0; i < dim; ++i) {
+      const float g = gradient[i] + rule.weight_decay * before[i];
+      rounded.SetW(0, before[i] - rule.learning_rate * g / divisor);
+      ASSERT_EQ(row.W(i), rounded.W(0)) << i << " of " << dim;
+    }
+  });
+}
+
 }  // namespace
 }  // namespace embank::test
