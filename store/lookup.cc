@@ -109,7 +109,7 @@ void CopyFound(const Table& table, std::byte* row, std::byte* out) {
   TouchHeat(header, LoadMark(header), table.parts().heat_clock->now(), 1);
 }
 
-// Answers positions of one shard whose rows were not there a moment ago, under the shard's lock.
+// Answers positions of one shard, most of which have no row, under the shard's lock.
 void CreateGroup(Batch* batch, const ShardGroup& group, const UpdateRule& rule, RowSpan rows) {
   Table& table = batch->table();
   const RowLayout& layout = table.layout();
@@ -172,8 +172,12 @@ absl::Status ReadThenCreate(Batch* batch, RowSpan rows) {
   return absl::OkStatus();
 }
 
+// Fewer keys say little of what the next call brings, and take no locks for a guess.
+constexpr size_t kFillKeysMin = 1024;
+
 // While a table fills, to look for rows before is to look twice.
 absl::Status LookupOrCreate(Batch* batch, RowSpan rows) {
+  if (batch->keys().size() < kFillKeysMin) return ReadThenCreate(batch, rows);
   Table* const table = &batch->table();
   EMBANK_RETURN_IF_ERROR(table->fills() ? CreateAll(batch, rows) : ReadThenCreate(batch, rows));
   table->SetFills(batch->count(Outcome::kCreated) > batch->keys().size() / 2);

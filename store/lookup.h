@@ -8,7 +8,8 @@
 namespace embank {
 
 // Copies the rows of `keys` to `rows`; absent keys follow `rule`. Each row is copied whole. Counts
-// heat. Takes no lock, but for rows that are created and to renew stamps of heat. Thread-safe.
+// heat. Takes no lock, but for rows that are created, to renew stamps of heat, and, for batches of
+// 1,024 keys and more, to create while the table fills (Table::fills). Thread-safe.
 // kFailedPrecondition (dropped), kResourceExhausted (scratch; or refused keys when `outcomes` is
 // empty, the rest being done).
 absl::Status Lookup(Table* table, KeySpan keys, MissingRule rule, RowSpan rows,

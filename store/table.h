@@ -79,7 +79,7 @@ class Table {
     parts_.heat_clock->AddRows(change);
   }
 
-  // Whether the last creating lookup made most of its rows: the next one is likely to.
+  // Whether the last large creating lookup made most of its rows: the next one is likely to.
   bool fills() const { return fills_.load(std::memory_order_relaxed); }
   void SetFills(bool fills) {
     if (fills != this->fills()) fills_.store(fills, std::memory_order_relaxed);
@@ -99,9 +99,9 @@ class Table {
 
   std::atomic<float> learning_rate_;
   std::atomic<bool> dropped_{false};
-  std::atomic<bool> fills_{false};
   // Apart from what every batch reads.
   alignas(64) std::atomic<uint64_t> rows_{0};
+  std::atomic<bool> fills_{false};
   TableCounters counters_;
 };
 

@@ -1,7 +1,7 @@
 // Small calls through the C door, rows in the cache: what a call costs beside its rows.
 #include <benchmark/benchmark.h>
 
-#include <cstddef>
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -33,7 +33,7 @@ embank_status EraseAndMake(embank_table* table, const uint64_t* keys, uint64_t n
   return status != EMBANK_OK ? status : Lookup(table, keys, n, values);
 }
 
-// state.range(0) keys a call, all of which have rows.
+// state.range(0) keys a call, all of which have rows; EraseAndMake is two calls.
 void SmallCalls(benchmark::State& state, Call call) {
   embank_store_options store_options;
   embank_store_options_init(&store_options, sizeof store_options);
@@ -48,8 +48,9 @@ void SmallCalls(benchmark::State& state, Call call) {
 
   std::vector<uint64_t> keys(kRows);
   for (uint64_t i = 0; i < kRows; ++i) keys[i] = Mix(i);
-  std::vector<float> values(kRows * kDim, 0.5f);
+  std::vector<float> values(kRows * kDim);
   EMBANK_CHECK(Lookup(table, keys.data(), kRows, values.data()) == EMBANK_OK);
+  std::fill(values.begin(), values.end(), 0.5f);
   const auto count = static_cast<uint64_t>(state.range(0));
   uint64_t next = 0;
   for (auto _ : state) {
