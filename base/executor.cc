@@ -4,6 +4,7 @@
 #include <new>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/mutex.h"
@@ -27,6 +28,57 @@ struct Job {
       body(i);
     }
   }
+};
+
+// A task of the background: a thread that sleeps between.
+class BackgroundThread final : public BackgroundTask {
+ public:
+  explicit BackgroundThread(BackgroundStep step) : step_(std::move(step)) {
+    try {
+      thread_ = std::thread([this] { Loop(); });
+    } catch (const std::system_error&) {  // no steps: slower, correct
+    } catch (const std::bad_alloc&) {
+    }
+  }
+
+  ~BackgroundThread() override {
+    {
+      MutexLock lock(&mutex_);
+      stopping_ = true;
+    }
+    woken_or_stop_.NotifyAll();
+    if (thread_.joinable()) thread_.join();
+  }
+
+  void Wake() override {
+    {
+      MutexLock lock(&mutex_);
+      if (woken_) return;
+      woken_ = true;
+    }
+    woken_or_stop_.NotifyAll();
+  }
+
+ private:
+  void Loop() noexcept {
+    MutexLock lock(&mutex_);
+    while (true) {
+      while (!woken_ && !stopping_) woken_or_stop_.Wait(&mutex_);
+      if (stopping_) return;
+      woken_ = false;
+      mutex_.Unlock();
+      const bool again = step_();
+      mutex_.Lock();
+      woken_ |= again;
+    }
+  }
+
+  BackgroundStep step_;  // the thread's
+  Mutex mutex_;
+  ConditionVariable woken_or_stop_;
+  bool woken_ ABSL_GUARDED_BY(mutex_) = false;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_;  // constant after construction
 };
 
 class ThreadPool final : public Executor {
@@ -69,6 +121,10 @@ class ThreadPool final : public Executor {
     MutexLock lock(&mutex_);
     Unlink(&job);
     while (job.workers_inside > 0) worker_left_.Wait(&mutex_);
+  }
+
+  std::unique_ptr<BackgroundTask> MakeBackgroundTask(BackgroundStep step) override {
+    return std::make_unique<BackgroundThread>(std::move(step));
   }
 
   uint32_t concurrency() const override { return static_cast<uint32_t>(workers_.size()) + 1; }

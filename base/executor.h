@@ -1,4 +1,5 @@
-// Who runs parallel work. Injected, so that a test can run it in any order on one thread.
+// Who runs parallel and background work. Injected, so that a test can run it in any order on one
+// thread.
 #ifndef EMBANK_BASE_EXECUTOR_H_
 #define EMBANK_BASE_EXECUTOR_H_
 
@@ -6,6 +7,7 @@
 #include <memory>
 
 #include "absl/functional/function_ref.h"
+#include "base/background_task.h"
 
 namespace embank {
 
@@ -18,11 +20,16 @@ class Executor {
   // Thread-safe.
   virtual void ParallelFor(uint32_t tasks, absl::FunctionRef<void(uint32_t)> body) = 0;
 
+  // A task whose steps this executor runs, and which it outlives. Where the system refuses a thread
+  // they may never run: nothing but speed may depend on one. Thread-safe.
+  virtual std::unique_ptr<BackgroundTask> MakeBackgroundTask(BackgroundStep step) = 0;
+
   // How many bodies can run at once, the caller's included.
   virtual uint32_t concurrency() const = 0;
 };
 
-// A pool of `threads` - 1 workers beside the caller. With fewer, when the system refuses threads.
+// A pool of `threads` - 1 workers beside the caller, with fewer when the system refuses threads;
+// background tasks have threads of their own.
 std::unique_ptr<Executor> MakeThreadPool(uint32_t threads);
 
 }  // namespace embank

@@ -4,11 +4,13 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <numeric>
 #include <utility>
 #include <vector>
 
 #include "base/executor.h"
+#include "base/mutex.h"
 #include "tests/support/random.h"
 
 namespace embank::test {
@@ -24,13 +26,34 @@ class SimulatedExecutor final : public Executor {
     for (uint32_t i = tasks; i > 1; --i) std::swap(order[i - 1], order[random.Below(i)]);
     for (const uint32_t task : order) body(task);
   }
+  // Steps run inside calls of Wake: each call runs some of those that are due, or none.
+  std::unique_ptr<BackgroundTask> MakeBackgroundTask(BackgroundStep step) override {
+    return std::make_unique<Task>(seed_ + tasks_.fetch_add(1), std::move(step));
+  }
   uint32_t concurrency() const override { return 1; }
 
   uint64_t calls() const { return calls_.load(); }
 
  private:
+  class Task final : public BackgroundTask {
+   public:
+    Task(uint64_t seed, BackgroundStep step) : random_(seed), step_(std::move(step)) {}
+    void Wake() override {
+      MutexLock lock(&mutex_);
+      due_ = true;
+      for (uint64_t steps = random_.Below(4); steps > 0 && due_; --steps) due_ = step_();
+    }
+
+   private:
+    Mutex mutex_;
+    Random random_;
+    BackgroundStep step_;
+    bool due_ = false;
+  };
+
   const uint64_t seed_;
   std::atomic<uint64_t> calls_{0};
+  std::atomic<uint64_t> tasks_{0};
 };
 
 }  // namespace embank::test

@@ -1,0 +1,120 @@
+// Files and directories, injected: what the store asks of the system that outlives it, so that a
+// test can be the disk.
+//
+// Nothing written is durable before a Sync of the file that completes; nothing created, renamed,
+// linked or removed before a SyncDirectory of its directory that does. After a Sync that failed
+// nobody knows what is durable: the file is not synced again, its contents are written to another.
+//
+// Statuses of all calls, with a message that names the file and the system's reason:
+//   kNotFound, kAlreadyExists, kPermissionDenied (also a read-only file system),
+//   kResourceExhausted   no space, quota, descriptors or memory
+//   kOutOfRange          a read that begins or ends behind the end of the file
+//   kUnavailable         everything else: the device fails
+#ifndef EMBANK_BASE_FILE_SYSTEM_H_
+#define EMBANK_BASE_FILE_SYSTEM_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace embank {
+
+// What direct files ask of offsets, lengths and addresses.
+inline constexpr uint64_t kBlockBytes = 4096;
+
+// An open file; closed by its destructor. Thread-safe.
+class File {
+ public:
+  virtual ~File() = default;
+
+  // All of `into`, or an error.
+  virtual absl::Status Read(uint64_t offset, std::span<std::byte> into) = 0;
+  // All of `bytes`; on an error any part of them may have been written.
+  virtual absl::Status Write(uint64_t offset, std::span<const std::byte> bytes) = 0;
+  // Takes the space of the first `bytes` bytes, which read as zeros until written; the file is at
+  // least so long afterwards.
+  virtual absl::Status Preallocate(uint64_t bytes) = 0;
+  // Makes what was written before this call durable, and the file's length.
+  virtual absl::Status Sync() = 0;
+  virtual absl::StatusOr<uint64_t> SizeBytes() = 0;
+  // Whether reads and writes pass the system's page cache by, and must be whole blocks.
+  virtual bool direct() const = 0;
+};
+
+enum class FileAccess {
+  kRead,    // an existing file
+  kWrite,   // an existing file, to read and write
+  kCreate,  // a new file, to read and write
+};
+
+enum class FileCaching {
+  kCached,
+  kDirect,  // where the file system can; else cached
+};
+
+// One read or write of a list.
+struct Transfer {
+  enum class Kind { kRead, kWrite };
+  Kind kind;
+  File* file;
+  uint64_t offset;
+  std::span<std::byte> bytes;  // read into, or written from
+  absl::Status status;         // out
+};
+
+// A lock on a file that other processes respect; given up by its destructor and by the end of the
+// process, however it ends.
+class FileLock {
+ public:
+  virtual ~FileLock() = default;
+};
+
+// Thread-safe. Paths are absolute or relative to the process's directory.
+class FileSystem {
+ public:
+  virtual ~FileSystem() = default;
+
+  // An open file, whose former contents stay.
+  virtual absl::StatusOr<std::unique_ptr<File>> Open(const std::string& path, FileAccess access,
+                                                     FileCaching caching) = 0;
+
+  // Does all of a list, in any order, as many at once as the device likes; returns when all are
+  // done. Each tells its status. The files must be this system's.
+  virtual void TransferAll(std::span<Transfer> transfers) = 0;
+
+  // Takes the place of `to` if that exists.
+  virtual absl::Status Rename(const std::string& from, const std::string& to) = 0;
+  // A second name of the same file.
+  virtual absl::Status Link(const std::string& from, const std::string& to) = 0;
+  virtual absl::Status Remove(const std::string& path) = 0;
+
+  // Its parent must exist.
+  virtual absl::Status CreateDirectory(const std::string& path) = 0;
+  // Names in a directory, "." and ".." left out, in any order.
+  virtual absl::StatusOr<std::vector<std::string>> List(const std::string& path) = 0;
+  virtual absl::Status SyncDirectory(const std::string& path) = 0;
+  virtual absl::StatusOr<uint64_t> FreeBytes(const std::string& path) = 0;
+
+  // Locks an existing file, shared with other shared locks or alone. kUnavailable: somebody else
+  // has it, in this process or another.
+  virtual absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path, bool shared) = 0;
+};
+
+// Reads a whole file of at most `bytes_max` bytes; kOutOfRange when it is longer.
+absl::StatusOr<std::vector<std::byte>> ReadWholeFile(FileSystem* files, const std::string& path,
+                                                     uint64_t bytes_max);
+// Puts a whole file in the place of `path`: written under another name, synced, renamed, and the
+// directory synced. A crash leaves the former file or the new one, whole.
+absl::Status ReplaceFile(FileSystem* files, const std::string& path,
+                         std::span<const std::byte> bytes);
+
+}  // namespace embank
+
+#endif  // EMBANK_BASE_FILE_SYSTEM_H_

@@ -1,0 +1,361 @@
+#include "base/posix_file_system.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "base/executor.h"
+#include "base/log.h"
+#include "base/mutex.h"
+#include "base/status_macros.h"
+#include "base/uring.h"
+
+namespace embank {
+namespace {
+
+absl::StatusCode CodeOf(int error) {
+  switch (error) {
+    case ENOENT:
+    case ENOTDIR:
+      return absl::StatusCode::kNotFound;
+    case EEXIST:
+      return absl::StatusCode::kAlreadyExists;
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return absl::StatusCode::kPermissionDenied;
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+    case EMFILE:
+    case ENFILE:
+    case ENOMEM:
+      return absl::StatusCode::kResourceExhausted;
+    default:
+      return absl::StatusCode::kUnavailable;
+  }
+}
+
+absl::Status ErrorOf(int error, const char* verb, const std::string& path) {
+  return absl::Status(CodeOf(error),
+                      absl::StrCat(verb, " ", path, ": ", std::system_category().message(error)));
+}
+
+absl::Status EndsBefore(const std::string& path, uint64_t end) {
+  return absl::OutOfRangeError(absl::StrCat("read ", path, ": the file ends before byte ", end));
+}
+
+// Beyond this limit the system sends a signal, which stops processes that do not expect it.
+absl::Status CheckLength(const std::string& path, uint64_t end) {
+  rlimit limit;
+  if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || end <= limit.rlim_cur) return absl::OkStatus();
+  return ErrorOf(EFBIG, "write", path);
+}
+
+class Descriptor {
+ public:
+  explicit Descriptor(int number) : number_(number) {}
+  ~Descriptor() {
+    if (number_ >= 0) close(number_);
+  }
+  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  Descriptor& operator=(Descriptor&&) = delete;
+  int number() const { return number_; }
+
+ private:
+  int number_;
+};
+
+class PosixFile final : public File {
+ public:
+  PosixFile(Descriptor descriptor, std::string path, bool direct)
+      : descriptor_(std::move(descriptor)), path_(std::move(path)), direct_(direct) {}
+
+  absl::Status Read(uint64_t offset, std::span<std::byte> into) override {
+    CheckBlocks(offset, into);
+    return ReadFrom(offset, into, 0);
+  }
+  absl::Status Write(uint64_t offset, std::span<const std::byte> bytes) override {
+    CheckBlocks(offset, bytes);
+    EMBANK_RETURN_IF_ERROR(CheckLength(path_, offset + bytes.size()));
+    return WriteFrom(offset, bytes, 0);
+  }
+  absl::Status Preallocate(uint64_t bytes) override {
+    EMBANK_RETURN_IF_ERROR(CheckLength(path_, bytes));
+    int error = 0;
+    do {
+      error = posix_fallocate(descriptor_.number(), 0, static_cast<off_t>(bytes));
+    } while (error == EINTR);
+    return error == 0 ? absl::OkStatus() : ErrorOf(error, "preallocate", path_);
+  }
+  absl::Status Sync() override {
+    // Never again after an error: the system may have forgotten what it could not write.
+    return fdatasync(descriptor_.number()) == 0 ? absl::OkStatus() : ErrorOf(errno, "sync", path_);
+  }
+  absl::StatusOr<uint64_t> SizeBytes() override {
+    struct stat about;
+    if (fstat(descriptor_.number(), &about) != 0) return ErrorOf(errno, "stat", path_);
+    return static_cast<uint64_t>(about.st_size);
+  }
+  bool direct() const override { return direct_; }
+
+  IoOperation OperationOf(const Transfer& transfer) const {
+    CheckBlocks(transfer.offset, transfer.bytes);
+    return {.writes = transfer.kind == Transfer::Kind::kWrite,
+            .descriptor = descriptor_.number(),
+            .offset = transfer.offset,
+            .data = transfer.bytes.data(),
+            .bytes = static_cast<uint32_t>(transfer.bytes.size())};
+  }
+  // Goes on where a transfer has stopped: with a result of the system.
+  absl::Status Finish(const Transfer& transfer, int64_t result) {
+    const bool writes = transfer.kind == Transfer::Kind::kWrite;
+    if (result == IoOperation::kNotDone || result == -EINTR || result == -EAGAIN) result = 0;
+    if (result < 0) return ErrorOf(static_cast<int>(-result), writes ? "write" : "read", path_);
+    const auto done = static_cast<size_t>(result);
+    return writes ? WriteFrom(transfer.offset, transfer.bytes, done)
+                  : ReadFrom(transfer.offset, transfer.bytes, done);
+  }
+
+ private:
+  void CheckBlocks(uint64_t offset, std::span<const std::byte> bytes) const {
+    if (!direct_) return;
+    const uint64_t all = offset | bytes.size() | reinterpret_cast<uintptr_t>(bytes.data());
+    EMBANK_CHECK(all % kBlockBytes == 0);
+  }
+
+  absl::Status ReadFrom(uint64_t offset, std::span<std::byte> into, size_t done) {
+    while (done < into.size()) {
+      // A direct file cannot go on in the middle of a block: it ends there.
+      if (direct_ && done % kBlockBytes != 0) return EndsBefore(path_, offset + into.size());
+      const ssize_t n = pread(descriptor_.number(), into.data() + done, into.size() - done,
+                              static_cast<off_t>(offset + done));
+      if (n == 0) return EndsBefore(path_, offset + into.size());
+      if (n < 0 && errno != EINTR && errno != EAGAIN) return ErrorOf(errno, "read", path_);
+      if (n > 0) done += static_cast<size_t>(n);
+    }
+    return absl::OkStatus();
+  }
+  absl::Status WriteFrom(uint64_t offset, std::span<const std::byte> bytes, size_t done) {
+    while (done < bytes.size()) {
+      const ssize_t n = pwrite(descriptor_.number(), bytes.data() + done, bytes.size() - done,
+                               static_cast<off_t>(offset + done));
+      if (n == 0) return ErrorOf(EIO, "write", path_);
+      if (n < 0 && errno != EINTR && errno != EAGAIN) return ErrorOf(errno, "write", path_);
+      if (n > 0) done += static_cast<size_t>(n);
+    }
+    return absl::OkStatus();
+  }
+
+  const Descriptor descriptor_;
+  const std::string path_;
+  const bool direct_;
+};
+
+class PosixFileLock final : public FileLock {
+ public:
+  explicit PosixFileLock(Descriptor descriptor) : descriptor_(std::move(descriptor)) {}
+
+ private:
+  const Descriptor descriptor_;
+};
+
+// A ring, or a reason why there is none.
+std::unique_ptr<IoRing> TryRing(std::string* reason) {
+  int error = 0;
+  std::unique_ptr<IoRing> ring = MakeIoRing(&error);
+  if (ring == nullptr) *reason = std::system_category().message(error);
+  return ring;
+}
+
+class PosixFileSystem final : public FileSystem {
+ public:
+  explicit PosixFileSystem(const PosixFileOptions& options)
+      : transfer_threads_(options.transfer_threads), use_rings_(options.use_io_uring) {}
+
+  absl::StatusOr<std::unique_ptr<File>> Open(const std::string& path, FileAccess access,
+                                             FileCaching caching) override {
+    int flags = O_CLOEXEC | (access == FileAccess::kRead ? O_RDONLY : O_RDWR);
+    if (access == FileAccess::kCreate) flags |= O_CREAT | O_EXCL;
+    if (caching == FileCaching::kDirect) {
+      absl::StatusOr<Descriptor> descriptor = OpenDescriptor(path, flags | O_DIRECT);
+      if (descriptor.ok()) return MakeFile(*std::move(descriptor), path, true);
+      // EINVAL: the file system has no direct access; a file it may have created stays.
+      if (errno != EINVAL) return descriptor.status();
+      flags &= ~O_EXCL;
+    }
+    EMBANK_ASSIGN_OR_RETURN(Descriptor descriptor, OpenDescriptor(path, flags));
+    return MakeFile(std::move(descriptor), path, false);
+  }
+
+  void TransferAll(std::span<Transfer> transfers) override {
+    std::vector<IoOperation> operations;
+    operations.reserve(transfers.size());
+    for (const Transfer& transfer : transfers) {
+      operations.push_back(FileOf(transfer)->OperationOf(transfer));
+    }
+    // One alone is a system call either way.
+    if (transfers.size() > 1) RunByRing(operations);
+    Executor* const threads = UnfinishedOf(operations) > 1 ? Threads() : nullptr;
+    const auto finish = [&](uint32_t i) {
+      transfers[i].status = FileOf(transfers[i])->Finish(transfers[i], operations[i].result);
+    };
+    const auto count = static_cast<uint32_t>(transfers.size());
+    if (threads != nullptr) return threads->ParallelFor(count, finish);
+    for (uint32_t i = 0; i < count; ++i) finish(i);
+  }
+
+  absl::Status Rename(const std::string& from, const std::string& to) override {
+    if (rename(from.c_str(), to.c_str()) == 0) return absl::OkStatus();
+    return ErrorOf(errno, "rename", from);
+  }
+  absl::Status Link(const std::string& from, const std::string& to) override {
+    return link(from.c_str(), to.c_str()) == 0 ? absl::OkStatus() : ErrorOf(errno, "link", to);
+  }
+  absl::Status Remove(const std::string& path) override {
+    return remove(path.c_str()) == 0 ? absl::OkStatus() : ErrorOf(errno, "remove", path);
+  }
+  absl::Status CreateDirectory(const std::string& path) override {
+    if (mkdir(path.c_str(), 0777) == 0) return absl::OkStatus();
+    return ErrorOf(errno, "create directory", path);
+  }
+
+  absl::StatusOr<std::vector<std::string>> List(const std::string& path) override {
+    std::vector<std::string> names;
+    std::error_code error;
+    std::filesystem::directory_iterator entry(path, error);
+    for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+      names.push_back(entry->path().filename().string());
+    }
+    if (error) return ErrorOf(error.value(), "list", path);
+    return names;
+  }
+
+  absl::Status SyncDirectory(const std::string& path) override {
+    EMBANK_ASSIGN_OR_RETURN(const Descriptor directory,
+                            OpenDescriptor(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (fsync(directory.number()) == 0) return absl::OkStatus();
+    return ErrorOf(errno, "sync directory", path);
+  }
+
+  absl::StatusOr<uint64_t> FreeBytes(const std::string& path) override {
+    struct statvfs about;
+    if (statvfs(path.c_str(), &about) != 0) return ErrorOf(errno, "stat", path);
+    return uint64_t{about.f_bavail} * about.f_frsize;
+  }
+
+  absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path, bool shared) override {
+    EMBANK_ASSIGN_OR_RETURN(Descriptor descriptor, OpenDescriptor(path, O_RDONLY | O_CLOEXEC));
+    int result = 0;
+    do {
+      result = flock(descriptor.number(), (shared ? LOCK_SH : LOCK_EX) | LOCK_NB);
+    } while (result != 0 && errno == EINTR);
+    if (result != 0) return ErrorOf(errno, "lock", path);
+    return std::make_unique<PosixFileLock>(std::move(descriptor));
+  }
+
+ private:
+  static PosixFile* FileOf(const Transfer& transfer) {
+    return static_cast<PosixFile*>(transfer.file);
+  }
+
+  static absl::StatusOr<Descriptor> OpenDescriptor(const std::string& path, int flags) {
+    int number = -1;
+    do {
+      number = open(path.c_str(), flags, 0666);
+    } while (number < 0 && errno == EINTR);
+    if (number >= 0) return Descriptor(number);
+    const int error = errno;
+    absl::Status status = ErrorOf(error, "open", path);
+    errno = error;  // the message's memory may have changed it
+    return status;
+  }
+  static std::unique_ptr<File> MakeFile(Descriptor descriptor, const std::string& path,
+                                        bool direct) {
+    return std::make_unique<PosixFile>(std::move(descriptor), path, direct);
+  }
+
+  static size_t UnfinishedOf(std::span<const IoOperation> operations) {
+    size_t count = 0;
+    for (const IoOperation& operation : operations) {
+      count += operation.result != int64_t{operation.bytes} ? 1 : 0;
+    }
+    return count;
+  }
+
+  // What a ring does of them; all, nothing or, when it breaks, a part.
+  void RunByRing(std::span<IoOperation> operations) {
+    std::unique_ptr<IoRing> ring = TakeRing();
+    if (ring == nullptr) return;
+    if (!ring->Run(operations)) return NoMoreRings("a ring broke");
+    MutexLock lock(&mutex_);
+    idle_rings_.push_back(std::move(ring));
+  }
+
+  // A ring that no other thread has, if this file system uses them.
+  std::unique_ptr<IoRing> TakeRing() {
+    {
+      MutexLock lock(&mutex_);
+      if (!use_rings_) return nullptr;
+      if (!idle_rings_.empty()) {
+        std::unique_ptr<IoRing> ring = std::move(idle_rings_.back());
+        idle_rings_.pop_back();
+        return ring;
+      }
+    }
+    std::string reason;
+    std::unique_ptr<IoRing> ring = TryRing(&reason);
+    if (ring == nullptr) NoMoreRings(reason);
+    return ring;
+  }
+
+  void NoMoreRings(const std::string& reason) {
+    {
+      MutexLock lock(&mutex_);
+      if (!use_rings_) return;
+      use_rings_ = false;
+      idle_rings_.clear();
+    }
+    Log(LogLevel::kWarning,
+        absl::StrCat("io_uring: ", reason, "; reads and writes go through threads from now on"));
+  }
+
+  // Made when they are first needed.
+  Executor* Threads() {
+    MutexLock lock(&mutex_);
+    if (threads_ == nullptr) threads_ = MakeThreadPool(transfer_threads_);
+    return threads_.get();
+  }
+
+  const uint32_t transfer_threads_;
+  Mutex mutex_;
+  bool use_rings_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::unique_ptr<IoRing>> idle_rings_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<Executor> threads_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace
+
+std::unique_ptr<FileSystem> MakePosixFileSystem(const PosixFileOptions& options) {
+  return std::make_unique<PosixFileSystem>(options);
+}
+
+const char* IoUringState() {
+  static const std::string* const state = [] {
+    std::string reason;
+    return new std::string(TryRing(&reason) != nullptr ? "yes" : "no: " + reason);
+  }();
+  return state->c_str();
+}
+
+}  // namespace embank

@@ -1,0 +1,438 @@
+// What every file system promises, of the real one in its two ways and of the simulated one.
+#include "base/file_system.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/aligned_buffer.h"
+#include "base/log.h"
+#include "base/posix_file_system.h"
+#include "tests/support/random.h"
+#include "tests/support/scratch_directory.h"
+#include "tests/support/simulated_disk.h"
+
+namespace embank::test {
+namespace {
+
+enum class Kind { kRing, kThreads, kSimulated };
+
+// Blocks of memory as direct files want them.
+class Blocks {
+ public:
+  explicit Blocks(uint64_t bytes) : budget_(0) {
+    buffer_ = *AlignedBuffer::Create(SystemMemorySource(), &budget_, bytes);
+    bytes_ = {buffer_.data(), bytes};
+  }
+  std::span<std::byte> bytes() { return bytes_; }
+  std::span<std::byte> block(size_t i) { return bytes_.subspan(i * kBlockBytes, kBlockBytes); }
+  void Fill(uint64_t seed) {
+    Random random(seed);
+    for (std::byte& byte : bytes_) byte = static_cast<std::byte>(random.Bits());
+  }
+
+ private:
+  MemoryBudget budget_;
+  AlignedBuffer buffer_;
+  std::span<std::byte> bytes_;
+};
+
+bool Same(std::span<const std::byte> a, std::span<const std::byte> b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size()) == 0;
+}
+
+class FileSystemTest : public testing::TestWithParam<Kind> {
+ protected:
+  FileSystemTest() {
+    if (GetParam() == Kind::kSimulated) {
+      files_ = std::make_unique<SimulatedDisk>();
+      root_ = "/root";
+      EXPECT_TRUE(files_->CreateDirectory(root_).ok());
+    } else {
+      files_ = MakePosixFileSystem({.use_io_uring = GetParam() == Kind::kRing});
+      root_ = directory_.path();
+    }
+  }
+  std::string Path(const std::string& name) const { return root_ + "/" + name; }
+  std::unique_ptr<File> Open(const std::string& name, FileAccess access,
+                             FileCaching caching = FileCaching::kCached) {
+    absl::StatusOr<std::unique_ptr<File>> file = files_->Open(Path(name), access, caching);
+    EXPECT_TRUE(file.ok()) << file.status();
+    return file.ok() ? *std::move(file) : nullptr;
+  }
+  absl::StatusCode CodeOfOpen(const std::string& name, FileAccess access) {
+    return files_->Open(Path(name), access, FileCaching::kCached).status().code();
+  }
+
+  const ScratchDirectory directory_;
+  std::unique_ptr<FileSystem> files_;
+  std::string root_;
+};
+
+std::vector<std::byte> BytesOf(std::string_view text) {
+  const auto* const begin = reinterpret_cast<const std::byte*>(text.data());
+  return {begin, begin + text.size()};
+}
+
+TEST_P(FileSystemTest, KeepsWhatIsWritten) {
+  const auto bytes = BytesOf("seven bytes and more");
+  {
+    const auto file = Open("a", FileAccess::kCreate);
+    ASSERT_TRUE(file->Write(3, bytes).ok());
+    ASSERT_TRUE(file->Sync().ok());
+  }
+  const auto file = Open("a", FileAccess::kRead);
+  EXPECT_EQ(*file->SizeBytes(), 3 + bytes.size());
+  std::vector<std::byte> read(3 + bytes.size(), std::byte{9});
+  ASSERT_TRUE(file->Read(0, read).ok());
+  EXPECT_EQ(read[2], std::byte{0}) << "a hole reads as zeros";
+  EXPECT_TRUE(Same(std::span(read).subspan(3), bytes));
+  EXPECT_FALSE(file->direct());
+}
+
+TEST_P(FileSystemTest, SaysWhereAFileEnds) {
+  const auto file = Open("a", FileAccess::kCreate);
+  ASSERT_TRUE(file->Write(0, BytesOf("12345")).ok());
+  std::vector<std::byte> six(6);
+  EXPECT_EQ(file->Read(0, six).code(), absl::StatusCode::kOutOfRange);
+  EXPECT_EQ(file->Read(9, std::span(six).first(1)).code(), absl::StatusCode::kOutOfRange);
+  EXPECT_TRUE(file->Read(0, std::span(six).first(5)).ok());
+  EXPECT_TRUE(file->Read(5, {}).ok());
+}
+
+TEST_P(FileSystemTest, OpensWhatIsThereAndCreatesWhatIsNot) {
+  EXPECT_EQ(CodeOfOpen("a", FileAccess::kRead), absl::StatusCode::kNotFound);
+  EXPECT_EQ(CodeOfOpen("a", FileAccess::kWrite), absl::StatusCode::kNotFound);
+  EXPECT_EQ(CodeOfOpen("no/a", FileAccess::kCreate), absl::StatusCode::kNotFound);
+  EXPECT_EQ(CodeOfOpen("a", FileAccess::kCreate), absl::StatusCode::kOk);
+  EXPECT_EQ(CodeOfOpen("a", FileAccess::kCreate), absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(CodeOfOpen("a", FileAccess::kWrite), absl::StatusCode::kOk);
+}
+
+TEST_P(FileSystemTest, PreallocatesZeros) {
+  const auto file = Open("a", FileAccess::kCreate);
+  ASSERT_TRUE(file->Write(1, BytesOf("x")).ok());
+  ASSERT_TRUE(file->Preallocate(10'000).ok());
+  EXPECT_EQ(*file->SizeBytes(), 10'000u);
+  ASSERT_TRUE(file->Preallocate(10).ok());
+  EXPECT_EQ(*file->SizeBytes(), 10'000u) << "never shorter";
+  std::vector<std::byte> read(10'000, std::byte{9});
+  ASSERT_TRUE(file->Read(0, read).ok());
+  EXPECT_EQ(read[1], std::byte{'x'});
+  EXPECT_EQ(std::count(read.begin(), read.end(), std::byte{0}), 9'999);
+}
+
+TEST_P(FileSystemTest, RenamesLinksRemovesAndLists) {
+  ASSERT_TRUE(Open("a", FileAccess::kCreate)->Write(0, BytesOf("a")).ok());
+  ASSERT_TRUE(Open("b", FileAccess::kCreate)->Write(0, BytesOf("b")).ok());
+  ASSERT_TRUE(files_->Link(Path("b"), Path("c")).ok());
+  EXPECT_EQ(files_->Link(Path("b"), Path("a")).code(), absl::StatusCode::kAlreadyExists);
+  ASSERT_TRUE(files_->Rename(Path("a"), Path("b")).ok()) << "takes the place of the other";
+  EXPECT_EQ(files_->Rename(Path("a"), Path("d")).code(), absl::StatusCode::kNotFound);
+  const auto content = [&](const std::string& name) {
+    return static_cast<char>((*ReadWholeFile(files_.get(), Path(name), 10)).at(0));
+  };
+  EXPECT_EQ(content("b"), 'a');
+  EXPECT_EQ(content("c"), 'b');
+  ASSERT_TRUE(files_->CreateDirectory(Path("sub")).ok());
+  EXPECT_EQ(files_->CreateDirectory(Path("sub")).code(), absl::StatusCode::kAlreadyExists);
+  std::vector<std::string> names = *files_->List(root_);
+  std::sort(names.begin(), names.end());
+  EXPECT_EQ(names, (std::vector<std::string>{"b", "c", "sub"}));
+  ASSERT_TRUE(files_->Remove(Path("b")).ok());
+  EXPECT_EQ(files_->Remove(Path("b")).code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(files_->List(Path("none")).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_TRUE(files_->SyncDirectory(root_).ok());
+}
+
+TEST_P(FileSystemTest, AnOpenFileOutlivesItsName) {
+  const auto file = Open("a", FileAccess::kCreate);
+  ASSERT_TRUE(file->Write(0, BytesOf("still")).ok());
+  ASSERT_TRUE(files_->Remove(Path("a")).ok());
+  std::vector<std::byte> read(5);
+  ASSERT_TRUE(file->Read(0, read).ok());
+  EXPECT_TRUE(Same(read, BytesOf("still")));
+}
+
+TEST_P(FileSystemTest, LocksOneWriterOrManyReaders) {
+  ASSERT_NE(Open("LOCK", FileAccess::kCreate), nullptr);
+  const auto locked = [&](bool shared) { return files_->Lock(Path("LOCK"), shared); };
+  {
+    const auto first = locked(true);
+    const auto second = locked(true);
+    ASSERT_TRUE(first.ok() && second.ok());
+    EXPECT_EQ(locked(false).status().code(), absl::StatusCode::kUnavailable);
+  }
+  const auto alone = locked(false);
+  ASSERT_TRUE(alone.ok());
+  EXPECT_EQ(locked(false).status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(locked(true).status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(files_->Lock(Path("none"), true).status().code(), absl::StatusCode::kNotFound);
+}
+
+// 0, 1, many: less and more than a ring holds.
+TEST_P(FileSystemTest, TransfersListsOfAnyLength) {
+  constexpr size_t kBlocksMax = 700;
+  const auto file = Open("a", FileAccess::kCreate, FileCaching::kDirect);
+  ASSERT_TRUE(file->Preallocate(kBlocksMax * kBlockBytes).ok());
+  Blocks written(kBlocksMax * kBlockBytes);
+  Blocks read(kBlocksMax * kBlockBytes);
+  for (const size_t count :
+       {size_t{0}, size_t{1}, size_t{2}, size_t{33}, size_t{300}, kBlocksMax}) {
+    written.Fill(count);
+    std::vector<Transfer> writes;
+    std::vector<Transfer> reads;
+    for (size_t i = 0; i < count; ++i) {
+      const uint64_t offset = (i * 9 + 3) % kBlocksMax * kBlockBytes;
+      writes.push_back(
+          {Transfer::Kind::kWrite, file.get(), offset, written.block(i), absl::UnknownError("")});
+      reads.push_back(
+          {Transfer::Kind::kRead, file.get(), offset, read.block(i), absl::UnknownError("")});
+    }
+    files_->TransferAll(writes);
+    files_->TransferAll(reads);
+    for (size_t i = 0; i < count; ++i) {
+      ASSERT_TRUE(writes[i].status.ok()) << writes[i].status;
+      ASSERT_TRUE(reads[i].status.ok()) << reads[i].status;
+      ASSERT_TRUE(Same(written.block(i), read.block(i))) << i << " of " << count;
+    }
+  }
+}
+
+TEST_P(FileSystemTest, EachTransferTellsItsOwnStatus) {
+  const auto file = Open("a", FileAccess::kCreate);
+  ASSERT_TRUE(file->Write(0, std::vector<std::byte>(3 * kBlockBytes, std::byte{5})).ok());
+  Blocks read(8 * kBlockBytes);
+  std::vector<Transfer> reads;
+  for (size_t i = 0; i < 8; ++i) {
+    reads.push_back({Transfer::Kind::kRead, file.get(), i * kBlockBytes - i / 2, read.block(i),
+                     absl::UnknownError("")});
+  }
+  files_->TransferAll(reads);
+  for (size_t i = 0; i < 8; ++i) {
+    const bool inside = reads[i].offset + kBlockBytes <= 3 * kBlockBytes;
+    EXPECT_EQ(reads[i].status.code(),
+              inside ? absl::StatusCode::kOk : absl::StatusCode::kOutOfRange)
+        << i;
+    if (inside) {
+      EXPECT_EQ(read.block(i)[kBlockBytes - 1], std::byte{5});
+    }
+  }
+}
+
+TEST_P(FileSystemTest, ServesManyThreadsAtOnce) {
+  constexpr size_t kBlocks = 64;
+  const auto file = Open("a", FileAccess::kCreate, FileCaching::kDirect);
+  Blocks written(kBlocks * kBlockBytes);
+  written.Fill(1);
+  ASSERT_TRUE(file->Write(0, written.bytes()).ok());
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (uint64_t t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      Random random(t);
+      Blocks read(kBlocks * kBlockBytes);
+      for (int round = 0; round < 50; ++round) {
+        std::vector<Transfer> reads;
+        for (size_t i = 0; i < 1 + random.Below(kBlocks); ++i) {
+          reads.push_back({Transfer::Kind::kRead, file.get(), random.Below(kBlocks) * kBlockBytes,
+                           read.block(i), absl::OkStatus()});
+        }
+        files_->TransferAll(reads);
+        for (size_t i = 0; i < reads.size(); ++i) {
+          const bool same = Same(read.block(i), written.block(reads[i].offset / kBlockBytes));
+          if (!reads[i].status.ok() || !same) ++wrong;
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong.load(), 0);
+}
+
+TEST_P(FileSystemTest, ReplacesAWholeFile) {
+  for (const char* text : {"first", "the second, longer", "3rd"}) {
+    ASSERT_TRUE(ReplaceFile(files_.get(), Path("m"), BytesOf(text)).ok());
+    EXPECT_TRUE(Same(*ReadWholeFile(files_.get(), Path("m"), 100), BytesOf(text)));
+  }
+  EXPECT_EQ(files_->List(root_)->size(), 1u);
+  EXPECT_EQ(ReadWholeFile(files_.get(), Path("m"), 2).status().code(),
+            absl::StatusCode::kOutOfRange);
+  // What a crash left of a former try is in nobody's way.
+  ASSERT_NE(Open("m.new", FileAccess::kCreate), nullptr);
+  ASSERT_TRUE(ReplaceFile(files_.get(), Path("m"), BytesOf("x")).ok());
+  EXPECT_EQ(files_->List(root_)->size(), 1u);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, FileSystemTest,
+                         testing::Values(Kind::kRing, Kind::kThreads, Kind::kSimulated),
+                         [](const auto& kind) -> std::string {
+                           if (kind.param == Kind::kRing) return "Ring";
+                           return kind.param == Kind::kThreads ? "Threads" : "Simulated";
+                         });
+
+// ---- the real one ----
+
+// What is left of a ring when its descriptor has become another file.
+void BreakRings() {
+  const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+  ASSERT_GE(null, 0);
+  for (int descriptor = 0; descriptor < 1000; ++descriptor) {
+    char target[100] = {};
+    const std::string link = "/proc/self/fd/" + std::to_string(descriptor);
+    if (readlink(link.c_str(), target, sizeof target - 1) < 0) continue;
+    if (std::string_view(target).find("io_uring") == std::string_view::npos) continue;
+    ASSERT_EQ(dup2(null, descriptor), descriptor);
+  }
+  close(null);
+}
+
+// 40 blocks, each filled with its number, are read whole.
+void ExpectReadsLists(FileSystem* files, File* file) {
+  constexpr size_t kBlocks = 40;
+  Blocks read(kBlocks * kBlockBytes);
+  std::vector<Transfer> reads;
+  for (size_t i = 0; i < kBlocks; ++i) {
+    reads.push_back(
+        {Transfer::Kind::kRead, file, i * kBlockBytes, read.block(i), absl::UnknownError("")});
+  }
+  files->TransferAll(reads);
+  for (size_t i = 0; i < kBlocks; ++i) {
+    ASSERT_TRUE(reads[i].status.ok()) << reads[i].status;
+    ASSERT_EQ(read.block(i)[17], static_cast<std::byte>(i));
+  }
+}
+
+std::unique_ptr<File> FileOfNumberedBlocks(FileSystem* files, const std::string& path) {
+  auto file = *files->Open(path, FileAccess::kCreate, FileCaching::kDirect);
+  Blocks block(kBlockBytes);
+  for (size_t i = 0; i < 40; ++i) {
+    std::fill(block.bytes().begin(), block.bytes().end(), static_cast<std::byte>(i));
+    EXPECT_TRUE(file->Write(i * kBlockBytes, block.bytes()).ok());
+  }
+  return file;
+}
+
+// The log lines while it lives.
+class LogLines {
+ public:
+  LogLines() {
+    SetLogSink([](int32_t, const char* message,
+                  void* user) { static_cast<LogLines*>(user)->lines_.push_back(message); },
+               this);
+  }
+  ~LogLines() { SetLogSink(nullptr, nullptr); }
+  const std::vector<std::string>& lines() const { return lines_; }
+
+ private:
+  std::vector<std::string> lines_;
+};
+
+TEST(PosixFileSystem, GoesOnWithThreadsWhenARingBreaks) {
+  if (std::string_view(IoUringState()) != "yes") GTEST_SKIP() << "io_uring " << IoUringState();
+  const ScratchDirectory directory;
+  const auto files = MakePosixFileSystem({});
+  const auto file = FileOfNumberedBlocks(files.get(), directory.path() + "/a");
+  ASSERT_NO_FATAL_FAILURE(ExpectReadsLists(files.get(), file.get()));
+  ASSERT_NO_FATAL_FAILURE(BreakRings());
+  const LogLines log;
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_NO_FATAL_FAILURE(ExpectReadsLists(files.get(), file.get()));
+  }
+  EXPECT_EQ(log.lines(), std::vector<std::string>{"io_uring: a ring broke; reads and writes go "
+                                                  "through threads from now on"});
+}
+
+TEST(PosixFileSystem, GoesOnWithThreadsWhereRingsAreRefused) {
+  const ScratchDirectory directory;
+  const auto files = MakePosixFileSystem({.transfer_threads = 3});
+  const auto file = FileOfNumberedBlocks(files.get(), directory.path() + "/a");
+  rlimit limit;
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const int next = dup(0);
+  ASSERT_GE(next, 0);
+  close(next);
+  const rlimit none = {static_cast<rlim_t>(next), limit.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  ExpectReadsLists(files.get(), file.get());
+  EXPECT_EQ(
+      files->Open(directory.path() + "/a", FileAccess::kRead, FileCaching::kCached).status().code(),
+      absl::StatusCode::kResourceExhausted);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+  ExpectReadsLists(files.get(), file.get());
+}
+
+TEST(PosixFileSystem, ALengthBeyondTheProcesssLimitIsRefusedWithoutASignal) {
+  const ScratchDirectory directory;
+  const auto files = MakePosixFileSystem({});
+  const auto file =
+      *files->Open(directory.path() + "/a", FileAccess::kCreate, FileCaching::kCached);
+  rlimit limit;
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &limit), 0);
+  const rlimit small = {10'000, limit.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  EXPECT_EQ(file->Preallocate(10'001).code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(file->Write(9'990, BytesOf("eleven byte")).code(),
+            absl::StatusCode::kResourceExhausted);
+  EXPECT_TRUE(file->Write(9'990, BytesOf("ten bytes.")).ok());
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+TEST(PosixFileSystem, WithoutDirectAccessFilesAreCached) {
+  // A file system in memory; newer kernels pretend to direct access there.
+  const std::string path = "/dev/shm/embank_file_system_test_" + std::to_string(getpid());
+  const auto files = MakePosixFileSystem({});
+  const auto file = files->Open(path, FileAccess::kCreate, FileCaching::kDirect);
+  if (!file.ok()) GTEST_SKIP() << file.status();
+  Blocks block(kBlockBytes);
+  block.Fill(3);
+  EXPECT_TRUE((*file)->Write(0, block.bytes()).ok());
+  EXPECT_EQ(files->Open(path, FileAccess::kCreate, FileCaching::kDirect).status().code(),
+            absl::StatusCode::kAlreadyExists);
+  EXPECT_TRUE(files->Remove(path).ok());
+}
+
+TEST(PosixFileSystem, ALockEndsWithItsProcess) {
+  const ScratchDirectory directory;
+  const std::string path = directory.path() + "/LOCK";
+  const auto files = MakePosixFileSystem({});
+  ASSERT_TRUE(files->Open(path, FileAccess::kCreate, FileCaching::kCached).ok());
+  int pipe_ends[2];
+  ASSERT_EQ(pipe(pipe_ends), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    const auto lock = files->Lock(path, false);
+    const char locked = lock.ok() ? 'y' : 'n';
+    if (write(pipe_ends[1], &locked, 1) != 1) _exit(1);
+    pause();
+  }
+  char locked = 0;
+  ASSERT_EQ(read(pipe_ends[0], &locked, 1), 1);
+  EXPECT_EQ(locked, 'y');
+  EXPECT_EQ(files->Lock(path, false).status().code(), absl::StatusCode::kUnavailable);
+  kill(child, SIGKILL);
+  ASSERT_EQ(waitpid(child, nullptr, 0), child);
+  EXPECT_TRUE(files->Lock(path, false).ok());
+  close(pipe_ends[0]);
+  close(pipe_ends[1]);
+}
+
+TEST(PosixFileSystem, ErrorsNameTheFileAndTheReason) {
+  const auto files = MakePosixFileSystem({});
+  const auto missing = files->Open("/no/such/file", FileAccess::kRead, FileCaching::kCached);
+  EXPECT_EQ(missing.status().message(), "open /no/such/file: No such file or directory");
+}
+
+}  // namespace
+}  // namespace embank::test

@@ -1,0 +1,191 @@
+// What a crash may leave of a simulated disk, and how it fails.
+#include "tests/support/simulated_disk.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace embank::test {
+namespace {
+
+std::vector<std::byte> BytesOf(std::string_view text) {
+  const auto* const begin = reinterpret_cast<const std::byte*>(text.data());
+  return {begin, begin + text.size()};
+}
+
+std::string TextOf(const std::vector<std::byte>& bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+// A disk with a directory, durable.
+class DiskWorld : public testing::Test {
+ protected:
+  DiskWorld() {
+    EXPECT_TRUE(disk_.CreateDirectory("d").ok());
+    disk_.Forget();
+  }
+  std::unique_ptr<File> Create(const std::string& path) {
+    return *disk_.Open(path, FileAccess::kCreate, FileCaching::kCached);
+  }
+  // The texts that a file may have after a crash at the end, over many draws; "-": it is not there.
+  std::set<std::string> TextsAfterCrash(const std::string& path, Persistence persistence) const {
+    std::set<std::string> texts;
+    for (uint64_t seed = 0; seed < 300; ++seed) {
+      const auto left = disk_.AfterCrash(disk_.changes(), persistence, seed);
+      const std::vector<std::string> files = left->Files();
+      const bool there = std::count(files.begin(), files.end(), path) > 0;
+      texts.insert(there ? TextOf(left->Contents(path)) : "-");
+    }
+    return texts;
+  }
+  using Texts = std::set<std::string>;
+
+  SimulatedDisk disk_;
+};
+
+TEST_F(DiskWorld, ACrashMayTakeAllThatIsNotSynced) {
+  const auto file = Create("d/a");
+  ASSERT_TRUE(file->Write(0, BytesOf("x")).ok());
+  EXPECT_EQ(TextsAfterCrash("d/a", Persistence::kAll), Texts{"x"});
+  EXPECT_EQ(TextsAfterCrash("d/a", Persistence::kNone), Texts{"-"});
+  EXPECT_EQ(TextsAfterCrash("d/a", Persistence::kSome), (Texts{"-", "", "x"}));
+  EXPECT_EQ(TextsAfterCrash("d/a", Persistence::kAllButOne), (Texts{"-", ""}));
+}
+
+TEST_F(DiskWorld, ASyncKeepsTheBytesButNotTheName) {
+  const auto file = Create("d/a");
+  ASSERT_TRUE(file->Write(0, BytesOf("x")).ok());
+  ASSERT_TRUE(file->Sync().ok());
+  EXPECT_EQ(TextsAfterCrash("d/a", Persistence::kNone), Texts{"-"});
+  EXPECT_EQ(TextsAfterCrash("d/a", Persistence::kSome), (Texts{"-", "x"}));
+  ASSERT_TRUE(disk_.SyncDirectory("d").ok());
+  EXPECT_EQ(TextsAfterCrash("d/a", Persistence::kNone), Texts{"x"});
+}
+
+TEST_F(DiskWorld, ASyncDoesNotReachWhatIsWrittenAfterIt) {
+  const auto file = Create("d/a");
+  ASSERT_TRUE(disk_.SyncDirectory("d").ok());
+  ASSERT_TRUE(file->Write(0, BytesOf("aaaa")).ok());
+  ASSERT_TRUE(file->Sync().ok());
+  ASSERT_TRUE(file->Write(0, BytesOf("b")).ok());
+  ASSERT_TRUE(file->Write(2, BytesOf("cc")).ok());
+  EXPECT_EQ(TextsAfterCrash("d/a", Persistence::kNone), Texts{"aaaa"});
+  EXPECT_EQ(TextsAfterCrash("d/a", Persistence::kSome), (Texts{"aaaa", "baaa", "aacc", "bacc"}))
+      << "a later write may stay without an earlier one";
+  EXPECT_EQ(TextsAfterCrash("d/a", Persistence::kTorn).count("aaca"), 1u);
+  EXPECT_EQ(TextsAfterCrash("d/a", Persistence::kTorn).count("aaac"), 1u);
+}
+
+TEST_F(DiskWorld, TheSyncOfOneFileIsNotThatOfAnother) {
+  const auto a = Create("d/a");
+  const auto b = Create("d/b");
+  ASSERT_TRUE(disk_.SyncDirectory("d").ok());
+  ASSERT_TRUE(a->Write(0, BytesOf("a")).ok());
+  ASSERT_TRUE(b->Write(0, BytesOf("b")).ok());
+  ASSERT_TRUE(b->Sync().ok());
+  EXPECT_EQ(TextsAfterCrash("d/a", Persistence::kNone), Texts{""});
+  EXPECT_EQ(TextsAfterCrash("d/b", Persistence::kNone), Texts{"b"});
+}
+
+TEST_F(DiskWorld, GrowthMayBeLost) {
+  const auto file = Create("d/a");
+  ASSERT_TRUE(disk_.SyncDirectory("d").ok());
+  ASSERT_TRUE(file->Preallocate(2).ok());
+  EXPECT_EQ(TextsAfterCrash("d/a", Persistence::kSome), (Texts{"", std::string(2, '\0')}));
+  ASSERT_TRUE(file->Sync().ok());
+  EXPECT_EQ(TextsAfterCrash("d/a", Persistence::kNone), Texts{std::string(2, '\0')});
+}
+
+TEST_F(DiskWorld, ARenameIsWholeOrLost) {
+  for (const char* name : {"d/a", "d/b"}) {
+    const auto file = Create(name);
+    ASSERT_TRUE(file->Write(0, BytesOf(name)).ok());
+    ASSERT_TRUE(file->Sync().ok());
+  }
+  ASSERT_TRUE(disk_.SyncDirectory("d").ok());
+  ASSERT_TRUE(disk_.Rename("d/a", "d/b").ok());
+  EXPECT_EQ(TextsAfterCrash("d/b", Persistence::kSome), (Texts{"d/a", "d/b"}));
+  EXPECT_EQ(TextsAfterCrash("d/a", Persistence::kSome), (Texts{"-", "d/a"}));
+  ASSERT_TRUE(disk_.SyncDirectory("d").ok());
+  EXPECT_EQ(TextsAfterCrash("d/b", Persistence::kNone), Texts{"d/a"});
+  EXPECT_EQ(TextsAfterCrash("d/a", Persistence::kNone), Texts{"-"});
+}
+
+TEST_F(DiskWorld, ARemovedFileMayComeBack) {
+  ASSERT_TRUE(Create("d/a")->Write(0, BytesOf("x")).ok());
+  disk_.Forget();
+  ASSERT_TRUE(disk_.Remove("d/a").ok());
+  EXPECT_EQ(TextsAfterCrash("d/a", Persistence::kSome), (Texts{"-", "x"}));
+  ASSERT_TRUE(disk_.SyncDirectory("d").ok());
+  EXPECT_EQ(TextsAfterCrash("d/a", Persistence::kNone), Texts{"-"});
+}
+
+TEST_F(DiskWorld, ACrashMayComeBeforeAnyChange) {
+  const auto file = Create("d/a");
+  ASSERT_TRUE(disk_.SyncDirectory("d").ok());
+  for (const char* text : {"1", "2", "3"}) {
+    ASSERT_TRUE(file->Write(0, BytesOf(text)).ok());
+    ASSERT_TRUE(file->Sync().ok());
+  }
+  std::vector<std::string> texts;
+  for (size_t change = 2; change <= disk_.changes(); ++change) {
+    texts.push_back(TextOf(disk_.AfterCrash(change, Persistence::kNone, 1)->Contents("d/a")));
+  }
+  EXPECT_EQ(texts, (std::vector<std::string>{"", "", "1", "1", "2", "2", "3"}));
+}
+
+TEST_F(DiskWorld, WhatACrashLeavesIsADiskLikeAnother) {
+  ASSERT_TRUE(Create("d/a")->Write(0, BytesOf("x")).ok());
+  const auto lock = disk_.Lock("d/a", false);
+  const auto left = disk_.AfterCrash(disk_.changes(), Persistence::kAll, 1);
+  EXPECT_TRUE(left->Lock("d/a", false).ok()) << "locks end with their process";
+  EXPECT_EQ(TextOf(left->AfterCrash(0, Persistence::kNone, 1)->Contents("d/a")), "x")
+      << "what a crash has left is durable";
+  const auto file = *left->Open("d/b", FileAccess::kCreate, FileCaching::kCached);
+  ASSERT_TRUE(file->Write(0, BytesOf("y")).ok());
+  EXPECT_EQ(TextOf(left->Contents("d/a")), "x") << "files of different numbers";
+}
+
+TEST_F(DiskWorld, CallsFailAsPlanned) {
+  const auto file = Create("d/a");
+  std::vector<DiskCall::Kind> kinds;
+  disk_.SetFaults([&](const DiskCall& call) {
+    kinds.push_back(call.kind);
+    EXPECT_EQ(call.path, "d/a");
+    return kinds.size() == 2 ? absl::UnavailableError("the device fails") : absl::OkStatus();
+  });
+  EXPECT_TRUE(file->Write(0, BytesOf("12345678")).ok());
+  EXPECT_EQ(file->Write(0, BytesOf("abcdefgh")).message(), "the device fails");
+  EXPECT_TRUE(file->Sync().ok());
+  disk_.SetFaults(nullptr);
+  const std::string left = TextOf(disk_.Contents("d/a"));
+  EXPECT_NE(left.find_first_of("12345678"), std::string::npos) << "the write was whole";
+  EXPECT_EQ(kinds,
+            (std::vector{DiskCall::Kind::kWrite, DiskCall::Kind::kWrite, DiskCall::Kind::kSync}));
+}
+
+TEST_F(DiskWorld, RunsFullAndHasRoomAgain) {
+  disk_.SetCapacity(10);
+  const auto file = Create("d/a");
+  EXPECT_TRUE(file->Preallocate(8).ok());
+  EXPECT_EQ(*disk_.FreeBytes("d"), 2u);
+  EXPECT_TRUE(file->Write(0, BytesOf("12345678")).ok()) << "its space was taken before";
+  EXPECT_EQ(file->Write(8, BytesOf("901")).code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(Create("d/b")->Preallocate(3).code(), absl::StatusCode::kResourceExhausted);
+  ASSERT_TRUE(disk_.Remove("d/a").ok());
+  EXPECT_TRUE(Create("d/c")->Preallocate(10).ok());
+}
+
+TEST_F(DiskWorld, RotsUnseen) {
+  ASSERT_TRUE(Create("d/a")->Write(0, BytesOf("12345")).ok());
+  disk_.Corrupt("d/a", 2, BytesOf("x"));
+  EXPECT_EQ(TextsAfterCrash("d/a", Persistence::kNone), Texts{"12x45"});
+  disk_.Truncate("d/a", 1);
+  EXPECT_EQ(TextOf(disk_.Contents("d/a")), "1");
+}
+
+}  // namespace
+}  // namespace embank::test

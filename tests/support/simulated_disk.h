@@ -1,0 +1,154 @@
+// A disk in memory that remembers every call in order, so that a test can ask what a crash before
+// any of them may have left; and that fails, runs full and rots on demand.
+//
+// What a crash leaves, of the calls before it:
+//   - of writes and growth of a file: all before its last Sync that completed, any part of those
+//     after it, each whole, not at all or torn at any byte;
+//   - of names: all changes in a directory before its last SyncDirectory, any of those after it.
+#ifndef EMBANK_TESTS_SUPPORT_SIMULATED_DISK_H_
+#define EMBANK_TESTS_SUPPORT_SIMULATED_DISK_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/file_system.h"
+#include "base/mutex.h"
+#include "tests/support/random.h"
+
+namespace embank::test {
+
+// A call that changes the disk or reads it.
+struct DiskCall {
+  enum class Kind {
+    kOpen,
+    kRead,
+    kWrite,
+    kPreallocate,
+    kSync,
+    kRename,
+    kLink,
+    kRemove,
+    kCreateDirectory,
+    kList,
+    kSyncDirectory,
+  };
+  Kind kind;
+  std::string path;
+  uint64_t number;  // of all calls, from 1
+};
+
+// Which of the changes that nothing has made durable a crash leaves.
+enum class Persistence {
+  kNone,
+  kAll,
+  kAllButOne,  // drawn
+  kSome,       // each drawn
+  kTorn,       // each drawn, and writes torn at drawn bytes
+};
+
+class SimulatedDisk final : public FileSystem {
+ public:
+  SimulatedDisk() = default;
+
+  absl::StatusOr<std::unique_ptr<File>> Open(const std::string& path, FileAccess access,
+                                             FileCaching caching) override;
+  void TransferAll(std::span<Transfer> transfers) override;
+  absl::Status Rename(const std::string& from, const std::string& to) override;
+  absl::Status Link(const std::string& from, const std::string& to) override;
+  absl::Status Remove(const std::string& path) override;
+  absl::Status CreateDirectory(const std::string& path) override;
+  absl::StatusOr<std::vector<std::string>> List(const std::string& path) override;
+  absl::Status SyncDirectory(const std::string& path) override;
+  absl::StatusOr<uint64_t> FreeBytes(const std::string& path) override;
+  absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path, bool shared) override;
+
+  // ---- faults ----
+
+  // Asked before each call that can fail; what it returns, if not OK, is the call's status. A write
+  // that fails so has written a part, drawn from the call's number. nullptr: nothing fails.
+  using FaultPlan = std::function<absl::Status(const DiskCall&)>;
+  void SetFaults(FaultPlan plan);
+  // Files may hold so many bytes in all.
+  void SetCapacity(uint64_t bytes);
+  // Changes bytes of a file as rot does: durably, and unseen.
+  void Corrupt(const std::string& path, uint64_t offset, std::span<const std::byte> bytes);
+  void Truncate(const std::string& path, uint64_t bytes);
+
+  // ---- what it holds ----
+
+  std::vector<std::string> Files() const;
+  std::vector<std::byte> Contents(const std::string& path) const;
+  uint64_t calls() const;
+
+  // ---- crashes ----
+
+  // How many changes it remembers: since the begin, or the last Forget.
+  size_t changes() const;
+  // What is there now is durable, and the begin of what is remembered.
+  void Forget();
+  // A disk as a crash before change `change` may leave it; what is there is durable.
+  std::unique_ptr<SimulatedDisk> AfterCrash(size_t change, Persistence persistence,
+                                            uint64_t seed) const;
+
+ private:
+  friend class SimulatedFile;
+  friend class SimulatedLock;
+
+  using Bytes = std::vector<std::byte>;
+  struct Inode {
+    Bytes contents;
+    int shared_locks = 0;
+    bool locked_alone = false;
+  };
+  using InodeNumber = uint64_t;
+  struct Change {
+    enum class Kind { kWrite, kGrow, kSync, kName, kUnname, kRename, kSyncDirectory };
+    Kind kind;
+    InodeNumber inode = 0;
+    uint64_t offset = 0;  // kGrow: the new length at least
+    Bytes bytes = {};
+    std::string path = {};
+    std::string from = {};  // kRename: the former name
+  };
+  // Names and files; directories are names without an inode (0).
+  struct State {
+    std::map<std::string, InodeNumber> names;
+    std::map<InodeNumber, Inode> inodes;
+
+    void Apply(const Change& change);
+  };
+
+  absl::Status Admit(DiskCall::Kind kind, const std::string& path)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Do(Change change) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckParent(const std::string& path) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  uint64_t UsedBytes() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  absl::Status ReadFile(InodeNumber inode, const std::string& path, uint64_t offset,
+                        std::span<std::byte> into);
+  absl::Status WriteFile(InodeNumber inode, const std::string& path, uint64_t offset,
+                         std::span<const std::byte> bytes);
+  absl::Status Grow(InodeNumber inode, const std::string& path, uint64_t bytes);
+  absl::Status SyncFile(InodeNumber inode, const std::string& path);
+  uint64_t SizeOf(InodeNumber inode) const;
+  void Unlock(InodeNumber inode, bool shared);
+
+  mutable Mutex mutex_;
+  State now_ ABSL_GUARDED_BY(mutex_);
+  State begin_ ABSL_GUARDED_BY(mutex_);  // durable, before the first of changes_
+  std::vector<Change> changes_ ABSL_GUARDED_BY(mutex_);
+  InodeNumber next_inode_ ABSL_GUARDED_BY(mutex_) = 1;
+  uint64_t calls_ ABSL_GUARDED_BY(mutex_) = 0;
+  FaultPlan faults_ ABSL_GUARDED_BY(mutex_);
+  uint64_t capacity_bytes_ ABSL_GUARDED_BY(mutex_) = UINT64_MAX;
+};
+
+}  // namespace embank::test
+
+#endif  // EMBANK_TESTS_SUPPORT_SIMULATED_DISK_H_
