@@ -4,15 +4,12 @@
 #include "base/status_macros.h"
 
 namespace embank {
-namespace {
 
 std::string DirectoryOf(const std::string& path) {
   const size_t slash = path.rfind('/');
   if (slash == std::string::npos) return ".";
   return slash == 0 ? "/" : path.substr(0, slash);
 }
-
-}  // namespace
 
 absl::StatusOr<std::vector<std::byte>> ReadWholeFile(FileSystem* files, const std::string& path,
                                                      uint64_t bytes_max) {

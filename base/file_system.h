@@ -70,13 +70,15 @@ struct Transfer {
 };
 
 // A lock on a file that other processes respect; given up by its destructor and by the end of the
-// process, however it ends.
+// process, however it ends. (Children that the process forks keep it alive until they end, if the
+// destructor has not run before.)
 class FileLock {
  public:
   virtual ~FileLock() = default;
 };
 
-// Thread-safe. Paths are absolute or relative to the process's directory.
+// Thread-safe. Paths are absolute or relative to the process's directory. Must outlive what it
+// opens and locks. Not to be used in a child that was forked.
 class FileSystem {
  public:
   virtual ~FileSystem() = default;
@@ -107,11 +109,16 @@ class FileSystem {
   virtual absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path, bool shared) = 0;
 };
 
+// The directory in which a path's last name stands: "." and "/" for names without and behind the
+// first slash.
+std::string DirectoryOf(const std::string& path);
+
 // Reads a whole file of at most `bytes_max` bytes; kOutOfRange when it is longer.
 absl::StatusOr<std::vector<std::byte>> ReadWholeFile(FileSystem* files, const std::string& path,
                                                      uint64_t bytes_max);
 // Puts a whole file in the place of `path`: written under another name, synced, renamed, and the
-// directory synced. A crash leaves the former file or the new one, whole.
+// directory synced. A crash leaves the former file or the new one, whole; so does an error, and
+// after one of the directory's sync nobody knows which.
 absl::Status ReplaceFile(FileSystem* files, const std::string& path,
                          std::span<const std::byte> bytes);
 

@@ -7,8 +7,10 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <new>
 #include <system_error>
 #include <utility>
 
@@ -87,16 +89,16 @@ class PosixFile final : public File {
   }
   absl::Status Write(uint64_t offset, std::span<const std::byte> bytes) override {
     CheckBlocks(offset, bytes);
-    EMBANK_RETURN_IF_ERROR(CheckLength(path_, offset + bytes.size()));
     return WriteFrom(offset, bytes, 0);
   }
   absl::Status Preallocate(uint64_t bytes) override {
     EMBANK_RETURN_IF_ERROR(CheckLength(path_, bytes));
-    int error = 0;
+    int result = 0;
     do {
-      error = posix_fallocate(descriptor_.number(), 0, static_cast<off_t>(bytes));
-    } while (error == EINTR);
-    return error == 0 ? absl::OkStatus() : ErrorOf(error, "preallocate", path_);
+      result = fallocate(descriptor_.number(), 0, 0, static_cast<off_t>(bytes));
+    } while (result != 0 && errno == EINTR);
+    if (result == 0) return absl::OkStatus();
+    return errno == EOPNOTSUPP ? WriteZerosTo(bytes) : ErrorOf(errno, "preallocate", path_);
   }
   absl::Status Sync() override {
     // Never again after an error: the system may have forgotten what it could not write.
@@ -117,14 +119,13 @@ class PosixFile final : public File {
             .data = transfer.bytes.data(),
             .bytes = static_cast<uint32_t>(transfer.bytes.size())};
   }
-  // Goes on where a transfer has stopped: with a result of the system.
+  // Goes on where a ring has stopped. What it could not do at all, for reasons of the file or of
+  // its own, is tried once more without it, which tells the reason.
   absl::Status Finish(const Transfer& transfer, int64_t result) {
-    const bool writes = transfer.kind == Transfer::Kind::kWrite;
-    if (result == IoOperation::kNotDone || result == -EINTR || result == -EAGAIN) result = 0;
-    if (result < 0) return ErrorOf(static_cast<int>(-result), writes ? "write" : "read", path_);
-    const auto done = static_cast<size_t>(result);
-    return writes ? WriteFrom(transfer.offset, transfer.bytes, done)
-                  : ReadFrom(transfer.offset, transfer.bytes, done);
+    const auto done = static_cast<size_t>(std::max<int64_t>(result, 0));
+    return transfer.kind == Transfer::Kind::kWrite
+               ? WriteFrom(transfer.offset, transfer.bytes, done)
+               : ReadFrom(transfer.offset, transfer.bytes, done);
   }
 
  private:
@@ -134,25 +135,49 @@ class PosixFile final : public File {
     EMBANK_CHECK(all % kBlockBytes == 0);
   }
 
+  // How far a transfer has come that can go on: a direct one in whole blocks.
+  size_t Resumable(size_t done) const { return direct_ ? done - done % kBlockBytes : done; }
+
   absl::Status ReadFrom(uint64_t offset, std::span<std::byte> into, size_t done) {
-    while (done < into.size()) {
-      // A direct file cannot go on in the middle of a block: it ends there.
-      if (direct_ && done % kBlockBytes != 0) return EndsBefore(path_, offset + into.size());
-      const ssize_t n = pread(descriptor_.number(), into.data() + done, into.size() - done,
-                              static_cast<off_t>(offset + done));
-      if (n == 0) return EndsBefore(path_, offset + into.size());
+    if (done == into.size()) return absl::OkStatus();
+    for (size_t before = Resumable(done); before < into.size();) {
+      const ssize_t n = pread(descriptor_.number(), into.data() + before, into.size() - before,
+                              static_cast<off_t>(offset + before));
       if (n < 0 && errno != EINTR && errno != EAGAIN) return ErrorOf(errno, "read", path_);
-      if (n > 0) done += static_cast<size_t>(n);
+      if (n < 0) continue;
+      const size_t after = before + static_cast<size_t>(n);
+      if (after == into.size()) break;
+      if (Resumable(after) == before) return EndsBefore(path_, offset + into.size());
+      before = Resumable(after);
     }
     return absl::OkStatus();
   }
   absl::Status WriteFrom(uint64_t offset, std::span<const std::byte> bytes, size_t done) {
-    while (done < bytes.size()) {
-      const ssize_t n = pwrite(descriptor_.number(), bytes.data() + done, bytes.size() - done,
-                               static_cast<off_t>(offset + done));
-      if (n == 0) return ErrorOf(EIO, "write", path_);
+    if (done == bytes.size()) return absl::OkStatus();
+    EMBANK_RETURN_IF_ERROR(CheckLength(path_, offset + bytes.size()));
+    for (size_t before = Resumable(done); before < bytes.size();) {
+      const ssize_t n = pwrite(descriptor_.number(), bytes.data() + before, bytes.size() - before,
+                               static_cast<off_t>(offset + before));
       if (n < 0 && errno != EINTR && errno != EAGAIN) return ErrorOf(errno, "write", path_);
-      if (n > 0) done += static_cast<size_t>(n);
+      if (n < 0) continue;
+      const size_t after = before + static_cast<size_t>(n);
+      if (after == bytes.size()) break;
+      if (Resumable(after) == before) return ErrorOf(EIO, "write", path_);
+      before = Resumable(after);
+    }
+    return absl::OkStatus();
+  }
+  // Takes space where the file system cannot do it by itself.
+  absl::Status WriteZerosTo(uint64_t bytes) {
+    alignas(kBlockBytes) static constexpr std::byte kZeros[kBlockBytes] = {};
+    EMBANK_ASSIGN_OR_RETURN(uint64_t end, SizeBytes());
+    if (direct_ && (end % kBlockBytes != 0 || bytes % kBlockBytes != 0)) {
+      return ErrorOf(EOPNOTSUPP, "preallocate", path_);
+    }
+    while (end < bytes) {
+      const uint64_t count = std::min<uint64_t>(kBlockBytes, bytes - end);
+      EMBANK_RETURN_IF_ERROR(WriteFrom(end, std::span(kZeros).first(count), 0));
+      end += count;
     }
     return absl::OkStatus();
   }
@@ -165,9 +190,15 @@ class PosixFile final : public File {
 class PosixFileLock final : public FileLock {
  public:
   explicit PosixFileLock(Descriptor descriptor) : descriptor_(std::move(descriptor)) {}
+  // Forked children have the descriptor too: closing it would leave them the lock. They end without
+  // taking it from us.
+  ~PosixFileLock() override {
+    if (getpid() == owner_) flock(descriptor_.number(), LOCK_UN);
+  }
 
  private:
   const Descriptor descriptor_;
+  const pid_t owner_ = getpid();
 };
 
 // A ring, or a reason why there is none.
@@ -205,11 +236,9 @@ class PosixFileSystem final : public FileSystem {
       operations.push_back(FileOf(transfer)->OperationOf(transfer));
     }
     // One alone is a system call either way.
-    if (transfers.size() > 1) RunByRing(operations);
-    Executor* const threads = UnfinishedOf(operations) > 1 ? Threads() : nullptr;
-    const auto finish = [&](uint32_t i) {
-      transfers[i].status = FileOf(transfers[i])->Finish(transfers[i], operations[i].result);
-    };
+    if (transfers.size() > 1 && WithinLength(transfers)) RunByRing(operations);
+    Executor* const threads = UndoneOf(operations) > 1 ? Threads() : nullptr;
+    const auto finish = [&](uint32_t i) { FinishOne(&transfers[i], operations[i].result); };
     const auto count = static_cast<uint32_t>(transfers.size());
     if (threads != nullptr) return threads->ParallelFor(count, finish);
     for (uint32_t i = 0; i < count; ++i) finish(i);
@@ -285,10 +314,29 @@ class PosixFileSystem final : public FileSystem {
     return std::make_unique<PosixFile>(std::move(descriptor), path, direct);
   }
 
-  static size_t UnfinishedOf(std::span<const IoOperation> operations) {
+  // Without a message where there is no memory for one.
+  static void FinishOne(Transfer* transfer, int64_t result) noexcept {
+    try {
+      transfer->status = FileOf(*transfer)->Finish(*transfer, result);
+    } catch (const std::bad_alloc&) {
+      transfer->status = absl::Status(absl::StatusCode::kResourceExhausted, "");
+    }
+  }
+
+  // Whether no write passes the length that a signal would answer.
+  static bool WithinLength(std::span<const Transfer> transfers) {
+    uint64_t end = 0;
+    for (const Transfer& transfer : transfers) {
+      if (transfer.kind == Transfer::Kind::kRead) continue;
+      end = std::max(end, transfer.offset + transfer.bytes.size());
+    }
+    return end == 0 || CheckLength("", end).ok();
+  }
+
+  static size_t UndoneOf(std::span<const IoOperation> operations) {
     size_t count = 0;
     for (const IoOperation& operation : operations) {
-      count += operation.result != int64_t{operation.bytes} ? 1 : 0;
+      count += operation.result == IoOperation::kNotDone ? 1 : 0;
     }
     return count;
   }
@@ -299,7 +347,10 @@ class PosixFileSystem final : public FileSystem {
     if (ring == nullptr) return;
     if (!ring->Run(operations)) return NoMoreRings("a ring broke");
     MutexLock lock(&mutex_);
-    idle_rings_.push_back(std::move(ring));
+    try {
+      idle_rings_.push_back(std::move(ring));
+    } catch (const std::bad_alloc&) {  // it is made anew next time
+    }
   }
 
   // A ring that no other thread has, if this file system uses them.

@@ -1,6 +1,7 @@
 #include "base/uring.h"
 
 #include <liburing.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -18,11 +19,19 @@ constexpr uint32_t kSubmittedAtOnce = 32;
 
 class KernelRing final : public IoRing {
  public:
-  // Owns a ring that was set up.
-  explicit KernelRing(const io_uring& ring) : ring_(ring) {}
-  ~KernelRing() override { io_uring_queue_exit(&ring_); }
+  KernelRing() = default;
+  ~KernelRing() override {
+    if (is_set_up_) io_uring_queue_exit(&ring_);
+  }
   KernelRing(const KernelRing&) = delete;
   KernelRing& operator=(const KernelRing&) = delete;
+
+  // 0, or the system's error number.
+  int SetUp() {
+    const int error = -io_uring_queue_init(kInFlightMax, &ring_, 0);
+    is_set_up_ = error == 0;
+    return error;
+  }
 
   bool Run(std::span<IoOperation> operations) override {
     size_t next = 0;
@@ -65,10 +74,13 @@ class KernelRing final : public IoRing {
     while (true) {
       const int result = io_uring_submit_and_wait(&ring_, awaited);
       if (result >= 0 && io_uring_sq_ready(&ring_) == 0) return true;
-      // A part, or a moment without memory or room: what is on its way makes some.
+      // A part, or a moment without memory or room: what is on its way makes some, if anything is.
       const bool again = result >= 0 || result == -EINTR || result == -EAGAIN || result == -EBUSY;
       if (!again) return false;
       if (io_uring_cq_ready(&ring_) > 0) return true;
+      const bool nothing_on_its_way = in_flight_ == io_uring_sq_ready(&ring_);
+      if (nothing_on_its_way && result != -EINTR) return false;
+      if (!nothing_on_its_way) sched_yield();
     }
   }
 
@@ -91,17 +103,18 @@ class KernelRing final : public IoRing {
     }
   }
 
-  io_uring ring_;
+  io_uring ring_ = {};
+  bool is_set_up_ = false;
   uint32_t in_flight_ = 0;  // added, completions not seen
 };
 
 }  // namespace
 
 std::unique_ptr<IoRing> MakeIoRing(int* error) {
-  io_uring ring;
-  *error = -io_uring_queue_init(kInFlightMax, &ring, 0);
+  auto ring = std::make_unique<KernelRing>();
+  *error = ring->SetUp();
   if (*error != 0) return nullptr;
-  return std::make_unique<KernelRing>(ring);
+  return ring;
 }
 
 }  // namespace embank

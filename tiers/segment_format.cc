@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/crc32c.h"
 #include "base/memory.h"
+#include "tiers/log_record.h"
 
 namespace embank {
 namespace {
@@ -66,7 +67,8 @@ absl::Status Damaged(const char* what) {
 // Sizes that a writer may have chosen.
 bool IsSound(const SegmentHeader& header) {
   return header.record_bytes >= kRecordBytesMin && header.record_bytes % 16 == 0 &&
-         header.segment_bytes % kBlockBytes == 0 &&
+         header.record_bytes <= kRecordBytesMax && header.segment_bytes % kBlockBytes == 0 &&
+         header.segment_bytes <= kSegmentBytesMax &&
          SegmentGeometry::Of(header.record_bytes, header.segment_bytes).slots > 0;
 }
 
@@ -75,6 +77,7 @@ bool IsSound(const SegmentHeader& header) {
 SegmentGeometry SegmentGeometry::Of(uint32_t record_bytes, uint64_t segment_bytes) {
   SegmentGeometry geometry;
   geometry.record_bytes = record_bytes;
+  EMBANK_CHECK(segment_bytes <= kSegmentBytesMax);
   if (segment_bytes <= 2 * kBlockBytes) return geometry;
   const uint64_t room_bytes = segment_bytes - kBlockBytes;
   // Both ends of the middle are rounded to blocks: the first guess may be some slots too many.
@@ -83,7 +86,7 @@ SegmentGeometry SegmentGeometry::Of(uint32_t record_bytes, uint64_t segment_byte
     return RoundUp(slots * record_bytes, kBlockBytes) + FooterBytes(slots);
   };
   while (slots > 0 && needed_bytes() > room_bytes) --slots;
-  geometry.slots = static_cast<uint32_t>(std::min<uint64_t>(slots, UINT32_MAX));
+  geometry.slots = static_cast<uint32_t>(slots);
   geometry.footer_bytes = FooterBytes(slots);
   geometry.footer_offset = segment_bytes - geometry.footer_bytes;
   return geometry;
@@ -152,6 +155,7 @@ void EncodeSegmentFooter(const SegmentHeader& header, const SegmentFooter& foote
 absl::StatusOr<SegmentFooter> DecodeSegmentFooter(const SegmentHeader& header,
                                                   std::span<const std::byte> bytes) {
   const SegmentGeometry geometry = SegmentGeometry::Of(header.record_bytes, header.segment_bytes);
+  EMBANK_CHECK(IsSound(header) && reinterpret_cast<uintptr_t>(bytes.data()) % sizeof(Key) == 0);
   if (bytes.size() != geometry.footer_bytes || !ChecksumStands(bytes)) return Damaged("footer");
   TrailerImage trailer;
   std::memcpy(&trailer, bytes.data() + bytes.size() - sizeof trailer, sizeof trailer);
@@ -162,6 +166,9 @@ absl::StatusOr<SegmentFooter> DecodeSegmentFooter(const SegmentHeader& header,
   }
   const auto* const keys = reinterpret_cast<const Key*>(bytes.data());
   const auto* const tables = reinterpret_cast<const TableId*>(keys + trailer.slots);
+  for (uint32_t slot = 0; slot < trailer.slots; ++slot) {
+    if (tables[slot] > kNoTable) return Damaged("footer");
+  }
   return SegmentFooter{{keys, trailer.slots}, {tables, trailer.slots}};
 }
 

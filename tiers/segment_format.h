@@ -20,14 +20,15 @@
 namespace embank {
 
 inline constexpr uint32_t kSegmentFormatVersion = 1;
+inline constexpr uint64_t kSegmentBytesMax = uint64_t{1} << 30;
 
 // What a segment is; as its header block says.
 struct SegmentHeader {
   uint64_t store_id;
   uint64_t segment_id;
   uint32_t row_class;
-  uint32_t record_bytes;   // a multiple of 16, at least 48
-  uint64_t segment_bytes;  // a multiple of kBlockBytes
+  uint32_t record_bytes;   // a multiple of 16, 48 to kRecordBytesMax
+  uint64_t segment_bytes;  // a multiple of kBlockBytes, at most kSegmentBytesMax
 
   bool operator==(const SegmentHeader&) const = default;
 };
@@ -39,7 +40,7 @@ struct SegmentGeometry {
   uint64_t footer_offset = 0;
   uint64_t footer_bytes = 0;
 
-  // No slots: a segment of that size does not hold one.
+  // Of sizes that a header allows. No slots: a segment of that size does not hold one.
   static SegmentGeometry Of(uint32_t record_bytes, uint64_t segment_bytes);
 
   uint64_t OffsetOf(uint32_t slot) const { return kBlockBytes + uint64_t{slot} * record_bytes; }
@@ -52,7 +53,7 @@ struct SegmentGeometry {
     return static_cast<uint32_t>((offset - kBlockBytes) / record_bytes);
   }
   // The first slot that begins in a block after the one in which slot `used` - 1 ends: where
-  // writing goes on behind a block that must not be written again.
+  // writing goes on behind a block that must not be written again; maybe behind the last slot.
   uint32_t SlotInFreshBlock(uint32_t used) const;
 };
 
@@ -71,7 +72,8 @@ struct SegmentFooter {
 // `bytes` has footer_bytes.
 void EncodeSegmentFooter(const SegmentHeader& header, const SegmentFooter& footer,
                          std::span<std::byte> bytes);
-// The footer of this segment in `bytes`, which its spans look into. kDataLoss.
+// The footer of this segment in `bytes`, which are aligned to 8 and into which its spans look;
+// kDataLoss. The header is one that was decoded.
 absl::StatusOr<SegmentFooter> DecodeSegmentFooter(const SegmentHeader& header,
                                                   std::span<const std::byte> bytes);
 

@@ -386,6 +386,19 @@ TEST(PosixFileSystem, ALengthBeyondTheProcesssLimitIsRefusedWithoutASignal) {
   EXPECT_EQ(file->Write(9'990, BytesOf("eleven byte")).code(),
             absl::StatusCode::kResourceExhausted);
   EXPECT_TRUE(file->Write(9'990, BytesOf("ten bytes.")).ok());
+  // The same of a list.
+  Blocks written(4 * kBlockBytes);
+  std::vector<Transfer> writes;
+  for (size_t i = 0; i < 4; ++i) {
+    writes.push_back({Transfer::Kind::kWrite, file.get(), i * kBlockBytes, written.block(i),
+                      absl::UnknownError("")});
+  }
+  files->TransferAll(writes);
+  for (size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(writes[i].status.code(),
+              i < 2 ? absl::StatusCode::kOk : absl::StatusCode::kResourceExhausted)
+        << i;
+  }
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
 }
 
@@ -426,6 +439,35 @@ TEST(PosixFileSystem, ALockEndsWithItsProcess) {
   EXPECT_TRUE(files->Lock(path, false).ok());
   close(pipe_ends[0]);
   close(pipe_ends[1]);
+}
+
+TEST(PosixFileSystem, ALockThatIsGivenUpIsFreeThoughAForkedChildLives) {
+  const ScratchDirectory directory;
+  const std::string path = directory.path() + "/LOCK";
+  const auto files = MakePosixFileSystem({});
+  ASSERT_TRUE(files->Open(path, FileAccess::kCreate, FileCaching::kCached).ok());
+  auto lock = files->Lock(path, false);
+  ASSERT_TRUE(lock.ok());
+  const pid_t child = fork();
+  if (child == 0) {
+    pause();
+    _exit(0);
+  }
+  EXPECT_FALSE(files->Lock(path, false).ok());
+  lock->reset();
+  EXPECT_TRUE(files->Lock(path, false).ok());
+  kill(child, SIGKILL);
+  ASSERT_EQ(waitpid(child, nullptr, 0), child);
+}
+
+TEST(PosixFileSystem, AFileSystemWithoutDirectAccessGivesCachedFiles) {
+  const auto files = MakePosixFileSystem({});
+  const auto file = files->Open("/proc/self/status", FileAccess::kRead, FileCaching::kDirect);
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_FALSE((*file)->direct());
+  std::vector<std::byte> name(5);
+  ASSERT_TRUE((*file)->Read(0, name).ok());
+  EXPECT_TRUE(Same(name, BytesOf("Name:")));
 }
 
 TEST(PosixFileSystem, ErrorsNameTheFileAndTheReason) {

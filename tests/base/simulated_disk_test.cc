@@ -33,7 +33,7 @@ class DiskWorld : public testing::Test {
   // The texts that a file may have after a crash at the end, over many draws; "-": it is not there.
   std::set<std::string> TextsAfterCrash(const std::string& path, Persistence persistence) const {
     std::set<std::string> texts;
-    for (uint64_t seed = 0; seed < 300; ++seed) {
+    for (uint64_t seed = 0; seed < 1000; ++seed) {
       const auto left = disk_.AfterCrash(disk_.changes(), persistence, seed);
       const std::vector<std::string> files = left->Files();
       const bool there = std::count(files.begin(), files.end(), path) > 0;
@@ -77,6 +77,73 @@ TEST_F(DiskWorld, ASyncDoesNotReachWhatIsWrittenAfterIt) {
       << "a later write may stay without an earlier one";
   EXPECT_EQ(TextsAfterCrash("d/a", Persistence::kTorn).count("aaca"), 1u);
   EXPECT_EQ(TextsAfterCrash("d/a", Persistence::kTorn).count("aaac"), 1u);
+}
+
+TEST_F(DiskWorld, ATornWriteMayLackAnySectorOrAllButItsLength) {
+  const auto file = Create("d/a");
+  ASSERT_TRUE(disk_.SyncDirectory("d").ok());
+  // Sectors 1 and 2 of four, each with a letter.
+  std::string text;
+  for (const char letter : {'a', 'b', 'c', 'd'}) text += std::string(512, letter);
+  ASSERT_TRUE(file->Write(0, BytesOf(text)).ok());
+  std::set<std::string> shapes;  // of each sector its last letter
+  for (const std::string& left : TextsAfterCrash("d/a", Persistence::kTorn)) {
+    std::string shape;
+    for (size_t i = 511; i < left.size(); i += 512) shape += left[i] == '\0' ? '-' : left[i];
+    shapes.insert(shape);
+  }
+  for (const char* shape : {"", "abcd", "a-cd", "ab-d", "a", "----", "abc-", "-bcd"}) {
+    EXPECT_EQ(shapes.count(shape), 1u) << shape;
+  }
+}
+
+TEST_F(DiskWorld, AfterASyncThatFailedNoLaterOneBringsBackWhatWasBefore) {
+  const auto file = Create("d/a");
+  ASSERT_TRUE(disk_.SyncDirectory("d").ok());
+  ASSERT_TRUE(file->Write(0, BytesOf("x")).ok());
+  disk_.SetFaults([](const DiskCall&) { return absl::UnavailableError("the device fails"); });
+  EXPECT_FALSE(file->Sync().ok());
+  disk_.SetFaults(nullptr);
+  ASSERT_TRUE(file->Write(1, BytesOf("y")).ok());
+  ASSERT_TRUE(file->Sync().ok());
+  EXPECT_EQ(TextsAfterCrash("d/a", Persistence::kNone), Texts{std::string("\0y", 2)});
+  EXPECT_EQ(TextsAfterCrash("d/a", Persistence::kAll), Texts{"xy"});
+}
+
+TEST_F(DiskWorld, WhatIsInALostDirectoryIsLost) {
+  ASSERT_TRUE(disk_.CreateDirectory("e").ok());
+  ASSERT_TRUE(Create("e/a")->Write(0, BytesOf("x")).ok());
+  ASSERT_TRUE(disk_.SyncDirectory("e").ok());
+  EXPECT_EQ(TextsAfterCrash("e/a", Persistence::kNone), Texts{"-"});
+  ASSERT_TRUE(disk_.SyncDirectory(".").ok());
+  EXPECT_EQ(TextsAfterCrash("e/a", Persistence::kNone), Texts{""});
+  EXPECT_FALSE(disk_.SyncDirectory("none").ok());
+  EXPECT_FALSE(disk_.SyncDirectory("e/a").ok());
+  EXPECT_FALSE(disk_.Remove("e").ok()) << "it is not empty";
+}
+
+TEST_F(DiskWorld, AReplacedFileIsTheFormerOrTheNewOneWhereverACrashComes) {
+  ASSERT_TRUE(ReplaceFile(&disk_, "d/m", BytesOf("the former one")).ok());
+  disk_.Forget();
+  ASSERT_TRUE(ReplaceFile(&disk_, "d/m", BytesOf("the new one, which is longer")).ok());
+  std::set<std::string> texts;
+  for (size_t change = 0; change <= disk_.changes(); ++change) {
+    for (const Persistence persistence :
+         {Persistence::kNone, Persistence::kAll, Persistence::kAllButOne, Persistence::kSome,
+          Persistence::kTorn}) {
+      for (uint64_t seed = 0; seed < 50; ++seed) {
+        texts.insert(TextOf(disk_.AfterCrash(change, persistence, seed)->Contents("d/m")));
+      }
+    }
+  }
+  EXPECT_EQ(texts, (Texts{"the former one", "the new one, which is longer"}));
+  EXPECT_EQ(TextsAfterCrash("d/m", Persistence::kNone), Texts{"the new one, which is longer"});
+}
+
+TEST_F(DiskWorld, ARenamedFileMayBeEmptyIfNothingElseOfItIsLeft) {
+  ASSERT_TRUE(Create("d/a")->Write(0, BytesOf("x")).ok());
+  ASSERT_TRUE(disk_.Rename("d/a", "d/b").ok());
+  EXPECT_EQ(TextsAfterCrash("d/b", Persistence::kSome), (Texts{"-", "", "x"}));
 }
 
 TEST_F(DiskWorld, TheSyncOfOneFileIsNotThatOfAnother) {
@@ -161,8 +228,14 @@ TEST_F(DiskWorld, CallsFailAsPlanned) {
   EXPECT_EQ(file->Write(0, BytesOf("abcdefgh")).message(), "the device fails");
   EXPECT_TRUE(file->Sync().ok());
   disk_.SetFaults(nullptr);
-  const std::string left = TextOf(disk_.Contents("d/a"));
-  EXPECT_NE(left.find_first_of("12345678"), std::string::npos) << "the write was whole";
+  std::set<std::string> left;  // of many writes that fail
+  disk_.SetFaults([](const DiskCall&) { return absl::UnavailableError("the device fails"); });
+  for (int i = 0; i < 50; ++i) {
+    EXPECT_FALSE(file->Write(0, BytesOf(i % 2 == 0 ? "ABCDEFGH" : "12345678")).ok());
+    left.insert(TextOf(disk_.Contents("d/a")));
+  }
+  disk_.SetFaults(nullptr);
+  EXPECT_GT(left.size(), 10u) << "writes that fail leave pieces";
   EXPECT_EQ(kinds,
             (std::vector{DiskCall::Kind::kWrite, DiskCall::Kind::kWrite, DiskCall::Kind::kSync}));
 }
@@ -182,9 +255,15 @@ TEST_F(DiskWorld, RunsFullAndHasRoomAgain) {
 TEST_F(DiskWorld, RotsUnseen) {
   ASSERT_TRUE(Create("d/a")->Write(0, BytesOf("12345")).ok());
   disk_.Corrupt("d/a", 2, BytesOf("x"));
-  EXPECT_EQ(TextsAfterCrash("d/a", Persistence::kNone), Texts{"12x45"});
+  disk_.Forget();
+  const auto file = *disk_.Open("d/a", FileAccess::kWrite, FileCaching::kCached);
+  ASSERT_TRUE(file->Write(0, BytesOf("ab")).ok());
+  disk_.Corrupt("d/a", 4, BytesOf("y"));
+  EXPECT_EQ(TextsAfterCrash("d/a", Persistence::kNone), Texts{"12x4y"})
+      << "rot stays, and makes nothing else durable";
   disk_.Truncate("d/a", 1);
-  EXPECT_EQ(TextOf(disk_.Contents("d/a")), "1");
+  EXPECT_EQ(TextOf(disk_.Contents("d/a")), "a");
+  EXPECT_EQ(TextsAfterCrash("d/a", Persistence::kNone), Texts{"1"});
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 #include "tests/support/simulated_disk.h"
 
 #include <algorithm>
+#include <iterator>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -9,11 +11,6 @@
 
 namespace embank::test {
 namespace {
-
-std::string ParentOf(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  return slash == std::string::npos ? "" : path.substr(0, slash);
-}
 
 absl::Status Missing(const std::string& path) {
   return absl::NotFoundError(absl::StrCat(path, ": no such file or directory"));
@@ -83,10 +80,8 @@ void SimulatedDisk::Do(Change change) {
 }
 
 absl::Status SimulatedDisk::CheckParent(const std::string& path) const {
-  const std::string parent = ParentOf(path);
-  if (parent.empty()) return absl::OkStatus();
-  const auto found = now_.names.find(parent);
-  return found != now_.names.end() && found->second == 0 ? absl::OkStatus() : Missing(parent);
+  const std::string parent = DirectoryOf(path);
+  return now_.HasDirectory(parent) ? absl::OkStatus() : Missing(parent);
 }
 
 uint64_t SimulatedDisk::UsedBytes() const {
@@ -151,6 +146,11 @@ absl::Status SimulatedDisk::Remove(const std::string& path) {
   MutexLock lock(&mutex_);
   EMBANK_RETURN_IF_ERROR(Admit(DiskCall::Kind::kRemove, path));
   if (now_.names.count(path) == 0) return Missing(path);
+  for (const auto& [name, inode] : now_.names) {
+    if (DirectoryOf(name) == path) {
+      return absl::UnavailableError(absl::StrCat(path, ": the directory is not empty"));
+    }
+  }
   Do({.kind = Change::Kind::kUnname, .path = path});
   return absl::OkStatus();
 }
@@ -167,20 +167,21 @@ absl::Status SimulatedDisk::CreateDirectory(const std::string& path) {
 absl::StatusOr<std::vector<std::string>> SimulatedDisk::List(const std::string& path) {
   MutexLock lock(&mutex_);
   EMBANK_RETURN_IF_ERROR(Admit(DiskCall::Kind::kList, path));
-  const auto found = now_.names.find(path);
-  if (found == now_.names.end() || found->second != 0) return Missing(path);
+  if (!now_.HasDirectory(path)) return Missing(path);
   std::vector<std::string> names;
   for (const auto& [name, inode] : now_.names) {
-    if (ParentOf(name) == path && name != path) names.push_back(name.substr(path.size() + 1));
+    if (DirectoryOf(name) == path) names.push_back(name.substr(name.rfind('/') + 1));
   }
   return names;
 }
 
 absl::Status SimulatedDisk::SyncDirectory(const std::string& path) {
   MutexLock lock(&mutex_);
-  EMBANK_RETURN_IF_ERROR(Admit(DiskCall::Kind::kSyncDirectory, path));
-  Do({.kind = Change::Kind::kSyncDirectory, .path = path});
-  return absl::OkStatus();
+  if (!now_.HasDirectory(path)) return Missing(path);
+  absl::Status status = Admit(DiskCall::Kind::kSyncDirectory, path);
+  Do({.kind = status.ok() ? Change::Kind::kSyncDirectory : Change::Kind::kSyncDirectoryFailed,
+      .path = path});
+  return status;
 }
 
 absl::StatusOr<uint64_t> SimulatedDisk::FreeBytes(const std::string& /*path*/) {
@@ -213,8 +214,8 @@ absl::Status SimulatedDisk::ReadFile(InodeNumber inode, const std::string& path,
   MutexLock lock(&mutex_);
   EMBANK_RETURN_IF_ERROR(Admit(DiskCall::Kind::kRead, path));
   const Bytes& contents = now_.inodes[inode].contents;
-  if (offset + into.size() > contents.size()) {
-    return absl::OutOfRangeError(absl::StrCat(path, ": ends before byte ", offset + into.size()));
+  if (into.size() > contents.size() || offset > contents.size() - into.size()) {
+    return absl::OutOfRangeError(absl::StrCat(path, ": ends at byte ", contents.size()));
   }
   std::copy_n(contents.begin() + static_cast<ptrdiff_t>(offset), into.size(), into.begin());
   return absl::OkStatus();
@@ -229,16 +230,17 @@ absl::Status SimulatedDisk::WriteFile(InodeNumber inode, const std::string& path
   if (status.ok() && grows > capacity_bytes_ - std::min(capacity_bytes_, UsedBytes())) {
     return absl::ResourceExhaustedError(absl::StrCat(path, ": no space left on the disk"));
   }
-  // Of a write that fails any part may be there.
-  const size_t done = status.ok() ? bytes.size() : Random(calls_).Below(bytes.size() + 1);
-  if (done > 0) {
-    const auto part = bytes.first(done);
-    Do({.kind = Change::Kind::kWrite,
-        .inode = inode,
-        .offset = offset,
-        .bytes = Bytes(part.begin(), part.end()),
-        .path = path});
+  Change write = {.kind = Change::Kind::kWrite,
+                  .inode = inode,
+                  .offset = offset,
+                  .bytes = Bytes(bytes.begin(), bytes.end()),
+                  .path = path};
+  if (status.ok()) {
+    Do(std::move(write));
+    return status;
   }
+  Random random(calls_);
+  for (Change& piece : PiecesOf(write, &random)) Do(std::move(piece));
   return status;
 }
 
@@ -256,9 +258,11 @@ absl::Status SimulatedDisk::Grow(InodeNumber inode, const std::string& path, uin
 
 absl::Status SimulatedDisk::SyncFile(InodeNumber inode, const std::string& path) {
   MutexLock lock(&mutex_);
-  EMBANK_RETURN_IF_ERROR(Admit(DiskCall::Kind::kSync, path));
-  Do({.kind = Change::Kind::kSync, .inode = inode, .path = path});
-  return absl::OkStatus();
+  absl::Status status = Admit(DiskCall::Kind::kSync, path);
+  Do({.kind = status.ok() ? Change::Kind::kSync : Change::Kind::kSyncFailed,
+      .inode = inode,
+      .path = path});
+  return status;
 }
 
 uint64_t SimulatedDisk::SizeOf(InodeNumber inode) const {
@@ -290,11 +294,32 @@ void SimulatedDisk::State::Apply(const Change& change) {
     case Change::Kind::kRename:
       names.erase(change.from);
       names[change.path] = change.inode;
+      if (change.inode != 0) inodes.try_emplace(change.inode);
       return;
+    case Change::Kind::kRot: {
+      Bytes& contents = inodes[change.inode].contents;
+      const size_t begin = std::min<size_t>(contents.size(), change.offset);
+      const size_t count = std::min(contents.size() - begin, change.bytes.size());
+      std::copy_n(change.bytes.begin(), count, contents.begin() + static_cast<ptrdiff_t>(begin));
+      return;
+    }
+    case Change::Kind::kCut: {
+      Bytes& contents = inodes[change.inode].contents;
+      contents.resize(std::min<size_t>(contents.size(), change.offset));
+      return;
+    }
     case Change::Kind::kSync:
+    case Change::Kind::kSyncFailed:
     case Change::Kind::kSyncDirectory:
+    case Change::Kind::kSyncDirectoryFailed:
       return;
   }
+}
+
+bool SimulatedDisk::State::HasDirectory(const std::string& path) const {
+  if (path == "." || path == "/") return true;
+  const auto found = names.find(path);
+  return found != names.end() && found->second == 0;
 }
 
 // ---- faults, contents ----
@@ -312,18 +337,18 @@ void SimulatedDisk::SetCapacity(uint64_t bytes) {
 void SimulatedDisk::Corrupt(const std::string& path, uint64_t offset,
                             std::span<const std::byte> bytes) {
   MutexLock lock(&mutex_);
-  Bytes& contents = now_.inodes.at(now_.names.at(path)).contents;
-  EMBANK_CHECK(offset + bytes.size() <= contents.size());
-  std::copy(bytes.begin(), bytes.end(), contents.begin() + static_cast<ptrdiff_t>(offset));
-  begin_ = now_;
-  changes_.clear();
+  const InodeNumber inode = now_.names.at(path);
+  EMBANK_CHECK(offset + bytes.size() <= now_.inodes.at(inode).contents.size());
+  Do({.kind = Change::Kind::kRot,
+      .inode = inode,
+      .offset = offset,
+      .bytes = Bytes(bytes.begin(), bytes.end()),
+      .path = path});
 }
 
 void SimulatedDisk::Truncate(const std::string& path, uint64_t bytes) {
   MutexLock lock(&mutex_);
-  now_.inodes.at(now_.names.at(path)).contents.resize(bytes);
-  begin_ = now_;
-  changes_.clear();
+  Do({.kind = Change::Kind::kCut, .inode = now_.names.at(path), .offset = bytes, .path = path});
 }
 
 std::vector<std::string> SimulatedDisk::Files() const {
@@ -358,53 +383,129 @@ void SimulatedDisk::Forget() {
   changes_.clear();
 }
 
+// What is left of a write that was under way: pieces of it, of sectors or cut at any byte; its
+// length, if it made the file longer, may stay without them.
+std::vector<SimulatedDisk::Change> SimulatedDisk::PiecesOf(const Change& write, Random* random) {
+  constexpr uint64_t kSectorBytes = 512;
+  const uint64_t end = write.offset + write.bytes.size();
+  std::vector<Change> pieces;
+  const auto keep = [&](uint64_t from, uint64_t to) {
+    Change piece = write;
+    piece.offset = from;
+    piece.bytes.assign(write.bytes.begin() + static_cast<ptrdiff_t>(from - write.offset),
+                       write.bytes.begin() + static_cast<ptrdiff_t>(to - write.offset));
+    if (from < to) pieces.push_back(std::move(piece));
+  };
+  if (random->OneIn(2)) {
+    Change length = write;
+    length.kind = Change::Kind::kGrow;
+    length.offset = end;
+    pieces.push_back(std::move(length));
+  }
+  const uint64_t cut = write.offset + random->Below(write.bytes.size() + 1);
+  switch (random->Below(4)) {
+    case 0:
+      keep(write.offset, cut);
+      break;
+    case 1:
+      keep(cut, end);
+      break;
+    case 2: {  // all but one sector
+      const uint64_t hole = cut / kSectorBytes * kSectorBytes;
+      keep(write.offset, std::clamp(hole, write.offset, end));
+      keep(std::clamp(hole + kSectorBytes, write.offset, end), end);
+      break;
+    }
+    default:  // each sector drawn
+      for (uint64_t from = write.offset; from < end;) {
+        const uint64_t to = std::min(end, (from / kSectorBytes + 1) * kSectorBytes);
+        if (random->OneIn(2)) keep(from, to);
+        from = to;
+      }
+  }
+  return pieces;
+}
+
+// Which changes something later among them has made durable; or that are so by themselves.
+std::vector<bool> SimulatedDisk::DurableOf(std::span<const Change> changes) {
+  using Kind = Change::Kind;
+  std::vector<bool> durable(changes.size(), true);
+  std::set<InodeNumber> synced;
+  std::set<std::string> synced_directories;
+  for (size_t i = changes.size(); i-- > 0;) {
+    const Change& change = changes[i];
+    switch (change.kind) {
+      case Kind::kSync:
+        synced.insert(change.inode);
+        break;
+      case Kind::kSyncFailed:
+        synced.erase(change.inode);
+        break;
+      case Kind::kSyncDirectory:
+        synced_directories.insert(change.path);
+        break;
+      case Kind::kSyncDirectoryFailed:
+        synced_directories.erase(change.path);
+        break;
+      case Kind::kWrite:
+      case Kind::kGrow:
+        durable[i] = synced.count(change.inode) == 1;
+        break;
+      case Kind::kName:
+      case Kind::kUnname:
+      case Kind::kRename:
+        durable[i] = synced_directories.count(DirectoryOf(change.path)) == 1;
+        break;
+      case Kind::kRot:
+      case Kind::kCut:
+        break;
+    }
+  }
+  return durable;
+}
+
 std::unique_ptr<SimulatedDisk> SimulatedDisk::AfterCrash(size_t change, Persistence persistence,
                                                          uint64_t seed) const {
   auto left = std::make_unique<SimulatedDisk>();
   MutexLock lock(&mutex_);
   EMBANK_CHECK(change <= changes_.size());
-  // From the last to the first: whether something later makes it durable.
-  std::vector<bool> durable(change);
-  std::set<InodeNumber> synced;
-  std::set<std::string> synced_directories;
-  size_t in_doubt = 0;
-  for (size_t i = change; i-- > 0;) {
-    const Change& at = changes_[i];
-    if (at.kind == Change::Kind::kSync) synced.insert(at.inode);
-    if (at.kind == Change::Kind::kSyncDirectory) synced_directories.insert(at.path);
-    const bool of_file = at.kind == Change::Kind::kWrite || at.kind == Change::Kind::kGrow;
-    durable[i] =
-        of_file ? synced.count(at.inode) == 1 : synced_directories.count(ParentOf(at.path)) == 1;
-    in_doubt += durable[i] ? 0 : 1;
-  }
-  Random random(seed);
-  size_t lost_one = in_doubt == 0 ? 0 : random.Below(in_doubt);
+  const std::vector<bool> durable = DurableOf(std::span(changes_).first(change));
+  const auto in_doubt = static_cast<uint64_t>(std::count(durable.begin(), durable.end(), false));
+  uint64_t until_lost_one = in_doubt == 0 ? 0 : Random(seed).Below(in_doubt);
   State state = begin_;
   for (size_t i = 0; i < change; ++i) {
-    const bool drawn = random.OneIn(2);
-    const bool lost = persistence == Persistence::kNone ||
-                      (persistence == Persistence::kAllButOne && lost_one == 0) ||
-                      (persistence >= Persistence::kSome && drawn);
-    if (!durable[i]) --lost_one;  // wraps below zero
-    if (!durable[i] && lost) continue;
-    Change kept = changes_[i];
-    if (!durable[i] && persistence == Persistence::kTorn && kept.kind == Change::Kind::kWrite) {
-      // A part of it, from its begin or to its end.
-      const size_t length = random.Below(kept.bytes.size() + 1);
-      if (random.OneIn(2)) {
-        kept.offset += kept.bytes.size() - length;
-        kept.bytes.erase(kept.bytes.begin(), kept.bytes.end() - static_cast<ptrdiff_t>(length));
-      } else {
-        kept.bytes.resize(length);
-      }
+    if (durable[i]) {
+      state.Apply(changes_[i]);
+      continue;
     }
-    state.Apply(kept);
+    // Of its own for each change: what becomes of one does not hang on the others.
+    Random random(Random(seed).Bits() + i);
+    const bool drawn = random.OneIn(2);
+    const bool is_lost_one = until_lost_one-- == 0;  // wraps below zero
+    const bool lost = persistence == Persistence::kNone ||
+                      (persistence == Persistence::kAllButOne && is_lost_one) ||
+                      (persistence >= Persistence::kSome && drawn);
+    const bool torn = persistence == Persistence::kTorn && !lost && random.OneIn(2) &&
+                      changes_[i].kind == Change::Kind::kWrite;
+    if (torn) {
+      for (const Change& piece : PiecesOf(changes_[i], &random)) state.Apply(piece);
+    } else if (!lost) {
+      state.Apply(changes_[i]);
+    }
+  }
+  // Parents stand before what is in them.
+  for (auto name = state.names.begin(); name != state.names.end();) {
+    name = state.HasDirectory(DirectoryOf(name->first)) ? std::next(name) : state.names.erase(name);
+  }
+  for (auto& [number, inode] : state.inodes) {
+    inode.shared_locks = 0;
+    inode.locked_alone = false;
   }
   MutexLock left_lock(&left->mutex_);
-  for (auto& [number, inode] : state.inodes) inode.shared_locks = 0, inode.locked_alone = false;
   left->now_ = state;
   left->begin_ = std::move(state);
   left->next_inode_ = next_inode_;
+  left->capacity_bytes_ = capacity_bytes_;
   return left;
 }
 

@@ -2,9 +2,11 @@
 // any of them may have left; and that fails, runs full and rots on demand.
 //
 // What a crash leaves, of the calls before it:
-//   - of writes and growth of a file: all before its last Sync that completed, any part of those
-//     after it, each whole, not at all or torn at any byte;
-//   - of names: all changes in a directory before its last SyncDirectory, any of those after it.
+//   - of writes and growth of a file: all before its last Sync that completed, any of those after
+//     it, each whole, not at all or in any pieces;
+//   - of names: all changes in a directory before its last SyncDirectory, any of those after it;
+//     and none in a directory that is itself lost.
+// A Sync that failed may have dropped what came before it: no later one makes that durable.
 #ifndef EMBANK_TESTS_SUPPORT_SIMULATED_DISK_H_
 #define EMBANK_TESTS_SUPPORT_SIMULATED_DISK_H_
 
@@ -13,7 +15,7 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -49,7 +51,7 @@ enum class Persistence {
   kAll,
   kAllButOne,  // drawn
   kSome,       // each drawn
-  kTorn,       // each drawn, and writes torn at drawn bytes
+  kTorn,       // each drawn, and of writes drawn pieces
 };
 
 class SimulatedDisk final : public FileSystem {
@@ -70,13 +72,14 @@ class SimulatedDisk final : public FileSystem {
 
   // ---- faults ----
 
-  // Asked before each call that can fail; what it returns, if not OK, is the call's status. A write
-  // that fails so has written a part, drawn from the call's number. nullptr: nothing fails.
+  // Asked before each call that DiskCall names, and must not call the disk; what it returns, if not
+  // OK, is the call's status. A write that fails so has written pieces, drawn from the call's
+  // number. nullptr: nothing fails.
   using FaultPlan = std::function<absl::Status(const DiskCall&)>;
   void SetFaults(FaultPlan plan);
   // Files may hold so many bytes in all.
   void SetCapacity(uint64_t bytes);
-  // Changes bytes of a file as rot does: durably, and unseen.
+  // Change bytes of a file, or its length, as rot does: durably, and unseen.
   void Corrupt(const std::string& path, uint64_t offset, std::span<const std::byte> bytes);
   void Truncate(const std::string& path, uint64_t bytes);
 
@@ -92,7 +95,8 @@ class SimulatedDisk final : public FileSystem {
   size_t changes() const;
   // What is there now is durable, and the begin of what is remembered.
   void Forget();
-  // A disk as a crash before change `change` may leave it; what is there is durable.
+  // A disk as a crash before change `change` may leave it; what is there is durable, faults are
+  // gone, the capacity is the same.
   std::unique_ptr<SimulatedDisk> AfterCrash(size_t change, Persistence persistence,
                                             uint64_t seed) const;
 
@@ -108,10 +112,22 @@ class SimulatedDisk final : public FileSystem {
   };
   using InodeNumber = uint64_t;
   struct Change {
-    enum class Kind { kWrite, kGrow, kSync, kName, kUnname, kRename, kSyncDirectory };
+    enum class Kind {
+      kWrite,
+      kGrow,
+      kSync,
+      kSyncFailed,
+      kName,
+      kUnname,
+      kRename,
+      kSyncDirectory,
+      kSyncDirectoryFailed,
+      kRot,
+      kCut,
+    };
     Kind kind;
     InodeNumber inode = 0;
-    uint64_t offset = 0;  // kGrow: the new length at least
+    uint64_t offset = 0;  // kGrow: the new length at least; kCut: at most
     Bytes bytes = {};
     std::string path = {};
     std::string from = {};  // kRename: the former name
@@ -122,7 +138,11 @@ class SimulatedDisk final : public FileSystem {
     std::map<InodeNumber, Inode> inodes;
 
     void Apply(const Change& change);
+    bool HasDirectory(const std::string& path) const;
   };
+
+  static std::vector<Change> PiecesOf(const Change& write, Random* random);
+  static std::vector<bool> DurableOf(std::span<const Change> changes);
 
   absl::Status Admit(DiskCall::Kind kind, const std::string& path)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -198,10 +198,15 @@ TEST_F(SegmentFooterTest, IsOfItsSegmentOnly) {
   other = header_;
   other.store_id += 1;
   EXPECT_EQ(CodeOfDecode(other), absl::StatusCode::kDataLoss) << "another store's";
-  other = HeaderOf(304, 65536);
   EXPECT_EQ(CodeOfDecode(header_), absl::StatusCode::kOk);
   words_.resize(words_.size() / 2);
   EXPECT_EQ(CodeOfDecode(header_), absl::StatusCode::kDataLoss) << "truncated";
+}
+
+TEST_F(SegmentFooterTest, ATableThatNoWriterHasIsDamage) {
+  tables_[3] = kNoTable + 1;
+  Encode(7);
+  EXPECT_EQ(CodeOfDecode(header_), absl::StatusCode::kDataLoss);
 }
 
 TEST_F(SegmentFooterTest, AnUnwrittenPlaceIsNoFooter) {
