@@ -97,8 +97,7 @@ class PosixFile final : public File {
     do {
       result = fallocate(descriptor_.number(), 0, 0, static_cast<off_t>(bytes));
     } while (result != 0 && errno == EINTR);
-    if (result == 0) return absl::OkStatus();
-    return errno == EOPNOTSUPP ? WriteZerosTo(bytes) : ErrorOf(errno, "preallocate", path_);
+    return result == 0 ? absl::OkStatus() : ErrorOf(errno, "preallocate", path_);
   }
   absl::Status Sync() override {
     // Never again after an error: the system may have forgotten what it could not write.
@@ -164,20 +163,6 @@ class PosixFile final : public File {
       if (after == bytes.size()) break;
       if (Resumable(after) == before) return ErrorOf(EIO, "write", path_);
       before = Resumable(after);
-    }
-    return absl::OkStatus();
-  }
-  // Takes space where the file system cannot do it by itself.
-  absl::Status WriteZerosTo(uint64_t bytes) {
-    alignas(kBlockBytes) static constexpr std::byte kZeros[kBlockBytes] = {};
-    EMBANK_ASSIGN_OR_RETURN(uint64_t end, SizeBytes());
-    if (direct_ && (end % kBlockBytes != 0 || bytes % kBlockBytes != 0)) {
-      return ErrorOf(EOPNOTSUPP, "preallocate", path_);
-    }
-    while (end < bytes) {
-      const uint64_t count = std::min<uint64_t>(kBlockBytes, bytes - end);
-      EMBANK_RETURN_IF_ERROR(WriteFrom(end, std::span(kZeros).first(count), 0));
-      end += count;
     }
     return absl::OkStatus();
   }

@@ -1,7 +1,6 @@
 #include "base/uring.h"
 
 #include <liburing.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -71,6 +70,7 @@ class KernelRing final : public IoRing {
 
   // Hands over what was added, and waits for so many completions. False: the ring is broken.
   bool Submit(uint32_t awaited) {
+    SpinWait wait;
     while (true) {
       const int result = io_uring_submit_and_wait(&ring_, awaited);
       if (result >= 0 && io_uring_sq_ready(&ring_) == 0) return true;
@@ -80,7 +80,7 @@ class KernelRing final : public IoRing {
       if (io_uring_cq_ready(&ring_) > 0) return true;
       const bool nothing_on_its_way = in_flight_ == io_uring_sq_ready(&ring_);
       if (nothing_on_its_way && result != -EINTR) return false;
-      if (!nothing_on_its_way) sched_yield();
+      if (!nothing_on_its_way) wait.Pause();
     }
   }
 
