@@ -3,11 +3,13 @@
 //
 // Nothing written is durable before a Sync of the file that completes; nothing created, renamed,
 // linked or removed before a SyncDirectory of its directory that does. After a Sync that failed
-// nobody knows what is durable: the file is not synced again, its contents are written to another.
+// nobody knows what is durable: the file is not synced again, its contents are written to another;
+// nor is a directory after its SyncDirectory.
 //
 // Statuses of all calls, with a message that names the file and the system's reason:
 //   kNotFound, kAlreadyExists, kPermissionDenied (also a read-only file system),
-//   kResourceExhausted   no space, quota, descriptors or memory
+//   kResourceExhausted   no space, quota, descriptors, locks or memory
+//   kUnimplemented       not on this file system (Preallocate), or not across two (Link, Rename)
 //   kOutOfRange          a read that begins or ends behind the end of the file
 //   kUnavailable         everything else: the device fails
 #ifndef EMBANK_BASE_FILE_SYSTEM_H_
@@ -91,7 +93,7 @@ class FileSystem {
   // done. Each tells its status. The files must be this system's.
   virtual void TransferAll(std::span<Transfer> transfers) = 0;
 
-  // Takes the place of `to` if that exists.
+  // Of a file, which takes the place of the file `to` if that exists.
   virtual absl::Status Rename(const std::string& from, const std::string& to) = 0;
   // A second name of the same file.
   virtual absl::Status Link(const std::string& from, const std::string& to) = 0;
@@ -109,8 +111,8 @@ class FileSystem {
   virtual absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path, bool shared) = 0;
 };
 
-// The directory in which a path's last name stands: "." and "/" for names without and behind the
-// first slash.
+// The directory in which a path's last name stands: "." if the path has no slash, "/" if its only
+// slash is the first character.
 std::string DirectoryOf(const std::string& path);
 
 // Reads a whole file of at most `bytes_max` bytes; kOutOfRange when it is longer.

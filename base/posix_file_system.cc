@@ -41,8 +41,12 @@ absl::StatusCode CodeOf(int error) {
     case EFBIG:
     case EMFILE:
     case ENFILE:
+    case ENOLCK:
     case ENOMEM:
       return absl::StatusCode::kResourceExhausted;
+    case EOPNOTSUPP:
+    case EXDEV:
+      return absl::StatusCode::kUnimplemented;
     default:
       return absl::StatusCode::kUnavailable;
   }
@@ -58,10 +62,9 @@ absl::Status EndsBefore(const std::string& path, uint64_t end) {
 }
 
 // Beyond this limit the system sends a signal, which stops processes that do not expect it.
-absl::Status CheckLength(const std::string& path, uint64_t end) {
+bool IsWithinLength(uint64_t end) {
   rlimit limit;
-  if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || end <= limit.rlim_cur) return absl::OkStatus();
-  return ErrorOf(EFBIG, "write", path);
+  return getrlimit(RLIMIT_FSIZE, &limit) != 0 || end <= limit.rlim_cur;
 }
 
 class Descriptor {
@@ -85,14 +88,15 @@ class PosixFile final : public File {
 
   absl::Status Read(uint64_t offset, std::span<std::byte> into) override {
     CheckBlocks(offset, into);
-    return ReadFrom(offset, into, 0);
+    return into.empty() ? absl::OkStatus() : ReadFrom(offset, into, 0);
   }
   absl::Status Write(uint64_t offset, std::span<const std::byte> bytes) override {
     CheckBlocks(offset, bytes);
-    return WriteFrom(offset, bytes, 0);
+    return bytes.empty() ? absl::OkStatus() : WriteFrom(offset, bytes, 0);
   }
   absl::Status Preallocate(uint64_t bytes) override {
-    EMBANK_RETURN_IF_ERROR(CheckLength(path_, bytes));
+    if (bytes == 0) return absl::OkStatus();
+    if (!IsWithinLength(bytes)) return ErrorOf(EFBIG, "preallocate", path_);
     int result = 0;
     do {
       result = fallocate(descriptor_.number(), 0, 0, static_cast<off_t>(bytes));
@@ -122,6 +126,7 @@ class PosixFile final : public File {
   // its own, is tried once more without it, which tells the reason.
   absl::Status Finish(const Transfer& transfer, int64_t result) {
     const auto done = static_cast<size_t>(std::max<int64_t>(result, 0));
+    if (done == transfer.bytes.size()) return absl::OkStatus();
     return transfer.kind == Transfer::Kind::kWrite
                ? WriteFrom(transfer.offset, transfer.bytes, done)
                : ReadFrom(transfer.offset, transfer.bytes, done);
@@ -138,33 +143,40 @@ class PosixFile final : public File {
   size_t Resumable(size_t done) const { return direct_ ? done - done % kBlockBytes : done; }
 
   absl::Status ReadFrom(uint64_t offset, std::span<std::byte> into, size_t done) {
-    if (done == into.size()) return absl::OkStatus();
-    for (size_t before = Resumable(done); before < into.size();) {
-      const ssize_t n = pread(descriptor_.number(), into.data() + before, into.size() - before,
-                              static_cast<off_t>(offset + before));
-      if (n < 0 && errno != EINTR && errno != EAGAIN) return ErrorOf(errno, "read", path_);
-      if (n < 0) continue;
-      const size_t after = before + static_cast<size_t>(n);
-      if (after == into.size()) break;
-      if (Resumable(after) == before) return EndsBefore(path_, offset + into.size());
-      before = Resumable(after);
-    }
-    return absl::OkStatus();
+    const int error = MoveAll(into.size(), done, [&](size_t before) {
+      return pread(descriptor_.number(), into.data() + before, into.size() - before,
+                   static_cast<off_t>(offset + before));
+    });
+    if (error == kStuck) return EndsBefore(path_, offset + into.size());
+    return error == 0 ? absl::OkStatus() : ErrorOf(error, "read", path_);
   }
   absl::Status WriteFrom(uint64_t offset, std::span<const std::byte> bytes, size_t done) {
-    if (done == bytes.size()) return absl::OkStatus();
-    EMBANK_RETURN_IF_ERROR(CheckLength(path_, offset + bytes.size()));
-    for (size_t before = Resumable(done); before < bytes.size();) {
-      const ssize_t n = pwrite(descriptor_.number(), bytes.data() + before, bytes.size() - before,
-                               static_cast<off_t>(offset + before));
-      if (n < 0 && errno != EINTR && errno != EAGAIN) return ErrorOf(errno, "write", path_);
-      if (n < 0) continue;
+    if (!IsWithinLength(offset + bytes.size())) return ErrorOf(EFBIG, "write", path_);
+    const int error = MoveAll(bytes.size(), done, [&](size_t before) {
+      return pwrite(descriptor_.number(), bytes.data() + before, bytes.size() - before,
+                    static_cast<off_t>(offset + before));
+    });
+    // What stops a write of a file without an error is the end of the space.
+    if (error == kStuck) return ErrorOf(ENOSPC, "write", path_);
+    return error == 0 ? absl::OkStatus() : ErrorOf(error, "write", path_);
+  }
+
+  static constexpr int kStuck = -1;
+
+  // Calls move(before), which moves bytes behind the first `before` and says how many, until all
+  // are moved: 0, the system's error number, or kStuck.
+  template <typename Move>
+  int MoveAll(size_t bytes, size_t done, Move move) const {
+    for (size_t before = Resumable(done); before < bytes;) {
+      const ssize_t n = move(before);
+      if (n < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+      if (n < 0) return errno;
       const size_t after = before + static_cast<size_t>(n);
-      if (after == bytes.size()) break;
-      if (Resumable(after) == before) return ErrorOf(EIO, "write", path_);
+      if (after == bytes) break;
+      if (Resumable(after) == before) return kStuck;
       before = Resumable(after);
     }
-    return absl::OkStatus();
+    return 0;
   }
 
   const Descriptor descriptor_;
@@ -204,10 +216,10 @@ class PosixFileSystem final : public FileSystem {
     int flags = O_CLOEXEC | (access == FileAccess::kRead ? O_RDONLY : O_RDWR);
     if (access == FileAccess::kCreate) flags |= O_CREAT | O_EXCL;
     if (caching == FileCaching::kDirect) {
-      absl::StatusOr<Descriptor> descriptor = OpenDescriptor(path, flags | O_DIRECT);
-      if (descriptor.ok()) return MakeFile(*std::move(descriptor), path, true);
-      // EINVAL: the file system has no direct access; a file it may have created stays.
-      if (errno != EINVAL) return descriptor.status();
+      const int number = OpenNumber(path, flags | O_DIRECT);
+      if (number >= 0) return MakeFile(Descriptor(number), path, true);
+      // The file system has no direct access; a file it may have created stays.
+      if (number != -EINVAL) return ErrorOf(-number, "open", path);
       flags &= ~O_EXCL;
     }
     EMBANK_ASSIGN_OR_RETURN(Descriptor descriptor, OpenDescriptor(path, flags));
@@ -269,7 +281,8 @@ class PosixFileSystem final : public FileSystem {
   }
 
   absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path, bool shared) override {
-    EMBANK_ASSIGN_OR_RETURN(Descriptor descriptor, OpenDescriptor(path, O_RDONLY | O_CLOEXEC));
+    EMBANK_ASSIGN_OR_RETURN(Descriptor descriptor,
+                            OpenDescriptor(path, (shared ? O_RDONLY : O_RDWR) | O_CLOEXEC));
     int result = 0;
     do {
       result = flock(descriptor.number(), (shared ? LOCK_SH : LOCK_EX) | LOCK_NB);
@@ -283,16 +296,18 @@ class PosixFileSystem final : public FileSystem {
     return static_cast<PosixFile*>(transfer.file);
   }
 
+  // A descriptor's number, or minus the system's error number.
+  static int OpenNumber(const std::string& path, int flags) {
+    while (true) {
+      const int number = open(path.c_str(), flags, 0666);
+      if (number >= 0) return number;
+      if (errno != EINTR) return -errno;
+    }
+  }
   static absl::StatusOr<Descriptor> OpenDescriptor(const std::string& path, int flags) {
-    int number = -1;
-    do {
-      number = open(path.c_str(), flags, 0666);
-    } while (number < 0 && errno == EINTR);
-    if (number >= 0) return Descriptor(number);
-    const int error = errno;
-    absl::Status status = ErrorOf(error, "open", path);
-    errno = error;  // the message's memory may have changed it
-    return status;
+    const int number = OpenNumber(path, flags);
+    if (number < 0) return ErrorOf(-number, "open", path);
+    return Descriptor(number);
   }
   static std::unique_ptr<File> MakeFile(Descriptor descriptor, const std::string& path,
                                         bool direct) {
@@ -315,26 +330,25 @@ class PosixFileSystem final : public FileSystem {
       if (transfer.kind == Transfer::Kind::kRead) continue;
       end = std::max(end, transfer.offset + transfer.bytes.size());
     }
-    return end == 0 || CheckLength("", end).ok();
+    return end == 0 || IsWithinLength(end);
   }
 
+  // Those that a ring did not do, or could not.
   static size_t UndoneOf(std::span<const IoOperation> operations) {
-    size_t count = 0;
-    for (const IoOperation& operation : operations) {
-      count += operation.result == IoOperation::kNotDone ? 1 : 0;
-    }
-    return count;
+    return static_cast<size_t>(std::count_if(operations.begin(), operations.end(),
+                                             [](const IoOperation& o) { return o.result < 0; }));
   }
 
-  // What a ring does of them; all, nothing or, when it breaks, a part.
-  void RunByRing(std::span<IoOperation> operations) {
-    std::unique_ptr<IoRing> ring = TakeRing();
-    if (ring == nullptr) return;
-    if (!ring->Run(operations)) return NoMoreRings("a ring broke");
-    MutexLock lock(&mutex_);
+  // What a ring does of them; all, nothing or, when it breaks, a part. What is done must be told:
+  // want of memory for anything beside it ends nothing.
+  void RunByRing(std::span<IoOperation> operations) noexcept {
     try {
-      idle_rings_.push_back(std::move(ring));
-    } catch (const std::bad_alloc&) {  // it is made anew next time
+      std::unique_ptr<IoRing> ring = TakeRing();
+      if (ring == nullptr) return;
+      if (!ring->Run(operations)) return NoMoreRings("a ring broke");
+      MutexLock lock(&mutex_);
+      if (use_rings_) idle_rings_.push_back(std::move(ring));
+    } catch (const std::bad_alloc&) {
     }
   }
 
@@ -356,20 +370,24 @@ class PosixFileSystem final : public FileSystem {
   }
 
   void NoMoreRings(const std::string& reason) {
+    std::vector<std::unique_ptr<IoRing>> idle;  // ended outside the lock
     {
       MutexLock lock(&mutex_);
       if (!use_rings_) return;
       use_rings_ = false;
-      idle_rings_.clear();
+      idle.swap(idle_rings_);
     }
     Log(LogLevel::kWarning,
         absl::StrCat("io_uring: ", reason, "; reads and writes go through threads from now on"));
   }
 
-  // Made when they are first needed.
-  Executor* Threads() {
+  // Made when they are first needed; nullptr: there is no memory for them.
+  Executor* Threads() noexcept {
     MutexLock lock(&mutex_);
-    if (threads_ == nullptr) threads_ = MakeThreadPool(transfer_threads_);
+    try {
+      if (threads_ == nullptr) threads_ = MakeThreadPool(transfer_threads_);
+    } catch (const std::bad_alloc&) {
+    }
     return threads_.get();
   }
 

@@ -29,6 +29,8 @@ class KernelRing final : public IoRing {
   int SetUp() {
     const int error = -io_uring_queue_init(kInFlightMax, &ring_, 0);
     is_set_up_ = error == 0;
+    // The flag came with the two operations: an older kernel would refuse each.
+    if (is_set_up_ && (ring_.features & IORING_FEAT_RW_CUR_POS) == 0) return EOPNOTSUPP;
     return error;
   }
 

@@ -72,6 +72,10 @@ bool IsSound(const SegmentHeader& header) {
          SegmentGeometry::Of(header.record_bytes, header.segment_bytes).slots > 0;
 }
 
+bool AreTables(std::span<const TableId> tables) {
+  return std::all_of(tables.begin(), tables.end(), [](TableId table) { return table <= kNoTable; });
+}
+
 }  // namespace
 
 SegmentGeometry SegmentGeometry::Of(uint32_t record_bytes, uint64_t segment_bytes) {
@@ -133,6 +137,7 @@ absl::StatusOr<SegmentHeader> DecodeSegmentHeader(std::span<const std::byte> blo
 
 void EncodeSegmentFooter(const SegmentHeader& header, const SegmentFooter& footer,
                          std::span<std::byte> bytes) {
+  EMBANK_CHECK(IsSound(header) && AreTables(footer.tables));
   const SegmentGeometry geometry = SegmentGeometry::Of(header.record_bytes, header.segment_bytes);
   EMBANK_CHECK(bytes.size() == geometry.footer_bytes);
   EMBANK_CHECK(footer.keys.size() == footer.tables.size());
@@ -154,8 +159,8 @@ void EncodeSegmentFooter(const SegmentHeader& header, const SegmentFooter& foote
 
 absl::StatusOr<SegmentFooter> DecodeSegmentFooter(const SegmentHeader& header,
                                                   std::span<const std::byte> bytes) {
-  const SegmentGeometry geometry = SegmentGeometry::Of(header.record_bytes, header.segment_bytes);
   EMBANK_CHECK(IsSound(header) && reinterpret_cast<uintptr_t>(bytes.data()) % sizeof(Key) == 0);
+  const SegmentGeometry geometry = SegmentGeometry::Of(header.record_bytes, header.segment_bytes);
   if (bytes.size() != geometry.footer_bytes || !ChecksumStands(bytes)) return Damaged("footer");
   TrailerImage trailer;
   std::memcpy(&trailer, bytes.data() + bytes.size() - sizeof trailer, sizeof trailer);
@@ -164,12 +169,10 @@ absl::StatusOr<SegmentFooter> DecodeSegmentFooter(const SegmentHeader& header,
       trailer.segment_id != header.segment_id || trailer.slots > geometry.slots) {
     return Damaged("footer");
   }
-  const auto* const keys = reinterpret_cast<const Key*>(bytes.data());
-  const auto* const tables = reinterpret_cast<const TableId*>(keys + trailer.slots);
-  for (uint32_t slot = 0; slot < trailer.slots; ++slot) {
-    if (tables[slot] > kNoTable) return Damaged("footer");
-  }
-  return SegmentFooter{{keys, trailer.slots}, {tables, trailer.slots}};
+  const std::span keys(reinterpret_cast<const Key*>(bytes.data()), trailer.slots);
+  const std::span tables(reinterpret_cast<const TableId*>(keys.data() + keys.size()), keys.size());
+  if (!AreTables(tables)) return Damaged("footer");
+  return SegmentFooter{keys, tables};
 }
 
 }  // namespace embank

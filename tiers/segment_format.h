@@ -68,8 +68,8 @@ struct SegmentFooter {
   std::span<const TableId> tables;
 };
 
-// Writes a footer of as many slots as the spans have (equally many, at most the geometry's);
-// `bytes` has footer_bytes.
+// Writes a footer of as many slots as the spans have (equally many, at most the geometry's; tables
+// up to kNoTable); `bytes` has footer_bytes. The header is one that can be written.
 void EncodeSegmentFooter(const SegmentHeader& header, const SegmentFooter& footer,
                          std::span<std::byte> bytes);
 // The footer of this segment in `bytes`, which are aligned to 8 and into which its spans look;

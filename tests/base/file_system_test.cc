@@ -9,16 +9,20 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <csignal>
-#include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
 #include "base/aligned_buffer.h"
 #include "base/log.h"
 #include "base/posix_file_system.h"
+#include "tests/support/bytes.h"
 #include "tests/support/random.h"
 #include "tests/support/scratch_directory.h"
 #include "tests/support/simulated_disk.h"
@@ -52,6 +56,8 @@ bool Same(std::span<const std::byte> a, std::span<const std::byte> b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size()) == 0;
 }
 
+bool HasRings() { return std::string_view(IoUringState()) == "yes"; }
+
 class FileSystemTest : public testing::TestWithParam<Kind> {
  protected:
   FileSystemTest() {
@@ -63,6 +69,9 @@ class FileSystemTest : public testing::TestWithParam<Kind> {
       files_ = MakePosixFileSystem({.use_io_uring = GetParam() == Kind::kRing});
       root_ = directory_.path();
     }
+  }
+  void SetUp() override {
+    if (GetParam() == Kind::kRing && !HasRings()) GTEST_SKIP() << "io_uring " << IoUringState();
   }
   std::string Path(const std::string& name) const { return root_ + "/" + name; }
   std::unique_ptr<File> Open(const std::string& name, FileAccess access,
@@ -79,11 +88,6 @@ class FileSystemTest : public testing::TestWithParam<Kind> {
   std::unique_ptr<FileSystem> files_;
   std::string root_;
 };
-
-std::vector<std::byte> BytesOf(std::string_view text) {
-  const auto* const begin = reinterpret_cast<const std::byte*>(text.data());
-  return {begin, begin + text.size()};
-}
 
 TEST_P(FileSystemTest, KeepsWhatIsWritten) {
   const auto bytes = BytesOf("seven bytes and more");
@@ -111,6 +115,28 @@ TEST_P(FileSystemTest, SaysWhereAFileEnds) {
   EXPECT_TRUE(file->Read(5, {}).ok());
 }
 
+// The last block that the system gives is a part of one, which ends before the read does.
+TEST_P(FileSystemTest, SaysWhereAFileEndsToDirectReaders) {
+  ASSERT_TRUE(Open("a", FileAccess::kCreate)->Write(0, std::vector<std::byte>(5'000)).ok());
+  const auto file = Open("a", FileAccess::kRead, FileCaching::kDirect);
+  if (!file->direct()) GTEST_SKIP() << "no direct access in " << root_;
+  Blocks read(3 * kBlockBytes);
+  const std::span<std::byte> bytes = read.bytes();
+  EXPECT_TRUE(file->Read(0, read.block(0)).ok());
+  EXPECT_EQ(file->Read(0, bytes.first(2 * kBlockBytes)).code(), absl::StatusCode::kOutOfRange);
+  EXPECT_EQ(file->Read(kBlockBytes, read.block(1)).code(), absl::StatusCode::kOutOfRange);
+  EXPECT_EQ(file->Read(2 * kBlockBytes, read.block(2)).code(), absl::StatusCode::kOutOfRange);
+  std::vector<Transfer> reads;
+  for (size_t i = 0; i < 3; ++i) {
+    reads.push_back({Transfer::Kind::kRead, file.get(), i * kBlockBytes, read.block(i),
+                     absl::UnknownError("")});
+  }
+  files_->TransferAll(reads);
+  EXPECT_TRUE(reads[0].status.ok()) << reads[0].status;
+  EXPECT_EQ(reads[1].status.code(), absl::StatusCode::kOutOfRange);
+  EXPECT_EQ(reads[2].status.code(), absl::StatusCode::kOutOfRange);
+}
+
 TEST_P(FileSystemTest, OpensWhatIsThereAndCreatesWhatIsNot) {
   EXPECT_EQ(CodeOfOpen("a", FileAccess::kRead), absl::StatusCode::kNotFound);
   EXPECT_EQ(CodeOfOpen("a", FileAccess::kWrite), absl::StatusCode::kNotFound);
@@ -126,6 +152,7 @@ TEST_P(FileSystemTest, PreallocatesZeros) {
   ASSERT_TRUE(file->Preallocate(10'000).ok());
   EXPECT_EQ(*file->SizeBytes(), 10'000u);
   ASSERT_TRUE(file->Preallocate(10).ok());
+  ASSERT_TRUE(file->Preallocate(0).ok());
   EXPECT_EQ(*file->SizeBytes(), 10'000u) << "never shorter";
   std::vector<std::byte> read(10'000, std::byte{9});
   ASSERT_TRUE(file->Read(0, read).ok());
@@ -179,6 +206,11 @@ TEST_P(FileSystemTest, LocksOneWriterOrManyReaders) {
   EXPECT_EQ(locked(false).status().code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(locked(true).status().code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(files_->Lock(Path("none"), true).status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST_P(FileSystemTest, SaysHowMuchSpaceIsFree) {
+  EXPECT_GT(*files_->FreeBytes(root_), 0u);
+  EXPECT_EQ(files_->FreeBytes(Path("none")).status().code(), absl::StatusCode::kNotFound);
 }
 
 // 0, 1, many: less and more than a ring holds.
@@ -340,7 +372,7 @@ class LogLines {
 };
 
 TEST(PosixFileSystem, GoesOnWithThreadsWhenARingBreaks) {
-  if (std::string_view(IoUringState()) != "yes") GTEST_SKIP() << "io_uring " << IoUringState();
+  if (!HasRings()) GTEST_SKIP() << "io_uring " << IoUringState();
   const ScratchDirectory directory;
   const auto files = MakePosixFileSystem({});
   const auto file = FileOfNumberedBlocks(files.get(), directory.path() + "/a");
@@ -355,6 +387,7 @@ TEST(PosixFileSystem, GoesOnWithThreadsWhenARingBreaks) {
 }
 
 TEST(PosixFileSystem, GoesOnWithThreadsWhereRingsAreRefused) {
+  if (!HasRings()) GTEST_SKIP() << "io_uring " << IoUringState();
   const ScratchDirectory directory;
   const auto files = MakePosixFileSystem({.transfer_threads = 3});
   const auto file = FileOfNumberedBlocks(files.get(), directory.path() + "/a");
@@ -364,6 +397,7 @@ TEST(PosixFileSystem, GoesOnWithThreadsWhereRingsAreRefused) {
   ASSERT_GE(next, 0);
   close(next);
   const rlimit none = {static_cast<rlim_t>(next), limit.rlim_max};
+  const LogLines log;
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
   ExpectReadsLists(files.get(), file.get());
   EXPECT_EQ(
@@ -371,6 +405,23 @@ TEST(PosixFileSystem, GoesOnWithThreadsWhereRingsAreRefused) {
       absl::StatusCode::kResourceExhausted);
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
   ExpectReadsLists(files.get(), file.get());
+  EXPECT_EQ(log.lines(),
+            std::vector<std::string>{"io_uring: Too many open files; reads and writes go through "
+                                     "threads from now on"});
+}
+
+TEST(PosixFileSystem, FreeBytesAreThoseOfTheSystem) {
+  const ScratchDirectory directory;
+  const auto files = MakePosixFileSystem({});
+  // Others write there too: between two equal readings nobody did.
+  bool agreed = false;
+  for (int i = 0; i < 1000 && !agreed; ++i) {
+    const uint64_t before = std::filesystem::space(directory.path()).available;
+    const uint64_t free_bytes = *files->FreeBytes(directory.path());
+    const uint64_t after = std::filesystem::space(directory.path()).available;
+    agreed = free_bytes == before && free_bytes == after;
+  }
+  EXPECT_TRUE(agreed);
 }
 
 TEST(PosixFileSystem, ALengthBeyondTheProcesssLimitIsRefusedWithoutASignal) {
@@ -402,18 +453,42 @@ TEST(PosixFileSystem, ALengthBeyondTheProcesssLimitIsRefusedWithoutASignal) {
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
 }
 
-TEST(PosixFileSystem, WithoutDirectAccessFilesAreCached) {
-  // A file system in memory; newer kernels pretend to direct access there.
+TEST(PosixFileSystem, WithoutDirectAccessAFileIsOpenedCached) {
+  const auto files = MakePosixFileSystem({});
+  const auto file = files->Open("/proc/self/status", FileAccess::kRead, FileCaching::kDirect);
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_FALSE((*file)->direct());
+  std::vector<std::byte> name(5);
+  ASSERT_TRUE((*file)->Read(0, name).ok());
+  EXPECT_TRUE(Same(name, BytesOf("Name:")));
+}
+
+TEST(PosixFileSystem, WithoutDirectAccessAFileIsCreatedCached) {
+  // A file system in memory; newer kernels have direct access there.
+  if (access("/dev/shm", W_OK) != 0) GTEST_SKIP() << "no /dev/shm to write to";
   const std::string path = "/dev/shm/embank_file_system_test_" + std::to_string(getpid());
   const auto files = MakePosixFileSystem({});
   const auto file = files->Open(path, FileAccess::kCreate, FileCaching::kDirect);
-  if (!file.ok()) GTEST_SKIP() << file.status();
-  Blocks block(kBlockBytes);
-  block.Fill(3);
-  EXPECT_TRUE((*file)->Write(0, block.bytes()).ok());
-  EXPECT_EQ(files->Open(path, FileAccess::kCreate, FileCaching::kDirect).status().code(),
-            absl::StatusCode::kAlreadyExists);
+  const absl::Status created_again =
+      files->Open(path, FileAccess::kCreate, FileCaching::kDirect).status();
   EXPECT_TRUE(files->Remove(path).ok());
+  ASSERT_TRUE(file.ok()) << file.status();
+  if ((*file)->direct()) GTEST_SKIP() << "/dev/shm has direct access";
+  EXPECT_TRUE((*file)->Write(1, BytesOf("not a block")).ok());
+  EXPECT_EQ(created_again.code(), absl::StatusCode::kAlreadyExists);
+}
+
+TEST(PosixFileSystem, WhatNoFileSystemDoesIsUnimplementedAndNoFaultOfADevice) {
+  if (access("/dev/shm", W_OK) != 0) GTEST_SKIP() << "no /dev/shm to write to";
+  const ScratchDirectory directory;
+  const std::string path = "/dev/shm/embank_file_system_test_" + std::to_string(getpid());
+  const auto files = MakePosixFileSystem({});
+  ASSERT_TRUE(files->Open(path, FileAccess::kCreate, FileCaching::kCached).ok());
+  const absl::Status linked = files->Link(path, directory.path() + "/linked");
+  const absl::Status renamed = files->Rename(path, directory.path() + "/renamed");
+  if (files->Remove(path).ok() && linked.ok()) GTEST_SKIP() << "one file system";
+  EXPECT_EQ(linked.code(), absl::StatusCode::kUnimplemented) << linked;
+  EXPECT_EQ(renamed.code(), absl::StatusCode::kUnimplemented) << renamed;
 }
 
 TEST(PosixFileSystem, ALockEndsWithItsProcess) {
@@ -425,10 +500,12 @@ TEST(PosixFileSystem, ALockEndsWithItsProcess) {
   ASSERT_EQ(pipe(pipe_ends), 0);
   const pid_t child = fork();
   if (child == 0) {
-    const auto lock = files->Lock(path, false);
+    const auto childs_files = MakePosixFileSystem({});
+    const auto lock = childs_files->Lock(path, false);
     const char locked = lock.ok() ? 'y' : 'n';
     if (write(pipe_ends[1], &locked, 1) != 1) _exit(1);
     pause();
+    _exit(0);
   }
   char locked = 0;
   ASSERT_EQ(read(pipe_ends[0], &locked, 1), 1);
@@ -458,16 +535,6 @@ TEST(PosixFileSystem, ALockThatIsGivenUpIsFreeThoughAForkedChildLives) {
   EXPECT_TRUE(files->Lock(path, false).ok());
   kill(child, SIGKILL);
   ASSERT_EQ(waitpid(child, nullptr, 0), child);
-}
-
-TEST(PosixFileSystem, AFileSystemWithoutDirectAccessGivesCachedFiles) {
-  const auto files = MakePosixFileSystem({});
-  const auto file = files->Open("/proc/self/status", FileAccess::kRead, FileCaching::kDirect);
-  ASSERT_TRUE(file.ok()) << file.status();
-  EXPECT_FALSE((*file)->direct());
-  std::vector<std::byte> name(5);
-  ASSERT_TRUE((*file)->Read(0, name).ok());
-  EXPECT_TRUE(Same(name, BytesOf("Name:")));
 }
 
 TEST(PosixFileSystem, ErrorsNameTheFileAndTheReason) {

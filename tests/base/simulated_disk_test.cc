@@ -8,13 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/bytes.h"
+
 namespace embank::test {
 namespace {
-
-std::vector<std::byte> BytesOf(std::string_view text) {
-  const auto* const begin = reinterpret_cast<const std::byte*>(text.data());
-  return {begin, begin + text.size()};
-}
 
 std::string TextOf(const std::vector<std::byte>& bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -42,9 +39,25 @@ class DiskWorld : public testing::Test {
     return texts;
   }
   using Texts = std::set<std::string>;
+  // The texts that a file that is always there may have wherever a crash comes.
+  static Texts TextsOfCrashes(const SimulatedDisk& disk, const std::string& path) {
+    Texts texts;
+    for (size_t change = 0; change <= disk.changes(); ++change) {
+      for (const Persistence persistence :
+           {Persistence::kNone, Persistence::kAll, Persistence::kAllButOne, Persistence::kSome,
+            Persistence::kTorn}) {
+        for (uint64_t seed = 0; seed < 50; ++seed) {
+          texts.insert(TextOf(disk.AfterCrash(change, persistence, seed)->Contents(path)));
+        }
+      }
+    }
+    return texts;
+  }
 
   SimulatedDisk disk_;
 };
+
+absl::Status DeviceFails(const DiskCall&) { return absl::UnavailableError("the device fails"); }
 
 TEST_F(DiskWorld, ACrashMayTakeAllThatIsNotSynced) {
   const auto file = Create("d/a");
@@ -82,7 +95,7 @@ TEST_F(DiskWorld, ASyncDoesNotReachWhatIsWrittenAfterIt) {
 TEST_F(DiskWorld, ATornWriteMayLackAnySectorOrAllButItsLength) {
   const auto file = Create("d/a");
   ASSERT_TRUE(disk_.SyncDirectory("d").ok());
-  // Sectors 1 and 2 of four, each with a letter.
+  // Four sectors, each with a letter.
   std::string text;
   for (const char letter : {'a', 'b', 'c', 'd'}) text += std::string(512, letter);
   ASSERT_TRUE(file->Write(0, BytesOf(text)).ok());
@@ -101,13 +114,25 @@ TEST_F(DiskWorld, AfterASyncThatFailedNoLaterOneBringsBackWhatWasBefore) {
   const auto file = Create("d/a");
   ASSERT_TRUE(disk_.SyncDirectory("d").ok());
   ASSERT_TRUE(file->Write(0, BytesOf("x")).ok());
-  disk_.SetFaults([](const DiskCall&) { return absl::UnavailableError("the device fails"); });
+  disk_.SetFaults(DeviceFails);
   EXPECT_FALSE(file->Sync().ok());
   disk_.SetFaults(nullptr);
   ASSERT_TRUE(file->Write(1, BytesOf("y")).ok());
   ASSERT_TRUE(file->Sync().ok());
   EXPECT_EQ(TextsAfterCrash("d/a", Persistence::kNone), Texts{std::string("\0y", 2)});
   EXPECT_EQ(TextsAfterCrash("d/a", Persistence::kAll), Texts{"xy"});
+}
+
+TEST_F(DiskWorld, AfterADirectorysSyncThatFailedNoLaterOneBringsBackWhatWasBefore) {
+  Create("d/a");
+  disk_.SetFaults(DeviceFails);
+  EXPECT_FALSE(disk_.SyncDirectory("d").ok());
+  disk_.SetFaults(nullptr);
+  Create("d/b");
+  ASSERT_TRUE(disk_.SyncDirectory("d").ok());
+  EXPECT_EQ(TextsAfterCrash("d/a", Persistence::kNone), Texts{"-"});
+  EXPECT_EQ(TextsAfterCrash("d/b", Persistence::kNone), Texts{""});
+  EXPECT_EQ(TextsAfterCrash("d/a", Persistence::kAll), Texts{""});
 }
 
 TEST_F(DiskWorld, WhatIsInALostDirectoryIsLost) {
@@ -126,18 +151,32 @@ TEST_F(DiskWorld, AReplacedFileIsTheFormerOrTheNewOneWhereverACrashComes) {
   ASSERT_TRUE(ReplaceFile(&disk_, "d/m", BytesOf("the former one")).ok());
   disk_.Forget();
   ASSERT_TRUE(ReplaceFile(&disk_, "d/m", BytesOf("the new one, which is longer")).ok());
-  std::set<std::string> texts;
-  for (size_t change = 0; change <= disk_.changes(); ++change) {
-    for (const Persistence persistence :
-         {Persistence::kNone, Persistence::kAll, Persistence::kAllButOne, Persistence::kSome,
-          Persistence::kTorn}) {
-      for (uint64_t seed = 0; seed < 50; ++seed) {
-        texts.insert(TextOf(disk_.AfterCrash(change, persistence, seed)->Contents("d/m")));
-      }
-    }
-  }
-  EXPECT_EQ(texts, (Texts{"the former one", "the new one, which is longer"}));
+  EXPECT_EQ(TextsOfCrashes(disk_, "d/m"),
+            (Texts{"the former one", "the new one, which is longer"}));
   EXPECT_EQ(TextsAfterCrash("d/m", Persistence::kNone), Texts{"the new one, which is longer"});
+}
+
+TEST_F(DiskWorld, AReplacedFileIsTheFormerOrTheNewOneWhicheverCallFails) {
+  const Texts either = {"the former one", "the new one, which is longer"};
+  ASSERT_TRUE(ReplaceFile(&disk_, "d/m", BytesOf("the former one")).ok());
+  absl::Status status = absl::UnknownError("");
+  uint64_t failing = 0;
+  while (!status.ok()) {
+    ++failing;
+    const auto disk = disk_.AfterCrash(disk_.changes(), Persistence::kAll, 1);
+    disk->SetFaults([&](const DiskCall& call) {
+      return call.number == failing ? DeviceFails(call) : absl::OkStatus();
+    });
+    status = ReplaceFile(disk.get(), "d/m", BytesOf("the new one, which is longer"));
+    disk->SetFaults(nullptr);
+    EXPECT_EQ(either.count(TextOf(disk->Contents("d/m"))), 1u) << "call " << failing;
+    for (const std::string& text : TextsOfCrashes(*disk, "d/m")) {
+      EXPECT_EQ(either.count(text), 1u) << "a crash after call " << failing << " left " << text;
+    }
+    EXPECT_TRUE(ReplaceFile(disk.get(), "d/m", BytesOf("another")).ok()) << "it can be tried again";
+    EXPECT_EQ(TextOf(disk->Contents("d/m")), "another");
+  }
+  EXPECT_GT(failing, 5u) << "at least opened, written, synced, renamed and synced";
 }
 
 TEST_F(DiskWorld, ARenamedFileMayBeEmptyIfNothingElseOfItIsLeft) {
@@ -164,6 +203,13 @@ TEST_F(DiskWorld, GrowthMayBeLost) {
   EXPECT_EQ(TextsAfterCrash("d/a", Persistence::kSome), (Texts{"", std::string(2, '\0')}));
   ASSERT_TRUE(file->Sync().ok());
   EXPECT_EQ(TextsAfterCrash("d/a", Persistence::kNone), Texts{std::string(2, '\0')});
+}
+
+TEST_F(DiskWorld, ADirectoryIsNeitherRenamedNorRenamedOver) {
+  Create("d/a");
+  ASSERT_TRUE(disk_.CreateDirectory("e").ok());
+  EXPECT_DEATH(disk_.Rename("e", "f").IgnoreError(), "broken");
+  EXPECT_DEATH(disk_.Rename("d/a", "e").IgnoreError(), "broken");
 }
 
 TEST_F(DiskWorld, ARenameIsWholeOrLost) {
@@ -229,7 +275,7 @@ TEST_F(DiskWorld, CallsFailAsPlanned) {
   EXPECT_TRUE(file->Sync().ok());
   disk_.SetFaults(nullptr);
   std::set<std::string> left;  // of many writes that fail
-  disk_.SetFaults([](const DiskCall&) { return absl::UnavailableError("the device fails"); });
+  disk_.SetFaults(DeviceFails);
   for (int i = 0; i < 50; ++i) {
     EXPECT_FALSE(file->Write(0, BytesOf(i % 2 == 0 ? "ABCDEFGH" : "12345678")).ok());
     left.insert(TextOf(disk_.Contents("d/a")));
@@ -240,15 +286,79 @@ TEST_F(DiskWorld, CallsFailAsPlanned) {
             (std::vector{DiskCall::Kind::kWrite, DiskCall::Kind::kWrite, DiskCall::Kind::kSync}));
 }
 
+TEST_F(DiskWorld, EveryCallCanFail) {
+  using Kind = DiskCall::Kind;
+  const auto file = Create("d/a");
+  ASSERT_TRUE(file->Write(0, BytesOf("x")).ok());
+  std::vector<Kind> kinds;
+  disk_.SetFaults([&](const DiskCall& call) {
+    kinds.push_back(call.kind);
+    return DeviceFails(call);
+  });
+  std::vector<std::byte> read(1);
+  const std::vector<absl::Status> statuses = {
+      disk_.Open("d/b", FileAccess::kCreate, FileCaching::kCached).status(),
+      file->Read(0, read),
+      file->Write(0, {}),
+      file->Preallocate(2),
+      file->Sync(),
+      file->SizeBytes().status(),
+      disk_.Rename("d/a", "d/b"),
+      disk_.Link("d/a", "d/b"),
+      disk_.Remove("d/a"),
+      disk_.CreateDirectory("e"),
+      disk_.List("d").status(),
+      disk_.SyncDirectory("none"),
+      disk_.FreeBytes("d").status(),
+      disk_.Lock("d/a", false).status(),
+  };
+  disk_.SetFaults(nullptr);
+  for (const absl::Status& status : statuses) EXPECT_EQ(status, DeviceFails({}));
+  EXPECT_EQ(kinds, (std::vector{Kind::kOpen, Kind::kRead, Kind::kWrite, Kind::kPreallocate,
+                                Kind::kSync, Kind::kSize, Kind::kRename, Kind::kLink, Kind::kRemove,
+                                Kind::kCreateDirectory, Kind::kList, Kind::kSyncDirectory,
+                                Kind::kFreeBytes, Kind::kLock}));
+  EXPECT_EQ(disk_.Files(), std::vector<std::string>{"d/a"});
+  EXPECT_EQ(TextOf(disk_.Contents("d/a")), "x");
+  EXPECT_TRUE(disk_.Lock("d/a", false).ok());
+}
+
+TEST_F(DiskWorld, AWriteWithoutSpaceLeavesPiecesOfWhatThereWasSpaceFor) {
+  disk_.SetCapacity(10);
+  Texts left;  // of many such writes
+  for (int i = 0; i < 200; ++i) {
+    const auto file = Create("d/a");
+    ASSERT_TRUE(file->Write(0, BytesOf("1234")).ok());
+    EXPECT_EQ(file->Write(2, BytesOf("abcdefghijkl")).code(), absl::StatusCode::kResourceExhausted);
+    EXPECT_EQ(file->Write(11, BytesOf("beyond")).code(), absl::StatusCode::kResourceExhausted);
+    left.insert(TextOf(disk_.Contents("d/a")));
+    ASSERT_TRUE(disk_.Remove("d/a").ok());
+  }
+  for (const std::string& text : left) {
+    ASSERT_LE(text.size(), 10u);
+    for (size_t i = 0; i < text.size(); ++i) {
+      const char before = i < 4 ? "1234"[i] : '\0';
+      const char after = "12abcdefgh"[i];
+      EXPECT_TRUE(text[i] == before || text[i] == after) << text;
+    }
+  }
+  EXPECT_EQ(left.count("1234"), 1u);
+  EXPECT_EQ(left.count("12abcdefgh"), 1u) << "all that there was space for";
+  EXPECT_GT(left.size(), 10u);
+}
+
 TEST_F(DiskWorld, RunsFullAndHasRoomAgain) {
   disk_.SetCapacity(10);
-  const auto file = Create("d/a");
+  auto file = Create("d/a");
   EXPECT_TRUE(file->Preallocate(8).ok());
   EXPECT_EQ(*disk_.FreeBytes("d"), 2u);
   EXPECT_TRUE(file->Write(0, BytesOf("12345678")).ok()) << "its space was taken before";
   EXPECT_EQ(file->Write(8, BytesOf("901")).code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(Create("d/b")->Preallocate(3).code(), absl::StatusCode::kResourceExhausted);
   ASSERT_TRUE(disk_.Remove("d/a").ok());
+  EXPECT_LE(*disk_.FreeBytes("d"), 2u) << "an open file keeps its space";
+  file = nullptr;
+  EXPECT_EQ(*disk_.FreeBytes("d"), 10u);
   EXPECT_TRUE(Create("d/c")->Preallocate(10).ok());
 }
 

@@ -16,6 +16,7 @@
 
 #include "store/gradients.h"
 #include "store/lookup.h"
+#include "store/row_group.h"
 #include "store/scan.h"
 #include "store/write.h"
 #include "tests/support/events.h"
@@ -371,6 +372,27 @@ void SearchWhile(const std::atomic<bool>& stop, IndexWorld* index, const std::ve
 }
 
 // Few rows, in homes that others crowd, so that they are pushed on and moved while they are sought.
+// An entry goes before its row does, and comes behind it: a reader with an older match in its hand
+// must not see a row that another call would not find.
+TEST(RowReading, ARowWhoseEntryIsGoneIsNotRead) {
+  StoreWorld store;
+  Table* const table = store.Create("t", OptionsOf(4));
+  const Key key = 7;
+  const KeyHash hash = table->HashOf(key);
+  const std::vector<float> row = {1, 2, 3, 4};
+  ASSERT_TRUE(Upsert(table, {&key, 1}, RowsOf(row, 4), {}).ok());
+  KeyIndex* const index = table->parts().index;
+  const auto copy = [](const std::byte*) {};
+
+  const Match match = index->Find(table->IdOf(key, hash));
+  ASSERT_NE(ReadRow(*table, match, key, copy).header, nullptr);
+  KeyIndex::Shard* const shard = index->shard(KeyIndex::ShardOf(hash));
+  MutexLock lock(&shard->mutex);
+  index->Erase(shard, hash, match);
+  EXPECT_EQ(ReadRow(*table, match, key, copy).header, nullptr);
+  EXPECT_EQ(FindAndReadRow(*table, match, key, hash, copy).header, nullptr);
+}
+
 TEST(IndexReaders, FindRowsThatArePushedOnAndMovedByTheBoundary) {
   constexpr uint32_t kShard = 3;
   constexpr uint32_t kOthers = 6000;

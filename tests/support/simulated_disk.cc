@@ -24,6 +24,7 @@ class SimulatedFile final : public File {
  public:
   SimulatedFile(SimulatedDisk* disk, uint64_t inode, std::string path, bool direct, bool writable)
       : disk_(disk), inode_(inode), path_(std::move(path)), direct_(direct), writable_(writable) {}
+  ~SimulatedFile() override { disk_->Close(inode_); }
 
   absl::Status Read(uint64_t offset, std::span<std::byte> into) override {
     CheckBlocks(offset, into);
@@ -39,7 +40,7 @@ class SimulatedFile final : public File {
     return disk_->Grow(inode_, path_, bytes);
   }
   absl::Status Sync() override { return disk_->SyncFile(inode_, path_); }
-  absl::StatusOr<uint64_t> SizeBytes() override { return disk_->SizeOf(inode_); }
+  absl::StatusOr<uint64_t> SizeBytes() override { return disk_->SizeOf(inode_, path_); }
   bool direct() const override { return direct_; }
 
  private:
@@ -84,14 +85,25 @@ absl::Status SimulatedDisk::CheckParent(const std::string& path) const {
   return now_.HasDirectory(parent) ? absl::OkStatus() : Missing(parent);
 }
 
-uint64_t SimulatedDisk::UsedBytes() const {
+uint64_t SimulatedDisk::SpareBytes() const {
   std::set<InodeNumber> named;
   for (const auto& [name, inode] : now_.names) named.insert(inode);
-  uint64_t bytes = 0;
+  uint64_t used_bytes = 0;
   for (const auto& [number, inode] : now_.inodes) {
-    if (named.count(number) == 1) bytes += inode.contents.size();
+    const bool exists = named.count(number) == 1 || inode.open_files > 0;
+    if (exists) used_bytes += inode.contents.size();
   }
-  return bytes;
+  return capacity_bytes_ - std::min(capacity_bytes_, used_bytes);
+}
+
+uint64_t SimulatedDisk::LengthMax(InodeNumber inode) const {
+  return now_.inodes.at(inode).contents.size() + SpareBytes();
+}
+
+absl::Status SimulatedDisk::CheckSpace(InodeNumber inode, const std::string& path,
+                                       uint64_t length) const {
+  if (length <= LengthMax(inode)) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(path, ": no space left on the disk"));
 }
 
 absl::StatusOr<std::unique_ptr<File>> SimulatedDisk::Open(const std::string& path,
@@ -109,6 +121,7 @@ absl::StatusOr<std::unique_ptr<File>> SimulatedDisk::Open(const std::string& pat
     if (found == now_.names.end() || found->second == 0) return Missing(path);
     inode = found->second;
   }
+  ++now_.inodes.at(inode).open_files;
   return std::make_unique<SimulatedFile>(this, inode, path, caching == FileCaching::kDirect,
                                          access != FileAccess::kRead);
 }
@@ -126,6 +139,7 @@ absl::Status SimulatedDisk::Rename(const std::string& from, const std::string& t
   EMBANK_RETURN_IF_ERROR(Admit(DiskCall::Kind::kRename, from));
   const auto found = now_.names.find(from);
   if (found == now_.names.end()) return Missing(from);
+  EMBANK_CHECK(found->second != 0 && !now_.HasDirectory(to));
   EMBANK_RETURN_IF_ERROR(CheckParent(to));
   Do({.kind = Change::Kind::kRename, .inode = found->second, .path = to, .from = from});
   return absl::OkStatus();
@@ -177,21 +191,24 @@ absl::StatusOr<std::vector<std::string>> SimulatedDisk::List(const std::string& 
 
 absl::Status SimulatedDisk::SyncDirectory(const std::string& path) {
   MutexLock lock(&mutex_);
-  if (!now_.HasDirectory(path)) return Missing(path);
   absl::Status status = Admit(DiskCall::Kind::kSyncDirectory, path);
+  if (!now_.HasDirectory(path)) return status.ok() ? Missing(path) : status;
   Do({.kind = status.ok() ? Change::Kind::kSyncDirectory : Change::Kind::kSyncDirectoryFailed,
       .path = path});
   return status;
 }
 
-absl::StatusOr<uint64_t> SimulatedDisk::FreeBytes(const std::string& /*path*/) {
+absl::StatusOr<uint64_t> SimulatedDisk::FreeBytes(const std::string& path) {
   MutexLock lock(&mutex_);
-  return capacity_bytes_ - std::min(capacity_bytes_, UsedBytes());
+  EMBANK_RETURN_IF_ERROR(Admit(DiskCall::Kind::kFreeBytes, path));
+  if (!now_.HasDirectory(path) && now_.names.count(path) == 0) return Missing(path);
+  return SpareBytes();
 }
 
 absl::StatusOr<std::unique_ptr<FileLock>> SimulatedDisk::Lock(const std::string& path,
                                                               bool shared) {
   MutexLock lock(&mutex_);
+  EMBANK_RETURN_IF_ERROR(Admit(DiskCall::Kind::kLock, path));
   const auto found = now_.names.find(path);
   if (found == now_.names.end() || found->second == 0) return Missing(path);
   Inode& inode = now_.inodes[found->second];
@@ -201,6 +218,11 @@ absl::StatusOr<std::unique_ptr<FileLock>> SimulatedDisk::Lock(const std::string&
   inode.shared_locks += shared ? 1 : 0;
   inode.locked_alone = !shared;
   return std::make_unique<SimulatedLock>(this, found->second, shared);
+}
+
+void SimulatedDisk::Close(InodeNumber inode) {
+  MutexLock lock(&mutex_);
+  --now_.inodes.at(inode).open_files;
 }
 
 void SimulatedDisk::Unlock(InodeNumber inode, bool shared) {
@@ -225,11 +247,7 @@ absl::Status SimulatedDisk::WriteFile(InodeNumber inode, const std::string& path
                                       std::span<const std::byte> bytes) {
   MutexLock lock(&mutex_);
   absl::Status status = Admit(DiskCall::Kind::kWrite, path);
-  const uint64_t size = now_.inodes[inode].contents.size();
-  const uint64_t grows = offset + bytes.size() - std::min(size, offset + bytes.size());
-  if (status.ok() && grows > capacity_bytes_ - std::min(capacity_bytes_, UsedBytes())) {
-    return absl::ResourceExhaustedError(absl::StrCat(path, ": no space left on the disk"));
-  }
+  if (status.ok()) status = CheckSpace(inode, path, offset + bytes.size());
   Change write = {.kind = Change::Kind::kWrite,
                   .inode = inode,
                   .offset = offset,
@@ -239,6 +257,9 @@ absl::Status SimulatedDisk::WriteFile(InodeNumber inode, const std::string& path
     Do(std::move(write));
     return status;
   }
+  const uint64_t length_max = LengthMax(inode);
+  if (offset >= length_max) return status;
+  write.bytes.resize(std::min<uint64_t>(write.bytes.size(), length_max - offset));
   Random random(calls_);
   for (Change& piece : PiecesOf(write, &random)) Do(std::move(piece));
   return status;
@@ -247,11 +268,8 @@ absl::Status SimulatedDisk::WriteFile(InodeNumber inode, const std::string& path
 absl::Status SimulatedDisk::Grow(InodeNumber inode, const std::string& path, uint64_t bytes) {
   MutexLock lock(&mutex_);
   EMBANK_RETURN_IF_ERROR(Admit(DiskCall::Kind::kPreallocate, path));
-  const uint64_t size = now_.inodes[inode].contents.size();
-  if (bytes <= size) return absl::OkStatus();
-  if (bytes - size > capacity_bytes_ - std::min(capacity_bytes_, UsedBytes())) {
-    return absl::ResourceExhaustedError(absl::StrCat(path, ": no space left on the disk"));
-  }
+  if (bytes <= now_.inodes[inode].contents.size()) return absl::OkStatus();
+  EMBANK_RETURN_IF_ERROR(CheckSpace(inode, path, bytes));
   Do({.kind = Change::Kind::kGrow, .inode = inode, .offset = bytes, .path = path});
   return absl::OkStatus();
 }
@@ -265,8 +283,9 @@ absl::Status SimulatedDisk::SyncFile(InodeNumber inode, const std::string& path)
   return status;
 }
 
-uint64_t SimulatedDisk::SizeOf(InodeNumber inode) const {
+absl::StatusOr<uint64_t> SimulatedDisk::SizeOf(InodeNumber inode, const std::string& path) {
   MutexLock lock(&mutex_);
+  EMBANK_RETURN_IF_ERROR(Admit(DiskCall::Kind::kSize, path));
   return now_.inodes.at(inode).contents.size();
 }
 
@@ -294,7 +313,7 @@ void SimulatedDisk::State::Apply(const Change& change) {
     case Change::Kind::kRename:
       names.erase(change.from);
       names[change.path] = change.inode;
-      if (change.inode != 0) inodes.try_emplace(change.inode);
+      inodes.try_emplace(change.inode);
       return;
     case Change::Kind::kRot: {
       Bytes& contents = inodes[change.inode].contents;
@@ -498,6 +517,7 @@ std::unique_ptr<SimulatedDisk> SimulatedDisk::AfterCrash(size_t change, Persiste
     name = state.HasDirectory(DirectoryOf(name->first)) ? std::next(name) : state.names.erase(name);
   }
   for (auto& [number, inode] : state.inodes) {
+    inode.open_files = 0;
     inode.shared_locks = 0;
     inode.locked_alone = false;
   }

@@ -6,7 +6,10 @@
 //     it, each whole, not at all or in any pieces;
 //   - of names: all changes in a directory before its last SyncDirectory, any of those after it;
 //     and none in a directory that is itself lost.
-// A Sync that failed may have dropped what came before it: no later one makes that durable.
+// A Sync or SyncDirectory that failed may have dropped what came before it: no later one makes that
+// durable.
+//
+// Only files are renamed, and not to the names of directories.
 #ifndef EMBANK_TESTS_SUPPORT_SIMULATED_DISK_H_
 #define EMBANK_TESTS_SUPPORT_SIMULATED_DISK_H_
 
@@ -25,7 +28,7 @@
 
 namespace embank::test {
 
-// A call that changes the disk or reads it.
+// A call of the disk or of a file; each transfer of a list is one of its own.
 struct DiskCall {
   enum class Kind {
     kOpen,
@@ -33,12 +36,15 @@ struct DiskCall {
     kWrite,
     kPreallocate,
     kSync,
+    kSize,
     kRename,
     kLink,
     kRemove,
     kCreateDirectory,
     kList,
     kSyncDirectory,
+    kFreeBytes,
+    kLock,
   };
   Kind kind;
   std::string path;
@@ -73,11 +79,11 @@ class SimulatedDisk final : public FileSystem {
   // ---- faults ----
 
   // Asked before each call that DiskCall names, and must not call the disk; what it returns, if not
-  // OK, is the call's status. A write that fails so has written pieces, drawn from the call's
-  // number. nullptr: nothing fails.
+  // OK, is the call's status. A write that fails so or for want of space has written pieces, drawn
+  // from the call's number, of what there was space for. nullptr: nothing fails.
   using FaultPlan = std::function<absl::Status(const DiskCall&)>;
   void SetFaults(FaultPlan plan);
-  // Files may hold so many bytes in all.
+  // Files that have a name or are open may hold so many bytes in all.
   void SetCapacity(uint64_t bytes);
   // Change bytes of a file, or its length, as rot does: durably, and unseen.
   void Corrupt(const std::string& path, uint64_t offset, std::span<const std::byte> bytes);
@@ -107,6 +113,7 @@ class SimulatedDisk final : public FileSystem {
   using Bytes = std::vector<std::byte>;
   struct Inode {
     Bytes contents;
+    int open_files = 0;
     int shared_locks = 0;
     bool locked_alone = false;
   };
@@ -148,7 +155,10 @@ class SimulatedDisk final : public FileSystem {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Do(Change change) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckParent(const std::string& path) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  uint64_t UsedBytes() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  uint64_t SpareBytes() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  uint64_t LengthMax(InodeNumber inode) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckSpace(InodeNumber inode, const std::string& path, uint64_t length) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   absl::Status ReadFile(InodeNumber inode, const std::string& path, uint64_t offset,
                         std::span<std::byte> into);
@@ -156,7 +166,8 @@ class SimulatedDisk final : public FileSystem {
                          std::span<const std::byte> bytes);
   absl::Status Grow(InodeNumber inode, const std::string& path, uint64_t bytes);
   absl::Status SyncFile(InodeNumber inode, const std::string& path);
-  uint64_t SizeOf(InodeNumber inode) const;
+  absl::StatusOr<uint64_t> SizeOf(InodeNumber inode, const std::string& path);
+  void Close(InodeNumber inode);
   void Unlock(InodeNumber inode, bool shared);
 
   mutable Mutex mutex_;

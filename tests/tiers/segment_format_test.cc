@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tests/support/random.h"
@@ -108,29 +111,6 @@ TEST(SegmentHeader, EveryFlippedBitIsSeen) {
   }
 }
 
-// Puts the right checksum under a block that somebody else wrote.
-void Reseal(std::vector<std::byte>* block);
-
-TEST(SegmentHeader, ANewerFormatIsNamedAndNonsenseIsDamage) {
-  std::vector<std::byte> block(kBlockBytes);
-  EncodeSegmentHeader(HeaderOf(288, kSegmentBytes), block);
-  std::vector<std::byte> newer = block;
-  newer[8] = std::byte{2};
-  Reseal(&newer);
-  const absl::Status refused = DecodeSegmentHeader(newer).status();
-  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_NE(refused.message().find("version 2"), std::string_view::npos) << refused;
-  // Sizes that no writer chooses, with the right checksum.
-  const std::vector<std::pair<size_t, uint8_t>> nonsense = {{40, 0}, {40, 8}, {32, 1}, {35, 0}};
-  for (const auto& [byte, value] : nonsense) {
-    std::vector<std::byte> odd = block;
-    odd[byte] = static_cast<std::byte>(value);
-    if (byte == 40 && value == 0) odd[41] = std::byte{0};
-    Reseal(&odd);
-    EXPECT_EQ(DecodeSegmentHeader(odd).status().code(), absl::StatusCode::kDataLoss) << byte;
-  }
-}
-
 uint32_t PlainCrc32c(std::span<const std::byte> bytes) {
   uint32_t crc = ~0u;
   for (const std::byte byte : bytes) {
@@ -140,9 +120,49 @@ uint32_t PlainCrc32c(std::span<const std::byte> bytes) {
   return ~crc;
 }
 
-void Reseal(std::vector<std::byte>* block) {
-  const uint32_t crc = PlainCrc32c(std::span(*block).first(block->size() - 4));
-  std::memcpy(block->data() + block->size() - 4, &crc, 4);
+// Puts the right checksum under a block that somebody else wrote.
+void Reseal(std::span<std::byte> block) {
+  const uint32_t crc = PlainCrc32c(block.first(block.size() - 4));
+  std::memcpy(block.data() + block.size() - 4, &crc, 4);
+}
+
+TEST(SegmentHeader, ANewerFormatIsNamedAndNonsenseIsDamage) {
+  std::vector<std::byte> block(kBlockBytes);
+  EncodeSegmentHeader(HeaderOf(288, kSegmentBytes), block);
+  std::vector<std::byte> newer = block;
+  newer[8] = std::byte{2};
+  Reseal(newer);
+  const absl::Status refused = DecodeSegmentHeader(newer).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_NE(refused.message().find("version 2"), std::string_view::npos) << refused;
+  // Sizes that a writer may choose, and that none does, with the right checksum.
+  const auto code_of = [&](uint32_t record_bytes, uint64_t segment_bytes) {
+    std::memcpy(block.data() + 32, &segment_bytes, 8);
+    std::memcpy(block.data() + 40, &record_bytes, 4);
+    Reseal(block);
+    return DecodeSegmentHeader(block).status().code();
+  };
+  const uint64_t segment_bytes_max = uint64_t{1} << 30;
+  const std::vector<std::pair<uint32_t, uint64_t>> sense = {
+      {48, 12288}, {288, kSegmentBytes}, {49232, segment_bytes_max}};
+  const std::vector<std::pair<uint32_t, uint64_t>> nonsense = {
+      {0, kSegmentBytes},
+      {32, kSegmentBytes},
+      {264, kSegmentBytes},
+      {49248, kSegmentBytes},
+      {288, 0},
+      {288, kSegmentBytes + 1},
+      {288, segment_bytes_max + 4096},
+      {49232, 49152},
+  };
+  for (const auto& [record_bytes, segment_bytes] : sense) {
+    EXPECT_EQ(code_of(record_bytes, segment_bytes), absl::StatusCode::kOk)
+        << record_bytes << " in " << segment_bytes;
+  }
+  for (const auto& [record_bytes, segment_bytes] : nonsense) {
+    EXPECT_EQ(code_of(record_bytes, segment_bytes), absl::StatusCode::kDataLoss)
+        << record_bytes << " in " << segment_bytes;
+  }
 }
 
 // ---- footer ----
@@ -204,9 +224,24 @@ TEST_F(SegmentFooterTest, IsOfItsSegmentOnly) {
 }
 
 TEST_F(SegmentFooterTest, ATableThatNoWriterHasIsDamage) {
-  tables_[3] = kNoTable + 1;
-  Encode(7);
-  EXPECT_EQ(CodeOfDecode(header_), absl::StatusCode::kDataLoss);
+  const auto code_with = [&](TableId table) {
+    Encode(7);
+    const std::span<std::byte> bytes = BytesOf(&words_);
+    std::memcpy(bytes.data() + 7 * sizeof(Key) + 6 * sizeof(TableId), &table, sizeof table);
+    Reseal(bytes);
+    return CodeOfDecode(header_);
+  };
+  EXPECT_EQ(code_with(kNoTable), absl::StatusCode::kOk);
+  EXPECT_EQ(code_with(kNoTable + 1), absl::StatusCode::kDataLoss);
+}
+
+TEST_F(SegmentFooterTest, WhatAReaderRefusesIsNotWritten) {
+  tables_[6] = kNoTable + 1;
+  EXPECT_DEATH(Encode(7), "broken");
+  Encode(6);
+  const SegmentHeader unsound = HeaderOf(288, 2 * kBlockBytes);
+  EXPECT_DEATH(EncodeSegmentFooter(unsound, {}, {}), "broken");
+  EXPECT_DEATH(DecodeSegmentFooter(unsound, {}).status().IgnoreError(), "broken");
 }
 
 TEST_F(SegmentFooterTest, AnUnwrittenPlaceIsNoFooter) {
