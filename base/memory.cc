@@ -83,10 +83,12 @@ bool HugePagesOff() {
   return off;
 }
 
-absl::Status MemoryBudget::Charge(uint64_t bytes) {
+absl::Status MemoryBudget::Charge(uint64_t bytes, uint64_t leaving) {
+  const uint64_t needed = bytes + leaving;
   uint64_t used = used_bytes_.load(std::memory_order_relaxed);
   do {
-    const bool fits = limit_bytes_ == 0 || (bytes <= limit_bytes_ && used <= limit_bytes_ - bytes);
+    const bool fits =
+        limit_bytes_ == 0 || (needed <= limit_bytes_ && used <= limit_bytes_ - needed);
     if (!fits) return NoMemory();
   } while (!used_bytes_.compare_exchange_weak(used, used + bytes, std::memory_order_relaxed));
   return absl::OkStatus();

@@ -18,6 +18,10 @@ constexpr uint64_t RoundUp(uint64_t value, uint64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 
+constexpr uint64_t RoundDown(uint64_t value, uint64_t multiple) {
+  return value / multiple * multiple;
+}
+
 // Refusals here and in what is built on it happen in the middle of batches, where an allocation
 // that fails would undo what the batch has promised: they are statuses without a message, which
 // allocate nothing. Who answers a caller says what was refused.
@@ -32,8 +36,9 @@ class MemoryBudget {
   // limit_bytes == 0: no limit.
   explicit MemoryBudget(uint64_t limit_bytes) : limit_bytes_(limit_bytes) {}
 
-  // Takes `bytes`, or nothing: kResourceExhausted when they would pass the limit.
-  absl::Status Charge(uint64_t bytes);
+  // Takes `bytes`, or nothing: kResourceExhausted when they would leave less than `leaving` to the
+  // limit.
+  absl::Status Charge(uint64_t bytes, uint64_t leaving = 0);
   void Release(uint64_t bytes);
 
   uint64_t limit_bytes() const { return limit_bytes_; }

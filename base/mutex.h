@@ -37,6 +37,14 @@ class ABSL_LOCKABLE Mutex {
     mutex_.Unlock();
     EMBANK_TSAN(__tsan_mutex_post_unlock(this, 0));
   }
+  // Without waiting: whether it has the lock now.
+  bool TryLock() ABSL_EXCLUSIVE_TRYLOCK_FUNCTION(true) {
+    EMBANK_TSAN(__tsan_mutex_pre_lock(this, __tsan_mutex_try_lock));
+    const bool locked = mutex_.TryLock();
+    EMBANK_TSAN(__tsan_mutex_post_lock(
+        this, __tsan_mutex_try_lock | (locked ? 0 : __tsan_mutex_try_lock_failed), 0));
+    return locked;
+  }
   void ReaderLock() ABSL_SHARED_LOCK_FUNCTION() {
     EMBANK_TSAN(__tsan_mutex_pre_lock(this, __tsan_mutex_read_lock));
     mutex_.ReaderLock();

@@ -16,6 +16,7 @@
 #include "bench/progress.h"
 #include "bench/replay.h"
 #include "bench/report.h"
+#include "bench/traces_run.h"
 
 namespace embank {
 namespace {
@@ -121,6 +122,18 @@ absl::Status Limits(const LimitsOptions& options) {
   return WriteFile(options.json_path, LimitsJson(machine, options, report));
 }
 
+absl::Status Traces(const TracesOptions& options) {
+  EMBANK_RETURN_IF_ERROR(Validate(options));
+  EMBANK_RETURN_IF_ERROR(CheckJsonPath(options.json_path));
+  const Machine machine = DescribeMachine();
+  Progress progress(stderr, SteadyClock());
+  EMBANK_ASSIGN_OR_RETURN(const TracesReport report, RunTraces(options, &progress));
+  progress.Clear();
+  std::fputs(TracesTable(machine, options, report).c_str(), stdout);
+  if (options.json_path.empty()) return absl::OkStatus();
+  return WriteFile(options.json_path, TracesJson(machine, options, report));
+}
+
 // The parser would wrap a negative number round to a large one.
 std::string NotNegative(const std::string& word) {
   return word.rfind('-', 0) == 0 ? "must not be negative" : "";
@@ -132,7 +145,8 @@ void AddNumber(CLI::App* app, const char* name, Value* value, const char* descri
 }
 
 // A list of numbers: "1,2".
-void AddNumbers(CLI::App* app, const char* name, std::vector<uint32_t>* values,
+template <typename Value>
+void AddNumbers(CLI::App* app, const char* name, std::vector<Value>* values,
                 const char* description) {
   app->add_option(name, *values, description)->delimiter(',')->check(NotNegative);
 }
@@ -182,6 +196,13 @@ void AddLimitsOptions(CLI::App* app, LimitsOptions* options) {
   app->add_option("--json", options->json_path, "file for the figures");
 }
 
+void AddTracesOptions(CLI::App* app, TracesOptions* options) {
+  app->add_option("--traces", options->directory, "directory of key traces")->required();
+  AddNumbers(app, "--fractions", &options->fractions,
+             "rows of the cache / distinct keys (default: 0.10,0.25)");
+  app->add_option("--json", options->json_path, "file for the figures");
+}
+
 int ExitCode(const absl::Status& status) {
   if (status.ok()) return 0;
   std::fprintf(stderr, "embank-bench: %s\n", std::string(status.message()).c_str());
@@ -192,8 +213,9 @@ int Main(int argc, char** argv) {
   CLI::App app("Benchmarks of Embank, an embedded key-value store for embeddings");
   app.require_subcommand(1);
   app.failure_message([](const CLI::App*, const CLI::Error& error) {
-    return absl::StrCat("embank-bench: ", error.what(),
-                        "\nsee embank-bench kv --help, replay --help and limits --help\n");
+    return absl::StrCat(
+        "embank-bench: ", error.what(),
+        "\nsee embank-bench kv --help, replay --help, limits --help and traces --help\n");
   });
   KvOptions kv_options;
   Words words = WordsOf(kv_options);
@@ -206,11 +228,16 @@ int Main(int argc, char** argv) {
   LimitsOptions limits_options;
   CLI::App* const limits = app.add_subcommand("limits", "what the machine's memory can do");
   AddLimitsOptions(limits, &limits_options);
+  TracesOptions traces_options;
+  CLI::App* const traces =
+      app.add_subcommand("traces", "hit ratios of eviction policies on key traces");
+  AddTracesOptions(traces, &traces_options);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kExitUsage;
   }
+  if (traces->parsed()) return ExitCode(Traces(traces_options));
   if (limits->parsed()) return ExitCode(Limits(limits_options));
   return ExitCode(kv->parsed() ? Kv(words, kv_options) : RunReplayCommand(words, replay_options));
 }

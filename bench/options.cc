@@ -167,4 +167,11 @@ absl::Status Validate(const LimitsOptions& options) {
   return CheckRange("--seconds", options.seconds, 0.01, kSecondsMax);
 }
 
+absl::Status Validate(const TracesOptions& options) {
+  for (const double fraction : options.fractions) {
+    EMBANK_RETURN_IF_ERROR(CheckRange("--fractions", fraction, 1e-6, 1.0));
+  }
+  return CheckList("--fractions", options.fractions);
+}
+
 }  // namespace embank

@@ -74,6 +74,12 @@ struct LimitsOptions {
   std::string json_path;
 };
 
+struct TracesOptions {
+  std::string directory;
+  std::vector<double> fractions = {0.10, 0.25};  // rows of the cache / distinct keys
+  std::string json_path;
+};
+
 // The words of the command line. INVALID_ARGUMENT lists what there is.
 absl::StatusOr<ValueType> ParseValueType(const std::string& name);
 absl::StatusOr<Optimizer> ParseOptimizer(const std::string& name);
@@ -90,6 +96,7 @@ std::string DistributionName(const Distribution& distribution);
 absl::Status Validate(const KvOptions& options);
 absl::Status Validate(const ReplayOptions& options);
 absl::Status Validate(const LimitsOptions& options);
+absl::Status Validate(const TracesOptions& options);
 
 }  // namespace embank
 

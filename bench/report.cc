@@ -214,6 +214,35 @@ std::string KvMemory(const KvReport& report) {
   return text;
 }
 
+// "folder/name.trc.bin.zst" -> "name".
+std::string TraceName(const std::string& file) {
+  const std::string name = file.substr(file.rfind('/') + 1);
+  return name.substr(0, name.find('.'));
+}
+
+// A line per trace and size of the cache: a figure of each policy, and what stands behind them.
+template <typename Figure, typename Last>
+std::string TraceLines(const TracesReport& report, const Figure& figure, const Last& last) {
+  std::string text;
+  for (const TraceResult& result : report.results) {
+    absl::StrAppendFormat(&text, "  %-29.29s%5.0f%%", TraceName(result.file),
+                          result.fraction * 100);
+    for (const PolicyFigure& policy : result.figures) {
+      absl::StrAppendFormat(&text, "%9s", figure(policy));
+    }
+    absl::StrAppendFormat(&text, "%s\n", last(result));
+  }
+  return text;
+}
+
+std::string TraceHeading(const TracesReport& report, const char* first, const char* last) {
+  std::string text = absl::StrFormat("\n  %-29s%6s", first, "rows");
+  for (const PolicyFigure& policy : report.results.front().figures) {
+    absl::StrAppendFormat(&text, "%9s", policy.policy);
+  }
+  return text + last + "\n";
+}
+
 }  // namespace
 
 std::string KvTable(const Machine& machine, const KvOptions& options, const KvReport& report) {
@@ -342,6 +371,70 @@ std::string LimitsJson(const Machine& machine, const LimitsOptions& options,
                               {"per_second_max", figure.per_second_max},
                               {"nanoseconds", figure.Nanoseconds()},
                               {"bytes_per_second", figure.BytesPerSecond()}});
+  }
+  return Text(json);
+}
+
+std::string TracesTable(const Machine& machine, const TracesOptions& options,
+                        const TracesReport& report) {
+  std::string text = "embank-bench traces\n" + Heading(machine);
+  absl::StrAppendFormat(&text, "  keys     %s\n", options.directory);
+  absl::StrAppendFormat(&text, "  run      1 thread, median of %d rounds\n", kTraceRounds);
+  text += TraceHeading(report, "hit ratio", "  optimum") +
+          TraceLines(
+              report, [](const PolicyFigure& f) { return absl::StrFormat("%.4f", f.hit_ratio); },
+              [](const TraceResult& r) { return absl::StrFormat("%9.4f", r.optimum); });
+  text += TraceHeading(report, "M accesses/s", "") +
+          TraceLines(
+              report,
+              [](const PolicyFigure& f) {
+                return absl::StrFormat("%.1f", f.accesses_per_second * 1e-6);
+              },
+              [](const TraceResult&) { return ""; });
+  text += absl::StrFormat("\n  %-29s%14s%14s\n", "trace", "accesses", "distinct keys");
+  const std::string* previous = nullptr;
+  for (const TraceResult& result : report.results) {
+    if (previous != nullptr && *previous == result.file) continue;
+    previous = &result.file;
+    absl::StrAppendFormat(&text, "  %-29.29s%14s%14s%s\n", TraceName(result.file),
+                          Grouped(result.accesses), Grouped(result.distinct_keys),
+                          result.is_whole ? "" : "  its beginning only");
+  }
+  for (const LeftOutFile& file : report.left_out) {
+    absl::StrAppendFormat(&text, "  left out: %s\n", file.reason);
+  }
+  return text;
+}
+
+std::string TracesJson(const Machine& machine, const TracesOptions& options,
+                       const TracesReport& report) {
+  Json json;
+  json["machine"] = MachineJson(machine);
+  json["commit"] = Commit();
+  json["parameters"] = {{"traces", options.directory},
+                        {"fractions", options.fractions},
+                        {"threads", 1},
+                        {"rounds", kTraceRounds}};
+  json["runs"] = Json::array();
+  for (const TraceResult& result : report.results) {
+    for (const PolicyFigure& figure : result.figures) {
+      json["runs"].push_back({{"trace", result.file},
+                              {"accesses", result.accesses},
+                              {"distinct_keys", result.distinct_keys},
+                              {"trace_is_whole", result.is_whole},
+                              {"fraction", result.fraction},
+                              {"capacity_rows", result.capacity},
+                              {"policy", figure.policy},
+                              {"hit_ratio", figure.hit_ratio},
+                              {"optimal_hit_ratio", result.optimum},
+                              {"accesses_per_second", figure.accesses_per_second},
+                              {"accesses_per_second_min", figure.accesses_per_second_min},
+                              {"accesses_per_second_max", figure.accesses_per_second_max}});
+    }
+  }
+  json["left_out"] = Json::array();
+  for (const LeftOutFile& file : report.left_out) {
+    json["left_out"].push_back({{"file", file.file}, {"reason", file.reason}});
   }
   return Text(json);
 }

@@ -10,6 +10,7 @@
 #include "bench/machine.h"
 #include "bench/options.h"
 #include "bench/replay.h"
+#include "bench/traces_run.h"
 
 namespace embank {
 
@@ -18,6 +19,8 @@ std::string KvTable(const Machine& machine, const KvOptions& options, const KvRe
 std::string ReplayTable(const Machine& machine, const ReplayOptions& options,
                         const ReplayReport& report);
 std::string LimitsTable(const Machine& machine, const LimitsReport& report);
+std::string TracesTable(const Machine& machine, const TracesOptions& options,
+                        const TracesReport& report);
 
 // The same with everything that is known: {"machine", "commit", "parameters", "runs": [...]}, and
 // for kv also "limits", what the machine did in place of an engine.
@@ -27,6 +30,9 @@ std::string ReplayJson(const Machine& machine, const ReplayOptions& options,
 // {"machine", "commit", "parameters", "limits": [...]}.
 std::string LimitsJson(const Machine& machine, const LimitsOptions& options,
                        const LimitsReport& report);
+// {"machine", "commit", "parameters", "runs": [...], "left_out": [...]}.
+std::string TracesJson(const Machine& machine, const TracesOptions& options,
+                       const TracesReport& report);
 
 // Whether `path` can be written, before a long run is wasted on it. Leaves what is there.
 absl::Status CheckWritable(const std::string& path);

@@ -1,9 +1,10 @@
 #include "store/batch.h"
 
 #include <algorithm>
-#include <new>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "base/status_with_room.h"
 
 namespace embank {
 namespace {
@@ -15,23 +16,13 @@ constexpr size_t kParallelKeysMin = 8192;
 // Positions that one thread takes at once: a quarter of the smallest batch that is shared.
 constexpr size_t kPartKeys = 2048;
 
-// A status of work that is done: without its message where there is no memory for one, since an
-// exception would say that nothing was done.
-template <typename Message>
-absl::Status StatusWithRoom(absl::StatusCode code, Message message) {
-  try {
-    return absl::Status(code, message());
-  } catch (const std::bad_alloc&) {
-    return absl::Status(code, "");
-  }
-}
-
 }  // namespace
 
 void OutcomeTally::Add(const OutcomeTally& other) {
   for (size_t i = 0; i < counts.size(); ++i) counts[i] += other.counts[i];
   first_refused = std::min(first_refused, other.first_refused);
   first_absent = std::min(first_absent, other.first_absent);
+  first_lost = std::min(first_lost, other.first_lost);
 }
 
 void Batch::Publish(TableVerb verb, uint64_t begin_ns) const {
@@ -45,18 +36,33 @@ void Batch::Publish(TableVerb verb, uint64_t begin_ns) const {
                                  std::memory_order_relaxed);
 }
 
+absl::Status Batch::LostStatus() const {
+  if (!outcomes_.empty() || count(Outcome::kDataLoss) == 0) return absl::OkStatus();
+  return StatusWithRoom(absl::StatusCode::kDataLoss, [&] {
+    return absl::StrCat(count(Outcome::kDataLoss), " of ", keys_.size(),
+                        " rows could not be read from the log, of table \"", table_->name(),
+                        "\", the first is key ", keys_[tally_.first_lost], " at position ",
+                        tally_.first_lost, "; the others were done");
+  });
+}
+
 absl::Status Batch::RefusedStatus() const {
+  EMBANK_RETURN_IF_ERROR(LostStatus());
   if (!outcomes_.empty() || count(Outcome::kRefused) == 0) return absl::OkStatus();
   return StatusWithRoom(absl::StatusCode::kResourceExhausted, [&] {
     return absl::StrCat("no room: ", count(Outcome::kRefused), " of ", keys_.size(),
                         " keys were refused in table \"", table_->name(), "\", the first is key ",
                         keys_[tally_.first_refused], " at position ", tally_.first_refused,
-                        "; dram_bytes or the machine's memory is used up: erase rows or open the "
-                        "store with more");
+                        table_->mover() == nullptr
+                            ? "; dram_bytes or the machine's memory is used up: erase rows or open "
+                              "the store with more"
+                            : "; the log takes no more rows: ssd_bytes or the disk is used up, or "
+                              "the device fails, as the log sink was told");
   });
 }
 
 absl::Status Batch::AbsentStatus() const {
+  EMBANK_RETURN_IF_ERROR(RefusedStatus());
   if (!outcomes_.empty() || count(Outcome::kAbsent) == 0) return absl::OkStatus();
   return StatusWithRoom(absl::StatusCode::kNotFound, [&] {
     return absl::StrCat(count(Outcome::kAbsent), " of ", keys_.size(),

@@ -12,11 +12,13 @@
 
 namespace embank {
 
-// What became of keys: how many of each outcome, and where the first refusal and absence were.
+// What became of keys: how many of each outcome, and where the first refusal, absence and loss
+// were.
 struct OutcomeTally {
   std::array<uint64_t, 5> counts{};  // index: Outcome - 1
   uint64_t first_refused = ~uint64_t{0};
   uint64_t first_absent = ~uint64_t{0};
+  uint64_t first_lost = ~uint64_t{0};
 
   uint64_t count(Outcome outcome) const { return counts[static_cast<size_t>(outcome) - 1]; }
   // Adds one position, or all that another tally has.
@@ -24,6 +26,7 @@ struct OutcomeTally {
     ++counts[static_cast<size_t>(outcome) - 1];
     if (outcome == Outcome::kRefused && position < first_refused) first_refused = position;
     if (outcome == Outcome::kAbsent && position < first_absent) first_absent = position;
+    if (outcome == Outcome::kDataLoss && position < first_lost) first_lost = position;
   }
   // As above.
   void Add(const OutcomeTally& other);
@@ -57,7 +60,9 @@ class Batch {
   void Publish(TableVerb verb, uint64_t begin_ns) const;
   uint64_t count(Outcome outcome) const { return tally_.count(outcome); }
 
-  // What the call returns for refused or absent keys when the caller took no outcomes; else OK.
+  // What the call returns when the caller took no outcomes: for lost keys; for those and refused
+  // ones; for those and absent ones; else OK.
+  absl::Status LostStatus() const;
   absl::Status RefusedStatus() const;
   absl::Status AbsentStatus() const;
 

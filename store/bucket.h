@@ -2,7 +2,7 @@
 //
 //   word 0      | version 28 | displacements 3 x 7 | occupied 7 | passed 8 |
 //                63        36 35                 15 14         8 7        0
-//   words 1-7   | tag 24 | tier 2 | location 38 |                 an entry each; all ones: empty
+//   words 1-7   | tag 24 | tier 2, units 38: the location |       an entry each; all ones: empty
 //
 // `occupied` has a bit per slot, and so has each of the three parts of the displacements: the bits
 // of one weight of all of them. So one word answers which slots are empty, or stand that far off.
@@ -36,14 +36,13 @@ inline constexpr uint32_t kPadBuckets = kDisplacementMax;
 inline constexpr uint64_t kEmptyEntry = ~uint64_t{0};
 inline constexpr uint32_t kTagBits = 24;
 inline constexpr uint32_t kTagShift = 64 - kTagBits;
+static_assert(kTagShift == kTierBits + kLocationBits);
 
 constexpr uint64_t MakeEntry(uint32_t tag, Location location) {
-  return (uint64_t{tag} << kTagShift) | location.units;  // tier 0: DRAM
+  return (uint64_t{tag} << kTagShift) | location.units;
 }
 constexpr uint32_t TagOf(uint64_t entry) { return static_cast<uint32_t>(entry >> kTagShift); }
-constexpr Location LocationOf(uint64_t entry) {
-  return {entry & ((uint64_t{1} << kLocationBits) - 1)};
-}
+constexpr Location LocationOf(uint64_t entry) { return {entry & ((uint64_t{1} << kTagShift) - 1)}; }
 
 struct alignas(64) Bucket {
   // Word 0, then the inverted entries.
@@ -85,6 +84,11 @@ struct alignas(64) Bucket {
     words[1 + slot].store(~kEmptyEntry, std::memory_order_relaxed);
     EndWrite(head & ~(uint64_t{1} << (kOccupiedShift + slot)));
   }
+  void Replace(uint32_t slot, uint64_t entry) {
+    const uint64_t head = BeginWrite();
+    words[1 + slot].store(~entry, std::memory_order_relaxed);
+    EndWrite(head);
+  }
   void AddPassed(int32_t change) {
     EndWrite(BeginWrite() + static_cast<uint64_t>(static_cast<int64_t>(change)));
   }
@@ -108,6 +112,16 @@ struct alignas(64) Bucket {
 };
 static_assert(sizeof(Bucket) == 64);
 static_assert(kBucketEntries == 7 && kDisplacementMax == 7);  // the drawing, and three bits each
+
+// An entry that may be the one sought, and its word when it was read. Match{}: none.
+struct Match {
+  const std::atomic<uint64_t>* word;  // nullptr: none
+  uint64_t seen;                      // inverted, as in the bucket
+  bool any() const { return word != nullptr; }
+  Location location() const { return LocationOf(~seen); }
+  // Whether the entry still stands there.
+  bool Stands() const { return word->load(std::memory_order_relaxed) == seen; }
+};
 
 }  // namespace embank
 

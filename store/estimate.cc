@@ -50,4 +50,19 @@ Estimate EstimateMemory(const StoreOptions& options, std::span<const TableRows> 
   return estimate;
 }
 
+RowLogOptions LogSizes(uint64_t dram_bytes) {
+  RowLogOptions log;
+  if (dram_bytes == 0) return log;
+  const uint64_t part = dram_bytes / 16;
+  while (log.buffers > 4 && log.buffers * log.buffer_bytes > part) log.buffers /= 2;
+  while (log.buffer_bytes > kRecordBytesMax * 4 && log.buffers * log.buffer_bytes > part) {
+    log.buffer_bytes /= 2;
+  }
+  while (log.read_lists > 2 && log.read_lists * log.read_bytes > part) log.read_lists /= 2;
+  while (log.read_bytes > kRecordBytesMax * 8 && log.read_lists * log.read_bytes > part) {
+    log.read_bytes /= 2;
+  }
+  return log;
+}
+
 }  // namespace embank

@@ -8,6 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "store/batch.h"
+#include "store/held_row.h"
+#include "store/logged_rows.h"
 #include "store/row_group.h"
 #include "store/shard_plan.h"
 #include "store/unique_keys.h"
@@ -119,9 +121,15 @@ class GroupStep {
     };
     const auto step = [&](size_t i, KeyHash hash, const Match& guess) {
       const Key key = batch_->keys()[group_.positions[firsts[i]]];
-      const Match match = table.parts().index->Confirm(guess, table.IdOf(key, hash));
-      if (match.any()) Step(firsts[i], table.parts().tier->Row(match.location()));
-      Answer(firsts[i], match.any() ? Outcome::kFound : Outcome::kAbsent);
+      const RowId id = table.IdOf(key, hash);
+      group_.shard->mutex.AssertHeld();
+      HeldRow held(table, group_.shard, id, table.parts().index->Confirm(guess, id));
+      Outcome outcome = held.outcome();
+      if (outcome == Outcome::kFound) {
+        Step(firsts[i], held.row());
+        outcome = held.Commit();
+      }
+      Answer(firsts[i], outcome);
     };
     ForEachGuess<IndexUse::kRead>(table, layout_.row_bytes, firsts.size(), hash_at, step);
   }
@@ -182,6 +190,7 @@ absl::Status ApplyGradients(Table* table, KeySpan keys, ConstRowSpan gradients,
   UniqueKeys unique;
   EMBANK_RETURN_IF_ERROR(plan.Allocate(keys.size()));
   EMBANK_RETURN_IF_ERROR(unique.Allocate(keys.size()));
+  BringUpRows(batch);
   plan.GroupAll(batch);
   plan.ForEachShard(batch, [&](const ShardGroup& group) {
     GroupStep(&batch, group, rule, gradients, &unique).Run();

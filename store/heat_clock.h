@@ -29,6 +29,9 @@ class HeatClock {
   // Thread-safe.
   HeatEpoch now() const { return static_cast<HeatEpoch>(epoch_.load(std::memory_order_relaxed)); }
 
+  // Epochs that have ended so far. Thread-safe.
+  uint64_t epochs() const { return epoch_.load(std::memory_order_relaxed); }
+
   // Counts rows made or erased. Thread-safe.
   void AddRows(int64_t change) {
     rows_.fetch_add(static_cast<uint64_t>(change), std::memory_order_relaxed);

@@ -129,7 +129,7 @@ Match KeyIndex::FindAt(const Shard& shard, Place place, const RowId& id, bool* c
     MatchTags({&probe, 1}, &mask);
     for (uint32_t left = mask; left != 0; left &= left - 1) {
       const Match match = FirstMatch(probe, left);
-      if (match.any() && RowIs(match.location(), id)) return match;
+      if (match.any() && MayBe(match.location(), id)) return match;
     }
     AcquireFence();
     if (Bucket::IsBeingWritten(head) || bucket.words[0].load(std::memory_order_relaxed) != head) {
@@ -245,6 +245,28 @@ void KeyIndex::Insert(Shard* shard, KeyHash hash, Location location) {
   ++shard->rows;
 }
 
+void KeyIndex::VisitMatches(Shard* shard, const RowId& id,
+                            absl::FunctionRef<bool(const Match&)> visit) {
+  const Place place = CurrentPlace(*shard, id.hash);
+  for (uint32_t displacement = 0; displacement <= kDisplacementMax; ++displacement) {
+    const Probe probe = {BucketAt(*shard, place.home + displacement), place.tag};
+    uint8_t mask = 0;
+    MatchTags({&probe, 1}, &mask);
+    for (uint32_t left = mask; left != 0; left &= left - 1) {
+      const Match match = FirstMatch(probe, left);
+      if (match.any() && MayBe(match.location(), id) && visit(match)) return;
+    }
+    if (Bucket::Passed(probe.bucket->Head()) == 0) return;
+  }
+}
+
+Match KeyIndex::Move(Shard* shard, KeyHash hash, const Match& match, Location location) {
+  const Position position = PositionOf(*shard, CurrentPlace(*shard, hash).home, ~match.seen);
+  const uint64_t entry = MakeEntry(TagOf(~match.seen), location);
+  BucketAt(*shard, position.bucket)->Replace(position.slot, entry);
+  return {match.word, ~entry};
+}
+
 void KeyIndex::Erase(Shard* shard, KeyHash hash, const Match& match) {
   RemoveEntry(shard, PositionOf(*shard, CurrentPlace(*shard, hash).home, ~match.seen));
   --shard->rows;
@@ -263,7 +285,9 @@ void KeyIndex::VisitBuckets(const Shard& shard, uint32_t begin, uint32_t end, Vi
   for (uint32_t bucket = begin; bucket < end + kAhead; ++bucket) {
     for (uint32_t slot = 0; bucket < end && slot < kBucketEntries; ++slot) {
       const uint64_t entry = BucketAt(shard, bucket)->Entry(slot);
-      if (entry != kEmptyEntry) __builtin_prefetch(tier_->Row(LocationOf(entry)));
+      if (LocationOf(entry).tier() == Tier::kDram) {
+        __builtin_prefetch(tier_->Row(LocationOf(entry)));
+      }
     }
     if (bucket < begin + kAhead) continue;
     for (uint32_t slot = 0; slot < kBucketEntries; ++slot) {

@@ -55,16 +55,6 @@ struct RowId {
   KeyHash hash;
 };
 
-// An entry that may be the one sought, and its word when it was read. Match{}: none.
-struct Match {
-  const std::atomic<uint64_t>* word;  // nullptr: none
-  uint64_t seen;                      // inverted, as in the bucket
-  bool any() const { return word != nullptr; }
-  Location location() const { return LocationOf(~seen); }
-  // Whether the entry still stands there.
-  bool Stands() const { return word->load(std::memory_order_relaxed) == seen; }
-};
-
 // Keys that go through the index together, so that their cache misses overlap.
 inline constexpr size_t kGroupKeys = 16;
 
@@ -127,6 +117,7 @@ class KeyIndex {
   }
 
   // The row's entry as of some moment during the call, or none; waits while the place is written.
+  // Of another tier than DRAM it may, one in 2^24, be another row's (VisitMatches).
   Match Find(const RowId& id) const;
 
   // ---- writing, under the shard's lock ----
@@ -134,7 +125,7 @@ class KeyIndex {
   // The row's entry, or none, given a guess that changes since may have outdated.
   Match Confirm(const Match& guess, const RowId& id) const {
     const bool holds = guess.any() && IsInArray(shards_[ShardOf(id.hash)], guess) &&
-                       guess.Stands() && RowIs(guess.location(), id);
+                       guess.Stands() && MayBe(guess.location(), id);
     return holds ? guess : Find(id);
   }
 
@@ -144,6 +135,14 @@ class KeyIndex {
 
   // Adds a row that is not there and whose header is written, after ReserveOne with its hash.
   void Insert(Shard* shard, KeyHash hash, Location location)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+
+  // Moves the row that `match` names, found under the lock; its match there.
+  Match Move(Shard* shard, KeyHash hash, const Match& match, Location location)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+
+  // Calls visit(match) for the entries that may be the row's, until it says that one is.
+  void VisitMatches(Shard* shard, const RowId& id, absl::FunctionRef<bool(const Match&)> visit)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
 
   // Takes out the row that `match` names, found under the lock.
@@ -166,8 +165,8 @@ class KeyIndex {
                     shard.high_buckets.load(std::memory_order_relaxed));
   }
 
-  // Gives memory that shrunken shards left behind back to the budget; how many bytes. The caller is
-  // no reader (it waits for them). Thread-safe.
+  // Gives memory that shrunken shards left back to the budget; how many bytes. Waits for readers:
+  // the caller is none. Thread-safe.
   uint64_t ReleaseMemory();
 
   // Bytes of memory taken. Thread-safe.
@@ -242,7 +241,9 @@ class KeyIndex {
     return bucket < uint64_t{BucketsOf(shard)} + kPadBuckets;
   }
   Match FindAt(const Shard& shard, Place place, const RowId& id, bool* changed) const;
-  bool RowIs(Location location, const RowId& id) const {
+  // Of a row that is not in memory only its record can tell.
+  bool MayBe(Location location, const RowId& id) const {
+    if (location.tier() != Tier::kDram) return true;
     const auto* const header = reinterpret_cast<const RowHeader*>(tier_->Row(location));
     return TableOf(LoadIdentity(header)) == id.table && LoadKey(header) == id.key;
   }

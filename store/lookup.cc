@@ -7,6 +7,8 @@
 #include "base/scratch.h"
 #include "base/status_macros.h"
 #include "store/batch.h"
+#include "store/held_row.h"
+#include "store/logged_rows.h"
 #include "store/new_rows.h"
 #include "store/row_group.h"
 #include "store/shard_plan.h"
@@ -56,8 +58,9 @@ class HeatTouches {
     const Key key = batch_.keys()[position];
     RowSeen row;
     do {
-      row = FindAndReadRow(batch_.table(), Match{}, key, batch_.table().HashOf(key),
-                           [](const std::byte*) {});
+      Match match = {};
+      row = FindAndReadRow(
+          batch_.table(), key, batch_.table().HashOf(key), [](const std::byte*) {}, &match);
     } while (row.header != nullptr && !TouchHeat(row.header, row.mark, now_, 1));
   }
 
@@ -71,8 +74,8 @@ class HeatTouches {
 // Copies the rows of [begin, end) that exist, and calls missing(position) for the others, whose
 // answers may be overwritten before; kept under kSkip.
 template <typename Missing>
-void ReadPart(Batch* batch, MissingRule rule, RowSpan rows, uint32_t begin, uint32_t end,
-              Missing missing) {
+void ReadPart(Batch* batch, LoggedRows* logged_rows, MissingRule rule, RowSpan rows, uint32_t begin,
+              uint32_t end, Missing missing) {
   const Table& table = batch->table();
   const RowLayout& layout = table.layout();
   OutcomeTally tally;
@@ -84,10 +87,11 @@ void ReadPart(Batch* batch, MissingRule rule, RowSpan rows, uint32_t begin, uint
     CopyFromRow(layout.Vector(row), layout.vector_bytes,
                 keeps ? layout.Vector(image.bytes) : rows.Row(position));
   };
-  const auto seen = [&](uint32_t position, const RowSeen& row) {
+  LoggedRows::Part logged(logged_rows, *batch, begin);
+  const auto seen = [&](uint32_t position, const RowSeen& row, const Match& match) {
     if (row.header == nullptr) {
-      missing(position, &tally);
-      return;
+      if (match.any()) return logged.Add(position, match.location());
+      return missing(position, &tally);
     }
     if (keeps) std::memcpy(rows.Row(position), layout.Vector(image.bytes), layout.vector_bytes);
     touches.Add(position, row);
@@ -98,6 +102,13 @@ void ReadPart(Batch* batch, MissingRule rule, RowSpan rows, uint32_t begin, uint
     ReadRows(table, layout.vector_end_bytes(), batch->keys(), begin, end, copy, seen);
     touches.Flush();
   }
+  logged.Read({.touches = 1, .comes_up = true}, [&](uint32_t position, const LoggedRow& row) {
+    if (row.outcome == Outcome::kAbsent) return missing(position, &tally);
+    if (row.outcome == Outcome::kFound) {
+      CopyFromRow(layout.Vector(row.row), layout.vector_bytes, rows.Row(position));
+    }
+    batch->Answer(position, row.outcome, &tally);
+  });
   batch->Add(tally);
 }
 
@@ -118,11 +129,12 @@ void CreateGroup(Batch* batch, const ShardGroup& group, const UpdateRule& rule, 
   NewRows new_rows(&table, group.shard, group.size());
   ForEachMatch<IndexUse::kChange>(
       table, *batch, group, [&](uint32_t position, const RowId& id, const Match& match) {
+        group.shard->mutex.AssertHeld();
         std::byte* const out = rows.Row(position);
-        if (match.any()) {
-          CopyFound(table, table.parts().tier->Row(match.location()), out);
-          batch->Answer(position, Outcome::kFound, &tally);
-          return;
+        HeldRow held(table, group.shard, id, match);
+        if (held.outcome() == Outcome::kFound) CopyFound(table, held.row(), out);
+        if (held.outcome() != Outcome::kAbsent) {
+          return batch->Answer(position, held.outcome(), &tally);
         }
         table.InitializeVectorOf(id.key, out);
         const bool created = new_rows.Add(id, 1, [&](std::byte* image) {
@@ -153,6 +165,8 @@ absl::Status ReadThenCreate(Batch* batch, RowSpan rows) {
   const UpdateRule rule = batch->table().rule();
   Scratch<uint32_t, kInlineKeys> missing_memory;
   ShardPlan plan;
+  LoggedRows logged;
+  EMBANK_RETURN_IF_ERROR(logged.Allocate(*batch));
   EMBANK_RETURN_IF_ERROR(missing_memory.Allocate(batch->keys().size()));
   EMBANK_RETURN_IF_ERROR(plan.Allocate(batch->keys().size()));
   const std::span<uint32_t> missing = missing_memory.values();
@@ -160,8 +174,12 @@ absl::Status ReadThenCreate(Batch* batch, RowSpan rows) {
   constexpr uint32_t kNone = 0xFFFFFFFF;
   batch->ForEachPart([&](uint32_t begin, uint32_t end) {
     uint32_t next = begin;
-    ReadPart(batch, MissingRule::kCreate, rows, begin, end,
+    ReadPart(batch, &logged, MissingRule::kCreate, rows, begin, end,
              [&](uint32_t position, OutcomeTally*) { missing[next++] = position; });
+    // What was looked for in the log comes late.
+    if (batch->table().mover() != nullptr) {
+      std::sort(missing.begin() + begin, missing.begin() + next);
+    }
     std::fill(missing.begin() + next, missing.begin() + end, kNone);
   });
   const auto missing_end = std::remove(missing.begin(), missing.end(), kNone);
@@ -179,32 +197,44 @@ constexpr size_t kFillKeysMin = 1024;
 absl::Status LookupOrCreate(Batch* batch, RowSpan rows) {
   if (batch->keys().size() < kFillKeysMin) return ReadThenCreate(batch, rows);
   Table* const table = &batch->table();
-  EMBANK_RETURN_IF_ERROR(table->fills() ? CreateAll(batch, rows) : ReadThenCreate(batch, rows));
+  // Under locks rows in the log would be read one by one.
+  const bool fills = table->fills() && table->rows_in_log() == 0;
+  EMBANK_RETURN_IF_ERROR(fills ? CreateAll(batch, rows) : ReadThenCreate(batch, rows));
   table->SetFills(batch->count(Outcome::kCreated) > batch->keys().size() / 2);
   return absl::OkStatus();
 }
 
-// Calls seen(position, RowSeen) for all rows and answers FOUND or ABSENT.
+// Calls seen(position, heat) for all rows, 0 without a row, and answers what became of them.
 template <typename Seen>
 absl::Status VisitRows(Batch* batch, Seen seen) {
   const Table& table = batch->table();
   EMBANK_RETURN_IF_ERROR(table.CheckAlive());
+  LoggedRows logged_rows;
+  EMBANK_RETURN_IF_ERROR(logged_rows.Allocate(*batch));
   batch->ForEachPart([&](uint32_t begin, uint32_t end) {
     OutcomeTally tally;
+    LoggedRows::Part logged(&logged_rows, *batch, begin);
     {
       const EpochTable::Guard guard(table.parts().epochs);
       ReadRows(
           table, RowLayout::kVectorOffsetBytes, batch->keys(), begin, end,
           [](uint32_t, const std::byte*) {},
-          [&](uint32_t position, const RowSeen& row) {
-            seen(position, row);
+          [&](uint32_t position, const RowSeen& row, const Match& match) {
+            if (row.header == nullptr && match.any()) {
+              return logged.Add(position, match.location());
+            }
             const bool found = row.header != nullptr;
+            seen(position, found ? HeatOf(row.mark.usage, table.parts().heat_clock->now()) : 0);
             batch->Answer(position, found ? Outcome::kFound : Outcome::kAbsent, &tally);
           });
     }
+    logged.Read({.touches = 0, .comes_up = false}, [&](uint32_t position, const LoggedRow& row) {
+      seen(position, row.heat);
+      batch->Answer(position, row.outcome, &tally);
+    });
     batch->Add(tally);
   });
-  return absl::OkStatus();
+  return batch->LostStatus();
 }
 
 }  // namespace
@@ -217,11 +247,14 @@ absl::Status Lookup(Table* table, KeySpan keys, MissingRule rule, RowSpan rows,
   if (rule == MissingRule::kCreate) {
     EMBANK_RETURN_IF_ERROR(LookupOrCreate(&batch, rows));
   } else {
+    LoggedRows logged;
+    EMBANK_RETURN_IF_ERROR(logged.Allocate(batch));
     batch.ForEachPart([&](uint32_t begin, uint32_t end) {
-      ReadPart(&batch, rule, rows, begin, end, [&](uint32_t position, OutcomeTally* tally) {
-        AnswerMissing(*table, keys[position], rule, rows.Row(position));
-        batch.Answer(position, Outcome::kAbsent, tally);
-      });
+      ReadPart(&batch, &logged, rule, rows, begin, end,
+               [&](uint32_t position, OutcomeTally* tally) {
+                 AnswerMissing(*table, keys[position], rule, rows.Row(position));
+                 batch.Answer(position, Outcome::kAbsent, tally);
+               });
     });
   }
   batch.Publish(TableVerb::kLookup, begin_ns);
@@ -231,15 +264,12 @@ absl::Status Lookup(Table* table, KeySpan keys, MissingRule rule, RowSpan rows,
 
 absl::Status Contains(Table* table, KeySpan keys, OutcomeSpan outcomes) {
   Batch batch(table, keys, outcomes);
-  return VisitRows(&batch, [](uint32_t, const RowSeen&) {});
+  return VisitRows(&batch, [](uint32_t, uint32_t) {});
 }
 
 absl::Status GetHeat(Table* table, KeySpan keys, std::span<uint32_t> heat, OutcomeSpan outcomes) {
   Batch batch(table, keys, outcomes);
-  return VisitRows(&batch, [&](uint32_t position, const RowSeen& row) {
-    const HeatEpoch now = table->parts().heat_clock->now();
-    heat[position] = row.header == nullptr ? 0 : HeatOf(row.mark.usage, now);
-  });
+  return VisitRows(&batch, [&](uint32_t position, uint32_t seen) { heat[position] = seen; });
 }
 
 }  // namespace embank

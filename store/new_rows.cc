@@ -1,6 +1,7 @@
 #include "store/new_rows.h"
 
 #include <algorithm>
+#include <cstring>
 #include <span>
 
 #include "tiers/row_write.h"
@@ -15,6 +16,8 @@ NewRows::~NewRows() {
 }
 
 bool NewRows::TakeSlots() {
+  shard_->mutex.AssertHeld();
+  if (no_slots_) return false;
   const StoreParts& parts = table_->parts();
   // One, two, four, ...: a group that makes few rows keeps few from the others.
   const auto wanted =
@@ -25,6 +28,9 @@ bool NewRows::TakeSlots() {
   if (slots_taken_ == 0 && parts.index->ReleaseMemory() > 0) {
     slots_taken_ = parts.tier->Allocate(table_->slot_class(), wanted);
   }
+  if (slots_taken_ == 0 && table_->mover() != nullptr) {
+    slots_taken_ = table_->mover()->TakeSlots(shard_, wanted);
+  }
   no_slots_ = slots_taken_ == 0;
   return !no_slots_;
 }
@@ -32,10 +38,10 @@ bool NewRows::TakeSlots() {
 bool NewRows::Add(const RowId& id, uint32_t heat, absl::FunctionRef<void(std::byte*)> fill) {
   shard_->mutex.AssertHeld();
   const StoreParts& parts = table_->parts();
-  if (no_slots_) return false;
+  if (no_slots_ && table_->mover() == nullptr) return false;
   // The index first: it may give empty pages of the tier back to the budget.
   if (!parts.index->ReserveOne(shard_, id.hash).ok()) return false;
-  if (slots_taken_ == 0 && !TakeSlots()) return false;
+  if (slots_taken_ == 0 && !TakeSlots()) return AddInLog(id, heat, fill);
   const Location location = slots_[--slots_taken_];
   if (slots_taken_ > 0) __builtin_prefetch(parts.tier->Row(slots_[slots_taken_ - 1]), 1);
   std::byte* const row = parts.tier->Row(location);
@@ -46,12 +52,28 @@ bool NewRows::Add(const RowId& id, uint32_t heat, absl::FunctionRef<void(std::by
       .store(PackUsage(0, heat, parts.heat_clock->now()), std::memory_order_relaxed);
   ChangeRow(table_->layout(), id.table, row, fill);
   parts.index->Insert(shard_, id.hash, location);
+  if (table_->mover() != nullptr) table_->mover()->NoteMade(shard_, location);
   if (rows_left_ > 0) --rows_left_;
   ++rows_added_;
   return true;
 }
 
-void FreedRows::Add(Location location) {
+// What memory has no slot for goes into the log, if there is one.
+bool NewRows::AddInLog(const RowId& id, uint32_t heat, absl::FunctionRef<void(std::byte*)> fill) {
+  shard_->mutex.AssertHeld();
+  RowMover* const mover = table_->mover();
+  if (mover == nullptr) return false;
+  RowImage image;
+  std::memset(image.bytes, 0, table_->layout().row_bytes);
+  fill(image.bytes);
+  if (!mover->PutInLog(shard_, id, heat, image.bytes, {})) return false;
+  ++rows_added_;
+  return true;
+}
+
+void FreedRows::Add(KeyIndex::Shard* shard, Location location) {
+  if (table_->mover() != nullptr) table_->mover()->NoteGone(shard, *table_, location);
+  if (location.tier() != Tier::kDram) return table_->AddRows(-1);
   RetireRow(table_->layout().Header(table_->parts().tier->Row(location)));
   if (count_ == slots_.size()) GiveBack();
   slots_[count_++] = location;

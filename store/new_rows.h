@@ -31,6 +31,7 @@ class NewRows {
 
  private:
   bool TakeSlots();
+  bool AddInLog(const RowId& id, uint32_t heat, absl::FunctionRef<void(std::byte*)> fill);
 
   Table* const table_;
   KeyIndex::Shard* const shard_;
@@ -42,7 +43,8 @@ class NewRows {
   bool no_slots_ = false;    // a full store is asked once per group
 };
 
-// Gives the slots of rows back that the index no longer names, and counts them off their table.
+// Gives the slots of rows back that the index no longer names, and counts them off their table,
+// those in the log too.
 class FreedRows {
  public:
   explicit FreedRows(Table* table) : table_(table) {}
@@ -50,8 +52,8 @@ class FreedRows {
   FreedRows(const FreedRows&) = delete;
   FreedRows& operator=(const FreedRows&) = delete;
 
-  // Under the lock of the row's shard.
-  void Add(Location location);
+  // A row of the shard, wherever it was.
+  void Add(KeyIndex::Shard* shard, Location location) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
 
  private:
   void GiveBack();

@@ -3,6 +3,7 @@
 #define EMBANK_STORE_OPTIONS_H_
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "absl/status/status.h"
@@ -21,6 +22,8 @@ struct StoreOptions {
   uint64_t dram_bytes = 0;      // 0: no limit
   uint32_t worker_threads = 0;  // 0: one per core
   uint64_t seed = 0;
+  std::string path = {};   // an existing directory, for rows beyond dram_bytes; empty: none
+  uint64_t ssd_bytes = 0;  // 0: no limit
 };
 
 struct TableOptions {

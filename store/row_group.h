@@ -26,6 +26,7 @@ class RowPrefetcher {
   // Always inlined: g++ 12 takes a function that only prefetches for one without effect, and drops
   // calls of it.
   [[gnu::always_inline]] void Ask(Location location) const {
+    if (location.tier() != Tier::kDram) return;
     const std::byte* const row = tier_->Row(location);
     __builtin_prefetch(row, 1);
     for (uint32_t i = kLineBytes; i < end_bytes_; i += kLineBytes) __builtin_prefetch(row + i);
@@ -42,8 +43,8 @@ class RowPrefetcher {
 
 // Whether the index stays as it is while keys are on their way.
 enum class IndexUse {
-  kRead,    // inside an EpochTable::Guard, or under the shard's lock by one who leaves the index
-            // alone
+  kRead,    // inside an EpochTable::Guard, or under the shard's lock by one who leaves all
+            // entries in their buckets
   kChange,  // under the shard's lock, by whoever changes it: an array may shrink meanwhile
 };
 
@@ -168,23 +169,24 @@ RowSeen ReadRow(const Table& table, const Match& match, Key key, Copy copy) {
   return {header, mark};
 }
 
-// As ReadRow, with a first guess at the match. No header: the key has no row.
+// As ReadRow, with a first guess at the match, which becomes the one that holds. No header: the key
+// has no row in memory; and none at all, unless the match is of another tier.
 template <typename Copy>
-RowSeen FindAndReadRow(const Table& table, Match match, Key key, KeyHash hash, Copy copy) {
-  if (!match.any()) match = table.parts().index->Find(table.IdOf(key, hash));
+RowSeen FindAndReadRow(const Table& table, Key key, KeyHash hash, Copy copy, Match* match) {
+  if (!match->any()) *match = table.parts().index->Find(table.IdOf(key, hash));
   SpinWait wait;
-  while (match.any()) {
-    const RowSeen seen = ReadRow(table, match, key, copy);
+  while (match->any() && match->location().tier() == Tier::kDram) {
+    const RowSeen seen = ReadRow(table, *match, key, copy);
     if (seen.header != nullptr) return seen;
     wait.Pause();
-    match = table.parts().index->Find(table.IdOf(key, hash));
+    *match = table.parts().index->Find(table.IdOf(key, hash));
   }
   return {};
 }
 
 // Reads the first `row_bytes` of the rows of positions [begin, end): calls copy(position, row) for
-// those that exist, maybe more than once, and then seen(position, RowSeen). Takes no lock. Inside
-// an EpochTable::Guard.
+// those in memory, maybe more than once, and then seen(position, RowSeen, Match), as
+// FindAndReadRow has them. Takes no lock. Inside an EpochTable::Guard.
 template <typename Copy, typename Seen>
 void ReadRows(const Table& table, uint32_t row_bytes, KeySpan keys, uint32_t begin, uint32_t end,
               Copy copy, Seen seen) {
@@ -192,7 +194,9 @@ void ReadRows(const Table& table, uint32_t row_bytes, KeySpan keys, uint32_t beg
   const auto use = [&](size_t i, KeyHash hash, const Match& guess) {
     const auto position = static_cast<uint32_t>(begin + i);
     const auto copy_at = [&](const std::byte* row) { copy(position, row); };
-    seen(position, FindAndReadRow(table, guess, keys[position], hash, copy_at));
+    Match match = guess;
+    const RowSeen row = FindAndReadRow(table, keys[position], hash, copy_at, &match);
+    seen(position, row, match);
   };
   ForEachGuess<IndexUse::kRead>(table, row_bytes, end - begin, hash_at, use);
 }

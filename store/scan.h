@@ -22,17 +22,25 @@ class Scan {
 
   // Copies the next rows, at most keys.size() (> 0) of them, and returns how many; 0: the end.
   // kFailedPrecondition: the table was dropped. kResourceExhausted: no memory for a range's keys;
-  // the call may be repeated.
+  // the call may be repeated. kDataLoss: records cannot be read from the log, of this table's rows
+  // or of another's; the next call goes on without them.
   absl::StatusOr<uint64_t> Next(std::span<Key> keys, RowSpan rows);
 
  private:
   absl::Status CollectRange();
-  uint64_t CopyPending(std::span<Key> keys, RowSpan rows, uint64_t copied);
+  uint64_t DeadSegments() const;
+  void CollectEntries();
+  absl::Status CollectLogged();
+  void AddIfMine(TableId table, Key key);
+  absl::Status CopyPending(std::span<Key> keys, RowSpan rows, uint64_t* copied);
+  absl::Status Damage(Key key) const;
 
   Table* const table_;
   uint32_t next_range_ = 0;
   std::vector<Key> pending_;  // keys of the range before next_range_
   size_t pending_done_ = 0;
+  std::vector<Location> logged_;  // the range's rows that are in the log
+  absl::Status damage_;           // not told yet
 };
 
 }  // namespace embank

@@ -5,6 +5,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "store/batch.h"
+#include "store/held_row.h"
+#include "store/logged_rows.h"
 #include "store/row_group.h"
 #include "store/shard_plan.h"
 #include "tiers/row_copy.h"
@@ -43,15 +45,18 @@ void SetGroup(Batch* batch, const ShardGroup& group, ConstRowSpan state) {
   MutexLock lock(&group.shard->mutex);
   ForEachMatch<IndexUse::kRead>(
       table, *batch, group, [&](uint32_t position, const RowId& id, const Match& match) {
-        if (match.any()) {
-          std::byte* const row = table.parts().tier->Row(match.location());
+        group.shard->mutex.AssertHeld();
+        HeldRow held(table, group.shard, id, match);
+        Outcome outcome = held.outcome();
+        if (outcome == Outcome::kFound) {
           const std::byte* const new_state = state.Row(position);
           FaultIn(new_state, layout.state_bytes());
-          ChangeRow(layout, id.table, row, [&](std::byte* image) {
+          ChangeRow(layout, id.table, held.row(), [&](std::byte* image) {
             std::memcpy(layout.State(image), new_state, layout.state_bytes());
           });
+          outcome = held.Commit();
         }
-        batch->Answer(position, match.any() ? Outcome::kFound : Outcome::kAbsent, &tally);
+        batch->Answer(position, outcome, &tally);
       });
   batch->Add(tally);
 }
@@ -62,8 +67,11 @@ absl::Status GetState(Table* table, KeySpan keys, RowSpan state, OutcomeSpan out
   EMBANK_RETURN_IF_ERROR(CheckHasState(*table));
   const RowLayout& layout = table->layout();
   Batch batch(table, keys, outcomes);
+  LoggedRows logged_rows;
+  EMBANK_RETURN_IF_ERROR(logged_rows.Allocate(batch));
   batch.ForEachPart([&](uint32_t begin, uint32_t end) {
     OutcomeTally tally;
+    LoggedRows::Part logged(&logged_rows, batch, begin);
     RowImage image;
     const auto copy = [&](uint32_t, const std::byte* row) {
       CopyFromRow(layout.Vector(row), layout.payload_bytes(), layout.Vector(image.bytes));
@@ -71,7 +79,10 @@ absl::Status GetState(Table* table, KeySpan keys, RowSpan state, OutcomeSpan out
     {
       const EpochTable::Guard guard(table->parts().epochs);
       ReadRows(*table, layout.row_bytes, keys, begin, end, copy,
-               [&](uint32_t position, const RowSeen& seen) {
+               [&](uint32_t position, const RowSeen& seen, const Match& match) {
+                 if (seen.header == nullptr && match.any()) {
+                   return logged.Add(position, match.location());
+                 }
                  const bool found = seen.header != nullptr;
                  if (found) {
                    std::memcpy(state.Row(position), layout.State(image.bytes),
@@ -80,6 +91,12 @@ absl::Status GetState(Table* table, KeySpan keys, RowSpan state, OutcomeSpan out
                  batch.Answer(position, found ? Outcome::kFound : Outcome::kAbsent, &tally);
                });
     }
+    logged.Read({.touches = 0, .comes_up = false}, [&](uint32_t position, const LoggedRow& row) {
+      if (row.outcome == Outcome::kFound) {
+        CopyFromRow(row.row + layout.state_offset_bytes, layout.state_bytes(), state.Row(position));
+      }
+      batch.Answer(position, row.outcome, &tally);
+    });
     batch.Add(tally);
   });
   return batch.AbsentStatus();
@@ -91,6 +108,7 @@ absl::Status SetState(Table* table, KeySpan keys, ConstRowSpan state, OutcomeSpa
   Batch batch(table, keys, outcomes);
   ShardPlan plan;
   EMBANK_RETURN_IF_ERROR(plan.Allocate(keys.size()));
+  BringUpRows(batch);
   plan.GroupAll(batch);
   plan.ForEachShard(batch, [&](const ShardGroup& group) { SetGroup(&batch, group, state); });
   return batch.AbsentStatus();

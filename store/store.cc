@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/crc32c.h"
 #include "base/log.h"
+#include "base/posix_file_system.h"
 #include "base/status_macros.h"
 #include "store/estimate.h"
 #include "store/new_rows.h"
@@ -26,7 +27,11 @@ Store::Store(const StoreOptions& options, StoreEnvironment environment)
       memory_(environment.memory != nullptr ? environment.memory : SystemMemorySource()),
       clock_(environment.clock != nullptr ? environment.clock : SteadyClock()),
       executor_(std::move(environment.executor)),
-      budget_(options.dram_bytes) {}
+      budget_(options.dram_bytes),
+      log_sizes_(std::move(environment.log)),
+      own_files_(environment.files == nullptr && !options.path.empty() ? MakePosixFileSystem({})
+                                                                       : nullptr),
+      files_(environment.files != nullptr ? environment.files : own_files_.get()) {}
 
 Store::~Store() = default;
 
@@ -35,11 +40,13 @@ absl::StatusOr<std::unique_ptr<Store>> Store::Open(const StoreOptions& options,
   EMBANK_RETURN_IF_ERROR(Validate(options));
   std::unique_ptr<Store> store(new Store(options, std::move(environment)));
   EMBANK_RETURN_IF_ERROR(store->Init());
-  Log(LogLevel::kInfo, absl::StrCat("store opened: memory only, dram_bytes ", options.dram_bytes,
-                                    options.dram_bytes == 0 ? " (no limit)" : "", ", ",
-                                    store->executor_->concurrency(), " threads, huge pages ",
-                                    HugePagesOff() ? "off on this machine" : "asked for",
-                                    ", crc32c by ", Crc32cImplementation()));
+  Log(LogLevel::kInfo,
+      absl::StrCat("store opened: ", options.path.empty() ? "memory only" : options.path,
+                   ", dram_bytes ", options.dram_bytes,
+                   options.dram_bytes == 0 ? " (no limit)" : "", ", ",
+                   store->executor_->concurrency(), " threads, huge pages ",
+                   HugePagesOff() ? "off on this machine" : "asked for", ", crc32c by ",
+                   Crc32cImplementation()));
   return store;
 }
 
@@ -50,6 +57,19 @@ absl::Status Store::Init() {
   EMBANK_ASSIGN_OR_RETURN(index_, KeyIndex::Create(memory_, &budget_, &epochs_, tier_.get()));
   heat_clock_ = std::make_unique<HeatClock>(index_.get(), tier_.get());
   if (executor_ == nullptr) executor_ = MakeThreadPool(WorkerThreads(options_));
+  return options_.path.empty() ? absl::OkStatus() : InitLog();
+}
+
+absl::Status Store::InitLog() {
+  directory_ = std::make_unique<TableDirectory>();
+  RowLogOptions log = log_sizes_.value_or(LogSizes(options_.dram_bytes));
+  log.directory = options_.path;
+  log.store_id = HashKey(options_.seed, clock_->NowNs());
+  log.ssd_bytes = options_.ssd_bytes;
+  EMBANK_ASSIGN_OR_RETURN(
+      log_, RowLog::Create(files_, memory_, &budget_, executor_.get(), std::move(log)));
+  // The index grows while rows leave memory; pages never take this from it.
+  tier_->KeepFree(options_.dram_bytes / 5);
   return absl::OkStatus();
 }
 
@@ -65,16 +85,17 @@ absl::StatusOr<Table*> Store::CreateTable(std::string_view name, const TableOpti
   ReserveOneMore(&live_tables_);
   ReserveOneMore(&all_tables_);
   const RowLayout layout = MakeRowLayout(options.dim, options.value_type, options.optimizer);
-  const SlotClass slot_class = SlotClassOf(layout.row_bytes);
+  EMBANK_ASSIGN_OR_RETURN(const SizedClass* const row_class, ClassOf(layout.row_bytes));
   const StoreParts parts = {.tier = tier_.get(),
                             .index = index_.get(),
                             .epochs = &epochs_,
                             .executor = executor_.get(),
                             .clock = clock_,
                             .heat_clock = heat_clock_.get()};
-  auto table =
-      std::make_unique<Table>(parts, id, std::string(name), options, options_.seed, slot_class);
+  auto table = std::make_unique<Table>(parts, id, std::string(name), options, options_.seed,
+                                       row_class->slot_class, row_class->mover.get());
   EMBANK_RETURN_IF_ERROR(budget_.Charge(kTableFixedBytes));
+  if (directory_ != nullptr) directory_->Set(id, table.get());
   live_tables_.push_back(table.get());
   all_tables_.push_back(std::move(table));
   return live_tables_.back();
@@ -98,23 +119,56 @@ absl::Status Store::DropTable(std::string_view name) {
         absl::StrCat("name: the store has no table \"", std::string(name), "\""));
   }
   table->MarkDropped();
-  EraseRowsOf(table);
+  EMBANK_RETURN_IF_ERROR(EraseRowsOf(table));
   std::erase(live_tables_, table);
   return absl::OkStatus();
 }
 
-void Store::EraseRowsOf(Table* table) {
+absl::Status Store::EraseRowsOf(Table* table) {
   const RowLayout& layout = table->layout();
+  std::vector<Location> logged;
   for (uint32_t i = 0; i < KeyIndex::kShardCount; ++i) {
     KeyIndex::Shard* const shard = index_->shard(i);
-    FreedRows freed(table);
-    MutexLock lock(&shard->mutex);
-    index_->EraseRows(shard, [&](Location location) {
-      if (TableOf(LoadIdentity(layout.Header(tier_->Row(location)))) != table->id()) return false;
-      freed.Add(location);
-      return true;
-    });
+    logged.clear();
+    {
+      FreedRows freed(table);
+      MutexLock lock(&shard->mutex);
+      // Nothing may fail while the index erases.
+      if (log_ != nullptr) logged.reserve(shard->rows);
+      index_->EraseRows(shard, [&](Location location) {
+        shard->mutex.AssertHeld();
+        if (location.tier() != Tier::kDram) {
+          logged.push_back(location);
+          return false;
+        }
+        if (TableOf(LoadIdentity(layout.Header(tier_->Row(location)))) != table->id()) return false;
+        freed.Add(shard, location);
+        return true;
+      });
+    }
+    if (!logged.empty()) EMBANK_RETURN_IF_ERROR(EraseLoggedRowsOf(table, logged));
   }
+  return absl::OkStatus();
+}
+
+// Whose rows these are only their records say. Rows of other tables may move meanwhile.
+absl::Status Store::EraseLoggedRowsOf(Table* table, std::span<const Location> logged) {
+  return log_->Read(logged,
+                    [&](size_t i, const absl::Status& status, std::span<const std::byte> record) {
+                      if (!status.ok() || LoadRecordHeader(record).table != table->id()) return;
+                      const Key key = LoadRecordHeader(record).key;
+                      const RowId id = table->IdOf(key, table->HashOf(key));
+                      KeyIndex::Shard* const shard = index_->shard(KeyIndex::ShardOf(id.hash));
+                      FreedRows freed(table);
+                      MutexLock lock(&shard->mutex);
+                      index_->VisitMatches(shard, id, [&](const Match& match) {
+                        shard->mutex.AssertHeld();
+                        if (!(match.location() == logged[i])) return false;
+                        index_->Erase(shard, id.hash, match);
+                        freed.Add(shard, logged[i]);
+                        return true;
+                      });
+                    });
 }
 
 Table* Store::FindTable(std::string_view name) const {
@@ -124,18 +178,41 @@ Table* Store::FindTable(std::string_view name) const {
   return nullptr;
 }
 
-SlotClass Store::SlotClassOf(uint32_t slot_bytes) {
+absl::StatusOr<const Store::SizedClass*> Store::ClassOf(uint32_t slot_bytes) {
   for (const SizedClass& sized : slot_classes_) {
-    if (sized.slot_bytes == slot_bytes) return sized.slot_class;
+    if (sized.slot_bytes == slot_bytes) return &sized;
   }
   ReserveOneMore(&slot_classes_);
-  slot_classes_.push_back({slot_bytes, tier_->AddClass(slot_bytes)});
-  return slot_classes_.back().slot_class;
+  std::unique_ptr<RowMover> mover;
+  if (log_ != nullptr) {
+    const uint64_t bytes_max = SlotNotes::AddressBytesMax(slot_bytes);
+    if (RowAddressBytes(options_) > bytes_max) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("rows of ", slot_bytes, " bytes can have at most ", bytes_max,
+                       " bytes of dram_bytes in a store with a path"));
+    }
+    EMBANK_RETURN_IF_ERROR(budget_.Charge(RowMover::kFixedBytes));
+  }
+  const SlotClass slot_class = tier_->AddClass(slot_bytes, log_ != nullptr);
+  if (log_ != nullptr) {
+    mover = std::make_unique<RowMover>(MoverParts{.tier = tier_.get(),
+                                                  .index = index_.get(),
+                                                  .log = log_.get(),
+                                                  .heat_clock = heat_clock_.get(),
+                                                  .tables = directory_.get()},
+                                       slot_class, slot_bytes, EvictionPolicy::kClock);
+  }
+  slot_classes_.push_back({slot_bytes, slot_class, std::move(mover)});
+  return &slot_classes_.back();
 }
 
 absl::StatusOr<TableId> Store::FreeTableId() const {
   std::vector<bool> taken(kTablesMax, false);
   for (const Table* const table : live_tables_) taken[table->id()] = true;
+  // Of a dropped table, records that could not be read may be left: they stay nobody's.
+  for (const auto& table : all_tables_) {
+    if (table->rows() > 0) taken[table->id()] = true;
+  }
   const auto free = std::find(taken.begin(), taken.end(), false);
   if (free == taken.end()) {
     return absl::ResourceExhaustedError("the store has 4095 tables, the limit; drop one first");
@@ -152,8 +229,12 @@ MemoryReport Store::ReportMemory() const {
   MemoryReport report{};
   for (const Table* const table : Tables()) {
     const RowLayout& layout = table->layout();
-    report.rows_bytes += table->rows() * (layout.row_bytes - layout.state_bytes());
-    report.state_bytes += table->rows() * layout.state_bytes();
+    // Rows of a batch under way may be counted in the log and not yet at all.
+    const uint64_t in_log = table->rows_in_log();
+    const uint64_t all = table->rows();
+    const uint64_t rows = all - std::min(all, in_log);
+    report.rows_bytes += rows * (layout.row_bytes - layout.state_bytes());
+    report.state_bytes += rows * layout.state_bytes();
   }
   report.budget_bytes = options_.dram_bytes;
   report.used_bytes = budget_.used_bytes();

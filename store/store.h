@@ -5,11 +5,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/file_system.h"
 #include "base/mutex.h"
 #include "store/table.h"
 
@@ -20,6 +23,8 @@ struct StoreEnvironment {
   MemorySource* memory = nullptr;
   const Clock* clock = nullptr;
   std::unique_ptr<Executor> executor;
+  FileSystem* files = nullptr;
+  std::optional<RowLogOptions> log = {};  // sizes; the store says where, whose and how large
 };
 
 // Bytes of DRAM by use: used = fixed + index + rows + state + slack.
@@ -48,7 +53,9 @@ class Store {
   absl::StatusOr<Table*> CreateTable(std::string_view name, const TableOptions& options);
   // kNotFound.
   absl::StatusOr<Table*> OpenTable(std::string_view name);
-  // Erases the table's rows. kNotFound.
+  // Erases the table's rows, for which it reads those of all tables that are in the log. kNotFound;
+  // kResourceExhausted: some are left, drop it again. (Rows that cannot be read are left too, with
+  // the table's id, which is never used again.)
   absl::Status DropTable(std::string_view name);
 
   // The tables that live, in order of creation.
@@ -58,12 +65,21 @@ class Store {
   MemoryReport ReportMemory() const;
 
  private:
+  struct SizedClass {
+    uint32_t slot_bytes;
+    SlotClass slot_class;
+    std::unique_ptr<RowMover> mover;  // with the log
+  };
+
   Store(const StoreOptions& options, StoreEnvironment environment);
   absl::Status Init();
   Table* FindTable(std::string_view name) const ABSL_SHARED_LOCKS_REQUIRED(tables_mutex_);
-  SlotClass SlotClassOf(uint32_t slot_bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(tables_mutex_);
+  absl::Status InitLog();
+  absl::StatusOr<const SizedClass*> ClassOf(uint32_t slot_bytes)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(tables_mutex_);
   absl::StatusOr<TableId> FreeTableId() const ABSL_SHARED_LOCKS_REQUIRED(tables_mutex_);
-  void EraseRowsOf(Table* table);
+  absl::Status EraseRowsOf(Table* table);
+  absl::Status EraseLoggedRowsOf(Table* table, std::span<const Location> logged);
 
   const StoreOptions options_;
   MemorySource* const memory_;
@@ -74,11 +90,12 @@ class Store {
   std::unique_ptr<DramTier> tier_;         // constant after Init
   std::unique_ptr<KeyIndex> index_;        // constant after Init
   std::unique_ptr<HeatClock> heat_clock_;  // constant after Init
+  const std::optional<RowLogOptions> log_sizes_;
+  std::unique_ptr<FileSystem> own_files_;
+  FileSystem* const files_;
+  std::unique_ptr<TableDirectory> directory_;  // with the log
+  std::unique_ptr<RowLog> log_;                // constant after Init; nullptr: memory only
 
-  struct SizedClass {
-    uint32_t slot_bytes;
-    SlotClass slot_class;
-  };
   mutable Mutex tables_mutex_;
   std::vector<Table*> live_tables_ ABSL_GUARDED_BY(tables_mutex_);
   std::vector<std::unique_ptr<Table>> all_tables_ ABSL_GUARDED_BY(tables_mutex_);

@@ -7,7 +7,7 @@
 namespace embank {
 
 Table::Table(const StoreParts& parts, TableId id, std::string name, const TableOptions& options,
-             uint64_t store_seed, SlotClass slot_class)
+             uint64_t store_seed, SlotClass slot_class, RowMover* mover)
     : parts_(parts),
       id_(id),
       name_(std::move(name)),
@@ -16,6 +16,7 @@ Table::Table(const StoreParts& parts, TableId id, std::string name, const TableO
       options_(options),
       layout_(MakeRowLayout(options.dim, options.value_type, options.optimizer)),
       slot_class_(slot_class),
+      mover_(mover),
       learning_rate_(options.rule.learning_rate) {}
 
 UpdateRule Table::rule() const {

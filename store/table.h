@@ -15,6 +15,7 @@
 #include "store/heat_clock.h"
 #include "store/key_index.h"
 #include "store/options.h"
+#include "store/row_mover.h"
 #include "tiers/dram_tier.h"
 #include "tiers/row_layout.h"
 
@@ -47,7 +48,7 @@ class Table {
  public:
   // `options` are valid. The row class's slots are `slot_class`.
   Table(const StoreParts& parts, TableId id, std::string name, const TableOptions& options,
-        uint64_t store_seed, SlotClass slot_class);
+        uint64_t store_seed, SlotClass slot_class, RowMover* mover);
   Table(const Table&) = delete;
   Table& operator=(const Table&) = delete;
 
@@ -56,6 +57,8 @@ class Table {
   const std::string& name() const { return name_; }
   const RowLayout& layout() const { return layout_; }
   SlotClass slot_class() const { return slot_class_; }
+  // Moves rows of the table's class; nullptr: the store is in memory only.
+  RowMover* mover() const { return mover_; }
   RowId IdOf(Key key, KeyHash hash) const { return {id_, key, hash}; }
   KeyHash HashOf(Key key) const { return HashKey(table_hash_, key); }
 
@@ -74,6 +77,11 @@ class Table {
   void MarkDropped() { dropped_.store(true, std::memory_order_release); }
 
   uint64_t rows() const { return rows_.load(std::memory_order_relaxed); }
+  // Of them those that are in the log alone.
+  uint64_t rows_in_log() const { return rows_in_log_.load(std::memory_order_relaxed); }
+  void AddRowsInLog(int64_t change) const {
+    rows_in_log_.fetch_add(static_cast<uint64_t>(change), std::memory_order_relaxed);
+  }
   void AddRows(int64_t change) {
     rows_.fetch_add(static_cast<uint64_t>(change), std::memory_order_relaxed);
     parts_.heat_clock->AddRows(change);
@@ -96,11 +104,13 @@ class Table {
   const TableOptions options_;
   const RowLayout layout_;
   const SlotClass slot_class_;
+  RowMover* const mover_;
 
   std::atomic<float> learning_rate_;
   std::atomic<bool> dropped_{false};
   // Apart from what every batch reads.
   alignas(64) std::atomic<uint64_t> rows_{0};
+  mutable std::atomic<uint64_t> rows_in_log_{0};
   std::atomic<bool> fills_{false};
   TableCounters counters_;
 };

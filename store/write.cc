@@ -4,6 +4,8 @@
 
 #include "base/status_macros.h"
 #include "store/batch.h"
+#include "store/held_row.h"
+#include "store/logged_rows.h"
 #include "store/new_rows.h"
 #include "store/row_group.h"
 #include "store/shard_plan.h"
@@ -27,10 +29,13 @@ void UpsertGroup(Batch* batch, const ShardGroup& group, const UpdateRule& rule, 
           std::memcpy(layout.Vector(image), vector, layout.vector_bytes);
           ResetState(layout, rule, image);
         };
-        Outcome outcome = Outcome::kFound;
-        if (match.any()) {
-          ChangeRow(layout, id.table, table.parts().tier->Row(match.location()), fill);
-        } else {
+        group.shard->mutex.AssertHeld();
+        HeldRow held(table, group.shard, id, match);
+        Outcome outcome = held.outcome();
+        if (outcome == Outcome::kFound) {
+          ChangeRow(layout, id.table, held.row(), fill);
+          outcome = held.Commit();
+        } else if (outcome == Outcome::kAbsent) {
           outcome = new_rows.Add(id, 0, fill) ? Outcome::kCreated : Outcome::kRefused;
         }
         batch->Answer(position, outcome, &tally);
@@ -47,11 +52,15 @@ void EraseGroup(Batch* batch, const ShardGroup& group) {
   ForEachMatch<IndexUse::kChange>(
       table, *batch, group, [&](uint32_t position, const RowId& id, const Match& match) {
         group.shard->mutex.AssertHeld();
-        if (match.any()) {
-          parts.index->Erase(group.shard, id.hash, match);
-          freed.Add(match.location());
+        Match erased = match;
+        Outcome outcome = match.any() ? Outcome::kFound : Outcome::kAbsent;
+        const bool in_log = match.any() && match.location().tier() != Tier::kDram;
+        if (in_log) outcome = table.mover()->Find(group.shard, id, &erased);
+        if (outcome == Outcome::kFound) {
+          parts.index->Erase(group.shard, id.hash, erased);
+          freed.Add(group.shard, erased.location());
         }
-        batch->Answer(position, match.any() ? Outcome::kFound : Outcome::kAbsent, &tally);
+        batch->Answer(position, outcome, &tally);
       });
   batch->Add(tally);
 }
@@ -65,6 +74,7 @@ absl::Status Upsert(Table* table, KeySpan keys, ConstRowSpan rows, OutcomeSpan o
   Batch batch(table, keys, outcomes);
   ShardPlan plan;
   EMBANK_RETURN_IF_ERROR(plan.Allocate(keys.size()));
+  BringUpRows(batch);
   plan.GroupAll(batch);
   plan.ForEachShard(batch,
                     [&](const ShardGroup& group) { UpsertGroup(&batch, group, rule, rows); });
@@ -78,10 +88,11 @@ absl::Status Erase(Table* table, KeySpan keys, OutcomeSpan outcomes) {
   Batch batch(table, keys, outcomes);
   ShardPlan plan;
   EMBANK_RETURN_IF_ERROR(plan.Allocate(keys.size()));
+  BringUpRows(batch);
   plan.GroupAll(batch);
   plan.ForEachShard(batch, [&](const ShardGroup& group) { EraseGroup(&batch, group); });
   batch.Publish(TableVerb::kErase, begin_ns);
-  return absl::OkStatus();
+  return batch.LostStatus();
 }
 
 }  // namespace embank

@@ -33,11 +33,15 @@ DramTier::DramTier(MemoryBudget* budget, EpochTable* epochs, AddressRange addres
 
 DramTier::~DramTier() { budget_->Release(committed_bytes()); }
 
-SlotClass DramTier::AddClass(uint32_t slot_bytes) {
-  EMBANK_CHECK(slot_bytes > 0 && slot_bytes % kLocationUnitBytes == 0 && slot_bytes <= kPageBytes);
+SlotClass DramTier::AddClass(uint32_t slot_bytes, bool has_notes) {
+  EMBANK_CHECK(slot_bytes > 0 && slot_bytes % kLocationUnitBytes == 0);
+  const uint64_t slots_per_page = SlotsPerPage(slot_bytes, has_notes);
+  EMBANK_CHECK(slots_per_page > 0);
   MutexLock lock(&mutex_);
   EMBANK_CHECK(classes_.size() < kNoClass);
-  classes_.push_back({.slot_bytes = slot_bytes, .pages_with_room = {}});
+  classes_.push_back({.slot_bytes = slot_bytes,
+                      .slots_per_page = static_cast<uint32_t>(slots_per_page),
+                      .pages_with_room = {}});
   return static_cast<SlotClass>(classes_.size() - 1);
 }
 
@@ -49,9 +53,7 @@ size_t DramTier::Allocate(SlotClass slot_class, std::span<Location> out) {
     if (cls.pages_with_room.first == kNoPage && !AddPage(slot_class)) break;
     const PageIndex page = cls.pages_with_room.first;
     out[taken++] = TakeSlot(page, cls.slot_bytes);
-    if (pages_[page].taken_slots == SlotsPerPage(cls.slot_bytes)) {
-      Unlink(&cls.pages_with_room, page);
-    }
+    if (pages_[page].taken_slots == cls.slots_per_page) Unlink(&cls.pages_with_room, page);
   }
   return taken;
 }
@@ -93,7 +95,7 @@ DramTier::PageIndex DramTier::CommitPage() {
   const bool recycled = released_pages_.first != kNoPage;
   const PageIndex page = recycled ? released_pages_.first : pages_begun_;
   if (!recycled && page == addresses_.bytes() / kPageBytes) return kNoPage;
-  if (!budget_->Charge(kPageBytes).ok()) return kNoPage;
+  if (!budget_->Charge(kPageBytes, kept_free_bytes_).ok()) return kNoPage;
   if (!addresses_.Commit(page * kPageBytes, kPageBytes).ok()) {
     budget_->Release(kPageBytes);
     return kNoPage;
@@ -129,7 +131,7 @@ void DramTier::FreeSlot(SlotClass slot_class, Location location) {
   const auto slot = static_cast<uint32_t>(offset_bytes % kPageBytes / cls.slot_bytes);
   StoreRowWord(Row(location), record.free_slot);
   record.free_slot = slot;
-  const bool was_full = record.taken_slots == SlotsPerPage(cls.slot_bytes);
+  const bool was_full = record.taken_slots == cls.slots_per_page;
   --record.taken_slots;
   if (was_full) Append(&cls.pages_with_room, page);
   if (record.taken_slots == 0) {

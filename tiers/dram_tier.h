@@ -43,8 +43,12 @@ class DramTier {
   DramTier(const DramTier&) = delete;
   DramTier& operator=(const DramTier&) = delete;
 
-  // A new class of slots of `slot_bytes`: a multiple of 16, at most a page.
-  SlotClass AddClass(uint32_t slot_bytes);
+  // A new class of slots of `slot_bytes`: a multiple of 16, at most a page; and that with a note,
+  // if it has notes (tiers/slot_notes.h).
+  SlotClass AddClass(uint32_t slot_bytes, bool has_notes = false);
+
+  // So much of the budget pages leave to others. Before the first slot.
+  void KeepFree(uint64_t bytes) { kept_free_bytes_ = bytes; }
 
   // Takes up to out.size() free slots of a class, whose contents are undefined, and says how many
   // it got; fewer only when the budget or the machine has no further page. May wait for readers;
@@ -66,7 +70,10 @@ class DramTier {
   // The memory of the page records.
   uint64_t record_bytes() const { return records_.size_bytes(); }
 
-  static constexpr uint64_t SlotsPerPage(uint64_t slot_bytes) { return kPageBytes / slot_bytes; }
+  static constexpr uint64_t kNoteBytes = 16;
+  static constexpr uint64_t SlotsPerPage(uint64_t slot_bytes, bool has_notes = false) {
+    return kPageBytes / (slot_bytes + (has_notes ? kNoteBytes : 0));
+  }
   // What Create charges before any row: the record per page.
   static constexpr uint64_t FixedBytes(uint64_t address_bytes_max);
 
@@ -94,6 +101,7 @@ class DramTier {
   };
   struct Class {
     uint32_t slot_bytes;
+    uint32_t slots_per_page;
     PageList pages_with_room;
   };
 
@@ -113,6 +121,7 @@ class DramTier {
   const AddressRange addresses_;
   std::byte* const base_;
   AlignedBuffer records_;  // Page per page of the range
+  uint64_t kept_free_bytes_ = 0;
 
   mutable Mutex mutex_;
   const std::span<Page> pages_ ABSL_GUARDED_BY(mutex_);

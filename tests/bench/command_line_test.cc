@@ -6,9 +6,11 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <string>
 
 #include "tests/bench/temporary_file.h"
+#include "tests/support/scratch_directory.h"
 
 namespace embank {
 namespace {
@@ -66,6 +68,12 @@ TEST(CommandLine, WrongUseNamesTheOptionAndExitsWith2) {
       {"limits --rows-bytes 66", "--rows-bytes: 66"},
       {"limits --seconds 0", "--seconds"},
       {"limits --json /no/such/file", "--json: /no/such/file"},
+      {"traces", "--traces is required"},
+      {"traces --traces /no/such", "--traces: /no/such"},
+      {"traces --traces /etc --fractions 0", "--fractions: 0"},
+      {"traces --traces /etc --fractions 0.1,1.5", "--fractions: 1.5"},
+      {"traces --traces /etc --fractions 0.1,0.1", "--fractions: names one twice"},
+      {"traces --traces /etc --json /no/such/file", "--json: /no/such/file"},
       {"kv --seconds -1", "--seconds"},
       {"kv --rounds 0", "--rounds"},
       {"kv --json /no/such/file", "--json: /no/such/file"},
@@ -131,6 +139,19 @@ TEST(CommandLine, LimitsPrintsItsTableAndWritesItsFigures) {
   EXPECT_THAT(ended.output, AllOf(StartsWith("embank-bench limits"), HasSubstr("random_lines"),
                                   HasSubstr("gather                 512   2")));
   EXPECT_THAT(json.Contents(), AllOf(HasSubstr("\"limits\""), HasSubstr("stream_write")));
+}
+
+TEST(CommandLine, TracesPrintsItsTableAndWritesItsFigures) {
+  const test::ScratchDirectory directory;
+  std::ofstream(directory.path() + "/keys.txt") << "1\n2\n1\n3\n1\n";
+  const TemporaryFile json(".json");
+  const Ended ended = RunProgram("traces --traces " + directory.path() +
+                                 " --fractions 0.34,0.67 --json " + json.path());
+  EXPECT_EQ(ended.exit_code, 0) << ended.output;
+  EXPECT_THAT(ended.output, AllOf(StartsWith("embank-bench traces"), HasSubstr("optimum"),
+                                  HasSubstr("keys                            67%   0.4000")));
+  EXPECT_THAT(json.Contents(),
+              AllOf(HasSubstr("\"policy\": \"clock\""), HasSubstr("\"fraction\": 0.34")));
 }
 
 }  // namespace

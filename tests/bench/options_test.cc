@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <string>
+#include <vector>
 
 namespace embank {
 namespace {
@@ -121,6 +122,24 @@ TEST(Options, LimitsChecksItsOwn) {
     LimitsOptions options;
     spoilt.spoil(&options);
     EXPECT_THAT(std::string(Validate(options).message()), HasSubstr(spoilt.option));
+  }
+}
+
+TEST(Options, TracesChecksItsOwn) {
+  EXPECT_TRUE(Validate(TracesOptions()).ok());
+  struct Case {
+    const char* option;
+    std::vector<double> fractions;
+  };
+  const Case cases[] = {{"--fractions: is empty", {}},
+                        {"--fractions: names one twice", {0.5, 0.5}},
+                        {"--fractions: 0 ", {0.5, 0.0}},
+                        {"--fractions: 1.1", {1.1}},
+                        {"--fractions: nan", {std::nan("")}}};
+  for (const Case& wrong : cases) {
+    TracesOptions options;
+    options.fractions = wrong.fractions;
+    EXPECT_THAT(std::string(Validate(options).message()), HasSubstr(wrong.option));
   }
 }
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+#include <set>
 #include <vector>
 
 #include "tests/support/index_world.h"
@@ -295,6 +297,94 @@ TEST(KeyIndex, AFloodPushesOthersOnAndLosesNone) {
   for (const RowId& id : flood) ASSERT_NO_FATAL_FAILURE(index.Erase(id));
   ASSERT_NO_FATAL_FAILURE(index.ExpectAllFound());
   EXPECT_EQ(index.rows(), before.size());
+}
+
+// Rows whose hashes the index cannot tell apart, some of them moved to another tier: an entry there
+// stands for whichever of them is asked for, and all that may be a row's are visited.
+TEST(KeyIndex, RowsOnAnotherTierAreFoundByTheirTagsAlone) {
+  IndexWorld index;
+  const std::vector<RowId> ids = RowsOfOneQuotient(0x12345678, 3);
+  ASSERT_NO_FATAL_FAILURE(InsertAll(&index, ids));
+  KeyIndex::Shard* const shard = index.ShardOf(ids[0]);
+  MutexLock lock(&shard->mutex);
+  const auto matches = [&](const RowId& id) {
+    std::set<uint64_t> locations;
+    index->VisitMatches(shard, id, [&](const Match& match) {
+      EXPECT_TRUE(match.Stands());
+      locations.insert(match.location().units);
+      return false;
+    });
+    return locations;
+  };
+  const Location in_memory = index->Find(ids[1]).location();
+  EXPECT_EQ(matches(ids[1]), std::set<uint64_t>{in_memory.units});
+
+  const Match before = index->Find(ids[0]);
+  index->Move(shard, ids[0].hash, before, LocationOnSsd(77));
+  EXPECT_FALSE(before.Stands()) << "whoever has read the row by it looks again";
+  const Match moved = index->Find(ids[0]);
+  ASSERT_TRUE(moved.any());
+  EXPECT_EQ(moved.location(), LocationOnSsd(77));
+  EXPECT_EQ(moved.location().tier(), Tier::kSsd);
+  EXPECT_EQ(index->Confirm(moved, ids[0]).location(), LocationOnSsd(77));
+  EXPECT_EQ(matches(ids[0]), std::set<uint64_t>{LocationOnSsd(77).units});
+  EXPECT_EQ(matches(ids[1]), (std::set<uint64_t>{in_memory.units, LocationOnSsd(77).units}));
+  const RowId stranger = RowsOfOneQuotient(0x12345678, 4)[3];
+  EXPECT_EQ(matches(stranger), std::set<uint64_t>{LocationOnSsd(77).units});
+  EXPECT_TRUE(matches(RowsOfOneQuotient(0x12345679, 1)[0]).empty());
+
+  int visits = 0;
+  index->VisitMatches(shard, ids[1], [&](const Match&) { return ++visits == 1; });
+  EXPECT_EQ(visits, 1) << "one was enough";
+
+  // And back again, and out.
+  index->Move(shard, ids[0].hash, moved, before.location());
+  EXPECT_EQ(index->Find(ids[0]).location(), before.location());
+  EXPECT_TRUE(matches(stranger).empty());
+  index->Move(shard, ids[0].hash, index->Find(ids[0]), LocationOnSsd(78));
+  index->Erase(shard, ids[0].hash, index->Find(ids[0]));
+  EXPECT_FALSE(index->Find(ids[0]).any());
+  EXPECT_EQ(shard->rows, 2u);
+}
+
+// Growth moves entries without their rows: also those that are not in memory.
+TEST(KeyIndex, RowsOnAnotherTierSurviveGrowthAndShrinking) {
+  IndexWorld index;
+  constexpr Key kRows = 40'000;
+  std::map<Key, Location> moved;
+  for (Key key = 0; key < kRows; ++key) {
+    const RowId id = IndexWorld::IdOf(0, key);
+    ASSERT_NO_FATAL_FAILURE(index.Insert(id));
+    if (key % 2 == 0) continue;
+    KeyIndex::Shard* const shard = index.ShardOf(id);
+    MutexLock lock(&shard->mutex);
+    const Location home = LocationOnSsd(key);
+    index->Move(shard, id.hash, index->Find(id), home);
+    moved[key] = home;
+  }
+  const auto expect_all = [&](Key first) {
+    for (Key key = first; key < kRows; ++key) {
+      const RowId id = IndexWorld::IdOf(0, key);
+      if (key % 2 == 0) {
+        ASSERT_NO_FATAL_FAILURE(index.ExpectFindsRight(id));
+      } else {
+        const EpochTable::Guard guard(index.epochs());
+        ASSERT_EQ(index->Find(id).location(), moved.at(key));
+      }
+    }
+  };
+  ASSERT_NO_FATAL_FAILURE(expect_all(0));
+  for (Key key = 0; key < kRows - 500; ++key) {
+    const RowId id = IndexWorld::IdOf(0, key);
+    if (key % 2 == 0) {
+      ASSERT_NO_FATAL_FAILURE(index.Erase(id));
+      continue;
+    }
+    KeyIndex::Shard* const shard = index.ShardOf(id);
+    MutexLock lock(&shard->mutex);
+    index->Erase(shard, id.hash, index->Find(id));
+  }
+  ASSERT_NO_FATAL_FAILURE(expect_all(kRows - 500));
 }
 
 TEST(KeyIndexDeathTest, InsertingWithoutRoomIsADefectOfOurs) {

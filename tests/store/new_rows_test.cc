@@ -154,7 +154,7 @@ TEST_F(NewRowsTest, AReusedSlotGoesOnFromTheVersionItHad) {
     row = tier()->Row(match.location());
     identity = table_->layout().Header(row)->identity;
     index()->Erase(shard(), first.hash, match);
-    freed.Add(match.location());
+    freed.Add(shard(), match.location());
     EXPECT_EQ(TableOf(table_->layout().Header(row)->identity), kNoTable);
   }
   EXPECT_EQ(table_->rows(), 0u);

@@ -95,7 +95,8 @@ TEST(RowHeader, AReaderOfAnOlderEpochSeesHeatAsItWasWritten) {
       const auto now = static_cast<HeatEpoch>(written - earlier);
       ASSERT_EQ(HeatOf(usage, now), 1000u);
       // A late touch neither ages the row nor turns its stamp back.
-      ASSERT_EQ(TouchedUsage(usage, now, 1), PackUsage(0, 1001, static_cast<HeatEpoch>(written)));
+      ASSERT_EQ(TouchedUsage(usage, now, 1),
+                PackUsage(kReferencedFlag, 1001, static_cast<HeatEpoch>(written)));
     }
   }
 }
@@ -141,17 +142,25 @@ TEST(RowHeader, NoTouchIsLostBesideAWriter) {
   }
   stop = true;
   writer.join();
-  EXPECT_EQ(header.usage, PackUsage(0, 100'000, 1));
+  EXPECT_EQ(header.usage, PackUsage(kReferencedFlag, 100'000, 1));
   EXPECT_EQ(TableOf(header.identity), 5);
   std::printf("  touches refused %llu\n", static_cast<unsigned long long>(refused));
 }
 
+TEST(RowHeader, ALookupMarksTheRowAndARenewalDoesNot) {
+  const uint32_t usage = PackUsage(4, 10, 9);
+  EXPECT_EQ(FlagsOf(TouchedUsage(usage, 9, 1)), 4u | kReferencedFlag);
+  EXPECT_EQ(FlagsOf(TouchedUsage(usage, 11, 1)), 4u | kReferencedFlag);
+  EXPECT_EQ(FlagsOf(TouchedUsage(usage, 9, 0)), 4u);
+  EXPECT_EQ(FlagsOf(TouchedUsage(usage, 11, 0)), 4u);
+}
+
 TEST(RowHeader, HeatSaturatesAndDoesNotSpillIntoTheStamp) {
-  EXPECT_EQ(TouchedUsage(PackUsage(2, kHeatMax - 1, 9), 9, 1), PackUsage(2, kHeatMax, 9));
-  EXPECT_EQ(TouchedUsage(PackUsage(2, kHeatMax - 1, 9), 9, 2), PackUsage(2, kHeatMax, 9));
-  EXPECT_EQ(TouchedUsage(PackUsage(2, kHeatMax, 9), 9, 1), PackUsage(2, kHeatMax, 9));
-  EXPECT_EQ(TouchedUsage(PackUsage(2, 5, 9), 9, 0xFFFFFFFFu), PackUsage(2, kHeatMax, 9));
-  EXPECT_EQ(TouchedUsage(PackUsage(2, kHeatMax, 9), 10, 1), PackUsage(2, kHeatMax / 2 + 1, 10));
+  EXPECT_EQ(TouchedUsage(PackUsage(2, kHeatMax - 1, 9), 9, 1), PackUsage(3, kHeatMax, 9));
+  EXPECT_EQ(TouchedUsage(PackUsage(2, kHeatMax - 1, 9), 9, 2), PackUsage(3, kHeatMax, 9));
+  EXPECT_EQ(TouchedUsage(PackUsage(2, kHeatMax, 9), 9, 1), PackUsage(3, kHeatMax, 9));
+  EXPECT_EQ(TouchedUsage(PackUsage(2, 5, 9), 9, 0xFFFFFFFFu), PackUsage(3, kHeatMax, 9));
+  EXPECT_EQ(TouchedUsage(PackUsage(2, kHeatMax, 9), 10, 1), PackUsage(3, kHeatMax / 2 + 1, 10));
 }
 
 TEST(RowHeader, AnyHistoryOfTouchesGivesWhatAPlainCounterGives) {
@@ -183,7 +192,7 @@ TEST(RowHeader, NoTouchOfAnyThreadIsLost) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(header.usage, PackUsage(6, 20'000 * (1 + 2 + 3 + 4), 200));
+  EXPECT_EQ(header.usage, PackUsage(7, 20'000 * (1 + 2 + 3 + 4), 200));
 }
 
 }  // namespace

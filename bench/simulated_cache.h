@@ -1,0 +1,31 @@
+// What a cache of a fixed number of rows would make of a stream of accesses.
+#ifndef EMBANK_BENCH_SIMULATED_CACHE_H_
+#define EMBANK_BENCH_SIMULATED_CACHE_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "tiers/eviction_order.h"
+
+namespace embank {
+
+// Accesses to keys that are numbered 0, 1, 2, ... in the order in which they first appear.
+struct AccessStream {
+  std::vector<uint32_t> keys;
+  uint32_t distinct = 0;
+};
+
+// Whether a row that returns to the cache has the heat, aged, with which it left.
+enum class ReturningHeat { kKept, kLost };
+
+// How many of the accesses find their key in a cache of `capacity` rows (at least 1) that takes in
+// every key it misses. Rows have the usage words of the store's rows, heat epochs its lengths.
+uint64_t SimulateHits(const AccessStream& stream, uint32_t capacity, EvictionPolicy policy,
+                      ReturningHeat returning);
+
+// The most hits of any such cache: it evicts what is used again last (Belady).
+uint64_t OptimalHits(const AccessStream& stream, uint32_t capacity);
+
+}  // namespace embank
+
+#endif  // EMBANK_BENCH_SIMULATED_CACHE_H_

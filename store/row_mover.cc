@@ -1,0 +1,212 @@
+#include "store/row_mover.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.h"
+#include "base/status_macros.h"
+#include "store/table.h"
+#include "tiers/row_copy.h"
+#include "tiers/row_write.h"
+
+namespace embank {
+
+RowMover::RowMover(const MoverParts& parts, SlotClass slot_class, uint32_t slot_bytes,
+                   EvictionPolicy policy)
+    : parts_(parts),
+      slot_class_(slot_class),
+      slot_bytes_(slot_bytes),
+      notes_(*parts.tier, slot_bytes) {
+  for (uint32_t i = 0; i < KeyIndex::kShardCount; ++i) {
+    orders_.push_back(std::make_unique<Order>(policy, this));
+  }
+}
+
+void RowMover::NoteMade(KeyIndex::Shard* shard, Location slot) {
+  const uint32_t number = notes_.NumberOf(slot);
+  notes_.Of(number).logged = SlotNote::kDirty;
+  OrderOf(shard).Add(number);
+  rows_in_memory_.fetch_add(1, std::memory_order_relaxed);
+}
+
+void RowMover::NoteChanged(Location slot) {
+  SlotNote& note = notes_.Of(notes_.NumberOf(slot));
+  if (note.logged == SlotNote::kDirty) return;
+  parts_.log->MarkDead({note.logged});
+  note.logged = SlotNote::kDirty;
+}
+
+void RowMover::NoteGone(KeyIndex::Shard* shard, const Table& table, Location home) {
+  if (home.tier() == Tier::kDram) {
+    NoteChanged(home);
+    OrderOf(shard).Remove(notes_.NumberOf(home));
+    rows_in_memory_.fetch_sub(1, std::memory_order_relaxed);
+  } else {
+    parts_.log->MarkDead(home);
+    CountInLog(table, -1);
+  }
+}
+
+size_t RowMover::TakeSlots(KeyIndex::Shard* shard, std::span<Location> slots) {
+  size_t count = parts_.tier->Allocate(slot_class_, slots);
+  // A shard that has much less than its part of memory gets it from the others.
+  const uint64_t part = rows_in_memory_.load(std::memory_order_relaxed) / KeyIndex::kShardCount;
+  if (count == 0 && OrderOf(shard).count() <= part / 2) count = TakeFromAnother(shard, slots);
+  if (count == 0) count = Evict(shard, slots);
+  return count;
+}
+
+size_t RowMover::Evict(KeyIndex::Shard* shard, std::span<Location> slots) {
+  size_t count = 0;
+  while (count < slots.size() && EvictOne(shard, &slots[count])) ++count;
+  return count;
+}
+
+bool RowMover::EvictOne(KeyIndex::Shard* shard, Location* slot) {
+  // When the log takes nothing, clean rows can leave all the same.
+  for (uint32_t passed_over = 0; passed_over < kPassedOverMax; ++passed_over) {
+    const uint32_t victim = OrderOf(shard).Victim();
+    if (victim == kNoVictim) return false;
+    *slot = notes_.LocationOf(victim);
+    OrderOf(shard).Remove(victim);
+    if (Leave(shard, *slot)) return true;
+    OrderOf(shard).Add(victim);
+  }
+  return false;
+}
+
+// False: the log takes nothing, the row stays.
+bool RowMover::Leave(KeyIndex::Shard* shard, Location slot) {
+  RowHeader* const header = HeaderAt(slot);
+  const RowMark mark = LoadMark(header);
+  const Key key = LoadKey(header);
+  absl::StatusOr<Location> home = Location{notes_.Of(notes_.NumberOf(slot)).logged};
+  if (home->units == SlotNote::kDirty) {
+    home = Log(TableOf(mark.identity), key, HeatOf(mark.usage, parts_.heat_clock->now()),
+               parts_.tier->Row(slot));
+  }
+  if (!home.ok()) return false;
+  const Table& table = *parts_.tables->Get(TableOf(mark.identity));
+  const RowId id = table.IdOf(key, table.HashOf(key));
+  Match match = {};
+  parts_.index->VisitMatches(shard, id, [&](const Match& candidate) {
+    match = candidate;
+    return candidate.location() == slot;
+  });
+  EMBANK_CHECK(match.any() && match.location() == slot);
+  parts_.index->Move(shard, id.hash, match, *home);
+  rows_in_memory_.fetch_sub(1, std::memory_order_relaxed);
+  RetireRow(header);
+  CountInLog(table, 1);
+  return true;
+}
+
+// Without waiting for their locks: two of them might wait for each other.
+size_t RowMover::TakeFromAnother(KeyIndex::Shard* shard, std::span<Location> slots) {
+  for (uint32_t tries = 0; tries < KeyIndex::kShardCount; ++tries) {
+    const uint32_t number = next_giver_.fetch_add(1) % KeyIndex::kShardCount;
+    KeyIndex::Shard* const giver = parts_.index->shard(number);
+    if (giver == shard || !giver->mutex.TryLock()) continue;
+    const size_t count = Evict(giver, slots);
+    giver->mutex.Unlock();
+    if (count > 0) return count;
+  }
+  return 0;
+}
+
+absl::StatusOr<Location> RowMover::Log(TableId table, Key key, uint32_t heat,
+                                       const std::byte* row) const {
+  constexpr uint32_t kHeaderBytes = sizeof(RowHeader);
+  return parts_.log->Append(
+      LogStream::kUser,
+      {.row_class = slot_class_,
+       .record_bytes = slot_bytes_ - kHeaderBytes + static_cast<uint32_t>(sizeof(RecordHeader)),
+       .table = table,
+       .key = key,
+       .heat = heat,
+       .checkpoint = 0,
+       .payload = {row + kHeaderBytes, slot_bytes_ - kHeaderBytes}});
+}
+
+bool RowMover::PutInLog(KeyIndex::Shard* shard, const RowId& id, uint32_t heat,
+                        const std::byte* row, const Match& match) {
+  const absl::StatusOr<Location> home = Log(id.table, id.key, heat, row);
+  if (!home.ok()) return false;
+  if (match.any()) {
+    const Location former = match.location();
+    parts_.index->Move(shard, id.hash, match, *home);
+    parts_.log->MarkDead(former);
+  } else {
+    parts_.index->Insert(shard, id.hash, *home);
+    CountInLog(*parts_.tables->Get(id.table), 1);
+  }
+  return true;
+}
+
+absl::StatusOr<Match> RowMover::Resolve(KeyIndex::Shard* shard, const RowId& id,
+                                        RecordScratch* scratch,
+                                        std::span<const std::byte>* record) const {
+  Match found = {};
+  absl::Status unread;
+  parts_.index->VisitMatches(shard, id, [&](const Match& match) {
+    if (match.location().tier() == Tier::kSsd) {
+      const auto read = parts_.log->ReadOne(match.location(), scratch);
+      if (!read.ok()) unread = read.status();
+      if (!read.ok() || !IsRecordOf(id, *read)) return false;
+      *record = *read;
+    }
+    found = match;
+    return true;
+  });
+  if (!found.any() && !unread.ok()) return unread;
+  return found;
+}
+
+Outcome RowMover::Find(KeyIndex::Shard* shard, const RowId& id, Match* match) const {
+  RecordScratch scratch;
+  std::span<const std::byte> record;
+  const absl::StatusOr<Match> found = Resolve(shard, id, &scratch, &record);
+  if (!found.ok()) return Outcome::kDataLoss;
+  *match = *found;
+  return found->any() ? Outcome::kFound : Outcome::kAbsent;
+}
+
+Match RowMover::BringUp(KeyIndex::Shard* shard, const RowId& id, const Match& match,
+                        std::span<const std::byte> record, uint32_t touches) {
+  Location slot;
+  if (TakeSlots(shard, {&slot, 1}) == 0) return {};
+  RowHeader* const header = HeaderAt(slot);
+  const RecordHeader logged = LoadRecordHeader(record);
+  const uint32_t heat = std::min(logged.heat, kHeatMax - touches) + touches;
+  // Readers of the slot's former row may still look at it.
+  std::atomic_ref(header->key).store(id.key, std::memory_order_relaxed);
+  std::atomic_ref(header->usage)
+      .store(PackUsage(0, heat, parts_.heat_clock->now()), std::memory_order_relaxed);
+  const uint32_t identity = BeginRowWrite(header);
+  CopyToRow(record.data() + sizeof(RecordHeader),
+            static_cast<uint32_t>(record.size() - sizeof(RecordHeader)),
+            reinterpret_cast<std::byte*>(header + 1));
+  EndRowWrite(header, identity, id.table);
+  const Location home = match.location();
+  const Match up = parts_.index->Move(shard, id.hash, match, slot);
+  NoteMade(shard, slot);
+  notes_.Of(notes_.NumberOf(slot)).logged = home.units;
+  CountInLog(*parts_.tables->Get(id.table), -1);
+  return up;
+}
+
+bool RowMover::TakeReferenced(uint32_t slot) {
+  const std::atomic_ref usage(HeaderOf(slot)->usage);
+  return (usage.fetch_and(~kReferencedFlag, std::memory_order_relaxed) & kReferencedFlag) != 0;
+}
+
+uint32_t RowMover::Heat(uint32_t slot) {
+  return HeatOf(LoadMark(HeaderOf(slot)).usage, parts_.heat_clock->now());
+}
+
+void RowMover::CountInLog(const Table& table, int64_t change) {
+  table.AddRowsInLog(change);
+  rows_in_log_.fetch_add(static_cast<uint64_t>(change), std::memory_order_relaxed);
+}
+
+}  // namespace embank

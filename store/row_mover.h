@@ -1,0 +1,150 @@
+// Moves rows of one slot class between DRAM and the log: what leaves, what comes back, and what the
+// log still has of rows in memory.
+//
+//   in memory, dirty   --- evicted: a record is appended, the entry moved --->   in the log
+//   in memory, clean   --- evicted: the entry moved ------------------------->   in the log
+//   in the log         --- brought up: a slot is taken, the entry moved ----->   in memory, clean
+//
+// A row that changes in memory is dirty from then on, and its record dead. Every move is one store
+// into the row's entry, under its shard's lock: readers find the row where it was or where it is.
+//
+// A record keeps the heat that the row had when it was written: what a clean row's lookups added
+// since is lost when it leaves. A class has the pages that it got while there were any: one that
+// comes when others have them all lives in the log, until those rows are erased.
+#ifndef EMBANK_STORE_ROW_MOVER_H_
+#define EMBANK_STORE_ROW_MOVER_H_
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "store/heat_clock.h"
+#include "store/key_index.h"
+#include "tiers/dram_tier.h"
+#include "tiers/eviction_order.h"
+#include "tiers/row_log.h"
+#include "tiers/slot_notes.h"
+
+namespace embank {
+
+class Table;
+
+// Whether a whole record is of this row.
+inline bool IsRecordOf(const RowId& id, std::span<const std::byte> record) {
+  const RecordHeader header = LoadRecordHeader(record);
+  return header.table == id.table && header.key == id.key;
+}
+
+// The tables of a store by id, so that a row tells its table. A table stays registered until its
+// id is another's; by then no row is left that names it.
+class TableDirectory {
+ public:
+  void Set(TableId id, Table* table) { tables_[id].store(table, std::memory_order_release); }
+  Table* Get(TableId id) const { return tables_[id].load(std::memory_order_acquire); }
+
+ private:
+  std::array<std::atomic<Table*>, kTablesMax> tables_{};
+};
+
+// What the movers of a store work with; all of it outlives them.
+struct MoverParts {
+  DramTier* tier;
+  KeyIndex* index;
+  RowLog* log;
+  HeatClock* heat_clock;
+  TableDirectory* tables;
+};
+
+class RowMover {
+ public:
+  // Of a class with notes.
+  RowMover(const MoverParts& parts, SlotClass slot_class, uint32_t slot_bytes,
+           EvictionPolicy policy);
+
+  // Its orders, which the store charges.
+  static constexpr uint64_t kFixedBytes = uint64_t{16} << 10;
+
+  SlotClass slot_class() const { return slot_class_; }
+  RowLog* log() const { return parts_.log; }
+
+  // ---- all of these under the lock of the shard that the row is in ----
+
+  // A row was made in a slot; has changed there; is gone, and its slot about to be given back, or
+  // its record dead.
+  void NoteMade(KeyIndex::Shard* shard, Location slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+  void NoteChanged(Location slot);
+  void NoteGone(KeyIndex::Shard* shard, const Table& table, Location home)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+
+  // Free slots for rows of the shard: the tier's, or those of rows that leave for them; how many.
+  // None: what is in memory is in the hands of others, or the log takes no rows.
+  size_t TakeSlots(KeyIndex::Shard* shard, std::span<Location> slots)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+
+  // A row's match, wherever it is: kFound; kAbsent; kDataLoss: it cannot be read.
+  Outcome Find(KeyIndex::Shard* shard, const RowId& id, Match* match) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+
+  // A row's match among entries that only records tell apart: of DRAM as it is, of the log with its
+  // record in *scratch and *record; none: there is no such row. kDataLoss, kUnavailable: a record
+  // that may be the row's cannot be read.
+  absl::StatusOr<Match> Resolve(KeyIndex::Shard* shard, const RowId& id, RecordScratch* scratch,
+                                std::span<const std::byte>* record) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+
+  // Brings a row up whose match is of the log and stands, with `touches` lookups more; its match
+  // now, or none: no slot is to be had.
+  Match BringUp(KeyIndex::Shard* shard, const RowId& id, const Match& match,
+                std::span<const std::byte> record, uint32_t touches)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+
+  // Puts a row into the log that is in no slot: a new one, or, where a match is given, the one that
+  // it names, whose record is dead then. `row` is laid out as in memory. False: the log takes none,
+  // nothing was changed.
+  bool PutInLog(KeyIndex::Shard* shard, const RowId& id, uint32_t heat, const std::byte* row,
+                const Match& match) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+
+  // Rows of the class that are in the log alone. Thread-safe.
+  uint64_t rows_in_log() const { return rows_in_log_.load(std::memory_order_relaxed); }
+
+  // ---- what its orders ask of slots ----
+
+  EvictionLinks& Links(uint32_t slot) { return notes_.Of(slot).links; }
+  // As the orders have it.
+  bool TakeReferenced(uint32_t slot);
+  // As the orders have it.
+  uint32_t Heat(uint32_t slot);
+  uint64_t HeatEpochs() const { return parts_.heat_clock->epochs(); }
+
+ private:
+  RowHeader* HeaderAt(Location slot) const {
+    return reinterpret_cast<RowHeader*>(parts_.tier->Row(slot));
+  }
+  RowHeader* HeaderOf(uint32_t slot) const { return HeaderAt(notes_.LocationOf(slot)); }
+  using Order = EvictionOrder<RowMover>;
+  Order& OrderOf(const KeyIndex::Shard* shard) const { return *orders_[shard->number]; }
+  size_t Evict(KeyIndex::Shard* shard, std::span<Location> slots)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+  bool Leave(KeyIndex::Shard* shard, Location slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+  bool EvictOne(KeyIndex::Shard* shard, Location* slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+  size_t TakeFromAnother(KeyIndex::Shard* shard, std::span<Location> slots);
+  absl::StatusOr<Location> Log(TableId table, Key key, uint32_t heat, const std::byte* row) const;
+  void CountInLog(const Table& table, int64_t change);
+
+  const MoverParts parts_;
+  const SlotClass slot_class_;
+  const uint32_t slot_bytes_;
+  const SlotNotes notes_;
+  std::vector<std::unique_ptr<Order>> orders_;  // by shard; each under its lock
+  std::atomic<uint64_t> rows_in_log_{0};
+  std::atomic<uint64_t> rows_in_memory_{0};
+  std::atomic<uint32_t> next_giver_{0};  // the shard to be asked for slots by others
+};
+
+}  // namespace embank
+
+#endif  // EMBANK_STORE_ROW_MOVER_H_

@@ -1,0 +1,91 @@
+// A small store with a log on a simulated disk, for more rows than its memory has slots.
+#ifndef EMBANK_TESTS_SUPPORT_SPILL_WORLD_H_
+#define EMBANK_TESTS_SUPPORT_SPILL_WORLD_H_
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "store/store.h"
+#include "tests/support/simulated_disk.h"
+#include "tests/support/store_world.h"
+
+namespace embank::test {
+
+// Four pages of 508 rows fit; the rest of 16 MiB is the index's and the log's.
+inline constexpr uint32_t kDim = 1024;
+inline constexpr uint64_t kDramBytes = uint64_t{16} << 20;
+
+inline RowLogOptions SmallLog() {
+  RowLogOptions log;
+  log.segment_bytes = 64 * kBlockBytes;
+  log.buffer_bytes = 16 * kBlockBytes;
+  log.buffers = 3;
+  log.read_bytes = 64 * kBlockBytes;
+  log.read_lists = 2;
+  return log;
+}
+
+class SpillWorld {
+ public:
+  explicit SpillWorld(uint64_t seed, std::unique_ptr<Executor> executor = nullptr,
+                      uint64_t ssd_bytes = 0) {
+    EXPECT_TRUE(disk_.CreateDirectory("log").ok());
+    StoreOptions options;
+    options.dram_bytes = kDramBytes;
+    options.seed = seed;
+    options.path = "log";
+    options.ssd_bytes = ssd_bytes;
+    if (executor == nullptr) executor = std::make_unique<SimulatedExecutor>(seed);
+    auto store = Store::Open(options, {.memory = &memory_,
+                                       .clock = &clock_,
+                                       .executor = std::move(executor),
+                                       .files = &disk_,
+                                       .log = SmallLog()});
+    EXPECT_TRUE(store.ok()) << store.status();
+    if (store.ok()) store_ = *std::move(store);
+  }
+  ~SpillWorld() {
+    store_.reset();
+    EXPECT_EQ(memory_.outstanding(), 0u);
+  }
+  SpillWorld(const SpillWorld&) = delete;
+  SpillWorld& operator=(const SpillWorld&) = delete;
+
+  Store* operator->() { return store_.get(); }
+  SimulatedDisk& disk() { return disk_; }
+
+  Table* Create(std::string_view name, Optimizer optimizer, uint32_t dim = kDim) {
+    TableOptions options = OptionsOf(dim, optimizer);
+    options.rule.learning_rate = 1.0f;
+    options.initializer.kind = InitializerKind::kConstant;
+    options.initializer.a = 5.0f;
+    const absl::StatusOr<Table*> table = store_->CreateTable(name, options);
+    EXPECT_TRUE(table.ok()) << table.status();
+    return table.ok() ? *table : nullptr;
+  }
+
+ private:
+  SimulatedDisk disk_;
+  FailingMemory memory_;
+  ManualClock clock_{1000};
+  std::unique_ptr<Store> store_;
+};
+
+// Rows whose values are all their key times `factor`.
+inline std::vector<float> RowsOfKeys(const std::vector<Key>& keys, float factor) {
+  std::vector<float> rows(keys.size() * kDim);
+  for (size_t i = 0; i < keys.size(); ++i) {
+    std::fill_n(rows.begin() + static_cast<ptrdiff_t>(i * kDim), kDim,
+                factor * static_cast<float>(keys[i]));
+  }
+  return rows;
+}
+
+}  // namespace embank::test
+
+#endif  // EMBANK_TESTS_SUPPORT_SPILL_WORLD_H_

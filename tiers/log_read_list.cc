@@ -1,0 +1,111 @@
+#include "tiers/log_read_list.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_with_room.h"
+
+namespace embank {
+
+absl::Status NoRecord() {
+  return StatusWithRoom(absl::StatusCode::kDataLoss, [] { return "the log has no record there"; });
+}
+
+absl::Status VerifyRecord(const LogReadItem& item, const Transfer& transfer) {
+  const std::span record(item.record, item.bytes);
+  if (transfer.status.ok() && RecordIsWhole(item.place, record)) return absl::OkStatus();
+  const auto before = static_cast<uint64_t>(item.record - transfer.bytes.data());
+  const uint64_t begin = RoundDown(before, kBlockBytes);
+  const uint64_t end = RoundUp(before + item.bytes, kBlockBytes);
+  const absl::Status again =
+      transfer.file->Read(transfer.offset + begin, transfer.bytes.subspan(begin, end - begin));
+  if (again.ok() && RecordIsWhole(item.place, record)) return absl::OkStatus();
+  if (!again.ok() && !absl::IsOutOfRange(again)) return again;
+  return StatusWithRoom(absl::StatusCode::kDataLoss, [&] {
+    return absl::StrCat("the record in slot ", item.place.slot, " of segment ",
+                        item.place.segment_id, " is damaged");
+  });
+}
+
+std::unique_ptr<LogReadList> LogReadList::Create(MemorySource* source, MemoryBudget* budget,
+                                                 uint64_t bytes) {
+  absl::StatusOr<AlignedBuffer> memory = AlignedBuffer::Create(source, budget, bytes);
+  if (!memory.ok()) return nullptr;
+  try {
+    auto list = std::make_unique<LogReadList>();
+    list->memory_ = *std::move(memory);
+    const size_t items = list->memory_.size_bytes() / kBlockBytes;
+    list->items_.reserve(items);
+    list->transfers_.reserve(items);
+    list->segments_.reserve(items);
+    return list;
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+
+void LogReadList::Clear() {
+  used_bytes_ = 0;
+  items_.clear();
+  transfers_.clear();
+  segments_.clear();
+}
+
+bool LogReadList::HasRoomFor(uint32_t record_bytes) const {
+  const uint64_t most = RoundUp(record_bytes, kBlockBytes) + kBlockBytes;
+  return items_.size() < items_.capacity() && used_bytes_ + most <= memory_.size_bytes();
+}
+
+void LogReadList::AddBuffered(LogReadItem item, const std::shared_ptr<LogSegment>& segment,
+                              const std::byte* record) {
+  Keep(segment);
+  std::byte* const to = memory_.data() + used_bytes_;
+  std::memcpy(to, record, item.bytes);
+  used_bytes_ += RoundUp(item.bytes, kBlockBytes);
+  item.record = to;
+  items_.push_back(item);
+}
+
+void LogReadList::AddRead(LogReadItem item, const std::shared_ptr<LogSegment>& segment,
+                          uint64_t offset) {
+  const uint64_t begin = RoundDown(offset, kBlockBytes);
+  const uint64_t end = RoundUp(offset + item.bytes, kBlockBytes);
+  Keep(segment);
+  File* const file = segment->file.get();
+  if (transfers_.empty() || !Continues(transfers_.back(), file, begin)) {
+    transfers_.push_back({.kind = Transfer::Kind::kRead,
+                          .file = file,
+                          .offset = begin,
+                          .bytes = {memory_.data() + used_bytes_, 0},
+                          .status = {}});
+  }
+  Transfer& last = transfers_.back();
+  const uint64_t bytes = std::max<uint64_t>(last.bytes.size(), end - last.offset);
+  used_bytes_ += bytes - last.bytes.size();
+  last.bytes = {last.bytes.data(), bytes};
+  item.record = last.bytes.data() + (offset - last.offset);
+  item.transfer = static_cast<uint32_t>(transfers_.size() - 1);
+  items_.push_back(item);
+}
+
+absl::Status LogReadList::Finish(const LogReadItem& item) {
+  if (item.record == nullptr) return NoRecord();
+  if (item.transfer == LogReadItem::kNone) return absl::OkStatus();
+  return VerifyRecord(item, transfers_[item.transfer]);
+}
+
+void LogReadList::Keep(const std::shared_ptr<LogSegment>& segment) {
+  if (segments_.empty() || segments_.back() != segment) segments_.push_back(segment);
+}
+
+// One system call and one answer of the device for neighbours.
+bool LogReadList::Continues(const Transfer& last, const File* file, uint64_t begin) const {
+  const std::byte* const end = last.bytes.data() + last.bytes.size();
+  return last.file == file && begin <= last.offset + last.bytes.size() &&
+         end == memory_.data() + used_bytes_;
+}
+
+}  // namespace embank

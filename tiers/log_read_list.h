@@ -1,0 +1,75 @@
+// One list of reads from the log: where each record will be in memory, and the transfers that bring
+// them.
+#ifndef EMBANK_TIERS_LOG_READ_LIST_H_
+#define EMBANK_TIERS_LOG_READ_LIST_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "base/aligned_buffer.h"
+#include "base/file_system.h"
+#include "tiers/log_record.h"
+#include "tiers/log_segment.h"
+
+namespace embank {
+
+// A record that is wanted.
+struct LogReadItem {
+  static constexpr uint32_t kNone = 0xFFFFFFFF;
+  size_t i = 0;                       // the caller's number for it
+  const std::byte* record = nullptr;  // where it is or will be; nullptr: there is no such slot
+  RecordPlace place = {};
+  uint32_t bytes = 0;
+  uint32_t transfer = kNone;  // kNone: it is there
+};
+
+// Whether a transfer has brought the record; what went wrong on the way is tried again, for its
+// blocks alone. kDataLoss: it is damaged; else why it cannot be read.
+absl::Status VerifyRecord(const LogReadItem& item, const Transfer& transfer);
+
+// Of a location where there is none: kDataLoss.
+absl::Status NoRecord();
+
+// While an item is in the list its segment stays, so that no other record takes its place.
+class LogReadList {
+ public:
+  // With room for `bytes` of records; nullptr: no memory. Nothing allocates afterwards.
+  static std::unique_ptr<LogReadList> Create(MemorySource* source, MemoryBudget* budget,
+                                             uint64_t bytes);
+
+  // Forgets all items.
+  void Clear();
+  // Whether one more such record fits, whatever way it is added.
+  bool HasRoomFor(uint32_t record_bytes) const;
+
+  // Adds an item: one that is not there, one that is copied now, one that is to be read. The
+  // offsets of reads in one segment must grow from call to call; neighbours share a transfer.
+  void AddMissing(const LogReadItem& item) { items_.push_back(item); }
+  void AddBuffered(LogReadItem item, const std::shared_ptr<LogSegment>& segment,
+                   const std::byte* record);
+  void AddRead(LogReadItem item, const std::shared_ptr<LogSegment>& segment, uint64_t offset);
+
+  std::span<const LogReadItem> items() const { return items_; }
+  std::span<Transfer> transfers() { return transfers_; }
+  // After the transfers: the item's record, verified. Statuses as VerifyRecord.
+  absl::Status Finish(const LogReadItem& item);
+
+ private:
+  bool Continues(const Transfer& last, const File* file, uint64_t begin) const;
+
+  AlignedBuffer memory_;
+  uint64_t used_bytes_ = 0;
+  std::vector<LogReadItem> items_;
+  std::vector<Transfer> transfers_;
+  void Keep(const std::shared_ptr<LogSegment>& segment);
+
+  std::vector<std::shared_ptr<LogSegment>> segments_;  // so that they stay
+};
+
+}  // namespace embank
+
+#endif  // EMBANK_TIERS_LOG_READ_LIST_H_
