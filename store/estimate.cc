@@ -55,11 +55,12 @@ RowLogOptions LogSizes(uint64_t dram_bytes) {
   if (dram_bytes == 0) return log;
   const uint64_t part = dram_bytes / 16;
   while (log.buffers > 4 && log.buffers * log.buffer_bytes > part) log.buffers /= 2;
-  while (log.buffer_bytes > kRecordBytesMax * 4 && log.buffers * log.buffer_bytes > part) {
+  while (log.buffer_bytes > uint64_t{kRecordBytesMax} * 4 &&
+         log.buffers * log.buffer_bytes > part) {
     log.buffer_bytes /= 2;
   }
   while (log.read_lists > 2 && log.read_lists * log.read_bytes > part) log.read_lists /= 2;
-  while (log.read_bytes > kRecordBytesMax * 8 && log.read_lists * log.read_bytes > part) {
+  while (log.read_bytes > uint64_t{kRecordBytesMax} * 8 && log.read_lists * log.read_bytes > part) {
     log.read_bytes /= 2;
   }
   return log;

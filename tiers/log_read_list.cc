@@ -20,7 +20,7 @@ absl::Status VerifyRecord(const LogReadItem& item, const Transfer& transfer) {
   const auto before = static_cast<uint64_t>(item.record - transfer.bytes.data());
   const uint64_t begin = RoundDown(before, kBlockBytes);
   const uint64_t end = RoundUp(before + item.bytes, kBlockBytes);
-  const absl::Status again =
+  absl::Status again =
       transfer.file->Read(transfer.offset + begin, transfer.bytes.subspan(begin, end - begin));
   if (again.ok() && RecordIsWhole(item.place, record)) return absl::OkStatus();
   if (!again.ok() && !absl::IsOutOfRange(again)) return again;

@@ -308,6 +308,7 @@ TEST(KeyIndex, RowsOnAnotherTierAreFoundByTheirTagsAlone) {
   KeyIndex::Shard* const shard = index.ShardOf(ids[0]);
   MutexLock lock(&shard->mutex);
   const auto matches = [&](const RowId& id) {
+    shard->mutex.AssertHeld();
     std::set<uint64_t> locations;
     index->VisitMatches(shard, id, [&](const Match& match) {
       EXPECT_TRUE(match.Stands());
