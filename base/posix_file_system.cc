@@ -20,6 +20,7 @@
 #include "base/log.h"
 #include "base/mutex.h"
 #include "base/status_macros.h"
+#include "base/status_with_room.h"
 #include "base/uring.h"
 
 namespace embank {
@@ -53,12 +54,15 @@ absl::StatusCode CodeOf(int error) {
 }
 
 absl::Status ErrorOf(int error, const char* verb, const std::string& path) {
-  return absl::Status(CodeOf(error),
-                      absl::StrCat(verb, " ", path, ": ", std::system_category().message(error)));
+  return StatusWithRoom(CodeOf(error), [&] {
+    return absl::StrCat(verb, " ", path, ": ", std::system_category().message(error));
+  });
 }
 
 absl::Status EndsBefore(const std::string& path, uint64_t end) {
-  return absl::OutOfRangeError(absl::StrCat("read ", path, ": the file ends before byte ", end));
+  return StatusWithRoom(absl::StatusCode::kOutOfRange, [&] {
+    return absl::StrCat("read ", path, ": the file ends before byte ", end);
+  });
 }
 
 // Beyond this limit the system sends a signal, which stops processes that do not expect it.

@@ -2,8 +2,6 @@
 #ifndef EMBANK_STORE_HELD_ROW_H_
 #define EMBANK_STORE_HELD_ROW_H_
 
-#include <utility>
-
 #include "store/table.h"
 
 namespace embank {

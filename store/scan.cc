@@ -48,7 +48,7 @@ absl::Status Scan::CollectRange() {
       status = NoMemory();
     }
     if (status.ok()) break;
-    const bool damaged = absl::IsDataLoss(status) && tries == kTries;
+    const bool damaged = absl::IsDataLoss(status) && tries >= kTries;
     if (damaged) damage_ = status;
     if (damaged) break;
     if (absl::IsDataLoss(status)) continue;
@@ -130,7 +130,7 @@ absl::Status Scan::CopyPending(std::span<Key> keys, RowSpan rows, uint64_t* copi
       copy(i, row.row);
       keys[(*copied)++] = pending[i];
     }
-    if (row.outcome == Outcome::kDataLoss) damage_ = Damage(pending[i]);
+    if (row.outcome == Outcome::kDataLoss && damage_.ok()) damage_ = Damage(pending[i]);
   });
   pending_done_ += count;
   return absl::OkStatus();

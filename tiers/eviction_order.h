@@ -118,7 +118,7 @@ class EvictionOrder {
     LinksOf(links.next).previous = links.previous;
   }
 
-  // Whether a slot that is next to leave on `level` stays for now; then it has a new place.
+  // Whether a slot that is next to leave on `level` is passed over; then it has a new place.
   bool PassesOver(uint32_t slot, uint32_t level);
 
   // Brings the levels to the heat epoch of now.

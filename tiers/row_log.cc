@@ -242,7 +242,7 @@ absl::Status RowLog::AddSegment(OpenSegment* open, const RowToLog& row) {
 }
 
 bool RowLog::IsFull() const {
-  const uint64_t taken = CountSegments() + dead_.size() + stuck_segments_;
+  const uint64_t taken = CountSegments() + dead_.size() + removed_segments_;
   return options_.ssd_bytes != 0 && (taken + 1) * options_.segment_bytes > options_.ssd_bytes;
 }
 
@@ -264,12 +264,12 @@ bool RowLog::RemoveOne() {
   if (dead_.empty()) return false;
   const std::shared_ptr<LogSegment> segment = std::move(dead_.back());
   dead_.pop_back();
+  ++removed_segments_;  // it takes its space until it is gone, maybe for ever
   mutex_.Unlock();
   const absl::Status status = files_->Remove(segment->path);
   mutex_.Lock();
-  if (status.ok()) return true;
-  ++stuck_segments_;  // it takes its space for ever
-  Tell(LogLevel::kWarning, "a dead segment takes space", status);
+  if (status.ok()) --removed_segments_;
+  if (!status.ok()) Tell(LogLevel::kWarning, "a dead segment takes space", status);
   return true;
 }
 

@@ -39,7 +39,7 @@ enum class LogStream : uint32_t { kUser, kCompaction };
 struct RowLogOptions {
   std::string directory;  // exists
   uint64_t store_id = 0;
-  uint64_t segment_bytes = uint64_t{64} << 20;  // whole blocks, at most kSegmentBytesMax
+  uint64_t segment_bytes = uint64_t{64} << 20;  // whole blocks, at most 64 MiB
   uint64_t buffer_bytes = uint64_t{1} << 20;    // whole blocks, no less than a record
   uint32_t buffers = 16;                        // at least 2
   uint64_t read_bytes = uint64_t{4} << 20;      // of one list of reads
@@ -185,7 +185,8 @@ class RowLog {
   std::vector<std::unique_ptr<LogBuffer>> buffers_ ABSL_GUARDED_BY(mutex_);  // all of them
   std::vector<std::shared_ptr<LogSegment>> ended_ ABSL_GUARDED_BY(mutex_);  // footers to be written
   std::vector<std::shared_ptr<LogSegment>> dead_ ABSL_GUARDED_BY(mutex_);   // files to be removed
-  uint64_t stuck_segments_ ABSL_GUARDED_BY(mutex_) = 0;  // files that could not be removed
+  // Whose files are being removed, or cannot be.
+  uint64_t removed_segments_ ABSL_GUARDED_BY(mutex_) = 0;
   uint32_t footers_under_way_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t next_turn_ ABSL_GUARDED_BY(mutex_) = 1;
   AlignedBuffer header_block_ ABSL_GUARDED_BY(mutex_);
