@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <cstring>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
@@ -52,6 +53,12 @@ class Batch {
   void Answer(uint32_t position, Outcome outcome, OutcomeTally* tally) const {
     if (!outcomes_.empty()) outcomes_[position] = static_cast<uint8_t>(outcome);
     tally->Add(outcome, position);
+  }
+  // Says that the rows of `count` positions were found.
+  void AnswerFound(uint32_t position, size_t count, OutcomeTally* tally) const {
+    constexpr Outcome kOutcome = Outcome::kFound;
+    if (!outcomes_.empty()) std::memset(&outcomes_[position], static_cast<int>(kOutcome), count);
+    tally->counts[static_cast<size_t>(kOutcome) - 1] += count;
   }
   // Adds a tally to the batch's. Thread-safe.
   void Add(const OutcomeTally& tally);

@@ -93,7 +93,7 @@ void BringUpRows(const Batch& batch) {
       const EpochTable::Guard guard(table.parts().epochs);
       ReadRows(
           table, RowLayout::kVectorOffsetBytes, batch.keys(), begin, end,
-          [](uint32_t, const std::byte*) {},
+          [](uint32_t, const RowWatch& watch) { return watch.Stands(); },
           [&](uint32_t position, const RowSeen& row, const Match& match) {
             if (row.header == nullptr && match.any()) part.Add(position, match.location());
           });

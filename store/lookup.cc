@@ -38,20 +38,47 @@ class HeatTouches {
   explicit HeatTouches(const Batch& batch)
       : batch_(batch), now_(batch.table().parts().heat_clock->now()) {}
 
-  void Add(uint32_t position, const RowSeen& row) {
-    rows_[count_] = row;
-    positions_[count_] = position;
-    if (++count_ == rows_.size()) Flush();
+  void Add(uint32_t position, std::span<const VectorCopy> rows) {
+    if (count_ + rows.size() > touches_.size()) Flush();
+    size_t count = count_;
+    for (const VectorCopy& copy : rows) {
+      const RowWatch& row = copy.row;
+      touches_[count] = {row.header, WordOf(row.mark), TouchedWord(row.mark, now_, 1)};
+      positions_[count] = position++;
+      ++count;
+    }
+    count_ = count;
   }
   // Inside the guard under which the rows were seen.
   void Flush() {
-    for (size_t i = 0; i < count_; ++i) {
-      if (!TouchHeat(rows_[i].header, rows_[i].mark, now_, 1)) TouchAnew(positions_[i]);
+    size_t i = 0;
+    // Several are fetched before the first exchange, which later reads wait for.
+    for (; i + kAhead <= count_; i += kAhead) {
+      std::array<Touch, kAhead> ahead;
+      std::copy_n(touches_.begin() + i, kAhead, ahead.begin());
+      for (size_t j = 0; j < kAhead; ++j) Do(ahead[j], i + j);
     }
+    for (; i < count_; ++i) Do(touches_[i], i);
     count_ = 0;
   }
 
  private:
+  static constexpr size_t kAhead = 4;
+  // A header's second word, as it was seen and as it is to be.
+  struct Touch {
+    RowHeader* header;
+    uint64_t seen;
+    uint64_t touched;
+  };
+
+  [[gnu::always_inline]] void Do(const Touch& touch, size_t i) const {
+    uint64_t word = touch.seen;
+    if (std::atomic_ref(*MarkWord(touch.header))
+            .compare_exchange_strong(word, touch.touched, std::memory_order_relaxed)) {
+      return;
+    }
+    if (!TouchHeat(touch.header, MarkOf(touch.seen), now_, 1)) TouchAnew(positions_[i]);
+  }
   // The row was written since it was read; or erased, and its heat is nobody's. (Of a key erased
   // and made again meanwhile the new row gets it: the two rows are told apart by their key alone.)
   void TouchAnew(uint32_t position) const {
@@ -60,14 +87,15 @@ class HeatTouches {
     do {
       Match match = {};
       row = FindAndReadRow(
-          batch_.table(), key, batch_.table().HashOf(key), [](const std::byte*) {}, &match);
+          batch_.table(), key, batch_.table().HashOf(key),
+          [](const RowWatch& watch) { return watch.Stands(); }, &match);
     } while (row.header != nullptr && !TouchHeat(row.header, row.mark, now_, 1));
   }
 
   const Batch& batch_;
   const HeatEpoch now_;
   size_t count_ = 0;
-  std::array<RowSeen, 64> rows_;
+  std::array<Touch, 64> touches_;
   std::array<uint32_t, 64> positions_;
 };
 
@@ -80,26 +108,25 @@ void ReadPart(Batch* batch, LoggedRows* logged_rows, MissingRule rule, RowSpan r
   const RowLayout& layout = table.layout();
   OutcomeTally tally;
   HeatTouches touches(*batch);
-  // A row that turns out to be gone must not have been copied over what is to be kept.
+  // What is to be kept must not be overwritten by a row that turns out to be gone.
   RowImage image;
-  const bool keeps = rule == MissingRule::kSkip;
-  const auto copy = [&](uint32_t position, const std::byte* row) {
-    CopyFromRow(layout.Vector(row), layout.vector_bytes,
-                keeps ? layout.Vector(image.bytes) : rows.Row(position));
-  };
+  std::byte* const image_bytes = rule == MissingRule::kSkip ? image.bytes : nullptr;
   LoggedRows::Part logged(logged_rows, *batch, begin);
-  const auto seen = [&](uint32_t position, const RowSeen& row, const Match& match) {
-    if (row.header == nullptr) {
-      if (match.any()) return logged.Add(position, match.location());
-      return missing(position, &tally);
+  const auto found = [&](uint32_t position, std::span<const VectorCopy> copies) {
+    touches.Add(position, copies);
+    batch->AnswerFound(position, copies.size(), &tally);
+  };
+  const auto other = [&](uint32_t position, const RowSeen& row, const Match& match) {
+    if (row.header != nullptr) {
+      const VectorCopy copy = {{row.header, row.mark, nullptr, 0}, nullptr};
+      return found(position, {&copy, 1});
     }
-    if (keeps) std::memcpy(rows.Row(position), layout.Vector(image.bytes), layout.vector_bytes);
-    touches.Add(position, row);
-    batch->Answer(position, Outcome::kFound, &tally);
+    if (match.any()) return logged.Add(position, match.location());
+    missing(position, &tally);
   };
   {
     const EpochTable::Guard guard(table.parts().epochs);
-    ReadRows(table, layout.vector_end_bytes(), batch->keys(), begin, end, copy, seen);
+    CopyRows(table, batch->keys(), begin, end, rows, image_bytes, found, other);
     touches.Flush();
   }
   logged.Read({.touches = 1, .comes_up = true}, [&](uint32_t position, const LoggedRow& row) {
@@ -218,7 +245,7 @@ absl::Status VisitRows(Batch* batch, Seen seen) {
       const EpochTable::Guard guard(table.parts().epochs);
       ReadRows(
           table, RowLayout::kVectorOffsetBytes, batch->keys(), begin, end,
-          [](uint32_t, const std::byte*) {},
+          [](uint32_t, const RowWatch& watch) { return watch.Stands(); },
           [&](uint32_t position, const RowSeen& row, const Match& match) {
             if (row.header == nullptr && match.any()) {
               return logged.Add(position, match.location());

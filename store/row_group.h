@@ -8,11 +8,11 @@
 #include <cstdint>
 #include <span>
 
-#include "base/fence.h"
 #include "base/spin_wait.h"
 #include "store/batch.h"
 #include "store/shard_plan.h"
 #include "store/table.h"
+#include "tiers/row_copy.h"
 
 namespace embank {
 
@@ -21,13 +21,14 @@ namespace embank {
 class RowPrefetcher {
  public:
   RowPrefetcher(const Table& table, uint32_t row_bytes)
-      : tier_(table.parts().tier), end_bytes_(std::min(row_bytes, kLinesMax * kLineBytes)) {}
+      : rows_(table.parts().tier->rows()),
+        end_bytes_(std::min(row_bytes, kLinesMax * kLineBytes)) {}
 
   // Always inlined: g++ 12 takes a function that only prefetches for one without effect, and drops
   // calls of it.
   [[gnu::always_inline]] void Ask(Location location) const {
     if (location.tier() != Tier::kDram) return;
-    const std::byte* const row = tier_->Row(location);
+    const std::byte* const row = rows_.At(location);
     __builtin_prefetch(row, 1);
     for (uint32_t i = kLineBytes; i < end_bytes_; i += kLineBytes) __builtin_prefetch(row + i);
     // Rows do not begin at lines: the last byte may be one line further.
@@ -37,7 +38,7 @@ class RowPrefetcher {
  private:
   static constexpr uint32_t kLineBytes = 64;
   static constexpr uint32_t kLinesMax = 9;
-  const DramTier* const tier_;
+  const RowAddresses rows_;
   const uint32_t end_bytes_;
 };
 
@@ -55,12 +56,15 @@ class KeyGroup {
   KeyHash hash(size_t i) const { return hashes_[i]; }
   const Match& guess(size_t i) const { return guesses_[i]; }
 
-  // Step 1: takes hash_at(i) for i in [begin, end), and asks for their home buckets.
-  template <typename HashAt>
-  void Begin(const KeyIndex& index, size_t begin, size_t end, HashAt hash_at) {
-    size_ = end - begin;
+  // Where the hashes of `size` keys go, before step 1.
+  KeyHash* Begin(size_t size) {
+    size_ = size;
+    return hashes_.data();
+  }
+
+  // Step 1: asks for their home buckets.
+  void AskHome(const KeyIndex& index) {
     for (size_t i = 0; i < size_; ++i) {
-      hashes_[i] = hash_at(begin + i);
       probes_[i] = index.ProbeOf(hashes_[i]);
       __builtin_prefetch(probes_[i].bucket);
     }
@@ -69,7 +73,7 @@ class KeyGroup {
   // Step 2: looks into the home buckets; asks for the rows, or for the bucket behind a home that
   // entries have passed.
   template <IndexUse use>
-  void LookHome(const KeyIndex& index, const RowPrefetcher& rows) {
+  [[gnu::noinline]] void LookHome(const KeyIndex& index, const RowPrefetcher& rows) {
     if (use == IndexUse::kChange) {
       for (size_t i = 0; i < size_; ++i) probes_[i] = index.ProbeOf(hashes_[i]);
     }
@@ -89,7 +93,7 @@ class KeyGroup {
 
   // Step 3: looks into those buckets, and asks for the rows.
   template <IndexUse use>
-  void LookBehind(const KeyIndex& index, const RowPrefetcher& rows) {
+  [[gnu::noinline]] void LookBehind(const KeyIndex& index, const RowPrefetcher& rows) {
     if (behind_count_ == 0) return;
     std::array<Probe, kGroupKeys> probes;
     std::array<uint8_t, kGroupKeys> masks;
@@ -115,10 +119,10 @@ class KeyGroup {
   std::array<uint8_t, kGroupKeys> behind_;  // which to look for behind their homes
 };
 
-// Calls use(i, hash, guess) for i in [0, count) in order, hash_at(i) being asked for some groups
-// ahead. The user needs the first `row_bytes` of the rows.
-template <IndexUse index_use, typename HashAt, typename Use>
-void ForEachGuess(const Table& table, uint32_t row_bytes, size_t count, HashAt hash_at, Use use) {
+// Calls use(begin, group) for the groups of [0, count) in order, some groups after
+// hash(begin, size, hashes) of each. The user needs the first `row_bytes` of the rows.
+template <IndexUse index_use, typename Hash, typename Use>
+void ForEachGroup(const Table& table, uint32_t row_bytes, size_t count, Hash hash, Use use) {
   const KeyIndex& index = *table.parts().index;
   const RowPrefetcher rows(table, row_bytes);
   // As many groups are on their way as there are steps.
@@ -131,7 +135,9 @@ void ForEachGuess(const Table& table, uint32_t row_bytes, size_t count, HashAt h
     };
     if (KeyGroup* const first = group(0); first != nullptr) {
       const size_t begin = step * kGroupKeys;
-      first->Begin(index, begin, std::min(begin + kGroupKeys, count), hash_at);
+      const size_t size = std::min(kGroupKeys, count - begin);
+      hash(begin, size, first->Begin(size));
+      first->AskHome(index);
     }
     if (KeyGroup* const second = group(1); second != nullptr) {
       second->LookHome<index_use>(index, rows);
@@ -140,65 +146,136 @@ void ForEachGuess(const Table& table, uint32_t row_bytes, size_t count, HashAt h
       third->LookBehind<index_use>(index, rows);
     }
     if (const KeyGroup* const last = group(3); last != nullptr) {
-      const size_t begin = (step - 3) * kGroupKeys;
-      for (size_t i = 0; i < last->size(); ++i) use(begin + i, last->hash(i), last->guess(i));
+      use((step - 3) * kGroupKeys, *last);
     }
   }
 }
 
-// What a reader saw in front of a row that it copied whole.
+// The same key by key: takes hash_at(i), calls use(i, hash, guess).
+template <IndexUse index_use, typename HashAt, typename Use>
+void ForEachGuess(const Table& table, uint32_t row_bytes, size_t count, HashAt hash_at, Use use) {
+  const auto hash = [&](size_t begin, size_t size, KeyHash* hashes) {
+    for (size_t i = 0; i < size; ++i) hashes[i] = hash_at(begin + i);
+  };
+  const auto use_group = [&](size_t begin, const KeyGroup& group) {
+    for (size_t i = 0; i < group.size(); ++i) use(begin + i, group.hash(i), group.guess(i));
+  };
+  ForEachGroup<index_use>(table, row_bytes, count, hash, use_group);
+}
+
+// The row of `key` of `table` as it is now, if `match` leads there; else no header. Inside an
+// EpochTable::Guard, or under the shard's lock.
+[[gnu::always_inline]] inline RowWatch SeeRow(RowAddresses rows, TableId table, const Match& match,
+                                              Key key) {
+  if (!match.any() || match.location().tier() != Tier::kDram) return {};
+  auto* const header = reinterpret_cast<RowHeader*>(rows.At(match.location()));
+  const RowMark mark = LoadMark(header);
+  if (!IsWholeRowOf(table, mark.identity) || LoadKey(header) != key) return {};
+  return {header, mark, match.word, match.seen};
+}
+
+// What a reader saw in front of a row that it read while it stood. No header: there was none.
 struct RowSeen {
-  RowHeader* header = nullptr;  // nullptr: it was not the row, or was being changed
+  RowHeader* header = nullptr;
   RowMark mark = {};
 };
 
-// Calls copy(row) and makes sure that it copied the row of `key` while that stood still. Inside an
-// EpochTable::Guard, or under the shard's lock.
+// As SeeRow, and calls copy(watch), which returns whether the watch stood when it had read all that
+// it needs.
 template <typename Copy>
-RowSeen ReadRow(const Table& table, const Match& match, Key key, Copy copy) {
-  std::byte* const row = table.parts().tier->Row(match.location());
-  RowHeader* const header = table.layout().Header(row);
-  const RowMark mark = LoadMark(header);
-  if (TableOf(mark.identity) != table.id() || IsBeingWritten(mark.identity) ||
-      LoadKey(header) != key) {
-    return {};
+RowSeen ReadRow(const Table& table, const Match& match, Key key, const Copy& copy) {
+  const RowWatch watch = SeeRow(table.parts().tier->rows(), table.id(), match, key);
+  if (watch.header == nullptr || !copy(watch)) return {};
+  return {watch.header, watch.mark};
+}
+
+// FindAndReadRow where the guess did not do.
+template <typename Copy>
+[[gnu::noinline]] RowSeen SearchAndReadRow(const Table& table, Key key, KeyHash hash,
+                                           const Copy& copy, Match* match) {
+  SpinWait wait;
+  while (!match->any() || match->location().tier() == Tier::kDram) {
+    if (match->any()) wait.Pause();
+    *match = table.parts().index->Find(table.IdOf(key, hash));
+    if (!match->any()) return {};
+    const RowSeen seen = ReadRow(table, *match, key, copy);
+    if (seen.header != nullptr) return seen;
   }
-  copy(row);
-  AcquireFence();
-  if (LoadIdentity(header) != mark.identity || !match.Stands()) return {};
-  return {header, mark};
+  return {};
 }
 
 // As ReadRow, with a first guess at the match, which becomes the one that holds. No header: the key
 // has no row in memory; and none at all, unless the match is of another tier.
 template <typename Copy>
-RowSeen FindAndReadRow(const Table& table, Key key, KeyHash hash, Copy copy, Match* match) {
-  if (!match->any()) *match = table.parts().index->Find(table.IdOf(key, hash));
-  SpinWait wait;
-  while (match->any() && match->location().tier() == Tier::kDram) {
-    const RowSeen seen = ReadRow(table, *match, key, copy);
-    if (seen.header != nullptr) return seen;
-    wait.Pause();
-    *match = table.parts().index->Find(table.IdOf(key, hash));
-  }
-  return {};
+RowSeen FindAndReadRow(const Table& table, Key key, KeyHash hash, const Copy& copy, Match* match) {
+  const RowSeen seen = ReadRow(table, *match, key, copy);
+  return seen.header != nullptr ? seen : SearchAndReadRow(table, key, hash, copy, match);
 }
 
-// Reads the first `row_bytes` of the rows of positions [begin, end): calls copy(position, row) for
-// those in memory, maybe more than once, and then seen(position, RowSeen, Match), as
-// FindAndReadRow has them. Takes no lock. Inside an EpochTable::Guard.
+// Reads the first `row_bytes` of the rows of positions [begin, end): calls copy(position, watch),
+// as ReadRow does, for those in memory, maybe more than once, and then seen(position, RowSeen,
+// Match), as FindAndReadRow has them. Takes no lock. Inside an EpochTable::Guard.
 template <typename Copy, typename Seen>
 void ReadRows(const Table& table, uint32_t row_bytes, KeySpan keys, uint32_t begin, uint32_t end,
               Copy copy, Seen seen) {
   const auto hash_at = [&](size_t i) { return table.HashOf(keys[begin + i]); };
   const auto use = [&](size_t i, KeyHash hash, const Match& guess) {
     const auto position = static_cast<uint32_t>(begin + i);
-    const auto copy_at = [&](const std::byte* row) { copy(position, row); };
+    const auto copy_at = [&](const RowWatch& watch) { return copy(position, watch); };
     Match match = guess;
     const RowSeen row = FindAndReadRow(table, keys[position], hash, copy_at, &match);
     seen(position, row, match);
   };
   ForEachGuess<IndexUse::kRead>(table, row_bytes, end - begin, hash_at, use);
+}
+
+// The group's rows as they are now, for their vectors to go to `to`, to + stride_bytes, ...
+[[gnu::noinline]] inline void SeeRows(const Table& table, const KeyGroup& group, const Key* keys,
+                                      std::byte* to, uint64_t stride_bytes, VectorCopy* copies) {
+  // Copies of one's own: the compiler must take what is written below for a part of all others.
+  const RowAddresses rows = table.parts().tier->rows();
+  const TableId id = table.id();
+  const size_t size = group.size();
+  for (size_t i = 0; i < size; ++i) {
+    copies[i] = {SeeRow(rows, id, group.guess(i), keys[i]), to + i * stride_bytes};
+  }
+}
+
+// As ReadRows, for who copies the vectors out: to out.Row(position), many at a time. `image` as
+// CopyVectors has it. Calls found(position, copies) for rows in memory, of that position and those
+// behind it, and other(position, RowSeen, Match) for keys that took more than a look.
+template <typename Found, typename Other>
+void CopyRows(const Table& table, KeySpan keys, uint32_t begin, uint32_t end, RowSpan out,
+              std::byte* image, Found found, Other other) {
+  const uint32_t bytes = table.layout().vector_bytes;
+  const auto search = [&](uint32_t position, KeyHash hash, Match match) {
+    const auto copy = [&](const RowWatch& watch) {
+      const VectorCopy one = {watch, out.Row(position)};
+      return CopyVectors({&one, 1}, bytes, image) != 0;
+    };
+    const RowSeen row = FindAndReadRow(table, keys[position], hash, copy, &match);
+    other(position, row, match);
+  };
+  const auto use = [&](size_t first, const KeyGroup& group) {
+    const auto position = static_cast<uint32_t>(begin + first);
+    std::array<VectorCopy, kGroupKeys> memory;
+    const std::span copies = std::span(memory).first(group.size());
+    SeeRows(table, group, keys.data() + position, out.Row(position), out.stride_bytes,
+            copies.data());
+    const uint32_t stood = CopyVectors(copies, bytes, image);
+    if (stood == (1u << copies.size()) - 1) return found(position, copies);
+    for (uint32_t i = 0; i < copies.size(); ++i) {
+      if ((stood >> i & 1) != 0) {
+        found(position + i, copies.subspan(i, 1));
+      } else {
+        search(position + i, group.hash(i), group.guess(i));
+      }
+    }
+  };
+  const auto hash = [&](size_t first, size_t size, KeyHash* hashes) {
+    table.HashesOf(keys.subspan(begin + first, size), hashes);
+  };
+  ForEachGroup<IndexUse::kRead>(table, table.layout().vector_end_bytes(), end - begin, hash, use);
 }
 
 // Calls visit(position, id, match) for the positions of a shard group in order; match.any() is

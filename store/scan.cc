@@ -113,8 +113,9 @@ absl::Status Scan::CopyPending(std::span<Key> keys, RowSpan rows, uint64_t* copi
   LoggedRows logged_rows;
   EMBANK_RETURN_IF_ERROR(logged_rows.Allocate(batch));
   LoggedRows::Part logged(&logged_rows, batch, 0);
-  const auto copy = [&](uint32_t, const std::byte* row) {
-    CopyFromRow(layout.Vector(row), layout.vector_bytes, rows.Row(*copied));
+  const auto copy = [&](uint32_t, const RowWatch& watch) {
+    const VectorCopy one = {watch, rows.Row(*copied)};
+    return CopyVectors({&one, 1}, layout.vector_bytes, nullptr) != 0;
   };
   {
     const EpochTable::Guard guard(table_->parts().epochs);
@@ -127,7 +128,7 @@ absl::Status Scan::CopyPending(std::span<Key> keys, RowSpan rows, uint64_t* copi
   }
   logged.Read({.touches = 0, .comes_up = false}, [&](uint32_t i, const LoggedRow& row) {
     if (row.outcome == Outcome::kFound) {
-      copy(i, row.row);
+      CopyFromRow(layout.Vector(row.row), layout.vector_bytes, rows.Row(*copied));
       keys[(*copied)++] = pending[i];
     }
     if (row.outcome == Outcome::kDataLoss && damage_.ok()) damage_ = Damage(pending[i]);

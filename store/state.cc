@@ -73,8 +73,10 @@ absl::Status GetState(Table* table, KeySpan keys, RowSpan state, OutcomeSpan out
     OutcomeTally tally;
     LoggedRows::Part logged(&logged_rows, batch, begin);
     RowImage image;
-    const auto copy = [&](uint32_t, const std::byte* row) {
+    const auto copy = [&](uint32_t, const RowWatch& watch) {
+      const auto* const row = reinterpret_cast<const std::byte*>(watch.header);
       CopyFromRow(layout.Vector(row), layout.payload_bytes(), layout.Vector(image.bytes));
+      return watch.Stands();
     };
     {
       const EpochTable::Guard guard(table->parts().epochs);

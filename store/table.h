@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/executor.h"
 #include "base/hash.h"
+#include "base/hash_keys.h"
 #include "store/heat_clock.h"
 #include "store/key_index.h"
 #include "store/options.h"
@@ -61,6 +62,7 @@ class Table {
   RowMover* mover() const { return mover_; }
   RowId IdOf(Key key, KeyHash hash) const { return {id_, key, hash}; }
   KeyHash HashOf(Key key) const { return HashKey(table_hash_, key); }
+  void HashesOf(KeySpan keys, KeyHash* hashes) const { HashKeys(table_hash_, keys, hashes); }
 
   // The rule of a batch that begins now. Thread-safe.
   UpdateRule rule() const;

@@ -27,6 +27,12 @@ namespace embank {
 
 using SlotClass = uint16_t;
 
+// Where rows lie; a copy of one's own stays in a register.
+struct RowAddresses {
+  std::byte* base;
+  std::byte* At(Location location) const { return base + location.units * kLocationUnitBytes; }
+};
+
 class DramTier {
  public:
   static constexpr uint64_t kPageBytes = kHugePageBytes;
@@ -63,7 +69,8 @@ class DramTier {
   uint64_t ReleaseEmptyPages();
 
   // The bytes of a taken slot, aligned to 16. The caller guards them.
-  std::byte* Row(Location location) const { return base_ + location.units * kLocationUnitBytes; }
+  std::byte* Row(Location location) const { return rows().At(location); }
+  RowAddresses rows() const { return {base_}; }
 
   // Bytes of memory behind the pages, empty ones included. Thread-safe.
   uint64_t committed_bytes() const;

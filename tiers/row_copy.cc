@@ -1,9 +1,11 @@
 #include "tiers/row_copy.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "base/simd_clones.h"
+#include "tiers/row_layout.h"
 
 namespace embank {
 
@@ -21,6 +23,29 @@ void CopyToRow(const std::byte* from, uint32_t bytes, std::byte* to) {
   }
 }
 
+namespace {
+
+const std::byte* VectorOf(const VectorCopy& copy) {
+  return reinterpret_cast<const std::byte*>(copy.row.header) + RowLayout::kVectorOffsetBytes;
+}
+
+// What may be torn goes into the image, if there is one.
+[[gnu::noinline]] uint32_t CopyByImage(std::span<const VectorCopy> copies, uint32_t bytes,
+                                       std::byte* image) {
+  uint32_t stood = 0;
+  for (size_t k = 0; k < copies.size(); ++k) {
+    const VectorCopy& copy = copies[k];
+    if (copy.row.header == nullptr) continue;
+    CopyFromRow(VectorOf(copy), bytes, image != nullptr ? image : copy.to);
+    if (!copy.row.Stands()) continue;
+    if (image != nullptr) std::memcpy(copy.to, image, bytes);
+    stood |= 1u << k;
+  }
+  return stood;
+}
+
+}  // namespace
+
 #if defined(__SANITIZE_THREAD__)
 
 void CopyFromRow(const std::byte* from, uint32_t bytes, std::byte* to) {
@@ -28,6 +53,11 @@ void CopyFromRow(const std::byte* from, uint32_t bytes, std::byte* to) {
     const uint64_t word = LoadRowWord(from + i);
     std::memcpy(to + i, &word, std::min(kWordBytes, bytes - i));
   }
+}
+
+uint32_t CopyVectors(std::span<const VectorCopy> copies, uint32_t bytes, std::byte* image) {
+  std::array<std::byte, kHeldBytesMax> held;
+  return CopyByImage(copies, bytes, bytes <= held.size() ? held.data() : image);
 }
 
 #else
@@ -76,6 +106,81 @@ EMBANK_SIMD_CLONES void CopyFromRow(const std::byte* from, uint32_t bytes, std::
   const size_t last = bytes - kLineBytes;
   for (size_t i = 0; i < last; i += kLineBytes) CopyLine(from + i, to + i);
   CopyLine(from + last, to + last);
+}
+
+namespace {
+
+// All pieces of a row lie in registers before the first one is written. The last one overlaps the
+// one before it.
+template <typename Piece, uint32_t pieces>
+EMBANK_INLINE uint32_t CopyHeld(std::span<const VectorCopy> copies, uint32_t bytes) {
+  constexpr size_t kPieceBytes = sizeof(Piece);
+  const size_t last = bytes - kPieceBytes;
+  uint32_t stood = 0;
+  for (size_t k = 0; k < copies.size(); ++k) {
+    const VectorCopy& copy = copies[k];
+    if (copy.row.header == nullptr) continue;
+    const std::byte* const from = VectorOf(copy);
+    Piece held[pieces];
+#pragma GCC unroll 8
+    for (size_t i = 0; i + 1 < pieces; ++i) {
+      std::memcpy(&held[i], from + i * kPieceBytes, kPieceBytes);
+    }
+    std::memcpy(&held[pieces - 1], from + last, kPieceBytes);
+    if (!copy.row.Stands()) continue;
+#pragma GCC unroll 8
+    for (size_t i = 0; i + 1 < pieces; ++i) {
+      std::memcpy(copy.to + i * kPieceBytes, &held[i], kPieceBytes);
+    }
+    std::memcpy(copy.to + last, &held[pieces - 1], kPieceBytes);
+    stood |= 1u << k;
+  }
+  return stood;
+}
+
+// Less than a word; the row has all of it.
+uint32_t CopyHeldBytes(std::span<const VectorCopy> copies, uint32_t bytes) {
+  uint32_t stood = 0;
+  for (size_t k = 0; k < copies.size(); ++k) {
+    if (copies[k].row.header == nullptr) continue;
+    const uint64_t word = LoadRowWord(VectorOf(copies[k]));
+    if (!copies[k].row.Stands()) continue;
+    std::memcpy(copies[k].to, &word, bytes);
+    stood |= 1u << k;
+  }
+  return stood;
+}
+
+}  // namespace
+
+EMBANK_SIMD_CLONES uint32_t CopyVectors(std::span<const VectorCopy> copies, uint32_t bytes,
+                                        std::byte* image) {
+  using Half = uint64_t __attribute__((vector_size(kLineBytes / 2)));
+  using Quarter = uint64_t __attribute__((vector_size(kLineBytes / 4)));
+  switch ((bytes + kLineBytes - 1) / kLineBytes) {
+    case 1:
+      if (bytes == kLineBytes) return CopyHeld<Line, 1>(copies, bytes);
+      if (bytes >= sizeof(Half)) return CopyHeld<Half, 2>(copies, bytes);
+      if (bytes >= sizeof(Quarter)) return CopyHeld<Quarter, 2>(copies, bytes);
+      if (bytes >= kWordBytes) return CopyHeld<uint64_t, 2>(copies, bytes);
+      return CopyHeldBytes(copies, bytes);
+    case 2:
+      return CopyHeld<Line, 2>(copies, bytes);
+    case 3:
+      return CopyHeld<Line, 3>(copies, bytes);
+    case 4:
+      return CopyHeld<Line, 4>(copies, bytes);
+    case 5:
+      return CopyHeld<Line, 5>(copies, bytes);
+    case 6:
+      return CopyHeld<Line, 6>(copies, bytes);
+    case 7:
+      return CopyHeld<Line, 7>(copies, bytes);
+    case 8:
+      return CopyHeld<Line, 8>(copies, bytes);
+    default:
+      return CopyByImage(copies, bytes, image);
+  }
 }
 
 #undef EMBANK_INLINE

@@ -8,6 +8,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <span>
+
+#include "base/fence.h"
+#include "tiers/row_header.h"
 
 namespace embank {
 
@@ -23,6 +27,35 @@ inline void StoreRowWord(std::byte* to, uint64_t word) {
 // Copies `bytes` from a row's word-aligned `from` to `to`, which needs no alignment. Reads no
 // further than the last word.
 void CopyFromRow(const std::byte* from, uint32_t bytes, std::byte* to);
+
+// A row as it stood when a reader came to it, by way of an index entry.
+struct RowWatch {
+  RowHeader* header;  // nullptr: none
+  RowMark mark;
+  const std::atomic<uint64_t>* entry;
+  uint64_t entry_seen;
+
+  // Whether all that was read of the row until now is the row's.
+  bool Stands() const {
+    AcquireFence();
+    return LoadIdentity(header) == mark.identity &&
+           entry->load(std::memory_order_relaxed) == entry_seen;
+  }
+};
+
+// Where a row's vector goes, which needs no alignment.
+struct VectorCopy {
+  RowWatch row;
+  std::byte* to;
+};
+inline constexpr size_t kVectorCopiesMax = 32;
+
+// Copies the vectors, of `bytes` each, of the rows that there are, and returns whose rows stood
+// when all bytes were read: a bit each. Where one did not, `to` is as it was. More than
+// kHeldBytesMax go by way of `image`, which has room for them; nullptr: then `to` may be
+// overwritten in vain.
+inline constexpr uint32_t kHeldBytesMax = 512;
+uint32_t CopyVectors(std::span<const VectorCopy> copies, uint32_t bytes, std::byte* image);
 
 // Copies `bytes` from `from` to a row's word-aligned `to`, in relaxed atomic words; writes the last
 // one whole.

@@ -48,6 +48,10 @@ constexpr TableId TableOf(uint32_t identity) {
   return static_cast<TableId>(identity & ((1u << kTableBits) - 1));
 }
 constexpr bool IsBeingWritten(uint32_t identity) { return (identity & kVersionStep) != 0; }
+// Of the table, and not being written: both in one comparison.
+constexpr bool IsWholeRowOf(TableId table, uint32_t identity) {
+  return (identity & (2 * kVersionStep - 1)) == table;
+}
 
 inline uint32_t LoadIdentity(const RowHeader* header) {
   auto* const word = const_cast<uint32_t*>(&header->identity);
@@ -70,8 +74,12 @@ static_assert(offsetof(RowHeader, usage) == offsetof(RowHeader, identity) + 4);
 inline uint64_t* MarkWord(const RowHeader* header) {
   return reinterpret_cast<uint64_t*>(const_cast<uint32_t*>(&header->identity));
 }
+constexpr RowMark MarkOf(uint64_t word) {
+  return {static_cast<uint32_t>(word), static_cast<uint32_t>(word >> 32)};
+}
+constexpr uint64_t WordOf(RowMark mark) { return mark.identity | uint64_t{mark.usage} << 32; }
 inline RowMark LoadMark(const RowHeader* header) {
-  return std::bit_cast<RowMark>(std::atomic_ref(*MarkWord(header)).load(std::memory_order_acquire));
+  return MarkOf(std::atomic_ref(*MarkWord(header)).load(std::memory_order_acquire));
 }
 
 // A writer, under its shard's lock, brackets its words with these two. BeginRowWrite makes the
@@ -125,22 +133,21 @@ constexpr uint32_t TouchedUsage(uint32_t usage, HeatEpoch now, uint32_t touches)
   return PackUsage(FlagsOf(usage), sum, stamp);
 }
 
+constexpr uint64_t TouchedWord(RowMark mark, HeatEpoch now, uint32_t touches) {
+  return WordOf({mark.identity, TouchedUsage(mark.usage, now, touches)});
+}
+
 // Adds `touches` to the heat of the row from which `mark` was read; exact with any number of
 // threads. False: the row was written since, or its slot is another's; nothing was added.
 // touches == 0 only renews the stamp.
 inline bool TouchHeat(RowHeader* header, RowMark mark, HeatEpoch now, uint32_t touches) {
   const std::atomic_ref word(*MarkWord(header));
-  const uint32_t identity = mark.identity;
-  uint64_t seen = std::bit_cast<uint64_t>(mark);
-  while (mark.identity == identity) {
-    const RowMark touched = {identity, TouchedUsage(mark.usage, now, touches)};
-    if (word.compare_exchange_weak(seen, std::bit_cast<uint64_t>(touched),
-                                   std::memory_order_relaxed)) {
-      return true;
-    }
-    mark = std::bit_cast<RowMark>(seen);
+  uint64_t seen = WordOf(mark);
+  while (!word.compare_exchange_weak(seen, TouchedWord(MarkOf(seen), now, touches),
+                                     std::memory_order_relaxed)) {
+    if (MarkOf(seen).identity != mark.identity) return false;
   }
-  return false;
+  return true;
 }
 
 }  // namespace embank

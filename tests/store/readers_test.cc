@@ -371,7 +371,6 @@ void SearchWhile(const std::atomic<bool>& stop, IndexWorld* index, const std::ve
   }
 }
 
-// Few rows, in homes that others crowd, so that they are pushed on and moved while they are sought.
 // An entry goes before its row does, and comes behind it: a reader with an older match in its hand
 // must not see a row that another call would not find.
 TEST(RowReading, ARowWhoseEntryIsGoneIsNotRead) {
@@ -382,7 +381,7 @@ TEST(RowReading, ARowWhoseEntryIsGoneIsNotRead) {
   const std::vector<float> row = {1, 2, 3, 4};
   ASSERT_TRUE(Upsert(table, {&key, 1}, RowsOf(row, 4), {}).ok());
   KeyIndex* const index = table->parts().index;
-  const auto copy = [](const std::byte*) {};
+  const auto copy = [](const RowWatch& watch) { return watch.Stands(); };
 
   const Match match = index->Find(table->IdOf(key, hash));
   ASSERT_NE(ReadRow(*table, match, key, copy).header, nullptr);
@@ -395,6 +394,7 @@ TEST(RowReading, ARowWhoseEntryIsGoneIsNotRead) {
   EXPECT_FALSE(guess.any());
 }
 
+// Few rows, in homes that others crowd, so that they are pushed on and moved while they are sought.
 TEST(IndexReaders, FindRowsThatArePushedOnAndMovedByTheBoundary) {
   constexpr uint32_t kShard = 3;
   constexpr uint32_t kOthers = 6000;

@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "tests/support/random.h"
+#include "tiers/row_header.h"
+#include "tiers/row_layout.h"
 
 namespace embank::test {
 namespace {
@@ -43,6 +45,87 @@ TEST(RowCopy, FromARowIsExactForEverySizeAndAlignment) {
       ASSERT_TRUE(std::all_of(begin + bytes, to.end(), untouched)) << bytes << " at " << alignment;
     }
   }
+}
+
+// A row in memory that ends with its vector, and the index entry that leads to it.
+class WatchedRow {
+ public:
+  WatchedRow(uint32_t bytes, Random* random) : memory_(RowLayout::kVectorOffsetBytes + bytes) {
+    for (uint64_t& word : memory_.words) word = random->Bits();
+    *header() = {.key = 7, .identity = kIdentity, .usage = 9};
+  }
+
+  RowHeader* header() { return reinterpret_cast<RowHeader*>(memory_.data()); }
+  const std::byte* vector() { return memory_.data() + RowLayout::kVectorOffsetBytes; }
+  RowWatch Watch() { return {header(), LoadMark(header()), &entry_, entry_}; }
+  void MoveEntry() { ++entry_; }
+
+ private:
+  static constexpr uint32_t kIdentity = 3 | 4 * kVersionStep;
+  RowMemory memory_;
+  std::atomic<uint64_t> entry_{5};
+};
+
+TEST(RowCopy, OfVectorsIsExactForEverySizeAndAlignment) {
+  Random random(3);
+  std::vector<std::byte> image(kBytesMax);
+  for (uint32_t bytes = 1; bytes <= kBytesMax; ++bytes) {
+    WatchedRow rows[] = {{bytes, &random}, {bytes, &random}};
+    for (uint32_t alignment = 0; alignment < kAlignments; ++alignment) {
+      const uint32_t stride_bytes = bytes + 3;
+      std::vector<std::byte> to(kAlignments + 3 * stride_bytes + 64, kPattern);
+      std::byte* const begin = to.data() + alignment;
+      const VectorCopy copies[] = {{rows[0].Watch(), begin},
+                                   {RowWatch{}, begin + stride_bytes},
+                                   {rows[1].Watch(), begin + 2 * stride_bytes}};
+      ASSERT_EQ(CopyVectors(copies, bytes, alignment % 2 == 0 ? image.data() : nullptr), 0b101u);
+      std::vector<std::byte> expected(to.size(), kPattern);
+      std::copy_n(rows[0].vector(), bytes, expected.data() + alignment);
+      std::copy_n(rows[1].vector(), bytes, expected.data() + alignment + 2 * stride_bytes);
+      ASSERT_EQ(to, expected) << bytes << " at " << alignment;
+    }
+  }
+}
+
+// What did not stand is not written: of any size, where there is an image; up to 512 bytes without.
+TEST(RowCopy, OfVectorsThatDidNotStandWritesNothing) {
+  Random random(4);
+  std::vector<std::byte> image(kBytesMax);
+  for (uint32_t bytes = 1; bytes <= kBytesMax; ++bytes) {
+    std::byte* const room = bytes > kHeldBytesMax ? image.data() : nullptr;
+    for (const bool entry_moved : {false, true}) {
+      WatchedRow row(bytes, &random);
+      std::vector<std::byte> to(bytes, kPattern);
+      const VectorCopy copy = {row.Watch(), to.data()};
+      if (entry_moved) {
+        row.MoveEntry();
+      } else {
+        BeginRowWrite(row.header());
+      }
+      ASSERT_EQ(CopyVectors({&copy, 1}, bytes, room), 0u) << bytes;
+      ASSERT_EQ(to, std::vector<std::byte>(bytes, kPattern)) << bytes;
+    }
+  }
+}
+
+// A group of rows, some of which do not stand: the bits say which.
+TEST(RowCopy, OfVectorsSaysWhichStood) {
+  constexpr uint32_t kBytes = 64;
+  Random random(5);
+  std::vector<std::unique_ptr<WatchedRow>> rows;
+  std::vector<VectorCopy> copies;
+  std::vector<std::byte> to(kVectorCopiesMax * kBytes);
+  uint32_t expected = 0;
+  for (uint32_t i = 0; i < kVectorCopiesMax; ++i) {
+    rows.push_back(std::make_unique<WatchedRow>(kBytes, &random));
+    copies.push_back({rows[i]->Watch(), to.data() + i * kBytes});
+    if (i % 3 == 1) {
+      rows[i]->MoveEntry();
+    } else {
+      expected |= 1u << i;
+    }
+  }
+  EXPECT_EQ(CopyVectors(copies, kBytes, nullptr), expected);
 }
 
 TEST(RowCopy, ToARowIsExactForEverySizeAndAlignment) {
