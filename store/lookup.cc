@@ -38,47 +38,35 @@ class HeatTouches {
   explicit HeatTouches(const Batch& batch)
       : batch_(batch), now_(batch.table().parts().heat_clock->now()) {}
 
-  void Add(uint32_t position, std::span<const VectorCopy> rows) {
-    if (count_ + rows.size() > touches_.size()) Flush();
-    size_t count = count_;
-    for (const VectorCopy& copy : rows) {
-      const RowWatch& row = copy.row;
-      touches_[count] = {row.header, WordOf(row.mark), TouchedWord(row.mark, now_, 1)};
-      positions_[count] = position++;
-      ++count;
-    }
-    count_ = count;
+  void Add(uint32_t position, const RowSeen& row) {
+    if (count_ == touches_.size()) Flush();
+    touches_[count_] = {row.header, WordOf(row.mark), TouchedWord(row.mark, now_, 1)};
+    positions_[count_++] = position;
   }
   // Inside the guard under which the rows were seen.
   void Flush() {
-    size_t i = 0;
-    // Several are fetched before the first exchange, which later reads wait for.
-    for (; i + kAhead <= count_; i += kAhead) {
-      std::array<Touch, kAhead> ahead;
-      std::copy_n(touches_.begin() + i, kAhead, ahead.begin());
-      for (size_t j = 0; j < kAhead; ++j) Do(ahead[j], i + j);
+    for (size_t i = 0; i < count_; ++i) {
+      const Touch& touch = touches_[i];
+      uint64_t word = touch.seen;
+      if (std::atomic_ref(*MarkWord(touch.header))
+              .compare_exchange_strong(word, touch.touched, std::memory_order_relaxed)) {
+        continue;
+      }
+      // Touched by another, mostly.
+      const bool is_same = MarkOf(word).identity == MarkOf(touch.seen).identity;
+      if (!is_same || !TouchHeat(touch.header, MarkOf(word), now_, 1)) TouchAnew(positions_[i]);
     }
-    for (; i < count_; ++i) Do(touches_[i], i);
     count_ = 0;
   }
 
  private:
-  static constexpr size_t kAhead = 4;
-  // A header's second word, as it was seen and as it is to be.
+  // A header's second word, as it was seen and as it is to be: an exchange waits for nothing else.
   struct Touch {
     RowHeader* header;
     uint64_t seen;
     uint64_t touched;
   };
 
-  [[gnu::always_inline]] void Do(const Touch& touch, size_t i) const {
-    uint64_t word = touch.seen;
-    if (std::atomic_ref(*MarkWord(touch.header))
-            .compare_exchange_strong(word, touch.touched, std::memory_order_relaxed)) {
-      return;
-    }
-    if (!TouchHeat(touch.header, MarkOf(touch.seen), now_, 1)) TouchAnew(positions_[i]);
-  }
   // The row was written since it was read; or erased, and its heat is nobody's. (Of a key erased
   // and made again meanwhile the new row gets it: the two rows are told apart by their key alone.)
   void TouchAnew(uint32_t position) const {
@@ -113,13 +101,15 @@ void ReadPart(Batch* batch, LoggedRows* logged_rows, MissingRule rule, RowSpan r
   std::byte* const image_bytes = rule == MissingRule::kSkip ? image.bytes : nullptr;
   LoggedRows::Part logged(logged_rows, *batch, begin);
   const auto found = [&](uint32_t position, std::span<const VectorCopy> copies) {
-    touches.Add(position, copies);
+    for (uint32_t i = 0; i < copies.size(); ++i) {
+      touches.Add(position + i, {copies[i].row.header, copies[i].row.mark});
+    }
     batch->AnswerFound(position, copies.size(), &tally);
   };
   const auto other = [&](uint32_t position, const RowSeen& row, const Match& match) {
     if (row.header != nullptr) {
-      const VectorCopy copy = {{row.header, row.mark, nullptr, 0}, nullptr};
-      return found(position, {&copy, 1});
+      touches.Add(position, row);
+      return batch->AnswerFound(position, 1, &tally);
     }
     if (match.any()) return logged.Add(position, match.location());
     missing(position, &tally);

@@ -34,7 +34,7 @@ const std::byte* VectorOf(const VectorCopy& copy) {
                                        std::byte* image) {
   uint32_t stood = 0;
   for (size_t k = 0; k < copies.size(); ++k) {
-    const VectorCopy& copy = copies[k];
+    const VectorCopy copy = copies[k];
     if (copy.row.header == nullptr) continue;
     CopyFromRow(VectorOf(copy), bytes, image != nullptr ? image : copy.to);
     if (!copy.row.Stands()) continue;
@@ -110,15 +110,16 @@ EMBANK_SIMD_CLONES void CopyFromRow(const std::byte* from, uint32_t bytes, std::
 
 namespace {
 
-// All pieces of a row lie in registers before the first one is written. The last one overlaps the
-// one before it.
+// All pieces of a row are held, in registers where these are wide enough, before the first one is
+// written. The last one overlaps the one before it.
 template <typename Piece, uint32_t pieces>
 EMBANK_INLINE uint32_t CopyHeld(std::span<const VectorCopy> copies, uint32_t bytes) {
   constexpr size_t kPieceBytes = sizeof(Piece);
   const size_t last = bytes - kPieceBytes;
   uint32_t stood = 0;
   for (size_t k = 0; k < copies.size(); ++k) {
-    const VectorCopy& copy = copies[k];
+    // One of its own: what is written below might be a part of it.
+    const VectorCopy copy = copies[k];
     if (copy.row.header == nullptr) continue;
     const std::byte* const from = VectorOf(copy);
     Piece held[pieces];
@@ -142,10 +143,11 @@ EMBANK_INLINE uint32_t CopyHeld(std::span<const VectorCopy> copies, uint32_t byt
 uint32_t CopyHeldBytes(std::span<const VectorCopy> copies, uint32_t bytes) {
   uint32_t stood = 0;
   for (size_t k = 0; k < copies.size(); ++k) {
-    if (copies[k].row.header == nullptr) continue;
-    const uint64_t word = LoadRowWord(VectorOf(copies[k]));
-    if (!copies[k].row.Stands()) continue;
-    std::memcpy(copies[k].to, &word, bytes);
+    const VectorCopy copy = copies[k];
+    if (copy.row.header == nullptr) continue;
+    const uint64_t word = LoadRowWord(VectorOf(copy));
+    if (!copy.row.Stands()) continue;
+    std::memcpy(copy.to, &word, bytes);
     stood |= 1u << k;
   }
   return stood;

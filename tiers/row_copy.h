@@ -48,6 +48,7 @@ struct VectorCopy {
   RowWatch row;
   std::byte* to;
 };
+// At most so many at a time.
 inline constexpr size_t kVectorCopiesMax = 32;
 
 // Copies the vectors, of `bytes` each, of the rows that there are, and returns whose rows stood

@@ -120,11 +120,20 @@ class BatchReader {
         outcomes_(kBatch) {}
 
   void Look(const std::vector<Key>& keys) {
+    constexpr float kKept = -7;
     std::fill(outcomes_.begin(), outcomes_.end(), uint8_t{0});
+    std::fill(rows_.begin(), rows_.end(), kKept);
     if (!Lookup(table_, keys, MissingRule::kSkip, RowsIn(&rows_, table_->layout().dim),
                 std::span(outcomes_).first(keys.size()))
              .ok()) {
       complaints_->Add("a lookup failed");
+    }
+    const uint32_t dim = table_->layout().dim;
+    for (size_t i = 0; i < keys.size(); ++i) {
+      const auto row = std::span(rows_).subspan(i * dim, dim);
+      if (!Found(i) && std::count(row.begin(), row.end(), kKept) != dim) {
+        complaints_->Add("a row that was not found was written to");
+      }
     }
   }
   bool Found(size_t i) const { return outcomes_[i] == static_cast<uint8_t>(Outcome::kFound); }

@@ -56,12 +56,14 @@ class WatchedRow {
   }
 
   RowHeader* header() { return reinterpret_cast<RowHeader*>(memory_.data()); }
-  const std::byte* vector() { return memory_.data() + RowLayout::kVectorOffsetBytes; }
+  std::byte* vector() { return memory_.data() + RowLayout::kVectorOffsetBytes; }
   RowWatch Watch() { return {header(), LoadMark(header()), &entry_, entry_}; }
   void MoveEntry() { ++entry_; }
 
+  static constexpr TableId kTable = 3;
+
  private:
-  static constexpr uint32_t kIdentity = 3 | 4 * kVersionStep;
+  static constexpr uint32_t kIdentity = kTable | 4 * kVersionStep;
   RowMemory memory_;
   std::atomic<uint64_t> entry_{5};
 };
@@ -126,6 +128,46 @@ TEST(RowCopy, OfVectorsSaysWhichStood) {
     }
   }
   EXPECT_EQ(CopyVectors(copies, kBytes, nullptr), expected);
+}
+
+// Beside a writer: what is said to have stood is one value, and what did not was not written.
+TEST(RowCopy, OfVectorsBesideAWriterIsWholeOrNothing) {
+  for (const uint32_t bytes : {64u, 256u, 512u, 600u}) {
+    Random random(6);
+    WatchedRow row(bytes, &random);
+    std::memset(row.vector(), 0, bytes);
+    std::vector<std::byte> image(bytes);
+    std::vector<std::byte> to(bytes);
+    std::atomic<bool> stop{false};
+    std::thread writer([&] {
+      std::vector<std::byte> value(bytes);
+      for (uint32_t i = 0; !stop; ++i) {
+        std::memset(value.data(), static_cast<int>(i % 100), bytes);
+        const uint32_t identity = BeginRowWrite(row.header());
+        CopyToRow(value.data(), bytes, row.vector());
+        EndRowWrite(row.header(), identity, WatchedRow::kTable);
+      }
+    });
+    const auto is_one_value = [&] {
+      return std::all_of(to.begin(), to.end(), [&](std::byte byte) { return byte == to[0]; });
+    };
+    uint64_t stood = 0;
+    uint64_t did_not_stand = 0;
+    uint64_t torn = 0;
+    const auto round = [&] {
+      const RowWatch watch = row.Watch();
+      if (IsBeingWritten(watch.mark.identity)) return;
+      std::fill(to.begin(), to.end(), kPattern);
+      const VectorCopy copy = {watch, to.data()};
+      const bool is_whole = CopyVectors({&copy, 1}, bytes, image.data()) != 0;
+      ++(is_whole ? stood : did_not_stand);
+      torn += is_one_value() && (is_whole || to[0] == kPattern) ? 0 : 1;
+    };
+    while (stood < 100 || did_not_stand < 100) round();
+    stop = true;
+    writer.join();
+    EXPECT_EQ(torn, 0u) << bytes << " bytes, " << stood << " stood, " << did_not_stand << " not";
+  }
 }
 
 TEST(RowCopy, ToARowIsExactForEverySizeAndAlignment) {
