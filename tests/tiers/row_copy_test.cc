@@ -75,15 +75,15 @@ TEST(RowCopy, OfVectorsIsExactForEverySizeAndAlignment) {
     WatchedRow rows[] = {{bytes, &random}, {bytes, &random}};
     for (uint32_t alignment = 0; alignment < kAlignments; ++alignment) {
       const uint32_t stride_bytes = bytes + 3;
-      std::vector<std::byte> to(kAlignments + 3 * stride_bytes + 64, kPattern);
+      std::vector<std::byte> to(kAlignments + size_t{3} * stride_bytes + 64, kPattern);
       std::byte* const begin = to.data() + alignment;
       const VectorCopy copies[] = {{rows[0].Watch(), begin},
                                    {RowWatch{}, begin + stride_bytes},
-                                   {rows[1].Watch(), begin + 2 * stride_bytes}};
+                                   {rows[1].Watch(), begin + size_t{2} * stride_bytes}};
       ASSERT_EQ(CopyVectors(copies, bytes, alignment % 2 == 0 ? image.data() : nullptr), 0b101u);
       std::vector<std::byte> expected(to.size(), kPattern);
       std::copy_n(rows[0].vector(), bytes, expected.data() + alignment);
-      std::copy_n(rows[1].vector(), bytes, expected.data() + alignment + 2 * stride_bytes);
+      std::copy_n(rows[1].vector(), bytes, expected.data() + alignment + size_t{2} * stride_bytes);
       ASSERT_EQ(to, expected) << bytes << " at " << alignment;
     }
   }
@@ -120,7 +120,7 @@ TEST(RowCopy, OfVectorsSaysWhichStood) {
   uint32_t expected = 0;
   for (uint32_t i = 0; i < kVectorCopiesMax; ++i) {
     rows.push_back(std::make_unique<WatchedRow>(kBytes, &random));
-    copies.push_back({rows[i]->Watch(), to.data() + i * kBytes});
+    copies.push_back({rows[i]->Watch(), to.data() + size_t{i} * kBytes});
     if (i % 3 == 1) {
       rows[i]->MoveEntry();
     } else {
