@@ -6,9 +6,12 @@
 namespace embank {
 
 std::string DirectoryOf(const std::string& path) {
-  const size_t slash = path.rfind('/');
+  const size_t name_end = path.find_last_not_of('/');
+  if (name_end == std::string::npos) return path.empty() ? "." : "/";
+  const size_t slash = path.rfind('/', name_end);
   if (slash == std::string::npos) return ".";
-  return slash == 0 ? "/" : path.substr(0, slash);
+  const size_t end = path.find_last_not_of('/', slash);
+  return end == std::string::npos ? "/" : path.substr(0, end + 1);
 }
 
 absl::StatusOr<std::vector<std::byte>> ReadWholeFile(FileSystem* files, const std::string& path,
@@ -25,21 +28,36 @@ absl::StatusOr<std::vector<std::byte>> ReadWholeFile(FileSystem* files, const st
   return bytes;
 }
 
+namespace {
+
+absl::Status WriteDraft(FileSystem* files, const std::string& draft,
+                        std::span<const std::byte> bytes) {
+  EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<File> file,
+                          files->Open(draft, FileAccess::kCreate, FileCaching::kCached));
+  EMBANK_RETURN_IF_ERROR(file->Write(0, bytes));
+  return file->Sync();
+}
+
+}  // namespace
+
 absl::Status ReplaceFile(FileSystem* files, const std::string& path,
-                         std::span<const std::byte> bytes) {
+                         std::span<const std::byte> bytes, bool* in_doubt) {
+  bool unused = false;
+  if (in_doubt == nullptr) in_doubt = &unused;
+  *in_doubt = false;
   const std::string draft = path + ".new";
   // Left behind by a crash, it is nobody's.
   if (absl::Status removed = files->Remove(draft); !removed.ok() && !absl::IsNotFound(removed)) {
     return removed;
   }
-  {
-    EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<File> file,
-                            files->Open(draft, FileAccess::kCreate, FileCaching::kCached));
-    EMBANK_RETURN_IF_ERROR(file->Write(0, bytes));
-    EMBANK_RETURN_IF_ERROR(file->Sync());
-  }
+  const absl::Status written = WriteDraft(files, draft, bytes);
+  if (!written.ok()) files->Remove(draft).IgnoreError();
+  EMBANK_RETURN_IF_ERROR(written);
   EMBANK_RETURN_IF_ERROR(files->Rename(draft, path));
-  return files->SyncDirectory(DirectoryOf(path));
+  *in_doubt = true;
+  EMBANK_RETURN_IF_ERROR(files->SyncDirectory(DirectoryOf(path)));
+  *in_doubt = false;
+  return absl::OkStatus();
 }
 
 }  // namespace embank

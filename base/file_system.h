@@ -103,6 +103,7 @@ class FileSystem {
   virtual absl::Status CreateDirectory(const std::string& path) = 0;
   // Names in a directory, "." and ".." left out, in any order.
   virtual absl::StatusOr<std::vector<std::string>> List(const std::string& path) = 0;
+  // kResourceExhausted: nothing was tried. After other errors some names may never be durable.
   virtual absl::Status SyncDirectory(const std::string& path) = 0;
   virtual absl::StatusOr<uint64_t> FreeBytes(const std::string& path) = 0;
 
@@ -111,18 +112,18 @@ class FileSystem {
   virtual absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path, bool shared) = 0;
 };
 
-// The directory in which a path's last name stands: "." if the path has no slash, "/" if its only
-// slash is the first character.
+// The directory in which a path's last name stands: "." if there is no slash before it, "/" if that
+// is the first character alone. Slashes at the end do not count.
 std::string DirectoryOf(const std::string& path);
 
 // Reads a whole file of at most `bytes_max` bytes; kOutOfRange when it is longer.
 absl::StatusOr<std::vector<std::byte>> ReadWholeFile(FileSystem* files, const std::string& path,
                                                      uint64_t bytes_max);
 // Puts a whole file in the place of `path`: written under another name, synced, renamed, and the
-// directory synced. A crash leaves the former file or the new one, whole; so does an error, and
-// after one of the directory's sync nobody knows which.
+// directory synced. A crash leaves the former file or the new one, whole; so does an error.
+// *in_doubt: nobody knows which, and no later sync of the directory tells.
 absl::Status ReplaceFile(FileSystem* files, const std::string& path,
-                         std::span<const std::byte> bytes);
+                         std::span<const std::byte> bytes, bool* in_doubt = nullptr);
 
 }  // namespace embank
 

@@ -1,5 +1,6 @@
 #include "base/posix_file_system.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/resource.h>
@@ -9,8 +10,8 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <filesystem>
 #include <new>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -232,7 +233,13 @@ class PosixFileSystem final : public FileSystem {
 
   void TransferAll(std::span<Transfer> transfers) override {
     std::vector<IoOperation> operations;
-    operations.reserve(transfers.size());
+    try {
+      operations.reserve(transfers.size());
+    } catch (const std::bad_alloc&) {
+      // One after the other needs none.
+      for (Transfer& transfer : transfers) FinishOne(&transfer, IoOperation::kNotDone);
+      return;
+    }
     for (const Transfer& transfer : transfers) {
       operations.push_back(FileOf(transfer)->OperationOf(transfer));
     }
@@ -261,21 +268,26 @@ class PosixFileSystem final : public FileSystem {
   }
 
   absl::StatusOr<std::vector<std::string>> List(const std::string& path) override {
+    const std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir(path.c_str()), closedir);
+    if (directory == nullptr) return ErrorOf(errno, "list", path);
     std::vector<std::string> names;
-    std::error_code error;
-    std::filesystem::directory_iterator entry(path, error);
-    for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
-      names.push_back(entry->path().filename().string());
+    while (true) {
+      errno = 0;
+      // Nobody else has this stream.
+      const dirent* const entry = readdir(directory.get());  // NOLINT(concurrency-mt-unsafe)
+      if (entry == nullptr && errno != 0) return ErrorOf(errno, "list", path);
+      if (entry == nullptr) return names;
+      const std::string_view name = entry->d_name;
+      if (name != "." && name != "..") names.emplace_back(name);
     }
-    if (error) return ErrorOf(error.value(), "list", path);
-    return names;
   }
 
   absl::Status SyncDirectory(const std::string& path) override {
     EMBANK_ASSIGN_OR_RETURN(const Descriptor directory,
                             OpenDescriptor(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (fsync(directory.number()) == 0) return absl::OkStatus();
-    return ErrorOf(errno, "sync directory", path);
+    const absl::Status failed = ErrorOf(errno, "sync directory", path);
+    return absl::Status(absl::StatusCode::kUnavailable, failed.message());
   }
 
   absl::StatusOr<uint64_t> FreeBytes(const std::string& path) override {
@@ -318,13 +330,8 @@ class PosixFileSystem final : public FileSystem {
     return std::make_unique<PosixFile>(std::move(descriptor), path, direct);
   }
 
-  // Without a message where there is no memory for one.
   static void FinishOne(Transfer* transfer, int64_t result) noexcept {
-    try {
-      transfer->status = FileOf(*transfer)->Finish(*transfer, result);
-    } catch (const std::bad_alloc&) {
-      transfer->status = absl::Status(absl::StatusCode::kResourceExhausted, "");
-    }
+    transfer->status = FileOf(*transfer)->Finish(*transfer, result);
   }
 
   // Whether no write passes the length that a signal would answer.

@@ -34,6 +34,8 @@ void Batch::Publish(TableVerb verb, uint64_t begin_ns) const {
   counters.batches.fetch_add(1, std::memory_order_relaxed);
   counters.nanoseconds.fetch_add(table_->parts().clock->NowNs() - begin_ns,
                                  std::memory_order_relaxed);
+  if (table_->parts().compaction == nullptr) return;
+  table_->parts().compaction->Pay(verb == TableVerb::kLookup ? 0 : keys_.size());
 }
 
 absl::Status Batch::LostStatus() const {

@@ -8,13 +8,19 @@
 #include "store/new_rows.h"
 #include "tiers/dram_tier.h"
 #include "tiers/row_layout.h"
+#include "tiers/slot_notes.h"
 
 namespace embank {
 
 uint64_t RowAddressBytes(const StoreOptions& options) {
   // Without a limit, twice the machine's memory: more cannot be filled.
   const uint64_t bytes = options.dram_bytes != 0 ? options.dram_bytes : 2 * PhysicalMemoryBytes();
-  return std::min(bytes, DramTier::kAddressBytesMax);
+  if (options.path.empty() || options.dram_bytes != 0) {
+    return std::min(bytes, DramTier::kAddressBytesMax);
+  }
+  // Beyond what the notes of the smallest slots reach to, rows are in the log.
+  const RowLayout smallest = MakeRowLayout(1, ValueType::kF16, Optimizer::kNone);
+  return std::min(bytes, SlotNotes::AddressBytesMax(smallest.row_bytes));
 }
 
 uint32_t WorkerThreads(const StoreOptions& options) {
@@ -34,7 +40,7 @@ Estimate EstimateMemory(const StoreOptions& options, std::span<const TableRows> 
   const uint64_t threads = WorkerThreads(options);
   Estimate estimate;
   for (const auto& [slot_bytes, class_rows] : rows_by_slot_bytes) {
-    const uint64_t slots = DramTier::SlotsPerPage(slot_bytes);
+    const uint64_t slots = DramTier::SlotsPerPage(slot_bytes, !options.path.empty());
     // Each thread may hold a few slots that it does not use in the end.
     const uint64_t taken = class_rows + threads * NewRows::kSlotsAtOnce;
     estimate.slab_bytes += (taken + slots - 1) / slots * DramTier::kPageBytes;
@@ -46,6 +52,11 @@ Estimate EstimateMemory(const StoreOptions& options, std::span<const TableRows> 
       kStoreFixedBytes + tables.size() * kTableFixedBytes +
       DramTier::FixedBytes(std::max({RowAddressBytes(options), kDramBytesMin, 2 * rows_and_index}));
   estimate.dram_bytes = std::max(kDramBytesMin, estimate.fixed_bytes + rows_and_index);
+  // With a path a fifth stays free of rows, and about an eighth is the log's (LogSizes).
+  if (!options.path.empty()) {
+    estimate.dram_bytes = estimate.dram_bytes / 5 * 8;
+    estimate.fixed_bytes += estimate.dram_bytes - estimate.dram_bytes / 8 * 5;
+  }
   estimate.fits = estimate.dram_bytes <= RowAddressBytes(options);
   return estimate;
 }
@@ -54,6 +65,11 @@ RowLogOptions LogSizes(uint64_t dram_bytes) {
   RowLogOptions log;
   if (dram_bytes == 0) return log;
   const uint64_t part = dram_bytes / 16;
+  // Of an open segment its keys and tables are in memory, 10 bytes for each of its records, and as
+  // much again while its footer is written: a third of it for the smallest rows.
+  while (log.segment_bytes > (uint64_t{1} << 20) && log.segment_bytes / 3 > part) {
+    log.segment_bytes /= 2;
+  }
   while (log.buffers > 4 && log.buffers * log.buffer_bytes > part) log.buffers /= 2;
   while (log.buffer_bytes > uint64_t{kRecordBytesMax} * 4 &&
          log.buffers * log.buffer_bytes > part) {

@@ -126,7 +126,7 @@ class GroupStep {
       HeldRow held(table, group_.shard, id, table.parts().index->Confirm(guess, id));
       Outcome outcome = held.outcome();
       if (outcome == Outcome::kFound) {
-        Step(firsts[i], held.row());
+        Step(firsts[i], held.RowToChange());
         outcome = held.Commit();
       }
       Answer(firsts[i], outcome);

@@ -27,17 +27,19 @@ class HeldRow {
 
   // kFound; kAbsent: there is no such row; kDataLoss: its record cannot be read.
   Outcome outcome() const { return outcome_; }
-  // Of a row that is found: it may be changed there (tiers/row_write.h).
+  // Of a row that is found: to be looked at.
   std::byte* row() { return row_; }
-  const Match& match() const { return match_; }
+  // Of a row that is found: to be changed there (tiers/row_write.h), and committed.
+  std::byte* RowToChange() {
+    if (table_.mover() != nullptr && row_ != image_.bytes) {
+      table_.mover()->NoteChanging(match_.location());
+    }
+    return row_;
+  }
 
   // After a change; kFound, or kRefused: the log takes nothing, the row is as it was.
   Outcome Commit() ABSL_NO_THREAD_SAFETY_ANALYSIS {
-    if (table_.mover() == nullptr) return Outcome::kFound;
-    if (row_ != image_.bytes) {
-      table_.mover()->NoteChanged(match_.location());
-      return Outcome::kFound;
-    }
+    if (table_.mover() == nullptr || row_ != image_.bytes) return Outcome::kFound;
     return table_.mover()->PutInLog(shard_, id_, heat_, row_, match_) ? Outcome::kFound
                                                                       : Outcome::kRefused;
   }

@@ -44,6 +44,12 @@ uint64_t BytesFor(uint32_t buckets) {
   return RoundUp(uint64_t{buckets} + kPadBuckets, kPageBuckets) / kPageBuckets * kHugePageBytes;
 }
 
+// The mean and five standard deviations, exceeded once in a million.
+uint64_t RowsOfFullestShard(uint64_t rows) {
+  const double mean = static_cast<double>(rows) / KeyIndex::kShardCount;
+  return static_cast<uint64_t>(std::ceil(mean + 5.0 * std::sqrt(mean)));
+}
+
 uint64_t DivideUp(uint64_t dividend, uint64_t divisor) {
   return (dividend + divisor - 1) / divisor;
 }
@@ -238,6 +244,18 @@ absl::Status KeyIndex::ReserveOne(Shard* shard, KeyHash hash) {
     if (Fits(*shard, CurrentPlace(*shard, hash).home)) return absl::OkStatus();
   }
   return NoMemory();  // too many keys have their place in one part of the index
+}
+
+absl::Status KeyIndex::ReserveRows(uint64_t rows) {
+  const uint64_t fullest = RowsOfFullestShard(rows);
+  for (Shard& shard : shards_) {
+    MutexLock lock(&shard.mutex);
+    while (RowsAtLoad(shard.high_buckets, kLoadMax) <= fullest) {
+      EMBANK_RETURN_IF_ERROR(StartGrowing(&shard));
+      Sweep(&shard, shard.high_buckets);
+    }
+  }
+  return absl::OkStatus();
 }
 
 void KeyIndex::Insert(Shard* shard, KeyHash hash, Location location) {
@@ -548,11 +566,9 @@ uint64_t KeyIndex::ReleaseMemory() {
 }
 
 uint64_t KeyIndex::EstimateBytes(uint64_t rows) {
-  // The fullest shard: the mean and five standard deviations, exceeded once in a million.
-  const double mean = static_cast<double>(rows) / kShardCount;
-  const double fullest = mean + 5.0 * std::sqrt(mean);
+  const uint64_t fullest = RowsOfFullestShard(rows);
   uint32_t buckets = kBucketsMin;
-  while (static_cast<double>(RowsAtLoad(buckets, kLoadMax)) <= fullest && buckets < kBucketsMax) {
+  while (RowsAtLoad(buckets, kLoadMax) <= fullest && buckets < kBucketsMax) {
     buckets = FillPages(buckets * kGrowth);
   }
   return BytesFor(buckets);

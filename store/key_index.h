@@ -133,6 +133,10 @@ class KeyIndex {
   // was.
   absl::Status ReserveOne(Shard* shard, KeyHash hash) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
 
+  // Makes room for so many rows in all, in whatever order of their hashes they come.
+  // kResourceExhausted. Takes the shards' locks.
+  absl::Status ReserveRows(uint64_t rows);
+
   // Adds a row that is not there and whose header is written, after ReserveOne with its hash.
   void Insert(Shard* shard, KeyHash hash, Location location)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);

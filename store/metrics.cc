@@ -1,5 +1,6 @@
 #include "store/metrics.h"
 
+#include <algorithm>
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
@@ -74,8 +75,12 @@ void AppendTables(std::string* text, const std::vector<Table*>& tables) {
   });
   Describe(text, "embank_tier_rows", "gauge", "Rows by table and tier.");
   for (const Table* const table : tables) {
+    const uint64_t rows = table->rows();
+    const uint64_t in_log = std::min(table->rows_in_log(), rows);
     absl::StrAppend(text, "embank_tier_rows{", TableLabel(*table), ",tier=\"dram\"} ",
-                    table->rows(), "\n");
+                    rows - in_log, "\n");
+    if (table->mover() == nullptr) continue;
+    absl::StrAppend(text, "embank_tier_rows{", TableLabel(*table), ",tier=\"ssd\"} ", in_log, "\n");
   }
 }
 
@@ -89,11 +94,50 @@ void AppendMemory(std::string* text, const MemoryReport& report) {
   for (const auto& [kind, bytes] : kinds) {
     absl::StrAppend(text, "embank_tier_bytes{tier=\"dram\",kind=\"", kind, "\"} ", bytes, "\n");
   }
+  if (report.ssd.has_value()) {
+    absl::StrAppend(text, "embank_tier_bytes{tier=\"ssd\",kind=\"used\"} ", report.ssd->used_bytes,
+                    "\nembank_tier_bytes{tier=\"ssd\",kind=\"live\"} ", report.ssd->live_bytes,
+                    "\n");
+  }
   Describe(text, "embank_tier_capacity_bytes", "gauge", "Budget by tier; 0: no limit.");
   absl::StrAppend(text, "embank_tier_capacity_bytes{tier=\"dram\"} ", report.budget_bytes, "\n");
+  if (report.ssd.has_value()) {
+    absl::StrAppend(text, "embank_tier_capacity_bytes{tier=\"ssd\"} ", report.ssd->budget_bytes,
+                    "\n");
+  }
   Describe(text, "embank_huge_pages_refused_bytes", "gauge",
            "Memory that would lie in huge pages if the machine had them.");
   absl::StrAppend(text, "embank_huge_pages_refused_bytes ", report.huge_pages_refused_bytes, "\n");
+}
+
+void Append(std::string* text, const char* metric, const char* type, const char* help,
+            uint64_t value) {
+  Describe(text, metric, type, help);
+  absl::StrAppend(text, metric, " ", value, "\n");
+}
+
+void AppendLog(std::string* text, const RowLogCounters& counters) {
+  Append(text, "embank_log_appended_rows_total", "counter", "Rows written to the log.",
+         counters.appended_rows);
+  Append(text, "embank_log_compacted_rows_total", "counter", "Of them those that were moved.",
+         counters.compacted_rows);
+  Append(text, "embank_log_written_bytes_total", "counter", "Bytes written to segments.",
+         counters.written_bytes);
+  Append(text, "embank_log_reads_total", "counter", "Reads from segments.", counters.reads);
+  Append(text, "embank_log_read_bytes_total", "counter", "Bytes read from segments.",
+         counters.read_bytes);
+  Append(text, "embank_log_buffered_reads_total", "counter",
+         "Rows of the log that were read from its buffers.", counters.buffered_reads);
+}
+
+void AppendCheckpoints(std::string* text, const CheckpointReport& report) {
+  Append(text, "embank_checkpoints_total", "counter", "Checkpoints that were made.",
+         report.checkpoints);
+  Describe(text, "embank_checkpoint_seconds", "gauge", "Duration of the last checkpoint.");
+  absl::StrAppend(text, "embank_checkpoint_seconds ", Seconds(report.last_ns), "\n");
+  Describe(text, "embank_checkpoint_flip_seconds", "gauge",
+           "Of it the time in which no batch of changes began.");
+  absl::StrAppend(text, "embank_checkpoint_flip_seconds ", Seconds(report.last_flip_ns), "\n");
 }
 
 }  // namespace
@@ -102,15 +146,23 @@ std::string FormatMetrics(const Store& store) {
   std::string text;
   AppendTables(&text, store.Tables());
   AppendMemory(&text, store.ReportMemory());
+  if (store.log() == nullptr) return text;
+  AppendLog(&text, store.log()->counters());
+  AppendCheckpoints(&text, store.ReportCheckpoints());
   return text;
 }
 
 std::string FormatMemoryReport(const MemoryReport& report) {
+  const std::string ssd = report.ssd.has_value()
+                              ? absl::StrCat(", \"ssd\": {\"budget\": ", report.ssd->budget_bytes,
+                                             ", \"used\": ", report.ssd->used_bytes,
+                                             ", \"live\": ", report.ssd->live_bytes, "}")
+                              : "";
   return absl::StrCat("{\"dram\": {\"budget\": ", report.budget_bytes,
                       ", \"used\": ", report.used_bytes, ", \"fixed\": ", report.fixed_bytes,
                       ", \"index\": ", report.index_bytes, ", \"rows\": ", report.rows_bytes,
                       ", \"state\": ", report.state_bytes, ", \"slack\": ", report.slack_bytes,
-                      ", \"huge_pages_refused\": ", report.huge_pages_refused_bytes, "}}");
+                      ", \"huge_pages_refused\": ", report.huge_pages_refused_bytes, "}", ssd, "}");
 }
 
 std::string FormatEstimate(const Estimate& estimate) {

@@ -22,8 +22,10 @@ struct StoreOptions {
   uint64_t dram_bytes = 0;      // 0: no limit
   uint32_t worker_threads = 0;  // 0: one per core
   uint64_t seed = 0;
-  std::string path = {};   // an existing directory, for rows beyond dram_bytes; empty: none
-  uint64_t ssd_bytes = 0;  // 0: no limit
+  std::string path = {};   // directory of the store; empty: memory only, and nothing below counts
+  uint64_t ssd_bytes = 0;  // of the log; 0: no limit
+  bool may_create = true;  // a store where there is none
+  bool previous = false;   // opens the last checkpoint but one
 };
 
 struct TableOptions {

@@ -11,34 +11,46 @@
 
 namespace embank {
 
-RowMover::RowMover(const MoverParts& parts, SlotClass slot_class, uint32_t slot_bytes,
-                   EvictionPolicy policy)
+RowMover::RowMover(const MoverParts& parts, SlotClass slot_class, uint32_t slot_bytes)
     : parts_(parts),
       slot_class_(slot_class),
       slot_bytes_(slot_bytes),
       notes_(*parts.tier, slot_bytes) {
   for (uint32_t i = 0; i < KeyIndex::kShardCount; ++i) {
-    orders_.push_back(std::make_unique<Order>(policy, this));
+    orders_.push_back(std::make_unique<Order>(EvictionPolicy::kClock, this));
   }
 }
 
 void RowMover::NoteMade(KeyIndex::Shard* shard, Location slot) {
   const uint32_t number = notes_.NumberOf(slot);
-  notes_.Of(number).logged = SlotNote::kDirty;
+  notes_.Of(number).logged = parts_.gate->checkpoint();
   OrderOf(shard).Add(number);
   rows_in_memory_.fetch_add(1, std::memory_order_relaxed);
 }
 
-void RowMover::NoteChanged(Location slot) {
+void RowMover::NoteChanging(Location slot) {
   SlotNote& note = notes_.Of(notes_.NumberOf(slot));
-  if (note.logged == SlotNote::kDirty) return;
-  parts_.log->MarkDead({note.logged});
-  note.logged = SlotNote::kDirty;
+  if (!note.IsDirty()) {
+    parts_.log->MarkDead({note.logged});
+  } else if (parts_.gate->IsOwed(note.checkpoint())) {
+    // The checkpoint gets the row as it was; without it the change goes on.
+    const absl::StatusOr<Location> image = LogSlot(slot, note.checkpoint(), false);
+    if (!image.ok()) parts_.gate->Fail(image.status());
+  }
+  note.logged = parts_.gate->checkpoint();
+}
+
+absl::Status RowMover::SaveOwed(Location slot) {
+  SlotNote& note = notes_.Of(notes_.NumberOf(slot));
+  if (!note.IsDirty() || !parts_.gate->IsOwed(note.checkpoint())) return absl::OkStatus();
+  EMBANK_ASSIGN_OR_RETURN(const Location home, LogSlot(slot, note.checkpoint(), true));
+  note.logged = home.units;
+  return absl::OkStatus();
 }
 
 void RowMover::NoteGone(KeyIndex::Shard* shard, const Table& table, Location home) {
   if (home.tier() == Tier::kDram) {
-    NoteChanged(home);
+    NoteChanging(home);
     OrderOf(shard).Remove(notes_.NumberOf(home));
     rows_in_memory_.fetch_sub(1, std::memory_order_relaxed);
   } else {
@@ -49,27 +61,33 @@ void RowMover::NoteGone(KeyIndex::Shard* shard, const Table& table, Location hom
 
 size_t RowMover::TakeSlots(KeyIndex::Shard* shard, std::span<Location> slots) {
   size_t count = parts_.tier->Allocate(slot_class_, slots);
+  // A log that has refused one row is not asked for others in this call: clean rows can leave all
+  // the same.
+  bool log_takes = true;
   // A shard that has much less than its part of memory gets it from the others.
   const uint64_t part = rows_in_memory_.load(std::memory_order_relaxed) / KeyIndex::kShardCount;
-  if (count == 0 && OrderOf(shard).count() <= part / 2) count = TakeFromAnother(shard, slots);
-  if (count == 0) count = Evict(shard, slots);
+  if (count == 0 && OrderOf(shard).count() <= part / 2) {
+    count = TakeFromAnother(shard, slots, &log_takes);
+  }
+  if (count == 0) count = Evict(shard, slots, &log_takes);
   return count;
 }
 
-size_t RowMover::Evict(KeyIndex::Shard* shard, std::span<Location> slots) {
+size_t RowMover::Evict(KeyIndex::Shard* shard, std::span<Location> slots, bool* log_takes) {
   size_t count = 0;
-  while (count < slots.size() && EvictOne(shard, &slots[count])) ++count;
+  while (count < slots.size() && EvictOne(shard, &slots[count], log_takes)) ++count;
   return count;
 }
 
-bool RowMover::EvictOne(KeyIndex::Shard* shard, Location* slot) {
-  // When the log takes nothing, clean rows can leave all the same.
+bool RowMover::EvictOne(KeyIndex::Shard* shard, Location* slot, bool* log_takes) {
   for (uint32_t passed_over = 0; passed_over < kPassedOverMax; ++passed_over) {
     const uint32_t victim = OrderOf(shard).Victim();
     if (victim == kNoVictim) return false;
     *slot = notes_.LocationOf(victim);
     OrderOf(shard).Remove(victim);
-    if (Leave(shard, *slot)) return true;
+    const bool dirty = notes_.Of(victim).IsDirty();
+    if ((*log_takes || !dirty) && Leave(shard, *slot)) return true;
+    *log_takes = false;
     OrderOf(shard).Add(victim);
   }
   return false;
@@ -80,11 +98,9 @@ bool RowMover::Leave(KeyIndex::Shard* shard, Location slot) {
   RowHeader* const header = HeaderAt(slot);
   const RowMark mark = LoadMark(header);
   const Key key = LoadKey(header);
-  absl::StatusOr<Location> home = Location{notes_.Of(notes_.NumberOf(slot)).logged};
-  if (home->units == SlotNote::kDirty) {
-    home = Log(TableOf(mark.identity), key, HeatOf(mark.usage, parts_.heat_clock->now()),
-               parts_.tier->Row(slot));
-  }
+  const SlotNote& note = notes_.Of(notes_.NumberOf(slot));
+  absl::StatusOr<Location> home = Location{note.logged};
+  if (note.IsDirty()) home = LogSlot(slot, note.checkpoint(), true);
   if (!home.ok()) return false;
   const Table& table = *parts_.tables->Get(TableOf(mark.identity));
   const RowId id = table.IdOf(key, table.HashOf(key));
@@ -102,35 +118,45 @@ bool RowMover::Leave(KeyIndex::Shard* shard, Location slot) {
 }
 
 // Without waiting for their locks: two of them might wait for each other.
-size_t RowMover::TakeFromAnother(KeyIndex::Shard* shard, std::span<Location> slots) {
+size_t RowMover::TakeFromAnother(KeyIndex::Shard* shard, std::span<Location> slots,
+                                 bool* log_takes) {
   for (uint32_t tries = 0; tries < KeyIndex::kShardCount; ++tries) {
     const uint32_t number = next_giver_.fetch_add(1) % KeyIndex::kShardCount;
     KeyIndex::Shard* const giver = parts_.index->shard(number);
     if (giver == shard || !giver->mutex.TryLock()) continue;
-    const size_t count = Evict(giver, slots);
+    const size_t count = Evict(giver, slots, log_takes);
     giver->mutex.Unlock();
     if (count > 0) return count;
   }
   return 0;
 }
 
-absl::StatusOr<Location> RowMover::Log(TableId table, Key key, uint32_t heat,
-                                       const std::byte* row) const {
-  constexpr uint32_t kHeaderBytes = sizeof(RowHeader);
-  return parts_.log->Append(
-      LogStream::kUser,
-      {.row_class = slot_class_,
-       .record_bytes = slot_bytes_ - kHeaderBytes + static_cast<uint32_t>(sizeof(RecordHeader)),
-       .table = table,
-       .key = key,
-       .heat = heat,
-       .checkpoint = 0,
-       .payload = {row + kHeaderBytes, slot_bytes_ - kHeaderBytes}});
+absl::StatusOr<Location> RowMover::LogSlot(Location slot, uint32_t checkpoint, bool lives) const {
+  const RowHeader* const header = HeaderAt(slot);
+  const RowMark mark = LoadMark(header);
+  return Log({.table = TableOf(mark.identity),
+              .key = LoadKey(header),
+              .heat = HeatOf(mark.usage, parts_.heat_clock->now()),
+              .checkpoint = checkpoint,
+              .lives = lives},
+             parts_.tier->Row(slot));
+}
+
+absl::StatusOr<Location> RowMover::Log(RowToLog row, const std::byte* bytes) const {
+  row.row_class = slot_class_;
+  row.record_bytes = RecordBytesOf(slot_bytes_);
+  row.payload = {bytes + sizeof(RowHeader), slot_bytes_ - sizeof(RowHeader)};
+  return parts_.log->Append(LogStream::kUser, row);
 }
 
 bool RowMover::PutInLog(KeyIndex::Shard* shard, const RowId& id, uint32_t heat,
                         const std::byte* row, const Match& match) {
-  const absl::StatusOr<Location> home = Log(id.table, id.key, heat, row);
+  const absl::StatusOr<Location> home = Log({.table = id.table,
+                                             .key = id.key,
+                                             .heat = heat,
+                                             .checkpoint = parts_.gate->checkpoint(),
+                                             .lives = true},
+                                            row);
   if (!home.ok()) return false;
   if (match.any()) {
     const Location former = match.location();
@@ -193,6 +219,37 @@ Match RowMover::BringUp(KeyIndex::Shard* shard, const RowId& id, const Match& ma
   notes_.Of(notes_.NumberOf(slot)).logged = home.units;
   CountInLog(*parts_.tables->Get(id.table), -1);
   return up;
+}
+
+bool RowMover::Relocate(KeyIndex::Shard* shard, const RowId& id, Location from,
+                        std::span<const std::byte> record) {
+  Match match = {};
+  SlotNote* note = nullptr;
+  parts_.index->VisitMatches(shard, id, [&](const Match& candidate) {
+    if (candidate.location() == from) match = candidate;
+    if (candidate.location().tier() == Tier::kDram) {
+      note = &notes_.Of(notes_.NumberOf(candidate.location()));
+    }
+    return match.any() || note != nullptr;
+  });
+  const bool is_logged = note != nullptr ? note->logged == from.units : match.any();
+  if (!is_logged) return true;
+  const absl::StatusOr<Location> home =
+      parts_.log->Append(LogStream::kCompaction, {.row_class = slot_class_,
+                                                  .record_bytes = RecordBytesOf(slot_bytes_),
+                                                  .table = id.table,
+                                                  .key = id.key,
+                                                  .heat = LoadRecordHeader(record).heat,
+                                                  .checkpoint = parts_.gate->checkpoint(),
+                                                  .payload = record.subspan(sizeof(RecordHeader))});
+  if (!home.ok()) return false;
+  if (note != nullptr) {
+    note->logged = home->units;
+  } else {
+    parts_.index->Move(shard, id.hash, match, *home);
+  }
+  parts_.log->MarkDead(from);
+  return true;
 }
 
 bool RowMover::TakeReferenced(uint32_t slot) {

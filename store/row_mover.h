@@ -2,6 +2,7 @@
 // log still has of rows in memory.
 //
 //   in memory, dirty   --- evicted: a record is appended, the entry moved --->   in the log
+//   in memory, dirty   --- owed to a checkpoint: a record is appended ------->   in memory, clean
 //   in memory, clean   --- evicted: the entry moved ------------------------->   in the log
 //   in the log         --- brought up: a slot is taken, the entry moved ----->   in memory, clean
 //
@@ -22,6 +23,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "store/batch_gate.h"
 #include "store/heat_clock.h"
 #include "store/key_index.h"
 #include "tiers/dram_tier.h"
@@ -57,13 +59,13 @@ struct MoverParts {
   RowLog* log;
   HeatClock* heat_clock;
   TableDirectory* tables;
+  BatchGate* gate;
 };
 
 class RowMover {
  public:
-  // Of a class with notes.
-  RowMover(const MoverParts& parts, SlotClass slot_class, uint32_t slot_bytes,
-           EvictionPolicy policy);
+  // Of a class with notes. CLOCK evicts (decision 0013).
+  RowMover(const MoverParts& parts, SlotClass slot_class, uint32_t slot_bytes);
 
   // Its orders, which the store charges.
   static constexpr uint64_t kFixedBytes = uint64_t{16} << 10;
@@ -73,12 +75,16 @@ class RowMover {
 
   // ---- all of these under the lock of the shard that the row is in ----
 
-  // A row was made in a slot; has changed there; is gone, and its slot about to be given back, or
-  // its record dead.
+  // A row was made in a slot; is about to change there; is gone from the index, but still whole in
+  // its slot, or its record dead.
   void NoteMade(KeyIndex::Shard* shard, Location slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
-  void NoteChanged(Location slot);
+  void NoteChanging(Location slot);
   void NoteGone(KeyIndex::Shard* shard, const Table& table, Location home)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+
+  // Puts the row in a slot into the log, if it is owed to a checkpoint: it is clean then. The
+  // status of the log.
+  absl::Status SaveOwed(Location slot);
 
   // Free slots for rows of the shard: the tier's, or those of rows that leave for them; how many.
   // None: what is in memory is in the hands of others, or the log takes no rows.
@@ -108,8 +114,16 @@ class RowMover {
   bool PutInLog(KeyIndex::Shard* shard, const RowId& id, uint32_t heat, const std::byte* row,
                 const Match& match) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
 
+  // Writes a row's record, whose place was `from` when it was read, elsewhere, if it still is the
+  // row's, in the log alone or in memory, clean. False: the log takes none. Its caller has a
+  // ticket.
+  bool Relocate(KeyIndex::Shard* shard, const RowId& id, Location from,
+                std::span<const std::byte> record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+
   // Rows of the class that are in the log alone. Thread-safe.
   uint64_t rows_in_log() const { return rows_in_log_.load(std::memory_order_relaxed); }
+  // So many rows of a table came into the log, or went. Thread-safe.
+  void CountInLog(const Table& table, int64_t change);
 
   // ---- what its orders ask of slots ----
 
@@ -127,13 +141,14 @@ class RowMover {
   RowHeader* HeaderOf(uint32_t slot) const { return HeaderAt(notes_.LocationOf(slot)); }
   using Order = EvictionOrder<RowMover>;
   Order& OrderOf(const KeyIndex::Shard* shard) const { return *orders_[shard->number]; }
-  size_t Evict(KeyIndex::Shard* shard, std::span<Location> slots)
+  size_t Evict(KeyIndex::Shard* shard, std::span<Location> slots, bool* log_takes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
   bool Leave(KeyIndex::Shard* shard, Location slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
-  bool EvictOne(KeyIndex::Shard* shard, Location* slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
-  size_t TakeFromAnother(KeyIndex::Shard* shard, std::span<Location> slots);
-  absl::StatusOr<Location> Log(TableId table, Key key, uint32_t heat, const std::byte* row) const;
-  void CountInLog(const Table& table, int64_t change);
+  bool EvictOne(KeyIndex::Shard* shard, Location* slot, bool* log_takes)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+  size_t TakeFromAnother(KeyIndex::Shard* shard, std::span<Location> slots, bool* log_takes);
+  absl::StatusOr<Location> LogSlot(Location slot, uint32_t checkpoint, bool lives) const;
+  absl::StatusOr<Location> Log(RowToLog row, const std::byte* bytes) const;
 
   const MoverParts parts_;
   const SlotClass slot_class_;

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "base/status_with_room.h"
 #include "store/logged_rows.h"
 #include "store/row_group.h"
 #include "tiers/row_copy.h"
@@ -33,70 +34,95 @@ absl::StatusOr<uint64_t> Scan::Next(std::span<Key> keys, RowSpan rows) {
 }
 
 absl::Status Scan::CollectRange() {
-  // Rows that move on and on are collected sooner than so often.
+  // Rows that move, and segments that die, are rarely in the way twice.
   constexpr int kTries = 8;
-  for (int tries = 1;; ++tries) {
-    absl::Status status;
+  absl::Status status;
+  for (int tries = 1; tries <= kTries; ++tries) {
     try {
-      // Where a segment was given up, a record may be another's than the entry said.
-      const uint64_t dead_segments = DeadSegments();
-      CollectEntries();
-      status = CollectLogged();
-      if (DeadSegments() != dead_segments) continue;
+      status = tries < kTries ? CollectFreely() : CollectHeld();
     } catch (const std::bad_alloc&) {
       // Without a message, which would need memory too.
       status = NoMemory();
     }
-    if (status.ok()) break;
-    const bool damaged = absl::IsDataLoss(status) && tries >= kTries;
-    if (damaged) damage_ = status;
-    if (damaged) break;
-    if (absl::IsDataLoss(status)) continue;
-    pending_.clear();
-    return status;
+    if (!absl::IsDataLoss(status)) break;
   }
-  ++next_range_;
-  return absl::OkStatus();
+  if (absl::IsDataLoss(status)) damage_ = std::exchange(status, absl::OkStatus());
+  if (status.ok()) {
+    ++next_range_;
+  } else {
+    pending_.clear();
+  }
+  return status;
+}
+
+// Reads without a lock, as a list. kDataLoss: a record cannot be read, or is another's by now, for
+// its row has moved, or its segment was given up.
+absl::Status Scan::CollectFreely() {
+  const uint64_t dead_segments = DeadSegments();
+  {
+    KeyIndex::Shard* const shard = ShardOfRange();
+    ReaderMutexLock lock(&shard->mutex);
+    CollectEntries(shard);
+  }
+  if (logged_.empty()) return absl::OkStatus();
+  pending_.reserve(pending_.size() + logged_.size());
+  uint64_t unread = 0;
+  EMBANK_RETURN_IF_ERROR(table_->mover()->log()->Read(
+      logged_, [&](size_t, const absl::Status& status, std::span<const std::byte> record) {
+        unread += status.ok() ? 0 : 1;
+        if (status.ok()) AddRecord(record);
+      }));
+  return DeadSegments() == dead_segments ? Unread(unread) : Unread(unread + 1);
+}
+
+// Reads record by record under the shard's lock: nothing moves meanwhile.
+absl::Status Scan::CollectHeld() {
+  RecordScratch scratch;
+  uint64_t unread = 0;
+  KeyIndex::Shard* const shard = ShardOfRange();
+  ReaderMutexLock lock(&shard->mutex);
+  CollectEntries(shard);
+  for (const Location location : logged_) {
+    const auto record = table_->mover()->log()->ReadOne(location, &scratch);
+    unread += record.ok() ? 0 : 1;
+    if (record.ok()) AddRecord(*record);
+  }
+  return Unread(unread);
+}
+
+absl::Status Scan::Unread(uint64_t records) const {
+  if (records == 0) return absl::OkStatus();
+  return StatusWithRoom(absl::StatusCode::kDataLoss, [&] {
+    return absl::StrCat(records, " records of the log cannot be read; their rows are of table \"",
+                        table_->name(), "\" or of another, and the scan may go on without them");
+  });
 }
 
 uint64_t Scan::DeadSegments() const {
   return table_->mover() == nullptr ? 0 : table_->mover()->log()->counters().dead_segments.load();
 }
 
-void Scan::CollectEntries() {
+KeyIndex::Shard* Scan::ShardOfRange() const {
+  return table_->parts().index->shard(KeyIndex::ShardOf(KeyHash{next_range_} << (64 - kRangeBits)));
+}
+
+// The keys of rows in memory, and where the others are.
+void Scan::CollectEntries(KeyIndex::Shard* shard) {
   pending_.clear();
   logged_.clear();
   pending_done_ = 0;
-  KeyIndex* const index = table_->parts().index;
   const KeyHash first = KeyHash{next_range_} << (64 - kRangeBits);
   const KeyHash last = first | (~KeyHash{0} >> kRangeBits);
-  KeyIndex::Shard* const shard = index->shard(KeyIndex::ShardOf(first));
-  ReaderMutexLock lock(&shard->mutex);
-  index->VisitHashes(shard, first, last, [&](Location location) {
+  table_->parts().index->VisitHashes(shard, first, last, [&](Location location) {
     if (location.tier() != Tier::kDram) return logged_.push_back(location);
     const RowHeader* const header = table_->layout().Header(table_->parts().tier->Row(location));
     AddIfMine(TableOf(LoadIdentity(header)), LoadKey(header));
   });
 }
 
-// Adds the keys of rows in the log. Records that cannot be read are damaged, or of rows that have
-// moved meanwhile: the range is collected anew, which tells.
-absl::Status Scan::CollectLogged() {
-  if (logged_.empty()) return absl::OkStatus();
-  pending_.reserve(pending_.size() + logged_.size());
-  uint64_t unread = 0;
-  EMBANK_RETURN_IF_ERROR(table_->mover()->log()->Read(
-      logged_, [&](size_t, const absl::Status& status, std::span<const std::byte> record) {
-        if (!status.ok()) {
-          ++unread;
-        } else {
-          AddIfMine(LoadRecordHeader(record).table, LoadRecordHeader(record).key);
-        }
-      }));
-  if (unread == 0) return absl::OkStatus();
-  return absl::DataLossError(
-      absl::StrCat(unread, " records of the log cannot be read; their rows are of table \"",
-                   table_->name(), "\" or of another, and the scan may go on without them"));
+void Scan::AddRecord(std::span<const std::byte> record) {
+  const RecordHeader header = LoadRecordHeader(record);
+  AddIfMine(header.table, header.key);
 }
 
 void Scan::AddIfMine(TableId table, Key key) {
@@ -138,8 +164,10 @@ absl::Status Scan::CopyPending(std::span<Key> keys, RowSpan rows, uint64_t* copi
 }
 
 absl::Status Scan::Damage(Key key) const {
-  return absl::DataLossError(absl::StrCat("the row of key ", key, " of table \"", table_->name(),
-                                          "\" cannot be read; the scan may go on without it"));
+  return StatusWithRoom(absl::StatusCode::kDataLoss, [&] {
+    return absl::StrCat("the row of key ", key, " of table \"", table_->name(),
+                        "\" cannot be read; the scan may go on without it");
+  });
 }
 
 }  // namespace embank

@@ -28,9 +28,13 @@ class Scan {
 
  private:
   absl::Status CollectRange();
+  absl::Status CollectFreely();
+  absl::Status CollectHeld();
+  absl::Status Unread(uint64_t records) const;
   uint64_t DeadSegments() const;
-  void CollectEntries();
-  absl::Status CollectLogged();
+  KeyIndex::Shard* ShardOfRange() const;
+  void CollectEntries(KeyIndex::Shard* shard) ABSL_SHARED_LOCKS_REQUIRED(shard->mutex);
+  void AddRecord(std::span<const std::byte> record);
   void AddIfMine(TableId table, Key key);
   absl::Status CopyPending(std::span<Key> keys, RowSpan rows, uint64_t* copied);
   absl::Status Damage(Key key) const;

@@ -69,6 +69,7 @@ void ShardPlan::Group(const Batch& batch, std::span<const uint32_t> positions) {
 
 void ShardPlan::ForEachShard(const Batch& batch,
                              absl::FunctionRef<void(const ShardGroup&)> body) const {
+  const BatchGate::Ticket ticket(batch.table().parts().gate);
   if (count_ == 0) return;
   if (count_ == 1) {
     const KeyHash hash = hashes_.values()[0];

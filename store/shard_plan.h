@@ -33,7 +33,8 @@ class ShardPlan {
   void GroupAll(const Batch& batch);
   void Group(const Batch& batch, std::span<const uint32_t> positions);
 
-  // Calls `body` once per shard that has positions, as Batch::Share does.
+  // Calls `body` once per shard that has positions, as Batch::Share does. No flip of checkpoints
+  // comes between them.
   void ForEachShard(const Batch& batch, absl::FunctionRef<void(const ShardGroup&)> body) const;
 
  private:

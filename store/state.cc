@@ -51,7 +51,7 @@ void SetGroup(Batch* batch, const ShardGroup& group, ConstRowSpan state) {
         if (outcome == Outcome::kFound) {
           const std::byte* const new_state = state.Row(position);
           FaultIn(new_state, layout.state_bytes());
-          ChangeRow(layout, id.table, held.row(), [&](std::byte* image) {
+          ChangeRow(layout, id.table, held.RowToChange(), [&](std::byte* image) {
             std::memcpy(layout.State(image), new_state, layout.state_bytes());
           });
           outcome = held.Commit();

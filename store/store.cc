@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/check.h"
 #include "base/crc32c.h"
 #include "base/log.h"
 #include "base/posix_file_system.h"
@@ -60,19 +61,6 @@ absl::Status Store::Init() {
   return options_.path.empty() ? absl::OkStatus() : InitLog();
 }
 
-absl::Status Store::InitLog() {
-  directory_ = std::make_unique<TableDirectory>();
-  RowLogOptions log = log_sizes_.value_or(LogSizes(options_.dram_bytes));
-  log.directory = options_.path;
-  log.store_id = HashKey(options_.seed, clock_->NowNs());
-  log.ssd_bytes = options_.ssd_bytes;
-  EMBANK_ASSIGN_OR_RETURN(
-      log_, RowLog::Create(files_, memory_, &budget_, executor_.get(), std::move(log)));
-  // The index grows while rows leave memory; pages never take this from it.
-  tier_->KeepFree(options_.dram_bytes / 5);
-  return absl::OkStatus();
-}
-
 absl::StatusOr<Table*> Store::CreateTable(std::string_view name, const TableOptions& options) {
   EMBANK_RETURN_IF_ERROR(ValidateTableName(name));
   EMBANK_RETURN_IF_ERROR(Validate(options));
@@ -82,6 +70,11 @@ absl::StatusOr<Table*> Store::CreateTable(std::string_view name, const TableOpti
         absl::StrCat("name: table \"", std::string(name), "\" exists; open it, or drop it first"));
   }
   EMBANK_ASSIGN_OR_RETURN(const TableId id, FreeTableId());
+  return AddTable(id, name, options);
+}
+
+absl::StatusOr<Table*> Store::AddTable(TableId id, std::string_view name,
+                                       const TableOptions& options) {
   ReserveOneMore(&live_tables_);
   ReserveOneMore(&all_tables_);
   const RowLayout layout = MakeRowLayout(options.dim, options.value_type, options.optimizer);
@@ -91,11 +84,13 @@ absl::StatusOr<Table*> Store::CreateTable(std::string_view name, const TableOpti
                             .epochs = &epochs_,
                             .executor = executor_.get(),
                             .clock = clock_,
-                            .heat_clock = heat_clock_.get()};
+                            .heat_clock = heat_clock_.get(),
+                            .gate = gate_.get(),
+                            .compaction = compaction_.get()};
   auto table = std::make_unique<Table>(parts, id, std::string(name), options, options_.seed,
                                        row_class->slot_class, row_class->mover.get());
   EMBANK_RETURN_IF_ERROR(budget_.Charge(kTableFixedBytes));
-  if (directory_ != nullptr) directory_->Set(id, table.get());
+  if (tables_by_id_ != nullptr) tables_by_id_->Set(id, table.get());
   live_tables_.push_back(table.get());
   all_tables_.push_back(std::move(table));
   return live_tables_.back();
@@ -112,6 +107,8 @@ absl::StatusOr<Table*> Store::OpenTable(std::string_view name) {
 
 absl::Status Store::DropTable(std::string_view name) {
   EMBANK_RETURN_IF_ERROR(ValidateTableName(name));
+  // A checkpoint has all of a table, or nothing.
+  MutexLock checkpoint_lock(&checkpoint_mutex_);
   MutexLock lock(&tables_mutex_);
   Table* const table = FindTable(name);
   if (table == nullptr) {
@@ -126,49 +123,42 @@ absl::Status Store::DropTable(std::string_view name) {
 
 absl::Status Store::EraseRowsOf(Table* table) {
   const RowLayout& layout = table->layout();
-  std::vector<Location> logged;
   for (uint32_t i = 0; i < KeyIndex::kShardCount; ++i) {
     KeyIndex::Shard* const shard = index_->shard(i);
-    logged.clear();
-    {
-      FreedRows freed(table);
-      MutexLock lock(&shard->mutex);
-      // Nothing may fail while the index erases.
-      if (log_ != nullptr) logged.reserve(shard->rows);
-      index_->EraseRows(shard, [&](Location location) {
-        shard->mutex.AssertHeld();
-        if (location.tier() != Tier::kDram) {
-          logged.push_back(location);
-          return false;
-        }
-        if (TableOf(LoadIdentity(layout.Header(tier_->Row(location)))) != table->id()) return false;
-        freed.Add(shard, location);
-        return true;
-      });
-    }
-    if (!logged.empty()) EMBANK_RETURN_IF_ERROR(EraseLoggedRowsOf(table, logged));
+    FreedRows freed(table);
+    MutexLock lock(&shard->mutex);
+    index_->EraseRows(shard, [&](Location location) {
+      shard->mutex.AssertHeld();
+      if (location.tier() != Tier::kDram) return false;
+      if (TableOf(LoadIdentity(layout.Header(tier_->Row(location)))) != table->id()) return false;
+      freed.Add(shard, location);
+      return true;
+    });
   }
-  return absl::OkStatus();
+  return table->rows_in_log() == 0 ? absl::OkStatus() : EraseLoggedRowsOf(table);
 }
 
-// Whose rows these are only their records say. Rows of other tables may move meanwhile.
-absl::Status Store::EraseLoggedRowsOf(Table* table, std::span<const Location> logged) {
-  return log_->Read(logged,
-                    [&](size_t i, const absl::Status& status, std::span<const std::byte> record) {
-                      if (!status.ok() || LoadRecordHeader(record).table != table->id()) return;
-                      const Key key = LoadRecordHeader(record).key;
-                      const RowId id = table->IdOf(key, table->HashOf(key));
-                      KeyIndex::Shard* const shard = index_->shard(KeyIndex::ShardOf(id.hash));
-                      FreedRows freed(table);
-                      MutexLock lock(&shard->mutex);
-                      index_->VisitMatches(shard, id, [&](const Match& match) {
-                        shard->mutex.AssertHeld();
-                        if (!(match.location() == logged[i])) return false;
-                        index_->Erase(shard, id.hash, match);
-                        freed.Add(shard, logged[i]);
-                        return true;
-                      });
-                    });
+// Whose the records are the log's segments say; rows of other tables may move meanwhile.
+absl::Status Store::EraseLoggedRowsOf(Table* table) {
+  // Rows that move meanwhile might be missed.
+  const Compaction::Pause pause(compaction_.get());
+  const absl::Status visited =
+      log_->VisitOwners(table->slot_class(), [&](Location location, TableId owner, Key key) {
+        if (owner != table->id()) return;
+        const RowId id = table->IdOf(key, table->HashOf(key));
+        KeyIndex::Shard* const shard = index_->shard(KeyIndex::ShardOf(id.hash));
+        FreedRows freed(table);
+        MutexLock lock(&shard->mutex);
+        index_->VisitMatches(shard, id, [&](const Match& match) {
+          shard->mutex.AssertHeld();
+          if (!(match.location() == location)) return false;
+          index_->Erase(shard, id.hash, match);
+          freed.Add(shard, location);
+          return true;
+        });
+      });
+  // What cannot be read may be others'.
+  return table->rows_in_log() == 0 ? absl::OkStatus() : visited;
 }
 
 Table* Store::FindTable(std::string_view name) const {
@@ -179,40 +169,42 @@ Table* Store::FindTable(std::string_view name) const {
 }
 
 absl::StatusOr<const Store::SizedClass*> Store::ClassOf(uint32_t slot_bytes) {
-  for (const SizedClass& sized : slot_classes_) {
-    if (sized.slot_bytes == slot_bytes) return &sized;
+  auto sized = std::find_if(slot_classes_.begin(), slot_classes_.end(),
+                            [&](const SizedClass& one) { return one.slot_bytes == slot_bytes; });
+  if (sized == slot_classes_.end()) {
+    ReserveOneMore(&slot_classes_);
+    // A class's number is its place, also in manifests.
+    const SlotClass slot_class = tier_->AddClass(slot_bytes, log_ != nullptr);
+    EMBANK_CHECK(slot_class == slot_classes_.size());
+    slot_classes_.push_back({slot_bytes, slot_class, nullptr});
+    sized = slot_classes_.end() - 1;
   }
-  ReserveOneMore(&slot_classes_);
-  std::unique_ptr<RowMover> mover;
-  if (log_ != nullptr) {
-    const uint64_t bytes_max = SlotNotes::AddressBytesMax(slot_bytes);
-    if (RowAddressBytes(options_) > bytes_max) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat("rows of ", slot_bytes, " bytes can have at most ", bytes_max,
-                       " bytes of dram_bytes in a store with a path"));
-    }
-    EMBANK_RETURN_IF_ERROR(budget_.Charge(RowMover::kFixedBytes));
+  if (log_ != nullptr && sized->mover == nullptr) EMBANK_RETURN_IF_ERROR(MakeMover(&*sized));
+  return &*sized;
+}
+
+absl::Status Store::MakeMover(SizedClass* sized) {
+  const uint64_t bytes_max = SlotNotes::AddressBytesMax(sized->slot_bytes);
+  if (RowAddressBytes(options_) > bytes_max) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("rows of ", sized->slot_bytes, " bytes can have at most ", bytes_max,
+                     " bytes of dram_bytes in a store with a path"));
   }
-  const SlotClass slot_class = tier_->AddClass(slot_bytes, log_ != nullptr);
-  if (log_ != nullptr) {
-    mover = std::make_unique<RowMover>(MoverParts{.tier = tier_.get(),
-                                                  .index = index_.get(),
-                                                  .log = log_.get(),
-                                                  .heat_clock = heat_clock_.get(),
-                                                  .tables = directory_.get()},
-                                       slot_class, slot_bytes, EvictionPolicy::kClock);
-  }
-  slot_classes_.push_back({slot_bytes, slot_class, std::move(mover)});
-  return &slot_classes_.back();
+  auto mover = std::make_unique<RowMover>(MoverParts{.tier = tier_.get(),
+                                                     .index = index_.get(),
+                                                     .log = log_.get(),
+                                                     .heat_clock = heat_clock_.get(),
+                                                     .tables = tables_by_id_.get(),
+                                                     .gate = gate_.get()},
+                                          sized->slot_class, sized->slot_bytes);
+  EMBANK_RETURN_IF_ERROR(budget_.Charge(RowMover::kFixedBytes));
+  sized->mover = std::move(mover);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<TableId> Store::FreeTableId() const {
   std::vector<bool> taken(kTablesMax, false);
   for (const Table* const table : live_tables_) taken[table->id()] = true;
-  // Of a dropped table, records that could not be read may be left: they stay nobody's.
-  for (const auto& table : all_tables_) {
-    if (table->rows() > 0) taken[table->id()] = true;
-  }
   const auto free = std::find(taken.begin(), taken.end(), false);
   if (free == taken.end()) {
     return absl::ResourceExhaustedError("the store has 4095 tables, the limit; drop one first");
@@ -245,6 +237,7 @@ MemoryReport Store::ReportMemory() const {
   report.fixed_bytes =
       report.used_bytes - std::min(report.used_bytes, slab_bytes + report.index_bytes);
   report.huge_pages_refused_bytes = HugePagesOff() ? slab_bytes + report.index_bytes : 0;
+  if (log_ != nullptr) report.ssd = log_->Space();
   return report;
 }
 

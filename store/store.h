@@ -14,6 +14,10 @@
 #include "absl/status/statusor.h"
 #include "base/file_system.h"
 #include "base/mutex.h"
+#include "store/batch_gate.h"
+#include "store/checkpoint_directory.h"
+#include "store/compaction.h"
+#include "store/manifest.h"
 #include "store/table.h"
 
 namespace embank {
@@ -27,6 +31,13 @@ struct StoreEnvironment {
   std::optional<RowLogOptions> log = {};  // sizes; the store says where, whose and how large
 };
 
+// How long the last checkpoint took. Monotonic count.
+struct CheckpointReport {
+  uint64_t checkpoints = 0;  // that were made since the store was opened
+  uint64_t last_ns = 0;
+  uint64_t last_flip_ns = 0;  // of them those without a batch
+};
+
 // Bytes of DRAM by use: used = fixed + index + rows + state + slack.
 struct MemoryReport {
   uint64_t budget_bytes;  // 0: no limit
@@ -37,11 +48,15 @@ struct MemoryReport {
   uint64_t state_bytes;  // their optimizer state
   uint64_t slack_bytes;  // slab memory without a living row
   uint64_t huge_pages_refused_bytes;
+  std::optional<LogSpace> ssd;  // with a path
 };
 
 class Store {
  public:
-  // kInvalidArgument, kResourceExhausted.
+  // With a path: as its last checkpoint left it. kInvalidArgument, kResourceExhausted; with a path
+  // also kNotFound: there is none; kUnavailable: it is open elsewhere; kFailedPrecondition: another
+  // seed, a newer format, no previous checkpoint; kDataLoss, with what is damaged, and the older
+  // checkpoint if there is one; the statuses of files.
   static absl::StatusOr<std::unique_ptr<Store>> Open(const StoreOptions& options,
                                                      StoreEnvironment environment);
   ~Store();
@@ -53,10 +68,25 @@ class Store {
   absl::StatusOr<Table*> CreateTable(std::string_view name, const TableOptions& options);
   // kNotFound.
   absl::StatusOr<Table*> OpenTable(std::string_view name);
-  // Erases the table's rows, for which it reads those of all tables that are in the log. kNotFound;
-  // kResourceExhausted: some are left, drop it again. (Rows that cannot be read are left too, with
-  // the table's id, which is never used again.)
+  // Erases the table's rows; which of those in the log are its own the footers of segments say.
+  // kNotFound. kResourceExhausted, kDataLoss, the statuses of files: some are left, drop it again.
   absl::Status DropTable(std::string_view name);
+
+  // Makes the store as it is at some moment of the call durable, all tables and their rows, between
+  // batches of changes; and the caller's blob. Batches go on meanwhile. Returns the checkpoint's
+  // number. kFailedPrecondition: there is no path, or a table is dropped in part; kInvalidArgument:
+  // the blob is too large; kResourceExhausted: no memory, or the log has no space; the statuses of
+  // files: after those of the manifest's name nobody knows which checkpoint is the last, and no
+  // further one is made. One at a time; others wait. Thread-safe.
+  absl::StatusOr<uint32_t> Checkpoint(std::span<const std::byte> blob);
+  // The blob of the last checkpoint. kFailedPrecondition: there is no path; kNotFound: there is no
+  // checkpoint. Thread-safe.
+  absl::StatusOr<std::vector<std::byte>> CheckpointBlob() const;
+
+  // Thread-safe.
+  CheckpointReport ReportCheckpoints() const;
+  // nullptr: memory only.
+  const RowLog* log() const { return log_.get(); }
 
   // The tables that live, in order of creation.
   std::vector<Table*> Tables() const;
@@ -75,11 +105,25 @@ class Store {
   absl::Status Init();
   Table* FindTable(std::string_view name) const ABSL_SHARED_LOCKS_REQUIRED(tables_mutex_);
   absl::Status InitLog();
+  absl::StatusOr<std::vector<Manifest>> LoadManifests(bool* all);
+  absl::Status Recover(std::span<const Manifest> kept);
+  absl::Status RecoverRows(const Manifest& manifest);
+  absl::Status RecoverSegment(const SegmentRows& rows, uint32_t checkpoint);
+  absl::StatusOr<uint32_t> CheckpointLocked(std::span<const std::byte> blob)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(checkpoint_mutex_);
+  absl::Status CheckMayFail(const absl::Status& newest, uint32_t previous) const;
+  absl::Status CheckWhole() const ABSL_SHARED_LOCKS_REQUIRED(tables_mutex_);
+  absl::Status KeepFrozen(Manifest* manifest, bool* in_doubt)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(checkpoint_mutex_);
+  Manifest Describe() const ABSL_SHARED_LOCKS_REQUIRED(tables_mutex_);
+  absl::StatusOr<Table*> AddTable(TableId id, std::string_view name, const TableOptions& options)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(tables_mutex_);
   absl::StatusOr<const SizedClass*> ClassOf(uint32_t slot_bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(tables_mutex_);
+  absl::Status MakeMover(SizedClass* sized);
   absl::StatusOr<TableId> FreeTableId() const ABSL_SHARED_LOCKS_REQUIRED(tables_mutex_);
   absl::Status EraseRowsOf(Table* table);
-  absl::Status EraseLoggedRowsOf(Table* table, std::span<const Location> logged);
+  absl::Status EraseLoggedRowsOf(Table* table);
 
   const StoreOptions options_;
   MemorySource* const memory_;
@@ -93,13 +137,22 @@ class Store {
   const std::optional<RowLogOptions> log_sizes_;
   std::unique_ptr<FileSystem> own_files_;
   FileSystem* const files_;
-  std::unique_ptr<TableDirectory> directory_;  // with the log
-  std::unique_ptr<RowLog> log_;                // constant after Init; nullptr: memory only
+  // All of these with a path, constant after Init.
+  std::unique_ptr<CheckpointDirectory> directory_;
+  std::unique_ptr<TableDirectory> tables_by_id_;
+  std::unique_ptr<BatchGate> gate_;
+  std::unique_ptr<RowLog> log_;  // nullptr: memory only
 
+  mutable Mutex checkpoint_mutex_;                    // taken before tables_mutex_
+  Manifest last_ ABSL_GUARDED_BY(checkpoint_mutex_);  // without what is in segments
+  mutable Mutex report_mutex_;
+  CheckpointReport checkpoint_report_ ABSL_GUARDED_BY(report_mutex_);
   mutable Mutex tables_mutex_;
   std::vector<Table*> live_tables_ ABSL_GUARDED_BY(tables_mutex_);
   std::vector<std::unique_ptr<Table>> all_tables_ ABSL_GUARDED_BY(tables_mutex_);
   std::vector<SizedClass> slot_classes_ ABSL_GUARDED_BY(tables_mutex_);
+  // With the log; constant after Init. Last: its task uses all of the above until it ends.
+  std::unique_ptr<Compaction> compaction_;
 };
 
 }  // namespace embank

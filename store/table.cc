@@ -19,6 +19,12 @@ Table::Table(const StoreParts& parts, TableId id, std::string name, const TableO
       mover_(mover),
       learning_rate_(options.rule.learning_rate) {}
 
+TableOptions Table::options() const {
+  TableOptions options = options_;
+  options.rule = rule();
+  return options;
+}
+
 UpdateRule Table::rule() const {
   UpdateRule rule = options_.rule;
   rule.learning_rate = learning_rate_.load(std::memory_order_relaxed);

@@ -13,6 +13,8 @@
 #include "base/executor.h"
 #include "base/hash.h"
 #include "base/hash_keys.h"
+#include "store/batch_gate.h"
+#include "store/compaction.h"
 #include "store/heat_clock.h"
 #include "store/key_index.h"
 #include "store/options.h"
@@ -30,6 +32,8 @@ struct StoreParts {
   Executor* executor;
   const Clock* clock;
   HeatClock* heat_clock;
+  BatchGate* gate;         // nullptr: there are no checkpoints
+  Compaction* compaction;  // nullptr: there is no log
 };
 
 enum class TableVerb : uint32_t { kLookup, kUpsert, kGradients, kErase };
@@ -64,6 +68,8 @@ class Table {
   KeyHash HashOf(Key key) const { return HashKey(table_hash_, key); }
   void HashesOf(KeySpan keys, KeyHash* hashes) const { HashKeys(table_hash_, keys, hashes); }
 
+  // As created, but with the learning rate of now. Thread-safe.
+  TableOptions options() const;
   // The rule of a batch that begins now. Thread-safe.
   UpdateRule rule() const;
   // The rate is valid. Thread-safe.

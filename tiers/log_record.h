@@ -35,11 +35,11 @@ struct RecordHeader {
 };
 static_assert(sizeof(RecordHeader) == 32);
 
-// Of a row with this layout: header, vector and state as in memory; a multiple of 16.
-constexpr uint32_t RecordBytes(const RowLayout& layout) {
-  return layout.row_bytes + sizeof(RecordHeader) - sizeof(RowHeader);
+// Of rows of so many bytes: header, vector and state as in memory; a multiple of 16.
+constexpr uint32_t RecordBytesOf(uint32_t row_bytes) {
+  return row_bytes + static_cast<uint32_t>(sizeof(RecordHeader) - sizeof(RowHeader));
 }
-inline constexpr uint32_t kRecordBytesMax = kRowBytesMax + sizeof(RecordHeader) - sizeof(RowHeader);
+inline constexpr uint32_t kRecordBytesMax = RecordBytesOf(kRowBytesMax);
 
 // Fills a record's header; the checksum is that of the record as it is now, and replaces
 // header.crc.

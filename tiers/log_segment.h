@@ -3,6 +3,7 @@
 #define EMBANK_TIERS_LOG_SEGMENT_H_
 
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <span>
 #include <string>
@@ -26,8 +27,12 @@ struct LogSegment {
   bool ended = false;     // takes no more
   bool finished = false;  // its footer is written
   bool unsynced = true;
-  AlignedBuffer live;  // a bit per slot
+  bool passed_over = false;  // by compaction: records of it cannot be read
+  AlignedBuffer bits;  // a bit per slot, twice: live rows, and those of a checkpoint under way
   uint32_t live_rows = 0;
+  uint32_t frozen_rows = 0;
+  uint32_t frozen_for = 0;         // the checkpoint that the second bits are of
+  uint32_t newest_checkpoint = 0;  // a kept one that has rows of it; 0: none
 
   Key* keys() const { return slots.As<Key>().data(); }
   TableId* tables() const { return reinterpret_cast<TableId*>(keys() + geometry.slots); }
@@ -36,19 +41,38 @@ struct LogSegment {
     keys()[used_slots] = key;
     tables()[used_slots++] = table;
   }
+  SegmentFooter Owners() const { return {{keys(), used_slots}, {tables(), used_slots}}; }
+  uint64_t LiveBytes() const { return uint64_t{live_rows} * header.record_bytes; }
+  uint64_t BitWords() const { return RoundUp(geometry.slots, 64) / 64; }
+  uint64_t BitBytes() const { return 2 * BitWords() * sizeof(uint64_t); }
+  uint64_t* live() const { return bits.As<uint64_t>().data(); }
+  uint64_t* frozen() const { return live() + BitWords(); }
   // Tries twice: the same bytes at the same place cannot tear what the first try has written.
   absl::Status Write(uint64_t offset, std::span<const std::byte> bytes) const {
     const absl::Status status = file->Write(offset, bytes);
     return status.ok() ? status : file->Write(offset, bytes);
   }
+  bool IsLive(uint32_t slot) const { return (live()[slot / 64] >> (slot % 64) & 1) != 0; }
   // False: it was so already.
   bool SetLive(uint32_t slot, bool is_live) {
-    uint64_t& word = live.As<uint64_t>()[slot / 64];
+    uint64_t& word = live()[slot / 64];
     const uint64_t bit = uint64_t{1} << (slot % 64);
     if (((word & bit) != 0) == is_live) return false;
     word ^= bit;
     live_rows += is_live ? 1 : -1;
     return true;
+  }
+  // What is live now is a checkpoint's, unless it has been told so before.
+  void FreezeFor(uint32_t checkpoint) {
+    if (frozen_for == checkpoint) return;
+    std::memcpy(frozen(), live(), BitWords() * sizeof(uint64_t));
+    frozen_rows = live_rows;
+    frozen_for = checkpoint;
+  }
+  // A row that is written later, and the frozen checkpoint's.
+  void AddFrozen(uint32_t slot) {
+    frozen()[slot / 64] |= uint64_t{1} << (slot % 64);
+    ++frozen_rows;
   }
 };
 

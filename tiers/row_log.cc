@@ -15,8 +15,6 @@
 namespace embank {
 namespace {
 
-constexpr const char* kSegmentPrefix = "segment-";
-
 // Nothing to be told of is worth more memory than there is.
 void Tell(LogLevel level, const char* what, const absl::Status& status) noexcept {
   try {
@@ -37,13 +35,22 @@ struct RowLog::OpenSegment {
 };
 
 RowLog::RowLog(FileSystem* files, MemorySource* source, MemoryBudget* budget, RowLogOptions options)
-    : files_(files), source_(source), budget_(budget), options_(std::move(options)) {}
+    : files_(files),
+      source_(source),
+      budget_(budget),
+      options_(std::move(options)),
+      next_segment_id_(options_.first_segment_id),
+      next_sequence_(options_.first_sequence) {}
+
+std::string RowLog::SegmentName(uint64_t segment_id) {
+  return absl::StrCat("segment-", absl::Hex(segment_id, absl::kZeroPad16));
+}
 
 absl::StatusOr<std::unique_ptr<RowLog>> RowLog::Create(FileSystem* files, MemorySource* source,
                                                        MemoryBudget* budget, Executor* executor,
                                                        RowLogOptions options) {
   EMBANK_CHECK(options.segment_bytes % kBlockBytes == 0 &&
-               options.segment_bytes <= uint64_t{kLocationUnitBytes} << kOffsetBits);
+               options.segment_bytes <= kSegmentBytesMax);
   EMBANK_CHECK(options.buffer_bytes % kBlockBytes == 0 && options.buffer_bytes > 0);
   EMBANK_CHECK(options.buffers >= 2 && options.read_bytes >= 2 * kBufferOverhangBytes);
   std::unique_ptr<RowLog> log(new RowLog(files, source, budget, std::move(options)));
@@ -56,12 +63,6 @@ absl::Status RowLog::Init(Executor* executor) {
     return absl::InvalidArgumentError(absl::StrCat("ssd_bytes: ", options_.ssd_bytes,
                                                    " bytes do not hold a segment of ",
                                                    options_.segment_bytes));
-  }
-  EMBANK_ASSIGN_OR_RETURN(const std::vector<std::string> names, files_->List(options_.directory));
-  for (const std::string& name : names) {
-    if (!name.starts_with(kSegmentPrefix)) continue;
-    return absl::FailedPreconditionError(
-        absl::StrCat(options_.directory, " has a segment of a log already: ", name));
   }
   MutexLock lock(&mutex_);
   EMBANK_ASSIGN_OR_RETURN(header_block_, AlignedBuffer::Create(source_, budget_, kBlockBytes));
@@ -104,6 +105,7 @@ absl::StatusOr<Location> RowLog::Append(LogStream stream, const RowToLog& row) {
   if (queued) writer_->Wake();
   if (!location.ok()) return location;
   ++counters_.appended_rows;
+  if (stream == LogStream::kCompaction) ++counters_.compacted_rows;
   return location;
 }
 
@@ -131,7 +133,11 @@ absl::Status RowLog::MakeRoom(OpenSegment* open, const RowToLog& row) {
     }
     if (open->segment == nullptr) {
       PartFromDeadSegments();
-      if (IsFull() && RemoveOne()) continue;
+      if (IsFull(open->stream) && RemoveOne()) continue;
+      if (IsFull(open->stream) && removals_under_way_ > 0) {
+        segment_removed_.Wait(&mutex_);
+        continue;
+      }
       EMBANK_RETURN_IF_ERROR(AddSegment(open, row));
     }
     const SegmentGeometry& geometry = open->segment->geometry;
@@ -165,7 +171,7 @@ Location RowLog::Put(OpenSegment* open, const RowToLog& row) {
   // buffer.
   std::fill(buffer->At(buffer->end), record.data(), std::byte{0});
   std::byte* const payload = record.data() + sizeof(RecordHeader);
-  std::memcpy(payload, row.payload.data(), row.payload.size());
+  std::copy(row.payload.begin(), row.payload.end(), payload);
   std::fill(payload + row.payload.size(), record.data() + record.size(), std::byte{0});
   SealRecord({options_.store_id, segment.header.segment_id, slot},
              {.crc = 0,
@@ -178,7 +184,11 @@ Location RowLog::Put(OpenSegment* open, const RowToLog& row) {
              record);
   buffer->end = end;
   segment.UseSlot(row.key, row.table);
-  segment.SetLive(slot, true);
+  if (frozen_checkpoint_ != 0) {
+    segment.FreezeFor(frozen_checkpoint_);
+    if (row.checkpoint <= frozen_checkpoint_) segment.AddFrozen(slot);
+  }
+  if (row.lives) segment.SetLive(slot, true);
 
   const uint64_t cut = buffer->begin + options_.buffer_bytes;
   if (end >= cut) {
@@ -192,39 +202,20 @@ Location RowLog::Put(OpenSegment* open, const RowToLog& row) {
     HandOver(open);
     open->buffer = next;
   }
-  return LocationOnSsd(uint64_t{segment.index} << kOffsetBits | offset / kLocationUnitBytes);
+  return LocationOf(segment, slot);
 }
 
 absl::Status RowLog::AddSegment(OpenSegment* open, const RowToLog& row) {
-  const auto free = std::find(segments_.begin(), segments_.end(), nullptr);
-  const auto index = static_cast<SegmentIndex>(free - segments_.begin());
-  if (index == kSegmentsMax || IsFull()) {
-    const uint64_t count = CountSegments();
-    return StatusWithRoom(absl::StatusCode::kResourceExhausted, [&] {
-      return absl::StrCat("the log has ", count, " segments of ", options_.segment_bytes,
-                          " bytes, and no room for another");
-    });
-  }
+  if (IsFull(open->stream)) return NoRoom();
+  EMBANK_ASSIGN_OR_RETURN(const SegmentIndex index, FreeIndex());
   auto segment = std::make_shared<LogSegment>();
   segment->header = {.store_id = options_.store_id,
                      .segment_id = next_segment_id_++,
                      .row_class = row.row_class,
                      .record_bytes = row.record_bytes,
                      .segment_bytes = options_.segment_bytes};
-  segment->geometry = SegmentGeometry::Of(row.record_bytes, options_.segment_bytes);
   segment->index = index;
-  EMBANK_CHECK(segment->geometry.slots > 0);
-  EMBANK_ASSIGN_OR_RETURN(segment->slots,
-                          AlignedBuffer::Create(source_, budget_, segment->SlotBytes()));
-  EMBANK_ASSIGN_OR_RETURN(
-      segment->live,
-      AlignedBuffer::Create(source_, budget_, RoundUp(segment->geometry.slots, 64) / 8));
-  if (free == segments_.end()) segments_.push_back(nullptr);
-  // So that none of them fails to be put there.
-  ended_.reserve(segments_.size());
-  dead_.reserve(dead_.size() + segments_.size());
-  segment->path = absl::StrCat(options_.directory, "/", kSegmentPrefix,
-                               absl::Hex(segment->header.segment_id, absl::kZeroPad16));
+  EMBANK_RETURN_IF_ERROR(Outfit(segment.get(), true));
   EMBANK_ASSIGN_OR_RETURN(segment->file,
                           files_->Open(segment->path, FileAccess::kCreate, FileCaching::kDirect));
   EncodeSegmentHeader(segment->header, {header_block_.data(), kBlockBytes});
@@ -237,21 +228,69 @@ absl::Status RowLog::AddSegment(OpenSegment* open, const RowToLog& row) {
     return status;
   }
   segments_[index] = segment;
+  taken_bytes_ += options_.segment_bytes;
   open->segment = std::move(segment);
   return absl::OkStatus();
 }
 
-bool RowLog::IsFull() const {
-  const uint64_t taken = CountSegments() + dead_.size() + removed_segments_;
-  return options_.ssd_bytes != 0 && (taken + 1) * options_.segment_bytes > options_.ssd_bytes;
+absl::Status RowLog::NoRoom() const {
+  return StatusWithRoom(absl::StatusCode::kResourceExhausted, [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    uint64_t kept = 0;
+    for (const auto& segment : segments_) kept += segment != nullptr && segment->live_rows == 0;
+    return absl::StrCat("the log has ", CountSegments(), " segments, and no room for another of ",
+                        options_.segment_bytes, " bytes; ", kept,
+                        " of them only the last two checkpoints have: embank_checkpoint, where it ",
+                        "has room, gives those of the older one back");
+  });
+}
+
+// A place for one more segment, and so much room behind that none fails to be put there.
+absl::StatusOr<RowLog::SegmentIndex> RowLog::FreeIndex() {
+  const auto free = std::find(segments_.begin(), segments_.end(), nullptr);
+  const auto index = static_cast<SegmentIndex>(free - segments_.begin());
+  if (index == kSegmentsMax) return NoRoom();
+  if (free == segments_.end()) segments_.push_back(nullptr);
+  ended_.reserve(segments_.size());
+  dead_.reserve(dead_.size() + segments_.size());
+  return index;
+}
+
+// What a segment needs that has a header: its slots while it has no footer.
+absl::Status RowLog::Outfit(LogSegment* segment, bool with_slots) {
+  segment->geometry =
+      SegmentGeometry::Of(segment->header.record_bytes, segment->header.segment_bytes);
+  EMBANK_CHECK(segment->geometry.slots > 0);
+  if (with_slots) {
+    EMBANK_ASSIGN_OR_RETURN(segment->slots,
+                            AlignedBuffer::Create(source_, budget_, segment->SlotBytes()));
+  }
+  EMBANK_ASSIGN_OR_RETURN(segment->bits,
+                          AlignedBuffer::Create(source_, budget_, segment->BitBytes()));
+  segment->path = absl::StrCat(options_.directory, "/", SegmentName(segment->header.segment_id));
+  return absl::OkStatus();
+}
+
+// Compaction, which makes room, finds some where others find none: two segments, of logs that have
+// at least sixteen.
+bool RowLog::IsFull(LogStream stream) const {
+  const uint64_t kept = options_.ssd_bytes / options_.segment_bytes / 8;
+  const uint64_t segments = stream == LogStream::kUser ? 1 + std::min<uint64_t>(kept, 2) : 1;
+  return options_.ssd_bytes != 0 &&
+         taken_bytes_ + segments * options_.segment_bytes > options_.ssd_bytes;
+}
+
+bool RowLog::IsDead(const LogSegment& segment) const {
+  const bool frozen = frozen_checkpoint_ != 0 && segment.frozen_for == frozen_checkpoint_ &&
+                      segment.frozen_rows > 0;
+  const bool kept = segment.newest_checkpoint != 0 && segment.newest_checkpoint >= oldest_kept_;
+  return segment.finished && segment.live_rows == 0 && !frozen && !kept;
 }
 
 // Their indices are free for others, but while somebody reads from them: a record in the same place
 // would be taken for the one that was there.
 void RowLog::PartFromDeadSegments() {
   for (std::shared_ptr<LogSegment>& segment : segments_) {
-    const bool dead = segment != nullptr && segment->finished && segment->live_rows == 0;
-    if (!dead || segment.use_count() > 1) continue;
+    if (segment == nullptr || !IsDead(*segment) || segment.use_count() > 1) continue;
     dead_.push_back(std::move(segment));
     segment = nullptr;
     ++counters_.dead_segments;
@@ -264,12 +303,14 @@ bool RowLog::RemoveOne() {
   if (dead_.empty()) return false;
   const std::shared_ptr<LogSegment> segment = std::move(dead_.back());
   dead_.pop_back();
-  ++removed_segments_;  // it takes its space until it is gone, maybe for ever
+  ++removals_under_way_;  // it takes its space until it is gone
   mutex_.Unlock();
   const absl::Status status = files_->Remove(segment->path);
-  mutex_.Lock();
-  if (status.ok()) --removed_segments_;
   if (!status.ok()) Tell(LogLevel::kWarning, "a dead segment takes space", status);
+  mutex_.Lock();
+  --removals_under_way_;
+  if (status.ok()) taken_bytes_ -= segment->header.segment_bytes;
+  segment_removed_.NotifyAll();
   return true;
 }
 
@@ -383,14 +424,12 @@ bool RowLog::WriteFooter() {
   ++footers_under_way_;
   mutex_.Unlock();
   const std::span bytes(footer->data(), geometry.footer_bytes);
-  EncodeSegmentFooter(
-      segment->header,
-      {{segment->keys(), segment->used_slots}, {segment->tables(), segment->used_slots}}, bytes);
+  EncodeSegmentFooter(segment->header, segment->Owners(), bytes);
   const absl::Status status = segment->Write(geometry.footer_offset, bytes);
   mutex_.Lock();
   --footers_under_way_;
   if (status.ok()) {
-    segment->finished = true;
+    Finish(segment.get());
     counters_.written_bytes += bytes.size();
     segment->unsynced = true;
     segment->slots = AlignedBuffer();
@@ -406,6 +445,18 @@ void RowLog::Fail(const absl::Status& status) {
   if (!failure_.ok()) return;
   failure_ = status;
   Tell(LogLevel::kError, "the log takes no more rows", status);
+}
+
+void RowLog::WaitForCalm() {
+  MutexLock lock(&mutex_);
+  const auto is_free = [](const auto& buffer) { return buffer->state == LogBuffer::State::kFree; };
+  const auto half = static_cast<ptrdiff_t>(buffers_.size() / 2);
+  while (failure_.ok() && std::count_if(buffers_.begin(), buffers_.end(), is_free) < half) {
+    if (WriteOne()) continue;
+    // What is being filled is not written for this.
+    if (!IsAnyBuffer(LogBuffer::State::kWriting)) return;
+    buffer_written_.Wait(&mutex_);
+  }
 }
 
 absl::Status RowLog::Flush() {
@@ -429,6 +480,7 @@ absl::Status RowLog::Flush() {
 }
 
 absl::Status RowLog::Sync() {
+  MutexLock sync_lock(&sync_mutex_);
   EMBANK_RETURN_IF_ERROR(Flush());
   std::vector<std::shared_ptr<LogSegment>> unsynced;
   {
@@ -442,132 +494,13 @@ absl::Status RowLog::Sync() {
   for (const std::shared_ptr<LogSegment>& segment : unsynced) {
     if (status.ok()) status = segment->file->Sync();
   }
-  if (status.ok()) status = files_->SyncDirectory(options_.directory);
-  if (status.ok()) return status;
+  if (status.ok()) {
+    status = files_->SyncDirectory(options_.directory);
+    if (status.ok() || absl::IsResourceExhausted(status)) return status;
+  }
   MutexLock lock(&mutex_);
   Fail(status);
   return status;
-}
-
-// ---- reading ----
-
-absl::Status RowLog::Read(std::span<const Location> locations, Visit visit) {
-  Scratch<ReadOrder, 64> memory;
-  EMBANK_RETURN_IF_ERROR(memory.Allocate(locations.size()));
-  const std::span<ReadOrder> order = memory.values();
-  for (size_t i = 0; i < order.size(); ++i) order[i] = {locations[i].units, i};
-  std::sort(order.begin(), order.end(),
-            [](const ReadOrder& a, const ReadOrder& b) { return a.units < b.units; });
-  std::unique_ptr<LogReadList> list = TakeReadList();
-  for (size_t done = 0; done < order.size();) {
-    list->Clear();
-    done += Plan(order.subspan(done), list.get());
-    files_->TransferAll(list->transfers());
-    for (const LogReadItem& item : list->items()) {
-      const absl::Status status = list->Finish(item);
-      visit(item.i, status,
-            status.ok() ? std::span(item.record, item.bytes) : std::span<const std::byte>());
-    }
-  }
-  list->Clear();
-  GiveBack(std::move(list));
-  return absl::OkStatus();
-}
-
-// The segment of a location, and what is to be read; nullptr: there is no such slot.
-std::shared_ptr<LogSegment> RowLog::Locate(Location location, LogReadItem* item) const {
-  const SegmentIndex index = IndexOf(location);
-  if (location.tier() != Tier::kSsd || index >= segments_.size()) return nullptr;
-  std::shared_ptr<LogSegment> segment = segments_[index];
-  if (segment == nullptr || !segment->geometry.IsSlotAt(OffsetOf(location))) return nullptr;
-  item->place = {options_.store_id, segment->header.segment_id,
-                 segment->geometry.SlotAt(OffsetOf(location))};
-  item->bytes = segment->geometry.record_bytes;
-  return segment;
-}
-
-// Puts as many reads into the list as fit, and what is in buffers; how many.
-size_t RowLog::Plan(std::span<const ReadOrder> order, LogReadList* list) {
-  ReaderMutexLock lock(&mutex_);
-  size_t done = 0;
-  for (const ReadOrder& read : order) {
-    LogReadItem item = {.i = read.i};
-    const std::shared_ptr<LogSegment> segment = Locate({read.units}, &item);
-    if (!list->HasRoomFor(item.bytes)) break;
-    ++done;
-    if (segment == nullptr) {
-      list->AddMissing(item);
-      continue;
-    }
-    const uint64_t offset = OffsetOf({read.units});
-    const std::byte* const buffered = FindBuffered(segment.get(), offset, item.bytes);
-    if (buffered != nullptr) {
-      list->AddBuffered(item, segment, buffered);
-      ++counters_.buffered_reads;
-    } else {
-      list->AddRead(item, segment, offset);
-    }
-  }
-  for (const Transfer& transfer : list->transfers()) counters_.read_bytes += transfer.bytes.size();
-  counters_.reads += list->transfers().size();
-  return done;
-}
-
-absl::StatusOr<std::span<const std::byte>> RowLog::ReadOne(Location location,
-                                                           RecordScratch* scratch) {
-  LogReadItem item;
-  const uint64_t offset = OffsetOf(location);
-  const uint64_t begin = RoundDown(offset, kBlockBytes);
-  item.record = scratch->bytes + (offset - begin);
-  std::shared_ptr<LogSegment> segment;
-  {
-    ReaderMutexLock lock(&mutex_);
-    segment = Locate(location, &item);
-    if (segment == nullptr) return NoRecord();
-    const std::byte* const buffered = FindBuffered(segment.get(), offset, item.bytes);
-    if (buffered != nullptr) {
-      std::memcpy(scratch->bytes, buffered, item.bytes);
-      ++counters_.buffered_reads;
-      return std::span<const std::byte>(scratch->bytes, item.bytes);
-    }
-  }
-  const uint64_t end = RoundUp(offset + item.bytes, kBlockBytes);
-  Transfer transfer = {.kind = Transfer::Kind::kRead,
-                       .file = segment->file.get(),
-                       .offset = begin,
-                       .bytes = {scratch->bytes, end - begin},
-                       .status = {}};
-  transfer.status = transfer.file->Read(transfer.offset, transfer.bytes);
-  ++counters_.reads;
-  counters_.read_bytes += transfer.bytes.size();
-  EMBANK_RETURN_IF_ERROR(VerifyRecord(item, transfer));
-  return std::span<const std::byte>(item.record, item.bytes);
-}
-
-// Where a record stands in a buffer; nullptr: it is in the file.
-const std::byte* RowLog::FindBuffered(const LogSegment* segment, uint64_t offset,
-                                      uint32_t bytes) const {
-  for (const std::unique_ptr<LogBuffer>& buffer : buffers_) {
-    if (buffer->segment.get() != segment) continue;
-    if (buffer->first <= offset && offset + bytes <= buffer->end) return buffer->At(offset);
-  }
-  return nullptr;
-}
-
-std::unique_ptr<LogReadList> RowLog::TakeReadList() {
-  MutexLock lock(&read_mutex_);
-  while (idle_read_lists_.empty()) read_list_free_.Wait(&read_mutex_);
-  std::unique_ptr<LogReadList> list = std::move(idle_read_lists_.back());
-  idle_read_lists_.pop_back();
-  return list;
-}
-
-void RowLog::GiveBack(std::unique_ptr<LogReadList> list) {
-  {
-    MutexLock lock(&read_mutex_);
-    idle_read_lists_.push_back(std::move(list));
-  }
-  read_list_free_.NotifyAll();
 }
 
 // ---- what lives ----
@@ -577,7 +510,9 @@ void RowLog::MarkDead(Location location) {
   LogSegment& segment = *segments_[IndexOf(location)];
   const uint64_t offset = OffsetOf(location);
   EMBANK_CHECK(segment.geometry.IsSlotAt(offset));
+  if (frozen_checkpoint_ != 0) segment.FreezeFor(frozen_checkpoint_);
   EMBANK_CHECK(segment.SetLive(segment.geometry.SlotAt(offset), false));
+  CountDead(segment);
 }
 
 uint64_t RowLog::live_rows() const {
@@ -590,6 +525,26 @@ uint64_t RowLog::live_rows() const {
 uint64_t RowLog::segment_count() const {
   ReaderMutexLock lock(&mutex_);
   return CountSegments();
+}
+
+LogSpace RowLog::Space() const {
+  ReaderMutexLock lock(&mutex_);
+  LogSpace space = {options_.ssd_bytes, taken_bytes_, 0};
+  for (const auto& segment : segments_) {
+    if (segment == nullptr) continue;
+    space.live_bytes += uint64_t{segment->live_rows} * segment->header.record_bytes;
+  }
+  return space;
+}
+
+uint64_t RowLog::next_segment_id() const {
+  ReaderMutexLock lock(&mutex_);
+  return next_segment_id_;
+}
+
+uint64_t RowLog::next_sequence() const {
+  ReaderMutexLock lock(&mutex_);
+  return next_sequence_;
 }
 
 uint64_t RowLog::CountSegments() const {

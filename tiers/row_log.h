@@ -30,43 +30,54 @@
 #include "tiers/log_read_list.h"
 #include "tiers/log_record.h"
 #include "tiers/log_segment.h"
+#include "tiers/row_log_options.h"
 
 namespace embank {
 
 // Records that will live about equally long share segments.
 enum class LogStream : uint32_t { kUser, kCompaction };
 
-struct RowLogOptions {
-  std::string directory;  // exists
-  uint64_t store_id = 0;
-  uint64_t segment_bytes = uint64_t{64} << 20;  // whole blocks, at most 64 MiB
-  uint64_t buffer_bytes = uint64_t{1} << 20;    // whole blocks, no less than a record
-  uint32_t buffers = 16;                        // at least 2
-  uint64_t read_bytes = uint64_t{4} << 20;      // of one list of reads
-  uint32_t read_lists = 8;                      // threads that can read at once
-  uint64_t ssd_bytes = 0;                       // all segments together; 0: no limit
-};
-
 // A row on its way into the log.
 struct RowToLog {
-  uint16_t row_class;
-  uint32_t record_bytes;
-  TableId table;
-  Key key;
-  uint32_t heat;
-  uint32_t checkpoint;
-  std::span<const std::byte> payload;  // vector and state; may end before the record does
+  uint16_t row_class = 0;
+  uint32_t record_bytes = 0;
+  TableId table = kNoTable;
+  Key key = 0;
+  uint32_t heat = 0;
+  uint32_t checkpoint = 0;                  // the first that may hold the row as it is
+  std::span<const std::byte> payload = {};  // vector and state; may end before the record does
+  bool lives = true;  // false: a checkpoint's alone, the row is about to change
+};
+
+// Which rows of a segment a checkpoint has.
+struct SegmentRows {
+  SegmentHeader header;
+  uint32_t used_slots;
+  std::vector<uint64_t> bits;  // one for each of them
+  // Whose the slots are, of a segment that has no footer yet; else empty.
+  std::vector<Key> keys;
+  std::vector<TableId> tables;
 };
 
 // Monotonic.
 struct RowLogCounters {
   std::atomic<uint64_t> appended_rows{0};
+  std::atomic<uint64_t> compacted_rows{0};  // of them those that compaction moved
   std::atomic<uint64_t> written_bytes{0};
   std::atomic<uint64_t> reads{0};  // transfers from the device
   std::atomic<uint64_t> read_bytes{0};
   std::atomic<uint64_t> buffered_reads{0};  // records that were not on the device yet
   std::atomic<uint64_t> dead_segments{0};   // given up: their places may be others' now
 };
+
+struct LogSpace {
+  uint64_t budget_bytes;  // 0: no limit
+  uint64_t used_bytes;    // of segments' files
+  uint64_t live_bytes;    // of records that are not dead
+};
+
+// How much of the log is dead that could be had back by moving rows.
+enum class LogDebt : uint32_t { kNone, kSome, kLarge };
 
 // Room for any record as it is read: whole blocks, aligned to them.
 inline constexpr uint64_t kRecordScratchBytes = RoundUp(kRecordBytesMax, kBlockBytes) + kBlockBytes;
@@ -79,9 +90,9 @@ class RowLog {
  public:
   using Visit = absl::FunctionRef<void(size_t, const absl::Status&, std::span<const std::byte>)>;
 
-  // files, source, budget and executor must outlive it. kInvalidArgument: ssd_bytes holds no
-  // segment. kFailedPrecondition: the directory has segments. kResourceExhausted; and the statuses
-  // of the files.
+  // Without a segment, whatever the directory has. files, source, budget and executor must outlive
+  // it. kInvalidArgument: ssd_bytes holds no segment. kResourceExhausted; and the statuses of the
+  // files.
   static absl::StatusOr<std::unique_ptr<RowLog>> Create(FileSystem* files, MemorySource* source,
                                                         MemoryBudget* budget, Executor* executor,
                                                         RowLogOptions options);
@@ -105,17 +116,71 @@ class RowLog {
   // Statuses as those of Read's visits.
   absl::StatusOr<std::span<const std::byte>> ReadOne(Location location, RecordScratch* scratch);
 
+  // Calls visit(location, table, key) for the records of a row class that were written before, dead
+  // ones too where others of their segment live: whose they are, as segments and their footers have
+  // it. The first status of those that
+  // cannot be read, the others being visited; kResourceExhausted.
+  using VisitOwner = absl::FunctionRef<void(Location, TableId, Key)>;
+  absl::Status VisitOwners(uint32_t row_class, VisitOwner visit);
+
   // The row at a location has another one, or is gone.
   void MarkDead(Location location);
+
+  // ---- compaction: by one thread at a time ----
+
+  // Of finished segments in which rows live: none while three quarters of their bytes live, or
+  // three fifths where ssd_bytes has no limit.
+  LogDebt debt() const { return debt_.load(std::memory_order_relaxed); }
+  // The finished segment out of which rows are best moved, by benefit over cost (Rosenblum and
+  // Ousterhout, LFS, section 3.5): (1 - u) * age / (1 + u), of u living; nullptr: there is no debt.
+  // It stays until Release.
+  std::shared_ptr<LogSegment> PickVictim();
+  // Where records of it live from slot *slot on; how many, and *slot behind them. Fewer than fit:
+  // these are the last.
+  size_t LiveOf(const LogSegment& segment, uint32_t* slot, std::span<Location> live) const;
+  // It is not picked again.
+  void PassOver(LogSegment* segment);
+  void Release(std::shared_ptr<LogSegment> victim);
+
+  // ---- checkpoints: one at a time; their numbers grow ----
+
+  // What is live now belongs to a checkpoint, and rows that are appended later whose
+  // RowToLog::checkpoint is no later.
+  void Freeze(uint32_t checkpoint);
+  // Makes all that belongs to it durable, and says what it is, when nothing is appended for it any
+  // more. The status that stopped the log; kResourceExhausted.
+  absl::StatusOr<std::vector<SegmentRows>> SyncFrozen();
+  // Ends it. Kept: its segments stay until Forget.
+  void Thaw(bool is_kept);
+  // Waits until a sweep can append without standing in others' way: half of the buffers are free,
+  // or the log has stopped. Not under locks of shards.
+  void WaitForCalm();
+  // No checkpoint older than that is kept any more.
+  void Forget(uint32_t oldest_kept);
+
+  // Takes a segment over that the store had before, for a kept checkpoint: what it has of it is
+  // live, if `visit` is given, and visited as VisitOwners does. Of a segment that was taken over
+  // before only the checkpoint counts. What a damaged footer said its records tell. kDataLoss: the
+  // segment is not there, not itself, or damaged so that this does not help, with its name;
+  // kFailedPrecondition: it is of a newer format; kResourceExhausted; statuses of the files: then
+  // it is not taken over. Thread-safe, before anything else.
+  absl::Status Adopt(const SegmentRows& rows, uint32_t checkpoint, const VisitOwner* visit);
+
+  // Where names of segments and of records go on.
+  uint64_t next_segment_id() const;
+  uint64_t next_sequence() const;
+  // The name of a segment's file in the log's directory.
+  static std::string SegmentName(uint64_t segment_id);
 
   // Writes all that was appended before. The status that stopped the log, if one did.
   absl::Status Flush();
   // Flushes, and makes it durable. After an error nobody knows what is.
   absl::Status Sync();
 
-  // Records that are not dead, and segments that take space.
+  // Records that are not dead, and segments that have any or are kept.
   uint64_t live_rows() const;
   uint64_t segment_count() const;
+  LogSpace Space() const;
   const RowLogCounters& counters() const { return counters_; }
 
  private:
@@ -124,12 +189,17 @@ class RowLog {
   // 2^16 segments of at most 2^22 units of 16 bytes.
   static constexpr uint32_t kOffsetBits = 22;
   static constexpr uint32_t kSegmentsMax = 1u << (kLocationBits - kOffsetBits);
+  static_assert(kSegmentBytesMax == uint64_t{kLocationUnitBytes} << kOffsetBits);
 
   static SegmentIndex IndexOf(Location location) {
     return static_cast<SegmentIndex>(location.units >> kOffsetBits) % kSegmentsMax;
   }
   static uint64_t OffsetOf(Location location) {
     return (location.units & ((1u << kOffsetBits) - 1)) * kLocationUnitBytes;
+  }
+  static Location LocationOf(const LogSegment& segment, uint32_t slot) {
+    return LocationOnSsd(uint64_t{segment.index} << kOffsetBits |
+                         segment.geometry.OffsetOf(slot) / kLocationUnitBytes);
   }
 
   RowLog(FileSystem* files, MemorySource* source, MemoryBudget* budget, RowLogOptions options);
@@ -143,8 +213,12 @@ class RowLog {
   Location Put(OpenSegment* open, const RowToLog& row) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status AddSegment(OpenSegment* open, const RowToLog& row)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<SegmentIndex> FreeIndex() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Outfit(LogSegment* segment, bool with_slots);
   uint64_t CountSegments() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
-  bool IsFull() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  absl::Status NoRoom() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  bool IsFull(LogStream stream) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  bool IsDead(const LogSegment& segment) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   void PartFromDeadSegments() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool RemoveOne() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void HandOver(OpenSegment* open) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -166,6 +240,19 @@ class RowLog {
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   std::shared_ptr<LogSegment> Locate(Location location, LogReadItem* item) const
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  absl::Status ReadFooter(const LogSegment& segment, AlignedBuffer* memory, SegmentFooter* footer);
+  absl::Status OwnersOfRecords(const LogSegment& segment, AlignedBuffer* memory,
+                               SegmentFooter* footer);
+  absl::StatusOr<std::shared_ptr<LogSegment>> TakeIn(const SegmentRows& rows, uint32_t checkpoint);
+  absl::Status AdoptSegment(LogSegment* segment, const SegmentRows& rows, const VisitOwner* visit);
+  absl::Status CheckFile(LogSegment* segment);
+  absl::Status AdoptOwners(LogSegment* segment, const SegmentRows& rows, AlignedBuffer* memory,
+                           SegmentFooter* owners);
+  void Finish(LogSegment* segment) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CountDead(const LogSegment& segment) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AssessDebt() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SayFrozen(LogSegment* segment, std::vector<SegmentRows>* all)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::unique_ptr<LogReadList> TakeReadList();
   void GiveBack(std::unique_ptr<LogReadList> list);
 
@@ -175,19 +262,28 @@ class RowLog {
   const RowLogOptions options_;
   RowLogCounters counters_;
 
+  // One Sync after the other: what one is about to sync the other must not take for durable.
+  Mutex sync_mutex_;  // taken before mutex_
   mutable Mutex mutex_;
   ConditionVariable buffer_written_;
+  ConditionVariable segment_removed_;
   std::vector<std::shared_ptr<LogSegment>> segments_
       ABSL_GUARDED_BY(mutex_);  // nullptr: a free index
-  uint64_t next_segment_id_ ABSL_GUARDED_BY(mutex_) = 1;
-  uint64_t next_sequence_ ABSL_GUARDED_BY(mutex_) = 1;
+  uint64_t next_segment_id_ ABSL_GUARDED_BY(mutex_);
+  uint64_t next_sequence_ ABSL_GUARDED_BY(mutex_);
+  uint32_t frozen_checkpoint_ ABSL_GUARDED_BY(mutex_) = 0;  // 0: none is under way
+  uint32_t oldest_kept_ ABSL_GUARDED_BY(mutex_) = 1;
   std::vector<std::unique_ptr<OpenSegment>> open_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<LogBuffer>> buffers_ ABSL_GUARDED_BY(mutex_);  // all of them
   std::vector<std::shared_ptr<LogSegment>> ended_ ABSL_GUARDED_BY(mutex_);  // footers to be written
   std::vector<std::shared_ptr<LogSegment>> dead_ ABSL_GUARDED_BY(mutex_);   // files to be removed
-  // Whose files are being removed, or cannot be.
-  uint64_t removed_segments_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t removals_under_way_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t taken_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // of segments, until their files are gone
   uint32_t footers_under_way_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Of finished segments in which rows live.
+  uint64_t finished_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t finished_live_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::atomic<LogDebt> debt_{LogDebt::kNone};
   uint64_t next_turn_ ABSL_GUARDED_BY(mutex_) = 1;
   AlignedBuffer header_block_ ABSL_GUARDED_BY(mutex_);
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);  // what stopped the log

@@ -64,19 +64,18 @@ absl::Status Damaged(const char* what) {
   return absl::DataLossError(absl::StrCat("the segment's ", what, " is damaged"));
 }
 
-// Sizes that a writer may have chosen.
+bool AreTables(std::span<const TableId> tables) {
+  return std::all_of(tables.begin(), tables.end(), [](TableId table) { return table <= kNoTable; });
+}
+
+}  // namespace
+
 bool IsSound(const SegmentHeader& header) {
   return header.record_bytes >= kRecordBytesMin && header.record_bytes % 16 == 0 &&
          header.record_bytes <= kRecordBytesMax && header.segment_bytes % kBlockBytes == 0 &&
          header.segment_bytes <= kSegmentBytesMax &&
          SegmentGeometry::Of(header.record_bytes, header.segment_bytes).slots > 0;
 }
-
-bool AreTables(std::span<const TableId> tables) {
-  return std::all_of(tables.begin(), tables.end(), [](TableId table) { return table <= kNoTable; });
-}
-
-}  // namespace
 
 SegmentGeometry SegmentGeometry::Of(uint32_t record_bytes, uint64_t segment_bytes) {
   SegmentGeometry geometry;

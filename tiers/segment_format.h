@@ -20,7 +20,7 @@
 namespace embank {
 
 inline constexpr uint32_t kSegmentFormatVersion = 1;
-inline constexpr uint64_t kSegmentBytesMax = uint64_t{1} << 30;
+inline constexpr uint64_t kSegmentBytesMax = uint64_t{1} << 26;
 
 // What a segment is; as its header block says.
 struct SegmentHeader {
@@ -32,6 +32,9 @@ struct SegmentHeader {
 
   bool operator==(const SegmentHeader&) const = default;
 };
+
+// Whether these are sizes that a writer may have chosen.
+bool IsSound(const SegmentHeader& header);
 
 // How many slots a segment has, and where. A pure function of two numbers of its header.
 struct SegmentGeometry {

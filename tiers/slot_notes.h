@@ -18,12 +18,15 @@ namespace embank {
 
 // Guarded by the lock of the row's shard. Undefined when a slot is taken.
 struct SlotNote {
-  uint64_t logged;  // where the log has the row as it is: units of a location; or kDirty
+  // Where the log has the row as it is: units of a location. Or, of a dirty row, the checkpoint
+  // that its last change belongs to.
+  uint64_t logged;
   EvictionLinks links;
 
-  // The log does not have the row, or has it as it was.
-  static constexpr uint64_t kDirty = 0;
+  bool IsDirty() const { return logged <= 0xFFFFFFFF; }
+  uint32_t checkpoint() const { return static_cast<uint32_t>(logged); }
 };
+static_assert(LocationOnSsd(0).units > 0xFFFFFFFF);
 static_assert(sizeof(SlotNote) == DramTier::kNoteBytes);
 
 // The notes of one slot class, which has them.

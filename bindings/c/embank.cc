@@ -1,11 +1,14 @@
 #include "bindings/c/embank.h"
 
+#include <algorithm>
 #include <cstring>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
+#include "base/posix_file_system.h"
 #include "base/status_macros.h"
 #include "bindings/c/door.h"
 #include "bindings/c/last_error.h"
@@ -86,20 +89,25 @@ OutcomeSpan EnterOutcomes(uint8_t* outcomes, uint64_t n) {
   return outcomes == nullptr ? OutcomeSpan() : OutcomeSpan(outcomes, n);
 }
 
-// Hands a string out by the cap and needed convention.
-absl::Status LeaveString(const std::string& text, const char* argument, char* out, uint64_t cap,
-                         uint64_t* needed) {
+// Hands bytes out by the cap and needed convention.
+absl::Status LeaveBytes(std::span<const std::byte> bytes, const char* argument, void* out,
+                        uint64_t cap, uint64_t* needed) {
   EMBANK_RETURN_IF_ERROR(CheckNotNull(needed, "needed"));
   if (cap > 0) EMBANK_RETURN_IF_ERROR(CheckNotNull(out, argument));
-  const uint64_t bytes = text.size() + 1;
-  *needed = bytes;
-  if (cap == 0) return absl::OkStatus();
-  if (cap < bytes) {
+  *needed = bytes.size();
+  if (cap == 0 || bytes.empty()) return absl::OkStatus();
+  if (cap < bytes.size()) {
     return absl::ResourceExhaustedError(
-        absl::StrCat("cap is ", cap, "; ", argument, " needs ", bytes, " bytes"));
+        absl::StrCat("cap is ", cap, "; ", argument, " needs ", bytes.size(), " bytes"));
   }
-  std::memcpy(out, text.c_str(), bytes);
+  std::memcpy(out, bytes.data(), bytes.size());
   return absl::OkStatus();
+}
+
+absl::Status LeaveString(const std::string& text, const char* argument, char* out, uint64_t cap,
+                         uint64_t* needed) {
+  return LeaveBytes(std::as_bytes(std::span(text.c_str(), text.size() + 1)), argument, out, cap,
+                    needed);
 }
 
 absl::StatusOr<std::vector<TableRows>> EnterTableRows(const embank_table_options* tables,
@@ -156,6 +164,7 @@ const char* embank_build_info(const char* key) {
   if (key == nullptr) return nullptr;
   if (std::strcmp(key, "simd") == 0) return embank::BestTagMatcher().name;
   if (std::strcmp(key, "git") == 0) return embank::kGitCommit;
+  if (std::strcmp(key, "io_uring") == 0) return embank::IoUringState();
   return nullptr;
 }
 
@@ -246,8 +255,10 @@ embank_status embank_table_get_info(embank_table* table, embank_table_info* info
     full.dim = opened->layout().dim;
     full.value_type = static_cast<int32_t>(opened->layout().value_type);
     full.optimizer = static_cast<int32_t>(opened->layout().optimizer);
+    // Beside batches the counts may be of different moments.
     full.rows = opened->rows();
-    full.rows_dram = full.rows;
+    full.rows_ssd = std::min(opened->rows_in_log(), full.rows);
+    full.rows_dram = full.rows - full.rows_ssd;
     full.row_bytes = opened->layout().row_bytes;
     return embank::WriteInfo(full, info);
   });
@@ -395,6 +406,28 @@ embank_status embank_scan_next(embank_scan* scan, uint64_t* keys, void* rows, ui
 }
 
 void embank_scan_close(embank_scan* scan) { delete scan; }
+
+embank_status embank_checkpoint(embank_store* store, const void* blob, uint64_t blob_bytes,
+                                uint64_t* sequence) {
+  return Guard([&]() -> absl::Status {
+    EMBANK_RETURN_IF_ERROR(CheckNotNull(store, "store"));
+    if (blob_bytes > 0) EMBANK_RETURN_IF_ERROR(CheckNotNull(blob, "blob"));
+    EMBANK_ASSIGN_OR_RETURN(
+        const uint32_t checkpoint,
+        store->store->Checkpoint({static_cast<const std::byte*>(blob), blob_bytes}));
+    if (sequence != nullptr) *sequence = checkpoint;
+    return absl::OkStatus();
+  });
+}
+
+embank_status embank_checkpoint_blob(embank_store* store, void* blob, uint64_t cap,
+                                     uint64_t* needed) {
+  return Guard([&]() -> absl::Status {
+    EMBANK_RETURN_IF_ERROR(CheckNotNull(store, "store"));
+    EMBANK_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes, store->store->CheckpointBlob());
+    return embank::LeaveBytes(bytes, "blob", blob, cap, needed);
+  });
+}
 
 embank_status embank_metrics(embank_store* store, char* text, uint64_t cap, uint64_t* needed) {
   return Guard([&]() -> absl::Status {

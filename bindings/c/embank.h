@@ -84,6 +84,8 @@ enum { EMBANK_INIT_ZERO = 0,
        EMBANK_INIT_NORMAL = 3 };  /* mean init_a, standard deviation init_b */
 enum { EMBANK_EVICT_LRU = 0, EMBANK_EVICT_CLOCK = 1, EMBANK_EVICT_LFU = 2 };
 enum { EMBANK_FULL_REFUSE = 0, EMBANK_FULL_FORGET = 1 };
+/* CREATE: makes a store where there is none. PREVIOUS: the last checkpoint but one, as if the last
+ * had not been; it is lost with the next checkpoint. */
 enum { EMBANK_OPEN_CREATE = 1u, EMBANK_OPEN_READ_ONLY = 2u, EMBANK_OPEN_PREVIOUS = 4u };
 enum { EMBANK_DURABLE_CHECKPOINT = 0, EMBANK_DURABLE_BATCH = 1, EMBANK_DURABLE_NONE = 2 };
 enum { EMBANK_LOG_INFO = 1, EMBANK_LOG_WARNING = 2, EMBANK_LOG_ERROR = 3 };
@@ -94,20 +96,20 @@ typedef struct embank_scan embank_scan;
 
 /* ---- options ---- */
 
-/* This version keeps rows in DRAM only: what it cannot do yet is said behind each field. */
+/* What this version cannot do yet is said behind each field. */
 typedef struct embank_store_options {
   uint32_t struct_size;
-  uint32_t flags;           /* EMBANK_OPEN_CREATE or 0; READ_ONLY and PREVIOUS: not built yet */
-  const char *path;         /* NULL: memory only. A directory: not built yet */
+  uint32_t flags;           /* sum of EMBANK_OPEN_*. READ_ONLY: not built yet */
+  const char *path;         /* directory of the store, in one that exists; NULL: memory only */
   uint64_t dram_bytes;      /* hard budget of index and rows in DRAM: at least 16 MiB; 0: none */
-  uint64_t ssd_bytes;       /* not built yet: 0 */
+  uint64_t ssd_bytes;       /* hard budget of the log under path; 0: none, and so without a path */
   const char *pmem_path;    /* not built yet: NULL */
   uint64_t pmem_bytes;      /* not built yet: 0 */
   uint64_t hbm_bytes;       /* not built yet: 0 */
   int32_t cuda_device;      /* -1: no device (the default). An ordinal: not built yet */
   uint32_t worker_threads;  /* threads that share large batches; 0: one per core; at most 1024 */
   uint64_t seed;            /* of the initializers */
-  int32_t durability;       /* CHECKPOINT (default) or NONE: alike without a path. BATCH: not yet */
+  int32_t durability;       /* CHECKPOINT (default); NONE, without a path: alike. BATCH: not yet */
   uint32_t warmup_iters;    /* not built yet: 0 */
   uint32_t flush_iters;     /* not built yet: 0 */
   uint32_t reserved;        /* 0 */
@@ -167,11 +169,19 @@ EMBANK_API void embank_set_log_sink(void (*sink)(int32_t level, const char *mess
 EMBANK_API void embank_store_options_init(embank_store_options *options, uint32_t struct_size);
 
 /* [setup] Opens a store; options == NULL: all defaults. On success *store is closed by
- * embank_store_close. INVALID_ARGUMENT, UNIMPLEMENTED, RESOURCE_EXHAUSTED (memory). */
+ * embank_store_close. INVALID_ARGUMENT, UNIMPLEMENTED, RESOURCE_EXHAUSTED (memory).
+ *
+ * With a path the store is what its last checkpoint left; until there is one it is empty. Rows that
+ * dram_bytes does not hold are in a log of files in the directory. Then also NOT_FOUND: there is no
+ * store, and flags has no CREATE; UNAVAILABLE: it is open already, or the device fails;
+ * FAILED_PRECONDITION: it was made with another seed, by a newer version, or has no checkpoint
+ * before the last; DATA_LOSS: something is damaged or missing, which the message names, and an
+ * older checkpoint if there is one; PERMISSION_DENIED. */
 EMBANK_API embank_status embank_store_open(const embank_store_options *options,
                                            embank_store **store);
 
-/* [setup] Frees the store, its tables and its memory, always; scans must have been closed. */
+/* [setup] Frees the store, its tables and its memory, always; scans must have been closed. Makes
+ * nothing durable that a checkpoint did not, and deletes no data. */
 EMBANK_API embank_status embank_store_close(embank_store *store);
 
 /* ---- tables ---- */
@@ -275,6 +285,24 @@ EMBANK_API embank_status embank_scan_next(embank_scan *scan, uint64_t *keys, voi
 /* Ends a scan, before its store is closed; NULL is fine. */
 EMBANK_API void embank_scan_close(embank_scan *scan);
 
+/* ---- durability: stores with a path; the others say FAILED_PRECONDITION ---- */
+
+/* [data] Makes the tables and rows of the store durable as they are at one moment of the call,
+ * every batch wholly or not at all, and with them blob_bytes bytes of the caller's (at most 32 MiB;
+ * blob may be NULL for none). Batches go on meanwhile; a second checkpoint waits. *sequence (may be
+ * NULL): its number, greater than any before. From OK on, whatever happens, opening the path
+ * gives this checkpoint or a later one.
+ * On failure the former checkpoint stays, and the store goes on: RESOURCE_EXHAUSTED (memory,
+ * ssd_bytes or the disk), UNAVAILABLE (the device fails: this checkpoint may turn out to be there
+ * nevertheless). */
+EMBANK_API embank_status embank_checkpoint(embank_store *store, const void *blob,
+                                           uint64_t blob_bytes, uint64_t *sequence);
+
+/* [data] The caller's bytes of the last checkpoint, made here or found when the store was opened:
+ * *needed of them (no NUL is added). NOT_FOUND: there is no checkpoint. */
+EMBANK_API embank_status embank_checkpoint_blob(embank_store *store, void *blob, uint64_t cap,
+                                                uint64_t *needed);
+
 /* ---- insight ---- */
 
 /* [data] Counters and gauges in the Prometheus text format; docs/metrics.md lists them. */
@@ -290,7 +318,8 @@ EMBANK_API embank_status embank_estimate(const embank_store_options *options,
                                          uint64_t *needed);
 
 /* [data] Bytes by tier, as JSON: {"dram": {"budget", "used", "fixed", "index", "rows", "state",
- * "slack", "huge_pages_refused"}}. used = fixed + index + rows + state + slack. */
+ * "slack", "huge_pages_refused"}}. used = fixed + index + rows + state + slack. With a path also
+ * "ssd": {"budget", "used", "live"}: space of the log's segments, and of it that of rows. */
 EMBANK_API embank_status embank_memory_report(embank_store *store, char *json, uint64_t cap,
                                               uint64_t *needed);
 

@@ -275,6 +275,24 @@ class Store {
   }
   Status DropTable(const char* name) { return Status::Of(embank_table_drop(get(), name)); }
   Result<std::string> TableNames() { return internal::ReadString(embank_table_names, get()); }
+  // The checkpoint's number.
+  Result<std::uint64_t> Checkpoint(View<const char> blob = {}) {
+    std::uint64_t sequence = 0;
+    const embank_status code = embank_checkpoint(get(), blob.data, blob.size, &sequence);
+    return {code, sequence};
+  }
+  Result<std::string> CheckpointBlob() {
+    std::uint64_t needed = 0;
+    std::string blob;
+    embank_status code = embank_checkpoint_blob(get(), nullptr, 0, &needed);
+    while (code == EMBANK_OK && needed > blob.size()) {
+      blob.resize(needed);
+      code = embank_checkpoint_blob(get(), blob.data(), blob.size(), &needed);
+      if (code == EMBANK_RESOURCE_EXHAUSTED && needed > blob.size()) code = EMBANK_OK;
+    }
+    blob.resize(needed);
+    return {code, blob};
+  }
   Result<std::string> Metrics() { return internal::ReadString(embank_metrics, get()); }
   Result<std::string> MemoryReport() { return internal::ReadString(embank_memory_report, get()); }
 

@@ -10,6 +10,9 @@
 namespace embank {
 namespace {
 
+// As long as any that the system takes.
+constexpr size_t kPathBytesMax = 4000;
+
 // A larger size is not a struct of a later version but memory that was never filled.
 constexpr uint32_t kStructBytesMax = 4096;
 
@@ -81,6 +84,9 @@ static_assert(Same(absl::StatusCode::kResourceExhausted, EMBANK_RESOURCE_EXHAUST
 static_assert(Same(absl::StatusCode::kFailedPrecondition, EMBANK_FAILED_PRECONDITION));
 static_assert(Same(absl::StatusCode::kUnimplemented, EMBANK_UNIMPLEMENTED));
 static_assert(Same(absl::StatusCode::kInternal, EMBANK_INTERNAL));
+static_assert(Same(absl::StatusCode::kPermissionDenied, EMBANK_PERMISSION_DENIED));
+static_assert(Same(absl::StatusCode::kUnavailable, EMBANK_UNAVAILABLE));
+static_assert(Same(absl::StatusCode::kDataLoss, EMBANK_DATA_LOSS));
 
 absl::Status NotBuilt(bool asked, const char* what) {
   if (!asked) return absl::OkStatus();
@@ -90,6 +96,24 @@ absl::Status NotBuilt(bool asked, const char* what) {
 absl::Status CheckEnum(const char* field, int32_t value, int32_t last) {
   if (value >= 0 && value <= last) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(field, " is ", value, "; it must be 0 to ", last));
+}
+
+absl::Status CheckPath(const embank_store_options& o) {
+  EMBANK_RETURN_IF_ERROR(NotBuilt((o.flags & EMBANK_OPEN_READ_ONLY) != 0, "flags: READ_ONLY"));
+  if (o.path == nullptr) {
+    if ((o.flags & EMBANK_OPEN_PREVIOUS) != 0) {
+      return absl::InvalidArgumentError("flags: PREVIOUS needs a path");
+    }
+    if (o.ssd_bytes == 0) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat("ssd_bytes is ", o.ssd_bytes, " without a path; it must be 0"));
+  }
+  const size_t bytes = strnlen(o.path, kPathBytesMax + 1);
+  if (bytes == 0 || bytes > kPathBytesMax) {
+    return absl::InvalidArgumentError(absl::StrCat("path has ", bytes == 0 ? "no" : "too many",
+                                                   " bytes; it must have 1 to ", kPathBytesMax));
+  }
+  return NotBuilt(o.durability == EMBANK_DURABLE_NONE, "durability: NONE with a path");
 }
 
 absl::Status CheckStoreParts(const embank_store_options& o) {
@@ -107,10 +131,7 @@ absl::Status CheckStoreParts(const embank_store_options& o) {
         absl::StrCat("cuda_device is ", o.cuda_device, "; it must be an ordinal or -1"));
   }
   EMBANK_RETURN_IF_ERROR(CheckEnum("durability", o.durability, EMBANK_DURABLE_NONE));
-  EMBANK_RETURN_IF_ERROR(NotBuilt(o.path != nullptr, "path (a store on disk)"));
-  EMBANK_RETURN_IF_ERROR(NotBuilt((o.flags & EMBANK_OPEN_READ_ONLY) != 0, "flags: READ_ONLY"));
-  EMBANK_RETURN_IF_ERROR(NotBuilt((o.flags & EMBANK_OPEN_PREVIOUS) != 0, "flags: PREVIOUS"));
-  EMBANK_RETURN_IF_ERROR(NotBuilt(o.ssd_bytes != 0, "ssd_bytes (the SSD tier)"));
+  EMBANK_RETURN_IF_ERROR(CheckPath(o));
   EMBANK_RETURN_IF_ERROR(NotBuilt(o.pmem_path != nullptr, "pmem_path (the PMem tier)"));
   EMBANK_RETURN_IF_ERROR(NotBuilt(o.pmem_bytes != 0, "pmem_bytes (the PMem tier)"));
   EMBANK_RETURN_IF_ERROR(NotBuilt(o.hbm_bytes != 0, "hbm_bytes (the HBM tier)"));
@@ -166,8 +187,13 @@ absl::StatusOr<StoreOptions> ReadOptions(const embank_store_options* options) {
   if (options == nullptr) return StoreOptions{};
   EMBANK_ASSIGN_OR_RETURN(const embank_store_options o, ReadStruct(DefaultStoreOptions(), options));
   EMBANK_RETURN_IF_ERROR(CheckStoreParts(o));
-  const StoreOptions read{
-      .dram_bytes = o.dram_bytes, .worker_threads = o.worker_threads, .seed = o.seed};
+  const StoreOptions read{.dram_bytes = o.dram_bytes,
+                          .worker_threads = o.worker_threads,
+                          .seed = o.seed,
+                          .path = o.path == nullptr ? "" : o.path,
+                          .ssd_bytes = o.ssd_bytes,
+                          .may_create = (o.flags & EMBANK_OPEN_CREATE) != 0,
+                          .previous = (o.flags & EMBANK_OPEN_PREVIOUS) != 0};
   EMBANK_RETURN_IF_ERROR(Validate(read));
   return read;
 }

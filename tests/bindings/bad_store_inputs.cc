@@ -37,6 +37,7 @@ embank_status OpenNowhere(Scene&) {
 
 constexpr embank_status kInvalid = EMBANK_INVALID_ARGUMENT;
 constexpr embank_status kMissing = EMBANK_UNIMPLEMENTED;
+const std::string kLongPath(5000, 'p');
 
 }  // namespace
 
@@ -52,15 +53,30 @@ std::vector<BadInput> BadStoreInputs() {
       Open("unknown flag", kInvalid, {"flags"}, [](Options* o) { o->flags = 8; }),
       Open("read only", kMissing, {"READ_ONLY"},
            [](Options* o) { o->flags = EMBANK_OPEN_READ_ONLY; }),
-      Open("previous", kMissing, {"PREVIOUS"}, [](Options* o) { o->flags = EMBANK_OPEN_PREVIOUS; }),
-      Open("path", kMissing, {"path"}, [](Options* o) { o->path = "directory"; }),
+      Open("previous", kInvalid, {"flags", "PREVIOUS"},
+           [](Options* o) { o->flags = EMBANK_OPEN_PREVIOUS; }),
+      Open("no path", kInvalid, {"path"}, [](Options* o) { o->path = ""; }),
+      Open("long path", kInvalid, {"path", "4000"},
+           [](Options* o) { o->path = kLongPath.c_str(); }),
+      Open("path of nothing", EMBANK_NOT_FOUND, {"path", "not a store"},
+           [](Options* o) { o->path = "no such directory"; }),
+      Open("path in nothing", EMBANK_NOT_FOUND, {"no such parent"},
+           [](Options* o) {
+             o->path = "no such parent/directory";
+             o->flags = EMBANK_OPEN_CREATE;
+           }),
+      Open("path without durability", kMissing, {"durability"},
+           [](Options* o) {
+             o->path = "directory";
+             o->durability = EMBANK_DURABLE_NONE;
+           }),
       Open("tiny budget", kInvalid, {"dram_bytes", "16 MiB"},
            [](Options* o) { o->dram_bytes = 1; }),
       Open("budget one byte short", kInvalid, {"dram_bytes", "16 MiB"},
            [](Options* o) { o->dram_bytes = (16 << 20) - 1; }),
       Open("budget beyond 4 TiB", kInvalid, {"dram_bytes", "4 TiB"},
            [](Options* o) { o->dram_bytes = (uint64_t{1} << 42) + 1; }),
-      Open("ssd_bytes", kMissing, {"ssd_bytes"}, [](Options* o) { o->ssd_bytes = 1; }),
+      Open("ssd_bytes", kInvalid, {"ssd_bytes"}, [](Options* o) { o->ssd_bytes = 1; }),
       Open("pmem_path", kMissing, {"pmem_path"}, [](Options* o) { o->pmem_path = "file"; }),
       Open("pmem_bytes", kMissing, {"pmem_bytes"}, [](Options* o) { o->pmem_bytes = 1; }),
       Open("hbm_bytes", kMissing, {"hbm_bytes"}, [](Options* o) { o->hbm_bytes = 1; }),

@@ -82,6 +82,20 @@ void MakeTight(Plan* plan, Random* random) {
   plan->batch_elements_max = 1 << 19;
 }
 
+// About four times as many rows as memory has room for, by the end of most seeds.
+void MakeOnDisk(Plan* plan, Random* random) {
+  plan->on_disk = true;
+  plan->store.dram_bytes = kTightBytes + random->Below(1 << 20);
+  plan->keys = Universe(random->Between(2000, 6000), random);
+  plan->tables = random->Between(1, 2);
+  plan->verbs.insert(plan->verbs.end(), 4, random->OneIn(2) ? Verb::kUpsert : Verb::kLookup);
+  plan->verbs.insert(plan->verbs.end(), 2, Verb::kCheckpoint);
+  plan->verbs.push_back(Verb::kReopen);
+  std::erase(plan->verbs, Verb::kGetHeat);
+  plan->steps = 100;
+  plan->batch_elements_max = 1 << 20;
+}
+
 void MakeHot(Plan* plan) {
   plan->hot = true;
   plan->verbs.insert(plan->verbs.end(), 12, Verb::kLookup);
@@ -109,12 +123,14 @@ Plan MakePlan(uint64_t seed) {
   plan.batch_elements_max = kElementsMax;
   if (seed % 8 == 5) MakeTight(&plan, &random);
   if (seed % 16 == 7) MakeHot(&plan);
+  if (seed % 16 == 3) MakeOnDisk(&plan, &random);
   return plan;
 }
 
 embank_table_options RandomTableOptions(const Plan& plan, Random* random) {
   embank_table_options options = TableOptions(RandomDim(random));
   if (plan.tight) options.dim = static_cast<uint32_t>(random->Between(300, 2000));
+  if (plan.on_disk) options.dim = static_cast<uint32_t>(random->Between(300, 1000));
   if (plan.hot) options.dim = static_cast<uint32_t>(random->Between(1, 2));
   options.value_type = static_cast<int32_t>(random->Below(3));
   options.optimizer = static_cast<int32_t>(random->Below(6));

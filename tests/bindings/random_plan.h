@@ -27,6 +27,8 @@ enum class Verb {
   kOpenScan,
   kContinueScan,
   kDrop,
+  kCheckpoint,
+  kReopen,
 };
 
 struct Plan {
@@ -38,8 +40,9 @@ struct Plan {
   uint64_t steps = 0;
   uint64_t batch_max = 0;  // positions
   uint64_t batch_elements_max = 0;
-  bool tight = false;  // the budget will be used up
-  bool hot = false;    // lookups enough to age the heat
+  bool tight = false;    // the budget will be used up
+  bool hot = false;      // lookups enough to age the heat
+  bool on_disk = false;  // more rows than memory has room for, checkpoints, crashes
 };
 
 Plan MakePlan(uint64_t seed);

@@ -14,9 +14,10 @@ constexpr uint64_t kStepsPerComparison = 12;
 
 const char* NameOf(Verb verb) {
   static constexpr const char* kNames[] = {
-      "lookup",   "upsert",    "gradients",           "bad gradients",  "erase",
-      "contains", "get_state", "set_state",           "get_heat",       "learning rate",
-      "scan",     "open scan", "next of a long scan", "drop and create"};
+      "lookup",   "upsert",    "gradients",           "bad gradients",   "erase",
+      "contains", "get_state", "set_state",           "get_heat",        "learning rate",
+      "scan",     "open scan", "next of a long scan", "drop and create", "checkpoint",
+      "reopen"};
   return kNames[static_cast<size_t>(verb)];
 }
 
@@ -75,7 +76,10 @@ float RandomGradient(Random* random) {
 }  // namespace
 
 RandomRun::RandomRun(const Plan& plan, Events* events)
-    : plan_(plan), events_(events), random_(plan.seed ^ 0x5EED), store_(OpenStore(plan.store)) {}
+    : plan_(plan),
+      events_(events),
+      random_(plan.seed ^ 0x5EED),
+      disk_(plan.on_disk ? std::make_unique<SimulatedDisk>() : nullptr) {}
 
 void RandomRun::ExpectAll(Events* events) {
   for (const char* name : {"lookup found",
@@ -116,13 +120,22 @@ void RandomRun::ExpectAll(Events* events) {
                            "missing rule default",
                            "missing rule zero",
                            "missing rule skip",
-                           "rows of more than 1000 values"}) {
+                           "rows of more than 1000 values",
+                           "rows in the log",
+                           "checkpoints",
+                           "stores closed and opened",
+                           "crashes",
+                           "previous checkpoints opened",
+                           "stores without a checkpoint opened",
+                           "blobs",
+                           "rows moved by compaction",
+                           "segments given up"}) {
     events->Expect(name);
   }
 }
 
 std::string RandomRun::Run() {
-  if (store_ == nullptr) return "the store did not open";
+  if (const std::string wrong = Open(false); !wrong.empty()) return wrong;
   tables_.resize(plan_.tables);
   for (LiveTable& live : tables_) {
     std::string wrong = CreateRandomTable(&live);
@@ -138,7 +151,8 @@ std::string RandomRun::Run() {
       return "step " + std::to_string(step) + ", " + NameOf(verb) + ": " + wrong;
     }
   }
-  events_->Count("heat epochs", heat_clock_.epoch);
+  if (plan_.on_disk) CountLog();
+  if (!plan_.on_disk) events_->Count("heat epochs", heat_clock_.epoch);
   return "";
 }
 
@@ -172,6 +186,10 @@ std::string RandomRun::Step(LiveTable* live, Verb verb) {
       return ContinueScan(live);
     case Verb::kDrop:
       return DropAndCreate(live);
+    case Verb::kCheckpoint:
+      return Checkpoint();
+    case Verb::kReopen:
+      return Reopen();
   }
   return "no such verb";
 }
@@ -262,7 +280,7 @@ std::string RandomRun::BadGradients(LiveTable* live) {
   if (message.find(std::to_string(keys[first])) == std::string::npos) {
     return "the message does not name key " + std::to_string(keys[first]) + ": " + message;
   }
-  return Difference(live->table, *live->oracle);
+  return Compare(*live);
 }
 
 std::string RandomRun::Erase(LiveTable* live) {
@@ -353,7 +371,7 @@ std::string RandomRun::Scan(LiveTable* live) {
   ScanResult scan = ScanAll(live->table, live->oracle->row_bytes(), random_.Between(1, rows + 7));
   if (scan.status != EMBANK_OK) return embank_last_error();
   events_->Count("scan rows", scan.keys.size());
-  return Difference(live->table, *live->oracle);
+  return Compare(*live);
 }
 
 std::string RandomRun::OpenTrackedScan(LiveTable* live) {
@@ -387,9 +405,14 @@ std::string RandomRun::DropAndCreate(LiveTable* live) {
   return StatusDifference(embank_contains(dropped, &key, 1, &outcome), EMBANK_FAILED_PRECONDITION);
 }
 
+std::string RandomRun::Compare(const LiveTable& live) {
+  if (plan_.on_disk) return DifferenceButHeat(live.table, *live.oracle);
+  return Difference(live.table, *live.oracle);
+}
+
 std::string RandomRun::CompareAll() {
   for (const LiveTable& live : tables_) {
-    std::string wrong = Difference(live.table, *live.oracle);
+    std::string wrong = Compare(live);
     if (!wrong.empty()) return "table " + live.oracle->name() + ": " + wrong;
     events_->Count("rows compared", live.oracle->rows().size());
   }

@@ -14,6 +14,7 @@
 #include "tests/support/events.h"
 #include "tests/support/random.h"
 #include "tests/support/row_buffer.h"
+#include "tests/support/simulated_disk.h"
 
 namespace embank::test {
 
@@ -58,6 +59,14 @@ class RandomRun {
   std::string ContinueScan(LiveTable* live);
   std::string DropAndCreate(LiveTable* live);
   std::string CompareAll();
+  std::string Compare(const LiveTable& live);
+
+  // random_reopen.cc
+  std::string Open(bool previous);
+  std::string Checkpoint();
+  void CountLog();
+  std::string Reopen();
+  std::string FindTables(bool previous);
 
   std::string CreateRandomTable(LiveTable* live);
   std::vector<uint64_t> Keys(uint64_t row_elements);
@@ -66,9 +75,19 @@ class RandomRun {
   RowBuffer RandomGradients(const LiveTable& live, uint64_t n);
   void CountOutcomes(const std::string& verb, const Outcomes& outcomes);
 
+  // What a checkpoint has: the oracles of all tables, and the caller's bytes.
+  struct Kept {
+    std::vector<oracle::Table> oracles;
+    std::vector<uint8_t> blob;
+  };
+
   const Plan plan_;
   Events* const events_;
   Random random_;
+  std::unique_ptr<SimulatedDisk> disk_;      // of a plan on disk
+  size_t durable_changes_ = 0;               // of the disk, when the last checkpoint was done
+  std::vector<std::shared_ptr<Kept>> kept_;  // the checkpoints that can be opened, at most two
+  std::shared_ptr<Kept> base_;               // of them the one that was opened or made last
   StorePtr store_;
   oracle::HeatClock heat_clock_;
   std::vector<LiveTable> tables_;

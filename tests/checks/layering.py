@@ -36,6 +36,7 @@ FOREIGN = {
     r'cuda\w*\.h': (r'gpu/launch\w*\.h',),
     r'xxhash\.h': (r'base/hash\.cc', r'tests/support/oracle\w*\.(h|cc)'),
     r'zstd\.h': (r'bench/\w*\.cc',),
+    r'rocksdb/.*': (r'bench/\w*\.cc',),
     r'libcuckoo/.*': (r'base/\w*\.h', r'bench/\w*\.(h|cc)'),
     r'jemalloc/.*': (r'bench/\w*\.cc',),
     r'(x|i|e|t|p|s|n)mmintrin\.h|immintrin\.h|x86intrin\.h|arm_neon\.h': (r'store/tag_match\.cc',),

@@ -131,6 +131,23 @@ TEST(IndexMemory, TakesNoMoreThanItsEstimate) {
   EXPECT_LE(index->memory_bytes(), 16 * kRows + kHugePageBytes);
 }
 
+// A log gives rows back by hash: an array that grows meanwhile has no place where they all come.
+TEST(IndexMemory, MadeReadyTakesRowsInTheOrderOfTheirHashes) {
+  constexpr uint64_t kRows = 3'000'000;
+  IndexWorld world;
+  ASSERT_TRUE(world->ReserveRows(kRows).ok());
+  const uint64_t bytes = world->memory_bytes();
+  EXPECT_LE(bytes, KeyIndex::EstimateBytes(kRows));
+  for (uint64_t i = 0; i < kRows; ++i) {
+    const KeyHash hash = i * (~uint64_t{0} / kRows);
+    KeyIndex::Shard* const shard = world->shard(KeyIndex::ShardOf(hash));
+    MutexLock lock(&shard->mutex);
+    ASSERT_TRUE(world->ReserveOne(shard, hash).ok()) << "row " << i;
+    world->Insert(shard, hash, LocationOnSsd(i));
+  }
+  EXPECT_EQ(world->memory_bytes(), bytes);
+}
+
 TEST(IndexMemory, OfShrunkenShardsGoesBackOnce) {
   IndexWorld index;
   const std::vector<RowId> ids = SpreadRows(0, kShard, 5 * kFirstRowsMax);

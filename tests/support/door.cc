@@ -48,6 +48,12 @@ std::string CompareScan(embank_table* table, const oracle::Table& oracle) {
   return "";
 }
 
+std::vector<uint64_t> KeysOf(const oracle::Table& oracle) {
+  std::vector<uint64_t> keys;
+  for (const auto& [key, row] : oracle.rows()) keys.push_back(key);
+  return keys;
+}
+
 std::string CompareHeat(embank_table* table, const oracle::Table& oracle,
                         const std::vector<uint64_t>& keys) {
   std::vector<uint32_t> heat(keys.size());
@@ -143,10 +149,13 @@ ScanResult ScanAll(embank_table* table, uint64_t row_bytes, uint64_t cap) {
 }
 
 std::string Difference(embank_table* table, const oracle::Table& oracle) {
+  const std::string difference = DifferenceButHeat(table, oracle);
+  return difference.empty() ? CompareHeat(table, oracle, KeysOf(oracle)) : difference;
+}
+
+std::string DifferenceButHeat(embank_table* table, const oracle::Table& oracle) {
   std::string difference = CompareScan(table, oracle);
-  std::vector<uint64_t> keys;
-  for (const auto& [key, row] : oracle.rows()) keys.push_back(key);
-  if (difference.empty()) difference = CompareHeat(table, oracle, keys);
+  const std::vector<uint64_t> keys = KeysOf(oracle);
   if (difference.empty()) difference = CompareState(table, oracle, keys);
   if (difference.empty() && RowCount(table) != keys.size()) {
     difference = "table info counts " + std::to_string(RowCount(table)) + " rows, not " +

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "tests/support/unfaulted.h"
 
 namespace embank::test {
 namespace {
@@ -108,6 +109,7 @@ absl::Status SimulatedDisk::CheckSpace(InodeNumber inode, const std::string& pat
 
 absl::StatusOr<std::unique_ptr<File>> SimulatedDisk::Open(const std::string& path,
                                                           FileAccess access, FileCaching caching) {
+  const Unfaulted own;
   MutexLock lock(&mutex_);
   EMBANK_RETURN_IF_ERROR(Admit(DiskCall::Kind::kOpen, path));
   const auto found = now_.names.find(path);
@@ -135,6 +137,8 @@ void SimulatedDisk::TransferAll(std::span<Transfer> transfers) {
 }
 
 absl::Status SimulatedDisk::Rename(const std::string& from, const std::string& to) {
+  if (rename_hook_ != nullptr) rename_hook_();
+  const Unfaulted own;
   MutexLock lock(&mutex_);
   EMBANK_RETURN_IF_ERROR(Admit(DiskCall::Kind::kRename, from));
   const auto found = now_.names.find(from);
@@ -146,6 +150,7 @@ absl::Status SimulatedDisk::Rename(const std::string& from, const std::string& t
 }
 
 absl::Status SimulatedDisk::Link(const std::string& from, const std::string& to) {
+  const Unfaulted own;
   MutexLock lock(&mutex_);
   EMBANK_RETURN_IF_ERROR(Admit(DiskCall::Kind::kLink, from));
   const auto found = now_.names.find(from);
@@ -157,6 +162,7 @@ absl::Status SimulatedDisk::Link(const std::string& from, const std::string& to)
 }
 
 absl::Status SimulatedDisk::Remove(const std::string& path) {
+  const Unfaulted own;
   MutexLock lock(&mutex_);
   EMBANK_RETURN_IF_ERROR(Admit(DiskCall::Kind::kRemove, path));
   if (now_.names.count(path) == 0) return Missing(path);
@@ -170,6 +176,7 @@ absl::Status SimulatedDisk::Remove(const std::string& path) {
 }
 
 absl::Status SimulatedDisk::CreateDirectory(const std::string& path) {
+  const Unfaulted own;
   MutexLock lock(&mutex_);
   EMBANK_RETURN_IF_ERROR(Admit(DiskCall::Kind::kCreateDirectory, path));
   if (now_.names.count(path) == 1) return absl::AlreadyExistsError(absl::StrCat(path, ": exists"));
@@ -179,6 +186,7 @@ absl::Status SimulatedDisk::CreateDirectory(const std::string& path) {
 }
 
 absl::StatusOr<std::vector<std::string>> SimulatedDisk::List(const std::string& path) {
+  const Unfaulted own;
   MutexLock lock(&mutex_);
   EMBANK_RETURN_IF_ERROR(Admit(DiskCall::Kind::kList, path));
   if (!now_.HasDirectory(path)) return Missing(path);
@@ -190,8 +198,10 @@ absl::StatusOr<std::vector<std::string>> SimulatedDisk::List(const std::string& 
 }
 
 absl::Status SimulatedDisk::SyncDirectory(const std::string& path) {
+  const Unfaulted own;
   MutexLock lock(&mutex_);
   absl::Status status = Admit(DiskCall::Kind::kSyncDirectory, path);
+  if (absl::IsCancelled(status)) return status;
   if (!now_.HasDirectory(path)) return status.ok() ? Missing(path) : status;
   Do({.kind = status.ok() ? Change::Kind::kSyncDirectory : Change::Kind::kSyncDirectoryFailed,
       .path = path});
@@ -199,6 +209,7 @@ absl::Status SimulatedDisk::SyncDirectory(const std::string& path) {
 }
 
 absl::StatusOr<uint64_t> SimulatedDisk::FreeBytes(const std::string& path) {
+  const Unfaulted own;
   MutexLock lock(&mutex_);
   EMBANK_RETURN_IF_ERROR(Admit(DiskCall::Kind::kFreeBytes, path));
   if (!now_.HasDirectory(path) && now_.names.count(path) == 0) return Missing(path);
@@ -207,6 +218,7 @@ absl::StatusOr<uint64_t> SimulatedDisk::FreeBytes(const std::string& path) {
 
 absl::StatusOr<std::unique_ptr<FileLock>> SimulatedDisk::Lock(const std::string& path,
                                                               bool shared) {
+  const Unfaulted own;
   MutexLock lock(&mutex_);
   EMBANK_RETURN_IF_ERROR(Admit(DiskCall::Kind::kLock, path));
   const auto found = now_.names.find(path);
@@ -221,11 +233,13 @@ absl::StatusOr<std::unique_ptr<FileLock>> SimulatedDisk::Lock(const std::string&
 }
 
 void SimulatedDisk::Close(InodeNumber inode) {
+  const Unfaulted own;
   MutexLock lock(&mutex_);
   --now_.inodes.at(inode).open_files;
 }
 
 void SimulatedDisk::Unlock(InodeNumber inode, bool shared) {
+  const Unfaulted own;
   MutexLock lock(&mutex_);
   if (shared) --now_.inodes[inode].shared_locks;
   if (!shared) now_.inodes[inode].locked_alone = false;
@@ -233,6 +247,7 @@ void SimulatedDisk::Unlock(InodeNumber inode, bool shared) {
 
 absl::Status SimulatedDisk::ReadFile(InodeNumber inode, const std::string& path, uint64_t offset,
                                      std::span<std::byte> into) {
+  const Unfaulted own;
   MutexLock lock(&mutex_);
   EMBANK_RETURN_IF_ERROR(Admit(DiskCall::Kind::kRead, path));
   const Bytes& contents = now_.inodes[inode].contents;
@@ -245,8 +260,10 @@ absl::Status SimulatedDisk::ReadFile(InodeNumber inode, const std::string& path,
 
 absl::Status SimulatedDisk::WriteFile(InodeNumber inode, const std::string& path, uint64_t offset,
                                       std::span<const std::byte> bytes) {
+  const Unfaulted own;
   MutexLock lock(&mutex_);
   absl::Status status = Admit(DiskCall::Kind::kWrite, path);
+  if (absl::IsCancelled(status)) return status;
   if (status.ok()) status = CheckSpace(inode, path, offset + bytes.size());
   Change write = {.kind = Change::Kind::kWrite,
                   .inode = inode,
@@ -266,6 +283,7 @@ absl::Status SimulatedDisk::WriteFile(InodeNumber inode, const std::string& path
 }
 
 absl::Status SimulatedDisk::Grow(InodeNumber inode, const std::string& path, uint64_t bytes) {
+  const Unfaulted own;
   MutexLock lock(&mutex_);
   EMBANK_RETURN_IF_ERROR(Admit(DiskCall::Kind::kPreallocate, path));
   if (bytes <= now_.inodes[inode].contents.size()) return absl::OkStatus();
@@ -275,8 +293,10 @@ absl::Status SimulatedDisk::Grow(InodeNumber inode, const std::string& path, uin
 }
 
 absl::Status SimulatedDisk::SyncFile(InodeNumber inode, const std::string& path) {
+  const Unfaulted own;
   MutexLock lock(&mutex_);
   absl::Status status = Admit(DiskCall::Kind::kSync, path);
+  if (absl::IsCancelled(status)) return status;
   Do({.kind = status.ok() ? Change::Kind::kSync : Change::Kind::kSyncFailed,
       .inode = inode,
       .path = path});
@@ -284,6 +304,7 @@ absl::Status SimulatedDisk::SyncFile(InodeNumber inode, const std::string& path)
 }
 
 absl::StatusOr<uint64_t> SimulatedDisk::SizeOf(InodeNumber inode, const std::string& path) {
+  const Unfaulted own;
   MutexLock lock(&mutex_);
   EMBANK_RETURN_IF_ERROR(Admit(DiskCall::Kind::kSize, path));
   return now_.inodes.at(inode).contents.size();

@@ -20,6 +20,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/file_system.h"
@@ -80,9 +81,12 @@ class SimulatedDisk final : public FileSystem {
 
   // Asked before each call that DiskCall names, and must not call the disk; what it returns, if not
   // OK, is the call's status. A write that fails so or for want of space has written pieces, drawn
-  // from the call's number, of what there was space for. nullptr: nothing fails.
+  // from the call's number, of what there was space for. kCancelled: the call does nothing, as if
+  // the process had been killed before it. nullptr: nothing fails.
   using FaultPlan = std::function<absl::Status(const DiskCall&)>;
   void SetFaults(FaultPlan plan);
+  // Called before each Rename, and may call the disk. nullptr: nothing is. While nobody renames.
+  void SetRenameHook(std::function<void()> hook) { rename_hook_ = std::move(hook); }
   // Files that have a name or are open may hold so many bytes in all.
   void SetCapacity(uint64_t bytes);
   // Change bytes of a file, or its length, as rot does: durably, and unseen.
@@ -170,6 +174,7 @@ class SimulatedDisk final : public FileSystem {
   void Close(InodeNumber inode);
   void Unlock(InodeNumber inode, bool shared);
 
+  std::function<void()> rename_hook_;
   mutable Mutex mutex_;
   State now_ ABSL_GUARDED_BY(mutex_);
   State begin_ ABSL_GUARDED_BY(mutex_);  // durable, before the first of changes_

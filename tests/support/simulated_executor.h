@@ -12,6 +12,7 @@
 #include "base/executor.h"
 #include "base/mutex.h"
 #include "tests/support/random.h"
+#include "tests/support/unfaulted.h"
 
 namespace embank::test {
 
@@ -19,12 +20,9 @@ class SimulatedExecutor final : public Executor {
  public:
   explicit SimulatedExecutor(uint64_t seed) : seed_(seed) {}
 
-  void ParallelFor(uint32_t tasks, absl::FunctionRef<void(uint32_t)> body) override {
-    Random random(Random(seed_).Bits() + calls_.fetch_add(1));
-    std::vector<uint32_t> order(tasks);
-    std::iota(order.begin(), order.end(), 0u);
-    for (uint32_t i = tasks; i > 1; --i) std::swap(order[i - 1], order[random.Below(i)]);
-    for (const uint32_t task : order) body(task);
+  // As on threads, nothing may leave a body.
+  void ParallelFor(uint32_t tasks, absl::FunctionRef<void(uint32_t)> body) noexcept override {
+    for (const uint32_t task : DrawOrder(tasks)) body(task);
   }
   // Steps run inside calls of Wake: each call runs some of those that are due, or none.
   std::unique_ptr<BackgroundTask> MakeBackgroundTask(BackgroundStep step) override {
@@ -50,6 +48,15 @@ class SimulatedExecutor final : public Executor {
     BackgroundStep step_;
     bool due_ = false;
   };
+
+  std::vector<uint32_t> DrawOrder(uint32_t tasks) {
+    const Unfaulted own;
+    Random random(Random(seed_).Bits() + calls_.fetch_add(1));
+    std::vector<uint32_t> order(tasks);
+    std::iota(order.begin(), order.end(), 0u);
+    for (uint32_t i = tasks; i > 1; --i) std::swap(order[i - 1], order[random.Below(i)]);
+    return order;
+  }
 
   const uint64_t seed_;
   std::atomic<uint64_t> calls_{0};

@@ -33,31 +33,61 @@ inline RowLogOptions SmallLog() {
 class SpillWorld {
  public:
   explicit SpillWorld(uint64_t seed, std::unique_ptr<Executor> executor = nullptr,
-                      uint64_t ssd_bytes = 0) {
-    EXPECT_TRUE(disk_.CreateDirectory("log").ok());
-    StoreOptions options;
-    options.dram_bytes = kDramBytes;
-    options.seed = seed;
-    options.path = "log";
-    options.ssd_bytes = ssd_bytes;
-    if (executor == nullptr) executor = std::make_unique<SimulatedExecutor>(seed);
-    auto store = Store::Open(options, {.memory = &memory_,
-                                       .clock = &clock_,
-                                       .executor = std::move(executor),
-                                       .files = &disk_,
-                                       .log = SmallLog()});
-    EXPECT_TRUE(store.ok()) << store.status();
-    if (store.ok()) store_ = *std::move(store);
+                      uint64_t ssd_bytes = 0)
+      : SpillWorld(seed, std::make_unique<SimulatedDisk>(), std::move(executor), ssd_bytes) {}
+  // Of what a disk has.
+  SpillWorld(uint64_t seed, std::unique_ptr<SimulatedDisk> disk,
+             std::unique_ptr<Executor> executor = nullptr, uint64_t ssd_bytes = 0)
+      : disk_(std::move(disk)) {
+    options_.dram_bytes = kDramBytes;
+    options_.seed = seed;
+    options_.path = "log";
+    options_.ssd_bytes = ssd_bytes;
+    const absl::Status opened = Open(false, std::move(executor));
+    EXPECT_TRUE(opened.ok()) << opened;
   }
-  ~SpillWorld() {
-    store_.reset();
-    EXPECT_EQ(memory_.outstanding(), 0u);
-  }
+  ~SpillWorld() { Close(); }
   SpillWorld(const SpillWorld&) = delete;
   SpillWorld& operator=(const SpillWorld&) = delete;
 
   Store* operator->() { return store_.get(); }
-  SimulatedDisk& disk() { return disk_; }
+  Store* get() { return store_.get(); }
+  SimulatedDisk& disk() { return *disk_; }
+  FailingMemory& memory() { return memory_; }
+  // What the next Open asks for, but for `previous`.
+  StoreOptions& options() { return options_; }
+
+  void Close() {
+    store_.reset();
+    EXPECT_EQ(memory_.outstanding(), 0u);
+  }
+  // Nothing is open then.
+  void SetDisk(std::unique_ptr<SimulatedDisk> disk) {
+    Close();
+    disk_ = std::move(disk);
+  }
+  // Opens what the disk has, closing what was open.
+  absl::Status Open(bool previous = false, std::unique_ptr<Executor> executor = nullptr) {
+    Close();
+    auto store = OpenBeside(previous, std::move(executor));
+    if (store.ok()) store_ = *std::move(store);
+    return store.status();
+  }
+  // Another one, whatever is open.
+  absl::StatusOr<std::unique_ptr<Store>> OpenBeside(bool previous = false,
+                                                    std::unique_ptr<Executor> executor = nullptr) {
+    options_.previous = previous;
+    if (executor == nullptr) executor = std::make_unique<SimulatedExecutor>(options_.seed);
+    return Store::Open(options_, {.memory = &memory_,
+                                  .clock = &clock_,
+                                  .executor = std::move(executor),
+                                  .files = disk_.get(),
+                                  .log = SmallLog()});
+  }
+  std::unique_ptr<SimulatedDisk> TakeDisk() {
+    Close();
+    return std::move(disk_);
+  }
 
   Table* Create(std::string_view name, Optimizer optimizer, uint32_t dim = kDim) {
     TableOptions options = OptionsOf(dim, optimizer);
@@ -70,7 +100,8 @@ class SpillWorld {
   }
 
  private:
-  SimulatedDisk disk_;
+  StoreOptions options_;
+  std::unique_ptr<SimulatedDisk> disk_;
   FailingMemory memory_;
   ManualClock clock_{1000};
   std::unique_ptr<Store> store_;

@@ -31,9 +31,9 @@ TEST(LogRecord, IsTheRowWithALongerHeader) {
   for (const uint32_t dim : {1u, 16u, 64u, 4096u}) {
     for (const Optimizer optimizer : {Optimizer::kNone, Optimizer::kAdagrad, Optimizer::kAdam}) {
       const RowLayout layout = MakeRowLayout(dim, ValueType::kF32, optimizer);
-      EXPECT_EQ(RecordBytes(layout), layout.row_bytes + 16);
-      EXPECT_EQ(RecordBytes(layout) % 16, 0u);
-      EXPECT_LE(RecordBytes(layout), kRecordBytesMax);
+      EXPECT_EQ(RecordBytesOf(layout.row_bytes), layout.row_bytes + 16);
+      EXPECT_EQ(RecordBytesOf(layout.row_bytes) % 16, 0u);
+      EXPECT_LE(RecordBytesOf(layout.row_bytes), kRecordBytesMax);
     }
   }
 }

@@ -142,7 +142,7 @@ TEST(SegmentHeader, ANewerFormatIsNamedAndNonsenseIsDamage) {
     Reseal(block);
     return DecodeSegmentHeader(block).status().code();
   };
-  const uint64_t segment_bytes_max = uint64_t{1} << 30;
+  const uint64_t segment_bytes_max = kSegmentBytesMax;
   const std::vector<std::pair<uint32_t, uint64_t>> sense = {
       {48, 12288}, {288, kSegmentBytes}, {49232, segment_bytes_max}};
   const std::vector<std::pair<uint32_t, uint64_t>> nonsense = {

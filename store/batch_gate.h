@@ -1,0 +1,75 @@
+// Where changes of rows meet checkpoints: every batch of changes is wholly before a flip or wholly
+// after it.
+//
+//   ... | batches of checkpoint n | flip: no batch | batches of checkpoint n + 1 | ...
+//
+// Rows that were dirty at the flip are owed to checkpoint n until they are in the log: a sweep puts
+// them there, or whoever is about to change or erase one before the sweep has come to it.
+#ifndef EMBANK_STORE_BATCH_GATE_H_
+#define EMBANK_STORE_BATCH_GATE_H_
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "base/epoch.h"
+#include "base/mutex.h"
+
+namespace embank {
+
+// Thread-safe.
+class BatchGate {
+ public:
+  // `checkpoint`: that the first changes belong to.
+  explicit BatchGate(uint32_t checkpoint) : checkpoint_(checkpoint) {}
+
+  // A batch changes rows while it has one, and takes none while it has one. nullptr: no gate.
+  class Ticket {
+   public:
+    explicit Ticket(BatchGate* gate) {
+      if (gate != nullptr) gate->Enter(&batch_);
+    }
+    Ticket(const Ticket&) = delete;
+    Ticket& operator=(const Ticket&) = delete;
+
+   private:
+    std::optional<EpochTable::Guard> batch_;
+  };
+
+  // The checkpoint that changes belong to which the holder of a ticket makes.
+  uint32_t checkpoint() const { return checkpoint_.load(std::memory_order_relaxed); }
+
+  // Waits for the batches under way, calls between(checkpoint) while there is none, lets batches of
+  // the next checkpoint begin, and the sweep. One thread at a time; it has no ticket.
+  void Flip(absl::FunctionRef<void(uint32_t)> between);
+
+  // Whether a row is owed to the checkpoint of the last flip that was changed for `checkpoint`.
+  // Under the lock of the row's shard.
+  bool IsOwed(uint32_t checkpoint) const {
+    return sweeps_.load(std::memory_order_relaxed) && checkpoint < this->checkpoint();
+  }
+  // Whether anything may be owed.
+  bool IsSweeping() const { return sweeps_.load(std::memory_order_relaxed); }
+  // An owed row could not be put into the log: the sweep has failed, nothing is owed any more.
+  void Fail(const absl::Status& status);
+  // Ends the sweep; why it failed.
+  absl::Status EndSweep();
+
+ private:
+  void Enter(std::optional<EpochTable::Guard>* batch);
+
+  EpochTable batches_;
+  std::atomic<bool> closed_{false};
+  std::atomic<bool> sweeps_{false};
+  std::atomic<uint32_t> checkpoint_;
+  Mutex mutex_;
+  ConditionVariable opened_;
+  absl::Status failure_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace embank
+
+#endif  // EMBANK_STORE_BATCH_GATE_H_

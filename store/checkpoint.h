@@ -1,0 +1,30 @@
+// The sweep of a checkpoint: the rows in memory that are owed to it (store/batch_gate.h) go into
+// the log, where a copy of each stays.
+#ifndef EMBANK_STORE_CHECKPOINT_H_
+#define EMBANK_STORE_CHECKPOINT_H_
+
+#include "base/executor.h"
+#include "store/batch_gate.h"
+#include "store/key_index.h"
+#include "store/row_mover.h"
+#include "tiers/dram_tier.h"
+
+namespace embank {
+
+// What a sweep works with; all of it outlives the sweep.
+struct SweepParts {
+  KeyIndex* index;
+  DramTier* tier;
+  const TableDirectory* tables;
+  BatchGate* gate;
+  RowLog* log;
+  Executor* executor;
+};
+
+// After a flip: once it returns, nothing is owed. A shard's lock is held for few rows at a time.
+// When the log takes no more it stops, and the gate has the status (BatchGate::EndSweep).
+void SweepOwed(const SweepParts& parts);
+
+}  // namespace embank
+
+#endif  // EMBANK_STORE_CHECKPOINT_H_

@@ -1,0 +1,169 @@
+#include "store/checkpoint_directory.h"
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/log.h"
+#include "base/status_macros.h"
+
+namespace embank {
+namespace {
+
+constexpr char kLockName[] = "LOCK";
+constexpr char kManifestPrefix[] = "MANIFEST-";
+constexpr char kSegmentPrefix[] = "segment-";
+constexpr char kDraftSuffix[] = ".new";
+
+std::string ManifestName(uint32_t checkpoint) {
+  return absl::StrCat(kManifestPrefix, absl::Hex(checkpoint, absl::kZeroPad8));
+}
+
+// The number behind a prefix; false: the name is of something else.
+template <typename Number>
+bool ParseName(std::string_view name, std::string_view prefix, Number* number) {
+  if (!name.starts_with(prefix) || name.size() != prefix.size() + 2 * sizeof(Number)) return false;
+  const char* const end = name.data() + name.size();
+  const auto [parsed, error] = std::from_chars(name.data() + prefix.size(), end, *number, 16);
+  return error == std::errc() && parsed == end;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<CheckpointDirectory>> CheckpointDirectory::Open(
+    FileSystem* files, const std::string& path, bool may_create) {
+  std::unique_ptr<CheckpointDirectory> directory(new CheckpointDirectory(files, path));
+  EMBANK_RETURN_IF_ERROR(directory->Lock(may_create));
+  EMBANK_RETURN_IF_ERROR(directory->LookAround());
+  if (!directory->checkpoints_.empty()) {
+    // A process that was killed may have left a manifest whose name would not outlive a crash.
+    EMBANK_RETURN_IF_ERROR(files->SyncDirectory(path));
+    return directory;
+  }
+  if (!may_create) return absl::NotFoundError(absl::StrCat("path: ", path, " is not a store"));
+  // Its own name, too, has to outlive a crash.
+  const absl::Status synced = files->SyncDirectory(DirectoryOf(path));
+  if (synced.ok()) return directory;
+  // No later sync makes up for one that failed: who comes next makes the name again.
+  if (directory->is_made_) {
+    directory->Remove(kLockName);
+    files->Remove(path).IgnoreError();
+  }
+  return synced;
+}
+
+std::string CheckpointDirectory::PathOf(const std::string& name) const {
+  return absl::StrCat(path_, "/", name);
+}
+
+absl::Status CheckpointDirectory::Lock(bool may_create) {
+  if (may_create) {
+    absl::Status made = files_->CreateDirectory(path_);
+    is_made_ = made.ok();
+    if (!made.ok() && !absl::IsAlreadyExists(made)) return made;
+    const absl::StatusOr<std::unique_ptr<File>> file =
+        files_->Open(PathOf(kLockName), FileAccess::kCreate, FileCaching::kCached);
+    if (!file.ok() && !absl::IsAlreadyExists(file.status())) return file.status();
+  }
+  absl::StatusOr<std::unique_ptr<FileLock>> lock = files_->Lock(PathOf(kLockName), false);
+  if (absl::IsNotFound(lock.status())) {
+    return absl::NotFoundError(absl::StrCat("path: ", path_, " is not a store"));
+  }
+  if (absl::IsUnavailable(lock.status())) {
+    return absl::UnavailableError(
+        absl::StrCat("path: ", path_, " is open already, here or in another process"));
+  }
+  EMBANK_RETURN_IF_ERROR(lock.status());
+  lock_ = *std::move(lock);
+  return absl::OkStatus();
+}
+
+absl::Status CheckpointDirectory::LookAround() {
+  EMBANK_ASSIGN_OR_RETURN(const std::vector<std::string> names, files_->List(path_));
+  for (const std::string& name : names) {
+    uint32_t checkpoint = 0;
+    uint64_t segment = 0;
+    if (ParseName(name, kManifestPrefix, &checkpoint)) checkpoints_.push_back(checkpoint);
+    if (name.starts_with(kManifestPrefix) && name.ends_with(kDraftSuffix)) {
+      drafts_.push_back(name);
+    }
+    if (ParseName(name, kSegmentPrefix, &segment)) segments_.push_back(segment);
+  }
+  for (const uint64_t segment : segments_) {
+    next_segment_id_ = std::max(next_segment_id_, segment + 1);
+  }
+  std::sort(checkpoints_.begin(), checkpoints_.end());
+  if (!checkpoints_.empty() || segments_.empty()) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat("path: ", path_, " has ", segments_.size(),
+                                          " segments of a store, and no manifest"));
+}
+
+absl::StatusOr<Manifest> CheckpointDirectory::Load(uint32_t checkpoint) const {
+  const std::string path = PathOf(ManifestName(checkpoint));
+  EMBANK_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes,
+                          ReadWholeFile(files_, path, kManifestBytesMax));
+  absl::StatusOr<Manifest> manifest = DecodeManifest(bytes);
+  if (!manifest.ok()) {
+    return absl::Status(manifest.status().code(),
+                        absl::StrCat(path, ": ", manifest.status().message()));
+  }
+  if (manifest->checkpoint == checkpoint) return manifest;
+  return absl::DataLossError(
+      absl::StrCat(path, ": it is the manifest of checkpoint ", manifest->checkpoint));
+}
+
+absl::Status CheckpointDirectory::Keep(const Manifest& manifest, bool* in_doubt) {
+  *in_doubt = false;
+  EMBANK_RETURN_IF_ERROR(doubt_);
+  const std::vector<std::byte> bytes = EncodeManifest(manifest);
+  if (bytes.size() > kManifestBytesMax) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the manifest has ", bytes.size(), " bytes, at most ", kManifestBytesMax));
+  }
+  const std::string path = PathOf(ManifestName(manifest.checkpoint));
+  const absl::Status kept = ReplaceFile(files_, path, bytes, in_doubt);
+  // The first: who opens the store next makes it anew. Later ones stay, for a crash might bring
+  // them back.
+  if (!kept.ok() && checkpoints_.empty()) files_->Remove(path).IgnoreError();
+  if (*in_doubt) doubt_ = kept;
+  EMBANK_RETURN_IF_ERROR(kept);
+  checkpoints_.push_back(manifest.checkpoint);
+  KeepOnly({manifest.checkpoint, manifest.previous});
+  return absl::OkStatus();
+}
+
+void CheckpointDirectory::KeepOnly(const std::set<uint32_t>& checkpoints) {
+  for (const uint32_t checkpoint : checkpoints_) {
+    if (checkpoints.count(checkpoint) == 0) Remove(ManifestName(checkpoint));
+  }
+  std::erase_if(checkpoints_,
+                [&](uint32_t checkpoint) { return checkpoints.count(checkpoint) == 0; });
+}
+
+void CheckpointDirectory::RemoveOrphans(std::span<const Manifest> kept) {
+  std::set<uint64_t> known;
+  std::set<uint32_t> checkpoints;
+  for (const Manifest& manifest : kept) {
+    checkpoints.insert(manifest.checkpoint);
+    for (const SegmentRows& rows : manifest.segments) known.insert(rows.header.segment_id);
+  }
+  for (const uint64_t segment : segments_) {
+    if (known.count(segment) == 0) Remove(RowLog::SegmentName(segment));
+  }
+  for (const std::string& name : drafts_) Remove(name);
+  KeepOnly(checkpoints);
+  segments_.clear();
+  drafts_.clear();
+}
+
+// It is nobody's: that it stays is worth a word, no more.
+void CheckpointDirectory::Remove(const std::string& name) {
+  const absl::Status status = files_->Remove(PathOf(name));
+  if (status.ok()) return;
+  Log(LogLevel::kWarning, absl::StrCat("a file that is not needed stays: ", status.ToString()));
+}
+
+}  // namespace embank

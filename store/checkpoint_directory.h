@@ -1,0 +1,78 @@
+// The files of a store in its directory, beside the segments of its log:
+//
+//   LOCK             locked by whoever has the store open
+//   MANIFEST-<n>     checkpoint n (store/manifest.h), hexadecimal; the newest is kept, and the one
+//                    that it names as previous
+//   segment-<id>     tiers/row_log.h
+//
+// What is in no kept manifest is left from a crash, and removed when the store is opened.
+#ifndef EMBANK_STORE_CHECKPOINT_DIRECTORY_H_
+#define EMBANK_STORE_CHECKPOINT_DIRECTORY_H_
+
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/file_system.h"
+#include "store/manifest.h"
+
+namespace embank {
+
+// One thread at a time.
+class CheckpointDirectory {
+ public:
+  // Makes the directory if `may_create`, in one that exists; locks it, and looks what is there.
+  // files must outlive it. kNotFound: there is no store; kUnavailable: it is open elsewhere;
+  // kDataLoss: it has segments, and no manifest; the statuses of files.
+  static absl::StatusOr<std::unique_ptr<CheckpointDirectory>> Open(FileSystem* files,
+                                                                   const std::string& path,
+                                                                   bool may_create);
+  CheckpointDirectory(const CheckpointDirectory&) = delete;
+  CheckpointDirectory& operator=(const CheckpointDirectory&) = delete;
+
+  // The checkpoints that have a manifest, in order: none of a new store; a crash may have left some
+  // that nobody needs.
+  std::span<const uint32_t> checkpoints() const { return checkpoints_; }
+  // The manifest of one of them. kDataLoss; kFailedPrecondition: of a newer format; statuses of
+  // files.
+  absl::StatusOr<Manifest> Load(uint32_t checkpoint) const;
+
+  // Writes a manifest, whose checkpoint is newer than all; then it and its previous one are kept,
+  // and no other. *in_doubt: after the error nobody knows whether it is there, nor which names of
+  // the directory are durable; no later sync tells, and Keep has that error from then on.
+  absl::Status Keep(const Manifest& manifest, bool* in_doubt);
+
+  // Names of segments from here on are new.
+  uint64_t next_segment_id() const { return next_segment_id_; }
+  // Removes other manifests, segments that are in none of these, and what a crash left of writing
+  // them.
+  void RemoveOrphans(std::span<const Manifest> kept);
+
+ private:
+  CheckpointDirectory(FileSystem* files, const std::string& path) : files_(files), path_(path) {}
+
+  absl::Status Lock(bool may_create);
+  absl::Status LookAround();
+  std::string PathOf(const std::string& name) const;
+  void KeepOnly(const std::set<uint32_t>& checkpoints);
+  void Remove(const std::string& name);
+
+  FileSystem* const files_;
+  const std::string path_;
+  std::unique_ptr<FileLock> lock_;
+  bool is_made_ = false;  // by this
+  absl::Status doubt_;
+  std::vector<uint32_t> checkpoints_;
+  std::vector<uint64_t> segments_;  // that were there when it was opened
+  std::vector<std::string> drafts_;
+  uint64_t next_segment_id_ = 1;
+};
+
+}  // namespace embank
+
+#endif  // EMBANK_STORE_CHECKPOINT_DIRECTORY_H_

@@ -1,0 +1,277 @@
+#include "store/manifest.h"
+
+#include <cstring>
+#include <set>
+#include <type_traits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/crc32c.h"
+#include "base/memory.h"
+#include "base/status_macros.h"
+
+namespace embank {
+namespace {
+
+constexpr uint64_t kMagic = 0x314E414D424D45u;  // "EMBMAN1" and a zero
+
+class Writer {
+ public:
+  template <typename T>
+  void Put(T value) {
+    static_assert(std::is_trivially_copyable_v<T> && !std::is_pointer_v<T>);
+    PutAll(std::span(&value, 1));
+  }
+  template <typename T>
+  void PutAll(std::span<const T> values) {
+    const auto bytes = std::as_bytes(values);
+    bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
+  }
+  template <typename T>
+  void PutAll(std::span<T> values) {
+    PutAll(std::span<const T>(values));
+  }
+  std::vector<std::byte> Take() { return std::move(bytes_); }
+  uint32_t Checksum() const { return ExtendCrc32c(0, bytes_); }
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+// After the end it reads zeros, and is not ok.
+class Reader {
+ public:
+  explicit Reader(std::span<const std::byte> bytes) : bytes_(bytes) {}
+
+  template <typename T>
+  T Get() {
+    T value{};
+    const std::span<const std::byte> bytes = Take(sizeof value);
+    if (!bytes.empty()) std::memcpy(&value, bytes.data(), sizeof value);
+    return value;
+  }
+  template <typename T>
+  std::vector<T> GetAll(uint64_t count) {
+    if (count > bytes_.size() / sizeof(T)) ok_ = false;
+    if (!ok_) return {};
+    std::vector<T> values(count);
+    if (count > 0) std::memcpy(values.data(), Take(count * sizeof(T)).data(), count * sizeof(T));
+    return values;
+  }
+  // Whether so many things of at least that size may follow.
+  bool MayHave(uint64_t count, uint64_t bytes_each) {
+    ok_ = ok_ && count <= bytes_.size() / bytes_each;
+    return ok_;
+  }
+  bool ok() const { return ok_; }
+  bool done() const { return ok_ && bytes_.empty(); }
+
+ private:
+  std::span<const std::byte> Take(uint64_t count) {
+    if (count > bytes_.size()) ok_ = false;
+    if (!ok_) return {};
+    const auto taken = bytes_.first(count);
+    bytes_ = bytes_.subspan(count);
+    return taken;
+  }
+
+  std::span<const std::byte> bytes_;
+  bool ok_ = true;
+};
+
+void PutTable(const ManifestTable& table, Writer* writer) {
+  const TableOptions& options = table.options;
+  writer->Put<uint32_t>(table.id);
+  writer->Put<uint32_t>(static_cast<uint32_t>(table.name.size()));
+  writer->PutAll(std::span(table.name.data(), table.name.size()));
+  writer->Put<uint32_t>(options.dim);
+  writer->Put<uint32_t>(static_cast<uint32_t>(options.value_type));
+  writer->Put<uint32_t>(static_cast<uint32_t>(options.optimizer));
+  for (const float number :
+       {options.rule.learning_rate, options.rule.beta1, options.rule.beta2, options.rule.epsilon,
+        options.rule.weight_decay, options.rule.initial_accumulator}) {
+    writer->Put<float>(number);
+  }
+  writer->Put<uint32_t>(static_cast<uint32_t>(options.initializer.kind));
+  writer->Put<float>(options.initializer.a);
+  writer->Put<float>(options.initializer.b);
+}
+constexpr uint64_t kTableBytesMin = 4 + 4 + 1 + 3 * 4 + 6 * 4 + 3 * 4;
+
+absl::StatusOr<ManifestTable> GetTable(Reader* reader) {
+  ManifestTable table = {};
+  const auto id = reader->Get<uint32_t>();
+  const std::vector<char> name = reader->GetAll<char>(reader->Get<uint32_t>());
+  TableOptions& options = table.options;
+  options.dim = reader->Get<uint32_t>();
+  options.value_type = static_cast<ValueType>(reader->Get<uint32_t>());
+  options.optimizer = static_cast<Optimizer>(reader->Get<uint32_t>());
+  for (float* const number :
+       {&options.rule.learning_rate, &options.rule.beta1, &options.rule.beta2,
+        &options.rule.epsilon, &options.rule.weight_decay, &options.rule.initial_accumulator}) {
+    *number = reader->Get<float>();
+  }
+  options.initializer.kind = static_cast<InitializerKind>(reader->Get<uint32_t>());
+  options.initializer.a = reader->Get<float>();
+  options.initializer.b = reader->Get<float>();
+  if (!reader->ok() || id >= kNoTable) return absl::DataLossError("a table is cut off");
+  table.id = static_cast<TableId>(id);
+  table.name.assign(name.begin(), name.end());
+  EMBANK_RETURN_IF_ERROR(ValidateTableName(table.name));
+  EMBANK_RETURN_IF_ERROR(Validate(options));
+  return table;
+}
+
+void PutSegment(const SegmentRows& rows, Writer* writer) {
+  writer->Put<uint64_t>(rows.header.segment_id);
+  writer->Put<uint64_t>(rows.header.segment_bytes);
+  writer->Put<uint32_t>(rows.header.row_class);
+  writer->Put<uint32_t>(rows.header.record_bytes);
+  writer->Put<uint32_t>(rows.used_slots);
+  writer->Put<uint32_t>(rows.keys.empty() ? 0 : 1);
+  writer->PutAll(std::span(rows.bits));
+  writer->PutAll(std::span(rows.keys));
+  writer->PutAll(std::span(rows.tables));
+}
+constexpr uint64_t kSegmentRowsBytesMin = 2 * 8 + 4 * 4;
+
+absl::StatusOr<SegmentRows> GetSegment(uint64_t store_id, Reader* reader) {
+  SegmentRows rows = {};
+  rows.header.store_id = store_id;
+  rows.header.segment_id = reader->Get<uint64_t>();
+  rows.header.segment_bytes = reader->Get<uint64_t>();
+  rows.header.row_class = reader->Get<uint32_t>();
+  rows.header.record_bytes = reader->Get<uint32_t>();
+  rows.used_slots = reader->Get<uint32_t>();
+  const auto has_keys = reader->Get<uint32_t>();
+  if (!reader->ok() || !IsSound(rows.header) || has_keys > 1 ||
+      rows.used_slots >
+          SegmentGeometry::Of(rows.header.record_bytes, rows.header.segment_bytes).slots) {
+    return absl::DataLossError("a segment is not sound");
+  }
+  rows.bits = reader->GetAll<uint64_t>(RoundUp(rows.used_slots, 64) / 64);
+  if (has_keys == 1) {
+    rows.keys = reader->GetAll<Key>(rows.used_slots);
+    rows.tables = reader->GetAll<TableId>(rows.used_slots);
+  }
+  bool sound = reader->ok();
+  for (const TableId table : rows.tables) sound = sound && table <= kNoTable;
+  if (!sound) return absl::DataLossError("a segment is cut off");
+  return rows;
+}
+
+absl::Status CheckClasses(const std::vector<uint32_t>& slot_bytes) {
+  std::set<uint32_t> sizes;
+  for (const uint32_t size : slot_bytes) {
+    const bool is_sound = size % kLocationUnitBytes == 0 && size > sizeof(RowHeader) &&
+                          IsSound({.store_id = 0,
+                                   .segment_id = 0,
+                                   .row_class = 0,
+                                   .record_bytes = RecordBytesOf(size),
+                                   .segment_bytes = kSegmentBytesMax});
+    if (!is_sound || !sizes.insert(size).second) {
+      return absl::DataLossError(
+          absl::StrCat("rows of ", size, " bytes are no class of their own"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckClosed(const Manifest& manifest) {
+  if (manifest.previous > manifest.checkpoint) {
+    return absl::DataLossError("the previous checkpoint is a later one");
+  }
+  std::set<TableId> ids;
+  std::set<std::string_view> names;
+  for (const ManifestTable& table : manifest.tables) {
+    const bool is_new = ids.insert(table.id).second && names.insert(table.name).second;
+    if (!is_new) return absl::DataLossError("two tables are one");
+  }
+  std::set<uint64_t> segments;
+  for (const SegmentRows& rows : manifest.segments) {
+    const SegmentHeader& header = rows.header;
+    const bool has_class =
+        header.row_class < manifest.slot_bytes.size() &&
+        header.record_bytes == RecordBytesOf(manifest.slot_bytes[header.row_class]);
+    const bool is_new = segments.insert(header.segment_id).second;
+    if (!has_class || !is_new || header.segment_id >= manifest.next_segment_id) {
+      return absl::DataLossError(absl::StrCat("segment ", header.segment_id, " is not its own"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Manifest> GetManifest(Reader* reader) {
+  Manifest manifest;
+  manifest.checkpoint = reader->Get<uint32_t>();
+  manifest.previous = reader->Get<uint32_t>();
+  manifest.store_id = reader->Get<uint64_t>();
+  manifest.seed = reader->Get<uint64_t>();
+  manifest.next_segment_id = reader->Get<uint64_t>();
+  manifest.next_sequence = reader->Get<uint64_t>();
+  manifest.slot_bytes = reader->GetAll<uint32_t>(reader->Get<uint32_t>());
+  const auto tables = reader->Get<uint32_t>();
+  if (!reader->MayHave(tables, kTableBytesMin)) return absl::DataLossError("it is cut off");
+  for (uint32_t i = 0; i < tables; ++i) {
+    EMBANK_ASSIGN_OR_RETURN(ManifestTable table, GetTable(reader));
+    manifest.tables.push_back(std::move(table));
+  }
+  const auto segments = reader->Get<uint32_t>();
+  if (!reader->MayHave(segments, kSegmentRowsBytesMin)) return absl::DataLossError("it is cut off");
+  for (uint32_t i = 0; i < segments; ++i) {
+    EMBANK_ASSIGN_OR_RETURN(SegmentRows rows, GetSegment(manifest.store_id, reader));
+    manifest.segments.push_back(std::move(rows));
+  }
+  manifest.blob = reader->GetAll<std::byte>(reader->Get<uint64_t>());
+  if (!reader->done()) return absl::DataLossError("its length is wrong");
+  EMBANK_RETURN_IF_ERROR(CheckClasses(manifest.slot_bytes));
+  EMBANK_RETURN_IF_ERROR(CheckClosed(manifest));
+  return manifest;
+}
+
+}  // namespace
+
+std::vector<std::byte> EncodeManifest(const Manifest& manifest) {
+  Writer writer;
+  writer.Put<uint64_t>(kMagic);
+  writer.Put<uint32_t>(kManifestFormatVersion);
+  writer.Put<uint32_t>(manifest.checkpoint);
+  writer.Put<uint32_t>(manifest.previous);
+  writer.Put<uint64_t>(manifest.store_id);
+  writer.Put<uint64_t>(manifest.seed);
+  writer.Put<uint64_t>(manifest.next_segment_id);
+  writer.Put<uint64_t>(manifest.next_sequence);
+  writer.Put<uint32_t>(static_cast<uint32_t>(manifest.slot_bytes.size()));
+  writer.PutAll(std::span(manifest.slot_bytes));
+  writer.Put<uint32_t>(static_cast<uint32_t>(manifest.tables.size()));
+  for (const ManifestTable& table : manifest.tables) PutTable(table, &writer);
+  writer.Put<uint32_t>(static_cast<uint32_t>(manifest.segments.size()));
+  for (const SegmentRows& rows : manifest.segments) PutSegment(rows, &writer);
+  writer.Put<uint64_t>(manifest.blob.size());
+  writer.PutAll(std::span(manifest.blob));
+  writer.Put<uint32_t>(writer.Checksum());
+  return writer.Take();
+}
+
+absl::StatusOr<Manifest> DecodeManifest(std::span<const std::byte> bytes) {
+  constexpr size_t kFrontBytes = sizeof(uint64_t) + sizeof(uint32_t);
+  constexpr size_t kCrcBytes = sizeof(uint32_t);
+  const absl::Status damaged = absl::DataLossError("the manifest is damaged");
+  if (bytes.size() < kFrontBytes + kCrcBytes) return damaged;
+  const std::span<const std::byte> body = bytes.first(bytes.size() - kCrcBytes);
+  Reader reader(body);
+  if (reader.Get<uint64_t>() != kMagic) return damaged;
+  if (Reader(bytes.last(kCrcBytes)).Get<uint32_t>() != ExtendCrc32c(0, body)) return damaged;
+  const auto version = reader.Get<uint32_t>();
+  if (version != kManifestFormatVersion) {
+    return absl::FailedPreconditionError(absl::StrCat("the manifest's format is version ", version,
+                                                      "; this library reads version ",
+                                                      kManifestFormatVersion));
+  }
+  absl::StatusOr<Manifest> manifest = GetManifest(&reader);
+  if (manifest.ok()) return manifest;
+  return absl::DataLossError(
+      absl::StrCat("the manifest is damaged: ", manifest.status().message()));
+}
+
+}  // namespace embank

@@ -1,0 +1,50 @@
+// What a checkpoint is (docs/file_formats.md): the tables of a store, and which records of which
+// segments are their rows.
+#ifndef EMBANK_STORE_MANIFEST_H_
+#define EMBANK_STORE_MANIFEST_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "store/options.h"
+#include "tiers/row_log.h"
+
+namespace embank {
+
+inline constexpr uint32_t kManifestFormatVersion = 1;
+inline constexpr uint64_t kManifestBytesMax = uint64_t{1} << 32;
+inline constexpr uint64_t kBlobBytesMax = uint64_t{32} << 20;
+
+struct ManifestTable {
+  TableId id;
+  std::string name;
+  TableOptions options;  // with the learning rate of the moment
+};
+
+struct Manifest {
+  uint64_t store_id = 0;
+  uint32_t checkpoint = 0;  // 0: of a store that has none yet
+  uint32_t previous = 0;    // that is kept with it; itself: none
+  uint64_t seed = 0;
+  uint64_t next_segment_id = 1;
+  uint64_t next_sequence = 1;
+  std::vector<uint32_t> slot_bytes;  // by row class
+  std::vector<ManifestTable> tables;
+  std::vector<SegmentRows> segments;
+  std::vector<std::byte> blob;  // the caller's
+};
+
+// Of a manifest that a store made. std::bad_alloc leaves it.
+std::vector<std::byte> EncodeManifest(const Manifest& manifest);
+// kDataLoss: damaged. kFailedPrecondition: of a newer format, with its version. What it returns is
+// sound in itself: sizes, tables and options are such as a store may have, segments name classes
+// that are there. std::bad_alloc leaves it.
+absl::StatusOr<Manifest> DecodeManifest(std::span<const std::byte> bytes);
+
+}  // namespace embank
+
+#endif  // EMBANK_STORE_MANIFEST_H_

@@ -1,0 +1,313 @@
+// How a store with a path begins, and what it makes durable.
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <new>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/log.h"
+#include "base/status_macros.h"
+#include "store/checkpoint.h"
+#include "store/estimate.h"
+#include "store/store.h"
+
+namespace embank {
+namespace {
+
+absl::Status NoPath() {
+  return absl::FailedPreconditionError("the store has no path: it is in memory only");
+}
+
+}  // namespace
+
+absl::Status Store::InitLog() {
+  EMBANK_ASSIGN_OR_RETURN(directory_,
+                          CheckpointDirectory::Open(files_, options_.path, options_.may_create));
+  bool all = false;
+  EMBANK_ASSIGN_OR_RETURN(const std::vector<Manifest> kept, LoadManifests(&all));
+  const Manifest& opened = kept.front();
+  if (opened.seed != options_.seed) {
+    return absl::FailedPreconditionError(absl::StrCat("seed: ", options_.path, " was made with ",
+                                                      opened.seed, ", not ", options_.seed));
+  }
+  RowLogOptions log = log_sizes_.value_or(LogSizes(options_.dram_bytes));
+  log.directory = options_.path;
+  log.store_id = opened.store_id;
+  log.ssd_bytes = options_.ssd_bytes;
+  log.first_segment_id = directory_->next_segment_id();
+  for (const Manifest& manifest : kept) {
+    log.first_segment_id = std::max(log.first_segment_id, manifest.next_segment_id);
+    log.first_sequence = std::max(log.first_sequence, manifest.next_sequence);
+  }
+  tables_by_id_ = std::make_unique<TableDirectory>();
+  gate_ = std::make_unique<BatchGate>(directory_->checkpoints().back() + 1);
+  EMBANK_ASSIGN_OR_RETURN(
+      log_, RowLog::Create(files_, memory_, &budget_, executor_.get(), std::move(log)));
+  compaction_ = std::make_unique<Compaction>(CompactionParts{.index = index_.get(),
+                                                             .log = log_.get(),
+                                                             .tables = tables_by_id_.get(),
+                                                             .gate = gate_.get(),
+                                                             .executor = executor_.get()});
+  // The index grows while rows leave memory; pages never take this from it.
+  tier_->KeepFree(options_.dram_bytes / 5);
+  EMBANK_RETURN_IF_ERROR(Recover(kept));
+  // What a damaged manifest has is nobody's to remove.
+  if (all) directory_->RemoveOrphans(kept);
+  return absl::OkStatus();
+}
+
+// The kept ones, first the one that is opened. A store that is new has one of its own. *all: there
+// is no other, as far as can be told.
+absl::StatusOr<std::vector<Manifest>> Store::LoadManifests(bool* all) {
+  *all = true;
+  const std::span<const uint32_t> numbers = directory_->checkpoints();
+  if (numbers.empty() && options_.previous) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("flags: ", options_.path, " is not a store, and has no previous checkpoint"));
+  }
+  if (numbers.empty()) {
+    std::vector<Manifest> first(1);
+    first[0].store_id = HashKey(options_.seed, clock_->NowNs());
+    first[0].seed = options_.seed;
+    bool in_doubt = false;
+    EMBANK_RETURN_IF_ERROR(directory_->Keep(first[0], &in_doubt));
+    return first;
+  }
+  std::vector<Manifest> kept;
+  absl::StatusOr<Manifest> newest = directory_->Load(numbers.back());
+  uint32_t previous = numbers.size() == 1 ? numbers.back() : numbers[numbers.size() - 2];
+  if (newest.ok()) {
+    previous = newest->previous;
+    kept.push_back(*std::move(newest));
+  } else {
+    EMBANK_RETURN_IF_ERROR(CheckMayFail(newest.status(), previous));
+    *all = false;
+  }
+  if (previous == numbers.back()) {
+    if (!options_.previous) return kept;
+    return absl::FailedPreconditionError(
+        absl::StrCat("flags: ", options_.path, " has one checkpoint, and none previous to it"));
+  }
+  absl::StatusOr<Manifest> older = directory_->Load(previous);
+  if (older.ok()) {
+    kept.insert(options_.previous ? kept.begin() : kept.end(), *std::move(older));
+    return kept;
+  }
+  if (options_.previous) return older.status();
+  // The one that is not opened may be damaged, or be gone.
+  *all = absl::IsNotFound(older.status());
+  Log(LogLevel::kWarning, absl::StrCat("the previous checkpoint: ", older.status().ToString()));
+  return kept;
+}
+
+// Whether a store is opened though the newest manifest cannot be read: only as the previous one.
+absl::Status Store::CheckMayFail(const absl::Status& newest, uint32_t previous) const {
+  const bool has_older = directory_->checkpoints().back() != previous;
+  if (absl::IsFailedPrecondition(newest) || !has_older) return newest;
+  if (!options_.previous) {
+    return absl::Status(newest.code(), absl::StrCat(newest.message(), "; checkpoint ", previous,
+                                                    " can be opened as the previous one"));
+  }
+  Log(LogLevel::kWarning, absl::StrCat("the newest checkpoint: ", newest.ToString()));
+  return absl::OkStatus();
+}
+
+absl::Status Store::Recover(std::span<const Manifest> kept) {
+  const Manifest& opened = kept.front();
+  {
+    MutexLock lock(&tables_mutex_);
+    for (const uint32_t slot_bytes : opened.slot_bytes) {
+      EMBANK_RETURN_IF_ERROR(ClassOf(slot_bytes).status());
+    }
+    for (const ManifestTable& table : opened.tables) {
+      EMBANK_RETURN_IF_ERROR(AddTable(table.id, table.name, table.options).status());
+    }
+  }
+  const absl::Status recovered = RecoverRows(opened);
+  if (absl::IsDataLoss(recovered) && kept.size() > 1 && !options_.previous) {
+    return absl::DataLossError(absl::StrCat(recovered.message(), "; checkpoint ",
+                                            kept.back().checkpoint,
+                                            " can be opened as the previous one"));
+  }
+  EMBANK_RETURN_IF_ERROR(recovered);
+  for (const Manifest& manifest : kept.subspan(1)) {
+    for (const SegmentRows& rows : manifest.segments) {
+      const absl::Status adopted = log_->Adopt(rows, manifest.checkpoint, nullptr);
+      if (!adopted.ok()) {
+        Log(LogLevel::kWarning, absl::StrCat("of checkpoint ", manifest.checkpoint,
+                                             ", which is not opened: ", adopted.ToString()));
+      }
+    }
+  }
+  MutexLock lock(&checkpoint_mutex_);
+  last_ = opened;
+  last_.segments.clear();
+  return absl::OkStatus();
+}
+
+absl::Status Store::RecoverRows(const Manifest& manifest) {
+  // In the order of the log rows come by hash: an index that grows while they do finds the places
+  // of a part of them full.
+  uint64_t rows = 0;
+  for (const SegmentRows& segment : manifest.segments) {
+    for (const uint64_t word : segment.bits) rows += static_cast<uint64_t>(std::popcount(word));
+  }
+  const absl::Status reserved = index_->ReserveRows(rows);
+  if (!reserved.ok()) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "dram_bytes is ", options_.dram_bytes, "; the index of the ", rows, " rows of ",
+        options_.path, " needs ", KeyIndex::EstimateBytes(rows), " bytes"));
+  }
+  Mutex mutex;
+  absl::Status status;
+  executor_->ParallelFor(static_cast<uint32_t>(manifest.segments.size()), [&](uint32_t i) {
+    {
+      MutexLock lock(&mutex);
+      if (!status.ok()) return;
+    }
+    absl::Status recovered;
+    try {
+      recovered = RecoverSegment(manifest.segments[i], manifest.checkpoint);
+    } catch (const std::bad_alloc&) {
+      recovered = NoMemory();
+    }
+    if (recovered.ok()) return;
+    MutexLock lock(&mutex);
+    status.Update(recovered);
+  });
+  return status;
+}
+
+absl::Status Store::RecoverSegment(const SegmentRows& rows, uint32_t checkpoint) {
+  absl::Status status;
+  std::map<Table*, int64_t> counts;
+  const auto insert = [&](Location location, TableId owner, Key key) {
+    Table* const table = tables_by_id_->Get(owner);
+    const bool is_owner = table != nullptr && table->slot_class() == rows.header.row_class;
+    if (!is_owner && status.ok()) {
+      status = absl::DataLossError(absl::StrCat(RowLog::SegmentName(rows.header.segment_id),
+                                                ": a row of table ", owner,
+                                                ", which has no such rows in the checkpoint"));
+    }
+    if (!status.ok()) return;
+    const KeyHash hash = table->HashOf(key);
+    KeyIndex::Shard* const shard = index_->shard(KeyIndex::ShardOf(hash));
+    MutexLock lock(&shard->mutex);
+    status = index_->ReserveOne(shard, hash);
+    if (!status.ok()) return;
+    index_->Insert(shard, hash, location);
+    ++counts[table];
+  };
+  const RowLog::VisitOwner visit = insert;
+  const absl::Status adopted = log_->Adopt(rows, checkpoint, &visit);
+  for (const auto& [table, count] : counts) {
+    table->AddRows(count);
+    table->mover()->CountInLog(*table, count);
+  }
+  EMBANK_RETURN_IF_ERROR(adopted);
+  return status;
+}
+
+Manifest Store::Describe() const {
+  Manifest manifest;
+  for (const SizedClass& sized : slot_classes_) manifest.slot_bytes.push_back(sized.slot_bytes);
+  for (const Table* const table : live_tables_) {
+    manifest.tables.push_back({table->id(), table->name(), table->options()});
+  }
+  return manifest;
+}
+
+absl::StatusOr<uint32_t> Store::Checkpoint(std::span<const std::byte> blob) {
+  if (log_ == nullptr) return NoPath();
+  if (blob.size() > kBlobBytesMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("blob_bytes: ", blob.size(), ", at most ", kBlobBytesMax));
+  }
+  MutexLock lock(&checkpoint_mutex_);
+  try {
+    return CheckpointLocked(blob);
+  } catch (const std::bad_alloc&) {
+    return NoMemory();
+  }
+}
+
+// Until the flip nothing has happened; after it the gate and the log are told how it ended.
+absl::StatusOr<uint32_t> Store::CheckpointLocked(std::span<const std::byte> blob) {
+  const uint64_t begin_ns = clock_->NowNs();
+  uint64_t flip_ns = 0;
+  Manifest manifest;
+  {
+    // No table comes or goes while there is no batch.
+    ReaderMutexLock lock(&tables_mutex_);
+    EMBANK_RETURN_IF_ERROR(CheckWhole());
+    const std::span<Table* const> tables = live_tables_;
+    manifest = Describe();
+    manifest.blob.assign(blob.begin(), blob.end());
+    manifest.store_id = last_.store_id;
+    manifest.seed = last_.seed;
+    manifest.previous = last_.checkpoint;
+    const uint64_t flip_begin_ns = clock_->NowNs();
+    gate_->Flip([&](uint32_t checkpoint) {
+      manifest.checkpoint = checkpoint;
+      // The rates with which the last batches were made.
+      for (size_t i = 0; i < tables.size(); ++i) manifest.tables[i].options = tables[i]->options();
+      log_->Freeze(checkpoint);
+    });
+    flip_ns = clock_->NowNs() - flip_begin_ns;
+  }
+  SweepOwed({.index = index_.get(),
+             .tier = tier_.get(),
+             .tables = tables_by_id_.get(),
+             .gate = gate_.get(),
+             .log = log_.get(),
+             .executor = executor_.get()});
+  absl::Status status = gate_->EndSweep();
+  bool in_doubt = false;
+  if (status.ok()) status = KeepFrozen(&manifest, &in_doubt);
+  log_->Thaw(status.ok() || in_doubt);
+  EMBANK_RETURN_IF_ERROR(status);
+  log_->Forget(last_.checkpoint);
+  manifest.segments.clear();
+  last_ = std::move(manifest);
+  MutexLock lock(&report_mutex_);
+  checkpoint_report_ = {checkpoint_report_.checkpoints + 1, clock_->NowNs() - begin_ns, flip_ns};
+  return last_.checkpoint;
+}
+
+CheckpointReport Store::ReportCheckpoints() const {
+  MutexLock lock(&report_mutex_);
+  return checkpoint_report_;
+}
+
+// Makes what is frozen durable, and then the manifest. *in_doubt: nobody knows whether it is there.
+absl::Status Store::KeepFrozen(Manifest* manifest, bool* in_doubt) {
+  try {
+    EMBANK_ASSIGN_OR_RETURN(manifest->segments, log_->SyncFrozen());
+    manifest->next_segment_id = log_->next_segment_id();
+    manifest->next_sequence = log_->next_sequence();
+    return directory_->Keep(*manifest, in_doubt);
+  } catch (const std::bad_alloc&) {
+    return NoMemory();
+  }
+}
+
+// A table of which a drop has left a part would come back so.
+absl::Status Store::CheckWhole() const {
+  for (const Table* const table : live_tables_) {
+    if (table->CheckAlive().ok()) continue;
+    return absl::FailedPreconditionError(absl::StrCat(
+        "table \"", table->name(), "\" is dropped in part; drop it again before a checkpoint"));
+  }
+  if (gate_->checkpoint() < UINT32_MAX) return absl::OkStatus();
+  return absl::FailedPreconditionError("the store has had as many checkpoints as it can count");
+}
+
+absl::StatusOr<std::vector<std::byte>> Store::CheckpointBlob() const {
+  if (log_ == nullptr) return NoPath();
+  MutexLock lock(&checkpoint_mutex_);
+  if (last_.checkpoint == 0) return absl::NotFoundError("the store has no checkpoint yet");
+  return last_.blob;
+}
+
+}  // namespace embank

@@ -1,0 +1,182 @@
+// Rows that change while a sweep has not come to them yet: the checkpoint has them as they were at
+// its flip, the store as they are.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "store/lookup.h"
+#include "store/store.h"
+#include "store/write.h"
+#include "tests/support/events.h"
+#include "tests/support/random.h"
+#include "tests/support/spill_world.h"
+#include "tests/support/store_contents.h"
+
+namespace embank::test {
+namespace {
+
+// Calls *hook, if there is one, before each task of a list: during a checkpoint, before each shard
+// of its sweep.
+class HookedExecutor final : public Executor {
+ public:
+  HookedExecutor(uint64_t seed, std::function<void()>* hook) : inner_(seed), hook_(hook) {}
+
+  void ParallelFor(uint32_t tasks, absl::FunctionRef<void(uint32_t)> body) override {
+    inner_.ParallelFor(tasks, [&](uint32_t task) {
+      // What the hook does has lists, too.
+      if (std::function<void()> hook = std::exchange(*hook_, nullptr)) {
+        hook();
+        *hook_ = std::move(hook);
+      }
+      body(task);
+    });
+  }
+  std::unique_ptr<BackgroundTask> MakeBackgroundTask(BackgroundStep step) override {
+    return inner_.MakeBackgroundTask(std::move(step));
+  }
+  uint32_t concurrency() const override { return 1; }
+
+ private:
+  SimulatedExecutor inner_;
+  std::function<void()>* const hook_;
+};
+
+// A table and what must be in it.
+class Model {
+ public:
+  Model(Table* table, uint64_t seed, Events* events)
+      : table_(table), random_(seed), events_(events) {}
+
+  const Rows& rows() const { return rows_; }
+  Tables tables() const { return {{table_->name(), rows_}}; }
+
+  void PutSome(Key first, Key count) {
+    const auto factor = static_cast<float>(random_.Between(1, 1000));
+    const std::vector<Key> keys = KeysFrom(first, count);
+    Put(table_, keys, factor);
+    for (const Key key : keys) rows_[key] = factor * static_cast<float>(key);
+  }
+  void EraseSome(Key first, Key count) {
+    ASSERT_TRUE(Erase(table_, KeysFrom(first, count), {}).ok());
+    for (Key key = first; key < first + count; ++key) rows_.erase(key);
+  }
+  // Rows come up from the log, others leave for them.
+  void LookAt(Key first, Key count) {
+    std::vector<float> values(count * kDim);
+    const RowSpan rows = RowsIn(&values, kDim);
+    ASSERT_TRUE(Lookup(table_, KeysFrom(first, count), MissingRule::kZero, rows, {}).ok());
+  }
+  void PutAll() {
+    for (Key first = 1; first < kKeys; first += 200) PutSome(first, 200);
+  }
+  void ChangeSomething() {
+    const Key first = random_.Between(1, kKeys);
+    switch (random_.Below(8)) {
+      case 0:
+        events_->Count("erased");
+        return EraseSome(first, random_.Between(1, 30));
+      case 1:
+      case 2:
+        events_->Count("looked at");
+        return LookAt(first, random_.Between(1, 60));
+      case 3:
+      case 4:
+      case 5:
+        events_->Count("written");
+        return PutSome(first, random_.Between(1, 60));
+      default:
+        return;
+    }
+  }
+  bool OneIn(uint64_t n) { return random_.OneIn(n); }
+
+ private:
+  static constexpr Key kKeys = 2600;  // a quarter of them does not fit into memory
+
+  Table* const table_;
+  Random random_;
+  Events* const events_;
+  Rows rows_;
+};
+
+void ExpectAfterCrash(const SimulatedDisk& disk, Persistence persistence, const Tables& expected,
+                      bool previous) {
+  SpillWorld again(1, disk.AfterCrash(disk.changes(), persistence, 1));
+  const absl::Status opened = again.Open(previous);
+  ASSERT_TRUE(opened.ok()) << opened;
+  ASSERT_NO_FATAL_FAILURE(ExpectIs(again.get(), expected));
+}
+
+// In `storms` all rows are written over and over, once, in the midst of the sweep.
+void ChangeBesideCheckpoints(uint64_t seed, bool storms, Events* events) {
+  std::function<void()> hook;
+  SpillWorld world(1, std::make_unique<HookedExecutor>(seed, &hook));
+  Table* const table = world.Create("t", Optimizer::kNone);
+  Model model(table, seed, events);
+  const RowLogCounters& counters = table->mover()->log()->counters();
+  Tables previous;
+  model.PutAll();
+  for (int round = 0; round < 4; ++round) {
+    for (int i = 0; i < 10; ++i) ASSERT_NO_FATAL_FAILURE(model.ChangeSomething());
+    const Tables flip = model.tables();
+    const uint64_t dead = counters.dead_segments;
+    int shard = 0;
+    hook = [&] {
+      if (++shard == 20 && storms) {
+        for (int i = 0; i < 3; ++i) model.PutAll();
+      }
+      model.ChangeSomething();
+    };
+    const auto made = world->Checkpoint({});
+    hook = nullptr;
+    ASSERT_TRUE(made.ok()) << made.status();
+    if (storms && counters.dead_segments > dead) events->Count("space used again in a sweep");
+    ASSERT_NO_FATAL_FAILURE(ExpectIs(world.get(), model.tables()));
+    ASSERT_NO_FATAL_FAILURE(ExpectAfterCrash(world.disk(), Persistence::kNone, flip, false));
+    if (round > 0) {
+      ASSERT_NO_FATAL_FAILURE(ExpectAfterCrash(world.disk(), Persistence::kAll, previous, true));
+    }
+    previous = flip;
+  }
+}
+
+TEST(ChangesBesideCheckpoints, AreWhollyBehindThem) {
+  Events events;
+  for (const char* const name : {"erased", "looked at", "written"}) events.Expect(name);
+  for (const uint64_t seed : {1, 2}) {
+    ASSERT_NO_FATAL_FAILURE(ChangeBesideCheckpoints(seed, false, &events));
+  }
+  std::fputs(events.Table().c_str(), stdout);
+  EXPECT_EQ(events.Missing(), "");
+}
+
+// What the checkpoint under way has, and nothing else any more, is not given up either.
+TEST(ChangesBesideCheckpoints, OfEverythingOverAndOverAreWhollyBehindThem) {
+  Events events;
+  events.Expect("space used again in a sweep");
+  ASSERT_NO_FATAL_FAILURE(ChangeBesideCheckpoints(3, true, &events));
+  std::fputs(events.Table().c_str(), stdout);
+  EXPECT_EQ(events.Missing(), "");
+}
+
+// A shard with so many rows that its lock is taken several times.
+TEST(ChangesBesideCheckpoints, ACrowdedShardIsSweptToItsEnd) {
+  SpillWorld world(1);
+  Table* const table = world.Create("t", Optimizer::kNone);
+  std::vector<Key> keys;
+  for (Key key = 1; keys.size() < 1000; ++key) {
+    if (KeyIndex::ShardOf(table->HashOf(key)) == 5) keys.push_back(key);
+  }
+  Put(table, keys, 1.0f);
+  const Tables now = *ReadAll(world.get());
+  ASSERT_TRUE(world->Checkpoint({}).ok());
+  ASSERT_TRUE(world.Open().ok());
+  ExpectIs(world.get(), now);
+}
+
+}  // namespace
+}  // namespace embank::test

@@ -1,0 +1,195 @@
+// What a store is when it is opened again: its last checkpoint, whatever happened since.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "store/store.h"
+#include "store/write.h"
+#include "tests/support/events.h"
+#include "tests/support/spill_world.h"
+#include "tests/support/store_contents.h"
+
+namespace embank::test {
+namespace {
+
+TEST(Checkpoints, AStoreIsOpenedAsItsLastOneLeftIt) {
+  SpillWorld world(1);
+  Table* const table = world.Create("t", Optimizer::kNone);
+  Put(table, KeysFrom(0, 3000), 1.0f);
+  ASSERT_TRUE(Erase(table, KeysFrom(100, 50), {}).ok());
+  const absl::StatusOr<Tables> then = ReadAll(world.get());
+  ASSERT_TRUE(then.ok()) << then.status();
+  const auto first = world->Checkpoint(BlobOf("step 7"));
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_EQ(*first, 1u);
+  Put(table, KeysFrom(50, 3500), 2.0f);
+  ASSERT_TRUE(Erase(table, KeysFrom(0, 10), {}).ok());
+  ASSERT_TRUE(world.Open().ok());
+  ExpectIs(world.get(), *then);
+  const auto blob = world->CheckpointBlob();
+  ASSERT_TRUE(blob.ok()) << blob.status();
+  EXPECT_EQ(std::string(reinterpret_cast<const char*>(blob->data()), blob->size()), "step 7");
+}
+
+// A segment that was not full when the store was closed gets a footer; the next checkpoint needs
+// it.
+TEST(Checkpoints, FollowOpeningsWithoutAChangeBetween) {
+  SpillWorld world(1);
+  Put(world.Create("t", Optimizer::kNone), KeysFrom(0, 30), 1.0f);
+  const absl::StatusOr<Tables> then = ReadAll(world.get());
+  ASSERT_TRUE(then.ok()) << then.status();
+  for (int i = 0; i < 4; ++i) {
+    ASSERT_TRUE(world->Checkpoint({}).ok());
+    const absl::Status opened = world.Open();
+    ASSERT_TRUE(opened.ok()) << "opening " << i << ": " << opened;
+    ExpectIs(world.get(), *then);
+  }
+}
+
+TEST(Checkpoints, AStoreWithoutOneIsEmpty) {
+  SpillWorld world(1);
+  Put(world.Create("t", Optimizer::kNone), KeysFrom(0, 3000), 1.0f);
+  EXPECT_TRUE(absl::IsNotFound(world->CheckpointBlob().status()));
+  ASSERT_TRUE(world.Open().ok());
+  ExpectIs(world.get(), {});
+  EXPECT_TRUE(absl::IsNotFound(world->CheckpointBlob().status()));
+}
+
+TEST(Checkpoints, GoOnWithTablesIdsAndOptions) {
+  SpillWorld world(2);
+  Table* const first = world.Create("first", Optimizer::kSgd);
+  world.Create("gone", Optimizer::kNone);
+  Table* const last = world.Create("last", Optimizer::kAdagrad);
+  Put(first, KeysFrom(0, 100), 1.0f);
+  Put(last, KeysFrom(0, 100), 3.0f);
+  ASSERT_TRUE(world->DropTable("gone").ok());
+  first->SetLearningRate(0.25f);
+  ASSERT_TRUE(world->Checkpoint({}).ok());
+  const absl::StatusOr<Tables> then = ReadAll(world.get());
+  ASSERT_TRUE(then.ok());
+  first->SetLearningRate(0.5f);
+  ASSERT_TRUE(world->DropTable("first").ok());
+  ASSERT_TRUE(world.Open().ok());
+  ExpectIs(world.get(), *then);
+  const absl::StatusOr<Table*> again = world->OpenTable("first");
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ((*again)->options().rule.learning_rate, 0.25f);
+  EXPECT_EQ((*again)->options().optimizer, Optimizer::kSgd);
+  EXPECT_GT((*world->OpenTable("last"))->layout().state_bytes(), 0u);
+}
+
+TEST(Checkpoints, ThePreviousOneCanBeOpened) {
+  SpillWorld world(3);
+  Table* const table = world.Create("t", Optimizer::kNone);
+  std::vector<Tables> states;
+  for (const float factor : {1.0f, 2.0f, 3.0f}) {
+    Put(table, KeysFrom(static_cast<Key>(factor) * 100, 2000), factor);
+    ASSERT_TRUE(world->Checkpoint({}).ok());
+    states.push_back(*ReadAll(world.get()));
+  }
+  ASSERT_TRUE(world.Open().ok());
+  ExpectIs(world.get(), states[2]);
+  ASSERT_TRUE(world.Open(/*previous=*/true).ok());
+  ExpectIs(world.get(), states[1]);
+  // Nothing is lost by that, until there is a new one.
+  ASSERT_TRUE(world.Open().ok());
+  ExpectIs(world.get(), states[2]);
+  ASSERT_TRUE(world.Open(/*previous=*/true).ok());
+  const auto next = world->Checkpoint({});
+  ASSERT_TRUE(next.ok()) << next.status();
+  EXPECT_EQ(*next, 4u);
+  ASSERT_TRUE(world.Open().ok());
+  ExpectIs(world.get(), states[1]);
+}
+
+// A row that changes before the sweep comes to it is in the checkpoint as it was at the flip, and
+// afterwards in the store as it is.
+TEST(Checkpoints, ChangesBesideThemAreWhollyInOrOut) {
+  constexpr Key kKeys = 600;
+  constexpr int kCheckpoints = 12;
+  SpillWorld world(4, MakeThreadPool(2));
+  Table* const table = world.Create("t", Optimizer::kNone);
+  const std::vector<Key> keys = KeysFrom(1, kKeys);
+  Put(table, keys, 0.0f);
+  std::atomic<bool> stop{false};
+  std::atomic<uint64_t> batches{0};
+  std::thread writer([&] {
+    // One batch gives all rows one number: a checkpoint has one number, or a batch is torn.
+    for (float value = 1; !stop; ++value) {
+      const std::vector<float> rows(kKeys * kDim, value);
+      if (!Upsert(table, keys, RowsOf(rows, kDim), {}).ok()) return;
+      batches.fetch_add(1);
+    }
+  });
+  float last = -1;
+  for (int i = 0; i < kCheckpoints; ++i) {
+    const uint64_t before = batches;
+    const auto made = world->Checkpoint({});
+    ASSERT_TRUE(made.ok()) << made.status();
+    while (batches < before + 2) std::this_thread::yield();
+  }
+  stop = true;
+  writer.join();
+  ASSERT_TRUE(world.Open().ok());
+  const absl::StatusOr<Tables> tables = ReadAll(world.get());
+  ASSERT_TRUE(tables.ok()) << tables.status();
+  const Rows& rows = tables->at("t");
+  ASSERT_EQ(rows.size(), kKeys);
+  last = rows.begin()->second;
+  EXPECT_GT(last, 0);
+  for (const auto& [key, value] : rows) ASSERT_EQ(value, last) << "key " << key;
+}
+
+constexpr Persistence kPersistences[] = {Persistence::kNone, Persistence::kAll,
+                                         Persistence::kAllButOne, Persistence::kSome,
+                                         Persistence::kTorn};
+
+// Every crash, at any change of the disk: the store is its last checkpoint, or the one under way.
+TEST(Checkpoints, SurviveEveryCrash) {
+  SpillWorld world(5);
+  Table* const table = world.Create("t", Optimizer::kNone);
+  std::vector<Tables> states = {{}};  // by checkpoint
+  std::vector<size_t> begins;         // of checkpoints: the change of the disk at which they begin
+  std::vector<size_t> ends;
+  Random random(5);
+  for (int round = 0; round < 4; ++round) {
+    for (int i = 0; i < 6; ++i) {
+      Put(table, KeysFrom(random.Below(300), random.Between(1, 60)),
+          static_cast<float>(random.Between(1, 9)));
+      ASSERT_TRUE(Erase(table, KeysFrom(random.Below(300), 20), {}).ok());
+    }
+    states.push_back(*ReadAll(world.get()));
+    begins.push_back(world.disk().changes());
+    ASSERT_TRUE(world->Checkpoint({}).ok());
+    ends.push_back(world.disk().changes());
+  }
+  const std::unique_ptr<SimulatedDisk> disk = world.TakeDisk();
+  Events events;
+  events.Expect("the last checkpoint");
+  events.Expect("the one under way");
+  const size_t changes = disk->changes();
+  for (size_t change = 0; change <= changes; change += random.Between(1, 5)) {
+    for (const Persistence persistence : kPersistences) {
+      SpillWorld again(5, disk->AfterCrash(change, persistence, random.Bits()));
+      const absl::StatusOr<Tables> found = ReadAll(again.get());
+      ASSERT_TRUE(found.ok()) << found.status() << ", a crash before change " << change;
+      const size_t done =
+          static_cast<size_t>(std::upper_bound(ends.begin(), ends.end(), change) - ends.begin());
+      const bool under_way = done < begins.size() && change > begins[done];
+      const bool is_last = *found == states[done];
+      const bool is_next = under_way && *found == states[done + 1];
+      ASSERT_TRUE(is_last || is_next) << "a crash before change " << change;
+      events.Count(is_last ? "the last checkpoint" : "the one under way");
+    }
+  }
+  std::fputs(events.Table().c_str(), stdout);
+  EXPECT_EQ(events.Missing(), "");
+}
+
+}  // namespace
+}  // namespace embank::test

@@ -1,0 +1,243 @@
+// Rows that compaction moves stay what they are, and what they leave becomes space again.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "store/lookup.h"
+#include "store/store.h"
+#include "store/write.h"
+#include "tests/support/events.h"
+#include "tests/support/random.h"
+#include "tests/support/spill_world.h"
+#include "tests/support/store_contents.h"
+
+namespace embank::test {
+namespace {
+
+// Half of what memory has slots for is four times fewer.
+constexpr Key kKeys = 4000;
+constexpr uint64_t kRecordBytes = kDim * sizeof(float) + sizeof(RecordHeader);
+
+// Overwrites drawn rows of a table, and knows what must be there.
+class Overwriter {
+ public:
+  Overwriter(Table* table, uint64_t seed) : table_(table), random_(seed) {
+    Overwrite(KeysFrom(0, kKeys));
+  }
+
+  const Rows& rows() const { return rows_; }
+  Tables tables() const { return {{table_->name(), rows_}}; }
+
+  void OverwriteSome(size_t count) {
+    std::vector<Key> keys;
+    for (size_t i = 0; i < count; ++i) keys.push_back(random_.Below(kKeys));
+    std::sort(keys.begin(), keys.end());
+    keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
+    Overwrite(keys);
+  }
+  void EraseSome(size_t count) {
+    std::vector<Key> keys;
+    for (size_t i = 0; i < count; ++i) keys.push_back(random_.Below(kKeys));
+    ASSERT_TRUE(Erase(table_, keys, {}).ok());
+    for (const Key key : keys) rows_.erase(key);
+  }
+  void Follow(Table* table, const Tables& tables) {
+    table_ = table;
+    rows_ = tables.at(table->name());
+  }
+
+ private:
+  void Overwrite(const std::vector<Key>& keys) {
+    const auto factor = static_cast<float>(random_.Between(1, 1000));
+    for (size_t begin = 0; begin < keys.size(); begin += 500) {
+      const size_t end = std::min(keys.size(), begin + 500);
+      const std::vector<Key> some(keys.begin() + static_cast<ptrdiff_t>(begin),
+                                  keys.begin() + static_cast<ptrdiff_t>(end));
+      Put(table_, some, factor);
+      for (const Key key : some) rows_[key] = factor * static_cast<float>(key);
+    }
+  }
+
+  Table* table_;
+  Random random_;
+  Rows rows_;
+};
+
+TEST(Compaction, KeepsTheLogNearItsLivingRows) {
+  SpillWorld world(1);
+  Overwriter rows(world.Create("t", Optimizer::kNone), 1);
+  Events events;
+  events.Expect("rows moved");
+  uint64_t largest = 0;
+  for (int round = 0; round < 30; ++round) {
+    rows.OverwriteSome(1500);
+    const bool is_time = round % 3 == 2;
+    ASSERT_TRUE(!is_time || world->Checkpoint({}).ok());
+    largest = std::max(largest, world->ReportMemory().ssd->used_bytes);
+  }
+  ExpectIs(world.get(), rows.tables());
+  events.Count("rows moved", world->log()->counters().compacted_rows);
+  EXPECT_EQ(events.Missing(), "");
+  // Five thirds of the rows, what two checkpoints keep, and the open segments: without compaction
+  // thirty times as much was written.
+  EXPECT_LT(largest, kKeys * kRecordBytes * 5);
+  std::printf("%s largest log: %.1f times its rows\n", events.Table().c_str(),
+              static_cast<double>(largest) / (kKeys * kRecordBytes));
+}
+
+TEST(Compaction, LeavesWhatCheckpointsHave) {
+  SpillWorld world(2);
+  Overwriter rows(world.Create("t", Optimizer::kNone), 2);
+  std::vector<Tables> states;
+  for (int round = 0; round < 12; ++round) {
+    rows.OverwriteSome(2000);
+    rows.EraseSome(50);
+    ASSERT_TRUE(world->Checkpoint({}).ok());
+    states.push_back(rows.tables());
+    rows.OverwriteSome(1000);
+  }
+  EXPECT_GT(world->log()->counters().compacted_rows, 0u);
+  ASSERT_TRUE(world.Open().ok());
+  ExpectIs(world.get(), states.back());
+  ASSERT_TRUE(world.Open(/*previous=*/true).ok());
+  ExpectIs(world.get(), states[states.size() - 2]);
+  // And goes on from there.
+  rows.Follow(*world->OpenTable("t"), states[states.size() - 2]);
+  rows.OverwriteSome(3000);
+  ExpectIs(world.get(), rows.tables());
+}
+
+// Crashes at drawn changes of the disk, while rows move.
+TEST(Compaction, SurvivesCrashes) {
+  constexpr Persistence kPersistences[] = {Persistence::kNone, Persistence::kAll,
+                                           Persistence::kAllButOne, Persistence::kSome,
+                                           Persistence::kTorn};
+  SpillWorld world(3);
+  Overwriter rows(world.Create("t", Optimizer::kNone), 3);
+  for (int round = 0; round < 6; ++round) rows.OverwriteSome(2000);
+  std::vector<Tables> states = {{}};
+  std::vector<size_t> begins;
+  std::vector<size_t> ends;
+  for (int round = 0; round < 4; ++round) {
+    rows.OverwriteSome(2000);
+    begins.push_back(world.disk().changes());
+    ASSERT_TRUE(world->Checkpoint({}).ok());
+    ends.push_back(world.disk().changes());
+    states.push_back(rows.tables());
+  }
+  rows.OverwriteSome(2000);
+  EXPECT_GT(world->log()->counters().compacted_rows, 0u);
+  const std::unique_ptr<SimulatedDisk> disk = world.TakeDisk();
+  Random random(3);
+  for (int crash = 0; crash < 40; ++crash) {
+    const size_t change = random.Between(begins.front(), disk->changes());
+    SpillWorld again(3, disk->AfterCrash(change, kPersistences[crash % 5], random.Bits()));
+    const absl::StatusOr<Tables> found = ReadAll(again.get());
+    ASSERT_TRUE(found.ok()) << found.status() << ", a crash before change " << change;
+    const size_t done =
+        static_cast<size_t>(std::upper_bound(ends.begin(), ends.end(), change) - ends.begin());
+    const bool under_way = done < begins.size() && change > begins[done];
+    ASSERT_TRUE(*found == states[done] || (under_way && *found == states[done + 1]))
+        << "a crash before change " << change;
+  }
+}
+
+// A record that cannot be read stays where it is; the others of its segment move.
+TEST(Compaction, PassesOverWhatItCannotRead) {
+  SpillWorld world(4);
+  Overwriter rows(world.Create("t", Optimizer::kNone), 4);
+  ASSERT_TRUE(world->Checkpoint({}).ok());
+  const std::vector<std::byte> rot(64, std::byte{0x5A});
+  for (const std::string& path : world.disk().Files()) {
+    const bool is_segment = path.find("segment-") != std::string::npos;
+    if (is_segment) world.disk().Corrupt(path, 3 * kBlockBytes + 100, rot);
+  }
+  for (int round = 0; round < 20; ++round) {
+    std::vector<uint8_t> outcomes(500);
+    std::vector<Key> keys = KeysFrom(static_cast<Key>(round) * 150, 500);
+    const absl::Status put =
+        Upsert(*world->OpenTable("t"), keys, RowsOf(RowsOfKeys(keys, 2.0f), kDim), outcomes);
+    ASSERT_TRUE(put.ok()) << put;
+  }
+  EXPECT_GT(world->log()->counters().compacted_rows, 0u);
+  const std::vector<Key> keys = KeysFrom(0, kKeys);
+  std::vector<uint8_t> outcomes(kKeys);
+  std::vector<float> found(kKeys * kDim);
+  ASSERT_TRUE(
+      Lookup(*world->OpenTable("t"), keys, MissingRule::kZero, RowsIn(&found, kDim), outcomes)
+          .ok());
+  uint64_t lost = 0;
+  for (Key key = 0; key < kKeys; ++key) {
+    const float value = found[key * kDim];
+    if (outcomes[key] == static_cast<uint8_t>(Outcome::kDataLoss)) {
+      ++lost;
+      continue;
+    }
+    ASSERT_EQ(outcomes[key], static_cast<uint8_t>(Outcome::kFound)) << key;
+    const bool is_old = value == rows.rows().at(key);
+    ASSERT_TRUE(is_old || value == 2.0f * static_cast<float>(key)) << key;
+  }
+  EXPECT_GT(lost, 0u);
+  EXPECT_LT(lost, 200u);
+}
+
+// A store may be closed while rows move.
+TEST(Compaction, EndsBeforeWhatItMoves) {
+  uint64_t moved = 0;
+  for (uint64_t seed = 0; seed < 30; ++seed) {
+    SpillWorld world(seed, MakeThreadPool(2));
+    Overwriter rows(world.Create("t", Optimizer::kNone), seed);
+    for (int round = 0; round < 2; ++round) rows.OverwriteSome(3000);
+    moved += world->log()->counters().compacted_rows;
+  }
+  EXPECT_GT(moved, 0u);
+}
+
+// Writers, readers, checkpoints and moves at once; a drop leaves nothing to the table's next rows.
+TEST(Compaction, GoesOnBesideEverything) {
+  SpillWorld world(5, MakeThreadPool(2));
+  Table* const table = world.Create("t", Optimizer::kNone);
+  Table* const other = world.Create("other", Optimizer::kNone);
+  Overwriter rows(table, 5);
+  Put(other, KeysFrom(0, 1000), 7.0f);
+  std::atomic<bool> stop{false};
+  std::thread reader([&] {
+    Random random(55);
+    std::vector<float> found(100 * kDim);
+    while (!stop) {
+      const std::vector<Key> keys = KeysFrom(random.Below(900), 100);
+      const absl::Status read = Lookup(other, keys, MissingRule::kZero, RowsIn(&found, kDim), {});
+      ASSERT_TRUE(read.ok()) << read;
+      for (size_t i = 0; i < keys.size(); ++i) {
+        ASSERT_EQ(found[i * kDim], 7.0f * static_cast<float>(keys[i]));
+      }
+    }
+  });
+  std::thread checkpoints([&] {
+    while (!stop) ASSERT_TRUE(world->Checkpoint({}).ok());
+  });
+  for (int round = 0; round < 20; ++round) rows.OverwriteSome(1000);
+  stop = true;
+  reader.join();
+  checkpoints.join();
+  EXPECT_GT(world->log()->counters().compacted_rows, 0u);
+  ASSERT_TRUE(world->DropTable("other").ok());
+  ExpectIs(world.get(), rows.tables());
+  Table* const next = world.Create("other", Optimizer::kNone);
+  EXPECT_EQ(ReadAll(next)->size(), 0u);
+  ASSERT_TRUE(world->Checkpoint({}).ok());
+  Tables expected = rows.tables();
+  expected["other"] = {};
+  ASSERT_TRUE(world.Open().ok());
+  ExpectIs(world.get(), expected);
+}
+
+}  // namespace
+}  // namespace embank::test

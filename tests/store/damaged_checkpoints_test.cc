@@ -1,0 +1,432 @@
+// A store whose checkpoints somebody else has changed, or wants to, or for which there is no space.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "store/store.h"
+#include "store/write.h"
+#include "tests/support/sealed_bytes.h"
+#include "tests/support/spill_world.h"
+#include "tests/support/store_contents.h"
+
+namespace embank::test {
+namespace {
+
+constexpr uint64_t kSeed = 11;
+
+std::string ManifestPath(int checkpoint) {
+  return "log/MANIFEST-0000000" + std::to_string(checkpoint);
+}
+
+std::vector<std::string> SegmentPaths(const SimulatedDisk& disk) {
+  std::vector<std::string> paths = disk.Files();
+  std::erase_if(paths,
+                [](const std::string& path) { return path.find("segment-") == std::string::npos; });
+  return paths;
+}
+
+std::map<std::string, std::vector<std::byte>> Everything(const SimulatedDisk& disk) {
+  std::map<std::string, std::vector<std::byte>> files;
+  for (const std::string& path : disk.Files()) files[path] = disk.Contents(path);
+  return files;
+}
+
+// A store of two checkpoints, closed.
+class TwoCheckpoints : public testing::Test {
+ protected:
+  TwoCheckpoints() : world_(kSeed) {
+    Table* const table = world_.Create("t", Optimizer::kNone);
+    for (const Key first : {1, 100}) {
+      Put(table, KeysFrom(first, 150), static_cast<float>(first));
+      EXPECT_TRUE(world_->Checkpoint({}).ok());
+      states_.push_back(*ReadAll(world_.get()));
+    }
+    world_.Close();
+  }
+
+  void Damage(const std::string& path, uint64_t offset) {
+    const std::vector<std::byte> was = world_.disk().Contents(path);
+    const std::vector<std::byte> is = {was[offset] ^ std::byte{4}};
+    world_.disk().Corrupt(path, offset, is);
+  }
+  // Opening fails, names that, and leaves all files as they are.
+  void ExpectRefused(absl::StatusCode code, const std::string& what, bool previous = false) {
+    const auto before = Everything(world_.disk());
+    const absl::Status status = world_.Open(previous);
+    EXPECT_EQ(status.code(), code) << status;
+    EXPECT_NE(status.message().find(what), std::string::npos) << status;
+    EXPECT_TRUE(Everything(world_.disk()) == before);
+  }
+  void ExpectOpens(const Tables& expected, bool previous = false) {
+    const absl::Status status = world_.Open(previous);
+    ASSERT_TRUE(status.ok()) << status;
+    ExpectIs(world_.get(), expected);
+  }
+
+  SpillWorld world_;
+  std::vector<Tables> states_;
+};
+
+TEST_F(TwoCheckpoints, ADamagedNewestOneNamesTheOlderWhichCanBeOpened) {
+  Damage(ManifestPath(2), 200);
+  ExpectRefused(absl::StatusCode::kDataLoss, "MANIFEST-00000002");
+  ExpectRefused(absl::StatusCode::kDataLoss, "checkpoint 1 can be opened as the previous one");
+  ExpectOpens(states_[0], /*previous=*/true);
+  const auto next = world_->Checkpoint({});
+  ASSERT_TRUE(next.ok()) << next.status();
+  EXPECT_EQ(*next, 3u);
+  ExpectOpens(states_[0]);
+}
+
+TEST_F(TwoCheckpoints, ADamagedOlderOneIsNobodysLossUntilItIsAskedFor) {
+  Damage(ManifestPath(1), 200);
+  ExpectRefused(absl::StatusCode::kDataLoss, "MANIFEST-00000001", /*previous=*/true);
+  ExpectOpens(states_[1]);
+  ASSERT_TRUE(world_->Checkpoint({}).ok());
+  ExpectOpens(states_[1]);
+}
+
+TEST_F(TwoCheckpoints, WhereBothAreDamagedNothingIsTouched) {
+  Damage(ManifestPath(1), 77);
+  Damage(ManifestPath(2), 99);
+  ExpectRefused(absl::StatusCode::kDataLoss, "MANIFEST-00000002");
+  ExpectRefused(absl::StatusCode::kDataLoss, "MANIFEST-00000001", /*previous=*/true);
+}
+
+TEST_F(TwoCheckpoints, ACutManifestIsDamaged) {
+  world_.disk().Truncate(ManifestPath(2), 0);
+  ExpectRefused(absl::StatusCode::kDataLoss, "MANIFEST-00000002");
+}
+
+TEST_F(TwoCheckpoints, AManifestOfANewerFormatIsRefusedByItsNumber) {
+  std::vector<std::byte> manifest = world_.disk().Contents(ManifestPath(2));
+  PutAt<uint32_t>(manifest, 8, 7);
+  SealAgain(manifest);
+  world_.disk().Corrupt(ManifestPath(2), 0, manifest);
+  ExpectRefused(absl::StatusCode::kFailedPrecondition, "version 7");
+  // Who has been there knew more: not even the older one is touched.
+  ExpectRefused(absl::StatusCode::kFailedPrecondition, "version 7", /*previous=*/true);
+}
+
+TEST_F(TwoCheckpoints, AnotherSeedIsRefused) {
+  world_.options().seed = kSeed + 1;
+  ExpectRefused(absl::StatusCode::kFailedPrecondition, "seed");
+  world_.options().seed = kSeed;
+  ExpectOpens(states_[1]);
+}
+
+TEST_F(TwoCheckpoints, ASecondOpenerWaitsForNobody) {
+  ExpectOpens(states_[1]);
+  const auto second = world_.OpenBeside();
+  EXPECT_TRUE(absl::IsUnavailable(second.status())) << second.status();
+  EXPECT_NE(second.status().message().find("open already"), std::string::npos);
+  ExpectIs(world_.get(), states_[1]);
+  ASSERT_TRUE(world_->Checkpoint({}).ok());
+}
+
+TEST_F(TwoCheckpoints, AStoreThatIsNotThereIsNotMadeUnlessItMay) {
+  world_.options().may_create = false;
+  ExpectOpens(states_[1]);
+  world_.options().path = "elsewhere";
+  EXPECT_TRUE(absl::IsNotFound(world_.Open()));
+  world_.options().may_create = true;
+  EXPECT_TRUE(world_.Open().ok());
+  EXPECT_TRUE(absl::IsFailedPrecondition(world_.Open(/*previous=*/true))) << "it has none";
+}
+
+// ---- segments ----
+
+TEST_F(TwoCheckpoints, AMissingSegmentIsNamed) {
+  const auto paths = SegmentPaths(world_.disk());
+  ASSERT_GT(paths.size(), 3u);
+  for (const std::string& path : paths) {
+    SimulatedDisk& disk = world_.disk();
+    ASSERT_TRUE(disk.Rename(path, "aside").ok());
+    ExpectRefused(absl::StatusCode::kDataLoss, path);
+    ASSERT_TRUE(disk.Rename("aside", path).ok());
+  }
+  ExpectOpens(states_[1]);
+}
+
+TEST_F(TwoCheckpoints, ASegmentThatIsCutOffIsNamed) {
+  const std::string path = SegmentPaths(world_.disk())[1];
+  for (const uint64_t bytes : {40 * kBlockBytes, kBlockBytes, kBlockBytes - 1, uint64_t{0}}) {
+    world_.disk().Truncate(path, bytes);
+    ExpectRefused(absl::StatusCode::kDataLoss, path);
+  }
+}
+
+// The manifest says what a header does, and records whose they are: nothing is lost with either.
+TEST_F(TwoCheckpoints, ADamagedHeaderCostsNothing) {
+  Damage(SegmentPaths(world_.disk())[1], 24);
+  ExpectOpens(states_[1]);
+  ExpectOpens(states_[0], /*previous=*/true);
+}
+
+TEST_F(TwoCheckpoints, ADamagedFooterCostsNothingAndIsWrittenAnew) {
+  const std::string path = SegmentPaths(world_.disk())[0];
+  const std::vector<std::byte> whole = world_.disk().Contents(path);
+  Damage(path, whole.size() - 9);
+  ExpectOpens(states_[0], /*previous=*/true);
+  ExpectOpens(states_[1]);
+  ASSERT_TRUE(world_->Checkpoint({}).ok());
+  EXPECT_TRUE(world_.disk().Contents(path) == whole);
+  ASSERT_TRUE(world_->DropTable("t").ok());
+}
+
+TEST_F(TwoCheckpoints, ADamagedFooterIsMadeUpForByADropToo) {
+  ASSERT_TRUE(world_.Open().ok());
+  for (const std::string& path : SegmentPaths(world_.disk())) {
+    Damage(path, world_.disk().Contents(path).size() - 9);
+  }
+  ASSERT_TRUE(world_->DropTable("t").ok());
+  EXPECT_EQ(ReadAll(world_.Create("t", Optimizer::kNone))->size(), 0u);
+}
+
+// Of its rows nobody knows any more where they are.
+TEST_F(TwoCheckpoints, ADamagedFooterAndADamagedRecordAreNamed) {
+  const std::string path = SegmentPaths(world_.disk())[0];
+  Damage(path, world_.disk().Contents(path).size() - 9);
+  // Some of these live in the newest.
+  for (uint64_t slot = 0; slot < 20; ++slot) Damage(path, kBlockBytes + slot * 4128 + 500);
+  ExpectRefused(absl::StatusCode::kDataLoss, path);
+}
+
+// What another checkpoint alone has may be damaged.
+TEST_F(TwoCheckpoints, OneThatIsNotOpenedMayMissASegment) {
+  ASSERT_TRUE(world_.Open().ok());
+  Put(*world_->OpenTable("t"), KeysFrom(1, 300), 7.0f);
+  ASSERT_TRUE(world_->Checkpoint({}).ok());
+  const Tables newest = *ReadAll(world_.get());
+  world_.Close();
+  auto directory = CheckpointDirectory::Open(&world_.disk(), "log", false);
+  ASSERT_TRUE(directory.ok());
+  std::set<uint64_t> of_newest;
+  std::set<uint64_t> of_older;
+  const Manifest three = *(*directory)->Load(3);
+  const Manifest two = *(*directory)->Load(2);
+  for (const SegmentRows& rows : three.segments) {
+    of_newest.insert(rows.header.segment_id);
+  }
+  for (const SegmentRows& rows : two.segments) {
+    if (of_newest.count(rows.header.segment_id) == 0) of_older.insert(rows.header.segment_id);
+  }
+  ASSERT_FALSE(of_older.empty());
+  (*directory).reset();
+  ASSERT_TRUE(world_.disk().Remove("log/" + RowLog::SegmentName(*of_older.begin())).ok());
+  ExpectOpens(newest);
+}
+
+// It has lost rows: they must not come back as all that it has.
+TEST_F(TwoCheckpoints, OfATableThatIsDroppedInPartIsNone) {
+  ASSERT_TRUE(world_.Open().ok());
+  ASSERT_TRUE(world_->CreateTable("other", OptionsOf(8)).ok());
+  world_.disk().SetFaults([](const DiskCall& call) {
+    return call.kind == DiskCall::Kind::kRead ? absl::UnavailableError("no answer")
+                                              : absl::OkStatus();
+  });
+  EXPECT_FALSE(world_->DropTable("t").ok());
+  world_.disk().SetFaults(nullptr);
+  const auto made = world_->Checkpoint({});
+  EXPECT_TRUE(absl::IsFailedPrecondition(made.status())) << made.status();
+  EXPECT_NE(made.status().message().find("\"t\""), std::string::npos) << made.status();
+  EXPECT_TRUE(world_->DropTable("t").ok());
+  EXPECT_TRUE(world_->Checkpoint({}).ok());
+}
+
+// Whether its footer tells or, of one that was not full, the header alone.
+TEST_F(TwoCheckpoints, AnotherSegmentsBytesAreNamed) {
+  const auto paths = SegmentPaths(world_.disk());
+  for (size_t i = 0; i < paths.size(); ++i) {
+    const std::vector<std::byte> own = world_.disk().Contents(paths[i]);
+    world_.disk().Corrupt(paths[i], 0, world_.disk().Contents(paths[(i + 1) % paths.size()]));
+    ExpectRefused(absl::StatusCode::kDataLoss, paths[i]);
+    world_.disk().Corrupt(paths[i], 0, own);
+  }
+  ExpectOpens(states_[1]);
+}
+
+TEST_F(TwoCheckpoints, AnotherStoresSegmentIsNamed) {
+  SpillWorld other(kSeed + 1);
+  Put(other.Create("t", Optimizer::kNone), KeysFrom(1, 400), 1.0f);
+  ASSERT_TRUE(other->Checkpoint({}).ok());
+  for (const std::string& path : SegmentPaths(world_.disk())) {
+    const std::vector<std::byte> own = world_.disk().Contents(path);
+    world_.disk().Corrupt(path, 0, other.disk().Contents(path));
+    ExpectRefused(absl::StatusCode::kDataLoss, path);
+    world_.disk().Corrupt(path, 0, own);
+  }
+}
+
+TEST_F(TwoCheckpoints, SegmentsWithoutManifestsAreNotTakenForAnEmptyStore) {
+  ASSERT_TRUE(world_.disk().Remove(ManifestPath(1)).ok());
+  ASSERT_TRUE(world_.disk().Remove(ManifestPath(2)).ok());
+  ExpectRefused(absl::StatusCode::kDataLoss, "no manifest");
+}
+
+// Footers and manifest that stand, each, and do not belong together.
+TEST_F(TwoCheckpoints, RowsOfATableThatHasNoneSuchAreNamed) {
+  ASSERT_TRUE(world_.Open().ok());
+  world_.Create("small", Optimizer::kNone, 8);
+  ASSERT_TRUE(world_->Checkpoint({}).ok());
+  world_.Close();
+  const absl::StatusOr<Manifest> made = DecodeManifest(world_.disk().Contents(ManifestPath(3)));
+  ASSERT_TRUE(made.ok()) << made.status();
+  for (const bool other_class : {false, true}) {
+    Manifest wrong = *made;
+    ASSERT_EQ(wrong.tables.size(), 2u);
+    wrong.tables[0].id = other_class ? made->tables[1].id : 9;
+    wrong.tables[1].id = other_class ? made->tables[0].id : 10;
+    world_.disk().Corrupt(ManifestPath(3), 0, EncodeManifest(wrong));
+    ExpectRefused(absl::StatusCode::kDataLoss, "segment-");
+  }
+}
+
+// A footer may have fewer slots than fit: of a segment that was open when the store was closed.
+TEST_F(TwoCheckpoints, AStoreIsOpenedAndKeptOverAndOver) {
+  Tables now = states_[1];
+  for (Key round = 0; round < 6; ++round) {
+    ASSERT_NO_FATAL_FAILURE(ExpectOpens(now));
+    Put(*world_->OpenTable("t"), KeysFrom(round * 40, 25), 3.0f);
+    const Tables before = std::exchange(now, *ReadAll(world_.get()));
+    ASSERT_TRUE(world_->Checkpoint({}).ok());
+    ASSERT_NO_FATAL_FAILURE(ExpectOpens(before, /*previous=*/true));
+  }
+}
+
+// As the older of two knows it, a segment that was open has fewer rows than the newer one's.
+TEST_F(TwoCheckpoints, AFooterOfTheOlderOneIsNotTheNewerOnes) {
+  ASSERT_TRUE(world_.Open().ok());
+  Table* const table = *world_->OpenTable("t");
+  for (const Key first : {1000, 2000}) {
+    Put(table, KeysFrom(first, 10), 1.0f);
+    ASSERT_TRUE(world_->Checkpoint({}).ok());
+  }
+  const Tables now = *ReadAll(world_.get());
+  ASSERT_TRUE(world_.Open(/*previous=*/true).ok());
+  ASSERT_TRUE((*world_->OpenTable("t"))->mover()->log()->Flush().ok());
+  ExpectOpens(now);
+  ASSERT_TRUE(world_->Checkpoint({}).ok());
+  ExpectOpens(now);
+}
+
+// Numbers that tell what was written when from what was written before.
+TEST_F(TwoCheckpoints, NumbersGoOnBehindACrash) {
+  const auto load = [&](int checkpoint) {
+    return *DecodeManifest(world_.disk().Contents(ManifestPath(checkpoint)));
+  };
+  Manifest last = load(2);
+  for (int checkpoint = 3; checkpoint < 6; ++checkpoint) {
+    ASSERT_TRUE(world_.Open().ok());
+    Table* const table = *world_->OpenTable("t");
+    ASSERT_TRUE(Erase(table, KeysFrom(1, 400), {}).ok());
+    Put(table, KeysFrom(1, 3), 1.0f);
+    ASSERT_TRUE(world_->Checkpoint({}).ok());
+    const Manifest next = load(checkpoint);
+    EXPECT_EQ(next.store_id, last.store_id);
+    EXPECT_GT(next.next_sequence, last.next_sequence);
+    EXPECT_GT(next.next_segment_id, last.next_segment_id);
+    ASSERT_EQ(next.segments.size(), 1u);
+    EXPECT_GE(next.segments[0].header.segment_id, last.next_segment_id);
+    last = next;
+  }
+}
+
+TEST_F(TwoCheckpoints, WhatAnOlderOneAloneHasGoesWithItThoughTheStoreWasOpenedAnew) {
+  ASSERT_TRUE(world_.Open().ok());
+  Put(*world_->OpenTable("t"), KeysFrom(1, 300), 9.0f);
+  ASSERT_TRUE(world_->Checkpoint({}).ok());
+  const auto before = SegmentPaths(world_.disk());
+  const Tables now = *ReadAll(world_.get());
+  ASSERT_TRUE(world_.Open().ok());
+  Table* const table = *world_->OpenTable("t");
+  EXPECT_EQ(table->mover()->log()->segment_count(), before.size()) << "they take space";
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(world_->Checkpoint({}).ok());
+  const auto after = SegmentPaths(world_.disk());
+  EXPECT_LT(after.size() + 2, before.size());
+  ExpectOpens(now);
+}
+
+// ---- space ----
+
+constexpr Key kManyRows = 3000;  // a third of them does not fit into memory
+
+// A batch after the other over all rows; how many were refused.
+uint64_t OverwriteAll(Table* table, float factor) {
+  uint64_t refused = 0;
+  for (Key first = 0; first < kManyRows; first += 250) {
+    const std::vector<Key> keys = KeysFrom(first, 250);
+    std::vector<uint8_t> outcomes(keys.size());
+    const std::vector<float> rows = RowsOfKeys(keys, factor);
+    EXPECT_TRUE(Upsert(table, keys, RowsOf(rows, kDim), outcomes).ok());
+    refused += static_cast<uint64_t>(
+        std::count(outcomes.begin(), outcomes.end(), static_cast<uint8_t>(Outcome::kRefused)));
+  }
+  return refused;
+}
+
+void ExpectAfterCrash(const SimulatedDisk& disk, uint64_t ssd_bytes, const Tables& expected,
+                      bool previous = false) {
+  for (const Persistence persistence : {Persistence::kNone, Persistence::kAll}) {
+    SpillWorld again(kSeed, disk.AfterCrash(disk.changes(), persistence, 1), nullptr, ssd_bytes);
+    const absl::Status opened = again.Open(previous);
+    ASSERT_TRUE(opened.ok()) << opened;
+    ASSERT_NO_FATAL_FAILURE(ExpectIs(again.get(), expected));
+  }
+}
+
+TEST(CheckpointSpace, WhatAKeptOneHasIsNotUsedAgain) {
+  const uint64_t ssd_bytes = 170 * SmallLog().segment_bytes;
+  SpillWorld world(kSeed, nullptr, ssd_bytes);
+  Table* const table = world.Create("t", Optimizer::kNone);
+  ASSERT_EQ(OverwriteAll(table, 1.0f), 0u);
+  ASSERT_TRUE(world->Checkpoint({}).ok());
+  const Tables first = *ReadAll(world.get());
+  for (const float factor : {2.0f, 3.0f, 4.0f}) ASSERT_EQ(OverwriteAll(table, factor), 0u);
+  const RowLogCounters& counters = table->mover()->log()->counters();
+  EXPECT_GT(counters.dead_segments, 40u) << "of neither: these are used again";
+  ExpectAfterCrash(world.disk(), ssd_bytes, first);
+  const Tables second = *ReadAll(world.get());
+  ASSERT_TRUE(world->Checkpoint({}).ok());
+  for (const float factor : {5.0f, 6.0f}) OverwriteAll(table, factor);
+  ExpectAfterCrash(world.disk(), ssd_bytes, second);
+  ExpectAfterCrash(world.disk(), ssd_bytes, first, /*previous=*/true);
+  // Once nothing keeps it, the space of the first is there again.
+  const uint64_t dead = counters.dead_segments;
+  ASSERT_TRUE(world->Checkpoint({}).ok());
+  EXPECT_GT(counters.dead_segments, dead + 40);
+}
+
+TEST(CheckpointSpace, AFullLogRefusesAndTheStoreRecovers) {
+  const uint64_t ssd_bytes = 75 * SmallLog().segment_bytes;
+  SpillWorld world(kSeed, nullptr, ssd_bytes);
+  Table* const table = world.Create("t", Optimizer::kNone);
+  ASSERT_EQ(OverwriteAll(table, 1.0f), 0u);
+  ASSERT_TRUE(world->Checkpoint({}).ok());
+  const Tables first = *ReadAll(world.get());
+  uint64_t refused = 0;
+  for (const float factor : {2.0f, 3.0f, 4.0f}) refused += OverwriteAll(table, factor);
+  EXPECT_GT(refused, 0u);
+  const Tables now = *ReadAll(world.get());
+  const auto next = world->Checkpoint({});
+  EXPECT_TRUE(absl::IsResourceExhausted(next.status())) << next.status();
+  ASSERT_NO_FATAL_FAILURE(ExpectIs(world.get(), now));
+  ExpectAfterCrash(world.disk(), ssd_bytes, first);
+  // Nor has the failed one taken anything that the store needs to go on with more space.
+  world.options().ssd_bytes = 0;
+  ASSERT_TRUE(world.Open().ok());
+  ASSERT_NO_FATAL_FAILURE(ExpectIs(world.get(), first));
+  EXPECT_EQ(OverwriteAll(*world->OpenTable("t"), 7.0f), 0u);
+  const Tables then = *ReadAll(world.get());
+  ASSERT_TRUE(world->Checkpoint({}).ok());
+  ExpectAfterCrash(world.disk(), 0, then);
+}
+
+}  // namespace
+}  // namespace embank::test

@@ -1,0 +1,370 @@
+#include "store/manifest.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <functional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/support/events.h"
+#include "tests/support/random.h"
+#include "tests/support/sealed_bytes.h"
+#include "tiers/row_layout.h"
+
+namespace embank::test {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+ManifestTable TableOf(TableId id, const std::string& name, uint32_t dim, Optimizer optimizer) {
+  ManifestTable table = {.id = id, .name = name, .options = {}};
+  table.options.dim = dim;
+  table.options.optimizer = optimizer;
+  return table;
+}
+
+SegmentRows SegmentOf(uint64_t segment_id, uint32_t row_class, uint32_t slot_bytes, uint32_t used,
+                      bool with_keys) {
+  SegmentRows rows = {.header = {.store_id = 0xABCDEF0123456789,
+                                 .segment_id = segment_id,
+                                 .row_class = row_class,
+                                 .record_bytes = RecordBytesOf(slot_bytes),
+                                 .segment_bytes = 64 * kBlockBytes},
+                      .used_slots = used,
+                      .bits = std::vector<uint64_t>((used + 63) / 64, 0x5A5A5A5A5A5A5A5A),
+                      .keys = {},
+                      .tables = {}};
+  for (uint32_t i = 0; with_keys && i < used; ++i) {
+    rows.keys.push_back(uint64_t{i} << 40 | segment_id);
+    rows.tables.push_back(i % 3 == 0 ? kNoTable : static_cast<TableId>(i % 7));
+  }
+  return rows;
+}
+
+// Something of everything.
+Manifest Rich() {
+  Manifest manifest;
+  manifest.store_id = 0xABCDEF0123456789;
+  manifest.checkpoint = 41;
+  manifest.previous = 39;
+  manifest.seed = 0xFFFFFFFFFFFFFFFE;
+  manifest.next_segment_id = 1000;
+  manifest.next_sequence = uint64_t{1} << 50;
+  constexpr Optimizer kOptimizers[] = {Optimizer::kNone,    Optimizer::kSgd,
+                                       Optimizer::kAdagrad, Optimizer::kRowwiseAdagrad,
+                                       Optimizer::kAdam,    Optimizer::kFtrl};
+  constexpr ValueType kTypes[] = {ValueType::kF32, ValueType::kF16, ValueType::kBf16};
+  for (uint32_t i = 0; i < std::size(kOptimizers); ++i) {
+    const std::string name = i == 0 ? std::string(255, 'n') : "table " + std::to_string(i);
+    ManifestTable table = TableOf(i == 5 ? kNoTable - 1 : static_cast<TableId>(3 * i), name,
+                                  16 + 40 * i, kOptimizers[i]);
+    table.options.value_type = kTypes[i % 3];
+    table.options.rule = {.learning_rate = 0.125f + static_cast<float>(i),
+                          .beta1 = 0.5f,
+                          .beta2 = 0.75f,
+                          .epsilon = 1e-5f,
+                          .weight_decay = 0.0625f,
+                          .initial_accumulator = 2.0f};
+    table.options.initializer = {static_cast<InitializerKind>(i % 4), -0.5f, 1.5f};
+    const uint32_t row_bytes =
+        MakeRowLayout(table.options.dim, table.options.value_type, kOptimizers[i]).row_bytes;
+    manifest.slot_bytes.push_back(row_bytes);
+    manifest.tables.push_back(std::move(table));
+  }
+  const auto& sizes = manifest.slot_bytes;
+  manifest.segments = {SegmentOf(7, 0, sizes[0], 1, false), SegmentOf(9, 1, sizes[1], 64, true),
+                       SegmentOf(8, 4, sizes[4], 65, true), SegmentOf(999, 5, sizes[5], 5, false)};
+  for (int i = 0; i < 100; ++i) manifest.blob.push_back(static_cast<std::byte>(i * 7));
+  return manifest;
+}
+
+Bytes RichBytes() { return EncodeManifest(Rich()); }
+
+TEST(Manifest, ComesBackAsItWas) {
+  const Manifest rich = Rich();
+  const Bytes bytes = EncodeManifest(rich);
+  const absl::StatusOr<Manifest> back = DecodeManifest(bytes);
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(back->store_id, rich.store_id);
+  EXPECT_EQ(back->checkpoint, rich.checkpoint);
+  EXPECT_EQ(back->previous, rich.previous);
+  EXPECT_EQ(back->seed, rich.seed);
+  EXPECT_EQ(back->next_segment_id, rich.next_segment_id);
+  EXPECT_EQ(back->next_sequence, rich.next_sequence);
+  EXPECT_EQ(back->slot_bytes, rich.slot_bytes);
+  EXPECT_EQ(back->blob, rich.blob);
+  ASSERT_EQ(back->tables.size(), rich.tables.size());
+  for (size_t i = 0; i < rich.tables.size(); ++i) {
+    const ManifestTable& was = rich.tables[i];
+    const ManifestTable& is = back->tables[i];
+    EXPECT_EQ(is.id, was.id);
+    EXPECT_EQ(is.name, was.name);
+    EXPECT_EQ(is.options.dim, was.options.dim);
+    EXPECT_EQ(is.options.value_type, was.options.value_type);
+    EXPECT_EQ(is.options.optimizer, was.options.optimizer);
+    EXPECT_EQ(is.options.rule.learning_rate, was.options.rule.learning_rate);
+    EXPECT_EQ(is.options.rule.beta1, was.options.rule.beta1);
+    EXPECT_EQ(is.options.rule.beta2, was.options.rule.beta2);
+    EXPECT_EQ(is.options.rule.epsilon, was.options.rule.epsilon);
+    EXPECT_EQ(is.options.rule.weight_decay, was.options.rule.weight_decay);
+    EXPECT_EQ(is.options.rule.initial_accumulator, was.options.rule.initial_accumulator);
+    EXPECT_EQ(is.options.initializer.kind, was.options.initializer.kind);
+    EXPECT_EQ(is.options.initializer.a, was.options.initializer.a);
+    EXPECT_EQ(is.options.initializer.b, was.options.initializer.b);
+  }
+  ASSERT_EQ(back->segments.size(), rich.segments.size());
+  for (size_t i = 0; i < rich.segments.size(); ++i) {
+    EXPECT_EQ(back->segments[i].header, rich.segments[i].header);
+    EXPECT_EQ(back->segments[i].used_slots, rich.segments[i].used_slots);
+    EXPECT_EQ(back->segments[i].bits, rich.segments[i].bits);
+    EXPECT_EQ(back->segments[i].keys, rich.segments[i].keys);
+    EXPECT_EQ(back->segments[i].tables, rich.segments[i].tables);
+  }
+}
+
+TEST(Manifest, OfAStoreThatHasNothingComesBack) {
+  const Bytes bytes = EncodeManifest({});
+  const absl::StatusOr<Manifest> back = DecodeManifest(bytes);
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(EncodeManifest(*back), bytes);
+  EXPECT_EQ(back->checkpoint, 0u);
+}
+
+// The bytes of docs/file_formats.md, written out: a change of them is a change of the version.
+TEST(Manifest, HasTheBytesThatTheFormatSays) {
+  Manifest manifest;
+  manifest.store_id = 0x1112131415161718;
+  manifest.checkpoint = 0x21222324;
+  manifest.previous = 0x21222323;
+  manifest.blob = {std::byte{0xEE}};
+  const Bytes bytes = EncodeManifest(manifest);
+  const std::string_view expected(
+      "EMBMAN1\0\1\0\0\0\x24\x23\x22\x21\x23\x23\x22\x21\x18\x17\x16\x15\x14\x13\x12\x11", 28);
+  const std::string_view begin(reinterpret_cast<const char*>(bytes.data()), 28);
+  EXPECT_EQ(begin, expected);
+  EXPECT_EQ(bytes.size(), 28u + 3 * 8 + 3 * 4 + 8 + 1 + 4);
+  EXPECT_EQ(bytes[bytes.size() - 5], std::byte{0xEE});
+}
+
+// ---- damage that the checksum tells ----
+
+TEST(Manifest, WithAnyBitFlippedIsDamaged) {
+  Bytes bytes = RichBytes();
+  for (size_t bit = 0; bit < bytes.size() * 8; ++bit) {
+    const auto flip = static_cast<std::byte>(1 << (bit % 8));
+    bytes[bit / 8] ^= flip;
+    ASSERT_TRUE(absl::IsDataLoss(DecodeManifest(bytes).status())) << "bit " << bit;
+    bytes[bit / 8] ^= flip;
+  }
+  EXPECT_TRUE(DecodeManifest(bytes).ok());
+}
+
+// Nor does a checksum that stands help.
+TEST(Manifest, CutAnywhereOrLongerIsDamaged) {
+  const Bytes bytes = RichBytes();
+  for (size_t size = 0; size < bytes.size(); ++size) {
+    Bytes cut(bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(size));
+    ASSERT_TRUE(absl::IsDataLoss(DecodeManifest(cut).status())) << size << " bytes";
+    if (size < 16) continue;
+    SealAgain(cut);
+    ASSERT_TRUE(absl::IsDataLoss(DecodeManifest(cut).status())) << size << " bytes, sealed";
+  }
+  for (const size_t more : {1, 4, 8, 100}) {
+    Bytes longer = bytes;
+    longer.resize(bytes.size() + more);
+    ASSERT_TRUE(absl::IsDataLoss(DecodeManifest(longer).status())) << more << " bytes more";
+    SealAgain(longer);
+    ASSERT_TRUE(absl::IsDataLoss(DecodeManifest(longer).status())) << more << ", sealed";
+  }
+}
+
+TEST(Manifest, OfAnotherFormatIsRefusedByItsNumber) {
+  for (const uint32_t version : {0u, 2u, 77u}) {
+    Bytes bytes = RichBytes();
+    PutAt<uint32_t>(bytes, 8, version);
+    EXPECT_TRUE(absl::IsDataLoss(DecodeManifest(bytes).status())) << "not sealed";
+    SealAgain(bytes);
+    const absl::Status status = DecodeManifest(bytes).status();
+    EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+    EXPECT_NE(status.message().find("version " + std::to_string(version)), std::string::npos);
+  }
+}
+
+// ---- what no store has written, with a checksum that stands ----
+
+struct Wrong {
+  std::string name;
+  std::function<void(Manifest*)> make;
+};
+
+std::vector<Wrong> WrongTables() {
+  return {
+      {"one id twice", [](Manifest* m) { m->tables[2].id = m->tables[4].id; }},
+      {"one name twice", [](Manifest* m) { m->tables[2].name = m->tables[4].name; }},
+      {"no name", [](Manifest* m) { m->tables[1].name = ""; }},
+      {"a long name", [](Manifest* m) { m->tables[1].name = std::string(256, 'n'); }},
+      {"nobody's id", [](Manifest* m) { m->tables[1].id = kNoTable; }},
+      {"an id above", [](Manifest* m) { m->tables[1].id = kNoTable + 1; }},
+      {"no dim", [](Manifest* m) { m->tables[1].options.dim = 0; }},
+      {"a large dim", [](Manifest* m) { m->tables[1].options.dim = 4097; }},
+      {"a type", [](Manifest* m) { m->tables[1].options.value_type = static_cast<ValueType>(3); }},
+      {"an optimizer",
+       [](Manifest* m) { m->tables[1].options.optimizer = static_cast<Optimizer>(6); }},
+      {"an initializer",
+       [](Manifest* m) {
+         m->tables[1].options.initializer.kind = static_cast<InitializerKind>(4);
+       }},
+      {"a rate", [](Manifest* m) { m->tables[1].options.rule.learning_rate = -1.0f; }},
+      {"a beta", [](Manifest* m) { m->tables[4].options.rule.beta1 = 1.0f; }},
+      {"init_b", [](Manifest* m) { m->tables[2].options.initializer.b = -2.0f; }},
+  };
+}
+
+std::vector<Wrong> WrongSegments() {
+  return {
+      {"a class that is not there", [](Manifest* m) { m->segments[1].header.row_class = 6; }},
+      {"another class's size", [](Manifest* m) { m->segments[1].header.row_class = 0; }},
+      {"one twice", [](Manifest* m) { m->segments[1].header.segment_id = 8; }},
+      {"one that is next", [](Manifest* m) { m->next_segment_id = 999; }},
+      {"one from later", [](Manifest* m) { m->segments[0].header.segment_id = 5000; }},
+      {"half a block", [](Manifest* m) { m->segments[0].header.segment_bytes += 512; }},
+      {"a large file",
+       [](Manifest* m) { m->segments[0].header.segment_bytes = kSegmentBytesMax + kBlockBytes; }},
+      {"room for no slot", [](Manifest* m) { m->segments[0].header.segment_bytes = kBlockBytes; }},
+      {"more slots than fit",
+       [](Manifest* m) {
+         SegmentRows& rows = m->segments[0];
+         const SegmentHeader& header = rows.header;
+         rows.used_slots = SegmentGeometry::Of(header.record_bytes, header.segment_bytes).slots + 1;
+         rows.bits.assign((rows.used_slots + 63) / 64, 0);
+       }},
+      {"an owner above", [](Manifest* m) { m->segments[1].tables[3] = kNoTable + 1; }},
+      {"a word of bits too few", [](Manifest* m) { m->segments[2].bits.pop_back(); }},
+      {"a key too few", [](Manifest* m) { m->segments[2].keys.pop_back(); }},
+  };
+}
+
+std::vector<Wrong> WrongClasses() {
+  return {
+      {"no bytes", [](Manifest* m) { m->slot_bytes.push_back(0); }},
+      {"less than a header", [](Manifest* m) { m->slot_bytes.push_back(16); }},
+      {"not whole units", [](Manifest* m) { m->slot_bytes.push_back(100); }},
+      {"more than any row", [](Manifest* m) { m->slot_bytes.push_back(1 << 20); }},
+      {"one class twice", [](Manifest* m) { m->slot_bytes.push_back(m->slot_bytes[0]); }},
+  };
+}
+
+TEST(Manifest, WithWhatNoStoreHasIsDamaged) {
+  for (const auto& list : {WrongTables(), WrongSegments(), WrongClasses()}) {
+    for (const Wrong& wrong : list) {
+      Manifest manifest = Rich();
+      wrong.make(&manifest);
+      const absl::Status status = DecodeManifest(EncodeManifest(manifest)).status();
+      EXPECT_TRUE(absl::IsDataLoss(status)) << wrong.name << ": " << status;
+    }
+  }
+}
+
+// Counts that stand for more than there is cost no memory.
+TEST(Manifest, WhosePreviousOneIsLaterIsDamaged) {
+  Manifest manifest;
+  manifest.checkpoint = 3;
+  manifest.previous = 4;
+  EXPECT_TRUE(absl::IsDataLoss(DecodeManifest(EncodeManifest(manifest)).status()));
+}
+
+TEST(Manifest, WithCountsThatAreTooLargeIsDamaged) {
+  const Bytes empty = EncodeManifest({});
+  // Of classes, tables, segments; then of the blob's bytes.
+  for (const size_t at : {52, 56, 60, 64, 68}) {
+    for (const uint32_t count : {1u, 1000u, 0x7FFFFFFFu, 0xFFFFFFFFu}) {
+      Bytes bytes = empty;
+      PutAt<uint32_t>(bytes, at, count);
+      SealAgain(bytes);
+      EXPECT_TRUE(absl::IsDataLoss(DecodeManifest(bytes).status())) << at << ": " << count;
+    }
+  }
+}
+
+// ---- chance ----
+
+// That a manifest which was accepted has nothing of what the tests above refuse.
+void ExpectSound(const Manifest& manifest) {
+  std::set<TableId> ids;
+  for (const ManifestTable& table : manifest.tables) {
+    ASSERT_TRUE(Validate(table.options).ok());
+    ASSERT_TRUE(ValidateTableName(table.name).ok());
+    ASSERT_TRUE(table.id < kNoTable && ids.insert(table.id).second);
+  }
+  for (const uint32_t slot_bytes : manifest.slot_bytes) {
+    ASSERT_TRUE(slot_bytes % 16 == 0 && slot_bytes >= 32 && slot_bytes <= kRowBytesMax);
+  }
+  for (const SegmentRows& rows : manifest.segments) {
+    ASSERT_TRUE(IsSound(rows.header));
+    ASSERT_EQ(rows.header.record_bytes,
+              RecordBytesOf(manifest.slot_bytes.at(rows.header.row_class)));
+    ASSERT_LT(rows.header.segment_id, manifest.next_segment_id);
+    ASSERT_EQ(rows.bits.size(), (rows.used_slots + 63) / 64);
+    ASSERT_TRUE(rows.keys.empty() || rows.keys.size() == rows.used_slots);
+    ASSERT_EQ(rows.keys.size(), rows.tables.size());
+  }
+}
+
+TEST(Manifest, OfAnyBytesIsSoundOrRefused) {
+  Random random(17);
+  Events events;
+  for (const char* const name : {"accepted", "damaged", "of another version"}) events.Expect(name);
+  const Bytes rich = RichBytes();
+  for (int trial = 0; trial < 30'000; ++trial) {
+    Bytes bytes = rich;
+    for (uint64_t changes = random.Between(1, 3); changes > 0; --changes) {
+      const size_t at = random.Below(bytes.size() - 8);
+      if (random.OneIn(2)) {
+        bytes[at] = static_cast<std::byte>(random.Bits());
+      } else {
+        constexpr uint32_t kEdges[] = {0, 1, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 4095, 4096, 64};
+        PutAt<uint32_t>(bytes, at, kEdges[random.Below(std::size(kEdges))]);
+      }
+    }
+    if (random.OneIn(4)) {
+      const auto at = static_cast<ptrdiff_t>(random.Below(bytes.size() - 16) + 12);
+      bytes.erase(bytes.begin() + at,
+                  bytes.begin() + std::min<ptrdiff_t>(at + 4, std::ssize(bytes)));
+    }
+    SealAgain(bytes);
+    const absl::StatusOr<Manifest> manifest = DecodeManifest(bytes);
+    if (manifest.ok()) {
+      ASSERT_NO_FATAL_FAILURE(ExpectSound(*manifest));
+      events.Count("accepted");
+    } else if (absl::IsFailedPrecondition(manifest.status())) {
+      events.Count("of another version");
+    } else {
+      ASSERT_TRUE(absl::IsDataLoss(manifest.status())) << manifest.status();
+      events.Count("damaged");
+    }
+  }
+  std::fputs(events.Table().c_str(), stdout);
+  EXPECT_EQ(events.Missing(), "");
+}
+
+TEST(Manifest, OfGarbageIsRefused) {
+  Random random(18);
+  for (int trial = 0; trial < 3'000; ++trial) {
+    Bytes bytes(random.Below(300));
+    for (std::byte& byte : bytes) byte = static_cast<std::byte>(random.Bits());
+    ASSERT_TRUE(absl::IsDataLoss(DecodeManifest(bytes).status()));
+    if (bytes.size() < 20) continue;
+    // As far as the first counts.
+    const Bytes front = EncodeManifest({});
+    std::copy_n(front.begin(), 12, bytes.begin());
+    SealAgain(bytes);
+    ASSERT_TRUE(absl::IsDataLoss(DecodeManifest(bytes).status()));
+  }
+}
+
+}  // namespace
+}  // namespace embank::test

@@ -1,0 +1,91 @@
+// All that a store has, for comparison: tables by name, rows of one number each by key.
+#ifndef EMBANK_TESTS_SUPPORT_STORE_CONTENTS_H_
+#define EMBANK_TESTS_SUPPORT_STORE_CONTENTS_H_
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "store/lookup.h"
+#include "store/scan.h"
+#include "store/store.h"
+#include "store/write.h"
+#include "tests/support/spill_world.h"
+
+namespace embank::test {
+
+using Rows = std::map<Key, float>;  // all values of a row are one number
+using Tables = std::map<std::string, Rows>;
+
+inline std::span<const std::byte> BlobOf(const std::string& text) {
+  return std::as_bytes(std::span(text));
+}
+
+// Rows of the keys times `factor`; all are taken.
+inline void Put(Table* table, const std::vector<Key>& keys, float factor) {
+  const absl::Status status = Upsert(table, keys, RowsOf(RowsOfKeys(keys, factor), kDim), {});
+  ASSERT_TRUE(status.ok()) << status;
+}
+
+// By a scan; that no row is torn, met twice or not counted.
+inline absl::StatusOr<Rows> ReadAll(Table* table) {
+  Rows rows;
+  Scan scan(table);
+  std::vector<Key> keys(200);
+  std::vector<float> values(keys.size() * kDim);
+  while (true) {
+    const absl::StatusOr<uint64_t> count = scan.Next(keys, RowsIn(&values, kDim));
+    if (!count.ok()) return count.status();
+    if (*count == 0) break;
+    for (uint64_t i = 0; i < *count; ++i) {
+      const auto row = values.begin() + static_cast<ptrdiff_t>(i * kDim);
+      if (std::count(row, row + kDim, *row) != kDim) return absl::InternalError("a torn row");
+      if (!rows.emplace(keys[i], *row).second) return absl::InternalError("a row twice");
+    }
+  }
+  if (table->rows() != rows.size()) return absl::InternalError("a wrong count of rows");
+  return rows;
+}
+
+inline absl::StatusOr<Tables> ReadAll(Store* store) {
+  Tables tables;
+  for (Table* const table : store->Tables()) {
+    absl::StatusOr<Rows> rows = ReadAll(table);
+    if (!rows.ok()) return rows.status();
+    tables[table->name()] = *std::move(rows);
+  }
+  return tables;
+}
+
+// By key, too: what an index says that a scan does not ask.
+inline void ExpectRows(Table* table, const Rows& expected) {
+  std::vector<Key> keys;
+  std::vector<float> values;
+  for (const auto& [key, value] : expected) {
+    keys.push_back(key);
+    values.insert(values.end(), kDim, value);
+  }
+  std::vector<float> found(values.size(), -1.0f);
+  const absl::Status status = Lookup(table, keys, MissingRule::kZero, RowsIn(&found, kDim), {});
+  ASSERT_TRUE(status.ok()) << status;
+  ASSERT_EQ(found, values);
+}
+
+inline void ExpectIs(Store* store, const Tables& expected) {
+  const absl::StatusOr<Tables> tables = ReadAll(store);
+  ASSERT_TRUE(tables.ok()) << tables.status();
+  ASSERT_EQ(tables->size(), expected.size());
+  for (const auto& [name, rows] : expected) {
+    ASSERT_EQ(tables->count(name), 1u) << name;
+    ASSERT_EQ(tables->at(name), rows) << name;
+    ExpectRows(*store->OpenTable(name), rows);
+  }
+}
+
+}  // namespace embank::test
+
+#endif  // EMBANK_TESTS_SUPPORT_STORE_CONTENTS_H_

@@ -1,0 +1,117 @@
+// What the log keeps for checkpoints, and for how long.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "tests/support/failing_memory.h"
+#include "tests/support/simulated_disk.h"
+#include "tests/support/simulated_executor.h"
+#include "tiers/row_log.h"
+
+namespace embank::test {
+namespace {
+
+constexpr uint32_t kRecordBytes = 2080;
+constexpr uint32_t kRows = 300;  // some segments of them
+
+class RowLogCheckpoints : public testing::Test {
+ protected:
+  RowLogCheckpoints() {
+    EXPECT_TRUE(disk_.CreateDirectory("log").ok());
+    auto log = RowLog::Create(&disk_, &memory_, &budget_, &executor_,
+                              {.directory = "log",
+                               .store_id = 3,
+                               .segment_bytes = 48 * kBlockBytes,
+                               .buffer_bytes = 2 * kBlockBytes,
+                               .buffers = 3,
+                               .read_bytes = 32 * kBlockBytes,
+                               .read_lists = 2});
+    EXPECT_TRUE(log.ok()) << log.status();
+    log_ = *std::move(log);
+  }
+
+  Location Append(Key key, uint32_t checkpoint, bool lives = true) {
+    const auto location = log_->Append(LogStream::kUser, {.row_class = 0,
+                                                          .record_bytes = kRecordBytes,
+                                                          .table = 1,
+                                                          .key = key,
+                                                          .heat = 0,
+                                                          .checkpoint = checkpoint,
+                                                          .payload = {},
+                                                          .lives = lives});
+    EXPECT_TRUE(location.ok()) << location.status();
+    return location.ok() ? *location : kNoLocation;
+  }
+  std::vector<Location> AppendMany(uint32_t checkpoint) {
+    std::vector<Location> locations;
+    for (Key key = 0; key < kRows; ++key) locations.push_back(Append(key, checkpoint));
+    return locations;
+  }
+  // So that each but the last segment is full and without a row that lives; how many were given up.
+  uint64_t KillAndGoOn(const std::vector<Location>& locations) {
+    const uint64_t before = log_->counters().dead_segments;
+    for (const Location location : locations) log_->MarkDead(location);
+    EXPECT_TRUE(log_->Flush().ok());
+    for (Key key = 0; key < kRows; ++key) Append(key, 100);
+    return log_->counters().dead_segments - before;
+  }
+  // Frozen for a checkpoint that was kept, or failed.
+  std::vector<SegmentRows> Keep(uint32_t checkpoint, bool is_kept) {
+    log_->Freeze(checkpoint);
+    auto rows = log_->SyncFrozen();
+    EXPECT_TRUE(rows.ok()) << rows.status();
+    log_->Thaw(is_kept);
+    return rows.ok() ? *std::move(rows) : std::vector<SegmentRows>();
+  }
+
+  SimulatedDisk disk_;
+  FailingMemory memory_;
+  MemoryBudget budget_{0};
+  SimulatedExecutor executor_{1};
+  std::unique_ptr<RowLog> log_;
+};
+
+TEST_F(RowLogCheckpoints, WithoutOneWhatIsDeadIsGivenUp) {
+  EXPECT_GT(KillAndGoOn(AppendMany(1)), 2u);
+}
+
+TEST_F(RowLogCheckpoints, WhatAFailedOneHadIsGivenUp) {
+  const std::vector<Location> rows = AppendMany(1);
+  EXPECT_GT(Keep(1, /*is_kept=*/false).size(), 2u);
+  EXPECT_GT(KillAndGoOn(rows), 2u);
+}
+
+TEST_F(RowLogCheckpoints, WhatAKeptOneHasStaysUntilItIsForgotten) {
+  const std::vector<Location> rows = AppendMany(1);
+  const size_t segments = Keep(1, /*is_kept=*/true).size();
+  EXPECT_EQ(KillAndGoOn(rows), 0u);
+  log_->Forget(1);
+  EXPECT_EQ(log_->counters().dead_segments, 0u);
+  log_->Forget(2);
+  EXPECT_GE(log_->counters().dead_segments, segments - 1);
+}
+
+TEST_F(RowLogCheckpoints, WhatIsFrozenStaysThoughItDies) {
+  const std::vector<Location> rows = AppendMany(1);
+  log_->Freeze(1);
+  EXPECT_EQ(KillAndGoOn(rows), 0u);
+  // Late ones for the checkpoint, that live or not, are in it; later ones are not.
+  Append(7'000, 1);
+  Append(7'001, 1, /*lives=*/false);
+  Append(7'002, 2);
+  const auto frozen = log_->SyncFrozen();
+  ASSERT_TRUE(frozen.ok()) << frozen.status();
+  uint64_t count = 0;
+  for (const SegmentRows& segment : *frozen) {
+    for (uint32_t slot = 0; slot < segment.used_slots; ++slot) {
+      count += segment.bits[slot / 64] >> (slot % 64) & 1;
+    }
+  }
+  EXPECT_EQ(count, kRows + 2);
+  log_->Thaw(true);
+}
+
+}  // namespace
+}  // namespace embank::test

@@ -1,0 +1,177 @@
+// What checkpoints keep of the log, and how a store finds it again.
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/log.h"
+#include "base/status_macros.h"
+#include "tiers/row_log.h"
+
+namespace embank {
+
+void RowLog::Freeze(uint32_t checkpoint) {
+  MutexLock lock(&mutex_);
+  frozen_checkpoint_ = checkpoint;
+}
+
+absl::StatusOr<std::vector<SegmentRows>> RowLog::SyncFrozen() {
+  // First what is in buffers, so that a segment that is said to have a footer has it in its file.
+  EMBANK_RETURN_IF_ERROR(Flush());
+  std::vector<SegmentRows> all;
+  uint32_t end = 0;
+  for (uint32_t i = 0; i == 0 || i < end; ++i) {
+    MutexLock lock(&mutex_);
+    end = static_cast<uint32_t>(segments_.size());
+    if (i < end && segments_[i] != nullptr) SayFrozen(segments_[i].get(), &all);
+  }
+  EMBANK_RETURN_IF_ERROR(Sync());
+  return all;
+}
+
+void RowLog::SayFrozen(LogSegment* segment, std::vector<SegmentRows>* all) {
+  segment->FreezeFor(frozen_checkpoint_);
+  if (segment->frozen_rows == 0) return;
+  SegmentRows rows = {.header = segment->header,
+                      .used_slots = segment->used_slots,
+                      .bits = {},
+                      .keys = {},
+                      .tables = {}};
+  if (!segment->finished) {
+    const SegmentFooter owners = segment->Owners();
+    rows.keys.assign(owners.keys.begin(), owners.keys.end());
+    rows.tables.assign(owners.tables.begin(), owners.tables.end());
+  }
+  rows.bits.assign(segment->frozen(), segment->frozen() + RoundUp(rows.used_slots, 64) / 64);
+  all->push_back(std::move(rows));
+}
+
+void RowLog::Thaw(bool is_kept) {
+  MutexLock lock(&mutex_);
+  for (const std::shared_ptr<LogSegment>& segment : segments_) {
+    if (!is_kept || segment == nullptr) continue;
+    segment->FreezeFor(frozen_checkpoint_);
+    if (segment->frozen_rows > 0) segment->newest_checkpoint = frozen_checkpoint_;
+  }
+  frozen_checkpoint_ = 0;
+}
+
+void RowLog::Forget(uint32_t oldest_kept) {
+  {
+    MutexLock lock(&mutex_);
+    oldest_kept_ = oldest_kept;
+    PartFromDeadSegments();
+  }
+  writer_->Wake();
+}
+
+absl::Status RowLog::Adopt(const SegmentRows& rows, uint32_t checkpoint, const VisitOwner* visit) {
+  EMBANK_ASSIGN_OR_RETURN(const std::shared_ptr<LogSegment> segment, TakeIn(rows, checkpoint));
+  if (segment == nullptr) return absl::OkStatus();
+  absl::Status adopted = AdoptSegment(segment.get(), rows, visit);
+  MutexLock lock(&mutex_);
+  if (!adopted.ok()) {
+    // Its file is left alone.
+    segments_[segment->index] = nullptr;
+    taken_bytes_ -= segment->header.segment_bytes;
+  } else if (segment->finished) {
+    Finish(segment.get());
+  } else {
+    ended_.push_back(segment);
+    ++next_turn_;
+  }
+  return adopted;
+}
+
+// A place for the segment; nullptr: it has one.
+absl::StatusOr<std::shared_ptr<LogSegment>> RowLog::TakeIn(const SegmentRows& rows,
+                                                           uint32_t checkpoint) {
+  auto segment = std::make_shared<LogSegment>();
+  segment->header = rows.header;
+  segment->newest_checkpoint = checkpoint;
+  // What another checkpoint alone has is there to be kept.
+  segment->finished = true;
+  MutexLock lock(&mutex_);
+  for (const std::shared_ptr<LogSegment>& known : segments_) {
+    if (known == nullptr || known->header.segment_id != rows.header.segment_id) continue;
+    known->newest_checkpoint = std::max(known->newest_checkpoint, checkpoint);
+    return nullptr;
+  }
+  EMBANK_ASSIGN_OR_RETURN(segment->index, FreeIndex());
+  segments_[segment->index] = segment;
+  taken_bytes_ += segment->header.segment_bytes;
+  return segment;
+}
+
+absl::Status RowLog::AdoptSegment(LogSegment* segment, const SegmentRows& rows,
+                                  const VisitOwner* visit) {
+  EMBANK_RETURN_IF_ERROR(Outfit(segment, false));
+  EMBANK_RETURN_IF_ERROR(CheckFile(segment));
+  if (visit == nullptr) return absl::OkStatus();
+  AlignedBuffer memory;
+  SegmentFooter owners;
+  EMBANK_RETURN_IF_ERROR(AdoptOwners(segment, rows, &memory, &owners));
+  for (uint32_t slot = 0; slot < rows.used_slots; ++slot) {
+    if ((rows.bits[slot / 64] >> (slot % 64) & 1) == 0) continue;
+    if (owners.tables[slot] == kNoTable) {
+      return absl::DataLossError(
+          absl::StrCat(segment->path, ": nobody knows whose the row in slot ", slot, " is"));
+    }
+    segment->SetLive(slot, true);
+    (*visit)(LocationOf(*segment, slot), owners.tables[slot], owners.keys[slot]);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RowLog::CheckFile(LogSegment* segment) {
+  const auto lost = [&](const absl::Status& status) {
+    return absl::DataLossError(absl::StrCat(segment->path, ": ", status.message()));
+  };
+  absl::StatusOr<std::unique_ptr<File>> file =
+      files_->Open(segment->path, FileAccess::kWrite, FileCaching::kDirect);
+  if (absl::IsNotFound(file.status())) return lost(absl::DataLossError("the segment is missing"));
+  EMBANK_RETURN_IF_ERROR(file.status());
+  segment->file = *std::move(file);
+  EMBANK_ASSIGN_OR_RETURN(const AlignedBuffer block,
+                          AlignedBuffer::Create(source_, budget_, kBlockBytes));
+  const std::span bytes(block.data(), kBlockBytes);
+  const absl::Status read = segment->file->Read(0, bytes);
+  if (absl::IsOutOfRange(read)) return lost(absl::DataLossError("the segment is cut off"));
+  EMBANK_RETURN_IF_ERROR(read);
+  const absl::StatusOr<SegmentHeader> header = DecodeSegmentHeader(bytes);
+  if (absl::IsFailedPrecondition(header.status())) return header.status();
+  if (!header.ok()) {
+    // The manifest says all that it says; records that are not of this segment do not pass for it.
+    Log(LogLevel::kWarning, absl::StrCat(segment->path, ": ", header.status().message()));
+    return absl::OkStatus();
+  }
+  if (*header == segment->header) return absl::OkStatus();
+  return lost(absl::DataLossError("it is another segment, or another store's"));
+}
+
+// Whose the slots are. A footer of which no checkpoint says that it is durable is written anew,
+// whatever can be read of it; so is a damaged one, which the records make up for.
+absl::Status RowLog::AdoptOwners(LogSegment* segment, const SegmentRows& rows,
+                                 AlignedBuffer* memory, SegmentFooter* owners) {
+  segment->used_slots = rows.used_slots;
+  absl::Status read = ReadFooter(*segment, memory, owners);
+  if (!read.ok() && !absl::IsDataLoss(read)) return read;
+  const bool reaches = read.ok() && owners->keys.size() >= rows.used_slots;
+  if (rows.keys.empty() && reaches) return absl::OkStatus();
+  if (rows.keys.empty()) {
+    EMBANK_RETURN_IF_ERROR(OwnersOfRecords(*segment, memory, owners));
+  } else if (!reaches) {
+    *owners = {rows.keys, rows.tables};
+  }
+  EMBANK_ASSIGN_OR_RETURN(segment->slots,
+                          AlignedBuffer::Create(source_, budget_, segment->SlotBytes()));
+  segment->used_slots = 0;
+  for (size_t slot = 0; slot < owners->keys.size(); ++slot) {
+    segment->UseSlot(owners->keys[slot], owners->tables[slot]);
+  }
+  *owners = segment->Owners();
+  segment->finished = false;
+  return absl::OkStatus();
+}
+
+}  // namespace embank
