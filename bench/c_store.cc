@@ -3,7 +3,10 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "base/status_macros.h"
 #include "bench/table_options.h"
 
@@ -14,18 +17,22 @@ absl::Status ToStatus(embank_status status) {
   return absl::Status(static_cast<absl::StatusCode>(status), embank_last_error());
 }
 
+absl::StatusOr<CStore> OpenCStore(const embank_store_options& options, const TableShape& shape) {
+  embank_store* opened = nullptr;
+  EMBANK_RETURN_IF_ERROR(ToStatus(embank_store_open(&options, &opened)));
+  CStore store{StorePointer(opened)};
+  if (embank_table_open(opened, kTableName, &store.table) == EMBANK_OK) return store;
+  const embank_table_options table = MakeTableOptions(shape);
+  EMBANK_RETURN_IF_ERROR(ToStatus(embank_table_create(opened, kTableName, &table, &store.table)));
+  return store;
+}
+
 absl::StatusOr<CStore> OpenCStore(const TableShape& shape, uint64_t seed, uint32_t worker_threads) {
   embank_store_options options;
   embank_store_options_init(&options, sizeof(options));
   options.seed = seed;
   options.worker_threads = worker_threads;
-  embank_store* opened = nullptr;
-  EMBANK_RETURN_IF_ERROR(ToStatus(embank_store_open(&options, &opened)));
-  CStore store{StorePointer(opened)};
-  const embank_table_options table = MakeTableOptions(shape);
-  EMBANK_RETURN_IF_ERROR(
-      ToStatus(embank_table_create(store.store.get(), kTableName, &table, &store.table)));
-  return store;
+  return OpenCStore(options, shape);
 }
 
 absl::StatusOr<CStoreMemory> MemoryOf(const CStore& store) {
@@ -44,6 +51,26 @@ absl::StatusOr<CStoreMemory> MemoryOf(const CStore& store) {
   const nlohmann::json& dram = report["dram"];
   return CStoreMemory{dram.value("used", uint64_t{0}), dram.value("index", uint64_t{0}), info.rows,
                       info.row_bytes};
+}
+
+absl::StatusOr<std::string> MetricsOf(const CStore& store) {
+  uint64_t needed = 0;
+  EMBANK_RETURN_IF_ERROR(ToStatus(embank_metrics(store.store.get(), nullptr, 0, &needed)));
+  std::string text(needed + 1024, '\0');  // The numbers may have grown meanwhile.
+  EMBANK_RETURN_IF_ERROR(
+      ToStatus(embank_metrics(store.store.get(), text.data(), text.size(), &needed)));
+  text.resize(needed - 1);
+  return text;
+}
+
+std::optional<double> MetricIn(const std::string& text, const std::string& metric) {
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    double value = 0.0;
+    const bool is_it = absl::StartsWith(line, absl::StrCat(metric, " ")) &&
+                       absl::SimpleAtod(line.substr(metric.size() + 1), &value);
+    if (is_it) return value;
+  }
+  return std::nullopt;
 }
 
 }  // namespace embank

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -21,7 +23,7 @@ struct ScanCloser {
 using StorePointer = std::unique_ptr<embank_store, StoreCloser>;
 using ScanPointer = std::unique_ptr<embank_scan, ScanCloser>;
 
-// A store in memory with one table.
+// A store with one table.
 struct CStore {
   StorePointer store;
   embank_table* table = nullptr;
@@ -38,10 +40,16 @@ struct CStoreMemory {
 // The code of a C call, with the thread's last message.
 absl::Status ToStatus(embank_status status);
 
-// Opens a store without a budget and creates the table of MakeTableOptions(shape) in it.
+// Opens a store, and its table: that of MakeTableOptions(shape), or the one that is there.
+absl::StatusOr<CStore> OpenCStore(const embank_store_options& options, const TableShape& shape);
+// Opens a store in memory without a budget and creates the table of MakeTableOptions(shape) in it.
 absl::StatusOr<CStore> OpenCStore(const TableShape& shape, uint64_t seed, uint32_t worker_threads);
 
 absl::StatusOr<CStoreMemory> MemoryOf(const CStore& store);
+
+// The text of embank_metrics, and in it the value of a metric without labels.
+absl::StatusOr<std::string> MetricsOf(const CStore& store);
+std::optional<double> MetricIn(const std::string& text, const std::string& metric);
 
 }  // namespace embank
 

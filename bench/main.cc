@@ -16,6 +16,8 @@
 #include "bench/progress.h"
 #include "bench/replay.h"
 #include "bench/report.h"
+#include "bench/ssd_report.h"
+#include "bench/ssd_run.h"
 #include "bench/traces_run.h"
 
 namespace embank {
@@ -34,13 +36,15 @@ struct Words {
   std::string trace_format;
 };
 
-Words WordsOf(const KvOptions& options) {
+// Commands have the same words; only kv has id_mode.
+template <typename Options>
+Words WordsOf(const Options& options) {
   Words words;
-  for (const Phase phase : options.phases) words.phases.emplace_back(PhaseName(phase));
+  for (const auto phase : options.phases) words.phases.emplace_back(PhaseName(phase));
   words.value_type = ValueTypeName(options.shape.value_type);
   words.optimizer = OptimizerName(options.shape.optimizer);
   words.distribution = DistributionName(options.distribution);
-  words.id_mode = IdModeName(options.id_mode);
+  words.id_mode = IdModeName(KvOptions().id_mode);
   return words;
 }
 
@@ -67,7 +71,7 @@ absl::Status TakeTraceFormat(const Words& words, std::optional<TraceFormat>* for
 absl::Status CheckJsonPath(const std::string& path) {
   if (path.empty()) return absl::OkStatus();
   const absl::Status status = CheckWritable(path);
-  if (status.ok()) return status;
+  if (status.ok()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("--json: ", status.message()));
 }
 
@@ -90,6 +94,26 @@ absl::Status Kv(const Words& words, KvOptions options) {
   std::fputs(KvTable(machine, options, report).c_str(), stdout);
   if (options.json_path.empty()) return absl::OkStatus();
   return WriteFile(options.json_path, KvJson(machine, options, report));
+}
+
+absl::Status Ssd(const Words& words, SsdOptions options) {
+  EMBANK_RETURN_IF_ERROR(TakeShape(words, &options.shape));
+  EMBANK_RETURN_IF_ERROR(TakeTraceFormat(words, &options.trace_format));
+  EMBANK_RETURN_IF_ERROR(
+      Take("--dist", ParseDistribution(words.distribution), &options.distribution));
+  options.phases.clear();
+  for (const std::string& word : words.phases) {
+    EMBANK_RETURN_IF_ERROR(Take("--phases", ParseSsdPhase(word), &options.phases.emplace_back()));
+  }
+  EMBANK_RETURN_IF_ERROR(Validate(options));
+  EMBANK_RETURN_IF_ERROR(CheckJsonPath(options.json_path));
+  const Machine machine = DescribeMachine();
+  Progress progress(stderr, SteadyClock());
+  EMBANK_ASSIGN_OR_RETURN(const SsdReport report, RunSsd(options, &progress));
+  progress.Clear();
+  std::fputs(SsdTable(machine, options, report).c_str(), stdout);
+  if (options.json_path.empty()) return absl::OkStatus();
+  return WriteFile(options.json_path, SsdJson(machine, options, report));
 }
 
 absl::Status RunReplayCommand(const Words& words, ReplayOptions options) {
@@ -179,6 +203,31 @@ void AddKvOptions(CLI::App* app, KvOptions* options, Words* words) {
   app->add_option("--json", options->json_path, "file for the figures");
 }
 
+void AddSsdOptions(CLI::App* app, SsdOptions* options, Words* words) {
+  app->add_option("--path", options->path, "directory on the SSD; nothing stays in it")->required();
+  app->add_option("--engines", options->engines, "of embank,rocksdb,rocksdb-rows")->delimiter(',');
+  app->add_option("--phases", words->phases, "of fill,lookup,overwrite,checkpoint,recover")
+      ->delimiter(',');
+  AddNumber(app, "--rows", &options->rows, "rows of the table (a trace has its own)");
+  AddShapeOptions(app, &options->shape, words);
+  AddNumber(app, "--dram-fraction", &options->dram_fraction, "memory of an engine / its data");
+  AddNumber(app, "--utilisation", &options->utilisation,
+            "living records / budget of Embank's log; 0: no budget");
+  app->add_option("--dist", words->distribution, "uniform, zipf:EXPONENT or trace:FILE")
+      ->capture_default_str();
+  AddNumber(app, "--batch", &options->batch, "keys of a batch");
+  AddNumber(app, "--threads", &options->threads, "that call Embank, and jobs of fio");
+  AddNumbers(app, "--peer-threads", &options->peer_threads,
+             "that look up in a peer, in turns for a list as 2,8,32");
+  AddNumber(app, "--depth", &options->depth, "reads in flight of one job of fio");
+  AddNumber(app, "--seconds", &options->seconds, "of each timed part");
+  AddNumber(app, "--warmup", &options->warmup, "lookups of an engine before its first, in seconds");
+  AddNumber(app, "--overwrites", &options->overwrites, "rows overwritten in a round / rows");
+  AddNumber(app, "--rounds", &options->rounds, "of all engines; figures are their medians");
+  AddNumber(app, "--seed", &options->seed, "of keys and rows");
+  app->add_option("--json", options->json_path, "file for the figures");
+}
+
 void AddReplayOptions(CLI::App* app, ReplayOptions* options, Words* words) {
   app->add_option("--trace", options->trace_path, "key trace (default: a generated stream)");
   AddShapeOptions(app, &options->shape, words);
@@ -215,13 +264,19 @@ int Main(int argc, char** argv) {
   app.failure_message([](const CLI::App*, const CLI::Error& error) {
     return absl::StrCat(
         "embank-bench: ", error.what(),
-        "\nsee embank-bench kv --help, replay --help, limits --help and traces --help\n");
+        "\nsee embank-bench kv --help, ssd --help, replay --help, limits --help and traces "
+        "--help\n");
   });
   KvOptions kv_options;
   Words words = WordsOf(kv_options);
+  SsdOptions ssd_options;
+  Words ssd_words = WordsOf(ssd_options);
   ReplayOptions replay_options;
   CLI::App* const kv = app.add_subcommand("kv", "the same batches through Embank and its peers");
   AddKvOptions(kv, &kv_options, &words);
+  CLI::App* const ssd =
+      app.add_subcommand("ssd", "rows that memory does not hold, through Embank and a peer");
+  AddSsdOptions(ssd, &ssd_options, &ssd_words);
   CLI::App* const replay =
       app.add_subcommand("replay", "a key trace through the store, compared with the oracle");
   AddReplayOptions(replay, &replay_options, &words);
@@ -238,6 +293,7 @@ int Main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : kExitUsage;
   }
   if (traces->parsed()) return ExitCode(Traces(traces_options));
+  if (ssd->parsed()) return ExitCode(Ssd(ssd_words, ssd_options));
   if (limits->parsed()) return ExitCode(Limits(limits_options));
   return ExitCode(kv->parsed() ? Kv(words, kv_options) : RunReplayCommand(words, replay_options));
 }

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <string_view>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "bench/zipf.h"
 
@@ -32,7 +34,13 @@ constexpr std::array<Word<Phase>, 4> kPhases = {{{"fill", Phase::kFill},
                                                  {"lookup", Phase::kLookup},
                                                  {"update", Phase::kUpdate},
                                                  {"small", Phase::kSmall}}};
+constexpr std::array<Word<SsdPhase>, 5> kSsdPhases = {{{"fill", SsdPhase::kFill},
+                                                       {"lookup", SsdPhase::kLookup},
+                                                       {"overwrite", SsdPhase::kOverwrite},
+                                                       {"checkpoint", SsdPhase::kCheckpoint},
+                                                       {"recover", SsdPhase::kRecover}}};
 constexpr std::array<const char*, 3> kEngines = {"embank", "libcuckoo", "absl"};
+constexpr std::array<const char*, 3> kSsdEngines = {"embank", "rocksdb", "rocksdb-rows"};
 
 template <typename Value, size_t n>
 absl::StatusOr<Value> ValueOf(const std::array<Word<Value>, n>& words, const std::string& name) {
@@ -67,19 +75,20 @@ absl::Status CheckList(const char* option, std::vector<Value> values) {
   return absl::InvalidArgumentError(absl::StrCat(option, ": names one twice"));
 }
 
-absl::Status CheckThreads(const std::vector<uint32_t>& threads) {
+absl::Status CheckThreads(const char* option, const std::vector<uint32_t>& threads) {
   for (const uint32_t count : threads) {
-    EMBANK_RETURN_IF_ERROR(CheckRange("--threads", count, 1u, kThreadsMax));
+    EMBANK_RETURN_IF_ERROR(CheckRange(option, count, 1u, kThreadsMax));
   }
-  return CheckList("--threads", threads);
+  return CheckList(option, threads);
 }
 
-absl::Status CheckEngines(const std::vector<std::string>& engines) {
+absl::Status CheckEngines(const std::vector<std::string>& engines,
+                          std::span<const char* const> known) {
   EMBANK_RETURN_IF_ERROR(CheckList("--engines", engines));
   for (const std::string& engine : engines) {
-    if (std::find(kEngines.begin(), kEngines.end(), engine) != kEngines.end()) continue;
+    if (std::find(known.begin(), known.end(), engine) != known.end()) continue;
     return absl::InvalidArgumentError(
-        absl::StrCat("--engines: '", engine, "' is none of embank, libcuckoo, absl"));
+        absl::StrCat("--engines: '", engine, "' is none of ", absl::StrJoin(known, ", ")));
   }
   return absl::OkStatus();
 }
@@ -93,6 +102,9 @@ absl::StatusOr<Optimizer> ParseOptimizer(const std::string& name) {
   return ValueOf(kOptimizers, name);
 }
 absl::StatusOr<Phase> ParsePhase(const std::string& name) { return ValueOf(kPhases, name); }
+absl::StatusOr<SsdPhase> ParseSsdPhase(const std::string& name) {
+  return ValueOf(kSsdPhases, name);
+}
 
 absl::StatusOr<Distribution> ParseDistribution(const std::string& text) {
   Distribution distribution;
@@ -118,6 +130,7 @@ absl::StatusOr<Distribution> ParseDistribution(const std::string& text) {
 const char* ValueTypeName(ValueType type) { return NameOf(kValueTypes, type); }
 const char* OptimizerName(Optimizer optimizer) { return NameOf(kOptimizers, optimizer); }
 const char* PhaseName(Phase phase) { return NameOf(kPhases, phase); }
+const char* PhaseName(SsdPhase phase) { return NameOf(kSsdPhases, phase); }
 
 std::string DistributionName(const Distribution& distribution) {
   switch (distribution.kind) {
@@ -132,12 +145,12 @@ std::string DistributionName(const Distribution& distribution) {
 }
 
 absl::Status Validate(const KvOptions& options) {
-  EMBANK_RETURN_IF_ERROR(CheckEngines(options.engines));
+  EMBANK_RETURN_IF_ERROR(CheckEngines(options.engines, kEngines));
   EMBANK_RETURN_IF_ERROR(CheckList("--phases", options.phases));
   EMBANK_RETURN_IF_ERROR(CheckRange("--rows", options.rows, uint64_t{1}, kBenchRowsMax));
   EMBANK_RETURN_IF_ERROR(CheckRange("--dim", options.shape.dim, 1u, kDimMax));
   EMBANK_RETURN_IF_ERROR(CheckRange("--batch", options.batch, uint64_t{1}, kBatchMax));
-  EMBANK_RETURN_IF_ERROR(CheckThreads(options.threads));
+  EMBANK_RETURN_IF_ERROR(CheckThreads("--threads", options.threads));
   EMBANK_RETURN_IF_ERROR(CheckRange("--seconds", options.seconds, 0.01, kSecondsMax));
   EMBANK_RETURN_IF_ERROR(CheckRange("--rounds", options.rounds, 1u, kRoundsMax));
   const bool updates = std::count(options.phases.begin(), options.phases.end(), Phase::kUpdate) > 0;
@@ -153,6 +166,27 @@ absl::Status Validate(const ReplayOptions& options) {
   return CheckRange("--threads", options.threads, 0u, kThreadsMax);
 }
 
+absl::Status Validate(const SsdOptions& options) {
+  EMBANK_RETURN_IF_ERROR(CheckEngines(options.engines, kSsdEngines));
+  EMBANK_RETURN_IF_ERROR(CheckList("--phases", options.phases));
+  EMBANK_RETURN_IF_ERROR(CheckRange("--rows", options.rows, uint64_t{1}, kBenchRowsMax));
+  EMBANK_RETURN_IF_ERROR(CheckRange("--dim", options.shape.dim, 1u, kDimMax));
+  EMBANK_RETURN_IF_ERROR(CheckRange("--dram-fraction", options.dram_fraction, 0.001, 1000.0));
+  if (options.utilisation != 0.0) {
+    EMBANK_RETURN_IF_ERROR(CheckRange("--utilisation", options.utilisation, 0.01, 1.0));
+  }
+  EMBANK_RETURN_IF_ERROR(CheckRange("--batch", options.batch, uint64_t{1}, kBatchMax));
+  EMBANK_RETURN_IF_ERROR(CheckRange("--threads", options.threads, 1u, kThreadsMax));
+  EMBANK_RETURN_IF_ERROR(CheckThreads("--peer-threads", options.peer_threads));
+  EMBANK_RETURN_IF_ERROR(CheckRange("--depth", options.depth, 1u, kDepthMax));
+  EMBANK_RETURN_IF_ERROR(CheckRange("--seconds", options.seconds, 0.01, kSecondsMax));
+  EMBANK_RETURN_IF_ERROR(CheckRange("--warmup", options.warmup, 0.0, kSecondsMax));
+  EMBANK_RETURN_IF_ERROR(CheckRange("--overwrites", options.overwrites, 0.01, 1.0));
+  EMBANK_RETURN_IF_ERROR(CheckRange("--rounds", options.rounds, 1u, kRoundsMax));
+  if (!options.path.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError("--path: names no directory");
+}
+
 absl::Status Validate(const LimitsOptions& options) {
   constexpr uint32_t kFloatBytes = 4;
   for (const uint32_t bytes : options.row_bytes) {
@@ -162,7 +196,7 @@ absl::Status Validate(const LimitsOptions& options) {
         absl::StrCat("--rows-bytes: ", bytes, " is no multiple of ", kFloatBytes));
   }
   EMBANK_RETURN_IF_ERROR(CheckList("--rows-bytes", options.row_bytes));
-  if (!options.threads.empty()) EMBANK_RETURN_IF_ERROR(CheckThreads(options.threads));
+  if (!options.threads.empty()) EMBANK_RETURN_IF_ERROR(CheckThreads("--threads", options.threads));
   EMBANK_RETURN_IF_ERROR(CheckRange("--memory-mib", options.memory_mib, uint64_t{0}, kMibMax));
   return CheckRange("--seconds", options.seconds, 0.01, kSecondsMax);
 }

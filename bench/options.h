@@ -20,6 +20,7 @@ inline constexpr uint64_t kBatchMax = uint64_t{1} << 24;
 inline constexpr uint32_t kThreadsMax = 256;
 inline constexpr uint32_t kRoundsMax = 1000;
 inline constexpr double kSecondsMax = 86400.0;
+inline constexpr uint32_t kDepthMax = 4096;
 inline constexpr uint64_t kMibMax = uint64_t{1} << 24;  // 16 TiB
 
 enum class Phase { kFill, kLookup, kUpdate, kSmall };
@@ -66,6 +67,31 @@ struct ReplayOptions {
   std::string json_path;
 };
 
+enum class SsdPhase { kFill, kLookup, kOverwrite, kCheckpoint, kRecover };
+
+struct SsdOptions {
+  std::vector<std::string> engines = {"embank", "rocksdb"};
+  std::vector<SsdPhase> phases = {SsdPhase::kFill, SsdPhase::kLookup, SsdPhase::kOverwrite,
+                                  SsdPhase::kCheckpoint, SsdPhase::kRecover};
+  uint64_t rows = 1'000'000;
+  TableShape shape = {.dim = 64};
+  double dram_fraction = 0.25;  // memory of an engine / bytes of vectors and states
+  double utilisation = 0.0;     // bytes of living records / budget of the log; 0: no budget
+  Distribution distribution;
+  std::optional<TraceFormat> trace_format;
+  uint64_t batch = 2048;
+  uint32_t threads = 2;                             // that call Embank, and jobs of fio
+  std::vector<uint32_t> peer_threads = {2, 8, 32};  // that call a peer: the best counts
+  uint32_t depth = 128;                             // reads in flight of one job of fio
+  double seconds = 5.0;                             // of each timed part
+  double warmup = 5.0;                              // lookups before the first round, in seconds
+  double overwrites = 0.5;                          // rows overwritten in a round / rows
+  uint32_t rounds = 3;
+  uint64_t seed = 1;
+  std::string path;  // directory in which engines and fio get directories of their own
+  std::string json_path;
+};
+
 struct LimitsOptions {
   std::vector<uint32_t> row_bytes = {64, 128, 256, 512};  // of the vector, without its header
   std::vector<uint32_t> threads;                          // empty: 1, 2, 4, .. up to all cores
@@ -84,17 +110,20 @@ struct TracesOptions {
 absl::StatusOr<ValueType> ParseValueType(const std::string& name);
 absl::StatusOr<Optimizer> ParseOptimizer(const std::string& name);
 absl::StatusOr<Phase> ParsePhase(const std::string& name);
+absl::StatusOr<SsdPhase> ParseSsdPhase(const std::string& name);
 absl::StatusOr<Distribution> ParseDistribution(const std::string& text);
 
 // And back.
 const char* ValueTypeName(ValueType type);
 const char* OptimizerName(Optimizer optimizer);
 const char* PhaseName(Phase phase);
+const char* PhaseName(SsdPhase phase);
 std::string DistributionName(const Distribution& distribution);
 
 // INVALID_ARGUMENT names the first option that is out of its range or does not fit another.
 absl::Status Validate(const KvOptions& options);
 absl::Status Validate(const ReplayOptions& options);
+absl::Status Validate(const SsdOptions& options);
 absl::Status Validate(const LimitsOptions& options);
 absl::Status Validate(const TracesOptions& options);
 

@@ -2,7 +2,6 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <vector>
 
@@ -11,74 +10,16 @@
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "bench/file_pointer.h"
-#include "bindings/c/embank.h"
+#include "bench/report_parts.h"
 
 namespace embank {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-// Names of machines and files may be no UTF-8: what is not is replaced.
-std::string Text(const Json& json) {
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-}
-
-// 1234567 -> "1,234,567".
-std::string Grouped(uint64_t number) {
-  std::string digits = absl::StrCat(number);
-  for (size_t i = digits.size(); i > 3;) digits.insert(i -= 3, 1, ',');
-  return digits;
-}
-
-std::string GroupedRounded(double number) { return Grouped(static_cast<uint64_t>(number + 0.5)); }
-
-const char* Commit() {
-  const char* commit = embank_build_info("git");
-  return commit == nullptr ? "unknown" : commit;
-}
-
-std::string Heading(const Machine& machine) {
-  std::string text;
-  absl::StrAppendFormat(&text, "  machine  %s\n", machine.cpu);
-  absl::StrAppendFormat(&text, "           %d cores, %.1f GiB, huge pages %s, load %.2f\n",
-                        machine.cores, static_cast<double>(machine.memory_bytes) * 0x1p-30,
-                        machine.huge_pages, machine.load_average);
-  absl::StrAppendFormat(&text, "           %s\n", machine.kernel);
-  absl::StrAppendFormat(&text, "  commit   %s\n", Commit());
-  return text;
-}
-
-std::string Heading(const Machine& machine, const TableShape& shape) {
-  std::string text = Heading(machine);
-  absl::StrAppendFormat(&text, "  table    dim %d %s, optimizer %s\n", shape.dim,
-                        ValueTypeName(shape.value_type), OptimizerName(shape.optimizer));
-  return text;
-}
-
 const char* PagesName(PageKind pages) { return pages == PageKind::kHuge ? "2 MiB" : "4 KiB"; }
-
-Json MachineJson(const Machine& machine) {
-  return {{"cpu", machine.cpu},
-          {"cores", machine.cores},
-          {"memory_bytes", machine.memory_bytes},
-          {"kernel", machine.kernel},
-          {"huge_pages", machine.huge_pages},
-          {"load_average", machine.load_average}};
-}
-
-void AddShape(const TableShape& shape, Json* parameters) {
-  (*parameters)["dim"] = shape.dim;
-  (*parameters)["type"] = ValueTypeName(shape.value_type);
-  (*parameters)["optimizer"] = OptimizerName(shape.optimizer);
-}
 
 // Of distinct keys where duplicates were taken out beforehand.
 double LimitRate(const KvResult& limit) {
   return limit.unique_rows_per_second.value_or(limit.rows_per_second);
-}
-
-Json OrNull(const std::optional<double>& value) {
-  return value.has_value() ? Json(*value) : Json(nullptr);
 }
 
 Json RunJson(const KvResult& result) {
@@ -125,10 +66,6 @@ Json VerbJson(const char* name, const VerbTiming& timing) {
           {"rows_per_second", timing.PositionsPerSecond()},
           {"batch_p50_us", static_cast<double>(timing.latency.PercentileNs(0.5)) * 1e-3},
           {"batch_p99_us", static_cast<double>(timing.latency.PercentileNs(0.99)) * 1e-3}};
-}
-
-std::string OrDash(const std::optional<double>& value, int digits) {
-  return value.has_value() ? absl::StrFormat("%.*f", digits, *value) : "-";
 }
 
 // The rate of the first engine in the same phase with as many threads.
@@ -279,7 +216,7 @@ std::string KvJson(const Machine& machine, const KvOptions& options, const KvRep
   for (const KvResult& result : report.results) json["runs"].push_back(RunJson(result));
   json["limits"] = Json::array();
   for (const KvResult& limit : report.limits) json["limits"].push_back(LimitJson(limit));
-  return Text(json);
+  return JsonText(json);
 }
 
 std::string ReplayTable(const Machine& machine, const ReplayOptions& options,
@@ -333,7 +270,7 @@ std::string ReplayJson(const Machine& machine, const ReplayOptions& options,
   json["first_mismatch"] = report.first_mismatch;
   json["digest"] = absl::StrFormat("%08x", report.digest);
   json["seconds"] = report.seconds;
-  return Text(json);
+  return JsonText(json);
 }
 
 std::string LimitsTable(const Machine& machine, const LimitsReport& report) {
@@ -372,7 +309,7 @@ std::string LimitsJson(const Machine& machine, const LimitsOptions& options,
                               {"nanoseconds", figure.Nanoseconds()},
                               {"bytes_per_second", figure.BytesPerSecond()}});
   }
-  return Text(json);
+  return JsonText(json);
 }
 
 std::string TracesTable(const Machine& machine, const TracesOptions& options,
@@ -436,7 +373,7 @@ std::string TracesJson(const Machine& machine, const TracesOptions& options,
   for (const LeftOutFile& file : report.left_out) {
     json["left_out"].push_back({{"file", file.file}, {"reason", file.reason}});
   }
-  return Text(json);
+  return JsonText(json);
 }
 
 absl::Status CheckWritable(const std::string& path) {

@@ -30,7 +30,7 @@ void ForParts(std::span<uint64_t> values, const Body& body) {
   });
 }
 
-absl::StatusOr<Workload> Generate(const KvOptions& options) {
+absl::StatusOr<Workload> Generate(const KvOptions& options, uint64_t positions_per_row) {
   const uint64_t n = options.rows;
   EMBANK_ASSIGN_OR_RETURN(IdMapper mapper, IdMapper::Create(options.id_mode, n, options.seed));
   const double s =
@@ -41,7 +41,7 @@ absl::StatusOr<Workload> Generate(const KvOptions& options) {
   ForParts(workload.rows, [&](uint64_t first, std::span<uint64_t> part) {
     for (uint64_t i = 0; i < part.size(); ++i) part[i] = mapper.KeyOf(first + i);
   });
-  workload.positions.resize(StreamPositions(n, options.batch));
+  workload.positions.resize(StreamPositions(n, options.batch, positions_per_row));
   ForParts(workload.positions, [&](uint64_t first, std::span<uint64_t> part) {
     sampler.Ranks(first, part);
     if (mapper.MapIsStateless()) mapper.Map(part);
@@ -79,14 +79,16 @@ absl::StatusOr<Workload> ReadTrace(const KvOptions& options) {
 
 }  // namespace
 
-uint64_t StreamPositions(uint64_t rows, uint64_t batch) {
-  const uint64_t positions = std::clamp(rows, kPositionsMin, kPositionsMax);
+uint64_t StreamPositions(uint64_t rows, uint64_t batch, uint64_t per_row) {
+  const uint64_t positions =
+      std::clamp(std::min(rows, kPositionsMax) * per_row, kPositionsMin, kPositionsMax);
   return (positions + batch - 1) / batch * batch;
 }
 
-absl::StatusOr<Workload> MakeWorkload(const KvOptions& options) {
-  return options.distribution.kind == Distribution::Kind::kTrace ? ReadTrace(options)
-                                                                 : Generate(options);
+absl::StatusOr<Workload> MakeWorkload(const KvOptions& options, uint64_t positions_per_row) {
+  return options.distribution.kind == Distribution::Kind::kTrace
+             ? ReadTrace(options)
+             : Generate(options, positions_per_row);
 }
 
 }  // namespace embank

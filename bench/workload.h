@@ -20,13 +20,14 @@ struct Workload {
 // Positions kept in memory: 256 MiB of keys.
 inline constexpr uint64_t kPositionsMax = uint64_t{1} << 25;
 
-// How many positions a generated stream over `rows` rows has: as many as rows, so that a uniform
-// stream does not shrink the working set, within 2^22 and kPositionsMax; whole batches.
-uint64_t StreamPositions(uint64_t rows, uint64_t batch);
+// How many positions a generated stream over `rows` rows has: `per_row` for each row, so that a
+// uniform stream does not shrink the working set, within 2^22 and kPositionsMax; whole batches.
+uint64_t StreamPositions(uint64_t rows, uint64_t batch, uint64_t per_row = 1);
 
 // Generates the stream, or reads the trace, whose distinct keys are the rows then. The same for any
 // number of cores, which share the work. Statuses of TraceReader, ZipfSampler and IdMapper.
-absl::StatusOr<Workload> MakeWorkload(const KvOptions& options);
+// A cache sees the stream come again: what asks one needs several positions per row.
+absl::StatusOr<Workload> MakeWorkload(const KvOptions& options, uint64_t positions_per_row = 1);
 
 }  // namespace embank
 

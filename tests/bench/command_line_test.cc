@@ -78,6 +78,19 @@ TEST(CommandLine, WrongUseNamesTheOptionAndExitsWith2) {
       {"kv --rounds 0", "--rounds"},
       {"kv --json /no/such/file", "--json: /no/such/file"},
       {"kv --nonsense", "--nonsense"},
+      {"ssd", "--path is required"},
+      {"ssd --path /no/such", "--path: /no/such"},
+      {"ssd --path /etc --rows 0", "--rows"},
+      {"ssd --path /etc --rows 1000000000000", "--rows: 1000000000000 rows"},
+      {"ssd --path /etc --engines embank,libcuckoo", "--engines: 'libcuckoo'"},
+      {"ssd --path /etc --phases fill,update", "--phases: 'update'"},
+      {"ssd --path /etc --dist zipf:x", "--dist"},
+      {"ssd --path /etc --dram-fraction 0", "--dram-fraction"},
+      {"ssd --path /etc --utilisation 2", "--utilisation"},
+      {"ssd --path /etc --threads 0", "--threads"},
+      {"ssd --path /etc --peer-threads 2,2", "--peer-threads: names one twice"},
+      {"ssd --path /etc --overwrites 1.5", "--overwrites"},
+      {"ssd --path /etc --json /no/such/file", "--json: /no/such/file"},
       {"replay --trace /no/such.txt", "--trace: /no/such.txt"},
       {"replay --trace /etc/passwd", "--trace-format"},
       {"replay --trace x.txt --trace-format csv", "--trace-format: 'csv'"},
@@ -128,6 +141,20 @@ TEST(CommandLine, KvPrintsItsTableAndWritesItsFigures) {
                                   HasSubstr("update embank     1 "), HasSubstr("update limit")));
   EXPECT_THAT(json.Contents(),
               AllOf(HasSubstr("\"engine\": \"absl\""), HasSubstr("\"dist\": \"zipf:1.05\"")));
+}
+
+TEST(CommandLine, SsdPrintsItsTableAndWritesItsFigures) {
+  const test::ScratchDirectory directory;
+  const TemporaryFile json(".json");
+  const Ended ended = RunProgram(
+      "ssd --rows 20000 --dim 256 --rounds 1 --seconds 0.05 --warmup 0 --engines embank "
+      "--phases fill,lookup --threads 1 --dist zipf:0.99 --utilisation 0.5 --path " +
+      directory.path() + " --json " + json.path());
+  EXPECT_EQ(ended.exit_code, 0) << ended.output;
+  EXPECT_THAT(ended.output, AllOf(StartsWith("embank-bench ssd"), HasSubstr("lookup         T"),
+                                  HasSubstr("embank         1")));
+  EXPECT_THAT(json.Contents(), AllOf(HasSubstr("\"cpu_us_per_miss\""), HasSubstr("\"fio_iops\""),
+                                     HasSubstr("\"dist\": \"zipf:0.99\"")));
 }
 
 TEST(CommandLine, LimitsPrintsItsTableAndWritesItsFigures) {

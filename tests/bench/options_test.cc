@@ -22,6 +22,9 @@ TEST(Options, WordsAreParsedBack) {
   for (const char* name : {"fill", "lookup", "update", "small"}) {
     EXPECT_STREQ(PhaseName(*ParsePhase(name)), name);
   }
+  for (const char* name : {"fill", "lookup", "overwrite", "checkpoint", "recover"}) {
+    EXPECT_STREQ(PhaseName(*ParseSsdPhase(name)), name);
+  }
   for (const char* name : {"uniform", "zipf:1.05", "zipf:0", "trace:a.txt"}) {
     EXPECT_EQ(DistributionName(*ParseDistribution(name)), name);
   }
@@ -83,6 +86,49 @@ TEST(Options, NonsenseNamesTheOption) {
   };
   for (const Case& spoilt : cases) {
     KvOptions options;
+    spoilt.spoil(&options);
+    const absl::Status status = Validate(options);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << spoilt.option;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(spoilt.option));
+  }
+}
+
+TEST(Options, SsdChecksItsOwn) {
+  SsdOptions valid;
+  valid.path = "somewhere";
+  EXPECT_TRUE(Validate(valid).ok());
+  struct Case {
+    const char* option;
+    void (*spoil)(SsdOptions*);
+  };
+  const Case cases[] = {
+      {"--path: names no directory", [](SsdOptions* o) { o->path.clear(); }},
+      {"--engines: is empty", [](SsdOptions* o) { o->engines.clear(); }},
+      {"--engines: 'absl' is none of embank, rocksdb, rocksdb-rows",
+       [](SsdOptions* o) { o->engines = {"absl"}; }},
+      {"--phases: names one twice",
+       [](SsdOptions* o) {
+         o->phases = {SsdPhase::kFill, SsdPhase::kFill};
+       }},
+      {"--rows: 0", [](SsdOptions* o) { o->rows = 0; }},
+      {"--dim: 0", [](SsdOptions* o) { o->shape.dim = 0; }},
+      {"--dram-fraction: 0", [](SsdOptions* o) { o->dram_fraction = 0.0; }},
+      {"--dram-fraction: nan", [](SsdOptions* o) { o->dram_fraction = std::nan(""); }},
+      {"--utilisation: 1.1", [](SsdOptions* o) { o->utilisation = 1.1; }},
+      {"--utilisation: nan", [](SsdOptions* o) { o->utilisation = std::nan(""); }},
+      {"--batch: 0", [](SsdOptions* o) { o->batch = 0; }},
+      {"--threads: 0", [](SsdOptions* o) { o->threads = 0; }},
+      {"--peer-threads: 257", [](SsdOptions* o) { o->peer_threads = {257}; }},
+      {"--peer-threads: is empty", [](SsdOptions* o) { o->peer_threads.clear(); }},
+      {"--depth: 0", [](SsdOptions* o) { o->depth = 0; }},
+      {"--seconds: 0", [](SsdOptions* o) { o->seconds = 0; }},
+      {"--warmup: -1", [](SsdOptions* o) { o->warmup = -1; }},
+      {"--overwrites: 0", [](SsdOptions* o) { o->overwrites = 0; }},
+      {"--overwrites: 2", [](SsdOptions* o) { o->overwrites = 2; }},
+      {"--rounds: 0", [](SsdOptions* o) { o->rounds = 0; }},
+  };
+  for (const Case& spoilt : cases) {
+    SsdOptions options = valid;
     spoilt.spoil(&options);
     const absl::Status status = Validate(options);
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << spoilt.option;

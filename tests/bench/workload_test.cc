@@ -35,6 +35,8 @@ TEST(Workload, StreamHasAsManyPositionsAsRowsWithinLimits) {
   EXPECT_EQ(StreamPositions(5'000'000, 1), 5'000'000u);
   EXPECT_EQ(StreamPositions(5'000'001, 4096), 4096u * 1221);
   EXPECT_EQ(StreamPositions(uint64_t{1} << 39, 1), kPositionsMax);
+  EXPECT_EQ(StreamPositions(1'000'000, 1, 16), 16'000'000u);
+  EXPECT_EQ(StreamPositions(uint64_t{1} << 39, 1, 16), kPositionsMax);
 }
 
 // The workload is made on all cores; this is what one thread makes.

@@ -1,0 +1,109 @@
+#include "bench/embank_ssd_engine.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "base/status_macros.h"
+#include "bench/c_store.h"
+
+namespace embank {
+namespace {
+
+class EmbankSsdEngine final : public SsdEngine {
+ public:
+  explicit EmbankSsdEngine(const SsdEngineConfig& config) : config_(config) {}
+
+  absl::Status Open(uint32_t worker_threads) {
+    embank_store_options options;
+    embank_store_options_init(&options, sizeof(options));
+    options.flags = EMBANK_OPEN_CREATE;
+    options.path = config_.path.c_str();
+    options.dram_bytes = config_.dram_bytes;
+    options.ssd_bytes = config_.ssd_bytes;
+    options.worker_threads = worker_threads;
+    options.seed = config_.seed;
+    EMBANK_ASSIGN_OR_RETURN(store_, OpenCStore(options, config_.shape));
+    return absl::OkStatus();
+  }
+
+  absl::Status Write(KeySpan keys, const std::byte* vectors) override {
+    return ToStatus(embank_upsert(store_.table, keys.data(), keys.size(), vectors, 0, nullptr));
+  }
+
+  absl::Status Read(KeySpan keys, std::byte* vectors) override {
+    thread_local std::vector<uint8_t> outcomes;
+    outcomes.resize(keys.size());
+    EMBANK_RETURN_IF_ERROR(ToStatus(embank_lookup(
+        store_.table, keys.data(), keys.size(), EMBANK_MISSING_SKIP, vectors, 0, outcomes.data())));
+    for (size_t i = 0; i < keys.size(); ++i) {
+      if (outcomes[i] == EMBANK_ROW_FOUND) continue;
+      return outcomes[i] == EMBANK_ROW_ABSENT
+                 ? absl::NotFoundError(absl::StrCat("key ", keys[i], " has no row"))
+                 : absl::DataLossError(absl::StrCat("key ", keys[i], ": its row is damaged"));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Checkpoint() override {
+    return ToStatus(embank_checkpoint(store_.store.get(), nullptr, 0, nullptr));
+  }
+  // What is left is buffers on their way.
+  absl::Status Settle() override { return absl::OkStatus(); }
+  absl::Status Compact() override { return absl::OkStatus(); }
+
+  absl::StatusOr<double> Reopen() override {
+    EMBANK_RETURN_IF_ERROR(CountClosed());
+    const uint64_t begin_ns = SteadyClock()->NowNs();
+    EMBANK_RETURN_IF_ERROR(Open(config_.threads));
+    const uint64_t taken_ns = SteadyClock()->NowNs() - begin_ns;
+    if (config_.threads != kWorkerThreads) {
+      store_ = {};
+      EMBANK_RETURN_IF_ERROR(Open(kWorkerThreads));
+    }
+    return static_cast<double>(taken_ns) * 1e-9;
+  }
+
+  absl::StatusOr<SsdCounters> Counters() const override {
+    EMBANK_ASSIGN_OR_RETURN(const std::string text, MetricsOf(store_));
+    const auto value = [&](const char* name) {
+      return static_cast<uint64_t>(MetricIn(text, name).value_or(0.0));
+    };
+    SsdCounters counters = closed_;
+    counters.reads += value("embank_log_reads_total");
+    counters.missed_rows +=
+        value("embank_log_reads_total") + value("embank_log_buffered_reads_total");
+    counters.written_bytes += value("embank_log_written_bytes_total");
+    return counters;
+  }
+
+  absl::StatusOr<std::optional<uint64_t>> IndexBytes() const override {
+    EMBANK_ASSIGN_OR_RETURN(const CStoreMemory memory, MemoryOf(store_));
+    return memory.index_bytes;
+  }
+
+  static constexpr uint32_t kWorkerThreads = 1;
+
+ private:
+  // A store's counters end with it.
+  absl::Status CountClosed() {
+    EMBANK_ASSIGN_OR_RETURN(closed_, Counters());
+    store_ = {};
+    return absl::OkStatus();
+  }
+
+  const SsdEngineConfig config_;
+  CStore store_;
+  SsdCounters closed_;  // of stores that were open before
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<SsdEngine>> MakeEmbankSsdEngine(const SsdEngineConfig& config) {
+  auto engine = std::make_unique<EmbankSsdEngine>(config);
+  EMBANK_RETURN_IF_ERROR(engine->Open(EmbankSsdEngine::kWorkerThreads));
+  return engine;
+}
+
+}  // namespace embank

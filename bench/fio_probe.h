@@ -1,0 +1,51 @@
+// What the SSD gives to a program that does nothing else: fio, as a child process, on a file
+// beside the engines' and as large as their data.
+#ifndef EMBANK_BENCH_FIO_PROBE_H_
+#define EMBANK_BENCH_FIO_PROBE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace embank {
+
+struct FioReads {
+  double per_second = 0.0;
+  double cpu_us_per_read = 0.0;  // of fio's process
+};
+
+// One thread.
+class FioProbe {
+ public:
+  // Writes the file, of whole MiB, into a directory. UNIMPLEMENTED: there is no fio; UNAVAILABLE:
+  // it failed, with its words. Blocks, as all of its calls do.
+  static absl::StatusOr<std::unique_ptr<FioProbe>> Create(const std::string& directory,
+                                                          uint64_t bytes);
+  // Removes what it made.
+  ~FioProbe();
+  FioProbe(const FioProbe&) = delete;
+  FioProbe& operator=(const FioProbe&) = delete;
+
+  // Random reads of 4 KiB past the page cache: `jobs` threads with `depth` reads in flight each.
+  absl::StatusOr<FioReads> RandomReads(uint32_t depth, uint32_t jobs, double seconds);
+  // Once through the file in order, 1 MiB at a time, past the page cache: bytes per second.
+  absl::StatusOr<double> SequentialRead();
+  absl::StatusOr<double> SequentialWrite();
+
+ private:
+  FioProbe(const std::string& directory, uint64_t bytes);
+
+  absl::StatusOr<std::string> Run(std::vector<std::string> arguments) const;
+
+  const std::string data_path_;
+  const std::string output_path_;
+  const std::string words_path_;
+  const uint64_t bytes_;
+};
+
+}  // namespace embank
+
+#endif  // EMBANK_BENCH_FIO_PROBE_H_

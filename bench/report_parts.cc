@@ -1,0 +1,71 @@
+#include "bench/report_parts.h"
+
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "bindings/c/embank.h"
+
+namespace embank {
+
+std::string JsonText(const Json& json) {
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string Grouped(uint64_t number) {
+  std::string digits = absl::StrCat(number);
+  for (size_t i = digits.size(); i > 3;) digits.insert(i -= 3, 1, ',');
+  return digits;
+}
+
+std::string GroupedRounded(double number) {
+  return Grouped(static_cast<uint64_t>(std::llround(number)));
+}
+
+const char* Commit() {
+  const char* commit = embank_build_info("git");
+  return commit == nullptr ? "unknown" : commit;
+}
+
+std::string Heading(const Machine& machine) {
+  std::string text;
+  absl::StrAppendFormat(&text, "  machine  %s\n", machine.cpu);
+  absl::StrAppendFormat(&text, "           %d cores, %.1f GiB, huge pages %s, load %.2f\n",
+                        machine.cores, static_cast<double>(machine.memory_bytes) * 0x1p-30,
+                        machine.huge_pages, machine.load_average);
+  absl::StrAppendFormat(&text, "           %s\n", machine.kernel);
+  absl::StrAppendFormat(&text, "  commit   %s\n", Commit());
+  return text;
+}
+
+std::string Heading(const Machine& machine, const TableShape& shape) {
+  std::string text = Heading(machine);
+  absl::StrAppendFormat(&text, "  table    dim %d %s, optimizer %s\n", shape.dim,
+                        ValueTypeName(shape.value_type), OptimizerName(shape.optimizer));
+  return text;
+}
+
+Json MachineJson(const Machine& machine) {
+  return {{"cpu", machine.cpu},
+          {"cores", machine.cores},
+          {"memory_bytes", machine.memory_bytes},
+          {"kernel", machine.kernel},
+          {"huge_pages", machine.huge_pages},
+          {"load_average", machine.load_average}};
+}
+
+void AddShape(const TableShape& shape, Json* parameters) {
+  (*parameters)["dim"] = shape.dim;
+  (*parameters)["type"] = ValueTypeName(shape.value_type);
+  (*parameters)["optimizer"] = OptimizerName(shape.optimizer);
+}
+
+Json OrNull(const std::optional<double>& value) {
+  return value.has_value() ? Json(*value) : Json(nullptr);
+}
+
+std::string OrDash(const std::optional<double>& value, int digits) {
+  return value.has_value() ? absl::StrFormat("%.*f", digits, *value) : "-";
+}
+
+}  // namespace embank

@@ -1,0 +1,61 @@
+// What an ssd run compares: a store that keeps a part of its rows in memory and all on an SSD.
+#ifndef EMBANK_BENCH_SSD_ENGINE_H_
+#define EMBANK_BENCH_SSD_ENGINE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/types.h"
+#include "bench/options.h"
+
+namespace embank {
+
+struct SsdEngineConfig {
+  TableShape shape;
+  uint64_t seed = 1;
+  std::string path;         // an empty directory of its own
+  uint64_t dram_bytes = 0;  // memory that it may use for rows and what it needs to find them
+  uint64_t ssd_bytes = 0;   // 0: no limit
+  uint32_t threads = 1;     // that will call, at most
+};
+
+// Since it was opened; they only grow.
+struct SsdCounters {
+  uint64_t reads = 0;          // reads of the device
+  uint64_t missed_rows = 0;    // rows that were asked for and not in memory
+  uint64_t written_bytes = 0;  // to the device
+};
+
+// All calls but Reopen may come from several threads at once.
+class SsdEngine {
+ public:
+  virtual ~SsdEngine() = default;
+
+  // Writes rows, new or not: vectors, packed, with first states. RESOURCE_EXHAUSTED: some were
+  // refused, the device's budget is used up.
+  virtual absl::Status Write(KeySpan keys, const std::byte* vectors) = 0;
+  // Reads the vectors of rows. NOT_FOUND: one is not there; DATA_LOSS.
+  virtual absl::Status Read(KeySpan keys, std::byte* vectors) = 0;
+
+  // Makes all that was written durable.
+  virtual absl::Status Checkpoint() = 0;
+  // Waits for the work that writes left for later. Nobody writes meanwhile.
+  virtual absl::Status Settle() = 0;
+  // Brings the rows into the order in which reads are fastest, if that is more than Settle.
+  virtual absl::Status Compact() = 0;
+  // Closes it, and opens what is durable: the seconds that the opening took.
+  virtual absl::StatusOr<double> Reopen() = 0;
+
+  virtual absl::StatusOr<SsdCounters> Counters() const = 0;
+  // Memory that finds rows, if it is known.
+  virtual absl::StatusOr<std::optional<uint64_t>> IndexBytes() const = 0;
+};
+
+}  // namespace embank
+
+#endif  // EMBANK_BENCH_SSD_ENGINE_H_

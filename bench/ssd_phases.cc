@@ -1,0 +1,339 @@
+#include "bench/ssd_phases.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "base/status_macros.h"
+#include "bench/ssd_rows.h"
+#include "tiers/row_layout.h"
+
+namespace embank {
+namespace {
+
+RowLayout LayoutOf(const SsdOptions& options) {
+  return MakeRowLayout(options.shape.dim, options.shape.value_type, options.shape.optimizer);
+}
+
+// What the process has used of its cores, all threads together.
+struct CpuTime {
+  double user_us = 0.0;
+  double system_us = 0.0;
+};
+
+CpuTime CpuTimeNow() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto us = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) * 1e6 + static_cast<double>(time.tv_usec);
+  };
+  return {us(usage.ru_utime), us(usage.ru_stime)};
+}
+
+double SecondsSince(uint64_t begin_ns) {
+  return static_cast<double>(std::max<uint64_t>(1, SteadyClock()->NowNs() - begin_ns)) * 1e-9;
+}
+
+void AddLatency(const LatencyHistogram& latency, SsdFigures* figures) {
+  const auto us = [&](double fraction) {
+    return static_cast<double>(latency.PercentileNs(fraction)) * 1e-3;
+  };
+  SsdFigures& f = *figures;
+  f["batch_p50_us"] = us(0.5);
+  f["batch_p99_us"] = us(0.99);
+  f["batch_p999_us"] = us(0.999);
+  f["batch_p999_over_p50"] = us(0.999) / std::max(1e-3, us(0.5));
+  f["longest_batch_us"] = static_cast<double>(latency.max_ns()) * 1e-3;
+}
+
+double PositionsPerSecond(const PhaseTiming& timing) {
+  return static_cast<double>(timing.positions) / timing.seconds;
+}
+
+// What an engine wrote since a moment.
+class WriteMeter {
+ public:
+  explicit WriteMeter(const SsdEngine& engine) : engine_(engine) {}
+  absl::Status Begin() {
+    EMBANK_ASSIGN_OR_RETURN(before_, engine_.Counters());
+    return absl::OkStatus();
+  }
+  absl::StatusOr<double> Bytes() const {
+    EMBANK_ASSIGN_OR_RETURN(const SsdCounters now, engine_.Counters());
+    return static_cast<double>(now.written_bytes - before_.written_bytes);
+  }
+
+ private:
+  const SsdEngine& engine_;
+  SsdCounters before_;
+};
+
+// The rows that reach the device at least once, when each part ends with a checkpoint.
+uint64_t DirtyRows(KeySpan keys, uint64_t part) {
+  uint64_t rows = 0;
+  absl::flat_hash_set<Key> seen;
+  for (uint64_t first = 0; first < keys.size(); first += part) {
+    const KeySpan span = keys.subspan(first, std::min<uint64_t>(part, keys.size() - first));
+    seen.clear();
+    seen.insert(span.begin(), span.end());
+    rows += seen.size();
+  }
+  return rows;
+}
+
+}  // namespace
+
+SsdPhases::SsdPhases(const SsdOptions& options, const Workload& workload,
+                     std::function<void()> observe)
+    : options_(options),
+      workload_(workload),
+      observe_(std::move(observe)),
+      vector_bytes_(LayoutOf(options).vector_bytes),
+      payload_bytes_(LayoutOf(options).payload_bytes()) {
+  const uint32_t peer_threads =
+      *std::max_element(options.peer_threads.begin(), options.peer_threads.end());
+  buffers_.resize(std::max(options.threads, peer_threads));
+  for (Buffer& buffer : buffers_) buffer.vectors.resize(options.batch * vector_bytes_);
+}
+
+std::vector<std::string> SsdPhases::TakeNotes() { return std::exchange(notes_, {}); }
+
+std::span<std::byte> SsdPhases::VectorOf(uint32_t thread, size_t i) {
+  return std::span(buffers_[thread].vectors).subspan(i * vector_bytes_, vector_bytes_);
+}
+
+absl::Status SsdPhases::WriteBatch(SsdEngine* engine, uint32_t thread, KeySpan keys) {
+  for (size_t i = 0; i < keys.size(); ++i) WriteVersion(keys[i], version_, VectorOf(thread, i));
+  return engine->Write(keys, buffers_[thread].vectors.data());
+}
+
+absl::Status SsdPhases::ReadBatch(SsdEngine* engine, uint32_t thread, KeySpan keys) {
+  EMBANK_RETURN_IF_ERROR(engine->Read(keys, buffers_[thread].vectors.data()));
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (IsVersionOf(keys[i], VectorOf(thread, i))) continue;
+    return absl::InternalError(absl::StrCat("key ", keys[i], ": the row is another's, or torn"));
+  }
+  return absl::OkStatus();
+}
+
+KeySpan SsdPhases::Ahead(uint64_t count) {
+  const KeySpan stream = workload_.positions;
+  const uint64_t wanted = count == 0 ? stream.size() / 2 : std::min(count, stream.size());
+  if (next_position_ + wanted > stream.size()) next_position_ = 0;
+  const KeySpan ahead = stream.subspan(next_position_);
+  if (count == 0) return ahead;
+  next_position_ += wanted;
+  return ahead.first(wanted);
+}
+
+absl::StatusOr<PhaseTiming> SsdPhases::WriteOnce(SsdEngine* engine, KeySpan keys) {
+  return RunPhase(
+      {keys, options_.batch, options_.threads, 0.0},
+      [&](uint32_t thread, KeySpan batch) { return WriteBatch(engine, thread, batch); },
+      [&](uint64_t) { observe_(); });
+}
+
+absl::StatusOr<SsdFigures> SsdPhases::Fill(SsdEngine* engine) {
+  WriteMeter written(*engine);
+  EMBANK_RETURN_IF_ERROR(written.Begin());
+  EMBANK_ASSIGN_OR_RETURN(const PhaseTiming timing, WriteOnce(engine, workload_.rows));
+  const uint64_t settle_begin_ns = SteadyClock()->NowNs();
+  EMBANK_RETURN_IF_ERROR(engine->Checkpoint());
+  EMBANK_RETURN_IF_ERROR(engine->Compact());
+  SsdFigures figures;
+  figures["settle_seconds"] = SecondsSince(settle_begin_ns);
+  figures["rows_per_second"] = PositionsPerSecond(timing);
+  AddLatency(timing.latency, &figures);
+  EMBANK_ASSIGN_OR_RETURN(const double bytes, written.Bytes());
+  figures["write_amplification"] =
+      bytes / static_cast<double>(workload_.rows.size() * payload_bytes_);
+  return figures;
+}
+
+absl::StatusOr<SsdFigures> SsdPhases::Lookup(SsdEngine* engine, uint32_t threads, double seconds) {
+  const PhasePlan plan{Ahead(0), options_.batch, threads, seconds};
+  EMBANK_ASSIGN_OR_RETURN(const SsdCounters before, engine->Counters());
+  const CpuTime cpu_before = CpuTimeNow();
+  EMBANK_ASSIGN_OR_RETURN(
+      const PhaseTiming timing,
+      RunPhase(
+          plan, [&](uint32_t thread, KeySpan batch) { return ReadBatch(engine, thread, batch); },
+          [&](uint64_t) { observe_(); }));
+  const CpuTime cpu_after = CpuTimeNow();
+  EMBANK_ASSIGN_OR_RETURN(const SsdCounters after, engine->Counters());
+  next_position_ += std::min<uint64_t>(timing.positions, plan.keys.size());
+  const auto positions = static_cast<double>(timing.positions);
+  const auto misses = static_cast<double>(after.missed_rows - before.missed_rows);
+  SsdFigures figures;
+  figures["rows_per_second"] = PositionsPerSecond(timing);
+  AddLatency(timing.latency, &figures);
+  figures["iops"] = static_cast<double>(after.reads - before.reads) / timing.seconds;
+  const double system_us = cpu_after.system_us - cpu_before.system_us;
+  const double cpu_us = cpu_after.user_us - cpu_before.user_us + system_us;
+  figures["cpu_us_per_row"] = cpu_us / positions;
+  if (misses > 0) {
+    figures["cpu_us_per_miss"] = cpu_us / misses;
+    figures["system_us_per_miss"] = system_us / misses;
+  }
+  figures["hit_ratio"] = std::max(0.0, 1.0 - misses / positions);
+  return figures;
+}
+
+// The engine's budget is used up: a figure, not a failure of the benchmark.
+bool SsdPhases::NoteFull(const absl::Status& status, const char* phase) {
+  if (!absl::IsResourceExhausted(status)) return false;
+  notes_.push_back(absl::StrCat(phase, ": ended early: ", status.message()));
+  return true;
+}
+
+absl::Status SsdPhases::OverwritePart(SsdEngine* engine, KeySpan keys, bool with_checkpoint,
+                                      PhaseTiming* timing) {
+  ++version_;
+  bool checkpoint_is_due = with_checkpoint;
+  absl::Status checkpoint;
+  EMBANK_ASSIGN_OR_RETURN(const PhaseTiming part, RunPhase(
+                                                      {keys, options_.batch, options_.threads, 0.0},
+                                                      [&](uint32_t thread, KeySpan batch) {
+                                                        return WriteBatch(engine, thread, batch);
+                                                      },
+                                                      [&](uint64_t) {
+                                                        if (std::exchange(checkpoint_is_due, false))
+                                                          checkpoint = engine->Checkpoint();
+                                                        observe_();
+                                                      }));
+  timing->positions += part.positions;
+  timing->latency.Merge(part.latency);
+  return checkpoint;
+}
+
+absl::StatusOr<SsdFigures> SsdPhases::Overwrite(SsdEngine* engine) {
+  const auto rows = static_cast<double>(workload_.rows.size());
+  const KeySpan keys =
+      Ahead(std::max<uint64_t>(1, static_cast<uint64_t>(rows * options_.overwrites)));
+  const uint64_t part = std::max<uint64_t>(1, workload_.rows.size() / kCheckpointsPerTable);
+  WriteMeter written(*engine);
+  EMBANK_RETURN_IF_ERROR(written.Begin());
+  PhaseTiming timing;
+  double checkpoints = 0;
+  absl::Status status;
+  const uint64_t begin_ns = SteadyClock()->NowNs();
+  for (uint64_t first = 0; first < keys.size() && status.ok(); first += part) {
+    const KeySpan span = keys.subspan(first, std::min<uint64_t>(part, keys.size() - first));
+    status = OverwritePart(engine, span, first > 0, &timing);
+    if (first > 0 && status.ok()) ++checkpoints;
+  }
+  const double seconds = SecondsSince(begin_ns);
+  if (status.ok()) status = engine->Checkpoint();
+  if (!status.ok() && !NoteFull(status, "overwrite")) return status;
+  EMBANK_RETURN_IF_ERROR(engine->Settle());
+  EMBANK_ASSIGN_OR_RETURN(const double bytes, written.Bytes());
+  SsdFigures figures;
+  figures["overwritten"] = static_cast<double>(timing.positions) / rows;
+  if (timing.positions == 0) return figures;
+  const uint64_t dirty_rows = DirtyRows(keys.first(timing.positions), part);
+  figures["rows_per_second"] = static_cast<double>(timing.positions) / seconds;
+  AddLatency(timing.latency, &figures);
+  figures["checkpoints"] = checkpoints + (status.ok() ? 1 : 0);
+  figures["write_amplification"] = bytes / static_cast<double>(dirty_rows * payload_bytes_);
+  figures["written_bytes_per_second"] = bytes / SecondsSince(begin_ns);
+  return figures;
+}
+
+// Reads and writes the same batches, as training does.
+absl::StatusOr<PhaseTiming> SsdPhases::Train(SsdEngine* engine, bool with_checkpoints) {
+  ++version_;
+  const PhasePlan plan{Ahead(0), options_.batch, options_.threads, options_.seconds};
+  absl::Status checkpoint;
+  EMBANK_ASSIGN_OR_RETURN(PhaseTiming timing,
+                          RunPhase(
+                              plan,
+                              [&](uint32_t thread, KeySpan batch) {
+                                EMBANK_RETURN_IF_ERROR(ReadBatch(engine, thread, batch));
+                                return WriteBatch(engine, thread, batch);
+                              },
+                              [&](uint64_t) {
+                                if (with_checkpoints && checkpoint.ok())
+                                  checkpoint = engine->Checkpoint();
+                                observe_();
+                              }));
+  next_position_ += std::min<uint64_t>(timing.positions, plan.keys.size());
+  EMBANK_RETURN_IF_ERROR(checkpoint);
+  return timing;
+}
+
+absl::StatusOr<SsdFigures> SsdPhases::Checkpoint(SsdEngine* engine) {
+  SsdFigures figures;
+  const auto measure = [&]() -> absl::Status {
+    ++version_;
+    const uint64_t rows = std::max<uint64_t>(1, workload_.rows.size() / kCheckpointsPerTable);
+    EMBANK_RETURN_IF_ERROR(WriteOnce(engine, Ahead(rows)).status());
+    WriteMeter written(*engine);
+    EMBANK_RETURN_IF_ERROR(written.Begin());
+    const uint64_t begin_ns = SteadyClock()->NowNs();
+    EMBANK_RETURN_IF_ERROR(engine->Checkpoint());
+    const double seconds = SecondsSince(begin_ns);
+    EMBANK_ASSIGN_OR_RETURN(const double bytes, written.Bytes());
+    figures["checkpoint_seconds"] = seconds;
+    figures["checkpoint_bytes_per_second"] = bytes / seconds;
+    EMBANK_RETURN_IF_ERROR(engine->Settle());
+    EMBANK_ASSIGN_OR_RETURN(const PhaseTiming alone, Train(engine, false));
+    EMBANK_ASSIGN_OR_RETURN(const PhaseTiming beside, Train(engine, true));
+    figures["trainer_rows_per_second"] = PositionsPerSecond(alone);
+    figures["trainer_slowdown"] = 1.0 - PositionsPerSecond(beside) / PositionsPerSecond(alone);
+    AddLatency(beside.latency, &figures);
+    return engine->Settle();
+  };
+  const absl::Status status = measure();
+  if (!status.ok() && !NoteFull(status, "checkpoint")) return status;
+  return figures;
+}
+
+// They are as they were written last, and a checkpoint had them.
+absl::Status SsdPhases::ReadMarked(SsdEngine* engine, KeySpan keys) {
+  const uint64_t batch = options_.batch;
+  for (uint64_t first = 0; first < keys.size(); first += batch) {
+    const KeySpan span = keys.subspan(first, std::min<uint64_t>(batch, keys.size() - first));
+    EMBANK_RETURN_IF_ERROR(ReadBatch(engine, 0, span));
+    for (size_t i = 0; i < span.size(); ++i) {
+      if (VersionIn(VectorOf(0, i)) == (version_ & kRowVersionMax)) continue;
+      return absl::InternalError(absl::StrCat("key ", span[i], ": what a checkpoint had is gone"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<SsdFigures> SsdPhases::Recover(SsdEngine* engine) {
+  constexpr uint64_t kMarkedMax = uint64_t{1} << 16;
+  constexpr uint64_t kReadMax = uint64_t{1} << 20;
+  ++version_;
+  const KeySpan marked = Ahead(std::min<uint64_t>(kMarkedMax, workload_.rows.size()));
+  absl::Status marks = WriteOnce(engine, marked).status();
+  if (marks.ok()) marks = engine->Checkpoint();
+  if (!marks.ok() && !NoteFull(marks, "recover")) return marks;
+  EMBANK_RETURN_IF_ERROR(engine->Settle());
+  EMBANK_ASSIGN_OR_RETURN(const double seconds, engine->Reopen());
+  EMBANK_ASSIGN_OR_RETURN(const std::optional<uint64_t> index_bytes, engine->IndexBytes());
+  const auto rows = static_cast<double>(workload_.rows.size());
+  SsdFigures figures;
+  figures["recover_seconds"] = seconds;
+  figures["rows_per_second"] = rows / seconds;
+  if (index_bytes.has_value()) {
+    figures["index_bytes_per_row"] = static_cast<double>(*index_bytes) / rows;
+  }
+  if (marks.ok()) EMBANK_RETURN_IF_ERROR(ReadMarked(engine, marked));
+  const KeySpan all = workload_.rows;
+  const PhasePlan plan{all.first(std::min<uint64_t>(kReadMax, all.size())), options_.batch,
+                       options_.threads, 0.0};
+  EMBANK_RETURN_IF_ERROR(
+      RunPhase(
+          plan, [&](uint32_t thread, KeySpan batch) { return ReadBatch(engine, thread, batch); },
+          [&](uint64_t) { observe_(); })
+          .status());
+  return figures;
+}
+
+}  // namespace embank

@@ -1,0 +1,77 @@
+// The phases of an ssd run on one engine: what is done and what is measured of it.
+#ifndef EMBANK_BENCH_SSD_PHASES_H_
+#define EMBANK_BENCH_SSD_PHASES_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/types.h"
+#include "bench/options.h"
+#include "bench/phase_run.h"
+#include "bench/ssd_engine.h"
+#include "bench/ssd_samples.h"
+#include "bench/workload.h"
+
+namespace embank {
+
+// Checkpoints of an overwritten table come after so many of its rows.
+inline constexpr uint64_t kCheckpointsPerTable = 10;
+
+// One thread. Every answer is checked: a row of another key, a torn or a missing one is INTERNAL,
+// DATA_LOSS or NOT_FOUND. Other statuses are the engine's.
+class SsdPhases {
+ public:
+  // Options and workload must outlive it. `observe` is called every few milliseconds.
+  SsdPhases(const SsdOptions& options, const Workload& workload, std::function<void()> observe);
+
+  // Writes every row once, and brings them into order.
+  absl::StatusOr<SsdFigures> Fill(SsdEngine* engine);
+  // Reads rows of the stream for so long.
+  absl::StatusOr<SsdFigures> Lookup(SsdEngine* engine, uint32_t threads, double seconds);
+  // Writes rows of the stream anew, checkpoints beside it. An engine that takes no more rows ends
+  // it, which a note says.
+  absl::StatusOr<SsdFigures> Overwrite(SsdEngine* engine);
+  // A checkpoint alone, then a trainer without and with checkpoints.
+  absl::StatusOr<SsdFigures> Checkpoint(SsdEngine* engine);
+  // Closes and opens, and reads a part of the rows.
+  absl::StatusOr<SsdFigures> Recover(SsdEngine* engine);
+
+  // What was remarkable since the last call.
+  std::vector<std::string> TakeNotes();
+
+ private:
+  // What one thread hands to an engine and gets back.
+  struct Buffer {
+    std::vector<std::byte> vectors;
+  };
+
+  absl::Status WriteBatch(SsdEngine* engine, uint32_t thread, KeySpan keys);
+  absl::Status ReadBatch(SsdEngine* engine, uint32_t thread, KeySpan keys);
+  absl::StatusOr<PhaseTiming> WriteOnce(SsdEngine* engine, KeySpan keys);
+  absl::Status OverwritePart(SsdEngine* engine, KeySpan keys, bool with_checkpoint,
+                             PhaseTiming* timing);
+  absl::StatusOr<PhaseTiming> Train(SsdEngine* engine, bool with_checkpoints);
+  absl::Status ReadMarked(SsdEngine* engine, KeySpan keys);
+  bool NoteFull(const absl::Status& status, const char* phase);
+  std::span<std::byte> VectorOf(uint32_t thread, size_t i);
+
+  // The next positions of the stream: `count`, or 0: all up to its end.
+  KeySpan Ahead(uint64_t count);
+
+  const SsdOptions& options_;
+  const Workload& workload_;
+  const std::function<void()> observe_;
+  const uint32_t vector_bytes_;
+  const uint32_t payload_bytes_;
+  std::vector<Buffer> buffers_;  // one per thread
+  uint64_t next_position_ = 0;
+  uint32_t version_ = 0;  // of the rows that are written now
+  std::vector<std::string> notes_;
+};
+
+}  // namespace embank
+
+#endif  // EMBANK_BENCH_SSD_PHASES_H_

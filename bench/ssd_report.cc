@@ -1,0 +1,177 @@
+#include "bench/ssd_report.h"
+
+#include <algorithm>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "bench/report_parts.h"
+#include "bindings/c/embank.h"
+
+namespace embank {
+namespace {
+
+// A column: a figure, in its unit.
+struct Column {
+  const char* heading;
+  const char* figure;
+  double factor;
+  int digits;
+};
+
+constexpr Column kFillColumns[] = {
+    {"krows/s", "rows_per_second", 1e-3, 1}, {"p50 us", "batch_p50_us", 1, 0},
+    {"tail", "batch_p999_over_p50", 1, 1},   {"max ms", "longest_batch_us", 1e-3, 0},
+    {"settle s", "settle_seconds", 1, 2},    {"WA", "write_amplification", 1, 2}};
+constexpr Column kLookupColumns[] = {
+    {"krows/s", "rows_per_second", 1e-3, 1}, {"kIOPS", "iops", 1e-3, 1},
+    {"of fio", "fraction_of_fio", 1, 2},     {"hit", "hit_ratio", 1, 3},
+    {"us/miss", "cpu_us_per_miss", 1, 2},    {"p50 us", "batch_p50_us", 1, 0},
+    {"tail", "batch_p999_over_p50", 1, 1}};
+constexpr Column kOverwriteColumns[] = {{"krows/s", "rows_per_second", 1e-3, 1},
+                                        {"of rows", "overwritten", 1, 2},
+                                        {"MB/s", "written_bytes_per_second", 1e-6, 0},
+                                        {"WA", "write_amplification", 1, 2},
+                                        {"p50 us", "batch_p50_us", 1, 0},
+                                        {"tail", "batch_p999_over_p50", 1, 1},
+                                        {"max ms", "longest_batch_us", 1e-3, 0}};
+constexpr Column kCheckpointColumns[] = {
+    {"s", "checkpoint_seconds", 1, 3},         {"MB/s", "checkpoint_bytes_per_second", 1e-6, 0},
+    {"of fio", "fraction_of_fio_write", 1, 2}, {"trainer k/s", "trainer_rows_per_second", 1e-3, 1},
+    {"slower", "trainer_slowdown", 1, 3},      {"max ms", "longest_batch_us", 1e-3, 0}};
+constexpr Column kRecoverColumns[] = {{"s", "recover_seconds", 1, 3},
+                                      {"Mrows/s", "rows_per_second", 1e-6, 2},
+                                      {"footers s", "footer_read_seconds", 1, 4},
+                                      {"times", "times_footer_read", 1, 1},
+                                      {"index B/row", "index_bytes_per_row", 1, 1}};
+
+std::span<const Column> ColumnsOf(SsdPhase phase) {
+  switch (phase) {
+    case SsdPhase::kFill:
+      return kFillColumns;
+    case SsdPhase::kLookup:
+      return kLookupColumns;
+    case SsdPhase::kOverwrite:
+      return kOverwriteColumns;
+    case SsdPhase::kCheckpoint:
+      return kCheckpointColumns;
+    case SsdPhase::kRecover:
+      return kRecoverColumns;
+  }
+  return {};
+}
+
+int WidthOf(const Column& column) {
+  constexpr int kWidthMin = 7;
+  const auto heading = static_cast<int>(std::char_traits<char>::length(column.heading));
+  return std::max(kWidthMin, heading) + 1;
+}
+
+std::string Line(const SsdResult& result) {
+  std::string text = absl::StrFormat("  %-13s%3d", result.which.engine, result.which.threads);
+  for (const Column& column : ColumnsOf(result.which.phase)) {
+    std::optional<double> value = result.Figure(column.figure);
+    if (value.has_value()) *value *= column.factor;
+    absl::StrAppendFormat(&text, "%*s", WidthOf(column), OrDash(value, column.digits));
+  }
+  return text + "\n";
+}
+
+std::string Headings(SsdPhase phase) {
+  std::string text = absl::StrFormat("\n  %-13s%3s", PhaseName(phase), "T");
+  for (const Column& column : ColumnsOf(phase)) {
+    absl::StrAppendFormat(&text, "%*s", WidthOf(column), column.heading);
+  }
+  return text + "\n";
+}
+
+// What stands below a phase: the device's figures, and how much faster Embank is.
+std::string Below(const SsdResult& result) {
+  std::string text;
+  const auto say = [&](const char* words, const char* figure, double factor, int digits) {
+    std::optional<double> value = result.Figure(figure);
+    if (!value.has_value()) return;
+    absl::StrAppendFormat(&text, "  %s: %.*f\n", words, digits, *value * factor);
+  };
+  say("fio, thousand random reads a second", "fio_iops", 1e-3, 1);
+  say("fio, us of CPU a read", "fio_cpu_us_per_read", 1.0, 2);
+  say("fio, MB/s written in order", "fio_write_bytes_per_second", 1e-6, 0);
+  say("embank / best peer", "times_best_peer", 1.0, 2);
+  return text;
+}
+
+std::string GiB(uint64_t bytes) {
+  return absl::StrFormat("%.2f GiB", static_cast<double>(bytes) * 0x1p-30);
+}
+
+}  // namespace
+
+std::string SsdTable(const Machine& machine, const SsdOptions& options, const SsdReport& report) {
+  const SsdSizes& sizes = report.sizes;
+  std::string text = "embank-bench ssd\n" + Heading(machine, options.shape);
+  absl::StrAppendFormat(&text, "  keys     %s rows of %d bytes, %s\n", Grouped(sizes.rows),
+                        sizes.payload_bytes, DistributionName(options.distribution));
+  absl::StrAppendFormat(&text, "  memory   %s of %s", GiB(sizes.dram_bytes), GiB(sizes.data_bytes));
+  if (sizes.ssd_bytes > 0) absl::StrAppend(&text, "; log of ", GiB(sizes.ssd_bytes));
+  absl::StrAppendFormat(&text, "\n  run      batch %d, median of %d rounds; io_uring %s\n",
+                        options.batch, options.rounds, embank_build_info("io_uring"));
+  for (size_t i = 0; i < report.results.size(); ++i) {
+    const SsdResult& result = report.results[i];
+    const SsdPhase phase = result.which.phase;
+    if (i == 0 || report.results[i - 1].which.phase != phase) text += Headings(phase);
+    text += Line(result);
+    const bool is_last =
+        i + 1 == report.results.size() || report.results[i + 1].which.phase != phase;
+    if (!is_last) continue;
+    for (size_t first = 0; first <= i; ++first) {
+      if (report.results[first].which.phase != phase) continue;
+      text += Below(report.results[first]);
+      break;
+    }
+  }
+  if (!report.notes.empty()) text += "\n";
+  for (const std::string& note : report.notes) absl::StrAppend(&text, "  note: ", note, "\n");
+  return text;
+}
+
+std::string SsdJson(const Machine& machine, const SsdOptions& options, const SsdReport& report) {
+  Json json;
+  json["machine"] = MachineJson(machine);
+  json["commit"] = Commit();
+  Json& parameters = json["parameters"];
+  parameters["rows"] = report.sizes.rows;
+  AddShape(options.shape, &parameters);
+  parameters["payload_bytes"] = report.sizes.payload_bytes;
+  parameters["record_bytes"] = report.sizes.record_bytes;
+  parameters["data_bytes"] = report.sizes.data_bytes;
+  parameters["dram_bytes"] = report.sizes.dram_bytes;
+  parameters["ssd_bytes"] = report.sizes.ssd_bytes;
+  parameters["dist"] = DistributionName(options.distribution);
+  parameters["batch"] = options.batch;
+  parameters["threads"] = options.threads;
+  parameters["peer_threads"] = options.peer_threads;
+  parameters["depth"] = options.depth;
+  parameters["seconds"] = options.seconds;
+  parameters["warmup"] = options.warmup;
+  parameters["overwrites"] = options.overwrites;
+  parameters["rounds"] = options.rounds;
+  parameters["seed"] = options.seed;
+  parameters["io_uring"] = embank_build_info("io_uring");
+  json["runs"] = Json::array();
+  for (const SsdResult& result : report.results) {
+    Json run;
+    run["engine"] = result.which.engine;
+    run["phase"] = PhaseName(result.which.phase);
+    run["threads"] = result.which.threads;
+    run["batch"] = options.batch;
+    for (const char* name : SsdFigureNames()) run[name] = OrNull(result.Figure(name));
+    json["runs"].push_back(std::move(run));
+  }
+  json["notes"] = report.notes;
+  return JsonText(json);
+}
+
+}  // namespace embank

@@ -1,0 +1,384 @@
+#include "bench/ssd_run.h"
+
+#include <stdlib.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/status_macros.h"
+#include "bench/embank_ssd_engine.h"
+#include "bench/fio_probe.h"
+#include "bench/rocksdb_engine.h"
+#include "bench/ssd_phases.h"
+#include "bench/workload.h"
+#include "store/options.h"
+#include "tiers/log_record.h"
+#include "tiers/row_layout.h"
+
+namespace embank {
+namespace {
+
+constexpr char kEmbank[] = "embank";
+
+// A directory in --path that is gone with everything in it at the end.
+class RunDirectory {
+ public:
+  explicit RunDirectory(const std::string& parent) : path_(parent + "/embank-bench-XXXXXX") {
+    is_made_ = mkdtemp(path_.data()) != nullptr;
+  }
+  ~RunDirectory() {
+    std::error_code ignored;
+    if (is_made_) std::filesystem::remove_all(path_, ignored);
+  }
+  RunDirectory(const RunDirectory&) = delete;
+  RunDirectory& operator=(const RunDirectory&) = delete;
+  bool is_made() const { return is_made_; }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+  bool is_made_ = false;
+};
+
+// Copies of the data that may lie on the device at once: an engine's before it has removed what was
+// overwritten, and fio's.
+absl::Status CheckSpace(const SsdOptions& options, const SsdSizes& sizes) {
+  constexpr double kCopiesPerEngine = 2.5;
+  std::error_code error;
+  const std::filesystem::space_info space = std::filesystem::space(options.path, error);
+  if (error || !std::filesystem::is_directory(options.path, error)) {
+    return absl::InvalidArgumentError(absl::StrCat("--path: ", options.path, ": no directory"));
+  }
+  const double copies = 1.0 + kCopiesPerEngine * static_cast<double>(options.engines.size());
+  const double needed = copies * static_cast<double>(sizes.data_bytes);
+  if (needed <= static_cast<double>(space.available)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrFormat("--rows: %d rows of %d bytes need %.1f GiB, %s has %.1f GiB free", sizes.rows,
+                      sizes.payload_bytes, needed * 0x1p-30, options.path,
+                      static_cast<double>(space.available) * 0x1p-30));
+}
+
+KvOptions StreamOptions(const SsdOptions& options) {
+  KvOptions stream;
+  stream.rows = options.rows;
+  stream.distribution = options.distribution;
+  stream.trace_format = options.trace_format;
+  stream.batch = options.batch;
+  stream.seed = options.seed;
+  return stream;
+}
+
+class SsdRun {
+ public:
+  SsdRun(const SsdOptions& options, const Workload& workload, const std::string& directory,
+         Progress* progress)
+      : options_(options),
+        sizes_(SizesOf(options, workload.rows.size())),
+        directory_(directory),
+        progress_(progress),
+        phases_(options, workload, [this] { Show(); }) {}
+
+  absl::Status Run() {
+    EMBANK_RETURN_IF_ERROR(MakeEngines());
+    MakeFio();
+    parts_ = engines_.size() + options_.rounds * (options_.phases.size() - 1) * engines_.size();
+    for (Member& member : engines_) {
+      EMBANK_RETURN_IF_ERROR(RunPart(&member, SsdPhase::kFill, options_.threads, nullptr));
+    }
+    for (round_ = 0; round_ < options_.rounds; ++round_) {
+      for (const SsdPhase phase :
+           {SsdPhase::kLookup, SsdPhase::kOverwrite, SsdPhase::kCheckpoint, SsdPhase::kRecover}) {
+        if (!Wants(phase)) continue;
+        EMBANK_RETURN_IF_ERROR(phase == SsdPhase::kLookup ? RunLookups() : RunWrites(phase));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  SsdReport Report() {
+    SsdReport report;
+    report.sizes = sizes_;
+    for (const SsdPhase phase : {SsdPhase::kFill, SsdPhase::kLookup, SsdPhase::kOverwrite,
+                                 SsdPhase::kCheckpoint, SsdPhase::kRecover}) {
+      if (Wants(phase)) AddResults(phase, &report.results);
+    }
+    report.notes = std::move(notes_);
+    return report;
+  }
+
+ private:
+  struct Member {
+    std::string name;
+    std::unique_ptr<SsdEngine> engine;
+    bool is_warm = false;
+    bool is_compact = true;
+  };
+  // An engine with so many threads, or fio.
+  struct Turn {
+    Member* member;  // nullptr: fio
+    uint32_t threads;
+  };
+
+  bool Wants(SsdPhase phase) const {
+    return std::count(options_.phases.begin(), options_.phases.end(), phase) > 0;
+  }
+
+  absl::StatusOr<std::unique_ptr<SsdEngine>> MakeEngine(const std::string& name) const {
+    const std::string path = absl::StrCat(directory_, "/", name);
+    std::filesystem::create_directory(path);
+    const uint32_t threads = options_.threads;
+    const SsdEngineConfig config{options_.shape,    options_.seed,    path,
+                                 sizes_.dram_bytes, sizes_.ssd_bytes, threads};
+    if (name == kEmbank) return MakeEmbankSsdEngine(config);
+    return MakeRocksdbEngine(config,
+                             name == "rocksdb" ? RocksdbCache::kBlocks : RocksdbCache::kRows);
+  }
+
+  // A peer that cannot be had is left out.
+  absl::Status MakeEngines() {
+    for (const std::string& name : options_.engines) {
+      absl::StatusOr<std::unique_ptr<SsdEngine>> engine = MakeEngine(name);
+      if (engine.ok()) {
+        engines_.push_back({name, *std::move(engine)});
+        continue;
+      }
+      if (name == kEmbank) return engine.status();
+      notes_.push_back(absl::StrCat(name, " is left out: ", engine.status().message()));
+    }
+    if (!engines_.empty()) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat("--engines: ", notes_.front()));
+  }
+
+  bool NeedsFio() const { return options_.phases != std::vector{SsdPhase::kFill}; }
+
+  void MakeFio() {
+    if (!NeedsFio()) return;
+    note_ = "fio";
+    Show();
+    absl::StatusOr<std::unique_ptr<FioProbe>> fio = FioProbe::Create(directory_, sizes_.data_bytes);
+    if (fio.ok()) {
+      fio_ = *std::move(fio);
+    } else {
+      notes_.push_back(std::string(fio.status().message()));
+    }
+  }
+
+  // What fio says, if it is there; from its first failure on it is not.
+  template <typename Value>
+  std::optional<Value> FromFio(const absl::StatusOr<Value>& measured) {
+    if (measured.ok()) return *measured;
+    notes_.push_back(std::string(measured.status().message()));
+    fio_.reset();
+    return std::nullopt;
+  }
+
+  absl::StatusOr<SsdFigures> Measure(Member* member, SsdPhase phase, uint32_t threads) {
+    SsdEngine* const engine = member->engine.get();
+    switch (phase) {
+      case SsdPhase::kFill:
+        return phases_.Fill(engine);
+      case SsdPhase::kLookup:
+        EMBANK_RETURN_IF_ERROR(Warm(member));
+        return phases_.Lookup(engine, threads, options_.seconds);
+      case SsdPhase::kOverwrite:
+        return phases_.Overwrite(engine);
+      case SsdPhase::kCheckpoint:
+        return phases_.Checkpoint(engine);
+      case SsdPhase::kRecover:
+        return phases_.Recover(engine);
+    }
+    return absl::InternalError("no such phase");
+  }
+
+  // What lookups find first: rows in their best order, memory full of those that are asked for.
+  absl::Status Warm(Member* member) {
+    if (!std::exchange(member->is_compact, true)) {
+      EMBANK_RETURN_IF_ERROR(member->engine->Compact());
+    }
+    if (std::exchange(member->is_warm, true) || options_.warmup == 0.0) return absl::OkStatus();
+    const bool is_peer = member->name != kEmbank;
+    const uint32_t threads =
+        is_peer ? *std::max_element(options_.peer_threads.begin(), options_.peer_threads.end())
+                : options_.threads;
+    return phases_.Lookup(member->engine.get(), threads, options_.warmup).status();
+  }
+
+  // A phase of an engine; recorded at once, or given out.
+  absl::Status RunPart(Member* member, SsdPhase phase, uint32_t threads, SsdFigures* out) {
+    note_ = absl::StrFormat("round %d/%d  %s %d %s", std::min(round_ + 1, options_.rounds),
+                            options_.rounds, member->name, threads, PhaseName(phase));
+    absl::StatusOr<SsdFigures> figures = Measure(member, phase, threads);
+    if (!figures.ok()) {
+      return absl::Status(figures.status().code(),
+                          absl::StrCat(note_, ": ", figures.status().message()));
+    }
+    for (const std::string& note : phases_.TakeNotes()) {
+      notes_.push_back(absl::StrCat(member->name, ", round ", round_ + 1, ": ", note));
+    }
+    if (phase == SsdPhase::kRecover) member->is_warm = false;
+    if (phase != SsdPhase::kLookup && phase != SsdPhase::kFill) member->is_compact = false;
+    if (phase != SsdPhase::kLookup) ++parts_done_;
+    if (out != nullptr) {
+      *out = *std::move(figures);
+    } else if (Wants(phase)) {
+      samples_.Record({phase, member->name, threads}, *figures);
+    }
+    return absl::OkStatus();
+  }
+
+  std::vector<Turn> LookupTurns() {
+    std::vector<Turn> turns;
+    for (Member& member : engines_) {
+      if (member.name == kEmbank) {
+        turns.push_back({&member, options_.threads});
+        continue;
+      }
+      for (const uint32_t threads : options_.peer_threads) turns.push_back({&member, threads});
+    }
+    if (fio_ != nullptr) turns.push_back({nullptr, options_.threads});
+    return turns;
+  }
+
+  // Another one begins each round, fio among them; its figure is that of the round.
+  absl::Status RunLookups() {
+    const std::vector<Turn> turns = LookupTurns();
+    std::vector<std::pair<SsdCase, SsdFigures>> round;
+    std::optional<FioReads> fio;
+    for (size_t i = 0; i < turns.size(); ++i) {
+      const Turn& turn = turns[(i + round_) % turns.size()];
+      if (turn.member == nullptr) {
+        note_ = "fio";
+        Show();
+        fio = FromFio(fio_->RandomReads(options_.depth, options_.threads, options_.seconds));
+        continue;
+      }
+      SsdFigures figures;
+      EMBANK_RETURN_IF_ERROR(RunPart(turn.member, SsdPhase::kLookup, turn.threads, &figures));
+      round.emplace_back(SsdCase{SsdPhase::kLookup, turn.member->name, turn.threads},
+                         std::move(figures));
+    }
+    parts_done_ += engines_.size();
+    for (auto& [which, figures] : round) {
+      if (fio.has_value()) {
+        figures["fio_iops"] = fio->per_second;
+        figures["fio_cpu_us_per_read"] = fio->cpu_us_per_read;
+        figures["fraction_of_fio"] = figures["iops"] / fio->per_second;
+      }
+      samples_.Record(which, figures);
+    }
+    return absl::OkStatus();
+  }
+
+  // One of the phases that write; what fio says of the device is measured in the same round.
+  absl::Status RunWrites(SsdPhase phase) {
+    std::optional<double> write;
+    std::optional<double> read;
+    if (fio_ != nullptr && phase == SsdPhase::kCheckpoint) write = FromFio(fio_->SequentialWrite());
+    if (fio_ != nullptr && phase == SsdPhase::kRecover) read = FromFio(fio_->SequentialRead());
+    for (size_t i = 0; i < engines_.size(); ++i) {
+      Member& member = engines_[(i + round_) % engines_.size()];
+      SsdFigures figures;
+      EMBANK_RETURN_IF_ERROR(RunPart(&member, phase, options_.threads, &figures));
+      if (write.has_value()) AddWriteLimit(*write, &figures);
+      if (read.has_value()) AddReadLimit(*read, &figures);
+      samples_.Record({phase, member.name, options_.threads}, figures);
+    }
+    return absl::OkStatus();
+  }
+
+  static void AddWriteLimit(double bytes_per_second, SsdFigures* figures) {
+    (*figures)["fio_write_bytes_per_second"] = bytes_per_second;
+    const auto found = figures->find("checkpoint_bytes_per_second");
+    if (found == figures->end()) return;
+    (*figures)["fraction_of_fio_write"] = found->second / bytes_per_second;
+  }
+
+  // Keys and tables of all rows, read in order: what no recovery can do without.
+  void AddReadLimit(double bytes_per_second, SsdFigures* figures) const {
+    constexpr double kFooterBytesPerRow = 10.0;
+    const double seconds = kFooterBytesPerRow * static_cast<double>(sizes_.rows) / bytes_per_second;
+    (*figures)["footer_read_seconds"] = seconds;
+    (*figures)["times_footer_read"] = (*figures)["recover_seconds"] / seconds;
+  }
+
+  void AddResults(SsdPhase phase, std::vector<SsdResult>* results) const {
+    double best_peer = 0.0;
+    for (const Member& member : engines_) {
+      if (member.name == kEmbank) continue;
+      for (const SsdResult& result : samples_.Results(phase, member.name)) {
+        best_peer = std::max(best_peer, result.Figure("rows_per_second").value_or(0.0));
+      }
+    }
+    for (const Member& member : engines_) {
+      for (SsdResult& result : samples_.Results(phase, member.name)) {
+        const std::optional<double> rate = result.Figure("rows_per_second");
+        const bool compares = member.name == kEmbank && best_peer > 0.0 && rate.has_value();
+        if (compares) result.figures["times_best_peer"] = *rate / best_peer;
+        results->push_back(std::move(result));
+      }
+    }
+  }
+
+  void Show() {
+    progress_->Update(static_cast<double>(parts_done_) / static_cast<double>(parts_), note_);
+  }
+
+  const SsdOptions& options_;
+  const SsdSizes sizes_;
+  const std::string directory_;
+  Progress* const progress_;
+  SsdPhases phases_;
+  std::vector<Member> engines_;
+  std::unique_ptr<FioProbe> fio_;  // nullptr: not installed, or it failed
+  SsdSamples samples_;
+  std::vector<std::string> notes_;
+  std::string note_;
+  uint32_t round_ = 0;
+  uint64_t parts_ = 1;
+  uint64_t parts_done_ = 0;
+};
+
+}  // namespace
+
+SsdSizes SizesOf(const SsdOptions& options, uint64_t rows) {
+  const RowLayout layout =
+      MakeRowLayout(options.shape.dim, options.shape.value_type, options.shape.optimizer);
+  SsdSizes sizes;
+  sizes.rows = rows;
+  sizes.payload_bytes = layout.payload_bytes();
+  sizes.record_bytes = RecordBytesOf(layout.row_bytes);
+  sizes.data_bytes = rows * sizes.payload_bytes;
+  const double dram_bytes = options.dram_fraction * static_cast<double>(sizes.data_bytes);
+  sizes.dram_bytes = std::max(kDramBytesMin, static_cast<uint64_t>(dram_bytes));
+  if (options.utilisation > 0.0) {
+    sizes.ssd_bytes =
+        static_cast<uint64_t>(static_cast<double>(rows * sizes.record_bytes) / options.utilisation);
+  }
+  return sizes;
+}
+
+absl::StatusOr<SsdReport> RunSsd(const SsdOptions& options, Progress* progress) {
+  if (options.distribution.kind != Distribution::Kind::kTrace) {
+    EMBANK_RETURN_IF_ERROR(CheckSpace(options, SizesOf(options, options.rows)));
+  }
+  constexpr uint64_t kPositionsPerRow = 16;
+  EMBANK_ASSIGN_OR_RETURN(const Workload workload,
+                          MakeWorkload(StreamOptions(options), kPositionsPerRow));
+  EMBANK_RETURN_IF_ERROR(CheckSpace(options, SizesOf(options, workload.rows.size())));
+  const RunDirectory directory(options.path);
+  if (!directory.is_made()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--path: ", options.path, ": a directory cannot be made there"));
+  }
+  SsdRun run(options, workload, directory.path(), progress);
+  EMBANK_RETURN_IF_ERROR(run.Run());
+  return run.Report();
+}
+
+}  // namespace embank

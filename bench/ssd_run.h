@@ -1,0 +1,43 @@
+// The ssd benchmark: rows that memory does not hold, through Embank, a peer and fio, in turns.
+#ifndef EMBANK_BENCH_SSD_RUN_H_
+#define EMBANK_BENCH_SSD_RUN_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "bench/options.h"
+#include "bench/progress.h"
+#include "bench/ssd_samples.h"
+
+namespace embank {
+
+// How large everything is.
+struct SsdSizes {
+  uint64_t rows = 0;
+  uint64_t payload_bytes = 0;  // of a row: vector and state
+  uint64_t record_bytes = 0;   // of a row in the log
+  uint64_t data_bytes = 0;     // payloads of all rows
+  uint64_t dram_bytes = 0;     // that an engine may use
+  uint64_t ssd_bytes = 0;      // of Embank's log; 0: no budget
+};
+
+// Of so many rows with these options. An engine gets no less memory than Embank's least.
+SsdSizes SizesOf(const SsdOptions& options, uint64_t rows);
+
+struct SsdReport {
+  SsdSizes sizes;
+  std::vector<SsdResult> results;  // by phase, engine and threads
+  std::vector<std::string> notes;  // what was left out, or ended early, and why
+};
+
+// `options` are valid. INVALID_ARGUMENT: --path is no directory or has too little space, or none of
+// the engines is there, or a status of MakeWorkload. INTERNAL, NOT_FOUND, DATA_LOSS: an engine
+// answered wrongly. Other statuses are the engines'. Blocks for the whole benchmark, and leaves
+// nothing in the directory.
+absl::StatusOr<SsdReport> RunSsd(const SsdOptions& options, Progress* progress);
+
+}  // namespace embank
+
+#endif  // EMBANK_BENCH_SSD_RUN_H_

@@ -1,0 +1,166 @@
+#include "bench/ssd_run.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <string>
+
+#include "base/clock.h"
+#include "tests/support/scratch_directory.h"
+
+namespace embank {
+namespace {
+
+using testing::HasSubstr;
+
+// 80 MB of rows, and a quarter of that is more than Embank's least memory.
+SsdOptions SmallRun(const std::string& path) {
+  SsdOptions options;
+  options.engines = {"embank"};
+  options.rows = 20'000;
+  options.shape.dim = 512;
+  options.batch = 512;
+  options.seconds = 0.05;
+  options.warmup = 0.05;
+  options.rounds = 1;
+  options.peer_threads = {2};
+  options.path = path;
+  return options;
+}
+
+absl::StatusOr<SsdReport> RunQuietly(const SsdOptions& options) {
+  Progress progress(stderr, SteadyClock());
+  return RunSsd(options, &progress);
+}
+
+const SsdResult& ResultOf(const SsdReport& report, SsdPhase phase, const std::string& engine) {
+  for (const SsdResult& result : report.results) {
+    if (result.which.phase == phase && result.which.engine == engine) return result;
+  }
+  ADD_FAILURE() << PhaseName(phase) << " of " << engine << " is not there";
+  return report.results.front();
+}
+
+bool IsLeftOut(const SsdReport& report, const std::string& word) {
+  return std::any_of(report.notes.begin(), report.notes.end(),
+                     [&](const std::string& note) { return note.find(word) != std::string::npos; });
+}
+
+void ExpectFigures(const SsdResult& result, std::initializer_list<const char*> names) {
+  for (const char* name : names) {
+    const std::optional<double> value = result.Figure(name);
+    ASSERT_TRUE(value.has_value()) << PhaseName(result.which.phase) << ": " << name;
+    EXPECT_GE(*value, 0.0) << PhaseName(result.which.phase) << ": " << name;
+  }
+}
+
+TEST(SsdRun, SizesFollowFromTheOptions) {
+  SsdOptions options;
+  options.utilisation = 0.75;
+  const SsdSizes sizes = SizesOf(options, 1'000'000);
+  EXPECT_EQ(sizes.payload_bytes, 512u);
+  EXPECT_EQ(sizes.data_bytes, 512'000'000u);
+  EXPECT_EQ(sizes.dram_bytes, 128'000'000u);
+  EXPECT_EQ(sizes.record_bytes, 592u);  // header 32, payload 512, padding 48
+  EXPECT_EQ(sizes.ssd_bytes, 789'333'333u);
+  EXPECT_EQ(SizesOf(options, 1000).dram_bytes, uint64_t{16} << 20);
+  EXPECT_EQ(SizesOf(SsdOptions(), 1000).ssd_bytes, 0u);
+}
+
+TEST(SsdRun, MeasuresEveryPhaseAndLeavesNothing) {
+  const test::ScratchDirectory directory;
+  const absl::StatusOr<SsdReport> report = RunQuietly(SmallRun(directory.path()));
+  ASSERT_TRUE(report.ok()) << report.status();
+  ASSERT_EQ(report->results.size(), 5u);
+  ExpectFigures(ResultOf(*report, SsdPhase::kFill, "embank"),
+                {"rows_per_second", "batch_p999_over_p50", "settle_seconds"});
+  const SsdResult& lookup = ResultOf(*report, SsdPhase::kLookup, "embank");
+  ExpectFigures(lookup, {"rows_per_second", "iops", "cpu_us_per_miss", "longest_batch_us"});
+  // A quarter of the data at most is in memory.
+  EXPECT_LT(*lookup.Figure("hit_ratio"), 0.6);
+  EXPECT_GT(*lookup.Figure("iops"), 0.0);
+  const SsdResult& overwrite = ResultOf(*report, SsdPhase::kOverwrite, "embank");
+  EXPECT_EQ(overwrite.Figure("overwritten"), 0.5);
+  EXPECT_EQ(overwrite.Figure("checkpoints"), 5.0);
+  // Every dirty row is written once at least, but for those that the next one will write.
+  EXPECT_GT(*overwrite.Figure("write_amplification"), 0.9);
+  ExpectFigures(ResultOf(*report, SsdPhase::kCheckpoint, "embank"),
+                {"checkpoint_seconds", "checkpoint_bytes_per_second", "trainer_rows_per_second"});
+  EXPECT_TRUE(ResultOf(*report, SsdPhase::kCheckpoint, "embank").Figure("trainer_slowdown"));
+  ExpectFigures(ResultOf(*report, SsdPhase::kRecover, "embank"),
+                {"recover_seconds", "rows_per_second", "index_bytes_per_row"});
+  EXPECT_TRUE(std::filesystem::is_empty(directory.path()));
+}
+
+TEST(SsdRun, ComparesWithFioOrSaysThatItIsMissing) {
+  const test::ScratchDirectory directory;
+  SsdOptions options = SmallRun(directory.path());
+  options.phases = {SsdPhase::kLookup};
+  options.distribution = *ParseDistribution("zipf:0.99");
+  const absl::StatusOr<SsdReport> report = RunQuietly(options);
+  ASSERT_TRUE(report.ok()) << report.status();
+  ASSERT_EQ(report->results.size(), 1u);
+  if (IsLeftOut(*report, "fio")) {
+    EXPECT_FALSE(report->results[0].Figure("fio_iops").has_value());
+  } else {
+    ExpectFigures(report->results[0], {"fio_iops", "fraction_of_fio", "fio_cpu_us_per_read"});
+  }
+}
+
+TEST(SsdRun, ComparesWithRocksdbOrSaysThatItIsMissing) {
+  const test::ScratchDirectory directory;
+  SsdOptions options = SmallRun(directory.path());
+  options.engines = {"rocksdb", "embank", "rocksdb-rows"};
+  options.peer_threads = {1, 3};
+  options.phases = {SsdPhase::kLookup, SsdPhase::kRecover};
+  const absl::StatusOr<SsdReport> report = RunQuietly(options);
+  ASSERT_TRUE(report.ok()) << report.status();
+  const SsdResult& embank = ResultOf(*report, SsdPhase::kLookup, "embank");
+  if (IsLeftOut(*report, "rocksdb is left out")) {
+    EXPECT_EQ(report->results.size(), 2u);
+    EXPECT_FALSE(embank.Figure("times_best_peer").has_value());
+    return;
+  }
+  ASSERT_EQ(report->results.size(), 2u + 2 * (2 + 1));
+  EXPECT_GT(*embank.Figure("times_best_peer"), 0.0);
+  for (const char* engine : {"rocksdb", "rocksdb-rows"}) {
+    ExpectFigures(ResultOf(*report, SsdPhase::kLookup, engine),
+                  {"rows_per_second", "iops", "hit_ratio"});
+    EXPECT_LT(*ResultOf(*report, SsdPhase::kLookup, engine).Figure("hit_ratio"), 0.6);
+  }
+}
+
+// 20,000 rows of 2 KiB have 10 % more than they need: not enough to overwrite them all, unless
+// what died is made room of.
+TEST(SsdRun, SaysThatTheLogIsFullOrOverwritesAll) {
+  const test::ScratchDirectory directory;
+  SsdOptions options = SmallRun(directory.path());
+  options.utilisation = 0.9;
+  options.overwrites = 1.0;
+  options.phases = {SsdPhase::kOverwrite};
+  const absl::StatusOr<SsdReport> report = RunQuietly(options);
+  ASSERT_TRUE(report.ok()) << report.status();
+  const double overwritten =
+      *ResultOf(*report, SsdPhase::kOverwrite, "embank").Figure("overwritten");
+  if (IsLeftOut(*report, "overwrite: ended early")) {
+    EXPECT_LT(overwritten, 1.0);
+  } else {
+    EXPECT_EQ(overwritten, 1.0);
+  }
+}
+
+TEST(SsdRun, WrongPlacesAreNamed) {
+  SsdOptions options = SmallRun("/no/such/directory");
+  EXPECT_THAT(std::string(RunQuietly(options).status().message()),
+              HasSubstr("--path: /no/such/directory"));
+  const test::ScratchDirectory directory;
+  options = SmallRun(directory.path());
+  options.rows = kBenchRowsMax;
+  EXPECT_THAT(std::string(RunQuietly(options).status().message()), HasSubstr("--rows: "));
+}
+
+}  // namespace
+}  // namespace embank
