@@ -85,6 +85,7 @@ void MakeTight(Plan* plan, Random* random) {
 // About four times as many rows as memory has room for, by the end of most seeds.
 void MakeOnDisk(Plan* plan, Random* random) {
   plan->on_disk = true;
+  plan->reopens_early = plan->seed / 16 % 2 == 0;  // few seeds meet it by chance
   plan->store.dram_bytes = kTightBytes + random->Below(1 << 20);
   plan->keys = Universe(random->Between(2000, 6000), random);
   plan->tables = random->Between(1, 2);

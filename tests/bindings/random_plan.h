@@ -43,6 +43,8 @@ struct Plan {
   bool tight = false;    // the budget will be used up
   bool hot = false;      // lookups enough to age the heat
   bool on_disk = false;  // more rows than memory has room for, checkpoints, crashes
+  bool reopens_early =
+      false;  // on disk: the first step opens the store again, without a checkpoint
 };
 
 Plan MakePlan(uint64_t seed);

@@ -144,6 +144,7 @@ std::string RandomRun::Run() {
   for (uint64_t step = 0; step < plan_.steps; ++step) {
     LiveTable* live = &tables_[random_.Below(tables_.size())];
     Verb verb = plan_.verbs[random_.Below(plan_.verbs.size())];
+    if (step == 0 && plan_.reopens_early) verb = Verb::kReopen;
     bool compare = step % kStepsPerComparison == 0 || step + 1 == plan_.steps;
     std::string wrong = Step(live, verb);
     if (wrong.empty() && compare) wrong = CompareAll();
