@@ -73,7 +73,7 @@ class EmbankSsdEngine final : public SsdEngine {
     SsdCounters counters = closed_;
     counters.reads += value("embank_log_reads_total");
     counters.missed_rows +=
-        value("embank_log_reads_total") + value("embank_log_buffered_reads_total");
+        value("embank_log_read_rows_total") + value("embank_log_buffered_reads_total");
     counters.written_bytes += value("embank_log_written_bytes_total");
     return counters;
   }

@@ -18,6 +18,8 @@
 #include "bench/report.h"
 #include "bench/ssd_report.h"
 #include "bench/ssd_run.h"
+#include "bench/survive_report.h"
+#include "bench/survive_run.h"
 #include "bench/traces_run.h"
 
 namespace embank {
@@ -116,6 +118,11 @@ absl::Status Ssd(const Words& words, SsdOptions options) {
   return WriteFile(options.json_path, SsdJson(machine, options, report));
 }
 
+absl::Status CheckMismatches(uint64_t mismatches, const std::string& first) {
+  if (mismatches == 0) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat("the store differs from the oracle: ", first));
+}
+
 absl::Status RunReplayCommand(const Words& words, ReplayOptions options) {
   EMBANK_RETURN_IF_ERROR(TakeShape(words, &options.shape));
   EMBANK_RETURN_IF_ERROR(TakeTraceFormat(words, &options.trace_format));
@@ -129,9 +136,24 @@ absl::Status RunReplayCommand(const Words& words, ReplayOptions options) {
   if (!options.json_path.empty()) {
     EMBANK_RETURN_IF_ERROR(WriteFile(options.json_path, ReplayJson(machine, options, report)));
   }
-  if (report.mismatches == 0) return absl::OkStatus();
-  return absl::InternalError(
-      absl::StrCat("the store differs from the oracle: ", report.first_mismatch));
+  return CheckMismatches(report.mismatches, report.first_mismatch);
+}
+
+absl::Status Survive(const Words& words, SurviveOptions options) {
+  EMBANK_RETURN_IF_ERROR(TakeShape(words, &options.replay.shape));
+  EMBANK_RETURN_IF_ERROR(TakeTraceFormat(words, &options.replay.trace_format));
+  EMBANK_RETURN_IF_ERROR(Validate(options));
+  EMBANK_RETURN_IF_ERROR(CheckJsonPath(options.replay.json_path));
+  const Machine machine = DescribeMachine();
+  Progress progress(stderr, SteadyClock());
+  EMBANK_ASSIGN_OR_RETURN(const SurviveReport report, RunSurvive(options, &progress));
+  progress.Clear();
+  std::fputs(SurviveTable(machine, options, report).c_str(), stdout);
+  if (!options.replay.json_path.empty()) {
+    EMBANK_RETURN_IF_ERROR(
+        WriteFile(options.replay.json_path, SurviveJson(machine, options, report)));
+  }
+  return CheckMismatches(report.mismatches, report.first_mismatch);
 }
 
 absl::Status Limits(const LimitsOptions& options) {
@@ -237,6 +259,13 @@ void AddReplayOptions(CLI::App* app, ReplayOptions* options, Words* words) {
   app->add_option("--json", options->json_path, "file for the figures");
 }
 
+void AddSurviveOptions(CLI::App* app, SurviveOptions* options, Words* words) {
+  app->add_option("--path", options->path, "directory on the SSD; nothing stays in it")->required();
+  AddReplayOptions(app, &options->replay, words);
+  AddNumber(app, "--dram-fraction", &options->dram_fraction, "memory of the store / its rows");
+  AddNumber(app, "--kills", &options->kills, "of the process, each with a recovery");
+}
+
 void AddLimitsOptions(CLI::App* app, LimitsOptions* options) {
   AddNumbers(app, "--rows-bytes", &options->row_bytes, "sizes of vectors, as 64,128,256,512");
   AddNumbers(app, "--threads", &options->threads, "as 1,2 (default: powers of two, all cores)");
@@ -262,10 +291,10 @@ int Main(int argc, char** argv) {
   CLI::App app("Benchmarks of Embank, an embedded key-value store for embeddings");
   app.require_subcommand(1);
   app.failure_message([](const CLI::App*, const CLI::Error& error) {
-    return absl::StrCat(
-        "embank-bench: ", error.what(),
-        "\nsee embank-bench kv --help, ssd --help, replay --help, limits --help and traces "
-        "--help\n");
+    return absl::StrCat("embank-bench: ", error.what(),
+                        "\nsee embank-bench kv --help, ssd --help, replay --help, survive --help, "
+                        "limits --help and "
+                        "traces --help\n");
   });
   KvOptions kv_options;
   Words words = WordsOf(kv_options);
@@ -280,6 +309,10 @@ int Main(int argc, char** argv) {
   CLI::App* const replay =
       app.add_subcommand("replay", "a key trace through the store, compared with the oracle");
   AddReplayOptions(replay, &replay_options, &words);
+  SurviveOptions survive_options;
+  CLI::App* const survive =
+      app.add_subcommand("survive", "a store on disk, killed again and again, and the oracle");
+  AddSurviveOptions(survive, &survive_options, &words);
   LimitsOptions limits_options;
   CLI::App* const limits = app.add_subcommand("limits", "what the machine's memory can do");
   AddLimitsOptions(limits, &limits_options);
@@ -293,6 +326,7 @@ int Main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : kExitUsage;
   }
   if (traces->parsed()) return ExitCode(Traces(traces_options));
+  if (survive->parsed()) return ExitCode(Survive(words, survive_options));
   if (ssd->parsed()) return ExitCode(Ssd(ssd_words, ssd_options));
   if (limits->parsed()) return ExitCode(Limits(limits_options));
   return ExitCode(kv->parsed() ? Kv(words, kv_options) : RunReplayCommand(words, replay_options));

@@ -93,6 +93,11 @@ absl::Status CheckEngines(const std::vector<std::string>& engines,
   return absl::OkStatus();
 }
 
+absl::Status CheckDirectory(const std::string& path) {
+  if (!path.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError("--path: names no directory");
+}
+
 }  // namespace
 
 absl::StatusOr<ValueType> ParseValueType(const std::string& name) {
@@ -166,6 +171,13 @@ absl::Status Validate(const ReplayOptions& options) {
   return CheckRange("--threads", options.threads, 0u, kThreadsMax);
 }
 
+absl::Status Validate(const SurviveOptions& options) {
+  EMBANK_RETURN_IF_ERROR(Validate(options.replay));
+  EMBANK_RETURN_IF_ERROR(CheckRange("--dram-fraction", options.dram_fraction, 0.001, 1000.0));
+  EMBANK_RETURN_IF_ERROR(CheckRange("--kills", options.kills, 0u, kKillsMax));
+  return CheckDirectory(options.path);
+}
+
 absl::Status Validate(const SsdOptions& options) {
   EMBANK_RETURN_IF_ERROR(CheckEngines(options.engines, kSsdEngines));
   EMBANK_RETURN_IF_ERROR(CheckList("--phases", options.phases));
@@ -183,8 +195,7 @@ absl::Status Validate(const SsdOptions& options) {
   EMBANK_RETURN_IF_ERROR(CheckRange("--warmup", options.warmup, 0.0, kSecondsMax));
   EMBANK_RETURN_IF_ERROR(CheckRange("--overwrites", options.overwrites, 0.01, 1.0));
   EMBANK_RETURN_IF_ERROR(CheckRange("--rounds", options.rounds, 1u, kRoundsMax));
-  if (!options.path.empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError("--path: names no directory");
+  return CheckDirectory(options.path);
 }
 
 absl::Status Validate(const LimitsOptions& options) {

@@ -21,6 +21,7 @@ inline constexpr uint32_t kThreadsMax = 256;
 inline constexpr uint32_t kRoundsMax = 1000;
 inline constexpr double kSecondsMax = 86400.0;
 inline constexpr uint32_t kDepthMax = 4096;
+inline constexpr uint32_t kKillsMax = 1000;
 inline constexpr uint64_t kMibMax = uint64_t{1} << 24;  // 16 TiB
 
 enum class Phase { kFill, kLookup, kUpdate, kSmall };
@@ -65,6 +66,14 @@ struct ReplayOptions {
   uint32_t threads = 0;  // of the store: 0, one per core
   uint64_t seed = 1;
   std::string json_path;
+};
+
+struct SurviveOptions {
+  SurviveOptions() { replay.shape.dim = 128; }  // the data is to be larger than the least budget
+  ReplayOptions replay;
+  std::string path;             // directory in which the store gets one of its own
+  double dram_fraction = 0.25;  // budget of the store / bytes of its rows
+  uint32_t kills = 3;
 };
 
 enum class SsdPhase { kFill, kLookup, kOverwrite, kCheckpoint, kRecover };
@@ -123,6 +132,7 @@ std::string DistributionName(const Distribution& distribution);
 // INVALID_ARGUMENT names the first option that is out of its range or does not fit another.
 absl::Status Validate(const KvOptions& options);
 absl::Status Validate(const ReplayOptions& options);
+absl::Status Validate(const SurviveOptions& options);
 absl::Status Validate(const SsdOptions& options);
 absl::Status Validate(const LimitsOptions& options);
 absl::Status Validate(const TracesOptions& options);

@@ -27,10 +27,15 @@ class OracleCheck {
   // A gradient batch, packed.
   absl::Status Gradients(KeySpan keys, const float* gradients, const uint8_t* outcomes);
 
-  // Rows of the scan after it, packed, with optimizer state (if there is any) and heat.
+  // The same batches where only the oracle is to go through them.
+  absl::Status FollowLookup(KeySpan keys);
+  absl::Status FollowGradients(KeySpan keys, const float* gradients);
+
+  // Rows of a scan, packed, with optimizer state (if there is any) and heat (or nullptr: not
+  // compared).
   void Scanned(KeySpan keys, const std::byte* rows, const float* state, const uint32_t* heat);
 
-  // The end of the scan: every row must have come.
+  // The end of the scan: every row must have come. Another one may follow.
   void EndScan();
 
   // Rows that there should be.
@@ -46,7 +51,7 @@ class OracleCheck {
 
  private:
   void CompareOutcomes(KeySpan keys, const uint8_t* outcomes, const char* what);
-  void CompareRow(Key key, const std::byte* row, const float* state, uint32_t heat);
+  void CompareRow(Key key, const std::byte* row, const float* state, const uint32_t* heat);
   void Mismatch(Key key, const std::string& what);
 
   oracle::Table oracle_;

@@ -4,23 +4,16 @@
 #define EMBANK_BENCH_REPLAY_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "bench/latency_histogram.h"
+#include "bench/checked_store.h"
+#include "bench/key_source.h"
 #include "bench/options.h"
 #include "bench/progress.h"
 
 namespace embank {
-
-// One verb of the store over the whole replay: its calls alone, without the oracle.
-struct VerbTiming {
-  uint64_t positions = 0;
-  uint64_t nanoseconds = 0;
-  LatencyHistogram latency;
-
-  double PositionsPerSecond() const;
-};
 
 struct ReplayReport {
   std::string source;  // where the keys came from
@@ -42,14 +35,14 @@ struct ReplayReport {
   double seconds = 0.0;        // of the whole replay, oracle included
 };
 
-// Element i of the gradient at a position: in [-0.5, 0.5), the same on every machine.
-float ReplayGradient(uint64_t key, uint64_t position, uint32_t i);
-
 // Looks every batch up (creating rows), applies its gradients (if there is an optimizer), at the
 // end scans all rows. `options` are valid. INVALID_ARGUMENT names --trace when it cannot be opened;
 // DATA_LOSS: it is broken; else a failed call of the store. Mismatches are no error: see the
 // report.
 absl::StatusOr<ReplayReport> RunReplay(const ReplayOptions& options, Progress* progress);
+
+// The keys of a replay. INVALID_ARGUMENT names --trace when it cannot be opened.
+absl::StatusOr<std::unique_ptr<KeySource>> OpenSource(const ReplayOptions& options);
 
 }  // namespace embank
 

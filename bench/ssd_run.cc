@@ -1,7 +1,5 @@
 #include "bench/ssd_run.h"
 
-#include <stdlib.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <memory>
@@ -15,6 +13,7 @@
 #include "bench/embank_ssd_engine.h"
 #include "bench/fio_probe.h"
 #include "bench/rocksdb_engine.h"
+#include "bench/run_directory.h"
 #include "bench/ssd_phases.h"
 #include "bench/workload.h"
 #include "store/options.h"
@@ -25,26 +24,6 @@ namespace embank {
 namespace {
 
 constexpr char kEmbank[] = "embank";
-
-// A directory in --path that is gone with everything in it at the end.
-class RunDirectory {
- public:
-  explicit RunDirectory(const std::string& parent) : path_(parent + "/embank-bench-XXXXXX") {
-    is_made_ = mkdtemp(path_.data()) != nullptr;
-  }
-  ~RunDirectory() {
-    std::error_code ignored;
-    if (is_made_) std::filesystem::remove_all(path_, ignored);
-  }
-  RunDirectory(const RunDirectory&) = delete;
-  RunDirectory& operator=(const RunDirectory&) = delete;
-  bool is_made() const { return is_made_; }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-  bool is_made_ = false;
-};
 
 // Copies of the data that may lie on the device at once: an engine's before it has removed what was
 // overwritten, and fio's.
@@ -372,10 +351,7 @@ absl::StatusOr<SsdReport> RunSsd(const SsdOptions& options, Progress* progress) 
                           MakeWorkload(StreamOptions(options), kPositionsPerRow));
   EMBANK_RETURN_IF_ERROR(CheckSpace(options, SizesOf(options, workload.rows.size())));
   const RunDirectory directory(options.path);
-  if (!directory.is_made()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--path: ", options.path, ": a directory cannot be made there"));
-  }
+  EMBANK_RETURN_IF_ERROR(directory.status());
   SsdRun run(options, workload, directory.path(), progress);
   EMBANK_RETURN_IF_ERROR(run.Run());
   return run.Report();

@@ -126,6 +126,8 @@ void AppendLog(std::string* text, const RowLogCounters& counters) {
   Append(text, "embank_log_reads_total", "counter", "Reads from segments.", counters.reads);
   Append(text, "embank_log_read_bytes_total", "counter", "Bytes read from segments.",
          counters.read_bytes);
+  Append(text, "embank_log_read_rows_total", "counter", "Rows of the log that came with them.",
+         counters.read_rows);
   Append(text, "embank_log_buffered_reads_total", "counter",
          "Rows of the log that were read from its buffers.", counters.buffered_reads);
 }

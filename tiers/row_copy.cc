@@ -16,11 +16,16 @@ constexpr uint32_t kWordBytes = sizeof(uint64_t);
 }  // namespace
 
 void CopyToRow(const std::byte* from, uint32_t bytes, std::byte* to) {
-  for (uint32_t i = 0; i < bytes; i += kWordBytes) {
-    uint64_t word = 0;
-    std::memcpy(&word, from + i, std::min(kWordBytes, bytes - i));
+  const uint32_t whole = bytes - bytes % kWordBytes;
+  uint64_t word = 0;
+  for (uint32_t i = 0; i < whole; i += kWordBytes) {
+    std::memcpy(&word, from + i, kWordBytes);
     StoreRowWord(to + i, word);
   }
+  if (whole == bytes) return;
+  word = 0;
+  std::memcpy(&word, from + whole, bytes - whole);
+  StoreRowWord(to + whole, word);
 }
 
 namespace {
@@ -67,6 +72,7 @@ namespace {
 // A line in one register, or in two or four, whatever the machine has.
 constexpr size_t kLineBytes = 64;
 using Line = uint64_t __attribute__((vector_size(kLineBytes)));
+static_assert(kHeldBytesMax == 8 * kLineBytes, "the cases of CopyVectors hold so many lines");
 
 #define EMBANK_INLINE __attribute__((always_inline)) inline
 

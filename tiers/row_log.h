@@ -59,12 +59,12 @@ struct SegmentRows {
   std::vector<TableId> tables;
 };
 
-// Monotonic.
-struct RowLogCounters {
+struct RowLogCounters {  // monotonic
   std::atomic<uint64_t> appended_rows{0};
   std::atomic<uint64_t> compacted_rows{0};  // of them those that compaction moved
   std::atomic<uint64_t> written_bytes{0};
-  std::atomic<uint64_t> reads{0};  // transfers from the device
+  std::atomic<uint64_t> reads{0};      // transfers from the device
+  std::atomic<uint64_t> read_rows{0};  // records that came with them
   std::atomic<uint64_t> read_bytes{0};
   std::atomic<uint64_t> buffered_reads{0};  // records that were not on the device yet
   std::atomic<uint64_t> dead_segments{0};   // given up: their places may be others' now

@@ -53,6 +53,7 @@ std::shared_ptr<LogSegment> RowLog::Locate(Location location, LogReadItem* item)
 size_t RowLog::Plan(std::span<const ReadOrder> order, LogReadList* list) {
   ReaderMutexLock lock(&mutex_);
   size_t done = 0;
+  uint64_t read_rows = 0;
   for (const ReadOrder& read : order) {
     LogReadItem item = {.i = read.i};
     const std::shared_ptr<LogSegment> segment = Locate({read.units}, &item);
@@ -69,8 +70,10 @@ size_t RowLog::Plan(std::span<const ReadOrder> order, LogReadList* list) {
       ++counters_.buffered_reads;
     } else {
       list->AddRead(item, segment, offset);
+      ++read_rows;
     }
   }
+  counters_.read_rows += read_rows;
   for (const Transfer& transfer : list->transfers()) counters_.read_bytes += transfer.bytes.size();
   counters_.reads += list->transfers().size();
   return done;
@@ -102,6 +105,7 @@ absl::StatusOr<std::span<const std::byte>> RowLog::ReadOne(Location location,
                        .status = {}};
   transfer.status = transfer.file->Read(transfer.offset, transfer.bytes);
   ++counters_.reads;
+  ++counters_.read_rows;
   counters_.read_bytes += transfer.bytes.size();
   EMBANK_RETURN_IF_ERROR(VerifyRecord(item, transfer));
   return std::span<const std::byte>(item.record, item.bytes);

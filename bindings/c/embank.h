@@ -200,7 +200,9 @@ EMBANK_API embank_status embank_table_open(embank_store *store, const char *name
                                            embank_table **table);
 
 /* [setup] Erases a table and all its rows. Its handle stays valid (2 KiB of dram_bytes until the
- * close) and answers FAILED_PRECONDITION, also after the name was used again. NOT_FOUND. */
+ * close) and answers FAILED_PRECONDITION, also after the name was used again. NOT_FOUND. With a
+ * path: DATA_LOSS, UNAVAILABLE, RESOURCE_EXHAUSTED when the log does not tell which of its rows are
+ * the table's; its handle is of no use then, and its name is free once a drop of it says OK. */
 EMBANK_API embank_status embank_table_drop(embank_store *store, const char *name);
 
 /* [data] Fills *info up to info->struct_size, which a caller sets. */

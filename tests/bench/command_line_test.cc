@@ -46,6 +46,9 @@ TEST(CommandLine, WrongUseNamesTheOptionAndExitsWith2) {
   const Case cases[] = {
       {"", "subcommand"},
       {"train", "kv --help"},
+      {"survive", "--path"},
+      {"survive --path /tmp --kills 1001", "--kills"},
+      {"survive --path /no/such", "--path: /no/such"},
       {"kv --rows 0", "--rows"},
       {"kv --rows -4", "--rows"},
       {"kv --rows many", "--rows"},

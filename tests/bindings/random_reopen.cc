@@ -3,6 +3,7 @@
 
 #include "bindings/c/door.h"
 #include "tests/bindings/random_run.h"
+#include "tests/support/small_log.h"
 
 namespace embank::test {
 namespace {
@@ -10,17 +11,6 @@ namespace {
 constexpr Persistence kPersistences[] = {Persistence::kNone, Persistence::kAll,
                                          Persistence::kAllButOne, Persistence::kSome,
                                          Persistence::kTorn};
-
-// Segments of 256 KiB, so that a seed fills and outlives many.
-RowLogOptions SmallLog() {
-  RowLogOptions log;
-  log.segment_bytes = 64 * kBlockBytes;
-  log.buffer_bytes = 16 * kBlockBytes;
-  log.buffers = 3;
-  log.read_bytes = 64 * kBlockBytes;
-  log.read_lists = 2;
-  return log;
-}
 
 uint64_t RowsInLog(embank_table* table) {
   embank_table_info info = {};

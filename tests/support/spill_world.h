@@ -12,6 +12,7 @@
 
 #include "store/store.h"
 #include "tests/support/simulated_disk.h"
+#include "tests/support/small_log.h"
 #include "tests/support/store_world.h"
 
 namespace embank::test {
@@ -19,16 +20,6 @@ namespace embank::test {
 // Four pages of 508 rows fit; the rest of 16 MiB is the index's and the log's.
 inline constexpr uint32_t kDim = 1024;
 inline constexpr uint64_t kDramBytes = uint64_t{16} << 20;
-
-inline RowLogOptions SmallLog() {
-  RowLogOptions log;
-  log.segment_bytes = 64 * kBlockBytes;
-  log.buffer_bytes = 16 * kBlockBytes;
-  log.buffers = 3;
-  log.read_bytes = 64 * kBlockBytes;
-  log.read_lists = 2;
-  return log;
-}
 
 class SpillWorld {
  public:

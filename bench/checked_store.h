@@ -1,0 +1,87 @@
+// A store that goes through the batches of a trainer, and the oracle that goes through them too:
+// every answer of the one is compared with the other's, bit for bit.
+#ifndef EMBANK_BENCH_CHECKED_STORE_H_
+#define EMBANK_BENCH_CHECKED_STORE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "base/types.h"
+#include "bench/c_store.h"
+#include "bench/latency_histogram.h"
+#include "bench/options.h"
+#include "bench/oracle_check.h"
+
+namespace embank {
+
+// One verb of the store: its calls alone, without the oracle.
+struct VerbTiming {
+  uint64_t positions = 0;
+  uint64_t nanoseconds = 0;
+  LatencyHistogram latency;
+
+  double PositionsPerSecond() const;
+};
+
+// Element i of the gradient at a position: in [-0.5, 0.5), the same on every machine.
+float ReplayGradient(uint64_t key, uint64_t position, uint32_t i);
+
+// One thread.
+class CheckedStore {
+ public:
+  // Batches have at most `batch` keys. `keeps_heat`: the heat of scanned rows is compared too.
+  CheckedStore(const TableShape& shape, uint64_t batch, uint64_t seed, bool keeps_heat);
+
+  // The store from now on; it has been through the batches that the oracle has been through.
+  void Take(CStore store) { store_ = std::move(store); }
+  void Close() { store_ = {}; }
+  const CStore& store() const { return store_; }
+
+  // A batch is looked up, creating rows, and its gradients are applied, if there is an optimizer.
+  // A failed call of the store; what differs is no error: see check().
+  absl::Status RunBatch(KeySpan keys);
+  // The same for the oracle alone: the store has been through the batch.
+  absl::Status Follow(KeySpan keys);
+  // Compares all rows. `progress` is told the share that was scanned.
+  absl::Status Scan(absl::FunctionRef<void(double)> progress);
+
+  const OracleCheck& check() const { return check_; }
+  const VerbTiming& lookup() const { return lookup_; }
+  const VerbTiming& gradients() const { return gradients_timing_; }
+  const VerbTiming& scan() const { return scan_; }
+  // Keys of batches so far.
+  uint64_t positions() const { return positions_; }
+  // CRC-32C of all answered rows in order.
+  uint32_t digest() const { return digest_; }
+
+ private:
+  bool HasGradients() const { return shape_.optimizer != Optimizer::kNone; }
+  void MakeGradients(KeySpan keys);
+  absl::Status CompareScanned(KeySpan keys);
+
+  const TableShape shape_;
+  const uint64_t batch_;
+  const bool keeps_heat_;
+  CStore store_;
+  OracleCheck check_;
+  VerbTiming lookup_;
+  VerbTiming gradients_timing_;
+  VerbTiming scan_;
+  uint64_t positions_ = 0;
+  uint32_t digest_ = 0;
+
+  // One batch.
+  std::vector<Key> keys_;
+  std::vector<std::byte> rows_;
+  std::vector<float> gradients_;
+  std::vector<float> state_;
+  std::vector<uint32_t> heat_;
+  std::vector<uint8_t> outcomes_;
+};
+
+}  // namespace embank
+
+#endif  // EMBANK_BENCH_CHECKED_STORE_H_

@@ -1,0 +1,71 @@
+#include "bench/killed_process.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace embank {
+namespace {
+
+absl::Status Failed(const char* call) {
+  return absl::UnavailableError(absl::StrCat(call, ": ", std::strerror(errno)));
+}
+
+}  // namespace
+
+absl::StatusOr<KilledProcess> KilledProcess::Start(absl::FunctionRef<absl::Status(Tell)> body) {
+  int ends[2];
+  if (pipe(ends) != 0) return Failed("pipe");
+  const pid_t pid = fork();
+  if (pid < 0) {
+    const absl::Status failed = Failed("fork");
+    close(ends[0]);
+    close(ends[1]);
+    return failed;
+  }
+  if (pid > 0) {
+    close(ends[1]);
+    return KilledProcess(pid, ends[0]);
+  }
+  close(ends[0]);
+  const absl::Status status = body([&](Step step) {
+    if (write(ends[1], &step, sizeof step) != sizeof step) _exit(1);
+  });
+  if (!status.ok()) {
+    const std::string line = absl::StrCat("the process that is killed: ", status.message(), "\n");
+    std::fputs(line.c_str(), stderr);
+  }
+  _exit(status.ok() ? 0 : 1);
+}
+
+KilledProcess::KilledProcess(KilledProcess&& other) noexcept
+    : pid_(std::exchange(other.pid_, 0)), steps_(std::exchange(other.steps_, -1)) {}
+
+KilledProcess::~KilledProcess() {
+  if (pid_ != 0) Kill();
+}
+
+std::optional<KilledProcess::Step> KilledProcess::Next() {
+  Step step;
+  // Shorter than PIPE_BUF: never in pieces.
+  const ssize_t bytes = read(steps_, &step, sizeof step);
+  if (bytes != sizeof step) return std::nullopt;
+  return step;
+}
+
+void KilledProcess::Kill() {
+  kill(pid_, SIGKILL);
+  waitpid(pid_, nullptr, 0);
+  close(steps_);
+  pid_ = 0;
+}
+
+}  // namespace embank

@@ -1,0 +1,30 @@
+// A directory of a run's own, in one that a person names.
+#ifndef EMBANK_BENCH_RUN_DIRECTORY_H_
+#define EMBANK_BENCH_RUN_DIRECTORY_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+
+namespace embank {
+
+// Gone at the end, with everything in it.
+class RunDirectory {
+ public:
+  explicit RunDirectory(const std::string& parent);
+  ~RunDirectory();
+  RunDirectory(const RunDirectory&) = delete;
+  RunDirectory& operator=(const RunDirectory&) = delete;
+
+  // INVALID_ARGUMENT names --path: the directory could not be made.
+  const absl::Status& status() const { return status_; }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+  absl::Status status_;
+};
+
+}  // namespace embank
+
+#endif  // EMBANK_BENCH_RUN_DIRECTORY_H_

@@ -1,0 +1,62 @@
+// The proof of a store on disk: a trainer's store that is larger than its memory is killed again
+// and again, and every time what is found is compared, row by row, with what its last checkpoint
+// had.
+#ifndef EMBANK_BENCH_SURVIVE_RUN_H_
+#define EMBANK_BENCH_SURVIVE_RUN_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "bench/checked_store.h"
+#include "bench/options.h"
+#include "bench/progress.h"
+
+namespace embank {
+
+// Where the process was killed.
+enum class KilledIn { kBatches, kCheckpoint, kRecovery };
+
+struct Kill {
+  KilledIn where = KilledIn::kBatches;
+  uint64_t batches_told = 0;   // that the process had done, as far as it could tell
+  uint64_t batches_found = 0;  // of the checkpoint that was found
+  double recover_seconds = 0.0;
+};
+
+// Of the store that was killed no more.
+struct SurviveFigures {
+  VerbTiming lookup;
+  VerbTiming gradients;
+  VerbTiming scan;
+  double hit_ratio = 0.0;            // rows that lookups and gradients found in memory
+  double iops = 0.0;                 // reads of the log per second of both
+  double write_amplification = 0.0;  // bytes written / vectors and states that left memory
+  std::vector<double> checkpoint_seconds;
+  double recover_seconds = 0.0;  // after it was closed
+};
+
+struct SurviveReport {
+  std::string source;  // where the keys came from
+  uint64_t positions = 0;
+  uint64_t rows = 0;
+  uint64_t data_bytes = 0;  // of all rows' vectors and states
+  uint64_t dram_bytes = 0;
+  std::vector<Kill> kills;
+  SurviveFigures figures;
+  uint64_t answers_compared = 0;
+  uint64_t rows_compared = 0;
+  uint64_t mismatches = 0;
+  std::string first_mismatch;  // empty: none
+  double seconds = 0.0;
+};
+
+// Forks: nobody else runs in the process. `options` are valid. INVALID_ARGUMENT names the option;
+// DATA_LOSS, INTERNAL: what was found is no checkpoint that was made; else a failed call of the
+// store. Mismatches are no error: see the report.
+absl::StatusOr<SurviveReport> RunSurvive(const SurviveOptions& options, Progress* progress);
+
+}  // namespace embank
+
+#endif  // EMBANK_BENCH_SURVIVE_RUN_H_

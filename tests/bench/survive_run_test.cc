@@ -1,0 +1,129 @@
+#include "bench/survive_run.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "base/random.h"
+#include "bench/killed_process.h"
+#include "bench/survive_report.h"
+#include "tests/bench/temporary_file.h"
+#include "tests/support/scratch_directory.h"
+
+namespace embank {
+namespace {
+
+using testing::HasSubstr;
+
+// Three times as many bytes as the least budget, in rows of 8 KiB.
+std::string SomeTrace() {
+  const CounterRandom random(3);
+  std::string lines;
+  for (uint64_t i = 0; i < 12'000; ++i) absl::StrAppend(&lines, random.Bits(i) % 6000, "\n");
+  return lines;
+}
+
+absl::StatusOr<SurviveReport> RunQuietly(const SurviveOptions& options) {
+  Progress progress(stderr, SteadyClock());
+  return RunSurvive(options, &progress);
+}
+
+SurviveOptions OptionsFor(const TemporaryFile& file, const std::string& directory) {
+  SurviveOptions options;
+  options.replay.trace_path = file.path();
+  options.replay.shape.dim = 1024;
+  options.replay.batch = 256;
+  options.path = directory;
+  return options;
+}
+
+TEST(Survive, FindsTheLastCheckpointWhereverItIsKilled) {
+  const TemporaryFile file(".txt", SomeTrace());
+  const test::ScratchDirectory directory;
+  SurviveOptions options = OptionsFor(file, directory.path());
+  options.kills = 6;
+  const auto run = RunQuietly(options);
+  ASSERT_TRUE(run.ok()) << run.status();
+  const SurviveReport& report = *run;
+  EXPECT_EQ(report.mismatches, 0u) << report.first_mismatch;
+  EXPECT_GT(report.data_bytes, 2 * report.dram_bytes);
+  ASSERT_EQ(report.kills.size(), 6u);
+  uint64_t found = 0;
+  for (const Kill& kill : report.kills) {
+    EXPECT_GE(kill.batches_found, found);
+    EXPECT_LE(kill.batches_found, kill.batches_told);
+    found = kill.batches_found;
+  }
+  EXPECT_EQ(report.kills[1].where, KilledIn::kCheckpoint);
+  EXPECT_EQ(report.kills[2].where, KilledIn::kRecovery);
+  EXPECT_GT(found, 0u);
+  EXPECT_GT(report.figures.hit_ratio, 0.0);
+  EXPECT_LT(report.figures.hit_ratio, 1.0);
+  EXPECT_GT(report.figures.iops, 0.0);
+  EXPECT_GE(report.figures.write_amplification, 1.0);
+  // Every kill's rows, and those of the end.
+  EXPECT_GT(report.rows_compared, 2 * report.rows);
+  EXPECT_TRUE(std::filesystem::is_empty(directory.path()));
+
+  const Machine machine;
+  EXPECT_THAT(SurviveTable(machine, options, report), HasSubstr("checkpoint"));
+  const auto json = nlohmann::json::parse(SurviveJson(machine, options, report));
+  EXPECT_EQ(json["kills"].size(), 6u);
+  EXPECT_EQ(json["parameters"]["rows"], report.rows);
+}
+
+TEST(Survive, WithoutKillsIsAReplayOnDisk) {
+  const TemporaryFile file(".txt", "1\n2\n1\n");
+  const test::ScratchDirectory directory;
+  SurviveOptions options = OptionsFor(file, directory.path());
+  options.kills = 0;
+  const auto report = RunQuietly(options);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->mismatches, 0u) << report->first_mismatch;
+  EXPECT_EQ(report->rows_compared, 2u);
+  EXPECT_EQ(report->figures.checkpoint_seconds.size(), 1u);
+}
+
+TEST(Survive, NamesWhatItCannotUse) {
+  const TemporaryFile empty(".txt");
+  const test::ScratchDirectory directory;
+  const absl::Status no_keys = RunQuietly(OptionsFor(empty, directory.path())).status();
+  EXPECT_THAT(std::string(no_keys.message()), HasSubstr("--trace: it has no keys"));
+  const TemporaryFile file(".txt", "1\n");
+  const absl::Status no_path = RunQuietly(OptionsFor(file, "/no/such")).status();
+  EXPECT_THAT(std::string(no_path.message()), HasSubstr("--path: /no/such"));
+}
+
+TEST(KilledProcess, TellsUntilItIsKilled) {
+  auto process = KilledProcess::Start([](KilledProcess::Tell tell) -> absl::Status {
+    for (uint64_t i = 0;; ++i) tell({7, i});
+  });
+  ASSERT_TRUE(process.ok()) << process.status();
+  for (uint64_t i = 0; i < 100; ++i) {
+    const auto step = process->Next();
+    ASSERT_TRUE(step.has_value());
+    ASSERT_EQ(step->place, 7u);
+    ASSERT_EQ(step->number, i);
+  }
+  process->Kill();
+}
+
+TEST(KilledProcess, ThatEndsByItselfIsNoticed) {
+  auto process = KilledProcess::Start([](KilledProcess::Tell tell) {
+    tell({1, 2});
+    return absl::InternalError("for the test");
+  });
+  ASSERT_TRUE(process.ok()) << process.status();
+  EXPECT_TRUE(process->Next().has_value());
+  EXPECT_FALSE(process->Next().has_value());
+}
+
+}  // namespace
+}  // namespace embank
