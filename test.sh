@@ -2,7 +2,7 @@
 # Installs what is missing, builds Embank and tests it:
 #   ./test.sh          checks of the house and all tests: under 15 minutes on 2 cores
 #   ./test.sh --full   also sanitizers, clang with its lock analysis and clang-tidy, long random
-#                      runs: under 60 minutes
+#                      runs, fuzzers: under 60 minutes
 # The last line is "N passed, N failed"; the exit status is 0 only if nothing failed.
 set -uo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
@@ -83,6 +83,18 @@ tidy() {
     xargs -P "$(nproc)" -n 2 clang-tidy --quiet -p build/clang
 }
 
+# Every fuzzer for EMBANK_FUZZ_SECONDS (60), from what was kept on; its findings are in build/fuzz.
+fuzz() {
+  local seconds=${EMBANK_FUZZ_SECONDS-60} corpus
+  cd "$root/build/fuzz" || return 1
+  for corpus in "$root"/tests/fuzz/corpus/*; do
+    mkdir -p "found/${corpus##*/}" && basename "$corpus"
+  done | xargs -P "$(nproc)" -I NAME sh -c "bin/NAME_fuzz -max_total_time=$seconds \
+    -max_len=4096 -timeout=60 -rss_limit_mb=4096 -artifact_prefix=NAME- found/NAME \
+    '$root/tests/fuzz/corpus/NAME' >NAME.log 2>&1 || { tail -n 50 NAME.log; exit 255; }
+    echo \"NAME: \$(grep '^Done' NAME.log)\""
+}
+
 summary() {
   printf '\n%-34s %7s %7s %7s %8s\n' stage seconds passed failed skipped
   printf '%s\n' "${table[@]}"
@@ -102,5 +114,7 @@ if [[ $full == yes ]]; then
   build_and_test "asan-ubsan" asan-ubsan -LE house
   build_and_test "tsan" tsan -LE house
   EMBANK_TEST_SCALE=10 tests "long random runs" dev -L random
+  stage "fuzz: configure" configure fuzz && stage "fuzz: build" build fuzz fuzz_targets &&
+    stage "fuzz" fuzz
 fi
 summary
