@@ -50,10 +50,10 @@ absl::Status ReplaceFile(FileSystem* files, const std::string& path,
   if (absl::Status removed = files->Remove(draft); !removed.ok() && !absl::IsNotFound(removed)) {
     return removed;
   }
-  const absl::Status written = WriteDraft(files, draft, bytes);
-  if (!written.ok()) files->Remove(draft).IgnoreError();
-  EMBANK_RETURN_IF_ERROR(written);
-  EMBANK_RETURN_IF_ERROR(files->Rename(draft, path));
+  absl::Status placed = WriteDraft(files, draft, bytes);
+  if (placed.ok()) placed = files->Rename(draft, path);
+  if (!placed.ok()) files->Remove(draft).IgnoreError();
+  EMBANK_RETURN_IF_ERROR(placed);
   *in_doubt = true;
   EMBANK_RETURN_IF_ERROR(files->SyncDirectory(DirectoryOf(path)));
   *in_doubt = false;

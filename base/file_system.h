@@ -9,7 +9,7 @@
 // Statuses of all calls, with a message that names the file and the system's reason:
 //   kNotFound, kAlreadyExists, kPermissionDenied (also a read-only file system),
 //   kResourceExhausted   no space, quota, descriptors, locks or memory
-//   kUnimplemented       not on this file system (Preallocate), or not across two (Link, Rename)
+//   kUnimplemented       not on this file system (Preallocate, Link), not across two (Link, Rename)
 //   kOutOfRange          a read that begins or ends behind the end of the file
 //   kUnavailable         everything else: the device fails
 #ifndef EMBANK_BASE_FILE_SYSTEM_H_
@@ -95,7 +95,7 @@ class FileSystem {
 
   // Of a file, which takes the place of the file `to` if that exists.
   virtual absl::Status Rename(const std::string& from, const std::string& to) = 0;
-  // A second name of the same file.
+  // A second name of the same file. kUnimplemented also: it has as many as it may have.
   virtual absl::Status Link(const std::string& from, const std::string& to) = 0;
   virtual absl::Status Remove(const std::string& path) = 0;
 

@@ -257,7 +257,10 @@ class PosixFileSystem final : public FileSystem {
     return ErrorOf(errno, "rename", from);
   }
   absl::Status Link(const std::string& from, const std::string& to) override {
-    return link(from.c_str(), to.c_str()) == 0 ? absl::OkStatus() : ErrorOf(errno, "link", to);
+    if (link(from.c_str(), to.c_str()) == 0) return absl::OkStatus();
+    // EPERM: the file system has no links, or the system does not let this user make them.
+    const bool has_no_links = errno == EPERM || errno == EMLINK || errno == ENOSYS;
+    return ErrorOf(has_no_links ? EOPNOTSUPP : errno, "link", to);
   }
   absl::Status Remove(const std::string& path) override {
     return remove(path.c_str()) == 0 ? absl::OkStatus() : ErrorOf(errno, "remove", path);

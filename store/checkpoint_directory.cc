@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <new>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -48,11 +49,25 @@ absl::StatusOr<std::unique_ptr<CheckpointDirectory>> CheckpointDirectory::Open(
   const absl::Status synced = files->SyncDirectory(DirectoryOf(path));
   if (synced.ok()) return directory;
   // No later sync makes up for one that failed: who comes next makes the name again.
-  if (directory->is_made_) {
-    directory->Remove(kLockName);
-    files->Remove(path).IgnoreError();
-  }
+  if (directory->is_made_) directory->Abandon();
   return synced;
+}
+
+absl::StatusOr<std::unique_ptr<CheckpointDirectory>> CheckpointDirectory::OpenVacant(
+    FileSystem* files, const std::string& path) {
+  const absl::Status occupied = absl::AlreadyExistsError(
+      absl::StrCat("directory: ", path, " is not empty; a store is made in one that is, or that ",
+                   "does not exist"));
+  const absl::StatusOr<std::vector<std::string>> names = files->List(path);
+  if (!names.ok() && !absl::IsNotFound(names.status())) return names.status();
+  if (names.ok() && std::any_of(names->begin(), names->end(),
+                                [](const std::string& name) { return name != kLockName; })) {
+    return occupied;
+  }
+  EMBANK_ASSIGN_OR_RETURN(std::unique_ptr<CheckpointDirectory> directory, Open(files, path, true));
+  // Somebody else may have made one in between.
+  if (!directory->checkpoints_.empty()) return occupied;
+  return directory;
 }
 
 std::string CheckpointDirectory::PathOf(const std::string& name) const {
@@ -124,6 +139,8 @@ absl::Status CheckpointDirectory::Keep(const Manifest& manifest, bool* in_doubt)
         absl::StrCat("the manifest has ", bytes.size(), " bytes, at most ", kManifestBytesMax));
   }
   const std::string path = PathOf(ManifestName(manifest.checkpoint));
+  const std::set<uint32_t> needed = {manifest.checkpoint, manifest.previous};
+  checkpoints_.reserve(checkpoints_.size() + 1);
   const absl::Status kept = ReplaceFile(files_, path, bytes, in_doubt);
   // The first: who opens the store next makes it anew. Later ones stay, for a crash might bring
   // them back.
@@ -131,7 +148,11 @@ absl::Status CheckpointDirectory::Keep(const Manifest& manifest, bool* in_doubt)
   if (*in_doubt) doubt_ = kept;
   EMBANK_RETURN_IF_ERROR(kept);
   checkpoints_.push_back(manifest.checkpoint);
-  KeepOnly({manifest.checkpoint, manifest.previous});
+  // The manifest is there, whatever becomes of others: the next one tries again.
+  try {
+    KeepOnly(needed);
+  } catch (const std::bad_alloc&) {
+  }
   return absl::OkStatus();
 }
 
@@ -157,6 +178,11 @@ void CheckpointDirectory::RemoveOrphans(std::span<const Manifest> kept) {
   KeepOnly(checkpoints);
   segments_.clear();
   drafts_.clear();
+}
+
+void CheckpointDirectory::Abandon() {
+  Remove(kLockName);
+  if (is_made_) files_->Remove(path_).IgnoreError();
 }
 
 // It is nobody's: that it stays is worth a word, no more.

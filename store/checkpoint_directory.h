@@ -32,6 +32,10 @@ class CheckpointDirectory {
   static absl::StatusOr<std::unique_ptr<CheckpointDirectory>> Open(FileSystem* files,
                                                                    const std::string& path,
                                                                    bool may_create);
+  // As Open, for a store that is to be made here: kAlreadyExists when the directory has anything
+  // in it, but for a lock file.
+  static absl::StatusOr<std::unique_ptr<CheckpointDirectory>> OpenVacant(FileSystem* files,
+                                                                         const std::string& path);
   CheckpointDirectory(const CheckpointDirectory&) = delete;
   CheckpointDirectory& operator=(const CheckpointDirectory&) = delete;
 
@@ -52,6 +56,8 @@ class CheckpointDirectory {
   // Removes other manifests, segments that are in none of these, and what a crash left of writing
   // them.
   void RemoveOrphans(std::span<const Manifest> kept);
+  // Of a store that has not come to be: removes its lock file, and the directory if this made it.
+  void Abandon();
 
  private:
   CheckpointDirectory(FileSystem* files, const std::string& path) : files_(files), path_(path) {}

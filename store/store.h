@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,6 +18,7 @@
 #include "store/batch_gate.h"
 #include "store/checkpoint_directory.h"
 #include "store/compaction.h"
+#include "store/export.h"
 #include "store/manifest.h"
 #include "store/table.h"
 
@@ -82,6 +84,11 @@ class Store {
   // The blob of the last checkpoint. kFailedPrecondition: there is no path; kNotFound: there is no
   // checkpoint. Thread-safe.
   absl::StatusOr<std::vector<std::byte>> CheckpointBlob() const;
+  // Makes a store of its own out of the last checkpoint, durably, in a directory that does not
+  // exist or is empty. Batches and checkpoints go on meanwhile; what the checkpoint has takes its
+  // space until the end. kFailedPrecondition: there is no path, or no checkpoint; else as
+  // ExportCheckpoint. Thread-safe.
+  absl::Status Export(const std::string& directory, ExportProgress progress);
 
   // Thread-safe.
   CheckpointReport ReportCheckpoints() const;
@@ -111,6 +118,9 @@ class Store {
   absl::Status RecoverSegment(const SegmentRows& rows, uint32_t checkpoint);
   absl::StatusOr<uint32_t> CheckpointLocked(std::span<const std::byte> blob)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(checkpoint_mutex_);
+  absl::StatusOr<Manifest> BeginExport();
+  void EndExport(uint32_t checkpoint);
+  void Forget(uint32_t oldest_kept) ABSL_EXCLUSIVE_LOCKS_REQUIRED(checkpoint_mutex_);
   absl::Status CheckMayFail(const absl::Status& newest, uint32_t previous) const;
   absl::Status CheckWhole() const ABSL_SHARED_LOCKS_REQUIRED(tables_mutex_);
   absl::Status KeepFrozen(Manifest* manifest, bool* in_doubt)
@@ -145,6 +155,7 @@ class Store {
 
   mutable Mutex checkpoint_mutex_;                    // taken before tables_mutex_
   Manifest last_ ABSL_GUARDED_BY(checkpoint_mutex_);  // without what is in segments
+  std::multiset<uint32_t> exported_ ABSL_GUARDED_BY(checkpoint_mutex_);  // checkpoints, now
   mutable Mutex report_mutex_;
   CheckpointReport checkpoint_report_ ABSL_GUARDED_BY(report_mutex_);
   mutable Mutex tables_mutex_;

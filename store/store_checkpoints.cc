@@ -267,12 +267,18 @@ absl::StatusOr<uint32_t> Store::CheckpointLocked(std::span<const std::byte> blob
   if (status.ok()) status = KeepFrozen(&manifest, &in_doubt);
   log_->Thaw(status.ok() || in_doubt);
   EMBANK_RETURN_IF_ERROR(status);
-  log_->Forget(last_.checkpoint);
+  Forget(manifest.previous);
   manifest.segments.clear();
   last_ = std::move(manifest);
   MutexLock lock(&report_mutex_);
   checkpoint_report_ = {checkpoint_report_.checkpoints + 1, clock_->NowNs() - begin_ns, flip_ns};
   return last_.checkpoint;
+}
+
+// What is being exported is kept, too.
+void Store::Forget(uint32_t oldest_kept) {
+  if (!exported_.empty()) oldest_kept = std::min(oldest_kept, *exported_.begin());
+  log_->Forget(oldest_kept);
 }
 
 CheckpointReport Store::ReportCheckpoints() const {
@@ -308,6 +314,43 @@ absl::StatusOr<std::vector<std::byte>> Store::CheckpointBlob() const {
   MutexLock lock(&checkpoint_mutex_);
   if (last_.checkpoint == 0) return absl::NotFoundError("the store has no checkpoint yet");
   return last_.blob;
+}
+
+absl::Status Store::Export(const std::string& directory, ExportProgress progress) {
+  if (log_ == nullptr) return NoPath();
+  try {
+    EMBANK_ASSIGN_OR_RETURN(Manifest manifest, BeginExport());
+    const uint32_t checkpoint = manifest.checkpoint;
+    absl::Status status;
+    try {
+      status = ExportCheckpoint({.files = files_, .memory = memory_, .source = options_.path},
+                                std::move(manifest), directory, progress);
+    } catch (const std::bad_alloc&) {
+      status = NoMemory();
+    }
+    EndExport(checkpoint);
+    return status;
+  } catch (const std::bad_alloc&) {
+    return NoMemory();
+  }
+}
+
+// From here to EndExport its segments stay, though checkpoints come.
+absl::StatusOr<Manifest> Store::BeginExport() {
+  MutexLock lock(&checkpoint_mutex_);
+  if (last_.checkpoint == 0) {
+    return absl::FailedPreconditionError(
+        "the store has no checkpoint that could be exported; embank_checkpoint makes one");
+  }
+  EMBANK_ASSIGN_OR_RETURN(Manifest manifest, directory_->Load(last_.checkpoint));
+  exported_.insert(last_.checkpoint);
+  return manifest;
+}
+
+void Store::EndExport(uint32_t checkpoint) {
+  MutexLock lock(&checkpoint_mutex_);
+  exported_.erase(exported_.find(checkpoint));
+  Forget(last_.previous);
 }
 
 }  // namespace embank

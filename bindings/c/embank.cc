@@ -429,6 +429,18 @@ embank_status embank_checkpoint_blob(embank_store* store, void* blob, uint64_t c
   });
 }
 
+embank_status embank_export(embank_store* store, const char* directory, embank_progress progress,
+                            void* user) {
+  return Guard([&]() -> absl::Status {
+    EMBANK_RETURN_IF_ERROR(CheckNotNull(store, "store"));
+    EMBANK_RETURN_IF_ERROR(CheckNotNull(directory, "directory"));
+    EMBANK_RETURN_IF_ERROR(embank::ValidatePath(directory, "directory"));
+    return store->store->Export(directory, [&](uint64_t done, uint64_t total) {
+      return progress == nullptr || progress(done, total, user) == 0;
+    });
+  });
+}
+
 embank_status embank_metrics(embank_store* store, char* text, uint64_t cap, uint64_t* needed) {
   return Guard([&]() -> absl::Status {
     EMBANK_RETURN_IF_ERROR(CheckNotNull(store, "store"));

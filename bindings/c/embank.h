@@ -25,6 +25,7 @@
  *     is too small is EMBANK_RESOURCE_EXHAUSTED, *needed is set and nothing is written.
  *  9. No exception, signal, exit, print or process-wide state crosses this door, the log sink
  *     excepted.
+ * 10. Long work reports progress through a callback and can be cancelled from it.
  *
  * All calls block until their work is done.
  */
@@ -289,6 +290,10 @@ EMBANK_API void embank_scan_close(embank_scan *scan);
 
 /* ---- durability: stores with a path; the others say FAILED_PRECONDITION ---- */
 
+/* Told how many of `total` bytes are done, on the calling thread. Non-zero return cancels:
+ * CANCELLED. */
+typedef int32_t (*embank_progress)(uint64_t done, uint64_t total, void *user);
+
 /* [data] Makes the tables and rows of the store durable as they are at one moment of the call,
  * every batch wholly or not at all, and with them blob_bytes bytes of the caller's (at most 32 MiB;
  * blob may be NULL for none). Batches go on meanwhile; a second checkpoint waits. *sequence (may be
@@ -304,6 +309,21 @@ EMBANK_API embank_status embank_checkpoint(embank_store *store, const void *blob
  * *needed of them (no NUL is added). NOT_FOUND: there is no checkpoint. */
 EMBANK_API embank_status embank_checkpoint_blob(embank_store *store, void *blob, uint64_t cap,
                                                 uint64_t *needed);
+
+/* [data] Makes a store of its own out of the last checkpoint, made here or found when the store was
+ * opened, in a directory that does not exist, in one that does, or is empty. Files that do not
+ * change any more are linked and take no space twice; the others, and all on another file system,
+ * are copied. Batches and checkpoints go on meanwhile; space that the checkpoint has comes back
+ * after the end. progress may be NULL; it may call embank, but must not close the store. On OK the
+ * new store is durable: it has this one's rows, blob and seed, and no previous checkpoint. Neither
+ * store changes what the other has.
+ * FAILED_PRECONDITION: there is no checkpoint; ALREADY_EXISTS: the directory is not empty;
+ * NOT_FOUND: the one in which it should be is not there; CANCELLED; RESOURCE_EXHAUSTED,
+ * PERMISSION_DENIED, UNAVAILABLE (the device fails; somebody uses the directory), DATA_LOSS (a file
+ * is missing or cut off): then what was made is removed, where that can be done; what stays is not
+ * opened as a store, unless it is whole. */
+EMBANK_API embank_status embank_export(embank_store *store, const char *directory,
+                                       embank_progress progress, void *user);
 
 /* ---- insight ---- */
 

@@ -293,6 +293,9 @@ class Store {
     blob.resize(needed);
     return {code, blob};
   }
+  Status Export(const char* directory, embank_progress progress = nullptr, void* user = nullptr) {
+    return Status::Of(embank_export(get(), directory, progress, user));
+  }
   Result<std::string> Metrics() { return internal::ReadString(embank_metrics, get()); }
   Result<std::string> MemoryReport() { return internal::ReadString(embank_memory_report, get()); }
 

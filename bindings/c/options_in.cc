@@ -108,11 +108,7 @@ absl::Status CheckPath(const embank_store_options& o) {
     return absl::InvalidArgumentError(
         absl::StrCat("ssd_bytes is ", o.ssd_bytes, " without a path; it must be 0"));
   }
-  const size_t bytes = strnlen(o.path, kPathBytesMax + 1);
-  if (bytes == 0 || bytes > kPathBytesMax) {
-    return absl::InvalidArgumentError(absl::StrCat("path has ", bytes == 0 ? "no" : "too many",
-                                                   " bytes; it must have 1 to ", kPathBytesMax));
-  }
+  EMBANK_RETURN_IF_ERROR(ValidatePath(o.path, "path"));
   return NotBuilt(o.durability == EMBANK_DURABLE_NONE, "durability: NONE with a path");
 }
 
@@ -152,6 +148,13 @@ absl::Status CheckTableParts(const embank_table_options& o) {
 }
 
 }  // namespace
+
+absl::Status ValidatePath(const char* path, const char* argument) {
+  const size_t bytes = strnlen(path, kPathBytesMax + 1);
+  if (bytes > 0 && bytes <= kPathBytesMax) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(argument, " has ", bytes == 0 ? "no" : "too many",
+                                                 " bytes; it must have 1 to ", kPathBytesMax));
+}
 
 embank_store_options DefaultStoreOptions() {
   embank_store_options options;

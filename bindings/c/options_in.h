@@ -22,6 +22,9 @@ absl::StatusOr<StoreOptions> ReadOptions(const embank_store_options* options);
 // nullptr: kInvalidArgument.
 absl::StatusOr<TableOptions> ReadOptions(const embank_table_options* options);
 
+// kInvalidArgument, with the argument's name: it is empty, or longer than any that can be used.
+absl::Status ValidatePath(const char* path, const char* argument);
+
 // Copies the first info->struct_size bytes of `full` to *info. kInvalidArgument: the size.
 absl::Status WriteInfo(const embank_table_info& full, embank_table_info* info);
 

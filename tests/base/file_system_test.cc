@@ -491,6 +491,15 @@ TEST(PosixFileSystem, WhatNoFileSystemDoesIsUnimplementedAndNoFaultOfADevice) {
   EXPECT_EQ(renamed.code(), absl::StatusCode::kUnimplemented) << renamed;
 }
 
+// As to a file that has as many names as it may, or in a file system without links.
+TEST(PosixFileSystem, ALinkThatTheSystemDoesNotMakeIsUnimplemented) {
+  const ScratchDirectory directory;
+  const auto files = MakePosixFileSystem({});
+  ASSERT_TRUE(files->CreateDirectory(directory.path() + "/sub").ok());
+  const absl::Status linked = files->Link(directory.path() + "/sub", directory.path() + "/linked");
+  EXPECT_EQ(linked.code(), absl::StatusCode::kUnimplemented) << linked;
+}
+
 TEST(PosixFileSystem, ALockEndsWithItsProcess) {
   const ScratchDirectory directory;
   const std::string path = directory.path() + "/LOCK";

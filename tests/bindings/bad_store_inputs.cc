@@ -35,6 +35,10 @@ embank_status OpenNowhere(Scene&) {
   return embank_store_open(&options, nullptr);
 }
 
+embank_status ExportTo(embank_store* store, const char* directory) {
+  return embank_export(store, directory, nullptr, nullptr);
+}
+
 constexpr embank_status kInvalid = EMBANK_INVALID_ARGUMENT;
 constexpr embank_status kMissing = EMBANK_UNIMPLEMENTED;
 const std::string kLongPath(5000, 'p');
@@ -91,6 +95,23 @@ std::vector<BadInput> BadStoreInputs() {
       Open("warmup_iters", kMissing, {"warmup_iters"}, [](Options* o) { o->warmup_iters = 1; }),
       Open("flush_iters", kMissing, {"flush_iters"}, [](Options* o) { o->flush_iters = 1; }),
       Open("reserved", kInvalid, {"reserved"}, [](Options* o) { o->reserved = 1; }),
+      {"export: store NULL", [](Scene&) { return ExportTo(nullptr, "d"); }, kInvalid, {"store"}},
+      {"export: directory NULL",
+       [](Scene& s) { return ExportTo(s.store, nullptr); },
+       kInvalid,
+       {"directory"}},
+      {"export: no directory",
+       [](Scene& s) { return ExportTo(s.store, ""); },
+       kInvalid,
+       {"directory", "4000"}},
+      {"export: long directory",
+       [](Scene& s) { return ExportTo(s.store, kLongPath.c_str()); },
+       kInvalid,
+       {"directory", "4000"}},
+      {"export: memory only",
+       [](Scene& s) { return ExportTo(s.store, "directory"); },
+       EMBANK_FAILED_PRECONDITION,
+       {"no path"}},
   };
 }
 

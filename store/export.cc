@@ -1,0 +1,157 @@
+#include "store/export.h"
+
+#include <algorithm>
+#include <bit>
+#include <memory>
+#include <new>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/aligned_buffer.h"
+#include "base/log.h"
+#include "base/status_macros.h"
+#include "store/checkpoint_directory.h"
+#include "tiers/row_log.h"
+
+namespace embank {
+namespace {
+
+constexpr uint64_t kCopyBytes = uint64_t{1} << 20;
+
+// Its file may be the target's, too. The manifest has keys until the footer is durable.
+bool IsFinished(const SegmentRows& rows) { return rows.keys.empty(); }
+
+// From the begin of the file to the end of the block that has the checkpoint's last row.
+uint64_t BytesUpToLastRow(const SegmentRows& rows) {
+  uint32_t slots = 0;
+  for (size_t word = 0; word < rows.bits.size(); ++word) {
+    const auto bits = static_cast<uint32_t>(std::bit_width(rows.bits[word]));
+    if (bits > 0) slots = static_cast<uint32_t>(word * 64) + bits;
+  }
+  const SegmentHeader& header = rows.header;
+  const auto geometry = SegmentGeometry::Of(header.record_bytes, header.segment_bytes);
+  return RoundUp(geometry.OffsetOf(slots), kBlockBytes);
+}
+
+uint64_t BytesOf(const SegmentRows& rows) {
+  return IsFinished(rows) ? rows.header.segment_bytes : BytesUpToLastRow(rows);
+}
+
+absl::Status Lost(const std::string& path, const char* what) {
+  return absl::DataLossError(absl::StrCat(path, ": the segment is ", what));
+}
+
+class Export {
+ public:
+  Export(const ExportParts& parts, Manifest manifest, const std::string& directory,
+         ExportProgress progress)
+      : parts_(parts), manifest_(std::move(manifest)), directory_(directory), progress_(progress) {
+    made_.reserve(manifest_.segments.size());
+    for (const SegmentRows& rows : manifest_.segments) total_bytes_ += BytesOf(rows);
+  }
+
+  absl::Status Run() {
+    EMBANK_ASSIGN_OR_RETURN(target_, CheckpointDirectory::OpenVacant(parts_.files, directory_));
+    bool in_doubt = false;
+    absl::Status status;
+    try {
+      status = Fill(&in_doubt);
+    } catch (const std::bad_alloc&) {
+      status = NoMemory();
+    }
+    // What a crash may still turn into the store has to stay whole.
+    if (!status.ok() && !in_doubt) RemoveMade();
+    return status;
+  }
+
+ private:
+  absl::Status Fill(bool* in_doubt) {
+    EMBANK_RETURN_IF_ERROR(CountDone(0));
+    for (const SegmentRows& rows : manifest_.segments) EMBANK_RETURN_IF_ERROR(AddSegment(rows));
+    // No manifest may outlive a crash without its segments.
+    EMBANK_RETURN_IF_ERROR(parts_.files->SyncDirectory(directory_));
+    manifest_.previous = manifest_.checkpoint;
+    return target_->Keep(manifest_, in_doubt);
+  }
+
+  absl::Status AddSegment(const SegmentRows& rows) {
+    const std::string name = RowLog::SegmentName(rows.header.segment_id);
+    const std::string from = absl::StrCat(parts_.source, "/", name);
+    std::string to = absl::StrCat(directory_, "/", name);
+    if (!IsFinished(rows)) return Copy(rows, from, std::move(to));
+    const absl::Status linked = parts_.files->Link(from, to);
+    if (absl::IsNotFound(linked)) return Lost(from, "missing");
+    if (absl::IsUnimplemented(linked)) return Copy(rows, from, std::move(to));
+    EMBANK_RETURN_IF_ERROR(linked);
+    made_.push_back(std::move(to));
+    return CountDone(BytesOf(rows));
+  }
+
+  absl::Status Copy(const SegmentRows& rows, const std::string& from, std::string to) {
+    FileSystem* const files = parts_.files;
+    const auto source = files->Open(from, FileAccess::kRead, FileCaching::kDirect);
+    if (absl::IsNotFound(source.status())) return Lost(from, "missing");
+    EMBANK_RETURN_IF_ERROR(source.status());
+    EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<File> target,
+                            files->Open(to, FileAccess::kCreate, FileCaching::kDirect));
+    made_.push_back(std::move(to));
+    const absl::Status taken = target->Preallocate(rows.header.segment_bytes);
+    if (!absl::IsUnimplemented(taken)) EMBANK_RETURN_IF_ERROR(taken);
+    if (buffer_.data() == nullptr) {
+      EMBANK_ASSIGN_OR_RETURN(buffer_, AlignedBuffer::Create(parts_.memory, &budget_, kCopyBytes));
+    }
+    const uint64_t end = BytesOf(rows);
+    for (uint64_t offset = 0; offset < end; offset += kCopyBytes) {
+      const std::span bytes(buffer_.data(), std::min(kCopyBytes, end - offset));
+      const absl::Status read = (*source)->Read(offset, bytes);
+      if (absl::IsOutOfRange(read)) return Lost(from, "cut off");
+      EMBANK_RETURN_IF_ERROR(read);
+      EMBANK_RETURN_IF_ERROR(target->Write(offset, bytes));
+      EMBANK_RETURN_IF_ERROR(CountDone(bytes.size()));
+    }
+    return target->Sync();
+  }
+
+  absl::Status CountDone(uint64_t bytes) {
+    done_bytes_ += bytes;
+    if (progress_(done_bytes_, total_bytes_)) return absl::OkStatus();
+    return absl::CancelledError(absl::StrCat("progress: the export was cancelled when ",
+                                             done_bytes_, " of ", total_bytes_,
+                                             " bytes were done"));
+  }
+
+  // What cannot be removed is worth a word, no more: without a manifest it is no store.
+  void RemoveMade() {
+    try {
+      for (const std::string& path : made_) {
+        const absl::Status removed = parts_.files->Remove(path);
+        if (removed.ok()) continue;
+        Log(LogLevel::kWarning, absl::StrCat("left by an export: ", removed.ToString()));
+      }
+      target_->Abandon();
+    } catch (const std::bad_alloc&) {
+    }
+  }
+
+  const ExportParts parts_;
+  Manifest manifest_;
+  const std::string& directory_;
+  const ExportProgress progress_;
+  uint64_t done_bytes_ = 0;
+  uint64_t total_bytes_ = 0;
+  std::vector<std::string> made_;  // segments of the target
+  std::unique_ptr<CheckpointDirectory> target_;
+  MemoryBudget budget_{0};
+  AlignedBuffer buffer_;
+};
+
+}  // namespace
+
+absl::Status ExportCheckpoint(const ExportParts& parts, Manifest checkpoint,
+                              const std::string& directory, ExportProgress progress) {
+  return Export(parts, std::move(checkpoint), directory, progress).Run();
+}
+
+}  // namespace embank

@@ -1,0 +1,228 @@
+// Exports in a world that fails at any one step: a call of the disk, an allocation, a crash. The
+// source has its checkpoint; the target is it, whole, or no store.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "store/export.h"
+#include "store/store.h"
+#include "tests/support/allocation_faults.h"
+#include "tests/support/events.h"
+#include "tests/support/export_world.h"
+
+namespace embank::test {
+namespace {
+
+constexpr uint64_t kStepsMax = 3000;  // no export takes so many
+constexpr Persistence kPersistences[] = {Persistence::kNone, Persistence::kAll,
+                                         Persistence::kAllButOne, Persistence::kSome,
+                                         Persistence::kTorn};
+
+// Every call, every allocation, every change; where a sanitizer makes each slow, one in some.
+#if defined(__SANITIZE_THREAD__)
+constexpr uint64_t kStride = 23;
+#elif defined(__SANITIZE_ADDRESS__)
+constexpr uint64_t kStride = 11;
+#else
+constexpr uint64_t kStride = 1;
+#endif
+
+// One in some may miss what is rare.
+void ExpectAllMet(const Events& events) {
+  std::fputs(events.Table().c_str(), stdout);
+  if (kStride > 1) return;
+  EXPECT_EQ(events.Missing(), "");
+}
+
+// What every trial begins with: a disk with a checkpoint.
+struct Begin {
+  std::unique_ptr<SimulatedDisk> disk;
+  Tables last;
+
+  std::unique_ptr<SimulatedDisk> Copy() const {
+    return disk->AfterCrash(disk->changes(), Persistence::kAll, 0);
+  }
+};
+
+Begin MakeBegin() {
+  Begin begin;
+  SpillWorld world(kExportSeed);
+  MakeLast(&world);
+  begin.last = *ReadAll(world.get());
+  begin.disk = world.TakeDisk();
+  return begin;
+}
+
+// Whether the target is the checkpoint; else that it is not taken for a store, nor for nothing when
+// it has something.
+void ExpectWholeOrNone(SpillWorld* world, const Tables& last, bool* whole, Events* events) {
+  const auto store = OpenAt(world, "copy");
+  *whole = store.ok();
+  if (store.ok()) {
+    events->Count("found whole");
+    ASSERT_NO_FATAL_FAILURE(ExpectIs(store->get(), last));
+    return;
+  }
+  ASSERT_TRUE(absl::IsNotFound(store.status()) || absl::IsDataLoss(store.status()))
+      << store.status();
+  events->Count(absl::IsNotFound(store.status()) ? "not a store" : "segments without a manifest");
+  if (FilesWith(world->disk(), "copy/segment-").empty()) return;
+  const auto made = OpenAt(world, "copy", true);
+  ASSERT_TRUE(absl::IsDataLoss(made.status())) << made.status();
+  ASSERT_TRUE(absl::IsAlreadyExists((*world)->Export("copy", GoOn)));
+}
+
+class ExportFailures : public testing::TestWithParam<bool> {
+ protected:
+  // The fault of a call, or that of links.
+  static absl::Status Always(const DiskCall& call) {
+    return GetParam() ? NoLinks(call) : absl::OkStatus();
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(, ExportFailures, testing::Bool(),
+                         [](const auto& copies) { return copies.param ? "OfCopies" : "OfLinks"; });
+
+TEST_P(ExportFailures, ACrashLeavesTheCheckpointOrNoStore) {
+  const Begin begin = MakeBegin();
+  SpillWorld world(kExportSeed, begin.Copy());
+  world.disk().SetFaults(Always);
+  const size_t from = world.disk().changes();
+  ASSERT_TRUE(world->Export("copy", GoOn).ok());
+  Events events;
+  for (const char* const name : {"found whole", "not a store", "segments without a manifest"}) {
+    events.Expect(name);
+  }
+  const size_t to = world.disk().changes();
+  const std::unique_ptr<SimulatedDisk> disk = world.TakeDisk();
+  for (size_t change = from; change <= to;
+       change += change == to ? 1 : std::min(kStride, to - change)) {
+    for (const Persistence persistence : kPersistences) {
+      SCOPED_TRACE(change);
+      SpillWorld again(kExportSeed, disk->AfterCrash(change, persistence, change));
+      ASSERT_NE(again.get(), nullptr);
+      ASSERT_NO_FATAL_FAILURE(ExpectIs(again.get(), begin.last));
+      bool whole = false;
+      ASSERT_NO_FATAL_FAILURE(ExpectWholeOrNone(&again, begin.last, &whole, &events));
+      ASSERT_TRUE(whole || change < to) << "what returned OK is there";
+      ASSERT_TRUE(again->Export("second", GoOn).ok());
+    }
+  }
+  ExpectAllMet(events);
+}
+
+struct Fault {
+  absl::Status status;
+  bool stays;  // it and all later ones fail
+};
+
+const Fault kFaults[] = {
+    {absl::UnavailableError("f: input/output error (EIO)"), false},
+    {absl::UnavailableError("f: input/output error (EIO)"), true},
+    {absl::ResourceExhaustedError("f: no space left (ENOSPC)"), false},
+    {absl::ResourceExhaustedError("f: no space left (ENOSPC)"), true},
+};
+
+TEST_P(ExportFailures, OfTheDiskAreToldAndTheSourceGoesOn) {
+  const Begin begin = MakeBegin();
+  Events events;
+  for (const char* const name :
+       {"found whole", "not a store", "segments without a manifest", "made all the same",
+        "not made", "made at the second try", "not removed", "crashed: found whole"}) {
+    events.Expect(name);
+  }
+  for (const Fault& fault : kFaults) {
+    bool met = true;
+    for (uint64_t n = 1; met; n += kStride) {
+      SCOPED_TRACE(fault.status.ToString() + (fault.stays ? " from " : " at ") + std::to_string(n));
+      ASSERT_LT(n, kStepsMax);
+      SpillWorld world(kExportSeed, begin.Copy());
+      const uint64_t first = world.disk().calls() + n;
+      world.disk().SetFaults([&fault, first](const DiskCall& call) {
+        // What the source writes meanwhile is not the export's.
+        const bool is_source = call.kind == DiskCall::Kind::kWrite && call.path.starts_with("log/");
+        const bool fails = call.number == first || (fault.stays && call.number > first);
+        return fails && !is_source ? fault.status : Always(call);
+      });
+      const absl::Status exported = world->Export("copy", GoOn);
+      met = world.disk().calls() >= first;
+      world.disk().SetFaults(Always);
+      ASSERT_TRUE(met || exported.ok()) << exported;
+      if (!exported.ok()) {
+        ASSERT_EQ(exported.code(), fault.status.code()) << exported;
+      }
+      if (met) events.Count(exported.ok() ? "made all the same" : "not made");
+      const bool is_left = !fault.stays && !FilesWith(world.disk(), "copy/segment-").empty();
+      for (const Persistence persistence : kPersistences) {
+        // A crash now; of one kind where nothing is left, or nothing could be removed.
+        if (!is_left && persistence != kPersistences[n % std::size(kPersistences)]) continue;
+        SpillWorld again(kExportSeed,
+                         world.disk().AfterCrash(world.disk().changes(), persistence, n));
+        ASSERT_NE(again.get(), nullptr);
+        ASSERT_NO_FATAL_FAILURE(ExpectIs(again.get(), begin.last));
+        bool whole = false;
+        Events of_crash;
+        ASSERT_NO_FATAL_FAILURE(ExpectWholeOrNone(&again, begin.last, &whole, &of_crash));
+        ASSERT_TRUE(whole || !exported.ok());
+        if (whole && !exported.ok()) events.Count("crashed: found whole");
+      }
+      bool whole = false;
+      ASSERT_NO_FATAL_FAILURE(ExpectWholeOrNone(&world, begin.last, &whole, &events));
+      ASSERT_TRUE(whole || !exported.ok());
+      if (!exported.ok()) {
+        const absl::Status second = world->Export("copy", GoOn);
+        ASSERT_TRUE(second.ok() || absl::IsAlreadyExists(second)) << second;
+        events.Count(second.ok() ? "made at the second try" : "not removed");
+      }
+      // The source goes on.
+      ASSERT_NO_FATAL_FAILURE(Put(*world->OpenTable("t"), KeysFrom(180, 60), 5.0f));
+      const Tables now = *ReadAll(world.get());
+      ASSERT_TRUE(world->Checkpoint({}).ok());
+      ASSERT_TRUE(world.Open().ok());
+      ASSERT_NO_FATAL_FAILURE(ExpectIs(world.get(), now));
+    }
+  }
+  ExpectAllMet(events);
+}
+
+TEST_P(ExportFailures, OfMemoryAreToldAndTheSourceGoesOn) {
+  const Begin begin = MakeBegin();
+  Events events;
+  for (const char* const name : {"found whole", "not a store", "made all the same", "not made"}) {
+    events.Expect(name);
+  }
+  for (const FaultKind kind : {FaultKind::kOnce, FaultKind::kSince}) {
+    bool met = true;
+    for (uint64_t n = 1; met; n += kStride) {
+      SCOPED_TRACE("allocation " + std::to_string(n) + (kind == FaultKind::kOnce ? "" : " on"));
+      ASSERT_LT(n, kStepsMax);
+      SpillWorld world(kExportSeed, begin.Copy());
+      world.memory().AskFirst(&AllocationFaults::MustFail);
+      world.disk().SetFaults(Always);
+      absl::Status exported;
+      {
+        const AllocationFaults faults(n, kind);
+        exported = world->Export("copy", GoOn);
+        met = AllocationFaults::Failed() > 0;
+      }
+      ASSERT_TRUE(met || exported.ok()) << exported;
+      if (!exported.ok()) {
+        ASSERT_TRUE(absl::IsResourceExhausted(exported)) << exported;
+      }
+      if (met) events.Count(exported.ok() ? "made all the same" : "not made");
+      bool whole = false;
+      ASSERT_NO_FATAL_FAILURE(ExpectWholeOrNone(&world, begin.last, &whole, &events));
+      ASSERT_TRUE(whole || !exported.ok());
+      ASSERT_NO_FATAL_FAILURE(Put(*world->OpenTable("t"), KeysFrom(180, 60), 5.0f));
+      ASSERT_TRUE(world->Checkpoint({}).ok());
+      ASSERT_TRUE(world->Export("second", GoOn).ok());
+    }
+  }
+  ExpectAllMet(events);
+}
+
+}  // namespace
+}  // namespace embank::test
