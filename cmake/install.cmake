@@ -1,6 +1,6 @@
 # What `cmake --install` puts where: the shared library, its headers, the CMake package
-# (embank::embank), the pkg-config file, the licence and the documents. The installed tree can be
-# moved: nothing in it names its place.
+# (embank::embank), the pkg-config file, the command and its manual page, the licence and the
+# documents. The installed tree can be moved: nothing in it names its place.
 if(NOT EMBANK_BUILD_SHARED)
   return()
 endif()
@@ -31,4 +31,8 @@ install(FILES ${PROJECT_BINARY_DIR}/install/embank.pc
 
 # README.md is about the source tree, into which its links lead.
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+if(EMBANK_BUILD_TOOLS)
+  install(TARGETS embank-tool RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  install(FILES docs/embank.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+endif()
 install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/docs FILES_MATCHING PATTERN "*.md")

@@ -34,8 +34,10 @@ void Batch::Publish(TableVerb verb, uint64_t begin_ns) const {
   counters.batches.fetch_add(1, std::memory_order_relaxed);
   counters.nanoseconds.fetch_add(table_->parts().clock->NowNs() - begin_ns,
                                  std::memory_order_relaxed);
+  if (verb == TableVerb::kLookup) table_->pins().EndBatch();
   if (table_->parts().compaction == nullptr) return;
-  table_->parts().compaction->Pay(verb == TableVerb::kLookup ? 0 : keys_.size());
+  const bool changes = verb != TableVerb::kLookup && verb != TableVerb::kPrefetch;
+  table_->parts().compaction->Pay(changes ? keys_.size() : 0);
 }
 
 absl::Status Batch::LostStatus() const {
@@ -54,12 +56,11 @@ absl::Status Batch::RefusedStatus() const {
   return StatusWithRoom(absl::StatusCode::kResourceExhausted, [&] {
     return absl::StrCat("no room: ", count(Outcome::kRefused), " of ", keys_.size(),
                         " keys were refused in table \"", table_->name(), "\", the first is key ",
-                        keys_[tally_.first_refused], " at position ", tally_.first_refused,
+                        keys_[tally_.first_refused], " at position ", tally_.first_refused, "; ",
                         table_->mover() == nullptr
-                            ? "; dram_bytes or the machine's memory is used up: erase rows or open "
+                            ? "dram_bytes or the machine's memory is used up: erase rows or open "
                               "the store with more"
-                            : "; the log takes no more rows: ssd_bytes or the disk is used up, or "
-                              "the device fails, as the log sink was told");
+                            : table_->mover()->log()->WhyRefused());
   });
 }
 

@@ -1,5 +1,7 @@
 #include "store/batch_gate.h"
 
+#include "base/seeded_bug.h"
+
 namespace embank {
 
 // Either the flip sees this batch, or the batch sees the gate closed: both look after they have
@@ -18,7 +20,7 @@ void BatchGate::Flip(absl::FunctionRef<void(uint32_t)> between) {
   closed_.store(true, std::memory_order_seq_cst);
   batches_.WaitUntilPassed(batches_.Retire());
   between(checkpoint());
-  checkpoint_.fetch_add(1, std::memory_order_relaxed);
+  if (!Seeded(SeededBug::kNoNextCheckpoint)) checkpoint_.fetch_add(1, std::memory_order_relaxed);
   sweeps_.store(true, std::memory_order_relaxed);
   {
     MutexLock lock(&mutex_);

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
+#include "base/seeded_bug.h"
 #include "base/status_macros.h"
 
 namespace embank {
@@ -18,10 +19,6 @@ constexpr char kLockName[] = "LOCK";
 constexpr char kManifestPrefix[] = "MANIFEST-";
 constexpr char kSegmentPrefix[] = "segment-";
 constexpr char kDraftSuffix[] = ".new";
-
-std::string ManifestName(uint32_t checkpoint) {
-  return absl::StrCat(kManifestPrefix, absl::Hex(checkpoint, absl::kZeroPad8));
-}
 
 // The number behind a prefix; false: the name is of something else.
 template <typename Number>
@@ -37,10 +34,13 @@ bool ParseName(std::string_view name, std::string_view prefix, Number* number) {
 absl::StatusOr<std::unique_ptr<CheckpointDirectory>> CheckpointDirectory::Open(
     FileSystem* files, const std::string& path, bool may_create) {
   std::unique_ptr<CheckpointDirectory> directory(new CheckpointDirectory(files, path));
-  EMBANK_RETURN_IF_ERROR(directory->Lock(may_create));
+  if (may_create) EMBANK_RETURN_IF_ERROR(directory->MakeLockFile());
+  EMBANK_RETURN_IF_ERROR(directory->Lock(/*shared=*/false));
   EMBANK_RETURN_IF_ERROR(directory->LookAround());
+  EMBANK_RETURN_IF_ERROR(directory->CheckHasManifest());
   if (!directory->checkpoints_.empty()) {
     // A process that was killed may have left a manifest whose name would not outlive a crash.
+    if (Seeded(SeededBug::kNoSyncAtOpening)) return directory;
     EMBANK_RETURN_IF_ERROR(files->SyncDirectory(path));
     return directory;
   }
@@ -70,26 +70,41 @@ absl::StatusOr<std::unique_ptr<CheckpointDirectory>> CheckpointDirectory::OpenVa
   return directory;
 }
 
+absl::StatusOr<std::unique_ptr<CheckpointDirectory>> CheckpointDirectory::OpenToRead(
+    FileSystem* files, const std::string& path) {
+  std::unique_ptr<CheckpointDirectory> directory(new CheckpointDirectory(files, path));
+  EMBANK_RETURN_IF_ERROR(directory->Lock(/*shared=*/true));
+  EMBANK_RETURN_IF_ERROR(directory->LookAround());
+  if (!directory->checkpoints_.empty() || !directory->segments_.empty()) return directory;
+  return absl::NotFoundError(absl::StrCat("path: ", path, " is not a store"));
+}
+
+std::string CheckpointDirectory::ManifestName(uint32_t checkpoint) {
+  return absl::StrCat(kManifestPrefix, absl::Hex(checkpoint, absl::kZeroPad8));
+}
+
 std::string CheckpointDirectory::PathOf(const std::string& name) const {
   return absl::StrCat(path_, "/", name);
 }
 
-absl::Status CheckpointDirectory::Lock(bool may_create) {
-  if (may_create) {
-    absl::Status made = files_->CreateDirectory(path_);
-    is_made_ = made.ok();
-    if (!made.ok() && !absl::IsAlreadyExists(made)) return made;
-    const absl::StatusOr<std::unique_ptr<File>> file =
-        files_->Open(PathOf(kLockName), FileAccess::kCreate, FileCaching::kCached);
-    if (!file.ok() && !absl::IsAlreadyExists(file.status())) return file.status();
-  }
-  absl::StatusOr<std::unique_ptr<FileLock>> lock = files_->Lock(PathOf(kLockName), false);
+absl::Status CheckpointDirectory::MakeLockFile() {
+  absl::Status made = files_->CreateDirectory(path_);
+  is_made_ = made.ok();
+  if (!made.ok() && !absl::IsAlreadyExists(made)) return made;
+  const absl::StatusOr<std::unique_ptr<File>> file =
+      files_->Open(PathOf(kLockName), FileAccess::kCreate, FileCaching::kCached);
+  return absl::IsAlreadyExists(file.status()) ? absl::OkStatus() : file.status();
+}
+
+absl::Status CheckpointDirectory::Lock(bool shared) {
+  absl::StatusOr<std::unique_ptr<FileLock>> lock = files_->Lock(PathOf(kLockName), shared);
   if (absl::IsNotFound(lock.status())) {
     return absl::NotFoundError(absl::StrCat("path: ", path_, " is not a store"));
   }
   if (absl::IsUnavailable(lock.status())) {
     return absl::UnavailableError(
-        absl::StrCat("path: ", path_, " is open already, here or in another process"));
+        absl::StrCat("path: ", path_, " is open already, here or in another process, which has ",
+                     kLockName, " locked"));
   }
   EMBANK_RETURN_IF_ERROR(lock.status());
   lock_ = *std::move(lock);
@@ -111,6 +126,12 @@ absl::Status CheckpointDirectory::LookAround() {
     next_segment_id_ = std::max(next_segment_id_, segment + 1);
   }
   std::sort(checkpoints_.begin(), checkpoints_.end());
+  std::sort(segments_.begin(), segments_.end());
+  std::sort(drafts_.begin(), drafts_.end());
+  return absl::OkStatus();
+}
+
+absl::Status CheckpointDirectory::CheckHasManifest() const {
   if (!checkpoints_.empty() || segments_.empty()) return absl::OkStatus();
   return absl::DataLossError(absl::StrCat("path: ", path_, " has ", segments_.size(),
                                           " segments of a store, and no manifest"));
@@ -130,6 +151,21 @@ absl::StatusOr<Manifest> CheckpointDirectory::Load(uint32_t checkpoint) const {
       absl::StrCat(path, ": it is the manifest of checkpoint ", manifest->checkpoint));
 }
 
+std::vector<KeptCheckpoint> CheckpointDirectory::LoadKept() const {
+  std::vector<KeptCheckpoint> kept;
+  if (checkpoints_.empty()) return kept;
+  const uint32_t newest = checkpoints_.back();
+  kept.push_back({newest, Load(newest)});
+  uint32_t previous = newest;
+  if (kept[0].manifest.ok()) {
+    previous = kept[0].manifest->previous;
+  } else if (checkpoints_.size() > 1) {
+    previous = checkpoints_[checkpoints_.size() - 2];
+  }
+  if (previous != newest) kept.push_back({previous, Load(previous)});
+  return kept;
+}
+
 absl::Status CheckpointDirectory::Keep(const Manifest& manifest, bool* in_doubt) {
   *in_doubt = false;
   EMBANK_RETURN_IF_ERROR(doubt_);
@@ -145,7 +181,7 @@ absl::Status CheckpointDirectory::Keep(const Manifest& manifest, bool* in_doubt)
   // The first: who opens the store next makes it anew. Later ones stay, for a crash might bring
   // them back.
   if (!kept.ok() && checkpoints_.empty()) files_->Remove(path).IgnoreError();
-  if (*in_doubt) doubt_ = kept;
+  if (*in_doubt && !Seeded(SeededBug::kDoubtForgotten)) doubt_ = kept;
   EMBANK_RETURN_IF_ERROR(kept);
   checkpoints_.push_back(manifest.checkpoint);
   // The manifest is there, whatever becomes of others: the next one tries again.
@@ -164,18 +200,40 @@ void CheckpointDirectory::KeepOnly(const std::set<uint32_t>& checkpoints) {
                 [&](uint32_t checkpoint) { return checkpoints.count(checkpoint) == 0; });
 }
 
-void CheckpointDirectory::RemoveOrphans(std::span<const Manifest> kept) {
+std::vector<std::string> CheckpointDirectory::SegmentsBeside(
+    std::span<const Manifest* const> kept) const {
   std::set<uint64_t> known;
-  std::set<uint32_t> checkpoints;
-  for (const Manifest& manifest : kept) {
-    checkpoints.insert(manifest.checkpoint);
-    for (const SegmentRows& rows : manifest.segments) known.insert(rows.header.segment_id);
+  for (const Manifest* const manifest : kept) {
+    for (const SegmentRows& rows : manifest->segments) known.insert(rows.header.segment_id);
   }
+  std::vector<std::string> names;
   for (const uint64_t segment : segments_) {
-    if (known.count(segment) == 0) Remove(RowLog::SegmentName(segment));
+    if (known.count(segment) == 0) names.push_back(RowLog::SegmentName(segment));
   }
-  for (const std::string& name : drafts_) Remove(name);
-  KeepOnly(checkpoints);
+  return names;
+}
+
+std::vector<std::string> CheckpointDirectory::ManifestsBeside(
+    std::span<const uint32_t> kept) const {
+  std::vector<std::string> names = drafts_;
+  for (const uint32_t checkpoint : checkpoints_) {
+    if (std::find(kept.begin(), kept.end(), checkpoint) != kept.end()) continue;
+    names.push_back(ManifestName(checkpoint));
+  }
+  return names;
+}
+
+void CheckpointDirectory::RemoveOrphans(std::span<const Manifest> kept) {
+  std::vector<uint32_t> checkpoints;
+  std::vector<const Manifest*> manifests;
+  for (const Manifest& manifest : kept) {
+    checkpoints.push_back(manifest.checkpoint);
+    manifests.push_back(&manifest);
+  }
+  for (const std::string& name : SegmentsBeside(manifests)) Remove(name);
+  for (const std::string& name : ManifestsBeside(checkpoints)) Remove(name);
+  checkpoints_ = std::move(checkpoints);
+  std::sort(checkpoints_.begin(), checkpoints_.end());
   segments_.clear();
   drafts_.clear();
 }

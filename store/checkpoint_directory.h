@@ -23,6 +23,12 @@
 
 namespace embank {
 
+// A checkpoint that the store keeps, or should: its manifest, or why that cannot be had.
+struct KeptCheckpoint {
+  uint32_t checkpoint;
+  absl::StatusOr<Manifest> manifest;
+};
+
 // One thread at a time.
 class CheckpointDirectory {
  public:
@@ -36,8 +42,16 @@ class CheckpointDirectory {
   // in it, but for a lock file.
   static absl::StatusOr<std::unique_ptr<CheckpointDirectory>> OpenVacant(FileSystem* files,
                                                                          const std::string& path);
+  // Locks a store's directory together with others who only read, and looks what is there: Keep and
+  // RemoveOrphans are not called. Writes nothing. kNotFound, kUnavailable, the statuses of files;
+  // segments without a manifest are no error here.
+  static absl::StatusOr<std::unique_ptr<CheckpointDirectory>> OpenToRead(FileSystem* files,
+                                                                         const std::string& path);
   CheckpointDirectory(const CheckpointDirectory&) = delete;
   CheckpointDirectory& operator=(const CheckpointDirectory&) = delete;
+
+  // The name of a manifest's file in the directory.
+  static std::string ManifestName(uint32_t checkpoint);
 
   // The checkpoints that have a manifest, in order: none of a new store; a crash may have left some
   // that nobody needs.
@@ -45,6 +59,10 @@ class CheckpointDirectory {
   // The manifest of one of them. kDataLoss; kFailedPrecondition: of a newer format; statuses of
   // files.
   absl::StatusOr<Manifest> Load(uint32_t checkpoint) const;
+  // The newest checkpoint, then the one that is kept with it, if there is one: that which the
+  // newest names as previous; where the newest cannot be read, the one before it. Statuses as
+  // Load's. Empty: there is no checkpoint.
+  std::vector<KeptCheckpoint> LoadKept() const;
 
   // Writes a manifest, whose checkpoint is newer than all; then it and its previous one are kept,
   // and no other. *in_doubt: after the error nobody knows whether it is there, nor which names of
@@ -53,6 +71,10 @@ class CheckpointDirectory {
 
   // Names of segments from here on are new.
   uint64_t next_segment_id() const { return next_segment_id_; }
+  // Names of segments that were there when it was opened and are in none of these, in order.
+  std::vector<std::string> SegmentsBeside(std::span<const Manifest* const> kept) const;
+  // Names of what a crash left of writing manifests, and of manifests that are none of these.
+  std::vector<std::string> ManifestsBeside(std::span<const uint32_t> kept) const;
   // Removes other manifests, segments that are in none of these, and what a crash left of writing
   // them.
   void RemoveOrphans(std::span<const Manifest> kept);
@@ -62,7 +84,9 @@ class CheckpointDirectory {
  private:
   CheckpointDirectory(FileSystem* files, const std::string& path) : files_(files), path_(path) {}
 
-  absl::Status Lock(bool may_create);
+  absl::Status MakeLockFile();
+  absl::Status Lock(bool shared);
+  absl::Status CheckHasManifest() const;
   absl::Status LookAround();
   std::string PathOf(const std::string& name) const;
   void KeepOnly(const std::set<uint32_t>& checkpoints);

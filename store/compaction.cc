@@ -10,7 +10,7 @@ namespace embank {
 Compaction::Compaction(const CompactionParts& parts)
     : parts_(parts), task_(parts.executor->MakeBackgroundTask([this] {
         MutexLock lock(&mutex_);
-        return Step();
+        return Step(CompactionAim::kDebt);
       })) {}
 
 void Compaction::Pay(uint64_t changed_keys) {
@@ -24,14 +24,29 @@ void Compaction::Pay(uint64_t changed_keys) {
     if (!rows_to_pay_.compare_exchange_weak(rows, rows - kRowsAtATime)) continue;
     rows -= kRowsAtATime;
     MutexLock lock(&mutex_);
-    if (!Step()) return rows_to_pay_.store(0);
+    if (!Step(CompactionAim::kDebt)) return rows_to_pay_.store(0);
+  }
+}
+
+void Compaction::MakeRoom(const RowMover& mover, uint64_t rows) {
+  while (!mover.HasRoom(rows)) {
+    MutexLock lock(&mutex_);
+    if (!Step(CompactionAim::kSpace)) return;
+  }
+}
+
+void Compaction::MakeRoomLater() {
+  MutexLock lock(&mutex_);
+  while (Step(CompactionAim::kLaterSpace)) {
   }
 }
 
 // False: there is nothing to be done, or it cannot be done now.
-bool Compaction::Step() {
+bool Compaction::Step(CompactionAim aim) {
+  if (victim_ != nullptr && aim != aim_) parts_.log->Release(std::exchange(victim_, nullptr));
   if (victim_ == nullptr) {
-    victim_ = parts_.log->PickVictim();
+    victim_ = parts_.log->PickVictim(aim);
+    aim_ = aim;
     next_slot_ = 0;
     if (victim_ == nullptr) return false;
   }

@@ -45,6 +45,14 @@ class Compaction {
   // it falls behind, the batch does a part of it that grows with them.
   void Pay(uint64_t changed_keys);
 
+  // Before a batch may make so many rows of a class dirty, without locks or a ticket: where the log
+  // has no room for them, moves rows until it has, or until that brings none back.
+  void MakeRoom(const RowMover& mover, uint64_t rows);
+
+  // Before a checkpoint, as MakeRoom: where changes have run out of room, moves rows of which
+  // checkpoints are kept; the next checkpoint but one brings that space back.
+  void MakeRoomLater();
+
   // While one lives, no row is moved.
   class Pause {
    public:
@@ -58,7 +66,7 @@ class Compaction {
   // Reads at once: a list of neighbours, and few rows of memory.
   static constexpr size_t kRowsAtATime = 256;
 
-  bool Step() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool Step(CompactionAim aim) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void MoveRow(Location from, std::span<const std::byte> record)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -66,6 +74,7 @@ class Compaction {
   std::atomic<uint64_t> rows_to_pay_{0};
   Mutex mutex_;  // taken before locks of shards
   std::shared_ptr<LogSegment> victim_ ABSL_GUARDED_BY(mutex_);
+  CompactionAim aim_ ABSL_GUARDED_BY(mutex_) = CompactionAim::kDebt;  // of the victim
   uint32_t next_slot_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stuck_ ABSL_GUARDED_BY(mutex_) = false;  // the log took no row
   std::array<Location, kRowsAtATime> rows_ ABSL_GUARDED_BY(mutex_);

@@ -61,13 +61,20 @@ Estimate EstimateMemory(const StoreOptions& options, std::span<const TableRows> 
   return estimate;
 }
 
-RowLogOptions LogSizes(uint64_t dram_bytes) {
+RowLogOptions LogSizes(const StoreOptions& options) {
+  constexpr uint64_t kSegmentBytesMin = uint64_t{1} << 20;
+  // Room is kept and had back by segments (tiers/log_room.h).
+  constexpr uint64_t kSegmentsOfBudgetMin = 64;
   RowLogOptions log;
-  if (dram_bytes == 0) return log;
-  const uint64_t part = dram_bytes / 16;
+  while (options.ssd_bytes != 0 && log.segment_bytes > kSegmentBytesMin &&
+         log.segment_bytes * kSegmentsOfBudgetMin > options.ssd_bytes) {
+    log.segment_bytes /= 2;
+  }
+  if (options.dram_bytes == 0) return log;
+  const uint64_t part = options.dram_bytes / 16;
   // Of an open segment its keys and tables are in memory, 10 bytes for each of its records, and as
   // much again while its footer is written: a third of it for the smallest rows.
-  while (log.segment_bytes > (uint64_t{1} << 20) && log.segment_bytes / 3 > part) {
+  while (log.segment_bytes > kSegmentBytesMin && log.segment_bytes / 3 > part) {
     log.segment_bytes /= 2;
   }
   while (log.buffers > 4 && log.buffers * log.buffer_bytes > part) log.buffers /= 2;

@@ -39,8 +39,9 @@ inline constexpr uint64_t kStoreFixedBytes = uint64_t{128} << 10;
 // Addresses to reserve for the rows of a store.
 uint64_t RowAddressBytes(const StoreOptions& options);
 
-// Buffers and lists of a log that suit a budget: a sixteenth of it for each, as far as that goes.
-RowLogOptions LogSizes(uint64_t dram_bytes);
+// Buffers and lists of a log that suit dram_bytes: a sixteenth of it for each, as far as that goes;
+// segments of which ssd_bytes holds many.
+RowLogOptions LogSizes(const StoreOptions& options);
 
 // Threads of the pool.
 uint32_t WorkerThreads(const StoreOptions& options);

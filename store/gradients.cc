@@ -126,8 +126,7 @@ class GroupStep {
       HeldRow held(table, group_.shard, id, table.parts().index->Confirm(guess, id));
       Outcome outcome = held.outcome();
       if (outcome == Outcome::kFound) {
-        Step(firsts[i], held.RowToChange());
-        outcome = held.Commit();
+        outcome = held.Change([&](std::byte* row) { Step(firsts[i], row); });
       }
       Answer(firsts[i], outcome);
     };

@@ -29,19 +29,18 @@ class HeldRow {
   Outcome outcome() const { return outcome_; }
   // Of a row that is found: to be looked at.
   std::byte* row() { return row_; }
-  // Of a row that is found: to be changed there (tiers/row_write.h), and committed.
-  std::byte* RowToChange() {
-    if (table_.mover() != nullptr && row_ != image_.bytes) {
-      table_.mover()->NoteChanging(match_.location());
+  // Of a row that is found: change(row) changes it there (tiers/row_write.h). kFound, or kRefused:
+  // the log has no room for a change, the row is as it was.
+  template <typename ChangeBytes>
+  Outcome Change(ChangeBytes change) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    RowMover* const mover = table_.mover();
+    const bool in_memory = mover == nullptr || row_ != image_.bytes;
+    if (mover != nullptr && in_memory && !mover->NoteChanging(match_.location())) {
+      return Outcome::kRefused;
     }
-    return row_;
-  }
-
-  // After a change; kFound, or kRefused: the log takes nothing, the row is as it was.
-  Outcome Commit() ABSL_NO_THREAD_SAFETY_ANALYSIS {
-    if (table_.mover() == nullptr || row_ != image_.bytes) return Outcome::kFound;
-    return table_.mover()->PutInLog(shard_, id_, heat_, row_, match_) ? Outcome::kFound
-                                                                      : Outcome::kRefused;
+    change(row_);
+    if (in_memory || mover->PutInLog(shard_, id_, heat_, row_, match_)) return Outcome::kFound;
+    return Outcome::kRefused;
   }
 
  private:

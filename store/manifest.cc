@@ -1,5 +1,6 @@
 #include "store/manifest.h"
 
+#include <algorithm>
 #include <cstring>
 #include <set>
 #include <type_traits>
@@ -230,6 +231,22 @@ absl::StatusOr<Manifest> GetManifest(Reader* reader) {
 }
 
 }  // namespace
+
+uint64_t ManifestBytesMax(const Manifest& tables, uint64_t ssd_bytes, uint64_t segment_bytes,
+                          uint64_t blob_bytes) {
+  // Of each class segments are open for two streams, and one may wait for its footer.
+  constexpr uint64_t kUnfinishedSegments = 3;
+  uint64_t slots_max = 0;
+  uint64_t unfinished_slots = 0;
+  for (const uint32_t slot_bytes : tables.slot_bytes) {
+    const uint64_t slots = SegmentGeometry::Of(RecordBytesOf(slot_bytes), segment_bytes).slots;
+    slots_max = std::max(slots_max, slots);
+    unfinished_slots += kUnfinishedSegments * slots;
+  }
+  return EncodeManifest(tables).size() + blob_bytes +
+         ssd_bytes / segment_bytes * (kSegmentRowsBytesMin + RoundUp(slots_max, 64) / 8) +
+         unfinished_slots * (sizeof(Key) + sizeof(TableId));
+}
 
 std::vector<std::byte> EncodeManifest(const Manifest& manifest) {
   Writer writer;

@@ -38,6 +38,12 @@ struct Manifest {
   std::vector<std::byte> blob;  // the caller's
 };
 
+// The most bytes of a manifest of such tables, without segments, that gets some later: in a log of
+// `ssd_bytes`, whose segments have `segment_bytes`, with a blob of `blob_bytes`. std::bad_alloc
+// leaves it.
+uint64_t ManifestBytesMax(const Manifest& tables, uint64_t ssd_bytes, uint64_t segment_bytes,
+                          uint64_t blob_bytes);
+
 // Of a manifest that a store made. std::bad_alloc leaves it.
 std::vector<std::byte> EncodeManifest(const Manifest& manifest);
 // kDataLoss: damaged. kFailedPrecondition: of a newer format, with its version. What it returns is

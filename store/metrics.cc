@@ -8,7 +8,8 @@
 namespace embank {
 namespace {
 
-constexpr const char* kVerbNames[kTableVerbs] = {"lookup", "upsert", "gradients", "erase"};
+constexpr const char* kVerbNames[kTableVerbs] = {"lookup", "upsert", "gradients", "erase",
+                                                 "prefetch"};
 constexpr const char* kOutcomeNames[] = {"found", "created", "absent", "refused", "data_loss"};
 
 // A label value: backslash and quote escaped; names have no newlines.
@@ -84,6 +85,22 @@ void AppendTables(std::string* text, const std::vector<Table*>& tables) {
   }
 }
 
+void AppendPrefetches(std::string* text, const std::vector<Table*>& tables) {
+  const auto append = [&](const char* metric, const char* help,
+                          std::atomic<uint64_t> TableCounters::*counter) {
+    Describe(text, metric, "counter", help);
+    for (Table* const table : tables) {
+      absl::StrAppend(text, metric, "{", TableLabel(*table), "} ",
+                      (table->counters().*counter).load(std::memory_order_relaxed), "\n");
+    }
+  };
+  append("embank_prefetched_rows_total", "Rows that prefetches brought up to memory.",
+         &TableCounters::prefetched_rows);
+  append("embank_prefetched_unused_rows_total",
+         "Of them those that left memory again before they were used.",
+         &TableCounters::unused_rows);
+}
+
 void AppendMemory(std::string* text, const MemoryReport& report) {
   Describe(text, "embank_tier_bytes", "gauge", "Memory by tier and use.");
   const std::pair<const char*, uint64_t> kinds[] = {{"fixed", report.fixed_bytes},
@@ -97,6 +114,8 @@ void AppendMemory(std::string* text, const MemoryReport& report) {
   if (report.ssd.has_value()) {
     absl::StrAppend(text, "embank_tier_bytes{tier=\"ssd\",kind=\"used\"} ", report.ssd->used_bytes,
                     "\nembank_tier_bytes{tier=\"ssd\",kind=\"live\"} ", report.ssd->live_bytes,
+                    "\nembank_tier_bytes{tier=\"ssd\",kind=\"dirty\"} ", report.ssd->dirty_bytes,
+                    "\nembank_tier_bytes{tier=\"ssd\",kind=\"kept\"} ", report.ssd->kept_bytes,
                     "\n");
   }
   Describe(text, "embank_tier_capacity_bytes", "gauge", "Budget by tier; 0: no limit.");
@@ -149,6 +168,7 @@ std::string FormatMetrics(const Store& store) {
   AppendTables(&text, store.Tables());
   AppendMemory(&text, store.ReportMemory());
   if (store.log() == nullptr) return text;
+  AppendPrefetches(&text, store.Tables());
   AppendLog(&text, store.log()->counters());
   AppendCheckpoints(&text, store.ReportCheckpoints());
   return text;
@@ -158,7 +178,9 @@ std::string FormatMemoryReport(const MemoryReport& report) {
   const std::string ssd = report.ssd.has_value()
                               ? absl::StrCat(", \"ssd\": {\"budget\": ", report.ssd->budget_bytes,
                                              ", \"used\": ", report.ssd->used_bytes,
-                                             ", \"live\": ", report.ssd->live_bytes, "}")
+                                             ", \"live\": ", report.ssd->live_bytes,
+                                             ", \"dirty\": ", report.ssd->dirty_bytes,
+                                             ", \"kept\": ", report.ssd->kept_bytes, "}")
                               : "";
   return absl::StrCat("{\"dram\": {\"budget\": ", report.budget_bytes,
                       ", \"used\": ", report.used_bytes, ", \"fixed\": ", report.fixed_bytes,

@@ -11,6 +11,7 @@ namespace embank {
 NewRows::~NewRows() {
   if (slots_taken_ > 0) {
     table_->parts().tier->Free(table_->slot_class(), std::span(slots_).first(slots_taken_));
+    if (table_->mover() != nullptr) table_->mover()->GiveRoom(slots_taken_);
   }
   if (rows_added_ > 0) table_->AddRows(rows_added_);
 }
@@ -20,17 +21,21 @@ bool NewRows::TakeSlots() {
   if (no_slots_) return false;
   const StoreParts& parts = table_->parts();
   // One, two, four, ...: a group that makes few rows keeps few from the others.
-  const auto wanted =
-      std::span(slots_).first(std::min(slots_wanted_, std::max<size_t>(rows_left_, 1)));
+  RowMover* const mover = table_->mover();
+  size_t count = std::min(slots_wanted_, std::max<size_t>(rows_left_, 1));
+  // Each of the rows will be dirty.
+  if (mover != nullptr) count = mover->TakeRoom(count);
+  const auto wanted = std::span(slots_).first(count);
   slots_wanted_ = std::min(2 * slots_wanted_, kSlotsAtOnce);
   slots_taken_ = parts.tier->Allocate(table_->slot_class(), wanted);
   // Memory that a shrunken index left behind is budget that rows may have.
-  if (slots_taken_ == 0 && parts.index->ReleaseMemory() > 0) {
+  if (slots_taken_ == 0 && count > 0 && parts.index->ReleaseMemory() > 0) {
     slots_taken_ = parts.tier->Allocate(table_->slot_class(), wanted);
   }
-  if (slots_taken_ == 0 && table_->mover() != nullptr) {
-    slots_taken_ = table_->mover()->TakeSlots(shard_, wanted);
+  if (slots_taken_ == 0 && count > 0 && mover != nullptr) {
+    slots_taken_ = mover->TakeSlots(shard_, wanted);
   }
+  if (mover != nullptr) mover->GiveRoom(count - slots_taken_);
   no_slots_ = slots_taken_ == 0;
   return !no_slots_;
 }

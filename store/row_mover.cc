@@ -4,12 +4,19 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "base/seeded_bug.h"
 #include "base/status_macros.h"
 #include "store/table.h"
 #include "tiers/row_copy.h"
 #include "tiers/row_write.h"
 
 namespace embank {
+namespace {
+
+// Behind so many pinned rows one leaves like others.
+constexpr uint32_t kPinnedPassedOverMax = kPassedOverMax / 2;
+
+}  // namespace
 
 RowMover::RowMover(const MoverParts& parts, SlotClass slot_class, uint32_t slot_bytes)
     : parts_(parts),
@@ -23,34 +30,61 @@ RowMover::RowMover(const MoverParts& parts, SlotClass slot_class, uint32_t slot_
 
 void RowMover::NoteMade(KeyIndex::Shard* shard, Location slot) {
   const uint32_t number = notes_.NumberOf(slot);
-  notes_.Of(number).logged = parts_.gate->checkpoint();
+  SlotNote& note = notes_.Of(number);
+  note.logged = parts_.gate->checkpoint();
+  note.pin = Pins::kNone;
+  note.untouched = 0;
   OrderOf(shard).Add(number);
   rows_in_memory_.fetch_add(1, std::memory_order_relaxed);
 }
 
-void RowMover::NoteChanging(Location slot) {
+bool RowMover::NoteChanging(Location slot) {
   SlotNote& note = notes_.Of(notes_.NumberOf(slot));
+  if (Seeded(SeededBug::kChangedRowStaysClean)) return true;
   if (!note.IsDirty()) {
-    parts_.log->MarkDead({note.logged});
+    const bool admitted = Seeded(SeededBug::kRecordOutlivesChange)
+                              ? TakeRoom(1) > 0
+                              : parts_.log->TakeRoomAndMarkDead({note.logged});
+    if (!admitted) return false;
   } else if (parts_.gate->IsOwed(note.checkpoint())) {
-    // The checkpoint gets the row as it was; without it the change goes on.
-    const absl::StatusOr<Location> image = LogSlot(slot, note.checkpoint(), false);
-    if (!image.ok()) parts_.gate->Fail(image.status());
+    // What was kept for the row goes to the checkpoint.
+    if (TakeRoom(1) == 0) return false;
+    if (!Seeded(SeededBug::kNoPreImage)) LeavePreImage(slot, note.checkpoint());
   }
   note.logged = parts_.gate->checkpoint();
+  note.untouched = 0;
+  if (note.pin != Pins::kNone) Unpin(slot);
+  return true;
+}
+
+// An owed row is about to change: the checkpoint gets it as it was, or fails, and the change goes
+// on.
+void RowMover::LeavePreImage(Location slot, uint32_t checkpoint) const {
+  const absl::StatusOr<Location> image = LogSlot(slot, checkpoint, false);
+  if (image.ok()) return;
+  parts_.gate->Fail(image.status());
+  parts_.log->GiveRoom(slot_class_, 1);
 }
 
 absl::Status RowMover::SaveOwed(Location slot) {
   SlotNote& note = notes_.Of(notes_.NumberOf(slot));
   if (!note.IsDirty() || !parts_.gate->IsOwed(note.checkpoint())) return absl::OkStatus();
   EMBANK_ASSIGN_OR_RETURN(const Location home, LogSlot(slot, note.checkpoint(), true));
-  note.logged = home.units;
+  note.SetLogged(home);
   return absl::OkStatus();
 }
 
 void RowMover::NoteGone(KeyIndex::Shard* shard, const Table& table, Location home) {
   if (home.tier() == Tier::kDram) {
-    NoteChanging(home);
+    const SlotNote& note = notes_.Of(notes_.NumberOf(home));
+    if (!note.IsDirty()) {
+      parts_.log->MarkDead({note.logged});
+    } else if (parts_.gate->IsOwed(note.checkpoint())) {
+      LeavePreImage(home, note.checkpoint());
+    } else {
+      GiveRoom(1);
+    }
+    if (note.pin != Pins::kNone) Unpin(home);
     OrderOf(shard).Remove(notes_.NumberOf(home));
     rows_in_memory_.fetch_sub(1, std::memory_order_relaxed);
   } else {
@@ -85,11 +119,22 @@ bool RowMover::EvictOne(KeyIndex::Shard* shard, Location* slot, bool* log_takes)
     if (victim == kNoVictim) return false;
     *slot = notes_.LocationOf(victim);
     OrderOf(shard).Remove(victim);
+    const bool pinned = passed_over < kPinnedPassedOverMax && IsPinned(*slot);
     const bool dirty = notes_.Of(victim).IsDirty();
-    if ((*log_takes || !dirty) && Leave(shard, *slot)) return true;
-    *log_takes = false;
+    if (!pinned && (*log_takes || !dirty) && Leave(shard, *slot)) return true;
+    if (!pinned) *log_takes = false;
     OrderOf(shard).Add(victim);
   }
+  return false;
+}
+
+// Forgets a pin that has lapsed.
+bool RowMover::IsPinned(Location slot) const {
+  SlotNote& note = notes_.Of(notes_.NumberOf(slot));
+  const auto pin = static_cast<Pins::Mark>(note.pin);
+  if (pin == Pins::kNone) return false;
+  if (TableAt(slot).pins().Stands(pin)) return true;
+  note.pin = Pins::kNone;
   return false;
 }
 
@@ -102,7 +147,7 @@ bool RowMover::Leave(KeyIndex::Shard* shard, Location slot) {
   absl::StatusOr<Location> home = Location{note.logged};
   if (note.IsDirty()) home = LogSlot(slot, note.checkpoint(), true);
   if (!home.ok()) return false;
-  const Table& table = *parts_.tables->Get(TableOf(mark.identity));
+  Table& table = *parts_.tables->Get(TableOf(mark.identity));
   const RowId id = table.IdOf(key, table.HashOf(key));
   Match match = {};
   parts_.index->VisitMatches(shard, id, [&](const Match& candidate) {
@@ -112,7 +157,9 @@ bool RowMover::Leave(KeyIndex::Shard* shard, Location slot) {
   EMBANK_CHECK(match.any() && match.location() == slot);
   parts_.index->Move(shard, id.hash, match, *home);
   rows_in_memory_.fetch_sub(1, std::memory_order_relaxed);
-  RetireRow(header);
+  if (note.untouched != 0 && (mark.usage & kReferencedFlag) == 0) table.CountUnusedPrefetch();
+  if (note.pin != Pins::kNone) Unpin(slot);
+  if (!Seeded(SeededBug::kVersionNotStepped)) RetireRow(header);
   CountInLog(table, 1);
   return true;
 }
@@ -138,7 +185,8 @@ absl::StatusOr<Location> RowMover::LogSlot(Location slot, uint32_t checkpoint, b
               .key = LoadKey(header),
               .heat = HeatOf(mark.usage, parts_.heat_clock->now()),
               .checkpoint = checkpoint,
-              .lives = lives},
+              .lives = lives,
+              .was_dirty = true},
              parts_.tier->Row(slot));
 }
 
@@ -151,13 +199,18 @@ absl::StatusOr<Location> RowMover::Log(RowToLog row, const std::byte* bytes) con
 
 bool RowMover::PutInLog(KeyIndex::Shard* shard, const RowId& id, uint32_t heat,
                         const std::byte* row, const Match& match) {
+  if (TakeRoom(1) == 0) return false;
   const absl::StatusOr<Location> home = Log({.table = id.table,
                                              .key = id.key,
                                              .heat = heat,
                                              .checkpoint = parts_.gate->checkpoint(),
-                                             .lives = true},
+                                             .lives = true,
+                                             .was_dirty = true},
                                             row);
-  if (!home.ok()) return false;
+  if (!home.ok()) {
+    GiveRoom(1);
+    return false;
+  }
   if (match.any()) {
     const Location former = match.location();
     parts_.index->Move(shard, id.hash, match, *home);
@@ -184,7 +237,7 @@ absl::StatusOr<Match> RowMover::Resolve(KeyIndex::Shard* shard, const RowId& id,
     found = match;
     return true;
   });
-  if (!found.any() && !unread.ok()) return unread;
+  if (!found.any() && !unread.ok() && !Seeded(SeededBug::kLossIsAbsence)) return unread;
   return found;
 }
 
@@ -201,6 +254,24 @@ Match RowMover::BringUp(KeyIndex::Shard* shard, const RowId& id, const Match& ma
                         std::span<const std::byte> record, uint32_t touches) {
   Location slot;
   if (TakeSlots(shard, {&slot, 1}) == 0) return {};
+  return BringUpTo(slot, shard, id, match, record, touches);
+}
+
+bool RowMover::BringUpAhead(KeyIndex::Shard* shard, const RowId& id, const Match& match,
+                            std::span<const std::byte> record, bool may_evict) {
+  Location slot;
+  const std::span<Location> one(&slot, 1);
+  const size_t taken = may_evict ? TakeSlots(shard, one) : parts_.tier->Allocate(slot_class_, one);
+  if (taken == 0) return false;
+  BringUpTo(slot, shard, id, match, record, 0);
+  SlotNote& note = notes_.Of(notes_.NumberOf(slot));
+  note.pin = parts_.tables->Get(id.table)->pins().Add();
+  note.untouched = 1;
+  return true;
+}
+
+Match RowMover::BringUpTo(Location slot, KeyIndex::Shard* shard, const RowId& id,
+                          const Match& match, std::span<const std::byte> record, uint32_t touches) {
   RowHeader* const header = HeaderAt(slot);
   const RecordHeader logged = LoadRecordHeader(record);
   const uint32_t heat = std::min(logged.heat, kHeatMax - touches) + touches;
@@ -216,7 +287,7 @@ Match RowMover::BringUp(KeyIndex::Shard* shard, const RowId& id, const Match& ma
   const Location home = match.location();
   const Match up = parts_.index->Move(shard, id.hash, match, slot);
   NoteMade(shard, slot);
-  notes_.Of(notes_.NumberOf(slot)).logged = home.units;
+  notes_.Of(notes_.NumberOf(slot)).SetLogged(home);
   CountInLog(*parts_.tables->Get(id.table), -1);
   return up;
 }
@@ -233,7 +304,7 @@ bool RowMover::Relocate(KeyIndex::Shard* shard, const RowId& id, Location from,
     return match.any() || note != nullptr;
   });
   const bool is_logged = note != nullptr ? note->logged == from.units : match.any();
-  if (!is_logged) return true;
+  if (!is_logged && !Seeded(SeededBug::kMovedWithoutLook)) return true;
   const absl::StatusOr<Location> home =
       parts_.log->Append(LogStream::kCompaction, {.row_class = slot_class_,
                                                   .record_bytes = RecordBytesOf(slot_bytes_),
@@ -244,7 +315,7 @@ bool RowMover::Relocate(KeyIndex::Shard* shard, const RowId& id, Location from,
                                                   .payload = record.subspan(sizeof(RecordHeader))});
   if (!home.ok()) return false;
   if (note != nullptr) {
-    note->logged = home->units;
+    note->SetLogged(*home);
   } else {
     parts_.index->Move(shard, id.hash, match, *home);
   }
@@ -252,9 +323,27 @@ bool RowMover::Relocate(KeyIndex::Shard* shard, const RowId& id, Location from,
   return true;
 }
 
+void RowMover::Pin(Location slot) {
+  SlotNote& note = notes_.Of(notes_.NumberOf(slot));
+  note.pin = TableAt(slot).pins().Renew(static_cast<Pins::Mark>(note.pin));
+}
+
+void RowMover::Unpin(Location slot) {
+  SlotNote& note = notes_.Of(notes_.NumberOf(slot));
+  TableAt(slot).pins().Release(static_cast<Pins::Mark>(note.pin));
+  note.pin = Pins::kNone;
+}
+
 bool RowMover::TakeReferenced(uint32_t slot) {
   const std::atomic_ref usage(HeaderOf(slot)->usage);
-  return (usage.fetch_and(~kReferencedFlag, std::memory_order_relaxed) & kReferencedFlag) != 0;
+  const bool referenced =
+      (usage.fetch_and(~kReferencedFlag, std::memory_order_relaxed) & kReferencedFlag) != 0;
+  if (referenced) notes_.Of(slot).untouched = 0;
+  return referenced;
+}
+
+Table& RowMover::TableAt(Location slot) const {
+  return *parts_.tables->Get(TableOf(LoadIdentity(HeaderAt(slot))));
 }
 
 uint32_t RowMover::Heat(uint32_t slot) {

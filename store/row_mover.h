@@ -75,10 +75,11 @@ class RowMover {
 
   // ---- all of these under the lock of the shard that the row is in ----
 
-  // A row was made in a slot; is about to change there; is gone from the index, but still whole in
-  // its slot, or its record dead.
+  // A row was made in a slot, for which room was taken; is about to change there (false: the log
+  // has no room for that, the row stays as it is); is gone from the index, but still whole in its
+  // slot, or its record dead.
   void NoteMade(KeyIndex::Shard* shard, Location slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
-  void NoteChanging(Location slot);
+  bool NoteChanging(Location slot);
   void NoteGone(KeyIndex::Shard* shard, const Table& table, Location home)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
 
@@ -108,9 +109,17 @@ class RowMover {
                 std::span<const std::byte> record, uint32_t touches)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
 
+  // As BringUp, ahead of its use, and pinned, if one more row may be; unless it `may_evict`, into a
+  // slot that is free already. False: no slot is to be had.
+  bool BringUpAhead(KeyIndex::Shard* shard, const RowId& id, const Match& match,
+                    std::span<const std::byte> record, bool may_evict)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+  // Pins the row in a slot from now on, if one more that was there before may be.
+  void Pin(Location slot);
+
   // Puts a row into the log that is in no slot: a new one, or, where a match is given, the one that
   // it names, whose record is dead then. `row` is laid out as in memory. False: the log takes none,
-  // nothing was changed.
+  // or has no room for it; nothing was changed.
   bool PutInLog(KeyIndex::Shard* shard, const RowId& id, uint32_t heat, const std::byte* row,
                 const Match& match) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
 
@@ -120,7 +129,19 @@ class RowMover {
   bool Relocate(KeyIndex::Shard* shard, const RowId& id, Location from,
                 std::span<const std::byte> record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
 
-  // Rows of the class that are in the log alone. Thread-safe.
+  // Room in the log for rows that will be made (RowLog::TakeRoom), or were not. Thread-safe.
+  uint64_t TakeRoom(uint64_t rows) { return parts_.log->TakeRoom(slot_class_, rows); }
+  void GiveRoom(uint64_t rows) { parts_.log->GiveRoom(slot_class_, rows); }
+  // Whether there is such room; cheap where there is plenty. Thread-safe.
+  bool HasRoom(uint64_t rows) const {
+    return parts_.log->HasRoom(slot_class_, RecordBytesOf(slot_bytes_), rows);
+  }
+
+  // Whether the row in a slot is dirty. Under the lock of its shard.
+  bool IsDirty(Location slot) const { return notes_.Of(notes_.NumberOf(slot)).IsDirty(); }
+
+  // Rows of the class that are in memory; in the log alone. Thread-safe.
+  uint64_t rows_in_memory() const { return rows_in_memory_.load(std::memory_order_relaxed); }
   uint64_t rows_in_log() const { return rows_in_log_.load(std::memory_order_relaxed); }
   // So many rows of a table came into the log, or went. Thread-safe.
   void CountInLog(const Table& table, int64_t change);
@@ -147,7 +168,14 @@ class RowMover {
   bool EvictOne(KeyIndex::Shard* shard, Location* slot, bool* log_takes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
   size_t TakeFromAnother(KeyIndex::Shard* shard, std::span<Location> slots, bool* log_takes);
+  Match BringUpTo(Location slot, KeyIndex::Shard* shard, const RowId& id, const Match& match,
+                  std::span<const std::byte> record, uint32_t touches)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+  bool IsPinned(Location slot) const;
+  void Unpin(Location slot);
+  Table& TableAt(Location slot) const;
   absl::StatusOr<Location> LogSlot(Location slot, uint32_t checkpoint, bool lives) const;
+  void LeavePreImage(Location slot, uint32_t checkpoint) const;
   absl::StatusOr<Location> Log(RowToLog row, const std::byte* bytes) const;
 
   const MoverParts parts_;

@@ -69,8 +69,10 @@ void ShardPlan::Group(const Batch& batch, std::span<const uint32_t> positions) {
 
 void ShardPlan::ForEachShard(const Batch& batch,
                              absl::FunctionRef<void(const ShardGroup&)> body) const {
-  const BatchGate::Ticket ticket(batch.table().parts().gate);
   if (count_ == 0) return;
+  const StoreParts& parts = batch.table().parts();
+  if (parts.compaction != nullptr) parts.compaction->MakeRoom(*batch.table().mover(), count_);
+  const BatchGate::Ticket ticket(parts.gate);
   if (count_ == 1) {
     const KeyHash hash = hashes_.values()[0];
     return body({batch.table().parts().index->shard(KeyIndex::ShardOf(hash)),

@@ -51,10 +51,11 @@ void SetGroup(Batch* batch, const ShardGroup& group, ConstRowSpan state) {
         if (outcome == Outcome::kFound) {
           const std::byte* const new_state = state.Row(position);
           FaultIn(new_state, layout.state_bytes());
-          ChangeRow(layout, id.table, held.RowToChange(), [&](std::byte* image) {
-            std::memcpy(layout.State(image), new_state, layout.state_bytes());
+          outcome = held.Change([&](std::byte* row) {
+            ChangeRow(layout, id.table, row, [&](std::byte* image) {
+              std::memcpy(layout.State(image), new_state, layout.state_bytes());
+            });
           });
-          outcome = held.Commit();
         }
         batch->Answer(position, outcome, &tally);
       });

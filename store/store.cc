@@ -29,6 +29,7 @@ Store::Store(const StoreOptions& options, StoreEnvironment environment)
       clock_(environment.clock != nullptr ? environment.clock : SteadyClock()),
       executor_(std::move(environment.executor)),
       budget_(options.dram_bytes),
+      pin_budget_(options.dram_bytes / 4),
       log_sizes_(std::move(environment.log)),
       own_files_(environment.files == nullptr && !options.path.empty() ? MakePosixFileSystem({})
                                                                        : nullptr),
@@ -70,6 +71,8 @@ absl::StatusOr<Table*> Store::CreateTable(std::string_view name, const TableOpti
         absl::StrCat("name: table \"", std::string(name), "\" exists; open it, or drop it first"));
   }
   EMBANK_ASSIGN_OR_RETURN(const TableId id, FreeTableId());
+  if (log_ != nullptr)
+    EMBANK_RETURN_IF_ERROR(MakeRoomInManifests({id, std::string(name), options}));
   return AddTable(id, name, options);
 }
 
@@ -85,6 +88,7 @@ absl::StatusOr<Table*> Store::AddTable(TableId id, std::string_view name,
                             .executor = executor_.get(),
                             .clock = clock_,
                             .heat_clock = heat_clock_.get(),
+                            .pins = &pin_budget_,
                             .gate = gate_.get(),
                             .compaction = compaction_.get()};
   auto table = std::make_unique<Table>(parts, id, std::string(name), options, options_.seed,
@@ -190,6 +194,7 @@ absl::Status Store::MakeMover(SizedClass* sized) {
         absl::StrCat("rows of ", sized->slot_bytes, " bytes can have at most ", bytes_max,
                      " bytes of dram_bytes in a store with a path"));
   }
+  log_->AddRowClass(sized->slot_class, RecordBytesOf(sized->slot_bytes));
   auto mover = std::make_unique<RowMover>(MoverParts{.tier = tier_.get(),
                                                      .index = index_.get(),
                                                      .log = log_.get(),

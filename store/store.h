@@ -3,6 +3,7 @@
 #ifndef EMBANK_STORE_STORE_H_
 #define EMBANK_STORE_STORE_H_
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -121,10 +122,13 @@ class Store {
   absl::StatusOr<Manifest> BeginExport();
   void EndExport(uint32_t checkpoint);
   void Forget(uint32_t oldest_kept) ABSL_EXCLUSIVE_LOCKS_REQUIRED(checkpoint_mutex_);
-  absl::Status CheckMayFail(const absl::Status& newest, uint32_t previous) const;
+  absl::Status CheckMayFail(std::span<const KeptCheckpoint> found) const;
   absl::Status CheckWhole() const ABSL_SHARED_LOCKS_REQUIRED(tables_mutex_);
   absl::Status KeepFrozen(Manifest* manifest, bool* in_doubt)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(checkpoint_mutex_);
+  bool SetManifestsAside(const Manifest& tables, uint64_t blob_bytes, bool must)
+      ABSL_SHARED_LOCKS_REQUIRED(tables_mutex_);
+  absl::Status MakeRoomInManifests(ManifestTable table) ABSL_SHARED_LOCKS_REQUIRED(tables_mutex_);
   Manifest Describe() const ABSL_SHARED_LOCKS_REQUIRED(tables_mutex_);
   absl::StatusOr<Table*> AddTable(TableId id, std::string_view name, const TableOptions& options)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(tables_mutex_);
@@ -140,6 +144,7 @@ class Store {
   const Clock* const clock_;
   std::unique_ptr<Executor> executor_;
   MemoryBudget budget_;
+  MemoryBudget pin_budget_;
   EpochTable epochs_;
   std::unique_ptr<DramTier> tier_;         // constant after Init
   std::unique_ptr<KeyIndex> index_;        // constant after Init
@@ -152,6 +157,8 @@ class Store {
   std::unique_ptr<TableDirectory> tables_by_id_;
   std::unique_ptr<BatchGate> gate_;
   std::unique_ptr<RowLog> log_;  // nullptr: memory only
+  uint64_t segment_bytes_ = 0;
+  std::atomic<uint64_t> blob_room_bytes_{0};  // of what is set aside for a manifest
 
   mutable Mutex checkpoint_mutex_;                    // taken before tables_mutex_
   Manifest last_ ABSL_GUARDED_BY(checkpoint_mutex_);  // without what is in segments

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
+#include "base/seeded_bug.h"
 #include "base/status_macros.h"
 #include "store/checkpoint.h"
 #include "store/estimate.h"
@@ -31,12 +32,14 @@ absl::Status Store::InitLog() {
     return absl::FailedPreconditionError(absl::StrCat("seed: ", options_.path, " was made with ",
                                                       opened.seed, ", not ", options_.seed));
   }
-  RowLogOptions log = log_sizes_.value_or(LogSizes(options_.dram_bytes));
+  RowLogOptions log = log_sizes_.value_or(LogSizes(options_));
+  segment_bytes_ = log.segment_bytes;
   log.directory = options_.path;
   log.store_id = opened.store_id;
   log.ssd_bytes = options_.ssd_bytes;
   log.first_segment_id = directory_->next_segment_id();
   for (const Manifest& manifest : kept) {
+    if (Seeded(SeededBug::kNumbersUsedAgain)) break;
     log.first_segment_id = std::max(log.first_segment_id, manifest.next_segment_id);
     log.first_sequence = std::max(log.first_sequence, manifest.next_sequence);
   }
@@ -61,12 +64,12 @@ absl::Status Store::InitLog() {
 // is no other, as far as can be told.
 absl::StatusOr<std::vector<Manifest>> Store::LoadManifests(bool* all) {
   *all = true;
-  const std::span<const uint32_t> numbers = directory_->checkpoints();
-  if (numbers.empty() && options_.previous) {
+  const bool is_new = directory_->checkpoints().empty();
+  if (is_new && options_.previous) {
     return absl::FailedPreconditionError(
         absl::StrCat("flags: ", options_.path, " is not a store, and has no previous checkpoint"));
   }
-  if (numbers.empty()) {
+  if (is_new) {
     std::vector<Manifest> first(1);
     first[0].store_id = HashKey(options_.seed, clock_->NowNs());
     first[0].seed = options_.seed;
@@ -74,22 +77,21 @@ absl::StatusOr<std::vector<Manifest>> Store::LoadManifests(bool* all) {
     EMBANK_RETURN_IF_ERROR(directory_->Keep(first[0], &in_doubt));
     return first;
   }
+  std::vector<KeptCheckpoint> found = directory_->LoadKept();
+  const bool has_older = found.size() > 1;
   std::vector<Manifest> kept;
-  absl::StatusOr<Manifest> newest = directory_->Load(numbers.back());
-  uint32_t previous = numbers.size() == 1 ? numbers.back() : numbers[numbers.size() - 2];
-  if (newest.ok()) {
-    previous = newest->previous;
-    kept.push_back(*std::move(newest));
+  if (found[0].manifest.ok()) {
+    kept.push_back(*std::move(found[0].manifest));
   } else {
-    EMBANK_RETURN_IF_ERROR(CheckMayFail(newest.status(), previous));
+    EMBANK_RETURN_IF_ERROR(CheckMayFail(found));
     *all = false;
   }
-  if (previous == numbers.back()) {
+  if (!has_older) {
     if (!options_.previous) return kept;
     return absl::FailedPreconditionError(
         absl::StrCat("flags: ", options_.path, " has one checkpoint, and none previous to it"));
   }
-  absl::StatusOr<Manifest> older = directory_->Load(previous);
+  absl::StatusOr<Manifest>& older = found[1].manifest;
   if (older.ok()) {
     kept.insert(options_.previous ? kept.begin() : kept.end(), *std::move(older));
     return kept;
@@ -102,12 +104,13 @@ absl::StatusOr<std::vector<Manifest>> Store::LoadManifests(bool* all) {
 }
 
 // Whether a store is opened though the newest manifest cannot be read: only as the previous one.
-absl::Status Store::CheckMayFail(const absl::Status& newest, uint32_t previous) const {
-  const bool has_older = directory_->checkpoints().back() != previous;
-  if (absl::IsFailedPrecondition(newest) || !has_older) return newest;
-  if (!options_.previous) {
-    return absl::Status(newest.code(), absl::StrCat(newest.message(), "; checkpoint ", previous,
-                                                    " can be opened as the previous one"));
+absl::Status Store::CheckMayFail(std::span<const KeptCheckpoint> found) const {
+  const absl::Status& newest = found[0].manifest.status();
+  if (absl::IsFailedPrecondition(newest) || found.size() == 1) return newest;
+  if (!options_.previous && !Seeded(SeededBug::kSilentWayBack)) {
+    return absl::Status(newest.code(),
+                        absl::StrCat(newest.message(), "; checkpoint ", found[1].checkpoint,
+                                     " can be opened as the previous one"));
   }
   Log(LogLevel::kWarning, absl::StrCat("the newest checkpoint: ", newest.ToString()));
   return absl::OkStatus();
@@ -143,6 +146,9 @@ absl::Status Store::Recover(std::span<const Manifest> kept) {
   MutexLock lock(&checkpoint_mutex_);
   last_ = opened;
   last_.segments.clear();
+  MutexLock tables_lock(&tables_mutex_);
+  // What is there is there: where it is too much, nothing changes until rows are erased.
+  SetManifestsAside(Describe(), last_.blob.size(), /*must=*/true);
   return absl::OkStatus();
 }
 
@@ -218,6 +224,35 @@ Manifest Store::Describe() const {
   return manifest;
 }
 
+// Of three manifests: the two that are kept, and the next one on its way. Blobs are no larger than
+// the last, or so large as many are.
+bool Store::SetManifestsAside(const Manifest& tables, uint64_t blob_bytes, bool must) {
+  constexpr uint64_t kManifests = 3;
+  constexpr uint64_t kBlobBytes = uint64_t{16} << 10;
+  if (options_.ssd_bytes == 0) return true;
+  const uint64_t blob_room_bytes = std::max(blob_bytes, kBlobBytes);
+  const uint64_t bytes =
+      kManifests * ManifestBytesMax(tables, options_.ssd_bytes, segment_bytes_, blob_room_bytes);
+  if (!log_->SetAside(bytes, must)) return false;
+  blob_room_bytes_ = blob_room_bytes;
+  return true;
+}
+
+// For a table more, and its row class.
+absl::Status Store::MakeRoomInManifests(ManifestTable table) {
+  Manifest tables = Describe();
+  const TableOptions& options = table.options;
+  const uint32_t row_bytes =
+      MakeRowLayout(options.dim, options.value_type, options.optimizer).row_bytes;
+  const std::vector<uint32_t>& classes = tables.slot_bytes;
+  const bool is_known = std::find(classes.begin(), classes.end(), row_bytes) != classes.end();
+  if (!is_known) tables.slot_bytes.push_back(row_bytes);
+  tables.tables.push_back(std::move(table));
+  if (SetManifestsAside(tables, blob_room_bytes_.load(), /*must=*/false)) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("a table more has no room in a checkpoint; ", log_->WhyRefused()));
+}
+
 absl::StatusOr<uint32_t> Store::Checkpoint(std::span<const std::byte> blob) {
   if (log_ == nullptr) return NoPath();
   if (blob.size() > kBlobBytesMax) {
@@ -225,6 +260,7 @@ absl::StatusOr<uint32_t> Store::Checkpoint(std::span<const std::byte> blob) {
         absl::StrCat("blob_bytes: ", blob.size(), ", at most ", kBlobBytesMax));
   }
   MutexLock lock(&checkpoint_mutex_);
+  compaction_->MakeRoomLater();
   try {
     return CheckpointLocked(blob);
   } catch (const std::bad_alloc&) {
@@ -243,10 +279,15 @@ absl::StatusOr<uint32_t> Store::CheckpointLocked(std::span<const std::byte> blob
     EMBANK_RETURN_IF_ERROR(CheckWhole());
     const std::span<Table* const> tables = live_tables_;
     manifest = Describe();
-    manifest.blob.assign(blob.begin(), blob.end());
     manifest.store_id = last_.store_id;
     manifest.seed = last_.seed;
     manifest.previous = last_.checkpoint;
+    if (!SetManifestsAside(manifest, std::max(blob.size(), blob_room_bytes_.load()), false)) {
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "blob_bytes: ", blob.size(), "; what is kept of ssd_bytes for a checkpoint holds ",
+          blob_room_bytes_.load()));
+    }
+    manifest.blob.assign(blob.begin(), blob.end());
     const uint64_t flip_begin_ns = clock_->NowNs();
     gate_->Flip([&](uint32_t checkpoint) {
       manifest.checkpoint = checkpoint;
@@ -265,6 +306,7 @@ absl::StatusOr<uint32_t> Store::CheckpointLocked(std::span<const std::byte> blob
   absl::Status status = gate_->EndSweep();
   bool in_doubt = false;
   if (status.ok()) status = KeepFrozen(&manifest, &in_doubt);
+  if (Seeded(SeededBug::kManifestBeforeSegments)) status.Update(log_->Sync());
   log_->Thaw(status.ok() || in_doubt);
   EMBANK_RETURN_IF_ERROR(status);
   Forget(manifest.previous);

@@ -17,7 +17,8 @@ Table::Table(const StoreParts& parts, TableId id, std::string name, const TableO
       layout_(MakeRowLayout(options.dim, options.value_type, options.optimizer)),
       slot_class_(slot_class),
       mover_(mover),
-      learning_rate_(options.rule.learning_rate) {}
+      learning_rate_(options.rule.learning_rate),
+      pins_(parts.pins, layout_.row_bytes) {}
 
 TableOptions Table::options() const {
   TableOptions options = options_;

@@ -18,6 +18,7 @@
 #include "store/heat_clock.h"
 #include "store/key_index.h"
 #include "store/options.h"
+#include "store/pins.h"
 #include "store/row_mover.h"
 #include "tiers/dram_tier.h"
 #include "tiers/row_layout.h"
@@ -32,12 +33,13 @@ struct StoreParts {
   Executor* executor;
   const Clock* clock;
   HeatClock* heat_clock;
+  MemoryBudget* pins;      // what pinned rows may take of memory
   BatchGate* gate;         // nullptr: there are no checkpoints
   Compaction* compaction;  // nullptr: there is no log
 };
 
-enum class TableVerb : uint32_t { kLookup, kUpsert, kGradients, kErase };
-inline constexpr uint32_t kTableVerbs = 4;
+enum class TableVerb : uint32_t { kLookup, kUpsert, kGradients, kErase, kPrefetch };
+inline constexpr uint32_t kTableVerbs = 5;
 
 // Monotonic counts; each batch adds to them once.
 struct TableCounters {
@@ -47,6 +49,8 @@ struct TableCounters {
     std::array<std::atomic<uint64_t>, 5> keys_by_outcome{};  // index: Outcome - 1
   };
   std::array<Verb, kTableVerbs> verbs;
+  std::atomic<uint64_t> prefetched_rows{0};  // that prefetches brought up
+  std::atomic<uint64_t> unused_rows{0};      // of them those that left before they were used
 };
 
 class Table {
@@ -101,6 +105,11 @@ class Table {
     if (fills != this->fills()) fills_.store(fills, std::memory_order_relaxed);
   }
 
+  // The pins of the table's rows.
+  Pins& pins() { return pins_; }
+  // A row that a prefetch brought up leaves memory, and nobody has used it.
+  void CountUnusedPrefetch() { counters_.unused_rows.fetch_add(1, std::memory_order_relaxed); }
+
   TableCounters& counters() { return counters_; }
 
  private:
@@ -120,6 +129,7 @@ class Table {
   alignas(64) std::atomic<uint64_t> rows_{0};
   mutable std::atomic<uint64_t> rows_in_log_{0};
   std::atomic<bool> fills_{false};
+  Pins pins_;
   TableCounters counters_;
 };
 

@@ -33,8 +33,7 @@ void UpsertGroup(Batch* batch, const ShardGroup& group, const UpdateRule& rule, 
         HeldRow held(table, group.shard, id, match);
         Outcome outcome = held.outcome();
         if (outcome == Outcome::kFound) {
-          ChangeRow(layout, id.table, held.RowToChange(), fill);
-          outcome = held.Commit();
+          outcome = held.Change([&](std::byte* row) { ChangeRow(layout, id.table, row, fill); });
         } else if (outcome == Outcome::kAbsent) {
           outcome = new_rows.Add(id, 0, fill) ? Outcome::kCreated : Outcome::kRefused;
         }

@@ -17,6 +17,12 @@
 
 namespace embank {
 
+// Room for any record as it is read: whole blocks, aligned to them.
+inline constexpr uint64_t kRecordScratchBytes = RoundUp(kRecordBytesMax, kBlockBytes) + kBlockBytes;
+struct RecordScratch {
+  alignas(kBlockBytes) std::byte bytes[kRecordScratchBytes];
+};
+
 // A record that is wanted.
 struct LogReadItem {
   static constexpr uint32_t kNone = 0xFFFFFFFF;

@@ -7,12 +7,23 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/aligned_buffer.h"
 #include "base/file_system.h"
 #include "tiers/segment_format.h"
 
 namespace embank {
+
+// Which rows of a segment a checkpoint has.
+struct SegmentRows {
+  SegmentHeader header;
+  uint32_t used_slots;
+  std::vector<uint64_t> bits;  // one for each of them
+  // Whose the slots are, of a segment that has no footer yet; else empty.
+  std::vector<Key> keys;
+  std::vector<TableId> tables;
+};
 
 // A file of the log. What is written to it once stays.
 struct LogSegment {

@@ -1,6 +1,7 @@
 #include "tiers/row_log.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <new>
 #include <utility>
@@ -9,6 +10,7 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "base/scratch.h"
+#include "base/seeded_bug.h"
 #include "base/status_macros.h"
 #include "base/status_with_room.h"
 
@@ -32,7 +34,20 @@ struct RowLog::OpenSegment {
   std::shared_ptr<LogSegment> segment;  // nullptr: the next record begins one
   LogBuffer* buffer = nullptr;          // where the next record goes
   LogBuffer* next = nullptr;            // taken for the record that goes on there
+  bool wants_next = false;              // of somebody who waits for that
+  // Without a buffer: what the block has in which the last record ends, if that may be written
+  // again.
+  uint64_t tail_bytes = 0;
+  std::array<std::byte, kBlockBytes> tail;
 };
+
+void RowLog::NoteOpenSlots(const OpenSegment& open) {
+  if (open.stream != LogStream::kUser) return;
+  const LogSegment* const segment = open.segment.get();
+  room_.SetOpenSlots(open.row_class,
+                     segment == nullptr ? 0 : segment->geometry.slots - segment->used_slots);
+  NoteSpare();
+}
 
 RowLog::RowLog(FileSystem* files, MemorySource* source, MemoryBudget* budget, RowLogOptions options)
     : files_(files),
@@ -40,7 +55,9 @@ RowLog::RowLog(FileSystem* files, MemorySource* source, MemoryBudget* budget, Ro
       budget_(budget),
       options_(std::move(options)),
       next_segment_id_(options_.first_segment_id),
-      next_sequence_(options_.first_sequence) {}
+      next_sequence_(options_.first_sequence),
+      room_(options_.ssd_bytes, options_.segment_bytes),
+      spare_segments_(0) {}
 
 std::string RowLog::SegmentName(uint64_t segment_id) {
   return absl::StrCat("segment-", absl::Hex(segment_id, absl::kZeroPad16));
@@ -59,12 +76,15 @@ absl::StatusOr<std::unique_ptr<RowLog>> RowLog::Create(FileSystem* files, Memory
 }
 
 absl::Status RowLog::Init(Executor* executor) {
-  if (options_.ssd_bytes != 0 && options_.ssd_bytes < options_.segment_bytes) {
-    return absl::InvalidArgumentError(absl::StrCat("ssd_bytes: ", options_.ssd_bytes,
-                                                   " bytes do not hold a segment of ",
-                                                   options_.segment_bytes));
+  constexpr uint64_t kSegmentsMin = LogRoom::kSegmentsMin;
+  if (options_.ssd_bytes != 0 && options_.ssd_bytes < kSegmentsMin * options_.segment_bytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("ssd_bytes: ", options_.ssd_bytes, " bytes; at least ",
+                     kSegmentsMin * options_.segment_bytes, " for ", kSegmentsMin, " segments of ",
+                     options_.segment_bytes));
   }
   MutexLock lock(&mutex_);
+  NoteSpare();
   EMBANK_ASSIGN_OR_RETURN(header_block_, AlignedBuffer::Create(source_, budget_, kBlockBytes));
   for (uint32_t i = 0; i < options_.buffers; ++i) {
     buffers_.push_back(std::make_unique<LogBuffer>());
@@ -145,12 +165,13 @@ absl::Status RowLog::MakeRoom(OpenSegment* open, const RowToLog& row) {
     if (open->buffer == nullptr) {
       LogBuffer* const free = TakeFreeBuffer();
       if (free == nullptr) continue;
-      free->Begin(open->segment, RoundDown(offset, kBlockBytes));
-      open->buffer = free;
+      BeginBuffer(open, free);
     }
     const uint64_t cut = open->buffer->begin + options_.buffer_bytes;
     if (offset + geometry.record_bytes < cut) return absl::OkStatus();
+    open->wants_next = true;
     LogBuffer* const free = TakeFreeBuffer();
+    open->wants_next = false;
     if (free == nullptr) continue;
     open->next = free;
     return absl::OkStatus();
@@ -184,9 +205,12 @@ Location RowLog::Put(OpenSegment* open, const RowToLog& row) {
              record);
   buffer->end = end;
   segment.UseSlot(row.key, row.table);
+  if (row.was_dirty) room_.AddDirty(row.row_class, -1);
+  NoteOpenSlots(*open);
   if (frozen_checkpoint_ != 0) {
     segment.FreezeFor(frozen_checkpoint_);
-    if (row.checkpoint <= frozen_checkpoint_) segment.AddFrozen(slot);
+    const bool has = row.checkpoint <= frozen_checkpoint_ && !Seeded(SeededBug::kBitMissing);
+    if (has || Seeded(SeededBug::kBitTooMany)) segment.AddFrozen(slot);
   }
   if (row.lives) segment.SetLive(slot, true);
 
@@ -228,20 +252,10 @@ absl::Status RowLog::AddSegment(OpenSegment* open, const RowToLog& row) {
     return status;
   }
   segments_[index] = segment;
-  taken_bytes_ += options_.segment_bytes;
   open->segment = std::move(segment);
+  room_.AddTaken(static_cast<int64_t>(options_.segment_bytes));
+  NoteOpenSlots(*open);
   return absl::OkStatus();
-}
-
-absl::Status RowLog::NoRoom() const {
-  return StatusWithRoom(absl::StatusCode::kResourceExhausted, [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
-    uint64_t kept = 0;
-    for (const auto& segment : segments_) kept += segment != nullptr && segment->live_rows == 0;
-    return absl::StrCat("the log has ", CountSegments(), " segments, and no room for another of ",
-                        options_.segment_bytes, " bytes; ", kept,
-                        " of them only the last two checkpoints have: embank_checkpoint, where it ",
-                        "has room, gives those of the older one back");
-  });
 }
 
 // A place for one more segment, and so much room behind that none fails to be put there.
@@ -268,50 +282,6 @@ absl::Status RowLog::Outfit(LogSegment* segment, bool with_slots) {
                           AlignedBuffer::Create(source_, budget_, segment->BitBytes()));
   segment->path = absl::StrCat(options_.directory, "/", SegmentName(segment->header.segment_id));
   return absl::OkStatus();
-}
-
-// Compaction, which makes room, finds some where others find none: two segments, of logs that have
-// at least sixteen.
-bool RowLog::IsFull(LogStream stream) const {
-  const uint64_t kept = options_.ssd_bytes / options_.segment_bytes / 8;
-  const uint64_t segments = stream == LogStream::kUser ? 1 + std::min<uint64_t>(kept, 2) : 1;
-  return options_.ssd_bytes != 0 &&
-         taken_bytes_ + segments * options_.segment_bytes > options_.ssd_bytes;
-}
-
-bool RowLog::IsDead(const LogSegment& segment) const {
-  const bool frozen = frozen_checkpoint_ != 0 && segment.frozen_for == frozen_checkpoint_ &&
-                      segment.frozen_rows > 0;
-  const bool kept = segment.newest_checkpoint != 0 && segment.newest_checkpoint >= oldest_kept_;
-  return segment.finished && segment.live_rows == 0 && !frozen && !kept;
-}
-
-// Their indices are free for others, but while somebody reads from them: a record in the same place
-// would be taken for the one that was there.
-void RowLog::PartFromDeadSegments() {
-  for (std::shared_ptr<LogSegment>& segment : segments_) {
-    if (segment == nullptr || !IsDead(*segment) || segment.use_count() > 1) continue;
-    dead_.push_back(std::move(segment));
-    segment = nullptr;
-    ++counters_.dead_segments;
-    ++next_turn_;
-  }
-}
-
-// Removes the file of a dead segment. Gives the lock up meanwhile.
-bool RowLog::RemoveOne() {
-  if (dead_.empty()) return false;
-  const std::shared_ptr<LogSegment> segment = std::move(dead_.back());
-  dead_.pop_back();
-  ++removals_under_way_;  // it takes its space until it is gone
-  mutex_.Unlock();
-  const absl::Status status = files_->Remove(segment->path);
-  if (!status.ok()) Tell(LogLevel::kWarning, "a dead segment takes space", status);
-  mutex_.Lock();
-  --removals_under_way_;
-  if (status.ok()) taken_bytes_ -= segment->header.segment_bytes;
-  segment_removed_.NotifyAll();
-  return true;
 }
 
 // ---- buffers ----
@@ -353,31 +323,57 @@ void RowLog::HandOver(OpenSegment* open) {
 
 // As HandOver, of a buffer that is not full: the block in which it ends is not written again.
 void RowLog::HandOverPart(OpenSegment* open) {
-  LogSegment& segment = *open->segment;
   HandOver(open);
+  LeaveBlock(open);
+}
+
+void RowLog::LeaveBlock(OpenSegment* open) {
+  LogSegment& segment = *open->segment;
   const uint32_t fresh =
       std::min(segment.geometry.SlotInFreshBlock(segment.used_slots), segment.geometry.slots);
   while (segment.used_slots < fresh) segment.UseSlot(0, kNoTable);
+  open->tail_bytes = 0;
+  NoteOpenSlots(*open);
 }
 
+// For others: the next buffer goes on in the block in which this one ends, which nothing has made
+// durable. No slot is left out, or many classes would take much more space than their records.
 void RowLog::HandOverFullest() {
   OpenSegment* fullest = nullptr;
-  const auto bytes_of = [](const OpenSegment* open) {
-    return open->buffer->end - open->buffer->begin;
+  const auto bytes_of = [&](const OpenSegment* open) -> int64_t {
+    const auto bytes = static_cast<int64_t>(open->buffer->end - open->buffer->begin);
+    // Who wants two would have the same one again, with no more in it than a tail.
+    const auto bytes_min = static_cast<int64_t>(std::max(options_.buffer_bytes / 2, kBlockBytes));
+    return open->wants_next && bytes < bytes_min ? -1 : bytes;
   };
   for (const std::unique_ptr<OpenSegment>& open : open_) {
     if (open->buffer == nullptr) continue;
     if (fullest == nullptr || bytes_of(open.get()) > bytes_of(fullest)) fullest = open.get();
   }
   EMBANK_CHECK(fullest != nullptr);
-  HandOverPart(fullest);
+  const LogBuffer& buffer = *fullest->buffer;
+  const uint64_t tail = RoundDown(buffer.end, kBlockBytes);
+  fullest->tail_bytes = buffer.end - tail;
+  std::copy_n(buffer.At(tail), fullest->tail_bytes, fullest->tail.begin());
+  HandOver(fullest);
+}
+
+// A buffer for the next record, which begins in the block in which the last one ended.
+void RowLog::BeginBuffer(OpenSegment* open, LogBuffer* buffer) {
+  const uint64_t offset = open->segment->geometry.OffsetOf(open->segment->used_slots);
+  buffer->Begin(open->segment, RoundDown(offset, kBlockBytes));
+  std::copy_n(open->tail.begin(), open->tail_bytes, buffer->At(buffer->begin));
+  buffer->end += std::exchange(open->tail_bytes, 0);
+  open->buffer = buffer;
 }
 
 void RowLog::EndSegment(OpenSegment* open) {
   if (open->buffer != nullptr) HandOver(open);
+  open->tail_bytes = 0;
   ++next_turn_;
   ended_.push_back(std::move(open->segment));
   open->segment = nullptr;
+  NoteOpenSlots(*open);
 }
 
 // Writes a footer, or else the buffer that has waited longest: footers are few, and behind an
@@ -388,7 +384,7 @@ bool RowLog::WriteOne() {
   if (WriteFooter()) return true;
   LogBuffer* first = nullptr;
   for (const std::unique_ptr<LogBuffer>& buffer : buffers_) {
-    if (buffer->state != LogBuffer::State::kQueued) continue;
+    if (buffer->state != LogBuffer::State::kQueued || !MayWrite(*buffer)) continue;
     if (first == nullptr || buffer->turn < first->turn) first = buffer.get();
   }
   if (first == nullptr) return RemoveOne();
@@ -398,7 +394,9 @@ bool RowLog::WriteOne() {
   if (first->end < end) std::fill(first->At(first->end), first->At(end), std::byte{0});
   mutex_.Unlock();
   const absl::Status status =
-      first->segment->Write(first->begin, {first->At(first->begin), end - first->begin});
+      Seeded(SeededBug::kBufferNeverWritten)
+          ? absl::OkStatus()
+          : first->segment->Write(first->begin, {first->At(first->begin), end - first->begin});
   mutex_.Lock();
   if (status.ok()) {
     first->state = LogBuffer::State::kFree;
@@ -411,6 +409,14 @@ bool RowLog::WriteOne() {
   }
   buffer_written_.NotifyAll();
   return true;
+}
+
+// Not while an older part of one of its blocks is on its way.
+bool RowLog::MayWrite(const LogBuffer& buffer) const {
+  return std::none_of(buffers_.begin(), buffers_.end(), [&](const auto& other) {
+    return other->state == LogBuffer::State::kWriting && other->segment == buffer.segment &&
+           RoundDown(other->end - 1, kBlockBytes) >= buffer.begin && other->begin <= buffer.begin;
+  });
 }
 
 bool RowLog::WriteFooter() {
@@ -463,6 +469,7 @@ absl::Status RowLog::Flush() {
   MutexLock lock(&mutex_);
   for (const std::unique_ptr<OpenSegment>& open : open_) {
     if (open->buffer != nullptr) HandOverPart(open.get());
+    if (open->tail_bytes > 0) LeaveBlock(open.get());
   }
   const uint64_t last_turn = next_turn_;
   const auto is_waiting = [&](const auto& buffer) {
@@ -492,14 +499,15 @@ absl::Status RowLog::Sync() {
   }
   absl::Status status;
   for (const std::shared_ptr<LogSegment>& segment : unsynced) {
+    if (Seeded(SeededBug::kNoSegmentSync)) continue;
     if (status.ok()) status = segment->file->Sync();
   }
   if (status.ok()) {
-    status = files_->SyncDirectory(options_.directory);
+    if (!Seeded(SeededBug::kNoSegmentNameSync)) status = files_->SyncDirectory(options_.directory);
     if (status.ok() || absl::IsResourceExhausted(status)) return status;
   }
   MutexLock lock(&mutex_);
-  Fail(status);
+  if (!Seeded(SeededBug::kFailedSyncForgotten)) Fail(status);
   return status;
 }
 
@@ -507,10 +515,15 @@ absl::Status RowLog::Sync() {
 
 void RowLog::MarkDead(Location location) {
   MutexLock lock(&mutex_);
+  MarkDeadLocked(location);
+}
+
+void RowLog::MarkDeadLocked(Location location) {
   LogSegment& segment = *segments_[IndexOf(location)];
   const uint64_t offset = OffsetOf(location);
   EMBANK_CHECK(segment.geometry.IsSlotAt(offset));
-  if (frozen_checkpoint_ != 0) segment.FreezeFor(frozen_checkpoint_);
+  const bool freeze = frozen_checkpoint_ != 0 && !Seeded(SeededBug::kFrozenLate);
+  if (freeze) segment.FreezeFor(frozen_checkpoint_);
   EMBANK_CHECK(segment.SetLive(segment.geometry.SlotAt(offset), false));
   CountDead(segment);
 }
@@ -529,7 +542,8 @@ uint64_t RowLog::segment_count() const {
 
 LogSpace RowLog::Space() const {
   ReaderMutexLock lock(&mutex_);
-  LogSpace space = {options_.ssd_bytes, taken_bytes_, 0};
+  LogSpace space = {options_.ssd_bytes, room_.taken_bytes(), 0, room_.dirty_bytes(),
+                    room_.kept_bytes()};
   for (const auto& segment : segments_) {
     if (segment == nullptr) continue;
     space.live_bytes += uint64_t{segment->live_rows} * segment->header.record_bytes;

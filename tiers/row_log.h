@@ -29,6 +29,8 @@
 #include "tiers/log_buffer.h"
 #include "tiers/log_read_list.h"
 #include "tiers/log_record.h"
+#include "tiers/log_report.h"
+#include "tiers/log_room.h"
 #include "tiers/log_segment.h"
 #include "tiers/row_log_options.h"
 
@@ -46,43 +48,8 @@ struct RowToLog {
   uint32_t heat = 0;
   uint32_t checkpoint = 0;                  // the first that may hold the row as it is
   std::span<const std::byte> payload = {};  // vector and state; may end before the record does
-  bool lives = true;  // false: a checkpoint's alone, the row is about to change
-};
-
-// Which rows of a segment a checkpoint has.
-struct SegmentRows {
-  SegmentHeader header;
-  uint32_t used_slots;
-  std::vector<uint64_t> bits;  // one for each of them
-  // Whose the slots are, of a segment that has no footer yet; else empty.
-  std::vector<Key> keys;
-  std::vector<TableId> tables;
-};
-
-struct RowLogCounters {  // monotonic
-  std::atomic<uint64_t> appended_rows{0};
-  std::atomic<uint64_t> compacted_rows{0};  // of them those that compaction moved
-  std::atomic<uint64_t> written_bytes{0};
-  std::atomic<uint64_t> reads{0};      // transfers from the device
-  std::atomic<uint64_t> read_rows{0};  // records that came with them
-  std::atomic<uint64_t> read_bytes{0};
-  std::atomic<uint64_t> buffered_reads{0};  // records that were not on the device yet
-  std::atomic<uint64_t> dead_segments{0};   // given up: their places may be others' now
-};
-
-struct LogSpace {
-  uint64_t budget_bytes;  // 0: no limit
-  uint64_t used_bytes;    // of segments' files
-  uint64_t live_bytes;    // of records that are not dead
-};
-
-// How much of the log is dead that could be had back by moving rows.
-enum class LogDebt : uint32_t { kNone, kSome, kLarge };
-
-// Room for any record as it is read: whole blocks, aligned to them.
-inline constexpr uint64_t kRecordScratchBytes = RoundUp(kRecordBytesMax, kBlockBytes) + kBlockBytes;
-struct RecordScratch {
-  alignas(kBlockBytes) std::byte bytes[kRecordScratchBytes];
+  bool lives = true;       // false: a checkpoint's alone, the row is about to change
+  bool was_dirty = false;  // room was taken for the record; it is used for it
 };
 
 // Thread-safe.
@@ -102,8 +69,8 @@ class RowLog {
   RowLog& operator=(const RowLog&) = delete;
 
   // Takes a copy of a row, which counts as live from now on; says where it is. May write a buffer.
-  // kResourceExhausted: no space for a further segment, or no memory; other statuses are those of
-  // the files (base/file_system.h). Then nothing was changed.
+  // kResourceExhausted: no space for a further segment (none where room was taken), or no memory;
+  // other statuses are those of the files (base/file_system.h). Then nothing was changed.
   absl::StatusOr<Location> Append(LogStream stream, const RowToLog& row);
 
   // Calls visit(i, status, record) for each of the locations, in any order: the whole record, or
@@ -126,6 +93,25 @@ class RowLog {
   // The row at a location has another one, or is gone.
   void MarkDead(Location location);
 
+  // ---- room: what is dirty can always be written (tiers/log_room.h) ----
+
+  // Rows of a class may be dirty from now on. std::bad_alloc leaves it.
+  void AddRowClass(uint32_t row_class, uint32_t record_bytes);
+  // For up to `rows` rows that will be dirty; for how many there was room. GiveRoom: so many that
+  // were are not, and were not written.
+  uint64_t TakeRoom(uint32_t row_class, uint64_t rows);
+  void GiveRoom(uint32_t row_class, uint64_t rows);
+  // The row at a location is about to change in memory: takes room for it, and the record is dead.
+  // False: there is none, nothing was changed.
+  bool TakeRoomAndMarkDead(Location location);
+  // Whether TakeRoom would give so much; cheap where there is plenty.
+  bool HasRoom(uint32_t row_class, uint32_t record_bytes, uint64_t rows);
+  // Keeps so many bytes for manifests, instead of what was kept. False: that is more, and there is
+  // no room; nothing was changed, unless `must`.
+  bool SetAside(uint64_t bytes, bool must);
+  // Why a row may have been refused.
+  std::string WhyRefused() const;
+
   // ---- compaction: by one thread at a time ----
 
   // Of finished segments in which rows live: none while three quarters of their bytes live, or
@@ -134,7 +120,9 @@ class RowLog {
   // The finished segment out of which rows are best moved, by benefit over cost (Rosenblum and
   // Ousterhout, LFS, section 3.5): (1 - u) * age / (1 + u), of u living; nullptr: there is no debt.
   // It stays until Release.
-  std::shared_ptr<LogSegment> PickVictim();
+  // kSpace: whatever the debt, of those that no checkpoint has; kLaterSpace: of all, if space is
+  // short, with what is else left to compaction.
+  std::shared_ptr<LogSegment> PickVictim(CompactionAim aim);
   // Where records of it live from slot *slot on; how many, and *slot behind them. Fewer than fit:
   // these are the last.
   size_t LiveOf(const LogSegment& segment, uint32_t* slot, std::span<Location> live) const;
@@ -218,6 +206,15 @@ class RowLog {
   uint64_t CountSegments() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   absl::Status NoRoom() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   bool IsFull(LogStream stream) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  bool IsKept(const LogSegment& segment) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  bool FreeMore() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  uint64_t TakeRoomLocked(uint32_t row_class, uint64_t rows) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void NoteOpenSlots(const OpenSegment& open) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void MarkDeadLocked(Location location) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void NoteSpare() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void BeginBuffer(OpenSegment* open, LogBuffer* buffer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void LeaveBlock(OpenSegment* open) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool MayWrite(const LogBuffer& buffer) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   bool IsDead(const LogSegment& segment) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   void PartFromDeadSegments() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool RemoveOne() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -278,7 +275,10 @@ class RowLog {
   std::vector<std::shared_ptr<LogSegment>> ended_ ABSL_GUARDED_BY(mutex_);  // footers to be written
   std::vector<std::shared_ptr<LogSegment>> dead_ ABSL_GUARDED_BY(mutex_);   // files to be removed
   uint64_t removals_under_way_ ABSL_GUARDED_BY(mutex_) = 0;
-  uint64_t taken_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // of segments, until their files are gone
+  LogRoom room_ ABSL_GUARDED_BY(mutex_);  // segments take space until their files are gone
+  std::atomic<int64_t> spare_segments_;   // as room_ has it
+  const LogSegment* victim_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  CompactionAim victim_aim_ ABSL_GUARDED_BY(mutex_) = CompactionAim::kDebt;
   uint32_t footers_under_way_ ABSL_GUARDED_BY(mutex_) = 0;
   // Of finished segments in which rows live.
   uint64_t finished_bytes_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
+#include "base/seeded_bug.h"
 #include "base/status_macros.h"
 #include "tiers/row_log.h"
 
@@ -25,6 +26,7 @@ absl::StatusOr<std::vector<SegmentRows>> RowLog::SyncFrozen() {
     end = static_cast<uint32_t>(segments_.size());
     if (i < end && segments_[i] != nullptr) SayFrozen(segments_[i].get(), &all);
   }
+  if (Seeded(SeededBug::kManifestBeforeSegments)) return all;
   EMBANK_RETURN_IF_ERROR(Sync());
   return all;
 }
@@ -73,7 +75,8 @@ absl::Status RowLog::Adopt(const SegmentRows& rows, uint32_t checkpoint, const V
   if (!adopted.ok()) {
     // Its file is left alone.
     segments_[segment->index] = nullptr;
-    taken_bytes_ -= segment->header.segment_bytes;
+    room_.AddTaken(-static_cast<int64_t>(segment->header.segment_bytes));
+    NoteSpare();
   } else if (segment->finished) {
     Finish(segment.get());
   } else {
@@ -99,7 +102,8 @@ absl::StatusOr<std::shared_ptr<LogSegment>> RowLog::TakeIn(const SegmentRows& ro
   }
   EMBANK_ASSIGN_OR_RETURN(segment->index, FreeIndex());
   segments_[segment->index] = segment;
-  taken_bytes_ += segment->header.segment_bytes;
+  room_.AddTaken(static_cast<int64_t>(segment->header.segment_bytes));
+  NoteSpare();
   return segment;
 }
 
@@ -145,6 +149,7 @@ absl::Status RowLog::CheckFile(LogSegment* segment) {
     Log(LogLevel::kWarning, absl::StrCat(segment->path, ": ", header.status().message()));
     return absl::OkStatus();
   }
+  if (Seeded(SeededBug::kNoHeaderIdentity)) return absl::OkStatus();
   if (*header == segment->header) return absl::OkStatus();
   return lost(absl::DataLossError("it is another segment, or another store's"));
 }

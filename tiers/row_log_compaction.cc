@@ -16,6 +16,8 @@ constexpr uint64_t kLivePercentUnlimited = 60;
 constexpr uint64_t kLargeDebtPercent = 5;
 // Of fewer segments nothing is said.
 constexpr uint64_t kSegmentsMin = 4;
+// For room alone segments are emptied of which a sixteenth is dead: 16 writes for each.
+constexpr uint32_t kRoomDeadPart = 16;
 
 }  // namespace
 
@@ -46,14 +48,23 @@ void RowLog::AssessDebt() {
   if (debt != this->debt()) debt_.store(debt, std::memory_order_relaxed);
 }
 
-std::shared_ptr<LogSegment> RowLog::PickVictim() {
+std::shared_ptr<LogSegment> RowLog::PickVictim(CompactionAim aim) {
   MutexLock lock(&mutex_);
-  if (debt() == LogDebt::kNone || IsFull(LogStream::kCompaction)) return nullptr;
+  victim_ = nullptr;
+  const bool is_short = room_.SpareSegments() <= 0;
+  const bool for_debt = aim == CompactionAim::kDebt;
+  if (for_debt && (debt() == LogDebt::kNone || IsFull(LogStream::kCompaction))) return nullptr;
+  if (aim == CompactionAim::kLaterSpace && !is_short) return nullptr;
+  // Near its end the log has no room for copies that bring none back.
+  const bool unkept_only = aim == CompactionAim::kSpace || (for_debt && is_short);
   std::shared_ptr<LogSegment> best;
   double best_score = 0;
   for (const std::shared_ptr<LogSegment>& segment : segments_) {
     if (segment == nullptr || !segment->finished || segment->passed_over) continue;
     if (segment->live_rows == 0 || segment->live_rows == segment->geometry.slots) continue;
+    if (unkept_only && IsKept(*segment)) continue;
+    const uint32_t dead = segment->geometry.slots - segment->live_rows;
+    if (!for_debt && dead * kRoomDeadPart < segment->geometry.slots) continue;
     const double living = static_cast<double>(segment->live_rows) / segment->geometry.slots;
     const auto age = static_cast<double>(next_segment_id_ - segment->header.segment_id);
     const double score = (1 - living) * age / (1 + living);
@@ -61,6 +72,8 @@ std::shared_ptr<LogSegment> RowLog::PickVictim() {
     best_score = score;
     best = segment;
   }
+  victim_ = best.get();
+  victim_aim_ = aim;
   return best;
 }
 
@@ -81,6 +94,7 @@ void RowLog::PassOver(LogSegment* segment) {
 void RowLog::Release(std::shared_ptr<LogSegment> victim) {
   {
     MutexLock lock(&mutex_);
+    victim_ = nullptr;
     victim.reset();
     PartFromDeadSegments();
   }

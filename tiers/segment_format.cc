@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/crc32c.h"
 #include "base/memory.h"
+#include "base/seeded_bug.h"
 #include "tiers/log_record.h"
 
 namespace embank {
@@ -163,6 +164,7 @@ absl::StatusOr<SegmentFooter> DecodeSegmentFooter(const SegmentHeader& header,
   if (bytes.size() != geometry.footer_bytes || !ChecksumStands(bytes)) return Damaged("footer");
   TrailerImage trailer;
   std::memcpy(&trailer, bytes.data() + bytes.size() - sizeof trailer, sizeof trailer);
+  if (Seeded(SeededBug::kNoFooterIdentity)) trailer.segment_id = header.segment_id;
   // The same bytes at another segment's place are whole, and not its own.
   if (trailer.magic != kTrailerMagic || trailer.store_id != header.store_id ||
       trailer.segment_id != header.segment_id || trailer.slots > geometry.slots) {

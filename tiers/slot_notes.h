@@ -20,11 +20,18 @@ namespace embank {
 struct SlotNote {
   // Where the log has the row as it is: units of a location. Or, of a dirty row, the checkpoint
   // that its last change belongs to.
-  uint64_t logged;
+  uint64_t logged : kTierBits + kLocationBits;
+  // Until when the row is pinned, by its table's pins; 0: it is not.
+  uint64_t pin : 16;
+  // A prefetch brought the row up, and nobody is known to have used it since.
+  uint64_t untouched : 1;
   EvictionLinks links;
 
   bool IsDirty() const { return logged <= 0xFFFFFFFF; }
   uint32_t checkpoint() const { return static_cast<uint32_t>(logged); }
+  void SetLogged(Location home) {
+    logged = home.units & ((uint64_t{1} << (kTierBits + kLocationBits)) - 1);
+  }
 };
 static_assert(LocationOnSsd(0).units > 0xFFFFFFFF);
 static_assert(sizeof(SlotNote) == DramTier::kNoteBytes);

@@ -16,8 +16,10 @@
 #include "store/gradients.h"
 #include "store/lookup.h"
 #include "store/metrics.h"
+#include "store/prefetch.h"
 #include "store/state.h"
 #include "store/tag_match.h"
+#include "store/verify.h"
 #include "store/write.h"
 
 namespace embank {
@@ -331,6 +333,13 @@ embank_status embank_contains(embank_table* table, const uint64_t* keys, uint64_
   });
 }
 
+embank_status embank_prefetch(embank_table* table, const uint64_t* keys, uint64_t n) {
+  return Guard([&]() -> absl::Status {
+    EMBANK_ASSIGN_OR_RETURN(const embank::KeySpan entered, EnterKeys(table, keys, n));
+    return Prefetch(TableOfHandle(table), entered);
+  });
+}
+
 embank_status embank_get_state(embank_table* table, const uint64_t* keys, uint64_t n, float* state,
                                uint64_t row_stride, uint8_t* outcomes) {
   return Guard([&]() -> absl::Status {
@@ -438,6 +447,27 @@ embank_status embank_export(embank_store* store, const char* directory, embank_p
     return store->store->Export(directory, [&](uint64_t done, uint64_t total) {
       return progress == nullptr || progress(done, total, user) == 0;
     });
+  });
+}
+
+embank_status embank_verify(const char* directory, embank_progress progress, void* user,
+                            char* report, uint64_t cap, uint64_t* needed) {
+  return Guard([&]() -> absl::Status {
+    EMBANK_RETURN_IF_ERROR(CheckNotNull(directory, "directory"));
+    if (*directory == '\0') return absl::InvalidArgumentError("directory is empty");
+    EMBANK_RETURN_IF_ERROR(CheckNotNull(needed, "needed"));
+    if (cap > 0) EMBANK_RETURN_IF_ERROR(CheckNotNull(report, "report"));
+    const std::unique_ptr<embank::FileSystem> files = embank::MakePosixFileSystem({});
+    EMBANK_ASSIGN_OR_RETURN(
+        const embank::VerifyReport found,
+        embank::VerifyStore(files.get(), directory, [&](uint64_t done, uint64_t total) {
+          return progress == nullptr || progress(done, total, user) == 0;
+        }));
+    EMBANK_RETURN_IF_ERROR(
+        LeaveString(embank::FormatVerifyReport(found), "report", report, cap, needed));
+    if (found.clean()) return absl::OkStatus();
+    return absl::DataLossError(absl::StrCat("directory: ", directory, " has ", found.damage_count,
+                                            " damaged parts; the report names them"));
   });
 }
 

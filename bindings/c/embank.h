@@ -25,7 +25,7 @@
  *     is too small is EMBANK_RESOURCE_EXHAUSTED, *needed is set and nothing is written.
  *  9. No exception, signal, exit, print or process-wide state crosses this door, the log sink
  *     excepted.
- * 10. Long work reports progress through a callback and can be cancelled from it.
+ * 10. Long work reports its progress to a function of the caller's, which can cancel it.
  *
  * All calls block until their work is done.
  */
@@ -103,7 +103,8 @@ typedef struct embank_store_options {
   uint32_t flags;           /* sum of EMBANK_OPEN_*. READ_ONLY: not built yet */
   const char *path;         /* directory of the store, in one that exists; NULL: memory only */
   uint64_t dram_bytes;      /* hard budget of index and rows in DRAM: at least 16 MiB; 0: none */
-  uint64_t ssd_bytes;       /* hard budget of the log under path; 0: none, and so without a path */
+  uint64_t ssd_bytes;       /* hard budget of the log and the manifests under path: at least 3 MiB;
+                             * 0: none, and so without a path */
   const char *pmem_path;    /* not built yet: NULL */
   uint64_t pmem_bytes;      /* not built yet: 0 */
   uint64_t hbm_bytes;       /* not built yet: 0 */
@@ -219,9 +220,11 @@ EMBANK_API embank_status embank_table_names(embank_store *store, char *names, ui
  * Adagrad dim (s), row-wise Adagrad 1 (s), Adam 2 * dim + 1 (m, v, steps), FTRL 2 * dim (z, n).
  * outcomes: n bytes EMBANK_ROW_*, or NULL. Without outcomes a refused key makes the call return
  * RESOURCE_EXHAUSTED, and an absent one NOT_FOUND where the call says so; the rest of the batch is
- * done all the same. Every data call can return INVALID_ARGUMENT (shapes), FAILED_PRECONDITION (the
- * table was dropped) and RESOURCE_EXHAUSTED (memory of the call: at most 64 MiB + 32 bytes per
- * key); then nothing was done. */
+ * done all the same. With ssd_bytes room for one checkpoint is kept: a change (also of a row that
+ * is there, by any call but erase) that would eat it is REFUSED, and the message names
+ * embank_checkpoint, which gives room back. Every data call can return INVALID_ARGUMENT (shapes),
+ * FAILED_PRECONDITION (the table was dropped) and RESOURCE_EXHAUSTED (memory of the call: at most
+ * 64 MiB + 32 bytes per key); then nothing was done. */
 
 /* [data] Copies the rows of n keys to `rows`; absent keys follow `missing`. Outcomes: FOUND;
  * CREATED (of equal absent keys the first is CREATED, the others FOUND); REFUSED (answers the
@@ -251,6 +254,19 @@ EMBANK_API embank_status embank_erase(embank_table *table, const uint64_t *keys,
 /* [data] Outcomes: FOUND or ABSENT. Counts no heat. */
 EMBANK_API embank_status embank_contains(embank_table *table, const uint64_t *keys, uint64_t n,
                                          uint8_t *outcomes);
+
+/* [data] A hint: with a path, reads those of the rows that are in the log alone and brings them
+ * up to memory, so that the next lookup or change finds them there; returns when they are. Best
+ * called from a thread of its own, for a batch that comes soon. Rows that it brings up or finds
+ * in memory stay there until they are changed, for eight further lookup batches of the table, or
+ * until the store is closed: as far as such rows have not more than a quarter of dram_bytes, and
+ * those found in memory not more than half of that. More rows come up without that promise; when
+ * they are as many as half of those in memory, only where there is free room. Absent keys are
+ * passed over, duplicates are read once; creates nothing, changes nothing, counts no heat. A row
+ * that cannot be read stays where it is, which is no failure of this call: its lookup will tell.
+ * Without a path it checks its arguments and does nothing. RESOURCE_EXHAUSTED: no memory for the
+ * call itself. */
+EMBANK_API embank_status embank_prefetch(embank_table *table, const uint64_t *keys, uint64_t n);
 
 /* [data] Reads the optimizer state; the output of an ABSENT key is left as it is (NOT_FOUND without
  * outcomes). FAILED_PRECONDITION on a table without state (OPT_NONE, SGD). */
@@ -290,8 +306,8 @@ EMBANK_API void embank_scan_close(embank_scan *scan);
 
 /* ---- durability: stores with a path; the others say FAILED_PRECONDITION ---- */
 
-/* Told how many of `total` bytes are done, on the calling thread. Non-zero return cancels:
- * CANCELLED. */
+/* Told by long work, on the thread that called it, how much of `total` is done: from 0 on, at last
+ * `total`. What is not 0 cancels the work, which then says CANCELLED. */
 typedef int32_t (*embank_progress)(uint64_t done, uint64_t total, void *user);
 
 /* [data] Makes the tables and rows of the store durable as they are at one moment of the call,
@@ -299,8 +315,9 @@ typedef int32_t (*embank_progress)(uint64_t done, uint64_t total, void *user);
  * blob may be NULL for none). Batches go on meanwhile; a second checkpoint waits. *sequence (may be
  * NULL): its number, greater than any before. From OK on, whatever happens, opening the path
  * gives this checkpoint or a later one.
- * On failure the former checkpoint stays, and the store goes on: RESOURCE_EXHAUSTED (memory,
- * ssd_bytes or the disk), UNAVAILABLE (the device fails: this checkpoint may turn out to be there
+ * On failure the former checkpoint stays, and the store goes on: RESOURCE_EXHAUSTED (memory, the
+ * disk, or a blob larger than 16 KiB and than the last, for which ssd_bytes has no room; for the
+ * rest room is kept), UNAVAILABLE (the device fails: this checkpoint may turn out to be there
  * nevertheless). */
 EMBANK_API embank_status embank_checkpoint(embank_store *store, const void *blob,
                                            uint64_t blob_bytes, uint64_t *sequence);
@@ -314,7 +331,8 @@ EMBANK_API embank_status embank_checkpoint_blob(embank_store *store, void *blob,
  * opened, in a directory that does not exist, in one that does, or is empty. Files that do not
  * change any more are linked and take no space twice; the others, and all on another file system,
  * are copied. Batches and checkpoints go on meanwhile; space that the checkpoint has comes back
- * after the end. progress may be NULL; it may call embank, but must not close the store. On OK the
+ * after the end. progress (may be NULL)
+ * counts bytes; it may call embank, but must not close the store. On OK the
  * new store is durable: it has this one's rows, blob and seed, and no previous checkpoint. Neither
  * store changes what the other has.
  * FAILED_PRECONDITION: there is no checkpoint; ALREADY_EXISTS: the directory is not empty;
@@ -324,6 +342,19 @@ EMBANK_API embank_status embank_checkpoint_blob(embank_store *store, void *blob,
  * opened as a store, unless it is whole. */
 EMBANK_API embank_status embank_export(embank_store *store, const char *directory,
                                        embank_progress progress, void *user);
+
+/* Whether the files in a store's directory are as they were written, and agree: the manifests of
+ * the last two checkpoints, and of the segments that they name headers, footers and all records of
+ * rows. Writes nothing; the store is closed, and is not opened meanwhile. progress (may be NULL)
+ * counts segments. report: JSON text that names each damaged part and its rows, by cap and needed
+ * as other strings; docs/verify.md lists its fields. Each call reads everything, also one that asks
+ * for the size.
+ * OK: there is no damage. DATA_LOSS: there is; report and *needed are written as for OK.
+ * RESOURCE_EXHAUSTED: the report is longer than cap, *needed is set; or memory. NOT_FOUND: there is
+ * no store; UNAVAILABLE: it is open; FAILED_PRECONDITION: a newer version wrote it; CANCELLED;
+ * PERMISSION_DENIED. */
+EMBANK_API embank_status embank_verify(const char *directory, embank_progress progress, void *user,
+                                       char *report, uint64_t cap, uint64_t *needed);
 
 /* ---- insight ---- */
 
@@ -341,7 +372,8 @@ EMBANK_API embank_status embank_estimate(const embank_store_options *options,
 
 /* [data] Bytes by tier, as JSON: {"dram": {"budget", "used", "fixed", "index", "rows", "state",
  * "slack", "huge_pages_refused"}}. used = fixed + index + rows + state + slack. With a path also
- * "ssd": {"budget", "used", "live"}: space of the log's segments, and of it that of rows. */
+ * "ssd": {"budget", "used", "live", "dirty", "kept"}: space of the log's segments, and of it that
+ * of rows; what rows in memory will need, and what is kept for that and for manifests. */
 EMBANK_API embank_status embank_memory_report(embank_store *store, char *json, uint64_t cap,
                                               uint64_t *needed);
 

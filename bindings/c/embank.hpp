@@ -202,6 +202,8 @@ class Table {
   Status Contains(Keys keys, Outcomes outcomes) {
     return Call({}, embank_contains, keys, outcomes);
   }
+  // A hint: the rows come up to memory, for a lookup to come.
+  Status Prefetch(Keys keys) { return Status::Of(embank_prefetch(table_, keys.data, keys.size)); }
   Status GetState(Keys keys, View<float> state, Outcomes outcomes = {}) {
     return Call({"state", state.size, state_floats()}, embank_get_state, keys, outcomes, state.data,
                 0u);
@@ -304,6 +306,20 @@ class Store {
 
   std::unique_ptr<embank_store, internal::Closer> store_;
 };
+
+// What embank_verify found, as JSON: the report of a damaged store is a value too.
+inline Result<std::string> Verify(const char* directory, embank_progress progress = nullptr,
+                                  void* user = nullptr) {
+  std::uint64_t needed = std::uint64_t{1} << 16;
+  std::string report;
+  embank_status code = EMBANK_RESOURCE_EXHAUSTED;
+  while (code == EMBANK_RESOURCE_EXHAUSTED && needed > report.size()) {
+    report.resize(needed);
+    code = embank_verify(directory, progress, user, report.data(), report.size(), &needed);
+  }
+  if (code != EMBANK_OK && code != EMBANK_DATA_LOSS) return Status::Of(code);
+  return report.substr(0, needed - 1);
+}
 
 // What a store with these tables will need, as JSON; rows[i] belongs to tables[i].
 inline Result<std::string> Estimate(const StoreOptions& options,

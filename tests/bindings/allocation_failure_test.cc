@@ -19,6 +19,7 @@
 #include "tests/support/oracle.h"
 #include "tests/support/random.h"
 #include "tests/support/row_buffer.h"
+#include "tests/support/scratch_directory.h"
 
 namespace embank::test {
 namespace {
@@ -147,6 +148,11 @@ std::vector<Call> OtherCalls() {
        [](Bench* b, RowBuffer*, uint8_t* outcomes, const uint8_t*) {
          b->oracle()->Contains(b->keys().data(), b->keys().size(), outcomes);
        }},
+      {"prefetch",
+       [](Bench* b, RowBuffer*, uint8_t*) {
+         return embank_prefetch(b->table(), b->keys().data(), b->keys().size());
+       },
+       [](Bench*, RowBuffer*, uint8_t*, const uint8_t*) {}},
       {"get_heat",
        [](Bench* b, RowBuffer* rows, uint8_t* outcomes) {
          return embank_get_heat(b->table(), b->keys().data(), b->keys().size(),
@@ -239,7 +245,7 @@ uint64_t NextFault(uint64_t n) { return n < 5 ? n + 1 : n + 20; }
 
 // Calls that take no memory at all: readers.
 bool TakesNone(const std::string& call) {
-  for (const char* reader : {"lookup 1", "lookup 2", "lookup 3", "contains", "get_"}) {
+  for (const char* reader : {"lookup 1", "lookup 2", "lookup 3", "contains", "prefetch", "get_"}) {
     if (call.rfind(reader, 0) == 0) return true;
   }
   return false;
@@ -476,6 +482,40 @@ TEST_F(AllocationFailure, StringsOutAndDropFailCleanly) {
       },
       [](embank_status) {});
   EXPECT_EQ(bench.DifferenceNow(), "");
+}
+
+TEST_F(AllocationFailure, VerifyReportsAllOrFails) {
+  const ScratchDirectory scratch;
+  const std::string directory = scratch.path() + "/store";
+  embank_store_options options = StoreOptions();
+  options.path = directory.c_str();
+  options.flags = EMBANK_OPEN_CREATE;
+  options.dram_bytes = uint64_t{16} << 20;
+  {
+    const StorePtr store = OpenStore(options);
+    embank_table* const table = CreateTable(store.get(), "t", TableOptions(3));
+    const std::vector<uint64_t> keys = KeyRange(0, 500);
+    RowBuffer rows(keys.size(), 12);
+    ASSERT_EQ(embank_upsert(table, keys.data(), keys.size(), rows.data(), 0, nullptr), EMBANK_OK);
+    ASSERT_EQ(embank_checkpoint(store.get(), nullptr, 0, nullptr), EMBANK_OK);
+  }
+  std::vector<char> text(1 << 16);
+  uint64_t needed = 0;
+  auto prepare = [&]() -> Attempt {
+    std::fill(text.begin(), text.end(), '#');
+    needed = 77;
+    return [&] {
+      return embank_verify(directory.c_str(), nullptr, nullptr, text.data(), text.size(), &needed);
+    };
+  };
+  RunAttempts("verify", prepare, [&](embank_status status) {
+    if (status == EMBANK_OK) {
+      EXPECT_NE(std::string(text.data()).find("\"clean\":true"), std::string::npos);
+      return;
+    }
+    EXPECT_EQ(text[0], '#');
+    EXPECT_EQ(needed, 77u);
+  });
 }
 
 // What releases must not need memory.

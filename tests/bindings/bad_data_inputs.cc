@@ -55,6 +55,8 @@ std::vector<DataCall> DataCalls() {
        [](Scene& s, const Arguments& a) {
          return embank_contains(a.table, a.keys, a.n, s.out->outcomes);
        }},
+      {"prefetch", "", false, false,
+       [](Scene&, const Arguments& a) { return embank_prefetch(a.table, a.keys, a.n); }},
       {"get_state", "state", true, true,
        [](Scene& s, const Arguments& a) {
          return embank_get_state(a.table, a.keys, a.n, static_cast<float*>(a.rows), a.stride,

@@ -1,4 +1,5 @@
 #include <cstddef>
+#include <utility>
 
 #include "tests/bindings/bad_input.h"
 
@@ -86,6 +87,26 @@ std::vector<BadInput> EstimateCases() {
   };
 }
 
+BadInput VerifyCase(const std::string& name, embank_status status,
+                    std::vector<std::string> mentions, const char* directory, bool has_report,
+                    bool has_needed) {
+  auto call = [=](Scene& s) {
+    return embank_verify(directory, nullptr, nullptr, has_report ? s.out->text : nullptr, 64,
+                         has_needed ? &s.out->needed : nullptr);
+  };
+  return {"verify: " + name, call, status, std::move(mentions)};
+}
+
+std::vector<BadInput> VerifyCases() {
+  return {
+      VerifyCase("directory NULL", kInvalid, {"directory"}, nullptr, true, true),
+      VerifyCase("directory empty", kInvalid, {"directory"}, "", true, true),
+      VerifyCase("report NULL", kInvalid, {"report"}, "nowhere", false, true),
+      VerifyCase("needed NULL", kInvalid, {"needed"}, "nowhere", true, false),
+      VerifyCase("no store", EMBANK_NOT_FOUND, {"nowhere/at/all"}, "nowhere/at/all", true, true),
+  };
+}
+
 static_assert(offsetof(Estimate, tail) ==
               offsetof(Estimate, tables) + 2 * sizeof(embank_table_options));
 
@@ -96,6 +117,7 @@ std::vector<BadInput> BadInsightInputs() {
   AddTextCases("metrics", "text", embank_metrics, &cases);
   AddTextCases("memory_report", "json", embank_memory_report, &cases);
   AddTextCases("table_names", "names", embank_table_names, &cases);
+  for (BadInput& bad : VerifyCases()) cases.push_back(std::move(bad));
   return cases;
 }
 

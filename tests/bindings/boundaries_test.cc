@@ -86,6 +86,7 @@ TEST_F(Boundaries, EmptyBatchesMayPassNull) {
   EXPECT_EQ(embank_apply_gradients(t, nullptr, 0, nullptr, 0, nullptr), EMBANK_OK);
   EXPECT_EQ(embank_erase(t, nullptr, 0, nullptr), EMBANK_OK);
   EXPECT_EQ(embank_contains(t, nullptr, 0, nullptr), EMBANK_OK);
+  EXPECT_EQ(embank_prefetch(t, nullptr, 0), EMBANK_OK);
   EXPECT_EQ(embank_get_state(t, nullptr, 0, nullptr, 0, nullptr), EMBANK_OK);
   EXPECT_EQ(embank_set_state(t, nullptr, 0, nullptr, 0, nullptr), EMBANK_OK);
   EXPECT_EQ(embank_get_heat(t, nullptr, 0, nullptr, nullptr), EMBANK_OK);
@@ -308,6 +309,7 @@ TEST_F(Boundaries, ADroppedTableAnswersFailedPreconditionForEver) {
   EXPECT_EQ(embank_apply_gradients(t, &key, 1, row, 0, nullptr), EMBANK_FAILED_PRECONDITION);
   EXPECT_EQ(embank_erase(t, &key, 1, nullptr), EMBANK_FAILED_PRECONDITION);
   EXPECT_EQ(embank_contains(t, &key, 1, &outcome), EMBANK_FAILED_PRECONDITION);
+  EXPECT_EQ(embank_prefetch(t, &key, 1), EMBANK_FAILED_PRECONDITION);
   EXPECT_EQ(embank_get_state(t, &key, 1, row, 0, nullptr), EMBANK_FAILED_PRECONDITION);
   EXPECT_EQ(embank_set_state(t, &key, 1, row, 0, nullptr), EMBANK_FAILED_PRECONDITION);
   EXPECT_EQ(embank_get_heat(t, &key, 1, &heat, nullptr), EMBANK_FAILED_PRECONDITION);

@@ -52,6 +52,7 @@ TEST_F(Heat, CountsEachPositionThatIsAnsweredAndNothingElse) {
   uint8_t outcome = 0;
   EXPECT_EQ(embank_upsert(twin_.table, &kHot, 1, &value, 0, nullptr), EMBANK_OK);
   EXPECT_EQ(embank_contains(twin_.table, &kHot, 1, &outcome), EMBANK_OK);
+  EXPECT_EQ(embank_prefetch(twin_.table, &kHot, 1), EMBANK_OK);
   ScanAll(twin_.table, 4, 10);
   EXPECT_EQ(Of(kHot), 5u);
   for (int32_t missing = EMBANK_MISSING_DEFAULT; missing <= EMBANK_MISSING_SKIP; ++missing) {

@@ -91,7 +91,7 @@ void MakeOnDisk(Plan* plan, Random* random) {
   plan->tables = random->Between(1, 2);
   plan->verbs.insert(plan->verbs.end(), 4, random->OneIn(2) ? Verb::kUpsert : Verb::kLookup);
   plan->verbs.insert(plan->verbs.end(), 2, Verb::kCheckpoint);
-  plan->verbs.push_back(Verb::kReopen);
+  plan->verbs.insert(plan->verbs.end(), {Verb::kReopen, Verb::kPrefetch, Verb::kPrefetch});
   std::erase(plan->verbs, Verb::kGetHeat);
   plan->steps = 100;
   plan->batch_elements_max = 1 << 20;

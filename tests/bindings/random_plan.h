@@ -29,6 +29,7 @@ enum class Verb {
   kDrop,
   kCheckpoint,
   kReopen,
+  kPrefetch,
 };
 
 struct Plan {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "bindings/c/door.h"
 #include "tests/support/oracle_numbers.h"
 
 namespace embank::test {
@@ -17,7 +18,7 @@ const char* NameOf(Verb verb) {
       "lookup",   "upsert",    "gradients",           "bad gradients",   "erase",
       "contains", "get_state", "set_state",           "get_heat",        "learning rate",
       "scan",     "open scan", "next of a long scan", "drop and create", "checkpoint",
-      "reopen"};
+      "reopen",   "prefetch"};
   return kNames[static_cast<size_t>(verb)];
 }
 
@@ -122,6 +123,7 @@ void RandomRun::ExpectAll(Events* events) {
                            "missing rule skip",
                            "rows of more than 1000 values",
                            "rows in the log",
+                           "rows prefetched",
                            "checkpoints",
                            "stores closed and opened",
                            "crashes",
@@ -191,6 +193,8 @@ std::string RandomRun::Step(LiveTable* live, Verb verb) {
       return Checkpoint();
     case Verb::kReopen:
       return Reopen();
+    case Verb::kPrefetch:
+      return Prefetch(live);
   }
   return "no such verb";
 }
@@ -305,6 +309,16 @@ std::string RandomRun::Contains(LiveTable* live) {
   CountOutcomes("contains", outcomes);
   return FirstOf({StatusDifference(status, EMBANK_OK),
                   OutcomesDifference(outcomes.store, outcomes.oracle, keys)});
+}
+
+// Nothing that the oracle has changes.
+std::string RandomRun::Prefetch(LiveTable* live) {
+  std::vector<uint64_t> keys = Keys(live->oracle->options().dim);
+  const std::atomic<uint64_t>& rows = TableOfHandle(live->table)->counters().prefetched_rows;
+  const uint64_t before = rows;
+  const embank_status status = embank_prefetch(live->table, keys.data(), keys.size());
+  events_->Count("rows prefetched", rows - before);
+  return StatusDifference(status, EMBANK_OK);
 }
 
 std::string RandomRun::GetState(LiveTable* live) {

@@ -50,6 +50,7 @@ class RandomRun {
   std::string BadGradients(LiveTable* live);
   std::string Erase(LiveTable* live);
   std::string Contains(LiveTable* live);
+  std::string Prefetch(LiveTable* live);
   std::string GetState(LiveTable* live);
   std::string SetState(LiveTable* live);
   std::string GetHeat(LiveTable* live);

@@ -67,6 +67,7 @@ static void erase_and_scan(embank_table* table) {
 
   EXPECT(embank_erase(table, &key, 1, &outcome) == EMBANK_OK && outcome == EMBANK_ROW_FOUND);
   EXPECT(embank_contains(table, &key, 1, &outcome) == EMBANK_OK && outcome == EMBANK_ROW_ABSENT);
+  EXPECT(embank_prefetch(table, &key, 1) == EMBANK_OK);
   EXPECT(embank_scan_open(table, &scan) == EMBANK_OK);
   while (embank_scan_next(scan, keys, rows, 0, 8, &n) == EMBANK_OK && n > 0) {
     for (i = 0; i < n; ++i) {

@@ -11,7 +11,8 @@ TOP = HERE.parent.parent
 EXPECTED = ('include/embank.h', 'include/embank.hpp', '*/cmake/embank/embankConfig.cmake',
             '*/cmake/embank/embankConfigVersion.cmake', '*/cmake/embank/embankTargets.cmake',
             '*/pkgconfig/embank.pc', '*/libembank.so.0.1.0', '*/libembank.so.0', '*/libembank.so',
-            'share/doc/embank/LICENSE', 'share/doc/embank/docs/arithmetic.md')
+            'bin/embank', 'share/man/man1/embank.1', 'share/doc/embank/LICENSE',
+            'share/doc/embank/docs/arithmetic.md')
 
 
 def run(*command, **options):

@@ -12,38 +12,13 @@
 #include "store/store.h"
 #include "store/write.h"
 #include "tests/support/events.h"
+#include "tests/support/hooked_executor.h"
 #include "tests/support/random.h"
 #include "tests/support/spill_world.h"
 #include "tests/support/store_contents.h"
 
 namespace embank::test {
 namespace {
-
-// Calls *hook, if there is one, before each task of a list: during a checkpoint, before each shard
-// of its sweep.
-class HookedExecutor final : public Executor {
- public:
-  HookedExecutor(uint64_t seed, std::function<void()>* hook) : inner_(seed), hook_(hook) {}
-
-  void ParallelFor(uint32_t tasks, absl::FunctionRef<void(uint32_t)> body) override {
-    inner_.ParallelFor(tasks, [&](uint32_t task) {
-      // What the hook does has lists, too.
-      if (std::function<void()> hook = std::exchange(*hook_, nullptr)) {
-        hook();
-        *hook_ = std::move(hook);
-      }
-      body(task);
-    });
-  }
-  std::unique_ptr<BackgroundTask> MakeBackgroundTask(BackgroundStep step) override {
-    return inner_.MakeBackgroundTask(std::move(step));
-  }
-  uint32_t concurrency() const override { return 1; }
-
- private:
-  SimulatedExecutor inner_;
-  std::function<void()>* const hook_;
-};
 
 // A table and what must be in it.
 class Model {

@@ -218,6 +218,25 @@ TEST_F(CheckpointDirectoryTest, WhatWasKeptOutlivesACrash) {
   EXPECT_TRUE((*directory)->Load(3).ok());
 }
 
+// Of a process that was killed behind the rename, nobody has synced the name.
+TEST_F(CheckpointDirectoryTest, WhatIsFoundOutlivesACrash) {
+  MakeStore(1);
+  {
+    const auto directory = Opened();
+    disk_.SetFaults([](const DiskCall& call) {
+      const bool killed = call.kind == DiskCall::Kind::kSyncDirectory;
+      return killed ? absl::CancelledError("killed") : absl::OkStatus();
+    });
+    EXPECT_FALSE(Keep(directory.get(), ManifestOf(2), 1).ok());
+  }
+  disk_.SetFaults(nullptr);
+  EXPECT_EQ(CheckpointsOf(*Opened()).back(), 2u);
+  const auto left = disk_.AfterCrash(disk_.changes(), Persistence::kNone, 0);
+  const auto directory = CheckpointDirectory::Open(left.get(), "store", false);
+  ASSERT_TRUE(directory.ok()) << directory.status();
+  EXPECT_EQ(CheckpointsOf(**directory).back(), 2u);
+}
+
 TEST_F(CheckpointDirectoryTest, OneThatCannotBeWrittenLeavesTheOthers) {
   MakeStore(1);
   const auto directory = Opened();

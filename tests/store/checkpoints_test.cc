@@ -176,6 +176,7 @@ TEST(Checkpoints, SurviveEveryCrash) {
   for (size_t change = 0; change <= changes; change += random.Between(1, 5)) {
     for (const Persistence persistence : kPersistences) {
       SpillWorld again(5, disk->AfterCrash(change, persistence, random.Bits()));
+      ASSERT_NE(again.get(), nullptr) << "a crash before change " << change;
       const absl::StatusOr<Tables> found = ReadAll(again.get());
       ASSERT_TRUE(found.ok()) << found.status() << ", a crash before change " << change;
       const size_t done =

@@ -139,6 +139,7 @@ TEST(Compaction, SurvivesCrashes) {
   for (int crash = 0; crash < 40; ++crash) {
     const size_t change = random.Between(begins.front(), disk->changes());
     SpillWorld again(3, disk->AfterCrash(change, kPersistences[crash % 5], random.Bits()));
+    ASSERT_NE(again.get(), nullptr) << "a crash before change " << change;
     const absl::StatusOr<Tables> found = ReadAll(again.get());
     ASSERT_TRUE(found.ok()) << found.status() << ", a crash before change " << change;
     const size_t done =
@@ -186,6 +187,37 @@ TEST(Compaction, PassesOverWhatItCannotRead) {
   }
   EXPECT_GT(lost, 0u);
   EXPECT_LT(lost, 200u);
+}
+
+// What compaction has read of a row may be old by the time that it has the row's lock.
+TEST(Compaction, LeavesARowThatHasChangedMeanwhile) {
+  SpillWorld world(6);
+  Table* const table = world.Create("t", Optimizer::kNone);
+  RowLog* const log = table->mover()->log();
+  KeyIndex* const index = table->parts().index;
+  Put(table, KeysFrom(0, kKeys), 1.0f);
+  // Each in the log alone; then one is in memory, changed, the other changed and in the log again.
+  for (const bool leaves_again : {false, true}) {
+    Location from = kNoLocation;
+    RowId id = {};
+    for (Key key = 1; from.tier() != Tier::kSsd; ++key) {
+      id = table->IdOf(key, table->HashOf(key));
+      from = index->Find(id).location();
+    }
+    RecordScratch scratch;
+    const auto record = log->ReadOne(from, &scratch);
+    ASSERT_TRUE(record.ok()) << record.status();
+    Put(table, {id.key}, 2.0f);
+    if (leaves_again) Put(table, KeysFrom(kKeys, kKeys), 1.0f);
+    const uint64_t moved = log->counters().compacted_rows;
+    KeyIndex::Shard* const shard = index->shard(KeyIndex::ShardOf(id.hash));
+    {
+      MutexLock lock(&shard->mutex);
+      EXPECT_TRUE(table->mover()->Relocate(shard, id, from, *record));
+    }
+    EXPECT_EQ(log->counters().compacted_rows, moved);
+    ExpectRows(table, {{id.key, 2.0f * static_cast<float>(id.key)}});
+  }
 }
 
 // A store may be closed while rows move.

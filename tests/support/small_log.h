@@ -1,12 +1,12 @@
-// A log of small segments, so that a test fills and outlives many of them.
+// Sizes of a log of which little data fills and outlives many segments, of 256 KiB.
 #ifndef EMBANK_TESTS_SUPPORT_SMALL_LOG_H_
 #define EMBANK_TESTS_SUPPORT_SMALL_LOG_H_
 
+#include "base/file_system.h"
 #include "tiers/row_log_options.h"
 
 namespace embank::test {
 
-// Segments of 256 KiB.
 inline RowLogOptions SmallLog() {
   RowLogOptions log;
   log.segment_bytes = 64 * kBlockBytes;

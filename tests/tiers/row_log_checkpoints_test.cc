@@ -66,6 +66,18 @@ class RowLogCheckpoints : public testing::Test {
     return rows.ok() ? *std::move(rows) : std::vector<SegmentRows>();
   }
 
+  // A call of the disk fails once, while the log is synced: nothing makes up for that.
+  void ExpectStopsAfterOneFailureOf(DiskCall::Kind kind) {
+    AppendMany(1);
+    disk_.SetFaults([kind](const DiskCall& call) {
+      return call.kind == kind ? absl::UnavailableError("once") : absl::OkStatus();
+    });
+    EXPECT_EQ(log_->Sync(), absl::UnavailableError("once"));
+    disk_.SetFaults(nullptr);
+    EXPECT_EQ(log_->Sync(), absl::UnavailableError("once"));
+    EXPECT_EQ(log_->SyncFrozen().status(), absl::UnavailableError("once"));
+  }
+
   SimulatedDisk disk_;
   FailingMemory memory_;
   MemoryBudget budget_{0};
@@ -91,6 +103,14 @@ TEST_F(RowLogCheckpoints, WhatAKeptOneHasStaysUntilItIsForgotten) {
   EXPECT_EQ(log_->counters().dead_segments, 0u);
   log_->Forget(2);
   EXPECT_GE(log_->counters().dead_segments, segments - 1);
+}
+
+TEST_F(RowLogCheckpoints, AfterASegmentsSyncThatFailedThereIsNone) {
+  ExpectStopsAfterOneFailureOf(DiskCall::Kind::kSync);
+}
+
+TEST_F(RowLogCheckpoints, AfterASyncOfNamesThatFailedThereIsNone) {
+  ExpectStopsAfterOneFailureOf(DiskCall::Kind::kSyncDirectory);
 }
 
 TEST_F(RowLogCheckpoints, WhatIsFrozenStaysThoughItDies) {

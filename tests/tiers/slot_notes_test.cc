@@ -54,13 +54,19 @@ TEST_P(SlotSizes, NotesLieBesideSlots) {
   const SlotNotes notes(*tier_, GetParam());
   for (const Location slot : slots_) {
     std::memset(tier_->Row(slot), 0xA5, GetParam());
-    notes.Of(notes.NumberOf(slot)) = {.logged = ~slot.units, .links = {7, 9}};
+    SlotNote& note = notes.Of(notes.NumberOf(slot));
+    note.SetLogged({~slot.units});
+    note.pin = 0xFFFF;
+    note.untouched = 1;
+    note.links = {7, 9};
   }
   const std::vector<std::byte> row(GetParam(), std::byte{0xA5});
   for (const Location slot : slots_) {
     ASSERT_EQ(std::memcmp(tier_->Row(slot), row.data(), row.size()), 0);
     const SlotNote& note = notes.Of(notes.NumberOf(slot));
-    ASSERT_EQ(note.logged, ~slot.units);
+    ASSERT_EQ(note.logged, ~slot.units & ((uint64_t{1} << 40) - 1));
+    ASSERT_EQ(note.pin, 0xFFFFu);
+    ASSERT_EQ(note.untouched, 1u);
   }
 }
 

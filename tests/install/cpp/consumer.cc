@@ -55,6 +55,7 @@ void LookUpAndTrain(api::Table table) {
   EXPECT(table.SetLearningRate(0.25f).ok() && table.ApplyGradients(keys, gradients).ok());
   EXPECT(table.Lookup(keys, rows).ok() && rows[0] == 7 - 0.25f * 3 / 4);
   EXPECT(table.Erase({&keys[2], 1}, outcomes).ok() && outcomes[0] == EMBANK_ROW_FOUND);
+  EXPECT(table.Prefetch(keys).ok());
   EXPECT(table.Contains(keys, outcomes).ok() && outcomes[2] == EMBANK_ROW_ABSENT);
 }
 

@@ -1,0 +1,19 @@
+// Text as JSON has it.
+#ifndef EMBANK_STORE_JSON_TEXT_H_
+#define EMBANK_STORE_JSON_TEXT_H_
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace embank {
+
+// A JSON string, quotes included, of bytes that may be anything: what is no UTF-8 becomes U+FFFD.
+std::string JsonString(std::string_view bytes);
+
+// A JSON array of strings.
+std::string JsonStrings(std::span<const std::string> strings);
+
+}  // namespace embank
+
+#endif  // EMBANK_STORE_JSON_TEXT_H_

@@ -1,0 +1,112 @@
+#include "store/survey.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "store/checkpoint_directory.h"
+#include "store/segment_reader.h"
+#include "tiers/row_layout.h"
+
+namespace embank {
+namespace {
+
+uint64_t LiveRows(const SegmentRows& rows) {
+  uint64_t live = 0;
+  for (uint32_t slot = 0; slot < rows.used_slots; ++slot) live += HasBit(rows.bits, slot) ? 1 : 0;
+  return live;
+}
+
+void TakeTables(const Manifest& manifest, Survey* survey) {
+  for (const uint32_t row_bytes : manifest.slot_bytes) {
+    survey->classes.push_back({.row_bytes = row_bytes, .record_bytes = RecordBytesOf(row_bytes)});
+  }
+  for (const ManifestTable& table : manifest.tables) {
+    const TableOptions& options = table.options;
+    const uint32_t row_bytes =
+        MakeRowLayout(options.dim, options.value_type, options.optimizer).row_bytes;
+    const auto found = std::find(manifest.slot_bytes.begin(), manifest.slot_bytes.end(), row_bytes);
+    survey->tables.push_back(
+        {.table = table, .row_class = static_cast<uint32_t>(found - manifest.slot_bytes.begin())});
+  }
+}
+
+// Whose rows the segment has, as its footer or the manifest says.
+absl::Status CountRows(const SegmentRows& rows, SegmentReader* reader,
+                       std::map<TableId, uint64_t>* counts) {
+  std::span<const TableId> tables = rows.tables;
+  absl::StatusOr<SegmentFooter> footer = absl::NotFoundError("");
+  if (rows.keys.empty()) {
+    absl::Status opened = reader->Open(rows.header);
+    if (absl::IsResourceExhausted(opened) || absl::IsPermissionDenied(opened)) return opened;
+    if (opened.ok()) footer = reader->ReadFooter();
+    if (absl::IsResourceExhausted(footer.status())) return footer.status();
+    if (footer.ok()) tables = footer->tables;
+  }
+  for (uint32_t slot = 0; slot < rows.used_slots; ++slot) {
+    if (HasBit(rows.bits, slot)) ++(*counts)[slot < tables.size() ? tables[slot] : kNoTable];
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TakeRows(const Manifest& manifest, SegmentReader* reader, Survey* survey) {
+  std::map<TableId, uint64_t> counts;
+  for (const SegmentRows& rows : manifest.segments) {
+    SurveyedClass& of_class = survey->classes[rows.header.row_class];
+    const uint64_t live = LiveRows(rows);
+    ++of_class.segments;
+    of_class.segment_bytes += rows.header.segment_bytes;
+    of_class.live_rows += live;
+    of_class.dead_rows += rows.used_slots - live;
+    EMBANK_RETURN_IF_ERROR(CountRows(rows, reader, &counts));
+  }
+  for (SurveyedTable& table : survey->tables) {
+    table.rows = counts[table.table.id];
+    counts.erase(table.table.id);
+  }
+  for (const auto& [table, rows] : counts) survey->unknown_rows += rows;
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Survey> SurveyStore(FileSystem* files, const std::string& path) {
+  EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<CheckpointDirectory> directory,
+                          CheckpointDirectory::OpenToRead(files, path));
+  const std::vector<KeptCheckpoint> kept = directory->LoadKept();
+  if (kept.empty()) {
+    return absl::DataLossError(
+        absl::StrCat("path: ", path, " has segments of a store, and no manifest"));
+  }
+  EMBANK_RETURN_IF_ERROR(kept[0].manifest.status());
+  const Manifest& newest = *kept[0].manifest;
+  Survey survey = {.directory = path,
+                   .store_id = newest.store_id,
+                   .seed = newest.seed,
+                   .blob_bytes = newest.blob.size()};
+  std::map<uint64_t, uint64_t> bytes_of_segments;
+  for (const KeptCheckpoint& checkpoint : kept) {
+    SurveyedCheckpoint surveyed = {.checkpoint = checkpoint.checkpoint};
+    if (checkpoint.manifest.ok()) {
+      surveyed.segments = checkpoint.manifest->segments.size();
+      for (const SegmentRows& rows : checkpoint.manifest->segments) {
+        surveyed.rows += LiveRows(rows);
+        bytes_of_segments[rows.header.segment_id] = rows.header.segment_bytes;
+      }
+    } else {
+      surveyed.unreadable = std::string(checkpoint.manifest.status().message());
+    }
+    survey.checkpoints.push_back(std::move(surveyed));
+  }
+  survey.segments = bytes_of_segments.size();
+  for (const auto& [id, bytes] : bytes_of_segments) survey.segment_bytes += bytes;
+  TakeTables(newest, &survey);
+  SegmentReader reader(files, path);
+  EMBANK_RETURN_IF_ERROR(TakeRows(newest, &reader, &survey));
+  return survey;
+}
+
+}  // namespace embank

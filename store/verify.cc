@@ -1,0 +1,468 @@
+#include "store/verify.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "store/checkpoint_directory.h"
+#include "store/segment_reader.h"
+#include "tiers/log_record.h"
+#include "tiers/row_layout.h"
+
+namespace embank {
+namespace {
+
+// Whether it tells something of the file; else the reader was hindered.
+bool IsOfTheFile(const absl::Status& status) {
+  return absl::IsDataLoss(status) || absl::IsNotFound(status) || absl::IsOutOfRange(status) ||
+         absl::IsUnavailable(status);
+}
+
+// A manifest, and what comes out about it.
+class KeptManifest {
+ public:
+  KeptManifest(Manifest manifest, VerifiedCheckpoint* verified)
+      : manifest_(std::move(manifest)), verified_(verified) {
+    for (const ManifestTable& table : manifest_.tables) {
+      const TableOptions& options = table.options;
+      const uint32_t row_bytes =
+          MakeRowLayout(options.dim, options.value_type, options.optimizer).row_bytes;
+      const auto& sizes = manifest_.slot_bytes;
+      const auto row_class = std::find(sizes.begin(), sizes.end(), row_bytes) - sizes.begin();
+      tables_[table.id] = {static_cast<uint32_t>(row_class), verified_->tables.size()};
+      verified_->tables.push_back({.name = table.name});
+    }
+    verified_->segments = manifest_.segments.size();
+  }
+
+  const Manifest& manifest() const { return manifest_; }
+  VerifiedCheckpoint* verified() const { return verified_; }
+  // Whether it has the table, with rows of the class.
+  bool Has(TableId table, uint32_t row_class) const {
+    const auto found = tables_.find(table);
+    return found != tables_.end() && found->second.row_class == row_class;
+  }
+  // nullptr: it has none of the id.
+  VerifiedTable* Table(TableId table) const {
+    const auto found = tables_.find(table);
+    return found == tables_.end() ? nullptr : &verified_->tables[found->second.place];
+  }
+  // The one whose rows are of the class; kNoTable: there are several.
+  TableId OnlyTableOf(uint32_t row_class) const {
+    TableId only = kNoTable;
+    for (const auto& [id, table] : tables_) {
+      if (table.row_class != row_class) continue;
+      if (only != kNoTable) return kNoTable;
+      only = id;
+    }
+    return only;
+  }
+
+ private:
+  struct TableOf {
+    uint32_t row_class;
+    size_t place;
+  };
+  const Manifest manifest_;
+  VerifiedCheckpoint* const verified_;
+  std::map<TableId, TableOf> tables_;
+};
+
+// What a checkpoint has of a segment, and whose its slots are: by the footer or the manifest;
+// nothing, if only the records can say it.
+struct SegmentUse {
+  KeptManifest* kept;
+  const SegmentRows* rows;
+  SegmentFooter owners = {rows->keys, rows->tables};
+
+  bool Lives(uint32_t slot) const { return slot < rows->used_slots && HasBit(rows->bits, slot); }
+  bool NeedsFooter() const { return rows->keys.empty(); }
+  bool KnowsOwners() const { return !owners.keys.empty(); }
+};
+
+void AddDamage(Damage damage, VerifyReport* report) {
+  ++report->damage_count;
+  if (report->damage.size() < kDamageToldMax) report->damage.push_back(std::move(damage));
+}
+
+// One segment, of the checkpoints that have rows in it. Adjoining records that have the same damage
+// become one.
+class SegmentVerify {
+ public:
+  SegmentVerify(std::vector<SegmentUse> uses, SegmentReader* reader, VerifyReport* report)
+      : uses_(std::move(uses)), reader_(reader), report_(report) {}
+
+  // Statuses of what hinders.
+  absl::Status Run() {
+    absl::Status status = LookAt();
+    HandOver();
+    return status;
+  }
+
+ private:
+  const SegmentHeader& header() const { return uses_[0].rows->header; }
+
+  absl::Status LookAt() {
+    CountRows();
+    PartFromContradictions();
+    CheckBitmaps();
+    const absl::Status opened = reader_->Open(header());
+    if (absl::IsNotFound(opened)) {
+      return LoseAll(DamagedPart::kFile, "the segment is missing");
+    }
+    if (IsOfTheFile(opened)) return LoseAll(DamagedPart::kFile, opened.message());
+    EMBANK_RETURN_IF_ERROR(opened);
+    CheckSize();
+    bool is_itself = true;
+    EMBANK_RETURN_IF_ERROR(CheckHeader(&is_itself));
+    if (!is_itself) return absl::OkStatus();
+    EMBANK_RETURN_IF_ERROR(FindOwners());
+    LoseWhatIsCutOff();
+    const std::vector<uint64_t> wanted = LiveBits();
+    reader_->ReadRecords(
+        wanted, [&](uint32_t slot, const absl::Status& read, std::span<const std::byte> record) {
+          hindered_.Update(IsOfTheFile(read) ? absl::OkStatus() : read);
+          CheckRecord(slot, read, record);
+        });
+    return hindered_;
+  }
+
+  void HandOver() {
+    for (Damage& damage : found_) AddDamage(std::move(damage), report_);
+    found_.clear();
+  }
+
+  void CountRows() {
+    for (const SegmentUse& use : uses_) {
+      for (uint32_t slot = 0; slot < use.rows->used_slots; ++slot) {
+        use.kept->verified()->rows += use.Lives(slot) ? 1 : 0;
+      }
+    }
+  }
+
+  // Segments never change what they are: the older manifest's word counts for nothing then.
+  void PartFromContradictions() {
+    while (uses_.size() > 1 && uses_.back().rows->header != header()) {
+      Damage damage = DamageOf(DamagedPart::kManifest,
+                               absl::StrCat(RowLog::SegmentName(header().segment_id),
+                                            " is another one than the newest manifest says"));
+      damage.file = CheckpointDirectory::ManifestName(uses_.back().kept->manifest().checkpoint);
+      uses_.back().kept->verified()->opens = false;
+      LoseSlots(uses_.back(), 0, &damage);
+      found_.push_back(std::move(damage));
+      uses_.pop_back();
+    }
+  }
+
+  void CheckBitmaps() {
+    for (const SegmentUse& use : uses_) {
+      const uint32_t used = use.rows->used_slots;
+      const bool has_more = used % 64 != 0 && use.rows->bits[used / 64] >> (used % 64) != 0;
+      if (!has_more) continue;
+      Damage damage = DamageOf(DamagedPart::kManifest,
+                               absl::StrCat(RowLog::SegmentName(header().segment_id),
+                                            " has rows behind its ", used, " used slots"));
+      damage.file = CheckpointDirectory::ManifestName(use.kept->manifest().checkpoint);
+      found_.push_back(std::move(damage));
+    }
+  }
+
+  // Where the space is not taken ahead, a segment that has no footer yet may end behind its last
+  // record. What is missing is told by what it costs.
+  void CheckSize() {
+    if (reader_->size_bytes() <= header().segment_bytes) return;
+    found_.push_back(
+        DamageOf(DamagedPart::kFile, absl::StrCat("it has ", reader_->size_bytes(), " bytes, ",
+                                                  header().segment_bytes, " are the segment's")));
+  }
+
+  // *is_itself: it is worth while to look on.
+  absl::Status CheckHeader(bool* is_itself) {
+    *is_itself = false;
+    const absl::StatusOr<SegmentHeader> read = reader_->ReadHeader();
+    if (absl::IsFailedPrecondition(read.status())) {
+      return absl::FailedPreconditionError(
+          absl::StrCat(RowLog::SegmentName(header().segment_id), ": ", read.status().message()));
+    }
+    if (absl::IsOutOfRange(read.status())) {
+      return LoseAll(DamagedPart::kFile, "the segment is cut off before its first record");
+    }
+    if (!read.ok() && !absl::IsDataLoss(read.status())) {
+      if (!IsOfTheFile(read.status())) return read.status();
+      return LoseAll(DamagedPart::kHeader, read.status().message());
+    }
+    if (read.ok() && *read != header()) {
+      return LoseAll(DamagedPart::kHeader, "it is another segment, or another store's");
+    }
+    *is_itself = true;
+    if (!read.ok()) {
+      found_.push_back(DamageOf(DamagedPart::kHeader, read.status().message()));
+    }
+    return absl::OkStatus();
+  }
+
+  // As a store does that is opened: the footer says whose the slots are; else the manifest, or
+  // where a footer is needed and damaged, the records.
+  absl::Status FindOwners() {
+    const absl::StatusOr<SegmentFooter> footer = reader_->ReadFooter();
+    if (!footer.ok() && !IsOfTheFile(footer.status())) return footer.status();
+    const bool device_fails = !footer.ok() && !absl::IsDataLoss(footer.status());
+    bool is_told = false;
+    for (SegmentUse& use : uses_) {
+      const bool reaches = footer.ok() && footer->keys.size() >= use.rows->used_slots;
+      if (reaches) use.owners = *footer;
+      // Such an error stops an opening whether it needs the footer or not.
+      if (device_fails) use.kept->verified()->opens = false;
+      if (is_told || reaches || (!use.NeedsFooter() && !device_fails)) continue;
+      is_told = true;
+      found_.push_back(DamageOf(DamagedPart::kFooter, footer.ok()
+                                                          ? "the segment's footer has too few slots"
+                                                          : footer.status().message()));
+    }
+    return absl::OkStatus();
+  }
+
+  void LoseWhatIsCutOff() {
+    uint32_t first = reader_->geometry().slots;
+    while (first > 0 && !reader_->Has(first - 1)) --first;
+    Damage damage = DamageOf(DamagedPart::kFile, absl::StrCat("the segment is cut off after ",
+                                                              reader_->size_bytes(), " bytes"));
+    cut_from_ = first;
+    for (const SegmentUse& use : uses_) LoseSlots(use, first, &damage);
+    if (!damage.lost.empty()) found_.push_back(std::move(damage));
+  }
+
+  // Slots of which a checkpoint has a row, and that are in the file.
+  std::vector<uint64_t> LiveBits() const {
+    std::vector<uint64_t> bits(RoundUp(reader_->geometry().slots, 64) / 64);
+    for (const SegmentUse& use : uses_) {
+      for (uint32_t slot = 0; slot < cut_from_; ++slot) {
+        if (use.Lives(slot)) bits[slot / 64] |= uint64_t{1} << (slot % 64);
+      }
+    }
+    return bits;
+  }
+
+  void CheckRecord(uint32_t slot, const absl::Status& read, std::span<const std::byte> record) {
+    const RecordPlace place = {header().store_id, header().segment_id, slot};
+    std::string what;
+    std::optional<RecordHeader> whole;
+    if (!read.ok()) {
+      what = std::string(read.message());
+    } else if (!RecordIsWhole(place, record)) {
+      what = "the record is damaged";
+    } else {
+      whole = LoadRecordHeader(record);
+    }
+    for (const SegmentUse& use : uses_) {
+      if (!use.Lives(slot)) continue;
+      const std::string wrong = whole.has_value() ? Contradiction(use, slot, *whole) : what;
+      const TableId table = OwnerOf(use, slot, whole);
+      VerifiedTable* const verified = use.kept->Table(table);
+      if (wrong.empty()) {
+        ++verified->rows;
+        continue;
+      }
+      if (IsFatal(use, slot, whole)) use.kept->verified()->opens = false;
+      LoseRecord(use, slot, wrong, table);
+    }
+  }
+
+  // How a whole record does not agree with what names it; "": it does.
+  static std::string Contradiction(const SegmentUse& use, uint32_t slot,
+                                   const RecordHeader& record) {
+    const Manifest& manifest = use.kept->manifest();
+    if (use.KnowsOwners()) {
+      if (use.owners.tables[slot] == kNoTable) return "the slot lives and is nobody's";
+      if (use.owners.tables[slot] != record.table || use.owners.keys[slot] != record.key) {
+        return "the record is another row's than the segment says";
+      }
+    }
+    if (record.row_class != use.rows->header.row_class ||
+        !use.kept->Has(record.table, use.rows->header.row_class)) {
+      return absl::StrCat("the record is of table ", record.table,
+                          ", which has no such rows in the checkpoint");
+    }
+    if (record.sequence >= manifest.next_sequence || record.checkpoint > manifest.checkpoint) {
+      return "the record is newer than the checkpoint";
+    }
+    return "";
+  }
+
+  // Whether a store with such a row is not opened at all.
+  static bool IsFatal(const SegmentUse& use, uint32_t slot,
+                      const std::optional<RecordHeader>& whole) {
+    if (!use.KnowsOwners() && !whole.has_value()) return true;
+    const TableId owner = use.KnowsOwners() ? use.owners.tables[slot] : whole->table;
+    return !use.kept->Has(owner, use.rows->header.row_class);
+  }
+
+  static TableId OwnerOf(const SegmentUse& use, uint32_t slot,
+                         const std::optional<RecordHeader>& whole) {
+    if (use.KnowsOwners()) return use.owners.tables[slot];
+    if (whole.has_value()) return whole->table;
+    return use.kept->OnlyTableOf(use.rows->header.row_class);
+  }
+
+  Damage DamageOf(DamagedPart part, absl::string_view what) const {
+    return {
+        .file = RowLog::SegmentName(header().segment_id), .part = part, .what = std::string(what)};
+  }
+
+  // The whole segment: no checkpoint that has rows in it can be opened.
+  absl::Status LoseAll(DamagedPart part, absl::string_view what) {
+    Damage damage = DamageOf(part, what);
+    for (SegmentUse& use : uses_) {
+      use.kept->verified()->opens = false;
+      LoseSlots(use, 0, &damage);
+    }
+    found_.push_back(std::move(damage));
+    return absl::OkStatus();
+  }
+
+  // All that live from a slot on.
+  static void LoseSlots(const SegmentUse& use, uint32_t first, Damage* damage) {
+    for (uint32_t slot = first; slot < use.rows->used_slots; ++slot) {
+      if (!use.Lives(slot)) continue;
+      if (IsFatal(use, slot, std::nullopt)) use.kept->verified()->opens = false;
+      Lose(use, slot, OwnerOf(use, slot, std::nullopt), damage);
+    }
+  }
+
+  void LoseRecord(const SegmentUse& use, uint32_t slot, const std::string& what, TableId table) {
+    Damage* last = found_.empty() ? nullptr : &found_.back();
+    const bool goes_on =
+        last != nullptr && last->part == DamagedPart::kRecords && last->what == what &&
+        (slot == last->first_slot + last->slots - 1 ||
+         (slot == last->first_slot + last->slots && last->slots < kKeysOfDamageMax));
+    if (!goes_on) {
+      HandOver();
+      found_.push_back(DamageOf(DamagedPart::kRecords, what));
+      last = &found_.back();
+      last->first_slot = slot;
+    }
+    last->slots = slot - last->first_slot + 1;
+    Lose(use, slot, table, last);
+  }
+
+  static void Lose(const SegmentUse& use, uint32_t slot, TableId table, Damage* damage) {
+    VerifiedTable* const verified = use.kept->Table(table);
+    const std::string name = verified == nullptr ? "" : verified->name;
+    const uint32_t checkpoint = use.kept->manifest().checkpoint;
+    auto lost = std::find_if(damage->lost.begin(), damage->lost.end(), [&](const LostRows& rows) {
+      return rows.checkpoint == checkpoint && rows.table == name;
+    });
+    if (lost == damage->lost.end()) {
+      lost = damage->lost.insert(lost, {.checkpoint = checkpoint, .table = name});
+    }
+    ++lost->rows;
+    if (use.KnowsOwners() && lost->keys.size() < kKeysOfDamageMax) {
+      lost->keys.push_back(use.owners.keys[slot]);
+    }
+    ++use.kept->verified()->rows_lost;
+    if (verified == nullptr) return;
+    ++verified->rows;
+    ++verified->rows_lost;
+  }
+
+  std::vector<SegmentUse> uses_;
+  SegmentReader* const reader_;
+  VerifyReport* const report_;
+  std::vector<Damage> found_;  // not in the report yet
+  uint32_t cut_from_ = 0;
+  absl::Status hindered_;
+};
+
+// The readable manifests; of the others the report is told.
+absl::StatusOr<std::vector<std::unique_ptr<KeptManifest>>> TakeManifests(
+    const CheckpointDirectory& directory, VerifyReport* report) {
+  std::vector<KeptCheckpoint> found = directory.LoadKept();
+  // Pointers to these are kept.
+  report->checkpoints.reserve(found.size());
+  std::vector<std::unique_ptr<KeptManifest>> kept;
+  for (KeptCheckpoint& checkpoint : found) {
+    const bool readable = checkpoint.manifest.ok();
+    report->checkpoints.push_back({.checkpoint = checkpoint.checkpoint,
+                                   .is_newest = report->checkpoints.empty(),
+                                   .opens = readable,
+                                   .is_readable = readable});
+    if (readable) {
+      kept.push_back(std::make_unique<KeptManifest>(*std::move(checkpoint.manifest),
+                                                    &report->checkpoints.back()));
+      continue;
+    }
+    const absl::Status& status = checkpoint.manifest.status();
+    if (!IsOfTheFile(status)) return status;
+    AddDamage({.file = CheckpointDirectory::ManifestName(checkpoint.checkpoint),
+               .part = DamagedPart::kManifest,
+               .what = std::string(status.message())},
+              report);
+  }
+  if (found.empty()) {
+    AddDamage({.file = CheckpointDirectory::ManifestName(0),
+               .part = DamagedPart::kManifest,
+               .what = "there are segments of a store, and no manifest"},
+              report);
+  }
+  return kept;
+}
+
+void Tell(const std::vector<std::string>& names, NamedFiles* files) {
+  files->count += names.size();
+  for (const std::string& name : names) {
+    if (files->names.size() < kFilesToldMax) files->names.push_back(name);
+  }
+}
+
+void TellFilesBeside(const CheckpointDirectory& directory,
+                     const std::vector<std::unique_ptr<KeptManifest>>& kept, VerifyReport* report) {
+  std::vector<uint32_t> checkpoints;
+  checkpoints.reserve(report->checkpoints.size());
+  for (const VerifiedCheckpoint& verified : report->checkpoints) {
+    checkpoints.push_back(verified.checkpoint);
+  }
+  std::vector<const Manifest*> manifests;
+  manifests.reserve(kept.size());
+  for (const auto& manifest : kept) manifests.push_back(&manifest->manifest());
+  const bool knows_all = !kept.empty() && kept.size() == report->checkpoints.size();
+  Tell(directory.ManifestsBeside(checkpoints), &report->orphans);
+  Tell(directory.SegmentsBeside(manifests), knows_all ? &report->orphans : &report->undecided);
+}
+
+}  // namespace
+
+absl::StatusOr<VerifyReport> VerifyStore(FileSystem* files, const std::string& path,
+                                         VerifyProgress progress) {
+  EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<CheckpointDirectory> directory,
+                          CheckpointDirectory::OpenToRead(files, path));
+  VerifyReport report = {.directory = path};
+  EMBANK_ASSIGN_OR_RETURN(const auto kept, TakeManifests(*directory, &report));
+  TellFilesBeside(*directory, kept, &report);
+  std::map<uint64_t, std::vector<SegmentUse>> segments;
+  for (const auto& manifest : kept) {
+    for (const SegmentRows& rows : manifest->manifest().segments) {
+      segments[rows.header.segment_id].push_back({.kept = manifest.get(), .rows = &rows});
+    }
+  }
+  SegmentReader reader(files, path);
+  for (auto& [id, uses] : segments) {
+    if (!progress(report.segments, segments.size())) {
+      return absl::CancelledError("verify was cancelled by its progress function");
+    }
+    EMBANK_RETURN_IF_ERROR(SegmentVerify(std::move(uses), &reader, &report).Run());
+    ++report.segments;
+  }
+  if (!progress(report.segments, segments.size())) {
+    return absl::CancelledError("verify was cancelled by its progress function");
+  }
+  report.read_bytes = reader.read_bytes();
+  return report;
+}
+
+}  // namespace embank

@@ -1,0 +1,117 @@
+// How a process tells another how far it has come: bytes in a pipe, written before each thing that
+// it does, so that a kill can be aimed at any of them.
+#ifndef EMBANK_TESTS_CRASH_PROGRESS_H_
+#define EMBANK_TESTS_CRASH_PROGRESS_H_
+
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/file_system.h"
+
+namespace embank::test {
+
+// What is about to be done; file calls of any thread are of what the main thread does.
+enum class Mark : char {
+  kOpeningCall = 'o',     // of files, while the store opens
+  kOpened = 'v',          // its rows are compared from here on
+  kCompared = 'b',        // what was found has been noted
+  kStep = 's',            // of the operations
+  kStepCall = 'w',        // of files, in a step
+  kCheckpoint = 'c',      // begins
+  kCheckpointCall = 'k',  // of files, in it
+  kRenaming = 'r',        // in it, a file is about to be renamed
+  kRenamed = 'd',         // in it, the directory is about to be synced behind a rename
+  kNoted = 'n',           // it was made, and has been noted
+};
+
+// Thread-safe.
+class Progress {
+ public:
+  // At the stop_count-th mark `stop` the thread that makes it waits for the kill; 0: none does.
+  Progress(int fd, Mark stop, uint64_t stop_count)
+      : fd_(fd), stop_(stop), stop_count_(stop_count) {}
+
+  void Tell(Mark mark) {
+    const bool stops = mark == stop_ && seen_.fetch_add(1) + 1 == stop_count_;
+    // Nobody reads any more: nobody waits for this process.
+    if (write(fd_, &mark, 1) != 1) std::_Exit(EXIT_FAILURE);
+    while (stops) pause();
+  }
+  // Makes a mark, and says what file calls are from now on.
+  void Enter(Mark mark, Mark call) {
+    call_ = call;
+    Tell(mark);
+  }
+  Mark call() const { return call_; }
+
+ private:
+  const int fd_;
+  const Mark stop_;
+  const uint64_t stop_count_;
+  std::atomic<uint64_t> seen_{0};
+  std::atomic<Mark> call_{Mark::kOpeningCall};
+};
+
+// The system's files; each call that names one makes a mark first.
+class ProgressFileSystem final : public FileSystem {
+ public:
+  ProgressFileSystem(std::unique_ptr<FileSystem> files, Progress* progress)
+      : files_(std::move(files)), progress_(progress) {}
+
+  absl::StatusOr<std::unique_ptr<File>> Open(const std::string& path, FileAccess access,
+                                             FileCaching caching) override {
+    Tell();
+    return files_->Open(path, access, caching);
+  }
+  void TransferAll(std::span<Transfer> transfers) override { files_->TransferAll(transfers); }
+  absl::Status Rename(const std::string& from, const std::string& to) override {
+    renamed_ = progress_->call() == Mark::kCheckpointCall;
+    progress_->Tell(renamed_ ? Mark::kRenaming : progress_->call());
+    return files_->Rename(from, to);
+  }
+  absl::Status Link(const std::string& from, const std::string& to) override {
+    Tell();
+    return files_->Link(from, to);
+  }
+  absl::Status Remove(const std::string& path) override {
+    Tell();
+    return files_->Remove(path);
+  }
+  absl::Status CreateDirectory(const std::string& path) override {
+    Tell();
+    return files_->CreateDirectory(path);
+  }
+  absl::StatusOr<std::vector<std::string>> List(const std::string& path) override {
+    Tell();
+    return files_->List(path);
+  }
+  absl::Status SyncDirectory(const std::string& path) override {
+    progress_->Tell(renamed_.exchange(false) ? Mark::kRenamed : progress_->call());
+    return files_->SyncDirectory(path);
+  }
+  absl::StatusOr<uint64_t> FreeBytes(const std::string& path) override {
+    return files_->FreeBytes(path);
+  }
+  absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path, bool shared) override {
+    Tell();
+    return files_->Lock(path, shared);
+  }
+
+ private:
+  void Tell() { progress_->Tell(progress_->call()); }
+
+  const std::unique_ptr<FileSystem> files_;
+  Progress* const progress_;
+  std::atomic<bool> renamed_{false};
+};
+
+}  // namespace embank::test
+
+#endif  // EMBANK_TESTS_CRASH_PROGRESS_H_

@@ -1,0 +1,130 @@
+// Each mistake that the library can make on purpose (base/seeded_bug.h) is noticed by a test of the
+// suites; without one the same tests pass.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <set>
+#include <string>
+
+#include "base/seeded_bug.h"
+
+namespace embank::test {
+namespace {
+
+struct Case {
+  SeededBug bug;
+  const char* what;
+  const char* test;  // that notices it
+};
+
+constexpr Case kCases[] = {
+    {SeededBug::kNoSegmentSync, "segments not synced", "Checkpoints.SurviveEveryCrash"},
+    {SeededBug::kNoSegmentNameSync, "segments' names not synced", "Checkpoints.SurviveEveryCrash"},
+    {SeededBug::kManifestBeforeSegments, "manifest before segments",
+     "Checkpoints.SurviveEveryCrash"},
+    {SeededBug::kNoManifestSync, "manifest not synced", "Checkpoints.SurviveEveryCrash"},
+    {SeededBug::kNoManifestNameSync, "manifest's name not synced", "Checkpoints.SurviveEveryCrash"},
+    {SeededBug::kNoSyncAtOpening, "no sync at opening",
+     "CheckpointDirectoryTest.WhatIsFoundOutlivesACrash"},
+    {SeededBug::kFailedSyncForgotten, "failed sync forgotten",
+     "RowLogCheckpoints.AfterASegmentsSyncThatFailedThereIsNone"},
+    {SeededBug::kDoubtForgotten, "doubt forgotten",
+     "CheckpointFailures.OfTheManifestsSyncAreNotMadeUpForByLaterOnes"},
+    {SeededBug::kBufferNeverWritten, "buffer never written",
+     "EvictedRows.StateComesBackWithItsRow"},
+    {SeededBug::kNoChecksum, "checksum not compared", "RowLog.DamageIsTheDamagedRowsAlone"},
+    {SeededBug::kNoSalt, "checksum without its place", "LogRecord.IsWholeAtItsPlaceOnly"},
+    {SeededBug::kNoFooterIdentity, "another's footer", "SegmentFooterTest.IsOfItsSegmentOnly"},
+    {SeededBug::kNoHeaderIdentity, "another's header",
+     "TwoCheckpoints.AnotherSegmentsBytesAreNamed"},
+    {SeededBug::kAnyRecord, "another row's record",
+     "EvictedRows.ARowInTheLogIsNotTakenForAnotherOfTheSameTag"},
+    {SeededBug::kLossIsAbsence, "loss taken for absence",
+     "EvictedRows.ARowThatCannotBeReadIsLostAloneAndSaysSo"},
+    {SeededBug::kSilentWayBack, "silent way back",
+     "TwoCheckpoints.ADamagedNewestOneNamesTheOlderWhichCanBeOpened"},
+    {SeededBug::kNoPreImage, "no pre-image", "ChangesBesideCheckpoints.AreWhollyBehindThem"},
+    {SeededBug::kNoNextCheckpoint, "no next checkpoint",
+     "ChangesBesideCheckpoints.AreWhollyBehindThem"},
+    {SeededBug::kBitMissing, "a bit too few", "ChangesBesideCheckpoints.AreWhollyBehindThem"},
+    {SeededBug::kBitTooMany, "a bit too many", "ChangesBesideCheckpoints.AreWhollyBehindThem"},
+    {SeededBug::kFrozenLate, "bitmap of later", "ChangesBesideCheckpoints.AreWhollyBehindThem"},
+    {SeededBug::kChangedRowStaysClean, "changed row stays clean",
+     "LargerThanMemory.AgreesWithAMapWhateverIsWhere"},
+    {SeededBug::kRecordOutlivesChange, "record outlives change",
+     "EvictedRows.TheLogHasNoRecordOfARowThatHasChanged"},
+    {SeededBug::kKeptSegmentGivenUp, "kept segment given up",
+     "CheckpointSpace.WhatAKeptOneHasIsNotUsedAgain"},
+    {SeededBug::kFrozenSegmentGivenUp, "frozen segment given up",
+     "ChangesBesideCheckpoints.OfEverythingOverAndOverAreWhollyBehindThem"},
+    {SeededBug::kNumbersUsedAgain, "numbers used again", "TwoCheckpoints.NumbersGoOnBehindACrash"},
+    {SeededBug::kVersionNotStepped, "version not stepped",
+     "EvictedRows.ASlotThatARowHasLeftIsNobodys"},
+    {SeededBug::kOldRecordComesUp, "old record comes up", "EvictedRows.AnOlderRecordDoesNotComeUp"},
+    {SeededBug::kMovedWithoutLook, "moved without a look",
+     "Compaction.LeavesARowThatHasChangedMeanwhile"},
+};
+
+struct Ended {
+  bool by_difference = false;  // a test has failed
+  bool by_check = false;       // a check of the library's own has stopped it
+  bool passed = false;
+  std::string output;
+};
+
+Ended RunSuites(SeededBug bug, const std::string& tests) {
+  const char* const program = std::getenv("EMBANK_SEEDED_SUITES");
+  EXPECT_NE(program, nullptr) << "EMBANK_SEEDED_SUITES must name the program (ctest sets it)";
+  const std::string command = "exec " + std::string(program == nullptr ? "false" : program) + " " +
+                              std::to_string(static_cast<int>(bug)) + " --gtest_fail_fast" +
+                              " --gtest_filter=" + tests + " 2>&1";
+  std::FILE* const pipe = popen(command.c_str(), "r");
+  Ended ended;
+  std::array<char, 4096> part;
+  for (size_t n; (n = std::fread(part.data(), 1, part.size(), pipe)) > 0;) {
+    ended.output.append(part.data(), n);
+  }
+  const int status = pclose(pipe);
+  const auto says = [&](const char* text) { return ended.output.find(text) != std::string::npos; };
+  ended.passed = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  ended.by_difference = WIFEXITED(status) && WEXITSTATUS(status) == 1 && says("[  FAILED  ]");
+  ended.by_check = WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT && says(": broken: ");
+  return ended;
+}
+
+TEST(SeededBugs, AreAllHere) {
+  std::set<SeededBug> bugs;
+  for (const Case& c : kCases) bugs.insert(c.bug);
+  EXPECT_EQ(bugs.size(), std::size(kCases)) << "one of them stands here twice";
+  EXPECT_EQ(bugs.size(), static_cast<size_t>(SeededBug::kCount) - 1);
+}
+
+TEST(SeededBugs, WithoutOneTheSuitesPass) {
+  std::set<std::string> tests;
+  for (const Case& c : kCases) tests.insert(c.test);
+  std::string filter;
+  for (const std::string& test : tests) filter += (filter.empty() ? "" : ":") + test;
+  const Ended ended = RunSuites(SeededBug::kNone, filter);
+  EXPECT_TRUE(ended.passed) << ended.output;
+  // A name that no test has would be missed by nobody else.
+  const std::string all = "[  PASSED  ] " + std::to_string(tests.size()) + " tests.";
+  EXPECT_NE(ended.output.find(all), std::string::npos) << ended.output;
+}
+
+TEST(SeededBugs, AreAllNoticed) {
+  for (const Case& c : kCases) {
+    const Ended ended = RunSuites(c.bug, c.test);
+    EXPECT_TRUE(ended.by_difference || ended.by_check) << c.what << ", " << c.test << "\n"
+                                                       << ended.output;
+    std::printf("  %-28s%s by %s\n", c.what,
+                ended.by_difference ? "noticed" : (ended.by_check ? "stopped" : "not noticed"),
+                c.test);
+  }
+}
+
+}  // namespace
+}  // namespace embank::test

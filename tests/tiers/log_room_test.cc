@@ -1,0 +1,165 @@
+// What of a log is kept for dirty rows, in segments.
+#include "tiers/log_room.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "tests/support/failing_memory.h"
+#include "tests/support/random.h"
+#include "tests/support/simulated_disk.h"
+#include "tests/support/simulated_executor.h"
+#include "tiers/row_log.h"
+
+namespace embank::test {
+namespace {
+
+constexpr uint64_t kSegmentBytes = 48 * kBlockBytes;
+constexpr uint32_t kRecordBytes = 2080;
+
+// In its segment's file.
+uint64_t OffsetOf(Location location) {
+  return location.units % (kSegmentBytesMax / kLocationUnitBytes) * kLocationUnitBytes;
+}
+
+class Room : public testing::Test {
+ protected:
+  // Twelve segments, one of which is compaction's.
+  LogRoom room_{12 * kSegmentBytes + 100, kSegmentBytes};
+  const int64_t slots_ = SegmentGeometry::Of(kRecordBytes, kSegmentBytes).slots;
+};
+
+TEST_F(Room, AdmitsWhatItCanWriteAndNoMore) {
+  room_.AddClass(1, kRecordBytes);
+  // Two checkpoints' ends leave up to two slots out each.
+  const auto all = static_cast<uint64_t>(11 * slots_ - 4);
+  EXPECT_EQ(room_.Admits(1, 5), 5u);
+  EXPECT_EQ(room_.Admits(1, 1u << 20), all);
+  room_.AddDirty(1, static_cast<int64_t>(all));
+  EXPECT_EQ(room_.Admits(1, 1), 0u);
+  EXPECT_EQ(room_.SpareSegments(), 0);
+  EXPECT_EQ(room_.dirty_bytes(), all * kRecordBytes);
+  EXPECT_EQ(room_.kept_bytes(), 11 * kSegmentBytes);
+  room_.AddDirty(1, -1);
+  EXPECT_EQ(room_.Admits(1, 9), 1u);
+}
+
+TEST_F(Room, WritingADirtyRowCostsNothing) {
+  room_.AddClass(0, kRecordBytes);
+  room_.AddClass(1, 64);
+  room_.AddDirty(0, 3 * slots_);
+  room_.AddDirty(1, 100);
+  const int64_t spare = room_.SpareSegments();
+  int64_t open = 0;
+  for (int64_t written = 0; written < 3 * slots_ - 10; ++written) {
+    if (open == 0) {
+      room_.AddTaken(kSegmentBytes);
+      open = slots_;
+    }
+    room_.SetOpenSlots(0, static_cast<uint64_t>(--open));
+    room_.AddDirty(0, -1);
+    ASSERT_EQ(room_.SpareSegments(), spare) << written;
+  }
+  // The last of a class needs nothing any more, not even what may be left out.
+  room_.AddDirty(0, -10);
+  EXPECT_GE(room_.SpareSegments(), spare);
+}
+
+TEST_F(Room, WhatIsSetAsideAndTakenIsNobodys) {
+  room_.AddClass(0, kRecordBytes);
+  room_.SetAside(101);
+  EXPECT_EQ(room_.SpareSegments(), 10);
+  room_.AddTaken(10 * static_cast<int64_t>(kSegmentBytes));
+  EXPECT_EQ(room_.SpareSegments(), 0);
+  EXPECT_EQ(room_.Admits(0, 7), 0u);
+  EXPECT_TRUE(room_.HasSegment());
+  EXPECT_TRUE(room_.HasSegmentForCompaction(true));
+  EXPECT_FALSE(room_.HasSegmentForCompaction(false));
+  room_.SetOpenSlots(0, static_cast<uint64_t>(slots_));
+  EXPECT_EQ(room_.Admits(0, 1000), static_cast<uint64_t>(slots_ - 4));
+  // More than there is: a store that was opened with less.
+  room_.AddTaken(10 * static_cast<int64_t>(kSegmentBytes));
+  EXPECT_LT(room_.SpareSegments(), 0);
+  EXPECT_EQ(room_.Admits(0, 1), 0u);
+  EXPECT_FALSE(room_.HasSegment());
+}
+
+TEST(RoomWithoutLimit, AdmitsAll) {
+  LogRoom room(0, kSegmentBytes);
+  room.AddClass(3, kRecordBytes);
+  EXPECT_EQ(room.Admits(3, 1u << 30), 1u << 30);
+  room.AddDirty(3, 5);
+  EXPECT_EQ(room.dirty_bytes(), 5 * kRecordBytes);
+  EXPECT_EQ(room.kept_bytes(), 0u);
+}
+
+// More streams than buffers: a buffer that is handed over before it is full leaves no slot out, and
+// the next one goes on in its block.
+TEST(RowLogRoom, ManyClassesTakeNoMoreThanTheirRecords) {
+  constexpr uint32_t kClasses = 6;
+  constexpr uint64_t kRows = 3000;
+  SimulatedDisk disk;
+  FailingMemory memory;
+  MemoryBudget budget(0);
+  SimulatedExecutor executor(1);
+  ASSERT_TRUE(disk.CreateDirectory("log").ok());
+  auto created = RowLog::Create(&disk, &memory, &budget, &executor,
+                                {.directory = "log",
+                                 .store_id = 7,
+                                 .segment_bytes = kSegmentBytes,
+                                 .buffer_bytes = 2 * kBlockBytes,
+                                 .buffers = 3,
+                                 .read_bytes = 32 * kBlockBytes,
+                                 .read_lists = 2});
+  ASSERT_TRUE(created.ok()) << created.status();
+  const std::unique_ptr<RowLog> log = *std::move(created);
+  Random random(1);
+  std::vector<Location> locations;
+  std::array<uint64_t, kClasses> ends{};
+  for (Key key = 0; key < kRows; ++key) {
+    const auto row_class = static_cast<uint16_t>(random.Below(kClasses));
+    const std::vector<std::byte> payload(32 + 16 * row_class, static_cast<std::byte>(key));
+    const auto location =
+        log->Append(LogStream::kUser,
+                    {.row_class = row_class,
+                     .record_bytes = static_cast<uint32_t>(payload.size() + sizeof(RecordHeader)),
+                     .table = 1,
+                     .key = key,
+                     .payload = payload});
+    ASSERT_TRUE(location.ok()) << location.status();
+    locations.push_back(*location);
+    ends[row_class] = OffsetOf(*location) + payload.size() + sizeof(RecordHeader);
+  }
+  EXPECT_EQ(log->segment_count(), kClasses);
+  const auto expect_rows = [&] {
+    uint64_t visited = 0;
+    const absl::Status status = log->Read(
+        locations, [&](size_t i, const absl::Status& read, std::span<const std::byte> record) {
+          ASSERT_TRUE(read.ok()) << read;
+          ASSERT_EQ(LoadRecordHeader(record).key, i);
+          ASSERT_EQ(record.back(), static_cast<std::byte>(i));
+          ++visited;
+        });
+    ASSERT_TRUE(status.ok()) << status;
+    ASSERT_EQ(visited, kRows);
+  };
+  ASSERT_NO_FATAL_FAILURE(expect_rows());
+  // A block that was made durable is not written again.
+  ASSERT_TRUE(log->Sync().ok());
+  for (uint16_t row_class = 0; row_class < kClasses; ++row_class) {
+    const auto location = log->Append(
+        LogStream::kUser,
+        {.row_class = row_class, .record_bytes = 64u + 16 * row_class, .table = 1, .key = 0});
+    ASSERT_TRUE(location.ok()) << location.status();
+    EXPECT_GE(OffsetOf(*location), RoundUp(ends[row_class], kBlockBytes));
+  }
+  ASSERT_TRUE(log->Flush().ok());
+  ASSERT_NO_FATAL_FAILURE(expect_rows());
+}
+
+}  // namespace
+}  // namespace embank::test

@@ -1,0 +1,207 @@
+// The `embank` command as a user runs it: what it exits with, what it prints and where.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "bindings/c/embank.h"
+#include "tests/support/door.h"
+#include "tests/support/scratch_directory.h"
+
+namespace embank::test {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+struct Ran {
+  int exit_code = -1;
+  std::string out;
+  std::string error;
+};
+
+std::string ReadText(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+class Commands : public testing::Test {
+ protected:
+  Commands() : directory_(scratch_.path() + "/a store") {
+    embank_store_options options = StoreOptions();
+    options.path = directory_.c_str();
+    options.flags = EMBANK_OPEN_CREATE;
+    options.dram_bytes = uint64_t{16} << 20;
+    options.seed = 3;
+    options_ = options;
+    store_ = OpenStore(options);
+    Fill(CreateTable(store_.get(), "items", TableOptions(16, EMBANK_OPT_ADAM)), 16, 1000);
+    Fill(CreateTable(store_.get(), "users", TableOptions(4)), 4, 300);
+    EXPECT_EQ(embank_checkpoint(store_.get(), "blob", 4, nullptr), EMBANK_OK);
+    store_.reset();
+  }
+
+  static void Fill(embank_table* table, uint64_t dim, uint64_t rows) {
+    const std::vector<uint64_t> keys = KeyRange(1, rows);
+    const std::vector<float> values(dim * rows, 2.5f);
+    EXPECT_EQ(embank_upsert(table, keys.data(), rows, values.data(), 0, nullptr), EMBANK_OK);
+  }
+  Ran Run(const std::string& arguments) {
+    const char* const command = std::getenv("EMBANK_COMMAND");
+    EXPECT_NE(command, nullptr) << "run it with ctest";
+    if (command == nullptr) return {};
+    const std::string out = scratch_.path() + "/out";
+    const std::string error = scratch_.path() + "/error";
+    const int status = std::system(
+        ("'" + std::string(command) + "' " + arguments + " >" + out + " 2>" + error).c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, ReadText(out), ReadText(error)};
+  }
+  Ran RunOn(const std::string& command) { return Run(command + " '" + directory_ + "'"); }
+  json JsonOf(const std::string& command, int exit_code) {
+    const Ran ran = RunOn(command + " --json");
+    EXPECT_EQ(ran.exit_code, exit_code) << ran.error;
+    EXPECT_THAT(ran.error, IsEmpty());
+    return json::parse(ran.out);
+  }
+  // Turns bits of a byte of the first record of the last segment.
+  std::string DamageARecord() {
+    std::string last;
+    for (const auto& entry : std::filesystem::directory_iterator(directory_)) {
+      const std::string name = entry.path().filename();
+      if (name.starts_with("segment-")) last = std::max(last, name);
+    }
+    std::fstream file(directory_ + "/" + last, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekg(4096 + 33);
+    const int was = file.get();
+    file.seekp(4096 + 33);
+    file.put(static_cast<char>(was ^ 4));
+    return last;
+  }
+
+  ScratchDirectory scratch_;
+  const std::string directory_;
+  embank_store_options options_;
+  StorePtr store_;
+};
+
+TEST_F(Commands, VerifyOfACleanStoreExitsWith0) {
+  const Ran ran = RunOn("verify");
+  EXPECT_EQ(ran.exit_code, 0) << ran.error;
+  EXPECT_THAT(ran.out, HasSubstr("clean"));
+  EXPECT_THAT(ran.out, HasSubstr("items"));
+  const json report = JsonOf("verify", 0);
+  EXPECT_EQ(report["clean"], true);
+  EXPECT_EQ(report["checkpoints"][0]["rows"], 1300);
+  EXPECT_THAT(report["damage"], IsEmpty());
+}
+
+TEST_F(Commands, VerifyOfADamagedStoreExitsWith1AndNamesTheRow) {
+  const std::string segment = DamageARecord();
+  const Ran ran = RunOn("verify");
+  EXPECT_EQ(ran.exit_code, 1);
+  EXPECT_THAT(ran.out, HasSubstr("DAMAGED"));
+  EXPECT_THAT(ran.out, HasSubstr(segment + ": records 0: the record is damaged"));
+  const json report = JsonOf("verify", 1);
+  EXPECT_EQ(report["damage_count"], 1);
+  const json lost = report["damage"][0]["lost"][0];
+  EXPECT_EQ(lost["rows"], 1);
+  EXPECT_THAT(ran.out, HasSubstr("1 rows of table " + lost["table"].get<std::string>() +
+                                 " in checkpoint 1: keys " + lost["keys"][0].dump()));
+}
+
+TEST_F(Commands, InfoTellsIdentityCheckpointsAndTables) {
+  const Ran ran = RunOn("info");
+  EXPECT_EQ(ran.exit_code, 0) << ran.error;
+  EXPECT_THAT(ran.out, HasSubstr("users"));
+  const json info = JsonOf("info", 0);
+  EXPECT_THAT(ran.out, HasSubstr(info["store_id"].get<std::string>()));
+  EXPECT_EQ(info["seed"], 3);
+  EXPECT_EQ(info["format_version"], 1);
+  EXPECT_EQ(info["blob_bytes"], 4);
+  EXPECT_EQ(info["unknown_rows"], 0);
+  ASSERT_EQ(info["checkpoints"].size(), 2u);
+  EXPECT_EQ(info["checkpoints"][0]["checkpoint"], 1);
+  EXPECT_EQ(info["checkpoints"][0]["rows"], 1300);
+  EXPECT_EQ(info["checkpoints"][1]["rows"], 0);
+  ASSERT_EQ(info["tables"].size(), 2u);
+  EXPECT_EQ(info["tables"][0]["table"], "items");
+  EXPECT_EQ(info["tables"][0]["rows"], 1000);
+  EXPECT_EQ(info["tables"][0]["dim"], 16);
+  EXPECT_EQ(info["tables"][0]["value_type"], "f32");
+  EXPECT_EQ(info["tables"][0]["optimizer"], "adam");
+  EXPECT_EQ(info["tables"][1]["rows"], 300);
+}
+
+TEST_F(Commands, StatTellsWhatLivesAndWhatIsDead) {
+  const json before = JsonOf("stat", 0);
+  EXPECT_EQ(before["classes"][0]["live_rows"], 1000);
+  EXPECT_LT(before["classes"][0]["dead_rows"], 20) << "left out between buffers";
+  store_ = OpenStore(options_);
+  embank_table* items = nullptr;
+  ASSERT_EQ(embank_table_open(store_.get(), "items", &items), EMBANK_OK);
+  const std::vector<uint64_t> keys = KeyRange(1, 400);
+  ASSERT_EQ(embank_erase(items, keys.data(), 400, nullptr), EMBANK_OK);
+  ASSERT_EQ(embank_checkpoint(store_.get(), nullptr, 0, nullptr), EMBANK_OK);
+  store_.reset();
+  const json after = JsonOf("stat", 0);
+  EXPECT_EQ(after["checkpoint"], 2);
+  EXPECT_EQ(after["tables"][0]["rows"], 600);
+  const json of_items = after["classes"][after["tables"][0]["class"].get<size_t>()];
+  EXPECT_EQ(of_items["live_rows"], 600);
+  EXPECT_GE(of_items["dead_rows"], 400);
+  EXPECT_EQ(of_items["live_bytes"], 600 * of_items["record_bytes"].get<uint64_t>());
+  EXPECT_EQ(of_items["live_bytes"], after["tables"][0]["live_bytes"]);
+  EXPECT_LT(of_items["utilisation"], before["classes"][0]["utilisation"]);
+  const Ran ran = RunOn("stat");
+  EXPECT_EQ(ran.exit_code, 0) << ran.error;
+  EXPECT_THAT(ran.out, HasSubstr("utilisation"));
+}
+
+TEST_F(Commands, ADamagedManifestIsDamageToAll) {
+  std::ofstream(directory_ + "/MANIFEST-00000001") << "nonsense";
+  EXPECT_EQ(RunOn("verify").exit_code, 1);
+  for (const char* command : {"info", "stat"}) {
+    const Ran ran = RunOn(command);
+    EXPECT_EQ(ran.exit_code, 1);
+    EXPECT_THAT(ran.out, IsEmpty());
+    EXPECT_THAT(ran.error, HasSubstr("MANIFEST-00000001"));
+  }
+}
+
+TEST_F(Commands, WhatIsNoStoreOrIsOpenExitsWith2) {
+  store_ = OpenStore(options_);
+  for (const char* command : {"verify", "info", "stat"}) {
+    const Ran open = RunOn(command);
+    EXPECT_EQ(open.exit_code, 2);
+    EXPECT_THAT(open.error, HasSubstr("UNAVAILABLE"));
+    EXPECT_THAT(open.error, HasSubstr("LOCK"));
+    EXPECT_THAT(open.out, IsEmpty());
+    for (const char* place : {"/nowhere", "", "/out"}) {
+      const Ran ran = Run(std::string(command) + " " + scratch_.path() + place);
+      EXPECT_EQ(ran.exit_code, 2) << place;
+      EXPECT_THAT(ran.error, HasSubstr(scratch_.path() + place));
+      EXPECT_THAT(ran.out, IsEmpty());
+    }
+  }
+}
+
+TEST_F(Commands, AWrongCommandLineExitsWith2AndHelpWith0) {
+  for (const char* wrong : {"", "verify", "mend x", "verify --jsno x", "info a b"}) {
+    const Ran ran = Run(wrong);
+    EXPECT_EQ(ran.exit_code, 2) << wrong;
+    EXPECT_NE(ran.error, "") << wrong;
+  }
+  EXPECT_EQ(Run("--help").exit_code, 0);
+  EXPECT_THAT(Run("--version").out, HasSubstr(embank_version()));
+}
+
+}  // namespace
+}  // namespace embank::test

@@ -1,0 +1,178 @@
+// What of the log is kept so that what is dirty can always be written.
+#include <new>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/log.h"
+#include "base/seeded_bug.h"
+#include "base/status_with_room.h"
+#include "tiers/row_log.h"
+
+namespace embank {
+namespace {
+
+// Nothing to be told of is worth more memory than there is.
+void TellOf(const absl::Status& status) noexcept {
+  try {
+    Log(LogLevel::kWarning, absl::StrCat("a dead segment takes space: ", status.ToString()));
+  } catch (const std::bad_alloc&) {
+  }
+}
+
+}  // namespace
+
+void RowLog::AddRowClass(uint32_t row_class, uint32_t record_bytes) {
+  MutexLock lock(&mutex_);
+  room_.AddClass(row_class, record_bytes);
+}
+
+uint64_t RowLog::TakeRoom(uint32_t row_class, uint64_t rows) {
+  MutexLock lock(&mutex_);
+  return TakeRoomLocked(row_class, rows);
+}
+
+uint64_t RowLog::TakeRoomLocked(uint32_t row_class, uint64_t rows) {
+  // A log that has stopped makes no checkpoint: what is in memory may change.
+  uint64_t admitted = rows;
+  while (failure_.ok()) {
+    admitted = room_.Admits(row_class, rows);
+    if (admitted == rows || !FreeMore()) break;
+  }
+  room_.AddDirty(row_class, static_cast<int64_t>(admitted));
+  NoteSpare();
+  return admitted;
+}
+
+void RowLog::GiveRoom(uint32_t row_class, uint64_t rows) {
+  if (rows == 0) return;
+  MutexLock lock(&mutex_);
+  room_.AddDirty(row_class, -static_cast<int64_t>(rows));
+  NoteSpare();
+}
+
+bool RowLog::TakeRoomAndMarkDead(Location location) {
+  MutexLock lock(&mutex_);
+  LogSegment& segment = *segments_[IndexOf(location)];
+  if (TakeRoomLocked(segment.header.row_class, 1) == 0) return false;
+  MarkDeadLocked(location);
+  return true;
+}
+
+bool RowLog::HasRoom(uint32_t row_class, uint32_t record_bytes, uint64_t rows) {
+  // One segment may be begun, and what is left out at their ends may be another; with a footer and
+  // what is left of a segment a record takes less than half as much again.
+  const int64_t spare = spare_segments_.load(std::memory_order_relaxed) - 2;
+  const uint64_t needed = rows * record_bytes * 3 / 2 / options_.segment_bytes;
+  if (spare > 0 && needed < static_cast<uint64_t>(spare)) return true;
+  MutexLock lock(&mutex_);
+  while (failure_.ok() && room_.Admits(row_class, rows) < rows) {
+    if (!FreeMore()) return false;
+  }
+  return true;
+}
+
+bool RowLog::SetAside(uint64_t bytes, bool must) {
+  MutexLock lock(&mutex_);
+  const uint64_t before = room_.aside_bytes();
+  room_.SetAside(bytes);
+  const bool fits = bytes <= before || room_.SpareSegments() >= 0;
+  if (!fits && !must) room_.SetAside(before);
+  NoteSpare();
+  return fits || must;
+}
+
+// Brings space of dead segments back. False: there are none. May give the lock up.
+bool RowLog::FreeMore() {
+  PartFromDeadSegments();
+  if (RemoveOne()) return true;
+  if (removals_under_way_ > 0) {
+    segment_removed_.Wait(&mutex_);
+    return true;
+  }
+  // What has no footer yet does not die.
+  return failure_.ok() && WriteFooter();
+}
+
+absl::Status RowLog::NoRoom() const {
+  return StatusWithRoom(absl::StatusCode::kResourceExhausted, [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    uint64_t kept = 0;
+    for (const auto& segment : segments_) kept += segment != nullptr && segment->live_rows == 0;
+    return absl::StrCat("the log has ", CountSegments(), " segments, and no room for another of ",
+                        options_.segment_bytes, " bytes; ", kept,
+                        " of them only the last two checkpoints have: embank_checkpoint, where it ",
+                        "has room, gives those of the older one back");
+  });
+}
+
+// Compaction leaves others what is theirs, and itself what it needs to bring space back.
+bool RowLog::IsFull(LogStream stream) const {
+  if (stream == LogStream::kUser) return !room_.HasSegment();
+  const bool brings_space =
+      victim_ == nullptr || victim_aim_ == CompactionAim::kLaterSpace || !IsKept(*victim_);
+  return !room_.HasSegmentForCompaction(brings_space);
+}
+
+// A checkpoint has rows of it: that under way, before it has been told, those that live.
+bool RowLog::IsKept(const LogSegment& segment) const {
+  const bool is_frozen = segment.frozen_for == frozen_checkpoint_;
+  const uint32_t rows = is_frozen ? segment.frozen_rows : segment.live_rows;
+  const bool frozen = frozen_checkpoint_ != 0 && rows > 0;
+  if (frozen && !Seeded(SeededBug::kFrozenSegmentGivenUp)) return true;
+  if (Seeded(SeededBug::kKeptSegmentGivenUp)) return false;
+  return segment.newest_checkpoint != 0 && segment.newest_checkpoint >= oldest_kept_;
+}
+
+bool RowLog::IsDead(const LogSegment& segment) const {
+  return segment.finished && segment.live_rows == 0 && !IsKept(segment);
+}
+
+// Their indices are free for others, but while somebody reads from them: a record in the same place
+// would be taken for the one that was there.
+void RowLog::PartFromDeadSegments() {
+  for (std::shared_ptr<LogSegment>& segment : segments_) {
+    if (segment == nullptr || !IsDead(*segment) || segment.use_count() > 1) continue;
+    dead_.push_back(std::move(segment));
+    segment = nullptr;
+    ++counters_.dead_segments;
+    ++next_turn_;
+  }
+}
+
+// Removes the file of a dead segment. Gives the lock up meanwhile.
+bool RowLog::RemoveOne() {
+  if (dead_.empty()) return false;
+  const std::shared_ptr<LogSegment> segment = std::move(dead_.back());
+  dead_.pop_back();
+  ++removals_under_way_;  // it takes its space until it is gone
+  mutex_.Unlock();
+  const absl::Status status = files_->Remove(segment->path);
+  if (!status.ok()) TellOf(status);
+  mutex_.Lock();
+  --removals_under_way_;
+  if (status.ok()) room_.AddTaken(-static_cast<int64_t>(segment->header.segment_bytes));
+  NoteSpare();
+  segment_removed_.NotifyAll();
+  return true;
+}
+
+std::string RowLog::WhyRefused() const {
+  ReaderMutexLock lock(&mutex_);
+  if (!failure_.ok()) return absl::StrCat("the log takes no more rows: ", failure_.ToString());
+  if (room_.SpareSegments() > 0) {
+    return "ssd_bytes, the disk, dram_bytes or the machine's memory is used up, as the log sink "
+           "was told";
+  }
+  return absl::StrCat("ssd_bytes is ", options_.ssd_bytes, ", of which segments take ",
+                      room_.taken_bytes(), " and ", room_.kept_bytes(),
+                      " are kept for the next checkpoint: nothing more can change until "
+                      "embank_checkpoint, which gives back what only older ones have");
+}
+
+void RowLog::NoteSpare() {
+  const int64_t spare = room_.SpareSegments();
+  if (spare != spare_segments_.load(std::memory_order_relaxed)) {
+    spare_segments_.store(spare, std::memory_order_relaxed);
+  }
+}
+
+}  // namespace embank

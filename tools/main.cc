@@ -1,0 +1,52 @@
+// embank: the command line. A command is a file beside this one and a line in command.h.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+#include <new>
+
+#include "bindings/c/embank.h"
+#include "tools/command.h"
+
+namespace embank {
+namespace {
+
+CLI::App* AddLook(CLI::App* app, const char* name, const char* what, LookOptions* options) {
+  CLI::App* const command = app->add_subcommand(name, what);
+  command->add_option("DIR", options->directory, "Directory of the store")->required();
+  command->add_flag("--json", options->json, "Print JSON");
+  return command;
+}
+
+int Run(int argc, char** argv) {
+  CLI::App app("Looks at stores that are not open. Exit status: 0, 1: damaged, 2: unusable.");
+  app.set_version_flag("--version", embank_version());
+  app.require_subcommand(1);
+  LookOptions options;
+  const CLI::App* const verify =
+      AddLook(&app, "verify", "Read all that a store has, and name what is damaged", &options);
+  const CLI::App* const info =
+      AddLook(&app, "info", "Show whose a store is, its checkpoints and tables", &options);
+  AddLook(&app, "stat", "Show rows by table, live and dead bytes by class of rows", &options);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : static_cast<int>(ExitCode::kUnusable);
+  }
+  if (verify->parsed()) return static_cast<int>(RunVerify(options));
+  if (info->parsed()) return static_cast<int>(RunInfo(options));
+  return static_cast<int>(RunStat(options));
+}
+
+}  // namespace
+}  // namespace embank
+
+int main(int argc, char** argv) {
+  try {
+    return embank::Run(argc, argv);
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr, "embank: out of memory\n");
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "embank: %s\n", error.what());
+  }
+  return static_cast<int>(embank::ExitCode::kUnusable);
+}

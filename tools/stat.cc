@@ -1,0 +1,81 @@
+// embank stat: what lives and what is dead in the segments of a store, by class of rows.
+#include <cstdio>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/posix_file_system.h"
+#include "store/json_text.h"
+#include "store/survey.h"
+#include "tools/command.h"
+#include "tools/text_table.h"
+
+namespace embank {
+namespace {
+
+uint64_t LiveBytes(const Survey& survey, const SurveyedTable& table) {
+  return table.rows * survey.classes[table.row_class].record_bytes;
+}
+
+std::string StatText(const Survey& survey) {
+  TextTable tables({"table", "class", "rows", "live"});
+  for (const SurveyedTable& table : survey.tables) {
+    tables.Add({Printable(table.table.name), absl::StrCat(table.row_class),
+                absl::StrCat(table.rows), BytesText(LiveBytes(survey, table))});
+  }
+  TextTable classes({"class", "record bytes", "segments", "bytes", "live", "dead", "utilisation"});
+  for (size_t i = 0; i < survey.classes.size(); ++i) {
+    const SurveyedClass& of_class = survey.classes[i];
+    classes.Add({absl::StrCat(i), absl::StrCat(of_class.record_bytes),
+                 absl::StrCat(of_class.segments), BytesText(of_class.segment_bytes),
+                 BytesText(of_class.live_bytes()), BytesText(of_class.dead_bytes()),
+                 absl::StrFormat("%.1f %%", of_class.utilisation() * 100)});
+  }
+  std::string text =
+      absl::StrCat(Printable(survey.directory), ": checkpoint ", survey.checkpoints[0].checkpoint,
+                   "\n", tables.Text(), classes.Text());
+  if (survey.unknown_rows > 0) {
+    absl::StrAppend(&text, survey.unknown_rows,
+                    " more rows in segments that do not say whose they are: embank verify\n");
+  }
+  return text;
+}
+
+std::string StatJson(const Survey& survey) {
+  std::string json = absl::StrCat("{\"directory\":", JsonString(survey.directory),
+                                  ",\"checkpoint\":", survey.checkpoints[0].checkpoint,
+                                  ",\"unknown_rows\":", survey.unknown_rows, ",\"tables\":[");
+  const char* comma = "";
+  for (const SurveyedTable& table : survey.tables) {
+    absl::StrAppend(&json, comma, "{\"table\":", JsonString(table.table.name),
+                    ",\"class\":", table.row_class, ",\"rows\":", table.rows,
+                    ",\"live_bytes\":", LiveBytes(survey, table), "}");
+    comma = ",";
+  }
+  json += "],\"classes\":[";
+  comma = "";
+  for (size_t i = 0; i < survey.classes.size(); ++i) {
+    const SurveyedClass& of_class = survey.classes[i];
+    absl::StrAppend(
+        &json, comma, "{\"class\":", i, ",\"row_bytes\":", of_class.row_bytes,
+        ",\"record_bytes\":", of_class.record_bytes, ",\"segments\":", of_class.segments,
+        ",\"segment_bytes\":", of_class.segment_bytes, ",\"live_rows\":", of_class.live_rows,
+        ",\"dead_rows\":", of_class.dead_rows, ",\"live_bytes\":", of_class.live_bytes(),
+        ",\"dead_bytes\":", of_class.dead_bytes(),
+        ",\"utilisation\":", absl::StrFormat("%.6f", of_class.utilisation()), "}");
+    comma = ",";
+  }
+  return json + "]}\n";
+}
+
+}  // namespace
+
+ExitCode RunStat(const LookOptions& options) {
+  const std::unique_ptr<FileSystem> files = MakePosixFileSystem({});
+  const absl::StatusOr<Survey> survey = SurveyStore(files.get(), options.directory);
+  if (!survey.ok()) return Fail(survey.status());
+  std::fputs((options.json ? StatJson(*survey) : StatText(*survey)).c_str(), stdout);
+  return ExitCode::kClean;
+}
+
+}  // namespace embank

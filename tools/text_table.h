@@ -1,0 +1,30 @@
+// A table for people: columns as wide as what stands in them.
+#ifndef EMBANK_TOOLS_TEXT_TABLE_H_
+#define EMBANK_TOOLS_TEXT_TABLE_H_
+
+#include <string>
+#include <vector>
+
+namespace embank {
+
+class TextTable {
+ public:
+  // The first column is aligned to the left, the others to the right.
+  explicit TextTable(std::vector<std::string> titles) : rows_{std::move(titles)} {}
+  void Add(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
+  // Lines, each indented by two.
+  std::string Text() const;
+
+ private:
+  std::vector<std::vector<std::string>> rows_;
+};
+
+// A number of bytes in at most five digits and a unit: "512 B", "12.5 MiB".
+std::string BytesText(uint64_t bytes);
+
+// Bytes that a terminal shows as they are: others become '?'.
+std::string Printable(const std::string& text);
+
+}  // namespace embank
+
+#endif  // EMBANK_TOOLS_TEXT_TABLE_H_

@@ -1,0 +1,95 @@
+// embank verify: is a store damaged, and what is lost.
+#include <unistd.h>
+
+#include <cstdio>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "base/posix_file_system.h"
+#include "store/verify.h"
+#include "tools/command.h"
+#include "tools/text_table.h"
+
+namespace embank {
+namespace {
+
+std::string CheckpointLine(const VerifiedCheckpoint& checkpoint) {
+  const std::string front = absl::StrCat("checkpoint ", checkpoint.checkpoint,
+                                         checkpoint.is_newest ? " (newest)" : " (previous)");
+  if (!checkpoint.is_readable) return absl::StrCat(front, ": cannot be read\n");
+  return absl::StrCat(front, ": ", checkpoint.opens ? "can be opened" : "CANNOT BE OPENED", ", ",
+                      checkpoint.rows_lost, " of ", checkpoint.rows, " rows lost\n");
+}
+
+std::string LostText(const LostRows& lost) {
+  std::string text = absl::StrCat(
+      "    ", lost.rows, " rows of ",
+      lost.table.empty() ? "an unknown table" : absl::StrCat("table ", Printable(lost.table)),
+      " in checkpoint ", lost.checkpoint);
+  for (size_t i = 0; i < lost.keys.size(); ++i) {
+    absl::StrAppend(&text, i == 0 ? ": keys " : ", ", lost.keys[i]);
+  }
+  if (!lost.keys.empty() && lost.keys.size() < lost.rows) absl::StrAppend(&text, ", ...");
+  return text + "\n";
+}
+
+std::string DamageText(const Damage& damage) {
+  std::string text = absl::StrCat("  ", damage.file, ": ", PartName(damage.part));
+  if (damage.slots > 0) {
+    absl::StrAppend(&text, " ", damage.first_slot);
+    if (damage.slots > 1) absl::StrAppend(&text, " to ", damage.first_slot + damage.slots - 1);
+  }
+  absl::StrAppend(&text, ": ", Printable(damage.what),
+                  damage.lost.empty() ? "; no row lost\n" : "\n");
+  for (const LostRows& lost : damage.lost) text += LostText(lost);
+  return text;
+}
+
+std::string ReportText(const VerifyReport& report) {
+  std::string text =
+      absl::StrCat(Printable(report.directory), ": ", report.clean() ? "clean" : "DAMAGED", "; ",
+                   report.segments, " segments, ", BytesText(report.read_bytes), " read\n");
+  for (const VerifiedCheckpoint& checkpoint : report.checkpoints)
+    text += CheckpointLine(checkpoint);
+  for (const VerifiedCheckpoint& checkpoint : report.checkpoints) {
+    if (checkpoint.tables.empty()) continue;
+    TextTable tables({"table", "rows", "lost"});
+    for (const VerifiedTable& table : checkpoint.tables) {
+      tables.Add({Printable(table.name), absl::StrCat(table.rows), absl::StrCat(table.rows_lost)});
+    }
+    absl::StrAppend(&text, "tables of checkpoint ", checkpoint.checkpoint, "\n", tables.Text());
+  }
+  if (!report.clean()) absl::StrAppend(&text, report.damage_count, " damaged parts\n");
+  for (const Damage& damage : report.damage) text += DamageText(damage);
+  if (report.damage.size() < report.damage_count) text += "  ...\n";
+  if (report.undecided.count > 0) {
+    absl::StrAppend(&text, report.undecided.count,
+                    " segments that a damaged manifest may have: nothing removes them\n");
+  }
+  if (report.orphans.count > 0) {
+    absl::StrAppend(&text, report.orphans.count,
+                    " files of no checkpoint: the next opening removes them\n");
+  }
+  return text;
+}
+
+}  // namespace
+
+ExitCode RunVerify(const LookOptions& options) {
+  const std::unique_ptr<FileSystem> files = MakePosixFileSystem({});
+  const bool is_watched = isatty(STDERR_FILENO) != 0;
+  const absl::StatusOr<VerifyReport> report =
+      VerifyStore(files.get(), options.directory, [&](uint64_t done, uint64_t total) {
+        if (is_watched) {
+          std::fprintf(stderr, "\r%llu of %llu segments%s", static_cast<unsigned long long>(done),
+                       static_cast<unsigned long long>(total), done == total ? "\n" : "");
+        }
+        return true;
+      });
+  if (!report.ok()) return Fail(report.status());
+  const std::string text = options.json ? FormatVerifyReport(*report) + "\n" : ReportText(*report);
+  std::fputs(text.c_str(), stdout);
+  return report->clean() ? ExitCode::kClean : ExitCode::kDamaged;
+}
+
+}  // namespace embank
