@@ -36,9 +36,11 @@ absl::StatusOr<KilledProcess> KilledProcess::Start(absl::FunctionRef<absl::Statu
     return KilledProcess(pid, ends[0]);
   }
   close(ends[0]);
-  const absl::Status status = body([&](Step step) {
+  const auto tell = [&](Step step) {
     if (write(ends[1], &step, sizeof step) != sizeof step) _exit(1);
-  });
+  };
+  // What is not caught ends the copy here: the rest of its stack is the other process's.
+  const absl::Status status = [&]() noexcept { return body(tell); }();
   if (!status.ok()) {
     const std::string line = absl::StrCat("the process that is killed: ", status.message(), "\n");
     std::fputs(line.c_str(), stderr);
@@ -51,6 +53,7 @@ KilledProcess::KilledProcess(KilledProcess&& other) noexcept
 
 KilledProcess::~KilledProcess() {
   if (pid_ != 0) Kill();
+  if (steps_ >= 0) close(steps_);
 }
 
 std::optional<KilledProcess::Step> KilledProcess::Next() {
@@ -64,7 +67,6 @@ std::optional<KilledProcess::Step> KilledProcess::Next() {
 void KilledProcess::Kill() {
   kill(pid_, SIGKILL);
   waitpid(pid_, nullptr, 0);
-  close(steps_);
   pid_ = 0;
 }
 

@@ -33,7 +33,7 @@ class KilledProcess {
   KilledProcess(KilledProcess&& other) noexcept;
   KilledProcess& operator=(KilledProcess&&) = delete;
 
-  // Its next step; none: it has ended by itself. Blocks.
+  // Its next step, also of one that was killed; none: there are no more. Blocks.
   std::optional<Step> Next();
   // SIGKILL, at once. Blocks until it is gone.
   void Kill();

@@ -162,6 +162,11 @@ class SurviveRun {
         if (IsTheMoment(kill, target, *step)) break;
       }
       process.Kill();
+      // It may have gone on until then.
+      while (const std::optional<KilledProcess::Step> step = process.Next()) {
+        if (step->place == kCheckpointDone) durable = step->number;
+        kill.batches_told = step->number;
+      }
     }
     EMBANK_RETURN_IF_ERROR(Compare(durable, &kill));
     report_.kills.push_back(kill);

@@ -9,10 +9,10 @@
 //
 // Two stores may share the file of a finished segment because neither changes a byte of it: records
 // go into segments that a store has begun itself, names of segments are never used again, a dead
-// one is removed, not cut or overwritten, and a footer is written anew only where it is damaged,
-// from the records, so that both write the same. What a checkpoint says to be finished was so, and
-// durable, before its manifest was written. Others are copied: their store goes on in them, and
-// whoever opens the copy ends it with a footer of its own.
+// one is removed, not cut or overwritten. A footer is written anew only where it is damaged, maybe
+// for fewer slots by who opens an older checkpoint; who needs more asks the records. What a
+// checkpoint says to be finished was so, and durable, before its manifest was written. Others are
+// copied: their store goes on in them, and whoever opens the copy ends it with a footer of its own.
 //
 // The target has the source's id, without which the records would not pass for its own.
 #ifndef EMBANK_STORE_EXPORT_H_

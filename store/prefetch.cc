@@ -31,13 +31,14 @@ class RowsAhead {
   // Pins what is in memory, and notes where in the log the others are.
   void PinThoseInMemory() {
     plan_.GroupAll(batch_);
-    plan_.ForEachShard(batch_, [&](const ShardGroup& group) {
+    const auto pin = [&](const ShardGroup& group) {
       MutexLock lock(&group.shard->mutex);
       ForEachMatch<IndexUse::kRead>(*table_, batch_, group,
                                     [&](uint32_t position, const RowId&, const Match& match) {
                                       if (match.any()) PinOrNote(position, match.location());
                                     });
-    });
+    };
+    plan_.ForEachShard(batch_, pin, ShardPlan::Use::kNeedsNoRoom);
   }
 
   void BringUpTheOthers() {

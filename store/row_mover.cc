@@ -49,7 +49,11 @@ bool RowMover::NoteChanging(Location slot) {
   } else if (parts_.gate->IsOwed(note.checkpoint())) {
     // What was kept for the row goes to the checkpoint.
     if (TakeRoom(1) == 0) return false;
-    if (!Seeded(SeededBug::kNoPreImage)) LeavePreImage(slot, note.checkpoint());
+    if (Seeded(SeededBug::kNoPreImage)) {
+      GiveRoom(1);
+    } else {
+      LeavePreImage(slot, note.checkpoint());
+    }
   }
   note.logged = parts_.gate->checkpoint();
   note.untouched = 0;

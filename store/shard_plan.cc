@@ -67,11 +67,13 @@ void ShardPlan::Group(const Batch& batch, std::span<const uint32_t> positions) {
   GroupBy(batch, positions.size(), [&](size_t i) { return positions[i]; });
 }
 
-void ShardPlan::ForEachShard(const Batch& batch,
-                             absl::FunctionRef<void(const ShardGroup&)> body) const {
+void ShardPlan::ForEachShard(const Batch& batch, absl::FunctionRef<void(const ShardGroup&)> body,
+                             Use use) const {
   if (count_ == 0) return;
   const StoreParts& parts = batch.table().parts();
-  if (parts.compaction != nullptr) parts.compaction->MakeRoom(*batch.table().mover(), count_);
+  if (use == Use::kChanges && parts.compaction != nullptr) {
+    parts.compaction->MakeRoom(*batch.table().mover(), count_);
+  }
   const BatchGate::Ticket ticket(parts.gate);
   if (count_ == 1) {
     const KeyHash hash = hashes_.values()[0];

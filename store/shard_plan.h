@@ -33,9 +33,13 @@ class ShardPlan {
   void GroupAll(const Batch& batch);
   void Group(const Batch& batch, std::span<const uint32_t> positions);
 
+  // Whether bodies make rows dirty, for which the log may have to make room first.
+  enum class Use { kChanges, kNeedsNoRoom };
+
   // Calls `body` once per shard that has positions, as Batch::Share does. No flip of checkpoints
   // comes between them.
-  void ForEachShard(const Batch& batch, absl::FunctionRef<void(const ShardGroup&)> body) const;
+  void ForEachShard(const Batch& batch, absl::FunctionRef<void(const ShardGroup&)> body,
+                    Use use = Use::kChanges) const;
 
  private:
   // Small batches need no allocation.

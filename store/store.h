@@ -128,6 +128,9 @@ class Store {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(checkpoint_mutex_);
   bool SetManifestsAside(const Manifest& tables, uint64_t blob_bytes, bool must)
       ABSL_SHARED_LOCKS_REQUIRED(tables_mutex_);
+  absl::Status SetBlobAside(uint64_t bytes);
+  absl::Status SetBlobAsideLocked(const Manifest& tables, uint64_t bytes)
+      ABSL_SHARED_LOCKS_REQUIRED(tables_mutex_);
   absl::Status MakeRoomInManifests(ManifestTable table) ABSL_SHARED_LOCKS_REQUIRED(tables_mutex_);
   Manifest Describe() const ABSL_SHARED_LOCKS_REQUIRED(tables_mutex_);
   absl::StatusOr<Table*> AddTable(TableId id, std::string_view name, const TableOptions& options)

@@ -260,12 +260,26 @@ absl::StatusOr<uint32_t> Store::Checkpoint(std::span<const std::byte> blob) {
         absl::StrCat("blob_bytes: ", blob.size(), ", at most ", kBlobBytesMax));
   }
   MutexLock lock(&checkpoint_mutex_);
-  compaction_->MakeRoomLater();
   try {
+    // Before compaction takes what is left.
+    EMBANK_RETURN_IF_ERROR(SetBlobAside(blob.size()));
+    compaction_->MakeRoomLater();
     return CheckpointLocked(blob);
   } catch (const std::bad_alloc&) {
     return NoMemory();
   }
+}
+
+absl::Status Store::SetBlobAside(uint64_t bytes) {
+  ReaderMutexLock lock(&tables_mutex_);
+  return SetBlobAsideLocked(Describe(), bytes);
+}
+
+absl::Status Store::SetBlobAsideLocked(const Manifest& tables, uint64_t bytes) {
+  const uint64_t room = blob_room_bytes_.load();
+  if (SetManifestsAside(tables, std::max(bytes, room), /*must=*/false)) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "blob_bytes: ", bytes, "; what is kept of ssd_bytes for a checkpoint holds ", room));
 }
 
 // Until the flip nothing has happened; after it the gate and the log are told how it ended.
@@ -282,11 +296,7 @@ absl::StatusOr<uint32_t> Store::CheckpointLocked(std::span<const std::byte> blob
     manifest.store_id = last_.store_id;
     manifest.seed = last_.seed;
     manifest.previous = last_.checkpoint;
-    if (!SetManifestsAside(manifest, std::max(blob.size(), blob_room_bytes_.load()), false)) {
-      return absl::ResourceExhaustedError(absl::StrCat(
-          "blob_bytes: ", blob.size(), "; what is kept of ssd_bytes for a checkpoint holds ",
-          blob_room_bytes_.load()));
-    }
+    EMBANK_RETURN_IF_ERROR(SetBlobAsideLocked(manifest, blob.size()));
     manifest.blob.assign(blob.begin(), blob.end());
     const uint64_t flip_begin_ns = clock_->NowNs();
     gate_->Flip([&](uint32_t checkpoint) {

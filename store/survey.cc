@@ -20,7 +20,7 @@ uint64_t LiveRows(const SegmentRows& rows) {
   return live;
 }
 
-void TakeTables(const Manifest& manifest, Survey* survey) {
+absl::Status TakeTables(const Manifest& manifest, Survey* survey) {
   for (const uint32_t row_bytes : manifest.slot_bytes) {
     survey->classes.push_back({.row_bytes = row_bytes, .record_bytes = RecordBytesOf(row_bytes)});
   }
@@ -29,9 +29,14 @@ void TakeTables(const Manifest& manifest, Survey* survey) {
     const uint32_t row_bytes =
         MakeRowLayout(options.dim, options.value_type, options.optimizer).row_bytes;
     const auto found = std::find(manifest.slot_bytes.begin(), manifest.slot_bytes.end(), row_bytes);
+    if (found == manifest.slot_bytes.end()) {
+      return absl::DataLossError(absl::StrCat("the manifest is damaged: rows of table \"",
+                                              table.name, "\" have no class"));
+    }
     survey->tables.push_back(
         {.table = table, .row_class = static_cast<uint32_t>(found - manifest.slot_bytes.begin())});
   }
+  return absl::OkStatus();
 }
 
 // Whose rows the segment has, as its footer or the manifest says.
@@ -103,7 +108,7 @@ absl::StatusOr<Survey> SurveyStore(FileSystem* files, const std::string& path) {
   }
   survey.segments = bytes_of_segments.size();
   for (const auto& [id, bytes] : bytes_of_segments) survey.segment_bytes += bytes;
-  TakeTables(newest, &survey);
+  EMBANK_RETURN_IF_ERROR(TakeTables(newest, &survey));
   SegmentReader reader(files, path);
   EMBANK_RETURN_IF_ERROR(TakeRows(newest, &reader, &survey));
   return survey;

@@ -379,9 +379,10 @@ class SegmentVerify {
   absl::Status hindered_;
 };
 
-// The readable manifests; of the others the report is told.
+// The readable manifests; of the others the report is told, and *knows_all whether there may be
+// files that only they name.
 absl::StatusOr<std::vector<std::unique_ptr<KeptManifest>>> TakeManifests(
-    const CheckpointDirectory& directory, VerifyReport* report) {
+    const CheckpointDirectory& directory, bool* knows_all, VerifyReport* report) {
   std::vector<KeptCheckpoint> found = directory.LoadKept();
   // Pointers to these are kept.
   report->checkpoints.reserve(found.size());
@@ -399,11 +400,14 @@ absl::StatusOr<std::vector<std::unique_ptr<KeptManifest>>> TakeManifests(
     }
     const absl::Status& status = checkpoint.manifest.status();
     if (!IsOfTheFile(status)) return status;
+    // As at an opening: files of a previous checkpoint whose manifest is gone are nobody's.
+    *knows_all = *knows_all && report->checkpoints.size() > 1 && absl::IsNotFound(status);
     AddDamage({.file = CheckpointDirectory::ManifestName(checkpoint.checkpoint),
                .part = DamagedPart::kManifest,
                .what = std::string(status.message())},
               report);
   }
+  *knows_all = *knows_all && !found.empty();
   if (found.empty()) {
     AddDamage({.file = CheckpointDirectory::ManifestName(0),
                .part = DamagedPart::kManifest,
@@ -421,7 +425,8 @@ void Tell(const std::vector<std::string>& names, NamedFiles* files) {
 }
 
 void TellFilesBeside(const CheckpointDirectory& directory,
-                     const std::vector<std::unique_ptr<KeptManifest>>& kept, VerifyReport* report) {
+                     const std::vector<std::unique_ptr<KeptManifest>>& kept, bool knows_all,
+                     VerifyReport* report) {
   std::vector<uint32_t> checkpoints;
   checkpoints.reserve(report->checkpoints.size());
   for (const VerifiedCheckpoint& verified : report->checkpoints) {
@@ -430,9 +435,9 @@ void TellFilesBeside(const CheckpointDirectory& directory,
   std::vector<const Manifest*> manifests;
   manifests.reserve(kept.size());
   for (const auto& manifest : kept) manifests.push_back(&manifest->manifest());
-  const bool knows_all = !kept.empty() && kept.size() == report->checkpoints.size();
-  Tell(directory.ManifestsBeside(checkpoints), &report->orphans);
-  Tell(directory.SegmentsBeside(manifests), knows_all ? &report->orphans : &report->undecided);
+  NamedFiles* const beside = knows_all ? &report->orphans : &report->undecided;
+  Tell(directory.ManifestsBeside(checkpoints), beside);
+  Tell(directory.SegmentsBeside(manifests), beside);
 }
 
 }  // namespace
@@ -442,8 +447,9 @@ absl::StatusOr<VerifyReport> VerifyStore(FileSystem* files, const std::string& p
   EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<CheckpointDirectory> directory,
                           CheckpointDirectory::OpenToRead(files, path));
   VerifyReport report = {.directory = path};
-  EMBANK_ASSIGN_OR_RETURN(const auto kept, TakeManifests(*directory, &report));
-  TellFilesBeside(*directory, kept, &report);
+  bool knows_all = true;
+  EMBANK_ASSIGN_OR_RETURN(const auto kept, TakeManifests(*directory, &knows_all, &report));
+  TellFilesBeside(*directory, kept, knows_all, &report);
   std::map<uint64_t, std::vector<SegmentUse>> segments;
   for (const auto& manifest : kept) {
     for (const SegmentRows& rows : manifest->manifest().segments) {

@@ -89,7 +89,9 @@ absl::Status Erase(Table* table, KeySpan keys, OutcomeSpan outcomes) {
   EMBANK_RETURN_IF_ERROR(plan.Allocate(keys.size()));
   BringUpRows(batch);
   plan.GroupAll(batch);
-  plan.ForEachShard(batch, [&](const ShardGroup& group) { EraseGroup(&batch, group); });
+  plan.ForEachShard(
+      batch, [&](const ShardGroup& group) { EraseGroup(&batch, group); },
+      ShardPlan::Use::kNeedsNoRoom);
   batch.Publish(TableVerb::kErase, begin_ns);
   return batch.LostStatus();
 }

@@ -414,8 +414,10 @@ bool RowLog::WriteOne() {
 // Not while an older part of one of its blocks is on its way.
 bool RowLog::MayWrite(const LogBuffer& buffer) const {
   return std::none_of(buffers_.begin(), buffers_.end(), [&](const auto& other) {
-    return other->state == LogBuffer::State::kWriting && other->segment == buffer.segment &&
-           RoundDown(other->end - 1, kBlockBytes) >= buffer.begin && other->begin <= buffer.begin;
+    if (other->state != LogBuffer::State::kWriting || other->segment != buffer.segment)
+      return false;
+    const uint64_t end = std::min(other->end, other->begin + options_.buffer_bytes);
+    return RoundDown(end - 1, kBlockBytes) >= buffer.begin && other->begin <= buffer.begin;
   });
 }
 

@@ -125,6 +125,10 @@ absl::Status RowLog::VisitOwners(uint32_t row_class, VisitOwner visit) {
     AlignedBuffer memory;
     SegmentFooter footer;
     absl::Status read = ReadFooter(*segment, &memory, &footer);
+    // Whoever had less of the segment may have written a damaged footer anew (store/export.h).
+    if (read.ok() && footer.keys.size() < segment->used_slots) {
+      read = absl::DataLossError("the segment's footer has too few slots");
+    }
     if (absl::IsDataLoss(read)) read = OwnersOfRecords(*segment, &memory, &footer);
     if (status.ok()) status = read;
     for (uint32_t slot = 0; slot < footer.keys.size(); ++slot) {

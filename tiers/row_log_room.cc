@@ -38,6 +38,7 @@ uint64_t RowLog::TakeRoomLocked(uint32_t row_class, uint64_t rows) {
     admitted = room_.Admits(row_class, rows);
     if (admitted == rows || !FreeMore()) break;
   }
+  if (!failure_.ok()) admitted = rows;
   room_.AddDirty(row_class, static_cast<int64_t>(admitted));
   NoteSpare();
   return admitted;
@@ -75,6 +76,8 @@ bool RowLog::SetAside(uint64_t bytes, bool must) {
   MutexLock lock(&mutex_);
   const uint64_t before = room_.aside_bytes();
   room_.SetAside(bytes);
+  while (!must && bytes > before && room_.SpareSegments() < 0 && failure_.ok() && FreeMore()) {
+  }
   const bool fits = bytes <= before || room_.SpareSegments() >= 0;
   if (!fits && !must) room_.SetAside(before);
   NoteSpare();
@@ -90,7 +93,10 @@ bool RowLog::FreeMore() {
     return true;
   }
   // What has no footer yet does not die.
-  return failure_.ok() && WriteFooter();
+  if (failure_.ok() && WriteFooter()) return true;
+  if (!failure_.ok() || footers_under_way_ == 0) return false;
+  buffer_written_.Wait(&mutex_);
+  return true;
 }
 
 absl::Status RowLog::NoRoom() const {
@@ -165,7 +171,8 @@ std::string RowLog::WhyRefused() const {
   return absl::StrCat("ssd_bytes is ", options_.ssd_bytes, ", of which segments take ",
                       room_.taken_bytes(), " and ", room_.kept_bytes(),
                       " are kept for the next checkpoint: nothing more can change until "
-                      "embank_checkpoint, which gives back what only older ones have");
+                      "embank_checkpoint, which gives back what only older ones have; where that ",
+                      "is nothing, until rows are erased or ssd_bytes is larger");
 }
 
 void RowLog::NoteSpare() {

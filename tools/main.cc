@@ -42,7 +42,9 @@ int Run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
-    return embank::Run(argc, argv);
+    const int code = embank::Run(argc, argv);
+    if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+    std::fprintf(stderr, "embank: the output could not be written\n");
   } catch (const std::bad_alloc&) {
     std::fprintf(stderr, "embank: out of memory\n");
   } catch (const std::exception& error) {

@@ -454,7 +454,7 @@ embank_status embank_verify(const char* directory, embank_progress progress, voi
                             char* report, uint64_t cap, uint64_t* needed) {
   return Guard([&]() -> absl::Status {
     EMBANK_RETURN_IF_ERROR(CheckNotNull(directory, "directory"));
-    if (*directory == '\0') return absl::InvalidArgumentError("directory is empty");
+    EMBANK_RETURN_IF_ERROR(embank::ValidatePath(directory, "directory"));
     EMBANK_RETURN_IF_ERROR(CheckNotNull(needed, "needed"));
     if (cap > 0) EMBANK_RETURN_IF_ERROR(CheckNotNull(report, "report"));
     const std::unique_ptr<embank::FileSystem> files = embank::MakePosixFileSystem({});

@@ -64,7 +64,7 @@ enum {
   EMBANK_ROW_FOUND = 1,
   EMBANK_ROW_CREATED = 2,
   EMBANK_ROW_ABSENT = 3,
-  EMBANK_ROW_REFUSED = 4,   /* absent, and no room to create it */
+  EMBANK_ROW_REFUSED = 4,   /* no room to create or change it: as it was */
   EMBANK_ROW_DATA_LOSS = 5  /* exists, but its bytes are damaged */
 };
 
@@ -103,8 +103,8 @@ typedef struct embank_store_options {
   uint32_t flags;           /* sum of EMBANK_OPEN_*. READ_ONLY: not built yet */
   const char *path;         /* directory of the store, in one that exists; NULL: memory only */
   uint64_t dram_bytes;      /* hard budget of index and rows in DRAM: at least 16 MiB; 0: none */
-  uint64_t ssd_bytes;       /* hard budget of the log and the manifests under path: at least 3 MiB;
-                             * 0: none, and so without a path */
+  uint64_t ssd_bytes;       /* hard budget of the log and the manifests under path: at least 3 MiB,
+                             * and more for each size of rows; 0: none, and so without a path */
   const char *pmem_path;    /* not built yet: NULL */
   uint64_t pmem_bytes;      /* not built yet: 0 */
   uint64_t hbm_bytes;       /* not built yet: 0 */
@@ -129,7 +129,7 @@ typedef struct embank_table_options {
   float initial_accumulator; /* Adagrad s, FTRL n of a new row; finite, >= 0. Default 0 */
   int32_t initializer;      /* EMBANK_INIT_ZERO (default) ... */
   float init_a, init_b;     /* see EMBANK_INIT_*; finite. Defaults 0 */
-  int32_t eviction;         /* EMBANK_EVICT_LRU (default); the others: not built yet */
+  int32_t eviction;         /* EMBANK_EVICT_LRU (default), CLOCK: both by CLOCK. LFU: not built */
   uint32_t admission_count; /* 0 or 1: a row is created at first sight. More: not built yet */
   int32_t on_full;          /* EMBANK_FULL_REFUSE (default); FORGET: not built yet */
 } embank_table_options;
@@ -260,7 +260,8 @@ EMBANK_API embank_status embank_contains(embank_table *table, const uint64_t *ke
  * called from a thread of its own, for a batch that comes soon. Rows that it brings up or finds
  * in memory stay there until they are changed, for eight further lookup batches of the table, or
  * until the store is closed: as far as such rows have not more than a quarter of dram_bytes, and
- * those found in memory not more than half of that. More rows come up without that promise; when
+ * those found in memory not more than half of that; where very many stand together, some leave
+ * all the same. More rows come up without that promise; when
  * they are as many as half of those in memory, only where there is free room. Absent keys are
  * passed over, duplicates are read once; creates nothing, changes nothing, counts no heat. A row
  * that cannot be read stays where it is, which is no failure of this call: its lookup will tell.
@@ -331,8 +332,8 @@ EMBANK_API embank_status embank_checkpoint_blob(embank_store *store, void *blob,
  * opened, in a directory that does not exist, in one that does, or is empty. Files that do not
  * change any more are linked and take no space twice; the others, and all on another file system,
  * are copied. Batches and checkpoints go on meanwhile; space that the checkpoint has comes back
- * after the end. progress (may be NULL)
- * counts bytes; it may call embank, but must not close the store. On OK the
+ * after the end. progress
+ * (may be NULL) counts bytes; it may call embank, but must not close the store. On OK the
  * new store is durable: it has this one's rows, blob and seed, and no previous checkpoint. Neither
  * store changes what the other has.
  * FAILED_PRECONDITION: there is no checkpoint; ALREADY_EXISTS: the directory is not empty;

@@ -141,8 +141,7 @@ absl::Status CheckStoreParts(const embank_store_options& o) {
 absl::Status CheckTableParts(const embank_table_options& o) {
   EMBANK_RETURN_IF_ERROR(CheckEnum("eviction", o.eviction, EMBANK_EVICT_LFU));
   EMBANK_RETURN_IF_ERROR(CheckEnum("on_full", o.on_full, EMBANK_FULL_FORGET));
-  EMBANK_RETURN_IF_ERROR(
-      NotBuilt(o.eviction != EMBANK_EVICT_LRU, "eviction other than EMBANK_EVICT_LRU"));
+  EMBANK_RETURN_IF_ERROR(NotBuilt(o.eviction == EMBANK_EVICT_LFU, "eviction: EMBANK_EVICT_LFU"));
   EMBANK_RETURN_IF_ERROR(NotBuilt(o.on_full == EMBANK_FULL_FORGET, "on_full: EMBANK_FULL_FORGET"));
   return NotBuilt(o.admission_count > 1, "admission_count above 1");
 }

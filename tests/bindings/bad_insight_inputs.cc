@@ -98,7 +98,9 @@ BadInput VerifyCase(const std::string& name, embank_status status,
 }
 
 std::vector<BadInput> VerifyCases() {
+  static const std::string too_long(5000, 'x');
   return {
+      VerifyCase("directory too long", kInvalid, {"directory"}, too_long.c_str(), true, true),
       VerifyCase("directory NULL", kInvalid, {"directory"}, nullptr, true, true),
       VerifyCase("directory empty", kInvalid, {"directory"}, "", true, true),
       VerifyCase("report NULL", kInvalid, {"report"}, "nowhere", false, true),

@@ -220,8 +220,6 @@ std::vector<BadInput> BadTableInputs() {
                 o->optimizer = EMBANK_OPT_FTRL;
                 o->learning_rate = 0;
               }),
-       Create("clock", kMissing, {"eviction"},
-              [](Options* o) { o->eviction = EMBANK_EVICT_CLOCK; }),
        Create("LFU", kMissing, {"eviction"}, [](Options* o) { o->eviction = EMBANK_EVICT_LFU; }),
        Create("admission", kMissing, {"admission_count"},
               [](Options* o) { o->admission_count = 2; }),

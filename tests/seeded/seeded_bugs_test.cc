@@ -84,6 +84,10 @@ Ended RunSuites(SeededBug bug, const std::string& tests) {
                               " --gtest_filter=" + tests + " 2>&1";
   std::FILE* const pipe = popen(command.c_str(), "r");
   Ended ended;
+  if (pipe == nullptr) {
+    ADD_FAILURE() << "no process for " << command;
+    return ended;
+  }
   std::array<char, 4096> part;
   for (size_t n; (n = std::fread(part.data(), 1, part.size(), pipe)) > 0;) {
     ended.output.append(part.data(), n);

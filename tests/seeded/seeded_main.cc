@@ -1,10 +1,23 @@
 // The suites' tests over a library that makes the mistake whose number is the first argument.
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <cstdlib>
 
 #include "base/seeded_bug.h"
+
+namespace {
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr unsigned kSecondsMax = 1200;
+#else
+constexpr unsigned kSecondsMax = 120;
+#endif
+
+}  // namespace
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
@@ -13,5 +26,8 @@ int main(int argc, char** argv) {
   // A check that stops the process is one of the ways in which a mistake is met.
   const rlimit none = {0, 0};
   setrlimit(RLIMIT_CORE, &none);
+  // A mistake that hangs is one that is not noticed.
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  alarm(kSecondsMax);
   return RUN_ALL_TESTS();
 }

@@ -81,6 +81,27 @@ TEST_F(TwoCheckpoints, WhereBothAreDamagedNothingIsTouched) {
   ExpectRefused(absl::StatusCode::kDataLoss, "MANIFEST-00000001", /*previous=*/true);
 }
 
+// Who opened an older checkpoint of a file that two stores share may have written it anew.
+TEST_F(TwoCheckpoints, AFooterOfFewerSlotsDoesNotHideADroppedTablesRows) {
+  ASSERT_TRUE(world_.Open().ok());
+  const std::string path = SegmentPaths(world_.disk())[0];
+  std::vector<std::byte> file = world_.disk().Contents(path);
+  const auto header = DecodeSegmentHeader(std::span(file).first(kBlockBytes));
+  ASSERT_TRUE(header.ok()) << header.status();
+  const auto geometry = SegmentGeometry::Of(header->record_bytes, header->segment_bytes);
+  const auto footer = DecodeSegmentFooter(*header, std::span(file).subspan(geometry.footer_offset));
+  ASSERT_TRUE(footer.ok()) << footer.status();
+  const std::vector<Key> keys(footer->keys.begin(), footer->keys.begin() + 3);
+  const std::vector<TableId> tables(footer->tables.begin(), footer->tables.begin() + 3);
+  ASSERT_GT(footer->keys.size(), keys.size());
+  std::vector<std::byte> shorter(geometry.footer_bytes);
+  EncodeSegmentFooter(*header, {keys, tables}, shorter);
+  world_.disk().Corrupt(path, geometry.footer_offset, shorter);
+  ASSERT_TRUE(world_->DropTable("t").ok());
+  ASSERT_TRUE(world_->Checkpoint({}).ok());
+  ExpectOpens({});
+}
+
 TEST_F(TwoCheckpoints, ACutManifestIsDamaged) {
   world_.disk().Truncate(ManifestPath(2), 0);
   ExpectRefused(absl::StatusCode::kDataLoss, "MANIFEST-00000002");

@@ -285,6 +285,12 @@ TEST_F(Verifying, ADamagedOrMissingPreviousManifestIsNamed) {
   OneDamage(report, DamagedPart::kManifest, ManifestPath(1), "");
   EXPECT_TRUE(report.checkpoints[0].opens);
   EXPECT_FALSE(report.checkpoints[1].opens);
+  // As an opening has it: what only that one named is nobody's.
+  EXPECT_EQ(report.undecided.count, 0u);
+  const size_t segments = SegmentPaths(disk()).size();
+  ASSERT_TRUE(world_.Open().ok());
+  world_.Close();
+  EXPECT_EQ(SegmentPaths(disk()).size() + report.orphans.count, segments);
 }
 
 TEST_F(Verifying, SegmentsWithoutManifestsAreADamagedStore) {
