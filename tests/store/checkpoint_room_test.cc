@@ -29,7 +29,7 @@ namespace embank::test {
 namespace {
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-constexpr uint64_t kSeeds = 12;
+constexpr uint64_t kSeeds = 60;
 constexpr int kRounds = 2;
 #else
 constexpr uint64_t kSeeds = 200;

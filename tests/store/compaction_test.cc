@@ -21,6 +21,12 @@
 namespace embank::test {
 namespace {
 
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr uint64_t kClosedStores = 10;
+#else
+constexpr uint64_t kClosedStores = 30;
+#endif
+
 // Half of what memory has slots for is four times fewer.
 constexpr Key kKeys = 4000;
 constexpr uint64_t kRecordBytes = kDim * sizeof(float) + sizeof(RecordHeader);
@@ -223,7 +229,7 @@ TEST(Compaction, LeavesARowThatHasChangedMeanwhile) {
 // A store may be closed while rows move.
 TEST(Compaction, EndsBeforeWhatItMoves) {
   uint64_t moved = 0;
-  for (uint64_t seed = 0; seed < 30; ++seed) {
+  for (uint64_t seed = 0; seed < kClosedStores; ++seed) {
     SpillWorld world(seed, MakeThreadPool(2));
     Overwriter rows(world.Create("t", Optimizer::kNone), seed);
     for (int round = 0; round < 2; ++round) rows.OverwriteSome(3000);

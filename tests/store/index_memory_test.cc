@@ -12,6 +12,12 @@
 namespace embank::test {
 namespace {
 
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr uint64_t kReadyRows = 300'000;
+#else
+constexpr uint64_t kReadyRows = 3'000'000;
+#endif
+
 constexpr uint32_t kShard = 5;
 constexpr uint64_t kFirstRowsMax = 2828;  // four fifths of the 505 * 7 entries of a first array
 
@@ -133,13 +139,12 @@ TEST(IndexMemory, TakesNoMoreThanItsEstimate) {
 
 // A log gives rows back by hash: an array that grows meanwhile has no place where they all come.
 TEST(IndexMemory, MadeReadyTakesRowsInTheOrderOfTheirHashes) {
-  constexpr uint64_t kRows = 3'000'000;
   IndexWorld world;
-  ASSERT_TRUE(world->ReserveRows(kRows).ok());
+  ASSERT_TRUE(world->ReserveRows(kReadyRows).ok());
   const uint64_t bytes = world->memory_bytes();
-  EXPECT_LE(bytes, KeyIndex::EstimateBytes(kRows));
-  for (uint64_t i = 0; i < kRows; ++i) {
-    const KeyHash hash = i * (~uint64_t{0} / kRows);
+  EXPECT_LE(bytes, KeyIndex::EstimateBytes(kReadyRows));
+  for (uint64_t i = 0; i < kReadyRows; ++i) {
+    const KeyHash hash = i * (~uint64_t{0} / kReadyRows);
     KeyIndex::Shard* const shard = world->shard(KeyIndex::ShardOf(hash));
     MutexLock lock(&shard->mutex);
     ASSERT_TRUE(world->ReserveOne(shard, hash).ok()) << "row " << i;
