@@ -85,7 +85,7 @@ void MakeTight(Plan* plan, Random* random) {
 // About four times as many rows as memory has room for, by the end of most seeds.
 void MakeOnDisk(Plan* plan, Random* random) {
   plan->on_disk = true;
-  plan->reopens_early = plan->seed / 16 % 2 == 0;  // few seeds meet it by chance
+  plan->reopens_early = plan->seed / 8 % 2 == 0;  // few seeds meet it by chance
   plan->store.dram_bytes = kTightBytes + random->Below(1 << 20);
   plan->keys = Universe(random->Between(2000, 6000), random);
   plan->tables = random->Between(1, 2);
@@ -124,7 +124,7 @@ Plan MakePlan(uint64_t seed) {
   plan.batch_elements_max = kElementsMax;
   if (seed % 8 == 5) MakeTight(&plan, &random);
   if (seed % 16 == 7) MakeHot(&plan);
-  if (seed % 16 == 3) MakeOnDisk(&plan, &random);
+  if (seed % 8 == 3) MakeOnDisk(&plan, &random);
   return plan;
 }
 
