@@ -23,7 +23,7 @@ constexpr Persistence kPersistences[] = {Persistence::kNone, Persistence::kAll,
 
 // Every call, every allocation, every change; where a sanitizer makes each slow, one in some.
 #if defined(__SANITIZE_THREAD__)
-constexpr uint64_t kStride = 23;
+constexpr uint64_t kStride = 61;
 #elif defined(__SANITIZE_ADDRESS__)
 constexpr uint64_t kStride = 11;
 #else
