@@ -59,7 +59,7 @@ Begin MakeBegin() {
 
 // Every call, every allocation, every change; where a sanitizer makes each slow, one in some.
 #if defined(__SANITIZE_THREAD__)
-constexpr uint64_t kStride = 5;
+constexpr uint64_t kStride = 11;
 #elif defined(__SANITIZE_ADDRESS__)
 constexpr uint64_t kStride = 4;
 #else
