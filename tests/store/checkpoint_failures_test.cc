@@ -14,30 +14,18 @@
 #include "tests/support/events.h"
 #include "tests/support/spill_world.h"
 #include "tests/support/store_contents.h"
+#include "tests/support/trial_begin.h"
 
 namespace embank::test {
 namespace {
 
 constexpr uint64_t kSeed = 7;
 constexpr uint64_t kStepsMax = 3000;  // no call takes so many
-constexpr Persistence kPersistences[] = {Persistence::kNone, Persistence::kAll,
-                                         Persistence::kAllButOne, Persistence::kSome,
-                                         Persistence::kTorn};
-
 Persistence PersistenceOf(uint64_t n) { return kPersistences[n % std::size(kPersistences)]; }
 
 // What every trial begins with: a disk with two checkpoints, and what a third left that failed.
-struct Begin {
-  std::unique_ptr<SimulatedDisk> disk;
-  Tables last;
-
-  std::unique_ptr<SimulatedDisk> Copy() const {
-    return disk->AfterCrash(disk->changes(), Persistence::kAll, 0);
-  }
-};
-
-Begin MakeBegin() {
-  Begin begin;
+TrialBegin MakeBegin() {
+  TrialBegin begin;
   SpillWorld world(kSeed);
   Table* const table = world.Create("t", Optimizer::kNone);
   world.Create("gone", Optimizer::kNone);
@@ -171,7 +159,7 @@ void ExpectGoesOn(SpillWorld* world, std::vector<Tables> candidates, const Fault
 }
 
 TEST(CheckpointFailures, OfTheDiskLeaveTheLastOneOrTheOneUnderWay) {
-  const Begin begin = MakeBegin();
+  const TrialBegin begin = MakeBegin();
   Events events;
   for (const char* const name : {"made all the same", "not made", "the next one is made",
                                  "the log has stopped", "found the last", "found one under way"}) {
@@ -200,7 +188,7 @@ TEST(CheckpointFailures, OfTheDiskLeaveTheLastOneOrTheOneUnderWay) {
 }
 
 TEST(CheckpointFailures, OfTheDiskAtOpeningChangeNothing) {
-  const Begin begin = MakeBegin();
+  const TrialBegin begin = MakeBegin();
   Events events;
   events.Expect("not opened");
   events.Expect("opened all the same");
@@ -264,7 +252,7 @@ TEST(CheckpointFailures, OfTheDiskAtTheFirstOpeningLeaveWhatAStoreCanBeMadeOf) {
 // A process that is killed leaves names that no sync has made durable: what the next one has seen
 // stays.
 TEST(CheckpointFailures, OfTheProcessLeaveWhatTheNextOneFindsForGood) {
-  const Begin begin = MakeBegin();
+  const TrialBegin begin = MakeBegin();
   Events events;
   events.Expect("found the last");
   events.Expect("found one under way");
@@ -385,7 +373,7 @@ void ForEachAllocation(const Body& body) {
 }
 
 TEST(CheckpointFailures, OfMemoryAreToldAndTheNextOneIsMade) {
-  const Begin begin = MakeBegin();
+  const TrialBegin begin = MakeBegin();
   Events events;
   for (const char* const name : {"made all the same", "not made", "found the last"}) {
     events.Expect(name);
@@ -422,7 +410,7 @@ TEST(CheckpointFailures, OfMemoryAreToldAndTheNextOneIsMade) {
 }
 
 TEST(CheckpointFailures, OfMemoryAtOpeningChangeNothing) {
-  const Begin begin = MakeBegin();
+  const TrialBegin begin = MakeBegin();
   Events events;
   events.Expect("not opened");
   SpillWorld world(kSeed, begin.Copy());
@@ -459,7 +447,7 @@ TEST(CheckpointFailures, OfMemoryAtOpeningChangeNothing) {
 // An opening changes the disk, too: what is cut off of it, or of the first checkpoint after it,
 // leaves what was there.
 TEST(CheckpointFailures, ACrashWhileAStoreRecoversLeavesItsCheckpoint) {
-  const Begin begin = MakeBegin();
+  const TrialBegin begin = MakeBegin();
   // Orphans of all kinds: of a crash in the midst of a checkpoint.
   SpillWorld world(kSeed, begin.Copy());
   ASSERT_NO_FATAL_FAILURE(Change(&world));

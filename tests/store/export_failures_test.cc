@@ -12,15 +12,12 @@
 #include "tests/support/allocation_faults.h"
 #include "tests/support/events.h"
 #include "tests/support/export_world.h"
+#include "tests/support/trial_begin.h"
 
 namespace embank::test {
 namespace {
 
 constexpr uint64_t kStepsMax = 3000;  // no export takes so many
-constexpr Persistence kPersistences[] = {Persistence::kNone, Persistence::kAll,
-                                         Persistence::kAllButOne, Persistence::kSome,
-                                         Persistence::kTorn};
-
 // Every call, every allocation, every change; where a sanitizer makes each slow, one in some.
 #if defined(__SANITIZE_THREAD__)
 constexpr uint64_t kStride = 61;
@@ -38,17 +35,8 @@ void ExpectAllMet(const Events& events) {
 }
 
 // What every trial begins with: a disk with a checkpoint.
-struct Begin {
-  std::unique_ptr<SimulatedDisk> disk;
-  Tables last;
-
-  std::unique_ptr<SimulatedDisk> Copy() const {
-    return disk->AfterCrash(disk->changes(), Persistence::kAll, 0);
-  }
-};
-
-Begin MakeBegin() {
-  Begin begin;
+TrialBegin MakeBegin() {
+  TrialBegin begin;
   SpillWorld world(kExportSeed);
   MakeLast(&world);
   begin.last = *ReadAll(world.get());
@@ -87,7 +75,7 @@ INSTANTIATE_TEST_SUITE_P(, ExportFailures, testing::Bool(),
                          [](const auto& copies) { return copies.param ? "OfCopies" : "OfLinks"; });
 
 TEST_P(ExportFailures, ACrashLeavesTheCheckpointOrNoStore) {
-  const Begin begin = MakeBegin();
+  const TrialBegin begin = MakeBegin();
   SpillWorld world(kExportSeed, begin.Copy());
   world.disk().SetFaults(Always);
   const size_t from = world.disk().changes();
@@ -120,8 +108,9 @@ struct Fault {
 };
 
 // What a crash leaves of an export that has ended so.
-void ExpectAfterCrash(const Begin& begin, const absl::Status& exported, const SimulatedDisk& disk,
-                      Persistence persistence, uint64_t seed, Events* events) {
+void ExpectAfterCrash(const TrialBegin& begin, const absl::Status& exported,
+                      const SimulatedDisk& disk, Persistence persistence, uint64_t seed,
+                      Events* events) {
   // A manifest that is in doubt may be there or not: more is drawn.
   const bool in_doubt = !exported.ok() && !FilesWith(disk, "copy/MANIFEST").empty();
   for (uint64_t draw = 0; draw < (in_doubt ? 8u : 1u); ++draw) {
@@ -144,7 +133,7 @@ const Fault kFaults[] = {
 };
 
 TEST_P(ExportFailures, OfTheDiskAreToldAndTheSourceGoesOn) {
-  const Begin begin = MakeBegin();
+  const TrialBegin begin = MakeBegin();
   Events events;
   for (const char* const name :
        {"found whole", "not a store", "segments without a manifest", "made all the same",
@@ -199,7 +188,7 @@ TEST_P(ExportFailures, OfTheDiskAreToldAndTheSourceGoesOn) {
 }
 
 TEST_P(ExportFailures, OfMemoryAreToldAndTheSourceGoesOn) {
-  const Begin begin = MakeBegin();
+  const TrialBegin begin = MakeBegin();
   Events events;
   for (const char* const name : {"found whole", "not a store", "made all the same", "not made"}) {
     events.Expect(name);
