@@ -1,6 +1,7 @@
 #include "store/row_mover.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "base/check.h"
@@ -15,6 +16,8 @@ namespace {
 
 // Behind so many pinned rows one leaves like others.
 constexpr uint32_t kPinnedPassedOverMax = kPassedOverMax / 2;
+
+constexpr uint32_t kLineBytes = 64;
 
 }  // namespace
 
@@ -70,12 +73,33 @@ void RowMover::LeavePreImage(Location slot, uint32_t checkpoint) const {
   parts_.log->GiveRoom(slot_class_, 1);
 }
 
-absl::Status RowMover::SaveOwed(Location slot) {
-  SlotNote& note = notes_.Of(notes_.NumberOf(slot));
-  if (!note.IsDirty() || !parts_.gate->IsOwed(note.checkpoint())) return absl::OkStatus();
-  EMBANK_ASSIGN_OR_RETURN(const Location home, LogSlot(slot, note.checkpoint(), true));
-  note.SetLogged(home);
-  return absl::OkStatus();
+absl::Status RowMover::SaveOwed(KeyIndex::Shard* shard, std::span<const RowInSlot> rows) {
+  std::array<const RowInSlot*, kOwedAtOnce> owed;
+  size_t owed_count = 0;
+  for (const RowInSlot& row : rows) {
+    const SlotNote& note = notes_.Of(notes_.NumberOf(row.slot));
+    if (!note.IsDirty() || !parts_.gate->IsOwed(note.checkpoint())) continue;
+    owed[owed_count++] = &row;
+    __builtin_prefetch(parts_.index->ProbeOf(row.id.hash).bucket);
+    const std::byte* const line = parts_.tier->Row(row.slot);
+    for (uint32_t i = 0; i < slot_bytes_; i += kLineBytes) __builtin_prefetch(line + i);
+  }
+  std::array<RowToLog, kOwedAtOnce> images;
+  std::array<Location, kOwedAtOnce> slots;
+  size_t count = 0;
+  for (const RowInSlot* const row : std::span(owed).first(owed_count)) {
+    // The note of a free slot says nothing.
+    if (!MatchAt(shard, row->id, row->slot).any()) continue;
+    images[count] = RowOf(row->slot, notes_.Of(notes_.NumberOf(row->slot)).checkpoint(), true);
+    slots[count++] = row->slot;
+  }
+  if (count == 0) return absl::OkStatus();
+  std::array<Location, kOwedAtOnce> homes;
+  size_t saved = 0;
+  const absl::Status status =
+      parts_.log->AppendAll(LogStream::kUser, std::span(images).first(count), homes, &saved);
+  for (size_t i = 0; i < saved; ++i) notes_.Of(notes_.NumberOf(slots[i])).SetLogged(homes[i]);
+  return status;
 }
 
 void RowMover::NoteGone(KeyIndex::Shard* shard, const Table& table, Location home) {
@@ -153,12 +177,8 @@ bool RowMover::Leave(KeyIndex::Shard* shard, Location slot) {
   if (!home.ok()) return false;
   Table& table = *parts_.tables->Get(TableOf(mark.identity));
   const RowId id = table.IdOf(key, table.HashOf(key));
-  Match match = {};
-  parts_.index->VisitMatches(shard, id, [&](const Match& candidate) {
-    match = candidate;
-    return candidate.location() == slot;
-  });
-  EMBANK_CHECK(match.any() && match.location() == slot);
+  const Match match = MatchAt(shard, id, slot);
+  EMBANK_CHECK(match.any());
   parts_.index->Move(shard, id.hash, match, *home);
   rows_in_memory_.fetch_sub(1, std::memory_order_relaxed);
   if (note.untouched != 0 && (mark.usage & kReferencedFlag) == 0) table.CountUnusedPrefetch();
@@ -182,35 +202,46 @@ size_t RowMover::TakeFromAnother(KeyIndex::Shard* shard, std::span<Location> slo
   return 0;
 }
 
-absl::StatusOr<Location> RowMover::LogSlot(Location slot, uint32_t checkpoint, bool lives) const {
-  const RowHeader* const header = HeaderAt(slot);
-  const RowMark mark = LoadMark(header);
-  return Log({.table = TableOf(mark.identity),
-              .key = LoadKey(header),
-              .heat = HeatOf(mark.usage, parts_.heat_clock->now()),
-              .checkpoint = checkpoint,
-              .lives = lives,
-              .was_dirty = true},
-             parts_.tier->Row(slot));
+// The entry of a row that names a place, or none.
+Match RowMover::MatchAt(KeyIndex::Shard* shard, const RowId& id, Location location) const {
+  Match match = {};
+  parts_.index->VisitMatches(shard, id, [&](const Match& candidate) {
+    if (candidate.location() == location) match = candidate;
+    return match.any();
+  });
+  return match;
 }
 
-absl::StatusOr<Location> RowMover::Log(RowToLog row, const std::byte* bytes) const {
-  row.row_class = slot_class_;
-  row.record_bytes = RecordBytesOf(slot_bytes_);
-  row.payload = {bytes + sizeof(RowHeader), slot_bytes_ - sizeof(RowHeader)};
-  return parts_.log->Append(LogStream::kUser, row);
+RowToLog RowMover::RowOf(Location slot, uint32_t checkpoint, bool lives) const {
+  const RowHeader* const header = HeaderAt(slot);
+  const RowMark mark = LoadMark(header);
+  return {.row_class = slot_class_,
+          .record_bytes = RecordBytesOf(slot_bytes_),
+          .table = TableOf(mark.identity),
+          .key = LoadKey(header),
+          .heat = HeatOf(mark.usage, parts_.heat_clock->now()),
+          .checkpoint = checkpoint,
+          .payload = PayloadOf(parts_.tier->Row(slot)),
+          .lives = lives,
+          .was_dirty = true};
+}
+
+absl::StatusOr<Location> RowMover::LogSlot(Location slot, uint32_t checkpoint, bool lives) const {
+  return parts_.log->Append(LogStream::kUser, RowOf(slot, checkpoint, lives));
 }
 
 bool RowMover::PutInLog(KeyIndex::Shard* shard, const RowId& id, uint32_t heat,
                         const std::byte* row, const Match& match) {
   if (TakeRoom(1) == 0) return false;
-  const absl::StatusOr<Location> home = Log({.table = id.table,
-                                             .key = id.key,
-                                             .heat = heat,
-                                             .checkpoint = parts_.gate->checkpoint(),
-                                             .lives = true,
-                                             .was_dirty = true},
-                                            row);
+  const absl::StatusOr<Location> home =
+      parts_.log->Append(LogStream::kUser, {.row_class = slot_class_,
+                                            .record_bytes = RecordBytesOf(slot_bytes_),
+                                            .table = id.table,
+                                            .key = id.key,
+                                            .heat = heat,
+                                            .checkpoint = parts_.gate->checkpoint(),
+                                            .payload = PayloadOf(row),
+                                            .was_dirty = true});
   if (!home.ok()) {
     GiveRoom(1);
     return false;

@@ -62,6 +62,12 @@ struct MoverParts {
   BatchGate* gate;
 };
 
+// A row that was seen in a slot.
+struct RowInSlot {
+  RowId id;
+  Location slot;
+};
+
 class RowMover {
  public:
   // Of a class with notes. CLOCK evicts (decision 0013).
@@ -83,9 +89,11 @@ class RowMover {
   void NoteGone(KeyIndex::Shard* shard, const Table& table, Location home)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
 
-  // Puts the row in a slot into the log, if it is owed to a checkpoint: it is clean then. The
-  // status of the log.
-  absl::Status SaveOwed(Location slot);
+  // Puts rows of the shard into the log that are owed to a checkpoint and still in their slots, of
+  // at most kOwedAtOnce: they are clean then. The status of the log.
+  static constexpr size_t kOwedAtOnce = 16;
+  absl::Status SaveOwed(KeyIndex::Shard* shard, std::span<const RowInSlot> rows)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
 
   // Free slots for rows of the shard: the tier's, or those of rows that leave for them; how many.
   // None: what is in memory is in the hands of others, or the log takes no rows.
@@ -174,9 +182,14 @@ class RowMover {
   bool IsPinned(Location slot) const;
   void Unpin(Location slot);
   Table& TableAt(Location slot) const;
+  Match MatchAt(KeyIndex::Shard* shard, const RowId& id, Location location) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+  RowToLog RowOf(Location slot, uint32_t checkpoint, bool lives) const;
   absl::StatusOr<Location> LogSlot(Location slot, uint32_t checkpoint, bool lives) const;
   void LeavePreImage(Location slot, uint32_t checkpoint) const;
-  absl::StatusOr<Location> Log(RowToLog row, const std::byte* bytes) const;
+  std::span<const std::byte> PayloadOf(const std::byte* row) const {
+    return {row + sizeof(RowHeader), slot_bytes_ - sizeof(RowHeader)};
+  }
 
   const MoverParts parts_;
   const SlotClass slot_class_;

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/seeded_bug.h"
 #include "base/status_macros.h"
+#include "base/status_with_room.h"
 #include "store/checkpoint.h"
 #include "store/estimate.h"
 #include "store/store.h"
@@ -18,6 +19,15 @@ namespace {
 
 absl::Status NoPath() {
   return absl::FailedPreconditionError("the store has no path: it is in memory only");
+}
+
+// Memory was reserved for all rows: mostly it is many that a damaged footer makes one.
+absl::Status NoPlace(uint64_t segment_id, uint64_t dram_bytes) {
+  return StatusWithRoom(absl::StatusCode::kResourceExhausted, [&] {
+    return absl::StrCat(RowLog::SegmentName(segment_id),
+                        ": no place in the index for one of its rows; dram_bytes is ", dram_bytes,
+                        ", or too many rows are said to have the same key");
+  });
 }
 
 }  // namespace
@@ -201,6 +211,7 @@ absl::Status Store::RecoverSegment(const SegmentRows& rows, uint32_t checkpoint)
     KeyIndex::Shard* const shard = index_->shard(KeyIndex::ShardOf(hash));
     MutexLock lock(&shard->mutex);
     status = index_->ReserveOne(shard, hash);
+    if (!status.ok()) status = NoPlace(rows.header.segment_id, options_.dram_bytes);
     if (!status.ok()) return;
     index_->Insert(shard, hash, location);
     ++counts[table];
@@ -309,6 +320,7 @@ absl::StatusOr<uint32_t> Store::CheckpointLocked(std::span<const std::byte> blob
   }
   SweepOwed({.index = index_.get(),
              .tier = tier_.get(),
+             .epochs = &epochs_,
              .tables = tables_by_id_.get(),
              .gate = gate_.get(),
              .log = log_.get(),

@@ -170,6 +170,19 @@ void DramTier::Unlink(PageList* list, PageIndex page) {
   (record.next == kNoPage ? list->last : pages_[record.next].previous) = record.previous;
 }
 
+uint32_t DramTier::pages_begun() const {
+  MutexLock lock(&mutex_);
+  return pages_begun_;
+}
+
+DramTier::PageSlots DramTier::SlotsOf(uint32_t page) const {
+  MutexLock lock(&mutex_);
+  const Page& record = pages_[page];
+  const bool is_free = page >= pages_begun_ || record.taken_slots == 0;
+  if (is_free) return {kNoClass, 0, 0};
+  return {record.slot_class, classes_[record.slot_class].slot_bytes, record.fresh_slot};
+}
+
 uint64_t DramTier::committed_bytes() const {
   MutexLock lock(&mutex_);
   return committed_bytes_;

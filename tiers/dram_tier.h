@@ -72,6 +72,21 @@ class DramTier {
   std::byte* Row(Location location) const { return rows().At(location); }
   RowAddresses rows() const { return {base_}; }
 
+  // How far pages have been begun. Thread-safe.
+  uint32_t pages_begun() const;
+  struct PageSlots {
+    SlotClass slot_class;
+    uint32_t slot_bytes;
+    uint32_t slots;
+  };
+  // The slots of a page that were ever taken for the class that has it; none: they are free. While
+  // the caller is a reader, their memory stays. Thread-safe.
+  PageSlots SlotsOf(uint32_t page) const;
+  // One of them.
+  static Location SlotAt(uint32_t page, const PageSlots& slots, uint32_t slot) {
+    return {(page * kPageBytes + uint64_t{slot} * slots.slot_bytes) / kLocationUnitBytes};
+  }
+
   // Bytes of memory behind the pages, empty ones included. Thread-safe.
   uint64_t committed_bytes() const;
   // The memory of the page records.

@@ -51,6 +51,22 @@ bool RecordIsWhole(const RecordPlace& place, std::span<const std::byte> record);
 // Of a whole record.
 RecordHeader LoadRecordHeader(std::span<const std::byte> record);
 
+// Records that will live about equally long share segments.
+enum class LogStream : uint32_t { kUser, kCompaction };
+
+// A row on its way into the log.
+struct RowToLog {
+  uint16_t row_class = 0;
+  uint32_t record_bytes = 0;
+  TableId table = kNoTable;
+  Key key = 0;
+  uint32_t heat = 0;
+  uint32_t checkpoint = 0;                  // the first that may hold the row as it is
+  std::span<const std::byte> payload = {};  // vector and state; may end before the record does
+  bool lives = true;       // false: a checkpoint's alone, the row is about to change
+  bool was_dirty = false;  // room was taken for the record; it is used for it
+};
+
 }  // namespace embank
 
 #endif  // EMBANK_TIERS_LOG_RECORD_H_

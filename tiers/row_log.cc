@@ -109,30 +109,41 @@ RowLog::~RowLog() { writer_.reset(); }
 // ---- appending ----
 
 absl::StatusOr<Location> RowLog::Append(LogStream stream, const RowToLog& row) {
+  Location home;
+  size_t count = 0;
+  EMBANK_RETURN_IF_ERROR(AppendAll(stream, {&row, 1}, {&home, 1}, &count));
+  return home;
+}
+
+absl::Status RowLog::AppendAll(LogStream stream, std::span<const RowToLog> rows,
+                               std::span<Location> homes, size_t* count) {
   bool queued = false;
-  absl::StatusOr<Location> location;
+  absl::Status status;
+  *count = 0;
   {
     MutexLock lock(&mutex_);
     const uint64_t turn = next_turn_;
-    try {
-      location = AppendLocked(stream, row);
-    } catch (const std::bad_alloc&) {
-      location = NoMemory();
+    for (; *count < rows.size() && status.ok(); *count += status.ok() ? 1 : 0) {
+      status = AppendLocked(stream, rows[*count], &homes[*count]);
     }
     // Whether there is room next time may depend on what is done aside.
-    queued = next_turn_ != turn || !location.ok();
+    queued = next_turn_ != turn || !status.ok();
   }
   if (queued) writer_->Wake();
-  if (!location.ok()) return location;
-  ++counters_.appended_rows;
-  if (stream == LogStream::kCompaction) ++counters_.compacted_rows;
-  return location;
+  counters_.appended_rows += *count;
+  if (stream == LogStream::kCompaction) counters_.compacted_rows += *count;
+  return status;
 }
 
-absl::StatusOr<Location> RowLog::AppendLocked(LogStream stream, const RowToLog& row) {
-  OpenSegment* const open = OpenOf(stream, row.row_class);
-  EMBANK_RETURN_IF_ERROR(MakeRoom(open, row));
-  return Put(open, row);
+absl::Status RowLog::AppendLocked(LogStream stream, const RowToLog& row, Location* home) {
+  try {
+    OpenSegment* const open = OpenOf(stream, row.row_class);
+    EMBANK_RETURN_IF_ERROR(MakeRoom(open, row));
+    *home = Put(open, row);
+    return absl::OkStatus();
+  } catch (const std::bad_alloc&) {
+    return NoMemory();
+  }
 }
 
 RowLog::OpenSegment* RowLog::OpenOf(LogStream stream, uint32_t row_class) {

@@ -36,22 +36,6 @@
 
 namespace embank {
 
-// Records that will live about equally long share segments.
-enum class LogStream : uint32_t { kUser, kCompaction };
-
-// A row on its way into the log.
-struct RowToLog {
-  uint16_t row_class = 0;
-  uint32_t record_bytes = 0;
-  TableId table = kNoTable;
-  Key key = 0;
-  uint32_t heat = 0;
-  uint32_t checkpoint = 0;                  // the first that may hold the row as it is
-  std::span<const std::byte> payload = {};  // vector and state; may end before the record does
-  bool lives = true;       // false: a checkpoint's alone, the row is about to change
-  bool was_dirty = false;  // room was taken for the record; it is used for it
-};
-
 // Thread-safe.
 class RowLog {
  public:
@@ -72,6 +56,10 @@ class RowLog {
   // kResourceExhausted: no space for a further segment (none where room was taken), or no memory;
   // other statuses are those of the files (base/file_system.h). Then nothing was changed.
   absl::StatusOr<Location> Append(LogStream stream, const RowToLog& row);
+  // As many of the rows, one after the other, as can be taken; how many, in *count, and where they
+  // are. Not all: why.
+  absl::Status AppendAll(LogStream stream, std::span<const RowToLog> rows,
+                         std::span<Location> homes, size_t* count);
 
   // Calls visit(i, status, record) for each of the locations, in any order: the whole record, or
   // kDataLoss (it is damaged, or there is none) or kUnavailable (the device fails). Reads what is
@@ -193,7 +181,7 @@ class RowLog {
   RowLog(FileSystem* files, MemorySource* source, MemoryBudget* budget, RowLogOptions options);
   absl::Status Init(Executor* executor);
 
-  absl::StatusOr<Location> AppendLocked(LogStream stream, const RowToLog& row)
+  absl::Status AppendLocked(LogStream stream, const RowToLog& row, Location* home)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   OpenSegment* OpenOf(LogStream stream, uint32_t row_class) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status MakeRoom(OpenSegment* open, const RowToLog& row)

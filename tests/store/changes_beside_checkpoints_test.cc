@@ -99,9 +99,9 @@ void ChangeBesideCheckpoints(uint64_t seed, bool storms, Events* events) {
     for (int i = 0; i < 10; ++i) ASSERT_NO_FATAL_FAILURE(model.ChangeSomething());
     const Tables flip = model.tables();
     const uint64_t dead = counters.dead_segments;
-    int shard = 0;
+    int part = 0;
     hook = [&] {
-      if (++shard == 20 && storms) {
+      if (++part == 3 && storms) {
         for (int i = 0; i < 3; ++i) model.PutAll();
       }
       model.ChangeSomething();

@@ -11,7 +11,7 @@
 
 namespace embank::test {
 
-// Calls *hook, if there is one, before each task of a list: during a checkpoint, before each shard
+// Calls *hook, if there is one, before each task of a list: during a checkpoint, before each part
 // of its sweep.
 class HookedExecutor final : public Executor {
  public:
