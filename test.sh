@@ -1,25 +1,33 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds Embank and tests it:
 #   ./test.sh          checks of the house and all tests: under 15 minutes on 2 cores
-#   ./test.sh --full   also sanitizers, clang with its lock analysis and clang-tidy, long random
+#   ./test.sh --full   also clang with its lock analysis and sanitizers, clang-tidy, long random
 #                      runs, fuzzers: under 60 minutes
+#   ./test.sh --nightly [MINUTES]
+#                      the long random runs with seeds of their own, slice after slice, until so
+#                      many minutes are over or Ctrl-C; the next call goes on with the seeds behind
 # The last line is "N passed, N failed"; the exit status is 0 only if nothing failed.
 set -uo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
 # shellcheck source=.ci/house.sh
 . "$root/.ci/house.sh"
 
-full=no
-case "${1-}" in
-  '') ;;
-  --full) full=yes ;;
+kind=${1-}
+minutes=
+case "$kind" in
+  '' | --full) ;;
+  --nightly)
+    [[ ${2-1} =~ ^[1-9][0-9]{0,5}$ ]] || fail "--nightly takes minutes, 1 to 999999, and not '$2'"
+    minutes=${2-}
+    [[ $# -lt 2 ]] || shift
+    ;;
   -h | --help)
-    sed -n '2,6s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+    sed -n '2,9s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
     exit 0
     ;;
-  *) fail "unknown option '$1': ./test.sh takes --full or nothing" ;;
+  *) fail "unknown option '$1': ./test.sh takes --full, --nightly [MINUTES] or nothing" ;;
 esac
-[[ $# -le 1 ]] || fail "unknown option '$2': ./test.sh takes --full or nothing"
+[[ $# -le 1 ]] || fail "unknown option '$2': see ./test.sh --help"
 
 passed=0
 failed=0
@@ -65,6 +73,9 @@ tests() {
   [[ $status == 0 || $bad -gt 0 ]] || bad=1
   record "$name" $((SECONDS - begin)) $((total > bad + skipped ? total - bad - skipped : 0)) \
     "$bad" "$skipped"
+  # What the random suites have counted; their other words are in the same file.
+  grep -ah '^quantities: ' "$root/build/$preset/Testing/Temporary/LastTest.log"
+  return "$status"
 }
 
 # build_and_test WORD PRESET [CTEST OPTION...]
@@ -80,7 +91,7 @@ tidy() {
   local rooms=() room
   for room in base tiers store gpu train bindings/c; do [[ ! -d $room ]] || rooms+=("$room"); done
   find "${rooms[@]}" -name '*.cc' | sort |
-    xargs -P "$(nproc)" -n 2 clang-tidy --quiet -p build/clang
+    xargs -P "$(nproc)" -n 2 clang-tidy --quiet -p build/asan-ubsan
 }
 
 # Every fuzzer for EMBANK_FUZZ_SECONDS (60), from what was kept on; its findings are in build/fuzz.
@@ -95,6 +106,23 @@ fuzz() {
     echo \"NAME: \$(grep '^Done' NAME.log)\""
 }
 
+# The long random runs of --full with the seeds that no slice has had yet: no suite uses more than
+# these in one. The first of the next slice is remembered once a slice has ended.
+slice_seeds=10000
+nightly() {
+  local folder=$root/build/nightly seed
+  mkdir -p "$folder" || return 1
+  while [[ -z $minutes || $((SECONDS - started_seconds)) -lt $((minutes * 60)) ]]; do
+    seed=$((slice_seeds + 1))
+    [[ ! -s $folder/next_seed ]] || read -r seed <"$folder/next_seed"
+    EMBANK_TEST_SEED_BEGIN=$seed EMBANK_TEST_SCALE=10 tests "seeds from $seed" dev -L random || {
+      cp "$root/build/dev/Testing/Temporary/LastTest.log" "$folder/failed-$seed.log"
+      say "replay: EMBANK_TEST_SEED_BEGIN=$seed EMBANK_TEST_SCALE=10 ctest --preset dev -L random"
+    }
+    echo $((seed + slice_seeds)) >"$folder/next_seed"
+  done
+}
+
 summary() {
   printf '\n%-34s %7s %7s %7s %8s\n' stage seconds passed failed skipped
   printf '%s\n' "${table[@]}"
@@ -107,11 +135,16 @@ stage "packages" install_packages test || {
   summary
   exit 1
 }
+if [[ $kind == --nightly ]]; then
+  trap 'summary; exit 130' INT
+  stage "dev: configure" configure dev && stage "dev: build" build dev && nightly
+  summary
+  exit
+fi
 build_and_test "dev" dev
-if [[ $full == yes ]]; then
-  build_and_test "clang" clang -LE house
-  stage "clang-tidy" tidy
+if [[ $kind == --full ]]; then
   build_and_test "asan-ubsan" asan-ubsan -LE house
+  stage "clang-tidy" tidy
   build_and_test "tsan" tsan -LE house
   EMBANK_TEST_SCALE=10 tests "long random runs" dev -L random
   stage "fuzz: configure" configure fuzz && stage "fuzz: build" build fuzz fuzz_targets &&

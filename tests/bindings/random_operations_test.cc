@@ -5,12 +5,11 @@
 #include <cstdio>
 #include <string>
 
-#include "base/mutex.h"
 #include "tests/bindings/random_plan.h"
 #include "tests/bindings/random_run.h"
 #include "tests/support/environment.h"
 #include "tests/support/events.h"
-#include "tests/support/threads.h"
+#include "tests/support/seeds.h"
 
 namespace embank::test {
 namespace {
@@ -24,47 +23,27 @@ constexpr uint64_t kSeedsPerScale = 120;
 constexpr uint64_t kSeedsPerScale = 500;
 #endif
 
-// Seeds are independent: each thread has a part of them.
-constexpr uint64_t kThreads = 2;
+// Of stores that evict, compact, checkpoint and are opened again.
+constexpr uint64_t kOperationsOnDiskPerSeed = 400;
 
-// "" or the line that tells what differs and how to see it again.
 std::string RunSeed(uint64_t seed, Events* events) {
-  std::string wrong = RandomRun(MakePlan(seed), events).Run();
-  if (wrong.empty()) return "";
-  return "replay with EMBANK_TEST_SEED=" + std::to_string(seed) +
-         " random_operations_test: " + wrong;
-}
-
-// Every kThreads-th seed from `first` on; stops after a few that fail.
-Events RunSeeds(uint64_t first, uint64_t seeds) {
-  Events events;
-  int failures = 0;
-  for (uint64_t seed = first; seed <= seeds && failures < 3; seed += kThreads) {
-    const std::string wrong = RunSeed(seed, &events);
-    if (wrong.empty()) continue;
-    ADD_FAILURE() << wrong;
-    ++failures;
-  }
-  return events;
+  return RandomRun(MakePlan(seed), events).Run();
 }
 
 TEST(RandomOperations, GiveTheBitsOfTheOracle) {
   Events events;
-  uint64_t only = NumberFromEnvironment("EMBANK_TEST_SEED", 0);
-  if (only != 0) {
-    EXPECT_EQ(RunSeed(only, &events), "");
-    std::fputs(events.Table().c_str(), stdout);
-    return;
-  }
   RandomRun::ExpectAll(&events);
-  uint64_t seeds = kSeedsPerScale * TestScale();
-  Mutex mutex;
-  OnThreads(kThreads, [&](uint64_t thread) {
-    const Events some = RunSeeds(1 + thread, seeds);
-    MutexLock lock(&mutex);
-    events.Add(some);
-  });
-  std::printf("%llu seeds met\n%s", static_cast<unsigned long long>(seeds), events.Table().c_str());
+  const uint64_t seeds = kSeedsPerScale * TestScale();
+  const bool are_all = RunSeeds("random_operations_test", seeds, &events, RunSeed);
+  std::fputs(events.Table().c_str(), stdout);
+  if (!are_all) return;
+  const uint64_t on_disk = events.Times(kOperationsOnDisk);
+  std::printf(
+      "quantities: %llu seeds, %llu operations with evictions, compaction, checkpoints and "
+      "reopening, %llu in memory\n",
+      static_cast<unsigned long long>(seeds), static_cast<unsigned long long>(on_disk),
+      static_cast<unsigned long long>(events.Times(kOperationsInMemory)));
+  EXPECT_GE(on_disk, kOperationsOnDiskPerSeed * seeds);
   EXPECT_EQ(events.Missing(), "") << "these never happened";
 }
 

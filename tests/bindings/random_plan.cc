@@ -6,6 +6,7 @@ namespace embank::test {
 namespace {
 
 constexpr uint64_t kTightBytes = 16 << 20;
+constexpr uint64_t kCrashSsdBytes = 16 << 20;  // nothing is refused
 constexpr uint64_t kElementsMax = 1 << 17;  // 5000 rows of dim 26; keeps a step near a millisecond
 
 uint64_t KeyOfIndex(uint64_t style, uint64_t i) {
@@ -128,10 +129,33 @@ Plan MakePlan(uint64_t seed) {
   return plan;
 }
 
+// Few rows fill memory where they are of many classes, each of which has pages of its own.
+Plan MakeCrashPlan(uint64_t seed) {
+  Random random(seed);
+  Plan plan;
+  plan.seed = seed;
+  plan.on_disk = true;
+  plan.crashes = true;
+  plan.store = StoreOptions();
+  plan.store.seed = random.Bits();
+  plan.store.dram_bytes = kTightBytes + random.Below(1 << 20);
+  if (random.OneIn(2)) plan.store.ssd_bytes = kCrashSsdBytes;
+  plan.keys = Universe(random.Between(30, 200), &random);
+  plan.tables = seed % 2 == 0 ? random.Between(1, 4) : random.Between(9, 12);
+  plan.verbs = SomeVerbs(&random);
+  plan.verbs.insert(plan.verbs.end(), 4, random.OneIn(2) ? Verb::kUpsert : Verb::kLookup);
+  plan.verbs.insert(plan.verbs.end(), plan.verbs.size() / 8 + 1, Verb::kCheckpoint);
+  std::erase(plan.verbs, Verb::kGetHeat);
+  plan.steps = random.Between(40, 80);
+  plan.batch_elements_max = 1 << 14;
+  return plan;
+}
+
 embank_table_options RandomTableOptions(const Plan& plan, Random* random) {
   embank_table_options options = TableOptions(RandomDim(random));
   if (plan.tight) options.dim = static_cast<uint32_t>(random->Between(300, 2000));
   if (plan.on_disk) options.dim = static_cast<uint32_t>(random->Between(300, 1000));
+  if (plan.crashes) options.dim = static_cast<uint32_t>(random->Between(1, 120));
   if (plan.hot) options.dim = static_cast<uint32_t>(random->Between(1, 2));
   options.value_type = static_cast<int32_t>(random->Below(3));
   options.optimizer = static_cast<int32_t>(random->Below(6));

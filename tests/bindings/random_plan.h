@@ -46,9 +46,13 @@ struct Plan {
   bool on_disk = false;  // more rows than memory has room for, checkpoints, crashes
   bool reopens_early =
       false;  // on disk: the first step opens the store again, without a checkpoint
+  // On disk: few bytes, one thread, and every checkpoint is kept, for all crashes of the disk.
+  bool crashes = false;
 };
 
 Plan MakePlan(uint64_t seed);
+// Of a workload of a few hundred changes of the disk: evictions, compaction, checkpoints, drops.
+Plan MakeCrashPlan(uint64_t seed);
 
 // The options of a table for this plan, all of them legal.
 embank_table_options RandomTableOptions(const Plan& plan, Random* random);

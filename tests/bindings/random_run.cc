@@ -154,7 +154,7 @@ std::string RandomRun::Run() {
       return "step " + std::to_string(step) + ", " + NameOf(verb) + ": " + wrong;
     }
   }
-  if (plan_.on_disk) CountLog();
+  if (plan_.on_disk && !plan_.crashes) CountLog();
   if (!plan_.on_disk) events_->Count("heat epochs", heat_clock_.epoch);
   return "";
 }
@@ -464,6 +464,7 @@ std::vector<uint64_t> RandomRun::Keys(uint64_t row_elements) {
   size_max = std::min(size_max, std::max<uint64_t>(1, plan_.batch_elements_max / row_elements));
   uint64_t n = random_.Below(size_max + 1);
   if (n == 0) events_->Count("empty batches");
+  events_->Count(plan_.on_disk ? kOperationsOnDisk : kOperationsInMemory, n);
   uint64_t style = random_.Below(4);
   uint64_t crowd = random_.Between(1, plan_.keys.size());
   std::vector<uint64_t> keys(n);

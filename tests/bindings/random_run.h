@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/bindings/kept_checkpoint.h"
 #include "tests/bindings/random_plan.h"
 #include "tests/bindings/tracked_scan.h"
 #include "tests/support/door.h"
@@ -18,12 +19,26 @@
 
 namespace embank::test {
 
+// A plan for crashes that has run: the closed store's disk, and its checkpoints in their order, of
+// which the first is none.
+struct CrashedWorkload {
+  Plan plan;
+  std::unique_ptr<SimulatedDisk> disk;
+  std::vector<std::shared_ptr<const KeptCheckpoint>> checkpoints;
+};
+
+// Events: how many rows' operations there were, each key of a batch one of its own.
+inline constexpr const char* kOperationsOnDisk = "operations of stores on disk";
+inline constexpr const char* kOperationsInMemory = "operations of stores in memory";
+
 class RandomRun {
  public:
   RandomRun(const Plan& plan, Events* events);
 
   // Runs all steps. "" or the first difference in words, with the step and the verb.
   std::string Run();
+  // Once, after Run, of a plan for crashes.
+  CrashedWorkload TakeWorkload();
 
   // The events that a whole suite must have met.
   static void ExpectAll(Events* events);
@@ -67,6 +82,7 @@ class RandomRun {
   std::string Checkpoint();
   void CountLog();
   std::string Reopen();
+  void CloseStore();
   std::string FindTables(bool previous);
 
   std::string CreateRandomTable(LiveTable* live);
@@ -76,19 +92,14 @@ class RandomRun {
   RowBuffer RandomGradients(const LiveTable& live, uint64_t n);
   void CountOutcomes(const std::string& verb, const Outcomes& outcomes);
 
-  // What a checkpoint has: the oracles of all tables, and the caller's bytes.
-  struct Kept {
-    std::vector<oracle::Table> oracles;
-    std::vector<uint8_t> blob;
-  };
-
   const Plan plan_;
   Events* const events_;
   Random random_;
-  std::unique_ptr<SimulatedDisk> disk_;      // of a plan on disk
-  size_t durable_changes_ = 0;               // of the disk, when the last checkpoint was done
-  std::vector<std::shared_ptr<Kept>> kept_;  // the checkpoints that can be opened, at most two
-  std::shared_ptr<Kept> base_;               // of them the one that was opened or made last
+  std::unique_ptr<SimulatedDisk> disk_;  // of a plan on disk
+  size_t durable_changes_ = 0;           // of the disk, when the last checkpoint was done
+  // The checkpoints that can be opened, at most two; of a plan for crashes, all that were made.
+  std::vector<std::shared_ptr<const KeptCheckpoint>> kept_;
+  std::shared_ptr<const KeptCheckpoint> base_;  // of them the one that was opened or made last
   StorePtr store_;
   oracle::HeatClock heat_clock_;
   std::vector<LiveTable> tables_;

@@ -25,6 +25,10 @@
 namespace embank::test {
 namespace {
 
+constexpr const char* kOpening = "killed while it opened the store";
+constexpr const char* kStopped = "killed where it stopped";
+constexpr const char* kInFlight = "killed in flight";
+
 // The moment of a kill: the count-th mark of a kind since the process began. It stops there and
 // waits; or goes on, and is met a little later.
 struct Kill {
@@ -86,7 +90,7 @@ std::string RunAndKill(const std::string& directory, uint64_t seed, const Kill& 
 // Where the process was when it was killed.
 const char* PlaceOf(const std::string& marks) {
   const auto last = [&](Mark mark) { return marks.rfind(char(mark)) + 1; };  // 0: never
-  if (last(Mark::kOpened) == 0) return "killed while it opened the store";
+  if (last(Mark::kOpened) == 0) return kOpening;
   if (last(Mark::kCompared) == 0) return "killed while rows were compared";
   const size_t began = last(Mark::kCheckpoint);
   if (began > last(Mark::kNoted)) {
@@ -183,7 +187,7 @@ void KillAgainAndAgain(uint64_t seed, Events* events) {
     const std::string marks = RunAndKill(directory.path(), seed, kill);
     ASSERT_NE(marks, "");
     events->Count(PlaceOf(marks));
-    events->Count(kill.stops ? "killed where it stopped" : "killed in flight");
+    events->Count(kill.stops ? kStopped : kInFlight);
     ASSERT_NO_FATAL_FAILURE(notes.Check(events));
   }
   ASSERT_NE(RunAndKill(directory.path(), seed, {Mark::kCompared, 1, true}), "");
@@ -198,18 +202,22 @@ void KillAgainAndAgain(uint64_t seed, Events* events) {
 TEST(KillLoop, TheLastCheckpointOrTheOneUnderWayIsThereBitForBit) {
   Events events;
   for (const char* const name :
-       {"killed while it opened the store", "killed in a checkpoint, behind its rename",
-        "killed in a checkpoint, before its rename", "killed between checkpoints",
-        "killed where it stopped", "killed in flight", "opened without a checkpoint",
-        "opened at the last checkpoint", "opened at the one under way", "checkpoints made",
+       {kOpening, "killed in a checkpoint, behind its rename",
+        "killed in a checkpoint, before its rename", "killed between checkpoints", kStopped,
+        kInFlight, "opened without a checkpoint", "opened at the last checkpoint",
+        "opened at the one under way", "checkpoints made",
         "checkpoints of more rows than in memory"}) {
     events.Expect(name);
   }
   const uint64_t stores = 1 + TestScale() / kScalePerStore;
-  for (uint64_t seed = 1; seed <= stores; ++seed) {
-    ASSERT_NO_FATAL_FAILURE(KillAgainAndAgain(seed, &events));
+  for (uint64_t i = 0; i < stores; ++i) {
+    ASSERT_NO_FATAL_FAILURE(KillAgainAndAgain(FirstSeed() + i, &events));
   }
-  std::fputs(events.Table().c_str(), stdout);
+  const uint64_t kills = events.Times(kStopped) + events.Times(kInFlight);
+  std::printf("%squantities: %llu kills of a process, %llu of them while it opened its store\n",
+              events.Table().c_str(), static_cast<unsigned long long>(kills),
+              static_cast<unsigned long long>(events.Times(kOpening)));
+  EXPECT_EQ(kills, stores * std::size(kKills));
   EXPECT_EQ(events.Missing(), "");
 }
 

@@ -67,7 +67,7 @@ TEST(Corpus, HasNothingThatATargetMustNotDo) {
   ASSERT_FALSE(corpus.empty());
   for (const Bytes& bytes : corpus) FuzzOne(bytes);
   FuzzOne({});
-  Random random(5);
+  Random random(4 + FirstSeed());
   const uint64_t mutations = EMBANK_FUZZ_MUTATIONS * TestScale();
   for (uint64_t i = 0; i < mutations; ++i) {
     Bytes bytes = corpus[random.Below(corpus.size())];

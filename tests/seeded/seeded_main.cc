@@ -11,11 +11,7 @@
 
 namespace {
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-constexpr unsigned kSecondsMax = 1200;
-#else
 constexpr unsigned kSecondsMax = 120;
-#endif
 
 }  // namespace
 

@@ -47,7 +47,7 @@ TrialBegin MakeBegin() {
 
 // Every call, every allocation, every change; where a sanitizer makes each slow, one in some.
 #if defined(__SANITIZE_THREAD__)
-constexpr uint64_t kStride = 11;
+constexpr uint64_t kStride = 37;
 #elif defined(__SANITIZE_ADDRESS__)
 constexpr uint64_t kStride = 4;
 #else

@@ -1,5 +1,5 @@
 // A log always has room for one checkpoint: what would eat it is refused, by name, and a checkpoint
-// gives back what only older ones have.
+// gives back what only older ones have. EMBANK_TEST_SCALE: more seeds.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,6 +19,7 @@
 #include "store/lookup.h"
 #include "store/store.h"
 #include "store/write.h"
+#include "tests/support/environment.h"
 #include "tests/support/events.h"
 #include "tests/support/hooked_executor.h"
 #include "tests/support/random.h"
@@ -386,7 +387,8 @@ TEST(CheckpointRoom, NoCheckpointFailsForWantOfSpaceWhateverWasDoneBefore) {
                                  "opened again", "table dropped"}) {
     events.Expect(name);
   }
-  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+  for (uint64_t i = 0; i < kSeeds * TestScale(); ++i) {
+    const uint64_t seed = FirstSeed() + i;
     SCOPED_TRACE(seed);
     RoomRun run(seed, &events);
     ASSERT_NO_FATAL_FAILURE(run.Run());

@@ -156,8 +156,8 @@ TEST(Churn, ErasingAndReusingLeavesMemoryWhereItWasAndAllRowsRight) {
   }
   StoreWorld store({.dram_bytes = 64 << 20});
   // Many small rows, for which the index grows; then large ones in the pages of the small.
-  ChurningTable narrow(store.Create("narrow", OptionsOf(12)), 1, 220'000, &events);
-  ChurningTable wide(store.Create("wide", OptionsOf(60)), 2, 70'000, &events);
+  ChurningTable narrow(store.Create("narrow", OptionsOf(12)), FirstSeed(), 220'000, &events);
+  ChurningTable wide(store.Create("wide", OptionsOf(60)), ~FirstSeed(), 70'000, &events);
   MemoryLine memory(&*store, store->Tables()[0]->parts().index->shard(0), &events);
   ChurningTable* table = &narrow;
   uint64_t waves = 0;

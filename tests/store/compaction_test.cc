@@ -23,8 +23,10 @@ namespace {
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 constexpr uint64_t kClosedStores = 10;
+constexpr int kCrashes = 10;
 #else
 constexpr uint64_t kClosedStores = 30;
+constexpr int kCrashes = 40;
 #endif
 
 // Half of what memory has slots for is four times fewer.
@@ -142,7 +144,7 @@ TEST(Compaction, SurvivesCrashes) {
   EXPECT_GT(world->log()->counters().compacted_rows, 0u);
   const std::unique_ptr<SimulatedDisk> disk = world.TakeDisk();
   Random random(3);
-  for (int crash = 0; crash < 40; ++crash) {
+  for (int crash = 0; crash < kCrashes; ++crash) {
     const size_t change = random.Between(begins.front(), disk->changes());
     SpillWorld again(3, disk->AfterCrash(change, kPersistences[crash % 5], random.Bits()));
     ASSERT_NE(again.get(), nullptr) << "a crash before change " << change;

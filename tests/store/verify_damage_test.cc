@@ -218,8 +218,9 @@ TEST(VerifyDamage, IsWhatHappensThen) {
     events.Expect(name);
   }
   uint64_t done = 0;
-  for (uint64_t run = 0; done < kFlips * TestScale() && !HasFailure(); ++run) {
-    Random random(kSeed + run);
+  uint64_t run = 0;
+  for (; done < kFlips * TestScale() && !HasFailure(); ++run) {
+    Random random(Random(kSeed + FirstSeed()).Bits() + run);
     const std::unique_ptr<SimulatedDisk> disk = world.Copy();
     const uint64_t flips = random.Below(2) == 0 ? 1 : 2 + random.Below(3);
     done += flips;
@@ -232,7 +233,10 @@ TEST(VerifyDamage, IsWhatHappensThen) {
     if (report->clean() && run % 8 != 0) continue;
     ExpectAsVerified(world, *disk, *report, &events);
   }
-  std::printf("%s", events.Table().c_str());
+  std::printf("%squantities: %llu bits flipped in %llu copies of a store's files\n",
+              events.Table().c_str(), static_cast<unsigned long long>(done),
+              static_cast<unsigned long long>(run));
+  EXPECT_GE(done, kFlips * TestScale());
   EXPECT_EQ(events.Missing(), "");
 }
 

@@ -15,6 +15,9 @@ inline uint64_t NumberFromEnvironment(const char* name, uint64_t fallback) {
 // How many times longer than usual a randomised suite runs.
 inline uint64_t TestScale() { return NumberFromEnvironment("EMBANK_TEST_SCALE", 1); }
 
+// The first seed of a randomised suite: a longer search goes on where an earlier run has ended.
+inline uint64_t FirstSeed() { return NumberFromEnvironment("EMBANK_TEST_SEED_BEGIN", 1); }
+
 }  // namespace embank::test
 
 #endif  // EMBANK_TESTS_SUPPORT_ENVIRONMENT_H_

@@ -13,9 +13,16 @@ class Events {
  public:
   // Promises that `name` will happen.
   void Expect(const std::string& name) { counts_[name] += 0; }
-  void Count(const std::string& name, uint64_t times = 1) { counts_[name] += times; }
+  void Count(const std::string& name, uint64_t times = 1) {
+    if (times > 0) counts_[name] += times;
+  }
   void Add(const Events& other) {
     for (const auto& [name, times] : other.counts_) counts_[name] += times;
+  }
+
+  uint64_t Times(const std::string& name) const {
+    const auto found = counts_.find(name);
+    return found == counts_.end() ? 0 : found->second;
   }
 
   // One line per event.

@@ -504,6 +504,22 @@ std::vector<bool> SimulatedDisk::DurableOf(std::span<const Change> changes) {
   return durable;
 }
 
+std::string SimulatedDisk::ChangeName(size_t change) const {
+  static constexpr const char* kNames[] = {"write",
+                                           "growth",
+                                           "sync",
+                                           "failed sync",
+                                           "name",
+                                           "removal",
+                                           "rename",
+                                           "sync of a directory",
+                                           "failed sync of a directory",
+                                           "rot",
+                                           "cut"};
+  MutexLock lock(&mutex_);
+  return kNames[static_cast<size_t>(changes_.at(change).kind)];
+}
+
 std::unique_ptr<SimulatedDisk> SimulatedDisk::AfterCrash(size_t change, Persistence persistence,
                                                          uint64_t seed) const {
   auto left = std::make_unique<SimulatedDisk>();

@@ -103,6 +103,8 @@ class SimulatedDisk final : public FileSystem {
 
   // How many changes it remembers: since the begin, or the last Forget.
   size_t changes() const;
+  // What a change that it remembers does, in a word: "write", "sync", ...
+  std::string ChangeName(size_t change) const;
   // What is there now is durable, and the begin of what is remembered.
   void Forget();
   // A disk as a crash before change `change` may leave it; what is there is durable, faults are

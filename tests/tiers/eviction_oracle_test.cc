@@ -104,7 +104,7 @@ TEST(EvictionOracle, LruEvictsAsAListDoes) {
         "removed the oldest", "removed from the middle", "an order emptied"}) {
     events.Expect(event);
   }
-  const uint64_t seed = NumberFromEnvironment("EMBANK_TEST_SEED", 1);
+  const uint64_t seed = NumberFromEnvironment("EMBANK_TEST_SEED", FirstSeed());
   Random random(seed);
   LruBesideLists world(&events);
   for (uint64_t step = 0; step < kOperationsPerScale * TestScale(); ++step) {
