@@ -93,6 +93,11 @@ class FileSystem {
   // done. Each tells its status. The files must be this system's.
   virtual void TransferAll(std::span<Transfer> transfers) = 0;
 
+  // Memory that many lists of transfers will use, until ForgetMemory of the same, which must come
+  // before it is given back. What it is good for is speed: a system may leave it at that.
+  virtual void KeepMemory(std::span<std::byte>) {}
+  virtual void ForgetMemory(std::span<std::byte>) {}
+
   // Of a file, which takes the place of the file `to` if that exists.
   virtual absl::Status Rename(const std::string& from, const std::string& to) = 0;
   // A second name of the same file. kUnimplemented also: it has as many as it may have.

@@ -9,8 +9,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <new>
+#include <optional>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -18,8 +20,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/executor.h"
-#include "base/log.h"
 #include "base/mutex.h"
+#include "base/ring_pool.h"
 #include "base/status_macros.h"
 #include "base/status_with_room.h"
 #include "base/uring.h"
@@ -88,8 +90,13 @@ class Descriptor {
 
 class PosixFile final : public File {
  public:
-  PosixFile(Descriptor descriptor, std::string path, bool direct)
-      : descriptor_(std::move(descriptor)), path_(std::move(path)), direct_(direct) {}
+  PosixFile(Descriptor descriptor, std::string path, bool direct, RingPool* rings)
+      : descriptor_(std::move(descriptor)),
+        path_(std::move(path)),
+        direct_(direct),
+        rings_(rings),
+        ring_number_(rings->AddFile()) {}
+  ~PosixFile() override { rings_->EndFile(ring_number_, was_run_.load()); }
 
   absl::Status Read(uint64_t offset, std::span<std::byte> into) override {
     CheckBlocks(offset, into);
@@ -119,10 +126,12 @@ class PosixFile final : public File {
   }
   bool direct() const override { return direct_; }
 
-  IoOperation OperationOf(const Transfer& transfer) const {
+  IoOperation OperationOf(const Transfer& transfer) {
     CheckBlocks(transfer.offset, transfer.bytes);
+    if (!was_run_.load(std::memory_order_relaxed)) was_run_.store(true);
     return {.writes = transfer.kind == Transfer::Kind::kWrite,
             .descriptor = descriptor_.number(),
+            .file = ring_number_,
             .offset = transfer.offset,
             .data = transfer.bytes.data(),
             .bytes = static_cast<uint32_t>(transfer.bytes.size())};
@@ -187,6 +196,9 @@ class PosixFile final : public File {
   const Descriptor descriptor_;
   const std::string path_;
   const bool direct_;
+  RingPool* const rings_;
+  const uint32_t ring_number_;
+  std::atomic<bool> was_run_{false};
 };
 
 class PosixFileLock final : public FileLock {
@@ -203,18 +215,11 @@ class PosixFileLock final : public FileLock {
   const pid_t owner_ = getpid();
 };
 
-// A ring, or a reason why there is none.
-std::unique_ptr<IoRing> TryRing(std::string* reason) {
-  int error = 0;
-  std::unique_ptr<IoRing> ring = MakeIoRing(&error);
-  if (ring == nullptr) *reason = std::system_category().message(error);
-  return ring;
-}
-
 class PosixFileSystem final : public FileSystem {
  public:
   explicit PosixFileSystem(const PosixFileOptions& options)
-      : transfer_threads_(options.transfer_threads), use_rings_(options.use_io_uring) {}
+      : transfer_threads_(options.transfer_threads),
+        rings_(options.use_io_uring ? std::optional(options.completions) : std::nullopt) {}
 
   absl::StatusOr<std::unique_ptr<File>> Open(const std::string& path, FileAccess access,
                                              FileCaching caching) override {
@@ -244,13 +249,16 @@ class PosixFileSystem final : public FileSystem {
       operations.push_back(FileOf(transfer)->OperationOf(transfer));
     }
     // One alone is a system call either way.
-    if (transfers.size() > 1 && WithinLength(transfers)) RunByRing(operations);
+    if (transfers.size() > 1 && WithinLength(transfers)) rings_.Run(operations);
     Executor* const threads = UndoneOf(operations) > 1 ? Threads() : nullptr;
     const auto finish = [&](uint32_t i) { FinishOne(&transfers[i], operations[i].result); };
     const auto count = static_cast<uint32_t>(transfers.size());
     if (threads != nullptr) return threads->ParallelFor(count, finish);
     for (uint32_t i = 0; i < count; ++i) finish(i);
   }
+
+  void KeepMemory(std::span<std::byte> memory) override { rings_.AddMemory(memory); }
+  void ForgetMemory(std::span<std::byte> memory) override { rings_.EndMemory(memory); }
 
   absl::Status Rename(const std::string& from, const std::string& to) override {
     if (rename(from.c_str(), to.c_str()) == 0) return absl::OkStatus();
@@ -328,9 +336,8 @@ class PosixFileSystem final : public FileSystem {
     if (number < 0) return ErrorOf(-number, "open", path);
     return Descriptor(number);
   }
-  static std::unique_ptr<File> MakeFile(Descriptor descriptor, const std::string& path,
-                                        bool direct) {
-    return std::make_unique<PosixFile>(std::move(descriptor), path, direct);
+  std::unique_ptr<File> MakeFile(Descriptor descriptor, const std::string& path, bool direct) {
+    return std::make_unique<PosixFile>(std::move(descriptor), path, direct, &rings_);
   }
 
   static void FinishOne(Transfer* transfer, int64_t result) noexcept {
@@ -353,48 +360,6 @@ class PosixFileSystem final : public FileSystem {
                                              [](const IoOperation& o) { return o.result < 0; }));
   }
 
-  // What a ring does of them; all, nothing or, when it breaks, a part. What is done must be told:
-  // want of memory for anything beside it ends nothing.
-  void RunByRing(std::span<IoOperation> operations) noexcept {
-    try {
-      std::unique_ptr<IoRing> ring = TakeRing();
-      if (ring == nullptr) return;
-      if (!ring->Run(operations)) return NoMoreRings("a ring broke");
-      MutexLock lock(&mutex_);
-      if (use_rings_) idle_rings_.push_back(std::move(ring));
-    } catch (const std::bad_alloc&) {
-    }
-  }
-
-  // A ring that no other thread has, if this file system uses them.
-  std::unique_ptr<IoRing> TakeRing() {
-    {
-      MutexLock lock(&mutex_);
-      if (!use_rings_) return nullptr;
-      if (!idle_rings_.empty()) {
-        std::unique_ptr<IoRing> ring = std::move(idle_rings_.back());
-        idle_rings_.pop_back();
-        return ring;
-      }
-    }
-    std::string reason;
-    std::unique_ptr<IoRing> ring = TryRing(&reason);
-    if (ring == nullptr) NoMoreRings(reason);
-    return ring;
-  }
-
-  void NoMoreRings(const std::string& reason) {
-    std::vector<std::unique_ptr<IoRing>> idle;  // ended outside the lock
-    {
-      MutexLock lock(&mutex_);
-      if (!use_rings_) return;
-      use_rings_ = false;
-      idle.swap(idle_rings_);
-    }
-    Log(LogLevel::kWarning,
-        absl::StrCat("io_uring: ", reason, "; reads and writes go through threads from now on"));
-  }
-
   // Made when they are first needed; nullptr: there is no memory for them.
   Executor* Threads() noexcept {
     MutexLock lock(&mutex_);
@@ -406,9 +371,8 @@ class PosixFileSystem final : public FileSystem {
   }
 
   const uint32_t transfer_threads_;
+  RingPool rings_;
   Mutex mutex_;
-  bool use_rings_ ABSL_GUARDED_BY(mutex_);
-  std::vector<std::unique_ptr<IoRing>> idle_rings_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<Executor> threads_ ABSL_GUARDED_BY(mutex_);
 };
 
@@ -420,8 +384,11 @@ std::unique_ptr<FileSystem> MakePosixFileSystem(const PosixFileOptions& options)
 
 const char* IoUringState() {
   static const std::string* const state = [] {
-    std::string reason;
-    return new std::string(TryRing(&reason) != nullptr ? "yes" : "no: " + reason);
+    int error = 0;
+    const std::unique_ptr<IoRing> ring = MakeIoRing(IoCompletions::kDeferred, &error);
+    return new std::string(ring != nullptr
+                               ? absl::StrCat("yes: ", ring->About())
+                               : absl::StrCat("no: ", std::system_category().message(error)));
   }();
   return state->c_str();
 }

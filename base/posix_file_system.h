@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "base/file_system.h"
+#include "base/uring.h"
 
 namespace embank {
 
@@ -12,13 +13,16 @@ struct PosixFileOptions {
   // Lists of transfers go through io_uring where the system lets it; else, and where a ring fails,
   // through threads that read and write.
   bool use_io_uring = true;
+  // The best that rings may use; what a system does not have is left out.
+  IoCompletions completions = IoCompletions::kDeferred;
   uint32_t transfer_threads = 32;
 };
 
 // Thread-safe, as all of it.
 std::unique_ptr<FileSystem> MakePosixFileSystem(const PosixFileOptions& options);
 
-// "yes", or why transfers go through threads on this machine: what a first ring says.
+// "yes: " and what rings use here, or "no: " and why transfers go through threads on this machine:
+// what a first ring says.
 const char* IoUringState();
 
 }  // namespace embank

@@ -1,10 +1,14 @@
 #include "base/uring.h"
 
 #include <liburing.h>
+#include <sys/uio.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cerrno>
 
+#include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/spin_wait.h"
 
@@ -16,6 +20,40 @@ constexpr uint32_t kInFlightMax = 128;
 // A system call for so many: each costs 0.3 us, and the device shall not wait for the last.
 constexpr uint32_t kSubmittedAtOnce = 32;
 
+// A number of its own for each thread, of threads that have ended too.
+uint64_t ThisThread() {
+  static std::atomic<uint64_t> last{0};
+  thread_local const uint64_t number = last.fetch_add(1, std::memory_order_relaxed) + 1;
+  return number;
+}
+
+constexpr std::array kCompletions = {IoCompletions::kDeferred, IoCompletions::kCooperative,
+                                     IoCompletions::kInterrupting};
+
+unsigned FlagsOf(IoCompletions completions) {
+  switch (completions) {
+    case IoCompletions::kDeferred:
+      return IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN;
+    case IoCompletions::kCooperative:
+      return IORING_SETUP_COOP_TASKRUN;
+    case IoCompletions::kInterrupting:
+      break;
+  }
+  return 0;
+}
+
+const char* NameOf(IoCompletions completions) {
+  switch (completions) {
+    case IoCompletions::kDeferred:
+      return "deferred completions";
+    case IoCompletions::kCooperative:
+      return "cooperative completions";
+    case IoCompletions::kInterrupting:
+      break;
+  }
+  return "interrupting completions";
+}
+
 class KernelRing final : public IoRing {
  public:
   KernelRing() = default;
@@ -26,22 +64,45 @@ class KernelRing final : public IoRing {
   KernelRing& operator=(const KernelRing&) = delete;
 
   // 0, or the system's error number.
-  int SetUp() {
-    const int error = -io_uring_queue_init(kInFlightMax, &ring_, 0);
+  int SetUp(IoCompletions completions) {
+    int error = EINVAL;
+    // Kernels that do not know a flag say EINVAL.
+    for (size_t i = static_cast<size_t>(completions); i < kCompletions.size(); ++i) {
+      completions_ = kCompletions[i];
+      error = -io_uring_queue_init(kInFlightMax, &ring_, FlagsOf(completions_));
+      if (error != EINVAL) break;
+    }
     is_set_up_ = error == 0;
+    if (!is_set_up_) return error;
     // The flag came with the two operations: an older kernel would refuse each.
-    if (is_set_up_ && (ring_.features & IORING_FEAT_RW_CUR_POS) == 0) return EOPNOTSUPP;
-    return error;
+    if ((ring_.features & IORING_FEAT_RW_CUR_POS) == 0) return EOPNOTSUPP;
+    refusals_.files = -io_uring_register_files_sparse(&ring_, kRingFilesMax);
+    refusals_.memory = -io_uring_register_buffers_sparse(&ring_, kRingMemoryMax);
+    return 0;
   }
 
-  bool Run(std::span<IoOperation> operations) override {
+  bool IsForThisThread() const override {
+    return completions_ != IoCompletions::kDeferred || thread_ == ThisThread();
+  }
+  IoRefusals refusals() const override { return refusals_; }
+  std::string About() const override {
+    return absl::StrCat(NameOf(completions_), refusals_.files == 0 ? ", registered files" : "",
+                        refusals_.memory == 0 ? ", registered memory" : "");
+  }
+
+  bool Run(std::span<IoOperation> operations, const IoMemory& memory) override {
+    const std::span<std::byte> registered =
+        Register(memory) ? memory.bytes : std::span<std::byte>();
     size_t next = 0;
     in_flight_ = 0;
     while (next < operations.size() || in_flight_ > 0) {
       const size_t left = operations.size() - next;
       const size_t room = kInFlightMax - in_flight_;
       const size_t added = std::min({left, room, size_t{kSubmittedAtOnce}});
-      for (size_t i = 0; i < added; ++i) Add(&operations[next + i], next + i);
+      for (size_t i = 0; i < added; ++i) {
+        io_uring_sqe* const sqe = Add(operations[next + i], memory.number, registered);
+        io_uring_sqe_set_data64(sqe, next + i);
+      }
       next += added;
       // While there is more to submit only what frees room for it is waited for.
       const bool full = in_flight_ == kInFlightMax;
@@ -56,18 +117,49 @@ class KernelRing final : public IoRing {
   }
 
  private:
-  void Add(IoOperation* operation, uint64_t number) {
+  // Whether the kernel has it under its number.
+  bool Register(const IoMemory& memory) {
+    if (memory.number == kNoRingNumber) return false;
+    if (memory_[memory.number] || refusals_.memory != 0) return memory_[memory.number];
+    const iovec piece = {memory.bytes.data(), memory.bytes.size()};
+    const __u64 tag = 0;
+    const int result = io_uring_register_buffers_update_tag(&ring_, memory.number, &piece, &tag, 1);
+    return IsTaken(result, &refusals_.memory, &memory_[memory.number]);
+  }
+  bool RegisterFile(const IoOperation& operation) {
+    if (operation.file == kNoRingNumber) return false;
+    if (files_[operation.file] || refusals_.files != 0) return files_[operation.file];
+    const int result =
+        io_uring_register_files_update(&ring_, operation.file, &operation.descriptor, 1);
+    return IsTaken(result, &refusals_.files, &files_[operation.file]);
+  }
+  // What was refused once is not asked for again.
+  static bool IsTaken(int result, int* refusal, bool* taken) {
+    *taken = result == 1;
+    if (!*taken) *refusal = result < 0 ? -result : EINVAL;
+    return *taken;
+  }
+
+  io_uring_sqe* Add(const IoOperation& operation, uint32_t number,
+                    std::span<std::byte> registered) {
     io_uring_sqe* const sqe = io_uring_get_sqe(&ring_);
     EMBANK_CHECK(sqe != nullptr);
-    if (operation->writes) {
-      io_uring_prep_write(sqe, operation->descriptor, operation->data, operation->bytes,
-                          operation->offset);
-    } else {
-      io_uring_prep_read(sqe, operation->descriptor, operation->data, operation->bytes,
-                         operation->offset);
-    }
-    io_uring_sqe_set_data64(sqe, number);
+    const bool has_file = RegisterFile(operation);
+    const int file = has_file ? static_cast<int>(operation.file) : operation.descriptor;
+    const bool is_fixed = IsWithin(registered, operation);
+    const int opcode = operation.writes ? (is_fixed ? IORING_OP_WRITE_FIXED : IORING_OP_WRITE)
+                                        : (is_fixed ? IORING_OP_READ_FIXED : IORING_OP_READ);
+    io_uring_prep_rw(opcode, sqe, file, operation.data, operation.bytes, operation.offset);
+    if (has_file) sqe->flags |= IOSQE_FIXED_FILE;
+    if (is_fixed) sqe->buf_index = static_cast<__u16>(number);
     ++in_flight_;
+    return sqe;
+  }
+
+  static bool IsWithin(std::span<const std::byte> all, const IoOperation& operation) {
+    const auto begin = reinterpret_cast<uintptr_t>(all.data());
+    const auto at = reinterpret_cast<uintptr_t>(operation.data);
+    return begin <= at && at + operation.bytes <= begin + all.size();
   }
 
   // Hands over what was added, and waits for so many completions. False: the ring is broken.
@@ -82,7 +174,9 @@ class KernelRing final : public IoRing {
       if (io_uring_cq_ready(&ring_) > 0) return true;
       const bool nothing_on_its_way = in_flight_ == io_uring_sq_ready(&ring_);
       if (nothing_on_its_way && result != -EINTR) return false;
-      if (!nothing_on_its_way) wait.Pause();
+      if (nothing_on_its_way) continue;
+      io_uring_get_events(&ring_);
+      wait.Pause();
     }
   }
 
@@ -99,22 +193,32 @@ class KernelRing final : public IoRing {
   void Abandon(std::span<IoOperation> operations) {
     in_flight_ -= io_uring_sq_ready(&ring_);
     SpinWait wait;
-    while (in_flight_ > 0) {
+    while (true) {
       Reap(operations);
+      if (in_flight_ == 0) return;
+      const int result = io_uring_get_events(&ring_);
+      // Deferred completions come no other way: somebody closed our descriptor.
+      EMBANK_CHECK(result >= 0 || result == -EINTR || result == -EAGAIN ||
+                   completions_ != IoCompletions::kDeferred);
       wait.Pause();
     }
   }
 
+  const uint64_t thread_ = ThisThread();
   io_uring ring_ = {};
   bool is_set_up_ = false;
+  IoCompletions completions_ = IoCompletions::kInterrupting;
+  IoRefusals refusals_;
+  std::array<bool, kRingFilesMax> files_ = {};  // which numbers the kernel has
+  std::array<bool, kRingMemoryMax> memory_ = {};
   uint32_t in_flight_ = 0;  // added, completions not seen
 };
 
 }  // namespace
 
-std::unique_ptr<IoRing> MakeIoRing(int* error) {
+std::unique_ptr<IoRing> MakeIoRing(IoCompletions completions, int* error) {
   auto ring = std::make_unique<KernelRing>();
-  *error = ring->SetUp();
+  *error = ring->SetUp(completions);
   if (*error != 0) return nullptr;
   return ring;
 }

@@ -30,8 +30,8 @@ absl::Status VerifyRecord(const LogReadItem& item, const Transfer& transfer) {
   });
 }
 
-std::unique_ptr<LogReadList> LogReadList::Create(MemorySource* source, MemoryBudget* budget,
-                                                 uint64_t bytes) {
+std::unique_ptr<LogReadList> LogReadList::Create(FileSystem* files, MemorySource* source,
+                                                 MemoryBudget* budget, uint64_t bytes) {
   absl::StatusOr<AlignedBuffer> memory = AlignedBuffer::Create(source, budget, bytes);
   if (!memory.ok()) return nullptr;
   try {
@@ -41,10 +41,16 @@ std::unique_ptr<LogReadList> LogReadList::Create(MemorySource* source, MemoryBud
     list->items_.reserve(items);
     list->transfers_.reserve(items);
     list->segments_.reserve(items);
+    list->files_ = files;
+    files->KeepMemory({list->memory_.data(), list->memory_.size_bytes()});
     return list;
   } catch (const std::bad_alloc&) {
     return nullptr;
   }
+}
+
+LogReadList::~LogReadList() {
+  if (files_ != nullptr) files_->ForgetMemory({memory_.data(), memory_.size_bytes()});
 }
 
 void LogReadList::Clear() {

@@ -43,9 +43,14 @@ absl::Status NoRecord();
 // While an item is in the list its segment stays, so that no other record takes its place.
 class LogReadList {
  public:
-  // With room for `bytes` of records; nullptr: no memory. Nothing allocates afterwards.
-  static std::unique_ptr<LogReadList> Create(MemorySource* source, MemoryBudget* budget,
-                                             uint64_t bytes);
+  // With room for `bytes` of records; nullptr: no memory. Nothing allocates afterwards. files,
+  // source and budget must outlive it.
+  static std::unique_ptr<LogReadList> Create(FileSystem* files, MemorySource* source,
+                                             MemoryBudget* budget, uint64_t bytes);
+  LogReadList() = default;
+  ~LogReadList();
+  LogReadList(const LogReadList&) = delete;
+  LogReadList& operator=(const LogReadList&) = delete;
 
   // Forgets all items.
   void Clear();
@@ -67,6 +72,7 @@ class LogReadList {
  private:
   bool Continues(const Transfer& last, const File* file, uint64_t begin) const;
 
+  FileSystem* files_ = nullptr;
   AlignedBuffer memory_;
   uint64_t used_bytes_ = 0;
   std::vector<LogReadItem> items_;

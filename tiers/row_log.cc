@@ -94,7 +94,7 @@ absl::Status RowLog::Init(Executor* executor) {
   }
   MutexLock read_lock(&read_mutex_);
   for (uint32_t i = 0; i < options_.read_lists; ++i) {
-    idle_read_lists_.push_back(LogReadList::Create(source_, budget_, options_.read_bytes));
+    idle_read_lists_.push_back(LogReadList::Create(files_, source_, budget_, options_.read_bytes));
     if (idle_read_lists_.back() == nullptr) return NoMemory();
   }
   writer_ = executor->MakeBackgroundTask([this] {

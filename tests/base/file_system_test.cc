@@ -21,9 +21,8 @@
 #include <thread>
 #include <vector>
 
-#include "base/aligned_buffer.h"
-#include "base/log.h"
 #include "base/posix_file_system.h"
+#include "tests/support/blocks.h"
 #include "tests/support/bytes.h"
 #include "tests/support/random.h"
 #include "tests/support/scratch_directory.h"
@@ -32,33 +31,15 @@
 namespace embank::test {
 namespace {
 
-enum class Kind { kRing, kThreads, kSimulated };
+enum class Kind { kRing, kOldRing, kThreads, kSimulated };
 
-// Blocks of memory as direct files want them.
-class Blocks {
- public:
-  explicit Blocks(uint64_t bytes) : budget_(0) {
-    buffer_ = *AlignedBuffer::Create(SystemMemorySource(), &budget_, bytes);
-    bytes_ = {buffer_.data(), bytes};
-  }
-  std::span<std::byte> bytes() { return bytes_; }
-  std::span<std::byte> block(size_t i) { return bytes_.subspan(i * kBlockBytes, kBlockBytes); }
-  void Fill(uint64_t seed) {
-    Random random(seed);
-    for (std::byte& byte : bytes_) byte = static_cast<std::byte>(random.Bits());
-  }
-
- private:
-  MemoryBudget budget_;
-  AlignedBuffer buffer_;
-  std::span<std::byte> bytes_;
-};
+bool IsRing(Kind kind) { return kind == Kind::kRing || kind == Kind::kOldRing; }
 
 bool Same(std::span<const std::byte> a, std::span<const std::byte> b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size()) == 0;
 }
 
-bool HasRings() { return std::string_view(IoUringState()) == "yes"; }
+bool HasRings() { return std::string_view(IoUringState()).starts_with("yes"); }
 
 class FileSystemTest : public testing::TestWithParam<Kind> {
  protected:
@@ -68,12 +49,15 @@ class FileSystemTest : public testing::TestWithParam<Kind> {
       root_ = "/root";
       EXPECT_TRUE(files_->CreateDirectory(root_).ok());
     } else {
-      files_ = MakePosixFileSystem({.use_io_uring = GetParam() == Kind::kRing});
+      files_ = MakePosixFileSystem({.use_io_uring = IsRing(GetParam()),
+                                    .completions = GetParam() == Kind::kOldRing
+                                                       ? IoCompletions::kInterrupting
+                                                       : IoCompletions::kDeferred});
       root_ = directory_.path();
     }
   }
   void SetUp() override {
-    if (GetParam() == Kind::kRing && !HasRings()) GTEST_SKIP() << "io_uring " << IoUringState();
+    if (IsRing(GetParam()) && !HasRings()) GTEST_SKIP() << "io_uring " << IoUringState();
   }
   std::string Path(const std::string& name) const { return root_ + "/" + name; }
   std::unique_ptr<File> Open(const std::string& name, FileAccess access,
@@ -310,109 +294,15 @@ TEST_P(FileSystemTest, ReplacesAWholeFile) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, FileSystemTest,
-                         testing::Values(Kind::kRing, Kind::kThreads, Kind::kSimulated),
+                         testing::Values(Kind::kRing, Kind::kOldRing, Kind::kThreads,
+                                         Kind::kSimulated),
                          [](const auto& kind) -> std::string {
                            if (kind.param == Kind::kRing) return "Ring";
+                           if (kind.param == Kind::kOldRing) return "OldRing";
                            return kind.param == Kind::kThreads ? "Threads" : "Simulated";
                          });
 
 // ---- the real one ----
-
-// What is left of a ring when its descriptor has become another file.
-void BreakRings() {
-  const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-  ASSERT_GE(null, 0);
-  for (int descriptor = 0; descriptor < 1000; ++descriptor) {
-    char target[100] = {};
-    const std::string link = "/proc/self/fd/" + std::to_string(descriptor);
-    if (readlink(link.c_str(), target, sizeof target - 1) < 0) continue;
-    if (std::string_view(target).find("io_uring") == std::string_view::npos) continue;
-    ASSERT_EQ(dup2(null, descriptor), descriptor);
-  }
-  close(null);
-}
-
-// 40 blocks, each filled with its number, are read whole.
-void ExpectReadsLists(FileSystem* files, File* file) {
-  constexpr size_t kBlocks = 40;
-  Blocks read(kBlocks * kBlockBytes);
-  std::vector<Transfer> reads;
-  for (size_t i = 0; i < kBlocks; ++i) {
-    reads.push_back(
-        {Transfer::Kind::kRead, file, i * kBlockBytes, read.block(i), absl::UnknownError("")});
-  }
-  files->TransferAll(reads);
-  for (size_t i = 0; i < kBlocks; ++i) {
-    ASSERT_TRUE(reads[i].status.ok()) << reads[i].status;
-    ASSERT_EQ(read.block(i)[17], static_cast<std::byte>(i));
-  }
-}
-
-std::unique_ptr<File> FileOfNumberedBlocks(FileSystem* files, const std::string& path) {
-  auto file = *files->Open(path, FileAccess::kCreate, FileCaching::kDirect);
-  Blocks block(kBlockBytes);
-  for (size_t i = 0; i < 40; ++i) {
-    std::fill(block.bytes().begin(), block.bytes().end(), static_cast<std::byte>(i));
-    EXPECT_TRUE(file->Write(i * kBlockBytes, block.bytes()).ok());
-  }
-  return file;
-}
-
-// The log lines while it lives.
-class LogLines {
- public:
-  LogLines() {
-    SetLogSink([](int32_t, const char* message,
-                  void* user) { static_cast<LogLines*>(user)->lines_.push_back(message); },
-               this);
-  }
-  ~LogLines() { SetLogSink(nullptr, nullptr); }
-  const std::vector<std::string>& lines() const { return lines_; }
-
- private:
-  std::vector<std::string> lines_;
-};
-
-TEST(PosixFileSystem, GoesOnWithThreadsWhenARingBreaks) {
-  if (!HasRings()) GTEST_SKIP() << "io_uring " << IoUringState();
-  const ScratchDirectory directory;
-  const auto files = MakePosixFileSystem({});
-  const auto file = FileOfNumberedBlocks(files.get(), directory.path() + "/a");
-  ASSERT_NO_FATAL_FAILURE(ExpectReadsLists(files.get(), file.get()));
-  ASSERT_NO_FATAL_FAILURE(BreakRings());
-  const LogLines log;
-  for (int i = 0; i < 3; ++i) {
-    ASSERT_NO_FATAL_FAILURE(ExpectReadsLists(files.get(), file.get()));
-  }
-  EXPECT_EQ(log.lines(), std::vector<std::string>{"io_uring: a ring broke; reads and writes go "
-                                                  "through threads from now on"});
-}
-
-TEST(PosixFileSystem, GoesOnWithThreadsWhereRingsAreRefused) {
-  if (!HasRings()) GTEST_SKIP() << "io_uring " << IoUringState();
-  const ScratchDirectory directory;
-  const auto files = MakePosixFileSystem({.transfer_threads = 3});
-  const auto file = FileOfNumberedBlocks(files.get(), directory.path() + "/a");
-  rlimit limit;
-  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
-  const int next = dup(0);
-  ASSERT_GE(next, 0);
-  close(next);
-  const rlimit none = {static_cast<rlim_t>(next), limit.rlim_max};
-  const LogLines log;
-  // A sanitizer needs a descriptor to look at an object of a class that it has not met yet.
-  EXPECT_NE(std::system_category().message(EMFILE), "");
-  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
-  ExpectReadsLists(files.get(), file.get());
-  EXPECT_EQ(
-      files->Open(directory.path() + "/a", FileAccess::kRead, FileCaching::kCached).status().code(),
-      absl::StatusCode::kResourceExhausted);
-  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
-  ExpectReadsLists(files.get(), file.get());
-  EXPECT_EQ(log.lines(),
-            std::vector<std::string>{"io_uring: Too many open files; reads and writes go through "
-                                     "threads from now on"});
-}
 
 TEST(PosixFileSystem, FreeBytesAreThoseOfTheSystem) {
   const ScratchDirectory directory;
