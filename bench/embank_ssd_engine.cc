@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/status_macros.h"
 #include "bench/c_store.h"
+#include "tiers/row_layout.h"
 
 namespace embank {
 namespace {
@@ -42,6 +43,22 @@ class EmbankSsdEngine final : public SsdEngine {
       return outcomes[i] == EMBANK_ROW_ABSENT
                  ? absl::NotFoundError(absl::StrCat("key ", keys[i], " has no row"))
                  : absl::DataLossError(absl::StrCat("key ", keys[i], ": its row is damaged"));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Scan(uint64_t batch, const ScanVisit& visit) override {
+    embank_scan* opened = nullptr;
+    EMBANK_RETURN_IF_ERROR(ToStatus(embank_scan_open(store_.table, &opened)));
+    const ScanPointer scan(opened);
+    std::vector<Key> keys(batch);
+    std::vector<std::byte> vectors(
+        batch * MakeRowLayout(config_.shape.dim, config_.shape.value_type, config_.shape.optimizer)
+                    .vector_bytes);
+    for (uint64_t n = 1; n > 0;) {
+      EMBANK_RETURN_IF_ERROR(
+          ToStatus(embank_scan_next(scan.get(), keys.data(), vectors.data(), 0, batch, &n)));
+      EMBANK_RETURN_IF_ERROR(visit(KeySpan(keys).first(n), vectors.data()));
     }
     return absl::OkStatus();
   }

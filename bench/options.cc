@@ -34,8 +34,9 @@ constexpr std::array<Word<Phase>, 4> kPhases = {{{"fill", Phase::kFill},
                                                  {"lookup", Phase::kLookup},
                                                  {"update", Phase::kUpdate},
                                                  {"small", Phase::kSmall}}};
-constexpr std::array<Word<SsdPhase>, 5> kSsdPhases = {{{"fill", SsdPhase::kFill},
+constexpr std::array<Word<SsdPhase>, 6> kSsdPhases = {{{"fill", SsdPhase::kFill},
                                                        {"lookup", SsdPhase::kLookup},
+                                                       {"scan", SsdPhase::kScan},
                                                        {"overwrite", SsdPhase::kOverwrite},
                                                        {"checkpoint", SsdPhase::kCheckpoint},
                                                        {"recover", SsdPhase::kRecover}}};

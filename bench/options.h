@@ -76,12 +76,12 @@ struct SurviveOptions {
   uint32_t kills = 3;
 };
 
-enum class SsdPhase { kFill, kLookup, kOverwrite, kCheckpoint, kRecover };
+enum class SsdPhase { kFill, kLookup, kScan, kOverwrite, kCheckpoint, kRecover };
 
 struct SsdOptions {
   std::vector<std::string> engines = {"embank", "rocksdb"};
-  std::vector<SsdPhase> phases = {SsdPhase::kFill, SsdPhase::kLookup, SsdPhase::kOverwrite,
-                                  SsdPhase::kCheckpoint, SsdPhase::kRecover};
+  std::vector<SsdPhase> phases = {SsdPhase::kFill,      SsdPhase::kLookup,     SsdPhase::kScan,
+                                  SsdPhase::kOverwrite, SsdPhase::kCheckpoint, SsdPhase::kRecover};
   uint64_t rows = 1'000'000;
   TableShape shape = {.dim = 64};
   double dram_fraction = 0.25;  // memory of an engine / bytes of vectors and states

@@ -134,6 +134,30 @@ class RocksdbEngine final : public SsdEngine {
     return status;
   }
 
+  absl::Status Scan(uint64_t batch, const ScanVisit& visit) override {
+    rocksdb::ReadOptions options;
+    options.fill_cache = false;
+    options.readahead_size = 2 * kMib;
+    const std::unique_ptr<rocksdb::Iterator> row(db_->NewIterator(options));
+    std::vector<Key> keys;
+    std::vector<std::byte> vectors(batch * layout_.vector_bytes);
+    for (row->SeekToFirst(); row->Valid(); row->Next()) {
+      Key key = 0;
+      if (row->key().size() != sizeof(key) || row->value().size() != layout_.payload_bytes()) {
+        return absl::DataLossError("RocksDB: a row of another length");
+      }
+      std::memcpy(&key, row->key().data(), sizeof(key));
+      std::memcpy(vectors.data() + keys.size() * layout_.vector_bytes, row->value().data(),
+                  layout_.vector_bytes);
+      keys.push_back(key);
+      if (keys.size() < batch) continue;
+      EMBANK_RETURN_IF_ERROR(visit(keys, vectors.data()));
+      keys.clear();
+    }
+    EMBANK_RETURN_IF_ERROR(FromRocksdb(row->status()));
+    return visit(keys, vectors.data());
+  }
+
   absl::Status Checkpoint() override { return FromRocksdb(db_->Flush(rocksdb::FlushOptions())); }
 
   absl::Status Settle() override {

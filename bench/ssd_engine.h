@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -41,6 +42,11 @@ class SsdEngine {
   virtual absl::Status Write(KeySpan keys, const std::byte* vectors) = 0;
   // Reads the vectors of rows. NOT_FOUND: one is not there; DATA_LOSS.
   virtual absl::Status Read(KeySpan keys, std::byte* vectors) = 0;
+
+  // Gives every row once, to visit(keys, vectors), `batch` at a time; as who does nothing else
+  // would. Statuses of `visit` end it.
+  using ScanVisit = std::function<absl::Status(KeySpan, const std::byte*)>;
+  virtual absl::Status Scan(uint64_t batch, const ScanVisit& visit) = 0;
 
   // Makes all that was written durable.
   virtual absl::Status Checkpoint() = 0;

@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
@@ -180,6 +181,42 @@ absl::StatusOr<SsdFigures> SsdPhases::Lookup(SsdEngine* engine, uint32_t threads
     figures["system_us_per_miss"] = system_us / misses;
   }
   figures["hit_ratio"] = std::max(0.0, 1.0 - misses / positions);
+  return figures;
+}
+
+// The time in which rows are looked at is not the engine's.
+absl::StatusOr<SsdFigures> SsdPhases::Scan(SsdEngine* engine) {
+  EMBANK_ASSIGN_OR_RETURN(const SsdCounters before, engine->Counters());
+  uint64_t rows = 0;
+  uint64_t key_sum = 0;
+  double looking_seconds = 0.0;
+  const uint64_t begin_ns = SteadyClock()->NowNs();
+  EMBANK_RETURN_IF_ERROR(
+      engine->Scan(options_.batch, [&](KeySpan keys, const std::byte* vectors) -> absl::Status {
+        const uint64_t looking_begin_ns = SteadyClock()->NowNs();
+        for (size_t i = 0; i < keys.size(); ++i) {
+          if (!IsVersionOf(keys[i], {vectors + i * vector_bytes_, vector_bytes_})) {
+            return absl::InternalError(
+                absl::StrCat("key ", keys[i], ": the row is another's, or torn"));
+          }
+          key_sum += keys[i];
+        }
+        rows += keys.size();
+        looking_seconds += SecondsSince(looking_begin_ns);
+        return absl::OkStatus();
+      }));
+  const double seconds = SecondsSince(begin_ns) - looking_seconds;
+  EMBANK_ASSIGN_OR_RETURN(const SsdCounters after, engine->Counters());
+  const KeySpan all = workload_.rows;
+  if (rows != all.size() || key_sum != std::accumulate(all.begin(), all.end(), uint64_t{0})) {
+    return absl::InternalError(
+        absl::StrCat("a scan gave ", rows, " rows, some of them twice, of ", all.size()));
+  }
+  SsdFigures figures;
+  figures["rows_per_second"] = static_cast<double>(rows) / seconds;
+  figures["scan_seconds"] = seconds;
+  figures["scan_bytes_per_second"] = static_cast<double>(rows * payload_bytes_) / seconds;
+  figures["iops"] = static_cast<double>(after.reads - before.reads) / seconds;
   return figures;
 }
 

@@ -31,6 +31,8 @@ class SsdPhases {
   absl::StatusOr<SsdFigures> Fill(SsdEngine* engine);
   // Reads rows of the stream for so long.
   absl::StatusOr<SsdFigures> Lookup(SsdEngine* engine, uint32_t threads, double seconds);
+  // Reads every row once, in whatever order.
+  absl::StatusOr<SsdFigures> Scan(SsdEngine* engine);
   // Writes rows of the stream anew, checkpoints beside it. An engine that takes no more rows ends
   // it, which a note says.
   absl::StatusOr<SsdFigures> Overwrite(SsdEngine* engine);

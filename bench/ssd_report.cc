@@ -31,6 +31,11 @@ constexpr Column kLookupColumns[] = {
     {"of fio", "fraction_of_fio", 1, 2},     {"hit", "hit_ratio", 1, 3},
     {"us/miss", "cpu_us_per_miss", 1, 2},    {"p50 us", "batch_p50_us", 1, 0},
     {"tail", "batch_p999_over_p50", 1, 1}};
+constexpr Column kScanColumns[] = {{"s", "scan_seconds", 1, 2},
+                                   {"krows/s", "rows_per_second", 1e-3, 1},
+                                   {"MB/s", "scan_bytes_per_second", 1e-6, 0},
+                                   {"of fio", "fraction_of_fio_read", 1, 2},
+                                   {"kIOPS", "iops", 1e-3, 1}};
 constexpr Column kOverwriteColumns[] = {{"krows/s", "rows_per_second", 1e-3, 1},
                                         {"of rows", "overwritten", 1, 2},
                                         {"MB/s", "written_bytes_per_second", 1e-6, 0},
@@ -54,6 +59,8 @@ std::span<const Column> ColumnsOf(SsdPhase phase) {
       return kFillColumns;
     case SsdPhase::kLookup:
       return kLookupColumns;
+    case SsdPhase::kScan:
+      return kScanColumns;
     case SsdPhase::kOverwrite:
       return kOverwriteColumns;
     case SsdPhase::kCheckpoint:
@@ -98,6 +105,7 @@ std::string Below(const SsdResult& result) {
   };
   say("fio, thousand random reads a second", "fio_iops", 1e-3, 1);
   say("fio, us of CPU a read", "fio_cpu_us_per_read", 1.0, 2);
+  say("fio, MB/s read in order", "fio_read_bytes_per_second", 1e-6, 0);
   say("fio, MB/s written in order", "fio_write_bytes_per_second", 1e-6, 0);
   say("embank / best peer", "times_best_peer", 1.0, 2);
   return text;

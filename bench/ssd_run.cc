@@ -71,10 +71,10 @@ class SsdRun {
       EMBANK_RETURN_IF_ERROR(RunPart(&member, SsdPhase::kFill, options_.threads, nullptr));
     }
     for (round_ = 0; round_ < options_.rounds; ++round_) {
-      for (const SsdPhase phase :
-           {SsdPhase::kLookup, SsdPhase::kOverwrite, SsdPhase::kCheckpoint, SsdPhase::kRecover}) {
+      for (const SsdPhase phase : {SsdPhase::kLookup, SsdPhase::kScan, SsdPhase::kOverwrite,
+                                   SsdPhase::kCheckpoint, SsdPhase::kRecover}) {
         if (!Wants(phase)) continue;
-        EMBANK_RETURN_IF_ERROR(phase == SsdPhase::kLookup ? RunLookups() : RunWrites(phase));
+        EMBANK_RETURN_IF_ERROR(phase == SsdPhase::kLookup ? RunLookups() : RunOthers(phase));
       }
     }
     return absl::OkStatus();
@@ -83,8 +83,8 @@ class SsdRun {
   SsdReport Report() {
     SsdReport report;
     report.sizes = sizes_;
-    for (const SsdPhase phase : {SsdPhase::kFill, SsdPhase::kLookup, SsdPhase::kOverwrite,
-                                 SsdPhase::kCheckpoint, SsdPhase::kRecover}) {
+    for (const SsdPhase phase : {SsdPhase::kFill, SsdPhase::kLookup, SsdPhase::kScan,
+                                 SsdPhase::kOverwrite, SsdPhase::kCheckpoint, SsdPhase::kRecover}) {
       if (Wants(phase)) AddResults(phase, &report.results);
     }
     report.notes = std::move(notes_);
@@ -165,6 +165,9 @@ class SsdRun {
       case SsdPhase::kLookup:
         EMBANK_RETURN_IF_ERROR(Warm(member));
         return phases_.Lookup(engine, threads, options_.seconds);
+      case SsdPhase::kScan:
+        EMBANK_RETURN_IF_ERROR(Warm(member));
+        return phases_.Scan(engine);
       case SsdPhase::kOverwrite:
         return phases_.Overwrite(engine);
       case SsdPhase::kCheckpoint:
@@ -201,7 +204,9 @@ class SsdRun {
       notes_.push_back(absl::StrCat(member->name, ", round ", round_ + 1, ": ", note));
     }
     if (phase == SsdPhase::kRecover) member->is_warm = false;
-    if (phase != SsdPhase::kLookup && phase != SsdPhase::kFill) member->is_compact = false;
+    const bool writes =
+        phase != SsdPhase::kFill && phase != SsdPhase::kLookup && phase != SsdPhase::kScan;
+    if (writes) member->is_compact = false;
     if (phase != SsdPhase::kLookup) ++parts_done_;
     if (out != nullptr) {
       *out = *std::move(figures);
@@ -254,18 +259,25 @@ class SsdRun {
     return absl::OkStatus();
   }
 
-  // One of the phases that write; what fio says of the device is measured in the same round.
-  absl::Status RunWrites(SsdPhase phase) {
+  // One of the other phases; what fio says of the device is measured in the same round.
+  absl::Status RunOthers(SsdPhase phase) {
     std::optional<double> write;
     std::optional<double> read;
     if (fio_ != nullptr && phase == SsdPhase::kCheckpoint) write = FromFio(fio_->SequentialWrite());
-    if (fio_ != nullptr && phase == SsdPhase::kRecover) read = FromFio(fio_->SequentialRead());
+    const bool is_scan = phase == SsdPhase::kScan;
+    if (fio_ != nullptr && (is_scan || phase == SsdPhase::kRecover)) {
+      read = FromFio(fio_->SequentialRead());
+    }
     for (size_t i = 0; i < engines_.size(); ++i) {
       Member& member = engines_[(i + round_) % engines_.size()];
       SsdFigures figures;
       EMBANK_RETURN_IF_ERROR(RunPart(&member, phase, options_.threads, &figures));
       if (write.has_value()) AddWriteLimit(*write, &figures);
-      if (read.has_value()) AddReadLimit(*read, &figures);
+      if (read.has_value() && !is_scan) AddReadLimit(*read, &figures);
+      if (read.has_value() && is_scan) {
+        figures["fio_read_bytes_per_second"] = *read;
+        figures["fraction_of_fio_read"] = figures["scan_bytes_per_second"] / *read;
+      }
       samples_.Record({phase, member.name, options_.threads}, figures);
     }
     return absl::OkStatus();

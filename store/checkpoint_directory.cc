@@ -76,7 +76,7 @@ absl::StatusOr<std::unique_ptr<CheckpointDirectory>> CheckpointDirectory::OpenTo
   EMBANK_RETURN_IF_ERROR(directory->Lock(/*shared=*/true));
   EMBANK_RETURN_IF_ERROR(directory->LookAround());
   if (!directory->checkpoints_.empty() || !directory->segments_.empty()) return directory;
-  return absl::NotFoundError(absl::StrCat("path: ", path, " is not a store"));
+  return absl::NotFoundError(absl::StrCat("directory: ", path, " is not a store"));
 }
 
 std::string CheckpointDirectory::ManifestName(uint32_t checkpoint) {
@@ -98,12 +98,14 @@ absl::Status CheckpointDirectory::MakeLockFile() {
 
 absl::Status CheckpointDirectory::Lock(bool shared) {
   absl::StatusOr<std::unique_ptr<FileLock>> lock = files_->Lock(PathOf(kLockName), shared);
+  // As callers know it who open a store, or only read it.
+  const char* const argument = shared ? "directory: " : "path: ";
   if (absl::IsNotFound(lock.status())) {
-    return absl::NotFoundError(absl::StrCat("path: ", path_, " is not a store"));
+    return absl::NotFoundError(absl::StrCat(argument, path_, " is not a store"));
   }
   if (absl::IsUnavailable(lock.status())) {
     return absl::UnavailableError(
-        absl::StrCat("path: ", path_, " is open already, here or in another process, which has ",
+        absl::StrCat(argument, path_, " is open already, here or in another process, which has ",
                      kLockName, " locked"));
   }
   EMBANK_RETURN_IF_ERROR(lock.status());

@@ -340,8 +340,21 @@ void KeyIndex::VisitHashes(Shard* shard, KeyHash first, KeyHash last,
   const auto home = [&](uint64_t q) {
     return PlaceOf(q, q >= boundary ? shard->high_buckets : shard->low_buckets).home;
   };
+  // Of the other array an entry has its q on the other side of the boundary, as in EntriesOfHome.
+  const auto quotient = [&](Position position) {
+    const Bucket& bucket = *BucketAt(*shard, position.bucket);
+    const Place place = {position.bucket - Bucket::Displacement(bucket.Head(), position.slot),
+                         TagOf(bucket.Entry(position.slot))};
+    const uint64_t low_q = QuotientOf(place, shard->low_buckets);
+    return low_q < boundary ? low_q : QuotientOf(place, shard->high_buckets);
+  };
   const auto visit_buckets = [&](uint32_t begin, uint32_t end) {
-    VisitBuckets(*shard, begin, end, [&](Position, Location location) { visit(location); });
+    VisitBuckets(*shard, begin, end, [&](Position position, Location location) {
+      const uint32_t bucket = position.bucket;
+      const bool inside = begin + kPadBuckets < bucket && bucket + kPadBuckets + 1 < end;
+      const uint64_t q = inside ? first_q : quotient(position);
+      if (first_q <= q && q <= last_q) visit(location);
+    });
   };
   const bool split = first_q < boundary && boundary <= last_q;
   const uint32_t low_end = home(split ? boundary - 1 : last_q) + kPadBuckets + 1;

@@ -157,8 +157,8 @@ class KeyIndex {
   void EraseRows(Shard* shard, absl::FunctionRef<bool(Location)> erases)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
 
-  // Calls `visit` for every row whose hash is in [first, last], all of this shard, and for some
-  // others.
+  // Calls `visit` for every row whose hash is in [first, last], all of this shard; the lowest 26
+  // bits do not count.
   void VisitHashes(Shard* shard, KeyHash first, KeyHash last,
                    absl::FunctionRef<void(Location)> visit) const
       ABSL_SHARED_LOCKS_REQUIRED(shard->mutex);

@@ -5,14 +5,6 @@
 #include "store/row_group.h"
 
 namespace embank {
-namespace {
-
-// A record laid out as a row: vector and state behind the room of a row's header.
-const std::byte* RowIn(std::span<const std::byte> record) {
-  return record.data() + sizeof(RecordHeader) - sizeof(RowHeader);
-}
-
-}  // namespace
 
 absl::Status LoggedRows::Allocate(const Batch& batch) {
   if (batch.table().mover() == nullptr) return absl::OkStatus();

@@ -41,6 +41,11 @@ inline bool IsRecordOf(const RowId& id, std::span<const std::byte> record) {
   return header.table == id.table && header.key == id.key;
 }
 
+// A record laid out as a row: vector and state behind the room of a row's header.
+inline const std::byte* RowIn(std::span<const std::byte> record) {
+  return record.data() + sizeof(RecordHeader) - sizeof(RowHeader);
+}
+
 // The tables of a store by id, so that a row tells its table. A table stays registered until its
 // id is another's; by then no row is left that names it.
 class TableDirectory {

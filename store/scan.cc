@@ -1,10 +1,13 @@
 #include "store/scan.h"
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 #include <new>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/scratch.h"
 #include "base/status_macros.h"
 #include "base/status_with_room.h"
 #include "store/logged_rows.h"
@@ -12,122 +15,102 @@
 #include "tiers/row_copy.h"
 
 namespace embank {
+namespace {
+
+// So much is read at a time for callers who ask for less.
+constexpr uint64_t kPieceBytes = uint64_t{1} << 20;
+// Places that one reading has at most, and that are worth a thread.
+constexpr size_t kPlacesMax = size_t{1} << 16;
+constexpr size_t kPlacesOfThreadMin = 512;
+constexpr uint32_t kReadersMax = 8;
+// What a device gives in order while it answers one read more.
+constexpr uint64_t kBridgedBytes = uint64_t{32} << 10;
+
+// Some of the places of a reading: what one thread reads, and where it puts it. Rows are put from
+// the begin on, the keys of those that have moved from the end.
+struct Reader {
+  size_t begin = 0;
+  size_t end = 0;
+  size_t found = 0;
+  absl::Status status;
+};
+
+}  // namespace
+
+Scan::Scan(Table* table, uint64_t notes_bytes)
+    : table_(table),
+      notes_bytes_(notes_bytes),
+      piece_rows_(std::max<uint64_t>(1, kPieceBytes / table->layout().vector_bytes)),
+      notes_(table->mover() == nullptr ? nullptr : table->mover()->log(), table->id()) {}
 
 absl::StatusOr<uint64_t> Scan::Next(std::span<Key> keys, RowSpan rows) {
   EMBANK_RETURN_IF_ERROR(table_->CheckAlive());
   uint64_t copied = 0;
   absl::Status status;
-  while (copied < keys.size() && status.ok() && damage_.ok()) {
-    if (pending_done_ < pending_.size()) {
+  while (copied < keys.size() && status.ok() && !LostAny()) {
+    if (piece_done_ < piece_count_) {
+      GiveFromPiece(keys, rows, &copied);
+    } else if (pending_done_ < pending_.size()) {
       status = CopyPending(keys, rows, &copied);
+    } else if (!notes_.keys().empty()) {
+      status = CopyNoted(keys, rows, &copied);
     } else if (next_range_ < kRangeCount) {
-      status = CollectRange();
+      status = BeginPass();
     } else {
       break;
     }
   }
   // Rows that were copied already must not be lost with a status: it is told by the next call.
   if (copied > 0) return copied;
-  EMBANK_RETURN_IF_ERROR(std::exchange(damage_, absl::OkStatus()));
+  if (LostAny()) return TellLoss();
   EMBANK_RETURN_IF_ERROR(status);
   return copied;
 }
 
-absl::Status Scan::CollectRange() {
-  // Rows that move, and segments that die, are rarely in the way twice.
-  constexpr int kTries = 8;
+// A pass of a table that is all in memory is one range: its rows have no order to be read in.
+absl::Status Scan::BeginPass() {
+  uint32_t end = next_range_;
+  uint64_t unknown = 0;
   absl::Status status;
-  for (int tries = 1; tries <= kTries; ++tries) {
-    try {
-      status = tries < kTries ? CollectFreely() : CollectHeld();
-    } catch (const std::bad_alloc&) {
-      // Without a message, which would need memory too.
-      status = NoMemory();
-    }
-    if (!absl::IsDataLoss(status)) break;
-  }
-  if (absl::IsDataLoss(status)) damage_ = std::exchange(status, absl::OkStatus());
-  if (status.ok()) {
-    ++next_range_;
-  } else {
-    pending_.clear();
-  }
-  return status;
-}
-
-// Reads without a lock, as a list. kDataLoss: a record cannot be read, or is another's by now, for
-// its row has moved, or its segment was given up.
-absl::Status Scan::CollectFreely() {
-  const uint64_t dead_segments = DeadSegments();
-  {
-    KeyIndex::Shard* const shard = ShardOfRange();
-    ReaderMutexLock lock(&shard->mutex);
-    CollectEntries(shard);
-  }
-  if (logged_.empty()) return absl::OkStatus();
-  pending_.reserve(pending_.size() + logged_.size());
-  uint64_t unread = 0;
-  EMBANK_RETURN_IF_ERROR(table_->mover()->log()->Read(
-      logged_, [&](size_t, const absl::Status& status, std::span<const std::byte> record) {
-        unread += status.ok() ? 0 : 1;
-        if (status.ok()) AddRecord(record);
-      }));
-  return DeadSegments() == dead_segments ? Unread(unread) : Unread(unread + 1);
-}
-
-// Reads record by record under the shard's lock: nothing moves meanwhile.
-absl::Status Scan::CollectHeld() {
-  RecordScratch scratch;
-  uint64_t unread = 0;
-  KeyIndex::Shard* const shard = ShardOfRange();
-  ReaderMutexLock lock(&shard->mutex);
-  CollectEntries(shard);
-  for (const Location location : logged_) {
-    const auto record = table_->mover()->log()->ReadOne(location, &scratch);
-    unread += record.ok() ? 0 : 1;
-    if (record.ok()) AddRecord(*record);
-  }
-  return Unread(unread);
-}
-
-absl::Status Scan::Unread(uint64_t records) const {
-  if (records == 0) return absl::OkStatus();
-  return StatusWithRoom(absl::StatusCode::kDataLoss, [&] {
-    return absl::StrCat(records, " records of the log cannot be read; their rows are of table \"",
-                        table_->name(), "\" or of another, and the scan may go on without them");
-  });
-}
-
-uint64_t Scan::DeadSegments() const {
-  return table_->mover() == nullptr ? 0 : table_->mover()->log()->counters().dead_segments.load();
-}
-
-KeyIndex::Shard* Scan::ShardOfRange() const {
-  return table_->parts().index->shard(KeyIndex::ShardOf(KeyHash{next_range_} << (64 - kRangeBits)));
-}
-
-// The keys of rows in memory, and where the others are.
-void Scan::CollectEntries(KeyIndex::Shard* shard) {
-  pending_.clear();
-  logged_.clear();
   pending_done_ = 0;
-  const KeyHash first = KeyHash{next_range_} << (64 - kRangeBits);
+  try {
+    pending_.clear();
+    notes_.Clear();
+    const bool in_log = table_->rows_in_log() > 0;
+    if (in_log) {
+      const uint64_t in_memory = table_->rows() - std::min(table_->rows_in_log(), table_->rows());
+      pending_.reserve(std::min(in_memory, notes_bytes_ / sizeof(Key)));
+    }
+    do {
+      NoteRange(end++);
+    } while (in_log && end < kRangeCount &&
+             notes_.bytes() + pending_.size() * sizeof(Key) < notes_bytes_);
+    status = notes_.Resolve(&unknown);
+  } catch (const std::bad_alloc&) {
+    // Without a message, which would need memory too.
+    status = NoMemory();
+  }
+  if (!status.ok()) {
+    pending_.clear();
+    notes_.Clear();
+    return status;
+  }
+  next_range_ = end;
+  unknown_rows_ += unknown;
+  return absl::OkStatus();
+}
+
+void Scan::NoteRange(uint32_t range) {
+  const KeyHash first = KeyHash{range} << (64 - kRangeBits);
   const KeyHash last = first | (~KeyHash{0} >> kRangeBits);
-  table_->parts().index->VisitHashes(shard, first, last, [&](Location location) {
-    if (location.tier() != Tier::kDram) return logged_.push_back(location);
-    const RowHeader* const header = table_->layout().Header(table_->parts().tier->Row(location));
-    AddIfMine(TableOf(LoadIdentity(header)), LoadKey(header));
+  const StoreParts& parts = table_->parts();
+  KeyIndex::Shard* const shard = parts.index->shard(KeyIndex::ShardOf(first));
+  ReaderMutexLock lock(&shard->mutex);
+  parts.index->VisitHashes(shard, first, last, [&](Location location) {
+    if (location.tier() != Tier::kDram) return notes_.Add(location);
+    const RowHeader* const header = table_->layout().Header(parts.tier->Row(location));
+    if (TableOf(LoadIdentity(header)) == table_->id()) pending_.push_back(LoadKey(header));
   });
-}
-
-void Scan::AddRecord(std::span<const std::byte> record) {
-  const RecordHeader header = LoadRecordHeader(record);
-  AddIfMine(header.table, header.key);
-}
-
-void Scan::AddIfMine(TableId table, Key key) {
-  if (table != table_->id() || RangeOf(table_->HashOf(key)) != next_range_) return;
-  pending_.push_back(key);
 }
 
 // Copies pending rows that still exist behind the *copied that are there.
@@ -148,7 +131,7 @@ absl::Status Scan::CopyPending(std::span<Key> keys, RowSpan rows, uint64_t* copi
     ReadRows(*table_, layout.vector_end_bytes(), pending, 0, static_cast<uint32_t>(count), copy,
              [&](uint32_t i, const RowSeen& seen, const Match& match) {
                if (seen.header == nullptr && match.any()) logged.Add(i, match.location());
-               // Absent: erased since the range was collected.
+               // Absent: erased since the pass began.
                if (seen.header != nullptr) keys[(*copied)++] = pending[i];
              });
   }
@@ -157,16 +140,120 @@ absl::Status Scan::CopyPending(std::span<Key> keys, RowSpan rows, uint64_t* copi
       CopyFromRow(layout.Vector(row.row), layout.vector_bytes, rows.Row(*copied));
       keys[(*copied)++] = pending[i];
     }
-    if (row.outcome == Outcome::kDataLoss && damage_.ok()) damage_ = Damage(pending[i]);
+    if (row.outcome == Outcome::kDataLoss && lost_rows_++ == 0) first_lost_ = pending[i];
   });
   pending_done_ += count;
   return absl::OkStatus();
 }
 
-absl::Status Scan::Damage(Key key) const {
+absl::Status Scan::CopyNoted(std::span<Key> keys, RowSpan rows, uint64_t* copied) {
+  const size_t room = keys.size() - *copied;
+  if (room < std::min(piece_rows_, notes_.keys().size())) return FillPiece();
+  uint64_t read = 0;
+  EMBANK_RETURN_IF_ERROR(
+      ReadNoted(keys.subspan(*copied), {rows.Row(*copied), rows.stride_bytes}, &read));
+  *copied += read;
+  return absl::OkStatus();
+}
+
+absl::Status Scan::FillPiece() {
+  const uint64_t vector_bytes = table_->layout().vector_bytes;
+  try {
+    piece_keys_.resize(piece_rows_);
+    piece_vectors_.resize(piece_rows_ * vector_bytes);
+  } catch (const std::bad_alloc&) {
+    return NoMemory();
+  }
+  piece_done_ = 0;
+  piece_count_ = 0;
+  return ReadNoted(piece_keys_, {piece_vectors_.data(), vector_bytes}, &piece_count_);
+}
+
+void Scan::GiveFromPiece(std::span<Key> keys, RowSpan rows, uint64_t* copied) {
+  const uint64_t vector_bytes = table_->layout().vector_bytes;
+  for (; piece_done_ < piece_count_ && *copied < keys.size(); ++piece_done_) {
+    std::memcpy(rows.Row(*copied), piece_vectors_.data() + piece_done_ * vector_bytes,
+                vector_bytes);
+    keys[(*copied)++] = piece_keys_[piece_done_];
+  }
+}
+
+// Reads the next noted rows, as many as fit. A record of the row in its place is the row as it was
+// when it was noted, or later. Of others the keys are pending then. Nothing has changed if it
+// fails.
+absl::Status Scan::ReadNoted(std::span<Key> keys, RowSpan rows, uint64_t* read) {
+  const size_t count = std::min({keys.size(), notes_.keys().size(), kPlacesMax});
+  const std::span<const Key> noted = notes_.keys().first(count);
+  Scratch<Location, 256> memory;
+  EMBANK_RETURN_IF_ERROR(memory.Allocate(count));
+  const std::span<Location> places = memory.values();
+  notes_.Places(places);
+  try {
+    pending_.clear();
+    pending_done_ = 0;
+    pending_.reserve(count);
+  } catch (const std::bad_alloc&) {
+    return NoMemory();
+  }
+  std::array<Reader, kReadersMax> readers;
+  const auto reader_count = static_cast<uint32_t>(
+      std::clamp<size_t>(count / kPlacesOfThreadMin, 1,
+                         std::min(kReadersMax, table_->parts().executor->concurrency())));
+  const uint64_t vector_bytes = table_->layout().vector_bytes;
+  table_->parts().executor->ParallelFor(reader_count, [&](uint32_t number) {
+    Reader& reader = readers[number];
+    reader.begin = count * number / reader_count;
+    reader.end = count * (number + 1) / reader_count;
+    size_t next = reader.begin;
+    size_t moved = reader.end;
+    const auto visit = [&](size_t i, const absl::Status& status,
+                           std::span<const std::byte> record) {
+      const Key key = noted[reader.begin + i];
+      if (!status.ok() || !IsRecordOf({table_->id(), key, 0}, record)) {
+        keys[--moved] = key;
+        return;
+      }
+      std::memcpy(rows.Row(next), table_->layout().Vector(RowIn(record)), vector_bytes);
+      keys[next++] = key;
+    };
+    reader.status = table_->mover()->log()->Read(
+        places.subspan(reader.begin, reader.end - reader.begin), visit, kBridgedBytes);
+    reader.found = next - reader.begin;
+  });
+  for (uint32_t number = 0; number < reader_count; ++number) {
+    EMBANK_RETURN_IF_ERROR(readers[number].status);
+  }
+  size_t found = 0;
+  for (const Reader& reader : std::span(readers).first(reader_count)) {
+    pending_.insert(pending_.end(), &keys[reader.begin] + reader.found,
+                    &keys[reader.begin] + (reader.end - reader.begin));
+    for (size_t i = reader.begin; i < reader.begin + reader.found; ++i, ++found) {
+      if (i == found) continue;
+      std::memcpy(rows.Row(found), rows.Row(i), vector_bytes);
+      keys[found] = keys[i];
+    }
+  }
+  notes_.Skip(count);
+  *read = found;
+  return absl::OkStatus();
+}
+
+absl::Status Scan::TellLoss() {
+  const uint64_t lost = std::exchange(lost_rows_, 0);
+  const uint64_t unknown = std::exchange(unknown_rows_, 0);
   return StatusWithRoom(absl::StatusCode::kDataLoss, [&] {
-    return absl::StrCat("the row of key ", key, " of table \"", table_->name(),
-                        "\" cannot be read; the scan may go on without it");
+    std::string text;
+    if (lost > 0) {
+      absl::StrAppend(&text, "the row of key ", first_lost_);
+      if (lost > 1) absl::StrAppend(&text, " and ", lost - 1, " others");
+      absl::StrAppend(&text, " of table \"", table_->name(), "\" cannot be read; ");
+    }
+    if (unknown > 0) {
+      absl::StrAppend(&text, unknown,
+                      " records of the log cannot be read; their rows are of table \"",
+                      table_->name(), "\" or of another; ");
+    }
+    return text + "the scan may go on without";
   });
 }
 

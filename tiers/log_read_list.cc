@@ -9,6 +9,11 @@
 #include "base/status_with_room.h"
 
 namespace embank {
+namespace {
+
+constexpr size_t kItemsPerBlock = 4;
+
+}  // namespace
 
 absl::Status NoRecord() {
   return StatusWithRoom(absl::StatusCode::kDataLoss, [] { return "the log has no record there"; });
@@ -37,10 +42,11 @@ std::unique_ptr<LogReadList> LogReadList::Create(FileSystem* files, MemorySource
   try {
     auto list = std::make_unique<LogReadList>();
     list->memory_ = *std::move(memory);
-    const size_t items = list->memory_.size_bytes() / kBlockBytes;
-    list->items_.reserve(items);
-    list->transfers_.reserve(items);
-    list->segments_.reserve(items);
+    // A block of its own, or its part of a run of neighbours.
+    const size_t blocks = list->memory_.size_bytes() / kBlockBytes;
+    list->items_.reserve(blocks * kItemsPerBlock);
+    list->transfers_.reserve(blocks);
+    list->segments_.reserve(blocks);
     list->files_ = files;
     files->KeepMemory({list->memory_.data(), list->memory_.size_bytes()});
     return list;
@@ -76,12 +82,12 @@ void LogReadList::AddBuffered(LogReadItem item, const std::shared_ptr<LogSegment
 }
 
 void LogReadList::AddRead(LogReadItem item, const std::shared_ptr<LogSegment>& segment,
-                          uint64_t offset) {
+                          uint64_t offset, uint64_t bridged_bytes) {
   const uint64_t begin = RoundDown(offset, kBlockBytes);
   const uint64_t end = RoundUp(offset + item.bytes, kBlockBytes);
   Keep(segment);
   File* const file = segment->file.get();
-  if (transfers_.empty() || !Continues(transfers_.back(), file, begin)) {
+  if (transfers_.empty() || !Continues(transfers_.back(), file, begin, end, bridged_bytes)) {
     transfers_.push_back({.kind = Transfer::Kind::kRead,
                           .file = file,
                           .offset = begin,
@@ -108,10 +114,12 @@ void LogReadList::Keep(const std::shared_ptr<LogSegment>& segment) {
 }
 
 // One system call and one answer of the device for neighbours.
-bool LogReadList::Continues(const Transfer& last, const File* file, uint64_t begin) const {
-  const std::byte* const end = last.bytes.data() + last.bytes.size();
-  return last.file == file && begin <= last.offset + last.bytes.size() &&
-         end == memory_.data() + used_bytes_;
+bool LogReadList::Continues(const Transfer& last, const File* file, uint64_t begin, uint64_t end,
+                            uint64_t bridged_bytes) const {
+  const uint64_t last_end = last.offset + last.bytes.size();
+  return last.file == file && begin <= last_end + bridged_bytes &&
+         last.bytes.data() + last.bytes.size() == memory_.data() + used_bytes_ &&
+         (end <= last_end || used_bytes_ + (end - last_end) <= memory_.size_bytes());
 }
 
 }  // namespace embank

@@ -58,11 +58,13 @@ class LogReadList {
   bool HasRoomFor(uint32_t record_bytes) const;
 
   // Adds an item: one that is not there, one that is copied now, one that is to be read. The
-  // offsets of reads in one segment must grow from call to call; neighbours share a transfer.
+  // offsets of reads in one segment must grow from call to call; neighbours share a transfer, and
+  // those between which no more than `bridged_bytes` lie, where there is room for these.
   void AddMissing(const LogReadItem& item) { items_.push_back(item); }
   void AddBuffered(LogReadItem item, const std::shared_ptr<LogSegment>& segment,
                    const std::byte* record);
-  void AddRead(LogReadItem item, const std::shared_ptr<LogSegment>& segment, uint64_t offset);
+  void AddRead(LogReadItem item, const std::shared_ptr<LogSegment>& segment, uint64_t offset,
+               uint64_t bridged_bytes = 0);
 
   std::span<const LogReadItem> items() const { return items_; }
   std::span<Transfer> transfers() { return transfers_; }
@@ -70,7 +72,8 @@ class LogReadList {
   absl::Status Finish(const LogReadItem& item);
 
  private:
-  bool Continues(const Transfer& last, const File* file, uint64_t begin) const;
+  bool Continues(const Transfer& last, const File* file, uint64_t begin, uint64_t end,
+                 uint64_t bridged_bytes) const;
 
   FileSystem* files_ = nullptr;
   AlignedBuffer memory_;

@@ -11,9 +11,25 @@
 
 #include "base/aligned_buffer.h"
 #include "base/file_system.h"
+#include "tiers/location.h"
 #include "tiers/segment_format.h"
 
 namespace embank {
+
+// A location on SSD: the segment's index in the log's array, and the units in front of the record.
+inline constexpr uint32_t kSegmentUnitBits = 22;
+inline constexpr uint32_t kSegmentsMax = 1u << (kLocationBits - kSegmentUnitBits);
+static_assert(kSegmentBytesMax == kLocationUnitBytes << kSegmentUnitBits);
+
+constexpr uint32_t SegmentIndexOf(Location location) {
+  return static_cast<uint32_t>(location.units >> kSegmentUnitBits) % kSegmentsMax;
+}
+constexpr uint64_t SegmentOffsetOf(Location location) {
+  return (location.units & ((uint64_t{1} << kSegmentUnitBits) - 1)) * kLocationUnitBytes;
+}
+constexpr Location LocationInSegment(uint32_t index, uint64_t offset) {
+  return LocationOnSsd(uint64_t{index} << kSegmentUnitBits | offset / kLocationUnitBytes);
+}
 
 // Which rows of a segment a checkpoint has.
 struct SegmentRows {

@@ -61,11 +61,12 @@ class RowLog {
   absl::Status AppendAll(LogStream stream, std::span<const RowToLog> rows,
                          std::span<Location> homes, size_t* count);
 
-  // Calls visit(i, status, record) for each of the locations, in any order: the whole record, or
-  // kDataLoss (it is damaged, or there is none) or kUnavailable (the device fails). Reads what is
-  // not in buffers as few lists of transfers, sorted by place, equal blocks once.
-  // kResourceExhausted: no memory; some may have been visited.
-  absl::Status Read(std::span<const Location> locations, Visit visit);
+  // Calls visit(i, status, record) for each of the locations, in order of place: the whole record,
+  // or kDataLoss (it is damaged, or there is none) or kUnavailable (the device fails). Reads what
+  // is not in buffers as few lists of transfers, sorted by place, equal blocks once, and with them
+  // up to `bridged_bytes` that lie between two of them. kResourceExhausted: no memory; none was
+  // visited.
+  absl::Status Read(std::span<const Location> locations, Visit visit, uint64_t bridged_bytes = 0);
 
   // Reads one record into `scratch`, for whoever holds locks: it waits for no other reader.
   // Statuses as those of Read's visits.
@@ -77,6 +78,13 @@ class RowLog {
   // cannot be read, the others being visited; kResourceExhausted.
   using VisitOwner = absl::FunctionRef<void(Location, TableId, Key)>;
   absl::Status VisitOwners(uint32_t row_class, VisitOwner visit);
+
+  // The segment of a location at which a row lives: while somebody has it, none takes its place.
+  std::shared_ptr<const LogSegment> Hold(Location location) const;
+  // Whose its slots are, in *memory, which `budget` pays for: as its footer says or its records do;
+  // kNoTable: nobody knows. Statuses of the files, if nothing tells; kResourceExhausted.
+  absl::Status OwnersOf(const LogSegment& segment, MemoryBudget* budget, AlignedBuffer* memory,
+                        SegmentFooter* owners);
 
   // The row at a location has another one, or is gone.
   void MarkDead(Location location);
@@ -162,20 +170,11 @@ class RowLog {
  private:
   struct OpenSegment;
   using SegmentIndex = uint32_t;
-  // 2^16 segments of at most 2^22 units of 16 bytes.
-  static constexpr uint32_t kOffsetBits = 22;
-  static constexpr uint32_t kSegmentsMax = 1u << (kLocationBits - kOffsetBits);
-  static_assert(kSegmentBytesMax == uint64_t{kLocationUnitBytes} << kOffsetBits);
 
-  static SegmentIndex IndexOf(Location location) {
-    return static_cast<SegmentIndex>(location.units >> kOffsetBits) % kSegmentsMax;
-  }
-  static uint64_t OffsetOf(Location location) {
-    return (location.units & ((1u << kOffsetBits) - 1)) * kLocationUnitBytes;
-  }
+  static SegmentIndex IndexOf(Location location) { return SegmentIndexOf(location); }
+  static uint64_t OffsetOf(Location location) { return SegmentOffsetOf(location); }
   static Location LocationOf(const LogSegment& segment, uint32_t slot) {
-    return LocationOnSsd(uint64_t{segment.index} << kOffsetBits |
-                         segment.geometry.OffsetOf(slot) / kLocationUnitBytes);
+    return LocationInSegment(segment.index, segment.geometry.OffsetOf(slot));
   }
 
   RowLog(FileSystem* files, MemorySource* source, MemoryBudget* budget, RowLogOptions options);
@@ -220,12 +219,13 @@ class RowLog {
     uint64_t units;
     size_t i;
   };
-  size_t Plan(std::span<const ReadOrder> order, LogReadList* list);
+  size_t Plan(std::span<const ReadOrder> order, uint64_t bridged_bytes, LogReadList* list);
   const std::byte* FindBuffered(const LogSegment* segment, uint64_t offset, uint32_t bytes) const
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   std::shared_ptr<LogSegment> Locate(Location location, LogReadItem* item) const
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
-  absl::Status ReadFooter(const LogSegment& segment, AlignedBuffer* memory, SegmentFooter* footer);
+  absl::Status ReadFooter(const LogSegment& segment, MemoryBudget* budget, AlignedBuffer* memory,
+                          SegmentFooter* footer);
   absl::Status OwnersOfRecords(const LogSegment& segment, AlignedBuffer* memory,
                                SegmentFooter* footer);
   absl::StatusOr<std::shared_ptr<LogSegment>> TakeIn(const SegmentRows& rows, uint32_t checkpoint);

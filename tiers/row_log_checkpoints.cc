@@ -159,7 +159,7 @@ absl::Status RowLog::CheckFile(LogSegment* segment) {
 absl::Status RowLog::AdoptOwners(LogSegment* segment, const SegmentRows& rows,
                                  AlignedBuffer* memory, SegmentFooter* owners) {
   segment->used_slots = rows.used_slots;
-  absl::Status read = ReadFooter(*segment, memory, owners);
+  absl::Status read = ReadFooter(*segment, budget_, memory, owners);
   if (!read.ok() && !absl::IsDataLoss(read)) return read;
   const bool reaches = read.ok() && owners->keys.size() >= rows.used_slots;
   if (rows.keys.empty() && reaches) return absl::OkStatus();

@@ -12,7 +12,8 @@
 
 namespace embank {
 
-absl::Status RowLog::Read(std::span<const Location> locations, Visit visit) {
+absl::Status RowLog::Read(std::span<const Location> locations, Visit visit,
+                          uint64_t bridged_bytes) {
   Scratch<ReadOrder, 64> memory;
   EMBANK_RETURN_IF_ERROR(memory.Allocate(locations.size()));
   const std::span<ReadOrder> order = memory.values();
@@ -26,7 +27,7 @@ absl::Status RowLog::Read(std::span<const Location> locations, Visit visit) {
   };
   for (size_t done = 0; done < order.size();) {
     list->Clear();
-    done += Plan(order.subspan(done), list.get());
+    done += Plan(order.subspan(done), bridged_bytes, list.get());
     files_->TransferAll(list->transfers());
     const std::span<const LogReadItem> items = list->items();
     for (const LogReadItem& item : items) {
@@ -53,7 +54,7 @@ std::shared_ptr<LogSegment> RowLog::Locate(Location location, LogReadItem* item)
 }
 
 // Puts as many reads into the list as fit, and what is in buffers; how many.
-size_t RowLog::Plan(std::span<const ReadOrder> order, LogReadList* list) {
+size_t RowLog::Plan(std::span<const ReadOrder> order, uint64_t bridged_bytes, LogReadList* list) {
   ReaderMutexLock lock(&mutex_);
   size_t done = 0;
   uint64_t read_rows = 0;
@@ -72,7 +73,7 @@ size_t RowLog::Plan(std::span<const ReadOrder> order, LogReadList* list) {
       list->AddBuffered(item, segment, buffered);
       ++counters_.buffered_reads;
     } else {
-      list->AddRead(item, segment, offset);
+      list->AddRead(item, segment, offset, bridged_bytes);
       ++read_rows;
     }
   }
@@ -127,12 +128,7 @@ absl::Status RowLog::VisitOwners(uint32_t row_class, VisitOwner visit) {
   for (const auto& segment : segments) {
     AlignedBuffer memory;
     SegmentFooter footer;
-    absl::Status read = ReadFooter(*segment, &memory, &footer);
-    // Whoever had less of the segment may have written a damaged footer anew (store/export.h).
-    if (read.ok() && footer.keys.size() < segment->used_slots) {
-      read = absl::DataLossError("the segment's footer has too few slots");
-    }
-    if (absl::IsDataLoss(read)) read = OwnersOfRecords(*segment, &memory, &footer);
+    const absl::Status read = OwnersOf(*segment, budget_, &memory, &footer);
     if (status.ok()) status = read;
     for (uint32_t slot = 0; slot < footer.keys.size(); ++slot) {
       if (footer.tables[slot] == kNoTable) continue;
@@ -142,11 +138,22 @@ absl::Status RowLog::VisitOwners(uint32_t row_class, VisitOwner visit) {
   return status;
 }
 
+std::shared_ptr<const LogSegment> RowLog::Hold(Location location) const {
+  ReaderMutexLock lock(&mutex_);
+  return segments_[IndexOf(location)];
+}
+
+absl::Status RowLog::OwnersOf(const LogSegment& segment, MemoryBudget* budget,
+                              AlignedBuffer* memory, SegmentFooter* owners) {
+  const absl::Status read = ReadFooter(segment, budget, memory, owners);
+  return absl::IsDataLoss(read) ? OwnersOfRecords(segment, memory, owners) : read;
+}
+
 // A copy of what is in memory until the footer is written; the footer from then on.
-absl::Status RowLog::ReadFooter(const LogSegment& segment, AlignedBuffer* memory,
-                                SegmentFooter* footer) {
+absl::Status RowLog::ReadFooter(const LogSegment& segment, MemoryBudget* budget,
+                                AlignedBuffer* memory, SegmentFooter* footer) {
   EMBANK_ASSIGN_OR_RETURN(*memory,
-                          AlignedBuffer::Create(source_, budget_, segment.geometry.footer_bytes));
+                          AlignedBuffer::Create(source_, budget, segment.geometry.footer_bytes));
   const std::span bytes(memory->data(), segment.geometry.footer_bytes);
   bool in_memory = false;
   {
@@ -160,6 +167,10 @@ absl::Status RowLog::ReadFooter(const LogSegment& segment, AlignedBuffer* memory
     EMBANK_RETURN_IF_ERROR(read);
   }
   EMBANK_ASSIGN_OR_RETURN(*footer, DecodeSegmentFooter(segment.header, bytes));
+  // Whoever had less of the segment may have written a damaged footer anew (store/export.h).
+  if (!in_memory && footer->keys.size() < segment.used_slots) {
+    return absl::DataLossError("the segment's footer has too few slots");
+  }
   return absl::OkStatus();
 }
 

@@ -293,12 +293,16 @@ EMBANK_API embank_status embank_set_learning_rate(embank_table *table, float lea
 
 /* [data] Starts a scan over a table: every row that lives through the whole scan is seen exactly
  * once, whole, as of some moment since the open; rows created or erased meanwhile may or may not
- * appear. No order. Holds no lock between calls, and 8 bytes for each 4096 rows of the table, which
- * dram_bytes does not count. One thread at a time uses a scan. */
+ * appear. No order. Holds no lock between calls, and beside dram_bytes 8 bytes for each 4096 rows
+ * of the table, and up to 64 MiB where it has rows on SSD: 8 bytes for each row of a pass over
+ * these, which are read in the order in which they lie there, memory being left as it is. One
+ * thread at a time uses a scan. */
 EMBANK_API embank_status embank_scan_open(embank_table *table, embank_scan **scan);
 
-/* The next rows, at most cap (> 0), and their number in *n; 0: the end. Counts no heat.
- * FAILED_PRECONDITION when the table was dropped. */
+/* The next rows, at most cap (> 0), and their number in *n; 0: the end. What is behind the n-th of
+ * keys and rows may be anything. Counts no heat. FAILED_PRECONDITION when the table was dropped.
+ * RESOURCE_EXHAUSTED: the call may be repeated. DATA_LOSS: rows cannot be read, of which one is
+ * named, or records of which nobody knows whose they are; the next call goes on without them. */
 EMBANK_API embank_status embank_scan_next(embank_scan *scan, uint64_t *keys, void *rows,
                                           uint64_t row_stride, uint64_t cap, uint64_t *n);
 

@@ -22,7 +22,7 @@ TEST(Options, WordsAreParsedBack) {
   for (const char* name : {"fill", "lookup", "update", "small"}) {
     EXPECT_STREQ(PhaseName(*ParsePhase(name)), name);
   }
-  for (const char* name : {"fill", "lookup", "overwrite", "checkpoint", "recover"}) {
+  for (const char* name : {"fill", "lookup", "scan", "overwrite", "checkpoint", "recover"}) {
     EXPECT_STREQ(PhaseName(*ParseSsdPhase(name)), name);
   }
   for (const char* name : {"uniform", "zipf:1.05", "zipf:0", "trace:a.txt"}) {

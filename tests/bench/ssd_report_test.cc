@@ -17,8 +17,8 @@ using testing::HasSubstr;
 SsdReport SomeReport() {
   SsdReport report;
   report.sizes = {123'456'789, 512, 544, 63'209'875'968, 15'802'468'992, 0};
-  for (const SsdPhase phase : {SsdPhase::kFill, SsdPhase::kLookup, SsdPhase::kOverwrite,
-                               SsdPhase::kCheckpoint, SsdPhase::kRecover}) {
+  for (const SsdPhase phase : {SsdPhase::kFill, SsdPhase::kLookup, SsdPhase::kScan,
+                               SsdPhase::kOverwrite, SsdPhase::kCheckpoint, SsdPhase::kRecover}) {
     for (const char* engine : {"embank", "rocksdb-rows"}) {
       SsdResult result{{phase, engine, 256}, {}};
       for (const char* name : SsdFigureNames()) result.figures[name] = 0.5;
@@ -37,10 +37,10 @@ TEST(SsdReport, TableShowsEveryPhaseWithin80Columns) {
   const std::string table = SsdTable(Machine(), SsdOptions(), SomeReport());
   std::istringstream lines(table);
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;
-  for (const char* part :
-       {"123,456,789 rows of 512 bytes, uniform", "14.72 GiB of 58.87 GiB", "us/miss",
-        "lookup         T", "recover        T", "fio, thousand random reads a second: 1234.5",
-        "embank / best peer: 0.50", "note: fio is not installed"}) {
+  for (const char* part : {"123,456,789 rows of 512 bytes, uniform", "14.72 GiB of 58.87 GiB",
+                           "us/miss", "lookup         T", "scan           T", "recover        T",
+                           "fio, thousand random reads a second: 1234.5",
+                           "embank / best peer: 0.50", "note: fio is not installed"}) {
     EXPECT_THAT(table, HasSubstr(part));
   }
 }
@@ -54,7 +54,7 @@ TEST(SsdReport, JsonHasAllFiguresAndNullForThoseNotMeasured) {
   EXPECT_EQ(json["commit"], embank_build_info("git"));
   EXPECT_EQ(json["parameters"]["rows"], 123'456'789);
   EXPECT_EQ(json["parameters"]["peer_threads"].size(), 3u);
-  ASSERT_EQ(json["runs"].size(), 10u);
+  ASSERT_EQ(json["runs"].size(), 12u);
   for (const nlohmann::json& run : json["runs"]) {
     for (const char* name :
          {"rows_per_second", "iops", "fio_iops", "cpu_us_per_miss", "hit_ratio",

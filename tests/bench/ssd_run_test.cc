@@ -74,7 +74,7 @@ TEST(SsdRun, MeasuresEveryPhaseAndLeavesNothing) {
   const test::ScratchDirectory directory;
   const absl::StatusOr<SsdReport> report = RunQuietly(SmallRun(directory.path()));
   ASSERT_TRUE(report.ok()) << report.status();
-  ASSERT_EQ(report->results.size(), 5u);
+  ASSERT_EQ(report->results.size(), 6u);
   ExpectFigures(ResultOf(*report, SsdPhase::kFill, "embank"),
                 {"rows_per_second", "batch_p999_over_p50", "settle_seconds"});
   const SsdResult& lookup = ResultOf(*report, SsdPhase::kLookup, "embank");
@@ -82,6 +82,11 @@ TEST(SsdRun, MeasuresEveryPhaseAndLeavesNothing) {
   // A quarter of the data at most is in memory.
   EXPECT_LT(*lookup.Figure("hit_ratio"), 0.6);
   EXPECT_GT(*lookup.Figure("iops"), 0.0);
+  const SsdResult& scan = ResultOf(*report, SsdPhase::kScan, "embank");
+  ExpectFigures(scan, {"rows_per_second", "scan_seconds", "scan_bytes_per_second"});
+  // Rows in the log are neighbours, and are read as such.
+  EXPECT_LT(*scan.Figure("iops"), *scan.Figure("rows_per_second") / 4);
+  if (!IsLeftOut(*report, "fio")) ExpectFigures(scan, {"fraction_of_fio_read"});
   const SsdResult& overwrite = ResultOf(*report, SsdPhase::kOverwrite, "embank");
   EXPECT_EQ(overwrite.Figure("overwritten"), 0.5);
   EXPECT_EQ(overwrite.Figure("checkpoints"), 5.0);

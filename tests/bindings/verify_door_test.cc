@@ -111,6 +111,7 @@ TEST_F(VerifyDoor, WhatIsNoDirectoryIsNoStore) {
     const embank_status status =
         embank_verify(path.c_str(), nullptr, nullptr, text_, sizeof text_, &needed_);
     EXPECT_EQ(status, EMBANK_NOT_FOUND) << path << ": " << embank_last_error();
+    EXPECT_EQ(std::string(embank_last_error()).rfind("directory: ", 0), 0u) << embank_last_error();
     EXPECT_THAT(embank_last_error(), HasSubstr(path));
   }
 }

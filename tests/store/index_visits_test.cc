@@ -120,7 +120,7 @@ TEST(IndexVisits, EmptyAShardOfAnySize) {
 
 using NamedRows = std::multiset<std::pair<TableId, Key>>;
 
-// What of the rows visited for a range belongs to it.
+// The rows visited for a range, which must be its own.
 NamedRows RowsOfRange(IndexWorld* index, uint32_t range) {
   NamedRows rows;
   const KeyHash first = KeyHash{range} << (64 - kRangeBits);
@@ -129,7 +129,8 @@ NamedRows RowsOfRange(IndexWorld* index, uint32_t range) {
   ReaderMutexLock lock(&shard->mutex);
   (*index)->VisitHashes(shard, first, last, [&](Location slot) {
     const RowId id = index->IdAt(slot);
-    if (RangeOf(id.hash) == range) rows.emplace(id.table, id.key);
+    EXPECT_EQ(RangeOf(id.hash), range) << "a row of another range";
+    rows.emplace(id.table, id.key);
   });
   return rows;
 }
