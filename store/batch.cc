@@ -59,7 +59,7 @@ absl::Status Batch::RefusedStatus() const {
                         keys_[tally_.first_refused], " at position ", tally_.first_refused, "; ",
                         table_->mover() == nullptr
                             ? "dram_bytes or the machine's memory is used up: erase rows or open "
-                              "the store with more"
+                              "the store with more (a table that forgets has to have rows for it)"
                             : table_->mover()->log()->WhyRefused());
   });
 }

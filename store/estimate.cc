@@ -6,6 +6,7 @@
 
 #include "store/key_index.h"
 #include "store/new_rows.h"
+#include "store/row_forgetter.h"
 #include "tiers/dram_tier.h"
 #include "tiers/row_layout.h"
 #include "tiers/slot_notes.h"
@@ -29,18 +30,20 @@ uint32_t WorkerThreads(const StoreOptions& options) {
 }
 
 Estimate EstimateMemory(const StoreOptions& options, std::span<const TableRows> tables) {
-  std::map<uint32_t, uint64_t> rows_by_slot_bytes;
+  std::map<RowClass, uint64_t> rows_by_class;
   uint64_t rows = 0;
   for (const TableRows& table : tables) {
-    const RowLayout layout =
-        MakeRowLayout(table.options.dim, table.options.value_type, table.options.optimizer);
-    rows_by_slot_bytes[layout.row_bytes] += table.rows;
+    rows_by_class[RowClassOf(table.options)] += table.rows;
     rows += table.rows;
   }
   const uint64_t threads = WorkerThreads(options);
   Estimate estimate;
-  for (const auto& [slot_bytes, class_rows] : rows_by_slot_bytes) {
-    const uint64_t slots = DramTier::SlotsPerPage(slot_bytes, !options.path.empty());
+  uint64_t forgetters = 0;
+  for (const auto& [row_class, class_rows] : rows_by_class) {
+    const bool forgets = row_class.on_full == OnFull::kForget;
+    forgetters += forgets ? 1 : 0;
+    const uint64_t slots =
+        DramTier::SlotsPerPage(row_class.slot_bytes, !options.path.empty() || forgets);
     // Each thread may hold a few slots that it does not use in the end.
     const uint64_t taken = class_rows + threads * NewRows::kSlotsAtOnce;
     estimate.slab_bytes += (taken + slots - 1) / slots * DramTier::kPageBytes;
@@ -49,7 +52,8 @@ Estimate EstimateMemory(const StoreOptions& options, std::span<const TableRows> 
   // Page records depend on the budget, which is what is asked for: 32 bytes for 2 MiB.
   const uint64_t rows_and_index = estimate.slab_bytes + estimate.index_bytes;
   estimate.fixed_bytes =
-      kStoreFixedBytes + tables.size() * kTableFixedBytes +
+      kStoreFixedBytes + tables.size() * kTableFixedBytes + forgetters * RowForgetter::kFixedBytes +
+      (forgetters > 0 ? sizeof(TableDirectory) : 0) +
       DramTier::FixedBytes(std::max({RowAddressBytes(options), kDramBytesMin, 2 * rows_and_index}));
   estimate.dram_bytes = std::max(kDramBytesMin, estimate.fixed_bytes + rows_and_index);
   // With a path a fifth stays free of rows, and about an eighth is the log's (LogSizes).

@@ -246,6 +246,11 @@ absl::Status KeyIndex::ReserveOne(Shard* shard, KeyHash hash) {
   return NoMemory();  // too many keys have their place in one part of the index
 }
 
+bool KeyIndex::IsFull(const Shard& shard) {
+  return shard.low_buckets == shard.high_buckets &&
+         shard.rows >= RowsAtLoad(shard.high_buckets, kLoadMax);
+}
+
 absl::Status KeyIndex::ReserveRows(uint64_t rows) {
   const uint64_t fullest = RowsOfFullestShard(rows);
   for (Shard& shard : shards_) {

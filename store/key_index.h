@@ -75,8 +75,7 @@ class KeyIndex {
     bool growing ABSL_GUARDED_BY(mutex) = false;  // where the boundary goes: down, else up
   };
 
-  // kResourceExhausted. The tier, whose rows are verified, source, budget and epochs must outlive
-  // it.
+  // kResourceExhausted. The tier, whose rows are verified, source, budget and epochs outlive it.
   static absl::StatusOr<std::unique_ptr<KeyIndex>> Create(MemorySource* source,
                                                           MemoryBudget* budget, EpochTable* epochs,
                                                           DramTier* tier);
@@ -168,6 +167,8 @@ class KeyIndex {
     return std::max(shard.low_buckets.load(std::memory_order_relaxed),
                     shard.high_buckets.load(std::memory_order_relaxed));
   }
+  // Whether the shard should grow, and had no memory to. Behind ReserveOne.
+  static bool IsFull(const Shard& shard) ABSL_SHARED_LOCKS_REQUIRED(shard.mutex);
 
   // Gives memory that shrunken shards left back to the budget; how many bytes. Waits for readers:
   // the caller is none. Thread-safe.
@@ -204,8 +205,7 @@ class KeyIndex {
   // What may stand at a home and behind it.
   static constexpr size_t kHomeEntriesMax = size_t{kBucketEntries} * (kDisplacementMax + 1);
   using HomeEntries = std::array<PlacedEntry, kHomeEntriesMax>;
-  // The way to make room for an entry: it takes the first position, whose entry takes the second,
-  // and so on; the last is empty.
+  // The way to make room for an entry: it takes the first position, whose entry the next, ...
   struct Path {
     static constexpr uint32_t kPositionsMax = 64;
     std::array<Position, kPositionsMax> positions;

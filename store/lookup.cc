@@ -138,12 +138,13 @@ void CopyFound(const Table& table, std::byte* row, std::byte* out) {
 }
 
 // Answers positions of one shard, most of which have no row, under the shard's lock.
-void CreateGroup(Batch* batch, const ShardGroup& group, const UpdateRule& rule, RowSpan rows) {
+void CreateGroup(Batch* batch, const ShardGroup& group, const UpdateRule& rule, RowSpan rows,
+                 const BatchKeys& batch_keys) {
   Table& table = batch->table();
   const RowLayout& layout = table.layout();
   OutcomeTally tally;
   MutexLock lock(&group.shard->mutex);
-  NewRows new_rows(&table, group.shard, group.size());
+  NewRows new_rows(&table, group.shard, group.size(), &batch_keys);
   ForEachMatch<IndexUse::kChange>(
       table, *batch, group, [&](uint32_t position, const RowId& id, const Match& match) {
         group.shard->mutex.AssertHeld();
@@ -170,10 +171,13 @@ constexpr size_t kInlineKeys = 64;
 absl::Status CreateAll(Batch* batch, RowSpan rows) {
   const UpdateRule rule = batch->table().rule();
   ShardPlan plan;
+  BatchKeys batch_keys;
   EMBANK_RETURN_IF_ERROR(plan.Allocate(batch->keys().size()));
+  EMBANK_RETURN_IF_ERROR(batch_keys.Allocate(*batch));
+  batch_keys.Collect(*batch);
   plan.GroupAll(*batch);
-  plan.ForEachShard(*batch,
-                    [&](const ShardGroup& group) { CreateGroup(batch, group, rule, rows); });
+  plan.ForEachShard(
+      *batch, [&](const ShardGroup& group) { CreateGroup(batch, group, rule, rows, batch_keys); });
   return absl::OkStatus();
 }
 
@@ -182,10 +186,12 @@ absl::Status ReadThenCreate(Batch* batch, RowSpan rows) {
   const UpdateRule rule = batch->table().rule();
   Scratch<uint32_t, kInlineKeys> missing_memory;
   ShardPlan plan;
+  BatchKeys batch_keys;
   LoggedRows logged;
   EMBANK_RETURN_IF_ERROR(logged.Allocate(*batch));
   EMBANK_RETURN_IF_ERROR(missing_memory.Allocate(batch->keys().size()));
   EMBANK_RETURN_IF_ERROR(plan.Allocate(batch->keys().size()));
+  EMBANK_RETURN_IF_ERROR(batch_keys.Allocate(*batch));
   const std::span<uint32_t> missing = missing_memory.values();
   // Each part notes what it misses from its own begin on; unused places stay kNone.
   constexpr uint32_t kNone = 0xFFFFFFFF;
@@ -201,9 +207,10 @@ absl::Status ReadThenCreate(Batch* batch, RowSpan rows) {
   });
   const auto missing_end = std::remove(missing.begin(), missing.end(), kNone);
   if (missing_end == missing.begin()) return absl::OkStatus();
+  batch_keys.Collect(*batch);
   plan.Group(*batch, std::span(missing.begin(), missing_end));
-  plan.ForEachShard(*batch,
-                    [&](const ShardGroup& group) { CreateGroup(batch, group, rule, rows); });
+  plan.ForEachShard(
+      *batch, [&](const ShardGroup& group) { CreateGroup(batch, group, rule, rows, batch_keys); });
   return absl::OkStatus();
 }
 

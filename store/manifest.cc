@@ -96,8 +96,10 @@ void PutTable(const ManifestTable& table, Writer* writer) {
   writer->Put<uint32_t>(static_cast<uint32_t>(options.initializer.kind));
   writer->Put<float>(options.initializer.a);
   writer->Put<float>(options.initializer.b);
+  writer->Put<uint32_t>(static_cast<uint32_t>(options.eviction));
+  writer->Put<uint32_t>(static_cast<uint32_t>(options.on_full));
 }
-constexpr uint64_t kTableBytesMin = 4 + 4 + 1 + 3 * 4 + 6 * 4 + 3 * 4;
+constexpr uint64_t kTableBytesMin = 4 + 4 + 1 + 3 * 4 + 6 * 4 + 3 * 4 + 2 * 4;
 
 absl::StatusOr<ManifestTable> GetTable(Reader* reader) {
   ManifestTable table = {};
@@ -115,12 +117,30 @@ absl::StatusOr<ManifestTable> GetTable(Reader* reader) {
   options.initializer.kind = static_cast<InitializerKind>(reader->Get<uint32_t>());
   options.initializer.a = reader->Get<float>();
   options.initializer.b = reader->Get<float>();
+  options.eviction = static_cast<EvictionPolicy>(reader->Get<uint32_t>());
+  options.on_full = static_cast<OnFull>(reader->Get<uint32_t>());
   if (!reader->ok() || id >= kNoTable) return absl::DataLossError("a table is cut off");
   table.id = static_cast<TableId>(id);
   table.name.assign(name.begin(), name.end());
   EMBANK_RETURN_IF_ERROR(ValidateTableName(table.name));
   EMBANK_RETURN_IF_ERROR(Validate(options));
+  if (options.on_full != OnFull::kRefuse) return absl::DataLossError("a table forgets rows");
   return table;
+}
+
+void PutClass(const RowClass& row_class, Writer* writer) {
+  writer->Put<uint32_t>(row_class.slot_bytes);
+  writer->Put<uint32_t>(static_cast<uint32_t>(row_class.eviction));
+  writer->Put<uint32_t>(static_cast<uint32_t>(row_class.on_full));
+}
+constexpr uint64_t kClassBytes = 3 * 4;
+
+RowClass GetClass(Reader* reader) {
+  RowClass row_class;
+  row_class.slot_bytes = reader->Get<uint32_t>();
+  row_class.eviction = static_cast<EvictionPolicy>(reader->Get<uint32_t>());
+  row_class.on_full = static_cast<OnFull>(reader->Get<uint32_t>());
+  return row_class;
 }
 
 void PutSegment(const SegmentRows& rows, Writer* writer) {
@@ -161,16 +181,20 @@ absl::StatusOr<SegmentRows> GetSegment(uint64_t store_id, Reader* reader) {
   return rows;
 }
 
-absl::Status CheckClasses(const std::vector<uint32_t>& slot_bytes) {
-  std::set<uint32_t> sizes;
-  for (const uint32_t size : slot_bytes) {
+absl::Status CheckClasses(const std::vector<RowClass>& row_classes) {
+  std::set<RowClass> classes;
+  for (const RowClass& row_class : row_classes) {
+    const uint32_t size = row_class.slot_bytes;
     const bool is_sound = size % kLocationUnitBytes == 0 && size > sizeof(RowHeader) &&
                           IsSound({.store_id = 0,
                                    .segment_id = 0,
                                    .row_class = 0,
                                    .record_bytes = RecordBytesOf(size),
                                    .segment_bytes = kSegmentBytesMax});
-    if (!is_sound || !sizes.insert(size).second) {
+    const bool has_policy =
+        row_class.eviction == EvictionPolicy::kClock || row_class.eviction == EvictionPolicy::kLfu;
+    const bool refuses = row_class.on_full == OnFull::kRefuse;
+    if (!is_sound || !has_policy || !refuses || !classes.insert(row_class).second) {
       return absl::DataLossError(
           absl::StrCat("rows of ", size, " bytes are no class of their own"));
     }
@@ -192,8 +216,8 @@ absl::Status CheckClosed(const Manifest& manifest) {
   for (const SegmentRows& rows : manifest.segments) {
     const SegmentHeader& header = rows.header;
     const bool has_class =
-        header.row_class < manifest.slot_bytes.size() &&
-        header.record_bytes == RecordBytesOf(manifest.slot_bytes[header.row_class]);
+        header.row_class < manifest.row_classes.size() &&
+        header.record_bytes == RecordBytesOf(manifest.row_classes[header.row_class].slot_bytes);
     const bool is_new = segments.insert(header.segment_id).second;
     if (!has_class || !is_new || header.segment_id >= manifest.next_segment_id) {
       return absl::DataLossError(absl::StrCat("segment ", header.segment_id, " is not its own"));
@@ -210,7 +234,9 @@ absl::StatusOr<Manifest> GetManifest(Reader* reader) {
   manifest.seed = reader->Get<uint64_t>();
   manifest.next_segment_id = reader->Get<uint64_t>();
   manifest.next_sequence = reader->Get<uint64_t>();
-  manifest.slot_bytes = reader->GetAll<uint32_t>(reader->Get<uint32_t>());
+  const auto classes = reader->Get<uint32_t>();
+  if (!reader->MayHave(classes, kClassBytes)) return absl::DataLossError("it is cut off");
+  for (uint32_t i = 0; i < classes; ++i) manifest.row_classes.push_back(GetClass(reader));
   const auto tables = reader->Get<uint32_t>();
   if (!reader->MayHave(tables, kTableBytesMin)) return absl::DataLossError("it is cut off");
   for (uint32_t i = 0; i < tables; ++i) {
@@ -225,7 +251,7 @@ absl::StatusOr<Manifest> GetManifest(Reader* reader) {
   }
   manifest.blob = reader->GetAll<std::byte>(reader->Get<uint64_t>());
   if (!reader->done()) return absl::DataLossError("its length is wrong");
-  EMBANK_RETURN_IF_ERROR(CheckClasses(manifest.slot_bytes));
+  EMBANK_RETURN_IF_ERROR(CheckClasses(manifest.row_classes));
   EMBANK_RETURN_IF_ERROR(CheckClosed(manifest));
   return manifest;
 }
@@ -238,8 +264,9 @@ uint64_t ManifestBytesMax(const Manifest& tables, uint64_t ssd_bytes, uint64_t s
   constexpr uint64_t kUnfinishedSegments = 3;
   uint64_t slots_max = 0;
   uint64_t unfinished_slots = 0;
-  for (const uint32_t slot_bytes : tables.slot_bytes) {
-    const uint64_t slots = SegmentGeometry::Of(RecordBytesOf(slot_bytes), segment_bytes).slots;
+  for (const RowClass& row_class : tables.row_classes) {
+    const uint64_t slots =
+        SegmentGeometry::Of(RecordBytesOf(row_class.slot_bytes), segment_bytes).slots;
     slots_max = std::max(slots_max, slots);
     unfinished_slots += kUnfinishedSegments * slots;
   }
@@ -258,8 +285,8 @@ std::vector<std::byte> EncodeManifest(const Manifest& manifest) {
   writer.Put<uint64_t>(manifest.seed);
   writer.Put<uint64_t>(manifest.next_segment_id);
   writer.Put<uint64_t>(manifest.next_sequence);
-  writer.Put<uint32_t>(static_cast<uint32_t>(manifest.slot_bytes.size()));
-  writer.PutAll(std::span(manifest.slot_bytes));
+  writer.Put<uint32_t>(static_cast<uint32_t>(manifest.row_classes.size()));
+  for (const RowClass& row_class : manifest.row_classes) PutClass(row_class, &writer);
   writer.Put<uint32_t>(static_cast<uint32_t>(manifest.tables.size()));
   for (const ManifestTable& table : manifest.tables) PutTable(table, &writer);
   writer.Put<uint32_t>(static_cast<uint32_t>(manifest.segments.size()));

@@ -15,7 +15,7 @@
 
 namespace embank {
 
-inline constexpr uint32_t kManifestFormatVersion = 1;
+inline constexpr uint32_t kManifestFormatVersion = 2;
 inline constexpr uint64_t kManifestBytesMax = uint64_t{1} << 32;
 inline constexpr uint64_t kBlobBytesMax = uint64_t{32} << 20;
 
@@ -32,7 +32,7 @@ struct Manifest {
   uint64_t seed = 0;
   uint64_t next_segment_id = 1;
   uint64_t next_sequence = 1;
-  std::vector<uint32_t> slot_bytes;  // by row class
+  std::vector<RowClass> row_classes;  // a class's number is its place
   std::vector<ManifestTable> tables;
   std::vector<SegmentRows> segments;
   std::vector<std::byte> blob;  // the caller's

@@ -85,6 +85,15 @@ void AppendTables(std::string* text, const std::vector<Table*>& tables) {
   }
 }
 
+void AppendForgotten(std::string* text, const std::vector<Table*>& tables) {
+  Describe(text, "embank_rows_forgotten_total", "counter", "Rows forgotten for new ones.");
+  for (Table* const table : tables) {
+    if (table->forgetter() == nullptr) continue;
+    absl::StrAppend(text, "embank_rows_forgotten_total{", TableLabel(*table), "} ",
+                    table->counters().forgotten_rows.load(std::memory_order_relaxed), "\n");
+  }
+}
+
 void AppendPrefetches(std::string* text, const std::vector<Table*>& tables) {
   const auto append = [&](const char* metric, const char* help,
                           std::atomic<uint64_t> TableCounters::*counter) {
@@ -166,6 +175,7 @@ void AppendCheckpoints(std::string* text, const CheckpointReport& report) {
 std::string FormatMetrics(const Store& store) {
   std::string text;
   AppendTables(&text, store.Tables());
+  AppendForgotten(&text, store.Tables());
   AppendMemory(&text, store.ReportMemory());
   if (store.log() == nullptr) return text;
   AppendPrefetches(&text, store.Tables());

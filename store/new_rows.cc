@@ -18,7 +18,7 @@ NewRows::~NewRows() {
 
 bool NewRows::TakeSlots() {
   shard_->mutex.AssertHeld();
-  if (no_slots_) return false;
+  if (no_slots_) return ForgetOne();
   const StoreParts& parts = table_->parts();
   // One, two, four, ...: a group that makes few rows keeps few from the others.
   RowMover* const mover = table_->mover();
@@ -37,16 +37,37 @@ bool NewRows::TakeSlots() {
   }
   if (mover != nullptr) mover->GiveRoom(count - slots_taken_);
   no_slots_ = slots_taken_ == 0;
-  return !no_slots_;
+  return !no_slots_ || ForgetOne();
+}
+
+// One at a time: positions act in order.
+bool NewRows::ForgetOne() {
+  if (turn_ && turn_->TakeSlot(&slots_[0])) slots_taken_ = 1;
+  return slots_taken_ > 0;
+}
+
+// As ReserveOne, for a table that forgets, whose row has a slot: what was forgotten for that may
+// have moved places.
+bool NewRows::MakePlace(KeyHash hash) {
+  shard_->mutex.AssertHeld();
+  KeyIndex* const index = table_->parts().index;
+  const bool fits = index->ReserveOne(shard_, hash).ok();
+  // Where only its own place is full, no other row makes it free.
+  if (!KeyIndex::IsFull(*shard_) || slots_taken_ == slots_.size()) return fits;
+  Location slot;
+  if (!turn_->TakeSlotHere(&slot)) return fits;
+  slots_[slots_taken_++] = slot;
+  return index->ReserveOne(shard_, hash).ok();
 }
 
 bool NewRows::Add(const RowId& id, uint32_t heat, absl::FunctionRef<void(std::byte*)> fill) {
   shard_->mutex.AssertHeld();
   const StoreParts& parts = table_->parts();
-  if (no_slots_ && table_->mover() == nullptr) return false;
+  if (no_slots_ && table_->mover() == nullptr && !turn_) return false;
   // The index first: it may give empty pages of the tier back to the budget.
-  if (!parts.index->ReserveOne(shard_, id.hash).ok()) return false;
+  if (!turn_ && !parts.index->ReserveOne(shard_, id.hash).ok()) return false;
   if (slots_taken_ == 0 && !TakeSlots()) return AddInLog(id, heat, fill);
+  if (turn_ && !MakePlace(id.hash)) return false;
   const Location location = slots_[--slots_taken_];
   if (slots_taken_ > 0) __builtin_prefetch(parts.tier->Row(slots_[slots_taken_ - 1]), 1);
   std::byte* const row = parts.tier->Row(location);
@@ -59,7 +80,13 @@ bool NewRows::Add(const RowId& id, uint32_t heat, absl::FunctionRef<void(std::by
   parts.index->Insert(shard_, id.hash, location);
   if (table_->mover() != nullptr) table_->mover()->NoteMade(shard_, location);
   if (rows_left_ > 0) --rows_left_;
-  ++rows_added_;
+  if (!turn_) {
+    ++rows_added_;
+    return true;
+  }
+  table_->forgetter()->NoteMade(shard_, location);
+  // At once: it may be forgotten, and counted off, before the group ends.
+  table_->AddRows(1);
   return true;
 }
 
@@ -78,6 +105,7 @@ bool NewRows::AddInLog(const RowId& id, uint32_t heat, absl::FunctionRef<void(st
 
 void FreedRows::Add(KeyIndex::Shard* shard, Location location) {
   if (table_->mover() != nullptr) table_->mover()->NoteGone(shard, *table_, location);
+  if (table_->forgetter() != nullptr) table_->forgetter()->NoteGone(shard, location);
   if (location.tier() != Tier::kDram) return table_->AddRows(-1);
   RetireRow(table_->layout().Header(table_->parts().tier->Row(location)));
   if (count_ == slots_.size()) GiveBack();

@@ -6,8 +6,11 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "absl/functional/function_ref.h"
+#include "store/batch_keys.h"
+#include "store/row_forgetter.h"
 #include "store/table.h"
 
 namespace embank {
@@ -18,9 +21,12 @@ class NewRows {
  public:
   static constexpr size_t kSlotsAtOnce = 32;
 
-  // `rows_max`: no more than so many rows will be asked for.
-  NewRows(Table* table, KeyIndex::Shard* shard, size_t rows_max)
-      : table_(table), shard_(shard), rows_left_(rows_max) {}
+  // `rows_max`: no more than so many rows will be asked for. `keys`: those of the batch, whose rows
+  // a table that forgets forgets last.
+  NewRows(Table* table, KeyIndex::Shard* shard, size_t rows_max, const BatchKeys* keys = nullptr)
+      : table_(table), shard_(shard), rows_left_(rows_max) {
+    if (table->forgetter() != nullptr) turn_.emplace(table->forgetter(), shard, keys);
+  }
   ~NewRows();
   NewRows(const NewRows&) = delete;
   NewRows& operator=(const NewRows&) = delete;
@@ -31,16 +37,19 @@ class NewRows {
 
  private:
   bool TakeSlots();
+  bool ForgetOne();
+  bool MakePlace(KeyHash hash);
   bool AddInLog(const RowId& id, uint32_t heat, absl::FunctionRef<void(std::byte*)> fill);
 
   Table* const table_;
   KeyIndex::Shard* const shard_;
   size_t rows_left_;
   int64_t rows_added_ = 0;
-  std::array<Location, kSlotsAtOnce> slots_;
+  std::array<Location, kSlotsAtOnce + 1> slots_;  // one more by MakePlace
   size_t slots_taken_ = 0;
-  size_t slots_wanted_ = 1;  // next time
-  bool no_slots_ = false;    // a full store is asked once per group
+  size_t slots_wanted_ = 1;                 // next time
+  bool no_slots_ = false;                   // a full store is asked once per group
+  std::optional<RowForgetter::Turn> turn_;  // of a table that forgets
 };
 
 // Gives the slots of rows back that the index no longer names, and counts them off their table,

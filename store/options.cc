@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "tiers/dram_tier.h"
+#include "tiers/row_layout.h"
 
 namespace embank {
 namespace {
@@ -81,7 +82,25 @@ absl::Status Validate(const TableOptions& options) {
   EMBANK_RETURN_IF_ERROR(
       ValidateEnum("optimizer", options.optimizer, Optimizer::kFtrl, "an EMBANK_OPT_* (0 to 5)"));
   EMBANK_RETURN_IF_ERROR(ValidateRule(options));
+  EMBANK_RETURN_IF_ERROR(ValidateEnum("eviction", options.eviction, EvictionPolicy::kLfu,
+                                      "an EMBANK_EVICT_* (0 to 2)"));
+  EMBANK_RETURN_IF_ERROR(
+      ValidateEnum("on_full", options.on_full, OnFull::kForget, "an EMBANK_FULL_* (0 to 1)"));
   return ValidateInitializer(options.initializer);
+}
+
+RowClass RowClassOf(const TableOptions& options) {
+  const bool is_lfu = options.eviction == EvictionPolicy::kLfu;
+  return {.slot_bytes = MakeRowLayout(options.dim, options.value_type, options.optimizer).row_bytes,
+          .eviction = is_lfu ? EvictionPolicy::kLfu : EvictionPolicy::kClock,
+          .on_full = options.on_full};
+}
+
+absl::Status CheckMayForget(const StoreOptions& store, const TableOptions& table) {
+  if (store.path.empty() || table.on_full != OnFull::kForget) return absl::OkStatus();
+  return absl::UnimplementedError(
+      "on_full: EMBANK_FULL_FORGET is not built yet for a store with a path; there ssd_bytes "
+      "bounds the rows, and what is beyond is refused");
 }
 
 absl::Status ValidateTableName(std::string_view name) {

@@ -2,6 +2,7 @@
 #ifndef EMBANK_STORE_OPTIONS_H_
 #define EMBANK_STORE_OPTIONS_H_
 
+#include <compare>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -9,6 +10,7 @@
 #include "absl/status/status.h"
 #include "base/types.h"
 #include "store/initializer.h"
+#include "tiers/eviction_order.h"
 #include "tiers/update_rule.h"
 
 namespace embank {
@@ -28,17 +30,34 @@ struct StoreOptions {
   bool previous = false;   // opens the last checkpoint but one
 };
 
+// What becomes of new rows for which there is no room. The values are those of the C door.
+enum class OnFull : int32_t { kRefuse = 0, kForget = 1 };
+
 struct TableOptions {
   uint32_t dim = 0;
   ValueType value_type = ValueType::kF32;
   Optimizer optimizer = Optimizer::kNone;
   UpdateRule rule;
   Initializer initializer;
+  EvictionPolicy eviction = EvictionPolicy::kLru;  // as asked for; RowClass has what is done
+  OnFull on_full = OnFull::kRefuse;
 };
+
+// What tables have in common whose rows share slots and leave them in one order.
+struct RowClass {
+  uint32_t slot_bytes = 0;
+  EvictionPolicy eviction = EvictionPolicy::kClock;  // kClock or kLfu: CLOCK stands for LRU
+  OnFull on_full = OnFull::kRefuse;
+  auto operator<=>(const RowClass&) const = default;
+};
+// Of a table with valid options.
+RowClass RowClassOf(const TableOptions& options);
 
 // kInvalidArgument: the message names the option, its value and the limit.
 absl::Status Validate(const StoreOptions& options);
 absl::Status Validate(const TableOptions& options);
+// kUnimplemented: the store has a path, and the table would forget rows.
+absl::Status CheckMayForget(const StoreOptions& store, const TableOptions& table);
 absl::Status ValidateTableName(std::string_view name);
 absl::Status ValidateLearningRate(Optimizer optimizer, float learning_rate);
 

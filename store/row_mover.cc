@@ -14,22 +14,16 @@
 namespace embank {
 namespace {
 
-// Behind so many pinned rows one leaves like others.
-constexpr uint32_t kPinnedPassedOverMax = kPassedOverMax / 2;
-
 constexpr uint32_t kLineBytes = 64;
 
 }  // namespace
 
-RowMover::RowMover(const MoverParts& parts, SlotClass slot_class, uint32_t slot_bytes)
+RowMover::RowMover(const MoverParts& parts, SlotClass slot_class, const RowClass& row_class)
     : parts_(parts),
       slot_class_(slot_class),
-      slot_bytes_(slot_bytes),
-      notes_(*parts.tier, slot_bytes) {
-  for (uint32_t i = 0; i < KeyIndex::kShardCount; ++i) {
-    orders_.push_back(std::make_unique<Order>(EvictionPolicy::kClock, this));
-  }
-}
+      slot_bytes_(row_class.slot_bytes),
+      orders_(*parts.tier, *parts.heat_clock, row_class.slot_bytes, row_class.eviction),
+      notes_(orders_.notes()) {}
 
 void RowMover::NoteMade(KeyIndex::Shard* shard, Location slot) {
   const uint32_t number = notes_.NumberOf(slot);
@@ -137,26 +131,35 @@ size_t RowMover::TakeSlots(KeyIndex::Shard* shard, std::span<Location> slots) {
 
 size_t RowMover::Evict(KeyIndex::Shard* shard, std::span<Location> slots, bool* log_takes) {
   size_t count = 0;
-  while (count < slots.size() && EvictOne(shard, &slots[count], log_takes)) ++count;
+  while (count < slots.size() && (EvictOne(shard, /*pinned_too=*/false, &slots[count], log_takes) ||
+                                  EvictOne(shard, /*pinned_too=*/true, &slots[count], log_takes))) {
+    ++count;
+  }
   return count;
 }
 
-bool RowMover::EvictOne(KeyIndex::Shard* shard, Location* slot, bool* log_takes) {
-  for (uint32_t passed_over = 0; passed_over < kPassedOverMax; ++passed_over) {
+// Rows that it passes over are out of the order meanwhile: under LFU they would be next again.
+bool RowMover::EvictOne(KeyIndex::Shard* shard, bool pinned_too, Location* slot, bool* log_takes) {
+  std::array<uint32_t, kPassedOverMax / 2> passed_over;
+  size_t count = 0;
+  bool left = false;
+  while (!left && count < passed_over.size()) {
     const uint32_t victim = OrderOf(shard).Victim();
-    if (victim == kNoVictim) return false;
+    if (victim == kNoVictim) break;
     *slot = notes_.LocationOf(victim);
     // The shard's next eviction, some tens of rows on, begins with that header.
     const uint32_t next = notes_.Of(victim).links.previous;
-    if (next < kEvictionSlotsMax) __builtin_prefetch(HeaderOf(next), 1);
+    if (next < kEvictionSlotsMax) __builtin_prefetch(HeaderAt(notes_.LocationOf(next)), 1);
     OrderOf(shard).Remove(victim);
-    const bool pinned = passed_over < kPinnedPassedOverMax && IsPinned(*slot);
+    const bool pinned = !pinned_too && IsPinned(*slot);
     const bool dirty = notes_.Of(victim).IsDirty();
-    if (!pinned && (*log_takes || !dirty) && Leave(shard, *slot)) return true;
+    left = !pinned && (*log_takes || !dirty) && Leave(shard, *slot);
+    if (left) break;
     if (!pinned) *log_takes = false;
-    OrderOf(shard).Add(victim);
+    passed_over[count++] = victim;
   }
-  return false;
+  for (size_t i = 0; i < count; ++i) OrderOf(shard).Add(passed_over[i]);
+  return left;
 }
 
 // Forgets a pin that has lapsed.
@@ -372,20 +375,8 @@ void RowMover::Unpin(Location slot) {
   note.pin = Pins::kNone;
 }
 
-bool RowMover::TakeReferenced(uint32_t slot) {
-  const std::atomic_ref usage(HeaderOf(slot)->usage);
-  const bool referenced =
-      (usage.fetch_and(~kReferencedFlag, std::memory_order_relaxed) & kReferencedFlag) != 0;
-  if (referenced) notes_.Of(slot).untouched = 0;
-  return referenced;
-}
-
 Table& RowMover::TableAt(Location slot) const {
   return *parts_.tables->Get(TableOf(LoadIdentity(HeaderAt(slot))));
-}
-
-uint32_t RowMover::Heat(uint32_t slot) {
-  return HeatOf(LoadMark(HeaderOf(slot)).usage, parts_.heat_clock->now());
 }
 
 void RowMover::CountInLog(const Table& table, int64_t change) {

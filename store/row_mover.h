@@ -15,19 +15,18 @@
 #ifndef EMBANK_STORE_ROW_MOVER_H_
 #define EMBANK_STORE_ROW_MOVER_H_
 
-#include <array>
 #include <atomic>
 #include <cstdint>
-#include <memory>
 #include <span>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "store/batch_gate.h"
 #include "store/heat_clock.h"
 #include "store/key_index.h"
+#include "store/options.h"
+#include "store/slot_orders.h"
+#include "store/table_directory.h"
 #include "tiers/dram_tier.h"
-#include "tiers/eviction_order.h"
 #include "tiers/row_log.h"
 #include "tiers/slot_notes.h"
 
@@ -45,17 +44,6 @@ inline bool IsRecordOf(const RowId& id, std::span<const std::byte> record) {
 inline const std::byte* RowIn(std::span<const std::byte> record) {
   return record.data() + sizeof(RecordHeader) - sizeof(RowHeader);
 }
-
-// The tables of a store by id, so that a row tells its table. A table stays registered until its
-// id is another's; by then no row is left that names it.
-class TableDirectory {
- public:
-  void Set(TableId id, Table* table) { tables_[id].store(table, std::memory_order_release); }
-  Table* Get(TableId id) const { return tables_[id].load(std::memory_order_acquire); }
-
- private:
-  std::array<std::atomic<Table*>, kTablesMax> tables_{};
-};
 
 // What the movers of a store work with; all of it outlives them.
 struct MoverParts {
@@ -75,11 +63,11 @@ struct RowInSlot {
 
 class RowMover {
  public:
-  // Of a class with notes. CLOCK evicts (decision 0013).
-  RowMover(const MoverParts& parts, SlotClass slot_class, uint32_t slot_bytes);
+  // Of a class with notes.
+  RowMover(const MoverParts& parts, SlotClass slot_class, const RowClass& row_class);
 
-  // Its orders, which the store charges.
-  static constexpr uint64_t kFixedBytes = uint64_t{16} << 10;
+  // What the store charges.
+  static constexpr uint64_t kFixedBytes = SlotOrders::kFixedBytes;
 
   SlotClass slot_class() const { return slot_class_; }
   RowLog* log() const { return parts_.log; }
@@ -159,26 +147,15 @@ class RowMover {
   // So many rows of a table came into the log, or went. Thread-safe.
   void CountInLog(const Table& table, int64_t change);
 
-  // ---- what its orders ask of slots ----
-
-  EvictionLinks& Links(uint32_t slot) { return notes_.Of(slot).links; }
-  // As the orders have it.
-  bool TakeReferenced(uint32_t slot);
-  // As the orders have it.
-  uint32_t Heat(uint32_t slot);
-  uint64_t HeatEpochs() const { return parts_.heat_clock->epochs(); }
-
  private:
   RowHeader* HeaderAt(Location slot) const {
     return reinterpret_cast<RowHeader*>(parts_.tier->Row(slot));
   }
-  RowHeader* HeaderOf(uint32_t slot) const { return HeaderAt(notes_.LocationOf(slot)); }
-  using Order = EvictionOrder<RowMover>;
-  Order& OrderOf(const KeyIndex::Shard* shard) const { return *orders_[shard->number]; }
+  SlotOrders::Order& OrderOf(const KeyIndex::Shard* shard) { return orders_.Of(shard); }
   size_t Evict(KeyIndex::Shard* shard, std::span<Location> slots, bool* log_takes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
   bool Leave(KeyIndex::Shard* shard, Location slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
-  bool EvictOne(KeyIndex::Shard* shard, Location* slot, bool* log_takes)
+  bool EvictOne(KeyIndex::Shard* shard, bool pinned_too, Location* slot, bool* log_takes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
   size_t TakeFromAnother(KeyIndex::Shard* shard, std::span<Location> slots, bool* log_takes);
   Match BringUpTo(Location slot, KeyIndex::Shard* shard, const RowId& id, const Match& match,
@@ -199,8 +176,8 @@ class RowMover {
   const MoverParts parts_;
   const SlotClass slot_class_;
   const uint32_t slot_bytes_;
-  const SlotNotes notes_;
-  std::vector<std::unique_ptr<Order>> orders_;  // by shard; each under its lock
+  SlotOrders orders_;
+  const SlotNotes& notes_;
   std::atomic<uint64_t> rows_in_log_{0};
   std::atomic<uint64_t> rows_in_memory_{0};
   std::atomic<uint32_t> next_giver_{0};  // the shard to be asked for slots by others

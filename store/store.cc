@@ -71,8 +71,10 @@ absl::StatusOr<Table*> Store::CreateTable(std::string_view name, const TableOpti
         absl::StrCat("name: table \"", std::string(name), "\" exists; open it, or drop it first"));
   }
   EMBANK_ASSIGN_OR_RETURN(const TableId id, FreeTableId());
-  if (log_ != nullptr)
+  if (log_ != nullptr) {
+    EMBANK_RETURN_IF_ERROR(CheckMayForget(options_, options));
     EMBANK_RETURN_IF_ERROR(MakeRoomInManifests({id, std::string(name), options}));
+  }
   return AddTable(id, name, options);
 }
 
@@ -80,8 +82,7 @@ absl::StatusOr<Table*> Store::AddTable(TableId id, std::string_view name,
                                        const TableOptions& options) {
   ReserveOneMore(&live_tables_);
   ReserveOneMore(&all_tables_);
-  const RowLayout layout = MakeRowLayout(options.dim, options.value_type, options.optimizer);
-  EMBANK_ASSIGN_OR_RETURN(const SizedClass* const row_class, ClassOf(layout.row_bytes));
+  EMBANK_ASSIGN_OR_RETURN(const SlotsOfClass* const slots, SlotsOf(RowClassOf(options)));
   const StoreParts parts = {.tier = tier_.get(),
                             .index = index_.get(),
                             .epochs = &epochs_,
@@ -91,8 +92,9 @@ absl::StatusOr<Table*> Store::AddTable(TableId id, std::string_view name,
                             .pins = &pin_budget_,
                             .gate = gate_.get(),
                             .compaction = compaction_.get()};
-  auto table = std::make_unique<Table>(parts, id, std::string(name), options, options_.seed,
-                                       row_class->slot_class, row_class->mover.get());
+  auto table =
+      std::make_unique<Table>(parts, id, std::string(name), options, options_.seed,
+                              slots->slot_class, slots->mover.get(), slots->forgetter.get());
   EMBANK_RETURN_IF_ERROR(budget_.Charge(kTableFixedBytes));
   if (tables_by_id_ != nullptr) tables_by_id_->Set(id, table.get());
   live_tables_.push_back(table.get());
@@ -172,38 +174,61 @@ Table* Store::FindTable(std::string_view name) const {
   return nullptr;
 }
 
-absl::StatusOr<const Store::SizedClass*> Store::ClassOf(uint32_t slot_bytes) {
-  auto sized = std::find_if(slot_classes_.begin(), slot_classes_.end(),
-                            [&](const SizedClass& one) { return one.slot_bytes == slot_bytes; });
-  if (sized == slot_classes_.end()) {
+absl::StatusOr<const Store::SlotsOfClass*> Store::SlotsOf(const RowClass& row_class) {
+  const bool forgets = row_class.on_full == OnFull::kForget;
+  auto slots = std::find_if(slot_classes_.begin(), slot_classes_.end(),
+                            [&](const SlotsOfClass& one) { return one.row_class == row_class; });
+  if (slots == slot_classes_.end()) {
     ReserveOneMore(&slot_classes_);
     // A class's number is its place, also in manifests.
-    const SlotClass slot_class = tier_->AddClass(slot_bytes, log_ != nullptr);
+    const SlotClass slot_class =
+        tier_->AddClass(row_class.slot_bytes, /*has_notes=*/log_ != nullptr || forgets);
     EMBANK_CHECK(slot_class == slot_classes_.size());
-    slot_classes_.push_back({slot_bytes, slot_class, nullptr});
-    sized = slot_classes_.end() - 1;
+    slot_classes_.push_back({row_class, slot_class, nullptr, nullptr});
+    slots = slot_classes_.end() - 1;
   }
-  if (log_ != nullptr && sized->mover == nullptr) EMBANK_RETURN_IF_ERROR(MakeMover(&*sized));
-  return &*sized;
+  if (log_ != nullptr && slots->mover == nullptr) EMBANK_RETURN_IF_ERROR(MakeMover(&*slots));
+  if (forgets && slots->forgetter == nullptr) EMBANK_RETURN_IF_ERROR(MakeForgetter(&*slots));
+  return &*slots;
 }
 
-absl::Status Store::MakeMover(SizedClass* sized) {
-  const uint64_t bytes_max = SlotNotes::AddressBytesMax(sized->slot_bytes);
-  if (RowAddressBytes(options_) > bytes_max) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("rows of ", sized->slot_bytes, " bytes can have at most ", bytes_max,
-                     " bytes of dram_bytes in a store with a path"));
-  }
-  log_->AddRowClass(sized->slot_class, RecordBytesOf(sized->slot_bytes));
+absl::Status Store::CheckNotesReach(const RowClass& row_class) const {
+  const uint64_t bytes_max = SlotNotes::AddressBytesMax(row_class.slot_bytes);
+  if (RowAddressBytes(options_) <= bytes_max) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("rows of ", row_class.slot_bytes, " bytes can have at most ", bytes_max,
+                   " bytes of dram_bytes in a store with a path, and in tables that forget"));
+}
+
+absl::Status Store::MakeMover(SlotsOfClass* slots) {
+  EMBANK_RETURN_IF_ERROR(CheckNotesReach(slots->row_class));
+  log_->AddRowClass(slots->slot_class, RecordBytesOf(slots->row_class.slot_bytes));
   auto mover = std::make_unique<RowMover>(MoverParts{.tier = tier_.get(),
                                                      .index = index_.get(),
                                                      .log = log_.get(),
                                                      .heat_clock = heat_clock_.get(),
                                                      .tables = tables_by_id_.get(),
                                                      .gate = gate_.get()},
-                                          sized->slot_class, sized->slot_bytes);
+                                          slots->slot_class, slots->row_class);
   EMBANK_RETURN_IF_ERROR(budget_.Charge(RowMover::kFixedBytes));
-  sized->mover = std::move(mover);
+  slots->mover = std::move(mover);
+  return absl::OkStatus();
+}
+
+absl::Status Store::MakeForgetter(SlotsOfClass* slots) {
+  EMBANK_RETURN_IF_ERROR(CheckNotesReach(slots->row_class));
+  if (tables_by_id_ == nullptr) {
+    auto tables = std::make_unique<TableDirectory>();
+    EMBANK_RETURN_IF_ERROR(budget_.Charge(sizeof *tables));
+    tables_by_id_ = std::move(tables);
+  }
+  auto forgetter = std::make_unique<RowForgetter>(ForgetterParts{.tier = tier_.get(),
+                                                                 .index = index_.get(),
+                                                                 .heat_clock = heat_clock_.get(),
+                                                                 .tables = tables_by_id_.get()},
+                                                  slots->row_class);
+  EMBANK_RETURN_IF_ERROR(budget_.Charge(RowForgetter::kFixedBytes));
+  slots->forgetter = std::move(forgetter);
   return absl::OkStatus();
 }
 

@@ -21,6 +21,7 @@
 #include "store/compaction.h"
 #include "store/export.h"
 #include "store/manifest.h"
+#include "store/row_forgetter.h"
 #include "store/table.h"
 
 namespace embank {
@@ -103,10 +104,11 @@ class Store {
   MemoryReport ReportMemory() const;
 
  private:
-  struct SizedClass {
-    uint32_t slot_bytes;
+  struct SlotsOfClass {
+    RowClass row_class;
     SlotClass slot_class;
-    std::unique_ptr<RowMover> mover;  // with the log
+    std::unique_ptr<RowMover> mover;          // with the log
+    std::unique_ptr<RowForgetter> forgetter;  // without, of tables that forget
   };
 
   Store(const StoreOptions& options, StoreEnvironment environment);
@@ -135,9 +137,11 @@ class Store {
   Manifest Describe() const ABSL_SHARED_LOCKS_REQUIRED(tables_mutex_);
   absl::StatusOr<Table*> AddTable(TableId id, std::string_view name, const TableOptions& options)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(tables_mutex_);
-  absl::StatusOr<const SizedClass*> ClassOf(uint32_t slot_bytes)
+  absl::StatusOr<const SlotsOfClass*> SlotsOf(const RowClass& row_class)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(tables_mutex_);
-  absl::Status MakeMover(SizedClass* sized);
+  absl::Status CheckNotesReach(const RowClass& row_class) const;
+  absl::Status MakeMover(SlotsOfClass* slots);
+  absl::Status MakeForgetter(SlotsOfClass* slots);
   absl::StatusOr<TableId> FreeTableId() const ABSL_SHARED_LOCKS_REQUIRED(tables_mutex_);
   absl::Status EraseRowsOf(Table* table);
   absl::Status EraseLoggedRowsOf(Table* table);
@@ -155,9 +159,10 @@ class Store {
   const std::optional<RowLogOptions> log_sizes_;
   std::unique_ptr<FileSystem> own_files_;
   FileSystem* const files_;
+  // With a path, constant after Init; or since the first table that forgets.
+  std::unique_ptr<TableDirectory> tables_by_id_;
   // All of these with a path, constant after Init.
   std::unique_ptr<CheckpointDirectory> directory_;
-  std::unique_ptr<TableDirectory> tables_by_id_;
   std::unique_ptr<BatchGate> gate_;
   std::unique_ptr<RowLog> log_;  // nullptr: memory only
   uint64_t segment_bytes_ = 0;
@@ -171,7 +176,7 @@ class Store {
   mutable Mutex tables_mutex_;
   std::vector<Table*> live_tables_ ABSL_GUARDED_BY(tables_mutex_);
   std::vector<std::unique_ptr<Table>> all_tables_ ABSL_GUARDED_BY(tables_mutex_);
-  std::vector<SizedClass> slot_classes_ ABSL_GUARDED_BY(tables_mutex_);
+  std::vector<SlotsOfClass> slot_classes_ ABSL_GUARDED_BY(tables_mutex_);
   // With the log; constant after Init. Last: its task uses all of the above until it ends.
   std::unique_ptr<Compaction> compaction_;
 };

@@ -130,8 +130,8 @@ absl::Status Store::Recover(std::span<const Manifest> kept) {
   const Manifest& opened = kept.front();
   {
     MutexLock lock(&tables_mutex_);
-    for (const uint32_t slot_bytes : opened.slot_bytes) {
-      EMBANK_RETURN_IF_ERROR(ClassOf(slot_bytes).status());
+    for (const RowClass& row_class : opened.row_classes) {
+      EMBANK_RETURN_IF_ERROR(SlotsOf(row_class).status());
     }
     for (const ManifestTable& table : opened.tables) {
       EMBANK_RETURN_IF_ERROR(AddTable(table.id, table.name, table.options).status());
@@ -228,7 +228,7 @@ absl::Status Store::RecoverSegment(const SegmentRows& rows, uint32_t checkpoint)
 
 Manifest Store::Describe() const {
   Manifest manifest;
-  for (const SizedClass& sized : slot_classes_) manifest.slot_bytes.push_back(sized.slot_bytes);
+  for (const SlotsOfClass& slots : slot_classes_) manifest.row_classes.push_back(slots.row_class);
   for (const Table* const table : live_tables_) {
     manifest.tables.push_back({table->id(), table->name(), table->options()});
   }
@@ -252,12 +252,10 @@ bool Store::SetManifestsAside(const Manifest& tables, uint64_t blob_bytes, bool 
 // For a table more, and its row class.
 absl::Status Store::MakeRoomInManifests(ManifestTable table) {
   Manifest tables = Describe();
-  const TableOptions& options = table.options;
-  const uint32_t row_bytes =
-      MakeRowLayout(options.dim, options.value_type, options.optimizer).row_bytes;
-  const std::vector<uint32_t>& classes = tables.slot_bytes;
-  const bool is_known = std::find(classes.begin(), classes.end(), row_bytes) != classes.end();
-  if (!is_known) tables.slot_bytes.push_back(row_bytes);
+  const RowClass row_class = RowClassOf(table.options);
+  const std::vector<RowClass>& classes = tables.row_classes;
+  const bool is_known = std::find(classes.begin(), classes.end(), row_class) != classes.end();
+  if (!is_known) tables.row_classes.push_back(row_class);
   tables.tables.push_back(std::move(table));
   if (SetManifestsAside(tables, blob_room_bytes_.load(), /*must=*/false)) return absl::OkStatus();
   return absl::ResourceExhaustedError(

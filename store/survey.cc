@@ -21,20 +21,19 @@ uint64_t LiveRows(const SegmentRows& rows) {
 }
 
 absl::Status TakeTables(const Manifest& manifest, Survey* survey) {
-  for (const uint32_t row_bytes : manifest.slot_bytes) {
-    survey->classes.push_back({.row_bytes = row_bytes, .record_bytes = RecordBytesOf(row_bytes)});
+  const std::vector<RowClass>& classes = manifest.row_classes;
+  for (const RowClass& row_class : classes) {
+    survey->classes.push_back(
+        {.row_bytes = row_class.slot_bytes, .record_bytes = RecordBytesOf(row_class.slot_bytes)});
   }
   for (const ManifestTable& table : manifest.tables) {
-    const TableOptions& options = table.options;
-    const uint32_t row_bytes =
-        MakeRowLayout(options.dim, options.value_type, options.optimizer).row_bytes;
-    const auto found = std::find(manifest.slot_bytes.begin(), manifest.slot_bytes.end(), row_bytes);
-    if (found == manifest.slot_bytes.end()) {
+    const auto found = std::find(classes.begin(), classes.end(), RowClassOf(table.options));
+    if (found == classes.end()) {
       return absl::DataLossError(absl::StrCat("the manifest is damaged: rows of table \"",
                                               table.name, "\" have no class"));
     }
     survey->tables.push_back(
-        {.table = table, .row_class = static_cast<uint32_t>(found - manifest.slot_bytes.begin())});
+        {.table = table, .row_class = static_cast<uint32_t>(found - classes.begin())});
   }
   return absl::OkStatus();
 }

@@ -7,7 +7,7 @@
 namespace embank {
 
 Table::Table(const StoreParts& parts, TableId id, std::string name, const TableOptions& options,
-             uint64_t store_seed, SlotClass slot_class, RowMover* mover)
+             uint64_t store_seed, SlotClass slot_class, RowMover* mover, RowForgetter* forgetter)
     : parts_(parts),
       id_(id),
       name_(std::move(name)),
@@ -17,6 +17,7 @@ Table::Table(const StoreParts& parts, TableId id, std::string name, const TableO
       layout_(MakeRowLayout(options.dim, options.value_type, options.optimizer)),
       slot_class_(slot_class),
       mover_(mover),
+      forgetter_(forgetter),
       learning_rate_(options.rule.learning_rate),
       pins_(parts.pins, layout_.row_bytes) {}
 

@@ -25,6 +25,8 @@
 
 namespace embank {
 
+class RowForgetter;
+
 // The parts of a store that its tables work with; they outlive the tables.
 struct StoreParts {
   DramTier* tier;
@@ -51,13 +53,14 @@ struct TableCounters {
   std::array<Verb, kTableVerbs> verbs;
   std::atomic<uint64_t> prefetched_rows{0};  // that prefetches brought up
   std::atomic<uint64_t> unused_rows{0};      // of them those that left before they were used
+  std::atomic<uint64_t> forgotten_rows{0};
 };
 
 class Table {
  public:
   // `options` are valid. The row class's slots are `slot_class`.
   Table(const StoreParts& parts, TableId id, std::string name, const TableOptions& options,
-        uint64_t store_seed, SlotClass slot_class, RowMover* mover);
+        uint64_t store_seed, SlotClass slot_class, RowMover* mover, RowForgetter* forgetter);
   Table(const Table&) = delete;
   Table& operator=(const Table&) = delete;
 
@@ -68,6 +71,8 @@ class Table {
   SlotClass slot_class() const { return slot_class_; }
   // Moves rows of the table's class; nullptr: the store is in memory only.
   RowMover* mover() const { return mover_; }
+  // Forgets rows of the table's class; nullptr: new rows without room are refused.
+  RowForgetter* forgetter() const { return forgetter_; }
   RowId IdOf(Key key, KeyHash hash) const { return {id_, key, hash}; }
   KeyHash HashOf(Key key) const { return HashKey(table_hash_, key); }
   void HashesOf(KeySpan keys, KeyHash* hashes) const { HashKeys(table_hash_, keys, hashes); }
@@ -110,6 +115,12 @@ class Table {
   // A row that a prefetch brought up leaves memory, and nobody has used it.
   void CountUnusedPrefetch() { counters_.unused_rows.fetch_add(1, std::memory_order_relaxed); }
 
+  // A row was forgotten.
+  void CountForgotten() {
+    AddRows(-1);
+    counters_.forgotten_rows.fetch_add(1, std::memory_order_relaxed);
+  }
+
   TableCounters& counters() { return counters_; }
 
  private:
@@ -122,6 +133,7 @@ class Table {
   const RowLayout layout_;
   const SlotClass slot_class_;
   RowMover* const mover_;
+  RowForgetter* const forgetter_;
 
   std::atomic<float> learning_rate_;
   std::atomic<bool> dropped_{false};

@@ -30,11 +30,9 @@ class KeptManifest {
   KeptManifest(Manifest manifest, VerifiedCheckpoint* verified)
       : manifest_(std::move(manifest)), verified_(verified) {
     for (const ManifestTable& table : manifest_.tables) {
-      const TableOptions& options = table.options;
-      const uint32_t row_bytes =
-          MakeRowLayout(options.dim, options.value_type, options.optimizer).row_bytes;
-      const auto& sizes = manifest_.slot_bytes;
-      const auto row_class = std::find(sizes.begin(), sizes.end(), row_bytes) - sizes.begin();
+      const std::vector<RowClass>& classes = manifest_.row_classes;
+      const auto row_class =
+          std::find(classes.begin(), classes.end(), RowClassOf(table.options)) - classes.begin();
       tables_[table.id] = {static_cast<uint32_t>(row_class), verified_->tables.size()};
       verified_->tables.push_back({.name = table.name});
     }

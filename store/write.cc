@@ -15,12 +15,13 @@
 namespace embank {
 namespace {
 
-void UpsertGroup(Batch* batch, const ShardGroup& group, const UpdateRule& rule, ConstRowSpan rows) {
+void UpsertGroup(Batch* batch, const ShardGroup& group, const UpdateRule& rule, ConstRowSpan rows,
+                 const BatchKeys& batch_keys) {
   Table& table = batch->table();
   const RowLayout& layout = table.layout();
   OutcomeTally tally;
   MutexLock lock(&group.shard->mutex);
-  NewRows new_rows(&table, group.shard, group.size());
+  NewRows new_rows(&table, group.shard, group.size(), &batch_keys);
   ForEachMatch<IndexUse::kChange>(
       table, *batch, group, [&](uint32_t position, const RowId& id, const Match& match) {
         const std::byte* const vector = rows.Row(position);
@@ -72,11 +73,14 @@ absl::Status Upsert(Table* table, KeySpan keys, ConstRowSpan rows, OutcomeSpan o
   const UpdateRule rule = table->rule();
   Batch batch(table, keys, outcomes);
   ShardPlan plan;
+  BatchKeys batch_keys;
   EMBANK_RETURN_IF_ERROR(plan.Allocate(keys.size()));
+  EMBANK_RETURN_IF_ERROR(batch_keys.Allocate(batch));
   BringUpRows(batch);
+  batch_keys.Collect(batch);
   plan.GroupAll(batch);
-  plan.ForEachShard(batch,
-                    [&](const ShardGroup& group) { UpsertGroup(&batch, group, rule, rows); });
+  plan.ForEachShard(
+      batch, [&](const ShardGroup& group) { UpsertGroup(&batch, group, rule, rows, batch_keys); });
   batch.Publish(TableVerb::kUpsert, begin_ns);
   return batch.RefusedStatus();
 }

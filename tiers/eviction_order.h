@@ -28,7 +28,8 @@
 
 namespace embank {
 
-enum class EvictionPolicy { kLru, kClock, kLfu };
+// The values are those of the C door.
+enum class EvictionPolicy : int32_t { kLru = 0, kClock = 1, kLfu = 2 };
 
 inline constexpr uint32_t kNoVictim = 0xFFFFFFFF;
 inline constexpr uint32_t kHeatLevels = kHeatBits + 1;

@@ -83,8 +83,14 @@ enum { EMBANK_INIT_ZERO = 0,
        EMBANK_INIT_CONSTANT = 1,  /* init_a */
        EMBANK_INIT_UNIFORM = 2,   /* [init_a, init_b) */
        EMBANK_INIT_NORMAL = 3 };  /* mean init_a, standard deviation init_b */
-enum { EMBANK_EVICT_LRU = 0, EMBANK_EVICT_CLOCK = 1, EMBANK_EVICT_LFU = 2 };
-enum { EMBANK_FULL_REFUSE = 0, EMBANK_FULL_FORGET = 1 };
+/* Which rows of a table leave DRAM first, for the log or, of a table that forgets, for good. */
+enum { EMBANK_EVICT_LRU = 0,    /* those not used for the longest time: approximated by CLOCK */
+       EMBANK_EVICT_CLOCK = 1,  /* the same, but for those looked up since their turn */
+       EMBANK_EVICT_LFU = 2 };  /* those of the least heat, by powers of two */
+/* What becomes of a new row for which there is no room. */
+enum { EMBANK_FULL_REFUSE = 0,  /* it is REFUSED */
+       EMBANK_FULL_FORGET = 1 };/* the coldest row of its shard is erased for it, and counted in
+                                 * embank_rows_forgotten_total: a bounded memory */
 /* CREATE: makes a store where there is none. PREVIOUS: the last checkpoint but one, as if the last
  * had not been; it is lost with the next checkpoint. */
 enum { EMBANK_OPEN_CREATE = 1u, EMBANK_OPEN_READ_ONLY = 2u, EMBANK_OPEN_PREVIOUS = 4u };
@@ -129,9 +135,9 @@ typedef struct embank_table_options {
   float initial_accumulator; /* Adagrad s, FTRL n of a new row; finite, >= 0. Default 0 */
   int32_t initializer;      /* EMBANK_INIT_ZERO (default) ... */
   float init_a, init_b;     /* see EMBANK_INIT_*; finite. Defaults 0 */
-  int32_t eviction;         /* EMBANK_EVICT_LRU (default), CLOCK: both by CLOCK. LFU: not built */
+  int32_t eviction;         /* EMBANK_EVICT_LRU (default) ... */
   uint32_t admission_count; /* 0 or 1: a row is created at first sight. More: not built yet */
-  int32_t on_full;          /* EMBANK_FULL_REFUSE (default); FORGET: not built yet */
+  int32_t on_full;          /* EMBANK_FULL_REFUSE (default), FORGET. FORGET with a path: not yet */
 } embank_table_options;
 
 typedef struct embank_table_info {
@@ -192,7 +198,12 @@ EMBANK_API embank_status embank_store_close(embank_store *store);
 EMBANK_API void embank_table_options_init(embank_table_options *options, uint32_t struct_size);
 
 /* [setup] Creates an empty table. name: 1 to 255 bytes without '/' and newline. At most 4095 tables
- * in a store. INVALID_ARGUMENT, UNIMPLEMENTED, ALREADY_EXISTS, RESOURCE_EXHAUSTED. */
+ * in a store. INVALID_ARGUMENT, UNIMPLEMENTED, ALREADY_EXISTS, RESOURCE_EXHAUSTED.
+ *
+ * Tables with rows of one size, one eviction (LRU and CLOCK count as one) and one on_full share
+ * memory: their rows make room for each other. From others they get memory only by pages of 2 MiB
+ * in which no row is left. So a table that forgets is REFUSED its first rows where others have
+ * filled dram_bytes. */
 EMBANK_API embank_status embank_table_create(embank_store *store, const char *name,
                                              const embank_table_options *options,
                                              embank_table **table);
@@ -222,7 +233,9 @@ EMBANK_API embank_status embank_table_names(embank_store *store, char *names, ui
  * RESOURCE_EXHAUSTED, and an absent one NOT_FOUND where the call says so; the rest of the batch is
  * done all the same. With ssd_bytes room for one checkpoint is kept: a change (also of a row that
  * is there, by any call but erase) that would eat it is REFUSED, and the message names
- * embank_checkpoint, which gives room back. Every data call can return INVALID_ARGUMENT (shapes),
+ * embank_checkpoint, which gives room back. In a table that forgets, a new row may erase another,
+ * one of the same batch only where nearly nothing else is left: of a batch larger than memory the
+ * first rows may be gone before its end. Every data call can return INVALID_ARGUMENT (shapes),
  * FAILED_PRECONDITION (the table was dropped) and RESOURCE_EXHAUSTED (memory of the call: at most
  * 64 MiB + 32 bytes per key); then nothing was done. */
 

@@ -77,6 +77,11 @@ static_assert(Same(MissingRule::kCreate, EMBANK_MISSING_CREATE));
 static_assert(Same(MissingRule::kDefault, EMBANK_MISSING_DEFAULT));
 static_assert(Same(MissingRule::kZero, EMBANK_MISSING_ZERO));
 static_assert(Same(MissingRule::kSkip, EMBANK_MISSING_SKIP));
+static_assert(Same(EvictionPolicy::kLru, EMBANK_EVICT_LRU));
+static_assert(Same(EvictionPolicy::kClock, EMBANK_EVICT_CLOCK));
+static_assert(Same(EvictionPolicy::kLfu, EMBANK_EVICT_LFU));
+static_assert(Same(OnFull::kRefuse, EMBANK_FULL_REFUSE));
+static_assert(Same(OnFull::kForget, EMBANK_FULL_FORGET));
 static_assert(Same(absl::StatusCode::kInvalidArgument, EMBANK_INVALID_ARGUMENT));
 static_assert(Same(absl::StatusCode::kNotFound, EMBANK_NOT_FOUND));
 static_assert(Same(absl::StatusCode::kAlreadyExists, EMBANK_ALREADY_EXISTS));
@@ -136,14 +141,6 @@ absl::Status CheckStoreParts(const embank_store_options& o) {
       NotBuilt(o.durability == EMBANK_DURABLE_BATCH, "durability: EMBANK_DURABLE_BATCH"));
   EMBANK_RETURN_IF_ERROR(NotBuilt(o.warmup_iters != 0, "warmup_iters (the hot set)"));
   return NotBuilt(o.flush_iters != 0, "flush_iters (the hot set)");
-}
-
-absl::Status CheckTableParts(const embank_table_options& o) {
-  EMBANK_RETURN_IF_ERROR(CheckEnum("eviction", o.eviction, EMBANK_EVICT_LFU));
-  EMBANK_RETURN_IF_ERROR(CheckEnum("on_full", o.on_full, EMBANK_FULL_FORGET));
-  EMBANK_RETURN_IF_ERROR(NotBuilt(o.eviction == EMBANK_EVICT_LFU, "eviction: EMBANK_EVICT_LFU"));
-  EMBANK_RETURN_IF_ERROR(NotBuilt(o.on_full == EMBANK_FULL_FORGET, "on_full: EMBANK_FULL_FORGET"));
-  return NotBuilt(o.admission_count > 1, "admission_count above 1");
 }
 
 }  // namespace
@@ -215,8 +212,10 @@ absl::StatusOr<TableOptions> ReadOptions(const embank_table_options* options) {
                .initial_accumulator = o.initial_accumulator};
   read.initializer = {
       .kind = static_cast<InitializerKind>(o.initializer), .a = o.init_a, .b = o.init_b};
+  read.eviction = static_cast<EvictionPolicy>(o.eviction);
+  read.on_full = static_cast<OnFull>(o.on_full);
   EMBANK_RETURN_IF_ERROR(Validate(read));
-  EMBANK_RETURN_IF_ERROR(CheckTableParts(o));
+  EMBANK_RETURN_IF_ERROR(NotBuilt(o.admission_count > 1, "admission_count above 1"));
   return read;
 }
 

@@ -220,11 +220,8 @@ std::vector<BadInput> BadTableInputs() {
                 o->optimizer = EMBANK_OPT_FTRL;
                 o->learning_rate = 0;
               }),
-       Create("LFU", kMissing, {"eviction"}, [](Options* o) { o->eviction = EMBANK_EVICT_LFU; }),
        Create("admission", kMissing, {"admission_count"},
-              [](Options* o) { o->admission_count = 2; }),
-       Create("forget", kMissing, {"on_full"},
-              [](Options* o) { o->on_full = EMBANK_FULL_FORGET; })});
+              [](Options* o) { o->admission_count = 2; })});
   AddFloatCases("learning_rate", &Options::learning_rate, EMBANK_OPT_SGD, &cases);
   AddFloatCases("epsilon", &Options::epsilon, EMBANK_OPT_ADAGRAD, &cases);
   AddFloatCases("weight_decay", &Options::weight_decay, EMBANK_OPT_SGD, &cases);

@@ -522,14 +522,6 @@ TEST(OptionStructs, DefaultsAreThoseOfTheHeader) {
   EXPECT_EQ(table.on_full, EMBANK_FULL_REFUSE);
 }
 
-TEST_F(Boundaries, BothPoliciesThatClockServesAreTaken) {
-  for (const int32_t eviction : {EMBANK_EVICT_LRU, EMBANK_EVICT_CLOCK}) {
-    embank_table_options options = TableOptions(3);
-    options.eviction = eviction;
-    CreateTable(store_.get(), "by " + std::to_string(eviction), options);
-  }
-}
-
 TEST_F(Boundaries, AnOlderCallerGetsDefaultsForTheFieldsItDoesNotKnow) {
   embank_table_options options = TableOptions(3, EMBANK_OPT_SGD);
   options.init_a = 5.0f;  // lies beyond what this older caller declares

@@ -19,7 +19,7 @@ void TryManifest(std::span<const std::byte> bytes) {
     return;
   }
   for (const SegmentRows& rows : manifest->segments) {
-    EMBANK_CHECK(IsSound(rows.header) && rows.header.row_class < manifest->slot_bytes.size());
+    EMBANK_CHECK(IsSound(rows.header) && rows.header.row_class < manifest->row_classes.size());
     const auto geometry = SegmentGeometry::Of(rows.header.record_bytes, rows.header.segment_bytes);
     EMBANK_CHECK(rows.used_slots <= geometry.slots);
     EMBANK_CHECK(rows.bits.size() == (rows.used_slots + 63) / 64);

@@ -26,7 +26,7 @@ Manifest ManifestOf(uint32_t checkpoint, const std::vector<uint64_t>& segments =
   manifest.store_id = 5;
   manifest.checkpoint = checkpoint;
   manifest.next_segment_id = 1000;
-  manifest.slot_bytes = {kSlotBytes};
+  manifest.row_classes = {{.slot_bytes = kSlotBytes}};
   for (const uint64_t segment : segments) {
     manifest.segments.push_back({.header = {.store_id = 5,
                                             .segment_id = segment,

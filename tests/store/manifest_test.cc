@@ -70,14 +70,14 @@ Manifest Rich() {
                           .weight_decay = 0.0625f,
                           .initial_accumulator = 2.0f};
     table.options.initializer = {static_cast<InitializerKind>(i % 4), -0.5f, 1.5f};
-    const uint32_t row_bytes =
-        MakeRowLayout(table.options.dim, table.options.value_type, kOptimizers[i]).row_bytes;
-    manifest.slot_bytes.push_back(row_bytes);
+    table.options.eviction = static_cast<EvictionPolicy>(i % 3);
+    manifest.row_classes.push_back(RowClassOf(table.options));
     manifest.tables.push_back(std::move(table));
   }
-  const auto& sizes = manifest.slot_bytes;
-  manifest.segments = {SegmentOf(7, 0, sizes[0], 1, false), SegmentOf(9, 1, sizes[1], 64, true),
-                       SegmentOf(8, 4, sizes[4], 65, true), SegmentOf(999, 5, sizes[5], 5, false)};
+  const auto size_of = [&](size_t i) { return manifest.row_classes[i].slot_bytes; };
+  manifest.segments = {SegmentOf(7, 0, size_of(0), 1, false), SegmentOf(9, 1, size_of(1), 64, true),
+                       SegmentOf(8, 4, size_of(4), 65, true),
+                       SegmentOf(999, 5, size_of(5), 5, false)};
   for (int i = 0; i < 100; ++i) manifest.blob.push_back(static_cast<std::byte>(i * 7));
   return manifest;
 }
@@ -95,7 +95,7 @@ TEST(Manifest, ComesBackAsItWas) {
   EXPECT_EQ(back->seed, rich.seed);
   EXPECT_EQ(back->next_segment_id, rich.next_segment_id);
   EXPECT_EQ(back->next_sequence, rich.next_sequence);
-  EXPECT_EQ(back->slot_bytes, rich.slot_bytes);
+  EXPECT_EQ(back->row_classes, rich.row_classes);
   EXPECT_EQ(back->blob, rich.blob);
   ASSERT_EQ(back->tables.size(), rich.tables.size());
   for (size_t i = 0; i < rich.tables.size(); ++i) {
@@ -143,7 +143,7 @@ TEST(Manifest, HasTheBytesThatTheFormatSays) {
   manifest.blob = {std::byte{0xEE}};
   const Bytes bytes = EncodeManifest(manifest);
   const std::string_view expected(
-      "EMBMAN1\0\1\0\0\0\x24\x23\x22\x21\x23\x23\x22\x21\x18\x17\x16\x15\x14\x13\x12\x11", 28);
+      "EMBMAN1\0\2\0\0\0\x24\x23\x22\x21\x23\x23\x22\x21\x18\x17\x16\x15\x14\x13\x12\x11", 28);
   const std::string_view begin(reinterpret_cast<const char*>(bytes.data()), 28);
   EXPECT_EQ(begin, expected);
   EXPECT_EQ(bytes.size(), 28u + 3 * 8 + 3 * 4 + 8 + 1 + 4);
@@ -183,7 +183,7 @@ TEST(Manifest, CutAnywhereOrLongerIsDamaged) {
 }
 
 TEST(Manifest, OfAnotherFormatIsRefusedByItsNumber) {
-  for (const uint32_t version : {0u, 2u, 77u}) {
+  for (const uint32_t version : {0u, 1u, 3u, 77u}) {
     Bytes bytes = RichBytes();
     PutAt<uint32_t>(bytes, 8, version);
     EXPECT_TRUE(absl::IsDataLoss(DecodeManifest(bytes).status())) << "not sealed";
@@ -221,6 +221,12 @@ std::vector<Wrong> WrongTables() {
       {"a rate", [](Manifest* m) { m->tables[1].options.rule.learning_rate = -1.0f; }},
       {"a beta", [](Manifest* m) { m->tables[4].options.rule.beta1 = 1.0f; }},
       {"init_b", [](Manifest* m) { m->tables[2].options.initializer.b = -2.0f; }},
+      {"a policy",
+       [](Manifest* m) { m->tables[2].options.eviction = static_cast<EvictionPolicy>(3); }},
+      {"a rule for want of room",
+       [](Manifest* m) { m->tables[2].options.on_full = static_cast<OnFull>(2); }},
+      {"rows that are forgotten",
+       [](Manifest* m) { m->tables[2].options.on_full = OnFull::kForget; }},
   };
 }
 
@@ -250,12 +256,26 @@ std::vector<Wrong> WrongSegments() {
 
 std::vector<Wrong> WrongClasses() {
   return {
-      {"no bytes", [](Manifest* m) { m->slot_bytes.push_back(0); }},
-      {"less than a header", [](Manifest* m) { m->slot_bytes.push_back(16); }},
-      {"not whole units", [](Manifest* m) { m->slot_bytes.push_back(100); }},
-      {"more than any row", [](Manifest* m) { m->slot_bytes.push_back(1 << 20); }},
-      {"one class twice", [](Manifest* m) { m->slot_bytes.push_back(m->slot_bytes[0]); }},
+      {"no bytes", [](Manifest* m) { m->row_classes.push_back({.slot_bytes = 0}); }},
+      {"less than a header", [](Manifest* m) { m->row_classes.push_back({.slot_bytes = 16}); }},
+      {"not whole units", [](Manifest* m) { m->row_classes.push_back({.slot_bytes = 100}); }},
+      {"more than any row", [](Manifest* m) { m->row_classes.push_back({.slot_bytes = 1 << 20}); }},
+      {"one class twice", [](Manifest* m) { m->row_classes.push_back(m->row_classes[0]); }},
+      {"an order that no class has",
+       [](Manifest* m) { m->row_classes[0].eviction = EvictionPolicy::kLru; }},
+      {"an order that is none",
+       [](Manifest* m) { m->row_classes[0].eviction = static_cast<EvictionPolicy>(3); }},
+      {"one that forgets", [](Manifest* m) { m->row_classes[0].on_full = OnFull::kForget; }},
   };
+}
+
+TEST(Manifest, MayHaveClassesOfOneSizeInTwoOrders) {
+  Manifest manifest;
+  manifest.row_classes = {{.slot_bytes = 64, .eviction = EvictionPolicy::kLfu},
+                          {.slot_bytes = 64, .eviction = EvictionPolicy::kClock}};
+  const absl::StatusOr<Manifest> back = DecodeManifest(EncodeManifest(manifest));
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(back->row_classes, manifest.row_classes);
 }
 
 TEST(Manifest, WithWhatNoStoreHasIsDamaged) {
@@ -300,13 +320,14 @@ void ExpectSound(const Manifest& manifest) {
     ASSERT_TRUE(ValidateTableName(table.name).ok());
     ASSERT_TRUE(table.id < kNoTable && ids.insert(table.id).second);
   }
-  for (const uint32_t slot_bytes : manifest.slot_bytes) {
+  for (const RowClass& row_class : manifest.row_classes) {
+    const uint32_t slot_bytes = row_class.slot_bytes;
     ASSERT_TRUE(slot_bytes % 16 == 0 && slot_bytes >= 32 && slot_bytes <= kRowBytesMax);
   }
   for (const SegmentRows& rows : manifest.segments) {
     ASSERT_TRUE(IsSound(rows.header));
     ASSERT_EQ(rows.header.record_bytes,
-              RecordBytesOf(manifest.slot_bytes.at(rows.header.row_class)));
+              RecordBytesOf(manifest.row_classes.at(rows.header.row_class).slot_bytes));
     ASSERT_LT(rows.header.segment_id, manifest.next_segment_id);
     ASSERT_EQ(rows.bits.size(), (rows.used_slots + 63) / 64);
     ASSERT_TRUE(rows.keys.empty() || rows.keys.size() == rows.used_slots);

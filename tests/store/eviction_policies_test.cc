@@ -1,0 +1,165 @@
+// Policies of tables in a store with a path: what leaves memory, and that a reopened store knows.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "store/lookup.h"
+#include "store/prefetch.h"
+#include "store/write.h"
+#include "tests/support/random.h"
+#include "tests/support/spill_world.h"
+
+namespace embank::test {
+namespace {
+
+Table* CreateBy(SpillWorld* store, const char* name, EvictionPolicy eviction) {
+  TableOptions options = OptionsOf(kDim);
+  options.eviction = eviction;
+  const absl::StatusOr<Table*> table = (*store)->CreateTable(name, options);
+  EXPECT_TRUE(table.ok()) << table.status();
+  return table.ok() ? *table : nullptr;
+}
+
+void Put(Table* table, const std::vector<Key>& keys) {
+  ASSERT_TRUE(Upsert(table, keys, RowsOf(RowsOfKeys(keys, 1), kDim), {}).ok());
+}
+// By small steps, as eviction likes it.
+void PutFrom(Table* table, Key first, Key count) {
+  for (Key key = first; key < first + count; key += 100) Put(table, KeysFrom(key, 100));
+}
+void LookUp(Table* table, const std::vector<Key>& keys) {
+  std::vector<float> rows(keys.size() * kDim);
+  ASSERT_TRUE(Lookup(table, keys, MissingRule::kZero, RowsIn(&rows, kDim), {}).ok());
+  ASSERT_EQ(rows, RowsOfKeys(keys, 1));
+}
+uint64_t InMemory(Table* table, const std::vector<Key>& keys) {
+  return static_cast<uint64_t>(std::count_if(keys.begin(), keys.end(), [&](Key key) {
+    const RowId id = table->IdOf(key, table->HashOf(key));
+    return table->parts().index->Find(id).location().tier() == Tier::kDram;
+  }));
+}
+
+// How many of 500 hot rows are in memory when 4,000 others were read, once each.
+uint64_t HotBehindAScan(Table* table) {
+  constexpr Key kHot = 500;
+  for (int round = 0; round < 8; ++round) LookUp(table, KeysFrom(0, kHot));
+  for (Key first = 1000; first < 5000; first += 100) LookUp(table, KeysFrom(first, 100));
+  return InMemory(table, KeysFrom(0, kHot));
+}
+
+TEST(EvictionPolicies, LfuKeepsHotRowsInMemoryThroughAScan) {
+  uint64_t in_memory[2];
+  for (const EvictionPolicy eviction : {EvictionPolicy::kLru, EvictionPolicy::kLfu}) {
+    SpillWorld store(3);
+    Table* const table = CreateBy(&store, "t", eviction);
+    PutFrom(table, 0, 5000);
+    in_memory[eviction == EvictionPolicy::kLfu] = HotBehindAScan(table);
+  }
+  EXPECT_LT(in_memory[0], 100u);
+  EXPECT_GT(in_memory[1], 490u);
+}
+
+TEST(EvictionPolicies, TablesOfOneSizeThatDifferShareNoClassAndComeBackSo) {
+  SpillWorld store(4);
+  Table* lru = CreateBy(&store, "lru", EvictionPolicy::kLru);
+  Table* clock = CreateBy(&store, "clock", EvictionPolicy::kClock);
+  Table* lfu = CreateBy(&store, "lfu", EvictionPolicy::kLfu);
+  EXPECT_EQ(lru->slot_class(), clock->slot_class());
+  EXPECT_NE(lru->slot_class(), lfu->slot_class());
+  PutFrom(lru, 0, 1000);
+  PutFrom(clock, 0, 1000);
+  PutFrom(lfu, 0, 5000);
+  ASSERT_TRUE(store->Checkpoint({}).ok());
+  ASSERT_TRUE(store.Open().ok());
+  lru = *store->OpenTable("lru");
+  clock = *store->OpenTable("clock");
+  lfu = *store->OpenTable("lfu");
+  EXPECT_EQ(lru->options().eviction, EvictionPolicy::kLru);
+  EXPECT_EQ(clock->options().eviction, EvictionPolicy::kClock);
+  EXPECT_EQ(lfu->options().eviction, EvictionPolicy::kLfu);
+  EXPECT_EQ(lru->slot_class(), clock->slot_class());
+  EXPECT_NE(lru->slot_class(), lfu->slot_class());
+  // Memory is the one's that fills it first.
+  EXPECT_GT(HotBehindAScan(lfu), 490u);
+  LookUp(lru, KeysFrom(0, 1000));
+  LookUp(clock, KeysFrom(0, 1000));
+  EXPECT_EQ(lfu->rows(), 5000u);
+  // A table that comes later joins its class.
+  EXPECT_EQ(CreateBy(&store, "later", EvictionPolicy::kLfu)->slot_class(), lfu->slot_class());
+}
+
+// Under LFU what is passed over would be next again: the look must go on behind it.
+TEST(EvictionPolicies, UnderLfuPinnedRowsAreColdestAndStay) {
+  SpillWorld store(5);
+  Table* const table = CreateBy(&store, "t", EvictionPolicy::kLfu);
+  PutFrom(table, 0, 4000);
+  ASSERT_TRUE(table->mover()->log()->Flush().ok());
+  std::vector<Key> pinned;
+  for (Key key = 0; key < 4000 && pinned.size() < 300; ++key) {
+    if (InMemory(table, {key}) == 0) pinned.push_back(key);
+  }
+  ASSERT_EQ(pinned.size(), 300u);
+  // All others are hotter.
+  for (int round = 0; round < 3; ++round) {
+    for (Key first = 0; first < 4000; first += 100) {
+      std::vector<Key> keys;
+      for (Key key = first; key < first + 100; ++key) {
+        if (!std::binary_search(pinned.begin(), pinned.end(), key)) keys.push_back(key);
+      }
+      LookUp(table, keys);
+    }
+  }
+  ASSERT_TRUE(Prefetch(table, pinned).ok());
+  ASSERT_EQ(InMemory(table, pinned), 300u);
+  PutFrom(table, 10'000, 2000);
+  EXPECT_GT(InMemory(table, pinned), 290u);
+}
+
+// The coldest are dirty, and the log takes nothing: the others leave.
+TEST(EvictionPolicies, UnderLfuCleanRowsLeaveThoughColderOnesCannot) {
+  SpillWorld store(6);
+  Table* const table = CreateBy(&store, "t", EvictionPolicy::kLfu);
+  PutFrom(table, 0, 4000);
+  // What comes up is clean.
+  for (Key first = 0; first < 4000; first += 100) LookUp(table, KeysFrom(first, 100));
+  std::vector<Key> in_memory;
+  std::vector<Key> in_log;
+  for (Key key = 0; key < 4000; ++key) {
+    (InMemory(table, {key}) == 1 ? in_memory : in_log).push_back(key);
+  }
+  // A fourth of what is in memory is dirty, the rest is clean and hotter.
+  const auto fourth = in_memory.begin() + static_cast<ptrdiff_t>(in_memory.size() / 4);
+  const std::vector<Key> dirty(in_memory.begin(), fourth);
+  for (int round = 0; round < 3; ++round) {
+    LookUp(table, std::vector<Key>(fourth, in_memory.end()));
+  }
+  Put(table, dirty);
+  store.disk().SetFaults([](const DiskCall& call) {
+    return call.kind == DiskCall::Kind::kSync ? absl::UnavailableError("no more")
+                                              : absl::OkStatus();
+  });
+  EXPECT_FALSE(table->mover()->log()->Sync().ok());
+  in_log.resize(200);
+  uint64_t came_up = 0;
+  for (const Key key : in_log) {
+    LookUp(table, {key});
+    came_up += InMemory(table, {key});
+  }
+  EXPECT_EQ(came_up, in_log.size());
+  EXPECT_EQ(InMemory(table, dirty), dirty.size());
+}
+
+TEST(EvictionPolicies, RowsInALogAreNotForgotten) {
+  SpillWorld store(7);
+  TableOptions options = OptionsOf(kDim);
+  options.on_full = OnFull::kForget;
+  const absl::Status status = store->CreateTable("t", options).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented) << status;
+  EXPECT_NE(status.message().find("on_full"), std::string::npos);
+  EXPECT_TRUE(store->Tables().empty());
+  EXPECT_EQ(CreateBy(&store, "t", EvictionPolicy::kLru)->forgetter(), nullptr);
+}
+
+}  // namespace
+}  // namespace embank::test
