@@ -35,7 +35,7 @@ absl::StatusOr<std::unique_ptr<CheckpointDirectory>> CheckpointDirectory::Open(
     FileSystem* files, const std::string& path, bool may_create) {
   std::unique_ptr<CheckpointDirectory> directory(new CheckpointDirectory(files, path));
   if (may_create) EMBANK_RETURN_IF_ERROR(directory->MakeLockFile());
-  EMBANK_RETURN_IF_ERROR(directory->Lock(/*shared=*/false));
+  EMBANK_RETURN_IF_ERROR(directory->Lock(/*shared=*/false, "path"));
   EMBANK_RETURN_IF_ERROR(directory->LookAround());
   EMBANK_RETURN_IF_ERROR(directory->CheckHasManifest());
   if (!directory->checkpoints_.empty()) {
@@ -71,12 +71,12 @@ absl::StatusOr<std::unique_ptr<CheckpointDirectory>> CheckpointDirectory::OpenVa
 }
 
 absl::StatusOr<std::unique_ptr<CheckpointDirectory>> CheckpointDirectory::OpenToRead(
-    FileSystem* files, const std::string& path) {
+    FileSystem* files, const std::string& path, const char* argument) {
   std::unique_ptr<CheckpointDirectory> directory(new CheckpointDirectory(files, path));
-  EMBANK_RETURN_IF_ERROR(directory->Lock(/*shared=*/true));
+  EMBANK_RETURN_IF_ERROR(directory->Lock(/*shared=*/true, argument));
   EMBANK_RETURN_IF_ERROR(directory->LookAround());
   if (!directory->checkpoints_.empty() || !directory->segments_.empty()) return directory;
-  return absl::NotFoundError(absl::StrCat("directory: ", path, " is not a store"));
+  return absl::NotFoundError(absl::StrCat(argument, ": ", path, " is not a store"));
 }
 
 std::string CheckpointDirectory::ManifestName(uint32_t checkpoint) {
@@ -96,17 +96,15 @@ absl::Status CheckpointDirectory::MakeLockFile() {
   return absl::IsAlreadyExists(file.status()) ? absl::OkStatus() : file.status();
 }
 
-absl::Status CheckpointDirectory::Lock(bool shared) {
+absl::Status CheckpointDirectory::Lock(bool shared, const char* argument) {
   absl::StatusOr<std::unique_ptr<FileLock>> lock = files_->Lock(PathOf(kLockName), shared);
-  // As callers know it who open a store, or only read it.
-  const char* const argument = shared ? "directory: " : "path: ";
   if (absl::IsNotFound(lock.status())) {
-    return absl::NotFoundError(absl::StrCat(argument, path_, " is not a store"));
+    return absl::NotFoundError(absl::StrCat(argument, ": ", path_, " is not a store"));
   }
   if (absl::IsUnavailable(lock.status())) {
     return absl::UnavailableError(
-        absl::StrCat(argument, path_, " is open already, here or in another process, which has ",
-                     kLockName, " locked"));
+        absl::StrCat(argument, ": ", path_, " is open already", shared ? " to be changed" : "",
+                     ", here or in another process, which has ", kLockName, " locked"));
   }
   EMBANK_RETURN_IF_ERROR(lock.status());
   lock_ = *std::move(lock);

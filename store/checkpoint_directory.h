@@ -1,6 +1,6 @@
 // The files of a store in its directory, beside the segments of its log:
 //
-//   LOCK             locked by whoever has the store open
+//   LOCK             locked by whoever has the store open: alone, or together to read
 //   MANIFEST-<n>     checkpoint n (store/manifest.h), hexadecimal; the newest is kept, and the one
 //                    that it names as previous
 //   segment-<id>     tiers/row_log.h
@@ -43,10 +43,12 @@ class CheckpointDirectory {
   static absl::StatusOr<std::unique_ptr<CheckpointDirectory>> OpenVacant(FileSystem* files,
                                                                          const std::string& path);
   // Locks a store's directory together with others who only read, and looks what is there: Keep and
-  // RemoveOrphans are not called. Writes nothing. kNotFound, kUnavailable, the statuses of files;
-  // segments without a manifest are no error here.
+  // RemoveOrphans are not called. Writes nothing. kNotFound; kUnavailable: it is open to be
+  // changed; the statuses of files; segments without a manifest are no error here. `argument`: as
+  // callers know the path.
   static absl::StatusOr<std::unique_ptr<CheckpointDirectory>> OpenToRead(FileSystem* files,
-                                                                         const std::string& path);
+                                                                         const std::string& path,
+                                                                         const char* argument);
   CheckpointDirectory(const CheckpointDirectory&) = delete;
   CheckpointDirectory& operator=(const CheckpointDirectory&) = delete;
 
@@ -63,6 +65,8 @@ class CheckpointDirectory {
   // newest names as previous; where the newest cannot be read, the one before it. Statuses as
   // Load's. Empty: there is no checkpoint.
   std::vector<KeptCheckpoint> LoadKept() const;
+  // kDataLoss: there are segments, and no manifest.
+  absl::Status CheckHasManifest() const;
 
   // Writes a manifest, whose checkpoint is newer than all; then it and its previous one are kept,
   // and no other. *in_doubt: after the error nobody knows whether it is there, nor which names of
@@ -85,8 +89,7 @@ class CheckpointDirectory {
   CheckpointDirectory(FileSystem* files, const std::string& path) : files_(files), path_(path) {}
 
   absl::Status MakeLockFile();
-  absl::Status Lock(bool shared);
-  absl::Status CheckHasManifest() const;
+  absl::Status Lock(bool shared, const char* argument);
   absl::Status LookAround();
   std::string PathOf(const std::string& name) const;
   void KeepOnly(const std::set<uint32_t>& checkpoints);

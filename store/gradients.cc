@@ -176,7 +176,7 @@ class GroupStep {
 
 absl::Status ApplyGradients(Table* table, KeySpan keys, ConstRowSpan gradients,
                             OutcomeSpan outcomes) {
-  EMBANK_RETURN_IF_ERROR(table->CheckAlive());
+  EMBANK_RETURN_IF_ERROR(table->CheckMayChange());
   if (table->layout().optimizer == Optimizer::kNone) {
     return absl::FailedPreconditionError(absl::StrCat(
         "table \"", table->name(), "\" has no optimizer; create it with one to apply gradients"));

@@ -266,6 +266,7 @@ absl::Status VisitRows(Batch* batch, Seen seen) {
 absl::Status Lookup(Table* table, KeySpan keys, MissingRule rule, RowSpan rows,
                     OutcomeSpan outcomes) {
   EMBANK_RETURN_IF_ERROR(table->CheckAlive());
+  if (rule == MissingRule::kCreate && table->parts().read_only) rule = MissingRule::kDefault;
   const uint64_t begin_ns = table->parts().clock->NowNs();
   Batch batch(table, keys, outcomes);
   if (rule == MissingRule::kCreate) {

@@ -28,6 +28,9 @@ struct StoreOptions {
   uint64_t ssd_bytes = 0;  // of the log; 0: no limit
   bool may_create = true;  // a store where there is none
   bool previous = false;   // opens the last checkpoint but one
+  // Together with others who only read; then nothing is made or written, and ssd_bytes and
+  // may_create do not count.
+  bool read_only = false;
 };
 
 // What becomes of new rows for which there is no room. The values are those of the C door.

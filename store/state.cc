@@ -106,6 +106,7 @@ absl::Status GetState(Table* table, KeySpan keys, RowSpan state, OutcomeSpan out
 }
 
 absl::Status SetState(Table* table, KeySpan keys, ConstRowSpan state, OutcomeSpan outcomes) {
+  EMBANK_RETURN_IF_ERROR(table->CheckMayChange());
   EMBANK_RETURN_IF_ERROR(CheckHasState(*table));
   EMBANK_RETURN_IF_ERROR(CheckAdamSteps(*table, keys, state));
   Batch batch(table, keys, outcomes);

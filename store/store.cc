@@ -45,10 +45,10 @@ absl::StatusOr<std::unique_ptr<Store>> Store::Open(const StoreOptions& options,
   Log(LogLevel::kInfo,
       absl::StrCat("store opened: ", options.path.empty() ? "memory only" : options.path,
                    ", dram_bytes ", options.dram_bytes,
-                   options.dram_bytes == 0 ? " (no limit)" : "", ", ",
-                   store->executor_->concurrency(), " threads, huge pages ",
-                   HugePagesOff() ? "off on this machine" : "asked for", ", crc32c by ",
-                   Crc32cImplementation()));
+                   options.dram_bytes == 0 ? " (no limit)" : "",
+                   options.read_only ? ", read-only" : "", ", ", store->executor_->concurrency(),
+                   " threads, huge pages ", HugePagesOff() ? "off on this machine" : "asked for",
+                   ", crc32c by ", Crc32cImplementation()));
   return store;
 }
 
@@ -65,6 +65,7 @@ absl::Status Store::Init() {
 absl::StatusOr<Table*> Store::CreateTable(std::string_view name, const TableOptions& options) {
   EMBANK_RETURN_IF_ERROR(ValidateTableName(name));
   EMBANK_RETURN_IF_ERROR(Validate(options));
+  if (options_.read_only) return OpenedReadOnly();
   MutexLock lock(&tables_mutex_);
   if (FindTable(name) != nullptr) {
     return absl::AlreadyExistsError(
@@ -91,7 +92,8 @@ absl::StatusOr<Table*> Store::AddTable(TableId id, std::string_view name,
                             .heat_clock = heat_clock_.get(),
                             .pins = &pin_budget_,
                             .gate = gate_.get(),
-                            .compaction = compaction_.get()};
+                            .compaction = compaction_.get(),
+                            .read_only = options_.read_only};
   auto table =
       std::make_unique<Table>(parts, id, std::string(name), options, options_.seed,
                               slots->slot_class, slots->mover.get(), slots->forgetter.get());
@@ -113,6 +115,7 @@ absl::StatusOr<Table*> Store::OpenTable(std::string_view name) {
 
 absl::Status Store::DropTable(std::string_view name) {
   EMBANK_RETURN_IF_ERROR(ValidateTableName(name));
+  if (options_.read_only) return OpenedReadOnly();
   // A checkpoint has all of a table, or nothing.
   MutexLock checkpoint_lock(&checkpoint_mutex_);
   MutexLock lock(&tables_mutex_);

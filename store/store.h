@@ -60,7 +60,9 @@ class Store {
   // With a path: as its last checkpoint left it. kInvalidArgument, kResourceExhausted; with a path
   // also kNotFound: there is none; kUnavailable: it is open elsewhere; kFailedPrecondition: another
   // seed, a newer format, no previous checkpoint; kDataLoss, with what is damaged, and the older
-  // checkpoint if there is one; the statuses of files.
+  // checkpoint if there is one; the statuses of files. Read-only: whoever is open read-only, too,
+  // is no reason for kUnavailable; nothing in the directory changes, and what would change the
+  // store below is kFailedPrecondition.
   static absl::StatusOr<std::unique_ptr<Store>> Open(const StoreOptions& options,
                                                      StoreEnvironment environment);
   ~Store();
@@ -115,6 +117,7 @@ class Store {
   absl::Status Init();
   Table* FindTable(std::string_view name) const ABSL_SHARED_LOCKS_REQUIRED(tables_mutex_);
   absl::Status InitLog();
+  absl::StatusOr<std::unique_ptr<CheckpointDirectory>> OpenDirectory() const;
   absl::StatusOr<std::vector<Manifest>> LoadManifests(bool* all);
   absl::Status Recover(std::span<const Manifest> kept);
   absl::Status RecoverRows(const Manifest& manifest);

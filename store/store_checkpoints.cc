@@ -33,8 +33,7 @@ absl::Status NoPlace(uint64_t segment_id, uint64_t dram_bytes) {
 }  // namespace
 
 absl::Status Store::InitLog() {
-  EMBANK_ASSIGN_OR_RETURN(directory_,
-                          CheckpointDirectory::Open(files_, options_.path, options_.may_create));
+  EMBANK_ASSIGN_OR_RETURN(directory_, OpenDirectory());
   bool all = false;
   EMBANK_ASSIGN_OR_RETURN(const std::vector<Manifest> kept, LoadManifests(&all));
   const Manifest& opened = kept.front();
@@ -46,7 +45,8 @@ absl::Status Store::InitLog() {
   segment_bytes_ = log.segment_bytes;
   log.directory = options_.path;
   log.store_id = opened.store_id;
-  log.ssd_bytes = options_.ssd_bytes;
+  log.ssd_bytes = options_.read_only ? 0 : options_.ssd_bytes;
+  log.read_only = options_.read_only;
   log.first_segment_id = directory_->next_segment_id();
   for (const Manifest& manifest : kept) {
     if (Seeded(SeededBug::kNumbersUsedAgain)) break;
@@ -57,17 +57,29 @@ absl::Status Store::InitLog() {
   gate_ = std::make_unique<BatchGate>(directory_->checkpoints().back() + 1);
   EMBANK_ASSIGN_OR_RETURN(
       log_, RowLog::Create(files_, memory_, &budget_, executor_.get(), std::move(log)));
-  compaction_ = std::make_unique<Compaction>(CompactionParts{.index = index_.get(),
-                                                             .log = log_.get(),
-                                                             .tables = tables_by_id_.get(),
-                                                             .gate = gate_.get(),
-                                                             .executor = executor_.get()});
+  if (!options_.read_only) {
+    compaction_ = std::make_unique<Compaction>(CompactionParts{.index = index_.get(),
+                                                               .log = log_.get(),
+                                                               .tables = tables_by_id_.get(),
+                                                               .gate = gate_.get(),
+                                                               .executor = executor_.get()});
+  }
   // The index grows while rows leave memory; pages never take this from it.
   tier_->KeepFree(options_.dram_bytes / 5);
   EMBANK_RETURN_IF_ERROR(Recover(kept));
   // What a damaged manifest has is nobody's to remove.
-  if (all) directory_->RemoveOrphans(kept);
+  if (all && !options_.read_only) directory_->RemoveOrphans(kept);
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<CheckpointDirectory>> Store::OpenDirectory() const {
+  if (!options_.read_only) {
+    return CheckpointDirectory::Open(files_, options_.path, options_.may_create);
+  }
+  EMBANK_ASSIGN_OR_RETURN(std::unique_ptr<CheckpointDirectory> directory,
+                          CheckpointDirectory::OpenToRead(files_, options_.path, "path"));
+  EMBANK_RETURN_IF_ERROR(directory->CheckHasManifest());
+  return directory;
 }
 
 // The kept ones, first the one that is opened. A store that is new has one of its own. *all: there
@@ -145,6 +157,8 @@ absl::Status Store::Recover(std::span<const Manifest> kept) {
   }
   EMBANK_RETURN_IF_ERROR(recovered);
   for (const Manifest& manifest : kept.subspan(1)) {
+    // Its segments take space, which is nothing to who only reads.
+    if (options_.read_only) break;
     for (const SegmentRows& rows : manifest.segments) {
       const absl::Status adopted = log_->Adopt(rows, manifest.checkpoint, nullptr);
       if (!adopted.ok()) {
@@ -240,7 +254,7 @@ Manifest Store::Describe() const {
 bool Store::SetManifestsAside(const Manifest& tables, uint64_t blob_bytes, bool must) {
   constexpr uint64_t kManifests = 3;
   constexpr uint64_t kBlobBytes = uint64_t{16} << 10;
-  if (options_.ssd_bytes == 0) return true;
+  if (options_.ssd_bytes == 0 || options_.read_only) return true;
   const uint64_t blob_room_bytes = std::max(blob_bytes, kBlobBytes);
   const uint64_t bytes =
       kManifests * ManifestBytesMax(tables, options_.ssd_bytes, segment_bytes_, blob_room_bytes);
@@ -268,6 +282,7 @@ absl::StatusOr<uint32_t> Store::Checkpoint(std::span<const std::byte> blob) {
     return absl::InvalidArgumentError(
         absl::StrCat("blob_bytes: ", blob.size(), ", at most ", kBlobBytesMax));
   }
+  if (options_.read_only) return OpenedReadOnly();
   MutexLock lock(&checkpoint_mutex_);
   try {
     // Before compaction takes what is left.

@@ -79,7 +79,7 @@ absl::Status TakeRows(const Manifest& manifest, SegmentReader* reader, Survey* s
 
 absl::StatusOr<Survey> SurveyStore(FileSystem* files, const std::string& path) {
   EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<CheckpointDirectory> directory,
-                          CheckpointDirectory::OpenToRead(files, path));
+                          CheckpointDirectory::OpenToRead(files, path, "directory"));
   const std::vector<KeptCheckpoint> kept = directory->LoadKept();
   if (kept.empty()) {
     return absl::DataLossError(

@@ -3,8 +3,14 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 
 namespace embank {
+
+absl::Status OpenedReadOnly() {
+  return absl::FailedPreconditionError(
+      "the store was opened read-only (flags: READ_ONLY); it takes no changes");
+}
 
 Table::Table(const StoreParts& parts, TableId id, std::string name, const TableOptions& options,
              uint64_t store_seed, SlotClass slot_class, RowMover* mover, RowForgetter* forgetter)
@@ -41,6 +47,11 @@ absl::Status Table::CheckAlive() const {
   if (!dropped_.load(std::memory_order_acquire)) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat("table \"", name_, "\" was dropped; open or create it again"));
+}
+
+absl::Status Table::CheckMayChange() const {
+  EMBANK_RETURN_IF_ERROR(CheckAlive());
+  return parts_.read_only ? OpenedReadOnly() : absl::OkStatus();
 }
 
 }  // namespace embank

@@ -37,8 +37,12 @@ struct StoreParts {
   HeatClock* heat_clock;
   MemoryBudget* pins;      // what pinned rows may take of memory
   BatchGate* gate;         // nullptr: there are no checkpoints
-  Compaction* compaction;  // nullptr: there is no log
+  Compaction* compaction;  // nullptr: there is no log, or it is only read
+  bool read_only;          // no row, table or rate changes
 };
+
+// kFailedPrecondition, with what is said to who wants to change a store that is only read.
+absl::Status OpenedReadOnly();
 
 enum class TableVerb : uint32_t { kLookup, kUpsert, kGradients, kErase, kPrefetch };
 inline constexpr uint32_t kTableVerbs = 5;
@@ -91,6 +95,8 @@ class Table {
 
   // kFailedPrecondition once the table was dropped. Thread-safe.
   absl::Status CheckAlive() const;
+  // As CheckAlive; also kFailedPrecondition where the store is only read. Thread-safe.
+  absl::Status CheckMayChange() const;
   void MarkDropped() { dropped_.store(true, std::memory_order_release); }
 
   uint64_t rows() const { return rows_.load(std::memory_order_relaxed); }

@@ -443,7 +443,7 @@ void TellFilesBeside(const CheckpointDirectory& directory,
 absl::StatusOr<VerifyReport> VerifyStore(FileSystem* files, const std::string& path,
                                          VerifyProgress progress) {
   EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<CheckpointDirectory> directory,
-                          CheckpointDirectory::OpenToRead(files, path));
+                          CheckpointDirectory::OpenToRead(files, path, "directory"));
   VerifyReport report = {.directory = path};
   bool knows_all = true;
   EMBANK_ASSIGN_OR_RETURN(const auto kept, TakeManifests(*directory, &knows_all, &report));

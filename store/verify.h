@@ -20,9 +20,10 @@ namespace embank {
 // Told how many segments of how many are done; false: stop.
 using VerifyProgress = absl::FunctionRef<bool(uint64_t, uint64_t)>;
 
-// Writes nothing; while it runs nobody opens the store, but others may verify it. Memory: the
-// manifests, a window of a segment and its footer, and what is found. Reads that fail count as
-// damage of what they were to bring. kNotFound: there is no store; kUnavailable: it is open;
+// Writes nothing; while it runs nobody opens the store to change it, but others may read or verify
+// it. Memory: the manifests, a window of a segment and its footer, and what is found. Reads that
+// fail count as damage of what they were to bring. kNotFound: there is no store; kUnavailable: it
+// is open to be changed;
 // kFailedPrecondition: a file is of a newer format; kCancelled; kPermissionDenied,
 // kResourceExhausted. std::bad_alloc leaves it.
 absl::StatusOr<VerifyReport> VerifyStore(FileSystem* files, const std::string& path,

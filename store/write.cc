@@ -68,7 +68,7 @@ void EraseGroup(Batch* batch, const ShardGroup& group) {
 }  // namespace
 
 absl::Status Upsert(Table* table, KeySpan keys, ConstRowSpan rows, OutcomeSpan outcomes) {
-  EMBANK_RETURN_IF_ERROR(table->CheckAlive());
+  EMBANK_RETURN_IF_ERROR(table->CheckMayChange());
   const uint64_t begin_ns = table->parts().clock->NowNs();
   const UpdateRule rule = table->rule();
   Batch batch(table, keys, outcomes);
@@ -86,7 +86,7 @@ absl::Status Upsert(Table* table, KeySpan keys, ConstRowSpan rows, OutcomeSpan o
 }
 
 absl::Status Erase(Table* table, KeySpan keys, OutcomeSpan outcomes) {
-  EMBANK_RETURN_IF_ERROR(table->CheckAlive());
+  EMBANK_RETURN_IF_ERROR(table->CheckMayChange());
   const uint64_t begin_ns = table->parts().clock->NowNs();
   Batch batch(table, keys, outcomes);
   ShardPlan plan;

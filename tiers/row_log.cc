@@ -85,8 +85,9 @@ absl::Status RowLog::Init(Executor* executor) {
   }
   MutexLock lock(&mutex_);
   NoteSpare();
+  if (options_.read_only) failure_ = absl::FailedPreconditionError("the log is only read");
   EMBANK_ASSIGN_OR_RETURN(header_block_, AlignedBuffer::Create(source_, budget_, kBlockBytes));
-  for (uint32_t i = 0; i < options_.buffers; ++i) {
+  for (uint32_t i = 0; i < (options_.read_only ? 0 : options_.buffers); ++i) {
     buffers_.push_back(std::make_unique<LogBuffer>());
     EMBANK_ASSIGN_OR_RETURN(
         buffers_.back()->memory,

@@ -132,7 +132,8 @@ absl::Status RowLog::CheckFile(LogSegment* segment) {
     return absl::DataLossError(absl::StrCat(segment->path, ": ", status.message()));
   };
   absl::StatusOr<std::unique_ptr<File>> file =
-      files_->Open(segment->path, FileAccess::kWrite, FileCaching::kDirect);
+      files_->Open(segment->path, options_.read_only ? FileAccess::kRead : FileAccess::kWrite,
+                   FileCaching::kDirect);
   if (absl::IsNotFound(file.status())) return lost(absl::DataLossError("the segment is missing"));
   EMBANK_RETURN_IF_ERROR(file.status());
   segment->file = *std::move(file);
@@ -155,7 +156,8 @@ absl::Status RowLog::CheckFile(LogSegment* segment) {
 }
 
 // Whose the slots are. A footer of which no checkpoint says that it is durable is written anew,
-// whatever can be read of it; so is a damaged one, which the records make up for.
+// whatever can be read of it; so is a damaged one, which the records make up for; where the log is
+// only read neither is.
 absl::Status RowLog::AdoptOwners(LogSegment* segment, const SegmentRows& rows,
                                  AlignedBuffer* memory, SegmentFooter* owners) {
   segment->used_slots = rows.used_slots;
@@ -168,6 +170,7 @@ absl::Status RowLog::AdoptOwners(LogSegment* segment, const SegmentRows& rows,
   } else if (!reaches) {
     *owners = {rows.keys, rows.tables};
   }
+  if (options_.read_only) return absl::OkStatus();
   EMBANK_ASSIGN_OR_RETURN(segment->slots,
                           AlignedBuffer::Create(source_, budget_, segment->SlotBytes()));
   segment->used_slots = 0;

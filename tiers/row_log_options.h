@@ -18,6 +18,7 @@ struct RowLogOptions {
   uint64_t read_bytes = uint64_t{4} << 20;      // of one list of reads
   uint32_t read_lists = 8;                      // threads that can read at once
   uint64_t ssd_bytes = 0;                       // all segments together; 0: no limit
+  bool read_only = false;  // as if it had stopped: no file is written, made or removed
 };
 
 }  // namespace embank

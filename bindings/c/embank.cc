@@ -380,7 +380,7 @@ embank_status embank_set_learning_rate(embank_table* table, float learning_rate)
   return Guard([&]() -> absl::Status {
     EMBANK_RETURN_IF_ERROR(CheckNotNull(table, "table"));
     Table* const opened = TableOfHandle(table);
-    EMBANK_RETURN_IF_ERROR(opened->CheckAlive());
+    EMBANK_RETURN_IF_ERROR(opened->CheckMayChange());
     EMBANK_RETURN_IF_ERROR(embank::ValidateLearningRate(opened->layout().optimizer, learning_rate));
     opened->SetLearningRate(learning_rate);
     return absl::OkStatus();

@@ -70,7 +70,7 @@ enum {
 
 /* What a lookup does for a key that has no row. */
 enum {
-  EMBANK_MISSING_CREATE = 0,  /* create the row from the table's initializer */
+  EMBANK_MISSING_CREATE = 0,  /* create the row from the table's initializer; READ_ONLY: DEFAULT */
   EMBANK_MISSING_DEFAULT = 1, /* answer the initial value, create nothing */
   EMBANK_MISSING_ZERO = 2,    /* answer zeros, create nothing */
   EMBANK_MISSING_SKIP = 3     /* leave the output row as it is */
@@ -91,8 +91,9 @@ enum { EMBANK_EVICT_LRU = 0,    /* those not used for the longest time: approxim
 enum { EMBANK_FULL_REFUSE = 0,  /* it is REFUSED */
        EMBANK_FULL_FORGET = 1 };/* the coldest row of its shard is erased for it, and counted in
                                  * embank_rows_forgotten_total: a bounded memory */
-/* CREATE: makes a store where there is none. PREVIOUS: the last checkpoint but one, as if the last
- * had not been; it is lost with the next checkpoint. */
+/* CREATE: makes a store where there is none. READ_ONLY: together with others who only read;
+ * embank_store_open says more. PREVIOUS: the last checkpoint but one, as if the last had not been;
+ * it is lost with the next checkpoint, which nobody makes who only reads. */
 enum { EMBANK_OPEN_CREATE = 1u, EMBANK_OPEN_READ_ONLY = 2u, EMBANK_OPEN_PREVIOUS = 4u };
 enum { EMBANK_DURABLE_CHECKPOINT = 0, EMBANK_DURABLE_BATCH = 1, EMBANK_DURABLE_NONE = 2 };
 enum { EMBANK_LOG_INFO = 1, EMBANK_LOG_WARNING = 2, EMBANK_LOG_ERROR = 3 };
@@ -106,11 +107,12 @@ typedef struct embank_scan embank_scan;
 /* What this version cannot do yet is said behind each field. */
 typedef struct embank_store_options {
   uint32_t struct_size;
-  uint32_t flags;           /* sum of EMBANK_OPEN_*. READ_ONLY: not built yet */
+  uint32_t flags;           /* sum of EMBANK_OPEN_*. READ_ONLY needs a path, and no CREATE */
   const char *path;         /* directory of the store, in one that exists; NULL: memory only */
   uint64_t dram_bytes;      /* hard budget of index and rows in DRAM: at least 16 MiB; 0: none */
   uint64_t ssd_bytes;       /* hard budget of the log and the manifests under path: at least 3 MiB,
-                             * and more for each size of rows; 0: none, and so without a path */
+                             * and more for each size of rows; 0: none, and so without a path.
+                             * READ_ONLY: any number, it limits nothing */
   const char *pmem_path;    /* not built yet: NULL */
   uint64_t pmem_bytes;      /* not built yet: 0 */
   uint64_t hbm_bytes;       /* not built yet: 0 */
@@ -181,10 +183,17 @@ EMBANK_API void embank_store_options_init(embank_store_options *options, uint32_
  *
  * With a path the store is what its last checkpoint left; until there is one it is empty. Rows that
  * dram_bytes does not hold are in a log of files in the directory. Then also NOT_FOUND: there is no
- * store, and flags has no CREATE; UNAVAILABLE: it is open already, or the device fails;
+ * store, and flags has no CREATE; UNAVAILABLE: it is open (see below), or the device fails;
  * FAILED_PRECONDITION: it was made with another seed, by a newer version, or has no checkpoint
  * before the last; DATA_LOSS: something is damaged or missing, which the message names, and an
- * older checkpoint if there is one; PERMISSION_DENIED. */
+ * older checkpoint if there is one; PERMISSION_DENIED.
+ *
+ * One opens a path to change it, alone, or many open it READ_ONLY, in one process or in many: the
+ * others get UNAVAILABLE. READ_ONLY makes, writes and removes nothing in the directory, which may
+ * be write-protected; rows still come up to memory, and leave it, as dram_bytes wants. Lookups with
+ * MISSING_CREATE act as with MISSING_DEFAULT. What would change tables, rows, their state or a
+ * learning rate, and embank_checkpoint, is FAILED_PRECONDITION, whatever the batch, before anything
+ * is done; all other calls work, embank_export too. */
 EMBANK_API embank_status embank_store_open(const embank_store_options *options,
                                            embank_store **store);
 
@@ -236,8 +245,9 @@ EMBANK_API embank_status embank_table_names(embank_store *store, char *names, ui
  * embank_checkpoint, which gives room back. In a table that forgets, a new row may erase another,
  * one of the same batch only where nearly nothing else is left: of a batch larger than memory the
  * first rows may be gone before its end. Every data call can return INVALID_ARGUMENT (shapes),
- * FAILED_PRECONDITION (the table was dropped) and RESOURCE_EXHAUSTED (memory of the call: at most
- * 64 MiB + 32 bytes per key); then nothing was done. */
+ * FAILED_PRECONDITION (the table was dropped, or the call changes something and the store was
+ * opened READ_ONLY) and RESOURCE_EXHAUSTED (memory of the call: at most 64 MiB + 32 bytes per key);
+ * then nothing was done. */
 
 /* [data] Copies the rows of n keys to `rows`; absent keys follow `missing`. Outcomes: FOUND;
  * CREATED (of equal absent keys the first is CREATED, the others FOUND); REFUSED (answers the
@@ -363,14 +373,14 @@ EMBANK_API embank_status embank_export(embank_store *store, const char *director
 
 /* Whether the files in a store's directory are as they were written, and agree: the manifests of
  * the last two checkpoints, and of the segments that they name headers, footers and all records of
- * rows. Writes nothing; the store is closed, and is not opened meanwhile. progress (may be NULL)
- * counts segments. report: JSON text that names each damaged part and its rows, by cap and needed
- * as other strings; docs/verify.md lists its fields. Each call reads everything, also one that asks
- * for the size.
+ * rows. Writes nothing; the store is closed or open READ_ONLY, and others can open it only so
+ * meanwhile. progress (may be NULL) counts segments. report: JSON text that names each damaged part
+ * and its rows, by cap and needed as other strings; docs/verify.md lists its fields. Each call
+ * reads everything, also one that asks for the size.
  * OK: there is no damage. DATA_LOSS: there is; report and *needed are written as for OK.
  * RESOURCE_EXHAUSTED: the report is longer than cap, *needed is set; or memory. NOT_FOUND: there is
- * no store; UNAVAILABLE: it is open; FAILED_PRECONDITION: a newer version wrote it; CANCELLED;
- * PERMISSION_DENIED. */
+ * no store; UNAVAILABLE: it is open to be changed; FAILED_PRECONDITION: a newer version wrote it;
+ * CANCELLED; PERMISSION_DENIED. */
 EMBANK_API embank_status embank_verify(const char *directory, embank_progress progress, void *user,
                                        char *report, uint64_t cap, uint64_t *needed);
 

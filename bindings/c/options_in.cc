@@ -104,10 +104,15 @@ absl::Status CheckEnum(const char* field, int32_t value, int32_t last) {
 }
 
 absl::Status CheckPath(const embank_store_options& o) {
-  EMBANK_RETURN_IF_ERROR(NotBuilt((o.flags & EMBANK_OPEN_READ_ONLY) != 0, "flags: READ_ONLY"));
+  if ((o.flags & EMBANK_OPEN_READ_ONLY) != 0 && (o.flags & EMBANK_OPEN_CREATE) != 0) {
+    return absl::InvalidArgumentError("flags: READ_ONLY makes no store; leave CREATE out");
+  }
   if (o.path == nullptr) {
     if ((o.flags & EMBANK_OPEN_PREVIOUS) != 0) {
       return absl::InvalidArgumentError("flags: PREVIOUS needs a path");
+    }
+    if ((o.flags & EMBANK_OPEN_READ_ONLY) != 0) {
+      return absl::InvalidArgumentError("flags: READ_ONLY needs a path");
     }
     if (o.ssd_bytes == 0) return absl::OkStatus();
     return absl::InvalidArgumentError(
@@ -192,7 +197,8 @@ absl::StatusOr<StoreOptions> ReadOptions(const embank_store_options* options) {
                           .path = o.path == nullptr ? "" : o.path,
                           .ssd_bytes = o.ssd_bytes,
                           .may_create = (o.flags & EMBANK_OPEN_CREATE) != 0,
-                          .previous = (o.flags & EMBANK_OPEN_PREVIOUS) != 0};
+                          .previous = (o.flags & EMBANK_OPEN_PREVIOUS) != 0,
+                          .read_only = (o.flags & EMBANK_OPEN_READ_ONLY) != 0};
   EMBANK_RETURN_IF_ERROR(Validate(read));
   return read;
 }

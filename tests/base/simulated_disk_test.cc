@@ -362,6 +362,31 @@ TEST_F(DiskWorld, RunsFullAndHasRoomAgain) {
   EXPECT_TRUE(Create("d/c")->Preallocate(10).ok());
 }
 
+TEST_F(DiskWorld, AReadOnlyFileSystemIsReadAndNothingElse) {
+  ASSERT_TRUE(Create("d/f")->Write(0, BytesOf("text")).ok());
+  disk_.SetReadOnly(true);
+  const size_t changes = disk_.changes();
+  const absl::Status refused[] = {
+      disk_.Open("d/f", FileAccess::kWrite, FileCaching::kCached).status(),
+      disk_.Open("d/g", FileAccess::kCreate, FileCaching::kCached).status(),
+      disk_.Rename("d/f", "d/g"),
+      disk_.Link("d/f", "d/g"),
+      disk_.Remove("d/f"),
+      disk_.CreateDirectory("e"),
+      disk_.Lock("d/f", false).status()};
+  for (const absl::Status& status : refused) {
+    EXPECT_TRUE(absl::IsPermissionDenied(status)) << status;
+  }
+  EXPECT_TRUE(disk_.Lock("d/f", true).ok());
+  EXPECT_EQ(disk_.List("d")->size(), 1u);
+  const auto bytes = ReadWholeFile(&disk_, "d/f", 100);
+  ASSERT_TRUE(bytes.ok()) << bytes.status();
+  EXPECT_EQ(TextOf(*bytes), "text");
+  EXPECT_EQ(disk_.changes(), changes);
+  disk_.SetReadOnly(false);
+  EXPECT_TRUE(disk_.Remove("d/f").ok());
+}
+
 TEST_F(DiskWorld, RotsUnseen) {
   ASSERT_TRUE(Create("d/a")->Write(0, BytesOf("12345")).ok());
   disk_.Corrupt("d/a", 2, BytesOf("x"));

@@ -43,22 +43,39 @@ constexpr embank_status kInvalid = EMBANK_INVALID_ARGUMENT;
 constexpr embank_status kMissing = EMBANK_UNIMPLEMENTED;
 const std::string kLongPath(5000, 'p');
 
+std::vector<BadInput> BadFlags() {
+  using Options = embank_store_options;
+  return {
+      Open("unknown flag", kInvalid, {"flags"}, [](Options* o) { o->flags = 8; }),
+      Open("read-only without a path", kInvalid, {"flags", "READ_ONLY", "path"},
+           [](Options* o) { o->flags = EMBANK_OPEN_READ_ONLY; }),
+      Open("read-only and created", kInvalid, {"flags", "READ_ONLY", "CREATE"},
+           [](Options* o) {
+             o->path = "no such directory";
+             o->flags = EMBANK_OPEN_READ_ONLY | EMBANK_OPEN_CREATE;
+           }),
+      Open("read-only path of nothing", EMBANK_NOT_FOUND, {"path", "not a store"},
+           [](Options* o) {
+             o->path = "no such directory";
+             o->flags = EMBANK_OPEN_READ_ONLY;
+           }),
+      Open("previous", kInvalid, {"flags", "PREVIOUS"},
+           [](Options* o) { o->flags = EMBANK_OPEN_PREVIOUS; }),
+  };
+}
+
 }  // namespace
 
 std::vector<BadInput> BadStoreInputs() {
   using Options = embank_store_options;
-  return {
+  std::vector<BadInput> inputs = BadFlags();
+  const std::vector<BadInput> others = {
       {"open: store NULL", OpenNowhere, kInvalid, {"store"}},
       {"open: unknown tail", OpenWithUnknownTail, kMissing, {"struct_size"}},
       Open("size 0", kInvalid, {"struct_size"}, [](Options* o) { o->struct_size = 0; }),
       Open("size 3", kInvalid, {"struct_size"}, [](Options* o) { o->struct_size = 3; }),
       Open("size beyond 4096", kInvalid, {"struct_size", "4096"},
            [](Options* o) { o->struct_size = 4100; }),
-      Open("unknown flag", kInvalid, {"flags"}, [](Options* o) { o->flags = 8; }),
-      Open("read only", kMissing, {"READ_ONLY"},
-           [](Options* o) { o->flags = EMBANK_OPEN_READ_ONLY; }),
-      Open("previous", kInvalid, {"flags", "PREVIOUS"},
-           [](Options* o) { o->flags = EMBANK_OPEN_PREVIOUS; }),
       Open("no path", kInvalid, {"path"}, [](Options* o) { o->path = ""; }),
       Open("long path", kInvalid, {"path", "4000"},
            [](Options* o) { o->path = kLongPath.c_str(); }),
@@ -113,6 +130,8 @@ std::vector<BadInput> BadStoreInputs() {
        EMBANK_FAILED_PRECONDITION,
        {"no path"}},
   };
+  inputs.insert(inputs.end(), others.begin(), others.end());
+  return inputs;
 }
 
 }  // namespace embank::test

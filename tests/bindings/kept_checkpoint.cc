@@ -67,7 +67,7 @@ RowLogOptions CrashedLog() {
 absl::Status OpenOnDisk(embank_store_options options, StoreEnvironment environment,
                         StorePtr* store) {
   options.path = "store";
-  options.flags |= EMBANK_OPEN_CREATE;
+  if ((options.flags & EMBANK_OPEN_READ_ONLY) == 0) options.flags |= EMBANK_OPEN_CREATE;
   embank_store* opened = nullptr;
   absl::Status status = OpenStoreIn(&options, std::move(environment), &opened);
   store->reset(opened);

@@ -21,13 +21,13 @@ uint64_t RowsInLog(embank_table* table) {
 
 }  // namespace
 
-std::string RandomRun::Open(bool previous) {
+std::string RandomRun::Open(uint32_t flags) {
   if (!plan_.on_disk) {
     store_ = OpenStore(plan_.store);
     return store_ == nullptr ? "the store did not open" : "";
   }
   embank_store_options options = plan_.store;
-  if (previous) options.flags |= EMBANK_OPEN_PREVIOUS;
+  options.flags = flags;
   StoreEnvironment environment;
   environment.files = disk_.get();
   environment.log = plan_.crashes ? CrashedLog() : SmallLog();
@@ -91,8 +91,29 @@ std::string RandomRun::Reopen() {
     durable_changes_ = 0;
     events_->Count("crashes");
   }
-  const std::string wrong = Open(previous);
+  std::string wrong = ++reopenings_ % 2 == 0 ? ReadOnly(previous) : "";
+  if (!wrong.empty()) return "read-only: " + wrong;
+  wrong = Open(EMBANK_OPEN_CREATE | (previous ? EMBANK_OPEN_PREVIOUS : 0));
   return wrong.empty() ? FindTables(previous) : wrong;
+}
+
+// Somebody looks at it before it is opened to be changed: sees the same, and leaves no trace.
+std::string RandomRun::ReadOnly(bool previous) {
+  if (kept_.empty()) return "";
+  const size_t changes = disk_->changes();
+  std::string wrong = Open(EMBANK_OPEN_READ_ONLY | (previous ? EMBANK_OPEN_PREVIOUS : 0));
+  if (!wrong.empty()) return wrong;
+  for (const oracle::Table& oracle : (previous ? kept_.front() : kept_.back())->oracles) {
+    embank_table* table = nullptr;
+    if (embank_table_open(store_.get(), oracle.name().c_str(), &table) != EMBANK_OK) {
+      return std::string("open a table: ") + embank_last_error();
+    }
+    wrong = DifferenceButHeat(table, oracle);
+    if (!wrong.empty()) return "table " + oracle.name() + ": " + wrong;
+    events_->Count("rows read by a read-only opener", oracle.rows().size());
+  }
+  store_.reset();
+  return disk_->changes() == changes ? "" : "the disk has changed";
 }
 
 std::string RandomRun::FindTables(bool previous) {

@@ -127,6 +127,7 @@ void RandomRun::ExpectAll(Events* events) {
                            "checkpoints",
                            "stores closed and opened",
                            "crashes",
+                           "rows read by a read-only opener",
                            "previous checkpoints opened",
                            "stores without a checkpoint opened",
                            "blobs",
@@ -137,7 +138,7 @@ void RandomRun::ExpectAll(Events* events) {
 }
 
 std::string RandomRun::Run() {
-  if (const std::string wrong = Open(false); !wrong.empty()) return wrong;
+  if (const std::string wrong = Open(EMBANK_OPEN_CREATE); !wrong.empty()) return wrong;
   tables_.resize(plan_.tables);
   for (LiveTable& live : tables_) {
     std::string wrong = CreateRandomTable(&live);

@@ -78,11 +78,12 @@ class RandomRun {
   std::string Compare(const LiveTable& live);
 
   // random_reopen.cc
-  std::string Open(bool previous);
+  std::string Open(uint32_t flags);
   std::string Checkpoint();
   void CountLog();
   std::string Reopen();
   void CloseStore();
+  std::string ReadOnly(bool previous);
   std::string FindTables(bool previous);
 
   std::string CreateRandomTable(LiveTable* live);
@@ -104,6 +105,7 @@ class RandomRun {
   oracle::HeatClock heat_clock_;
   std::vector<LiveTable> tables_;
   uint64_t tables_made_ = 0;
+  uint64_t reopenings_ = 0;
 };
 
 }  // namespace embank::test

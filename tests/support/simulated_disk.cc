@@ -81,6 +81,11 @@ void SimulatedDisk::Do(Change change) {
   changes_.push_back(std::move(change));
 }
 
+absl::Status SimulatedDisk::CheckWritable(const std::string& path) const {
+  if (!is_read_only_) return absl::OkStatus();
+  return absl::PermissionDeniedError(absl::StrCat(path, ": the file system is read-only"));
+}
+
 absl::Status SimulatedDisk::CheckParent(const std::string& path) const {
   const std::string parent = DirectoryOf(path);
   return now_.HasDirectory(parent) ? absl::OkStatus() : Missing(parent);
@@ -112,6 +117,7 @@ absl::StatusOr<std::unique_ptr<File>> SimulatedDisk::Open(const std::string& pat
   const Unfaulted own;
   MutexLock lock(&mutex_);
   EMBANK_RETURN_IF_ERROR(Admit(DiskCall::Kind::kOpen, path));
+  if (access != FileAccess::kRead) EMBANK_RETURN_IF_ERROR(CheckWritable(path));
   const auto found = now_.names.find(path);
   InodeNumber inode = 0;
   if (access == FileAccess::kCreate) {
@@ -141,6 +147,7 @@ absl::Status SimulatedDisk::Rename(const std::string& from, const std::string& t
   const Unfaulted own;
   MutexLock lock(&mutex_);
   EMBANK_RETURN_IF_ERROR(Admit(DiskCall::Kind::kRename, from));
+  EMBANK_RETURN_IF_ERROR(CheckWritable(from));
   const auto found = now_.names.find(from);
   if (found == now_.names.end()) return Missing(from);
   EMBANK_CHECK(found->second != 0 && !now_.HasDirectory(to));
@@ -153,6 +160,7 @@ absl::Status SimulatedDisk::Link(const std::string& from, const std::string& to)
   const Unfaulted own;
   MutexLock lock(&mutex_);
   EMBANK_RETURN_IF_ERROR(Admit(DiskCall::Kind::kLink, from));
+  EMBANK_RETURN_IF_ERROR(CheckWritable(from));
   const auto found = now_.names.find(from);
   if (found == now_.names.end() || found->second == 0) return Missing(from);
   if (now_.names.count(to) == 1) return absl::AlreadyExistsError(absl::StrCat(to, ": exists"));
@@ -165,6 +173,7 @@ absl::Status SimulatedDisk::Remove(const std::string& path) {
   const Unfaulted own;
   MutexLock lock(&mutex_);
   EMBANK_RETURN_IF_ERROR(Admit(DiskCall::Kind::kRemove, path));
+  EMBANK_RETURN_IF_ERROR(CheckWritable(path));
   if (now_.names.count(path) == 0) return Missing(path);
   for (const auto& [name, inode] : now_.names) {
     if (DirectoryOf(name) == path) {
@@ -179,6 +188,7 @@ absl::Status SimulatedDisk::CreateDirectory(const std::string& path) {
   const Unfaulted own;
   MutexLock lock(&mutex_);
   EMBANK_RETURN_IF_ERROR(Admit(DiskCall::Kind::kCreateDirectory, path));
+  EMBANK_RETURN_IF_ERROR(CheckWritable(path));
   if (now_.names.count(path) == 1) return absl::AlreadyExistsError(absl::StrCat(path, ": exists"));
   EMBANK_RETURN_IF_ERROR(CheckParent(path));
   Do({.kind = Change::Kind::kName, .path = path});
@@ -221,6 +231,7 @@ absl::StatusOr<std::unique_ptr<FileLock>> SimulatedDisk::Lock(const std::string&
   const Unfaulted own;
   MutexLock lock(&mutex_);
   EMBANK_RETURN_IF_ERROR(Admit(DiskCall::Kind::kLock, path));
+  if (!shared) EMBANK_RETURN_IF_ERROR(CheckWritable(path));
   const auto found = now_.names.find(path);
   if (found == now_.names.end() || found->second == 0) return Missing(path);
   Inode& inode = now_.inodes[found->second];
@@ -367,6 +378,11 @@ bool SimulatedDisk::State::HasDirectory(const std::string& path) const {
 void SimulatedDisk::SetFaults(FaultPlan plan) {
   MutexLock lock(&mutex_);
   faults_ = std::move(plan);
+}
+
+void SimulatedDisk::SetReadOnly(bool is_read_only) {
+  MutexLock lock(&mutex_);
+  is_read_only_ = is_read_only;
 }
 
 void SimulatedDisk::SetCapacity(uint64_t bytes) {

@@ -85,6 +85,9 @@ class SimulatedDisk final : public FileSystem {
   // the process had been killed before it. nullptr: nothing fails.
   using FaultPlan = std::function<absl::Status(const DiskCall&)>;
   void SetFaults(FaultPlan plan);
+  // As a file system that is mounted read-only: what changes names, opens a file to write or locks
+  // it alone is kPermissionDenied. While no file is open to write.
+  void SetReadOnly(bool is_read_only);
   // Called before each Rename, and may call the disk. nullptr: nothing is. While nobody renames.
   void SetRenameHook(std::function<void()> hook) { rename_hook_ = std::move(hook); }
   // Files that have a name or are open may hold so many bytes in all.
@@ -160,6 +163,7 @@ class SimulatedDisk final : public FileSystem {
   absl::Status Admit(DiskCall::Kind kind, const std::string& path)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Do(Change change) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckWritable(const std::string& path) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckParent(const std::string& path) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   uint64_t SpareBytes() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   uint64_t LengthMax(InodeNumber inode) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -184,6 +188,7 @@ class SimulatedDisk final : public FileSystem {
   InodeNumber next_inode_ ABSL_GUARDED_BY(mutex_) = 1;
   uint64_t calls_ ABSL_GUARDED_BY(mutex_) = 0;
   FaultPlan faults_ ABSL_GUARDED_BY(mutex_);
+  bool is_read_only_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t capacity_bytes_ ABSL_GUARDED_BY(mutex_) = UINT64_MAX;
 };
 

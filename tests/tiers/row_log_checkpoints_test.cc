@@ -20,6 +20,11 @@ class RowLogCheckpoints : public testing::Test {
  protected:
   RowLogCheckpoints() {
     EXPECT_TRUE(disk_.CreateDirectory("log").ok());
+    Open(/*read_only=*/false);
+  }
+
+  void Open(bool read_only) {
+    log_.reset();
     auto log = RowLog::Create(&disk_, &memory_, &budget_, &executor_,
                               {.directory = "log",
                                .store_id = 3,
@@ -27,7 +32,8 @@ class RowLogCheckpoints : public testing::Test {
                                .buffer_bytes = 2 * kBlockBytes,
                                .buffers = 3,
                                .read_bytes = 32 * kBlockBytes,
-                               .read_lists = 2});
+                               .read_lists = 2,
+                               .read_only = read_only});
     EXPECT_TRUE(log.ok()) << log.status();
     log_ = *std::move(log);
   }
@@ -103,6 +109,44 @@ TEST_F(RowLogCheckpoints, WhatAKeptOneHasStaysUntilItIsForgotten) {
   EXPECT_EQ(log_->counters().dead_segments, 0u);
   log_->Forget(2);
   EXPECT_GE(log_->counters().dead_segments, segments - 1);
+}
+
+// Whatever is asked of it, dead segments and footers that are still to be written among it.
+TEST_F(RowLogCheckpoints, OfALogThatIsOnlyReadNothingChanges) {
+  const uint64_t writer_bytes = budget_.used_bytes();
+  AppendMany(1);
+  const std::vector<SegmentRows> kept = Keep(1, /*is_kept=*/true);
+  ASSERT_FALSE(kept.back().keys.empty()) << "a segment without a footer";
+  Open(/*read_only=*/true);
+  EXPECT_LT(budget_.used_bytes(), writer_bytes) << "buffers of nobody";
+  const size_t changes = disk_.changes();
+  disk_.SetReadOnly(true);
+  std::vector<Location> rows;
+  std::vector<Key> keys;
+  const auto visit = [&](Location location, TableId table, Key key) {
+    EXPECT_EQ(table, 1);
+    rows.push_back(location);
+    keys.push_back(key);
+  };
+  const RowLog::VisitOwner visitor = visit;
+  for (const SegmentRows& segment : kept) ASSERT_TRUE(log_->Adopt(segment, 1, &visitor).ok());
+  ASSERT_EQ(rows.size(), kRows);
+  const auto expect_key = [&](size_t i, const absl::Status& read, auto record) {
+    ASSERT_TRUE(read.ok()) << read;
+    EXPECT_EQ(LoadRecordHeader(record).key, keys[i]);
+  };
+  ASSERT_TRUE(log_->Read(rows, expect_key).ok());
+  const auto appended =
+      log_->Append(LogStream::kUser, {.record_bytes = kRecordBytes, .table = 1, .key = 1});
+  EXPECT_TRUE(absl::IsFailedPrecondition(appended.status())) << appended.status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(log_->Flush()));
+  EXPECT_TRUE(absl::IsFailedPrecondition(log_->Sync()));
+  for (const Location row : rows) log_->MarkDead(row);
+  const uint64_t calls = disk_.calls();
+  log_->Forget(2);
+  Open(/*read_only=*/false);
+  EXPECT_EQ(disk_.calls(), calls) << "a segment was removed";
+  EXPECT_EQ(disk_.changes(), changes);
 }
 
 TEST_F(RowLogCheckpoints, AfterASegmentsSyncThatFailedThereIsNone) {
