@@ -92,6 +92,7 @@ class EmbankSsdEngine final : public SsdEngine {
     counters.missed_rows +=
         value("embank_log_read_rows_total") + value("embank_log_buffered_reads_total");
     counters.written_bytes += value("embank_log_written_bytes_total");
+    counters.taken_bytes = value("embank_tier_bytes{tier=\"ssd\",kind=\"used\"}");
     return counters;
   }
 

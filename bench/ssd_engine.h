@@ -25,11 +25,12 @@ struct SsdEngineConfig {
   uint32_t threads = 1;     // that will call, at most
 };
 
-// Since it was opened; they only grow.
+// Since it was opened; they only grow, but for the last.
 struct SsdCounters {
   uint64_t reads = 0;          // reads of the device
   uint64_t missed_rows = 0;    // rows that were asked for and not in memory
   uint64_t written_bytes = 0;  // to the device
+  uint64_t taken_bytes = 0;    // by its files now; 0: it is not known
 };
 
 // All calls but Reopen may come from several threads at once.

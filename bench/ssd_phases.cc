@@ -268,7 +268,9 @@ absl::StatusOr<SsdFigures> SsdPhases::Overwrite(SsdEngine* engine) {
   if (!status.ok() && !NoteFull(status, "overwrite")) return status;
   EMBANK_RETURN_IF_ERROR(engine->Settle());
   EMBANK_ASSIGN_OR_RETURN(const double bytes, written.Bytes());
+  EMBANK_ASSIGN_OR_RETURN(const SsdCounters now, engine->Counters());
   SsdFigures figures;
+  if (now.taken_bytes > 0) figures["taken_bytes"] = static_cast<double>(now.taken_bytes);
   figures["overwritten"] = static_cast<double>(timing.positions) / rows;
   if (timing.positions == 0) return figures;
   const uint64_t dirty_rows = DirtyRows(keys.first(timing.positions), part);

@@ -36,13 +36,11 @@ constexpr Column kScanColumns[] = {{"s", "scan_seconds", 1, 2},
                                    {"MB/s", "scan_bytes_per_second", 1e-6, 0},
                                    {"of fio", "fraction_of_fio_read", 1, 2},
                                    {"kIOPS", "iops", 1e-3, 1}};
-constexpr Column kOverwriteColumns[] = {{"krows/s", "rows_per_second", 1e-3, 1},
-                                        {"of rows", "overwritten", 1, 2},
-                                        {"MB/s", "written_bytes_per_second", 1e-6, 0},
-                                        {"WA", "write_amplification", 1, 2},
-                                        {"p50 us", "batch_p50_us", 1, 0},
-                                        {"tail", "batch_p999_over_p50", 1, 1},
-                                        {"max ms", "longest_batch_us", 1e-3, 0}};
+constexpr Column kOverwriteColumns[] = {
+    {"krows/s", "rows_per_second", 1e-3, 1},       {"of rows", "overwritten", 1, 2},
+    {"MB/s", "written_bytes_per_second", 1e-6, 0}, {"WA", "write_amplification", 1, 2},
+    {"taken GB", "taken_bytes", 1e-9, 2},          {"p50 us", "batch_p50_us", 1, 0},
+    {"tail", "batch_p999_over_p50", 1, 1},         {"max ms", "longest_batch_us", 1e-3, 0}};
 constexpr Column kCheckpointColumns[] = {
     {"s", "checkpoint_seconds", 1, 3},         {"MB/s", "checkpoint_bytes_per_second", 1e-6, 0},
     {"of fio", "fraction_of_fio_write", 1, 2}, {"trainer k/s", "trainer_rows_per_second", 1e-3, 1},

@@ -8,37 +8,84 @@
 namespace embank {
 
 Compaction::Compaction(const CompactionParts& parts)
-    : parts_(parts), task_(parts.executor->MakeBackgroundTask([this] {
-        MutexLock lock(&mutex_);
-        return Step(CompactionAim::kDebt);
-      })) {}
+    : parts_(parts), task_(parts.executor->MakeBackgroundTask([this] { return WorkOff(); })) {}
 
 void Compaction::Pay(uint64_t changed_keys) {
-  const LogDebt debt = parts_.log->debt();
-  if (debt == LogDebt::kNone) return;
+  const uint64_t pace = parts_.log->pace();
+  if (pace == 0 || changed_keys == 0) return;
+  // A single key owes a whole row.
+  const uint64_t rows =
+      (changed_keys * pace + CompactionPace::kChangedRows - 1) / CompactionPace::kChangedRows;
+  if (owed_rows_.fetch_add(rows) + rows < kRowsAtATime) return;
   task_->Wake();
-  if (debt != LogDebt::kLarge || changed_keys == 0) return;
-  // Twice as many as the batch may have made dead: the debt shrinks, whatever the victims hold.
-  uint64_t rows = rows_to_pay_.fetch_add(2 * changed_keys) + 2 * changed_keys;
-  while (rows >= kRowsAtATime) {
-    if (!rows_to_pay_.compare_exchange_weak(rows, rows - kRowsAtATime)) continue;
-    rows -= kRowsAtATime;
-    MutexLock lock(&mutex_);
-    if (!Step(CompactionAim::kDebt)) return rows_to_pay_.store(0);
+  for (uint64_t paid = 0; paid < rows && owed_rows_.load() > kOwedRowsMax; paid += kRowsAtATime) {
+    if (!WorkOff()) return;
   }
 }
 
+// Some of what is owed. False: less than is done at once is left, or it cannot be done now; then it
+// is forgiven, and what next changes owe tries again.
+bool Compaction::WorkOff() {
+  MutexLock lock(&mutex_);
+  if (owed_rows_.load() < kRowsAtATime) return false;
+  if (!Step(CompactionAim::kPace)) {
+    owed_rows_.store(0);
+    return false;
+  }
+  // Only who has the lock takes some off.
+  return owed_rows_.fetch_sub(step_rows_) - step_rows_ >= kRowsAtATime;
+}
+
 void Compaction::MakeRoom(const RowMover& mover, uint64_t rows) {
+  bool has_waited = false;
   while (!mover.HasRoom(rows)) {
-    MutexLock lock(&mutex_);
-    if (!Step(CompactionAim::kSpace)) return;
+    const uint64_t ended = CheckpointsEnded();
+    // One that has ended since then may have made room.
+    if (mover.HasRoom(rows)) return;
+    {
+      MutexLock lock(&mutex_);
+      if (Step(CompactionAim::kSpace)) continue;
+    }
+    if (std::exchange(has_waited, true) || !WaitForCheckpoint(ended)) return;
   }
 }
 
 void Compaction::MakeRoomLater() {
-  MutexLock lock(&mutex_);
-  while (Step(CompactionAim::kLaterSpace)) {
+  bool goes_on = true;
+  while (goes_on) {
+    // Batches come in between.
+    MutexLock lock(&mutex_);
+    goes_on = Step(CompactionAim::kLaterSpace);
   }
+}
+
+Compaction::UnderWay::UnderWay(Compaction* compaction) : compaction_(compaction) {
+  MutexLock lock(&compaction_->checkpoint_mutex_);
+  compaction_->checkpoint_maker_ = std::this_thread::get_id();
+}
+
+Compaction::UnderWay::~UnderWay() {
+  {
+    MutexLock lock(&compaction_->checkpoint_mutex_);
+    compaction_->checkpoint_maker_ = {};
+    ++compaction_->checkpoints_ended_;
+  }
+  compaction_->checkpoint_ended_.NotifyAll();
+}
+
+uint64_t Compaction::CheckpointsEnded() {
+  MutexLock lock(&checkpoint_mutex_);
+  return checkpoints_ended_;
+}
+
+// Until more than so many have ended. False: none is under way, or it would wait for this thread.
+bool Compaction::WaitForCheckpoint(uint64_t ended) {
+  MutexLock lock(&checkpoint_mutex_);
+  if (checkpoint_maker_ == std::this_thread::get_id()) return false;
+  while (checkpoints_ended_ == ended && checkpoint_maker_ != std::thread::id()) {
+    checkpoint_ended_.Wait(&checkpoint_mutex_);
+  }
+  return checkpoints_ended_ != ended;
 }
 
 // False: there is nothing to be done, or it cannot be done now.
@@ -52,6 +99,7 @@ bool Compaction::Step(CompactionAim aim) {
   }
   const size_t count = parts_.log->LiveOf(*victim_, &next_slot_, rows_);
   const std::span<const Location> rows = std::span(rows_).first(count);
+  step_rows_ = count;
   stuck_ = false;
   bool damaged = false;
   const absl::Status read =

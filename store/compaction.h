@@ -5,9 +5,9 @@
 //   to the compaction stream:                | row | row | ...
 //
 // A row that memory has too stays clean there. The victim's file is removed once no kept checkpoint
-// has rows of it. Which segments are worth it the log says
-// (RowLog::PickVictim). Whoever makes records dead pays, after each batch, when the log falls
-// behind.
+// has rows of it. Which segments are worth it, and how many rows are to be moved for those that
+// change, the log says (RowLog::PickVictim, RowLog::pace). Batches of changes note what they owe,
+// and work it off themselves when the work aside falls behind.
 #ifndef EMBANK_STORE_COMPACTION_H_
 #define EMBANK_STORE_COMPACTION_H_
 
@@ -15,6 +15,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <thread>
 
 #include "base/executor.h"
 #include "base/mutex.h"
@@ -41,17 +42,30 @@ class Compaction {
   Compaction(const Compaction&) = delete;
   Compaction& operator=(const Compaction&) = delete;
 
-  // After a batch, without locks: wakes the work aside where there is some. `changed_keys`: where
-  // it falls behind, the batch does a part of it that grows with them.
+  // After a batch of so many changed keys, without locks. Moves no more rows than are owed for
+  // them, and kRowsAtATime.
   void Pay(uint64_t changed_keys);
 
   // Before a batch may make so many rows of a class dirty, without locks or a ticket: where the log
-  // has no room for them, moves rows until it has, or until that brings none back.
+  // has no room for them, moves rows until it has, or until that brings none back. Then it waits
+  // for the end of a checkpoint that is under way, once, unless this thread makes it.
   void MakeRoom(const RowMover& mover, uint64_t rows);
 
   // Before a checkpoint, as MakeRoom: where changes have run out of room, moves rows of which
   // checkpoints are kept; the next checkpoint but one brings that space back.
   void MakeRoomLater();
+
+  // While one lives, this thread makes a checkpoint, whose end may give space back. One at a time.
+  class UnderWay {
+   public:
+    explicit UnderWay(Compaction* compaction);
+    ~UnderWay();
+    UnderWay(const UnderWay&) = delete;
+    UnderWay& operator=(const UnderWay&) = delete;
+
+   private:
+    Compaction* const compaction_;
+  };
 
   // While one lives, no row is moved.
   class Pause {
@@ -65,19 +79,29 @@ class Compaction {
  private:
   // Reads at once: a list of neighbours, and few rows of memory.
   static constexpr size_t kRowsAtATime = 256;
+  // What is owed before batches work: the work aside has two or three batches' time.
+  static constexpr uint64_t kOwedRowsMax = 16 * kRowsAtATime;
 
+  bool WorkOff();
   bool Step(CompactionAim aim) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void MoveRow(Location from, std::span<const std::byte> record)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  uint64_t CheckpointsEnded();
+  bool WaitForCheckpoint(uint64_t ended);
 
   const CompactionParts parts_;
-  std::atomic<uint64_t> rows_to_pay_{0};
+  std::atomic<uint64_t> owed_rows_{0};
   Mutex mutex_;  // taken before locks of shards
   std::shared_ptr<LogSegment> victim_ ABSL_GUARDED_BY(mutex_);
-  CompactionAim aim_ ABSL_GUARDED_BY(mutex_) = CompactionAim::kDebt;  // of the victim
+  CompactionAim aim_ ABSL_GUARDED_BY(mutex_) = CompactionAim::kPace;  // of the victim
   uint32_t next_slot_ ABSL_GUARDED_BY(mutex_) = 0;
-  bool stuck_ ABSL_GUARDED_BY(mutex_) = false;  // the log took no row
+  bool stuck_ ABSL_GUARDED_BY(mutex_) = false;    // the log took no row
+  size_t step_rows_ ABSL_GUARDED_BY(mutex_) = 0;  // of the last step
   std::array<Location, kRowsAtATime> rows_ ABSL_GUARDED_BY(mutex_);
+  Mutex checkpoint_mutex_;
+  ConditionVariable checkpoint_ended_;
+  std::thread::id checkpoint_maker_ ABSL_GUARDED_BY(checkpoint_mutex_);  // none: none is under way
+  uint64_t checkpoints_ended_ ABSL_GUARDED_BY(checkpoint_mutex_) = 0;
   std::unique_ptr<BackgroundTask> task_;  // last: its steps use the rest
 };
 

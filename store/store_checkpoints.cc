@@ -288,6 +288,7 @@ absl::StatusOr<uint32_t> Store::Checkpoint(std::span<const std::byte> blob) {
     // Before compaction takes what is left.
     EMBANK_RETURN_IF_ERROR(SetBlobAside(blob.size()));
     compaction_->MakeRoomLater();
+    const Compaction::UnderWay under_way(compaction_.get());
     return CheckpointLocked(blob);
   } catch (const std::bad_alloc&) {
     return NoMemory();

@@ -27,12 +27,9 @@ struct LogSpace {
   uint64_t kept_bytes;    // of the budget for those and manifests; 0 without a limit
 };
 
-// How much of the log is dead that could be had back by moving rows.
-enum class LogDebt : uint32_t { kNone, kSome, kLarge };
-
-// Why rows are moved: too much is dead; changes need space now; or will, once the checkpoints of
-// now are not kept any more.
-enum class CompactionAim : uint32_t { kDebt, kSpace, kLaterSpace };
+// Why rows are moved: changes go on, and it is time; changes need space now; or will, once the
+// checkpoints of now are not kept any more.
+enum class CompactionAim : uint32_t { kPace, kSpace, kLaterSpace };
 
 }  // namespace embank
 

@@ -12,9 +12,10 @@ namespace {
 // A checkpoint writes what is in buffers twice, and each time the rest of a block is left out.
 constexpr int64_t kFlushes = 2;
 // Compaction begins segments before those that it empties are gone; of what only kept checkpoints
-// hold so much can be had back at once: a sixteenth of the log, two where that is no more than an
+// hold so much can be had back at once: a part of the log, two where that is no more than an
 // eighth, and no more than are soon filled.
-constexpr uint64_t kCompactionPart = 16;
+constexpr uint64_t kCompactionPart = 32;
+constexpr uint64_t kTwoSegmentsPart = 8;
 constexpr uint64_t kCompactionSegmentsMin = 2;
 constexpr uint64_t kCompactionSegmentsMax = 64;
 
@@ -77,7 +78,7 @@ int64_t LogRoom::FreeSegments() const {
 
 int64_t LogRoom::CompactionSegments() const {
   const uint64_t segments = ssd_bytes_ / segment_bytes_;
-  if (segments < kCompactionPart) return 1;
+  if (segments < kCompactionSegmentsMin * kTwoSegmentsPart) return 1;
   return static_cast<int64_t>(
       std::clamp(segments / kCompactionPart, kCompactionSegmentsMin, kCompactionSegmentsMax));
 }

@@ -57,7 +57,8 @@ RowLog::RowLog(FileSystem* files, MemorySource* source, MemoryBudget* budget, Ro
       next_segment_id_(options_.first_segment_id),
       next_sequence_(options_.first_sequence),
       room_(options_.ssd_bytes, options_.segment_bytes),
-      spare_segments_(0) {}
+      spare_segments_(0),
+      pace_(options_.ssd_bytes, options_.segment_bytes) {}
 
 std::string RowLog::SegmentName(uint64_t segment_id) {
   return absl::StrCat("segment-", absl::Hex(segment_id, absl::kZeroPad16));

@@ -25,6 +25,7 @@
 #include "base/executor.h"
 #include "base/file_system.h"
 #include "base/mutex.h"
+#include "tiers/compaction_pace.h"
 #include "tiers/location.h"
 #include "tiers/log_buffer.h"
 #include "tiers/log_read_list.h"
@@ -110,13 +111,12 @@ class RowLog {
 
   // ---- compaction: by one thread at a time ----
 
-  // Of finished segments in which rows live: none while three quarters of their bytes live, or
-  // three fifths where ssd_bytes has no limit.
-  LogDebt debt() const { return debt_.load(std::memory_order_relaxed); }
+  // Rows to be moved for each CompactionPace::kChangedRows that change.
+  uint32_t pace() const { return pace_now_.load(std::memory_order_relaxed); }
   // The finished segment out of which rows are best moved, by benefit over cost (Rosenblum and
-  // Ousterhout, LFS, section 3.5): (1 - u) * age / (1 + u), of u living; nullptr: there is no debt.
-  // It stays until Release.
-  // kSpace: whatever the debt, of those that no checkpoint has; kLaterSpace: of all, if space is
+  // Ousterhout, LFS, section 3.5): (1 - u) * age / (1 + u), of u living; nullptr: none is worth
+  // it. It stays until Release.
+  // kSpace: whatever the pace, of those that no checkpoint has; kLaterSpace: of all, if space is
   // short, with what is else left to compaction.
   std::shared_ptr<LogSegment> PickVictim(CompactionAim aim);
   // Where records of it live from slot *slot on; how many, and *slot behind them. Fewer than fit:
@@ -235,7 +235,7 @@ class RowLog {
                            SegmentFooter* owners);
   void Finish(LogSegment* segment) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CountDead(const LogSegment& segment) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void AssessDebt() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void NotePace() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SayFrozen(LogSegment* segment, std::vector<SegmentRows>* all)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::unique_ptr<LogReadList> TakeReadList();
@@ -266,12 +266,10 @@ class RowLog {
   LogRoom room_ ABSL_GUARDED_BY(mutex_);  // segments take space until their files are gone
   std::atomic<int64_t> spare_segments_;   // as room_ has it
   const LogSegment* victim_ ABSL_GUARDED_BY(mutex_) = nullptr;
-  CompactionAim victim_aim_ ABSL_GUARDED_BY(mutex_) = CompactionAim::kDebt;
+  CompactionAim victim_aim_ ABSL_GUARDED_BY(mutex_) = CompactionAim::kPace;
   uint32_t footers_under_way_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Of finished segments in which rows live.
-  uint64_t finished_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
-  uint64_t finished_live_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::atomic<LogDebt> debt_{LogDebt::kNone};
+  CompactionPace pace_ ABSL_GUARDED_BY(mutex_);
+  std::atomic<uint32_t> pace_now_{0};  // as pace_ has it
   uint64_t next_turn_ ABSL_GUARDED_BY(mutex_) = 1;
   AlignedBuffer header_block_ ABSL_GUARDED_BY(mutex_);
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);  // what stopped the log

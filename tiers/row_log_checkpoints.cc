@@ -61,7 +61,9 @@ void RowLog::Thaw(bool is_kept) {
 void RowLog::Forget(uint32_t oldest_kept) {
   {
     MutexLock lock(&mutex_);
+    if (oldest_kept > oldest_kept_) pace_.EndInterval();
     oldest_kept_ = oldest_kept;
+    NotePace();
     PartFromDeadSegments();
   }
   writer_->Wake();

@@ -180,6 +180,8 @@ void RowLog::NoteSpare() {
   if (spare != spare_segments_.load(std::memory_order_relaxed)) {
     spare_segments_.store(spare, std::memory_order_relaxed);
   }
+  pace_.SetSpare(spare);
+  NotePace();
 }
 
 }  // namespace embank

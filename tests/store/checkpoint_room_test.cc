@@ -181,7 +181,6 @@ TEST(CheckpointRoom, EverythingIsOverwrittenThreeTimesBetweenTwoCheckpoints) {
     ASSERT_NO_FATAL_FAILURE(rows.ExpectAll());
     ASSERT_NO_FATAL_FAILURE(ExpectCounted(world.get()));
   }
-  EXPECT_GT(world->log()->counters().compacted_rows, 0u);
   for (const Persistence persistence :
        {Persistence::kNone, Persistence::kAll, Persistence::kTorn}) {
     SpillWorld again(1, world.disk().AfterCrash(world.disk().changes(), persistence, 7), nullptr,
@@ -255,6 +254,65 @@ TEST(CheckpointRoom, ASmallLogRefusesByNameAndCheckpointsFreeIt) {
     ASSERT_NO_FATAL_FAILURE(rows.ExpectAll());
   }
   std::printf("  at most %d checkpoints until changes go on\n", checkpoints_max);
+}
+
+// A log of rows that a checkpoint has, and as many changed ones as it has room for: a checkpoint
+// makes no room for more, the one behind it does.
+struct FullLog {
+  explicit FullLog(std::unique_ptr<Executor> executor)
+      : world(4, std::move(executor), 26 * kSegmentBytes),
+        rows(world.Create("t", Optimizer::kSgd, kDim), kDim) {
+    for (Key first = 0; first < 900; first += 100) rows.Put(KeysFrom(first, 100), 1.0f);
+    EXPECT_TRUE(world->Checkpoint({}).ok());
+    uint64_t refused = 0;
+    for (Key first = 0; first < 800; first += 100) refused += rows.Put(KeysFrom(first, 100), 2.0f);
+    EXPECT_GT(refused, 0u);
+    EXPECT_GT(PutMore(), 0u);
+    EXPECT_TRUE(world->Checkpoint({}).ok());
+    EXPECT_GT(PutMore(), 0u);
+  }
+  uint64_t PutMore() { return rows.Put(KeysFrom(850, 50), 3.0f); }
+
+  SpillWorld world;
+  RowsOfTable rows;
+};
+
+TEST(CheckpointRoom, ChangesWaitForACheckpointThatIsUnderWay) {
+  std::function<void()> hook;
+  FullLog full(std::make_unique<HookedExecutor>(4, &hook));
+  std::atomic<bool> begun{false};
+  std::atomic<bool> done{false};
+  uint64_t refused = 0;
+  std::thread writer;
+  hook = [&] {
+    if (!writer.joinable()) {
+      writer = std::thread([&] {
+        begun = true;
+        refused = full.PutMore();
+        done = true;
+      });
+    }
+    while (!begun) std::this_thread::yield();
+    // One that does not wait is refused meanwhile.
+    for (int i = 0; i < 1000 && !done; ++i) std::this_thread::yield();
+  };
+  const auto made = full.world->Checkpoint({});
+  writer.join();
+  ASSERT_TRUE(made.ok()) << made.status();
+  EXPECT_EQ(refused, 0u);
+  ASSERT_NO_FATAL_FAILURE(full.rows.ExpectAll());
+}
+
+// What a checkpoint's own thread changes cannot wait for its end.
+TEST(CheckpointRoom, ChangesByTheThreadThatMakesACheckpointAreRefusedAtOnce) {
+  std::function<void()> hook;
+  FullLog full(std::make_unique<HookedExecutor>(4, &hook));
+  uint64_t refused = 0;
+  hook = [&] { refused += full.PutMore(); };
+  ASSERT_TRUE(full.world->Checkpoint({}).ok());
+  hook = nullptr;
+  EXPECT_GT(refused, 0u);
+  EXPECT_EQ(full.PutMore(), 0u);
 }
 
 // ---- whatever was done before ----
