@@ -110,9 +110,9 @@ fuzz() {
 # these in one. The first of the next slice is remembered once a slice has ended.
 slice_seeds=10000
 nightly() {
-  local folder=$root/build/nightly seed
+  local folder=$root/build/nightly seed begin=$SECONDS
   mkdir -p "$folder" || return 1
-  while [[ -z $minutes || $((SECONDS - started_seconds)) -lt $((minutes * 60)) ]]; do
+  while [[ -z $minutes || $((SECONDS - begin)) -lt $((minutes * 60)) ]]; do
     seed=$((slice_seeds + 1))
     [[ ! -s $folder/next_seed ]] || read -r seed <"$folder/next_seed"
     EMBANK_TEST_SEED_BEGIN=$seed EMBANK_TEST_SCALE=10 tests "seeds from $seed" dev -L random || {

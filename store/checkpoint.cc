@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <span>
 
 #include "store/table.h"
@@ -21,8 +22,8 @@ class PartSweep {
  public:
   PartSweep(const SweepParts& parts, uint32_t page, uint32_t first_slot) : parts_(parts) {
     // The page's memory stays while this is a reader; the rows may leave.
-    const EpochTable::Guard guard(parts.epochs);
-    const DramTier::PageSlots slots = parts.tier->SlotsOf(page);
+    std::optional<EpochTable::Guard> reader;
+    const DramTier::PageSlots slots = parts.tier->SlotsOf(page, &reader);
     const uint32_t end = std::min(slots.slots, first_slot + kSlotsAtOnce);
     for (uint32_t slot = first_slot; slot < end; ++slot) {
       const Location location = DramTier::SlotAt(page, slots, slot);
@@ -84,7 +85,9 @@ void SweepOwed(const SweepParts& parts) {
   // In the order of memory: a row that is owed stays in its slot, or leaves for the log.
   const uint32_t pages = parts.tier->pages_begun();
   for (uint32_t page = 0; page < pages; ++page) {
-    const uint32_t slots = parts.tier->SlotsOf(page).slots;
+    std::optional<EpochTable::Guard> reader;
+    const uint32_t slots = parts.tier->SlotsOf(page, &reader).slots;
+    reader.reset();
     const uint32_t count = (slots + kSlotsAtOnce - 1) / kSlotsAtOnce;
     parts.executor->ParallelFor(count, [&](uint32_t part) {
       if (parts.gate->IsSweeping()) SweepPart(parts, page, part * kSlotsAtOnce);

@@ -3,7 +3,6 @@
 #ifndef EMBANK_STORE_CHECKPOINT_H_
 #define EMBANK_STORE_CHECKPOINT_H_
 
-#include "base/epoch.h"
 #include "base/executor.h"
 #include "store/batch_gate.h"
 #include "store/key_index.h"
@@ -16,7 +15,6 @@ namespace embank {
 struct SweepParts {
   KeyIndex* index;
   DramTier* tier;
-  EpochTable* epochs;
   const TableDirectory* tables;
   BatchGate* gate;
   RowLog* log;

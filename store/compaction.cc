@@ -52,10 +52,11 @@ void Compaction::MakeRoom(const RowMover& mover, uint64_t rows) {
 
 void Compaction::MakeRoomLater() {
   bool goes_on = true;
-  while (goes_on) {
+  for (uint64_t rows = 0; goes_on && rows < kLaterRowsMax;) {
     // Batches come in between.
     MutexLock lock(&mutex_);
     goes_on = Step(CompactionAim::kLaterSpace);
+    rows += step_rows_;
   }
 }
 

@@ -52,7 +52,7 @@ class Compaction {
   void MakeRoom(const RowMover& mover, uint64_t rows);
 
   // Before a checkpoint, as MakeRoom: where changes have run out of room, moves rows of which
-  // checkpoints are kept; the next checkpoint but one brings that space back.
+  // checkpoints are kept, so many at most; the next checkpoint but one brings that space back.
   void MakeRoomLater();
 
   // While one lives, this thread makes a checkpoint, whose end may give space back. One at a time.
@@ -81,6 +81,8 @@ class Compaction {
   static constexpr size_t kRowsAtATime = 256;
   // What is owed before batches work: the work aside has two or three batches' time.
   static constexpr uint64_t kOwedRowsMax = 16 * kRowsAtATime;
+  // Before one checkpoint: some tenths of a second, while batches use what comes free.
+  static constexpr uint64_t kLaterRowsMax = uint64_t{1} << 17;
 
   bool WorkOff();
   bool Step(CompactionAim aim) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

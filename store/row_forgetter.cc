@@ -74,7 +74,6 @@ bool RowForgetter::Turn::TakeSlot(Location* slot) {
   if (count <= part / 2 && TakeFromAnother(part, /*own_too=*/false, slot)) return true;
   if (TakeOther(slot)) return true;
   if (!others_are_own_ && TakeFromAnother(0, /*own_too=*/false, slot)) return true;
-  others_are_own_ = true;
   return TakeSlotHere(slot) || TakeFromAnother(0, /*own_too=*/true, slot);
 }
 
@@ -99,11 +98,13 @@ bool RowForgetter::Turn::TakeOther(Location* slot) {
 
 // A row of a shard with so many rows. Without waiting for locks: two might wait for each other.
 bool RowForgetter::Turn::TakeFromAnother(uint64_t rows_min, bool own_too, Location* slot) {
+  uint32_t looked_at = 0;
   for (uint32_t tries = 0; tries < KeyIndex::kShardCount; ++tries) {
     const uint32_t number = forgetter_->next_giver_.fetch_add(1) % KeyIndex::kShardCount;
     KeyIndex::Shard* const giver = forgetter_->parts_.index->shard(number);
     if (giver == shard_ || !giver->mutex.TryLock()) continue;
     Order& order = forgetter_->orders_.Of(giver);
+    looked_at += order.count() > 0 ? 1 : 0;
     Order aside(EvictionPolicy::kLru, &forgetter_->orders_);
     uint32_t coldest = kNoVictim;
     if (order.count() >= rows_min) coldest = Coldest(&order, &aside, kLookedAtMax);
@@ -116,6 +117,8 @@ bool RowForgetter::Turn::TakeFromAnother(uint64_t rows_min, bool own_too, Locati
     giver->mutex.Unlock();
     if (coldest != kNoVictim) return true;
   }
+  // Locks that others had say nothing.
+  others_are_own_ = others_are_own_ || (rows_min == 0 && looked_at > 0);
   return false;
 }
 

@@ -72,7 +72,7 @@ class RowForgetter {
     KeyIndex::Shard* const shard_;
     const BatchKeys* const keys_;
     Order aside_;                  // of the shard's rows those that are the batch's, as they came
-    bool others_are_own_ = false;  // what was seen of other shards is the batch's
+    bool others_are_own_ = false;  // all that could be seen of other shards is the batch's
   };
 
  private:

@@ -68,26 +68,26 @@ void RowMover::LeavePreImage(Location slot, uint32_t checkpoint) const {
 }
 
 absl::Status RowMover::SaveOwed(KeyIndex::Shard* shard, std::span<const RowInSlot> rows) {
-  std::array<const RowInSlot*, kOwedAtOnce> owed;
-  size_t owed_count = 0;
+  EMBANK_CHECK(rows.size() <= kOwedAtOnce);
   for (const RowInSlot& row : rows) {
+    __builtin_prefetch(parts_.index->ProbeOf(row.id.hash).bucket);
+  }
+  std::array<Location, kOwedAtOnce> slots;
+  size_t count = 0;
+  for (const RowInSlot& row : rows) {
+    // Others' slots, and their notes, are not this shard's to look at; they may be gone.
+    if (!MatchAt(shard, row.id, row.slot).any()) continue;
     const SlotNote& note = notes_.Of(notes_.NumberOf(row.slot));
     if (!note.IsDirty() || !parts_.gate->IsOwed(note.checkpoint())) continue;
-    owed[owed_count++] = &row;
-    __builtin_prefetch(parts_.index->ProbeOf(row.id.hash).bucket);
+    slots[count++] = row.slot;
     const std::byte* const line = parts_.tier->Row(row.slot);
     for (uint32_t i = 0; i < slot_bytes_; i += kLineBytes) __builtin_prefetch(line + i);
   }
-  std::array<RowToLog, kOwedAtOnce> images;
-  std::array<Location, kOwedAtOnce> slots;
-  size_t count = 0;
-  for (const RowInSlot* const row : std::span(owed).first(owed_count)) {
-    // The note of a free slot says nothing.
-    if (!MatchAt(shard, row->id, row->slot).any()) continue;
-    images[count] = RowOf(row->slot, notes_.Of(notes_.NumberOf(row->slot)).checkpoint(), true);
-    slots[count++] = row->slot;
-  }
   if (count == 0) return absl::OkStatus();
+  std::array<RowToLog, kOwedAtOnce> images;
+  for (size_t i = 0; i < count; ++i) {
+    images[i] = RowOf(slots[i], notes_.Of(notes_.NumberOf(slots[i])).checkpoint(), true);
+  }
   std::array<Location, kOwedAtOnce> homes;
   size_t saved = 0;
   const absl::Status status =

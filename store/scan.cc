@@ -23,6 +23,8 @@ constexpr uint64_t kPieceBytes = uint64_t{1} << 20;
 constexpr size_t kPlacesMax = size_t{1} << 16;
 constexpr size_t kPlacesOfThreadMin = 512;
 constexpr uint32_t kReadersMax = 8;
+// Looked up by key as one batch: others may wait until its reader is done.
+constexpr size_t kLookedUpAtOnce = 2048;
 // What a device gives in order while it answers one read more.
 constexpr uint64_t kBridgedBytes = uint64_t{32} << 10;
 
@@ -41,7 +43,8 @@ Scan::Scan(Table* table, uint64_t notes_bytes)
     : table_(table),
       notes_bytes_(notes_bytes),
       piece_rows_(std::max<uint64_t>(1, kPieceBytes / table->layout().vector_bytes)),
-      notes_(table->mover() == nullptr ? nullptr : table->mover()->log(), table->id()) {}
+      notes_(table->mover() == nullptr ? nullptr : table->mover()->log(), table->id(),
+             table->slot_class()) {}
 
 absl::StatusOr<uint64_t> Scan::Next(std::span<Key> keys, RowSpan rows) {
   EMBANK_RETURN_IF_ERROR(table_->CheckAlive());
@@ -67,7 +70,8 @@ absl::StatusOr<uint64_t> Scan::Next(std::span<Key> keys, RowSpan rows) {
   return copied;
 }
 
-// A pass of a table that is all in memory is one range: its rows have no order to be read in.
+// A pass is one range where no row that may be the table's is in the log: there is no order to read
+// in, and no segment's footer.
 absl::Status Scan::BeginPass() {
   uint32_t end = next_range_;
   uint64_t unknown = 0;
@@ -83,7 +87,7 @@ absl::Status Scan::BeginPass() {
     }
     do {
       NoteRange(end++);
-    } while (in_log && end < kRangeCount &&
+    } while ((in_log || notes_.bytes() > 0) && end < kRangeCount &&
              notes_.bytes() + pending_.size() * sizeof(Key) < notes_bytes_);
     status = notes_.Resolve(&unknown);
   } catch (const std::bad_alloc&) {
@@ -116,7 +120,8 @@ void Scan::NoteRange(uint32_t range) {
 // Copies pending rows that still exist behind the *copied that are there.
 absl::Status Scan::CopyPending(std::span<Key> keys, RowSpan rows, uint64_t* copied) {
   const RowLayout& layout = table_->layout();
-  const size_t count = std::min<size_t>(keys.size() - *copied, pending_.size() - pending_done_);
+  const size_t count =
+      std::min<size_t>({keys.size() - *copied, pending_.size() - pending_done_, kLookedUpAtOnce});
   const KeySpan pending = KeySpan(pending_).subspan(pending_done_, count);
   const Batch batch(table_, pending, {});
   LoggedRows logged_rows;

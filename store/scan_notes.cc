@@ -33,11 +33,13 @@ void ScanNotes::Add(Location location) {
   Segment& segment = segments_[index];
   if (segment.held == nullptr) {
     std::shared_ptr<const LogSegment> held = log_->Hold(location);
-    segment.bits.resize(RoundUp(held->geometry.slots, kWordBits) / kWordBits);
+    const bool is_ours = held->header.row_class == row_class_;
+    segment.bits.resize(is_ours ? RoundUp(held->geometry.slots, kWordBits) / kWordBits : 0);
     segment.geometry = held->geometry;
     segment.held = std::move(held);
     bits_bytes_ += segment.bits.size() * sizeof(uint64_t);
   }
+  if (segment.bits.empty()) return;
   const uint32_t slot = segment.geometry.SlotAt(SegmentOffsetOf(location));
   segment.bits[slot / kWordBits] |= uint64_t{1} << (slot % kWordBits);
   ++noted_;
@@ -46,8 +48,7 @@ void ScanNotes::Add(Location location) {
 absl::Status ScanNotes::Resolve(uint64_t* unknown) {
   keys_.reserve(noted_);
   for (Segment& segment : segments_) {
-    if (segment.held == nullptr) continue;
-    EMBANK_RETURN_IF_ERROR(ResolveSegment(&segment, unknown));
+    if (!segment.bits.empty()) EMBANK_RETURN_IF_ERROR(ResolveSegment(&segment, unknown));
     segment.held.reset();
   }
   return absl::OkStatus();

@@ -22,11 +22,13 @@ namespace embank {
 // then Clear.
 class ScanNotes {
  public:
-  // Of rows of this table. The log must outlive it; nullptr: there is none, nothing is noted.
-  ScanNotes(RowLog* log, TableId table) : log_(log), table_(table) {}
+  // Of rows of this table, which are of this row class. The log must outlive it; nullptr: there is
+  // none, nothing is noted.
+  ScanNotes(RowLog* log, TableId table, uint32_t row_class)
+      : log_(log), table_(table), row_class_(row_class) {}
 
-  // Notes what lives at a place of the log, once; its segment stays until Resolve or Clear. Under
-  // the lock of the row's shard, so that it does live there.
+  // Notes what lives at a place of the log, once, if it may be of the table; its segment stays
+  // until Resolve or Clear. Under the lock of the row's shard, so that it does live there.
   void Add(Location location);
   // Learns whose all of that is, keeps the table's rows, and lets go of the segments; *unknown: how
   // many may be the table's or another's. kResourceExhausted: Clear.
@@ -46,13 +48,14 @@ class ScanNotes {
   struct Segment {
     std::shared_ptr<const LogSegment> held;  // until Resolve
     SegmentGeometry geometry;
-    std::vector<uint64_t> bits;  // by slot; empty: nothing of it is noted
+    std::vector<uint64_t> bits;  // by slot; empty: nothing of it is, or will be, noted
   };
 
   absl::Status ResolveSegment(Segment* segment, uint64_t* unknown);
 
   RowLog* const log_;
   const TableId table_;
+  const uint32_t row_class_;
   std::vector<Segment> segments_;  // by their index in the log
   uint64_t bits_bytes_ = 0;
   uint64_t noted_ = 0;

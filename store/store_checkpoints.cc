@@ -287,8 +287,8 @@ absl::StatusOr<uint32_t> Store::Checkpoint(std::span<const std::byte> blob) {
   try {
     // Before compaction takes what is left.
     EMBANK_RETURN_IF_ERROR(SetBlobAside(blob.size()));
-    compaction_->MakeRoomLater();
     const Compaction::UnderWay under_way(compaction_.get());
+    compaction_->MakeRoomLater();
     return CheckpointLocked(blob);
   } catch (const std::bad_alloc&) {
     return NoMemory();
@@ -334,7 +334,6 @@ absl::StatusOr<uint32_t> Store::CheckpointLocked(std::span<const std::byte> blob
   }
   SweepOwed({.index = index_.get(),
              .tier = tier_.get(),
-             .epochs = &epochs_,
              .tables = tables_by_id_.get(),
              .gate = gate_.get(),
              .log = log_.get(),

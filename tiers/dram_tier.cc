@@ -175,8 +175,10 @@ uint32_t DramTier::pages_begun() const {
   return pages_begun_;
 }
 
-DramTier::PageSlots DramTier::SlotsOf(uint32_t page) const {
+DramTier::PageSlots DramTier::SlotsOf(uint32_t page,
+                                      std::optional<EpochTable::Guard>* reader) const {
   MutexLock lock(&mutex_);
+  reader->emplace(epochs_);
   const Page& record = pages_[page];
   const bool is_free = page >= pages_begun_ || record.taken_slots == 0;
   if (is_free) return {kNoClass, 0, 0};

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -79,9 +80,10 @@ class DramTier {
     uint32_t slot_bytes;
     uint32_t slots;
   };
-  // The slots of a page that were ever taken for the class that has it; none: they are free. While
-  // the caller is a reader, their memory stays. Thread-safe.
-  PageSlots SlotsOf(uint32_t page) const;
+  // The slots of a page that were ever taken for the class that has it; none: they are free. Their
+  // memory stays while *reader is there, which this makes: who waits for readers has the lock that
+  // this takes. Thread-safe; the caller is no reader yet.
+  PageSlots SlotsOf(uint32_t page, std::optional<EpochTable::Guard>* reader) const;
   // One of them.
   static Location SlotAt(uint32_t page, const PageSlots& slots, uint32_t slot) {
     return {(page * kPageBytes + uint64_t{slot} * slots.slot_bytes) / kLocationUnitBytes};

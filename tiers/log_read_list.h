@@ -74,14 +74,13 @@ class LogReadList {
  private:
   bool Continues(const Transfer& last, const File* file, uint64_t begin, uint64_t end,
                  uint64_t bridged_bytes) const;
+  void Keep(const std::shared_ptr<LogSegment>& segment);
 
   FileSystem* files_ = nullptr;
   AlignedBuffer memory_;
   uint64_t used_bytes_ = 0;
   std::vector<LogReadItem> items_;
   std::vector<Transfer> transfers_;
-  void Keep(const std::shared_ptr<LogSegment>& segment);
-
   std::vector<std::shared_ptr<LogSegment>> segments_;  // so that they stay
 };
 

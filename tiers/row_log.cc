@@ -268,6 +268,7 @@ absl::Status RowLog::AddSegment(OpenSegment* open, const RowToLog& row) {
   open->segment = std::move(segment);
   room_.AddTaken(static_cast<int64_t>(options_.segment_bytes));
   NoteOpenSlots(*open);
+  NoteSpare();
   return absl::OkStatus();
 }
 

@@ -158,8 +158,8 @@ absl::Status RowLog::CheckFile(LogSegment* segment) {
 }
 
 // Whose the slots are. A footer of which no checkpoint says that it is durable is written anew,
-// whatever can be read of it; so is a damaged one, which the records make up for; where the log is
-// only read neither is.
+// whatever can be read of it; so is a damaged one, which the records make up for. A log that is
+// only read keeps them, and writes neither.
 absl::Status RowLog::AdoptOwners(LogSegment* segment, const SegmentRows& rows,
                                  AlignedBuffer* memory, SegmentFooter* owners) {
   segment->used_slots = rows.used_slots;
@@ -172,7 +172,6 @@ absl::Status RowLog::AdoptOwners(LogSegment* segment, const SegmentRows& rows,
   } else if (!reaches) {
     *owners = {rows.keys, rows.tables};
   }
-  if (options_.read_only) return absl::OkStatus();
   EMBANK_ASSIGN_OR_RETURN(segment->slots,
                           AlignedBuffer::Create(source_, budget_, segment->SlotBytes()));
   segment->used_slots = 0;

@@ -147,15 +147,17 @@ void RowLog::PartFromDeadSegments() {
 // Removes the file of a dead segment. Gives the lock up meanwhile.
 bool RowLog::RemoveOne() {
   if (dead_.empty()) return false;
-  const std::shared_ptr<LogSegment> segment = std::move(dead_.back());
+  std::shared_ptr<LogSegment> segment = std::move(dead_.back());
   dead_.pop_back();
-  ++removals_under_way_;  // it takes its space until it is gone
+  ++removals_under_way_;  // it takes its space until it is gone, and closed
   mutex_.Unlock();
+  const auto bytes = static_cast<int64_t>(segment->header.segment_bytes);
   const absl::Status status = files_->Remove(segment->path);
   if (!status.ok()) TellOf(status);
+  segment.reset();
   mutex_.Lock();
   --removals_under_way_;
-  if (status.ok()) room_.AddTaken(-static_cast<int64_t>(segment->header.segment_bytes));
+  if (status.ok()) room_.AddTaken(-bytes);
   NoteSpare();
   segment_removed_.NotifyAll();
   return true;

@@ -2,9 +2,11 @@
 // its flip, the store as they are.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdio>
 #include <functional>
 #include <memory>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -136,6 +138,43 @@ TEST(ChangesBesideCheckpoints, OfEverythingOverAndOverAreWhollyBehindThem) {
   ASSERT_NO_FATAL_FAILURE(ChangeBesideCheckpoints(3, true, &events));
   std::fputs(events.Table().c_str(), stdout);
   EXPECT_EQ(events.Missing(), "");
+}
+
+// Pages empty, and become those of another row class, while a sweep looks at them.
+TEST(ChangesBesideCheckpoints, MemoryMayGoWhileItIsSwept) {
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+  constexpr int kRounds = 10;
+#else
+  constexpr int kRounds = 40;
+#endif
+  SpillWorld world(4, MakeThreadPool(3));
+  Table* const wide = world.Create("wide", Optimizer::kNone);
+  Table* const small = world.Create("small", Optimizer::kNone, 64);
+  std::atomic<bool> stop{false};
+  std::atomic<int> made{0};
+  std::thread checkpoints([&] {
+    while (!stop) {
+      ASSERT_TRUE(world->Checkpoint({}).ok());
+      ++made;
+    }
+  });
+  for (int round = 0; round < kRounds; ++round) {
+    for (Table* const table : {wide, small}) {
+      const Key count = table == wide ? 1500 : 9000;
+      for (Key first = 0; first < count; first += 500) Put(table, KeysFrom(first, 500), 2.0f);
+      if (round + 1 < kRounds) ASSERT_TRUE(Erase(table, KeysFrom(0, count), {}).ok());
+    }
+  }
+  stop = true;
+  checkpoints.join();
+  EXPECT_GT(made, 0);
+  EXPECT_EQ(small->rows(), 9000u);
+  ASSERT_TRUE(world->DropTable("small").ok());
+  const Tables now = *ReadAll(world.get());
+  EXPECT_EQ(now.at("wide").size(), 1500u);
+  ASSERT_TRUE(world->Checkpoint({}).ok());
+  ASSERT_TRUE(world.Open().ok());
+  ExpectIs(world.get(), now);
 }
 
 // A shard with so many rows that its lock is taken several times.

@@ -239,6 +239,21 @@ TEST(LoggedScan, SeesOnlyItsTableInSegmentsThatTablesShare) {
   ASSERT_NO_FATAL_FAILURE(ExpectOnceEach(others, SetOf(KeysFrom(50, kKeys)), 2));
 }
 
+TEST(LoggedScan, OfATableInMemoryReadsOthersFootersOnce) {
+  SpillWorld world(4);
+  ASSERT_NO_FATAL_FAILURE(Put(world.Create("other", Optimizer::kNone), KeysFrom(0, kKeys), 2));
+  Table* const table = world.Create("t", Optimizer::kNone);
+  ASSERT_NO_FATAL_FAILURE(Put(table, KeysFrom(0, 100), 1));
+  ASSERT_EQ(table->rows_in_log(), 0u);
+  ASSERT_TRUE(table->mover()->log()->Flush().ok());
+  const uint64_t calls_before = world.disk().calls();
+  Versions all;
+  Scan scan(table);
+  ASSERT_TRUE(Rest(&scan, 300, &all).empty());
+  ASSERT_NO_FATAL_FAILURE(ExpectOnceEach(all, SetOf(KeysFrom(0, 100)), 1));
+  EXPECT_LE(world.disk().calls() - calls_before, 2 * world->log()->segment_count());
+}
+
 TEST(LoggedScan, EndsWhenItsTableIsDropped) {
   SpillWorld world(5);
   Table* const table = world.Create("t", Optimizer::kNone);

@@ -314,6 +314,36 @@ TEST(DramTier, MemoryGoesBackOnlyWhenTheReadersHaveEnded) {
   EXPECT_TRUE(reader_had_ended);
 }
 
+// Whoever looks at a page becomes a reader; who waits for readers must not wait for this one.
+TEST(DramTier, WhoLooksAtAPageWaitsForNobodyAsAReader) {
+  World tier(4 * kPage, 0);
+  const SlotClass wide = tier->AddClass(1 << 20);
+  const std::vector<Location> slots = tier.Allocate(wide, 4);
+  std::optional<EpochTable::Guard> looks;
+  const DramTier::PageSlots before = tier->SlotsOf(1, &looks);
+  EXPECT_EQ(before.slots, 2u);
+  EXPECT_EQ(before.slot_class, wide);
+  EXPECT_EQ(DramTier::SlotAt(1, before, 1).units, slots[3].units);
+  EXPECT_EQ(tier->SlotsOf(2, &looks).slots, 0u) << "no page yet";
+  EXPECT_EQ(tier->SlotsOf(1, &looks).slots, 2u);
+  tier->Free(wide, slots);
+  std::atomic<bool> released{false};
+  std::thread releaser([&] {
+    EXPECT_EQ(tier->ReleaseEmptyPages(), 2 * kPage);
+    released = true;
+  });
+  for (int i = 0; i < 100; ++i) std::this_thread::yield();
+  EXPECT_FALSE(released);
+  EXPECT_EQ(LoadRowWord(tier->Row(slots[3]) + 64), 0u);
+  looks.reset();
+  for (int i = 0; i < 100; ++i) {
+    tier->SlotsOf(1, &looks);
+    looks.reset();
+  }
+  releaser.join();
+  EXPECT_EQ(tier->SlotsOf(1, &looks).slots, 0u);
+}
+
 // ---- random use against a shadow ----
 
 // What a tier should hold: every taken slot with its class and the byte it was filled with.
