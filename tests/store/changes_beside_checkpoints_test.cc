@@ -162,7 +162,8 @@ TEST(ChangesBesideCheckpoints, MemoryMayGoWhileItIsSwept) {
     for (Table* const table : {wide, small}) {
       const Key count = table == wide ? 1500 : 9000;
       for (Key first = 0; first < count; first += 500) Put(table, KeysFrom(first, 500), 2.0f);
-      if (round + 1 < kRounds) ASSERT_TRUE(Erase(table, KeysFrom(0, count), {}).ok());
+      if (round + 1 == kRounds) continue;
+      ASSERT_TRUE(Erase(table, KeysFrom(0, count), {}).ok());
     }
   }
   stop = true;
