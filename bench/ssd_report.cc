@@ -36,11 +36,13 @@ constexpr Column kScanColumns[] = {{"s", "scan_seconds", 1, 2},
                                    {"MB/s", "scan_bytes_per_second", 1e-6, 0},
                                    {"of fio", "fraction_of_fio_read", 1, 2},
                                    {"kIOPS", "iops", 1e-3, 1}};
-constexpr Column kOverwriteColumns[] = {
-    {"krows/s", "rows_per_second", 1e-3, 1},       {"of rows", "overwritten", 1, 2},
-    {"MB/s", "written_bytes_per_second", 1e-6, 0}, {"WA", "write_amplification", 1, 2},
-    {"taken GB", "taken_bytes", 1e-9, 2},          {"p50 us", "batch_p50_us", 1, 0},
-    {"tail", "batch_p999_over_p50", 1, 1},         {"max ms", "longest_batch_us", 1e-3, 0}};
+constexpr Column kOverwriteColumns[] = {{"krows/s", "rows_per_second", 1e-3, 1},
+                                        {"of rows", "overwritten", 1, 2},
+                                        {"MB/s", "written_bytes_per_second", 1e-6, 0},
+                                        {"WA", "write_amplification", 1, 2},
+                                        {"p50 us", "batch_p50_us", 1, 0},
+                                        {"tail", "batch_p999_over_p50", 1, 1},
+                                        {"max ms", "longest_batch_us", 1e-3, 0}};
 constexpr Column kCheckpointColumns[] = {
     {"s", "checkpoint_seconds", 1, 3},         {"MB/s", "checkpoint_bytes_per_second", 1e-6, 0},
     {"of fio", "fraction_of_fio_write", 1, 2}, {"trainer k/s", "trainer_rows_per_second", 1e-3, 1},
@@ -105,6 +107,7 @@ std::string Below(const SsdResult& result) {
   say("fio, us of CPU a read", "fio_cpu_us_per_read", 1.0, 2);
   say("fio, MB/s read in order", "fio_read_bytes_per_second", 1e-6, 0);
   say("fio, MB/s written in order", "fio_write_bytes_per_second", 1e-6, 0);
+  say("log, GB taken in the end", "taken_bytes", 1e-9, 2);
   say("embank / best peer", "times_best_peer", 1.0, 2);
   return text;
 }
@@ -122,7 +125,7 @@ std::string SsdTable(const Machine& machine, const SsdOptions& options, const Ss
                         sizes.payload_bytes, DistributionName(options.distribution));
   absl::StrAppendFormat(&text, "  memory   %s of %s", GiB(sizes.dram_bytes), GiB(sizes.data_bytes));
   if (sizes.ssd_bytes > 0) absl::StrAppend(&text, "; log of ", GiB(sizes.ssd_bytes));
-  absl::StrAppendFormat(&text, "\n  run      batch %d, median of %d rounds; io_uring %s\n",
+  absl::StrAppendFormat(&text, "\n  run      batch %d, median of %d rounds\n  io_uring %s\n",
                         options.batch, options.rounds, embank_build_info("io_uring"));
   for (size_t i = 0; i < report.results.size(); ++i) {
     const SsdResult& result = report.results[i];
