@@ -166,7 +166,7 @@ std::string DifferenceButHeat(embank_table* table, const oracle::Table& oracle) 
 
 bool SameValues(const uint8_t* a, const uint8_t* b, uint64_t count, int32_t value_type) {
   uint64_t bytes = oracle::ValueBytes(value_type);
-  if (std::memcmp(a, b, count * bytes) == 0) return true;
+  if (count == 0 || std::memcmp(a, b, count * bytes) == 0) return true;
   for (uint64_t i = 0; i < count * bytes; i += bytes) {
     if (std::memcmp(a + i, b + i, bytes) == 0) continue;
     bool both_nan = std::isnan(oracle::LoadValue(a + i, value_type)) &&
