@@ -28,7 +28,7 @@ class PartSweep {
     for (uint32_t slot = first_slot; slot < end; ++slot) {
       const Location location = DramTier::SlotAt(page, slots, slot);
       const std::byte* const row = parts.tier->Row(location);
-      __builtin_prefetch(row + kSlotsAhead * slots.slot_bytes);
+      __builtin_prefetch(row + uint64_t{kSlotsAhead} * slots.slot_bytes);
       const auto* const header = reinterpret_cast<const RowHeader*>(row);
       const TableId owner = TableOf(LoadIdentity(header));
       const Table* const table = owner == kNoTable ? nullptr : parts.tables->Get(owner);

@@ -133,7 +133,7 @@ void PutClass(const RowClass& row_class, Writer* writer) {
   writer->Put<uint32_t>(static_cast<uint32_t>(row_class.eviction));
   writer->Put<uint32_t>(static_cast<uint32_t>(row_class.on_full));
 }
-constexpr uint64_t kClassBytes = 3 * 4;
+constexpr uint64_t kClassBytes = 3 * sizeof(uint32_t);
 
 RowClass GetClass(Reader* reader) {
   RowClass row_class;

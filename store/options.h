@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <tuple>
 
 #include "absl/status/status.h"
 #include "base/types.h"
@@ -51,7 +52,12 @@ struct RowClass {
   uint32_t slot_bytes = 0;
   EvictionPolicy eviction = EvictionPolicy::kClock;  // kClock or kLfu: CLOCK stands for LRU
   OnFull on_full = OnFull::kRefuse;
-  auto operator<=>(const RowClass&) const = default;
+
+  bool operator==(const RowClass&) const = default;
+  bool operator<(const RowClass& other) const {
+    return std::tie(slot_bytes, eviction, on_full) <
+           std::tie(other.slot_bytes, other.eviction, other.on_full);
+  }
 };
 // Of a table with valid options.
 RowClass RowClassOf(const TableOptions& options);

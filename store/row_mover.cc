@@ -90,7 +90,7 @@ absl::Status RowMover::SaveOwed(KeyIndex::Shard* shard, std::span<const RowInSlo
   }
   std::array<Location, kOwedAtOnce> homes;
   size_t saved = 0;
-  const absl::Status status =
+  absl::Status status =
       parts_.log->AppendAll(LogStream::kUser, std::span(images).first(count), homes, &saved);
   for (size_t i = 0; i < saved; ++i) notes_.Of(notes_.NumberOf(slots[i])).SetLogged(homes[i]);
   return status;
