@@ -2,7 +2,6 @@
 #ifndef EMBANK_STORE_OPTIONS_H_
 #define EMBANK_STORE_OPTIONS_H_
 
-#include <compare>
 #include <cstdint>
 #include <string>
 #include <string_view>
