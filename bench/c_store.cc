@@ -17,12 +17,14 @@ absl::Status ToStatus(embank_status status) {
   return absl::Status(static_cast<absl::StatusCode>(status), embank_last_error());
 }
 
-absl::StatusOr<CStore> OpenCStore(const embank_store_options& options, const TableShape& shape) {
+absl::StatusOr<CStore> OpenCStore(const embank_store_options& options, const TableShape& shape,
+                                  int32_t eviction) {
   embank_store* opened = nullptr;
   EMBANK_RETURN_IF_ERROR(ToStatus(embank_store_open(&options, &opened)));
   CStore store{StorePointer(opened)};
   if (embank_table_open(opened, kTableName, &store.table) == EMBANK_OK) return store;
-  const embank_table_options table = MakeTableOptions(shape);
+  embank_table_options table = MakeTableOptions(shape);
+  table.eviction = eviction;
   EMBANK_RETURN_IF_ERROR(ToStatus(embank_table_create(opened, kTableName, &table, &store.table)));
   return store;
 }

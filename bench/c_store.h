@@ -40,8 +40,10 @@ struct CStoreMemory {
 // The code of a C call, with the thread's last message.
 absl::Status ToStatus(embank_status status);
 
-// Opens a store, and its table: that of MakeTableOptions(shape), or the one that is there.
-absl::StatusOr<CStore> OpenCStore(const embank_store_options& options, const TableShape& shape);
+// Opens a store, and its table: that of MakeTableOptions(shape) with a policy, or the one that is
+// there.
+absl::StatusOr<CStore> OpenCStore(const embank_store_options& options, const TableShape& shape,
+                                  int32_t eviction = EMBANK_EVICT_LRU);
 // Opens a store in memory without a budget and creates the table of MakeTableOptions(shape) in it.
 absl::StatusOr<CStore> OpenCStore(const TableShape& shape, uint64_t seed, uint32_t worker_threads);
 

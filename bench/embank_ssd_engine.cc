@@ -14,18 +14,22 @@ namespace {
 
 class EmbankSsdEngine final : public SsdEngine {
  public:
-  explicit EmbankSsdEngine(const SsdEngineConfig& config) : config_(config) {}
+  EmbankSsdEngine(const SsdEngineConfig& config, EmbankSsdKind kind)
+      : config_(config), kind_(kind) {}
 
   absl::Status Open(uint32_t worker_threads) {
     embank_store_options options;
     embank_store_options_init(&options, sizeof(options));
-    options.flags = EMBANK_OPEN_CREATE;
-    options.path = config_.path.c_str();
-    options.dram_bytes = config_.dram_bytes;
-    options.ssd_bytes = config_.ssd_bytes;
+    if (has_path()) {
+      options.flags = EMBANK_OPEN_CREATE;
+      options.path = config_.path.c_str();
+      options.dram_bytes = config_.dram_bytes;
+      options.ssd_bytes = config_.ssd_bytes;
+    }
     options.worker_threads = worker_threads;
     options.seed = config_.seed;
-    EMBANK_ASSIGN_OR_RETURN(store_, OpenCStore(options, config_.shape));
+    const int32_t eviction = kind_ == EmbankSsdKind::kLfu ? EMBANK_EVICT_LFU : EMBANK_EVICT_LRU;
+    EMBANK_ASSIGN_OR_RETURN(store_, OpenCStore(options, config_.shape, eviction));
     return absl::OkStatus();
   }
 
@@ -64,6 +68,7 @@ class EmbankSsdEngine final : public SsdEngine {
   }
 
   absl::Status Checkpoint() override {
+    if (!has_path()) return absl::OkStatus();
     return ToStatus(embank_checkpoint(store_.store.get(), nullptr, 0, nullptr));
   }
   // What is left is buffers on their way.
@@ -71,6 +76,7 @@ class EmbankSsdEngine final : public SsdEngine {
   absl::Status Compact() override { return absl::OkStatus(); }
 
   absl::StatusOr<double> Reopen() override {
+    if (!has_path()) return absl::UnimplementedError("a store in memory has nothing to open");
     EMBANK_RETURN_IF_ERROR(CountClosed());
     const uint64_t begin_ns = SteadyClock()->NowNs();
     EMBANK_RETURN_IF_ERROR(Open(config_.threads));
@@ -104,6 +110,8 @@ class EmbankSsdEngine final : public SsdEngine {
   static constexpr uint32_t kWorkerThreads = 1;
 
  private:
+  bool has_path() const { return kind_ != EmbankSsdKind::kMemory; }
+
   // A store's counters end with it.
   absl::Status CountClosed() {
     EMBANK_ASSIGN_OR_RETURN(closed_, Counters());
@@ -112,14 +120,23 @@ class EmbankSsdEngine final : public SsdEngine {
   }
 
   const SsdEngineConfig config_;
+  const EmbankSsdKind kind_;
   CStore store_;
   SsdCounters closed_;  // of stores that were open before
 };
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<SsdEngine>> MakeEmbankSsdEngine(const SsdEngineConfig& config) {
-  auto engine = std::make_unique<EmbankSsdEngine>(config);
+std::optional<EmbankSsdKind> EmbankSsdKindOf(const std::string& engine) {
+  if (engine == "embank") return EmbankSsdKind::kLru;
+  if (engine == "embank-lfu") return EmbankSsdKind::kLfu;
+  if (engine == "embank-memory") return EmbankSsdKind::kMemory;
+  return std::nullopt;
+}
+
+absl::StatusOr<std::unique_ptr<SsdEngine>> MakeEmbankSsdEngine(const SsdEngineConfig& config,
+                                                               EmbankSsdKind kind) {
+  auto engine = std::make_unique<EmbankSsdEngine>(config, kind);
   EMBANK_RETURN_IF_ERROR(engine->Open(EmbankSsdEngine::kWorkerThreads));
   return engine;
 }

@@ -3,14 +3,25 @@
 #define EMBANK_BENCH_EMBANK_SSD_ENGINE_H_
 
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "bench/ssd_engine.h"
 
 namespace embank {
 
-// Calls work on the calling threads only; an opening uses as many threads as will call.
-absl::StatusOr<std::unique_ptr<SsdEngine>> MakeEmbankSsdEngine(const SsdEngineConfig& config);
+// Which of Embank's stores: rows leave memory by LRU, which is the default, or by LFU; or none
+// leaves, in a store that has no path: what a store costs whose rows all fit.
+enum class EmbankSsdKind { kLru, kLfu, kMemory };
+
+// That of an engine's name; nothing: it is another's.
+std::optional<EmbankSsdKind> EmbankSsdKindOf(const std::string& engine);
+
+// Calls work on the calling threads only; an opening uses as many threads as will call. kMemory is
+// never full, and makes no checkpoints: its Checkpoint does nothing, its Reopen is UNIMPLEMENTED.
+absl::StatusOr<std::unique_ptr<SsdEngine>> MakeEmbankSsdEngine(const SsdEngineConfig& config,
+                                                               EmbankSsdKind kind);
 
 }  // namespace embank
 

@@ -227,7 +227,9 @@ void AddKvOptions(CLI::App* app, KvOptions* options, Words* words) {
 
 void AddSsdOptions(CLI::App* app, SsdOptions* options, Words* words) {
   app->add_option("--path", options->path, "directory on the SSD; nothing stays in it")->required();
-  app->add_option("--engines", options->engines, "of embank,rocksdb,rocksdb-rows")->delimiter(',');
+  app->add_option("--engines", options->engines,
+                  "of embank,embank-lfu,embank-memory,rocksdb,rocksdb-rows")
+      ->delimiter(',');
   app->add_option("--phases", words->phases, "of fill,lookup,scan,overwrite,checkpoint,recover")
       ->delimiter(',');
   AddNumber(app, "--rows", &options->rows, "rows of the table (a trace has its own)");

@@ -41,7 +41,8 @@ constexpr std::array<Word<SsdPhase>, 6> kSsdPhases = {{{"fill", SsdPhase::kFill}
                                                        {"checkpoint", SsdPhase::kCheckpoint},
                                                        {"recover", SsdPhase::kRecover}}};
 constexpr std::array<const char*, 3> kEngines = {"embank", "libcuckoo", "absl"};
-constexpr std::array<const char*, 3> kSsdEngines = {"embank", "rocksdb", "rocksdb-rows"};
+constexpr std::array<const char*, 5> kSsdEngines = {"embank", "embank-lfu", "embank-memory",
+                                                    "rocksdb", "rocksdb-rows"};
 
 template <typename Value, size_t n>
 absl::StatusOr<Value> ValueOf(const std::array<Word<Value>, n>& words, const std::string& name) {
@@ -182,6 +183,13 @@ absl::Status Validate(const SurviveOptions& options) {
 absl::Status Validate(const SsdOptions& options) {
   EMBANK_RETURN_IF_ERROR(CheckEngines(options.engines, kSsdEngines));
   EMBANK_RETURN_IF_ERROR(CheckList("--phases", options.phases));
+  const bool is_durable =
+      std::any_of(options.phases.begin(), options.phases.end(), [](SsdPhase phase) {
+        return phase != SsdPhase::kFill && phase != SsdPhase::kLookup && phase != SsdPhase::kScan;
+      });
+  if (is_durable && std::count(options.engines.begin(), options.engines.end(), "embank-memory")) {
+    return absl::InvalidArgumentError("--phases: embank-memory takes fill, lookup and scan only");
+  }
   EMBANK_RETURN_IF_ERROR(CheckRange("--rows", options.rows, uint64_t{1}, kBenchRowsMax));
   EMBANK_RETURN_IF_ERROR(CheckRange("--dim", options.shape.dim, 1u, kDimMax));
   EMBANK_RETURN_IF_ERROR(CheckRange("--dram-fraction", options.dram_fraction, 0.001, 1000.0));

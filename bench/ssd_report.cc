@@ -95,7 +95,7 @@ std::string Headings(SsdPhase phase) {
   return text + "\n";
 }
 
-// What stands below a phase: the device's figures, and how much faster Embank is.
+// What stands below a phase of the device.
 std::string Below(const SsdResult& result) {
   std::string text;
   const auto say = [&](const char* words, const char* figure, double factor, int digits) {
@@ -108,7 +108,18 @@ std::string Below(const SsdResult& result) {
   say("fio, MB/s read in order", "fio_read_bytes_per_second", 1e-6, 0);
   say("fio, MB/s written in order", "fio_write_bytes_per_second", 1e-6, 0);
   say("log, GB taken in the end", "taken_bytes", 1e-9, 2);
-  say("embank / best peer", "times_best_peer", 1.0, 2);
+  return text;
+}
+
+// How much faster an engine is, as far as it is compared.
+std::string Ratios(const SsdResult& result) {
+  std::string text;
+  for (const auto& [figure, other] :
+       {std::pair("times_best_peer", "best peer"), std::pair("times_memory", "embank-memory")}) {
+    const std::optional<double> value = result.Figure(figure);
+    if (!value.has_value() || result.which.engine == other) continue;
+    absl::StrAppendFormat(&text, "  %s / %s: %.2f\n", result.which.engine, other, *value);
+  }
   return text;
 }
 
@@ -135,10 +146,12 @@ std::string SsdTable(const Machine& machine, const SsdOptions& options, const Ss
     const bool is_last =
         i + 1 == report.results.size() || report.results[i + 1].which.phase != phase;
     if (!is_last) continue;
-    for (size_t first = 0; first <= i; ++first) {
-      if (report.results[first].which.phase != phase) continue;
-      text += Below(report.results[first]);
-      break;
+    const auto begin =
+        std::find_if(report.results.begin(), report.results.end(),
+                     [&](const SsdResult& other) { return other.which.phase == phase; });
+    text += Below(*begin);
+    for (const SsdResult& other : std::span(begin, report.results.begin() + i + 1)) {
+      text += Ratios(other);
     }
   }
   if (!report.notes.empty()) text += "\n";

@@ -23,7 +23,7 @@
 namespace embank {
 namespace {
 
-constexpr char kEmbank[] = "embank";
+bool IsPeer(const std::string& engine) { return !EmbankSsdKindOf(engine).has_value(); }
 
 // Copies of the data that may lie on the device at once: an engine's before it has removed what was
 // overwritten, and fio's.
@@ -114,7 +114,8 @@ class SsdRun {
     const uint32_t threads = options_.threads;
     const SsdEngineConfig config{options_.shape,    options_.seed,    path,
                                  sizes_.dram_bytes, sizes_.ssd_bytes, threads};
-    if (name == kEmbank) return MakeEmbankSsdEngine(config);
+    const std::optional<EmbankSsdKind> kind = EmbankSsdKindOf(name);
+    if (kind.has_value()) return MakeEmbankSsdEngine(config, *kind);
     return MakeRocksdbEngine(config,
                              name == "rocksdb" ? RocksdbCache::kBlocks : RocksdbCache::kRows);
   }
@@ -127,7 +128,7 @@ class SsdRun {
         engines_.push_back({name, *std::move(engine)});
         continue;
       }
-      if (name == kEmbank) return engine.status();
+      if (!IsPeer(name)) return engine.status();
       notes_.push_back(absl::StrCat(name, " is left out: ", engine.status().message()));
     }
     if (!engines_.empty()) return absl::OkStatus();
@@ -184,10 +185,9 @@ class SsdRun {
       EMBANK_RETURN_IF_ERROR(member->engine->Compact());
     }
     if (std::exchange(member->is_warm, true) || options_.warmup == 0.0) return absl::OkStatus();
-    const bool is_peer = member->name != kEmbank;
-    const uint32_t threads =
-        is_peer ? *std::max_element(options_.peer_threads.begin(), options_.peer_threads.end())
-                : options_.threads;
+    const uint32_t threads = IsPeer(member->name) ? *std::max_element(options_.peer_threads.begin(),
+                                                                      options_.peer_threads.end())
+                                                  : options_.threads;
     return phases_.Lookup(member->engine.get(), threads, options_.warmup).status();
   }
 
@@ -219,7 +219,7 @@ class SsdRun {
   std::vector<Turn> LookupTurns() {
     std::vector<Turn> turns;
     for (Member& member : engines_) {
-      if (member.name == kEmbank) {
+      if (!IsPeer(member.name)) {
         turns.push_back({&member, options_.threads});
         continue;
       }
@@ -300,17 +300,22 @@ class SsdRun {
 
   void AddResults(SsdPhase phase, std::vector<SsdResult>* results) const {
     double best_peer = 0.0;
+    double memory = 0.0;
     for (const Member& member : engines_) {
-      if (member.name == kEmbank) continue;
+      const bool is_memory = EmbankSsdKindOf(member.name) == EmbankSsdKind::kMemory;
+      if (!IsPeer(member.name) && !is_memory) continue;
+      double& best = is_memory ? memory : best_peer;
       for (const SsdResult& result : samples_.Results(phase, member.name)) {
-        best_peer = std::max(best_peer, result.Figure("rows_per_second").value_or(0.0));
+        best = std::max(best, result.Figure("rows_per_second").value_or(0.0));
       }
     }
     for (const Member& member : engines_) {
       for (SsdResult& result : samples_.Results(phase, member.name)) {
         const std::optional<double> rate = result.Figure("rows_per_second");
-        const bool compares = member.name == kEmbank && best_peer > 0.0 && rate.has_value();
-        if (compares) result.figures["times_best_peer"] = *rate / best_peer;
+        if (rate.has_value() && !IsPeer(member.name)) {
+          if (best_peer > 0.0) result.figures["times_best_peer"] = *rate / best_peer;
+          if (memory > 0.0) result.figures["times_memory"] = *rate / memory;
+        }
         results->push_back(std::move(result));
       }
     }

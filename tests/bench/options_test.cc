@@ -104,12 +104,14 @@ TEST(Options, SsdChecksItsOwn) {
   const Case cases[] = {
       {"--path: names no directory", [](SsdOptions* o) { o->path.clear(); }},
       {"--engines: is empty", [](SsdOptions* o) { o->engines.clear(); }},
-      {"--engines: 'absl' is none of embank, rocksdb, rocksdb-rows",
+      {"--engines: 'absl' is none of embank, embank-lfu, embank-memory, rocksdb, rocksdb-rows",
        [](SsdOptions* o) { o->engines = {"absl"}; }},
       {"--phases: names one twice",
        [](SsdOptions* o) {
          o->phases = {SsdPhase::kFill, SsdPhase::kFill};
        }},
+      {"--phases: embank-memory takes fill, lookup and scan only",
+       [](SsdOptions* o) { o->engines = {"embank-memory"}; }},
       {"--rows: 0", [](SsdOptions* o) { o->rows = 0; }},
       {"--dim: 0", [](SsdOptions* o) { o->shape.dim = 0; }},
       {"--dram-fraction: 0", [](SsdOptions* o) { o->dram_fraction = 0.0; }},

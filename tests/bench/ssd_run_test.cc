@@ -100,6 +100,26 @@ TEST(SsdRun, MeasuresEveryPhaseAndLeavesNothing) {
   EXPECT_TRUE(std::filesystem::is_empty(directory.path()));
 }
 
+TEST(SsdRun, ComparesPoliciesAndAStoreInMemory) {
+  const test::ScratchDirectory directory;
+  SsdOptions options = SmallRun(directory.path());
+  options.engines = {"embank", "embank-lfu", "embank-memory"};
+  options.phases = {SsdPhase::kLookup, SsdPhase::kScan};
+  const absl::StatusOr<SsdReport> report = RunQuietly(options);
+  ASSERT_TRUE(report.ok()) << report.status();
+  ASSERT_EQ(report->results.size(), 6u);
+  const SsdResult& memory = ResultOf(*report, SsdPhase::kLookup, "embank-memory");
+  EXPECT_EQ(*memory.Figure("hit_ratio"), 1.0);
+  EXPECT_EQ(*memory.Figure("iops"), 0.0);
+  EXPECT_FALSE(memory.Figure("times_best_peer").has_value());
+  for (const char* engine : {"embank", "embank-lfu"}) {
+    const SsdResult& lookup = ResultOf(*report, SsdPhase::kLookup, engine);
+    EXPECT_LT(*lookup.Figure("hit_ratio"), 0.6);
+    EXPECT_EQ(*lookup.Figure("times_memory"),
+              *lookup.Figure("rows_per_second") / *memory.Figure("rows_per_second"));
+  }
+}
+
 TEST(SsdRun, ComparesWithFioOrSaysThatItIsMissing) {
   const test::ScratchDirectory directory;
   SsdOptions options = SmallRun(directory.path());
