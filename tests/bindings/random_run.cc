@@ -124,6 +124,7 @@ void RandomRun::ExpectAll(Events* events) {
                            "rows of more than 1000 values",
                            "rows in the log",
                            "rows prefetched",
+                           "tables on disk with LFU",
                            "checkpoints",
                            "stores closed and opened",
                            "crashes",
@@ -456,6 +457,9 @@ std::string RandomRun::CreateRandomTable(LiveTable* live) {
   embank_status status = embank_table_create(store_.get(), name.c_str(), &options, &live->table);
   live->oracle = std::make_unique<oracle::Table>(plan_.store.seed, name, options, &heat_clock_);
   events_->Count("tables made");
+  if (plan_.on_disk && options.eviction == EMBANK_EVICT_LFU) {
+    events_->Count("tables on disk with LFU");
+  }
   return StatusDifference(status, EMBANK_OK);
 }
 

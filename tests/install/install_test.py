@@ -71,6 +71,17 @@ def cpp_consumer(options, prefix, version):
         run(build / program)
 
 
+def command(prefix, version):
+    """The installed command finds its library, wherever the tree went."""
+    program = prefix / 'bin' / 'embank'
+    if version not in run(program, '--version'):
+        sys.exit(f'{program} --version does not say {version}')
+    nowhere = subprocess.run([program, 'verify', prefix / 'nowhere'], capture_output=True,
+                             text=True, check=False)
+    if nowhere.returncode != 2 or 'nowhere' not in nowhere.stderr:
+        sys.exit(f'{program} verify: {nowhere.returncode}, {nowhere.stderr!r}')
+
+
 def main():
     parser = argparse.ArgumentParser()
     for name in ('build', 'scratch', 'cmake', 'cc', 'cxx'):
@@ -80,8 +91,9 @@ def main():
     libraries = next(prefix.glob('lib/**/libembank.so')).parent
     version = c_consumers(options, prefix, libraries)
     cpp_consumer(options, prefix, version)
+    command(prefix, version)
     run(sys.executable, '-B', HERE / 'consumer.py', libraries / 'libembank.so.0')
-    print('C, C++ and Python work from the installed tree')
+    print('C, C++, Python and the command work from the installed tree')
 
 
 if __name__ == '__main__':

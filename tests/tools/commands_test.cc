@@ -54,15 +54,21 @@ class Commands : public testing::Test {
     const std::vector<float> values(dim * rows, 2.5f);
     EXPECT_EQ(embank_upsert(table, keys.data(), rows, values.data(), 0, nullptr), EMBANK_OK);
   }
-  Ran Run(const std::string& arguments) {
+  // Where standard error goes.
+  std::string ErrorPath() const { return scratch_.path() + "/error"; }
+  // The exit code.
+  int Execute(const std::string& arguments, const std::string& out) const {
     const char* const command = std::getenv("EMBANK_COMMAND");
     EXPECT_NE(command, nullptr) << "run it with ctest";
-    if (command == nullptr) return {};
-    const std::string out = scratch_.path() + "/out";
-    const std::string error = scratch_.path() + "/error";
+    if (command == nullptr) return -1;
     const int status = std::system(
-        ("'" + std::string(command) + "' " + arguments + " >" + out + " 2>" + error).c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, ReadText(out), ReadText(error)};
+        ("'" + std::string(command) + "' " + arguments + " >" + out + " 2>" + ErrorPath()).c_str());
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+  Ran Run(const std::string& arguments) const {
+    const std::string out = scratch_.path() + "/out";
+    const int exit_code = Execute(arguments, out);
+    return {exit_code, ReadText(out), ReadText(ErrorPath())};
   }
   Ran RunOn(const std::string& command) { return Run(command + " '" + directory_ + "'"); }
   json JsonOf(const std::string& command, int exit_code) {
@@ -190,6 +196,15 @@ TEST_F(Commands, WhatIsNoStoreOrIsOpenExitsWith2) {
       EXPECT_THAT(ran.error, HasSubstr(scratch_.path() + place));
       EXPECT_THAT(ran.out, IsEmpty());
     }
+  }
+}
+
+// A report of which the end is missing must not look like a clean one.
+TEST_F(Commands, OutputThatIsLostExitsWith2) {
+  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "no /dev/full here";
+  for (const char* command : {"verify", "info", "stat", "verify --json", "stat --json"}) {
+    EXPECT_EQ(Execute(std::string(command) + " '" + directory_ + "'", "/dev/full"), 2) << command;
+    EXPECT_THAT(ReadText(ErrorPath()), HasSubstr("the output could not be written")) << command;
   }
 }
 
