@@ -17,6 +17,7 @@ namespace {
 
 constexpr char kLockName[] = "LOCK";
 constexpr char kManifestPrefix[] = "MANIFEST-";
+constexpr char kHeatPrefix[] = "HEAT-";
 constexpr char kSegmentPrefix[] = "segment-";
 constexpr char kDraftSuffix[] = ".new";
 
@@ -83,6 +84,10 @@ std::string CheckpointDirectory::ManifestName(uint32_t checkpoint) {
   return absl::StrCat(kManifestPrefix, absl::Hex(checkpoint, absl::kZeroPad8));
 }
 
+std::string CheckpointDirectory::HeatName(uint32_t checkpoint) {
+  return absl::StrCat(kHeatPrefix, absl::Hex(checkpoint, absl::kZeroPad8));
+}
+
 std::string CheckpointDirectory::PathOf(const std::string& name) const {
   return absl::StrCat(path_, "/", name);
 }
@@ -120,12 +125,14 @@ absl::Status CheckpointDirectory::LookAround() {
     if (name.starts_with(kManifestPrefix) && name.ends_with(kDraftSuffix)) {
       drafts_.push_back(name);
     }
+    if (ParseName(name, kHeatPrefix, &checkpoint)) heats_.push_back(checkpoint);
     if (ParseName(name, kSegmentPrefix, &segment)) segments_.push_back(segment);
   }
   for (const uint64_t segment : segments_) {
     next_segment_id_ = std::max(next_segment_id_, segment + 1);
   }
   std::sort(checkpoints_.begin(), checkpoints_.end());
+  std::sort(heats_.begin(), heats_.end());
   std::sort(segments_.begin(), segments_.end());
   std::sort(drafts_.begin(), drafts_.end());
   return absl::OkStatus();
@@ -192,6 +199,23 @@ absl::Status CheckpointDirectory::Keep(const Manifest& manifest, bool* in_doubt)
   return absl::OkStatus();
 }
 
+void CheckpointDirectory::KeepHeatOf(const std::multiset<uint32_t>& checkpoints) {
+  // A manifest that may turn out to be there has its own.
+  if (!doubt_.ok()) return;
+  const auto is_kept = [&](uint32_t checkpoint) {
+    return checkpoints.count(checkpoint) > 0 ||
+           std::count(checkpoints_.begin(), checkpoints_.end(), checkpoint) > 0;
+  };
+  // What is not removed for want of memory is so the next time.
+  try {
+    for (const uint32_t checkpoint : heats_) {
+      if (!is_kept(checkpoint)) Remove(HeatName(checkpoint));
+    }
+    std::erase_if(heats_, [&](uint32_t checkpoint) { return !is_kept(checkpoint); });
+  } catch (const std::bad_alloc&) {
+  }
+}
+
 void CheckpointDirectory::KeepOnly(const std::set<uint32_t>& checkpoints) {
   for (const uint32_t checkpoint : checkpoints_) {
     if (checkpoints.count(checkpoint) == 0) Remove(ManifestName(checkpoint));
@@ -223,6 +247,18 @@ std::vector<std::string> CheckpointDirectory::ManifestsBeside(
   return names;
 }
 
+std::vector<std::string> CheckpointDirectory::HeatBeside(
+    std::span<const Manifest* const> kept) const {
+  std::vector<std::string> names;
+  for (const uint32_t checkpoint : heats_) {
+    const bool is_kept = std::any_of(kept.begin(), kept.end(), [&](const Manifest* manifest) {
+      return manifest->checkpoint == checkpoint && manifest->heat.bytes > 0;
+    });
+    if (!is_kept) names.push_back(HeatName(checkpoint));
+  }
+  return names;
+}
+
 void CheckpointDirectory::RemoveOrphans(std::span<const Manifest> kept) {
   std::vector<uint32_t> checkpoints;
   std::vector<const Manifest*> manifests;
@@ -231,10 +267,15 @@ void CheckpointDirectory::RemoveOrphans(std::span<const Manifest> kept) {
     manifests.push_back(&manifest);
   }
   for (const std::string& name : SegmentsBeside(manifests)) Remove(name);
+  for (const std::string& name : HeatBeside(manifests)) Remove(name);
   for (const std::string& name : ManifestsBeside(checkpoints)) Remove(name);
   checkpoints_ = std::move(checkpoints);
   std::sort(checkpoints_.begin(), checkpoints_.end());
   segments_.clear();
+  heats_.clear();
+  for (const Manifest& manifest : kept) {
+    if (manifest.heat.bytes > 0) heats_.push_back(manifest.checkpoint);
+  }
   drafts_.clear();
 }
 
@@ -246,7 +287,7 @@ void CheckpointDirectory::Abandon() {
 // It is nobody's: that it stays is worth a word, no more.
 void CheckpointDirectory::Remove(const std::string& name) {
   const absl::Status status = files_->Remove(PathOf(name));
-  if (status.ok()) return;
+  if (status.ok() || absl::IsNotFound(status)) return;
   Log(LogLevel::kWarning, absl::StrCat("a file that is not needed stays: ", status.ToString()));
 }
 

@@ -3,6 +3,7 @@
 //   LOCK             locked by whoever has the store open: alone, or together to read
 //   MANIFEST-<n>     checkpoint n (store/manifest.h), hexadecimal; the newest is kept, and the one
 //                    that it names as previous
+//   HEAT-<n>         the heat of checkpoint n's rows (store/heat_file.h), if its manifest says so
 //   segment-<id>     tiers/row_log.h
 //
 // What is in no kept manifest is left from a crash, and removed when the store is opened.
@@ -52,8 +53,9 @@ class CheckpointDirectory {
   CheckpointDirectory(const CheckpointDirectory&) = delete;
   CheckpointDirectory& operator=(const CheckpointDirectory&) = delete;
 
-  // The name of a manifest's file in the directory.
+  // The names of a checkpoint's files in the directory: its manifest, its heat.
   static std::string ManifestName(uint32_t checkpoint);
+  static std::string HeatName(uint32_t checkpoint);
 
   // The checkpoints that have a manifest, in order: none of a new store; a crash may have left some
   // that nobody needs.
@@ -73,14 +75,21 @@ class CheckpointDirectory {
   // the directory are durable; no later sync tells, and Keep has that error from then on.
   absl::Status Keep(const Manifest& manifest, bool* in_doubt);
 
+  // A file with the heat of a checkpoint may come to be. std::bad_alloc leaves it.
+  void NoteHeat(uint32_t checkpoint) { heats_.push_back(checkpoint); }
+  // Removes heat but that of these and of the checkpoints that have a manifest.
+  void KeepHeatOf(const std::multiset<uint32_t>& checkpoints);
+
   // Names of segments from here on are new.
   uint64_t next_segment_id() const { return next_segment_id_; }
   // Names of segments that were there when it was opened and are in none of these, in order.
   std::vector<std::string> SegmentsBeside(std::span<const Manifest* const> kept) const;
   // Names of what a crash left of writing manifests, and of manifests that are none of these.
   std::vector<std::string> ManifestsBeside(std::span<const uint32_t> kept) const;
-  // Removes other manifests, segments that are in none of these, and what a crash left of writing
-  // them.
+  // Names of files with heat that none of these has, in order.
+  std::vector<std::string> HeatBeside(std::span<const Manifest* const> kept) const;
+  // Removes other manifests, segments and heat that are in none of these, and what a crash left of
+  // writing them.
   void RemoveOrphans(std::span<const Manifest> kept);
   // Of a store that has not come to be: removes its lock file, and the directory if this made it.
   void Abandon();
@@ -102,6 +111,7 @@ class CheckpointDirectory {
   absl::Status doubt_;
   std::vector<uint32_t> checkpoints_;
   std::vector<uint64_t> segments_;  // that were there when it was opened
+  std::vector<uint32_t> heats_;     // checkpoints that may have a file with heat
   std::vector<std::string> drafts_;
   uint64_t next_segment_id_ = 1;
 };

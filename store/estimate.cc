@@ -56,7 +56,8 @@ Estimate EstimateMemory(const StoreOptions& options, std::span<const TableRows> 
       (forgetters > 0 ? sizeof(TableDirectory) : 0) +
       DramTier::FixedBytes(std::max({RowAddressBytes(options), kDramBytesMin, 2 * rows_and_index}));
   estimate.dram_bytes = std::max(kDramBytesMin, estimate.fixed_bytes + rows_and_index);
-  // With a path a fifth stays free of rows, and about an eighth is the log's (LogSizes).
+  // With a path a fifth stays free of rows, about an eighth is the log's (LogSizes), and a 32nd the
+  // heat sketch's.
   if (!options.path.empty()) {
     estimate.dram_bytes = estimate.dram_bytes / 5 * 8;
     estimate.fixed_bytes += estimate.dram_bytes - estimate.dram_bytes / 8 * 5;

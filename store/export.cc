@@ -40,7 +40,7 @@ uint64_t BytesOf(const SegmentRows& rows) {
 }
 
 absl::Status Lost(const std::string& path, const char* what) {
-  return absl::DataLossError(absl::StrCat(path, ": the segment is ", what));
+  return absl::DataLossError(absl::StrCat(path, ": it is ", what));
 }
 
 class Export {
@@ -48,8 +48,9 @@ class Export {
   Export(const ExportParts& parts, Manifest manifest, const std::string& directory,
          ExportProgress progress)
       : parts_(parts), manifest_(std::move(manifest)), directory_(directory), progress_(progress) {
-    made_.reserve(manifest_.segments.size());
+    made_.reserve(manifest_.segments.size() + 1);
     for (const SegmentRows& rows : manifest_.segments) total_bytes_ += BytesOf(rows);
+    total_bytes_ += manifest_.heat.bytes;
   }
 
   absl::Status Run() {
@@ -70,26 +71,57 @@ class Export {
   absl::Status Fill(bool* in_doubt) {
     EMBANK_RETURN_IF_ERROR(CountDone(0));
     for (const SegmentRows& rows : manifest_.segments) EMBANK_RETURN_IF_ERROR(AddSegment(rows));
+    EMBANK_RETURN_IF_ERROR(AddHeat());
     // No manifest may outlive a crash without its segments.
     EMBANK_RETURN_IF_ERROR(parts_.files->SyncDirectory(directory_));
     manifest_.previous = manifest_.checkpoint;
     return target_->Keep(manifest_, in_doubt);
   }
 
-  absl::Status AddSegment(const SegmentRows& rows) {
-    const std::string name = RowLog::SegmentName(rows.header.segment_id);
-    const std::string from = absl::StrCat(parts_.source, "/", name);
-    std::string to = absl::StrCat(directory_, "/", name);
-    if (!IsFinished(rows)) return Copy(rows, from, std::move(to));
-    const absl::Status linked = parts_.files->Link(from, to);
-    if (absl::IsNotFound(linked)) return Lost(from, "missing");
-    if (absl::IsUnimplemented(linked)) return Copy(rows, from, std::move(to));
-    EMBANK_RETURN_IF_ERROR(linked);
-    made_.push_back(std::move(to));
-    return CountDone(BytesOf(rows));
+  // Without its heat a store is whole.
+  absl::Status AddHeat() {
+    if (manifest_.heat.bytes == 0) return absl::OkStatus();
+    const uint64_t bytes = manifest_.heat.bytes;
+    const uint64_t done_bytes = done_bytes_;
+    const size_t made = made_.size();
+    const absl::Status added =
+        Share(CheckpointDirectory::HeatName(manifest_.checkpoint), bytes, bytes);
+    if (!absl::IsDataLoss(added)) return added;
+    // A part of it may have been copied.
+    while (made_.size() > made) {
+      EMBANK_RETURN_IF_ERROR(parts_.files->Remove(made_.back()));
+      made_.pop_back();
+    }
+    done_bytes_ = done_bytes;
+    total_bytes_ -= bytes;
+    Log(LogLevel::kWarning, absl::StrCat("exported without the heat that rows gained since they "
+                                         "were written: ",
+                                         added.ToString()));
+    manifest_.heat = {};
+    return absl::OkStatus();
   }
 
-  absl::Status Copy(const SegmentRows& rows, const std::string& from, std::string to) {
+  absl::Status AddSegment(const SegmentRows& rows) {
+    const std::string name = RowLog::SegmentName(rows.header.segment_id);
+    const uint64_t bytes = BytesOf(rows);
+    if (IsFinished(rows)) return Share(name, bytes, rows.header.segment_bytes);
+    return Copy(name, bytes, rows.header.segment_bytes);
+  }
+
+  absl::Status Share(const std::string& name, uint64_t bytes, uint64_t file_bytes) {
+    const std::string from = absl::StrCat(parts_.source, "/", name);
+    std::string to = absl::StrCat(directory_, "/", name);
+    const absl::Status linked = parts_.files->Link(from, to);
+    if (absl::IsNotFound(linked)) return Lost(from, "missing");
+    if (absl::IsUnimplemented(linked)) return Copy(name, bytes, file_bytes);
+    EMBANK_RETURN_IF_ERROR(linked);
+    made_.push_back(std::move(to));
+    return CountDone(bytes);
+  }
+
+  absl::Status Copy(const std::string& name, uint64_t end, uint64_t file_bytes) {
+    const std::string from = absl::StrCat(parts_.source, "/", name);
+    std::string to = absl::StrCat(directory_, "/", name);
     FileSystem* const files = parts_.files;
     const auto source = files->Open(from, FileAccess::kRead, FileCaching::kDirect);
     if (absl::IsNotFound(source.status())) return Lost(from, "missing");
@@ -97,12 +129,11 @@ class Export {
     EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<File> target,
                             files->Open(to, FileAccess::kCreate, FileCaching::kDirect));
     made_.push_back(std::move(to));
-    const absl::Status taken = target->Preallocate(rows.header.segment_bytes);
+    const absl::Status taken = target->Preallocate(file_bytes);
     if (!absl::IsUnimplemented(taken)) EMBANK_RETURN_IF_ERROR(taken);
     if (buffer_.data() == nullptr) {
       EMBANK_ASSIGN_OR_RETURN(buffer_, AlignedBuffer::Create(parts_.memory, &budget_, kCopyBytes));
     }
-    const uint64_t end = BytesOf(rows);
     for (uint64_t offset = 0; offset < end; offset += kCopyBytes) {
       const std::span bytes(buffer_.data(), std::min(kCopyBytes, end - offset));
       const absl::Status read = (*source)->Read(offset, bytes);

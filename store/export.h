@@ -7,6 +7,8 @@
 //                |                |                      |
 //   target:  MANIFEST-n      segment                segment
 //
+// Its heat is shared like a finished segment.
+//
 // Two stores may share the file of a finished segment because neither changes a byte of it: records
 // go into segments that a store has begun itself, names of segments are never used again, a dead
 // one is removed, not cut or overwritten. A footer is written anew only where it is damaged, maybe

@@ -26,15 +26,29 @@ void LoggedRows::Part::Read(LoggedRowUse use, Visit visit) {
         const RowId id = id_of(positions_[i]);
         const bool is_row = read.ok() && IsRecordOf(id, record);
         if (!is_row && !(read.ok() && Seeded(SeededBug::kAnyRecord))) return;
-        visit(positions_[i], {Outcome::kFound, RowIn(record), LoadRecordHeader(record).heat});
+        uint32_t heat = 0;
+        if (use.tells_heat && !TellHeat(id, locations[i], record, &heat)) return;
+        visit(positions_[i], {Outcome::kFound, RowIn(record), heat});
         if (use.comes_up) BringUp(id, locations[i], record, use.touches);
         locations[i] = kNoLocation;
       });
   static_cast<void>(status);
   for (size_t i = 0; i < count_; ++i) {
     if (locations[i] == kNoLocation) continue;
-    ReadAlone(id_of(positions_[i]), positions_[i], use.touches, visit);
+    ReadAlone(id_of(positions_[i]), positions_[i], use, visit);
   }
+}
+
+// False: the row has moved since, and its heat may have moved with it.
+bool LoggedRows::Part::TellHeat(const RowId& id, Location from, std::span<const std::byte> record,
+                                uint32_t* heat) const {
+  const Table& table = batch_.table();
+  KeyIndex::Shard* const shard = table.parts().index->shard(KeyIndex::ShardOf(id.hash));
+  ReaderMutexLock lock(&shard->mutex);
+  const Match match = table.parts().index->Find(id);
+  if (!match.any() || match.location() != from) return false;
+  *heat = table.mover()->HeatInLog(id.hash, record);
+  return true;
 }
 
 void LoggedRows::Part::BringUp(const RowId& id, Location from, std::span<const std::byte> record,
@@ -56,7 +70,7 @@ void LoggedRows::Part::BringUp(const RowId& id, Location from, std::span<const s
 
 // The row has moved, or its entry was another's, or its record is damaged: under the lock nothing
 // moves.
-void LoggedRows::Part::ReadAlone(const RowId& id, uint32_t position, uint32_t touches,
+void LoggedRows::Part::ReadAlone(const RowId& id, uint32_t position, LoggedRowUse use,
                                  Visit visit) {
   const Table& table = batch_.table();
   KeyIndex::Shard* const shard = table.parts().index->shard(KeyIndex::ShardOf(id.hash));
@@ -67,12 +81,14 @@ void LoggedRows::Part::ReadAlone(const RowId& id, uint32_t position, uint32_t to
   if (!match.ok()) return visit(position, {Outcome::kDataLoss, nullptr, 0});
   if (!match->any()) return visit(position, {Outcome::kAbsent, nullptr, 0});
   if (match->location().tier() == Tier::kSsd) {
-    return visit(position, {Outcome::kFound, RowIn(record), LoadRecordHeader(record).heat});
+    table.mover()->TouchInLog(id.hash, record, use.touches);
+    const uint32_t heat = use.tells_heat ? table.mover()->HeatInLog(id.hash, record) : 0;
+    return visit(position, {Outcome::kFound, RowIn(record), heat});
   }
   std::byte* const row = table.parts().tier->Row(match->location());
   RowHeader* const header = table.layout().Header(row);
   const HeatEpoch now = table.parts().heat_clock->now();
-  TouchHeat(header, LoadMark(header), now, touches);
+  TouchHeat(header, LoadMark(header), now, use.touches);
   visit(position, {Outcome::kFound, row, HeatOf(LoadMark(header).usage, now)});
 }
 

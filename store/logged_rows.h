@@ -13,17 +13,19 @@
 namespace embank {
 
 // What was read: kFound, with the row as it lies in memory (a header's room, vector, state) and its
-// heat; kAbsent: the entry was another row's; kDataLoss: it cannot be read.
+// heat, if that was asked for; kAbsent: the entry was another row's; kDataLoss: it cannot be read.
 struct LoggedRow {
   Outcome outcome;
   const std::byte* row;
   uint32_t heat;
 };
 
-// What becomes of rows that are read: they count as looked up so often, and come up to memory.
+// What becomes of rows that are read: they count as looked up so often, come up to memory, are
+// asked for their heat.
 struct LoggedRowUse {
   uint32_t touches;
   bool comes_up;
+  bool tells_heat = false;
 };
 
 class LoggedRows {
@@ -52,7 +54,9 @@ class LoggedRows {
    private:
     void BringUp(const RowId& id, Location from, std::span<const std::byte> record,
                  uint32_t touches);
-    void ReadAlone(const RowId& id, uint32_t position, uint32_t touches, Visit visit);
+    bool TellHeat(const RowId& id, Location from, std::span<const std::byte> record,
+                  uint32_t* heat) const;
+    void ReadAlone(const RowId& id, uint32_t position, LoggedRowUse use, Visit visit);
 
     const Batch& batch_;
     const std::span<uint32_t> positions_;

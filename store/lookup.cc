@@ -230,7 +230,7 @@ absl::Status LookupOrCreate(Batch* batch, RowSpan rows) {
 
 // Calls seen(position, heat) for all rows, 0 without a row, and answers what became of them.
 template <typename Seen>
-absl::Status VisitRows(Batch* batch, Seen seen) {
+absl::Status VisitRows(Batch* batch, bool tells_heat, Seen seen) {
   const Table& table = batch->table();
   EMBANK_RETURN_IF_ERROR(table.CheckAlive());
   LoggedRows logged_rows;
@@ -252,10 +252,11 @@ absl::Status VisitRows(Batch* batch, Seen seen) {
             batch->Answer(position, found ? Outcome::kFound : Outcome::kAbsent, &tally);
           });
     }
-    logged.Read({.touches = 0, .comes_up = false}, [&](uint32_t position, const LoggedRow& row) {
-      seen(position, row.heat);
-      batch->Answer(position, row.outcome, &tally);
-    });
+    logged.Read({.touches = 0, .comes_up = false, .tells_heat = tells_heat},
+                [&](uint32_t position, const LoggedRow& row) {
+                  seen(position, row.heat);
+                  batch->Answer(position, row.outcome, &tally);
+                });
     batch->Add(tally);
   });
   return batch->LostStatus();
@@ -289,12 +290,12 @@ absl::Status Lookup(Table* table, KeySpan keys, MissingRule rule, RowSpan rows,
 
 absl::Status Contains(Table* table, KeySpan keys, OutcomeSpan outcomes) {
   Batch batch(table, keys, outcomes);
-  return VisitRows(&batch, [](uint32_t, uint32_t) {});
+  return VisitRows(&batch, false, [](uint32_t, uint32_t) {});
 }
 
 absl::Status GetHeat(Table* table, KeySpan keys, std::span<uint32_t> heat, OutcomeSpan outcomes) {
   Batch batch(table, keys, outcomes);
-  return VisitRows(&batch, [&](uint32_t position, uint32_t seen) { heat[position] = seen; });
+  return VisitRows(&batch, true, [&](uint32_t position, uint32_t seen) { heat[position] = seen; });
 }
 
 }  // namespace embank

@@ -18,7 +18,8 @@ absl::Status Lookup(Table* table, KeySpan keys, MissingRule rule, RowSpan rows,
 // Says which keys have rows. Takes no lock. Statuses as Lookup, but nothing is ever refused.
 absl::Status Contains(Table* table, KeySpan keys, OutcomeSpan outcomes);
 
-// Copies to `heat` how often each key's row was looked up, 0 for absent keys. As Contains.
+// Copies to `heat` how often each key's row was looked up, 0 for absent keys. As Contains, but that
+// it takes locks of shards, shared, for rows in the log.
 absl::Status GetHeat(Table* table, KeySpan keys, std::span<uint32_t> heat, OutcomeSpan outcomes);
 
 }  // namespace embank

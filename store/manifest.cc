@@ -10,6 +10,7 @@
 #include "base/crc32c.h"
 #include "base/memory.h"
 #include "base/status_macros.h"
+#include "store/heat_sketch.h"
 
 namespace embank {
 namespace {
@@ -249,6 +250,13 @@ absl::StatusOr<Manifest> GetManifest(Reader* reader) {
     EMBANK_ASSIGN_OR_RETURN(SegmentRows rows, GetSegment(manifest.store_id, reader));
     manifest.segments.push_back(std::move(rows));
   }
+  manifest.heat.bytes = reader->Get<uint64_t>();
+  manifest.heat.sketch_bytes = reader->Get<uint64_t>();
+  manifest.heat.crc = reader->Get<uint32_t>();
+  const bool has_heat = manifest.heat.bytes != 0 || manifest.heat.sketch_bytes != 0;
+  if (has_heat && !HeatSketch::IsSize(manifest.heat.sketch_bytes)) {
+    return absl::DataLossError("its heat is that of no sketch");
+  }
   manifest.blob = reader->GetAll<std::byte>(reader->Get<uint64_t>());
   if (!reader->done()) return absl::DataLossError("its length is wrong");
   EMBANK_RETURN_IF_ERROR(CheckClasses(manifest.row_classes));
@@ -291,6 +299,9 @@ std::vector<std::byte> EncodeManifest(const Manifest& manifest) {
   for (const ManifestTable& table : manifest.tables) PutTable(table, &writer);
   writer.Put<uint32_t>(static_cast<uint32_t>(manifest.segments.size()));
   for (const SegmentRows& rows : manifest.segments) PutSegment(rows, &writer);
+  writer.Put<uint64_t>(manifest.heat.bytes);
+  writer.Put<uint64_t>(manifest.heat.sketch_bytes);
+  writer.Put<uint32_t>(manifest.heat.crc);
   writer.Put<uint64_t>(manifest.blob.size());
   writer.PutAll(std::span(manifest.blob));
   writer.Put<uint32_t>(writer.Checksum());

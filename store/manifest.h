@@ -25,6 +25,13 @@ struct ManifestTable {
   TableOptions options;  // with the learning rate of the moment
 };
 
+// The file that keeps the heat of a checkpoint's rows (store/heat_file.h).
+struct HeatFile {
+  uint64_t bytes = 0;         // 0: there is none
+  uint64_t sketch_bytes = 0;  // of the sketch whose blocks it has
+  uint32_t crc = 0;           // of all its bytes
+};
+
 struct Manifest {
   uint64_t store_id = 0;
   uint32_t checkpoint = 0;  // 0: of a store that has none yet
@@ -35,6 +42,7 @@ struct Manifest {
   std::vector<RowClass> row_classes;  // a class's number is its place
   std::vector<ManifestTable> tables;
   std::vector<SegmentRows> segments;
+  HeatFile heat;
   std::vector<std::byte> blob;  // the caller's
 };
 

@@ -86,6 +86,7 @@ absl::Status RowMover::SaveOwed(KeyIndex::Shard* shard, std::span<const RowInSlo
   if (count == 0) return absl::OkStatus();
   std::array<RowToLog, kOwedAtOnce> images;
   for (size_t i = 0; i < count; ++i) {
+    ForgetGained(slots[i]);
     images[i] = RowOf(slots[i], notes_.Of(notes_.NumberOf(slots[i])).checkpoint(), true);
   }
   std::array<Location, kOwedAtOnce> homes;
@@ -190,6 +191,12 @@ bool RowMover::Leave(KeyIndex::Shard* shard, Location slot) {
   if (note.untouched != 0 && (mark.usage & kReferencedFlag) == 0) table.CountUnusedPrefetch();
   if (note.pin != Pins::kNone) Unpin(slot);
   if (!Seeded(SeededBug::kVersionNotStepped)) RetireRow(header);
+  // No lookup adds to it any more.
+  const uint32_t usage = LoadMark(header).usage;
+  if ((usage & kGainedFlag) != 0) {
+    parts_.heat_sketch->Put(id.hash, HeatOf(usage, parts_.heat_clock->now()),
+                            parts_.heat_clock->epochs());
+  }
   CountInLog(table, 1);
   return true;
 }
@@ -218,6 +225,11 @@ Match RowMover::MatchAt(KeyIndex::Shard* shard, const RowId& id, Location locati
   return match;
 }
 
+// Before a row's heat is read for its record: what lookups add from here on that may not have.
+void RowMover::ForgetGained(Location slot) const {
+  std::atomic_ref(HeaderAt(slot)->usage).fetch_and(~kGainedFlag, std::memory_order_relaxed);
+}
+
 RowToLog RowMover::RowOf(Location slot, uint32_t checkpoint, bool lives) const {
   const RowHeader* const header = HeaderAt(slot);
   const RowMark mark = LoadMark(header);
@@ -233,6 +245,7 @@ RowToLog RowMover::RowOf(Location slot, uint32_t checkpoint, bool lives) const {
 }
 
 absl::StatusOr<Location> RowMover::LogSlot(Location slot, uint32_t checkpoint, bool lives) const {
+  ForgetGained(slot);
   return parts_.log->Append(LogStream::kUser, RowOf(slot, checkpoint, lives));
 }
 
@@ -291,10 +304,24 @@ Outcome RowMover::Find(KeyIndex::Shard* shard, const RowId& id, Match* match) co
   return found->any() ? Outcome::kFound : Outcome::kAbsent;
 }
 
+uint32_t RowMover::HeatInLog(KeyHash hash, std::span<const std::byte> record) const {
+  const uint32_t logged = std::min(LoadRecordHeader(record).heat, kHeatMax);
+  return std::max(logged, parts_.heat_sketch->Get(hash, parts_.heat_clock->epochs()));
+}
+
+void RowMover::TouchInLog(KeyHash hash, std::span<const std::byte> record, uint32_t touches) {
+  if (touches == 0) return;
+  const uint32_t heat = std::min(HeatInLog(hash, record), kHeatMax - touches) + touches;
+  parts_.heat_sketch->Put(hash, heat, parts_.heat_clock->epochs());
+}
+
 Match RowMover::BringUp(KeyIndex::Shard* shard, const RowId& id, const Match& match,
                         std::span<const std::byte> record, uint32_t touches) {
   Location slot;
-  if (TakeSlots(shard, {&slot, 1}) == 0) return {};
+  if (TakeSlots(shard, {&slot, 1}) == 0) {
+    TouchInLog(id.hash, record, touches);
+    return {};
+  }
   return BringUpTo(slot, shard, id, match, record, touches);
 }
 
@@ -315,11 +342,13 @@ Match RowMover::BringUpTo(Location slot, KeyIndex::Shard* shard, const RowId& id
                           const Match& match, std::span<const std::byte> record, uint32_t touches) {
   RowHeader* const header = HeaderAt(slot);
   const RecordHeader logged = LoadRecordHeader(record);
-  const uint32_t heat = std::min(logged.heat, kHeatMax - touches) + touches;
+  const uint32_t left_with = parts_.heat_sketch->Take(id.hash, parts_.heat_clock->epochs());
+  const uint32_t heat = std::min(std::max(logged.heat, left_with), kHeatMax - touches) + touches;
   // Readers of the slot's former row may still look at it.
   std::atomic_ref(header->key).store(id.key, std::memory_order_relaxed);
   std::atomic_ref(header->usage)
-      .store(PackUsage(0, heat, parts_.heat_clock->now()), std::memory_order_relaxed);
+      .store(PackUsage(heat == logged.heat ? 0 : kGainedFlag, heat, parts_.heat_clock->now()),
+             std::memory_order_relaxed);
   const uint32_t identity = BeginRowWrite(header);
   CopyToRow(record.data() + sizeof(RecordHeader),
             static_cast<uint32_t>(record.size() - sizeof(RecordHeader)),

@@ -9,9 +9,11 @@
 // A row that changes in memory is dirty from then on, and its record dead. Every move is one store
 // into the row's entry, under its shard's lock: readers find the row where it was or where it is.
 //
-// A record keeps the heat that the row had when it was written: what a clean row's lookups added
-// since is lost when it leaves. A class has the pages that it got while there were any: one that
-// comes when others have them all lives in the log, until those rows are erased.
+// A record keeps the heat that the row had when it was written. A clean row that was looked up
+// since leaves its heat in the sketch (store/heat_sketch.h), and has the larger of both when it
+// returns: where the sketch is full, cold rows have their records'. A class has the pages that it
+// got while there were any: one that comes when others have them all lives in the log, until
+// those rows are erased.
 #ifndef EMBANK_STORE_ROW_MOVER_H_
 #define EMBANK_STORE_ROW_MOVER_H_
 
@@ -22,6 +24,7 @@
 #include "absl/status/statusor.h"
 #include "store/batch_gate.h"
 #include "store/heat_clock.h"
+#include "store/heat_sketch.h"
 #include "store/key_index.h"
 #include "store/options.h"
 #include "store/slot_orders.h"
@@ -51,6 +54,7 @@ struct MoverParts {
   KeyIndex* index;
   RowLog* log;
   HeatClock* heat_clock;
+  HeatSketch* heat_sketch;
   TableDirectory* tables;
   BatchGate* gate;
 };
@@ -103,6 +107,11 @@ class RowMover {
   absl::StatusOr<Match> Resolve(KeyIndex::Shard* shard, const RowId& id, RecordScratch* scratch,
                                 std::span<const std::byte>* record) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+
+  // The heat of a row in the log, whose record that is. Under the lock, shared.
+  uint32_t HeatInLog(KeyHash hash, std::span<const std::byte> record) const;
+  // Counts lookups of a row that stays in the log. Under the lock.
+  void TouchInLog(KeyHash hash, std::span<const std::byte> record, uint32_t touches);
 
   // Brings a row up whose match is of the log and stands, with `touches` lookups more; its match
   // now, or none: no slot is to be had.
@@ -166,6 +175,7 @@ class RowMover {
   Table& TableAt(Location slot) const;
   Match MatchAt(KeyIndex::Shard* shard, const RowId& id, Location location) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+  void ForgetGained(Location slot) const;
   RowToLog RowOf(Location slot, uint32_t checkpoint, bool lives) const;
   absl::StatusOr<Location> LogSlot(Location slot, uint32_t checkpoint, bool lives) const;
   void LeavePreImage(Location slot, uint32_t checkpoint) const;

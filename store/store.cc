@@ -210,6 +210,7 @@ absl::Status Store::MakeMover(SlotsOfClass* slots) {
                                                      .index = index_.get(),
                                                      .log = log_.get(),
                                                      .heat_clock = heat_clock_.get(),
+                                                     .heat_sketch = heat_sketch_.get(),
                                                      .tables = tables_by_id_.get(),
                                                      .gate = gate_.get()},
                                           slots->slot_class, slots->row_class);

@@ -20,6 +20,7 @@
 #include "store/checkpoint_directory.h"
 #include "store/compaction.h"
 #include "store/export.h"
+#include "store/heat_sketch.h"
 #include "store/manifest.h"
 #include "store/row_forgetter.h"
 #include "store/table.h"
@@ -118,15 +119,20 @@ class Store {
   Table* FindTable(std::string_view name) const ABSL_SHARED_LOCKS_REQUIRED(tables_mutex_);
   absl::Status InitLog();
   absl::StatusOr<std::unique_ptr<CheckpointDirectory>> OpenDirectory() const;
+  absl::Status MakeHeatSketch(const Manifest& opened);
+  uint64_t HeatRowsBytesMax() const;
+  std::string HeatPath(uint32_t checkpoint) const;
   absl::StatusOr<std::vector<Manifest>> LoadManifests(bool* all);
   absl::Status Recover(std::span<const Manifest> kept);
   absl::Status RecoverRows(const Manifest& manifest);
+  void RecoverHeat(const Manifest& manifest);
   absl::Status RecoverSegment(const SegmentRows& rows, uint32_t checkpoint);
   absl::StatusOr<uint32_t> CheckpointLocked(std::span<const std::byte> blob)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(checkpoint_mutex_);
+  void KeepHeat(Manifest* manifest) ABSL_EXCLUSIVE_LOCKS_REQUIRED(checkpoint_mutex_);
   absl::StatusOr<Manifest> BeginExport();
   void EndExport(uint32_t checkpoint);
-  void Forget(uint32_t oldest_kept) ABSL_EXCLUSIVE_LOCKS_REQUIRED(checkpoint_mutex_);
+  void ForgetOthers() ABSL_EXCLUSIVE_LOCKS_REQUIRED(checkpoint_mutex_);
   absl::Status CheckMayFail(std::span<const KeptCheckpoint> found) const;
   absl::Status CheckWhole() const ABSL_SHARED_LOCKS_REQUIRED(tables_mutex_);
   absl::Status KeepFrozen(Manifest* manifest, bool* in_doubt)
@@ -167,8 +173,10 @@ class Store {
   // All of these with a path, constant after Init.
   std::unique_ptr<CheckpointDirectory> directory_;
   std::unique_ptr<BatchGate> gate_;
+  std::unique_ptr<HeatSketch> heat_sketch_;
   std::unique_ptr<RowLog> log_;  // nullptr: memory only
   uint64_t segment_bytes_ = 0;
+  uint64_t heat_room_bytes_ = 0;              // of a file with heat
   std::atomic<uint64_t> blob_room_bytes_{0};  // of what is set aside for a manifest
 
   mutable Mutex checkpoint_mutex_;                    // taken before tables_mutex_

@@ -12,6 +12,7 @@
 #include "base/status_with_room.h"
 #include "store/checkpoint.h"
 #include "store/estimate.h"
+#include "store/heat_file.h"
 #include "store/store.h"
 
 namespace embank {
@@ -57,6 +58,7 @@ absl::Status Store::InitLog() {
   gate_ = std::make_unique<BatchGate>(directory_->checkpoints().back() + 1);
   EMBANK_ASSIGN_OR_RETURN(
       log_, RowLog::Create(files_, memory_, &budget_, executor_.get(), std::move(log)));
+  EMBANK_RETURN_IF_ERROR(MakeHeatSketch(opened));
   if (!options_.read_only) {
     compaction_ = std::make_unique<Compaction>(CompactionParts{.index = index_.get(),
                                                                .log = log_.get(),
@@ -80,6 +82,28 @@ absl::StatusOr<std::unique_ptr<CheckpointDirectory>> Store::OpenDirectory() cons
                           CheckpointDirectory::OpenToRead(files_, options_.path, "path"));
   EMBANK_RETURN_IF_ERROR(directory->CheckHasManifest());
   return directory;
+}
+
+// Without a limit of memory rows do not leave; but all begin in the log, with the heat that was
+// saved: five rows, or a block of twelve, in 64 bytes.
+absl::Status Store::MakeHeatSketch(const Manifest& opened) {
+  uint64_t bytes = HeatSketch::BytesFor(options_.dram_bytes, options_.ssd_bytes);
+  if (options_.dram_bytes == 0 && HeatSketch::IsSize(opened.heat.bytes)) {
+    bytes = std::min(opened.heat.bytes, HeatSketch::BytesFor(PhysicalMemoryBytes(), 0));
+  }
+  EMBANK_ASSIGN_OR_RETURN(heat_sketch_, HeatSketch::Create(memory_, &budget_, bytes));
+  return absl::OkStatus();
+}
+
+// As many rows as the sketch has blocks for; without a limit of memory there is hardly a sketch.
+uint64_t Store::HeatRowsBytesMax() const {
+  if (options_.dram_bytes != 0) return heat_sketch_->bytes();
+  if (options_.ssd_bytes == 0) return HeatSketch::kBytesMax;
+  return HeatSketch::BytesFor(HeatSketch::kBytesMax, options_.ssd_bytes);
+}
+
+std::string Store::HeatPath(uint32_t checkpoint) const {
+  return absl::StrCat(options_.path, "/", CheckpointDirectory::HeatName(checkpoint));
 }
 
 // The kept ones, first the one that is opened. A store that is new has one of its own. *all: there
@@ -156,6 +180,7 @@ absl::Status Store::Recover(std::span<const Manifest> kept) {
                                             " can be opened as the previous one"));
   }
   EMBANK_RETURN_IF_ERROR(recovered);
+  RecoverHeat(opened);
   for (const Manifest& manifest : kept.subspan(1)) {
     // Its segments take space, which is nothing to who only reads.
     if (options_.read_only) break;
@@ -167,6 +192,11 @@ absl::Status Store::Recover(std::span<const Manifest> kept) {
       }
     }
   }
+  // Of a store that had more memory files may be larger.
+  heat_room_bytes_ = heat_sketch_->bytes() + HeatRowsBytesMax();
+  for (const Manifest& manifest : kept) {
+    heat_room_bytes_ = std::max(heat_room_bytes_, manifest.heat.bytes);
+  }
   MutexLock lock(&checkpoint_mutex_);
   last_ = opened;
   last_.segments.clear();
@@ -174,6 +204,16 @@ absl::Status Store::Recover(std::span<const Manifest> kept) {
   // What is there is there: where it is too much, nothing changes until rows are erased.
   SetManifestsAside(Describe(), last_.blob.size(), /*must=*/true);
   return absl::OkStatus();
+}
+
+// No row depends on it.
+void Store::RecoverHeat(const Manifest& manifest) {
+  if (manifest.heat.bytes == 0) return;
+  const absl::Status loaded =
+      LoadHeat(files_, HeatPath(manifest.checkpoint), manifest.heat, heat_sketch_.get());
+  if (loaded.ok()) return;
+  Log(LogLevel::kWarning,
+      absl::StrCat("what heat rows gained since they were written is lost: ", loaded.ToString()));
 }
 
 absl::Status Store::RecoverRows(const Manifest& manifest) {
@@ -249,15 +289,16 @@ Manifest Store::Describe() const {
   return manifest;
 }
 
-// Of three manifests: the two that are kept, and the next one on its way. Blobs are no larger than
-// the last, or so large as many are.
+// Of three manifests, and what keeps their heat: the two that are kept, and the next one on its
+// way. Blobs are no larger than the last, or so large as many are.
 bool Store::SetManifestsAside(const Manifest& tables, uint64_t blob_bytes, bool must) {
   constexpr uint64_t kManifests = 3;
   constexpr uint64_t kBlobBytes = uint64_t{16} << 10;
   if (options_.ssd_bytes == 0 || options_.read_only) return true;
   const uint64_t blob_room_bytes = std::max(blob_bytes, kBlobBytes);
   const uint64_t bytes =
-      kManifests * ManifestBytesMax(tables, options_.ssd_bytes, segment_bytes_, blob_room_bytes);
+      kManifests * (ManifestBytesMax(tables, options_.ssd_bytes, segment_bytes_, blob_room_bytes) +
+                    heat_room_bytes_);
   if (!log_->SetAside(bytes, must)) return false;
   blob_room_bytes_ = blob_room_bytes;
   return true;
@@ -343,19 +384,24 @@ absl::StatusOr<uint32_t> Store::CheckpointLocked(std::span<const std::byte> blob
   if (status.ok()) status = KeepFrozen(&manifest, &in_doubt);
   if (Seeded(SeededBug::kManifestBeforeSegments)) status.Update(log_->Sync());
   log_->Thaw(status.ok() || in_doubt);
-  EMBANK_RETURN_IF_ERROR(status);
-  Forget(manifest.previous);
+  if (!status.ok()) {
+    directory_->KeepHeatOf(exported_);
+    return status;
+  }
   manifest.segments.clear();
   last_ = std::move(manifest);
+  ForgetOthers();
   MutexLock lock(&report_mutex_);
   checkpoint_report_ = {checkpoint_report_.checkpoints + 1, clock_->NowNs() - begin_ns, flip_ns};
   return last_.checkpoint;
 }
 
 // What is being exported is kept, too.
-void Store::Forget(uint32_t oldest_kept) {
-  if (!exported_.empty()) oldest_kept = std::min(oldest_kept, *exported_.begin());
-  log_->Forget(oldest_kept);
+void Store::ForgetOthers() {
+  uint32_t oldest = std::min(last_.previous, last_.checkpoint);
+  if (!exported_.empty()) oldest = std::min(oldest, *exported_.begin());
+  log_->Forget(oldest);
+  if (!options_.read_only) directory_->KeepHeatOf(exported_);
 }
 
 CheckpointReport Store::ReportCheckpoints() const {
@@ -366,6 +412,8 @@ CheckpointReport Store::ReportCheckpoints() const {
 // Makes what is frozen durable, and then the manifest. *in_doubt: nobody knows whether it is there.
 absl::Status Store::KeepFrozen(Manifest* manifest, bool* in_doubt) {
   try {
+    // Before the log's sync of the directory, which makes its name durable too.
+    KeepHeat(manifest);
     EMBANK_ASSIGN_OR_RETURN(manifest->segments, log_->SyncFrozen());
     manifest->next_segment_id = log_->next_segment_id();
     manifest->next_sequence = log_->next_sequence();
@@ -373,6 +421,26 @@ absl::Status Store::KeepFrozen(Manifest* manifest, bool* in_doubt) {
   } catch (const std::bad_alloc&) {
     return NoMemory();
   }
+}
+
+// Without it the checkpoint is whole.
+void Store::KeepHeat(Manifest* manifest) {
+  directory_->NoteHeat(manifest->checkpoint);
+  const absl::StatusOr<HeatFile> saved = SaveHeat(files_, HeatPath(manifest->checkpoint),
+                                                  {.index = index_.get(),
+                                                   .tier = tier_.get(),
+                                                   .tables = tables_by_id_.get(),
+                                                   .clock = heat_clock_.get(),
+                                                   .sketch = heat_sketch_.get(),
+                                                   .rows_bytes_max = HeatRowsBytesMax()});
+  if (saved.ok()) {
+    manifest->heat = *saved;
+    return;
+  }
+  Log(LogLevel::kWarning, absl::StrCat("checkpoint ", manifest->checkpoint,
+                                       " is made without the heat that rows gained since they "
+                                       "were written: ",
+                                       saved.status().ToString()));
 }
 
 // A table of which a drop has left a part would come back so.
@@ -427,7 +495,7 @@ absl::StatusOr<Manifest> Store::BeginExport() {
 void Store::EndExport(uint32_t checkpoint) {
   MutexLock lock(&checkpoint_mutex_);
   exported_.erase(exported_.find(checkpoint));
-  Forget(last_.previous);
+  ForgetOthers();
 }
 
 }  // namespace embank

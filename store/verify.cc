@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "store/checkpoint_directory.h"
+#include "store/heat_file.h"
 #include "store/segment_reader.h"
 #include "tiers/log_record.h"
 #include "tiers/row_layout.h"
@@ -435,7 +436,23 @@ void TellFilesBeside(const CheckpointDirectory& directory,
   for (const auto& manifest : kept) manifests.push_back(&manifest->manifest());
   NamedFiles* const beside = knows_all ? &report->orphans : &report->undecided;
   Tell(directory.ManifestsBeside(checkpoints), beside);
+  Tell(directory.HeatBeside(manifests), beside);
   Tell(directory.SegmentsBeside(manifests), beside);
+}
+
+// No row depends on it. Statuses of what hinders.
+absl::Status VerifyHeat(FileSystem* files, const std::string& path, const Manifest& manifest,
+                        VerifyReport* report) {
+  if (manifest.heat.bytes == 0) return absl::OkStatus();
+  const std::string name = CheckpointDirectory::HeatName(manifest.checkpoint);
+  const absl::Status read = ReadHeat(
+      files, absl::StrCat(path, "/", name), manifest.heat, [](KeyHash, uint32_t) {},
+      [](uint64_t, const HeatBlock&) {});
+  if (read.ok()) report->read_bytes += manifest.heat.bytes;
+  if (!IsOfTheFile(read)) return read;
+  AddDamage({.file = name, .part = DamagedPart::kHeat, .what = std::string(read.message())},
+            report);
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -450,6 +467,7 @@ absl::StatusOr<VerifyReport> VerifyStore(FileSystem* files, const std::string& p
   TellFilesBeside(*directory, kept, knows_all, &report);
   std::map<uint64_t, std::vector<SegmentUse>> segments;
   for (const auto& manifest : kept) {
+    EMBANK_RETURN_IF_ERROR(VerifyHeat(files, path, manifest->manifest(), &report));
     for (const SegmentRows& rows : manifest->manifest().segments) {
       segments[rows.header.segment_id].push_back({.kept = manifest.get(), .rows = &rows});
     }
@@ -465,7 +483,7 @@ absl::StatusOr<VerifyReport> VerifyStore(FileSystem* files, const std::string& p
   if (!progress(report.segments, segments.size())) {
     return absl::CancelledError("verify was cancelled by its progress function");
   }
-  report.read_bytes = reader.read_bytes();
+  report.read_bytes += reader.read_bytes();
   return report;
 }
 

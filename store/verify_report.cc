@@ -61,7 +61,8 @@ std::string FormatFiles(const NamedFiles& files) {
 }  // namespace
 
 const char* PartName(DamagedPart part) {
-  static constexpr const char* kNames[] = {"manifest", "file", "header", "footer", "records"};
+  static constexpr const char* kNames[] = {"manifest", "file",    "header",
+                                           "footer",   "records", "heat"};
   return kNames[static_cast<uint32_t>(part)];
 }
 

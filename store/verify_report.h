@@ -10,7 +10,7 @@
 
 namespace embank {
 
-enum class DamagedPart : uint32_t { kManifest, kFile, kHeader, kFooter, kRecords };
+enum class DamagedPart : uint32_t { kManifest, kFile, kHeader, kFooter, kRecords, kHeat };
 
 // Rows of one table of one checkpoint that a damage has taken.
 struct LostRows {
@@ -72,7 +72,7 @@ struct VerifyReport {
   bool clean() const { return damage_count == 0; }
 };
 
-// "manifest", "file", "header", "footer", "records".
+// "manifest", "file", "header", "footer", "records", "heat".
 const char* PartName(DamagedPart part);
 
 // As JSON; docs/verify.md lists the fields.

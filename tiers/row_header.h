@@ -106,6 +106,8 @@ constexpr uint32_t PackUsage(uint32_t flags, uint32_t heat, HeatEpoch epoch) {
 }
 // The row was looked up since its eviction order asked.
 inline constexpr uint32_t kReferencedFlag = 1;
+// The row was looked up since its heat was last written to the log, or brought up with more.
+inline constexpr uint32_t kGainedFlag = 2;
 constexpr uint32_t FlagsOf(uint32_t usage) { return usage & 0xFu; }
 
 // How many epochs after its stamp a usage word is read; 0 when the reader's epoch is older, because
@@ -125,7 +127,7 @@ constexpr uint32_t HeatOf(uint32_t usage, HeatEpoch now) {
 constexpr uint32_t TouchedUsage(uint32_t usage, HeatEpoch now, uint32_t touches) {
   // Mostly the epoch is that of the last touch, and the heat far from its end.
   const uint32_t stamped_heat = (usage >> 4) & kHeatMax;
-  if (touches != 0) usage |= kReferencedFlag;
+  if (touches != 0) usage |= kReferencedFlag | kGainedFlag;
   if (usage >> 24 == now && touches <= kHeatMax - stamped_heat) return usage + (touches << 4);
   const uint32_t heat = HeatOf(usage, now);
   const uint32_t sum = touches > kHeatMax - heat ? kHeatMax : heat + touches;

@@ -110,7 +110,7 @@ typedef struct embank_store_options {
   uint32_t flags;           /* sum of EMBANK_OPEN_*. READ_ONLY needs a path, and no CREATE */
   const char *path;         /* directory of the store, in one that exists; NULL: memory only */
   uint64_t dram_bytes;      /* hard budget of index and rows in DRAM: at least 16 MiB; 0: none */
-  uint64_t ssd_bytes;       /* hard budget of the log and the manifests under path: at least 3 MiB,
+  uint64_t ssd_bytes;       /* hard budget of all files under path: at least 3 MiB,
                              * and more for each size of rows; 0: none, and so without a path.
                              * READ_ONLY: any number, it limits nothing */
   const char *pmem_path;    /* not built yet: NULL */
@@ -305,7 +305,8 @@ EMBANK_API embank_status embank_set_state(embank_table *table, const uint64_t *k
                                           uint8_t *outcomes);
 
 /* [data] How often each row was looked up: an ageing counter (docs/arithmetic.md) that saturates at
- * 1048575. 0 for an ABSENT key. */
+ * 1048575. 0 for an ABSENT key. Exact for rows that have not left memory; with a path, rows that
+ * have may be told colder than they were, first of all cold ones. Checkpoints keep it. */
 EMBANK_API embank_status embank_get_heat(embank_table *table, const uint64_t *keys, uint64_t n,
                                          uint32_t *heat, uint8_t *outcomes);
 

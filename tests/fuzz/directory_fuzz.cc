@@ -57,16 +57,20 @@ std::vector<Key> AllKeys() {
   return keys;
 }
 
-// Two checkpoints: all rows times one, and times two.
+// Two checkpoints: all rows times one, and times two; and the heat of rows that do not change.
 std::unique_ptr<SimulatedDisk> MakeDisk() {
   auto disk = std::make_unique<SimulatedDisk>();
   Opened opened;
   EMBANK_CHECK(Open(disk.get(), false, &opened).ok());
   Table* const table = *opened.store->CreateTable("t", OptionsOf(kDim));
+  Table* const still = *opened.store->CreateTable("still", OptionsOf(kDim));
+  std::vector<float> found = RowsOfAll(3.0f);
+  EMBANK_CHECK(Upsert(still, AllKeys(), RowsOf(found, kDim), {}).ok());
   for (const float factor : {1.0f, 2.0f}) {
     const std::vector<float> rows = RowsOfAll(factor);
     EMBANK_CHECK(Upsert(table, AllKeys(), RowsOf(rows, kDim), {}).ok());
     EMBANK_CHECK(opened.store->Checkpoint({}).ok());
+    EMBANK_CHECK(Lookup(still, AllKeys(), MissingRule::kSkip, RowsIn(&found, kDim), {}).ok());
   }
   opened.store.reset();
   disk->Forget();

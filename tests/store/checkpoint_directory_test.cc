@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/log.h"
 #include "tests/support/simulated_disk.h"
+#include "tests/support/warnings.h"
 #include "tiers/row_layout.h"
 
 namespace embank::test {
@@ -46,25 +46,6 @@ absl::Status Keep(CheckpointDirectory* directory, Manifest manifest, uint32_t pr
   manifest.previous = previous;
   return directory->Keep(manifest, &in_doubt);
 }
-
-// Warnings while one lives.
-class Warnings {
- public:
-  Warnings() { SetLogSink(&Warnings::Take, this); }
-  ~Warnings() { SetLogSink(nullptr, nullptr); }
-  Warnings(const Warnings&) = delete;
-  Warnings& operator=(const Warnings&) = delete;
-
-  const std::vector<std::string>& lines() const { return lines_; }
-
- private:
-  static void Take(int32_t level, const char* message, void* user) {
-    if (level < static_cast<int32_t>(LogLevel::kWarning)) return;
-    static_cast<Warnings*>(user)->lines_.emplace_back(message);
-  }
-
-  std::vector<std::string> lines_;
-};
 
 class CheckpointDirectoryTest : public testing::Test {
  protected:

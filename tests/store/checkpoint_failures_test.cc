@@ -31,6 +31,7 @@ TrialBegin MakeBegin() {
   world.Create("gone", Optimizer::kNone);
   Put(table, KeysFrom(1, 150), 1.0f);
   EXPECT_TRUE(world->Checkpoint(BlobOf("first")).ok());
+  LookUp(table, KeysFrom(20, 50));
   Put(table, KeysFrom(100, 100), 2.0f);
   EXPECT_TRUE(Erase(table, KeysFrom(1, 10), {}).ok());
   EXPECT_TRUE(world->Checkpoint(BlobOf("last")).ok());
@@ -64,6 +65,7 @@ void ExpectAllMet(const Events& events) {
 void Change(SpillWorld* world) {
   Table* const table = *(*world)->OpenTable("t");
   Put(table, KeysFrom(150, 80), 3.0f);
+  LookUp(table, KeysFrom(60, 60));
   ASSERT_TRUE(Erase(table, KeysFrom(20, 30), {}).ok());
   ASSERT_TRUE((*world)->DropTable("gone").ok());
   Put(world->Create("new", Optimizer::kNone), KeysFrom(5, 40), 4.0f);

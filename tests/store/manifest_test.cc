@@ -78,6 +78,7 @@ Manifest Rich() {
   manifest.segments = {SegmentOf(7, 0, size_of(0), 1, false), SegmentOf(9, 1, size_of(1), 64, true),
                        SegmentOf(8, 4, size_of(4), 65, true),
                        SegmentOf(999, 5, size_of(5), 5, false)};
+  manifest.heat = {.bytes = 8192, .sketch_bytes = 4096, .crc = 0xFEEDBEEF};
   for (int i = 0; i < 100; ++i) manifest.blob.push_back(static_cast<std::byte>(i * 7));
   return manifest;
 }
@@ -96,6 +97,9 @@ TEST(Manifest, ComesBackAsItWas) {
   EXPECT_EQ(back->next_segment_id, rich.next_segment_id);
   EXPECT_EQ(back->next_sequence, rich.next_sequence);
   EXPECT_EQ(back->row_classes, rich.row_classes);
+  EXPECT_EQ(back->heat.bytes, rich.heat.bytes);
+  EXPECT_EQ(back->heat.sketch_bytes, rich.heat.sketch_bytes);
+  EXPECT_EQ(back->heat.crc, rich.heat.crc);
   EXPECT_EQ(back->blob, rich.blob);
   ASSERT_EQ(back->tables.size(), rich.tables.size());
   for (size_t i = 0; i < rich.tables.size(); ++i) {
@@ -140,14 +144,18 @@ TEST(Manifest, HasTheBytesThatTheFormatSays) {
   manifest.store_id = 0x1112131415161718;
   manifest.checkpoint = 0x21222324;
   manifest.previous = 0x21222323;
+  manifest.heat = {
+      .bytes = 0x4142434445464748, .sketch_bytes = 0x6162636465666768, .crc = 0x51525354};
   manifest.blob = {std::byte{0xEE}};
   const Bytes bytes = EncodeManifest(manifest);
   const std::string_view expected(
       "EMBMAN1\0\2\0\0\0\x24\x23\x22\x21\x23\x23\x22\x21\x18\x17\x16\x15\x14\x13\x12\x11", 28);
   const std::string_view begin(reinterpret_cast<const char*>(bytes.data()), 28);
   EXPECT_EQ(begin, expected);
-  EXPECT_EQ(bytes.size(), 28u + 3 * 8 + 3 * 4 + 8 + 1 + 4);
+  EXPECT_EQ(bytes.size(), 28u + 3 * 8 + 3 * 4 + 2 * 8 + 4 + 8 + 1 + 4);
   EXPECT_EQ(bytes[bytes.size() - 5], std::byte{0xEE});
+  const std::string_view heat(reinterpret_cast<const char*>(bytes.data()) + bytes.size() - 33, 20);
+  EXPECT_EQ(heat, "HGFEDCBAhgfedcbaTSRQ");
 }
 
 // ---- damage that the checksum tells ----
@@ -300,7 +308,7 @@ TEST(Manifest, WhosePreviousOneIsLaterIsDamaged) {
 TEST(Manifest, WithCountsThatAreTooLargeIsDamaged) {
   const Bytes empty = EncodeManifest({});
   // Of classes, tables, segments; then of the blob's bytes.
-  for (const size_t at : {52, 56, 60, 64, 68}) {
+  for (const size_t at : {52, 56, 60, 84, 88}) {
     for (const uint32_t count : {1u, 1000u, 0x7FFFFFFFu, 0xFFFFFFFFu}) {
       Bytes bytes = empty;
       PutAt<uint32_t>(bytes, at, count);

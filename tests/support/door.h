@@ -51,7 +51,7 @@ ScanResult ScanAll(embank_table* table, uint64_t row_bytes, uint64_t cap);
 // Compares every row, state, heat and the row count; "" when they are the same bits (any NaN equals
 // any NaN: IEEE leaves its payload open), else the first difference in words.
 std::string Difference(embank_table* table, const oracle::Table& oracle);
-// As above, but for heat, which rows that leave memory may lose.
+// As above, but for heat, of which rows that leave memory may lose a part.
 std::string DifferenceButHeat(embank_table* table, const oracle::Table& oracle);
 
 // Same rows at `count` packed values of the type, with the NaN rule above.

@@ -33,6 +33,7 @@ inline void MakeLast(SpillWorld* world) {
   Put(table, KeysFrom(1, 150), 1.0f);
   Put(wide, KeysFrom(1, 20), 2.0f);
   ASSERT_TRUE((*world)->Checkpoint(BlobOf("first")).ok());
+  LookUp(table, KeysFrom(20, 50));
   Put(table, KeysFrom(100, 130), 3.0f);
   ASSERT_TRUE(Erase(table, KeysFrom(1, 10), {}).ok());
   ASSERT_TRUE((*world)->Checkpoint(BlobOf(kExportBlob)).ok());

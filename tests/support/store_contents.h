@@ -31,6 +31,13 @@ inline void Put(Table* table, const std::vector<Key>& keys, float factor) {
   ASSERT_TRUE(status.ok()) << status;
 }
 
+// So that they gain heat.
+inline void LookUp(Table* table, const std::vector<Key>& keys) {
+  std::vector<float> rows(keys.size() * kDim);
+  const absl::Status status = Lookup(table, keys, MissingRule::kSkip, RowsIn(&rows, kDim), {});
+  ASSERT_TRUE(status.ok()) << status;
+}
+
 // By a scan; that no row is torn, met twice or not counted.
 inline absl::StatusOr<Rows> ReadAll(Table* table) {
   Rows rows;

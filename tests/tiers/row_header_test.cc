@@ -96,7 +96,7 @@ TEST(RowHeader, AReaderOfAnOlderEpochSeesHeatAsItWasWritten) {
       ASSERT_EQ(HeatOf(usage, now), 1000u);
       // A late touch neither ages the row nor turns its stamp back.
       ASSERT_EQ(TouchedUsage(usage, now, 1),
-                PackUsage(kReferencedFlag, 1001, static_cast<HeatEpoch>(written)));
+                PackUsage(kReferencedFlag | kGainedFlag, 1001, static_cast<HeatEpoch>(written)));
     }
   }
 }
@@ -113,7 +113,7 @@ TEST(RowHeader, TouchingAddsAfterAgeingAndRenewsTheStamp) {
 TEST(RowHeader, ATouchStartsFromTheWordAsItIsNotAsItWasSeen) {
   RowHeader header = {.key = 1, .identity = 2, .usage = PackUsage(9, 7, 3)};
   TouchHeat(&header, {2, PackUsage(9, 1, 1)}, 3, 2);
-  EXPECT_EQ(header.usage, PackUsage(9, 9, 3));
+  EXPECT_EQ(header.usage, PackUsage(9 | kGainedFlag, 9, 3));
 }
 
 TEST(RowHeader, ATouchOfARowThatWasWrittenSinceOrGaveWayIsRefused) {
@@ -127,7 +127,7 @@ TEST(RowHeader, ATouchOfARowThatWasWrittenSinceOrGaveWayIsRefused) {
   EXPECT_FALSE(TouchHeat(&header, written, 3, 1)) << "retired";
   EndRowWrite(&header, BeginRowWrite(&header), 2);
   EXPECT_FALSE(TouchHeat(&header, written, 3, 1)) << "used again";
-  EXPECT_EQ(header.usage, PackUsage(9, 8, 3));
+  EXPECT_EQ(header.usage, PackUsage(9 | kGainedFlag, 8, 3));
 }
 
 TEST(RowHeader, NoTouchIsLostBesideAWriter) {
@@ -142,15 +142,15 @@ TEST(RowHeader, NoTouchIsLostBesideAWriter) {
   }
   stop = true;
   writer.join();
-  EXPECT_EQ(header.usage, PackUsage(kReferencedFlag, 100'000, 1));
+  EXPECT_EQ(header.usage, PackUsage(kReferencedFlag | kGainedFlag, 100'000, 1));
   EXPECT_EQ(TableOf(header.identity), 5);
   std::printf("  touches refused %llu\n", static_cast<unsigned long long>(refused));
 }
 
 TEST(RowHeader, ALookupMarksTheRowAndARenewalDoesNot) {
   const uint32_t usage = PackUsage(4, 10, 9);
-  EXPECT_EQ(FlagsOf(TouchedUsage(usage, 9, 1)), 4u | kReferencedFlag);
-  EXPECT_EQ(FlagsOf(TouchedUsage(usage, 11, 1)), 4u | kReferencedFlag);
+  EXPECT_EQ(FlagsOf(TouchedUsage(usage, 9, 1)), 4u | kReferencedFlag | kGainedFlag);
+  EXPECT_EQ(FlagsOf(TouchedUsage(usage, 11, 1)), 4u | kReferencedFlag | kGainedFlag);
   EXPECT_EQ(FlagsOf(TouchedUsage(usage, 9, 0)), 4u);
   EXPECT_EQ(FlagsOf(TouchedUsage(usage, 11, 0)), 4u);
 }
@@ -177,7 +177,7 @@ TEST(RowHeader, AnyHistoryOfTouchesGivesWhatAPlainCounterGives) {
       TouchHeat(&header, LoadMark(&header), static_cast<HeatEpoch>(epoch), touches);
       ASSERT_EQ(HeatOf(header.usage, static_cast<HeatEpoch>(epoch)), heat);
     }
-    EXPECT_EQ(FlagsOf(header.usage), 9u);
+    EXPECT_EQ(FlagsOf(header.usage), 9u | kGainedFlag);
     EXPECT_EQ(header.key, 1u);
     EXPECT_EQ(header.identity, 2u);
   }

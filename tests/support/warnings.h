@@ -1,0 +1,41 @@
+// What the library warns of, for tests that expect it or its absence.
+#ifndef EMBANK_TESTS_SUPPORT_WARNINGS_H_
+#define EMBANK_TESTS_SUPPORT_WARNINGS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/log.h"
+#include "base/mutex.h"
+
+namespace embank::test {
+
+// Warnings while one lives.
+class Warnings {
+ public:
+  Warnings() { SetLogSink(&Warnings::Take, this); }
+  ~Warnings() { SetLogSink(nullptr, nullptr); }
+  Warnings(const Warnings&) = delete;
+  Warnings& operator=(const Warnings&) = delete;
+
+  std::vector<std::string> lines() const {
+    MutexLock lock(&mutex_);
+    return lines_;
+  }
+
+ private:
+  static void Take(int32_t level, const char* message, void* user) {
+    if (level < static_cast<int32_t>(LogLevel::kWarning)) return;
+    auto* const warnings = static_cast<Warnings*>(user);
+    MutexLock lock(&warnings->mutex_);
+    warnings->lines_.emplace_back(message);
+  }
+
+  mutable Mutex mutex_;
+  std::vector<std::string> lines_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace embank::test
+
+#endif  // EMBANK_TESTS_SUPPORT_WARNINGS_H_
