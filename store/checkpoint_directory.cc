@@ -188,7 +188,10 @@ absl::Status CheckpointDirectory::Keep(const Manifest& manifest, bool* in_doubt)
   // The first: who opens the store next makes it anew. Later ones stay, for a crash might bring
   // them back.
   if (!kept.ok() && checkpoints_.empty()) files_->Remove(path).IgnoreError();
-  if (*in_doubt && !Seeded(SeededBug::kDoubtForgotten)) doubt_ = kept;
+  if (*in_doubt && !Seeded(SeededBug::kDoubtForgotten)) {
+    doubt_ = kept;
+    doubted_checkpoint_ = manifest.checkpoint;
+  }
   EMBANK_RETURN_IF_ERROR(kept);
   checkpoints_.push_back(manifest.checkpoint);
   // The manifest is there, whatever becomes of others: the next one tries again.
@@ -200,10 +203,8 @@ absl::Status CheckpointDirectory::Keep(const Manifest& manifest, bool* in_doubt)
 }
 
 void CheckpointDirectory::KeepHeatOf(const std::multiset<uint32_t>& checkpoints) {
-  // A manifest that may turn out to be there has its own.
-  if (!doubt_.ok()) return;
   const auto is_kept = [&](uint32_t checkpoint) {
-    return checkpoints.count(checkpoint) > 0 ||
+    return checkpoints.count(checkpoint) > 0 || checkpoint == doubted_checkpoint_ ||
            std::count(checkpoints_.begin(), checkpoints_.end(), checkpoint) > 0;
   };
   // What is not removed for want of memory is so the next time.

@@ -77,7 +77,7 @@ class CheckpointDirectory {
 
   // A file with the heat of a checkpoint may come to be. std::bad_alloc leaves it.
   void NoteHeat(uint32_t checkpoint) { heats_.push_back(checkpoint); }
-  // Removes heat but that of these and of the checkpoints that have a manifest.
+  // Removes heat but that of these and of the checkpoints that have a manifest, or may have one.
   void KeepHeatOf(const std::multiset<uint32_t>& checkpoints);
 
   // Names of segments from here on are new.
@@ -109,6 +109,7 @@ class CheckpointDirectory {
   std::unique_ptr<FileLock> lock_;
   bool is_made_ = false;  // by this
   absl::Status doubt_;
+  uint32_t doubted_checkpoint_ = 0;  // whose manifest may turn out to be there; 0: none
   std::vector<uint32_t> checkpoints_;
   std::vector<uint64_t> segments_;  // that were there when it was opened
   std::vector<uint32_t> heats_;     // checkpoints that may have a file with heat

@@ -84,8 +84,7 @@ class Export {
     const uint64_t bytes = manifest_.heat.bytes;
     const uint64_t done_bytes = done_bytes_;
     const size_t made = made_.size();
-    const absl::Status added =
-        Share(CheckpointDirectory::HeatName(manifest_.checkpoint), bytes, bytes);
+    absl::Status added = Share(CheckpointDirectory::HeatName(manifest_.checkpoint), bytes, bytes);
     if (!absl::IsDataLoss(added)) return added;
     // A part of it may have been copied.
     while (made_.size() > made) {
@@ -98,7 +97,7 @@ class Export {
                                          "were written: ",
                                          added.ToString()));
     manifest_.heat = {};
-    return absl::OkStatus();
+    return CountDone(0);
   }
 
   absl::Status AddSegment(const SegmentRows& rows) {
@@ -172,7 +171,7 @@ class Export {
   const ExportProgress progress_;
   uint64_t done_bytes_ = 0;
   uint64_t total_bytes_ = 0;
-  std::vector<std::string> made_;  // segments of the target
+  std::vector<std::string> made_;  // segments and heat of the target
   std::unique_ptr<CheckpointDirectory> target_;
   MemoryBudget budget_{0};
   AlignedBuffer buffer_;

@@ -73,7 +73,7 @@ class HotRows {
     count_ = 0;
     for (uint32_t slot = first_slot; slot < end; ++slot) {
       const std::byte* const row = heat_.tier->Row(DramTier::SlotAt(page, slots, slot));
-      __builtin_prefetch(row + kSlotsAhead * slots.slot_bytes);
+      __builtin_prefetch(row + uint64_t{kSlotsAhead} * slots.slot_bytes);
       const auto* const header = reinterpret_cast<const RowHeader*>(row);
       const Key key = LoadKey(header);
       AcquireFence();
@@ -187,7 +187,7 @@ class HeatWriter {
 
   absl::Status Flush() {
     if (file_ == nullptr) {
-      const absl::Status removed = files_->Remove(path_);
+      absl::Status removed = files_->Remove(path_);
       if (!removed.ok() && !absl::IsNotFound(removed)) return removed;
       EMBANK_ASSIGN_OR_RETURN(file_,
                               files_->Open(path_, FileAccess::kCreate, FileCaching::kCached));
@@ -264,7 +264,7 @@ absl::Status ReadHeat(FileSystem* files, const std::string& path, const HeatFile
 absl::Status LoadHeat(FileSystem* files, const std::string& path, const HeatFile& file,
                       HeatSketch* sketch) {
   const uint64_t blocks = file.sketch_bytes / sizeof(HeatBlock);
-  const absl::Status read = ReadHeat(
+  absl::Status read = ReadHeat(
       files, path, file, [&](KeyHash hash, uint32_t heat) { sketch->Put(hash, heat, 0); },
       [&](uint64_t number, const HeatBlock& block) { sketch->Add(blocks, number, block); });
   if (!read.ok()) sketch->Clear();

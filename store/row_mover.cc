@@ -194,8 +194,8 @@ bool RowMover::Leave(KeyIndex::Shard* shard, Location slot) {
   // No lookup adds to it any more.
   const uint32_t usage = LoadMark(header).usage;
   if ((usage & kGainedFlag) != 0) {
-    parts_.heat_sketch->Put(id.hash, HeatOf(usage, parts_.heat_clock->now()),
-                            parts_.heat_clock->epochs());
+    const uint64_t now = parts_.heat_clock->epochs();
+    parts_.heat_sketch->Put(id.hash, HeatOf(usage, static_cast<HeatEpoch>(now)), now);
   }
   CountInLog(table, 1);
   return true;
@@ -342,12 +342,13 @@ Match RowMover::BringUpTo(Location slot, KeyIndex::Shard* shard, const RowId& id
                           const Match& match, std::span<const std::byte> record, uint32_t touches) {
   RowHeader* const header = HeaderAt(slot);
   const RecordHeader logged = LoadRecordHeader(record);
-  const uint32_t left_with = parts_.heat_sketch->Take(id.hash, parts_.heat_clock->epochs());
+  const uint64_t now = parts_.heat_clock->epochs();
+  const uint32_t left_with = parts_.heat_sketch->Take(id.hash, now);
   const uint32_t heat = std::min(std::max(logged.heat, left_with), kHeatMax - touches) + touches;
   // Readers of the slot's former row may still look at it.
   std::atomic_ref(header->key).store(id.key, std::memory_order_relaxed);
   std::atomic_ref(header->usage)
-      .store(PackUsage(heat == logged.heat ? 0 : kGainedFlag, heat, parts_.heat_clock->now()),
+      .store(PackUsage(heat == logged.heat ? 0 : kGainedFlag, heat, static_cast<HeatEpoch>(now)),
              std::memory_order_relaxed);
   const uint32_t identity = BeginRowWrite(header);
   CopyToRow(record.data() + sizeof(RecordHeader),

@@ -87,9 +87,10 @@ absl::StatusOr<std::unique_ptr<CheckpointDirectory>> Store::OpenDirectory() cons
 // Without a limit of memory rows do not leave; but all begin in the log, with the heat that was
 // saved: five rows, or a block of twelve, in 64 bytes.
 absl::Status Store::MakeHeatSketch(const Manifest& opened) {
-  uint64_t bytes = HeatSketch::BytesFor(options_.dram_bytes, options_.ssd_bytes);
+  const uint64_t ssd_bytes = options_.read_only ? 0 : options_.ssd_bytes;
+  uint64_t bytes = HeatSketch::BytesFor(options_.dram_bytes, ssd_bytes);
   if (options_.dram_bytes == 0 && HeatSketch::IsSize(opened.heat.bytes)) {
-    bytes = std::min(opened.heat.bytes, HeatSketch::BytesFor(PhysicalMemoryBytes(), 0));
+    bytes = std::min(opened.heat.bytes, HeatSketch::BytesFor(PhysicalMemoryBytes(), ssd_bytes));
   }
   EMBANK_ASSIGN_OR_RETURN(heat_sketch_, HeatSketch::Create(memory_, &budget_, bytes));
   return absl::OkStatus();
@@ -398,7 +399,7 @@ absl::StatusOr<uint32_t> Store::CheckpointLocked(std::span<const std::byte> blob
 
 // What is being exported is kept, too.
 void Store::ForgetOthers() {
-  uint32_t oldest = std::min(last_.previous, last_.checkpoint);
+  uint32_t oldest = last_.previous;
   if (!exported_.empty()) oldest = std::min(oldest, *exported_.begin());
   log_->Forget(oldest);
   if (!options_.read_only) directory_->KeepHeatOf(exported_);

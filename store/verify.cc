@@ -445,7 +445,7 @@ absl::Status VerifyHeat(FileSystem* files, const std::string& path, const Manife
                         VerifyReport* report) {
   if (manifest.heat.bytes == 0) return absl::OkStatus();
   const std::string name = CheckpointDirectory::HeatName(manifest.checkpoint);
-  const absl::Status read = ReadHeat(
+  absl::Status read = ReadHeat(
       files, absl::StrCat(path, "/", name), manifest.heat, [](KeyHash, uint32_t) {},
       [](uint64_t, const HeatBlock&) {});
   if (read.ok()) report->read_bytes += manifest.heat.bytes;

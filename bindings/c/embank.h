@@ -306,7 +306,8 @@ EMBANK_API embank_status embank_set_state(embank_table *table, const uint64_t *k
 
 /* [data] How often each row was looked up: an ageing counter (docs/arithmetic.md) that saturates at
  * 1048575. 0 for an ABSENT key. Exact for rows that have not left memory; with a path, rows that
- * have may be told colder than they were, first of all cold ones. Checkpoints keep it. */
+ * have may be told colder than they were, first of all cold ones, and hotter where they were not
+ * asked for. Checkpoints keep it. */
 EMBANK_API embank_status embank_get_heat(embank_table *table, const uint64_t *keys, uint64_t n,
                                          uint32_t *heat, uint8_t *outcomes);
 
@@ -367,17 +368,17 @@ EMBANK_API embank_status embank_checkpoint_blob(embank_store *store, void *blob,
  * FAILED_PRECONDITION: there is no checkpoint; ALREADY_EXISTS: the directory is not empty;
  * NOT_FOUND: the one in which it should be is not there; CANCELLED; RESOURCE_EXHAUSTED,
  * PERMISSION_DENIED, UNAVAILABLE (the device fails; somebody uses the directory), DATA_LOSS (a file
- * is missing or cut off): then what was made is removed, where that can be done; what stays is not
- * opened as a store, unless it is whole. */
+ * with rows is missing or cut off): then what was made is removed, where that can be done; what
+ * stays is not opened as a store, unless it is whole. */
 EMBANK_API embank_status embank_export(embank_store *store, const char *directory,
                                        embank_progress progress, void *user);
 
 /* Whether the files in a store's directory are as they were written, and agree: the manifests of
- * the last two checkpoints, and of the segments that they name headers, footers and all records of
- * rows. Writes nothing; the store is closed or open READ_ONLY, and others can open it only so
- * meanwhile. progress (may be NULL) counts segments. report: JSON text that names each damaged part
- * and its rows, by cap and needed as other strings; docs/verify.md lists its fields. Each call
- * reads everything, also one that asks for the size.
+ * the last two checkpoints, the heat that they name, and of the segments headers, footers and all
+ * records of rows. Writes nothing; the store is closed or open READ_ONLY, and others can open it
+ * only so meanwhile. progress (may be NULL) counts segments. report: JSON text that names each
+ * damaged part and its rows, by cap and needed as other strings; docs/verify.md lists its fields.
+ * Each call reads everything, also one that asks for the size.
  * OK: there is no damage. DATA_LOSS: there is; report and *needed are written as for OK.
  * RESOURCE_EXHAUSTED: the report is longer than cap, *needed is set; or memory. NOT_FOUND: there is
  * no store; UNAVAILABLE: it is open to be changed; FAILED_PRECONDITION: a newer version wrote it;

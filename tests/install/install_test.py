@@ -72,7 +72,7 @@ def cpp_consumer(options, prefix, version):
 
 
 def command(prefix, version):
-    """The installed command finds its library, wherever the tree went."""
+    """The installed command runs, wherever the tree went."""
     program = prefix / 'bin' / 'embank'
     if version not in run(program, '--version'):
         sys.exit(f'{program} --version does not say {version}')
