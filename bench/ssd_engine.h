@@ -25,12 +25,14 @@ struct SsdEngineConfig {
   uint32_t threads = 1;     // that will call, at most
 };
 
-// Since it was opened; they only grow, but for the last.
+// Since it was opened; they only grow, but for taken_bytes.
 struct SsdCounters {
   uint64_t reads = 0;          // reads of the device
   uint64_t missed_rows = 0;    // rows that were asked for and not in memory
   uint64_t written_bytes = 0;  // to the device
   uint64_t taken_bytes = 0;    // by its files now; 0: it is not known
+  double longest_flip_us =
+      0;  // of its checkpoints: no batch of writes began meanwhile; 0: not known
 };
 
 // All calls but Reopen may come from several threads at once.
@@ -49,7 +51,7 @@ class SsdEngine {
   using ScanVisit = std::function<absl::Status(KeySpan, const std::byte*)>;
   virtual absl::Status Scan(uint64_t batch, const ScanVisit& visit) = 0;
 
-  // Makes all that was written durable.
+  // Makes all that was written durable. By one thread at a time.
   virtual absl::Status Checkpoint() = 0;
   // Waits for the work that writes left for later. Nobody writes meanwhile.
   virtual absl::Status Settle() = 0;

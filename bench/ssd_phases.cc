@@ -324,6 +324,8 @@ absl::StatusOr<SsdFigures> SsdPhases::Checkpoint(SsdEngine* engine) {
     figures["trainer_rows_per_second"] = PositionsPerSecond(alone);
     figures["trainer_slowdown"] = 1.0 - PositionsPerSecond(beside) / PositionsPerSecond(alone);
     AddLatency(beside.latency, &figures);
+    EMBANK_ASSIGN_OR_RETURN(const SsdCounters counters, engine->Counters());
+    if (counters.longest_flip_us > 0) figures["longest_flip_us"] = counters.longest_flip_us;
     return engine->Settle();
   };
   const absl::Status status = measure();

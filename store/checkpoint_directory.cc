@@ -125,14 +125,13 @@ absl::Status CheckpointDirectory::LookAround() {
     if (name.starts_with(kManifestPrefix) && name.ends_with(kDraftSuffix)) {
       drafts_.push_back(name);
     }
-    if (ParseName(name, kHeatPrefix, &checkpoint)) heats_.push_back(checkpoint);
+    if (ParseName(name, kHeatPrefix, &checkpoint)) heats_[checkpoint] = 0;
     if (ParseName(name, kSegmentPrefix, &segment)) segments_.push_back(segment);
   }
   for (const uint64_t segment : segments_) {
     next_segment_id_ = std::max(next_segment_id_, segment + 1);
   }
   std::sort(checkpoints_.begin(), checkpoints_.end());
-  std::sort(heats_.begin(), heats_.end());
   std::sort(segments_.begin(), segments_.end());
   std::sort(drafts_.begin(), drafts_.end());
   return absl::OkStatus();
@@ -202,6 +201,12 @@ absl::Status CheckpointDirectory::Keep(const Manifest& manifest, bool* in_doubt)
   return absl::OkStatus();
 }
 
+uint64_t CheckpointDirectory::HeatBytes() const {
+  uint64_t sum = 0;
+  for (const auto& [checkpoint, bytes] : heats_) sum += bytes;
+  return sum;
+}
+
 void CheckpointDirectory::KeepHeatOf(const std::multiset<uint32_t>& checkpoints) {
   const auto is_kept = [&](uint32_t checkpoint) {
     return checkpoints.count(checkpoint) > 0 || checkpoint == doubted_checkpoint_ ||
@@ -209,10 +214,10 @@ void CheckpointDirectory::KeepHeatOf(const std::multiset<uint32_t>& checkpoints)
   };
   // What is not removed for want of memory is so the next time.
   try {
-    for (const uint32_t checkpoint : heats_) {
+    for (const auto& [checkpoint, bytes] : heats_) {
       if (!is_kept(checkpoint)) Remove(HeatName(checkpoint));
     }
-    std::erase_if(heats_, [&](uint32_t checkpoint) { return !is_kept(checkpoint); });
+    std::erase_if(heats_, [&](const auto& heat) { return !is_kept(heat.first); });
   } catch (const std::bad_alloc&) {
   }
 }
@@ -251,11 +256,11 @@ std::vector<std::string> CheckpointDirectory::ManifestsBeside(
 std::vector<std::string> CheckpointDirectory::HeatBeside(
     std::span<const Manifest* const> kept) const {
   std::vector<std::string> names;
-  for (const uint32_t checkpoint : heats_) {
+  for (const auto& heat : heats_) {
     const bool is_kept = std::any_of(kept.begin(), kept.end(), [&](const Manifest* manifest) {
-      return manifest->checkpoint == checkpoint && manifest->heat.bytes > 0;
+      return manifest->checkpoint == heat.first && manifest->heat.bytes > 0;
     });
-    if (!is_kept) names.push_back(HeatName(checkpoint));
+    if (!is_kept) names.push_back(HeatName(heat.first));
   }
   return names;
 }
@@ -275,7 +280,7 @@ void CheckpointDirectory::RemoveOrphans(std::span<const Manifest> kept) {
   segments_.clear();
   heats_.clear();
   for (const Manifest& manifest : kept) {
-    if (manifest.heat.bytes > 0) heats_.push_back(manifest.checkpoint);
+    if (manifest.heat.bytes > 0) heats_[manifest.checkpoint] = manifest.heat.bytes;
   }
   drafts_.clear();
 }

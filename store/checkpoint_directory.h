@@ -11,6 +11,7 @@
 #define EMBANK_STORE_CHECKPOINT_DIRECTORY_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <set>
 #include <span>
@@ -75,8 +76,11 @@ class CheckpointDirectory {
   // the directory are durable; no later sync tells, and Keep has that error from then on.
   absl::Status Keep(const Manifest& manifest, bool* in_doubt);
 
-  // A file with the heat of a checkpoint may come to be. std::bad_alloc leaves it.
-  void NoteHeat(uint32_t checkpoint) { heats_.push_back(checkpoint); }
+  // A file with the heat of a checkpoint may come to be, or is there, of so many bytes at most.
+  // std::bad_alloc leaves it.
+  void NoteHeat(uint32_t checkpoint, uint64_t bytes) { heats_[checkpoint] = bytes; }
+  // Of all that were noted.
+  uint64_t HeatBytes() const;
   // Removes heat but that of these and of the checkpoints that have a manifest, or may have one.
   void KeepHeatOf(const std::multiset<uint32_t>& checkpoints);
 
@@ -111,8 +115,8 @@ class CheckpointDirectory {
   absl::Status doubt_;
   uint32_t doubted_checkpoint_ = 0;  // whose manifest may turn out to be there; 0: none
   std::vector<uint32_t> checkpoints_;
-  std::vector<uint64_t> segments_;  // that were there when it was opened
-  std::vector<uint32_t> heats_;     // checkpoints that may have a file with heat
+  std::vector<uint64_t> segments_;      // that were there when it was opened
+  std::map<uint32_t, uint64_t> heats_;  // checkpoints that may have a file with heat: its bytes
   std::vector<std::string> drafts_;
   uint64_t next_segment_id_ = 1;
 };

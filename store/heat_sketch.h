@@ -58,8 +58,8 @@ class HeatSketch {
  public:
   // Bytes that suit a store's budgets, a multiple of kGrainBytes. Of 16 bytes for each row in
   // memory an entry for each row that travels comes, where a row and the index of the rows below
-  // take 512: a 32nd of dram_bytes. So that three of the files that keep it, twice as long, leave
-  // the log its space: a 256th of ssd_bytes at most. (0: no limit.)
+  // take 512: a 32nd of dram_bytes. So that the files that keep it, twice as long, leave the log
+  // its space: a 256th of ssd_bytes at most. (0: no limit.)
   static uint64_t BytesFor(uint64_t dram_bytes, uint64_t ssd_bytes);
   // A block for each shard, and whole blocks of a device.
   static constexpr uint64_t kGrainBytes = 4096;

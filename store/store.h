@@ -129,7 +129,10 @@ class Store {
   absl::Status RecoverSegment(const SegmentRows& rows, uint32_t checkpoint);
   absl::StatusOr<uint32_t> CheckpointLocked(std::span<const std::byte> blob)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(checkpoint_mutex_);
+  void ForgetHeat() ABSL_EXCLUSIVE_LOCKS_REQUIRED(checkpoint_mutex_);
+  bool SetHeatAside(bool must) ABSL_EXCLUSIVE_LOCKS_REQUIRED(checkpoint_mutex_);
   void KeepHeat(Manifest* manifest) ABSL_EXCLUSIVE_LOCKS_REQUIRED(checkpoint_mutex_);
+  void SaveHeatOf(Manifest* manifest);
   absl::StatusOr<Manifest> BeginExport();
   void EndExport(uint32_t checkpoint);
   void ForgetOthers() ABSL_EXCLUSIVE_LOCKS_REQUIRED(checkpoint_mutex_);
@@ -176,7 +179,7 @@ class Store {
   std::unique_ptr<HeatSketch> heat_sketch_;
   std::unique_ptr<RowLog> log_;  // nullptr: memory only
   uint64_t segment_bytes_ = 0;
-  uint64_t heat_room_bytes_ = 0;              // of a file with heat
+  std::atomic<uint64_t> heat_room_bytes_{0};  // of ssd_bytes, for files with heat
   std::atomic<uint64_t> blob_room_bytes_{0};  // of what is set aside for a manifest
 
   mutable Mutex checkpoint_mutex_;                    // taken before tables_mutex_

@@ -193,11 +193,10 @@ absl::Status Store::Recover(std::span<const Manifest> kept) {
       }
     }
   }
-  // Of a store that had more memory files may be larger.
-  heat_room_bytes_ = heat_sketch_->bytes() + HeatRowsBytesMax();
   for (const Manifest& manifest : kept) {
-    heat_room_bytes_ = std::max(heat_room_bytes_, manifest.heat.bytes);
+    if (manifest.heat.bytes > 0) directory_->NoteHeat(manifest.checkpoint, manifest.heat.bytes);
   }
+  heat_room_bytes_ = directory_->HeatBytes();
   MutexLock lock(&checkpoint_mutex_);
   last_ = opened;
   last_.segments.clear();
@@ -290,16 +289,16 @@ Manifest Store::Describe() const {
   return manifest;
 }
 
-// Of three manifests, and what keeps their heat: the two that are kept, and the next one on its
-// way. Blobs are no larger than the last, or so large as many are.
+// Of three manifests: the two that are kept, and the next one on its way; and of the heat that
+// there is. Blobs are no larger than the last, or so large as many are.
 bool Store::SetManifestsAside(const Manifest& tables, uint64_t blob_bytes, bool must) {
   constexpr uint64_t kManifests = 3;
   constexpr uint64_t kBlobBytes = uint64_t{16} << 10;
   if (options_.ssd_bytes == 0 || options_.read_only) return true;
   const uint64_t blob_room_bytes = std::max(blob_bytes, kBlobBytes);
   const uint64_t bytes =
-      kManifests * (ManifestBytesMax(tables, options_.ssd_bytes, segment_bytes_, blob_room_bytes) +
-                    heat_room_bytes_);
+      kManifests * ManifestBytesMax(tables, options_.ssd_bytes, segment_bytes_, blob_room_bytes) +
+      heat_room_bytes_.load();
   if (!log_->SetAside(bytes, must)) return false;
   blob_room_bytes_ = blob_room_bytes;
   return true;
@@ -386,7 +385,7 @@ absl::StatusOr<uint32_t> Store::CheckpointLocked(std::span<const std::byte> blob
   if (Seeded(SeededBug::kManifestBeforeSegments)) status.Update(log_->Sync());
   log_->Thaw(status.ok() || in_doubt);
   if (!status.ok()) {
-    directory_->KeepHeatOf(exported_);
+    ForgetHeat();
     return status;
   }
   manifest.segments.clear();
@@ -402,7 +401,7 @@ void Store::ForgetOthers() {
   uint32_t oldest = last_.previous;
   if (!exported_.empty()) oldest = std::min(oldest, *exported_.begin());
   log_->Forget(oldest);
-  if (!options_.read_only) directory_->KeepHeatOf(exported_);
+  if (!options_.read_only) ForgetHeat();
 }
 
 CheckpointReport Store::ReportCheckpoints() const {
@@ -424,9 +423,33 @@ absl::Status Store::KeepFrozen(Manifest* manifest, bool* in_doubt) {
   }
 }
 
-// Without it the checkpoint is whole.
+// What is left for want of memory is done by the next one.
+void Store::ForgetHeat() {
+  directory_->KeepHeatOf(exported_);
+  try {
+    SetHeatAside(/*must=*/true);
+  } catch (const std::bad_alloc&) {
+  }
+}
+
+// So much as there is, or may come to be.
+bool Store::SetHeatAside(bool must) {
+  ReaderMutexLock lock(&tables_mutex_);
+  const uint64_t former = heat_room_bytes_.exchange(directory_->HeatBytes());
+  if (SetManifestsAside(Describe(), blob_room_bytes_.load(), must)) return true;
+  heat_room_bytes_ = former;
+  return false;
+}
+
+// Without it the checkpoint is whole: where there is no room, rows have it.
 void Store::KeepHeat(Manifest* manifest) {
-  directory_->NoteHeat(manifest->checkpoint);
+  directory_->NoteHeat(manifest->checkpoint, heat_sketch_->bytes() + HeatRowsBytesMax());
+  if (SetHeatAside(/*must=*/false)) SaveHeatOf(manifest);
+  directory_->NoteHeat(manifest->checkpoint, manifest->heat.bytes);
+  SetHeatAside(/*must=*/true);
+}
+
+void Store::SaveHeatOf(Manifest* manifest) {
   const absl::StatusOr<HeatFile> saved = SaveHeat(files_, HeatPath(manifest->checkpoint),
                                                   {.index = index_.get(),
                                                    .tier = tier_.get(),

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <string>
 #include <vector>
 
@@ -339,6 +340,37 @@ TEST(HeatOfAllRows, IsKeptOfAllRowsWhereMemoryHasNoLimit) {
     }
     EXPECT_LE(colder, kRows / 500);
   }
+}
+
+// Heat is kept where rows leave room for it, and never takes theirs, nor more than there is.
+TEST(HeatOfAllRows, GivesWayToRows) {
+  constexpr uint64_t kSsdBytes = uint64_t{40} << 20;
+  SpillWorld world(9, nullptr, kSsdBytes);
+  Table* const table = world.Create("t", Optimizer::kSgd);
+  Random random(9);
+  int kept = 0;
+  int left_out = 0;
+  const std::vector<float> values(200 * kDim, 1.0f);
+  std::vector<float> rows(200 * kDim);
+  for (int checkpoint = 1; checkpoint <= 40; ++checkpoint) {
+    for (int batch = 0; batch < 12; ++batch) {
+      const Key first = random.Below(std::min<Key>(table->rows() + 200, 4200));
+      const absl::Status status = Upsert(table, KeysFrom(first, 200), RowsOf(values, kDim), {});
+      EXPECT_TRUE(status.ok() || absl::IsResourceExhausted(status)) << status;
+      const std::vector<Key> keys = KeysFrom(random.Below(4000), 200);
+      ASSERT_TRUE(Lookup(table, keys, MissingRule::kZero, RowsIn(&rows, kDim), {}).ok());
+    }
+    const auto made = world->Checkpoint({});
+    ASSERT_TRUE(made.ok()) << made.status();
+    ++(Has(world.disk(), "log/" + CheckpointDirectory::HeatName(*made)) ? kept : left_out);
+    uint64_t bytes = 0;
+    for (const std::string& file : world.disk().Files())
+      bytes += world.disk().Contents(file).size();
+    EXPECT_LE(bytes, kSsdBytes);
+  }
+  std::printf("heat kept by %d checkpoints, left out by %d\n", kept, left_out);
+  EXPECT_GT(kept, 0);
+  EXPECT_GT(left_out, 0);
 }
 
 }  // namespace
