@@ -441,7 +441,8 @@ bool Store::SetHeatAside(bool must) {
   return false;
 }
 
-// Without it the checkpoint is whole: where there is no room, rows have it.
+// Without it the checkpoint is whole: where there is no room, it is left out. std::bad_alloc leaves
+// this.
 void Store::KeepHeat(Manifest* manifest) {
   directory_->NoteHeat(manifest->checkpoint, heat_sketch_->bytes() + HeatRowsBytesMax());
   if (SetHeatAside(/*must=*/false)) SaveHeatOf(manifest);

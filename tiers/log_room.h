@@ -1,6 +1,7 @@
 // How much room a log has, and what of it is kept so that one checkpoint can always be made:
 //
-//   ssd_bytes:  | segments | manifests | a record for each dirty row | compaction's | for changes |
+//   ssd_bytes:  | segments | manifests, heat | a record for each dirty row | compaction's | for
+//   changes |
 //
 // A dirty row whose record is written turns what is kept for it into what segments take, one for
 // one: in segments, so many as its class needs beyond the free slots of its open one. So evictions
@@ -34,7 +35,7 @@ class LogRoom {
   void AddDirty(uint32_t row_class, int64_t rows);
   // Segments take so many bytes more, or fewer.
   void AddTaken(int64_t bytes) { taken_bytes_ += static_cast<uint64_t>(bytes); }
-  // So many bytes are for manifests.
+  // So many bytes are for manifests and heat.
   void SetAside(uint64_t bytes) { aside_bytes_ = bytes; }
 
   // How many of `rows` more rows of a class may be dirty.

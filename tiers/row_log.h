@@ -103,8 +103,8 @@ class RowLog {
   bool TakeRoomAndMarkDead(Location location);
   // Whether TakeRoom would give so much; cheap where there is plenty.
   bool HasRoom(uint32_t row_class, uint32_t record_bytes, uint64_t rows);
-  // Keeps so many bytes for manifests, instead of what was kept. False: that is more, and there is
-  // no room; nothing was changed, unless `must`.
+  // Keeps so many bytes for manifests and heat, instead of what was kept. False: that is more, and
+  // there is no room; nothing was changed, unless `must`.
   bool SetAside(uint64_t bytes, bool must);
   // Why a row may have been refused.
   std::string WhyRefused() const;

@@ -76,10 +76,14 @@ bool RowLog::SetAside(uint64_t bytes, bool must) {
   MutexLock lock(&mutex_);
   const uint64_t before = room_.aside_bytes();
   room_.SetAside(bytes);
-  while (!must && bytes > before && room_.SpareSegments() < 0 && failure_.ok() && FreeMore()) {
+  bool fits = bytes <= before || room_.SpareSegments() >= 0;
+  while (!fits && !must) {
+    // What is not granted is nobody's while others look: FreeMore may give the lock up.
+    room_.SetAside(before);
+    if (!failure_.ok() || !FreeMore()) break;
+    room_.SetAside(bytes);
+    fits = room_.SpareSegments() >= 0;
   }
-  const bool fits = bytes <= before || room_.SpareSegments() >= 0;
-  if (!fits && !must) room_.SetAside(before);
   NoteSpare();
   return fits || must;
 }

@@ -342,7 +342,7 @@ TEST(HeatOfAllRows, IsKeptOfAllRowsWhereMemoryHasNoLimit) {
   }
 }
 
-// Heat is kept where rows leave room for it, and never takes theirs, nor more than there is.
+// Heat is kept where rows leave room for it, and takes no more than there is.
 TEST(HeatOfAllRows, GivesWayToRows) {
   constexpr uint64_t kSsdBytes = uint64_t{40} << 20;
   SpillWorld world(9, nullptr, kSsdBytes);
@@ -367,6 +367,7 @@ TEST(HeatOfAllRows, GivesWayToRows) {
     for (const std::string& file : world.disk().Files())
       bytes += world.disk().Contents(file).size();
     EXPECT_LE(bytes, kSsdBytes);
+    world.disk().Forget();
   }
   std::printf("heat kept by %d checkpoints, left out by %d\n", kept, left_out);
   EXPECT_GT(kept, 0);
