@@ -1,8 +1,7 @@
 #include "bench/machine.h"
 
 #include <gtest/gtest.h>
-
-#include <thread>
+#include <sched.h>
 
 namespace embank {
 namespace {
@@ -10,7 +9,10 @@ namespace {
 TEST(Machine, IsDescribed) {
   const Machine machine = DescribeMachine();
   EXPECT_FALSE(machine.cpu.empty());
-  EXPECT_EQ(machine.cores, std::thread::hardware_concurrency());
+  // Those that the process may use, of all.
+  cpu_set_t cores;
+  ASSERT_EQ(sched_getaffinity(0, sizeof cores, &cores), 0);
+  EXPECT_EQ(machine.cores, static_cast<uint32_t>(CPU_COUNT(&cores)));
   EXPECT_GT(machine.memory_bytes, uint64_t{64} << 20);
   EXPECT_GT(machine.memory_available_bytes, 0u);
   EXPECT_LE(machine.memory_available_bytes, machine.memory_bytes);
