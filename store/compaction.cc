@@ -1,5 +1,6 @@
 #include "store/compaction.h"
 
+#include <algorithm>
 #include <span>
 #include <utility>
 
@@ -36,17 +37,51 @@ bool Compaction::WorkOff() {
   return owed_rows_.fetch_sub(step_rows_) - step_rows_ >= kRowsAtATime;
 }
 
-void Compaction::MakeRoom(const RowMover& mover, uint64_t rows) {
+void Compaction::MakeRoom(RowMover* mover, uint64_t rows) {
+  if (mover->forgets()) Forget(mover, rows);
   bool has_waited = false;
-  while (!mover.HasRoom(rows)) {
+  while (!mover->HasRoom(rows)) {
     const uint64_t ended = CheckpointsEnded();
     // One that has ended since then may have made room.
-    if (mover.HasRoom(rows)) return;
+    if (mover->HasRoom(rows)) return;
     {
       MutexLock lock(&mutex_);
       if (Step(CompactionAim::kSpace)) continue;
     }
     if (std::exchange(has_waited, true) || !WaitForCheckpoint(ended)) return;
+  }
+}
+
+void Compaction::Forget(RowMover* mover, uint64_t rows) {
+  uint64_t wanted = mover->TakeRowsToForget(rows);
+  if (wanted == 0) return;
+  if (!mover->IsMostlyInMemory()) wanted -= ForgetInLog(wanted);
+  ForgetInMemory(mover, wanted);
+}
+
+// How many of so many rows have been; the last step may take more.
+uint64_t Compaction::ForgetInLog(uint64_t rows) {
+  uint64_t forgotten = 0;
+  for (uint64_t looked_at = 0;
+       forgotten < rows && looked_at < kLookedAtMax * rows + kRowsAtATime;) {
+    // Other batches come in between.
+    MutexLock lock(&mutex_);
+    if (!Step(CompactionAim::kForget)) break;
+    forgotten += step_forgotten_;
+    looked_at += step_rows_;
+  }
+  return std::min(forgotten, rows);
+}
+
+// The coldest of each shard in turn.
+void Compaction::ForgetInMemory(RowMover* mover, uint64_t rows) {
+  for (uint32_t in_vain = 0; rows > 0 && in_vain < KeyIndex::kShardCount;) {
+    KeyIndex::Shard* const shard = parts_.index->shard(next_shard_++ % KeyIndex::kShardCount);
+    const BatchGate::Ticket ticket(parts_.gate);
+    MutexLock lock(&shard->mutex);
+    const bool forgotten = mover->ForgetColdest(shard);
+    rows -= forgotten ? 1 : 0;
+    in_vain = forgotten ? 0 : in_vain + 1;
   }
 }
 
@@ -91,7 +126,9 @@ bool Compaction::WaitForCheckpoint(uint64_t ended) {
 
 // False: there is nothing to be done, or it cannot be done now.
 bool Compaction::Step(CompactionAim aim) {
-  if (victim_ != nullptr && aim != aim_) parts_.log->Release(std::exchange(victim_, nullptr));
+  if (victim_ != nullptr && aim != aim_) {
+    parts_.log->Release(std::exchange(victim_, nullptr), /*is_done=*/false);
+  }
   if (victim_ == nullptr) {
     victim_ = parts_.log->PickVictim(aim);
     aim_ = aim;
@@ -101,6 +138,7 @@ bool Compaction::Step(CompactionAim aim) {
   const size_t count = parts_.log->LiveOf(*victim_, &next_slot_, rows_);
   const std::span<const Location> rows = std::span(rows_).first(count);
   step_rows_ = count;
+  step_forgotten_ = 0;
   stuck_ = false;
   bool damaged = false;
   const absl::Status read =
@@ -113,7 +151,7 @@ bool Compaction::Step(CompactionAim aim) {
   if (damaged) parts_.log->PassOver(victim_.get());
   const bool failed = !read.ok() || stuck_;
   const bool done = count < rows_.size();
-  if (failed || done) parts_.log->Release(std::exchange(victim_, nullptr));
+  if (failed || done) parts_.log->Release(std::exchange(victim_, nullptr), done);
   return !failed;
 }
 
@@ -126,7 +164,11 @@ void Compaction::MoveRow(Location from, std::span<const std::byte> record) {
   // The copy belongs to no checkpoint that has the record: no flip comes between.
   const BatchGate::Ticket ticket(parts_.gate);
   MutexLock lock(&shard->mutex);
-  if (!table->mover()->Relocate(shard, id, from, record)) stuck_ = true;
+  if (aim_ == CompactionAim::kForget) {
+    step_forgotten_ += table->mover()->ForgetOrRelocate(shard, id, from, record) ? 1 : 0;
+  } else if (!table->mover()->Relocate(shard, id, from, record)) {
+    stuck_ = true;
+  }
 }
 
 }  // namespace embank

@@ -4,6 +4,9 @@
 //   victim:  | dead | row | dead | dead | row | ...    the rows, and their homes in the index, go
 //   to the compaction stream:                | row | row | ...
 //
+// Of tables that forget, rows are forgotten in the same steps: those of the oldest segment, but for
+// the warm ones, which are written anew.
+//
 // A row that memory has too stays clean there. The victim's file is removed once no kept checkpoint
 // has rows of it. Which segments are worth it, and how many rows are to be moved for those that
 // change, the log says (RowLog::PickVictim, RowLog::pace). Batches of changes note what they owe,
@@ -48,8 +51,9 @@ class Compaction {
 
   // Before a batch may make so many rows of a class dirty, without locks or a ticket: where the log
   // has no room for them, moves rows until it has, or until that brings none back. Then it waits
-  // for the end of a checkpoint that is under way, once, unless this thread makes it.
-  void MakeRoom(const RowMover& mover, uint64_t rows);
+  // for the end of a checkpoint that is under way, once, unless this thread makes it. A class that
+  // forgets forgets as many rows before as are too many then.
+  void MakeRoom(RowMover* mover, uint64_t rows);
 
   // Before a checkpoint, as MakeRoom: where changes have run out of room, moves rows of which
   // checkpoints are kept, so many at most; the next checkpoint but one brings that space back.
@@ -83,7 +87,12 @@ class Compaction {
   static constexpr uint64_t kOwedRowsMax = 16 * kRowsAtATime;
   // Before one checkpoint: some tenths of a second, while batches use what comes free.
   static constexpr uint64_t kLaterRowsMax = uint64_t{1} << 17;
+  // For each row that is to be forgotten: more than are warm.
+  static constexpr uint64_t kLookedAtMax = 8;
 
+  void Forget(RowMover* mover, uint64_t rows);
+  uint64_t ForgetInLog(uint64_t rows);
+  void ForgetInMemory(RowMover* mover, uint64_t rows);
   bool WorkOff();
   bool Step(CompactionAim aim) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void MoveRow(Location from, std::span<const std::byte> record)
@@ -99,7 +108,9 @@ class Compaction {
   uint32_t next_slot_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stuck_ ABSL_GUARDED_BY(mutex_) = false;    // the log took no row
   size_t step_rows_ ABSL_GUARDED_BY(mutex_) = 0;  // of the last step
+  uint64_t step_forgotten_ ABSL_GUARDED_BY(mutex_) = 0;
   std::array<Location, kRowsAtATime> rows_ ABSL_GUARDED_BY(mutex_);
+  std::atomic<uint32_t> next_shard_{0};  // in which a row of memory is forgotten
   Mutex checkpoint_mutex_;
   ConditionVariable checkpoint_ended_;
   std::thread::id checkpoint_maker_ ABSL_GUARDED_BY(checkpoint_mutex_);  // none: none is under way

@@ -40,7 +40,8 @@ Estimate EstimateMemory(const StoreOptions& options, std::span<const TableRows> 
   Estimate estimate;
   uint64_t forgetters = 0;
   for (const auto& [row_class, class_rows] : rows_by_class) {
-    const bool forgets = row_class.on_full == OnFull::kForget;
+    // With a path nothing more than all tables take there.
+    const bool forgets = row_class.on_full == OnFull::kForget && options.path.empty();
     forgetters += forgets ? 1 : 0;
     const uint64_t slots =
         DramTier::SlotsPerPage(row_class.slot_bytes, !options.path.empty() || forgets);

@@ -376,9 +376,12 @@ absl::Status KeyIndex::CommitFor(uint32_t buckets) {
     if (memory_bytes() == addresses_.bytes()) {
       return NoMemory();
     }
-    absl::Status status = budget_->Charge(kHugePageBytes);
+    const uint64_t kept_free_bytes = kept_free_bytes_.load(std::memory_order_relaxed);
+    absl::Status status = budget_->Charge(kHugePageBytes, kept_free_bytes);
     // Pages of the tier without rows hold budget that the index may have.
-    if (!status.ok() && tier_->ReleaseEmptyPages() > 0) status = budget_->Charge(kHugePageBytes);
+    if (!status.ok() && tier_->ReleaseEmptyPages() > 0) {
+      status = budget_->Charge(kHugePageBytes, kept_free_bytes);
+    }
     EMBANK_RETURN_IF_ERROR(status);
     status = addresses_.Commit(memory_bytes(), kHugePageBytes);
     if (!status.ok()) {

@@ -156,8 +156,7 @@ class KeyIndex {
   void EraseRows(Shard* shard, absl::FunctionRef<bool(Location)> erases)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
 
-  // Calls `visit` for every row whose hash is in [first, last], all of this shard; the lowest 26
-  // bits do not count.
+  // Calls `visit` for each row of the shard with a hash in [first, last], low 26 bits apart.
   void VisitHashes(Shard* shard, KeyHash first, KeyHash last,
                    absl::FunctionRef<void(Location)> visit) const
       ABSL_SHARED_LOCKS_REQUIRED(shard->mutex);
@@ -174,9 +173,9 @@ class KeyIndex {
   // the caller is none. Thread-safe.
   uint64_t ReleaseMemory();
 
-  // Bytes of memory taken. Thread-safe.
+  // Bytes of memory taken; what growing leaves of the budget to others. Thread-safe.
   uint64_t memory_bytes() const { return committed_bytes_.load(std::memory_order_relaxed); }
-
+  void KeepFree(uint64_t bytes) { kept_free_bytes_.store(bytes, std::memory_order_relaxed); }
   // An upper bound of what an index of `rows` rows takes, growing included.
   static uint64_t EstimateBytes(uint64_t rows);
 
@@ -291,6 +290,7 @@ class KeyIndex {
   // Growing commits under it; taken after a shard's lock.
   Mutex commit_mutex_;
   std::atomic<uint64_t> committed_bytes_{0};
+  std::atomic<uint64_t> kept_free_bytes_{0};
 
   std::vector<Shard> shards_;
 };

@@ -125,7 +125,6 @@ absl::StatusOr<ManifestTable> GetTable(Reader* reader) {
   table.name.assign(name.begin(), name.end());
   EMBANK_RETURN_IF_ERROR(ValidateTableName(table.name));
   EMBANK_RETURN_IF_ERROR(Validate(options));
-  if (options.on_full != OnFull::kRefuse) return absl::DataLossError("a table forgets rows");
   return table;
 }
 
@@ -194,8 +193,9 @@ absl::Status CheckClasses(const std::vector<RowClass>& row_classes) {
                                    .segment_bytes = kSegmentBytesMax});
     const bool has_policy =
         row_class.eviction == EvictionPolicy::kClock || row_class.eviction == EvictionPolicy::kLfu;
-    const bool refuses = row_class.on_full == OnFull::kRefuse;
-    if (!is_sound || !has_policy || !refuses || !classes.insert(row_class).second) {
+    const bool has_rule =
+        row_class.on_full == OnFull::kRefuse || row_class.on_full == OnFull::kForget;
+    if (!is_sound || !has_policy || !has_rule || !classes.insert(row_class).second) {
       return absl::DataLossError(
           absl::StrCat("rows of ", size, " bytes are no class of their own"));
     }

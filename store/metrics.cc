@@ -88,7 +88,7 @@ void AppendTables(std::string* text, const std::vector<Table*>& tables) {
 void AppendForgotten(std::string* text, const std::vector<Table*>& tables) {
   Describe(text, "embank_rows_forgotten_total", "counter", "Rows forgotten for new ones.");
   for (Table* const table : tables) {
-    if (table->forgetter() == nullptr) continue;
+    if (table->options().on_full != OnFull::kForget) continue;
     absl::StrAppend(text, "embank_rows_forgotten_total{", TableLabel(*table), "} ",
                     table->counters().forgotten_rows.load(std::memory_order_relaxed), "\n");
   }

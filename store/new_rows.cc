@@ -46,8 +46,16 @@ bool NewRows::ForgetOne() {
   return slots_taken_ > 0;
 }
 
-// As ReserveOne, for a table that forgets, whose row has a slot: what was forgotten for that may
-// have moved places.
+bool NewRows::ReservePlace(KeyHash hash) {
+  shard_->mutex.AssertHeld();
+  const bool fits = table_->parts().index->ReserveOne(shard_, hash).ok();
+  RowMover* const mover = table_->mover();
+  if (mover != nullptr && mover->forgets() && KeyIndex::IsFull(*shard_)) mover->NoteIndexFull();
+  return fits;
+}
+
+// As ReserveOne, for a table in memory that forgets, whose row has a slot: what was forgotten for
+// that may have moved places.
 bool NewRows::MakePlace(KeyHash hash) {
   shard_->mutex.AssertHeld();
   KeyIndex* const index = table_->parts().index;
@@ -65,7 +73,7 @@ bool NewRows::Add(const RowId& id, uint32_t heat, absl::FunctionRef<void(std::by
   const StoreParts& parts = table_->parts();
   if (no_slots_ && table_->mover() == nullptr && !turn_) return false;
   // The index first: it may give empty pages of the tier back to the budget.
-  if (!turn_ && !parts.index->ReserveOne(shard_, id.hash).ok()) return false;
+  if (!turn_ && !ReservePlace(id.hash)) return false;
   if (slots_taken_ == 0 && !TakeSlots()) return AddInLog(id, heat, fill);
   if (turn_ && !MakePlace(id.hash)) return false;
   const Location location = slots_[--slots_taken_];

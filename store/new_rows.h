@@ -38,6 +38,7 @@ class NewRows {
  private:
   bool TakeSlots();
   bool ForgetOne();
+  bool ReservePlace(KeyHash hash);
   bool MakePlace(KeyHash hash);
   bool AddInLog(const RowId& id, uint32_t heat, absl::FunctionRef<void(std::byte*)> fill);
 

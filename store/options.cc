@@ -96,13 +96,6 @@ RowClass RowClassOf(const TableOptions& options) {
           .on_full = options.on_full};
 }
 
-absl::Status CheckMayForget(const StoreOptions& store, const TableOptions& table) {
-  if (store.path.empty() || table.on_full != OnFull::kForget) return absl::OkStatus();
-  return absl::UnimplementedError(
-      "on_full: EMBANK_FULL_FORGET is not built yet for a store with a path; there ssd_bytes "
-      "bounds the rows, and what is beyond is refused");
-}
-
 absl::Status ValidateTableName(std::string_view name) {
   if (name.empty() || name.size() > kTableNameBytesMax) {
     return absl::InvalidArgumentError(

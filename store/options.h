@@ -64,8 +64,6 @@ RowClass RowClassOf(const TableOptions& options);
 // kInvalidArgument: the message names the option, its value and the limit.
 absl::Status Validate(const StoreOptions& options);
 absl::Status Validate(const TableOptions& options);
-// kUnimplemented: the store has a path, and the table would forget rows.
-absl::Status CheckMayForget(const StoreOptions& store, const TableOptions& table);
 absl::Status ValidateTableName(std::string_view name);
 absl::Status ValidateLearningRate(Optimizer optimizer, float learning_rate);
 

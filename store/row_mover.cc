@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 
 #include "base/check.h"
@@ -15,6 +16,10 @@ namespace embank {
 namespace {
 
 constexpr uint32_t kLineBytes = 64;
+// Rows that are seen before what counts as warm is set anew.
+constexpr uint32_t kSeenRows = 256;
+// Pinned rows that are passed over for one that is forgotten.
+constexpr int kPinnedMax = 8;
 
 }  // namespace
 
@@ -22,6 +27,8 @@ RowMover::RowMover(const MoverParts& parts, SlotClass slot_class, const RowClass
     : parts_(parts),
       slot_class_(slot_class),
       slot_bytes_(row_class.slot_bytes),
+      forgets_(row_class.on_full == OnFull::kForget),
+      by_heat_(row_class.eviction == EvictionPolicy::kLfu),
       orders_(*parts.tier, *parts.heat_clock, row_class.slot_bytes, row_class.eviction),
       notes_(orders_.notes()) {}
 
@@ -363,35 +370,120 @@ Match RowMover::BringUpTo(Location slot, KeyIndex::Shard* shard, const RowId& id
   return up;
 }
 
-bool RowMover::Relocate(KeyIndex::Shard* shard, const RowId& id, Location from,
-                        std::span<const std::byte> record) {
-  Match match = {};
-  SlotNote* note = nullptr;
+RowMover::Logged RowMover::FindLogged(KeyIndex::Shard* shard, const RowId& id,
+                                      Location from) const {
+  Logged logged;
   parts_.index->VisitMatches(shard, id, [&](const Match& candidate) {
-    if (candidate.location() == from) match = candidate;
+    if (candidate.location() == from) logged.match = candidate;
     if (candidate.location().tier() == Tier::kDram) {
-      note = &notes_.Of(notes_.NumberOf(candidate.location()));
+      logged.note = &notes_.Of(notes_.NumberOf(candidate.location()));
     }
-    return match.any() || note != nullptr;
+    return logged.any();
   });
-  const bool is_logged = note != nullptr ? note->logged == from.units : match.any();
-  if (!is_logged && !Seeded(SeededBug::kMovedWithoutLook)) return true;
+  const bool is_other = logged.note != nullptr && logged.note->logged != from.units;
+  return is_other && !Seeded(SeededBug::kMovedWithoutLook) ? Logged{} : logged;
+}
+
+bool RowMover::WriteAnew(KeyIndex::Shard* shard, const RowId& id, Location from,
+                         const Logged& logged, std::span<const std::byte> record, uint32_t heat) {
   const absl::StatusOr<Location> home =
       parts_.log->Append(LogStream::kCompaction, {.row_class = slot_class_,
                                                   .record_bytes = RecordBytesOf(slot_bytes_),
                                                   .table = id.table,
                                                   .key = id.key,
-                                                  .heat = LoadRecordHeader(record).heat,
+                                                  .heat = heat,
                                                   .checkpoint = parts_.gate->checkpoint(),
                                                   .payload = record.subspan(sizeof(RecordHeader))});
   if (!home.ok()) return false;
-  if (note != nullptr) {
-    note->SetLogged(*home);
+  if (logged.note != nullptr) {
+    logged.note->SetLogged(*home);
   } else {
-    parts_.index->Move(shard, id.hash, match, *home);
+    parts_.index->Move(shard, id.hash, logged.match, *home);
   }
   parts_.log->MarkDead(from);
   return true;
+}
+
+bool RowMover::Relocate(KeyIndex::Shard* shard, const RowId& id, Location from,
+                        std::span<const std::byte> record) {
+  const Logged logged = FindLogged(shard, id, from);
+  return !logged.any() || WriteAnew(shard, id, from, logged, record, LoadRecordHeader(record).heat);
+}
+
+bool RowMover::ForgetOrRelocate(KeyIndex::Shard* shard, const RowId& id, Location from,
+                                std::span<const std::byte> record) {
+  const Logged logged = FindLogged(shard, id, from);
+  if (!logged.any()) return false;
+  if (logged.note != nullptr) {
+    if (TakeSpare()) WriteAnew(shard, id, from, logged, record, LoadRecordHeader(record).heat);
+    return false;
+  }
+  const bool is_warm = IsWarm(id.hash, record);
+  NoteSeen(is_warm);
+  const uint32_t heat = HeatInLog(id.hash, record);
+  // What is written anew has not been looked up since.
+  parts_.heat_sketch->Take(id.hash, parts_.heat_clock->epochs());
+  if (is_warm && TakeSpare() && WriteAnew(shard, id, from, logged, record, heat)) return false;
+  Table& table = *parts_.tables->Get(id.table);
+  parts_.index->Erase(shard, id.hash, logged.match);
+  NoteGone(shard, table, from);
+  table.CountForgotten();
+  spare_rows_ = std::min(spare_rows_ + 1, kSpareRowsMax);
+  return true;
+}
+
+bool RowMover::IsWarm(KeyHash hash, std::span<const std::byte> record) const {
+  if (!by_heat_) return parts_.heat_sketch->Get(hash, parts_.heat_clock->epochs()) > 0;
+  return static_cast<uint32_t>(std::bit_width(HeatInLog(hash, record))) > warm_bits_;
+}
+
+// More than three quarters of what is seen are warm: warm begins higher; fewer than a quarter:
+// lower.
+void RowMover::NoteSeen(bool is_warm) {
+  warm_rows_ += is_warm ? 1 : 0;
+  if (++seen_rows_ < kSeenRows) return;
+  if (warm_rows_ > kSeenRows - kSeenRows / 4) {
+    ++warm_bits_;
+  } else if (warm_rows_ < kSeenRows / 4 && warm_bits_ > 0) {
+    --warm_bits_;
+  }
+  seen_rows_ = 0;
+  warm_rows_ = 0;
+}
+
+bool RowMover::TakeSpare() {
+  if (spare_rows_ == 0) return false;
+  --spare_rows_;
+  return true;
+}
+
+bool RowMover::ForgetColdest(KeyIndex::Shard* shard) {
+  SlotOrders::Order& order = OrderOf(shard);
+  // In turn, shards would drift apart.
+  if (order.count() * KeyIndex::kShardCount < rows_in_memory()) return false;
+  for (int passed_over = 0; passed_over <= kPinnedMax; ++passed_over) {
+    const uint32_t victim = order.Victim();
+    if (victim == kNoVictim) return false;
+    const Location slot = notes_.LocationOf(victim);
+    if (IsPinned(slot)) {
+      order.Remove(victim);
+      order.Add(victim);
+      continue;
+    }
+    RowHeader* const header = HeaderAt(slot);
+    Table& table = TableAt(slot);
+    const Key key = LoadKey(header);
+    const RowId id = table.IdOf(key, table.HashOf(key));
+    const Match match = MatchAt(shard, id, slot);
+    EMBANK_CHECK(match.any());
+    parts_.index->Erase(shard, id.hash, match);
+    NoteGone(shard, table, slot);
+    RetireRow(header);
+    parts_.tier->Free(slot_class_, {&slot, 1});
+    table.CountForgotten();
+    return true;
+  }
+  return false;
 }
 
 void RowMover::Pin(Location slot) {

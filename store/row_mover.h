@@ -139,6 +139,34 @@ class RowMover {
   bool Relocate(KeyIndex::Shard* shard, const RowId& id, Location from,
                 std::span<const std::byte> record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
 
+  // ---- of a class that forgets: compaction's thread alone ----
+
+  // Forgets a row whose record is `from` when it was read, if it still is; unless it is warm: in
+  // memory, or looked up since it was written; under LFU, hotter than most that were seen before
+  // it. A warm row's record is written anew, with its heat, if the log takes it: of no more rows
+  // than go, the others stay in memory or go. Whether it was forgotten. Its caller has a ticket.
+  bool ForgetOrRelocate(KeyIndex::Shard* shard, const RowId& id, Location from,
+                        std::span<const std::byte> record)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+  // Forgets the row of the shard that would leave memory next. False: the shard has less than its
+  // part of rows, or those next are pinned. Its caller has a ticket.
+  bool ForgetColdest(KeyIndex::Shard* shard) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+
+  // ---- thread-safe ----
+
+  bool forgets() const { return forgets_; }
+  // A row comes for which the index should grow, and cannot: another one is to be forgotten.
+  void NoteIndexFull() { index_full_rows_.fetch_add(1, std::memory_order_relaxed); }
+  // How many rows are to be forgotten before `rows` more of the class are made; of those noted it
+  // tells once.
+  uint64_t TakeRowsToForget(uint64_t rows) {
+    return parts_.log->RowsToForget(slot_class_, rows) +
+           index_full_rows_.exchange(0, std::memory_order_relaxed);
+  }
+  // Whether so few rows are in the log alone that the coldest of those in memory are to be
+  // forgotten: of the oldest records more than four of five would be written anew.
+  bool IsMostlyInMemory() const { return rows_in_log() < rows_in_memory() / 4; }
+
   // Room in the log for rows that will be made (RowLog::TakeRoom), or were not. Thread-safe.
   uint64_t TakeRoom(uint64_t rows) { return parts_.log->TakeRoom(slot_class_, rows); }
   void GiveRoom(uint64_t rows) { parts_.log->GiveRoom(slot_class_, rows); }
@@ -157,6 +185,9 @@ class RowMover {
   void CountInLog(const Table& table, int64_t change);
 
  private:
+  // Written anew before as many have to be forgotten: two steps of compaction.
+  static constexpr uint32_t kSpareRowsMax = 512;
+
   RowHeader* HeaderAt(Location slot) const {
     return reinterpret_cast<RowHeader*>(parts_.tier->Row(slot));
   }
@@ -183,14 +214,38 @@ class RowMover {
     return {row + sizeof(RowHeader), slot_bytes_ - sizeof(RowHeader)};
   }
 
+  // Where the index has a row whose record is known: the entry of the log, or of memory, where it
+  // is clean; neither: the row has another record, or is gone.
+  struct Logged {
+    Match match = {};
+    SlotNote* note = nullptr;
+    bool any() const { return match.any() || note != nullptr; }
+  };
+  Logged FindLogged(KeyIndex::Shard* shard, const RowId& id, Location from) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+  bool WriteAnew(KeyIndex::Shard* shard, const RowId& id, Location from, const Logged& logged,
+                 std::span<const std::byte> record, uint32_t heat)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+  bool IsWarm(KeyHash hash, std::span<const std::byte> record) const;
+  void NoteSeen(bool is_warm);
+  bool TakeSpare();
+
   const MoverParts parts_;
   const SlotClass slot_class_;
   const uint32_t slot_bytes_;
+  const bool forgets_;
+  const bool by_heat_;
   SlotOrders orders_;
   const SlotNotes& notes_;
   std::atomic<uint64_t> rows_in_log_{0};
   std::atomic<uint64_t> rows_in_memory_{0};
   std::atomic<uint32_t> next_giver_{0};  // the shard to be asked for slots by others
+  std::atomic<uint64_t> index_full_rows_{0};
+  // Under LFU; compaction's: rows whose heat has more bits are warm, so that about half are.
+  uint32_t warm_bits_ = 0;
+  uint32_t seen_rows_ = 0;  // since it was set
+  uint32_t warm_rows_ = 0;
+  uint32_t spare_rows_ = kSpareRowsMax;  // how many more may be written anew
 };
 
 }  // namespace embank

@@ -73,10 +73,11 @@ absl::StatusOr<Table*> Store::CreateTable(std::string_view name, const TableOpti
   }
   EMBANK_ASSIGN_OR_RETURN(const TableId id, FreeTableId());
   if (log_ != nullptr) {
-    EMBANK_RETURN_IF_ERROR(CheckMayForget(options_, options));
     EMBANK_RETURN_IF_ERROR(MakeRoomInManifests({id, std::string(name), options}));
   }
-  return AddTable(id, name, options);
+  EMBANK_ASSIGN_OR_RETURN(Table* const table, AddTable(id, name, options));
+  if (log_ != nullptr) KeepIndexFree();
+  return table;
 }
 
 absl::StatusOr<Table*> Store::AddTable(TableId id, std::string_view name,
@@ -178,7 +179,8 @@ Table* Store::FindTable(std::string_view name) const {
 }
 
 absl::StatusOr<const Store::SlotsOfClass*> Store::SlotsOf(const RowClass& row_class) {
-  const bool forgets = row_class.on_full == OnFull::kForget;
+  // With a log it is the mover that forgets.
+  const bool forgets = row_class.on_full == OnFull::kForget && log_ == nullptr;
   auto slots = std::find_if(slot_classes_.begin(), slot_classes_.end(),
                             [&](const SlotsOfClass& one) { return one.row_class == row_class; });
   if (slots == slot_classes_.end()) {
@@ -205,7 +207,8 @@ absl::Status Store::CheckNotesReach(const RowClass& row_class) const {
 
 absl::Status Store::MakeMover(SlotsOfClass* slots) {
   EMBANK_RETURN_IF_ERROR(CheckNotesReach(slots->row_class));
-  log_->AddRowClass(slots->slot_class, RecordBytesOf(slots->row_class.slot_bytes));
+  log_->AddRowClass(slots->slot_class, RecordBytesOf(slots->row_class.slot_bytes),
+                    slots->row_class.on_full == OnFull::kForget);
   auto mover = std::make_unique<RowMover>(MoverParts{.tier = tier_.get(),
                                                      .index = index_.get(),
                                                      .log = log_.get(),
@@ -217,6 +220,16 @@ absl::Status Store::MakeMover(SlotsOfClass* slots) {
   EMBANK_RETURN_IF_ERROR(budget_.Charge(RowMover::kFixedBytes));
   slots->mover = std::move(mover);
   return absl::OkStatus();
+}
+
+// Where rows are forgotten for want of memory, it is the index that stops growing, while the log
+// has what its segments take: of rows of 48 bytes a 32nd of what the index does, and of the two or
+// three that are being written a third.
+void Store::KeepIndexFree() {
+  const bool any = std::any_of(slot_classes_.begin(), slot_classes_.end(), [](const auto& slots) {
+    return slots.row_class.on_full == OnFull::kForget;
+  });
+  if (any) index_->KeepFree(options_.dram_bytes / 16);
 }
 
 absl::Status Store::MakeForgetter(SlotsOfClass* slots) {

@@ -153,6 +153,7 @@ class Store {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(tables_mutex_);
   absl::Status CheckNotesReach(const RowClass& row_class) const;
   absl::Status MakeMover(SlotsOfClass* slots);
+  void KeepIndexFree() ABSL_SHARED_LOCKS_REQUIRED(tables_mutex_);
   absl::Status MakeForgetter(SlotsOfClass* slots);
   absl::StatusOr<TableId> FreeTableId() const ABSL_SHARED_LOCKS_REQUIRED(tables_mutex_);
   absl::Status EraseRowsOf(Table* table);

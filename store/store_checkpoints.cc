@@ -201,6 +201,7 @@ absl::Status Store::Recover(std::span<const Manifest> kept) {
   last_ = opened;
   last_.segments.clear();
   MutexLock tables_lock(&tables_mutex_);
+  KeepIndexFree();
   // What is there is there: where it is too much, nothing changes until rows are erased.
   SetManifestsAside(Describe(), last_.blob.size(), /*must=*/true);
   return absl::OkStatus();

@@ -29,7 +29,7 @@ struct LogSpace {
 
 // Why rows are moved: changes go on, and it is time; changes need space now; or will, once the
 // checkpoints of now are not kept any more.
-enum class CompactionAim : uint32_t { kPace, kSpace, kLaterSpace };
+enum class CompactionAim : uint32_t { kPace, kSpace, kLaterSpace, kForget };
 
 }  // namespace embank
 

@@ -21,12 +21,13 @@ constexpr uint64_t kCompactionSegmentsMax = 64;
 
 }  // namespace
 
-void LogRoom::AddClass(uint32_t row_class, uint32_t record_bytes) {
+void LogRoom::AddClass(uint32_t row_class, uint32_t record_bytes, bool forgets) {
   if (row_class >= classes_.size()) classes_.resize(row_class + 1);
   Class& added = classes_[row_class];
   if (added.record_bytes == record_bytes) return;
   EMBANK_CHECK(added.record_bytes == 0);
   added.record_bytes = record_bytes;
+  added.forgets = forgets;
   added.slots = SegmentGeometry::Of(record_bytes, segment_bytes_).slots;
   EMBANK_CHECK(added.slots > 0);
   // The slots that begin before the first block behind a slot's end (SlotInFreshBlock).
@@ -63,6 +64,15 @@ uint64_t LogRoom::Admits(uint32_t row_class, uint64_t rows) const {
   if (segments < 0) return 0;
   const int64_t admitted = of.open_slots + segments * of.slots - of.left_out_slots - of.dirty_rows;
   return std::min(rows, static_cast<uint64_t>(std::max<int64_t>(admitted, 0)));
+}
+
+uint64_t LogRoom::RowsToForget(uint32_t row_class, uint64_t rows) const {
+  if (ssd_bytes_ == 0) return 0;
+  const uint64_t record_bytes = classes_[row_class].record_bytes;
+  // A dirty row has no record that lives.
+  const uint64_t bytes = live_bytes_ + dirty_bytes_ + rows * record_bytes;
+  const uint64_t part = ssd_bytes_ / kRowsPart;
+  return bytes <= part ? 0 : (bytes - part + record_bytes - 1) / record_bytes;
 }
 
 int64_t LogRoom::SpareSegments() const {

@@ -24,15 +24,21 @@ class LogRoom {
   // Of less no log can be made use of: a segment to write, one for compaction, and what is kept.
   static constexpr uint64_t kSegmentsMin = 3;
 
+  // Rows of tables that forget take, with all others, no more than this part of ssd_bytes: what
+  // else is emptied, but kept for two checkpoints, needs as much (decision 0023).
+  static constexpr uint64_t kRowsPart = 2;
+
   // A row class whose rows are counted; the same one again changes nothing. std::bad_alloc leaves
   // it.
-  void AddClass(uint32_t row_class, uint32_t record_bytes);
+  void AddClass(uint32_t row_class, uint32_t record_bytes, bool forgets = false);
 
   // The open segment of a class to which dirty rows go has so many free slots. Of a class that is
   // not counted: nothing.
   void SetOpenSlots(uint32_t row_class, uint64_t slots);
   // So many rows more are dirty, or fewer.
   void AddDirty(uint32_t row_class, int64_t rows);
+  // Records in which rows live have so many bytes more, or fewer.
+  void AddLive(int64_t bytes) { live_bytes_ += static_cast<uint64_t>(bytes); }
   // Segments take so many bytes more, or fewer.
   void AddTaken(int64_t bytes) { taken_bytes_ += static_cast<uint64_t>(bytes); }
   // So many bytes are for manifests and heat.
@@ -40,6 +46,11 @@ class LogRoom {
 
   // How many of `rows` more rows of a class may be dirty.
   uint64_t Admits(uint32_t row_class, uint64_t rows) const;
+  // How many rows are to be forgotten before `rows` more of the class are made.
+  uint64_t RowsToForget(uint32_t row_class, uint64_t rows) const;
+  bool Forgets(uint32_t row_class) const {
+    return IsCounted(row_class) && classes_[row_class].forgets;
+  }
   // Whole segments that nobody has a claim to; negative: some of what is kept is missing.
   int64_t SpareSegments() const;
   // Slots that a segment has for rows of the class.
@@ -54,12 +65,14 @@ class LogRoom {
   uint64_t taken_bytes() const { return taken_bytes_; }
   uint64_t aside_bytes() const { return aside_bytes_; }
   uint64_t dirty_bytes() const { return dirty_bytes_; }
+  uint64_t live_bytes() const { return live_bytes_; }
   // Of the budget, for a checkpoint; without a limit nothing.
   uint64_t kept_bytes() const;
 
  private:
   struct Class {
     uint32_t record_bytes = 0;  // 0: it is not counted
+    bool forgets = false;
     int64_t slots = 1;
     int64_t left_out_slots = 0;  // at most, until the sweep behind the next has ended
     int64_t dirty_rows = 0;
@@ -80,6 +93,7 @@ class LogRoom {
   uint64_t taken_bytes_ = 0;
   uint64_t aside_bytes_ = 0;
   uint64_t dirty_bytes_ = 0;
+  uint64_t live_bytes_ = 0;
   int64_t needed_segments_ = 0;  // of all classes
 };
 

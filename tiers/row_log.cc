@@ -225,7 +225,10 @@ Location RowLog::Put(OpenSegment* open, const RowToLog& row) {
     const bool has = row.checkpoint <= frozen_checkpoint_ && !Seeded(SeededBug::kBitMissing);
     if (has || Seeded(SeededBug::kBitTooMany)) segment.AddFrozen(slot);
   }
-  if (row.lives) segment.SetLive(slot, true);
+  if (row.lives) {
+    segment.SetLive(slot, true);
+    room_.AddLive(row.record_bytes);
+  }
 
   const uint64_t cut = buffer->begin + options_.buffer_bytes;
   if (end >= cut) {
@@ -541,6 +544,7 @@ void RowLog::MarkDeadLocked(Location location) {
   const bool freeze = frozen_checkpoint_ != 0 && !Seeded(SeededBug::kFrozenLate);
   if (freeze) segment.FreezeFor(frozen_checkpoint_);
   EMBANK_CHECK(segment.SetLive(segment.geometry.SlotAt(offset), false));
+  room_.AddLive(-static_cast<int64_t>(segment.header.record_bytes));
   CountDead(segment);
 }
 
@@ -558,13 +562,8 @@ uint64_t RowLog::segment_count() const {
 
 LogSpace RowLog::Space() const {
   ReaderMutexLock lock(&mutex_);
-  LogSpace space = {options_.ssd_bytes, room_.taken_bytes(), 0, room_.dirty_bytes(),
-                    room_.kept_bytes()};
-  for (const auto& segment : segments_) {
-    if (segment == nullptr) continue;
-    space.live_bytes += uint64_t{segment->live_rows} * segment->header.record_bytes;
-  }
-  return space;
+  return {options_.ssd_bytes, room_.taken_bytes(), room_.live_bytes(), room_.dirty_bytes(),
+          room_.kept_bytes()};
 }
 
 uint64_t RowLog::next_segment_id() const {

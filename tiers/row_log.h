@@ -93,7 +93,9 @@ class RowLog {
   // ---- room: what is dirty can always be written (tiers/log_room.h) ----
 
   // Rows of a class may be dirty from now on. std::bad_alloc leaves it.
-  void AddRowClass(uint32_t row_class, uint32_t record_bytes);
+  void AddRowClass(uint32_t row_class, uint32_t record_bytes, bool forgets = false);
+  // How many rows are to be forgotten before `rows` more of the class are made.
+  uint64_t RowsToForget(uint32_t row_class, uint64_t rows) const;
   // For up to `rows` rows that will be dirty; for how many there was room. GiveRoom: so many that
   // were are not, and were not written.
   uint64_t TakeRoom(uint32_t row_class, uint64_t rows);
@@ -117,14 +119,16 @@ class RowLog {
   // Ousterhout, LFS, section 3.5): (1 - u) * age / (1 + u), of u living; nullptr: none is worth
   // it. It stays until Release.
   // kSpace: whatever the pace, of those that no checkpoint has; kLaterSpace: of all, if space is
-  // short, with what is else left to compaction.
+  // short, with what is else left to compaction. kForget: the oldest with rows that are forgotten.
   std::shared_ptr<LogSegment> PickVictim(CompactionAim aim);
   // Where records of it live from slot *slot on; how many, and *slot behind them. Fewer than fit:
   // these are the last.
   size_t LiveOf(const LogSegment& segment, uint32_t* slot, std::span<Location> live) const;
   // It is not picked again.
   void PassOver(LogSegment* segment);
-  void Release(std::shared_ptr<LogSegment> victim);
+  // is_done: all of it was looked at. What is left of one whose rows were to be forgotten has to
+  // wait for the others' turn.
+  void Release(std::shared_ptr<LogSegment> victim, bool is_done);
 
   // ---- checkpoints: one at a time; their numbers grow ----
 
@@ -192,6 +196,7 @@ class RowLog {
   absl::Status Outfit(LogSegment* segment, bool with_slots);
   uint64_t CountSegments() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   absl::Status NoRoom() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  std::shared_ptr<LogSegment> OldestToForget() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   bool IsFull(LogStream stream) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   bool IsKept(const LogSegment& segment) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   bool FreeMore() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -267,6 +272,7 @@ class RowLog {
   std::atomic<int64_t> spare_segments_;   // as room_ has it
   const LogSegment* victim_ ABSL_GUARDED_BY(mutex_) = nullptr;
   CompactionAim victim_aim_ ABSL_GUARDED_BY(mutex_) = CompactionAim::kPace;
+  uint64_t forgotten_up_to_ ABSL_GUARDED_BY(mutex_) = 0;  // the last segment that was done with
   uint32_t footers_under_way_ ABSL_GUARDED_BY(mutex_) = 0;
   CompactionPace pace_ ABSL_GUARDED_BY(mutex_);
   std::atomic<uint32_t> pace_now_{0};  // as pace_ has it

@@ -63,6 +63,7 @@ void RowLog::Forget(uint32_t oldest_kept) {
     MutexLock lock(&mutex_);
     if (oldest_kept > oldest_kept_) pace_.EndInterval();
     oldest_kept_ = oldest_kept;
+    forgotten_up_to_ = 0;
     NotePace();
     PartFromDeadSegments();
   }
@@ -79,13 +80,16 @@ absl::Status RowLog::Adopt(const SegmentRows& rows, uint32_t checkpoint, const V
     segments_[segment->index] = nullptr;
     room_.AddTaken(-static_cast<int64_t>(segment->header.segment_bytes));
     NoteSpare();
-  } else if (segment->finished) {
+    return adopted;
+  }
+  room_.AddLive(static_cast<int64_t>(segment->LiveBytes()));
+  if (segment->finished) {
     Finish(segment.get());
   } else {
     ended_.push_back(segment);
     ++next_turn_;
   }
-  return adopted;
+  return absl::OkStatus();
 }
 
 // A place for the segment; nullptr: it has one.

@@ -36,6 +36,14 @@ void RowLog::NotePace() {
 std::shared_ptr<LogSegment> RowLog::PickVictim(CompactionAim aim) {
   MutexLock lock(&mutex_);
   victim_ = nullptr;
+  victim_aim_ = aim;
+  if (aim == CompactionAim::kForget) {
+    std::shared_ptr<LogSegment> oldest = OldestToForget();
+    // From the first one on.
+    if (oldest == nullptr && std::exchange(forgotten_up_to_, 0) > 0) oldest = OldestToForget();
+    victim_ = oldest.get();
+    return oldest;
+  }
   const bool for_pace = aim == CompactionAim::kPace;
   if (for_pace && pace() == 0) return nullptr;
   if (aim == CompactionAim::kLaterSpace && room_.SpareSegments() > 0) return nullptr;
@@ -56,9 +64,21 @@ std::shared_ptr<LogSegment> RowLog::PickVictim(CompactionAim aim) {
     best = segment;
   }
   victim_ = best.get();
-  victim_aim_ = aim;
   if (for_pace && best != nullptr) pace_.NoteWork();
   return best;
+}
+
+// Rows are written when they leave memory: the oldest records are of those that left it first.
+std::shared_ptr<LogSegment> RowLog::OldestToForget() const {
+  std::shared_ptr<LogSegment> oldest;
+  for (const std::shared_ptr<LogSegment>& segment : segments_) {
+    if (segment == nullptr || !segment->finished || segment->passed_over) continue;
+    if (segment->live_rows == 0 || !room_.Forgets(segment->header.row_class)) continue;
+    const uint64_t id = segment->header.segment_id;
+    if (id <= forgotten_up_to_) continue;
+    if (oldest == nullptr || id < oldest->header.segment_id) oldest = segment;
+  }
+  return oldest;
 }
 
 size_t RowLog::LiveOf(const LogSegment& segment, uint32_t* slot, std::span<Location> live) const {
@@ -75,9 +95,12 @@ void RowLog::PassOver(LogSegment* segment) {
   segment->passed_over = true;
 }
 
-void RowLog::Release(std::shared_ptr<LogSegment> victim) {
+void RowLog::Release(std::shared_ptr<LogSegment> victim, bool is_done) {
   {
     MutexLock lock(&mutex_);
+    if (is_done && victim_aim_ == CompactionAim::kForget) {
+      forgotten_up_to_ = victim->header.segment_id;
+    }
     victim_ = nullptr;
     victim.reset();
     PartFromDeadSegments();

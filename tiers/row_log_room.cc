@@ -21,9 +21,14 @@ void TellOf(const absl::Status& status) noexcept {
 
 }  // namespace
 
-void RowLog::AddRowClass(uint32_t row_class, uint32_t record_bytes) {
+void RowLog::AddRowClass(uint32_t row_class, uint32_t record_bytes, bool forgets) {
   MutexLock lock(&mutex_);
-  room_.AddClass(row_class, record_bytes);
+  room_.AddClass(row_class, record_bytes, forgets);
+}
+
+uint64_t RowLog::RowsToForget(uint32_t row_class, uint64_t rows) const {
+  ReaderMutexLock lock(&mutex_);
+  return room_.RowsToForget(row_class, rows);
 }
 
 uint64_t RowLog::TakeRoom(uint32_t row_class, uint64_t rows) {

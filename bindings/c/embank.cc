@@ -112,8 +112,7 @@ absl::Status LeaveString(const std::string& text, const char* argument, char* ou
                     needed);
 }
 
-absl::StatusOr<std::vector<TableRows>> EnterTableRows(const StoreOptions& store,
-                                                      const embank_table_options* tables,
+absl::StatusOr<std::vector<TableRows>> EnterTableRows(const embank_table_options* tables,
                                                       const uint64_t* rows, uint32_t count) {
   if (count > 0) {
     EMBANK_RETURN_IF_ERROR(CheckNotNull(tables, "tables"));
@@ -130,9 +129,9 @@ absl::StatusOr<std::vector<TableRows>> EnterTableRows(const StoreOptions& store,
   for (uint32_t i = 0; i < count; ++i) {
     const auto* const options = reinterpret_cast<const embank_table_options*>(next);
     absl::StatusOr<TableOptions> entered = ReadOptions(options);
-    const absl::Status status = entered.ok() ? CheckMayForget(store, *entered) : entered.status();
-    if (!status.ok()) {
-      return absl::Status(status.code(), absl::StrCat("tables[", i, "]: ", status.message()));
+    if (!entered.ok()) {
+      return absl::Status(entered.status().code(),
+                          absl::StrCat("tables[", i, "]: ", entered.status().message()));
     }
     read[i].options = *entered;
     if (rows[i] > kRowsMax - rows_sum) {
@@ -485,7 +484,7 @@ embank_status embank_estimate(const embank_store_options* options,
   return Guard([&]() -> absl::Status {
     EMBANK_ASSIGN_OR_RETURN(const embank::StoreOptions read, embank::ReadOptions(options));
     EMBANK_ASSIGN_OR_RETURN(const std::vector<embank::TableRows> table_rows,
-                            embank::EnterTableRows(read, tables, rows, table_count));
+                            embank::EnterTableRows(tables, rows, table_count));
     const embank::Estimate estimate = embank::EstimateMemory(read, table_rows);
     return LeaveString(embank::FormatEstimate(estimate), "json", json, cap, needed);
   });

@@ -90,7 +90,9 @@ enum { EMBANK_EVICT_LRU = 0,    /* those not used for the longest time: approxim
 /* What becomes of a new row for which there is no room. */
 enum { EMBANK_FULL_REFUSE = 0,  /* it is REFUSED */
        EMBANK_FULL_FORGET = 1 };/* the coldest row of its shard is erased for it, and counted in
-                                 * embank_rows_forgotten_total: a bounded memory */
+                                 * embank_rows_forgotten_total: a bounded memory. With a path: the
+                                 * rows that were written longest ago, once all rows take half of
+                                 * ssd_bytes, or the index all that dram_bytes leaves it */
 /* CREATE: makes a store where there is none. READ_ONLY: together with others who only read;
  * embank_store_open says more. PREVIOUS: the last checkpoint but one, as if the last had not been;
  * it is lost with the next checkpoint, which nobody makes who only reads. */
@@ -139,7 +141,7 @@ typedef struct embank_table_options {
   float init_a, init_b;     /* see EMBANK_INIT_*; finite. Defaults 0 */
   int32_t eviction;         /* EMBANK_EVICT_LRU (default) ... */
   uint32_t admission_count; /* 0 or 1: a row is created at first sight. More: not built yet */
-  int32_t on_full;          /* EMBANK_FULL_REFUSE (default), FORGET. FORGET with a path: not yet */
+  int32_t on_full;          /* EMBANK_FULL_REFUSE (default), FORGET */
 } embank_table_options;
 
 typedef struct embank_table_info {
@@ -244,9 +246,11 @@ EMBANK_API embank_status embank_table_names(embank_store *store, char *names, ui
  * is there, by any call but erase) that would eat it is REFUSED, and the message names
  * embank_checkpoint, which gives room back. In a table that forgets, a new row may erase another,
  * one of the same batch only where nearly nothing else is left: of a batch larger than memory the
- * first rows may be gone before its end. Every data call can return INVALID_ARGUMENT (shapes),
- * FAILED_PRECONDITION (the table was dropped, or the call changes something and the store was
- * opened READ_ONLY) and RESOURCE_EXHAUSTED (memory of the call: at most 64 MiB + 32 bytes per key);
+ * first rows may be gone before its end. With a path rows are forgotten before the batch, as many
+ * as it may make; its changes need the room for a checkpoint as others do. Every data call can
+ * return INVALID_ARGUMENT (shapes), FAILED_PRECONDITION (the table was dropped, or the call changes
+ * something and the store was opened READ_ONLY) and RESOURCE_EXHAUSTED (memory of the call: at most
+ * 64 MiB + 32 bytes per key);
  * then nothing was done. */
 
 /* [data] Copies the rows of n keys to `rows`; absent keys follow `missing`. Outcomes: FOUND;

@@ -69,11 +69,6 @@ std::vector<BadInput> EstimateCases() {
                    [](Estimate* e) { e->tables[1].dim = 4097; }),
       EstimateCase("table options not built", EMBANK_UNIMPLEMENTED, {"tables[0]: admission_count"},
                    [](Estimate* e) { e->tables[0].admission_count = 2; }),
-      EstimateCase("rows forgotten, with a path", EMBANK_UNIMPLEMENTED, {"tables[0]: on_full"},
-                   [](Estimate* e) {
-                     e->options.path = "nowhere";
-                     e->tables[0].on_full = EMBANK_FULL_FORGET;
-                   }),
       EstimateCase("size 0", kInvalid, {"tables[1]: struct_size"},
                    [](Estimate* e) { e->tables[1].struct_size = 0; }),
       EstimateCase("unknown tail", EMBANK_UNIMPLEMENTED, {"tables[1]: struct_size"},

@@ -15,7 +15,6 @@ namespace embank::test {
 namespace {
 
 using testing::Each;
-using testing::HasSubstr;
 
 constexpr uint64_t kDramBytes = uint64_t{16} << 20;
 constexpr uint32_t kDim = 1024;
@@ -107,20 +106,44 @@ TEST(Policies, AnEstimateIsEnoughForATableThatForgets) {
   EXPECT_EQ(RowCount(table), rows);
 }
 
-TEST(Policies, ForgettingWithAPathIsNotBuilt) {
+// With a path: all rows together take half of ssd_bytes, the newest ones.
+TEST(Policies, ForgettingWithAPathKeepsTheNewestRows) {
   const ScratchDirectory scratch;
   const std::string path = scratch.path() + "/store";
   embank_store_options store_options = StoreOptions();
   store_options.path = path.c_str();
   store_options.flags = EMBANK_OPEN_CREATE;
   store_options.dram_bytes = kDramBytes;
+  store_options.ssd_bytes = uint64_t{64} << 20;
+  constexpr uint64_t kRows = 20'000;
+  uint64_t rows_kept = 0;
+  {
+    const StorePtr store = OpenStore(store_options);
+    embank_table* const table =
+        CreateTable(store.get(), "t", OptionsBy(EMBANK_EVICT_LRU, EMBANK_FULL_FORGET));
+    for (uint64_t key = 0; key < kRows; key += 500) {
+      const std::vector<uint64_t> keys = KeyRange(key, 500);
+      const std::vector<float> values(keys.size() * kDim, static_cast<float>(key));
+      ASSERT_EQ(embank_upsert(table, keys.data(), keys.size(), values.data(), 0, nullptr),
+                EMBANK_OK)
+          << embank_last_error();
+    }
+    rows_kept = RowCount(table);
+    EXPECT_LT(rows_kept, kRows);
+    EXPECT_EQ(NumberBehind(Metrics(store.get()), "embank_rows_forgotten_total{table=\"t\"} "),
+              static_cast<double>(kRows - rows_kept));
+    ASSERT_EQ(embank_checkpoint(store.get(), nullptr, 0, nullptr), EMBANK_OK);
+  }
   const StorePtr store = OpenStore(store_options);
   embank_table* table = nullptr;
-  const embank_table_options forgets = OptionsBy(EMBANK_EVICT_LRU, EMBANK_FULL_FORGET);
-  EXPECT_EQ(embank_table_create(store.get(), "t", &forgets, &table), EMBANK_UNIMPLEMENTED);
-  EXPECT_THAT(embank_last_error(), HasSubstr("on_full: EMBANK_FULL_FORGET"));
-  EXPECT_EQ(table, nullptr);
-  CreateTable(store.get(), "t", OptionsBy(EMBANK_EVICT_LRU, EMBANK_FULL_REFUSE));
+  ASSERT_EQ(embank_table_open(store.get(), "t", &table), EMBANK_OK);
+  EXPECT_EQ(RowCount(table), rows_kept);
+  const std::vector<uint64_t> keys = KeyRange(kRows - 500, 500);
+  std::vector<float> values(keys.size() * kDim);
+  ASSERT_EQ(embank_lookup(table, keys.data(), keys.size(), EMBANK_MISSING_ZERO, values.data(), 0,
+                          nullptr),
+            EMBANK_OK);
+  EXPECT_EQ(values, std::vector<float>(values.size(), static_cast<float>(kRows - 500)));
 }
 
 // How many of 400 hot rows must be read from the log after a scan over others.

@@ -150,16 +150,5 @@ TEST(EvictionPolicies, UnderLfuCleanRowsLeaveThoughColderOnesCannot) {
   EXPECT_EQ(InMemory(table, dirty), dirty.size());
 }
 
-TEST(EvictionPolicies, RowsInALogAreNotForgotten) {
-  SpillWorld store(7);
-  TableOptions options = OptionsOf(kDim);
-  options.on_full = OnFull::kForget;
-  const absl::Status status = store->CreateTable("t", options).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented) << status;
-  EXPECT_NE(status.message().find("on_full"), std::string::npos);
-  EXPECT_TRUE(store->Tables().empty());
-  EXPECT_EQ(CreateBy(&store, "t", EvictionPolicy::kLru)->forgetter(), nullptr);
-}
-
 }  // namespace
 }  // namespace embank::test

@@ -233,8 +233,6 @@ std::vector<Wrong> WrongTables() {
        [](Manifest* m) { m->tables[2].options.eviction = static_cast<EvictionPolicy>(3); }},
       {"a rule for want of room",
        [](Manifest* m) { m->tables[2].options.on_full = static_cast<OnFull>(2); }},
-      {"rows that are forgotten",
-       [](Manifest* m) { m->tables[2].options.on_full = OnFull::kForget; }},
   };
 }
 
@@ -273,14 +271,17 @@ std::vector<Wrong> WrongClasses() {
        [](Manifest* m) { m->row_classes[0].eviction = EvictionPolicy::kLru; }},
       {"an order that is none",
        [](Manifest* m) { m->row_classes[0].eviction = static_cast<EvictionPolicy>(3); }},
-      {"one that forgets", [](Manifest* m) { m->row_classes[0].on_full = OnFull::kForget; }},
+      {"a rule for want of room that is none",
+       [](Manifest* m) { m->row_classes[0].on_full = static_cast<OnFull>(2); }},
   };
 }
 
-TEST(Manifest, MayHaveClassesOfOneSizeInTwoOrders) {
+TEST(Manifest, MayHaveClassesOfOneSizeInTwoOrdersAndRules) {
   Manifest manifest;
-  manifest.row_classes = {{.slot_bytes = 64, .eviction = EvictionPolicy::kLfu},
-                          {.slot_bytes = 64, .eviction = EvictionPolicy::kClock}};
+  manifest.row_classes = {
+      {.slot_bytes = 64, .eviction = EvictionPolicy::kLfu},
+      {.slot_bytes = 64, .eviction = EvictionPolicy::kClock},
+      {.slot_bytes = 64, .eviction = EvictionPolicy::kClock, .on_full = OnFull::kForget}};
   const absl::StatusOr<Manifest> back = DecodeManifest(EncodeManifest(manifest));
   ASSERT_TRUE(back.ok()) << back.status();
   EXPECT_EQ(back->row_classes, manifest.row_classes);
