@@ -213,6 +213,29 @@ TEST(ForgettingInLog, UnderLfuHotRowsOutliveNewerOnes) {
   EXPECT_EQ(Present(table, hot).size(), hot.size());
 }
 
+// The same of rows that are all in the log, with the heat that their records have.
+TEST(ForgettingInLog, UnderLfuHotRowsOfTheLogOutliveOthersOfTheirAge) {
+  SpillWorld store(11, nullptr, kSsdBytes);
+  Table* table = Create(&store, "t", Forgets(EvictionPolicy::kLfu));
+  ASSERT_NO_FATAL_FAILURE(WriteRange(&store, table, 0, 7000));
+  std::vector<Key> hot;
+  for (Key key = 0; key < 4000; key += 4) hot.push_back(key);
+  for (int i = 0; i < 40; ++i) ValuesOf(table, hot);
+  ASSERT_NO_FATAL_FAILURE(Write(table, hot));
+  ASSERT_TRUE(store->Checkpoint({}).ok());
+  ASSERT_TRUE(store.Open().ok());
+  table = *store->OpenTable("t");
+  ASSERT_EQ(table->rows_in_log(), 7000u);
+  ASSERT_NO_FATAL_FAILURE(WriteRange(&store, table, 10'000, 15'000, 1000));
+  EXPECT_EQ(Present(table, hot).size(), hot.size());
+  // All others that were as old went.
+  EXPECT_EQ(Present(table, KeysFrom(0, 2000)).size(), 500u);
+  // Those that were written last have no heat; they would be next without theirs.
+  ASSERT_NO_FATAL_FAILURE(WriteRange(&store, table, 20'000, 26'000, 1000));
+  EXPECT_GT(Present(table, hot).size(), hot.size() * 9 / 10);
+  EXPECT_LT(Present(table, KeysFrom(10'000, 3000)).size(), 1000u);
+}
+
 // Where the log's part is less than memory, there is nothing in the log alone.
 TEST_P(ForgettingInLog, OfASmallLogTheColdestOfMemoryGo) {
   constexpr uint64_t kSmallBytes = uint64_t{16} << 20;
