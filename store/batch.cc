@@ -38,6 +38,9 @@ void Batch::Publish(TableVerb verb, uint64_t begin_ns) const {
   if (table_->parts().compaction == nullptr) return;
   const bool changes = verb != TableVerb::kLookup && verb != TableVerb::kPrefetch;
   table_->parts().compaction->Pay(changes ? keys_.size() : 0);
+  if (table_->mover()->forgets()) {
+    table_->parts().compaction->Forget(table_->mover(), keys_.size());
+  }
 }
 
 absl::Status Batch::LostStatus() const {

@@ -37,13 +37,12 @@ bool Compaction::WorkOff() {
   return owed_rows_.fetch_sub(step_rows_) - step_rows_ >= kRowsAtATime;
 }
 
-void Compaction::MakeRoom(RowMover* mover, uint64_t rows) {
-  if (mover->forgets()) Forget(mover, rows);
+void Compaction::MakeRoom(const RowMover& mover, uint64_t rows) {
   bool has_waited = false;
-  while (!mover->HasRoom(rows)) {
+  while (!mover.HasRoom(rows)) {
     const uint64_t ended = CheckpointsEnded();
     // One that has ended since then may have made room.
-    if (mover->HasRoom(rows)) return;
+    if (mover.HasRoom(rows)) return;
     {
       MutexLock lock(&mutex_);
       if (Step(CompactionAim::kSpace)) continue;
@@ -52,36 +51,59 @@ void Compaction::MakeRoom(RowMover* mover, uint64_t rows) {
   }
 }
 
-void Compaction::Forget(RowMover* mover, uint64_t rows) {
-  uint64_t wanted = mover->TakeRowsToForget(rows);
-  if (wanted == 0) return;
-  if (!mover->IsMostlyInMemory()) wanted -= ForgetInLog(wanted);
-  ForgetInMemory(mover, wanted);
-}
-
-// How many of so many rows have been; the last step may take more.
-uint64_t Compaction::ForgetInLog(uint64_t rows) {
-  uint64_t forgotten = 0;
-  for (uint64_t looked_at = 0;
-       forgotten < rows && looked_at < kLookedAtMax * rows + kRowsAtATime;) {
-    // Other batches come in between.
-    MutexLock lock(&mutex_);
-    if (!Step(CompactionAim::kForget)) break;
-    forgotten += step_forgotten_;
-    looked_at += step_rows_;
+void Compaction::Forget(RowMover* mover, uint64_t keys) {
+  const uint64_t bytes_max = kLookedAtPart * keys * mover->record_bytes() + kLookedAtMin;
+  for (uint64_t looked_at_bytes = 0; looked_at_bytes < bytes_max && MustForget();) {
+    RowMover* in_memory = nullptr;
+    const StepEnd end = ForgetInLog(&in_memory, &looked_at_bytes);
+    if (end == StepEnd::kFailed) return;
+    // No segment has ended: what there is to forget is in memory.
+    if (end == StepEnd::kNothing) in_memory = mover;
+    if (in_memory == nullptr) continue;
+    const uint64_t rows = ForgetInMemory(in_memory, kRowsAtATime);
+    if (rows == 0) return;
+    looked_at_bytes += rows * in_memory->record_bytes();
   }
-  return std::min(forgotten, rows);
 }
 
-// The coldest of each shard in turn.
-void Compaction::ForgetInMemory(RowMover* mover, uint64_t rows) {
-  for (uint32_t in_vain = 0; rows > 0 && in_vain < KeyIndex::kShardCount;) {
+// *in_memory: the class of the rows where nearly all were in memory: the oldest records are of rows
+// in use, and others of them are colder.
+Compaction::StepEnd Compaction::ForgetInLog(RowMover** in_memory, uint64_t* looked_at_bytes) {
+  MutexLock lock(&mutex_);
+  // Other batches may have done it.
+  if (!MustForget()) return StepEnd::kDone;
+  const StepEnd end = TryStep(CompactionAim::kForget);
+  if (end != StepEnd::kDone) return end;
+  *looked_at_bytes += std::max<uint64_t>(step_bytes_, 1);
+  if (step_in_memory_ > step_rows_ - step_rows_ / 4) *in_memory = in_memory_;
+  return end;
+}
+
+// The coldest of each shard in turn; how many.
+uint64_t Compaction::ForgetInMemory(RowMover* mover, uint64_t rows) {
+  uint64_t forgotten = 0;
+  for (uint32_t in_vain = 0; forgotten < rows && in_vain < KeyIndex::kShardCount && MustForget();) {
     KeyIndex::Shard* const shard = parts_.index->shard(next_shard_++ % KeyIndex::kShardCount);
     const BatchGate::Ticket ticket(parts_.gate);
     MutexLock lock(&shard->mutex);
-    const bool forgotten = mover->ForgetColdest(shard);
-    rows -= forgotten ? 1 : 0;
-    in_vain = forgotten ? 0 : in_vain + 1;
+    const bool is_forgotten = mover->ForgetColdest(shard);
+    if (is_forgotten) CountForgotten();
+    forgotten += is_forgotten ? 1 : 0;
+    in_vain = is_forgotten ? 0 : in_vain + 1;
+  }
+  return forgotten;
+}
+
+// Of the victim, in a step.
+size_t Compaction::RowsToForget() const {
+  const uint64_t record_bytes = victim_->header.record_bytes;
+  const uint64_t rows = (parts_.log->BytesToForget() + record_bytes - 1) / record_bytes;
+  return std::clamp<uint64_t>(std::max(rows, rows_to_forget_.load()), 1, kRowsAtATime);
+}
+
+void Compaction::CountForgotten() {
+  uint64_t rows = rows_to_forget_.load();
+  while (rows > 0 && !rows_to_forget_.compare_exchange_weak(rows, rows - 1)) {
   }
 }
 
@@ -124,35 +146,52 @@ bool Compaction::WaitForCheckpoint(uint64_t ended) {
   return checkpoints_ended_ != ended;
 }
 
-// False: there is nothing to be done, or it cannot be done now.
-bool Compaction::Step(CompactionAim aim) {
-  if (victim_ != nullptr && aim != aim_) {
-    parts_.log->Release(std::exchange(victim_, nullptr), /*is_done=*/false);
+bool Compaction::Pick(CompactionAim aim) {
+  victim_ = parts_.log->PickVictim(aim);
+  aim_ = aim;
+  next_slot_ = 0;
+  if (victim_ == nullptr) return false;
+  const bool goes_on =
+      aim == CompactionAim::kForget && victim_->header.segment_id == forget_segment_;
+  if (goes_on) next_slot_ = forget_slot_;
+  return true;
+}
+
+void Compaction::Drop(bool is_done) {
+  if (aim_ == CompactionAim::kForget) {
+    forget_segment_ = is_done ? 0 : victim_->header.segment_id;
+    forget_slot_ = next_slot_;
   }
-  if (victim_ == nullptr) {
-    victim_ = parts_.log->PickVictim(aim);
-    aim_ = aim;
-    next_slot_ = 0;
-    if (victim_ == nullptr) return false;
-  }
-  const size_t count = parts_.log->LiveOf(*victim_, &next_slot_, rows_);
+  parts_.log->Release(std::exchange(victim_, nullptr), is_done);
+}
+
+Compaction::StepEnd Compaction::TryStep(CompactionAim aim) {
+  if (victim_ != nullptr && aim != aim_) Drop(/*is_done=*/false);
+  step_rows_ = 0;
+  if (victim_ == nullptr && !Pick(aim)) return StepEnd::kNothing;
+  const bool forgets = aim == CompactionAim::kForget;
+  const size_t wanted = forgets ? RowsToForget() : rows_.size();
+  const size_t count = parts_.log->LiveOf(*victim_, &next_slot_, std::span(rows_).first(wanted));
   const std::span<const Location> rows = std::span(rows_).first(count);
   step_rows_ = count;
-  step_forgotten_ = 0;
+  step_bytes_ = count * victim_->header.record_bytes;
+  step_in_memory_ = 0;
   stuck_ = false;
   bool damaged = false;
+  bool unread = false;
   const absl::Status read =
       parts_.log->Read(rows, [&](size_t i, const absl::Status& status, auto record) {
         mutex_.AssertHeld();
-        damaged = damaged || !status.ok();
+        // What is forgotten can wait until the device reads again.
+        (forgets && !absl::IsDataLoss(status) ? unread : damaged) |= !status.ok();
         if (status.ok()) MoveRow(rows[i], record);
       });
   // What cannot be read stays where it is, and its segment with it.
   if (damaged) parts_.log->PassOver(victim_.get());
-  const bool failed = !read.ok() || stuck_;
-  const bool done = count < rows_.size();
-  if (failed || done) parts_.log->Release(std::exchange(victim_, nullptr), done);
-  return !failed;
+  const bool failed = !read.ok() || stuck_ || unread;
+  const bool done = (count < wanted && read.ok()) || unread;
+  if (failed || done) Drop(done);
+  return failed ? StepEnd::kFailed : StepEnd::kDone;
 }
 
 void Compaction::MoveRow(Location from, std::span<const std::byte> record) {
@@ -165,9 +204,24 @@ void Compaction::MoveRow(Location from, std::span<const std::byte> record) {
   const BatchGate::Ticket ticket(parts_.gate);
   MutexLock lock(&shard->mutex);
   if (aim_ == CompactionAim::kForget) {
-    step_forgotten_ += table->mover()->ForgetOrRelocate(shard, id, from, record) ? 1 : 0;
+    ForgetRow(table->mover(), shard, id, from, record);
   } else if (!table->mover()->Relocate(shard, id, from, record)) {
     stuck_ = true;
+  }
+}
+
+void Compaction::ForgetRow(RowMover* mover, KeyIndex::Shard* shard, const RowId& id, Location from,
+                           std::span<const std::byte> record) {
+  switch (mover->ForgetOrSpare(shard, id, from, record)) {
+    case RowMover::Fate::kForgotten:
+      return CountForgotten();
+    case RowMover::Fate::kInMemory:
+      ++step_in_memory_;
+      in_memory_ = mover;
+      return;
+    case RowMover::Fate::kElsewhere:
+    case RowMover::Fate::kSpared:
+      return;
   }
 }
 

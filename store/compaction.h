@@ -51,9 +51,15 @@ class Compaction {
 
   // Before a batch may make so many rows of a class dirty, without locks or a ticket: where the log
   // has no room for them, moves rows until it has, or until that brings none back. Then it waits
-  // for the end of a checkpoint that is under way, once, unless this thread makes it. A class that
-  // forgets forgets as many rows before as are too many then.
-  void MakeRoom(RowMover* mover, uint64_t rows);
+  // for the end of a checkpoint that is under way, once, unless this thread makes it.
+  void MakeRoom(const RowMover& mover, uint64_t rows);
+
+  // After a batch of so many keys of a class that forgets, without locks: while rows are too many,
+  // forgets some, of whatever class has the oldest records. Looks at kLookedAtPart times their
+  // records' bytes, and kLookedAtMin: what is left, later batches do.
+  void Forget(RowMover* mover, uint64_t keys);
+  // A row was made or refused in a shard whose index cannot grow: another one is too many.
+  void NoteIndexFull() { rows_to_forget_.fetch_add(1, std::memory_order_relaxed); }
 
   // Before a checkpoint, as MakeRoom: where changes have run out of room, moves rows of which
   // checkpoints are kept, so many at most; the next checkpoint but one brings that space back.
@@ -87,16 +93,32 @@ class Compaction {
   static constexpr uint64_t kOwedRowsMax = 16 * kRowsAtATime;
   // Before one checkpoint: some tenths of a second, while batches use what comes free.
   static constexpr uint64_t kLaterRowsMax = uint64_t{1} << 17;
-  // For each row that is to be forgotten: more than are warm.
-  static constexpr uint64_t kLookedAtMax = 8;
+  // At least every other row that the log alone has goes: more than a batch makes.
+  static constexpr uint64_t kLookedAtPart = 4;
+  static constexpr uint64_t kLookedAtMin = uint64_t{1} << 20;
 
-  void Forget(RowMover* mover, uint64_t rows);
-  uint64_t ForgetInLog(uint64_t rows);
-  void ForgetInMemory(RowMover* mover, uint64_t rows);
+  // What a step met: it is done, there is nothing to be done, or it cannot be done now.
+  enum class StepEnd { kDone, kNothing, kFailed };
+
+  bool MustForget() const {
+    return parts_.log->BytesToForget() > 0 || rows_to_forget_.load(std::memory_order_relaxed) > 0;
+  }
+  size_t RowsToForget() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CountForgotten();
+  StepEnd ForgetInLog(RowMover** in_memory, uint64_t* looked_at_bytes);
+  uint64_t ForgetInMemory(RowMover* mover, uint64_t rows);
   bool WorkOff();
-  bool Step(CompactionAim aim) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool Step(CompactionAim aim) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return TryStep(aim) == StepEnd::kDone;
+  }
+  StepEnd TryStep(CompactionAim aim) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool Pick(CompactionAim aim) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Drop(bool is_done) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void MoveRow(Location from, std::span<const std::byte> record)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ForgetRow(RowMover* mover, KeyIndex::Shard* shard, const RowId& id, Location from,
+                 std::span<const std::byte> record)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_, shard->mutex);
   uint64_t CheckpointsEnded();
   bool WaitForCheckpoint(uint64_t ended);
 
@@ -108,9 +130,16 @@ class Compaction {
   uint32_t next_slot_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stuck_ ABSL_GUARDED_BY(mutex_) = false;    // the log took no row
   size_t step_rows_ ABSL_GUARDED_BY(mutex_) = 0;  // of the last step
-  uint64_t step_forgotten_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t step_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Of the last step that was to forget: rows that are in memory, and their class.
+  size_t step_in_memory_ ABSL_GUARDED_BY(mutex_) = 0;
+  RowMover* in_memory_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  // Where forgetting goes on when other work came between.
+  uint64_t forget_segment_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint32_t forget_slot_ ABSL_GUARDED_BY(mutex_) = 0;
   std::array<Location, kRowsAtATime> rows_ ABSL_GUARDED_BY(mutex_);
-  std::atomic<uint32_t> next_shard_{0};  // in which a row of memory is forgotten
+  std::atomic<uint64_t> rows_to_forget_{0};  // for want of places in the index
+  std::atomic<uint32_t> next_shard_{0};      // in which a row of memory is forgotten
   Mutex checkpoint_mutex_;
   ConditionVariable checkpoint_ended_;
   std::thread::id checkpoint_maker_ ABSL_GUARDED_BY(checkpoint_mutex_);  // none: none is under way

@@ -46,14 +46,6 @@ bool NewRows::ForgetOne() {
   return slots_taken_ > 0;
 }
 
-bool NewRows::ReservePlace(KeyHash hash) {
-  shard_->mutex.AssertHeld();
-  const bool fits = table_->parts().index->ReserveOne(shard_, hash).ok();
-  RowMover* const mover = table_->mover();
-  if (mover != nullptr && mover->forgets() && KeyIndex::IsFull(*shard_)) mover->NoteIndexFull();
-  return fits;
-}
-
 // As ReserveOne, for a table in memory that forgets, whose row has a slot: what was forgotten for
 // that may have moved places.
 bool NewRows::MakePlace(KeyHash hash) {
@@ -89,13 +81,29 @@ bool NewRows::Add(const RowId& id, uint32_t heat, absl::FunctionRef<void(std::by
   if (table_->mover() != nullptr) table_->mover()->NoteMade(shard_, location);
   if (rows_left_ > 0) --rows_left_;
   if (!turn_) {
-    ++rows_added_;
+    NoteAdded();
     return true;
   }
   table_->forgetter()->NoteMade(shard_, location);
   // At once: it may be forgotten, and counted off, before the group ends.
   table_->AddRows(1);
   return true;
+}
+
+// With a path, where the index cannot grow, another row has to go for one that it has refused, or
+// that is made.
+bool NewRows::ReservePlace(KeyHash hash) {
+  shard_->mutex.AssertHeld();
+  const bool fits = table_->parts().index->ReserveOne(shard_, hash).ok();
+  const RowMover* const mover = table_->mover();
+  index_full_ = mover != nullptr && mover->forgets() && KeyIndex::IsFull(*shard_);
+  if (!fits && index_full_) table_->parts().compaction->NoteIndexFull();
+  return fits;
+}
+
+void NewRows::NoteAdded() {
+  if (index_full_) table_->parts().compaction->NoteIndexFull();
+  ++rows_added_;
 }
 
 // What memory has no slot for goes into the log, if there is one.
@@ -107,7 +115,7 @@ bool NewRows::AddInLog(const RowId& id, uint32_t heat, absl::FunctionRef<void(st
   std::memset(image.bytes, 0, table_->layout().row_bytes);
   fill(image.bytes);
   if (!mover->PutInLog(shard_, id, heat, image.bytes, {})) return false;
-  ++rows_added_;
+  NoteAdded();
   return true;
 }
 

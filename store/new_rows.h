@@ -38,8 +38,9 @@ class NewRows {
  private:
   bool TakeSlots();
   bool ForgetOne();
-  bool ReservePlace(KeyHash hash);
   bool MakePlace(KeyHash hash);
+  bool ReservePlace(KeyHash hash);
+  void NoteAdded();
   bool AddInLog(const RowId& id, uint32_t heat, absl::FunctionRef<void(std::byte*)> fill);
 
   Table* const table_;
@@ -50,6 +51,7 @@ class NewRows {
   size_t slots_taken_ = 0;
   size_t slots_wanted_ = 1;                 // next time
   bool no_slots_ = false;                   // a full store is asked once per group
+  bool index_full_ = false;                 // with a path, for the row that is being added
   std::optional<RowForgetter::Turn> turn_;  // of a table that forgets
 };
 

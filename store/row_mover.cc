@@ -19,7 +19,7 @@ constexpr uint32_t kLineBytes = 64;
 // Rows that are seen before what counts as warm is set anew.
 constexpr uint32_t kSeenRows = 256;
 // Pinned rows that are passed over for one that is forgotten.
-constexpr int kPinnedMax = 8;
+constexpr size_t kPinnedMax = 8;
 
 }  // namespace
 
@@ -410,25 +410,32 @@ bool RowMover::Relocate(KeyIndex::Shard* shard, const RowId& id, Location from,
   return !logged.any() || WriteAnew(shard, id, from, logged, record, LoadRecordHeader(record).heat);
 }
 
-bool RowMover::ForgetOrRelocate(KeyIndex::Shard* shard, const RowId& id, Location from,
-                                std::span<const std::byte> record) {
+RowMover::Fate RowMover::ForgetOrSpare(KeyIndex::Shard* shard, const RowId& id, Location from,
+                                       std::span<const std::byte> record) {
   const Logged logged = FindLogged(shard, id, from);
-  if (!logged.any()) return false;
+  if (!logged.any()) return Fate::kElsewhere;
   if (logged.note != nullptr) {
-    if (TakeSpare()) WriteAnew(shard, id, from, logged, record, LoadRecordHeader(record).heat);
-    return false;
+    Spare(shard, id, from, logged, record, LoadRecordHeader(record).heat);
+    return Fate::kInMemory;
   }
   const bool is_warm = IsWarm(id.hash, record);
   NoteSeen(is_warm);
   const uint32_t heat = HeatInLog(id.hash, record);
   // What is written anew has not been looked up since.
   parts_.heat_sketch->Take(id.hash, parts_.heat_clock->epochs());
-  if (is_warm && TakeSpare() && WriteAnew(shard, id, from, logged, record, heat)) return false;
+  if (is_warm && Spare(shard, id, from, logged, record, heat)) return Fate::kSpared;
   Table& table = *parts_.tables->Get(id.table);
   parts_.index->Erase(shard, id.hash, logged.match);
   NoteGone(shard, table, from);
   table.CountForgotten();
-  spare_rows_ = std::min(spare_rows_ + 1, kSpareRowsMax);
+  sparings_ = std::min(sparings_ + 1, kSparingsMax);
+  return Fate::kForgotten;
+}
+
+bool RowMover::Spare(KeyIndex::Shard* shard, const RowId& id, Location from, const Logged& logged,
+                     std::span<const std::byte> record, uint32_t heat) {
+  if (sparings_ == 0 || !WriteAnew(shard, id, from, logged, record, heat)) return false;
+  --sparings_;
   return true;
 }
 
@@ -451,39 +458,37 @@ void RowMover::NoteSeen(bool is_warm) {
   warm_rows_ = 0;
 }
 
-bool RowMover::TakeSpare() {
-  if (spare_rows_ == 0) return false;
-  --spare_rows_;
-  return true;
-}
-
 bool RowMover::ForgetColdest(KeyIndex::Shard* shard) {
   SlotOrders::Order& order = OrderOf(shard);
   // In turn, shards would drift apart.
   if (order.count() * KeyIndex::kShardCount < rows_in_memory()) return false;
-  for (int passed_over = 0; passed_over <= kPinnedMax; ++passed_over) {
-    const uint32_t victim = order.Victim();
-    if (victim == kNoVictim) return false;
-    const Location slot = notes_.LocationOf(victim);
-    if (IsPinned(slot)) {
-      order.Remove(victim);
-      order.Add(victim);
-      continue;
-    }
-    RowHeader* const header = HeaderAt(slot);
-    Table& table = TableAt(slot);
-    const Key key = LoadKey(header);
-    const RowId id = table.IdOf(key, table.HashOf(key));
-    const Match match = MatchAt(shard, id, slot);
-    EMBANK_CHECK(match.any());
-    parts_.index->Erase(shard, id.hash, match);
-    NoteGone(shard, table, slot);
-    RetireRow(header);
-    parts_.tier->Free(slot_class_, {&slot, 1});
-    table.CountForgotten();
-    return true;
+  // Under LFU what is passed over would be next again.
+  std::array<uint32_t, kPinnedMax> pinned;
+  size_t count = 0;
+  uint32_t victim = order.Victim();
+  for (; victim != kNoVictim && IsPinned(notes_.LocationOf(victim)) && count < pinned.size();
+       victim = order.Victim()) {
+    order.Remove(victim);
+    pinned[count++] = victim;
   }
-  return false;
+  const bool found = victim != kNoVictim && !IsPinned(notes_.LocationOf(victim));
+  if (found) ForgetSlot(shard, notes_.LocationOf(victim));
+  for (size_t i = 0; i < count; ++i) order.Add(pinned[i]);
+  return found;
+}
+
+void RowMover::ForgetSlot(KeyIndex::Shard* shard, Location slot) {
+  RowHeader* const header = HeaderAt(slot);
+  Table& table = TableAt(slot);
+  const Key key = LoadKey(header);
+  const RowId id = table.IdOf(key, table.HashOf(key));
+  const Match match = MatchAt(shard, id, slot);
+  EMBANK_CHECK(match.any());
+  parts_.index->Erase(shard, id.hash, match);
+  NoteGone(shard, table, slot);
+  RetireRow(header);
+  parts_.tier->Free(slot_class_, {&slot, 1});
+  table.CountForgotten();
 }
 
 void RowMover::Pin(Location slot) {

@@ -139,33 +139,23 @@ class RowMover {
   bool Relocate(KeyIndex::Shard* shard, const RowId& id, Location from,
                 std::span<const std::byte> record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
 
-  // ---- of a class that forgets: compaction's thread alone ----
-
-  // Forgets a row whose record is `from` when it was read, if it still is; unless it is warm: in
-  // memory, or looked up since it was written; under LFU, hotter than most that were seen before
-  // it. A warm row's record is written anew, with its heat, if the log takes it: of no more rows
-  // than go, the others stay in memory or go. Whether it was forgotten. Its caller has a ticket.
-  bool ForgetOrRelocate(KeyIndex::Shard* shard, const RowId& id, Location from,
-                        std::span<const std::byte> record)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+  // What becomes of a row whose record was read, of a class that forgets: it has another record by
+  // now, or is gone; is in memory; is spared; is forgotten.
+  enum class Fate { kElsewhere, kInMemory, kSpared, kForgotten };
+  // Forgets the row whose record is `from`, unless it is in memory or warm: looked up since it was
+  // written or, under LFU, hotter than most that were seen before it. What is not forgotten is
+  // written anew, with its heat, as long as no more rows are than go: then warm ones go, too. By
+  // one thread at a time, which has a ticket.
+  Fate ForgetOrSpare(KeyIndex::Shard* shard, const RowId& id, Location from,
+                     std::span<const std::byte> record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
   // Forgets the row of the shard that would leave memory next. False: the shard has less than its
-  // part of rows, or those next are pinned. Its caller has a ticket.
+  // part of rows, or only pinned ones are next. Its caller has a ticket.
   bool ForgetColdest(KeyIndex::Shard* shard) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
 
   // ---- thread-safe ----
 
   bool forgets() const { return forgets_; }
-  // A row comes for which the index should grow, and cannot: another one is to be forgotten.
-  void NoteIndexFull() { index_full_rows_.fetch_add(1, std::memory_order_relaxed); }
-  // How many rows are to be forgotten before `rows` more of the class are made; of those noted it
-  // tells once.
-  uint64_t TakeRowsToForget(uint64_t rows) {
-    return parts_.log->RowsToForget(slot_class_, rows) +
-           index_full_rows_.exchange(0, std::memory_order_relaxed);
-  }
-  // Whether so few rows are in the log alone that the coldest of those in memory are to be
-  // forgotten: of the oldest records more than four of five would be written anew.
-  bool IsMostlyInMemory() const { return rows_in_log() < rows_in_memory() / 4; }
+  uint32_t record_bytes() const { return RecordBytesOf(slot_bytes_); }
 
   // Room in the log for rows that will be made (RowLog::TakeRoom), or were not. Thread-safe.
   uint64_t TakeRoom(uint64_t rows) { return parts_.log->TakeRoom(slot_class_, rows); }
@@ -186,7 +176,7 @@ class RowMover {
 
  private:
   // Written anew before as many have to be forgotten: two steps of compaction.
-  static constexpr uint32_t kSpareRowsMax = 512;
+  static constexpr uint32_t kSparingsMax = 512;
 
   RowHeader* HeaderAt(Location slot) const {
     return reinterpret_cast<RowHeader*>(parts_.tier->Row(slot));
@@ -226,9 +216,13 @@ class RowMover {
   bool WriteAnew(KeyIndex::Shard* shard, const RowId& id, Location from, const Logged& logged,
                  std::span<const std::byte> record, uint32_t heat)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+  void ForgetSlot(KeyIndex::Shard* shard, Location slot)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
   bool IsWarm(KeyHash hash, std::span<const std::byte> record) const;
   void NoteSeen(bool is_warm);
-  bool TakeSpare();
+  bool Spare(KeyIndex::Shard* shard, const RowId& id, Location from, const Logged& logged,
+             std::span<const std::byte> record, uint32_t heat)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
 
   const MoverParts parts_;
   const SlotClass slot_class_;
@@ -240,12 +234,11 @@ class RowMover {
   std::atomic<uint64_t> rows_in_log_{0};
   std::atomic<uint64_t> rows_in_memory_{0};
   std::atomic<uint32_t> next_giver_{0};  // the shard to be asked for slots by others
-  std::atomic<uint64_t> index_full_rows_{0};
-  // Under LFU; compaction's: rows whose heat has more bits are warm, so that about half are.
+  // ForgetOrSpare's. Under LFU rows whose heat has more bits are warm, so that about half are.
   uint32_t warm_bits_ = 0;
   uint32_t seen_rows_ = 0;  // since it was set
   uint32_t warm_rows_ = 0;
-  uint32_t spare_rows_ = kSpareRowsMax;  // how many more may be written anew
+  uint32_t sparings_ = kSparingsMax;  // how many more rows may be written anew
 };
 
 }  // namespace embank

@@ -72,7 +72,7 @@ void ShardPlan::ForEachShard(const Batch& batch, absl::FunctionRef<void(const Sh
   if (count_ == 0) return;
   const StoreParts& parts = batch.table().parts();
   if (use == Use::kChanges && parts.compaction != nullptr) {
-    parts.compaction->MakeRoom(batch.table().mover(), count_);
+    parts.compaction->MakeRoom(*batch.table().mover(), count_);
   }
   const BatchGate::Ticket ticket(parts.gate);
   if (count_ == 1) {

@@ -76,7 +76,7 @@ absl::StatusOr<Table*> Store::CreateTable(std::string_view name, const TableOpti
     EMBANK_RETURN_IF_ERROR(MakeRoomInManifests({id, std::string(name), options}));
   }
   EMBANK_ASSIGN_OR_RETURN(Table* const table, AddTable(id, name, options));
-  if (log_ != nullptr) KeepIndexFree();
+  KeepIndexFree();
   return table;
 }
 
@@ -128,6 +128,7 @@ absl::Status Store::DropTable(std::string_view name) {
   table->MarkDropped();
   EMBANK_RETURN_IF_ERROR(EraseRowsOf(table));
   std::erase(live_tables_, table);
+  KeepIndexFree();
   return absl::OkStatus();
 }
 
@@ -226,10 +227,10 @@ absl::Status Store::MakeMover(SlotsOfClass* slots) {
 // has what its segments take: of rows of 48 bytes a 32nd of what the index does, and of the two or
 // three that are being written a third.
 void Store::KeepIndexFree() {
-  const bool any = std::any_of(slot_classes_.begin(), slot_classes_.end(), [](const auto& slots) {
-    return slots.row_class.on_full == OnFull::kForget;
-  });
-  if (any) index_->KeepFree(options_.dram_bytes / 16);
+  if (log_ == nullptr) return;
+  const bool any = std::any_of(live_tables_.begin(), live_tables_.end(),
+                               [](const Table* table) { return table->mover()->forgets(); });
+  index_->KeepFree(any ? options_.dram_bytes / 16 : 0);
 }
 
 absl::Status Store::MakeForgetter(SlotsOfClass* slots) {

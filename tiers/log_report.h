@@ -28,7 +28,8 @@ struct LogSpace {
 };
 
 // Why rows are moved: changes go on, and it is time; changes need space now; or will, once the
-// checkpoints of now are not kept any more.
+// checkpoints of now are not kept any more. Or why they are looked at: rows are too many, and some
+// are to be forgotten.
 enum class CompactionAim : uint32_t { kPace, kSpace, kLaterSpace, kForget };
 
 }  // namespace embank

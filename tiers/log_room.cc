@@ -28,6 +28,7 @@ void LogRoom::AddClass(uint32_t row_class, uint32_t record_bytes, bool forgets) 
   EMBANK_CHECK(added.record_bytes == 0);
   added.record_bytes = record_bytes;
   added.forgets = forgets;
+  any_forgets_ = any_forgets_ || forgets;
   added.slots = SegmentGeometry::Of(record_bytes, segment_bytes_).slots;
   EMBANK_CHECK(added.slots > 0);
   // The slots that begin before the first block behind a slot's end (SlotInFreshBlock).
@@ -66,13 +67,11 @@ uint64_t LogRoom::Admits(uint32_t row_class, uint64_t rows) const {
   return std::min(rows, static_cast<uint64_t>(std::max<int64_t>(admitted, 0)));
 }
 
-uint64_t LogRoom::RowsToForget(uint32_t row_class, uint64_t rows) const {
-  if (ssd_bytes_ == 0) return 0;
-  const uint64_t record_bytes = classes_[row_class].record_bytes;
+uint64_t LogRoom::BytesToForget() const {
+  if (!any_forgets_ || ssd_bytes_ == 0) return 0;
   // A dirty row has no record that lives.
-  const uint64_t bytes = live_bytes_ + dirty_bytes_ + rows * record_bytes;
-  const uint64_t part = ssd_bytes_ / kRowsPart;
-  return bytes <= part ? 0 : (bytes - part + record_bytes - 1) / record_bytes;
+  const uint64_t bytes = live_bytes_ + dirty_bytes_;
+  return bytes - std::min(bytes, ssd_bytes_ / kRowsPart);
 }
 
 int64_t LogRoom::SpareSegments() const {

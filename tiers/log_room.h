@@ -46,8 +46,8 @@ class LogRoom {
 
   // How many of `rows` more rows of a class may be dirty.
   uint64_t Admits(uint32_t row_class, uint64_t rows) const;
-  // How many rows are to be forgotten before `rows` more of the class are made.
-  uint64_t RowsToForget(uint32_t row_class, uint64_t rows) const;
+  // How many bytes of rows are too many; none, where no class forgets.
+  uint64_t BytesToForget() const;
   bool Forgets(uint32_t row_class) const {
     return IsCounted(row_class) && classes_[row_class].forgets;
   }
@@ -65,7 +65,6 @@ class LogRoom {
   uint64_t taken_bytes() const { return taken_bytes_; }
   uint64_t aside_bytes() const { return aside_bytes_; }
   uint64_t dirty_bytes() const { return dirty_bytes_; }
-  uint64_t live_bytes() const { return live_bytes_; }
   // Of the budget, for a checkpoint; without a limit nothing.
   uint64_t kept_bytes() const;
 
@@ -94,6 +93,7 @@ class LogRoom {
   uint64_t aside_bytes_ = 0;
   uint64_t dirty_bytes_ = 0;
   uint64_t live_bytes_ = 0;
+  bool any_forgets_ = false;
   int64_t needed_segments_ = 0;  // of all classes
 };
 

@@ -227,7 +227,7 @@ Location RowLog::Put(OpenSegment* open, const RowToLog& row) {
   }
   if (row.lives) {
     segment.SetLive(slot, true);
-    room_.AddLive(row.record_bytes);
+    NoteRows(row.record_bytes);
   }
 
   const uint64_t cut = buffer->begin + options_.buffer_bytes;
@@ -544,7 +544,7 @@ void RowLog::MarkDeadLocked(Location location) {
   const bool freeze = frozen_checkpoint_ != 0 && !Seeded(SeededBug::kFrozenLate);
   if (freeze) segment.FreezeFor(frozen_checkpoint_);
   EMBANK_CHECK(segment.SetLive(segment.geometry.SlotAt(offset), false));
-  room_.AddLive(-static_cast<int64_t>(segment.header.record_bytes));
+  NoteRows(-static_cast<int64_t>(segment.header.record_bytes));
   CountDead(segment);
 }
 
@@ -562,8 +562,12 @@ uint64_t RowLog::segment_count() const {
 
 LogSpace RowLog::Space() const {
   ReaderMutexLock lock(&mutex_);
-  return {options_.ssd_bytes, room_.taken_bytes(), room_.live_bytes(), room_.dirty_bytes(),
-          room_.kept_bytes()};
+  LogSpace space = {options_.ssd_bytes, room_.taken_bytes(), 0, room_.dirty_bytes(),
+                    room_.kept_bytes()};
+  for (const auto& segment : segments_) {
+    if (segment != nullptr) space.live_bytes += segment->LiveBytes();
+  }
+  return space;
 }
 
 uint64_t RowLog::next_segment_id() const {

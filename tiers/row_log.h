@@ -94,8 +94,8 @@ class RowLog {
 
   // Rows of a class may be dirty from now on. std::bad_alloc leaves it.
   void AddRowClass(uint32_t row_class, uint32_t record_bytes, bool forgets = false);
-  // How many rows are to be forgotten before `rows` more of the class are made.
-  uint64_t RowsToForget(uint32_t row_class, uint64_t rows) const;
+  // How many bytes of rows, in memory or not, are too many where a class forgets.
+  uint64_t BytesToForget() const { return bytes_to_forget_.load(std::memory_order_relaxed); }
   // For up to `rows` rows that will be dirty; for how many there was room. GiveRoom: so many that
   // were are not, and were not written.
   uint64_t TakeRoom(uint32_t row_class, uint64_t rows);
@@ -196,7 +196,7 @@ class RowLog {
   absl::Status Outfit(LogSegment* segment, bool with_slots);
   uint64_t CountSegments() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   absl::Status NoRoom() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
-  std::shared_ptr<LogSegment> OldestToForget() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  std::shared_ptr<LogSegment> OldestToForget() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsFull(LogStream stream) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   bool IsKept(const LogSegment& segment) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   bool FreeMore() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -204,6 +204,7 @@ class RowLog {
   void NoteOpenSlots(const OpenSegment& open) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void MarkDeadLocked(Location location) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void NoteSpare() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void NoteRows(int64_t live_bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void BeginBuffer(OpenSegment* open, LogBuffer* buffer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void LeaveBlock(OpenSegment* open) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool MayWrite(const LogBuffer& buffer) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
@@ -270,9 +271,10 @@ class RowLog {
   uint64_t removals_under_way_ ABSL_GUARDED_BY(mutex_) = 0;
   LogRoom room_ ABSL_GUARDED_BY(mutex_);  // segments take space until their files are gone
   std::atomic<int64_t> spare_segments_;   // as room_ has it
+  std::atomic<uint64_t> bytes_to_forget_{0};
   const LogSegment* victim_ ABSL_GUARDED_BY(mutex_) = nullptr;
   CompactionAim victim_aim_ ABSL_GUARDED_BY(mutex_) = CompactionAim::kPace;
-  uint64_t forgotten_up_to_ ABSL_GUARDED_BY(mutex_) = 0;  // the last segment that was done with
+  uint64_t forget_hand_ ABSL_GUARDED_BY(mutex_) = 0;  // the last segment that was done with
   uint32_t footers_under_way_ ABSL_GUARDED_BY(mutex_) = 0;
   CompactionPace pace_ ABSL_GUARDED_BY(mutex_);
   std::atomic<uint32_t> pace_now_{0};  // as pace_ has it

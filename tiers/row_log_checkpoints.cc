@@ -63,7 +63,6 @@ void RowLog::Forget(uint32_t oldest_kept) {
     MutexLock lock(&mutex_);
     if (oldest_kept > oldest_kept_) pace_.EndInterval();
     oldest_kept_ = oldest_kept;
-    forgotten_up_to_ = 0;
     NotePace();
     PartFromDeadSegments();
   }
@@ -82,7 +81,7 @@ absl::Status RowLog::Adopt(const SegmentRows& rows, uint32_t checkpoint, const V
     NoteSpare();
     return adopted;
   }
-  room_.AddLive(static_cast<int64_t>(segment->LiveBytes()));
+  NoteRows(static_cast<int64_t>(segment->LiveBytes()));
   if (segment->finished) {
     Finish(segment.get());
   } else {

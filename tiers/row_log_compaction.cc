@@ -39,8 +39,6 @@ std::shared_ptr<LogSegment> RowLog::PickVictim(CompactionAim aim) {
   victim_aim_ = aim;
   if (aim == CompactionAim::kForget) {
     std::shared_ptr<LogSegment> oldest = OldestToForget();
-    // From the first one on.
-    if (oldest == nullptr && std::exchange(forgotten_up_to_, 0) > 0) oldest = OldestToForget();
     victim_ = oldest.get();
     return oldest;
   }
@@ -68,16 +66,25 @@ std::shared_ptr<LogSegment> RowLog::PickVictim(CompactionAim aim) {
   return best;
 }
 
-// Rows are written when they leave memory: the oldest records are of those that left it first.
-std::shared_ptr<LogSegment> RowLog::OldestToForget() const {
+// Rows are written when they leave memory: the oldest records are of those that left it first. The
+// hand goes round in the older half: what it has left there, since it was in memory, it meets again
+// before the end of the log, which moves on as fast.
+std::shared_ptr<LogSegment> RowLog::OldestToForget() {
   std::shared_ptr<LogSegment> oldest;
+  std::shared_ptr<LogSegment> next;
+  size_t count = 0;
+  size_t passed = 0;
   for (const std::shared_ptr<LogSegment>& segment : segments_) {
     if (segment == nullptr || !segment->finished || segment->passed_over) continue;
     if (segment->live_rows == 0 || !room_.Forgets(segment->header.row_class)) continue;
     const uint64_t id = segment->header.segment_id;
-    if (id <= forgotten_up_to_) continue;
+    ++count;
     if (oldest == nullptr || id < oldest->header.segment_id) oldest = segment;
+    if (id <= forget_hand_) ++passed;
+    if (id > forget_hand_ && (next == nullptr || id < next->header.segment_id)) next = segment;
   }
+  if (passed < (count + 1) / 2) return next;
+  forget_hand_ = 0;
   return oldest;
 }
 
@@ -99,7 +106,7 @@ void RowLog::Release(std::shared_ptr<LogSegment> victim, bool is_done) {
   {
     MutexLock lock(&mutex_);
     if (is_done && victim_aim_ == CompactionAim::kForget) {
-      forgotten_up_to_ = victim->header.segment_id;
+      forget_hand_ = victim->header.segment_id;
     }
     victim_ = nullptr;
     victim.reset();

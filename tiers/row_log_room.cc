@@ -26,11 +26,6 @@ void RowLog::AddRowClass(uint32_t row_class, uint32_t record_bytes, bool forgets
   room_.AddClass(row_class, record_bytes, forgets);
 }
 
-uint64_t RowLog::RowsToForget(uint32_t row_class, uint64_t rows) const {
-  ReaderMutexLock lock(&mutex_);
-  return room_.RowsToForget(row_class, rows);
-}
-
 uint64_t RowLog::TakeRoom(uint32_t row_class, uint64_t rows) {
   MutexLock lock(&mutex_);
   return TakeRoomLocked(row_class, rows);
@@ -186,11 +181,19 @@ std::string RowLog::WhyRefused() const {
                       "is nothing, until rows are erased or ssd_bytes is larger");
 }
 
+// Records in which rows live have so many bytes more.
+void RowLog::NoteRows(int64_t live_bytes) {
+  room_.AddLive(live_bytes);
+  const uint64_t too_many = room_.BytesToForget();
+  if (too_many != BytesToForget()) bytes_to_forget_.store(too_many, std::memory_order_relaxed);
+}
+
 void RowLog::NoteSpare() {
   const int64_t spare = room_.SpareSegments();
   if (spare != spare_segments_.load(std::memory_order_relaxed)) {
     spare_segments_.store(spare, std::memory_order_relaxed);
   }
+  NoteRows(0);
   pace_.SetSpare(spare);
   NotePace();
 }

@@ -90,9 +90,11 @@ enum { EMBANK_EVICT_LRU = 0,    /* those not used for the longest time: approxim
 /* What becomes of a new row for which there is no room. */
 enum { EMBANK_FULL_REFUSE = 0,  /* it is REFUSED */
        EMBANK_FULL_FORGET = 1 };/* the coldest row of its shard is erased for it, and counted in
-                                 * embank_rows_forgotten_total: a bounded memory. With a path: the
-                                 * rows that were written longest ago, once all rows take half of
-                                 * ssd_bytes, or the index all that dram_bytes leaves it */
+                                 * embank_rows_forgotten_total: a bounded memory. With a path:
+                                 * what left memory longest ago and was not looked up since (LFU:
+                                 * and is cold), once all rows of the store take half of
+                                 * ssd_bytes, or its index all that dram_bytes leaves it; with few
+                                 * rows in the log alone, the coldest of memory */
 /* CREATE: makes a store where there is none. READ_ONLY: together with others who only read;
  * embank_store_open says more. PREVIOUS: the last checkpoint but one, as if the last had not been;
  * it is lost with the next checkpoint, which nobody makes who only reads. */
@@ -213,8 +215,8 @@ EMBANK_API void embank_table_options_init(embank_table_options *options, uint32_
  *
  * Tables with rows of one size, one eviction (LRU and CLOCK count as one) and one on_full share
  * memory: their rows make room for each other. From others they get memory only by pages of 2 MiB
- * in which no row is left. So a table that forgets is REFUSED its first rows where others have
- * filled dram_bytes. */
+ * in which no row is left. So, without a path, a table that forgets is REFUSED its first rows where
+ * others have filled dram_bytes. */
 EMBANK_API embank_status embank_table_create(embank_store *store, const char *name,
                                              const embank_table_options *options,
                                              embank_table **table);
@@ -246,8 +248,9 @@ EMBANK_API embank_status embank_table_names(embank_store *store, char *names, ui
  * is there, by any call but erase) that would eat it is REFUSED, and the message names
  * embank_checkpoint, which gives room back. In a table that forgets, a new row may erase another,
  * one of the same batch only where nearly nothing else is left: of a batch larger than memory the
- * first rows may be gone before its end. With a path rows are forgotten before the batch, as many
- * as it may make; its changes need the room for a checkpoint as others do. Every data call can
+ * first rows may be gone before its end. With a path rows are forgotten behind the call, of any
+ * such table, its own not excepted; changes need the room for a checkpoint as others do, and of a
+ * batch of more than a tenth of what a full index has a part may be REFUSED. Every data call can
  * return INVALID_ARGUMENT (shapes), FAILED_PRECONDITION (the table was dropped, or the call changes
  * something and the store was opened READ_ONLY) and RESOURCE_EXHAUSTED (memory of the call: at most
  * 64 MiB + 32 bytes per key);
