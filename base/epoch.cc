@@ -17,7 +17,7 @@ std::atomic<uint64_t>* EpochTable::Enter() {
   for (uint64_t i = 0;; ++i) {
     // All taken: one will be free soon.
     if (i > 0 && i % kReadersMax == 0) wait.Pause();
-    std::atomic<uint64_t>& slot = slots_[(first + i) % kReadersMax].epoch;
+    auto& [slot, entered] = slots_[(first + i) % kReadersMax];
     uint64_t idle = kIdle;
     // With the fences: either the retirer sees this reader, or the reader sees everything as it is
     // after the retirement.
@@ -25,6 +25,7 @@ std::atomic<uint64_t>* EpochTable::Enter() {
         slot.compare_exchange_strong(idle, epoch_.load(std::memory_order_seq_cst),
                                      std::memory_order_seq_cst)) {
       FullFence();
+      entered.store(entered.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
       return &slot;
     }
   }
@@ -37,6 +38,12 @@ bool EpochTable::HasPassed(uint64_t epoch) const {
     if (reader != kIdle && reader <= epoch) return false;
   }
   return true;
+}
+
+uint64_t EpochTable::entered() const {
+  uint64_t sum = 0;
+  for (const Slot& slot : slots_) sum += slot.entered.load(std::memory_order_relaxed);
+  return sum;
 }
 
 void EpochTable::WaitUntilPassed(uint64_t epoch) const {

@@ -31,6 +31,10 @@ class EpochTable {
   // Whether no reader of the epoch is left. Thread-safe.
   bool HasPassed(uint64_t epoch) const;
 
+  // How many readers have come so far; what was counted for one that another thread has waited for
+  // is there. Thread-safe.
+  uint64_t entered() const;
+
   // Waits until HasPassed: at most as long as a reader's batch takes. The caller must not be a
   // reader, nor hold what a reader spins on.
   void WaitUntilPassed(uint64_t epoch) const;
@@ -42,6 +46,7 @@ class EpochTable {
 
   struct alignas(64) Slot {
     std::atomic<uint64_t> epoch{kIdle};
+    std::atomic<uint64_t> entered{0};  // written by whoever has the slot
   };
 
   std::atomic<uint64_t>* Enter();

@@ -4,8 +4,11 @@
 #ifndef EMBANK_BASE_MUTEX_H_
 #define EMBANK_BASE_MUTEX_H_
 
+#include <cstdint>
+
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 
 #if defined(__SANITIZE_THREAD__)
 #include <sanitizer/tsan_interface.h>
@@ -90,6 +93,14 @@ class ConditionVariable {
     EMBANK_TSAN(__tsan_mutex_pre_unlock(mutex, 0));
     EMBANK_TSAN(__tsan_mutex_post_unlock(mutex, 0));
     variable_.Wait(&mutex->mutex_);
+    EMBANK_TSAN(__tsan_mutex_pre_lock(mutex, 0));
+    EMBANK_TSAN(__tsan_mutex_post_lock(mutex, 0, 0));
+  }
+  // As Wait, for so long at most.
+  void WaitFor(Mutex* mutex, uint64_t ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    EMBANK_TSAN(__tsan_mutex_pre_unlock(mutex, 0));
+    EMBANK_TSAN(__tsan_mutex_post_unlock(mutex, 0));
+    variable_.WaitWithTimeout(&mutex->mutex_, absl::Nanoseconds(ns));
     EMBANK_TSAN(__tsan_mutex_pre_lock(mutex, 0));
     EMBANK_TSAN(__tsan_mutex_post_lock(mutex, 0, 0));
   }

@@ -283,7 +283,7 @@ absl::StatusOr<SsdFigures> SsdPhases::Overwrite(SsdEngine* engine) {
 }
 
 // Reads and writes the same batches, as training does.
-absl::StatusOr<PhaseTiming> SsdPhases::Train(SsdEngine* engine, bool with_checkpoints) {
+absl::StatusOr<PhaseTiming> SsdPhases::Train(SsdEngine* engine, std::vector<double>* checkpoints) {
   ++version_;
   const PhasePlan plan{Ahead(0), options_.batch, options_.threads, options_.seconds};
   absl::Status checkpoint;
@@ -295,8 +295,11 @@ absl::StatusOr<PhaseTiming> SsdPhases::Train(SsdEngine* engine, bool with_checkp
                                 return WriteBatch(engine, thread, batch);
                               },
                               [&](uint64_t) {
-                                if (with_checkpoints && checkpoint.ok())
+                                if (checkpoints != nullptr && checkpoint.ok()) {
+                                  const uint64_t begin_ns = SteadyClock()->NowNs();
                                   checkpoint = engine->Checkpoint();
+                                  checkpoints->push_back(SecondsSince(begin_ns));
+                                }
                                 observe_();
                               }));
   next_position_ += std::min<uint64_t>(timing.positions, plan.keys.size());
@@ -319,8 +322,13 @@ absl::StatusOr<SsdFigures> SsdPhases::Checkpoint(SsdEngine* engine) {
     figures["checkpoint_seconds"] = seconds;
     figures["checkpoint_bytes_per_second"] = bytes / seconds;
     EMBANK_RETURN_IF_ERROR(engine->Settle());
-    EMBANK_ASSIGN_OR_RETURN(const PhaseTiming alone, Train(engine, false));
-    EMBANK_ASSIGN_OR_RETURN(const PhaseTiming beside, Train(engine, true));
+    EMBANK_ASSIGN_OR_RETURN(const PhaseTiming alone, Train(engine, nullptr));
+    std::vector<double> checkpoints;
+    EMBANK_ASSIGN_OR_RETURN(const PhaseTiming beside, Train(engine, &checkpoints));
+    if (!checkpoints.empty()) {
+      const double sum = std::accumulate(checkpoints.begin(), checkpoints.end(), 0.0);
+      figures["checkpoint_seconds_beside"] = sum / static_cast<double>(checkpoints.size());
+    }
     figures["trainer_rows_per_second"] = PositionsPerSecond(alone);
     figures["trainer_slowdown"] = 1.0 - PositionsPerSecond(beside) / PositionsPerSecond(alone);
     AddLatency(beside.latency, &figures);

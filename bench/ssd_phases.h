@@ -55,7 +55,7 @@ class SsdPhases {
   absl::StatusOr<PhaseTiming> WriteOnce(SsdEngine* engine, KeySpan keys);
   absl::Status OverwritePart(SsdEngine* engine, KeySpan keys, bool with_checkpoint,
                              PhaseTiming* timing);
-  absl::StatusOr<PhaseTiming> Train(SsdEngine* engine, bool with_checkpoints);
+  absl::StatusOr<PhaseTiming> Train(SsdEngine* engine, std::vector<double>* checkpoints);
   absl::Status ReadMarked(SsdEngine* engine, KeySpan keys);
   bool NoteFull(const absl::Status& status, const char* phase);
   std::span<std::byte> VectorOf(uint32_t thread, size_t i);

@@ -1,8 +1,16 @@
 #include "store/batch_gate.h"
 
 #include "base/seeded_bug.h"
+#include "base/spin_wait.h"
 
 namespace embank {
+namespace {
+
+constexpr uint32_t kPausesMax = 1024;  // some 30 us
+constexpr uint64_t kNapNs = 50'000;    // twice that with the system's slack
+constexpr uint32_t kLooksMax = 200;    // 20 ms, some batches of 8,192 keys
+
+}  // namespace
 
 // Either the flip sees this batch, or the batch sees the gate closed: both look after they have
 // said what they do.
@@ -11,23 +19,65 @@ void BatchGate::Enter(std::optional<EpochTable::Guard>* batch) {
     batch->emplace(&batches_);
     if (!closed_.load(std::memory_order_seq_cst)) return;
     batch->reset();
-    MutexLock lock(&mutex_);
-    while (closed_.load(std::memory_order_relaxed)) opened_.Wait(&mutex_);
+    WaitUntilOpen();
   }
 }
 
-void BatchGate::Flip(absl::FunctionRef<void(uint32_t)> between) {
-  closed_.store(true, std::memory_order_seq_cst);
-  batches_.WaitUntilPassed(batches_.Retire());
+// A flip between batches is over before a thread sleeps.
+void BatchGate::WaitUntilOpen() {
+  SpinWait wait;
+  for (uint32_t i = 0; i < kPausesMax; ++i) {
+    if (!closed_.load(std::memory_order_acquire)) return;
+    wait.Pause();
+  }
+  MutexLock lock(&mutex_);
+  while (closed_.load(std::memory_order_relaxed)) opened_.Wait(&mutex_);
+}
+
+void BatchGate::Flip(absl::FunctionRef<void(uint32_t)> between, absl::FunctionRef<void()> closing) {
+  if (!CloseBetweenBatches(closing)) {
+    closing();
+    Close();
+  }
   between(checkpoint());
   if (!Seeded(SeededBug::kNoNextCheckpoint)) checkpoint_.fetch_add(1, std::memory_order_relaxed);
   sweeps_.store(true, std::memory_order_relaxed);
   {
     MutexLock lock(&mutex_);
     failure_ = absl::OkStatus();
-    closed_.store(false, std::memory_order_seq_cst);
   }
+  Open();
+}
+
+// False: there was always one under way.
+bool BatchGate::CloseBetweenBatches(absl::FunctionRef<void()> closing) {
+  for (uint32_t i = 0; i < kLooksMax; ++i) {
+    if (i > 0) Nap();
+    if (!batches_.HasPassed(UINT64_MAX)) continue;
+    closing();
+    closed_.store(true, std::memory_order_seq_cst);
+    if (batches_.HasPassed(batches_.Retire())) return true;
+    Open();
+  }
+  return false;
+}
+
+void BatchGate::Close() {
+  closed_.store(true, std::memory_order_seq_cst);
+  const uint64_t epoch = batches_.Retire();
+  // Asleep: the batch that is waited for may need this core.
+  while (!batches_.HasPassed(epoch)) Nap();
+}
+
+void BatchGate::Open() {
+  MutexLock lock(&mutex_);
+  closed_.store(false, std::memory_order_seq_cst);
   opened_.NotifyAll();
+}
+
+void BatchGate::Nap() {
+  MutexLock lock(&mutex_);
+  nap_.WaitFor(&mutex_, kNapNs);
 }
 
 void BatchGate::Fail(const absl::Status& status) {

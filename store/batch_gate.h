@@ -17,6 +17,7 @@
 #include "absl/status/status.h"
 #include "base/epoch.h"
 #include "base/mutex.h"
+#include "store/sweep_pace.h"
 
 namespace embank {
 
@@ -42,9 +43,15 @@ class BatchGate {
   // The checkpoint that changes belong to which the holder of a ticket makes.
   uint32_t checkpoint() const { return checkpoint_.load(std::memory_order_relaxed); }
 
-  // Waits for the batches under way, calls between(checkpoint) while there is none, lets batches of
-  // the next checkpoint begin, and the sweep. One thread at a time; it has no ticket.
-  void Flip(absl::FunctionRef<void(uint32_t)> between);
+  // Calls between(checkpoint) while there is no batch, lets batches of the next checkpoint begin,
+  // and the sweep. Looks for a moment without batches first, while they come and go; where there is
+  // none for long, those that come wait until those under way have ended. Calls `closing` whenever
+  // batches may have to wait from then on. One thread at a time; it has no ticket.
+  void Flip(
+      absl::FunctionRef<void(uint32_t)> between, absl::FunctionRef<void()> closing = [] {});
+
+  // How many batches have begun so far. Not cheap: some microseconds.
+  uint64_t batches_begun() const { return batches_.entered(); }
 
   // Whether a row is owed to the checkpoint of the last flip that was changed for `checkpoint`.
   // Under the lock of the row's shard.
@@ -58,8 +65,15 @@ class BatchGate {
   // Ends the sweep; why it failed.
   absl::Status EndSweep();
 
+  SweepPace* pace() { return &pace_; }
+
  private:
   void Enter(std::optional<EpochTable::Guard>* batch);
+  void WaitUntilOpen();
+  bool CloseBetweenBatches(absl::FunctionRef<void()> closing);
+  void Close();
+  void Open();
+  void Nap();
 
   EpochTable batches_;
   std::atomic<bool> closed_{false};
@@ -67,7 +81,9 @@ class BatchGate {
   std::atomic<uint32_t> checkpoint_;
   Mutex mutex_;
   ConditionVariable opened_;
+  ConditionVariable nap_;  // nobody notifies it
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
+  SweepPace pace_;
 };
 
 }  // namespace embank

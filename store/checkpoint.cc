@@ -73,26 +73,55 @@ class PartSweep {
   size_t count_ = 0;
 };
 
-void SweepPart(const SweepParts& parts, uint32_t page, uint32_t first_slot) {
+// Beside batches, 1,024 slots: a core is taken from them for 200 us at a time.
+constexpr uint32_t kPartsAtOnce = 4;
+
+void SweepPart(const SweepParts& parts, uint32_t page, uint32_t part) {
+  if (!parts.gate->IsSweeping()) return;
   parts.log->WaitForCalm();
-  const absl::Status status = PartSweep(parts, page, first_slot).Run();
+  const absl::Status status = PartSweep(parts, page, part * kSlotsAtOnce).Run();
   if (!status.ok()) parts.gate->Fail(status);
+}
+
+uint32_t PartsOf(const DramTier& tier, uint32_t page) {
+  std::optional<EpochTable::Guard> reader;
+  return (tier.SlotsOf(page, &reader).slots + kSlotsAtOnce - 1) / kSlotsAtOnce;
+}
+
+// Some parts of a page, and the rest that follows; for how long.
+uint64_t SweepSlowly(const SweepParts& parts, uint32_t page, uint32_t first, uint32_t end) {
+  const uint64_t begin_ns = parts.clock->NowNs();
+  for (uint32_t part = first; part < end; ++part) {
+    // Of one task: on this thread.
+    parts.executor->ParallelFor(1, [&](uint32_t) { SweepPart(parts, page, part); });
+  }
+  const uint64_t worked_ns = parts.clock->NowNs() - begin_ns;
+  return parts.gate->pace()->Rest(SweepPace::RestNs(worked_ns, parts.executor->concurrency()));
 }
 
 }  // namespace
 
-void SweepOwed(const SweepParts& parts) {
+uint64_t SweepOwed(const SweepParts& parts) {
   // In the order of memory: a row that is owed stays in its slot, or leaves for the log.
   const uint32_t pages = parts.tier->pages_begun();
+  uint64_t rested_ns = 0;
+  SweepPace* const pace = parts.gate->pace();
+  pace->Begin(parts.gate->batches_begun());
   for (uint32_t page = 0; page < pages; ++page) {
-    std::optional<EpochTable::Guard> reader;
-    const uint32_t slots = parts.tier->SlotsOf(page, &reader).slots;
-    reader.reset();
-    const uint32_t count = (slots + kSlotsAtOnce - 1) / kSlotsAtOnce;
-    parts.executor->ParallelFor(count, [&](uint32_t part) {
-      if (parts.gate->IsSweeping()) SweepPart(parts, page, part * kSlotsAtOnce);
-    });
+    const uint32_t count = PartsOf(*parts.tier, page);
+    uint32_t done = 0;
+    // Workers that rest would be missing to large batches.
+    while (done < count && parts.gate->IsSweeping() &&
+           pace->IsBeside(parts.gate->batches_begun())) {
+      const uint32_t end = std::min(count, done + kPartsAtOnce);
+      rested_ns += SweepSlowly(parts, page, done, end);
+      done = end;
+    }
+    if (done == count) continue;
+    parts.executor->ParallelFor(count - done,
+                                [&](uint32_t part) { SweepPart(parts, page, done + part); });
   }
+  return rested_ns;
 }
 
 }  // namespace embank

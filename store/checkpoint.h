@@ -3,6 +3,7 @@
 #ifndef EMBANK_STORE_CHECKPOINT_H_
 #define EMBANK_STORE_CHECKPOINT_H_
 
+#include "base/clock.h"
 #include "base/executor.h"
 #include "store/batch_gate.h"
 #include "store/key_index.h"
@@ -19,11 +20,13 @@ struct SweepParts {
   BatchGate* gate;
   RowLog* log;
   Executor* executor;
+  const Clock* clock;
 };
 
 // After a flip: once it returns, nothing is owed. A shard's lock is held for few rows at a time.
-// When the log takes no more it stops, and the gate has the status (BatchGate::EndSweep).
-void SweepOwed(const SweepParts& parts);
+// Beside batches it is this thread alone that sweeps, at the gate's pace. When the log takes no
+// more it stops, and the gate has the status (BatchGate::EndSweep). For how long it has rested.
+uint64_t SweepOwed(const SweepParts& parts);
 
 }  // namespace embank
 

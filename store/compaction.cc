@@ -138,6 +138,7 @@ uint64_t Compaction::CheckpointsEnded() {
 
 // Until more than so many have ended. False: none is under way, or it would wait for this thread.
 bool Compaction::WaitForCheckpoint(uint64_t ended) {
+  const SweepPace::Hurry hurry(parts_.gate->pace());
   MutexLock lock(&checkpoint_mutex_);
   if (checkpoint_maker_ == std::this_thread::get_id()) return false;
   while (checkpoints_ended_ == ended && checkpoint_maker_ != std::thread::id()) {

@@ -168,6 +168,9 @@ void AppendCheckpoints(std::string* text, const CheckpointReport& report) {
   Describe(text, "embank_checkpoint_flip_seconds", "gauge",
            "Of it the time in which no batch of changes began.");
   absl::StrAppend(text, "embank_checkpoint_flip_seconds ", Seconds(report.last_flip_ns), "\n");
+  Describe(text, "embank_checkpoint_rest_seconds", "gauge",
+           "Of it the time in which the sweep rested for batches of changes.");
+  absl::StrAppend(text, "embank_checkpoint_rest_seconds ", Seconds(report.last_rest_ns), "\n");
 }
 
 }  // namespace

@@ -118,7 +118,7 @@ absl::Status Store::DropTable(std::string_view name) {
   EMBANK_RETURN_IF_ERROR(ValidateTableName(name));
   if (options_.read_only) return OpenedReadOnly();
   // A checkpoint has all of a table, or nothing.
-  MutexLock checkpoint_lock(&checkpoint_mutex_);
+  HurriedLock checkpoint_lock(&checkpoint_mutex_, pace());
   MutexLock lock(&tables_mutex_);
   Table* const table = FindTable(name);
   if (table == nullptr) {

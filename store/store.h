@@ -41,6 +41,7 @@ struct CheckpointReport {
   uint64_t checkpoints = 0;  // that were made since the store was opened
   uint64_t last_ns = 0;
   uint64_t last_flip_ns = 0;  // of them those without a batch
+  uint64_t last_rest_ns = 0;  // of them those in which its sweep let batches go first
 };
 
 // Bytes of DRAM by use: used = fixed + index + rows + state + slack.
@@ -133,6 +134,8 @@ class Store {
   bool SetHeatAside(bool must) ABSL_EXCLUSIVE_LOCKS_REQUIRED(checkpoint_mutex_);
   void KeepHeat(Manifest* manifest) ABSL_EXCLUSIVE_LOCKS_REQUIRED(checkpoint_mutex_);
   void SaveHeatOf(Manifest* manifest);
+  // nullptr: a store in memory has no checkpoints.
+  SweepPace* pace() const { return gate_ == nullptr ? nullptr : gate_->pace(); }
   absl::StatusOr<Manifest> BeginExport();
   void EndExport(uint32_t checkpoint);
   void ForgetOthers() ABSL_EXCLUSIVE_LOCKS_REQUIRED(checkpoint_mutex_);

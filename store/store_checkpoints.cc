@@ -325,7 +325,7 @@ absl::StatusOr<uint32_t> Store::Checkpoint(std::span<const std::byte> blob) {
         absl::StrCat("blob_bytes: ", blob.size(), ", at most ", kBlobBytesMax));
   }
   if (options_.read_only) return OpenedReadOnly();
-  MutexLock lock(&checkpoint_mutex_);
+  HurriedLock lock(&checkpoint_mutex_, pace());
   try {
     // Before compaction takes what is left.
     EMBANK_RETURN_IF_ERROR(SetBlobAside(blob.size()));
@@ -365,21 +365,25 @@ absl::StatusOr<uint32_t> Store::CheckpointLocked(std::span<const std::byte> blob
     manifest.previous = last_.checkpoint;
     EMBANK_RETURN_IF_ERROR(SetBlobAsideLocked(manifest, blob.size()));
     manifest.blob.assign(blob.begin(), blob.end());
-    const uint64_t flip_begin_ns = clock_->NowNs();
-    gate_->Flip([&](uint32_t checkpoint) {
-      manifest.checkpoint = checkpoint;
-      // The rates with which the last batches were made.
-      for (size_t i = 0; i < tables.size(); ++i) manifest.tables[i].options = tables[i]->options();
-      log_->Freeze(checkpoint);
-    });
+    uint64_t flip_begin_ns = 0;
+    gate_->Flip(
+        [&](uint32_t checkpoint) {
+          manifest.checkpoint = checkpoint;
+          // The rates with which the last batches were made.
+          for (size_t i = 0; i < tables.size(); ++i)
+            manifest.tables[i].options = tables[i]->options();
+          log_->Freeze(checkpoint);
+        },
+        [&] { flip_begin_ns = clock_->NowNs(); });
     flip_ns = clock_->NowNs() - flip_begin_ns;
   }
-  SweepOwed({.index = index_.get(),
-             .tier = tier_.get(),
-             .tables = tables_by_id_.get(),
-             .gate = gate_.get(),
-             .log = log_.get(),
-             .executor = executor_.get()});
+  const uint64_t rest_ns = SweepOwed({.index = index_.get(),
+                                      .tier = tier_.get(),
+                                      .tables = tables_by_id_.get(),
+                                      .gate = gate_.get(),
+                                      .log = log_.get(),
+                                      .executor = executor_.get(),
+                                      .clock = clock_});
   absl::Status status = gate_->EndSweep();
   bool in_doubt = false;
   if (status.ok()) status = KeepFrozen(&manifest, &in_doubt);
@@ -393,7 +397,10 @@ absl::StatusOr<uint32_t> Store::CheckpointLocked(std::span<const std::byte> blob
   last_ = std::move(manifest);
   ForgetOthers();
   MutexLock lock(&report_mutex_);
-  checkpoint_report_ = {checkpoint_report_.checkpoints + 1, clock_->NowNs() - begin_ns, flip_ns};
+  checkpoint_report_ = {.checkpoints = checkpoint_report_.checkpoints + 1,
+                        .last_ns = clock_->NowNs() - begin_ns,
+                        .last_flip_ns = flip_ns,
+                        .last_rest_ns = rest_ns};
   return last_.checkpoint;
 }
 
@@ -482,7 +489,7 @@ absl::Status Store::CheckWhole() const {
 
 absl::StatusOr<std::vector<std::byte>> Store::CheckpointBlob() const {
   if (log_ == nullptr) return NoPath();
-  MutexLock lock(&checkpoint_mutex_);
+  HurriedLock lock(&checkpoint_mutex_, pace());
   if (last_.checkpoint == 0) return absl::NotFoundError("the store has no checkpoint yet");
   return last_.blob;
 }
@@ -508,7 +515,7 @@ absl::Status Store::Export(const std::string& directory, ExportProgress progress
 
 // From here to EndExport its segments stay, though checkpoints come.
 absl::StatusOr<Manifest> Store::BeginExport() {
-  MutexLock lock(&checkpoint_mutex_);
+  HurriedLock lock(&checkpoint_mutex_, pace());
   if (last_.checkpoint == 0) {
     return absl::FailedPreconditionError(
         "the store has no checkpoint that could be exported; embank_checkpoint makes one");
@@ -519,7 +526,7 @@ absl::StatusOr<Manifest> Store::BeginExport() {
 }
 
 void Store::EndExport(uint32_t checkpoint) {
-  MutexLock lock(&checkpoint_mutex_);
+  HurriedLock lock(&checkpoint_mutex_, pace());
   exported_.erase(exported_.find(checkpoint));
   ForgetOthers();
 }

@@ -33,6 +33,15 @@ TEST(EpochTable, AGuardHoldsBackEpochsThatEndWhileItLives) {
   EXPECT_TRUE(epochs.HasPassed(second));
 }
 
+TEST(EpochTable, CountsWhoEnters) {
+  EpochTable epochs;
+  EXPECT_EQ(epochs.entered(), 0u);
+  for (int i = 0; i < 5; ++i) const EpochTable::Guard guard(&epochs);
+  const EpochTable::Guard one(&epochs);
+  const EpochTable::Guard other(&epochs);
+  EXPECT_EQ(epochs.entered(), 7u);
+}
+
 TEST(EpochTable, AGuardMadeLaterHoldsNothingBack) {
   EpochTable epochs;
   const uint64_t before = epochs.Retire();

@@ -147,5 +147,27 @@ TEST(MutexDeathTest, AssertHeldStopsAThreadWithoutTheLock) {
       "");
 }
 
+TEST(Mutex, AWaitWithALimitEndsByItselfOrWhenNotified) {
+  Mutex mutex;
+  ConditionVariable changed;
+  bool is_changed = false;
+  {
+    MutexLock lock(&mutex);
+    changed.WaitFor(&mutex, 1);
+    mutex.AssertHeld();
+  }
+  std::thread other([&] {
+    MutexLock lock(&mutex);
+    is_changed = true;
+    changed.NotifyAll();
+  });
+  {
+    constexpr uint64_t kHourNs = uint64_t{3600} * 1'000'000'000;
+    MutexLock lock(&mutex);
+    while (!is_changed) changed.WaitFor(&mutex, kHourNs);
+  }
+  other.join();
+}
+
 }  // namespace
 }  // namespace embank::test

@@ -155,11 +155,93 @@ TEST(BatchGate, AFlipWaitsForBatchesUnderWayAndOthersForTheFlip) {
   EXPECT_EQ(events.Missing(), "");
 }
 
+// Nobody waits for a flip that finds a moment without batches: it looks for one at first.
+TEST(BatchGate, AFlipLooksForAMomentWithoutBatchesBeforeItCloses) {
+  constexpr int kRounds = 40;
+  int open_to_the_end = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    BatchGate gate(1);
+    int closed = 0;
+    gate.Flip(&Nothing, [&] { ++closed; });
+    EXPECT_EQ(closed, 1) << "none is under way";
+    std::optional<BatchGate::Ticket> batch(&gate);
+    std::atomic<bool> flips{false};
+    std::atomic<bool> closing{false};
+    std::thread flipper([&] {
+      flips = true;
+      gate.Flip(&Nothing, [&] { closing = true; });
+    });
+    while (!flips) std::this_thread::yield();
+    for (int i = 0; i < 2000 && !closing; ++i) std::this_thread::yield();
+    if (!closing) ++open_to_the_end;
+    batch.reset();
+    flipper.join();
+    EXPECT_TRUE(closing);
+    EXPECT_EQ(gate.checkpoint(), 3u);
+  }
+  // On a busy machine some batches take longer than it looks.
+  EXPECT_GE(open_to_the_end, kRounds / 4);
+}
+
+// One that begins between its look and its closing has the gate opened again, for others too.
+TEST(BatchGate, AFlipSeesTheBatchThatBeginsWhileItCloses) {
+  BatchGate gate(1);
+  std::optional<BatchGate::Ticket> batch;
+  std::thread other;
+  int closings = 0;
+  gate.Flip([&](uint32_t) { EXPECT_FALSE(batch.has_value()) << "a flip within a batch"; },
+            [&] {
+              if (++closings == 1) {
+                batch.emplace(&gate);
+                other = std::thread([&] { const BatchGate::Ticket ticket(&gate); });
+                return;
+              }
+              other.join();
+              batch.reset();
+            });
+  EXPECT_EQ(closings, 2);
+  if (other.joinable()) other.join();
+}
+
+// One that has no end for long does not keep the flip from coming; those that come then wait.
+TEST(BatchGate, AFlipThatFindsNoSuchMomentClosesAllTheSame) {
+  BatchGate gate(1);
+  std::optional<BatchGate::Ticket> endless(&gate);
+  std::atomic<bool> closing{false};
+  std::thread flipper([&] { gate.Flip(&Nothing, [&] { closing = true; }); });
+  while (!closing) std::this_thread::yield();
+  std::atomic<bool> entered{false};
+  std::thread comer([&] {
+    const BatchGate::Ticket ticket(&gate);
+    EXPECT_EQ(gate.checkpoint(), 2u);
+    entered = true;
+  });
+  for (int i = 0; i < 1000; ++i) {
+    std::this_thread::yield();
+    EXPECT_EQ(gate.checkpoint(), 1u);
+  }
+  endless.reset();
+  flipper.join();
+  comer.join();
+  EXPECT_TRUE(entered);
+}
+
+TEST(BatchGate, CountsTheBatchesThatBegin) {
+  BatchGate gate(1);
+  EXPECT_EQ(gate.batches_begun(), 0u);
+  OnThreads(4, [&](uint64_t) {
+    for (int i = 0; i < 250; ++i) const BatchGate::Ticket ticket(&gate);
+  });
+  EXPECT_EQ(gate.batches_begun(), 1000u);
+  const BatchGate::Ticket under_way(&gate);
+  EXPECT_EQ(gate.batches_begun(), 1001u);
+}
+
 // Each thread adds one to a counter of its own, twice in a batch; a flip that finds an odd one has
 // fallen into a batch. And what is seen by a batch is of one checkpoint.
 TEST(BatchGate, ABatchIsWhollyBeforeOrBehindAFlip) {
   constexpr uint64_t kThreads = 4;
-  constexpr int kFlips = 400;
+  constexpr int kFlips = 150;
   BatchGate gate(1);
   std::array<std::atomic<uint64_t>, kThreads> steps{};
   std::atomic<bool> stop{false};

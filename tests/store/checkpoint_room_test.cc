@@ -303,6 +303,25 @@ TEST(CheckpointRoom, ChangesWaitForACheckpointThatIsUnderWay) {
   ASSERT_NO_FATAL_FAILURE(full.rows.ExpectAll());
 }
 
+// A sweep that would rest for an hour goes on as soon as a batch waits for its end.
+TEST(CheckpointRoom, ChangesThatWaitForACheckpointHurryIt) {
+  constexpr uint64_t kHourNs = uint64_t{3600} * 1'000'000'000;
+  std::function<void()> hook;
+  FullLog full(std::make_unique<HookedExecutor>(4, &hook));
+  SweepPace* const pace = (*full.world->OpenTable("t"))->parts().gate->pace();
+  uint64_t refused = 0;
+  std::thread writer;
+  hook = [&] {
+    if (!writer.joinable()) writer = std::thread([&] { refused = full.PutMore(); });
+    pace->Rest(kHourNs);
+  };
+  const auto made = full.world->Checkpoint({});
+  writer.join();
+  ASSERT_TRUE(made.ok()) << made.status();
+  EXPECT_EQ(refused, 0u);
+  ASSERT_NO_FATAL_FAILURE(full.rows.ExpectAll());
+}
+
 // What a checkpoint's own thread changes cannot wait for its end.
 TEST(CheckpointRoom, ChangesByTheThreadThatMakesACheckpointAreRefusedAtOnce) {
   std::function<void()> hook;

@@ -1,0 +1,261 @@
+#include "store/sweep_pace.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "store/store.h"
+#include "store/write.h"
+#include "tests/support/hooked_executor.h"
+#include "tests/support/spill_world.h"
+#include "tests/support/store_contents.h"
+
+namespace embank::test {
+namespace {
+
+constexpr uint64_t kHourNs = uint64_t{3600} * 1'000'000'000;
+constexpr uint32_t kQuiet = SweepPace::kQuietLooks;
+
+// ---- beside whom a sweep is ----
+
+TEST(SweepPace, ASweepWithoutBatchesIsAlone) {
+  SweepPace pace;
+  pace.Begin(7);
+  for (int look = 0; look < 100; ++look) EXPECT_FALSE(pace.IsBeside(7));
+}
+
+TEST(SweepPace, BatchesBeforeASweepAreNotBesideIt) {
+  SweepPace pace;
+  pace.Begin(0);
+  EXPECT_TRUE(pace.IsBeside(5));
+  pace.Begin(9);
+  EXPECT_FALSE(pace.IsBeside(9));
+  EXPECT_TRUE(pace.IsBeside(10));
+}
+
+TEST(SweepPace, ANewBatchIsSeenAndForgottenAfterQuietLooks) {
+  SweepPace pace;
+  pace.Begin(0);
+  for (uint64_t batches = 1; batches < 4; ++batches) {
+    for (uint32_t look = 0; look < kQuiet; ++look) EXPECT_TRUE(pace.IsBeside(batches)) << look;
+    EXPECT_FALSE(pace.IsBeside(batches));
+    EXPECT_FALSE(pace.IsBeside(batches));
+  }
+}
+
+TEST(SweepPace, EachNewBatchBeginsTheQuietAnew) {
+  SweepPace pace;
+  pace.Begin(0);
+  for (uint32_t look = 0; look < 10 * kQuiet; ++look) {
+    EXPECT_TRUE(pace.IsBeside(1 + look / (kQuiet - 1)));
+  }
+}
+
+// ---- how long it rests ----
+
+TEST(SweepPace, RestsInProportionUpToALimit) {
+  EXPECT_EQ(SweepPace::RestNs(0, 2), 0u);
+  EXPECT_EQ(SweepPace::RestNs(1, 1), SweepPace::kPartsPerWork - 1);
+  EXPECT_EQ(SweepPace::RestNs(100'000, 2), 100'000 * (SweepPace::kPartsPerWork / 2 - 1));
+  EXPECT_EQ(SweepPace::RestNs(100'000, 64), 100'000u);
+  for (const uint64_t worked : {SweepPace::kRestMaxNs, kHourNs, UINT64_MAX}) {
+    EXPECT_EQ(SweepPace::RestNs(worked, 1), SweepPace::kRestMaxNs);
+    EXPECT_EQ(SweepPace::RestNs(worked, 2), SweepPace::kRestMaxNs);
+    for (const uint32_t threads : {SweepPace::kPartsPerWork, 1000u, UINT32_MAX}) {
+      EXPECT_EQ(SweepPace::RestNs(worked, threads), 0u);
+    }
+  }
+}
+
+TEST(SweepPace, ARestEndsByItself) {
+  SweepPace pace;
+  EXPECT_EQ(pace.Rest(0), 0u);
+  EXPECT_EQ(pace.Rest(1), 1u);
+}
+
+// ---- who is in a hurry ----
+
+TEST(SweepPace, NobodyRestsWhileSomebodyHurries) {
+  SweepPace pace;
+  pace.Begin(0);
+  EXPECT_TRUE(pace.IsBeside(1));
+  {
+    const SweepPace::Hurry one(&pace);
+    std::optional<SweepPace::Hurry> other(&pace);
+    EXPECT_FALSE(pace.IsBeside(2));
+    EXPECT_EQ(pace.Rest(kHourNs), 0u);
+    other.reset();
+    EXPECT_FALSE(pace.IsBeside(3)) << "there is still one";
+    pace.Rest(kHourNs);
+  }
+  EXPECT_TRUE(pace.IsBeside(4));
+}
+
+TEST(SweepPace, AHurryEndsTheRestThatIsUnderWay) {
+  for (int round = 0; round < 20; ++round) {
+    SweepPace pace;
+    std::atomic<bool> rests{false};
+    std::thread sweep([&] {
+      rests = true;
+      pace.Rest(kHourNs);
+    });
+    while (!rests) std::this_thread::yield();
+    const SweepPace::Hurry hurry(&pace);
+    sweep.join();
+  }
+}
+
+TEST(SweepPace, AStoreWithoutCheckpointsHurriesNobody) { const SweepPace::Hurry hurry(nullptr); }
+
+TEST(SweepPace, WhoWaitsForTheLockOfACheckpointHurriesItAndThenNoMore) {
+  SweepPace pace;
+  Mutex checkpoint;
+  std::atomic<bool> has_lock{false};
+  std::thread waiter;
+  {
+    MutexLock lock(&checkpoint);
+    waiter = std::thread([&] {
+      const HurriedLock waits(&checkpoint, &pace);
+      has_lock = true;
+      pace.Begin(0);
+      EXPECT_TRUE(pace.IsBeside(1)) << "it waits no more";
+    });
+    pace.Rest(kHourNs);
+    EXPECT_FALSE(has_lock);
+  }
+  waiter.join();
+  EXPECT_TRUE(has_lock);
+}
+
+// ---- sweeps of stores ----
+
+// Rows of four pages, and what the hook of an executor sees: whether a task is one of a list.
+constexpr Key kKeys = 2000;
+
+class Lists final : public Executor {
+ public:
+  explicit Lists(std::function<void(uint32_t)>* hook) : inner_(1), hook_(hook) {}
+  void ParallelFor(uint32_t tasks, absl::FunctionRef<void(uint32_t)> body) override {
+    // What the hook does has lists, too.
+    if (std::function<void(uint32_t)> hook = std::exchange(*hook_, nullptr)) {
+      hook(tasks);
+      *hook_ = std::move(hook);
+    }
+    inner_.ParallelFor(tasks, body);
+  }
+  std::unique_ptr<BackgroundTask> MakeBackgroundTask(BackgroundStep step) override {
+    return inner_.MakeBackgroundTask(std::move(step));
+  }
+  uint32_t concurrency() const override { return 1; }
+
+ private:
+  SimulatedExecutor inner_;
+  std::function<void(uint32_t)>* const hook_;
+};
+
+// The lists of one sweep, each with how many tasks it had, beside what `beside` does before each.
+struct SweepRun {
+  explicit SweepRun(std::function<void(Table*, size_t)> beside)
+      : world(1, std::make_unique<Lists>(&hook)), table(world.Create("t", Optimizer::kNone)) {
+    for (Key first = 1; first <= kKeys; first += 250) Put(table, KeysFrom(first, 250), 1.0f);
+    before = *ReadAll(world.get());
+    hook = [&, beside = std::move(beside)](uint32_t tasks) {
+      lists.push_back(tasks);
+      beside(table, lists.size());
+    };
+    EXPECT_TRUE(world->Checkpoint({}).ok());
+    hook = nullptr;
+    rest_ns = world->ReportCheckpoints().last_rest_ns;
+    EXPECT_TRUE(world.Open().ok());
+    EXPECT_TRUE(*ReadAll(world.get()) == before) << "the checkpoint has what was there at its flip";
+  }
+  size_t Pages() const {
+    size_t lists_of_pages = 0;
+    for (const uint32_t tasks : lists) lists_of_pages += tasks > 1 ? 1 : 0;
+    return lists_of_pages;
+  }
+  size_t Single() const { return static_cast<size_t>(std::count(lists.begin(), lists.end(), 1u)); }
+
+  std::function<void(uint32_t)> hook;
+  SpillWorld world;
+  Table* table;
+  Tables before;
+  std::vector<uint32_t> lists;
+  uint64_t rest_ns = 0;
+};
+
+TEST(SweepPace, AloneASweepSharesWholePagesAndNeverRests) {
+  const SweepRun run([](Table*, size_t) {});
+  EXPECT_EQ(run.Pages(), 4u);
+  EXPECT_EQ(run.Single(), 0u);
+  EXPECT_EQ(run.rest_ns, 0u);
+}
+
+// The first page is under way when the first batch comes; of a page there are two parts.
+TEST(SweepPace, BesideBatchesOneThreadSweepsPartByPartAndRests) {
+  const SweepRun run([](Table* table, size_t list) { Put(table, KeysFrom(list, 1), 2.0f); });
+  EXPECT_EQ(run.Pages(), 1u);
+  EXPECT_EQ(run.Single(), 6u);
+  EXPECT_GE(run.rest_ns, 3 * SweepPace::RestNs(1000, 1)) << "the clock ticks 1 us a look";
+}
+
+// It ends, whether batches do or not; the rest of it was above.
+TEST(SweepPace, ATrainerThatStopsInTheMiddleDoesNotStopTheSweep) {
+  const SweepRun run([](Table* table, size_t list) {
+    if (list < 4) Put(table, KeysFrom(list, 1), 2.0f);
+  });
+  EXPECT_EQ(run.Pages(), 1u);
+  EXPECT_EQ(run.Single(), 6u) << "fewer looks than there have to be";
+}
+
+// Who waits for the checkpoint's end makes it share its pages again.
+TEST(SweepPace, AHurryBringsFullSpeedBack) {
+  std::optional<SweepPace::Hurry> hurry;
+  const SweepRun run([&](Table* table, size_t list) {
+    Put(table, KeysFrom(list, 1), 2.0f);
+    if (list == 2) hurry.emplace(table->parts().gate->pace());
+    if (list == 5) hurry.reset();
+  });
+  // The second page was begun part by part, and has no look behind its second part.
+  EXPECT_EQ(run.Pages(), 3u);
+  EXPECT_EQ(run.Single(), 2u);
+}
+
+// A sweep that would rest for an hour goes on as soon as one of them comes.
+TEST(SweepPace, CallsThatWaitForACheckpointHurryIt) {
+  std::function<void(uint32_t)> hook;
+  SpillWorld world(1, std::make_unique<Lists>(&hook));
+  Table* const table = world.Create("t", Optimizer::kNone);
+  Put(table, KeysFrom(1, 100), 1.0f);
+  ASSERT_TRUE(world->Checkpoint({}).ok());
+  SweepPace* const pace = table->parts().gate->pace();
+  const std::function<absl::Status()> calls[] = {
+      [&] { return world->CheckpointBlob().status(); },
+      [&] { return world->Checkpoint({}).status(); },
+      [&] { return world->Export("copy", [](uint64_t, uint64_t) { return true; }); },
+      [&] { return world->DropTable("t"); },
+  };
+  for (const std::function<absl::Status()>& call : calls) {
+    absl::Status status;
+    std::thread caller;
+    hook = [&](uint32_t) {
+      if (caller.joinable()) return;
+      caller = std::thread([&] { status = call(); });
+      pace->Rest(kHourNs);
+    };
+    ASSERT_TRUE(world->Checkpoint({}).ok());
+    caller.join();
+    hook = nullptr;
+    EXPECT_TRUE(status.ok()) << status;
+  }
+}
+
+}  // namespace
+}  // namespace embank::test
