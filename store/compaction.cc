@@ -66,8 +66,8 @@ void Compaction::Forget(RowMover* mover, uint64_t keys) {
   }
 }
 
-// *in_memory: the class of the rows where nearly all were in memory: the oldest records are of rows
-// in use, and others of them are colder.
+// *in_memory: the class of the rows where three quarters or more are in memory: the oldest records
+// are of rows in use, and others of them are colder.
 Compaction::StepEnd Compaction::ForgetInLog(RowMover** in_memory, uint64_t* looked_at_bytes) {
   MutexLock lock(&mutex_);
   // Other batches may have done it.
@@ -75,7 +75,8 @@ Compaction::StepEnd Compaction::ForgetInLog(RowMover** in_memory, uint64_t* look
   const StepEnd end = TryStep(CompactionAim::kForget);
   if (end != StepEnd::kDone) return end;
   *looked_at_bytes += std::max<uint64_t>(step_bytes_, 1);
-  if (step_in_memory_ > step_rows_ - step_rows_ / 4) *in_memory = in_memory_;
+  const bool most = step_in_memory_ > 0 && step_in_memory_ >= step_rows_ - step_rows_ / 4;
+  if (most) *in_memory = in_memory_;
   return end;
 }
 

@@ -164,6 +164,20 @@ TEST_P(ForgettingInLog, OfASmallLogTheColdestOfMemoryGo) {
   ExpectOwnValues(table, KeysFrom(0, 8000));
 }
 
+// A row for which one has to go costs a look at one record, or few, also where that is in memory.
+TEST(ForgettingInLog, SingleRowsLookAtFewRecords) {
+  SpillWorld store(15, nullptr, uint64_t{16} << 20);
+  Table* const table = Create(&store, "t", Forgets());
+  ASSERT_NO_FATAL_FAILURE(WriteRange(&store, table, 0, 3000, 200));
+  ASSERT_TRUE(store->Checkpoint({}).ok());
+  const uint64_t forgotten = Forgotten(table);
+  const uint64_t calls = store.disk().calls();
+  constexpr Key kRows = 100;
+  for (Key key = 3000; key < 3000 + kRows; ++key) ASSERT_NO_FATAL_FAILURE(Write(table, {key}));
+  EXPECT_EQ(Forgotten(table), forgotten + kRows);
+  EXPECT_LT(store.disk().calls() - calls, 4 * kRows);
+}
+
 // Without a limit of the log it is the index that is full.
 TEST(ForgettingInLog, WhereTheIndexIsFullRowsGoForNewOnes) {
   SpillWorld store(7);
