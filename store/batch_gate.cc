@@ -8,7 +8,6 @@ namespace {
 
 constexpr uint32_t kPausesMax = 1024;  // some 30 us
 constexpr uint64_t kNapNs = 50'000;    // twice that with the system's slack
-constexpr uint32_t kLooksMax = 200;    // 20 ms, some batches of 8,192 keys
 
 }  // namespace
 
@@ -51,7 +50,7 @@ void BatchGate::Flip(absl::FunctionRef<void(uint32_t)> between, absl::FunctionRe
 
 // False: there was always one under way.
 bool BatchGate::CloseBetweenBatches(absl::FunctionRef<void()> closing) {
-  for (uint32_t i = 0; i < kLooksMax; ++i) {
+  for (uint32_t i = 0; i < looks_max_; ++i) {
     if (i > 0) Nap();
     if (!batches_.HasPassed(UINT64_MAX)) continue;
     closing();

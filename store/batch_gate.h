@@ -24,8 +24,12 @@ namespace embank {
 // Thread-safe.
 class BatchGate {
  public:
+  // How often a flip looks for a moment without batches: 20 ms, some batches of 8,192 keys.
+  static constexpr uint32_t kLooksMax = 200;
+
   // `checkpoint`: that the first changes belong to.
-  explicit BatchGate(uint32_t checkpoint) : checkpoint_(checkpoint) {}
+  explicit BatchGate(uint32_t checkpoint, uint32_t looks_max = kLooksMax)
+      : looks_max_(looks_max), checkpoint_(checkpoint) {}
 
   // A batch changes rows while it has one, and takes none while it has one. nullptr: no gate.
   class Ticket {
@@ -50,7 +54,8 @@ class BatchGate {
   void Flip(
       absl::FunctionRef<void(uint32_t)> between, absl::FunctionRef<void()> closing = [] {});
 
-  // How many batches have begun so far. Not cheap: some microseconds.
+  // How many batches have begun so far, those that found the gate closed counted again. Not cheap:
+  // some microseconds.
   uint64_t batches_begun() const { return batches_.entered(); }
 
   // Whether a row is owed to the checkpoint of the last flip that was changed for `checkpoint`.
@@ -75,6 +80,7 @@ class BatchGate {
   void Open();
   void Nap();
 
+  const uint32_t looks_max_;
   EpochTable batches_;
   std::atomic<bool> closed_{false};
   std::atomic<bool> sweeps_{false};

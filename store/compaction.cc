@@ -41,8 +41,9 @@ void Compaction::MakeRoom(const RowMover& mover, uint64_t rows) {
   bool has_waited = false;
   while (!mover.HasRoom(rows)) {
     const uint64_t ended = CheckpointsEnded();
-    // One that has ended since then may have made room.
+    // One that has ended since then may have made room; one that is under way may soon.
     if (mover.HasRoom(rows)) return;
+    const SweepPace::Hurry hurry(parts_.gate->pace());
     {
       MutexLock lock(&mutex_);
       if (Step(CompactionAim::kSpace)) continue;
@@ -56,12 +57,12 @@ void Compaction::Forget(RowMover* mover, uint64_t keys) {
   for (uint64_t looked_at_bytes = 0; looked_at_bytes < bytes_max && MustForget();) {
     RowMover* in_memory = nullptr;
     const StepEnd end = ForgetInLog(&in_memory, &looked_at_bytes);
-    if (end == StepEnd::kFailed) return;
+    if (end == StepEnd::kFailed) return ForgiveFullIndex();
     // No segment has ended: what there is to forget is in memory.
     if (end == StepEnd::kNothing) in_memory = mover;
     if (in_memory == nullptr) continue;
     const uint64_t rows = ForgetInMemory(in_memory, kRowsAtATime);
-    if (rows == 0) return;
+    if (rows == 0) return ForgiveFullIndex();
     looked_at_bytes += rows * in_memory->record_bytes();
   }
 }
@@ -102,6 +103,9 @@ size_t Compaction::RowsToForget() const {
   return std::clamp<uint64_t>(std::max(rows, rows_to_forget_.load()), 1, kRowsAtATime);
 }
 
+// What cannot be done now is not made up for: keys that were refused come again.
+void Compaction::ForgiveFullIndex() { rows_to_forget_.store(0); }
+
 void Compaction::CountForgotten() {
   uint64_t rows = rows_to_forget_.load();
   while (rows > 0 && !rows_to_forget_.compare_exchange_weak(rows, rows - 1)) {
@@ -139,7 +143,6 @@ uint64_t Compaction::CheckpointsEnded() {
 
 // Until more than so many have ended. False: none is under way, or it would wait for this thread.
 bool Compaction::WaitForCheckpoint(uint64_t ended) {
-  const SweepPace::Hurry hurry(parts_.gate->pace());
   MutexLock lock(&checkpoint_mutex_);
   if (checkpoint_maker_ == std::this_thread::get_id()) return false;
   while (checkpoints_ended_ == ended && checkpoint_maker_ != std::thread::id()) {
@@ -173,6 +176,7 @@ Compaction::StepEnd Compaction::TryStep(CompactionAim aim) {
   if (victim_ == nullptr && !Pick(aim)) return StepEnd::kNothing;
   const bool forgets = aim == CompactionAim::kForget;
   const size_t wanted = forgets ? RowsToForget() : rows_.size();
+  const uint32_t first_slot = next_slot_;
   const size_t count = parts_.log->LiveOf(*victim_, &next_slot_, std::span(rows_).first(wanted));
   const std::span<const Location> rows = std::span(rows_).first(count);
   step_rows_ = count;
@@ -190,6 +194,7 @@ Compaction::StepEnd Compaction::TryStep(CompactionAim aim) {
       });
   // What cannot be read stays where it is, and its segment with it.
   if (damaged) parts_.log->PassOver(victim_.get());
+  if (!read.ok()) next_slot_ = first_slot;
   const bool failed = !read.ok() || stuck_ || unread;
   const bool done = (count < wanted && read.ok()) || unread;
   if (failed || done) Drop(done);

@@ -56,7 +56,8 @@ class Compaction {
 
   // After a batch of so many keys of a class that forgets, without locks: while rows are too many,
   // forgets some, of whatever class has the oldest records. Looks at kLookedAtPart times their
-  // records' bytes, and kLookedAtMin: what is left, later batches do.
+  // records' bytes, and kLookedAtMin, but for what it has begun: what is left, later batches do.
+  // None behind a log that has stopped: no checkpoint follows, and nothing makes room.
   void Forget(RowMover* mover, uint64_t keys);
   // A row was made or refused in a shard whose index cannot grow: another one is too many.
   void NoteIndexFull() { rows_to_forget_.fetch_add(1, std::memory_order_relaxed); }
@@ -101,10 +102,12 @@ class Compaction {
   enum class StepEnd { kDone, kNothing, kFailed };
 
   bool MustForget() const {
-    return parts_.log->BytesToForget() > 0 || rows_to_forget_.load(std::memory_order_relaxed) > 0;
+    return !parts_.log->has_stopped() &&
+           (parts_.log->BytesToForget() > 0 || rows_to_forget_.load(std::memory_order_relaxed) > 0);
   }
   size_t RowsToForget() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CountForgotten();
+  void ForgiveFullIndex();
   StepEnd ForgetInLog(RowMover** in_memory, uint64_t* looked_at_bytes);
   uint64_t ForgetInMemory(RowMover* mover, uint64_t rows);
   bool WorkOff();

@@ -195,7 +195,7 @@ bool RowMover::Leave(KeyIndex::Shard* shard, Location slot) {
   EMBANK_CHECK(match.any());
   parts_.index->Move(shard, id.hash, match, *home);
   rows_in_memory_.fetch_sub(1, std::memory_order_relaxed);
-  if (note.untouched != 0 && (mark.usage & kReferencedFlag) == 0) table.CountUnusedPrefetch();
+  CountIfUnused(slot);
   if (note.pin != Pins::kNone) Unpin(slot);
   if (!Seeded(SeededBug::kVersionNotStepped)) RetireRow(header);
   // No lookup adds to it any more.
@@ -206,6 +206,13 @@ bool RowMover::Leave(KeyIndex::Shard* shard, Location slot) {
   }
   CountInLog(table, 1);
   return true;
+}
+
+// A row that a prefetch has brought up leaves, and nobody has looked it up.
+void RowMover::CountIfUnused(Location slot) const {
+  const bool untouched = notes_.Of(notes_.NumberOf(slot)).untouched != 0;
+  const uint32_t usage = LoadMark(HeaderAt(slot)).usage;
+  if (untouched && (usage & kReferencedFlag) == 0) TableAt(slot).CountUnusedPrefetch();
 }
 
 // Without waiting for their locks: two of them might wait for each other.
@@ -485,6 +492,7 @@ void RowMover::ForgetSlot(KeyIndex::Shard* shard, Location slot) {
   const Match match = MatchAt(shard, id, slot);
   EMBANK_CHECK(match.any());
   parts_.index->Erase(shard, id.hash, match);
+  CountIfUnused(slot);
   NoteGone(shard, table, slot);
   RetireRow(header);
   parts_.tier->Free(slot_class_, {&slot, 1});

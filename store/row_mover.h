@@ -192,6 +192,7 @@ class RowMover {
                   std::span<const std::byte> record, uint32_t touches)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
   bool IsPinned(Location slot) const;
+  void CountIfUnused(Location slot) const;
   void Unpin(Location slot);
   Table& TableAt(Location slot) const;
   Match MatchAt(KeyIndex::Shard* shard, const RowId& id, Location location) const

@@ -22,7 +22,8 @@ class SweepPace {
   static constexpr uint32_t kPartsPerWork = 128;
   // Work of 200 us, some 1,000 rows, may have taken much longer, for want of a core.
   static constexpr uint64_t kRestMaxNs = 10'000'000;
-  // Looks without a new batch after which there are none: some 100 ms with the rests between them.
+  // Looks without a new batch after which there are none: with two threads some 100 ms, rests
+  // included, with many a tenth of that.
   // A trainer that reads rows of the log is no longer without changes.
   static constexpr uint32_t kQuietLooks = 32;
 

@@ -469,6 +469,7 @@ bool RowLog::WriteFooter() {
 void RowLog::Fail(const absl::Status& status) {
   if (!failure_.ok()) return;
   failure_ = status;
+  has_stopped_.store(true, std::memory_order_relaxed);
   Tell(LogLevel::kError, "the log takes no more rows", status);
 }
 

@@ -96,6 +96,8 @@ class RowLog {
   void AddRowClass(uint32_t row_class, uint32_t record_bytes, bool forgets = false);
   // How many bytes of rows, in memory or not, are too many where a class forgets.
   uint64_t BytesToForget() const { return bytes_to_forget_.load(std::memory_order_relaxed); }
+  // Whether it takes no more rows, after a write that failed.
+  bool has_stopped() const { return has_stopped_.load(std::memory_order_relaxed); }
   // For up to `rows` rows that will be dirty; for how many there was room. GiveRoom: so many that
   // were are not, and were not written.
   uint64_t TakeRoom(uint32_t row_class, uint64_t rows);
@@ -272,6 +274,7 @@ class RowLog {
   LogRoom room_ ABSL_GUARDED_BY(mutex_);  // segments take space until their files are gone
   std::atomic<int64_t> spare_segments_;   // as room_ has it
   std::atomic<uint64_t> bytes_to_forget_{0};
+  std::atomic<bool> has_stopped_{false};
   const LogSegment* victim_ ABSL_GUARDED_BY(mutex_) = nullptr;
   CompactionAim victim_aim_ ABSL_GUARDED_BY(mutex_) = CompactionAim::kPace;
   uint64_t forget_hand_ ABSL_GUARDED_BY(mutex_) = 0;  // the last segment that was done with

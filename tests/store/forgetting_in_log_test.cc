@@ -208,6 +208,58 @@ TEST(ForgettingInLog, WhereTheIndexIsFullRowsGoForNewOnes) {
   EXPECT_GE(Present(table, KeysFrom(made - 4 * kKeys, 4 * kKeys)).size(), 4 * kKeys - 16);
 }
 
+// Keys that were refused where nothing could be forgotten are not made up for later.
+TEST(ForgettingInLog, WhatCouldNotBeForgottenIsForgiven) {
+  SpillWorld store(16);
+  TableOptions refuses = Forgets(EvictionPolicy::kClock, 1);
+  refuses.on_full = OnFull::kRefuse;
+  Table* const others = Create(&store, "others", refuses);
+  Table* const table = Create(&store, "t", Forgets(EvictionPolicy::kClock, 1));
+  constexpr size_t kKeys = 8192;
+  const std::vector<float> rows(kKeys, 1.0f);
+  std::vector<uint8_t> outcomes(kKeys);
+  const auto refused = [&] {
+    return std::count(outcomes.begin(), outcomes.end(), static_cast<uint8_t>(Outcome::kRefused));
+  };
+  uint64_t made = 0;
+  for (; refused() < 4000 && made < 4'000'000; made += kKeys) {
+    ASSERT_TRUE(Upsert(others, KeysFrom(made, kKeys), RowsOf(rows, 1), outcomes).ok());
+  }
+  ASSERT_GE(refused(), 4000);
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_TRUE(Upsert(table, KeysFrom(0, kKeys), RowsOf(rows, 1), outcomes).ok());
+    ASSERT_GT(refused(), 1000) << "the index has no place for them";
+  }
+  const uint64_t forgotten = Forgotten(table);
+  ASSERT_TRUE(store->DropTable("others").ok());
+  ASSERT_TRUE(Upsert(table, KeysFrom(0, kKeys), RowsOf(rows, 1), outcomes).ok());
+  EXPECT_EQ(refused(), 0);
+  ASSERT_TRUE(Upsert(table, KeysFrom(kKeys, kKeys), RowsOf(rows, 1), outcomes).ok());
+  EXPECT_EQ(table->rows(), 2 * kKeys);
+  EXPECT_EQ(Forgotten(table), forgotten);
+}
+
+// Behind a log that has stopped nothing gives room: what can be read stays.
+TEST(ForgettingInLog, BehindALogThatHasStoppedNothingIsForgotten) {
+  SpillWorld store(17, nullptr, kSsdBytes);
+  Table* const table = Create(&store, "t", Forgets());
+  ASSERT_NO_FATAL_FAILURE(WriteRange(&store, table, 0, kRowsOfPart));
+  store.disk().SetFaults([](const DiskCall& call) {
+    return call.kind == DiskCall::Kind::kWrite ? absl::UnavailableError("broken")
+                                               : absl::OkStatus();
+  });
+  EXPECT_FALSE(store->Checkpoint({}).ok());
+  ASSERT_EQ(Forgotten(table), 0u);
+  // Rows that are in memory change, and there are more than there may be.
+  std::vector<uint8_t> outcomes(kBatch);
+  for (Key key = 20'000; key < 21'000; key += kBatch) {
+    const std::vector<Key> keys = KeysFrom(key, kBatch);
+    ASSERT_TRUE(Upsert(table, keys, RowsOf(RowsOfKeys(keys, 1.0f), kDim), outcomes).ok());
+  }
+  EXPECT_EQ(Forgotten(table), 0u);
+  store.disk().SetFaults(nullptr);
+}
+
 // What others keep counts, and is not touched.
 TEST(ForgettingInLog, RowsOfTablesThatRefuseStay) {
   SpillWorld store(8, nullptr, kSsdBytes);
