@@ -188,15 +188,16 @@ Compaction::StepEnd Compaction::TryStep(CompactionAim aim) {
   const absl::Status read =
       parts_.log->Read(rows, [&](size_t i, const absl::Status& status, auto record) {
         mutex_.AssertHeld();
-        // What is forgotten can wait until the device reads again.
-        (forgets && !absl::IsDataLoss(status) ? unread : damaged) |= !status.ok();
+        (absl::IsDataLoss(status) ? damaged : unread) |= !status.ok();
         if (status.ok()) MoveRow(rows[i], record);
       });
   // What cannot be read stays where it is, and its segment with it.
-  if (damaged) parts_.log->PassOver(victim_.get());
+  if (damaged || unread) parts_.log->PassOver(victim_.get(), damaged);
   if (!read.ok()) next_slot_ = first_slot;
-  const bool failed = !read.ok() || stuck_ || unread;
-  const bool done = (count < wanted && read.ok()) || unread;
+  // What is forgotten can wait until the device reads again.
+  const bool waits = forgets && unread;
+  const bool failed = !read.ok() || stuck_ || waits;
+  const bool done = (count < wanted && read.ok()) || waits;
   if (failed || done) Drop(done);
   return failed ? StepEnd::kFailed : StepEnd::kDone;
 }

@@ -54,7 +54,8 @@ struct LogSegment {
   bool ended = false;     // takes no more
   bool finished = false;  // its footer is written
   bool unsynced = true;
-  bool passed_over = false;  // by compaction: records of it cannot be read
+  bool passed_over = false;  // by compaction: records of it are damaged
+  bool unread = false;       // by the device; compaction waits for the next checkpoint
   AlignedBuffer bits;  // a bit per slot, twice: live rows, and those of a checkpoint under way
   uint32_t live_rows = 0;
   uint32_t frozen_rows = 0;

@@ -126,8 +126,9 @@ class RowLog {
   // Where records of it live from slot *slot on; how many, and *slot behind them. Fewer than fit:
   // these are the last.
   size_t LiveOf(const LogSegment& segment, uint32_t* slot, std::span<Location> live) const;
-  // It is not picked again.
-  void PassOver(LogSegment* segment);
+  // Records of it are damaged, or the device does not read them: it is not picked again; of the
+  // latter but to forget, or behind the next checkpoint.
+  void PassOver(LogSegment* segment, bool is_damaged);
   // is_done: all of it was looked at. What is left of one whose rows were to be forgotten has to
   // wait for the others' turn.
   void Release(std::shared_ptr<LogSegment> victim, bool is_done);
@@ -278,6 +279,8 @@ class RowLog {
   const LogSegment* victim_ ABSL_GUARDED_BY(mutex_) = nullptr;
   CompactionAim victim_aim_ ABSL_GUARDED_BY(mutex_) = CompactionAim::kPace;
   uint64_t forget_hand_ ABSL_GUARDED_BY(mutex_) = 0;  // the last segment that was done with
+  // How many were since the device did not read one; 0: the hand has left none unread.
+  uint64_t turns_since_unread_ ABSL_GUARDED_BY(mutex_) = 0;
   uint32_t footers_under_way_ ABSL_GUARDED_BY(mutex_) = 0;
   CompactionPace pace_ ABSL_GUARDED_BY(mutex_);
   std::atomic<uint32_t> pace_now_{0};  // as pace_ has it

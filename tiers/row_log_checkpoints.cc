@@ -54,6 +54,7 @@ void RowLog::Thaw(bool is_kept) {
     if (!is_kept || segment == nullptr) continue;
     segment->FreezeFor(frozen_checkpoint_);
     if (segment->frozen_rows > 0) segment->newest_checkpoint = frozen_checkpoint_;
+    segment->unread = false;
   }
   frozen_checkpoint_ = 0;
 }

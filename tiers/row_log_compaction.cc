@@ -49,7 +49,8 @@ std::shared_ptr<LogSegment> RowLog::PickVictim(CompactionAim aim) {
   std::shared_ptr<LogSegment> best;
   double best_score = 0;
   for (const std::shared_ptr<LogSegment>& segment : segments_) {
-    if (segment == nullptr || !segment->finished || segment->passed_over) continue;
+    if (segment == nullptr || !segment->finished) continue;
+    if (segment->passed_over || segment->unread) continue;
     if (segment->live_rows == 0 || segment->live_rows == segment->geometry.slots) continue;
     if (unkept_only && IsKept(*segment)) continue;
     const uint32_t dead = segment->geometry.slots - segment->live_rows;
@@ -68,7 +69,7 @@ std::shared_ptr<LogSegment> RowLog::PickVictim(CompactionAim aim) {
 
 // Rows are written when they leave memory: the oldest records are of those that left it first. The
 // hand goes round in the older half: what it has left there, since it was in memory, it meets again
-// before the end of the log, which moves on as fast.
+// before the end of the log, which moves on as fast; what the device did not read, behind as many.
 std::shared_ptr<LogSegment> RowLog::OldestToForget() {
   std::shared_ptr<LogSegment> oldest;
   std::shared_ptr<LogSegment> next;
@@ -83,8 +84,10 @@ std::shared_ptr<LogSegment> RowLog::OldestToForget() {
     if (id <= forget_hand_) ++passed;
     if (id > forget_hand_ && (next == nullptr || id < next->header.segment_id)) next = segment;
   }
-  if (passed < (count + 1) / 2) return next;
+  const size_t half = (count + 1) / 2;
+  if (passed < half && turns_since_unread_ <= half) return next;
   forget_hand_ = 0;
+  turns_since_unread_ = 0;
   return oldest;
 }
 
@@ -97,9 +100,10 @@ size_t RowLog::LiveOf(const LogSegment& segment, uint32_t* slot, std::span<Locat
   return count;
 }
 
-void RowLog::PassOver(LogSegment* segment) {
+void RowLog::PassOver(LogSegment* segment, bool is_damaged) {
   MutexLock lock(&mutex_);
-  segment->passed_over = true;
+  (is_damaged ? segment->passed_over : segment->unread) = true;
+  if (!is_damaged && turns_since_unread_ == 0) turns_since_unread_ = 1;
 }
 
 void RowLog::Release(std::shared_ptr<LogSegment> victim, bool is_done) {
@@ -107,6 +111,7 @@ void RowLog::Release(std::shared_ptr<LogSegment> victim, bool is_done) {
     MutexLock lock(&mutex_);
     if (is_done && victim_aim_ == CompactionAim::kForget) {
       forget_hand_ = victim->header.segment_id;
+      turns_since_unread_ += turns_since_unread_ > 0 ? 1 : 0;
     }
     victim_ = nullptr;
     victim.reset();

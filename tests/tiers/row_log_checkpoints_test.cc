@@ -1,6 +1,7 @@
 // What the log keeps for checkpoints, and for how long.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -99,6 +100,32 @@ TEST_F(RowLogCheckpoints, WhatAFailedOneHadIsGivenUp) {
   const std::vector<Location> rows = AppendMany(1);
   EXPECT_GT(Keep(1, /*is_kept=*/false).size(), 2u);
   EXPECT_GT(KillAndGoOn(rows), 2u);
+}
+
+// Compaction tries again what the device did not read, but never what is damaged.
+TEST_F(RowLogCheckpoints, WhatWasNotReadIsPickedAgainBehindTheNextThatIsKept) {
+  const std::vector<Location> rows = AppendMany(1);
+  for (size_t i = 0; i < rows.size(); i += 2) log_->MarkDead(rows[i]);
+  ASSERT_TRUE(log_->Flush().ok());
+  // Their names.
+  const auto pass_over_all = [&](bool first_is_damaged) {
+    std::vector<uint64_t> passed_over;
+    for (bool is_damaged = first_is_damaged;; is_damaged = false) {
+      std::shared_ptr<LogSegment> victim = log_->PickVictim(CompactionAim::kSpace);
+      if (victim == nullptr) return passed_over;
+      passed_over.push_back(victim->header.segment_id);
+      log_->PassOver(victim.get(), is_damaged);
+      log_->Release(std::move(victim), /*is_done=*/true);
+    }
+  };
+  const std::vector<uint64_t> segments = pass_over_all(true);
+  ASSERT_GT(segments.size(), 2u);
+  EXPECT_EQ(std::count(segments.begin(), segments.end(), segments[0]), 1) << "it is damaged";
+  Keep(1, /*is_kept=*/false);
+  EXPECT_TRUE(pass_over_all(false).empty());
+  Keep(2, /*is_kept=*/true);
+  log_->Forget(3);
+  EXPECT_EQ(pass_over_all(false), std::vector<uint64_t>(segments.begin() + 1, segments.end()));
 }
 
 TEST_F(RowLogCheckpoints, WhatAKeptOneHasStaysUntilItIsForgotten) {
