@@ -110,9 +110,10 @@ uint64_t SweepOwed(const SweepParts& parts) {
   for (uint32_t page = 0; page < pages; ++page) {
     const uint32_t count = PartsOf(*parts.tier, page);
     uint32_t done = 0;
-    // Workers that rest would be missing to large batches.
+    // Workers that rest would be missing to large batches. Near the end of ssd_bytes they need the
+    // space more that a checkpoint gives back in the end.
     while (done < count && parts.gate->IsSweeping() &&
-           pace->IsBeside(parts.gate->batches_begun())) {
+           pace->IsBeside(parts.gate->batches_begun()) && !parts.log->IsNearFull()) {
       const uint32_t end = std::min(count, done + kPartsAtOnce);
       rested_ns += SweepSlowly(parts, page, done, end);
       done = end;

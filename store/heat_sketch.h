@@ -74,6 +74,10 @@ class HeatSketch {
 
   uint64_t bytes() const { return blocks_ * sizeof(HeatBlock); }
 
+  // Asks the cache for what the others need. Always inlined: g++ 12 drops calls of what only asks.
+  [[gnu::always_inline]] void AskFor(KeyHash hash) const {
+    __builtin_prefetch(&table_[BlockOf(hash)], 1);
+  }
   // A row has left with so much heat, as of epoch `now`. Exclusive.
   void Put(KeyHash hash, uint32_t heat, uint64_t now);
   // The heat with which the row left last, since aged; 0 where nothing is known. Shared.

@@ -20,9 +20,13 @@ void LoggedRows::Part::Read(LoggedRowUse use, Visit visit) {
     return table.IdOf(key, table.HashOf(key));
   };
   const std::span<Location> locations = locations_.first(count_);
+  const auto ask_for = [&](size_t i) {
+    if (use.comes_up) table.mover()->AskFor(table.HashOf(batch_.keys()[positions_[i]]));
+  };
   // What comes of it is seen by what was visited.
   const absl::Status status = table.mover()->log()->Read(
-      locations, [&](size_t i, const absl::Status& read, std::span<const std::byte> record) {
+      locations,
+      [&](size_t i, const absl::Status& read, std::span<const std::byte> record) {
         const RowId id = id_of(positions_[i]);
         const bool is_row = read.ok() && IsRecordOf(id, record);
         if (!is_row && !(read.ok() && Seeded(SeededBug::kAnyRecord))) return;
@@ -31,7 +35,8 @@ void LoggedRows::Part::Read(LoggedRowUse use, Visit visit) {
         visit(positions_[i], {Outcome::kFound, RowIn(record), heat});
         if (use.comes_up) BringUp(id, locations[i], record, use.touches);
         locations[i] = kNoLocation;
-      });
+      },
+      /*bridged_bytes=*/0, ask_for);
   static_cast<void>(status);
   for (size_t i = 0; i < count_; ++i) {
     if (locations[i] == kNoLocation) continue;

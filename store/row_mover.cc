@@ -16,6 +16,8 @@ namespace embank {
 namespace {
 
 constexpr uint32_t kLineBytes = 64;
+// Of a slot that will be filled; what follows the processor fetches by itself.
+constexpr uint32_t kSlotBytesAhead = 16 * kLineBytes;
 // Rows that are seen before what counts as warm is set anew.
 constexpr uint32_t kSeenRows = 256;
 // Pinned rows that are passed over for one that is forgotten.
@@ -146,6 +148,24 @@ size_t RowMover::Evict(KeyIndex::Shard* shard, std::span<Location> slots, bool* 
   return count;
 }
 
+// Asks the cache for what the shard's next two evictions, some tens of rows on each, will need:
+// header and note for the second; for the first, whose header that has brought, its entry and heat,
+// and the slot, which another row will fill.
+void RowMover::AskForNext(uint32_t victim) const {
+  const uint32_t next = notes_.Of(victim).links.previous;
+  if (next >= kEvictionSlotsMax) return;
+  const uint32_t then = notes_.Of(next).links.previous;
+  if (then < kEvictionSlotsMax) {
+    __builtin_prefetch(&notes_.Of(then), 1);
+    __builtin_prefetch(HeaderAt(notes_.LocationOf(then)), 1);
+  }
+  const Location slot = notes_.LocationOf(next);
+  AskFor(TableAt(slot).HashOf(LoadKey(HeaderAt(slot))));
+  const std::byte* const row = parts_.tier->Row(slot);
+  const uint32_t bytes = std::min(slot_bytes_, kSlotBytesAhead);
+  for (uint32_t i = kLineBytes; i < bytes; i += kLineBytes) __builtin_prefetch(row + i, 1);
+}
+
 // Rows that it passes over are out of the order meanwhile: under LFU they would be next again.
 bool RowMover::EvictOne(KeyIndex::Shard* shard, bool pinned_too, Location* slot, bool* log_takes) {
   std::array<uint32_t, kPassedOverMax / 2> passed_over;
@@ -155,9 +175,7 @@ bool RowMover::EvictOne(KeyIndex::Shard* shard, bool pinned_too, Location* slot,
     const uint32_t victim = OrderOf(shard).Victim();
     if (victim == kNoVictim) break;
     *slot = notes_.LocationOf(victim);
-    // The shard's next eviction, some tens of rows on, begins with that header.
-    const uint32_t next = notes_.Of(victim).links.previous;
-    if (next < kEvictionSlotsMax) __builtin_prefetch(HeaderAt(notes_.LocationOf(next)), 1);
+    AskForNext(victim);
     OrderOf(shard).Remove(victim);
     const bool pinned = !pinned_too && IsPinned(*slot);
     const bool dirty = notes_.Of(victim).IsDirty();

@@ -6,7 +6,7 @@
 // A record can be read as soon as it is appended: from its buffer until that is written, from the
 // file afterwards. Full buffers are written aside; who finds no buffer to fill writes one itself,
 // so that the queue is bounded and nothing in it is ever dropped. A buffer that cannot be written
-// stays, and its records with it; the log then takes no more.
+// stays, and its records with it; the log then takes no more. Thread-safe.
 #ifndef EMBANK_TIERS_ROW_LOG_H_
 #define EMBANK_TIERS_ROW_LOG_H_
 
@@ -37,7 +37,6 @@
 
 namespace embank {
 
-// Thread-safe.
 class RowLog {
  public:
   using Visit = absl::FunctionRef<void(size_t, const absl::Status&, std::span<const std::byte>)>;
@@ -65,18 +64,19 @@ class RowLog {
   // Calls visit(i, status, record) for each of the locations, in order of place: the whole record,
   // or kDataLoss (it is damaged, or there is none) or kUnavailable (the device fails). Reads what
   // is not in buffers as few lists of transfers, sorted by place, equal blocks once, and with them
-  // up to `bridged_bytes` that lie between two of them. kResourceExhausted: no memory; none was
-  // visited.
-  absl::Status Read(std::span<const Location> locations, Visit visit, uint64_t bridged_bytes = 0);
+  // up to `bridged_bytes` that lie between two of them. ahead(i) comes some visits before visit(i),
+  // for what its cache will miss. kResourceExhausted: no memory; none was visited.
+  absl::Status Read(
+      std::span<const Location> locations, Visit visit, uint64_t bridged_bytes = 0,
+      absl::FunctionRef<void(size_t)> ahead = [](size_t) {});
 
   // Reads one record into `scratch`, for whoever holds locks: it waits for no other reader.
   // Statuses as those of Read's visits.
   absl::StatusOr<std::span<const std::byte>> ReadOne(Location location, RecordScratch* scratch);
 
   // Calls visit(location, table, key) for the records of a row class that were written before, dead
-  // ones too where others of their segment live: whose they are, as segments and their footers have
-  // it. The first status of those that
-  // cannot be read, the others being visited; kResourceExhausted.
+  // ones too where others of their segment live: whose they are, as segments say. The first
+  // status of those that cannot be read, the others being visited; kResourceExhausted.
   using VisitOwner = absl::FunctionRef<void(Location, TableId, Key)>;
   absl::Status VisitOwners(uint32_t row_class, VisitOwner visit);
 
@@ -105,8 +105,9 @@ class RowLog {
   // The row at a location is about to change in memory: takes room for it, and the record is dead.
   // False: there is none, nothing was changed.
   bool TakeRoomAndMarkDead(Location location);
-  // Whether TakeRoom would give so much; cheap where there is plenty.
+  // Whether TakeRoom would give so much, cheap where there is plenty; less than an eighth is spare.
   bool HasRoom(uint32_t row_class, uint32_t record_bytes, uint64_t rows);
+  bool IsNearFull() const;
   // Keeps so many bytes for manifests and heat, instead of what was kept. False: that is more, and
   // there is no room; nothing was changed, unless `must`.
   bool SetAside(uint64_t bytes, bool must);
@@ -262,7 +263,7 @@ class RowLog {
   ConditionVariable buffer_written_;
   ConditionVariable segment_removed_;
   std::vector<std::shared_ptr<LogSegment>> segments_
-      ABSL_GUARDED_BY(mutex_);  // nullptr: a free index
+      ABSL_GUARDED_BY(mutex_);  // nullptr: it is free
   uint64_t next_segment_id_ ABSL_GUARDED_BY(mutex_);
   uint64_t next_sequence_ ABSL_GUARDED_BY(mutex_);
   uint32_t frozen_checkpoint_ ABSL_GUARDED_BY(mutex_) = 0;  // 0: none is under way
@@ -278,9 +279,8 @@ class RowLog {
   std::atomic<bool> has_stopped_{false};
   const LogSegment* victim_ ABSL_GUARDED_BY(mutex_) = nullptr;
   CompactionAim victim_aim_ ABSL_GUARDED_BY(mutex_) = CompactionAim::kPace;
-  uint64_t forget_hand_ ABSL_GUARDED_BY(mutex_) = 0;  // the last segment that was done with
-  // How many were since the device did not read one; 0: the hand has left none unread.
-  uint64_t turns_since_unread_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t forget_hand_ ABSL_GUARDED_BY(mutex_) = 0;         // the last segment that was done with
+  uint64_t turns_since_unread_ ABSL_GUARDED_BY(mutex_) = 0;  // 0: the hand has left none unread
   uint32_t footers_under_way_ ABSL_GUARDED_BY(mutex_) = 0;
   CompactionPace pace_ ABSL_GUARDED_BY(mutex_);
   std::atomic<uint32_t> pace_now_{0};  // as pace_ has it

@@ -11,9 +11,27 @@
 #include "tiers/row_log.h"
 
 namespace embank {
+namespace {
 
-absl::Status RowLog::Read(std::span<const Location> locations, Visit visit,
-                          uint64_t bridged_bytes) {
+// Items that are on their way to the cache before they are visited: one takes 200 ns and more,
+// memory half of that.
+constexpr size_t kItemsAhead = 3;
+constexpr uint32_t kLineBytes = 64;
+// What follows the processor fetches by itself.
+constexpr uint32_t kBytesAhead = 16 * kLineBytes;
+
+// What the device has written is in no cache.
+[[gnu::always_inline]] inline void AskForRecord(const LogReadItem& item) {
+  if (item.record == nullptr) return;
+  const uint32_t bytes = std::min(item.bytes, kBytesAhead);
+  for (uint32_t i = 0; i < bytes; i += kLineBytes) __builtin_prefetch(item.record + i);
+  __builtin_prefetch(item.record + bytes - 1);
+}
+
+}  // namespace
+
+absl::Status RowLog::Read(std::span<const Location> locations, Visit visit, uint64_t bridged_bytes,
+                          absl::FunctionRef<void(size_t)> ahead) {
   Scratch<ReadOrder, 64> memory;
   EMBANK_RETURN_IF_ERROR(memory.Allocate(locations.size()));
   const std::span<ReadOrder> order = memory.values();
@@ -30,9 +48,13 @@ absl::Status RowLog::Read(std::span<const Location> locations, Visit visit,
     done += Plan(order.subspan(done), bridged_bytes, list.get());
     files_->TransferAll(list->transfers());
     const std::span<const LogReadItem> items = list->items();
-    for (const LogReadItem& item : items) {
-      // What the device has written is in no cache.
-      if (&item != &items.back()) __builtin_prefetch((&item)[1].record);
+    for (size_t next = 0; next < items.size() + kItemsAhead; ++next) {
+      if (next < items.size()) {
+        AskForRecord(items[next]);
+        ahead(items[next].i);
+      }
+      if (next < kItemsAhead) continue;
+      const LogReadItem& item = items[next - kItemsAhead];
       const absl::Status status = list->Finish(item);
       visit(item.i, status,
             status.ok() ? std::span(item.record, item.bytes) : std::span<const std::byte>());

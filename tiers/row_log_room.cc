@@ -72,6 +72,11 @@ bool RowLog::HasRoom(uint32_t row_class, uint32_t record_bytes, uint64_t rows) {
   return true;
 }
 
+bool RowLog::IsNearFull() const {
+  const uint64_t segments = options_.ssd_bytes / options_.segment_bytes;
+  return spare_segments_.load(std::memory_order_relaxed) < static_cast<int64_t>(segments / 8);
+}
+
 bool RowLog::SetAside(uint64_t bytes, bool must) {
   MutexLock lock(&mutex_);
   const uint64_t before = room_.aside_bytes();

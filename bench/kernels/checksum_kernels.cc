@@ -18,7 +18,7 @@ void Crc32c(benchmark::State& state) {
   state.SetBytesProcessed(state.iterations() * state.range(0));
   state.SetLabel(Crc32cImplementation());
 }
-BENCHMARK(Crc32c)->Arg(64)->Arg(256)->Arg(4096)->Arg(1 << 20);
+BENCHMARK(Crc32c)->Arg(64)->Arg(256)->Arg(588)->Arg(4096)->Arg(1 << 20);
 
 void Crc32cPortable(benchmark::State& state) {
   const std::vector<std::byte> data(static_cast<size_t>(state.range(0)), std::byte{0x5A});

@@ -162,8 +162,9 @@ class Lists final : public Executor {
 
 // The lists of one sweep, each with how many tasks it had, beside what `beside` does before each.
 struct SweepRun {
-  explicit SweepRun(std::function<void(Table*, size_t)> beside)
-      : world(1, std::make_unique<Lists>(&hook)), table(world.Create("t", Optimizer::kNone)) {
+  explicit SweepRun(std::function<void(Table*, size_t)> beside, uint64_t ssd_bytes = 0)
+      : world(1, std::make_unique<Lists>(&hook), ssd_bytes),
+        table(world.Create("t", Optimizer::kNone)) {
     for (Key first = 1; first <= kKeys; first += 250) Put(table, KeysFrom(first, 250), 1.0f);
     before = *ReadAll(world.get());
     hook = [&, beside = std::move(beside)](uint32_t tasks) {
@@ -204,6 +205,17 @@ TEST(SweepPace, BesideBatchesOneThreadSweepsPartByPartAndRests) {
   EXPECT_EQ(run.Pages(), 1u);
   EXPECT_EQ(run.Single(), 6u);
   EXPECT_GE(run.rest_ns, 3 * SweepPace::RestNs(1000, 1)) << "the clock ticks 1 us a look";
+}
+
+// The records of four pages of rows take 8 MiB and more.
+TEST(SweepPace, NearTheEndOfItsSpaceItDoesNotRest) {
+  const auto trainer = [](Table* table, size_t list) { Put(table, KeysFrom(list, 1), 2.0f); };
+  const SweepRun ample(trainer, uint64_t{64} << 20);
+  EXPECT_EQ(ample.Single(), 6u);
+  EXPECT_GT(ample.rest_ns, 0u);
+  const SweepRun tight(trainer, uint64_t{10} << 20);
+  EXPECT_EQ(tight.Single(), 0u);
+  EXPECT_EQ(tight.rest_ns, 0u);
 }
 
 // It ends, whether batches do or not; the rest of it was above.
