@@ -48,9 +48,9 @@ __attribute__((target("pclmul"))) uint64_t Product(uint64_t a, uint32_t b) {
 }
 
 // The instruction answers after three cycles and takes one operand in each: three lanes, one behind
-// the other in memory, go on side by side and are joined in the end. Behind the first
-// follow two lanes, behind the second one, of eight bits a byte; x^33 less, since the product is
-// one x more, and the instruction multiplies what it folds by x^32.
+// the other in memory, go on side by side and are joined in the end. Behind the first come the bits
+// of two lanes, behind the second those of one; x^33 less, since the product is one x more, and the
+// instruction multiplies what it folds by x^32.
 template <size_t lane_bytes>
 __attribute__((target("sse4.2,pclmul"))) uint64_t ExtendByLanes(uint64_t state,
                                                                 const std::byte* p) {

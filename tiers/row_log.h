@@ -105,9 +105,9 @@ class RowLog {
   // The row at a location is about to change in memory: takes room for it, and the record is dead.
   // False: there is none, nothing was changed.
   bool TakeRoomAndMarkDead(Location location);
-  // Whether TakeRoom would give so much, cheap where there is plenty; less than an eighth is spare.
+  // Whether TakeRoom would give so much; cheap where there is plenty.
   bool HasRoom(uint32_t row_class, uint32_t record_bytes, uint64_t rows);
-  bool IsNearFull() const;
+  bool IsNearFull() const;  // less than an eighth of ssd_bytes is spare; without a lock
   // Keeps so many bytes for manifests and heat, instead of what was kept. False: that is more, and
   // there is no room; nothing was changed, unless `must`.
   bool SetAside(uint64_t bytes, bool must);
@@ -127,8 +127,8 @@ class RowLog {
   // Where records of it live from slot *slot on; how many, and *slot behind them. Fewer than fit:
   // these are the last.
   size_t LiveOf(const LogSegment& segment, uint32_t* slot, std::span<Location> live) const;
-  // Records of it are damaged, or the device does not read them: it is not picked again; of the
-  // latter but to forget, or behind the next checkpoint.
+  // Of the victim records are damaged: it is not picked again; or the device does not read them:
+  // not before the next checkpoint that is kept, but to forget, when the hand comes round earlier.
   void PassOver(LogSegment* segment, bool is_damaged);
   // is_done: all of it was looked at. What is left of one whose rows were to be forgotten has to
   // wait for the others' turn.

@@ -102,8 +102,13 @@ size_t RowLog::LiveOf(const LogSegment& segment, uint32_t* slot, std::span<Locat
 
 void RowLog::PassOver(LogSegment* segment, bool is_damaged) {
   MutexLock lock(&mutex_);
-  (is_damaged ? segment->passed_over : segment->unread) = true;
-  if (!is_damaged && turns_since_unread_ == 0) turns_since_unread_ = 1;
+  if (is_damaged) {
+    segment->passed_over = true;
+  } else if (victim_aim_ != CompactionAim::kForget) {
+    segment->unread = true;
+  } else if (turns_since_unread_ == 0) {
+    turns_since_unread_ = 1;
+  }
 }
 
 void RowLog::Release(std::shared_ptr<LogSegment> victim, bool is_done) {

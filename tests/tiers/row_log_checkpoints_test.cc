@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -126,6 +127,31 @@ TEST_F(RowLogCheckpoints, WhatWasNotReadIsPickedAgainBehindTheNextThatIsKept) {
   Keep(2, /*is_kept=*/true);
   log_->Forget(3);
   EXPECT_EQ(pass_over_all(false), std::vector<uint64_t>(segments.begin() + 1, segments.end()));
+}
+
+// Nor does what could not be read to be forgotten keep compaction away, which may move it.
+TEST_F(RowLogCheckpoints, WhatWasNotReadToBeForgottenCompactionMayPick) {
+  log_->AddRowClass(0, kRecordBytes, /*forgets=*/true);
+  const std::vector<Location> rows = AppendMany(1);
+  for (size_t i = 0; i < rows.size(); i += 2) log_->MarkDead(rows[i]);
+  ASSERT_TRUE(log_->Flush().ok());
+  const auto segments = [&](CompactionAim aim, bool is_unread) {
+    std::set<uint64_t> picked;
+    for (uint64_t tries = log_->segment_count(); tries > 0; --tries) {
+      std::shared_ptr<LogSegment> victim = log_->PickVictim(aim);
+      if (victim == nullptr) break;
+      picked.insert(victim->header.segment_id);
+      if (is_unread) log_->PassOver(victim.get(), /*is_damaged=*/false);
+      log_->Release(std::move(victim), /*is_done=*/true);
+    }
+    return picked;
+  };
+  const std::set<uint64_t> unread = segments(CompactionAim::kForget, true);
+  ASSERT_FALSE(unread.empty());
+  const std::set<uint64_t> all = segments(CompactionAim::kSpace, true);
+  EXPECT_TRUE(std::includes(all.begin(), all.end(), unread.begin(), unread.end()));
+  EXPECT_TRUE(segments(CompactionAim::kSpace, false).empty());
+  EXPECT_FALSE(segments(CompactionAim::kForget, false).empty());
 }
 
 TEST_F(RowLogCheckpoints, WhatAKeptOneHasStaysUntilItIsForgotten) {

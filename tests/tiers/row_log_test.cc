@@ -105,12 +105,16 @@ class LogWorld {
   // Reads the locations; each must give its row.
   void ExpectAll(const std::vector<Location>& locations) {
     std::vector<int> visits(locations.size());
+    std::vector<int> ahead(locations.size());
     const absl::Status status = log_->Read(
-        locations, [&](size_t i, const absl::Status& read, std::span<const std::byte> record) {
+        locations,
+        [&](size_t i, const absl::Status& read, std::span<const std::byte> record) {
           ++visits[i];
+          EXPECT_EQ(ahead[i], 1);
           ASSERT_TRUE(read.ok()) << read;
           EXPECT_TRUE(IsRow(rows_.at(locations[i].units), record));
-        });
+        },
+        /*bridged_bytes=*/0, [&](size_t i) { ahead[i] += visits[i] == 0 ? 1 : 2; });
     EXPECT_TRUE(status.ok()) << status;
     EXPECT_EQ(std::count(visits.begin(), visits.end(), 1),
               static_cast<ptrdiff_t>(locations.size()));
