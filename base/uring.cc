@@ -27,6 +27,11 @@ uint64_t ThisThread() {
   return number;
 }
 
+// Rings that have ended. The memory of a new one may be that of another, ended by another thread:
+// the kernel orders the two, and this tells the language and its tools, which do not see the
+// mappings of the system.
+std::atomic<uint64_t> rings_ended{0};
+
 constexpr std::array kCompletions = {IoCompletions::kDeferred, IoCompletions::kCooperative,
                                      IoCompletions::kInterrupting};
 
@@ -58,7 +63,9 @@ class KernelRing final : public IoRing {
  public:
   KernelRing() = default;
   ~KernelRing() override {
-    if (is_set_up_) io_uring_queue_exit(&ring_);
+    if (!is_set_up_) return;
+    rings_ended.fetch_add(1, std::memory_order_release);
+    io_uring_queue_exit(&ring_);
   }
   KernelRing(const KernelRing&) = delete;
   KernelRing& operator=(const KernelRing&) = delete;
@@ -74,6 +81,7 @@ class KernelRing final : public IoRing {
     }
     is_set_up_ = error == 0;
     if (!is_set_up_) return error;
+    (void)rings_ended.load(std::memory_order_acquire);
     // The flag came with the two operations: an older kernel would refuse each.
     if ((ring_.features & IORING_FEAT_RW_CUR_POS) == 0) return EOPNOTSUPP;
     refusals_.files = -io_uring_register_files_sparse(&ring_, kRingFilesMax);
