@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 
@@ -84,14 +85,25 @@ bool HugePagesOff() {
 }
 
 absl::Status MemoryBudget::Charge(uint64_t bytes, uint64_t leaving) {
+  const uint64_t limit = limit_bytes_.load(std::memory_order_relaxed);
   const uint64_t needed = bytes + leaving;
   uint64_t used = used_bytes_.load(std::memory_order_relaxed);
   do {
-    const bool fits =
-        limit_bytes_ == 0 || (needed <= limit_bytes_ && used <= limit_bytes_ - needed);
-    if (!fits) return NoMemory();
+    if (needed > limit || used > limit - needed) return NoMemory();
   } while (!used_bytes_.compare_exchange_weak(used, used + bytes, std::memory_order_relaxed));
   return absl::OkStatus();
+}
+
+uint64_t MemoryBudget::Shrink(uint64_t bytes) {
+  uint64_t used = used_bytes_.load(std::memory_order_relaxed);
+  // What is taken off the limit is charged first, so that nobody else gets it meanwhile.
+  uint64_t taken = 0;
+  do {
+    taken = std::min(bytes, limit_bytes_.load(std::memory_order_relaxed) - used);
+  } while (!used_bytes_.compare_exchange_weak(used, used + taken, std::memory_order_relaxed));
+  limit_bytes_.fetch_sub(taken, std::memory_order_relaxed);
+  used_bytes_.fetch_sub(taken, std::memory_order_relaxed);
+  return taken;
 }
 
 void MemoryBudget::Release(uint64_t bytes) {

@@ -34,18 +34,36 @@ bool HugePagesOff();
 class MemoryBudget {
  public:
   // limit_bytes == 0: no limit.
-  explicit MemoryBudget(uint64_t limit_bytes) : limit_bytes_(limit_bytes) {}
+  explicit MemoryBudget(uint64_t limit_bytes)
+      : limit_bytes_(limit_bytes == 0 ? kNoLimit : limit_bytes) {}
+  // A part of another budget, of which it has nothing until Extend.
+  MemoryBudget() : limit_bytes_(0) {}
 
   // Takes `bytes`, or nothing: kResourceExhausted when they would leave less than `leaving` to the
   // limit.
   absl::Status Charge(uint64_t bytes, uint64_t leaving = 0);
   void Release(uint64_t bytes);
 
-  uint64_t limit_bytes() const { return limit_bytes_; }
+  // The limit is so many bytes higher from now on.
+  void Extend(uint64_t bytes) { limit_bytes_.fetch_add(bytes, std::memory_order_relaxed); }
+  // Takes the limit down by as much of `bytes` as nothing is charged for; how much.
+  uint64_t Shrink(uint64_t bytes);
+
+  bool has_limit() const { return limit_bytes_.load(std::memory_order_relaxed) != kNoLimit; }
+  // 0: there is none.
+  uint64_t limit_bytes() const {
+    return has_limit() ? limit_bytes_.load(std::memory_order_relaxed) : 0;
+  }
   uint64_t used_bytes() const { return used_bytes_.load(std::memory_order_relaxed); }
+  uint64_t free_bytes() const {
+    const uint64_t used = used_bytes();
+    return limit_bytes_.load(std::memory_order_relaxed) - used;
+  }
 
  private:
-  const uint64_t limit_bytes_;
+  static constexpr uint64_t kNoLimit = ~uint64_t{0};
+
+  std::atomic<uint64_t> limit_bytes_;
   std::atomic<uint64_t> used_bytes_{0};
 };
 

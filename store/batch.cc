@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "base/status_with_room.h"
+#include "store/page_mover.h"
 
 namespace embank {
 namespace {
@@ -35,6 +36,7 @@ void Batch::Publish(TableVerb verb, uint64_t begin_ns) const {
   counters.nanoseconds.fetch_add(table_->parts().clock->NowNs() - begin_ns,
                                  std::memory_order_relaxed);
   if (verb == TableVerb::kLookup) table_->pins().EndBatch();
+  if (table_->parts().pages != nullptr) table_->parts().pages->Pay(table_->mover(), keys_.size());
   if (table_->parts().compaction == nullptr) return;
   const bool changes = verb != TableVerb::kLookup && verb != TableVerb::kPrefetch;
   table_->parts().compaction->Pay(changes ? keys_.size() : 0);
@@ -53,6 +55,23 @@ absl::Status Batch::LostStatus() const {
   });
 }
 
+std::string Batch::WhyRefused() const {
+  const StoreParts& parts = table_->parts();
+  if (table_->mover() == nullptr) {
+    return "dram_bytes or the machine's memory is used up: erase rows or open the store with more "
+           "(a table that forgets has to have rows for it)";
+  }
+  const RowLog* const log = table_->mover()->log();
+  if (log->RefusesRows() || parts.pages == nullptr || !parts.index->IsStarved()) {
+    return log->WhyRefused();
+  }
+  return absl::StrCat(
+      "dram_bytes is ", parts.pages->budget_bytes(), ", of which the index takes ",
+      parts.index->memory_bytes(),
+      " and finds no more to grow into: erase rows, or open the store with more, as "
+      "embank_estimate says");
+}
+
 absl::Status Batch::RefusedStatus() const {
   EMBANK_RETURN_IF_ERROR(LostStatus());
   if (!outcomes_.empty() || count(Outcome::kRefused) == 0) return absl::OkStatus();
@@ -60,10 +79,7 @@ absl::Status Batch::RefusedStatus() const {
     return absl::StrCat("no room: ", count(Outcome::kRefused), " of ", keys_.size(),
                         " keys were refused in table \"", table_->name(), "\", the first is key ",
                         keys_[tally_.first_refused], " at position ", tally_.first_refused, "; ",
-                        table_->mover() == nullptr
-                            ? "dram_bytes or the machine's memory is used up: erase rows or open "
-                              "the store with more (a table that forgets has to have rows for it)"
-                            : table_->mover()->log()->WhyRefused());
+                        WhyRefused());
   });
 }
 

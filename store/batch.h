@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <string>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
@@ -74,6 +75,8 @@ class Batch {
   absl::Status AbsentStatus() const;
 
  private:
+  std::string WhyRefused() const;
+
   Table* const table_;
   const KeySpan keys_;
   const OutcomeSpan outcomes_;

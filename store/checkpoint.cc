@@ -1,77 +1,33 @@
 #include "store/checkpoint.h"
 
 #include <algorithm>
-#include <array>
-#include <optional>
 #include <span>
 
+#include "base/status_macros.h"
+#include "store/page_rows.h"
 #include "store/table.h"
 
 namespace embank {
 namespace {
 
-// Slots of a page that are looked at together: 150 KiB of rows of 576 bytes, which stay in the
-// cache from one look to the next, and four of each shard.
-constexpr uint32_t kSlotsAtOnce = 256;
-// Asked for ahead, one line each.
-constexpr uint32_t kSlotsAhead = 16;
+constexpr uint32_t kSlotsAtOnce = PageRows::kSlotsAtOnce;
 
-// One part of a page: whatever a slot holds when it is looked at, a row that is owed was in it at
-// the flip, and is until somebody, under its shard's lock, has put it into the log.
-class PartSweep {
- public:
-  PartSweep(const SweepParts& parts, uint32_t page, uint32_t first_slot) : parts_(parts) {
-    // The page's memory stays while this is a reader; the rows may leave.
-    std::optional<EpochTable::Guard> reader;
-    const DramTier::PageSlots slots = parts.tier->SlotsOf(page, &reader);
-    const uint32_t end = std::min(slots.slots, first_slot + kSlotsAtOnce);
-    for (uint32_t slot = first_slot; slot < end; ++slot) {
-      const Location location = DramTier::SlotAt(page, slots, slot);
-      const std::byte* const row = parts.tier->Row(location);
-      __builtin_prefetch(row + uint64_t{kSlotsAhead} * slots.slot_bytes);
-      const auto* const header = reinterpret_cast<const RowHeader*>(row);
-      const TableId owner = TableOf(LoadIdentity(header));
-      const Table* const table = owner == kNoTable ? nullptr : parts.tables->Get(owner);
-      // What is no row may look like anybody's.
-      if (table == nullptr || table->slot_class() != slots.slot_class) continue;
-      mover_ = table->mover();
-      const Key key = LoadKey(header);
-      seen_[count_++] = {table->IdOf(key, table->HashOf(key)), location};
-    }
-  }
-
-  // The status of the log.
-  absl::Status Run() {
-    std::array<uint32_t, KeyIndex::kShardCount + 1> ends = {};
-    for (const RowInSlot& row : std::span(seen_).first(count_)) ++ends[ShardOf(row) + 1];
-    for (uint32_t shard = 0; shard < KeyIndex::kShardCount; ++shard) ends[shard + 1] += ends[shard];
-    // By shard; each end moves on from its shard's first row to behind its last.
-    for (const RowInSlot& row : std::span(seen_).first(count_)) rows_[ends[ShardOf(row)]++] = row;
-    for (uint32_t shard = 0, first = 0; shard < KeyIndex::kShardCount; first = ends[shard++]) {
-      EMBANK_RETURN_IF_ERROR(RunShard(parts_.index->shard(shard),
-                                      std::span(rows_).subspan(first, ends[shard] - first)));
-    }
-    return absl::OkStatus();
-  }
-
- private:
-  static uint32_t ShardOf(const RowInSlot& row) { return KeyIndex::ShardOf(row.id.hash); }
-
-  absl::Status RunShard(KeyIndex::Shard* shard, std::span<const RowInSlot> rows) {
-    for (size_t first = 0; first < rows.size(); first += RowMover::kOwedAtOnce) {
-      const size_t count = std::min(rows.size() - first, RowMover::kOwedAtOnce);
-      MutexLock lock(&shard->mutex);
-      EMBANK_RETURN_IF_ERROR(mover_->SaveOwed(shard, rows.subspan(first, count)));
-    }
-    return absl::OkStatus();
-  }
-
-  const SweepParts& parts_;
-  RowMover* mover_ = nullptr;
-  std::array<RowInSlot, kSlotsAtOnce> seen_;
-  std::array<RowInSlot, kSlotsAtOnce> rows_;
-  size_t count_ = 0;
-};
+// Saves the rows of one part of a page. Whatever a slot holds when it is looked at, a row that is
+// owed was in it at the flip, and is until somebody, under its shard's lock, has put it into the
+// log.
+absl::Status SaveOwedOf(const SweepParts& parts, uint32_t page, uint32_t first_slot) {
+  PageRows page_rows(*parts.tier, *parts.tables, page, first_slot);
+  return page_rows.ForEachShard(
+      [&](RowMover* mover, uint32_t number, std::span<const RowInSlot> rows) {
+        KeyIndex::Shard* const shard = parts.index->shard(number);
+        for (size_t first = 0; first < rows.size(); first += RowMover::kOwedAtOnce) {
+          const size_t count = std::min(rows.size() - first, RowMover::kOwedAtOnce);
+          MutexLock lock(&shard->mutex);
+          EMBANK_RETURN_IF_ERROR(mover->SaveOwed(shard, rows.subspan(first, count)));
+        }
+        return absl::OkStatus();
+      });
+}
 
 // Beside batches, 1,024 slots: a core is taken from them for 200 us at a time.
 constexpr uint32_t kPartsAtOnce = 4;
@@ -79,13 +35,12 @@ constexpr uint32_t kPartsAtOnce = 4;
 void SweepPart(const SweepParts& parts, uint32_t page, uint32_t part) {
   if (!parts.gate->IsSweeping()) return;
   parts.log->WaitForCalm();
-  const absl::Status status = PartSweep(parts, page, part * kSlotsAtOnce).Run();
+  const absl::Status status = SaveOwedOf(parts, page, part * kSlotsAtOnce);
   if (!status.ok()) parts.gate->Fail(status);
 }
 
 uint32_t PartsOf(const DramTier& tier, uint32_t page) {
-  std::optional<EpochTable::Guard> reader;
-  return (tier.SlotsOf(page, &reader).slots + kSlotsAtOnce - 1) / kSlotsAtOnce;
+  return (PageRows::SlotsOf(tier, page) + kSlotsAtOnce - 1) / kSlotsAtOnce;
 }
 
 // Some parts of a page, and the rest that follows; for how long.

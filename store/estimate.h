@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <span>
 
+#include "absl/status/statusor.h"
+#include "base/memory.h"
 #include "store/options.h"
 #include "tiers/location.h"
 #include "tiers/row_log.h"
@@ -19,17 +21,36 @@ struct TableRows {
 // Rows that a store can have: its addresses, in rows of the smallest size, are fewer by half.
 inline constexpr uint64_t kRowsMax = uint64_t{1} << kLocationBits;
 
-// Bytes of DRAM. `dram_bytes` is enough as a budget to hold the rows and to grow to them.
+// Bytes of DRAM. `dram_bytes` is enough as a budget. Without a path: to hold the rows and to grow
+// to them. With one: to name the rows in the index, of which those of rows_in_dram are in memory.
 struct Estimate {
-  uint64_t fixed_bytes = 0;
+  uint64_t fixed_bytes = 0;  // whatever the rows: objects, buffers, what is reserved and kept free
   uint64_t index_bytes = 0;
   uint64_t slab_bytes = 0;
   uint64_t dram_bytes = 0;
+  uint64_t rows_in_dram = 0;
   bool fits = false;  // in the budget; without one, in the addresses that a store reserves
 };
 
-// Options are valid, the rows at most kRowsMax in all.
-Estimate EstimateMemory(const StoreOptions& options, std::span<const TableRows> tables);
+// With a path, the least that the rows take with at least `rows_in_dram` of them in memory, of all
+// tables alike. Options are valid, the rows at most kRowsMax in all.
+Estimate EstimateMemory(const StoreOptions& options, std::span<const TableRows> tables,
+                        uint64_t rows_in_dram = 0);
+
+// As EstimateMemory of a store with a path, with as many rows in memory as a hit ratio takes
+// (store/cache_size.h). kInvalidArgument: no path; an exponent or a ratio out of its range.
+absl::StatusOr<Estimate> EstimateForHitRatio(const StoreOptions& options,
+                                             std::span<const TableRows> tables,
+                                             double zipf_exponent, double hit_ratio);
+
+// A store with a path keeps this part of dram_bytes free of the index: for rows, and for the log,
+// whose bits of a row take a 50th of what the index has for it.
+inline constexpr uint64_t kIndexLeavesPart = 16;
+// It keeps this part in pages of rows, at least a page, however many rows the index has to name.
+inline constexpr uint64_t kRowsPart = 16;
+constexpr uint64_t RowBytesMin(uint64_t dram_bytes) {
+  return RoundUp(dram_bytes / kRowsPart, kHugePageBytes);
+}
 
 // Charged for a table's object, name and registration.
 inline constexpr uint64_t kTableFixedBytes = 2048;

@@ -9,46 +9,10 @@
 #include "base/check.h"
 #include "base/spin_wait.h"
 #include "base/status_macros.h"
+#include "store/index_sizes.h"
 
 namespace embank {
 namespace {
-
-// Buckets by which each shard's array grows with one huge page: 2 MiB / (64 shards x 64 B) = 512.
-constexpr uint32_t kPageBuckets =
-    static_cast<uint32_t>(kHugePageBytes / (KeyIndex::kShardCount * sizeof(Bucket)));
-// One huge page. Also at least 2^8, what place and tag need to tell all q apart.
-constexpr uint32_t kBucketsMin = kPageBuckets - kPadBuckets;
-constexpr uint32_t kBucketsMax = (1u << 24) - kPadBuckets;
-
-// Grown by a quarter at four fifths full, so that an entry has at most 64 / (7 * 0.64) = 14.3
-// bytes. A sixth of the entries then stand behind their home.
-constexpr double kLoadMax = 0.80;
-constexpr double kGrowth = 1.25;
-// Halved at a quarter full, to a half full.
-constexpr double kLoadMin = 0.25;
-
-// Homes moved per insertion: N / 6 insertions finish a growth, and add 1 / (6 * 7) = 2.4 % of load.
-constexpr uint32_t kSweepHomes = 6;
-
-uint64_t RowsAtLoad(uint32_t buckets, double load) {
-  return static_cast<uint64_t>(static_cast<double>(buckets) * kBucketEntries * load);
-}
-
-// The smallest array of at least `buckets` that fills its huge pages.
-uint32_t FillPages(double buckets) {
-  const auto wanted = static_cast<uint64_t>(std::max<double>(buckets, kBucketsMin)) + kPadBuckets;
-  return static_cast<uint32_t>(RoundUp(wanted, kPageBuckets)) - kPadBuckets;
-}
-
-uint64_t BytesFor(uint32_t buckets) {
-  return RoundUp(uint64_t{buckets} + kPadBuckets, kPageBuckets) / kPageBuckets * kHugePageBytes;
-}
-
-// The mean and five standard deviations, exceeded once in a million.
-uint64_t RowsOfFullestShard(uint64_t rows) {
-  const double mean = static_cast<double>(rows) / KeyIndex::kShardCount;
-  return static_cast<uint64_t>(std::ceil(mean + 5.0 * std::sqrt(mean)));
-}
 
 uint64_t DivideUp(uint64_t dividend, uint64_t divisor) {
   return (dividend + divisor - 1) / divisor;
@@ -74,6 +38,8 @@ absl::StatusOr<std::unique_ptr<KeyIndex>> KeyIndex::Create(MemorySource* source,
     index->shards_[i].number = i;
     index->shards_[i].low_buckets = kBucketsMin;
     index->shards_[i].high_buckets = kBucketsMin;
+    MutexLock lock(&index->shards_[i].mutex);
+    index->shards_[i].near_rows = RowsAtLoad(kBucketsMin, kLoadNear);
   }
   return index;
 }
@@ -230,20 +196,41 @@ void KeyIndex::RemoveEntry(Shard* shard, Position position) {
 absl::Status KeyIndex::ReserveOne(Shard* shard, KeyHash hash) {
   if (shard->low_buckets != shard->high_buckets) {
     Sweep(shard, kSweepHomes);
-  } else if (shard->rows >= RowsAtLoad(shard->high_buckets, kLoadMax)) {
-    // Without memory to grow into, the array may fill up.
-    if (StartGrowing(shard).ok()) Sweep(shard, kSweepHomes);
+  } else if (shard->rows >= shard->near_rows) {
+    EMBANK_RETURN_IF_ERROR(ReserveMore(shard, 1));
+    Sweep(shard, kSweepHomes);
   }
   if (Fits(*shard, CurrentPlace(*shard, hash).home)) return absl::OkStatus();
   // Its place is full: grow at once, as far as it takes, but not beyond once more.
   Sweep(shard, shard->low_buckets + shard->high_buckets);
   if (Fits(*shard, CurrentPlace(*shard, hash).home)) return absl::OkStatus();
   if (shard->low_buckets == shard->high_buckets) {
-    EMBANK_RETURN_IF_ERROR(StartGrowing(shard));
+    EMBANK_RETURN_IF_ERROR(StartGrowing(shard, shard->high_buckets * kGrowth));
     Sweep(shard, shard->high_buckets);
     if (Fits(*shard, CurrentPlace(*shard, hash).home)) return absl::OkStatus();
   }
   return NoMemory();  // too many keys have their place in one part of the index
+}
+
+absl::Status KeyIndex::ReserveMore(Shard* shard, uint64_t rows) {
+  const uint64_t wanted = shard->rows + rows;
+  if (shard->low_buckets != shard->high_buckets) {
+    // What is under way gives room enough, or ends first.
+    if (wanted <=
+        RowsAtLoad(std::min<uint32_t>(shard->low_buckets, shard->high_buckets), kLoadFull)) {
+      return absl::OkStatus();
+    }
+    Sweep(shard, shard->low_buckets + shard->high_buckets);
+    if (shard->low_buckets != shard->high_buckets) return absl::OkStatus();
+  }
+  NoteNear(shard);
+  const uint32_t buckets = shard->high_buckets;
+  if (wanted <= RowsAtLoad(buckets, kLoadMax)) return absl::OkStatus();
+  const double needed = static_cast<double>(wanted) / (kBucketEntries * kLoadMax);
+  if (StartGrowing(shard, std::max(buckets * kGrowth, needed)).ok()) return absl::OkStatus();
+  // Without memory to grow into, the array may fill up; then it takes what there is.
+  if (wanted <= RowsAtLoad(buckets, kLoadFull)) return absl::OkStatus();
+  return StartGrowing(shard, static_cast<double>(wanted) / (kBucketEntries * kLoadFull) + 1);
 }
 
 bool KeyIndex::IsFull(const Shard& shard) {
@@ -255,10 +242,9 @@ absl::Status KeyIndex::ReserveRows(uint64_t rows) {
   const uint64_t fullest = RowsOfFullestShard(rows);
   for (Shard& shard : shards_) {
     MutexLock lock(&shard.mutex);
-    while (RowsAtLoad(shard.high_buckets, kLoadMax) <= fullest) {
-      EMBANK_RETURN_IF_ERROR(StartGrowing(&shard));
-      Sweep(&shard, shard.high_buckets);
-    }
+    if (shard.rows >= fullest) continue;
+    EMBANK_RETURN_IF_ERROR(ReserveMore(&shard, fullest - shard.rows));
+    Sweep(&shard, shard.low_buckets + shard.high_buckets);
   }
   return absl::OkStatus();
 }
@@ -266,21 +252,6 @@ absl::Status KeyIndex::ReserveRows(uint64_t rows) {
 void KeyIndex::Insert(Shard* shard, KeyHash hash, Location location) {
   EMBANK_CHECK(PutEntry(shard, CurrentPlace(*shard, hash), location));
   ++shard->rows;
-}
-
-void KeyIndex::VisitMatches(Shard* shard, const RowId& id,
-                            absl::FunctionRef<bool(const Match&)> visit) {
-  const Place place = CurrentPlace(*shard, id.hash);
-  for (uint32_t displacement = 0; displacement <= kDisplacementMax; ++displacement) {
-    const Probe probe = {BucketAt(*shard, place.home + displacement), place.tag};
-    uint8_t mask = 0;
-    MatchTags({&probe, 1}, &mask);
-    for (uint32_t left = mask; left != 0; left &= left - 1) {
-      const Match match = FirstMatch(probe, left);
-      if (match.any() && MayBe(match.location(), id) && visit(match)) return;
-    }
-    if (Bucket::Passed(probe.bucket->Head()) == 0) return;
-  }
 }
 
 Match KeyIndex::Move(Shard* shard, KeyHash hash, const Match& match, Location location) {
@@ -298,74 +269,6 @@ void KeyIndex::Erase(Shard* shard, KeyHash hash, const Match& match) {
   } else if (shard->rows < RowsAtLoad(shard->high_buckets, kLoadMin)) {
     StartShrinking(shard);
   }
-}
-
-// Calls visit(position, location) for the entries of some buckets; the rows of the next buckets are
-// asked for meanwhile.
-template <typename Visit>
-void KeyIndex::VisitBuckets(const Shard& shard, uint32_t begin, uint32_t end, Visit visit) const {
-  constexpr uint32_t kAhead = 3;
-  for (uint32_t bucket = begin; bucket < end + kAhead; ++bucket) {
-    for (uint32_t slot = 0; bucket < end && slot < kBucketEntries; ++slot) {
-      const uint64_t entry = BucketAt(shard, bucket)->Entry(slot);
-      if (LocationOf(entry).tier() == Tier::kDram) {
-        __builtin_prefetch(tier_->Row(LocationOf(entry)));
-      }
-    }
-    if (bucket < begin + kAhead) continue;
-    for (uint32_t slot = 0; slot < kBucketEntries; ++slot) {
-      const uint64_t entry = BucketAt(shard, bucket - kAhead)->Entry(slot);
-      if (entry != kEmptyEntry) visit(Position{bucket - kAhead, slot}, LocationOf(entry));
-    }
-  }
-}
-
-void KeyIndex::EraseRows(Shard* shard, absl::FunctionRef<bool(Location)> erases) {
-  const uint32_t end = BucketsOf(*shard) + kPadBuckets;
-  const uint64_t rows_before = shard->rows;
-  uint64_t erased = 0;
-  VisitBuckets(*shard, 0, end, [&](Position position, Location location) {
-    if (!erases(location)) return;
-    RemoveEntry(shard, position);
-    ++erased;
-  });
-  if (erased == 0) return;
-  shard->rows = rows_before - erased;
-  Sweep(shard, end);
-  while (shard->rows < RowsAtLoad(shard->high_buckets, kLoadMin) && StartShrinking(shard)) {
-    Sweep(shard, end);
-  }
-}
-
-void KeyIndex::VisitHashes(Shard* shard, KeyHash first, KeyHash last,
-                           absl::FunctionRef<void(Location)> visit) const {
-  const uint64_t first_q = QuotientBitsOf(first);
-  const uint64_t last_q = QuotientBitsOf(last);
-  const uint64_t boundary = shard->boundary.load(std::memory_order_relaxed);
-  const auto home = [&](uint64_t q) {
-    return PlaceOf(q, q >= boundary ? shard->high_buckets : shard->low_buckets).home;
-  };
-  // Of the other array an entry has its q on the other side of the boundary, as in EntriesOfHome.
-  const auto quotient = [&](Position position) {
-    const Bucket& bucket = *BucketAt(*shard, position.bucket);
-    const Place place = {position.bucket - Bucket::Displacement(bucket.Head(), position.slot),
-                         TagOf(bucket.Entry(position.slot))};
-    const uint64_t low_q = QuotientOf(place, shard->low_buckets);
-    return low_q < boundary ? low_q : QuotientOf(place, shard->high_buckets);
-  };
-  const auto visit_buckets = [&](uint32_t begin, uint32_t end) {
-    VisitBuckets(*shard, begin, end, [&](Position position, Location location) {
-      const uint32_t bucket = position.bucket;
-      const bool inside = begin + kPadBuckets < bucket && bucket + kPadBuckets + 1 < end;
-      const uint64_t q = inside ? first_q : quotient(position);
-      if (first_q <= q && q <= last_q) visit(location);
-    });
-  };
-  const bool split = first_q < boundary && boundary <= last_q;
-  const uint32_t low_end = home(split ? boundary - 1 : last_q) + kPadBuckets + 1;
-  visit_buckets(home(first_q), low_end);
-  // Hashes that the boundary parts are two runs, which may overlap.
-  if (split) visit_buckets(std::max(low_end, home(boundary)), home(last_q) + kPadBuckets + 1);
 }
 
 // ---- growing and shrinking ----
@@ -393,18 +296,36 @@ absl::Status KeyIndex::CommitFor(uint32_t buckets) {
   return absl::OkStatus();
 }
 
-absl::Status KeyIndex::StartGrowing(Shard* shard) {
+// The shard will soon want to grow: from now on it is known how much memory that takes.
+void KeyIndex::NoteNear(Shard* shard) {
+  const uint32_t buckets = shard->high_buckets;
+  if (shard->rows < RowsAtLoad(buckets, kLoadNear)) return;
+  shard->near_rows = RowsAtLoad(buckets, kLoadMax);
+  const uint64_t bytes = BytesFor(FillPages(buckets * kGrowth));
+  const uint64_t wanted_bytes = bytes - std::min(bytes, memory_bytes());
+  if (wanted_bytes > this->wanted_bytes()) {
+    wanted_bytes_.store(wanted_bytes, std::memory_order_relaxed);
+  }
+}
+
+absl::Status KeyIndex::StartGrowing(Shard* shard, double wanted_buckets) {
   EMBANK_CHECK(shard->low_buckets == shard->high_buckets);
-  const uint32_t buckets = FillPages(shard->high_buckets * kGrowth);
+  const uint32_t buckets = FillPages(wanted_buckets);
+  shard->is_starved.store(true, std::memory_order_relaxed);
   if (buckets > kBucketsMax) return NoMemory();
   // ReleaseMemory must see the new size, or not the memory.
   MutexLock lock(&commit_mutex_);
-  EMBANK_RETURN_IF_ERROR(CommitFor(buckets));
+  const absl::Status status = CommitFor(buckets);
+  const uint64_t missing_bytes = BytesFor(buckets) - std::min(BytesFor(buckets), memory_bytes());
+  wanted_bytes_.store(missing_bytes, std::memory_order_relaxed);
+  EMBANK_RETURN_IF_ERROR(status);
+  shard->is_starved.store(false, std::memory_order_relaxed);
   shard->seq.fetch_add(1, std::memory_order_relaxed);
   ReleaseFence();
   shard->growing = true;
   shard->boundary.store(kQuotientEnd, std::memory_order_relaxed);
   shard->high_buckets.store(buckets, std::memory_order_relaxed);
+  shard->near_rows = RowsAtLoad(buckets, kLoadNear);
   shard->seq.fetch_add(1, std::memory_order_release);
   return absl::OkStatus();
 }
@@ -420,6 +341,7 @@ bool KeyIndex::StartShrinking(Shard* shard) {
   shard->growing = false;
   shard->boundary.store(0, std::memory_order_relaxed);
   shard->low_buckets.store(buckets, std::memory_order_relaxed);
+  shard->near_rows = RowsAtLoad(buckets, kLoadNear);
   shard->seq.fetch_add(1, std::memory_order_release);
   return true;
 }
@@ -593,6 +515,11 @@ uint64_t KeyIndex::EstimateBytes(uint64_t rows) {
     buckets = FillPages(buckets * kGrowth);
   }
   return BytesFor(buckets);
+}
+
+uint64_t KeyIndex::LeastBytes(uint64_t rows) {
+  const auto fullest = static_cast<double>(RowsOfFullestShard(rows));
+  return BytesFor(FillPages(fullest / (kBucketEntries * kLoadFull) + 1));
 }
 
 }  // namespace embank

@@ -25,7 +25,6 @@
 #define EMBANK_STORE_KEY_INDEX_H_
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <bit>
 #include <cstdint>
@@ -40,8 +39,9 @@
 #include "base/epoch.h"
 #include "base/hash.h"
 #include "base/memory.h"
-#include "base/mutex.h"
 #include "store/bucket.h"
+#include "store/index_place.h"
+#include "store/index_shard.h"
 #include "store/tag_match.h"
 #include "tiers/dram_tier.h"
 #include "tiers/row_header.h"
@@ -63,17 +63,7 @@ class KeyIndex {
   static constexpr uint32_t kShardBits = 6;
   static constexpr uint32_t kShardCount = 1u << kShardBits;
 
-  // One shard. Readers see `seq` and what follows; the lock guards all changes.
-  struct alignas(64) Shard {
-    std::atomic<uint32_t> seq{0};  // odd while the boundary moves
-    std::atomic<uint32_t> low_buckets{0};
-    std::atomic<uint32_t> high_buckets{0};
-    std::atomic<uint64_t> boundary{0};  // of q; low_buckets == high_buckets: no matter
-    uint32_t number = 0;
-    alignas(64) Mutex mutex;  // apart from what readers read
-    uint64_t rows ABSL_GUARDED_BY(mutex) = 0;
-    bool growing ABSL_GUARDED_BY(mutex) = false;  // where the boundary goes: down, else up
-  };
+  using Shard = IndexShard;
 
   // kResourceExhausted. The tier, whose rows are verified, source, budget and epochs outlive it.
   static absl::StatusOr<std::unique_ptr<KeyIndex>> Create(MemorySource* source,
@@ -136,6 +126,16 @@ class KeyIndex {
   // kResourceExhausted. Takes the shards' locks.
   absl::Status ReserveRows(uint64_t rows);
 
+  // Whether so many more rows of a shard may need memory that nobody has reserved. A hint, without
+  // the lock.
+  static bool MayNeedMemory(const Shard& shard, uint64_t rows) {
+    return shard.is_starved.load(std::memory_order_relaxed) ||
+           rows > uint64_t{BucketsOf(shard)} / 2;
+  }
+  // Makes sure that ReserveOne gives so many more rows of the shard a place. kResourceExhausted: no
+  // memory; then wanted_bytes() says how much is missing.
+  absl::Status ReserveMore(Shard* shard, uint64_t rows) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+
   // Adds a row that is not there and whose header is written, after ReserveOne with its hash.
   void Insert(Shard* shard, KeyHash hash, Location location)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
@@ -169,6 +169,15 @@ class KeyIndex {
   // Whether the shard should grow, and had no memory to. Behind ReserveOne.
   static bool IsFull(const Shard& shard) ABSL_SHARED_LOCKS_REQUIRED(shard.mutex);
 
+  // Whether any shard has found no memory to grow into. Thread-safe.
+  bool IsStarved() const {
+    return std::any_of(shards_.begin(), shards_.end(), [](const Shard& shard) {
+      return shard.is_starved.load(std::memory_order_relaxed);
+    });
+  }
+  // Bytes of memory that the next growth takes; 0 while none is near. Thread-safe.
+  uint64_t wanted_bytes() const { return wanted_bytes_.load(std::memory_order_relaxed); }
+
   // Gives memory that shrunken shards left back to the budget; how many bytes. Waits for readers:
   // the caller is none. Thread-safe.
   uint64_t ReleaseMemory();
@@ -178,6 +187,8 @@ class KeyIndex {
   void KeepFree(uint64_t bytes) { kept_free_bytes_.store(bytes, std::memory_order_relaxed); }
   // An upper bound of what an index of `rows` rows takes, growing included.
   static uint64_t EstimateBytes(uint64_t rows);
+  // What it takes at the least, where there is no memory for more.
+  static uint64_t LeastBytes(uint64_t rows);
 
  private:
   static constexpr uint32_t kQuotientBits = 32;
@@ -188,28 +199,11 @@ class KeyIndex {
   static constexpr uint32_t kBlockBuckets = 64;
   static constexpr uint64_t kBlockBytes = kBlockBuckets * sizeof(Bucket);
 
-  struct Place {
-    uint32_t home;
-    uint32_t tag;
-  };
-  struct Position {
-    uint32_t bucket;
-    uint32_t slot;
-  };
-  struct PlacedEntry {
-    uint64_t q;
-    uint64_t entry;
-    Position seen;
-  };
-  // What may stand at a home and behind it.
-  static constexpr size_t kHomeEntriesMax = size_t{kBucketEntries} * (kDisplacementMax + 1);
-  using HomeEntries = std::array<PlacedEntry, kHomeEntriesMax>;
-  // The way to make room for an entry: it takes the first position, whose entry the next, ...
-  struct Path {
-    static constexpr uint32_t kPositionsMax = 64;
-    std::array<Position, kPositionsMax> positions;
-    uint32_t count = 0;
-  };
+  using Place = IndexPlace;
+  using Position = IndexPosition;
+  using PlacedEntry = IndexPlacedEntry;
+  using HomeEntries = IndexHomeEntries;
+  using Path = IndexPath;
 
   KeyIndex(MemoryBudget* budget, EpochTable* epochs, DramTier* tier, AddressRange addresses);
 
@@ -263,7 +257,9 @@ class KeyIndex {
   void RemoveEntry(Shard* shard, Position position);
   absl::Status CommitFor(uint32_t buckets) ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
 
-  absl::Status StartGrowing(Shard* shard) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+  void NoteNear(Shard* shard) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+  absl::Status StartGrowing(Shard* shard, double buckets)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
   bool StartShrinking(Shard* shard) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
   void Sweep(Shard* shard, uint32_t buckets) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
   void PrefetchHomeAhead(const Shard& shard, uint32_t home) const
@@ -291,6 +287,7 @@ class KeyIndex {
   Mutex commit_mutex_;
   std::atomic<uint64_t> committed_bytes_{0};
   std::atomic<uint64_t> kept_free_bytes_{0};
+  std::atomic<uint64_t> wanted_bytes_{0};
 
   std::vector<Shard> shards_;
 };

@@ -160,6 +160,14 @@ void AppendLog(std::string* text, const RowLogCounters& counters) {
          "Rows of the log that were read from its buffers.", counters.buffered_reads);
 }
 
+void AppendPages(std::string* text, const PageMover& pages) {
+  Append(text, "embank_pages_emptied_total", "counter",
+         "Pages of DRAM whose rows left or moved for the index, the log or other rows.",
+         pages.emptied_pages());
+  Append(text, "embank_pages_given_total", "counter",
+         "Pages of them that went to rows of another size or eviction.", pages.given_pages());
+}
+
 void AppendCheckpoints(std::string* text, const CheckpointReport& report) {
   Append(text, "embank_checkpoints_total", "counter", "Checkpoints that were made.",
          report.checkpoints);
@@ -184,6 +192,7 @@ std::string FormatMetrics(const Store& store) {
   AppendPrefetches(&text, store.Tables());
   AppendLog(&text, store.log()->counters());
   AppendCheckpoints(&text, store.ReportCheckpoints());
+  if (store.pages() != nullptr) AppendPages(&text, *store.pages());
   return text;
 }
 
@@ -206,6 +215,7 @@ std::string FormatEstimate(const Estimate& estimate) {
   return absl::StrCat(
       "{\"dram_bytes\": ", estimate.dram_bytes, ", \"fixed_bytes\": ", estimate.fixed_bytes,
       ", \"index_bytes\": ", estimate.index_bytes, ", \"slab_bytes\": ", estimate.slab_bytes,
+      ", \"rows_in_dram\": ", estimate.rows_in_dram,
       ", \"fits\": ", estimate.fits ? "true" : "false", "}");
 }
 

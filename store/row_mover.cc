@@ -126,15 +126,21 @@ void RowMover::NoteGone(KeyIndex::Shard* shard, const Table& table, Location hom
 }
 
 size_t RowMover::TakeSlots(KeyIndex::Shard* shard, std::span<Location> slots) {
-  size_t count = parts_.tier->Allocate(slot_class_, slots);
+  const size_t count = parts_.tier->Allocate(slot_class_, slots);
+  if (count > 0) return count;
+  slots_wanted_.fetch_add(slots.size(), std::memory_order_relaxed);
+  return EmptySlots(shard, slots);
+}
+
+// Slots of rows that leave memory; how many.
+size_t RowMover::EmptySlots(KeyIndex::Shard* shard, std::span<Location> slots) {
   // A log that has refused one row is not asked for others in this call: clean rows can leave all
   // the same.
   bool log_takes = true;
+  size_t count = 0;
   // A shard that has much less than its part of memory gets it from the others.
   const uint64_t part = rows_in_memory_.load(std::memory_order_relaxed) / KeyIndex::kShardCount;
-  if (count == 0 && OrderOf(shard).count() <= part / 2) {
-    count = TakeFromAnother(shard, slots, &log_takes);
-  }
+  if (OrderOf(shard).count() <= part / 2) count = TakeFromAnother(shard, slots, &log_takes);
   if (count == 0) count = Evict(shard, slots, &log_takes);
   return count;
 }

@@ -97,6 +97,12 @@ class RowMover {
   size_t TakeSlots(KeyIndex::Shard* shard, std::span<Location> slots)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
 
+  // Empties a slot of a closed page (DramTier::ClosePage), if the row is still in it: the row takes
+  // another slot of the class, for which the row that leaves memory next leaves; or it is that row.
+  // False: the log takes no row. Its caller has a ticket.
+  bool Vacate(KeyIndex::Shard* shard, const RowInSlot& row)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+
   // A row's match, wherever it is: kFound; kAbsent; kDataLoss: it cannot be read.
   Outcome Find(KeyIndex::Shard* shard, const RowId& id, Match* match) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
@@ -178,6 +184,15 @@ class RowMover {
   // Rows of the class that are in memory; in the log alone. Thread-safe.
   uint64_t rows_in_memory() const { return rows_in_memory_.load(std::memory_order_relaxed); }
   uint64_t rows_in_log() const { return rows_in_log_.load(std::memory_order_relaxed); }
+  // How many slots rows have wanted so far for which others had to leave, or for which there was
+  // none: how short of memory the class is. Thread-safe.
+  uint64_t slots_wanted() const { return slots_wanted_.load(std::memory_order_relaxed); }
+  // Whether it has wanted as many slots as a page has since EndWantedPage.
+  bool HasWantedPage() const {
+    const uint64_t ended = wanted_pages_end_.load(std::memory_order_relaxed);
+    return slots_wanted() - ended >= DramTier::SlotsPerPage(slot_bytes_, true);
+  }
+  void EndWantedPage() { wanted_pages_end_.store(slots_wanted(), std::memory_order_relaxed); }
   // So many rows of a table came into the log, or went. Thread-safe.
   void CountInLog(const Table& table, int64_t change);
 
@@ -189,10 +204,16 @@ class RowMover {
     return reinterpret_cast<RowHeader*>(parts_.tier->Row(slot));
   }
   SlotOrders::Order& OrderOf(const KeyIndex::Shard* shard) { return orders_.Of(shard); }
+  size_t EmptySlots(KeyIndex::Shard* shard, std::span<Location> slots)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
   size_t Evict(KeyIndex::Shard* shard, std::span<Location> slots, bool* log_takes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
   bool Leave(KeyIndex::Shard* shard, Location slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
   bool EvictOne(KeyIndex::Shard* shard, bool pinned_too, Location* slot, bool* log_takes)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+  bool TakeSlotFor(KeyIndex::Shard* shard, Location* slot)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+  void MoveToSlot(KeyIndex::Shard* shard, const RowInSlot& row, Location to)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
   size_t TakeFromAnother(KeyIndex::Shard* shard, std::span<Location> slots, bool* log_takes);
   Match BringUpTo(Location slot, KeyIndex::Shard* shard, const RowId& id, const Match& match,
@@ -243,6 +264,8 @@ class RowMover {
   // Apart from what every call reads.
   alignas(64) std::atomic<uint64_t> rows_in_log_{0};
   std::atomic<uint64_t> rows_in_memory_{0};
+  std::atomic<uint64_t> slots_wanted_{0};
+  std::atomic<uint64_t> wanted_pages_end_{0};
   alignas(64) std::atomic<uint32_t> next_giver_{0};  // the shard to be asked for slots by others
   // ForgetOrSpare's. Under LFU rows whose heat has more bits are warm, so that about half are.
   uint32_t warm_bits_ = 0;

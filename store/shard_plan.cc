@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "store/page_mover.h"
 #include "store/row_group.h"
 
 namespace embank {
@@ -67,12 +68,43 @@ void ShardPlan::Group(const Batch& batch, std::span<const uint32_t> positions) {
   GroupBy(batch, positions.size(), [&](size_t i) { return positions[i]; });
 }
 
+// Before rows are made or changed: memory for their places in the index, and for the log.
+void ShardPlan::MakeMemory(const Batch& batch) const {
+  const Table& table = batch.table();
+  const StoreParts& parts = table.parts();
+  if (parts.pages == nullptr) return;
+  parts.pages->MakeLogMemory(*table.mover(), count_);
+  const auto make_places = [&](uint32_t number, size_t begin, size_t count) {
+    KeyIndex::Shard* const shard = parts.index->shard(number);
+    if (!KeyIndex::MayNeedMemory(*shard, count)) return;
+    // Most keys of a large batch may have rows already.
+    const std::span<const KeyHash> hashes = std::span(hashes_.values()).subspan(begin, count);
+    const std::span<const uint32_t> positions =
+        std::span(positions_.values()).subspan(begin, count);
+    uint64_t absent = 0;
+    {
+      const EpochTable::Guard guard(parts.epochs);
+      for (size_t i = 0; i < count; ++i) {
+        const RowId id = table.IdOf(batch.keys()[positions[i]], hashes[i]);
+        absent += parts.index->Find(id).any() ? 0 : 1;
+      }
+    }
+    if (absent > 0) parts.pages->MakePlaces(shard, absent);
+  };
+  if (count_ == 1) return make_places(KeyIndex::ShardOf(hashes_.values()[0]), 0, 1);
+  for (uint32_t shard = 0; shard < KeyIndex::kShardCount; ++shard) {
+    const uint32_t count = group_begin_[shard + 1] - group_begin_[shard];
+    if (count > 0) make_places(shard, group_begin_[shard], count);
+  }
+}
+
 void ShardPlan::ForEachShard(const Batch& batch, absl::FunctionRef<void(const ShardGroup&)> body,
                              Use use) const {
   if (count_ == 0) return;
   const StoreParts& parts = batch.table().parts();
   if (use == Use::kChanges && parts.compaction != nullptr) {
     parts.compaction->MakeRoom(*batch.table().mover(), count_);
+    MakeMemory(batch);
   }
   const BatchGate::Ticket ticket(parts.gate);
   if (count_ == 1) {

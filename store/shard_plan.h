@@ -49,6 +49,7 @@ class ShardPlan {
   void GroupBy(const Batch& batch, size_t count, PositionAt position_at);
 
   void PrefetchRows(const Batch& batch) const;
+  void MakeMemory(const Batch& batch) const;
 
   Scratch<KeyHash, kInlineKeys> hashes_;
   Scratch<uint32_t, kInlineKeys> positions_;

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/posix_file_system.h"
 #include "base/status_macros.h"
+#include "base/status_with_room.h"
 #include "store/estimate.h"
 #include "store/new_rows.h"
 
@@ -66,6 +67,7 @@ absl::StatusOr<Table*> Store::CreateTable(std::string_view name, const TableOpti
   EMBANK_RETURN_IF_ERROR(ValidateTableName(name));
   EMBANK_RETURN_IF_ERROR(Validate(options));
   if (options_.read_only) return OpenedReadOnly();
+  FreeForTable(options);
   MutexLock lock(&tables_mutex_);
   if (FindTable(name) != nullptr) {
     return absl::AlreadyExistsError(
@@ -76,7 +78,6 @@ absl::StatusOr<Table*> Store::CreateTable(std::string_view name, const TableOpti
     EMBANK_RETURN_IF_ERROR(MakeRoomInManifests({id, std::string(name), options}));
   }
   EMBANK_ASSIGN_OR_RETURN(Table* const table, AddTable(id, name, options));
-  KeepIndexFree();
   return table;
 }
 
@@ -94,6 +95,7 @@ absl::StatusOr<Table*> Store::AddTable(TableId id, std::string_view name,
                             .pins = &pin_budget_,
                             .gate = gate_.get(),
                             .compaction = compaction_.get(),
+                            .pages = pages_.get(),
                             .read_only = options_.read_only};
   auto table =
       std::make_unique<Table>(parts, id, std::string(name), options, options_.seed,
@@ -128,7 +130,6 @@ absl::Status Store::DropTable(std::string_view name) {
   table->MarkDropped();
   EMBANK_RETURN_IF_ERROR(EraseRowsOf(table));
   std::erase(live_tables_, table);
-  KeepIndexFree();
   return absl::OkStatus();
 }
 
@@ -208,8 +209,16 @@ absl::Status Store::CheckNotesReach(const RowClass& row_class) const {
 
 absl::Status Store::MakeMover(SlotsOfClass* slots) {
   EMBANK_RETURN_IF_ERROR(CheckNotesReach(slots->row_class));
-  log_->AddRowClass(slots->slot_class, RecordBytesOf(slots->row_class.slot_bytes),
-                    slots->row_class.on_full == OnFull::kForget);
+  const uint32_t record_bytes = RecordBytesOf(slots->row_class.slot_bytes);
+  const bool forgets = slots->row_class.on_full == OnFull::kForget;
+  if (!log_->AddRowClass(slots->slot_class, record_bytes, forgets).ok()) {
+    return StatusWithRoom(absl::StatusCode::kResourceExhausted, [&] {
+      return absl::StrCat("dram_bytes: ", options_.dram_bytes, ", of which ",
+                          budget_.used_bytes(), " are used, leaves no memory for saving rows of ",
+                          slots->row_class.slot_bytes,
+                          " bytes; embank_estimate says how much such tables need");
+    });
+  }
   auto mover = std::make_unique<RowMover>(MoverParts{.tier = tier_.get(),
                                                      .index = index_.get(),
                                                      .log = log_.get(),
@@ -219,18 +228,17 @@ absl::Status Store::MakeMover(SlotsOfClass* slots) {
                                                      .gate = gate_.get()},
                                           slots->slot_class, slots->row_class);
   EMBANK_RETURN_IF_ERROR(budget_.Charge(RowMover::kFixedBytes));
+  if (pages_ != nullptr) pages_->AddClass(mover.get());
   slots->mover = std::move(mover);
   return absl::OkStatus();
 }
 
-// Where rows are forgotten for want of memory, it is the index that stops growing, while the log
-// has what its segments take: of rows of 48 bytes a 32nd of what the index does, and of the two or
-// three that are being written a third.
-void Store::KeepIndexFree() {
-  if (log_ == nullptr) return;
-  const bool any = std::any_of(live_tables_.begin(), live_tables_.end(),
-                               [](const Table* table) { return table->mover()->forgets(); });
-  index_->KeepFree(any ? options_.dram_bytes / 16 : 0);
+// What a table of a new row class takes; if rows have the memory, they leave it.
+void Store::FreeForTable(const TableOptions& options) {
+  if (pages_ == nullptr) return;
+  const SegmentGeometry geometry =
+      SegmentGeometry::Of(RecordBytesOf(RowClassOf(options).slot_bytes), log_->segment_bytes());
+  pages_->FreeBytes(kTableFixedBytes + RowMover::kFixedBytes + LogMemory::ClassBytesMax(geometry));
 }
 
 absl::Status Store::MakeForgetter(SlotsOfClass* slots) {

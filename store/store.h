@@ -22,6 +22,7 @@
 #include "store/export.h"
 #include "store/heat_sketch.h"
 #include "store/manifest.h"
+#include "store/page_mover.h"
 #include "store/row_forgetter.h"
 #include "store/table.h"
 
@@ -100,6 +101,8 @@ class Store {
   CheckpointReport ReportCheckpoints() const;
   // nullptr: memory only.
   const RowLog* log() const { return log_.get(); }
+  // nullptr: memory only, or no limit of memory.
+  PageMover* pages() const { return pages_.get(); }
 
   // The tables that live, in order of creation.
   std::vector<Table*> Tables() const;
@@ -156,7 +159,7 @@ class Store {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(tables_mutex_);
   absl::Status CheckNotesReach(const RowClass& row_class) const;
   absl::Status MakeMover(SlotsOfClass* slots);
-  void KeepIndexFree() ABSL_SHARED_LOCKS_REQUIRED(tables_mutex_);
+  void FreeForTable(const TableOptions& options);
   absl::Status MakeForgetter(SlotsOfClass* slots);
   absl::StatusOr<TableId> FreeTableId() const ABSL_SHARED_LOCKS_REQUIRED(tables_mutex_);
   absl::Status EraseRowsOf(Table* table);
@@ -181,7 +184,8 @@ class Store {
   std::unique_ptr<CheckpointDirectory> directory_;
   std::unique_ptr<BatchGate> gate_;
   std::unique_ptr<HeatSketch> heat_sketch_;
-  std::unique_ptr<RowLog> log_;  // nullptr: memory only
+  std::unique_ptr<RowLog> log_;       // nullptr: memory only
+  std::unique_ptr<PageMover> pages_;  // nullptr: there is no log, or no limit of memory
   uint64_t segment_bytes_ = 0;
   std::atomic<uint64_t> heat_room_bytes_{0};  // of ssd_bytes, for files with heat
   std::atomic<uint64_t> blob_room_bytes_{0};  // of what is set aside for a manifest

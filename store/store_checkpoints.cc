@@ -66,8 +66,15 @@ absl::Status Store::InitLog() {
                                                                .gate = gate_.get(),
                                                                .executor = executor_.get()});
   }
-  // The index grows while rows leave memory; pages never take this from it.
-  tier_->KeepFree(options_.dram_bytes / 5);
+  if (options_.dram_bytes != 0) {
+    pages_ = std::make_unique<PageMover>(PageMoverParts{.budget = &budget_,
+                                                        .tier = tier_.get(),
+                                                        .index = index_.get(),
+                                                        .log = log_.get(),
+                                                        .tables = tables_by_id_.get(),
+                                                        .gate = gate_.get()});
+    index_->KeepFree(options_.dram_bytes / kIndexLeavesPart);
+  }
   EMBANK_RETURN_IF_ERROR(Recover(kept));
   // What a damaged manifest has is nobody's to remove.
   if (all && !options_.read_only) directory_->RemoveOrphans(kept);
@@ -201,7 +208,6 @@ absl::Status Store::Recover(std::span<const Manifest> kept) {
   last_ = opened;
   last_.segments.clear();
   MutexLock tables_lock(&tables_mutex_);
-  KeepIndexFree();
   // What is there is there: where it is too much, nothing changes until rows are erased.
   SetManifestsAside(Describe(), last_.blob.size(), /*must=*/true);
   return absl::OkStatus();

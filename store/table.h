@@ -25,6 +25,7 @@
 
 namespace embank {
 
+class PageMover;
 class RowForgetter;
 
 // The parts of a store that its tables work with; they outlive the tables.
@@ -38,6 +39,7 @@ struct StoreParts {
   MemoryBudget* pins;      // what pinned rows may take of memory
   BatchGate* gate;         // nullptr: there are no checkpoints
   Compaction* compaction;  // nullptr: there is no log, or it is only read
+  PageMover* pages;        // nullptr: there is no log, or no limit of memory
   bool read_only;          // no row, table or rate changes
 };
 

@@ -41,21 +41,27 @@ SlotClass DramTier::AddClass(uint32_t slot_bytes, bool has_notes) {
   EMBANK_CHECK(classes_.size() < kNoClass);
   classes_.push_back({.slot_bytes = slot_bytes,
                       .slots_per_page = static_cast<uint32_t>(slots_per_page),
-                      .pages_with_room = {}});
+                      .has_notes = has_notes});
   return static_cast<SlotClass>(classes_.size() - 1);
 }
 
-size_t DramTier::Allocate(SlotClass slot_class, std::span<Location> out) {
+size_t DramTier::Allocate(SlotClass slot_class, std::span<Location> out, Pages pages) {
   MutexLock lock(&mutex_);
   Class& cls = classes_[slot_class];
   size_t taken = 0;
   while (taken < out.size()) {
-    if (cls.pages_with_room.first == kNoPage && !AddPage(slot_class)) break;
+    const bool is_full = cls.pages_with_room.first == kNoPage;
+    if (is_full && (pages == Pages::kAsTheyAre || !AddPage(slot_class))) break;
     const PageIndex page = cls.pages_with_room.first;
     out[taken++] = TakeSlot(page, cls.slot_bytes);
     if (pages_[page].taken_slots == cls.slots_per_page) Unlink(&cls.pages_with_room, page);
   }
   return taken;
+}
+
+bool DramTier::GiveEmptyPage(SlotClass slot_class) {
+  MutexLock lock(&mutex_);
+  return empty_pages_.first != kNoPage && AddPage(slot_class);
 }
 
 void DramTier::Free(SlotClass slot_class, std::span<const Location> slots) {
@@ -71,6 +77,8 @@ bool DramTier::AddPage(SlotClass slot_class) {
   pages_[page].fresh_slot = 0;
   pages_[page].free_slot = kNoSlot;
   pages_[page].slot_class = slot_class;
+  pages_[page].closed = 0;
+  ++classes_[slot_class].pages;
   Append(&classes_[slot_class].pages_with_room, page);
   return true;
 }
@@ -87,7 +95,7 @@ DramTier::PageIndex DramTier::TakeEmptyPage(SlotClass slot_class) {
     if (fresh != kNoPage) return fresh;
     epochs_->WaitUntilPassed(pages_[page].empty_epoch);
   }
-  Unlink(&empty_pages_, page);
+  RemoveEmpty(page);
   return page;
 }
 
@@ -95,7 +103,8 @@ DramTier::PageIndex DramTier::CommitPage() {
   const bool recycled = released_pages_.first != kNoPage;
   const PageIndex page = recycled ? released_pages_.first : pages_begun_;
   if (!recycled && page == addresses_.bytes() / kPageBytes) return kNoPage;
-  if (!budget_->Charge(kPageBytes, kept_free_bytes_).ok()) return kNoPage;
+  const uint64_t kept_free_bytes = kept_free_bytes_.load(std::memory_order_relaxed);
+  if (!budget_->Charge(kPageBytes, kept_free_bytes).ok()) return kNoPage;
   if (!addresses_.Commit(page * kPageBytes, kPageBytes).ok()) {
     budget_->Release(kPageBytes);
     return kNoPage;
@@ -133,12 +142,65 @@ void DramTier::FreeSlot(SlotClass slot_class, Location location) {
   record.free_slot = slot;
   const bool was_full = record.taken_slots == cls.slots_per_page;
   --record.taken_slots;
-  if (was_full) Append(&cls.pages_with_room, page);
-  if (record.taken_slots == 0) {
-    Unlink(&cls.pages_with_room, page);
-    record.empty_epoch = epochs_->Retire();
-    Append(&empty_pages_, page);
+  if (was_full && record.closed == 0) Append(&cls.pages_with_room, page);
+  if (record.taken_slots > 0) return;
+  if (record.closed == 0) Unlink(&cls.pages_with_room, page);
+  record.closed = 0;
+  --cls.pages;
+  record.empty_epoch = epochs_->Retire();
+  AddEmpty(page);
+}
+
+void DramTier::AddEmpty(PageIndex page) {
+  Append(&empty_pages_, page);
+  empty_bytes_.fetch_add(kPageBytes, std::memory_order_relaxed);
+}
+
+void DramTier::RemoveEmpty(PageIndex page) {
+  Unlink(&empty_pages_, page);
+  empty_bytes_.fetch_sub(kPageBytes, std::memory_order_relaxed);
+}
+
+std::optional<uint32_t> DramTier::ClosePage(std::optional<SlotClass> slot_class) {
+  MutexLock lock(&mutex_);
+  PageIndex best = kNoPage;
+  uint32_t candidates = 0;
+  for (PageIndex i = 0; i < pages_begun_ && candidates < kCandidatePages; ++i) {
+    const PageIndex page = (close_hand_ + i) % pages_begun_;
+    const Page& record = pages_[page];
+    if (record.taken_slots == 0 || !classes_[record.slot_class].has_notes) continue;
+    if (slot_class.has_value() && record.slot_class != *slot_class) continue;
+    ++candidates;
+    if (best == kNoPage || record.taken_slots < pages_[best].taken_slots) best = page;
   }
+  if (best == kNoPage) return std::nullopt;
+  Page& record = pages_[best];
+  Class& cls = classes_[record.slot_class];
+  EMBANK_CHECK(record.closed == 0);
+  if (record.taken_slots < cls.slots_per_page) Unlink(&cls.pages_with_room, best);
+  record.closed = 1;
+  close_hand_ = best + 1;
+  return best;
+}
+
+bool DramTier::IsClosed(uint32_t page) const {
+  MutexLock lock(&mutex_);
+  return pages_[page].closed != 0;
+}
+
+bool DramTier::ReopenPage(uint32_t page) {
+  MutexLock lock(&mutex_);
+  Page& record = pages_[page];
+  if (record.closed == 0) return true;
+  Class& cls = classes_[record.slot_class];
+  record.closed = 0;
+  if (record.taken_slots < cls.slots_per_page) Append(&cls.pages_with_room, page);
+  return false;
+}
+
+uint64_t DramTier::PagesOf(SlotClass slot_class) const {
+  MutexLock lock(&mutex_);
+  return classes_[slot_class].pages;
 }
 
 uint64_t DramTier::ReleaseEmptyPages() {
@@ -147,7 +209,7 @@ uint64_t DramTier::ReleaseEmptyPages() {
   while (empty_pages_.first != kNoPage) {
     const PageIndex page = empty_pages_.first;
     epochs_->WaitUntilPassed(pages_[page].empty_epoch);
-    Unlink(&empty_pages_, page);
+    RemoveEmpty(page);
     addresses_.Decommit(page * kPageBytes, kPageBytes);
     Append(&released_pages_, page);
     bytes += kPageBytes;

@@ -9,6 +9,7 @@
 #ifndef EMBANK_TIERS_DRAM_TIER_H_
 #define EMBANK_TIERS_DRAM_TIER_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -54,13 +55,17 @@ class DramTier {
   // if it has notes (tiers/slot_notes.h).
   SlotClass AddClass(uint32_t slot_bytes, bool has_notes = false);
 
-  // So much of the budget pages leave to others. Before the first slot.
-  void KeepFree(uint64_t bytes) { kept_free_bytes_ = bytes; }
+  // New pages leave this much of the budget to others. Thread-safe.
+  void KeepFree(uint64_t bytes) { kept_free_bytes_.store(bytes, std::memory_order_relaxed); }
 
+  // Whether a class may get a further page.
+  enum class Pages { kMayAdd, kAsTheyAre };
   // Takes up to out.size() free slots of a class, whose contents are undefined, and says how many
-  // it got; fewer only when the budget or the machine has no further page. May wait for readers;
-  // the caller is none. Thread-safe.
-  size_t Allocate(SlotClass slot_class, std::span<Location> out);
+  // it got; fewer only when the budget or the machine has no further page, or none may be added to
+  // the class. May wait for readers; the caller is none. Thread-safe.
+  size_t Allocate(SlotClass slot_class, std::span<Location> out, Pages pages = Pages::kMayAdd);
+  // Gives a class a page that is empty. False: there is none. As Allocate.
+  bool GiveEmptyPage(SlotClass slot_class);
 
   // Gives slots back. Thread-safe.
   void Free(SlotClass slot_class, std::span<const Location> slots);
@@ -68,6 +73,24 @@ class DramTier {
   // Gives the memory of empty pages back to the budget; how many bytes. Waits for readers; the
   // caller is none. Thread-safe.
   uint64_t ReleaseEmptyPages();
+
+  // ---- emptying a page: its slots are not given out while it is closed ----
+
+  // Closes the page with the fewest taken slots among the next few behind the last one that was
+  // closed: of `slot_class`, or of every class with notes. None: there is no such page. One page is
+  // closed at a time. Thread-safe.
+  std::optional<uint32_t> ClosePage(std::optional<SlotClass> slot_class);
+  // Whether a page is still closed: it stops being so when its last slot is given back.
+  bool IsClosed(uint32_t page) const;
+  // Ends the closing of a page. True: it has become empty.
+  bool ReopenPage(uint32_t page);
+  // Pages that a class has. Thread-safe.
+  uint64_t PagesOf(SlotClass slot_class) const;
+  // Bytes of pages without a taken slot that hold memory. Thread-safe.
+  uint64_t empty_bytes() const { return empty_bytes_.load(std::memory_order_relaxed); }
+  static uint32_t PageOf(Location location) {
+    return static_cast<uint32_t>(location.units * kLocationUnitBytes / kPageBytes);
+  }
 
   // The bytes of a taken slot, aligned to 16. The caller guards them.
   std::byte* Row(Location location) const { return rows().At(location); }
@@ -115,7 +138,7 @@ class DramTier {
     uint32_t fresh_slot;   // slots from here on were never taken
     uint32_t free_slot;    // head of the list through the free slots' first words
     SlotClass slot_class;  // also of an empty page: its last
-    uint16_t unused;
+    uint16_t closed;       // its free slots are in no list, and are not given out
     uint64_t empty_epoch;  // when the last of its slots was given back
   };
   static_assert(sizeof(Page) == 32);
@@ -126,8 +149,12 @@ class DramTier {
   struct Class {
     uint32_t slot_bytes;
     uint32_t slots_per_page;
-    PageList pages_with_room;
+    bool has_notes;
+    uint64_t pages = 0;
+    PageList pages_with_room = {};
   };
+  // Pages that ClosePage compares.
+  static constexpr uint32_t kCandidatePages = 8;
 
   DramTier(MemoryBudget* budget, EpochTable* epochs, AddressRange addresses, AlignedBuffer records);
 
@@ -136,6 +163,8 @@ class DramTier {
   PageIndex CommitPage() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Location TakeSlot(PageIndex page, uint32_t slot_bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FreeSlot(SlotClass slot_class, Location slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AddEmpty(PageIndex page) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void RemoveEmpty(PageIndex page) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Append(PageList* list, PageIndex page) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Unlink(PageList* list, PageIndex page) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::byte* PageAddress(PageIndex page) const { return base_ + page * kPageBytes; }
@@ -145,7 +174,8 @@ class DramTier {
   const AddressRange addresses_;
   std::byte* const base_;
   AlignedBuffer records_;  // Page per page of the range
-  uint64_t kept_free_bytes_ = 0;
+  std::atomic<uint64_t> kept_free_bytes_{0};
+  std::atomic<uint64_t> empty_bytes_{0};
 
   mutable Mutex mutex_;
   const std::span<Page> pages_ ABSL_GUARDED_BY(mutex_);
@@ -153,6 +183,7 @@ class DramTier {
   PageIndex pages_begun_ ABSL_GUARDED_BY(mutex_) = 0;  // pages from here on were never committed
   PageList empty_pages_ ABSL_GUARDED_BY(mutex_);       // with memory, the longest empty first
   PageList released_pages_ ABSL_GUARDED_BY(mutex_);    // without
+  PageIndex close_hand_ ABSL_GUARDED_BY(mutex_) = 0;   // where ClosePage goes on
   uint64_t committed_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

@@ -80,6 +80,15 @@ class EvictionOrder {
     --count_;
   }
 
+  // Puts a slot in the place of another one, which is out of the order then.
+  void Replace(uint32_t slot, uint32_t by) {
+    EMBANK_CHECK(by < kEvictionSlotsMax);
+    const EvictionLinks links = slots_->Links(slot);
+    slots_->Links(by) = links;
+    LinksOf(links.previous).next = by;
+    LinksOf(links.next).previous = by;
+  }
+
   // Says that a slot's row was looked up. Only LRU asks for it.
   void Touch(uint32_t slot) {
     if (policy_ != EvictionPolicy::kLru) return;

@@ -40,6 +40,12 @@ absl::Status VerifyRecord(const LogReadItem& item, const Transfer& transfer);
 // Of a location where there is none: kDataLoss.
 absl::Status NoRecord();
 
+// A place to be read, and which of those that were asked for it is.
+struct ReadOrder {
+  uint64_t units;
+  size_t i;
+};
+
 // While an item is in the list its segment stays, so that no other record takes its place.
 class LogReadList {
  public:

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/check.h"
+#include "tiers/log_memory.h"
 #include "tiers/segment_format.h"
 
 namespace embank {
@@ -29,7 +30,9 @@ void LogRoom::AddClass(uint32_t row_class, uint32_t record_bytes, bool forgets) 
   added.record_bytes = record_bytes;
   added.forgets = forgets;
   any_forgets_ = any_forgets_ || forgets;
-  added.slots = SegmentGeometry::Of(record_bytes, segment_bytes_).slots;
+  const SegmentGeometry geometry = SegmentGeometry::Of(record_bytes, segment_bytes_);
+  added.slots = geometry.slots;
+  added.bit_bytes = static_cast<int64_t>(LogMemory::BitBytes(geometry));
   EMBANK_CHECK(added.slots > 0);
   // The slots that begin before the first block behind a slot's end (SlotInFreshBlock).
   added.left_out_slots = kFlushes * static_cast<int64_t>(kBlockBytes / record_bytes + 1);
@@ -55,6 +58,8 @@ void LogRoom::Recount(Class* row_class) {
   const bool needs = row_class->dirty_rows > 0 && rows > 0;
   const int64_t needed = needs ? (rows + row_class->slots - 1) / row_class->slots : 0;
   needed_segments_ += needed - row_class->needed_segments;
+  needed_bit_bytes_ +=
+      static_cast<uint64_t>((needed - row_class->needed_segments) * row_class->bit_bytes);
   row_class->needed_segments = needed;
 }
 

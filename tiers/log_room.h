@@ -51,6 +51,8 @@ class LogRoom {
   bool Forgets(uint32_t row_class) const {
     return IsCounted(row_class) && classes_[row_class].forgets;
   }
+  // Bytes of memory for the bits of the segments that dirty rows will need (tiers/log_memory.h).
+  uint64_t needed_bit_bytes() const { return needed_bit_bytes_; }
   // Whole segments that nobody has a claim to; negative: some of what is kept is missing.
   int64_t SpareSegments() const;
   // Slots that a segment has for rows of the class.
@@ -77,6 +79,7 @@ class LogRoom {
     int64_t dirty_rows = 0;
     int64_t open_slots = 0;
     int64_t needed_segments = 0;
+    int64_t bit_bytes = 0;  // of one of its segments
   };
 
   bool IsCounted(uint32_t row_class) const {
@@ -95,6 +98,7 @@ class LogRoom {
   uint64_t live_bytes_ = 0;
   bool any_forgets_ = false;
   int64_t needed_segments_ = 0;  // of all classes
+  uint64_t needed_bit_bytes_ = 0;
 };
 
 }  // namespace embank

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/aligned_buffer.h"
+#include "base/charged_words.h"
 #include "base/file_system.h"
 #include "tiers/location.h"
 #include "tiers/segment_format.h"
@@ -56,7 +57,7 @@ struct LogSegment {
   bool unsynced = true;
   bool passed_over = false;  // by compaction: records of it are damaged
   bool unread = false;       // by the device; compaction waits for the next checkpoint
-  AlignedBuffer bits;  // a bit per slot, twice: live rows, and those of a checkpoint under way
+  ChargedWords bits;  // a bit per slot, twice: live rows, and those of a checkpoint under way
   uint32_t live_rows = 0;
   uint32_t frozen_rows = 0;
   uint32_t frozen_for = 0;         // the checkpoint that the second bits are of
@@ -64,7 +65,6 @@ struct LogSegment {
 
   Key* keys() const { return slots.As<Key>().data(); }
   TableId* tables() const { return reinterpret_cast<TableId*>(keys() + geometry.slots); }
-  uint64_t SlotBytes() const { return uint64_t{geometry.slots} * (sizeof(Key) + sizeof(TableId)); }
   void UseSlot(Key key, TableId table) {
     keys()[used_slots] = key;
     tables()[used_slots++] = table;
@@ -72,8 +72,7 @@ struct LogSegment {
   SegmentFooter Owners() const { return {{keys(), used_slots}, {tables(), used_slots}}; }
   uint64_t LiveBytes() const { return uint64_t{live_rows} * header.record_bytes; }
   uint64_t BitWords() const { return RoundUp(geometry.slots, 64) / 64; }
-  uint64_t BitBytes() const { return 2 * BitWords() * sizeof(uint64_t); }
-  uint64_t* live() const { return bits.As<uint64_t>().data(); }
+  uint64_t* live() const { return bits.data(); }
   uint64_t* frozen() const { return live() + BitWords(); }
   // Tries twice: the same bytes at the same place cannot tear what the first try has written.
   absl::Status Write(uint64_t offset, std::span<const std::byte> bytes) const {

@@ -13,6 +13,7 @@
 #include "base/seeded_bug.h"
 #include "base/status_macros.h"
 #include "base/status_with_room.h"
+#include "tiers/open_segment.h"
 
 namespace embank {
 namespace {
@@ -27,20 +28,6 @@ void Tell(LogLevel level, const char* what, const absl::Status& status) noexcept
 
 }  // namespace
 
-struct RowLog::OpenSegment {
-  OpenSegment(LogStream of, uint32_t its_class) : stream(of), row_class(its_class) {}
-  const LogStream stream;
-  const uint32_t row_class;
-  std::shared_ptr<LogSegment> segment;  // nullptr: the next record begins one
-  LogBuffer* buffer = nullptr;          // where the next record goes
-  LogBuffer* next = nullptr;            // taken for the record that goes on there
-  bool wants_next = false;              // of somebody who waits for that
-  // Without a buffer: what the block has in which the last record ends, if that may be written
-  // again.
-  uint64_t tail_bytes = 0;
-  std::array<std::byte, kBlockBytes> tail;
-};
-
 void RowLog::NoteOpenSlots(const OpenSegment& open) {
   if (open.stream != LogStream::kUser) return;
   const LogSegment* const segment = open.segment.get();
@@ -54,6 +41,7 @@ RowLog::RowLog(FileSystem* files, MemorySource* source, MemoryBudget* budget, Ro
       source_(source),
       budget_(budget),
       options_(std::move(options)),
+      memory_(source, budget),
       next_segment_id_(options_.first_segment_id),
       next_sequence_(options_.first_sequence),
       room_(options_.ssd_bytes, options_.segment_bytes),
@@ -171,7 +159,11 @@ absl::Status RowLog::MakeRoom(OpenSegment* open, const RowToLog& row) {
         segment_removed_.Wait(&mutex_);
         continue;
       }
-      EMBANK_RETURN_IF_ERROR(AddSegment(open, row));
+      if (IsFull(open->stream)) return NoRoom();
+      absl::StatusOr<std::shared_ptr<LogSegment>> segment = MakeSegment(open->stream, row);
+      if (!segment.ok() && FreeMemory(open)) continue;
+      EMBANK_RETURN_IF_ERROR(segment.status());
+      EMBANK_RETURN_IF_ERROR(AddSegment(open, *std::move(segment)));
     }
     const SegmentGeometry& geometry = open->segment->geometry;
     const uint64_t offset = geometry.OffsetOf(open->segment->used_slots);
@@ -243,62 +235,6 @@ Location RowLog::Put(OpenSegment* open, const RowToLog& row) {
     open->buffer = next;
   }
   return LocationOf(segment, slot);
-}
-
-absl::Status RowLog::AddSegment(OpenSegment* open, const RowToLog& row) {
-  if (IsFull(open->stream)) return NoRoom();
-  EMBANK_ASSIGN_OR_RETURN(const SegmentIndex index, FreeIndex());
-  auto segment = std::make_shared<LogSegment>();
-  segment->header = {.store_id = options_.store_id,
-                     .segment_id = next_segment_id_++,
-                     .row_class = row.row_class,
-                     .record_bytes = row.record_bytes,
-                     .segment_bytes = options_.segment_bytes};
-  segment->index = index;
-  EMBANK_RETURN_IF_ERROR(Outfit(segment.get(), true));
-  EMBANK_ASSIGN_OR_RETURN(segment->file,
-                          files_->Open(segment->path, FileAccess::kCreate, FileCaching::kDirect));
-  EncodeSegmentHeader(segment->header, {header_block_.data(), kBlockBytes});
-  absl::Status status = segment->file->Preallocate(options_.segment_bytes);
-  // Where space cannot be taken ahead, it is taken as it is written.
-  if (absl::IsUnimplemented(status)) status = absl::OkStatus();
-  if (status.ok()) status = segment->Write(0, {header_block_.data(), kBlockBytes});
-  if (!status.ok()) {
-    files_->Remove(segment->path).IgnoreError();
-    return status;
-  }
-  segments_[index] = segment;
-  open->segment = std::move(segment);
-  room_.AddTaken(static_cast<int64_t>(options_.segment_bytes));
-  NoteOpenSlots(*open);
-  NoteSpare();
-  return absl::OkStatus();
-}
-
-// A place for one more segment, and so much room behind that none fails to be put there.
-absl::StatusOr<RowLog::SegmentIndex> RowLog::FreeIndex() {
-  const auto free = std::find(segments_.begin(), segments_.end(), nullptr);
-  const auto index = static_cast<SegmentIndex>(free - segments_.begin());
-  if (index == kSegmentsMax) return NoRoom();
-  if (free == segments_.end()) segments_.push_back(nullptr);
-  ended_.reserve(segments_.size());
-  dead_.reserve(dead_.size() + segments_.size());
-  return index;
-}
-
-// What a segment needs that has a header: its slots while it has no footer.
-absl::Status RowLog::Outfit(LogSegment* segment, bool with_slots) {
-  segment->geometry =
-      SegmentGeometry::Of(segment->header.record_bytes, segment->header.segment_bytes);
-  EMBANK_CHECK(segment->geometry.slots > 0);
-  if (with_slots) {
-    EMBANK_ASSIGN_OR_RETURN(segment->slots,
-                            AlignedBuffer::Create(source_, budget_, segment->SlotBytes()));
-  }
-  EMBANK_ASSIGN_OR_RETURN(segment->bits,
-                          AlignedBuffer::Create(source_, budget_, segment->BitBytes()));
-  segment->path = absl::StrCat(options_.directory, "/", SegmentName(segment->header.segment_id));
-  return absl::OkStatus();
 }
 
 // ---- buffers ----
@@ -442,8 +378,7 @@ bool RowLog::WriteFooter() {
   if (ended_.empty()) return false;
   const std::shared_ptr<LogSegment> segment = ended_.back();
   const SegmentGeometry& geometry = segment->geometry;
-  absl::StatusOr<AlignedBuffer> footer =
-      AlignedBuffer::Create(source_, budget_, geometry.footer_bytes);
+  absl::StatusOr<AlignedBuffer> footer = memory_.Footer(geometry);
   if (!footer.ok()) return false;  // the next one to look may find memory
   ended_.pop_back();
   ++footers_under_way_;
@@ -458,6 +393,7 @@ bool RowLog::WriteFooter() {
     counters_.written_bytes += bytes.size();
     segment->unsynced = true;
     segment->slots = AlignedBuffer();
+    *footer = AlignedBuffer();
   } else {
     ended_.push_back(segment);
     Fail(status);

@@ -28,6 +28,7 @@
 #include "tiers/compaction_pace.h"
 #include "tiers/location.h"
 #include "tiers/log_buffer.h"
+#include "tiers/log_memory.h"
 #include "tiers/log_read_list.h"
 #include "tiers/log_record.h"
 #include "tiers/log_report.h"
@@ -41,9 +42,8 @@ class RowLog {
  public:
   using Visit = absl::FunctionRef<void(size_t, const absl::Status&, std::span<const std::byte>)>;
 
-  // Without a segment, whatever the directory has. files, source, budget and executor must outlive
-  // it. kInvalidArgument: ssd_bytes holds no segment. kResourceExhausted; and the statuses of the
-  // files.
+  // Without a segment, whatever the directory has. files, source, budget and executor outlive it.
+  // kInvalidArgument: ssd_bytes holds no segment. kResourceExhausted; statuses of the files.
   static absl::StatusOr<std::unique_ptr<RowLog>> Create(FileSystem* files, MemorySource* source,
                                                         MemoryBudget* budget, Executor* executor,
                                                         RowLogOptions options);
@@ -92,18 +92,20 @@ class RowLog {
 
   // ---- room: what is dirty can always be written (tiers/log_room.h) ----
 
-  // Rows of a class may be dirty from now on. std::bad_alloc leaves it.
-  void AddRowClass(uint32_t row_class, uint32_t record_bytes, bool forgets = false);
+  // Rows of a class may be dirty from now on. kResourceExhausted: dram_bytes has no memory for its
+  // segments; nothing was changed. std::bad_alloc leaves it.
+  absl::Status AddRowClass(uint32_t row_class, uint32_t record_bytes, bool forgets = false);
+  uint64_t segment_bytes() const { return options_.segment_bytes; }
+  // Bytes of dram_bytes that the log wants to find free. Thread-safe.
+  uint64_t slack_bytes() const { return slack_bytes_.load(std::memory_order_relaxed); }
   // How many bytes of rows, in memory or not, are too many where a class forgets.
   uint64_t BytesToForget() const { return bytes_to_forget_.load(std::memory_order_relaxed); }
   // Whether it takes no more rows, after a write that failed.
   bool has_stopped() const { return has_stopped_.load(std::memory_order_relaxed); }
-  // For up to `rows` rows that will be dirty; for how many there was room. GiveRoom: so many that
-  // were are not, and were not written.
+  // For up to `rows` rows that will be dirty; for how many there was room. GiveRoom: fewer are.
   uint64_t TakeRoom(uint32_t row_class, uint64_t rows);
   void GiveRoom(uint32_t row_class, uint64_t rows);
-  // The row at a location is about to change in memory: takes room for it, and the record is dead.
-  // False: there is none, nothing was changed.
+  // The row at a location will change in memory: takes room, the record is dead. False: no room.
   bool TakeRoomAndMarkDead(Location location);
   // Whether TakeRoom would give so much; cheap where there is plenty.
   bool HasRoom(uint32_t row_class, uint32_t record_bytes, uint64_t rows);
@@ -111,7 +113,8 @@ class RowLog {
   // Keeps so many bytes for manifests and heat, instead of what was kept. False: that is more, and
   // there is no room; nothing was changed, unless `must`.
   bool SetAside(uint64_t bytes, bool must);
-  // Why a row may have been refused.
+  // Whether ssd_bytes, or a write that failed, is why rows are refused; why they may have been.
+  bool RefusesRows() const { return has_stopped() || spare_segments_.load() <= 0; }
   std::string WhyRefused() const;
 
   // ---- compaction: by one thread at a time ----
@@ -158,18 +161,17 @@ class RowLog {
   // it is not taken over. Thread-safe, before anything else.
   absl::Status Adopt(const SegmentRows& rows, uint32_t checkpoint, const VisitOwner* visit);
 
-  // Where names of segments and of records go on.
+  // Where names of segments and of records go on; the name of a segment's file.
   uint64_t next_segment_id() const;
   uint64_t next_sequence() const;
-  // The name of a segment's file in the log's directory.
   static std::string SegmentName(uint64_t segment_id);
 
-  // Writes all that was appended before. The status that stopped the log, if one did.
+  // Writes all that was appended before; Sync also makes it durable. The status that stopped the
+  // log, if one did; after an error of Sync nobody knows what is durable.
   absl::Status Flush();
-  // Flushes, and makes it durable. After an error nobody knows what is.
   absl::Status Sync();
 
-  // Records that are not dead, and segments that have any or are kept.
+  // Records that are not dead; segments that have any or are kept.
   uint64_t live_rows() const;
   uint64_t segment_count() const;
   LogSpace Space() const;
@@ -194,10 +196,14 @@ class RowLog {
   absl::Status MakeRoom(OpenSegment* open, const RowToLog& row)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Location Put(OpenSegment* open, const RowToLog& row) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status AddSegment(OpenSegment* open, const RowToLog& row)
+  absl::StatusOr<std::shared_ptr<LogSegment>> MakeSegment(LogStream stream, const RowToLog& row)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status AddSegment(OpenSegment* open, std::shared_ptr<LogSegment> segment)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool FreeMemory(const OpenSegment* open) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<SegmentIndex> FreeIndex() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status Outfit(LogSegment* segment, bool with_slots);
+  absl::Status Outfit(LogSegment* segment, LogStream stream, bool with_slots)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   uint64_t CountSegments() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   absl::Status NoRoom() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   std::shared_ptr<LogSegment> OldestToForget() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -225,10 +231,6 @@ class RowLog {
   bool WriteFooter() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Fail(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  struct ReadOrder {
-    uint64_t units;
-    size_t i;
-  };
   size_t Plan(std::span<const ReadOrder> order, uint64_t bridged_bytes, LogReadList* list);
   const std::byte* FindBuffered(const LogSegment* segment, uint64_t offset, uint32_t bytes) const
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
@@ -250,18 +252,18 @@ class RowLog {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::unique_ptr<LogReadList> TakeReadList();
   void GiveBack(std::unique_ptr<LogReadList> list);
-
   FileSystem* const files_;
   MemorySource* const source_;
   MemoryBudget* const budget_;
   const RowLogOptions options_;
   RowLogCounters counters_;
-
   // One Sync after the other: what one is about to sync the other must not take for durable.
   Mutex sync_mutex_;  // taken before mutex_
   mutable Mutex mutex_;
   ConditionVariable buffer_written_;
   ConditionVariable segment_removed_;
+  LogMemory memory_ ABSL_GUARDED_BY(mutex_);  // before what gives memory back to it
+  std::atomic<uint64_t> slack_bytes_{0};
   std::vector<std::shared_ptr<LogSegment>> segments_
       ABSL_GUARDED_BY(mutex_);  // nullptr: it is free
   uint64_t next_segment_id_ ABSL_GUARDED_BY(mutex_);
@@ -287,11 +289,9 @@ class RowLog {
   uint64_t next_turn_ ABSL_GUARDED_BY(mutex_) = 1;
   AlignedBuffer header_block_ ABSL_GUARDED_BY(mutex_);
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);  // what stopped the log
-
   Mutex read_mutex_;
   ConditionVariable read_list_free_;
   std::vector<std::unique_ptr<LogReadList>> idle_read_lists_ ABSL_GUARDED_BY(read_mutex_);
-
   std::unique_ptr<BackgroundTask> writer_;
 };
 

@@ -115,7 +115,10 @@ absl::StatusOr<std::shared_ptr<LogSegment>> RowLog::TakeIn(const SegmentRows& ro
 
 absl::Status RowLog::AdoptSegment(LogSegment* segment, const SegmentRows& rows,
                                   const VisitOwner* visit) {
-  EMBANK_RETURN_IF_ERROR(Outfit(segment, false));
+  {
+    MutexLock lock(&mutex_);
+    EMBANK_RETURN_IF_ERROR(Outfit(segment, LogStream::kCompaction, false));
+  }
   EMBANK_RETURN_IF_ERROR(CheckFile(segment));
   if (visit == nullptr) return absl::OkStatus();
   AlignedBuffer memory;
@@ -176,8 +179,10 @@ absl::Status RowLog::AdoptOwners(LogSegment* segment, const SegmentRows& rows,
   } else if (!reaches) {
     *owners = {rows.keys, rows.tables};
   }
-  EMBANK_ASSIGN_OR_RETURN(segment->slots,
-                          AlignedBuffer::Create(source_, budget_, segment->SlotBytes()));
+  {
+    MutexLock lock(&mutex_);
+    EMBANK_ASSIGN_OR_RETURN(segment->slots, memory_.Owners(LogStream::kUser, segment->geometry));
+  }
   segment->used_slots = 0;
   for (size_t slot = 0; slot < owners->keys.size(); ++slot) {
     segment->UseSlot(owners->keys[slot], owners->tables[slot]);

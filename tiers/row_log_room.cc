@@ -5,11 +5,15 @@
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "base/seeded_bug.h"
+#include "base/status_macros.h"
 #include "base/status_with_room.h"
 #include "tiers/row_log.h"
 
 namespace embank {
 namespace {
+
+// Of dram_bytes the log wants a part free for bits of segments to come.
+constexpr uint64_t kSlackPart = 64;
 
 // Nothing to be told of is worth more memory than there is.
 void TellOf(const absl::Status& status) noexcept {
@@ -21,9 +25,18 @@ void TellOf(const absl::Status& status) noexcept {
 
 }  // namespace
 
-void RowLog::AddRowClass(uint32_t row_class, uint32_t record_bytes, bool forgets) {
+absl::Status RowLog::AddRowClass(uint32_t row_class, uint32_t record_bytes, bool forgets) {
   MutexLock lock(&mutex_);
+  // A log that is only read writes no segment.
+  if (!options_.read_only) {
+    EMBANK_RETURN_IF_ERROR(
+        memory_.AddClass(SegmentGeometry::Of(record_bytes, options_.segment_bytes)));
+  }
   room_.AddClass(row_class, record_bytes, forgets);
+  if (!budget_->has_limit() || options_.read_only) return absl::OkStatus();
+  // Footers are read one at a time where tables are dropped; bits are reserved in steps.
+  slack_bytes_ = memory_.largest_footer_bytes() + budget_->limit_bytes() / kSlackPart;
+  return absl::OkStatus();
 }
 
 uint64_t RowLog::TakeRoom(uint32_t row_class, uint64_t rows) {
@@ -40,6 +53,10 @@ uint64_t RowLog::TakeRoomLocked(uint32_t row_class, uint64_t rows) {
   }
   if (!failure_.ok()) admitted = rows;
   room_.AddDirty(row_class, static_cast<int64_t>(admitted));
+  if (!memory_.ReserveBits(room_.needed_bit_bytes()) && failure_.ok()) {
+    room_.AddDirty(row_class, -static_cast<int64_t>(admitted));
+    admitted = 0;
+  }
   NoteSpare();
   return admitted;
 }
@@ -176,8 +193,9 @@ std::string RowLog::WhyRefused() const {
   ReaderMutexLock lock(&mutex_);
   if (!failure_.ok()) return absl::StrCat("the log takes no more rows: ", failure_.ToString());
   if (room_.SpareSegments() > 0) {
-    return "ssd_bytes, the disk, dram_bytes or the machine's memory is used up, as the log sink "
-           "was told";
+    return "the disk, the machine's memory, or what dram_bytes leaves to the log is used up, as "
+           "the "
+           "log sink was told";
   }
   return absl::StrCat("ssd_bytes is ", options_.ssd_bytes, ", of which segments take ",
                       room_.taken_bytes(), " and ", room_.kept_bytes(),
@@ -194,6 +212,10 @@ void RowLog::NoteRows(int64_t live_bytes) {
 }
 
 void RowLog::NoteSpare() {
+  // Less is always possible.
+  if (room_.needed_bit_bytes() < memory_.reserved_bit_bytes()) {
+    memory_.ReserveBits(room_.needed_bit_bytes());
+  }
   const int64_t spare = room_.SpareSegments();
   if (spare != spare_segments_.load(std::memory_order_relaxed)) {
     spare_segments_.store(spare, std::memory_order_relaxed);

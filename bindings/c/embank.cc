@@ -490,6 +490,22 @@ embank_status embank_estimate(const embank_store_options* options,
   });
 }
 
+embank_status embank_estimate_for_hit_ratio(const embank_store_options* options,
+                                            const embank_table_options* tables,
+                                            const uint64_t* rows, uint32_t table_count,
+                                            double zipf_exponent, double hit_ratio, char* json,
+                                            uint64_t cap, uint64_t* needed) {
+  return Guard([&]() -> absl::Status {
+    EMBANK_ASSIGN_OR_RETURN(const embank::StoreOptions read, embank::ReadOptions(options));
+    EMBANK_ASSIGN_OR_RETURN(const std::vector<embank::TableRows> table_rows,
+                            embank::EnterTableRows(tables, rows, table_count));
+    EMBANK_ASSIGN_OR_RETURN(
+        const embank::Estimate estimate,
+        embank::EstimateForHitRatio(read, table_rows, zipf_exponent, hit_ratio));
+    return LeaveString(embank::FormatEstimate(estimate), "json", json, cap, needed);
+  });
+}
+
 embank_status embank_memory_report(embank_store* store, char* json, uint64_t cap,
                                    uint64_t* needed) {
   return Guard([&]() -> absl::Status {

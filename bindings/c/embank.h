@@ -214,9 +214,11 @@ EMBANK_API void embank_table_options_init(embank_table_options *options, uint32_
  * in a store. INVALID_ARGUMENT, UNIMPLEMENTED, ALREADY_EXISTS, RESOURCE_EXHAUSTED.
  *
  * Tables with rows of one size, one eviction (LRU and CLOCK count as one) and one on_full share
- * memory: their rows make room for each other. From others they get memory only by pages of 2 MiB
- * in which no row is left. So, without a path, a table that forgets is REFUSED its first rows where
- * others have filled dram_bytes. */
+ * memory: their rows make room for each other. With a path, pages of 2 MiB move from tables whose
+ * rows are seldom used to those whose rows have to leave often. Without a path a table gets memory
+ * from others only by pages in which no row is left: a table that forgets is REFUSED its first rows
+ * where others have filled dram_bytes. With a path RESOURCE_EXHAUSTED also says that dram_bytes has
+ * no memory for saving rows of one more size, which embank_estimate counts in fixed_bytes. */
 EMBANK_API embank_status embank_table_create(embank_store *store, const char *name,
                                              const embank_table_options *options,
                                              embank_table **table);
@@ -399,13 +401,28 @@ EMBANK_API embank_status embank_verify(const char *directory, embank_progress pr
 EMBANK_API embank_status embank_metrics(embank_store *store, char *text, uint64_t cap,
                                         uint64_t *needed);
 
-/* What a store with these tables and row counts will need, before it is opened. JSON:
- * {"dram_bytes": enough for dram_bytes, "fixed_bytes", "index_bytes", "slab_bytes", "fits"}.
+/* Says what a store with these tables and row counts will need, before it is opened, as JSON:
+ * {"dram_bytes": enough for dram_bytes, "fixed_bytes", "index_bytes", "slab_bytes", "rows_in_dram",
+ * "fits"}. fixed_bytes is what the store takes or keeps free besides its index and its rows. fits
+ * says whether dram_bytes is within options->dram_bytes, if that is not 0.
+ * Without a path dram_bytes holds all rows. With a path it is the least with which the store takes
+ * these rows, nearly all of them on SSD: its index names them, and any of them can be saved.
  * options == NULL: defaults. table_count == 0 is fine. Validates like open and create. */
 EMBANK_API embank_status embank_estimate(const embank_store_options *options,
                                          const embank_table_options *tables, const uint64_t *rows,
                                          uint32_t table_count, char *json, uint64_t cap,
                                          uint64_t *needed);
+
+/* Recommends dram_bytes for a store with a path, so that a share hit_ratio (0 to 1) of all lookups
+ * finds its row in DRAM. The lookups are independent of each other; the i-th most popular of all
+ * rows is looked up in proportion to i to the power of -zipf_exponent (0 to 4; 0: all alike; click
+ * logs: about 1). JSON as embank_estimate's, for rows_in_dram rows in memory; an LRU cache of that
+ * many rows has the hit ratio by Che's approximation (IEEE JSAC 2002). INVALID_ARGUMENT, also where
+ * options have no path. */
+EMBANK_API embank_status embank_estimate_for_hit_ratio(
+    const embank_store_options *options, const embank_table_options *tables, const uint64_t *rows,
+    uint32_t table_count, double zipf_exponent, double hit_ratio, char *json, uint64_t cap,
+    uint64_t *needed);
 
 /* [data] Bytes by tier, as JSON: {"dram": {"budget", "used", "fixed", "index", "rows", "state",
  * "slack", "huge_pages_refused"}}. used = fixed + index + rows + state + slack. With a path also

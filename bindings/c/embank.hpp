@@ -332,6 +332,18 @@ inline Result<std::string> Estimate(const StoreOptions& options,
                               static_cast<std::uint32_t>(tables.size()));
 }
 
+// The same for a store with a path, in which a share of lookups finds its row in DRAM.
+inline Result<std::string> EstimateForHitRatio(const StoreOptions& options,
+                                               const std::vector<embank_table_options>& tables,
+                                               const std::vector<std::uint64_t>& rows,
+                                               double zipf_exponent, double hit_ratio) {
+  if (tables.size() != rows.size()) {
+    return Status{EMBANK_INVALID_ARGUMENT, "rows: one count per table"};
+  }
+  return internal::ReadString(embank_estimate_for_hit_ratio, &options, tables.data(), rows.data(),
+                              static_cast<std::uint32_t>(tables.size()), zipf_exponent, hit_ratio);
+}
+
 }  // namespace embank::api
 
 #endif  // EMBANK_HPP_

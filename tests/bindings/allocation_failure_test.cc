@@ -481,6 +481,17 @@ TEST_F(AllocationFailure, StringsOutAndDropFailCleanly) {
         };
       },
       [](embank_status) {});
+  embank_store_options options = StoreOptions();
+  options.path = "not opened";
+  RunAttempts(
+      "estimate for hit ratio",
+      [&] {
+        return [&] {
+          return embank_estimate_for_hit_ratio(&options, &table, &rows, 1, 1.05, 0.9, text.data(),
+                                               text.size(), &needed);
+        };
+      },
+      [](embank_status) {});
   EXPECT_EQ(bench.DifferenceNow(), "");
 }
 

@@ -1,4 +1,5 @@
 #include <cstddef>
+#include <limits>
 #include <utility>
 
 #include "tests/bindings/bad_input.h"
@@ -87,6 +88,30 @@ std::vector<BadInput> EstimateCases() {
   };
 }
 
+BadInput HitRatioCase(const std::string& name, std::vector<std::string> mentions, const char* path,
+                      double zipf_exponent, double hit_ratio) {
+  auto call = [=](Scene& s) {
+    Estimate e;
+    e.options.path = path;
+    return embank_estimate_for_hit_ratio(&e.options, e.tables, e.rows, e.count, zipf_exponent,
+                                         hit_ratio, s.out->text, 64, &s.out->needed);
+  };
+  return {"estimate for hit ratio: " + name, call, kInvalid, std::move(mentions)};
+}
+
+std::vector<BadInput> HitRatioCases() {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  return {
+      HitRatioCase("no path", {"path"}, nullptr, 1, 0.5),
+      HitRatioCase("exponent below 0", {"zipf_exponent", "0 to 4"}, "p", -0.1, 0.5),
+      HitRatioCase("exponent above 4", {"zipf_exponent", "0 to 4"}, "p", 4.1, 0.5),
+      HitRatioCase("exponent NaN", {"zipf_exponent"}, "p", nan, 0.5),
+      HitRatioCase("ratio below 0", {"hit_ratio", "0 to 1"}, "p", 1, -0.1),
+      HitRatioCase("ratio above 1", {"hit_ratio", "0 to 1"}, "p", 1, 1.1),
+      HitRatioCase("ratio NaN", {"hit_ratio"}, "p", 1, nan),
+  };
+}
+
 BadInput VerifyCase(const std::string& name, embank_status status,
                     std::vector<std::string> mentions, const char* directory, bool has_report,
                     bool has_needed) {
@@ -116,6 +141,7 @@ static_assert(offsetof(Estimate, tail) ==
 
 std::vector<BadInput> BadInsightInputs() {
   std::vector<BadInput> cases = EstimateCases();
+  for (BadInput& bad : HitRatioCases()) cases.push_back(std::move(bad));
   AddTextCases("metrics", "text", embank_metrics, &cases);
   AddTextCases("memory_report", "json", embank_memory_report, &cases);
   AddTextCases("table_names", "names", embank_table_names, &cases);

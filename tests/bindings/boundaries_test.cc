@@ -416,6 +416,11 @@ TEST_F(Boundaries, StringsOutCanBeSizedAndFilledExactly) {
   ExpectTwoCallProtocol([&](char* p, uint64_t cap, uint64_t* needed) {
     return embank_estimate(nullptr, &table, &rows, 1, p, cap, needed);
   });
+  embank_store_options options = StoreOptions();
+  options.path = "not opened";
+  ExpectTwoCallProtocol([&](char* p, uint64_t cap, uint64_t* needed) {
+    return embank_estimate_for_hit_ratio(&options, &table, &rows, 1, 1.05, 0.9, p, cap, needed);
+  });
 }
 
 TEST_F(Boundaries, MetricsAreAStringOutToo) {

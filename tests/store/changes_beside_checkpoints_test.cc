@@ -25,8 +25,8 @@ namespace {
 // A table and what must be in it.
 class Model {
  public:
-  Model(Table* table, uint64_t seed, Events* events)
-      : table_(table), random_(seed), events_(events) {}
+  Model(Table* table, PageMover* pages, uint64_t seed, Events* events)
+      : table_(table), pages_(pages), random_(seed), events_(events) {}
 
   const Rows& rows() const { return rows_; }
   Tables tables() const { return {{table_->name(), rows_}}; }
@@ -52,7 +52,7 @@ class Model {
   }
   void ChangeSomething() {
     const Key first = random_.Between(1, kKeys);
-    switch (random_.Below(8)) {
+    switch (random_.Below(9)) {
       case 0:
         events_->Count("erased");
         return EraseSome(first, random_.Between(1, 30));
@@ -65,6 +65,9 @@ class Model {
       case 5:
         events_->Count("written");
         return PutSome(first, random_.Between(1, 60));
+      case 6:
+        events_->Count("page emptied", pages_->EmptyOnePage() ? 1 : 0);
+        return;
       default:
         return;
     }
@@ -75,6 +78,7 @@ class Model {
   static constexpr Key kKeys = 2600;  // a quarter of them does not fit into memory
 
   Table* const table_;
+  PageMover* const pages_;
   Random random_;
   Events* const events_;
   Rows rows_;
@@ -93,7 +97,7 @@ void ChangeBesideCheckpoints(uint64_t seed, bool storms, Events* events) {
   std::function<void()> hook;
   SpillWorld world(1, std::make_unique<HookedExecutor>(seed, &hook));
   Table* const table = world.Create("t", Optimizer::kNone);
-  Model model(table, seed, events);
+  Model model(table, world->pages(), seed, events);
   const RowLogCounters& counters = table->mover()->log()->counters();
   Tables previous;
   model.PutAll();
@@ -134,6 +138,7 @@ TEST(ChangesBesideCheckpoints, AreWhollyBehindThem) {
 // What the checkpoint under way has, and nothing else any more, is not given up either.
 TEST(ChangesBesideCheckpoints, OfEverythingOverAndOverAreWhollyBehindThem) {
   Events events;
+  events.Expect("page emptied");
   events.Expect("space used again in a sweep");
   ASSERT_NO_FATAL_FAILURE(ChangeBesideCheckpoints(3, true, &events));
   std::fputs(events.Table().c_str(), stdout);

@@ -21,6 +21,13 @@ namespace embank::test {
 inline constexpr uint32_t kDim = 1024;
 inline constexpr uint64_t kDramBytes = uint64_t{16} << 20;
 
+// The log has large lists of reads, so that memory has few rows.
+inline RowLogOptions LargeReads() {
+  RowLogOptions log = SmallLog();
+  log.read_bytes = 512 * kBlockBytes;
+  return log;
+}
+
 class SpillWorld {
  public:
   explicit SpillWorld(uint64_t seed, std::unique_ptr<Executor> executor = nullptr,
@@ -73,7 +80,7 @@ class SpillWorld {
                                   .clock = &clock_,
                                   .executor = std::move(executor),
                                   .files = disk_.get(),
-                                  .log = SmallLog()});
+                                  .log = LargeReads()});
   }
   std::unique_ptr<SimulatedDisk> TakeDisk() {
     Close();

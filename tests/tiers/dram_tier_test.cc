@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <set>
 #include <thread>
 #include <vector>
@@ -143,6 +144,71 @@ TEST(DramTier, ReleasedPagesGiveBudgetBackAndComeBackZeroed) {
   // The four pages of the range: those released are used again before the range is used up.
   EXPECT_EQ(tier.Allocate(cls, 100).size(), 7u);
   EXPECT_EQ(tier->committed_bytes(), 4 * kPage);
+}
+
+TEST(DramTier, AClosedPageGivesNoSlotsOutAndBecomesEmpty) {
+  World tier(4 * kPage, DramTier::FixedBytes(4 * kPage) + 2 * kPage);
+  const SlotClass cls = tier->AddClass(1 << 18, /*has_notes=*/true);  // 7 a page
+  const std::vector<Location> slots = tier.Allocate(cls, 14);
+  ASSERT_EQ(slots.size(), 14u);
+  tier->Free(cls, std::span(slots).subspan(12));  // page 1 has the fewest
+  const std::optional<uint32_t> page = tier->ClosePage(cls);
+  ASSERT_EQ(page, std::optional<uint32_t>(1));
+  EXPECT_TRUE(tier.Allocate(cls, 1).empty()) << "a slot of the closed page, or a third page";
+  tier->Free(cls, std::span(slots).subspan(0, 1));
+  EXPECT_EQ(tier.Allocate(cls, 2).size(), 1u) << "the other page's";
+  tier->Free(cls, std::span(slots).subspan(7, 5));
+  EXPECT_FALSE(tier->IsClosed(1)) << "its last slot came back";
+  EXPECT_TRUE(tier->ReopenPage(1));
+  EXPECT_EQ(tier->PagesOf(cls), 1u);
+  EXPECT_EQ(tier->empty_bytes(), kPage);
+  EXPECT_EQ(tier->ReleaseEmptyPages(), kPage);
+  EXPECT_EQ(tier->empty_bytes(), 0u);
+  ASSERT_NO_FATAL_FAILURE(tier.ExpectExactBudget());
+}
+
+TEST(DramTier, APageThatIsReopenedGivesItsFreeSlotsOutAgain) {
+  World tier(4 * kPage, DramTier::FixedBytes(4 * kPage) + kPage);
+  const SlotClass cls = tier->AddClass(1 << 18, /*has_notes=*/true);
+  const std::vector<Location> slots = tier.Allocate(cls, 5);
+  ASSERT_EQ(tier->ClosePage(std::nullopt), std::optional<uint32_t>(0));
+  EXPECT_TRUE(tier->IsClosed(0));
+  tier->Free(cls, std::span(slots).first(1));
+  EXPECT_TRUE(tier.Allocate(cls, 1).empty());
+  EXPECT_FALSE(tier->ReopenPage(0)) << "four slots are taken";
+  EXPECT_EQ(tier.Allocate(cls, 7).size(), 3u);
+}
+
+TEST(DramTier, ClosesPagesInTurnAndOnlyOfClassesWithNotes) {
+  World tier(8 * kPage, 0);
+  const SlotClass plain = tier->AddClass(1 << 18);
+  const SlotClass noted = tier->AddClass(1 << 18, /*has_notes=*/true);
+  EXPECT_EQ(tier->ClosePage(std::nullopt), std::nullopt) << "there is no page";
+  tier.Allocate(plain, 8);
+  EXPECT_EQ(tier->ClosePage(std::nullopt), std::nullopt);
+  EXPECT_EQ(tier->ClosePage(plain), std::nullopt);
+  tier.Allocate(noted, 21);
+  std::set<uint32_t> closed;
+  for (int i = 0; i < 3; ++i) {
+    const std::optional<uint32_t> page = tier->ClosePage(noted);
+    ASSERT_TRUE(page.has_value());
+    closed.insert(*page);
+    EXPECT_FALSE(tier->ReopenPage(*page));
+  }
+  EXPECT_EQ(closed, (std::set<uint32_t>{1, 2, 3}));
+}
+
+TEST(DramTier, AnEmptyPageIsGivenToTheClassThatIsNamed) {
+  World tier(4 * kPage, DramTier::FixedBytes(4 * kPage) + kPage);
+  const SlotClass narrow = tier->AddClass(32, true);
+  const SlotClass wide = tier->AddClass(1 << 18, true);
+  const std::vector<Location> slots = tier.Allocate(narrow, 1);
+  EXPECT_FALSE(tier->GiveEmptyPage(wide)) << "none is empty";
+  tier->Free(narrow, slots);
+  EXPECT_TRUE(tier->GiveEmptyPage(wide));
+  EXPECT_TRUE(tier.Allocate(narrow, 1).empty());
+  Location slot;
+  EXPECT_EQ(tier->Allocate(wide, {&slot, 1}, DramTier::Pages::kAsTheyAre), 1u);
 }
 
 TEST(DramTier, EndsWhereItsAddressesEnd) {

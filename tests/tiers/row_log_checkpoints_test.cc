@@ -131,7 +131,7 @@ TEST_F(RowLogCheckpoints, WhatWasNotReadIsPickedAgainBehindTheNextThatIsKept) {
 
 // Nor does what could not be read to be forgotten keep compaction away, which may move it.
 TEST_F(RowLogCheckpoints, WhatWasNotReadToBeForgottenCompactionMayPick) {
-  log_->AddRowClass(0, kRecordBytes, /*forgets=*/true);
+  ASSERT_TRUE(log_->AddRowClass(0, kRecordBytes, /*forgets=*/true).ok());
   const std::vector<Location> rows = AppendMany(1);
   for (size_t i = 0; i < rows.size(); i += 2) log_->MarkDead(rows[i]);
   ASSERT_TRUE(log_->Flush().ok());

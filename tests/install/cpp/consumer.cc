@@ -110,6 +110,7 @@ void Ask(api::Store& store) {
   auto needs = api::Estimate({}, {Options(EMBANK_OPT_ADAM)}, {1000});
   EXPECT(needs.ok() && needs->find("\"dram_bytes\"") != std::string::npos);
   EXPECT(!api::Estimate({}, {}, {1}).ok());
+  EXPECT(!api::EstimateForHitRatio({}, {Options(EMBANK_OPT_ADAM)}, {1000}, 1.05, 0.9).ok());
 }
 
 void StateSizes(api::Store& store) {

@@ -1,0 +1,304 @@
+// How much a store with a path takes: until the index has the memory, and always to be saved.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "bindings/c/embank.h"
+#include "tests/support/door.h"
+#include "tests/support/environment.h"
+#include "tests/support/random.h"
+#include "tests/support/scratch_directory.h"
+
+namespace embank::test {
+namespace {
+
+constexpr uint64_t kMiB = uint64_t{1} << 20;
+constexpr uint64_t kBatch = 4096;
+
+// Rows whose values are their key, so that any row can be checked without an oracle.
+void FillRows(const std::vector<uint64_t>& keys, uint32_t dim, std::vector<float>* rows) {
+  rows->resize(keys.size() * dim);
+  for (size_t i = 0; i < keys.size(); ++i) {
+    std::fill_n(rows->begin() + static_cast<ptrdiff_t>(i * dim), dim,
+                static_cast<float>(keys[i] % (1 << 24)));
+  }
+}
+
+// The first `rows` keys of a table have their values.
+void ExpectRows(embank_table* table, uint32_t dim, uint64_t rows, uint64_t step = 1) {
+  std::vector<uint64_t> keys;
+  std::vector<float> values;
+  std::vector<float> expected;
+  std::vector<uint8_t> outcomes;
+  for (uint64_t key = 0; key < rows;) {
+    keys.clear();
+    for (; key < rows && keys.size() < kBatch; key += step) keys.push_back(key);
+    FillRows(keys, dim, &expected);
+    values.assign(keys.size() * dim, -1.0f);
+    outcomes.assign(keys.size(), 0);
+    ASSERT_EQ(embank_lookup(table, keys.data(), keys.size(), EMBANK_MISSING_SKIP, values.data(), 0,
+                            outcomes.data()),
+              EMBANK_OK)
+        << embank_last_error();
+    ASSERT_EQ(values, expected) << "keys from " << keys[0];
+  }
+}
+
+embank_store_options OptionsAt(const ScratchDirectory& directory, uint64_t dram_bytes) {
+  embank_store_options options = StoreOptions();
+  options.path = directory.path().c_str();
+  options.flags = EMBANK_OPEN_CREATE;
+  options.dram_bytes = dram_bytes;
+  options.worker_threads = 1;
+  return options;
+}
+
+// A table that is filled with consecutive keys until a row is refused.
+struct Filler {
+  embank_table* table;
+  uint32_t dim;
+  uint64_t rows = 0;
+  bool is_refused = false;
+  std::string why = {};
+
+  void UpsertBatch(uint64_t count) {
+    const std::vector<uint64_t> keys = KeyRange(rows, count);
+    std::vector<float> values;
+    FillRows(keys, dim, &values);
+    std::vector<uint8_t> outcomes(count);
+    ASSERT_EQ(embank_upsert(table, keys.data(), count, values.data(), 0, outcomes.data()),
+              EMBANK_OK)
+        << embank_last_error();
+    const auto refused = std::find(outcomes.begin(), outcomes.end(), EMBANK_ROW_REFUSED);
+    if (refused == outcomes.end()) {
+      rows += count;
+      return;
+    }
+    is_refused = true;
+    const auto first = static_cast<uint64_t>(refused - outcomes.begin());
+    rows += first;
+    // The same key without outcomes, for the message; keys behind it may have found a place.
+    const uint64_t key = keys[first];
+    if (embank_upsert(table, &key, 1, values.data() + first * dim, 0, nullptr) != EMBANK_OK) {
+      why = embank_last_error();
+    }
+    for (uint64_t i = first; i < count; ++i) embank_erase(table, &keys[i], 1, outcomes.data());
+  }
+};
+
+TEST(Capacity, GoesOnUntilTheIndexFillsTheMemory) {
+  constexpr uint64_t kDramBytes = 40 * kMiB;
+  const ScratchDirectory directory;
+  const embank_store_options options = OptionsAt(directory, kDramBytes);
+  StorePtr store = OpenStore(options);
+  ASSERT_NE(store, nullptr);
+  Filler filler = {CreateTable(store.get(), "t", TableOptions(16, EMBANK_OPT_ADAGRAD)), 16};
+  const double fixed = JsonNumber(MemoryReport(store.get()), "fixed");
+  while (!filler.is_refused) ASSERT_NO_FATAL_FAILURE(filler.UpsertBatch(kBatch));
+  const double least = (static_cast<double>(kDramBytes) - fixed) / 24;
+  EXPECT_GE(static_cast<double>(filler.rows), least) << MemoryReport(store.get());
+  EXPECT_NE(filler.why.find("dram_bytes"), std::string::npos) << filler.why;
+  EXPECT_NE(filler.why.find("index"), std::string::npos) << filler.why;
+  std::printf("%llu rows, %.1f bytes a row; fixed %.0f; %s\n%s\n",
+              static_cast<unsigned long long>(filler.rows),
+              static_cast<double>(kDramBytes) / static_cast<double>(filler.rows), fixed,
+              filler.why.c_str(), MemoryReport(store.get()).c_str());
+  // What was accepted can be saved, changed and found again.
+  ASSERT_EQ(embank_checkpoint(store.get(), nullptr, 0, nullptr), EMBANK_OK) << embank_last_error();
+  ASSERT_NO_FATAL_FAILURE(ExpectRows(filler.table, 16, filler.rows, 7));
+  store.reset();
+  store = OpenStore(options);
+  ASSERT_NE(store, nullptr);
+  embank_table* table = nullptr;
+  ASSERT_EQ(embank_table_open(store.get(), "t", &table), EMBANK_OK);
+  EXPECT_EQ(RowCount(table), filler.rows);
+  ASSERT_NO_FATAL_FAILURE(ExpectRows(table, 16, filler.rows, 5));
+}
+
+// Tables with their rows, for which an estimate says how much memory they take.
+struct Plan {
+  std::vector<embank_table_options> tables;
+  std::vector<uint64_t> rows;
+
+  void Add(uint32_t dim, int32_t optimizer, uint64_t count) {
+    tables.push_back(TableOptions(dim, optimizer));
+    rows.push_back(count);
+  }
+  uint64_t DramBytes() const {
+    embank_store_options options = StoreOptions();
+    options.path = "not opened";
+    std::string json(1000, '\0');
+    uint64_t needed = 0;
+    EXPECT_EQ(
+        embank_estimate(&options, tables.data(), rows.data(), static_cast<uint32_t>(tables.size()),
+                        json.data(), json.size(), &needed),
+        EMBANK_OK)
+        << embank_last_error();
+    return static_cast<uint64_t>(JsonNumber(json, "dram_bytes"));
+  }
+  // Fills a store with so much memory; how many rows it has accepted, all of which it can save.
+  uint64_t FillStore(uint64_t dram_bytes) const {
+    const ScratchDirectory directory;
+    const StorePtr store = OpenStore(OptionsAt(directory, dram_bytes));
+    std::vector<Filler> fillers;
+    for (size_t i = 0; i < tables.size(); ++i) {
+      embank_table* table = nullptr;
+      const std::string name = absl::StrCat("table ", i);
+      if (embank_table_create(store.get(), name.c_str(), &tables[i], &table) != EMBANK_OK) return 0;
+      fillers.push_back({table, tables[i].dim});
+    }
+    uint64_t accepted = 0;
+    bool is_refused = false;
+    for (uint64_t round = 0, added = 1; added > 0 && !is_refused; ++round) {
+      added = 0;
+      for (size_t i = 0; i < fillers.size() && !is_refused; ++i) {
+        const uint64_t before = fillers[i].rows;
+        fillers[i].UpsertBatch(std::min(kBatch, rows[i] - before));
+        added += fillers[i].rows - before;
+        is_refused = fillers[i].is_refused;
+      }
+      accepted += added;
+      if (round % 16 != 15) continue;
+      EXPECT_EQ(embank_checkpoint(store.get(), nullptr, 0, nullptr), EMBANK_OK)
+          << embank_last_error();
+    }
+    EXPECT_EQ(embank_checkpoint(store.get(), nullptr, 0, nullptr), EMBANK_OK)
+        << embank_last_error();
+    return accepted;
+  }
+};
+
+// The least memory that the estimate names is enough, and nine tenths of it are not.
+void ExpectLeast(const Plan& plan) {
+  uint64_t all = 0;
+  for (const uint64_t rows : plan.rows) all += rows;
+  const uint64_t dram_bytes = plan.DramBytes();
+  EXPECT_EQ(plan.FillStore(dram_bytes), all) << "with dram_bytes " << dram_bytes;
+  EXPECT_LT(plan.FillStore(dram_bytes / 10 * 9), all) << "nine tenths of " << dram_bytes;
+}
+
+TEST(Capacity, TheEstimateOfOneTableIsTheLeast) {
+  Plan plan;
+  plan.Add(8, EMBANK_OPT_ADAGRAD, 2'500'000);
+  ExpectLeast(plan);
+}
+
+TEST(Capacity, TheEstimateOfManyShapesIsTheLeast) {
+  Plan plan;
+  for (uint32_t i = 0; i < 150; ++i) {
+    plan.Add(1 + i % 50, i % 3 == 0 ? EMBANK_OPT_ADAM : EMBANK_OPT_ADAGRAD, 4000 + 70 * i);
+  }
+  ExpectLeast(plan);
+}
+
+// One store of a drawn shape, filled until it refuses.
+class DrawnStore {
+ public:
+  explicit DrawnStore(uint64_t seed) : random_(seed) {
+    options_ = OptionsAt(directory_, random_.Between(16, 48) * kMiB);
+    store_ = OpenStore(options_);
+    const uint64_t tables = random_.OneIn(3) ? random_.Between(2, 6) : 1;
+    for (uint64_t i = 0; i < tables; ++i) AddTable(absl::StrCat("table ", i));
+  }
+
+  void Fill() {
+    uint64_t unsaved = 0;
+    bool goes_on = true;
+    while (goes_on) {
+      Filler& filler = fillers_[random_.Below(fillers_.size())];
+      const uint64_t count = random_.OneIn(8) ? 4 * kBatch : random_.Between(1, kBatch);
+      ASSERT_NO_FATAL_FAILURE(filler.UpsertBatch(count));
+      unsaved += count;
+      goes_on = !filler.is_refused;
+      if (goes_on && unsaved < 50'000) continue;
+      ASSERT_NO_FATAL_FAILURE(Save());
+      unsaved = 0;
+    }
+  }
+
+  // Changes rows that are there, saves, opens the store again and looks at all rows.
+  void ChangeAndReopen() {
+    ASSERT_NO_FATAL_FAILURE(Save());
+    for (Filler& filler : fillers_) {
+      if (filler.rows == 0) continue;
+      Filler again = {filler.table, filler.dim};
+      again.UpsertBatch(std::min(filler.rows, kBatch));
+      EXPECT_FALSE(again.is_refused) << again.why;
+    }
+    ASSERT_NO_FATAL_FAILURE(Save());
+    store_.reset();
+    store_ = OpenStore(options_);
+    ASSERT_NE(store_, nullptr);
+    for (size_t i = 0; i < fillers_.size(); ++i) {
+      embank_table* table = nullptr;
+      ASSERT_EQ(embank_table_open(store_.get(), absl::StrCat("table ", i).c_str(), &table),
+                EMBANK_OK);
+      ASSERT_EQ(RowCount(table), fillers_[i].rows);
+      ASSERT_NO_FATAL_FAILURE(ExpectRows(table, fillers_[i].dim, fillers_[i].rows, 11));
+    }
+  }
+
+  uint64_t checkpoints() const { return checkpoints_; }
+  uint64_t rows() const {
+    uint64_t rows = 0;
+    for (const Filler& filler : fillers_) rows += filler.rows;
+    return rows;
+  }
+  double bytes_per_row() const {
+    return static_cast<double>(options_.dram_bytes) / static_cast<double>(rows());
+  }
+
+ private:
+  void AddTable(const std::string& name) {
+    constexpr int32_t kOptimizers[] = {EMBANK_OPT_NONE, EMBANK_OPT_SGD, EMBANK_OPT_ADAGRAD,
+                                       EMBANK_OPT_ADAM};
+    const auto dim = static_cast<uint32_t>(random_.Between(1, random_.OneIn(4) ? 96 : 24));
+    embank_table_options options = TableOptions(dim, kOptimizers[random_.Below(4)]);
+    options.eviction = static_cast<int32_t>(random_.Below(3));
+    fillers_.push_back({CreateTable(store_.get(), name, options), dim});
+  }
+
+  void Save() {
+    ASSERT_EQ(embank_checkpoint(store_.get(), nullptr, 0, nullptr), EMBANK_OK)
+        << embank_last_error() << "\nafter " << rows() << " rows and " << checkpoints_
+        << " checkpoints\n"
+        << MemoryReport(store_.get());
+    ++checkpoints_;
+  }
+
+  Random random_;
+  const ScratchDirectory directory_;
+  embank_store_options options_;
+  StorePtr store_;
+  std::vector<Filler> fillers_;
+  uint64_t checkpoints_ = 0;
+};
+
+TEST(Capacity, EverythingThatIsAcceptedCanBeSaved) {
+  const uint64_t only = NumberFromEnvironment("EMBANK_TEST_SEED", 0);
+  const uint64_t begin = only != 0 ? only : FirstSeed();
+  const uint64_t end = only != 0 ? only + 1 : begin + 4 * TestScale();
+  uint64_t checkpoints = 0;
+  uint64_t rows = 0;
+  for (uint64_t seed = begin; seed < end; ++seed) {
+    SCOPED_TRACE(absl::StrCat("EMBANK_TEST_SEED=", seed));
+    DrawnStore store(seed);
+    ASSERT_NO_FATAL_FAILURE(store.Fill());
+    ASSERT_NO_FATAL_FAILURE(store.ChangeAndReopen());
+    checkpoints += store.checkpoints();
+    rows += store.rows();
+    std::printf("seed %llu: %llu rows, %.1f bytes of dram_bytes a row\n",
+                static_cast<unsigned long long>(seed),
+                static_cast<unsigned long long>(store.rows()), store.bytes_per_row());
+  }
+  std::printf("quantities: %llu stores filled, %llu rows, %llu checkpoints\n",
+              static_cast<unsigned long long>(end - begin), static_cast<unsigned long long>(rows),
+              static_cast<unsigned long long>(checkpoints));
+}
+
+}  // namespace
+}  // namespace embank::test
