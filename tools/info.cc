@@ -23,6 +23,12 @@ const char* RuleName(Optimizer optimizer) {
   return kNames[static_cast<int32_t>(optimizer)];
 }
 
+constexpr const char* kColumns =
+    "  rows: in the newest checkpoint; dim: values of a row; type: of one value;\n"
+    "  optimizer: how gradients change a row; row bytes: of one row in memory (header,\n"
+    "  values, optimizer state). Above, segments: the files that hold rows, and their\n"
+    "  size; blob: bytes that the program kept in the checkpoint\n";
+
 std::string IdText(uint64_t id) { return absl::StrCat(absl::Hex(id, absl::kZeroPad16)); }
 
 std::string InfoText(const Survey& survey) {
@@ -45,7 +51,7 @@ std::string InfoText(const Survey& survey) {
                 TypeName(options.value_type), RuleName(options.optimizer),
                 absl::StrCat(survey.classes[table.row_class].row_bytes)});
   }
-  text += tables.Text();
+  absl::StrAppend(&text, tables.Text(), kColumns);
   if (survey.unknown_rows > 0) {
     absl::StrAppend(&text, survey.unknown_rows,
                     " more rows in segments that do not say whose they are: embank verify\n");

@@ -1,11 +1,17 @@
 // embank: the command line. A command is a file beside this one and a line in command.h.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <string>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "bindings/c/embank.h"
 #include "tools/command.h"
+#include "tools/nearest_word.h"
+#include "tools/text_table.h"
 
 namespace embank {
 namespace {
@@ -15,6 +21,28 @@ CLI::App* AddLook(CLI::App* app, const char* name, const char* what, LookOptions
   command->add_option("DIR", options->directory, "Directory of the store")->required();
   command->add_flag("--json", options->json, "Print JSON");
   return command;
+}
+
+// Why the first word of the command line is no command, and which commands there are. Empty if it
+// is one, or an option of the program.
+std::string CommandProblem(const CLI::App& app, int argc, char** argv) {
+  const std::string word = argc > 1 ? argv[1] : "";
+  if (!word.empty() && word[0] == '-') return "";
+  std::vector<std::string> names;
+  std::string list;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    names.push_back(command->get_name());
+    if (word == names.back()) return "";
+    absl::StrAppend(&list, "  ", names.back(),
+                    std::string(8 - std::min<size_t>(7, names.back().size()), ' '),
+                    command->get_description(), "\n");
+  }
+  const std::string nearest = NearestWord(word, names);
+  return absl::StrCat(
+      "embank: ",
+      argc > 1 ? absl::StrCat("there is no command '", Printable(word), "'.") : "name a command.",
+      nearest.empty() ? "" : absl::StrCat(" Did you mean '", nearest, "'?"), "\nCommands:\n", list,
+      "Run 'embank COMMAND --help' for the options of a command.\n");
 }
 
 int Run(int argc, char** argv) {
@@ -27,6 +55,11 @@ int Run(int argc, char** argv) {
   const CLI::App* const info =
       AddLook(&app, "info", "Show whose a store is, its checkpoints and tables", &options);
   AddLook(&app, "stat", "Show rows by table, live and dead bytes by class of rows", &options);
+  const std::string problem = CommandProblem(app, argc, argv);
+  if (!problem.empty()) {
+    std::fputs(problem.c_str(), stderr);
+    return static_cast<int>(ExitCode::kUnusable);
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

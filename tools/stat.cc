@@ -13,6 +13,14 @@
 namespace embank {
 namespace {
 
+constexpr const char* kTableColumns =
+    "  class: rows of one size share files (below); rows: in the newest checkpoint;\n"
+    "  live: bytes of these rows on disk\n";
+constexpr const char* kClassColumns =
+    "  record bytes: one row on disk; segments: files of the class, and their bytes;\n"
+    "  live: rows of the checkpoint; dead: rows that were overwritten, erased or left\n"
+    "  out: compaction gives their space back; utilisation: live / bytes\n";
+
 uint64_t LiveBytes(const Survey& survey, const SurveyedTable& table) {
   return table.rows * survey.classes[table.row_class].record_bytes;
 }
@@ -33,7 +41,7 @@ std::string StatText(const Survey& survey) {
   }
   std::string text =
       absl::StrCat(Printable(survey.directory), ": checkpoint ", survey.checkpoints[0].checkpoint,
-                   "\n", tables.Text(), classes.Text());
+                   "\n", tables.Text(), kTableColumns, classes.Text(), kClassColumns);
   if (survey.unknown_rows > 0) {
     absl::StrAppend(&text, survey.unknown_rows,
                     " more rows in segments that do not say whose they are: embank verify\n");

@@ -21,6 +21,7 @@ namespace {
 using nlohmann::json;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 struct Ran {
   int exit_code = -1;
@@ -215,7 +216,34 @@ TEST_F(Commands, AWrongCommandLineExitsWith2AndHelpWith0) {
     EXPECT_NE(ran.error, "") << wrong;
   }
   EXPECT_EQ(Run("--help").exit_code, 0);
+  EXPECT_EQ(Run("info --help").exit_code, 0);
   EXPECT_THAT(Run("--version").out, HasSubstr(embank_version()));
+}
+
+TEST_F(Commands, AnUnknownCommandIsNamedWithTheNearestAndAll) {
+  const Ran ran = Run("infoo '" + directory_ + "'");
+  EXPECT_EQ(ran.exit_code, 2);
+  EXPECT_THAT(ran.out, IsEmpty());
+  EXPECT_THAT(ran.error, HasSubstr("there is no command 'infoo'. Did you mean 'info'?"));
+  for (const char* command : {"\n  verify ", "\n  info ", "\n  stat "}) {
+    EXPECT_THAT(ran.error, HasSubstr(command));
+    EXPECT_THAT(Run("").error, HasSubstr(command));
+  }
+  EXPECT_THAT(Run("''").error, HasSubstr("there is no command ''."));
+  EXPECT_THAT(Run("verfiy x").error, HasSubstr("Did you mean 'verify'?"));
+  EXPECT_THAT(Run("completely-else x").error, Not(HasSubstr("Did you mean")));
+}
+
+TEST_F(Commands, EveryColumnOfATableIsExplainedBelowIt) {
+  const std::string info = RunOn("info").out;
+  for (const char* column : {"rows: ", "dim: ", "type: ", "optimizer: ", "row bytes: "}) {
+    EXPECT_THAT(info.substr(info.find("row bytes\n")), HasSubstr(column));
+  }
+  const std::string stat = RunOn("stat").out;
+  for (const char* column :
+       {"class: ", "rows: ", "live: ", "record bytes: ", "segments: ", "dead: ", "utilisation: "}) {
+    EXPECT_THAT(stat, HasSubstr(column));
+  }
 }
 
 }  // namespace
