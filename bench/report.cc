@@ -15,6 +15,30 @@
 namespace embank {
 namespace {
 
+// What the columns and lines of the tables mean; each stands below its table.
+constexpr const char* kKvLegend =
+    "T: threads; Mrows/s: million keys a second, the median of the rounds; min..max: of the "
+    "rounds; limit: the rate / that of the machine's memory alone; rel: the rate / that of "
+    "the first engine; p50, p99.9: half, 99.9 % of the batches take no longer; tail: p99.9 / "
+    "p50; index B/row: bytes per row that find a row by its key; all B/row: all memory per "
+    "row";
+constexpr const char* kVerbLegend =
+    "rows: keys asked for, a repeated one each time; rows/s: per second in the store's calls; "
+    "p50, p99: half, 99 % of the batches take no longer";
+constexpr const char* kReplayLegend =
+    "accesses: their share that goes to the keys asked for most; bytes per row: of one row, "
+    "and of all memory / rows; compared: with a second, simple implementation (the oracle), "
+    "bit for bit; mismatches: answers or rows that differed; digest: a checksum of all "
+    "answers, which is the same on every machine";
+constexpr const char* kLimitsLegend =
+    "pages: of the rows' memory; bytes: that one operation uses; T: threads; M/s: million "
+    "operations a second; min..max: of the rounds; ns: time of one thread for an operation; "
+    "GB/s: bytes used. bench/README.md explains the probes";
+constexpr const char* kTracesLegend =
+    "rows: of the cache, as a share of the distinct keys; hit ratio: accesses that find their "
+    "row / accesses; lfu-cold: LFU that forgets how often a row was used when it leaves; "
+    "optimum: evicts the row that is used again last, so no cache hits more";
+
 const char* PagesName(PageKind pages) { return pages == PageKind::kHuge ? "2 MiB" : "4 KiB"; }
 
 // Of distinct keys where duplicates were taken out beforehand.
@@ -192,7 +216,7 @@ std::string KvTable(const Machine& machine, const KvOptions& options, const KvRe
   absl::StrAppendFormat(&text, "  run      batch %d, %s threads, median of %d rounds\n\n",
                         options.batch, absl::StrJoin(options.threads, ", "), options.rounds);
   return text + KvPhases(report) + KvUnique(report) + KvSpeedups(report) + KvCalls(report) +
-         KvMemory(report);
+         KvMemory(report) + "\n" + Legend(kKvLegend);
 }
 
 std::string KvJson(const Machine& machine, const KvOptions& options, const KvReport& report) {
@@ -227,7 +251,7 @@ std::string ReplayTable(const Machine& machine, const ReplayOptions& options,
                         "batches", "p50 us", "p99 us");
   text += VerbLine("lookup", report.lookup);
   if (report.gradients.positions > 0) text += VerbLine("gradients", report.gradients);
-  text += VerbLine("scan", report.scan);
+  absl::StrAppend(&text, VerbLine("scan", report.scan), Legend(kVerbLegend));
   absl::StrAppendFormat(&text, "\n  distinct keys   %s\n", Grouped(report.distinct_keys));
   absl::StrAppendFormat(
       &text, "  accesses        top 1 %%: %.1f %%   top 10 %%: %.1f %%   top 20 %%: %.1f %%\n",
@@ -241,7 +265,7 @@ std::string ReplayTable(const Machine& machine, const ReplayOptions& options,
       report.first_mismatch.empty() ? "" : ", the first: ", report.first_mismatch);
   absl::StrAppendFormat(&text, "  digest          crc32c %08x\n", report.digest);
   absl::StrAppendFormat(&text, "  time            %.1f s, with the oracle\n", report.seconds);
-  return text;
+  return text + "\n" + Legend(kReplayLegend);
 }
 
 std::string ReplayJson(const Machine& machine, const ReplayOptions& options,
@@ -286,7 +310,7 @@ std::string LimitsTable(const Machine& machine, const LimitsReport& report) {
         absl::StrFormat("%.3g..%.3g", figure.per_second_min * 1e-6, figure.per_second_max * 1e-6),
         figure.Nanoseconds(), figure.BytesPerSecond() * 1e-9);
   }
-  return text;
+  return text + "\n" + Legend(kLimitsLegend);
 }
 
 std::string LimitsJson(const Machine& machine, const LimitsOptions& options,
@@ -340,7 +364,7 @@ std::string TracesTable(const Machine& machine, const TracesOptions& options,
   for (const LeftOutFile& file : report.left_out) {
     absl::StrAppendFormat(&text, "  left out: %s\n", file.reason);
   }
-  return text;
+  return text + "\n" + Legend(kTracesLegend);
 }
 
 std::string TracesJson(const Machine& machine, const TracesOptions& options,

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
 #include "bindings/c/embank.h"
 
 namespace embank {
@@ -43,6 +44,18 @@ std::string Heading(const Machine& machine, const TableShape& shape) {
   absl::StrAppendFormat(&text, "  table    dim %d %s, optimizer %s\n", shape.dim,
                         ValueTypeName(shape.value_type), OptimizerName(shape.optimizer));
   return text;
+}
+
+std::string Legend(absl::string_view words) {
+  constexpr size_t kColumnsMax = 80;
+  std::string text;
+  size_t columns = kColumnsMax;  // of the last line; the first word begins a line
+  for (const absl::string_view word : absl::StrSplit(words, ' ', absl::SkipEmpty())) {
+    const bool fits = columns + 1 + word.size() <= kColumnsMax;
+    absl::StrAppend(&text, fits ? " " : text.empty() ? "  " : "\n  ", word);
+    columns = fits ? columns + 1 + word.size() : 2 + word.size();
+  }
+  return text + "\n";
 }
 
 Json MachineJson(const Machine& machine) {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "absl/strings/string_view.h"
 #include "bench/machine.h"
 #include "bench/options.h"
 
@@ -31,6 +32,10 @@ const char* Commit();
 // The lines above a table: machine and commit; and the rows, where there are any.
 std::string Heading(const Machine& machine);
 std::string Heading(const Machine& machine, const TableShape& shape);
+
+// What stands below a table and explains its columns: words in lines of at most 80 columns,
+// indented by two, the last one ended.
+std::string Legend(absl::string_view words);
 
 Json MachineJson(const Machine& machine);
 void AddShape(const TableShape& shape, Json* parameters);

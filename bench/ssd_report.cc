@@ -14,6 +14,17 @@
 namespace embank {
 namespace {
 
+// What the columns mean; it stands below the tables.
+constexpr const char* kLegend[] = {
+    "T: threads; of fio: the rate / what fio gets from the same disk; p50: half of the batches "
+    "take no longer; tail: p99.9 / p50; max ms: the longest batch",
+    "fill: settle s: until the disk rests; WA: bytes written / bytes of changed rows",
+    "lookup: hit: share of the rows found in memory; us/miss: CPU time / rows not found there",
+    "overwrite: of rows: rows written anew / rows of the table",
+    "checkpoint: trainer k/s: thousand rows a second beside checkpoints; slower: what that costs "
+    "it (0.1: a tenth of its rate)",
+    "recover: footers s: time to read the bytes of the footers in order; times: s / footers s"};
+
 // A column: a figure, in its unit.
 struct Column {
   const char* heading;
@@ -156,6 +167,8 @@ std::string SsdTable(const Machine& machine, const SsdOptions& options, const Ss
       text += Ratios(other);
     }
   }
+  text += "\n";
+  for (const char* words : kLegend) text += Legend(words);
   if (!report.notes.empty()) text += "\n";
   for (const std::string& note : report.notes) absl::StrAppend(&text, "  note: ", note, "\n");
   return text;

@@ -10,6 +10,17 @@
 namespace embank {
 namespace {
 
+constexpr const char* kKillsLegend =
+    "killed in: what the process was doing; batches told: that it had done when it was "
+    "killed; found: those in the checkpoint that the next opening found, whose rows were "
+    "compared; recovery s: time of that opening";
+constexpr const char* kLegend =
+    "then: the rest of the keys, without a kill; rows/s: per second in the store's calls; hit "
+    "ratio: rows found in memory; IOPS: reads of the disk per second; write amplification: "
+    "bytes written / bytes of the rows that left memory; recovery: the opening at the end; "
+    "compared: with a second, simple implementation (the oracle), bit for bit; mismatches: "
+    "answers or rows that differed";
+
 const char* NameOf(KilledIn where) {
   switch (where) {
     case KilledIn::kBatches:
@@ -39,7 +50,7 @@ std::string Kills(const SurviveReport& report) {
                           Grouped(kill.batches_told), Grouped(kill.batches_found),
                           kill.recover_seconds);
   }
-  return text;
+  return text + Legend(kKillsLegend);
 }
 
 double LongestOf(const std::vector<double>& seconds) {
@@ -82,7 +93,7 @@ std::string SurviveTable(const Machine& machine, const SurviveOptions& options,
       &text, "  mismatches          %s%s%s\n", Grouped(report.mismatches),
       report.first_mismatch.empty() ? "" : ", the first: ", report.first_mismatch);
   absl::StrAppendFormat(&text, "  time                %.1f s, with the oracle\n", report.seconds);
-  return text;
+  return text + "\n" + Legend(kLegend);
 }
 
 std::string SurviveJson(const Machine& machine, const SurviveOptions& options,

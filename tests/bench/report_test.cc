@@ -103,6 +103,9 @@ TEST(Report, KvTableShowsEveryRunWithin80Columns) {
   EXPECT_THAT(table, HasSubstr("0.75"));
   EXPECT_THAT(table, HasSubstr("0.50"));
   EXPECT_THAT(table, HasSubstr("28.5"));
+  for (const char* column : {"T:", "min..max:", "limit:", "rel:", "p99.9:", "tail:", "B/row:"}) {
+    EXPECT_THAT(table, HasSubstr(column)) << "explained below the table";
+  }
 }
 
 TEST(Report, KvJsonHasTheFieldsThatProgramsRead) {
@@ -166,6 +169,9 @@ TEST(Report, LimitsTableShowsEveryFigureWithin80Columns) {
   ExpectFitsATerminal(table);
   EXPECT_THAT(table, HasSubstr("2 MiB read_modify_write    16384 256      12.35"));
   EXPECT_THAT(table, HasSubstr("3.00 GiB of rows"));
+  for (const char* column : {"pages: ", "T: ", "M/s:", "ns: ", "GB/s: "}) {
+    EXPECT_THAT(table, HasSubstr(column)) << "explained below the table";
+  }
 }
 
 TEST(Report, ReplayTableShowsWhatWasFoundWithin80Columns) {
@@ -175,7 +181,7 @@ TEST(Report, ReplayTableShowsWhatWasFoundWithin80Columns) {
   for (const char* part :
        {"keys.trace.zst", "1,245,184      2,490,368", "1,500", "distinct keys   258,368",
         "top 1 %: 38.7 %", "top 10 %: 62.1 %", "top 20 %: 73.0 %", "272 in its slab, 294.1 all-in",
-        "mismatches      0\n", "crc32c f96bd06a"}) {
+        "mismatches      0\n", "crc32c f96bd06a", "rows/s: ", "p99: ", "digest: a"}) {
     EXPECT_THAT(table, HasSubstr(part));
   }
   report.mismatches = 3;
