@@ -1,5 +1,5 @@
 # What `cmake --install` puts where: the shared library, its headers, the CMake package
-# (embank::embank), the pkg-config file, the command and its manual page, the licence and the
+# (embank::embank), the pkg-config file, the commands and their manual pages, the licence and the
 # documents. The installed tree can be moved: nothing in it names its place.
 if(NOT EMBANK_BUILD_SHARED)
   return()
@@ -34,5 +34,9 @@ install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 if(EMBANK_BUILD_TOOLS)
   install(TARGETS embank-tool RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
   install(FILES docs/embank.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+endif()
+if(EMBANK_BUILD_BENCH)
+  install(TARGETS embank-bench RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  install(FILES docs/embank-bench.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 endif()
 install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/docs FILES_MATCHING PATTERN "*.md")

@@ -2,6 +2,7 @@
 import argparse
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -11,7 +12,8 @@ TOP = HERE.parent.parent
 EXPECTED = ('include/embank.h', 'include/embank.hpp', '*/cmake/embank/embankConfig.cmake',
             '*/cmake/embank/embankConfigVersion.cmake', '*/cmake/embank/embankTargets.cmake',
             '*/pkgconfig/embank.pc', '*/libembank.so.0.1.0', '*/libembank.so.0', '*/libembank.so',
-            'bin/embank', 'share/man/man1/embank.1', 'share/doc/embank/LICENSE',
+            'bin/embank', 'share/man/man1/embank.1', 'bin/embank-bench',
+            'share/man/man1/embank-bench.1', 'share/doc/embank/LICENSE',
             'share/doc/embank/docs/arithmetic.md')
 
 
@@ -71,8 +73,8 @@ def cpp_consumer(options, prefix, version):
         run(build / program)
 
 
-def command(prefix, version):
-    """The installed command runs, wherever the tree went."""
+def commands(prefix, version):
+    """The installed commands run, wherever the tree went."""
     program = prefix / 'bin' / 'embank'
     if version not in run(program, '--version'):
         sys.exit(f'{program} --version does not say {version}')
@@ -80,6 +82,17 @@ def command(prefix, version):
                              text=True, check=False)
     if nowhere.returncode != 2 or 'nowhere' not in nowhere.stderr:
         sys.exit(f'{program} verify: {nowhere.returncode}, {nowhere.stderr!r}')
+    bench = prefix / 'bin' / 'embank-bench'
+    keys = prefix.parent / 'keys.txt'
+    keys.write_text('1\n2\n1\n3\n', encoding='utf-8')
+    if 'mismatches      0\n' not in run(bench, 'replay', '--trace', keys, '--dim', '4'):
+        sys.exit(f'{bench} replay does not say that nothing differed')
+    page = (prefix / 'share/man/man1/embank-bench.1').read_text(encoding='utf-8')
+    listed = run(bench, '--help').partition('Subcommands:')[2]
+    words = re.findall(r'^  (\w+) +\w', listed, re.M)
+    missing = [word for word in words if f'.B {word}\n' not in page]
+    if not words or missing:
+        sys.exit(f'commands of {bench}: {words}; not in its manual page: {missing}')
 
 
 def main():
@@ -91,9 +104,9 @@ def main():
     libraries = next(prefix.glob('lib/**/libembank.so')).parent
     version = c_consumers(options, prefix, libraries)
     cpp_consumer(options, prefix, version)
-    command(prefix, version)
+    commands(prefix, version)
     run(sys.executable, '-B', HERE / 'consumer.py', libraries / 'libembank.so.0')
-    print('C, C++, Python and the command work from the installed tree')
+    print('C, C++, Python and the commands work from the installed tree')
 
 
 if __name__ == '__main__':
