@@ -67,6 +67,17 @@ absl::Status CheckedStore::RunBatch(KeySpan keys) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<RunSlice> CheckedStore::RunTimedBatch(KeySpan keys) {
+  const uint64_t lookup_ns = lookup_.nanoseconds;
+  const uint64_t gradients_ns = gradients_timing_.nanoseconds;
+  EMBANK_RETURN_IF_ERROR(RunBatch(keys));
+  RunSlice batch;
+  batch.positions = keys.size();
+  batch.lookup_ns = lookup_.nanoseconds - lookup_ns;
+  batch.gradients_ns = gradients_timing_.nanoseconds - gradients_ns;
+  return batch;
+}
+
 absl::Status CheckedStore::Follow(KeySpan keys) {
   EMBANK_RETURN_IF_ERROR(check_.FollowLookup(keys));
   if (HasGradients()) {

@@ -9,11 +9,13 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "base/types.h"
 #include "bench/c_store.h"
 #include "bench/latency_histogram.h"
 #include "bench/options.h"
 #include "bench/oracle_check.h"
+#include "bench/run_slices.h"
 
 namespace embank {
 
@@ -43,6 +45,8 @@ class CheckedStore {
   // A batch is looked up, creating rows, and its gradients are applied, if there is an optimizer.
   // A failed call of the store; what differs is no error: see check().
   absl::Status RunBatch(KeySpan keys);
+  // The same, and how long it took.
+  absl::StatusOr<RunSlice> RunTimedBatch(KeySpan keys);
   // The same for the oracle alone: the store has been through the batch.
   absl::Status Follow(KeySpan keys);
   // Compares all rows. `progress` is told the share that was scanned.

@@ -19,11 +19,14 @@ uint64_t BucketOf(uint64_t value) {
   return (shift + 1) * kSubBuckets + ((value >> shift) - kSubBuckets);
 }
 
+uint64_t SmallestOf(uint64_t bucket) {
+  if (bucket < kSubBuckets) return bucket;
+  return (kSubBuckets + bucket % kSubBuckets) << (bucket / kSubBuckets - 1);
+}
+
 uint64_t LargestOf(uint64_t bucket) {
   if (bucket < kSubBuckets) return bucket;
-  const uint64_t shift = bucket / kSubBuckets - 1;
-  const uint64_t smallest = (kSubBuckets + bucket % kSubBuckets) << shift;
-  return smallest + ((uint64_t{1} << shift) - 1);
+  return SmallestOf(bucket) + ((uint64_t{1} << (bucket / kSubBuckets - 1)) - 1);
 }
 
 }  // namespace
@@ -50,6 +53,23 @@ uint64_t LatencyHistogram::PercentileNs(double fraction) const {
   uint64_t bucket = 0;
   while ((seen += counts_[bucket]) < wanted) ++bucket;
   return std::min(LargestOf(bucket), max_ns_);
+}
+
+std::vector<LatencyHistogram::Bin> LatencyHistogram::Bins(uint32_t bins_per_power) const {
+  const uint64_t buckets_per_bin = kSubBuckets / bins_per_power;
+  std::vector<Bin> bins;
+  size_t last = 0;  // that is not empty, and those before it
+  for (uint64_t first = 0; first < kBucketCount; first += buckets_per_bin) {
+    const uint64_t end = first + buckets_per_bin;
+    uint64_t count = 0;
+    for (uint64_t bucket = first; bucket < end; ++bucket) count += counts_[bucket];
+    if (count == 0 && bins.empty()) continue;
+    const uint64_t largest = LargestOf(end - 1);
+    bins.push_back({SmallestOf(first), std::max(largest, largest + 1), count});
+    if (count > 0) last = bins.size();
+  }
+  bins.resize(last);
+  return bins;
 }
 
 }  // namespace embank

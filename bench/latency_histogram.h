@@ -26,6 +26,16 @@ class LatencyHistogram {
   // 2^-7 of it too high, never too low. 0 when nothing was counted.
   uint64_t PercentileNs(double fraction) const;
 
+  // Batches that took at least begin_ns and less than end_ns (the last of all bins: at most).
+  struct Bin {
+    uint64_t begin_ns = 0;
+    uint64_t end_ns = 0;
+    uint64_t count = 0;
+  };
+  // The counts in `bins_per_power` (1, 2, 4, ... 128) bins for each power of two, from the first
+  // bin that has any to the last.
+  std::vector<Bin> Bins(uint32_t bins_per_power) const;
+
   // Batches counted.
   uint64_t count() const { return count_; }
   // The longest of them, exactly.

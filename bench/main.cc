@@ -1,6 +1,7 @@
 // embank-bench: the command line.
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <ctime>
 #include <exception>
 #include <string>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
+#include "bench/html_report.h"
 #include "bench/kv_run.h"
 #include "bench/limits_run.h"
 #include "bench/machine.h"
@@ -16,6 +18,7 @@
 #include "bench/progress.h"
 #include "bench/replay.h"
 #include "bench/report.h"
+#include "bench/run_sections.h"
 #include "bench/ssd_report.h"
 #include "bench/ssd_run.h"
 #include "bench/survive_report.h"
@@ -77,6 +80,13 @@ absl::Status CheckJsonPath(const std::string& path) {
   return absl::InvalidArgumentError(absl::StrCat("--json: ", status.message()));
 }
 
+absl::Status CheckReportPath(const std::string& path) {
+  if (path.empty()) return absl::OkStatus();
+  const absl::Status status = CheckPage(path);
+  if (status.ok()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("--report: ", status.message()));
+}
+
 absl::Status Kv(const Words& words, KvOptions options) {
   EMBANK_RETURN_IF_ERROR(TakeShape(words, &options.shape));
   EMBANK_RETURN_IF_ERROR(TakeTraceFormat(words, &options.trace_format));
@@ -123,11 +133,12 @@ absl::Status CheckMismatches(uint64_t mismatches, const std::string& first) {
   return absl::InternalError(absl::StrCat("the store differs from the oracle: ", first));
 }
 
-absl::Status RunReplayCommand(const Words& words, ReplayOptions options) {
+absl::Status RunReplayCommand(const Words& words, ReplayOptions options, const RunOrigin& origin) {
   EMBANK_RETURN_IF_ERROR(TakeShape(words, &options.shape));
   EMBANK_RETURN_IF_ERROR(TakeTraceFormat(words, &options.trace_format));
   EMBANK_RETURN_IF_ERROR(Validate(options));
   EMBANK_RETURN_IF_ERROR(CheckJsonPath(options.json_path));
+  EMBANK_RETURN_IF_ERROR(CheckReportPath(options.report_path));
   const Machine machine = DescribeMachine();
   Progress progress(stderr, SteadyClock());
   EMBANK_ASSIGN_OR_RETURN(const ReplayReport report, RunReplay(options, &progress));
@@ -136,14 +147,19 @@ absl::Status RunReplayCommand(const Words& words, ReplayOptions options) {
   if (!options.json_path.empty()) {
     EMBANK_RETURN_IF_ERROR(WriteFile(options.json_path, ReplayJson(machine, options, report)));
   }
+  if (!options.report_path.empty()) {
+    EMBANK_RETURN_IF_ERROR(
+        AppendToPage(options.report_path, ReplaySection(machine, options, report, origin)));
+  }
   return CheckMismatches(report.mismatches, report.first_mismatch);
 }
 
-absl::Status Survive(const Words& words, SurviveOptions options) {
+absl::Status Survive(const Words& words, SurviveOptions options, const RunOrigin& origin) {
   EMBANK_RETURN_IF_ERROR(TakeShape(words, &options.replay.shape));
   EMBANK_RETURN_IF_ERROR(TakeTraceFormat(words, &options.replay.trace_format));
   EMBANK_RETURN_IF_ERROR(Validate(options));
   EMBANK_RETURN_IF_ERROR(CheckJsonPath(options.replay.json_path));
+  EMBANK_RETURN_IF_ERROR(CheckReportPath(options.replay.report_path));
   const Machine machine = DescribeMachine();
   Progress progress(stderr, SteadyClock());
   EMBANK_ASSIGN_OR_RETURN(const SurviveReport report, RunSurvive(options, &progress));
@@ -152,6 +168,10 @@ absl::Status Survive(const Words& words, SurviveOptions options) {
   if (!options.replay.json_path.empty()) {
     EMBANK_RETURN_IF_ERROR(
         WriteFile(options.replay.json_path, SurviveJson(machine, options, report)));
+  }
+  if (!options.replay.report_path.empty()) {
+    EMBANK_RETURN_IF_ERROR(
+        AppendToPage(options.replay.report_path, SurviveSection(machine, options, report, origin)));
   }
   return CheckMismatches(report.mismatches, report.first_mismatch);
 }
@@ -259,6 +279,8 @@ void AddReplayOptions(CLI::App* app, ReplayOptions* options, Words* words) {
   AddNumber(app, "--threads", &options->threads, "of the store; 0: one per core");
   AddNumber(app, "--seed", &options->seed, "of the rows and of a generated stream");
   app->add_option("--json", options->json_path, "file for the figures");
+  app->add_option("--report", options->report_path,
+                  "page (HTML) to which pictures and figures of the run are added");
 }
 
 void AddSurviveOptions(CLI::App* app, SurviveOptions* options, Words* words) {
@@ -327,11 +349,14 @@ int Main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kExitUsage;
   }
+  const std::vector<const char*> command(argv, argv + argc);
+  const RunOrigin origin{CommandText(command), TimeText(std::time(nullptr))};
   if (traces->parsed()) return ExitCode(Traces(traces_options));
-  if (survive->parsed()) return ExitCode(Survive(words, survive_options));
+  if (survive->parsed()) return ExitCode(Survive(words, survive_options, origin));
   if (ssd->parsed()) return ExitCode(Ssd(ssd_words, ssd_options));
   if (limits->parsed()) return ExitCode(Limits(limits_options));
-  return ExitCode(kv->parsed() ? Kv(words, kv_options) : RunReplayCommand(words, replay_options));
+  return ExitCode(kv->parsed() ? Kv(words, kv_options)
+                               : RunReplayCommand(words, replay_options, origin));
 }
 
 }  // namespace

@@ -66,6 +66,7 @@ struct ReplayOptions {
   uint32_t threads = 0;  // of the store: 0, one per core
   uint64_t seed = 1;
   std::string json_path;
+  std::string report_path;  // of a page of HTML to which the run is added
 };
 
 struct SurviveOptions {

@@ -54,12 +54,17 @@ absl::StatusOr<ReplayReport> RunReplay(const ReplayOptions& options, Progress* p
   checked.Take(std::move(store));
   const uint64_t begin_ns = SteadyClock()->NowNs();
   AccessCounts counts;
+  RunSlices slices;
   std::vector<Key> keys(options.batch);
   for (;;) {
     EMBANK_ASSIGN_OR_RETURN(const size_t count, source->Read(keys));
     if (count == 0) break;
-    EMBANK_RETURN_IF_ERROR(checked.RunBatch(KeySpan(keys).first(count)));
+    EMBANK_ASSIGN_OR_RETURN(RunSlice batch, checked.RunTimedBatch(KeySpan(keys).first(count)));
+    const uint64_t rows_before = counts.distinct();
     counts.Add(KeySpan(keys).first(count));
+    batch.accesses = count;
+    batch.hits = count - (counts.distinct() - rows_before);
+    slices.Add(batch);
     progress->Update(source->FractionRead() * kBatchesShare,
                      absl::StrCat("replay: ", checked.positions(), " keys"));
   }
@@ -68,6 +73,7 @@ absl::StatusOr<ReplayReport> RunReplay(const ReplayOptions& options, Progress* p
   }));
   ReplayReport report;
   EMBANK_RETURN_IF_ERROR(Summarize(checked, counts, &report));
+  report.slices = slices.slices();
   report.source = source->Description();
   report.seconds = static_cast<double>(SteadyClock()->NowNs() - begin_ns) * 1e-9;
   return report;

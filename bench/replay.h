@@ -6,12 +6,14 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "bench/checked_store.h"
 #include "bench/key_source.h"
 #include "bench/options.h"
 #include "bench/progress.h"
+#include "bench/run_slices.h"
 
 namespace embank {
 
@@ -33,6 +35,8 @@ struct ReplayReport {
   std::string first_mismatch;  // empty: none
   uint32_t digest = 0;         // CRC-32C of all answered rows in order: the same on every machine
   double seconds = 0.0;        // of the whole replay, oracle included
+  // Over time. Hits: keys that had a row; the others got theirs.
+  std::vector<RunSlice> slices;
 };
 
 // Looks every batch up (creating rows), applies its gradients (if there is an optimizer), at the

@@ -21,18 +21,6 @@ constexpr const char* kLegend =
     "compared: with a second, simple implementation (the oracle), bit for bit; mismatches: "
     "answers or rows that differed";
 
-const char* NameOf(KilledIn where) {
-  switch (where) {
-    case KilledIn::kBatches:
-      return "batches";
-    case KilledIn::kCheckpoint:
-      return "checkpoint";
-    case KilledIn::kRecovery:
-      return "recovery";
-  }
-  return "";
-}
-
 struct NamedTiming {
   const char* name;
   const VerbTiming* timing;
@@ -46,22 +34,34 @@ std::string Kills(const SurviveReport& report) {
   std::string text = absl::StrFormat("  %-12s %14s %14s %12s\n", "killed in", "batches told",
                                      "found", "recovery s");
   for (const Kill& kill : report.kills) {
-    absl::StrAppendFormat(&text, "  %-12s %14s %14s %12.3f\n", NameOf(kill.where),
+    absl::StrAppendFormat(&text, "  %-12s %14s %14s %12.3f\n", KilledInName(kill.where),
                           Grouped(kill.batches_told), Grouped(kill.batches_found),
                           kill.recover_seconds);
   }
   return text + Legend(kKillsLegend);
 }
 
-double LongestOf(const std::vector<double>& seconds) {
+}  // namespace
+
+const char* KilledInName(KilledIn where) {
+  switch (where) {
+    case KilledIn::kBatches:
+      return "batches";
+    case KilledIn::kCheckpoint:
+      return "checkpoint";
+    case KilledIn::kRecovery:
+      return "recovery";
+  }
+  return "";
+}
+
+double LongestSeconds(const std::vector<double>& seconds) {
   return seconds.empty() ? 0.0 : *std::max_element(seconds.begin(), seconds.end());
 }
 
-double MedianOf(const std::vector<double>& seconds) {
+double MedianSeconds(const std::vector<double>& seconds) {
   return seconds.empty() ? 0.0 : Median(seconds);
 }
-
-}  // namespace
 
 std::string SurviveTable(const Machine& machine, const SurviveOptions& options,
                          const SurviveReport& report) {
@@ -84,8 +84,9 @@ std::string SurviveTable(const Machine& machine, const SurviveOptions& options,
                         GroupedRounded(figures.iops));
   absl::StrAppendFormat(&text, "  write amplification %.2f\n", figures.write_amplification);
   absl::StrAppendFormat(&text, "  checkpoints         %d: median %.3f s, longest %.3f s\n",
-                        figures.checkpoint_seconds.size(), MedianOf(figures.checkpoint_seconds),
-                        LongestOf(figures.checkpoint_seconds));
+                        figures.checkpoint_seconds.size(),
+                        MedianSeconds(figures.checkpoint_seconds),
+                        LongestSeconds(figures.checkpoint_seconds));
   absl::StrAppendFormat(&text, "  recovery            %.3f s\n", figures.recover_seconds);
   absl::StrAppendFormat(&text, "  compared            %s answers; %s rows and states\n",
                         Grouped(report.answers_compared), Grouped(report.rows_compared));
@@ -112,7 +113,7 @@ std::string SurviveJson(const Machine& machine, const SurviveOptions& options,
   parameters["dram_bytes"] = report.dram_bytes;
   json["kills"] = Json::array();
   for (const Kill& kill : report.kills) {
-    json["kills"].push_back({{"where", NameOf(kill.where)},
+    json["kills"].push_back({{"where", KilledInName(kill.where)},
                              {"batches_told", kill.batches_told},
                              {"batches_found", kill.batches_found},
                              {"recover_seconds", kill.recover_seconds}});

@@ -198,18 +198,48 @@ class SurviveRun {
     });
   }
 
+  // What the store has read of its log since it was opened.
+  struct LogReads {
+    double reads = 0.0;
+    double rows = 0.0;
+  };
+  absl::StatusOr<LogReads> ReadsSoFar() const {
+    EMBANK_ASSIGN_OR_RETURN(const std::string text, MetricsOf(checked_.store()));
+    const auto value = [&](const char* name) { return MetricIn(text, name).value_or(0.0); };
+    return LogReads{value("embank_log_reads_total"),
+                    value("embank_log_read_rows_total") + value("embank_log_buffered_reads_total")};
+  }
+
+  // The next batch. What checkpoints read between batches counts for none.
+  absl::StatusOr<RunSlice> RunMeasuredBatch() {
+    EMBANK_ASSIGN_OR_RETURN(const LogReads before, ReadsSoFar());
+    EMBANK_ASSIGN_OR_RETURN(RunSlice batch, checked_.RunTimedBatch(Batch(done_)));
+    ++done_;
+    EMBANK_ASSIGN_OR_RETURN(const LogReads after, ReadsSoFar());
+    reads_in_batches_ += after.reads - before.reads;
+    const bool has_gradients = batch.gradients_ns > 0;
+    batch.accesses = has_gradients ? 2 * batch.positions : batch.positions;
+    const auto missed = static_cast<uint64_t>(after.rows - before.rows);
+    batch.hits = batch.accesses - std::min(batch.accesses, missed);
+    return batch;
+  }
+
   absl::Status RunToTheEnd() {
     SurviveFigures& figures = report_.figures;
     EMBANK_RETURN_IF_ERROR(Open());
+    figures.positions_before = checked_.positions();
+    RunSlices slices;
     while (done_ < batches_) {
-      EMBANK_RETURN_IF_ERROR(checked_.RunBatch(Batch(done_)));
-      ++done_;
+      EMBANK_ASSIGN_OR_RETURN(const RunSlice batch, RunMeasuredBatch());
+      slices.Add(batch);
       Show(done_, "to the end");
       if (done_ % batches_per_checkpoint_ != 0 && done_ != batches_) continue;
       const uint64_t begin_ns = SteadyClock()->NowNs();
       EMBANK_RETURN_IF_ERROR(Checkpoint(done_));
       figures.checkpoint_seconds.push_back(SecondsSince(begin_ns));
+      figures.checkpoint_positions.push_back(checked_.positions());
     }
+    figures.slices = slices.slices();
     EMBANK_RETURN_IF_ERROR(TakeFigures());
     checked_.Close();
     const uint64_t begin_ns = SteadyClock()->NowNs();
@@ -225,18 +255,19 @@ class SurviveRun {
     EMBANK_ASSIGN_OR_RETURN(const std::string text, MetricsOf(checked_.store()));
     const auto value = [&](const char* name) { return MetricIn(text, name).value_or(0.0); };
     SurviveFigures& figures = report_.figures;
+    RunSlice sum;
+    for (const RunSlice& slice : figures.slices) {
+      sum.accesses += slice.accesses;
+      sum.hits += slice.hits;
+    }
+    if (sum.accesses > 0) figures.hit_ratio = sum.HitRatio();
     figures.lookup = checked_.lookup();
     figures.gradients = checked_.gradients();
-    const auto positions =
-        static_cast<double>(figures.lookup.positions + figures.gradients.positions);
     const double seconds =
         static_cast<double>(figures.lookup.nanoseconds + figures.gradients.nanoseconds) * 1e-9;
-    const double missed =
-        value("embank_log_read_rows_total") + value("embank_log_buffered_reads_total");
     const double appended =
         value("embank_log_appended_rows_total") - value("embank_log_compacted_rows_total");
-    if (positions > 0.0) figures.hit_ratio = 1.0 - missed / positions;
-    if (seconds > 0.0) figures.iops = value("embank_log_reads_total") / seconds;
+    if (seconds > 0.0) figures.iops = reads_in_batches_ / seconds;
     if (appended > 0.0) {
       figures.write_amplification = value("embank_log_written_bytes_total") /
                                     (appended * static_cast<double>(payload_bytes_));
@@ -260,7 +291,8 @@ class SurviveRun {
   Progress* const progress_;
   uint64_t payload_bytes_ = 0;
   CheckedStore checked_;
-  uint64_t done_ = 0;  // batches that the oracle has been through
+  uint64_t done_ = 0;              // batches that the oracle has been through
+  double reads_in_batches_ = 0.0;  // of the log, since the last kill
   SurviveReport report_;
 };
 

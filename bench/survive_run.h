@@ -12,6 +12,7 @@
 #include "bench/checked_store.h"
 #include "bench/options.h"
 #include "bench/progress.h"
+#include "bench/run_slices.h"
 
 namespace embank {
 
@@ -35,6 +36,10 @@ struct SurviveFigures {
   double write_amplification = 0.0;  // bytes written / vectors and states that left memory
   std::vector<double> checkpoint_seconds;
   double recover_seconds = 0.0;  // after it was closed
+  // Over time. Hits: rows that lookups and gradients found in memory.
+  uint64_t positions_before = 0;  // keys that were there before
+  std::vector<RunSlice> slices;
+  std::vector<uint64_t> checkpoint_positions;  // keys before each checkpoint
 };
 
 struct SurviveReport {

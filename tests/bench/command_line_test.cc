@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
 #include <string>
 
 #include "tests/bench/temporary_file.h"
@@ -17,6 +18,7 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 
 struct Ended {
@@ -130,6 +132,36 @@ TEST(CommandLine, ReplayPrintsItsTableAndWritesItsFigures) {
   EXPECT_THAT(ended.output, AllOf(StartsWith("embank-bench replay"), HasSubstr("digest"),
                                   HasSubstr("distinct keys   3")));
   EXPECT_THAT(json.Contents(), AllOf(StartsWith("{"), HasSubstr("\"mismatches\": 0")));
+}
+
+TEST(CommandLine, APageThatCannotBeAddedToIsNamedBeforeTheRun) {
+  for (const char* arguments : {"replay --report /no/such/page.html", "replay --report /etc/passwd",
+                                "survive --path /etc --report /etc"}) {
+    const Ended ended = RunProgram(arguments);
+    EXPECT_NE(ended.exit_code, 0) << arguments;
+    EXPECT_THAT(ended.output, HasSubstr("embank-bench: --report: /")) << arguments;
+    EXPECT_THAT(ended.output, Not(HasSubstr("mismatches"))) << arguments;
+  }
+}
+
+TEST(CommandLine, ReplayAndSurviveAddToOnePage) {
+  const test::ScratchDirectory directory;
+  const TemporaryFile trace(".txt", "1\n2\n1\n3\n");
+  const std::string page = directory.path() + "/report.html";
+  const std::string options = " --trace " + trace.path() + " --dim 8 --report " + page;
+  const Ended replay = RunProgram("replay" + options);
+  EXPECT_EQ(replay.exit_code, 0) << replay.output;
+  const Ended survive = RunProgram("survive --kills 0 --path " + directory.path() + options);
+  EXPECT_EQ(survive.exit_code, 0) << survive.output;
+  std::ifstream file(page);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const size_t first = text.find("<h2>Replay");
+  const size_t second = text.find("<h2>Survive");
+  ASSERT_NE(first, std::string::npos) << text;
+  ASSERT_NE(second, std::string::npos) << text;
+  EXPECT_LT(first, second);
+  EXPECT_THAT(text, AllOf(HasSubstr("embank-bench replay --trace " + trace.path()),
+                          HasSubstr("embank-bench survive --kills 0 --path " + directory.path())));
 }
 
 TEST(CommandLine, KvPrintsItsTableAndWritesItsFigures) {

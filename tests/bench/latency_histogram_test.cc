@@ -90,8 +90,43 @@ TEST(LatencyHistogram, MergedIsAsIfOneHadCountedAll) {
   }
 }
 
+TEST(LatencyHistogram, BinsHaveEveryBatchBetweenTheirEnds) {
+  for (const uint32_t bins_per_power : {1, 8, 128}) {
+    const std::vector<uint64_t> durations = Durations(2000, 3);
+    const std::vector<LatencyHistogram::Bin> bins = HistogramOf(durations).Bins(bins_per_power);
+    ASSERT_FALSE(bins.empty());
+    EXPECT_GT(bins.front().count, 0u);
+    EXPECT_GT(bins.back().count, 0u);
+    uint64_t sum = 0;
+    for (size_t i = 0; i < bins.size(); ++i) {
+      EXPECT_LT(bins[i].begin_ns, bins[i].end_ns);
+      EXPECT_EQ(bins[i].begin_ns, i == 0 ? bins[0].begin_ns : bins[i - 1].end_ns);
+      EXPECT_EQ(bins[i].count, static_cast<uint64_t>(std::count_if(
+                                   durations.begin(), durations.end(), [&](uint64_t duration) {
+                                     return duration >= bins[i].begin_ns &&
+                                            duration < bins[i].end_ns;
+                                   })));
+      sum += bins[i].count;
+    }
+    EXPECT_EQ(sum, durations.size());
+  }
+}
+
+TEST(LatencyHistogram, BinsReachTheLargestNumber) {
+  LatencyHistogram histogram;
+  histogram.Record(std::numeric_limits<uint64_t>::max());
+  const std::vector<LatencyHistogram::Bin> bins = histogram.Bins(8);
+  ASSERT_EQ(bins.size(), 1u);
+  EXPECT_EQ(bins[0].begin_ns, uint64_t{15} << 60);
+  EXPECT_EQ(bins[0].end_ns, std::numeric_limits<uint64_t>::max());
+  histogram.Record(0);
+  EXPECT_EQ(histogram.Bins(8).front().begin_ns, 0u);
+  EXPECT_EQ(histogram.Bins(8).front().end_ns, 16u);
+}
+
 TEST(LatencyHistogram, EmptyTellsZero) {
   const LatencyHistogram histogram;
+  EXPECT_TRUE(histogram.Bins(8).empty());
   EXPECT_EQ(histogram.count(), 0u);
   EXPECT_EQ(histogram.PercentileNs(0.5), 0u);
 }

@@ -61,6 +61,26 @@ TEST(Replay, ComparesEveryAnswerAndEveryRow) {
   EXPECT_GT(report.bytes_per_row, static_cast<double>(report.row_bytes));
 }
 
+TEST(Replay, ItsSlicesAddUpToTheRun) {
+  const TemporaryFile file(".txt", SomeTrace());
+  const ReplayReport report = *RunQuietly(OptionsFor(file));
+  EXPECT_EQ(report.slices.size(), 40u) << "one for each batch";
+  RunSlice sum;
+  for (const RunSlice& slice : report.slices) {
+    EXPECT_EQ(slice.accesses, slice.positions);
+    EXPECT_LE(slice.hits, slice.accesses);
+    sum.positions += slice.positions;
+    sum.lookup_ns += slice.lookup_ns;
+    sum.gradients_ns += slice.gradients_ns;
+    sum.hits += slice.hits;
+  }
+  EXPECT_EQ(sum.positions, 20'000u);
+  EXPECT_EQ(sum.lookup_ns, report.lookup.nanoseconds);
+  EXPECT_EQ(sum.gradients_ns, report.gradients.nanoseconds);
+  EXPECT_EQ(sum.hits, 20'000u - report.distinct_keys);
+  EXPECT_LT(report.slices.front().HitRatio(), report.slices.back().HitRatio());
+}
+
 TEST(Replay, ComparesEveryOptimizerAndType) {
   const TemporaryFile file(".txt", SomeTrace());
   for (const Optimizer optimizer :

@@ -44,6 +44,25 @@ SurviveOptions OptionsFor(const TemporaryFile& file, const std::string& director
   return options;
 }
 
+// The slices are of what follows the last kill, and have the hits of the whole part.
+void ExpectSlicesOf(const SurviveReport& report) {
+  const SurviveFigures& figures = report.figures;
+  RunSlice sum;
+  for (const RunSlice& slice : figures.slices) {
+    sum.positions += slice.positions;
+    sum.lookup_ns += slice.lookup_ns;
+    sum.accesses += slice.accesses;
+    sum.hits += slice.hits;
+  }
+  EXPECT_EQ(sum.positions, figures.lookup.positions);
+  EXPECT_EQ(sum.lookup_ns, figures.lookup.nanoseconds);
+  EXPECT_EQ(sum.accesses, figures.lookup.positions + figures.gradients.positions);
+  EXPECT_EQ(figures.positions_before + sum.positions, report.positions);
+  EXPECT_NEAR(sum.HitRatio(), figures.hit_ratio, 1e-9);
+  EXPECT_EQ(figures.checkpoint_positions.size(), figures.checkpoint_seconds.size());
+  EXPECT_EQ(figures.checkpoint_positions.back(), report.positions);
+}
+
 TEST(Survive, FindsTheLastCheckpointWhereverItIsKilled) {
   const TemporaryFile file(".txt", SomeTrace());
   const test::ScratchDirectory directory;
@@ -68,6 +87,7 @@ TEST(Survive, FindsTheLastCheckpointWhereverItIsKilled) {
   EXPECT_LT(report.figures.hit_ratio, 1.0);
   EXPECT_GT(report.figures.iops, 0.0);
   EXPECT_GE(report.figures.write_amplification, 1.0);
+  ExpectSlicesOf(report);
   // Every kill's rows, and those of the end.
   EXPECT_GT(report.rows_compared, 2 * report.rows);
   EXPECT_TRUE(std::filesystem::is_empty(directory.path()));
@@ -92,6 +112,7 @@ TEST(Survive, WithoutKillsIsAReplayOnDisk) {
   EXPECT_EQ(report->mismatches, 0u) << report->first_mismatch;
   EXPECT_EQ(report->rows_compared, 2u);
   EXPECT_EQ(report->figures.checkpoint_seconds.size(), 1u);
+  ExpectSlicesOf(*report);
 }
 
 TEST(Survive, NamesWhatItCannotUse) {

@@ -1,0 +1,36 @@
+// What a replay and a survive run have shown, as sections of a page.
+#ifndef EMBANK_BENCH_RUN_SECTIONS_H_
+#define EMBANK_BENCH_RUN_SECTIONS_H_
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "bench/html_report.h"
+#include "bench/machine.h"
+#include "bench/options.h"
+#include "bench/replay.h"
+#include "bench/survive_run.h"
+
+namespace embank {
+
+// How and when a run was started.
+struct RunOrigin {
+  std::string command;  // as a shell takes it
+  std::string time;
+};
+
+// The words of a command line as a shell takes them, the program without its folder.
+std::string CommandText(std::span<const char* const> words);
+// "2026-01-31 12:30 UTC".
+std::string TimeText(int64_t seconds_since_1970);
+
+HtmlSection ReplaySection(const Machine& machine, const ReplayOptions& options,
+                          const ReplayReport& report, const RunOrigin& origin);
+HtmlSection SurviveSection(const Machine& machine, const SurviveOptions& options,
+                           const SurviveReport& report, const RunOrigin& origin);
+
+}  // namespace embank
+
+#endif  // EMBANK_BENCH_RUN_SECTIONS_H_
