@@ -1,18 +1,68 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds Embank, and replays a key trace through a store in memory, then
-# through one on disk with a quarter of its rows in memory, which is killed and opened again:
-#   ./run.sh                 a generated trace
-#   ./run.sh --trace FILE    a real one, in memory; further options go to `embank-bench replay`
+# Installs what is missing, builds Embank, and shows what it does and that it is right:
+#   ./run.sh                 with a generated stream of keys
+#   ./run.sh --trace FILE    the first of its two runs with keys of yours; further options go to
+#                            `embank-bench replay`
+# It prints two tables and explains them, and leaves out/report.html with the pictures.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
 # shellcheck source=.ci/house.sh
 . "$root/.ci/house.sh"
+bench=$root/build/release/bin/embank-bench
+report=$root/out/report.html
+
+if [[ ${1-} == -h || ${1-} == --help ]]; then
+  sed -n '2,6s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+  exit 0
+fi
 
 install_packages run
 configure release || fail "cmake could not configure the release preset: see the lines above"
 build release || fail "the build failed: see the lines above"
+mkdir -p "$root/out"
+rm -f "$report"
+
+cat <<'WORDS'
+
+--- 1 of 2: a store in memory ---
+
+A training job sends batches of keys. For each batch it looks up the rows of these keys, creating
+those that are missing, and then applies gradients to them. At the end all rows are read in a scan.
+
+A second, simple implementation (the "oracle"), which shares no code with the store, does the same.
+Every answer and every row is compared with it, bit for bit. What this proves: with large batches
+and several threads the store computes exactly what a plain table in memory would.
+
+WORDS
 say "replay: embank-bench replay $*"
-"$root/build/release/bin/embank-bench" replay "$@"
+"$bench" replay --report "$report" "$@"
+
+cat <<'WORDS'
+
+--- 2 of 2: a store on disk that is killed ---
+
+The same job with four times as many rows as the store's memory holds: the other rows are on disk.
+A checkpoint makes the store durable from time to time. Its process is killed three times (kill -9):
+in the middle of batches, during a checkpoint, and while it opens its store again. Each time the
+store is opened and all its rows are compared with the oracle's at the checkpoint that was found.
+What this proves: after a kill the store is its last checkpoint, whole, and nothing else.
+
+WORDS
 say "survive: embank-bench survive"
-"$root/build/release/bin/embank-bench" survive --path "$root/build/release"
-say "all rows are what the oracle says"
+"$bench" survive --path "$root/build/release" --report "$report"
+
+cat <<WORDS
+
+All answers and all rows of both runs are those of the oracle.
+
+The pictures (throughput, hit ratio over time, how long batches took) and all numbers are in
+  $report
+
+Three things to try next:
+  1. Keys of your own, one number per line:
+       ./run.sh --trace keys.txt
+  2. Embank beside two other hash tables, with the same batches:
+       build/release/bin/embank-bench kv --rows 2000000 --dim 64 --rounds 3
+  3. A program of 100 lines that trains, is interrupted and goes on where it was, in C, C++, Python,
+     Rust and Go: examples/README.md
+WORDS
