@@ -73,6 +73,8 @@ tests() {
   [[ $status == 0 || $bad -gt 0 ]] || bad=1
   record "$name" $((SECONDS - begin)) $((total > bad + skipped ? total - bad - skipped : 0)) \
     "$bad" "$skipped"
+  # Why something was skipped.
+  grep -ah '^skipped: ' "$root/build/$preset/Testing/Temporary/LastTest.log"
   # What the random suites have counted; their other words are in the same file.
   grep -ah '^quantities: ' "$root/build/$preset/Testing/Temporary/LastTest.log"
   return "$status"

@@ -117,8 +117,8 @@ def check_dead_files(tree, included, findings):
         word = re.compile(r'(?<![\w.])(%s|%s)(?![\w.])' % (re.escape(name), re.escape(stem)))
         if not any(word.search(text) for place, text in lists.items()
                    if f'{folder}/'.startswith(posixpath.dirname(place) + '/')):
-            # The consumers of the install test are built by its own script.
-            if not folder.startswith('tests/install'):
+            # The consumers of the install test and the examples are built by scripts.
+            if not folder.startswith(('tests/install', 'examples')):
                 findings.add(path, 1, 'dead file', 'no CMakeLists.txt builds it')
     for path in tree.with_suffix(*trees.HEADERS, under=trees.ROOMS):
         if path not in included and path not in INSTALLED:
