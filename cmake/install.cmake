@@ -1,6 +1,6 @@
 # What `cmake --install` puts where: the shared library, its headers, the CMake package
-# (embank::embank), the pkg-config file, the commands and their manual pages, the licence and the
-# documents. The installed tree can be moved: nothing in it names its place.
+# (embank::embank), the pkg-config file, the commands and their manual pages, the licence, the
+# changes and the documents. The installed tree can be moved: nothing in it names its place.
 if(NOT EMBANK_BUILD_SHARED)
   return()
 endif()
@@ -30,7 +30,7 @@ install(FILES ${PROJECT_BINARY_DIR}/install/embank.pc
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
 # README.md is about the source tree, into which its links lead.
-install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES LICENSE CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 if(EMBANK_BUILD_TOOLS)
   install(TARGETS embank-tool RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
   install(FILES docs/embank.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)

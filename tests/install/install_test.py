@@ -14,7 +14,7 @@ EXPECTED = ('include/embank.h', 'include/embank.hpp', '*/cmake/embank/embankConf
             '*/pkgconfig/embank.pc', '*/libembank.so.0.1.0', '*/libembank.so.0', '*/libembank.so',
             'bin/embank', 'share/man/man1/embank.1', 'bin/embank-bench',
             'share/man/man1/embank-bench.1', 'share/doc/embank/LICENSE',
-            'share/doc/embank/docs/arithmetic.md')
+            'share/doc/embank/CHANGELOG.md', 'share/doc/embank/docs/arithmetic.md')
 
 
 def run(*command, **options):
