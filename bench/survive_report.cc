@@ -17,9 +17,9 @@ constexpr const char* kKillsLegend =
 constexpr const char* kLegend =
     "then: the rest of the keys, without a kill; rows/s: per second in the store's calls; hit "
     "ratio: rows found in memory; IOPS: reads of the disk per second; write amplification: "
-    "bytes written / bytes of the rows that left memory; recovery: the opening at the end; "
-    "compared: with a second, simple implementation (the oracle), bit for bit; mismatches: "
-    "answers or rows that differed";
+    "bytes written / bytes of the rows that left memory; checkpoints: their number, and how "
+    "long one took; recovery: the opening at the end; compared: with a second, simple "
+    "implementation (the oracle), bit for bit; mismatches: answers or rows that differed";
 
 struct NamedTiming {
   const char* name;
