@@ -63,6 +63,6 @@ Three things to try next:
        ./run.sh --trace keys.txt
   2. Embank beside two other hash tables, with the same batches:
        build/release/bin/embank-bench kv --rows 2000000 --dim 64 --rounds 3
-  3. A training loop that keeps its rows on disk, is interrupted and goes on where it was, in C, C++,
-     Python, Rust and Go: examples/README.md
+  3. A training loop that keeps its rows on disk, is interrupted and goes on where it was, in C,
+     C++, Python, Rust and Go: examples/README.md
 WORDS
