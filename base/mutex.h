@@ -1,14 +1,13 @@
-// absl::Mutex, seen by ThreadSanitizer: Debian's Abseil is built without it, so that its locks
-// would be invisible and every guarded access a false race. Same annotations, same cost in other
-// builds.
+// The locks of the library: they take no memory, so that taking one never fails. Abseil's would ask
+// the system for memory on a thread's first wait, and stop the process where there is none.
 #ifndef EMBANK_BASE_MUTEX_H_
 #define EMBANK_BASE_MUTEX_H_
 
+#include <atomic>
 #include <cstdint>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
-#include "absl/time/time.h"
+#include "base/check.h"
 
 #if defined(__SANITIZE_THREAD__)
 #include <sanitizer/tsan_interface.h>
@@ -19,95 +18,118 @@
 
 namespace embank {
 
-// A reader-writer lock. Not recursive.
+// A reader-writer lock. Not recursive, also for readers: a reader that comes while a writer waits
+// waits behind it. It is destroyed when no thread is inside a call of it.
 class ABSL_LOCKABLE Mutex {
  public:
-  Mutex() {
-    IgnoreOrderOfLocks();
-    EMBANK_TSAN(__tsan_mutex_create(this, 0));
-  }
+  Mutex() { EMBANK_TSAN(__tsan_mutex_create(this, 0)); }
   ~Mutex() { EMBANK_TSAN(__tsan_mutex_destroy(this, 0)); }
   Mutex(const Mutex&) = delete;
   Mutex& operator=(const Mutex&) = delete;
 
+  // Takes it exclusively; waits while anybody has it.
   void Lock() ABSL_EXCLUSIVE_LOCK_FUNCTION() {
     EMBANK_TSAN(__tsan_mutex_pre_lock(this, 0));
-    mutex_.Lock();
+    uint32_t state = 0;
+    if (!Take(&state, kWriter)) WaitAndLock();
     EMBANK_TSAN(__tsan_mutex_post_lock(this, 0, 0));
   }
+  // The thread has it exclusively.
   void Unlock() ABSL_UNLOCK_FUNCTION() {
     EMBANK_TSAN(__tsan_mutex_pre_unlock(this, 0));
-    mutex_.Unlock();
+    const uint32_t state = state_.fetch_sub(kWriter, std::memory_order_release) - kWriter;
+    if (state != 0) WakeOne(state);
     EMBANK_TSAN(__tsan_mutex_post_unlock(this, 0));
   }
   // Without waiting: whether it has the lock now.
   bool TryLock() ABSL_EXCLUSIVE_TRYLOCK_FUNCTION(true) {
     EMBANK_TSAN(__tsan_mutex_pre_lock(this, __tsan_mutex_try_lock));
-    const bool locked = mutex_.TryLock();
+    uint32_t state = state_.load(std::memory_order_relaxed);
+    bool locked = false;
+    while (Holders(state) == 0 && !locked) locked = Take(&state, state | kWriter);
     EMBANK_TSAN(__tsan_mutex_post_lock(
         this, __tsan_mutex_try_lock | (locked ? 0 : __tsan_mutex_try_lock_failed), 0));
     return locked;
   }
+  // Takes it together with other readers; waits while a writer has it or waits for it.
   void ReaderLock() ABSL_SHARED_LOCK_FUNCTION() {
     EMBANK_TSAN(__tsan_mutex_pre_lock(this, __tsan_mutex_read_lock));
-    mutex_.ReaderLock();
+    uint32_t state = state_.load(std::memory_order_relaxed);
+    if (!ReadersMayEnter(state) || !Take(&state, state + 1)) WaitAndReaderLock();
     EMBANK_TSAN(__tsan_mutex_post_lock(this, __tsan_mutex_read_lock, 0));
   }
   // Without waiting: whether it has the lock now.
   bool ReaderTryLock() ABSL_SHARED_TRYLOCK_FUNCTION(true) {
     EMBANK_TSAN(__tsan_mutex_pre_lock(this, __tsan_mutex_read_lock | __tsan_mutex_try_lock));
-    const bool locked = mutex_.ReaderTryLock();
+    uint32_t state = state_.load(std::memory_order_relaxed);
+    bool locked = false;
+    while (ReadersMayEnter(state) && !locked) locked = Take(&state, state + 1);
     EMBANK_TSAN(__tsan_mutex_post_lock(this,
                                        __tsan_mutex_read_lock | __tsan_mutex_try_lock |
                                            (locked ? 0 : __tsan_mutex_try_lock_failed),
                                        0));
     return locked;
   }
+  // The thread has it as a reader.
   void ReaderUnlock() ABSL_UNLOCK_FUNCTION() {
     EMBANK_TSAN(__tsan_mutex_pre_unlock(this, __tsan_mutex_read_lock));
-    mutex_.ReaderUnlock();
+    const uint32_t state = state_.fetch_sub(1, std::memory_order_release) - 1;
+    // Readers wait beside readers only behind a writer, which the last one lets in.
+    if (Holders(state) == 0 && state != 0) WakeOne(state);
     EMBANK_TSAN(__tsan_mutex_post_unlock(this, __tsan_mutex_read_lock));
   }
-  // Stops the process unless a thread (in debug builds of Abseil: this one) holds it exclusively.
-  void AssertHeld() const ABSL_ASSERT_EXCLUSIVE_LOCK() { mutex_.AssertHeld(); }
+  // Stops the process unless a thread holds it exclusively.
+  void AssertHeld() const ABSL_ASSERT_EXCLUSIVE_LOCK() {
+    EMBANK_CHECK(Holders(state_.load(std::memory_order_relaxed)) == kWriter);
+  }
 
  private:
-  friend class ConditionVariable;
-  // Debian's Abseil draws a graph of who locks what after what, under one lock of its own: longer
-  // than our locks are held. ThreadSanitizer does it where we test.
-  static void IgnoreOrderOfLocks() {
-    static const bool ignored = [] {
-      absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
-      return true;
-    }();
-    static_cast<void>(ignored);
+  // state_: how many readers hold the lock, or kWriter; and who waits for it. That somebody waits
+  // is said before the wait, under which the system compares the word again.
+  static constexpr uint32_t kWriter = (1u << 30) - 1;
+  static constexpr uint32_t kReadersMax = kWriter - 1;
+  static constexpr uint32_t kReadersWait = 1u << 30;
+  static constexpr uint32_t kWritersWait = 1u << 31;
+
+  static uint32_t Holders(uint32_t state) { return state & kWriter; }
+  // No writer has it, and nobody waits for one: so writers are not kept out for ever.
+  static bool ReadersMayEnter(uint32_t state) { return state < kReadersMax; }
+
+  // From `*state` to `next`; false: `*state` is what there is instead.
+  bool Take(uint32_t* state, uint32_t next) {
+    return state_.compare_exchange_strong(*state, next, std::memory_order_acquire,
+                                          std::memory_order_relaxed);
   }
-  absl::Mutex mutex_;
+  void WaitAndLock();
+  void WaitAndReaderLock();
+  void WakeOne(uint32_t state);
+  bool WakeWriter();
+
+  std::atomic<uint32_t> state_{0};
+  std::atomic<uint32_t> writers_woken_{0};  // one more for each: where writers wait
 };
 
 // Where threads wait for what another one changes under a lock.
 class ConditionVariable {
  public:
+  ConditionVariable() = default;
+  ConditionVariable(const ConditionVariable&) = delete;
+  ConditionVariable& operator=(const ConditionVariable&) = delete;
+
   // Gives the lock up, waits for a call of NotifyAll (or for nothing: look again), has it again.
-  void Wait(Mutex* mutex) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
-    EMBANK_TSAN(__tsan_mutex_pre_unlock(mutex, 0));
-    EMBANK_TSAN(__tsan_mutex_post_unlock(mutex, 0));
-    variable_.Wait(&mutex->mutex_);
-    EMBANK_TSAN(__tsan_mutex_pre_lock(mutex, 0));
-    EMBANK_TSAN(__tsan_mutex_post_lock(mutex, 0, 0));
-  }
+  void Wait(Mutex* mutex) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   // As Wait, for so long at most.
-  void WaitFor(Mutex* mutex, uint64_t ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
-    EMBANK_TSAN(__tsan_mutex_pre_unlock(mutex, 0));
-    EMBANK_TSAN(__tsan_mutex_post_unlock(mutex, 0));
-    variable_.WaitWithTimeout(&mutex->mutex_, absl::Nanoseconds(ns));
-    EMBANK_TSAN(__tsan_mutex_pre_lock(mutex, 0));
-    EMBANK_TSAN(__tsan_mutex_post_lock(mutex, 0, 0));
+  void WaitFor(Mutex* mutex, uint64_t ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  // What is waited for was changed before, under the lock.
+  void NotifyAll() {
+    if (waiting_.load(std::memory_order_relaxed) != 0) WakeAll();
   }
-  void NotifyAll() { variable_.SignalAll(); }
 
  private:
-  absl::CondVar variable_;
+  void WakeAll();
+
+  std::atomic<uint32_t> notified_{0};  // one more for each call
+  std::atomic<uint32_t> waiting_{0};   // grows under the lock
 };
 
 // Holds a lock exclusively for a scope.

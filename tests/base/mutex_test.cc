@@ -2,9 +2,19 @@
 
 #include <gtest/gtest.h>
 
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <atomic>
+#include <fstream>
+#include <iterator>
+#include <string>
 #include <thread>
 #include <vector>
+
+#include "tests/support/child_process.h"
+#include "tests/support/refused_mappings.h"
 
 namespace embank::test {
 namespace {
@@ -167,6 +177,147 @@ TEST(Mutex, AWaitWithALimitEndsByItselfOrWhenNotified) {
     while (!is_changed) changed.WaitFor(&mutex, kHourNs);
   }
   other.join();
+}
+
+// How a thread of the process is, by the system: 'R' runs, 'S' sleeps.
+char StateOf(pid_t thread) {
+  std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/stat");
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  const size_t end_of_name = text.rfind(')');
+  return end_of_name == std::string::npos ? '?' : text.at(end_of_name + 2);
+}
+
+constexpr int kNoFilters = 77;
+
+// More than can wait with what earlier ones have left.
+constexpr size_t kWaiters = 300;
+
+// One thread has the lock until the others, for which the system has no memory, sleep for it.
+template <typename Body>
+int WaitWithoutMemory(Mutex* mutex, const Body& take_and_give_back) {
+  std::atomic<bool> has_filters{true};
+  std::vector<std::atomic<pid_t>> waiters(kWaiters);
+  std::vector<std::thread> threads;
+  mutex->Lock();
+  for (std::atomic<pid_t>& waiter : waiters) {
+    threads.emplace_back([&] {
+      if (!RefuseMappings(Threads::kThisOne)) has_filters = false;
+      waiter = static_cast<pid_t>(syscall(SYS_gettid));
+      take_and_give_back();
+    });
+  }
+  for (const std::atomic<pid_t>& waiter : waiters) {
+    while (waiter == 0 || StateOf(waiter) != 'S') sched_yield();
+  }
+  mutex->Unlock();
+  for (std::thread& thread : threads) thread.join();
+  return has_filters ? 0 : kNoFilters;
+}
+
+TEST(Mutex, WaitingTakesNoMemory) {
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "the sanitizer itself needs memory";
+#endif
+  Mutex mutex;
+  const std::string writers =
+      InChild([&] { return WaitWithoutMemory(&mutex, [&] { MutexLock lock(&mutex); }); });
+  if (writers == EndOf(kNoFilters << 8)) GTEST_SKIP() << "the system has no seccomp filters";
+  EXPECT_EQ(writers, "exit 0");
+  EXPECT_EQ(
+      InChild([&] { return WaitWithoutMemory(&mutex, [&] { ReaderMutexLock lock(&mutex); }); }),
+      "exit 0");
+}
+
+TEST(Mutex, TryLockTakesItFromNobodyAndReadersKeepItOut) {
+  Mutex mutex;
+  const auto try_lock = [&mutex] {
+    if (!mutex.TryLock()) return false;
+    mutex.AssertHeld();
+    mutex.Unlock();
+    return true;
+  };
+  EXPECT_TRUE(try_lock());
+  bool taken = true;
+  {
+    MutexLock lock(&mutex);
+    std::thread([&] { taken = try_lock(); }).join();
+    EXPECT_FALSE(taken);
+  }
+  {
+    ReaderMutexLock lock(&mutex);
+    taken = true;
+    std::thread([&] { taken = try_lock(); }).join();
+    EXPECT_FALSE(taken);
+  }
+  EXPECT_TRUE(try_lock());
+}
+
+TEST(Mutex, ReadersDoNotPassAWriterThatWaits) {
+  Mutex mutex;
+  std::atomic<pid_t> waiter{0};
+  mutex.ReaderLock();
+  std::thread writer([&] {
+    waiter = static_cast<pid_t>(syscall(SYS_gettid));
+    MutexLock lock(&mutex);
+  });
+  while (waiter == 0 || StateOf(waiter) != 'S') sched_yield();
+  EXPECT_FALSE(mutex.ReaderTryLock());
+  mutex.ReaderUnlock();
+  writer.join();
+  EXPECT_TRUE(mutex.ReaderTryLock());
+  mutex.ReaderUnlock();
+}
+
+// Readers, writers, those that only try and those that wait for a change, with more threads than
+// cores, so that each way of waiting and of waking comes about.
+TEST(Mutex, LosesNoWakeUpWhereManyWait) {
+  constexpr int kRounds = 3'000;
+  constexpr int kThreads = 4;  // of each kind
+  Counted counted;
+  ConditionVariable changed;
+  std::atomic<int> torn{0};
+  std::atomic<int64_t> written{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < kRounds; ++i) {
+        MutexLock lock(&counted.mutex);
+        ++counted.first;
+        if (i % 16 == 0) sched_yield();  // the others come to sleep
+        ++counted.second;
+        changed.NotifyAll();
+      }
+    });
+    threads.emplace_back([&] {
+      for (int i = 0; i < kRounds; ++i) {
+        ReaderMutexLock lock(&counted.mutex);
+        if (i % 16 == 0) sched_yield();
+        if (counted.first != counted.second) torn.fetch_add(1);
+      }
+    });
+    threads.emplace_back([&] {
+      for (int i = 0; i < kRounds; ++i) {
+        if (!counted.mutex.TryLock()) continue;
+        ++counted.first;
+        ++counted.second;
+        written.fetch_add(1);
+        counted.mutex.Unlock();
+        changed.NotifyAll();
+      }
+    });
+    threads.emplace_back([&, t] {
+      MutexLock lock(&counted.mutex);
+      for (int64_t seen = 0; seen < kRounds * (t + 1);) {
+        while (counted.first <= seen) changed.Wait(&counted.mutex);
+        seen = counted.first;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(torn.load(), 0);
+  ReaderMutexLock lock(&counted.mutex);
+  EXPECT_EQ(counted.first, kRounds * kThreads + written.load());
+  EXPECT_EQ(counted.second, counted.first);
 }
 
 }  // namespace
