@@ -30,6 +30,12 @@ void SetLogSink(LogSink sink, void* user) {
   holder.user = user;
 }
 
+void ForgetLogSinkAfterFork() {
+  SinkHolder& holder = Holder();
+  // A thread that the child does not have may have held the lock.
+  new (&holder) SinkHolder;
+}
+
 void Log(LogLevel level, const std::string& message) {
   SinkHolder& holder = Holder();
   MutexLock lock(&holder.mutex);

@@ -14,6 +14,9 @@ using LogSink = void (*)(int32_t level, const char* message, void* user);
 // nullptr: none. Waits until a line that is being written has left the old sink. Thread-safe.
 void SetLogSink(LogSink sink, void* user);
 
+// In a child of fork(), before anything else there: no sink, and no thread that has the lock.
+void ForgetLogSinkAfterFork();
+
 // Never called per batch. Thread-safe.
 void Log(LogLevel level, const std::string& message);
 

@@ -38,7 +38,11 @@ class PosixMemorySource final : public MemorySource {
     // A fresh mapping in place: both the memory and its commit charge go back.
     void* const mapped = mmap(address, bytes, PROT_NONE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
-    if (mapped == MAP_FAILED) madvise(address, bytes, MADV_DONTNEED);
+    if (mapped == MAP_FAILED) {
+      madvise(address, bytes, MADV_DONTNEED);
+    } else {
+      KeepFromChildren(address, bytes);
+    }
   }
 
   void Unmap(std::byte* address, uint64_t bytes) override {
@@ -51,7 +55,14 @@ class PosixMemorySource final : public MemorySource {
     void* const address =
         mmap(nullptr, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | reserve, -1, 0);
     if (address == MAP_FAILED) return NoMemory();
+    KeepFromChildren(address, bytes);
     return static_cast<std::byte*>(address);
+  }
+
+  // A child of fork() has no use for the store's pages. Shared with it, each would be copied at its
+  // next change, and the device would read into the page that the child has.
+  static void KeepFromChildren(void* address, uint64_t bytes) {
+    madvise(address, bytes, MADV_DONTFORK);
   }
 
   // Maps one huge page more than asked and gives back what lies around the aligned part.

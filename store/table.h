@@ -13,6 +13,7 @@
 #include "base/executor.h"
 #include "base/hash.h"
 #include "base/hash_keys.h"
+#include "base/owner_process.h"
 #include "store/batch_gate.h"
 #include "store/compaction.h"
 #include "store/heat_clock.h"
@@ -71,6 +72,8 @@ class Table {
   Table& operator=(const Table&) = delete;
 
   const StoreParts& parts() const { return parts_; }
+  // Where it can be used. A child of it has the table itself, but nothing of what is in it.
+  const OwnerProcess& owner() const { return owner_; }
   TableId id() const { return id_; }
   const std::string& name() const { return name_; }
   const RowLayout& layout() const { return layout_; }
@@ -133,6 +136,7 @@ class Table {
 
  private:
   const StoreParts parts_;
+  const OwnerProcess owner_;
   const TableId id_;
   const std::string name_;
   const uint64_t table_hash_;

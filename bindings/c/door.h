@@ -5,12 +5,14 @@
 #include <memory>
 #include <utility>
 
+#include "base/owner_process.h"
 #include "bindings/c/embank.h"
 #include "store/scan.h"
 #include "store/store.h"
 
 struct embank_store {
   std::unique_ptr<embank::Store> store;
+  embank::OwnerProcess owner;
 };
 
 struct embank_scan {

@@ -31,6 +31,7 @@ absl::Status OpenStoreIn(const embank_store_options* options, StoreEnvironment e
                          embank_store** store) {
   if (store == nullptr) return absl::InvalidArgumentError("store is NULL");
   EMBANK_ASSIGN_OR_RETURN(const StoreOptions read, ReadOptions(options));
+  EMBANK_RETURN_IF_ERROR(OwnerProcess::WatchForks());
   auto handle = std::make_unique<embank_store>();
   EMBANK_ASSIGN_OR_RETURN(handle->store, Store::Open(read, std::move(environment)));
   *store = handle.release();
@@ -47,9 +48,25 @@ absl::Status CheckNotNull(const void* pointer, const char* argument) {
   return pointer != nullptr ? absl::OkStatus() : NullArgument(argument);
 }
 
+// The handles, checked: the places where they enter.
+absl::Status CheckStore(const embank_store* store) {
+  if (store == nullptr) return NullArgument("store");
+  return store->owner.Check();
+}
+
+absl::Status CheckTable(embank_table* table) {
+  if (table == nullptr) return NullArgument("table");
+  return TableOfHandle(table)->owner().Check();
+}
+
+absl::Status CheckScan(const embank_scan* scan) {
+  if (scan == nullptr) return NullArgument("scan");
+  return scan->scan.table().owner().Check();
+}
+
 // The batch's keys, checked: the one place where they enter.
 absl::StatusOr<KeySpan> EnterKeys(embank_table* table, const uint64_t* keys, uint64_t n) {
-  EMBANK_RETURN_IF_ERROR(CheckNotNull(table, "table"));
+  EMBANK_RETURN_IF_ERROR(CheckTable(table));
   if (n > kBatchKeysMax) {
     return absl::InvalidArgumentError(
         absl::StrCat("n is ", n, "; a batch has at most ", kBatchKeysMax, " keys"));
@@ -149,6 +166,9 @@ absl::StatusOr<std::vector<TableRows>> EnterTableRows(const embank_table_options
 }  // namespace embank
 
 using embank::CheckNotNull;
+using embank::CheckScan;
+using embank::CheckStore;
+using embank::CheckTable;
 using embank::EnterKeys;
 using embank::EnterOutcomes;
 using embank::EnterRows;
@@ -206,7 +226,8 @@ embank_status embank_store_open(const embank_store_options* options, embank_stor
 }
 
 embank_status embank_store_close(embank_store* store) {
-  delete store;
+  // In a child its threads are missing, and its files and their locks are the parent's.
+  if (store != nullptr && store->owner.IsThisOne()) delete store;
   return EMBANK_OK;
 }
 
@@ -217,7 +238,7 @@ void embank_table_options_init(embank_table_options* options, uint32_t struct_si
 embank_status embank_table_create(embank_store* store, const char* name,
                                   const embank_table_options* options, embank_table** table) {
   return Guard([&]() -> absl::Status {
-    EMBANK_RETURN_IF_ERROR(CheckNotNull(store, "store"));
+    EMBANK_RETURN_IF_ERROR(CheckStore(store));
     EMBANK_RETURN_IF_ERROR(CheckNotNull(name, "name"));
     EMBANK_RETURN_IF_ERROR(CheckNotNull(table, "table"));
     EMBANK_ASSIGN_OR_RETURN(const embank::TableOptions read, embank::ReadOptions(options));
@@ -229,7 +250,7 @@ embank_status embank_table_create(embank_store* store, const char* name,
 
 embank_status embank_table_open(embank_store* store, const char* name, embank_table** table) {
   return Guard([&]() -> absl::Status {
-    EMBANK_RETURN_IF_ERROR(CheckNotNull(store, "store"));
+    EMBANK_RETURN_IF_ERROR(CheckStore(store));
     EMBANK_RETURN_IF_ERROR(CheckNotNull(name, "name"));
     EMBANK_RETURN_IF_ERROR(CheckNotNull(table, "table"));
     EMBANK_ASSIGN_OR_RETURN(Table* const opened, store->store->OpenTable(name));
@@ -240,7 +261,7 @@ embank_status embank_table_open(embank_store* store, const char* name, embank_ta
 
 embank_status embank_table_drop(embank_store* store, const char* name) {
   return Guard([&]() -> absl::Status {
-    EMBANK_RETURN_IF_ERROR(CheckNotNull(store, "store"));
+    EMBANK_RETURN_IF_ERROR(CheckStore(store));
     EMBANK_RETURN_IF_ERROR(CheckNotNull(name, "name"));
     return store->store->DropTable(name);
   });
@@ -248,7 +269,7 @@ embank_status embank_table_drop(embank_store* store, const char* name) {
 
 embank_status embank_table_get_info(embank_table* table, embank_table_info* info) {
   return Guard([&]() -> absl::Status {
-    EMBANK_RETURN_IF_ERROR(CheckNotNull(table, "table"));
+    EMBANK_RETURN_IF_ERROR(CheckTable(table));
     EMBANK_RETURN_IF_ERROR(CheckNotNull(info, "info"));
     const Table* const opened = TableOfHandle(table);
     EMBANK_RETURN_IF_ERROR(opened->CheckAlive());
@@ -268,7 +289,7 @@ embank_status embank_table_get_info(embank_table* table, embank_table_info* info
 
 embank_status embank_table_names(embank_store* store, char* names, uint64_t cap, uint64_t* needed) {
   return Guard([&]() -> absl::Status {
-    EMBANK_RETURN_IF_ERROR(CheckNotNull(store, "store"));
+    EMBANK_RETURN_IF_ERROR(CheckStore(store));
     std::string text;
     for (const Table* const table : store->store->Tables())
       absl::StrAppend(&text, table->name(), "\n");
@@ -377,7 +398,7 @@ embank_status embank_get_heat(embank_table* table, const uint64_t* keys, uint64_
 
 embank_status embank_set_learning_rate(embank_table* table, float learning_rate) {
   return Guard([&]() -> absl::Status {
-    EMBANK_RETURN_IF_ERROR(CheckNotNull(table, "table"));
+    EMBANK_RETURN_IF_ERROR(CheckTable(table));
     Table* const opened = TableOfHandle(table);
     EMBANK_RETURN_IF_ERROR(opened->CheckMayChange());
     EMBANK_RETURN_IF_ERROR(embank::ValidateLearningRate(opened->layout().optimizer, learning_rate));
@@ -388,7 +409,7 @@ embank_status embank_set_learning_rate(embank_table* table, float learning_rate)
 
 embank_status embank_scan_open(embank_table* table, embank_scan** scan) {
   return Guard([&]() -> absl::Status {
-    EMBANK_RETURN_IF_ERROR(CheckNotNull(table, "table"));
+    EMBANK_RETURN_IF_ERROR(CheckTable(table));
     EMBANK_RETURN_IF_ERROR(CheckNotNull(scan, "scan"));
     EMBANK_RETURN_IF_ERROR(TableOfHandle(table)->CheckAlive());
     *scan = new embank_scan{embank::Scan(TableOfHandle(table))};
@@ -399,7 +420,7 @@ embank_status embank_scan_open(embank_table* table, embank_scan** scan) {
 embank_status embank_scan_next(embank_scan* scan, uint64_t* keys, void* rows, uint64_t row_stride,
                                uint64_t cap, uint64_t* n) {
   return Guard([&]() -> absl::Status {
-    EMBANK_RETURN_IF_ERROR(CheckNotNull(scan, "scan"));
+    EMBANK_RETURN_IF_ERROR(CheckScan(scan));
     EMBANK_RETURN_IF_ERROR(CheckNotNull(n, "n"));
     if (cap == 0 || cap > embank::kBatchKeysMax) {
       return absl::InvalidArgumentError(
@@ -414,12 +435,14 @@ embank_status embank_scan_next(embank_scan* scan, uint64_t* keys, void* rows, ui
   });
 }
 
-void embank_scan_close(embank_scan* scan) { delete scan; }
+void embank_scan_close(embank_scan* scan) {
+  if (scan != nullptr && scan->scan.table().owner().IsThisOne()) delete scan;
+}
 
 embank_status embank_checkpoint(embank_store* store, const void* blob, uint64_t blob_bytes,
                                 uint64_t* sequence) {
   return Guard([&]() -> absl::Status {
-    EMBANK_RETURN_IF_ERROR(CheckNotNull(store, "store"));
+    EMBANK_RETURN_IF_ERROR(CheckStore(store));
     if (blob_bytes > 0) EMBANK_RETURN_IF_ERROR(CheckNotNull(blob, "blob"));
     EMBANK_ASSIGN_OR_RETURN(
         const uint32_t checkpoint,
@@ -432,7 +455,7 @@ embank_status embank_checkpoint(embank_store* store, const void* blob, uint64_t 
 embank_status embank_checkpoint_blob(embank_store* store, void* blob, uint64_t cap,
                                      uint64_t* needed) {
   return Guard([&]() -> absl::Status {
-    EMBANK_RETURN_IF_ERROR(CheckNotNull(store, "store"));
+    EMBANK_RETURN_IF_ERROR(CheckStore(store));
     EMBANK_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes, store->store->CheckpointBlob());
     return embank::LeaveBytes(bytes, "blob", blob, cap, needed);
   });
@@ -441,7 +464,7 @@ embank_status embank_checkpoint_blob(embank_store* store, void* blob, uint64_t c
 embank_status embank_export(embank_store* store, const char* directory, embank_progress progress,
                             void* user) {
   return Guard([&]() -> absl::Status {
-    EMBANK_RETURN_IF_ERROR(CheckNotNull(store, "store"));
+    EMBANK_RETURN_IF_ERROR(CheckStore(store));
     EMBANK_RETURN_IF_ERROR(CheckNotNull(directory, "directory"));
     EMBANK_RETURN_IF_ERROR(embank::ValidatePath(directory, "directory"));
     return store->store->Export(directory, [&](uint64_t done, uint64_t total) {
@@ -473,7 +496,7 @@ embank_status embank_verify(const char* directory, embank_progress progress, voi
 
 embank_status embank_metrics(embank_store* store, char* text, uint64_t cap, uint64_t* needed) {
   return Guard([&]() -> absl::Status {
-    EMBANK_RETURN_IF_ERROR(CheckNotNull(store, "store"));
+    EMBANK_RETURN_IF_ERROR(CheckStore(store));
     return LeaveString(embank::FormatMetrics(*store->store), "text", text, cap, needed);
   });
 }
@@ -509,7 +532,7 @@ embank_status embank_estimate_for_hit_ratio(const embank_store_options* options,
 embank_status embank_memory_report(embank_store* store, char* json, uint64_t cap,
                                    uint64_t* needed) {
   return Guard([&]() -> absl::Status {
-    EMBANK_RETURN_IF_ERROR(CheckNotNull(store, "store"));
+    EMBANK_RETURN_IF_ERROR(CheckStore(store));
     return LeaveString(embank::FormatMemoryReport(store->store->ReportMemory()), "json", json, cap,
                        needed);
   });

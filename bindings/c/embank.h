@@ -26,6 +26,10 @@
  *  9. No exception, signal, exit, print or process-wide state crosses this door, the log sink
  *     excepted.
  * 10. Long work reports its progress to a function of the caller's, which can cancel it.
+ * 11. fork(): a child opens stores of its own. With a store, table or scan of its parent every call
+ *     is FAILED_PRECONDITION there, but closing, which does nothing; the parent is not touched. The
+ *     log sink is the parent's alone. Until the child ends or calls exec it has the files open that
+ *     its parent had: what the parent deletes takes its space so long.
  *
  * All calls block until their work is done.
  */
@@ -346,7 +350,8 @@ EMBANK_API void embank_scan_close(embank_scan *scan);
 /* ---- durability: stores with a path; the others say FAILED_PRECONDITION ---- */
 
 /* Told by long work, on the thread that called it, how much of `total` is done: from 0 on, at last
- * `total`. What is not 0 cancels the work, which then says CANCELLED. */
+ * `total`. What is not 0 cancels the work, which then says CANCELLED. A child that it forks ends
+ * inside it. */
 typedef int32_t (*embank_progress)(uint64_t done, uint64_t total, void *user);
 
 /* [data] Makes the tables and rows of the store durable as they are at one moment of the call,
