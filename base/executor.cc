@@ -1,5 +1,7 @@
 #include "base/executor.h"
 
+#include <signal.h>
+
 #include <atomic>
 #include <new>
 #include <system_error>
@@ -11,6 +13,34 @@
 
 namespace embank {
 namespace {
+
+// While it lives, the thread and those that it starts take no signal that another thread could
+// take. Those that tell of a thread's own faults stay: blocked, they would end the process unheard.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t signals;
+    sigfillset(&signals);
+    for (const int own_fault : {SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV, SIGSYS}) {
+      sigdelset(&signals, own_fault);
+    }
+    pthread_sigmask(SIG_BLOCK, &signals, &callers_);
+  }
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &callers_, nullptr); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  sigset_t callers_;
+};
+
+// Every thread of the library: it takes no signals, though a new thread has its maker's mask.
+// Throws as std::thread does.
+template <typename Body>
+std::thread StartThread(Body body) {
+  const SignalsBlocked blocked;
+  return std::thread(body);
+}
 
 // One ParallelFor: lives on its caller's stack until no worker holds it.
 struct Job {
@@ -35,7 +65,7 @@ class BackgroundThread final : public BackgroundTask {
  public:
   explicit BackgroundThread(BackgroundStep step) : step_(std::move(step)) {
     try {
-      thread_ = std::thread([this] { Loop(); });
+      thread_ = StartThread([this] { Loop(); });
     } catch (const std::system_error&) {  // no steps: slower, correct
     } catch (const std::bad_alloc&) {
     }
@@ -87,7 +117,7 @@ class ThreadPool final : public Executor {
     workers_.reserve(threads);
     for (uint32_t i = 1; i < threads; ++i) {
       try {
-        workers_.emplace_back([this] { WorkerLoop(); });
+        workers_.push_back(StartThread([this] { WorkerLoop(); }));
       } catch (const std::system_error&) {
         break;  // fewer workers: slower, correct
       } catch (const std::bad_alloc&) {

@@ -24,7 +24,8 @@
  *     cap == 0 (the buffer may be NULL) to learn the size: that returns EMBANK_OK. A buffer that
  *     is too small is EMBANK_RESOURCE_EXHAUSTED, *needed is set and nothing is written.
  *  9. No exception, signal, exit, print or process-wide state crosses this door, the log sink
- *     excepted.
+ *     excepted. The library's threads block all signals but those of their own faults (SIGSEGV and
+ *     the like): an application takes its signals by its own threads.
  * 10. Long work reports its progress to a function of the caller's, which can cancel it.
  * 11. fork(): a child opens stores of its own. With a store, table or scan of its parent every call
  *     is FAILED_PRECONDITION there, but closing, which does nothing; the parent is not touched. The
