@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/float_mode.h"
 #include "base/mutex.h"
 
 namespace embank {
@@ -34,12 +35,15 @@ class SignalsBlocked {
   sigset_t callers_;
 };
 
-// Every thread of the library: it takes no signals, though a new thread has its maker's mask.
-// Throws as std::thread does.
+// Every thread of the library: it takes no signals, and computes in the default mode, though a new
+// thread has its maker's mask and mode. Throws as std::thread does.
 template <typename Body>
 std::thread StartThread(Body body) {
   const SignalsBlocked blocked;
-  return std::thread(body);
+  return std::thread([body] {
+    const DefaultFloatMode mode;
+    body();
+  });
 }
 
 // One ParallelFor: lives on its caller's stack until no worker holds it.

@@ -31,6 +31,10 @@
  *     is FAILED_PRECONDITION there, but closing, which does nothing; the parent is not touched. The
  *     log sink is the parent's alone. Until the child ends or calls exec it has the files open that
  *     its parent had: what the parent deletes takes its space so long.
+ * 12. Results do not depend on the caller's floating-point mode (rounding, flush to zero, denormals
+ *     are zero, exceptions that are signals): calls compute in the default mode, in which they
+ *     call the caller's functions too, and leave the caller's mode and exception flags as they
+ *     were.
  *
  * All calls block until their work is done.
  */

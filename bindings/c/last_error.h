@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "absl/status/status.h"
+#include "base/float_mode.h"
 #include "bindings/c/embank.h"
 
 namespace embank {
@@ -18,9 +19,11 @@ embank_status ReportFailure(embank_status code, std::string_view message);
 // The message of the calling thread's last failure, "" before the first.
 const char* LastError();
 
-// Runs the body of a C function, which returns an absl::Status; no exception leaves it.
+// Runs the body of a C function, which returns an absl::Status: in the default floating-point mode;
+// no exception leaves it.
 template <typename Body>
 embank_status Guard(Body body) {
+  const DefaultFloatMode mode;
   try {
     return ReportStatus(body());
   } catch (const std::bad_alloc&) {
