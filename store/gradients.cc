@@ -78,15 +78,28 @@ class GradientChain {
   uint32_t index_;
 };
 
+// What is small enough for a stack, 2 KiB; larger rows are summed by blocks of so many elements.
+constexpr uint32_t kBlockDim = 512;
+
+// sum[i] += the sum of a run's gradients.
+void AddRun(GradientRun* run, size_t count, uint32_t dim, float* sum) {
+  float run_sum[kBlockDim];
+  for (uint32_t begin = 0; begin < dim; begin += kBlockDim) {
+    const uint32_t size = std::min(dim - begin, kBlockDim);
+    SumGradients(std::span(*run).first(count), size, run_sum);
+    AddSum(run_sum, size, sum + begin);
+    for (size_t i = 0; i < count; ++i) (*run)[i] += size * sizeof(float);
+  }
+}
+
 // The sum of a key's gradients: in `sum`, or where its only one is.
 const float* Sum(GradientChain chain, uint32_t dim, float* sum) {
   if (const float* const only = chain.Only(); only != nullptr) return only;
   GradientRun run;
   SumGradients(chain.TakeRun(&run), dim, sum);
   while (!chain.done()) {
-    float run_sum[kDimMax];
-    SumGradients(chain.TakeRun(&run), dim, run_sum);
-    AddSum(run_sum, dim, sum);
+    const size_t count = chain.TakeRun(&run).size();
+    AddRun(&run, count, dim, sum);
   }
   return sum;
 }
@@ -101,13 +114,15 @@ class GroupStep {
         rule_(rule),
         gradients_(gradients),
         unique_(unique),
-        layout_(batch->table().layout()) {}
+        layout_(batch->table().layout()),
+        memory_(batch->table().parts().row_memory) {}
 
   void Run() {
     const std::span<const uint32_t> firsts = unique_->Find(group_);
     {
       MutexLock lock(&group_.shard->mutex);
       StepRows(firsts);
+      memory_.GiveBack();
     }
     batch_->Add(tally_);
   }
@@ -123,7 +138,7 @@ class GroupStep {
       const Key key = batch_->keys()[group_.positions[firsts[i]]];
       const RowId id = table.IdOf(key, hash);
       group_.shard->mutex.AssertHeld();
-      HeldRow held(table, group_.shard, id, table.parts().index->Confirm(guess, id));
+      HeldRow held(table, group_.shard, id, table.parts().index->Confirm(guess, id), &memory_);
       Outcome outcome = held.outcome();
       if (outcome == Outcome::kFound) {
         outcome = held.Change([&](std::byte* row) { Step(firsts[i], row); });
@@ -149,8 +164,9 @@ class GroupStep {
   }
 
   void Step(uint32_t first, std::byte* row) {
+    float* const room = layout_.dim <= kBlockDim ? sum_ : memory_.get()->sum;
     const float* const sum =
-        Sum(GradientChain(*unique_, group_, gradients_, first), layout_.dim, sum_);
+        Sum(GradientChain(*unique_, group_, gradients_, first), layout_.dim, room);
     FaultIn(reinterpret_cast<const std::byte*>(sum), layout_.dim * sizeof(float));
     ChangeRow(layout_, batch_->table().id(), row,
               [&](std::byte* image) { StepRow(layout_, rule_, sum, image); });
@@ -169,7 +185,8 @@ class GroupStep {
   UniqueKeys* const unique_;
   const RowLayout& layout_;
   OutcomeTally tally_;
-  float sum_[kDimMax];
+  BorrowedRowMemory memory_;
+  float sum_[kBlockDim];
 };
 
 }  // namespace

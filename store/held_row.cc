@@ -5,10 +5,15 @@
 namespace embank {
 
 void HeldRow::FetchFromLog() {
+  ReadFromLog();
+  if (!in_image_) memory_->GiveBack();
+}
+
+void HeldRow::ReadFromLog() {
   RowMover* const mover = table_.mover();
-  RecordScratch scratch;
+  RowMemory* const memory = memory_->get();
   std::span<const std::byte> record;
-  const absl::StatusOr<Match> found = mover->Resolve(shard_, id_, &scratch, &record);
+  const absl::StatusOr<Match> found = mover->Resolve(shard_, id_, &memory->record, &record);
   match_ = found.ok() ? *found : Match{};
   outcome_ = !found.ok() ? Outcome::kDataLoss : found->any() ? Outcome::kFound : Outcome::kAbsent;
   if (outcome_ != Outcome::kFound) return;
@@ -23,7 +28,8 @@ void HeldRow::FetchFromLog() {
     return;
   }
   heat_ = LoadRecordHeader(record).heat;
-  row_ = image_.bytes;
+  row_ = memory->image.bytes;
+  in_image_ = true;
   std::memset(row_, 0, sizeof(RowHeader));
   std::memcpy(row_ + sizeof(RowHeader), record.data() + sizeof(RecordHeader),
               record.size() - sizeof(RecordHeader));

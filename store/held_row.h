@@ -10,10 +10,10 @@ namespace embank {
 // it, it is changed in an image, which goes into the log.
 class HeldRow {
  public:
-  // `match` is what the index confirms.
-  HeldRow(const Table& table, KeyIndex::Shard* shard, const RowId& id, const Match& match)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex)
-      : table_(table), shard_(shard), id_(id), match_(match) {
+  // `match` is what the index confirms. `memory` is nobody else's while it lives.
+  HeldRow(const Table& table, KeyIndex::Shard* shard, const RowId& id, const Match& match,
+          BorrowedRowMemory* memory) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex)
+      : table_(table), shard_(shard), id_(id), match_(match), memory_(memory) {
     if (!match.any()) return;
     outcome_ = Outcome::kFound;
     if (match.location().tier() == Tier::kDram) {
@@ -34,7 +34,7 @@ class HeldRow {
   template <typename ChangeBytes>
   Outcome Change(ChangeBytes change) ABSL_NO_THREAD_SAFETY_ANALYSIS {
     RowMover* const mover = table_.mover();
-    const bool in_memory = mover == nullptr || row_ != image_.bytes;
+    const bool in_memory = !in_image_;
     if (mover != nullptr && in_memory && !mover->NoteChanging(match_.location())) {
       return Outcome::kRefused;
     }
@@ -45,6 +45,7 @@ class HeldRow {
 
  private:
   void FetchFromLog() ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard_->mutex);
+  void ReadFromLog() ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard_->mutex);
 
   const Table& table_;
   KeyIndex::Shard* const shard_;
@@ -52,8 +53,9 @@ class HeldRow {
   Match match_;
   Outcome outcome_ = Outcome::kAbsent;
   std::byte* row_ = nullptr;
+  bool in_image_ = false;
   uint32_t heat_ = 0;
-  RowImage image_;
+  BorrowedRowMemory* const memory_;
 };
 
 }  // namespace embank

@@ -79,10 +79,11 @@ void LoggedRows::Part::ReadAlone(const RowId& id, uint32_t position, LoggedRowUs
                                  Visit visit) {
   const Table& table = batch_.table();
   KeyIndex::Shard* const shard = table.parts().index->shard(KeyIndex::ShardOf(id.hash));
-  RecordScratch scratch;
   std::span<const std::byte> record;
   MutexLock lock(&shard->mutex);
-  const absl::StatusOr<Match> match = table.mover()->Resolve(shard, id, &scratch, &record);
+  BorrowedRowMemory memory(table.parts().row_memory);
+  const absl::StatusOr<Match> match =
+      table.mover()->Resolve(shard, id, &memory.get()->record, &record);
   if (!match.ok()) return visit(position, {Outcome::kDataLoss, nullptr, 0});
   if (!match->any()) return visit(position, {Outcome::kAbsent, nullptr, 0});
   if (match->location().tier() == Tier::kSsd) {

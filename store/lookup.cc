@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <optional>
 
 #include "base/scratch.h"
 #include "base/status_macros.h"
@@ -96,9 +97,6 @@ void ReadPart(Batch* batch, LoggedRows* logged_rows, MissingRule rule, RowSpan r
   const RowLayout& layout = table.layout();
   OutcomeTally tally;
   HeatTouches touches(*batch);
-  // What is to be kept must not be overwritten by a row that turns out to be gone.
-  RowImage image;
-  std::byte* const image_bytes = rule == MissingRule::kSkip ? image.bytes : nullptr;
   LoggedRows::Part logged(logged_rows, *batch, begin);
   const auto found = [&](uint32_t position, std::span<const VectorCopy> copies) {
     for (uint32_t i = 0; i < copies.size(); ++i) {
@@ -115,8 +113,11 @@ void ReadPart(Batch* batch, LoggedRows* logged_rows, MissingRule rule, RowSpan r
     missing(position, &tally);
   };
   {
+    // What is to be kept must not be overwritten by a row that turns out to be gone.
+    std::optional<RowCopyRoom> room;
+    if (rule == MissingRule::kSkip) room.emplace(table.parts().row_memory, layout);
     const EpochTable::Guard guard(table.parts().epochs);
-    CopyRows(table, batch->keys(), begin, end, rows, image_bytes, found, other);
+    CopyRows(table, batch->keys(), begin, end, rows, room ? room->bytes() : nullptr, found, other);
     touches.Flush();
   }
   logged.Read({.touches = 1, .comes_up = true}, [&](uint32_t position, const LoggedRow& row) {
@@ -144,12 +145,13 @@ void CreateGroup(Batch* batch, const ShardGroup& group, const UpdateRule& rule, 
   const RowLayout& layout = table.layout();
   OutcomeTally tally;
   MutexLock lock(&group.shard->mutex);
+  BorrowedRowMemory memory(table.parts().row_memory);
   NewRows new_rows(&table, group.shard, group.size(), &batch_keys);
   ForEachMatch<IndexUse::kChange>(
       table, *batch, group, [&](uint32_t position, const RowId& id, const Match& match) {
         group.shard->mutex.AssertHeld();
         std::byte* const out = rows.Row(position);
-        HeldRow held(table, group.shard, id, match);
+        HeldRow held(table, group.shard, id, match, &memory);
         if (held.outcome() == Outcome::kFound) CopyFound(table, held.row(), out);
         if (held.outcome() != Outcome::kAbsent) {
           return batch->Answer(position, held.outcome(), &tally);

@@ -111,10 +111,11 @@ bool NewRows::AddInLog(const RowId& id, uint32_t heat, absl::FunctionRef<void(st
   shard_->mutex.AssertHeld();
   RowMover* const mover = table_->mover();
   if (mover == nullptr) return false;
-  RowImage image;
-  std::memset(image.bytes, 0, table_->layout().row_bytes);
-  fill(image.bytes);
-  if (!mover->PutInLog(shard_, id, heat, image.bytes, {})) return false;
+  BorrowedRowMemory memory(table_->parts().row_memory);
+  std::byte* const image = memory.get()->image.bytes;
+  std::memset(image, 0, table_->layout().row_bytes);
+  fill(image);
+  if (!mover->PutInLog(shard_, id, heat, image, {})) return false;
   NoteAdded();
   return true;
 }

@@ -333,10 +333,10 @@ absl::StatusOr<Match> RowMover::Resolve(KeyIndex::Shard* shard, const RowId& id,
   return found;
 }
 
-Outcome RowMover::Find(KeyIndex::Shard* shard, const RowId& id, Match* match) const {
-  RecordScratch scratch;
+Outcome RowMover::Find(KeyIndex::Shard* shard, const RowId& id, RecordScratch* scratch,
+                       Match* match) const {
   std::span<const std::byte> record;
-  const absl::StatusOr<Match> found = Resolve(shard, id, &scratch, &record);
+  const absl::StatusOr<Match> found = Resolve(shard, id, scratch, &record);
   if (!found.ok()) return Outcome::kDataLoss;
   *match = *found;
   return found->any() ? Outcome::kFound : Outcome::kAbsent;

@@ -103,8 +103,9 @@ class RowMover {
   bool Vacate(KeyIndex::Shard* shard, const RowInSlot& row)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
 
-  // A row's match, wherever it is: kFound; kAbsent; kDataLoss: it cannot be read.
-  Outcome Find(KeyIndex::Shard* shard, const RowId& id, Match* match) const
+  // A row's match, wherever it is, by way of *scratch: kFound; kAbsent; kDataLoss: it cannot be
+  // read.
+  Outcome Find(KeyIndex::Shard* shard, const RowId& id, RecordScratch* scratch, Match* match) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
 
   // A row's match among entries that only records tell apart: of DRAM as it is, of the log with its

@@ -43,10 +43,11 @@ void SetGroup(Batch* batch, const ShardGroup& group, ConstRowSpan state) {
   const RowLayout& layout = table.layout();
   OutcomeTally tally;
   MutexLock lock(&group.shard->mutex);
+  BorrowedRowMemory memory(table.parts().row_memory);
   ForEachMatch<IndexUse::kRead>(
       table, *batch, group, [&](uint32_t position, const RowId& id, const Match& match) {
         group.shard->mutex.AssertHeld();
-        HeldRow held(table, group.shard, id, match);
+        HeldRow held(table, group.shard, id, match, &memory);
         Outcome outcome = held.outcome();
         if (outcome == Outcome::kFound) {
           const std::byte* const new_state = state.Row(position);
@@ -73,13 +74,14 @@ absl::Status GetState(Table* table, KeySpan keys, RowSpan state, OutcomeSpan out
   batch.ForEachPart([&](uint32_t begin, uint32_t end) {
     OutcomeTally tally;
     LoggedRows::Part logged(&logged_rows, batch, begin);
-    RowImage image;
-    const auto copy = [&](uint32_t, const RowWatch& watch) {
-      const auto* const row = reinterpret_cast<const std::byte*>(watch.header);
-      CopyFromRow(layout.Vector(row), layout.payload_bytes(), layout.Vector(image.bytes));
-      return watch.Stands();
-    };
     {
+      RowCopyRoom room(table->parts().row_memory, layout);
+      std::byte* const image = room.bytes();
+      const auto copy = [&](uint32_t, const RowWatch& watch) {
+        const auto* const row = reinterpret_cast<const std::byte*>(watch.header);
+        CopyFromRow(layout.Vector(row), layout.payload_bytes(), layout.Vector(image));
+        return watch.Stands();
+      };
       const EpochTable::Guard guard(table->parts().epochs);
       ReadRows(*table, layout.row_bytes, keys, begin, end, copy,
                [&](uint32_t position, const RowSeen& seen, const Match& match) {
@@ -88,8 +90,7 @@ absl::Status GetState(Table* table, KeySpan keys, RowSpan state, OutcomeSpan out
                  }
                  const bool found = seen.header != nullptr;
                  if (found) {
-                   std::memcpy(state.Row(position), layout.State(image.bytes),
-                               layout.state_bytes());
+                   std::memcpy(state.Row(position), layout.State(image), layout.state_bytes());
                  }
                  batch.Answer(position, found ? Outcome::kFound : Outcome::kAbsent, &tally);
                });

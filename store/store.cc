@@ -59,6 +59,7 @@ absl::Status Store::Init() {
                           DramTier::Create(memory_, &budget_, &epochs_, RowAddressBytes(options_)));
   EMBANK_ASSIGN_OR_RETURN(index_, KeyIndex::Create(memory_, &budget_, &epochs_, tier_.get()));
   heat_clock_ = std::make_unique<HeatClock>(index_.get(), tier_.get());
+  EMBANK_ASSIGN_OR_RETURN(row_memory_, RowMemoryPool::Create());
   if (executor_ == nullptr) executor_ = MakeThreadPool(WorkerThreads(options_));
   return options_.path.empty() ? absl::OkStatus() : InitLog();
 }
@@ -92,6 +93,7 @@ absl::StatusOr<Table*> Store::AddTable(TableId id, std::string_view name,
                             .executor = executor_.get(),
                             .clock = clock_,
                             .heat_clock = heat_clock_.get(),
+                            .row_memory = row_memory_.get(),
                             .pins = &pin_budget_,
                             .gate = gate_.get(),
                             .compaction = compaction_.get(),

@@ -175,6 +175,7 @@ class Store {
   std::unique_ptr<DramTier> tier_;         // constant after Init
   std::unique_ptr<KeyIndex> index_;        // constant after Init
   std::unique_ptr<HeatClock> heat_clock_;  // constant after Init
+  std::unique_ptr<RowMemoryPool> row_memory_;
   const std::optional<RowLogOptions> log_sizes_;
   std::unique_ptr<FileSystem> own_files_;
   FileSystem* const files_;

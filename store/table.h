@@ -20,6 +20,7 @@
 #include "store/key_index.h"
 #include "store/options.h"
 #include "store/pins.h"
+#include "store/row_memory.h"
 #include "store/row_mover.h"
 #include "tiers/dram_tier.h"
 #include "tiers/row_layout.h"
@@ -37,6 +38,7 @@ struct StoreParts {
   Executor* executor;
   const Clock* clock;
   HeatClock* heat_clock;
+  RowMemoryPool* row_memory;
   MemoryBudget* pins;      // what pinned rows may take of memory
   BatchGate* gate;         // nullptr: there are no checkpoints
   Compaction* compaction;  // nullptr: there is no log, or it is only read

@@ -21,6 +21,7 @@ void UpsertGroup(Batch* batch, const ShardGroup& group, const UpdateRule& rule, 
   const RowLayout& layout = table.layout();
   OutcomeTally tally;
   MutexLock lock(&group.shard->mutex);
+  BorrowedRowMemory memory(table.parts().row_memory);
   NewRows new_rows(&table, group.shard, group.size(), &batch_keys);
   ForEachMatch<IndexUse::kChange>(
       table, *batch, group, [&](uint32_t position, const RowId& id, const Match& match) {
@@ -31,7 +32,7 @@ void UpsertGroup(Batch* batch, const ShardGroup& group, const UpdateRule& rule, 
           ResetState(layout, rule, image);
         };
         group.shard->mutex.AssertHeld();
-        HeldRow held(table, group.shard, id, match);
+        HeldRow held(table, group.shard, id, match, &memory);
         Outcome outcome = held.outcome();
         if (outcome == Outcome::kFound) {
           outcome = held.Change([&](std::byte* row) { ChangeRow(layout, id.table, row, fill); });
@@ -49,13 +50,16 @@ void EraseGroup(Batch* batch, const ShardGroup& group) {
   OutcomeTally tally;
   FreedRows freed(&table);
   MutexLock lock(&group.shard->mutex);
+  BorrowedRowMemory memory(parts.row_memory);
   ForEachMatch<IndexUse::kChange>(
       table, *batch, group, [&](uint32_t position, const RowId& id, const Match& match) {
         group.shard->mutex.AssertHeld();
         Match erased = match;
         Outcome outcome = match.any() ? Outcome::kFound : Outcome::kAbsent;
         const bool in_log = match.any() && match.location().tier() != Tier::kDram;
-        if (in_log) outcome = table.mover()->Find(group.shard, id, &erased);
+        if (in_log) {
+          outcome = table.mover()->Find(group.shard, id, &memory.get()->record, &erased);
+        }
         if (outcome == Outcome::kFound) {
           parts.index->Erase(group.shard, id.hash, erased);
           freed.Add(group.shard, erased.location());

@@ -31,14 +31,25 @@ EMBANK_SIMD_CLONES void StepAllAdagrad(const UpdateRule& rule, uint32_t dim,
   for (uint32_t i = 0; i < dim; ++i) StepAdagrad(r, g[i], w[i], s[i]);
 }
 
-// Sum of squares in the fixed tree: lanes first, then halves folded onto each other.
-EMBANK_SIMD_CLONES float SumOfSquares(const float* __restrict x, uint32_t dim) {
+// Sum of squares in the fixed tree: lanes first, then halves folded onto each other. Of several
+// arrays that are one all but the last have whole rounds of lanes.
+struct SquareLanes {
   float lanes[kReductionLanes] = {};
+};
+
+EMBANK_SIMD_CLONES void AddSquares(const float* __restrict x, uint32_t dim, SquareLanes* sums) {
+  float lanes[kReductionLanes];
+  std::memcpy(lanes, sums->lanes, sizeof lanes);
   const uint32_t whole = dim / kReductionLanes * kReductionLanes;
   for (uint32_t begin = 0; begin < whole; begin += kReductionLanes) {
     for (uint32_t j = 0; j < kReductionLanes; ++j) lanes[j] += x[begin + j] * x[begin + j];
   }
   for (uint32_t i = whole; i < dim; ++i) lanes[i - whole] += x[i] * x[i];
+  std::memcpy(sums->lanes, lanes, sizeof lanes);
+}
+
+float FoldLanes(SquareLanes* sums) {
+  float* const lanes = sums->lanes;
   for (uint32_t half = kReductionLanes / 2; half > 0; half /= 2) {
     for (uint32_t j = 0; j < half; ++j) lanes[j] += lanes[j + half];
   }
@@ -82,38 +93,98 @@ EMBANK_SIMD_CLONES void Narrow(ValueType type, uint32_t dim, const float* __rest
   }
 }
 
-// `g` is decayed already.
-void StepDecayed(const RowLayout& layout, const UpdateRule& rule, const float* g, float* w,
-                 float* state) {
-  const uint32_t dim = layout.dim;
-  switch (layout.optimizer) {
-    case Optimizer::kNone:
-      break;
-    case Optimizer::kSgd:
-      return StepAllSgd(rule, dim, g, w);
-    case Optimizer::kAdagrad:
-      return StepAllAdagrad(rule, dim, g, w, state);
-    case Optimizer::kRowwiseAdagrad: {
-      *state = *state + SumOfSquares(g, dim) / static_cast<float>(dim);
-      return StepAllRowwise(rule, dim, std::sqrt(*state) + rule.epsilon, g, w);
-    }
-    case Optimizer::kAdam: {
-      const AdamStep step = CountAdamStep(rule, state[size_t{2} * dim]);
-      return StepAllAdam(rule, step, dim, g, w, state, state + dim);
-    }
-    case Optimizer::kFtrl:
-      return StepAllFtrl(rule, dim, g, w, state, state + dim);
-  }
-  EMBANK_CHECK(false);
-}
+// A row on its way through a step, by blocks of elements where they are widened or decayed: so that
+// what lies in between, a block, is small enough for a stack.
+class RowStep {
+ public:
+  RowStep(const RowLayout& layout, const UpdateRule& rule, const float* gradient, std::byte* image)
+      : layout_(layout),
+        rule_(rule),
+        gradient_(gradient),
+        vector_(layout.Vector(image)),
+        state_(layout.State(image)),
+        is_wide_(layout.value_type == ValueType::kF32),
+        decays_(rule.weight_decay != 0.0f),
+        block_dim_(is_wide_ && !decays_ ? layout.dim : kBlockDim) {}
 
-void StepValues(const RowLayout& layout, const UpdateRule& rule, const float* g, float* w,
-                float* state) {
-  if (rule.weight_decay == 0.0f) return StepDecayed(layout, rule, g, w, state);
-  float decayed[kDimMax];
-  Decay(rule, layout.dim, w, g, decayed);
-  StepDecayed(layout, rule, decayed, w, state);
-}
+  void Run() {
+    const uint32_t dim = layout_.dim;
+    if (layout_.optimizer == Optimizer::kAdam) {
+      adam_ = CountAdamStep(rule_, state_[size_t{2} * dim]);
+    }
+    if (layout_.optimizer == Optimizer::kRowwiseAdagrad) AddMeanSquare();
+    for (uint32_t begin = 0; begin < dim; begin += block_dim_) {
+      const Block block = Load(begin);
+      StepBlock(block);
+      if (!is_wide_) Narrow(layout_.value_type, block.dim, widened_, Halves(begin));
+    }
+  }
+
+ private:
+  static constexpr uint32_t kBlockDim = 512;
+  static_assert(kBlockDim % kReductionLanes == 0);
+
+  struct Block {
+    uint32_t begin;
+    uint32_t dim;
+    const float* g;  // decayed
+    float* w;
+  };
+
+  uint16_t* Halves(uint32_t begin) { return reinterpret_cast<uint16_t*>(vector_) + begin; }
+
+  Block Load(uint32_t begin) {
+    const uint32_t dim = std::min(layout_.dim - begin, block_dim_);
+    float* const w = is_wide_ ? reinterpret_cast<float*>(vector_) + begin : widened_;
+    if (!is_wide_) Widen(layout_.value_type, dim, Halves(begin), widened_);
+    if (!decays_) return {begin, dim, gradient_ + begin, w};
+    Decay(rule_, dim, w, gradient_ + begin, decayed_);
+    return {begin, dim, decayed_, w};
+  }
+
+  // The row's accumulator takes all elements before the first one steps.
+  void AddMeanSquare() {
+    SquareLanes sums;
+    for (uint32_t begin = 0; begin < layout_.dim; begin += block_dim_) {
+      const Block block = Load(begin);
+      AddSquares(block.g, block.dim, &sums);
+    }
+    *state_ = *state_ + FoldLanes(&sums) / static_cast<float>(layout_.dim);
+    divisor_ = std::sqrt(*state_) + rule_.epsilon;
+  }
+
+  void StepBlock(const Block& block) {
+    const auto state = [&](uint32_t array) { return state_ + array * layout_.dim + block.begin; };
+    switch (layout_.optimizer) {
+      case Optimizer::kNone:
+        break;
+      case Optimizer::kSgd:
+        return StepAllSgd(rule_, block.dim, block.g, block.w);
+      case Optimizer::kAdagrad:
+        return StepAllAdagrad(rule_, block.dim, block.g, block.w, state(0));
+      case Optimizer::kRowwiseAdagrad:
+        return StepAllRowwise(rule_, block.dim, divisor_, block.g, block.w);
+      case Optimizer::kAdam:
+        return StepAllAdam(rule_, adam_, block.dim, block.g, block.w, state(0), state(1));
+      case Optimizer::kFtrl:
+        return StepAllFtrl(rule_, block.dim, block.g, block.w, state(0), state(1));
+    }
+    EMBANK_CHECK(false);
+  }
+
+  const RowLayout& layout_;
+  const UpdateRule& rule_;
+  const float* const gradient_;
+  std::byte* const vector_;
+  float* const state_;
+  const bool is_wide_;
+  const bool decays_;
+  const uint32_t block_dim_;
+  AdamStep adam_ = {};
+  float divisor_ = 0.0f;
+  float widened_[kBlockDim];
+  float decayed_[kBlockDim];
+};
 
 }  // namespace
 
@@ -146,16 +217,7 @@ void ResetState(const RowLayout& layout, const UpdateRule& rule, std::byte* imag
 
 void StepRow(const RowLayout& layout, const UpdateRule& rule, const float* gradient,
              std::byte* image) {
-  std::byte* const vector = layout.Vector(image);
-  float* const state = layout.State(image);
-  if (layout.value_type == ValueType::kF32) {
-    return StepValues(layout, rule, gradient, reinterpret_cast<float*>(vector), state);
-  }
-  float widened[kDimMax];
-  auto* const halves = reinterpret_cast<uint16_t*>(vector);
-  Widen(layout.value_type, layout.dim, halves, widened);
-  StepValues(layout, rule, gradient, widened, state);
-  Narrow(layout.value_type, layout.dim, widened, halves);
+  RowStep(layout, rule, gradient, image).Run();
 }
 
 // A block of the sum stays in registers while all gradients go by.

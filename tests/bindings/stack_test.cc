@@ -1,0 +1,323 @@
+// How much of a thread's stack the calls take, with rows as large as they may be: no more than
+// 32 KiB, on the caller's thread and on the library's.
+#include <gtest/gtest.h>
+#include <pthread.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "bindings/c/door.h"
+#include "bindings/c/embank.h"
+#include "tests/support/child_process.h"
+#include "tests/support/door.h"
+#include "tests/support/oracle.h"
+#include "tests/support/random.h"
+#include "tests/support/scratch_directory.h"
+#include "tests/support/small_log.h"
+
+namespace embank::test {
+namespace {
+
+constexpr size_t kCallStackBytesMax = size_t{32} << 10;
+constexpr uint32_t kDim = 4096;
+constexpr uint64_t kRows = 500;     // of 49 KiB at most: with a path half of them leave memory
+constexpr uint64_t kRepeats = 100;  // of one key in a batch of gradients: several runs
+
+// Runs `body` on a thread with a stack of its own, and tells how deep it went, what every thread
+// takes included.
+size_t StackBytesOf(const std::function<void()>& body) {
+  constexpr size_t kStackBytes = size_t{512} << 10;
+  constexpr uint8_t kUntouched = 0xA5;
+  void* const stack = mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+  EXPECT_NE(stack, MAP_FAILED);
+  std::memset(stack, kUntouched, kStackBytes);
+  pthread_attr_t attributes;
+  EXPECT_EQ(pthread_attr_init(&attributes), 0);
+  EXPECT_EQ(pthread_attr_setstack(&attributes, stack, kStackBytes), 0);
+  const auto run = [](void* argument) -> void* {
+    (*static_cast<const std::function<void()>*>(argument))();
+    return nullptr;
+  };
+  pthread_t thread;
+  void* const argument = const_cast<std::function<void()>*>(&body);
+  EXPECT_EQ(pthread_create(&thread, &attributes, run, argument), 0);
+  EXPECT_EQ(pthread_join(thread, nullptr), 0);
+  EXPECT_EQ(pthread_attr_destroy(&attributes), 0);
+  const auto* const begin = static_cast<const uint8_t*>(stack);
+  const auto* const deepest =
+      std::find_if(begin, begin + kStackBytes, [](uint8_t byte) { return byte != kUntouched; });
+  const auto used = static_cast<size_t>(begin + kStackBytes - deepest);
+  EXPECT_EQ(munmap(stack, kStackBytes), 0);
+  return used;
+}
+
+embank_status OpenSmall(const std::string& path, uint32_t workers, embank_store** store) {
+  embank_store_options options = StoreOptions();
+  options.dram_bytes = (path.empty() ? uint64_t{64} : uint64_t{16}) << 20;
+  options.worker_threads = workers;
+  StoreEnvironment environment;
+  if (!path.empty()) {
+    options.path = path.c_str();
+    options.flags = EMBANK_OPEN_CREATE;
+    environment.log = SmallLog();
+  }
+  const absl::Status status = OpenStoreIn(&options, std::move(environment), store);
+  return static_cast<embank_status>(status.code());
+}
+
+embank_table_options Shape(int32_t optimizer, int32_t value_type) {
+  embank_table_options options = TableOptions(kDim, optimizer);
+  options.value_type = value_type;
+  options.initializer = EMBANK_INIT_NORMAL;
+  options.init_b = 0.5f;
+  options.learning_rate = 0.05f;
+  options.weight_decay = 0.01f;
+  options.initial_accumulator = 0.1f;
+  return options;
+}
+
+// A call, and how its oracle follows.
+struct Step {
+  std::string name;
+  std::function<embank_status()> call;
+  std::function<void()> follow = [] {};
+};
+
+// All calls on one table with the largest rows, and the oracle beside it.
+class Calls {
+ public:
+  Calls(embank_store* store, const embank_table_options& options, std::string directory)
+      : store_(store),
+        twin_(CreateTwin(store, StoreOptions().seed, "t", options)),
+        has_state_(twin_.oracle.state_floats() > 0),
+        directory_(std::move(directory)),
+        keys_(KeyRange(0, kRows)),
+        repeated_(kRepeats, kRows / 2),
+        rows_(kRows * kDim),
+        gradients_(kRows * kDim),
+        state_(kRows * (twin_.oracle.state_floats() + 1)),
+        heat_(kRows) {
+    Random random(3);
+    for (float& value : gradients_) value = random.Signed();
+  }
+
+  std::vector<Step> Steps() {
+    std::vector<Step> steps;
+    AddLookups(&steps);
+    AddChanges(&steps);
+    AddStates(&steps);
+    AddOthers(&steps);
+    return steps;
+  }
+  std::string Difference() { return DifferenceButHeat(twin_.table, twin_.oracle); }
+
+ private:
+  void AddLookups(std::vector<Step>* steps) {
+    for (const int32_t rule : {EMBANK_MISSING_CREATE, EMBANK_MISSING_DEFAULT, EMBANK_MISSING_ZERO,
+                               EMBANK_MISSING_SKIP}) {
+      steps->push_back({"lookup " + std::to_string(rule),
+                        [this, rule] {
+                          return embank_lookup(twin_.table, keys_.data(), kRows, rule, rows_.data(),
+                                               0, nullptr);
+                        },
+                        [this, rule] {
+                          twin_.oracle.Lookup(keys_.data(), kRows, rule, rows_.data(), 0, nullptr);
+                        }});
+    }
+  }
+  void AddChanges(std::vector<Step>* steps) {
+    const auto add_gradients = [this, steps](const std::vector<uint64_t>* keys) {
+      steps->push_back({"apply_gradients of " + std::to_string(keys->size()),
+                        [this, keys] {
+                          return embank_apply_gradients(twin_.table, keys->data(), keys->size(),
+                                                        gradients_.data(), 0, nullptr);
+                        },
+                        [this, keys] {
+                          twin_.oracle.ApplyGradients(keys->data(), keys->size(), gradients_.data(),
+                                                      0, nullptr);
+                        }});
+    };
+    if (twin_.oracle.options().optimizer != EMBANK_OPT_NONE) {
+      add_gradients(&keys_);
+      add_gradients(&repeated_);
+      add_gradients(&keys_);
+    }
+    steps->push_back(
+        {"upsert",
+         [this] {
+           return embank_upsert(twin_.table, keys_.data(), kRows / 2, gradients_.data(), 0,
+                                nullptr);
+         },
+         [this] { twin_.oracle.Upsert(keys_.data(), kRows / 2, gradients_.data(), 0, nullptr); }});
+    steps->push_back({"erase",
+                      [this] { return embank_erase(twin_.table, keys_.data(), 20, nullptr); },
+                      [this] { twin_.oracle.Erase(keys_.data(), 20, nullptr); }});
+  }
+  void AddStates(std::vector<Step>* steps) {
+    if (!has_state_) return;
+    const uint64_t* const keys = keys_.data() + 20;
+    const uint64_t n = kRows - 20;
+    steps->push_back({"get_state", [this, keys, n] {
+                        return embank_get_state(twin_.table, keys, n, state_.data(), 0, nullptr);
+                      }});
+    steps->push_back({"set_state", [this, keys, n] {
+                        return embank_set_state(twin_.table, keys, n, state_.data(), 0, nullptr);
+                      }});
+  }
+  void AddOthers(std::vector<Step>* steps) {
+    const auto add = [steps](const char* name, std::function<embank_status()> call) {
+      steps->push_back({name, std::move(call)});
+    };
+    std::vector<uint8_t>* const outcomes = &outcomes_;
+    add("contains", [this, outcomes] {
+      outcomes->resize(kRows);
+      return embank_contains(twin_.table, keys_.data(), kRows, outcomes->data());
+    });
+    add("get_heat", [this, outcomes] {
+      return embank_get_heat(twin_.table, keys_.data(), kRows, heat_.data(), outcomes->data());
+    });
+    add("prefetch", [this] { return embank_prefetch(twin_.table, keys_.data(), kRows); });
+    add("scan", [this] {
+      embank_scan* scan = nullptr;
+      uint64_t n = 1;
+      embank_status status = embank_scan_open(twin_.table, &scan);
+      while (status == EMBANK_OK && n > 0) {
+        status = embank_scan_next(scan, scanned_, rows_.data(), 0, std::size(scanned_), &n);
+      }
+      embank_scan_close(scan);
+      return status;
+    });
+    add("metrics", [this] { return embank_metrics(store_, nullptr, 0, &needed_); });
+    add("memory_report", [this] { return embank_memory_report(store_, nullptr, 0, &needed_); });
+    add("table_names", [this] { return embank_table_names(store_, nullptr, 0, &needed_); });
+    add("table_create and drop", [this] {
+      embank_table* table = nullptr;
+      const embank_table_options options = TableOptions(kDim, EMBANK_OPT_ADAM);
+      const embank_status status = embank_table_create(store_, "u", &options, &table);
+      return status != EMBANK_OK ? status : embank_table_drop(store_, "u");
+    });
+    if (directory_.empty()) return;
+    add("checkpoint", [this] { return embank_checkpoint(store_, "b", 1, nullptr); });
+    add("checkpoint_blob", [this] { return embank_checkpoint_blob(store_, nullptr, 0, &needed_); });
+    add("export and verify", [this] {
+      const std::string directory = directory_ + "/export";
+      const embank_status status = embank_export(store_, directory.c_str(), nullptr, nullptr);
+      if (status != EMBANK_OK) return status;
+      return embank_verify(directory.c_str(), nullptr, nullptr, report_, sizeof report_, &needed_);
+    });
+  }
+
+  embank_store* const store_;
+  Twin twin_;
+  const bool has_state_;
+  const std::string directory_;
+  std::vector<uint64_t> keys_;
+  std::vector<uint64_t> repeated_;
+  std::vector<float> rows_;
+  std::vector<float> gradients_;
+  std::vector<float> state_;
+  std::vector<uint32_t> heat_;
+  std::vector<uint8_t> outcomes_;
+  uint64_t scanned_[100];
+  char report_[1 << 16];
+  uint64_t needed_ = 0;
+};
+
+const std::vector<int32_t> kOptimizers = {EMBANK_OPT_NONE,    EMBANK_OPT_SGD,
+                                          EMBANK_OPT_ADAGRAD, EMBANK_OPT_ROWWISE_ADAGRAD,
+                                          EMBANK_OPT_ADAM,    EMBANK_OPT_FTRL};
+
+class Stack : public testing::Test {
+ protected:
+  void SetUp() override {
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+    GTEST_SKIP() << "the sanitizer's frames are larger";
+#endif
+    const size_t idle = StackBytesOf([] {});
+    ASSERT_LT(idle, kCallStackBytesMax);
+    limit_ = idle + kCallStackBytesMax;
+  }
+  void ExpectFlat(const embank_table_options& options, bool has_path) {
+    const ScratchDirectory scratch;
+    const std::string path = has_path ? scratch.path() + "/store" : "";
+    embank_store* store = nullptr;
+    EXPECT_LE(StackBytesOf([&] { EXPECT_EQ(OpenSmall(path, 1, &store), EMBANK_OK); }), limit_)
+        << "store_open";
+    const StorePtr closer(store);
+    const auto calls = std::make_unique<Calls>(store, options, has_path ? scratch.path() : "");
+    for (const Step& step : calls->Steps()) {
+      embank_status status = EMBANK_UNKNOWN;
+      EXPECT_LE(StackBytesOf([&] { status = step.call(); }), limit_) << step.name;
+      EXPECT_EQ(status, EMBANK_OK) << step.name << ": " << embank_last_error();
+      step.follow();
+    }
+    EXPECT_EQ(calls->Difference(), "");
+  }
+
+  size_t limit_ = 0;
+};
+
+TEST_F(Stack, NoCallTakesMuchOfItInMemory) {
+  for (const int32_t optimizer : kOptimizers) {
+    for (const int32_t type : {EMBANK_F32, EMBANK_F16}) {
+      SCOPED_TRACE("optimizer " + std::to_string(optimizer) + ", type " + std::to_string(type));
+      ExpectFlat(Shape(optimizer, type), false);
+    }
+  }
+}
+
+TEST_F(Stack, NoCallTakesMuchOfItOnDisk) {
+  for (const int32_t optimizer : {EMBANK_OPT_NONE, EMBANK_OPT_ROWWISE_ADAGRAD, EMBANK_OPT_ADAM}) {
+    SCOPED_TRACE("optimizer " + std::to_string(optimizer));
+    ExpectFlat(Shape(optimizer, EMBANK_F32), true);
+  }
+}
+
+// A process whose threads have stacks of 64 KiB: who overflows one is ended by SIGSEGV.
+int RunWithSmallStacks(const std::string& directory) {
+  pthread_attr_t attributes;
+  if (pthread_attr_init(&attributes) != 0 ||
+      pthread_attr_setstacksize(&attributes, 2 * kCallStackBytesMax) != 0 ||
+      pthread_setattr_default_np(&attributes) != 0) {
+    return 2;
+  }
+  embank_store* store = nullptr;
+  if (OpenSmall(directory + "/store", 4, &store) != EMBANK_OK) return 3;
+  const auto calls = std::make_unique<Calls>(store, Shape(EMBANK_OPT_ADAM, EMBANK_F32), directory);
+  int failed = 0;
+  for (const Step& step : calls->Steps()) {
+    std::thread([&] { failed += step.call() == EMBANK_OK ? 0 : 1; }).join();
+  }
+  // Batches that workers share, of any key: most are the same few rows.
+  embank_table* table = nullptr;
+  const embank_table_options options = Shape(EMBANK_OPT_FTRL, EMBANK_F16);
+  if (embank_table_create(store, "v", &options, &table) != EMBANK_OK) return 4;
+  std::vector<uint64_t> keys(10'000);
+  for (uint64_t i = 0; i < keys.size(); ++i) keys[i] = i % 100;
+  std::vector<float> rows(keys.size() * kDim, 0.5f);
+  const auto* const k = keys.data();
+  const uint64_t n = keys.size();
+  failed += embank_lookup(table, k, n, EMBANK_MISSING_CREATE, rows.data(), 0, nullptr) != EMBANK_OK;
+  std::fill(rows.begin(), rows.end(), 0.5f);
+  failed += embank_apply_gradients(table, k, n, rows.data(), 0, nullptr) != EMBANK_OK;
+  failed += embank_lookup(table, k, n, EMBANK_MISSING_SKIP, rows.data(), 0, nullptr) != EMBANK_OK;
+  failed += embank_checkpoint(store, nullptr, 0, nullptr) != EMBANK_OK;
+  failed += embank_store_close(store) != EMBANK_OK;
+  return failed == 0 ? 0 : 1;
+}
+
+TEST_F(Stack, TheLibrarysThreadsDoWithSmallOnes) {
+  const ScratchDirectory scratch;
+  EXPECT_EQ(InChild([&] { return RunWithSmallStacks(scratch.path()); }), "exit 0");
+}
+
+}  // namespace
+}  // namespace embank::test
