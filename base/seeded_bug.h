@@ -27,6 +27,7 @@ enum class SeededBug {
   kAnyRecord,         // a record is taken for the row that was asked for, unread
   kLossIsAbsence,     // a row whose record cannot be read counts as absent
   kSilentWayBack,     // a damaged newest checkpoint opens the older one
+  kGapNotSeen,        // so does a newest one whose manifest is missing
   // What a checkpoint has.
   kNoPreImage,        // a row that changes before the sweep comes to it is not saved
   kNoNextCheckpoint,  // changes behind a flip count as before it

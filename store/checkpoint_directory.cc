@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <new>
 #include <set>
 #include <string_view>
@@ -17,6 +18,7 @@ namespace {
 
 constexpr char kLockName[] = "LOCK";
 constexpr char kManifestPrefix[] = "MANIFEST-";
+constexpr char kCompletedPrefix[] = "COMPLETED-";
 constexpr char kHeatPrefix[] = "HEAT-";
 constexpr char kSegmentPrefix[] = "segment-";
 constexpr char kDraftSuffix[] = ".new";
@@ -28,6 +30,10 @@ bool ParseName(std::string_view name, std::string_view prefix, Number* number) {
   const char* const end = name.data() + name.size();
   const auto [parsed, error] = std::from_chars(name.data() + prefix.size(), end, *number, 16);
   return error == std::errc() && parsed == end;
+}
+
+std::string NameOf(const char* prefix, uint32_t checkpoint) {
+  return absl::StrCat(prefix, absl::Hex(checkpoint, absl::kZeroPad8));
 }
 
 }  // namespace
@@ -76,16 +82,19 @@ absl::StatusOr<std::unique_ptr<CheckpointDirectory>> CheckpointDirectory::OpenTo
   std::unique_ptr<CheckpointDirectory> directory(new CheckpointDirectory(files, path));
   EMBANK_RETURN_IF_ERROR(directory->Lock(/*shared=*/true, argument));
   EMBANK_RETURN_IF_ERROR(directory->LookAround());
-  if (!directory->checkpoints_.empty() || !directory->segments_.empty()) return directory;
+  if (!directory->checkpoints_.empty() || !directory->segments_.empty() ||
+      !directory->completed_.empty()) {
+    return directory;
+  }
   return absl::NotFoundError(absl::StrCat(argument, ": ", path, " is not a store"));
 }
 
 std::string CheckpointDirectory::ManifestName(uint32_t checkpoint) {
-  return absl::StrCat(kManifestPrefix, absl::Hex(checkpoint, absl::kZeroPad8));
+  return NameOf(kManifestPrefix, checkpoint);
 }
 
 std::string CheckpointDirectory::HeatName(uint32_t checkpoint) {
-  return absl::StrCat(kHeatPrefix, absl::Hex(checkpoint, absl::kZeroPad8));
+  return NameOf(kHeatPrefix, checkpoint);
 }
 
 std::string CheckpointDirectory::PathOf(const std::string& name) const {
@@ -125,6 +134,7 @@ absl::Status CheckpointDirectory::LookAround() {
     if (name.starts_with(kManifestPrefix) && name.ends_with(kDraftSuffix)) {
       drafts_.push_back(name);
     }
+    if (ParseName(name, kCompletedPrefix, &checkpoint)) completed_.insert(checkpoint);
     if (ParseName(name, kHeatPrefix, &checkpoint)) heats_[checkpoint] = 0;
     if (ParseName(name, kSegmentPrefix, &segment)) segments_.push_back(segment);
   }
@@ -138,9 +148,19 @@ absl::Status CheckpointDirectory::LookAround() {
 }
 
 absl::Status CheckpointDirectory::CheckHasManifest() const {
-  if (!checkpoints_.empty() || segments_.empty()) return absl::OkStatus();
-  return absl::DataLossError(absl::StrCat("path: ", path_, " has ", segments_.size(),
-                                          " segments of a store, and no manifest"));
+  if (!checkpoints_.empty() || (segments_.empty() && completed_.empty())) return absl::OkStatus();
+  if (!segments_.empty()) {
+    return absl::DataLossError(absl::StrCat("path: ", path_, " has ", segments_.size(),
+                                            " segments of a store, and no manifest"));
+  }
+  return absl::DataLossError(absl::StrCat("path: ", path_, " is a store that had checkpoint ",
+                                          *completed_.rbegin(), ", and has no manifest"));
+}
+
+uint32_t CheckpointDirectory::next_checkpoint() const {
+  uint32_t newest = checkpoints_.empty() ? 0 : checkpoints_.back();
+  if (!completed_.empty()) newest = std::max(newest, *completed_.rbegin());
+  return newest == UINT32_MAX ? newest : newest + 1;
 }
 
 absl::StatusOr<Manifest> CheckpointDirectory::Load(uint32_t checkpoint) const {
@@ -157,9 +177,25 @@ absl::StatusOr<Manifest> CheckpointDirectory::Load(uint32_t checkpoint) const {
       absl::StrCat(path, ": it is the manifest of checkpoint ", manifest->checkpoint));
 }
 
+// A crash takes no manifest away whose checkpoint was completed, and a store removes it only when a
+// newer one was.
+absl::Status CheckpointDirectory::LoadMissing(uint32_t checkpoint) const {
+  return absl::DataLossError(absl::StrCat(
+      PathOf(ManifestName(checkpoint)), ": the manifest is missing, though checkpoint ", checkpoint,
+      " was completed", checkpoints_.empty() ? "; the directory has no manifest" : ""));
+}
+
 std::vector<KeptCheckpoint> CheckpointDirectory::LoadKept() const {
   std::vector<KeptCheckpoint> kept;
-  if (checkpoints_.empty()) return kept;
+  const bool has_any = !checkpoints_.empty();
+  if (!completed_.empty() && !Seeded(SeededBug::kGapNotSeen) &&
+      (!has_any || checkpoints_.back() < *completed_.rbegin())) {
+    const uint32_t lost = *completed_.rbegin();
+    kept.push_back({lost, LoadMissing(lost)});
+    if (has_any) kept.push_back({checkpoints_.back(), Load(checkpoints_.back())});
+    return kept;
+  }
+  if (!has_any) return kept;
   const uint32_t newest = checkpoints_.back();
   kept.push_back({newest, Load(newest)});
   uint32_t previous = newest;
@@ -195,10 +231,38 @@ absl::Status CheckpointDirectory::Keep(const Manifest& manifest, bool* in_doubt)
   checkpoints_.push_back(manifest.checkpoint);
   // The manifest is there, whatever becomes of others: the next one tries again.
   try {
+    MarkCompleted(manifest.checkpoint);
     KeepOnly(needed);
   } catch (const std::bad_alloc&) {
   }
+  // The sync may have dropped names of which others think that a later one makes them durable.
+  doubt_ = files_->SyncDirectory(path_);
   return absl::OkStatus();
+}
+
+// Only of a checkpoint whose manifest this has made durable under its name: one that was found may
+// be there no more after a crash. Without the mark the checkpoint is whole, but nobody would notice
+// that it is lost.
+void CheckpointDirectory::MarkCompleted(uint32_t checkpoint) {
+  if (completed_.size() == 1 && completed_.count(checkpoint) == 1) return;
+  const std::string path = PathOf(NameOf(kCompletedPrefix, checkpoint));
+  absl::Status marked = absl::NotFoundError("there is no mark yet");
+  if (!completed_.empty() && completed_.count(checkpoint) == 0) {
+    marked = files_->Rename(PathOf(NameOf(kCompletedPrefix, *completed_.rbegin())), path);
+    if (marked.ok()) completed_.erase(std::prev(completed_.end()));
+  }
+  if (absl::IsNotFound(marked)) {
+    marked = files_->Open(path, FileAccess::kCreate, FileCaching::kCached).status();
+  }
+  if (!marked.ok() && !absl::IsAlreadyExists(marked)) {
+    Log(LogLevel::kWarning, absl::StrCat("a loss of checkpoint ", checkpoint,
+                                         " would not be noticed: ", marked.ToString()));
+    return;
+  }
+  for (const uint32_t other : completed_) {
+    if (other != checkpoint) Remove(NameOf(kCompletedPrefix, other));
+  }
+  completed_ = {checkpoint};
 }
 
 uint64_t CheckpointDirectory::HeatBytes() const {

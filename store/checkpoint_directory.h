@@ -3,6 +3,8 @@
 //   LOCK             locked by whoever has the store open: alone, or together to read
 //   MANIFEST-<n>     checkpoint n (store/manifest.h), hexadecimal; the newest is kept, and the one
 //                    that it names as previous
+//   COMPLETED-<n>    empty: checkpoint n was completed, its manifest and its name were durable. If
+//                    no manifest is as new as that, the newest one has been lost
 //   HEAT-<n>         the heat of checkpoint n's rows (store/heat_file.h), if its manifest says so
 //   segment-<id>     tiers/row_log.h
 //
@@ -36,7 +38,7 @@ class CheckpointDirectory {
  public:
   // Makes the directory if `may_create`, in one that exists; locks it, and looks what is there.
   // files must outlive it. kNotFound: there is no store; kUnavailable: it is open elsewhere;
-  // kDataLoss: it has segments, and no manifest; the statuses of files.
+  // kDataLoss: it has segments, or had a checkpoint, and has no manifest; the statuses of files.
   static absl::StatusOr<std::unique_ptr<CheckpointDirectory>> Open(FileSystem* files,
                                                                    const std::string& path,
                                                                    bool may_create);
@@ -61,19 +63,23 @@ class CheckpointDirectory {
   // The checkpoints that have a manifest, in order: none of a new store; a crash may have left some
   // that nobody needs.
   std::span<const uint32_t> checkpoints() const { return checkpoints_; }
+  // A number that no checkpoint has had, as far as the directory tells; UINT32_MAX: none is left.
+  uint32_t next_checkpoint() const;
   // The manifest of one of them. kDataLoss; kFailedPrecondition: of a newer format; statuses of
   // files.
   absl::StatusOr<Manifest> Load(uint32_t checkpoint) const;
   // The newest checkpoint, then the one that is kept with it, if there is one: that which the
   // newest names as previous; where the newest cannot be read, the one before it. Statuses as
-  // Load's. Empty: there is no checkpoint.
+  // Load's; kDataLoss also: the newest was completed, and its manifest is missing. Empty: there is
+  // no checkpoint.
   std::vector<KeptCheckpoint> LoadKept() const;
-  // kDataLoss: there are segments, and no manifest.
+  // kDataLoss: there are segments, or was a checkpoint, and there is no manifest.
   absl::Status CheckHasManifest() const;
 
   // Writes a manifest, whose checkpoint is newer than all; then it and its previous one are kept,
-  // and no other. *in_doubt: after the error nobody knows whether it is there, nor which names of
-  // the directory are durable; no later sync tells, and Keep has that error from then on.
+  // and no other, and the directory says durably that it was completed. *in_doubt: after the error
+  // nobody knows whether it is there, nor which names of the directory are durable; no later sync
+  // tells, and Keep has that error from then on.
   absl::Status Keep(const Manifest& manifest, bool* in_doubt);
 
   // A file with the heat of a checkpoint may come to be, or is there, of so many bytes at most.
@@ -105,6 +111,8 @@ class CheckpointDirectory {
   absl::Status Lock(bool shared, const char* argument);
   absl::Status LookAround();
   std::string PathOf(const std::string& name) const;
+  absl::Status LoadMissing(uint32_t checkpoint) const;
+  void MarkCompleted(uint32_t checkpoint);
   void KeepOnly(const std::set<uint32_t>& checkpoints);
   void Remove(const std::string& name);
 
@@ -115,6 +123,7 @@ class CheckpointDirectory {
   absl::Status doubt_;
   uint32_t doubted_checkpoint_ = 0;  // whose manifest may turn out to be there; 0: none
   std::vector<uint32_t> checkpoints_;
+  std::set<uint32_t> completed_;        // that the directory says to have been completed
   std::vector<uint64_t> segments_;      // that were there when it was opened
   std::map<uint32_t, uint64_t> heats_;  // checkpoints that may have a file with heat: its bytes
   std::vector<std::string> drafts_;

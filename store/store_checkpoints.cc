@@ -55,7 +55,7 @@ absl::Status Store::InitLog() {
     log.first_sequence = std::max(log.first_sequence, manifest.next_sequence);
   }
   tables_by_id_ = std::make_unique<TableDirectory>();
-  gate_ = std::make_unique<BatchGate>(directory_->checkpoints().back() + 1);
+  gate_ = std::make_unique<BatchGate>(directory_->next_checkpoint());
   EMBANK_ASSIGN_OR_RETURN(
       log_, RowLog::Create(files_, memory_, &budget_, executor_.get(), std::move(log)));
   EMBANK_RETURN_IF_ERROR(MakeHeatSketch(opened));

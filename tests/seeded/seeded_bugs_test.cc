@@ -47,6 +47,8 @@ constexpr Case kCases[] = {
      "EvictedRows.ARowThatCannotBeReadIsLostAloneAndSaysSo"},
     {SeededBug::kSilentWayBack, "silent way back",
      "TwoCheckpoints.ADamagedNewestOneNamesTheOlderWhichCanBeOpened"},
+    {SeededBug::kGapNotSeen, "missing manifest not seen",
+     "TwoCheckpoints.AMissingNewestManifestIsNamedAndNothingIsRemoved"},
     {SeededBug::kNoPreImage, "no pre-image", "ChangesBesideCheckpoints.AreWhollyBehindThem"},
     {SeededBug::kNoNextCheckpoint, "no next checkpoint",
      "ChangesBesideCheckpoints.AreWhollyBehindThem"},

@@ -169,8 +169,9 @@ TEST_F(CheckpointDirectoryTest, TheBaseAndTheNewestAreKept) {
   // One that failed left a number out; and a store that was opened as its previous one goes on.
   ASSERT_TRUE(Keep(directory.get(), ManifestOf(5), 1).ok());
   EXPECT_EQ(CheckpointsOf(*directory), Checkpoints({1, 5}));
-  EXPECT_EQ(disk_.Files(), (std::vector<std::string>{"store/LOCK", "store/MANIFEST-00000001",
-                                                     "store/MANIFEST-00000005"}));
+  EXPECT_EQ(disk_.Files(),
+            (std::vector<std::string>{"store/COMPLETED-00000005", "store/LOCK",
+                                      "store/MANIFEST-00000001", "store/MANIFEST-00000005"}));
   for (const uint32_t checkpoint : {1u, 5u}) {
     const auto loaded = directory->Load(checkpoint);
     ASSERT_TRUE(loaded.ok()) << loaded.status();
@@ -273,6 +274,134 @@ TEST_F(CheckpointDirectoryTest, AFileThatCannotBeRemovedIsWorthAWord) {
   EXPECT_TRUE(Has("MANIFEST-00000000"));
 }
 
+// ---- what was completed ----
+
+// All that a crash before a change may leave: no manifest is missing that a mark says was there.
+TEST_F(CheckpointDirectoryTest, ACrashIsNeverTakenForALostManifest) {
+  MakeStore(3);
+  ASSERT_TRUE(Keep(Opened().get(), ManifestOf(7), 2).ok());  // as the previous one was opened
+  uint64_t images = 0;
+  uint64_t marked = 0;
+  for (size_t change = 0; change <= disk_.changes(); ++change) {
+    for (uint64_t seed = 0; seed < 30; ++seed) {
+      for (const Persistence persistence :
+           {Persistence::kNone, Persistence::kAll, Persistence::kAllButOne, Persistence::kSome}) {
+        const auto left = disk_.AfterCrash(change, persistence, seed);
+        DirectoryOr directory = CheckpointDirectory::Open(left.get(), "store", true);
+        ASSERT_TRUE(directory.ok()) << directory.status() << " before change " << change;
+        const auto kept = (*directory)->LoadKept();
+        ++images;
+        if (kept.empty()) continue;
+        ASSERT_TRUE(kept[0].manifest.ok()) << kept[0].manifest.status() << ", " << change;
+        const std::string newest = CheckpointDirectory::ManifestName(kept[0].checkpoint);
+        (*directory).reset();
+        ASSERT_TRUE(left->Remove("store/" + newest).ok());
+        const auto without = CheckpointDirectory::Open(left.get(), "store", true);
+        const bool is_noticed = !without.ok() || (!(*without)->LoadKept().empty() &&
+                                                  !(*without)->LoadKept()[0].manifest.ok());
+        marked += is_noticed ? 1 : 0;
+      }
+    }
+  }
+  EXPECT_GT(marked, images / 2) << "of " << images;
+}
+
+TEST_F(CheckpointDirectoryTest, OfACompletedCheckpointEveryCrashLeavesTheMark) {
+  MakeStore(2);
+  for (uint64_t seed = 0; seed < 100; ++seed) {
+    const auto left = disk_.AfterCrash(disk_.changes(), Persistence::kSome, seed);
+    ASSERT_TRUE(left->Remove("store/MANIFEST-00000002").ok());
+    const auto directory = CheckpointDirectory::Open(left.get(), "store", false);
+    ASSERT_TRUE(directory.ok()) << directory.status();
+    const auto kept = (*directory)->LoadKept();
+    ASSERT_EQ(kept.size(), 2u);
+    EXPECT_EQ(kept[0].checkpoint, 2u);
+    EXPECT_TRUE(absl::IsDataLoss(kept[0].manifest.status())) << kept[0].manifest.status();
+    EXPECT_EQ(kept[1].checkpoint, 1u);
+    EXPECT_TRUE(kept[1].manifest.ok());
+    EXPECT_EQ((*directory)->next_checkpoint(), 3u);
+  }
+}
+
+TEST_F(CheckpointDirectoryTest, AStoreWhoseOnlyManifestIsMissingIsNotTakenForANewOne) {
+  MakeStore(0);
+  ASSERT_TRUE(disk_.Remove("store/MANIFEST-00000000").ok());
+  const absl::Status status = Open(/*may_create=*/true).status();
+  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+  EXPECT_NE(status.message().find("checkpoint 0"), std::string::npos) << status;
+  const auto reader = CheckpointDirectory::OpenToRead(&disk_, "store", "path");
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  ASSERT_EQ((*reader)->LoadKept().size(), 1u);
+  EXPECT_TRUE(absl::IsDataLoss((*reader)->LoadKept()[0].manifest.status()));
+}
+
+// A checkpoint in doubt may be found, and be there no more after a crash.
+TEST_F(CheckpointDirectoryTest, OnlyWhatWasMadeDurableHereCountsAsCompleted) {
+  MakeStore(1);
+  {
+    const auto directory = Opened();
+    FailOn(DiskCall::Kind::kSyncDirectory);
+    EXPECT_FALSE(Keep(directory.get(), ManifestOf(2), 1).ok());
+    disk_.SetFaults(nullptr);
+  }
+  {
+    const auto directory = Opened();
+    const Manifest kept[] = {*directory->Load(2), *directory->Load(1)};
+    directory->RemoveOrphans(kept);
+  }
+  const auto left = disk_.AfterCrash(disk_.changes(), Persistence::kNone, 0);
+  const auto directory = CheckpointDirectory::Open(left.get(), "store", false);
+  ASSERT_TRUE(directory.ok()) << directory.status();
+  EXPECT_EQ((*directory)->LoadKept()[0].checkpoint, 1u);
+  EXPECT_TRUE((*directory)->LoadKept()[0].manifest.ok());
+}
+
+// The names that the failed sync has dropped are those of others, too.
+TEST_F(CheckpointDirectoryTest, AMarkThatIsNotDurableLeavesItsCheckpointAndIsTheLast) {
+  MakeStore(1);
+  const auto directory = Opened();
+  int syncs = 0;
+  disk_.SetFaults([&](const DiskCall& call) {
+    const bool fails = call.kind == DiskCall::Kind::kSyncDirectory && ++syncs == 2;
+    return fails ? absl::UnavailableError(call.path + ": no answer") : absl::OkStatus();
+  });
+  EXPECT_TRUE(Keep(directory.get(), ManifestOf(2), 1).ok());
+  disk_.SetFaults(nullptr);
+  EXPECT_EQ(syncs, 2);
+  EXPECT_TRUE(absl::IsUnavailable(Keep(directory.get(), ManifestOf(3), 2)));
+  const auto left = disk_.AfterCrash(disk_.changes(), Persistence::kNone, 0);
+  const auto again = CheckpointDirectory::Open(left.get(), "store", false);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ((*again)->LoadKept()[0].checkpoint, 2u);
+}
+
+TEST_F(CheckpointDirectoryTest, AMarkThatCannotBeMadeIsWorthAWordAndIsMadeLater) {
+  MakeStore(1);
+  const auto directory = Opened();
+  const Warnings warnings;
+  disk_.SetFaults([](const DiskCall& call) {
+    const bool fails = call.kind == DiskCall::Kind::kRename && !call.path.ends_with(".new");
+    return fails ? absl::UnavailableError(call.path + ": stuck") : absl::OkStatus();
+  });
+  EXPECT_TRUE(Keep(directory.get(), ManifestOf(2), 1).ok());
+  disk_.SetFaults(nullptr);
+  ASSERT_EQ(warnings.lines().size(), 1u);
+  EXPECT_NE(warnings.lines()[0].find("checkpoint 2"), std::string::npos);
+  EXPECT_TRUE(Has("COMPLETED-00000001"));
+  EXPECT_TRUE(Keep(directory.get(), ManifestOf(3), 2).ok());
+  EXPECT_TRUE(Has("COMPLETED-00000003"));
+  EXPECT_FALSE(Has("COMPLETED-00000001"));
+}
+
+// As versions left it that made no marks.
+TEST_F(CheckpointDirectoryTest, AStoreWithoutAMarkIsOpenedAndMarkedByItsNextCheckpoint) {
+  MakeStore(2);
+  ASSERT_TRUE(disk_.Remove("store/COMPLETED-00000002").ok());
+  EXPECT_TRUE(Opened()->LoadKept()[0].manifest.ok());
+  ASSERT_TRUE(Keep(Opened().get(), ManifestOf(3), 2).ok());
+  EXPECT_TRUE(Has("COMPLETED-00000003"));
+}
+
 // ---- loading ----
 
 TEST_F(CheckpointDirectoryTest, ADamagedManifestIsNamed) {
@@ -325,10 +454,11 @@ TEST_F(CheckpointDirectoryTest, DraftsAndOrphansAreRemovedAndKeptOnesNot) {
   EXPECT_EQ(directory->next_segment_id(), 0x2Bu);
   const Manifest kept[] = {*directory->Load(8), *directory->Load(7)};
   directory->RemoveOrphans(kept);
-  EXPECT_EQ(disk_.Files(), (std::vector<std::string>{
-                               "store/LOCK", "store/MANIFEST-00000007", "store/MANIFEST-00000008",
-                               "store/segment-0000000000000001", "store/segment-0000000000000003",
-                               "store/segment-000000000000002a"}));
+  EXPECT_EQ(disk_.Files(),
+            (std::vector<std::string>{
+                "store/COMPLETED-00000008", "store/LOCK", "store/MANIFEST-00000007",
+                "store/MANIFEST-00000008", "store/segment-0000000000000001",
+                "store/segment-0000000000000003", "store/segment-000000000000002a"}));
   // Those that come later are none.
   MakeFile("store/segment-000000000000002b");
   directory->RemoveOrphans(kept);

@@ -66,6 +66,44 @@ TEST_F(TwoCheckpoints, ADamagedNewestOneNamesTheOlderWhichCanBeOpened) {
   ExpectOpens(states_[0]);
 }
 
+TEST_F(TwoCheckpoints, AMissingNewestManifestIsNamedAndNothingIsRemoved) {
+  const std::vector<std::byte> lost = world_.disk().Contents(ManifestPath(2));
+  ASSERT_TRUE(world_.disk().Remove(ManifestPath(2)).ok());
+  ExpectRefused(absl::StatusCode::kDataLoss, "MANIFEST-00000002");
+  ExpectRefused(absl::StatusCode::kDataLoss, "checkpoint 1 can be opened as the previous one");
+  world_.options().read_only = true;
+  world_.options().may_create = false;
+  ExpectRefused(absl::StatusCode::kDataLoss, "MANIFEST-00000002");
+  world_.options().read_only = false;
+  const auto segments = SegmentPaths(world_.disk());
+  ExpectOpens(states_[0], /*previous=*/true);
+  EXPECT_EQ(SegmentPaths(world_.disk()), segments) << "they may be the lost one's";
+  // Until there is a newer one.
+  world_.Close();
+  ExpectRefused(absl::StatusCode::kDataLoss, "MANIFEST-00000002");
+  // Who finds it again has it back.
+  const auto file = world_.disk().Open(ManifestPath(2), FileAccess::kCreate, FileCaching::kCached);
+  ASSERT_TRUE((*file)->Write(0, lost).ok());
+  ExpectOpens(states_[1]);
+}
+
+TEST_F(TwoCheckpoints, AStoreGoesOnFromTheOlderOneBehindAMissingManifest) {
+  ASSERT_TRUE(world_.disk().Remove(ManifestPath(2)).ok());
+  ExpectOpens(states_[0], /*previous=*/true);
+  Put(*world_->OpenTable("t"), KeysFrom(500, 20), 5.0f);
+  const Tables now = *ReadAll(world_.get());
+  const auto next = world_->Checkpoint({});
+  ASSERT_TRUE(next.ok()) << next.status();
+  EXPECT_EQ(*next, 3u) << "no number is used again";
+  ExpectOpens(now);
+}
+
+TEST_F(TwoCheckpoints, AMissingOlderManifestIsNoLossOfTheNewest) {
+  ASSERT_TRUE(world_.disk().Remove(ManifestPath(1)).ok());
+  ExpectRefused(absl::StatusCode::kNotFound, "MANIFEST-00000001", /*previous=*/true);
+  ExpectOpens(states_[1]);
+}
+
 TEST_F(TwoCheckpoints, ADamagedOlderOneIsNobodysLossUntilItIsAskedFor) {
   Damage(ManifestPath(1), 200);
   ExpectRefused(absl::StatusCode::kDataLoss, "MANIFEST-00000001", /*previous=*/true);
