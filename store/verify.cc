@@ -90,12 +90,14 @@ void AddDamage(Damage damage, VerifyReport* report) {
   if (report->damage.size() < kDamageToldMax) report->damage.push_back(std::move(damage));
 }
 
-// One segment, of the checkpoints that have rows in it. Adjoining records that have the same damage
-// become one.
+// One segment, of the checkpoints that have rows in it and agree what it is. Adjoining records that
+// have the same damage become one. `other`: what another manifest says it is, if one does not
+// agree.
 class SegmentVerify {
  public:
-  SegmentVerify(std::vector<SegmentUse> uses, SegmentReader* reader, VerifyReport* report)
-      : uses_(std::move(uses)), reader_(reader), report_(report) {}
+  SegmentVerify(std::vector<SegmentUse> uses, std::optional<SegmentHeader> other,
+                SegmentReader* reader, VerifyReport* report)
+      : uses_(std::move(uses)), other_(other), reader_(reader), report_(report) {}
 
   // Statuses of what hinders.
   absl::Status Run() {
@@ -109,7 +111,6 @@ class SegmentVerify {
 
   absl::Status LookAt() {
     CountRows();
-    PartFromContradictions();
     CheckBitmaps();
     const absl::Status opened = reader_->Open(header());
     if (absl::IsNotFound(opened)) {
@@ -142,20 +143,6 @@ class SegmentVerify {
       for (uint32_t slot = 0; slot < use.rows->used_slots; ++slot) {
         use.kept->verified()->rows += use.Lives(slot) ? 1 : 0;
       }
-    }
-  }
-
-  // Segments never change what they are: the older manifest's word counts for nothing then.
-  void PartFromContradictions() {
-    while (uses_.size() > 1 && uses_.back().rows->header != header()) {
-      Damage damage = DamageOf(DamagedPart::kManifest,
-                               absl::StrCat(RowLog::SegmentName(header().segment_id),
-                                            " is another one than the newest manifest says"));
-      damage.file = CheckpointDirectory::ManifestName(uses_.back().kept->manifest().checkpoint);
-      uses_.back().kept->verified()->opens = false;
-      LoseSlots(uses_.back(), 0, &damage);
-      found_.push_back(std::move(damage));
-      uses_.pop_back();
     }
   }
 
@@ -197,6 +184,7 @@ class SegmentVerify {
       return LoseAll(DamagedPart::kHeader, read.status().message());
     }
     if (read.ok() && *read != header()) {
+      if (other_.has_value() && *read == *other_) return LoseToOther();
       return LoseAll(DamagedPart::kHeader, "it is another segment, or another store's");
     }
     *is_itself = true;
@@ -325,6 +313,22 @@ class SegmentVerify {
     return absl::OkStatus();
   }
 
+  // The file is what another manifest says: this one is not of its store, or wrong.
+  absl::Status LoseToOther() {
+    for (SegmentUse& use : uses_) {
+      Damage damage =
+          DamageOf(DamagedPart::kManifest, absl::StrCat(RowLog::SegmentName(header().segment_id),
+                                                        header().store_id != other_->store_id
+                                                            ? " is another store's than it says"
+                                                            : " is another one than it says"));
+      damage.file = CheckpointDirectory::ManifestName(use.kept->manifest().checkpoint);
+      use.kept->verified()->opens = false;
+      LoseSlots(use, 0, &damage);
+      found_.push_back(std::move(damage));
+    }
+    return absl::OkStatus();
+  }
+
   // All that live from a slot on.
   static void LoseSlots(const SegmentUse& use, uint32_t first, Damage* damage) {
     for (uint32_t slot = first; slot < use.rows->used_slots; ++slot) {
@@ -371,6 +375,7 @@ class SegmentVerify {
   }
 
   std::vector<SegmentUse> uses_;
+  const std::optional<SegmentHeader> other_;
   SegmentReader* const reader_;
   VerifyReport* const report_;
   std::vector<Damage> found_;  // not in the report yet
@@ -455,6 +460,35 @@ absl::Status VerifyHeat(FileSystem* files, const std::string& path, const Manife
   return absl::OkStatus();
 }
 
+// Statuses of what hinders. Checkpoints that do not agree what a segment is are looked at each by
+// itself: each of them is opened without the other's word.
+absl::Status VerifySegment(std::vector<SegmentUse> uses, SegmentReader* reader,
+                           VerifyReport* report) {
+  const SegmentHeader newest = uses.front().rows->header;
+  const SegmentHeader oldest = uses.back().rows->header;
+  if (newest == oldest) {
+    return SegmentVerify(std::move(uses), std::nullopt, reader, report).Run();
+  }
+  EMBANK_RETURN_IF_ERROR(SegmentVerify({uses.front()}, oldest, reader, report).Run());
+  return SegmentVerify({uses.back()}, newest, reader, report).Run();
+}
+
+// Where no segment tells which of two manifests is another store's.
+void CheckOneStore(const std::vector<std::unique_ptr<KeptManifest>>& kept, VerifyReport* report) {
+  if (kept.size() < 2) return;
+  const Manifest& newest = kept[0]->manifest();
+  const Manifest& older = kept[1]->manifest();
+  const bool is_told =
+      std::any_of(report->damage.begin(), report->damage.end(),
+                  [](const Damage& damage) { return damage.part == DamagedPart::kManifest; });
+  if (newest.store_id == older.store_id || is_told) return;
+  AddDamage({.file = CheckpointDirectory::ManifestName(newest.checkpoint),
+             .part = DamagedPart::kManifest,
+             .what = absl::StrCat("it is of another store than ",
+                                  CheckpointDirectory::ManifestName(older.checkpoint))},
+            report);
+}
+
 }  // namespace
 
 absl::StatusOr<VerifyReport> VerifyStore(FileSystem* files, const std::string& path,
@@ -477,12 +511,13 @@ absl::StatusOr<VerifyReport> VerifyStore(FileSystem* files, const std::string& p
     if (!progress(report.segments, segments.size())) {
       return absl::CancelledError("verify was cancelled by its progress function");
     }
-    EMBANK_RETURN_IF_ERROR(SegmentVerify(std::move(uses), &reader, &report).Run());
+    EMBANK_RETURN_IF_ERROR(VerifySegment(std::move(uses), &reader, &report));
     ++report.segments;
   }
   if (!progress(report.segments, segments.size())) {
     return absl::CancelledError("verify was cancelled by its progress function");
   }
+  CheckOneStore(kept, &report);
   report.read_bytes += reader.read_bytes();
   return report;
 }
