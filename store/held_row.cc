@@ -13,8 +13,10 @@ void HeldRow::ReadFromLog() {
   RowMover* const mover = table_.mover();
   RowMemory* const memory = memory_->get();
   std::span<const std::byte> record;
-  const absl::StatusOr<Match> found = mover->Resolve(shard_, id_, &memory->record, &record);
-  match_ = found.ok() ? *found : Match{};
+  Match unread;
+  const absl::StatusOr<Match> found =
+      mover->Resolve(shard_, id_, &memory->record, &record, &unread);
+  match_ = found.ok() ? *found : unread;
   outcome_ = !found.ok() ? Outcome::kDataLoss : found->any() ? Outcome::kFound : Outcome::kAbsent;
   if (outcome_ != Outcome::kFound) return;
   if (match_.location().tier() == Tier::kDram) {
@@ -33,6 +35,15 @@ void HeldRow::ReadFromLog() {
   std::memset(row_, 0, sizeof(RowHeader));
   std::memcpy(row_ + sizeof(RowHeader), record.data() + sizeof(RecordHeader),
               record.size() - sizeof(RecordHeader));
+}
+
+Outcome HeldRow::Replace(absl::FunctionRef<void(std::byte*)> fill) {
+  if (!match_.any()) return Outcome::kDataLoss;
+  row_ = image_.bytes;
+  std::memset(row_, 0, table_.layout().row_bytes);
+  fill(row_);
+  return table_.mover()->PutInLog(shard_, id_, 0, row_, match_) ? Outcome::kFound
+                                                                : Outcome::kRefused;
 }
 
 }  // namespace embank

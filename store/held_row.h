@@ -2,6 +2,7 @@
 #ifndef EMBANK_STORE_HELD_ROW_H_
 #define EMBANK_STORE_HELD_ROW_H_
 
+#include "absl/functional/function_ref.h"
 #include "store/table.h"
 
 namespace embank {
@@ -42,6 +43,10 @@ class HeldRow {
     if (in_memory || mover->PutInLog(shard_, id_, heat_, row_, match_)) return Outcome::kFound;
     return Outcome::kRefused;
   }
+  // Of a row whose record cannot be read: puts another one in its place, whose vector and state
+  // fill(image) writes. kFound; kRefused: the log has no room for it; kDataLoss: nobody knows
+  // whether the record is the row's. Then nothing was changed.
+  Outcome Replace(absl::FunctionRef<void(std::byte*)> fill) ABSL_NO_THREAD_SAFETY_ANALYSIS;
 
  private:
   void FetchFromLog() ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard_->mutex);

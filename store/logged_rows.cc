@@ -80,10 +80,11 @@ void LoggedRows::Part::ReadAlone(const RowId& id, uint32_t position, LoggedRowUs
   const Table& table = batch_.table();
   KeyIndex::Shard* const shard = table.parts().index->shard(KeyIndex::ShardOf(id.hash));
   std::span<const std::byte> record;
+  Match unread;
   MutexLock lock(&shard->mutex);
   BorrowedRowMemory memory(table.parts().row_memory);
   const absl::StatusOr<Match> match =
-      table.mover()->Resolve(shard, id, &memory.get()->record, &record);
+      table.mover()->Resolve(shard, id, &memory.get()->record, &record, &unread);
   if (!match.ok()) return visit(position, {Outcome::kDataLoss, nullptr, 0});
   if (!match->any()) return visit(position, {Outcome::kAbsent, nullptr, 0});
   if (match->location().tier() == Tier::kSsd) {

@@ -315,28 +315,38 @@ bool RowMover::PutInLog(KeyIndex::Shard* shard, const RowId& id, uint32_t heat,
 }
 
 absl::StatusOr<Match> RowMover::Resolve(KeyIndex::Shard* shard, const RowId& id,
-                                        RecordScratch* scratch,
-                                        std::span<const std::byte>* record) const {
+                                        RecordScratch* scratch, std::span<const std::byte>* record,
+                                        Match* unread) const {
   Match found = {};
-  absl::Status unread;
+  *unread = {};
+  absl::Status unread_status;
   parts_.index->VisitMatches(shard, id, [&](const Match& match) {
     if (match.location().tier() == Tier::kSsd) {
       const auto read = parts_.log->ReadOne(match.location(), scratch);
-      if (!read.ok()) unread = read.status();
-      if (!read.ok() || !IsRecordOf(id, *read)) return false;
+      if (!read.ok()) {
+        SlotOwner owner;
+        const bool is_known = parts_.log->OwnerOf(match.location(), scratch, &owner);
+        const bool is_row = is_known && owner.table == id.table && owner.key == id.key;
+        if (is_known && !is_row) return false;
+        unread_status = read.status();
+        if (is_row) *unread = match;
+        return is_row;
+      }
+      if (!IsRecordOf(id, *read)) return false;
       *record = *read;
     }
     found = match;
     return true;
   });
-  if (!found.any() && !unread.ok() && !Seeded(SeededBug::kLossIsAbsence)) return unread;
+  const bool is_lost = !found.any() && !unread_status.ok();
+  if (is_lost && !Seeded(SeededBug::kLossIsAbsence)) return unread_status;
   return found;
 }
 
 Outcome RowMover::Find(KeyIndex::Shard* shard, const RowId& id, RecordScratch* scratch,
                        Match* match) const {
   std::span<const std::byte> record;
-  const absl::StatusOr<Match> found = Resolve(shard, id, scratch, &record);
+  const absl::StatusOr<Match> found = Resolve(shard, id, scratch, &record, match);
   if (!found.ok()) return Outcome::kDataLoss;
   *match = *found;
   return found->any() ? Outcome::kFound : Outcome::kAbsent;

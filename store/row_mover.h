@@ -104,15 +104,16 @@ class RowMover {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
 
   // A row's match, wherever it is, by way of *scratch: kFound; kAbsent; kDataLoss: it cannot be
-  // read.
+  // read, *match is its entry all the same, or none where nobody knows whether the row is there.
   Outcome Find(KeyIndex::Shard* shard, const RowId& id, RecordScratch* scratch, Match* match) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
 
   // A row's match among entries that only records tell apart: of DRAM as it is, of the log with its
   // record in *scratch and *record; none: there is no such row. kDataLoss, kUnavailable: a record
-  // that may be the row's cannot be read.
+  // cannot be read that is the row's, as its segment says; then *unread is its entry; or of which
+  // nobody knows whose it is, then that is none.
   absl::StatusOr<Match> Resolve(KeyIndex::Shard* shard, const RowId& id, RecordScratch* scratch,
-                                std::span<const std::byte>* record) const
+                                std::span<const std::byte>* record, Match* unread) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
 
   // The heat of a row in the log, whose record that is. Under the lock, shared.

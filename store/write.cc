@@ -36,6 +36,8 @@ void UpsertGroup(Batch* batch, const ShardGroup& group, const UpdateRule& rule, 
         Outcome outcome = held.outcome();
         if (outcome == Outcome::kFound) {
           outcome = held.Change([&](std::byte* row) { ChangeRow(layout, id.table, row, fill); });
+        } else if (outcome == Outcome::kDataLoss) {
+          outcome = held.Replace(fill);
         } else if (outcome == Outcome::kAbsent) {
           outcome = new_rows.Add(id, 0, fill) ? Outcome::kCreated : Outcome::kRefused;
         }
@@ -60,6 +62,8 @@ void EraseGroup(Batch* batch, const ShardGroup& group) {
         if (in_log) {
           outcome = table.mover()->Find(group.shard, id, &memory.get()->record, &erased);
         }
+        // What cannot be read can be erased.
+        if (outcome == Outcome::kDataLoss && erased.any()) outcome = Outcome::kFound;
         if (outcome == Outcome::kFound) {
           parts.index->Erase(group.shard, id.hash, erased);
           freed.Add(group.shard, erased.location());

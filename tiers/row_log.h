@@ -35,6 +35,7 @@
 #include "tiers/log_room.h"
 #include "tiers/log_segment.h"
 #include "tiers/row_log_options.h"
+#include "tiers/told_owners.h"
 
 namespace embank {
 
@@ -73,6 +74,10 @@ class RowLog {
   // Reads one record into `scratch`, for whoever holds locks: it waits for no other reader.
   // Statuses as those of Read's visits.
   absl::StatusOr<std::span<const std::byte>> ReadOne(Location location, RecordScratch* scratch);
+
+  // Whose the record at a location is, which cannot be read: as its segment says. Reads its footer
+  // piece by piece into `scratch`, unless it was asked before. False: nobody knows.
+  bool OwnerOf(Location location, RecordScratch* scratch, SlotOwner* owner);
 
   // Calls visit(location, table, key) for the records of a row class that were written before, dead
   // ones too where others of their segment live: whose they are, as segments say. The first
@@ -180,13 +185,11 @@ class RowLog {
  private:
   struct OpenSegment;
   using SegmentIndex = uint32_t;
-
   static SegmentIndex IndexOf(Location location) { return SegmentIndexOf(location); }
   static uint64_t OffsetOf(Location location) { return SegmentOffsetOf(location); }
   static Location LocationOf(const LogSegment& segment, uint32_t slot) {
     return LocationInSegment(segment.index, segment.geometry.OffsetOf(slot));
   }
-
   RowLog(FileSystem* files, MemorySource* source, MemoryBudget* budget, RowLogOptions options);
   absl::Status Init(Executor* executor);
 
@@ -289,6 +292,7 @@ class RowLog {
   uint64_t next_turn_ ABSL_GUARDED_BY(mutex_) = 1;
   AlignedBuffer header_block_ ABSL_GUARDED_BY(mutex_);
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);  // what stopped the log
+  ToldOwners told_owners_;
   Mutex read_mutex_;
   ConditionVariable read_list_free_;
   std::vector<std::unique_ptr<LogReadList>> idle_read_lists_ ABSL_GUARDED_BY(read_mutex_);

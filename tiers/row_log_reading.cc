@@ -137,6 +137,30 @@ absl::StatusOr<std::span<const std::byte>> RowLog::ReadOne(Location location,
   return std::span<const std::byte>(item.record, item.bytes);
 }
 
+bool RowLog::OwnerOf(Location location, RecordScratch* scratch, SlotOwner* owner) {
+  LogReadItem item;
+  std::shared_ptr<LogSegment> segment;
+  {
+    ReaderMutexLock lock(&mutex_);
+    segment = Locate(location, &item);
+    if (segment == nullptr) return false;
+    if (!segment->finished) {
+      if (item.place.slot >= segment->used_slots) return false;
+      *owner = {segment->tables()[item.place.slot], segment->keys()[item.place.slot]};
+      return owner->table != kNoTable;
+    }
+  }
+  if (told_owners_.Find(item.place, owner)) return owner->table != kNoTable;
+  const absl::StatusOr<SlotOwner> told =
+      ReadSlotOwner(segment->header, item.place.slot, segment->file.get(), scratch->bytes);
+  if (told.ok()) *owner = *told;
+  // A device that fails may tell later.
+  if (told.ok() || absl::IsDataLoss(told.status())) {
+    told_owners_.Add(item.place, told.value_or(SlotOwner{kNoTable, 0}));
+  }
+  return told.ok();
+}
+
 absl::Status RowLog::VisitOwners(uint32_t row_class, VisitOwner visit) {
   std::vector<std::shared_ptr<LogSegment>> segments;
   {

@@ -8,6 +8,8 @@
 #include "base/crc32c.h"
 #include "base/memory.h"
 #include "base/seeded_bug.h"
+#include "base/status_macros.h"
+#include "base/status_with_room.h"
 #include "tiers/log_record.h"
 
 namespace embank {
@@ -174,6 +176,52 @@ absl::StatusOr<SegmentFooter> DecodeSegmentFooter(const SegmentHeader& header,
   const std::span tables(reinterpret_cast<const TableId*>(keys.data() + keys.size()), keys.size());
   if (!AreTables(tables)) return Damaged("footer");
   return SegmentFooter{keys, tables};
+}
+
+// The trailer says where the slot's entries stand; they count once the checksum of all has come
+// out.
+absl::StatusOr<SlotOwner> ReadSlotOwner(const SegmentHeader& header, uint32_t slot, File* file,
+                                        std::span<std::byte> buffer) {
+  EMBANK_CHECK(IsSound(header) && buffer.size() % kBlockBytes == 0 && !buffer.empty());
+  const auto damaged = [] {
+    return StatusWithRoom(absl::StatusCode::kDataLoss,
+                          [] { return "the segment's footer does not tell whose the slot is"; });
+  };
+  const SegmentGeometry geometry = SegmentGeometry::Of(header.record_bytes, header.segment_bytes);
+  const uint64_t begin = geometry.footer_offset;
+  const uint64_t end = begin + geometry.footer_bytes;
+  const auto read = [&](uint64_t offset, std::span<std::byte> into) {
+    const absl::Status status = file->Read(offset, into);
+    return absl::IsOutOfRange(status) ? damaged() : status;
+  };
+  EMBANK_RETURN_IF_ERROR(read(end - kBlockBytes, buffer.first(kBlockBytes)));
+  TrailerImage trailer;
+  std::memcpy(&trailer, buffer.data() + kBlockBytes - sizeof trailer, sizeof trailer);
+  if (trailer.magic != kTrailerMagic || trailer.store_id != header.store_id ||
+      trailer.segment_id != header.segment_id || trailer.slots > geometry.slots ||
+      slot >= trailer.slots) {
+    return damaged();
+  }
+  const uint64_t key_at = begin + slot * sizeof(Key);
+  const uint64_t table_at = begin + trailer.slots * sizeof(Key) + slot * sizeof(TableId);
+  SlotOwner owner = {};
+  uint32_t crc = 0;
+  for (uint64_t offset = begin; offset < end; offset += buffer.size()) {
+    const std::span<std::byte> piece =
+        buffer.first(std::min<uint64_t>(buffer.size(), end - offset));
+    EMBANK_RETURN_IF_ERROR(read(offset, piece));
+    const bool is_last = offset + piece.size() == end;
+    crc = ExtendCrc32c(crc, piece.first(piece.size() - (is_last ? sizeof crc : 0)));
+    // Pieces are whole blocks: no entry lies across two.
+    const auto take = [&](uint64_t at, void* into, size_t bytes) {
+      if (at < offset || at >= offset + piece.size()) return;
+      std::memcpy(into, piece.data() + (at - offset), bytes);
+    };
+    take(key_at, &owner.key, sizeof owner.key);
+    take(table_at, &owner.table, sizeof owner.table);
+  }
+  if (crc != trailer.crc || owner.table >= kNoTable) return damaged();
+  return owner;
 }
 
 }  // namespace embank

@@ -80,6 +80,18 @@ void EncodeSegmentFooter(const SegmentHeader& header, const SegmentFooter& foote
 absl::StatusOr<SegmentFooter> DecodeSegmentFooter(const SegmentHeader& header,
                                                   std::span<const std::byte> bytes);
 
+// Whose record a slot was written for.
+struct SlotOwner {
+  TableId table;
+  Key key;
+};
+
+// As the footer of the segment in `file` says, which is read piece by piece into `buffer` (whole
+// blocks, aligned to one). kDataLoss: the footer is damaged, or says nothing of the slot; the
+// statuses of files. The header is one that was decoded.
+absl::StatusOr<SlotOwner> ReadSlotOwner(const SegmentHeader& header, uint32_t slot, File* file,
+                                        std::span<std::byte> buffer);
+
 }  // namespace embank
 
 #endif  // EMBANK_TIERS_SEGMENT_FORMAT_H_

@@ -74,7 +74,7 @@ enum {
   EMBANK_ROW_CREATED = 2,
   EMBANK_ROW_ABSENT = 3,
   EMBANK_ROW_REFUSED = 4,   /* no room to create or change it: as it was */
-  EMBANK_ROW_DATA_LOSS = 5  /* exists, but its bytes are damaged */
+  EMBANK_ROW_DATA_LOSS = 5  /* exists, but its bytes are damaged; upsert and erase work on it */
 };
 
 /* What a lookup does for a key that has no row. */
@@ -261,11 +261,18 @@ EMBANK_API embank_status embank_table_names(embank_store *store, char *names, ui
  * one of the same batch only where nearly nothing else is left: of a batch larger than memory the
  * first rows may be gone before its end. With a path rows are forgotten behind the call, of any
  * such table, its own not excepted; changes need the room for a checkpoint as others do, and of a
- * batch of more than a tenth of what a full index has a part may be REFUSED. Every data call can
- * return INVALID_ARGUMENT (shapes), FAILED_PRECONDITION (the table was dropped, or the call changes
- * something and the store was opened READ_ONLY) and RESOURCE_EXHAUSTED (memory of the call: at most
- * 64 MiB + 32 bytes per key);
- * then nothing was done. */
+ * batch of more than a tenth of what a full index has a part may be REFUSED.
+ *
+ * With a path the record of a row may be damaged, or the device may not read it. Then its outcome
+ * is DATA_LOSS, and so is the call's status without outcomes; the rest of the batch is done all the
+ * same. Upsert replaces such a row, and erase erases it: they answer FOUND. Every other call leaves
+ * it as it is. Where the footer of the record's segment is damaged too, nobody knows whose the
+ * record is: upsert and erase answer DATA_LOSS then, and so do all calls for the few keys without a
+ * row that share its place in the index.
+ *
+ * Every data call can return INVALID_ARGUMENT (shapes), FAILED_PRECONDITION (the table was dropped,
+ * or the call changes something and the store was opened READ_ONLY) and RESOURCE_EXHAUSTED (memory
+ * of the call: at most 64 MiB + 32 bytes per key); then nothing was done. */
 
 /* [data] Copies the rows of n keys to `rows`; absent keys follow `missing`. Outcomes: FOUND;
  * CREATED (of equal absent keys the first is CREATED, the others FOUND); REFUSED (answers the
@@ -276,7 +283,8 @@ EMBANK_API embank_status embank_lookup(embank_table *table, const uint64_t *keys
                                        uint8_t *outcomes);
 
 /* [data] Writes rows, creating absent ones; of equal keys the last wins. The optimizer state is
- * reset to that of a new row. Outcomes: FOUND (overwritten), CREATED, REFUSED (nothing written). */
+ * reset to that of a new row. Outcomes: FOUND (overwritten, also a damaged row), CREATED, REFUSED
+ * and DATA_LOSS (nothing written). */
 EMBANK_API embank_status embank_upsert(embank_table *table, const uint64_t *keys, uint64_t n,
                                        const void *rows, uint64_t row_stride, uint8_t *outcomes);
 
@@ -288,7 +296,8 @@ EMBANK_API embank_status embank_apply_gradients(embank_table *table, const uint6
                                                 uint64_t n, const float *gradients,
                                                 uint64_t row_stride, uint8_t *outcomes);
 
-/* [data] Erases rows. Outcomes: FOUND (erased), ABSENT (also for a key's second position). */
+/* [data] Erases rows. Outcomes: FOUND (erased, also a damaged row), ABSENT (also for a key's second
+ * position), DATA_LOSS (nothing erased). */
 EMBANK_API embank_status embank_erase(embank_table *table, const uint64_t *keys, uint64_t n,
                                       uint8_t *outcomes);
 
