@@ -6,6 +6,9 @@
 #include <string>
 #include <string_view>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
 namespace embank {
 
 // A JSON string, quotes included, of bytes that may be anything: what is no UTF-8 becomes U+FFFD.
@@ -13,6 +16,16 @@ std::string JsonString(std::string_view bytes);
 
 // A JSON array of strings.
 std::string JsonStrings(std::span<const std::string> strings);
+
+// A JSON array of what `format` makes of each.
+template <typename Things, typename Format>
+std::string JsonArray(const Things& things, Format format) {
+  return absl::StrCat(
+      "[",
+      absl::StrJoin(things, ",",
+                    [&](std::string* out, const auto& thing) { out->append(format(thing)); }),
+      "]");
+}
 
 }  // namespace embank
 

@@ -9,16 +9,6 @@ namespace {
 
 const char* Bool(bool value) { return value ? "true" : "false"; }
 
-// A JSON array of what `format` makes of each.
-template <typename Things, typename Format>
-std::string JsonArray(const Things& things, Format format) {
-  return absl::StrCat(
-      "[",
-      absl::StrJoin(things, ",",
-                    [&](std::string* out, const auto& thing) { out->append(format(thing)); }),
-      "]");
-}
-
 std::string FormatTable(const VerifiedTable& table) {
   return absl::StrCat("{\"table\":", JsonString(table.name), ",\"rows\":", table.rows,
                       ",\"rows_lost\":", table.rows_lost, "}");

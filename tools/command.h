@@ -20,6 +20,14 @@ struct LookOptions {
   bool json = false;
 };
 
+// Of the one that makes a store of what can be read of another.
+struct RepairCommand {
+  std::string directory;
+  std::string target;
+  bool previous = false;
+  bool json = false;
+};
+
 // Says on stderr why a command has failed, and with what it exits.
 ExitCode Fail(const absl::Status& status);
 
@@ -27,6 +35,8 @@ ExitCode Fail(const absl::Status& status);
 ExitCode RunVerify(const LookOptions& options);
 ExitCode RunInfo(const LookOptions& options);
 ExitCode RunStat(const LookOptions& options);
+// kDamaged: something was lost. kUnusable: no store was made.
+ExitCode RunRepair(const RepairCommand& command);
 
 }  // namespace embank
 

@@ -45,6 +45,18 @@ std::string CommandProblem(const CLI::App& app, int argc, char** argv) {
       "Run 'embank COMMAND --help' for the options of a command.\n");
 }
 
+CLI::App* AddRepair(CLI::App* app, RepairCommand* repair) {
+  CLI::App* const command =
+      app->add_subcommand("repair", "Make a new store of what can be read of a damaged one");
+  command->add_option("DIR", repair->directory, "Directory of the store, which is not changed")
+      ->required();
+  command->add_option("--to", repair->target, "Directory of the new store, new or empty")
+      ->required();
+  command->add_flag("--previous", repair->previous, "Save the last checkpoint but one");
+  command->add_flag("--json", repair->json, "Print JSON");
+  return command;
+}
+
 int Run(int argc, char** argv) {
   CLI::App app("Looks at stores that are not open. Exit status: 0, 1: damaged, 2: unusable.");
   app.set_version_flag("--version", embank_version());
@@ -55,6 +67,8 @@ int Run(int argc, char** argv) {
   const CLI::App* const info =
       AddLook(&app, "info", "Show whose a store is, its checkpoints and tables", &options);
   AddLook(&app, "stat", "Show rows by table, live and dead bytes by class of rows", &options);
+  RepairCommand repair_options;
+  const CLI::App* const repair = AddRepair(&app, &repair_options);
   const std::string problem = CommandProblem(app, argc, argv);
   if (!problem.empty()) {
     std::fputs(problem.c_str(), stderr);
@@ -66,6 +80,7 @@ int Run(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : static_cast<int>(ExitCode::kUnusable);
   }
   if (verify->parsed()) return static_cast<int>(RunVerify(options));
+  if (repair->parsed()) return static_cast<int>(RunRepair(repair_options));
   if (info->parsed()) return static_cast<int>(RunInfo(options));
   return static_cast<int>(RunStat(options));
 }

@@ -14,15 +14,11 @@
 #include "store/lookup.h"
 #include "store/store.h"
 #include "store/verify.h"
-#include "store/write.h"
 #include "tests/support/environment.h"
 #include "tests/support/events.h"
-#include "tests/support/manual_clock.h"
+#include "tests/support/flipped_store.h"
 #include "tests/support/random.h"
 #include "tests/support/simulated_disk.h"
-#include "tests/support/simulated_executor.h"
-#include "tests/support/store_files.h"
-#include "tests/support/store_world.h"
 
 namespace embank::test {
 namespace {
@@ -32,80 +28,6 @@ constexpr uint64_t kFlips = 1'000;
 #else
 constexpr uint64_t kFlips = 10'000;
 #endif
-
-constexpr uint64_t kSeed = 23;
-
-using Values = std::map<Key, float>;  // all values of a row are one number
-using Contents = std::map<std::string, Values>;
-
-// Files that are copied often are small: segments of 16 blocks.
-absl::StatusOr<std::unique_ptr<Store>> OpenOn(SimulatedDisk* disk, bool previous) {
-  static ManualClock clock(1000);
-  RowLogOptions log;
-  log.segment_bytes = 16 * kBlockBytes;
-  log.buffer_bytes = 4 * kBlockBytes;
-  log.buffers = 3;
-  log.read_bytes = 64 * kBlockBytes;
-  log.read_lists = 2;
-  StoreOptions options;
-  options.dram_bytes = kDramBytesMin;
-  options.seed = kSeed;
-  options.path = "log";
-  options.previous = previous;
-  return Store::Open(options, {.clock = &clock,
-                               .executor = std::make_unique<SimulatedExecutor>(kSeed),
-                               .files = disk,
-                               .log = log});
-}
-
-void Put(Store* store, const std::string& name, Key first, size_t count, float factor,
-         Contents* contents) {
-  Table* const table = *store->OpenTable(name);
-  const uint32_t dim = table->layout().dim;
-  const std::vector<Key> keys = KeysFrom(first, count);
-  std::vector<float> rows;
-  for (const Key key : keys) {
-    const float value = factor * static_cast<float>(key);
-    rows.insert(rows.end(), dim, value);
-    (*contents)[name][key] = value;
-  }
-  ASSERT_TRUE(Upsert(table, keys, RowsOf(rows, dim), {}).ok());
-}
-
-// Two tables whose rows are of one class, one of another; two checkpoints.
-class World {
- public:
-  World() {
-    auto store = OpenOn(&disk_, false);
-    EXPECT_TRUE(store.ok()) << store.status();
-    for (const char* name : {"first", "second"}) {
-      EXPECT_TRUE((*store)->CreateTable(name, OptionsOf(128)).ok());
-    }
-    EXPECT_TRUE((*store)->CreateTable("small", OptionsOf(4, Optimizer::kAdagrad)).ok());
-    Contents now;
-    Put(store->get(), "first", 1, 100, 1.0f, &now);
-    Put(store->get(), "second", 50, 60, 2.0f, &now);
-    Put(store->get(), "small", 1, 200, 3.0f, &now);
-    EXPECT_TRUE((*store)->Checkpoint({}).ok());
-    contents_[1] = now;
-    Put(store->get(), "first", 60, 80, 4.0f, &now);
-    Put(store->get(), "small", 150, 100, 5.0f, &now);
-    EXPECT_TRUE((*store)->Checkpoint({}).ok());
-    contents_[2] = now;
-    store->reset();
-    disk_.Forget();
-  }
-
-  std::unique_ptr<SimulatedDisk> Copy() const {
-    return disk_.AfterCrash(disk_.changes(), Persistence::kAll, 0);
-  }
-  const SimulatedDisk& disk() const { return disk_; }
-  const Contents& ContentsOf(uint32_t checkpoint) const { return contents_.at(checkpoint); }
-
- private:
-  SimulatedDisk disk_;
-  std::map<uint32_t, Contents> contents_;
-};
 
 using Keys = std::map<std::string, std::set<Key>>;  // by table
 
@@ -156,42 +78,13 @@ Keys LostKeys(Store* store, const Contents& contents) {
   return lost;
 }
 
-// Bits of one place, or of some; a part of them where few bytes say much.
-std::string Flip(SimulatedDisk* disk, uint64_t flips, Random* random) {
-  std::string said;
-  const std::vector<std::string> segments = SegmentPaths(*disk);
-  for (; flips > 0; --flips) {
-    std::string path = segments[random->Below(segments.size())];
-    uint64_t bytes = disk->Contents(path).size();
-    uint64_t offset = random->Below(bytes);
-    switch (random->Below(8)) {
-      case 0:
-        offset = random->Below(64);
-        break;
-      case 1:
-        offset = bytes - kBlockBytes + random->Below(kBlockBytes);
-        break;
-      case 2:
-        path = ManifestPath(1 + static_cast<int>(random->Below(2)));
-        offset = random->Below(disk->Contents(path).size());
-        break;
-      default:
-        break;
-    }
-    const int bits = 1 << random->Below(8);
-    FlipBits(disk, path, offset, bits);
-    said += path + " byte " + std::to_string(offset) + " bits " + std::to_string(bits) + "; ";
-  }
-  return said;
-}
-
 void CountParts(const VerifyReport& report, Events* events) {
   if (report.clean()) events->Count("clean: nobody reads it");
   for (const Damage& damage : report.damage) events->Count(PartName(damage.part));
 }
 
-void ExpectAsVerified(const World& world, const SimulatedDisk& damaged, const VerifyReport& report,
-                      Events* events) {
+void ExpectAsVerified(const FlippedStore& world, const SimulatedDisk& damaged,
+                      const VerifyReport& report, Events* events) {
   for (const VerifiedCheckpoint& checkpoint : report.checkpoints) {
     // An opening writes what was damaged anew.
     const auto disk = damaged.AfterCrash(damaged.changes(), Persistence::kAll, 0);
@@ -209,7 +102,7 @@ void ExpectAsVerified(const World& world, const SimulatedDisk& damaged, const Ve
 }
 
 TEST(VerifyDamage, IsWhatHappensThen) {
-  const World world;
+  const FlippedStore world;
   ASSERT_GT(SegmentPaths(world.disk()).size(), 3u);
   Events events;
   for (const char* name :
@@ -220,7 +113,7 @@ TEST(VerifyDamage, IsWhatHappensThen) {
   uint64_t done = 0;
   uint64_t run = 0;
   for (; done < kFlips * TestScale() && !HasFailure(); ++run) {
-    Random random(Random(kSeed + FirstSeed()).Bits() + run);
+    Random random(Random(kFlippedSeed + FirstSeed()).Bits() + run);
     const std::unique_ptr<SimulatedDisk> disk = world.Copy();
     const uint64_t flips = random.Below(2) == 0 ? 1 : 2 + random.Below(3);
     done += flips;

@@ -124,6 +124,81 @@ TEST_F(Commands, VerifyOfADamagedStoreExitsWith1AndNamesTheRow) {
                                  " in checkpoint 1: keys " + lost["keys"][0].dump()));
 }
 
+TEST_F(Commands, RepairMakesAStoreOfADamagedOneAndNamesWhatIsLost) {
+  const std::string to = scratch_.path() + "/saved";
+  const Ran whole = Run("repair '" + directory_ + "' --to " + to);
+  EXPECT_EQ(whole.exit_code, 0) << whole.error;
+  EXPECT_THAT(whole.out, HasSubstr("1300 rows saved, 0 rows lost"));
+  const std::string segment = DamageARecord();
+  const Ran ran = Run("repair '" + directory_ + "' --to " + to + "2");
+  EXPECT_EQ(ran.exit_code, 1) << ran.error;
+  EXPECT_THAT(ran.out, HasSubstr("1299 rows saved, 1 rows lost"));
+  EXPECT_THAT(ran.out, HasSubstr(segment + ": the record is damaged: 1 rows of table "));
+  const Ran told = Run("repair '" + directory_ + "' --json --to " + to + "3");
+  EXPECT_EQ(told.exit_code, 1) << told.error;
+  const json report = json::parse(told.out);
+  EXPECT_EQ(report["whole"], false);
+  EXPECT_EQ(report["rows_lost"], 1);
+  EXPECT_THAT(ran.out, HasSubstr("keys " + report["losses"][0]["keys"][0].dump()));
+  EXPECT_EQ(Run("verify " + to + "3").exit_code, 0);
+  // A row of the store that was made.
+  embank_store_options options = options_;
+  options.path = to.c_str();
+  options.flags = 0;
+  store_ = OpenStore(options);
+  embank_table* users = nullptr;
+  ASSERT_EQ(embank_table_open(store_.get(), "users", &users), EMBANK_OK);
+  const uint64_t key = 300;
+  float row[4] = {};
+  EXPECT_EQ(embank_lookup(users, &key, 1, EMBANK_MISSING_ZERO, row, 0, nullptr), EMBANK_OK);
+  EXPECT_EQ(row[3], 2.5f);
+}
+
+TEST_F(Commands, RepairOfAStoreThatNobodyMayWriteTo) {
+  const std::filesystem::perms writers = std::filesystem::perms::owner_write |
+                                         std::filesystem::perms::group_write |
+                                         std::filesystem::perms::others_write;
+  for (const auto& entry : std::filesystem::directory_iterator(directory_)) {
+    std::filesystem::permissions(entry.path(), writers, std::filesystem::perm_options::remove);
+  }
+  std::filesystem::permissions(directory_, writers, std::filesystem::perm_options::remove);
+  const Ran ran = Run("repair '" + directory_ + "' --to " + scratch_.path() + "/saved");
+  std::filesystem::permissions(directory_, std::filesystem::perms::owner_write,
+                               std::filesystem::perm_options::add);
+  EXPECT_EQ(ran.exit_code, 0) << ran.error;
+}
+
+TEST_F(Commands, RepairSaysWhenItIsNotTheNewestCheckpoint) {
+  store_ = OpenStore(options_);
+  ASSERT_EQ(embank_checkpoint(store_.get(), nullptr, 0, nullptr), EMBANK_OK);
+  store_.reset();
+  std::ofstream(directory_ + "/MANIFEST-00000002") << "nonsense";
+  const std::string command = "repair '" + directory_ + "' --to " + scratch_.path();
+  const Ran ran = Run(command + "/saved");
+  EXPECT_EQ(ran.exit_code, 1) << ran.error;
+  EXPECT_THAT(ran.out, HasSubstr("checkpoint 1 (previous)"));
+  EXPECT_THAT(ran.out, HasSubstr("MANIFEST-00000002"));
+  EXPECT_EQ(Run(command + "/other --previous").exit_code, 1);
+  // Neither can be read: no store is made.
+  std::ofstream(directory_ + "/MANIFEST-00000001") << "nonsense";
+  const Ran none = Run(command + "/none");
+  EXPECT_EQ(none.exit_code, 2);
+  EXPECT_THAT(none.error, HasSubstr("MANIFEST-00000001"));
+  EXPECT_FALSE(std::filesystem::exists(scratch_.path() + "/none"));
+}
+
+TEST_F(Commands, RepairGoesNeitherIntoItsSourceNorIntoWhatIsNotEmpty) {
+  for (const std::string& to : {directory_ + "/saved", directory_, directory_ + "/../a store/x"}) {
+    const Ran ran = Run("repair '" + directory_ + "' --to '" + to + "'");
+    EXPECT_EQ(ran.exit_code, 2) << to;
+    EXPECT_THAT(ran.error, HasSubstr("is within")) << to;
+  }
+  const Ran full = Run("repair '" + directory_ + "' --to " + scratch_.path());
+  EXPECT_EQ(full.exit_code, 2);
+  EXPECT_THAT(full.error, HasSubstr("not empty"));
+  EXPECT_EQ(RunOn("verify").exit_code, 0);
+}
+
 TEST_F(Commands, InfoTellsIdentityCheckpointsAndTables) {
   const Ran ran = RunOn("info");
   EXPECT_EQ(ran.exit_code, 0) << ran.error;
@@ -210,7 +285,7 @@ TEST_F(Commands, OutputThatIsLostExitsWith2) {
 }
 
 TEST_F(Commands, AWrongCommandLineExitsWith2AndHelpWith0) {
-  for (const char* wrong : {"", "verify", "mend x", "verify --jsno x", "info a b"}) {
+  for (const char* wrong : {"", "verify", "mend x", "verify --jsno x", "info a b", "repair x"}) {
     const Ran ran = Run(wrong);
     EXPECT_EQ(ran.exit_code, 2) << wrong;
     EXPECT_NE(ran.error, "") << wrong;

@@ -1,0 +1,94 @@
+// embank repair: what can be read of a damaged store, as a new store.
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "base/posix_file_system.h"
+#include "store/repair.h"
+#include "tools/command.h"
+#include "tools/text_table.h"
+
+namespace embank {
+namespace {
+
+std::string LossText(const RepairLoss& loss) {
+  std::string text = absl::StrCat(
+      "  ", loss.file, ": ", Printable(loss.what), ": ", loss.rows, " rows of ",
+      loss.table.empty() ? "an unknown table" : absl::StrCat("table ", Printable(loss.table)));
+  if (loss.keys.empty()) return text + ", whose keys are not known\n";
+  for (size_t i = 0; i < loss.keys.size(); ++i) {
+    absl::StrAppend(&text, i == 0 ? ": keys " : ", ", loss.keys[i]);
+  }
+  return text + "\n";
+}
+
+std::string ReportText(const RepairReport& report) {
+  std::string text =
+      absl::StrCat(Printable(report.target), ": a store of checkpoint ", report.checkpoint,
+                   report.is_newest ? " (newest)" : " (previous)", " of ",
+                   Printable(report.directory), "; ", BytesText(report.written_bytes), " written\n",
+                   report.rows_saved, " rows saved, ", report.rows_lost, " rows lost\n");
+  if (!report.newest_lost.empty()) {
+    absl::StrAppend(&text, "the newest checkpoint was not saved: ", Printable(report.newest_lost),
+                    "\n");
+  }
+  if (!report.heat_lost.empty()) {
+    absl::StrAppend(&text, "the heat that rows gained since they were written is lost: ",
+                    Printable(report.heat_lost), "\n");
+  }
+  TextTable tables({"table", "saved", "lost"});
+  for (const RepairedTable& table : report.tables) {
+    tables.Add(
+        {Printable(table.name), absl::StrCat(table.rows_saved), absl::StrCat(table.rows_lost)});
+  }
+  if (!report.tables.empty()) text += tables.Text();
+  for (const RepairLoss& loss : report.losses) text += LossText(loss);
+  if (report.losses.size() < report.loss_count) text += "  ...\n";
+  return text;
+}
+
+// A new name in the source's directory is a change of it.
+bool IsWithin(const std::string& path, const std::string& directory) {
+  std::error_code error;
+  std::filesystem::path at = std::filesystem::weakly_canonical(path, error);
+  if (error) return false;
+  for (; !at.empty() && at != at.root_path(); at = at.parent_path()) {
+    if (std::filesystem::equivalent(at, directory, error)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+ExitCode RunRepair(const RepairCommand& command) {
+  const RepairOptions options = {
+      .directory = command.directory, .target = command.target, .previous = command.previous};
+  if (IsWithin(options.target, options.directory)) {
+    Fail(absl::InvalidArgumentError(
+        absl::StrCat("--to: ", options.target, " is within ", options.directory,
+                     ", which repair does not change; name a directory elsewhere")));
+    return ExitCode::kUnusable;
+  }
+  const std::unique_ptr<FileSystem> files = MakePosixFileSystem({});
+  const bool is_watched = isatty(STDERR_FILENO) != 0;
+  const absl::StatusOr<RepairReport> report =
+      RepairStore(files.get(), options, [&](uint64_t done, uint64_t total) {
+        if (is_watched) {
+          std::fprintf(stderr, "\r%llu of %llu segments%s", static_cast<unsigned long long>(done),
+                       static_cast<unsigned long long>(total), done == total ? "\n" : "");
+        }
+        return true;
+      });
+  if (!report.ok()) {
+    Fail(report.status());
+    return ExitCode::kUnusable;
+  }
+  const std::string text = command.json ? FormatRepairReport(*report) + "\n" : ReportText(*report);
+  std::fputs(text.c_str(), stdout);
+  return report->is_whole() ? ExitCode::kClean : ExitCode::kDamaged;
+}
+
+}  // namespace embank
