@@ -182,10 +182,14 @@ absl::Status Store::Recover(std::span<const Manifest> kept) {
     }
   }
   const absl::Status recovered = RecoverRows(opened);
-  if (absl::IsDataLoss(recovered) && kept.size() > 1 && !options_.previous) {
-    return absl::DataLossError(absl::StrCat(recovered.message(), "; checkpoint ",
-                                            kept.back().checkpoint,
-                                            " can be opened as the previous one"));
+  if (absl::IsDataLoss(recovered)) {
+    const bool has_other = kept.size() > 1 && !options_.previous;
+    return absl::DataLossError(
+        absl::StrCat(recovered.message(),
+                     has_other ? absl::StrCat("; checkpoint ", kept.back().checkpoint,
+                                              " can be opened as the previous one")
+                               : "",
+                     "; `embank repair` makes a new store of all rows that can be read"));
   }
   EMBANK_RETURN_IF_ERROR(recovered);
   RecoverHeat(opened);

@@ -10,6 +10,31 @@
 #include "tiers/row_log.h"
 
 namespace embank {
+namespace {
+
+bool Lives(const SegmentRows& rows, uint32_t slot) {
+  return (rows.bits[slot / 64] >> (slot % 64) & 1) != 0;
+}
+
+// A row whose key is not known any more cannot be told to be lost when it is asked for: without it
+// the store would say that there is none.
+absl::Status CheckOwned(const LogSegment& segment, const SegmentRows& rows,
+                        const SegmentFooter& owners) {
+  uint32_t unknown = 0;
+  uint32_t first = 0;
+  for (uint32_t slot = rows.used_slots; slot-- > 0;) {
+    if (!Lives(rows, slot) || owners.tables[slot] != kNoTable) continue;
+    ++unknown;
+    first = slot;
+  }
+  if (unknown == 0) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat(
+      segment.path, ": the keys of ", unknown,
+      " of its rows are lost: neither its footer nor their records can be read (the first is in ",
+      "slot ", first, ")"));
+}
+
+}  // namespace
 
 void RowLog::Freeze(uint32_t checkpoint) {
   MutexLock lock(&mutex_);
@@ -124,12 +149,9 @@ absl::Status RowLog::AdoptSegment(LogSegment* segment, const SegmentRows& rows,
   AlignedBuffer memory;
   SegmentFooter owners;
   EMBANK_RETURN_IF_ERROR(AdoptOwners(segment, rows, &memory, &owners));
+  EMBANK_RETURN_IF_ERROR(CheckOwned(*segment, rows, owners));
   for (uint32_t slot = 0; slot < rows.used_slots; ++slot) {
-    if ((rows.bits[slot / 64] >> (slot % 64) & 1) == 0) continue;
-    if (owners.tables[slot] == kNoTable) {
-      return absl::DataLossError(
-          absl::StrCat(segment->path, ": nobody knows whose the row in slot ", slot, " is"));
-    }
+    if (!Lives(rows, slot)) continue;
     segment->SetLive(slot, true);
     (*visit)(LocationOf(*segment, slot), owners.tables[slot], owners.keys[slot]);
   }

@@ -199,7 +199,8 @@ EMBANK_API void embank_store_options_init(embank_store_options *options, uint32_
  * store, and flags has no CREATE; UNAVAILABLE: it is open (see below), or the device fails;
  * FAILED_PRECONDITION: it was made with another seed, by a newer version, or has no checkpoint
  * before the last; DATA_LOSS: something is damaged or missing, which the message names, and an
- * older checkpoint if there is one; PERMISSION_DENIED.
+ * older checkpoint if there is one (the command `embank repair` makes a new store of what can be
+ * read); PERMISSION_DENIED.
  *
  * One opens a path to change it, alone, or many open it READ_ONLY, in one process or in many: the
  * others get UNAVAILABLE. READ_ONLY makes, writes and removes nothing in the directory, which may

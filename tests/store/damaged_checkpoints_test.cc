@@ -230,13 +230,32 @@ TEST_F(TwoCheckpoints, ADamagedFooterIsMadeUpForByADropToo) {
   EXPECT_EQ(ReadAll(world_.Create("t", Optimizer::kNone))->size(), 0u);
 }
 
-// Of its rows nobody knows any more where they are.
-TEST_F(TwoCheckpoints, ADamagedFooterAndADamagedRecordAreNamed) {
+TEST_F(TwoCheckpoints, DamagedFootersOfAllSegmentsCostNothing) {
+  for (const std::string& path : SegmentPaths(world_.disk())) {
+    Damage(path, world_.disk().Contents(path).size() - 9);
+  }
+  ExpectOpens(states_[0], /*previous=*/true);
+  ExpectOpens(states_[1]);
+}
+
+// Of its rows nobody knows any more whose they are: none of them may count as absent.
+TEST_F(TwoCheckpoints, ADamagedFooterAndDamagedRecordsAreNamedAndCounted) {
   const std::string path = SegmentPaths(world_.disk())[0];
   Damage(path, world_.disk().Contents(path).size() - 9);
-  // Some of these live in the newest.
-  for (uint64_t slot = 0; slot < 20; ++slot) Damage(path, kBlockBytes + slot * 4128 + 500);
+  const Manifest newest = *DecodeManifest(world_.disk().Contents(ManifestPath(2)));
+  ASSERT_EQ("log/" + RowLog::SegmentName(newest.segments[0].header.segment_id), path);
+  uint64_t live = 0;
+  for (uint64_t slot = 0; slot < 20; ++slot) {
+    Damage(path, kBlockBytes + slot * newest.segments[0].header.record_bytes + 500);
+    live += newest.segments[0].bits[0] >> slot & 1;
+  }
+  ASSERT_GT(live, 1u);
   ExpectRefused(absl::StatusCode::kDataLoss, path);
+  ExpectRefused(absl::StatusCode::kDataLoss,
+                "the keys of " + std::to_string(live) + " of its rows are lost");
+  ExpectRefused(absl::StatusCode::kDataLoss, "checkpoint 1 can be opened as the previous one");
+  ExpectRefused(absl::StatusCode::kDataLoss, "embank repair");
+  ExpectRefused(absl::StatusCode::kDataLoss, "embank repair", /*previous=*/true);
 }
 
 // What another checkpoint alone has may be damaged.
