@@ -15,14 +15,18 @@ std::string DirectoryOf(const std::string& path) {
   return end == std::string::npos ? "/" : path.substr(0, end + 1);
 }
 
-absl::StatusOr<std::vector<std::byte>> ReadWholeFile(FileSystem* files, const std::string& path,
+std::string Directory::PathOf(const std::string& name) const {
+  return absl::StrCat(path(), "/", name);
+}
+
+absl::StatusOr<std::vector<std::byte>> ReadWholeFile(Directory* directory, const std::string& name,
                                                      uint64_t bytes_max) {
   EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<File> file,
-                          files->Open(path, FileAccess::kRead, FileCaching::kCached));
+                          directory->Open(name, FileAccess::kRead, FileCaching::kCached));
   EMBANK_ASSIGN_OR_RETURN(const uint64_t size_bytes, file->SizeBytes());
   if (size_bytes > bytes_max) {
-    return absl::OutOfRangeError(absl::StrCat("read ", path, ": ", size_bytes, " bytes, at most ",
-                                              bytes_max, " are expected"));
+    return absl::OutOfRangeError(absl::StrCat("read ", directory->PathOf(name), ": ", size_bytes,
+                                              " bytes, at most ", bytes_max, " are expected"));
   }
   std::vector<std::byte> bytes(size_bytes);
   EMBANK_RETURN_IF_ERROR(file->Read(0, bytes));
@@ -31,33 +35,34 @@ absl::StatusOr<std::vector<std::byte>> ReadWholeFile(FileSystem* files, const st
 
 namespace {
 
-absl::Status WriteDraft(FileSystem* files, const std::string& draft,
+absl::Status WriteDraft(Directory* directory, const std::string& draft,
                         std::span<const std::byte> bytes) {
   EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<File> file,
-                          files->Open(draft, FileAccess::kCreate, FileCaching::kCached));
+                          directory->Open(draft, FileAccess::kCreate, FileCaching::kCached));
   EMBANK_RETURN_IF_ERROR(file->Write(0, bytes));
   return Seeded(SeededBug::kNoManifestSync) ? absl::OkStatus() : file->Sync();
 }
 
 }  // namespace
 
-absl::Status ReplaceFile(FileSystem* files, const std::string& path,
+absl::Status ReplaceFile(Directory* directory, const std::string& name,
                          std::span<const std::byte> bytes, bool* in_doubt) {
   bool unused = false;
   if (in_doubt == nullptr) in_doubt = &unused;
   *in_doubt = false;
-  const std::string draft = path + ".new";
+  const std::string draft = name + ".new";
   // Left behind by a crash, it is nobody's.
-  if (absl::Status removed = files->Remove(draft); !removed.ok() && !absl::IsNotFound(removed)) {
+  if (absl::Status removed = directory->Remove(draft);
+      !removed.ok() && !absl::IsNotFound(removed)) {
     return removed;
   }
-  absl::Status placed = WriteDraft(files, draft, bytes);
-  if (placed.ok()) placed = files->Rename(draft, path);
-  if (!placed.ok()) files->Remove(draft).IgnoreError();
+  absl::Status placed = WriteDraft(directory, draft, bytes);
+  if (placed.ok()) placed = directory->Rename(draft, name);
+  if (!placed.ok()) directory->Remove(draft).IgnoreError();
   EMBANK_RETURN_IF_ERROR(placed);
   if (Seeded(SeededBug::kNoManifestNameSync)) return absl::OkStatus();
   *in_doubt = true;
-  EMBANK_RETURN_IF_ERROR(files->SyncDirectory(DirectoryOf(path)));
+  EMBANK_RETURN_IF_ERROR(directory->Sync());
   *in_doubt = false;
   return absl::OkStatus();
 }

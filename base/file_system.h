@@ -2,14 +2,15 @@
 // test can be the disk.
 //
 // Nothing written is durable before a Sync of the file that completes; nothing created, renamed,
-// linked or removed before a SyncDirectory of its directory that does. After a Sync that failed
+// linked or removed before a Sync of its directory that does. After a Sync that failed
 // nobody knows what is durable: the file is not synced again, its contents are written to another;
-// nor is a directory after its SyncDirectory.
+// nor is a directory after its Sync.
 //
 // Statuses of all calls, with a message that names the file and the system's reason:
 //   kNotFound, kAlreadyExists, kPermissionDenied (also a read-only file system),
 //   kResourceExhausted   no space, quota, descriptors, locks or memory
-//   kUnimplemented       not on this file system (Preallocate, Link), not across two (Link, Rename)
+//   kUnimplemented       not on this file system (Preallocate, Link, LockItself), not across two
+//                        (Link)
 //   kOutOfRange          a read that begins or ends behind the end of the file
 //   kUnavailable         everything else: the device fails
 #ifndef EMBANK_BASE_FILE_SYSTEM_H_
@@ -71,12 +72,55 @@ struct Transfer {
   absl::Status status;         // out
 };
 
-// A lock on a file that other processes respect; given up by its destructor and by the end of the
-// process, however it ends. (Children that the process forks keep it alive until they end, if the
-// destructor has not run before.)
+// A lock that other processes respect; given up by its destructor and by the end of the process,
+// however it ends. (Children that the process forks keep it alive until they end, if the destructor
+// has not run before.)
 class FileLock {
  public:
   virtual ~FileLock() = default;
+  // Whether the name under which it was locked is still that of the locked file.
+  virtual absl::StatusOr<bool> IsInPlace() = 0;
+};
+
+// A directory that is held open, and its files by their names in it: no path is looked up again, so
+// that it stays the same directory whatever becomes of its own name and of the process's directory.
+// Thread-safe. Must outlive the locks that it gave.
+class Directory {
+ public:
+  virtual ~Directory() = default;
+
+  // As it was opened by, which messages name.
+  virtual const std::string& path() const = 0;
+  std::string PathOf(const std::string& name) const;
+
+  // An open file, whose former contents stay.
+  virtual absl::StatusOr<std::unique_ptr<File>> Open(const std::string& name, FileAccess access,
+                                                     FileCaching caching) = 0;
+  // Of a file, which takes the place of the file `to` if that exists.
+  virtual absl::Status Rename(const std::string& from, const std::string& to) = 0;
+  // A second name of the same file, in this directory or another of the same FileSystem.
+  // kUnimplemented also: it has as many as it may have.
+  virtual absl::Status Link(const std::string& from, Directory* directory,
+                            const std::string& to) = 0;
+  // Of a file.
+  virtual absl::Status Remove(const std::string& name) = 0;
+  // Names, "." and ".." left out, in any order.
+  virtual absl::StatusOr<std::vector<std::string>> List() = 0;
+  // kResourceExhausted: nothing was tried. After other errors some names may never be durable.
+  virtual absl::Status Sync() = 0;
+  // Makes its own name durable, as Sync of the directory in which that stands.
+  virtual absl::Status SyncName() = 0;
+  // Removes the directory itself, which must be empty. kNotFound: the path by which it was opened
+  // is not its name any more.
+  virtual absl::Status RemoveItself() = 0;
+  virtual absl::StatusOr<uint64_t> FreeBytes() = 0;
+
+  // Locks an existing file, shared with other shared locks or alone. kUnavailable: somebody else
+  // has it, in this process or another.
+  virtual absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& name, bool shared) = 0;
+  // As Lock, of the directory itself, which nobody can remove while it has files. kUnimplemented:
+  // this file system has no such locks.
+  virtual absl::StatusOr<std::unique_ptr<FileLock>> LockItself(bool shared) = 0;
 };
 
 // Thread-safe. Paths are absolute or relative to the process's directory. Must outlive what it
@@ -85,9 +129,10 @@ class FileSystem {
  public:
   virtual ~FileSystem() = default;
 
-  // An open file, whose former contents stay.
-  virtual absl::StatusOr<std::unique_ptr<File>> Open(const std::string& path, FileAccess access,
-                                                     FileCaching caching) = 0;
+  // Its parent must exist.
+  virtual absl::Status CreateDirectory(const std::string& path) = 0;
+  // kNotFound also: it is no directory.
+  virtual absl::StatusOr<std::unique_ptr<Directory>> OpenDirectory(const std::string& path) = 0;
 
   // Does all of a list, in any order, as many at once as the device likes; returns when all are
   // done. Each tells its status. The files must be this system's.
@@ -97,24 +142,6 @@ class FileSystem {
   // before it is given back. What it is good for is speed: a system may leave it at that.
   virtual void KeepMemory(std::span<std::byte>) {}
   virtual void ForgetMemory(std::span<std::byte>) {}
-
-  // Of a file, which takes the place of the file `to` if that exists.
-  virtual absl::Status Rename(const std::string& from, const std::string& to) = 0;
-  // A second name of the same file. kUnimplemented also: it has as many as it may have.
-  virtual absl::Status Link(const std::string& from, const std::string& to) = 0;
-  virtual absl::Status Remove(const std::string& path) = 0;
-
-  // Its parent must exist.
-  virtual absl::Status CreateDirectory(const std::string& path) = 0;
-  // Names in a directory, "." and ".." left out, in any order.
-  virtual absl::StatusOr<std::vector<std::string>> List(const std::string& path) = 0;
-  // kResourceExhausted: nothing was tried. After other errors some names may never be durable.
-  virtual absl::Status SyncDirectory(const std::string& path) = 0;
-  virtual absl::StatusOr<uint64_t> FreeBytes(const std::string& path) = 0;
-
-  // Locks an existing file, shared with other shared locks or alone. kUnavailable: somebody else
-  // has it, in this process or another.
-  virtual absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path, bool shared) = 0;
 };
 
 // The directory in which a path's last name stands: "." if there is no slash before it, "/" if that
@@ -122,12 +149,12 @@ class FileSystem {
 std::string DirectoryOf(const std::string& path);
 
 // Reads a whole file of at most `bytes_max` bytes; kOutOfRange when it is longer.
-absl::StatusOr<std::vector<std::byte>> ReadWholeFile(FileSystem* files, const std::string& path,
+absl::StatusOr<std::vector<std::byte>> ReadWholeFile(Directory* directory, const std::string& name,
                                                      uint64_t bytes_max);
-// Puts a whole file in the place of `path`: written under another name, synced, renamed, and the
+// Puts a whole file in the place of `name`: written under another name, synced, renamed, and the
 // directory synced. A crash leaves the former file or the new one, whole; so does an error.
 // *in_doubt: nobody knows which, and no later sync of the directory tells.
-absl::Status ReplaceFile(FileSystem* files, const std::string& path,
+absl::Status ReplaceFile(Directory* directory, const std::string& name,
                          std::span<const std::byte> bytes, bool* in_doubt = nullptr);
 
 }  // namespace embank

@@ -83,6 +83,8 @@ class Descriptor {
   Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
   Descriptor& operator=(Descriptor&&) = delete;
   int number() const { return number_; }
+  // Somebody else closes it.
+  void Release() { number_ = -1; }
 
  private:
   int number_;
@@ -201,18 +203,192 @@ class PosixFile final : public File {
   std::atomic<bool> was_run_{false};
 };
 
+// The file of a number, whatever its names are.
+struct FileIdentity {
+  dev_t device;
+  ino_t inode;
+  bool operator==(const FileIdentity&) const = default;
+};
+
+FileIdentity IdentityOf(const struct stat& about) { return {about.st_dev, about.st_ino}; }
+
+// A descriptor's number, or minus the system's error number.
+int OpenNumber(int directory, const char* name, int flags) {
+  while (true) {
+    const int number = openat(directory, name, flags | O_CLOEXEC, 0666);
+    if (number >= 0) return number;
+    if (errno != EINTR) return -errno;
+  }
+}
+
+absl::StatusOr<Descriptor> OpenDescriptor(int directory, const char* name, int flags,
+                                          const std::string& path) {
+  const int number = OpenNumber(directory, name, flags);
+  if (number < 0) return ErrorOf(-number, "open", path);
+  return Descriptor(number);
+}
+
 class PosixFileLock final : public FileLock {
  public:
-  explicit PosixFileLock(Descriptor descriptor) : descriptor_(std::move(descriptor)) {}
+  PosixFileLock(Descriptor descriptor, int directory, std::string name, std::string path)
+      : descriptor_(std::move(descriptor)),
+        directory_(directory),
+        name_(std::move(name)),
+        path_(std::move(path)) {}
   // Forked children have the descriptor too: closing it would leave them the lock. They end without
   // taking it from us.
   ~PosixFileLock() override {
     if (getpid() == owner_) flock(descriptor_.number(), LOCK_UN);
   }
 
+  absl::StatusOr<bool> IsInPlace() override {
+    struct stat locked;
+    struct stat named;
+    if (fstat(descriptor_.number(), &locked) != 0) return ErrorOf(errno, "stat", path_);
+    if (fstatat(directory_, name_.c_str(), &named, 0) == 0) {
+      return IdentityOf(locked) == IdentityOf(named);
+    }
+    if (errno == ENOENT) return false;
+    return ErrorOf(errno, "stat", path_);
+  }
+
  private:
   const Descriptor descriptor_;
+  const int directory_;  // in which it has its name
+  const std::string name_;
+  const std::string path_;
   const pid_t owner_ = getpid();
+};
+
+class PosixDirectory final : public Directory {
+ public:
+  PosixDirectory(Descriptor descriptor, std::string path, RingPool* rings)
+      : descriptor_(std::move(descriptor)), path_(std::move(path)), rings_(rings) {}
+
+  const std::string& path() const override { return path_; }
+
+  absl::StatusOr<std::unique_ptr<File>> Open(const std::string& name, FileAccess access,
+                                             FileCaching caching) override {
+    int flags = access == FileAccess::kRead ? O_RDONLY : O_RDWR;
+    if (access == FileAccess::kCreate) flags |= O_CREAT | O_EXCL;
+    if (caching == FileCaching::kDirect) {
+      const int direct = OpenNumber(number(), name.c_str(), flags | O_DIRECT);
+      if (direct >= 0) return MakeFile(Descriptor(direct), name, true);
+      // The file system has no direct access; a file it may have created stays.
+      if (direct != -EINVAL) return ErrorOf(-direct, "open", PathOf(name));
+      flags &= ~O_EXCL;
+    }
+    EMBANK_ASSIGN_OR_RETURN(Descriptor descriptor,
+                            OpenDescriptor(number(), name.c_str(), flags, PathOf(name)));
+    return MakeFile(std::move(descriptor), name, false);
+  }
+
+  absl::Status Rename(const std::string& from, const std::string& to) override {
+    if (renameat(number(), from.c_str(), number(), to.c_str()) == 0) return absl::OkStatus();
+    return ErrorOf(errno, "rename", PathOf(from));
+  }
+  absl::Status Link(const std::string& from, Directory* directory, const std::string& to) override {
+    const int target = static_cast<PosixDirectory*>(directory)->number();
+    if (linkat(number(), from.c_str(), target, to.c_str(), 0) == 0) return absl::OkStatus();
+    // EPERM: the file system has no links, or the system does not let this user make them.
+    const bool has_no_links = errno == EPERM || errno == EMLINK || errno == ENOSYS;
+    return ErrorOf(has_no_links ? EOPNOTSUPP : errno, "link", directory->PathOf(to));
+  }
+  absl::Status Remove(const std::string& name) override {
+    if (unlinkat(number(), name.c_str(), 0) == 0) return absl::OkStatus();
+    return ErrorOf(errno, "remove", PathOf(name));
+  }
+
+  absl::StatusOr<std::vector<std::string>> List() override {
+    // Of its own: a stream has the place up to which it was read.
+    EMBANK_ASSIGN_OR_RETURN(Descriptor descriptor,
+                            OpenDescriptor(number(), ".", O_RDONLY | O_DIRECTORY, path_));
+    const std::unique_ptr<DIR, int (*)(DIR*)> stream(fdopendir(descriptor.number()), closedir);
+    if (stream == nullptr) return ErrorOf(errno, "list", path_);
+    descriptor.Release();
+    std::vector<std::string> names;
+    while (true) {
+      errno = 0;
+      // Nobody else has this stream.
+      const dirent* const entry = readdir(stream.get());  // NOLINT(concurrency-mt-unsafe)
+      if (entry == nullptr && errno != 0) return ErrorOf(errno, "list", path_);
+      if (entry == nullptr) return names;
+      const std::string_view name = entry->d_name;
+      if (name != "." && name != "..") names.emplace_back(name);
+    }
+  }
+
+  absl::Status Sync() override { return SyncDescriptor(number(), path_); }
+  absl::Status SyncName() override {
+    EMBANK_ASSIGN_OR_RETURN(const Descriptor parent, OpenParent());
+    return SyncDescriptor(parent.number(), DirectoryOf(path_));
+  }
+  absl::Status RemoveItself() override {
+    EMBANK_ASSIGN_OR_RETURN(const Descriptor parent, OpenParent());
+    const std::string name = LastNameOf(path_);
+    struct stat own;
+    struct stat named;
+    if (fstat(number(), &own) != 0) return ErrorOf(errno, "stat", path_);
+    if (fstatat(parent.number(), name.c_str(), &named, AT_SYMLINK_NOFOLLOW) != 0) {
+      return ErrorOf(errno, "remove", path_);
+    }
+    if (IdentityOf(own) != IdentityOf(named)) return ErrorOf(ENOENT, "remove", path_);
+    if (unlinkat(parent.number(), name.c_str(), AT_REMOVEDIR) == 0) return absl::OkStatus();
+    return ErrorOf(errno, "remove", path_);
+  }
+  absl::StatusOr<uint64_t> FreeBytes() override {
+    struct statvfs about;
+    if (fstatvfs(number(), &about) != 0) return ErrorOf(errno, "stat", path_);
+    return uint64_t{about.f_bavail} * about.f_frsize;
+  }
+
+  absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& name, bool shared) override {
+    return LockName(name, shared ? O_RDONLY : O_RDWR, shared, PathOf(name));
+  }
+  absl::StatusOr<std::unique_ptr<FileLock>> LockItself(bool shared) override {
+    return LockName(".", O_RDONLY | O_DIRECTORY, shared, path_);
+  }
+
+ private:
+  int number() const { return descriptor_.number(); }
+
+  // The part of a path behind its last slash; those at the end do not count.
+  static std::string LastNameOf(const std::string& path) {
+    const size_t end = path.find_last_not_of('/');
+    if (end == std::string::npos) return path;
+    const size_t slash = path.rfind('/', end);
+    const size_t begin = slash == std::string::npos ? 0 : slash + 1;
+    return path.substr(begin, end + 1 - begin);
+  }
+
+  absl::StatusOr<Descriptor> OpenParent() const {
+    return OpenDescriptor(number(), "..", O_RDONLY | O_DIRECTORY, DirectoryOf(path_));
+  }
+  static absl::Status SyncDescriptor(int number, const std::string& path) {
+    if (fsync(number) == 0) return absl::OkStatus();
+    const absl::Status failed = ErrorOf(errno, "sync directory", path);
+    return absl::Status(absl::StatusCode::kUnavailable, failed.message());
+  }
+  std::unique_ptr<File> MakeFile(Descriptor descriptor, const std::string& name, bool direct) {
+    return std::make_unique<PosixFile>(std::move(descriptor), PathOf(name), direct, rings_);
+  }
+  absl::StatusOr<std::unique_ptr<FileLock>> LockName(const std::string& name, int flags,
+                                                     bool shared, const std::string& path) {
+    EMBANK_ASSIGN_OR_RETURN(Descriptor descriptor,
+                            OpenDescriptor(number(), name.c_str(), flags, path));
+    int result = 0;
+    do {
+      result = flock(descriptor.number(), (shared ? LOCK_SH : LOCK_EX) | LOCK_NB);
+    } while (result != 0 && errno == EINTR);
+    // File systems of networks may lock only what can be written, which a directory cannot.
+    const bool has_no_locks = (flags & O_DIRECTORY) != 0 && errno != EWOULDBLOCK;
+    if (result != 0) return ErrorOf(has_no_locks ? EOPNOTSUPP : errno, "lock", path);
+    return std::make_unique<PosixFileLock>(std::move(descriptor), number(), name, path);
+  }
+
+  const Descriptor descriptor_;
+  const std::string path_;
+  RingPool* const rings_;
 };
 
 class PosixFileSystem final : public FileSystem {
@@ -221,19 +397,14 @@ class PosixFileSystem final : public FileSystem {
       : transfer_threads_(options.transfer_threads),
         rings_(options.use_io_uring ? std::optional(options.completions) : std::nullopt) {}
 
-  absl::StatusOr<std::unique_ptr<File>> Open(const std::string& path, FileAccess access,
-                                             FileCaching caching) override {
-    int flags = O_CLOEXEC | (access == FileAccess::kRead ? O_RDONLY : O_RDWR);
-    if (access == FileAccess::kCreate) flags |= O_CREAT | O_EXCL;
-    if (caching == FileCaching::kDirect) {
-      const int number = OpenNumber(path, flags | O_DIRECT);
-      if (number >= 0) return MakeFile(Descriptor(number), path, true);
-      // The file system has no direct access; a file it may have created stays.
-      if (number != -EINVAL) return ErrorOf(-number, "open", path);
-      flags &= ~O_EXCL;
-    }
-    EMBANK_ASSIGN_OR_RETURN(Descriptor descriptor, OpenDescriptor(path, flags));
-    return MakeFile(std::move(descriptor), path, false);
+  absl::Status CreateDirectory(const std::string& path) override {
+    if (mkdir(path.c_str(), 0777) == 0) return absl::OkStatus();
+    return ErrorOf(errno, "create directory", path);
+  }
+  absl::StatusOr<std::unique_ptr<Directory>> OpenDirectory(const std::string& path) override {
+    EMBANK_ASSIGN_OR_RETURN(Descriptor descriptor,
+                            OpenDescriptor(AT_FDCWD, path.c_str(), O_RDONLY | O_DIRECTORY, path));
+    return std::make_unique<PosixDirectory>(std::move(descriptor), path, &rings_);
   }
 
   void TransferAll(std::span<Transfer> transfers) override {
@@ -260,84 +431,9 @@ class PosixFileSystem final : public FileSystem {
   void KeepMemory(std::span<std::byte> memory) override { rings_.AddMemory(memory); }
   void ForgetMemory(std::span<std::byte> memory) override { rings_.EndMemory(memory); }
 
-  absl::Status Rename(const std::string& from, const std::string& to) override {
-    if (rename(from.c_str(), to.c_str()) == 0) return absl::OkStatus();
-    return ErrorOf(errno, "rename", from);
-  }
-  absl::Status Link(const std::string& from, const std::string& to) override {
-    if (link(from.c_str(), to.c_str()) == 0) return absl::OkStatus();
-    // EPERM: the file system has no links, or the system does not let this user make them.
-    const bool has_no_links = errno == EPERM || errno == EMLINK || errno == ENOSYS;
-    return ErrorOf(has_no_links ? EOPNOTSUPP : errno, "link", to);
-  }
-  absl::Status Remove(const std::string& path) override {
-    return remove(path.c_str()) == 0 ? absl::OkStatus() : ErrorOf(errno, "remove", path);
-  }
-  absl::Status CreateDirectory(const std::string& path) override {
-    if (mkdir(path.c_str(), 0777) == 0) return absl::OkStatus();
-    return ErrorOf(errno, "create directory", path);
-  }
-
-  absl::StatusOr<std::vector<std::string>> List(const std::string& path) override {
-    const std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir(path.c_str()), closedir);
-    if (directory == nullptr) return ErrorOf(errno, "list", path);
-    std::vector<std::string> names;
-    while (true) {
-      errno = 0;
-      // Nobody else has this stream.
-      const dirent* const entry = readdir(directory.get());  // NOLINT(concurrency-mt-unsafe)
-      if (entry == nullptr && errno != 0) return ErrorOf(errno, "list", path);
-      if (entry == nullptr) return names;
-      const std::string_view name = entry->d_name;
-      if (name != "." && name != "..") names.emplace_back(name);
-    }
-  }
-
-  absl::Status SyncDirectory(const std::string& path) override {
-    EMBANK_ASSIGN_OR_RETURN(const Descriptor directory,
-                            OpenDescriptor(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (fsync(directory.number()) == 0) return absl::OkStatus();
-    const absl::Status failed = ErrorOf(errno, "sync directory", path);
-    return absl::Status(absl::StatusCode::kUnavailable, failed.message());
-  }
-
-  absl::StatusOr<uint64_t> FreeBytes(const std::string& path) override {
-    struct statvfs about;
-    if (statvfs(path.c_str(), &about) != 0) return ErrorOf(errno, "stat", path);
-    return uint64_t{about.f_bavail} * about.f_frsize;
-  }
-
-  absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path, bool shared) override {
-    EMBANK_ASSIGN_OR_RETURN(Descriptor descriptor,
-                            OpenDescriptor(path, (shared ? O_RDONLY : O_RDWR) | O_CLOEXEC));
-    int result = 0;
-    do {
-      result = flock(descriptor.number(), (shared ? LOCK_SH : LOCK_EX) | LOCK_NB);
-    } while (result != 0 && errno == EINTR);
-    if (result != 0) return ErrorOf(errno, "lock", path);
-    return std::make_unique<PosixFileLock>(std::move(descriptor));
-  }
-
  private:
   static PosixFile* FileOf(const Transfer& transfer) {
     return static_cast<PosixFile*>(transfer.file);
-  }
-
-  // A descriptor's number, or minus the system's error number.
-  static int OpenNumber(const std::string& path, int flags) {
-    while (true) {
-      const int number = open(path.c_str(), flags, 0666);
-      if (number >= 0) return number;
-      if (errno != EINTR) return -errno;
-    }
-  }
-  static absl::StatusOr<Descriptor> OpenDescriptor(const std::string& path, int flags) {
-    const int number = OpenNumber(path, flags);
-    if (number < 0) return ErrorOf(-number, "open", path);
-    return Descriptor(number);
-  }
-  std::unique_ptr<File> MakeFile(Descriptor descriptor, const std::string& path, bool direct) {
-    return std::make_unique<PosixFile>(std::move(descriptor), path, direct, &rings_);
   }
 
   static void FinishOne(Transfer* transfer, int64_t result) noexcept {

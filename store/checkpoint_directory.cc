@@ -36,24 +36,48 @@ std::string NameOf(const char* prefix, uint32_t checkpoint) {
   return absl::StrCat(prefix, absl::Hex(checkpoint, absl::kZeroPad8));
 }
 
+absl::Status NoStoreAt(const char* argument, const std::string& path) {
+  return absl::NotFoundError(absl::StrCat(argument, ": ", path, " is not a store"));
+}
+
+absl::Status OpenElsewhere(const char* argument, const std::string& path, bool shared) {
+  return absl::UnavailableError(absl::StrCat(
+      argument, ": ", path, " is open already", shared ? " to be changed" : "",
+      ", here or in another process, which has the directory and its ", kLockName, " locked"));
+}
+
+absl::StatusOr<std::vector<std::string>> NamesIn(FileSystem* files, const std::string& path) {
+  EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<Directory> directory, files->OpenDirectory(path));
+  return directory->List();
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<CheckpointDirectory>> CheckpointDirectory::Open(
     FileSystem* files, const std::string& path, bool may_create) {
-  std::unique_ptr<CheckpointDirectory> directory(new CheckpointDirectory(files, path));
-  if (may_create) EMBANK_RETURN_IF_ERROR(directory->MakeLockFile());
-  EMBANK_RETURN_IF_ERROR(directory->Lock(/*shared=*/false, "path"));
+  bool is_made = false;
+  if (may_create) {
+    const absl::Status made = files->CreateDirectory(path);
+    if (!made.ok() && !absl::IsAlreadyExists(made)) return made;
+    is_made = made.ok();
+  }
+  absl::StatusOr<std::unique_ptr<Directory>> opened = files->OpenDirectory(path);
+  if (!may_create && absl::IsNotFound(opened.status())) return NoStoreAt("path", path);
+  EMBANK_RETURN_IF_ERROR(opened.status());
+  std::unique_ptr<CheckpointDirectory> directory(new CheckpointDirectory(*std::move(opened)));
+  directory->is_made_ = is_made;
+  EMBANK_RETURN_IF_ERROR(directory->LockToChange(may_create));
   EMBANK_RETURN_IF_ERROR(directory->LookAround());
   EMBANK_RETURN_IF_ERROR(directory->CheckHasManifest());
   if (!directory->checkpoints_.empty()) {
     // A process that was killed may have left a manifest whose name would not outlive a crash.
     if (Seeded(SeededBug::kNoSyncAtOpening)) return directory;
-    EMBANK_RETURN_IF_ERROR(files->SyncDirectory(path));
+    EMBANK_RETURN_IF_ERROR(directory->directory_->Sync());
     return directory;
   }
-  if (!may_create) return absl::NotFoundError(absl::StrCat("path: ", path, " is not a store"));
+  if (!may_create) return NoStoreAt("path", path);
   // Its own name, too, has to outlive a crash.
-  const absl::Status synced = files->SyncDirectory(DirectoryOf(path));
+  const absl::Status synced = directory->directory_->SyncName();
   if (synced.ok()) return directory;
   // No later sync makes up for one that failed: who comes next makes the name again.
   if (directory->is_made_) directory->Abandon();
@@ -65,7 +89,7 @@ absl::StatusOr<std::unique_ptr<CheckpointDirectory>> CheckpointDirectory::OpenVa
   const absl::Status occupied = absl::AlreadyExistsError(
       absl::StrCat("directory: ", path, " is not empty; a store is made in one that is, or that ",
                    "does not exist"));
-  const absl::StatusOr<std::vector<std::string>> names = files->List(path);
+  const absl::StatusOr<std::vector<std::string>> names = NamesIn(files, path);
   if (!names.ok() && !absl::IsNotFound(names.status())) return names.status();
   if (names.ok() && std::any_of(names->begin(), names->end(),
                                 [](const std::string& name) { return name != kLockName; })) {
@@ -79,14 +103,14 @@ absl::StatusOr<std::unique_ptr<CheckpointDirectory>> CheckpointDirectory::OpenVa
 
 absl::StatusOr<std::unique_ptr<CheckpointDirectory>> CheckpointDirectory::OpenToRead(
     FileSystem* files, const std::string& path, const char* argument) {
-  std::unique_ptr<CheckpointDirectory> directory(new CheckpointDirectory(files, path));
-  EMBANK_RETURN_IF_ERROR(directory->Lock(/*shared=*/true, argument));
+  absl::StatusOr<std::unique_ptr<Directory>> opened = files->OpenDirectory(path);
+  if (absl::IsNotFound(opened.status())) return NoStoreAt(argument, path);
+  EMBANK_RETURN_IF_ERROR(opened.status());
+  std::unique_ptr<CheckpointDirectory> directory(new CheckpointDirectory(*std::move(opened)));
+  EMBANK_RETURN_IF_ERROR(directory->LockToRead(argument));
   EMBANK_RETURN_IF_ERROR(directory->LookAround());
-  if (!directory->checkpoints_.empty() || !directory->segments_.empty() ||
-      !directory->completed_.empty()) {
-    return directory;
-  }
-  return absl::NotFoundError(absl::StrCat(argument, ": ", path, " is not a store"));
+  if (directory->HasFiles()) return directory;
+  return NoStoreAt(argument, path);
 }
 
 std::string CheckpointDirectory::ManifestName(uint32_t checkpoint) {
@@ -97,36 +121,79 @@ std::string CheckpointDirectory::HeatName(uint32_t checkpoint) {
   return NameOf(kHeatPrefix, checkpoint);
 }
 
-std::string CheckpointDirectory::PathOf(const std::string& name) const {
-  return absl::StrCat(path_, "/", name);
-}
-
 absl::Status CheckpointDirectory::MakeLockFile() {
-  absl::Status made = files_->CreateDirectory(path_);
-  is_made_ = made.ok();
-  if (!made.ok() && !absl::IsAlreadyExists(made)) return made;
   const absl::StatusOr<std::unique_ptr<File>> file =
-      files_->Open(PathOf(kLockName), FileAccess::kCreate, FileCaching::kCached);
+      directory_->Open(kLockName, FileAccess::kCreate, FileCaching::kCached);
   return absl::IsAlreadyExists(file.status()) ? absl::OkStatus() : file.status();
 }
 
-absl::Status CheckpointDirectory::Lock(bool shared, const char* argument) {
-  absl::StatusOr<std::unique_ptr<FileLock>> lock = files_->Lock(PathOf(kLockName), shared);
-  if (absl::IsNotFound(lock.status())) {
-    return absl::NotFoundError(absl::StrCat(argument, ": ", path_, " is not a store"));
-  }
+// LOCK can be removed by anybody who may write to the directory; the directory itself can not.
+absl::Status CheckpointDirectory::LockDirectory(bool shared, const char* argument) {
+  absl::StatusOr<std::unique_ptr<FileLock>> lock = directory_->LockItself(shared);
+  if (absl::IsUnimplemented(lock.status())) return absl::OkStatus();
   if (absl::IsUnavailable(lock.status())) {
-    return absl::UnavailableError(
-        absl::StrCat(argument, ": ", path_, " is open already", shared ? " to be changed" : "",
-                     ", here or in another process, which has ", kLockName, " locked"));
+    return OpenElsewhere(argument, directory_->path(), shared);
   }
   EMBANK_RETURN_IF_ERROR(lock.status());
-  lock_ = *std::move(lock);
+  directory_lock_ = *std::move(lock);
   return absl::OkStatus();
 }
 
+// kNotFound: there is no such file.
+absl::Status CheckpointDirectory::LockFile(bool shared, const char* argument) {
+  absl::StatusOr<std::unique_ptr<FileLock>> lock = directory_->Lock(kLockName, shared);
+  if (absl::IsUnavailable(lock.status())) {
+    return OpenElsewhere(argument, directory_->path(), shared);
+  }
+  EMBANK_RETURN_IF_ERROR(lock.status());
+  lock_ = *std::move(lock);
+  // Who replaced the file meanwhile may have locked the new one.
+  return CheckLock();
+}
+
+absl::Status CheckpointDirectory::LockToChange(bool may_create) {
+  EMBANK_RETURN_IF_ERROR(LockDirectory(/*shared=*/false, "path"));
+  if (may_create) EMBANK_RETURN_IF_ERROR(MakeLockFile());
+  absl::Status locked = LockFile(/*shared=*/false, "path");
+  if (!absl::IsNotFound(locked)) return locked;
+  EMBANK_RETURN_IF_ERROR(LookAround());
+  EMBANK_RETURN_IF_ERROR(CheckHasManifest());
+  if (checkpoints_.empty()) return NoStoreAt("path", directory_->path());
+  Log(LogLevel::kWarning, absl::StrCat(PathOf(kLockName), " was missing, and is made again"));
+  EMBANK_RETURN_IF_ERROR(MakeLockFile());
+  return LockFile(/*shared=*/false, "path");
+}
+
+absl::Status CheckpointDirectory::LockToRead(const char* argument) {
+  EMBANK_RETURN_IF_ERROR(LockDirectory(/*shared=*/true, argument));
+  absl::Status locked = LockFile(/*shared=*/true, argument);
+  if (!absl::IsNotFound(locked)) return locked;
+  // Who opens it to change it has to lock the directory too.
+  if (directory_lock_ != nullptr) return absl::OkStatus();
+  EMBANK_RETURN_IF_ERROR(LookAround());
+  if (!HasFiles()) return NoStoreAt(argument, directory_->path());
+  return absl::FailedPreconditionError(
+      absl::StrCat(argument, ": ", directory_->path(), " has no ", kLockName,
+                   ", and its file system does not lock directories; make an empty file of this "
+                   "name, or open the store once to change it"));
+}
+
+absl::Status CheckpointDirectory::CheckLock() const {
+  EMBANK_ASSIGN_OR_RETURN(const bool is_in_place, lock_->IsInPlace());
+  if (is_in_place) return absl::OkStatus();
+  return absl::UnavailableError(
+      absl::StrCat(PathOf(kLockName),
+                   " is not the file that this store has locked: it was removed or replaced, and "
+                   "somebody else may have the store open; nothing was written. Put that file "
+                   "back, or close the store and open it again"));
+}
+
 absl::Status CheckpointDirectory::LookAround() {
-  EMBANK_ASSIGN_OR_RETURN(const std::vector<std::string> names, files_->List(path_));
+  EMBANK_ASSIGN_OR_RETURN(const std::vector<std::string> names, directory_->List());
+  checkpoints_.clear();
+  segments_.clear();
+  heats_.clear();
+  drafts_.clear();
   for (const std::string& name : names) {
     uint32_t checkpoint = 0;
     uint64_t segment = 0;
@@ -150,11 +217,12 @@ absl::Status CheckpointDirectory::LookAround() {
 absl::Status CheckpointDirectory::CheckHasManifest() const {
   if (!checkpoints_.empty() || (segments_.empty() && completed_.empty())) return absl::OkStatus();
   if (!segments_.empty()) {
-    return absl::DataLossError(absl::StrCat("path: ", path_, " has ", segments_.size(),
+    return absl::DataLossError(absl::StrCat("path: ", directory_->path(), " has ", segments_.size(),
                                             " segments of a store, and no manifest"));
   }
-  return absl::DataLossError(absl::StrCat("path: ", path_, " is a store that had checkpoint ",
-                                          *completed_.rbegin(), ", and has no manifest"));
+  return absl::DataLossError(absl::StrCat("path: ", directory_->path(),
+                                          " is a store that had checkpoint ", *completed_.rbegin(),
+                                          ", and has no manifest"));
 }
 
 uint32_t CheckpointDirectory::next_checkpoint() const {
@@ -164,9 +232,10 @@ uint32_t CheckpointDirectory::next_checkpoint() const {
 }
 
 absl::StatusOr<Manifest> CheckpointDirectory::Load(uint32_t checkpoint) const {
-  const std::string path = PathOf(ManifestName(checkpoint));
+  const std::string name = ManifestName(checkpoint);
+  const std::string path = PathOf(name);
   EMBANK_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes,
-                          ReadWholeFile(files_, path, kManifestBytesMax));
+                          ReadWholeFile(directory_.get(), name, kManifestBytesMax));
   absl::StatusOr<Manifest> manifest = DecodeManifest(bytes);
   if (!manifest.ok()) {
     return absl::Status(manifest.status().code(),
@@ -211,18 +280,19 @@ std::vector<KeptCheckpoint> CheckpointDirectory::LoadKept() const {
 absl::Status CheckpointDirectory::Keep(const Manifest& manifest, bool* in_doubt) {
   *in_doubt = false;
   EMBANK_RETURN_IF_ERROR(doubt_);
+  EMBANK_RETURN_IF_ERROR(CheckLock());
   const std::vector<std::byte> bytes = EncodeManifest(manifest);
   if (bytes.size() > kManifestBytesMax) {
     return absl::ResourceExhaustedError(
         absl::StrCat("the manifest has ", bytes.size(), " bytes, at most ", kManifestBytesMax));
   }
-  const std::string path = PathOf(ManifestName(manifest.checkpoint));
+  const std::string name = ManifestName(manifest.checkpoint);
   const std::set<uint32_t> needed = {manifest.checkpoint, manifest.previous};
   checkpoints_.reserve(checkpoints_.size() + 1);
-  const absl::Status kept = ReplaceFile(files_, path, bytes, in_doubt);
+  const absl::Status kept = ReplaceFile(directory_.get(), name, bytes, in_doubt);
   // The first: who opens the store next makes it anew. Later ones stay, for a crash might bring
   // them back.
-  if (!kept.ok() && checkpoints_.empty()) files_->Remove(path).IgnoreError();
+  if (!kept.ok() && checkpoints_.empty()) directory_->Remove(name).IgnoreError();
   if (*in_doubt && !Seeded(SeededBug::kDoubtForgotten)) {
     doubt_ = kept;
     doubted_checkpoint_ = manifest.checkpoint;
@@ -236,7 +306,7 @@ absl::Status CheckpointDirectory::Keep(const Manifest& manifest, bool* in_doubt)
   } catch (const std::bad_alloc&) {
   }
   // The sync may have dropped names of which others think that a later one makes them durable.
-  doubt_ = files_->SyncDirectory(path_);
+  doubt_ = directory_->Sync();
   return absl::OkStatus();
 }
 
@@ -245,14 +315,14 @@ absl::Status CheckpointDirectory::Keep(const Manifest& manifest, bool* in_doubt)
 // that it is lost.
 void CheckpointDirectory::MarkCompleted(uint32_t checkpoint) {
   if (completed_.size() == 1 && completed_.count(checkpoint) == 1) return;
-  const std::string path = PathOf(NameOf(kCompletedPrefix, checkpoint));
+  const std::string name = NameOf(kCompletedPrefix, checkpoint);
   absl::Status marked = absl::NotFoundError("there is no mark yet");
   if (!completed_.empty() && completed_.count(checkpoint) == 0) {
-    marked = files_->Rename(PathOf(NameOf(kCompletedPrefix, *completed_.rbegin())), path);
+    marked = directory_->Rename(NameOf(kCompletedPrefix, *completed_.rbegin()), name);
     if (marked.ok()) completed_.erase(std::prev(completed_.end()));
   }
   if (absl::IsNotFound(marked)) {
-    marked = files_->Open(path, FileAccess::kCreate, FileCaching::kCached).status();
+    marked = directory_->Open(name, FileAccess::kCreate, FileCaching::kCached).status();
   }
   if (!marked.ok() && !absl::IsAlreadyExists(marked)) {
     Log(LogLevel::kWarning, absl::StrCat("a loss of checkpoint ", checkpoint,
@@ -351,12 +421,12 @@ void CheckpointDirectory::RemoveOrphans(std::span<const Manifest> kept) {
 
 void CheckpointDirectory::Abandon() {
   Remove(kLockName);
-  if (is_made_) files_->Remove(path_).IgnoreError();
+  if (is_made_) directory_->RemoveItself().IgnoreError();
 }
 
 // It is nobody's: that it stays is worth a word, no more.
 void CheckpointDirectory::Remove(const std::string& name) {
-  const absl::Status status = files_->Remove(PathOf(name));
+  const absl::Status status = directory_->Remove(name);
   if (status.ok() || absl::IsNotFound(status)) return;
   Log(LogLevel::kWarning, absl::StrCat("a file that is not needed stays: ", status.ToString()));
 }

@@ -1,6 +1,8 @@
 // The files of a store in its directory, beside the segments of its log:
 //
-//   LOCK             locked by whoever has the store open: alone, or together to read
+//   LOCK             locked, and with it the directory itself, by whoever has the store open:
+//   alone,
+//                    or together to read
 //   MANIFEST-<n>     checkpoint n (store/manifest.h), hexadecimal; the newest is kept, and the one
 //                    that it names as previous
 //   COMPLETED-<n>    empty: checkpoint n was completed, its manifest and its name were durable. If
@@ -18,6 +20,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -36,9 +39,10 @@ struct KeptCheckpoint {
 // One thread at a time.
 class CheckpointDirectory {
  public:
-  // Makes the directory if `may_create`, in one that exists; locks it, and looks what is there.
-  // files must outlive it. kNotFound: there is no store; kUnavailable: it is open elsewhere;
-  // kDataLoss: it has segments, or had a checkpoint, and has no manifest; the statuses of files.
+  // Makes the directory if `may_create`, in one that exists; locks it, and looks what is there. A
+  // LOCK that is missing beside a manifest is made again. files must outlive it. kNotFound: there
+  // is no store; kUnavailable: it is open elsewhere; kDataLoss: it has segments, or had a
+  // checkpoint, and has no manifest; the statuses of files.
   static absl::StatusOr<std::unique_ptr<CheckpointDirectory>> Open(FileSystem* files,
                                                                    const std::string& path,
                                                                    bool may_create);
@@ -47,9 +51,10 @@ class CheckpointDirectory {
   static absl::StatusOr<std::unique_ptr<CheckpointDirectory>> OpenVacant(FileSystem* files,
                                                                          const std::string& path);
   // Locks a store's directory together with others who only read, and looks what is there: Keep and
-  // RemoveOrphans are not called. Writes nothing. kNotFound; kUnavailable: it is open to be
-  // changed; the statuses of files; segments without a manifest are no error here. `argument`: as
-  // callers know the path.
+  // RemoveOrphans are not called. Writes nothing; without a LOCK the lock of the directory itself
+  // has to do. kNotFound; kUnavailable: it is open to be changed; kFailedPrecondition: there is no
+  // LOCK, and the file system does not lock directories; the statuses of files; segments without a
+  // manifest are no error here. `argument`: as callers know the path.
   static absl::StatusOr<std::unique_ptr<CheckpointDirectory>> OpenToRead(FileSystem* files,
                                                                          const std::string& path,
                                                                          const char* argument);
@@ -59,6 +64,12 @@ class CheckpointDirectory {
   // The names of a checkpoint's files in the directory: its manifest, its heat.
   static std::string ManifestName(uint32_t checkpoint);
   static std::string HeatName(uint32_t checkpoint);
+
+  // Where all of it is, whatever becomes of the path.
+  Directory* files() const { return directory_.get(); }
+  // Whether the LOCK of the directory is still the file that this has locked. kUnavailable: it was
+  // removed or replaced, so that others may come in; the statuses of files.
+  absl::Status CheckLock() const;
 
   // The checkpoints that have a manifest, in order: none of a new store; a crash may have left some
   // that nobody needs.
@@ -77,9 +88,9 @@ class CheckpointDirectory {
   absl::Status CheckHasManifest() const;
 
   // Writes a manifest, whose checkpoint is newer than all; then it and its previous one are kept,
-  // and no other, and the directory says durably that it was completed. *in_doubt: after the error
-  // nobody knows whether it is there, nor which names of the directory are durable; no later sync
-  // tells, and Keep has that error from then on.
+  // and no other, and the directory says durably that it was completed. kUnavailable also as
+  // CheckLock. *in_doubt: after the error nobody knows whether it is there, nor which names of the
+  // directory are durable; no later sync tells, and Keep has that error from then on.
   absl::Status Keep(const Manifest& manifest, bool* in_doubt);
 
   // A file with the heat of a checkpoint may come to be, or is there, of so many bytes at most.
@@ -105,21 +116,28 @@ class CheckpointDirectory {
   void Abandon();
 
  private:
-  CheckpointDirectory(FileSystem* files, const std::string& path) : files_(files), path_(path) {}
+  explicit CheckpointDirectory(std::unique_ptr<Directory> directory)
+      : directory_(std::move(directory)) {}
 
   absl::Status MakeLockFile();
-  absl::Status Lock(bool shared, const char* argument);
+  absl::Status LockDirectory(bool shared, const char* argument);
+  absl::Status LockFile(bool shared, const char* argument);
+  absl::Status LockToChange(bool may_create);
+  absl::Status LockToRead(const char* argument);
   absl::Status LookAround();
-  std::string PathOf(const std::string& name) const;
   absl::Status LoadMissing(uint32_t checkpoint) const;
   void MarkCompleted(uint32_t checkpoint);
+  bool HasFiles() const {
+    return !checkpoints_.empty() || !segments_.empty() || !completed_.empty();
+  }
+  std::string PathOf(const std::string& name) const { return directory_->PathOf(name); }
   void KeepOnly(const std::set<uint32_t>& checkpoints);
   void Remove(const std::string& name);
 
-  FileSystem* const files_;
-  const std::string path_;
-  std::unique_ptr<FileLock> lock_;
-  bool is_made_ = false;  // by this
+  const std::unique_ptr<Directory> directory_;
+  std::unique_ptr<FileLock> directory_lock_;  // nullptr: the file system has none of directories
+  std::unique_ptr<FileLock> lock_;            // of LOCK; nullptr: there is none
+  bool is_made_ = false;                      // by this
   absl::Status doubt_;
   uint32_t doubted_checkpoint_ = 0;  // whose manifest may turn out to be there; 0: none
   std::vector<uint32_t> checkpoints_;

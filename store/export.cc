@@ -73,7 +73,7 @@ class Export {
     for (const SegmentRows& rows : manifest_.segments) EMBANK_RETURN_IF_ERROR(AddSegment(rows));
     EMBANK_RETURN_IF_ERROR(AddHeat());
     // No manifest may outlive a crash without its segments.
-    EMBANK_RETURN_IF_ERROR(parts_.files->SyncDirectory(directory_));
+    EMBANK_RETURN_IF_ERROR(target_->files()->Sync());
     manifest_.previous = manifest_.checkpoint;
     return target_->Keep(manifest_, in_doubt);
   }
@@ -88,7 +88,7 @@ class Export {
     if (!absl::IsDataLoss(added)) return added;
     // A part of it may have been copied.
     while (made_.size() > made) {
-      EMBANK_RETURN_IF_ERROR(parts_.files->Remove(made_.back()));
+      EMBANK_RETURN_IF_ERROR(target_->files()->Remove(made_.back()));
       made_.pop_back();
     }
     done_bytes_ = done_bytes;
@@ -108,26 +108,23 @@ class Export {
   }
 
   absl::Status Share(const std::string& name, uint64_t bytes, uint64_t file_bytes) {
-    const std::string from = absl::StrCat(parts_.source, "/", name);
-    std::string to = absl::StrCat(directory_, "/", name);
-    const absl::Status linked = parts_.files->Link(from, to);
-    if (absl::IsNotFound(linked)) return Lost(from, "missing");
+    const absl::Status linked = parts_.source->Link(name, target_->files(), name);
+    if (absl::IsNotFound(linked)) return Lost(parts_.source->PathOf(name), "missing");
     if (absl::IsUnimplemented(linked)) return Copy(name, bytes, file_bytes);
     EMBANK_RETURN_IF_ERROR(linked);
-    made_.push_back(std::move(to));
+    made_.push_back(name);
     return CountDone(bytes);
   }
 
   absl::Status Copy(const std::string& name, uint64_t end, uint64_t file_bytes) {
-    const std::string from = absl::StrCat(parts_.source, "/", name);
-    std::string to = absl::StrCat(directory_, "/", name);
-    FileSystem* const files = parts_.files;
-    const auto source = files->Open(from, FileAccess::kRead, FileCaching::kDirect);
+    const std::string from = parts_.source->PathOf(name);
+    const auto source = parts_.source->Open(name, FileAccess::kRead, FileCaching::kDirect);
     if (absl::IsNotFound(source.status())) return Lost(from, "missing");
     EMBANK_RETURN_IF_ERROR(source.status());
-    EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<File> target,
-                            files->Open(to, FileAccess::kCreate, FileCaching::kDirect));
-    made_.push_back(std::move(to));
+    EMBANK_ASSIGN_OR_RETURN(
+        const std::unique_ptr<File> target,
+        target_->files()->Open(name, FileAccess::kCreate, FileCaching::kDirect));
+    made_.push_back(name);
     const absl::Status taken = target->Preallocate(file_bytes);
     if (!absl::IsUnimplemented(taken)) EMBANK_RETURN_IF_ERROR(taken);
     if (buffer_.data() == nullptr) {
@@ -155,8 +152,8 @@ class Export {
   // What cannot be removed is worth a word, no more: without a manifest it is no store.
   void RemoveMade() {
     try {
-      for (const std::string& path : made_) {
-        const absl::Status removed = parts_.files->Remove(path);
+      for (const std::string& name : made_) {
+        const absl::Status removed = target_->files()->Remove(name);
         if (removed.ok()) continue;
         Log(LogLevel::kWarning, absl::StrCat("left by an export: ", removed.ToString()));
       }

@@ -37,8 +37,8 @@ using ExportProgress = absl::FunctionRef<bool(uint64_t done, uint64_t total)>;
 // What an export works with; all of it outlives it.
 struct ExportParts {
   FileSystem* files;
-  MemorySource* memory;       // of a copy's buffer, 1 MiB, which is in no budget
-  const std::string& source;  // the directory of the store
+  MemorySource* memory;  // of a copy's buffer, 1 MiB, which is in no budget
+  Directory* source;     // of the store
 };
 
 // Makes a store of a checkpoint, whose segments stay meanwhile. Once it returns OK the target is

@@ -99,8 +99,8 @@ class HotRows {
 
 class HeatWriter {
  public:
-  HeatWriter(FileSystem* files, const std::string& path, const HeatToSave& heat)
-      : files_(files), path_(path), heat_(heat), now_(heat.clock->epochs()) {
+  HeatWriter(Directory* directory, const std::string& name, const HeatToSave& heat)
+      : directory_(directory), name_(name), heat_(heat), now_(heat.clock->epochs()) {
     chunk_.reserve(kChunkBlocks);
   }
 
@@ -187,10 +187,10 @@ class HeatWriter {
 
   absl::Status Flush() {
     if (file_ == nullptr) {
-      absl::Status removed = files_->Remove(path_);
+      absl::Status removed = directory_->Remove(name_);
       if (!removed.ok() && !absl::IsNotFound(removed)) return removed;
       EMBANK_ASSIGN_OR_RETURN(file_,
-                              files_->Open(path_, FileAccess::kCreate, FileCaching::kCached));
+                              directory_->Open(name_, FileAccess::kCreate, FileCaching::kCached));
     }
     const std::span bytes = std::as_bytes(std::span(chunk_));
     EMBANK_RETURN_IF_ERROR(file_->Write(bytes_, bytes));
@@ -200,8 +200,8 @@ class HeatWriter {
     return absl::OkStatus();
   }
 
-  FileSystem* const files_;
-  const std::string& path_;
+  Directory* const directory_;
+  const std::string& name_;
   const HeatToSave heat_;
   const uint64_t now_;
   std::unique_ptr<File> file_;
@@ -231,19 +231,20 @@ void VisitOne(const HeatFile& file, const HeatBlock& block, VisitHotRow add,
 
 }  // namespace
 
-absl::StatusOr<HeatFile> SaveHeat(FileSystem* files, const std::string& path,
+absl::StatusOr<HeatFile> SaveHeat(Directory* directory, const std::string& name,
                                   const HeatToSave& heat) {
-  HeatWriter writer(files, path, heat);
+  HeatWriter writer(directory, name, heat);
   absl::StatusOr<HeatFile> saved = writer.Run();
-  if (!saved.ok() && writer.made()) files->Remove(path).IgnoreError();
+  if (!saved.ok() && writer.made()) directory->Remove(name).IgnoreError();
   return saved;
 }
 
-absl::Status ReadHeat(FileSystem* files, const std::string& path, const HeatFile& file,
+absl::Status ReadHeat(Directory* directory, const std::string& name, const HeatFile& file,
                       VisitHotRow add, VisitHeatBlock add_block) {
+  const std::string path = directory->PathOf(name);
   if (!IsSize(file)) return Damaged(path, "no such file is so long");
   EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<File> source,
-                          files->Open(path, FileAccess::kRead, FileCaching::kCached));
+                          directory->Open(name, FileAccess::kRead, FileCaching::kCached));
   EMBANK_ASSIGN_OR_RETURN(const uint64_t size_bytes, source->SizeBytes());
   if (size_bytes != file.bytes) {
     return Damaged(path, absl::StrCat("it has ", size_bytes, " bytes, not ", file.bytes));
@@ -261,11 +262,11 @@ absl::Status ReadHeat(FileSystem* files, const std::string& path, const HeatFile
   return crc == file.crc ? absl::OkStatus() : Damaged(path, "the heat of rows is damaged");
 }
 
-absl::Status LoadHeat(FileSystem* files, const std::string& path, const HeatFile& file,
+absl::Status LoadHeat(Directory* directory, const std::string& name, const HeatFile& file,
                       HeatSketch* sketch) {
   const uint64_t blocks = file.sketch_bytes / sizeof(HeatBlock);
   absl::Status read = ReadHeat(
-      files, path, file, [&](KeyHash hash, uint32_t heat) { sketch->Put(hash, heat, 0); },
+      directory, name, file, [&](KeyHash hash, uint32_t heat) { sketch->Put(hash, heat, 0); },
       [&](uint64_t number, const HeatBlock& block) { sketch->Add(blocks, number, block); });
   if (!read.ok()) sketch->Clear();
   return read;

@@ -33,7 +33,7 @@ struct HeatToSave {
 // meanwhile may be missing. Of rows in memory that are more than it has room for it keeps the
 // hottest ones. Memory: 1 MiB. The statuses of files: then there is no file. std::bad_alloc leaves
 // it, and may leave a file.
-absl::StatusOr<HeatFile> SaveHeat(FileSystem* files, const std::string& path,
+absl::StatusOr<HeatFile> SaveHeat(Directory* directory, const std::string& name,
                                   const HeatToSave& heat);
 
 // Calls add(hash, heat) for each row, and add_block(number, block) for each block of a file.
@@ -41,11 +41,11 @@ absl::StatusOr<HeatFile> SaveHeat(FileSystem* files, const std::string& path,
 // files. Memory: 1 MiB. std::bad_alloc leaves it.
 using VisitHotRow = absl::FunctionRef<void(KeyHash hash, uint32_t heat)>;
 using VisitHeatBlock = absl::FunctionRef<void(uint64_t number, const HeatBlock& block)>;
-absl::Status ReadHeat(FileSystem* files, const std::string& path, const HeatFile& file,
+absl::Status ReadHeat(Directory* directory, const std::string& name, const HeatFile& file,
                       VisitHotRow add, VisitHeatBlock add_block);
 
 // Fills a new sketch; one that stays empty after an error. Statuses as ReadHeat's.
-absl::Status LoadHeat(FileSystem* files, const std::string& path, const HeatFile& file,
+absl::Status LoadHeat(Directory* directory, const std::string& name, const HeatFile& file,
                       HeatSketch* sketch);
 
 }  // namespace embank

@@ -39,11 +39,12 @@ void HeldRow::ReadFromLog() {
 
 Outcome HeldRow::Replace(absl::FunctionRef<void(std::byte*)> fill) {
   if (!match_.any()) return Outcome::kDataLoss;
-  row_ = image_.bytes;
-  std::memset(row_, 0, table_.layout().row_bytes);
-  fill(row_);
-  return table_.mover()->PutInLog(shard_, id_, 0, row_, match_) ? Outcome::kFound
-                                                                : Outcome::kRefused;
+  std::byte* const image = memory_->get()->image.bytes;
+  std::memset(image, 0, table_.layout().row_bytes);
+  fill(image);
+  const bool is_put = table_.mover()->PutInLog(shard_, id_, 0, image, match_);
+  memory_->GiveBack();
+  return is_put ? Outcome::kFound : Outcome::kRefused;
 }
 
 }  // namespace embank

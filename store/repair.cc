@@ -42,32 +42,33 @@ class RepairTarget {
   }
   // A file of so many bytes, as far as the space can be taken ahead.
   absl::StatusOr<std::unique_ptr<File>> Make(const std::string& name, uint64_t bytes) {
-    std::string path = absl::StrCat(path_, "/", name);
+    std::string made = name;
     made_.reserve(made_.size() + 1);
-    EMBANK_ASSIGN_OR_RETURN(std::unique_ptr<File> file,
-                            files_->Open(path, FileAccess::kCreate, FileCaching::kDirect));
-    made_.push_back(std::move(path));
+    EMBANK_ASSIGN_OR_RETURN(
+        std::unique_ptr<File> file,
+        directory_->files()->Open(name, FileAccess::kCreate, FileCaching::kDirect));
+    made_.push_back(std::move(made));
     const absl::Status taken = file->Preallocate(bytes);
     if (!absl::IsUnimplemented(taken)) EMBANK_RETURN_IF_ERROR(taken);
     return file;
   }
   // Of the file that was made last.
   absl::Status RemoveLast() {
-    EMBANK_RETURN_IF_ERROR(files_->Remove(made_.back()));
+    EMBANK_RETURN_IF_ERROR(directory_->files()->Remove(made_.back()));
     made_.pop_back();
     return absl::OkStatus();
   }
   // No manifest may outlive a crash without its segments.
   absl::Status Keep(const Manifest& manifest) {
-    EMBANK_RETURN_IF_ERROR(files_->SyncDirectory(path_));
+    EMBANK_RETURN_IF_ERROR(directory_->files()->Sync());
     return directory_->Keep(manifest, &in_doubt_);
   }
   // Behind an error. What a crash may still turn into the store stays.
   void Remove() {
     if (in_doubt_) return;
     try {
-      for (const std::string& path : made_) {
-        const absl::Status removed = files_->Remove(path);
+      for (const std::string& name : made_) {
+        const absl::Status removed = directory_->files()->Remove(name);
         if (removed.ok()) continue;
         Log(LogLevel::kWarning, absl::StrCat("left by a repair: ", removed.ToString()));
       }
@@ -318,11 +319,7 @@ class SegmentRepair {
 class Repair {
  public:
   Repair(FileSystem* files, const RepairOptions& options, RepairProgress progress)
-      : files_(files),
-        options_(options),
-        progress_(progress),
-        target_(files, options.target),
-        reader_(files, options.directory) {
+      : files_(files), options_(options), progress_(progress), target_(files, options.target) {
     report_.directory = options.directory;
     report_.target = options.target;
   }
@@ -330,6 +327,7 @@ class Repair {
   absl::StatusOr<RepairReport> Run() {
     EMBANK_ASSIGN_OR_RETURN(
         source_, CheckpointDirectory::OpenToRead(files_, options_.directory, "directory"));
+    reader_.emplace(source_->files());
     EMBANK_ASSIGN_OR_RETURN(const Manifest manifest, ChooseManifest());
     EMBANK_RETURN_IF_ERROR(target_.Open());
     absl::Status status;
@@ -384,7 +382,7 @@ class Repair {
     std::vector<SegmentRows> saved;
     for (const SegmentRows& rows : manifest.segments) {
       EMBANK_RETURN_IF_ERROR(CountDone(manifest));
-      SegmentRepair segment(rows, &reader_, &tally);
+      SegmentRepair segment(rows, &*reader_, &tally);
       EMBANK_RETURN_IF_ERROR(segment.Read());
       EMBANK_RETURN_IF_ERROR(segment.Write(&target_, &saved, &report_.written_bytes));
       ++report_.segments;
@@ -434,8 +432,7 @@ class Repair {
       *is_whole = !IsOfTheSource(status);
       return status;
     };
-    const auto from = files_->Open(absl::StrCat(options_.directory, "/", name), FileAccess::kRead,
-                                   FileCaching::kDirect);
+    const auto from = source_->files()->Open(name, FileAccess::kRead, FileCaching::kDirect);
     if (!from.ok()) return lost(from.status());
     const absl::StatusOr<uint64_t> size_bytes = (*from)->SizeBytes();
     if (!size_bytes.ok()) return lost(size_bytes.status());
@@ -460,7 +457,7 @@ class Repair {
   RepairReport report_;
   std::unique_ptr<CheckpointDirectory> source_;
   RepairTarget target_;
-  SegmentReader reader_;
+  std::optional<SegmentReader> reader_;
   MemoryBudget budget_{0};
 };
 

@@ -1,9 +1,7 @@
 #include "store/segment_reader.h"
 
 #include <algorithm>
-#include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/memory.h"
 #include "base/status_macros.h"
@@ -12,8 +10,8 @@
 
 namespace embank {
 
-SegmentReader::SegmentReader(FileSystem* files, std::string directory, uint64_t window_bytes)
-    : files_(files), directory_(std::move(directory)), window_bytes_(window_bytes) {
+SegmentReader::SegmentReader(Directory* directory, uint64_t window_bytes)
+    : directory_(directory), window_bytes_(window_bytes) {
   // A record may lie across a block more than it has.
   EMBANK_CHECK(window_bytes >= kRecordScratchBytes && window_bytes % kBlockBytes == 0);
 }
@@ -28,8 +26,8 @@ absl::Status SegmentReader::Open(const SegmentHeader& named) {
     EMBANK_ASSIGN_OR_RETURN(window_,
                             AlignedBuffer::Create(SystemMemorySource(), &budget_, window_bytes_));
   }
-  const std::string path = absl::StrCat(directory_, "/", RowLog::SegmentName(named.segment_id));
-  EMBANK_ASSIGN_OR_RETURN(file_, files_->Open(path, FileAccess::kRead, FileCaching::kDirect));
+  EMBANK_ASSIGN_OR_RETURN(file_, directory_->Open(RowLog::SegmentName(named.segment_id),
+                                                  FileAccess::kRead, FileCaching::kDirect));
   EMBANK_ASSIGN_OR_RETURN(size_bytes_, file_->SizeBytes());
   return absl::OkStatus();
 }

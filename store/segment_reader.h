@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
@@ -22,8 +21,9 @@ class SegmentReader {
  public:
   static constexpr uint64_t kWindowBytes = uint64_t{4} << 20;
 
-  // files must outlive it. The window is whole blocks, at least kRecordScratchBytes.
-  SegmentReader(FileSystem* files, std::string directory, uint64_t window_bytes = kWindowBytes);
+  // The store's directory must outlive it. The window is whole blocks, at least
+  // kRecordScratchBytes.
+  explicit SegmentReader(Directory* directory, uint64_t window_bytes = kWindowBytes);
 
   // Opens the file of a segment that a manifest names; what was read of another one is gone.
   // kNotFound, the statuses of files; kResourceExhausted.
@@ -56,8 +56,7 @@ class SegmentReader {
   void ReadWindow(uint32_t first, uint32_t last, std::span<const uint64_t> wanted,
                   VisitRecord visit);
 
-  FileSystem* const files_;
-  const std::string directory_;
+  Directory* const directory_;
   const uint64_t window_bytes_;
   MemoryBudget budget_{0};
   AlignedBuffer window_;

@@ -215,8 +215,8 @@ absl::Status Store::MakeMover(SlotsOfClass* slots) {
   const bool forgets = slots->row_class.on_full == OnFull::kForget;
   if (!log_->AddRowClass(slots->slot_class, record_bytes, forgets).ok()) {
     return StatusWithRoom(absl::StatusCode::kResourceExhausted, [&] {
-      return absl::StrCat("dram_bytes: ", options_.dram_bytes, ", of which ",
-                          budget_.used_bytes(), " are used, leaves no memory for saving rows of ",
+      return absl::StrCat("dram_bytes: ", options_.dram_bytes, ", of which ", budget_.used_bytes(),
+                          " are used, leaves no memory for saving rows of ",
                           slots->row_class.slot_bytes,
                           " bytes; embank_estimate says how much such tables need");
     });

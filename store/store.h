@@ -125,7 +125,6 @@ class Store {
   absl::StatusOr<std::unique_ptr<CheckpointDirectory>> OpenDirectory() const;
   absl::Status MakeHeatSketch(const Manifest& opened);
   uint64_t HeatRowsBytesMax() const;
-  std::string HeatPath(uint32_t checkpoint) const;
   absl::StatusOr<std::vector<Manifest>> LoadManifests(bool* all);
   absl::Status Recover(std::span<const Manifest> kept);
   absl::Status RecoverRows(const Manifest& manifest);

@@ -44,7 +44,7 @@ absl::Status Store::InitLog() {
   }
   RowLogOptions log = log_sizes_.value_or(LogSizes(options_));
   segment_bytes_ = log.segment_bytes;
-  log.directory = options_.path;
+  log.directory = directory_->files();
   log.store_id = opened.store_id;
   log.ssd_bytes = options_.read_only ? 0 : options_.ssd_bytes;
   log.read_only = options_.read_only;
@@ -108,10 +108,6 @@ uint64_t Store::HeatRowsBytesMax() const {
   if (options_.dram_bytes != 0) return heat_sketch_->bytes();
   if (options_.ssd_bytes == 0) return HeatSketch::kBytesMax;
   return HeatSketch::BytesFor(HeatSketch::kBytesMax, options_.ssd_bytes);
-}
-
-std::string Store::HeatPath(uint32_t checkpoint) const {
-  return absl::StrCat(options_.path, "/", CheckpointDirectory::HeatName(checkpoint));
 }
 
 // The kept ones, first the one that is opened. A store that is new has one of its own. *all: there
@@ -221,7 +217,8 @@ absl::Status Store::Recover(std::span<const Manifest> kept) {
 void Store::RecoverHeat(const Manifest& manifest) {
   if (manifest.heat.bytes == 0) return;
   const absl::Status loaded =
-      LoadHeat(files_, HeatPath(manifest.checkpoint), manifest.heat, heat_sketch_.get());
+      LoadHeat(directory_->files(), CheckpointDirectory::HeatName(manifest.checkpoint),
+               manifest.heat, heat_sketch_.get());
   if (loaded.ok()) return;
   Log(LogLevel::kWarning,
       absl::StrCat("what heat rows gained since they were written is lost: ", loaded.ToString()));
@@ -337,6 +334,8 @@ absl::StatusOr<uint32_t> Store::Checkpoint(std::span<const std::byte> blob) {
   if (options_.read_only) return OpenedReadOnly();
   HurriedLock lock(&checkpoint_mutex_, pace());
   try {
+    // Keep looks again; here nothing has been done yet.
+    EMBANK_RETURN_IF_ERROR(directory_->CheckLock());
     // Before compaction takes what is left.
     EMBANK_RETURN_IF_ERROR(SetBlobAside(blob.size()));
     const Compaction::UnderWay under_way(compaction_.get());
@@ -469,13 +468,14 @@ void Store::KeepHeat(Manifest* manifest) {
 }
 
 void Store::SaveHeatOf(Manifest* manifest) {
-  const absl::StatusOr<HeatFile> saved = SaveHeat(files_, HeatPath(manifest->checkpoint),
-                                                  {.index = index_.get(),
-                                                   .tier = tier_.get(),
-                                                   .tables = tables_by_id_.get(),
-                                                   .clock = heat_clock_.get(),
-                                                   .sketch = heat_sketch_.get(),
-                                                   .rows_bytes_max = HeatRowsBytesMax()});
+  const absl::StatusOr<HeatFile> saved =
+      SaveHeat(directory_->files(), CheckpointDirectory::HeatName(manifest->checkpoint),
+               {.index = index_.get(),
+                .tier = tier_.get(),
+                .tables = tables_by_id_.get(),
+                .clock = heat_clock_.get(),
+                .sketch = heat_sketch_.get(),
+                .rows_bytes_max = HeatRowsBytesMax()});
   if (saved.ok()) {
     manifest->heat = *saved;
     return;
@@ -511,7 +511,7 @@ absl::Status Store::Export(const std::string& directory, ExportProgress progress
     const uint32_t checkpoint = manifest.checkpoint;
     absl::Status status;
     try {
-      status = ExportCheckpoint({.files = files_, .memory = memory_, .source = options_.path},
+      status = ExportCheckpoint({.files = files_, .memory = memory_, .source = directory_->files()},
                                 std::move(manifest), directory, progress);
     } catch (const std::bad_alloc&) {
       status = NoMemory();

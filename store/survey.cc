@@ -108,7 +108,7 @@ absl::StatusOr<Survey> SurveyStore(FileSystem* files, const std::string& path) {
   survey.segments = bytes_of_segments.size();
   for (const auto& [id, bytes] : bytes_of_segments) survey.segment_bytes += bytes;
   EMBANK_RETURN_IF_ERROR(TakeTables(newest, &survey));
-  SegmentReader reader(files, path);
+  SegmentReader reader(directory->files());
   EMBANK_RETURN_IF_ERROR(TakeRows(newest, &reader, &survey));
   return survey;
 }

@@ -446,13 +446,11 @@ void TellFilesBeside(const CheckpointDirectory& directory,
 }
 
 // No row depends on it. Statuses of what hinders.
-absl::Status VerifyHeat(FileSystem* files, const std::string& path, const Manifest& manifest,
-                        VerifyReport* report) {
+absl::Status VerifyHeat(Directory* directory, const Manifest& manifest, VerifyReport* report) {
   if (manifest.heat.bytes == 0) return absl::OkStatus();
   const std::string name = CheckpointDirectory::HeatName(manifest.checkpoint);
   absl::Status read = ReadHeat(
-      files, absl::StrCat(path, "/", name), manifest.heat, [](KeyHash, uint32_t) {},
-      [](uint64_t, const HeatBlock&) {});
+      directory, name, manifest.heat, [](KeyHash, uint32_t) {}, [](uint64_t, const HeatBlock&) {});
   if (read.ok()) report->read_bytes += manifest.heat.bytes;
   if (!IsOfTheFile(read)) return read;
   AddDamage({.file = name, .part = DamagedPart::kHeat, .what = std::string(read.message())},
@@ -501,12 +499,12 @@ absl::StatusOr<VerifyReport> VerifyStore(FileSystem* files, const std::string& p
   TellFilesBeside(*directory, kept, knows_all, &report);
   std::map<uint64_t, std::vector<SegmentUse>> segments;
   for (const auto& manifest : kept) {
-    EMBANK_RETURN_IF_ERROR(VerifyHeat(files, path, manifest->manifest(), &report));
+    EMBANK_RETURN_IF_ERROR(VerifyHeat(directory->files(), manifest->manifest(), &report));
     for (const SegmentRows& rows : manifest->manifest().segments) {
       segments[rows.header.segment_id].push_back({.kept = manifest.get(), .rows = &rows});
     }
   }
-  SegmentReader reader(files, path);
+  SegmentReader reader(directory->files());
   for (auto& [id, uses] : segments) {
     if (!progress(report.segments, segments.size())) {
       return absl::CancelledError("verify was cancelled by its progress function");

@@ -46,7 +46,7 @@ struct SegmentRows {
 struct LogSegment {
   SegmentHeader header;
   SegmentGeometry geometry;
-  std::string path;
+  std::string name;  // in the log's directory
   std::unique_ptr<File> file;
   uint32_t index;  // in the log's array
   // Until the footer is written: keys, then tables, of the slots that are written or left out.

@@ -459,7 +459,7 @@ absl::Status RowLog::Sync() {
     if (status.ok()) status = segment->file->Sync();
   }
   if (status.ok()) {
-    if (!Seeded(SeededBug::kNoSegmentNameSync)) status = files_->SyncDirectory(options_.directory);
+    if (!Seeded(SeededBug::kNoSegmentNameSync)) status = options_.directory->Sync();
     if (status.ok() || absl::IsResourceExhausted(status)) return status;
   }
   MutexLock lock(&mutex_);

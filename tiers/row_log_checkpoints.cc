@@ -18,7 +18,7 @@ bool Lives(const SegmentRows& rows, uint32_t slot) {
 
 // A row whose key is not known any more cannot be told to be lost when it is asked for: without it
 // the store would say that there is none.
-absl::Status CheckOwned(const LogSegment& segment, const SegmentRows& rows,
+absl::Status CheckOwned(const std::string& path, const SegmentRows& rows,
                         const SegmentFooter& owners) {
   uint32_t unknown = 0;
   uint32_t first = 0;
@@ -29,7 +29,7 @@ absl::Status CheckOwned(const LogSegment& segment, const SegmentRows& rows,
   }
   if (unknown == 0) return absl::OkStatus();
   return absl::DataLossError(absl::StrCat(
-      segment.path, ": the keys of ", unknown,
+      path, ": the keys of ", unknown,
       " of its rows are lost: neither its footer nor their records can be read (the first is in ",
       "slot ", first, ")"));
 }
@@ -149,7 +149,7 @@ absl::Status RowLog::AdoptSegment(LogSegment* segment, const SegmentRows& rows,
   AlignedBuffer memory;
   SegmentFooter owners;
   EMBANK_RETURN_IF_ERROR(AdoptOwners(segment, rows, &memory, &owners));
-  EMBANK_RETURN_IF_ERROR(CheckOwned(*segment, rows, owners));
+  EMBANK_RETURN_IF_ERROR(CheckOwned(options_.directory->PathOf(segment->name), rows, owners));
   for (uint32_t slot = 0; slot < rows.used_slots; ++slot) {
     if (!Lives(rows, slot)) continue;
     segment->SetLive(slot, true);
@@ -160,11 +160,12 @@ absl::Status RowLog::AdoptSegment(LogSegment* segment, const SegmentRows& rows,
 
 absl::Status RowLog::CheckFile(LogSegment* segment) {
   const auto lost = [&](const absl::Status& status) {
-    return absl::DataLossError(absl::StrCat(segment->path, ": ", status.message()));
+    return absl::DataLossError(
+        absl::StrCat(options_.directory->PathOf(segment->name), ": ", status.message()));
   };
-  absl::StatusOr<std::unique_ptr<File>> file =
-      files_->Open(segment->path, options_.read_only ? FileAccess::kRead : FileAccess::kWrite,
-                   FileCaching::kDirect);
+  absl::StatusOr<std::unique_ptr<File>> file = options_.directory->Open(
+      segment->name, options_.read_only ? FileAccess::kRead : FileAccess::kWrite,
+      FileCaching::kDirect);
   if (absl::IsNotFound(file.status())) return lost(absl::DataLossError("the segment is missing"));
   EMBANK_RETURN_IF_ERROR(file.status());
   segment->file = *std::move(file);
@@ -178,7 +179,8 @@ absl::Status RowLog::CheckFile(LogSegment* segment) {
   if (absl::IsFailedPrecondition(header.status())) return header.status();
   if (!header.ok()) {
     // The manifest says all that it says; records that are not of this segment do not pass for it.
-    Log(LogLevel::kWarning, absl::StrCat(segment->path, ": ", header.status().message()));
+    Log(LogLevel::kWarning,
+        absl::StrCat(options_.directory->PathOf(segment->name), ": ", header.status().message()));
     return absl::OkStatus();
   }
   if (Seeded(SeededBug::kNoHeaderIdentity)) return absl::OkStatus();

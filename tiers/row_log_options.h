@@ -3,12 +3,13 @@
 #define EMBANK_TIERS_ROW_LOG_OPTIONS_H_
 
 #include <cstdint>
-#include <string>
+
+#include "base/file_system.h"
 
 namespace embank {
 
 struct RowLogOptions {
-  std::string directory;  // exists
+  Directory* directory = nullptr;  // outlives the log
   uint64_t store_id = 0;
   uint64_t first_segment_id = 1;  // no less than any that the store has used
   uint64_t first_sequence = 1;

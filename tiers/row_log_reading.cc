@@ -242,7 +242,7 @@ absl::Status RowLog::OwnersOfRecords(const LogSegment& segment, AlignedBuffer* m
         }));
   }
   Log(LogLevel::kWarning,
-      absl::StrCat(segment.path,
+      absl::StrCat(options_.directory->PathOf(segment.name),
                    ": its footer is damaged; its records tell whose they are, but for ", lost,
                    " of ", segment.used_slots, " which cannot be read or were never written"));
   const std::span bytes(memory->data(), segment.geometry.footer_bytes);

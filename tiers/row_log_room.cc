@@ -178,7 +178,7 @@ bool RowLog::RemoveOne() {
   ++removals_under_way_;  // it takes its space until it is gone, and closed
   mutex_.Unlock();
   const auto bytes = static_cast<int64_t>(segment->header.segment_bytes);
-  const absl::Status status = files_->Remove(segment->path);
+  const absl::Status status = options_.directory->Remove(segment->name);
   if (!status.ok()) TellOf(status);
   segment.reset();
   mutex_.Lock();

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "tiers/open_segment.h"
@@ -43,15 +42,16 @@ bool RowLog::FreeMemory(const OpenSegment* open) {
 
 absl::Status RowLog::AddSegment(OpenSegment* open, std::shared_ptr<LogSegment> segment) {
   EMBANK_ASSIGN_OR_RETURN(segment->index, FreeIndex());
-  EMBANK_ASSIGN_OR_RETURN(segment->file,
-                          files_->Open(segment->path, FileAccess::kCreate, FileCaching::kDirect));
+  EMBANK_ASSIGN_OR_RETURN(
+      segment->file,
+      options_.directory->Open(segment->name, FileAccess::kCreate, FileCaching::kDirect));
   EncodeSegmentHeader(segment->header, {header_block_.data(), kBlockBytes});
   absl::Status status = segment->file->Preallocate(options_.segment_bytes);
   // Where space cannot be taken ahead, it is taken as it is written.
   if (absl::IsUnimplemented(status)) status = absl::OkStatus();
   if (status.ok()) status = segment->Write(0, {header_block_.data(), kBlockBytes});
   if (!status.ok()) {
-    files_->Remove(segment->path).IgnoreError();
+    options_.directory->Remove(segment->name).IgnoreError();
     return status;
   }
   segments_[segment->index] = segment;
@@ -82,7 +82,7 @@ absl::Status RowLog::Outfit(LogSegment* segment, LogStream stream, bool with_slo
     EMBANK_ASSIGN_OR_RETURN(segment->slots, memory_.Owners(stream, segment->geometry));
   }
   EMBANK_ASSIGN_OR_RETURN(segment->bits, memory_.Bits(stream, segment->geometry));
-  segment->path = absl::StrCat(options_.directory, "/", SegmentName(segment->header.segment_id));
+  segment->name = SegmentName(segment->header.segment_id);
   return absl::OkStatus();
 }
 

@@ -202,12 +202,17 @@ EMBANK_API void embank_store_options_init(embank_store_options *options, uint32_
  * older checkpoint if there is one (the command `embank repair` makes a new store of what can be
  * read); PERMISSION_DENIED.
  *
+ * The store works in the directory that it opened, whatever becomes of the path afterwards (chdir,
+ * a rename, a changed symbolic link).
+ *
  * One opens a path to change it, alone, or many open it READ_ONLY, in one process or in many: the
- * others get UNAVAILABLE. READ_ONLY makes, writes and removes nothing in the directory, which may
- * be write-protected; rows still come up to memory, and leave it, as dram_bytes wants. Lookups with
- * MISSING_CREATE act as with MISSING_DEFAULT. What would change tables, rows, their state or a
- * learning rate, and embank_checkpoint, is FAILED_PRECONDITION, whatever the batch, before anything
- * is done; all other calls work, embank_export too. */
+ * others get UNAVAILABLE. The system keeps the lock (flock), on the directory and on the file LOCK
+ * in it; docs/durability.md says what happens where LOCK is removed. READ_ONLY makes, writes and
+ * removes nothing in the directory, which may be write-protected; rows still come up to memory, and
+ * leave it, as dram_bytes wants. Lookups with MISSING_CREATE act as with MISSING_DEFAULT. What
+ * would change tables, rows, their state or a learning rate, and embank_checkpoint, is
+ * FAILED_PRECONDITION, whatever the batch, before anything is done; all other calls work,
+ * embank_export too. */
 EMBANK_API embank_status embank_store_open(const embank_store_options *options,
                                            embank_store **store);
 
@@ -377,7 +382,7 @@ typedef int32_t (*embank_progress)(uint64_t done, uint64_t total, void *user);
  * On failure the former checkpoint stays, and the store goes on: RESOURCE_EXHAUSTED (memory, the
  * disk, or a blob larger than 16 KiB and than the last, for which ssd_bytes has no room; for the
  * rest room is kept), UNAVAILABLE (the device fails: this checkpoint may turn out to be there
- * nevertheless). */
+ * nevertheless; or the file LOCK was removed or replaced since the open: nothing was changed). */
 EMBANK_API embank_status embank_checkpoint(embank_store *store, const void *blob,
                                            uint64_t blob_bytes, uint64_t *sequence);
 

@@ -24,6 +24,7 @@
 #include "base/posix_file_system.h"
 #include "tests/support/blocks.h"
 #include "tests/support/bytes.h"
+#include "tests/support/files_by_path.h"
 #include "tests/support/random.h"
 #include "tests/support/scratch_directory.h"
 #include "tests/support/simulated_disk.h"
@@ -55,6 +56,7 @@ class FileSystemTest : public testing::TestWithParam<Kind> {
                                                        : IoCompletions::kDeferred});
       root_ = directory_.path();
     }
+    held_ = OpenedDirectory(files_.get(), root_);
   }
   void SetUp() override {
     if (IsRing(GetParam()) && !HasRings()) GTEST_SKIP() << "io_uring " << IoUringState();
@@ -62,17 +64,18 @@ class FileSystemTest : public testing::TestWithParam<Kind> {
   std::string Path(const std::string& name) const { return root_ + "/" + name; }
   std::unique_ptr<File> Open(const std::string& name, FileAccess access,
                              FileCaching caching = FileCaching::kCached) {
-    absl::StatusOr<std::unique_ptr<File>> file = files_->Open(Path(name), access, caching);
+    absl::StatusOr<std::unique_ptr<File>> file = held_->Open(name, access, caching);
     EXPECT_TRUE(file.ok()) << file.status();
     return file.ok() ? *std::move(file) : nullptr;
   }
   absl::StatusCode CodeOfOpen(const std::string& name, FileAccess access) {
-    return files_->Open(Path(name), access, FileCaching::kCached).status().code();
+    return held_->Open(name, access, FileCaching::kCached).status().code();
   }
 
   const ScratchDirectory directory_;
   std::unique_ptr<FileSystem> files_;
   std::string root_;
+  std::unique_ptr<Directory> held_;  // the root
 };
 
 TEST_P(FileSystemTest, KeepsWhatIsWritten) {
@@ -149,30 +152,30 @@ TEST_P(FileSystemTest, PreallocatesZeros) {
 TEST_P(FileSystemTest, RenamesLinksRemovesAndLists) {
   ASSERT_TRUE(Open("a", FileAccess::kCreate)->Write(0, BytesOf("a")).ok());
   ASSERT_TRUE(Open("b", FileAccess::kCreate)->Write(0, BytesOf("b")).ok());
-  ASSERT_TRUE(files_->Link(Path("b"), Path("c")).ok());
-  EXPECT_EQ(files_->Link(Path("b"), Path("a")).code(), absl::StatusCode::kAlreadyExists);
-  ASSERT_TRUE(files_->Rename(Path("a"), Path("b")).ok()) << "takes the place of the other";
-  EXPECT_EQ(files_->Rename(Path("a"), Path("d")).code(), absl::StatusCode::kNotFound);
+  ASSERT_TRUE(held_->Link("b", held_.get(), "c").ok());
+  EXPECT_EQ(held_->Link("b", held_.get(), "a").code(), absl::StatusCode::kAlreadyExists);
+  ASSERT_TRUE(held_->Rename("a", "b").ok()) << "takes the place of the other";
+  EXPECT_EQ(held_->Rename("a", "d").code(), absl::StatusCode::kNotFound);
   const auto content = [&](const std::string& name) {
-    return static_cast<char>((*ReadWholeFile(files_.get(), Path(name), 10)).at(0));
+    return static_cast<char>((*ReadWholeFile(held_.get(), name, 10)).at(0));
   };
   EXPECT_EQ(content("b"), 'a');
   EXPECT_EQ(content("c"), 'b');
   ASSERT_TRUE(files_->CreateDirectory(Path("sub")).ok());
   EXPECT_EQ(files_->CreateDirectory(Path("sub")).code(), absl::StatusCode::kAlreadyExists);
-  std::vector<std::string> names = *files_->List(root_);
+  std::vector<std::string> names = *held_->List();
   std::sort(names.begin(), names.end());
   EXPECT_EQ(names, (std::vector<std::string>{"b", "c", "sub"}));
-  ASSERT_TRUE(files_->Remove(Path("b")).ok());
-  EXPECT_EQ(files_->Remove(Path("b")).code(), absl::StatusCode::kNotFound);
-  EXPECT_EQ(files_->List(Path("none")).status().code(), absl::StatusCode::kNotFound);
-  EXPECT_TRUE(files_->SyncDirectory(root_).ok());
+  ASSERT_TRUE(held_->Remove("b").ok());
+  EXPECT_EQ(held_->Remove("b").code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(files_->OpenDirectory(Path("none")).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_TRUE(held_->Sync().ok());
 }
 
 TEST_P(FileSystemTest, AnOpenFileOutlivesItsName) {
   const auto file = Open("a", FileAccess::kCreate);
   ASSERT_TRUE(file->Write(0, BytesOf("still")).ok());
-  ASSERT_TRUE(files_->Remove(Path("a")).ok());
+  ASSERT_TRUE(held_->Remove("a").ok());
   std::vector<std::byte> read(5);
   ASSERT_TRUE(file->Read(0, read).ok());
   EXPECT_TRUE(Same(read, BytesOf("still")));
@@ -180,7 +183,7 @@ TEST_P(FileSystemTest, AnOpenFileOutlivesItsName) {
 
 TEST_P(FileSystemTest, LocksOneWriterOrManyReaders) {
   ASSERT_NE(Open("LOCK", FileAccess::kCreate), nullptr);
-  const auto locked = [&](bool shared) { return files_->Lock(Path("LOCK"), shared); };
+  const auto locked = [&](bool shared) { return held_->Lock("LOCK", shared); };
   {
     const auto first = locked(true);
     const auto second = locked(true);
@@ -191,13 +194,52 @@ TEST_P(FileSystemTest, LocksOneWriterOrManyReaders) {
   ASSERT_TRUE(alone.ok());
   EXPECT_EQ(locked(false).status().code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(locked(true).status().code(), absl::StatusCode::kUnavailable);
-  EXPECT_EQ(files_->Lock(Path("none"), true).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(held_->Lock("none", true).status().code(), absl::StatusCode::kNotFound);
 }
 
-TEST_P(FileSystemTest, SaysHowMuchSpaceIsFree) {
-  EXPECT_GT(*files_->FreeBytes(root_), 0u);
-  EXPECT_EQ(files_->FreeBytes(Path("none")).status().code(), absl::StatusCode::kNotFound);
+TEST_P(FileSystemTest, LocksADirectoryBesideItsFiles) {
+  ASSERT_NE(Open("LOCK", FileAccess::kCreate), nullptr);
+  const auto other = OpenedDirectory(files_.get(), root_);
+  const auto file = held_->Lock("LOCK", false);
+  ASSERT_TRUE(file.ok()) << file.status();
+  {
+    const auto first = held_->LockItself(true);
+    if (absl::IsUnimplemented(first.status())) GTEST_SKIP() << first.status();
+    const auto second = other->LockItself(true);
+    ASSERT_TRUE(first.ok() && second.ok()) << first.status() << second.status();
+    EXPECT_EQ(other->LockItself(false).status().code(), absl::StatusCode::kUnavailable);
+  }
+  const auto alone = held_->LockItself(false);
+  ASSERT_TRUE(alone.ok()) << alone.status();
+  EXPECT_EQ(other->LockItself(false).status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(other->LockItself(true).status().code(), absl::StatusCode::kUnavailable);
 }
+
+TEST_P(FileSystemTest, ALockSaysWhetherItsFileHasItsNameStill) {
+  ASSERT_NE(Open("LOCK", FileAccess::kCreate), nullptr);
+  const auto lock = held_->Lock("LOCK", false);
+  ASSERT_TRUE(lock.ok());
+  EXPECT_TRUE(*(*lock)->IsInPlace());
+  ASSERT_TRUE(held_->Rename("LOCK", "aside").ok());
+  EXPECT_FALSE(*(*lock)->IsInPlace());
+  ASSERT_NE(Open("LOCK", FileAccess::kCreate), nullptr);
+  EXPECT_FALSE(*(*lock)->IsInPlace()) << "another file";
+  ASSERT_TRUE(held_->Rename("aside", "LOCK").ok());
+  EXPECT_TRUE(*(*lock)->IsInPlace());
+}
+
+TEST_P(FileSystemTest, ADirectoryIsRemovedByWhoHoldsItOnceItIsEmpty) {
+  ASSERT_TRUE(files_->CreateDirectory(Path("sub")).ok());
+  const auto sub = OpenedDirectory(files_.get(), Path("sub"));
+  ASSERT_TRUE(sub->Open("a", FileAccess::kCreate, FileCaching::kCached).ok());
+  EXPECT_FALSE(sub->RemoveItself().ok());
+  ASSERT_TRUE(sub->Remove("a").ok());
+  EXPECT_TRUE(sub->SyncName().ok());
+  EXPECT_TRUE(sub->RemoveItself().ok());
+  EXPECT_TRUE(held_->List()->empty());
+}
+
+TEST_P(FileSystemTest, SaysHowMuchSpaceIsFree) { EXPECT_GT(*held_->FreeBytes(), 0u); }
 
 // 0, 1, many: less and more than a ring holds.
 TEST_P(FileSystemTest, TransfersListsOfAnyLength) {
@@ -281,16 +323,15 @@ TEST_P(FileSystemTest, ServesManyThreadsAtOnce) {
 
 TEST_P(FileSystemTest, ReplacesAWholeFile) {
   for (const char* text : {"first", "the second, longer", "3rd"}) {
-    ASSERT_TRUE(ReplaceFile(files_.get(), Path("m"), BytesOf(text)).ok());
-    EXPECT_TRUE(Same(*ReadWholeFile(files_.get(), Path("m"), 100), BytesOf(text)));
+    ASSERT_TRUE(ReplaceFile(held_.get(), "m", BytesOf(text)).ok());
+    EXPECT_TRUE(Same(*ReadWholeFile(held_.get(), "m", 100), BytesOf(text)));
   }
-  EXPECT_EQ(files_->List(root_)->size(), 1u);
-  EXPECT_EQ(ReadWholeFile(files_.get(), Path("m"), 2).status().code(),
-            absl::StatusCode::kOutOfRange);
+  EXPECT_EQ(held_->List()->size(), 1u);
+  EXPECT_EQ(ReadWholeFile(held_.get(), "m", 2).status().code(), absl::StatusCode::kOutOfRange);
   // What a crash left of a former try is in nobody's way.
   ASSERT_NE(Open("m.new", FileAccess::kCreate), nullptr);
-  ASSERT_TRUE(ReplaceFile(files_.get(), Path("m"), BytesOf("x")).ok());
-  EXPECT_EQ(files_->List(root_)->size(), 1u);
+  ASSERT_TRUE(ReplaceFile(held_.get(), "m", BytesOf("x")).ok());
+  EXPECT_EQ(held_->List()->size(), 1u);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, FileSystemTest,
@@ -311,7 +352,7 @@ TEST(PosixFileSystem, FreeBytesAreThoseOfTheSystem) {
   bool agreed = false;
   for (int i = 0; i < 1000 && !agreed; ++i) {
     const uint64_t before = std::filesystem::space(directory.path()).available;
-    const uint64_t free_bytes = *files->FreeBytes(directory.path());
+    const uint64_t free_bytes = *OpenedDirectory(files.get(), directory.path())->FreeBytes();
     const uint64_t after = std::filesystem::space(directory.path()).available;
     agreed = free_bytes == before && free_bytes == after;
   }
@@ -322,7 +363,7 @@ TEST(PosixFileSystem, ALengthBeyondTheProcesssLimitIsRefusedWithoutASignal) {
   const ScratchDirectory directory;
   const auto files = MakePosixFileSystem({});
   const auto file =
-      *files->Open(directory.path() + "/a", FileAccess::kCreate, FileCaching::kCached);
+      *OpenByPath(files.get(), directory.path() + "/a", FileAccess::kCreate, FileCaching::kCached);
   rlimit limit;
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &limit), 0);
   const rlimit small = {10'000, limit.rlim_max};
@@ -347,9 +388,36 @@ TEST(PosixFileSystem, ALengthBeyondTheProcesssLimitIsRefusedWithoutASignal) {
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
 }
 
+// The name is another directory's then, which nobody touches.
+TEST(PosixFileSystem, AHeldDirectoryStaysTheSameWhateverBecomesOfItsName) {
+  const ScratchDirectory scratch;
+  const auto files = MakePosixFileSystem({});
+  const std::string path = scratch.path() + "/d";
+  ASSERT_TRUE(files->CreateDirectory(path).ok());
+  const auto held = OpenedDirectory(files.get(), path);
+  ASSERT_TRUE((*held->Open("a", FileAccess::kCreate, FileCaching::kCached))
+                  ->Write(0, BytesOf("of the first"))
+                  .ok());
+  std::filesystem::rename(path, scratch.path() + "/moved");
+  ASSERT_TRUE(files->CreateDirectory(path).ok());
+  ASSERT_TRUE(ReplaceFile(held.get(), "b", BytesOf("b")).ok());
+  EXPECT_TRUE(Same(*ReadWholeFile(held.get(), "a", 100), BytesOf("of the first")));
+  EXPECT_TRUE(held->Rename("a", "c").ok());
+  EXPECT_TRUE(held->Link("c", held.get(), "d").ok());
+  EXPECT_TRUE(held->Remove("c").ok());
+  std::vector<std::string> names = *held->List();
+  std::sort(names.begin(), names.end());
+  EXPECT_EQ(names, (std::vector<std::string>{"b", "d"}));
+  EXPECT_TRUE(held->SyncName().ok());
+  ASSERT_TRUE(held->Remove("b").ok() && held->Remove("d").ok());
+  EXPECT_EQ(held->RemoveItself().code(), absl::StatusCode::kNotFound);
+  EXPECT_TRUE(std::filesystem::is_empty(path)) << "nothing of it went there";
+}
+
 TEST(PosixFileSystem, WithoutDirectAccessAFileIsOpenedCached) {
   const auto files = MakePosixFileSystem({});
-  const auto file = files->Open("/proc/self/status", FileAccess::kRead, FileCaching::kDirect);
+  const auto file =
+      OpenByPath(files.get(), "/proc/self/status", FileAccess::kRead, FileCaching::kDirect);
   ASSERT_TRUE(file.ok()) << file.status();
   EXPECT_FALSE((*file)->direct());
   std::vector<std::byte> name(5);
@@ -360,12 +428,13 @@ TEST(PosixFileSystem, WithoutDirectAccessAFileIsOpenedCached) {
 TEST(PosixFileSystem, WithoutDirectAccessAFileIsCreatedCached) {
   // A file system in memory; newer kernels have direct access there.
   if (access("/dev/shm", W_OK) != 0) GTEST_SKIP() << "no /dev/shm to write to";
-  const std::string path = "/dev/shm/embank_file_system_test_" + std::to_string(getpid());
+  const std::string name = "embank_file_system_test_" + std::to_string(getpid());
+  const std::string path = "/dev/shm/" + name;
   const auto files = MakePosixFileSystem({});
-  const auto file = files->Open(path, FileAccess::kCreate, FileCaching::kDirect);
+  const auto file = OpenByPath(files.get(), path, FileAccess::kCreate, FileCaching::kDirect);
   const absl::Status created_again =
-      files->Open(path, FileAccess::kCreate, FileCaching::kDirect).status();
-  EXPECT_TRUE(files->Remove(path).ok());
+      OpenByPath(files.get(), path, FileAccess::kCreate, FileCaching::kDirect).status();
+  EXPECT_TRUE(OpenedDirectory(files.get(), "/dev/shm")->Remove(name).ok());
   ASSERT_TRUE(file.ok()) << file.status();
   if ((*file)->direct()) GTEST_SKIP() << "/dev/shm has direct access";
   EXPECT_TRUE((*file)->Write(1, BytesOf("not a block")).ok());
@@ -375,14 +444,15 @@ TEST(PosixFileSystem, WithoutDirectAccessAFileIsCreatedCached) {
 TEST(PosixFileSystem, WhatNoFileSystemDoesIsUnimplementedAndNoFaultOfADevice) {
   if (access("/dev/shm", W_OK) != 0) GTEST_SKIP() << "no /dev/shm to write to";
   const ScratchDirectory directory;
-  const std::string path = "/dev/shm/embank_file_system_test_" + std::to_string(getpid());
+  const std::string name = "embank_file_system_test_" + std::to_string(getpid());
+  const std::string path = "/dev/shm/" + name;
   const auto files = MakePosixFileSystem({});
-  ASSERT_TRUE(files->Open(path, FileAccess::kCreate, FileCaching::kCached).ok());
-  const absl::Status linked = files->Link(path, directory.path() + "/linked");
-  const absl::Status renamed = files->Rename(path, directory.path() + "/renamed");
-  if (files->Remove(path).ok() && linked.ok()) GTEST_SKIP() << "one file system";
+  ASSERT_TRUE(OpenByPath(files.get(), path, FileAccess::kCreate, FileCaching::kCached).ok());
+  const auto shm = OpenedDirectory(files.get(), "/dev/shm");
+  const auto other = OpenedDirectory(files.get(), directory.path());
+  const absl::Status linked = shm->Link(name, other.get(), "linked");
+  if (shm->Remove(name).ok() && linked.ok()) GTEST_SKIP() << "one file system";
   EXPECT_EQ(linked.code(), absl::StatusCode::kUnimplemented) << linked;
-  EXPECT_EQ(renamed.code(), absl::StatusCode::kUnimplemented) << renamed;
 }
 
 // As to a file that has as many names as it may, or in a file system without links.
@@ -390,21 +460,22 @@ TEST(PosixFileSystem, ALinkThatTheSystemDoesNotMakeIsUnimplemented) {
   const ScratchDirectory directory;
   const auto files = MakePosixFileSystem({});
   ASSERT_TRUE(files->CreateDirectory(directory.path() + "/sub").ok());
-  const absl::Status linked = files->Link(directory.path() + "/sub", directory.path() + "/linked");
+  const auto held = OpenedDirectory(files.get(), directory.path());
+  const absl::Status linked = held->Link("sub", held.get(), "linked");
   EXPECT_EQ(linked.code(), absl::StatusCode::kUnimplemented) << linked;
 }
 
 TEST(PosixFileSystem, ALockEndsWithItsProcess) {
   const ScratchDirectory directory;
-  const std::string path = directory.path() + "/LOCK";
   const auto files = MakePosixFileSystem({});
-  ASSERT_TRUE(files->Open(path, FileAccess::kCreate, FileCaching::kCached).ok());
+  const auto held = OpenedDirectory(files.get(), directory.path());
+  ASSERT_TRUE(held->Open("LOCK", FileAccess::kCreate, FileCaching::kCached).ok());
   int pipe_ends[2];
   ASSERT_EQ(pipe(pipe_ends), 0);
   const pid_t child = fork();
   if (child == 0) {
     const auto childs_files = MakePosixFileSystem({});
-    const auto lock = childs_files->Lock(path, false);
+    const auto lock = OpenedDirectory(childs_files.get(), directory.path())->Lock("LOCK", false);
     const char locked = lock.ok() ? 'y' : 'n';
     if (write(pipe_ends[1], &locked, 1) != 1) _exit(1);
     pause();
@@ -413,37 +484,40 @@ TEST(PosixFileSystem, ALockEndsWithItsProcess) {
   char locked = 0;
   ASSERT_EQ(read(pipe_ends[0], &locked, 1), 1);
   EXPECT_EQ(locked, 'y');
-  EXPECT_EQ(files->Lock(path, false).status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(held->Lock("LOCK", false).status().code(), absl::StatusCode::kUnavailable);
   kill(child, SIGKILL);
   ASSERT_EQ(waitpid(child, nullptr, 0), child);
-  EXPECT_TRUE(files->Lock(path, false).ok());
+  EXPECT_TRUE(held->Lock("LOCK", false).ok());
   close(pipe_ends[0]);
   close(pipe_ends[1]);
 }
 
 TEST(PosixFileSystem, ALockThatIsGivenUpIsFreeThoughAForkedChildLives) {
   const ScratchDirectory directory;
-  const std::string path = directory.path() + "/LOCK";
   const auto files = MakePosixFileSystem({});
-  ASSERT_TRUE(files->Open(path, FileAccess::kCreate, FileCaching::kCached).ok());
-  auto lock = files->Lock(path, false);
+  const auto held = OpenedDirectory(files.get(), directory.path());
+  ASSERT_TRUE(held->Open("LOCK", FileAccess::kCreate, FileCaching::kCached).ok());
+  auto lock = held->Lock("LOCK", false);
   ASSERT_TRUE(lock.ok());
   const pid_t child = fork();
   if (child == 0) {
     pause();
     _exit(0);
   }
-  EXPECT_FALSE(files->Lock(path, false).ok());
+  EXPECT_FALSE(held->Lock("LOCK", false).ok());
   lock->reset();
-  EXPECT_TRUE(files->Lock(path, false).ok());
+  EXPECT_TRUE(held->Lock("LOCK", false).ok());
   kill(child, SIGKILL);
   ASSERT_EQ(waitpid(child, nullptr, 0), child);
 }
 
 TEST(PosixFileSystem, ErrorsNameTheFileAndTheReason) {
   const auto files = MakePosixFileSystem({});
-  const auto missing = files->Open("/no/such/file", FileAccess::kRead, FileCaching::kCached);
-  EXPECT_EQ(missing.status().message(), "open /no/such/file: No such file or directory");
+  const absl::Status missing = files->OpenDirectory("/no/such").status();
+  EXPECT_EQ(missing.message(), "open /no/such: No such file or directory");
+  const auto directory = OpenedDirectory(files.get(), "/usr");
+  const auto file = directory->Open("none", FileAccess::kRead, FileCaching::kCached);
+  EXPECT_EQ(file.status().message(), "open /usr/none: No such file or directory");
 }
 
 }  // namespace

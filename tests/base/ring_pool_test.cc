@@ -30,6 +30,7 @@
 #include "base/log.h"
 #include "base/posix_file_system.h"
 #include "tests/support/blocks.h"
+#include "tests/support/files_by_path.h"
 #include "tests/support/scratch_directory.h"
 
 namespace embank::test {
@@ -85,7 +86,7 @@ void ExpectReadsLists(FileSystem* files, File* file, size_t first = 0) {
 
 std::unique_ptr<File> FileOfNumberedBlocks(FileSystem* files, const std::string& path,
                                            size_t first = 0) {
-  auto file = *files->Open(path, FileAccess::kCreate, FileCaching::kDirect);
+  auto file = *OpenByPath(files, path, FileAccess::kCreate, FileCaching::kDirect);
   Blocks block(kBlockBytes);
   for (size_t i = 0; i < kBlocks; ++i) {
     std::fill(block.bytes().begin(), block.bytes().end(), static_cast<std::byte>(first + i));
@@ -129,6 +130,7 @@ TEST(RingPool, GoesOnWithThreadsWhereRingsAreRefused) {
   const ScratchDirectory directory;
   const auto files = MakePosixFileSystem({.transfer_threads = 3});
   const auto file = FileOfNumberedBlocks(files.get(), directory.path() + "/a");
+  const auto held = OpenedDirectory(files.get(), directory.path());
   rlimit limit;
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
   const int next = dup(0);
@@ -140,9 +142,8 @@ TEST(RingPool, GoesOnWithThreadsWhereRingsAreRefused) {
   EXPECT_NE(std::system_category().message(EMFILE), "");
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
   ExpectReadsLists(files.get(), file.get());
-  EXPECT_EQ(
-      files->Open(directory.path() + "/a", FileAccess::kRead, FileCaching::kCached).status().code(),
-      absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(held->Open("a", FileAccess::kRead, FileCaching::kCached).status().code(),
+            absl::StatusCode::kResourceExhausted);
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
   ExpectReadsLists(files.get(), file.get());
   EXPECT_EQ(log.lines(),
@@ -212,7 +213,7 @@ TEST(RingPool, DoesWithoutRegisteredMemoryWhereItIsRefused) {
 struct Pipe {
   Pipe(FileSystem* files, const std::string& path) {
     EXPECT_EQ(mkfifo(path.c_str(), 0600), 0);
-    file = *files->Open(path, FileAccess::kWrite, FileCaching::kCached);
+    file = *OpenByPath(files, path, FileAccess::kWrite, FileCaching::kCached);
     end = open(path.c_str(), O_RDWR | O_CLOEXEC);
     EXPECT_GE(end, 0);
   }
@@ -351,7 +352,7 @@ TEST(RingPool, ARingThatIsBusyWhenAFileEndsIsNotUsedAgain) {
   EXPECT_EQ(read(out.end, &byte, 1), 1) << "the reader's ring is busy";
   first.reset();
   const auto second =
-      *files->Open(directory.path() + "/b", FileAccess::kRead, FileCaching::kDirect);
+      *OpenByPath(files.get(), directory.path() + "/b", FileAccess::kRead, FileCaching::kDirect);
   opened = second.get();
   EXPECT_EQ(write(in.end, &byte, 1), 1);
   reader.join();

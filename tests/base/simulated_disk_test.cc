@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/support/bytes.h"
+#include "tests/support/files_by_path.h"
 
 namespace embank::test {
 namespace {
@@ -148,9 +149,11 @@ TEST_F(DiskWorld, WhatIsInALostDirectoryIsLost) {
 }
 
 TEST_F(DiskWorld, AReplacedFileIsTheFormerOrTheNewOneWhereverACrashComes) {
-  ASSERT_TRUE(ReplaceFile(&disk_, "d/m", BytesOf("the former one")).ok());
+  ASSERT_TRUE(ReplaceFile(OpenedDirectory(&disk_, "d").get(), "m", BytesOf("the former one")).ok());
   disk_.Forget();
-  ASSERT_TRUE(ReplaceFile(&disk_, "d/m", BytesOf("the new one, which is longer")).ok());
+  ASSERT_TRUE(
+      ReplaceFile(OpenedDirectory(&disk_, "d").get(), "m", BytesOf("the new one, which is longer"))
+          .ok());
   EXPECT_EQ(TextsOfCrashes(disk_, "d/m"),
             (Texts{"the former one", "the new one, which is longer"}));
   EXPECT_EQ(TextsAfterCrash("d/m", Persistence::kNone), Texts{"the new one, which is longer"});
@@ -158,22 +161,25 @@ TEST_F(DiskWorld, AReplacedFileIsTheFormerOrTheNewOneWhereverACrashComes) {
 
 TEST_F(DiskWorld, AReplacedFileIsTheFormerOrTheNewOneWhicheverCallFails) {
   const Texts either = {"the former one", "the new one, which is longer"};
-  ASSERT_TRUE(ReplaceFile(&disk_, "d/m", BytesOf("the former one")).ok());
+  ASSERT_TRUE(ReplaceFile(OpenedDirectory(&disk_, "d").get(), "m", BytesOf("the former one")).ok());
   absl::Status status = absl::UnknownError("");
   uint64_t failing = 0;
   while (!status.ok()) {
     ++failing;
     const auto disk = disk_.AfterCrash(disk_.changes(), Persistence::kAll, 1);
+    const auto directory = OpenedDirectory(disk.get(), "d");
+    const uint64_t before = disk->calls();
     disk->SetFaults([&](const DiskCall& call) {
-      return call.number == failing ? DeviceFails(call) : absl::OkStatus();
+      return call.number == before + failing ? DeviceFails(call) : absl::OkStatus();
     });
-    status = ReplaceFile(disk.get(), "d/m", BytesOf("the new one, which is longer"));
+    status = ReplaceFile(directory.get(), "m", BytesOf("the new one, which is longer"));
     disk->SetFaults(nullptr);
     EXPECT_EQ(either.count(TextOf(disk->Contents("d/m"))), 1u) << "call " << failing;
     for (const std::string& text : TextsOfCrashes(*disk, "d/m")) {
       EXPECT_EQ(either.count(text), 1u) << "a crash after call " << failing << " left " << text;
     }
-    EXPECT_TRUE(ReplaceFile(disk.get(), "d/m", BytesOf("another")).ok()) << "it can be tried again";
+    EXPECT_TRUE(ReplaceFile(directory.get(), "m", BytesOf("another")).ok())
+        << "it can be tried again";
     EXPECT_EQ(TextOf(disk->Contents("d/m")), "another");
   }
   EXPECT_GT(failing, 5u) << "at least opened, written, synced, renamed and synced";
@@ -290,6 +296,7 @@ TEST_F(DiskWorld, EveryCallCanFail) {
   using Kind = DiskCall::Kind;
   const auto file = Create("d/a");
   ASSERT_TRUE(file->Write(0, BytesOf("x")).ok());
+  const auto lock = *disk_.Lock("d/a", true);
   std::vector<Kind> kinds;
   disk_.SetFaults([&](const DiskCall& call) {
     kinds.push_back(call.kind);
@@ -311,16 +318,21 @@ TEST_F(DiskWorld, EveryCallCanFail) {
       disk_.SyncDirectory("none"),
       disk_.FreeBytes("d").status(),
       disk_.Lock("d/a", false).status(),
+      disk_.OpenDirectory("d").status(),
+      disk_.LockDirectory("d", false).status(),
+      lock->IsInPlace().status(),
   };
   disk_.SetFaults(nullptr);
   for (const absl::Status& status : statuses) EXPECT_EQ(status, DeviceFails({}));
   EXPECT_EQ(kinds, (std::vector{Kind::kOpen, Kind::kRead, Kind::kWrite, Kind::kPreallocate,
                                 Kind::kSync, Kind::kSize, Kind::kRename, Kind::kLink, Kind::kRemove,
                                 Kind::kCreateDirectory, Kind::kList, Kind::kSyncDirectory,
-                                Kind::kFreeBytes, Kind::kLock}));
+                                Kind::kFreeBytes, Kind::kLock, Kind::kOpenDirectory,
+                                Kind::kLockDirectory, Kind::kLockInPlace}));
   EXPECT_EQ(disk_.Files(), std::vector<std::string>{"d/a"});
   EXPECT_EQ(TextOf(disk_.Contents("d/a")), "x");
-  EXPECT_TRUE(disk_.Lock("d/a", false).ok());
+  EXPECT_TRUE(disk_.Lock("d/a", true).ok());
+  EXPECT_TRUE(disk_.LockDirectory("d", false).ok());
 }
 
 TEST_F(DiskWorld, AWriteWithoutSpaceLeavesPiecesOfWhatThereWasSpaceFor) {
@@ -379,7 +391,7 @@ TEST_F(DiskWorld, AReadOnlyFileSystemIsReadAndNothingElse) {
   }
   EXPECT_TRUE(disk_.Lock("d/f", true).ok());
   EXPECT_EQ(disk_.List("d")->size(), 1u);
-  const auto bytes = ReadWholeFile(&disk_, "d/f", 100);
+  const auto bytes = ReadWholeFile(OpenedDirectory(&disk_, "d").get(), "f", 100);
   ASSERT_TRUE(bytes.ok()) << bytes.status();
   EXPECT_EQ(TextOf(*bytes), "text");
   EXPECT_EQ(disk_.changes(), changes);

@@ -60,56 +60,84 @@ class Progress {
 };
 
 // The system's files; each call that names one makes a mark first.
-class ProgressFileSystem final : public FileSystem {
+class ProgressDirectory final : public Directory {
  public:
-  ProgressFileSystem(std::unique_ptr<FileSystem> files, Progress* progress)
-      : files_(std::move(files)), progress_(progress) {}
+  ProgressDirectory(std::unique_ptr<Directory> directory, Progress* progress)
+      : directory_(std::move(directory)), progress_(progress) {}
 
-  absl::StatusOr<std::unique_ptr<File>> Open(const std::string& path, FileAccess access,
+  const std::string& path() const override { return directory_->path(); }
+  absl::StatusOr<std::unique_ptr<File>> Open(const std::string& name, FileAccess access,
                                              FileCaching caching) override {
     Tell();
-    return files_->Open(path, access, caching);
+    return directory_->Open(name, access, caching);
   }
-  void TransferAll(std::span<Transfer> transfers) override { files_->TransferAll(transfers); }
   absl::Status Rename(const std::string& from, const std::string& to) override {
     renamed_ = progress_->call() == Mark::kCheckpointCall;
     progress_->Tell(renamed_ ? Mark::kRenaming : progress_->call());
-    return files_->Rename(from, to);
+    return directory_->Rename(from, to);
   }
-  absl::Status Link(const std::string& from, const std::string& to) override {
+  absl::Status Link(const std::string& from, Directory* directory, const std::string& to) override {
     Tell();
-    return files_->Link(from, to);
+    return directory_->Link(from, static_cast<ProgressDirectory*>(directory)->directory_.get(), to);
   }
-  absl::Status Remove(const std::string& path) override {
+  absl::Status Remove(const std::string& name) override {
     Tell();
-    return files_->Remove(path);
+    return directory_->Remove(name);
   }
-  absl::Status CreateDirectory(const std::string& path) override {
+  absl::StatusOr<std::vector<std::string>> List() override {
     Tell();
-    return files_->CreateDirectory(path);
+    return directory_->List();
   }
-  absl::StatusOr<std::vector<std::string>> List(const std::string& path) override {
-    Tell();
-    return files_->List(path);
-  }
-  absl::Status SyncDirectory(const std::string& path) override {
+  absl::Status Sync() override {
     progress_->Tell(renamed_.exchange(false) ? Mark::kRenamed : progress_->call());
-    return files_->SyncDirectory(path);
+    return directory_->Sync();
   }
-  absl::StatusOr<uint64_t> FreeBytes(const std::string& path) override {
-    return files_->FreeBytes(path);
-  }
-  absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path, bool shared) override {
+  absl::Status SyncName() override {
     Tell();
-    return files_->Lock(path, shared);
+    return directory_->SyncName();
+  }
+  absl::Status RemoveItself() override {
+    Tell();
+    return directory_->RemoveItself();
+  }
+  absl::StatusOr<uint64_t> FreeBytes() override { return directory_->FreeBytes(); }
+  absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& name, bool shared) override {
+    Tell();
+    return directory_->Lock(name, shared);
+  }
+  absl::StatusOr<std::unique_ptr<FileLock>> LockItself(bool shared) override {
+    Tell();
+    return directory_->LockItself(shared);
   }
 
  private:
   void Tell() { progress_->Tell(progress_->call()); }
 
-  const std::unique_ptr<FileSystem> files_;
+  const std::unique_ptr<Directory> directory_;
   Progress* const progress_;
   std::atomic<bool> renamed_{false};
+};
+
+class ProgressFileSystem final : public FileSystem {
+ public:
+  ProgressFileSystem(std::unique_ptr<FileSystem> files, Progress* progress)
+      : files_(std::move(files)), progress_(progress) {}
+
+  absl::Status CreateDirectory(const std::string& path) override {
+    progress_->Tell(progress_->call());
+    return files_->CreateDirectory(path);
+  }
+  absl::StatusOr<std::unique_ptr<Directory>> OpenDirectory(const std::string& path) override {
+    progress_->Tell(progress_->call());
+    absl::StatusOr<std::unique_ptr<Directory>> directory = files_->OpenDirectory(path);
+    if (!directory.ok()) return directory.status();
+    return std::make_unique<ProgressDirectory>(*std::move(directory), progress_);
+  }
+  void TransferAll(std::span<Transfer> transfers) override { files_->TransferAll(transfers); }
+
+ private:
+  const std::unique_ptr<FileSystem> files_;
+  Progress* const progress_;
 };
 
 }  // namespace embank::test

@@ -156,6 +156,68 @@ TEST_F(CheckpointDirectoryTest, AParentThatIsMissingIsNamed) {
   EXPECT_NE(directory.status().message().find("none"), std::string::npos) << directory.status();
 }
 
+// ---- locks ----
+
+TEST_F(CheckpointDirectoryTest, ALockThatIsMissingBesideAManifestIsMadeAgain) {
+  MakeStore(1);
+  ASSERT_TRUE(disk_.Remove("store/LOCK").ok());
+  const Warnings warnings;
+  const auto directory = Opened(/*may_create=*/false);
+  EXPECT_TRUE(Has("LOCK"));
+  ASSERT_EQ(warnings.lines().size(), 1u);
+  EXPECT_NE(warnings.lines()[0].find("store/LOCK"), std::string::npos);
+  EXPECT_EQ(CheckpointsOf(*directory), Checkpoints({0, 1}));
+  EXPECT_TRUE(Keep(directory.get(), ManifestOf(2), 1).ok());
+}
+
+TEST_F(CheckpointDirectoryTest, WithoutALockAndAManifestNoLockIsMade) {
+  ASSERT_TRUE(disk_.CreateDirectory("store").ok());
+  MakeFile("store/segment-0000000000000001");
+  EXPECT_TRUE(absl::IsDataLoss(Open(/*may_create=*/false).status()));
+  EXPECT_FALSE(Has("LOCK"));
+}
+
+TEST_F(CheckpointDirectoryTest, AReplacedLockIsNoticedBeforeAManifestIsWritten) {
+  MakeStore(1);
+  const auto directory = Opened();
+  ASSERT_TRUE(disk_.Rename("store/LOCK", "store/aside").ok());
+  for (const bool is_replaced : {false, true}) {
+    if (is_replaced) MakeFile("store/LOCK");
+    const size_t changes = disk_.changes();
+    const absl::Status status = Keep(directory.get(), ManifestOf(2), 1);
+    EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+    EXPECT_NE(status.message().find("store/LOCK"), std::string::npos) << status;
+    EXPECT_EQ(disk_.changes(), changes);
+  }
+  ASSERT_TRUE(disk_.Rename("store/aside", "store/LOCK").ok());
+  EXPECT_TRUE(Keep(directory.get(), ManifestOf(2), 1).ok());
+}
+
+// As on some file systems of networks: LOCK is all that there is.
+TEST_F(CheckpointDirectoryTest, WhereDirectoriesAreNotLockedTheFileIs) {
+  MakeStore(1);
+  disk_.SetFaults([](const DiskCall& call) {
+    return call.kind == DiskCall::Kind::kLockDirectory ? absl::UnimplementedError("no such locks")
+                                                       : absl::OkStatus();
+  });
+  auto first = Opened();
+  EXPECT_TRUE(absl::IsUnavailable(Open().status()));
+  EXPECT_TRUE(
+      absl::IsUnavailable(CheckpointDirectory::OpenToRead(&disk_, "store", "path").status()));
+  // Who removes it lets another one in; the first keeps nothing any more.
+  ASSERT_TRUE(disk_.Remove("store/LOCK").ok());
+  auto second = Opened();
+  EXPECT_TRUE(absl::IsUnavailable(Keep(first.get(), ManifestOf(2), 1)));
+  EXPECT_TRUE(Keep(second.get(), ManifestOf(2), 1).ok());
+  first.reset();
+  second.reset();
+  ASSERT_TRUE(disk_.Remove("store/LOCK").ok());
+  const absl::Status reader = CheckpointDirectory::OpenToRead(&disk_, "store", "path").status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(reader)) << reader;
+  EXPECT_NE(reader.message().find("path: store has no LOCK"), std::string::npos) << reader;
+  EXPECT_TRUE(absl::IsNotFound(CheckpointDirectory::OpenToRead(&disk_, "none", "path").status()));
+}
+
 // ---- keeping ----
 
 TEST_F(CheckpointDirectoryTest, TheBaseAndTheNewestAreKept) {

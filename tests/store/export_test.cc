@@ -14,6 +14,7 @@
 #include "store/heat_file.h"
 #include "store/store.h"
 #include "tests/support/export_world.h"
+#include "tests/support/files_by_path.h"
 #include "tests/support/threads.h"
 
 namespace embank::test {
@@ -265,9 +266,9 @@ TEST_P(ExportTest, NamesASegmentThatIsMissing) {
           return file == "log/" + RowLog::SegmentName(rows.header.segment_id);
         });
     ASSERT_TRUE(disk->Remove(file).ok());
-    const std::string source = "log";
+    const auto source = OpenedDirectory(disk.get(), "log");
     const absl::Status exported =
-        ExportCheckpoint({.files = disk.get(), .memory = &world_.memory(), .source = source},
+        ExportCheckpoint({.files = disk.get(), .memory = &world_.memory(), .source = source.get()},
                          std::move(manifest), "copy", GoOn);
     if (needed) {
       EXPECT_TRUE(absl::IsDataLoss(exported)) << exported;
@@ -286,9 +287,9 @@ TEST_P(ExportTest, NamesACopiedSegmentThatIsCutOff) {
     disk->SetFaults(GetParam() == By::kLinks ? nullptr : SimulatedDisk::FaultPlan(NoLinks));
     Manifest manifest = *(*CheckpointDirectory::Open(disk.get(), "log", false))->Load(2);
     disk->Truncate(file, 2 * kBlockBytes);
-    const std::string source = "log";
+    const auto source = OpenedDirectory(disk.get(), "log");
     const absl::Status exported =
-        ExportCheckpoint({.files = disk.get(), .memory = &world_.memory(), .source = source},
+        ExportCheckpoint({.files = disk.get(), .memory = &world_.memory(), .source = source.get()},
                          std::move(manifest), "copy", GoOn);
     if (exported.ok()) continue;
     ++lost;

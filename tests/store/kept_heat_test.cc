@@ -10,6 +10,7 @@
 #include "store/verify.h"
 #include "store/write.h"
 #include "tests/store/counted_heat.h"
+#include "tests/support/files_by_path.h"
 #include "tests/support/store_files.h"
 #include "tests/support/warnings.h"
 
@@ -228,12 +229,14 @@ TEST_F(KeptHeat, OfASizeThatNoneHasIsDamaged) {
   ASSERT_TRUE(sketch.ok());
   const uint64_t bytes = disk().Contents(HeatPath(3)).size();
   const uint64_t grain = HeatSketch::kGrainBytes;
+  const auto log = OpenedDirectory(&disk(), "log");
+  const std::string name = CheckpointDirectory::HeatName(3);
   for (const HeatFile& file : {HeatFile{.bytes = bytes, .sketch_bytes = 0},
                                {.bytes = bytes, .sketch_bytes = grain + 64},
                                {.bytes = 3 * grain, .sketch_bytes = grain},
                                {.bytes = grain + 64, .sketch_bytes = grain},
                                {.bytes = bytes + grain, .sketch_bytes = bytes}}) {
-    EXPECT_TRUE(absl::IsDataLoss(LoadHeat(&disk(), HeatPath(3), file, sketch->get())));
+    EXPECT_TRUE(absl::IsDataLoss(LoadHeat(log.get(), name, file, sketch->get())));
   }
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "tests/support/files_by_path.h"
 #include "tests/support/spill_world.h"
 #include "tests/support/store_contents.h"
 #include "tests/support/store_files.h"
@@ -41,8 +42,9 @@ class ReadingSegments : public testing::Test {
 
 TEST_F(ReadingSegments, InPiecesOrInOneGivesTheSameRecords) {
   ASSERT_GT(manifest_.segments.size(), 2u);
-  SegmentReader large(&world_.disk(), "log");
-  SegmentReader small(&world_.disk(), "log", RoundUp(kRecordScratchBytes, kBlockBytes));
+  const auto log = OpenedDirectory(&world_.disk(), "log");
+  SegmentReader large(log.get());
+  SegmentReader small(log.get(), RoundUp(kRecordScratchBytes, kBlockBytes));
   uint64_t rows = 0;
   for (const SegmentRows& segment : manifest_.segments) {
     const std::vector<uint32_t> slots = Read(&large, segment.header, segment.bits);
@@ -55,7 +57,8 @@ TEST_F(ReadingSegments, InPiecesOrInOneGivesTheSameRecords) {
 
 // Each slot alone, and the first and last of all.
 TEST_F(ReadingSegments, OnlyWhatIsWantedIsVisited) {
-  SegmentReader reader(&world_.disk(), "log", RoundUp(kRecordScratchBytes, kBlockBytes));
+  const auto log = OpenedDirectory(&world_.disk(), "log");
+  SegmentReader reader(log.get(), RoundUp(kRecordScratchBytes, kBlockBytes));
   const SegmentRows& segment = manifest_.segments[0];
   std::vector<uint64_t> none(segment.bits.size());
   EXPECT_TRUE(Read(&reader, segment.header, none).empty());

@@ -17,6 +17,10 @@ absl::Status Missing(const std::string& path) {
   return absl::NotFoundError(absl::StrCat(path, ": no such file or directory"));
 }
 
+absl::Status LockedElsewhere(const std::string& path) {
+  return absl::UnavailableError(absl::StrCat(path, ": locked by somebody else"));
+}
+
 }  // namespace
 
 // ---- open files and locks ----
@@ -57,16 +61,53 @@ class SimulatedFile final : public File {
   const bool writable_;
 };
 
+// Of a file, or of a directory, which has no inode.
 class SimulatedLock final : public FileLock {
  public:
-  SimulatedLock(SimulatedDisk* disk, uint64_t inode, bool shared)
-      : disk_(disk), inode_(inode), shared_(shared) {}
-  ~SimulatedLock() override { disk_->Unlock(inode_, shared_); }
+  SimulatedLock(SimulatedDisk* disk, uint64_t inode, std::string path, bool shared)
+      : disk_(disk), inode_(inode), path_(std::move(path)), shared_(shared) {}
+  ~SimulatedLock() override { disk_->Unlock(inode_, path_, shared_); }
+
+  absl::StatusOr<bool> IsInPlace() override { return disk_->IsInPlace(inode_, path_); }
 
  private:
   SimulatedDisk* const disk_;
   const uint64_t inode_;
+  const std::string path_;
   const bool shared_;
+};
+
+class SimulatedDirectory final : public Directory {
+ public:
+  SimulatedDirectory(SimulatedDisk* disk, std::string path) : disk_(disk), path_(std::move(path)) {}
+
+  const std::string& path() const override { return path_; }
+  absl::StatusOr<std::unique_ptr<File>> Open(const std::string& name, FileAccess access,
+                                             FileCaching caching) override {
+    return disk_->Open(PathOf(name), access, caching);
+  }
+  absl::Status Rename(const std::string& from, const std::string& to) override {
+    return disk_->Rename(PathOf(from), PathOf(to));
+  }
+  absl::Status Link(const std::string& from, Directory* directory, const std::string& to) override {
+    return disk_->Link(PathOf(from), directory->PathOf(to));
+  }
+  absl::Status Remove(const std::string& name) override { return disk_->Remove(PathOf(name)); }
+  absl::StatusOr<std::vector<std::string>> List() override { return disk_->List(path_); }
+  absl::Status Sync() override { return disk_->SyncDirectory(path_); }
+  absl::Status SyncName() override { return disk_->SyncDirectory(DirectoryOf(path_)); }
+  absl::Status RemoveItself() override { return disk_->Remove(path_); }
+  absl::StatusOr<uint64_t> FreeBytes() override { return disk_->FreeBytes(path_); }
+  absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& name, bool shared) override {
+    return disk_->Lock(PathOf(name), shared);
+  }
+  absl::StatusOr<std::unique_ptr<FileLock>> LockItself(bool shared) override {
+    return disk_->LockDirectory(path_, shared);
+  }
+
+ private:
+  SimulatedDisk* const disk_;
+  const std::string path_;
 };
 
 // ---- the calls ----
@@ -184,6 +225,14 @@ absl::Status SimulatedDisk::Remove(const std::string& path) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::unique_ptr<Directory>> SimulatedDisk::OpenDirectory(const std::string& path) {
+  const Unfaulted own;
+  MutexLock lock(&mutex_);
+  EMBANK_RETURN_IF_ERROR(Admit(DiskCall::Kind::kOpenDirectory, path));
+  if (!now_.HasDirectory(path)) return Missing(path);
+  return std::make_unique<SimulatedDirectory>(this, path);
+}
+
 absl::Status SimulatedDisk::CreateDirectory(const std::string& path) {
   const Unfaulted own;
   MutexLock lock(&mutex_);
@@ -234,13 +283,30 @@ absl::StatusOr<std::unique_ptr<FileLock>> SimulatedDisk::Lock(const std::string&
   if (!shared) EMBANK_RETURN_IF_ERROR(CheckWritable(path));
   const auto found = now_.names.find(path);
   if (found == now_.names.end() || found->second == 0) return Missing(path);
-  Inode& inode = now_.inodes[found->second];
-  if (inode.locked_alone || (!shared && inode.shared_locks > 0)) {
-    return absl::UnavailableError(absl::StrCat(path, ": locked by somebody else"));
-  }
-  inode.shared_locks += shared ? 1 : 0;
-  inode.locked_alone = !shared;
-  return std::make_unique<SimulatedLock>(this, found->second, shared);
+  if (!now_.inodes[found->second].locks.Take(shared)) return LockedElsewhere(path);
+  return std::make_unique<SimulatedLock>(this, found->second, path, shared);
+}
+
+absl::StatusOr<std::unique_ptr<FileLock>> SimulatedDisk::LockDirectory(const std::string& path,
+                                                                       bool shared) {
+  const Unfaulted own;
+  MutexLock lock(&mutex_);
+  EMBANK_RETURN_IF_ERROR(Admit(DiskCall::Kind::kLockDirectory, path));
+  if (!now_.HasDirectory(path)) return Missing(path);
+  if (!directory_locks_[path].Take(shared)) return LockedElsewhere(path);
+  return std::make_unique<SimulatedLock>(this, 0, path, shared);
+}
+
+bool SimulatedDisk::Locks::Take(bool is_shared) {
+  if (alone || (!is_shared && shared > 0)) return false;
+  shared += is_shared ? 1 : 0;
+  alone = !is_shared;
+  return true;
+}
+
+void SimulatedDisk::Locks::GiveUp(bool is_shared) {
+  if (is_shared) --shared;
+  if (!is_shared) alone = false;
 }
 
 void SimulatedDisk::Close(InodeNumber inode) {
@@ -249,11 +315,18 @@ void SimulatedDisk::Close(InodeNumber inode) {
   --now_.inodes.at(inode).open_files;
 }
 
-void SimulatedDisk::Unlock(InodeNumber inode, bool shared) {
+void SimulatedDisk::Unlock(InodeNumber inode, const std::string& path, bool shared) {
   const Unfaulted own;
   MutexLock lock(&mutex_);
-  if (shared) --now_.inodes[inode].shared_locks;
-  if (!shared) now_.inodes[inode].locked_alone = false;
+  (inode == 0 ? directory_locks_[path] : now_.inodes[inode].locks).GiveUp(shared);
+}
+
+absl::StatusOr<bool> SimulatedDisk::IsInPlace(InodeNumber inode, const std::string& path) {
+  const Unfaulted own;
+  MutexLock lock(&mutex_);
+  EMBANK_RETURN_IF_ERROR(Admit(DiskCall::Kind::kLockInPlace, path));
+  const auto found = now_.names.find(path);
+  return found != now_.names.end() && found->second == inode;
 }
 
 absl::Status SimulatedDisk::ReadFile(InodeNumber inode, const std::string& path, uint64_t offset,
@@ -424,162 +497,6 @@ std::vector<std::byte> SimulatedDisk::Contents(const std::string& path) const {
 uint64_t SimulatedDisk::calls() const {
   MutexLock lock(&mutex_);
   return calls_;
-}
-
-// ---- crashes ----
-
-size_t SimulatedDisk::changes() const {
-  MutexLock lock(&mutex_);
-  return changes_.size();
-}
-
-void SimulatedDisk::Forget() {
-  MutexLock lock(&mutex_);
-  begin_ = now_;
-  changes_.clear();
-}
-
-// What is left of a write that was under way: pieces of it, of sectors or cut at any byte; its
-// length, if it made the file longer, may stay without them.
-std::vector<SimulatedDisk::Change> SimulatedDisk::PiecesOf(const Change& write, Random* random) {
-  constexpr uint64_t kSectorBytes = 512;
-  const uint64_t end = write.offset + write.bytes.size();
-  std::vector<Change> pieces;
-  const auto keep = [&](uint64_t from, uint64_t to) {
-    Change piece = write;
-    piece.offset = from;
-    piece.bytes.assign(write.bytes.begin() + static_cast<ptrdiff_t>(from - write.offset),
-                       write.bytes.begin() + static_cast<ptrdiff_t>(to - write.offset));
-    if (from < to) pieces.push_back(std::move(piece));
-  };
-  if (random->OneIn(2)) {
-    Change length = write;
-    length.kind = Change::Kind::kGrow;
-    length.offset = end;
-    pieces.push_back(std::move(length));
-  }
-  const uint64_t cut = write.offset + random->Below(write.bytes.size() + 1);
-  switch (random->Below(4)) {
-    case 0:
-      keep(write.offset, cut);
-      break;
-    case 1:
-      keep(cut, end);
-      break;
-    case 2: {  // all but one sector
-      const uint64_t hole = cut / kSectorBytes * kSectorBytes;
-      keep(write.offset, std::clamp(hole, write.offset, end));
-      keep(std::clamp(hole + kSectorBytes, write.offset, end), end);
-      break;
-    }
-    default:  // each sector drawn
-      for (uint64_t from = write.offset; from < end;) {
-        const uint64_t to = std::min(end, (from / kSectorBytes + 1) * kSectorBytes);
-        if (random->OneIn(2)) keep(from, to);
-        from = to;
-      }
-  }
-  return pieces;
-}
-
-// Which changes something later among them has made durable; or that are so by themselves.
-std::vector<bool> SimulatedDisk::DurableOf(std::span<const Change> changes) {
-  using Kind = Change::Kind;
-  std::vector<bool> durable(changes.size(), true);
-  std::set<InodeNumber> synced;
-  std::set<std::string> synced_directories;
-  for (size_t i = changes.size(); i-- > 0;) {
-    const Change& change = changes[i];
-    switch (change.kind) {
-      case Kind::kSync:
-        synced.insert(change.inode);
-        break;
-      case Kind::kSyncFailed:
-        synced.erase(change.inode);
-        break;
-      case Kind::kSyncDirectory:
-        synced_directories.insert(change.path);
-        break;
-      case Kind::kSyncDirectoryFailed:
-        synced_directories.erase(change.path);
-        break;
-      case Kind::kWrite:
-      case Kind::kGrow:
-        durable[i] = synced.count(change.inode) == 1;
-        break;
-      case Kind::kName:
-      case Kind::kUnname:
-      case Kind::kRename:
-        durable[i] = synced_directories.count(DirectoryOf(change.path)) == 1;
-        break;
-      case Kind::kRot:
-      case Kind::kCut:
-        break;
-    }
-  }
-  return durable;
-}
-
-std::string SimulatedDisk::ChangeName(size_t change) const {
-  static constexpr const char* kNames[] = {"write",
-                                           "growth",
-                                           "sync",
-                                           "failed sync",
-                                           "name",
-                                           "removal",
-                                           "rename",
-                                           "sync of a directory",
-                                           "failed sync of a directory",
-                                           "rot",
-                                           "cut"};
-  MutexLock lock(&mutex_);
-  return kNames[static_cast<size_t>(changes_.at(change).kind)];
-}
-
-std::unique_ptr<SimulatedDisk> SimulatedDisk::AfterCrash(size_t change, Persistence persistence,
-                                                         uint64_t seed) const {
-  auto left = std::make_unique<SimulatedDisk>();
-  MutexLock lock(&mutex_);
-  EMBANK_CHECK(change <= changes_.size());
-  const std::vector<bool> durable = DurableOf(std::span(changes_).first(change));
-  const auto in_doubt = static_cast<uint64_t>(std::count(durable.begin(), durable.end(), false));
-  uint64_t until_lost_one = in_doubt == 0 ? 0 : Random(seed).Below(in_doubt);
-  State state = begin_;
-  for (size_t i = 0; i < change; ++i) {
-    if (durable[i]) {
-      state.Apply(changes_[i]);
-      continue;
-    }
-    // Of its own for each change: what becomes of one does not hang on the others.
-    Random random(Random(seed).Bits() + i);
-    const bool drawn = random.OneIn(2);
-    const bool is_lost_one = until_lost_one-- == 0;  // wraps below zero
-    const bool lost = persistence == Persistence::kNone ||
-                      (persistence == Persistence::kAllButOne && is_lost_one) ||
-                      (persistence >= Persistence::kSome && drawn);
-    const bool torn = persistence == Persistence::kTorn && !lost && random.OneIn(2) &&
-                      changes_[i].kind == Change::Kind::kWrite;
-    if (torn) {
-      for (const Change& piece : PiecesOf(changes_[i], &random)) state.Apply(piece);
-    } else if (!lost) {
-      state.Apply(changes_[i]);
-    }
-  }
-  // Parents stand before what is in them.
-  for (auto name = state.names.begin(); name != state.names.end();) {
-    name = state.HasDirectory(DirectoryOf(name->first)) ? std::next(name) : state.names.erase(name);
-  }
-  for (auto& [number, inode] : state.inodes) {
-    inode.open_files = 0;
-    inode.shared_locks = 0;
-    inode.locked_alone = false;
-  }
-  MutexLock left_lock(&left->mutex_);
-  left->now_ = state;
-  left->begin_ = std::move(state);
-  left->next_inode_ = next_inode_;
-  left->capacity_bytes_ = capacity_bytes_;
-  return left;
 }
 
 }  // namespace embank::test

@@ -9,7 +9,7 @@
 // A Sync or SyncDirectory that failed may have dropped what came before it: no later one makes that
 // durable.
 //
-// Only files are renamed, and not to the names of directories.
+// Only files are renamed, and not to the names of directories: an open directory is its path.
 #ifndef EMBANK_TESTS_SUPPORT_SIMULATED_DISK_H_
 #define EMBANK_TESTS_SUPPORT_SIMULATED_DISK_H_
 
@@ -46,6 +46,9 @@ struct DiskCall {
     kSyncDirectory,
     kFreeBytes,
     kLock,
+    kOpenDirectory,
+    kLockDirectory,
+    kLockInPlace,
   };
   Kind kind;
   std::string path;
@@ -65,17 +68,21 @@ class SimulatedDisk final : public FileSystem {
  public:
   SimulatedDisk() = default;
 
-  absl::StatusOr<std::unique_ptr<File>> Open(const std::string& path, FileAccess access,
-                                             FileCaching caching) override;
-  void TransferAll(std::span<Transfer> transfers) override;
-  absl::Status Rename(const std::string& from, const std::string& to) override;
-  absl::Status Link(const std::string& from, const std::string& to) override;
-  absl::Status Remove(const std::string& path) override;
   absl::Status CreateDirectory(const std::string& path) override;
-  absl::StatusOr<std::vector<std::string>> List(const std::string& path) override;
-  absl::Status SyncDirectory(const std::string& path) override;
-  absl::StatusOr<uint64_t> FreeBytes(const std::string& path) override;
-  absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path, bool shared) override;
+  absl::StatusOr<std::unique_ptr<Directory>> OpenDirectory(const std::string& path) override;
+  void TransferAll(std::span<Transfer> transfers) override;
+
+  // The calls of directories, for tests that look at files by their paths.
+  absl::StatusOr<std::unique_ptr<File>> Open(const std::string& path, FileAccess access,
+                                             FileCaching caching);
+  absl::Status Rename(const std::string& from, const std::string& to);
+  absl::Status Link(const std::string& from, const std::string& to);
+  absl::Status Remove(const std::string& path);
+  absl::StatusOr<std::vector<std::string>> List(const std::string& path);
+  absl::Status SyncDirectory(const std::string& path);
+  absl::StatusOr<uint64_t> FreeBytes(const std::string& path);
+  absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path, bool shared);
+  absl::StatusOr<std::unique_ptr<FileLock>> LockDirectory(const std::string& path, bool shared);
 
   // ---- faults ----
 
@@ -120,11 +127,17 @@ class SimulatedDisk final : public FileSystem {
   friend class SimulatedLock;
 
   using Bytes = std::vector<std::byte>;
+  struct Locks {
+    int shared = 0;
+    bool alone = false;
+
+    bool Take(bool is_shared);
+    void GiveUp(bool is_shared);
+  };
   struct Inode {
     Bytes contents;
     int open_files = 0;
-    int shared_locks = 0;
-    bool locked_alone = false;
+    Locks locks = {};
   };
   using InodeNumber = uint64_t;
   struct Change {
@@ -178,13 +191,15 @@ class SimulatedDisk final : public FileSystem {
   absl::Status SyncFile(InodeNumber inode, const std::string& path);
   absl::StatusOr<uint64_t> SizeOf(InodeNumber inode, const std::string& path);
   void Close(InodeNumber inode);
-  void Unlock(InodeNumber inode, bool shared);
+  void Unlock(InodeNumber inode, const std::string& path, bool shared);
+  absl::StatusOr<bool> IsInPlace(InodeNumber inode, const std::string& path);
 
   std::function<void()> rename_hook_;
   mutable Mutex mutex_;
   State now_ ABSL_GUARDED_BY(mutex_);
   State begin_ ABSL_GUARDED_BY(mutex_);  // durable, before the first of changes_
   std::vector<Change> changes_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, Locks> directory_locks_ ABSL_GUARDED_BY(mutex_);
   InodeNumber next_inode_ ABSL_GUARDED_BY(mutex_) = 1;
   uint64_t calls_ ABSL_GUARDED_BY(mutex_) = 0;
   FaultPlan faults_ ABSL_GUARDED_BY(mutex_);

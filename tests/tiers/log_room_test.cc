@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tests/support/failing_memory.h"
+#include "tests/support/files_by_path.h"
 #include "tests/support/random.h"
 #include "tests/support/simulated_disk.h"
 #include "tests/support/simulated_executor.h"
@@ -107,8 +108,9 @@ TEST(RowLogRoom, ManyClassesTakeNoMoreThanTheirRecords) {
   MemoryBudget budget(0);
   SimulatedExecutor executor(1);
   ASSERT_TRUE(disk.CreateDirectory("log").ok());
+  const auto directory = OpenedDirectory(&disk, "log");
   auto created = RowLog::Create(&disk, &memory, &budget, &executor,
-                                {.directory = "log",
+                                {.directory = directory.get(),
                                  .store_id = 7,
                                  .segment_bytes = kSegmentBytes,
                                  .buffer_bytes = 2 * kBlockBytes,

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/support/failing_memory.h"
+#include "tests/support/files_by_path.h"
 #include "tests/support/simulated_disk.h"
 #include "tests/support/simulated_executor.h"
 #include "tiers/row_log.h"
@@ -22,13 +23,14 @@ class RowLogCheckpoints : public testing::Test {
  protected:
   RowLogCheckpoints() {
     EXPECT_TRUE(disk_.CreateDirectory("log").ok());
+    directory_ = OpenedDirectory(&disk_, "log");
     Open(/*read_only=*/false);
   }
 
   void Open(bool read_only) {
     log_.reset();
     auto log = RowLog::Create(&disk_, &memory_, &budget_, &executor_,
-                              {.directory = "log",
+                              {.directory = directory_.get(),
                                .store_id = 3,
                                .segment_bytes = 48 * kBlockBytes,
                                .buffer_bytes = 2 * kBlockBytes,
@@ -87,6 +89,7 @@ class RowLogCheckpoints : public testing::Test {
   }
 
   SimulatedDisk disk_;
+  std::unique_ptr<Directory> directory_;
   FailingMemory memory_;
   MemoryBudget budget_{0};
   SimulatedExecutor executor_{1};

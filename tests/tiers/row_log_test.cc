@@ -14,6 +14,7 @@
 
 #include "tests/support/events.h"
 #include "tests/support/failing_memory.h"
+#include "tests/support/files_by_path.h"
 #include "tests/support/random.h"
 #include "tests/support/simulated_disk.h"
 #include "tests/support/simulated_executor.h"
@@ -34,8 +35,7 @@ struct Written {
 
 // Small, so that everything happens often.
 RowLogOptions SmallOptions() {
-  return {.directory = "log",
-          .store_id = kStoreId,
+  return {.store_id = kStoreId,
           .segment_bytes = 48 * kBlockBytes,
           .buffer_bytes = 2 * kBlockBytes,
           .buffers = 3,
@@ -50,6 +50,8 @@ class LogWorld {
       : random_(seed), executor_(seed) {
     EXPECT_TRUE(disk_.CreateDirectory("log").ok());
     disk_.Forget();
+    directory_ = OpenedDirectory(&disk_, "log");
+    options.directory = directory_.get();
     auto log = RowLog::Create(&disk_, &memory_, &budget_, &executor_, std::move(options));
     EXPECT_TRUE(log.ok()) << log.status();
     if (log.ok()) log_ = *std::move(log);
@@ -149,6 +151,7 @@ class LogWorld {
  private:
   Random random_;
   SimulatedDisk disk_;
+  std::unique_ptr<Directory> directory_;
   FailingMemory memory_;
   MemoryBudget budget_{0};
   SimulatedExecutor executor_;
@@ -530,7 +533,10 @@ TEST(RowLog, ThreadsAppendAndReadAtOnce) {
   SimulatedDisk disk;
   ASSERT_TRUE(disk.CreateDirectory("log").ok());
   MemoryBudget budget(0);
-  auto log = RowLog::Create(&disk, SystemMemorySource(), &budget, executor.get(), SmallOptions());
+  const auto directory = OpenedDirectory(&disk, "log");
+  RowLogOptions options = SmallOptions();
+  options.directory = directory.get();
+  auto log = RowLog::Create(&disk, SystemMemorySource(), &budget, executor.get(), options);
   ASSERT_TRUE(log.ok());
   std::vector<std::thread> threads;
   std::atomic<uint64_t> wrong{0};
