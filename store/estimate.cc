@@ -99,8 +99,8 @@ uint64_t FixedBytesWithLog(const StoreOptions& options, const RowsByClass& rows_
     const double segments = static_cast<double>(rows) / geometry.slots * kSegmentsPerLive + 2;
     segment_bytes += segments * static_cast<double>(LogMemory::BitBytes(geometry));
   }
-  return bytes + owner_bytes_max + footer_bytes_max +
-         std::max(options.dram_bytes / kIndexLeavesPart, static_cast<uint64_t>(segment_bytes));
+  return bytes + owner_bytes_max + footer_bytes_max + static_cast<uint64_t>(segment_bytes) +
+         options.dram_bytes / kIndexLeavesPart;
 }
 
 // What is fixed grows with dram_bytes, by a quarter of it: tried again with what came out until
@@ -154,7 +154,8 @@ absl::StatusOr<Estimate> EstimateForHitRatio(const StoreOptions& options,
                                              double zipf_exponent, double hit_ratio) {
   constexpr double kZipfExponentMax = 4;
   if (options.path.empty()) {
-    return absl::InvalidArgumentError("options: no path; without one all rows are in DRAM");
+    return absl::InvalidArgumentError(
+        "path: there is none in options; without one all rows are in DRAM");
   }
   // NaN is in no range.
   if (!(zipf_exponent >= 0 && zipf_exponent <= kZipfExponentMax)) {

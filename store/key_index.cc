@@ -320,6 +320,7 @@ absl::Status KeyIndex::StartGrowing(Shard* shard, double wanted_buckets) {
   wanted_bytes_.store(missing_bytes, std::memory_order_relaxed);
   EMBANK_RETURN_IF_ERROR(status);
   shard->is_starved.store(false, std::memory_order_relaxed);
+  is_exhausted_.store(false, std::memory_order_relaxed);
   shard->seq.fetch_add(1, std::memory_order_relaxed);
   ReleaseFence();
   shard->growing = true;

@@ -175,6 +175,9 @@ class KeyIndex {
       return shard.is_starved.load(std::memory_order_relaxed);
     });
   }
+  // Rows have no memory to give up to the index, until one of its shards grows.
+  void NoteExhausted() { is_exhausted_.store(true, std::memory_order_relaxed); }
+  bool is_exhausted() const { return is_exhausted_.load(std::memory_order_relaxed); }
   // Bytes of memory that the next growth takes; 0 while none is near. Thread-safe.
   uint64_t wanted_bytes() const { return wanted_bytes_.load(std::memory_order_relaxed); }
 
@@ -182,12 +185,11 @@ class KeyIndex {
   // the caller is none. Thread-safe.
   uint64_t ReleaseMemory();
 
-  // Bytes of memory taken; what growing leaves of the budget to others. Thread-safe.
+  // Bytes of memory taken; what growing leaves of the budget. Thread-safe.
   uint64_t memory_bytes() const { return committed_bytes_.load(std::memory_order_relaxed); }
   void KeepFree(uint64_t bytes) { kept_free_bytes_.store(bytes, std::memory_order_relaxed); }
-  // An upper bound of what an index of `rows` rows takes, growing included.
+  // What an index of `rows` rows takes at the most, growing included; where there is no more memory.
   static uint64_t EstimateBytes(uint64_t rows);
-  // What it takes at the least, where there is no memory for more.
   static uint64_t LeastBytes(uint64_t rows);
 
  private:
@@ -288,6 +290,7 @@ class KeyIndex {
   std::atomic<uint64_t> committed_bytes_{0};
   std::atomic<uint64_t> kept_free_bytes_{0};
   std::atomic<uint64_t> wanted_bytes_{0};
+  std::atomic<bool> is_exhausted_{false};
 
   std::vector<Shard> shards_;
 };

@@ -94,9 +94,12 @@ bool NewRows::Add(const RowId& id, uint32_t heat, absl::FunctionRef<void(std::by
 // that is made.
 bool NewRows::ReservePlace(KeyHash hash) {
   shard_->mutex.AssertHeld();
-  const bool fits = table_->parts().index->ReserveOne(shard_, hash).ok();
+  const StoreParts& parts = table_->parts();
+  const bool fits = parts.index->ReserveOne(shard_, hash).ok();
   const RowMover* const mover = table_->mover();
-  index_full_ = mover != nullptr && mover->forgets() && KeyIndex::IsFull(*shard_);
+  // As long as pages of rows can become the index's, no row has to go for it.
+  const bool is_last_memory = parts.pages == nullptr || parts.index->is_exhausted();
+  index_full_ = mover != nullptr && mover->forgets() && is_last_memory && KeyIndex::IsFull(*shard_);
   if (!fits && index_full_) table_->parts().compaction->NoteIndexFull();
   return fits;
 }

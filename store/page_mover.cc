@@ -42,8 +42,8 @@ void PageMover::MakePlaces(KeyIndex::Shard* shard, uint64_t rows) {
     // What is emptied must not go to rows again.
     static_cast<void>(MissingBytes());
     MutexLock lock(&mutex_);
-    if (parts_.tier->committed_bytes() <= RowBytesMin(budget_bytes())) return;
-    if (!EmptyPage(std::nullopt)) return;
+    const bool has_pages = parts_.tier->committed_bytes() > RowBytesMin(budget_bytes());
+    if (!has_pages || !EmptyPage(std::nullopt)) return parts_.index->NoteExhausted();
     parts_.tier->ReleaseEmptyPages();
   }
 }

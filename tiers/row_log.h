@@ -11,7 +11,6 @@
 #define EMBANK_TIERS_ROW_LOG_H_
 
 #include <atomic>
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -23,14 +22,11 @@
 #include "absl/status/statusor.h"
 #include "base/aligned_buffer.h"
 #include "base/executor.h"
-#include "base/file_system.h"
 #include "base/mutex.h"
 #include "tiers/compaction_pace.h"
-#include "tiers/location.h"
 #include "tiers/log_buffer.h"
 #include "tiers/log_memory.h"
 #include "tiers/log_read_list.h"
-#include "tiers/log_record.h"
 #include "tiers/log_report.h"
 #include "tiers/log_room.h"
 #include "tiers/log_segment.h"
