@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
+#include "base/utf8.h"
 
 namespace embank {
 namespace {
@@ -12,12 +13,19 @@ constexpr const char* kVerbNames[kTableVerbs] = {"lookup", "upsert", "gradients"
                                                  "prefetch"};
 constexpr const char* kOutcomeNames[] = {"found", "created", "absent", "refused", "data_loss"};
 
-// A label value: backslash and quote escaped; names have no newlines.
+// A label value: backslash and quote escaped; names have no newlines. The format is UTF-8: of a
+// byte that is none, as older stores may have, its number stands there, "\xff" as a value.
 std::string Escape(std::string_view name) {
   std::string escaped;
-  for (const char c : name) {
-    if (c == '\\' || c == '"') escaped.push_back('\\');
-    escaped.push_back(c);
+  while (!name.empty()) {
+    const size_t bytes = Utf8CharacterBytes(name);
+    if (bytes == 0) {
+      absl::StrAppend(&escaped, "\\\\x", absl::Hex(static_cast<uint8_t>(name[0]), absl::kZeroPad2));
+    } else {
+      if (name[0] == '\\' || name[0] == '"') escaped.push_back('\\');
+      escaped.append(name.substr(0, bytes));
+    }
+    name.remove_prefix(std::max<size_t>(bytes, 1));
   }
   return escaped;
 }

@@ -10,6 +10,7 @@
 #include "base/posix_file_system.h"
 #include "base/status_macros.h"
 #include "base/status_with_room.h"
+#include "base/utf8.h"
 #include "store/estimate.h"
 #include "store/new_rows.h"
 
@@ -64,8 +65,22 @@ absl::Status Store::Init() {
   return options_.path.empty() ? absl::OkStatus() : InitLog();
 }
 
-absl::StatusOr<Table*> Store::CreateTable(std::string_view name, const TableOptions& options) {
+namespace {
+
+// Older stores have names of any bytes, which are opened, and dropped, as they are.
+absl::Status ValidateNewTableName(std::string_view name) {
   EMBANK_RETURN_IF_ERROR(ValidateTableName(name));
+  const size_t wrong = FirstNotUtf8(name);
+  if (wrong == name.size()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("name: byte 0x", absl::Hex(static_cast<uint8_t>(name[wrong])), " at position ",
+                   wrong, " is no UTF-8; it must be"));
+}
+
+}  // namespace
+
+absl::StatusOr<Table*> Store::CreateTable(std::string_view name, const TableOptions& options) {
+  EMBANK_RETURN_IF_ERROR(ValidateNewTableName(name));
   EMBANK_RETURN_IF_ERROR(Validate(options));
   if (options_.read_only) return OpenedReadOnly();
   FreeForTable(options);

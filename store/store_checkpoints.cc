@@ -13,6 +13,7 @@
 #include "store/checkpoint.h"
 #include "store/estimate.h"
 #include "store/heat_file.h"
+#include "store/ssd_need.h"
 #include "store/store.h"
 
 namespace embank {
@@ -297,15 +298,15 @@ Manifest Store::Describe() const {
   return manifest;
 }
 
-// Of three manifests: the two that are kept, and the next one on its way; and of the heat that
-// there is. Blobs are no larger than the last, or so large as many are.
+// Blobs are no larger than the last, or so large as many are.
+constexpr uint64_t kBlobBytes = uint64_t{16} << 10;
+
+// For manifests, and the heat that there is.
 bool Store::SetManifestsAside(const Manifest& tables, uint64_t blob_bytes, bool must) {
-  constexpr uint64_t kManifests = 3;
-  constexpr uint64_t kBlobBytes = uint64_t{16} << 10;
   if (options_.ssd_bytes == 0 || options_.read_only) return true;
   const uint64_t blob_room_bytes = std::max(blob_bytes, kBlobBytes);
   const uint64_t bytes =
-      kManifests * ManifestBytesMax(tables, options_.ssd_bytes, segment_bytes_, blob_room_bytes) +
+      ManifestsBytesMax(tables, options_.ssd_bytes, segment_bytes_, blob_room_bytes) +
       heat_room_bytes_.load();
   if (!log_->SetAside(bytes, must)) return false;
   blob_room_bytes_ = blob_room_bytes;
@@ -320,6 +321,16 @@ absl::Status Store::MakeRoomInManifests(ManifestTable table) {
   const bool is_known = std::find(classes.begin(), classes.end(), row_class) != classes.end();
   if (!is_known) tables.row_classes.push_back(row_class);
   tables.tables.push_back(std::move(table));
+  // Where no row of it would ever fit, no checkpoint helps.
+  if (options_.ssd_bytes != 0 &&
+      !HasRoomForRows(tables, options_.ssd_bytes, segment_bytes_, kBlobBytes)) {
+    const auto segment_bytes =
+        log_sizes_.has_value() ? std::optional(segment_bytes_) : std::nullopt;
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "ssd_bytes is ", options_.ssd_bytes, "; for a row of each of its tables, with table \"",
+        tables.tables.back().name, "\", the store needs at least ",
+        LeastSsdBytes(tables, options_, segment_bytes, kBlobBytes)));
+  }
   if (SetManifestsAside(tables, blob_room_bytes_.load(), /*must=*/false)) return absl::OkStatus();
   return absl::ResourceExhaustedError(
       absl::StrCat("a table more has no room in a checkpoint; ", log_->WhyRefused()));

@@ -123,9 +123,10 @@ typedef struct embank_store_options {
   uint32_t flags;           /* sum of EMBANK_OPEN_*. READ_ONLY needs a path, and no CREATE */
   const char *path;         /* directory of the store, in one that exists; NULL: memory only */
   uint64_t dram_bytes;      /* hard budget of index and rows in DRAM: at least 16 MiB; 0: none */
-  uint64_t ssd_bytes;       /* hard budget of all files under path: at least 3 MiB,
-                             * and more for each size of rows; 0: none, and so without a path.
-                             * READ_ONLY: any number, it limits nothing */
+  uint64_t ssd_bytes;       /* hard budget of all files under path: at least 3 MiB, and more for
+                             * each size of rows: embank_table_create refuses a table of which no
+                             * row would fit, and names what is needed. 0: none, and so without a
+                             * path. READ_ONLY: any number, it limits nothing */
   const char *pmem_path;    /* not built yet: NULL */
   uint64_t pmem_bytes;      /* not built yet: 0 */
   uint64_t hbm_bytes;       /* not built yet: 0 */
@@ -225,8 +226,9 @@ EMBANK_API embank_status embank_store_close(embank_store *store);
 /* As embank_store_options_init. */
 EMBANK_API void embank_table_options_init(embank_table_options *options, uint32_t struct_size);
 
-/* [setup] Creates an empty table. name: 1 to 255 bytes without '/' and newline. At most 4095 tables
- * in a store. INVALID_ARGUMENT, UNIMPLEMENTED, ALREADY_EXISTS, RESOURCE_EXHAUSTED.
+/* [setup] Creates an empty table. name: 1 to 255 bytes of UTF-8 without '/' and newline. At most
+ * 4095 tables in a store. INVALID_ARGUMENT, UNIMPLEMENTED, ALREADY_EXISTS, RESOURCE_EXHAUSTED (of
+ * memory, or ssd_bytes holds no row of it: the message says how much would).
  *
  * Tables with rows of one size, one eviction (LRU and CLOCK count as one) and one on_full share
  * memory: their rows make room for each other. With a path, pages of 2 MiB move from tables whose
