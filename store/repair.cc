@@ -412,43 +412,41 @@ class Repair {
   absl::Status SaveHeat(const Manifest& manifest, Manifest* repaired) {
     if (manifest.heat.bytes == 0) return absl::OkStatus();
     const std::string name = CheckpointDirectory::HeatName(manifest.checkpoint);
-    EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<File> to,
-                            target_.Make(name, manifest.heat.bytes));
-    bool is_whole = true;
-    const absl::Status copied = CopyHeat(manifest.heat, name, to.get(), &is_whole);
-    if (is_whole) {
-      EMBANK_RETURN_IF_ERROR(copied);
+    absl::Status lost;
+    EMBANK_RETURN_IF_ERROR(CopyHeat(manifest.heat, name, &lost));
+    if (lost.ok()) {
       repaired->heat = manifest.heat;
       report_.written_bytes += manifest.heat.bytes;
-      return to->Sync();
+    } else {
+      report_.heat_lost = absl::StrCat(name, ": ", lost.message());
     }
-    report_.heat_lost = absl::StrCat(name, ": ", copied.message());
-    return target_.RemoveLast();
+    return absl::OkStatus();
   }
 
-  // *is_whole: the error, if there is one, is not the source's.
-  absl::Status CopyHeat(const HeatFile& heat, const std::string& name, File* to, bool* is_whole) {
-    const auto lost = [&](const absl::Status& status) {
-      *is_whole = !IsOfTheSource(status);
-      return status;
-    };
+  // Durably, but for the name. *lost: why there is no copy, which is the source's fault.
+  absl::Status CopyHeat(const HeatFile& heat, const std::string& name, absl::Status* lost) {
     const auto from = source_->files()->Open(name, FileAccess::kRead, FileCaching::kDirect);
-    if (!from.ok()) return lost(from.status());
-    const absl::StatusOr<uint64_t> size_bytes = (*from)->SizeBytes();
-    if (!size_bytes.ok()) return lost(size_bytes.status());
-    if (*size_bytes != heat.bytes) return lost(absl::DataLossError("its length is wrong"));
+    const absl::StatusOr<uint64_t> size_bytes =
+        from.ok() ? (*from)->SizeBytes() : absl::StatusOr<uint64_t>(from.status());
+    *lost = size_bytes.status();
+    if (size_bytes.ok() && *size_bytes != heat.bytes) {
+      *lost = absl::DataLossError("its length is wrong");
+    }
+    if (!lost->ok()) return IsOfTheSource(*lost) ? absl::OkStatus() : *lost;
     EMBANK_ASSIGN_OR_RETURN(const AlignedBuffer buffer,
                             AlignedBuffer::Create(SystemMemorySource(), &budget_, kWriteBytes));
+    EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<File> to, target_.Make(name, heat.bytes));
     uint32_t crc = 0;
-    for (uint64_t offset = 0; offset < heat.bytes; offset += kWriteBytes) {
+    for (uint64_t offset = 0; offset < heat.bytes && lost->ok(); offset += kWriteBytes) {
       const std::span bytes(buffer.data(), std::min(kWriteBytes, heat.bytes - offset));
-      const absl::Status read = (*from)->Read(offset, bytes);
-      if (!read.ok()) return lost(read);
+      *lost = (*from)->Read(offset, bytes);
+      if (!lost->ok()) break;
       crc = ExtendCrc32c(crc, bytes);
       EMBANK_RETURN_IF_ERROR(to->Write(offset, bytes));
     }
-    if (crc != heat.crc) return lost(absl::DataLossError("it is damaged"));
-    return absl::OkStatus();
+    if (lost->ok() && crc != heat.crc) *lost = absl::DataLossError("it is damaged");
+    if (lost->ok()) return to->Sync();
+    return IsOfTheSource(*lost) ? target_.RemoveLast() : *lost;
   }
 
   FileSystem* const files_;

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "store/lookup.h"
+#include "store/repair.h"
 #include "store/write.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/support/sealed_bytes.h"
@@ -154,6 +155,10 @@ void FuzzOne(std::span<const std::byte> bytes) {
   bool anything = false;
   int changes = 0;
   for (; changes < 8 && !input.empty(); ++changes) anything |= Change(&input, disk.get());
+  const auto repaired =
+      RepairStore(disk.get(), {.directory = "log", .target = "saved", .previous = previous},
+                  [](uint64_t, uint64_t) { return true; });
+  EMBANK_CHECK(repaired.ok() || !repaired.status().message().empty());
   Opened opened;
   const absl::Status status = Open(disk.get(), previous, &opened);
   EMBANK_CHECK(status.ok() || !status.message().empty());
