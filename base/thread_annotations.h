@@ -1,0 +1,38 @@
+// What clang's analysis of locks (-Wthread-safety) is told about locks and what they guard. Nothing
+// for other compilers.
+#ifndef EMBANK_BASE_THREAD_ANNOTATIONS_H_
+#define EMBANK_BASE_THREAD_ANNOTATIONS_H_
+
+#if defined(__clang__)
+#define EMBANK_THREAD_ATTRIBUTE(attribute) __attribute__((attribute))
+#else
+#define EMBANK_THREAD_ATTRIBUTE(attribute)
+#endif
+
+// Of a variable: the lock under which alone it is used.
+#define EMBANK_GUARDED_BY(lock) EMBANK_THREAD_ATTRIBUTE(guarded_by(lock))
+
+// Of a function: the locks that its caller holds, exclusively or shared.
+#define EMBANK_EXCLUSIVE_LOCKS_REQUIRED(...) \
+  EMBANK_THREAD_ATTRIBUTE(exclusive_locks_required(__VA_ARGS__))
+#define EMBANK_SHARED_LOCKS_REQUIRED(...) \
+  EMBANK_THREAD_ATTRIBUTE(shared_locks_required(__VA_ARGS__))
+// Of a function whose locks the analysis cannot follow.
+#define EMBANK_NO_THREAD_SAFETY_ANALYSIS EMBANK_THREAD_ATTRIBUTE(no_thread_safety_analysis)
+
+// Of a type that is a lock, or that holds one for a scope.
+#define EMBANK_LOCKABLE EMBANK_THREAD_ATTRIBUTE(lockable)
+#define EMBANK_SCOPED_LOCKABLE EMBANK_THREAD_ATTRIBUTE(scoped_lockable)
+// Of its functions: which take the lock, give it up, or expect it.
+#define EMBANK_EXCLUSIVE_LOCK_FUNCTION(...) \
+  EMBANK_THREAD_ATTRIBUTE(exclusive_lock_function(__VA_ARGS__))
+#define EMBANK_SHARED_LOCK_FUNCTION(...) EMBANK_THREAD_ATTRIBUTE(shared_lock_function(__VA_ARGS__))
+#define EMBANK_UNLOCK_FUNCTION(...) EMBANK_THREAD_ATTRIBUTE(unlock_function(__VA_ARGS__))
+#define EMBANK_EXCLUSIVE_TRYLOCK_FUNCTION(...) \
+  EMBANK_THREAD_ATTRIBUTE(exclusive_trylock_function(__VA_ARGS__))
+#define EMBANK_SHARED_TRYLOCK_FUNCTION(...) \
+  EMBANK_THREAD_ATTRIBUTE(shared_trylock_function(__VA_ARGS__))
+#define EMBANK_ASSERT_EXCLUSIVE_LOCK(...) \
+  EMBANK_THREAD_ATTRIBUTE(assert_exclusive_lock(__VA_ARGS__))
+
+#endif  // EMBANK_BASE_THREAD_ANNOTATIONS_H_
