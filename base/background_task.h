@@ -2,12 +2,12 @@
 #ifndef EMBANK_BASE_BACKGROUND_TASK_H_
 #define EMBANK_BASE_BACKGROUND_TASK_H_
 
-#include "absl/functional/any_invocable.h"
+#include <functional>
 
 namespace embank {
 
 // One step of such work: whether the next one shall follow at once. Must not throw.
-using BackgroundStep = absl::AnyInvocable<bool()>;
+using BackgroundStep = std::function<bool()>;
 
 class BackgroundTask {
  public:

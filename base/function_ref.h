@@ -19,10 +19,10 @@ class FunctionRef<Result(Arguments...)> {
  public:
   // The object has to live for as long as this is called.
   template <typename Callable>
-    requires(!std::same_as<std::remove_cvref_t<Callable>, FunctionRef> &&
-             std::is_object_v<std::remove_reference_t<Callable>> &&
-             std::is_invocable_r_v<Result, std::remove_reference_t<Callable>&, Arguments...>)
-  FunctionRef(Callable&& callable)
+  requires(!std::same_as<std::remove_cvref_t<Callable>, FunctionRef> &&
+           std::is_object_v<std::remove_reference_t<Callable>> &&
+           std::is_invocable_r_v<Result, std::remove_reference_t<Callable>&, Arguments...>)
+      FunctionRef(Callable&& callable)
       : object_(const_cast<void*>(static_cast<const void*>(std::addressof(callable)))),
         call_(&Call<std::remove_reference_t<Callable>>) {}
 

@@ -22,12 +22,12 @@ class [[nodiscard]] StatusOr {
   // Stops the process if the status is OK: it is a reason for having no value.
   StatusOr(Status status) : status_(std::move(status)) { EMBANK_CHECK(!status_.ok()); }
   template <typename U = T>
-    requires(std::convertible_to<U &&, T> && !std::same_as<std::remove_cvref_t<U>, StatusOr> &&
-             !std::same_as<std::remove_cvref_t<U>, Status>)
-  StatusOr(U&& value) : value_(std::forward<U>(value)) {}
+  requires(std::convertible_to<U&&, T> && !std::same_as<std::remove_cvref_t<U>, StatusOr> &&
+           !std::same_as<std::remove_cvref_t<U>, Status>) StatusOr(U&& value)
+      : value_(std::forward<U>(value)) {}
   template <typename U>
-    requires(std::convertible_to<U &&, T> && !std::same_as<U, T>)
-  StatusOr(StatusOr<U>&& other) : status_(other.status()) {
+  requires(std::convertible_to<U&&, T> && !std::same_as<U, T>) StatusOr(StatusOr<U>&& other)
+      : status_(other.status()) {
     if (other.ok()) value_.emplace(*std::move(other));
   }
 

@@ -3,7 +3,6 @@
 #include <cstring>
 #include <utility>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "base/scratch.h"
@@ -38,14 +37,19 @@ absl::Status RowLog::Read(std::span<const Location> locations, Visit visit, uint
   for (size_t i = 0; i < order.size(); ++i) order[i] = {locations[i].units, i};
   std::sort(order.begin(), order.end(),
             [](const ReadOrder& a, const ReadOrder& b) { return a.units < b.units; });
-  std::unique_ptr<LogReadList> list = TakeReadList();
-  const absl::Cleanup give_back = [&] {
-    list->Clear();
-    GiveBack(std::move(list));
+  struct Loan {
+    ~Loan() {
+      list->Clear();
+      log->GiveBack(std::move(list));
+    }
+    RowLog* log;
+    std::unique_ptr<LogReadList> list;
   };
+  const Loan loan = {this, TakeReadList()};
+  LogReadList* const list = loan.list.get();
   for (size_t done = 0; done < order.size();) {
     list->Clear();
-    done += Plan(order.subspan(done), bridged_bytes, list.get());
+    done += Plan(order.subspan(done), bridged_bytes, list);
     files_->TransferAll(list->transfers());
     const std::span<const LogReadItem> items = list->items();
     for (size_t next = 0; next < items.size() + kItemsAhead; ++next) {

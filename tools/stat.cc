@@ -3,7 +3,6 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "base/posix_file_system.h"
 #include "store/json_text.h"
 #include "store/survey.h"
@@ -37,7 +36,7 @@ std::string StatText(const Survey& survey) {
     classes.Add({absl::StrCat(i), absl::StrCat(of_class.record_bytes),
                  absl::StrCat(of_class.segments), BytesText(of_class.segment_bytes),
                  BytesText(of_class.live_bytes()), BytesText(of_class.dead_bytes()),
-                 absl::StrFormat("%.1f %%", of_class.utilisation() * 100)});
+                 absl::StrCat(DecimalText(of_class.utilisation() * 100, 1), " %")});
   }
   std::string text =
       absl::StrCat(Printable(survey.directory), ": checkpoint ", survey.checkpoints[0].checkpoint,
@@ -70,7 +69,7 @@ std::string StatJson(const Survey& survey) {
         ",\"segment_bytes\":", of_class.segment_bytes, ",\"live_rows\":", of_class.live_rows,
         ",\"dead_rows\":", of_class.dead_rows, ",\"live_bytes\":", of_class.live_bytes(),
         ",\"dead_bytes\":", of_class.dead_bytes(),
-        ",\"utilisation\":", absl::StrFormat("%.6f", of_class.utilisation()), "}");
+        ",\"utilisation\":", DecimalText(of_class.utilisation(), 6), "}");
     comma = ",";
   }
   return json + "]}\n";

@@ -1,9 +1,10 @@
 #include "tools/text_table.h"
 
 #include <algorithm>
-#include <cstdint>
+#include <array>
+#include <charconv>
 
-#include "absl/strings/str_format.h"
+#include "absl/strings/str_cat.h"
 
 namespace embank {
 
@@ -23,16 +24,23 @@ std::string TextTable::Text() const {
   return text;
 }
 
+std::string DecimalText(double number, int decimals) {
+  std::array<char, 330> digits;  // no number has more in front of its nine decimals
+  const std::to_chars_result end =
+      std::to_chars(digits.begin(), digits.end(), number, std::chars_format::fixed, decimals);
+  return {digits.begin(), end.ptr};
+}
+
 std::string BytesText(uint64_t bytes) {
   constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-  if (bytes < 1024) return absl::StrFormat("%d B", bytes);
+  if (bytes < 1024) return absl::StrCat(bytes, " B");
   auto value = static_cast<double>(bytes);
   size_t unit = 0;
   while (value >= 1000 && unit + 1 < std::size(kUnits)) {
     value /= 1024;
     ++unit;
   }
-  return absl::StrFormat("%.1f %s", value, kUnits[unit]);
+  return absl::StrCat(DecimalText(value, 1), " ", kUnits[unit]);
 }
 
 std::string Printable(const std::string& text) {

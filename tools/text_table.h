@@ -2,7 +2,9 @@
 #ifndef EMBANK_TOOLS_TEXT_TABLE_H_
 #define EMBANK_TOOLS_TEXT_TABLE_H_
 
+#include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace embank {
@@ -18,6 +20,9 @@ class TextTable {
  private:
   std::vector<std::vector<std::string>> rows_;
 };
+
+// A number with so many decimals, 0 to 9.
+std::string DecimalText(double number, int decimals);
 
 // A number of bytes in at most five digits and a unit: "512 B", "12.5 MiB".
 std::string BytesText(uint64_t bytes);

@@ -23,15 +23,17 @@ TEST(StrCat, PutsWordsAndNumbersTogether) {
 }
 
 TEST(StrCat, WritesSixDigitsOfAFraction) {
-  EXPECT_EQ(StrCat(1.0 / 3, " ", 1e300, " ", 1234567.0, " ", -0.0), "0.333333 1e+300 1.23457e+06 -0");
-  EXPECT_EQ(StrCat(std::numeric_limits<double>::infinity(), " ",
-                   -std::numeric_limits<float>::infinity(), " ",
-                   -std::numeric_limits<double>::quiet_NaN()),
-            "inf -inf nan");
+  EXPECT_EQ(StrCat(1.0 / 3, " ", 1e300, " ", 1234567.0, " ", -0.0),
+            "0.333333 1e+300 1.23457e+06 -0");
+  EXPECT_EQ(
+      StrCat(std::numeric_limits<double>::infinity(), " ", -std::numeric_limits<float>::infinity(),
+             " ", -std::numeric_limits<double>::quiet_NaN()),
+      "inf -inf nan");
 }
 
 TEST(StrCat, FillsUpWithZeros) {
-  EXPECT_EQ(StrCat(Hex(0xabcU, 8), " ", Hex(uint64_t{0}), " ", Dec(42U, 9)), "00000abc 0 000000042");
+  EXPECT_EQ(StrCat(Hex(0xabcU, 8), " ", Hex(uint64_t{0}), " ", Dec(42U, 9)),
+            "00000abc 0 000000042");
   EXPECT_EQ(StrCat(Hex(std::numeric_limits<uint64_t>::max(), 4), Dec(1234U, 2)),
             "ffffffffffffffff1234");
 }
