@@ -13,6 +13,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "bench/errno_status.h"
 #include "bench/file_pointer.h"
 
 namespace embank {
@@ -26,7 +27,7 @@ class PlainFile final : public ByteSource {
   absl::StatusOr<size_t> Read(std::span<std::byte> out) override {
     const size_t count = std::fread(out.data(), 1, out.size(), file_.get());
     if (count < out.size() && std::ferror(file_.get()) != 0) {
-      return absl::ErrnoToStatus(errno, absl::StrCat(path_, ": cannot read"));
+      return ErrnoStatus(errno, absl::StrCat(path_, ": cannot read"));
     }
     read_bytes_ += count;
     return count;
@@ -91,7 +92,7 @@ class ZstdFile final : public ByteSource {
 
 absl::StatusOr<std::unique_ptr<ByteSource>> OpenByteSource(const std::string& path) {
   std::FILE* file = std::fopen(path.c_str(), "rb");
-  if (file == nullptr) return absl::ErrnoToStatus(errno, absl::StrCat(path, ": cannot open"));
+  if (file == nullptr) return ErrnoStatus(errno, absl::StrCat(path, ": cannot open"));
   struct stat status {};
   const bool known = fstat(fileno(file), &status) == 0 && status.st_size > 0;
   auto plain = std::make_unique<PlainFile>(

@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
+#include "bench/errno_status.h"
 #include "bench/file_pointer.h"
 #include "bench/report_parts.h"
 
@@ -403,7 +404,7 @@ std::string TracesJson(const Machine& machine, const TracesOptions& options,
 absl::Status CheckWritable(const std::string& path) {
   const FilePointer file(std::fopen(path.c_str(), "ab"));
   if (file != nullptr) return absl::OkStatus();
-  return absl::ErrnoToStatus(errno, absl::StrCat(path, ": cannot write"));
+  return ErrnoStatus(errno, absl::StrCat(path, ": cannot write"));
 }
 
 absl::Status WriteFile(const std::string& path, const std::string& text) {
@@ -412,7 +413,7 @@ absl::Status WriteFile(const std::string& path, const std::string& text) {
                        std::fwrite(text.data(), 1, text.size(), file.get()) == text.size() &&
                        std::fclose(file.release()) == 0;
   if (written) return absl::OkStatus();
-  return absl::ErrnoToStatus(errno, absl::StrCat(path, ": cannot write"));
+  return ErrnoStatus(errno, absl::StrCat(path, ": cannot write"));
 }
 
 }  // namespace embank

@@ -1,0 +1,34 @@
+// What the system says of a file, as a status.
+#ifndef EMBANK_BENCH_ERRNO_STATUS_H_
+#define EMBANK_BENCH_ERRNO_STATUS_H_
+
+#include <cerrno>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+namespace embank {
+
+// A status for the value of errno behind a failed call; `what` failed.
+inline absl::Status ErrnoStatus(int error, std::string_view what) {
+  const std::string message =
+      absl::StrCat(std::string(what), ": ", std::generic_category().message(error));
+  switch (error) {
+    case ENOENT:
+      return absl::NotFoundError(message);
+    case EACCES:
+    case EPERM:
+      return absl::PermissionDeniedError(message);
+    case ENOSPC:
+      return absl::ResourceExhaustedError(message);
+    default:
+      return absl::UnknownError(message);
+  }
+}
+
+}  // namespace embank
+
+#endif  // EMBANK_BENCH_ERRNO_STATUS_H_
