@@ -6,10 +6,10 @@
 #include <cstdint>
 #include <utility>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "base/memory.h"
+#include "base/status.h"
 #include "base/status_macros.h"
+#include "base/status_or.h"
 
 namespace embank {
 
@@ -17,7 +17,7 @@ namespace embank {
 class AddressRange {
  public:
   // `bytes` is a multiple of kHugePageBytes; the source must outlive it. kResourceExhausted.
-  static absl::StatusOr<AddressRange> Reserve(MemorySource* source, uint64_t bytes) {
+  static StatusOr<AddressRange> Reserve(MemorySource* source, uint64_t bytes) {
     EMBANK_ASSIGN_OR_RETURN(std::byte* const data, source->Reserve(bytes));
     return AddressRange(source, data, bytes);
   }
@@ -32,7 +32,7 @@ class AddressRange {
   uint64_t bytes() const { return bytes_; }
 
   // Memory for a part, in whole huge pages, and its way back. kResourceExhausted.
-  absl::Status Commit(uint64_t offset_bytes, uint64_t bytes) const {
+  Status Commit(uint64_t offset_bytes, uint64_t bytes) const {
     return source_->Commit(data_ + offset_bytes, bytes);
   }
   void Decommit(uint64_t offset_bytes, uint64_t bytes) const {

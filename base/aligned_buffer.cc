@@ -5,12 +5,12 @@
 
 namespace embank {
 
-absl::StatusOr<AlignedBuffer> AlignedBuffer::Create(MemorySource* source, MemoryBudget* budget,
-                                                    uint64_t bytes) {
+StatusOr<AlignedBuffer> AlignedBuffer::Create(MemorySource* source, MemoryBudget* budget,
+                                              uint64_t bytes) {
   EMBANK_CHECK(bytes > 0);
   const uint64_t charged_bytes = ChargedBytes(bytes);
   EMBANK_RETURN_IF_ERROR(budget->Charge(charged_bytes));
-  absl::StatusOr<std::byte*> data = source->Map(charged_bytes);
+  StatusOr<std::byte*> data = source->Map(charged_bytes);
   if (!data.ok()) {
     budget->Release(charged_bytes);
     return data.status();

@@ -6,9 +6,9 @@
 #include <type_traits>
 #include <utility>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "base/memory.h"
+#include "base/status.h"
+#include "base/status_or.h"
 
 namespace embank {
 
@@ -22,8 +22,7 @@ class AlignedBuffer {
 
   // At least `bytes` (> 0) rounded up to pages; source and budget must outlive it.
   // kResourceExhausted: the budget or the machine has no room.
-  static absl::StatusOr<AlignedBuffer> Create(MemorySource* source, MemoryBudget* budget,
-                                              uint64_t bytes);
+  static StatusOr<AlignedBuffer> Create(MemorySource* source, MemoryBudget* budget, uint64_t bytes);
   // What Create(bytes) charges.
   static constexpr uint64_t ChargedBytes(uint64_t bytes) {
     return RoundUp(bytes, bytes < kHugePageBytes ? kSmallPageBytes : kHugePageBytes);

@@ -1,5 +1,5 @@
 // EMBANK_CHECK(condition): stops the process when an invariant of our own is broken, with the
-// place. For our defects only: what callers or the world do wrong is an absl::Status.
+// place. For our defects only: what callers or the world do wrong is an Status.
 #ifndef EMBANK_BASE_CHECK_H_
 #define EMBANK_BASE_CHECK_H_
 

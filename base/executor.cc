@@ -48,7 +48,7 @@ std::thread StartThread(Body body) {
 
 // One ParallelFor: lives on its caller's stack until no worker holds it.
 struct Job {
-  absl::FunctionRef<void(uint32_t)> body;
+  FunctionRef<void(uint32_t)> body;
   uint32_t tasks = 0;
   std::atomic<uint32_t> next{0};
   // Guarded by the pool's mutex. The jobs are linked through themselves: no allocation can fail.
@@ -110,8 +110,8 @@ class BackgroundThread final : public BackgroundTask {
   BackgroundStep step_;  // the thread's
   Mutex mutex_;
   ConditionVariable woken_or_stop_;
-  bool woken_ ABSL_GUARDED_BY(mutex_) = false;
-  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  bool woken_ EMBANK_GUARDED_BY(mutex_) = false;
+  bool stopping_ EMBANK_GUARDED_BY(mutex_) = false;
   std::thread thread_;  // constant after construction
 };
 
@@ -139,7 +139,7 @@ class ThreadPool final : public Executor {
     for (std::thread& worker : workers_) worker.join();
   }
 
-  void ParallelFor(uint32_t tasks, absl::FunctionRef<void(uint32_t)> body) override {
+  void ParallelFor(uint32_t tasks, FunctionRef<void(uint32_t)> body) override {
     if (tasks <= 1 || workers_.empty()) {
       for (uint32_t i = 0; i < tasks; ++i) body(i);
       return;
@@ -181,7 +181,7 @@ class ThreadPool final : public Executor {
   }
 
   // Takes a job out of the list, if it is still there.
-  void Unlink(const Job* job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+  void Unlink(const Job* job) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     for (Job** link = &jobs_; *link != nullptr; link = &(*link)->next_job) {
       if (*link == job) {
         *link = job->next_job;
@@ -193,8 +193,8 @@ class ThreadPool final : public Executor {
   Mutex mutex_;
   ConditionVariable work_or_stop_;
   ConditionVariable worker_left_;
-  Job* jobs_ ABSL_GUARDED_BY(mutex_) = nullptr;  // the newest first
-  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  Job* jobs_ EMBANK_GUARDED_BY(mutex_) = nullptr;  // the newest first
+  bool stopping_ EMBANK_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> workers_;  // constant after construction
 };
 

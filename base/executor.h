@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <memory>
 
-#include "absl/functional/function_ref.h"
 #include "base/background_task.h"
+#include "base/function_ref.h"
 
 namespace embank {
 
@@ -18,7 +18,7 @@ class Executor {
   // Runs body(0) .. body(tasks - 1), each once, in any order and possibly at once, and returns when
   // all are done. The caller's thread takes part. Bodies must not throw and not call ParallelFor.
   // Thread-safe.
-  virtual void ParallelFor(uint32_t tasks, absl::FunctionRef<void(uint32_t)> body) = 0;
+  virtual void ParallelFor(uint32_t tasks, FunctionRef<void(uint32_t)> body) = 0;
 
   // A task whose steps this executor runs, and which it outlives. Where the system refuses a thread
   // they may never run: nothing but speed may depend on one. Thread-safe.

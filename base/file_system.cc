@@ -1,8 +1,8 @@
 #include "base/file_system.h"
 
-#include "absl/strings/str_cat.h"
 #include "base/seeded_bug.h"
 #include "base/status_macros.h"
+#include "base/str_cat.h"
 
 namespace embank {
 
@@ -15,18 +15,16 @@ std::string DirectoryOf(const std::string& path) {
   return end == std::string::npos ? "/" : path.substr(0, end + 1);
 }
 
-std::string Directory::PathOf(const std::string& name) const {
-  return absl::StrCat(path(), "/", name);
-}
+std::string Directory::PathOf(const std::string& name) const { return StrCat(path(), "/", name); }
 
-absl::StatusOr<std::vector<std::byte>> ReadWholeFile(Directory* directory, const std::string& name,
-                                                     uint64_t bytes_max) {
+StatusOr<std::vector<std::byte>> ReadWholeFile(Directory* directory, const std::string& name,
+                                               uint64_t bytes_max) {
   EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<File> file,
                           directory->Open(name, FileAccess::kRead, FileCaching::kCached));
   EMBANK_ASSIGN_OR_RETURN(const uint64_t size_bytes, file->SizeBytes());
   if (size_bytes > bytes_max) {
-    return absl::OutOfRangeError(absl::StrCat("read ", directory->PathOf(name), ": ", size_bytes,
-                                              " bytes, at most ", bytes_max, " are expected"));
+    return OutOfRangeError(StrCat("read ", directory->PathOf(name), ": ", size_bytes,
+                                  " bytes, at most ", bytes_max, " are expected"));
   }
   std::vector<std::byte> bytes(size_bytes);
   EMBANK_RETURN_IF_ERROR(file->Read(0, bytes));
@@ -35,36 +33,35 @@ absl::StatusOr<std::vector<std::byte>> ReadWholeFile(Directory* directory, const
 
 namespace {
 
-absl::Status WriteDraft(Directory* directory, const std::string& draft,
-                        std::span<const std::byte> bytes) {
+Status WriteDraft(Directory* directory, const std::string& draft,
+                  std::span<const std::byte> bytes) {
   EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<File> file,
                           directory->Open(draft, FileAccess::kCreate, FileCaching::kCached));
   EMBANK_RETURN_IF_ERROR(file->Write(0, bytes));
-  return Seeded(SeededBug::kNoManifestSync) ? absl::OkStatus() : file->Sync();
+  return Seeded(SeededBug::kNoManifestSync) ? OkStatus() : file->Sync();
 }
 
 }  // namespace
 
-absl::Status ReplaceFile(Directory* directory, const std::string& name,
-                         std::span<const std::byte> bytes, bool* in_doubt) {
+Status ReplaceFile(Directory* directory, const std::string& name, std::span<const std::byte> bytes,
+                   bool* in_doubt) {
   bool unused = false;
   if (in_doubt == nullptr) in_doubt = &unused;
   *in_doubt = false;
   const std::string draft = name + ".new";
   // Left behind by a crash, it is nobody's.
-  if (absl::Status removed = directory->Remove(draft);
-      !removed.ok() && !absl::IsNotFound(removed)) {
+  if (Status removed = directory->Remove(draft); !removed.ok() && !IsNotFound(removed)) {
     return removed;
   }
-  absl::Status placed = WriteDraft(directory, draft, bytes);
+  Status placed = WriteDraft(directory, draft, bytes);
   if (placed.ok()) placed = directory->Rename(draft, name);
   if (!placed.ok()) directory->Remove(draft).IgnoreError();
   EMBANK_RETURN_IF_ERROR(placed);
-  if (Seeded(SeededBug::kNoManifestNameSync)) return absl::OkStatus();
+  if (Seeded(SeededBug::kNoManifestNameSync)) return OkStatus();
   *in_doubt = true;
   EMBANK_RETURN_IF_ERROR(directory->Sync());
   *in_doubt = false;
-  return absl::OkStatus();
+  return OkStatus();
 }
 
 }  // namespace embank

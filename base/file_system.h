@@ -24,8 +24,8 @@
 #include <string_view>
 #include <vector>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
+#include "base/status.h"
+#include "base/status_or.h"
 
 namespace embank {
 
@@ -38,15 +38,15 @@ class File {
   virtual ~File() = default;
 
   // All of `into`, or an error.
-  virtual absl::Status Read(uint64_t offset, std::span<std::byte> into) = 0;
+  virtual Status Read(uint64_t offset, std::span<std::byte> into) = 0;
   // All of `bytes`; on an error any part of them may have been written.
-  virtual absl::Status Write(uint64_t offset, std::span<const std::byte> bytes) = 0;
+  virtual Status Write(uint64_t offset, std::span<const std::byte> bytes) = 0;
   // Takes the space of the first `bytes` bytes, which read as zeros until written; the file is at
   // least so long afterwards.
-  virtual absl::Status Preallocate(uint64_t bytes) = 0;
+  virtual Status Preallocate(uint64_t bytes) = 0;
   // Makes what was written before this call durable, and the file's length.
-  virtual absl::Status Sync() = 0;
-  virtual absl::StatusOr<uint64_t> SizeBytes() = 0;
+  virtual Status Sync() = 0;
+  virtual StatusOr<uint64_t> SizeBytes() = 0;
   // Whether reads and writes pass the system's page cache by, and must be whole blocks.
   virtual bool direct() const = 0;
 };
@@ -69,7 +69,7 @@ struct Transfer {
   File* file;
   uint64_t offset;
   std::span<std::byte> bytes;  // read into, or written from
-  absl::Status status;         // out
+  Status status;               // out
 };
 
 // A lock that other processes respect; given up by its destructor and by the end of the process,
@@ -79,7 +79,7 @@ class FileLock {
  public:
   virtual ~FileLock() = default;
   // Whether the name under which it was locked is still that of the locked file.
-  virtual absl::StatusOr<bool> IsInPlace() = 0;
+  virtual StatusOr<bool> IsInPlace() = 0;
 };
 
 // A directory that is held open, and its files by their names in it: no path is looked up again, so
@@ -94,33 +94,32 @@ class Directory {
   std::string PathOf(const std::string& name) const;
 
   // An open file, whose former contents stay.
-  virtual absl::StatusOr<std::unique_ptr<File>> Open(const std::string& name, FileAccess access,
-                                                     FileCaching caching) = 0;
+  virtual StatusOr<std::unique_ptr<File>> Open(const std::string& name, FileAccess access,
+                                               FileCaching caching) = 0;
   // Of a file, which takes the place of the file `to` if that exists.
-  virtual absl::Status Rename(const std::string& from, const std::string& to) = 0;
+  virtual Status Rename(const std::string& from, const std::string& to) = 0;
   // A second name of the same file, in this directory or another of the same FileSystem.
   // kUnimplemented also: it has as many as it may have.
-  virtual absl::Status Link(const std::string& from, Directory* directory,
-                            const std::string& to) = 0;
+  virtual Status Link(const std::string& from, Directory* directory, const std::string& to) = 0;
   // Of a file.
-  virtual absl::Status Remove(const std::string& name) = 0;
+  virtual Status Remove(const std::string& name) = 0;
   // Names, "." and ".." left out, in any order.
-  virtual absl::StatusOr<std::vector<std::string>> List() = 0;
+  virtual StatusOr<std::vector<std::string>> List() = 0;
   // kResourceExhausted: nothing was tried. After other errors some names may never be durable.
-  virtual absl::Status Sync() = 0;
+  virtual Status Sync() = 0;
   // Makes its own name durable, as Sync of the directory in which that stands.
-  virtual absl::Status SyncName() = 0;
+  virtual Status SyncName() = 0;
   // Removes the directory itself, which must be empty. kNotFound: the path by which it was opened
   // is not its name any more.
-  virtual absl::Status RemoveItself() = 0;
-  virtual absl::StatusOr<uint64_t> FreeBytes() = 0;
+  virtual Status RemoveItself() = 0;
+  virtual StatusOr<uint64_t> FreeBytes() = 0;
 
   // Locks an existing file, shared with other shared locks or alone. kUnavailable: somebody else
   // has it, in this process or another.
-  virtual absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& name, bool shared) = 0;
+  virtual StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& name, bool shared) = 0;
   // As Lock, of the directory itself, which nobody can remove while it has files. kUnimplemented:
   // this file system has no such locks.
-  virtual absl::StatusOr<std::unique_ptr<FileLock>> LockItself(bool shared) = 0;
+  virtual StatusOr<std::unique_ptr<FileLock>> LockItself(bool shared) = 0;
 };
 
 // Thread-safe. Paths are absolute or relative to the process's directory. Must outlive what it
@@ -130,9 +129,9 @@ class FileSystem {
   virtual ~FileSystem() = default;
 
   // Its parent must exist.
-  virtual absl::Status CreateDirectory(const std::string& path) = 0;
+  virtual Status CreateDirectory(const std::string& path) = 0;
   // kNotFound also: it is no directory.
-  virtual absl::StatusOr<std::unique_ptr<Directory>> OpenDirectory(const std::string& path) = 0;
+  virtual StatusOr<std::unique_ptr<Directory>> OpenDirectory(const std::string& path) = 0;
 
   // Does all of a list, in any order, as many at once as the device likes; returns when all are
   // done. Each tells its status. The files must be this system's.
@@ -149,13 +148,13 @@ class FileSystem {
 std::string DirectoryOf(const std::string& path);
 
 // Reads a whole file of at most `bytes_max` bytes; kOutOfRange when it is longer.
-absl::StatusOr<std::vector<std::byte>> ReadWholeFile(Directory* directory, const std::string& name,
-                                                     uint64_t bytes_max);
+StatusOr<std::vector<std::byte>> ReadWholeFile(Directory* directory, const std::string& name,
+                                               uint64_t bytes_max);
 // Puts a whole file in the place of `name`: written under another name, synced, renamed, and the
 // directory synced. A crash leaves the former file or the new one, whole; so does an error.
 // *in_doubt: nobody knows which, and no later sync of the directory tells.
-absl::Status ReplaceFile(Directory* directory, const std::string& name,
-                         std::span<const std::byte> bytes, bool* in_doubt = nullptr);
+Status ReplaceFile(Directory* directory, const std::string& name, std::span<const std::byte> bytes,
+                   bool* in_doubt = nullptr);
 
 }  // namespace embank
 

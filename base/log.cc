@@ -10,8 +10,8 @@ namespace {
 
 struct SinkHolder {
   Mutex mutex;
-  LogSink sink ABSL_GUARDED_BY(mutex) = nullptr;
-  void* user ABSL_GUARDED_BY(mutex) = nullptr;
+  LogSink sink EMBANK_GUARDED_BY(mutex) = nullptr;
+  void* user EMBANK_GUARDED_BY(mutex) = nullptr;
 };
 
 SinkHolder& Holder() {

@@ -15,7 +15,7 @@ namespace {
 
 class PosixMemorySource final : public MemorySource {
  public:
-  absl::StatusOr<std::byte*> Map(uint64_t bytes) override {
+  StatusOr<std::byte*> Map(uint64_t bytes) override {
     EMBANK_CHECK(bytes > 0 && bytes % kSmallPageBytes == 0);
     if (bytes < kHugePageBytes) return MapPages(bytes, PROT_READ | PROT_WRITE);
     EMBANK_ASSIGN_OR_RETURN(std::byte* const address, MapAligned(bytes, PROT_READ | PROT_WRITE));
@@ -23,15 +23,15 @@ class PosixMemorySource final : public MemorySource {
     return address;
   }
 
-  absl::StatusOr<std::byte*> Reserve(uint64_t bytes) override {
+  StatusOr<std::byte*> Reserve(uint64_t bytes) override {
     EMBANK_CHECK(bytes > 0 && bytes % kHugePageBytes == 0);
     return MapAligned(bytes, PROT_NONE);
   }
 
-  absl::Status Commit(std::byte* address, uint64_t bytes) override {
+  Status Commit(std::byte* address, uint64_t bytes) override {
     if (mprotect(address, bytes, PROT_READ | PROT_WRITE) != 0) return NoMemory();
     AskForHugePages(address, bytes);
-    return absl::OkStatus();
+    return OkStatus();
   }
 
   void Decommit(std::byte* address, uint64_t bytes) override {
@@ -50,7 +50,7 @@ class PosixMemorySource final : public MemorySource {
   }
 
  private:
-  static absl::StatusOr<std::byte*> MapPages(uint64_t bytes, int protection) {
+  static StatusOr<std::byte*> MapPages(uint64_t bytes, int protection) {
     const int reserve = protection == PROT_NONE ? MAP_NORESERVE : 0;
     void* const address =
         mmap(nullptr, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | reserve, -1, 0);
@@ -66,7 +66,7 @@ class PosixMemorySource final : public MemorySource {
   }
 
   // Maps one huge page more than asked and gives back what lies around the aligned part.
-  static absl::StatusOr<std::byte*> MapAligned(uint64_t bytes, int protection) {
+  static StatusOr<std::byte*> MapAligned(uint64_t bytes, int protection) {
     EMBANK_ASSIGN_OR_RETURN(std::byte* const begin, MapPages(bytes + kHugePageBytes, protection));
     const uint64_t misaligned = reinterpret_cast<uintptr_t>(begin) % kHugePageBytes;
     const uint64_t head_bytes = misaligned == 0 ? 0 : kHugePageBytes - misaligned;
@@ -95,14 +95,14 @@ bool HugePagesOff() {
   return off;
 }
 
-absl::Status MemoryBudget::Charge(uint64_t bytes, uint64_t leaving) {
+Status MemoryBudget::Charge(uint64_t bytes, uint64_t leaving) {
   const uint64_t limit = limit_bytes_.load(std::memory_order_relaxed);
   const uint64_t needed = bytes + leaving;
   uint64_t used = used_bytes_.load(std::memory_order_relaxed);
   do {
     if (needed > limit || used > limit - needed) return NoMemory();
   } while (!used_bytes_.compare_exchange_weak(used, used + bytes, std::memory_order_relaxed));
-  return absl::OkStatus();
+  return OkStatus();
 }
 
 uint64_t MemoryBudget::Shrink(uint64_t bytes) {

@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
+#include "base/status.h"
+#include "base/status_or.h"
 
 namespace embank {
 
@@ -25,7 +25,7 @@ constexpr uint64_t RoundDown(uint64_t value, uint64_t multiple) {
 // Refusals here and in what is built on it happen in the middle of batches, where an allocation
 // that fails would undo what the batch has promised: they are statuses without a message, which
 // allocate nothing. Who answers a caller says what was refused.
-inline absl::Status NoMemory() { return absl::Status(absl::StatusCode::kResourceExhausted, ""); }
+inline Status NoMemory() { return Status(StatusCode::kResourceExhausted, ""); }
 
 // Whether this machine has no transparent huge pages: what asks for them works, slower.
 bool HugePagesOff();
@@ -41,7 +41,7 @@ class MemoryBudget {
 
   // Takes `bytes`, or nothing: kResourceExhausted when they would leave less than `leaving` to the
   // limit.
-  absl::Status Charge(uint64_t bytes, uint64_t leaving = 0);
+  Status Charge(uint64_t bytes, uint64_t leaving = 0);
   void Release(uint64_t bytes);
 
   // The limit is so many bytes higher from now on.
@@ -75,11 +75,11 @@ class MemorySource {
 
   // Zeroed memory, `bytes` a multiple of kSmallPageBytes. From kHugePageBytes on it is aligned to
   // huge pages and asks for them.
-  virtual absl::StatusOr<std::byte*> Map(uint64_t bytes) = 0;
+  virtual StatusOr<std::byte*> Map(uint64_t bytes) = 0;
   // Addresses without memory, aligned to huge pages; `bytes` is a multiple of kHugePageBytes.
-  virtual absl::StatusOr<std::byte*> Reserve(uint64_t bytes) = 0;
+  virtual StatusOr<std::byte*> Reserve(uint64_t bytes) = 0;
   // Puts zeroed memory behind a reserved part: whole huge pages.
-  virtual absl::Status Commit(std::byte* address, uint64_t bytes) = 0;
+  virtual Status Commit(std::byte* address, uint64_t bytes) = 0;
   // Gives the memory of a committed part back and keeps its addresses.
   virtual void Decommit(std::byte* address, uint64_t bytes) = 0;
   // Ends what Map or Reserve began.

@@ -6,8 +6,8 @@
 #include <atomic>
 #include <cstdint>
 
-#include "absl/base/thread_annotations.h"
 #include "base/check.h"
+#include "base/thread_annotations.h"
 
 #if defined(__SANITIZE_THREAD__)
 #include <sanitizer/tsan_interface.h>
@@ -20,7 +20,7 @@ namespace embank {
 
 // A reader-writer lock. Not recursive, also for readers: a reader that comes while a writer waits
 // waits behind it. It is destroyed when no thread is inside a call of it.
-class ABSL_LOCKABLE Mutex {
+class EMBANK_LOCKABLE Mutex {
  public:
   Mutex() { EMBANK_TSAN(__tsan_mutex_create(this, 0)); }
   ~Mutex() { EMBANK_TSAN(__tsan_mutex_destroy(this, 0)); }
@@ -28,21 +28,21 @@ class ABSL_LOCKABLE Mutex {
   Mutex& operator=(const Mutex&) = delete;
 
   // Takes it exclusively; waits while anybody has it.
-  void Lock() ABSL_EXCLUSIVE_LOCK_FUNCTION() {
+  void Lock() EMBANK_EXCLUSIVE_LOCK_FUNCTION() {
     EMBANK_TSAN(__tsan_mutex_pre_lock(this, 0));
     uint32_t state = 0;
     if (!Take(&state, kWriter)) WaitAndLock();
     EMBANK_TSAN(__tsan_mutex_post_lock(this, 0, 0));
   }
   // The thread has it exclusively.
-  void Unlock() ABSL_UNLOCK_FUNCTION() {
+  void Unlock() EMBANK_UNLOCK_FUNCTION() {
     EMBANK_TSAN(__tsan_mutex_pre_unlock(this, 0));
     const uint32_t state = state_.fetch_sub(kWriter, std::memory_order_release) - kWriter;
     if (state != 0) WakeOne(state);
     EMBANK_TSAN(__tsan_mutex_post_unlock(this, 0));
   }
   // Without waiting: whether it has the lock now.
-  bool TryLock() ABSL_EXCLUSIVE_TRYLOCK_FUNCTION(true) {
+  bool TryLock() EMBANK_EXCLUSIVE_TRYLOCK_FUNCTION(true) {
     EMBANK_TSAN(__tsan_mutex_pre_lock(this, __tsan_mutex_try_lock));
     uint32_t state = state_.load(std::memory_order_relaxed);
     bool locked = false;
@@ -52,14 +52,14 @@ class ABSL_LOCKABLE Mutex {
     return locked;
   }
   // Takes it together with other readers; waits while a writer has it or waits for it.
-  void ReaderLock() ABSL_SHARED_LOCK_FUNCTION() {
+  void ReaderLock() EMBANK_SHARED_LOCK_FUNCTION() {
     EMBANK_TSAN(__tsan_mutex_pre_lock(this, __tsan_mutex_read_lock));
     uint32_t state = state_.load(std::memory_order_relaxed);
     if (!ReadersMayEnter(state) || !Take(&state, state + 1)) WaitAndReaderLock();
     EMBANK_TSAN(__tsan_mutex_post_lock(this, __tsan_mutex_read_lock, 0));
   }
   // Without waiting: whether it has the lock now.
-  bool ReaderTryLock() ABSL_SHARED_TRYLOCK_FUNCTION(true) {
+  bool ReaderTryLock() EMBANK_SHARED_TRYLOCK_FUNCTION(true) {
     EMBANK_TSAN(__tsan_mutex_pre_lock(this, __tsan_mutex_read_lock | __tsan_mutex_try_lock));
     uint32_t state = state_.load(std::memory_order_relaxed);
     bool locked = false;
@@ -71,7 +71,7 @@ class ABSL_LOCKABLE Mutex {
     return locked;
   }
   // The thread has it as a reader.
-  void ReaderUnlock() ABSL_UNLOCK_FUNCTION() {
+  void ReaderUnlock() EMBANK_UNLOCK_FUNCTION() {
     EMBANK_TSAN(__tsan_mutex_pre_unlock(this, __tsan_mutex_read_lock));
     const uint32_t state = state_.fetch_sub(1, std::memory_order_release) - 1;
     // Readers wait beside readers only behind a writer, which the last one lets in.
@@ -79,7 +79,7 @@ class ABSL_LOCKABLE Mutex {
     EMBANK_TSAN(__tsan_mutex_post_unlock(this, __tsan_mutex_read_lock));
   }
   // Stops the process unless a thread holds it exclusively.
-  void AssertHeld() const ABSL_ASSERT_EXCLUSIVE_LOCK() {
+  void AssertHeld() const EMBANK_ASSERT_EXCLUSIVE_LOCK() {
     EMBANK_CHECK(Holders(state_.load(std::memory_order_relaxed)) == kWriter);
   }
 
@@ -117,9 +117,9 @@ class ConditionVariable {
   ConditionVariable& operator=(const ConditionVariable&) = delete;
 
   // Gives the lock up, waits for a call of NotifyAll (or for nothing: look again), has it again.
-  void Wait(Mutex* mutex) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  void Wait(Mutex* mutex) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   // As Wait, for so long at most.
-  void WaitFor(Mutex* mutex, uint64_t ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  void WaitFor(Mutex* mutex, uint64_t ns) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   // What is waited for was changed before, under the lock.
   void NotifyAll() {
     if (waiting_.load(std::memory_order_relaxed) != 0) WakeAll();
@@ -133,12 +133,12 @@ class ConditionVariable {
 };
 
 // Holds a lock exclusively for a scope.
-class ABSL_SCOPED_LOCKABLE MutexLock {
+class EMBANK_SCOPED_LOCKABLE MutexLock {
  public:
-  explicit MutexLock(Mutex* mutex) ABSL_EXCLUSIVE_LOCK_FUNCTION(mutex) : mutex_(mutex) {
+  explicit MutexLock(Mutex* mutex) EMBANK_EXCLUSIVE_LOCK_FUNCTION(mutex) : mutex_(mutex) {
     mutex_->Lock();
   }
-  ~MutexLock() ABSL_UNLOCK_FUNCTION() { mutex_->Unlock(); }
+  ~MutexLock() EMBANK_UNLOCK_FUNCTION() { mutex_->Unlock(); }
   MutexLock(const MutexLock&) = delete;
   MutexLock& operator=(const MutexLock&) = delete;
 
@@ -147,12 +147,12 @@ class ABSL_SCOPED_LOCKABLE MutexLock {
 };
 
 // Holds a lock shared with other readers for a scope.
-class ABSL_SCOPED_LOCKABLE ReaderMutexLock {
+class EMBANK_SCOPED_LOCKABLE ReaderMutexLock {
  public:
-  explicit ReaderMutexLock(Mutex* mutex) ABSL_SHARED_LOCK_FUNCTION(mutex) : mutex_(mutex) {
+  explicit ReaderMutexLock(Mutex* mutex) EMBANK_SHARED_LOCK_FUNCTION(mutex) : mutex_(mutex) {
     mutex_->ReaderLock();
   }
-  ~ReaderMutexLock() ABSL_UNLOCK_FUNCTION() { mutex_->ReaderUnlock(); }
+  ~ReaderMutexLock() EMBANK_UNLOCK_FUNCTION() { mutex_->ReaderUnlock(); }
   ReaderMutexLock(const ReaderMutexLock&) = delete;
   ReaderMutexLock& operator=(const ReaderMutexLock&) = delete;
 

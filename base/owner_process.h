@@ -6,14 +6,14 @@
 #include <atomic>
 #include <cstdint>
 
-#include "absl/status/status.h"
+#include "base/status.h"
 
 namespace embank {
 
 class OwnerProcess {
  public:
   // From its first success on, forks are noticed. kResourceExhausted. Thread-safe.
-  static absl::Status WatchForks();
+  static Status WatchForks();
 
   // This process; WatchForks has succeeded.
   OwnerProcess();
@@ -22,15 +22,15 @@ class OwnerProcess {
   bool IsThisOne() const { return forks_ == forks_before.load(std::memory_order_relaxed); }
 
   // kFailedPrecondition, with what to do, in a child of the owner. Thread-safe.
-  absl::Status Check() const {
+  Status Check() const {
     if (IsThisOne()) [[likely]] {
-      return absl::OkStatus();
+      return OkStatus();
     }
     return NotThisOne();
   }
 
  private:
-  absl::Status NotThisOne() const;
+  Status NotThisOne() const;
   static void CountFork();
 
   // How many forks lie between this process and the one that noticed the first.

@@ -17,29 +17,29 @@
 #include <system_error>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/executor.h"
 #include "base/mutex.h"
 #include "base/ring_pool.h"
 #include "base/status_macros.h"
 #include "base/status_with_room.h"
+#include "base/str_cat.h"
 #include "base/uring.h"
 
 namespace embank {
 namespace {
 
-absl::StatusCode CodeOf(int error) {
+StatusCode CodeOf(int error) {
   switch (error) {
     case ENOENT:
     case ENOTDIR:
-      return absl::StatusCode::kNotFound;
+      return StatusCode::kNotFound;
     case EEXIST:
-      return absl::StatusCode::kAlreadyExists;
+      return StatusCode::kAlreadyExists;
     case EACCES:
     case EPERM:
     case EROFS:
-      return absl::StatusCode::kPermissionDenied;
+      return StatusCode::kPermissionDenied;
     case ENOSPC:
     case EDQUOT:
     case EFBIG:
@@ -47,25 +47,24 @@ absl::StatusCode CodeOf(int error) {
     case ENFILE:
     case ENOLCK:
     case ENOMEM:
-      return absl::StatusCode::kResourceExhausted;
+      return StatusCode::kResourceExhausted;
     case EOPNOTSUPP:
     case EXDEV:
-      return absl::StatusCode::kUnimplemented;
+      return StatusCode::kUnimplemented;
     default:
-      return absl::StatusCode::kUnavailable;
+      return StatusCode::kUnavailable;
   }
 }
 
-absl::Status ErrorOf(int error, const char* verb, const std::string& path) {
+Status ErrorOf(int error, const char* verb, const std::string& path) {
   return StatusWithRoom(CodeOf(error), [&] {
-    return absl::StrCat(verb, " ", path, ": ", std::system_category().message(error));
+    return StrCat(verb, " ", path, ": ", std::system_category().message(error));
   });
 }
 
-absl::Status EndsBefore(const std::string& path, uint64_t end) {
-  return StatusWithRoom(absl::StatusCode::kOutOfRange, [&] {
-    return absl::StrCat("read ", path, ": the file ends before byte ", end);
-  });
+Status EndsBefore(const std::string& path, uint64_t end) {
+  return StatusWithRoom(StatusCode::kOutOfRange,
+                        [&] { return StrCat("read ", path, ": the file ends before byte ", end); });
 }
 
 // Beyond this limit the system sends a signal, which stops processes that do not expect it.
@@ -100,28 +99,28 @@ class PosixFile final : public File {
         ring_number_(rings->AddFile()) {}
   ~PosixFile() override { rings_->EndFile(ring_number_, was_run_.load()); }
 
-  absl::Status Read(uint64_t offset, std::span<std::byte> into) override {
+  Status Read(uint64_t offset, std::span<std::byte> into) override {
     CheckBlocks(offset, into);
-    return into.empty() ? absl::OkStatus() : ReadFrom(offset, into, 0);
+    return into.empty() ? OkStatus() : ReadFrom(offset, into, 0);
   }
-  absl::Status Write(uint64_t offset, std::span<const std::byte> bytes) override {
+  Status Write(uint64_t offset, std::span<const std::byte> bytes) override {
     CheckBlocks(offset, bytes);
-    return bytes.empty() ? absl::OkStatus() : WriteFrom(offset, bytes, 0);
+    return bytes.empty() ? OkStatus() : WriteFrom(offset, bytes, 0);
   }
-  absl::Status Preallocate(uint64_t bytes) override {
-    if (bytes == 0) return absl::OkStatus();
+  Status Preallocate(uint64_t bytes) override {
+    if (bytes == 0) return OkStatus();
     if (!IsWithinLength(bytes)) return ErrorOf(EFBIG, "preallocate", path_);
     int result = 0;
     do {
       result = fallocate(descriptor_.number(), 0, 0, static_cast<off_t>(bytes));
     } while (result != 0 && errno == EINTR);
-    return result == 0 ? absl::OkStatus() : ErrorOf(errno, "preallocate", path_);
+    return result == 0 ? OkStatus() : ErrorOf(errno, "preallocate", path_);
   }
-  absl::Status Sync() override {
+  Status Sync() override {
     // Never again after an error: the system may have forgotten what it could not write.
-    return fdatasync(descriptor_.number()) == 0 ? absl::OkStatus() : ErrorOf(errno, "sync", path_);
+    return fdatasync(descriptor_.number()) == 0 ? OkStatus() : ErrorOf(errno, "sync", path_);
   }
-  absl::StatusOr<uint64_t> SizeBytes() override {
+  StatusOr<uint64_t> SizeBytes() override {
     struct stat about;
     if (fstat(descriptor_.number(), &about) != 0) return ErrorOf(errno, "stat", path_);
     return static_cast<uint64_t>(about.st_size);
@@ -140,9 +139,9 @@ class PosixFile final : public File {
   }
   // Goes on where a ring has stopped. What it could not do at all, for reasons of the file or of
   // its own, is tried once more without it, which tells the reason.
-  absl::Status Finish(const Transfer& transfer, int64_t result) {
+  Status Finish(const Transfer& transfer, int64_t result) {
     const auto done = static_cast<size_t>(std::max<int64_t>(result, 0));
-    if (done == transfer.bytes.size()) return absl::OkStatus();
+    if (done == transfer.bytes.size()) return OkStatus();
     return transfer.kind == Transfer::Kind::kWrite
                ? WriteFrom(transfer.offset, transfer.bytes, done)
                : ReadFrom(transfer.offset, transfer.bytes, done);
@@ -158,15 +157,15 @@ class PosixFile final : public File {
   // How far a transfer has come that can go on: a direct one in whole blocks.
   size_t Resumable(size_t done) const { return direct_ ? done - done % kBlockBytes : done; }
 
-  absl::Status ReadFrom(uint64_t offset, std::span<std::byte> into, size_t done) {
+  Status ReadFrom(uint64_t offset, std::span<std::byte> into, size_t done) {
     const int error = MoveAll(into.size(), done, [&](size_t before) {
       return pread(descriptor_.number(), into.data() + before, into.size() - before,
                    static_cast<off_t>(offset + before));
     });
     if (error == kStuck) return EndsBefore(path_, offset + into.size());
-    return error == 0 ? absl::OkStatus() : ErrorOf(error, "read", path_);
+    return error == 0 ? OkStatus() : ErrorOf(error, "read", path_);
   }
-  absl::Status WriteFrom(uint64_t offset, std::span<const std::byte> bytes, size_t done) {
+  Status WriteFrom(uint64_t offset, std::span<const std::byte> bytes, size_t done) {
     if (!IsWithinLength(offset + bytes.size())) return ErrorOf(EFBIG, "write", path_);
     const int error = MoveAll(bytes.size(), done, [&](size_t before) {
       return pwrite(descriptor_.number(), bytes.data() + before, bytes.size() - before,
@@ -174,7 +173,7 @@ class PosixFile final : public File {
     });
     // What stops a write of a file without an error is the end of the space.
     if (error == kStuck) return ErrorOf(ENOSPC, "write", path_);
-    return error == 0 ? absl::OkStatus() : ErrorOf(error, "write", path_);
+    return error == 0 ? OkStatus() : ErrorOf(error, "write", path_);
   }
 
   static constexpr int kStuck = -1;
@@ -221,8 +220,8 @@ int OpenNumber(int directory, const char* name, int flags) {
   }
 }
 
-absl::StatusOr<Descriptor> OpenDescriptor(int directory, const char* name, int flags,
-                                          const std::string& path) {
+StatusOr<Descriptor> OpenDescriptor(int directory, const char* name, int flags,
+                                    const std::string& path) {
   const int number = OpenNumber(directory, name, flags);
   if (number < 0) return ErrorOf(-number, "open", path);
   return Descriptor(number);
@@ -241,7 +240,7 @@ class PosixFileLock final : public FileLock {
     if (getpid() == owner_) flock(descriptor_.number(), LOCK_UN);
   }
 
-  absl::StatusOr<bool> IsInPlace() override {
+  StatusOr<bool> IsInPlace() override {
     struct stat locked;
     struct stat named;
     if (fstat(descriptor_.number(), &locked) != 0) return ErrorOf(errno, "stat", path_);
@@ -267,8 +266,8 @@ class PosixDirectory final : public Directory {
 
   const std::string& path() const override { return path_; }
 
-  absl::StatusOr<std::unique_ptr<File>> Open(const std::string& name, FileAccess access,
-                                             FileCaching caching) override {
+  StatusOr<std::unique_ptr<File>> Open(const std::string& name, FileAccess access,
+                                       FileCaching caching) override {
     int flags = access == FileAccess::kRead ? O_RDONLY : O_RDWR;
     if (access == FileAccess::kCreate) flags |= O_CREAT | O_EXCL;
     if (caching == FileCaching::kDirect) {
@@ -283,23 +282,23 @@ class PosixDirectory final : public Directory {
     return MakeFile(std::move(descriptor), name, false);
   }
 
-  absl::Status Rename(const std::string& from, const std::string& to) override {
-    if (renameat(number(), from.c_str(), number(), to.c_str()) == 0) return absl::OkStatus();
+  Status Rename(const std::string& from, const std::string& to) override {
+    if (renameat(number(), from.c_str(), number(), to.c_str()) == 0) return OkStatus();
     return ErrorOf(errno, "rename", PathOf(from));
   }
-  absl::Status Link(const std::string& from, Directory* directory, const std::string& to) override {
+  Status Link(const std::string& from, Directory* directory, const std::string& to) override {
     const int target = static_cast<PosixDirectory*>(directory)->number();
-    if (linkat(number(), from.c_str(), target, to.c_str(), 0) == 0) return absl::OkStatus();
+    if (linkat(number(), from.c_str(), target, to.c_str(), 0) == 0) return OkStatus();
     // EPERM: the file system has no links, or the system does not let this user make them.
     const bool has_no_links = errno == EPERM || errno == EMLINK || errno == ENOSYS;
     return ErrorOf(has_no_links ? EOPNOTSUPP : errno, "link", directory->PathOf(to));
   }
-  absl::Status Remove(const std::string& name) override {
-    if (unlinkat(number(), name.c_str(), 0) == 0) return absl::OkStatus();
+  Status Remove(const std::string& name) override {
+    if (unlinkat(number(), name.c_str(), 0) == 0) return OkStatus();
     return ErrorOf(errno, "remove", PathOf(name));
   }
 
-  absl::StatusOr<std::vector<std::string>> List() override {
+  StatusOr<std::vector<std::string>> List() override {
     // Of its own: a stream has the place up to which it was read.
     EMBANK_ASSIGN_OR_RETURN(Descriptor descriptor,
                             OpenDescriptor(number(), ".", O_RDONLY | O_DIRECTORY, path_));
@@ -318,12 +317,12 @@ class PosixDirectory final : public Directory {
     }
   }
 
-  absl::Status Sync() override { return SyncDescriptor(number(), path_); }
-  absl::Status SyncName() override {
+  Status Sync() override { return SyncDescriptor(number(), path_); }
+  Status SyncName() override {
     EMBANK_ASSIGN_OR_RETURN(const Descriptor parent, OpenParent());
     return SyncDescriptor(parent.number(), DirectoryOf(path_));
   }
-  absl::Status RemoveItself() override {
+  Status RemoveItself() override {
     EMBANK_ASSIGN_OR_RETURN(const Descriptor parent, OpenParent());
     const std::string name = LastNameOf(path_);
     struct stat own;
@@ -333,19 +332,19 @@ class PosixDirectory final : public Directory {
       return ErrorOf(errno, "remove", path_);
     }
     if (IdentityOf(own) != IdentityOf(named)) return ErrorOf(ENOENT, "remove", path_);
-    if (unlinkat(parent.number(), name.c_str(), AT_REMOVEDIR) == 0) return absl::OkStatus();
+    if (unlinkat(parent.number(), name.c_str(), AT_REMOVEDIR) == 0) return OkStatus();
     return ErrorOf(errno, "remove", path_);
   }
-  absl::StatusOr<uint64_t> FreeBytes() override {
+  StatusOr<uint64_t> FreeBytes() override {
     struct statvfs about;
     if (fstatvfs(number(), &about) != 0) return ErrorOf(errno, "stat", path_);
     return uint64_t{about.f_bavail} * about.f_frsize;
   }
 
-  absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& name, bool shared) override {
+  StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& name, bool shared) override {
     return LockName(name, shared ? O_RDONLY : O_RDWR, shared, PathOf(name));
   }
-  absl::StatusOr<std::unique_ptr<FileLock>> LockItself(bool shared) override {
+  StatusOr<std::unique_ptr<FileLock>> LockItself(bool shared) override {
     return LockName(".", O_RDONLY | O_DIRECTORY, shared, path_);
   }
 
@@ -361,19 +360,19 @@ class PosixDirectory final : public Directory {
     return path.substr(begin, end + 1 - begin);
   }
 
-  absl::StatusOr<Descriptor> OpenParent() const {
+  StatusOr<Descriptor> OpenParent() const {
     return OpenDescriptor(number(), "..", O_RDONLY | O_DIRECTORY, DirectoryOf(path_));
   }
-  static absl::Status SyncDescriptor(int number, const std::string& path) {
-    if (fsync(number) == 0) return absl::OkStatus();
-    const absl::Status failed = ErrorOf(errno, "sync directory", path);
-    return absl::Status(absl::StatusCode::kUnavailable, failed.message());
+  static Status SyncDescriptor(int number, const std::string& path) {
+    if (fsync(number) == 0) return OkStatus();
+    const Status failed = ErrorOf(errno, "sync directory", path);
+    return Status(StatusCode::kUnavailable, failed.message());
   }
   std::unique_ptr<File> MakeFile(Descriptor descriptor, const std::string& name, bool direct) {
     return std::make_unique<PosixFile>(std::move(descriptor), PathOf(name), direct, rings_);
   }
-  absl::StatusOr<std::unique_ptr<FileLock>> LockName(const std::string& name, int flags,
-                                                     bool shared, const std::string& path) {
+  StatusOr<std::unique_ptr<FileLock>> LockName(const std::string& name, int flags, bool shared,
+                                               const std::string& path) {
     EMBANK_ASSIGN_OR_RETURN(Descriptor descriptor,
                             OpenDescriptor(number(), name.c_str(), flags, path));
     int result = 0;
@@ -397,11 +396,11 @@ class PosixFileSystem final : public FileSystem {
       : transfer_threads_(options.transfer_threads),
         rings_(options.use_io_uring ? std::optional(options.completions) : std::nullopt) {}
 
-  absl::Status CreateDirectory(const std::string& path) override {
-    if (mkdir(path.c_str(), 0777) == 0) return absl::OkStatus();
+  Status CreateDirectory(const std::string& path) override {
+    if (mkdir(path.c_str(), 0777) == 0) return OkStatus();
     return ErrorOf(errno, "create directory", path);
   }
-  absl::StatusOr<std::unique_ptr<Directory>> OpenDirectory(const std::string& path) override {
+  StatusOr<std::unique_ptr<Directory>> OpenDirectory(const std::string& path) override {
     EMBANK_ASSIGN_OR_RETURN(Descriptor descriptor,
                             OpenDescriptor(AT_FDCWD, path.c_str(), O_RDONLY | O_DIRECTORY, path));
     return std::make_unique<PosixDirectory>(std::move(descriptor), path, &rings_);
@@ -469,7 +468,7 @@ class PosixFileSystem final : public FileSystem {
   const uint32_t transfer_threads_;
   RingPool rings_;
   Mutex mutex_;
-  std::unique_ptr<Executor> threads_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<Executor> threads_ EMBANK_GUARDED_BY(mutex_);
 };
 
 }  // namespace
@@ -482,9 +481,8 @@ const char* IoUringState() {
   static const std::string* const state = [] {
     int error = 0;
     const std::unique_ptr<IoRing> ring = MakeIoRing(IoCompletions::kDeferred, &error);
-    return new std::string(ring != nullptr
-                               ? absl::StrCat("yes: ", ring->About())
-                               : absl::StrCat("no: ", std::system_category().message(error)));
+    return new std::string(ring != nullptr ? StrCat("yes: ", ring->About())
+                                           : StrCat("no: ", std::system_category().message(error)));
   }();
   return state->c_str();
 }

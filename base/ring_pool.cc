@@ -5,9 +5,9 @@
 #include <system_error>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/log.h"
+#include "base/str_cat.h"
 
 namespace embank {
 namespace {
@@ -81,7 +81,7 @@ void RingPool::NoMoreRings(const std::string& reason) {
     idle.swap(idle_);
   }
   Log(LogLevel::kWarning,
-      absl::StrCat("io_uring: ", reason, "; reads and writes go through threads from now on"));
+      StrCat("io_uring: ", reason, "; reads and writes go through threads from now on"));
 }
 
 // Once of each.
@@ -94,10 +94,10 @@ void RingPool::SayRefusals(const IoRefusals& refusals) {
     if (said_.memory == 0) memory = said_.memory = refusals.memory;
   }
   if (files != 0) {
-    Log(LogLevel::kInfo, absl::StrCat("io_uring: files are not registered: ", MessageOf(files)));
+    Log(LogLevel::kInfo, StrCat("io_uring: files are not registered: ", MessageOf(files)));
   }
   if (memory != 0) {
-    Log(LogLevel::kInfo, absl::StrCat("io_uring: memory is not registered: ", MessageOf(memory)));
+    Log(LogLevel::kInfo, StrCat("io_uring: memory is not registered: ", MessageOf(memory)));
   }
 }
 

@@ -55,15 +55,15 @@ class RingPool {
   void GiveBack(Taken taken);
   void NoMoreRings(const std::string& reason);
   void SayRefusals(const IoRefusals& refusals);
-  IoMemory MemoryOf(const std::byte* address) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  IoMemory MemoryOf(const std::byte* address) const EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Mutex mutex_;
-  std::optional<IoCompletions> completions_ ABSL_GUARDED_BY(mutex_);  // nullopt: no rings
-  Rings idle_ ABSL_GUARDED_BY(mutex_);                                // the latest last
-  uint64_t ends_ ABSL_GUARDED_BY(mutex_) = 0;  // of files and memory that rings have met
-  std::vector<uint32_t> free_files_ ABSL_GUARDED_BY(mutex_);
-  std::array<std::span<std::byte>, kRingMemoryMax> memory_ ABSL_GUARDED_BY(mutex_);  // by number
-  IoRefusals said_ ABSL_GUARDED_BY(mutex_);
+  std::optional<IoCompletions> completions_ EMBANK_GUARDED_BY(mutex_);  // nullopt: no rings
+  Rings idle_ EMBANK_GUARDED_BY(mutex_);                                // the latest last
+  uint64_t ends_ EMBANK_GUARDED_BY(mutex_) = 0;  // of files and memory that rings have met
+  std::vector<uint32_t> free_files_ EMBANK_GUARDED_BY(mutex_);
+  std::array<std::span<std::byte>, kRingMemoryMax> memory_ EMBANK_GUARDED_BY(mutex_);  // by number
+  IoRefusals said_ EMBANK_GUARDED_BY(mutex_);
 };
 
 }  // namespace embank

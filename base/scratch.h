@@ -7,8 +7,8 @@
 #include <span>
 #include <type_traits>
 
-#include "absl/status/status.h"
 #include "base/memory.h"
+#include "base/status.h"
 
 namespace embank {
 
@@ -23,13 +23,13 @@ class Scratch {
   ~Scratch() { std::free(heap_); }
 
   // Makes room for `count` values, once. kResourceExhausted: out of memory.
-  absl::Status Allocate(size_t count) {
+  Status Allocate(size_t count) {
     if (count > inline_count) {
       heap_ = static_cast<T*>(std::malloc(count * sizeof(T)));
       if (heap_ == nullptr) return NoMemory();
     }
     count_ = count;
-    return absl::OkStatus();
+    return OkStatus();
   }
   std::span<T> values() { return {begin(), count_}; }
   std::span<const T> values() const { return {const_cast<Scratch*>(this)->begin(), count_}; }

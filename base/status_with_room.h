@@ -4,17 +4,17 @@
 
 #include <new>
 
-#include "absl/status/status.h"
+#include "base/status.h"
 
 namespace embank {
 
 // A status with what message() says, or without it where there is no memory for one.
 template <typename Message>
-absl::Status StatusWithRoom(absl::StatusCode code, Message message) {
+Status StatusWithRoom(StatusCode code, Message message) {
   try {
-    return absl::Status(code, message());
+    return Status(code, message());
   } catch (const std::bad_alloc&) {
-    return absl::Status(code, "");
+    return Status(code, "");
   }
 }
 

@@ -8,9 +8,9 @@
 #include <atomic>
 #include <cerrno>
 
-#include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/spin_wait.h"
+#include "base/str_cat.h"
 
 namespace embank {
 namespace {
@@ -94,8 +94,8 @@ class KernelRing final : public IoRing {
   }
   IoRefusals refusals() const override { return refusals_; }
   std::string About() const override {
-    return absl::StrCat(NameOf(completions_), refusals_.files == 0 ? ", registered files" : "",
-                        refusals_.memory == 0 ? ", registered memory" : "");
+    return StrCat(NameOf(completions_), refusals_.files == 0 ? ", registered files" : "",
+                  refusals_.memory == 0 ? ", registered memory" : "");
   }
 
   bool Run(std::span<IoOperation> operations, const IoMemory& memory) override {

@@ -51,7 +51,7 @@ class AbslMap {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Engine>> MakeAbslEngine(const EngineConfig& config) {
+StatusOr<std::unique_ptr<Engine>> MakeAbslEngine(const EngineConfig& config) {
   return PeerEngine<AbslMap>::Create(config);
 }
 

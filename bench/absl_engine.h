@@ -4,13 +4,13 @@
 
 #include <memory>
 
-#include "absl/status/statusor.h"
+#include "base/status_or.h"
 #include "bench/engine.h"
 
 namespace embank {
 
 // One map per shard, under the shard's lock, with prefetch().
-absl::StatusOr<std::unique_ptr<Engine>> MakeAbslEngine(const EngineConfig& config);
+StatusOr<std::unique_ptr<Engine>> MakeAbslEngine(const EngineConfig& config);
 
 }  // namespace embank
 

@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
+#include "base/status.h"
 #include "base/status_macros.h"
+#include "base/str_cat.h"
 #include "bench/errno_status.h"
 #include "bench/file_pointer.h"
 
@@ -24,10 +24,10 @@ class PlainFile final : public ByteSource {
   PlainFile(std::string path, std::FILE* file, uint64_t size_bytes)
       : path_(std::move(path)), file_(file), size_bytes_(size_bytes) {}
 
-  absl::StatusOr<size_t> Read(std::span<std::byte> out) override {
+  StatusOr<size_t> Read(std::span<std::byte> out) override {
     const size_t count = std::fread(out.data(), 1, out.size(), file_.get());
     if (count < out.size() && std::ferror(file_.get()) != 0) {
-      return ErrnoStatus(errno, absl::StrCat(path_, ": cannot read"));
+      return ErrnoStatus(errno, StrCat(path_, ": cannot read"));
     }
     read_bytes_ += count;
     return count;
@@ -56,7 +56,7 @@ class ZstdFile final : public ByteSource {
   ZstdFile(std::unique_ptr<PlainFile> file, ZSTD_DStream* stream)
       : file_(std::move(file)), stream_(stream), input_(ZSTD_DStreamInSize()) {}
 
-  absl::StatusOr<size_t> Read(std::span<std::byte> out) override {
+  StatusOr<size_t> Read(std::span<std::byte> out) override {
     ZSTD_outBuffer output{out.data(), out.size(), 0};
     while (output.pos < output.size) {
       if (waiting_.pos == waiting_.size) {
@@ -66,14 +66,13 @@ class ZstdFile final : public ByteSource {
       }
       const size_t result = ZSTD_decompressStream(stream_.get(), &output, &waiting_);
       if (ZSTD_isError(result) != 0) {
-        return absl::DataLossError(
-            absl::StrCat(file_->path(), ": damaged .zst: ", ZSTD_getErrorName(result)));
+        return DataLossError(StrCat(file_->path(), ": damaged .zst: ", ZSTD_getErrorName(result)));
       }
       frame_is_open_ = result != 0;
     }
     // A frame that still owes bytes at the end of the file was cut off.
     if (output.pos < output.size && frame_is_open_) {
-      return absl::DataLossError(absl::StrCat(file_->path(), ": truncated .zst: frame incomplete"));
+      return DataLossError(StrCat(file_->path(), ": truncated .zst: frame incomplete"));
     }
     return output.pos;
   }
@@ -90,16 +89,16 @@ class ZstdFile final : public ByteSource {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<ByteSource>> OpenByteSource(const std::string& path) {
+StatusOr<std::unique_ptr<ByteSource>> OpenByteSource(const std::string& path) {
   std::FILE* file = std::fopen(path.c_str(), "rb");
-  if (file == nullptr) return ErrnoStatus(errno, absl::StrCat(path, ": cannot open"));
+  if (file == nullptr) return ErrnoStatus(errno, StrCat(path, ": cannot open"));
   struct stat status {};
   const bool known = fstat(fileno(file), &status) == 0 && status.st_size > 0;
   auto plain = std::make_unique<PlainFile>(
       path, file, known ? static_cast<uint64_t>(status.st_size) : uint64_t{0});
   if (!absl::EndsWith(path, ".zst")) return plain;
   ZSTD_DStream* stream = ZSTD_createDStream();
-  if (stream == nullptr) return absl::ResourceExhaustedError("no memory for a zstd stream");
+  if (stream == nullptr) return ResourceExhaustedError("no memory for a zstd stream");
   return std::make_unique<ZstdFile>(std::move(plain), stream);
 }
 

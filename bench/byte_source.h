@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-#include "absl/status/statusor.h"
+#include "base/status_or.h"
 
 namespace embank {
 
@@ -18,14 +18,14 @@ class ByteSource {
 
   // Fills `out` from its front and returns the number of bytes, less than asked only at the end, 0
   // when it is over. DATA_LOSS names the file and what is wrong with it.
-  virtual absl::StatusOr<size_t> Read(std::span<std::byte> out) = 0;
+  virtual StatusOr<size_t> Read(std::span<std::byte> out) = 0;
 
   // How much of the file was read, 0..1, for progress.
   virtual double FractionRead() const = 0;
 };
 
 // Opens a file. NOT_FOUND, PERMISSION_DENIED and the like name it.
-absl::StatusOr<std::unique_ptr<ByteSource>> OpenByteSource(const std::string& path);
+StatusOr<std::unique_ptr<ByteSource>> OpenByteSource(const std::string& path);
 
 }  // namespace embank
 

@@ -5,20 +5,20 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
+#include "base/str_cat.h"
 #include "bench/table_options.h"
 
 namespace embank {
 
-absl::Status ToStatus(embank_status status) {
-  if (status == EMBANK_OK) return absl::OkStatus();
-  return absl::Status(static_cast<absl::StatusCode>(status), embank_last_error());
+Status ToStatus(embank_status status) {
+  if (status == EMBANK_OK) return OkStatus();
+  return Status(static_cast<StatusCode>(status), embank_last_error());
 }
 
-absl::StatusOr<CStore> OpenCStore(const embank_store_options& options, const TableShape& shape,
-                                  int32_t eviction) {
+StatusOr<CStore> OpenCStore(const embank_store_options& options, const TableShape& shape,
+                            int32_t eviction) {
   embank_store* opened = nullptr;
   EMBANK_RETURN_IF_ERROR(ToStatus(embank_store_open(&options, &opened)));
   CStore store{StorePointer(opened)};
@@ -29,7 +29,7 @@ absl::StatusOr<CStore> OpenCStore(const embank_store_options& options, const Tab
   return store;
 }
 
-absl::StatusOr<CStore> OpenCStore(const TableShape& shape, uint64_t seed, uint32_t worker_threads) {
+StatusOr<CStore> OpenCStore(const TableShape& shape, uint64_t seed, uint32_t worker_threads) {
   embank_store_options options;
   embank_store_options_init(&options, sizeof(options));
   options.seed = seed;
@@ -37,7 +37,7 @@ absl::StatusOr<CStore> OpenCStore(const TableShape& shape, uint64_t seed, uint32
   return OpenCStore(options, shape);
 }
 
-absl::StatusOr<CStoreMemory> MemoryOf(const CStore& store) {
+StatusOr<CStoreMemory> MemoryOf(const CStore& store) {
   uint64_t needed = 0;
   EMBANK_RETURN_IF_ERROR(ToStatus(embank_memory_report(store.store.get(), nullptr, 0, &needed)));
   std::string text(needed + 64, '\0');  // The numbers may have grown meanwhile.
@@ -45,7 +45,7 @@ absl::StatusOr<CStoreMemory> MemoryOf(const CStore& store) {
       ToStatus(embank_memory_report(store.store.get(), text.data(), text.size(), &needed)));
   const auto report = nlohmann::json::parse(text.c_str(), nullptr, false);
   if (report.is_discarded() || !report.contains("dram")) {
-    return absl::InternalError(absl::StrCat("unexpected memory report: ", text.c_str()));
+    return InternalError(StrCat("unexpected memory report: ", text.c_str()));
   }
   embank_table_info info{};
   info.struct_size = sizeof(info);
@@ -55,7 +55,7 @@ absl::StatusOr<CStoreMemory> MemoryOf(const CStore& store) {
                       info.row_bytes};
 }
 
-absl::StatusOr<std::string> MetricsOf(const CStore& store) {
+StatusOr<std::string> MetricsOf(const CStore& store) {
   uint64_t needed = 0;
   EMBANK_RETURN_IF_ERROR(ToStatus(embank_metrics(store.store.get(), nullptr, 0, &needed)));
   std::string text(needed + 1024, '\0');  // The numbers may have grown meanwhile.
@@ -68,7 +68,7 @@ absl::StatusOr<std::string> MetricsOf(const CStore& store) {
 std::optional<double> MetricIn(const std::string& text, const std::string& metric) {
   for (const absl::string_view line : absl::StrSplit(text, '\n')) {
     double value = 0.0;
-    const bool is_it = absl::StartsWith(line, absl::StrCat(metric, " ")) &&
+    const bool is_it = absl::StartsWith(line, StrCat(metric, " ")) &&
                        absl::SimpleAtod(line.substr(metric.size() + 1), &value);
     if (is_it) return value;
   }

@@ -7,8 +7,8 @@
 #include <optional>
 #include <string>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
+#include "base/status.h"
+#include "base/status_or.h"
 #include "bench/options.h"
 #include "bindings/c/embank.h"
 
@@ -38,19 +38,19 @@ struct CStoreMemory {
 };
 
 // The code of a C call, with the thread's last message.
-absl::Status ToStatus(embank_status status);
+Status ToStatus(embank_status status);
 
 // Opens a store, and its table: that of MakeTableOptions(shape) with a policy, or the one that is
 // there.
-absl::StatusOr<CStore> OpenCStore(const embank_store_options& options, const TableShape& shape,
-                                  int32_t eviction = EMBANK_EVICT_LRU);
+StatusOr<CStore> OpenCStore(const embank_store_options& options, const TableShape& shape,
+                            int32_t eviction = EMBANK_EVICT_LRU);
 // Opens a store in memory without a budget and creates the table of MakeTableOptions(shape) in it.
-absl::StatusOr<CStore> OpenCStore(const TableShape& shape, uint64_t seed, uint32_t worker_threads);
+StatusOr<CStore> OpenCStore(const TableShape& shape, uint64_t seed, uint32_t worker_threads);
 
-absl::StatusOr<CStoreMemory> MemoryOf(const CStore& store);
+StatusOr<CStoreMemory> MemoryOf(const CStore& store);
 
 // The text of embank_metrics, and in it the value of a metric without labels.
-absl::StatusOr<std::string> MetricsOf(const CStore& store);
+StatusOr<std::string> MetricsOf(const CStore& store);
 std::optional<double> MetricIn(const std::string& text, const std::string& metric);
 
 }  // namespace embank

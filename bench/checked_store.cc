@@ -15,7 +15,7 @@ namespace {
 
 // Times calls of one verb.
 template <typename Call>
-absl::Status Timed(VerbTiming* timing, uint64_t positions, const Call& call) {
+Status Timed(VerbTiming* timing, uint64_t positions, const Call& call) {
   const uint64_t begin_ns = SteadyClock()->NowNs();
   const embank_status status = call();
   const uint64_t nanoseconds = SteadyClock()->NowNs() - begin_ns;
@@ -48,7 +48,7 @@ CheckedStore::CheckedStore(const TableShape& shape, uint64_t batch, uint64_t see
       heat_(batch),
       outcomes_(batch) {}
 
-absl::Status CheckedStore::RunBatch(KeySpan keys) {
+Status CheckedStore::RunBatch(KeySpan keys) {
   EMBANK_RETURN_IF_ERROR(Timed(&lookup_, keys.size(), [&] {
     return embank_lookup(store_.table, keys.data(), keys.size(), EMBANK_MISSING_CREATE,
                          rows_.data(), 0, outcomes_.data());
@@ -64,10 +64,10 @@ absl::Status CheckedStore::RunBatch(KeySpan keys) {
     EMBANK_RETURN_IF_ERROR(check_.Gradients(keys, gradients_.data(), outcomes_.data()));
   }
   positions_ += keys.size();
-  return absl::OkStatus();
+  return OkStatus();
 }
 
-absl::StatusOr<RunSlice> CheckedStore::RunTimedBatch(KeySpan keys) {
+StatusOr<RunSlice> CheckedStore::RunTimedBatch(KeySpan keys) {
   const uint64_t lookup_ns = lookup_.nanoseconds;
   const uint64_t gradients_ns = gradients_timing_.nanoseconds;
   EMBANK_RETURN_IF_ERROR(RunBatch(keys));
@@ -78,14 +78,14 @@ absl::StatusOr<RunSlice> CheckedStore::RunTimedBatch(KeySpan keys) {
   return batch;
 }
 
-absl::Status CheckedStore::Follow(KeySpan keys) {
+Status CheckedStore::Follow(KeySpan keys) {
   EMBANK_RETURN_IF_ERROR(check_.FollowLookup(keys));
   if (HasGradients()) {
     MakeGradients(keys);
     EMBANK_RETURN_IF_ERROR(check_.FollowGradients(keys, gradients_.data()));
   }
   positions_ += keys.size();
-  return absl::OkStatus();
+  return OkStatus();
 }
 
 void CheckedStore::MakeGradients(KeySpan keys) {
@@ -96,7 +96,7 @@ void CheckedStore::MakeGradients(KeySpan keys) {
   }
 }
 
-absl::Status CheckedStore::Scan(absl::FunctionRef<void(double)> progress) {
+Status CheckedStore::Scan(FunctionRef<void(double)> progress) {
   embank_scan* opened = nullptr;
   EMBANK_RETURN_IF_ERROR(ToStatus(embank_scan_open(store_.table, &opened)));
   const ScanPointer scan(opened);
@@ -114,10 +114,10 @@ absl::Status CheckedStore::Scan(absl::FunctionRef<void(double)> progress) {
     progress(static_cast<double>(scanned) / rows);
   }
   check_.EndScan();
-  return absl::OkStatus();
+  return OkStatus();
 }
 
-absl::Status CheckedStore::CompareScanned(KeySpan keys) {
+Status CheckedStore::CompareScanned(KeySpan keys) {
   if (check_.state_floats() > 0) {
     EMBANK_RETURN_IF_ERROR(ToStatus(embank_get_state(store_.table, keys.data(), keys.size(),
                                                      state_.data(), 0, outcomes_.data())));
@@ -127,7 +127,7 @@ absl::Status CheckedStore::CompareScanned(KeySpan keys) {
         embank_get_heat(store_.table, keys.data(), keys.size(), heat_.data(), outcomes_.data())));
   }
   check_.Scanned(keys, rows_.data(), state_.data(), keeps_heat_ ? heat_.data() : nullptr);
-  return absl::OkStatus();
+  return OkStatus();
 }
 
 }  // namespace embank

@@ -7,9 +7,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "absl/functional/function_ref.h"
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
+#include "base/function_ref.h"
+#include "base/status.h"
+#include "base/status_or.h"
 #include "base/types.h"
 #include "bench/c_store.h"
 #include "bench/latency_histogram.h"
@@ -44,13 +44,13 @@ class CheckedStore {
 
   // A batch is looked up, creating rows, and its gradients are applied, if there is an optimizer.
   // A failed call of the store; what differs is no error: see check().
-  absl::Status RunBatch(KeySpan keys);
+  Status RunBatch(KeySpan keys);
   // The same, and how long it took.
-  absl::StatusOr<RunSlice> RunTimedBatch(KeySpan keys);
+  StatusOr<RunSlice> RunTimedBatch(KeySpan keys);
   // The same for the oracle alone: the store has been through the batch.
-  absl::Status Follow(KeySpan keys);
+  Status Follow(KeySpan keys);
   // Compares all rows. `progress` is told the share that was scanned.
-  absl::Status Scan(absl::FunctionRef<void(double)> progress);
+  Status Scan(FunctionRef<void(double)> progress);
 
   const OracleCheck& check() const { return check_; }
   const VerbTiming& lookup() const { return lookup_; }
@@ -64,7 +64,7 @@ class CheckedStore {
  private:
   bool HasGradients() const { return shape_.optimizer != Optimizer::kNone; }
   void MakeGradients(KeySpan keys);
-  absl::Status CompareScanned(KeySpan keys);
+  Status CompareScanned(KeySpan keys);
 
   const TableShape shape_;
   const uint64_t batch_;

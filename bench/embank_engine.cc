@@ -12,23 +12,23 @@ class EmbankEngine final : public Engine {
  public:
   explicit EmbankEngine(CStore store) : store_(std::move(store)) {}
 
-  absl::Status Fill(KeySpan keys, BatchAnswer answer) override {
+  Status Fill(KeySpan keys, BatchAnswer answer) override {
     return LookupWith(EMBANK_MISSING_CREATE, keys, answer);
   }
-  absl::Status Lookup(KeySpan keys, BatchAnswer answer) override {
+  Status Lookup(KeySpan keys, BatchAnswer answer) override {
     return LookupWith(EMBANK_MISSING_SKIP, keys, answer);
   }
-  absl::Status Update(KeySpan keys, const float* gradients, uint8_t* outcomes) override {
+  Status Update(KeySpan keys, const float* gradients, uint8_t* outcomes) override {
     return ToStatus(
         embank_apply_gradients(store_.table, keys.data(), keys.size(), gradients, 0, outcomes));
   }
-  absl::StatusOr<EngineMemory> Memory() const override {
+  StatusOr<EngineMemory> Memory() const override {
     EMBANK_ASSIGN_OR_RETURN(const CStoreMemory memory, MemoryOf(store_));
     return EngineMemory{memory.index_bytes, memory.used_bytes};
   }
 
  private:
-  absl::Status LookupWith(int32_t missing, KeySpan keys, BatchAnswer answer) {
+  Status LookupWith(int32_t missing, KeySpan keys, BatchAnswer answer) {
     return ToStatus(embank_lookup(store_.table, keys.data(), keys.size(), missing, answer.rows, 0,
                                   answer.outcomes));
   }
@@ -38,7 +38,7 @@ class EmbankEngine final : public Engine {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Engine>> MakeEmbankEngine(const EngineConfig& config) {
+StatusOr<std::unique_ptr<Engine>> MakeEmbankEngine(const EngineConfig& config) {
   constexpr uint32_t kWorkerThreads = 1;
   EMBANK_ASSIGN_OR_RETURN(CStore store, OpenCStore(config.shape, config.seed, kWorkerThreads));
   return std::make_unique<EmbankEngine>(std::move(store));

@@ -4,14 +4,14 @@
 
 #include <memory>
 
-#include "absl/status/statusor.h"
+#include "base/status_or.h"
 #include "bench/engine.h"
 
 namespace embank {
 
 // A store in memory without a budget, whose calls work on the calling threads only, as the peers'
 // do.
-absl::StatusOr<std::unique_ptr<Engine>> MakeEmbankEngine(const EngineConfig& config);
+StatusOr<std::unique_ptr<Engine>> MakeEmbankEngine(const EngineConfig& config);
 
 }  // namespace embank
 

@@ -4,9 +4,9 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
+#include "base/str_cat.h"
 #include "bench/c_store.h"
 #include "tiers/row_layout.h"
 
@@ -18,7 +18,7 @@ class EmbankSsdEngine final : public SsdEngine {
   EmbankSsdEngine(const SsdEngineConfig& config, EmbankSsdKind kind)
       : config_(config), kind_(kind) {}
 
-  absl::Status Open(uint32_t worker_threads) {
+  Status Open(uint32_t worker_threads) {
     embank_store_options options;
     embank_store_options_init(&options, sizeof(options));
     if (has_path()) {
@@ -31,14 +31,14 @@ class EmbankSsdEngine final : public SsdEngine {
     options.seed = config_.seed;
     const int32_t eviction = kind_ == EmbankSsdKind::kLfu ? EMBANK_EVICT_LFU : EMBANK_EVICT_LRU;
     EMBANK_ASSIGN_OR_RETURN(store_, OpenCStore(options, config_.shape, eviction));
-    return absl::OkStatus();
+    return OkStatus();
   }
 
-  absl::Status Write(KeySpan keys, const std::byte* vectors) override {
+  Status Write(KeySpan keys, const std::byte* vectors) override {
     return ToStatus(embank_upsert(store_.table, keys.data(), keys.size(), vectors, 0, nullptr));
   }
 
-  absl::Status Read(KeySpan keys, std::byte* vectors) override {
+  Status Read(KeySpan keys, std::byte* vectors) override {
     thread_local std::vector<uint8_t> outcomes;
     outcomes.resize(keys.size());
     EMBANK_RETURN_IF_ERROR(ToStatus(embank_lookup(
@@ -46,13 +46,13 @@ class EmbankSsdEngine final : public SsdEngine {
     for (size_t i = 0; i < keys.size(); ++i) {
       if (outcomes[i] == EMBANK_ROW_FOUND) continue;
       return outcomes[i] == EMBANK_ROW_ABSENT
-                 ? absl::NotFoundError(absl::StrCat("key ", keys[i], " has no row"))
-                 : absl::DataLossError(absl::StrCat("key ", keys[i], ": its row is damaged"));
+                 ? NotFoundError(StrCat("key ", keys[i], " has no row"))
+                 : DataLossError(StrCat("key ", keys[i], ": its row is damaged"));
     }
-    return absl::OkStatus();
+    return OkStatus();
   }
 
-  absl::Status Scan(uint64_t batch, const ScanVisit& visit) override {
+  Status Scan(uint64_t batch, const ScanVisit& visit) override {
     embank_scan* opened = nullptr;
     EMBANK_RETURN_IF_ERROR(ToStatus(embank_scan_open(store_.table, &opened)));
     const ScanPointer scan(opened);
@@ -65,23 +65,23 @@ class EmbankSsdEngine final : public SsdEngine {
           ToStatus(embank_scan_next(scan.get(), keys.data(), vectors.data(), 0, batch, &n)));
       EMBANK_RETURN_IF_ERROR(visit(KeySpan(keys).first(n), vectors.data()));
     }
-    return absl::OkStatus();
+    return OkStatus();
   }
 
-  absl::Status Checkpoint() override {
-    if (!has_path()) return absl::OkStatus();
+  Status Checkpoint() override {
+    if (!has_path()) return OkStatus();
     EMBANK_RETURN_IF_ERROR(ToStatus(embank_checkpoint(store_.store.get(), nullptr, 0, nullptr)));
     EMBANK_ASSIGN_OR_RETURN(const std::string text, MetricsOf(store_));
     const double flip_us = MetricIn(text, "embank_checkpoint_flip_seconds").value_or(0.0) * 1e6;
     longest_flip_us_ = std::max(longest_flip_us_, flip_us);
-    return absl::OkStatus();
+    return OkStatus();
   }
   // What is left is buffers on their way.
-  absl::Status Settle() override { return absl::OkStatus(); }
-  absl::Status Compact() override { return absl::OkStatus(); }
+  Status Settle() override { return OkStatus(); }
+  Status Compact() override { return OkStatus(); }
 
-  absl::StatusOr<double> Reopen() override {
-    if (!has_path()) return absl::UnimplementedError("a store in memory has nothing to open");
+  StatusOr<double> Reopen() override {
+    if (!has_path()) return UnimplementedError("a store in memory has nothing to open");
     EMBANK_RETURN_IF_ERROR(CountClosed());
     const uint64_t begin_ns = SteadyClock()->NowNs();
     EMBANK_RETURN_IF_ERROR(Open(config_.threads));
@@ -93,7 +93,7 @@ class EmbankSsdEngine final : public SsdEngine {
     return static_cast<double>(taken_ns) * 1e-9;
   }
 
-  absl::StatusOr<SsdCounters> Counters() const override {
+  StatusOr<SsdCounters> Counters() const override {
     EMBANK_ASSIGN_OR_RETURN(const std::string text, MetricsOf(store_));
     const auto value = [&](const char* name) {
       return static_cast<uint64_t>(MetricIn(text, name).value_or(0.0));
@@ -108,7 +108,7 @@ class EmbankSsdEngine final : public SsdEngine {
     return counters;
   }
 
-  absl::StatusOr<std::optional<uint64_t>> IndexBytes() const override {
+  StatusOr<std::optional<uint64_t>> IndexBytes() const override {
     EMBANK_ASSIGN_OR_RETURN(const CStoreMemory memory, MemoryOf(store_));
     return memory.index_bytes;
   }
@@ -119,10 +119,10 @@ class EmbankSsdEngine final : public SsdEngine {
   bool has_path() const { return kind_ != EmbankSsdKind::kMemory; }
 
   // A store's counters end with it.
-  absl::Status CountClosed() {
+  Status CountClosed() {
     EMBANK_ASSIGN_OR_RETURN(closed_, Counters());
     store_ = {};
-    return absl::OkStatus();
+    return OkStatus();
   }
 
   const SsdEngineConfig config_;
@@ -141,8 +141,8 @@ std::optional<EmbankSsdKind> EmbankSsdKindOf(const std::string& engine) {
   return std::nullopt;
 }
 
-absl::StatusOr<std::unique_ptr<SsdEngine>> MakeEmbankSsdEngine(const SsdEngineConfig& config,
-                                                               EmbankSsdKind kind) {
+StatusOr<std::unique_ptr<SsdEngine>> MakeEmbankSsdEngine(const SsdEngineConfig& config,
+                                                         EmbankSsdKind kind) {
   auto engine = std::make_unique<EmbankSsdEngine>(config, kind);
   EMBANK_RETURN_IF_ERROR(engine->Open(EmbankSsdEngine::kWorkerThreads));
   return engine;

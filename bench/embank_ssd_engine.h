@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "absl/status/statusor.h"
+#include "base/status_or.h"
 #include "bench/ssd_engine.h"
 
 namespace embank {
@@ -20,8 +20,8 @@ std::optional<EmbankSsdKind> EmbankSsdKindOf(const std::string& engine);
 
 // Calls work on the calling threads only; an opening uses as many threads as will call. kMemory is
 // never full, and makes no checkpoints: its Checkpoint does nothing, its Reopen is UNIMPLEMENTED.
-absl::StatusOr<std::unique_ptr<SsdEngine>> MakeEmbankSsdEngine(const SsdEngineConfig& config,
-                                                               EmbankSsdKind kind);
+StatusOr<std::unique_ptr<SsdEngine>> MakeEmbankSsdEngine(const SsdEngineConfig& config,
+                                                         EmbankSsdKind kind);
 
 }  // namespace embank
 

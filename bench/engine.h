@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <memory>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
+#include "base/status.h"
+#include "base/status_or.h"
 #include "base/types.h"
 #include "bench/options.h"
 
@@ -39,14 +39,14 @@ class Engine {
   virtual ~Engine() = default;
 
   // Lookup that creates absent rows and counts heat.
-  virtual absl::Status Fill(KeySpan keys, BatchAnswer answer) = 0;
+  virtual Status Fill(KeySpan keys, BatchAnswer answer) = 0;
   // Lookup that creates nothing and counts heat.
-  virtual absl::Status Lookup(KeySpan keys, BatchAnswer answer) = 0;
+  virtual Status Lookup(KeySpan keys, BatchAnswer answer) = 0;
   // One optimizer step per distinct key; `gradients` has dim floats per key.
-  virtual absl::Status Update(KeySpan keys, const float* gradients, uint8_t* outcomes) = 0;
+  virtual Status Update(KeySpan keys, const float* gradients, uint8_t* outcomes) = 0;
 
   // What it holds now.
-  virtual absl::StatusOr<EngineMemory> Memory() const = 0;
+  virtual StatusOr<EngineMemory> Memory() const = 0;
 };
 
 }  // namespace embank

@@ -7,25 +7,25 @@
 #include <string_view>
 #include <system_error>
 
-#include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "base/str_cat.h"
 
 namespace embank {
 
 // A status for the value of errno behind a failed call; `what` failed.
-inline absl::Status ErrnoStatus(int error, std::string_view what) {
+inline Status ErrnoStatus(int error, std::string_view what) {
   const std::string message =
-      absl::StrCat(std::string(what), ": ", std::generic_category().message(error));
+      StrCat(std::string(what), ": ", std::generic_category().message(error));
   switch (error) {
     case ENOENT:
-      return absl::NotFoundError(message);
+      return NotFoundError(message);
     case EACCES:
     case EPERM:
-      return absl::PermissionDeniedError(message);
+      return PermissionDeniedError(message);
     case ENOSPC:
-      return absl::ResourceExhaustedError(message);
+      return ResourceExhaustedError(message);
     default:
-      return absl::UnknownError(message);
+      return UnknownError(message);
   }
 }
 

@@ -14,8 +14,8 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
-#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "base/str_cat.h"
 
 namespace embank {
 namespace {
@@ -65,13 +65,13 @@ double ChildrenCpuSeconds() {
 }
 
 // fio writes lines of its own before its JSON at times.
-absl::StatusOr<FioTransfers> Parse(const std::string& text, const char* direction) {
+StatusOr<FioTransfers> Parse(const std::string& text, const char* direction) {
   const size_t begin = std::min(text.find('{'), text.size());
   const auto json = nlohmann::json::parse(text.begin() + static_cast<ptrdiff_t>(begin), text.end(),
                                           nullptr, false);
   const bool is_right = json.is_object() && json.contains("jobs") && !json["jobs"].empty() &&
                         json["jobs"][0].contains(direction);
-  if (!is_right) return absl::UnavailableError(absl::StrCat("fio: unexpected output: ", text));
+  if (!is_right) return UnavailableError(StrCat("fio: unexpected output: ", text));
   const nlohmann::json& part = json["jobs"][0][direction];
   return FioTransfers{part.value("iops", 0.0), part.value("bw_bytes", 0.0),
                       part.value("total_ios", 0.0)};
@@ -91,8 +91,7 @@ FioProbe::~FioProbe() {
   }
 }
 
-absl::StatusOr<std::unique_ptr<FioProbe>> FioProbe::Create(const std::string& directory,
-                                                           uint64_t bytes) {
+StatusOr<std::unique_ptr<FioProbe>> FioProbe::Create(const std::string& directory, uint64_t bytes) {
   constexpr uint64_t kMib = uint64_t{1} << 20;
   const uint64_t whole = std::max<uint64_t>(1, (bytes + kMib - 1) / kMib) * kMib;
   std::unique_ptr<FioProbe> probe(new FioProbe(directory, whole));
@@ -100,46 +99,45 @@ absl::StatusOr<std::unique_ptr<FioProbe>> FioProbe::Create(const std::string& di
   return probe;
 }
 
-absl::StatusOr<std::string> FioProbe::Run(std::vector<std::string> arguments) const {
+StatusOr<std::string> FioProbe::Run(std::vector<std::string> arguments) const {
   std::vector<std::string> words = {"fio",
                                     "--name=probe",
                                     "--ioengine=io_uring",
                                     "--direct=1",
                                     "--group_reporting=1",
                                     "--output-format=json",
-                                    absl::StrCat("--size=", bytes_),
-                                    absl::StrCat("--filename=", data_path_),
-                                    absl::StrCat("--output=", output_path_)};
+                                    StrCat("--size=", bytes_),
+                                    StrCat("--filename=", data_path_),
+                                    StrCat("--output=", output_path_)};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::remove(output_path_.c_str());
   const int code = RunChild(std::move(words), words_path_);
   if (code == kNoProgram) {
-    return absl::UnimplementedError("fio is not installed: what it measures is left out");
+    return UnimplementedError("fio is not installed: what it measures is left out");
   }
   if (code == 0) return Contents(output_path_);
-  return absl::UnavailableError(
-      absl::StrCat("fio failed (exit code ", code, "): ", Contents(words_path_)));
+  return UnavailableError(StrCat("fio failed (exit code ", code, "): ", Contents(words_path_)));
 }
 
-absl::StatusOr<FioReads> FioProbe::RandomReads(uint32_t depth, uint32_t jobs, double seconds) {
+StatusOr<FioReads> FioProbe::RandomReads(uint32_t depth, uint32_t jobs, double seconds) {
   const double cpu_before = ChildrenCpuSeconds();
-  EMBANK_ASSIGN_OR_RETURN(const std::string output,
-                          Run({"--rw=randread", "--bs=4k", "--thread=1", "--norandommap=1",
-                               "--randrepeat=0", "--gtod_reduce=1", "--time_based=1",
-                               absl::StrCat("--iodepth=", depth), absl::StrCat("--numjobs=", jobs),
-                               absl::StrCat("--runtime=", std::max(1L, std::lround(seconds)))}));
+  EMBANK_ASSIGN_OR_RETURN(
+      const std::string output,
+      Run({"--rw=randread", "--bs=4k", "--thread=1", "--norandommap=1", "--randrepeat=0",
+           "--gtod_reduce=1", "--time_based=1", StrCat("--iodepth=", depth),
+           StrCat("--numjobs=", jobs), StrCat("--runtime=", std::max(1L, std::lround(seconds)))}));
   EMBANK_ASSIGN_OR_RETURN(const FioTransfers reads, Parse(output, "read"));
   const double cpu_us = (ChildrenCpuSeconds() - cpu_before) * 1e6;
   return FioReads{reads.per_second, cpu_us / std::max(1.0, reads.count)};
 }
 
-absl::StatusOr<double> FioProbe::SequentialRead() {
+StatusOr<double> FioProbe::SequentialRead() {
   EMBANK_ASSIGN_OR_RETURN(const std::string output, Run({"--rw=read", "--bs=1M", "--iodepth=8"}));
   EMBANK_ASSIGN_OR_RETURN(const FioTransfers reads, Parse(output, "read"));
   return reads.bytes_per_second;
 }
 
-absl::StatusOr<double> FioProbe::SequentialWrite() {
+StatusOr<double> FioProbe::SequentialWrite() {
   EMBANK_ASSIGN_OR_RETURN(const std::string output,
                           Run({"--rw=write", "--bs=1M", "--iodepth=16", "--end_fsync=1"}));
   EMBANK_ASSIGN_OR_RETURN(const FioTransfers writes, Parse(output, "write"));

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
+#include "base/status_or.h"
 
 namespace embank {
 
@@ -22,23 +22,22 @@ class FioProbe {
  public:
   // Writes the file, of whole MiB, into a directory. UNIMPLEMENTED: there is no fio; UNAVAILABLE:
   // it failed, with its words. Blocks, as all of its calls do.
-  static absl::StatusOr<std::unique_ptr<FioProbe>> Create(const std::string& directory,
-                                                          uint64_t bytes);
+  static StatusOr<std::unique_ptr<FioProbe>> Create(const std::string& directory, uint64_t bytes);
   // Removes what it made.
   ~FioProbe();
   FioProbe(const FioProbe&) = delete;
   FioProbe& operator=(const FioProbe&) = delete;
 
   // Random reads of 4 KiB past the page cache: `jobs` threads with `depth` reads in flight each.
-  absl::StatusOr<FioReads> RandomReads(uint32_t depth, uint32_t jobs, double seconds);
+  StatusOr<FioReads> RandomReads(uint32_t depth, uint32_t jobs, double seconds);
   // Once through the file in order, 1 MiB at a time, past the page cache: bytes per second.
-  absl::StatusOr<double> SequentialRead();
-  absl::StatusOr<double> SequentialWrite();
+  StatusOr<double> SequentialRead();
+  StatusOr<double> SequentialWrite();
 
  private:
   FioProbe(const std::string& directory, uint64_t bytes);
 
-  absl::StatusOr<std::string> Run(std::vector<std::string> arguments) const;
+  StatusOr<std::string> Run(std::vector<std::string> arguments) const;
 
   const std::string data_path_;
   const std::string output_path_;

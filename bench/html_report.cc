@@ -4,10 +4,10 @@
 #include <cerrno>
 #include <cstdio>
 
-#include "absl/status/statusor.h"
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "base/status_or.h"
+#include "base/str_cat.h"
 #include "bench/escaped_text.h"
 #include "bench/file_pointer.h"
 #include "bench/report.h"
@@ -76,21 +76,21 @@ constexpr const char* kBegin = "<!DOCTYPE html>\n<!-- a report of embank-bench -
 constexpr const char* kEnd = "<!-- the end of the runs -->\n</body>\n</html>\n";
 
 std::string Paragraph(const char* css_class, const std::string& words) {
-  return absl::StrCat("<p class=\"", css_class, "\">", EscapedText(words), "</p>\n");
+  return StrCat("<p class=\"", css_class, "\">", EscapedText(words), "</p>\n");
 }
 
 std::string TableElement(const HtmlTable& table) {
-  std::string text =
-      table.is_folded ? absl::StrCat("<details><summary>", EscapedText(table.title), "</summary>")
-                      : absl::StrCat("<h3>", EscapedText(table.title), "</h3>");
+  std::string text = table.is_folded
+                         ? StrCat("<details><summary>", EscapedText(table.title), "</summary>")
+                         : StrCat("<h3>", EscapedText(table.title), "</h3>");
   text += "\n<div class=\"wide\"><table>\n<tr>";
   for (const std::string& column : table.columns) {
-    absl::StrAppend(&text, "<th scope=\"col\">", EscapedText(column), "</th>");
+    StrAppend(&text, "<th scope=\"col\">", EscapedText(column), "</th>");
   }
   text += "</tr>\n";
   for (const std::vector<std::string>& row : table.rows) {
     text += "<tr>";
-    for (const std::string& cell : row) absl::StrAppend(&text, "<td>", EscapedText(cell), "</td>");
+    for (const std::string& cell : row) StrAppend(&text, "<td>", EscapedText(cell), "</td>");
     text += "</tr>\n";
   }
   text += "</table></div>\n";
@@ -99,12 +99,12 @@ std::string TableElement(const HtmlTable& table) {
 }
 
 std::string FigureElement(const HtmlFigure& figure) {
-  return absl::StrCat("<figure>\n<h3>", EscapedText(figure.plot.title), "</h3>\n",
-                      Paragraph("caption", figure.caption), SvgElement(figure.plot), "</figure>\n");
+  return StrCat("<figure>\n<h3>", EscapedText(figure.plot.title), "</h3>\n",
+                Paragraph("caption", figure.caption), SvgElement(figure.plot), "</figure>\n");
 }
 
 // What `path` has; "" where there is no file.
-absl::StatusOr<std::string> ReadPage(const std::string& path) {
+StatusOr<std::string> ReadPage(const std::string& path) {
   const FilePointer file(std::fopen(path.c_str(), "rb"));
   if (file == nullptr && errno == ENOENT) return "";
   std::string text;
@@ -114,26 +114,26 @@ absl::StatusOr<std::string> ReadPage(const std::string& path) {
     text.append(part.data(), n);
   }
   if (file == nullptr || std::ferror(file.get()) != 0) {
-    return absl::ErrnoToStatus(errno, absl::StrCat(path, ": cannot be read"));
+    return absl::ErrnoToStatus(errno, StrCat(path, ": cannot be read"));
   }
   const bool is_ours = absl::StartsWith(text, kBegin) && absl::EndsWith(text, kEnd);
   if (text.empty() || is_ours) return text;
-  return absl::InvalidArgumentError(
-      absl::StrCat(path, ": is there, and is no page of embank-bench: name another file"));
+  return InvalidArgumentError(
+      StrCat(path, ": is there, and is no page of embank-bench: name another file"));
 }
 
 }  // namespace
 
 std::string SectionElement(const HtmlSection& section) {
   std::string text =
-      absl::StrCat("<section>\n<h2>", EscapedText(section.title), "</h2>\n",
-                   Paragraph(section.is_failed ? "verdict failed" : "verdict", section.verdict));
+      StrCat("<section>\n<h2>", EscapedText(section.title), "</h2>\n",
+             Paragraph(section.is_failed ? "verdict failed" : "verdict", section.verdict));
   for (const std::string& words : section.paragraphs) text += Paragraph("text", words);
   text += "<dl>\n";
   for (const auto& [name, value] : section.facts) {
-    absl::StrAppend(&text, "<dt>", EscapedText(name), "</dt><dd",
-                    name == "command" || name == "commit" ? " class=\"code\">" : ">",
-                    EscapedText(value), "</dd>\n");
+    StrAppend(&text, "<dt>", EscapedText(name), "</dt><dd",
+              name == "command" || name == "commit" ? " class=\"code\">" : ">", EscapedText(value),
+              "</dd>\n");
   }
   text += "</dl>\n";
   for (const HtmlFigure& figure : section.figures) text += FigureElement(figure);
@@ -141,14 +141,14 @@ std::string SectionElement(const HtmlSection& section) {
   return text + "</section>\n";
 }
 
-absl::Status CheckPage(const std::string& path) {
+Status CheckPage(const std::string& path) {
   EMBANK_RETURN_IF_ERROR(ReadPage(path).status());
   return CheckWritable(path);
 }
 
-absl::Status AppendToPage(const std::string& path, const HtmlSection& section) {
+Status AppendToPage(const std::string& path, const HtmlSection& section) {
   EMBANK_ASSIGN_OR_RETURN(std::string text, ReadPage(path));
-  if (text.empty()) text = absl::StrCat(kHead, kEnd);
+  if (text.empty()) text = StrCat(kHead, kEnd);
   text.insert(text.size() - std::char_traits<char>::length(kEnd), SectionElement(section));
   return WriteFile(path, text);
 }

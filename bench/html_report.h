@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
+#include "base/status.h"
 #include "bench/svg_plot.h"
 
 namespace embank {
@@ -40,11 +40,11 @@ std::string SectionElement(const HtmlSection& section);
 
 // Whether AppendToPage can work, before a long run is wasted on it. Leaves what is there.
 // INVALID_ARGUMENT: the file is there, and was not made here; else why it cannot be written.
-absl::Status CheckPage(const std::string& path);
+Status CheckPage(const std::string& path);
 
 // Adds a section at the end of the page `path`, which is made if it is missing or empty. Statuses
 // of CheckPage.
-absl::Status AppendToPage(const std::string& path, const HtmlSection& section);
+Status AppendToPage(const std::string& path, const HtmlSection& section);
 
 }  // namespace embank
 

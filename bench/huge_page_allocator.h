@@ -28,7 +28,7 @@ class HugePageAllocator {
     if (bytes < kHugePageBytes) {
       return static_cast<T*>(::operator new (bytes, std::align_val_t{alignof(T)}));
     }
-    absl::StatusOr<std::byte*> memory = SystemMemorySource()->Map(bytes);
+    StatusOr<std::byte*> memory = SystemMemorySource()->Map(bytes);
     EMBANK_CHECK(memory.ok());
     return reinterpret_cast<T*>(*memory);
   }

@@ -3,18 +3,18 @@
 #include <algorithm>
 #include <bit>
 
-#include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "base/hash.h"
+#include "base/status.h"
+#include "base/str_cat.h"
 
 namespace embank {
 
-absl::StatusOr<IdMode> ParseIdMode(const std::string& name) {
+StatusOr<IdMode> ParseIdMode(const std::string& name) {
   for (IdMode mode : {IdMode::kPermuted, IdMode::kFirstAppearance, IdMode::kHashed}) {
     if (name == IdModeName(mode)) return mode;
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("'", name, "' is no id mode: permuted, first-appearance or hashed"));
+  return InvalidArgumentError(
+      StrCat("'", name, "' is no id mode: permuted, first-appearance or hashed"));
 }
 
 const char* IdModeName(IdMode mode) {
@@ -56,11 +56,11 @@ uint64_t Permutation::operator()(uint64_t i) const {
   return x;
 }
 
-absl::StatusOr<IdMapper> IdMapper::Create(IdMode mode, uint64_t n, uint64_t seed) {
-  if (n == 0) return absl::InvalidArgumentError("no rows to draw keys from");
+StatusOr<IdMapper> IdMapper::Create(IdMode mode, uint64_t n, uint64_t seed) {
+  if (n == 0) return InvalidArgumentError("no rows to draw keys from");
   if (mode == IdMode::kFirstAppearance && n > kAppearancesMax) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("id mode first-appearance holds at most ", kAppearancesMax, " rows"));
+    return InvalidArgumentError(
+        StrCat("id mode first-appearance holds at most ", kAppearancesMax, " rows"));
   }
   return IdMapper(mode, n, seed);
 }

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
+#include "base/status_or.h"
 #include "base/types.h"
 
 namespace embank {
@@ -20,7 +20,7 @@ namespace embank {
 enum class IdMode { kPermuted, kFirstAppearance, kHashed };
 
 // INVALID_ARGUMENT lists the names above.
-absl::StatusOr<IdMode> ParseIdMode(const std::string& name);
+StatusOr<IdMode> ParseIdMode(const std::string& name);
 
 // "permuted", ...
 const char* IdModeName(IdMode mode);
@@ -49,7 +49,7 @@ class IdMapper {
   static constexpr uint64_t kAppearancesMax = 0xFFFFFFFF;
 
   // INVALID_ARGUMENT: n == 0, or above kAppearancesMax where appearances are kept.
-  static absl::StatusOr<IdMapper> Create(IdMode mode, uint64_t n, uint64_t seed);
+  static StatusOr<IdMapper> Create(IdMode mode, uint64_t n, uint64_t seed);
 
   // Whether a key depends on its rank only, so that any thread may map any part of a stream.
   bool MapIsStateless() const { return mode_ != IdMode::kFirstAppearance; }

@@ -20,7 +20,7 @@ class TraceSource final : public KeySource {
   TraceSource(std::string path, std::unique_ptr<TraceReader> reader)
       : path_(std::move(path)), reader_(std::move(reader)) {}
 
-  absl::StatusOr<size_t> Read(std::span<Key> keys) override { return reader_->Read(keys); }
+  StatusOr<size_t> Read(std::span<Key> keys) override { return reader_->Read(keys); }
   double FractionRead() const override { return reader_->FractionRead(); }
   std::string Description() const override { return path_.substr(path_.rfind('/') + 1); }
 
@@ -34,7 +34,7 @@ class GeneratedSource final : public KeySource {
   GeneratedSource(const ZipfSampler& sampler, IdMapper mapper)
       : sampler_(sampler), mapper_(std::move(mapper)) {}
 
-  absl::StatusOr<size_t> Read(std::span<Key> keys) override {
+  StatusOr<size_t> Read(std::span<Key> keys) override {
     keys = keys.first(std::min<uint64_t>(keys.size(), kGeneratedPositions - position_));
     sampler_.Ranks(position_, keys);
     mapper_.Map(keys);
@@ -57,13 +57,13 @@ class GeneratedSource final : public KeySource {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<KeySource>> OpenTraceSource(const std::string& path,
-                                                           std::optional<TraceFormat> format) {
+StatusOr<std::unique_ptr<KeySource>> OpenTraceSource(const std::string& path,
+                                                     std::optional<TraceFormat> format) {
   EMBANK_ASSIGN_OR_RETURN(std::unique_ptr<TraceReader> reader, TraceReader::Open(path, format));
   return std::make_unique<TraceSource>(path, std::move(reader));
 }
 
-absl::StatusOr<std::unique_ptr<KeySource>> MakeGeneratedSource(uint64_t seed) {
+StatusOr<std::unique_ptr<KeySource>> MakeGeneratedSource(uint64_t seed) {
   EMBANK_ASSIGN_OR_RETURN(const ZipfSampler sampler,
                           ZipfSampler::Create(kGeneratedIds, kGeneratedExponent, seed));
   EMBANK_ASSIGN_OR_RETURN(IdMapper mapper, IdMapper::Create(IdMode::kHashed, kGeneratedIds, seed));

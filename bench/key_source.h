@@ -8,7 +8,7 @@
 #include <span>
 #include <string>
 
-#include "absl/status/statusor.h"
+#include "base/status_or.h"
 #include "base/types.h"
 #include "bench/trace.h"
 
@@ -20,7 +20,7 @@ class KeySource {
   virtual ~KeySource() = default;
 
   // The next keys; fewer than asked only at the end, 0 when it is over. Statuses of TraceReader.
-  virtual absl::StatusOr<size_t> Read(std::span<Key> keys) = 0;
+  virtual StatusOr<size_t> Read(std::span<Key> keys) = 0;
 
   // How much of it was read, 0..1.
   virtual double FractionRead() const = 0;
@@ -30,11 +30,11 @@ class KeySource {
 };
 
 // A trace file. Statuses of TraceReader::Open.
-absl::StatusOr<std::unique_ptr<KeySource>> OpenTraceSource(const std::string& path,
-                                                           std::optional<TraceFormat> format);
+StatusOr<std::unique_ptr<KeySource>> OpenTraceSource(const std::string& path,
+                                                     std::optional<TraceFormat> format);
 
 // 2^21 positions, Zipf 1.05 over a million ids that are hashed to 64 bits.
-absl::StatusOr<std::unique_ptr<KeySource>> MakeGeneratedSource(uint64_t seed);
+StatusOr<std::unique_ptr<KeySource>> MakeGeneratedSource(uint64_t seed);
 
 }  // namespace embank
 

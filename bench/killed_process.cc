@@ -10,23 +10,23 @@
 #include <string>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
+#include "base/str_cat.h"
 
 namespace embank {
 namespace {
 
-absl::Status Failed(const char* call) {
-  return absl::UnavailableError(absl::StrCat(call, ": ", std::strerror(errno)));
+Status Failed(const char* call) {
+  return UnavailableError(StrCat(call, ": ", std::strerror(errno)));
 }
 
 }  // namespace
 
-absl::StatusOr<KilledProcess> KilledProcess::Start(absl::FunctionRef<absl::Status(Tell)> body) {
+StatusOr<KilledProcess> KilledProcess::Start(FunctionRef<Status(Tell)> body) {
   int ends[2];
   if (pipe(ends) != 0) return Failed("pipe");
   const pid_t pid = fork();
   if (pid < 0) {
-    const absl::Status failed = Failed("fork");
+    const Status failed = Failed("fork");
     close(ends[0]);
     close(ends[1]);
     return failed;
@@ -40,9 +40,9 @@ absl::StatusOr<KilledProcess> KilledProcess::Start(absl::FunctionRef<absl::Statu
     if (write(ends[1], &step, sizeof step) != sizeof step) _exit(1);
   };
   // What is not caught ends the copy here: the rest of its stack is the other process's.
-  const absl::Status status = [&]() noexcept { return body(tell); }();
+  const Status status = [&]() noexcept { return body(tell); }();
   if (!status.ok()) {
-    const std::string line = absl::StrCat("the process that is killed: ", status.message(), "\n");
+    const std::string line = StrCat("the process that is killed: ", status.message(), "\n");
     std::fputs(line.c_str(), stderr);
   }
   _exit(status.ok() ? 0 : 1);

@@ -7,9 +7,9 @@
 #include <cstdint>
 #include <optional>
 
-#include "absl/functional/function_ref.h"
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
+#include "base/function_ref.h"
+#include "base/status.h"
+#include "base/status_or.h"
 
 namespace embank {
 
@@ -23,11 +23,11 @@ class KilledProcess {
   };
   // Called in the process, by its body. Blocks while nobody listens; the end of the process where
   // nobody is left to.
-  using Tell = absl::FunctionRef<void(Step)>;
+  using Tell = FunctionRef<void(Step)>;
 
   // A copy of this process runs the body and ends with it, without the copies' destructors. A
   // status of the body goes to stderr, as nobody waits for it.
-  static absl::StatusOr<KilledProcess> Start(absl::FunctionRef<absl::Status(Tell)> body);
+  static StatusOr<KilledProcess> Start(FunctionRef<Status(Tell)> body);
   // Kills it.
   ~KilledProcess();
   KilledProcess(KilledProcess&& other) noexcept;

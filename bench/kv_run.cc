@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/random.h"
 #include "base/status_macros.h"
+#include "base/str_cat.h"
 #include "bench/absl_engine.h"
 #include "bench/distinct_keys.h"
 #include "bench/embank_engine.h"
@@ -45,8 +45,7 @@ struct FillMemory {
   double bytes_per_row = 0.0;
 };
 
-absl::StatusOr<std::unique_ptr<Engine>> MakeEngine(const std::string& name,
-                                                   const EngineConfig& config) {
+StatusOr<std::unique_ptr<Engine>> MakeEngine(const std::string& name, const EngineConfig& config) {
   if (name == "libcuckoo") return MakeLibcuckooEngine(config);
   if (name == "absl") return MakeAbslEngine(config);
   return MakeEmbankEngine(config);
@@ -71,18 +70,18 @@ std::vector<Buffers> MakeBuffers(const KvOptions& options) {
 // The option from which so many rows come.
 std::string RowsOption(const KvOptions& options) {
   const bool is_trace = options.distribution.kind == Distribution::Kind::kTrace;
-  return is_trace ? absl::StrCat("--dist ", DistributionName(options.distribution)) : "--rows";
+  return is_trace ? StrCat("--dist ", DistributionName(options.distribution)) : "--rows";
 }
 
-absl::Status CheckMemory(const KvOptions& options, uint64_t rows) {
+Status CheckMemory(const KvOptions& options, uint64_t rows) {
   // The dearest index, while it grows: twice 16 bytes of an entry at half its load.
   constexpr uint64_t kIndexBytesPerRow = 96;
   const RowLayout layout =
       MakeRowLayout(options.shape.dim, options.shape.value_type, options.shape.optimizer);
   const uint64_t needed_bytes = rows * (layout.row_bytes + kIndexBytesPerRow);
   const uint64_t free_bytes = DescribeMachine().memory_available_bytes;
-  if (free_bytes == 0 || needed_bytes <= free_bytes) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrFormat(
+  if (free_bytes == 0 || needed_bytes <= free_bytes) return OkStatus();
+  return InvalidArgumentError(absl::StrFormat(
       "%s: %d rows of %d bytes need %.1f GiB, the machine has %.1f GiB free", RowsOption(options),
       rows, layout.row_bytes, static_cast<double>(needed_bytes) * 0x1p-30,
       static_cast<double>(free_bytes) * 0x1p-30));
@@ -98,19 +97,19 @@ std::vector<Key> SmallPositions(KeySpan rows, uint64_t seed) {
   return positions;
 }
 
-absl::Status CheckOutcomes(KeySpan keys, const std::vector<uint8_t>& outcomes, Outcome wanted) {
+Status CheckOutcomes(KeySpan keys, const std::vector<uint8_t>& outcomes, Outcome wanted) {
   // Without a branch per key: the check is part of every engine's time.
   uint8_t difference = 0;
   for (size_t i = 0; i < keys.size(); ++i) {
     difference |= static_cast<uint8_t>(outcomes[i] ^ static_cast<uint8_t>(wanted));
   }
-  if (difference == 0) return absl::OkStatus();
+  if (difference == 0) return OkStatus();
   for (size_t i = 0; i < keys.size(); ++i) {
     if (outcomes[i] == static_cast<uint8_t>(wanted)) continue;
-    return absl::InternalError(absl::StrCat("key ", keys[i], ": outcome ", outcomes[i],
-                                            " instead of ", static_cast<int>(wanted)));
+    return InternalError(StrCat("key ", keys[i], ": outcome ", outcomes[i], " instead of ",
+                                static_cast<int>(wanted)));
   }
-  return absl::OkStatus();
+  return OkStatus();
 }
 
 class KvRun {
@@ -129,7 +128,7 @@ class KvRun {
     }
   }
 
-  absl::Status Run() {
+  Status Run() {
     for (uint32_t round = 0; round < options_.rounds; ++round) {
       // Another one begins each round, so that none always has the place after the same one.
       for (size_t i = 0; i < turns_.size(); ++i) {
@@ -140,7 +139,7 @@ class KvRun {
         ++turns_done_;
       }
     }
-    return absl::OkStatus();
+    return OkStatus();
   }
 
   KvReport Report() const {
@@ -173,7 +172,7 @@ class KvRun {
     }
   }
 
-  absl::Status RunEngine(const Turn& turn) {
+  Status RunEngine(const Turn& turn) {
     const EngineConfig config{options_.shape, options_.seed, turn.threads,
                               options_.reserve ? workload_.rows.size() : 0};
     EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, MakeEngine(turn.name, config));
@@ -195,14 +194,14 @@ class KvRun {
     return RunSmall(turn, memory, lookup);
   }
 
-  absl::StatusOr<FillMemory> FillEngine(const Turn& turn, Engine* engine) {
+  StatusOr<FillMemory> FillEngine(const Turn& turn, Engine* engine) {
     const uint64_t rows = workload_.rows.size();
     double index_bytes_per_row = 0.0;
-    absl::Status watched;
+    Status watched;
     const auto watch = [&](uint64_t done) {
       ShowPhase(Phase::kFill);
       if (done <= kIndexRowsMin || !watched.ok()) return;
-      const absl::StatusOr<EngineMemory> memory = engine->Memory();
+      const StatusOr<EngineMemory> memory = engine->Memory();
       watched = memory.status();
       if (watched.ok()) Raise(&index_bytes_per_row, memory->index_bytes, done);
     };
@@ -220,30 +219,30 @@ class KvRun {
     return result;
   }
 
-  absl::Status RunLimit(const Turn& turn) {
+  Status RunLimit(const Turn& turn) {
     const TableShape& shape = options_.shape;
     const RowLayout layout = MakeRowLayout(shape.dim, shape.value_type, shape.optimizer);
     EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<ProbeTable> table,
                             ProbeTable::Create({workload_.rows.size(), layout, PageKind::kHuge}));
     const auto fill = [&](uint32_t, KeySpan keys) {
       table->Fill(keys);
-      return absl::OkStatus();
+      return OkStatus();
     };
     EMBANK_ASSIGN_OR_RETURN(const PhaseTiming timing, RunPhase(FillPlan(turn), fill, [&](uint64_t) {
                               ShowPhase(Phase::kFill);
                             }));
     if (Wants(Phase::kFill)) Record(turn, Phase::kFill, options_.batch, timing, {});
-    if (!HasStream()) return absl::OkStatus();
+    if (!HasStream()) return OkStatus();
     table->FindRows(workload_.rows);
     const auto lookup = [&](uint32_t thread, KeySpan keys) {
       table->Gather(keys, buffers_[thread].rows.data());
-      return absl::OkStatus();
+      return OkStatus();
     };
     const auto update = [&](uint32_t thread, KeySpan keys) {
       const KeySpan distinct = distinct_->Of(keys);
       table->ReadModifyWrite(distinct);
       buffers_[thread].unique_keys += distinct.size();
-      return absl::OkStatus();
+      return OkStatus();
     };
     EMBANK_RETURN_IF_ERROR(RunStream(turn, Phase::kLookup, {}, lookup));
     return RunStream(turn, Phase::kUpdate, {}, update);
@@ -254,27 +253,27 @@ class KvRun {
   }
 
   // Goes through the stream for the seconds of a phase, if the phase is wanted.
-  absl::Status RunStream(const Turn& turn, Phase phase, const FillMemory& memory, BatchBody body) {
-    if (!Wants(phase)) return absl::OkStatus();
+  Status RunStream(const Turn& turn, Phase phase, const FillMemory& memory, BatchBody body) {
+    if (!Wants(phase)) return OkStatus();
     const PhasePlan plan{workload_.positions, options_.batch, turn.threads, options_.seconds};
     return RunTimed(turn, phase, memory, plan, body);
   }
 
-  absl::Status RunSmall(const Turn& turn, const FillMemory& memory, BatchBody body) {
-    if (!Wants(Phase::kSmall)) return absl::OkStatus();
+  Status RunSmall(const Turn& turn, const FillMemory& memory, BatchBody body) {
+    if (!Wants(Phase::kSmall)) return OkStatus();
     for (const uint64_t batch : kSmallBatches) {
       const PhasePlan plan{small_positions_, batch, turn.threads, options_.seconds};
       EMBANK_RETURN_IF_ERROR(RunTimed(turn, Phase::kSmall, memory, plan, body));
     }
-    return absl::OkStatus();
+    return OkStatus();
   }
 
-  absl::Status RunTimed(const Turn& turn, Phase phase, const FillMemory& memory,
-                        const PhasePlan& plan, BatchBody body) {
+  Status RunTimed(const Turn& turn, Phase phase, const FillMemory& memory, const PhasePlan& plan,
+                  BatchBody body) {
     EMBANK_ASSIGN_OR_RETURN(const PhaseTiming timing,
                             RunPhase(plan, body, [&](uint64_t) { ShowPhase(phase); }));
     Record(turn, phase, plan.batch, timing, memory);
-    return absl::OkStatus();
+    return OkStatus();
   }
 
   static double PerRow(uint64_t bytes, uint64_t rows) {
@@ -287,7 +286,7 @@ class KvRun {
   void ShowPhase(Phase phase) {
     const auto turns = static_cast<double>(options_.rounds * turns_.size());
     progress_->Update(static_cast<double>(turns_done_) / turns,
-                      absl::StrCat(note_, " ", PhaseName(phase)));
+                      StrCat(note_, " ", PhaseName(phase)));
   }
 
   void Record(const Turn& turn, Phase phase, uint64_t batch, const PhaseTiming& timing,
@@ -311,7 +310,7 @@ class KvRun {
 
 }  // namespace
 
-absl::StatusOr<KvReport> RunKv(const KvOptions& options, Progress* progress) {
+StatusOr<KvReport> RunKv(const KvOptions& options, Progress* progress) {
   if (options.distribution.kind != Distribution::Kind::kTrace) {
     EMBANK_RETURN_IF_ERROR(CheckMemory(options, options.rows));
   }

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "absl/status/statusor.h"
+#include "base/status_or.h"
 #include "bench/kv_samples.h"
 #include "bench/options.h"
 #include "bench/progress.h"
@@ -30,7 +30,7 @@ inline constexpr uint64_t kSmallRowsMax = 1000;
 
 // `options` are valid. INVALID_ARGUMENT: the rows do not fit into the machine, or a status of
 // MakeWorkload. INTERNAL: an engine answered wrongly. Blocks for the whole benchmark.
-absl::StatusOr<KvReport> RunKv(const KvOptions& options, Progress* progress);
+StatusOr<KvReport> RunKv(const KvOptions& options, Progress* progress);
 
 }  // namespace embank
 

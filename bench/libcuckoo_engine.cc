@@ -5,7 +5,7 @@
 
 namespace embank {
 
-absl::StatusOr<std::unique_ptr<Engine>> MakeLibcuckooEngine(const EngineConfig& config) {
+StatusOr<std::unique_ptr<Engine>> MakeLibcuckooEngine(const EngineConfig& config) {
   return PeerEngine<CuckooMap>::Create(config);
 }
 

@@ -4,13 +4,13 @@
 
 #include <memory>
 
-#include "absl/status/statusor.h"
+#include "base/status_or.h"
 #include "bench/engine.h"
 
 namespace embank {
 
 // One cuckoohash_map; the shards' locks guard the rows only.
-absl::StatusOr<std::unique_ptr<Engine>> MakeLibcuckooEngine(const EngineConfig& config);
+StatusOr<std::unique_ptr<Engine>> MakeLibcuckooEngine(const EngineConfig& config);
 
 }  // namespace embank
 

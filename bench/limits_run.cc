@@ -7,9 +7,9 @@
 #include <tuple>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "base/memory.h"
 #include "base/status_macros.h"
+#include "base/str_cat.h"
 #include "bench/kv_samples.h"
 #include "bench/machine.h"
 #include "bench/phase_run.h"
@@ -63,7 +63,7 @@ class LimitsRun {
     for (std::vector<std::byte>& out : out_) out.resize(kBatch * largest);
   }
 
-  absl::StatusOr<LimitsReport> Run() {
+  StatusOr<LimitsReport> Run() {
     for (const PageKind pages : {PageKind::kHuge, PageKind::kSmall}) {
       // The smallest rows are the most: they need the largest index.
       const uint32_t smallest =
@@ -92,7 +92,7 @@ class LimitsRun {
     return std::max<uint64_t>(1, rows_bytes_ / layout.row_bytes);
   }
 
-  absl::Status RunSize(PageKind pages, uint32_t bytes) {
+  Status RunSize(PageKind pages, uint32_t bytes) {
     const RowLayout layout = LayoutOf(bytes);
     table_->Reshape(RowsOf(layout), layout);
     table_->SetRandomRows(bytes);
@@ -103,7 +103,7 @@ class LimitsRun {
         const auto probe = static_cast<LimitProbe>(i % kProbes);
         if (!is_first && !UsesRows(probe)) continue;
         progress_->Update(static_cast<double>(steps_done_++) / static_cast<double>(steps_),
-                          absl::StrCat(ProbeName(probe), " ", bytes));
+                          StrCat(ProbeName(probe), " ", bytes));
         EMBANK_ASSIGN_OR_RETURN(const PhaseTiming timing, Measure(probe, threads_[i / kProbes]));
         rates[i].push_back(static_cast<double>(timing.positions * LinesOf(probe)) / timing.seconds);
       }
@@ -112,7 +112,7 @@ class LimitsRun {
       if (rates[i].empty()) continue;
       Add({static_cast<LimitProbe>(i % kProbes), pages, threads_[i / kProbes]}, layout, rates[i]);
     }
-    return absl::OkStatus();
+    return OkStatus();
   }
 
   void Add(LimitFigure figure, const RowLayout& layout, const std::vector<double>& rates) {
@@ -128,7 +128,7 @@ class LimitsRun {
     report_.figures.push_back(figure);
   }
 
-  absl::StatusOr<PhaseTiming> Measure(LimitProbe probe, uint32_t threads) {
+  StatusOr<PhaseTiming> Measure(LimitProbe probe, uint32_t threads) {
     const double seconds = options_.seconds / static_cast<double>(steps_);
     switch (probe) {
       case LimitProbe::kRandomLines:
@@ -150,23 +150,23 @@ class LimitsRun {
       case LimitProbe::kStreamWrite:
         return Stream(seconds, threads, [this](uint32_t, uint64_t part) { WritePart(part); });
     }
-    return absl::InternalError("no such probe");
+    return InternalError("no such probe");
   }
 
   template <typename Body>
-  absl::StatusOr<PhaseTiming> Random(double seconds, uint32_t threads, Body body) {
+  StatusOr<PhaseTiming> Random(double seconds, uint32_t threads, Body body) {
     const auto run = [&](uint32_t thread, KeySpan keys) {
       body(thread, keys);
-      return absl::OkStatus();
+      return OkStatus();
     };
     return RunPhase({positions_, kBatch, threads, seconds}, run, [](uint64_t) {});
   }
 
   template <typename Body>
-  absl::StatusOr<PhaseTiming> Stream(double seconds, uint32_t threads, Body body) {
+  StatusOr<PhaseTiming> Stream(double seconds, uint32_t threads, Body body) {
     const auto run = [&](uint32_t thread, KeySpan parts) {
       body(thread, parts.front());
-      return absl::OkStatus();
+      return OkStatus();
     };
     return RunPhase({parts_, 1, threads, seconds}, run, [](uint64_t) {});
   }
@@ -224,7 +224,7 @@ std::vector<uint32_t> ThreadCounts(uint32_t cores) {
   return counts;
 }
 
-absl::StatusOr<LimitsReport> RunLimits(const LimitsOptions& options, Progress* progress) {
+StatusOr<LimitsReport> RunLimits(const LimitsOptions& options, Progress* progress) {
   std::vector<uint32_t> threads = options.threads;
   if (threads.empty()) threads = ThreadCounts(std::min(kThreadsMax, DescribeMachine().cores));
   return LimitsRun(options, std::move(threads), progress).Run();

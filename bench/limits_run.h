@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "absl/status/statusor.h"
+#include "base/status_or.h"
 #include "bench/options.h"
 #include "bench/probe_memory.h"
 #include "bench/progress.h"
@@ -47,7 +47,7 @@ inline constexpr uint32_t kLimitRounds = 3;
 std::vector<uint32_t> ThreadCounts(uint32_t cores);
 
 // `options` are valid. RESOURCE_EXHAUSTED. Blocks for a little longer than options.seconds.
-absl::StatusOr<LimitsReport> RunLimits(const LimitsOptions& options, Progress* progress);
+StatusOr<LimitsReport> RunLimits(const LimitsOptions& options, Progress* progress);
 
 }  // namespace embank
 

@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
+#include "base/str_cat.h"
 
 namespace embank {
 namespace {
@@ -55,7 +55,7 @@ Machine DescribeMachine() {
   machine.memory_bytes = MemoryFieldBytes("MemTotal");
   machine.memory_available_bytes = MemoryFieldBytes("MemAvailable");
   utsname name{};
-  machine.kernel = uname(&name) == 0 ? absl::StrCat(name.sysname, " ", name.release) : "unknown";
+  machine.kernel = uname(&name) == 0 ? StrCat(name.sysname, " ", name.release) : "unknown";
   machine.huge_pages = HugePageMode();
   if (getloadavg(&machine.load_average, 1) != 1) machine.load_average = 0;
   return machine;

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "base/clock.h"
+#include "base/status.h"
 #include "base/status_macros.h"
+#include "base/str_cat.h"
 #include "bench/html_report.h"
 #include "bench/kv_run.h"
 #include "bench/limits_run.h"
@@ -55,39 +55,39 @@ Words WordsOf(const Options& options) {
 
 // Parses one option's word; the status names the option.
 template <typename Value, typename Target>
-absl::Status Take(const char* option, const absl::StatusOr<Value>& parsed, Target* target) {
+Status Take(const char* option, const StatusOr<Value>& parsed, Target* target) {
   if (!parsed.ok()) {
-    return absl::InvalidArgumentError(absl::StrCat(option, ": ", parsed.status().message()));
+    return InvalidArgumentError(StrCat(option, ": ", parsed.status().message()));
   }
   *target = *parsed;
-  return absl::OkStatus();
+  return OkStatus();
 }
 
-absl::Status TakeShape(const Words& words, TableShape* shape) {
+Status TakeShape(const Words& words, TableShape* shape) {
   EMBANK_RETURN_IF_ERROR(Take("--type", ParseValueType(words.value_type), &shape->value_type));
   return Take("--optimizer", ParseOptimizer(words.optimizer), &shape->optimizer);
 }
 
-absl::Status TakeTraceFormat(const Words& words, std::optional<TraceFormat>* format) {
-  if (words.trace_format.empty()) return absl::OkStatus();
+Status TakeTraceFormat(const Words& words, std::optional<TraceFormat>* format) {
+  if (words.trace_format.empty()) return OkStatus();
   return Take("--trace-format", ParseTraceFormat(words.trace_format), format);
 }
 
-absl::Status CheckJsonPath(const std::string& path) {
-  if (path.empty()) return absl::OkStatus();
-  const absl::Status status = CheckWritable(path);
-  if (status.ok()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("--json: ", status.message()));
+Status CheckJsonPath(const std::string& path) {
+  if (path.empty()) return OkStatus();
+  const Status status = CheckWritable(path);
+  if (status.ok()) return OkStatus();
+  return InvalidArgumentError(StrCat("--json: ", status.message()));
 }
 
-absl::Status CheckReportPath(const std::string& path) {
-  if (path.empty()) return absl::OkStatus();
-  const absl::Status status = CheckPage(path);
-  if (status.ok()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("--report: ", status.message()));
+Status CheckReportPath(const std::string& path) {
+  if (path.empty()) return OkStatus();
+  const Status status = CheckPage(path);
+  if (status.ok()) return OkStatus();
+  return InvalidArgumentError(StrCat("--report: ", status.message()));
 }
 
-absl::Status Kv(const Words& words, KvOptions options) {
+Status Kv(const Words& words, KvOptions options) {
   EMBANK_RETURN_IF_ERROR(TakeShape(words, &options.shape));
   EMBANK_RETURN_IF_ERROR(TakeTraceFormat(words, &options.trace_format));
   EMBANK_RETURN_IF_ERROR(
@@ -104,11 +104,11 @@ absl::Status Kv(const Words& words, KvOptions options) {
   EMBANK_ASSIGN_OR_RETURN(const KvReport report, RunKv(options, &progress));
   progress.Clear();
   std::fputs(KvTable(machine, options, report).c_str(), stdout);
-  if (options.json_path.empty()) return absl::OkStatus();
+  if (options.json_path.empty()) return OkStatus();
   return WriteFile(options.json_path, KvJson(machine, options, report));
 }
 
-absl::Status Ssd(const Words& words, SsdOptions options) {
+Status Ssd(const Words& words, SsdOptions options) {
   EMBANK_RETURN_IF_ERROR(TakeShape(words, &options.shape));
   EMBANK_RETURN_IF_ERROR(TakeTraceFormat(words, &options.trace_format));
   EMBANK_RETURN_IF_ERROR(
@@ -124,16 +124,16 @@ absl::Status Ssd(const Words& words, SsdOptions options) {
   EMBANK_ASSIGN_OR_RETURN(const SsdReport report, RunSsd(options, &progress));
   progress.Clear();
   std::fputs(SsdTable(machine, options, report).c_str(), stdout);
-  if (options.json_path.empty()) return absl::OkStatus();
+  if (options.json_path.empty()) return OkStatus();
   return WriteFile(options.json_path, SsdJson(machine, options, report));
 }
 
-absl::Status CheckMismatches(uint64_t mismatches, const std::string& first) {
-  if (mismatches == 0) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat("the store differs from the oracle: ", first));
+Status CheckMismatches(uint64_t mismatches, const std::string& first) {
+  if (mismatches == 0) return OkStatus();
+  return InternalError(StrCat("the store differs from the oracle: ", first));
 }
 
-absl::Status RunReplayCommand(const Words& words, ReplayOptions options, const RunOrigin& origin) {
+Status RunReplayCommand(const Words& words, ReplayOptions options, const RunOrigin& origin) {
   EMBANK_RETURN_IF_ERROR(TakeShape(words, &options.shape));
   EMBANK_RETURN_IF_ERROR(TakeTraceFormat(words, &options.trace_format));
   EMBANK_RETURN_IF_ERROR(Validate(options));
@@ -154,7 +154,7 @@ absl::Status RunReplayCommand(const Words& words, ReplayOptions options, const R
   return CheckMismatches(report.mismatches, report.first_mismatch);
 }
 
-absl::Status Survive(const Words& words, SurviveOptions options, const RunOrigin& origin) {
+Status Survive(const Words& words, SurviveOptions options, const RunOrigin& origin) {
   EMBANK_RETURN_IF_ERROR(TakeShape(words, &options.replay.shape));
   EMBANK_RETURN_IF_ERROR(TakeTraceFormat(words, &options.replay.trace_format));
   EMBANK_RETURN_IF_ERROR(Validate(options));
@@ -176,7 +176,7 @@ absl::Status Survive(const Words& words, SurviveOptions options, const RunOrigin
   return CheckMismatches(report.mismatches, report.first_mismatch);
 }
 
-absl::Status Limits(const LimitsOptions& options) {
+Status Limits(const LimitsOptions& options) {
   EMBANK_RETURN_IF_ERROR(Validate(options));
   EMBANK_RETURN_IF_ERROR(CheckJsonPath(options.json_path));
   const Machine machine = DescribeMachine();
@@ -184,11 +184,11 @@ absl::Status Limits(const LimitsOptions& options) {
   EMBANK_ASSIGN_OR_RETURN(const LimitsReport report, RunLimits(options, &progress));
   progress.Clear();
   std::fputs(LimitsTable(machine, report).c_str(), stdout);
-  if (options.json_path.empty()) return absl::OkStatus();
+  if (options.json_path.empty()) return OkStatus();
   return WriteFile(options.json_path, LimitsJson(machine, options, report));
 }
 
-absl::Status Traces(const TracesOptions& options) {
+Status Traces(const TracesOptions& options) {
   EMBANK_RETURN_IF_ERROR(Validate(options));
   EMBANK_RETURN_IF_ERROR(CheckJsonPath(options.json_path));
   const Machine machine = DescribeMachine();
@@ -196,7 +196,7 @@ absl::Status Traces(const TracesOptions& options) {
   EMBANK_ASSIGN_OR_RETURN(const TracesReport report, RunTraces(options, &progress));
   progress.Clear();
   std::fputs(TracesTable(machine, options, report).c_str(), stdout);
-  if (options.json_path.empty()) return absl::OkStatus();
+  if (options.json_path.empty()) return OkStatus();
   return WriteFile(options.json_path, TracesJson(machine, options, report));
 }
 
@@ -305,20 +305,20 @@ void AddTracesOptions(CLI::App* app, TracesOptions* options) {
   app->add_option("--json", options->json_path, "file for the figures");
 }
 
-int ExitCode(const absl::Status& status) {
+int ExitCode(const Status& status) {
   if (status.ok()) return 0;
   std::fprintf(stderr, "embank-bench: %s\n", std::string(status.message()).c_str());
-  return absl::IsInvalidArgument(status) ? kExitUsage : kExitFailed;
+  return IsInvalidArgument(status) ? kExitUsage : kExitFailed;
 }
 
 int Main(int argc, char** argv) {
   CLI::App app("Benchmarks of Embank, an embedded key-value store for embeddings");
   app.require_subcommand(1);
   app.failure_message([](const CLI::App*, const CLI::Error& error) {
-    return absl::StrCat("embank-bench: ", error.what(),
-                        "\nsee embank-bench kv --help, ssd --help, replay --help, survive --help, "
-                        "limits --help and "
-                        "traces --help\n");
+    return StrCat("embank-bench: ", error.what(),
+                  "\nsee embank-bench kv --help, ssd --help, replay --help, survive --help, "
+                  "limits --help and "
+                  "traces --help\n");
   });
   KvOptions kv_options;
   Words words = WordsOf(kv_options);

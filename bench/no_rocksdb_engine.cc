@@ -1,11 +1,11 @@
 // In place of rocksdb_engine.cc where the package is missing.
-#include "absl/status/status.h"
+#include "base/status.h"
 #include "bench/rocksdb_engine.h"
 
 namespace embank {
 
-absl::StatusOr<std::unique_ptr<SsdEngine>> MakeRocksdbEngine(const SsdEngineConfig&, RocksdbCache) {
-  return absl::UnimplementedError(
+StatusOr<std::unique_ptr<SsdEngine>> MakeRocksdbEngine(const SsdEngineConfig&, RocksdbCache) {
+  return UnimplementedError(
       "RocksDB is not in this build: install librocksdb-dev and configure again");
 }
 

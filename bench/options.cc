@@ -7,9 +7,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "base/status_macros.h"
+#include "base/str_cat.h"
 #include "bench/zipf.h"
 
 namespace embank {
@@ -45,13 +44,13 @@ constexpr std::array<const char*, 5> kSsdEngines = {"embank", "embank-lfu", "emb
                                                     "rocksdb", "rocksdb-rows"};
 
 template <typename Value, size_t n>
-absl::StatusOr<Value> ValueOf(const std::array<Word<Value>, n>& words, const std::string& name) {
+StatusOr<Value> ValueOf(const std::array<Word<Value>, n>& words, const std::string& name) {
   std::string names;
   for (const Word<Value>& word : words) {
     if (name == word.name) return word.value;
-    absl::StrAppend(&names, names.empty() ? "" : ", ", word.name);
+    StrAppend(&names, names.empty() ? "" : ", ", word.name);
   }
-  return absl::InvalidArgumentError(absl::StrCat("'", name, "' is none of ", names));
+  return InvalidArgumentError(StrCat("'", name, "' is none of ", names));
 }
 
 template <typename Value, size_t n>
@@ -63,57 +62,49 @@ const char* NameOf(const std::array<Word<Value>, n>& words, Value value) {
 }
 
 template <typename Value>
-absl::Status CheckRange(const char* option, Value value, Value low, Value high) {
-  if (value >= low && value <= high) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(option, ": ", value, " is not in ", low, "..", high));
+Status CheckRange(const char* option, Value value, Value low, Value high) {
+  if (value >= low && value <= high) return OkStatus();
+  return InvalidArgumentError(StrCat(option, ": ", value, " is not in ", low, "..", high));
 }
 
 template <typename Value>
-absl::Status CheckList(const char* option, std::vector<Value> values) {
-  if (values.empty()) return absl::InvalidArgumentError(absl::StrCat(option, ": is empty"));
+Status CheckList(const char* option, std::vector<Value> values) {
+  if (values.empty()) return InvalidArgumentError(StrCat(option, ": is empty"));
   std::sort(values.begin(), values.end());
-  if (std::adjacent_find(values.begin(), values.end()) == values.end()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(option, ": names one twice"));
+  if (std::adjacent_find(values.begin(), values.end()) == values.end()) return OkStatus();
+  return InvalidArgumentError(StrCat(option, ": names one twice"));
 }
 
-absl::Status CheckThreads(const char* option, const std::vector<uint32_t>& threads) {
+Status CheckThreads(const char* option, const std::vector<uint32_t>& threads) {
   for (const uint32_t count : threads) {
     EMBANK_RETURN_IF_ERROR(CheckRange(option, count, 1u, kThreadsMax));
   }
   return CheckList(option, threads);
 }
 
-absl::Status CheckEngines(const std::vector<std::string>& engines,
-                          std::span<const char* const> known) {
+Status CheckEngines(const std::vector<std::string>& engines, std::span<const char* const> known) {
   EMBANK_RETURN_IF_ERROR(CheckList("--engines", engines));
   for (const std::string& engine : engines) {
     if (std::find(known.begin(), known.end(), engine) != known.end()) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("--engines: '", engine, "' is none of ", absl::StrJoin(known, ", ")));
+    return InvalidArgumentError(
+        StrCat("--engines: '", engine, "' is none of ", StrJoin(known, ", ")));
   }
-  return absl::OkStatus();
+  return OkStatus();
 }
 
-absl::Status CheckDirectory(const std::string& path) {
-  if (!path.empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError("--path: names no directory");
+Status CheckDirectory(const std::string& path) {
+  if (!path.empty()) return OkStatus();
+  return InvalidArgumentError("--path: names no directory");
 }
 
 }  // namespace
 
-absl::StatusOr<ValueType> ParseValueType(const std::string& name) {
-  return ValueOf(kValueTypes, name);
-}
-absl::StatusOr<Optimizer> ParseOptimizer(const std::string& name) {
-  return ValueOf(kOptimizers, name);
-}
-absl::StatusOr<Phase> ParsePhase(const std::string& name) { return ValueOf(kPhases, name); }
-absl::StatusOr<SsdPhase> ParseSsdPhase(const std::string& name) {
-  return ValueOf(kSsdPhases, name);
-}
+StatusOr<ValueType> ParseValueType(const std::string& name) { return ValueOf(kValueTypes, name); }
+StatusOr<Optimizer> ParseOptimizer(const std::string& name) { return ValueOf(kOptimizers, name); }
+StatusOr<Phase> ParsePhase(const std::string& name) { return ValueOf(kPhases, name); }
+StatusOr<SsdPhase> ParseSsdPhase(const std::string& name) { return ValueOf(kSsdPhases, name); }
 
-absl::StatusOr<Distribution> ParseDistribution(const std::string& text) {
+StatusOr<Distribution> ParseDistribution(const std::string& text) {
   Distribution distribution;
   if (text == "uniform") return distribution;
   if (absl::StartsWith(text, "zipf:")) {
@@ -122,16 +113,15 @@ absl::StatusOr<Distribution> ParseDistribution(const std::string& text) {
         distribution.exponent <= ZipfSampler::kExponentMax) {
       return distribution;
     }
-    return absl::InvalidArgumentError(
-        absl::StrCat("'", text, "': the exponent must be 0..", ZipfSampler::kExponentMax));
+    return InvalidArgumentError(
+        StrCat("'", text, "': the exponent must be 0..", ZipfSampler::kExponentMax));
   }
   if (absl::StartsWith(text, "trace:") && text.size() > 6) {
     distribution.kind = Distribution::Kind::kTrace;
     distribution.trace_path = text.substr(6);
     return distribution;
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("'", text, "' is none of uniform, zipf:EXPONENT, trace:FILE"));
+  return InvalidArgumentError(StrCat("'", text, "' is none of uniform, zipf:EXPONENT, trace:FILE"));
 }
 
 const char* ValueTypeName(ValueType type) { return NameOf(kValueTypes, type); }
@@ -144,14 +134,14 @@ std::string DistributionName(const Distribution& distribution) {
     case Distribution::Kind::kUniform:
       return "uniform";
     case Distribution::Kind::kZipf:
-      return absl::StrCat("zipf:", distribution.exponent);
+      return StrCat("zipf:", distribution.exponent);
     case Distribution::Kind::kTrace:
-      return absl::StrCat("trace:", distribution.trace_path);
+      return StrCat("trace:", distribution.trace_path);
   }
   return "";
 }
 
-absl::Status Validate(const KvOptions& options) {
+Status Validate(const KvOptions& options) {
   EMBANK_RETURN_IF_ERROR(CheckEngines(options.engines, kEngines));
   EMBANK_RETURN_IF_ERROR(CheckList("--phases", options.phases));
   EMBANK_RETURN_IF_ERROR(CheckRange("--rows", options.rows, uint64_t{1}, kBenchRowsMax));
@@ -162,25 +152,25 @@ absl::Status Validate(const KvOptions& options) {
   EMBANK_RETURN_IF_ERROR(CheckRange("--rounds", options.rounds, 1u, kRoundsMax));
   const bool updates = std::count(options.phases.begin(), options.phases.end(), Phase::kUpdate) > 0;
   if (updates && options.shape.optimizer == Optimizer::kNone) {
-    return absl::InvalidArgumentError("--phases: update needs an --optimizer other than none");
+    return InvalidArgumentError("--phases: update needs an --optimizer other than none");
   }
-  return absl::OkStatus();
+  return OkStatus();
 }
 
-absl::Status Validate(const ReplayOptions& options) {
+Status Validate(const ReplayOptions& options) {
   EMBANK_RETURN_IF_ERROR(CheckRange("--dim", options.shape.dim, 1u, kDimMax));
   EMBANK_RETURN_IF_ERROR(CheckRange("--batch", options.batch, uint64_t{1}, kBatchMax));
   return CheckRange("--threads", options.threads, 0u, kThreadsMax);
 }
 
-absl::Status Validate(const SurviveOptions& options) {
+Status Validate(const SurviveOptions& options) {
   EMBANK_RETURN_IF_ERROR(Validate(options.replay));
   EMBANK_RETURN_IF_ERROR(CheckRange("--dram-fraction", options.dram_fraction, 0.001, 1000.0));
   EMBANK_RETURN_IF_ERROR(CheckRange("--kills", options.kills, 0u, kKillsMax));
   return CheckDirectory(options.path);
 }
 
-absl::Status Validate(const SsdOptions& options) {
+Status Validate(const SsdOptions& options) {
   EMBANK_RETURN_IF_ERROR(CheckEngines(options.engines, kSsdEngines));
   EMBANK_RETURN_IF_ERROR(CheckList("--phases", options.phases));
   const bool is_durable =
@@ -188,7 +178,7 @@ absl::Status Validate(const SsdOptions& options) {
         return phase != SsdPhase::kFill && phase != SsdPhase::kLookup && phase != SsdPhase::kScan;
       });
   if (is_durable && std::count(options.engines.begin(), options.engines.end(), "embank-memory")) {
-    return absl::InvalidArgumentError("--phases: embank-memory takes fill, lookup and scan only");
+    return InvalidArgumentError("--phases: embank-memory takes fill, lookup and scan only");
   }
   EMBANK_RETURN_IF_ERROR(CheckRange("--rows", options.rows, uint64_t{1}, kBenchRowsMax));
   EMBANK_RETURN_IF_ERROR(CheckRange("--dim", options.shape.dim, 1u, kDimMax));
@@ -207,13 +197,13 @@ absl::Status Validate(const SsdOptions& options) {
   return CheckDirectory(options.path);
 }
 
-absl::Status Validate(const LimitsOptions& options) {
+Status Validate(const LimitsOptions& options) {
   constexpr uint32_t kFloatBytes = 4;
   for (const uint32_t bytes : options.row_bytes) {
     EMBANK_RETURN_IF_ERROR(CheckRange("--rows-bytes", bytes, kFloatBytes, kFloatBytes * kDimMax));
     if (bytes % kFloatBytes == 0) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("--rows-bytes: ", bytes, " is no multiple of ", kFloatBytes));
+    return InvalidArgumentError(
+        StrCat("--rows-bytes: ", bytes, " is no multiple of ", kFloatBytes));
   }
   EMBANK_RETURN_IF_ERROR(CheckList("--rows-bytes", options.row_bytes));
   if (!options.threads.empty()) EMBANK_RETURN_IF_ERROR(CheckThreads("--threads", options.threads));
@@ -221,7 +211,7 @@ absl::Status Validate(const LimitsOptions& options) {
   return CheckRange("--seconds", options.seconds, 0.01, kSecondsMax);
 }
 
-absl::Status Validate(const TracesOptions& options) {
+Status Validate(const TracesOptions& options) {
   for (const double fraction : options.fractions) {
     EMBANK_RETURN_IF_ERROR(CheckRange("--fractions", fraction, 1e-6, 1.0));
   }

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
+#include "base/status.h"
+#include "base/status_or.h"
 #include "base/types.h"
 #include "bench/id_mode.h"
 #include "bench/trace.h"
@@ -117,11 +117,11 @@ struct TracesOptions {
 };
 
 // The words of the command line. INVALID_ARGUMENT lists what there is.
-absl::StatusOr<ValueType> ParseValueType(const std::string& name);
-absl::StatusOr<Optimizer> ParseOptimizer(const std::string& name);
-absl::StatusOr<Phase> ParsePhase(const std::string& name);
-absl::StatusOr<SsdPhase> ParseSsdPhase(const std::string& name);
-absl::StatusOr<Distribution> ParseDistribution(const std::string& text);
+StatusOr<ValueType> ParseValueType(const std::string& name);
+StatusOr<Optimizer> ParseOptimizer(const std::string& name);
+StatusOr<Phase> ParsePhase(const std::string& name);
+StatusOr<SsdPhase> ParseSsdPhase(const std::string& name);
+StatusOr<Distribution> ParseDistribution(const std::string& text);
 
 // And back.
 const char* ValueTypeName(ValueType type);
@@ -131,12 +131,12 @@ const char* PhaseName(SsdPhase phase);
 std::string DistributionName(const Distribution& distribution);
 
 // INVALID_ARGUMENT names the first option that is out of its range or does not fit another.
-absl::Status Validate(const KvOptions& options);
-absl::Status Validate(const ReplayOptions& options);
-absl::Status Validate(const SurviveOptions& options);
-absl::Status Validate(const SsdOptions& options);
-absl::Status Validate(const LimitsOptions& options);
-absl::Status Validate(const TracesOptions& options);
+Status Validate(const KvOptions& options);
+Status Validate(const ReplayOptions& options);
+Status Validate(const SurviveOptions& options);
+Status Validate(const SsdOptions& options);
+Status Validate(const LimitsOptions& options);
+Status Validate(const TracesOptions& options);
 
 }  // namespace embank
 

@@ -2,13 +2,13 @@
 
 #include <cstring>
 
-#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "base/str_cat.h"
 #include "bench/c_store.h"
 
 namespace embank {
 
-absl::Status OracleCheck::Lookup(KeySpan keys, const std::byte* rows, const uint8_t* outcomes) {
+Status OracleCheck::Lookup(KeySpan keys, const std::byte* rows, const uint8_t* outcomes) {
   EMBANK_RETURN_IF_ERROR(FollowLookup(keys));
   CompareOutcomes(keys, outcomes, "outcome of its lookup");
   for (uint64_t i = 0; i < keys.size(); ++i) {
@@ -18,23 +18,23 @@ absl::Status OracleCheck::Lookup(KeySpan keys, const std::byte* rows, const uint
     }
   }
   answers_compared_ += keys.size();
-  return absl::OkStatus();
+  return OkStatus();
 }
 
-absl::Status OracleCheck::Gradients(KeySpan keys, const float* gradients, const uint8_t* outcomes) {
+Status OracleCheck::Gradients(KeySpan keys, const float* gradients, const uint8_t* outcomes) {
   EMBANK_RETURN_IF_ERROR(FollowGradients(keys, gradients));
   CompareOutcomes(keys, outcomes, "outcome of its gradient");
-  return absl::OkStatus();
+  return OkStatus();
 }
 
-absl::Status OracleCheck::FollowLookup(KeySpan keys) {
+Status OracleCheck::FollowLookup(KeySpan keys) {
   expected_rows_.resize(keys.size() * vector_bytes());
   expected_outcomes_.resize(keys.size());
   return ToStatus(oracle_.Lookup(keys.data(), keys.size(), EMBANK_MISSING_CREATE,
                                  expected_rows_.data(), 0, expected_outcomes_.data()));
 }
 
-absl::Status OracleCheck::FollowGradients(KeySpan keys, const float* gradients) {
+Status OracleCheck::FollowGradients(KeySpan keys, const float* gradients) {
   expected_outcomes_.resize(keys.size());
   return ToStatus(
       oracle_.ApplyGradients(keys.data(), keys.size(), gradients, 0, expected_outcomes_.data()));
@@ -76,7 +76,7 @@ void OracleCheck::CompareRow(Key key, const std::byte* row, const float* state,
 }
 
 void OracleCheck::Mismatch(Key key, const std::string& what) {
-  if (mismatches_++ == 0) first_mismatch_ = absl::StrCat("key ", key, ": ", what);
+  if (mismatches_++ == 0) first_mismatch_ = StrCat("key ", key, ": ", what);
 }
 
 }  // namespace embank

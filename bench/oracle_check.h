@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
-#include "absl/status/status.h"
+#include "base/status.h"
 #include "base/types.h"
 #include "tests/support/oracle.h"
 
@@ -22,14 +22,14 @@ class OracleCheck {
       : oracle_(seed, table_name, options) {}
 
   // A creating lookup: packed rows and outcomes. A status is the oracle's own refusal.
-  absl::Status Lookup(KeySpan keys, const std::byte* rows, const uint8_t* outcomes);
+  Status Lookup(KeySpan keys, const std::byte* rows, const uint8_t* outcomes);
 
   // A gradient batch, packed.
-  absl::Status Gradients(KeySpan keys, const float* gradients, const uint8_t* outcomes);
+  Status Gradients(KeySpan keys, const float* gradients, const uint8_t* outcomes);
 
   // The same batches where only the oracle is to go through them.
-  absl::Status FollowLookup(KeySpan keys);
-  absl::Status FollowGradients(KeySpan keys, const float* gradients);
+  Status FollowLookup(KeySpan keys);
+  Status FollowGradients(KeySpan keys, const float* gradients);
 
   // Rows of a scan, packed, with optimizer state (if there is any) and heat (or nullptr: not
   // compared).

@@ -15,9 +15,9 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "base/mutex.h"
+#include "base/status.h"
+#include "base/status_or.h"
 #include "bench/engine.h"
 #include "bench/peer_batch.h"
 #include "bench/peer_rows.h"
@@ -40,13 +40,13 @@ template <typename Map>
 class PeerEngine final : public Engine {
  public:
   // RESOURCE_EXHAUSTED.
-  static absl::StatusOr<std::unique_ptr<Engine>> Create(const EngineConfig& config) {
-    absl::StatusOr<std::unique_ptr<PeerRows>> rows = PeerRows::Create(config);
+  static StatusOr<std::unique_ptr<Engine>> Create(const EngineConfig& config) {
+    StatusOr<std::unique_ptr<PeerRows>> rows = PeerRows::Create(config);
     if (!rows.ok()) return rows.status();
     return std::unique_ptr<Engine>(new PeerEngine(config, *std::move(rows)));
   }
 
-  absl::Status Fill(KeySpan keys, BatchAnswer answer) override {
+  Status Fill(KeySpan keys, BatchAnswer answer) override {
     const PeerBatch& batch = Planned(keys);
     PeerRows::NewSlots slots(rows_.get());
     for (uint32_t i = 0; i < locks_.size(); ++i) {
@@ -54,14 +54,14 @@ class PeerEngine final : public Engine {
       if (batch.Group(shard).empty()) continue;
       MutexLock lock(&locks_[shard].mutex);
       if (!FillGroups(batch, shard, answer, &slots)) {
-        return absl::ResourceExhaustedError("no memory for the peer's rows");
+        return ResourceExhaustedError("no memory for the peer's rows");
       }
     }
     rows_->CountHeat(keys.size());
-    return absl::OkStatus();
+    return OkStatus();
   }
 
-  absl::Status Lookup(KeySpan keys, BatchAnswer answer) override {
+  Status Lookup(KeySpan keys, BatchAnswer answer) override {
     const PeerBatch& batch = Planned(keys);
     for (uint32_t i = 0; i < locks_.size(); ++i) {
       const uint32_t shard = ShardInTurn(batch, i);
@@ -75,10 +75,10 @@ class PeerEngine final : public Engine {
       }
     }
     rows_->CountHeat(keys.size());
-    return absl::OkStatus();
+    return OkStatus();
   }
 
-  absl::Status Update(KeySpan keys, const float* gradients, uint8_t* outcomes) override {
+  Status Update(KeySpan keys, const float* gradients, uint8_t* outcomes) override {
     PeerBatch& batch = Planned(keys);
     for (uint32_t i = 0; i < locks_.size(); ++i) {
       const uint32_t shard = ShardInTurn(batch, i);
@@ -87,10 +87,10 @@ class PeerEngine final : public Engine {
       MutexLock lock(&locks_[shard].mutex);
       UpdateGroups(batch, shard, gradients, outcomes);
     }
-    return absl::OkStatus();
+    return OkStatus();
   }
 
-  absl::StatusOr<EngineMemory> Memory() const override {
+  StatusOr<EngineMemory> Memory() const override {
     const uint64_t index_bytes = map_.memory_bytes();
     return EngineMemory{index_bytes, index_bytes + rows_->memory_bytes()};
   }

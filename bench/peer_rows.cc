@@ -27,7 +27,7 @@ Initializer InitializerOf(const embank_table_options& options) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<PeerRows>> PeerRows::Create(const EngineConfig& config) {
+StatusOr<std::unique_ptr<PeerRows>> PeerRows::Create(const EngineConfig& config) {
   auto rows = std::unique_ptr<PeerRows>(
       new PeerRows(config, TableSeed(config.seed, TableHash(kTableName))));
   const uint64_t address_bytes = std::min(PhysicalMemoryBytes(), DramTier::kAddressBytesMax);

@@ -9,8 +9,8 @@
 #include <cstring>
 #include <memory>
 
-#include "absl/status/statusor.h"
 #include "base/memory.h"
+#include "base/status_or.h"
 #include "bench/engine.h"
 #include "store/initializer.h"
 #include "tiers/dram_tier.h"
@@ -27,7 +27,7 @@ enum class RowUse { kShared, kAlone };
 class PeerRows {
  public:
   // RESOURCE_EXHAUSTED.
-  static absl::StatusOr<std::unique_ptr<PeerRows>> Create(const EngineConfig& config);
+  static StatusOr<std::unique_ptr<PeerRows>> Create(const EngineConfig& config);
 
   // The bytes of a row.
   std::byte* Row(Location location) const { return tier_->Row(location); }

@@ -24,7 +24,7 @@ struct alignas(kLineBytes) ThreadState {
   uint64_t start_ns = 0;
   uint64_t end_ns = 0;
   std::atomic<uint64_t> positions_done{0};
-  absl::Status failure;  // the first
+  Status failure;  // the first
 };
 
 // What the threads of a phase share.
@@ -48,7 +48,7 @@ class PhaseThreads {
       const KeySpan keys = TakeBatch();
       if (keys.empty()) break;
       const uint64_t begin_ns = SteadyClock()->NowNs();
-      absl::Status status = body_(thread, keys);
+      Status status = body_(thread, keys);
       now_ns = SteadyClock()->NowNs();
       state.latency.Record(now_ns - begin_ns);
       state.positions_done.fetch_add(keys.size(), std::memory_order_relaxed);
@@ -70,7 +70,7 @@ class PhaseThreads {
   }
 
   // After all threads have been joined.
-  absl::StatusOr<PhaseTiming> Result() const {
+  StatusOr<PhaseTiming> Result() const {
     PhaseTiming timing;
     uint64_t start_ns = states_.front().start_ns;
     uint64_t end_ns = 0;
@@ -107,8 +107,8 @@ class PhaseThreads {
 
 }  // namespace
 
-absl::StatusOr<PhaseTiming> RunPhase(const PhasePlan& plan, BatchBody body, PhaseObserver observe) {
-  if (plan.keys.empty()) return absl::InvalidArgumentError("a phase without keys");
+StatusOr<PhaseTiming> RunPhase(const PhasePlan& plan, BatchBody body, PhaseObserver observe) {
+  if (plan.keys.empty()) return InvalidArgumentError("a phase without keys");
   PhaseThreads shared(plan, body);
   std::vector<std::thread> threads;
   for (uint32_t i = 0; i < plan.threads; ++i) {

@@ -4,9 +4,9 @@
 
 #include <cstdint>
 
-#include "absl/functional/function_ref.h"
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
+#include "base/function_ref.h"
+#include "base/status.h"
+#include "base/status_or.h"
 #include "base/types.h"
 #include "bench/latency_histogram.h"
 
@@ -26,14 +26,14 @@ struct PhaseTiming {
 };
 
 // Runs one batch on a thread 0..threads-1.
-using BatchBody = absl::FunctionRef<absl::Status(uint32_t thread, KeySpan keys)>;
+using BatchBody = FunctionRef<Status(uint32_t thread, KeySpan keys)>;
 
 // Called by the caller's thread every few milliseconds, with the positions done so far.
-using PhaseObserver = absl::FunctionRef<void(uint64_t positions_done)>;
+using PhaseObserver = FunctionRef<void(uint64_t positions_done)>;
 
 // Threads take the next batch of the one sequence of batches until it, or the time, is over.
 // Blocks. The first failure of a batch ends the phase and is returned.
-absl::StatusOr<PhaseTiming> RunPhase(const PhasePlan& plan, BatchBody body, PhaseObserver observe);
+StatusOr<PhaseTiming> RunPhase(const PhasePlan& plan, BatchBody body, PhaseObserver observe);
 
 }  // namespace embank
 

@@ -5,19 +5,19 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/status/status.h"
 #include "base/memory.h"
+#include "base/status.h"
 #include "base/status_macros.h"
 
 namespace embank {
 
-absl::StatusOr<ProbeMemory> ProbeMemory::Create(uint64_t bytes, PageKind pages) {
+StatusOr<ProbeMemory> ProbeMemory::Create(uint64_t bytes, PageKind pages) {
   ProbeMemory memory;
   const uint64_t whole_bytes = RoundUp(std::max<uint64_t>(1, bytes), kHugePageBytes);
   EMBANK_ASSIGN_OR_RETURN(memory.data_, SystemMemorySource()->Map(whole_bytes));
   memory.bytes_ = whole_bytes;
   if (pages == PageKind::kSmall && madvise(memory.data_, whole_bytes, MADV_NOHUGEPAGE) != 0) {
-    return absl::ResourceExhaustedError("the machine does not give pages of 4 KiB when asked to");
+    return ResourceExhaustedError("the machine does not give pages of 4 KiB when asked to");
   }
   return memory;
 }

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "absl/status/statusor.h"
+#include "base/status_or.h"
 
 namespace embank {
 
@@ -15,7 +15,7 @@ enum class PageKind { kHuge, kSmall };  // 2 MiB, where the system has them, or 
 class ProbeMemory {
  public:
   // RESOURCE_EXHAUSTED.
-  static absl::StatusOr<ProbeMemory> Create(uint64_t bytes, PageKind pages);
+  static StatusOr<ProbeMemory> Create(uint64_t bytes, PageKind pages);
 
   ProbeMemory() = default;
   ~ProbeMemory();

@@ -41,7 +41,7 @@ uint32_t SeedFor(std::span<const KeyHash> hashes) {
 
 uint64_t ProbeTable::IndexBytes(uint64_t rows) { return (rows * 10 / 49 + 1) * kProbeLineBytes; }
 
-absl::StatusOr<std::unique_ptr<ProbeTable>> ProbeTable::Create(const ProbeShape& shape) {
+StatusOr<std::unique_ptr<ProbeTable>> ProbeTable::Create(const ProbeShape& shape) {
   EMBANK_ASSIGN_OR_RETURN(ProbeMemory index,
                           ProbeMemory::Create(IndexBytes(shape.rows), shape.pages));
   EMBANK_ASSIGN_OR_RETURN(ProbeMemory rows,

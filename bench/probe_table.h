@@ -8,7 +8,7 @@
 #include <memory>
 #include <utility>
 
-#include "absl/status/statusor.h"
+#include "base/status_or.h"
 #include "base/types.h"
 #include "bench/probe_kernels.h"
 #include "bench/probe_memory.h"
@@ -26,7 +26,7 @@ struct ProbeShape {
 class ProbeTable {
  public:
   // RESOURCE_EXHAUSTED. Touches no memory yet.
-  static absl::StatusOr<std::unique_ptr<ProbeTable>> Create(const ProbeShape& shape);
+  static StatusOr<std::unique_ptr<ProbeTable>> Create(const ProbeShape& shape);
 
   // Makes another table of the same memory, which must suffice, with its pages.
   void Reshape(uint64_t rows, const RowLayout& layout);

@@ -4,9 +4,9 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
+#include "base/str_cat.h"
 #include "bench/access_counts.h"
 
 namespace embank {
@@ -15,8 +15,7 @@ namespace {
 // The batches take most of the time; the scan is the rest of the progress bar.
 constexpr double kBatchesShare = 0.9;
 
-absl::Status Summarize(const CheckedStore& checked, const AccessCounts& counts,
-                       ReplayReport* report) {
+Status Summarize(const CheckedStore& checked, const AccessCounts& counts, ReplayReport* report) {
   EMBANK_ASSIGN_OR_RETURN(const CStoreMemory memory, MemoryOf(checked.store()));
   report->lookup = checked.lookup();
   report->gradients = checked.gradients();
@@ -34,20 +33,20 @@ absl::Status Summarize(const CheckedStore& checked, const AccessCounts& counts,
   report->mismatches = checked.check().mismatches();
   report->first_mismatch = checked.check().first_mismatch();
   report->digest = checked.digest();
-  return absl::OkStatus();
+  return OkStatus();
 }
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<KeySource>> OpenSource(const ReplayOptions& options) {
+StatusOr<std::unique_ptr<KeySource>> OpenSource(const ReplayOptions& options) {
   if (options.trace_path.empty()) return MakeGeneratedSource(options.seed);
-  absl::StatusOr<std::unique_ptr<KeySource>> source =
+  StatusOr<std::unique_ptr<KeySource>> source =
       OpenTraceSource(options.trace_path, options.trace_format);
   if (source.ok()) return source;
-  return absl::InvalidArgumentError(absl::StrCat("--trace: ", source.status().message()));
+  return InvalidArgumentError(StrCat("--trace: ", source.status().message()));
 }
 
-absl::StatusOr<ReplayReport> RunReplay(const ReplayOptions& options, Progress* progress) {
+StatusOr<ReplayReport> RunReplay(const ReplayOptions& options, Progress* progress) {
   EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<KeySource> source, OpenSource(options));
   EMBANK_ASSIGN_OR_RETURN(CStore store, OpenCStore(options.shape, options.seed, options.threads));
   CheckedStore checked(options.shape, options.batch, options.seed, /*keeps_heat=*/true);
@@ -66,7 +65,7 @@ absl::StatusOr<ReplayReport> RunReplay(const ReplayOptions& options, Progress* p
     batch.hits = count - (counts.distinct() - rows_before);
     slices.Add(batch);
     progress->Update(source->FractionRead() * kBatchesShare,
-                     absl::StrCat("replay: ", checked.positions(), " keys"));
+                     StrCat("replay: ", checked.positions(), " keys"));
   }
   EMBANK_RETURN_IF_ERROR(checked.Scan([&](double scanned) {
     progress->Update(kBatchesShare + (1.0 - kBatchesShare) * scanned, "scan");

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
+#include "base/status_or.h"
 #include "bench/checked_store.h"
 #include "bench/key_source.h"
 #include "bench/options.h"
@@ -43,10 +43,10 @@ struct ReplayReport {
 // end scans all rows. `options` are valid. INVALID_ARGUMENT names --trace when it cannot be opened;
 // DATA_LOSS: it is broken; else a failed call of the store. Mismatches are no error: see the
 // report.
-absl::StatusOr<ReplayReport> RunReplay(const ReplayOptions& options, Progress* progress);
+StatusOr<ReplayReport> RunReplay(const ReplayOptions& options, Progress* progress);
 
 // The keys of a replay. INVALID_ARGUMENT names --trace when it cannot be opened.
-absl::StatusOr<std::unique_ptr<KeySource>> OpenSource(const ReplayOptions& options);
+StatusOr<std::unique_ptr<KeySource>> OpenSource(const ReplayOptions& options);
 
 }  // namespace embank
 

@@ -5,10 +5,9 @@
 #include <optional>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "base/status_macros.h"
+#include "base/str_cat.h"
 #include "bench/errno_status.h"
 #include "bench/file_pointer.h"
 #include "bench/report_parts.h"
@@ -215,7 +214,7 @@ std::string KvTable(const Machine& machine, const KvOptions& options, const KvRe
                             ? (report.trace_is_whole ? "whole" : "its beginning only")
                             : IdModeName(options.id_mode));
   absl::StrAppendFormat(&text, "  run      batch %d, %s threads, median of %d rounds\n\n",
-                        options.batch, absl::StrJoin(options.threads, ", "), options.rounds);
+                        options.batch, StrJoin(options.threads, ", "), options.rounds);
   return text + KvPhases(report) + KvUnique(report) + KvSpeedups(report) + KvCalls(report) +
          KvMemory(report) + "\n" + Legend(kKvLegend);
 }
@@ -252,7 +251,7 @@ std::string ReplayTable(const Machine& machine, const ReplayOptions& options,
                         "batches", "p50 us", "p99 us");
   text += VerbLine("lookup", report.lookup);
   if (report.gradients.positions > 0) text += VerbLine("gradients", report.gradients);
-  absl::StrAppend(&text, VerbLine("scan", report.scan), Legend(kVerbLegend));
+  StrAppend(&text, VerbLine("scan", report.scan), Legend(kVerbLegend));
   absl::StrAppendFormat(&text, "\n  distinct keys   %s\n", Grouped(report.distinct_keys));
   absl::StrAppendFormat(
       &text, "  accesses        top 1 %%: %.1f %%   top 10 %%: %.1f %%   top 20 %%: %.1f %%\n",
@@ -401,19 +400,19 @@ std::string TracesJson(const Machine& machine, const TracesOptions& options,
   return JsonText(json);
 }
 
-absl::Status CheckWritable(const std::string& path) {
+Status CheckWritable(const std::string& path) {
   const FilePointer file(std::fopen(path.c_str(), "ab"));
-  if (file != nullptr) return absl::OkStatus();
-  return ErrnoStatus(errno, absl::StrCat(path, ": cannot write"));
+  if (file != nullptr) return OkStatus();
+  return ErrnoStatus(errno, StrCat(path, ": cannot write"));
 }
 
-absl::Status WriteFile(const std::string& path, const std::string& text) {
+Status WriteFile(const std::string& path, const std::string& text) {
   FilePointer file(std::fopen(path.c_str(), "wb"));
   const bool written = file != nullptr &&
                        std::fwrite(text.data(), 1, text.size(), file.get()) == text.size() &&
                        std::fclose(file.release()) == 0;
-  if (written) return absl::OkStatus();
-  return ErrnoStatus(errno, absl::StrCat(path, ": cannot write"));
+  if (written) return OkStatus();
+  return ErrnoStatus(errno, StrCat(path, ": cannot write"));
 }
 
 }  // namespace embank

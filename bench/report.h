@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "absl/status/status.h"
+#include "base/status.h"
 #include "bench/kv_run.h"
 #include "bench/limits_run.h"
 #include "bench/machine.h"
@@ -35,10 +35,10 @@ std::string TracesJson(const Machine& machine, const TracesOptions& options,
                        const TracesReport& report);
 
 // Whether `path` can be written, before a long run is wasted on it. Leaves what is there.
-absl::Status CheckWritable(const std::string& path);
+Status CheckWritable(const std::string& path);
 
 // Replaces the file. The status names it.
-absl::Status WriteFile(const std::string& path, const std::string& text);
+Status WriteFile(const std::string& path, const std::string& text);
 
 }  // namespace embank
 

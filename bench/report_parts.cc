@@ -2,9 +2,9 @@
 
 #include <cmath>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "base/str_cat.h"
 #include "bindings/c/embank.h"
 
 namespace embank {
@@ -14,7 +14,7 @@ std::string JsonText(const Json& json) {
 }
 
 std::string Grouped(uint64_t number) {
-  std::string digits = absl::StrCat(number);
+  std::string digits = StrCat(number);
   for (size_t i = digits.size(); i > 3;) digits.insert(i -= 3, 1, ',');
   return digits;
 }
@@ -52,7 +52,7 @@ std::string Legend(absl::string_view words) {
   size_t columns = kColumnsMax;  // of the last line; the first word begins a line
   for (const absl::string_view word : absl::StrSplit(words, ' ', absl::SkipEmpty())) {
     const bool fits = columns + 1 + word.size() <= kColumnsMax;
-    absl::StrAppend(&text, fits ? " " : text.empty() ? "  " : "\n  ", word);
+    StrAppend(&text, fits ? " " : text.empty() ? "  " : "\n  ", word);
     columns = fits ? columns + 1 + word.size() : 2 + word.size();
   }
   return text + "\n";

@@ -16,9 +16,9 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
+#include "base/str_cat.h"
 #include "tiers/row_layout.h"
 
 namespace embank {
@@ -26,12 +26,12 @@ namespace {
 
 constexpr uint64_t kMib = uint64_t{1} << 20;
 
-absl::Status FromRocksdb(const rocksdb::Status& status) {
-  if (status.ok()) return absl::OkStatus();
-  const std::string message = absl::StrCat("RocksDB: ", status.ToString());
-  if (status.IsNoSpace()) return absl::ResourceExhaustedError(message);
-  if (status.IsNotFound()) return absl::NotFoundError(message);
-  return absl::UnavailableError(message);
+Status FromRocksdb(const rocksdb::Status& status) {
+  if (status.ok()) return OkStatus();
+  const std::string message = StrCat("RocksDB: ", status.ToString());
+  if (status.IsNoSpace()) return ResourceExhaustedError(message);
+  if (status.IsNotFound()) return NotFoundError(message);
+  return UnavailableError(message);
 }
 
 // A block of 4 KiB is one read: aligned, which only uncompressed blocks can be. Filters and the
@@ -89,16 +89,16 @@ class RocksdbEngine final : public SsdEngine {
         cache_(cache) {}
   ~RocksdbEngine() override { Close(); }
 
-  absl::Status Open() {
+  Status Open() {
     options_ = OptionsFor(config_, cache_);
     rocksdb::DB* db = nullptr;
     EMBANK_RETURN_IF_ERROR(FromRocksdb(rocksdb::DB::Open(options_, config_.path, &db)));
     db_.reset(db);
-    return absl::OkStatus();
+    return OkStatus();
   }
 
   // No write-ahead log: what Checkpoint has not flushed may be lost, as Embank's may.
-  absl::Status Write(KeySpan keys, const std::byte* vectors) override {
+  Status Write(KeySpan keys, const std::byte* vectors) override {
     thread_local std::string row;
     row.assign(layout_.payload_bytes(), '\0');
     rocksdb::WriteBatch batch(keys.size() * (row.size() + 16));
@@ -111,7 +111,7 @@ class RocksdbEngine final : public SsdEngine {
     return FromRocksdb(db_->Write(options, &batch));
   }
 
-  absl::Status Read(KeySpan keys, std::byte* vectors) override {
+  Status Read(KeySpan keys, std::byte* vectors) override {
     thread_local std::vector<rocksdb::Slice> slices;
     thread_local std::vector<rocksdb::PinnableSlice> rows;
     thread_local std::vector<rocksdb::Status> statuses;
@@ -121,12 +121,12 @@ class RocksdbEngine final : public SsdEngine {
     statuses.resize(std::max(statuses.size(), keys.size()));
     db_->MultiGet(rocksdb::ReadOptions(), db_->DefaultColumnFamily(), keys.size(), slices.data(),
                   rows.data(), statuses.data(), false);
-    absl::Status status;
+    Status status;
     for (size_t i = 0; i < keys.size(); ++i) {
       if (statuses[i].ok() && rows[i].size() == layout_.payload_bytes()) {
         std::memcpy(vectors + i * layout_.vector_bytes, rows[i].data(), layout_.vector_bytes);
       } else if (status.ok()) {
-        status = statuses[i].ok() ? absl::DataLossError("RocksDB: a row of another length")
+        status = statuses[i].ok() ? DataLossError("RocksDB: a row of another length")
                                   : FromRocksdb(statuses[i]);
       }
       rows[i].Reset();
@@ -134,7 +134,7 @@ class RocksdbEngine final : public SsdEngine {
     return status;
   }
 
-  absl::Status Scan(uint64_t batch, const ScanVisit& visit) override {
+  Status Scan(uint64_t batch, const ScanVisit& visit) override {
     rocksdb::ReadOptions options;
     options.fill_cache = false;
     options.readahead_size = 2 * kMib;
@@ -144,7 +144,7 @@ class RocksdbEngine final : public SsdEngine {
     for (row->SeekToFirst(); row->Valid(); row->Next()) {
       Key key = 0;
       if (row->key().size() != sizeof(key) || row->value().size() != layout_.payload_bytes()) {
-        return absl::DataLossError("RocksDB: a row of another length");
+        return DataLossError("RocksDB: a row of another length");
       }
       std::memcpy(&key, row->key().data(), sizeof(key));
       std::memcpy(vectors.data() + keys.size() * layout_.vector_bytes, row->value().data(),
@@ -158,9 +158,9 @@ class RocksdbEngine final : public SsdEngine {
     return visit(keys, vectors.data());
   }
 
-  absl::Status Checkpoint() override { return FromRocksdb(db_->Flush(rocksdb::FlushOptions())); }
+  Status Checkpoint() override { return FromRocksdb(db_->Flush(rocksdb::FlushOptions())); }
 
-  absl::Status Settle() override {
+  Status Settle() override {
     constexpr auto kInterval = std::chrono::milliseconds(5);
     const char* const properties[] = {rocksdb::DB::Properties::kMemTableFlushPending.c_str(),
                                       rocksdb::DB::Properties::kNumRunningFlushes.c_str(),
@@ -173,17 +173,17 @@ class RocksdbEngine final : public SsdEngine {
     while (std::any_of(std::begin(properties), std::end(properties), is_busy)) {
       std::this_thread::sleep_for(kInterval);
     }
-    return absl::OkStatus();
+    return OkStatus();
   }
 
-  absl::Status Compact() override {
+  Status Compact() override {
     rocksdb::CompactRangeOptions options;
     options.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForceOptimized;
     EMBANK_RETURN_IF_ERROR(FromRocksdb(db_->CompactRange(options, nullptr, nullptr)));
     return Settle();
   }
 
-  absl::StatusOr<double> Reopen() override {
+  StatusOr<double> Reopen() override {
     EMBANK_ASSIGN_OR_RETURN(closed_, Counters());
     Close();
     const uint64_t begin_ns = SteadyClock()->NowNs();
@@ -191,7 +191,7 @@ class RocksdbEngine final : public SsdEngine {
     return static_cast<double>(SteadyClock()->NowNs() - begin_ns) * 1e-9;
   }
 
-  absl::StatusOr<SsdCounters> Counters() const override {
+  StatusOr<SsdCounters> Counters() const override {
     const auto count = [&](uint32_t ticker) { return options_.statistics->getTickerCount(ticker); };
     SsdCounters counters = closed_;
     counters.reads += count(rocksdb::BLOCK_CACHE_DATA_MISS);
@@ -201,7 +201,7 @@ class RocksdbEngine final : public SsdEngine {
     return counters;
   }
 
-  absl::StatusOr<std::optional<uint64_t>> IndexBytes() const override {
+  StatusOr<std::optional<uint64_t>> IndexBytes() const override {
     uint64_t bytes = 0;
     if (!db_->GetIntProperty(rocksdb::DB::Properties::kEstimateTableReadersMem, &bytes)) {
       return std::nullopt;
@@ -227,8 +227,8 @@ class RocksdbEngine final : public SsdEngine {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<SsdEngine>> MakeRocksdbEngine(const SsdEngineConfig& config,
-                                                             RocksdbCache cache) {
+StatusOr<std::unique_ptr<SsdEngine>> MakeRocksdbEngine(const SsdEngineConfig& config,
+                                                       RocksdbCache cache) {
   auto engine = std::make_unique<RocksdbEngine>(config, cache);
   EMBANK_RETURN_IF_ERROR(engine->Open());
   return engine;

@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "absl/status/statusor.h"
+#include "base/status_or.h"
 #include "bench/ssd_engine.h"
 
 namespace embank {
@@ -13,8 +13,8 @@ namespace embank {
 enum class RocksdbCache { kBlocks, kRows };
 
 // UNIMPLEMENTED: it is not in this build; other statuses are RocksDB's.
-absl::StatusOr<std::unique_ptr<SsdEngine>> MakeRocksdbEngine(const SsdEngineConfig& config,
-                                                             RocksdbCache cache);
+StatusOr<std::unique_ptr<SsdEngine>> MakeRocksdbEngine(const SsdEngineConfig& config,
+                                                       RocksdbCache cache);
 
 }  // namespace embank
 

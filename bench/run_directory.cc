@@ -5,14 +5,13 @@
 #include <filesystem>
 #include <system_error>
 
-#include "absl/strings/str_cat.h"
+#include "base/str_cat.h"
 
 namespace embank {
 
 RunDirectory::RunDirectory(const std::string& parent) : path_(parent + "/embank-bench-XXXXXX") {
   if (mkdtemp(path_.data()) != nullptr) return;
-  status_ = absl::InvalidArgumentError(
-      absl::StrCat("--path: ", parent, ": a directory cannot be made there"));
+  status_ = InvalidArgumentError(StrCat("--path: ", parent, ": a directory cannot be made there"));
 }
 
 RunDirectory::~RunDirectory() {

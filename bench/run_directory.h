@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "absl/status/status.h"
+#include "base/status.h"
 
 namespace embank {
 
@@ -17,12 +17,12 @@ class RunDirectory {
   RunDirectory& operator=(const RunDirectory&) = delete;
 
   // INVALID_ARGUMENT names --path: the directory could not be made.
-  const absl::Status& status() const { return status_; }
+  const Status& status() const { return status_; }
   const std::string& path() const { return path_; }
 
  private:
   std::string path_;
-  absl::Status status_;
+  Status status_;
 };
 
 }  // namespace embank

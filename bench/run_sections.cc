@@ -4,9 +4,9 @@
 #include <ctime>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
+#include "base/str_cat.h"
 #include "bench/report_parts.h"
 #include "bench/survive_report.h"
 
@@ -153,17 +153,16 @@ std::vector<std::pair<std::string, std::string>> Facts(const Machine& machine,
           {"rows", absl::StrFormat("%d values of type %s, optimizer %s", options.shape.dim,
                                    ValueTypeName(options.shape.value_type),
                                    OptimizerName(options.shape.optimizer))},
-          {"batch", absl::StrCat(Grouped(options.batch), " keys")}};
+          {"batch", StrCat(Grouped(options.batch), " keys")}};
 }
 
 void SetVerdict(uint64_t mismatches, const std::string& first, std::string success,
                 HtmlSection* section) {
   section->is_failed = mismatches > 0;
-  section->verdict =
-      mismatches == 0
-          ? std::move(success)
-          : absl::StrCat("FAILED: ", Grouped(mismatches),
-                         " answers or rows differ from the oracle's; the first: ", first);
+  section->verdict = mismatches == 0
+                         ? std::move(success)
+                         : StrCat("FAILED: ", Grouped(mismatches),
+                                  " answers or rows differ from the oracle's; the first: ", first);
 }
 
 std::string Percent(double share) { return absl::StrFormat("%.1f %%", share * 100.0); }
@@ -195,9 +194,8 @@ std::string CommandText(std::span<const char* const> words) {
   for (std::string word : words) {
     if (text.empty()) word = word.substr(word.rfind('/') + 1);
     const bool is_plain = !word.empty() && word.find_first_not_of(kPlain) == std::string::npos;
-    absl::StrAppend(
-        &text, text.empty() ? "" : " ",
-        is_plain ? word : absl::StrCat("'", absl::StrReplaceAll(word, {{"'", "'\\''"}}), "'"));
+    StrAppend(&text, text.empty() ? "" : " ",
+              is_plain ? word : StrCat("'", absl::StrReplaceAll(word, {{"'", "'\\''"}}), "'"));
   }
   return text;
 }
@@ -217,11 +215,10 @@ HtmlSection ReplaySection(const Machine& machine, const ReplayOptions& options,
                           const ReplayReport& report, const RunOrigin& origin) {
   HtmlSection section;
   section.title = "Replay: a store in memory";
-  SetVerdict(
-      report.mismatches, report.first_mismatch,
-      absl::StrCat("All ", Grouped(report.answers_compared), " answers and all ",
-                   Grouped(report.rows_compared), " rows are those of the oracle, bit for bit."),
-      &section);
+  SetVerdict(report.mismatches, report.first_mismatch,
+             StrCat("All ", Grouped(report.answers_compared), " answers and all ",
+                    Grouped(report.rows_compared), " rows are those of the oracle, bit for bit."),
+             &section);
   section.paragraphs = {
       "Each batch of keys is looked up, as a training job does; a key that has no row yet gets "
       "one. "
@@ -261,12 +258,11 @@ HtmlSection SurviveSection(const Machine& machine, const SurviveOptions& options
   const SurviveFigures& figures = report.figures;
   HtmlSection section;
   section.title = "Survive: a store on disk that is killed";
-  SetVerdict(
-      report.mismatches, report.first_mismatch,
-      absl::StrCat("Killed ", report.kills.size(),
-                   " times, the store was its last checkpoint each time: ",
-                   Grouped(report.rows_compared), " rows are those of the oracle, bit for bit."),
-      &section);
+  SetVerdict(report.mismatches, report.first_mismatch,
+             StrCat("Killed ", report.kills.size(),
+                    " times, the store was its last checkpoint each time: ",
+                    Grouped(report.rows_compared), " rows are those of the oracle, bit for bit."),
+             &section);
   section.paragraphs = {
       absl::StrFormat("The rows take %.0f MiB and the store may use %.0f MiB of memory: the other "
                       "rows are on disk. The process is killed while it works, makes a checkpoint, "
@@ -297,7 +293,7 @@ HtmlSection SurviveSection(const Machine& machine, const SurviveOptions& options
                    {"reads of the disk per second", GroupedRounded(figures.iops)},
                    {"bytes written / bytes of rows that left memory",
                     absl::StrFormat("%.2f", figures.write_amplification)},
-                   {"checkpoints", absl::StrCat(figures.checkpoint_seconds.size())},
+                   {"checkpoints", StrCat(figures.checkpoint_seconds.size())},
                    {"seconds of the median checkpoint",
                     absl::StrFormat("%.3f", MedianSeconds(figures.checkpoint_seconds))},
                    {"seconds of the longest",

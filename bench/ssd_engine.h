@@ -9,8 +9,8 @@
 #include <optional>
 #include <string>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
+#include "base/status.h"
+#include "base/status_or.h"
 #include "base/types.h"
 #include "bench/options.h"
 
@@ -42,27 +42,27 @@ class SsdEngine {
 
   // Writes rows, new or not: vectors, packed, with first states. RESOURCE_EXHAUSTED: some were
   // refused, the device's budget is used up.
-  virtual absl::Status Write(KeySpan keys, const std::byte* vectors) = 0;
+  virtual Status Write(KeySpan keys, const std::byte* vectors) = 0;
   // Reads the vectors of rows. NOT_FOUND: one is not there; DATA_LOSS.
-  virtual absl::Status Read(KeySpan keys, std::byte* vectors) = 0;
+  virtual Status Read(KeySpan keys, std::byte* vectors) = 0;
 
   // Gives every row once, to visit(keys, vectors), `batch` at a time; as who does nothing else
   // would. Statuses of `visit` end it.
-  using ScanVisit = std::function<absl::Status(KeySpan, const std::byte*)>;
-  virtual absl::Status Scan(uint64_t batch, const ScanVisit& visit) = 0;
+  using ScanVisit = std::function<Status(KeySpan, const std::byte*)>;
+  virtual Status Scan(uint64_t batch, const ScanVisit& visit) = 0;
 
   // Makes all that was written durable. By one thread at a time.
-  virtual absl::Status Checkpoint() = 0;
+  virtual Status Checkpoint() = 0;
   // Waits for the work that writes left for later. Nobody writes meanwhile.
-  virtual absl::Status Settle() = 0;
+  virtual Status Settle() = 0;
   // Brings the rows into the order in which reads are fastest, if that is more than Settle.
-  virtual absl::Status Compact() = 0;
+  virtual Status Compact() = 0;
   // Closes it, and opens what is durable: the seconds that the opening took.
-  virtual absl::StatusOr<double> Reopen() = 0;
+  virtual StatusOr<double> Reopen() = 0;
 
-  virtual absl::StatusOr<SsdCounters> Counters() const = 0;
+  virtual StatusOr<SsdCounters> Counters() const = 0;
   // Memory that finds rows, if it is known.
-  virtual absl::StatusOr<std::optional<uint64_t>> IndexBytes() const = 0;
+  virtual StatusOr<std::optional<uint64_t>> IndexBytes() const = 0;
 };
 
 }  // namespace embank

@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
-#include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
+#include "base/str_cat.h"
 #include "bench/ssd_rows.h"
 #include "tiers/row_layout.h"
 
@@ -59,11 +59,11 @@ double PositionsPerSecond(const PhaseTiming& timing) {
 class WriteMeter {
  public:
   explicit WriteMeter(const SsdEngine& engine) : engine_(engine) {}
-  absl::Status Begin() {
+  Status Begin() {
     EMBANK_ASSIGN_OR_RETURN(before_, engine_.Counters());
-    return absl::OkStatus();
+    return OkStatus();
   }
-  absl::StatusOr<double> Bytes() const {
+  StatusOr<double> Bytes() const {
     EMBANK_ASSIGN_OR_RETURN(const SsdCounters now, engine_.Counters());
     return static_cast<double>(now.written_bytes - before_.written_bytes);
   }
@@ -107,18 +107,18 @@ std::span<std::byte> SsdPhases::VectorOf(uint32_t thread, size_t i) {
   return std::span(buffers_[thread].vectors).subspan(i * vector_bytes_, vector_bytes_);
 }
 
-absl::Status SsdPhases::WriteBatch(SsdEngine* engine, uint32_t thread, KeySpan keys) {
+Status SsdPhases::WriteBatch(SsdEngine* engine, uint32_t thread, KeySpan keys) {
   for (size_t i = 0; i < keys.size(); ++i) WriteVersion(keys[i], version_, VectorOf(thread, i));
   return engine->Write(keys, buffers_[thread].vectors.data());
 }
 
-absl::Status SsdPhases::ReadBatch(SsdEngine* engine, uint32_t thread, KeySpan keys) {
+Status SsdPhases::ReadBatch(SsdEngine* engine, uint32_t thread, KeySpan keys) {
   EMBANK_RETURN_IF_ERROR(engine->Read(keys, buffers_[thread].vectors.data()));
   for (size_t i = 0; i < keys.size(); ++i) {
     if (IsVersionOf(keys[i], VectorOf(thread, i))) continue;
-    return absl::InternalError(absl::StrCat("key ", keys[i], ": the row is another's, or torn"));
+    return InternalError(StrCat("key ", keys[i], ": the row is another's, or torn"));
   }
-  return absl::OkStatus();
+  return OkStatus();
 }
 
 KeySpan SsdPhases::Ahead(uint64_t count) {
@@ -131,14 +131,14 @@ KeySpan SsdPhases::Ahead(uint64_t count) {
   return ahead.first(wanted);
 }
 
-absl::StatusOr<PhaseTiming> SsdPhases::WriteOnce(SsdEngine* engine, KeySpan keys) {
+StatusOr<PhaseTiming> SsdPhases::WriteOnce(SsdEngine* engine, KeySpan keys) {
   return RunPhase(
       {keys, options_.batch, options_.threads, 0.0},
       [&](uint32_t thread, KeySpan batch) { return WriteBatch(engine, thread, batch); },
       [&](uint64_t) { observe_(); });
 }
 
-absl::StatusOr<SsdFigures> SsdPhases::Fill(SsdEngine* engine) {
+StatusOr<SsdFigures> SsdPhases::Fill(SsdEngine* engine) {
   WriteMeter written(*engine);
   EMBANK_RETURN_IF_ERROR(written.Begin());
   EMBANK_ASSIGN_OR_RETURN(const PhaseTiming timing, WriteOnce(engine, workload_.rows));
@@ -155,7 +155,7 @@ absl::StatusOr<SsdFigures> SsdPhases::Fill(SsdEngine* engine) {
   return figures;
 }
 
-absl::StatusOr<SsdFigures> SsdPhases::Lookup(SsdEngine* engine, uint32_t threads, double seconds) {
+StatusOr<SsdFigures> SsdPhases::Lookup(SsdEngine* engine, uint32_t threads, double seconds) {
   const PhasePlan plan{Ahead(0), options_.batch, threads, seconds};
   EMBANK_ASSIGN_OR_RETURN(const SsdCounters before, engine->Counters());
   const CpuTime cpu_before = CpuTimeNow();
@@ -185,32 +185,31 @@ absl::StatusOr<SsdFigures> SsdPhases::Lookup(SsdEngine* engine, uint32_t threads
 }
 
 // The time in which rows are looked at is not the engine's.
-absl::StatusOr<SsdFigures> SsdPhases::Scan(SsdEngine* engine) {
+StatusOr<SsdFigures> SsdPhases::Scan(SsdEngine* engine) {
   EMBANK_ASSIGN_OR_RETURN(const SsdCounters before, engine->Counters());
   uint64_t rows = 0;
   uint64_t key_sum = 0;
   double looking_seconds = 0.0;
   const uint64_t begin_ns = SteadyClock()->NowNs();
   EMBANK_RETURN_IF_ERROR(
-      engine->Scan(options_.batch, [&](KeySpan keys, const std::byte* vectors) -> absl::Status {
+      engine->Scan(options_.batch, [&](KeySpan keys, const std::byte* vectors) -> Status {
         const uint64_t looking_begin_ns = SteadyClock()->NowNs();
         for (size_t i = 0; i < keys.size(); ++i) {
           if (!IsVersionOf(keys[i], {vectors + i * vector_bytes_, vector_bytes_})) {
-            return absl::InternalError(
-                absl::StrCat("key ", keys[i], ": the row is another's, or torn"));
+            return InternalError(StrCat("key ", keys[i], ": the row is another's, or torn"));
           }
           key_sum += keys[i];
         }
         rows += keys.size();
         looking_seconds += SecondsSince(looking_begin_ns);
-        return absl::OkStatus();
+        return OkStatus();
       }));
   const double seconds = SecondsSince(begin_ns) - looking_seconds;
   EMBANK_ASSIGN_OR_RETURN(const SsdCounters after, engine->Counters());
   const KeySpan all = workload_.rows;
   if (rows != all.size() || key_sum != std::accumulate(all.begin(), all.end(), uint64_t{0})) {
-    return absl::InternalError(
-        absl::StrCat("a scan gave ", rows, " rows, some of them twice, of ", all.size()));
+    return InternalError(
+        StrCat("a scan gave ", rows, " rows, some of them twice, of ", all.size()));
   }
   SsdFigures figures;
   figures["rows_per_second"] = static_cast<double>(rows) / seconds;
@@ -221,17 +220,17 @@ absl::StatusOr<SsdFigures> SsdPhases::Scan(SsdEngine* engine) {
 }
 
 // The engine's budget is used up: a figure, not a failure of the benchmark.
-bool SsdPhases::NoteFull(const absl::Status& status, const char* phase) {
-  if (!absl::IsResourceExhausted(status)) return false;
-  notes_.push_back(absl::StrCat(phase, ": ended early: ", status.message()));
+bool SsdPhases::NoteFull(const Status& status, const char* phase) {
+  if (!IsResourceExhausted(status)) return false;
+  notes_.push_back(StrCat(phase, ": ended early: ", status.message()));
   return true;
 }
 
-absl::Status SsdPhases::OverwritePart(SsdEngine* engine, KeySpan keys, bool with_checkpoint,
-                                      PhaseTiming* timing) {
+Status SsdPhases::OverwritePart(SsdEngine* engine, KeySpan keys, bool with_checkpoint,
+                                PhaseTiming* timing) {
   ++version_;
   bool checkpoint_is_due = with_checkpoint;
-  absl::Status checkpoint;
+  Status checkpoint;
   EMBANK_ASSIGN_OR_RETURN(const PhaseTiming part, RunPhase(
                                                       {keys, options_.batch, options_.threads, 0.0},
                                                       [&](uint32_t thread, KeySpan batch) {
@@ -247,7 +246,7 @@ absl::Status SsdPhases::OverwritePart(SsdEngine* engine, KeySpan keys, bool with
   return checkpoint;
 }
 
-absl::StatusOr<SsdFigures> SsdPhases::Overwrite(SsdEngine* engine) {
+StatusOr<SsdFigures> SsdPhases::Overwrite(SsdEngine* engine) {
   const auto rows = static_cast<double>(workload_.rows.size());
   const KeySpan keys =
       Ahead(std::max<uint64_t>(1, static_cast<uint64_t>(rows * options_.overwrites)));
@@ -256,7 +255,7 @@ absl::StatusOr<SsdFigures> SsdPhases::Overwrite(SsdEngine* engine) {
   EMBANK_RETURN_IF_ERROR(written.Begin());
   PhaseTiming timing;
   double checkpoints = 0;
-  absl::Status status;
+  Status status;
   const uint64_t begin_ns = SteadyClock()->NowNs();
   for (uint64_t first = 0; first < keys.size() && status.ok(); first += part) {
     const KeySpan span = keys.subspan(first, std::min<uint64_t>(part, keys.size() - first));
@@ -283,10 +282,10 @@ absl::StatusOr<SsdFigures> SsdPhases::Overwrite(SsdEngine* engine) {
 }
 
 // Reads and writes the same batches, as training does.
-absl::StatusOr<PhaseTiming> SsdPhases::Train(SsdEngine* engine, std::vector<double>* checkpoints) {
+StatusOr<PhaseTiming> SsdPhases::Train(SsdEngine* engine, std::vector<double>* checkpoints) {
   ++version_;
   const PhasePlan plan{Ahead(0), options_.batch, options_.threads, options_.seconds};
-  absl::Status checkpoint;
+  Status checkpoint;
   EMBANK_ASSIGN_OR_RETURN(PhaseTiming timing,
                           RunPhase(
                               plan,
@@ -307,9 +306,9 @@ absl::StatusOr<PhaseTiming> SsdPhases::Train(SsdEngine* engine, std::vector<doub
   return timing;
 }
 
-absl::StatusOr<SsdFigures> SsdPhases::Checkpoint(SsdEngine* engine) {
+StatusOr<SsdFigures> SsdPhases::Checkpoint(SsdEngine* engine) {
   SsdFigures figures;
-  const auto measure = [&]() -> absl::Status {
+  const auto measure = [&]() -> Status {
     ++version_;
     const uint64_t rows = std::max<uint64_t>(1, workload_.rows.size() / kCheckpointsPerTable);
     EMBANK_RETURN_IF_ERROR(WriteOnce(engine, Ahead(rows)).status());
@@ -336,31 +335,31 @@ absl::StatusOr<SsdFigures> SsdPhases::Checkpoint(SsdEngine* engine) {
     if (counters.longest_flip_us > 0) figures["longest_flip_us"] = counters.longest_flip_us;
     return engine->Settle();
   };
-  const absl::Status status = measure();
+  const Status status = measure();
   if (!status.ok() && !NoteFull(status, "checkpoint")) return status;
   return figures;
 }
 
 // They are as they were written last, and a checkpoint had them.
-absl::Status SsdPhases::ReadMarked(SsdEngine* engine, KeySpan keys) {
+Status SsdPhases::ReadMarked(SsdEngine* engine, KeySpan keys) {
   const uint64_t batch = options_.batch;
   for (uint64_t first = 0; first < keys.size(); first += batch) {
     const KeySpan span = keys.subspan(first, std::min<uint64_t>(batch, keys.size() - first));
     EMBANK_RETURN_IF_ERROR(ReadBatch(engine, 0, span));
     for (size_t i = 0; i < span.size(); ++i) {
       if (VersionIn(VectorOf(0, i)) == (version_ & kRowVersionMax)) continue;
-      return absl::InternalError(absl::StrCat("key ", span[i], ": what a checkpoint had is gone"));
+      return InternalError(StrCat("key ", span[i], ": what a checkpoint had is gone"));
     }
   }
-  return absl::OkStatus();
+  return OkStatus();
 }
 
-absl::StatusOr<SsdFigures> SsdPhases::Recover(SsdEngine* engine) {
+StatusOr<SsdFigures> SsdPhases::Recover(SsdEngine* engine) {
   constexpr uint64_t kMarkedMax = uint64_t{1} << 16;
   constexpr uint64_t kReadMax = uint64_t{1} << 20;
   ++version_;
   const KeySpan marked = Ahead(std::min<uint64_t>(kMarkedMax, workload_.rows.size()));
-  absl::Status marks = WriteOnce(engine, marked).status();
+  Status marks = WriteOnce(engine, marked).status();
   if (marks.ok()) marks = engine->Checkpoint();
   if (!marks.ok() && !NoteFull(marks, "recover")) return marks;
   EMBANK_RETURN_IF_ERROR(engine->Settle());

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
+#include "base/status_or.h"
 #include "base/types.h"
 #include "bench/options.h"
 #include "bench/phase_run.h"
@@ -28,18 +28,18 @@ class SsdPhases {
   SsdPhases(const SsdOptions& options, const Workload& workload, std::function<void()> observe);
 
   // Writes every row once, and brings them into order.
-  absl::StatusOr<SsdFigures> Fill(SsdEngine* engine);
+  StatusOr<SsdFigures> Fill(SsdEngine* engine);
   // Reads rows of the stream for so long.
-  absl::StatusOr<SsdFigures> Lookup(SsdEngine* engine, uint32_t threads, double seconds);
+  StatusOr<SsdFigures> Lookup(SsdEngine* engine, uint32_t threads, double seconds);
   // Reads every row once, in whatever order.
-  absl::StatusOr<SsdFigures> Scan(SsdEngine* engine);
+  StatusOr<SsdFigures> Scan(SsdEngine* engine);
   // Writes rows of the stream anew, checkpoints beside it. An engine that takes no more rows ends
   // it, which a note says.
-  absl::StatusOr<SsdFigures> Overwrite(SsdEngine* engine);
+  StatusOr<SsdFigures> Overwrite(SsdEngine* engine);
   // A checkpoint alone, then a trainer without and with checkpoints.
-  absl::StatusOr<SsdFigures> Checkpoint(SsdEngine* engine);
+  StatusOr<SsdFigures> Checkpoint(SsdEngine* engine);
   // Closes and opens, and reads a part of the rows.
-  absl::StatusOr<SsdFigures> Recover(SsdEngine* engine);
+  StatusOr<SsdFigures> Recover(SsdEngine* engine);
 
   // What was remarkable since the last call.
   std::vector<std::string> TakeNotes();
@@ -50,14 +50,13 @@ class SsdPhases {
     std::vector<std::byte> vectors;
   };
 
-  absl::Status WriteBatch(SsdEngine* engine, uint32_t thread, KeySpan keys);
-  absl::Status ReadBatch(SsdEngine* engine, uint32_t thread, KeySpan keys);
-  absl::StatusOr<PhaseTiming> WriteOnce(SsdEngine* engine, KeySpan keys);
-  absl::Status OverwritePart(SsdEngine* engine, KeySpan keys, bool with_checkpoint,
-                             PhaseTiming* timing);
-  absl::StatusOr<PhaseTiming> Train(SsdEngine* engine, std::vector<double>* checkpoints);
-  absl::Status ReadMarked(SsdEngine* engine, KeySpan keys);
-  bool NoteFull(const absl::Status& status, const char* phase);
+  Status WriteBatch(SsdEngine* engine, uint32_t thread, KeySpan keys);
+  Status ReadBatch(SsdEngine* engine, uint32_t thread, KeySpan keys);
+  StatusOr<PhaseTiming> WriteOnce(SsdEngine* engine, KeySpan keys);
+  Status OverwritePart(SsdEngine* engine, KeySpan keys, bool with_checkpoint, PhaseTiming* timing);
+  StatusOr<PhaseTiming> Train(SsdEngine* engine, std::vector<double>* checkpoints);
+  Status ReadMarked(SsdEngine* engine, KeySpan keys);
+  bool NoteFull(const Status& status, const char* phase);
   std::span<std::byte> VectorOf(uint32_t thread, size_t i);
 
   // The next positions of the stream: `count`, or 0: all up to its end.

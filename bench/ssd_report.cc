@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/str_cat.h"
 #include "bench/report_parts.h"
 #include "bindings/c/embank.h"
 
@@ -148,7 +148,7 @@ std::string SsdTable(const Machine& machine, const SsdOptions& options, const Ss
   absl::StrAppendFormat(&text, "  keys     %s rows of %d bytes, %s\n", Grouped(sizes.rows),
                         sizes.payload_bytes, DistributionName(options.distribution));
   absl::StrAppendFormat(&text, "  memory   %s of %s", GiB(sizes.dram_bytes), GiB(sizes.data_bytes));
-  if (sizes.ssd_bytes > 0) absl::StrAppend(&text, "; log of ", GiB(sizes.ssd_bytes));
+  if (sizes.ssd_bytes > 0) StrAppend(&text, "; log of ", GiB(sizes.ssd_bytes));
   absl::StrAppendFormat(&text, "\n  run      batch %d, median of %d rounds\n  io_uring %s\n",
                         options.batch, options.rounds, embank_build_info("io_uring"));
   for (size_t i = 0; i < report.results.size(); ++i) {
@@ -170,7 +170,7 @@ std::string SsdTable(const Machine& machine, const SsdOptions& options, const Ss
   text += "\n";
   for (const char* words : kLegend) text += Legend(words);
   if (!report.notes.empty()) text += "\n";
-  for (const std::string& note : report.notes) absl::StrAppend(&text, "  note: ", note, "\n");
+  for (const std::string& note : report.notes) StrAppend(&text, "  note: ", note, "\n");
   return text;
 }
 

@@ -7,9 +7,9 @@
 #include <system_error>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
+#include "base/str_cat.h"
 #include "bench/embank_ssd_engine.h"
 #include "bench/fio_probe.h"
 #include "bench/rocksdb_engine.h"
@@ -27,17 +27,17 @@ bool IsPeer(const std::string& engine) { return !EmbankSsdKindOf(engine).has_val
 
 // Copies of the data that may lie on the device at once: an engine's before it has removed what was
 // overwritten, and fio's.
-absl::Status CheckSpace(const SsdOptions& options, const SsdSizes& sizes) {
+Status CheckSpace(const SsdOptions& options, const SsdSizes& sizes) {
   constexpr double kCopiesPerEngine = 2.5;
   std::error_code error;
   const std::filesystem::space_info space = std::filesystem::space(options.path, error);
   if (error || !std::filesystem::is_directory(options.path, error)) {
-    return absl::InvalidArgumentError(absl::StrCat("--path: ", options.path, ": no directory"));
+    return InvalidArgumentError(StrCat("--path: ", options.path, ": no directory"));
   }
   const double copies = 1.0 + kCopiesPerEngine * static_cast<double>(options.engines.size());
   const double needed = copies * static_cast<double>(sizes.data_bytes);
-  if (needed <= static_cast<double>(space.available)) return absl::OkStatus();
-  return absl::InvalidArgumentError(
+  if (needed <= static_cast<double>(space.available)) return OkStatus();
+  return InvalidArgumentError(
       absl::StrFormat("--rows: %d rows of %d bytes need %.1f GiB, %s has %.1f GiB free", sizes.rows,
                       sizes.payload_bytes, needed * 0x1p-30, options.path,
                       static_cast<double>(space.available) * 0x1p-30));
@@ -63,7 +63,7 @@ class SsdRun {
         progress_(progress),
         phases_(options, workload, [this] { Show(); }) {}
 
-  absl::Status Run() {
+  Status Run() {
     EMBANK_RETURN_IF_ERROR(MakeEngines());
     MakeFio();
     parts_ = engines_.size() + options_.rounds * (options_.phases.size() - 1) * engines_.size();
@@ -77,7 +77,7 @@ class SsdRun {
         EMBANK_RETURN_IF_ERROR(phase == SsdPhase::kLookup ? RunLookups() : RunOthers(phase));
       }
     }
-    return absl::OkStatus();
+    return OkStatus();
   }
 
   SsdReport Report() {
@@ -108,8 +108,8 @@ class SsdRun {
     return std::count(options_.phases.begin(), options_.phases.end(), phase) > 0;
   }
 
-  absl::StatusOr<std::unique_ptr<SsdEngine>> MakeEngine(const std::string& name) const {
-    const std::string path = absl::StrCat(directory_, "/", name);
+  StatusOr<std::unique_ptr<SsdEngine>> MakeEngine(const std::string& name) const {
+    const std::string path = StrCat(directory_, "/", name);
     std::filesystem::create_directory(path);
     const uint32_t threads = options_.threads;
     const SsdEngineConfig config{options_.shape,    options_.seed,    path,
@@ -121,18 +121,18 @@ class SsdRun {
   }
 
   // A peer that cannot be had is left out.
-  absl::Status MakeEngines() {
+  Status MakeEngines() {
     for (const std::string& name : options_.engines) {
-      absl::StatusOr<std::unique_ptr<SsdEngine>> engine = MakeEngine(name);
+      StatusOr<std::unique_ptr<SsdEngine>> engine = MakeEngine(name);
       if (engine.ok()) {
         engines_.push_back({name, *std::move(engine)});
         continue;
       }
       if (!IsPeer(name)) return engine.status();
-      notes_.push_back(absl::StrCat(name, " is left out: ", engine.status().message()));
+      notes_.push_back(StrCat(name, " is left out: ", engine.status().message()));
     }
-    if (!engines_.empty()) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat("--engines: ", notes_.front()));
+    if (!engines_.empty()) return OkStatus();
+    return InvalidArgumentError(StrCat("--engines: ", notes_.front()));
   }
 
   bool NeedsFio() const { return options_.phases != std::vector{SsdPhase::kFill}; }
@@ -141,7 +141,7 @@ class SsdRun {
     if (!NeedsFio()) return;
     note_ = "fio";
     Show();
-    absl::StatusOr<std::unique_ptr<FioProbe>> fio = FioProbe::Create(directory_, sizes_.data_bytes);
+    StatusOr<std::unique_ptr<FioProbe>> fio = FioProbe::Create(directory_, sizes_.data_bytes);
     if (fio.ok()) {
       fio_ = *std::move(fio);
     } else {
@@ -151,14 +151,14 @@ class SsdRun {
 
   // What fio says, if it is there; from its first failure on it is not.
   template <typename Value>
-  std::optional<Value> FromFio(const absl::StatusOr<Value>& measured) {
+  std::optional<Value> FromFio(const StatusOr<Value>& measured) {
     if (measured.ok()) return *measured;
     notes_.push_back(std::string(measured.status().message()));
     fio_.reset();
     return std::nullopt;
   }
 
-  absl::StatusOr<SsdFigures> Measure(Member* member, SsdPhase phase, uint32_t threads) {
+  StatusOr<SsdFigures> Measure(Member* member, SsdPhase phase, uint32_t threads) {
     SsdEngine* const engine = member->engine.get();
     switch (phase) {
       case SsdPhase::kFill:
@@ -176,15 +176,15 @@ class SsdRun {
       case SsdPhase::kRecover:
         return phases_.Recover(engine);
     }
-    return absl::InternalError("no such phase");
+    return InternalError("no such phase");
   }
 
   // What lookups find first: rows in their best order, memory full of those that are asked for.
-  absl::Status Warm(Member* member) {
+  Status Warm(Member* member) {
     if (!std::exchange(member->is_compact, true)) {
       EMBANK_RETURN_IF_ERROR(member->engine->Compact());
     }
-    if (std::exchange(member->is_warm, true) || options_.warmup == 0.0) return absl::OkStatus();
+    if (std::exchange(member->is_warm, true) || options_.warmup == 0.0) return OkStatus();
     const uint32_t threads = IsPeer(member->name) ? *std::max_element(options_.peer_threads.begin(),
                                                                       options_.peer_threads.end())
                                                   : options_.threads;
@@ -192,16 +192,15 @@ class SsdRun {
   }
 
   // A phase of an engine; recorded at once, or given out.
-  absl::Status RunPart(Member* member, SsdPhase phase, uint32_t threads, SsdFigures* out) {
+  Status RunPart(Member* member, SsdPhase phase, uint32_t threads, SsdFigures* out) {
     note_ = absl::StrFormat("round %d/%d  %s %d %s", std::min(round_ + 1, options_.rounds),
                             options_.rounds, member->name, threads, PhaseName(phase));
-    absl::StatusOr<SsdFigures> figures = Measure(member, phase, threads);
+    StatusOr<SsdFigures> figures = Measure(member, phase, threads);
     if (!figures.ok()) {
-      return absl::Status(figures.status().code(),
-                          absl::StrCat(note_, ": ", figures.status().message()));
+      return Status(figures.status().code(), StrCat(note_, ": ", figures.status().message()));
     }
     for (const std::string& note : phases_.TakeNotes()) {
-      notes_.push_back(absl::StrCat(member->name, ", round ", round_ + 1, ": ", note));
+      notes_.push_back(StrCat(member->name, ", round ", round_ + 1, ": ", note));
     }
     if (phase == SsdPhase::kRecover) member->is_warm = false;
     const bool writes =
@@ -213,7 +212,7 @@ class SsdRun {
     } else if (Wants(phase)) {
       samples_.Record({phase, member->name, threads}, *figures);
     }
-    return absl::OkStatus();
+    return OkStatus();
   }
 
   std::vector<Turn> LookupTurns() {
@@ -230,7 +229,7 @@ class SsdRun {
   }
 
   // Another one begins each round, fio among them; its figure is that of the round.
-  absl::Status RunLookups() {
+  Status RunLookups() {
     const std::vector<Turn> turns = LookupTurns();
     std::vector<std::pair<SsdCase, SsdFigures>> round;
     std::optional<FioReads> fio;
@@ -256,11 +255,11 @@ class SsdRun {
       }
       samples_.Record(which, figures);
     }
-    return absl::OkStatus();
+    return OkStatus();
   }
 
   // One of the other phases; what fio says of the device is measured in the same round.
-  absl::Status RunOthers(SsdPhase phase) {
+  Status RunOthers(SsdPhase phase) {
     std::optional<double> write;
     std::optional<double> read;
     if (fio_ != nullptr && phase == SsdPhase::kCheckpoint) write = FromFio(fio_->SequentialWrite());
@@ -280,7 +279,7 @@ class SsdRun {
       }
       samples_.Record({phase, member.name, options_.threads}, figures);
     }
-    return absl::OkStatus();
+    return OkStatus();
   }
 
   static void AddWriteLimit(double bytes_per_second, SsdFigures* figures) {
@@ -359,7 +358,7 @@ SsdSizes SizesOf(const SsdOptions& options, uint64_t rows) {
   return sizes;
 }
 
-absl::StatusOr<SsdReport> RunSsd(const SsdOptions& options, Progress* progress) {
+StatusOr<SsdReport> RunSsd(const SsdOptions& options, Progress* progress) {
   if (options.distribution.kind != Distribution::Kind::kTrace) {
     EMBANK_RETURN_IF_ERROR(CheckSpace(options, SizesOf(options, options.rows)));
   }

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
+#include "base/status_or.h"
 #include "bench/options.h"
 #include "bench/progress.h"
 #include "bench/ssd_samples.h"
@@ -36,7 +36,7 @@ struct SsdReport {
 // the engines is there, or a status of MakeWorkload. INTERNAL, NOT_FOUND, DATA_LOSS: an engine
 // answered wrongly. Other statuses are the engines'. Blocks for the whole benchmark, and leaves
 // nothing in the directory.
-absl::StatusOr<SsdReport> RunSsd(const SsdOptions& options, Progress* progress);
+StatusOr<SsdReport> RunSsd(const SsdOptions& options, Progress* progress);
 
 }  // namespace embank
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/str_cat.h"
 #include "bench/kv_samples.h"
 #include "bench/report_parts.h"
 

@@ -5,9 +5,9 @@
 #include <span>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
+#include "base/str_cat.h"
 #include "bench/access_counts.h"
 #include "bench/c_store.h"
 #include "bench/killed_process.h"
@@ -27,7 +27,7 @@ constexpr uint64_t kCheckpoints = 16;
 // What the process that is killed tells: the number is that of batches done.
 enum Place : uint64_t { kOpening, kOpened, kBatchDone, kCheckpointBegins, kCheckpointDone };
 
-absl::StatusOr<std::vector<Key>> ReadKeys(KeySource* source, uint64_t batch) {
+StatusOr<std::vector<Key>> ReadKeys(KeySource* source, uint64_t batch) {
   std::vector<Key> keys;
   for (size_t read = 1; read > 0 && keys.size() < kPositionsMax;) {
     const size_t begin = keys.size();
@@ -63,7 +63,7 @@ class SurviveRun {
         static_cast<uint64_t>(options.dram_fraction * static_cast<double>(report_.data_bytes)));
   }
 
-  absl::StatusOr<SurviveReport> Run() {
+  StatusOr<SurviveReport> Run() {
     for (uint32_t kill = 0; kill < options_.kills; ++kill) EMBANK_RETURN_IF_ERROR(RunKilled(kill));
     EMBANK_RETURN_IF_ERROR(RunToTheEnd());
     report_.answers_compared = checked_.check().answers_compared();
@@ -79,7 +79,7 @@ class SurviveRun {
     return KeySpan(keys_).subspan(begin, std::min(options_.replay.batch, keys_.size() - begin));
   }
 
-  absl::Status Open() {
+  Status Open() {
     embank_store_options options;
     embank_store_options_init(&options, sizeof(options));
     options.flags = EMBANK_OPEN_CREATE;
@@ -89,17 +89,17 @@ class SurviveRun {
     options.seed = options_.replay.seed;
     EMBANK_ASSIGN_OR_RETURN(CStore store, OpenCStore(options, options_.replay.shape));
     checked_.Take(std::move(store));
-    return absl::OkStatus();
+    return OkStatus();
   }
 
   // The blob of a checkpoint is the number of batches that it has.
-  absl::Status Checkpoint(uint64_t batches) const {
+  Status Checkpoint(uint64_t batches) const {
     return ToStatus(
         embank_checkpoint(checked_.store().store.get(), &batches, sizeof batches, nullptr));
   }
 
   // 0: there is no checkpoint yet.
-  absl::StatusOr<uint64_t> BatchesFound() const {
+  StatusOr<uint64_t> BatchesFound() const {
     uint64_t batches = 0;
     uint64_t needed = 0;
     const embank_status status =
@@ -110,7 +110,7 @@ class SurviveRun {
   }
 
   // In the process that is killed, whose oracle is where the store is.
-  absl::Status Train(KilledProcess::Tell tell) {
+  Status Train(KilledProcess::Tell tell) {
     tell({kOpening, done_});
     EMBANK_RETURN_IF_ERROR(Open());
     tell({kOpened, done_});
@@ -118,7 +118,7 @@ class SurviveRun {
       EMBANK_RETURN_IF_ERROR(checked_.RunBatch(Batch(done_)));
       ++done_;
       if (checked_.check().mismatches() > 0) {
-        return absl::InternalError(checked_.check().first_mismatch());
+        return InternalError(checked_.check().first_mismatch());
       }
       tell({kBatchDone, done_});
       if (done_ % batches_per_checkpoint_ != 0) continue;
@@ -144,7 +144,7 @@ class SurviveRun {
     return true;
   }
 
-  absl::Status RunKilled(uint32_t number) {
+  Status RunKilled(uint32_t number) {
     Kill kill;
     kill.where = static_cast<KilledIn>(number % 3);
     const uint64_t target = std::min(batches_, batches_ * (number + 1) / (options_.kills + 1));
@@ -155,10 +155,10 @@ class SurviveRun {
           KilledProcess::Start([&](KilledProcess::Tell tell) { return Train(tell); }));
       for (;;) {
         const std::optional<KilledProcess::Step> step = process.Next();
-        if (!step.has_value()) return absl::InternalError("the process ended before it was killed");
+        if (!step.has_value()) return InternalError("the process ended before it was killed");
         if (step->place == kCheckpointDone) durable = step->number;
         kill.batches_told = step->number;
-        Show(step->number, absl::StrCat("to be killed: ", number + 1, " of ", options_.kills));
+        Show(step->number, StrCat("to be killed: ", number + 1, " of ", options_.kills));
         if (IsTheMoment(kill, target, *step)) break;
       }
       process.Kill();
@@ -170,31 +170,30 @@ class SurviveRun {
     }
     EMBANK_RETURN_IF_ERROR(Compare(durable, &kill));
     report_.kills.push_back(kill);
-    return absl::OkStatus();
+    return OkStatus();
   }
 
   // Opens what is left, and compares it with the oracle where the checkpoint was made.
-  absl::Status Compare(uint64_t durable, Kill* kill) {
+  Status Compare(uint64_t durable, Kill* kill) {
     const uint64_t begin_ns = SteadyClock()->NowNs();
     EMBANK_RETURN_IF_ERROR(Open());
     kill->recover_seconds = SecondsSince(begin_ns);
     EMBANK_ASSIGN_OR_RETURN(kill->batches_found, BatchesFound());
     if (kill->batches_found < durable || kill->batches_found > batches_) {
-      return absl::InternalError(absl::StrCat("the checkpoint of ", durable,
-                                              " batches was durable, that of ", kill->batches_found,
-                                              " was found"));
+      return InternalError(StrCat("the checkpoint of ", durable, " batches was durable, that of ",
+                                  kill->batches_found, " was found"));
     }
     for (; done_ < kill->batches_found; ++done_) {
       EMBANK_RETURN_IF_ERROR(checked_.Follow(Batch(done_)));
     }
     EMBANK_RETURN_IF_ERROR(Scan());
     checked_.Close();
-    return absl::OkStatus();
+    return OkStatus();
   }
 
-  absl::Status Scan() {
+  Status Scan() {
     return checked_.Scan([&](double scanned) {
-      Show(done_, absl::StrCat("comparing: ", static_cast<int>(scanned * 100.0), " %"));
+      Show(done_, StrCat("comparing: ", static_cast<int>(scanned * 100.0), " %"));
     });
   }
 
@@ -203,7 +202,7 @@ class SurviveRun {
     double reads = 0.0;
     double rows = 0.0;
   };
-  absl::StatusOr<LogReads> ReadsSoFar() const {
+  StatusOr<LogReads> ReadsSoFar() const {
     EMBANK_ASSIGN_OR_RETURN(const std::string text, MetricsOf(checked_.store()));
     const auto value = [&](const char* name) { return MetricIn(text, name).value_or(0.0); };
     return LogReads{value("embank_log_reads_total"),
@@ -211,7 +210,7 @@ class SurviveRun {
   }
 
   // The next batch. What checkpoints read between batches counts for none.
-  absl::StatusOr<RunSlice> RunMeasuredBatch() {
+  StatusOr<RunSlice> RunMeasuredBatch() {
     EMBANK_ASSIGN_OR_RETURN(const LogReads before, ReadsSoFar());
     EMBANK_ASSIGN_OR_RETURN(RunSlice batch, checked_.RunTimedBatch(Batch(done_)));
     ++done_;
@@ -224,7 +223,7 @@ class SurviveRun {
     return batch;
   }
 
-  absl::Status RunToTheEnd() {
+  Status RunToTheEnd() {
     SurviveFigures& figures = report_.figures;
     EMBANK_RETURN_IF_ERROR(Open());
     figures.positions_before = checked_.positions();
@@ -248,10 +247,10 @@ class SurviveRun {
     EMBANK_RETURN_IF_ERROR(Scan());
     figures.scan = checked_.scan();
     checked_.Close();
-    return absl::OkStatus();
+    return OkStatus();
   }
 
-  absl::Status TakeFigures() {
+  Status TakeFigures() {
     EMBANK_ASSIGN_OR_RETURN(const std::string text, MetricsOf(checked_.store()));
     const auto value = [&](const char* name) { return MetricIn(text, name).value_or(0.0); };
     SurviveFigures& figures = report_.figures;
@@ -272,7 +271,7 @@ class SurviveRun {
       figures.write_amplification = value("embank_log_written_bytes_total") /
                                     (appended * static_cast<double>(payload_bytes_));
     }
-    return absl::OkStatus();
+    return OkStatus();
   }
 
   static double SecondsSince(uint64_t begin_ns) {
@@ -298,11 +297,11 @@ class SurviveRun {
 
 }  // namespace
 
-absl::StatusOr<SurviveReport> RunSurvive(const SurviveOptions& options, Progress* progress) {
+StatusOr<SurviveReport> RunSurvive(const SurviveOptions& options, Progress* progress) {
   const uint64_t begin_ns = SteadyClock()->NowNs();
   EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<KeySource> source, OpenSource(options.replay));
   EMBANK_ASSIGN_OR_RETURN(std::vector<Key> keys, ReadKeys(source.get(), options.replay.batch));
-  if (keys.empty()) return absl::InvalidArgumentError("--trace: it has no keys");
+  if (keys.empty()) return InvalidArgumentError("--trace: it has no keys");
   const RunDirectory directory(options.path);
   EMBANK_RETURN_IF_ERROR(directory.status());
   SurviveRun run(options, std::move(keys), directory.path(), progress);

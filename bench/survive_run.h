@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
+#include "base/status_or.h"
 #include "bench/checked_store.h"
 #include "bench/options.h"
 #include "bench/progress.h"
@@ -60,7 +60,7 @@ struct SurviveReport {
 // Forks: nobody else runs in the process. `options` are valid. INVALID_ARGUMENT names the option;
 // DATA_LOSS, INTERNAL: what was found is no checkpoint that was made; else a failed call of the
 // store. Mismatches are no error: see the report.
-absl::StatusOr<SurviveReport> RunSurvive(const SurviveOptions& options, Progress* progress);
+StatusOr<SurviveReport> RunSurvive(const SurviveOptions& options, Progress* progress);
 
 }  // namespace embank
 

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <limits>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/str_cat.h"
 #include "bench/escaped_text.h"
 
 namespace embank {
@@ -238,7 +238,7 @@ class Drawing {
     };
     if (!plot_.marks.empty() && !is_empty_) entry(plot_.mark_name, "plot-mark");
     for (size_t i = plot_.series.size(); i-- > 0;) {
-      entry(plot_.series[i].name, absl::StrCat("plot-line plot-series-", i));
+      entry(plot_.series[i].name, StrCat("plot-line plot-series-", i));
     }
   }
 

@@ -6,10 +6,10 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
 #include "base/status_macros.h"
+#include "base/str_cat.h"
 
 namespace embank {
 namespace {
@@ -32,26 +32,25 @@ std::string Quoted(std::byte byte) {
 
 }  // namespace
 
-absl::StatusOr<TraceFormat> ParseTraceFormat(const std::string& name) {
+StatusOr<TraceFormat> ParseTraceFormat(const std::string& name) {
   if (name == "be64") return TraceFormat::kBigEndian64;
   if (name == "u32") return TraceFormat::kBigEndian32;
   if (name == "text") return TraceFormat::kText;
-  return absl::InvalidArgumentError(
-      absl::StrCat("'", name, "' is no trace format: be64, u32 or text"));
+  return InvalidArgumentError(StrCat("'", name, "' is no trace format: be64, u32 or text"));
 }
 
-absl::StatusOr<TraceFormat> TraceFormatOfName(const std::string& path) {
+StatusOr<TraceFormat> TraceFormatOfName(const std::string& path) {
   const std::string name(absl::StripSuffix(path, ".zst"));
   if (absl::EndsWith(name, ".trace")) return TraceFormat::kBigEndian64;
   if (absl::EndsWith(name, ".bin")) return TraceFormat::kBigEndian32;
   if (absl::EndsWith(name, ".txt")) return TraceFormat::kText;
-  return absl::InvalidArgumentError(absl::StrCat(
-      path, ": the name does not tell the format (.trace, .bin, .txt, each also with .zst):",
-      " give --trace-format"));
+  return InvalidArgumentError(
+      StrCat(path, ": the name does not tell the format (.trace, .bin, .txt, each also with .zst):",
+             " give --trace-format"));
 }
 
-absl::StatusOr<std::unique_ptr<TraceReader>> TraceReader::Open(const std::string& path,
-                                                               std::optional<TraceFormat> format) {
+StatusOr<std::unique_ptr<TraceReader>> TraceReader::Open(const std::string& path,
+                                                         std::optional<TraceFormat> format) {
   if (!format.has_value()) {
     EMBANK_ASSIGN_OR_RETURN(format, TraceFormatOfName(path));
   }
@@ -62,36 +61,35 @@ absl::StatusOr<std::unique_ptr<TraceReader>> TraceReader::Open(const std::string
 TraceReader::TraceReader(std::string path, TraceFormat format, std::unique_ptr<ByteSource> bytes)
     : path_(std::move(path)), format_(format), bytes_(std::move(bytes)), buffer_(kBufferBytes) {}
 
-absl::StatusOr<size_t> TraceReader::Read(std::span<Key> keys) {
+StatusOr<size_t> TraceReader::Read(std::span<Key> keys) {
   if (!failure_.ok()) return failure_;
-  absl::StatusOr<size_t> count = format_ == TraceFormat::kText          ? ReadLines(keys)
-                                 : format_ == TraceFormat::kBigEndian64 ? ReadWords<uint64_t>(keys)
-                                                                        : ReadWords<uint32_t>(keys);
+  StatusOr<size_t> count = format_ == TraceFormat::kText          ? ReadLines(keys)
+                           : format_ == TraceFormat::kBigEndian64 ? ReadWords<uint64_t>(keys)
+                                                                  : ReadWords<uint32_t>(keys);
   if (!count.ok()) failure_ = count.status();
   return count;
 }
 
-absl::Status TraceReader::Refill() {
+Status TraceReader::Refill() {
   std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
   end_ -= begin_;
   begin_ = 0;
   EMBANK_ASSIGN_OR_RETURN(const size_t count, bytes_->Read(std::span(buffer_).subspan(end_)));
   source_is_over_ = count < buffer_.size() - end_;
   end_ += count;
-  return absl::OkStatus();
+  return OkStatus();
 }
 
 template <typename Word>
-absl::StatusOr<size_t> TraceReader::ReadWords(std::span<Key> keys) {
+StatusOr<size_t> TraceReader::ReadWords(std::span<Key> keys) {
   size_t done = 0;
   while (done < keys.size()) {
     if (end_ - begin_ < sizeof(Word)) {
       if (!source_is_over_) EMBANK_RETURN_IF_ERROR(Refill());
       if (end_ == begin_) break;
       if (end_ - begin_ < sizeof(Word)) {
-        return absl::DataLossError(absl::StrCat(path_, ": byte ", offset_bytes_,
-                                                ": the last record has ", end_ - begin_,
-                                                " bytes instead of ", sizeof(Word)));
+        return DataLossError(StrCat(path_, ": byte ", offset_bytes_, ": the last record has ",
+                                    end_ - begin_, " bytes instead of ", sizeof(Word)));
       }
     }
     keys[done++] = FromBigEndian<Word>(buffer_.data() + begin_);
@@ -101,7 +99,7 @@ absl::StatusOr<size_t> TraceReader::ReadWords(std::span<Key> keys) {
   return done;
 }
 
-absl::StatusOr<size_t> TraceReader::ReadLines(std::span<Key> keys) {
+StatusOr<size_t> TraceReader::ReadLines(std::span<Key> keys) {
   size_t done = 0;
   for (; done < keys.size(); ++done) {
     EMBANK_ASSIGN_OR_RETURN(const bool more, ReadLine(&keys[done]));
@@ -110,7 +108,7 @@ absl::StatusOr<size_t> TraceReader::ReadLines(std::span<Key> keys) {
   return done;
 }
 
-absl::StatusOr<bool> TraceReader::ReadLine(Key* key) {
+StatusOr<bool> TraceReader::ReadLine(Key* key) {
   constexpr Key kMax = std::numeric_limits<Key>::max();
   Key value = 0;
   for (uint64_t column = 1;; ++column) {
@@ -126,10 +124,9 @@ absl::StatusOr<bool> TraceReader::ReadLine(Key* key) {
       break;
     }
     if (digit > 9) {
-      return LineError(
-          absl::StrCat(Quoted(byte), " in column ", column, ", a decimal key expected"));
+      return LineError(StrCat(Quoted(byte), " in column ", column, ", a decimal key expected"));
     }
-    if (value > (kMax - digit) / 10) return LineError(absl::StrCat("key above ", kMax));
+    if (value > (kMax - digit) / 10) return LineError(StrCat("key above ", kMax));
     value = value * 10 + digit;
   }
   ++line_;
@@ -137,8 +134,8 @@ absl::StatusOr<bool> TraceReader::ReadLine(Key* key) {
   return true;
 }
 
-absl::Status TraceReader::LineError(const std::string& what) const {
-  return absl::DataLossError(absl::StrCat(path_, ":", line_, ": ", what));
+Status TraceReader::LineError(const std::string& what) const {
+  return DataLossError(StrCat(path_, ":", line_, ": ", what));
 }
 
 }  // namespace embank

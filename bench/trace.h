@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
+#include "base/status.h"
+#include "base/status_or.h"
 #include "base/types.h"
 #include "bench/byte_source.h"
 
@@ -24,22 +24,22 @@ namespace embank {
 enum class TraceFormat { kBigEndian64, kBigEndian32, kText };
 
 // "be64", "u32" or "text"; INVALID_ARGUMENT lists them.
-absl::StatusOr<TraceFormat> ParseTraceFormat(const std::string& name);
+StatusOr<TraceFormat> ParseTraceFormat(const std::string& name);
 
 // By the end of a file's name, see above; INVALID_ARGUMENT when it says nothing.
-absl::StatusOr<TraceFormat> TraceFormatOfName(const std::string& path);
+StatusOr<TraceFormat> TraceFormatOfName(const std::string& path);
 
 // Reads a trace front to back in constant memory. One thread.
 class TraceReader {
  public:
   // Without a format the file's name tells it. Statuses of OpenByteSource and TraceFormatOfName.
-  static absl::StatusOr<std::unique_ptr<TraceReader>> Open(const std::string& path,
-                                                           std::optional<TraceFormat> format);
+  static StatusOr<std::unique_ptr<TraceReader>> Open(const std::string& path,
+                                                     std::optional<TraceFormat> format);
 
   // The next keys: fills `keys` from its front and returns their number, less than asked only at
   // the end, 0 when it is over. DATA_LOSS: a broken text line ("FILE:LINE: ..."), a cut-off binary
   // record ("FILE: byte OFFSET: ..."), a damaged .zst. After an error every call returns it again.
-  absl::StatusOr<size_t> Read(std::span<Key> keys);
+  StatusOr<size_t> Read(std::span<Key> keys);
 
   // How much of the file was read, 0..1.
   double FractionRead() const { return bytes_->FractionRead(); }
@@ -48,13 +48,13 @@ class TraceReader {
   TraceReader(std::string path, TraceFormat format, std::unique_ptr<ByteSource> bytes);
 
   // Moves the unread bytes to the buffer's front and reads more behind them.
-  absl::Status Refill();
+  Status Refill();
   template <typename Word>
-  absl::StatusOr<size_t> ReadWords(std::span<Key> keys);
-  absl::StatusOr<size_t> ReadLines(std::span<Key> keys);
+  StatusOr<size_t> ReadWords(std::span<Key> keys);
+  StatusOr<size_t> ReadLines(std::span<Key> keys);
   // The key on the next line; false at the end.
-  absl::StatusOr<bool> ReadLine(Key* key);
-  absl::Status LineError(const std::string& what) const;
+  StatusOr<bool> ReadLine(Key* key);
+  Status LineError(const std::string& what) const;
 
   const std::string path_;
   const TraceFormat format_;
@@ -65,7 +65,7 @@ class TraceReader {
   bool source_is_over_ = false;
   uint64_t offset_bytes_ = 0;  // of begin_ in the trace
   uint64_t line_ = 1;
-  absl::Status failure_;
+  Status failure_;
 };
 
 }  // namespace embank

@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
+#include "base/str_cat.h"
 #include "bench/kv_samples.h"
 #include "bench/simulated_cache.h"
 #include "bench/trace.h"
@@ -33,7 +33,7 @@ constexpr std::array<SimulatedPolicy, 4> kPolicies = {
      {"lfu-cold", EvictionPolicy::kLfu, ReturningHeat::kLost}}};
 
 // Files below a directory whose names are those of traces, from the directory, sorted.
-absl::StatusOr<std::vector<std::string>> TraceFilesBelow(const std::string& directory) {
+StatusOr<std::vector<std::string>> TraceFilesBelow(const std::string& directory) {
   namespace fs = std::filesystem;
   std::error_code error;
   std::vector<std::string> files;
@@ -44,19 +44,19 @@ absl::StatusOr<std::vector<std::string>> TraceFilesBelow(const std::string& dire
     files.push_back(path.lexically_relative(directory).string());
   }
   if (error) {
-    return absl::InvalidArgumentError(absl::StrCat("--traces: ", directory, ": ", error.message()));
+    return InvalidArgumentError(StrCat("--traces: ", directory, ": ", error.message()));
   }
   std::sort(files.begin(), files.end());
   return files;
 }
 
 // Whether a file has a first key. Many a text file has the name of a trace.
-absl::Status CheckBeginning(const std::string& path) {
+Status CheckBeginning(const std::string& path) {
   EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<TraceReader> reader,
                           TraceReader::Open(path, std::nullopt));
   std::array<Key, 1> key;
   EMBANK_ASSIGN_OR_RETURN(const size_t count, reader->Read(key));
-  return count == 1 ? absl::OkStatus() : absl::DataLossError(absl::StrCat(path, ": no keys"));
+  return count == 1 ? OkStatus() : DataLossError(StrCat(path, ": no keys"));
 }
 
 AccessStream StreamOf(const Workload& workload) {
@@ -76,7 +76,7 @@ class TracesRun {
   TracesRun(const TracesOptions& options, Progress* progress)
       : options_(options), progress_(progress) {}
 
-  absl::StatusOr<TracesReport> Run() {
+  StatusOr<TracesReport> Run() {
     EMBANK_ASSIGN_OR_RETURN(const std::vector<std::string> files,
                             TraceFilesBelow(options_.directory));
     // Of each file: its reading; of each fraction: the rounds of the policies, and the optimum.
@@ -87,20 +87,19 @@ class TracesRun {
       EMBANK_RETURN_IF_ERROR(RunFile(files[i]));
     }
     if (report_.results.empty()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--traces: ", options_.directory, ": no traces below it"));
+      return InvalidArgumentError(StrCat("--traces: ", options_.directory, ": no traces below it"));
     }
     return std::move(report_);
   }
 
  private:
-  absl::Status RunFile(const std::string& file) {
+  Status RunFile(const std::string& file) {
     StartStep(file);
     const std::string path = (std::filesystem::path(options_.directory) / file).string();
-    const absl::Status beginning = CheckBeginning(path);
+    const Status beginning = CheckBeginning(path);
     if (!beginning.ok()) {
       report_.left_out.push_back({file, std::string(beginning.message())});
-      return absl::OkStatus();
+      return OkStatus();
     }
     KvOptions reading;
     reading.distribution = {Distribution::Kind::kTrace, 0.0, path};
@@ -117,7 +116,7 @@ class TracesRun {
           1, static_cast<uint64_t>(std::llround(fraction * static_cast<double>(stream.distinct))));
       report_.results.push_back(Measured(result, stream));
     }
-    return absl::OkStatus();
+    return OkStatus();
   }
 
   TraceResult Measured(TraceResult result, const AccessStream& stream) {
@@ -127,7 +126,7 @@ class TracesRun {
     std::array<uint64_t, kPolicies.size()> hits;
     for (uint32_t round = 0; round < kTraceRounds; ++round) {
       for (size_t i = 0; i < kPolicies.size(); ++i) {
-        StartStep(absl::StrCat(result.file, ": ", kPolicies[i].name));
+        StartStep(StrCat(result.file, ": ", kPolicies[i].name));
         const uint64_t begin_ns = SteadyClock()->NowNs();
         hits[i] = SimulateHits(stream, capacity, kPolicies[i].policy, kPolicies[i].returning);
         const uint64_t ns = std::max<uint64_t>(1, SteadyClock()->NowNs() - begin_ns);
@@ -139,7 +138,7 @@ class TracesRun {
       result.figures.push_back({kPolicies[i].name, static_cast<double>(hits[i]) / accesses,
                                 Median(rates[i]), *low, *high});
     }
-    StartStep(absl::StrCat(result.file, ": optimum"));
+    StartStep(StrCat(result.file, ": optimum"));
     result.optimum = static_cast<double>(OptimalHits(stream, capacity)) / accesses;
     return result;
   }
@@ -158,7 +157,7 @@ class TracesRun {
 
 }  // namespace
 
-absl::StatusOr<TracesReport> RunTraces(const TracesOptions& options, Progress* progress) {
+StatusOr<TracesReport> RunTraces(const TracesOptions& options, Progress* progress) {
   return TracesRun(options, progress).Run();
 }
 

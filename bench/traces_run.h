@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
+#include "base/status_or.h"
 #include "bench/options.h"
 #include "bench/progress.h"
 
@@ -48,7 +48,7 @@ struct TracesReport {
 // Replays every trace below the directory through simulated caches, on one thread. `options` are
 // valid. INVALID_ARGUMENT names --traces: it cannot be read or has no trace; DATA_LOSS: a trace
 // breaks off.
-absl::StatusOr<TracesReport> RunTraces(const TracesOptions& options, Progress* progress);
+StatusOr<TracesReport> RunTraces(const TracesOptions& options, Progress* progress);
 
 }  // namespace embank
 

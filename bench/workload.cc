@@ -6,9 +6,9 @@
 #include <thread>
 
 #include "absl/container/flat_hash_set.h"
-#include "absl/strings/str_cat.h"
 #include "base/executor.h"
 #include "base/status_macros.h"
+#include "base/str_cat.h"
 #include "bench/trace.h"
 #include "bench/zipf.h"
 
@@ -30,7 +30,7 @@ void ForParts(std::span<uint64_t> values, const Body& body) {
   });
 }
 
-absl::StatusOr<Workload> Generate(const KvOptions& options, uint64_t positions_per_row) {
+StatusOr<Workload> Generate(const KvOptions& options, uint64_t positions_per_row) {
   const uint64_t n = options.rows;
   EMBANK_ASSIGN_OR_RETURN(IdMapper mapper, IdMapper::Create(options.id_mode, n, options.seed));
   const double s =
@@ -50,12 +50,12 @@ absl::StatusOr<Workload> Generate(const KvOptions& options, uint64_t positions_p
   return workload;
 }
 
-absl::StatusOr<Workload> ReadTrace(const KvOptions& options) {
+StatusOr<Workload> ReadTrace(const KvOptions& options) {
   const std::string& path = options.distribution.trace_path;
-  const absl::StatusOr<std::unique_ptr<TraceReader>> opened =
+  const StatusOr<std::unique_ptr<TraceReader>> opened =
       TraceReader::Open(path, options.trace_format);
   if (!opened.ok()) {
-    return absl::InvalidArgumentError(absl::StrCat("--dist: ", opened.status().message()));
+    return InvalidArgumentError(StrCat("--dist: ", opened.status().message()));
   }
   TraceReader& reader = **opened;
   Workload workload;
@@ -73,7 +73,7 @@ absl::StatusOr<Workload> ReadTrace(const KvOptions& options) {
     }
     if (!workload.trace_is_whole) break;
   }
-  if (workload.rows.empty()) return absl::InvalidArgumentError(absl::StrCat(path, ": no keys"));
+  if (workload.rows.empty()) return InvalidArgumentError(StrCat(path, ": no keys"));
   return workload;
 }
 
@@ -85,7 +85,7 @@ uint64_t StreamPositions(uint64_t rows, uint64_t batch, uint64_t per_row) {
   return (positions + batch - 1) / batch * batch;
 }
 
-absl::StatusOr<Workload> MakeWorkload(const KvOptions& options, uint64_t positions_per_row) {
+StatusOr<Workload> MakeWorkload(const KvOptions& options, uint64_t positions_per_row) {
   return options.distribution.kind == Distribution::Kind::kTrace
              ? ReadTrace(options)
              : Generate(options, positions_per_row);

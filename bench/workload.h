@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "absl/status/statusor.h"
+#include "base/status_or.h"
 #include "base/types.h"
 #include "bench/options.h"
 
@@ -27,7 +27,7 @@ uint64_t StreamPositions(uint64_t rows, uint64_t batch, uint64_t per_row = 1);
 // Generates the stream, or reads the trace, whose distinct keys are the rows then. The same for any
 // number of cores, which share the work. Statuses of TraceReader, ZipfSampler and IdMapper.
 // A cache sees the stream come again: what asks one needs several positions per row.
-absl::StatusOr<Workload> MakeWorkload(const KvOptions& options, uint64_t positions_per_row = 1);
+StatusOr<Workload> MakeWorkload(const KvOptions& options, uint64_t positions_per_row = 1);
 
 }  // namespace embank
 

@@ -5,10 +5,10 @@
 #include <bit>
 #include <cmath>
 
-#include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/numeric.h"
+#include "base/status.h"
+#include "base/str_cat.h"
 
 namespace embank {
 namespace {
@@ -79,12 +79,12 @@ double LogRatio(double t) {
 
 }  // namespace
 
-absl::StatusOr<ZipfSampler> ZipfSampler::Create(uint64_t n, double s, uint64_t seed) {
+StatusOr<ZipfSampler> ZipfSampler::Create(uint64_t n, double s, uint64_t seed) {
   if (n == 0 || n > kRankMax) {
-    return absl::InvalidArgumentError(absl::StrCat("zipf: n = ", n, ": must be 1..", kRankMax));
+    return InvalidArgumentError(StrCat("zipf: n = ", n, ": must be 1..", kRankMax));
   }
   if (!(s >= 0.0 && s <= kExponentMax)) {
-    return absl::InvalidArgumentError(absl::StrCat("zipf: s = ", s, ": must be 0..", kExponentMax));
+    return InvalidArgumentError(StrCat("zipf: s = ", s, ": must be 0..", kExponentMax));
   }
   return ZipfSampler(n, s, seed);
 }

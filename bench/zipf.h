@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <span>
 
-#include "absl/status/statusor.h"
 #include "base/random.h"
+#include "base/status_or.h"
 
 namespace embank {
 
@@ -23,7 +23,7 @@ class ZipfSampler {
   static constexpr double kExponentMax = 100.0;
 
   // INVALID_ARGUMENT: n not in 1..kRankMax, s not in 0..kExponentMax.
-  static absl::StatusOr<ZipfSampler> Create(uint64_t n, double s, uint64_t seed);
+  static StatusOr<ZipfSampler> Create(uint64_t n, double s, uint64_t seed);
 
   // The rank at one position of the stream, 1..n.
   uint64_t Rank(uint64_t position) const;

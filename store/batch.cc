@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "base/status_with_room.h"
+#include "base/str_cat.h"
 #include "store/page_mover.h"
 
 namespace embank {
@@ -45,13 +45,13 @@ void Batch::Publish(TableVerb verb, uint64_t begin_ns) const {
   }
 }
 
-absl::Status Batch::LostStatus() const {
-  if (!outcomes_.empty() || count(Outcome::kDataLoss) == 0) return absl::OkStatus();
-  return StatusWithRoom(absl::StatusCode::kDataLoss, [&] {
-    return absl::StrCat(count(Outcome::kDataLoss), " of ", keys_.size(),
-                        " rows could not be read from the log, of table \"", table_->name(),
-                        "\", the first is key ", keys_[tally_.first_lost], " at position ",
-                        tally_.first_lost, "; the others were done");
+Status Batch::LostStatus() const {
+  if (!outcomes_.empty() || count(Outcome::kDataLoss) == 0) return OkStatus();
+  return StatusWithRoom(StatusCode::kDataLoss, [&] {
+    return StrCat(count(Outcome::kDataLoss), " of ", keys_.size(),
+                  " rows could not be read from the log, of table \"", table_->name(),
+                  "\", the first is key ", keys_[tally_.first_lost], " at position ",
+                  tally_.first_lost, "; the others were done");
   });
 }
 
@@ -65,32 +65,31 @@ std::string Batch::WhyRefused() const {
   if (log->RefusesRows() || parts.pages == nullptr || !parts.index->IsStarved()) {
     return log->WhyRefused();
   }
-  return absl::StrCat(
-      "dram_bytes is ", parts.pages->budget_bytes(), ", of which the index takes ",
-      parts.index->memory_bytes(),
-      " and finds no more to grow into: erase rows, or open the store with more, as "
-      "embank_estimate says");
+  return StrCat("dram_bytes is ", parts.pages->budget_bytes(), ", of which the index takes ",
+                parts.index->memory_bytes(),
+                " and finds no more to grow into: erase rows, or open the store with more, as "
+                "embank_estimate says");
 }
 
-absl::Status Batch::RefusedStatus() const {
+Status Batch::RefusedStatus() const {
   EMBANK_RETURN_IF_ERROR(LostStatus());
-  if (!outcomes_.empty() || count(Outcome::kRefused) == 0) return absl::OkStatus();
-  return StatusWithRoom(absl::StatusCode::kResourceExhausted, [&] {
-    return absl::StrCat("no room: ", count(Outcome::kRefused), " of ", keys_.size(),
-                        " keys were refused in table \"", table_->name(), "\", the first is key ",
-                        keys_[tally_.first_refused], " at position ", tally_.first_refused, "; ",
-                        WhyRefused());
+  if (!outcomes_.empty() || count(Outcome::kRefused) == 0) return OkStatus();
+  return StatusWithRoom(StatusCode::kResourceExhausted, [&] {
+    return StrCat("no room: ", count(Outcome::kRefused), " of ", keys_.size(),
+                  " keys were refused in table \"", table_->name(), "\", the first is key ",
+                  keys_[tally_.first_refused], " at position ", tally_.first_refused, "; ",
+                  WhyRefused());
   });
 }
 
-absl::Status Batch::AbsentStatus() const {
+Status Batch::AbsentStatus() const {
   EMBANK_RETURN_IF_ERROR(RefusedStatus());
-  if (!outcomes_.empty() || count(Outcome::kAbsent) == 0) return absl::OkStatus();
-  return StatusWithRoom(absl::StatusCode::kNotFound, [&] {
-    return absl::StrCat(count(Outcome::kAbsent), " of ", keys_.size(),
-                        " keys have no row in table \"", table_->name(), "\", the first is key ",
-                        keys_[tally_.first_absent], " at position ", tally_.first_absent,
-                        "; the others were done; ask for outcomes to learn which");
+  if (!outcomes_.empty() || count(Outcome::kAbsent) == 0) return OkStatus();
+  return StatusWithRoom(StatusCode::kNotFound, [&] {
+    return StrCat(count(Outcome::kAbsent), " of ", keys_.size(), " keys have no row in table \"",
+                  table_->name(), "\", the first is key ", keys_[tally_.first_absent],
+                  " at position ", tally_.first_absent,
+                  "; the others were done; ask for outcomes to learn which");
   });
 }
 
@@ -99,12 +98,12 @@ void Batch::Add(const OutcomeTally& tally) {
   tally_.Add(tally);
 }
 
-void Batch::Share(size_t keys, uint32_t tasks, absl::FunctionRef<void(uint32_t)> body) const {
+void Batch::Share(size_t keys, uint32_t tasks, FunctionRef<void(uint32_t)> body) const {
   if (keys >= kParallelKeysMin) return table_->parts().executor->ParallelFor(tasks, body);
   for (uint32_t task = 0; task < tasks; ++task) body(task);
 }
 
-void Batch::ForEachPart(absl::FunctionRef<void(uint32_t, uint32_t)> body) const {
+void Batch::ForEachPart(FunctionRef<void(uint32_t, uint32_t)> body) const {
   const size_t parts = (keys_.size() + kPartKeys - 1) / kPartKeys;
   Share(keys_.size(), static_cast<uint32_t>(parts), [&](uint32_t part) {
     const size_t begin = part * kPartKeys;

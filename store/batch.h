@@ -7,9 +7,9 @@
 #include <cstring>
 #include <string>
 
-#include "absl/functional/function_ref.h"
-#include "absl/status/status.h"
+#include "base/function_ref.h"
 #include "base/mutex.h"
+#include "base/status.h"
 #include "store/table.h"
 
 namespace embank {
@@ -45,10 +45,10 @@ class Batch {
 
   // Runs body(task) for 0 .. tasks - 1: on several threads when `keys` (of this batch or of a part
   // of it) are many.
-  void Share(size_t keys, uint32_t tasks, absl::FunctionRef<void(uint32_t)> body) const;
+  void Share(size_t keys, uint32_t tasks, FunctionRef<void(uint32_t)> body) const;
 
   // Calls body(begin, end) for parts of the positions, as Share does.
-  void ForEachPart(absl::FunctionRef<void(uint32_t, uint32_t)> body) const;
+  void ForEachPart(FunctionRef<void(uint32_t, uint32_t)> body) const;
 
   // Says what became of a position, in the caller's own tally.
   void Answer(uint32_t position, Outcome outcome, OutcomeTally* tally) const {
@@ -70,9 +70,9 @@ class Batch {
 
   // What the call returns when the caller took no outcomes: for lost keys; for those and refused
   // ones; for those and absent ones; else OK.
-  absl::Status LostStatus() const;
-  absl::Status RefusedStatus() const;
-  absl::Status AbsentStatus() const;
+  Status LostStatus() const;
+  Status RefusedStatus() const;
+  Status AbsentStatus() const;
 
  private:
   std::string WhyRefused() const;

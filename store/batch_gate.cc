@@ -33,7 +33,7 @@ void BatchGate::WaitUntilOpen() {
   while (closed_.load(std::memory_order_relaxed)) opened_.Wait(&mutex_);
 }
 
-void BatchGate::Flip(absl::FunctionRef<void(uint32_t)> between, absl::FunctionRef<void()> closing) {
+void BatchGate::Flip(FunctionRef<void(uint32_t)> between, FunctionRef<void()> closing) {
   if (!CloseBetweenBatches(closing)) {
     closing();
     Close();
@@ -43,13 +43,13 @@ void BatchGate::Flip(absl::FunctionRef<void(uint32_t)> between, absl::FunctionRe
   sweeps_.store(true, std::memory_order_relaxed);
   {
     MutexLock lock(&mutex_);
-    failure_ = absl::OkStatus();
+    failure_ = OkStatus();
   }
   Open();
 }
 
 // False: there was always one under way.
-bool BatchGate::CloseBetweenBatches(absl::FunctionRef<void()> closing) {
+bool BatchGate::CloseBetweenBatches(FunctionRef<void()> closing) {
   for (uint32_t i = 0; i < looks_max_; ++i) {
     if (i > 0) Nap();
     if (!batches_.HasPassed(UINT64_MAX)) continue;
@@ -79,17 +79,17 @@ void BatchGate::Nap() {
   nap_.WaitFor(&mutex_, kNapNs);
 }
 
-void BatchGate::Fail(const absl::Status& status) {
+void BatchGate::Fail(const Status& status) {
   MutexLock lock(&mutex_);
   if (!sweeps_.load(std::memory_order_relaxed)) return;
   sweeps_.store(false, std::memory_order_relaxed);
   failure_ = status;
 }
 
-absl::Status BatchGate::EndSweep() {
+Status BatchGate::EndSweep() {
   MutexLock lock(&mutex_);
   sweeps_.store(false, std::memory_order_relaxed);
-  return std::exchange(failure_, absl::OkStatus());
+  return std::exchange(failure_, OkStatus());
 }
 
 }  // namespace embank

@@ -13,10 +13,10 @@
 #include <optional>
 #include <utility>
 
-#include "absl/functional/function_ref.h"
-#include "absl/status/status.h"
 #include "base/epoch.h"
+#include "base/function_ref.h"
 #include "base/mutex.h"
+#include "base/status.h"
 #include "store/sweep_pace.h"
 
 namespace embank {
@@ -52,7 +52,7 @@ class BatchGate {
   // none for long, those that come wait until those under way have ended. Calls `closing` whenever
   // batches may have to wait from then on. One thread at a time; it has no ticket.
   void Flip(
-      absl::FunctionRef<void(uint32_t)> between, absl::FunctionRef<void()> closing = [] {});
+      FunctionRef<void(uint32_t)> between, FunctionRef<void()> closing = [] {});
 
   // How many batches have begun so far, those that found the gate closed counted again. Not cheap:
   // some microseconds.
@@ -66,16 +66,16 @@ class BatchGate {
   // Whether anything may be owed.
   bool IsSweeping() const { return sweeps_.load(std::memory_order_relaxed); }
   // An owed row could not be put into the log: the sweep has failed, nothing is owed any more.
-  void Fail(const absl::Status& status);
+  void Fail(const Status& status);
   // Ends the sweep; why it failed.
-  absl::Status EndSweep();
+  Status EndSweep();
 
   SweepPace* pace() { return &pace_; }
 
  private:
   void Enter(std::optional<EpochTable::Guard>* batch);
   void WaitUntilOpen();
-  bool CloseBetweenBatches(absl::FunctionRef<void()> closing);
+  bool CloseBetweenBatches(FunctionRef<void()> closing);
   void Close();
   void Open();
   void Nap();
@@ -88,7 +88,7 @@ class BatchGate {
   Mutex mutex_;
   ConditionVariable opened_;
   ConditionVariable nap_;  // nobody notifies it
-  absl::Status failure_ ABSL_GUARDED_BY(mutex_);
+  Status failure_ EMBANK_GUARDED_BY(mutex_);
   SweepPace pace_;
 };
 

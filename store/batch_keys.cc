@@ -4,8 +4,8 @@
 
 namespace embank {
 
-absl::Status BatchKeys::Allocate(const Batch& batch) {
-  if (batch.table().forgetter() == nullptr) return absl::OkStatus();
+Status BatchKeys::Allocate(const Batch& batch) {
+  if (batch.table().forgetter() == nullptr) return OkStatus();
   return places_.Allocate(kPlacesPerKey * batch.keys().size());
 }
 

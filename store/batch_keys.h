@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "absl/status/status.h"
 #include "base/scratch.h"
+#include "base/status.h"
 #include "store/batch.h"
 
 namespace embank {
@@ -15,7 +15,7 @@ class BatchKeys {
  public:
   // Room for the keys of a batch, if its table forgets: eight bytes of scratch each.
   // kResourceExhausted.
-  absl::Status Allocate(const Batch& batch);
+  Status Allocate(const Batch& batch);
   // Takes in the keys of the batch, if its table forgets. After Allocate.
   void Collect(const Batch& batch);
 

@@ -15,7 +15,7 @@ constexpr uint32_t kSlotsAtOnce = PageRows::kSlotsAtOnce;
 // Saves the rows of one part of a page. Whatever a slot holds when it is looked at, a row that is
 // owed was in it at the flip, and is until somebody, under its shard's lock, has put it into the
 // log.
-absl::Status SaveOwedOf(const SweepParts& parts, uint32_t page, uint32_t first_slot) {
+Status SaveOwedOf(const SweepParts& parts, uint32_t page, uint32_t first_slot) {
   PageRows page_rows(*parts.tier, *parts.tables, page, first_slot);
   return page_rows.ForEachShard(
       [&](RowMover* mover, uint32_t number, std::span<const RowInSlot> rows) {
@@ -25,7 +25,7 @@ absl::Status SaveOwedOf(const SweepParts& parts, uint32_t page, uint32_t first_s
           MutexLock lock(&shard->mutex);
           EMBANK_RETURN_IF_ERROR(mover->SaveOwed(shard, rows.subspan(first, count)));
         }
-        return absl::OkStatus();
+        return OkStatus();
       });
 }
 
@@ -35,7 +35,7 @@ constexpr uint32_t kPartsAtOnce = 4;
 void SweepPart(const SweepParts& parts, uint32_t page, uint32_t part) {
   if (!parts.gate->IsSweeping()) return;
   parts.log->WaitForCalm();
-  const absl::Status status = SaveOwedOf(parts, page, part * kSlotsAtOnce);
+  const Status status = SaveOwedOf(parts, page, part * kSlotsAtOnce);
   if (!status.ok()) parts.gate->Fail(status);
 }
 

@@ -8,10 +8,10 @@
 #include <string_view>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "base/seeded_bug.h"
 #include "base/status_macros.h"
+#include "base/str_cat.h"
 
 namespace embank {
 namespace {
@@ -33,36 +33,37 @@ bool ParseName(std::string_view name, std::string_view prefix, Number* number) {
 }
 
 std::string NameOf(const char* prefix, uint32_t checkpoint) {
-  return absl::StrCat(prefix, absl::Hex(checkpoint, absl::kZeroPad8));
+  return StrCat(prefix, Hex(checkpoint, 8));
 }
 
-absl::Status NoStoreAt(const char* argument, const std::string& path) {
-  return absl::NotFoundError(absl::StrCat(argument, ": ", path, " is not a store"));
+Status NoStoreAt(const char* argument, const std::string& path) {
+  return NotFoundError(StrCat(argument, ": ", path, " is not a store"));
 }
 
-absl::Status OpenElsewhere(const char* argument, const std::string& path, bool shared) {
-  return absl::UnavailableError(absl::StrCat(
+Status OpenElsewhere(const char* argument, const std::string& path, bool shared) {
+  return UnavailableError(StrCat(
       argument, ": ", path, " is open already", shared ? " to be changed" : "",
       ", here or in another process, which has the directory and its ", kLockName, " locked"));
 }
 
-absl::StatusOr<std::vector<std::string>> NamesIn(FileSystem* files, const std::string& path) {
+StatusOr<std::vector<std::string>> NamesIn(FileSystem* files, const std::string& path) {
   EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<Directory> directory, files->OpenDirectory(path));
   return directory->List();
 }
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<CheckpointDirectory>> CheckpointDirectory::Open(
-    FileSystem* files, const std::string& path, bool may_create) {
+StatusOr<std::unique_ptr<CheckpointDirectory>> CheckpointDirectory::Open(FileSystem* files,
+                                                                         const std::string& path,
+                                                                         bool may_create) {
   bool is_made = false;
   if (may_create) {
-    const absl::Status made = files->CreateDirectory(path);
-    if (!made.ok() && !absl::IsAlreadyExists(made)) return made;
+    const Status made = files->CreateDirectory(path);
+    if (!made.ok() && !IsAlreadyExists(made)) return made;
     is_made = made.ok();
   }
-  absl::StatusOr<std::unique_ptr<Directory>> opened = files->OpenDirectory(path);
-  if (!may_create && absl::IsNotFound(opened.status())) return NoStoreAt("path", path);
+  StatusOr<std::unique_ptr<Directory>> opened = files->OpenDirectory(path);
+  if (!may_create && IsNotFound(opened.status())) return NoStoreAt("path", path);
   EMBANK_RETURN_IF_ERROR(opened.status());
   std::unique_ptr<CheckpointDirectory> directory(new CheckpointDirectory(*std::move(opened)));
   directory->is_made_ = is_made;
@@ -77,20 +78,20 @@ absl::StatusOr<std::unique_ptr<CheckpointDirectory>> CheckpointDirectory::Open(
   }
   if (!may_create) return NoStoreAt("path", path);
   // Its own name, too, has to outlive a crash.
-  const absl::Status synced = directory->directory_->SyncName();
+  const Status synced = directory->directory_->SyncName();
   if (synced.ok()) return directory;
   // No later sync makes up for one that failed: who comes next makes the name again.
   if (directory->is_made_) directory->Abandon();
   return synced;
 }
 
-absl::StatusOr<std::unique_ptr<CheckpointDirectory>> CheckpointDirectory::OpenVacant(
+StatusOr<std::unique_ptr<CheckpointDirectory>> CheckpointDirectory::OpenVacant(
     FileSystem* files, const std::string& path) {
-  const absl::Status occupied = absl::AlreadyExistsError(
-      absl::StrCat("directory: ", path, " is not empty; a store is made in one that is, or that ",
-                   "does not exist"));
-  const absl::StatusOr<std::vector<std::string>> names = NamesIn(files, path);
-  if (!names.ok() && !absl::IsNotFound(names.status())) return names.status();
+  const Status occupied = AlreadyExistsError(
+      StrCat("directory: ", path, " is not empty; a store is made in one that is, or that ",
+             "does not exist"));
+  const StatusOr<std::vector<std::string>> names = NamesIn(files, path);
+  if (!names.ok() && !IsNotFound(names.status())) return names.status();
   if (names.ok() && std::any_of(names->begin(), names->end(),
                                 [](const std::string& name) { return name != kLockName; })) {
     return occupied;
@@ -101,10 +102,10 @@ absl::StatusOr<std::unique_ptr<CheckpointDirectory>> CheckpointDirectory::OpenVa
   return directory;
 }
 
-absl::StatusOr<std::unique_ptr<CheckpointDirectory>> CheckpointDirectory::OpenToRead(
+StatusOr<std::unique_ptr<CheckpointDirectory>> CheckpointDirectory::OpenToRead(
     FileSystem* files, const std::string& path, const char* argument) {
-  absl::StatusOr<std::unique_ptr<Directory>> opened = files->OpenDirectory(path);
-  if (absl::IsNotFound(opened.status())) return NoStoreAt(argument, path);
+  StatusOr<std::unique_ptr<Directory>> opened = files->OpenDirectory(path);
+  if (IsNotFound(opened.status())) return NoStoreAt(argument, path);
   EMBANK_RETURN_IF_ERROR(opened.status());
   std::unique_ptr<CheckpointDirectory> directory(new CheckpointDirectory(*std::move(opened)));
   EMBANK_RETURN_IF_ERROR(directory->LockToRead(argument));
@@ -121,28 +122,28 @@ std::string CheckpointDirectory::HeatName(uint32_t checkpoint) {
   return NameOf(kHeatPrefix, checkpoint);
 }
 
-absl::Status CheckpointDirectory::MakeLockFile() {
-  const absl::StatusOr<std::unique_ptr<File>> file =
+Status CheckpointDirectory::MakeLockFile() {
+  const StatusOr<std::unique_ptr<File>> file =
       directory_->Open(kLockName, FileAccess::kCreate, FileCaching::kCached);
-  return absl::IsAlreadyExists(file.status()) ? absl::OkStatus() : file.status();
+  return IsAlreadyExists(file.status()) ? OkStatus() : file.status();
 }
 
 // LOCK can be removed by anybody who may write to the directory; the directory itself can not.
-absl::Status CheckpointDirectory::LockDirectory(bool shared, const char* argument) {
-  absl::StatusOr<std::unique_ptr<FileLock>> lock = directory_->LockItself(shared);
-  if (absl::IsUnimplemented(lock.status())) return absl::OkStatus();
-  if (absl::IsUnavailable(lock.status())) {
+Status CheckpointDirectory::LockDirectory(bool shared, const char* argument) {
+  StatusOr<std::unique_ptr<FileLock>> lock = directory_->LockItself(shared);
+  if (IsUnimplemented(lock.status())) return OkStatus();
+  if (IsUnavailable(lock.status())) {
     return OpenElsewhere(argument, directory_->path(), shared);
   }
   EMBANK_RETURN_IF_ERROR(lock.status());
   directory_lock_ = *std::move(lock);
-  return absl::OkStatus();
+  return OkStatus();
 }
 
 // kNotFound: there is no such file.
-absl::Status CheckpointDirectory::LockFile(bool shared, const char* argument) {
-  absl::StatusOr<std::unique_ptr<FileLock>> lock = directory_->Lock(kLockName, shared);
-  if (absl::IsUnavailable(lock.status())) {
+Status CheckpointDirectory::LockFile(bool shared, const char* argument) {
+  StatusOr<std::unique_ptr<FileLock>> lock = directory_->Lock(kLockName, shared);
+  if (IsUnavailable(lock.status())) {
     return OpenElsewhere(argument, directory_->path(), shared);
   }
   EMBANK_RETURN_IF_ERROR(lock.status());
@@ -151,44 +152,44 @@ absl::Status CheckpointDirectory::LockFile(bool shared, const char* argument) {
   return CheckLock();
 }
 
-absl::Status CheckpointDirectory::LockToChange(bool may_create) {
+Status CheckpointDirectory::LockToChange(bool may_create) {
   EMBANK_RETURN_IF_ERROR(LockDirectory(/*shared=*/false, "path"));
   if (may_create) EMBANK_RETURN_IF_ERROR(MakeLockFile());
-  absl::Status locked = LockFile(/*shared=*/false, "path");
-  if (!absl::IsNotFound(locked)) return locked;
+  Status locked = LockFile(/*shared=*/false, "path");
+  if (!IsNotFound(locked)) return locked;
   EMBANK_RETURN_IF_ERROR(LookAround());
   EMBANK_RETURN_IF_ERROR(CheckHasManifest());
   if (checkpoints_.empty()) return NoStoreAt("path", directory_->path());
-  Log(LogLevel::kWarning, absl::StrCat(PathOf(kLockName), " was missing, and is made again"));
+  Log(LogLevel::kWarning, StrCat(PathOf(kLockName), " was missing, and is made again"));
   EMBANK_RETURN_IF_ERROR(MakeLockFile());
   return LockFile(/*shared=*/false, "path");
 }
 
-absl::Status CheckpointDirectory::LockToRead(const char* argument) {
+Status CheckpointDirectory::LockToRead(const char* argument) {
   EMBANK_RETURN_IF_ERROR(LockDirectory(/*shared=*/true, argument));
-  absl::Status locked = LockFile(/*shared=*/true, argument);
-  if (!absl::IsNotFound(locked)) return locked;
+  Status locked = LockFile(/*shared=*/true, argument);
+  if (!IsNotFound(locked)) return locked;
   // Who opens it to change it has to lock the directory too.
-  if (directory_lock_ != nullptr) return absl::OkStatus();
+  if (directory_lock_ != nullptr) return OkStatus();
   EMBANK_RETURN_IF_ERROR(LookAround());
   if (!HasFiles()) return NoStoreAt(argument, directory_->path());
-  return absl::FailedPreconditionError(
-      absl::StrCat(argument, ": ", directory_->path(), " has no ", kLockName,
-                   ", and its file system does not lock directories; make an empty file of this "
-                   "name, or open the store once to change it"));
+  return FailedPreconditionError(
+      StrCat(argument, ": ", directory_->path(), " has no ", kLockName,
+             ", and its file system does not lock directories; make an empty file of this "
+             "name, or open the store once to change it"));
 }
 
-absl::Status CheckpointDirectory::CheckLock() const {
+Status CheckpointDirectory::CheckLock() const {
   EMBANK_ASSIGN_OR_RETURN(const bool is_in_place, lock_->IsInPlace());
-  if (is_in_place) return absl::OkStatus();
-  return absl::UnavailableError(
-      absl::StrCat(PathOf(kLockName),
-                   " is not the file that this store has locked: it was removed or replaced, and "
-                   "somebody else may have the store open; nothing was written. Put that file "
-                   "back, or close the store and open it again"));
+  if (is_in_place) return OkStatus();
+  return UnavailableError(
+      StrCat(PathOf(kLockName),
+             " is not the file that this store has locked: it was removed or replaced, and "
+             "somebody else may have the store open; nothing was written. Put that file "
+             "back, or close the store and open it again"));
 }
 
-absl::Status CheckpointDirectory::LookAround() {
+Status CheckpointDirectory::LookAround() {
   EMBANK_ASSIGN_OR_RETURN(const std::vector<std::string> names, directory_->List());
   checkpoints_.clear();
   segments_.clear();
@@ -211,18 +212,17 @@ absl::Status CheckpointDirectory::LookAround() {
   std::sort(checkpoints_.begin(), checkpoints_.end());
   std::sort(segments_.begin(), segments_.end());
   std::sort(drafts_.begin(), drafts_.end());
-  return absl::OkStatus();
+  return OkStatus();
 }
 
-absl::Status CheckpointDirectory::CheckHasManifest() const {
-  if (!checkpoints_.empty() || (segments_.empty() && completed_.empty())) return absl::OkStatus();
+Status CheckpointDirectory::CheckHasManifest() const {
+  if (!checkpoints_.empty() || (segments_.empty() && completed_.empty())) return OkStatus();
   if (!segments_.empty()) {
-    return absl::DataLossError(absl::StrCat("path: ", directory_->path(), " has ", segments_.size(),
-                                            " segments of a store, and no manifest"));
+    return DataLossError(StrCat("path: ", directory_->path(), " has ", segments_.size(),
+                                " segments of a store, and no manifest"));
   }
-  return absl::DataLossError(absl::StrCat("path: ", directory_->path(),
-                                          " is a store that had checkpoint ", *completed_.rbegin(),
-                                          ", and has no manifest"));
+  return DataLossError(StrCat("path: ", directory_->path(), " is a store that had checkpoint ",
+                              *completed_.rbegin(), ", and has no manifest"));
 }
 
 uint32_t CheckpointDirectory::next_checkpoint() const {
@@ -231,25 +231,23 @@ uint32_t CheckpointDirectory::next_checkpoint() const {
   return newest == UINT32_MAX ? newest : newest + 1;
 }
 
-absl::StatusOr<Manifest> CheckpointDirectory::Load(uint32_t checkpoint) const {
+StatusOr<Manifest> CheckpointDirectory::Load(uint32_t checkpoint) const {
   const std::string name = ManifestName(checkpoint);
   const std::string path = PathOf(name);
   EMBANK_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes,
                           ReadWholeFile(directory_.get(), name, kManifestBytesMax));
-  absl::StatusOr<Manifest> manifest = DecodeManifest(bytes);
+  StatusOr<Manifest> manifest = DecodeManifest(bytes);
   if (!manifest.ok()) {
-    return absl::Status(manifest.status().code(),
-                        absl::StrCat(path, ": ", manifest.status().message()));
+    return Status(manifest.status().code(), StrCat(path, ": ", manifest.status().message()));
   }
   if (manifest->checkpoint == checkpoint) return manifest;
-  return absl::DataLossError(
-      absl::StrCat(path, ": it is the manifest of checkpoint ", manifest->checkpoint));
+  return DataLossError(StrCat(path, ": it is the manifest of checkpoint ", manifest->checkpoint));
 }
 
 // A crash takes no manifest away whose checkpoint was completed, and a store removes it only when a
 // newer one was.
-absl::Status CheckpointDirectory::LoadMissing(uint32_t checkpoint) const {
-  return absl::DataLossError(absl::StrCat(
+Status CheckpointDirectory::LoadMissing(uint32_t checkpoint) const {
+  return DataLossError(StrCat(
       PathOf(ManifestName(checkpoint)), ": the manifest is missing, though checkpoint ", checkpoint,
       " was completed", checkpoints_.empty() ? "; the directory has no manifest" : ""));
 }
@@ -277,19 +275,19 @@ std::vector<KeptCheckpoint> CheckpointDirectory::LoadKept() const {
   return kept;
 }
 
-absl::Status CheckpointDirectory::Keep(const Manifest& manifest, bool* in_doubt) {
+Status CheckpointDirectory::Keep(const Manifest& manifest, bool* in_doubt) {
   *in_doubt = false;
   EMBANK_RETURN_IF_ERROR(doubt_);
   EMBANK_RETURN_IF_ERROR(CheckLock());
   const std::vector<std::byte> bytes = EncodeManifest(manifest);
   if (bytes.size() > kManifestBytesMax) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("the manifest has ", bytes.size(), " bytes, at most ", kManifestBytesMax));
+    return ResourceExhaustedError(
+        StrCat("the manifest has ", bytes.size(), " bytes, at most ", kManifestBytesMax));
   }
   const std::string name = ManifestName(manifest.checkpoint);
   const std::set<uint32_t> needed = {manifest.checkpoint, manifest.previous};
   checkpoints_.reserve(checkpoints_.size() + 1);
-  const absl::Status kept = ReplaceFile(directory_.get(), name, bytes, in_doubt);
+  const Status kept = ReplaceFile(directory_.get(), name, bytes, in_doubt);
   // The first: who opens the store next makes it anew. Later ones stay, for a crash might bring
   // them back.
   if (!kept.ok() && checkpoints_.empty()) directory_->Remove(name).IgnoreError();
@@ -307,7 +305,7 @@ absl::Status CheckpointDirectory::Keep(const Manifest& manifest, bool* in_doubt)
   }
   // The sync may have dropped names of which others think that a later one makes them durable.
   doubt_ = directory_->Sync();
-  return absl::OkStatus();
+  return OkStatus();
 }
 
 // Only of a checkpoint whose manifest this has made durable under its name: one that was found may
@@ -316,17 +314,17 @@ absl::Status CheckpointDirectory::Keep(const Manifest& manifest, bool* in_doubt)
 void CheckpointDirectory::MarkCompleted(uint32_t checkpoint) {
   if (completed_.size() == 1 && completed_.count(checkpoint) == 1) return;
   const std::string name = NameOf(kCompletedPrefix, checkpoint);
-  absl::Status marked = absl::NotFoundError("there is no mark yet");
+  Status marked = NotFoundError("there is no mark yet");
   if (!completed_.empty() && completed_.count(checkpoint) == 0) {
     marked = directory_->Rename(NameOf(kCompletedPrefix, *completed_.rbegin()), name);
     if (marked.ok()) completed_.erase(std::prev(completed_.end()));
   }
-  if (absl::IsNotFound(marked)) {
+  if (IsNotFound(marked)) {
     marked = directory_->Open(name, FileAccess::kCreate, FileCaching::kCached).status();
   }
-  if (!marked.ok() && !absl::IsAlreadyExists(marked)) {
-    Log(LogLevel::kWarning, absl::StrCat("a loss of checkpoint ", checkpoint,
-                                         " would not be noticed: ", marked.ToString()));
+  if (!marked.ok() && !IsAlreadyExists(marked)) {
+    Log(LogLevel::kWarning,
+        StrCat("a loss of checkpoint ", checkpoint, " would not be noticed: ", marked.ToString()));
     return;
   }
   for (const uint32_t other : completed_) {
@@ -426,9 +424,9 @@ void CheckpointDirectory::Abandon() {
 
 // It is nobody's: that it stays is worth a word, no more.
 void CheckpointDirectory::Remove(const std::string& name) {
-  const absl::Status status = directory_->Remove(name);
-  if (status.ok() || absl::IsNotFound(status)) return;
-  Log(LogLevel::kWarning, absl::StrCat("a file that is not needed stays: ", status.ToString()));
+  const Status status = directory_->Remove(name);
+  if (status.ok() || IsNotFound(status)) return;
+  Log(LogLevel::kWarning, StrCat("a file that is not needed stays: ", status.ToString()));
 }
 
 }  // namespace embank

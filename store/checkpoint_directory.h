@@ -23,9 +23,9 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "base/file_system.h"
+#include "base/status.h"
+#include "base/status_or.h"
 #include "store/manifest.h"
 
 namespace embank {
@@ -33,7 +33,7 @@ namespace embank {
 // A checkpoint that the store keeps, or should: its manifest, or why that cannot be had.
 struct KeptCheckpoint {
   uint32_t checkpoint;
-  absl::StatusOr<Manifest> manifest;
+  StatusOr<Manifest> manifest;
 };
 
 // One thread at a time.
@@ -43,21 +43,21 @@ class CheckpointDirectory {
   // LOCK that is missing beside a manifest is made again. files must outlive it. kNotFound: there
   // is no store; kUnavailable: it is open elsewhere; kDataLoss: it has segments, or had a
   // checkpoint, and has no manifest; the statuses of files.
-  static absl::StatusOr<std::unique_ptr<CheckpointDirectory>> Open(FileSystem* files,
-                                                                   const std::string& path,
-                                                                   bool may_create);
+  static StatusOr<std::unique_ptr<CheckpointDirectory>> Open(FileSystem* files,
+                                                             const std::string& path,
+                                                             bool may_create);
   // As Open, for a store that is to be made here: kAlreadyExists when the directory has anything
   // in it, but for a lock file.
-  static absl::StatusOr<std::unique_ptr<CheckpointDirectory>> OpenVacant(FileSystem* files,
-                                                                         const std::string& path);
+  static StatusOr<std::unique_ptr<CheckpointDirectory>> OpenVacant(FileSystem* files,
+                                                                   const std::string& path);
   // Locks a store's directory together with others who only read, and looks what is there: Keep and
   // RemoveOrphans are not called. Writes nothing; without a LOCK the lock of the directory itself
   // has to do. kNotFound; kUnavailable: it is open to be changed; kFailedPrecondition: there is no
   // LOCK, and the file system does not lock directories; the statuses of files; segments without a
   // manifest are no error here. `argument`: as callers know the path.
-  static absl::StatusOr<std::unique_ptr<CheckpointDirectory>> OpenToRead(FileSystem* files,
-                                                                         const std::string& path,
-                                                                         const char* argument);
+  static StatusOr<std::unique_ptr<CheckpointDirectory>> OpenToRead(FileSystem* files,
+                                                                   const std::string& path,
+                                                                   const char* argument);
   CheckpointDirectory(const CheckpointDirectory&) = delete;
   CheckpointDirectory& operator=(const CheckpointDirectory&) = delete;
 
@@ -69,7 +69,7 @@ class CheckpointDirectory {
   Directory* files() const { return directory_.get(); }
   // Whether the LOCK of the directory is still the file that this has locked. kUnavailable: it was
   // removed or replaced, so that others may come in; the statuses of files.
-  absl::Status CheckLock() const;
+  Status CheckLock() const;
 
   // The checkpoints that have a manifest, in order: none of a new store; a crash may have left some
   // that nobody needs.
@@ -78,20 +78,20 @@ class CheckpointDirectory {
   uint32_t next_checkpoint() const;
   // The manifest of one of them. kDataLoss; kFailedPrecondition: of a newer format; statuses of
   // files.
-  absl::StatusOr<Manifest> Load(uint32_t checkpoint) const;
+  StatusOr<Manifest> Load(uint32_t checkpoint) const;
   // The newest checkpoint, then the one that is kept with it, if there is one: that which the
   // newest names as previous; where the newest cannot be read, the one before it. Statuses as
   // Load's; kDataLoss also: the newest was completed, and its manifest is missing. Empty: there is
   // no checkpoint.
   std::vector<KeptCheckpoint> LoadKept() const;
   // kDataLoss: there are segments, or was a checkpoint, and there is no manifest.
-  absl::Status CheckHasManifest() const;
+  Status CheckHasManifest() const;
 
   // Writes a manifest, whose checkpoint is newer than all; then it and its previous one are kept,
   // and no other, and the directory says durably that it was completed. kUnavailable also as
   // CheckLock. *in_doubt: after the error nobody knows whether it is there, nor which names of the
   // directory are durable; no later sync tells, and Keep has that error from then on.
-  absl::Status Keep(const Manifest& manifest, bool* in_doubt);
+  Status Keep(const Manifest& manifest, bool* in_doubt);
 
   // A file with the heat of a checkpoint may come to be, or is there, of so many bytes at most.
   // std::bad_alloc leaves it.
@@ -119,13 +119,13 @@ class CheckpointDirectory {
   explicit CheckpointDirectory(std::unique_ptr<Directory> directory)
       : directory_(std::move(directory)) {}
 
-  absl::Status MakeLockFile();
-  absl::Status LockDirectory(bool shared, const char* argument);
-  absl::Status LockFile(bool shared, const char* argument);
-  absl::Status LockToChange(bool may_create);
-  absl::Status LockToRead(const char* argument);
-  absl::Status LookAround();
-  absl::Status LoadMissing(uint32_t checkpoint) const;
+  Status MakeLockFile();
+  Status LockDirectory(bool shared, const char* argument);
+  Status LockFile(bool shared, const char* argument);
+  Status LockToChange(bool may_create);
+  Status LockToRead(const char* argument);
+  Status LookAround();
+  Status LoadMissing(uint32_t checkpoint) const;
   void MarkCompleted(uint32_t checkpoint);
   bool HasFiles() const {
     return !checkpoints_.empty() || !segments_.empty() || !completed_.empty();
@@ -138,7 +138,7 @@ class CheckpointDirectory {
   std::unique_ptr<FileLock> directory_lock_;  // nullptr: the file system has none of directories
   std::unique_ptr<FileLock> lock_;            // of LOCK; nullptr: there is none
   bool is_made_ = false;                      // by this
-  absl::Status doubt_;
+  Status doubt_;
   uint32_t doubted_checkpoint_ = 0;  // whose manifest may turn out to be there; 0: none
   std::vector<uint32_t> checkpoints_;
   std::set<uint32_t> completed_;        // that the directory says to have been completed

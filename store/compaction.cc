@@ -185,12 +185,11 @@ Compaction::StepEnd Compaction::TryStep(CompactionAim aim) {
   stuck_ = false;
   bool damaged = false;
   bool unread = false;
-  const absl::Status read =
-      parts_.log->Read(rows, [&](size_t i, const absl::Status& status, auto record) {
-        mutex_.AssertHeld();
-        (absl::IsDataLoss(status) ? damaged : unread) |= !status.ok();
-        if (status.ok()) MoveRow(rows[i], record);
-      });
+  const Status read = parts_.log->Read(rows, [&](size_t i, const Status& status, auto record) {
+    mutex_.AssertHeld();
+    (IsDataLoss(status) ? damaged : unread) |= !status.ok();
+    if (status.ok()) MoveRow(rows[i], record);
+  });
   // What cannot be read stays where it is, and its segment with it.
   if (damaged || unread) parts_.log->PassOver(victim_.get(), damaged);
   if (!read.ok()) next_slot_ = first_slot;

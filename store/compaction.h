@@ -105,48 +105,49 @@ class Compaction {
     return !parts_.log->has_stopped() &&
            (parts_.log->BytesToForget() > 0 || rows_to_forget_.load(std::memory_order_relaxed) > 0);
   }
-  size_t RowsToForget() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  size_t RowsToForget() const EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CountForgotten();
   void ForgiveFullIndex();
   StepEnd ForgetInLog(RowMover** in_memory, uint64_t* looked_at_bytes);
   uint64_t ForgetInMemory(RowMover* mover, uint64_t rows);
   bool WorkOff();
-  bool Step(CompactionAim aim) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+  bool Step(CompactionAim aim) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return TryStep(aim) == StepEnd::kDone;
   }
-  StepEnd TryStep(CompactionAim aim) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool Pick(CompactionAim aim) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Drop(bool is_done) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  StepEnd TryStep(CompactionAim aim) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool Pick(CompactionAim aim) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Drop(bool is_done) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void MoveRow(Location from, std::span<const std::byte> record)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ForgetRow(RowMover* mover, KeyIndex::Shard* shard, const RowId& id, Location from,
                  std::span<const std::byte> record)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_, shard->mutex);
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_, shard->mutex);
   uint64_t CheckpointsEnded();
   bool WaitForCheckpoint(uint64_t ended);
 
   const CompactionParts parts_;
   std::atomic<uint64_t> owed_rows_{0};
   Mutex mutex_;  // taken before locks of shards
-  std::shared_ptr<LogSegment> victim_ ABSL_GUARDED_BY(mutex_);
-  CompactionAim aim_ ABSL_GUARDED_BY(mutex_) = CompactionAim::kPace;  // of the victim
-  uint32_t next_slot_ ABSL_GUARDED_BY(mutex_) = 0;
-  bool stuck_ ABSL_GUARDED_BY(mutex_) = false;    // the log took no row
-  size_t step_rows_ ABSL_GUARDED_BY(mutex_) = 0;  // of the last step
-  uint64_t step_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::shared_ptr<LogSegment> victim_ EMBANK_GUARDED_BY(mutex_);
+  CompactionAim aim_ EMBANK_GUARDED_BY(mutex_) = CompactionAim::kPace;  // of the victim
+  uint32_t next_slot_ EMBANK_GUARDED_BY(mutex_) = 0;
+  bool stuck_ EMBANK_GUARDED_BY(mutex_) = false;    // the log took no row
+  size_t step_rows_ EMBANK_GUARDED_BY(mutex_) = 0;  // of the last step
+  uint64_t step_bytes_ EMBANK_GUARDED_BY(mutex_) = 0;
   // Of the last step that was to forget: rows that are in memory, and their class.
-  size_t step_in_memory_ ABSL_GUARDED_BY(mutex_) = 0;
-  RowMover* in_memory_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  size_t step_in_memory_ EMBANK_GUARDED_BY(mutex_) = 0;
+  RowMover* in_memory_ EMBANK_GUARDED_BY(mutex_) = nullptr;
   // Where forgetting goes on when other work came between.
-  uint64_t forget_segment_ ABSL_GUARDED_BY(mutex_) = 0;
-  uint32_t forget_slot_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::array<Location, kRowsAtATime> rows_ ABSL_GUARDED_BY(mutex_);
+  uint64_t forget_segment_ EMBANK_GUARDED_BY(mutex_) = 0;
+  uint32_t forget_slot_ EMBANK_GUARDED_BY(mutex_) = 0;
+  std::array<Location, kRowsAtATime> rows_ EMBANK_GUARDED_BY(mutex_);
   std::atomic<uint64_t> rows_to_forget_{0};  // for want of places in the index
   std::atomic<uint32_t> next_shard_{0};      // in which a row of memory is forgotten
   Mutex checkpoint_mutex_;
   ConditionVariable checkpoint_ended_;
-  std::thread::id checkpoint_maker_ ABSL_GUARDED_BY(checkpoint_mutex_);  // none: none is under way
-  uint64_t checkpoints_ended_ ABSL_GUARDED_BY(checkpoint_mutex_) = 0;
+  std::thread::id checkpoint_maker_
+      EMBANK_GUARDED_BY(checkpoint_mutex_);  // none: none is under way
+  uint64_t checkpoints_ended_ EMBANK_GUARDED_BY(checkpoint_mutex_) = 0;
   std::unique_ptr<BackgroundTask> task_;  // last: its steps use the rest
 };
 

@@ -4,7 +4,7 @@
 #include <map>
 #include <thread>
 
-#include "absl/strings/str_cat.h"
+#include "base/str_cat.h"
 #include "store/cache_size.h"
 #include "store/heat_sketch.h"
 #include "store/key_index.h"
@@ -149,21 +149,20 @@ Estimate EstimateMemory(const StoreOptions& options, std::span<const TableRows> 
   return estimate;
 }
 
-absl::StatusOr<Estimate> EstimateForHitRatio(const StoreOptions& options,
-                                             std::span<const TableRows> tables,
-                                             double zipf_exponent, double hit_ratio) {
+StatusOr<Estimate> EstimateForHitRatio(const StoreOptions& options,
+                                       std::span<const TableRows> tables, double zipf_exponent,
+                                       double hit_ratio) {
   constexpr double kZipfExponentMax = 4;
   if (options.path.empty()) {
-    return absl::InvalidArgumentError(
-        "path: there is none in options; without one all rows are in DRAM");
+    return InvalidArgumentError("path: there is none in options; without one all rows are in DRAM");
   }
   // NaN is in no range.
   if (!(zipf_exponent >= 0 && zipf_exponent <= kZipfExponentMax)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("zipf_exponent: ", zipf_exponent, "; 0 to ", kZipfExponentMax));
+    return InvalidArgumentError(
+        StrCat("zipf_exponent: ", zipf_exponent, "; 0 to ", kZipfExponentMax));
   }
   if (!(hit_ratio >= 0 && hit_ratio <= 1)) {
-    return absl::InvalidArgumentError(absl::StrCat("hit_ratio: ", hit_ratio, "; 0 to 1"));
+    return InvalidArgumentError(StrCat("hit_ratio: ", hit_ratio, "; 0 to 1"));
   }
   uint64_t rows = 0;
   for (const TableRows& table : tables) rows += table.rows;

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <span>
 
-#include "absl/status/statusor.h"
 #include "base/memory.h"
+#include "base/status_or.h"
 #include "store/options.h"
 #include "tiers/location.h"
 #include "tiers/row_log.h"
@@ -39,9 +39,9 @@ Estimate EstimateMemory(const StoreOptions& options, std::span<const TableRows> 
 
 // As EstimateMemory of a store with a path, with as many rows in memory as a hit ratio takes
 // (store/cache_size.h). kInvalidArgument: no path; an exponent or a ratio out of its range.
-absl::StatusOr<Estimate> EstimateForHitRatio(const StoreOptions& options,
-                                             std::span<const TableRows> tables,
-                                             double zipf_exponent, double hit_ratio);
+StatusOr<Estimate> EstimateForHitRatio(const StoreOptions& options,
+                                       std::span<const TableRows> tables, double zipf_exponent,
+                                       double hit_ratio);
 
 // A store with a path keeps this part of dram_bytes free of the index: for rows, and for the log,
 // whose bits of a row take a 50th of what the index has for it.

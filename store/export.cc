@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "base/aligned_buffer.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "base/str_cat.h"
 #include "store/checkpoint_directory.h"
 #include "tiers/row_log.h"
 
@@ -39,8 +39,8 @@ uint64_t BytesOf(const SegmentRows& rows) {
   return IsFinished(rows) ? rows.header.segment_bytes : BytesUpToLastRow(rows);
 }
 
-absl::Status Lost(const std::string& path, const char* what) {
-  return absl::DataLossError(absl::StrCat(path, ": it is ", what));
+Status Lost(const std::string& path, const char* what) {
+  return DataLossError(StrCat(path, ": it is ", what));
 }
 
 class Export {
@@ -53,10 +53,10 @@ class Export {
     total_bytes_ += manifest_.heat.bytes;
   }
 
-  absl::Status Run() {
+  Status Run() {
     EMBANK_ASSIGN_OR_RETURN(target_, CheckpointDirectory::OpenVacant(parts_.files, directory_));
     bool in_doubt = false;
-    absl::Status status;
+    Status status;
     try {
       status = Fill(&in_doubt);
     } catch (const std::bad_alloc&) {
@@ -68,7 +68,7 @@ class Export {
   }
 
  private:
-  absl::Status Fill(bool* in_doubt) {
+  Status Fill(bool* in_doubt) {
     EMBANK_RETURN_IF_ERROR(CountDone(0));
     for (const SegmentRows& rows : manifest_.segments) EMBANK_RETURN_IF_ERROR(AddSegment(rows));
     EMBANK_RETURN_IF_ERROR(AddHeat());
@@ -79,13 +79,13 @@ class Export {
   }
 
   // Without its heat a store is whole.
-  absl::Status AddHeat() {
-    if (manifest_.heat.bytes == 0) return absl::OkStatus();
+  Status AddHeat() {
+    if (manifest_.heat.bytes == 0) return OkStatus();
     const uint64_t bytes = manifest_.heat.bytes;
     const uint64_t done_bytes = done_bytes_;
     const size_t made = made_.size();
-    absl::Status added = Share(CheckpointDirectory::HeatName(manifest_.checkpoint), bytes, bytes);
-    if (!absl::IsDataLoss(added)) return added;
+    Status added = Share(CheckpointDirectory::HeatName(manifest_.checkpoint), bytes, bytes);
+    if (!IsDataLoss(added)) return added;
     // A part of it may have been copied.
     while (made_.size() > made) {
       EMBANK_RETURN_IF_ERROR(target_->files()->Remove(made_.back()));
@@ -93,47 +93,47 @@ class Export {
     }
     done_bytes_ = done_bytes;
     total_bytes_ -= bytes;
-    Log(LogLevel::kWarning, absl::StrCat("exported without the heat that rows gained since they "
-                                         "were written: ",
-                                         added.ToString()));
+    Log(LogLevel::kWarning, StrCat("exported without the heat that rows gained since they "
+                                   "were written: ",
+                                   added.ToString()));
     manifest_.heat = {};
     return CountDone(0);
   }
 
-  absl::Status AddSegment(const SegmentRows& rows) {
+  Status AddSegment(const SegmentRows& rows) {
     const std::string name = RowLog::SegmentName(rows.header.segment_id);
     const uint64_t bytes = BytesOf(rows);
     if (IsFinished(rows)) return Share(name, bytes, rows.header.segment_bytes);
     return Copy(name, bytes, rows.header.segment_bytes);
   }
 
-  absl::Status Share(const std::string& name, uint64_t bytes, uint64_t file_bytes) {
-    const absl::Status linked = parts_.source->Link(name, target_->files(), name);
-    if (absl::IsNotFound(linked)) return Lost(parts_.source->PathOf(name), "missing");
-    if (absl::IsUnimplemented(linked)) return Copy(name, bytes, file_bytes);
+  Status Share(const std::string& name, uint64_t bytes, uint64_t file_bytes) {
+    const Status linked = parts_.source->Link(name, target_->files(), name);
+    if (IsNotFound(linked)) return Lost(parts_.source->PathOf(name), "missing");
+    if (IsUnimplemented(linked)) return Copy(name, bytes, file_bytes);
     EMBANK_RETURN_IF_ERROR(linked);
     made_.push_back(name);
     return CountDone(bytes);
   }
 
-  absl::Status Copy(const std::string& name, uint64_t end, uint64_t file_bytes) {
+  Status Copy(const std::string& name, uint64_t end, uint64_t file_bytes) {
     const std::string from = parts_.source->PathOf(name);
     const auto source = parts_.source->Open(name, FileAccess::kRead, FileCaching::kDirect);
-    if (absl::IsNotFound(source.status())) return Lost(from, "missing");
+    if (IsNotFound(source.status())) return Lost(from, "missing");
     EMBANK_RETURN_IF_ERROR(source.status());
     EMBANK_ASSIGN_OR_RETURN(
         const std::unique_ptr<File> target,
         target_->files()->Open(name, FileAccess::kCreate, FileCaching::kDirect));
     made_.push_back(name);
-    const absl::Status taken = target->Preallocate(file_bytes);
-    if (!absl::IsUnimplemented(taken)) EMBANK_RETURN_IF_ERROR(taken);
+    const Status taken = target->Preallocate(file_bytes);
+    if (!IsUnimplemented(taken)) EMBANK_RETURN_IF_ERROR(taken);
     if (buffer_.data() == nullptr) {
       EMBANK_ASSIGN_OR_RETURN(buffer_, AlignedBuffer::Create(parts_.memory, &budget_, kCopyBytes));
     }
     for (uint64_t offset = 0; offset < end; offset += kCopyBytes) {
       const std::span bytes(buffer_.data(), std::min(kCopyBytes, end - offset));
-      const absl::Status read = (*source)->Read(offset, bytes);
-      if (absl::IsOutOfRange(read)) return Lost(from, "cut off");
+      const Status read = (*source)->Read(offset, bytes);
+      if (IsOutOfRange(read)) return Lost(from, "cut off");
       EMBANK_RETURN_IF_ERROR(read);
       EMBANK_RETURN_IF_ERROR(target->Write(offset, bytes));
       EMBANK_RETURN_IF_ERROR(CountDone(bytes.size()));
@@ -141,21 +141,20 @@ class Export {
     return target->Sync();
   }
 
-  absl::Status CountDone(uint64_t bytes) {
+  Status CountDone(uint64_t bytes) {
     done_bytes_ += bytes;
-    if (progress_(done_bytes_, total_bytes_)) return absl::OkStatus();
-    return absl::CancelledError(absl::StrCat("progress: the export was cancelled when ",
-                                             done_bytes_, " of ", total_bytes_,
-                                             " bytes were done"));
+    if (progress_(done_bytes_, total_bytes_)) return OkStatus();
+    return CancelledError(StrCat("progress: the export was cancelled when ", done_bytes_, " of ",
+                                 total_bytes_, " bytes were done"));
   }
 
   // What cannot be removed is worth a word, no more: without a manifest it is no store.
   void RemoveMade() {
     try {
       for (const std::string& name : made_) {
-        const absl::Status removed = target_->files()->Remove(name);
+        const Status removed = target_->files()->Remove(name);
         if (removed.ok()) continue;
-        Log(LogLevel::kWarning, absl::StrCat("left by an export: ", removed.ToString()));
+        Log(LogLevel::kWarning, StrCat("left by an export: ", removed.ToString()));
       }
       target_->Abandon();
     } catch (const std::bad_alloc&) {
@@ -176,8 +175,8 @@ class Export {
 
 }  // namespace
 
-absl::Status ExportCheckpoint(const ExportParts& parts, Manifest checkpoint,
-                              const std::string& directory, ExportProgress progress) {
+Status ExportCheckpoint(const ExportParts& parts, Manifest checkpoint, const std::string& directory,
+                        ExportProgress progress) {
   return Export(parts, std::move(checkpoint), directory, progress).Run();
 }
 

@@ -23,16 +23,16 @@
 #include <cstdint>
 #include <string>
 
-#include "absl/functional/function_ref.h"
-#include "absl/status/status.h"
 #include "base/file_system.h"
+#include "base/function_ref.h"
 #include "base/memory.h"
+#include "base/status.h"
 #include "store/manifest.h"
 
 namespace embank {
 
 // Told of bytes linked or copied, `done` of `total`, first of none; false: stop.
-using ExportProgress = absl::FunctionRef<bool(uint64_t done, uint64_t total)>;
+using ExportProgress = FunctionRef<bool(uint64_t done, uint64_t total)>;
 
 // What an export works with; all of it outlives it.
 struct ExportParts {
@@ -47,8 +47,8 @@ struct ExportParts {
 // fails; kResourceExhausted; other statuses of files. Then what was made is removed; only what
 // fails after the manifest got its name stays, and may turn out to be the store, whole.
 // std::bad_alloc leaves it only before anything is made.
-absl::Status ExportCheckpoint(const ExportParts& parts, Manifest checkpoint,
-                              const std::string& directory, ExportProgress progress);
+Status ExportCheckpoint(const ExportParts& parts, Manifest checkpoint, const std::string& directory,
+                        ExportProgress progress);
 
 }  // namespace embank
 

@@ -5,8 +5,8 @@
 #include <atomic>
 #include <cstring>
 
-#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "base/str_cat.h"
 #include "store/batch.h"
 #include "store/held_row.h"
 #include "store/logged_rows.h"
@@ -38,12 +38,12 @@ uint64_t FirstNotFinite(const Batch& batch, ConstRowSpan gradients) {
   return first;
 }
 
-absl::Status CheckFinite(const Batch& batch, ConstRowSpan gradients) {
+Status CheckFinite(const Batch& batch, ConstRowSpan gradients) {
   const uint64_t first = FirstNotFinite(batch, gradients);
-  if (first == batch.keys().size()) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("gradients: that of key ", batch.keys()[first], " at position ", first,
-                   " is NaN or infinite; no gradient of the batch was applied"));
+  if (first == batch.keys().size()) return OkStatus();
+  return InvalidArgumentError(StrCat("gradients: that of key ", batch.keys()[first],
+                                     " at position ", first,
+                                     " is NaN or infinite; no gradient of the batch was applied"));
 }
 
 // Walks the gradients of one key's positions, in order.
@@ -191,11 +191,10 @@ class GroupStep {
 
 }  // namespace
 
-absl::Status ApplyGradients(Table* table, KeySpan keys, ConstRowSpan gradients,
-                            OutcomeSpan outcomes) {
+Status ApplyGradients(Table* table, KeySpan keys, ConstRowSpan gradients, OutcomeSpan outcomes) {
   EMBANK_RETURN_IF_ERROR(table->CheckMayChange());
   if (table->layout().optimizer == Optimizer::kNone) {
-    return absl::FailedPreconditionError(absl::StrCat(
+    return FailedPreconditionError(StrCat(
         "table \"", table->name(), "\" has no optimizer; create it with one to apply gradients"));
   }
   const uint64_t begin_ns = table->parts().clock->NowNs();

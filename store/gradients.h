@@ -2,7 +2,7 @@
 #ifndef EMBANK_STORE_GRADIENTS_H_
 #define EMBANK_STORE_GRADIENTS_H_
 
-#include "absl/status/status.h"
+#include "base/status.h"
 #include "store/table.h"
 
 namespace embank {
@@ -11,8 +11,7 @@ namespace embank {
 // home, under its shard's lock. Thread-safe. kInvalidArgument: a gradient is not finite, nothing
 // was done. kFailedPrecondition: dropped, or no optimizer. kResourceExhausted: scratch. kNotFound:
 // absent keys when `outcomes` is empty, the rest being done.
-absl::Status ApplyGradients(Table* table, KeySpan keys, ConstRowSpan gradients,
-                            OutcomeSpan outcomes);
+Status ApplyGradients(Table* table, KeySpan keys, ConstRowSpan gradients, OutcomeSpan outcomes);
 
 }  // namespace embank
 

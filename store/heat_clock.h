@@ -45,7 +45,7 @@ class HeatClock {
  private:
   bool RenewSomeStamps(KeyHash due);
   void RenewStamps(KeyIndex::Shard* shard, KeyHash first, KeyHash last)
-      ABSL_SHARED_LOCKS_REQUIRED(shard->mutex);
+      EMBANK_SHARED_LOCKS_REQUIRED(shard->mutex);
 
   KeyIndex* const index_;
   DramTier* const tier_;

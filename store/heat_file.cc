@@ -8,10 +8,10 @@
 #include <span>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "base/crc32c.h"
 #include "base/fence.h"
 #include "base/status_macros.h"
+#include "base/str_cat.h"
 #include "store/table.h"
 
 namespace embank {
@@ -104,7 +104,7 @@ class HeatWriter {
     chunk_.reserve(kChunkBlocks);
   }
 
-  absl::StatusOr<HeatFile> Run() {
+  StatusOr<HeatFile> Run() {
     EMBANK_RETURN_IF_ERROR(AddRows());
     EMBANK_RETURN_IF_ERROR(AddSketch());
     if (file_ == nullptr && chunk_.empty()) return HeatFile{};
@@ -119,12 +119,12 @@ class HeatWriter {
  private:
   uint64_t rows_max() const { return heat_.rows_bytes_max / sizeof(HeatRows) * HeatRows::kRows; }
 
-  absl::Status AddRows() {
+  Status AddRows() {
     const uint32_t least = LeastHeat();
     uint64_t left = rows_max();
     HeatRows rows = {.number = HeatRows::kNumber, .rows = {}};
     size_t count = 0;
-    absl::Status status;
+    Status status;
     HotRows(heat_, now_).Walk([&](const HotRow& row) {
       if (row.heat < least) return true;
       rows.rows[count++] = row;
@@ -159,7 +159,7 @@ class HeatWriter {
     return 1u << (bits - 1);
   }
 
-  absl::Status AddSketch() {
+  Status AddSketch() {
     const HeatSketch& sketch = *heat_.sketch;
     const uint64_t shard_blocks = sketch.blocks() / KeyIndex::kShardCount;
     std::array<HeatBlock, kBlocksAtOnce> copy;
@@ -177,18 +177,18 @@ class HeatWriter {
         if (!block.IsEmpty()) EMBANK_RETURN_IF_ERROR(Add(block));
       }
     }
-    return absl::OkStatus();
+    return OkStatus();
   }
 
-  absl::Status Add(const HeatBlock& block) {
+  Status Add(const HeatBlock& block) {
     chunk_.push_back(block);
-    return chunk_.size() < kChunkBlocks ? absl::OkStatus() : Flush();
+    return chunk_.size() < kChunkBlocks ? OkStatus() : Flush();
   }
 
-  absl::Status Flush() {
+  Status Flush() {
     if (file_ == nullptr) {
-      absl::Status removed = directory_->Remove(name_);
-      if (!removed.ok() && !absl::IsNotFound(removed)) return removed;
+      Status removed = directory_->Remove(name_);
+      if (!removed.ok() && !IsNotFound(removed)) return removed;
       EMBANK_ASSIGN_OR_RETURN(file_,
                               directory_->Open(name_, FileAccess::kCreate, FileCaching::kCached));
     }
@@ -197,7 +197,7 @@ class HeatWriter {
     crc_ = ExtendCrc32c(crc_, bytes);
     bytes_ += bytes.size();
     chunk_.clear();
-    return absl::OkStatus();
+    return OkStatus();
   }
 
   Directory* const directory_;
@@ -210,8 +210,8 @@ class HeatWriter {
   uint32_t crc_ = 0;
 };
 
-absl::Status Damaged(const std::string& path, absl::string_view what) {
-  return absl::DataLossError(absl::StrCat(path, ": ", what));
+Status Damaged(const std::string& path, std::string_view what) {
+  return DataLossError(StrCat(path, ": ", what));
 }
 
 bool IsSize(const HeatFile& file) {
@@ -231,23 +231,22 @@ void VisitOne(const HeatFile& file, const HeatBlock& block, VisitHotRow add,
 
 }  // namespace
 
-absl::StatusOr<HeatFile> SaveHeat(Directory* directory, const std::string& name,
-                                  const HeatToSave& heat) {
+StatusOr<HeatFile> SaveHeat(Directory* directory, const std::string& name, const HeatToSave& heat) {
   HeatWriter writer(directory, name, heat);
-  absl::StatusOr<HeatFile> saved = writer.Run();
+  StatusOr<HeatFile> saved = writer.Run();
   if (!saved.ok() && writer.made()) directory->Remove(name).IgnoreError();
   return saved;
 }
 
-absl::Status ReadHeat(Directory* directory, const std::string& name, const HeatFile& file,
-                      VisitHotRow add, VisitHeatBlock add_block) {
+Status ReadHeat(Directory* directory, const std::string& name, const HeatFile& file,
+                VisitHotRow add, VisitHeatBlock add_block) {
   const std::string path = directory->PathOf(name);
   if (!IsSize(file)) return Damaged(path, "no such file is so long");
   EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<File> source,
                           directory->Open(name, FileAccess::kRead, FileCaching::kCached));
   EMBANK_ASSIGN_OR_RETURN(const uint64_t size_bytes, source->SizeBytes());
   if (size_bytes != file.bytes) {
-    return Damaged(path, absl::StrCat("it has ", size_bytes, " bytes, not ", file.bytes));
+    return Damaged(path, StrCat("it has ", size_bytes, " bytes, not ", file.bytes));
   }
   const uint64_t blocks = file.bytes / sizeof(HeatBlock);
   std::vector<HeatBlock> chunk(std::min<uint64_t>(blocks, kChunkBlocks));
@@ -259,13 +258,13 @@ absl::Status ReadHeat(Directory* directory, const std::string& name, const HeatF
     crc = ExtendCrc32c(crc, std::as_bytes(std::span(chunk)));
     for (const HeatBlock& block : chunk) VisitOne(file, block, add, add_block);
   }
-  return crc == file.crc ? absl::OkStatus() : Damaged(path, "the heat of rows is damaged");
+  return crc == file.crc ? OkStatus() : Damaged(path, "the heat of rows is damaged");
 }
 
-absl::Status LoadHeat(Directory* directory, const std::string& name, const HeatFile& file,
-                      HeatSketch* sketch) {
+Status LoadHeat(Directory* directory, const std::string& name, const HeatFile& file,
+                HeatSketch* sketch) {
   const uint64_t blocks = file.sketch_bytes / sizeof(HeatBlock);
-  absl::Status read = ReadHeat(
+  Status read = ReadHeat(
       directory, name, file, [&](KeyHash hash, uint32_t heat) { sketch->Put(hash, heat, 0); },
       [&](uint64_t number, const HeatBlock& block) { sketch->Add(blocks, number, block); });
   if (!read.ok()) sketch->Clear();

@@ -8,10 +8,10 @@
 #include <cstdint>
 #include <string>
 
-#include "absl/functional/function_ref.h"
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "base/file_system.h"
+#include "base/function_ref.h"
+#include "base/status.h"
+#include "base/status_or.h"
 #include "store/manifest.h"
 #include "store/row_mover.h"
 
@@ -33,20 +33,19 @@ struct HeatToSave {
 // meanwhile may be missing. Of rows in memory that are more than it has room for it keeps the
 // hottest ones. Memory: 1 MiB. The statuses of files: then there is no file. std::bad_alloc leaves
 // it, and may leave a file.
-absl::StatusOr<HeatFile> SaveHeat(Directory* directory, const std::string& name,
-                                  const HeatToSave& heat);
+StatusOr<HeatFile> SaveHeat(Directory* directory, const std::string& name, const HeatToSave& heat);
 
 // Calls add(hash, heat) for each row, and add_block(number, block) for each block of a file.
 // kDataLoss: it is not the file that the manifest names, which only the end tells; statuses of
 // files. Memory: 1 MiB. std::bad_alloc leaves it.
-using VisitHotRow = absl::FunctionRef<void(KeyHash hash, uint32_t heat)>;
-using VisitHeatBlock = absl::FunctionRef<void(uint64_t number, const HeatBlock& block)>;
-absl::Status ReadHeat(Directory* directory, const std::string& name, const HeatFile& file,
-                      VisitHotRow add, VisitHeatBlock add_block);
+using VisitHotRow = FunctionRef<void(KeyHash hash, uint32_t heat)>;
+using VisitHeatBlock = FunctionRef<void(uint64_t number, const HeatBlock& block)>;
+Status ReadHeat(Directory* directory, const std::string& name, const HeatFile& file,
+                VisitHotRow add, VisitHeatBlock add_block);
 
 // Fills a new sketch; one that stays empty after an error. Statuses as ReadHeat's.
-absl::Status LoadHeat(Directory* directory, const std::string& name, const HeatFile& file,
-                      HeatSketch* sketch);
+Status LoadHeat(Directory* directory, const std::string& name, const HeatFile& file,
+                HeatSketch* sketch);
 
 }  // namespace embank
 

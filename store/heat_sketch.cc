@@ -90,9 +90,8 @@ uint64_t HeatSketch::BytesFor(uint64_t dram_bytes, uint64_t ssd_bytes) {
   return std::clamp(RoundDown(bytes, kGrainBytes), kGrainBytes, kBytesMax);
 }
 
-absl::StatusOr<std::unique_ptr<HeatSketch>> HeatSketch::Create(MemorySource* source,
-                                                               MemoryBudget* budget,
-                                                               uint64_t bytes) {
+StatusOr<std::unique_ptr<HeatSketch>> HeatSketch::Create(MemorySource* source, MemoryBudget* budget,
+                                                         uint64_t bytes) {
   EMBANK_CHECK(IsSize(bytes));
   EMBANK_ASSIGN_OR_RETURN(AlignedBuffer memory, AlignedBuffer::Create(source, budget, bytes));
   return std::unique_ptr<HeatSketch>(new HeatSketch(std::move(memory), bytes));

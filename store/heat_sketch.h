@@ -19,9 +19,9 @@
 #include <memory>
 #include <span>
 
-#include "absl/status/statusor.h"
 #include "base/aligned_buffer.h"
 #include "base/memory.h"
+#include "base/status_or.h"
 #include "base/types.h"
 
 namespace embank {
@@ -69,8 +69,8 @@ class HeatSketch {
   }
 
   // IsSize(bytes). Source and budget must outlive it. kResourceExhausted.
-  static absl::StatusOr<std::unique_ptr<HeatSketch>> Create(MemorySource* source,
-                                                            MemoryBudget* budget, uint64_t bytes);
+  static StatusOr<std::unique_ptr<HeatSketch>> Create(MemorySource* source, MemoryBudget* budget,
+                                                      uint64_t bytes);
 
   uint64_t bytes() const { return blocks_ * sizeof(HeatBlock); }
 

@@ -14,8 +14,7 @@ void HeldRow::ReadFromLog() {
   RowMemory* const memory = memory_->get();
   std::span<const std::byte> record;
   Match unread;
-  const absl::StatusOr<Match> found =
-      mover->Resolve(shard_, id_, &memory->record, &record, &unread);
+  const StatusOr<Match> found = mover->Resolve(shard_, id_, &memory->record, &record, &unread);
   match_ = found.ok() ? *found : unread;
   outcome_ = !found.ok() ? Outcome::kDataLoss : found->any() ? Outcome::kFound : Outcome::kAbsent;
   if (outcome_ != Outcome::kFound) return;
@@ -37,7 +36,7 @@ void HeldRow::ReadFromLog() {
               record.size() - sizeof(RecordHeader));
 }
 
-Outcome HeldRow::Replace(absl::FunctionRef<void(std::byte*)> fill) {
+Outcome HeldRow::Replace(FunctionRef<void(std::byte*)> fill) {
   if (!match_.any()) return Outcome::kDataLoss;
   std::byte* const image = memory_->get()->image.bytes;
   std::memset(image, 0, table_.layout().row_bytes);

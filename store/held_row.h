@@ -2,7 +2,7 @@
 #ifndef EMBANK_STORE_HELD_ROW_H_
 #define EMBANK_STORE_HELD_ROW_H_
 
-#include "absl/functional/function_ref.h"
+#include "base/function_ref.h"
 #include "store/table.h"
 
 namespace embank {
@@ -13,7 +13,7 @@ class HeldRow {
  public:
   // `match` is what the index confirms. `memory` is nobody else's while it lives.
   HeldRow(const Table& table, KeyIndex::Shard* shard, const RowId& id, const Match& match,
-          BorrowedRowMemory* memory) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex)
+          BorrowedRowMemory* memory) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex)
       : table_(table), shard_(shard), id_(id), match_(match), memory_(memory) {
     if (!match.any()) return;
     outcome_ = Outcome::kFound;
@@ -33,7 +33,7 @@ class HeldRow {
   // Of a row that is found: change(row) changes it there (tiers/row_write.h). kFound, or kRefused:
   // the log has no room for a change, the row is as it was.
   template <typename ChangeBytes>
-  Outcome Change(ChangeBytes change) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  Outcome Change(ChangeBytes change) EMBANK_NO_THREAD_SAFETY_ANALYSIS {
     RowMover* const mover = table_.mover();
     const bool in_memory = !in_image_;
     if (mover != nullptr && in_memory && !mover->NoteChanging(match_.location())) {
@@ -46,11 +46,11 @@ class HeldRow {
   // Of a row whose record cannot be read: puts another one in its place, whose vector and state
   // fill(image) writes. kFound; kRefused: the log has no room for it; kDataLoss: nobody knows
   // whether the record is the row's. Then nothing was changed.
-  Outcome Replace(absl::FunctionRef<void(std::byte*)> fill) ABSL_NO_THREAD_SAFETY_ANALYSIS;
+  Outcome Replace(FunctionRef<void(std::byte*)> fill) EMBANK_NO_THREAD_SAFETY_ANALYSIS;
 
  private:
-  void FetchFromLog() ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard_->mutex);
-  void ReadFromLog() ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard_->mutex);
+  void FetchFromLog() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard_->mutex);
+  void ReadFromLog() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard_->mutex);
 
   const Table& table_;
   KeyIndex::Shard* const shard_;

@@ -18,9 +18,9 @@ struct alignas(64) IndexShard {
   std::atomic<bool> is_starved{false};  // the last growth found no memory
   uint32_t number = 0;
   alignas(64) Mutex mutex;  // apart from what readers read
-  uint64_t rows ABSL_GUARDED_BY(mutex) = 0;
-  uint64_t near_rows ABSL_GUARDED_BY(mutex) = 0;  // from so many rows on ReserveMore is asked
-  bool growing ABSL_GUARDED_BY(mutex) = false;    // where the boundary goes: down, else up
+  uint64_t rows EMBANK_GUARDED_BY(mutex) = 0;
+  uint64_t near_rows EMBANK_GUARDED_BY(mutex) = 0;  // from so many rows on ReserveMore is asked
+  bool growing EMBANK_GUARDED_BY(mutex) = false;    // where the boundary goes: down, else up
 };
 
 }  // namespace embank

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "absl/strings/str_cat.h"
+#include "base/str_cat.h"
 #include "base/utf8.h"
 
 namespace embank {
@@ -16,7 +16,7 @@ std::string JsonString(std::string_view bytes) {
     if (count == 0) {
       json += "\\ufffd";
     } else if (first < 0x20 || first == 0x7F) {
-      absl::StrAppend(&json, "\\u", absl::Hex(first, absl::kZeroPad4));
+      StrAppend(&json, "\\u", Hex(first, 4));
     } else {
       if (first == '"' || first == '\\') json += '\\';
       json += bytes.substr(0, count);
@@ -29,7 +29,7 @@ std::string JsonString(std::string_view bytes) {
 std::string JsonStrings(std::span<const std::string> strings) {
   std::string json = "[";
   for (const std::string& text : strings) {
-    absl::StrAppend(&json, json.size() > 1 ? "," : "", JsonString(text));
+    StrAppend(&json, json.size() > 1 ? "," : "", JsonString(text));
   }
   return json + "]";
 }

@@ -6,8 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
+#include "base/str_cat.h"
 
 namespace embank {
 
@@ -20,11 +19,10 @@ std::string JsonStrings(std::span<const std::string> strings);
 // A JSON array of what `format` makes of each.
 template <typename Things, typename Format>
 std::string JsonArray(const Things& things, Format format) {
-  return absl::StrCat(
-      "[",
-      absl::StrJoin(things, ",",
-                    [&](std::string* out, const auto& thing) { out->append(format(thing)); }),
-      "]");
+  return StrCat("[",
+                StrJoin(things, ",",
+                        [&](std::string* out, const auto& thing) { out->append(format(thing)); }),
+                "]");
 }
 
 }  // namespace embank

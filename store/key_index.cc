@@ -20,9 +20,8 @@ uint64_t DivideUp(uint64_t dividend, uint64_t divisor) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<KeyIndex>> KeyIndex::Create(MemorySource* source,
-                                                           MemoryBudget* budget, EpochTable* epochs,
-                                                           DramTier* tier) {
+StatusOr<std::unique_ptr<KeyIndex>> KeyIndex::Create(MemorySource* source, MemoryBudget* budget,
+                                                     EpochTable* epochs, DramTier* tier) {
   // Never more addresses than the budget, or twice the machine's memory, could fill.
   const uint64_t memory_bytes =
       budget->limit_bytes() != 0 ? budget->limit_bytes() : 2 * PhysicalMemoryBytes();
@@ -193,43 +192,43 @@ void KeyIndex::RemoveEntry(Shard* shard, Position position) {
   AddPassed(shard, position.bucket - displacement, position.bucket, -1);
 }
 
-absl::Status KeyIndex::ReserveOne(Shard* shard, KeyHash hash) {
+Status KeyIndex::ReserveOne(Shard* shard, KeyHash hash) {
   if (shard->low_buckets != shard->high_buckets) {
     Sweep(shard, kSweepHomes);
   } else if (shard->rows >= shard->near_rows) {
     EMBANK_RETURN_IF_ERROR(ReserveMore(shard, 1));
     Sweep(shard, kSweepHomes);
   }
-  if (Fits(*shard, CurrentPlace(*shard, hash).home)) return absl::OkStatus();
+  if (Fits(*shard, CurrentPlace(*shard, hash).home)) return OkStatus();
   // Its place is full: grow at once, as far as it takes, but not beyond once more.
   Sweep(shard, shard->low_buckets + shard->high_buckets);
-  if (Fits(*shard, CurrentPlace(*shard, hash).home)) return absl::OkStatus();
+  if (Fits(*shard, CurrentPlace(*shard, hash).home)) return OkStatus();
   if (shard->low_buckets == shard->high_buckets) {
     EMBANK_RETURN_IF_ERROR(StartGrowing(shard, shard->high_buckets * kGrowth));
     Sweep(shard, shard->high_buckets);
-    if (Fits(*shard, CurrentPlace(*shard, hash).home)) return absl::OkStatus();
+    if (Fits(*shard, CurrentPlace(*shard, hash).home)) return OkStatus();
   }
   return NoMemory();  // too many keys have their place in one part of the index
 }
 
-absl::Status KeyIndex::ReserveMore(Shard* shard, uint64_t rows) {
+Status KeyIndex::ReserveMore(Shard* shard, uint64_t rows) {
   const uint64_t wanted = shard->rows + rows;
   if (shard->low_buckets != shard->high_buckets) {
     // What is under way gives room enough, or ends first.
     if (wanted <=
         RowsAtLoad(std::min<uint32_t>(shard->low_buckets, shard->high_buckets), kLoadFull)) {
-      return absl::OkStatus();
+      return OkStatus();
     }
     Sweep(shard, shard->low_buckets + shard->high_buckets);
-    if (shard->low_buckets != shard->high_buckets) return absl::OkStatus();
+    if (shard->low_buckets != shard->high_buckets) return OkStatus();
   }
   NoteNear(shard);
   const uint32_t buckets = shard->high_buckets;
-  if (wanted <= RowsAtLoad(buckets, kLoadMax)) return absl::OkStatus();
+  if (wanted <= RowsAtLoad(buckets, kLoadMax)) return OkStatus();
   const double needed = static_cast<double>(wanted) / (kBucketEntries * kLoadMax);
-  if (StartGrowing(shard, std::max(buckets * kGrowth, needed)).ok()) return absl::OkStatus();
+  if (StartGrowing(shard, std::max(buckets * kGrowth, needed)).ok()) return OkStatus();
   // Without memory to grow into, the array may fill up; then it takes what there is.
-  if (wanted <= RowsAtLoad(buckets, kLoadFull)) return absl::OkStatus();
+  if (wanted <= RowsAtLoad(buckets, kLoadFull)) return OkStatus();
   return StartGrowing(shard, static_cast<double>(wanted) / (kBucketEntries * kLoadFull) + 1);
 }
 
@@ -238,7 +237,7 @@ bool KeyIndex::IsFull(const Shard& shard) {
          shard.rows >= RowsAtLoad(shard.high_buckets, kLoadMax);
 }
 
-absl::Status KeyIndex::ReserveRows(uint64_t rows) {
+Status KeyIndex::ReserveRows(uint64_t rows) {
   const uint64_t fullest = RowsOfFullestShard(rows);
   for (Shard& shard : shards_) {
     MutexLock lock(&shard.mutex);
@@ -246,7 +245,7 @@ absl::Status KeyIndex::ReserveRows(uint64_t rows) {
     EMBANK_RETURN_IF_ERROR(ReserveMore(&shard, fullest - shard.rows));
     Sweep(&shard, shard.low_buckets + shard.high_buckets);
   }
-  return absl::OkStatus();
+  return OkStatus();
 }
 
 void KeyIndex::Insert(Shard* shard, KeyHash hash, Location location) {
@@ -274,13 +273,13 @@ void KeyIndex::Erase(Shard* shard, KeyHash hash, const Match& match) {
 // ---- growing and shrinking ----
 
 // Under commit_mutex_: memory for arrays of `buckets`.
-absl::Status KeyIndex::CommitFor(uint32_t buckets) {
+Status KeyIndex::CommitFor(uint32_t buckets) {
   while (memory_bytes() < BytesFor(buckets)) {
     if (memory_bytes() == addresses_.bytes()) {
       return NoMemory();
     }
     const uint64_t kept_free_bytes = kept_free_bytes_.load(std::memory_order_relaxed);
-    absl::Status status = budget_->Charge(kHugePageBytes, kept_free_bytes);
+    Status status = budget_->Charge(kHugePageBytes, kept_free_bytes);
     // Pages of the tier without rows hold budget that the index may have.
     if (!status.ok() && tier_->ReleaseEmptyPages() > 0) {
       status = budget_->Charge(kHugePageBytes, kept_free_bytes);
@@ -293,7 +292,7 @@ absl::Status KeyIndex::CommitFor(uint32_t buckets) {
     }
     committed_bytes_.fetch_add(kHugePageBytes, std::memory_order_relaxed);
   }
-  return absl::OkStatus();
+  return OkStatus();
 }
 
 // The shard will soon want to grow: from now on it is known how much memory that takes.
@@ -308,14 +307,14 @@ void KeyIndex::NoteNear(Shard* shard) {
   }
 }
 
-absl::Status KeyIndex::StartGrowing(Shard* shard, double wanted_buckets) {
+Status KeyIndex::StartGrowing(Shard* shard, double wanted_buckets) {
   EMBANK_CHECK(shard->low_buckets == shard->high_buckets);
   const uint32_t buckets = FillPages(wanted_buckets);
   shard->is_starved.store(true, std::memory_order_relaxed);
   if (buckets > kBucketsMax) return NoMemory();
   // ReleaseMemory must see the new size, or not the memory.
   MutexLock lock(&commit_mutex_);
-  const absl::Status status = CommitFor(buckets);
+  const Status status = CommitFor(buckets);
   const uint64_t missing_bytes = BytesFor(buckets) - std::min(BytesFor(buckets), memory_bytes());
   wanted_bytes_.store(missing_bytes, std::memory_order_relaxed);
   EMBANK_RETURN_IF_ERROR(status);
@@ -328,7 +327,7 @@ absl::Status KeyIndex::StartGrowing(Shard* shard, double wanted_buckets) {
   shard->high_buckets.store(buckets, std::memory_order_relaxed);
   shard->near_rows = RowsAtLoad(buckets, kLoadNear);
   shard->seq.fetch_add(1, std::memory_order_release);
-  return absl::OkStatus();
+  return OkStatus();
 }
 
 // False: the array is as small as it gets, or still on its way.

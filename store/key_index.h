@@ -32,13 +32,13 @@
 #include <span>
 #include <vector>
 
-#include "absl/functional/function_ref.h"
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "base/address_range.h"
 #include "base/epoch.h"
+#include "base/function_ref.h"
 #include "base/hash.h"
 #include "base/memory.h"
+#include "base/status.h"
+#include "base/status_or.h"
 #include "store/bucket.h"
 #include "store/index_place.h"
 #include "store/index_shard.h"
@@ -66,9 +66,8 @@ class KeyIndex {
   using Shard = IndexShard;
 
   // kResourceExhausted. The tier, whose rows are verified, source, budget and epochs outlive it.
-  static absl::StatusOr<std::unique_ptr<KeyIndex>> Create(MemorySource* source,
-                                                          MemoryBudget* budget, EpochTable* epochs,
-                                                          DramTier* tier);
+  static StatusOr<std::unique_ptr<KeyIndex>> Create(MemorySource* source, MemoryBudget* budget,
+                                                    EpochTable* epochs, DramTier* tier);
   ~KeyIndex();
 
   static uint32_t ShardOf(KeyHash hash) { return static_cast<uint32_t>(hash >> (64 - kShardBits)); }
@@ -120,11 +119,11 @@ class KeyIndex {
 
   // Makes sure that Insert has room. kResourceExhausted: no memory to grow into; the shard is as it
   // was.
-  absl::Status ReserveOne(Shard* shard, KeyHash hash) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+  Status ReserveOne(Shard* shard, KeyHash hash) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
 
   // Makes room for so many rows in all, in whatever order of their hashes they come.
   // kResourceExhausted. Takes the shards' locks.
-  absl::Status ReserveRows(uint64_t rows);
+  Status ReserveRows(uint64_t rows);
 
   // Whether so many more rows of a shard may need memory that nobody has reserved. A hint, without
   // the lock.
@@ -134,32 +133,32 @@ class KeyIndex {
   }
   // Makes sure that ReserveOne gives so many more rows of the shard a place. kResourceExhausted: no
   // memory; then wanted_bytes() says how much is missing.
-  absl::Status ReserveMore(Shard* shard, uint64_t rows) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+  Status ReserveMore(Shard* shard, uint64_t rows) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
 
   // Adds a row that is not there and whose header is written, after ReserveOne with its hash.
   void Insert(Shard* shard, KeyHash hash, Location location)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
 
   // Moves the row that `match` names, found under the lock; its match there.
   Match Move(Shard* shard, KeyHash hash, const Match& match, Location location)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
 
   // Calls visit(match) for the entries that may be the row's, until it says that one is.
-  void VisitMatches(Shard* shard, const RowId& id, absl::FunctionRef<bool(const Match&)> visit)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+  void VisitMatches(Shard* shard, const RowId& id, FunctionRef<bool(const Match&)> visit)
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
 
   // Takes out the row that `match` names, found under the lock.
   void Erase(Shard* shard, KeyHash hash, const Match& match)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
 
   // Calls `erases` for every row in the shard, and takes out those for which it says true.
-  void EraseRows(Shard* shard, absl::FunctionRef<bool(Location)> erases)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+  void EraseRows(Shard* shard, FunctionRef<bool(Location)> erases)
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
 
   // Calls `visit` for each row of the shard with a hash in [first, last], low 26 bits apart.
   void VisitHashes(Shard* shard, KeyHash first, KeyHash last,
-                   absl::FunctionRef<void(Location)> visit) const
-      ABSL_SHARED_LOCKS_REQUIRED(shard->mutex);
+                   FunctionRef<void(Location)> visit) const
+      EMBANK_SHARED_LOCKS_REQUIRED(shard->mutex);
 
   // How many buckets the shard's hashes are spread over. Thread-safe.
   static uint32_t BucketsOf(const Shard& shard) {
@@ -167,7 +166,7 @@ class KeyIndex {
                     shard.high_buckets.load(std::memory_order_relaxed));
   }
   // Whether the shard should grow, and had no memory to. Behind ReserveOne.
-  static bool IsFull(const Shard& shard) ABSL_SHARED_LOCKS_REQUIRED(shard.mutex);
+  static bool IsFull(const Shard& shard) EMBANK_SHARED_LOCKS_REQUIRED(shard.mutex);
 
   // Whether any shard has found no memory to grow into. Thread-safe.
   bool IsStarved() const {
@@ -188,7 +187,8 @@ class KeyIndex {
   // Bytes of memory taken; what growing leaves of the budget. Thread-safe.
   uint64_t memory_bytes() const { return committed_bytes_.load(std::memory_order_relaxed); }
   void KeepFree(uint64_t bytes) { kept_free_bytes_.store(bytes, std::memory_order_relaxed); }
-  // What an index of `rows` rows takes at the most, growing included; where there is no more memory.
+  // What an index of `rows` rows takes at the most, growing included; where there is no more
+  // memory.
   static uint64_t EstimateBytes(uint64_t rows);
   static uint64_t LeastBytes(uint64_t rows);
 
@@ -257,25 +257,24 @@ class KeyIndex {
   void AddPassed(Shard* shard, uint32_t begin, uint32_t end, int32_t change);
   uint32_t EmptyPositions(const Shard& shard, uint32_t home) const;
   void RemoveEntry(Shard* shard, Position position);
-  absl::Status CommitFor(uint32_t buckets) ABSL_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
+  Status CommitFor(uint32_t buckets) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
 
-  void NoteNear(Shard* shard) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
-  absl::Status StartGrowing(Shard* shard, double buckets)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
-  bool StartShrinking(Shard* shard) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
-  void Sweep(Shard* shard, uint32_t buckets) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+  void NoteNear(Shard* shard) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+  Status StartGrowing(Shard* shard, double buckets) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+  bool StartShrinking(Shard* shard) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+  void Sweep(Shard* shard, uint32_t buckets) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
   void PrefetchHomeAhead(const Shard& shard, uint32_t home) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.mutex);
-  bool SweepOneHome(Shard* shard) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard.mutex);
+  bool SweepOneHome(Shard* shard) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
   size_t EntriesOfHome(const Shard& shard, uint32_t home, HomeEntries* entries) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.mutex);
-  bool MoveHome(Shard* shard, uint32_t home) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard.mutex);
+  bool MoveHome(Shard* shard, uint32_t home) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
   bool MoveToHomes(Shard* shard, std::span<const PlacedEntry> entries, uint32_t to_buckets)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
   bool MoveInOrder(Shard* shard, std::span<PlacedEntry> entries, uint32_t home, uint32_t to_buckets)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
   bool MoveEqual(Shard* shard, std::span<const PlacedEntry> equal, uint32_t from_home,
-                 uint32_t to_buckets) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+                 uint32_t to_buckets) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
   Position PositionOf(const Shard& shard, uint32_t home, uint64_t entry) const;
 
   MemoryBudget* const budget_;

@@ -6,8 +6,7 @@
 
 namespace embank {
 
-void KeyIndex::VisitMatches(Shard* shard, const RowId& id,
-                            absl::FunctionRef<bool(const Match&)> visit) {
+void KeyIndex::VisitMatches(Shard* shard, const RowId& id, FunctionRef<bool(const Match&)> visit) {
   const Place place = CurrentPlace(*shard, id.hash);
   for (uint32_t displacement = 0; displacement <= kDisplacementMax; ++displacement) {
     const Probe probe = {BucketAt(*shard, place.home + displacement), place.tag};
@@ -41,7 +40,7 @@ void KeyIndex::VisitBuckets(const Shard& shard, uint32_t begin, uint32_t end, Vi
   }
 }
 
-void KeyIndex::EraseRows(Shard* shard, absl::FunctionRef<bool(Location)> erases) {
+void KeyIndex::EraseRows(Shard* shard, FunctionRef<bool(Location)> erases) {
   const uint32_t end = BucketsOf(*shard) + kPadBuckets;
   const uint64_t rows_before = shard->rows;
   uint64_t erased = 0;
@@ -59,7 +58,7 @@ void KeyIndex::EraseRows(Shard* shard, absl::FunctionRef<bool(Location)> erases)
 }
 
 void KeyIndex::VisitHashes(Shard* shard, KeyHash first, KeyHash last,
-                           absl::FunctionRef<void(Location)> visit) const {
+                           FunctionRef<void(Location)> visit) const {
   const uint64_t first_q = QuotientBitsOf(first);
   const uint64_t last_q = QuotientBitsOf(last);
   const uint64_t boundary = shard->boundary.load(std::memory_order_relaxed);

@@ -6,8 +6,8 @@
 
 namespace embank {
 
-absl::Status LoggedRows::Allocate(const Batch& batch) {
-  if (batch.table().mover() == nullptr) return absl::OkStatus();
+Status LoggedRows::Allocate(const Batch& batch) {
+  if (batch.table().mover() == nullptr) return OkStatus();
   EMBANK_RETURN_IF_ERROR(positions_.Allocate(batch.keys().size()));
   return locations_.Allocate(batch.keys().size());
 }
@@ -24,9 +24,9 @@ void LoggedRows::Part::Read(LoggedRowUse use, Visit visit) {
     if (use.comes_up) table.mover()->AskFor(table.HashOf(batch_.keys()[positions_[i]]));
   };
   // What comes of it is seen by what was visited.
-  const absl::Status status = table.mover()->log()->Read(
+  const Status status = table.mover()->log()->Read(
       locations,
-      [&](size_t i, const absl::Status& read, std::span<const std::byte> record) {
+      [&](size_t i, const Status& read, std::span<const std::byte> record) {
         const RowId id = id_of(positions_[i]);
         const bool is_row = read.ok() && IsRecordOf(id, record);
         if (!is_row && !(read.ok() && Seeded(SeededBug::kAnyRecord))) return;
@@ -83,7 +83,7 @@ void LoggedRows::Part::ReadAlone(const RowId& id, uint32_t position, LoggedRowUs
   Match unread;
   MutexLock lock(&shard->mutex);
   BorrowedRowMemory memory(table.parts().row_memory);
-  const absl::StatusOr<Match> match =
+  const StatusOr<Match> match =
       table.mover()->Resolve(shard, id, &memory.get()->record, &record, &unread);
   if (!match.ok()) return visit(position, {Outcome::kDataLoss, nullptr, 0});
   if (!match->any()) return visit(position, {Outcome::kAbsent, nullptr, 0});

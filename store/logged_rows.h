@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <span>
 
-#include "absl/functional/function_ref.h"
-#include "absl/status/status.h"
+#include "base/function_ref.h"
 #include "base/scratch.h"
+#include "base/status.h"
 #include "store/batch.h"
 
 namespace embank {
@@ -31,7 +31,7 @@ struct LoggedRowUse {
 class LoggedRows {
  public:
   // Room for the keys of a batch, if its store has a log. kResourceExhausted.
-  absl::Status Allocate(const Batch& batch);
+  Status Allocate(const Batch& batch);
 
   // Those of the positions from `begin` on: one thread's.
   class Part {
@@ -48,7 +48,7 @@ class LoggedRows {
 
     // Calls visit(position, row) for each, in any order. Takes locks of shards; inside no
     // EpochTable::Guard.
-    using Visit = absl::FunctionRef<void(uint32_t, const LoggedRow&)>;
+    using Visit = FunctionRef<void(uint32_t, const LoggedRow&)>;
     void Read(LoggedRowUse use, Visit visit);
 
    private:

@@ -170,7 +170,7 @@ void CreateGroup(Batch* batch, const ShardGroup& group, const UpdateRule& rule, 
 constexpr size_t kInlineKeys = 64;
 
 // Reads and makes rows in order of positions, all under their shards' locks.
-absl::Status CreateAll(Batch* batch, RowSpan rows) {
+Status CreateAll(Batch* batch, RowSpan rows) {
   const UpdateRule rule = batch->table().rule();
   ShardPlan plan;
   BatchKeys batch_keys;
@@ -180,11 +180,11 @@ absl::Status CreateAll(Batch* batch, RowSpan rows) {
   plan.GroupAll(*batch);
   plan.ForEachShard(
       *batch, [&](const ShardGroup& group) { CreateGroup(batch, group, rule, rows, batch_keys); });
-  return absl::OkStatus();
+  return OkStatus();
 }
 
 // Reads what is there without a lock, then makes what is missing, in order of positions.
-absl::Status ReadThenCreate(Batch* batch, RowSpan rows) {
+Status ReadThenCreate(Batch* batch, RowSpan rows) {
   const UpdateRule rule = batch->table().rule();
   Scratch<uint32_t, kInlineKeys> missing_memory;
   ShardPlan plan;
@@ -208,31 +208,31 @@ absl::Status ReadThenCreate(Batch* batch, RowSpan rows) {
     std::fill(missing.begin() + next, missing.begin() + end, kNone);
   });
   const auto missing_end = std::remove(missing.begin(), missing.end(), kNone);
-  if (missing_end == missing.begin()) return absl::OkStatus();
+  if (missing_end == missing.begin()) return OkStatus();
   batch_keys.Collect(*batch);
   plan.Group(*batch, std::span(missing.begin(), missing_end));
   plan.ForEachShard(
       *batch, [&](const ShardGroup& group) { CreateGroup(batch, group, rule, rows, batch_keys); });
-  return absl::OkStatus();
+  return OkStatus();
 }
 
 // Fewer keys say little of what the next call brings, and take no locks for a guess.
 constexpr size_t kFillKeysMin = 1024;
 
 // While a table fills, to look for rows before is to look twice.
-absl::Status LookupOrCreate(Batch* batch, RowSpan rows) {
+Status LookupOrCreate(Batch* batch, RowSpan rows) {
   if (batch->keys().size() < kFillKeysMin) return ReadThenCreate(batch, rows);
   Table* const table = &batch->table();
   // Under locks rows in the log would be read one by one.
   const bool fills = table->fills() && table->rows_in_log() == 0;
   EMBANK_RETURN_IF_ERROR(fills ? CreateAll(batch, rows) : ReadThenCreate(batch, rows));
   table->SetFills(batch->count(Outcome::kCreated) > batch->keys().size() / 2);
-  return absl::OkStatus();
+  return OkStatus();
 }
 
 // Calls seen(position, heat) for all rows, 0 without a row, and answers what became of them.
 template <typename Seen>
-absl::Status VisitRows(Batch* batch, bool tells_heat, Seen seen) {
+Status VisitRows(Batch* batch, bool tells_heat, Seen seen) {
   const Table& table = batch->table();
   EMBANK_RETURN_IF_ERROR(table.CheckAlive());
   LoggedRows logged_rows;
@@ -266,8 +266,7 @@ absl::Status VisitRows(Batch* batch, bool tells_heat, Seen seen) {
 
 }  // namespace
 
-absl::Status Lookup(Table* table, KeySpan keys, MissingRule rule, RowSpan rows,
-                    OutcomeSpan outcomes) {
+Status Lookup(Table* table, KeySpan keys, MissingRule rule, RowSpan rows, OutcomeSpan outcomes) {
   EMBANK_RETURN_IF_ERROR(table->CheckAlive());
   if (rule == MissingRule::kCreate && table->parts().read_only) rule = MissingRule::kDefault;
   const uint64_t begin_ns = table->parts().clock->NowNs();
@@ -290,12 +289,12 @@ absl::Status Lookup(Table* table, KeySpan keys, MissingRule rule, RowSpan rows,
   return batch.RefusedStatus();
 }
 
-absl::Status Contains(Table* table, KeySpan keys, OutcomeSpan outcomes) {
+Status Contains(Table* table, KeySpan keys, OutcomeSpan outcomes) {
   Batch batch(table, keys, outcomes);
   return VisitRows(&batch, false, [](uint32_t, uint32_t) {});
 }
 
-absl::Status GetHeat(Table* table, KeySpan keys, std::span<uint32_t> heat, OutcomeSpan outcomes) {
+Status GetHeat(Table* table, KeySpan keys, std::span<uint32_t> heat, OutcomeSpan outcomes) {
   Batch batch(table, keys, outcomes);
   return VisitRows(&batch, true, [&](uint32_t position, uint32_t seen) { heat[position] = seen; });
 }

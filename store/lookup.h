@@ -2,7 +2,7 @@
 #ifndef EMBANK_STORE_LOOKUP_H_
 #define EMBANK_STORE_LOOKUP_H_
 
-#include "absl/status/status.h"
+#include "base/status.h"
 #include "store/table.h"
 
 namespace embank {
@@ -12,15 +12,14 @@ namespace embank {
 // 1,024 keys and more, to create while the table fills (Table::fills). Thread-safe.
 // kFailedPrecondition (dropped), kResourceExhausted (scratch; or refused keys when `outcomes` is
 // empty, the rest being done).
-absl::Status Lookup(Table* table, KeySpan keys, MissingRule rule, RowSpan rows,
-                    OutcomeSpan outcomes);
+Status Lookup(Table* table, KeySpan keys, MissingRule rule, RowSpan rows, OutcomeSpan outcomes);
 
 // Says which keys have rows. Takes no lock. Statuses as Lookup, but nothing is ever refused.
-absl::Status Contains(Table* table, KeySpan keys, OutcomeSpan outcomes);
+Status Contains(Table* table, KeySpan keys, OutcomeSpan outcomes);
 
 // Copies to `heat` how often each key's row was looked up, 0 for absent keys. As Contains, but that
 // it takes locks of shards, shared, for rows in the log.
-absl::Status GetHeat(Table* table, KeySpan keys, std::span<uint32_t> heat, OutcomeSpan outcomes);
+Status GetHeat(Table* table, KeySpan keys, std::span<uint32_t> heat, OutcomeSpan outcomes);
 
 }  // namespace embank
 

@@ -6,10 +6,10 @@
 #include <type_traits>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "base/crc32c.h"
 #include "base/memory.h"
 #include "base/status_macros.h"
+#include "base/str_cat.h"
 #include "store/heat_sketch.h"
 
 namespace embank {
@@ -102,7 +102,7 @@ void PutTable(const ManifestTable& table, Writer* writer) {
 }
 constexpr uint64_t kTableBytesMin = 4 + 4 + 1 + 3 * 4 + 6 * 4 + 3 * 4 + 2 * 4;
 
-absl::StatusOr<ManifestTable> GetTable(Reader* reader) {
+StatusOr<ManifestTable> GetTable(Reader* reader) {
   ManifestTable table = {};
   const auto id = reader->Get<uint32_t>();
   const std::vector<char> name = reader->GetAll<char>(reader->Get<uint32_t>());
@@ -120,7 +120,7 @@ absl::StatusOr<ManifestTable> GetTable(Reader* reader) {
   options.initializer.b = reader->Get<float>();
   options.eviction = static_cast<EvictionPolicy>(reader->Get<uint32_t>());
   options.on_full = static_cast<OnFull>(reader->Get<uint32_t>());
-  if (!reader->ok() || id >= kNoTable) return absl::DataLossError("a table is cut off");
+  if (!reader->ok() || id >= kNoTable) return DataLossError("a table is cut off");
   table.id = static_cast<TableId>(id);
   table.name.assign(name.begin(), name.end());
   EMBANK_RETURN_IF_ERROR(ValidateTableName(table.name));
@@ -156,7 +156,7 @@ void PutSegment(const SegmentRows& rows, Writer* writer) {
 }
 constexpr uint64_t kSegmentRowsBytesMin = 2 * 8 + 4 * 4;
 
-absl::StatusOr<SegmentRows> GetSegment(uint64_t store_id, Reader* reader) {
+StatusOr<SegmentRows> GetSegment(uint64_t store_id, Reader* reader) {
   SegmentRows rows = {};
   rows.header.store_id = store_id;
   rows.header.segment_id = reader->Get<uint64_t>();
@@ -168,7 +168,7 @@ absl::StatusOr<SegmentRows> GetSegment(uint64_t store_id, Reader* reader) {
   if (!reader->ok() || !IsSound(rows.header) || has_keys > 1 ||
       rows.used_slots >
           SegmentGeometry::Of(rows.header.record_bytes, rows.header.segment_bytes).slots) {
-    return absl::DataLossError("a segment is not sound");
+    return DataLossError("a segment is not sound");
   }
   rows.bits = reader->GetAll<uint64_t>(RoundUp(rows.used_slots, 64) / 64);
   if (has_keys == 1) {
@@ -177,11 +177,11 @@ absl::StatusOr<SegmentRows> GetSegment(uint64_t store_id, Reader* reader) {
   }
   bool sound = reader->ok();
   for (const TableId table : rows.tables) sound = sound && table <= kNoTable;
-  if (!sound) return absl::DataLossError("a segment is cut off");
+  if (!sound) return DataLossError("a segment is cut off");
   return rows;
 }
 
-absl::Status CheckClasses(const std::vector<RowClass>& row_classes) {
+Status CheckClasses(const std::vector<RowClass>& row_classes) {
   std::set<RowClass> classes;
   for (const RowClass& row_class : row_classes) {
     const uint32_t size = row_class.slot_bytes;
@@ -196,22 +196,21 @@ absl::Status CheckClasses(const std::vector<RowClass>& row_classes) {
     const bool has_rule =
         row_class.on_full == OnFull::kRefuse || row_class.on_full == OnFull::kForget;
     if (!is_sound || !has_policy || !has_rule || !classes.insert(row_class).second) {
-      return absl::DataLossError(
-          absl::StrCat("rows of ", size, " bytes are no class of their own"));
+      return DataLossError(StrCat("rows of ", size, " bytes are no class of their own"));
     }
   }
-  return absl::OkStatus();
+  return OkStatus();
 }
 
-absl::Status CheckClosed(const Manifest& manifest) {
+Status CheckClosed(const Manifest& manifest) {
   if (manifest.previous > manifest.checkpoint) {
-    return absl::DataLossError("the previous checkpoint is a later one");
+    return DataLossError("the previous checkpoint is a later one");
   }
   std::set<TableId> ids;
   std::set<std::string_view> names;
   for (const ManifestTable& table : manifest.tables) {
     const bool is_new = ids.insert(table.id).second && names.insert(table.name).second;
-    if (!is_new) return absl::DataLossError("two tables are one");
+    if (!is_new) return DataLossError("two tables are one");
   }
   std::set<uint64_t> segments;
   for (const SegmentRows& rows : manifest.segments) {
@@ -221,13 +220,13 @@ absl::Status CheckClosed(const Manifest& manifest) {
         header.record_bytes == RecordBytesOf(manifest.row_classes[header.row_class].slot_bytes);
     const bool is_new = segments.insert(header.segment_id).second;
     if (!has_class || !is_new || header.segment_id >= manifest.next_segment_id) {
-      return absl::DataLossError(absl::StrCat("segment ", header.segment_id, " is not its own"));
+      return DataLossError(StrCat("segment ", header.segment_id, " is not its own"));
     }
   }
-  return absl::OkStatus();
+  return OkStatus();
 }
 
-absl::StatusOr<Manifest> GetManifest(Reader* reader) {
+StatusOr<Manifest> GetManifest(Reader* reader) {
   Manifest manifest;
   manifest.checkpoint = reader->Get<uint32_t>();
   manifest.previous = reader->Get<uint32_t>();
@@ -236,16 +235,16 @@ absl::StatusOr<Manifest> GetManifest(Reader* reader) {
   manifest.next_segment_id = reader->Get<uint64_t>();
   manifest.next_sequence = reader->Get<uint64_t>();
   const auto classes = reader->Get<uint32_t>();
-  if (!reader->MayHave(classes, kClassBytes)) return absl::DataLossError("it is cut off");
+  if (!reader->MayHave(classes, kClassBytes)) return DataLossError("it is cut off");
   for (uint32_t i = 0; i < classes; ++i) manifest.row_classes.push_back(GetClass(reader));
   const auto tables = reader->Get<uint32_t>();
-  if (!reader->MayHave(tables, kTableBytesMin)) return absl::DataLossError("it is cut off");
+  if (!reader->MayHave(tables, kTableBytesMin)) return DataLossError("it is cut off");
   for (uint32_t i = 0; i < tables; ++i) {
     EMBANK_ASSIGN_OR_RETURN(ManifestTable table, GetTable(reader));
     manifest.tables.push_back(std::move(table));
   }
   const auto segments = reader->Get<uint32_t>();
-  if (!reader->MayHave(segments, kSegmentRowsBytesMin)) return absl::DataLossError("it is cut off");
+  if (!reader->MayHave(segments, kSegmentRowsBytesMin)) return DataLossError("it is cut off");
   for (uint32_t i = 0; i < segments; ++i) {
     EMBANK_ASSIGN_OR_RETURN(SegmentRows rows, GetSegment(manifest.store_id, reader));
     manifest.segments.push_back(std::move(rows));
@@ -255,10 +254,10 @@ absl::StatusOr<Manifest> GetManifest(Reader* reader) {
   manifest.heat.crc = reader->Get<uint32_t>();
   const bool has_heat = manifest.heat.bytes != 0 || manifest.heat.sketch_bytes != 0;
   if (has_heat && !HeatSketch::IsSize(manifest.heat.sketch_bytes)) {
-    return absl::DataLossError("its heat is that of no sketch");
+    return DataLossError("its heat is that of no sketch");
   }
   manifest.blob = reader->GetAll<std::byte>(reader->Get<uint64_t>());
-  if (!reader->done()) return absl::DataLossError("its length is wrong");
+  if (!reader->done()) return DataLossError("its length is wrong");
   EMBANK_RETURN_IF_ERROR(CheckClasses(manifest.row_classes));
   EMBANK_RETURN_IF_ERROR(CheckClosed(manifest));
   return manifest;
@@ -308,10 +307,10 @@ std::vector<std::byte> EncodeManifest(const Manifest& manifest) {
   return writer.Take();
 }
 
-absl::StatusOr<Manifest> DecodeManifest(std::span<const std::byte> bytes) {
+StatusOr<Manifest> DecodeManifest(std::span<const std::byte> bytes) {
   constexpr size_t kFrontBytes = sizeof(uint64_t) + sizeof(uint32_t);
   constexpr size_t kCrcBytes = sizeof(uint32_t);
-  const absl::Status damaged = absl::DataLossError("the manifest is damaged");
+  const Status damaged = DataLossError("the manifest is damaged");
   if (bytes.size() < kFrontBytes + kCrcBytes) return damaged;
   const std::span<const std::byte> body = bytes.first(bytes.size() - kCrcBytes);
   Reader reader(body);
@@ -319,14 +318,12 @@ absl::StatusOr<Manifest> DecodeManifest(std::span<const std::byte> bytes) {
   if (Reader(bytes.last(kCrcBytes)).Get<uint32_t>() != ExtendCrc32c(0, body)) return damaged;
   const auto version = reader.Get<uint32_t>();
   if (version != kManifestFormatVersion) {
-    return absl::FailedPreconditionError(absl::StrCat("the manifest's format is version ", version,
-                                                      "; this library reads version ",
-                                                      kManifestFormatVersion));
+    return FailedPreconditionError(StrCat("the manifest's format is version ", version,
+                                          "; this library reads version ", kManifestFormatVersion));
   }
-  absl::StatusOr<Manifest> manifest = GetManifest(&reader);
+  StatusOr<Manifest> manifest = GetManifest(&reader);
   if (manifest.ok()) return manifest;
-  return absl::DataLossError(
-      absl::StrCat("the manifest is damaged: ", manifest.status().message()));
+  return DataLossError(StrCat("the manifest is damaged: ", manifest.status().message()));
 }
 
 }  // namespace embank

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
+#include "base/status_or.h"
 #include "store/options.h"
 #include "tiers/row_log.h"
 
@@ -57,7 +57,7 @@ std::vector<std::byte> EncodeManifest(const Manifest& manifest);
 // kDataLoss: damaged. kFailedPrecondition: of a newer format, with its version. What it returns is
 // sound in itself: sizes, tables and options are such as a store may have, segments name classes
 // that are there. std::bad_alloc leaves it.
-absl::StatusOr<Manifest> DecodeManifest(std::span<const std::byte> bytes);
+StatusOr<Manifest> DecodeManifest(std::span<const std::byte> bytes);
 
 }  // namespace embank
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "absl/strings/str_cat.h"
+#include "base/str_cat.h"
 #include "base/utf8.h"
 
 namespace embank {
@@ -20,7 +20,7 @@ std::string Escape(std::string_view name) {
   while (!name.empty()) {
     const size_t bytes = Utf8CharacterBytes(name);
     if (bytes == 0) {
-      absl::StrAppend(&escaped, "\\\\x", absl::Hex(static_cast<uint8_t>(name[0]), absl::kZeroPad2));
+      StrAppend(&escaped, "\\\\x", Hex(static_cast<uint8_t>(name[0]), 2));
     } else {
       if (name[0] == '\\' || name[0] == '"') escaped.push_back('\\');
       escaped.append(name.substr(0, bytes));
@@ -33,16 +33,15 @@ std::string Escape(std::string_view name) {
 // All nine decimals: a rounded counter would stand still and jump.
 std::string Seconds(uint64_t nanoseconds) {
   constexpr uint64_t kNsPerSecond = 1'000'000'000;
-  return absl::StrCat(nanoseconds / kNsPerSecond, ".",
-                      absl::Dec(nanoseconds % kNsPerSecond, absl::kZeroPad9));
+  return StrCat(nanoseconds / kNsPerSecond, ".", Dec(nanoseconds % kNsPerSecond, 9));
 }
 
 void Describe(std::string* text, const char* metric, const char* type, const char* help) {
-  absl::StrAppend(text, "# HELP ", metric, " ", help, "\n# TYPE ", metric, " ", type, "\n");
+  StrAppend(text, "# HELP ", metric, " ", help, "\n# TYPE ", metric, " ", type, "\n");
 }
 
 std::string TableLabel(const Table& table) {
-  return absl::StrCat("table=\"", Escape(table.name()), "\"");
+  return StrCat("table=\"", Escape(table.name()), "\"");
 }
 
 // One line per (table, verb); `value` makes the number of a verb.
@@ -51,8 +50,8 @@ void AppendPerVerb(std::string* text, const std::vector<Table*>& tables, const c
                    Value value) {
   for (Table* const table : tables) {
     for (size_t verb = 0; verb < kTableVerbs; ++verb) {
-      absl::StrAppend(text, metric, "{", TableLabel(*table), ",op=\"", kVerbNames[verb], "\"} ",
-                      value(table->counters().verbs[verb]), "\n");
+      StrAppend(text, metric, "{", TableLabel(*table), ",op=\"", kVerbNames[verb], "\"} ",
+                value(table->counters().verbs[verb]), "\n");
     }
   }
 }
@@ -65,8 +64,8 @@ void AppendKeys(std::string* text, const std::vector<Table*>& tables) {
         const uint64_t keys =
             table->counters().verbs[verb].keys_by_outcome[i].load(std::memory_order_relaxed);
         if (keys == 0) continue;
-        absl::StrAppend(text, "embank_keys_total{", TableLabel(*table), ",op=\"", kVerbNames[verb],
-                        "\",outcome=\"", kOutcomeNames[i], "\"} ", keys, "\n");
+        StrAppend(text, "embank_keys_total{", TableLabel(*table), ",op=\"", kVerbNames[verb],
+                  "\",outcome=\"", kOutcomeNames[i], "\"} ", keys, "\n");
       }
     }
   }
@@ -86,10 +85,10 @@ void AppendTables(std::string* text, const std::vector<Table*>& tables) {
   for (const Table* const table : tables) {
     const uint64_t rows = table->rows();
     const uint64_t in_log = std::min(table->rows_in_log(), rows);
-    absl::StrAppend(text, "embank_tier_rows{", TableLabel(*table), ",tier=\"dram\"} ",
-                    rows - in_log, "\n");
+    StrAppend(text, "embank_tier_rows{", TableLabel(*table), ",tier=\"dram\"} ", rows - in_log,
+              "\n");
     if (table->mover() == nullptr) continue;
-    absl::StrAppend(text, "embank_tier_rows{", TableLabel(*table), ",tier=\"ssd\"} ", in_log, "\n");
+    StrAppend(text, "embank_tier_rows{", TableLabel(*table), ",tier=\"ssd\"} ", in_log, "\n");
   }
 }
 
@@ -97,8 +96,8 @@ void AppendForgotten(std::string* text, const std::vector<Table*>& tables) {
   Describe(text, "embank_rows_forgotten_total", "counter", "Rows forgotten for new ones.");
   for (Table* const table : tables) {
     if (table->options().on_full != OnFull::kForget) continue;
-    absl::StrAppend(text, "embank_rows_forgotten_total{", TableLabel(*table), "} ",
-                    table->counters().forgotten_rows.load(std::memory_order_relaxed), "\n");
+    StrAppend(text, "embank_rows_forgotten_total{", TableLabel(*table), "} ",
+              table->counters().forgotten_rows.load(std::memory_order_relaxed), "\n");
   }
 }
 
@@ -107,8 +106,8 @@ void AppendPrefetches(std::string* text, const std::vector<Table*>& tables) {
                           std::atomic<uint64_t> TableCounters::*counter) {
     Describe(text, metric, "counter", help);
     for (Table* const table : tables) {
-      absl::StrAppend(text, metric, "{", TableLabel(*table), "} ",
-                      (table->counters().*counter).load(std::memory_order_relaxed), "\n");
+      StrAppend(text, metric, "{", TableLabel(*table), "} ",
+                (table->counters().*counter).load(std::memory_order_relaxed), "\n");
     }
   };
   append("embank_prefetched_rows_total", "Rows that prefetches brought up to memory.",
@@ -126,30 +125,28 @@ void AppendMemory(std::string* text, const MemoryReport& report) {
                                                     {"state", report.state_bytes},
                                                     {"slack", report.slack_bytes}};
   for (const auto& [kind, bytes] : kinds) {
-    absl::StrAppend(text, "embank_tier_bytes{tier=\"dram\",kind=\"", kind, "\"} ", bytes, "\n");
+    StrAppend(text, "embank_tier_bytes{tier=\"dram\",kind=\"", kind, "\"} ", bytes, "\n");
   }
   if (report.ssd.has_value()) {
-    absl::StrAppend(text, "embank_tier_bytes{tier=\"ssd\",kind=\"used\"} ", report.ssd->used_bytes,
-                    "\nembank_tier_bytes{tier=\"ssd\",kind=\"live\"} ", report.ssd->live_bytes,
-                    "\nembank_tier_bytes{tier=\"ssd\",kind=\"dirty\"} ", report.ssd->dirty_bytes,
-                    "\nembank_tier_bytes{tier=\"ssd\",kind=\"kept\"} ", report.ssd->kept_bytes,
-                    "\n");
+    StrAppend(text, "embank_tier_bytes{tier=\"ssd\",kind=\"used\"} ", report.ssd->used_bytes,
+              "\nembank_tier_bytes{tier=\"ssd\",kind=\"live\"} ", report.ssd->live_bytes,
+              "\nembank_tier_bytes{tier=\"ssd\",kind=\"dirty\"} ", report.ssd->dirty_bytes,
+              "\nembank_tier_bytes{tier=\"ssd\",kind=\"kept\"} ", report.ssd->kept_bytes, "\n");
   }
   Describe(text, "embank_tier_capacity_bytes", "gauge", "Budget by tier; 0: no limit.");
-  absl::StrAppend(text, "embank_tier_capacity_bytes{tier=\"dram\"} ", report.budget_bytes, "\n");
+  StrAppend(text, "embank_tier_capacity_bytes{tier=\"dram\"} ", report.budget_bytes, "\n");
   if (report.ssd.has_value()) {
-    absl::StrAppend(text, "embank_tier_capacity_bytes{tier=\"ssd\"} ", report.ssd->budget_bytes,
-                    "\n");
+    StrAppend(text, "embank_tier_capacity_bytes{tier=\"ssd\"} ", report.ssd->budget_bytes, "\n");
   }
   Describe(text, "embank_huge_pages_refused_bytes", "gauge",
            "Memory that would lie in huge pages if the machine had them.");
-  absl::StrAppend(text, "embank_huge_pages_refused_bytes ", report.huge_pages_refused_bytes, "\n");
+  StrAppend(text, "embank_huge_pages_refused_bytes ", report.huge_pages_refused_bytes, "\n");
 }
 
 void Append(std::string* text, const char* metric, const char* type, const char* help,
             uint64_t value) {
   Describe(text, metric, type, help);
-  absl::StrAppend(text, metric, " ", value, "\n");
+  StrAppend(text, metric, " ", value, "\n");
 }
 
 void AppendLog(std::string* text, const RowLogCounters& counters) {
@@ -180,13 +177,13 @@ void AppendCheckpoints(std::string* text, const CheckpointReport& report) {
   Append(text, "embank_checkpoints_total", "counter", "Checkpoints that were made.",
          report.checkpoints);
   Describe(text, "embank_checkpoint_seconds", "gauge", "Duration of the last checkpoint.");
-  absl::StrAppend(text, "embank_checkpoint_seconds ", Seconds(report.last_ns), "\n");
+  StrAppend(text, "embank_checkpoint_seconds ", Seconds(report.last_ns), "\n");
   Describe(text, "embank_checkpoint_flip_seconds", "gauge",
            "Of it the time in which no batch of changes began.");
-  absl::StrAppend(text, "embank_checkpoint_flip_seconds ", Seconds(report.last_flip_ns), "\n");
+  StrAppend(text, "embank_checkpoint_flip_seconds ", Seconds(report.last_flip_ns), "\n");
   Describe(text, "embank_checkpoint_rest_seconds", "gauge",
            "Of it the time in which the sweep rested for batches of changes.");
-  absl::StrAppend(text, "embank_checkpoint_rest_seconds ", Seconds(report.last_rest_ns), "\n");
+  StrAppend(text, "embank_checkpoint_rest_seconds ", Seconds(report.last_rest_ns), "\n");
 }
 
 }  // namespace
@@ -205,22 +202,22 @@ std::string FormatMetrics(const Store& store) {
 }
 
 std::string FormatMemoryReport(const MemoryReport& report) {
-  const std::string ssd = report.ssd.has_value()
-                              ? absl::StrCat(", \"ssd\": {\"budget\": ", report.ssd->budget_bytes,
-                                             ", \"used\": ", report.ssd->used_bytes,
-                                             ", \"live\": ", report.ssd->live_bytes,
-                                             ", \"dirty\": ", report.ssd->dirty_bytes,
-                                             ", \"kept\": ", report.ssd->kept_bytes, "}")
-                              : "";
-  return absl::StrCat("{\"dram\": {\"budget\": ", report.budget_bytes,
-                      ", \"used\": ", report.used_bytes, ", \"fixed\": ", report.fixed_bytes,
-                      ", \"index\": ", report.index_bytes, ", \"rows\": ", report.rows_bytes,
-                      ", \"state\": ", report.state_bytes, ", \"slack\": ", report.slack_bytes,
-                      ", \"huge_pages_refused\": ", report.huge_pages_refused_bytes, "}", ssd, "}");
+  const std::string ssd =
+      report.ssd.has_value()
+          ? StrCat(", \"ssd\": {\"budget\": ", report.ssd->budget_bytes,
+                   ", \"used\": ", report.ssd->used_bytes, ", \"live\": ", report.ssd->live_bytes,
+                   ", \"dirty\": ", report.ssd->dirty_bytes, ", \"kept\": ", report.ssd->kept_bytes,
+                   "}")
+          : "";
+  return StrCat("{\"dram\": {\"budget\": ", report.budget_bytes, ", \"used\": ", report.used_bytes,
+                ", \"fixed\": ", report.fixed_bytes, ", \"index\": ", report.index_bytes,
+                ", \"rows\": ", report.rows_bytes, ", \"state\": ", report.state_bytes,
+                ", \"slack\": ", report.slack_bytes,
+                ", \"huge_pages_refused\": ", report.huge_pages_refused_bytes, "}", ssd, "}");
 }
 
 std::string FormatEstimate(const Estimate& estimate) {
-  return absl::StrCat(
+  return StrCat(
       "{\"dram_bytes\": ", estimate.dram_bytes, ", \"fixed_bytes\": ", estimate.fixed_bytes,
       ", \"index_bytes\": ", estimate.index_bytes, ", \"slab_bytes\": ", estimate.slab_bytes,
       ", \"rows_in_dram\": ", estimate.rows_in_dram,

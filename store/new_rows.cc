@@ -60,7 +60,7 @@ bool NewRows::MakePlace(KeyHash hash) {
   return index->ReserveOne(shard_, hash).ok();
 }
 
-bool NewRows::Add(const RowId& id, uint32_t heat, absl::FunctionRef<void(std::byte*)> fill) {
+bool NewRows::Add(const RowId& id, uint32_t heat, FunctionRef<void(std::byte*)> fill) {
   shard_->mutex.AssertHeld();
   const StoreParts& parts = table_->parts();
   if (no_slots_ && table_->mover() == nullptr && !turn_) return false;
@@ -110,7 +110,7 @@ void NewRows::NoteAdded() {
 }
 
 // What memory has no slot for goes into the log, if there is one.
-bool NewRows::AddInLog(const RowId& id, uint32_t heat, absl::FunctionRef<void(std::byte*)> fill) {
+bool NewRows::AddInLog(const RowId& id, uint32_t heat, FunctionRef<void(std::byte*)> fill) {
   shard_->mutex.AssertHeld();
   RowMover* const mover = table_->mover();
   if (mover == nullptr) return false;

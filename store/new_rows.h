@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "absl/functional/function_ref.h"
+#include "base/function_ref.h"
 #include "store/batch_keys.h"
 #include "store/row_forgetter.h"
 #include "store/table.h"
@@ -33,7 +33,7 @@ class NewRows {
 
   // Adds the absent row `id` with heat `heat`; fill(image) writes vector and state
   // (tiers/row_write.h). False: no room, nothing was changed.
-  bool Add(const RowId& id, uint32_t heat, absl::FunctionRef<void(std::byte*)> fill);
+  bool Add(const RowId& id, uint32_t heat, FunctionRef<void(std::byte*)> fill);
 
  private:
   bool TakeSlots();
@@ -41,7 +41,7 @@ class NewRows {
   bool MakePlace(KeyHash hash);
   bool ReservePlace(KeyHash hash);
   void NoteAdded();
-  bool AddInLog(const RowId& id, uint32_t heat, absl::FunctionRef<void(std::byte*)> fill);
+  bool AddInLog(const RowId& id, uint32_t heat, FunctionRef<void(std::byte*)> fill);
 
   Table* const table_;
   KeyIndex::Shard* const shard_;
@@ -65,7 +65,7 @@ class FreedRows {
   FreedRows& operator=(const FreedRows&) = delete;
 
   // A row of the shard, wherever it was.
-  void Add(KeyIndex::Shard* shard, Location location) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+  void Add(KeyIndex::Shard* shard, Location location) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
 
  private:
   void GiveBack();

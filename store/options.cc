@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "base/str_cat.h"
 #include "tiers/dram_tier.h"
 #include "tiers/row_layout.h"
 
@@ -11,24 +11,24 @@ namespace embank {
 namespace {
 
 template <typename Value>
-absl::Status Invalid(const char* option, Value value, const char* limit) {
-  return absl::InvalidArgumentError(absl::StrCat(option, " is ", value, "; it must be ", limit));
+Status Invalid(const char* option, Value value, const char* limit) {
+  return InvalidArgumentError(StrCat(option, " is ", value, "; it must be ", limit));
 }
 
 // Whether an enumerator is one of 0 .. last.
 template <typename Enum>
-absl::Status ValidateEnum(const char* option, Enum value, Enum last, const char* limit) {
+Status ValidateEnum(const char* option, Enum value, Enum last, const char* limit) {
   const auto number = static_cast<int32_t>(value);
-  if (number >= 0 && number <= static_cast<int32_t>(last)) return absl::OkStatus();
+  if (number >= 0 && number <= static_cast<int32_t>(last)) return OkStatus();
   return Invalid(option, number, limit);
 }
 
-absl::Status ValidateNonNegative(const char* option, float value) {
-  if (std::isfinite(value) && value >= 0.0f) return absl::OkStatus();
+Status ValidateNonNegative(const char* option, float value) {
+  if (std::isfinite(value) && value >= 0.0f) return OkStatus();
   return Invalid(option, value, "finite and at least 0");
 }
 
-absl::Status ValidateRule(const TableOptions& options) {
+Status ValidateRule(const TableOptions& options) {
   const UpdateRule& rule = options.rule;
   EMBANK_RETURN_IF_ERROR(ValidateLearningRate(options.optimizer, rule.learning_rate));
   // The negations catch NaN as well.
@@ -43,7 +43,7 @@ absl::Status ValidateRule(const TableOptions& options) {
   return ValidateNonNegative("initial_accumulator", rule.initial_accumulator);
 }
 
-absl::Status ValidateInitializer(const Initializer& initializer) {
+Status ValidateInitializer(const Initializer& initializer) {
   const float a = initializer.a;
   const float b = initializer.b;
   EMBANK_RETURN_IF_ERROR(ValidateEnum("initializer", initializer.kind, InitializerKind::kNormal,
@@ -57,12 +57,12 @@ absl::Status ValidateInitializer(const Initializer& initializer) {
   if (initializer.kind == InitializerKind::kNormal && b < 0.0f) {
     return Invalid("init_b", b, "at least 0 for a normal initializer");
   }
-  return absl::OkStatus();
+  return OkStatus();
 }
 
 }  // namespace
 
-absl::Status Validate(const StoreOptions& options) {
+Status Validate(const StoreOptions& options) {
   if (options.dram_bytes != 0 && options.dram_bytes < kDramBytesMin) {
     return Invalid("dram_bytes", options.dram_bytes, "0 (no limit) or at least 16777216 (16 MiB)");
   }
@@ -72,10 +72,10 @@ absl::Status Validate(const StoreOptions& options) {
   if (options.worker_threads > kWorkerThreadsMax) {
     return Invalid("worker_threads", options.worker_threads, "at most 1024");
   }
-  return absl::OkStatus();
+  return OkStatus();
 }
 
-absl::Status Validate(const TableOptions& options) {
+Status Validate(const TableOptions& options) {
   if (options.dim < 1 || options.dim > kDimMax) return Invalid("dim", options.dim, "1 to 4096");
   EMBANK_RETURN_IF_ERROR(ValidateEnum("value_type", options.value_type, ValueType::kBf16,
                                       "EMBANK_F32, EMBANK_F16 or EMBANK_BF16 (0 to 2)"));
@@ -96,23 +96,22 @@ RowClass RowClassOf(const TableOptions& options) {
           .on_full = options.on_full};
 }
 
-absl::Status ValidateTableName(std::string_view name) {
+Status ValidateTableName(std::string_view name) {
   if (name.empty() || name.size() > kTableNameBytesMax) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("name has ", name.size(), " bytes; it must have 1 to 255"));
+    return InvalidArgumentError(StrCat("name has ", name.size(), " bytes; it must have 1 to 255"));
   }
   if (name.find_first_of("/\n") != std::string_view::npos) {
-    return absl::InvalidArgumentError("name contains '/' or a newline; it must not");
+    return InvalidArgumentError("name contains '/' or a newline; it must not");
   }
-  return absl::OkStatus();
+  return OkStatus();
 }
 
-absl::Status ValidateLearningRate(Optimizer optimizer, float learning_rate) {
+Status ValidateLearningRate(Optimizer optimizer, float learning_rate) {
   EMBANK_RETURN_IF_ERROR(ValidateNonNegative("learning_rate", learning_rate));
   if (optimizer == Optimizer::kFtrl && learning_rate == 0.0f) {
     return Invalid("learning_rate", learning_rate, "above 0 for FTRL, which divides by it");
   }
-  return absl::OkStatus();
+  return OkStatus();
 }
 
 }  // namespace embank

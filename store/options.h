@@ -7,7 +7,7 @@
 #include <string_view>
 #include <tuple>
 
-#include "absl/status/status.h"
+#include "base/status.h"
 #include "base/types.h"
 #include "store/initializer.h"
 #include "tiers/eviction_order.h"
@@ -62,10 +62,10 @@ struct RowClass {
 RowClass RowClassOf(const TableOptions& options);
 
 // kInvalidArgument: the message names the option, its value and the limit.
-absl::Status Validate(const StoreOptions& options);
-absl::Status Validate(const TableOptions& options);
-absl::Status ValidateTableName(std::string_view name);
-absl::Status ValidateLearningRate(Optimizer optimizer, float learning_rate);
+Status Validate(const StoreOptions& options);
+Status Validate(const TableOptions& options);
+Status ValidateTableName(std::string_view name);
+Status ValidateLearningRate(Optimizer optimizer, float learning_rate);
 
 }  // namespace embank
 

@@ -114,7 +114,7 @@ bool PageMover::EmptyOnce(uint32_t page) {
   const uint32_t slots = PageRows::SlotsOf(*parts_.tier, page);
   for (uint32_t first = 0; first < slots; first += PageRows::kSlotsAtOnce) {
     PageRows page_rows(*parts_.tier, *parts_.tables, page, first);
-    const absl::Status status = page_rows.ForEachShard(
+    const Status status = page_rows.ForEachShard(
         [&](RowMover* mover, uint32_t number, std::span<const RowInSlot> rows) {
           KeyIndex::Shard* const shard = parts_.index->shard(number);
           // No flip comes between the look at what a row is owed to and its move.
@@ -123,7 +123,7 @@ bool PageMover::EmptyOnce(uint32_t page) {
           for (const RowInSlot& row : rows) {
             if (!mover->Vacate(shard, row)) return NoMemory();
           }
-          return absl::OkStatus();
+          return OkStatus();
         });
     if (!status.ok()) return false;
   }

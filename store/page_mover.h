@@ -16,7 +16,7 @@
 #include <optional>
 #include <vector>
 
-#include "absl/functional/function_ref.h"
+#include "base/function_ref.h"
 #include "base/memory.h"
 #include "base/mutex.h"
 #include "store/batch_gate.h"
@@ -85,16 +85,16 @@ class PageMover {
   };
 
   uint64_t MissingBytes() const;
-  bool EmptyPage(std::optional<SlotClass> slot_class) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool EmptyOnce(uint32_t page) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Balance() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool EmptyPage(std::optional<SlotClass> slot_class) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool EmptyOnce(uint32_t page) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Balance() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const PageMoverParts parts_;
   std::atomic<uint64_t> credit_bytes_{0};  // what batches owe for memory that is missing
   std::atomic<uint64_t> emptied_pages_{0};
   std::atomic<uint64_t> given_pages_{0};
   Mutex mutex_;  // taken before locks of shards: one page is emptied at a time
-  std::vector<Class> classes_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Class> classes_ EMBANK_GUARDED_BY(mutex_);
 };
 
 }  // namespace embank

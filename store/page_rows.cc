@@ -40,7 +40,7 @@ uint32_t PageRows::SlotsOf(const DramTier& tier, uint32_t page) {
   return tier.SlotsOf(page, &reader).slots;
 }
 
-absl::Status PageRows::ForEachShard(Visit visit) {
+Status PageRows::ForEachShard(Visit visit) {
   std::array<uint32_t, KeyIndex::kShardCount + 1> ends = {};
   const std::span<const RowInSlot> seen = std::span(seen_).first(count_);
   for (const RowInSlot& row : seen) ++ends[ShardOf(row) + 1];
@@ -52,7 +52,7 @@ absl::Status PageRows::ForEachShard(Visit visit) {
     EMBANK_RETURN_IF_ERROR(
         visit(mover_, shard, std::span(by_shard_).subspan(first, ends[shard] - first)));
   }
-  return absl::OkStatus();
+  return OkStatus();
 }
 
 }  // namespace embank

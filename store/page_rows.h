@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <span>
 
-#include "absl/functional/function_ref.h"
-#include "absl/status/status.h"
+#include "base/function_ref.h"
+#include "base/status.h"
 #include "store/key_index.h"
 #include "store/row_mover.h"
 #include "store/table_directory.h"
@@ -30,9 +30,8 @@ class PageRows {
   static uint32_t SlotsOf(const DramTier& tier, uint32_t page);
 
   // Calls visit(mover, shard, rows) for each shard that has rows, until it fails; that status.
-  using Visit =
-      absl::FunctionRef<absl::Status(RowMover*, uint32_t shard, std::span<const RowInSlot>)>;
-  absl::Status ForEachShard(Visit visit);
+  using Visit = FunctionRef<Status(RowMover*, uint32_t shard, std::span<const RowInSlot>)>;
+  Status ForEachShard(Visit visit);
 
  private:
   static uint32_t ShardOf(const RowInSlot& row) { return KeyIndex::ShardOf(row.id.hash); }

@@ -20,12 +20,12 @@ class RowsAhead {
         evictions_max_(batch.table().mover()->rows_in_memory() / 2) {}
 
   // kResourceExhausted.
-  absl::Status Allocate() {
+  Status Allocate() {
     EMBANK_RETURN_IF_ERROR(plan_.Allocate(batch_.keys().size()));
     EMBANK_RETURN_IF_ERROR(positions_.Allocate(batch_.keys().size()));
     EMBANK_RETURN_IF_ERROR(locations_.Allocate(batch_.keys().size()));
     std::ranges::fill(locations_.values(), kNoLocation);
-    return absl::OkStatus();
+    return OkStatus();
   }
 
   // Pins what is in memory, and notes where in the log the others are.
@@ -68,9 +68,9 @@ class RowsAhead {
     }
     if (count == 0) return;
     // What cannot be read, or not from there any more, the next one who needs it sees to.
-    const absl::Status status = table_->mover()->log()->Read(
+    const Status status = table_->mover()->log()->Read(
         locations.first(count),
-        [&](size_t i, const absl::Status& read, std::span<const std::byte> record) {
+        [&](size_t i, const Status& read, std::span<const std::byte> record) {
           const Key key = batch_.keys()[positions[i]];
           const RowId id = table_->IdOf(key, table_->HashOf(key));
           if (read.ok() && IsRecordOf(id, record)) BringUp(id, locations[i], record);
@@ -107,7 +107,7 @@ class RowsAhead {
 
 }  // namespace
 
-absl::Status Prefetch(Table* table, KeySpan keys) {
+Status Prefetch(Table* table, KeySpan keys) {
   EMBANK_RETURN_IF_ERROR(table->CheckAlive());
   const uint64_t begin_ns = table->parts().clock->NowNs();
   const Batch batch(table, keys, {});
@@ -119,7 +119,7 @@ absl::Status Prefetch(Table* table, KeySpan keys) {
     rows.BringUpTheOthers();
   }
   batch.Publish(TableVerb::kPrefetch, begin_ns);
-  return absl::OkStatus();
+  return OkStatus();
 }
 
 }  // namespace embank

@@ -2,7 +2,7 @@
 #ifndef EMBANK_STORE_PREFETCH_H_
 #define EMBANK_STORE_PREFETCH_H_
 
-#include "absl/status/status.h"
+#include "base/status.h"
 #include "store/table.h"
 
 namespace embank {
@@ -13,7 +13,7 @@ namespace embank {
 // cannot be read stays where it is. In a store without a log it does nothing. Takes locks of
 // shards, one after the other, and waits for reads. Thread-safe.
 // kFailedPrecondition (dropped), kResourceExhausted (scratch).
-absl::Status Prefetch(Table* table, KeySpan keys);
+Status Prefetch(Table* table, KeySpan keys);
 
 }  // namespace embank
 

@@ -10,11 +10,11 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "base/aligned_buffer.h"
 #include "base/crc32c.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "base/str_cat.h"
 #include "store/checkpoint_directory.h"
 #include "store/segment_reader.h"
 #include "tiers/log_record.h"
@@ -26,9 +26,8 @@ namespace {
 constexpr uint64_t kWriteBytes = uint64_t{1} << 20;
 
 // Whether it tells something of the source; else the repair was hindered.
-bool IsOfTheSource(const absl::Status& status) {
-  return absl::IsDataLoss(status) || absl::IsNotFound(status) || absl::IsOutOfRange(status) ||
-         absl::IsUnavailable(status);
+bool IsOfTheSource(const Status& status) {
+  return IsDataLoss(status) || IsNotFound(status) || IsOutOfRange(status) || IsUnavailable(status);
 }
 
 // What is in the target, whose files are removed unless it becomes a store.
@@ -36,30 +35,30 @@ class RepairTarget {
  public:
   RepairTarget(FileSystem* files, const std::string& path) : files_(files), path_(path) {}
 
-  absl::Status Open() {
+  Status Open() {
     EMBANK_ASSIGN_OR_RETURN(directory_, CheckpointDirectory::OpenVacant(files_, path_));
-    return absl::OkStatus();
+    return OkStatus();
   }
   // A file of so many bytes, as far as the space can be taken ahead.
-  absl::StatusOr<std::unique_ptr<File>> Make(const std::string& name, uint64_t bytes) {
+  StatusOr<std::unique_ptr<File>> Make(const std::string& name, uint64_t bytes) {
     std::string made = name;
     made_.reserve(made_.size() + 1);
     EMBANK_ASSIGN_OR_RETURN(
         std::unique_ptr<File> file,
         directory_->files()->Open(name, FileAccess::kCreate, FileCaching::kDirect));
     made_.push_back(std::move(made));
-    const absl::Status taken = file->Preallocate(bytes);
-    if (!absl::IsUnimplemented(taken)) EMBANK_RETURN_IF_ERROR(taken);
+    const Status taken = file->Preallocate(bytes);
+    if (!IsUnimplemented(taken)) EMBANK_RETURN_IF_ERROR(taken);
     return file;
   }
   // Of the file that was made last.
-  absl::Status RemoveLast() {
+  Status RemoveLast() {
     EMBANK_RETURN_IF_ERROR(directory_->files()->Remove(made_.back()));
     made_.pop_back();
-    return absl::OkStatus();
+    return OkStatus();
   }
   // No manifest may outlive a crash without its segments.
-  absl::Status Keep(const Manifest& manifest) {
+  Status Keep(const Manifest& manifest) {
     EMBANK_RETURN_IF_ERROR(directory_->files()->Sync());
     return directory_->Keep(manifest, &in_doubt_);
   }
@@ -68,9 +67,9 @@ class RepairTarget {
     if (in_doubt_) return;
     try {
       for (const std::string& name : made_) {
-        const absl::Status removed = directory_->files()->Remove(name);
+        const Status removed = directory_->files()->Remove(name);
         if (removed.ok()) continue;
-        Log(LogLevel::kWarning, absl::StrCat("left by a repair: ", removed.ToString()));
+        Log(LogLevel::kWarning, StrCat("left by a repair: ", removed.ToString()));
       }
       directory_->Abandon();
     } catch (const std::bad_alloc&) {
@@ -104,8 +103,8 @@ class RepairTally {
     const auto found = places_.find(record.table);
     if (record.row_class != row_class || found == places_.end() ||
         found->second.row_class != row_class) {
-      return absl::StrCat("the record is of table ", record.table,
-                          ", which has no such rows in the checkpoint");
+      return StrCat("the record is of table ", record.table,
+                    ", which has no such rows in the checkpoint");
     }
     if (record.sequence >= manifest_.next_sequence || record.checkpoint > manifest_.checkpoint) {
       return "the record is newer than the checkpoint";
@@ -192,13 +191,13 @@ class SegmentRepair {
         tables_(rows.used_slots, kNoTable) {}
 
   // Reads the rows that can be read, and counts the others. Statuses of what hinders.
-  absl::Status Read() {
+  Status Read() {
     if (!rows_.keys.empty()) owners_ = {rows_.keys, rows_.tables};
-    const absl::Status opened = reader_->Open(rows_.header);
+    const Status opened = reader_->Open(rows_.header);
     if (!opened.ok()) {
       if (!IsOfTheSource(opened)) return opened;
-      LoseFrom(0, absl::IsNotFound(opened) ? "the segment is missing" : opened.message());
-      return absl::OkStatus();
+      LoseFrom(0, IsNotFound(opened) ? "the segment is missing" : opened.message());
+      return OkStatus();
     }
     EMBANK_RETURN_IF_ERROR(FindOwners());
     uint32_t end = rows_.used_slots;
@@ -209,22 +208,21 @@ class SegmentRepair {
     for (uint32_t slot = 0; slot < end; ++slot) {
       if (HasBit(rows_.bits, slot)) wanted[slot / 64] |= uint64_t{1} << (slot % 64);
     }
-    absl::Status hindered;
-    reader_->ReadRecords(
-        wanted, [&](uint32_t slot, const absl::Status& read, std::span<const std::byte> record) {
-          if (!read.ok() && !IsOfTheSource(read)) hindered.Update(read);
-          TakeRecord(slot, read, record);
-        });
+    Status hindered;
+    reader_->ReadRecords(wanted,
+                         [&](uint32_t slot, const Status& read, std::span<const std::byte> record) {
+                           if (!read.ok() && !IsOfTheSource(read)) hindered.Update(read);
+                           TakeRecord(slot, read, record);
+                         });
     EMBANK_RETURN_IF_ERROR(hindered);
-    LoseFrom(end, absl::StrCat("the segment is cut off after ", reader_->size_bytes(), " bytes"));
-    return absl::OkStatus();
+    LoseFrom(end, StrCat("the segment is cut off after ", reader_->size_bytes(), " bytes"));
+    return OkStatus();
   }
 
   // Writes those that were read, durably but for its name; nothing, if there are none. `*saved` is
   // what a manifest says of them.
-  absl::Status Write(RepairTarget* target, std::vector<SegmentRows>* saved,
-                     uint64_t* written_bytes) {
-    if (end_ == 0) return absl::OkStatus();
+  Status Write(RepairTarget* target, std::vector<SegmentRows>* saved, uint64_t* written_bytes) {
+    if (end_ == 0) return OkStatus();
     EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<File> file,
                             target->Make(name_, rows_.header.segment_bytes));
     EncodeSegmentHeader(rows_.header, {image_.data(), kBlockBytes});
@@ -252,7 +250,7 @@ class SegmentRepair {
       if (tables_[slot] != kNoTable) rows.bits[slot / 64] |= uint64_t{1} << (slot % 64);
     }
     saved->push_back(std::move(rows));
-    return absl::OkStatus();
+    return OkStatus();
   }
 
  private:
@@ -262,10 +260,10 @@ class SegmentRepair {
   }
 
   // The footer says whose the slots are, or the manifest; else only records do.
-  absl::Status FindOwners() {
-    const absl::StatusOr<SegmentFooter> footer = reader_->ReadFooter();
+  Status FindOwners() {
+    const StatusOr<SegmentFooter> footer = reader_->ReadFooter();
     if (footer.ok() && footer->keys.size() >= rows_.used_slots) owners_ = *footer;
-    return footer.ok() || IsOfTheSource(footer.status()) ? absl::OkStatus() : footer.status();
+    return footer.ok() || IsOfTheSource(footer.status()) ? OkStatus() : footer.status();
   }
 
   std::optional<SlotOwner> OwnerOf(uint32_t slot) const {
@@ -273,7 +271,7 @@ class SegmentRepair {
     return SlotOwner{owners_.tables[slot], owners_.keys[slot]};
   }
 
-  void TakeRecord(uint32_t slot, const absl::Status& read, std::span<const std::byte> record) {
+  void TakeRecord(uint32_t slot, const Status& read, std::span<const std::byte> record) {
     const SegmentHeader& header = rows_.header;
     if (!read.ok()) return Lose(slot, std::string(read.message()));
     if (!RecordIsWhole({header.store_id, header.segment_id, slot}, record)) {
@@ -297,7 +295,7 @@ class SegmentRepair {
     tally_->Lose(name_, what, rows_.header.row_class, OwnerOf(slot));
   }
   // All that live from a slot on.
-  void LoseFrom(uint32_t first, absl::string_view what) {
+  void LoseFrom(uint32_t first, std::string_view what) {
     for (uint32_t slot = first; slot < rows_.used_slots; ++slot) {
       if (HasBit(rows_.bits, slot)) Lose(slot, std::string(what));
     }
@@ -324,13 +322,13 @@ class Repair {
     report_.target = options.target;
   }
 
-  absl::StatusOr<RepairReport> Run() {
+  StatusOr<RepairReport> Run() {
     EMBANK_ASSIGN_OR_RETURN(
         source_, CheckpointDirectory::OpenToRead(files_, options_.directory, "directory"));
     reader_.emplace(source_->files());
     EMBANK_ASSIGN_OR_RETURN(const Manifest manifest, ChooseManifest());
     EMBANK_RETURN_IF_ERROR(target_.Open());
-    absl::Status status;
+    Status status;
     try {
       status = Fill(manifest);
     } catch (const std::bad_alloc&) {
@@ -344,28 +342,27 @@ class Repair {
   }
 
  private:
-  absl::StatusOr<Manifest> ChooseManifest() {
+  StatusOr<Manifest> ChooseManifest() {
     std::vector<KeptCheckpoint> kept = source_->LoadKept();
     if (kept.empty()) {
-      return absl::DataLossError(absl::StrCat("directory: ", options_.directory,
-                                              " has segments of a store, and no manifest"));
+      return DataLossError(
+          StrCat("directory: ", options_.directory, " has segments of a store, and no manifest"));
     }
-    const absl::Status newest = kept[0].manifest.status();
+    const Status newest = kept[0].manifest.status();
     const bool is_newest = newest.ok() && !options_.previous;
     // Nothing is told of the source by an error that is not its own.
     if (!newest.ok() && !IsOfTheSource(newest)) return newest;
     if (!is_newest && kept.size() == 1) {
       if (!newest.ok()) return newest;
-      return absl::FailedPreconditionError(absl::StrCat("previous: ", options_.directory,
-                                                        " has one checkpoint, and none before it"));
+      return FailedPreconditionError(
+          StrCat("previous: ", options_.directory, " has one checkpoint, and none before it"));
     }
-    absl::StatusOr<Manifest> chosen = std::move(kept[is_newest ? 0 : 1].manifest);
+    StatusOr<Manifest> chosen = std::move(kept[is_newest ? 0 : 1].manifest);
     if (!chosen.ok()) {
-      return absl::Status(
-          chosen.status().code(),
-          newest.ok()
-              ? std::string(chosen.status().message())
-              : absl::StrCat(newest.message(), "; the previous one: ", chosen.status().message()));
+      return Status(chosen.status().code(),
+                    newest.ok() ? std::string(chosen.status().message())
+                                : StrCat(newest.message(),
+                                         "; the previous one: ", chosen.status().message()));
     }
     report_.is_newest = is_newest;
     report_.checkpoint = chosen->checkpoint;
@@ -377,7 +374,7 @@ class Repair {
     return chosen;
   }
 
-  absl::Status Fill(const Manifest& manifest) {
+  Status Fill(const Manifest& manifest) {
     RepairTally tally(manifest, &report_);
     std::vector<SegmentRows> saved;
     for (const SegmentRows& rows : manifest.segments) {
@@ -403,36 +400,36 @@ class Repair {
     return target_.Keep(repaired);
   }
 
-  absl::Status CountDone(const Manifest& manifest) {
-    if (progress_(report_.segments, manifest.segments.size())) return absl::OkStatus();
-    return absl::CancelledError("repair was cancelled by its progress function");
+  Status CountDone(const Manifest& manifest) {
+    if (progress_(report_.segments, manifest.segments.size())) return OkStatus();
+    return CancelledError("repair was cancelled by its progress function");
   }
 
   // No row depends on it.
-  absl::Status SaveHeat(const Manifest& manifest, Manifest* repaired) {
-    if (manifest.heat.bytes == 0) return absl::OkStatus();
+  Status SaveHeat(const Manifest& manifest, Manifest* repaired) {
+    if (manifest.heat.bytes == 0) return OkStatus();
     const std::string name = CheckpointDirectory::HeatName(manifest.checkpoint);
-    absl::Status lost;
+    Status lost;
     EMBANK_RETURN_IF_ERROR(CopyHeat(manifest.heat, name, &lost));
     if (lost.ok()) {
       repaired->heat = manifest.heat;
       report_.written_bytes += manifest.heat.bytes;
     } else {
-      report_.heat_lost = absl::StrCat(name, ": ", lost.message());
+      report_.heat_lost = StrCat(name, ": ", lost.message());
     }
-    return absl::OkStatus();
+    return OkStatus();
   }
 
   // Durably, but for the name. *lost: why there is no copy, which is the source's fault.
-  absl::Status CopyHeat(const HeatFile& heat, const std::string& name, absl::Status* lost) {
+  Status CopyHeat(const HeatFile& heat, const std::string& name, Status* lost) {
     const auto from = source_->files()->Open(name, FileAccess::kRead, FileCaching::kDirect);
-    const absl::StatusOr<uint64_t> size_bytes =
-        from.ok() ? (*from)->SizeBytes() : absl::StatusOr<uint64_t>(from.status());
+    const StatusOr<uint64_t> size_bytes =
+        from.ok() ? (*from)->SizeBytes() : StatusOr<uint64_t>(from.status());
     *lost = size_bytes.status();
     if (size_bytes.ok() && *size_bytes != heat.bytes) {
-      *lost = absl::DataLossError("its length is wrong");
+      *lost = DataLossError("its length is wrong");
     }
-    if (!lost->ok()) return IsOfTheSource(*lost) ? absl::OkStatus() : *lost;
+    if (!lost->ok()) return IsOfTheSource(*lost) ? OkStatus() : *lost;
     EMBANK_ASSIGN_OR_RETURN(const AlignedBuffer buffer,
                             AlignedBuffer::Create(SystemMemorySource(), &budget_, kWriteBytes));
     EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<File> to, target_.Make(name, heat.bytes));
@@ -444,7 +441,7 @@ class Repair {
       crc = ExtendCrc32c(crc, bytes);
       EMBANK_RETURN_IF_ERROR(to->Write(offset, bytes));
     }
-    if (lost->ok() && crc != heat.crc) *lost = absl::DataLossError("it is damaged");
+    if (lost->ok() && crc != heat.crc) *lost = DataLossError("it is damaged");
     if (lost->ok()) return to->Sync();
     return IsOfTheSource(*lost) ? target_.RemoveLast() : *lost;
   }
@@ -461,8 +458,8 @@ class Repair {
 
 }  // namespace
 
-absl::StatusOr<RepairReport> RepairStore(FileSystem* files, const RepairOptions& options,
-                                         RepairProgress progress) {
+StatusOr<RepairReport> RepairStore(FileSystem* files, const RepairOptions& options,
+                                   RepairProgress progress) {
   return Repair(files, options, progress).Run();
 }
 

@@ -18,9 +18,9 @@
 #include <cstdint>
 #include <string>
 
-#include "absl/functional/function_ref.h"
-#include "absl/status/statusor.h"
 #include "base/file_system.h"
+#include "base/function_ref.h"
+#include "base/status_or.h"
 #include "store/repair_report.h"
 
 namespace embank {
@@ -32,7 +32,7 @@ struct RepairOptions {
 };
 
 // Told how many segments of how many are done; false: stop.
-using RepairProgress = absl::FunctionRef<bool(uint64_t, uint64_t)>;
+using RepairProgress = FunctionRef<bool(uint64_t, uint64_t)>;
 
 // Makes a store of the newest checkpoint whose manifest can be read, with those of its rows whose
 // records are whole; once it returns OK the target is durable, and has that one checkpoint.
@@ -43,8 +43,8 @@ using RepairProgress = absl::FunctionRef<bool(uint64_t, uint64_t)>;
 // kAlreadyExists: the target is not empty; kCancelled; kPermissionDenied, kResourceExhausted. Then
 // what was made is removed; only what fails after the manifest got its name stays, and may turn out
 // to be the store. std::bad_alloc leaves it only before anything is made.
-absl::StatusOr<RepairReport> RepairStore(FileSystem* files, const RepairOptions& options,
-                                         RepairProgress progress);
+StatusOr<RepairReport> RepairStore(FileSystem* files, const RepairOptions& options,
+                                   RepairProgress progress);
 
 }  // namespace embank
 

@@ -1,7 +1,6 @@
 #include "store/repair_report.h"
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
+#include "base/str_cat.h"
 #include "store/json_text.h"
 
 namespace embank {
@@ -10,20 +9,20 @@ namespace {
 std::string TextOrNull(const std::string& text) { return text.empty() ? "null" : JsonString(text); }
 
 std::string FormatTable(const RepairedTable& table) {
-  return absl::StrCat("{\"table\":", JsonString(table.name), ",\"rows_saved\":", table.rows_saved,
-                      ",\"rows_lost\":", table.rows_lost, "}");
+  return StrCat("{\"table\":", JsonString(table.name), ",\"rows_saved\":", table.rows_saved,
+                ",\"rows_lost\":", table.rows_lost, "}");
 }
 
 std::string FormatLoss(const RepairLoss& loss) {
-  return absl::StrCat("{\"file\":", JsonString(loss.file), ",\"what\":", JsonString(loss.what),
-                      ",\"table\":", TextOrNull(loss.table), ",\"rows\":", loss.rows, ",\"keys\":[",
-                      absl::StrJoin(loss.keys, ","), "]}");
+  return StrCat("{\"file\":", JsonString(loss.file), ",\"what\":", JsonString(loss.what),
+                ",\"table\":", TextOrNull(loss.table), ",\"rows\":", loss.rows, ",\"keys\":[",
+                StrJoin(loss.keys, ","), "]}");
 }
 
 }  // namespace
 
 std::string FormatRepairReport(const RepairReport& report) {
-  return absl::StrCat(
+  return StrCat(
       "{\"directory\":", JsonString(report.directory), ",\"target\":", JsonString(report.target),
       ",\"whole\":", report.is_whole() ? "true" : "false", ",\"checkpoint\":", report.checkpoint,
       ",\"role\":\"", report.is_newest ? "newest" : "previous",

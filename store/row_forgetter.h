@@ -39,8 +39,10 @@ class RowForgetter {
   static constexpr uint64_t kFixedBytes = SlotOrders::kFixedBytes;
 
   // A row was made in a slot; is gone from the index. Under the lock of its shard.
-  void NoteMade(KeyIndex::Shard* shard, Location slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
-  void NoteGone(KeyIndex::Shard* shard, Location slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+  void NoteMade(KeyIndex::Shard* shard, Location slot)
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+  void NoteGone(KeyIndex::Shard* shard, Location slot)
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
 
   // What one shard group of a batch forgets. It begins and ends under the shard's lock. Rows of the
   // batch are forgotten when there is nothing else, the coldest first.
@@ -77,7 +79,7 @@ class RowForgetter {
 
  private:
   Location Forget(KeyIndex::Shard* shard, uint32_t slot)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
   RowHeader* HeaderOf(uint32_t slot) const {
     return reinterpret_cast<RowHeader*>(parts_.tier->Row(orders_.notes().LocationOf(slot)));
   }

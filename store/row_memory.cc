@@ -6,7 +6,7 @@
 
 namespace embank {
 
-absl::StatusOr<std::unique_ptr<RowMemoryPool>> RowMemoryPool::Create() {
+StatusOr<std::unique_ptr<RowMemoryPool>> RowMemoryPool::Create() {
   std::unique_ptr<RowMemoryPool> pool(new RowMemoryPool);
   RowMemory* const first = new (std::nothrow) RowMemory;
   if (first == nullptr) return NoMemory();

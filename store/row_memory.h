@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <memory>
 
-#include "absl/status/statusor.h"
 #include "base/mutex.h"
+#include "base/status_or.h"
 #include "base/types.h"
 #include "tiers/log_read_list.h"
 #include "tiers/row_layout.h"
@@ -25,7 +25,7 @@ struct RowMemory {
 class RowMemoryPool {
  public:
   // kResourceExhausted.
-  static absl::StatusOr<std::unique_ptr<RowMemoryPool>> Create();
+  static StatusOr<std::unique_ptr<RowMemoryPool>> Create();
   ~RowMemoryPool();
   RowMemoryPool(const RowMemoryPool&) = delete;
   RowMemoryPool& operator=(const RowMemoryPool&) = delete;
@@ -43,8 +43,8 @@ class RowMemoryPool {
 
   Mutex mutex_;
   ConditionVariable given_back_;
-  size_t idle_count_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::array<RowMemory*, kIdleMax> idle_ ABSL_GUARDED_BY(mutex_);
+  size_t idle_count_ EMBANK_GUARDED_BY(mutex_) = 0;
+  std::array<RowMemory*, kIdleMax> idle_ EMBANK_GUARDED_BY(mutex_);
 };
 
 // Has memory of a pool from when it is first asked for, for one thread.

@@ -70,13 +70,13 @@ bool RowMover::NoteChanging(Location slot) {
 // An owed row is about to change: the checkpoint gets it as it was, or fails, and the change goes
 // on.
 void RowMover::LeavePreImage(Location slot, uint32_t checkpoint) const {
-  const absl::StatusOr<Location> image = LogSlot(slot, checkpoint, false);
+  const StatusOr<Location> image = LogSlot(slot, checkpoint, false);
   if (image.ok()) return;
   parts_.gate->Fail(image.status());
   parts_.log->GiveRoom(slot_class_, 1);
 }
 
-absl::Status RowMover::SaveOwed(KeyIndex::Shard* shard, std::span<const RowInSlot> rows) {
+Status RowMover::SaveOwed(KeyIndex::Shard* shard, std::span<const RowInSlot> rows) {
   EMBANK_CHECK(rows.size() <= kOwedAtOnce);
   for (const RowInSlot& row : rows) {
     __builtin_prefetch(parts_.index->ProbeOf(row.id.hash).bucket);
@@ -92,7 +92,7 @@ absl::Status RowMover::SaveOwed(KeyIndex::Shard* shard, std::span<const RowInSlo
     const std::byte* const line = parts_.tier->Row(row.slot);
     for (uint32_t i = 0; i < slot_bytes_; i += kLineBytes) __builtin_prefetch(line + i);
   }
-  if (count == 0) return absl::OkStatus();
+  if (count == 0) return OkStatus();
   std::array<RowToLog, kOwedAtOnce> images;
   for (size_t i = 0; i < count; ++i) {
     ForgetGained(slots[i]);
@@ -100,7 +100,7 @@ absl::Status RowMover::SaveOwed(KeyIndex::Shard* shard, std::span<const RowInSlo
   }
   std::array<Location, kOwedAtOnce> homes;
   size_t saved = 0;
-  absl::Status status =
+  Status status =
       parts_.log->AppendAll(LogStream::kUser, std::span(images).first(count), homes, &saved);
   for (size_t i = 0; i < saved; ++i) notes_.Of(notes_.NumberOf(slots[i])).SetLogged(homes[i]);
   return status;
@@ -210,7 +210,7 @@ bool RowMover::Leave(KeyIndex::Shard* shard, Location slot) {
   const RowMark mark = LoadMark(header);
   const Key key = LoadKey(header);
   const SlotNote& note = notes_.Of(notes_.NumberOf(slot));
-  absl::StatusOr<Location> home = Location{note.logged};
+  StatusOr<Location> home = Location{note.logged};
   if (note.IsDirty()) home = LogSlot(slot, note.checkpoint(), true);
   if (!home.ok()) return false;
   Table& table = *parts_.tables->Get(TableOf(mark.identity));
@@ -282,7 +282,7 @@ RowToLog RowMover::RowOf(Location slot, uint32_t checkpoint, bool lives) const {
           .was_dirty = true};
 }
 
-absl::StatusOr<Location> RowMover::LogSlot(Location slot, uint32_t checkpoint, bool lives) const {
+StatusOr<Location> RowMover::LogSlot(Location slot, uint32_t checkpoint, bool lives) const {
   ForgetGained(slot);
   return parts_.log->Append(LogStream::kUser, RowOf(slot, checkpoint, lives));
 }
@@ -290,7 +290,7 @@ absl::StatusOr<Location> RowMover::LogSlot(Location slot, uint32_t checkpoint, b
 bool RowMover::PutInLog(KeyIndex::Shard* shard, const RowId& id, uint32_t heat,
                         const std::byte* row, const Match& match) {
   if (TakeRoom(1) == 0) return false;
-  const absl::StatusOr<Location> home =
+  const StatusOr<Location> home =
       parts_.log->Append(LogStream::kUser, {.row_class = slot_class_,
                                             .record_bytes = RecordBytesOf(slot_bytes_),
                                             .table = id.table,
@@ -314,12 +314,11 @@ bool RowMover::PutInLog(KeyIndex::Shard* shard, const RowId& id, uint32_t heat,
   return true;
 }
 
-absl::StatusOr<Match> RowMover::Resolve(KeyIndex::Shard* shard, const RowId& id,
-                                        RecordScratch* scratch, std::span<const std::byte>* record,
-                                        Match* unread) const {
+StatusOr<Match> RowMover::Resolve(KeyIndex::Shard* shard, const RowId& id, RecordScratch* scratch,
+                                  std::span<const std::byte>* record, Match* unread) const {
   Match found = {};
   *unread = {};
-  absl::Status unread_status;
+  Status unread_status;
   parts_.index->VisitMatches(shard, id, [&](const Match& match) {
     if (match.location().tier() == Tier::kSsd) {
       const auto read = parts_.log->ReadOne(match.location(), scratch);
@@ -346,7 +345,7 @@ absl::StatusOr<Match> RowMover::Resolve(KeyIndex::Shard* shard, const RowId& id,
 Outcome RowMover::Find(KeyIndex::Shard* shard, const RowId& id, RecordScratch* scratch,
                        Match* match) const {
   std::span<const std::byte> record;
-  const absl::StatusOr<Match> found = Resolve(shard, id, scratch, &record, match);
+  const StatusOr<Match> found = Resolve(shard, id, scratch, &record, match);
   if (!found.ok()) return Outcome::kDataLoss;
   *match = *found;
   return found->any() ? Outcome::kFound : Outcome::kAbsent;
@@ -427,7 +426,7 @@ RowMover::Logged RowMover::FindLogged(KeyIndex::Shard* shard, const RowId& id,
 
 bool RowMover::WriteAnew(KeyIndex::Shard* shard, const RowId& id, Location from,
                          const Logged& logged, std::span<const std::byte> record, uint32_t heat) {
-  const absl::StatusOr<Location> home =
+  const StatusOr<Location> home =
       parts_.log->Append(LogStream::kCompaction, {.row_class = slot_class_,
                                                   .record_bytes = RecordBytesOf(slot_bytes_),
                                                   .table = id.table,

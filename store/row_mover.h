@@ -21,7 +21,7 @@
 #include <cstdint>
 #include <span>
 
-#include "absl/status/statusor.h"
+#include "base/status_or.h"
 #include "store/batch_gate.h"
 #include "store/heat_clock.h"
 #include "store/heat_sketch.h"
@@ -81,40 +81,41 @@ class RowMover {
   // A row was made in a slot, for which room was taken; is about to change there (false: the log
   // has no room for that, the row stays as it is); is gone from the index, but still whole in its
   // slot, or its record dead.
-  void NoteMade(KeyIndex::Shard* shard, Location slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+  void NoteMade(KeyIndex::Shard* shard, Location slot)
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
   bool NoteChanging(Location slot);
   void NoteGone(KeyIndex::Shard* shard, const Table& table, Location home)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
 
   // Puts rows of the shard into the log that are owed to a checkpoint and still in their slots, of
   // at most kOwedAtOnce: they are clean then. The status of the log.
   static constexpr size_t kOwedAtOnce = 16;
-  absl::Status SaveOwed(KeyIndex::Shard* shard, std::span<const RowInSlot> rows)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+  Status SaveOwed(KeyIndex::Shard* shard, std::span<const RowInSlot> rows)
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
 
   // Free slots for rows of the shard: the tier's, or those of rows that leave for them; how many.
   // None: what is in memory is in the hands of others, or the log takes no rows.
   size_t TakeSlots(KeyIndex::Shard* shard, std::span<Location> slots)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
 
   // Empties a slot of a closed page (DramTier::ClosePage), if the row is still in it: the row takes
   // another slot of the class, for which the row that leaves memory next leaves; or it is that row.
   // False: the log takes no row. Its caller has a ticket.
   bool Vacate(KeyIndex::Shard* shard, const RowInSlot& row)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
 
   // A row's match, wherever it is, by way of *scratch: kFound; kAbsent; kDataLoss: it cannot be
   // read, *match is its entry all the same, or none where nobody knows whether the row is there.
   Outcome Find(KeyIndex::Shard* shard, const RowId& id, RecordScratch* scratch, Match* match) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
 
   // A row's match among entries that only records tell apart: of DRAM as it is, of the log with its
   // record in *scratch and *record; none: there is no such row. kDataLoss, kUnavailable: a record
   // cannot be read that is the row's, as its segment says; then *unread is its entry; or of which
   // nobody knows whose it is, then that is none.
-  absl::StatusOr<Match> Resolve(KeyIndex::Shard* shard, const RowId& id, RecordScratch* scratch,
-                                std::span<const std::byte>* record, Match* unread) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+  StatusOr<Match> Resolve(KeyIndex::Shard* shard, const RowId& id, RecordScratch* scratch,
+                          std::span<const std::byte>* record, Match* unread) const
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
 
   // The heat of a row in the log, whose record that is. Under the lock, shared.
   uint32_t HeatInLog(KeyHash hash, std::span<const std::byte> record) const;
@@ -125,13 +126,13 @@ class RowMover {
   // now, or none: no slot is to be had.
   Match BringUp(KeyIndex::Shard* shard, const RowId& id, const Match& match,
                 std::span<const std::byte> record, uint32_t touches)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
 
   // As BringUp, ahead of its use, and pinned, if one more row may be; unless it `may_evict`, into a
   // slot that is free already. False: no slot is to be had.
   bool BringUpAhead(KeyIndex::Shard* shard, const RowId& id, const Match& match,
                     std::span<const std::byte> record, bool may_evict)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
   // Pins the row in a slot from now on, if one more that was there before may be.
   void Pin(Location slot);
 
@@ -139,13 +140,13 @@ class RowMover {
   // it names, whose record is dead then. `row` is laid out as in memory. False: the log takes none,
   // or has no room for it; nothing was changed.
   bool PutInLog(KeyIndex::Shard* shard, const RowId& id, uint32_t heat, const std::byte* row,
-                const Match& match) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+                const Match& match) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
 
   // Writes a row's record, whose place was `from` when it was read, elsewhere, if it still is the
   // row's, in the log alone or in memory, clean. False: the log takes none. Its caller has a
   // ticket.
   bool Relocate(KeyIndex::Shard* shard, const RowId& id, Location from,
-                std::span<const std::byte> record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+                std::span<const std::byte> record) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
 
   // What becomes of a row whose record was read, of a class that forgets: it has another record by
   // now, or is gone; is in memory; is spared; is forgotten.
@@ -155,10 +156,11 @@ class RowMover {
   // written anew, with its heat, as long as no more rows are than go: then warm ones go, too. By
   // one thread at a time, which has a ticket.
   Fate ForgetOrSpare(KeyIndex::Shard* shard, const RowId& id, Location from,
-                     std::span<const std::byte> record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+                     std::span<const std::byte> record)
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
   // Forgets the row of the shard that would leave memory next. False: the shard has less than its
   // part of rows, or only pinned ones are next. Its caller has a ticket.
-  bool ForgetColdest(KeyIndex::Shard* shard) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+  bool ForgetColdest(KeyIndex::Shard* shard) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
 
   // ---- thread-safe ----
 
@@ -207,30 +209,30 @@ class RowMover {
   }
   SlotOrders::Order& OrderOf(const KeyIndex::Shard* shard) { return orders_.Of(shard); }
   size_t EmptySlots(KeyIndex::Shard* shard, std::span<Location> slots)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
   size_t Evict(KeyIndex::Shard* shard, std::span<Location> slots, bool* log_takes)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
-  bool Leave(KeyIndex::Shard* shard, Location slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+  bool Leave(KeyIndex::Shard* shard, Location slot) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
   bool EvictOne(KeyIndex::Shard* shard, bool pinned_too, Location* slot, bool* log_takes)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
   bool TakeSlotFor(KeyIndex::Shard* shard, Location* slot)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
   void MoveToSlot(KeyIndex::Shard* shard, const RowInSlot& row, Location to)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
   size_t TakeFromAnother(KeyIndex::Shard* shard, std::span<Location> slots, bool* log_takes);
   Match BringUpTo(Location slot, KeyIndex::Shard* shard, const RowId& id, const Match& match,
                   std::span<const std::byte> record, uint32_t touches)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
   void AskForNext(uint32_t victim) const;
   bool IsPinned(Location slot) const;
   void CountIfUnused(Location slot) const;
   void Unpin(Location slot);
   Table& TableAt(Location slot) const;
   Match MatchAt(KeyIndex::Shard* shard, const RowId& id, Location location) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
   void ForgetGained(Location slot) const;
   RowToLog RowOf(Location slot, uint32_t checkpoint, bool lives) const;
-  absl::StatusOr<Location> LogSlot(Location slot, uint32_t checkpoint, bool lives) const;
+  StatusOr<Location> LogSlot(Location slot, uint32_t checkpoint, bool lives) const;
   void LeavePreImage(Location slot, uint32_t checkpoint) const;
   std::span<const std::byte> PayloadOf(const std::byte* row) const {
     return {row + sizeof(RowHeader), slot_bytes_ - sizeof(RowHeader)};
@@ -244,17 +246,17 @@ class RowMover {
     bool any() const { return match.any() || note != nullptr; }
   };
   Logged FindLogged(KeyIndex::Shard* shard, const RowId& id, Location from) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
   bool WriteAnew(KeyIndex::Shard* shard, const RowId& id, Location from, const Logged& logged,
                  std::span<const std::byte> record, uint32_t heat)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
   void ForgetSlot(KeyIndex::Shard* shard, Location slot)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
   bool IsWarm(KeyHash hash, std::span<const std::byte> record) const;
   void NoteSeen(bool is_warm);
   bool Spare(KeyIndex::Shard* shard, const RowId& id, Location from, const Logged& logged,
              std::span<const std::byte> record, uint32_t heat)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
 
   const MoverParts parts_;
   const SlotClass slot_class_;

@@ -6,10 +6,10 @@
 #include <new>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "base/scratch.h"
 #include "base/status_macros.h"
 #include "base/status_with_room.h"
+#include "base/str_cat.h"
 #include "store/logged_rows.h"
 #include "store/row_group.h"
 #include "tiers/row_copy.h"
@@ -34,7 +34,7 @@ struct Reader {
   size_t begin = 0;
   size_t end = 0;
   size_t found = 0;
-  absl::Status status;
+  Status status;
 };
 
 }  // namespace
@@ -46,10 +46,10 @@ Scan::Scan(Table* table, uint64_t notes_bytes)
       notes_(table->mover() == nullptr ? nullptr : table->mover()->log(), table->id(),
              table->slot_class()) {}
 
-absl::StatusOr<uint64_t> Scan::Next(std::span<Key> keys, RowSpan rows) {
+StatusOr<uint64_t> Scan::Next(std::span<Key> keys, RowSpan rows) {
   EMBANK_RETURN_IF_ERROR(table_->CheckAlive());
   uint64_t copied = 0;
-  absl::Status status;
+  Status status;
   while (copied < keys.size() && status.ok() && !LostAny()) {
     if (piece_done_ < piece_count_) {
       GiveFromPiece(keys, rows, &copied);
@@ -72,10 +72,10 @@ absl::StatusOr<uint64_t> Scan::Next(std::span<Key> keys, RowSpan rows) {
 
 // A pass is one range where no row that may be the table's is in the log: there is no order to read
 // in, and no segment's footer.
-absl::Status Scan::BeginPass() {
+Status Scan::BeginPass() {
   uint32_t end = next_range_;
   uint64_t unknown = 0;
-  absl::Status status;
+  Status status;
   pending_done_ = 0;
   try {
     pending_.clear();
@@ -101,7 +101,7 @@ absl::Status Scan::BeginPass() {
   }
   next_range_ = end;
   unknown_rows_ += unknown;
-  return absl::OkStatus();
+  return OkStatus();
 }
 
 void Scan::NoteRange(uint32_t range) {
@@ -118,7 +118,7 @@ void Scan::NoteRange(uint32_t range) {
 }
 
 // Copies pending rows that still exist behind the *copied that are there.
-absl::Status Scan::CopyPending(std::span<Key> keys, RowSpan rows, uint64_t* copied) {
+Status Scan::CopyPending(std::span<Key> keys, RowSpan rows, uint64_t* copied) {
   const RowLayout& layout = table_->layout();
   const size_t count =
       std::min<size_t>({keys.size() - *copied, pending_.size() - pending_done_, kLookedUpAtOnce});
@@ -148,20 +148,20 @@ absl::Status Scan::CopyPending(std::span<Key> keys, RowSpan rows, uint64_t* copi
     if (row.outcome == Outcome::kDataLoss && lost_rows_++ == 0) first_lost_ = pending[i];
   });
   pending_done_ += count;
-  return absl::OkStatus();
+  return OkStatus();
 }
 
-absl::Status Scan::CopyNoted(std::span<Key> keys, RowSpan rows, uint64_t* copied) {
+Status Scan::CopyNoted(std::span<Key> keys, RowSpan rows, uint64_t* copied) {
   const size_t room = keys.size() - *copied;
   if (room < std::min(piece_rows_, notes_.keys().size())) return FillPiece();
   uint64_t read = 0;
   EMBANK_RETURN_IF_ERROR(
       ReadNoted(keys.subspan(*copied), {rows.Row(*copied), rows.stride_bytes}, &read));
   *copied += read;
-  return absl::OkStatus();
+  return OkStatus();
 }
 
-absl::Status Scan::FillPiece() {
+Status Scan::FillPiece() {
   const uint64_t vector_bytes = table_->layout().vector_bytes;
   try {
     piece_keys_.resize(piece_rows_);
@@ -186,7 +186,7 @@ void Scan::GiveFromPiece(std::span<Key> keys, RowSpan rows, uint64_t* copied) {
 // Reads the next noted rows, as many as fit. A record of the row in its place is the row as it was
 // when it was noted, or later. Of others the keys are pending then. Nothing has changed if it
 // fails.
-absl::Status Scan::ReadNoted(std::span<Key> keys, RowSpan rows, uint64_t* read) {
+Status Scan::ReadNoted(std::span<Key> keys, RowSpan rows, uint64_t* read) {
   const size_t count = std::min({keys.size(), notes_.keys().size(), kPlacesMax});
   const std::span<const Key> noted = notes_.keys().first(count);
   Scratch<Location, 256> memory;
@@ -211,8 +211,7 @@ absl::Status Scan::ReadNoted(std::span<Key> keys, RowSpan rows, uint64_t* read) 
     reader.end = count * (number + 1) / reader_count;
     size_t next = reader.begin;
     size_t moved = reader.end;
-    const auto visit = [&](size_t i, const absl::Status& status,
-                           std::span<const std::byte> record) {
+    const auto visit = [&](size_t i, const Status& status, std::span<const std::byte> record) {
       const Key key = noted[reader.begin + i];
       if (!status.ok() || !IsRecordOf({table_->id(), key, 0}, record)) {
         keys[--moved] = key;
@@ -240,23 +239,22 @@ absl::Status Scan::ReadNoted(std::span<Key> keys, RowSpan rows, uint64_t* read) 
   }
   notes_.Skip(count);
   *read = found;
-  return absl::OkStatus();
+  return OkStatus();
 }
 
-absl::Status Scan::TellLoss() {
+Status Scan::TellLoss() {
   const uint64_t lost = std::exchange(lost_rows_, 0);
   const uint64_t unknown = std::exchange(unknown_rows_, 0);
-  return StatusWithRoom(absl::StatusCode::kDataLoss, [&] {
+  return StatusWithRoom(StatusCode::kDataLoss, [&] {
     std::string text;
     if (lost > 0) {
-      absl::StrAppend(&text, "the row of key ", first_lost_);
-      if (lost > 1) absl::StrAppend(&text, " and ", lost - 1, " others");
-      absl::StrAppend(&text, " of table \"", table_->name(), "\" cannot be read; ");
+      StrAppend(&text, "the row of key ", first_lost_);
+      if (lost > 1) StrAppend(&text, " and ", lost - 1, " others");
+      StrAppend(&text, " of table \"", table_->name(), "\" cannot be read; ");
     }
     if (unknown > 0) {
-      absl::StrAppend(&text, unknown,
-                      " records of the log cannot be read; their rows are of table \"",
-                      table_->name(), "\" or of another; ");
+      StrAppend(&text, unknown, " records of the log cannot be read; their rows are of table \"",
+                table_->name(), "\" or of another; ");
     }
     return text + "the scan may go on without";
   });

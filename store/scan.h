@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "absl/status/statusor.h"
+#include "base/status_or.h"
 #include "store/scan_notes.h"
 #include "store/table.h"
 
@@ -30,18 +30,18 @@ class Scan {
   // kFailedPrecondition: the table was dropped. kResourceExhausted: no memory for a pass's notes;
   // the call may be repeated. kDataLoss: rows cannot be read from the log, or nobody knows whose
   // they are; the next call goes on without them.
-  absl::StatusOr<uint64_t> Next(std::span<Key> keys, RowSpan rows);
+  StatusOr<uint64_t> Next(std::span<Key> keys, RowSpan rows);
 
  private:
-  absl::Status BeginPass();
+  Status BeginPass();
   void NoteRange(uint32_t range);
-  absl::Status CopyPending(std::span<Key> keys, RowSpan rows, uint64_t* copied);
-  absl::Status CopyNoted(std::span<Key> keys, RowSpan rows, uint64_t* copied);
-  absl::Status FillPiece();
-  absl::Status ReadNoted(std::span<Key> keys, RowSpan rows, uint64_t* read);
+  Status CopyPending(std::span<Key> keys, RowSpan rows, uint64_t* copied);
+  Status CopyNoted(std::span<Key> keys, RowSpan rows, uint64_t* copied);
+  Status FillPiece();
+  Status ReadNoted(std::span<Key> keys, RowSpan rows, uint64_t* read);
   void GiveFromPiece(std::span<Key> keys, RowSpan rows, uint64_t* copied);
   bool LostAny() const { return lost_rows_ > 0 || unknown_rows_ > 0; }
-  absl::Status TellLoss();
+  Status TellLoss();
 
   Table* const table_;
   const uint64_t notes_bytes_;

@@ -45,22 +45,22 @@ void ScanNotes::Add(Location location) {
   ++noted_;
 }
 
-absl::Status ScanNotes::Resolve(uint64_t* unknown) {
+Status ScanNotes::Resolve(uint64_t* unknown) {
   keys_.reserve(noted_);
   for (Segment& segment : segments_) {
     if (!segment.bits.empty()) EMBANK_RETURN_IF_ERROR(ResolveSegment(&segment, unknown));
     segment.held.reset();
   }
-  return absl::OkStatus();
+  return OkStatus();
 }
 
-absl::Status ScanNotes::ResolveSegment(Segment* segment, uint64_t* unknown) {
+Status ScanNotes::ResolveSegment(Segment* segment, uint64_t* unknown) {
   // Of the call's own, not of the store's: that may be full.
   MemoryBudget unlimited(0);
   AlignedBuffer memory;
   SegmentFooter owners;
-  absl::Status told = log_->OwnersOf(*segment->held, &unlimited, &memory, &owners);
-  if (absl::IsResourceExhausted(told)) return told;
+  Status told = log_->OwnersOf(*segment->held, &unlimited, &memory, &owners);
+  if (IsResourceExhausted(told)) return told;
   const size_t slots = told.ok() ? owners.keys.size() : 0;
   ForEachBit(std::span(segment, 1), 0, 0, [&](uint32_t, uint32_t slot) {
     const TableId owner = slot < slots ? owners.tables[slot] : kNoTable;
@@ -72,7 +72,7 @@ absl::Status ScanNotes::ResolveSegment(Segment* segment, uint64_t* unknown) {
     }
     return true;
   });
-  return absl::OkStatus();
+  return OkStatus();
 }
 
 void ScanNotes::Clear() {

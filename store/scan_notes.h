@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-#include "absl/status/status.h"
+#include "base/status.h"
 #include "base/types.h"
 #include "tiers/row_log.h"
 
@@ -32,7 +32,7 @@ class ScanNotes {
   void Add(Location location);
   // Learns whose all of that is, keeps the table's rows, and lets go of the segments; *unknown: how
   // many may be the table's or another's. kResourceExhausted: Clear.
-  absl::Status Resolve(uint64_t* unknown);
+  Status Resolve(uint64_t* unknown);
   void Clear();
 
   // Bytes of what was noted, its keys included.
@@ -51,7 +51,7 @@ class ScanNotes {
     std::vector<uint64_t> bits;  // by slot; empty: nothing of it is, or will be, noted
   };
 
-  absl::Status ResolveSegment(Segment* segment, uint64_t* unknown);
+  Status ResolveSegment(Segment* segment, uint64_t* unknown);
 
   RowLog* const log_;
   const TableId table_;

@@ -16,7 +16,7 @@ SegmentReader::SegmentReader(Directory* directory, uint64_t window_bytes)
   EMBANK_CHECK(window_bytes >= kRecordScratchBytes && window_bytes % kBlockBytes == 0);
 }
 
-absl::Status SegmentReader::Open(const SegmentHeader& named) {
+Status SegmentReader::Open(const SegmentHeader& named) {
   EMBANK_CHECK(IsSound(named));
   file_.reset();
   footer_ = {};
@@ -29,30 +29,30 @@ absl::Status SegmentReader::Open(const SegmentHeader& named) {
   EMBANK_ASSIGN_OR_RETURN(file_, directory_->Open(RowLog::SegmentName(named.segment_id),
                                                   FileAccess::kRead, FileCaching::kDirect));
   EMBANK_ASSIGN_OR_RETURN(size_bytes_, file_->SizeBytes());
-  return absl::OkStatus();
+  return OkStatus();
 }
 
 bool SegmentReader::Has(uint32_t slot) const {
   return RoundUp(geometry_.OffsetOf(slot + 1), kBlockBytes) <= size_bytes_;
 }
 
-absl::Status SegmentReader::ReadBytes(uint64_t offset, std::span<std::byte> into) {
+Status SegmentReader::ReadBytes(uint64_t offset, std::span<std::byte> into) {
   read_bytes_ += into.size();
   return file_->Read(offset, into);
 }
 
-absl::StatusOr<SegmentHeader> SegmentReader::ReadHeader() {
+StatusOr<SegmentHeader> SegmentReader::ReadHeader() {
   const std::span block(window_.data(), kBlockBytes);
   EMBANK_RETURN_IF_ERROR(ReadBytes(0, block));
   return DecodeSegmentHeader(block);
 }
 
-absl::StatusOr<SegmentFooter> SegmentReader::ReadFooter() {
+StatusOr<SegmentFooter> SegmentReader::ReadFooter() {
   EMBANK_ASSIGN_OR_RETURN(
       footer_, AlignedBuffer::Create(SystemMemorySource(), &budget_, geometry_.footer_bytes));
   const std::span bytes(footer_.data(), geometry_.footer_bytes);
-  const absl::Status read = ReadBytes(geometry_.footer_offset, bytes);
-  if (absl::IsOutOfRange(read)) return absl::DataLossError("the segment's footer is cut off");
+  const Status read = ReadBytes(geometry_.footer_offset, bytes);
+  if (IsOutOfRange(read)) return DataLossError("the segment's footer is cut off");
   EMBANK_RETURN_IF_ERROR(read);
   return DecodeSegmentFooter(named_, bytes);
 }
@@ -78,7 +78,7 @@ void SegmentReader::ReadWindow(uint32_t first, uint32_t last, std::span<const ui
   const uint64_t begin = RoundDown(geometry_.OffsetOf(first), kBlockBytes);
   const uint64_t end = RoundUp(geometry_.OffsetOf(last + 1), kBlockBytes);
   EMBANK_CHECK(end - begin <= window_bytes_);
-  const absl::Status read = ReadBytes(begin, {window_.data(), end - begin});
+  const Status read = ReadBytes(begin, {window_.data(), end - begin});
   for (uint32_t slot = first; slot <= last; ++slot) {
     if (!HasBit(wanted, slot)) continue;
     if (!read.ok() && first < last) {

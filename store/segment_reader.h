@@ -7,11 +7,11 @@
 #include <memory>
 #include <span>
 
-#include "absl/functional/function_ref.h"
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "base/aligned_buffer.h"
 #include "base/file_system.h"
+#include "base/function_ref.h"
+#include "base/status.h"
+#include "base/status_or.h"
 #include "tiers/segment_format.h"
 
 namespace embank {
@@ -27,7 +27,7 @@ class SegmentReader {
 
   // Opens the file of a segment that a manifest names; what was read of another one is gone.
   // kNotFound, the statuses of files; kResourceExhausted.
-  absl::Status Open(const SegmentHeader& named);
+  Status Open(const SegmentHeader& named);
 
   // Of the file that is open, as are all below.
   uint64_t size_bytes() const { return size_bytes_; }
@@ -39,20 +39,19 @@ class SegmentReader {
 
   // kOutOfRange: it is cut off. kDataLoss, kFailedPrecondition: as DecodeSegmentHeader. The
   // statuses of files.
-  absl::StatusOr<SegmentHeader> ReadHeader();
+  StatusOr<SegmentHeader> ReadHeader();
   // Its spans stand until another file is opened. kDataLoss: it is damaged, not written or cut off.
   // kResourceExhausted; the statuses of files.
-  absl::StatusOr<SegmentFooter> ReadFooter();
+  StatusOr<SegmentFooter> ReadFooter();
 
   // Calls visit(slot, status, record) for each slot that has a bit in `wanted`, in order; the file
   // has them all. Reads large pieces, and where one fails its slots one by one. Statuses: OK, the
   // record as it is there, damaged or not; those of files.
-  using VisitRecord =
-      absl::FunctionRef<void(uint32_t, const absl::Status&, std::span<const std::byte>)>;
+  using VisitRecord = FunctionRef<void(uint32_t, const Status&, std::span<const std::byte>)>;
   void ReadRecords(std::span<const uint64_t> wanted, VisitRecord visit);
 
  private:
-  absl::Status ReadBytes(uint64_t offset, std::span<std::byte> into);
+  Status ReadBytes(uint64_t offset, std::span<std::byte> into);
   void ReadWindow(uint32_t first, uint32_t last, std::span<const uint64_t> wanted,
                   VisitRecord visit);
 

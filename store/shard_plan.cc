@@ -7,7 +7,7 @@
 
 namespace embank {
 
-absl::Status ShardPlan::Allocate(size_t count) {
+Status ShardPlan::Allocate(size_t count) {
   EMBANK_CHECK(count <= kBatchKeysMax);
   EMBANK_RETURN_IF_ERROR(hashes_.Allocate(count));
   return positions_.Allocate(count);
@@ -98,7 +98,7 @@ void ShardPlan::MakeMemory(const Batch& batch) const {
   }
 }
 
-void ShardPlan::ForEachShard(const Batch& batch, absl::FunctionRef<void(const ShardGroup&)> body,
+void ShardPlan::ForEachShard(const Batch& batch, FunctionRef<void(const ShardGroup&)> body,
                              Use use) const {
   if (count_ == 0) return;
   const StoreParts& parts = batch.table().parts();

@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <span>
 
-#include "absl/functional/function_ref.h"
-#include "absl/status/status.h"
+#include "base/function_ref.h"
 #include "base/scratch.h"
+#include "base/status.h"
 #include "store/batch.h"
 
 namespace embank {
@@ -26,7 +26,7 @@ struct ShardGroup {
 class ShardPlan {
  public:
   // Makes room for `count` keys: twelve bytes of scratch each; kResourceExhausted.
-  absl::Status Allocate(size_t count);
+  Status Allocate(size_t count);
 
   // Groups all positions of a batch, and asks the cache for the rows of a small one; or some of
   // them, given in order. After Allocate.
@@ -38,7 +38,7 @@ class ShardPlan {
 
   // Calls `body` once per shard that has positions, as Batch::Share does. No flip of checkpoints
   // comes between them.
-  void ForEachShard(const Batch& batch, absl::FunctionRef<void(const ShardGroup&)> body,
+  void ForEachShard(const Batch& batch, FunctionRef<void(const ShardGroup&)> body,
                     Use use = Use::kChanges) const;
 
  private:

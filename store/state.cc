@@ -2,8 +2,8 @@
 
 #include <cstring>
 
-#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "base/str_cat.h"
 #include "store/batch.h"
 #include "store/held_row.h"
 #include "store/logged_rows.h"
@@ -17,25 +17,25 @@ namespace {
 
 constexpr float kAdamStepsMax = 0x1p24f;  // where a float stops counting
 
-absl::Status CheckHasState(const Table& table) {
+Status CheckHasState(const Table& table) {
   EMBANK_RETURN_IF_ERROR(table.CheckAlive());
-  if (table.layout().state_floats > 0) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat("table \"", table.name(), "\" has no optimizer state (none and SGD keep none)"));
+  if (table.layout().state_floats > 0) return OkStatus();
+  return FailedPreconditionError(
+      StrCat("table \"", table.name(), "\" has no optimizer state (none and SGD keep none)"));
 }
 
-absl::Status CheckAdamSteps(const Table& table, KeySpan keys, ConstRowSpan state) {
-  if (table.layout().optimizer != Optimizer::kAdam) return absl::OkStatus();
+Status CheckAdamSteps(const Table& table, KeySpan keys, ConstRowSpan state) {
+  if (table.layout().optimizer != Optimizer::kAdam) return OkStatus();
   const uint64_t step_offset_bytes = uint64_t{2} * table.layout().dim * sizeof(float);
   for (size_t i = 0; i < keys.size(); ++i) {
     float step = 0;
     std::memcpy(&step, state.Row(i) + step_offset_bytes, sizeof step);
     if (step >= 0.0f && step <= kAdamStepsMax) continue;
-    return absl::InvalidArgumentError(absl::StrCat("state: the step count (the last float) of key ",
-                                                   keys[i], " at position ", i, " is ", step,
-                                                   "; it must be 0 to 16777216"));
+    return InvalidArgumentError(StrCat("state: the step count (the last float) of key ", keys[i],
+                                       " at position ", i, " is ", step,
+                                       "; it must be 0 to 16777216"));
   }
-  return absl::OkStatus();
+  return OkStatus();
 }
 
 void SetGroup(Batch* batch, const ShardGroup& group, ConstRowSpan state) {
@@ -65,7 +65,7 @@ void SetGroup(Batch* batch, const ShardGroup& group, ConstRowSpan state) {
 
 }  // namespace
 
-absl::Status GetState(Table* table, KeySpan keys, RowSpan state, OutcomeSpan outcomes) {
+Status GetState(Table* table, KeySpan keys, RowSpan state, OutcomeSpan outcomes) {
   EMBANK_RETURN_IF_ERROR(CheckHasState(*table));
   const RowLayout& layout = table->layout();
   Batch batch(table, keys, outcomes);
@@ -106,7 +106,7 @@ absl::Status GetState(Table* table, KeySpan keys, RowSpan state, OutcomeSpan out
   return batch.AbsentStatus();
 }
 
-absl::Status SetState(Table* table, KeySpan keys, ConstRowSpan state, OutcomeSpan outcomes) {
+Status SetState(Table* table, KeySpan keys, ConstRowSpan state, OutcomeSpan outcomes) {
   EMBANK_RETURN_IF_ERROR(table->CheckMayChange());
   EMBANK_RETURN_IF_ERROR(CheckHasState(*table));
   EMBANK_RETURN_IF_ERROR(CheckAdamSteps(*table, keys, state));

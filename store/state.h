@@ -2,7 +2,7 @@
 #ifndef EMBANK_STORE_STATE_H_
 #define EMBANK_STORE_STATE_H_
 
-#include "absl/status/status.h"
+#include "base/status.h"
 #include "store/table.h"
 
 namespace embank {
@@ -10,11 +10,11 @@ namespace embank {
 // Copies each row's state (layout().state_floats floats) out; absent keys leave theirs as it is.
 // Thread-safe. kFailedPrecondition: dropped, or a table without state. kResourceExhausted: scratch.
 // kNotFound: absent keys when `outcomes` is empty, the rest being done.
-absl::Status GetState(Table* table, KeySpan keys, RowSpan state, OutcomeSpan outcomes);
+Status GetState(Table* table, KeySpan keys, RowSpan state, OutcomeSpan outcomes);
 
 // Copies each row's state in; of equal keys the last wins. Statuses as GetState, and
 // kInvalidArgument: an Adam step count is outside 0 .. 2^24, nothing was done.
-absl::Status SetState(Table* table, KeySpan keys, ConstRowSpan state, OutcomeSpan outcomes);
+Status SetState(Table* table, KeySpan keys, ConstRowSpan state, OutcomeSpan outcomes);
 
 }  // namespace embank
 

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/crc32c.h"
 #include "base/log.h"
 #include "base/posix_file_system.h"
 #include "base/status_macros.h"
 #include "base/status_with_room.h"
+#include "base/str_cat.h"
 #include "base/utf8.h"
 #include "store/estimate.h"
 #include "store/new_rows.h"
@@ -39,22 +39,21 @@ Store::Store(const StoreOptions& options, StoreEnvironment environment)
 
 Store::~Store() = default;
 
-absl::StatusOr<std::unique_ptr<Store>> Store::Open(const StoreOptions& options,
-                                                   StoreEnvironment environment) {
+StatusOr<std::unique_ptr<Store>> Store::Open(const StoreOptions& options,
+                                             StoreEnvironment environment) {
   EMBANK_RETURN_IF_ERROR(Validate(options));
   std::unique_ptr<Store> store(new Store(options, std::move(environment)));
   EMBANK_RETURN_IF_ERROR(store->Init());
   Log(LogLevel::kInfo,
-      absl::StrCat("store opened: ", options.path.empty() ? "memory only" : options.path,
-                   ", dram_bytes ", options.dram_bytes,
-                   options.dram_bytes == 0 ? " (no limit)" : "",
-                   options.read_only ? ", read-only" : "", ", ", store->executor_->concurrency(),
-                   " threads, huge pages ", HugePagesOff() ? "off on this machine" : "asked for",
-                   ", crc32c by ", Crc32cImplementation()));
+      StrCat("store opened: ", options.path.empty() ? "memory only" : options.path, ", dram_bytes ",
+             options.dram_bytes, options.dram_bytes == 0 ? " (no limit)" : "",
+             options.read_only ? ", read-only" : "", ", ", store->executor_->concurrency(),
+             " threads, huge pages ", HugePagesOff() ? "off on this machine" : "asked for",
+             ", crc32c by ", Crc32cImplementation()));
   return store;
 }
 
-absl::Status Store::Init() {
+Status Store::Init() {
   EMBANK_RETURN_IF_ERROR(budget_.Charge(kStoreFixedBytes));
   EMBANK_ASSIGN_OR_RETURN(tier_,
                           DramTier::Create(memory_, &budget_, &epochs_, RowAddressBytes(options_)));
@@ -62,32 +61,31 @@ absl::Status Store::Init() {
   heat_clock_ = std::make_unique<HeatClock>(index_.get(), tier_.get());
   EMBANK_ASSIGN_OR_RETURN(row_memory_, RowMemoryPool::Create());
   if (executor_ == nullptr) executor_ = MakeThreadPool(WorkerThreads(options_));
-  return options_.path.empty() ? absl::OkStatus() : InitLog();
+  return options_.path.empty() ? OkStatus() : InitLog();
 }
 
 namespace {
 
 // Older stores have names of any bytes, which are opened, and dropped, as they are.
-absl::Status ValidateNewTableName(std::string_view name) {
+Status ValidateNewTableName(std::string_view name) {
   EMBANK_RETURN_IF_ERROR(ValidateTableName(name));
   const size_t wrong = FirstNotUtf8(name);
-  if (wrong == name.size()) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("name: byte 0x", absl::Hex(static_cast<uint8_t>(name[wrong])), " at position ",
-                   wrong, " is no UTF-8; it must be"));
+  if (wrong == name.size()) return OkStatus();
+  return InvalidArgumentError(StrCat("name: byte 0x", Hex(static_cast<uint8_t>(name[wrong])),
+                                     " at position ", wrong, " is no UTF-8; it must be"));
 }
 
 }  // namespace
 
-absl::StatusOr<Table*> Store::CreateTable(std::string_view name, const TableOptions& options) {
+StatusOr<Table*> Store::CreateTable(std::string_view name, const TableOptions& options) {
   EMBANK_RETURN_IF_ERROR(ValidateNewTableName(name));
   EMBANK_RETURN_IF_ERROR(Validate(options));
   if (options_.read_only) return OpenedReadOnly();
   FreeForTable(options);
   MutexLock lock(&tables_mutex_);
   if (FindTable(name) != nullptr) {
-    return absl::AlreadyExistsError(
-        absl::StrCat("name: table \"", std::string(name), "\" exists; open it, or drop it first"));
+    return AlreadyExistsError(
+        StrCat("name: table \"", std::string(name), "\" exists; open it, or drop it first"));
   }
   EMBANK_ASSIGN_OR_RETURN(const TableId id, FreeTableId());
   if (log_ != nullptr) {
@@ -97,8 +95,7 @@ absl::StatusOr<Table*> Store::CreateTable(std::string_view name, const TableOpti
   return table;
 }
 
-absl::StatusOr<Table*> Store::AddTable(TableId id, std::string_view name,
-                                       const TableOptions& options) {
+StatusOr<Table*> Store::AddTable(TableId id, std::string_view name, const TableOptions& options) {
   ReserveOneMore(&live_tables_);
   ReserveOneMore(&all_tables_);
   EMBANK_ASSIGN_OR_RETURN(const SlotsOfClass* const slots, SlotsOf(RowClassOf(options)));
@@ -124,16 +121,15 @@ absl::StatusOr<Table*> Store::AddTable(TableId id, std::string_view name,
   return live_tables_.back();
 }
 
-absl::StatusOr<Table*> Store::OpenTable(std::string_view name) {
+StatusOr<Table*> Store::OpenTable(std::string_view name) {
   EMBANK_RETURN_IF_ERROR(ValidateTableName(name));
   ReaderMutexLock lock(&tables_mutex_);
   Table* const table = FindTable(name);
   if (table != nullptr) return table;
-  return absl::NotFoundError(
-      absl::StrCat("name: the store has no table \"", std::string(name), "\""));
+  return NotFoundError(StrCat("name: the store has no table \"", std::string(name), "\""));
 }
 
-absl::Status Store::DropTable(std::string_view name) {
+Status Store::DropTable(std::string_view name) {
   EMBANK_RETURN_IF_ERROR(ValidateTableName(name));
   if (options_.read_only) return OpenedReadOnly();
   // A checkpoint has all of a table, or nothing.
@@ -141,16 +137,15 @@ absl::Status Store::DropTable(std::string_view name) {
   MutexLock lock(&tables_mutex_);
   Table* const table = FindTable(name);
   if (table == nullptr) {
-    return absl::NotFoundError(
-        absl::StrCat("name: the store has no table \"", std::string(name), "\""));
+    return NotFoundError(StrCat("name: the store has no table \"", std::string(name), "\""));
   }
   table->MarkDropped();
   EMBANK_RETURN_IF_ERROR(EraseRowsOf(table));
   std::erase(live_tables_, table);
-  return absl::OkStatus();
+  return OkStatus();
 }
 
-absl::Status Store::EraseRowsOf(Table* table) {
+Status Store::EraseRowsOf(Table* table) {
   const RowLayout& layout = table->layout();
   for (uint32_t i = 0; i < KeyIndex::kShardCount; ++i) {
     KeyIndex::Shard* const shard = index_->shard(i);
@@ -164,14 +159,14 @@ absl::Status Store::EraseRowsOf(Table* table) {
       return true;
     });
   }
-  return table->rows_in_log() == 0 ? absl::OkStatus() : EraseLoggedRowsOf(table);
+  return table->rows_in_log() == 0 ? OkStatus() : EraseLoggedRowsOf(table);
 }
 
 // Whose the records are the log's segments say; rows of other tables may move meanwhile.
-absl::Status Store::EraseLoggedRowsOf(Table* table) {
+Status Store::EraseLoggedRowsOf(Table* table) {
   // Rows that move meanwhile might be missed.
   const Compaction::Pause pause(compaction_.get());
-  const absl::Status visited =
+  const Status visited =
       log_->VisitOwners(table->slot_class(), [&](Location location, TableId owner, Key key) {
         if (owner != table->id()) return;
         const RowId id = table->IdOf(key, table->HashOf(key));
@@ -187,7 +182,7 @@ absl::Status Store::EraseLoggedRowsOf(Table* table) {
         });
       });
   // What cannot be read may be others'.
-  return table->rows_in_log() == 0 ? absl::OkStatus() : visited;
+  return table->rows_in_log() == 0 ? OkStatus() : visited;
 }
 
 Table* Store::FindTable(std::string_view name) const {
@@ -197,7 +192,7 @@ Table* Store::FindTable(std::string_view name) const {
   return nullptr;
 }
 
-absl::StatusOr<const Store::SlotsOfClass*> Store::SlotsOf(const RowClass& row_class) {
+StatusOr<const Store::SlotsOfClass*> Store::SlotsOf(const RowClass& row_class) {
   // With a log it is the mover that forgets.
   const bool forgets = row_class.on_full == OnFull::kForget && log_ == nullptr;
   auto slots = std::find_if(slot_classes_.begin(), slot_classes_.end(),
@@ -216,24 +211,23 @@ absl::StatusOr<const Store::SlotsOfClass*> Store::SlotsOf(const RowClass& row_cl
   return &*slots;
 }
 
-absl::Status Store::CheckNotesReach(const RowClass& row_class) const {
+Status Store::CheckNotesReach(const RowClass& row_class) const {
   const uint64_t bytes_max = SlotNotes::AddressBytesMax(row_class.slot_bytes);
-  if (RowAddressBytes(options_) <= bytes_max) return absl::OkStatus();
-  return absl::ResourceExhaustedError(
-      absl::StrCat("rows of ", row_class.slot_bytes, " bytes can have at most ", bytes_max,
-                   " bytes of dram_bytes in a store with a path, and in tables that forget"));
+  if (RowAddressBytes(options_) <= bytes_max) return OkStatus();
+  return ResourceExhaustedError(
+      StrCat("rows of ", row_class.slot_bytes, " bytes can have at most ", bytes_max,
+             " bytes of dram_bytes in a store with a path, and in tables that forget"));
 }
 
-absl::Status Store::MakeMover(SlotsOfClass* slots) {
+Status Store::MakeMover(SlotsOfClass* slots) {
   EMBANK_RETURN_IF_ERROR(CheckNotesReach(slots->row_class));
   const uint32_t record_bytes = RecordBytesOf(slots->row_class.slot_bytes);
   const bool forgets = slots->row_class.on_full == OnFull::kForget;
   if (!log_->AddRowClass(slots->slot_class, record_bytes, forgets).ok()) {
-    return StatusWithRoom(absl::StatusCode::kResourceExhausted, [&] {
-      return absl::StrCat("dram_bytes: ", options_.dram_bytes, ", of which ", budget_.used_bytes(),
-                          " are used, leaves no memory for saving rows of ",
-                          slots->row_class.slot_bytes,
-                          " bytes; embank_estimate says how much such tables need");
+    return StatusWithRoom(StatusCode::kResourceExhausted, [&] {
+      return StrCat("dram_bytes: ", options_.dram_bytes, ", of which ", budget_.used_bytes(),
+                    " are used, leaves no memory for saving rows of ", slots->row_class.slot_bytes,
+                    " bytes; embank_estimate says how much such tables need");
     });
   }
   auto mover = std::make_unique<RowMover>(MoverParts{.tier = tier_.get(),
@@ -247,7 +241,7 @@ absl::Status Store::MakeMover(SlotsOfClass* slots) {
   EMBANK_RETURN_IF_ERROR(budget_.Charge(RowMover::kFixedBytes));
   if (pages_ != nullptr) pages_->AddClass(mover.get());
   slots->mover = std::move(mover);
-  return absl::OkStatus();
+  return OkStatus();
 }
 
 // What a table of a new row class takes; if rows have the memory, they leave it.
@@ -258,7 +252,7 @@ void Store::FreeForTable(const TableOptions& options) {
   pages_->FreeBytes(kTableFixedBytes + RowMover::kFixedBytes + LogMemory::ClassBytesMax(geometry));
 }
 
-absl::Status Store::MakeForgetter(SlotsOfClass* slots) {
+Status Store::MakeForgetter(SlotsOfClass* slots) {
   EMBANK_RETURN_IF_ERROR(CheckNotesReach(slots->row_class));
   if (tables_by_id_ == nullptr) {
     auto tables = std::make_unique<TableDirectory>();
@@ -272,15 +266,15 @@ absl::Status Store::MakeForgetter(SlotsOfClass* slots) {
                                                   slots->row_class);
   EMBANK_RETURN_IF_ERROR(budget_.Charge(RowForgetter::kFixedBytes));
   slots->forgetter = std::move(forgetter);
-  return absl::OkStatus();
+  return OkStatus();
 }
 
-absl::StatusOr<TableId> Store::FreeTableId() const {
+StatusOr<TableId> Store::FreeTableId() const {
   std::vector<bool> taken(kTablesMax, false);
   for (const Table* const table : live_tables_) taken[table->id()] = true;
   const auto free = std::find(taken.begin(), taken.end(), false);
   if (free == taken.end()) {
-    return absl::ResourceExhaustedError("the store has 4095 tables, the limit; drop one first");
+    return ResourceExhaustedError("the store has 4095 tables, the limit; drop one first");
   }
   return static_cast<TableId>(free - taken.begin());
 }

@@ -13,9 +13,9 @@
 #include <string_view>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "base/file_system.h"
 #include "base/mutex.h"
+#include "base/status_or.h"
 #include "store/batch_gate.h"
 #include "store/checkpoint_directory.h"
 #include "store/compaction.h"
@@ -66,20 +66,20 @@ class Store {
   // checkpoint if there is one; the statuses of files. Read-only: whoever is open read-only, too,
   // is no reason for kUnavailable; nothing in the directory changes, and what would change the
   // store below is kFailedPrecondition.
-  static absl::StatusOr<std::unique_ptr<Store>> Open(const StoreOptions& options,
-                                                     StoreEnvironment environment);
+  static StatusOr<std::unique_ptr<Store>> Open(const StoreOptions& options,
+                                               StoreEnvironment environment);
   ~Store();
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
 
   // The store keeps the table, dropped ones too, until it is destroyed. kInvalidArgument,
   // kAlreadyExists, kResourceExhausted; then nothing was changed.
-  absl::StatusOr<Table*> CreateTable(std::string_view name, const TableOptions& options);
+  StatusOr<Table*> CreateTable(std::string_view name, const TableOptions& options);
   // kNotFound.
-  absl::StatusOr<Table*> OpenTable(std::string_view name);
+  StatusOr<Table*> OpenTable(std::string_view name);
   // Erases the table's rows; which of those in the log are its own the footers of segments say.
   // kNotFound. kResourceExhausted, kDataLoss, the statuses of files: some are left, drop it again.
-  absl::Status DropTable(std::string_view name);
+  Status DropTable(std::string_view name);
 
   // Makes the store as it is at some moment of the call durable, all tables and their rows, between
   // batches of changes; and the caller's blob. Batches go on meanwhile. Returns the checkpoint's
@@ -87,15 +87,15 @@ class Store {
   // the blob is too large; kResourceExhausted: no memory, or the log has no space; the statuses of
   // files: after those of the manifest's name nobody knows which checkpoint is the last, and no
   // further one is made. One at a time; others wait. Thread-safe.
-  absl::StatusOr<uint32_t> Checkpoint(std::span<const std::byte> blob);
+  StatusOr<uint32_t> Checkpoint(std::span<const std::byte> blob);
   // The blob of the last checkpoint. kFailedPrecondition: there is no path; kNotFound: there is no
   // checkpoint. Thread-safe.
-  absl::StatusOr<std::vector<std::byte>> CheckpointBlob() const;
+  StatusOr<std::vector<std::byte>> CheckpointBlob() const;
   // Makes a store of its own out of the last checkpoint, durably, in a directory that does not
   // exist or is empty. Batches and checkpoints go on meanwhile; what the checkpoint has takes its
   // space until the end. kFailedPrecondition: there is no path, or no checkpoint; else as
   // ExportCheckpoint. Thread-safe.
-  absl::Status Export(const std::string& directory, ExportProgress progress);
+  Status Export(const std::string& directory, ExportProgress progress);
 
   // Thread-safe.
   CheckpointReport ReportCheckpoints() const;
@@ -119,50 +119,50 @@ class Store {
   };
 
   Store(const StoreOptions& options, StoreEnvironment environment);
-  absl::Status Init();
-  Table* FindTable(std::string_view name) const ABSL_SHARED_LOCKS_REQUIRED(tables_mutex_);
-  absl::Status InitLog();
-  absl::StatusOr<std::unique_ptr<CheckpointDirectory>> OpenDirectory() const;
-  absl::Status MakeHeatSketch(const Manifest& opened);
+  Status Init();
+  Table* FindTable(std::string_view name) const EMBANK_SHARED_LOCKS_REQUIRED(tables_mutex_);
+  Status InitLog();
+  StatusOr<std::unique_ptr<CheckpointDirectory>> OpenDirectory() const;
+  Status MakeHeatSketch(const Manifest& opened);
   uint64_t HeatRowsBytesMax() const;
-  absl::StatusOr<std::vector<Manifest>> LoadManifests(bool* all);
-  absl::Status Recover(std::span<const Manifest> kept);
-  absl::Status RecoverRows(const Manifest& manifest);
+  StatusOr<std::vector<Manifest>> LoadManifests(bool* all);
+  Status Recover(std::span<const Manifest> kept);
+  Status RecoverRows(const Manifest& manifest);
   void RecoverHeat(const Manifest& manifest);
-  absl::Status RecoverSegment(const SegmentRows& rows, uint32_t checkpoint);
-  absl::StatusOr<uint32_t> CheckpointLocked(std::span<const std::byte> blob)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(checkpoint_mutex_);
-  void ForgetHeat() ABSL_EXCLUSIVE_LOCKS_REQUIRED(checkpoint_mutex_);
-  bool SetHeatAside(bool must) ABSL_EXCLUSIVE_LOCKS_REQUIRED(checkpoint_mutex_);
-  void KeepHeat(Manifest* manifest) ABSL_EXCLUSIVE_LOCKS_REQUIRED(checkpoint_mutex_);
+  Status RecoverSegment(const SegmentRows& rows, uint32_t checkpoint);
+  StatusOr<uint32_t> CheckpointLocked(std::span<const std::byte> blob)
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(checkpoint_mutex_);
+  void ForgetHeat() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(checkpoint_mutex_);
+  bool SetHeatAside(bool must) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(checkpoint_mutex_);
+  void KeepHeat(Manifest* manifest) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(checkpoint_mutex_);
   void SaveHeatOf(Manifest* manifest);
   // nullptr: a store in memory has no checkpoints.
   SweepPace* pace() const { return gate_ == nullptr ? nullptr : gate_->pace(); }
-  absl::StatusOr<Manifest> BeginExport();
+  StatusOr<Manifest> BeginExport();
   void EndExport(uint32_t checkpoint);
-  void ForgetOthers() ABSL_EXCLUSIVE_LOCKS_REQUIRED(checkpoint_mutex_);
-  absl::Status CheckMayFail(std::span<const KeptCheckpoint> found) const;
-  absl::Status CheckWhole() const ABSL_SHARED_LOCKS_REQUIRED(tables_mutex_);
-  absl::Status KeepFrozen(Manifest* manifest, bool* in_doubt)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(checkpoint_mutex_);
+  void ForgetOthers() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(checkpoint_mutex_);
+  Status CheckMayFail(std::span<const KeptCheckpoint> found) const;
+  Status CheckWhole() const EMBANK_SHARED_LOCKS_REQUIRED(tables_mutex_);
+  Status KeepFrozen(Manifest* manifest, bool* in_doubt)
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(checkpoint_mutex_);
   bool SetManifestsAside(const Manifest& tables, uint64_t blob_bytes, bool must)
-      ABSL_SHARED_LOCKS_REQUIRED(tables_mutex_);
-  absl::Status SetBlobAside(uint64_t bytes);
-  absl::Status SetBlobAsideLocked(const Manifest& tables, uint64_t bytes)
-      ABSL_SHARED_LOCKS_REQUIRED(tables_mutex_);
-  absl::Status MakeRoomInManifests(ManifestTable table) ABSL_SHARED_LOCKS_REQUIRED(tables_mutex_);
-  Manifest Describe() const ABSL_SHARED_LOCKS_REQUIRED(tables_mutex_);
-  absl::StatusOr<Table*> AddTable(TableId id, std::string_view name, const TableOptions& options)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(tables_mutex_);
-  absl::StatusOr<const SlotsOfClass*> SlotsOf(const RowClass& row_class)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(tables_mutex_);
-  absl::Status CheckNotesReach(const RowClass& row_class) const;
-  absl::Status MakeMover(SlotsOfClass* slots);
+      EMBANK_SHARED_LOCKS_REQUIRED(tables_mutex_);
+  Status SetBlobAside(uint64_t bytes);
+  Status SetBlobAsideLocked(const Manifest& tables, uint64_t bytes)
+      EMBANK_SHARED_LOCKS_REQUIRED(tables_mutex_);
+  Status MakeRoomInManifests(ManifestTable table) EMBANK_SHARED_LOCKS_REQUIRED(tables_mutex_);
+  Manifest Describe() const EMBANK_SHARED_LOCKS_REQUIRED(tables_mutex_);
+  StatusOr<Table*> AddTable(TableId id, std::string_view name, const TableOptions& options)
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(tables_mutex_);
+  StatusOr<const SlotsOfClass*> SlotsOf(const RowClass& row_class)
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(tables_mutex_);
+  Status CheckNotesReach(const RowClass& row_class) const;
+  Status MakeMover(SlotsOfClass* slots);
   void FreeForTable(const TableOptions& options);
-  absl::Status MakeForgetter(SlotsOfClass* slots);
-  absl::StatusOr<TableId> FreeTableId() const ABSL_SHARED_LOCKS_REQUIRED(tables_mutex_);
-  absl::Status EraseRowsOf(Table* table);
-  absl::Status EraseLoggedRowsOf(Table* table);
+  Status MakeForgetter(SlotsOfClass* slots);
+  StatusOr<TableId> FreeTableId() const EMBANK_SHARED_LOCKS_REQUIRED(tables_mutex_);
+  Status EraseRowsOf(Table* table);
+  Status EraseLoggedRowsOf(Table* table);
 
   const StoreOptions options_;
   MemorySource* const memory_;
@@ -190,15 +190,15 @@ class Store {
   std::atomic<uint64_t> heat_room_bytes_{0};  // of ssd_bytes, for files with heat
   std::atomic<uint64_t> blob_room_bytes_{0};  // of what is set aside for a manifest
 
-  mutable Mutex checkpoint_mutex_;                    // taken before tables_mutex_
-  Manifest last_ ABSL_GUARDED_BY(checkpoint_mutex_);  // without what is in segments
-  std::multiset<uint32_t> exported_ ABSL_GUARDED_BY(checkpoint_mutex_);  // checkpoints, now
+  mutable Mutex checkpoint_mutex_;                      // taken before tables_mutex_
+  Manifest last_ EMBANK_GUARDED_BY(checkpoint_mutex_);  // without what is in segments
+  std::multiset<uint32_t> exported_ EMBANK_GUARDED_BY(checkpoint_mutex_);  // checkpoints, now
   mutable Mutex report_mutex_;
-  CheckpointReport checkpoint_report_ ABSL_GUARDED_BY(report_mutex_);
+  CheckpointReport checkpoint_report_ EMBANK_GUARDED_BY(report_mutex_);
   mutable Mutex tables_mutex_;
-  std::vector<Table*> live_tables_ ABSL_GUARDED_BY(tables_mutex_);
-  std::vector<std::unique_ptr<Table>> all_tables_ ABSL_GUARDED_BY(tables_mutex_);
-  std::vector<SlotsOfClass> slot_classes_ ABSL_GUARDED_BY(tables_mutex_);
+  std::vector<Table*> live_tables_ EMBANK_GUARDED_BY(tables_mutex_);
+  std::vector<std::unique_ptr<Table>> all_tables_ EMBANK_GUARDED_BY(tables_mutex_);
+  std::vector<SlotsOfClass> slot_classes_ EMBANK_GUARDED_BY(tables_mutex_);
   // With the log; constant after Init. Last: its task uses all of the above until it ends.
   std::unique_ptr<Compaction> compaction_;
 };

@@ -5,11 +5,11 @@
 #include <new>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "base/seeded_bug.h"
 #include "base/status_macros.h"
 #include "base/status_with_room.h"
+#include "base/str_cat.h"
 #include "store/checkpoint.h"
 #include "store/estimate.h"
 #include "store/heat_file.h"
@@ -19,29 +19,27 @@
 namespace embank {
 namespace {
 
-absl::Status NoPath() {
-  return absl::FailedPreconditionError("the store has no path: it is in memory only");
-}
+Status NoPath() { return FailedPreconditionError("the store has no path: it is in memory only"); }
 
 // Memory was reserved for all rows: mostly it is many that a damaged footer makes one.
-absl::Status NoPlace(uint64_t segment_id, uint64_t dram_bytes) {
-  return StatusWithRoom(absl::StatusCode::kResourceExhausted, [&] {
-    return absl::StrCat(RowLog::SegmentName(segment_id),
-                        ": no place in the index for one of its rows; dram_bytes is ", dram_bytes,
-                        ", or too many rows are said to have the same key");
+Status NoPlace(uint64_t segment_id, uint64_t dram_bytes) {
+  return StatusWithRoom(StatusCode::kResourceExhausted, [&] {
+    return StrCat(RowLog::SegmentName(segment_id),
+                  ": no place in the index for one of its rows; dram_bytes is ", dram_bytes,
+                  ", or too many rows are said to have the same key");
   });
 }
 
 }  // namespace
 
-absl::Status Store::InitLog() {
+Status Store::InitLog() {
   EMBANK_ASSIGN_OR_RETURN(directory_, OpenDirectory());
   bool all = false;
   EMBANK_ASSIGN_OR_RETURN(const std::vector<Manifest> kept, LoadManifests(&all));
   const Manifest& opened = kept.front();
   if (opened.seed != options_.seed) {
-    return absl::FailedPreconditionError(absl::StrCat("seed: ", options_.path, " was made with ",
-                                                      opened.seed, ", not ", options_.seed));
+    return FailedPreconditionError(
+        StrCat("seed: ", options_.path, " was made with ", opened.seed, ", not ", options_.seed));
   }
   RowLogOptions log = log_sizes_.value_or(LogSizes(options_));
   segment_bytes_ = log.segment_bytes;
@@ -79,10 +77,10 @@ absl::Status Store::InitLog() {
   EMBANK_RETURN_IF_ERROR(Recover(kept));
   // What a damaged manifest has is nobody's to remove.
   if (all && !options_.read_only) directory_->RemoveOrphans(kept);
-  return absl::OkStatus();
+  return OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<CheckpointDirectory>> Store::OpenDirectory() const {
+StatusOr<std::unique_ptr<CheckpointDirectory>> Store::OpenDirectory() const {
   if (!options_.read_only) {
     return CheckpointDirectory::Open(files_, options_.path, options_.may_create);
   }
@@ -94,14 +92,14 @@ absl::StatusOr<std::unique_ptr<CheckpointDirectory>> Store::OpenDirectory() cons
 
 // Without a limit of memory rows do not leave; but all begin in the log, with the heat that was
 // saved: five rows, or a block of twelve, in 64 bytes.
-absl::Status Store::MakeHeatSketch(const Manifest& opened) {
+Status Store::MakeHeatSketch(const Manifest& opened) {
   const uint64_t ssd_bytes = options_.read_only ? 0 : options_.ssd_bytes;
   uint64_t bytes = HeatSketch::BytesFor(options_.dram_bytes, ssd_bytes);
   if (options_.dram_bytes == 0 && HeatSketch::IsSize(opened.heat.bytes)) {
     bytes = std::min(opened.heat.bytes, HeatSketch::BytesFor(PhysicalMemoryBytes(), ssd_bytes));
   }
   EMBANK_ASSIGN_OR_RETURN(heat_sketch_, HeatSketch::Create(memory_, &budget_, bytes));
-  return absl::OkStatus();
+  return OkStatus();
 }
 
 // As many rows as the sketch has blocks for; without a limit of memory there is hardly a sketch.
@@ -113,12 +111,12 @@ uint64_t Store::HeatRowsBytesMax() const {
 
 // The kept ones, first the one that is opened. A store that is new has one of its own. *all: there
 // is no other, as far as can be told.
-absl::StatusOr<std::vector<Manifest>> Store::LoadManifests(bool* all) {
+StatusOr<std::vector<Manifest>> Store::LoadManifests(bool* all) {
   *all = true;
   const bool is_new = directory_->checkpoints().empty();
   if (is_new && options_.previous) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("flags: ", options_.path, " is not a store, and has no previous checkpoint"));
+    return FailedPreconditionError(
+        StrCat("flags: ", options_.path, " is not a store, and has no previous checkpoint"));
   }
   if (is_new) {
     std::vector<Manifest> first(1);
@@ -139,35 +137,34 @@ absl::StatusOr<std::vector<Manifest>> Store::LoadManifests(bool* all) {
   }
   if (!has_older) {
     if (!options_.previous) return kept;
-    return absl::FailedPreconditionError(
-        absl::StrCat("flags: ", options_.path, " has one checkpoint, and none previous to it"));
+    return FailedPreconditionError(
+        StrCat("flags: ", options_.path, " has one checkpoint, and none previous to it"));
   }
-  absl::StatusOr<Manifest>& older = found[1].manifest;
+  StatusOr<Manifest>& older = found[1].manifest;
   if (older.ok()) {
     kept.insert(options_.previous ? kept.begin() : kept.end(), *std::move(older));
     return kept;
   }
   if (options_.previous) return older.status();
   // The one that is not opened may be damaged, or be gone.
-  *all = absl::IsNotFound(older.status());
-  Log(LogLevel::kWarning, absl::StrCat("the previous checkpoint: ", older.status().ToString()));
+  *all = IsNotFound(older.status());
+  Log(LogLevel::kWarning, StrCat("the previous checkpoint: ", older.status().ToString()));
   return kept;
 }
 
 // Whether a store is opened though the newest manifest cannot be read: only as the previous one.
-absl::Status Store::CheckMayFail(std::span<const KeptCheckpoint> found) const {
-  const absl::Status& newest = found[0].manifest.status();
-  if (absl::IsFailedPrecondition(newest) || found.size() == 1) return newest;
+Status Store::CheckMayFail(std::span<const KeptCheckpoint> found) const {
+  const Status& newest = found[0].manifest.status();
+  if (IsFailedPrecondition(newest) || found.size() == 1) return newest;
   if (!options_.previous && !Seeded(SeededBug::kSilentWayBack)) {
-    return absl::Status(newest.code(),
-                        absl::StrCat(newest.message(), "; checkpoint ", found[1].checkpoint,
-                                     " can be opened as the previous one"));
+    return Status(newest.code(), StrCat(newest.message(), "; checkpoint ", found[1].checkpoint,
+                                        " can be opened as the previous one"));
   }
-  Log(LogLevel::kWarning, absl::StrCat("the newest checkpoint: ", newest.ToString()));
-  return absl::OkStatus();
+  Log(LogLevel::kWarning, StrCat("the newest checkpoint: ", newest.ToString()));
+  return OkStatus();
 }
 
-absl::Status Store::Recover(std::span<const Manifest> kept) {
+Status Store::Recover(std::span<const Manifest> kept) {
   const Manifest& opened = kept.front();
   {
     MutexLock lock(&tables_mutex_);
@@ -178,15 +175,15 @@ absl::Status Store::Recover(std::span<const Manifest> kept) {
       EMBANK_RETURN_IF_ERROR(AddTable(table.id, table.name, table.options).status());
     }
   }
-  const absl::Status recovered = RecoverRows(opened);
-  if (absl::IsDataLoss(recovered)) {
+  const Status recovered = RecoverRows(opened);
+  if (IsDataLoss(recovered)) {
     const bool has_other = kept.size() > 1 && !options_.previous;
-    return absl::DataLossError(
-        absl::StrCat(recovered.message(),
-                     has_other ? absl::StrCat("; checkpoint ", kept.back().checkpoint,
-                                              " can be opened as the previous one")
-                               : "",
-                     "; `embank repair` makes a new store of all rows that can be read"));
+    return DataLossError(StrCat(
+        recovered.message(),
+        has_other
+            ? StrCat("; checkpoint ", kept.back().checkpoint, " can be opened as the previous one")
+            : "",
+        "; `embank repair` makes a new store of all rows that can be read"));
   }
   EMBANK_RETURN_IF_ERROR(recovered);
   RecoverHeat(opened);
@@ -194,10 +191,10 @@ absl::Status Store::Recover(std::span<const Manifest> kept) {
     // Its segments take space, which is nothing to who only reads.
     if (options_.read_only) break;
     for (const SegmentRows& rows : manifest.segments) {
-      const absl::Status adopted = log_->Adopt(rows, manifest.checkpoint, nullptr);
+      const Status adopted = log_->Adopt(rows, manifest.checkpoint, nullptr);
       if (!adopted.ok()) {
-        Log(LogLevel::kWarning, absl::StrCat("of checkpoint ", manifest.checkpoint,
-                                             ", which is not opened: ", adopted.ToString()));
+        Log(LogLevel::kWarning, StrCat("of checkpoint ", manifest.checkpoint,
+                                       ", which is not opened: ", adopted.ToString()));
       }
     }
   }
@@ -211,41 +208,41 @@ absl::Status Store::Recover(std::span<const Manifest> kept) {
   MutexLock tables_lock(&tables_mutex_);
   // What is there is there: where it is too much, nothing changes until rows are erased.
   SetManifestsAside(Describe(), last_.blob.size(), /*must=*/true);
-  return absl::OkStatus();
+  return OkStatus();
 }
 
 // No row depends on it.
 void Store::RecoverHeat(const Manifest& manifest) {
   if (manifest.heat.bytes == 0) return;
-  const absl::Status loaded =
+  const Status loaded =
       LoadHeat(directory_->files(), CheckpointDirectory::HeatName(manifest.checkpoint),
                manifest.heat, heat_sketch_.get());
   if (loaded.ok()) return;
   Log(LogLevel::kWarning,
-      absl::StrCat("what heat rows gained since they were written is lost: ", loaded.ToString()));
+      StrCat("what heat rows gained since they were written is lost: ", loaded.ToString()));
 }
 
-absl::Status Store::RecoverRows(const Manifest& manifest) {
+Status Store::RecoverRows(const Manifest& manifest) {
   // In the order of the log rows come by hash: an index that grows while they do finds the places
   // of a part of them full.
   uint64_t rows = 0;
   for (const SegmentRows& segment : manifest.segments) {
     for (const uint64_t word : segment.bits) rows += static_cast<uint64_t>(std::popcount(word));
   }
-  const absl::Status reserved = index_->ReserveRows(rows);
+  const Status reserved = index_->ReserveRows(rows);
   if (!reserved.ok()) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "dram_bytes is ", options_.dram_bytes, "; the index of the ", rows, " rows of ",
-        options_.path, " needs ", KeyIndex::EstimateBytes(rows), " bytes"));
+    return ResourceExhaustedError(StrCat("dram_bytes is ", options_.dram_bytes,
+                                         "; the index of the ", rows, " rows of ", options_.path,
+                                         " needs ", KeyIndex::EstimateBytes(rows), " bytes"));
   }
   Mutex mutex;
-  absl::Status status;
+  Status status;
   executor_->ParallelFor(static_cast<uint32_t>(manifest.segments.size()), [&](uint32_t i) {
     {
       MutexLock lock(&mutex);
       if (!status.ok()) return;
     }
-    absl::Status recovered;
+    Status recovered;
     try {
       recovered = RecoverSegment(manifest.segments[i], manifest.checkpoint);
     } catch (const std::bad_alloc&) {
@@ -258,16 +255,16 @@ absl::Status Store::RecoverRows(const Manifest& manifest) {
   return status;
 }
 
-absl::Status Store::RecoverSegment(const SegmentRows& rows, uint32_t checkpoint) {
-  absl::Status status;
+Status Store::RecoverSegment(const SegmentRows& rows, uint32_t checkpoint) {
+  Status status;
   std::map<Table*, int64_t> counts;
   const auto insert = [&](Location location, TableId owner, Key key) {
     Table* const table = tables_by_id_->Get(owner);
     const bool is_owner = table != nullptr && table->slot_class() == rows.header.row_class;
     if (!is_owner && status.ok()) {
-      status = absl::DataLossError(absl::StrCat(RowLog::SegmentName(rows.header.segment_id),
-                                                ": a row of table ", owner,
-                                                ", which has no such rows in the checkpoint"));
+      status =
+          DataLossError(StrCat(RowLog::SegmentName(rows.header.segment_id), ": a row of table ",
+                               owner, ", which has no such rows in the checkpoint"));
     }
     if (!status.ok()) return;
     const KeyHash hash = table->HashOf(key);
@@ -280,7 +277,7 @@ absl::Status Store::RecoverSegment(const SegmentRows& rows, uint32_t checkpoint)
     ++counts[table];
   };
   const RowLog::VisitOwner visit = insert;
-  const absl::Status adopted = log_->Adopt(rows, checkpoint, &visit);
+  const Status adopted = log_->Adopt(rows, checkpoint, &visit);
   for (const auto& [table, count] : counts) {
     table->AddRows(count);
     table->mover()->CountInLog(*table, count);
@@ -314,7 +311,7 @@ bool Store::SetManifestsAside(const Manifest& tables, uint64_t blob_bytes, bool 
 }
 
 // For a table more, and its row class.
-absl::Status Store::MakeRoomInManifests(ManifestTable table) {
+Status Store::MakeRoomInManifests(ManifestTable table) {
   Manifest tables = Describe();
   const RowClass row_class = RowClassOf(table.options);
   const std::vector<RowClass>& classes = tables.row_classes;
@@ -326,21 +323,20 @@ absl::Status Store::MakeRoomInManifests(ManifestTable table) {
       !HasRoomForRows(tables, options_.ssd_bytes, segment_bytes_, kBlobBytes)) {
     const auto segment_bytes =
         log_sizes_.has_value() ? std::optional(segment_bytes_) : std::nullopt;
-    return absl::ResourceExhaustedError(absl::StrCat(
+    return ResourceExhaustedError(StrCat(
         "ssd_bytes is ", options_.ssd_bytes, "; for a row of each of its tables, with table \"",
         tables.tables.back().name, "\", the store needs at least ",
         LeastSsdBytes(tables, options_, segment_bytes, kBlobBytes)));
   }
-  if (SetManifestsAside(tables, blob_room_bytes_.load(), /*must=*/false)) return absl::OkStatus();
-  return absl::ResourceExhaustedError(
-      absl::StrCat("a table more has no room in a checkpoint; ", log_->WhyRefused()));
+  if (SetManifestsAside(tables, blob_room_bytes_.load(), /*must=*/false)) return OkStatus();
+  return ResourceExhaustedError(
+      StrCat("a table more has no room in a checkpoint; ", log_->WhyRefused()));
 }
 
-absl::StatusOr<uint32_t> Store::Checkpoint(std::span<const std::byte> blob) {
+StatusOr<uint32_t> Store::Checkpoint(std::span<const std::byte> blob) {
   if (log_ == nullptr) return NoPath();
   if (blob.size() > kBlobBytesMax) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("blob_bytes: ", blob.size(), ", at most ", kBlobBytesMax));
+    return InvalidArgumentError(StrCat("blob_bytes: ", blob.size(), ", at most ", kBlobBytesMax));
   }
   if (options_.read_only) return OpenedReadOnly();
   HurriedLock lock(&checkpoint_mutex_, pace());
@@ -357,20 +353,20 @@ absl::StatusOr<uint32_t> Store::Checkpoint(std::span<const std::byte> blob) {
   }
 }
 
-absl::Status Store::SetBlobAside(uint64_t bytes) {
+Status Store::SetBlobAside(uint64_t bytes) {
   ReaderMutexLock lock(&tables_mutex_);
   return SetBlobAsideLocked(Describe(), bytes);
 }
 
-absl::Status Store::SetBlobAsideLocked(const Manifest& tables, uint64_t bytes) {
+Status Store::SetBlobAsideLocked(const Manifest& tables, uint64_t bytes) {
   const uint64_t room = blob_room_bytes_.load();
-  if (SetManifestsAside(tables, std::max(bytes, room), /*must=*/false)) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat(
-      "blob_bytes: ", bytes, "; what is kept of ssd_bytes for a checkpoint holds ", room));
+  if (SetManifestsAside(tables, std::max(bytes, room), /*must=*/false)) return OkStatus();
+  return ResourceExhaustedError(
+      StrCat("blob_bytes: ", bytes, "; what is kept of ssd_bytes for a checkpoint holds ", room));
 }
 
 // Until the flip nothing has happened; after it the gate and the log are told how it ended.
-absl::StatusOr<uint32_t> Store::CheckpointLocked(std::span<const std::byte> blob) {
+StatusOr<uint32_t> Store::CheckpointLocked(std::span<const std::byte> blob) {
   const uint64_t begin_ns = clock_->NowNs();
   uint64_t flip_ns = 0;
   Manifest manifest;
@@ -404,7 +400,7 @@ absl::StatusOr<uint32_t> Store::CheckpointLocked(std::span<const std::byte> blob
                                       .log = log_.get(),
                                       .executor = executor_.get(),
                                       .clock = clock_});
-  absl::Status status = gate_->EndSweep();
+  Status status = gate_->EndSweep();
   bool in_doubt = false;
   if (status.ok()) status = KeepFrozen(&manifest, &in_doubt);
   if (Seeded(SeededBug::kManifestBeforeSegments)) status.Update(log_->Sync());
@@ -438,7 +434,7 @@ CheckpointReport Store::ReportCheckpoints() const {
 }
 
 // Makes what is frozen durable, and then the manifest. *in_doubt: nobody knows whether it is there.
-absl::Status Store::KeepFrozen(Manifest* manifest, bool* in_doubt) {
+Status Store::KeepFrozen(Manifest* manifest, bool* in_doubt) {
   try {
     // Before the log's sync of the directory, which makes its name durable too.
     KeepHeat(manifest);
@@ -479,7 +475,7 @@ void Store::KeepHeat(Manifest* manifest) {
 }
 
 void Store::SaveHeatOf(Manifest* manifest) {
-  const absl::StatusOr<HeatFile> saved =
+  const StatusOr<HeatFile> saved =
       SaveHeat(directory_->files(), CheckpointDirectory::HeatName(manifest->checkpoint),
                {.index = index_.get(),
                 .tier = tier_.get(),
@@ -491,36 +487,36 @@ void Store::SaveHeatOf(Manifest* manifest) {
     manifest->heat = *saved;
     return;
   }
-  Log(LogLevel::kWarning, absl::StrCat("checkpoint ", manifest->checkpoint,
-                                       " is made without the heat that rows gained since they "
-                                       "were written: ",
-                                       saved.status().ToString()));
+  Log(LogLevel::kWarning, StrCat("checkpoint ", manifest->checkpoint,
+                                 " is made without the heat that rows gained since they "
+                                 "were written: ",
+                                 saved.status().ToString()));
 }
 
 // A table of which a drop has left a part would come back so.
-absl::Status Store::CheckWhole() const {
+Status Store::CheckWhole() const {
   for (const Table* const table : live_tables_) {
     if (table->CheckAlive().ok()) continue;
-    return absl::FailedPreconditionError(absl::StrCat(
+    return FailedPreconditionError(StrCat(
         "table \"", table->name(), "\" is dropped in part; drop it again before a checkpoint"));
   }
-  if (gate_->checkpoint() < UINT32_MAX) return absl::OkStatus();
-  return absl::FailedPreconditionError("the store has had as many checkpoints as it can count");
+  if (gate_->checkpoint() < UINT32_MAX) return OkStatus();
+  return FailedPreconditionError("the store has had as many checkpoints as it can count");
 }
 
-absl::StatusOr<std::vector<std::byte>> Store::CheckpointBlob() const {
+StatusOr<std::vector<std::byte>> Store::CheckpointBlob() const {
   if (log_ == nullptr) return NoPath();
   HurriedLock lock(&checkpoint_mutex_, pace());
-  if (last_.checkpoint == 0) return absl::NotFoundError("the store has no checkpoint yet");
+  if (last_.checkpoint == 0) return NotFoundError("the store has no checkpoint yet");
   return last_.blob;
 }
 
-absl::Status Store::Export(const std::string& directory, ExportProgress progress) {
+Status Store::Export(const std::string& directory, ExportProgress progress) {
   if (log_ == nullptr) return NoPath();
   try {
     EMBANK_ASSIGN_OR_RETURN(Manifest manifest, BeginExport());
     const uint32_t checkpoint = manifest.checkpoint;
-    absl::Status status;
+    Status status;
     try {
       status = ExportCheckpoint({.files = files_, .memory = memory_, .source = directory_->files()},
                                 std::move(manifest), directory, progress);
@@ -535,10 +531,10 @@ absl::Status Store::Export(const std::string& directory, ExportProgress progress
 }
 
 // From here to EndExport its segments stay, though checkpoints come.
-absl::StatusOr<Manifest> Store::BeginExport() {
+StatusOr<Manifest> Store::BeginExport() {
   HurriedLock lock(&checkpoint_mutex_, pace());
   if (last_.checkpoint == 0) {
-    return absl::FailedPreconditionError(
+    return FailedPreconditionError(
         "the store has no checkpoint that could be exported; embank_checkpoint makes one");
   }
   EMBANK_ASSIGN_OR_RETURN(Manifest manifest, directory_->Load(last_.checkpoint));

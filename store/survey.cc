@@ -5,8 +5,8 @@
 #include <memory>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "base/str_cat.h"
 #include "store/checkpoint_directory.h"
 #include "store/segment_reader.h"
 #include "tiers/row_layout.h"
@@ -20,7 +20,7 @@ uint64_t LiveRows(const SegmentRows& rows) {
   return live;
 }
 
-absl::Status TakeTables(const Manifest& manifest, Survey* survey) {
+Status TakeTables(const Manifest& manifest, Survey* survey) {
   const std::vector<RowClass>& classes = manifest.row_classes;
   for (const RowClass& row_class : classes) {
     survey->classes.push_back(
@@ -29,34 +29,34 @@ absl::Status TakeTables(const Manifest& manifest, Survey* survey) {
   for (const ManifestTable& table : manifest.tables) {
     const auto found = std::find(classes.begin(), classes.end(), RowClassOf(table.options));
     if (found == classes.end()) {
-      return absl::DataLossError(absl::StrCat("the manifest is damaged: rows of table \"",
-                                              table.name, "\" have no class"));
+      return DataLossError(
+          StrCat("the manifest is damaged: rows of table \"", table.name, "\" have no class"));
     }
     survey->tables.push_back(
         {.table = table, .row_class = static_cast<uint32_t>(found - classes.begin())});
   }
-  return absl::OkStatus();
+  return OkStatus();
 }
 
 // Whose rows the segment has, as its footer or the manifest says.
-absl::Status CountRows(const SegmentRows& rows, SegmentReader* reader,
-                       std::map<TableId, uint64_t>* counts) {
+Status CountRows(const SegmentRows& rows, SegmentReader* reader,
+                 std::map<TableId, uint64_t>* counts) {
   std::span<const TableId> tables = rows.tables;
-  absl::StatusOr<SegmentFooter> footer = absl::NotFoundError("");
+  StatusOr<SegmentFooter> footer = NotFoundError("");
   if (rows.keys.empty()) {
-    absl::Status opened = reader->Open(rows.header);
-    if (absl::IsResourceExhausted(opened) || absl::IsPermissionDenied(opened)) return opened;
+    Status opened = reader->Open(rows.header);
+    if (IsResourceExhausted(opened) || IsPermissionDenied(opened)) return opened;
     if (opened.ok()) footer = reader->ReadFooter();
-    if (absl::IsResourceExhausted(footer.status())) return footer.status();
+    if (IsResourceExhausted(footer.status())) return footer.status();
     if (footer.ok()) tables = footer->tables;
   }
   for (uint32_t slot = 0; slot < rows.used_slots; ++slot) {
     if (HasBit(rows.bits, slot)) ++(*counts)[slot < tables.size() ? tables[slot] : kNoTable];
   }
-  return absl::OkStatus();
+  return OkStatus();
 }
 
-absl::Status TakeRows(const Manifest& manifest, SegmentReader* reader, Survey* survey) {
+Status TakeRows(const Manifest& manifest, SegmentReader* reader, Survey* survey) {
   std::map<TableId, uint64_t> counts;
   for (const SegmentRows& rows : manifest.segments) {
     SurveyedClass& of_class = survey->classes[rows.header.row_class];
@@ -72,18 +72,17 @@ absl::Status TakeRows(const Manifest& manifest, SegmentReader* reader, Survey* s
     counts.erase(table.table.id);
   }
   for (const auto& [table, rows] : counts) survey->unknown_rows += rows;
-  return absl::OkStatus();
+  return OkStatus();
 }
 
 }  // namespace
 
-absl::StatusOr<Survey> SurveyStore(FileSystem* files, const std::string& path) {
+StatusOr<Survey> SurveyStore(FileSystem* files, const std::string& path) {
   EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<CheckpointDirectory> directory,
                           CheckpointDirectory::OpenToRead(files, path, "directory"));
   const std::vector<KeptCheckpoint> kept = directory->LoadKept();
   if (kept.empty()) {
-    return absl::DataLossError(
-        absl::StrCat("path: ", path, " has segments of a store, and no manifest"));
+    return DataLossError(StrCat("path: ", path, " has segments of a store, and no manifest"));
   }
   EMBANK_RETURN_IF_ERROR(kept[0].manifest.status());
   const Manifest& newest = *kept[0].manifest;

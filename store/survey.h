@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "base/file_system.h"
+#include "base/status_or.h"
 #include "store/manifest.h"
 
 namespace embank {
@@ -63,7 +63,7 @@ struct Survey {
 // it is open; kDataLoss: the newest checkpoint's manifest is damaged, or there is none;
 // kFailedPrecondition: it is of a newer format; statuses of files; kResourceExhausted.
 // std::bad_alloc leaves it.
-absl::StatusOr<Survey> SurveyStore(FileSystem* files, const std::string& path);
+StatusOr<Survey> SurveyStore(FileSystem* files, const std::string& path);
 
 }  // namespace embank
 

@@ -59,17 +59,17 @@ class SweepPace {
   uint32_t quiet_looks_ = kQuietLooks;
   Mutex mutex_;
   ConditionVariable hurried_;
-  uint32_t hurries_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint32_t hurries_ EMBANK_GUARDED_BY(mutex_) = 0;
 };
 
 // Holds a lock for a scope that a checkpoint has to its end: who waits for it hurries the sweep.
-class ABSL_SCOPED_LOCKABLE HurriedLock {
+class EMBANK_SCOPED_LOCKABLE HurriedLock {
  public:
-  HurriedLock(Mutex* mutex, SweepPace* pace) ABSL_EXCLUSIVE_LOCK_FUNCTION(mutex) : mutex_(mutex) {
+  HurriedLock(Mutex* mutex, SweepPace* pace) EMBANK_EXCLUSIVE_LOCK_FUNCTION(mutex) : mutex_(mutex) {
     const SweepPace::Hurry hurry(pace);
     mutex_->Lock();
   }
-  ~HurriedLock() ABSL_UNLOCK_FUNCTION() { mutex_->Unlock(); }
+  ~HurriedLock() EMBANK_UNLOCK_FUNCTION() { mutex_->Unlock(); }
   HurriedLock(const HurriedLock&) = delete;
   HurriedLock& operator=(const HurriedLock&) = delete;
 

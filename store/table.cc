@@ -2,13 +2,13 @@
 
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "base/str_cat.h"
 
 namespace embank {
 
-absl::Status OpenedReadOnly() {
-  return absl::FailedPreconditionError(
+Status OpenedReadOnly() {
+  return FailedPreconditionError(
       "the store was opened read-only (flags: READ_ONLY); it takes no changes");
 }
 
@@ -43,15 +43,15 @@ void Table::InitializeVectorOf(Key key, std::byte* vector) const {
   InitializeVector(options_.initializer, table_seed_, key, layout_.value_type, layout_.dim, vector);
 }
 
-absl::Status Table::CheckAlive() const {
-  if (!dropped_.load(std::memory_order_acquire)) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat("table \"", name_, "\" was dropped; open or create it again"));
+Status Table::CheckAlive() const {
+  if (!dropped_.load(std::memory_order_acquire)) return OkStatus();
+  return FailedPreconditionError(
+      StrCat("table \"", name_, "\" was dropped; open or create it again"));
 }
 
-absl::Status Table::CheckMayChange() const {
+Status Table::CheckMayChange() const {
   EMBANK_RETURN_IF_ERROR(CheckAlive());
-  return parts_.read_only ? OpenedReadOnly() : absl::OkStatus();
+  return parts_.read_only ? OpenedReadOnly() : OkStatus();
 }
 
 }  // namespace embank

@@ -8,12 +8,12 @@
 #include <cstdint>
 #include <string>
 
-#include "absl/status/status.h"
 #include "base/clock.h"
 #include "base/executor.h"
 #include "base/hash.h"
 #include "base/hash_keys.h"
 #include "base/owner_process.h"
+#include "base/status.h"
 #include "store/batch_gate.h"
 #include "store/compaction.h"
 #include "store/heat_clock.h"
@@ -47,7 +47,7 @@ struct StoreParts {
 };
 
 // kFailedPrecondition, with what is said to who wants to change a store that is only read.
-absl::Status OpenedReadOnly();
+Status OpenedReadOnly();
 
 enum class TableVerb : uint32_t { kLookup, kUpsert, kGradients, kErase, kPrefetch };
 inline constexpr uint32_t kTableVerbs = 5;
@@ -101,9 +101,9 @@ class Table {
   void InitializeVectorOf(Key key, std::byte* vector) const;
 
   // kFailedPrecondition once the table was dropped. Thread-safe.
-  absl::Status CheckAlive() const;
+  Status CheckAlive() const;
   // As CheckAlive; also kFailedPrecondition where the store is only read. Thread-safe.
-  absl::Status CheckMayChange() const;
+  Status CheckMayChange() const;
   void MarkDropped() { dropped_.store(true, std::memory_order_release); }
 
   uint64_t rows() const { return rows_.load(std::memory_order_relaxed); }

@@ -6,7 +6,7 @@
 
 namespace embank {
 
-absl::Status UniqueKeys::Allocate(size_t keys) {
+Status UniqueKeys::Allocate(size_t keys) {
   EMBANK_RETURN_IF_ERROR(next_.Allocate(keys));
   EMBANK_RETURN_IF_ERROR(last_.Allocate(keys));
   EMBANK_RETURN_IF_ERROR(firsts_.Allocate(keys));

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <span>
 
-#include "absl/status/status.h"
 #include "base/scratch.h"
+#include "base/status.h"
 #include "store/shard_plan.h"
 
 namespace embank {
@@ -19,7 +19,7 @@ class UniqueKeys {
   static constexpr uint32_t kEnd = 0xFFFFFFFF;
 
   // kResourceExhausted.
-  absl::Status Allocate(size_t keys);
+  Status Allocate(size_t keys);
 
   // Finds the distinct keys of a group. Returns, in order of first occurrence, the index in the
   // group of each key's first position; valid until the group is found again.

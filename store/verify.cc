@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "base/str_cat.h"
 #include "store/checkpoint_directory.h"
 #include "store/heat_file.h"
 #include "store/segment_reader.h"
@@ -20,9 +20,8 @@ namespace embank {
 namespace {
 
 // Whether it tells something of the file; else the reader was hindered.
-bool IsOfTheFile(const absl::Status& status) {
-  return absl::IsDataLoss(status) || absl::IsNotFound(status) || absl::IsOutOfRange(status) ||
-         absl::IsUnavailable(status);
+bool IsOfTheFile(const Status& status) {
+  return IsDataLoss(status) || IsNotFound(status) || IsOutOfRange(status) || IsUnavailable(status);
 }
 
 // A manifest, and what comes out about it.
@@ -100,8 +99,8 @@ class SegmentVerify {
       : uses_(std::move(uses)), other_(other), reader_(reader), report_(report) {}
 
   // Statuses of what hinders.
-  absl::Status Run() {
-    absl::Status status = LookAt();
+  Status Run() {
+    Status status = LookAt();
     HandOver();
     return status;
   }
@@ -109,11 +108,11 @@ class SegmentVerify {
  private:
   const SegmentHeader& header() const { return uses_[0].rows->header; }
 
-  absl::Status LookAt() {
+  Status LookAt() {
     CountRows();
     CheckBitmaps();
-    const absl::Status opened = reader_->Open(header());
-    if (absl::IsNotFound(opened)) {
+    const Status opened = reader_->Open(header());
+    if (IsNotFound(opened)) {
       return LoseAll(DamagedPart::kFile, "the segment is missing");
     }
     if (IsOfTheFile(opened)) return LoseAll(DamagedPart::kFile, opened.message());
@@ -121,15 +120,15 @@ class SegmentVerify {
     CheckSize();
     bool is_itself = true;
     EMBANK_RETURN_IF_ERROR(CheckHeader(&is_itself));
-    if (!is_itself) return absl::OkStatus();
+    if (!is_itself) return OkStatus();
     EMBANK_RETURN_IF_ERROR(FindOwners());
     LoseWhatIsCutOff();
     const std::vector<uint64_t> wanted = LiveBits();
-    reader_->ReadRecords(
-        wanted, [&](uint32_t slot, const absl::Status& read, std::span<const std::byte> record) {
-          hindered_.Update(IsOfTheFile(read) ? absl::OkStatus() : read);
-          CheckRecord(slot, read, record);
-        });
+    reader_->ReadRecords(wanted,
+                         [&](uint32_t slot, const Status& read, std::span<const std::byte> record) {
+                           hindered_.Update(IsOfTheFile(read) ? OkStatus() : read);
+                           CheckRecord(slot, read, record);
+                         });
     return hindered_;
   }
 
@@ -151,9 +150,9 @@ class SegmentVerify {
       const uint32_t used = use.rows->used_slots;
       const bool has_more = used % 64 != 0 && use.rows->bits[used / 64] >> (used % 64) != 0;
       if (!has_more) continue;
-      Damage damage = DamageOf(DamagedPart::kManifest,
-                               absl::StrCat(RowLog::SegmentName(header().segment_id),
-                                            " has rows behind its ", used, " used slots"));
+      Damage damage =
+          DamageOf(DamagedPart::kManifest, StrCat(RowLog::SegmentName(header().segment_id),
+                                                  " has rows behind its ", used, " used slots"));
       damage.file = CheckpointDirectory::ManifestName(use.kept->manifest().checkpoint);
       found_.push_back(std::move(damage));
     }
@@ -164,22 +163,22 @@ class SegmentVerify {
   void CheckSize() {
     if (reader_->size_bytes() <= header().segment_bytes) return;
     found_.push_back(
-        DamageOf(DamagedPart::kFile, absl::StrCat("it has ", reader_->size_bytes(), " bytes, ",
-                                                  header().segment_bytes, " are the segment's")));
+        DamageOf(DamagedPart::kFile, StrCat("it has ", reader_->size_bytes(), " bytes, ",
+                                            header().segment_bytes, " are the segment's")));
   }
 
   // *is_itself: it is worth while to look on.
-  absl::Status CheckHeader(bool* is_itself) {
+  Status CheckHeader(bool* is_itself) {
     *is_itself = false;
-    const absl::StatusOr<SegmentHeader> read = reader_->ReadHeader();
-    if (absl::IsFailedPrecondition(read.status())) {
-      return absl::FailedPreconditionError(
-          absl::StrCat(RowLog::SegmentName(header().segment_id), ": ", read.status().message()));
+    const StatusOr<SegmentHeader> read = reader_->ReadHeader();
+    if (IsFailedPrecondition(read.status())) {
+      return FailedPreconditionError(
+          StrCat(RowLog::SegmentName(header().segment_id), ": ", read.status().message()));
     }
-    if (absl::IsOutOfRange(read.status())) {
+    if (IsOutOfRange(read.status())) {
       return LoseAll(DamagedPart::kFile, "the segment is cut off before its first record");
     }
-    if (!read.ok() && !absl::IsDataLoss(read.status())) {
+    if (!read.ok() && !IsDataLoss(read.status())) {
       if (!IsOfTheFile(read.status())) return read.status();
       return LoseAll(DamagedPart::kHeader, read.status().message());
     }
@@ -191,15 +190,15 @@ class SegmentVerify {
     if (!read.ok()) {
       found_.push_back(DamageOf(DamagedPart::kHeader, read.status().message()));
     }
-    return absl::OkStatus();
+    return OkStatus();
   }
 
   // As a store does that is opened: the footer says whose the slots are; else the manifest, or
   // where a footer is needed and damaged, the records.
-  absl::Status FindOwners() {
-    const absl::StatusOr<SegmentFooter> footer = reader_->ReadFooter();
+  Status FindOwners() {
+    const StatusOr<SegmentFooter> footer = reader_->ReadFooter();
     if (!footer.ok() && !IsOfTheFile(footer.status())) return footer.status();
-    const bool device_fails = !footer.ok() && !absl::IsDataLoss(footer.status());
+    const bool device_fails = !footer.ok() && !IsDataLoss(footer.status());
     bool is_told = false;
     for (SegmentUse& use : uses_) {
       const bool reaches = footer.ok() && footer->keys.size() >= use.rows->used_slots;
@@ -212,14 +211,14 @@ class SegmentVerify {
                                                           ? "the segment's footer has too few slots"
                                                           : footer.status().message()));
     }
-    return absl::OkStatus();
+    return OkStatus();
   }
 
   void LoseWhatIsCutOff() {
     uint32_t first = reader_->geometry().slots;
     while (first > 0 && !reader_->Has(first - 1)) --first;
-    Damage damage = DamageOf(DamagedPart::kFile, absl::StrCat("the segment is cut off after ",
-                                                              reader_->size_bytes(), " bytes"));
+    Damage damage = DamageOf(DamagedPart::kFile, StrCat("the segment is cut off after ",
+                                                        reader_->size_bytes(), " bytes"));
     cut_from_ = first;
     for (const SegmentUse& use : uses_) LoseSlots(use, first, &damage);
     if (!damage.lost.empty()) found_.push_back(std::move(damage));
@@ -236,7 +235,7 @@ class SegmentVerify {
     return bits;
   }
 
-  void CheckRecord(uint32_t slot, const absl::Status& read, std::span<const std::byte> record) {
+  void CheckRecord(uint32_t slot, const Status& read, std::span<const std::byte> record) {
     const RecordPlace place = {header().store_id, header().segment_id, slot};
     std::string what;
     std::optional<RecordHeader> whole;
@@ -273,8 +272,8 @@ class SegmentVerify {
     }
     if (record.row_class != use.rows->header.row_class ||
         !use.kept->Has(record.table, use.rows->header.row_class)) {
-      return absl::StrCat("the record is of table ", record.table,
-                          ", which has no such rows in the checkpoint");
+      return StrCat("the record is of table ", record.table,
+                    ", which has no such rows in the checkpoint");
     }
     if (record.sequence >= manifest.next_sequence || record.checkpoint > manifest.checkpoint) {
       return "the record is newer than the checkpoint";
@@ -297,36 +296,36 @@ class SegmentVerify {
     return use.kept->OnlyTableOf(use.rows->header.row_class);
   }
 
-  Damage DamageOf(DamagedPart part, absl::string_view what) const {
+  Damage DamageOf(DamagedPart part, std::string_view what) const {
     return {
         .file = RowLog::SegmentName(header().segment_id), .part = part, .what = std::string(what)};
   }
 
   // The whole segment: no checkpoint that has rows in it can be opened.
-  absl::Status LoseAll(DamagedPart part, absl::string_view what) {
+  Status LoseAll(DamagedPart part, std::string_view what) {
     Damage damage = DamageOf(part, what);
     for (SegmentUse& use : uses_) {
       use.kept->verified()->opens = false;
       LoseSlots(use, 0, &damage);
     }
     found_.push_back(std::move(damage));
-    return absl::OkStatus();
+    return OkStatus();
   }
 
   // The file is what another manifest says: this one is not of its store, or wrong.
-  absl::Status LoseToOther() {
+  Status LoseToOther() {
     for (SegmentUse& use : uses_) {
       Damage damage =
-          DamageOf(DamagedPart::kManifest, absl::StrCat(RowLog::SegmentName(header().segment_id),
-                                                        header().store_id != other_->store_id
-                                                            ? " is another store's than it says"
-                                                            : " is another one than it says"));
+          DamageOf(DamagedPart::kManifest,
+                   StrCat(RowLog::SegmentName(header().segment_id),
+                          header().store_id != other_->store_id ? " is another store's than it says"
+                                                                : " is another one than it says"));
       damage.file = CheckpointDirectory::ManifestName(use.kept->manifest().checkpoint);
       use.kept->verified()->opens = false;
       LoseSlots(use, 0, &damage);
       found_.push_back(std::move(damage));
     }
-    return absl::OkStatus();
+    return OkStatus();
   }
 
   // All that live from a slot on.
@@ -380,12 +379,12 @@ class SegmentVerify {
   VerifyReport* const report_;
   std::vector<Damage> found_;  // not in the report yet
   uint32_t cut_from_ = 0;
-  absl::Status hindered_;
+  Status hindered_;
 };
 
 // The readable manifests; of the others the report is told, and *knows_all whether there may be
 // files that only they name.
-absl::StatusOr<std::vector<std::unique_ptr<KeptManifest>>> TakeManifests(
+StatusOr<std::vector<std::unique_ptr<KeptManifest>>> TakeManifests(
     const CheckpointDirectory& directory, bool* knows_all, VerifyReport* report) {
   std::vector<KeptCheckpoint> found = directory.LoadKept();
   // Pointers to these are kept.
@@ -402,10 +401,10 @@ absl::StatusOr<std::vector<std::unique_ptr<KeptManifest>>> TakeManifests(
                                                     &report->checkpoints.back()));
       continue;
     }
-    const absl::Status& status = checkpoint.manifest.status();
+    const Status& status = checkpoint.manifest.status();
     if (!IsOfTheFile(status)) return status;
     // As at an opening: files of a previous checkpoint whose manifest is gone are nobody's.
-    *knows_all = *knows_all && report->checkpoints.size() > 1 && absl::IsNotFound(status);
+    *knows_all = *knows_all && report->checkpoints.size() > 1 && IsNotFound(status);
     AddDamage({.file = CheckpointDirectory::ManifestName(checkpoint.checkpoint),
                .part = DamagedPart::kManifest,
                .what = std::string(status.message())},
@@ -446,22 +445,21 @@ void TellFilesBeside(const CheckpointDirectory& directory,
 }
 
 // No row depends on it. Statuses of what hinders.
-absl::Status VerifyHeat(Directory* directory, const Manifest& manifest, VerifyReport* report) {
-  if (manifest.heat.bytes == 0) return absl::OkStatus();
+Status VerifyHeat(Directory* directory, const Manifest& manifest, VerifyReport* report) {
+  if (manifest.heat.bytes == 0) return OkStatus();
   const std::string name = CheckpointDirectory::HeatName(manifest.checkpoint);
-  absl::Status read = ReadHeat(
+  Status read = ReadHeat(
       directory, name, manifest.heat, [](KeyHash, uint32_t) {}, [](uint64_t, const HeatBlock&) {});
   if (read.ok()) report->read_bytes += manifest.heat.bytes;
   if (!IsOfTheFile(read)) return read;
   AddDamage({.file = name, .part = DamagedPart::kHeat, .what = std::string(read.message())},
             report);
-  return absl::OkStatus();
+  return OkStatus();
 }
 
 // Statuses of what hinders. Checkpoints that do not agree what a segment is are looked at each by
 // itself: each of them is opened without the other's word.
-absl::Status VerifySegment(std::vector<SegmentUse> uses, SegmentReader* reader,
-                           VerifyReport* report) {
+Status VerifySegment(std::vector<SegmentUse> uses, SegmentReader* reader, VerifyReport* report) {
   const SegmentHeader newest = uses.front().rows->header;
   const SegmentHeader oldest = uses.back().rows->header;
   if (newest == oldest) {
@@ -482,15 +480,15 @@ void CheckOneStore(const std::vector<std::unique_ptr<KeptManifest>>& kept, Verif
   if (newest.store_id == older.store_id || is_told) return;
   AddDamage({.file = CheckpointDirectory::ManifestName(newest.checkpoint),
              .part = DamagedPart::kManifest,
-             .what = absl::StrCat("it is of another store than ",
-                                  CheckpointDirectory::ManifestName(older.checkpoint))},
+             .what = StrCat("it is of another store than ",
+                            CheckpointDirectory::ManifestName(older.checkpoint))},
             report);
 }
 
 }  // namespace
 
-absl::StatusOr<VerifyReport> VerifyStore(FileSystem* files, const std::string& path,
-                                         VerifyProgress progress) {
+StatusOr<VerifyReport> VerifyStore(FileSystem* files, const std::string& path,
+                                   VerifyProgress progress) {
   EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<CheckpointDirectory> directory,
                           CheckpointDirectory::OpenToRead(files, path, "directory"));
   VerifyReport report = {.directory = path};
@@ -507,13 +505,13 @@ absl::StatusOr<VerifyReport> VerifyStore(FileSystem* files, const std::string& p
   SegmentReader reader(directory->files());
   for (auto& [id, uses] : segments) {
     if (!progress(report.segments, segments.size())) {
-      return absl::CancelledError("verify was cancelled by its progress function");
+      return CancelledError("verify was cancelled by its progress function");
     }
     EMBANK_RETURN_IF_ERROR(VerifySegment(std::move(uses), &reader, &report));
     ++report.segments;
   }
   if (!progress(report.segments, segments.size())) {
-    return absl::CancelledError("verify was cancelled by its progress function");
+    return CancelledError("verify was cancelled by its progress function");
   }
   CheckOneStore(kept, &report);
   report.read_bytes += reader.read_bytes();

@@ -10,15 +10,15 @@
 #include <cstdint>
 #include <string>
 
-#include "absl/functional/function_ref.h"
-#include "absl/status/statusor.h"
 #include "base/file_system.h"
+#include "base/function_ref.h"
+#include "base/status_or.h"
 #include "store/verify_report.h"
 
 namespace embank {
 
 // Told how many segments of how many are done; false: stop.
-using VerifyProgress = absl::FunctionRef<bool(uint64_t, uint64_t)>;
+using VerifyProgress = FunctionRef<bool(uint64_t, uint64_t)>;
 
 // Writes nothing; while it runs nobody opens the store to change it, but others may read or verify
 // it. Memory: the manifests, a window of a segment and its footer, and what is found. Reads that
@@ -26,8 +26,8 @@ using VerifyProgress = absl::FunctionRef<bool(uint64_t, uint64_t)>;
 // is open to be changed;
 // kFailedPrecondition: a file is of a newer format; kCancelled; kPermissionDenied,
 // kResourceExhausted. std::bad_alloc leaves it.
-absl::StatusOr<VerifyReport> VerifyStore(FileSystem* files, const std::string& path,
-                                         VerifyProgress progress);
+StatusOr<VerifyReport> VerifyStore(FileSystem* files, const std::string& path,
+                                   VerifyProgress progress);
 
 }  // namespace embank
 

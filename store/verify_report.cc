@@ -1,7 +1,6 @@
 #include "store/verify_report.h"
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
+#include "base/str_cat.h"
 #include "store/json_text.h"
 
 namespace embank {
@@ -10,42 +9,41 @@ namespace {
 const char* Bool(bool value) { return value ? "true" : "false"; }
 
 std::string FormatTable(const VerifiedTable& table) {
-  return absl::StrCat("{\"table\":", JsonString(table.name), ",\"rows\":", table.rows,
-                      ",\"rows_lost\":", table.rows_lost, "}");
+  return StrCat("{\"table\":", JsonString(table.name), ",\"rows\":", table.rows,
+                ",\"rows_lost\":", table.rows_lost, "}");
 }
 
 std::string FormatCheckpoint(const VerifiedCheckpoint& checkpoint) {
-  const std::string front = absl::StrCat("{\"checkpoint\":", checkpoint.checkpoint, ",\"role\":\"",
-                                         checkpoint.is_newest ? "newest" : "previous",
-                                         "\",\"opens\":", Bool(checkpoint.opens),
-                                         ",\"readable\":", Bool(checkpoint.is_readable));
+  const std::string front =
+      StrCat("{\"checkpoint\":", checkpoint.checkpoint, ",\"role\":\"",
+             checkpoint.is_newest ? "newest" : "previous", "\",\"opens\":", Bool(checkpoint.opens),
+             ",\"readable\":", Bool(checkpoint.is_readable));
   if (!checkpoint.is_readable) {
-    return absl::StrCat(front,
-                        ",\"segments\":null,\"rows\":null,\"rows_lost\":null,\"tables\":null}");
+    return StrCat(front, ",\"segments\":null,\"rows\":null,\"rows_lost\":null,\"tables\":null}");
   }
-  return absl::StrCat(front, ",\"segments\":", checkpoint.segments, ",\"rows\":", checkpoint.rows,
-                      ",\"rows_lost\":", checkpoint.rows_lost,
-                      ",\"tables\":", JsonArray(checkpoint.tables, FormatTable), "}");
+  return StrCat(front, ",\"segments\":", checkpoint.segments, ",\"rows\":", checkpoint.rows,
+                ",\"rows_lost\":", checkpoint.rows_lost,
+                ",\"tables\":", JsonArray(checkpoint.tables, FormatTable), "}");
 }
 
 std::string FormatLost(const LostRows& lost) {
-  return absl::StrCat("{\"checkpoint\":", lost.checkpoint,
-                      ",\"table\":", lost.table.empty() ? "null" : JsonString(lost.table),
-                      ",\"rows\":", lost.rows, ",\"keys\":[", absl::StrJoin(lost.keys, ","), "]}");
+  return StrCat("{\"checkpoint\":", lost.checkpoint,
+                ",\"table\":", lost.table.empty() ? "null" : JsonString(lost.table),
+                ",\"rows\":", lost.rows, ",\"keys\":[", StrJoin(lost.keys, ","), "]}");
 }
 
 std::string FormatDamage(const Damage& damage) {
-  std::string json = absl::StrCat("{\"file\":", JsonString(damage.file), ",\"part\":\"",
-                                  PartName(damage.part), "\"");
+  std::string json =
+      StrCat("{\"file\":", JsonString(damage.file), ",\"part\":\"", PartName(damage.part), "\"");
   if (damage.slots > 0) {
-    absl::StrAppend(&json, ",\"first_slot\":", damage.first_slot, ",\"slots\":", damage.slots);
+    StrAppend(&json, ",\"first_slot\":", damage.first_slot, ",\"slots\":", damage.slots);
   }
-  return absl::StrCat(json, ",\"what\":", JsonString(damage.what),
-                      ",\"lost\":", JsonArray(damage.lost, FormatLost), "}");
+  return StrCat(json, ",\"what\":", JsonString(damage.what),
+                ",\"lost\":", JsonArray(damage.lost, FormatLost), "}");
 }
 
 std::string FormatFiles(const NamedFiles& files) {
-  return absl::StrCat("{\"count\":", files.count, ",\"files\":", JsonStrings(files.names), "}");
+  return StrCat("{\"count\":", files.count, ",\"files\":", JsonStrings(files.names), "}");
 }
 
 }  // namespace
@@ -57,14 +55,14 @@ const char* PartName(DamagedPart part) {
 }
 
 std::string FormatVerifyReport(const VerifyReport& report) {
-  return absl::StrCat(
-      "{\"directory\":", JsonString(report.directory), ",\"clean\":", Bool(report.clean()),
-      ",\"checkpoints\":", JsonArray(report.checkpoints, FormatCheckpoint),
-      ",\"damage_count\":", report.damage_count,
-      ",\"damage\":", JsonArray(report.damage, FormatDamage),
-      ",\"orphans\":", FormatFiles(report.orphans),
-      ",\"undecided\":", FormatFiles(report.undecided), ",\"segments\":", report.segments,
-      ",\"read_bytes\":", report.read_bytes, "}");
+  return StrCat("{\"directory\":", JsonString(report.directory),
+                ",\"clean\":", Bool(report.clean()),
+                ",\"checkpoints\":", JsonArray(report.checkpoints, FormatCheckpoint),
+                ",\"damage_count\":", report.damage_count,
+                ",\"damage\":", JsonArray(report.damage, FormatDamage),
+                ",\"orphans\":", FormatFiles(report.orphans),
+                ",\"undecided\":", FormatFiles(report.undecided), ",\"segments\":", report.segments,
+                ",\"read_bytes\":", report.read_bytes, "}");
 }
 
 }  // namespace embank

@@ -75,7 +75,7 @@ void EraseGroup(Batch* batch, const ShardGroup& group) {
 
 }  // namespace
 
-absl::Status Upsert(Table* table, KeySpan keys, ConstRowSpan rows, OutcomeSpan outcomes) {
+Status Upsert(Table* table, KeySpan keys, ConstRowSpan rows, OutcomeSpan outcomes) {
   EMBANK_RETURN_IF_ERROR(table->CheckMayChange());
   const uint64_t begin_ns = table->parts().clock->NowNs();
   const UpdateRule rule = table->rule();
@@ -93,7 +93,7 @@ absl::Status Upsert(Table* table, KeySpan keys, ConstRowSpan rows, OutcomeSpan o
   return batch.RefusedStatus();
 }
 
-absl::Status Erase(Table* table, KeySpan keys, OutcomeSpan outcomes) {
+Status Erase(Table* table, KeySpan keys, OutcomeSpan outcomes) {
   EMBANK_RETURN_IF_ERROR(table->CheckMayChange());
   const uint64_t begin_ns = table->parts().clock->NowNs();
   Batch batch(table, keys, outcomes);

@@ -2,7 +2,7 @@
 #ifndef EMBANK_STORE_WRITE_H_
 #define EMBANK_STORE_WRITE_H_
 
-#include "absl/status/status.h"
+#include "base/status.h"
 #include "store/table.h"
 
 namespace embank {
@@ -10,11 +10,11 @@ namespace embank {
 // Writes rows, creating absent ones, and resets their optimizer state; of equal keys the last wins.
 // Thread-safe; blocks on locks of the index only. kFailedPrecondition (dropped), kResourceExhausted
 // (scratch; or refused keys when `outcomes` is empty, the rest being done).
-absl::Status Upsert(Table* table, KeySpan keys, ConstRowSpan rows, OutcomeSpan outcomes);
+Status Upsert(Table* table, KeySpan keys, ConstRowSpan rows, OutcomeSpan outcomes);
 
 // Erases rows and frees their slots. Thread-safe. kFailedPrecondition, kResourceExhausted
 // (scratch).
-absl::Status Erase(Table* table, KeySpan keys, OutcomeSpan outcomes);
+Status Erase(Table* table, KeySpan keys, OutcomeSpan outcomes);
 
 }  // namespace embank
 

@@ -9,9 +9,9 @@
 
 namespace embank {
 
-absl::StatusOr<std::unique_ptr<DramTier>> DramTier::Create(MemorySource* source,
-                                                           MemoryBudget* budget, EpochTable* epochs,
-                                                           uint64_t address_bytes_max) {
+StatusOr<std::unique_ptr<DramTier>> DramTier::Create(MemorySource* source, MemoryBudget* budget,
+                                                     EpochTable* epochs,
+                                                     uint64_t address_bytes_max) {
   EMBANK_CHECK(address_bytes_max > 0 && address_bytes_max <= kAddressBytesMax);
   const uint64_t address_bytes = RoundUp(address_bytes_max, kPageBytes);
   EMBANK_ASSIGN_OR_RETURN(

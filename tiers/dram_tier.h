@@ -17,12 +17,12 @@
 #include <span>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "base/address_range.h"
 #include "base/aligned_buffer.h"
 #include "base/epoch.h"
 #include "base/memory.h"
 #include "base/mutex.h"
+#include "base/status_or.h"
 #include "tiers/location.h"
 
 namespace embank {
@@ -44,9 +44,8 @@ class DramTier {
   // kAddressBytesMax) and no memory but a record per page. source, budget and epochs must outlive
   // it.
   // kResourceExhausted.
-  static absl::StatusOr<std::unique_ptr<DramTier>> Create(MemorySource* source,
-                                                          MemoryBudget* budget, EpochTable* epochs,
-                                                          uint64_t address_bytes_max);
+  static StatusOr<std::unique_ptr<DramTier>> Create(MemorySource* source, MemoryBudget* budget,
+                                                    EpochTable* epochs, uint64_t address_bytes_max);
   ~DramTier();
   DramTier(const DramTier&) = delete;
   DramTier& operator=(const DramTier&) = delete;
@@ -158,15 +157,15 @@ class DramTier {
 
   DramTier(MemoryBudget* budget, EpochTable* epochs, AddressRange addresses, AlignedBuffer records);
 
-  bool AddPage(SlotClass slot_class) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  PageIndex TakeEmptyPage(SlotClass slot_class) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  PageIndex CommitPage() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  Location TakeSlot(PageIndex page, uint32_t slot_bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void FreeSlot(SlotClass slot_class, Location slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void AddEmpty(PageIndex page) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void RemoveEmpty(PageIndex page) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Append(PageList* list, PageIndex page) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Unlink(PageList* list, PageIndex page) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool AddPage(SlotClass slot_class) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  PageIndex TakeEmptyPage(SlotClass slot_class) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  PageIndex CommitPage() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Location TakeSlot(PageIndex page, uint32_t slot_bytes) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void FreeSlot(SlotClass slot_class, Location slot) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AddEmpty(PageIndex page) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void RemoveEmpty(PageIndex page) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Append(PageList* list, PageIndex page) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Unlink(PageList* list, PageIndex page) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::byte* PageAddress(PageIndex page) const { return base_ + page * kPageBytes; }
 
   MemoryBudget* const budget_;
@@ -178,13 +177,13 @@ class DramTier {
   std::atomic<uint64_t> empty_bytes_{0};
 
   mutable Mutex mutex_;
-  const std::span<Page> pages_ ABSL_GUARDED_BY(mutex_);
-  std::vector<Class> classes_ ABSL_GUARDED_BY(mutex_);
-  PageIndex pages_begun_ ABSL_GUARDED_BY(mutex_) = 0;  // pages from here on were never committed
-  PageList empty_pages_ ABSL_GUARDED_BY(mutex_);       // with memory, the longest empty first
-  PageList released_pages_ ABSL_GUARDED_BY(mutex_);    // without
-  PageIndex close_hand_ ABSL_GUARDED_BY(mutex_) = 0;   // where ClosePage goes on
-  uint64_t committed_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  const std::span<Page> pages_ EMBANK_GUARDED_BY(mutex_);
+  std::vector<Class> classes_ EMBANK_GUARDED_BY(mutex_);
+  PageIndex pages_begun_ EMBANK_GUARDED_BY(mutex_) = 0;  // pages from here on were never committed
+  PageList empty_pages_ EMBANK_GUARDED_BY(mutex_);       // with memory, the longest empty first
+  PageList released_pages_ EMBANK_GUARDED_BY(mutex_);    // without
+  PageIndex close_hand_ EMBANK_GUARDED_BY(mutex_) = 0;   // where ClosePage goes on
+  uint64_t committed_bytes_ EMBANK_GUARDED_BY(mutex_) = 0;
 };
 
 constexpr uint64_t DramTier::FixedBytes(uint64_t address_bytes_max) {

@@ -29,8 +29,8 @@ uint64_t LogMemory::ClassBytesMax(const SegmentGeometry& geometry) {
          AlignedBuffer::ChargedBytes(geometry.footer_bytes);
 }
 
-absl::Status LogMemory::AddClass(const SegmentGeometry& geometry) {
-  if (!budget_->has_limit()) return absl::OkStatus();
+Status LogMemory::AddClass(const SegmentGeometry& geometry) {
+  if (!budget_->has_limit()) return OkStatus();
   const uint64_t owner_bytes = AlignedBuffer::ChargedBytes(OwnerBytes(geometry));
   const uint64_t footer_bytes = AlignedBuffer::ChargedBytes(geometry.footer_bytes);
   const uint64_t more_owner_bytes =
@@ -43,27 +43,27 @@ absl::Status LogMemory::AddClass(const SegmentGeometry& geometry) {
   footer_.Extend(more_footer_bytes);
   largest_owner_bytes_ += more_owner_bytes;
   largest_footer_bytes_ += more_footer_bytes;
-  return absl::OkStatus();
+  return OkStatus();
 }
 
-absl::StatusOr<AlignedBuffer> LogMemory::Allocate(MemoryBudget* first, MemoryBudget* then,
-                                                  uint64_t bytes) {
-  absl::StatusOr<AlignedBuffer> buffer = AlignedBuffer::Create(source_, first, bytes);
+StatusOr<AlignedBuffer> LogMemory::Allocate(MemoryBudget* first, MemoryBudget* then,
+                                            uint64_t bytes) {
+  StatusOr<AlignedBuffer> buffer = AlignedBuffer::Create(source_, first, bytes);
   return buffer.ok() ? std::move(buffer) : AlignedBuffer::Create(source_, then, bytes);
 }
 
 // A class's own part first: what another class has beyond its own comes from the budget.
-absl::StatusOr<AlignedBuffer> LogMemory::Owners(LogStream stream, const SegmentGeometry& geometry) {
+StatusOr<AlignedBuffer> LogMemory::Owners(LogStream stream, const SegmentGeometry& geometry) {
   const uint64_t bytes = OwnerBytes(geometry);
   if (stream == LogStream::kUser) return Allocate(&user_owners_, budget_, bytes);
   return Allocate(budget_, &compaction_owners_, bytes);
 }
 
-absl::StatusOr<AlignedBuffer> LogMemory::Footer(const SegmentGeometry& geometry) {
+StatusOr<AlignedBuffer> LogMemory::Footer(const SegmentGeometry& geometry) {
   return Allocate(budget_, &footer_, geometry.footer_bytes);
 }
 
-absl::StatusOr<ChargedWords> LogMemory::Bits(LogStream stream, const SegmentGeometry& geometry) {
+StatusOr<ChargedWords> LogMemory::Bits(LogStream stream, const SegmentGeometry& geometry) {
   const uint64_t bytes = BitBytes(geometry);
   // Dirty rows have reserved them.
   const bool is_reserved = stream == LogStream::kUser && bits_bytes_ >= bytes;

@@ -13,11 +13,11 @@
 
 #include <cstdint>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "base/aligned_buffer.h"
 #include "base/charged_words.h"
 #include "base/memory.h"
+#include "base/status.h"
+#include "base/status_or.h"
 #include "tiers/log_record.h"
 #include "tiers/segment_format.h"
 
@@ -42,7 +42,7 @@ class LogMemory {
   }
 
   // Reserves what segments of one more row class need. kResourceExhausted: nothing was changed.
-  absl::Status AddClass(const SegmentGeometry& geometry);
+  Status AddClass(const SegmentGeometry& geometry);
   // What AddClass charges for a class of this geometry beside others, all being smaller.
   static uint64_t ClassBytesMax(const SegmentGeometry& geometry);
   // What ReserveBits may charge for so many dirty rows more of one class.
@@ -51,9 +51,9 @@ class LogMemory {
   }
 
   // kResourceExhausted.
-  absl::StatusOr<AlignedBuffer> Owners(LogStream stream, const SegmentGeometry& geometry);
-  absl::StatusOr<AlignedBuffer> Footer(const SegmentGeometry& geometry);
-  absl::StatusOr<ChargedWords> Bits(LogStream stream, const SegmentGeometry& geometry);
+  StatusOr<AlignedBuffer> Owners(LogStream stream, const SegmentGeometry& geometry);
+  StatusOr<AlignedBuffer> Footer(const SegmentGeometry& geometry);
+  StatusOr<ChargedWords> Bits(LogStream stream, const SegmentGeometry& geometry);
 
   // Reserves so many bytes for bits, instead of what was reserved. False: that is more, and there
   // is no memory; nothing was changed.
@@ -66,7 +66,7 @@ class LogMemory {
   // Steps in which bits are reserved: the budget is shared by all threads.
   static constexpr uint64_t kBitsStepBytes = uint64_t{16} << 10;
 
-  absl::StatusOr<AlignedBuffer> Allocate(MemoryBudget* first, MemoryBudget* then, uint64_t bytes);
+  StatusOr<AlignedBuffer> Allocate(MemoryBudget* first, MemoryBudget* then, uint64_t bytes);
 
   MemorySource* const source_;
   MemoryBudget* const budget_;

@@ -5,8 +5,8 @@
 #include <new>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "base/status_with_room.h"
+#include "base/str_cat.h"
 
 namespace embank {
 namespace {
@@ -15,29 +15,29 @@ constexpr size_t kItemsPerBlock = 4;
 
 }  // namespace
 
-absl::Status NoRecord() {
-  return StatusWithRoom(absl::StatusCode::kDataLoss, [] { return "the log has no record there"; });
+Status NoRecord() {
+  return StatusWithRoom(StatusCode::kDataLoss, [] { return "the log has no record there"; });
 }
 
-absl::Status VerifyRecord(const LogReadItem& item, const Transfer& transfer) {
+Status VerifyRecord(const LogReadItem& item, const Transfer& transfer) {
   const std::span record(item.record, item.bytes);
-  if (transfer.status.ok() && RecordIsWhole(item.place, record)) return absl::OkStatus();
+  if (transfer.status.ok() && RecordIsWhole(item.place, record)) return OkStatus();
   const auto before = static_cast<uint64_t>(item.record - transfer.bytes.data());
   const uint64_t begin = RoundDown(before, kBlockBytes);
   const uint64_t end = RoundUp(before + item.bytes, kBlockBytes);
-  absl::Status again =
+  Status again =
       transfer.file->Read(transfer.offset + begin, transfer.bytes.subspan(begin, end - begin));
-  if (again.ok() && RecordIsWhole(item.place, record)) return absl::OkStatus();
-  if (!again.ok() && !absl::IsOutOfRange(again)) return again;
-  return StatusWithRoom(absl::StatusCode::kDataLoss, [&] {
-    return absl::StrCat("the record in slot ", item.place.slot, " of segment ",
-                        item.place.segment_id, " is damaged");
+  if (again.ok() && RecordIsWhole(item.place, record)) return OkStatus();
+  if (!again.ok() && !IsOutOfRange(again)) return again;
+  return StatusWithRoom(StatusCode::kDataLoss, [&] {
+    return StrCat("the record in slot ", item.place.slot, " of segment ", item.place.segment_id,
+                  " is damaged");
   });
 }
 
 std::unique_ptr<LogReadList> LogReadList::Create(FileSystem* files, MemorySource* source,
                                                  MemoryBudget* budget, uint64_t bytes) {
-  absl::StatusOr<AlignedBuffer> memory = AlignedBuffer::Create(source, budget, bytes);
+  StatusOr<AlignedBuffer> memory = AlignedBuffer::Create(source, budget, bytes);
   if (!memory.ok()) return nullptr;
   try {
     auto list = std::make_unique<LogReadList>();
@@ -103,9 +103,9 @@ void LogReadList::AddRead(LogReadItem item, const std::shared_ptr<LogSegment>& s
   items_.push_back(item);
 }
 
-absl::Status LogReadList::Finish(const LogReadItem& item) {
+Status LogReadList::Finish(const LogReadItem& item) {
   if (item.record == nullptr) return NoRecord();
-  if (item.transfer == LogReadItem::kNone) return absl::OkStatus();
+  if (item.transfer == LogReadItem::kNone) return OkStatus();
   return VerifyRecord(item, transfers_[item.transfer]);
 }
 

@@ -9,9 +9,9 @@
 #include <span>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "base/aligned_buffer.h"
 #include "base/file_system.h"
+#include "base/status.h"
 #include "tiers/log_record.h"
 #include "tiers/log_segment.h"
 
@@ -35,10 +35,10 @@ struct LogReadItem {
 
 // Whether a transfer has brought the record; what went wrong on the way is tried again, for its
 // blocks alone. kDataLoss: it is damaged; else why it cannot be read.
-absl::Status VerifyRecord(const LogReadItem& item, const Transfer& transfer);
+Status VerifyRecord(const LogReadItem& item, const Transfer& transfer);
 
 // Of a location where there is none: kDataLoss.
-absl::Status NoRecord();
+Status NoRecord();
 
 // A place to be read, and which of those that were asked for it is.
 struct ReadOrder {
@@ -75,7 +75,7 @@ class LogReadList {
   std::span<const LogReadItem> items() const { return items_; }
   std::span<Transfer> transfers() { return transfers_; }
   // After the transfers: the item's record, verified. Statuses as VerifyRecord.
-  absl::Status Finish(const LogReadItem& item);
+  Status Finish(const LogReadItem& item);
 
  private:
   bool Continues(const Transfer& last, const File* file, uint64_t begin, uint64_t end,

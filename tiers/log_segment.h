@@ -75,8 +75,8 @@ struct LogSegment {
   uint64_t* live() const { return bits.data(); }
   uint64_t* frozen() const { return live() + BitWords(); }
   // Tries twice: the same bytes at the same place cannot tear what the first try has written.
-  absl::Status Write(uint64_t offset, std::span<const std::byte> bytes) const {
-    const absl::Status status = file->Write(offset, bytes);
+  Status Write(uint64_t offset, std::span<const std::byte> bytes) const {
+    const Status status = file->Write(offset, bytes);
     return status.ok() ? status : file->Write(offset, bytes);
   }
   bool IsLive(uint32_t slot) const { return (live()[slot / 64] >> (slot % 64) & 1) != 0; }

@@ -6,22 +6,22 @@
 #include <new>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/log.h"
 #include "base/scratch.h"
 #include "base/seeded_bug.h"
 #include "base/status_macros.h"
 #include "base/status_with_room.h"
+#include "base/str_cat.h"
 #include "tiers/open_segment.h"
 
 namespace embank {
 namespace {
 
 // Nothing to be told of is worth more memory than there is.
-void Tell(LogLevel level, const char* what, const absl::Status& status) noexcept {
+void Tell(LogLevel level, const char* what, const Status& status) noexcept {
   try {
-    Log(level, absl::StrCat(what, ": ", status.ToString()));
+    Log(level, StrCat(what, ": ", status.ToString()));
   } catch (const std::bad_alloc&) {
   }
 }
@@ -49,12 +49,12 @@ RowLog::RowLog(FileSystem* files, MemorySource* source, MemoryBudget* budget, Ro
       pace_(options_.ssd_bytes, options_.segment_bytes) {}
 
 std::string RowLog::SegmentName(uint64_t segment_id) {
-  return absl::StrCat("segment-", absl::Hex(segment_id, absl::kZeroPad16));
+  return StrCat("segment-", Hex(segment_id, 16));
 }
 
-absl::StatusOr<std::unique_ptr<RowLog>> RowLog::Create(FileSystem* files, MemorySource* source,
-                                                       MemoryBudget* budget, Executor* executor,
-                                                       RowLogOptions options) {
+StatusOr<std::unique_ptr<RowLog>> RowLog::Create(FileSystem* files, MemorySource* source,
+                                                 MemoryBudget* budget, Executor* executor,
+                                                 RowLogOptions options) {
   EMBANK_CHECK(options.segment_bytes % kBlockBytes == 0 &&
                options.segment_bytes <= kSegmentBytesMax);
   EMBANK_CHECK(options.buffer_bytes % kBlockBytes == 0 && options.buffer_bytes > 0);
@@ -64,17 +64,16 @@ absl::StatusOr<std::unique_ptr<RowLog>> RowLog::Create(FileSystem* files, Memory
   return log;
 }
 
-absl::Status RowLog::Init(Executor* executor) {
+Status RowLog::Init(Executor* executor) {
   constexpr uint64_t kSegmentsMin = LogRoom::kSegmentsMin;
   if (options_.ssd_bytes != 0 && options_.ssd_bytes < kSegmentsMin * options_.segment_bytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("ssd_bytes: ", options_.ssd_bytes, " bytes; at least ",
-                     kSegmentsMin * options_.segment_bytes, " for ", kSegmentsMin, " segments of ",
-                     options_.segment_bytes));
+    return InvalidArgumentError(StrCat("ssd_bytes: ", options_.ssd_bytes, " bytes; at least ",
+                                       kSegmentsMin * options_.segment_bytes, " for ", kSegmentsMin,
+                                       " segments of ", options_.segment_bytes));
   }
   MutexLock lock(&mutex_);
   NoteSpare();
-  if (options_.read_only) failure_ = absl::FailedPreconditionError("the log is only read");
+  if (options_.read_only) failure_ = FailedPreconditionError("the log is only read");
   EMBANK_ASSIGN_OR_RETURN(header_block_, AlignedBuffer::Create(source_, budget_, kBlockBytes));
   for (uint32_t i = 0; i < (options_.read_only ? 0 : options_.buffers); ++i) {
     buffers_.push_back(std::make_unique<LogBuffer>());
@@ -91,24 +90,24 @@ absl::Status RowLog::Init(Executor* executor) {
     MutexLock step_lock(&mutex_);
     return WriteOne();
   });
-  return absl::OkStatus();
+  return OkStatus();
 }
 
 RowLog::~RowLog() { writer_.reset(); }
 
 // ---- appending ----
 
-absl::StatusOr<Location> RowLog::Append(LogStream stream, const RowToLog& row) {
+StatusOr<Location> RowLog::Append(LogStream stream, const RowToLog& row) {
   Location home;
   size_t count = 0;
   EMBANK_RETURN_IF_ERROR(AppendAll(stream, {&row, 1}, {&home, 1}, &count));
   return home;
 }
 
-absl::Status RowLog::AppendAll(LogStream stream, std::span<const RowToLog> rows,
-                               std::span<Location> homes, size_t* count) {
+Status RowLog::AppendAll(LogStream stream, std::span<const RowToLog> rows,
+                         std::span<Location> homes, size_t* count) {
   bool queued = false;
-  absl::Status status;
+  Status status;
   *count = 0;
   {
     MutexLock lock(&mutex_);
@@ -125,12 +124,12 @@ absl::Status RowLog::AppendAll(LogStream stream, std::span<const RowToLog> rows,
   return status;
 }
 
-absl::Status RowLog::AppendLocked(LogStream stream, const RowToLog& row, Location* home) {
+Status RowLog::AppendLocked(LogStream stream, const RowToLog& row, Location* home) {
   try {
     OpenSegment* const open = OpenOf(stream, row.row_class);
     EMBANK_RETURN_IF_ERROR(MakeRoom(open, row));
     *home = Put(open, row);
-    return absl::OkStatus();
+    return OkStatus();
   } catch (const std::bad_alloc&) {
     return NoMemory();
   }
@@ -146,7 +145,7 @@ RowLog::OpenSegment* RowLog::OpenOf(LogStream stream, uint32_t row_class) {
 
 // Makes sure that a slot is free and in a buffer, and the next buffer at hand if the slot reaches
 // into it. Gives the lock up while it waits.
-absl::Status RowLog::MakeRoom(OpenSegment* open, const RowToLog& row) {
+Status RowLog::MakeRoom(OpenSegment* open, const RowToLog& row) {
   while (true) {
     EMBANK_RETURN_IF_ERROR(failure_);
     if (open->segment != nullptr && open->segment->used_slots == open->segment->geometry.slots) {
@@ -160,7 +159,7 @@ absl::Status RowLog::MakeRoom(OpenSegment* open, const RowToLog& row) {
         continue;
       }
       if (IsFull(open->stream)) return NoRoom();
-      absl::StatusOr<std::shared_ptr<LogSegment>> segment = MakeSegment(open->stream, row);
+      StatusOr<std::shared_ptr<LogSegment>> segment = MakeSegment(open->stream, row);
       if (!segment.ok() && FreeMemory(open)) continue;
       EMBANK_RETURN_IF_ERROR(segment.status());
       EMBANK_RETURN_IF_ERROR(AddSegment(open, *std::move(segment)));
@@ -173,13 +172,13 @@ absl::Status RowLog::MakeRoom(OpenSegment* open, const RowToLog& row) {
       BeginBuffer(open, free);
     }
     const uint64_t cut = open->buffer->begin + options_.buffer_bytes;
-    if (offset + geometry.record_bytes < cut) return absl::OkStatus();
+    if (offset + geometry.record_bytes < cut) return OkStatus();
     open->wants_next = true;
     LogBuffer* const free = TakeFreeBuffer();
     open->wants_next = false;
     if (free == nullptr) continue;
     open->next = free;
-    return absl::OkStatus();
+    return OkStatus();
   }
 }
 
@@ -346,9 +345,9 @@ bool RowLog::WriteOne() {
       std::min(RoundUp(first->end, kBlockBytes), first->begin + options_.buffer_bytes);
   if (first->end < end) std::fill(first->At(first->end), first->At(end), std::byte{0});
   mutex_.Unlock();
-  const absl::Status status =
+  const Status status =
       Seeded(SeededBug::kBufferNeverWritten)
-          ? absl::OkStatus()
+          ? OkStatus()
           : first->segment->Write(first->begin, {first->At(first->begin), end - first->begin});
   mutex_.Lock();
   if (status.ok()) {
@@ -378,14 +377,14 @@ bool RowLog::WriteFooter() {
   if (ended_.empty()) return false;
   const std::shared_ptr<LogSegment> segment = ended_.back();
   const SegmentGeometry& geometry = segment->geometry;
-  absl::StatusOr<AlignedBuffer> footer = memory_.Footer(geometry);
+  StatusOr<AlignedBuffer> footer = memory_.Footer(geometry);
   if (!footer.ok()) return false;  // the next one to look may find memory
   ended_.pop_back();
   ++footers_under_way_;
   mutex_.Unlock();
   const std::span bytes(footer->data(), geometry.footer_bytes);
   EncodeSegmentFooter(segment->header, segment->Owners(), bytes);
-  const absl::Status status = segment->Write(geometry.footer_offset, bytes);
+  const Status status = segment->Write(geometry.footer_offset, bytes);
   mutex_.Lock();
   --footers_under_way_;
   if (status.ok()) {
@@ -402,7 +401,7 @@ bool RowLog::WriteFooter() {
   return true;
 }
 
-void RowLog::Fail(const absl::Status& status) {
+void RowLog::Fail(const Status& status) {
   if (!failure_.ok()) return;
   failure_ = status;
   has_stopped_.store(true, std::memory_order_relaxed);
@@ -421,7 +420,7 @@ void RowLog::WaitForCalm() {
   }
 }
 
-absl::Status RowLog::Flush() {
+Status RowLog::Flush() {
   MutexLock lock(&mutex_);
   for (const std::unique_ptr<OpenSegment>& open : open_) {
     if (open->buffer != nullptr) HandOverPart(open.get());
@@ -442,7 +441,7 @@ absl::Status RowLog::Flush() {
   return failure_;
 }
 
-absl::Status RowLog::Sync() {
+Status RowLog::Sync() {
   MutexLock sync_lock(&sync_mutex_);
   EMBANK_RETURN_IF_ERROR(Flush());
   std::vector<std::shared_ptr<LogSegment>> unsynced;
@@ -453,14 +452,14 @@ absl::Status RowLog::Sync() {
     }
     for (const std::shared_ptr<LogSegment>& segment : unsynced) segment->unsynced = false;
   }
-  absl::Status status;
+  Status status;
   for (const std::shared_ptr<LogSegment>& segment : unsynced) {
     if (Seeded(SeededBug::kNoSegmentSync)) continue;
     if (status.ok()) status = segment->file->Sync();
   }
   if (status.ok()) {
     if (!Seeded(SeededBug::kNoSegmentNameSync)) status = options_.directory->Sync();
-    if (status.ok() || absl::IsResourceExhausted(status)) return status;
+    if (status.ok() || IsResourceExhausted(status)) return status;
   }
   MutexLock lock(&mutex_);
   if (!Seeded(SeededBug::kFailedSyncForgotten)) Fail(status);

@@ -17,12 +17,12 @@
 #include <string>
 #include <vector>
 
-#include "absl/functional/function_ref.h"
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "base/aligned_buffer.h"
 #include "base/executor.h"
+#include "base/function_ref.h"
 #include "base/mutex.h"
+#include "base/status.h"
+#include "base/status_or.h"
 #include "tiers/compaction_pace.h"
 #include "tiers/log_buffer.h"
 #include "tiers/log_memory.h"
@@ -37,13 +37,13 @@ namespace embank {
 
 class RowLog {
  public:
-  using Visit = absl::FunctionRef<void(size_t, const absl::Status&, std::span<const std::byte>)>;
+  using Visit = FunctionRef<void(size_t, const Status&, std::span<const std::byte>)>;
 
   // Without a segment, whatever the directory has. files, source, budget and executor outlive it.
   // kInvalidArgument: ssd_bytes holds no segment. kResourceExhausted; statuses of the files.
-  static absl::StatusOr<std::unique_ptr<RowLog>> Create(FileSystem* files, MemorySource* source,
-                                                        MemoryBudget* budget, Executor* executor,
-                                                        RowLogOptions options);
+  static StatusOr<std::unique_ptr<RowLog>> Create(FileSystem* files, MemorySource* source,
+                                                  MemoryBudget* budget, Executor* executor,
+                                                  RowLogOptions options);
   // Makes nothing durable. Waits for writes under way.
   ~RowLog();
   RowLog(const RowLog&) = delete;
@@ -52,24 +52,24 @@ class RowLog {
   // Takes a copy of a row, which counts as live from now on; says where it is. May write a buffer.
   // kResourceExhausted: no space for a further segment (none where room was taken), or no memory;
   // other statuses are those of the files (base/file_system.h). Then nothing was changed.
-  absl::StatusOr<Location> Append(LogStream stream, const RowToLog& row);
+  StatusOr<Location> Append(LogStream stream, const RowToLog& row);
   // As many of the rows, one after the other, as can be taken; how many, in *count, and where they
   // are. Not all: why.
-  absl::Status AppendAll(LogStream stream, std::span<const RowToLog> rows,
-                         std::span<Location> homes, size_t* count);
+  Status AppendAll(LogStream stream, std::span<const RowToLog> rows, std::span<Location> homes,
+                   size_t* count);
 
   // Calls visit(i, status, record) for each of the locations, in order of place: the whole record,
   // or kDataLoss (it is damaged, or there is none) or kUnavailable (the device fails). Reads what
   // is not in buffers as few lists of transfers, sorted by place, equal blocks once, and with them
   // up to `bridged_bytes` that lie between two of them. ahead(i) comes some visits before visit(i),
   // for what its cache will miss. kResourceExhausted: no memory; none was visited.
-  absl::Status Read(
+  Status Read(
       std::span<const Location> locations, Visit visit, uint64_t bridged_bytes = 0,
-      absl::FunctionRef<void(size_t)> ahead = [](size_t) {});
+      FunctionRef<void(size_t)> ahead = [](size_t) {});
 
   // Reads one record into `scratch`, for whoever holds locks: it waits for no other reader.
   // Statuses as those of Read's visits.
-  absl::StatusOr<std::span<const std::byte>> ReadOne(Location location, RecordScratch* scratch);
+  StatusOr<std::span<const std::byte>> ReadOne(Location location, RecordScratch* scratch);
 
   // Whose the record at a location is, which cannot be read: as its segment says. Reads its footer
   // piece by piece into `scratch`, unless it was asked before. False: nobody knows.
@@ -78,15 +78,15 @@ class RowLog {
   // Calls visit(location, table, key) for the records of a row class that were written before, dead
   // ones too where others of their segment live: whose they are, as segments say. The first
   // status of those that cannot be read, the others being visited; kResourceExhausted.
-  using VisitOwner = absl::FunctionRef<void(Location, TableId, Key)>;
-  absl::Status VisitOwners(uint32_t row_class, VisitOwner visit);
+  using VisitOwner = FunctionRef<void(Location, TableId, Key)>;
+  Status VisitOwners(uint32_t row_class, VisitOwner visit);
 
   // The segment of a location at which a row lives: while somebody has it, none takes its place.
   std::shared_ptr<const LogSegment> Hold(Location location) const;
   // Whose its slots are, in *memory, which `budget` pays for: as its footer says or its records do;
   // kNoTable: nobody knows. Statuses of the files, if nothing tells; kResourceExhausted.
-  absl::Status OwnersOf(const LogSegment& segment, MemoryBudget* budget, AlignedBuffer* memory,
-                        SegmentFooter* owners);
+  Status OwnersOf(const LogSegment& segment, MemoryBudget* budget, AlignedBuffer* memory,
+                  SegmentFooter* owners);
 
   // The row at a location has another one, or is gone.
   void MarkDead(Location location);
@@ -95,7 +95,7 @@ class RowLog {
 
   // Rows of a class may be dirty from now on. kResourceExhausted: dram_bytes has no memory for its
   // segments; nothing was changed. std::bad_alloc leaves it.
-  absl::Status AddRowClass(uint32_t row_class, uint32_t record_bytes, bool forgets = false);
+  Status AddRowClass(uint32_t row_class, uint32_t record_bytes, bool forgets = false);
   uint64_t segment_bytes() const { return options_.segment_bytes; }
   // Bytes of dram_bytes that the log wants to find free. Thread-safe.
   uint64_t slack_bytes() const { return slack_bytes_.load(std::memory_order_relaxed); }
@@ -145,7 +145,7 @@ class RowLog {
   void Freeze(uint32_t checkpoint);
   // Makes all that belongs to it durable, and says what it is, when nothing is appended for it any
   // more. The status that stopped the log; kResourceExhausted.
-  absl::StatusOr<std::vector<SegmentRows>> SyncFrozen();
+  StatusOr<std::vector<SegmentRows>> SyncFrozen();
   // Ends it. Kept: its segments stay until Forget.
   void Thaw(bool is_kept);
   // Waits until a sweep can append without standing in others' way: half of the buffers are free,
@@ -160,7 +160,7 @@ class RowLog {
   // segment is not there, not itself, or damaged so that this does not help, with its name;
   // kFailedPrecondition: it is of a newer format; kResourceExhausted; statuses of the files: then
   // it is not taken over. Thread-safe, before anything else.
-  absl::Status Adopt(const SegmentRows& rows, uint32_t checkpoint, const VisitOwner* visit);
+  Status Adopt(const SegmentRows& rows, uint32_t checkpoint, const VisitOwner* visit);
 
   // Where names of segments and of records go on; the name of a segment's file.
   uint64_t next_segment_id() const;
@@ -169,8 +169,8 @@ class RowLog {
 
   // Writes all that was appended before; Sync also makes it durable. The status that stopped the
   // log, if one did; after an error of Sync nobody knows what is durable.
-  absl::Status Flush();
-  absl::Status Sync();
+  Status Flush();
+  Status Sync();
 
   // Records that are not dead; segments that have any or are kept.
   uint64_t live_rows() const;
@@ -187,68 +187,67 @@ class RowLog {
     return LocationInSegment(segment.index, segment.geometry.OffsetOf(slot));
   }
   RowLog(FileSystem* files, MemorySource* source, MemoryBudget* budget, RowLogOptions options);
-  absl::Status Init(Executor* executor);
+  Status Init(Executor* executor);
 
-  absl::Status AppendLocked(LogStream stream, const RowToLog& row, Location* home)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  OpenSegment* OpenOf(LogStream stream, uint32_t row_class) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status MakeRoom(OpenSegment* open, const RowToLog& row)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  Location Put(OpenSegment* open, const RowToLog& row) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::StatusOr<std::shared_ptr<LogSegment>> MakeSegment(LogStream stream, const RowToLog& row)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status AddSegment(OpenSegment* open, std::shared_ptr<LogSegment> segment)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool FreeMemory(const OpenSegment* open) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::StatusOr<SegmentIndex> FreeIndex() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status Outfit(LogSegment* segment, LogStream stream, bool with_slots)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  uint64_t CountSegments() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
-  absl::Status NoRoom() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
-  std::shared_ptr<LogSegment> OldestToForget() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool IsFull(LogStream stream) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
-  bool IsKept(const LogSegment& segment) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
-  bool FreeMore() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  uint64_t TakeRoomLocked(uint32_t row_class, uint64_t rows) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void NoteOpenSlots(const OpenSegment& open) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void MarkDeadLocked(Location location) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void NoteSpare() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void NoteRows(int64_t live_bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void BeginBuffer(OpenSegment* open, LogBuffer* buffer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void LeaveBlock(OpenSegment* open) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool MayWrite(const LogBuffer& buffer) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
-  bool IsDead(const LogSegment& segment) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
-  void PartFromDeadSegments() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool RemoveOne() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void HandOver(OpenSegment* open) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void HandOverPart(OpenSegment* open) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void HandOverFullest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void EndSegment(OpenSegment* open) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  LogBuffer* TakeFreeBuffer() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool IsAnyBuffer(LogBuffer::State state) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
-  bool WriteOne() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool WriteFooter() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Fail(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Status AppendLocked(LogStream stream, const RowToLog& row, Location* home)
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  OpenSegment* OpenOf(LogStream stream, uint32_t row_class) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Status MakeRoom(OpenSegment* open, const RowToLog& row) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Location Put(OpenSegment* open, const RowToLog& row) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  StatusOr<std::shared_ptr<LogSegment>> MakeSegment(LogStream stream, const RowToLog& row)
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Status AddSegment(OpenSegment* open, std::shared_ptr<LogSegment> segment)
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool FreeMemory(const OpenSegment* open) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  StatusOr<SegmentIndex> FreeIndex() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Status Outfit(LogSegment* segment, LogStream stream, bool with_slots)
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  uint64_t CountSegments() const EMBANK_SHARED_LOCKS_REQUIRED(mutex_);
+  Status NoRoom() const EMBANK_SHARED_LOCKS_REQUIRED(mutex_);
+  std::shared_ptr<LogSegment> OldestToForget() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool IsFull(LogStream stream) const EMBANK_SHARED_LOCKS_REQUIRED(mutex_);
+  bool IsKept(const LogSegment& segment) const EMBANK_SHARED_LOCKS_REQUIRED(mutex_);
+  bool FreeMore() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  uint64_t TakeRoomLocked(uint32_t row_class, uint64_t rows)
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void NoteOpenSlots(const OpenSegment& open) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void MarkDeadLocked(Location location) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void NoteSpare() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void NoteRows(int64_t live_bytes) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void BeginBuffer(OpenSegment* open, LogBuffer* buffer) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void LeaveBlock(OpenSegment* open) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool MayWrite(const LogBuffer& buffer) const EMBANK_SHARED_LOCKS_REQUIRED(mutex_);
+  bool IsDead(const LogSegment& segment) const EMBANK_SHARED_LOCKS_REQUIRED(mutex_);
+  void PartFromDeadSegments() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool RemoveOne() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void HandOver(OpenSegment* open) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void HandOverPart(OpenSegment* open) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void HandOverFullest() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void EndSegment(OpenSegment* open) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  LogBuffer* TakeFreeBuffer() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool IsAnyBuffer(LogBuffer::State state) const EMBANK_SHARED_LOCKS_REQUIRED(mutex_);
+  bool WriteOne() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool WriteFooter() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Fail(const Status& status) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   size_t Plan(std::span<const ReadOrder> order, uint64_t bridged_bytes, LogReadList* list);
   const std::byte* FindBuffered(const LogSegment* segment, uint64_t offset, uint32_t bytes) const
-      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+      EMBANK_SHARED_LOCKS_REQUIRED(mutex_);
   std::shared_ptr<LogSegment> Locate(Location location, LogReadItem* item) const
-      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
-  absl::Status ReadFooter(const LogSegment& segment, MemoryBudget* budget, AlignedBuffer* memory,
-                          SegmentFooter* footer);
-  absl::Status OwnersOfRecords(const LogSegment& segment, AlignedBuffer* memory,
-                               SegmentFooter* footer);
-  absl::StatusOr<std::shared_ptr<LogSegment>> TakeIn(const SegmentRows& rows, uint32_t checkpoint);
-  absl::Status AdoptSegment(LogSegment* segment, const SegmentRows& rows, const VisitOwner* visit);
-  absl::Status CheckFile(LogSegment* segment);
-  absl::Status AdoptOwners(LogSegment* segment, const SegmentRows& rows, AlignedBuffer* memory,
-                           SegmentFooter* owners);
-  void Finish(LogSegment* segment) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void CountDead(const LogSegment& segment) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void NotePace() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+      EMBANK_SHARED_LOCKS_REQUIRED(mutex_);
+  Status ReadFooter(const LogSegment& segment, MemoryBudget* budget, AlignedBuffer* memory,
+                    SegmentFooter* footer);
+  Status OwnersOfRecords(const LogSegment& segment, AlignedBuffer* memory, SegmentFooter* footer);
+  StatusOr<std::shared_ptr<LogSegment>> TakeIn(const SegmentRows& rows, uint32_t checkpoint);
+  Status AdoptSegment(LogSegment* segment, const SegmentRows& rows, const VisitOwner* visit);
+  Status CheckFile(LogSegment* segment);
+  Status AdoptOwners(LogSegment* segment, const SegmentRows& rows, AlignedBuffer* memory,
+                     SegmentFooter* owners);
+  void Finish(LogSegment* segment) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CountDead(const LogSegment& segment) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void NotePace() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SayFrozen(LogSegment* segment, std::vector<SegmentRows>* all)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::unique_ptr<LogReadList> TakeReadList();
   void GiveBack(std::unique_ptr<LogReadList> list);
   FileSystem* const files_;
@@ -261,37 +260,38 @@ class RowLog {
   mutable Mutex mutex_;
   ConditionVariable buffer_written_;
   ConditionVariable segment_removed_;
-  LogMemory memory_ ABSL_GUARDED_BY(mutex_);  // before what gives memory back to it
+  LogMemory memory_ EMBANK_GUARDED_BY(mutex_);  // before what gives memory back to it
   std::atomic<uint64_t> slack_bytes_{0};
   std::vector<std::shared_ptr<LogSegment>> segments_
-      ABSL_GUARDED_BY(mutex_);  // nullptr: it is free
-  uint64_t next_segment_id_ ABSL_GUARDED_BY(mutex_);
-  uint64_t next_sequence_ ABSL_GUARDED_BY(mutex_);
-  uint32_t frozen_checkpoint_ ABSL_GUARDED_BY(mutex_) = 0;  // 0: none is under way
-  uint32_t oldest_kept_ ABSL_GUARDED_BY(mutex_) = 1;
-  std::vector<std::unique_ptr<OpenSegment>> open_ ABSL_GUARDED_BY(mutex_);
-  std::vector<std::unique_ptr<LogBuffer>> buffers_ ABSL_GUARDED_BY(mutex_);  // all of them
-  std::vector<std::shared_ptr<LogSegment>> ended_ ABSL_GUARDED_BY(mutex_);  // footers to be written
-  std::vector<std::shared_ptr<LogSegment>> dead_ ABSL_GUARDED_BY(mutex_);   // files to be removed
-  uint64_t removals_under_way_ ABSL_GUARDED_BY(mutex_) = 0;
-  LogRoom room_ ABSL_GUARDED_BY(mutex_);  // segments take space until their files are gone
-  std::atomic<int64_t> spare_segments_;   // as room_ has it
+      EMBANK_GUARDED_BY(mutex_);  // nullptr: it is free
+  uint64_t next_segment_id_ EMBANK_GUARDED_BY(mutex_);
+  uint64_t next_sequence_ EMBANK_GUARDED_BY(mutex_);
+  uint32_t frozen_checkpoint_ EMBANK_GUARDED_BY(mutex_) = 0;  // 0: none is under way
+  uint32_t oldest_kept_ EMBANK_GUARDED_BY(mutex_) = 1;
+  std::vector<std::unique_ptr<OpenSegment>> open_ EMBANK_GUARDED_BY(mutex_);
+  std::vector<std::unique_ptr<LogBuffer>> buffers_ EMBANK_GUARDED_BY(mutex_);  // all of them
+  std::vector<std::shared_ptr<LogSegment>> ended_
+      EMBANK_GUARDED_BY(mutex_);  // footers to be written
+  std::vector<std::shared_ptr<LogSegment>> dead_ EMBANK_GUARDED_BY(mutex_);  // files to be removed
+  uint64_t removals_under_way_ EMBANK_GUARDED_BY(mutex_) = 0;
+  LogRoom room_ EMBANK_GUARDED_BY(mutex_);  // segments take space until their files are gone
+  std::atomic<int64_t> spare_segments_;     // as room_ has it
   std::atomic<uint64_t> bytes_to_forget_{0};
   std::atomic<bool> has_stopped_{false};
-  const LogSegment* victim_ ABSL_GUARDED_BY(mutex_) = nullptr;
-  CompactionAim victim_aim_ ABSL_GUARDED_BY(mutex_) = CompactionAim::kPace;
-  uint64_t forget_hand_ ABSL_GUARDED_BY(mutex_) = 0;         // the last segment that was done with
-  uint64_t turns_since_unread_ ABSL_GUARDED_BY(mutex_) = 0;  // 0: the hand has left none unread
-  uint32_t footers_under_way_ ABSL_GUARDED_BY(mutex_) = 0;
-  CompactionPace pace_ ABSL_GUARDED_BY(mutex_);
+  const LogSegment* victim_ EMBANK_GUARDED_BY(mutex_) = nullptr;
+  CompactionAim victim_aim_ EMBANK_GUARDED_BY(mutex_) = CompactionAim::kPace;
+  uint64_t forget_hand_ EMBANK_GUARDED_BY(mutex_) = 0;  // the last segment that was done with
+  uint64_t turns_since_unread_ EMBANK_GUARDED_BY(mutex_) = 0;  // 0: the hand has left none unread
+  uint32_t footers_under_way_ EMBANK_GUARDED_BY(mutex_) = 0;
+  CompactionPace pace_ EMBANK_GUARDED_BY(mutex_);
   std::atomic<uint32_t> pace_now_{0};  // as pace_ has it
-  uint64_t next_turn_ ABSL_GUARDED_BY(mutex_) = 1;
-  AlignedBuffer header_block_ ABSL_GUARDED_BY(mutex_);
-  absl::Status failure_ ABSL_GUARDED_BY(mutex_);  // what stopped the log
+  uint64_t next_turn_ EMBANK_GUARDED_BY(mutex_) = 1;
+  AlignedBuffer header_block_ EMBANK_GUARDED_BY(mutex_);
+  Status failure_ EMBANK_GUARDED_BY(mutex_);  // what stopped the log
   ToldOwners told_owners_;
   Mutex read_mutex_;
   ConditionVariable read_list_free_;
-  std::vector<std::unique_ptr<LogReadList>> idle_read_lists_ ABSL_GUARDED_BY(read_mutex_);
+  std::vector<std::unique_ptr<LogReadList>> idle_read_lists_ EMBANK_GUARDED_BY(read_mutex_);
   std::unique_ptr<BackgroundTask> writer_;
 };
 

@@ -3,10 +3,10 @@
 #include <cstring>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "base/seeded_bug.h"
 #include "base/status_macros.h"
+#include "base/str_cat.h"
 #include "tiers/row_log.h"
 
 namespace embank {
@@ -18,8 +18,7 @@ bool Lives(const SegmentRows& rows, uint32_t slot) {
 
 // A row whose key is not known any more cannot be told to be lost when it is asked for: without it
 // the store would say that there is none.
-absl::Status CheckOwned(const std::string& path, const SegmentRows& rows,
-                        const SegmentFooter& owners) {
+Status CheckOwned(const std::string& path, const SegmentRows& rows, const SegmentFooter& owners) {
   uint32_t unknown = 0;
   uint32_t first = 0;
   for (uint32_t slot = rows.used_slots; slot-- > 0;) {
@@ -27,8 +26,8 @@ absl::Status CheckOwned(const std::string& path, const SegmentRows& rows,
     ++unknown;
     first = slot;
   }
-  if (unknown == 0) return absl::OkStatus();
-  return absl::DataLossError(absl::StrCat(
+  if (unknown == 0) return OkStatus();
+  return DataLossError(StrCat(
       path, ": the keys of ", unknown,
       " of its rows are lost: neither its footer nor their records can be read (the first is in ",
       "slot ", first, ")"));
@@ -41,7 +40,7 @@ void RowLog::Freeze(uint32_t checkpoint) {
   frozen_checkpoint_ = checkpoint;
 }
 
-absl::StatusOr<std::vector<SegmentRows>> RowLog::SyncFrozen() {
+StatusOr<std::vector<SegmentRows>> RowLog::SyncFrozen() {
   // First what is in buffers, so that a segment that is said to have a footer has it in its file.
   EMBANK_RETURN_IF_ERROR(Flush());
   std::vector<SegmentRows> all;
@@ -95,10 +94,10 @@ void RowLog::Forget(uint32_t oldest_kept) {
   writer_->Wake();
 }
 
-absl::Status RowLog::Adopt(const SegmentRows& rows, uint32_t checkpoint, const VisitOwner* visit) {
+Status RowLog::Adopt(const SegmentRows& rows, uint32_t checkpoint, const VisitOwner* visit) {
   EMBANK_ASSIGN_OR_RETURN(const std::shared_ptr<LogSegment> segment, TakeIn(rows, checkpoint));
-  if (segment == nullptr) return absl::OkStatus();
-  absl::Status adopted = AdoptSegment(segment.get(), rows, visit);
+  if (segment == nullptr) return OkStatus();
+  Status adopted = AdoptSegment(segment.get(), rows, visit);
   MutexLock lock(&mutex_);
   if (!adopted.ok()) {
     // Its file is left alone.
@@ -114,12 +113,11 @@ absl::Status RowLog::Adopt(const SegmentRows& rows, uint32_t checkpoint, const V
     ended_.push_back(segment);
     ++next_turn_;
   }
-  return absl::OkStatus();
+  return OkStatus();
 }
 
 // A place for the segment; nullptr: it has one.
-absl::StatusOr<std::shared_ptr<LogSegment>> RowLog::TakeIn(const SegmentRows& rows,
-                                                           uint32_t checkpoint) {
+StatusOr<std::shared_ptr<LogSegment>> RowLog::TakeIn(const SegmentRows& rows, uint32_t checkpoint) {
   auto segment = std::make_shared<LogSegment>();
   segment->header = rows.header;
   segment->newest_checkpoint = checkpoint;
@@ -138,14 +136,13 @@ absl::StatusOr<std::shared_ptr<LogSegment>> RowLog::TakeIn(const SegmentRows& ro
   return segment;
 }
 
-absl::Status RowLog::AdoptSegment(LogSegment* segment, const SegmentRows& rows,
-                                  const VisitOwner* visit) {
+Status RowLog::AdoptSegment(LogSegment* segment, const SegmentRows& rows, const VisitOwner* visit) {
   {
     MutexLock lock(&mutex_);
     EMBANK_RETURN_IF_ERROR(Outfit(segment, LogStream::kCompaction, false));
   }
   EMBANK_RETURN_IF_ERROR(CheckFile(segment));
-  if (visit == nullptr) return absl::OkStatus();
+  if (visit == nullptr) return OkStatus();
   AlignedBuffer memory;
   SegmentFooter owners;
   EMBANK_RETURN_IF_ERROR(AdoptOwners(segment, rows, &memory, &owners));
@@ -155,49 +152,48 @@ absl::Status RowLog::AdoptSegment(LogSegment* segment, const SegmentRows& rows,
     segment->SetLive(slot, true);
     (*visit)(LocationOf(*segment, slot), owners.tables[slot], owners.keys[slot]);
   }
-  return absl::OkStatus();
+  return OkStatus();
 }
 
-absl::Status RowLog::CheckFile(LogSegment* segment) {
-  const auto lost = [&](const absl::Status& status) {
-    return absl::DataLossError(
-        absl::StrCat(options_.directory->PathOf(segment->name), ": ", status.message()));
+Status RowLog::CheckFile(LogSegment* segment) {
+  const auto lost = [&](const Status& status) {
+    return DataLossError(StrCat(options_.directory->PathOf(segment->name), ": ", status.message()));
   };
-  absl::StatusOr<std::unique_ptr<File>> file = options_.directory->Open(
+  StatusOr<std::unique_ptr<File>> file = options_.directory->Open(
       segment->name, options_.read_only ? FileAccess::kRead : FileAccess::kWrite,
       FileCaching::kDirect);
-  if (absl::IsNotFound(file.status())) return lost(absl::DataLossError("the segment is missing"));
+  if (IsNotFound(file.status())) return lost(DataLossError("the segment is missing"));
   EMBANK_RETURN_IF_ERROR(file.status());
   segment->file = *std::move(file);
   EMBANK_ASSIGN_OR_RETURN(const AlignedBuffer block,
                           AlignedBuffer::Create(source_, budget_, kBlockBytes));
   const std::span bytes(block.data(), kBlockBytes);
-  const absl::Status read = segment->file->Read(0, bytes);
-  if (absl::IsOutOfRange(read)) return lost(absl::DataLossError("the segment is cut off"));
+  const Status read = segment->file->Read(0, bytes);
+  if (IsOutOfRange(read)) return lost(DataLossError("the segment is cut off"));
   EMBANK_RETURN_IF_ERROR(read);
-  const absl::StatusOr<SegmentHeader> header = DecodeSegmentHeader(bytes);
-  if (absl::IsFailedPrecondition(header.status())) return header.status();
+  const StatusOr<SegmentHeader> header = DecodeSegmentHeader(bytes);
+  if (IsFailedPrecondition(header.status())) return header.status();
   if (!header.ok()) {
     // The manifest says all that it says; records that are not of this segment do not pass for it.
     Log(LogLevel::kWarning,
-        absl::StrCat(options_.directory->PathOf(segment->name), ": ", header.status().message()));
-    return absl::OkStatus();
+        StrCat(options_.directory->PathOf(segment->name), ": ", header.status().message()));
+    return OkStatus();
   }
-  if (Seeded(SeededBug::kNoHeaderIdentity)) return absl::OkStatus();
-  if (*header == segment->header) return absl::OkStatus();
-  return lost(absl::DataLossError("it is another segment, or another store's"));
+  if (Seeded(SeededBug::kNoHeaderIdentity)) return OkStatus();
+  if (*header == segment->header) return OkStatus();
+  return lost(DataLossError("it is another segment, or another store's"));
 }
 
 // Whose the slots are. A footer of which no checkpoint says that it is durable is written anew,
 // whatever can be read of it; so is a damaged one, which the records make up for. A log that is
 // only read keeps them, and writes neither.
-absl::Status RowLog::AdoptOwners(LogSegment* segment, const SegmentRows& rows,
-                                 AlignedBuffer* memory, SegmentFooter* owners) {
+Status RowLog::AdoptOwners(LogSegment* segment, const SegmentRows& rows, AlignedBuffer* memory,
+                           SegmentFooter* owners) {
   segment->used_slots = rows.used_slots;
-  absl::Status read = ReadFooter(*segment, budget_, memory, owners);
-  if (!read.ok() && !absl::IsDataLoss(read)) return read;
+  Status read = ReadFooter(*segment, budget_, memory, owners);
+  if (!read.ok() && !IsDataLoss(read)) return read;
   const bool reaches = read.ok() && owners->keys.size() >= rows.used_slots;
-  if (rows.keys.empty() && reaches) return absl::OkStatus();
+  if (rows.keys.empty() && reaches) return OkStatus();
   if (rows.keys.empty()) {
     EMBANK_RETURN_IF_ERROR(OwnersOfRecords(*segment, memory, owners));
   } else if (!reaches) {
@@ -213,7 +209,7 @@ absl::Status RowLog::AdoptOwners(LogSegment* segment, const SegmentRows& rows,
   }
   *owners = segment->Owners();
   segment->finished = false;
-  return absl::OkStatus();
+  return OkStatus();
 }
 
 }  // namespace embank

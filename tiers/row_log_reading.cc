@@ -3,10 +3,10 @@
 #include <cstring>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "base/scratch.h"
 #include "base/status_macros.h"
+#include "base/str_cat.h"
 #include "tiers/row_log.h"
 
 namespace embank {
@@ -29,8 +29,8 @@ constexpr uint32_t kBytesAhead = 16 * kLineBytes;
 
 }  // namespace
 
-absl::Status RowLog::Read(std::span<const Location> locations, Visit visit, uint64_t bridged_bytes,
-                          absl::FunctionRef<void(size_t)> ahead) {
+Status RowLog::Read(std::span<const Location> locations, Visit visit, uint64_t bridged_bytes,
+                    FunctionRef<void(size_t)> ahead) {
   Scratch<ReadOrder, 64> memory;
   EMBANK_RETURN_IF_ERROR(memory.Allocate(locations.size()));
   const std::span<ReadOrder> order = memory.values();
@@ -59,12 +59,12 @@ absl::Status RowLog::Read(std::span<const Location> locations, Visit visit, uint
       }
       if (next < kItemsAhead) continue;
       const LogReadItem& item = items[next - kItemsAhead];
-      const absl::Status status = list->Finish(item);
+      const Status status = list->Finish(item);
       visit(item.i, status,
             status.ok() ? std::span(item.record, item.bytes) : std::span<const std::byte>());
     }
   }
-  return absl::OkStatus();
+  return OkStatus();
 }
 
 // The segment of a location, and what is to be read; nullptr: there is no such slot.
@@ -109,8 +109,7 @@ size_t RowLog::Plan(std::span<const ReadOrder> order, uint64_t bridged_bytes, Lo
   return done;
 }
 
-absl::StatusOr<std::span<const std::byte>> RowLog::ReadOne(Location location,
-                                                           RecordScratch* scratch) {
+StatusOr<std::span<const std::byte>> RowLog::ReadOne(Location location, RecordScratch* scratch) {
   LogReadItem item;
   const uint64_t offset = OffsetOf(location);
   const uint64_t begin = RoundDown(offset, kBlockBytes);
@@ -155,17 +154,17 @@ bool RowLog::OwnerOf(Location location, RecordScratch* scratch, SlotOwner* owner
     }
   }
   if (told_owners_.Find(item.place, owner)) return owner->table != kNoTable;
-  const absl::StatusOr<SlotOwner> told =
+  const StatusOr<SlotOwner> told =
       ReadSlotOwner(segment->header, item.place.slot, segment->file.get(), scratch->bytes);
   if (told.ok()) *owner = *told;
   // A device that fails may tell later.
-  if (told.ok() || absl::IsDataLoss(told.status())) {
+  if (told.ok() || IsDataLoss(told.status())) {
     told_owners_.Add(item.place, told.value_or(SlotOwner{kNoTable, 0}));
   }
   return told.ok();
 }
 
-absl::Status RowLog::VisitOwners(uint32_t row_class, VisitOwner visit) {
+Status RowLog::VisitOwners(uint32_t row_class, VisitOwner visit) {
   std::vector<std::shared_ptr<LogSegment>> segments;
   {
     ReaderMutexLock lock(&mutex_);
@@ -174,11 +173,11 @@ absl::Status RowLog::VisitOwners(uint32_t row_class, VisitOwner visit) {
       if (segment->live_rows > 0) segments.push_back(segment);
     }
   }
-  absl::Status status;
+  Status status;
   for (const auto& segment : segments) {
     AlignedBuffer memory;
     SegmentFooter footer;
-    const absl::Status read = OwnersOf(*segment, budget_, &memory, &footer);
+    const Status read = OwnersOf(*segment, budget_, &memory, &footer);
     if (status.ok()) status = read;
     for (uint32_t slot = 0; slot < footer.keys.size(); ++slot) {
       if (footer.tables[slot] == kNoTable) continue;
@@ -193,15 +192,15 @@ std::shared_ptr<const LogSegment> RowLog::Hold(Location location) const {
   return segments_[IndexOf(location)];
 }
 
-absl::Status RowLog::OwnersOf(const LogSegment& segment, MemoryBudget* budget,
-                              AlignedBuffer* memory, SegmentFooter* owners) {
-  const absl::Status read = ReadFooter(segment, budget, memory, owners);
-  return absl::IsDataLoss(read) ? OwnersOfRecords(segment, memory, owners) : read;
+Status RowLog::OwnersOf(const LogSegment& segment, MemoryBudget* budget, AlignedBuffer* memory,
+                        SegmentFooter* owners) {
+  const Status read = ReadFooter(segment, budget, memory, owners);
+  return IsDataLoss(read) ? OwnersOfRecords(segment, memory, owners) : read;
 }
 
 // A copy of what is in memory until the footer is written; the footer from then on.
-absl::Status RowLog::ReadFooter(const LogSegment& segment, MemoryBudget* budget,
-                                AlignedBuffer* memory, SegmentFooter* footer) {
+Status RowLog::ReadFooter(const LogSegment& segment, MemoryBudget* budget, AlignedBuffer* memory,
+                          SegmentFooter* footer) {
   EMBANK_ASSIGN_OR_RETURN(*memory,
                           AlignedBuffer::Create(source_, budget, segment.geometry.footer_bytes));
   const std::span bytes(memory->data(), segment.geometry.footer_bytes);
@@ -212,21 +211,21 @@ absl::Status RowLog::ReadFooter(const LogSegment& segment, MemoryBudget* budget,
     if (in_memory) EncodeSegmentFooter(segment.header, segment.Owners(), bytes);
   }
   if (!in_memory) {
-    const absl::Status read = segment.file->Read(segment.geometry.footer_offset, bytes);
-    if (absl::IsOutOfRange(read)) return absl::DataLossError("the segment's footer is cut off");
+    const Status read = segment.file->Read(segment.geometry.footer_offset, bytes);
+    if (IsOutOfRange(read)) return DataLossError("the segment's footer is cut off");
     EMBANK_RETURN_IF_ERROR(read);
   }
   EMBANK_ASSIGN_OR_RETURN(*footer, DecodeSegmentFooter(segment.header, bytes));
   // Whoever had less of the segment may have written a damaged footer anew (store/export.h).
   if (!in_memory && footer->keys.size() < segment.used_slots) {
-    return absl::DataLossError("the segment's footer has too few slots");
+    return DataLossError("the segment's footer has too few slots");
   }
-  return absl::OkStatus();
+  return OkStatus();
 }
 
 // What a damaged footer said, from the records that can be read.
-absl::Status RowLog::OwnersOfRecords(const LogSegment& segment, AlignedBuffer* memory,
-                                     SegmentFooter* footer) {
+Status RowLog::OwnersOfRecords(const LogSegment& segment, AlignedBuffer* memory,
+                               SegmentFooter* footer) {
   constexpr uint32_t kSlotsAtATime = 512;
   std::vector<Key> keys(segment.used_slots);
   std::vector<TableId> tables(segment.used_slots, kNoTable);
@@ -237,7 +236,7 @@ absl::Status RowLog::OwnersOfRecords(const LogSegment& segment, AlignedBuffer* m
     locations.clear();
     for (uint32_t slot = begin; slot < end; ++slot) locations.push_back(LocationOf(segment, slot));
     EMBANK_RETURN_IF_ERROR(
-        Read(locations, [&](size_t i, const absl::Status& read, std::span<const std::byte> record) {
+        Read(locations, [&](size_t i, const Status& read, std::span<const std::byte> record) {
           lost += read.ok() ? 0 : 1;
           if (!read.ok()) return;
           const RecordHeader header = LoadRecordHeader(record);
@@ -246,13 +245,13 @@ absl::Status RowLog::OwnersOfRecords(const LogSegment& segment, AlignedBuffer* m
         }));
   }
   Log(LogLevel::kWarning,
-      absl::StrCat(options_.directory->PathOf(segment.name),
-                   ": its footer is damaged; its records tell whose they are, but for ", lost,
-                   " of ", segment.used_slots, " which cannot be read or were never written"));
+      StrCat(options_.directory->PathOf(segment.name),
+             ": its footer is damaged; its records tell whose they are, but for ", lost, " of ",
+             segment.used_slots, " which cannot be read or were never written"));
   const std::span bytes(memory->data(), segment.geometry.footer_bytes);
   EncodeSegmentFooter(segment.header, {keys, tables}, bytes);
   EMBANK_ASSIGN_OR_RETURN(*footer, DecodeSegmentFooter(segment.header, bytes));
-  return absl::OkStatus();
+  return OkStatus();
 }
 
 // Where a record stands in a buffer; nullptr: it is in the file.

@@ -2,11 +2,11 @@
 #include <new>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "base/seeded_bug.h"
 #include "base/status_macros.h"
 #include "base/status_with_room.h"
+#include "base/str_cat.h"
 #include "tiers/row_log.h"
 
 namespace embank {
@@ -16,16 +16,16 @@ namespace {
 constexpr uint64_t kSlackPart = 64;
 
 // Nothing to be told of is worth more memory than there is.
-void TellOf(const absl::Status& status) noexcept {
+void TellOf(const Status& status) noexcept {
   try {
-    Log(LogLevel::kWarning, absl::StrCat("a dead segment takes space: ", status.ToString()));
+    Log(LogLevel::kWarning, StrCat("a dead segment takes space: ", status.ToString()));
   } catch (const std::bad_alloc&) {
   }
 }
 
 }  // namespace
 
-absl::Status RowLog::AddRowClass(uint32_t row_class, uint32_t record_bytes, bool forgets) {
+Status RowLog::AddRowClass(uint32_t row_class, uint32_t record_bytes, bool forgets) {
   MutexLock lock(&mutex_);
   // A log that is only read writes no segment.
   if (!options_.read_only) {
@@ -33,10 +33,10 @@ absl::Status RowLog::AddRowClass(uint32_t row_class, uint32_t record_bytes, bool
         memory_.AddClass(SegmentGeometry::Of(record_bytes, options_.segment_bytes)));
   }
   room_.AddClass(row_class, record_bytes, forgets);
-  if (!budget_->has_limit() || options_.read_only) return absl::OkStatus();
+  if (!budget_->has_limit() || options_.read_only) return OkStatus();
   // Footers are read one at a time where tables are dropped; bits are reserved in steps.
   slack_bytes_ = memory_.largest_footer_bytes() + budget_->limit_bytes() / kSlackPart;
-  return absl::OkStatus();
+  return OkStatus();
 }
 
 uint64_t RowLog::TakeRoom(uint32_t row_class, uint64_t rows) {
@@ -125,14 +125,14 @@ bool RowLog::FreeMore() {
   return true;
 }
 
-absl::Status RowLog::NoRoom() const {
-  return StatusWithRoom(absl::StatusCode::kResourceExhausted, [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+Status RowLog::NoRoom() const {
+  return StatusWithRoom(StatusCode::kResourceExhausted, [&]() EMBANK_NO_THREAD_SAFETY_ANALYSIS {
     uint64_t kept = 0;
     for (const auto& segment : segments_) kept += segment != nullptr && segment->live_rows == 0;
-    return absl::StrCat("the log has ", CountSegments(), " segments, and no room for another of ",
-                        options_.segment_bytes, " bytes; ", kept,
-                        " of them only the last two checkpoints have: embank_checkpoint, where it ",
-                        "has room, gives those of the older one back");
+    return StrCat("the log has ", CountSegments(), " segments, and no room for another of ",
+                  options_.segment_bytes, " bytes; ", kept,
+                  " of them only the last two checkpoints have: embank_checkpoint, where it ",
+                  "has room, gives those of the older one back");
   });
 }
 
@@ -178,7 +178,7 @@ bool RowLog::RemoveOne() {
   ++removals_under_way_;  // it takes its space until it is gone, and closed
   mutex_.Unlock();
   const auto bytes = static_cast<int64_t>(segment->header.segment_bytes);
-  const absl::Status status = options_.directory->Remove(segment->name);
+  const Status status = options_.directory->Remove(segment->name);
   if (!status.ok()) TellOf(status);
   segment.reset();
   mutex_.Lock();
@@ -191,17 +191,17 @@ bool RowLog::RemoveOne() {
 
 std::string RowLog::WhyRefused() const {
   ReaderMutexLock lock(&mutex_);
-  if (!failure_.ok()) return absl::StrCat("the log takes no more rows: ", failure_.ToString());
+  if (!failure_.ok()) return StrCat("the log takes no more rows: ", failure_.ToString());
   if (room_.SpareSegments() > 0) {
     return "the disk, the machine's memory, or what dram_bytes leaves to the log is used up, as "
            "the "
            "log sink was told";
   }
-  return absl::StrCat("ssd_bytes is ", options_.ssd_bytes, ", of which segments take ",
-                      room_.taken_bytes(), " and ", room_.kept_bytes(),
-                      " are kept for the next checkpoint: nothing more can change until "
-                      "embank_checkpoint, which gives back what only older ones have; where that ",
-                      "is nothing, until rows are erased or ssd_bytes is larger");
+  return StrCat("ssd_bytes is ", options_.ssd_bytes, ", of which segments take ",
+                room_.taken_bytes(), " and ", room_.kept_bytes(),
+                " are kept for the next checkpoint: nothing more can change until "
+                "embank_checkpoint, which gives back what only older ones have; where that ",
+                "is nothing, until rows are erased or ssd_bytes is larger");
 }
 
 // Records in which rows live have so many bytes more.

@@ -10,8 +10,7 @@
 namespace embank {
 
 // The memory of a segment, which has neither a file nor a place yet. kResourceExhausted.
-absl::StatusOr<std::shared_ptr<LogSegment>> RowLog::MakeSegment(LogStream stream,
-                                                                const RowToLog& row) {
+StatusOr<std::shared_ptr<LogSegment>> RowLog::MakeSegment(LogStream stream, const RowToLog& row) {
   auto segment = std::make_shared<LogSegment>();
   segment->header = {.store_id = options_.store_id,
                      .segment_id = next_segment_id_,
@@ -40,15 +39,15 @@ bool RowLog::FreeMemory(const OpenSegment* open) {
   return false;
 }
 
-absl::Status RowLog::AddSegment(OpenSegment* open, std::shared_ptr<LogSegment> segment) {
+Status RowLog::AddSegment(OpenSegment* open, std::shared_ptr<LogSegment> segment) {
   EMBANK_ASSIGN_OR_RETURN(segment->index, FreeIndex());
   EMBANK_ASSIGN_OR_RETURN(
       segment->file,
       options_.directory->Open(segment->name, FileAccess::kCreate, FileCaching::kDirect));
   EncodeSegmentHeader(segment->header, {header_block_.data(), kBlockBytes});
-  absl::Status status = segment->file->Preallocate(options_.segment_bytes);
+  Status status = segment->file->Preallocate(options_.segment_bytes);
   // Where space cannot be taken ahead, it is taken as it is written.
-  if (absl::IsUnimplemented(status)) status = absl::OkStatus();
+  if (IsUnimplemented(status)) status = OkStatus();
   if (status.ok()) status = segment->Write(0, {header_block_.data(), kBlockBytes});
   if (!status.ok()) {
     options_.directory->Remove(segment->name).IgnoreError();
@@ -59,11 +58,11 @@ absl::Status RowLog::AddSegment(OpenSegment* open, std::shared_ptr<LogSegment> s
   room_.AddTaken(static_cast<int64_t>(options_.segment_bytes));
   NoteOpenSlots(*open);
   NoteSpare();
-  return absl::OkStatus();
+  return OkStatus();
 }
 
 // A place for one more segment, and so much room behind that none fails to be put there.
-absl::StatusOr<RowLog::SegmentIndex> RowLog::FreeIndex() {
+StatusOr<RowLog::SegmentIndex> RowLog::FreeIndex() {
   const auto free = std::find(segments_.begin(), segments_.end(), nullptr);
   const auto index = static_cast<SegmentIndex>(free - segments_.begin());
   if (index == kSegmentsMax) return NoRoom();
@@ -74,7 +73,7 @@ absl::StatusOr<RowLog::SegmentIndex> RowLog::FreeIndex() {
 }
 
 // What a segment needs that has a header: its slots while it has no footer.
-absl::Status RowLog::Outfit(LogSegment* segment, LogStream stream, bool with_slots) {
+Status RowLog::Outfit(LogSegment* segment, LogStream stream, bool with_slots) {
   segment->geometry =
       SegmentGeometry::Of(segment->header.record_bytes, segment->header.segment_bytes);
   EMBANK_CHECK(segment->geometry.slots > 0);
@@ -83,7 +82,7 @@ absl::Status RowLog::Outfit(LogSegment* segment, LogStream stream, bool with_slo
   }
   EMBANK_ASSIGN_OR_RETURN(segment->bits, memory_.Bits(stream, segment->geometry));
   segment->name = SegmentName(segment->header.segment_id);
-  return absl::OkStatus();
+  return OkStatus();
 }
 
 }  // namespace embank

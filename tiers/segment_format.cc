@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <cstring>
 
-#include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/crc32c.h"
 #include "base/memory.h"
 #include "base/seeded_bug.h"
 #include "base/status_macros.h"
 #include "base/status_with_room.h"
+#include "base/str_cat.h"
 #include "tiers/log_record.h"
 
 namespace embank {
@@ -63,8 +63,8 @@ bool ChecksumStands(std::span<const std::byte> bytes) {
   return crc == ChecksumBefore(bytes);
 }
 
-absl::Status Damaged(const char* what) {
-  return absl::DataLossError(absl::StrCat("the segment's ", what, " is damaged"));
+Status Damaged(const char* what) {
+  return DataLossError(StrCat("the segment's ", what, " is damaged"));
 }
 
 bool AreTables(std::span<const TableId> tables) {
@@ -118,15 +118,14 @@ void EncodeSegmentHeader(const SegmentHeader& header, std::span<std::byte> block
   StoreChecksum(block);
 }
 
-absl::StatusOr<SegmentHeader> DecodeSegmentHeader(std::span<const std::byte> block) {
+StatusOr<SegmentHeader> DecodeSegmentHeader(std::span<const std::byte> block) {
   EMBANK_CHECK(block.size() == kBlockBytes);
   HeaderImage image;
   std::memcpy(&image, block.data(), sizeof image);
   if (image.magic != kHeaderMagic || !ChecksumStands(block)) return Damaged("header");
   if (image.version != kSegmentFormatVersion) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("the segment's format is version ", image.version,
-                     "; this library reads version ", kSegmentFormatVersion));
+    return FailedPreconditionError(StrCat("the segment's format is version ", image.version,
+                                          "; this library reads version ", kSegmentFormatVersion));
   }
   const SegmentHeader header = {.store_id = image.store_id,
                                 .segment_id = image.segment_id,
@@ -159,8 +158,8 @@ void EncodeSegmentFooter(const SegmentHeader& header, const SegmentFooter& foote
   StoreChecksum(bytes);
 }
 
-absl::StatusOr<SegmentFooter> DecodeSegmentFooter(const SegmentHeader& header,
-                                                  std::span<const std::byte> bytes) {
+StatusOr<SegmentFooter> DecodeSegmentFooter(const SegmentHeader& header,
+                                            std::span<const std::byte> bytes) {
   EMBANK_CHECK(IsSound(header) && reinterpret_cast<uintptr_t>(bytes.data()) % sizeof(Key) == 0);
   const SegmentGeometry geometry = SegmentGeometry::Of(header.record_bytes, header.segment_bytes);
   if (bytes.size() != geometry.footer_bytes || !ChecksumStands(bytes)) return Damaged("footer");
@@ -180,19 +179,19 @@ absl::StatusOr<SegmentFooter> DecodeSegmentFooter(const SegmentHeader& header,
 
 // The trailer says where the slot's entries stand; they count once the checksum of all has come
 // out.
-absl::StatusOr<SlotOwner> ReadSlotOwner(const SegmentHeader& header, uint32_t slot, File* file,
-                                        std::span<std::byte> buffer) {
+StatusOr<SlotOwner> ReadSlotOwner(const SegmentHeader& header, uint32_t slot, File* file,
+                                  std::span<std::byte> buffer) {
   EMBANK_CHECK(IsSound(header) && buffer.size() % kBlockBytes == 0 && !buffer.empty());
   const auto damaged = [] {
-    return StatusWithRoom(absl::StatusCode::kDataLoss,
+    return StatusWithRoom(StatusCode::kDataLoss,
                           [] { return "the segment's footer does not tell whose the slot is"; });
   };
   const SegmentGeometry geometry = SegmentGeometry::Of(header.record_bytes, header.segment_bytes);
   const uint64_t begin = geometry.footer_offset;
   const uint64_t end = begin + geometry.footer_bytes;
   const auto read = [&](uint64_t offset, std::span<std::byte> into) {
-    const absl::Status status = file->Read(offset, into);
-    return absl::IsOutOfRange(status) ? damaged() : status;
+    const Status status = file->Read(offset, into);
+    return IsOutOfRange(status) ? damaged() : status;
   };
   EMBANK_RETURN_IF_ERROR(read(end - kBlockBytes, buffer.first(kBlockBytes)));
   TrailerImage trailer;

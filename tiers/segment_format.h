@@ -12,9 +12,9 @@
 #include <cstdint>
 #include <span>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "base/file_system.h"
+#include "base/status.h"
+#include "base/status_or.h"
 #include "tiers/row_header.h"
 
 namespace embank {
@@ -63,7 +63,7 @@ struct SegmentGeometry {
 // Writes the header block; `block` has kBlockBytes.
 void EncodeSegmentHeader(const SegmentHeader& header, std::span<std::byte> block);
 // kDataLoss: damaged. kFailedPrecondition: of a newer format, with its version.
-absl::StatusOr<SegmentHeader> DecodeSegmentHeader(std::span<const std::byte> block);
+StatusOr<SegmentHeader> DecodeSegmentHeader(std::span<const std::byte> block);
 
 // Whose records the slots were written for, in order; a slot that was left out has kNoTable.
 struct SegmentFooter {
@@ -77,8 +77,8 @@ void EncodeSegmentFooter(const SegmentHeader& header, const SegmentFooter& foote
                          std::span<std::byte> bytes);
 // The footer of this segment in `bytes`, which are aligned to 8 and into which its spans look;
 // kDataLoss. The header is one that was decoded.
-absl::StatusOr<SegmentFooter> DecodeSegmentFooter(const SegmentHeader& header,
-                                                  std::span<const std::byte> bytes);
+StatusOr<SegmentFooter> DecodeSegmentFooter(const SegmentHeader& header,
+                                            std::span<const std::byte> bytes);
 
 // Whose record a slot was written for.
 struct SlotOwner {
@@ -89,8 +89,8 @@ struct SlotOwner {
 // As the footer of the segment in `file` says, which is read piece by piece into `buffer` (whole
 // blocks, aligned to one). kDataLoss: the footer is damaged, or says nothing of the slot; the
 // statuses of files. The header is one that was decoded.
-absl::StatusOr<SlotOwner> ReadSlotOwner(const SegmentHeader& header, uint32_t slot, File* file,
-                                        std::span<std::byte> buffer);
+StatusOr<SlotOwner> ReadSlotOwner(const SegmentHeader& header, uint32_t slot, File* file,
+                                  std::span<std::byte> buffer);
 
 }  // namespace embank
 

@@ -41,8 +41,8 @@ class ToldOwners {
   };
 
   mutable Mutex mutex_;
-  std::array<Told, 64> told_ ABSL_GUARDED_BY(mutex_);
-  size_t next_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::array<Told, 64> told_ EMBANK_GUARDED_BY(mutex_);
+  size_t next_ EMBANK_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace embank

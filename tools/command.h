@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "absl/status/status.h"
+#include "base/status.h"
 
 namespace embank {
 
@@ -29,7 +29,7 @@ struct RepairCommand {
 };
 
 // Says on stderr why a command has failed, and with what it exits.
-ExitCode Fail(const absl::Status& status);
+ExitCode Fail(const Status& status);
 
 // Each prints to stdout what it finds.
 ExitCode RunVerify(const LookOptions& options);

@@ -2,8 +2,8 @@
 #include <cstdio>
 #include <memory>
 
-#include "absl/strings/str_cat.h"
 #include "base/posix_file_system.h"
+#include "base/str_cat.h"
 #include "store/json_text.h"
 #include "store/survey.h"
 #include "tools/command.h"
@@ -29,60 +29,59 @@ constexpr const char* kColumns =
     "  values, optimizer state). Above, segments: the files that hold rows, and their\n"
     "  size; blob: bytes that the program kept in the checkpoint\n";
 
-std::string IdText(uint64_t id) { return absl::StrCat(absl::Hex(id, absl::kZeroPad16)); }
+std::string IdText(uint64_t id) { return StrCat(Hex(id, 16)); }
 
 std::string InfoText(const Survey& survey) {
-  std::string text = absl::StrCat(
+  std::string text = StrCat(
       Printable(survey.directory), "\nstore id     ", IdText(survey.store_id), "\nseed         ",
       survey.seed, "\nformat       ", kManifestFormatVersion, "\nsegments     ", survey.segments,
       ", ", BytesText(survey.segment_bytes), "\nblob         ", BytesText(survey.blob_bytes), "\n");
   for (const SurveyedCheckpoint& checkpoint : survey.checkpoints) {
-    absl::StrAppend(&text, "checkpoint   ", checkpoint.checkpoint, ": ");
+    StrAppend(&text, "checkpoint   ", checkpoint.checkpoint, ": ");
     if (checkpoint.unreadable.empty()) {
-      absl::StrAppend(&text, checkpoint.rows, " rows in ", checkpoint.segments, " segments\n");
+      StrAppend(&text, checkpoint.rows, " rows in ", checkpoint.segments, " segments\n");
     } else {
-      absl::StrAppend(&text, "CANNOT BE READ: ", Printable(checkpoint.unreadable), "\n");
+      StrAppend(&text, "CANNOT BE READ: ", Printable(checkpoint.unreadable), "\n");
     }
   }
   TextTable tables({"table", "rows", "dim", "type", "optimizer", "row bytes"});
   for (const SurveyedTable& table : survey.tables) {
     const TableOptions& options = table.table.options;
-    tables.Add({Printable(table.table.name), absl::StrCat(table.rows), absl::StrCat(options.dim),
+    tables.Add({Printable(table.table.name), StrCat(table.rows), StrCat(options.dim),
                 TypeName(options.value_type), RuleName(options.optimizer),
-                absl::StrCat(survey.classes[table.row_class].row_bytes)});
+                StrCat(survey.classes[table.row_class].row_bytes)});
   }
-  absl::StrAppend(&text, tables.Text(), kColumns);
+  StrAppend(&text, tables.Text(), kColumns);
   if (survey.unknown_rows > 0) {
-    absl::StrAppend(&text, survey.unknown_rows,
-                    " more rows in segments that do not say whose they are: embank verify\n");
+    StrAppend(&text, survey.unknown_rows,
+              " more rows in segments that do not say whose they are: embank verify\n");
   }
   return text;
 }
 
 std::string InfoJson(const Survey& survey) {
-  std::string json = absl::StrCat(
-      "{\"directory\":", JsonString(survey.directory), ",\"store_id\":\"", IdText(survey.store_id),
-      "\",\"seed\":", survey.seed, ",\"format_version\":", kManifestFormatVersion,
-      ",\"segments\":", survey.segments, ",\"segment_bytes\":", survey.segment_bytes,
-      ",\"blob_bytes\":", survey.blob_bytes, ",\"unknown_rows\":", survey.unknown_rows,
-      ",\"checkpoints\":[");
+  std::string json =
+      StrCat("{\"directory\":", JsonString(survey.directory), ",\"store_id\":\"",
+             IdText(survey.store_id), "\",\"seed\":", survey.seed,
+             ",\"format_version\":", kManifestFormatVersion, ",\"segments\":", survey.segments,
+             ",\"segment_bytes\":", survey.segment_bytes, ",\"blob_bytes\":", survey.blob_bytes,
+             ",\"unknown_rows\":", survey.unknown_rows, ",\"checkpoints\":[");
   const char* comma = "";
   for (const SurveyedCheckpoint& checkpoint : survey.checkpoints) {
     const bool readable = checkpoint.unreadable.empty();
-    absl::StrAppend(&json, comma, "{\"checkpoint\":", checkpoint.checkpoint,
-                    ",\"readable\":", readable ? "true" : "false", ",\"rows\":", checkpoint.rows,
-                    ",\"segments\":", checkpoint.segments, "}");
+    StrAppend(&json, comma, "{\"checkpoint\":", checkpoint.checkpoint,
+              ",\"readable\":", readable ? "true" : "false", ",\"rows\":", checkpoint.rows,
+              ",\"segments\":", checkpoint.segments, "}");
     comma = ",";
   }
   json += "],\"tables\":[";
   comma = "";
   for (const SurveyedTable& table : survey.tables) {
     const TableOptions& options = table.table.options;
-    absl::StrAppend(&json, comma, "{\"table\":", JsonString(table.table.name),
-                    ",\"rows\":", table.rows, ",\"dim\":", options.dim, ",\"value_type\":\"",
-                    TypeName(options.value_type), "\",\"optimizer\":\"",
-                    RuleName(options.optimizer),
-                    "\",\"row_bytes\":", survey.classes[table.row_class].row_bytes, "}");
+    StrAppend(&json, comma, "{\"table\":", JsonString(table.table.name), ",\"rows\":", table.rows,
+              ",\"dim\":", options.dim, ",\"value_type\":\"", TypeName(options.value_type),
+              "\",\"optimizer\":\"", RuleName(options.optimizer),
+              "\",\"row_bytes\":", survey.classes[table.row_class].row_bytes, "}");
     comma = ",";
   }
   return json + "]}\n";
@@ -92,7 +91,7 @@ std::string InfoJson(const Survey& survey) {
 
 ExitCode RunInfo(const LookOptions& options) {
   const std::unique_ptr<FileSystem> files = MakePosixFileSystem({});
-  const absl::StatusOr<Survey> survey = SurveyStore(files.get(), options.directory);
+  const StatusOr<Survey> survey = SurveyStore(files.get(), options.directory);
   if (!survey.ok()) return Fail(survey.status());
   std::fputs((options.json ? InfoJson(*survey) : InfoText(*survey)).c_str(), stdout);
   return ExitCode::kClean;

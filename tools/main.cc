@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
+#include "base/str_cat.h"
 #include "bindings/c/embank.h"
 #include "tools/command.h"
 #include "tools/nearest_word.h"
@@ -33,15 +33,15 @@ std::string CommandProblem(const CLI::App& app, int argc, char** argv) {
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
     names.push_back(command->get_name());
     if (word == names.back()) return "";
-    absl::StrAppend(&list, "  ", names.back(),
-                    std::string(8 - std::min<size_t>(7, names.back().size()), ' '),
-                    command->get_description(), "\n");
+    StrAppend(&list, "  ", names.back(),
+              std::string(8 - std::min<size_t>(7, names.back().size()), ' '),
+              command->get_description(), "\n");
   }
   const std::string nearest = NearestWord(word, names);
-  return absl::StrCat(
+  return StrCat(
       "embank: ",
-      argc > 1 ? absl::StrCat("there is no command '", Printable(word), "'.") : "name a command.",
-      nearest.empty() ? "" : absl::StrCat(" Did you mean '", nearest, "'?"), "\nCommands:\n", list,
+      argc > 1 ? StrCat("there is no command '", Printable(word), "'.") : "name a command.",
+      nearest.empty() ? "" : StrCat(" Did you mean '", nearest, "'?"), "\nCommands:\n", list,
       "Run 'embank COMMAND --help' for the options of a command.\n");
 }
 

@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <memory>
 
-#include "absl/strings/str_cat.h"
 #include "base/posix_file_system.h"
+#include "base/str_cat.h"
 #include "store/repair.h"
 #include "tools/command.h"
 #include "tools/text_table.h"
@@ -15,34 +15,32 @@ namespace embank {
 namespace {
 
 std::string LossText(const RepairLoss& loss) {
-  std::string text = absl::StrCat(
-      "  ", loss.file, ": ", Printable(loss.what), ": ", loss.rows, " rows of ",
-      loss.table.empty() ? "an unknown table" : absl::StrCat("table ", Printable(loss.table)));
+  std::string text =
+      StrCat("  ", loss.file, ": ", Printable(loss.what), ": ", loss.rows, " rows of ",
+             loss.table.empty() ? "an unknown table" : StrCat("table ", Printable(loss.table)));
   if (loss.keys.empty()) return text + ", whose keys are not known\n";
   for (size_t i = 0; i < loss.keys.size(); ++i) {
-    absl::StrAppend(&text, i == 0 ? ": keys " : ", ", loss.keys[i]);
+    StrAppend(&text, i == 0 ? ": keys " : ", ", loss.keys[i]);
   }
   return text + "\n";
 }
 
 std::string ReportText(const RepairReport& report) {
   std::string text =
-      absl::StrCat(Printable(report.target), ": a store of checkpoint ", report.checkpoint,
-                   report.is_newest ? " (newest)" : " (previous)", " of ",
-                   Printable(report.directory), "; ", BytesText(report.written_bytes), " written\n",
-                   report.rows_saved, " rows saved, ", report.rows_lost, " rows lost\n");
+      StrCat(Printable(report.target), ": a store of checkpoint ", report.checkpoint,
+             report.is_newest ? " (newest)" : " (previous)", " of ", Printable(report.directory),
+             "; ", BytesText(report.written_bytes), " written\n", report.rows_saved,
+             " rows saved, ", report.rows_lost, " rows lost\n");
   if (!report.newest_lost.empty()) {
-    absl::StrAppend(&text, "the newest checkpoint was not saved: ", Printable(report.newest_lost),
-                    "\n");
+    StrAppend(&text, "the newest checkpoint was not saved: ", Printable(report.newest_lost), "\n");
   }
   if (!report.heat_lost.empty()) {
-    absl::StrAppend(&text, "the heat that rows gained since they were written is lost: ",
-                    Printable(report.heat_lost), "\n");
+    StrAppend(&text, "the heat that rows gained since they were written is lost: ",
+              Printable(report.heat_lost), "\n");
   }
   TextTable tables({"table", "saved", "lost"});
   for (const RepairedTable& table : report.tables) {
-    tables.Add(
-        {Printable(table.name), absl::StrCat(table.rows_saved), absl::StrCat(table.rows_lost)});
+    tables.Add({Printable(table.name), StrCat(table.rows_saved), StrCat(table.rows_lost)});
   }
   if (!report.tables.empty()) text += tables.Text();
   for (const RepairLoss& loss : report.losses) text += LossText(loss);
@@ -67,14 +65,14 @@ ExitCode RunRepair(const RepairCommand& command) {
   const RepairOptions options = {
       .directory = command.directory, .target = command.target, .previous = command.previous};
   if (IsWithin(options.target, options.directory)) {
-    Fail(absl::InvalidArgumentError(
-        absl::StrCat("--to: ", options.target, " is within ", options.directory,
-                     ", which repair does not change; name a directory elsewhere")));
+    Fail(
+        InvalidArgumentError(StrCat("--to: ", options.target, " is within ", options.directory,
+                                    ", which repair does not change; name a directory elsewhere")));
     return ExitCode::kUnusable;
   }
   const std::unique_ptr<FileSystem> files = MakePosixFileSystem({});
   const bool is_watched = isatty(STDERR_FILENO) != 0;
-  const absl::StatusOr<RepairReport> report =
+  const StatusOr<RepairReport> report =
       RepairStore(files.get(), options, [&](uint64_t done, uint64_t total) {
         if (is_watched) {
           std::fprintf(stderr, "\r%llu of %llu segments%s", static_cast<unsigned long long>(done),

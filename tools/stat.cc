@@ -2,8 +2,8 @@
 #include <cstdio>
 #include <memory>
 
-#include "absl/strings/str_cat.h"
 #include "base/posix_file_system.h"
+#include "base/str_cat.h"
 #include "store/json_text.h"
 #include "store/survey.h"
 #include "tools/command.h"
@@ -27,49 +27,48 @@ uint64_t LiveBytes(const Survey& survey, const SurveyedTable& table) {
 std::string StatText(const Survey& survey) {
   TextTable tables({"table", "class", "rows", "live"});
   for (const SurveyedTable& table : survey.tables) {
-    tables.Add({Printable(table.table.name), absl::StrCat(table.row_class),
-                absl::StrCat(table.rows), BytesText(LiveBytes(survey, table))});
+    tables.Add({Printable(table.table.name), StrCat(table.row_class), StrCat(table.rows),
+                BytesText(LiveBytes(survey, table))});
   }
   TextTable classes({"class", "record bytes", "segments", "bytes", "live", "dead", "utilisation"});
   for (size_t i = 0; i < survey.classes.size(); ++i) {
     const SurveyedClass& of_class = survey.classes[i];
-    classes.Add({absl::StrCat(i), absl::StrCat(of_class.record_bytes),
-                 absl::StrCat(of_class.segments), BytesText(of_class.segment_bytes),
-                 BytesText(of_class.live_bytes()), BytesText(of_class.dead_bytes()),
-                 absl::StrCat(DecimalText(of_class.utilisation() * 100, 1), " %")});
+    classes.Add({StrCat(i), StrCat(of_class.record_bytes), StrCat(of_class.segments),
+                 BytesText(of_class.segment_bytes), BytesText(of_class.live_bytes()),
+                 BytesText(of_class.dead_bytes()),
+                 StrCat(DecimalText(of_class.utilisation() * 100, 1), " %")});
   }
   std::string text =
-      absl::StrCat(Printable(survey.directory), ": checkpoint ", survey.checkpoints[0].checkpoint,
-                   "\n", tables.Text(), kTableColumns, classes.Text(), kClassColumns);
+      StrCat(Printable(survey.directory), ": checkpoint ", survey.checkpoints[0].checkpoint, "\n",
+             tables.Text(), kTableColumns, classes.Text(), kClassColumns);
   if (survey.unknown_rows > 0) {
-    absl::StrAppend(&text, survey.unknown_rows,
-                    " more rows in segments that do not say whose they are: embank verify\n");
+    StrAppend(&text, survey.unknown_rows,
+              " more rows in segments that do not say whose they are: embank verify\n");
   }
   return text;
 }
 
 std::string StatJson(const Survey& survey) {
-  std::string json = absl::StrCat("{\"directory\":", JsonString(survey.directory),
-                                  ",\"checkpoint\":", survey.checkpoints[0].checkpoint,
-                                  ",\"unknown_rows\":", survey.unknown_rows, ",\"tables\":[");
+  std::string json = StrCat("{\"directory\":", JsonString(survey.directory),
+                            ",\"checkpoint\":", survey.checkpoints[0].checkpoint,
+                            ",\"unknown_rows\":", survey.unknown_rows, ",\"tables\":[");
   const char* comma = "";
   for (const SurveyedTable& table : survey.tables) {
-    absl::StrAppend(&json, comma, "{\"table\":", JsonString(table.table.name),
-                    ",\"class\":", table.row_class, ",\"rows\":", table.rows,
-                    ",\"live_bytes\":", LiveBytes(survey, table), "}");
+    StrAppend(&json, comma, "{\"table\":", JsonString(table.table.name),
+              ",\"class\":", table.row_class, ",\"rows\":", table.rows,
+              ",\"live_bytes\":", LiveBytes(survey, table), "}");
     comma = ",";
   }
   json += "],\"classes\":[";
   comma = "";
   for (size_t i = 0; i < survey.classes.size(); ++i) {
     const SurveyedClass& of_class = survey.classes[i];
-    absl::StrAppend(
-        &json, comma, "{\"class\":", i, ",\"row_bytes\":", of_class.row_bytes,
-        ",\"record_bytes\":", of_class.record_bytes, ",\"segments\":", of_class.segments,
-        ",\"segment_bytes\":", of_class.segment_bytes, ",\"live_rows\":", of_class.live_rows,
-        ",\"dead_rows\":", of_class.dead_rows, ",\"live_bytes\":", of_class.live_bytes(),
-        ",\"dead_bytes\":", of_class.dead_bytes(),
-        ",\"utilisation\":", DecimalText(of_class.utilisation(), 6), "}");
+    StrAppend(&json, comma, "{\"class\":", i, ",\"row_bytes\":", of_class.row_bytes,
+              ",\"record_bytes\":", of_class.record_bytes, ",\"segments\":", of_class.segments,
+              ",\"segment_bytes\":", of_class.segment_bytes, ",\"live_rows\":", of_class.live_rows,
+              ",\"dead_rows\":", of_class.dead_rows, ",\"live_bytes\":", of_class.live_bytes(),
+              ",\"dead_bytes\":", of_class.dead_bytes(),
+              ",\"utilisation\":", DecimalText(of_class.utilisation(), 6), "}");
     comma = ",";
   }
   return json + "]}\n";
@@ -79,7 +78,7 @@ std::string StatJson(const Survey& survey) {
 
 ExitCode RunStat(const LookOptions& options) {
   const std::unique_ptr<FileSystem> files = MakePosixFileSystem({});
-  const absl::StatusOr<Survey> survey = SurveyStore(files.get(), options.directory);
+  const StatusOr<Survey> survey = SurveyStore(files.get(), options.directory);
   if (!survey.ok()) return Fail(survey.status());
   std::fputs((options.json ? StatJson(*survey) : StatText(*survey)).c_str(), stdout);
   return ExitCode::kClean;

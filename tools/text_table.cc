@@ -4,7 +4,7 @@
 #include <array>
 #include <charconv>
 
-#include "absl/strings/str_cat.h"
+#include "base/str_cat.h"
 
 namespace embank {
 
@@ -33,14 +33,14 @@ std::string DecimalText(double number, int decimals) {
 
 std::string BytesText(uint64_t bytes) {
   constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-  if (bytes < 1024) return absl::StrCat(bytes, " B");
+  if (bytes < 1024) return StrCat(bytes, " B");
   auto value = static_cast<double>(bytes);
   size_t unit = 0;
   while (value >= 1000 && unit + 1 < std::size(kUnits)) {
     value /= 1024;
     ++unit;
   }
-  return absl::StrCat(DecimalText(value, 1), " ", kUnits[unit]);
+  return StrCat(DecimalText(value, 1), " ", kUnits[unit]);
 }
 
 std::string Printable(const std::string& text) {

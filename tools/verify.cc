@@ -4,8 +4,8 @@
 #include <cstdio>
 #include <memory>
 
-#include "absl/strings/str_cat.h"
 #include "base/posix_file_system.h"
+#include "base/str_cat.h"
 #include "store/verify.h"
 #include "tools/command.h"
 #include "tools/text_table.h"
@@ -14,61 +14,60 @@ namespace embank {
 namespace {
 
 std::string CheckpointLine(const VerifiedCheckpoint& checkpoint) {
-  const std::string front = absl::StrCat("checkpoint ", checkpoint.checkpoint,
-                                         checkpoint.is_newest ? " (newest)" : " (previous)");
-  if (!checkpoint.is_readable) return absl::StrCat(front, ": cannot be read\n");
-  return absl::StrCat(front, ": ", checkpoint.opens ? "can be opened" : "CANNOT BE OPENED", ", ",
-                      checkpoint.rows_lost, " of ", checkpoint.rows, " rows lost\n");
+  const std::string front = StrCat("checkpoint ", checkpoint.checkpoint,
+                                   checkpoint.is_newest ? " (newest)" : " (previous)");
+  if (!checkpoint.is_readable) return StrCat(front, ": cannot be read\n");
+  return StrCat(front, ": ", checkpoint.opens ? "can be opened" : "CANNOT BE OPENED", ", ",
+                checkpoint.rows_lost, " of ", checkpoint.rows, " rows lost\n");
 }
 
 std::string LostText(const LostRows& lost) {
-  std::string text = absl::StrCat(
-      "    ", lost.rows, " rows of ",
-      lost.table.empty() ? "an unknown table" : absl::StrCat("table ", Printable(lost.table)),
-      " in checkpoint ", lost.checkpoint);
+  std::string text =
+      StrCat("    ", lost.rows, " rows of ",
+             lost.table.empty() ? "an unknown table" : StrCat("table ", Printable(lost.table)),
+             " in checkpoint ", lost.checkpoint);
   for (size_t i = 0; i < lost.keys.size(); ++i) {
-    absl::StrAppend(&text, i == 0 ? ": keys " : ", ", lost.keys[i]);
+    StrAppend(&text, i == 0 ? ": keys " : ", ", lost.keys[i]);
   }
-  if (!lost.keys.empty() && lost.keys.size() < lost.rows) absl::StrAppend(&text, ", ...");
+  if (!lost.keys.empty() && lost.keys.size() < lost.rows) StrAppend(&text, ", ...");
   return text + "\n";
 }
 
 std::string DamageText(const Damage& damage) {
-  std::string text = absl::StrCat("  ", damage.file, ": ", PartName(damage.part));
+  std::string text = StrCat("  ", damage.file, ": ", PartName(damage.part));
   if (damage.slots > 0) {
-    absl::StrAppend(&text, " ", damage.first_slot);
-    if (damage.slots > 1) absl::StrAppend(&text, " to ", damage.first_slot + damage.slots - 1);
+    StrAppend(&text, " ", damage.first_slot);
+    if (damage.slots > 1) StrAppend(&text, " to ", damage.first_slot + damage.slots - 1);
   }
-  absl::StrAppend(&text, ": ", Printable(damage.what),
-                  damage.lost.empty() ? "; no row lost\n" : "\n");
+  StrAppend(&text, ": ", Printable(damage.what), damage.lost.empty() ? "; no row lost\n" : "\n");
   for (const LostRows& lost : damage.lost) text += LostText(lost);
   return text;
 }
 
 std::string ReportText(const VerifyReport& report) {
   std::string text =
-      absl::StrCat(Printable(report.directory), ": ", report.clean() ? "clean" : "DAMAGED", "; ",
-                   report.segments, " segments, ", BytesText(report.read_bytes), " read\n");
+      StrCat(Printable(report.directory), ": ", report.clean() ? "clean" : "DAMAGED", "; ",
+             report.segments, " segments, ", BytesText(report.read_bytes), " read\n");
   for (const VerifiedCheckpoint& checkpoint : report.checkpoints)
     text += CheckpointLine(checkpoint);
   for (const VerifiedCheckpoint& checkpoint : report.checkpoints) {
     if (checkpoint.tables.empty()) continue;
     TextTable tables({"table", "rows", "lost"});
     for (const VerifiedTable& table : checkpoint.tables) {
-      tables.Add({Printable(table.name), absl::StrCat(table.rows), absl::StrCat(table.rows_lost)});
+      tables.Add({Printable(table.name), StrCat(table.rows), StrCat(table.rows_lost)});
     }
-    absl::StrAppend(&text, "tables of checkpoint ", checkpoint.checkpoint, "\n", tables.Text());
+    StrAppend(&text, "tables of checkpoint ", checkpoint.checkpoint, "\n", tables.Text());
   }
-  if (!report.clean()) absl::StrAppend(&text, report.damage_count, " damaged parts\n");
+  if (!report.clean()) StrAppend(&text, report.damage_count, " damaged parts\n");
   for (const Damage& damage : report.damage) text += DamageText(damage);
   if (report.damage.size() < report.damage_count) text += "  ...\n";
   if (report.undecided.count > 0) {
-    absl::StrAppend(&text, report.undecided.count,
-                    " segments that a damaged manifest may have: nothing removes them\n");
+    StrAppend(&text, report.undecided.count,
+              " segments that a damaged manifest may have: nothing removes them\n");
   }
   if (report.orphans.count > 0) {
-    absl::StrAppend(&text, report.orphans.count,
-                    " files of no checkpoint: the next opening removes them\n");
+    StrAppend(&text, report.orphans.count,
+              " files of no checkpoint: the next opening removes them\n");
   }
   return text;
 }
@@ -78,7 +77,7 @@ std::string ReportText(const VerifyReport& report) {
 ExitCode RunVerify(const LookOptions& options) {
   const std::unique_ptr<FileSystem> files = MakePosixFileSystem({});
   const bool is_watched = isatty(STDERR_FILENO) != 0;
-  const absl::StatusOr<VerifyReport> report =
+  const StatusOr<VerifyReport> report =
       VerifyStore(files.get(), options.directory, [&](uint64_t done, uint64_t total) {
         if (is_watched) {
           std::fprintf(stderr, "\r%llu of %llu segments%s", static_cast<unsigned long long>(done),

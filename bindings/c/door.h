@@ -26,8 +26,8 @@ inline embank_table* TableHandle(Table* table) { return reinterpret_cast<embank_
 inline Table* TableOfHandle(embank_table* handle) { return reinterpret_cast<Table*>(handle); }
 
 // embank_store_open in a given environment.
-absl::Status OpenStoreIn(const embank_store_options* options, StoreEnvironment environment,
-                         embank_store** store);
+Status OpenStoreIn(const embank_store_options* options, StoreEnvironment environment,
+                   embank_store** store);
 
 }  // namespace embank
 

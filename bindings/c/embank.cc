@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "base/posix_file_system.h"
 #include "base/status_macros.h"
+#include "base/str_cat.h"
 #include "bindings/c/door.h"
 #include "bindings/c/last_error.h"
 #include "bindings/c/options_in.h"
@@ -27,78 +27,78 @@ namespace embank {
 // Written at build time (cmake/git_commit.cmake).
 extern const char kGitCommit[];
 
-absl::Status OpenStoreIn(const embank_store_options* options, StoreEnvironment environment,
-                         embank_store** store) {
-  if (store == nullptr) return absl::InvalidArgumentError("store is NULL");
+Status OpenStoreIn(const embank_store_options* options, StoreEnvironment environment,
+                   embank_store** store) {
+  if (store == nullptr) return InvalidArgumentError("store is NULL");
   EMBANK_ASSIGN_OR_RETURN(const StoreOptions read, ReadOptions(options));
   EMBANK_RETURN_IF_ERROR(OwnerProcess::WatchForks());
   auto handle = std::make_unique<embank_store>();
   EMBANK_ASSIGN_OR_RETURN(handle->store, Store::Open(read, std::move(environment)));
   *store = handle.release();
-  return absl::OkStatus();
+  return OkStatus();
 }
 
 namespace {
 
-absl::Status NullArgument(const char* argument) {
-  return absl::InvalidArgumentError(absl::StrCat(argument, " is NULL"));
+Status NullArgument(const char* argument) {
+  return InvalidArgumentError(StrCat(argument, " is NULL"));
 }
 
-absl::Status CheckNotNull(const void* pointer, const char* argument) {
-  return pointer != nullptr ? absl::OkStatus() : NullArgument(argument);
+Status CheckNotNull(const void* pointer, const char* argument) {
+  return pointer != nullptr ? OkStatus() : NullArgument(argument);
 }
 
 // The handles, checked: the places where they enter.
-absl::Status CheckStore(const embank_store* store) {
+Status CheckStore(const embank_store* store) {
   if (store == nullptr) return NullArgument("store");
   return store->owner.Check();
 }
 
-absl::Status CheckTable(embank_table* table) {
+Status CheckTable(embank_table* table) {
   if (table == nullptr) return NullArgument("table");
   return TableOfHandle(table)->owner().Check();
 }
 
-absl::Status CheckScan(const embank_scan* scan) {
+Status CheckScan(const embank_scan* scan) {
   if (scan == nullptr) return NullArgument("scan");
   return scan->scan.table().owner().Check();
 }
 
 // The batch's keys, checked: the one place where they enter.
-absl::StatusOr<KeySpan> EnterKeys(embank_table* table, const uint64_t* keys, uint64_t n) {
+StatusOr<KeySpan> EnterKeys(embank_table* table, const uint64_t* keys, uint64_t n) {
   EMBANK_RETURN_IF_ERROR(CheckTable(table));
   if (n > kBatchKeysMax) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("n is ", n, "; a batch has at most ", kBatchKeysMax, " keys"));
+    return InvalidArgumentError(
+        StrCat("n is ", n, "; a batch has at most ", kBatchKeysMax, " keys"));
   }
   if (n > 0) EMBANK_RETURN_IF_ERROR(CheckNotNull(keys, "keys"));
   return KeySpan(keys, n);
 }
 
 // The stride of `n` rows of `row_bytes`, checked: 0 means packed.
-absl::StatusOr<uint64_t> EnterStride(uint64_t n, uint64_t row_bytes, uint64_t row_stride) {
+StatusOr<uint64_t> EnterStride(uint64_t n, uint64_t row_bytes, uint64_t row_stride) {
   const uint64_t stride_bytes = row_stride == 0 ? row_bytes : row_stride;
   if (stride_bytes < row_bytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("row_stride is ", row_stride, "; a row has ", row_bytes, " bytes"));
+    return InvalidArgumentError(
+        StrCat("row_stride is ", row_stride, "; a row has ", row_bytes, " bytes"));
   }
   uint64_t end = 0;
   if (__builtin_mul_overflow(n, stride_bytes, &end) || end > uint64_t{1} << 62) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("row_stride is ", row_stride, "; ", n, " rows do not fit into memory"));
+    return InvalidArgumentError(
+        StrCat("row_stride is ", row_stride, "; ", n, " rows do not fit into memory"));
   }
   return stride_bytes;
 }
 
-absl::StatusOr<RowSpan> EnterRows(void* rows, const char* argument, uint64_t n, uint64_t row_bytes,
-                                  uint64_t row_stride) {
+StatusOr<RowSpan> EnterRows(void* rows, const char* argument, uint64_t n, uint64_t row_bytes,
+                            uint64_t row_stride) {
   if (n > 0) EMBANK_RETURN_IF_ERROR(CheckNotNull(rows, argument));
   EMBANK_ASSIGN_OR_RETURN(const uint64_t stride_bytes, EnterStride(n, row_bytes, row_stride));
   return RowSpan{static_cast<std::byte*>(rows), stride_bytes};
 }
 
-absl::StatusOr<ConstRowSpan> EnterRows(const void* rows, const char* argument, uint64_t n,
-                                       uint64_t row_bytes, uint64_t row_stride) {
+StatusOr<ConstRowSpan> EnterRows(const void* rows, const char* argument, uint64_t n,
+                                 uint64_t row_bytes, uint64_t row_stride) {
   if (n > 0) EMBANK_RETURN_IF_ERROR(CheckNotNull(rows, argument));
   EMBANK_ASSIGN_OR_RETURN(const uint64_t stride_bytes, EnterStride(n, row_bytes, row_stride));
   return ConstRowSpan{static_cast<const std::byte*>(rows), stride_bytes};
@@ -109,35 +109,35 @@ OutcomeSpan EnterOutcomes(uint8_t* outcomes, uint64_t n) {
 }
 
 // Hands bytes out by the cap and needed convention.
-absl::Status LeaveBytes(std::span<const std::byte> bytes, const char* argument, void* out,
-                        uint64_t cap, uint64_t* needed) {
+Status LeaveBytes(std::span<const std::byte> bytes, const char* argument, void* out, uint64_t cap,
+                  uint64_t* needed) {
   EMBANK_RETURN_IF_ERROR(CheckNotNull(needed, "needed"));
   if (cap > 0) EMBANK_RETURN_IF_ERROR(CheckNotNull(out, argument));
   *needed = bytes.size();
-  if (cap == 0 || bytes.empty()) return absl::OkStatus();
+  if (cap == 0 || bytes.empty()) return OkStatus();
   if (cap < bytes.size()) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("cap is ", cap, "; ", argument, " needs ", bytes.size(), " bytes"));
+    return ResourceExhaustedError(
+        StrCat("cap is ", cap, "; ", argument, " needs ", bytes.size(), " bytes"));
   }
   std::memcpy(out, bytes.data(), bytes.size());
-  return absl::OkStatus();
+  return OkStatus();
 }
 
-absl::Status LeaveString(const std::string& text, const char* argument, char* out, uint64_t cap,
-                         uint64_t* needed) {
+Status LeaveString(const std::string& text, const char* argument, char* out, uint64_t cap,
+                   uint64_t* needed) {
   return LeaveBytes(std::as_bytes(std::span(text.c_str(), text.size() + 1)), argument, out, cap,
                     needed);
 }
 
-absl::StatusOr<std::vector<TableRows>> EnterTableRows(const embank_table_options* tables,
-                                                      const uint64_t* rows, uint32_t count) {
+StatusOr<std::vector<TableRows>> EnterTableRows(const embank_table_options* tables,
+                                                const uint64_t* rows, uint32_t count) {
   if (count > 0) {
     EMBANK_RETURN_IF_ERROR(CheckNotNull(tables, "tables"));
     EMBANK_RETURN_IF_ERROR(CheckNotNull(rows, "rows"));
   }
   if (count > kTablesMax) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("table_count is ", count, "; a store has at most ", kTablesMax, " tables"));
+    return InvalidArgumentError(
+        StrCat("table_count is ", count, "; a store has at most ", kTablesMax, " tables"));
   }
   // The caller's array has structs of the caller's size.
   const auto* next = reinterpret_cast<const std::byte*>(tables);
@@ -145,15 +145,15 @@ absl::StatusOr<std::vector<TableRows>> EnterTableRows(const embank_table_options
   uint64_t rows_sum = 0;
   for (uint32_t i = 0; i < count; ++i) {
     const auto* const options = reinterpret_cast<const embank_table_options*>(next);
-    absl::StatusOr<TableOptions> entered = ReadOptions(options);
+    StatusOr<TableOptions> entered = ReadOptions(options);
     if (!entered.ok()) {
-      return absl::Status(entered.status().code(),
-                          absl::StrCat("tables[", i, "]: ", entered.status().message()));
+      return Status(entered.status().code(),
+                    StrCat("tables[", i, "]: ", entered.status().message()));
     }
     read[i].options = *entered;
     if (rows[i] > kRowsMax - rows_sum) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "rows[", i, "] is ", rows[i], "; a store has at most ", kRowsMax, " rows in all"));
+      return InvalidArgumentError(
+          StrCat("rows[", i, "] is ", rows[i], "; a store has at most ", kRowsMax, " rows in all"));
     }
     rows_sum += rows[i];
     read[i].rows = rows[i];
@@ -237,30 +237,30 @@ void embank_table_options_init(embank_table_options* options, uint32_t struct_si
 
 embank_status embank_table_create(embank_store* store, const char* name,
                                   const embank_table_options* options, embank_table** table) {
-  return Guard([&]() -> absl::Status {
+  return Guard([&]() -> embank::Status {
     EMBANK_RETURN_IF_ERROR(CheckStore(store));
     EMBANK_RETURN_IF_ERROR(CheckNotNull(name, "name"));
     EMBANK_RETURN_IF_ERROR(CheckNotNull(table, "table"));
     EMBANK_ASSIGN_OR_RETURN(const embank::TableOptions read, embank::ReadOptions(options));
     EMBANK_ASSIGN_OR_RETURN(Table* const created, store->store->CreateTable(name, read));
     *table = TableHandle(created);
-    return absl::OkStatus();
+    return embank::OkStatus();
   });
 }
 
 embank_status embank_table_open(embank_store* store, const char* name, embank_table** table) {
-  return Guard([&]() -> absl::Status {
+  return Guard([&]() -> embank::Status {
     EMBANK_RETURN_IF_ERROR(CheckStore(store));
     EMBANK_RETURN_IF_ERROR(CheckNotNull(name, "name"));
     EMBANK_RETURN_IF_ERROR(CheckNotNull(table, "table"));
     EMBANK_ASSIGN_OR_RETURN(Table* const opened, store->store->OpenTable(name));
     *table = TableHandle(opened);
-    return absl::OkStatus();
+    return embank::OkStatus();
   });
 }
 
 embank_status embank_table_drop(embank_store* store, const char* name) {
-  return Guard([&]() -> absl::Status {
+  return Guard([&]() -> embank::Status {
     EMBANK_RETURN_IF_ERROR(CheckStore(store));
     EMBANK_RETURN_IF_ERROR(CheckNotNull(name, "name"));
     return store->store->DropTable(name);
@@ -268,7 +268,7 @@ embank_status embank_table_drop(embank_store* store, const char* name) {
 }
 
 embank_status embank_table_get_info(embank_table* table, embank_table_info* info) {
-  return Guard([&]() -> absl::Status {
+  return Guard([&]() -> embank::Status {
     EMBANK_RETURN_IF_ERROR(CheckTable(table));
     EMBANK_RETURN_IF_ERROR(CheckNotNull(info, "info"));
     const Table* const opened = TableOfHandle(table);
@@ -288,22 +288,22 @@ embank_status embank_table_get_info(embank_table* table, embank_table_info* info
 }
 
 embank_status embank_table_names(embank_store* store, char* names, uint64_t cap, uint64_t* needed) {
-  return Guard([&]() -> absl::Status {
+  return Guard([&]() -> embank::Status {
     EMBANK_RETURN_IF_ERROR(CheckStore(store));
     std::string text;
     for (const Table* const table : store->store->Tables())
-      absl::StrAppend(&text, table->name(), "\n");
+      embank::StrAppend(&text, table->name(), "\n");
     return LeaveString(text, "names", names, cap, needed);
   });
 }
 
 embank_status embank_lookup(embank_table* table, const uint64_t* keys, uint64_t n, int32_t missing,
                             void* rows, uint64_t row_stride, uint8_t* outcomes) {
-  return Guard([&]() -> absl::Status {
+  return Guard([&]() -> embank::Status {
     EMBANK_ASSIGN_OR_RETURN(const embank::KeySpan entered, EnterKeys(table, keys, n));
     if (missing < EMBANK_MISSING_CREATE || missing > EMBANK_MISSING_SKIP) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("missing is ", missing, "; it must be an EMBANK_MISSING_* (0 to 3)"));
+      return embank::InvalidArgumentError(
+          embank::StrCat("missing is ", missing, "; it must be an EMBANK_MISSING_* (0 to 3)"));
     }
     Table* const opened = TableOfHandle(table);
     EMBANK_ASSIGN_OR_RETURN(const embank::RowSpan out,
@@ -315,7 +315,7 @@ embank_status embank_lookup(embank_table* table, const uint64_t* keys, uint64_t 
 
 embank_status embank_upsert(embank_table* table, const uint64_t* keys, uint64_t n, const void* rows,
                             uint64_t row_stride, uint8_t* outcomes) {
-  return Guard([&]() -> absl::Status {
+  return Guard([&]() -> embank::Status {
     EMBANK_ASSIGN_OR_RETURN(const embank::KeySpan entered, EnterKeys(table, keys, n));
     Table* const opened = TableOfHandle(table);
     EMBANK_ASSIGN_OR_RETURN(const embank::ConstRowSpan in,
@@ -327,7 +327,7 @@ embank_status embank_upsert(embank_table* table, const uint64_t* keys, uint64_t 
 embank_status embank_apply_gradients(embank_table* table, const uint64_t* keys, uint64_t n,
                                      const float* gradients, uint64_t row_stride,
                                      uint8_t* outcomes) {
-  return Guard([&]() -> absl::Status {
+  return Guard([&]() -> embank::Status {
     EMBANK_ASSIGN_OR_RETURN(const embank::KeySpan entered, EnterKeys(table, keys, n));
     Table* const opened = TableOfHandle(table);
     const void* const bytes = gradients;
@@ -340,7 +340,7 @@ embank_status embank_apply_gradients(embank_table* table, const uint64_t* keys, 
 
 embank_status embank_erase(embank_table* table, const uint64_t* keys, uint64_t n,
                            uint8_t* outcomes) {
-  return Guard([&]() -> absl::Status {
+  return Guard([&]() -> embank::Status {
     EMBANK_ASSIGN_OR_RETURN(const embank::KeySpan entered, EnterKeys(table, keys, n));
     return Erase(TableOfHandle(table), entered, EnterOutcomes(outcomes, n));
   });
@@ -348,14 +348,14 @@ embank_status embank_erase(embank_table* table, const uint64_t* keys, uint64_t n
 
 embank_status embank_contains(embank_table* table, const uint64_t* keys, uint64_t n,
                               uint8_t* outcomes) {
-  return Guard([&]() -> absl::Status {
+  return Guard([&]() -> embank::Status {
     EMBANK_ASSIGN_OR_RETURN(const embank::KeySpan entered, EnterKeys(table, keys, n));
     return Contains(TableOfHandle(table), entered, EnterOutcomes(outcomes, n));
   });
 }
 
 embank_status embank_prefetch(embank_table* table, const uint64_t* keys, uint64_t n) {
-  return Guard([&]() -> absl::Status {
+  return Guard([&]() -> embank::Status {
     EMBANK_ASSIGN_OR_RETURN(const embank::KeySpan entered, EnterKeys(table, keys, n));
     return Prefetch(TableOfHandle(table), entered);
   });
@@ -363,7 +363,7 @@ embank_status embank_prefetch(embank_table* table, const uint64_t* keys, uint64_
 
 embank_status embank_get_state(embank_table* table, const uint64_t* keys, uint64_t n, float* state,
                                uint64_t row_stride, uint8_t* outcomes) {
-  return Guard([&]() -> absl::Status {
+  return Guard([&]() -> embank::Status {
     EMBANK_ASSIGN_OR_RETURN(const embank::KeySpan entered, EnterKeys(table, keys, n));
     Table* const opened = TableOfHandle(table);
     void* const bytes = state;
@@ -376,7 +376,7 @@ embank_status embank_get_state(embank_table* table, const uint64_t* keys, uint64
 
 embank_status embank_set_state(embank_table* table, const uint64_t* keys, uint64_t n,
                                const float* state, uint64_t row_stride, uint8_t* outcomes) {
-  return Guard([&]() -> absl::Status {
+  return Guard([&]() -> embank::Status {
     EMBANK_ASSIGN_OR_RETURN(const embank::KeySpan entered, EnterKeys(table, keys, n));
     Table* const opened = TableOfHandle(table);
     const void* const bytes = state;
@@ -389,7 +389,7 @@ embank_status embank_set_state(embank_table* table, const uint64_t* keys, uint64
 
 embank_status embank_get_heat(embank_table* table, const uint64_t* keys, uint64_t n, uint32_t* heat,
                               uint8_t* outcomes) {
-  return Guard([&]() -> absl::Status {
+  return Guard([&]() -> embank::Status {
     EMBANK_ASSIGN_OR_RETURN(const embank::KeySpan entered, EnterKeys(table, keys, n));
     if (n > 0) EMBANK_RETURN_IF_ERROR(CheckNotNull(heat, "heat"));
     return GetHeat(TableOfHandle(table), entered, std::span(heat, n), EnterOutcomes(outcomes, n));
@@ -397,41 +397,41 @@ embank_status embank_get_heat(embank_table* table, const uint64_t* keys, uint64_
 }
 
 embank_status embank_set_learning_rate(embank_table* table, float learning_rate) {
-  return Guard([&]() -> absl::Status {
+  return Guard([&]() -> embank::Status {
     EMBANK_RETURN_IF_ERROR(CheckTable(table));
     Table* const opened = TableOfHandle(table);
     EMBANK_RETURN_IF_ERROR(opened->CheckMayChange());
     EMBANK_RETURN_IF_ERROR(embank::ValidateLearningRate(opened->layout().optimizer, learning_rate));
     opened->SetLearningRate(learning_rate);
-    return absl::OkStatus();
+    return embank::OkStatus();
   });
 }
 
 embank_status embank_scan_open(embank_table* table, embank_scan** scan) {
-  return Guard([&]() -> absl::Status {
+  return Guard([&]() -> embank::Status {
     EMBANK_RETURN_IF_ERROR(CheckTable(table));
     EMBANK_RETURN_IF_ERROR(CheckNotNull(scan, "scan"));
     EMBANK_RETURN_IF_ERROR(TableOfHandle(table)->CheckAlive());
     *scan = new embank_scan{embank::Scan(TableOfHandle(table))};
-    return absl::OkStatus();
+    return embank::OkStatus();
   });
 }
 
 embank_status embank_scan_next(embank_scan* scan, uint64_t* keys, void* rows, uint64_t row_stride,
                                uint64_t cap, uint64_t* n) {
-  return Guard([&]() -> absl::Status {
+  return Guard([&]() -> embank::Status {
     EMBANK_RETURN_IF_ERROR(CheckScan(scan));
     EMBANK_RETURN_IF_ERROR(CheckNotNull(n, "n"));
     if (cap == 0 || cap > embank::kBatchKeysMax) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("cap is ", cap, "; it must be 1 to ", embank::kBatchKeysMax));
+      return embank::InvalidArgumentError(
+          embank::StrCat("cap is ", cap, "; it must be 1 to ", embank::kBatchKeysMax));
     }
     EMBANK_RETURN_IF_ERROR(CheckNotNull(keys, "keys"));
     const uint64_t row_bytes = scan->scan.table().layout().vector_bytes;
     EMBANK_ASSIGN_OR_RETURN(const embank::RowSpan out,
                             EnterRows(rows, "rows", cap, row_bytes, row_stride));
     EMBANK_ASSIGN_OR_RETURN(*n, scan->scan.Next(std::span(keys, cap), out));
-    return absl::OkStatus();
+    return embank::OkStatus();
   });
 }
 
@@ -441,20 +441,20 @@ void embank_scan_close(embank_scan* scan) {
 
 embank_status embank_checkpoint(embank_store* store, const void* blob, uint64_t blob_bytes,
                                 uint64_t* sequence) {
-  return Guard([&]() -> absl::Status {
+  return Guard([&]() -> embank::Status {
     EMBANK_RETURN_IF_ERROR(CheckStore(store));
     if (blob_bytes > 0) EMBANK_RETURN_IF_ERROR(CheckNotNull(blob, "blob"));
     EMBANK_ASSIGN_OR_RETURN(
         const uint32_t checkpoint,
         store->store->Checkpoint({static_cast<const std::byte*>(blob), blob_bytes}));
     if (sequence != nullptr) *sequence = checkpoint;
-    return absl::OkStatus();
+    return embank::OkStatus();
   });
 }
 
 embank_status embank_checkpoint_blob(embank_store* store, void* blob, uint64_t cap,
                                      uint64_t* needed) {
-  return Guard([&]() -> absl::Status {
+  return Guard([&]() -> embank::Status {
     EMBANK_RETURN_IF_ERROR(CheckStore(store));
     EMBANK_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes, store->store->CheckpointBlob());
     return embank::LeaveBytes(bytes, "blob", blob, cap, needed);
@@ -463,7 +463,7 @@ embank_status embank_checkpoint_blob(embank_store* store, void* blob, uint64_t c
 
 embank_status embank_export(embank_store* store, const char* directory, embank_progress progress,
                             void* user) {
-  return Guard([&]() -> absl::Status {
+  return Guard([&]() -> embank::Status {
     EMBANK_RETURN_IF_ERROR(CheckStore(store));
     EMBANK_RETURN_IF_ERROR(CheckNotNull(directory, "directory"));
     EMBANK_RETURN_IF_ERROR(embank::ValidatePath(directory, "directory"));
@@ -475,7 +475,7 @@ embank_status embank_export(embank_store* store, const char* directory, embank_p
 
 embank_status embank_verify(const char* directory, embank_progress progress, void* user,
                             char* report, uint64_t cap, uint64_t* needed) {
-  return Guard([&]() -> absl::Status {
+  return Guard([&]() -> embank::Status {
     EMBANK_RETURN_IF_ERROR(CheckNotNull(directory, "directory"));
     EMBANK_RETURN_IF_ERROR(embank::ValidatePath(directory, "directory"));
     EMBANK_RETURN_IF_ERROR(CheckNotNull(needed, "needed"));
@@ -488,14 +488,15 @@ embank_status embank_verify(const char* directory, embank_progress progress, voi
         }));
     EMBANK_RETURN_IF_ERROR(
         LeaveString(embank::FormatVerifyReport(found), "report", report, cap, needed));
-    if (found.clean()) return absl::OkStatus();
-    return absl::DataLossError(absl::StrCat("directory: ", directory, " has ", found.damage_count,
-                                            " damaged parts; the report names them"));
+    if (found.clean()) return embank::OkStatus();
+    return embank::DataLossError(embank::StrCat("directory: ", directory, " has ",
+                                                found.damage_count,
+                                                " damaged parts; the report names them"));
   });
 }
 
 embank_status embank_metrics(embank_store* store, char* text, uint64_t cap, uint64_t* needed) {
-  return Guard([&]() -> absl::Status {
+  return Guard([&]() -> embank::Status {
     EMBANK_RETURN_IF_ERROR(CheckStore(store));
     return LeaveString(embank::FormatMetrics(*store->store), "text", text, cap, needed);
   });
@@ -504,7 +505,7 @@ embank_status embank_metrics(embank_store* store, char* text, uint64_t cap, uint
 embank_status embank_estimate(const embank_store_options* options,
                               const embank_table_options* tables, const uint64_t* rows,
                               uint32_t table_count, char* json, uint64_t cap, uint64_t* needed) {
-  return Guard([&]() -> absl::Status {
+  return Guard([&]() -> embank::Status {
     EMBANK_ASSIGN_OR_RETURN(const embank::StoreOptions read, embank::ReadOptions(options));
     EMBANK_ASSIGN_OR_RETURN(const std::vector<embank::TableRows> table_rows,
                             embank::EnterTableRows(tables, rows, table_count));
@@ -518,7 +519,7 @@ embank_status embank_estimate_for_hit_ratio(const embank_store_options* options,
                                             const uint64_t* rows, uint32_t table_count,
                                             double zipf_exponent, double hit_ratio, char* json,
                                             uint64_t cap, uint64_t* needed) {
-  return Guard([&]() -> absl::Status {
+  return Guard([&]() -> embank::Status {
     EMBANK_ASSIGN_OR_RETURN(const embank::StoreOptions read, embank::ReadOptions(options));
     EMBANK_ASSIGN_OR_RETURN(const std::vector<embank::TableRows> table_rows,
                             embank::EnterTableRows(tables, rows, table_count));
@@ -531,7 +532,7 @@ embank_status embank_estimate_for_hit_ratio(const embank_store_options* options,
 
 embank_status embank_memory_report(embank_store* store, char* json, uint64_t cap,
                                    uint64_t* needed) {
-  return Guard([&]() -> absl::Status {
+  return Guard([&]() -> embank::Status {
     EMBANK_RETURN_IF_ERROR(CheckStore(store));
     return LeaveString(embank::FormatMemoryReport(store->store->ReportMemory()), "json", json, cap,
                        needed);

@@ -28,9 +28,9 @@ embank_status ReportFailure(embank_status code, std::string_view message) {
   return code;
 }
 
-embank_status ReportStatus(const absl::Status& status) {
+embank_status ReportStatus(const Status& status) {
   if (status.ok()) return EMBANK_OK;
-  const absl::string_view message = status.message();
+  const std::string_view message = status.message();
   // The canonical codes are the same numbers on both sides; UNAUTHENTICATED (16) is never made.
   return ReportFailure(static_cast<embank_status>(status.code()),
                        std::string_view(message.data(), message.size()));

@@ -5,21 +5,21 @@
 #include <new>
 #include <string_view>
 
-#include "absl/status/status.h"
 #include "base/float_mode.h"
+#include "base/status.h"
 #include "bindings/c/embank.h"
 
 namespace embank {
 
 // Keeps the message for the thread's embank_last_error and returns the code. Never throws; a
 // message too long for its buffer is cut.
-embank_status ReportStatus(const absl::Status& status);
+embank_status ReportStatus(const Status& status);
 embank_status ReportFailure(embank_status code, std::string_view message);
 
 // The message of the calling thread's last failure, "" before the first.
 const char* LastError();
 
-// Runs the body of a C function, which returns an absl::Status: in the default floating-point mode;
+// Runs the body of a C function, which returns an Status: in the default floating-point mode;
 // no exception leaves it.
 template <typename Body>
 embank_status Guard(Body body) {

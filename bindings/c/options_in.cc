@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <cstring>
 
-#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "base/str_cat.h"
 
 namespace embank {
 namespace {
@@ -27,26 +27,26 @@ void InitStruct(const Options& defaults, Options* options, uint32_t struct_size)
   std::memset(bytes + known_bytes, 0, struct_size - known_bytes);
 }
 
-absl::Status CheckStructSize(uint32_t struct_size) {
+Status CheckStructSize(uint32_t struct_size) {
   const bool whole = struct_size % sizeof(uint32_t) == 0;
-  if (struct_size > 0 && struct_size <= kStructBytesMax && whole) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "struct_size is ", struct_size,
-      "; it must be a multiple of 4 up to 4096: fill the struct with its _init function"));
+  if (struct_size > 0 && struct_size <= kStructBytesMax && whole) return OkStatus();
+  return InvalidArgumentError(
+      StrCat("struct_size is ", struct_size,
+             "; it must be a multiple of 4 up to 4096: fill the struct with its _init function"));
 }
 
 // A caller's struct of any version as this version's.
 template <typename Options>
-absl::StatusOr<Options> ReadStruct(const Options& defaults, const Options* options) {
+StatusOr<Options> ReadStruct(const Options& defaults, const Options* options) {
   const uint32_t struct_size = options->struct_size;
   EMBANK_RETURN_IF_ERROR(CheckStructSize(struct_size));
   const auto* const bytes = reinterpret_cast<const std::byte*>(options);
   for (size_t i = sizeof(Options); i < struct_size; ++i) {
     if (bytes[i] == std::byte{0}) continue;
-    return absl::UnimplementedError(absl::StrCat(
-        "struct_size is ", struct_size, " and byte ", i,
-        " is not zero: the caller uses an option that this version does not know (it knows ",
-        sizeof(Options), " bytes)"));
+    return UnimplementedError(
+        StrCat("struct_size is ", struct_size, " and byte ", i,
+               " is not zero: the caller uses an option that this version does not know (it knows ",
+               sizeof(Options), " bytes)"));
   }
   Options read = defaults;
   std::memcpy(&read, bytes, std::min<size_t>(struct_size, sizeof(Options)));
@@ -82,59 +82,59 @@ static_assert(Same(EvictionPolicy::kClock, EMBANK_EVICT_CLOCK));
 static_assert(Same(EvictionPolicy::kLfu, EMBANK_EVICT_LFU));
 static_assert(Same(OnFull::kRefuse, EMBANK_FULL_REFUSE));
 static_assert(Same(OnFull::kForget, EMBANK_FULL_FORGET));
-static_assert(Same(absl::StatusCode::kInvalidArgument, EMBANK_INVALID_ARGUMENT));
-static_assert(Same(absl::StatusCode::kNotFound, EMBANK_NOT_FOUND));
-static_assert(Same(absl::StatusCode::kAlreadyExists, EMBANK_ALREADY_EXISTS));
-static_assert(Same(absl::StatusCode::kResourceExhausted, EMBANK_RESOURCE_EXHAUSTED));
-static_assert(Same(absl::StatusCode::kFailedPrecondition, EMBANK_FAILED_PRECONDITION));
-static_assert(Same(absl::StatusCode::kUnimplemented, EMBANK_UNIMPLEMENTED));
-static_assert(Same(absl::StatusCode::kInternal, EMBANK_INTERNAL));
-static_assert(Same(absl::StatusCode::kPermissionDenied, EMBANK_PERMISSION_DENIED));
-static_assert(Same(absl::StatusCode::kUnavailable, EMBANK_UNAVAILABLE));
-static_assert(Same(absl::StatusCode::kDataLoss, EMBANK_DATA_LOSS));
+static_assert(Same(StatusCode::kInvalidArgument, EMBANK_INVALID_ARGUMENT));
+static_assert(Same(StatusCode::kNotFound, EMBANK_NOT_FOUND));
+static_assert(Same(StatusCode::kAlreadyExists, EMBANK_ALREADY_EXISTS));
+static_assert(Same(StatusCode::kResourceExhausted, EMBANK_RESOURCE_EXHAUSTED));
+static_assert(Same(StatusCode::kFailedPrecondition, EMBANK_FAILED_PRECONDITION));
+static_assert(Same(StatusCode::kUnimplemented, EMBANK_UNIMPLEMENTED));
+static_assert(Same(StatusCode::kInternal, EMBANK_INTERNAL));
+static_assert(Same(StatusCode::kPermissionDenied, EMBANK_PERMISSION_DENIED));
+static_assert(Same(StatusCode::kUnavailable, EMBANK_UNAVAILABLE));
+static_assert(Same(StatusCode::kDataLoss, EMBANK_DATA_LOSS));
 
-absl::Status NotBuilt(bool asked, const char* what) {
-  if (!asked) return absl::OkStatus();
-  return absl::UnimplementedError(absl::StrCat(what, " is not built yet in this version"));
+Status NotBuilt(bool asked, const char* what) {
+  if (!asked) return OkStatus();
+  return UnimplementedError(StrCat(what, " is not built yet in this version"));
 }
 
-absl::Status CheckEnum(const char* field, int32_t value, int32_t last) {
-  if (value >= 0 && value <= last) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(field, " is ", value, "; it must be 0 to ", last));
+Status CheckEnum(const char* field, int32_t value, int32_t last) {
+  if (value >= 0 && value <= last) return OkStatus();
+  return InvalidArgumentError(StrCat(field, " is ", value, "; it must be 0 to ", last));
 }
 
-absl::Status CheckPath(const embank_store_options& o) {
+Status CheckPath(const embank_store_options& o) {
   if ((o.flags & EMBANK_OPEN_READ_ONLY) != 0 && (o.flags & EMBANK_OPEN_CREATE) != 0) {
-    return absl::InvalidArgumentError("flags: READ_ONLY makes no store; leave CREATE out");
+    return InvalidArgumentError("flags: READ_ONLY makes no store; leave CREATE out");
   }
   if (o.path == nullptr) {
     if ((o.flags & EMBANK_OPEN_PREVIOUS) != 0) {
-      return absl::InvalidArgumentError("flags: PREVIOUS needs a path");
+      return InvalidArgumentError("flags: PREVIOUS needs a path");
     }
     if ((o.flags & EMBANK_OPEN_READ_ONLY) != 0) {
-      return absl::InvalidArgumentError("flags: READ_ONLY needs a path");
+      return InvalidArgumentError("flags: READ_ONLY needs a path");
     }
-    if (o.ssd_bytes == 0) return absl::OkStatus();
-    return absl::InvalidArgumentError(
-        absl::StrCat("ssd_bytes is ", o.ssd_bytes, " without a path; it must be 0"));
+    if (o.ssd_bytes == 0) return OkStatus();
+    return InvalidArgumentError(
+        StrCat("ssd_bytes is ", o.ssd_bytes, " without a path; it must be 0"));
   }
   EMBANK_RETURN_IF_ERROR(ValidatePath(o.path, "path"));
   return NotBuilt(o.durability == EMBANK_DURABLE_NONE, "durability: NONE with a path");
 }
 
-absl::Status CheckStoreParts(const embank_store_options& o) {
+Status CheckStoreParts(const embank_store_options& o) {
   constexpr uint32_t kKnownFlags =
       EMBANK_OPEN_CREATE | EMBANK_OPEN_READ_ONLY | EMBANK_OPEN_PREVIOUS;
   if ((o.flags & ~kKnownFlags) != 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("flags is ", o.flags, "; it must be a sum of EMBANK_OPEN_* (0 to 7)"));
+    return InvalidArgumentError(
+        StrCat("flags is ", o.flags, "; it must be a sum of EMBANK_OPEN_* (0 to 7)"));
   }
   if (o.reserved != 0) {
-    return absl::InvalidArgumentError(absl::StrCat("reserved is ", o.reserved, "; it must be 0"));
+    return InvalidArgumentError(StrCat("reserved is ", o.reserved, "; it must be 0"));
   }
   if (o.cuda_device < -1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("cuda_device is ", o.cuda_device, "; it must be an ordinal or -1"));
+    return InvalidArgumentError(
+        StrCat("cuda_device is ", o.cuda_device, "; it must be an ordinal or -1"));
   }
   EMBANK_RETURN_IF_ERROR(CheckEnum("durability", o.durability, EMBANK_DURABLE_NONE));
   EMBANK_RETURN_IF_ERROR(CheckPath(o));
@@ -150,11 +150,11 @@ absl::Status CheckStoreParts(const embank_store_options& o) {
 
 }  // namespace
 
-absl::Status ValidatePath(const char* path, const char* argument) {
+Status ValidatePath(const char* path, const char* argument) {
   const size_t bytes = strnlen(path, kPathBytesMax + 1);
-  if (bytes > 0 && bytes <= kPathBytesMax) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(argument, " has ", bytes == 0 ? "no" : "too many",
-                                                 " bytes; it must have 1 to ", kPathBytesMax));
+  if (bytes > 0 && bytes <= kPathBytesMax) return OkStatus();
+  return InvalidArgumentError(StrCat(argument, " has ", bytes == 0 ? "no" : "too many",
+                                     " bytes; it must have 1 to ", kPathBytesMax));
 }
 
 embank_store_options DefaultStoreOptions() {
@@ -187,7 +187,7 @@ void InitOptions(embank_table_options* options, uint32_t struct_size) {
   InitStruct(DefaultTableOptions(), options, struct_size);
 }
 
-absl::StatusOr<StoreOptions> ReadOptions(const embank_store_options* options) {
+StatusOr<StoreOptions> ReadOptions(const embank_store_options* options) {
   if (options == nullptr) return StoreOptions{};
   EMBANK_ASSIGN_OR_RETURN(const embank_store_options o, ReadStruct(DefaultStoreOptions(), options));
   EMBANK_RETURN_IF_ERROR(CheckStoreParts(o));
@@ -203,8 +203,8 @@ absl::StatusOr<StoreOptions> ReadOptions(const embank_store_options* options) {
   return read;
 }
 
-absl::StatusOr<TableOptions> ReadOptions(const embank_table_options* options) {
-  if (options == nullptr) return absl::InvalidArgumentError("options is NULL; dim has no default");
+StatusOr<TableOptions> ReadOptions(const embank_table_options* options) {
+  if (options == nullptr) return InvalidArgumentError("options is NULL; dim has no default");
   EMBANK_ASSIGN_OR_RETURN(const embank_table_options o, ReadStruct(DefaultTableOptions(), options));
   TableOptions read;
   read.dim = o.dim;
@@ -225,7 +225,7 @@ absl::StatusOr<TableOptions> ReadOptions(const embank_table_options* options) {
   return read;
 }
 
-absl::Status WriteInfo(const embank_table_info& full, embank_table_info* info) {
+Status WriteInfo(const embank_table_info& full, embank_table_info* info) {
   const uint32_t struct_size = info->struct_size;
   EMBANK_RETURN_IF_ERROR(CheckStructSize(struct_size));
   auto* const bytes = reinterpret_cast<std::byte*>(info);
@@ -234,7 +234,7 @@ absl::Status WriteInfo(const embank_table_info& full, embank_table_info* info) {
               reinterpret_cast<const std::byte*>(&full) + sizeof struct_size,
               known_bytes - sizeof struct_size);
   std::memset(bytes + known_bytes, 0, struct_size - known_bytes);
-  return absl::OkStatus();
+  return OkStatus();
 }
 
 }  // namespace embank

@@ -3,7 +3,7 @@
 #ifndef EMBANK_BINDINGS_C_OPTIONS_IN_H_
 #define EMBANK_BINDINGS_C_OPTIONS_IN_H_
 
-#include "absl/status/statusor.h"
+#include "base/status_or.h"
 #include "bindings/c/embank.h"
 #include "store/options.h"
 
@@ -18,15 +18,15 @@ void InitOptions(embank_store_options* options, uint32_t struct_size);
 void InitOptions(embank_table_options* options, uint32_t struct_size);
 
 // nullptr: the defaults. kInvalidArgument, kUnimplemented; messages name the field.
-absl::StatusOr<StoreOptions> ReadOptions(const embank_store_options* options);
+StatusOr<StoreOptions> ReadOptions(const embank_store_options* options);
 // nullptr: kInvalidArgument.
-absl::StatusOr<TableOptions> ReadOptions(const embank_table_options* options);
+StatusOr<TableOptions> ReadOptions(const embank_table_options* options);
 
 // kInvalidArgument, with the argument's name: it is empty, or longer than any that can be used.
-absl::Status ValidatePath(const char* path, const char* argument);
+Status ValidatePath(const char* path, const char* argument);
 
 // Copies the first info->struct_size bytes of `full` to *info. kInvalidArgument: the size.
-absl::Status WriteInfo(const embank_table_info& full, embank_table_info* info);
+Status WriteInfo(const embank_table_info& full, embank_table_info* info);
 
 }  // namespace embank
 

@@ -16,7 +16,7 @@ constexpr uint64_t kBytes = 4 * kHugePageBytes;
 TEST(AddressRange, HoldsAddressesUntilItsEnd) {
   FailingMemory memory;
   {
-    const absl::StatusOr<AddressRange> range = AddressRange::Reserve(&memory, kBytes);
+    const StatusOr<AddressRange> range = AddressRange::Reserve(&memory, kBytes);
     ASSERT_TRUE(range.ok());
     EXPECT_NE(range->data(), nullptr);
     EXPECT_EQ(range->bytes(), kBytes);
@@ -28,7 +28,7 @@ TEST(AddressRange, HoldsAddressesUntilItsEnd) {
 
 TEST(AddressRange, CommitsPartsThatComeZeroedAndGoOneByOne) {
   FailingMemory memory;
-  const absl::StatusOr<AddressRange> range = AddressRange::Reserve(&memory, kBytes);
+  const StatusOr<AddressRange> range = AddressRange::Reserve(&memory, kBytes);
   ASSERT_TRUE(range.ok());
   ASSERT_TRUE(range->Commit(kHugePageBytes, 2 * kHugePageBytes).ok());
   std::byte* const part = range->data() + kHugePageBytes;
@@ -45,7 +45,7 @@ TEST(AddressRange, AMovedOneIsGivenBackOnceByItsNewOwner) {
   FailingMemory memory;
   std::optional<AddressRange> owner;
   {
-    absl::StatusOr<AddressRange> range = AddressRange::Reserve(&memory, kBytes);
+    StatusOr<AddressRange> range = AddressRange::Reserve(&memory, kBytes);
     ASSERT_TRUE(range.ok());
     const std::byte* const data = range->data();
     owner.emplace(*std::move(range));
@@ -61,13 +61,12 @@ TEST(AddressRange, AMovedOneIsGivenBackOnceByItsNewOwner) {
 TEST(AddressRange, FailuresAreToldAndChangeNothing) {
   FailingMemory memory;
   memory.FailCall(1);
-  EXPECT_EQ(AddressRange::Reserve(&memory, kBytes).status().code(),
-            absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(AddressRange::Reserve(&memory, kBytes).status().code(), StatusCode::kResourceExhausted);
   EXPECT_EQ(memory.outstanding(), 0u);
-  const absl::StatusOr<AddressRange> range = AddressRange::Reserve(&memory, kBytes);
+  const StatusOr<AddressRange> range = AddressRange::Reserve(&memory, kBytes);
   ASSERT_TRUE(range.ok());
   memory.FailCall(1);
-  EXPECT_EQ(range->Commit(0, kHugePageBytes).code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(range->Commit(0, kHugePageBytes).code(), StatusCode::kResourceExhausted);
   EXPECT_TRUE(range->Commit(0, kHugePageBytes).ok());
 }
 

@@ -19,7 +19,7 @@ class AlignedBufferTest : public testing::Test {
     EXPECT_EQ(memory_.misuses(), 0u);
   }
   AlignedBuffer Make(uint64_t bytes) {
-    absl::StatusOr<AlignedBuffer> buffer = AlignedBuffer::Create(&memory_, &budget_, bytes);
+    StatusOr<AlignedBuffer> buffer = AlignedBuffer::Create(&memory_, &budget_, bytes);
     EXPECT_TRUE(buffer.ok()) << buffer.status();
     return *std::move(buffer);
   }
@@ -78,13 +78,13 @@ TEST_F(AlignedBufferTest, SurvivesBeingAssignedToItself) {
 TEST_F(AlignedBufferTest, WithoutAddressesGivesItsChargeBack) {
   memory_.FailCall(1);
   const auto buffer = AlignedBuffer::Create(&memory_, &budget_, 10);
-  EXPECT_EQ(buffer.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(buffer.status().code(), StatusCode::kResourceExhausted);
   EXPECT_EQ(budget_.used_bytes(), 0u);
 }
 
 TEST_F(AlignedBufferTest, WithoutBudgetMapsNothing) {
   const auto buffer = AlignedBuffer::Create(&memory_, &budget_, (64 << 20) + 1);
-  EXPECT_EQ(buffer.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(buffer.status().code(), StatusCode::kResourceExhausted);
   EXPECT_EQ(memory_.calls(), 0u);
 }
 
@@ -114,14 +114,14 @@ TEST(Scratch, IsEmptyBeforeItIsAllocated) {
 
 // Not inlined: a compiler that saw nobody read the memory would leave the allocation out, and with
 // it the failure.
-__attribute__((noinline)) absl::Status AllocateIn(Scratch<uint64_t, 8>* scratch, size_t count) {
+__attribute__((noinline)) Status AllocateIn(Scratch<uint64_t, 8>* scratch, size_t count) {
   return scratch->Allocate(count);
 }
 
 TEST(Scratch, SaysWhenTheMachineHasNoMemory) {
   Scratch<uint64_t, 8> scratch;
   // A petabyte and more, which no heap hands out.
-  EXPECT_EQ(AllocateIn(&scratch, size_t{1} << 56).code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(AllocateIn(&scratch, size_t{1} << 56).code(), StatusCode::kResourceExhausted);
   EXPECT_TRUE(scratch.values().empty());
 }
 

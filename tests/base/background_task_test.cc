@@ -50,8 +50,8 @@ class Pieces {
  private:
   mutable Mutex mutex_;
   ConditionVariable taken_;
-  int left_ ABSL_GUARDED_BY(mutex_) = 0;
-  int done_ ABSL_GUARDED_BY(mutex_) = 0;
+  int left_ EMBANK_GUARDED_BY(mutex_) = 0;
+  int done_ EMBANK_GUARDED_BY(mutex_) = 0;
   std::atomic<int> inside_{0};
   std::atomic<bool> twice_at_once_{false};
 };

@@ -61,7 +61,7 @@ TEST(ThreadPool, ReallyRunsBodiesAtOnceHoweverOftenItsWorkersFellAsleep) {
   struct Meeting {
     Mutex mutex;
     ConditionVariable someone_came;
-    uint32_t arrived ABSL_GUARDED_BY(mutex) = 0;
+    uint32_t arrived EMBANK_GUARDED_BY(mutex) = 0;
   } meeting;
   for (uint32_t round = 1; round <= 100; ++round) {
     // Each body waits for the other two: only three threads at once can finish.

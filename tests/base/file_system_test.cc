@@ -64,11 +64,11 @@ class FileSystemTest : public testing::TestWithParam<Kind> {
   std::string Path(const std::string& name) const { return root_ + "/" + name; }
   std::unique_ptr<File> Open(const std::string& name, FileAccess access,
                              FileCaching caching = FileCaching::kCached) {
-    absl::StatusOr<std::unique_ptr<File>> file = held_->Open(name, access, caching);
+    StatusOr<std::unique_ptr<File>> file = held_->Open(name, access, caching);
     EXPECT_TRUE(file.ok()) << file.status();
     return file.ok() ? *std::move(file) : nullptr;
   }
-  absl::StatusCode CodeOfOpen(const std::string& name, FileAccess access) {
+  StatusCode CodeOfOpen(const std::string& name, FileAccess access) {
     return held_->Open(name, access, FileCaching::kCached).status().code();
   }
 
@@ -98,8 +98,8 @@ TEST_P(FileSystemTest, SaysWhereAFileEnds) {
   const auto file = Open("a", FileAccess::kCreate);
   ASSERT_TRUE(file->Write(0, BytesOf("12345")).ok());
   std::vector<std::byte> six(6);
-  EXPECT_EQ(file->Read(0, six).code(), absl::StatusCode::kOutOfRange);
-  EXPECT_EQ(file->Read(9, std::span(six).first(1)).code(), absl::StatusCode::kOutOfRange);
+  EXPECT_EQ(file->Read(0, six).code(), StatusCode::kOutOfRange);
+  EXPECT_EQ(file->Read(9, std::span(six).first(1)).code(), StatusCode::kOutOfRange);
   EXPECT_TRUE(file->Read(0, std::span(six).first(5)).ok());
   EXPECT_TRUE(file->Read(5, {}).ok());
 }
@@ -112,27 +112,27 @@ TEST_P(FileSystemTest, SaysWhereAFileEndsToDirectReaders) {
   Blocks read(3 * kBlockBytes);
   const std::span<std::byte> bytes = read.bytes();
   EXPECT_TRUE(file->Read(0, read.block(0)).ok());
-  EXPECT_EQ(file->Read(0, bytes.first(2 * kBlockBytes)).code(), absl::StatusCode::kOutOfRange);
-  EXPECT_EQ(file->Read(kBlockBytes, read.block(1)).code(), absl::StatusCode::kOutOfRange);
-  EXPECT_EQ(file->Read(2 * kBlockBytes, read.block(2)).code(), absl::StatusCode::kOutOfRange);
+  EXPECT_EQ(file->Read(0, bytes.first(2 * kBlockBytes)).code(), StatusCode::kOutOfRange);
+  EXPECT_EQ(file->Read(kBlockBytes, read.block(1)).code(), StatusCode::kOutOfRange);
+  EXPECT_EQ(file->Read(2 * kBlockBytes, read.block(2)).code(), StatusCode::kOutOfRange);
   std::vector<Transfer> reads;
   for (size_t i = 0; i < 3; ++i) {
-    reads.push_back({Transfer::Kind::kRead, file.get(), i * kBlockBytes, read.block(i),
-                     absl::UnknownError("")});
+    reads.push_back(
+        {Transfer::Kind::kRead, file.get(), i * kBlockBytes, read.block(i), UnknownError("")});
   }
   files_->TransferAll(reads);
   EXPECT_TRUE(reads[0].status.ok()) << reads[0].status;
-  EXPECT_EQ(reads[1].status.code(), absl::StatusCode::kOutOfRange);
-  EXPECT_EQ(reads[2].status.code(), absl::StatusCode::kOutOfRange);
+  EXPECT_EQ(reads[1].status.code(), StatusCode::kOutOfRange);
+  EXPECT_EQ(reads[2].status.code(), StatusCode::kOutOfRange);
 }
 
 TEST_P(FileSystemTest, OpensWhatIsThereAndCreatesWhatIsNot) {
-  EXPECT_EQ(CodeOfOpen("a", FileAccess::kRead), absl::StatusCode::kNotFound);
-  EXPECT_EQ(CodeOfOpen("a", FileAccess::kWrite), absl::StatusCode::kNotFound);
-  EXPECT_EQ(CodeOfOpen("no/a", FileAccess::kCreate), absl::StatusCode::kNotFound);
-  EXPECT_EQ(CodeOfOpen("a", FileAccess::kCreate), absl::StatusCode::kOk);
-  EXPECT_EQ(CodeOfOpen("a", FileAccess::kCreate), absl::StatusCode::kAlreadyExists);
-  EXPECT_EQ(CodeOfOpen("a", FileAccess::kWrite), absl::StatusCode::kOk);
+  EXPECT_EQ(CodeOfOpen("a", FileAccess::kRead), StatusCode::kNotFound);
+  EXPECT_EQ(CodeOfOpen("a", FileAccess::kWrite), StatusCode::kNotFound);
+  EXPECT_EQ(CodeOfOpen("no/a", FileAccess::kCreate), StatusCode::kNotFound);
+  EXPECT_EQ(CodeOfOpen("a", FileAccess::kCreate), StatusCode::kOk);
+  EXPECT_EQ(CodeOfOpen("a", FileAccess::kCreate), StatusCode::kAlreadyExists);
+  EXPECT_EQ(CodeOfOpen("a", FileAccess::kWrite), StatusCode::kOk);
 }
 
 TEST_P(FileSystemTest, PreallocatesZeros) {
@@ -153,22 +153,22 @@ TEST_P(FileSystemTest, RenamesLinksRemovesAndLists) {
   ASSERT_TRUE(Open("a", FileAccess::kCreate)->Write(0, BytesOf("a")).ok());
   ASSERT_TRUE(Open("b", FileAccess::kCreate)->Write(0, BytesOf("b")).ok());
   ASSERT_TRUE(held_->Link("b", held_.get(), "c").ok());
-  EXPECT_EQ(held_->Link("b", held_.get(), "a").code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(held_->Link("b", held_.get(), "a").code(), StatusCode::kAlreadyExists);
   ASSERT_TRUE(held_->Rename("a", "b").ok()) << "takes the place of the other";
-  EXPECT_EQ(held_->Rename("a", "d").code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(held_->Rename("a", "d").code(), StatusCode::kNotFound);
   const auto content = [&](const std::string& name) {
     return static_cast<char>((*ReadWholeFile(held_.get(), name, 10)).at(0));
   };
   EXPECT_EQ(content("b"), 'a');
   EXPECT_EQ(content("c"), 'b');
   ASSERT_TRUE(files_->CreateDirectory(Path("sub")).ok());
-  EXPECT_EQ(files_->CreateDirectory(Path("sub")).code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(files_->CreateDirectory(Path("sub")).code(), StatusCode::kAlreadyExists);
   std::vector<std::string> names = *held_->List();
   std::sort(names.begin(), names.end());
   EXPECT_EQ(names, (std::vector<std::string>{"b", "c", "sub"}));
   ASSERT_TRUE(held_->Remove("b").ok());
-  EXPECT_EQ(held_->Remove("b").code(), absl::StatusCode::kNotFound);
-  EXPECT_EQ(files_->OpenDirectory(Path("none")).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(held_->Remove("b").code(), StatusCode::kNotFound);
+  EXPECT_EQ(files_->OpenDirectory(Path("none")).status().code(), StatusCode::kNotFound);
   EXPECT_TRUE(held_->Sync().ok());
 }
 
@@ -188,13 +188,13 @@ TEST_P(FileSystemTest, LocksOneWriterOrManyReaders) {
     const auto first = locked(true);
     const auto second = locked(true);
     ASSERT_TRUE(first.ok() && second.ok());
-    EXPECT_EQ(locked(false).status().code(), absl::StatusCode::kUnavailable);
+    EXPECT_EQ(locked(false).status().code(), StatusCode::kUnavailable);
   }
   const auto alone = locked(false);
   ASSERT_TRUE(alone.ok());
-  EXPECT_EQ(locked(false).status().code(), absl::StatusCode::kUnavailable);
-  EXPECT_EQ(locked(true).status().code(), absl::StatusCode::kUnavailable);
-  EXPECT_EQ(held_->Lock("none", true).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(locked(false).status().code(), StatusCode::kUnavailable);
+  EXPECT_EQ(locked(true).status().code(), StatusCode::kUnavailable);
+  EXPECT_EQ(held_->Lock("none", true).status().code(), StatusCode::kNotFound);
 }
 
 TEST_P(FileSystemTest, LocksADirectoryBesideItsFiles) {
@@ -204,15 +204,15 @@ TEST_P(FileSystemTest, LocksADirectoryBesideItsFiles) {
   ASSERT_TRUE(file.ok()) << file.status();
   {
     const auto first = held_->LockItself(true);
-    if (absl::IsUnimplemented(first.status())) GTEST_SKIP() << first.status();
+    if (IsUnimplemented(first.status())) GTEST_SKIP() << first.status();
     const auto second = other->LockItself(true);
     ASSERT_TRUE(first.ok() && second.ok()) << first.status() << second.status();
-    EXPECT_EQ(other->LockItself(false).status().code(), absl::StatusCode::kUnavailable);
+    EXPECT_EQ(other->LockItself(false).status().code(), StatusCode::kUnavailable);
   }
   const auto alone = held_->LockItself(false);
   ASSERT_TRUE(alone.ok()) << alone.status();
-  EXPECT_EQ(other->LockItself(false).status().code(), absl::StatusCode::kUnavailable);
-  EXPECT_EQ(other->LockItself(true).status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(other->LockItself(false).status().code(), StatusCode::kUnavailable);
+  EXPECT_EQ(other->LockItself(true).status().code(), StatusCode::kUnavailable);
 }
 
 TEST_P(FileSystemTest, ALockSaysWhetherItsFileHasItsNameStill) {
@@ -256,9 +256,8 @@ TEST_P(FileSystemTest, TransfersListsOfAnyLength) {
     for (size_t i = 0; i < count; ++i) {
       const uint64_t offset = (i * 9 + 3) % kBlocksMax * kBlockBytes;
       writes.push_back(
-          {Transfer::Kind::kWrite, file.get(), offset, written.block(i), absl::UnknownError("")});
-      reads.push_back(
-          {Transfer::Kind::kRead, file.get(), offset, read.block(i), absl::UnknownError("")});
+          {Transfer::Kind::kWrite, file.get(), offset, written.block(i), UnknownError("")});
+      reads.push_back({Transfer::Kind::kRead, file.get(), offset, read.block(i), UnknownError("")});
     }
     files_->TransferAll(writes);
     files_->TransferAll(reads);
@@ -277,14 +276,12 @@ TEST_P(FileSystemTest, EachTransferTellsItsOwnStatus) {
   std::vector<Transfer> reads;
   for (size_t i = 0; i < 8; ++i) {
     reads.push_back({Transfer::Kind::kRead, file.get(), i * kBlockBytes - i / 2, read.block(i),
-                     absl::UnknownError("")});
+                     UnknownError("")});
   }
   files_->TransferAll(reads);
   for (size_t i = 0; i < 8; ++i) {
     const bool inside = reads[i].offset + kBlockBytes <= 3 * kBlockBytes;
-    EXPECT_EQ(reads[i].status.code(),
-              inside ? absl::StatusCode::kOk : absl::StatusCode::kOutOfRange)
-        << i;
+    EXPECT_EQ(reads[i].status.code(), inside ? StatusCode::kOk : StatusCode::kOutOfRange) << i;
     if (inside) {
       EXPECT_EQ(read.block(i)[kBlockBytes - 1], std::byte{5});
     }
@@ -307,7 +304,7 @@ TEST_P(FileSystemTest, ServesManyThreadsAtOnce) {
         std::vector<Transfer> reads;
         for (size_t i = 0; i < 1 + random.Below(kBlocks); ++i) {
           reads.push_back({Transfer::Kind::kRead, file.get(), random.Below(kBlocks) * kBlockBytes,
-                           read.block(i), absl::OkStatus()});
+                           read.block(i), OkStatus()});
         }
         files_->TransferAll(reads);
         for (size_t i = 0; i < reads.size(); ++i) {
@@ -327,7 +324,7 @@ TEST_P(FileSystemTest, ReplacesAWholeFile) {
     EXPECT_TRUE(Same(*ReadWholeFile(held_.get(), "m", 100), BytesOf(text)));
   }
   EXPECT_EQ(held_->List()->size(), 1u);
-  EXPECT_EQ(ReadWholeFile(held_.get(), "m", 2).status().code(), absl::StatusCode::kOutOfRange);
+  EXPECT_EQ(ReadWholeFile(held_.get(), "m", 2).status().code(), StatusCode::kOutOfRange);
   // What a crash left of a former try is in nobody's way.
   ASSERT_NE(Open("m.new", FileAccess::kCreate), nullptr);
   ASSERT_TRUE(ReplaceFile(held_.get(), "m", BytesOf("x")).ok());
@@ -368,21 +365,19 @@ TEST(PosixFileSystem, ALengthBeyondTheProcesssLimitIsRefusedWithoutASignal) {
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &limit), 0);
   const rlimit small = {10'000, limit.rlim_max};
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
-  EXPECT_EQ(file->Preallocate(10'001).code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_EQ(file->Write(9'990, BytesOf("eleven byte")).code(),
-            absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(file->Preallocate(10'001).code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(file->Write(9'990, BytesOf("eleven byte")).code(), StatusCode::kResourceExhausted);
   EXPECT_TRUE(file->Write(9'990, BytesOf("ten bytes.")).ok());
   // The same of a list.
   Blocks written(4 * kBlockBytes);
   std::vector<Transfer> writes;
   for (size_t i = 0; i < 4; ++i) {
-    writes.push_back({Transfer::Kind::kWrite, file.get(), i * kBlockBytes, written.block(i),
-                      absl::UnknownError("")});
+    writes.push_back(
+        {Transfer::Kind::kWrite, file.get(), i * kBlockBytes, written.block(i), UnknownError("")});
   }
   files->TransferAll(writes);
   for (size_t i = 0; i < 4; ++i) {
-    EXPECT_EQ(writes[i].status.code(),
-              i < 2 ? absl::StatusCode::kOk : absl::StatusCode::kResourceExhausted)
+    EXPECT_EQ(writes[i].status.code(), i < 2 ? StatusCode::kOk : StatusCode::kResourceExhausted)
         << i;
   }
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
@@ -410,7 +405,7 @@ TEST(PosixFileSystem, AHeldDirectoryStaysTheSameWhateverBecomesOfItsName) {
   EXPECT_EQ(names, (std::vector<std::string>{"b", "d"}));
   EXPECT_TRUE(held->SyncName().ok());
   ASSERT_TRUE(held->Remove("b").ok() && held->Remove("d").ok());
-  EXPECT_EQ(held->RemoveItself().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(held->RemoveItself().code(), StatusCode::kNotFound);
   EXPECT_TRUE(std::filesystem::is_empty(path)) << "nothing of it went there";
 }
 
@@ -432,13 +427,13 @@ TEST(PosixFileSystem, WithoutDirectAccessAFileIsCreatedCached) {
   const std::string path = "/dev/shm/" + name;
   const auto files = MakePosixFileSystem({});
   const auto file = OpenByPath(files.get(), path, FileAccess::kCreate, FileCaching::kDirect);
-  const absl::Status created_again =
+  const Status created_again =
       OpenByPath(files.get(), path, FileAccess::kCreate, FileCaching::kDirect).status();
   EXPECT_TRUE(OpenedDirectory(files.get(), "/dev/shm")->Remove(name).ok());
   ASSERT_TRUE(file.ok()) << file.status();
   if ((*file)->direct()) GTEST_SKIP() << "/dev/shm has direct access";
   EXPECT_TRUE((*file)->Write(1, BytesOf("not a block")).ok());
-  EXPECT_EQ(created_again.code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(created_again.code(), StatusCode::kAlreadyExists);
 }
 
 TEST(PosixFileSystem, WhatNoFileSystemDoesIsUnimplementedAndNoFaultOfADevice) {
@@ -450,9 +445,9 @@ TEST(PosixFileSystem, WhatNoFileSystemDoesIsUnimplementedAndNoFaultOfADevice) {
   ASSERT_TRUE(OpenByPath(files.get(), path, FileAccess::kCreate, FileCaching::kCached).ok());
   const auto shm = OpenedDirectory(files.get(), "/dev/shm");
   const auto other = OpenedDirectory(files.get(), directory.path());
-  const absl::Status linked = shm->Link(name, other.get(), "linked");
+  const Status linked = shm->Link(name, other.get(), "linked");
   if (shm->Remove(name).ok() && linked.ok()) GTEST_SKIP() << "one file system";
-  EXPECT_EQ(linked.code(), absl::StatusCode::kUnimplemented) << linked;
+  EXPECT_EQ(linked.code(), StatusCode::kUnimplemented) << linked;
 }
 
 // As to a file that has as many names as it may, or in a file system without links.
@@ -461,8 +456,8 @@ TEST(PosixFileSystem, ALinkThatTheSystemDoesNotMakeIsUnimplemented) {
   const auto files = MakePosixFileSystem({});
   ASSERT_TRUE(files->CreateDirectory(directory.path() + "/sub").ok());
   const auto held = OpenedDirectory(files.get(), directory.path());
-  const absl::Status linked = held->Link("sub", held.get(), "linked");
-  EXPECT_EQ(linked.code(), absl::StatusCode::kUnimplemented) << linked;
+  const Status linked = held->Link("sub", held.get(), "linked");
+  EXPECT_EQ(linked.code(), StatusCode::kUnimplemented) << linked;
 }
 
 TEST(PosixFileSystem, ALockEndsWithItsProcess) {
@@ -484,7 +479,7 @@ TEST(PosixFileSystem, ALockEndsWithItsProcess) {
   char locked = 0;
   ASSERT_EQ(read(pipe_ends[0], &locked, 1), 1);
   EXPECT_EQ(locked, 'y');
-  EXPECT_EQ(held->Lock("LOCK", false).status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(held->Lock("LOCK", false).status().code(), StatusCode::kUnavailable);
   kill(child, SIGKILL);
   ASSERT_EQ(waitpid(child, nullptr, 0), child);
   EXPECT_TRUE(held->Lock("LOCK", false).ok());
@@ -513,7 +508,7 @@ TEST(PosixFileSystem, ALockThatIsGivenUpIsFreeThoughAForkedChildLives) {
 
 TEST(PosixFileSystem, ErrorsNameTheFileAndTheReason) {
   const auto files = MakePosixFileSystem({});
-  const absl::Status missing = files->OpenDirectory("/no/such").status();
+  const Status missing = files->OpenDirectory("/no/such").status();
   EXPECT_EQ(missing.message(), "open /no/such: No such file or directory");
   const auto directory = OpenedDirectory(files.get(), "/usr");
   const auto file = directory->Open("none", FileAccess::kRead, FileCaching::kCached);

@@ -19,10 +19,10 @@ TEST(MemoryBudget, IsChargedToTheByte) {
   EXPECT_TRUE(budget.Charge(40).ok());
   EXPECT_EQ(budget.used_bytes(), 100u);
   EXPECT_TRUE(budget.Charge(0).ok());
-  EXPECT_EQ(budget.Charge(1).code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(budget.Charge(1).code(), StatusCode::kResourceExhausted);
   EXPECT_EQ(budget.used_bytes(), 100u) << "a refused charge takes nothing";
   budget.Release(1);
-  EXPECT_EQ(budget.Charge(2).code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(budget.Charge(2).code(), StatusCode::kResourceExhausted);
   EXPECT_TRUE(budget.Charge(1).ok());
   budget.Release(100);
   EXPECT_EQ(budget.used_bytes(), 0u);
@@ -46,8 +46,8 @@ TEST(MemoryBudget, OfZeroHasNoLimitAndStillCounts) {
 
 TEST(MemoryBudget, RefusesWithoutAMessageWhichWouldNeedMemory) {
   MemoryBudget budget(100);
-  const absl::Status refused = budget.Charge(101);
-  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  const Status refused = budget.Charge(101);
+  EXPECT_EQ(refused.code(), StatusCode::kResourceExhausted);
   EXPECT_EQ(refused.message(), "");
 }
 
@@ -96,7 +96,7 @@ bool AllZero(const std::byte* begin, uint64_t bytes) {
 TEST(SystemMemory, MapsZeroedPagesAlignedToTheirSize) {
   for (const uint64_t bytes : {kSmallPageBytes, 3 * kSmallPageBytes, kHugePageBytes,
                                kHugePageBytes + kSmallPageBytes, 2 * kHugePageBytes}) {
-    const absl::StatusOr<std::byte*> address = SystemMemorySource()->Map(bytes);
+    const StatusOr<std::byte*> address = SystemMemorySource()->Map(bytes);
     ASSERT_TRUE(address.ok()) << address.status();
     const uint64_t alignment = bytes >= kHugePageBytes ? kHugePageBytes : kSmallPageBytes;
     EXPECT_EQ(reinterpret_cast<uintptr_t>(*address) % alignment, 0u) << bytes;
@@ -109,7 +109,7 @@ TEST(SystemMemory, MapsZeroedPagesAlignedToTheirSize) {
 TEST(SystemMemory, CommitsReservedPagesZeroedAndAgainAfterADecommit) {
   MemorySource* const source = SystemMemorySource();
   constexpr uint64_t kReserved = 4 * kHugePageBytes;
-  const absl::StatusOr<std::byte*> base = source->Reserve(kReserved);
+  const StatusOr<std::byte*> base = source->Reserve(kReserved);
   ASSERT_TRUE(base.ok()) << base.status();
   EXPECT_EQ(reinterpret_cast<uintptr_t>(*base) % kHugePageBytes, 0u);
   std::byte* const page = *base + kHugePageBytes;
@@ -126,17 +126,17 @@ TEST(SystemMemoryDeathTest, ReservedAddressesHaveNoMemoryBehindThem) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   EXPECT_DEATH(
       {
-        const absl::StatusOr<std::byte*> base = SystemMemorySource()->Reserve(kHugePageBytes);
+        const StatusOr<std::byte*> base = SystemMemorySource()->Reserve(kHugePageBytes);
         **base = std::byte{1};
       },
       "");
 }
 
 TEST(SystemMemory, RefusesWhatTheAddressSpaceCannotHold) {
-  const absl::StatusOr<std::byte*> mapped = SystemMemorySource()->Map(uint64_t{1} << 60);
-  EXPECT_EQ(mapped.status().code(), absl::StatusCode::kResourceExhausted) << mapped.status();
-  const absl::StatusOr<std::byte*> reserved = SystemMemorySource()->Reserve(uint64_t{1} << 60);
-  EXPECT_EQ(reserved.status().code(), absl::StatusCode::kResourceExhausted);
+  const StatusOr<std::byte*> mapped = SystemMemorySource()->Map(uint64_t{1} << 60);
+  EXPECT_EQ(mapped.status().code(), StatusCode::kResourceExhausted) << mapped.status();
+  const StatusOr<std::byte*> reserved = SystemMemorySource()->Reserve(uint64_t{1} << 60);
+  EXPECT_EQ(reserved.status().code(), StatusCode::kResourceExhausted);
 }
 
 TEST(SystemMemory, KnowsTheMachine) {
@@ -155,10 +155,10 @@ TEST(RoundUp, GivesTheNextMultiple) {
 TEST(FailingMemory, FailsTheCallItWasToldToAndKeepsCount) {
   FailingMemory memory;
   memory.FailCall(2);
-  const absl::StatusOr<std::byte*> first = memory.Map(kSmallPageBytes);
+  const StatusOr<std::byte*> first = memory.Map(kSmallPageBytes);
   ASSERT_TRUE(first.ok());
   EXPECT_FALSE(memory.Reserve(kHugePageBytes).ok());
-  const absl::StatusOr<std::byte*> base = memory.Reserve(kHugePageBytes);
+  const StatusOr<std::byte*> base = memory.Reserve(kHugePageBytes);
   ASSERT_TRUE(base.ok());
   EXPECT_TRUE(memory.Commit(*base, kHugePageBytes).ok());
   EXPECT_EQ(memory.outstanding(), 2u);

@@ -22,8 +22,8 @@ namespace {
 struct Counted {
   Mutex mutex;
   // Two numbers that a writer moves together: a reader beside a writer would see them part.
-  int64_t first ABSL_GUARDED_BY(mutex) = 0;
-  int64_t second ABSL_GUARDED_BY(mutex) = 0;
+  int64_t first EMBANK_GUARDED_BY(mutex) = 0;
+  int64_t second EMBANK_GUARDED_BY(mutex) = 0;
 };
 
 TEST(Mutex, ReaderTryLockDoesNotWait) {
@@ -75,7 +75,7 @@ TEST(Mutex, LetsReadersInTogether) {
   struct Meeting {
     Mutex mutex;
     ConditionVariable someone_came;
-    int inside ABSL_GUARDED_BY(mutex) = 0;
+    int inside EMBANK_GUARDED_BY(mutex) = 0;
   } meeting;
   const auto read = [&] {
     ReaderMutexLock lock(&shared);
@@ -96,8 +96,8 @@ TEST(ConditionVariable, HandsTheLockOverAndBack) {
   struct Baton {
     Mutex mutex;
     ConditionVariable passed;
-    int turn ABSL_GUARDED_BY(mutex) = 0;
-    std::vector<int> order ABSL_GUARDED_BY(mutex);
+    int turn EMBANK_GUARDED_BY(mutex) = 0;
+    std::vector<int> order EMBANK_GUARDED_BY(mutex);
   } baton;
   const auto play = [&](int me) {
     for (int round = 0; round < 100; ++round) {
@@ -121,9 +121,9 @@ TEST(ConditionVariable, WakesEveryThreadThatWaits) {
   struct Gate {
     Mutex mutex;
     ConditionVariable changed;
-    int waiting ABSL_GUARDED_BY(mutex) = 0;
-    bool open ABSL_GUARDED_BY(mutex) = false;
-    int through ABSL_GUARDED_BY(mutex) = 0;
+    int waiting EMBANK_GUARDED_BY(mutex) = 0;
+    bool open EMBANK_GUARDED_BY(mutex) = false;
+    int through EMBANK_GUARDED_BY(mutex) = 0;
   } gate;
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {

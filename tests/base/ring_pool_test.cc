@@ -71,7 +71,7 @@ void ExpectReadsLists(FileSystem* files, File* file, std::span<std::byte> into, 
   std::vector<Transfer> reads;
   for (size_t i = 0; i < kBlocks; ++i) {
     reads.push_back({Transfer::Kind::kRead, file, i * kBlockBytes,
-                     into.subspan(i * kBlockBytes, kBlockBytes), absl::UnknownError("")});
+                     into.subspan(i * kBlockBytes, kBlockBytes), UnknownError("")});
   }
   files->TransferAll(reads);
   for (size_t i = 0; i < kBlocks; ++i) {
@@ -143,7 +143,7 @@ TEST(RingPool, GoesOnWithThreadsWhereRingsAreRefused) {
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
   ExpectReadsLists(files.get(), file.get());
   EXPECT_EQ(held->Open("a", FileAccess::kRead, FileCaching::kCached).status().code(),
-            absl::StatusCode::kResourceExhausted);
+            StatusCode::kResourceExhausted);
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
   ExpectReadsLists(files.get(), file.get());
   EXPECT_EQ(log.lines(),
@@ -234,12 +234,12 @@ TEST(RingPool, WaitsForWhatIsOnItsWayWhenARingBreaks) {
   Blocks read_into(kBlocks * kBlockBytes);
   std::byte sent = {};
   std::vector<Transfer> transfers = {
-      {Transfer::Kind::kWrite, out.file.get(), 0, {&sent, 1}, absl::UnknownError("")},
-      {Transfer::Kind::kRead, in.file.get(), 0, {&sent, 1}, absl::UnknownError("")}};
+      {Transfer::Kind::kWrite, out.file.get(), 0, {&sent, 1}, UnknownError("")},
+      {Transfer::Kind::kRead, in.file.get(), 0, {&sent, 1}, UnknownError("")}};
   while (transfers.size() < kBlocks) {
     const size_t i = transfers.size();
-    transfers.push_back({Transfer::Kind::kRead, file.get(), i * kBlockBytes, read_into.block(i),
-                         absl::UnknownError("")});
+    transfers.push_back(
+        {Transfer::Kind::kRead, file.get(), i * kBlockBytes, read_into.block(i), UnknownError("")});
   }
   const LogLines log;
   std::thread reader([&] {
@@ -342,8 +342,8 @@ TEST(RingPool, ARingThatIsBusyWhenAFileEndsIsNotUsedAgain) {
     ExpectReadsLists(files.get(), first_file);
     std::byte byte = {};
     std::vector<Transfer> transfers = {
-        {Transfer::Kind::kWrite, out.file.get(), 0, {&byte, 1}, absl::UnknownError("")},
-        {Transfer::Kind::kRead, in.file.get(), 0, {&byte, 1}, absl::UnknownError("")}};
+        {Transfer::Kind::kWrite, out.file.get(), 0, {&byte, 1}, UnknownError("")},
+        {Transfer::Kind::kRead, in.file.get(), 0, {&byte, 1}, UnknownError("")}};
     files->TransferAll(transfers);
     EXPECT_TRUE(transfers[0].status.ok() && transfers[1].status.ok());
     ExpectReadsLists(files.get(), opened.load(), kBlocks);

@@ -58,7 +58,7 @@ class DiskWorld : public testing::Test {
   SimulatedDisk disk_;
 };
 
-absl::Status DeviceFails(const DiskCall&) { return absl::UnavailableError("the device fails"); }
+Status DeviceFails(const DiskCall&) { return UnavailableError("the device fails"); }
 
 TEST_F(DiskWorld, ACrashMayTakeAllThatIsNotSynced) {
   const auto file = Create("d/a");
@@ -162,7 +162,7 @@ TEST_F(DiskWorld, AReplacedFileIsTheFormerOrTheNewOneWhereverACrashComes) {
 TEST_F(DiskWorld, AReplacedFileIsTheFormerOrTheNewOneWhicheverCallFails) {
   const Texts either = {"the former one", "the new one, which is longer"};
   ASSERT_TRUE(ReplaceFile(OpenedDirectory(&disk_, "d").get(), "m", BytesOf("the former one")).ok());
-  absl::Status status = absl::UnknownError("");
+  Status status = UnknownError("");
   uint64_t failing = 0;
   while (!status.ok()) {
     ++failing;
@@ -170,7 +170,7 @@ TEST_F(DiskWorld, AReplacedFileIsTheFormerOrTheNewOneWhicheverCallFails) {
     const auto directory = OpenedDirectory(disk.get(), "d");
     const uint64_t before = disk->calls();
     disk->SetFaults([&](const DiskCall& call) {
-      return call.number == before + failing ? DeviceFails(call) : absl::OkStatus();
+      return call.number == before + failing ? DeviceFails(call) : OkStatus();
     });
     status = ReplaceFile(directory.get(), "m", BytesOf("the new one, which is longer"));
     disk->SetFaults(nullptr);
@@ -274,7 +274,7 @@ TEST_F(DiskWorld, CallsFailAsPlanned) {
   disk_.SetFaults([&](const DiskCall& call) {
     kinds.push_back(call.kind);
     EXPECT_EQ(call.path, "d/a");
-    return kinds.size() == 2 ? absl::UnavailableError("the device fails") : absl::OkStatus();
+    return kinds.size() == 2 ? UnavailableError("the device fails") : OkStatus();
   });
   EXPECT_TRUE(file->Write(0, BytesOf("12345678")).ok());
   EXPECT_EQ(file->Write(0, BytesOf("abcdefgh")).message(), "the device fails");
@@ -303,7 +303,7 @@ TEST_F(DiskWorld, EveryCallCanFail) {
     return DeviceFails(call);
   });
   std::vector<std::byte> read(1);
-  const std::vector<absl::Status> statuses = {
+  const std::vector<Status> statuses = {
       disk_.Open("d/b", FileAccess::kCreate, FileCaching::kCached).status(),
       file->Read(0, read),
       file->Write(0, {}),
@@ -323,7 +323,7 @@ TEST_F(DiskWorld, EveryCallCanFail) {
       lock->IsInPlace().status(),
   };
   disk_.SetFaults(nullptr);
-  for (const absl::Status& status : statuses) EXPECT_EQ(status, DeviceFails({}));
+  for (const Status& status : statuses) EXPECT_EQ(status, DeviceFails({}));
   EXPECT_EQ(kinds, (std::vector{Kind::kOpen, Kind::kRead, Kind::kWrite, Kind::kPreallocate,
                                 Kind::kSync, Kind::kSize, Kind::kRename, Kind::kLink, Kind::kRemove,
                                 Kind::kCreateDirectory, Kind::kList, Kind::kSyncDirectory,
@@ -341,8 +341,8 @@ TEST_F(DiskWorld, AWriteWithoutSpaceLeavesPiecesOfWhatThereWasSpaceFor) {
   for (int i = 0; i < 200; ++i) {
     const auto file = Create("d/a");
     ASSERT_TRUE(file->Write(0, BytesOf("1234")).ok());
-    EXPECT_EQ(file->Write(2, BytesOf("abcdefghijkl")).code(), absl::StatusCode::kResourceExhausted);
-    EXPECT_EQ(file->Write(11, BytesOf("beyond")).code(), absl::StatusCode::kResourceExhausted);
+    EXPECT_EQ(file->Write(2, BytesOf("abcdefghijkl")).code(), StatusCode::kResourceExhausted);
+    EXPECT_EQ(file->Write(11, BytesOf("beyond")).code(), StatusCode::kResourceExhausted);
     left.insert(TextOf(disk_.Contents("d/a")));
     ASSERT_TRUE(disk_.Remove("d/a").ok());
   }
@@ -365,8 +365,8 @@ TEST_F(DiskWorld, RunsFullAndHasRoomAgain) {
   EXPECT_TRUE(file->Preallocate(8).ok());
   EXPECT_EQ(*disk_.FreeBytes("d"), 2u);
   EXPECT_TRUE(file->Write(0, BytesOf("12345678")).ok()) << "its space was taken before";
-  EXPECT_EQ(file->Write(8, BytesOf("901")).code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_EQ(Create("d/b")->Preallocate(3).code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(file->Write(8, BytesOf("901")).code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(Create("d/b")->Preallocate(3).code(), StatusCode::kResourceExhausted);
   ASSERT_TRUE(disk_.Remove("d/a").ok());
   EXPECT_LE(*disk_.FreeBytes("d"), 2u) << "an open file keeps its space";
   file = nullptr;
@@ -378,16 +378,15 @@ TEST_F(DiskWorld, AReadOnlyFileSystemIsReadAndNothingElse) {
   ASSERT_TRUE(Create("d/f")->Write(0, BytesOf("text")).ok());
   disk_.SetReadOnly(true);
   const size_t changes = disk_.changes();
-  const absl::Status refused[] = {
-      disk_.Open("d/f", FileAccess::kWrite, FileCaching::kCached).status(),
-      disk_.Open("d/g", FileAccess::kCreate, FileCaching::kCached).status(),
-      disk_.Rename("d/f", "d/g"),
-      disk_.Link("d/f", "d/g"),
-      disk_.Remove("d/f"),
-      disk_.CreateDirectory("e"),
-      disk_.Lock("d/f", false).status()};
-  for (const absl::Status& status : refused) {
-    EXPECT_TRUE(absl::IsPermissionDenied(status)) << status;
+  const Status refused[] = {disk_.Open("d/f", FileAccess::kWrite, FileCaching::kCached).status(),
+                            disk_.Open("d/g", FileAccess::kCreate, FileCaching::kCached).status(),
+                            disk_.Rename("d/f", "d/g"),
+                            disk_.Link("d/f", "d/g"),
+                            disk_.Remove("d/f"),
+                            disk_.CreateDirectory("e"),
+                            disk_.Lock("d/f", false).status()};
+  for (const Status& status : refused) {
+    EXPECT_TRUE(IsPermissionDenied(status)) << status;
   }
   EXPECT_TRUE(disk_.Lock("d/f", true).ok());
   EXPECT_EQ(disk_.List("d")->size(), 1u);

@@ -18,7 +18,7 @@
 namespace embank {
 namespace {
 
-using MakeEngine = absl::StatusOr<std::unique_ptr<Engine>> (*)(const EngineConfig&);
+using MakeEngine = StatusOr<std::unique_ptr<Engine>> (*)(const EngineConfig&);
 
 const std::map<std::string, MakeEngine>& Peers() {
   static const std::map<std::string, MakeEngine> peers = {{"absl", MakeAbslEngine},
@@ -50,7 +50,7 @@ class Caller {
   }
 
  private:
-  Answer Ask(KeySpan keys, const std::function<absl::Status(BatchAnswer)>& call) {
+  Answer Ask(KeySpan keys, const std::function<Status(BatchAnswer)>& call) {
     Answer answer;
     answer.rows.resize(keys.size() * shape_.dim * ValueBytes(shape_.value_type));
     answer.outcomes.resize(keys.size());

@@ -82,9 +82,9 @@ TEST(Page, IsMadeAndThenAddedTo) {
 
 TEST(Page, OfOthersIsNamedAndLeftAlone) {
   const TemporaryFile other(".html", "<!DOCTYPE html><p>mine</p>");
-  for (const absl::Status& status :
+  for (const Status& status :
        {CheckPage(other.path()), AppendToPage(other.path(), SomeSection("x"))}) {
-    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
     EXPECT_THAT(std::string(status.message()), HasSubstr(other.path()));
   }
   EXPECT_EQ(other.Contents(), "<!DOCTYPE html><p>mine</p>");

@@ -127,7 +127,7 @@ TEST(IdMode, NamesAreParsedBack) {
   for (IdMode mode : {IdMode::kPermuted, IdMode::kFirstAppearance, IdMode::kHashed}) {
     EXPECT_EQ(*ParseIdMode(IdModeName(mode)), mode);
   }
-  EXPECT_EQ(ParseIdMode("sorted").status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(ParseIdMode("sorted").status().code(), StatusCode::kInvalidArgument);
 }
 
 TEST(IdMode, RefusesRangesThatItCannotHold) {

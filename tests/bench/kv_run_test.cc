@@ -27,7 +27,7 @@ KvOptions SmallRun() {
   return options;
 }
 
-absl::StatusOr<KvReport> RunQuietly(const KvOptions& options) {
+StatusOr<KvReport> RunQuietly(const KvOptions& options) {
   Progress progress(stderr, SteadyClock());
   return RunKv(options, &progress);
 }
@@ -146,8 +146,8 @@ TEST(KvRun, TellsIndexBytesPastAMillionRows) {
 TEST(KvRun, RefusesMoreRowsThanTheMachineHolds) {
   KvOptions options = SmallRun();
   options.rows = kBenchRowsMax;
-  const absl::Status status = RunQuietly(options).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  const Status status = RunQuietly(options).status();
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()), HasSubstr("--rows: "));
 }
 
@@ -163,8 +163,8 @@ TEST(KvRun, RefusesATraceOfMoreRowsThanTheMachineHolds) {
   KvOptions options = SmallRun();
   options.shape = {4096, ValueType::kF32, Optimizer::kAdam};
   options.distribution = {Distribution::Kind::kTrace, 0.0, trace.path()};
-  const absl::Status status = RunQuietly(options).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  const Status status = RunQuietly(options).status();
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()),
               HasSubstr("--dist trace:" + trace.path() + ": 4194304"));
 }

@@ -39,7 +39,7 @@ TEST(Options, UnknownWordsListTheKnownOnes) {
               HasSubstr("fill, lookup, update, small"));
   for (const char* text :
        {"", "zipf", "zipf:", "zipf:x", "zipf:-1", "zipf:nan", "zipf:101", "trace:", "normal"}) {
-    EXPECT_EQ(ParseDistribution(text).status().code(), absl::StatusCode::kInvalidArgument) << text;
+    EXPECT_EQ(ParseDistribution(text).status().code(), StatusCode::kInvalidArgument) << text;
   }
 }
 
@@ -87,8 +87,8 @@ TEST(Options, NonsenseNamesTheOption) {
   for (const Case& spoilt : cases) {
     KvOptions options;
     spoilt.spoil(&options);
-    const absl::Status status = Validate(options);
-    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << spoilt.option;
+    const Status status = Validate(options);
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << spoilt.option;
     EXPECT_THAT(std::string(status.message()), HasSubstr(spoilt.option));
   }
 }
@@ -132,8 +132,8 @@ TEST(Options, SsdChecksItsOwn) {
   for (const Case& spoilt : cases) {
     SsdOptions options = valid;
     spoilt.spoil(&options);
-    const absl::Status status = Validate(options);
-    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << spoilt.option;
+    const Status status = Validate(options);
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << spoilt.option;
     EXPECT_THAT(std::string(status.message()), HasSubstr(spoilt.option));
   }
 }

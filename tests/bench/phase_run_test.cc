@@ -23,7 +23,7 @@ TEST(PhaseRun, OnceThroughTakesEveryPositionOnce) {
       EXPECT_LT(thread, threads);
       EXPECT_LE(batch.size(), 100u);
       for (const Key key : batch) met[key].fetch_add(1);
-      return absl::OkStatus();
+      return OkStatus();
     };
     uint64_t observed_last = 0;
     const auto observe = [&](uint64_t done) {
@@ -45,7 +45,7 @@ TEST(PhaseRun, TimedGoesRoundUntilTheTimeIsOver) {
   const auto body = [&](uint32_t, KeySpan batch) {
     positions.fetch_add(batch.size());
     firsts.fetch_add(batch.front() == 0 ? 1 : 0);
-    return absl::OkStatus();
+    return OkStatus();
   };
   const PhaseTiming timing = *RunPhase({keys, 10, 2, 0.02}, body, [](uint64_t) {});
   EXPECT_EQ(timing.positions, positions.load());
@@ -59,15 +59,15 @@ TEST(PhaseRun, FirstFailureEndsIt) {
   std::atomic<uint64_t> batches{0};
   const auto body = [&](uint32_t, KeySpan batch) {
     batches.fetch_add(1);
-    return batch.front() == 50 ? absl::DataLossError("batch of key 50") : absl::OkStatus();
+    return batch.front() == 50 ? DataLossError("batch of key 50") : OkStatus();
   };
-  const absl::Status status = RunPhase({keys, 1, 1, 0.0}, body, [](uint64_t) {}).status();
-  EXPECT_EQ(status, absl::DataLossError("batch of key 50"));
+  const Status status = RunPhase({keys, 1, 1, 0.0}, body, [](uint64_t) {}).status();
+  EXPECT_EQ(status, DataLossError("batch of key 50"));
   EXPECT_EQ(batches.load(), 51u);
 }
 
 TEST(PhaseRun, RefusesToRunWithoutKeys) {
-  const auto body = [](uint32_t, KeySpan) { return absl::OkStatus(); };
+  const auto body = [](uint32_t, KeySpan) { return OkStatus(); };
   EXPECT_FALSE(RunPhase({{}, 1, 1, 0.0}, body, [](uint64_t) {}).ok());
 }
 

@@ -6,9 +6,9 @@
 #include <cstdio>
 #include <string>
 
-#include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/random.h"
+#include "base/str_cat.h"
 #include "tests/bench/temporary_file.h"
 
 namespace embank {
@@ -22,14 +22,14 @@ const std::string& SomeTrace() {
     const CounterRandom random(1);
     std::string lines;
     for (uint64_t i = 0; i < 20'000; ++i) {
-      absl::StrAppend(&lines, random.Bits(2 * i) % (1 + random.Bits(2 * i + 1) % 3000), "\n");
+      StrAppend(&lines, random.Bits(2 * i) % (1 + random.Bits(2 * i + 1) % 3000), "\n");
     }
     return lines;
   }();
   return text;
 }
 
-absl::StatusOr<ReplayReport> RunQuietly(const ReplayOptions& options) {
+StatusOr<ReplayReport> RunQuietly(const ReplayOptions& options) {
   Progress progress(stderr, SteadyClock());
   return RunReplay(options, &progress);
 }
@@ -125,13 +125,13 @@ TEST(Replay, EmptyTraceIsAnEmptyStore) {
 
 TEST(Replay, NamesABrokenTrace) {
   const TemporaryFile file(".txt", "1\n2\nthree\n");
-  const absl::Status broken = RunQuietly(OptionsFor(file)).status();
-  EXPECT_EQ(broken.code(), absl::StatusCode::kDataLoss);
+  const Status broken = RunQuietly(OptionsFor(file)).status();
+  EXPECT_EQ(broken.code(), StatusCode::kDataLoss);
   EXPECT_THAT(std::string(broken.message()), HasSubstr(".txt:3: 't' in column 1"));
   ReplayOptions options;
   options.trace_path = "/no/such.txt";
-  const absl::Status absent = RunQuietly(options).status();
-  EXPECT_EQ(absent.code(), absl::StatusCode::kInvalidArgument);
+  const Status absent = RunQuietly(options).status();
+  EXPECT_EQ(absent.code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(absent.message()), HasSubstr("--trace: /no/such.txt"));
 }
 

@@ -31,7 +31,7 @@ SsdOptions SmallRun(const std::string& path) {
   return options;
 }
 
-absl::StatusOr<SsdReport> RunQuietly(const SsdOptions& options) {
+StatusOr<SsdReport> RunQuietly(const SsdOptions& options) {
   Progress progress(stderr, SteadyClock());
   return RunSsd(options, &progress);
 }
@@ -72,7 +72,7 @@ TEST(SsdRun, SizesFollowFromTheOptions) {
 
 TEST(SsdRun, MeasuresEveryPhaseAndLeavesNothing) {
   const test::ScratchDirectory directory;
-  const absl::StatusOr<SsdReport> report = RunQuietly(SmallRun(directory.path()));
+  const StatusOr<SsdReport> report = RunQuietly(SmallRun(directory.path()));
   ASSERT_TRUE(report.ok()) << report.status();
   ASSERT_EQ(report->results.size(), 6u);
   ExpectFigures(ResultOf(*report, SsdPhase::kFill, "embank"),
@@ -106,7 +106,7 @@ TEST(SsdRun, ComparesPoliciesAndAStoreInMemory) {
   SsdOptions options = SmallRun(directory.path());
   options.engines = {"embank", "embank-lfu", "embank-memory"};
   options.phases = {SsdPhase::kLookup, SsdPhase::kScan};
-  const absl::StatusOr<SsdReport> report = RunQuietly(options);
+  const StatusOr<SsdReport> report = RunQuietly(options);
   ASSERT_TRUE(report.ok()) << report.status();
   ASSERT_EQ(report->results.size(), 6u);
   const SsdResult& memory = ResultOf(*report, SsdPhase::kLookup, "embank-memory");
@@ -126,7 +126,7 @@ TEST(SsdRun, ComparesWithFioOrSaysThatItIsMissing) {
   SsdOptions options = SmallRun(directory.path());
   options.phases = {SsdPhase::kLookup};
   options.distribution = *ParseDistribution("zipf:0.99");
-  const absl::StatusOr<SsdReport> report = RunQuietly(options);
+  const StatusOr<SsdReport> report = RunQuietly(options);
   ASSERT_TRUE(report.ok()) << report.status();
   ASSERT_EQ(report->results.size(), 1u);
   if (IsLeftOut(*report, "fio")) {
@@ -142,7 +142,7 @@ TEST(SsdRun, ComparesWithRocksdbOrSaysThatItIsMissing) {
   options.engines = {"rocksdb", "embank", "rocksdb-rows"};
   options.peer_threads = {1, 3};
   options.phases = {SsdPhase::kLookup, SsdPhase::kRecover};
-  const absl::StatusOr<SsdReport> report = RunQuietly(options);
+  const StatusOr<SsdReport> report = RunQuietly(options);
   ASSERT_TRUE(report.ok()) << report.status();
   const SsdResult& embank = ResultOf(*report, SsdPhase::kLookup, "embank");
   if (IsLeftOut(*report, "rocksdb is left out")) {
@@ -167,7 +167,7 @@ TEST(SsdRun, SaysThatTheLogIsFullOrOverwritesAll) {
   options.utilisation = 0.9;
   options.overwrites = 1.0;
   options.phases = {SsdPhase::kOverwrite};
-  const absl::StatusOr<SsdReport> report = RunQuietly(options);
+  const StatusOr<SsdReport> report = RunQuietly(options);
   ASSERT_TRUE(report.ok()) << report.status();
   const double overwritten =
       *ResultOf(*report, SsdPhase::kOverwrite, "embank").Figure("overwritten");

@@ -9,9 +9,9 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/random.h"
+#include "base/str_cat.h"
 #include "bench/killed_process.h"
 #include "bench/survive_report.h"
 #include "tests/bench/temporary_file.h"
@@ -26,11 +26,11 @@ using testing::HasSubstr;
 std::string SomeTrace() {
   const CounterRandom random(3);
   std::string lines;
-  for (uint64_t i = 0; i < 12'000; ++i) absl::StrAppend(&lines, random.Bits(i) % 6000, "\n");
+  for (uint64_t i = 0; i < 12'000; ++i) StrAppend(&lines, random.Bits(i) % 6000, "\n");
   return lines;
 }
 
-absl::StatusOr<SurviveReport> RunQuietly(const SurviveOptions& options) {
+StatusOr<SurviveReport> RunQuietly(const SurviveOptions& options) {
   Progress progress(stderr, SteadyClock());
   return RunSurvive(options, &progress);
 }
@@ -118,15 +118,15 @@ TEST(Survive, WithoutKillsIsAReplayOnDisk) {
 TEST(Survive, NamesWhatItCannotUse) {
   const TemporaryFile empty(".txt");
   const test::ScratchDirectory directory;
-  const absl::Status no_keys = RunQuietly(OptionsFor(empty, directory.path())).status();
+  const Status no_keys = RunQuietly(OptionsFor(empty, directory.path())).status();
   EXPECT_THAT(std::string(no_keys.message()), HasSubstr("--trace: it has no keys"));
   const TemporaryFile file(".txt", "1\n");
-  const absl::Status no_path = RunQuietly(OptionsFor(file, "/no/such")).status();
+  const Status no_path = RunQuietly(OptionsFor(file, "/no/such")).status();
   EXPECT_THAT(std::string(no_path.message()), HasSubstr("--path: /no/such"));
 }
 
 TEST(KilledProcess, TellsUntilItIsKilled) {
-  auto process = KilledProcess::Start([](KilledProcess::Tell tell) -> absl::Status {
+  auto process = KilledProcess::Start([](KilledProcess::Tell tell) -> Status {
     for (uint64_t i = 0;; ++i) tell({7, i});
   });
   ASSERT_TRUE(process.ok()) << process.status();
@@ -142,7 +142,7 @@ TEST(KilledProcess, TellsUntilItIsKilled) {
 TEST(KilledProcess, ThatEndsByItselfIsNoticed) {
   auto process = KilledProcess::Start([](KilledProcess::Tell tell) {
     tell({1, 2});
-    return absl::InternalError("for the test");
+    return InternalError("for the test");
   });
   ASSERT_TRUE(process.ok()) << process.status();
   EXPECT_TRUE(process->Next().has_value());

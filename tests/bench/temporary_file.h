@@ -10,7 +10,7 @@
 #include <sstream>
 #include <string>
 
-#include "absl/strings/str_cat.h"
+#include "base/str_cat.h"
 
 namespace embank {
 
@@ -18,7 +18,7 @@ class TemporaryFile {
  public:
   // `ending` is the end of its name, which tells a trace's format.
   explicit TemporaryFile(const std::string& ending, const std::string& contents = "")
-      : path_(absl::StrCat(testing::TempDir(), "embank-", getpid(), "-", ++count_, ending)) {
+      : path_(StrCat(testing::TempDir(), "embank-", getpid(), "-", ++count_, ending)) {
     std::ofstream(path_, std::ios::binary) << contents;
   }
   ~TemporaryFile() { std::remove(path_.c_str()); }

@@ -48,14 +48,14 @@ std::string BigEndian(uint64_t word, size_t bytes) {
 }
 
 // The whole trace, read a few keys at a time.
-absl::StatusOr<std::vector<Key>> ReadAll(const TemporaryFile& file, size_t keys_at_once = 3,
-                                         std::optional<TraceFormat> format = std::nullopt) {
-  absl::StatusOr<std::unique_ptr<TraceReader>> reader = TraceReader::Open(file.path(), format);
+StatusOr<std::vector<Key>> ReadAll(const TemporaryFile& file, size_t keys_at_once = 3,
+                                   std::optional<TraceFormat> format = std::nullopt) {
+  StatusOr<std::unique_ptr<TraceReader>> reader = TraceReader::Open(file.path(), format);
   if (!reader.ok()) return reader.status();
   std::vector<Key> all;
   std::vector<Key> part(keys_at_once);
   for (;;) {
-    const absl::StatusOr<size_t> count = (*reader)->Read(part);
+    const StatusOr<size_t> count = (*reader)->Read(part);
     if (!count.ok()) return count.status();
     if (*count == 0) return all;
     all.insert(all.end(), part.begin(), part.begin() + static_cast<ptrdiff_t>(*count));
@@ -63,8 +63,8 @@ absl::StatusOr<std::vector<Key>> ReadAll(const TemporaryFile& file, size_t keys_
 }
 
 std::string FailureOf(const TemporaryFile& file) {
-  const absl::StatusOr<std::vector<Key>> keys = ReadAll(file);
-  EXPECT_EQ(keys.status().code(), absl::StatusCode::kDataLoss);
+  const StatusOr<std::vector<Key>> keys = ReadAll(file);
+  EXPECT_EQ(keys.status().code(), StatusCode::kDataLoss);
   return std::string(keys.status().message());
 }
 
@@ -161,8 +161,8 @@ TEST(Trace, RepeatsItsFailure) {
   const std::unique_ptr<TraceReader> reader = *TraceReader::Open(file.path(), std::nullopt);
   std::vector<Key> keys(1);
   EXPECT_EQ(*reader->Read(keys), 1u);
-  const absl::Status failure = reader->Read(keys).status();
-  EXPECT_EQ(failure.code(), absl::StatusCode::kDataLoss);
+  const Status failure = reader->Read(keys).status();
+  EXPECT_EQ(failure.code(), StatusCode::kDataLoss);
   EXPECT_EQ(reader->Read(keys).status(), failure);
 }
 
@@ -178,8 +178,8 @@ TEST(Trace, KnowsHowFarItIs) {
 TEST(Trace, TakesTheFormatThatItIsTold) {
   const TemporaryFile file(".keys", "12\n");
   EXPECT_THAT(*ReadAll(file, 3, TraceFormat::kText), ElementsAre(12));
-  const absl::Status status = ReadAll(file).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  const Status status = ReadAll(file).status();
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()), HasSubstr("--trace-format"));
   EXPECT_EQ(*ParseTraceFormat("be64"), TraceFormat::kBigEndian64);
   EXPECT_EQ(*ParseTraceFormat("u32"), TraceFormat::kBigEndian32);
@@ -188,8 +188,8 @@ TEST(Trace, TakesTheFormatThatItIsTold) {
 }
 
 TEST(Trace, NamesAFileThatIsNotThere) {
-  const absl::Status status = TraceReader::Open("/no/such/keys.txt", std::nullopt).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  const Status status = TraceReader::Open("/no/such/keys.txt", std::nullopt).status();
+  EXPECT_EQ(status.code(), StatusCode::kNotFound);
   EXPECT_THAT(std::string(status.message()), HasSubstr("/no/such/keys.txt: cannot open"));
 }
 

@@ -26,7 +26,7 @@ class TracesRun : public testing::Test {
     std::filesystem::create_directories(path.parent_path());
     std::ofstream(path, std::ios::binary) << contents;
   }
-  absl::StatusOr<TracesReport> Run() {
+  StatusOr<TracesReport> Run() {
     Progress progress(stderr, SteadyClock());
     return RunTraces(options(), &progress);
   }
@@ -48,7 +48,7 @@ TEST_F(TracesRun, FindsTheTracesAndMeasuresEachPolicy) {
   Write("pairs.txt", kPairs);
   Write("below/three.trace", std::string("\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0\2\0\0\0\0\0\0\0\1", 24));
   Write("README.md", "no trace");
-  const absl::StatusOr<TracesReport> report = Run();
+  const StatusOr<TracesReport> report = Run();
   ASSERT_TRUE(report.ok()) << report.status();
   ASSERT_EQ(report->results.size(), 4u);
   const TraceResult& three = report->results[1];
@@ -80,7 +80,7 @@ TEST_F(TracesRun, NamesTheFilesThatOnlyLookLikeTraces) {
   Write("pairs.txt", kPairs);
   Write("empty.txt", "");
   Write("words.txt", "user,item\n");
-  const absl::StatusOr<TracesReport> report = Run();
+  const StatusOr<TracesReport> report = Run();
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_EQ(report->results.size(), 2u);
   ASSERT_EQ(report->left_out.size(), 2u);
@@ -92,14 +92,14 @@ TEST_F(TracesRun, NamesTheFilesThatOnlyLookLikeTraces) {
 
 TEST_F(TracesRun, ATraceThatBreaksOffIsAnError) {
   Write("broken.txt", "1\n2\nx\n");
-  const absl::Status status = Run().status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  const Status status = Run().status();
+  EXPECT_EQ(status.code(), StatusCode::kDataLoss);
   EXPECT_THAT(std::string(status.message()), HasSubstr("broken.txt:3: 'x' in column 1"));
 }
 
 TEST_F(TracesRun, ADirectoryWithoutTracesNamesTheOption) {
   Write("README.md", "no trace");
-  EXPECT_EQ(Run().status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Run().status().code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(Run().status().message()), HasSubstr("--traces: "));
   Progress progress(stderr, SteadyClock());
   TracesOptions nowhere = options();
@@ -111,7 +111,7 @@ TEST_F(TracesRun, ADirectoryWithoutTracesNamesTheOption) {
 TEST_F(TracesRun, TableAndJsonHaveWhatWasMeasured) {
   Write("below/pairs.trc.txt", kPairs);
   Write("words.txt", "user,item\n");
-  const absl::StatusOr<TracesReport> report = Run();
+  const StatusOr<TracesReport> report = Run();
   ASSERT_TRUE(report.ok()) << report.status();
   const std::string table = TracesTable(DescribeMachine(), options(), *report);
   EXPECT_THAT(table, AllOf(HasSubstr("  pairs                           10%   0.5000   0.5000"),

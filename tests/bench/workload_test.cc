@@ -83,8 +83,8 @@ TEST(Workload, NamesWhatIsWrongWithATrace) {
   EXPECT_THAT(std::string(MakeWorkload(TraceOptions(empty.path())).status().message()),
               HasSubstr("no keys"));
   const TemporaryFile broken(".txt", "1\n2x\n");
-  const absl::Status status = MakeWorkload(TraceOptions(broken.path())).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  const Status status = MakeWorkload(TraceOptions(broken.path())).status();
+  EXPECT_EQ(status.code(), StatusCode::kDataLoss);
   EXPECT_THAT(std::string(status.message()), HasSubstr(":2: "));
   EXPECT_THAT(std::string(MakeWorkload(TraceOptions("/no/such.txt")).status().message()),
               HasSubstr("--dist: /no/such.txt"));

@@ -190,10 +190,10 @@ TEST(Zipf, StreamsAreTheSameOnEveryMachine) {
 
 TEST(Zipf, RefusesNonsense) {
   for (const double s : {-0.1, 100.1, std::nan(""), std::numeric_limits<double>::infinity()}) {
-    EXPECT_EQ(ZipfSampler::Create(10, s, 0).status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_EQ(ZipfSampler::Create(10, s, 0).status().code(), StatusCode::kInvalidArgument);
   }
   for (const uint64_t n : {uint64_t{0}, ZipfSampler::kRankMax + 1}) {
-    EXPECT_EQ(ZipfSampler::Create(n, 1.0, 0).status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_EQ(ZipfSampler::Create(n, 1.0, 0).status().code(), StatusCode::kInvalidArgument);
   }
 }
 

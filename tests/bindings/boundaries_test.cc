@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
+#include "base/str_cat.h"
 #include "bindings/c/embank.h"
 #include "tests/support/door.h"
 #include "tests/support/oracle.h"
@@ -129,7 +129,7 @@ TEST_F(Boundaries, AllDimsHoldTheirRows) {
     embank_table_options options =
         DrawnOptions(dim, static_cast<int32_t>(random.Between(EMBANK_OPT_SGD, EMBANK_OPT_FTRL)));
     options.value_type = static_cast<int32_t>(random.Below(3));
-    Twin twin = Create(absl::StrCat("dim", dim), options);
+    Twin twin = Create(StrCat("dim", dim), options);
     ASSERT_NE(twin.table, nullptr);
     std::vector<uint64_t> keys = {dim, 7, dim};
     CreateByLookup(&twin, keys);
@@ -141,7 +141,7 @@ TEST_F(Boundaries, AllDimsHoldTheirRows) {
     EXPECT_EQ(Difference(twin.table, twin.oracle), "");
   }
   for (uint32_t dim : {4095u, 4096u}) {
-    Twin twin = Create(absl::StrCat("edge", dim), DrawnOptions(dim, EMBANK_OPT_ADAM));
+    Twin twin = Create(StrCat("edge", dim), DrawnOptions(dim, EMBANK_OPT_ADAM));
     CreateByLookup(&twin, {1, 2, 3});
     EXPECT_EQ(Difference(twin.table, twin.oracle), "");
   }
@@ -195,7 +195,7 @@ TEST_F(Boundaries, PaddedAndUnalignedRowsLeaveTheGapsAlone) {
   for (int32_t type : {EMBANK_F32, EMBANK_F16, EMBANK_BF16}) {
     embank_table_options options = DrawnOptions(5, EMBANK_OPT_ADAGRAD);
     options.value_type = type;
-    Twin twin = Create(absl::StrCat("type", type), options);
+    Twin twin = Create(StrCat("type", type), options);
     std::vector<uint64_t> keys = {4, 5, 6, 4};
     for (uint64_t misalignment = 0; misalignment < 4; ++misalignment) {
       uint64_t stride = twin.oracle.row_bytes() + misalignment * 7;
@@ -324,7 +324,7 @@ TEST_F(Boundaries, FourThousandAndNinetyFiveTablesAndNoMore) {
   embank_table_options options = DrawnOptions(1, EMBANK_OPT_NONE);
   std::vector<embank_table*> tables;
   for (int i = 0; i < 4095; ++i) {
-    tables.push_back(CreateTable(store_.get(), absl::StrCat("t", i), options));
+    tables.push_back(CreateTable(store_.get(), StrCat("t", i), options));
     ASSERT_NE(tables.back(), nullptr) << i;
   }
   embank_table* extra = nullptr;
@@ -334,7 +334,7 @@ TEST_F(Boundaries, FourThousandAndNinetyFiveTablesAndNoMore) {
   EXPECT_THAT(embank_last_error(), testing::HasSubstr("4095"));
   uint64_t key = 1;
   for (int i = 0; i < 4095; ++i) {
-    oracle::Table oracle(kSeed, absl::StrCat("t", i), options);
+    oracle::Table oracle(kSeed, StrCat("t", i), options);
     float row = 0;
     float expected = 1;
     ASSERT_EQ(embank_lookup(tables[static_cast<size_t>(i)], &key, 1, 0, &row, 0, nullptr),

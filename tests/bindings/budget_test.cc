@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
+#include "base/str_cat.h"
 #include "bindings/c/embank.h"
 #include "tests/support/door.h"
 #include "tests/support/oracle.h"
@@ -214,7 +214,7 @@ TEST(Budget, AnErasedRowClassLeavesItsRoomToAnother) {
 TEST(Budget, ADroppedTableLeavesItsRoomToAnother) {
   StorePtr store = OpenWithBudget(64 * kMiB);
   for (int i = 0; i < 6; ++i) {
-    std::string name = absl::StrCat("t", i);
+    std::string name = StrCat("t", i);
     Twin twin =
         TableOf(store.get(), name, 400 + 177 * static_cast<uint32_t>(i), EMBANK_OPT_ADAGRAD);
     FillUntilRefused(store.get(), &twin, 0);
@@ -305,7 +305,7 @@ TEST(Budget, TablesCountToo) {
   // Less than a page of 2 MiB is left, and a table takes 2 KiB.
   for (; status == EMBANK_OK && tables < 1024; ++tables) {
     embank_table* table = nullptr;
-    std::string name = absl::StrCat("t", tables);
+    std::string name = StrCat("t", tables);
     status = embank_table_create(store.get(), name.c_str(), &options, &table);
     if (status != EMBANK_OK) {
       EXPECT_EQ(table, nullptr);

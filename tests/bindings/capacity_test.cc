@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
+#include "base/str_cat.h"
 #include "bindings/c/embank.h"
 #include "tests/support/door.h"
 #include "tests/support/environment.h"
@@ -147,7 +147,7 @@ struct Plan {
     std::vector<Filler> fillers;
     for (size_t i = 0; i < tables.size(); ++i) {
       embank_table* table = nullptr;
-      const std::string name = absl::StrCat("table ", i);
+      const std::string name = StrCat("table ", i);
       if (embank_table_create(store.get(), name.c_str(), &tables[i], &table) != EMBANK_OK) return 0;
       fillers.push_back({table, tables[i].dim});
     }
@@ -202,7 +202,7 @@ class DrawnStore {
     options_ = OptionsAt(directory_, random_.Between(16, 48) * kMiB);
     store_ = OpenStore(options_);
     const uint64_t tables = random_.OneIn(3) ? random_.Between(2, 6) : 1;
-    for (uint64_t i = 0; i < tables; ++i) AddTable(absl::StrCat("table ", i));
+    for (uint64_t i = 0; i < tables; ++i) AddTable(StrCat("table ", i));
   }
 
   void Fill() {
@@ -235,8 +235,7 @@ class DrawnStore {
     ASSERT_NE(store_, nullptr);
     for (size_t i = 0; i < fillers_.size(); ++i) {
       embank_table* table = nullptr;
-      ASSERT_EQ(embank_table_open(store_.get(), absl::StrCat("table ", i).c_str(), &table),
-                EMBANK_OK);
+      ASSERT_EQ(embank_table_open(store_.get(), StrCat("table ", i).c_str(), &table), EMBANK_OK);
       ASSERT_EQ(RowCount(table), fillers_[i].rows);
       ASSERT_NO_FATAL_FAILURE(ExpectRows(table, fillers_[i].dim, fillers_[i].rows, 11));
     }
@@ -285,7 +284,7 @@ TEST(Capacity, EverythingThatIsAcceptedCanBeSaved) {
   uint64_t checkpoints = 0;
   uint64_t rows = 0;
   for (uint64_t seed = begin; seed < end; ++seed) {
-    SCOPED_TRACE(absl::StrCat("EMBANK_TEST_SEED=", seed));
+    SCOPED_TRACE(StrCat("EMBANK_TEST_SEED=", seed));
     DrawnStore store(seed);
     ASSERT_NO_FATAL_FAILURE(store.Fill());
     ASSERT_NO_FATAL_FAILURE(store.ChangeAndReopen());

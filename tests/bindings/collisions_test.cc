@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
+#include "base/str_cat.h"
 #include "bindings/c/embank.h"
 #include "tests/support/door.h"
 #include "tests/support/inverse_mix.h"
@@ -80,7 +80,7 @@ class Collisions : public testing::Test {
 // In the middle of the hashes, at their end and at their begin.
 TEST_F(Collisions, KeysThatDifferInFewHashBitsAreKeptApart) {
   for (uint64_t high : {uint64_t{0x5A5A5A}, uint64_t{0xFFFFFF}, uint64_t{0}}) {
-    Twin twin = Create(absl::StrCat("t", high));
+    Twin twin = Create(StrCat("t", high));
     std::vector<uint64_t> all = CollidingKeys(twin.oracle.name(), high, 600);
     std::vector<uint64_t> present(all.begin(), all.begin() + 500);
     Lookup(&twin, present, EMBANK_MISSING_CREATE);

@@ -82,7 +82,7 @@ std::string CrashImages::TryImage(SimulatedDisk* image, const Candidates& candid
   environment.files = image;
   environment.log = CrashedLog();
   StorePtr store;
-  const absl::Status opened = OpenOnDisk(workload_.plan.store, std::move(environment), &store);
+  const Status opened = OpenOnDisk(workload_.plan.store, std::move(environment), &store);
   if (!opened.ok()) return "it does not open: " + opened.ToString();
   const FindRows how = random_.OneIn(kImagesPerScan) ? FindRows::kByScan : FindRows::kByKey;
   if (how == FindRows::kByScan) events_->Count(kScanned);

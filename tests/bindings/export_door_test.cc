@@ -32,7 +32,7 @@ StorePtr OpenSmall(const std::string& path, uint32_t flags) {
   log.read_bytes = uint64_t{256} << 10;
   log.read_lists = 2;
   embank_store* store = nullptr;
-  const absl::Status opened = OpenStoreIn(&options, std::move(environment), &store);
+  const Status opened = OpenStoreIn(&options, std::move(environment), &store);
   EXPECT_TRUE(opened.ok()) << opened;
   return StorePtr(store);
 }

@@ -42,7 +42,7 @@ embank_status Open(const std::string& path, embank_store** store) {
   const embank_store_options options = Options(path);
   StoreEnvironment environment;
   environment.log = SmallLog();
-  const absl::Status status = OpenStoreIn(&options, std::move(environment), store);
+  const Status status = OpenStoreIn(&options, std::move(environment), store);
   return static_cast<embank_status>(status.code());
 }
 

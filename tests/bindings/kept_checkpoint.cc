@@ -64,12 +64,11 @@ RowLogOptions CrashedLog() {
   return log;
 }
 
-absl::Status OpenOnDisk(embank_store_options options, StoreEnvironment environment,
-                        StorePtr* store) {
+Status OpenOnDisk(embank_store_options options, StoreEnvironment environment, StorePtr* store) {
   options.path = "store";
   if ((options.flags & EMBANK_OPEN_READ_ONLY) == 0) options.flags |= EMBANK_OPEN_CREATE;
   embank_store* opened = nullptr;
-  absl::Status status = OpenStoreIn(&options, std::move(environment), &opened);
+  Status status = OpenStoreIn(&options, std::move(environment), &opened);
   store->reset(opened);
   return status;
 }

@@ -27,8 +27,7 @@ struct KeptCheckpoint {
 RowLogOptions CrashedLog();
 
 // Opens the store of the directory "store", or makes it.
-absl::Status OpenOnDisk(embank_store_options options, StoreEnvironment environment,
-                        StorePtr* store);
+Status OpenOnDisk(embank_store_options options, StoreEnvironment environment, StorePtr* store);
 
 // How rows are found: a scan visits the whole index for each table.
 enum class FindRows { kByScan, kByKey };

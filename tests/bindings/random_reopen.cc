@@ -32,7 +32,7 @@ std::string RandomRun::Open(uint32_t flags) {
   environment.files = disk_.get();
   environment.log = plan_.crashes ? CrashedLog() : SmallLog();
   if (plan_.crashes) environment.executor = std::make_unique<SimulatedExecutor>(plan_.seed);
-  const absl::Status opened = OpenOnDisk(options, std::move(environment), &store_);
+  const Status opened = OpenOnDisk(options, std::move(environment), &store_);
   return opened.ok() ? "" : "the store did not open: " + opened.ToString();
 }
 

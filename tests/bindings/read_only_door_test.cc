@@ -43,7 +43,7 @@ embank_status OpenSmall(const std::string& path, uint32_t flags, StorePtr* store
   StoreEnvironment environment;
   environment.log = SmallLog();
   embank_store* opened = nullptr;
-  const absl::Status status = OpenStoreIn(&options, std::move(environment), &opened);
+  const Status status = OpenStoreIn(&options, std::move(environment), &opened);
   store->reset(opened);
   return static_cast<embank_status>(status.code());
 }

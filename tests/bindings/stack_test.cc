@@ -69,7 +69,7 @@ embank_status OpenSmall(const std::string& path, uint32_t workers, embank_store*
     options.flags = EMBANK_OPEN_CREATE;
     environment.log = SmallLog();
   }
-  const absl::Status status = OpenStoreIn(&options, std::move(environment), store);
+  const Status status = OpenStoreIn(&options, std::move(environment), store);
   return static_cast<embank_status>(status.code());
 }
 

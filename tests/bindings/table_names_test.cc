@@ -45,7 +45,7 @@ void Rename(const std::string& path, const std::string& from, const std::string&
     if (file.path().filename().string().rfind("MANIFEST-", 0) != 0) continue;
     std::ifstream read(file.path(), std::ios::binary);
     const std::string text(std::istreambuf_iterator<char>(read), {});
-    absl::StatusOr<Manifest> manifest = DecodeManifest(std::as_bytes(std::span(text)));
+    StatusOr<Manifest> manifest = DecodeManifest(std::as_bytes(std::span(text)));
     ASSERT_TRUE(manifest.ok()) << manifest.status();
     for (ManifestTable& table : manifest->tables) {
       if (table.name != from) continue;

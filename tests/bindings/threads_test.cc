@@ -11,7 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
+#include "base/str_cat.h"
 #include "bindings/c/embank.h"
 #include "tests/support/door.h"
 #include "tests/support/events.h"
@@ -166,7 +166,7 @@ TEST(Threads, TablesOfOneStoreDoNotDisturbEachOther) {
   for (uint64_t t = 0; t < kThreads; ++t) {
     // Two and two share a row class.
     embank_table_options options = TableOptions(t < 2 ? 5 : 6, EMBANK_OPT_ADAGRAD);
-    Twin twin = CreateTwin(store.get(), StoreOptions().seed, absl::StrCat("t", t), options);
+    Twin twin = CreateTwin(store.get(), StoreOptions().seed, StrCat("t", t), options);
     workers.emplace_back(twin.table, 0, twin.oracle);
     tables.push_back(twin.table);
   }

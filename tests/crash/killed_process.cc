@@ -56,7 +56,7 @@ class KilledProcess {
     StoreEnvironment environment;
     environment.files = &files_;
     environment.log = SmallLog();
-    const absl::Status opened = OpenStoreIn(&options, std::move(environment), &store);
+    const Status opened = OpenStoreIn(&options, std::move(environment), &store);
     store_.reset(store);
     return opened.ok() ? "" : opened.ToString();
   }

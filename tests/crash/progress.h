@@ -66,46 +66,46 @@ class ProgressDirectory final : public Directory {
       : directory_(std::move(directory)), progress_(progress) {}
 
   const std::string& path() const override { return directory_->path(); }
-  absl::StatusOr<std::unique_ptr<File>> Open(const std::string& name, FileAccess access,
-                                             FileCaching caching) override {
+  StatusOr<std::unique_ptr<File>> Open(const std::string& name, FileAccess access,
+                                       FileCaching caching) override {
     Tell();
     return directory_->Open(name, access, caching);
   }
-  absl::Status Rename(const std::string& from, const std::string& to) override {
+  Status Rename(const std::string& from, const std::string& to) override {
     renamed_ = progress_->call() == Mark::kCheckpointCall;
     progress_->Tell(renamed_ ? Mark::kRenaming : progress_->call());
     return directory_->Rename(from, to);
   }
-  absl::Status Link(const std::string& from, Directory* directory, const std::string& to) override {
+  Status Link(const std::string& from, Directory* directory, const std::string& to) override {
     Tell();
     return directory_->Link(from, static_cast<ProgressDirectory*>(directory)->directory_.get(), to);
   }
-  absl::Status Remove(const std::string& name) override {
+  Status Remove(const std::string& name) override {
     Tell();
     return directory_->Remove(name);
   }
-  absl::StatusOr<std::vector<std::string>> List() override {
+  StatusOr<std::vector<std::string>> List() override {
     Tell();
     return directory_->List();
   }
-  absl::Status Sync() override {
+  Status Sync() override {
     progress_->Tell(renamed_.exchange(false) ? Mark::kRenamed : progress_->call());
     return directory_->Sync();
   }
-  absl::Status SyncName() override {
+  Status SyncName() override {
     Tell();
     return directory_->SyncName();
   }
-  absl::Status RemoveItself() override {
+  Status RemoveItself() override {
     Tell();
     return directory_->RemoveItself();
   }
-  absl::StatusOr<uint64_t> FreeBytes() override { return directory_->FreeBytes(); }
-  absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& name, bool shared) override {
+  StatusOr<uint64_t> FreeBytes() override { return directory_->FreeBytes(); }
+  StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& name, bool shared) override {
     Tell();
     return directory_->Lock(name, shared);
   }
-  absl::StatusOr<std::unique_ptr<FileLock>> LockItself(bool shared) override {
+  StatusOr<std::unique_ptr<FileLock>> LockItself(bool shared) override {
     Tell();
     return directory_->LockItself(shared);
   }
@@ -123,13 +123,13 @@ class ProgressFileSystem final : public FileSystem {
   ProgressFileSystem(std::unique_ptr<FileSystem> files, Progress* progress)
       : files_(std::move(files)), progress_(progress) {}
 
-  absl::Status CreateDirectory(const std::string& path) override {
+  Status CreateDirectory(const std::string& path) override {
     progress_->Tell(progress_->call());
     return files_->CreateDirectory(path);
   }
-  absl::StatusOr<std::unique_ptr<Directory>> OpenDirectory(const std::string& path) override {
+  StatusOr<std::unique_ptr<Directory>> OpenDirectory(const std::string& path) override {
     progress_->Tell(progress_->call());
-    absl::StatusOr<std::unique_ptr<Directory>> directory = files_->OpenDirectory(path);
+    StatusOr<std::unique_ptr<Directory>> directory = files_->OpenDirectory(path);
     if (!directory.ok()) return directory.status();
     return std::make_unique<ProgressDirectory>(*std::move(directory), progress_);
   }

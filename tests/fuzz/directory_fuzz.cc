@@ -29,7 +29,7 @@ struct Opened {
   std::unique_ptr<Store> store;
 };
 
-absl::Status Open(SimulatedDisk* disk, bool previous, Opened* opened) {
+Status Open(SimulatedDisk* disk, bool previous, Opened* opened) {
   StoreOptions options;
   options.dram_bytes = uint64_t{16} << 20;
   options.seed = kSeed;
@@ -124,14 +124,13 @@ bool Change(FuzzInput* input, SimulatedDisk* disk) {
 }
 
 void CheckRows(Store* store, bool previous, bool is_single) {
-  const absl::StatusOr<Table*> table = store->OpenTable("t");
+  const StatusOr<Table*> table = store->OpenTable("t");
   EMBANK_CHECK(table.ok());
   std::vector<float> found(kKeys * kDim, -1.0f);
   std::vector<uint8_t> outcomes(kKeys);
-  const absl::Status status =
+  const Status status =
       Lookup(*table, AllKeys(), MissingRule::kSkip, RowsIn(&found, kDim), outcomes);
-  EMBANK_CHECK(status.ok() || absl::IsDataLoss(status) || absl::IsUnavailable(status) ||
-               absl::IsNotFound(status));
+  EMBANK_CHECK(status.ok() || IsDataLoss(status) || IsUnavailable(status) || IsNotFound(status));
   const float factor = previous ? 1.0f : 2.0f;
   for (Key key = 0; key < kKeys; ++key) {
     // Whose a record was is told twice: by itself and by the footer.
@@ -160,7 +159,7 @@ void FuzzOne(std::span<const std::byte> bytes) {
                   [](uint64_t, uint64_t) { return true; });
   EMBANK_CHECK(repaired.ok() || !repaired.status().message().empty());
   Opened opened;
-  const absl::Status status = Open(disk.get(), previous, &opened);
+  const Status status = Open(disk.get(), previous, &opened);
   EMBANK_CHECK(status.ok() || !status.message().empty());
   if (!status.ok()) {
     EMBANK_CHECK(changes > 0);

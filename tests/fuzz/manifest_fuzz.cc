@@ -12,10 +12,9 @@ namespace embank::test {
 namespace {
 
 void TryManifest(std::span<const std::byte> bytes) {
-  const absl::StatusOr<Manifest> manifest = DecodeManifest(bytes);
+  const StatusOr<Manifest> manifest = DecodeManifest(bytes);
   if (!manifest.ok()) {
-    EMBANK_CHECK(absl::IsDataLoss(manifest.status()) ||
-                 absl::IsFailedPrecondition(manifest.status()));
+    EMBANK_CHECK(IsDataLoss(manifest.status()) || IsFailedPrecondition(manifest.status()));
     return;
   }
   for (const SegmentRows& rows : manifest->segments) {
@@ -25,7 +24,7 @@ void TryManifest(std::span<const std::byte> bytes) {
     EMBANK_CHECK(rows.bits.size() == (rows.used_slots + 63) / 64);
   }
   const std::vector<std::byte> again = EncodeManifest(*manifest);
-  const absl::StatusOr<Manifest> decoded = DecodeManifest(again);
+  const StatusOr<Manifest> decoded = DecodeManifest(again);
   EMBANK_CHECK(decoded.ok() && EncodeManifest(*decoded) == again);
 }
 

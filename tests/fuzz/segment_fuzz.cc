@@ -13,9 +13,9 @@ namespace embank::test {
 namespace {
 
 void TryHeader(std::span<const std::byte> block) {
-  const absl::StatusOr<SegmentHeader> header = DecodeSegmentHeader(block);
+  const StatusOr<SegmentHeader> header = DecodeSegmentHeader(block);
   if (!header.ok()) {
-    EMBANK_CHECK(absl::IsDataLoss(header.status()) || absl::IsFailedPrecondition(header.status()));
+    EMBANK_CHECK(IsDataLoss(header.status()) || IsFailedPrecondition(header.status()));
     return;
   }
   EMBANK_CHECK(IsSound(*header));
@@ -28,9 +28,9 @@ void TryHeader(std::span<const std::byte> block) {
 }
 
 void TryFooter(const SegmentHeader& header, std::span<const std::byte> bytes) {
-  const absl::StatusOr<SegmentFooter> footer = DecodeSegmentFooter(header, bytes);
+  const StatusOr<SegmentFooter> footer = DecodeSegmentFooter(header, bytes);
   if (!footer.ok()) {
-    EMBANK_CHECK(absl::IsDataLoss(footer.status()));
+    EMBANK_CHECK(IsDataLoss(footer.status()));
     return;
   }
   EMBANK_CHECK(footer->keys.size() == footer->tables.size());

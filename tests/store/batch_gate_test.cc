@@ -57,25 +57,25 @@ TEST(BatchGate, OnlyWhatWasChangedBeforeTheFlipIsOwedAndOnlyWhileItSweeps) {
 TEST(BatchGate, AFailureEndsWhatIsOwedAndIsToldOnce) {
   BatchGate gate(1);
   gate.Flip(&Nothing);
-  gate.Fail(absl::ResourceExhaustedError("full"));
+  gate.Fail(ResourceExhaustedError("full"));
   EXPECT_FALSE(gate.IsSweeping());
   EXPECT_FALSE(gate.IsOwed(1));
-  EXPECT_EQ(gate.EndSweep(), absl::ResourceExhaustedError("full"));
+  EXPECT_EQ(gate.EndSweep(), ResourceExhaustedError("full"));
   EXPECT_TRUE(gate.EndSweep().ok()) << "told";
 }
 
 TEST(BatchGate, TheFirstOfTwoFailuresIsTold) {
   BatchGate gate(1);
   gate.Flip(&Nothing);
-  gate.Fail(absl::UnavailableError("first"));
-  gate.Fail(absl::ResourceExhaustedError("second"));
-  EXPECT_EQ(gate.EndSweep(), absl::UnavailableError("first"));
+  gate.Fail(UnavailableError("first"));
+  gate.Fail(ResourceExhaustedError("second"));
+  EXPECT_EQ(gate.EndSweep(), UnavailableError("first"));
 }
 
 TEST(BatchGate, TheNextFlipBeginsAnew) {
   BatchGate gate(1);
   gate.Flip(&Nothing);
-  gate.Fail(absl::UnavailableError("gone"));
+  gate.Fail(UnavailableError("gone"));
   gate.Flip(&Nothing);
   EXPECT_TRUE(gate.IsSweeping());
   EXPECT_TRUE(gate.IsOwed(1)) << "what the failed one has not got is owed to this one";
@@ -84,11 +84,11 @@ TEST(BatchGate, TheNextFlipBeginsAnew) {
 
 TEST(BatchGate, AFailureWhileNothingIsSweptIsNothing) {
   BatchGate gate(1);
-  gate.Fail(absl::UnavailableError("before"));
+  gate.Fail(UnavailableError("before"));
   EXPECT_TRUE(gate.EndSweep().ok());
   gate.Flip(&Nothing);
   EXPECT_TRUE(gate.EndSweep().ok());
-  gate.Fail(absl::UnavailableError("behind"));
+  gate.Fail(UnavailableError("behind"));
   EXPECT_TRUE(gate.EndSweep().ok());
   gate.Flip(&Nothing);
   EXPECT_TRUE(gate.EndSweep().ok());

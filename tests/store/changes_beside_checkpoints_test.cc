@@ -87,7 +87,7 @@ class Model {
 void ExpectAfterCrash(const SimulatedDisk& disk, Persistence persistence, const Tables& expected,
                       bool previous) {
   SpillWorld again(1, disk.AfterCrash(disk.changes(), persistence, 1));
-  const absl::Status opened = again.Open(previous);
+  const Status opened = again.Open(previous);
   ASSERT_TRUE(opened.ok()) << opened;
   ASSERT_NO_FATAL_FAILURE(ExpectIs(again.get(), expected));
 }

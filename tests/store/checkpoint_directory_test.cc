@@ -17,7 +17,7 @@ namespace embank::test {
 namespace {
 
 using Checkpoints = std::vector<uint32_t>;
-using DirectoryOr = absl::StatusOr<std::unique_ptr<CheckpointDirectory>>;
+using DirectoryOr = StatusOr<std::unique_ptr<CheckpointDirectory>>;
 
 constexpr uint32_t kSlotBytes = 32;
 
@@ -41,7 +41,7 @@ Manifest ManifestOf(uint32_t checkpoint, const std::vector<uint64_t>& segments =
   return manifest;
 }
 
-absl::Status Keep(CheckpointDirectory* directory, Manifest manifest, uint32_t previous) {
+Status Keep(CheckpointDirectory* directory, Manifest manifest, uint32_t previous) {
   bool in_doubt = false;
   manifest.previous = previous;
   return directory->Keep(manifest, &in_doubt);
@@ -66,7 +66,7 @@ class CheckpointDirectoryTest : public testing::Test {
   void MakeStore(uint32_t last) {
     const auto directory = Opened();
     for (uint32_t n = 0; n <= last; ++n) {
-      const absl::Status kept = Keep(directory.get(), ManifestOf(n), n == 0 ? 0 : n - 1);
+      const Status kept = Keep(directory.get(), ManifestOf(n), n == 0 ? 0 : n - 1);
       ASSERT_TRUE(kept.ok()) << kept;
     }
   }
@@ -79,8 +79,7 @@ class CheckpointDirectoryTest : public testing::Test {
   }
   void FailOn(DiskCall::Kind kind) {
     disk_.SetFaults([kind](const DiskCall& call) {
-      return call.kind == kind ? absl::UnavailableError(call.path + ": no answer")
-                               : absl::OkStatus();
+      return call.kind == kind ? UnavailableError(call.path + ": no answer") : OkStatus();
     });
   }
 
@@ -101,16 +100,16 @@ TEST_F(CheckpointDirectoryTest, ANewOneIsMadeAndHasNoCheckpoint) {
 }
 
 TEST_F(CheckpointDirectoryTest, WhereNoneMayBeMadeNothingIs) {
-  EXPECT_TRUE(absl::IsNotFound(Open(/*may_create=*/false).status()));
+  EXPECT_TRUE(IsNotFound(Open(/*may_create=*/false).status()));
   EXPECT_TRUE(disk_.Files().empty());
   EXPECT_FALSE(disk_.List("store").ok());
   // Nor where there is a directory, with a lock or without.
   ASSERT_TRUE(disk_.CreateDirectory("store").ok());
-  EXPECT_TRUE(absl::IsNotFound(Open(/*may_create=*/false).status()));
+  EXPECT_TRUE(IsNotFound(Open(/*may_create=*/false).status()));
   EXPECT_TRUE(disk_.Files().empty());
   MakeFile("store/LOCK");
-  const absl::Status status = Open(/*may_create=*/false).status();
-  EXPECT_TRUE(absl::IsNotFound(status)) << status;
+  const Status status = Open(/*may_create=*/false).status();
+  EXPECT_TRUE(IsNotFound(status)) << status;
   EXPECT_NE(status.message().find("path: store"), std::string::npos) << status;
 }
 
@@ -123,8 +122,8 @@ TEST_F(CheckpointDirectoryTest, OneThatIsOpenElsewhereIsUnavailable) {
   auto directory = Opened();
   ASSERT_TRUE(Keep(directory.get(), ManifestOf(0), 0).ok());
   for (const bool may_create : {false, true}) {
-    const absl::Status status = Open(may_create).status();
-    EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+    const Status status = Open(may_create).status();
+    EXPECT_TRUE(IsUnavailable(status)) << status;
     EXPECT_NE(status.message().find("path: store"), std::string::npos) << status;
   }
   directory.reset();
@@ -133,7 +132,7 @@ TEST_F(CheckpointDirectoryTest, OneThatIsOpenElsewhereIsUnavailable) {
 
 TEST_F(CheckpointDirectoryTest, AFileIsNoDirectory) {
   MakeFile("store");
-  const absl::Status status = Open().status();
+  const Status status = Open().status();
   EXPECT_FALSE(status.ok());
   EXPECT_NE(status.message().find("store"), std::string::npos) << status;
   EXPECT_EQ(disk_.Files(), (std::vector<std::string>{"store"}));
@@ -143,8 +142,8 @@ TEST_F(CheckpointDirectoryTest, SegmentsWithoutAManifestAreDataLoss) {
   ASSERT_TRUE(disk_.CreateDirectory("store").ok());
   MakeFile("store/segment-0000000000000001");
   for (const bool may_create : {true, false}) {
-    const absl::Status status = Open(may_create).status();
-    EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+    const Status status = Open(may_create).status();
+    EXPECT_TRUE(IsDataLoss(status)) << status;
     EXPECT_NE(status.message().find("path: store"), std::string::npos) << status;
   }
   EXPECT_TRUE(Has("segment-0000000000000001"));
@@ -152,7 +151,7 @@ TEST_F(CheckpointDirectoryTest, SegmentsWithoutAManifestAreDataLoss) {
 
 TEST_F(CheckpointDirectoryTest, AParentThatIsMissingIsNamed) {
   const auto directory = CheckpointDirectory::Open(&disk_, "none/store", true);
-  EXPECT_TRUE(absl::IsNotFound(directory.status()));
+  EXPECT_TRUE(IsNotFound(directory.status()));
   EXPECT_NE(directory.status().message().find("none"), std::string::npos) << directory.status();
 }
 
@@ -173,7 +172,7 @@ TEST_F(CheckpointDirectoryTest, ALockThatIsMissingBesideAManifestIsMadeAgain) {
 TEST_F(CheckpointDirectoryTest, WithoutALockAndAManifestNoLockIsMade) {
   ASSERT_TRUE(disk_.CreateDirectory("store").ok());
   MakeFile("store/segment-0000000000000001");
-  EXPECT_TRUE(absl::IsDataLoss(Open(/*may_create=*/false).status()));
+  EXPECT_TRUE(IsDataLoss(Open(/*may_create=*/false).status()));
   EXPECT_FALSE(Has("LOCK"));
 }
 
@@ -184,8 +183,8 @@ TEST_F(CheckpointDirectoryTest, AReplacedLockIsNoticedBeforeAManifestIsWritten) 
   for (const bool is_replaced : {false, true}) {
     if (is_replaced) MakeFile("store/LOCK");
     const size_t changes = disk_.changes();
-    const absl::Status status = Keep(directory.get(), ManifestOf(2), 1);
-    EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+    const Status status = Keep(directory.get(), ManifestOf(2), 1);
+    EXPECT_TRUE(IsUnavailable(status)) << status;
     EXPECT_NE(status.message().find("store/LOCK"), std::string::npos) << status;
     EXPECT_EQ(disk_.changes(), changes);
   }
@@ -197,25 +196,24 @@ TEST_F(CheckpointDirectoryTest, AReplacedLockIsNoticedBeforeAManifestIsWritten) 
 TEST_F(CheckpointDirectoryTest, WhereDirectoriesAreNotLockedTheFileIs) {
   MakeStore(1);
   disk_.SetFaults([](const DiskCall& call) {
-    return call.kind == DiskCall::Kind::kLockDirectory ? absl::UnimplementedError("no such locks")
-                                                       : absl::OkStatus();
+    return call.kind == DiskCall::Kind::kLockDirectory ? UnimplementedError("no such locks")
+                                                       : OkStatus();
   });
   auto first = Opened();
-  EXPECT_TRUE(absl::IsUnavailable(Open().status()));
-  EXPECT_TRUE(
-      absl::IsUnavailable(CheckpointDirectory::OpenToRead(&disk_, "store", "path").status()));
+  EXPECT_TRUE(IsUnavailable(Open().status()));
+  EXPECT_TRUE(IsUnavailable(CheckpointDirectory::OpenToRead(&disk_, "store", "path").status()));
   // Who removes it lets another one in; the first keeps nothing any more.
   ASSERT_TRUE(disk_.Remove("store/LOCK").ok());
   auto second = Opened();
-  EXPECT_TRUE(absl::IsUnavailable(Keep(first.get(), ManifestOf(2), 1)));
+  EXPECT_TRUE(IsUnavailable(Keep(first.get(), ManifestOf(2), 1)));
   EXPECT_TRUE(Keep(second.get(), ManifestOf(2), 1).ok());
   first.reset();
   second.reset();
   ASSERT_TRUE(disk_.Remove("store/LOCK").ok());
-  const absl::Status reader = CheckpointDirectory::OpenToRead(&disk_, "store", "path").status();
-  EXPECT_TRUE(absl::IsFailedPrecondition(reader)) << reader;
+  const Status reader = CheckpointDirectory::OpenToRead(&disk_, "store", "path").status();
+  EXPECT_TRUE(IsFailedPrecondition(reader)) << reader;
   EXPECT_NE(reader.message().find("path: store has no LOCK"), std::string::npos) << reader;
-  EXPECT_TRUE(absl::IsNotFound(CheckpointDirectory::OpenToRead(&disk_, "none", "path").status()));
+  EXPECT_TRUE(IsNotFound(CheckpointDirectory::OpenToRead(&disk_, "none", "path").status()));
 }
 
 // ---- keeping ----
@@ -269,7 +267,7 @@ TEST_F(CheckpointDirectoryTest, WhatIsFoundOutlivesACrash) {
     const auto directory = Opened();
     disk_.SetFaults([](const DiskCall& call) {
       const bool killed = call.kind == DiskCall::Kind::kSyncDirectory;
-      return killed ? absl::CancelledError("killed") : absl::OkStatus();
+      return killed ? CancelledError("killed") : OkStatus();
     });
     EXPECT_FALSE(Keep(directory.get(), ManifestOf(2), 1).ok());
   }
@@ -288,9 +286,9 @@ TEST_F(CheckpointDirectoryTest, OneThatCannotBeWrittenLeavesTheOthers) {
                                     DiskCall::Kind::kSync, DiskCall::Kind::kRename}) {
     SCOPED_TRACE(static_cast<int>(kind));
     FailOn(kind);
-    const absl::Status status = Keep(directory.get(), ManifestOf(2), 1);
+    const Status status = Keep(directory.get(), ManifestOf(2), 1);
     disk_.SetFaults(nullptr);
-    EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+    EXPECT_TRUE(IsUnavailable(status)) << status;
     EXPECT_NE(status.message().find("MANIFEST-00000002"), std::string::npos) << status;
     EXPECT_EQ(CheckpointsOf(*directory), Checkpoints({0, 1}));
     EXPECT_TRUE(directory->Load(0).ok() && directory->Load(1).ok());
@@ -305,9 +303,9 @@ TEST_F(CheckpointDirectoryTest, OneInDoubtIsTheLastUntilTheDirectoryIsOpenedAnew
   {
     const auto directory = Opened();
     FailOn(DiskCall::Kind::kSyncDirectory);
-    const absl::Status status = Keep(directory.get(), ManifestOf(2), 1);
+    const Status status = Keep(directory.get(), ManifestOf(2), 1);
     disk_.SetFaults(nullptr);
-    EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+    EXPECT_TRUE(IsUnavailable(status)) << status;
     EXPECT_EQ(Keep(directory.get(), ManifestOf(3), 1), status);
     EXPECT_TRUE(Has("MANIFEST-00000000") && Has("MANIFEST-00000001"));
     EXPECT_FALSE(Has("MANIFEST-00000003"));
@@ -325,7 +323,7 @@ TEST_F(CheckpointDirectoryTest, AFileThatCannotBeRemovedIsWorthAWord) {
   const Warnings warnings;
   disk_.SetFaults([](const DiskCall& call) {
     const bool fails = call.kind == DiskCall::Kind::kRemove && !call.path.ends_with(".new");
-    return fails ? absl::UnavailableError(call.path + ": stuck") : absl::OkStatus();
+    return fails ? UnavailableError(call.path + ": stuck") : OkStatus();
   });
   EXPECT_TRUE(Keep(directory.get(), ManifestOf(2), 1).ok());
   disk_.SetFaults(nullptr);
@@ -378,7 +376,7 @@ TEST_F(CheckpointDirectoryTest, OfACompletedCheckpointEveryCrashLeavesTheMark) {
     const auto kept = (*directory)->LoadKept();
     ASSERT_EQ(kept.size(), 2u);
     EXPECT_EQ(kept[0].checkpoint, 2u);
-    EXPECT_TRUE(absl::IsDataLoss(kept[0].manifest.status())) << kept[0].manifest.status();
+    EXPECT_TRUE(IsDataLoss(kept[0].manifest.status())) << kept[0].manifest.status();
     EXPECT_EQ(kept[1].checkpoint, 1u);
     EXPECT_TRUE(kept[1].manifest.ok());
     EXPECT_EQ((*directory)->next_checkpoint(), 3u);
@@ -388,13 +386,13 @@ TEST_F(CheckpointDirectoryTest, OfACompletedCheckpointEveryCrashLeavesTheMark) {
 TEST_F(CheckpointDirectoryTest, AStoreWhoseOnlyManifestIsMissingIsNotTakenForANewOne) {
   MakeStore(0);
   ASSERT_TRUE(disk_.Remove("store/MANIFEST-00000000").ok());
-  const absl::Status status = Open(/*may_create=*/true).status();
-  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+  const Status status = Open(/*may_create=*/true).status();
+  EXPECT_TRUE(IsDataLoss(status)) << status;
   EXPECT_NE(status.message().find("checkpoint 0"), std::string::npos) << status;
   const auto reader = CheckpointDirectory::OpenToRead(&disk_, "store", "path");
   ASSERT_TRUE(reader.ok()) << reader.status();
   ASSERT_EQ((*reader)->LoadKept().size(), 1u);
-  EXPECT_TRUE(absl::IsDataLoss((*reader)->LoadKept()[0].manifest.status()));
+  EXPECT_TRUE(IsDataLoss((*reader)->LoadKept()[0].manifest.status()));
 }
 
 // A checkpoint in doubt may be found, and be there no more after a crash.
@@ -425,12 +423,12 @@ TEST_F(CheckpointDirectoryTest, AMarkThatIsNotDurableLeavesItsCheckpointAndIsThe
   int syncs = 0;
   disk_.SetFaults([&](const DiskCall& call) {
     const bool fails = call.kind == DiskCall::Kind::kSyncDirectory && ++syncs == 2;
-    return fails ? absl::UnavailableError(call.path + ": no answer") : absl::OkStatus();
+    return fails ? UnavailableError(call.path + ": no answer") : OkStatus();
   });
   EXPECT_TRUE(Keep(directory.get(), ManifestOf(2), 1).ok());
   disk_.SetFaults(nullptr);
   EXPECT_EQ(syncs, 2);
-  EXPECT_TRUE(absl::IsUnavailable(Keep(directory.get(), ManifestOf(3), 2)));
+  EXPECT_TRUE(IsUnavailable(Keep(directory.get(), ManifestOf(3), 2)));
   const auto left = disk_.AfterCrash(disk_.changes(), Persistence::kNone, 0);
   const auto again = CheckpointDirectory::Open(left.get(), "store", false);
   ASSERT_TRUE(again.ok()) << again.status();
@@ -443,7 +441,7 @@ TEST_F(CheckpointDirectoryTest, AMarkThatCannotBeMadeIsWorthAWordAndIsMadeLater)
   const Warnings warnings;
   disk_.SetFaults([](const DiskCall& call) {
     const bool fails = call.kind == DiskCall::Kind::kRename && !call.path.ends_with(".new");
-    return fails ? absl::UnavailableError(call.path + ": stuck") : absl::OkStatus();
+    return fails ? UnavailableError(call.path + ": stuck") : OkStatus();
   });
   EXPECT_TRUE(Keep(directory.get(), ManifestOf(2), 1).ok());
   disk_.SetFaults(nullptr);
@@ -470,8 +468,8 @@ TEST_F(CheckpointDirectoryTest, ADamagedManifestIsNamed) {
   MakeStore(1);
   const std::byte wrong[] = {std::byte{0xFF}, std::byte{0xFE}};
   disk_.Corrupt("store/MANIFEST-00000001", 20, wrong);
-  const absl::Status status = Opened()->Load(1).status();
-  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+  const Status status = Opened()->Load(1).status();
+  EXPECT_TRUE(IsDataLoss(status)) << status;
   EXPECT_EQ(status.message().find("store/MANIFEST-00000001: "), 0u) << status;
 }
 
@@ -480,8 +478,8 @@ TEST_F(CheckpointDirectoryTest, AManifestUnderAnothersNameIsDataLoss) {
   ASSERT_TRUE(disk_.Rename("store/MANIFEST-00000001", "store/MANIFEST-00000004").ok());
   const auto directory = Opened();
   ASSERT_EQ(CheckpointsOf(*directory), Checkpoints({0, 4}));
-  const absl::Status status = directory->Load(4).status();
-  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+  const Status status = directory->Load(4).status();
+  EXPECT_TRUE(IsDataLoss(status)) << status;
   EXPECT_EQ(status.message().find("store/MANIFEST-00000004: "), 0u) << status;
   EXPECT_NE(status.message().find("checkpoint 1"), std::string::npos) << status;
 }
@@ -490,10 +488,10 @@ TEST_F(CheckpointDirectoryTest, ADeviceThatFailsIsNotDamage) {
   MakeStore(1);
   const auto directory = Opened();
   FailOn(DiskCall::Kind::kRead);
-  EXPECT_TRUE(absl::IsUnavailable(directory->Load(1).status()));
+  EXPECT_TRUE(IsUnavailable(directory->Load(1).status()));
   disk_.SetFaults(nullptr);
   FailOn(DiskCall::Kind::kList);
-  EXPECT_TRUE(absl::IsUnavailable(CheckpointDirectory::Open(&disk_, "other", true).status()));
+  EXPECT_TRUE(IsUnavailable(CheckpointDirectory::Open(&disk_, "other", true).status()));
 }
 
 // ---- what a crash left ----

@@ -38,7 +38,7 @@ TrialBegin MakeBegin() {
   begin.last = *ReadAll(world.get());
   Put(table, KeysFrom(1, 200), 9.0f);
   world.disk().SetFaults([](const DiskCall& call) {
-    return call.kind == DiskCall::Kind::kRename ? absl::UnavailableError("no") : absl::OkStatus();
+    return call.kind == DiskCall::Kind::kRename ? UnavailableError("no") : OkStatus();
   });
   EXPECT_FALSE(world->Checkpoint(BlobOf("failed")).ok());
   world.disk().SetFaults(nullptr);
@@ -71,7 +71,7 @@ void Change(SpillWorld* world) {
   Put(world->Create("new", Optimizer::kNone), KeysFrom(5, 40), 4.0f);
 }
 
-absl::StatusOr<Tables> Now(SpillWorld* world) { return ReadAll(world->get()); }
+StatusOr<Tables> Now(SpillWorld* world) { return ReadAll(world->get()); }
 
 // ---- the disk ----
 
@@ -82,10 +82,10 @@ struct Fault {
   bool stays;  // it and all later ones fail
   FaultOf of;
 
-  absl::Status status() const {
-    if (of == FaultOf::kSpace) return absl::ResourceExhaustedError("f: no space left (ENOSPC)");
-    if (of == FaultOf::kDevice) return absl::UnavailableError("f: input/output error (EIO)");
-    return absl::CancelledError("killed");
+  Status status() const {
+    if (of == FaultOf::kSpace) return ResourceExhaustedError("f: no space left (ENOSPC)");
+    if (of == FaultOf::kDevice) return UnavailableError("f: input/output error (EIO)");
+    return CancelledError("killed");
   }
   std::string name() const {
     return status().ToString() + (stays ? " from " : " at ") + std::to_string(n);
@@ -98,7 +98,7 @@ bool WithFault(SimulatedDisk* disk, const Fault& fault, const Body& body) {
   const uint64_t first = disk->calls() + fault.n;
   disk->SetFaults([first, fault](const DiskCall& call) {
     const bool fails = call.number == first || (fault.stays && call.number > first);
-    return fails ? fault.status() : absl::OkStatus();
+    return fails ? fault.status() : OkStatus();
   });
   body();
   disk->SetFaults(nullptr);
@@ -126,7 +126,7 @@ void ExpectOneOf(const SimulatedDisk& disk, const std::vector<Tables>& those,
                  Persistence persistence, uint64_t seed, Events* events) {
   SpillWorld again(kSeed, disk.AfterCrash(disk.changes(), persistence, seed));
   ASSERT_NE(again.get(), nullptr);
-  const absl::StatusOr<Tables> found = Now(&again);
+  const StatusOr<Tables> found = Now(&again);
   ASSERT_TRUE(found.ok()) << found.status();
   size_t which = 0;
   while (which < those.size() && *found != those[which]) ++which;
@@ -171,7 +171,7 @@ TEST(CheckpointFailures, OfTheDiskLeaveTheLastOneOrTheOneUnderWay) {
     SpillWorld world(kSeed, begin.Copy());
     ASSERT_NO_FATAL_FAILURE(Change(&world));
     const Tables now = *Now(&world);
-    absl::StatusOr<uint32_t> made;
+    StatusOr<uint32_t> made;
     *met = WithFault(&world.disk(), fault, [&] { made = world->Checkpoint(BlobOf("now")); });
     ASSERT_TRUE(*met || made.ok()) << made.status();
     if (!made.ok()) {
@@ -197,7 +197,7 @@ TEST(CheckpointFailures, OfTheDiskAtOpeningChangeNothing) {
   ForEachDiskFault([&](const Fault& fault, bool* met) {
     SpillWorld world(kSeed);
     world.SetDisk(begin.Copy());
-    absl::Status opened;
+    Status opened;
     *met = WithFault(&world.disk(), fault, [&] { opened = world.Open(); });
     ASSERT_TRUE(*met || opened.ok()) << opened;
     if (!opened.ok()) {
@@ -222,7 +222,7 @@ TEST(CheckpointFailures, OfTheDiskAtTheFirstOpeningLeaveWhatAStoreCanBeMadeOf) {
   ForEachDiskFault([&](const Fault& fault, bool* met) {
     SpillWorld world(kSeed);
     world.options().path = "other";
-    absl::Status opened;
+    Status opened;
     *met = WithFault(&world.disk(), fault, [&] { opened = world.Open(); });
     ASSERT_TRUE(*met || opened.ok()) << opened;
     if (!opened.ok()) events.Count("not opened");
@@ -233,7 +233,7 @@ TEST(CheckpointFailures, OfTheDiskAtTheFirstOpeningLeaveWhatAStoreCanBeMadeOf) {
       const size_t changes = world.disk().changes();
       SpillWorld again(kSeed, world.disk().AfterCrash(changes, persistence, fault.n));
       again.options().path = "other";
-      const absl::Status found = again.Open();
+      const Status found = again.Open();
       ASSERT_TRUE(found.ok()) << found;
       ASSERT_NO_FATAL_FAILURE(ExpectIs(again.get(), expected));
     };
@@ -292,9 +292,9 @@ TEST(CheckpointFailures, OneThatMayBeThereKeepsItsSegments) {
   world.disk().SetFaults([renamed = false](const DiskCall& call) mutable {
     renamed = renamed || call.kind == DiskCall::Kind::kRename;
     const bool fails = renamed && call.kind == DiskCall::Kind::kSyncDirectory;
-    return fails ? absl::UnavailableError("no answer") : absl::OkStatus();
+    return fails ? UnavailableError("no answer") : OkStatus();
   });
-  ASSERT_TRUE(absl::IsUnavailable(world->Checkpoint({}).status()));
+  ASSERT_TRUE(IsUnavailable(world->Checkpoint({}).status()));
   // All its rows die, and there is need of space.
   for (const float factor : {3.0f, 4.0f, 5.0f}) {
     Put(table, KeysFrom(1, 400), factor);
@@ -326,12 +326,12 @@ TEST(CheckpointFailures, OfTheManifestsSyncAreNotMadeUpForByLaterOnes) {
   });
   world.disk().SetFaults([&renames](const DiskCall& call) {
     const bool fails = renames && call.kind == DiskCall::Kind::kSyncDirectory;
-    return fails ? absl::UnavailableError("no answer") : absl::OkStatus();
+    return fails ? UnavailableError("no answer") : OkStatus();
   });
   const auto made = world->Checkpoint({});
   world.disk().SetFaults(nullptr);
   world.disk().SetRenameHook(nullptr);
-  ASSERT_TRUE(absl::IsUnavailable(made.status())) << made.status();
+  ASSERT_TRUE(IsUnavailable(made.status())) << made.status();
   const Tables now = *Now(&world);
   const auto next = world->Checkpoint({});
   if (next.ok()) candidates = {now};
@@ -352,12 +352,12 @@ TEST(CheckpointFailures, OfTheManifestsSyncAreNotMadeUpForByLaterOnes) {
 
 // As the C door does it: no exception leaves.
 template <typename Body>
-absl::Status Guarded(const Body& body) {
+Status Guarded(const Body& body) {
   try {
     return body();
   } catch (const std::bad_alloc&) {
     const Unfaulted own;
-    return absl::ResourceExhaustedError("no memory");
+    return ResourceExhaustedError("no memory");
   }
 }
 
@@ -385,14 +385,14 @@ TEST(CheckpointFailures, OfMemoryAreToldAndTheNextOneIsMade) {
     world.memory().AskFirst(&AllocationFaults::MustFail);
     ASSERT_NO_FATAL_FAILURE(Change(&world));
     const Tables now = *Now(&world);
-    absl::StatusOr<uint32_t> made;
+    StatusOr<uint32_t> made;
     {
       const AllocationFaults faults(n, kind);
       made = world->Checkpoint(BlobOf("now"));
       *met = AllocationFaults::Failed() > 0;
     }
     if (!made.ok()) {
-      ASSERT_TRUE(absl::IsResourceExhausted(made.status())) << made.status();
+      ASSERT_TRUE(IsResourceExhausted(made.status())) << made.status();
     }
     ASSERT_TRUE(*met || made.ok()) << made.status();
     if (*met) events.Count(made.ok() ? "made all the same" : "not made");
@@ -419,14 +419,14 @@ TEST(CheckpointFailures, OfMemoryAtOpeningChangeNothing) {
   world.memory().AskFirst(&AllocationFaults::MustFail);
   ForEachAllocation([&](FaultKind kind, uint64_t n, bool* met) {
     world.Close();
-    absl::Status opened;
+    Status opened;
     {
       const AllocationFaults faults(n, kind);
       opened = Guarded([&] { return world.Open(); });
       *met = AllocationFaults::Failed() > 0;
     }
     if (!opened.ok()) {
-      ASSERT_TRUE(absl::IsResourceExhausted(opened)) << opened;
+      ASSERT_TRUE(IsResourceExhausted(opened)) << opened;
       events.Count("not opened");
     }
     ASSERT_TRUE(*met || opened.ok()) << opened;

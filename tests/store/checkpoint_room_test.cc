@@ -39,7 +39,7 @@ constexpr int kRounds = 8;
 
 constexpr uint64_t kSegmentBytes = 64 * kBlockBytes;
 
-bool Has(const absl::Status& status, const char* text) {
+bool Has(const Status& status, const char* text) {
   return status.message().find(text) != std::string_view::npos;
 }
 
@@ -85,21 +85,21 @@ class RowsOfTable {
   uint64_t Put(const std::vector<Key>& keys, float value) {
     const std::vector<float> values(keys.size() * dim_, value);
     std::vector<uint8_t> outcomes(keys.size());
-    const absl::Status status = Upsert(table_, keys, RowsOf(values, dim_), outcomes);
+    const Status status = Upsert(table_, keys, RowsOf(values, dim_), outcomes);
     EXPECT_TRUE(status.ok()) << status;
     return Note(keys, outcomes, [&](Key key) { rows_[key] = value; });
   }
   uint64_t Step(const std::vector<Key>& keys) {
     const std::vector<float> ones(keys.size() * dim_, 1.0f);
     std::vector<uint8_t> outcomes(keys.size());
-    const absl::Status status = ApplyGradients(table_, keys, RowsOf(ones, dim_), outcomes);
+    const Status status = ApplyGradients(table_, keys, RowsOf(ones, dim_), outcomes);
     EXPECT_TRUE(status.ok()) << status;
     return Note(keys, outcomes, [&](Key key) { rows_.at(key) -= 1.0f; });
   }
   uint64_t LookUpOrCreate(const std::vector<Key>& keys) {
     std::vector<float> values(keys.size() * dim_);
     std::vector<uint8_t> outcomes(keys.size());
-    const absl::Status status =
+    const Status status =
         Lookup(table_, keys, MissingRule::kCreate, RowsIn(&values, dim_), outcomes);
     EXPECT_TRUE(status.ok()) << status;
     return Note(keys, outcomes, [&](Key key) { rows_.emplace(key, 5.0f); });
@@ -109,7 +109,7 @@ class RowsOfTable {
     ASSERT_TRUE(Erase(table_, keys, outcomes).ok());
     ASSERT_EQ(Note(keys, outcomes, [&](Key key) { rows_.erase(key); }), 0u) << "never refused";
   }
-  absl::Status PutAll(float value) {
+  Status PutAll(float value) {
     std::vector<Key> keys;
     for (const auto& [key, old] : rows_) keys.push_back(key);
     const std::vector<float> values(keys.size() * dim_, value);
@@ -133,7 +133,7 @@ class RowsOfTable {
       expected.insert(expected.end(), dim_, value);
     }
     std::vector<float> found(expected.size(), -1.0f);
-    const absl::Status status = Lookup(table_, keys, MissingRule::kSkip, RowsIn(&found, dim_), {});
+    const Status status = Lookup(table_, keys, MissingRule::kSkip, RowsIn(&found, dim_), {});
     ASSERT_TRUE(status.ok()) << status;
     ASSERT_TRUE(found == expected);
     ASSERT_EQ(table_->rows(), rows_.size());
@@ -235,8 +235,8 @@ TEST(CheckpointRoom, ASmallLogRefusesByNameAndCheckpointsFreeIt) {
     ASSERT_NO_FATAL_FAILURE(FillUntilRefused(&tables, &random)) << round;
     // The largest rows: a log without room for them may have some for others.
     RowsOfTable& first = tables.front();
-    const absl::Status status = first.PutAll(0.5f);
-    ASSERT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
+    const Status status = first.PutAll(0.5f);
+    ASSERT_EQ(status.code(), StatusCode::kResourceExhausted) << status;
     EXPECT_TRUE(Has(status, "embank_checkpoint") && Has(status, "ssd_bytes")) << status;
     // Nobody asked which were done.
     first.ReadAgain(0.5f);
@@ -385,7 +385,7 @@ class RoomRun {
     if (table.ok()) {
       tables_.emplace(name, RowsOfTable(*table, options.dim));
     } else {
-      ASSERT_TRUE(absl::IsResourceExhausted(table.status())) << table.status();
+      ASSERT_TRUE(IsResourceExhausted(table.status())) << table.status();
       events_->Count("table refused");
     }
   }

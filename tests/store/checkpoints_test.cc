@@ -22,7 +22,7 @@ TEST(Checkpoints, AStoreIsOpenedAsItsLastOneLeftIt) {
   Table* const table = world.Create("t", Optimizer::kNone);
   Put(table, KeysFrom(0, 3000), 1.0f);
   ASSERT_TRUE(Erase(table, KeysFrom(100, 50), {}).ok());
-  const absl::StatusOr<Tables> then = ReadAll(world.get());
+  const StatusOr<Tables> then = ReadAll(world.get());
   ASSERT_TRUE(then.ok()) << then.status();
   const auto first = world->Checkpoint(BlobOf("step 7"));
   ASSERT_TRUE(first.ok()) << first.status();
@@ -41,11 +41,11 @@ TEST(Checkpoints, AStoreIsOpenedAsItsLastOneLeftIt) {
 TEST(Checkpoints, FollowOpeningsWithoutAChangeBetween) {
   SpillWorld world(1);
   Put(world.Create("t", Optimizer::kNone), KeysFrom(0, 30), 1.0f);
-  const absl::StatusOr<Tables> then = ReadAll(world.get());
+  const StatusOr<Tables> then = ReadAll(world.get());
   ASSERT_TRUE(then.ok()) << then.status();
   for (int i = 0; i < 4; ++i) {
     ASSERT_TRUE(world->Checkpoint({}).ok());
-    const absl::Status opened = world.Open();
+    const Status opened = world.Open();
     ASSERT_TRUE(opened.ok()) << "opening " << i << ": " << opened;
     ExpectIs(world.get(), *then);
   }
@@ -54,10 +54,10 @@ TEST(Checkpoints, FollowOpeningsWithoutAChangeBetween) {
 TEST(Checkpoints, AStoreWithoutOneIsEmpty) {
   SpillWorld world(1);
   Put(world.Create("t", Optimizer::kNone), KeysFrom(0, 3000), 1.0f);
-  EXPECT_TRUE(absl::IsNotFound(world->CheckpointBlob().status()));
+  EXPECT_TRUE(IsNotFound(world->CheckpointBlob().status()));
   ASSERT_TRUE(world.Open().ok());
   ExpectIs(world.get(), {});
-  EXPECT_TRUE(absl::IsNotFound(world->CheckpointBlob().status()));
+  EXPECT_TRUE(IsNotFound(world->CheckpointBlob().status()));
 }
 
 TEST(Checkpoints, GoOnWithTablesIdsAndOptions) {
@@ -70,13 +70,13 @@ TEST(Checkpoints, GoOnWithTablesIdsAndOptions) {
   ASSERT_TRUE(world->DropTable("gone").ok());
   first->SetLearningRate(0.25f);
   ASSERT_TRUE(world->Checkpoint({}).ok());
-  const absl::StatusOr<Tables> then = ReadAll(world.get());
+  const StatusOr<Tables> then = ReadAll(world.get());
   ASSERT_TRUE(then.ok());
   first->SetLearningRate(0.5f);
   ASSERT_TRUE(world->DropTable("first").ok());
   ASSERT_TRUE(world.Open().ok());
   ExpectIs(world.get(), *then);
-  const absl::StatusOr<Table*> again = world->OpenTable("first");
+  const StatusOr<Table*> again = world->OpenTable("first");
   ASSERT_TRUE(again.ok());
   EXPECT_EQ((*again)->options().rule.learning_rate, 0.25f);
   EXPECT_EQ((*again)->options().optimizer, Optimizer::kSgd);
@@ -136,7 +136,7 @@ TEST(Checkpoints, ChangesBesideThemAreWhollyInOrOut) {
   stop = true;
   writer.join();
   ASSERT_TRUE(world.Open().ok());
-  const absl::StatusOr<Tables> tables = ReadAll(world.get());
+  const StatusOr<Tables> tables = ReadAll(world.get());
   ASSERT_TRUE(tables.ok()) << tables.status();
   const Rows& rows = tables->at("t");
   ASSERT_EQ(rows.size(), kKeys);
@@ -177,7 +177,7 @@ TEST(Checkpoints, SurviveEveryCrash) {
     for (const Persistence persistence : kPersistences) {
       SpillWorld again(5, disk->AfterCrash(change, persistence, random.Bits()));
       ASSERT_NE(again.get(), nullptr) << "a crash before change " << change;
-      const absl::StatusOr<Tables> found = ReadAll(again.get());
+      const StatusOr<Tables> found = ReadAll(again.get());
       ASSERT_TRUE(found.ok()) << found.status() << ", a crash before change " << change;
       const size_t done =
           static_cast<size_t>(std::upper_bound(ends.begin(), ends.end(), change) - ends.begin());

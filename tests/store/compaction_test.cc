@@ -195,7 +195,7 @@ TEST(Compaction, SurvivesCrashes) {
     const size_t change = random.Between(begins.front(), disk->changes());
     SpillWorld again(3, disk->AfterCrash(change, kPersistences[crash % 5], random.Bits()));
     ASSERT_NE(again.get(), nullptr) << "a crash before change " << change;
-    const absl::StatusOr<Tables> found = ReadAll(again.get());
+    const StatusOr<Tables> found = ReadAll(again.get());
     ASSERT_TRUE(found.ok()) << found.status() << ", a crash before change " << change;
     const size_t done =
         static_cast<size_t>(std::upper_bound(ends.begin(), ends.end(), change) - ends.begin());
@@ -218,7 +218,7 @@ TEST(Compaction, PassesOverWhatItCannotRead) {
   for (int round = 0; round < 20; ++round) {
     std::vector<uint8_t> outcomes(500);
     std::vector<Key> keys = KeysFrom(static_cast<Key>(round) * 150, 500);
-    const absl::Status put =
+    const Status put =
         Upsert(*world->OpenTable("t"), keys, RowsOf(RowsOfKeys(keys, 2.0f), kDim), outcomes);
     ASSERT_TRUE(put.ok()) << put;
   }
@@ -300,7 +300,7 @@ TEST(Compaction, GoesOnBesideEverything) {
     std::vector<float> found(100 * kDim);
     while (!stop) {
       const std::vector<Key> keys = KeysFrom(random.Below(900), 100);
-      const absl::Status read = Lookup(other, keys, MissingRule::kZero, RowsIn(&found, kDim), {});
+      const Status read = Lookup(other, keys, MissingRule::kZero, RowsIn(&found, kDim), {});
       ASSERT_TRUE(read.ok()) << read;
       for (size_t i = 0; i < keys.size(); ++i) {
         ASSERT_EQ(found[i * kDim], 7.0f * static_cast<float>(keys[i]));

@@ -19,7 +19,7 @@ inline constexpr uint64_t kMillion = uint64_t{1} << 20;  // positions of the sho
 
 inline Heats HeatsOf(Table* table, uint64_t keys) {
   Heats heats(keys);
-  const absl::Status status = GetHeat(table, KeysFrom(0, keys), heats, {});
+  const Status status = GetHeat(table, KeysFrom(0, keys), heats, {});
   EXPECT_TRUE(status.ok()) << status;
   return heats;
 }

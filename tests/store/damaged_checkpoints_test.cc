@@ -38,15 +38,15 @@ class TwoCheckpoints : public testing::Test {
     FlipBits(&world_.disk(), path, offset, 4);
   }
   // Opening fails, names that, and leaves all files as they are.
-  void ExpectRefused(absl::StatusCode code, const std::string& what, bool previous = false) {
+  void ExpectRefused(StatusCode code, const std::string& what, bool previous = false) {
     const auto before = Everything(world_.disk());
-    const absl::Status status = world_.Open(previous);
+    const Status status = world_.Open(previous);
     EXPECT_EQ(status.code(), code) << status;
     EXPECT_NE(status.message().find(what), std::string::npos) << status;
     EXPECT_TRUE(Everything(world_.disk()) == before);
   }
   void ExpectOpens(const Tables& expected, bool previous = false) {
-    const absl::Status status = world_.Open(previous);
+    const Status status = world_.Open(previous);
     ASSERT_TRUE(status.ok()) << status;
     ExpectIs(world_.get(), expected);
   }
@@ -57,8 +57,8 @@ class TwoCheckpoints : public testing::Test {
 
 TEST_F(TwoCheckpoints, ADamagedNewestOneNamesTheOlderWhichCanBeOpened) {
   Damage(ManifestPath(2), 200);
-  ExpectRefused(absl::StatusCode::kDataLoss, "MANIFEST-00000002");
-  ExpectRefused(absl::StatusCode::kDataLoss, "checkpoint 1 can be opened as the previous one");
+  ExpectRefused(StatusCode::kDataLoss, "MANIFEST-00000002");
+  ExpectRefused(StatusCode::kDataLoss, "checkpoint 1 can be opened as the previous one");
   ExpectOpens(states_[0], /*previous=*/true);
   const auto next = world_->Checkpoint({});
   ASSERT_TRUE(next.ok()) << next.status();
@@ -69,18 +69,18 @@ TEST_F(TwoCheckpoints, ADamagedNewestOneNamesTheOlderWhichCanBeOpened) {
 TEST_F(TwoCheckpoints, AMissingNewestManifestIsNamedAndNothingIsRemoved) {
   const std::vector<std::byte> lost = world_.disk().Contents(ManifestPath(2));
   ASSERT_TRUE(world_.disk().Remove(ManifestPath(2)).ok());
-  ExpectRefused(absl::StatusCode::kDataLoss, "MANIFEST-00000002");
-  ExpectRefused(absl::StatusCode::kDataLoss, "checkpoint 1 can be opened as the previous one");
+  ExpectRefused(StatusCode::kDataLoss, "MANIFEST-00000002");
+  ExpectRefused(StatusCode::kDataLoss, "checkpoint 1 can be opened as the previous one");
   world_.options().read_only = true;
   world_.options().may_create = false;
-  ExpectRefused(absl::StatusCode::kDataLoss, "MANIFEST-00000002");
+  ExpectRefused(StatusCode::kDataLoss, "MANIFEST-00000002");
   world_.options().read_only = false;
   const auto segments = SegmentPaths(world_.disk());
   ExpectOpens(states_[0], /*previous=*/true);
   EXPECT_EQ(SegmentPaths(world_.disk()), segments) << "they may be the lost one's";
   // Until there is a newer one.
   world_.Close();
-  ExpectRefused(absl::StatusCode::kDataLoss, "MANIFEST-00000002");
+  ExpectRefused(StatusCode::kDataLoss, "MANIFEST-00000002");
   // Who finds it again has it back.
   const auto file = world_.disk().Open(ManifestPath(2), FileAccess::kCreate, FileCaching::kCached);
   ASSERT_TRUE((*file)->Write(0, lost).ok());
@@ -100,13 +100,13 @@ TEST_F(TwoCheckpoints, AStoreGoesOnFromTheOlderOneBehindAMissingManifest) {
 
 TEST_F(TwoCheckpoints, AMissingOlderManifestIsNoLossOfTheNewest) {
   ASSERT_TRUE(world_.disk().Remove(ManifestPath(1)).ok());
-  ExpectRefused(absl::StatusCode::kNotFound, "MANIFEST-00000001", /*previous=*/true);
+  ExpectRefused(StatusCode::kNotFound, "MANIFEST-00000001", /*previous=*/true);
   ExpectOpens(states_[1]);
 }
 
 TEST_F(TwoCheckpoints, ADamagedOlderOneIsNobodysLossUntilItIsAskedFor) {
   Damage(ManifestPath(1), 200);
-  ExpectRefused(absl::StatusCode::kDataLoss, "MANIFEST-00000001", /*previous=*/true);
+  ExpectRefused(StatusCode::kDataLoss, "MANIFEST-00000001", /*previous=*/true);
   ExpectOpens(states_[1]);
   ASSERT_TRUE(world_->Checkpoint({}).ok());
   ExpectOpens(states_[1]);
@@ -115,8 +115,8 @@ TEST_F(TwoCheckpoints, ADamagedOlderOneIsNobodysLossUntilItIsAskedFor) {
 TEST_F(TwoCheckpoints, WhereBothAreDamagedNothingIsTouched) {
   Damage(ManifestPath(1), 77);
   Damage(ManifestPath(2), 99);
-  ExpectRefused(absl::StatusCode::kDataLoss, "MANIFEST-00000002");
-  ExpectRefused(absl::StatusCode::kDataLoss, "MANIFEST-00000001", /*previous=*/true);
+  ExpectRefused(StatusCode::kDataLoss, "MANIFEST-00000002");
+  ExpectRefused(StatusCode::kDataLoss, "MANIFEST-00000001", /*previous=*/true);
 }
 
 // Who opened an older checkpoint of a file that two stores share may have written it anew.
@@ -142,7 +142,7 @@ TEST_F(TwoCheckpoints, AFooterOfFewerSlotsDoesNotHideADroppedTablesRows) {
 
 TEST_F(TwoCheckpoints, ACutManifestIsDamaged) {
   world_.disk().Truncate(ManifestPath(2), 0);
-  ExpectRefused(absl::StatusCode::kDataLoss, "MANIFEST-00000002");
+  ExpectRefused(StatusCode::kDataLoss, "MANIFEST-00000002");
 }
 
 TEST_F(TwoCheckpoints, AManifestOfANewerFormatIsRefusedByItsNumber) {
@@ -150,14 +150,14 @@ TEST_F(TwoCheckpoints, AManifestOfANewerFormatIsRefusedByItsNumber) {
   PutAt<uint32_t>(manifest, 8, 7);
   SealAgain(manifest);
   world_.disk().Corrupt(ManifestPath(2), 0, manifest);
-  ExpectRefused(absl::StatusCode::kFailedPrecondition, "version 7");
+  ExpectRefused(StatusCode::kFailedPrecondition, "version 7");
   // Who has been there knew more: not even the older one is touched.
-  ExpectRefused(absl::StatusCode::kFailedPrecondition, "version 7", /*previous=*/true);
+  ExpectRefused(StatusCode::kFailedPrecondition, "version 7", /*previous=*/true);
 }
 
 TEST_F(TwoCheckpoints, AnotherSeedIsRefused) {
   world_.options().seed = kSeed + 1;
-  ExpectRefused(absl::StatusCode::kFailedPrecondition, "seed");
+  ExpectRefused(StatusCode::kFailedPrecondition, "seed");
   world_.options().seed = kSeed;
   ExpectOpens(states_[1]);
 }
@@ -165,7 +165,7 @@ TEST_F(TwoCheckpoints, AnotherSeedIsRefused) {
 TEST_F(TwoCheckpoints, ASecondOpenerWaitsForNobody) {
   ExpectOpens(states_[1]);
   const auto second = world_.OpenBeside();
-  EXPECT_TRUE(absl::IsUnavailable(second.status())) << second.status();
+  EXPECT_TRUE(IsUnavailable(second.status())) << second.status();
   EXPECT_NE(second.status().message().find("open already"), std::string::npos);
   ExpectIs(world_.get(), states_[1]);
   ASSERT_TRUE(world_->Checkpoint({}).ok());
@@ -175,10 +175,10 @@ TEST_F(TwoCheckpoints, AStoreThatIsNotThereIsNotMadeUnlessItMay) {
   world_.options().may_create = false;
   ExpectOpens(states_[1]);
   world_.options().path = "elsewhere";
-  EXPECT_TRUE(absl::IsNotFound(world_.Open()));
+  EXPECT_TRUE(IsNotFound(world_.Open()));
   world_.options().may_create = true;
   EXPECT_TRUE(world_.Open().ok());
-  EXPECT_TRUE(absl::IsFailedPrecondition(world_.Open(/*previous=*/true))) << "it has none";
+  EXPECT_TRUE(IsFailedPrecondition(world_.Open(/*previous=*/true))) << "it has none";
 }
 
 // ---- segments ----
@@ -189,7 +189,7 @@ TEST_F(TwoCheckpoints, AMissingSegmentIsNamed) {
   for (const std::string& path : paths) {
     SimulatedDisk& disk = world_.disk();
     ASSERT_TRUE(disk.Rename(path, "aside").ok());
-    ExpectRefused(absl::StatusCode::kDataLoss, path);
+    ExpectRefused(StatusCode::kDataLoss, path);
     ASSERT_TRUE(disk.Rename("aside", path).ok());
   }
   ExpectOpens(states_[1]);
@@ -199,7 +199,7 @@ TEST_F(TwoCheckpoints, ASegmentThatIsCutOffIsNamed) {
   const std::string path = SegmentPaths(world_.disk())[1];
   for (const uint64_t bytes : {40 * kBlockBytes, kBlockBytes, kBlockBytes - 1, uint64_t{0}}) {
     world_.disk().Truncate(path, bytes);
-    ExpectRefused(absl::StatusCode::kDataLoss, path);
+    ExpectRefused(StatusCode::kDataLoss, path);
   }
 }
 
@@ -250,12 +250,12 @@ TEST_F(TwoCheckpoints, ADamagedFooterAndDamagedRecordsAreNamedAndCounted) {
     live += newest.segments[0].bits[0] >> slot & 1;
   }
   ASSERT_GT(live, 1u);
-  ExpectRefused(absl::StatusCode::kDataLoss, path);
-  ExpectRefused(absl::StatusCode::kDataLoss,
+  ExpectRefused(StatusCode::kDataLoss, path);
+  ExpectRefused(StatusCode::kDataLoss,
                 "the keys of " + std::to_string(live) + " of its rows are lost");
-  ExpectRefused(absl::StatusCode::kDataLoss, "checkpoint 1 can be opened as the previous one");
-  ExpectRefused(absl::StatusCode::kDataLoss, "embank repair");
-  ExpectRefused(absl::StatusCode::kDataLoss, "embank repair", /*previous=*/true);
+  ExpectRefused(StatusCode::kDataLoss, "checkpoint 1 can be opened as the previous one");
+  ExpectRefused(StatusCode::kDataLoss, "embank repair");
+  ExpectRefused(StatusCode::kDataLoss, "embank repair", /*previous=*/true);
 }
 
 // What another checkpoint alone has may be damaged.
@@ -288,13 +288,12 @@ TEST_F(TwoCheckpoints, OfATableThatIsDroppedInPartIsNone) {
   ASSERT_TRUE(world_.Open().ok());
   ASSERT_TRUE(world_->CreateTable("other", OptionsOf(8)).ok());
   world_.disk().SetFaults([](const DiskCall& call) {
-    return call.kind == DiskCall::Kind::kRead ? absl::UnavailableError("no answer")
-                                              : absl::OkStatus();
+    return call.kind == DiskCall::Kind::kRead ? UnavailableError("no answer") : OkStatus();
   });
   EXPECT_FALSE(world_->DropTable("t").ok());
   world_.disk().SetFaults(nullptr);
   const auto made = world_->Checkpoint({});
-  EXPECT_TRUE(absl::IsFailedPrecondition(made.status())) << made.status();
+  EXPECT_TRUE(IsFailedPrecondition(made.status())) << made.status();
   EXPECT_NE(made.status().message().find("\"t\""), std::string::npos) << made.status();
   EXPECT_TRUE(world_->DropTable("t").ok());
   EXPECT_TRUE(world_->Checkpoint({}).ok());
@@ -306,7 +305,7 @@ TEST_F(TwoCheckpoints, AnotherSegmentsBytesAreNamed) {
   for (size_t i = 0; i < paths.size(); ++i) {
     const std::vector<std::byte> own = world_.disk().Contents(paths[i]);
     world_.disk().Corrupt(paths[i], 0, world_.disk().Contents(paths[(i + 1) % paths.size()]));
-    ExpectRefused(absl::StatusCode::kDataLoss, paths[i]);
+    ExpectRefused(StatusCode::kDataLoss, paths[i]);
     world_.disk().Corrupt(paths[i], 0, own);
   }
   ExpectOpens(states_[1]);
@@ -319,7 +318,7 @@ TEST_F(TwoCheckpoints, AnotherStoresSegmentIsNamed) {
   for (const std::string& path : SegmentPaths(world_.disk())) {
     const std::vector<std::byte> own = world_.disk().Contents(path);
     world_.disk().Corrupt(path, 0, other.disk().Contents(path));
-    ExpectRefused(absl::StatusCode::kDataLoss, path);
+    ExpectRefused(StatusCode::kDataLoss, path);
     world_.disk().Corrupt(path, 0, own);
   }
 }
@@ -327,7 +326,7 @@ TEST_F(TwoCheckpoints, AnotherStoresSegmentIsNamed) {
 TEST_F(TwoCheckpoints, SegmentsWithoutManifestsAreNotTakenForAnEmptyStore) {
   ASSERT_TRUE(world_.disk().Remove(ManifestPath(1)).ok());
   ASSERT_TRUE(world_.disk().Remove(ManifestPath(2)).ok());
-  ExpectRefused(absl::StatusCode::kDataLoss, "no manifest");
+  ExpectRefused(StatusCode::kDataLoss, "no manifest");
 }
 
 // Footers and manifest that stand, each, and do not belong together.
@@ -336,7 +335,7 @@ TEST_F(TwoCheckpoints, RowsOfATableThatHasNoneSuchAreNamed) {
   world_.Create("small", Optimizer::kNone, 8);
   ASSERT_TRUE(world_->Checkpoint({}).ok());
   world_.Close();
-  const absl::StatusOr<Manifest> made = DecodeManifest(world_.disk().Contents(ManifestPath(3)));
+  const StatusOr<Manifest> made = DecodeManifest(world_.disk().Contents(ManifestPath(3)));
   ASSERT_TRUE(made.ok()) << made.status();
   for (const bool other_class : {false, true}) {
     Manifest wrong = *made;
@@ -344,7 +343,7 @@ TEST_F(TwoCheckpoints, RowsOfATableThatHasNoneSuchAreNamed) {
     wrong.tables[0].id = other_class ? made->tables[1].id : 9;
     wrong.tables[1].id = other_class ? made->tables[0].id : 10;
     world_.disk().Corrupt(ManifestPath(3), 0, EncodeManifest(wrong));
-    ExpectRefused(absl::StatusCode::kDataLoss, "segment-");
+    ExpectRefused(StatusCode::kDataLoss, "segment-");
   }
 }
 
@@ -435,7 +434,7 @@ void ExpectAfterCrash(const SimulatedDisk& disk, uint64_t ssd_bytes, const Table
                       bool previous = false) {
   for (const Persistence persistence : {Persistence::kNone, Persistence::kAll}) {
     SpillWorld again(kSeed, disk.AfterCrash(disk.changes(), persistence, 1), nullptr, ssd_bytes);
-    const absl::Status opened = again.Open(previous);
+    const Status opened = again.Open(previous);
     ASSERT_TRUE(opened.ok()) << opened;
     ASSERT_NO_FATAL_FAILURE(ExpectIs(again.get(), expected));
   }

@@ -49,7 +49,7 @@ bool CreateRows(Table* table, Random* random, uint64_t count) {
   std::vector<Key> keys(count);
   for (Key& key : keys) key = random->Bits();
   std::vector<std::byte> rows(count * table->layout().vector_bytes);
-  const absl::Status status =
+  const Status status =
       Lookup(table, keys, MissingRule::kCreate, {rows.data(), table->layout().vector_bytes}, {});
   EXPECT_TRUE(status.ok()) << status;
   return status.ok();

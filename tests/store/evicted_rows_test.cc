@@ -66,16 +66,15 @@ TEST(EvictedRows, ARowThatCannotBeReadIsLostAloneAndSaysSo) {
         << key << " of " << lost;
     ASSERT_EQ(rows[key * kDim], key == lost ? -1.0f : 2.0f);
   }
-  const absl::Status status =
-      Lookup(table, {&lost, 1}, MissingRule::kZero, RowsIn(&rows, kDim), {});
-  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  const Status status = Lookup(table, {&lost, 1}, MissingRule::kZero, RowsIn(&rows, kDim), {});
+  EXPECT_EQ(status.code(), StatusCode::kDataLoss);
   EXPECT_NE(status.message().find("key " + std::to_string(lost)), std::string::npos) << status;
-  EXPECT_EQ(Contains(table, {&lost, 1}, {}).code(), absl::StatusCode::kDataLoss);
-  EXPECT_EQ(Contains(table, {&lost, 1}, outcomes).code(), absl::StatusCode::kOk);
+  EXPECT_EQ(Contains(table, {&lost, 1}, {}).code(), StatusCode::kDataLoss);
+  EXPECT_EQ(Contains(table, {&lost, 1}, outcomes).code(), StatusCode::kOk);
   EXPECT_EQ(outcomes[0], static_cast<uint8_t>(Outcome::kDataLoss));
   const std::vector<float> ones(kDim, 1.0f);
   EXPECT_EQ(ApplyGradients(table, {&lost, 1}, RowsOf(ones, kDim), {}).code(),
-            absl::StatusCode::kDataLoss);
+            StatusCode::kDataLoss);
   // A scan tells, and goes on.
   Scan scan(table);
   std::vector<Key> keys(500);
@@ -83,12 +82,12 @@ TEST(EvictedRows, ARowThatCannotBeReadIsLostAloneAndSaysSo) {
   uint64_t seen = 0;
   int complaints = 0;
   while (true) {
-    const absl::StatusOr<uint64_t> n = scan.Next(keys, RowsIn(&some, kDim));
+    const StatusOr<uint64_t> n = scan.Next(keys, RowsIn(&some, kDim));
     if (n.ok() && *n == 0) break;
     if (n.ok()) {
       seen += *n;
     } else {
-      ASSERT_EQ(n.status().code(), absl::StatusCode::kDataLoss);
+      ASSERT_EQ(n.status().code(), StatusCode::kDataLoss);
       ASSERT_LT(++complaints, 3);
     }
   }
@@ -168,7 +167,7 @@ TEST_F(DamagedRow, IsReplacedByAnUpsert) {
   uint8_t outcome = 0;
   ASSERT_TRUE(SetState(table_, {&lost_, 1}, RowsOf(state, kDim), {&outcome, 1}).ok());
   EXPECT_EQ(static_cast<Outcome>(outcome), Outcome::kDataLoss) << "it has no vector any more";
-  EXPECT_TRUE(absl::IsDataLoss(ApplyGradients(table_, {&lost_, 1}, RowsOf(state, kDim), {})));
+  EXPECT_TRUE(IsDataLoss(ApplyGradients(table_, {&lost_, 1}, RowsOf(state, kDim), {})));
   std::vector<float> row;
   EXPECT_EQ(LookupOf(lost_, MissingRule::kCreate, &row), Outcome::kDataLoss);
   EXPECT_EQ(UpsertOf(lost_, 7.0f), Outcome::kFound);
@@ -181,7 +180,7 @@ TEST_F(DamagedRow, IsReplacedByAnUpsert) {
   ASSERT_TRUE(store_->Checkpoint({}).ok());
   segment_.reset();
   ASSERT_TRUE(store_.Open().ok());
-  const absl::StatusOr<Rows> rows = ReadAll(*store_->OpenTable("t"));
+  const StatusOr<Rows> rows = ReadAll(*store_->OpenTable("t"));
   ASSERT_TRUE(rows.ok()) << rows.status();
   EXPECT_EQ(rows->size(), rows_);
   EXPECT_EQ(rows->at(lost_), 8.0f);
@@ -239,7 +238,7 @@ TEST_F(DamagedRow, OfWhichNobodyKnowsWhoseItIsStaysAsItIs) {
 
 TEST_F(DamagedRow, StaysWhereTheLogTakesNoRows) {
   store_.disk().SetFaults([](const DiskCall& call) {
-    return call.kind == DiskCall::Kind::kWrite ? absl::UnavailableError("no") : absl::OkStatus();
+    return call.kind == DiskCall::Kind::kWrite ? UnavailableError("no") : OkStatus();
   });
   EXPECT_FALSE(store_->Checkpoint({}).ok());
   store_.disk().SetFaults(nullptr);
@@ -329,8 +328,8 @@ TEST(EvictedRows, AFullLogRefusesAndKeepsWhatItHas) {
   ASSERT_TRUE(refused);
   ASSERT_EQ(table->rows(), expected.size());
   const std::vector<Key> new_keys = KeysFrom(100'000, 100);
-  const absl::Status status = Upsert(table, new_keys, RowsOf(RowsOfKeys(new_keys, 1), kDim), {});
-  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  const Status status = Upsert(table, new_keys, RowsOf(RowsOfKeys(new_keys, 1), kDim), {});
+  EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
   EXPECT_NE(status.message().find("ssd_bytes"), std::string::npos) << status;
   for (const Key key : new_keys) {
     uint8_t outcome = 0;
@@ -367,10 +366,9 @@ TEST(EvictedRows, ATableThatCannotBeReadIsDroppedAgain) {
   ASSERT_TRUE(Upsert(table, all, RowsOf(RowsOfKeys(all, 1), kDim), {}).ok());
   ASSERT_TRUE(table->mover()->log()->Flush().ok());
   store.disk().SetFaults([](const DiskCall& call) {
-    return call.kind == DiskCall::Kind::kRead ? absl::UnavailableError("no answer")
-                                              : absl::OkStatus();
+    return call.kind == DiskCall::Kind::kRead ? UnavailableError("no answer") : OkStatus();
   });
-  EXPECT_TRUE(absl::IsUnavailable(store->DropTable("t")));
+  EXPECT_TRUE(IsUnavailable(store->DropTable("t")));
   store.disk().SetFaults(nullptr);
   ASSERT_TRUE(store->DropTable("t").ok());
   EXPECT_EQ(table->rows(), 0u);

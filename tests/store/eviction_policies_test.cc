@@ -16,7 +16,7 @@ namespace {
 Table* CreateBy(SpillWorld* store, const char* name, EvictionPolicy eviction) {
   TableOptions options = OptionsOf(kDim);
   options.eviction = eviction;
-  const absl::StatusOr<Table*> table = (*store)->CreateTable(name, options);
+  const StatusOr<Table*> table = (*store)->CreateTable(name, options);
   EXPECT_TRUE(table.ok()) << table.status();
   return table.ok() ? *table : nullptr;
 }
@@ -136,8 +136,7 @@ TEST(EvictionPolicies, UnderLfuCleanRowsLeaveThoughColderOnesCannot) {
   }
   Put(table, dirty);
   store.disk().SetFaults([](const DiskCall& call) {
-    return call.kind == DiskCall::Kind::kSync ? absl::UnavailableError("no more")
-                                              : absl::OkStatus();
+    return call.kind == DiskCall::Kind::kSync ? UnavailableError("no more") : OkStatus();
   });
   EXPECT_FALSE(table->mover()->log()->Sync().ok());
   in_log.resize(200);

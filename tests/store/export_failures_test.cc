@@ -54,21 +54,18 @@ void ExpectWholeOrNone(SpillWorld* world, const Tables& last, bool* whole, Event
     ASSERT_NO_FATAL_FAILURE(ExpectIs(store->get(), last));
     return;
   }
-  ASSERT_TRUE(absl::IsNotFound(store.status()) || absl::IsDataLoss(store.status()))
-      << store.status();
-  events->Count(absl::IsNotFound(store.status()) ? "not a store" : "segments without a manifest");
+  ASSERT_TRUE(IsNotFound(store.status()) || IsDataLoss(store.status())) << store.status();
+  events->Count(IsNotFound(store.status()) ? "not a store" : "segments without a manifest");
   if (FilesWith(world->disk(), "copy/segment-").empty()) return;
   const auto made = OpenAt(world, "copy", true);
-  ASSERT_TRUE(absl::IsDataLoss(made.status())) << made.status();
-  ASSERT_TRUE(absl::IsAlreadyExists((*world)->Export("copy", GoOn)));
+  ASSERT_TRUE(IsDataLoss(made.status())) << made.status();
+  ASSERT_TRUE(IsAlreadyExists((*world)->Export("copy", GoOn)));
 }
 
 class ExportFailures : public testing::TestWithParam<bool> {
  protected:
   // The fault of a call, or that of links.
-  static absl::Status Always(const DiskCall& call) {
-    return GetParam() ? NoLinks(call) : absl::OkStatus();
-  }
+  static Status Always(const DiskCall& call) { return GetParam() ? NoLinks(call) : OkStatus(); }
 };
 
 INSTANTIATE_TEST_SUITE_P(, ExportFailures, testing::Bool(),
@@ -103,14 +100,13 @@ TEST_P(ExportFailures, ACrashLeavesTheCheckpointOrNoStore) {
 }
 
 struct Fault {
-  absl::Status status;
+  Status status;
   bool stays;  // it and all later ones fail
 };
 
 // What a crash leaves of an export that has ended so.
-void ExpectAfterCrash(const TrialBegin& begin, const absl::Status& exported,
-                      const SimulatedDisk& disk, Persistence persistence, uint64_t seed,
-                      Events* events) {
+void ExpectAfterCrash(const TrialBegin& begin, const Status& exported, const SimulatedDisk& disk,
+                      Persistence persistence, uint64_t seed, Events* events) {
   // A manifest that is in doubt may be there or not: more is drawn.
   const bool in_doubt = !exported.ok() && !FilesWith(disk, "copy/MANIFEST").empty();
   for (uint64_t draw = 0; draw < (in_doubt ? 8u : 1u); ++draw) {
@@ -126,10 +122,10 @@ void ExpectAfterCrash(const TrialBegin& begin, const absl::Status& exported,
 }
 
 const Fault kFaults[] = {
-    {absl::UnavailableError("f: input/output error (EIO)"), false},
-    {absl::UnavailableError("f: input/output error (EIO)"), true},
-    {absl::ResourceExhaustedError("f: no space left (ENOSPC)"), false},
-    {absl::ResourceExhaustedError("f: no space left (ENOSPC)"), true},
+    {UnavailableError("f: input/output error (EIO)"), false},
+    {UnavailableError("f: input/output error (EIO)"), true},
+    {ResourceExhaustedError("f: no space left (ENOSPC)"), false},
+    {ResourceExhaustedError("f: no space left (ENOSPC)"), true},
 };
 
 TEST_P(ExportFailures, OfTheDiskAreToldAndTheSourceGoesOn) {
@@ -153,7 +149,7 @@ TEST_P(ExportFailures, OfTheDiskAreToldAndTheSourceGoesOn) {
         const bool fails = call.number == first || (fault.stays && call.number > first);
         return fails && !is_source ? fault.status : Always(call);
       });
-      const absl::Status exported = world->Export("copy", GoOn);
+      const Status exported = world->Export("copy", GoOn);
       met = world.disk().calls() >= first;
       world.disk().SetFaults(Always);
       ASSERT_TRUE(met || exported.ok()) << exported;
@@ -172,8 +168,8 @@ TEST_P(ExportFailures, OfTheDiskAreToldAndTheSourceGoesOn) {
       ASSERT_NO_FATAL_FAILURE(ExpectWholeOrNone(&world, begin.last, &whole, &events));
       ASSERT_TRUE(whole || !exported.ok());
       if (!exported.ok()) {
-        const absl::Status second = world->Export("copy", GoOn);
-        ASSERT_TRUE(second.ok() || absl::IsAlreadyExists(second)) << second;
+        const Status second = world->Export("copy", GoOn);
+        ASSERT_TRUE(second.ok() || IsAlreadyExists(second)) << second;
         events.Count(second.ok() ? "made at the second try" : "not removed");
       }
       // The source goes on.
@@ -201,7 +197,7 @@ TEST_P(ExportFailures, OfMemoryAreToldAndTheSourceGoesOn) {
       SpillWorld world(kExportSeed, begin.Copy());
       world.memory().AskFirst(&AllocationFaults::MustFail);
       world.disk().SetFaults(Always);
-      absl::Status exported;
+      Status exported;
       {
         const AllocationFaults faults(n, kind);
         exported = world->Export("copy", GoOn);
@@ -209,7 +205,7 @@ TEST_P(ExportFailures, OfMemoryAreToldAndTheSourceGoesOn) {
       }
       ASSERT_TRUE(met || exported.ok()) << exported;
       if (!exported.ok()) {
-        ASSERT_TRUE(absl::IsResourceExhausted(exported)) << exported;
+        ASSERT_TRUE(IsResourceExhausted(exported)) << exported;
       }
       if (met) events.Count(exported.ok() ? "made all the same" : "not made");
       bool whole = false;

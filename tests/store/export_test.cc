@@ -32,7 +32,7 @@ class ExportTest : public testing::TestWithParam<By> {
       if (call.kind == DiskCall::Kind::kLink) ++links_;
       const bool to_target = call.path.starts_with("copy/segment-");
       if (call.kind == DiskCall::Kind::kPreallocate && to_target) ++copies_;
-      return GetParam() == By::kLinks ? absl::OkStatus() : NoLinks(call);
+      return GetParam() == By::kLinks ? OkStatus() : NoLinks(call);
     });
   }
 
@@ -48,7 +48,7 @@ INSTANTIATE_TEST_SUITE_P(, ExportTest, testing::Values(By::kLinks, By::kCopies),
                          });
 
 TEST_P(ExportTest, IsTheLastCheckpointAndNotWhatCameAfter) {
-  const absl::Status exported = world_->Export("copy", GoOn);
+  const Status exported = world_->Export("copy", GoOn);
   ASSERT_TRUE(exported.ok()) << exported;
   EXPECT_GT(links_, 1) << "segments that are full";
   EXPECT_GT(copies_, GetParam() == By::kLinks ? 1 : links_.load());
@@ -56,7 +56,7 @@ TEST_P(ExportTest, IsTheLastCheckpointAndNotWhatCameAfter) {
   world_.options().path = "copy";
   const auto previous = world_.OpenBeside(true);
   world_.options().path = "log";
-  EXPECT_TRUE(absl::IsFailedPrecondition(previous.status())) << previous.status();
+  EXPECT_TRUE(IsFailedPrecondition(previous.status())) << previous.status();
 }
 
 TEST_P(ExportTest, TakesNoSpaceTwiceForWhatIsLinked) {
@@ -177,7 +177,7 @@ TEST_P(ExportTest, KeepsItsCheckpointWhileOthersAreMade) {
     EXPECT_EQ(segments(), world_->log()->segment_count());
   };
   ASSERT_GT(kept, 2);
-  const absl::Status exported = world_->Export("copy", [&](uint64_t, uint64_t) {
+  const Status exported = world_->Export("copy", [&](uint64_t, uint64_t) {
     if (begun) return true;
     begun = true;
     for (int i = 0; i < 6; ++i) {
@@ -216,9 +216,9 @@ TEST_P(ExportTest, TellsHowFarItIsAndEndsWhereItIsTold) {
     }
     for (size_t calls = 1; calls <= told.size(); ++calls) {
       size_t call = 0;
-      const absl::Status exported =
+      const Status exported =
           world_->Export("other", [&](uint64_t, uint64_t) { return ++call < calls; });
-      ASSERT_TRUE(absl::IsCancelled(exported)) << exported;
+      ASSERT_TRUE(IsCancelled(exported)) << exported;
       ASSERT_EQ(call, calls);
       ASSERT_EQ(FilesWith(world_.disk(), "other/"), std::vector<std::string>());
       ASSERT_EQ(world_.disk().List("other").ok(), is_there);
@@ -229,16 +229,16 @@ TEST_P(ExportTest, TellsHowFarItIsAndEndsWhereItIsTold) {
 }
 
 TEST_P(ExportTest, IsRefusedWhereSomethingIsOrNothingCanBe) {
-  EXPECT_TRUE(absl::IsAlreadyExists(world_->Export("log", GoOn))) << "its own directory";
+  EXPECT_TRUE(IsAlreadyExists(world_->Export("log", GoOn))) << "its own directory";
   ASSERT_TRUE(world_.disk().CreateDirectory("full").ok());
   ASSERT_TRUE(world_.disk().Open("full/a", FileAccess::kCreate, FileCaching::kCached).ok());
-  const absl::Status full = world_->Export("full", GoOn);
-  EXPECT_TRUE(absl::IsAlreadyExists(full)) << full;
+  const Status full = world_->Export("full", GoOn);
+  EXPECT_TRUE(IsAlreadyExists(full)) << full;
   EXPECT_NE(full.message().find("full is not empty"), std::string::npos) << full;
   EXPECT_EQ(FilesWith(world_.disk(), "full/"), std::vector<std::string>{"full/a"});
-  EXPECT_TRUE(absl::IsNotFound(world_->Export("no such/copy", GoOn)));
+  EXPECT_TRUE(IsNotFound(world_->Export("no such/copy", GoOn)));
   ASSERT_TRUE(world_->Export("copy", GoOn).ok());
-  EXPECT_TRUE(absl::IsAlreadyExists(world_->Export("copy", GoOn)));
+  EXPECT_TRUE(IsAlreadyExists(world_->Export("copy", GoOn)));
   ASSERT_NO_FATAL_FAILURE(ExpectExport(&world_, "copy", last_));
 }
 
@@ -248,8 +248,8 @@ TEST_P(ExportTest, TakesADirectoryWithALockFileOfNobody) {
   ASSERT_TRUE(world_.disk().Open("copy/LOCK", FileAccess::kCreate, FileCaching::kCached).ok());
   {
     const auto lock = world_.disk().Lock("copy/LOCK", false);
-    const absl::Status used = world_->Export("copy", GoOn);
-    EXPECT_TRUE(absl::IsUnavailable(used)) << used;
+    const Status used = world_->Export("copy", GoOn);
+    EXPECT_TRUE(IsUnavailable(used)) << used;
   }
   ASSERT_TRUE(world_->Export("copy", GoOn).ok());
   ASSERT_NO_FATAL_FAILURE(ExpectExport(&world_, "copy", last_));
@@ -267,11 +267,11 @@ TEST_P(ExportTest, NamesASegmentThatIsMissing) {
         });
     ASSERT_TRUE(disk->Remove(file).ok());
     const auto source = OpenedDirectory(disk.get(), "log");
-    const absl::Status exported =
+    const Status exported =
         ExportCheckpoint({.files = disk.get(), .memory = &world_.memory(), .source = source.get()},
                          std::move(manifest), "copy", GoOn);
     if (needed) {
-      EXPECT_TRUE(absl::IsDataLoss(exported)) << exported;
+      EXPECT_TRUE(IsDataLoss(exported)) << exported;
       EXPECT_NE(exported.message().find(file), std::string::npos) << exported;
       EXPECT_EQ(FilesWith(*disk, "copy/"), std::vector<std::string>());
     } else {
@@ -288,12 +288,12 @@ TEST_P(ExportTest, NamesACopiedSegmentThatIsCutOff) {
     Manifest manifest = *(*CheckpointDirectory::Open(disk.get(), "log", false))->Load(2);
     disk->Truncate(file, 2 * kBlockBytes);
     const auto source = OpenedDirectory(disk.get(), "log");
-    const absl::Status exported =
+    const Status exported =
         ExportCheckpoint({.files = disk.get(), .memory = &world_.memory(), .source = source.get()},
                          std::move(manifest), "copy", GoOn);
     if (exported.ok()) continue;
     ++lost;
-    EXPECT_TRUE(absl::IsDataLoss(exported)) << exported;
+    EXPECT_TRUE(IsDataLoss(exported)) << exported;
     EXPECT_NE(exported.message().find(file), std::string::npos) << exported;
     EXPECT_EQ(FilesWith(*disk, "copy/"), std::vector<std::string>());
   }
@@ -302,11 +302,11 @@ TEST_P(ExportTest, NamesACopiedSegmentThatIsCutOff) {
 
 TEST(Export, NeedsAPathAndACheckpoint) {
   StoreWorld memory_only;
-  EXPECT_TRUE(absl::IsFailedPrecondition(memory_only->Export("copy", GoOn)));
+  EXPECT_TRUE(IsFailedPrecondition(memory_only->Export("copy", GoOn)));
   SpillWorld world(kExportSeed);
   Put(world.Create("t", Optimizer::kNone), KeysFrom(1, 10), 1.0f);
-  const absl::Status none = world->Export("copy", GoOn);
-  EXPECT_TRUE(absl::IsFailedPrecondition(none)) << none;
+  const Status none = world->Export("copy", GoOn);
+  EXPECT_TRUE(IsFailedPrecondition(none)) << none;
   EXPECT_NE(none.message().find("checkpoint"), std::string::npos) << none;
   EXPECT_FALSE(world.disk().List("copy").ok());
 }
@@ -351,7 +351,7 @@ TEST(Export, BesideThreadsIsOneOfTheCheckpoints) {
     for (int i = 0; thread == 3 && (i < kExports || checkpoints <= 3); ++i) {
       const std::string path = "copy" + std::to_string(i);
       const int begun = checkpoints;
-      const absl::Status exported = world->Export(path, GoOn);
+      const Status exported = world->Export(path, GoOn);
       EXPECT_TRUE(exported.ok()) << exported;
       StoreOptions options = world.options();
       options.path = path;

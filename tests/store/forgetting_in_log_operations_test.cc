@@ -217,7 +217,7 @@ void RunThreads(EvictionPolicy policy, uint64_t ssd_bytes) {
       for (Key& key : keys) key = random.Below(random.OneIn(3) ? 2000 : 30'000);
       std::vector<float> rows(keys.size() * kDim, static_cast<float>(batch));
       std::vector<uint8_t> outcomes(keys.size());
-      absl::Status status;
+      Status status;
       const uint64_t verb = random.Below(6);
       if (verb == 0) {
         status = Erase(table, keys, outcomes);

@@ -245,8 +245,7 @@ TEST(ForgettingInLog, BehindALogThatHasStoppedNothingIsForgotten) {
   Table* const table = Create(&store, "t", Forgets());
   ASSERT_NO_FATAL_FAILURE(WriteRange(&store, table, 0, kRowsOfPart));
   store.disk().SetFaults([](const DiskCall& call) {
-    return call.kind == DiskCall::Kind::kWrite ? absl::UnavailableError("broken")
-                                               : absl::OkStatus();
+    return call.kind == DiskCall::Kind::kWrite ? UnavailableError("broken") : OkStatus();
   });
   EXPECT_FALSE(store->Checkpoint({}).ok());
   ASSERT_EQ(Forgotten(table), 0u);

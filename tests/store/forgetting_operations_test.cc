@@ -115,7 +115,7 @@ class ToldTable {
     std::vector<Key> keys(100);
     std::vector<float> rows(keys.size() * kDim);
     for (;;) {
-      const absl::StatusOr<uint64_t> count = scan.Next(keys, RowsIn(&rows, kDim));
+      const StatusOr<uint64_t> count = scan.Next(keys, RowsIn(&rows, kDim));
       ASSERT_TRUE(count.ok()) << count.status();
       if (*count == 0) break;
       for (size_t i = 0; i < *count; ++i) {

@@ -34,7 +34,7 @@ inline TableOptions Forgets(EvictionPolicy eviction = EvictionPolicy::kClock, ui
 inline uint64_t Forgotten(Table* table) { return table->counters().forgotten_rows.load(); }
 
 inline Table* Create(SpillWorld* store, std::string_view name, const TableOptions& options) {
-  const absl::StatusOr<Table*> table = (*store)->CreateTable(name, options);
+  const StatusOr<Table*> table = (*store)->CreateTable(name, options);
   EXPECT_TRUE(table.ok()) << table.status();
   return table.ok() ? *table : nullptr;
 }
@@ -42,7 +42,7 @@ inline Table* Create(SpillWorld* store, std::string_view name, const TableOption
 // Writes keys whose values are their key times `factor`; all have to be taken.
 inline void Write(Table* table, const std::vector<Key>& keys, float factor = 1.0f) {
   std::vector<uint8_t> outcomes(keys.size());
-  const absl::Status status = Upsert(table, keys, RowsOf(RowsOfKeys(keys, factor), kDim), outcomes);
+  const Status status = Upsert(table, keys, RowsOf(RowsOfKeys(keys, factor), kDim), outcomes);
   ASSERT_TRUE(status.ok()) << status;
   const auto refused =
       std::count(outcomes.begin(), outcomes.end(), static_cast<uint8_t>(Outcome::kRefused));
@@ -57,7 +57,7 @@ inline void WriteRange(SpillWorld* store, Table* table, Key begin, Key end,
     if (keys_per_checkpoint == 0 ||
         key / keys_per_checkpoint == (key + kBatch) / keys_per_checkpoint)
       continue;
-    const absl::StatusOr<uint32_t> made = (*store)->Checkpoint({});
+    const StatusOr<uint32_t> made = (*store)->Checkpoint({});
     ASSERT_TRUE(made.ok()) << made.status();
   }
 }
@@ -78,8 +78,7 @@ inline std::map<Key, float> ValuesOf(Table* table, const std::vector<Key>& keys)
   std::map<Key, float> values;
   std::vector<float> rows(keys.size() * kDim);
   std::vector<uint8_t> outcomes(keys.size());
-  const absl::Status status =
-      Lookup(table, keys, MissingRule::kDefault, RowsIn(&rows, kDim), outcomes);
+  const Status status = Lookup(table, keys, MissingRule::kDefault, RowsIn(&rows, kDim), outcomes);
   EXPECT_TRUE(status.ok()) << status;
   for (size_t i = 0; i < keys.size(); ++i) {
     if (outcomes[i] != static_cast<uint8_t>(Outcome::kFound)) continue;

@@ -170,7 +170,7 @@ class Unreadable {
           call.kind == DiskCall::Kind::kRead && call.path.find(part) != std::string::npos;
       reads_ += is_meant ? 1 : 0;
       const bool fails = is_meant && reads_ < kReadsMax && random_.OneIn(one_in);
-      return fails ? absl::UnavailableError("input/output error (EIO)") : absl::OkStatus();
+      return fails ? UnavailableError("input/output error (EIO)") : OkStatus();
     });
   }
   ~Unreadable() { disk_->SetFaults(nullptr); }
@@ -202,8 +202,8 @@ TEST(ForgettingStepsInLog, WhatTheDeviceDoesNotReadIsForgottenLater) {
     EXPECT_EQ(table->rows(), kRowsOfPart + 5 * kBatch);
     // Who asks for them is told.
     std::vector<float> row(kDim);
-    EXPECT_TRUE(absl::IsDataLoss(
-        Lookup(table, std::vector<Key>{0}, MissingRule::kZero, RowsIn(&row, kDim), {})));
+    EXPECT_TRUE(
+        IsDataLoss(Lookup(table, std::vector<Key>{0}, MissingRule::kZero, RowsIn(&row, kDim), {})));
   }
   ASSERT_EQ(Present(table, KeysFrom(0, next)).size(), table->rows());
   LookUp(table, {next});
@@ -227,12 +227,12 @@ TEST(ForgettingStepsInLog, OfALogThatRunsFullMeanwhileRowsAreRefused) {
   Key next = kNew + kNewRows;
   {
     const Unreadable device(&store.disk(), "segment-");
-    absl::Status status;
+    Status status;
     for (int batch = 0; batch < 100 && status.ok(); ++batch, next += kBatch) {
       const std::vector<Key> keys = KeysFrom(next, kBatch);
       status = Upsert(table, keys, RowsOf(RowsOfKeys(keys, 1.0f), kDim), {});
     }
-    EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+    EXPECT_TRUE(IsResourceExhausted(status)) << status;
     EXPECT_LT(device.reads(), Unreadable::kReadsMax);
     EXPECT_EQ(Forgotten(table), 0u);
     EXPECT_TRUE(store->Checkpoint({}).ok());

@@ -46,8 +46,7 @@ class ForgettingTest : public testing::TestWithParam<EvictionPolicy> {
   std::vector<Outcome> Answer(Table* table, const std::vector<Key>& keys, MissingRule rule) {
     std::vector<float> rows(keys.size() * table->layout().dim);
     std::vector<uint8_t> outcomes(keys.size());
-    const absl::Status status =
-        Lookup(table, keys, rule, RowsIn(&rows, table->layout().dim), outcomes);
+    const Status status = Lookup(table, keys, rule, RowsIn(&rows, table->layout().dim), outcomes);
     EXPECT_TRUE(status.ok()) << status;
     return As(outcomes);
   }
@@ -313,8 +312,8 @@ TEST_P(ForgettingTest, MemoryThatFailsIsAFullStore) {
   store.memory()->FailEveryCall(true);
   EXPECT_EQ(Create(table, {1}).front(), Outcome::kRefused) << "there is nothing to forget";
   const std::vector<float> row(kDim);
-  const absl::Status refused = Upsert(table, std::vector<Key>{1}, RowsOf(row, kDim), {});
-  EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
+  const Status refused = Upsert(table, std::vector<Key>{1}, RowsOf(row, kDim), {});
+  EXPECT_TRUE(IsResourceExhausted(refused)) << refused;
   EXPECT_EQ(table->rows(), 0u);
   store.memory()->FailEveryCall(false);
   EXPECT_EQ(Create(table, {1}).front(), Outcome::kCreated);
@@ -338,7 +337,7 @@ TEST_P(ForgettingTest, AnAllocationThatFailsForgetsNothing) {
   for (const bool upserts : {false, true}) {
     uint64_t failures = 0;
     for (uint64_t n = 1;; ++n) {
-      absl::Status status;
+      Status status;
       {
         const AllocationFaults faults(n, FaultKind::kOnce);
         status = upserts
@@ -346,7 +345,7 @@ TEST_P(ForgettingTest, AnAllocationThatFailsForgetsNothing) {
                      : Lookup(table, keys, MissingRule::kCreate, RowsIn(&values, kDim), outcomes);
       }
       if (status.ok()) break;
-      ASSERT_TRUE(absl::IsResourceExhausted(status)) << status;
+      ASSERT_TRUE(IsResourceExhausted(status)) << status;
       ++failures;
       if (upserts) continue;
       ASSERT_EQ(table->rows(), rows);

@@ -62,7 +62,7 @@ TEST_P(ForgettingThreads, RowsStayWholeAndAreCountedOnce) {
     for (int batch = 0; batch < kBatches; ++batch) {
       for (Key& key : keys) key = random.Below(random.OneIn(3) ? kKeys : kKeys / 10);
       const uint64_t verb = random.Below(8);
-      absl::Status status;
+      Status status;
       if (verb == 0) {
         status = Erase(table, keys, outcomes);
       } else if (verb == 1) {
@@ -93,7 +93,7 @@ TEST_P(ForgettingThreads, RowsStayWholeAndAreCountedOnce) {
   std::vector<Key> keys(1000);
   std::vector<float> rows(keys.size() * kDim);
   for (;;) {
-    const absl::StatusOr<uint64_t> count = scan.Next(keys, RowsIn(&rows, kDim));
+    const StatusOr<uint64_t> count = scan.Next(keys, RowsIn(&rows, kDim));
     ASSERT_TRUE(count.ok()) << count.status();
     if (*count == 0) break;
     ExpectWhole(rows, *count);

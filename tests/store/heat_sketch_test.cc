@@ -262,11 +262,11 @@ TEST_F(HeatSketchTest, ItIsChargedOrRefused) {
   auto sketch = HeatSketch::Create(&memory_, &budget, kBytes);
   ASSERT_TRUE(sketch.ok());
   EXPECT_EQ(budget.used_bytes(), kBytes);
-  EXPECT_TRUE(absl::IsResourceExhausted(HeatSketch::Create(&memory_, &budget, kBytes).status()));
+  EXPECT_TRUE(IsResourceExhausted(HeatSketch::Create(&memory_, &budget, kBytes).status()));
   sketch->reset();
   EXPECT_EQ(budget.used_bytes(), 0u);
   memory_.FailCall(1);
-  EXPECT_TRUE(absl::IsResourceExhausted(HeatSketch::Create(&memory_, &budget, kBytes).status()));
+  EXPECT_TRUE(IsResourceExhausted(HeatSketch::Create(&memory_, &budget, kBytes).status()));
   EXPECT_EQ(memory_.outstanding(), 0u);
 }
 

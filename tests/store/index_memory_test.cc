@@ -64,7 +64,7 @@ TEST(IndexMemory, AFailedGrowthLeavesAllAsItWasAndTheArrayFillsUp) {
   EXPECT_EQ(inserted, 9 * 7 * kFirstBuckets / 10) << "nine tenths of all entries";
   const RowId one_more = IndexWorld::IdWithHash(1, HashAt(kShard, 0));
   for (int attempt = 0; attempt < 2; ++attempt) {
-    EXPECT_EQ(index.TryInsert(one_more).code(), absl::StatusCode::kResourceExhausted);
+    EXPECT_EQ(index.TryInsert(one_more).code(), StatusCode::kResourceExhausted);
   }
   EXPECT_EQ(index->memory_bytes(), kHugePageBytes);
   EXPECT_EQ(index->shard(kShard)->high_buckets, kFirstBuckets);
@@ -116,7 +116,7 @@ TEST(IndexMemory, FailsToOpenWithoutTrace) {
     const auto index = KeyIndex::Create(&memory, &budget, &epochs, tier->get());
     if (index.ok()) break;
     ++failed;
-    EXPECT_EQ(index.status().code(), absl::StatusCode::kResourceExhausted);
+    EXPECT_EQ(index.status().code(), StatusCode::kResourceExhausted);
     EXPECT_EQ(budget.used_bytes(), tier_bytes) << "call " << call;
     EXPECT_EQ(memory.outstanding(), tier_mappings) << "call " << call;
   }

@@ -49,13 +49,13 @@ class KeptHeat : public testing::Test {
   // Opens it damaged, with one warning.
   void OpenWarned(const std::string& what) {
     const Warnings warnings;
-    const absl::Status opened = world_.Open();
+    const Status opened = world_.Open();
     ASSERT_TRUE(opened.ok()) << opened;
     ASSERT_EQ(warnings.lines().size(), 1u);
     EXPECT_NE(warnings.lines()[0].find(HeatPath(3)), std::string::npos) << warnings.lines()[0];
     EXPECT_NE(warnings.lines()[0].find(what), std::string::npos) << warnings.lines()[0];
   }
-  absl::StatusOr<VerifyReport> Verify() {
+  StatusOr<VerifyReport> Verify() {
     return VerifyStore(&disk(), "log", [](uint64_t, uint64_t) { return true; });
   }
 
@@ -174,7 +174,7 @@ TEST_F(KeptHeat, IsExported) {
     const std::string path = links ? "linked" : "copied";
     // Checkpoints of the source come and go meanwhile.
     bool first = true;
-    const absl::Status exported = world_->Export(path, [&](uint64_t, uint64_t) {
+    const Status exported = world_->Export(path, [&](uint64_t, uint64_t) {
       for (int i = 0; first && i < 2; ++i) EXPECT_TRUE(world_->Checkpoint({}).ok());
       first = false;
       return true;
@@ -203,7 +203,7 @@ TEST_F(KeptHeat, IsToldAndLeftByThoseWhoOnlyRead) {
   Heats sum = counted.exact();
   for (Key key = 0; key < kKeys; ++key) sum[key] += third_[key];
   EXPECT_EQ(Told(), sum);
-  const absl::Status exported = world_->Export("copy", GoOn);
+  const Status exported = world_->Export("copy", GoOn);
   ASSERT_TRUE(exported.ok()) << exported;
   EXPECT_EQ(FilesWith(disk(), "log/HEAT-").size(), 3u);
   world_.Close();
@@ -213,7 +213,7 @@ TEST_F(KeptHeat, IsToldAndLeftByThoseWhoOnlyRead) {
 TEST_F(KeptHeat, MissingIsNoMatterOfAnExport) {
   ASSERT_TRUE(disk().Remove(HeatPath(3)).ok());
   const Warnings warnings;
-  const absl::Status exported = world_->Export("copy", GoOn);
+  const Status exported = world_->Export("copy", GoOn);
   ASSERT_TRUE(exported.ok()) << exported;
   EXPECT_EQ(warnings.lines().size(), 1u);
   const auto copy = OpenAt(&world_, "copy");
@@ -236,14 +236,14 @@ TEST_F(KeptHeat, OfASizeThatNoneHasIsDamaged) {
                                {.bytes = 3 * grain, .sketch_bytes = grain},
                                {.bytes = grain + 64, .sketch_bytes = grain},
                                {.bytes = bytes + grain, .sketch_bytes = bytes}}) {
-    EXPECT_TRUE(absl::IsDataLoss(LoadHeat(log.get(), name, file, sketch->get())));
+    EXPECT_TRUE(IsDataLoss(LoadHeat(log.get(), name, file, sketch->get())));
   }
 }
 
 TEST_F(KeptHeat, IsLeftOutWhereItCannotBeWritten) {
   disk().SetFaults([&](const DiskCall& call) {
     const bool fails = call.kind == DiskCall::Kind::kWrite && call.path == HeatPath(4);
-    return fails ? absl::ResourceExhaustedError("no room") : absl::OkStatus();
+    return fails ? ResourceExhaustedError("no room") : OkStatus();
   });
   {
     const Warnings warnings;
@@ -262,10 +262,10 @@ TEST_F(KeptHeat, OfACheckpointThatFailedIsRemoved) {
   disk().SetFaults([&](const DiskCall& call) {
     const bool fails =
         call.kind == DiskCall::Kind::kOpen && call.path.find("MANIFEST-") != std::string::npos;
-    return fails ? absl::ResourceExhaustedError("no room") : absl::OkStatus();
+    return fails ? ResourceExhaustedError("no room") : OkStatus();
   });
   for (int i = 0; i < 3; ++i) {
-    EXPECT_TRUE(absl::IsResourceExhausted(world_->Checkpoint({}).status()));
+    EXPECT_TRUE(IsResourceExhausted(world_->Checkpoint({}).status()));
     EXPECT_EQ(FilesWith(disk(), "log/HEAT-").size(), 2u);
   }
   disk().SetFaults(nullptr);
@@ -277,10 +277,10 @@ TEST_F(KeptHeat, DoesNotPileUpBehindAManifestInDoubt) {
   int syncs = 0;  // of a checkpoint: behind its segments, behind its manifest
   disk().SetFaults([&](const DiskCall& call) {
     const bool fails = call.kind == DiskCall::Kind::kSyncDirectory && ++syncs == 2;
-    return fails ? absl::UnavailableError("no answer") : absl::OkStatus();
+    return fails ? UnavailableError("no answer") : OkStatus();
   });
   for (int i = 0; i < 3; ++i) {
-    EXPECT_TRUE(absl::IsUnavailable(world_->Checkpoint({}).status()));
+    EXPECT_TRUE(IsUnavailable(world_->Checkpoint({}).status()));
     EXPECT_EQ(FilesWith(disk(), "log/HEAT-").size(), 3u) << "those of 2 and 3, and of 4 in doubt";
   }
   disk().SetFaults(nullptr);
@@ -290,7 +290,7 @@ TEST_F(KeptHeat, DoesNotPileUpBehindAManifestInDoubt) {
 
 TEST_F(KeptHeat, OfTheNewestStaysThoughThePreviousIsOpenedAndExported) {
   ASSERT_TRUE(world_.Open(/*previous=*/true).ok());
-  const absl::Status exported = world_->Export("copy", GoOn);
+  const Status exported = world_->Export("copy", GoOn);
   ASSERT_TRUE(exported.ok()) << exported;
   ASSERT_TRUE(world_.Open().ok());
   EXPECT_EQ(Told(), third_);
@@ -358,8 +358,8 @@ TEST(HeatOfAllRows, GivesWayToRows) {
   for (int checkpoint = 1; checkpoint <= 40; ++checkpoint) {
     for (int batch = 0; batch < 12; ++batch) {
       const Key first = random.Below(std::min<Key>(table->rows() + 200, 4200));
-      const absl::Status status = Upsert(table, KeysFrom(first, 200), RowsOf(values, kDim), {});
-      EXPECT_TRUE(status.ok() || absl::IsResourceExhausted(status)) << status;
+      const Status status = Upsert(table, KeysFrom(first, 200), RowsOf(values, kDim), {});
+      EXPECT_TRUE(status.ok() || IsResourceExhausted(status)) << status;
       const std::vector<Key> keys = KeysFrom(random.Below(4000), 200);
       ASSERT_TRUE(Lookup(table, keys, MissingRule::kZero, RowsIn(&rows, kDim), {}).ok());
     }

@@ -127,7 +127,7 @@ TEST(KeyIndex, AHomeTakesEightBucketsOfRowsAndRefusesOneMoreThatNoGrowthCanPart)
     EXPECT_EQ(index.FarthestOf(kShard), kDisplacementMax);
     const RowId one_more = IndexWorld::IdWithHash(1, ids[0].hash);
     for (int attempt = 0; attempt < 3; ++attempt) {
-      EXPECT_EQ(index.TryInsert(one_more).code(), absl::StatusCode::kResourceExhausted);
+      EXPECT_EQ(index.TryInsert(one_more).code(), StatusCode::kResourceExhausted);
       ASSERT_NO_FATAL_FAILURE(index.ExpectAllFound());
       ASSERT_NO_FATAL_FAILURE(ExpectAbsent(&index, one_more));
     }
@@ -145,7 +145,7 @@ TEST(KeyIndex, RefusedRowsDoNotMakeTheIndexGrowWithoutEnd) {
   ASSERT_NO_FATAL_FAILURE(InsertAll(&index, RowsOfOneQuotient(7777777, kHomeRowsMax)));
   const RowId one_more = IndexWorld::IdWithHash(1, HashAt(kShard, 7777777));
   for (int attempt = 0; attempt < 12; ++attempt) {
-    EXPECT_EQ(index.TryInsert(one_more).code(), absl::StatusCode::kResourceExhausted);
+    EXPECT_EQ(index.TryInsert(one_more).code(), StatusCode::kResourceExhausted);
   }
   EXPECT_LE(index->memory_bytes(), 4 * kHugePageBytes) << "for 56 rows";
 }

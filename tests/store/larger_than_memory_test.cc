@@ -50,7 +50,7 @@ class Model {
     std::vector<Key> keys(300);
     std::vector<float> rows(keys.size() * kDim);
     while (true) {
-      const absl::StatusOr<uint64_t> n = scan.Next(keys, RowsIn(&rows, kDim));
+      const StatusOr<uint64_t> n = scan.Next(keys, RowsIn(&rows, kDim));
       ASSERT_TRUE(n.ok()) << n.status();
       if (*n == 0) break;
       for (uint64_t i = 0; i < *n; ++i) {
@@ -300,7 +300,7 @@ TEST(LargerThanMemory, EachThreadFindsItsOwnRowsWhateverOthersDo) {
         std::vector<float> rows(keys.size() * kDim, static_cast<float>(step));
         std::vector<uint8_t> outcomes(keys.size());
         const uint64_t choice = random.Below(10);
-        absl::Status status;
+        Status status;
         if (choice < 4) {
           status = Upsert(table, keys, RowsOf(rows, kDim), outcomes);
           for (const Key key : keys) mine[key] = static_cast<float>(step);
@@ -325,7 +325,7 @@ TEST(LargerThanMemory, EachThreadFindsItsOwnRowsWhateverOthersDo) {
           std::vector<Key> seen(200);
           std::vector<float> seen_rows(seen.size() * kDim);
           std::set<Key> my_seen;
-          absl::StatusOr<uint64_t> n = 1;
+          StatusOr<uint64_t> n = 1;
           while (n.ok() && *n > 0) {
             n = scan.Next(seen, RowsIn(&seen_rows, kDim));
             for (uint64_t i = 0; n.ok() && i < *n; ++i) {

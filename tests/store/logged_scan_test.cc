@@ -69,10 +69,10 @@ void BringUp(Table* table, const std::vector<Key>& keys) {
 using Versions = std::multimap<Key, float>;
 
 // What one call gave, checked to be whole rows; its status.
-absl::Status Next(Scan* scan, size_t cap, Versions* some) {
+Status Next(Scan* scan, size_t cap, Versions* some) {
   std::vector<Key> keys(cap);
   std::vector<float> rows(cap * kDim, -1.0f);
-  const absl::StatusOr<uint64_t> n = scan->Next(keys, RowsIn(&rows, kDim));
+  const StatusOr<uint64_t> n = scan->Next(keys, RowsIn(&rows, kDim));
   for (uint64_t i = 0; n.ok() && i < *n; ++i) {
     const float version = rows[i * kDim + 1];
     const std::vector<float> whole = RowsOfVersion({keys[i]}, version);
@@ -85,11 +85,11 @@ absl::Status Next(Scan* scan, size_t cap, Versions* some) {
 }
 
 // All that a scan gives, whatever it complains of between; what it said then.
-std::vector<absl::Status> Rest(Scan* scan, size_t cap, Versions* all) {
-  std::vector<absl::Status> complaints;
+std::vector<Status> Rest(Scan* scan, size_t cap, Versions* all) {
+  std::vector<Status> complaints;
   while (complaints.size() < 100) {
     const size_t before = all->size();
-    const absl::Status status = Next(scan, cap, all);
+    const Status status = Next(scan, cap, all);
     if (status.ok() && all->size() == before) break;
     if (!status.ok()) complaints.push_back(status);
   }
@@ -267,7 +267,7 @@ TEST(LoggedScan, EndsWhenItsTableIsDropped) {
   ASSERT_TRUE(Next(&notes, kKeys * 3 / 4, &some).ok());
   ASSERT_TRUE(world->DropTable("t").ok());
   for (Scan* const scan : {&piece, &notes, &fresh}) {
-    EXPECT_EQ(Next(scan, 10, &some).code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_EQ(Next(scan, 10, &some).code(), StatusCode::kFailedPrecondition);
   }
   EXPECT_EQ(some.size(), 2 * (kKeys * 3 / 4));
 }
@@ -295,7 +295,7 @@ class ChangingTable {
     Versions all;
     while (true) {
       Versions some;
-      const absl::Status status = Next(&scan, cap, &some);
+      const Status status = Next(&scan, cap, &some);
       ASSERT_TRUE(status.ok()) << status;
       if (some.empty()) break;
       for (const auto& [key, version] : some) {
@@ -439,7 +439,7 @@ TEST(LoggedScan, GivesEachLivingRowOnceBesideThreadsThatMoveThem) {
     for (const size_t cap : {100, 1500}) {
       Scan scan(table, bytes);
       Versions all;
-      const std::vector<absl::Status> complaints = Rest(&scan, cap, &all);
+      const std::vector<Status> complaints = Rest(&scan, cap, &all);
       EXPECT_TRUE(complaints.empty()) << complaints.front();
       EXPECT_EQ(all.size(), kKeys);
       for (Key key = 0; key < kKeys; ++key) EXPECT_EQ(all.count(key), 1u) << key;
@@ -468,12 +468,12 @@ TEST(LoggedScan, NamesADamagedRowAndCountsTheOthers) {
   for (const size_t cap : {50, 5000}) {
     Scan scan(table);
     Versions all;
-    const std::vector<absl::Status> complaints = Rest(&scan, cap, &all);
+    const std::vector<Status> complaints = Rest(&scan, cap, &all);
     ASSERT_NO_FATAL_FAILURE(ExpectOnceEach(all, whole, 1));
     ASSERT_GE(complaints.size(), 1u);
     std::string text;
-    for (const absl::Status& complaint : complaints) {
-      EXPECT_EQ(complaint.code(), absl::StatusCode::kDataLoss);
+    for (const Status& complaint : complaints) {
+      EXPECT_EQ(complaint.code(), StatusCode::kDataLoss);
       text += std::string(complaint.message()) + "\n";
     }
     const bool named = std::any_of(lost.begin(), lost.end(), [&](Key key) {
@@ -507,9 +507,9 @@ TEST(LoggedScan, LearnsFromRecordsWhatADamagedFooterDoesNotTell) {
   Flip(&world.disk(), path, OffsetOf(*table, 5) + 100);
   Scan scan(table);
   Versions all;
-  const std::vector<absl::Status> complaints = Rest(&scan, 300, &all);
+  const std::vector<Status> complaints = Rest(&scan, 300, &all);
   ASSERT_EQ(complaints.size(), 1u);
-  EXPECT_EQ(complaints[0].code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(complaints[0].code(), StatusCode::kDataLoss);
   EXPECT_NE(complaints[0].message().find("1 records"), std::string::npos) << complaints[0];
   std::set<Key> whole = SetOf(KeysFrom(0, kKeys));
   whole.erase(lost);
@@ -531,18 +531,18 @@ TEST(LoggedScan, TellsOfReadsThatFail) {
       uint64_t reads = 0;
       failed = 0;
       world.disk().SetFaults([&](const DiskCall& call) {
-        if (call.kind != DiskCall::Kind::kRead) return absl::OkStatus();
+        if (call.kind != DiskCall::Kind::kRead) return OkStatus();
         ++reads;
-        if (once ? reads != n : reads < n) return absl::OkStatus();
+        if (once ? reads != n : reads < n) return OkStatus();
         ++failed;
-        return absl::UnavailableError("the device fails");
+        return UnavailableError("the device fails");
       });
       Versions all;
       Scan scan(table);
-      const std::vector<absl::Status> complaints = Rest(&scan, 1000, &all);
+      const std::vector<Status> complaints = Rest(&scan, 1000, &all);
       world.disk().SetFaults(nullptr);
-      for (const absl::Status& complaint : complaints) {
-        ASSERT_EQ(complaint.code(), absl::StatusCode::kDataLoss) << complaint;
+      for (const Status& complaint : complaints) {
+        ASSERT_EQ(complaint.code(), StatusCode::kDataLoss) << complaint;
       }
       for (Key key = 0; key < kKeys; ++key) ASSERT_LE(all.count(key), 1u) << key;
       ASSERT_TRUE(!complaints.empty() || all.size() == kKeys) << all.size();
@@ -567,14 +567,14 @@ TEST(LoggedScan, LosesNoRowWhenAnyAllocationFails) {
     std::vector<Key> some(200);
     std::vector<float> rows(some.size() * kDim);
     std::set<Key> seen;
-    const auto next = [&]() -> absl::StatusOr<uint64_t> {
-      absl::StatusOr<uint64_t> count = scan.Next(some, RowsIn(&rows, kDim));
+    const auto next = [&]() -> StatusOr<uint64_t> {
+      StatusOr<uint64_t> count = scan.Next(some, RowsIn(&rows, kDim));
       for (uint64_t i = 0; count.ok() && i < *count; ++i) {
         EXPECT_TRUE(seen.insert(some[i]).second) << some[i];
       }
       return count;
     };
-    absl::StatusOr<uint64_t> count = 1;
+    StatusOr<uint64_t> count = 1;
     failed = 0;
     while (count.ok() && *count > 0 && failed == 0) {
       {
@@ -587,7 +587,7 @@ TEST(LoggedScan, LosesNoRowWhenAnyAllocationFails) {
       }
     }
     refused += count.ok() ? 0 : 1;
-    ASSERT_TRUE(count.ok() || absl::IsResourceExhausted(count.status())) << count.status();
+    ASSERT_TRUE(count.ok() || IsResourceExhausted(count.status())) << count.status();
     for (count = next(); count.ok() && *count > 0;) count = next();
     ASSERT_TRUE(count.ok()) << count.status();
     ASSERT_EQ(seen.size(), keys.size()) << "allocation " << n;

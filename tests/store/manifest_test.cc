@@ -88,7 +88,7 @@ Bytes RichBytes() { return EncodeManifest(Rich()); }
 TEST(Manifest, ComesBackAsItWas) {
   const Manifest rich = Rich();
   const Bytes bytes = EncodeManifest(rich);
-  const absl::StatusOr<Manifest> back = DecodeManifest(bytes);
+  const StatusOr<Manifest> back = DecodeManifest(bytes);
   ASSERT_TRUE(back.ok()) << back.status();
   EXPECT_EQ(back->store_id, rich.store_id);
   EXPECT_EQ(back->checkpoint, rich.checkpoint);
@@ -132,7 +132,7 @@ TEST(Manifest, ComesBackAsItWas) {
 
 TEST(Manifest, OfAStoreThatHasNothingComesBack) {
   const Bytes bytes = EncodeManifest({});
-  const absl::StatusOr<Manifest> back = DecodeManifest(bytes);
+  const StatusOr<Manifest> back = DecodeManifest(bytes);
   ASSERT_TRUE(back.ok()) << back.status();
   EXPECT_EQ(EncodeManifest(*back), bytes);
   EXPECT_EQ(back->checkpoint, 0u);
@@ -165,7 +165,7 @@ TEST(Manifest, WithAnyBitFlippedIsDamaged) {
   for (size_t bit = 0; bit < bytes.size() * 8; ++bit) {
     const auto flip = static_cast<std::byte>(1 << (bit % 8));
     bytes[bit / 8] ^= flip;
-    ASSERT_TRUE(absl::IsDataLoss(DecodeManifest(bytes).status())) << "bit " << bit;
+    ASSERT_TRUE(IsDataLoss(DecodeManifest(bytes).status())) << "bit " << bit;
     bytes[bit / 8] ^= flip;
   }
   EXPECT_TRUE(DecodeManifest(bytes).ok());
@@ -176,17 +176,17 @@ TEST(Manifest, CutAnywhereOrLongerIsDamaged) {
   const Bytes bytes = RichBytes();
   for (size_t size = 0; size < bytes.size(); ++size) {
     Bytes cut(bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(size));
-    ASSERT_TRUE(absl::IsDataLoss(DecodeManifest(cut).status())) << size << " bytes";
+    ASSERT_TRUE(IsDataLoss(DecodeManifest(cut).status())) << size << " bytes";
     if (size < 16) continue;
     SealAgain(cut);
-    ASSERT_TRUE(absl::IsDataLoss(DecodeManifest(cut).status())) << size << " bytes, sealed";
+    ASSERT_TRUE(IsDataLoss(DecodeManifest(cut).status())) << size << " bytes, sealed";
   }
   for (const size_t more : {1, 4, 8, 100}) {
     Bytes longer = bytes;
     longer.resize(bytes.size() + more);
-    ASSERT_TRUE(absl::IsDataLoss(DecodeManifest(longer).status())) << more << " bytes more";
+    ASSERT_TRUE(IsDataLoss(DecodeManifest(longer).status())) << more << " bytes more";
     SealAgain(longer);
-    ASSERT_TRUE(absl::IsDataLoss(DecodeManifest(longer).status())) << more << ", sealed";
+    ASSERT_TRUE(IsDataLoss(DecodeManifest(longer).status())) << more << ", sealed";
   }
 }
 
@@ -194,10 +194,10 @@ TEST(Manifest, OfAnotherFormatIsRefusedByItsNumber) {
   for (const uint32_t version : {0u, 1u, 3u, 77u}) {
     Bytes bytes = RichBytes();
     PutAt<uint32_t>(bytes, 8, version);
-    EXPECT_TRUE(absl::IsDataLoss(DecodeManifest(bytes).status())) << "not sealed";
+    EXPECT_TRUE(IsDataLoss(DecodeManifest(bytes).status())) << "not sealed";
     SealAgain(bytes);
-    const absl::Status status = DecodeManifest(bytes).status();
-    EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+    const Status status = DecodeManifest(bytes).status();
+    EXPECT_TRUE(IsFailedPrecondition(status)) << status;
     EXPECT_NE(status.message().find("version " + std::to_string(version)), std::string::npos);
   }
 }
@@ -282,7 +282,7 @@ TEST(Manifest, MayHaveClassesOfOneSizeInTwoOrdersAndRules) {
       {.slot_bytes = 64, .eviction = EvictionPolicy::kLfu},
       {.slot_bytes = 64, .eviction = EvictionPolicy::kClock},
       {.slot_bytes = 64, .eviction = EvictionPolicy::kClock, .on_full = OnFull::kForget}};
-  const absl::StatusOr<Manifest> back = DecodeManifest(EncodeManifest(manifest));
+  const StatusOr<Manifest> back = DecodeManifest(EncodeManifest(manifest));
   ASSERT_TRUE(back.ok()) << back.status();
   EXPECT_EQ(back->row_classes, manifest.row_classes);
 }
@@ -292,8 +292,8 @@ TEST(Manifest, WithWhatNoStoreHasIsDamaged) {
     for (const Wrong& wrong : list) {
       Manifest manifest = Rich();
       wrong.make(&manifest);
-      const absl::Status status = DecodeManifest(EncodeManifest(manifest)).status();
-      EXPECT_TRUE(absl::IsDataLoss(status)) << wrong.name << ": " << status;
+      const Status status = DecodeManifest(EncodeManifest(manifest)).status();
+      EXPECT_TRUE(IsDataLoss(status)) << wrong.name << ": " << status;
     }
   }
 }
@@ -303,7 +303,7 @@ TEST(Manifest, WhosePreviousOneIsLaterIsDamaged) {
   Manifest manifest;
   manifest.checkpoint = 3;
   manifest.previous = 4;
-  EXPECT_TRUE(absl::IsDataLoss(DecodeManifest(EncodeManifest(manifest)).status()));
+  EXPECT_TRUE(IsDataLoss(DecodeManifest(EncodeManifest(manifest)).status()));
 }
 
 TEST(Manifest, WithCountsThatAreTooLargeIsDamaged) {
@@ -314,7 +314,7 @@ TEST(Manifest, WithCountsThatAreTooLargeIsDamaged) {
       Bytes bytes = empty;
       PutAt<uint32_t>(bytes, at, count);
       SealAgain(bytes);
-      EXPECT_TRUE(absl::IsDataLoss(DecodeManifest(bytes).status())) << at << ": " << count;
+      EXPECT_TRUE(IsDataLoss(DecodeManifest(bytes).status())) << at << ": " << count;
     }
   }
 }
@@ -366,14 +366,14 @@ TEST(Manifest, OfAnyBytesIsSoundOrRefused) {
                   bytes.begin() + std::min<ptrdiff_t>(at + 4, std::ssize(bytes)));
     }
     SealAgain(bytes);
-    const absl::StatusOr<Manifest> manifest = DecodeManifest(bytes);
+    const StatusOr<Manifest> manifest = DecodeManifest(bytes);
     if (manifest.ok()) {
       ASSERT_NO_FATAL_FAILURE(ExpectSound(*manifest));
       events.Count("accepted");
-    } else if (absl::IsFailedPrecondition(manifest.status())) {
+    } else if (IsFailedPrecondition(manifest.status())) {
       events.Count("of another version");
     } else {
-      ASSERT_TRUE(absl::IsDataLoss(manifest.status())) << manifest.status();
+      ASSERT_TRUE(IsDataLoss(manifest.status())) << manifest.status();
       events.Count("damaged");
     }
   }
@@ -386,13 +386,13 @@ TEST(Manifest, OfGarbageIsRefused) {
   for (int trial = 0; trial < 3'000; ++trial) {
     Bytes bytes(random.Below(300));
     for (std::byte& byte : bytes) byte = static_cast<std::byte>(random.Bits());
-    ASSERT_TRUE(absl::IsDataLoss(DecodeManifest(bytes).status()));
+    ASSERT_TRUE(IsDataLoss(DecodeManifest(bytes).status()));
     if (bytes.size() < 20) continue;
     // As far as the first counts.
     const Bytes front = EncodeManifest({});
     std::copy_n(front.begin(), 12, bytes.begin());
     SealAgain(bytes);
-    ASSERT_TRUE(absl::IsDataLoss(DecodeManifest(bytes).status()));
+    ASSERT_TRUE(IsDataLoss(DecodeManifest(bytes).status()));
   }
 }
 

@@ -23,8 +23,8 @@ TableOptions Valid() {
 }
 
 // A message must say which option it is about and what would be right.
-void ExpectInvalid(const absl::Status& status, const char* option, const char* limit) {
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << option;
+void ExpectInvalid(const Status& status, const char* option, const char* limit) {
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << option;
   const std::string message(status.message());
   EXPECT_EQ(message.find(option), 0u) << message;
   EXPECT_NE(message.find(limit), std::string::npos) << message;

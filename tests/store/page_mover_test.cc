@@ -30,7 +30,7 @@ std::vector<Key> KeysFromTo(Key first, Key end) {
 void PutRows(Table* table, const std::vector<Key>& keys, uint32_t dim, float factor) {
   std::vector<float> rows(keys.size() * dim);
   for (size_t i = 0; i < rows.size(); ++i) rows[i] = factor * static_cast<float>(keys[i / dim]);
-  const absl::Status status = Upsert(table, keys, RowsOf(rows, dim), {});
+  const Status status = Upsert(table, keys, RowsOf(rows, dim), {});
   ASSERT_TRUE(status.ok()) << status;
 }
 
@@ -160,8 +160,7 @@ TEST(PageMover, ADeviceThatTakesNoRowsLeavesPagesAsTheyAre) {
   const std::vector<Key> keys = KeysFromTo(1, 900);
   ASSERT_NO_FATAL_FAILURE(PutRows(table, keys, kDim, 1.0f));
   world.disk().SetFaults([](const DiskCall& call) {
-    return call.kind == DiskCall::Kind::kWrite ? absl::UnavailableError("the device fails")
-                                               : absl::OkStatus();
+    return call.kind == DiskCall::Kind::kWrite ? UnavailableError("the device fails") : OkStatus();
   });
   EXPECT_FALSE(world->pages()->EmptyOnePage());
   EXPECT_EQ(table->rows(), keys.size());

@@ -80,8 +80,7 @@ class Run {
     std::vector<Key> keys(kUniverse + 1);
     std::vector<std::byte> rows(keys.size() * table_->layout().vector_bytes);
     Scan scan(table_);
-    const absl::StatusOr<uint64_t> n =
-        scan.Next(keys, {rows.data(), table_->layout().vector_bytes});
+    const StatusOr<uint64_t> n = scan.Next(keys, {rows.data(), table_->layout().vector_bytes});
     ASSERT_TRUE(n.ok()) << n.status();
     ASSERT_EQ(*n, table_->rows());
     std::sort(keys.begin(), keys.begin() + static_cast<ptrdiff_t>(*n));

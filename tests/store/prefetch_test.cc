@@ -291,7 +291,7 @@ class HookedExecutor final : public Executor {
  public:
   HookedExecutor(uint64_t seed, std::function<void()>* hook) : inner_(seed), hook_(hook) {}
 
-  void ParallelFor(uint32_t tasks, absl::FunctionRef<void(uint32_t)> body) override {
+  void ParallelFor(uint32_t tasks, FunctionRef<void(uint32_t)> body) override {
     if (*hook_ != nullptr && ++lists_ == 2) std::exchange(*hook_, nullptr)();
     inner_.ParallelFor(tasks, body);
   }
@@ -345,20 +345,19 @@ TEST_F(PrefetchTest, AfterARestartFillsMemory) {
 
 TEST_F(PrefetchTest, OfADroppedTableIsRefused) {
   ASSERT_TRUE(store_->DropTable("t").ok());
-  EXPECT_TRUE(absl::IsFailedPrecondition(Prefetch(table_, KeysFrom(0, 10))));
+  EXPECT_TRUE(IsFailedPrecondition(Prefetch(table_, KeysFrom(0, 10))));
 }
 
 TEST_F(PrefetchTest, WhatCannotBeReadStaysWhereItIs) {
   const std::vector<Key> keys = KeysThat(false, 100);
   store_.disk().SetFaults([](const DiskCall& call) {
-    return call.kind == DiskCall::Kind::kRead ? absl::UnavailableError("no answer")
-                                              : absl::OkStatus();
+    return call.kind == DiskCall::Kind::kRead ? UnavailableError("no answer") : OkStatus();
   });
   ASSERT_TRUE(Prefetch(table_, keys).ok());
   EXPECT_EQ(prefetched(), 0u);
   EXPECT_EQ(pinned_bytes(), 0u);
   std::vector<float> rows(keys.size() * kDim);
-  EXPECT_TRUE(absl::IsDataLoss(Lookup(table_, keys, MissingRule::kZero, RowsIn(&rows, kDim), {})));
+  EXPECT_TRUE(IsDataLoss(Lookup(table_, keys, MissingRule::kZero, RowsIn(&rows, kDim), {})));
   store_.disk().SetFaults(nullptr);
   ASSERT_TRUE(Prefetch(table_, keys).ok());
   ExpectLookupReads(keys, 0);
@@ -380,15 +379,14 @@ TEST_F(PrefetchTest, ADamagedRecordDoesNotComeUp) {
   EXPECT_EQ(prefetched(), keys.size() - 1);
   EXPECT_FALSE(InMemory(lost));
   std::vector<float> row(kDim);
-  EXPECT_TRUE(
-      absl::IsDataLoss(Lookup(table_, {&lost, 1}, MissingRule::kZero, RowsIn(&row, kDim), {})));
+  EXPECT_TRUE(IsDataLoss(Lookup(table_, {&lost, 1}, MissingRule::kZero, RowsIn(&row, kDim), {})));
 }
 
 TEST_F(PrefetchTest, WithoutMemoryForItselfDoesNothing) {
   const std::vector<Key> keys = KeysThat(false, 300);
   uint64_t refused = 0;
   for (uint64_t n = 1;; ++n) {
-    absl::Status status;
+    Status status;
     uint64_t failed = 0;
     {
       const AllocationFaults faults(n, FaultKind::kSince);
@@ -396,7 +394,7 @@ TEST_F(PrefetchTest, WithoutMemoryForItselfDoesNothing) {
       failed = AllocationFaults::Failed();
     }
     if (failed == 0) break;
-    ASSERT_TRUE(absl::IsResourceExhausted(status) || status.ok()) << status;
+    ASSERT_TRUE(IsResourceExhausted(status) || status.ok()) << status;
     refused += status.ok() ? 0 : 1;
     EXPECT_TRUE(status.ok() || prefetched() == 0);
   }

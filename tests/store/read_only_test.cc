@@ -104,8 +104,8 @@ class Reads {
   void DoLookup(MissingRule rule) {
     std::vector<float> found(keys_.size() * kDim, -7.0f);
     const bool asks = !random_.OneIn(4);
-    const absl::Status status = Lookup(table_, keys_, rule, RowsIn(&found, kDim),
-                                       asks ? OutcomeSpan(outcomes_) : OutcomeSpan());
+    const Status status = Lookup(table_, keys_, rule, RowsIn(&found, kDim),
+                                 asks ? OutcomeSpan(outcomes_) : OutcomeSpan());
     ASSERT_TRUE(status.ok()) << status;
     if (asks) {
       ASSERT_NO_FATAL_FAILURE(ExpectOutcomes());
@@ -140,9 +140,9 @@ class Reads {
   }
   void DoState() {
     std::vector<float> state(keys_.size() * kDim, -7.0f);
-    const absl::Status status = GetState(table_, keys_, RowsIn(&state, kDim), outcomes_);
+    const Status status = GetState(table_, keys_, RowsIn(&state, kDim), outcomes_);
     if (table_->layout().state_floats == 0) {
-      ASSERT_TRUE(absl::IsFailedPrecondition(status)) << status;
+      ASSERT_TRUE(IsFailedPrecondition(status)) << status;
       return;
     }
     ASSERT_TRUE(status.ok()) << status;
@@ -156,7 +156,7 @@ class Reads {
     }
   }
   void DoScan() {
-    const absl::StatusOr<Rows> seen = ReadAll(table_);
+    const StatusOr<Rows> seen = ReadAll(table_);
     ASSERT_TRUE(seen.ok()) << seen.status();
     ASSERT_EQ(*seen, *rows_);
     events_.Count("scan");
@@ -259,7 +259,7 @@ class SmallStore : public testing::Test {
 
 struct Refused {
   const char* name;
-  std::function<absl::Status(Store*, OutcomeSpan)> call;
+  std::function<Status(Store*, OutcomeSpan)> call;
 };
 
 const std::vector<float> kOnes(size_t{10} * 2 * kDim, 1.0f);
@@ -312,8 +312,8 @@ TEST_F(SmallStore, WhatWouldChangeItIsRefusedBeforeAnythingIsTouched) {
     SCOPED_TRACE(refused.name);
     std::vector<uint8_t> outcomes(10, 99);
     const uint64_t calls = world_.disk().calls();
-    const absl::Status status = refused.call(world_.get(), outcomes);
-    EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+    const Status status = refused.call(world_.get(), outcomes);
+    EXPECT_TRUE(IsFailedPrecondition(status)) << status;
     EXPECT_NE(status.message().find("read-only"), std::string::npos) << status;
     EXPECT_EQ(outcomes, std::vector<uint8_t>(10, 99));
     EXPECT_EQ(world_.disk().calls(), calls) << "the disk was asked";
@@ -327,22 +327,22 @@ TEST_F(SmallStore, WhatWouldChangeItIsRefusedBeforeAnythingIsTouched) {
   world_.options().read_only = false;
   ASSERT_TRUE(world_.Open().ok());
   for (const Refused& refused : AllRefused()) {
-    const absl::Status status = refused.call(world_.get(), {});
+    const Status status = refused.call(world_.get(), {});
     EXPECT_EQ(status.message().find("read-only"), std::string::npos) << status;
   }
 }
 
 TEST_F(SmallStore, NonsenseIsStillNonsense) {
-  EXPECT_TRUE(absl::IsInvalidArgument(world_->CreateTable("", OptionsOf(8)).status()));
-  EXPECT_TRUE(absl::IsInvalidArgument(world_->CreateTable("new", OptionsOf(0)).status()));
-  EXPECT_TRUE(absl::IsInvalidArgument(world_->DropTable("a/b")));
-  EXPECT_TRUE(absl::IsNotFound(world_->OpenTable("none").status()));
+  EXPECT_TRUE(IsInvalidArgument(world_->CreateTable("", OptionsOf(8)).status()));
+  EXPECT_TRUE(IsInvalidArgument(world_->CreateTable("new", OptionsOf(0)).status()));
+  EXPECT_TRUE(IsInvalidArgument(world_->DropTable("a/b")));
+  EXPECT_TRUE(IsNotFound(world_->OpenTable("none").status()));
 }
 
 TEST_F(SmallStore, NoLimitOfTheLogIsLookedAt) {
   for (const uint64_t ssd_bytes : {uint64_t{1}, uint64_t{3} << 20, ~uint64_t{0}}) {
     world_.options().ssd_bytes = ssd_bytes;
-    const absl::Status opened = world_.Open();
+    const Status opened = world_.Open();
     ASSERT_TRUE(opened.ok()) << opened;
     ASSERT_NO_FATAL_FAILURE(ExpectIs(world_.get(), last_));
     const LogSpace space = *world_->ReportMemory().ssd;
@@ -360,10 +360,10 @@ TEST_F(SmallStore, ExportsWhatItHasOpenBesideOthers) {
   ASSERT_TRUE(previous.ok()) << previous.status();
   const Tables older = *ReadAll(previous->get());
   ASSERT_NE(older, last_);
-  const absl::Status exported = world_->Export("copy", GoOn);
+  const Status exported = world_->Export("copy", GoOn);
   ASSERT_TRUE(exported.ok()) << exported;
   ASSERT_TRUE((*previous)->Export("older", GoOn).ok());
-  EXPECT_TRUE(absl::IsAlreadyExists(world_->Export("log", GoOn))) << "its own directory";
+  EXPECT_TRUE(IsAlreadyExists(world_->Export("log", GoOn))) << "its own directory";
   ASSERT_NO_FATAL_FAILURE(ExpectIs(world_.get(), last_));
   EXPECT_TRUE(ContentsWith(world_.disk(), "log/") == before_);
   // Exports are stores like others, also to be changed.

@@ -50,10 +50,10 @@ class FilesOfReaders : public testing::Test {
   }
 
   // Whatever comes of it, the files stay as they are, and nobody is kept from them.
-  void ExpectRefused(absl::StatusCode code, const std::string& what, bool previous = false) {
+  void ExpectRefused(StatusCode code, const std::string& what, bool previous = false) {
     const auto before = Everything(world_.disk());
     const size_t changes = world_.disk().changes();
-    const absl::Status status = world_.Open(previous);
+    const Status status = world_.Open(previous);
     EXPECT_EQ(status.code(), code) << status;
     EXPECT_NE(status.message().find(what), std::string::npos) << status;
     EXPECT_EQ(world_.disk().changes(), changes);
@@ -62,21 +62,21 @@ class FilesOfReaders : public testing::Test {
   void ExpectOpens(const Tables& expected, bool previous = false) {
     const auto before = Everything(world_.disk());
     const size_t changes = world_.disk().changes();
-    const absl::Status status = world_.Open(previous);
+    const Status status = world_.Open(previous);
     ASSERT_TRUE(status.ok()) << status;
     ASSERT_NO_FATAL_FAILURE(ExpectIs(world_.get(), expected));
     world_.Close();
     EXPECT_EQ(world_.disk().changes(), changes);
     EXPECT_TRUE(Everything(world_.disk()) == before);
   }
-  absl::StatusCode OpenToChange() {
+  StatusCode OpenToChange() {
     world_.options().read_only = false;
     const auto status = world_.OpenBeside().status();
     world_.options().read_only = true;
     EXPECT_TRUE(status.ok() || status.message().find("open already") != std::string::npos);
     return status.code();
   }
-  absl::StatusCode Verify() {
+  StatusCode Verify() {
     return VerifyStore(&world_.disk(), "log", [](uint64_t, uint64_t) { return true; })
         .status()
         .code();
@@ -97,15 +97,15 @@ TEST_F(FilesOfReaders, ManyReadAndWhoChangesWaitsForAllOfThem) {
   ASSERT_NO_FATAL_FAILURE(ExpectIs(other->get(), states_[1]));
   ASSERT_NO_FATAL_FAILURE(ExpectIs(older->get(), states_[0]));
   EXPECT_LT((*older)->log()->segment_count(), (*one)->log()->segment_count()) << "not its own";
-  EXPECT_EQ(OpenToChange(), absl::StatusCode::kUnavailable);
-  EXPECT_EQ(Verify(), absl::StatusCode::kOk);
+  EXPECT_EQ(OpenToChange(), StatusCode::kUnavailable);
+  EXPECT_EQ(Verify(), StatusCode::kOk);
   EXPECT_TRUE(SurveyStore(&world_.disk(), "log").ok());
   one->reset();
   older->reset();
-  EXPECT_EQ(OpenToChange(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(OpenToChange(), StatusCode::kUnavailable);
   ASSERT_NO_FATAL_FAILURE(ExpectIs(other->get(), states_[1]));
   other->reset();
-  EXPECT_EQ(OpenToChange(), absl::StatusCode::kOk);
+  EXPECT_EQ(OpenToChange(), StatusCode::kOk);
 }
 
 TEST_F(FilesOfReaders, NobodyReadsBesideOneWhoChanges) {
@@ -113,36 +113,36 @@ TEST_F(FilesOfReaders, NobodyReadsBesideOneWhoChanges) {
   ASSERT_TRUE(world_.Open().ok());
   world_.options().read_only = true;
   for (const bool previous : {false, true}) {
-    const absl::Status status = world_.OpenBeside(previous).status();
-    EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+    const Status status = world_.OpenBeside(previous).status();
+    EXPECT_TRUE(IsUnavailable(status)) << status;
     EXPECT_NE(status.message().find("open already to be changed"), std::string::npos) << status;
   }
-  EXPECT_EQ(Verify(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(Verify(), StatusCode::kUnavailable);
   // What he does meanwhile is what the next reader finds.
   Put(*world_->OpenTable("t"), KeysFrom(400, 50), 3.0f);
   const Tables now = *ReadAll(world_.get());
   ASSERT_TRUE(world_->Checkpoint({}).ok());
-  EXPECT_TRUE(absl::IsUnavailable(world_.OpenBeside().status()));
+  EXPECT_TRUE(IsUnavailable(world_.OpenBeside().status()));
   ExpectOpens(now);
 }
 
 TEST_F(FilesOfReaders, AnOpeningThatFailsKeepsNobodyOut) {
   world_.options().seed = kSeed + 1;
-  ExpectRefused(absl::StatusCode::kFailedPrecondition, "seed");
+  ExpectRefused(StatusCode::kFailedPrecondition, "seed");
   world_.options().seed = kSeed;
-  EXPECT_EQ(OpenToChange(), absl::StatusCode::kOk);
+  EXPECT_EQ(OpenToChange(), StatusCode::kOk);
 }
 
 // ---- what is there ----
 
 TEST_F(FilesOfReaders, WhereThereIsNoStoreNoneIsMade) {
   world_.options().path = "other";
-  ExpectRefused(absl::StatusCode::kNotFound, "not a store");
-  ExpectRefused(absl::StatusCode::kNotFound, "not a store", /*previous=*/true);
+  ExpectRefused(StatusCode::kNotFound, "not a store");
+  ExpectRefused(StatusCode::kNotFound, "not a store", /*previous=*/true);
   ASSERT_TRUE(world_.disk().CreateDirectory("other").ok());
-  ExpectRefused(absl::StatusCode::kNotFound, "not a store");
+  ExpectRefused(StatusCode::kNotFound, "not a store");
   ASSERT_TRUE(world_.disk().Open("other/LOCK", FileAccess::kCreate, FileCaching::kCached).ok());
-  ExpectRefused(absl::StatusCode::kNotFound, "not a store");
+  ExpectRefused(StatusCode::kNotFound, "not a store");
 }
 
 TEST_F(FilesOfReaders, AStoreWithoutACheckpointIsEmpty) {
@@ -152,11 +152,11 @@ TEST_F(FilesOfReaders, AStoreWithoutACheckpointIsEmpty) {
   world_.options().read_only = true;
   ASSERT_TRUE(world_.Open().ok());
   EXPECT_TRUE(world_->Tables().empty());
-  EXPECT_TRUE(absl::IsNotFound(world_->CheckpointBlob().status()));
+  EXPECT_TRUE(IsNotFound(world_->CheckpointBlob().status()));
   const auto go_on = [](uint64_t, uint64_t) { return true; };
-  EXPECT_TRUE(absl::IsFailedPrecondition(world_->Export("copy", go_on)));
+  EXPECT_TRUE(IsFailedPrecondition(world_->Export("copy", go_on)));
   ExpectOpens({});
-  ExpectRefused(absl::StatusCode::kFailedPrecondition, "none previous", /*previous=*/true);
+  ExpectRefused(StatusCode::kFailedPrecondition, "none previous", /*previous=*/true);
 }
 
 TEST_F(FilesOfReaders, TheOtherCheckpointMayBeDamagedOrGone) {
@@ -164,25 +164,25 @@ TEST_F(FilesOfReaders, TheOtherCheckpointMayBeDamagedOrGone) {
   ExpectOpens(states_[0], /*previous=*/true);
   FlipBits(&world_.disk(), ManifestPath(1), 200, 4);
   ExpectOpens(states_[1]);
-  ExpectRefused(absl::StatusCode::kDataLoss, "MANIFEST-00000001", /*previous=*/true);
+  ExpectRefused(StatusCode::kDataLoss, "MANIFEST-00000001", /*previous=*/true);
   ASSERT_TRUE(world_.disk().Remove(ManifestPath(1)).ok());
   ExpectOpens(states_[1]);
-  ExpectRefused(absl::StatusCode::kNotFound, "MANIFEST-00000001", /*previous=*/true);
+  ExpectRefused(StatusCode::kNotFound, "MANIFEST-00000001", /*previous=*/true);
 }
 
 TEST_F(FilesOfReaders, ADamagedNewestOneNamesTheOlder) {
   FlipBits(&world_.disk(), ManifestPath(2), 200, 4);
-  ExpectRefused(absl::StatusCode::kDataLoss, "checkpoint 1 can be opened as the previous one");
+  ExpectRefused(StatusCode::kDataLoss, "checkpoint 1 can be opened as the previous one");
   ExpectOpens(states_[0], /*previous=*/true);
   // The next one, too, is told what was damaged.
-  ExpectRefused(absl::StatusCode::kDataLoss, "MANIFEST-00000002");
+  ExpectRefused(StatusCode::kDataLoss, "MANIFEST-00000002");
 }
 
 TEST_F(FilesOfReaders, AMissingSegmentIsNamed) {
   const std::string path = SegmentPaths(world_.disk()).back();
   ASSERT_TRUE(world_.disk().Remove(path).ok());
-  ExpectRefused(absl::StatusCode::kDataLoss, path);
-  ExpectRefused(absl::StatusCode::kDataLoss, "checkpoint 1 can be opened as the previous one");
+  ExpectRefused(StatusCode::kDataLoss, path);
+  ExpectRefused(StatusCode::kDataLoss, "checkpoint 1 can be opened as the previous one");
   ExpectOpens(states_[0], /*previous=*/true);
 }
 
@@ -190,7 +190,7 @@ TEST_F(FilesOfReaders, SegmentsWithoutAManifestAreDataLoss) {
   for (const int checkpoint : {1, 2}) {
     ASSERT_TRUE(world_.disk().Remove(ManifestPath(checkpoint)).ok());
   }
-  ExpectRefused(absl::StatusCode::kDataLoss, "no manifest");
+  ExpectRefused(StatusCode::kDataLoss, "no manifest");
 }
 
 // The next one who may writes it anew.
@@ -219,14 +219,13 @@ TEST_F(FilesOfReaders, ADamagedRecordIsALossOfItsRowAlone) {
   std::vector<uint8_t> outcomes(keys.size());
   for (int round = 0; round < 2; ++round) {
     // Never made anew, neither.
-    const absl::Status status =
-        Lookup(table, keys, MissingRule::kCreate, RowsIn(&rows, kDim), outcomes);
+    const Status status = Lookup(table, keys, MissingRule::kCreate, RowsIn(&rows, kDim), outcomes);
     ASSERT_TRUE(status.ok()) << status;
     EXPECT_EQ(std::ranges::count(outcomes, static_cast<uint8_t>(Outcome::kDataLoss)), 1);
     EXPECT_EQ(std::ranges::count(outcomes, static_cast<uint8_t>(Outcome::kFound)), 248);
     EXPECT_EQ(std::ranges::count(rows, -7.0f), kDim);
   }
-  EXPECT_TRUE(absl::IsDataLoss(Lookup(table, keys, MissingRule::kZero, RowsIn(&rows, kDim), {})));
+  EXPECT_TRUE(IsDataLoss(Lookup(table, keys, MissingRule::kZero, RowsIn(&rows, kDim), {})));
   world_.Close();
   EXPECT_TRUE(Everything(world_.disk()) == before);
 }
@@ -241,7 +240,7 @@ TEST_F(FilesOfReaders, ReadsThatFailAreLossesUntilTheyWork) {
   std::vector<float> rows(keys.size() * kDim);
   ASSERT_TRUE(Lookup(table, warm, MissingRule::kZero, RowsIn(&rows, kDim), {}).ok());
   world_.disk().SetFaults([](const DiskCall& call) {
-    return call.kind == DiskCall::Kind::kRead ? absl::UnavailableError("no") : absl::OkStatus();
+    return call.kind == DiskCall::Kind::kRead ? UnavailableError("no") : OkStatus();
   });
   std::vector<uint8_t> outcomes(keys.size());
   ASSERT_TRUE(Lookup(table, keys, MissingRule::kCreate, RowsIn(&rows, kDim), outcomes).ok());
@@ -262,13 +261,13 @@ TEST_F(FilesOfReaders, AnyCallThatFailsAtOpeningIsToldAndNoMore) {
     const uint64_t first = world_.disk().calls() + n;
     const size_t changes = world_.disk().changes();
     world_.disk().SetFaults([first](const DiskCall& call) {
-      return call.number == first ? absl::UnavailableError("no answer") : absl::OkStatus();
+      return call.number == first ? UnavailableError("no answer") : OkStatus();
     });
-    const absl::Status opened = world_.Open();
+    const Status opened = world_.Open();
     met = world_.disk().calls() >= first;
     world_.disk().SetFaults(nullptr);
     ASSERT_TRUE(met || opened.ok()) << opened;
-    ASSERT_TRUE(opened.ok() || absl::IsUnavailable(opened)) << opened;
+    ASSERT_TRUE(opened.ok() || IsUnavailable(opened)) << opened;
     if (!opened.ok()) events.Count("not opened");
     if (opened.ok()) {
       ASSERT_NO_FATAL_FAILURE(ExpectIs(world_.get(), states_[1]));
@@ -278,7 +277,7 @@ TEST_F(FilesOfReaders, AnyCallThatFailsAtOpeningIsToldAndNoMore) {
     ASSERT_LT(n, 1000u);
   }
   EXPECT_EQ(events.Missing(), "");
-  EXPECT_EQ(OpenToChange(), absl::StatusCode::kOk);
+  EXPECT_EQ(OpenToChange(), StatusCode::kOk);
 }
 
 TEST_F(FilesOfReaders, AnyAllocationThatFailsAtOpeningIsToldAndNoMore) {
@@ -290,19 +289,19 @@ TEST_F(FilesOfReaders, AnyAllocationThatFailsAtOpeningIsToldAndNoMore) {
     for (uint64_t n = 1; met; n += kStride) {
       SCOPED_TRACE(n);
       world_.Close();
-      absl::Status opened;
+      Status opened;
       {
         const AllocationFaults faults(n, kind);
         try {
           opened = world_.Open();
         } catch (const std::bad_alloc&) {  // as the C door does it
           const Unfaulted own;
-          opened = absl::ResourceExhaustedError("no memory");
+          opened = ResourceExhaustedError("no memory");
         }
         met = AllocationFaults::Failed() > 0;
       }
       ASSERT_TRUE(met || opened.ok()) << opened;
-      ASSERT_TRUE(opened.ok() || absl::IsResourceExhausted(opened)) << opened;
+      ASSERT_TRUE(opened.ok() || IsResourceExhausted(opened)) << opened;
       ASSERT_EQ(world_.memory().outstanding() == 0, !opened.ok());
       refused += opened.ok() ? 0 : 1;
       ASSERT_LT(n, 3000u);

@@ -54,7 +54,7 @@ class Complaints {
  private:
   Mutex mutex_;
   std::atomic<bool> any_{false};
-  std::string first_ ABSL_GUARDED_BY(mutex_);
+  std::string first_ EMBANK_GUARDED_BY(mutex_);
 };
 
 // How often a reader has seen what it is there for. The writer waits for it, so that no change goes
@@ -295,7 +295,7 @@ class GrowthTest : public testing::Test {
       Scan scan(table_);
       std::multiset<Key> seen;
       while (true) {
-        const absl::StatusOr<uint64_t> count = scan.Next(keys, RowsIn(&rows, kDim));
+        const StatusOr<uint64_t> count = scan.Next(keys, RowsIn(&rows, kDim));
         if (!count.ok()) return complaints_.Add("a scan failed");
         if (*count == 0) break;
         for (size_t i = 0; i < *count; ++i) {

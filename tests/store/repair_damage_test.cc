@@ -66,7 +66,7 @@ using Keys = std::map<std::string, std::set<Key>>;  // by table
 Keys MissingKeys(Store* store, const Contents& contents) {
   Keys missing;
   for (const auto& [name, values] : contents) {
-    const absl::StatusOr<Table*> table = store->OpenTable(name);
+    const StatusOr<Table*> table = store->OpenTable(name);
     EXPECT_TRUE(table.ok()) << table.status();
     if (!table.ok()) return {};
     const uint32_t dim = (*table)->layout().dim;
@@ -160,7 +160,7 @@ TEST(RepairDamage, SavesWhatVerifiesAndCountsTheRest) {
                     [](uint64_t, uint64_t) { return true; });
     EXPECT_TRUE(SourceOf(*disk) == before) << "it has written into the source";
     if (!report.ok()) {
-      EXPECT_TRUE(absl::IsDataLoss(report.status())) << report.status();
+      EXPECT_TRUE(IsDataLoss(report.status())) << report.status();
       EXPECT_NE(report.status().message().find("MANIFEST-"), std::string::npos) << report.status();
       EXPECT_FALSE(disk->List("saved").ok()) << "there is a part of a store";
       events.Count("no manifest can be read");

@@ -29,7 +29,7 @@ constexpr uint64_t kStride = 11;
 constexpr uint64_t kStride = 1;
 #endif
 
-absl::StatusOr<RepairReport> Repair(SimulatedDisk* disk, bool previous = false) {
+StatusOr<RepairReport> Repair(SimulatedDisk* disk, bool previous = false) {
   return RepairStore(disk, {.directory = "log", .target = "saved", .previous = previous}, GoOn);
 }
 
@@ -71,7 +71,7 @@ class RepairTest : public testing::Test {
     EXPECT_TRUE(ContentsWith(disk(), "log/") == before);
     return report.ok() ? *report : RepairReport{};
   }
-  void ExpectRefused(absl::StatusCode code, const std::string& what, bool previous = false) {
+  void ExpectRefused(StatusCode code, const std::string& what, bool previous = false) {
     const auto report = Repair(&disk(), previous);
     EXPECT_EQ(report.status().code(), code) << report.status();
     EXPECT_THAT(std::string(report.status().message()), HasSubstr(what));
@@ -193,7 +193,7 @@ TEST_F(RepairTest, SavesTheOthersOfASegmentWhoseFooterAndARecordAreDamaged) {
   const std::string path = SegmentOfT(&keys);
   FlipBits(&disk(), path, OffsetOf(path, keys[2]) + 77, 8);
   DamageFooter(path);
-  EXPECT_TRUE(absl::IsDataLoss(world_.Open()));
+  EXPECT_TRUE(IsDataLoss(world_.Open()));
   const RepairReport report = Repaired();
   EXPECT_EQ(report.rows_lost, 1u);
   ASSERT_EQ(report.losses.size(), 1u);
@@ -246,7 +246,7 @@ TEST_F(RepairTest, SavesThePreviousCheckpointWhereTheNewestManifestIsDamaged) {
     }
   }
   ASSERT_TRUE(disk().Remove(ManifestPath(2)).ok());
-  ExpectRefused(absl::StatusCode::kDataLoss, "MANIFEST-00000003");
+  ExpectRefused(StatusCode::kDataLoss, "MANIFEST-00000003");
 }
 
 TEST_F(RepairTest, SavesThePreviousCheckpointWhereItIsAskedFor) {
@@ -256,7 +256,7 @@ TEST_F(RepairTest, SavesThePreviousCheckpointWhereItIsAskedFor) {
   FlipBits(&disk(), ManifestPath(2), 99, 4);
   const auto refused =
       RepairStore(&disk(), {.directory = "log", .target = "other", .previous = true}, GoOn);
-  EXPECT_TRUE(absl::IsDataLoss(refused.status())) << refused.status();
+  EXPECT_TRUE(IsDataLoss(refused.status())) << refused.status();
   EXPECT_THAT(std::string(refused.status().message()), HasSubstr("MANIFEST-00000002"));
 }
 
@@ -275,7 +275,7 @@ TEST_F(RepairTest, RowsThatTheDeviceDoesNotReadAreLostAndTheOthersSaved) {
   const std::string path = SegmentOfT(&keys);
   disk().SetFaults([&](const DiskCall& call) {
     const bool fails = call.path == path && call.kind == DiskCall::Kind::kRead;
-    return fails ? absl::UnavailableError(path + ": input/output error") : absl::OkStatus();
+    return fails ? UnavailableError(path + ": input/output error") : OkStatus();
   });
   const RepairReport report = Repaired();
   disk().SetFaults(nullptr);
@@ -290,17 +290,17 @@ TEST_F(RepairTest, ATargetThatHasSomethingIsRefused) {
   ASSERT_TRUE(disk().CreateDirectory("saved").ok());
   ASSERT_TRUE(disk().Open("saved/notes", FileAccess::kCreate, FileCaching::kCached).ok());
   const auto report = Repair(&disk());
-  EXPECT_TRUE(absl::IsAlreadyExists(report.status())) << report.status();
+  EXPECT_TRUE(IsAlreadyExists(report.status())) << report.status();
   EXPECT_EQ(FilesWith(disk(), "saved/"), std::vector<std::string>{"saved/notes"});
   const auto itself = RepairStore(&disk(), {.directory = "log", .target = "log"}, GoOn);
-  EXPECT_TRUE(absl::IsAlreadyExists(itself.status())) << itself.status();
+  EXPECT_TRUE(IsAlreadyExists(itself.status())) << itself.status();
 }
 
 TEST_F(RepairTest, WhatIsNoStoreOrOpenOrOfANewerFormatIsRefused) {
   const auto none = RepairStore(&disk(), {.directory = "none", .target = "saved"}, GoOn);
-  EXPECT_TRUE(absl::IsNotFound(none.status())) << none.status();
+  EXPECT_TRUE(IsNotFound(none.status())) << none.status();
   ASSERT_TRUE(world_.Open().ok());
-  ExpectRefused(absl::StatusCode::kUnavailable, "open already");
+  ExpectRefused(StatusCode::kUnavailable, "open already");
   // Who only reads is no obstacle.
   world_.options().read_only = true;
   world_.options().may_create = false;
@@ -313,7 +313,7 @@ TEST_F(RepairTest, ThatIsCancelledLeavesNothing) {
     uint64_t left = steps;
     const auto report = RepairStore(&disk(), {.directory = "log", .target = "saved"},
                                     [&](uint64_t, uint64_t) { return left-- > 0; });
-    EXPECT_TRUE(absl::IsCancelled(report.status())) << report.status();
+    EXPECT_TRUE(IsCancelled(report.status())) << report.status();
     EXPECT_TRUE(FilesWith(disk(), "saved/").empty());
     EXPECT_FALSE(disk().List("saved").ok());
   }
@@ -334,7 +334,7 @@ TEST_F(RepairTest, ACallOfTheDiskThatFailsLeavesAWholeStoreOrNone) {
     const auto before = ContentsWith(disk(), "log/");
     const uint64_t first = disk().calls() + n;
     disk().SetFaults([&](const DiskCall& call) {
-      return call.number == first ? absl::ResourceExhaustedError("no space") : absl::OkStatus();
+      return call.number == first ? ResourceExhaustedError("no space") : OkStatus();
     });
     const auto report = Repair(&disk());
     disk().SetFaults(nullptr);
@@ -350,9 +350,8 @@ TEST_F(RepairTest, ACallOfTheDiskThatFailsLeavesAWholeStoreOrNone) {
     ++failed;
     ASSERT_FALSE(store.ok());
     // The sync of the directory behind the manifest: a crash may bring the store back, whole.
-    in_doubt += absl::IsDataLoss(store.status()) ? 1 : 0;
-    EXPECT_TRUE(absl::IsNotFound(store.status()) || absl::IsDataLoss(store.status()))
-        << store.status();
+    in_doubt += IsDataLoss(store.status()) ? 1 : 0;
+    EXPECT_TRUE(IsNotFound(store.status()) || IsDataLoss(store.status())) << store.status();
   }
   EXPECT_GT(failed, 30u / kStride);
   EXPECT_GT(made, 0u);
@@ -370,8 +369,7 @@ TEST_F(RepairTest, ACrashLeavesAWholeStoreOrNone) {
       ++images;
       auto store = OpenAt(&again, "saved");
       if (!store.ok()) {
-        EXPECT_TRUE(absl::IsNotFound(store.status()) || absl::IsDataLoss(store.status()))
-            << store.status();
+        EXPECT_TRUE(IsNotFound(store.status()) || IsDataLoss(store.status())) << store.status();
         continue;
       }
       ++whole;
@@ -393,19 +391,19 @@ TEST_F(RepairTest, WithoutMemoryIsRefusedAndLeavesNoPartOfAStore) {
     ASSERT_LT(n, kStepsMax);
     SCOPED_TRACE(n);
     const auto work = disk().AfterCrash(disk().changes(), Persistence::kAll, 0);
-    absl::Status status;
+    Status status;
     {
       const AllocationFaults faults(n, FaultKind::kOnce);
       try {
         status = Repair(work.get()).status();
       } catch (const std::bad_alloc&) {
-        status = absl::ResourceExhaustedError("bad_alloc");
+        status = ResourceExhaustedError("bad_alloc");
       }
       met = AllocationFaults::Failed() > 0;
     }
     if (status.ok()) continue;
     ++refused;
-    EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+    EXPECT_TRUE(IsResourceExhausted(status)) << status;
     for (const std::string& file : FilesWith(*work, "saved/")) EXPECT_EQ(file, "saved/LOCK");
   }
   EXPECT_GT(refused, 10u / kStride);

@@ -38,7 +38,7 @@ class ScanTest : public testing::Test {
   std::multimap<Key, float> Next(Scan* scan, size_t cap) {
     std::vector<Key> keys(cap);
     std::vector<float> rows(cap * kDim, -1.0f);
-    const absl::StatusOr<uint64_t> n = scan->Next(keys, RowsIn(&rows, kDim));
+    const StatusOr<uint64_t> n = scan->Next(keys, RowsIn(&rows, kDim));
     EXPECT_TRUE(n.ok()) << n.status();
     std::multimap<Key, float> seen;
     for (uint64_t i = 0; n.ok() && i < *n; ++i) {
@@ -103,7 +103,7 @@ TEST_F(ScanTest, LeavesTheBytesBetweenTheRowsAlone) {
   std::vector<Key> keys(8, 999);
   std::vector<float> rows(8 * 5, -7.0f);  // stride of 5 floats for rows of 3
   Scan scan(table_);
-  const absl::StatusOr<uint64_t> n =
+  const StatusOr<uint64_t> n =
       scan.Next(keys, {reinterpret_cast<std::byte*>(rows.data()), 5 * sizeof(float)});
   ASSERT_TRUE(n.ok());
   ASSERT_EQ(*n, 5u);
@@ -123,8 +123,8 @@ TEST_F(ScanTest, EndsWhenItsTableIsDropped) {
   std::vector<Key> keys(10);
   std::vector<float> rows(10 * kDim);
   for (Scan* const scan : {&begun, &fresh}) {
-    const absl::Status status = scan->Next(keys, RowsIn(&rows, kDim)).status();
-    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+    const Status status = scan->Next(keys, RowsIn(&rows, kDim)).status();
+    EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition) << status;
   }
 }
 

@@ -28,7 +28,7 @@ class ReadingSegments : public testing::Test {
     std::vector<uint32_t> slots;
     EXPECT_TRUE(reader->Open(header).ok());
     reader->ReadRecords(
-        wanted, [&](uint32_t slot, const absl::Status& read, std::span<const std::byte> record) {
+        wanted, [&](uint32_t slot, const Status& read, std::span<const std::byte> record) {
           EXPECT_TRUE(read.ok()) << read;
           EXPECT_TRUE(RecordIsWhole({header.store_id, header.segment_id, slot}, record)) << slot;
           slots.push_back(slot);

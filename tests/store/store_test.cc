@@ -40,8 +40,8 @@ std::vector<float> FirstValues(Table* table, const std::vector<Key>& keys) {
 std::array<uint64_t, 5> CreateAndCheck(Table* table, const std::vector<Key>& keys) {
   std::vector<float> rows(keys.size() * table->layout().dim);
   std::vector<uint8_t> outcomes(keys.size());
-  const absl::Status status = Lookup(table, keys, MissingRule::kCreate,
-                                     RowsIn(&rows, table->layout().dim), std::span(outcomes));
+  const Status status = Lookup(table, keys, MissingRule::kCreate,
+                               RowsIn(&rows, table->layout().dim), std::span(outcomes));
   EXPECT_TRUE(status.ok()) << status;
   EXPECT_EQ(rows, FirstValues(table, keys));
   std::array<uint64_t, 5> counts{};
@@ -83,7 +83,7 @@ std::vector<Key> ScannedKeys(Table* table) {
   std::vector<Key> keys(1000);
   std::vector<std::byte> rows(1000 * table->layout().vector_bytes);
   while (true) {
-    const absl::StatusOr<uint64_t> n = scan.Next(keys, {rows.data(), table->layout().vector_bytes});
+    const StatusOr<uint64_t> n = scan.Next(keys, {rows.data(), table->layout().vector_bytes});
     EXPECT_TRUE(n.ok()) << n.status();
     if (!n.ok() || *n == 0) break;
     all.insert(all.end(), keys.begin(), keys.begin() + static_cast<ptrdiff_t>(*n));
@@ -101,7 +101,7 @@ TEST(Store, OpensOrFailsWithoutTraceWhicheverCallForMemoryFails) {
                                    {.memory = &memory, .clock = nullptr, .executor = nullptr});
     if (store.ok()) break;
     ++failed;
-    EXPECT_EQ(store.status().code(), absl::StatusCode::kResourceExhausted) << "call " << call;
+    EXPECT_EQ(store.status().code(), StatusCode::kResourceExhausted) << "call " << call;
     EXPECT_EQ(memory.outstanding(), 0u) << "call " << call;
   }
   EXPECT_EQ(failed, 4u) << "records and addresses of rows, addresses and first page of the index";
@@ -111,7 +111,7 @@ TEST(Store, DoesNotOpenWithNonsense) {
   FailingMemory memory;
   const auto store =
       Store::Open({.dram_bytes = 5}, {.memory = &memory, .clock = nullptr, .executor = nullptr});
-  EXPECT_EQ(store.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(store.status().code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(memory.calls(), 0u);
 }
 
@@ -207,8 +207,8 @@ TEST(Store, WithoutOutcomesARefusalIsAStatusThatNamesTheFirstKey) {
   std::vector<Key> keys = KeysFrom(50'000, 302);
   keys.front() = there;
   keys.back() = there;
-  const absl::Status status = Lookup(table, keys, MissingRule::kCreate, RowsIn(&rows, 512), {});
-  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  const Status status = Lookup(table, keys, MissingRule::kCreate, RowsIn(&rows, 512), {});
+  EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
   const std::string message(status.message());
   EXPECT_NE(message.find("300 of 302 keys"), std::string::npos) << message;
   EXPECT_NE(message.find("key 50001 at position 1;"), std::string::npos) << message;
@@ -318,13 +318,13 @@ TEST(Store, TablesAreFoundByNameInOrderOfCreation) {
   Table* const a = store.Create("a", Uniform(2));
   EXPECT_EQ(store->Tables(), (std::vector<Table*>{b, a}));
   EXPECT_EQ(*store->OpenTable("a"), a);
-  EXPECT_EQ(store->OpenTable("c").status().code(), absl::StatusCode::kNotFound);
-  EXPECT_EQ(store->DropTable("c").code(), absl::StatusCode::kNotFound);
-  EXPECT_EQ(store->CreateTable("a", Uniform(2)).status().code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(store->OpenTable("c").status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(store->DropTable("c").code(), StatusCode::kNotFound);
+  EXPECT_EQ(store->CreateTable("a", Uniform(2)).status().code(), StatusCode::kAlreadyExists);
   ASSERT_TRUE(store->DropTable("b").ok());
   EXPECT_EQ(store->Tables(), std::vector<Table*>{a});
-  EXPECT_EQ(store->OpenTable("b").status().code(), absl::StatusCode::kNotFound);
-  EXPECT_EQ(b->CheckAlive().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(store->OpenTable("b").status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(b->CheckAlive().code(), StatusCode::kFailedPrecondition);
   EXPECT_TRUE(a->CheckAlive().ok());
 }
 
@@ -386,9 +386,8 @@ TEST(Store, ErasedRowsMakeRoomForNewOnes) {
 
 TEST(Store, FailedCreationsOfTablesChangeNothing) {
   StoreWorld store({.dram_bytes = 16 << 20});
-  EXPECT_EQ(store->CreateTable("", Uniform(1)).status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(store->CreateTable("t", Uniform(0)).status().code(),
-            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(store->CreateTable("", Uniform(1)).status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(store->CreateTable("t", Uniform(0)).status().code(), StatusCode::kInvalidArgument);
   EXPECT_TRUE(store->Tables().empty());
   const uint64_t used_bytes = store->ReportMemory().used_bytes;
   ASSERT_NE(store.Create("t", Uniform(1)), nullptr);
@@ -402,7 +401,7 @@ TEST(Store, FailedCreationsOfTablesChangeNothing) {
   while (true) {
     const auto table = store->CreateTable("x" + std::to_string(created), Uniform(1));
     if (!table.ok()) {
-      EXPECT_EQ(table.status().code(), absl::StatusCode::kResourceExhausted);
+      EXPECT_EQ(table.status().code(), StatusCode::kResourceExhausted);
       break;
     }
     ++created;

@@ -29,7 +29,7 @@ class Surveying : public testing::Test {
   }
   Survey Look() {
     const auto before = Everything(world_.disk());
-    absl::StatusOr<Survey> survey = SurveyStore(&world_.disk(), "log");
+    StatusOr<Survey> survey = SurveyStore(&world_.disk(), "log");
     EXPECT_TRUE(survey.ok()) << survey.status();
     EXPECT_TRUE(Everything(world_.disk()) == before) << "it has written";
     return survey.ok() ? *std::move(survey) : Survey();
@@ -75,9 +75,9 @@ TEST_F(Surveying, ADamagedPreviousManifestIsToldADamagedNewestIsTheEnd) {
   FlipBits(&world_.disk(), ManifestPath(1), 70, 1);
   EXPECT_THAT(Look().checkpoints.at(1).unreadable, HasSubstr("MANIFEST-00000001"));
   FlipBits(&world_.disk(), ManifestPath(2), 70, 1);
-  const absl::Status status = SurveyStore(&world_.disk(), "log").status();
-  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
-  EXPECT_TRUE(absl::IsNotFound(SurveyStore(&world_.disk(), "elsewhere").status()));
+  const Status status = SurveyStore(&world_.disk(), "log").status();
+  EXPECT_TRUE(IsDataLoss(status)) << status;
+  EXPECT_TRUE(IsNotFound(SurveyStore(&world_.disk(), "elsewhere").status()));
 }
 
 }  // namespace

@@ -142,7 +142,7 @@ constexpr Key kKeys = 2000;
 class Lists final : public Executor {
  public:
   explicit Lists(std::function<void(uint32_t)>* hook) : inner_(1), hook_(hook) {}
-  void ParallelFor(uint32_t tasks, absl::FunctionRef<void(uint32_t)> body) override {
+  void ParallelFor(uint32_t tasks, FunctionRef<void(uint32_t)> body) override {
     // What the hook does has lists, too.
     if (std::function<void(uint32_t)> hook = std::exchange(*hook_, nullptr)) {
       hook(tasks);
@@ -248,14 +248,14 @@ TEST(SweepPace, CallsThatWaitForACheckpointHurryIt) {
   Put(table, KeysFrom(1, 100), 1.0f);
   ASSERT_TRUE(world->Checkpoint({}).ok());
   SweepPace* const pace = table->parts().gate->pace();
-  const std::function<absl::Status()> calls[] = {
+  const std::function<Status()> calls[] = {
       [&] { return world->CheckpointBlob().status(); },
       [&] { return world->Checkpoint({}).status(); },
       [&] { return world->Export("copy", [](uint64_t, uint64_t) { return true; }); },
       [&] { return world->DropTable("t"); },
   };
-  for (const std::function<absl::Status()>& call : calls) {
-    absl::Status status;
+  for (const std::function<Status()>& call : calls) {
+    Status status;
     std::thread caller;
     hook = [&](uint32_t) {
       if (caller.joinable()) return;

@@ -91,7 +91,7 @@ void ExpectAsVerified(const FlippedStore& world, const SimulatedDisk& damaged,
     const auto store = OpenOn(disk.get(), !checkpoint.is_newest);
     ASSERT_EQ(store.ok(), checkpoint.opens) << store.status();
     if (!store.ok()) {
-      EXPECT_TRUE(absl::IsDataLoss(store.status())) << store.status();
+      EXPECT_TRUE(IsDataLoss(store.status())) << store.status();
       events->Count("a checkpoint does not open");
       continue;
     }

@@ -39,7 +39,7 @@ class VerifyingManifests : public testing::Test {
   }
   // The newest manifest, as if it were another store's.
   Manifest OfAnotherStore() {
-    absl::StatusOr<Manifest> manifest = DecodeManifest(disk().Contents(ManifestPath(2)));
+    StatusOr<Manifest> manifest = DecodeManifest(disk().Contents(ManifestPath(2)));
     EXPECT_TRUE(manifest.ok()) << manifest.status();
     manifest->store_id ^= 1;
     return *std::move(manifest);
@@ -71,7 +71,7 @@ TEST_F(VerifyingManifests, OfAManifestOfAnotherStoreTheOlderOneIsNoVictim) {
   EXPECT_EQ(report.checkpoints[0].rows_lost, 249u);
   EXPECT_TRUE(report.checkpoints[1].opens);
   EXPECT_EQ(report.checkpoints[1].rows_lost, 0u);
-  EXPECT_TRUE(absl::IsDataLoss(world_.Open()));
+  EXPECT_TRUE(IsDataLoss(world_.Open()));
   ASSERT_TRUE(world_.Open(/*previous=*/true).ok());
   EXPECT_EQ((*world_->OpenTable("t"))->rows(), 150u);
 }

@@ -25,7 +25,7 @@ using testing::HasSubstr;
 
 constexpr uint64_t kSeed = 17;
 
-absl::StatusOr<VerifyReport> Verify(FileSystem* files, const std::string& path = "log") {
+StatusOr<VerifyReport> Verify(FileSystem* files, const std::string& path = "log") {
   return VerifyStore(files, path, [](uint64_t, uint64_t) { return true; });
 }
 
@@ -71,7 +71,7 @@ class Verifying : public testing::Test {
   }
   // The manifest of a checkpoint, changed by `change`, which leaves its length.
   void Rewrite(int checkpoint, const std::function<void(Manifest*)>& change) {
-    absl::StatusOr<Manifest> manifest = DecodeManifest(disk().Contents(ManifestPath(checkpoint)));
+    StatusOr<Manifest> manifest = DecodeManifest(disk().Contents(ManifestPath(checkpoint)));
     ASSERT_TRUE(manifest.ok()) << manifest.status();
     change(&*manifest);
     disk().Corrupt(ManifestPath(checkpoint), 0, EncodeManifest(*manifest));
@@ -185,7 +185,7 @@ TEST_F(Verifying, ADamagedFooterCostsNoRowUnlessARecordIsDamagedToo) {
   ASSERT_EQ(report.damage[1].lost.size(), 2u);
   EXPECT_EQ(report.damage[1].lost[0].table, "t") << "it is the only one of the class";
   EXPECT_TRUE(report.damage[1].lost[0].keys.empty());
-  EXPECT_TRUE(absl::IsDataLoss(world_.Open()));
+  EXPECT_TRUE(IsDataLoss(world_.Open()));
 }
 
 TEST_F(Verifying, AFooterOfFewerSlotsThanTheCheckpointHasIsDamaged) {
@@ -208,8 +208,8 @@ TEST_F(Verifying, AFooterThatTheDeviceDoesNotGiveStopsAnOpening) {
   for (const std::string& path : SegmentPaths(disk())) {
     uint64_t reads = 0;
     const auto fail_footer = [&](const DiskCall& call) {
-      if (call.kind != DiskCall::Kind::kRead || call.path != path) return absl::OkStatus();
-      return ++reads == 2 ? absl::UnavailableError("bad sector") : absl::OkStatus();
+      if (call.kind != DiskCall::Kind::kRead || call.path != path) return OkStatus();
+      return ++reads == 2 ? UnavailableError("bad sector") : OkStatus();
     };
     disk().SetFaults(fail_footer);
     const VerifyReport report = *Verify(&disk());
@@ -342,7 +342,7 @@ TEST_F(Verifying, ATableThatTheCheckpointDoesNotHaveIsNamed) {
   EXPECT_TRUE(report.checkpoints[1].opens);
   EXPECT_EQ(report.checkpoints[0].rows_lost, 249u);
   EXPECT_THAT(report.damage[0].what, HasSubstr("no such rows"));
-  EXPECT_TRUE(absl::IsDataLoss(world_.Open()));
+  EXPECT_TRUE(IsDataLoss(world_.Open()));
 }
 
 TEST_F(Verifying, RecordsThatAreNewerThanTheCheckpointAreNamed) {
@@ -361,7 +361,7 @@ TEST_F(Verifying, ManifestsThatContradictEachOtherAreNamed) {
   EXPECT_EQ(report.checkpoints[0].rows_lost, 0u);
   EXPECT_TRUE(report.checkpoints[0].opens);
   EXPECT_FALSE(report.checkpoints[1].opens);
-  EXPECT_TRUE(absl::IsDataLoss(world_.Open(/*previous=*/true)));
+  EXPECT_TRUE(IsDataLoss(world_.Open(/*previous=*/true)));
 }
 
 // ---- what is no damage ----
@@ -411,8 +411,8 @@ TEST_F(Verifying, ANewerFormatIsRefusedByItsNumber) {
   PutAt<uint32_t>(header, 8, 8);
   SealAgain(header);
   disk().Corrupt(segment, 0, header);
-  absl::Status status = Verify(&disk()).status();
-  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  Status status = Verify(&disk()).status();
+  EXPECT_TRUE(IsFailedPrecondition(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("version 8"));
   EXPECT_THAT(std::string(status.message()), HasSubstr("segment-"));
 
@@ -421,18 +421,18 @@ TEST_F(Verifying, ANewerFormatIsRefusedByItsNumber) {
   SealAgain(manifest);
   disk().Corrupt(ManifestPath(2), 0, manifest);
   status = Verify(&disk()).status();
-  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_TRUE(IsFailedPrecondition(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("version 7"));
 }
 
 TEST_F(Verifying, AStoreThatIsOpenIsNotTouchedAndOneBeingVerifiedIsNotOpened) {
   ASSERT_TRUE(world_.Open().ok());
-  const absl::Status status = Verify(&disk()).status();
-  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  const Status status = Verify(&disk()).status();
+  EXPECT_TRUE(IsUnavailable(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("LOCK"));
   world_.Close();
   const auto report = VerifyStore(&disk(), "log", [&](uint64_t, uint64_t) {
-    EXPECT_TRUE(absl::IsUnavailable(world_.OpenBeside().status()));
+    EXPECT_TRUE(IsUnavailable(world_.OpenBeside().status()));
     EXPECT_TRUE(Verify(&disk()).ok()) << "two who read are in nobody's way";
     return true;
   });
@@ -441,11 +441,11 @@ TEST_F(Verifying, AStoreThatIsOpenIsNotTouchedAndOneBeingVerifiedIsNotOpened) {
 }
 
 TEST_F(Verifying, WhereThereIsNoStoreNothingIsMade) {
-  EXPECT_TRUE(absl::IsNotFound(Verify(&disk(), "elsewhere").status()));
+  EXPECT_TRUE(IsNotFound(Verify(&disk(), "elsewhere").status()));
   ASSERT_TRUE(disk().CreateDirectory("empty").ok());
-  EXPECT_TRUE(absl::IsNotFound(Verify(&disk(), "empty").status()));
+  EXPECT_TRUE(IsNotFound(Verify(&disk(), "empty").status()));
   ASSERT_TRUE(disk().Open("empty/LOCK", FileAccess::kCreate, FileCaching::kCached).ok());
-  EXPECT_TRUE(absl::IsNotFound(Verify(&disk(), "empty").status()));
+  EXPECT_TRUE(IsNotFound(Verify(&disk(), "empty").status()));
 }
 
 TEST_F(Verifying, ProgressCountsSegmentsAndCancels) {
@@ -460,11 +460,11 @@ TEST_F(Verifying, ProgressCountsSegmentsAndCancels) {
   for (uint64_t i = 0; i < told.size(); ++i) EXPECT_EQ(told[i], i);
   for (uint64_t stop = 0; stop <= segments; ++stop) {
     uint64_t calls = 0;
-    const absl::Status status = VerifyStore(&disk(), "log", [&](uint64_t done, uint64_t) {
-                                  ++calls;
-                                  return done != stop;
-                                }).status();
-    EXPECT_EQ(status.code(), absl::StatusCode::kCancelled) << status;
+    const Status status = VerifyStore(&disk(), "log", [&](uint64_t done, uint64_t) {
+                            ++calls;
+                            return done != stop;
+                          }).status();
+    EXPECT_EQ(status.code(), StatusCode::kCancelled) << status;
     EXPECT_EQ(calls, stop + 1);
   }
 }
@@ -473,18 +473,18 @@ TEST_F(Verifying, ProgressCountsSegmentsAndCancels) {
 TEST_F(Verifying, EveryReadThatFailsIsDamageOrToldAndHurtsNothingElse) {
   uint64_t fault_at = 0;
   uint64_t reads = 0;
-  absl::Status fault;
+  Status fault;
   disk().SetFaults([&](const DiskCall& call) {
     if (call.kind != DiskCall::Kind::kRead && call.kind != DiskCall::Kind::kOpen) {
-      return absl::OkStatus();
+      return OkStatus();
     }
-    return ++reads == fault_at ? fault : absl::OkStatus();
+    return ++reads == fault_at ? fault : OkStatus();
   });
   uint64_t one_record = 0;
   for (bool met = true; met;) {
     ++fault_at;
     reads = 0;
-    fault = absl::UnavailableError("no answer");
+    fault = UnavailableError("no answer");
     const auto report = Verify(&disk());
     met = reads >= fault_at;
     ASSERT_TRUE(report.ok()) << report.status();
@@ -493,9 +493,9 @@ TEST_F(Verifying, EveryReadThatFailsIsDamageOrToldAndHurtsNothingElse) {
     EXPECT_TRUE(!met || again || !report->clean()) << fault_at;
     one_record += again ? 1 : 0;
     reads = 0;
-    fault = absl::ResourceExhaustedError("no descriptors");
-    const absl::Status hindered = Verify(&disk()).status();
-    EXPECT_TRUE(hindered.ok() || absl::IsResourceExhausted(hindered)) << hindered;
+    fault = ResourceExhaustedError("no descriptors");
+    const Status hindered = Verify(&disk()).status();
+    EXPECT_TRUE(hindered.ok() || IsResourceExhausted(hindered)) << hindered;
   }
   EXPECT_GT(fault_at, 10u);
   EXPECT_GT(one_record, 0u);
@@ -506,9 +506,9 @@ TEST_F(Verifying, ARecordThatCannotBeReadIsNamedAlone) {
   uint64_t reads = 0;
   // Of the segment: header, footer, the window, then slot after slot.
   disk().SetFaults([&](const DiskCall& call) {
-    if (call.kind != DiskCall::Kind::kRead || call.path != path) return absl::OkStatus();
+    if (call.kind != DiskCall::Kind::kRead || call.path != path) return OkStatus();
     ++reads;
-    return reads == 3 || reads == 8 ? absl::UnavailableError("bad sector") : absl::OkStatus();
+    return reads == 3 || reads == 8 ? UnavailableError("bad sector") : OkStatus();
   });
   const VerifyReport report = *Verify(&disk());
   const Damage damage = OneDamage(report, DamagedPart::kRecords, path, "bad sector");
@@ -537,7 +537,7 @@ TEST(Verify, WhatACrashLeavesIsClean) {
          {Persistence::kNone, Persistence::kAll, Persistence::kSome, Persistence::kTorn}) {
       const auto left = world.disk().AfterCrash(change, persistence, random.Bits());
       const auto report = Verify(left.get());
-      if (absl::IsNotFound(report.status())) continue;  // it has not begun
+      if (IsNotFound(report.status())) continue;  // it has not begun
       ASSERT_TRUE(report.ok()) << report.status();
       ASSERT_TRUE(report->clean()) << change << " " << FormatVerifyReport(*report);
       ++stores;

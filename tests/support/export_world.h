@@ -21,9 +21,9 @@ inline const std::string kExportBlob = "last";
 inline bool GoOn(uint64_t, uint64_t) { return true; }
 
 // Fails what may not work between two file systems.
-inline absl::Status NoLinks(const DiskCall& call) {
-  if (call.kind != DiskCall::Kind::kLink) return absl::OkStatus();
-  return absl::UnimplementedError("link: not across file systems");
+inline Status NoLinks(const DiskCall& call) {
+  if (call.kind != DiskCall::Kind::kLink) return OkStatus();
+  return UnimplementedError("link: not across file systems");
 }
 
 // Makes the last checkpoint: of two row classes, with segments that are full and such that are not.
@@ -46,14 +46,14 @@ inline void ChangeAll(Store* store, float factor) {
     ASSERT_TRUE(Erase(table, KeysFrom(31, 5), {}).ok());
   }
   const std::string name = "new" + std::to_string(store->Tables().size());
-  const absl::StatusOr<Table*> added = store->CreateTable(name, OptionsOf(kDim));
+  const StatusOr<Table*> added = store->CreateTable(name, OptionsOf(kDim));
   ASSERT_TRUE(added.ok()) << added.status();
   ASSERT_NO_FATAL_FAILURE(Put(*added, KeysFrom(1, 10), factor));
 }
 
 // A store that has been made in another directory, beside whatever is open; never a new one.
-inline absl::StatusOr<std::unique_ptr<Store>> OpenAt(SpillWorld* world, const std::string& path,
-                                                     bool may_create = false) {
+inline StatusOr<std::unique_ptr<Store>> OpenAt(SpillWorld* world, const std::string& path,
+                                               bool may_create = false) {
   const StoreOptions own = world->options();
   world->options().path = path;
   world->options().may_create = may_create;

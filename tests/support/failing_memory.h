@@ -8,9 +8,9 @@
 #include <map>
 #include <set>
 
-#include "absl/status/statusor.h"
 #include "base/memory.h"
 #include "base/mutex.h"
+#include "base/status_or.h"
 #include "tests/support/unfaulted.h"
 
 namespace embank::test {
@@ -31,15 +31,15 @@ class FailingMemory final : public MemorySource {
     every_call_fails_ = fails;
   }
 
-  absl::StatusOr<std::byte*> Map(uint64_t bytes) override {
+  StatusOr<std::byte*> Map(uint64_t bytes) override {
     if (!Admit()) return NoMemory();
     return Record(SystemMemorySource()->Map(bytes), bytes);
   }
-  absl::StatusOr<std::byte*> Reserve(uint64_t bytes) override {
+  StatusOr<std::byte*> Reserve(uint64_t bytes) override {
     if (!Admit()) return NoMemory();
     return Record(SystemMemorySource()->Reserve(bytes), bytes);
   }
-  absl::Status Commit(std::byte* address, uint64_t bytes) override {
+  Status Commit(std::byte* address, uint64_t bytes) override {
     if (!Admit()) return NoMemory();
     const Unfaulted bookkeeping;
     MutexLock lock(&mutex_);
@@ -97,7 +97,7 @@ class FailingMemory final : public MemorySource {
     ++failures_;
     return false;
   }
-  absl::StatusOr<std::byte*> Record(absl::StatusOr<std::byte*> address, uint64_t bytes) {
+  StatusOr<std::byte*> Record(StatusOr<std::byte*> address, uint64_t bytes) {
     const Unfaulted bookkeeping;
     MutexLock lock(&mutex_);
     if (address.ok()) mapped_[*address] = bytes;
@@ -106,13 +106,13 @@ class FailingMemory final : public MemorySource {
 
   bool (*must_fail_)() = nullptr;
   mutable Mutex mutex_;
-  uint64_t calls_ ABSL_GUARDED_BY(mutex_) = 0;
-  uint64_t failures_ ABSL_GUARDED_BY(mutex_) = 0;
-  uint64_t fails_at_ ABSL_GUARDED_BY(mutex_) = 0;
-  bool every_call_fails_ ABSL_GUARDED_BY(mutex_) = false;
-  uint64_t misuses_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::map<std::byte*, uint64_t> mapped_ ABSL_GUARDED_BY(mutex_);
-  std::set<std::byte*> committed_ ABSL_GUARDED_BY(mutex_);  // huge pages
+  uint64_t calls_ EMBANK_GUARDED_BY(mutex_) = 0;
+  uint64_t failures_ EMBANK_GUARDED_BY(mutex_) = 0;
+  uint64_t fails_at_ EMBANK_GUARDED_BY(mutex_) = 0;
+  bool every_call_fails_ EMBANK_GUARDED_BY(mutex_) = false;
+  uint64_t misuses_ EMBANK_GUARDED_BY(mutex_) = 0;
+  std::map<std::byte*, uint64_t> mapped_ EMBANK_GUARDED_BY(mutex_);
+  std::set<std::byte*> committed_ EMBANK_GUARDED_BY(mutex_);  // huge pages
 };
 
 }  // namespace embank::test

@@ -14,14 +14,14 @@ namespace embank::test {
 
 // One that must be there.
 inline std::unique_ptr<Directory> OpenedDirectory(FileSystem* files, const std::string& path) {
-  absl::StatusOr<std::unique_ptr<Directory>> directory = files->OpenDirectory(path);
+  StatusOr<std::unique_ptr<Directory>> directory = files->OpenDirectory(path);
   EXPECT_TRUE(directory.ok()) << directory.status();
   return directory.ok() ? *std::move(directory) : nullptr;
 }
 
 // In a directory that must be there.
-inline absl::StatusOr<std::unique_ptr<File>> OpenByPath(FileSystem* files, const std::string& path,
-                                                        FileAccess access, FileCaching caching) {
+inline StatusOr<std::unique_ptr<File>> OpenByPath(FileSystem* files, const std::string& path,
+                                                  FileAccess access, FileCaching caching) {
   return OpenedDirectory(files, DirectoryOf(path))
       ->Open(path.substr(path.rfind('/') + 1), access, caching);
 }

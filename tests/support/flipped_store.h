@@ -26,8 +26,8 @@ using Values = std::map<Key, float>;  // all values of a row are one number
 using Contents = std::map<std::string, Values>;
 
 // Files that are copied often are small: segments of 16 blocks.
-inline absl::StatusOr<std::unique_ptr<Store>> OpenOn(SimulatedDisk* disk, bool previous,
-                                                     const std::string& path = "log") {
+inline StatusOr<std::unique_ptr<Store>> OpenOn(SimulatedDisk* disk, bool previous,
+                                               const std::string& path = "log") {
   static ManualClock clock(1000);
   RowLogOptions log;
   log.segment_bytes = 16 * kBlockBytes;

@@ -17,7 +17,7 @@ class HookedExecutor final : public Executor {
  public:
   HookedExecutor(uint64_t seed, std::function<void()>* hook) : inner_(seed), hook_(hook) {}
 
-  void ParallelFor(uint32_t tasks, absl::FunctionRef<void(uint32_t)> body) override {
+  void ParallelFor(uint32_t tasks, FunctionRef<void(uint32_t)> body) override {
     inner_.ParallelFor(tasks, [&](uint32_t task) {
       // What the hook does has lists, too.
       if (std::function<void()> hook = std::exchange(*hook_, nullptr)) {

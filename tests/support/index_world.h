@@ -67,11 +67,11 @@ class IndexWorld {
   uint64_t rows() const { return expected_.size(); }
 
   // Adds a row that is not there, or says why there is no room in the index.
-  absl::Status TryInsert(const RowId& id) {
+  Status TryInsert(const RowId& id) {
     EXPECT_FALSE(Holds(id));
     KeyIndex::Shard* const shard = ShardOf(id);
     MutexLock lock(&shard->mutex);
-    if (absl::Status status = index_->ReserveOne(shard, id.hash); !status.ok()) return status;
+    if (Status status = index_->ReserveOne(shard, id.hash); !status.ok()) return status;
     Location slot;
     EXPECT_EQ(tier_->Allocate(row_class_, {&slot, 1}), 1u);
     RowHeader* const header = HeaderAt(slot);
@@ -79,11 +79,11 @@ class IndexWorld {
     EndRowWrite(header, BeginRowWrite(header), id.table);
     index_->Insert(shard, id.hash, slot);
     expected_[{id.table, id.key}] = slot;
-    return absl::OkStatus();
+    return OkStatus();
   }
   // Adds a row that is not there.
   void Insert(const RowId& id) {
-    const absl::Status status = TryInsert(id);
+    const Status status = TryInsert(id);
     ASSERT_TRUE(status.ok()) << status;
   }
   // Erases a row, which may be there or not.

@@ -5,20 +5,20 @@
 #include <set>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "base/str_cat.h"
 #include "tests/support/unfaulted.h"
 
 namespace embank::test {
 namespace {
 
-absl::Status Missing(const std::string& path) {
-  return absl::NotFoundError(absl::StrCat(path, ": no such file or directory"));
+Status Missing(const std::string& path) {
+  return NotFoundError(StrCat(path, ": no such file or directory"));
 }
 
-absl::Status LockedElsewhere(const std::string& path) {
-  return absl::UnavailableError(absl::StrCat(path, ": locked by somebody else"));
+Status LockedElsewhere(const std::string& path) {
+  return UnavailableError(StrCat(path, ": locked by somebody else"));
 }
 
 }  // namespace
@@ -31,21 +31,21 @@ class SimulatedFile final : public File {
       : disk_(disk), inode_(inode), path_(std::move(path)), direct_(direct), writable_(writable) {}
   ~SimulatedFile() override { disk_->Close(inode_); }
 
-  absl::Status Read(uint64_t offset, std::span<std::byte> into) override {
+  Status Read(uint64_t offset, std::span<std::byte> into) override {
     CheckBlocks(offset, into);
     return disk_->ReadFile(inode_, path_, offset, into);
   }
-  absl::Status Write(uint64_t offset, std::span<const std::byte> bytes) override {
+  Status Write(uint64_t offset, std::span<const std::byte> bytes) override {
     CheckBlocks(offset, bytes);
     EMBANK_CHECK(writable_);
     return disk_->WriteFile(inode_, path_, offset, bytes);
   }
-  absl::Status Preallocate(uint64_t bytes) override {
+  Status Preallocate(uint64_t bytes) override {
     EMBANK_CHECK(writable_);
     return disk_->Grow(inode_, path_, bytes);
   }
-  absl::Status Sync() override { return disk_->SyncFile(inode_, path_); }
-  absl::StatusOr<uint64_t> SizeBytes() override { return disk_->SizeOf(inode_, path_); }
+  Status Sync() override { return disk_->SyncFile(inode_, path_); }
+  StatusOr<uint64_t> SizeBytes() override { return disk_->SizeOf(inode_, path_); }
   bool direct() const override { return direct_; }
 
  private:
@@ -68,7 +68,7 @@ class SimulatedLock final : public FileLock {
       : disk_(disk), inode_(inode), path_(std::move(path)), shared_(shared) {}
   ~SimulatedLock() override { disk_->Unlock(inode_, path_, shared_); }
 
-  absl::StatusOr<bool> IsInPlace() override { return disk_->IsInPlace(inode_, path_); }
+  StatusOr<bool> IsInPlace() override { return disk_->IsInPlace(inode_, path_); }
 
  private:
   SimulatedDisk* const disk_;
@@ -82,26 +82,26 @@ class SimulatedDirectory final : public Directory {
   SimulatedDirectory(SimulatedDisk* disk, std::string path) : disk_(disk), path_(std::move(path)) {}
 
   const std::string& path() const override { return path_; }
-  absl::StatusOr<std::unique_ptr<File>> Open(const std::string& name, FileAccess access,
-                                             FileCaching caching) override {
+  StatusOr<std::unique_ptr<File>> Open(const std::string& name, FileAccess access,
+                                       FileCaching caching) override {
     return disk_->Open(PathOf(name), access, caching);
   }
-  absl::Status Rename(const std::string& from, const std::string& to) override {
+  Status Rename(const std::string& from, const std::string& to) override {
     return disk_->Rename(PathOf(from), PathOf(to));
   }
-  absl::Status Link(const std::string& from, Directory* directory, const std::string& to) override {
+  Status Link(const std::string& from, Directory* directory, const std::string& to) override {
     return disk_->Link(PathOf(from), directory->PathOf(to));
   }
-  absl::Status Remove(const std::string& name) override { return disk_->Remove(PathOf(name)); }
-  absl::StatusOr<std::vector<std::string>> List() override { return disk_->List(path_); }
-  absl::Status Sync() override { return disk_->SyncDirectory(path_); }
-  absl::Status SyncName() override { return disk_->SyncDirectory(DirectoryOf(path_)); }
-  absl::Status RemoveItself() override { return disk_->Remove(path_); }
-  absl::StatusOr<uint64_t> FreeBytes() override { return disk_->FreeBytes(path_); }
-  absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& name, bool shared) override {
+  Status Remove(const std::string& name) override { return disk_->Remove(PathOf(name)); }
+  StatusOr<std::vector<std::string>> List() override { return disk_->List(path_); }
+  Status Sync() override { return disk_->SyncDirectory(path_); }
+  Status SyncName() override { return disk_->SyncDirectory(DirectoryOf(path_)); }
+  Status RemoveItself() override { return disk_->Remove(path_); }
+  StatusOr<uint64_t> FreeBytes() override { return disk_->FreeBytes(path_); }
+  StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& name, bool shared) override {
     return disk_->Lock(PathOf(name), shared);
   }
-  absl::StatusOr<std::unique_ptr<FileLock>> LockItself(bool shared) override {
+  StatusOr<std::unique_ptr<FileLock>> LockItself(bool shared) override {
     return disk_->LockDirectory(path_, shared);
   }
 
@@ -112,9 +112,9 @@ class SimulatedDirectory final : public Directory {
 
 // ---- the calls ----
 
-absl::Status SimulatedDisk::Admit(DiskCall::Kind kind, const std::string& path) {
+Status SimulatedDisk::Admit(DiskCall::Kind kind, const std::string& path) {
   ++calls_;
-  return faults_ == nullptr ? absl::OkStatus() : faults_({kind, path, calls_});
+  return faults_ == nullptr ? OkStatus() : faults_({kind, path, calls_});
 }
 
 void SimulatedDisk::Do(Change change) {
@@ -122,14 +122,14 @@ void SimulatedDisk::Do(Change change) {
   changes_.push_back(std::move(change));
 }
 
-absl::Status SimulatedDisk::CheckWritable(const std::string& path) const {
-  if (!is_read_only_) return absl::OkStatus();
-  return absl::PermissionDeniedError(absl::StrCat(path, ": the file system is read-only"));
+Status SimulatedDisk::CheckWritable(const std::string& path) const {
+  if (!is_read_only_) return OkStatus();
+  return PermissionDeniedError(StrCat(path, ": the file system is read-only"));
 }
 
-absl::Status SimulatedDisk::CheckParent(const std::string& path) const {
+Status SimulatedDisk::CheckParent(const std::string& path) const {
   const std::string parent = DirectoryOf(path);
-  return now_.HasDirectory(parent) ? absl::OkStatus() : Missing(parent);
+  return now_.HasDirectory(parent) ? OkStatus() : Missing(parent);
 }
 
 uint64_t SimulatedDisk::SpareBytes() const {
@@ -147,14 +147,14 @@ uint64_t SimulatedDisk::LengthMax(InodeNumber inode) const {
   return now_.inodes.at(inode).contents.size() + SpareBytes();
 }
 
-absl::Status SimulatedDisk::CheckSpace(InodeNumber inode, const std::string& path,
-                                       uint64_t length) const {
-  if (length <= LengthMax(inode)) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat(path, ": no space left on the disk"));
+Status SimulatedDisk::CheckSpace(InodeNumber inode, const std::string& path,
+                                 uint64_t length) const {
+  if (length <= LengthMax(inode)) return OkStatus();
+  return ResourceExhaustedError(StrCat(path, ": no space left on the disk"));
 }
 
-absl::StatusOr<std::unique_ptr<File>> SimulatedDisk::Open(const std::string& path,
-                                                          FileAccess access, FileCaching caching) {
+StatusOr<std::unique_ptr<File>> SimulatedDisk::Open(const std::string& path, FileAccess access,
+                                                    FileCaching caching) {
   const Unfaulted own;
   MutexLock lock(&mutex_);
   EMBANK_RETURN_IF_ERROR(Admit(DiskCall::Kind::kOpen, path));
@@ -162,7 +162,7 @@ absl::StatusOr<std::unique_ptr<File>> SimulatedDisk::Open(const std::string& pat
   const auto found = now_.names.find(path);
   InodeNumber inode = 0;
   if (access == FileAccess::kCreate) {
-    if (found != now_.names.end()) return absl::AlreadyExistsError(absl::StrCat(path, ": exists"));
+    if (found != now_.names.end()) return AlreadyExistsError(StrCat(path, ": exists"));
     EMBANK_RETURN_IF_ERROR(CheckParent(path));
     inode = next_inode_++;
     Do({.kind = Change::Kind::kName, .inode = inode, .path = path});
@@ -183,7 +183,7 @@ void SimulatedDisk::TransferAll(std::span<Transfer> transfers) {
   }
 }
 
-absl::Status SimulatedDisk::Rename(const std::string& from, const std::string& to) {
+Status SimulatedDisk::Rename(const std::string& from, const std::string& to) {
   if (rename_hook_ != nullptr) rename_hook_();
   const Unfaulted own;
   MutexLock lock(&mutex_);
@@ -194,23 +194,23 @@ absl::Status SimulatedDisk::Rename(const std::string& from, const std::string& t
   EMBANK_CHECK(found->second != 0 && !now_.HasDirectory(to));
   EMBANK_RETURN_IF_ERROR(CheckParent(to));
   Do({.kind = Change::Kind::kRename, .inode = found->second, .path = to, .from = from});
-  return absl::OkStatus();
+  return OkStatus();
 }
 
-absl::Status SimulatedDisk::Link(const std::string& from, const std::string& to) {
+Status SimulatedDisk::Link(const std::string& from, const std::string& to) {
   const Unfaulted own;
   MutexLock lock(&mutex_);
   EMBANK_RETURN_IF_ERROR(Admit(DiskCall::Kind::kLink, from));
   EMBANK_RETURN_IF_ERROR(CheckWritable(from));
   const auto found = now_.names.find(from);
   if (found == now_.names.end() || found->second == 0) return Missing(from);
-  if (now_.names.count(to) == 1) return absl::AlreadyExistsError(absl::StrCat(to, ": exists"));
+  if (now_.names.count(to) == 1) return AlreadyExistsError(StrCat(to, ": exists"));
   EMBANK_RETURN_IF_ERROR(CheckParent(to));
   Do({.kind = Change::Kind::kName, .inode = found->second, .path = to});
-  return absl::OkStatus();
+  return OkStatus();
 }
 
-absl::Status SimulatedDisk::Remove(const std::string& path) {
+Status SimulatedDisk::Remove(const std::string& path) {
   const Unfaulted own;
   MutexLock lock(&mutex_);
   EMBANK_RETURN_IF_ERROR(Admit(DiskCall::Kind::kRemove, path));
@@ -218,14 +218,14 @@ absl::Status SimulatedDisk::Remove(const std::string& path) {
   if (now_.names.count(path) == 0) return Missing(path);
   for (const auto& [name, inode] : now_.names) {
     if (DirectoryOf(name) == path) {
-      return absl::UnavailableError(absl::StrCat(path, ": the directory is not empty"));
+      return UnavailableError(StrCat(path, ": the directory is not empty"));
     }
   }
   Do({.kind = Change::Kind::kUnname, .path = path});
-  return absl::OkStatus();
+  return OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<Directory>> SimulatedDisk::OpenDirectory(const std::string& path) {
+StatusOr<std::unique_ptr<Directory>> SimulatedDisk::OpenDirectory(const std::string& path) {
   const Unfaulted own;
   MutexLock lock(&mutex_);
   EMBANK_RETURN_IF_ERROR(Admit(DiskCall::Kind::kOpenDirectory, path));
@@ -233,18 +233,18 @@ absl::StatusOr<std::unique_ptr<Directory>> SimulatedDisk::OpenDirectory(const st
   return std::make_unique<SimulatedDirectory>(this, path);
 }
 
-absl::Status SimulatedDisk::CreateDirectory(const std::string& path) {
+Status SimulatedDisk::CreateDirectory(const std::string& path) {
   const Unfaulted own;
   MutexLock lock(&mutex_);
   EMBANK_RETURN_IF_ERROR(Admit(DiskCall::Kind::kCreateDirectory, path));
   EMBANK_RETURN_IF_ERROR(CheckWritable(path));
-  if (now_.names.count(path) == 1) return absl::AlreadyExistsError(absl::StrCat(path, ": exists"));
+  if (now_.names.count(path) == 1) return AlreadyExistsError(StrCat(path, ": exists"));
   EMBANK_RETURN_IF_ERROR(CheckParent(path));
   Do({.kind = Change::Kind::kName, .path = path});
-  return absl::OkStatus();
+  return OkStatus();
 }
 
-absl::StatusOr<std::vector<std::string>> SimulatedDisk::List(const std::string& path) {
+StatusOr<std::vector<std::string>> SimulatedDisk::List(const std::string& path) {
   const Unfaulted own;
   MutexLock lock(&mutex_);
   EMBANK_RETURN_IF_ERROR(Admit(DiskCall::Kind::kList, path));
@@ -256,18 +256,18 @@ absl::StatusOr<std::vector<std::string>> SimulatedDisk::List(const std::string& 
   return names;
 }
 
-absl::Status SimulatedDisk::SyncDirectory(const std::string& path) {
+Status SimulatedDisk::SyncDirectory(const std::string& path) {
   const Unfaulted own;
   MutexLock lock(&mutex_);
-  absl::Status status = Admit(DiskCall::Kind::kSyncDirectory, path);
-  if (absl::IsCancelled(status)) return status;
+  Status status = Admit(DiskCall::Kind::kSyncDirectory, path);
+  if (IsCancelled(status)) return status;
   if (!now_.HasDirectory(path)) return status.ok() ? Missing(path) : status;
   Do({.kind = status.ok() ? Change::Kind::kSyncDirectory : Change::Kind::kSyncDirectoryFailed,
       .path = path});
   return status;
 }
 
-absl::StatusOr<uint64_t> SimulatedDisk::FreeBytes(const std::string& path) {
+StatusOr<uint64_t> SimulatedDisk::FreeBytes(const std::string& path) {
   const Unfaulted own;
   MutexLock lock(&mutex_);
   EMBANK_RETURN_IF_ERROR(Admit(DiskCall::Kind::kFreeBytes, path));
@@ -275,8 +275,7 @@ absl::StatusOr<uint64_t> SimulatedDisk::FreeBytes(const std::string& path) {
   return SpareBytes();
 }
 
-absl::StatusOr<std::unique_ptr<FileLock>> SimulatedDisk::Lock(const std::string& path,
-                                                              bool shared) {
+StatusOr<std::unique_ptr<FileLock>> SimulatedDisk::Lock(const std::string& path, bool shared) {
   const Unfaulted own;
   MutexLock lock(&mutex_);
   EMBANK_RETURN_IF_ERROR(Admit(DiskCall::Kind::kLock, path));
@@ -287,8 +286,8 @@ absl::StatusOr<std::unique_ptr<FileLock>> SimulatedDisk::Lock(const std::string&
   return std::make_unique<SimulatedLock>(this, found->second, path, shared);
 }
 
-absl::StatusOr<std::unique_ptr<FileLock>> SimulatedDisk::LockDirectory(const std::string& path,
-                                                                       bool shared) {
+StatusOr<std::unique_ptr<FileLock>> SimulatedDisk::LockDirectory(const std::string& path,
+                                                                 bool shared) {
   const Unfaulted own;
   MutexLock lock(&mutex_);
   EMBANK_RETURN_IF_ERROR(Admit(DiskCall::Kind::kLockDirectory, path));
@@ -321,7 +320,7 @@ void SimulatedDisk::Unlock(InodeNumber inode, const std::string& path, bool shar
   (inode == 0 ? directory_locks_[path] : now_.inodes[inode].locks).GiveUp(shared);
 }
 
-absl::StatusOr<bool> SimulatedDisk::IsInPlace(InodeNumber inode, const std::string& path) {
+StatusOr<bool> SimulatedDisk::IsInPlace(InodeNumber inode, const std::string& path) {
   const Unfaulted own;
   MutexLock lock(&mutex_);
   EMBANK_RETURN_IF_ERROR(Admit(DiskCall::Kind::kLockInPlace, path));
@@ -329,25 +328,25 @@ absl::StatusOr<bool> SimulatedDisk::IsInPlace(InodeNumber inode, const std::stri
   return found != now_.names.end() && found->second == inode;
 }
 
-absl::Status SimulatedDisk::ReadFile(InodeNumber inode, const std::string& path, uint64_t offset,
-                                     std::span<std::byte> into) {
+Status SimulatedDisk::ReadFile(InodeNumber inode, const std::string& path, uint64_t offset,
+                               std::span<std::byte> into) {
   const Unfaulted own;
   MutexLock lock(&mutex_);
   EMBANK_RETURN_IF_ERROR(Admit(DiskCall::Kind::kRead, path));
   const Bytes& contents = now_.inodes[inode].contents;
   if (into.size() > contents.size() || offset > contents.size() - into.size()) {
-    return absl::OutOfRangeError(absl::StrCat(path, ": ends at byte ", contents.size()));
+    return OutOfRangeError(StrCat(path, ": ends at byte ", contents.size()));
   }
   std::copy_n(contents.begin() + static_cast<ptrdiff_t>(offset), into.size(), into.begin());
-  return absl::OkStatus();
+  return OkStatus();
 }
 
-absl::Status SimulatedDisk::WriteFile(InodeNumber inode, const std::string& path, uint64_t offset,
-                                      std::span<const std::byte> bytes) {
+Status SimulatedDisk::WriteFile(InodeNumber inode, const std::string& path, uint64_t offset,
+                                std::span<const std::byte> bytes) {
   const Unfaulted own;
   MutexLock lock(&mutex_);
-  absl::Status status = Admit(DiskCall::Kind::kWrite, path);
-  if (absl::IsCancelled(status)) return status;
+  Status status = Admit(DiskCall::Kind::kWrite, path);
+  if (IsCancelled(status)) return status;
   if (status.ok()) status = CheckSpace(inode, path, offset + bytes.size());
   Change write = {.kind = Change::Kind::kWrite,
                   .inode = inode,
@@ -366,28 +365,28 @@ absl::Status SimulatedDisk::WriteFile(InodeNumber inode, const std::string& path
   return status;
 }
 
-absl::Status SimulatedDisk::Grow(InodeNumber inode, const std::string& path, uint64_t bytes) {
+Status SimulatedDisk::Grow(InodeNumber inode, const std::string& path, uint64_t bytes) {
   const Unfaulted own;
   MutexLock lock(&mutex_);
   EMBANK_RETURN_IF_ERROR(Admit(DiskCall::Kind::kPreallocate, path));
-  if (bytes <= now_.inodes[inode].contents.size()) return absl::OkStatus();
+  if (bytes <= now_.inodes[inode].contents.size()) return OkStatus();
   EMBANK_RETURN_IF_ERROR(CheckSpace(inode, path, bytes));
   Do({.kind = Change::Kind::kGrow, .inode = inode, .offset = bytes, .path = path});
-  return absl::OkStatus();
+  return OkStatus();
 }
 
-absl::Status SimulatedDisk::SyncFile(InodeNumber inode, const std::string& path) {
+Status SimulatedDisk::SyncFile(InodeNumber inode, const std::string& path) {
   const Unfaulted own;
   MutexLock lock(&mutex_);
-  absl::Status status = Admit(DiskCall::Kind::kSync, path);
-  if (absl::IsCancelled(status)) return status;
+  Status status = Admit(DiskCall::Kind::kSync, path);
+  if (IsCancelled(status)) return status;
   Do({.kind = status.ok() ? Change::Kind::kSync : Change::Kind::kSyncFailed,
       .inode = inode,
       .path = path});
   return status;
 }
 
-absl::StatusOr<uint64_t> SimulatedDisk::SizeOf(InodeNumber inode, const std::string& path) {
+StatusOr<uint64_t> SimulatedDisk::SizeOf(InodeNumber inode, const std::string& path) {
   const Unfaulted own;
   MutexLock lock(&mutex_);
   EMBANK_RETURN_IF_ERROR(Admit(DiskCall::Kind::kSize, path));

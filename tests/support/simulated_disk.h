@@ -68,21 +68,21 @@ class SimulatedDisk final : public FileSystem {
  public:
   SimulatedDisk() = default;
 
-  absl::Status CreateDirectory(const std::string& path) override;
-  absl::StatusOr<std::unique_ptr<Directory>> OpenDirectory(const std::string& path) override;
+  Status CreateDirectory(const std::string& path) override;
+  StatusOr<std::unique_ptr<Directory>> OpenDirectory(const std::string& path) override;
   void TransferAll(std::span<Transfer> transfers) override;
 
   // The calls of directories, for tests that look at files by their paths.
-  absl::StatusOr<std::unique_ptr<File>> Open(const std::string& path, FileAccess access,
-                                             FileCaching caching);
-  absl::Status Rename(const std::string& from, const std::string& to);
-  absl::Status Link(const std::string& from, const std::string& to);
-  absl::Status Remove(const std::string& path);
-  absl::StatusOr<std::vector<std::string>> List(const std::string& path);
-  absl::Status SyncDirectory(const std::string& path);
-  absl::StatusOr<uint64_t> FreeBytes(const std::string& path);
-  absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path, bool shared);
-  absl::StatusOr<std::unique_ptr<FileLock>> LockDirectory(const std::string& path, bool shared);
+  StatusOr<std::unique_ptr<File>> Open(const std::string& path, FileAccess access,
+                                       FileCaching caching);
+  Status Rename(const std::string& from, const std::string& to);
+  Status Link(const std::string& from, const std::string& to);
+  Status Remove(const std::string& path);
+  StatusOr<std::vector<std::string>> List(const std::string& path);
+  Status SyncDirectory(const std::string& path);
+  StatusOr<uint64_t> FreeBytes(const std::string& path);
+  StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path, bool shared);
+  StatusOr<std::unique_ptr<FileLock>> LockDirectory(const std::string& path, bool shared);
 
   // ---- faults ----
 
@@ -90,7 +90,7 @@ class SimulatedDisk final : public FileSystem {
   // OK, is the call's status. A write that fails so or for want of space has written pieces, drawn
   // from the call's number, of what there was space for. kCancelled: the call does nothing, as if
   // the process had been killed before it. nullptr: nothing fails.
-  using FaultPlan = std::function<absl::Status(const DiskCall&)>;
+  using FaultPlan = std::function<Status(const DiskCall&)>;
   void SetFaults(FaultPlan plan);
   // As a file system that is mounted read-only: what changes names, opens a file to write or locks
   // it alone is kPermissionDenied. While no file is open to write.
@@ -173,38 +173,38 @@ class SimulatedDisk final : public FileSystem {
   static std::vector<Change> PiecesOf(const Change& write, Random* random);
   static std::vector<bool> DurableOf(std::span<const Change> changes);
 
-  absl::Status Admit(DiskCall::Kind kind, const std::string& path)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Do(Change change) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status CheckWritable(const std::string& path) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status CheckParent(const std::string& path) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  uint64_t SpareBytes() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  uint64_t LengthMax(InodeNumber inode) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status CheckSpace(InodeNumber inode, const std::string& path, uint64_t length) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Status Admit(DiskCall::Kind kind, const std::string& path)
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Do(Change change) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Status CheckWritable(const std::string& path) const EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Status CheckParent(const std::string& path) const EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  uint64_t SpareBytes() const EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  uint64_t LengthMax(InodeNumber inode) const EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Status CheckSpace(InodeNumber inode, const std::string& path, uint64_t length) const
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  absl::Status ReadFile(InodeNumber inode, const std::string& path, uint64_t offset,
-                        std::span<std::byte> into);
-  absl::Status WriteFile(InodeNumber inode, const std::string& path, uint64_t offset,
-                         std::span<const std::byte> bytes);
-  absl::Status Grow(InodeNumber inode, const std::string& path, uint64_t bytes);
-  absl::Status SyncFile(InodeNumber inode, const std::string& path);
-  absl::StatusOr<uint64_t> SizeOf(InodeNumber inode, const std::string& path);
+  Status ReadFile(InodeNumber inode, const std::string& path, uint64_t offset,
+                  std::span<std::byte> into);
+  Status WriteFile(InodeNumber inode, const std::string& path, uint64_t offset,
+                   std::span<const std::byte> bytes);
+  Status Grow(InodeNumber inode, const std::string& path, uint64_t bytes);
+  Status SyncFile(InodeNumber inode, const std::string& path);
+  StatusOr<uint64_t> SizeOf(InodeNumber inode, const std::string& path);
   void Close(InodeNumber inode);
   void Unlock(InodeNumber inode, const std::string& path, bool shared);
-  absl::StatusOr<bool> IsInPlace(InodeNumber inode, const std::string& path);
+  StatusOr<bool> IsInPlace(InodeNumber inode, const std::string& path);
 
   std::function<void()> rename_hook_;
   mutable Mutex mutex_;
-  State now_ ABSL_GUARDED_BY(mutex_);
-  State begin_ ABSL_GUARDED_BY(mutex_);  // durable, before the first of changes_
-  std::vector<Change> changes_ ABSL_GUARDED_BY(mutex_);
-  std::map<std::string, Locks> directory_locks_ ABSL_GUARDED_BY(mutex_);
-  InodeNumber next_inode_ ABSL_GUARDED_BY(mutex_) = 1;
-  uint64_t calls_ ABSL_GUARDED_BY(mutex_) = 0;
-  FaultPlan faults_ ABSL_GUARDED_BY(mutex_);
-  bool is_read_only_ ABSL_GUARDED_BY(mutex_) = false;
-  uint64_t capacity_bytes_ ABSL_GUARDED_BY(mutex_) = UINT64_MAX;
+  State now_ EMBANK_GUARDED_BY(mutex_);
+  State begin_ EMBANK_GUARDED_BY(mutex_);  // durable, before the first of changes_
+  std::vector<Change> changes_ EMBANK_GUARDED_BY(mutex_);
+  std::map<std::string, Locks> directory_locks_ EMBANK_GUARDED_BY(mutex_);
+  InodeNumber next_inode_ EMBANK_GUARDED_BY(mutex_) = 1;
+  uint64_t calls_ EMBANK_GUARDED_BY(mutex_) = 0;
+  FaultPlan faults_ EMBANK_GUARDED_BY(mutex_);
+  bool is_read_only_ EMBANK_GUARDED_BY(mutex_) = false;
+  uint64_t capacity_bytes_ EMBANK_GUARDED_BY(mutex_) = UINT64_MAX;
 };
 
 }  // namespace embank::test

@@ -21,7 +21,7 @@ class SimulatedExecutor final : public Executor {
   explicit SimulatedExecutor(uint64_t seed) : seed_(seed) {}
 
   // As on threads, nothing may leave a body.
-  void ParallelFor(uint32_t tasks, absl::FunctionRef<void(uint32_t)> body) noexcept override {
+  void ParallelFor(uint32_t tasks, FunctionRef<void(uint32_t)> body) noexcept override {
     for (const uint32_t task : DrawOrder(tasks)) body(task);
   }
   // Steps run inside calls of Wake: each call runs some of those that are due, or none.

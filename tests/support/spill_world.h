@@ -41,7 +41,7 @@ class SpillWorld {
     options_.seed = seed;
     options_.path = "log";
     options_.ssd_bytes = ssd_bytes;
-    const absl::Status opened = Open(false, std::move(executor));
+    const Status opened = Open(false, std::move(executor));
     EXPECT_TRUE(opened.ok()) << opened;
   }
   ~SpillWorld() { Close(); }
@@ -65,15 +65,15 @@ class SpillWorld {
     disk_ = std::move(disk);
   }
   // Opens what the disk has, closing what was open.
-  absl::Status Open(bool previous = false, std::unique_ptr<Executor> executor = nullptr) {
+  Status Open(bool previous = false, std::unique_ptr<Executor> executor = nullptr) {
     Close();
     auto store = OpenBeside(previous, std::move(executor));
     if (store.ok()) store_ = *std::move(store);
     return store.status();
   }
   // Another one, whatever is open.
-  absl::StatusOr<std::unique_ptr<Store>> OpenBeside(bool previous = false,
-                                                    std::unique_ptr<Executor> executor = nullptr) {
+  StatusOr<std::unique_ptr<Store>> OpenBeside(bool previous = false,
+                                              std::unique_ptr<Executor> executor = nullptr) {
     options_.previous = previous;
     if (executor == nullptr) executor = std::make_unique<SimulatedExecutor>(options_.seed);
     return Store::Open(options_, {.memory = &memory_,
@@ -92,7 +92,7 @@ class SpillWorld {
     options.rule.learning_rate = 1.0f;
     options.initializer.kind = InitializerKind::kConstant;
     options.initializer.a = 5.0f;
-    const absl::StatusOr<Table*> table = store_->CreateTable(name, options);
+    const StatusOr<Table*> table = store_->CreateTable(name, options);
     EXPECT_TRUE(table.ok()) << table.status();
     return table.ok() ? *table : nullptr;
   }

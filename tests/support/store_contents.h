@@ -27,41 +27,41 @@ inline std::span<const std::byte> BlobOf(const std::string& text) {
 
 // Rows of the keys times `factor`; all are taken.
 inline void Put(Table* table, const std::vector<Key>& keys, float factor) {
-  const absl::Status status = Upsert(table, keys, RowsOf(RowsOfKeys(keys, factor), kDim), {});
+  const Status status = Upsert(table, keys, RowsOf(RowsOfKeys(keys, factor), kDim), {});
   ASSERT_TRUE(status.ok()) << status;
 }
 
 // So that they gain heat.
 inline void LookUp(Table* table, const std::vector<Key>& keys) {
   std::vector<float> rows(keys.size() * kDim);
-  const absl::Status status = Lookup(table, keys, MissingRule::kSkip, RowsIn(&rows, kDim), {});
+  const Status status = Lookup(table, keys, MissingRule::kSkip, RowsIn(&rows, kDim), {});
   ASSERT_TRUE(status.ok()) << status;
 }
 
 // By a scan; that no row is torn, met twice or not counted.
-inline absl::StatusOr<Rows> ReadAll(Table* table) {
+inline StatusOr<Rows> ReadAll(Table* table) {
   Rows rows;
   Scan scan(table);
   std::vector<Key> keys(200);
   std::vector<float> values(keys.size() * kDim);
   while (true) {
-    const absl::StatusOr<uint64_t> count = scan.Next(keys, RowsIn(&values, kDim));
+    const StatusOr<uint64_t> count = scan.Next(keys, RowsIn(&values, kDim));
     if (!count.ok()) return count.status();
     if (*count == 0) break;
     for (uint64_t i = 0; i < *count; ++i) {
       const auto row = values.begin() + static_cast<ptrdiff_t>(i * kDim);
-      if (std::count(row, row + kDim, *row) != kDim) return absl::InternalError("a torn row");
-      if (!rows.emplace(keys[i], *row).second) return absl::InternalError("a row twice");
+      if (std::count(row, row + kDim, *row) != kDim) return InternalError("a torn row");
+      if (!rows.emplace(keys[i], *row).second) return InternalError("a row twice");
     }
   }
-  if (table->rows() != rows.size()) return absl::InternalError("a wrong count of rows");
+  if (table->rows() != rows.size()) return InternalError("a wrong count of rows");
   return rows;
 }
 
-inline absl::StatusOr<Tables> ReadAll(Store* store) {
+inline StatusOr<Tables> ReadAll(Store* store) {
   Tables tables;
   for (Table* const table : store->Tables()) {
-    absl::StatusOr<Rows> rows = ReadAll(table);
+    StatusOr<Rows> rows = ReadAll(table);
     if (!rows.ok()) return rows.status();
     tables[table->name()] = *std::move(rows);
   }
@@ -77,13 +77,13 @@ inline void ExpectRows(Table* table, const Rows& expected) {
     values.insert(values.end(), kDim, value);
   }
   std::vector<float> found(values.size(), -1.0f);
-  const absl::Status status = Lookup(table, keys, MissingRule::kZero, RowsIn(&found, kDim), {});
+  const Status status = Lookup(table, keys, MissingRule::kZero, RowsIn(&found, kDim), {});
   ASSERT_TRUE(status.ok()) << status;
   ASSERT_EQ(found, values);
 }
 
 inline void ExpectIs(Store* store, const Tables& expected) {
-  const absl::StatusOr<Tables> tables = ReadAll(store);
+  const StatusOr<Tables> tables = ReadAll(store);
   ASSERT_TRUE(tables.ok()) << tables.status();
   ASSERT_EQ(tables->size(), expected.size());
   for (const auto& [name, rows] : expected) {

@@ -26,7 +26,7 @@ class StoreWorld {
   StoreWorld(const StoreOptions& options, std::unique_ptr<Executor> executor, uint64_t tick_ns)
       : clock_(tick_ns) {
     if (executor == nullptr) executor = std::make_unique<SimulatedExecutor>(options.seed);
-    absl::StatusOr<std::unique_ptr<Store>> store = Store::Open(
+    StatusOr<std::unique_ptr<Store>> store = Store::Open(
         options, {.memory = &memory_, .clock = &clock_, .executor = std::move(executor)});
     EXPECT_TRUE(store.ok()) << store.status();
     if (store.ok()) store_ = *std::move(store);
@@ -45,7 +45,7 @@ class StoreWorld {
   ManualClock* clock() { return &clock_; }
 
   Table* Create(std::string_view name, const TableOptions& options) {
-    const absl::StatusOr<Table*> table = store_->CreateTable(name, options);
+    const StatusOr<Table*> table = store_->CreateTable(name, options);
     EXPECT_TRUE(table.ok()) << table.status();
     return table.ok() ? *table : nullptr;
   }

@@ -33,7 +33,7 @@ class Warnings {
   }
 
   mutable Mutex mutex_;
-  std::vector<std::string> lines_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::string> lines_ EMBANK_GUARDED_BY(mutex_);
 };
 
 }  // namespace embank::test

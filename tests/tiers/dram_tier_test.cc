@@ -26,7 +26,7 @@ constexpr uint64_t kPage = DramTier::kPageBytes;
 class World {
  public:
   World(uint64_t address_bytes, uint64_t budget_bytes) : budget_(budget_bytes) {
-    absl::StatusOr<std::unique_ptr<DramTier>> tier =
+    StatusOr<std::unique_ptr<DramTier>> tier =
         DramTier::Create(&memory_, &budget_, &epochs_, address_bytes);
     EXPECT_TRUE(tier.ok()) << tier.status();
     if (tier.ok()) tier_ = *std::move(tier);
@@ -261,7 +261,7 @@ TEST(DramTier, FailsToOpenWithoutTrace) {
     MemoryBudget budget(0);
     memory.FailCall(call);
     const auto tier = DramTier::Create(&memory, &budget, &epochs, 10 * kPage);
-    EXPECT_EQ(tier.status().code(), absl::StatusCode::kResourceExhausted) << call;
+    EXPECT_EQ(tier.status().code(), StatusCode::kResourceExhausted) << call;
     EXPECT_EQ(memory.outstanding(), 0u);
     EXPECT_EQ(budget.used_bytes(), 0u);
   }

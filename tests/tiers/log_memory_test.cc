@@ -99,7 +99,7 @@ TEST(LogMemory, WhatIsNoLongerNeededForBitsGoesBack) {
 TEST(LogMemory, AClassForWhichThereIsNoMemoryIsRefused) {
   MemoryBudget budget(uint64_t{1} << 16);
   LogMemory memory(SystemMemorySource(), &budget);
-  EXPECT_TRUE(absl::IsResourceExhausted(memory.AddClass(kNarrow)));
+  EXPECT_TRUE(IsResourceExhausted(memory.AddClass(kNarrow)));
   EXPECT_EQ(budget.used_bytes(), 0u);
   EXPECT_TRUE(memory.AddClass(kWide).ok());
   EXPECT_LE(budget.used_bytes(), LogMemory::ClassBytesMax(kWide));

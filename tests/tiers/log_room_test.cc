@@ -139,8 +139,8 @@ TEST(RowLogRoom, ManyClassesTakeNoMoreThanTheirRecords) {
   EXPECT_EQ(log->segment_count(), kClasses);
   const auto expect_rows = [&] {
     uint64_t visited = 0;
-    const absl::Status status = log->Read(
-        locations, [&](size_t i, const absl::Status& read, std::span<const std::byte> record) {
+    const Status status =
+        log->Read(locations, [&](size_t i, const Status& read, std::span<const std::byte> record) {
           ASSERT_TRUE(read.ok()) << read;
           ASSERT_EQ(LoadRecordHeader(record).key, i);
           ASSERT_EQ(record.back(), static_cast<std::byte>(i));

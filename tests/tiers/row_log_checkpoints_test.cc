@@ -80,12 +80,12 @@ class RowLogCheckpoints : public testing::Test {
   void ExpectStopsAfterOneFailureOf(DiskCall::Kind kind) {
     AppendMany(1);
     disk_.SetFaults([kind](const DiskCall& call) {
-      return call.kind == kind ? absl::UnavailableError("once") : absl::OkStatus();
+      return call.kind == kind ? UnavailableError("once") : OkStatus();
     });
-    EXPECT_EQ(log_->Sync(), absl::UnavailableError("once"));
+    EXPECT_EQ(log_->Sync(), UnavailableError("once"));
     disk_.SetFaults(nullptr);
-    EXPECT_EQ(log_->Sync(), absl::UnavailableError("once"));
-    EXPECT_EQ(log_->SyncFrozen().status(), absl::UnavailableError("once"));
+    EXPECT_EQ(log_->Sync(), UnavailableError("once"));
+    EXPECT_EQ(log_->SyncFrozen().status(), UnavailableError("once"));
   }
 
   SimulatedDisk disk_;
@@ -187,16 +187,16 @@ TEST_F(RowLogCheckpoints, OfALogThatIsOnlyReadNothingChanges) {
   const RowLog::VisitOwner visitor = visit;
   for (const SegmentRows& segment : kept) ASSERT_TRUE(log_->Adopt(segment, 1, &visitor).ok());
   ASSERT_EQ(rows.size(), kRows);
-  const auto expect_key = [&](size_t i, const absl::Status& read, auto record) {
+  const auto expect_key = [&](size_t i, const Status& read, auto record) {
     ASSERT_TRUE(read.ok()) << read;
     EXPECT_EQ(LoadRecordHeader(record).key, keys[i]);
   };
   ASSERT_TRUE(log_->Read(rows, expect_key).ok());
   const auto appended =
       log_->Append(LogStream::kUser, {.record_bytes = kRecordBytes, .table = 1, .key = 1});
-  EXPECT_TRUE(absl::IsFailedPrecondition(appended.status())) << appended.status();
-  EXPECT_TRUE(absl::IsFailedPrecondition(log_->Flush()));
-  EXPECT_TRUE(absl::IsFailedPrecondition(log_->Sync()));
+  EXPECT_TRUE(IsFailedPrecondition(appended.status())) << appended.status();
+  EXPECT_TRUE(IsFailedPrecondition(log_->Flush()));
+  EXPECT_TRUE(IsFailedPrecondition(log_->Sync()));
   for (const Location row : rows) log_->MarkDead(row);
   const uint64_t calls = disk_.calls();
   log_->Forget(2);

@@ -78,7 +78,7 @@ class LogWorld {
     for (std::byte& byte : row.payload) byte = static_cast<std::byte>(random_.Bits());
     return row;
   }
-  absl::StatusOr<Location> Append(const Written& row, LogStream stream = LogStream::kUser) {
+  StatusOr<Location> Append(const Written& row, LogStream stream = LogStream::kUser) {
     return log_->Append(stream, {.row_class = row.row_class,
                                  .record_bytes = row.record_bytes,
                                  .table = row.table,
@@ -91,7 +91,7 @@ class LogWorld {
   Location AppendOne(uint16_t row_class, uint32_t record_bytes,
                      LogStream stream = LogStream::kUser) {
     const Written row = Draw(row_class, record_bytes);
-    const absl::StatusOr<Location> location = Append(row, stream);
+    const StatusOr<Location> location = Append(row, stream);
     EXPECT_TRUE(location.ok()) << location.status();
     if (!location.ok()) return kNoLocation;
     EXPECT_EQ(rows_.count(location->units), 0u) << "two rows at one place";
@@ -108,9 +108,9 @@ class LogWorld {
   void ExpectAll(const std::vector<Location>& locations) {
     std::vector<int> visits(locations.size());
     std::vector<int> ahead(locations.size());
-    const absl::Status status = log_->Read(
+    const Status status = log_->Read(
         locations,
-        [&](size_t i, const absl::Status& read, std::span<const std::byte> record) {
+        [&](size_t i, const Status& read, std::span<const std::byte> record) {
           ++visits[i];
           EXPECT_EQ(ahead[i], 1);
           ASSERT_TRUE(read.ok()) << read;
@@ -126,14 +126,13 @@ class LogWorld {
     for (const auto& [units, row] : rows_) locations.push_back({units});
     ExpectAll(locations);
   }
-  absl::Status StatusAt(Location location) {
-    absl::Status status;
+  Status StatusAt(Location location) {
+    Status status;
     EXPECT_TRUE(
-        log_->Read({&location, 1}, [&](size_t, const absl::Status& read, auto) { status = read; })
-            .ok());
+        log_->Read({&location, 1}, [&](size_t, const Status& read, auto) { status = read; }).ok());
     return status;
   }
-  absl::Status StatusOfOneAt(Location location) {
+  Status StatusOfOneAt(Location location) {
     RecordScratch scratch;
     const auto record = log_->ReadOne(location, &scratch);
     EXPECT_TRUE(!record.ok() || IsRow(rows_.at(location.units), *record));
@@ -292,17 +291,17 @@ TEST(RowLog, DamageIsTheDamagedRowsAlone) {
   std::vector<std::byte> byte = {world.disk().Contents(path)[offset] ^ std::byte{4}};
   world.disk().Corrupt(path, offset, byte);
   for (size_t i = 0; i < locations.size(); ++i) {
-    const absl::Status status = world.StatusAt(locations[i]);
-    EXPECT_EQ(status.code(), i == 7 ? absl::StatusCode::kDataLoss : absl::StatusCode::kOk) << i;
+    const Status status = world.StatusAt(locations[i]);
+    EXPECT_EQ(status.code(), i == 7 ? StatusCode::kDataLoss : StatusCode::kOk) << i;
     EXPECT_EQ(world.StatusOfOneAt(locations[i]), status);
     if (i != 7) continue;
     EXPECT_NE(status.message().find("slot 7 of segment 1"), std::string::npos) << status;
   }
   world.disk().Truncate(path, kBlockBytes);
-  EXPECT_EQ(world.StatusAt(locations[0]).code(), absl::StatusCode::kDataLoss);
-  EXPECT_EQ(world.StatusAt({locations[0].units + 1}).code(), absl::StatusCode::kDataLoss);
-  EXPECT_EQ(world.StatusAt(kNoLocation).code(), absl::StatusCode::kDataLoss);
-  EXPECT_EQ(world.StatusOfOneAt(kNoLocation).code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(world.StatusAt(locations[0]).code(), StatusCode::kDataLoss);
+  EXPECT_EQ(world.StatusAt({locations[0].units + 1}).code(), StatusCode::kDataLoss);
+  EXPECT_EQ(world.StatusAt(kNoLocation).code(), StatusCode::kDataLoss);
+  EXPECT_EQ(world.StatusOfOneAt(kNoLocation).code(), StatusCode::kDataLoss);
 }
 
 TEST(RowLog, AReadThatFailsOnceIsTriedAgain) {
@@ -312,15 +311,15 @@ TEST(RowLog, AReadThatFailsOnceIsTriedAgain) {
   for (const int failures : {1, 2}) {
     int left = failures;
     world.disk().SetFaults([&left](const DiskCall& call) {
-      if (call.kind != DiskCall::Kind::kRead || left == 0) return absl::OkStatus();
+      if (call.kind != DiskCall::Kind::kRead || left == 0) return OkStatus();
       --left;
-      return absl::UnavailableError("the device does not answer");
+      return UnavailableError("the device does not answer");
     });
     EXPECT_EQ(world.StatusAt(location).code(),
-              failures == 1 ? absl::StatusCode::kOk : absl::StatusCode::kUnavailable);
+              failures == 1 ? StatusCode::kOk : StatusCode::kUnavailable);
     left = failures;
     EXPECT_EQ(world.StatusOfOneAt(location).code(),
-              failures == 1 ? absl::StatusCode::kOk : absl::StatusCode::kUnavailable);
+              failures == 1 ? StatusCode::kOk : StatusCode::kUnavailable);
   }
   world.disk().SetFaults(nullptr);
   world.ExpectAllRows();
@@ -330,9 +329,9 @@ TEST(RowLog, AWriteThatFailsOnceIsTriedAgain) {
   LogWorld world;
   bool failed = false;
   world.disk().SetFaults([&failed](const DiskCall& call) {
-    if (call.kind != DiskCall::Kind::kWrite || call.number % 5 != 0) return absl::OkStatus();
+    if (call.kind != DiskCall::Kind::kWrite || call.number % 5 != 0) return OkStatus();
     failed = true;
-    return absl::UnavailableError("the device does not answer");
+    return UnavailableError("the device does not answer");
   });
   for (int i = 0; i < 300; ++i) world.AppendOne(1, 544);
   ASSERT_TRUE(world->Flush().ok());
@@ -344,10 +343,10 @@ TEST(RowLog, AfterWritesThatFailTwiceItTakesNoMoreAndStillHasAllItTook) {
   LogWorld world;
   for (int i = 0; i < 10; ++i) world.AppendOne(1, 544);
   world.disk().SetFaults([](const DiskCall& call) {
-    return call.kind == DiskCall::Kind::kWrite ? absl::UnavailableError("the device is gone")
-                                               : absl::OkStatus();
+    return call.kind == DiskCall::Kind::kWrite ? UnavailableError("the device is gone")
+                                               : OkStatus();
   });
-  absl::StatusOr<Location> location = kNoLocation;
+  StatusOr<Location> location = kNoLocation;
   int taken = 0;
   for (; taken < 1000; ++taken) {
     const Written row = world.Draw(1, 544);
@@ -355,10 +354,10 @@ TEST(RowLog, AfterWritesThatFailTwiceItTakesNoMoreAndStillHasAllItTook) {
     if (!location.ok()) break;
   }
   EXPECT_LT(taken, 100) << "the queue has no end";
-  EXPECT_EQ(location.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(location.status().code(), StatusCode::kUnavailable);
   EXPECT_NE(location.status().message().find("gone"), std::string::npos);
-  EXPECT_EQ(world->Flush().code(), absl::StatusCode::kUnavailable);
-  EXPECT_EQ(world->Sync().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(world->Flush().code(), StatusCode::kUnavailable);
+  EXPECT_EQ(world->Sync().code(), StatusCode::kUnavailable);
   world.ExpectAllRows();
   world.disk().SetFaults(nullptr);
   EXPECT_FALSE(world.Append(world.Draw(1, 544)).ok()) << "what failed once is not trusted again";
@@ -370,14 +369,14 @@ TEST(RowLog, WithoutSpaceRefusesAndWithSpaceGoesOn) {
   options.ssd_bytes = 3 * options.segment_bytes;
   LogWorld world(options);
   std::vector<Location> locations;
-  absl::Status status;
+  Status status;
   while (status.ok()) {
     const Written row = world.Draw(1, 544);
-    const absl::StatusOr<Location> location = world.Append(row);
+    const StatusOr<Location> location = world.Append(row);
     status = location.status();
     if (status.ok()) locations.push_back(*location);
   }
-  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
   EXPECT_NE(status.message().find("3 segments"), std::string::npos) << status;
   const uint32_t slots = SegmentGeometry::Of(544, options.segment_bytes).slots;
   EXPECT_EQ(locations.size(), 3 * slots);
@@ -404,13 +403,13 @@ TEST(RowLog, ABlockThatCannotBeReadLosesTheRowsInItAlone) {
   // succeeds.
   world.disk().SetFaults([](const DiskCall& call) {
     return call.kind == DiskCall::Kind::kRead && call.number % 2 == 0
-               ? absl::UnavailableError("a bad block")
-               : absl::OkStatus();
+               ? UnavailableError("a bad block")
+               : OkStatus();
   });
   uint64_t unread = 0;
   ASSERT_TRUE(world
-                  ->Read(locations, [&](size_t, const absl::Status& status,
-                                        auto) { unread += status.ok() ? 0 : 1; })
+                  ->Read(locations,
+                         [&](size_t, const Status& status, auto) { unread += status.ok() ? 0 : 1; })
                   .ok());
   EXPECT_LT(unread, 60u);
   world.disk().SetFaults(nullptr);
@@ -427,7 +426,7 @@ TEST(RowLog, ASegmentStaysWhileSomebodyReadsFromIt) {
   ASSERT_TRUE(world->Flush().ok());
   ASSERT_TRUE(world
                   ->Read({locations.data(), 1},
-                         [&](size_t, const absl::Status& status, auto) {
+                         [&](size_t, const Status& status, auto) {
                            ASSERT_TRUE(status.ok());
                            for (uint32_t i = 0; i < slots; ++i) world.Kill(locations[i]);
                            for (uint32_t i = 0; i < 2 * slots; ++i) world.AppendOne(1, 544);
@@ -446,7 +445,7 @@ TEST(RowLog, RefusesABudgetWithoutASegment) {
   options.ssd_bytes = options.segment_bytes - 1;
   const auto none =
       RowLog::Create(&world.disk(), SystemMemorySource(), &budget, &executor, options);
-  EXPECT_EQ(none.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(none.status().code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(budget.used_bytes(), 0u);
 }
 
@@ -455,7 +454,7 @@ TEST(RowLog, ADiskThatIsFullRefusesASegmentAndLeavesNoFile) {
   world.AppendOne(1, 544);
   ASSERT_TRUE(world->Flush().ok());
   world.disk().SetCapacity(SmallOptions().segment_bytes + 5 * kBlockBytes);
-  EXPECT_EQ(world.Append(world.Draw(2, 64)).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(world.Append(world.Draw(2, 64)).status().code(), StatusCode::kResourceExhausted);
   EXPECT_EQ(SegmentsOf(world.disk()).size(), 1u);
   world.AppendOne(1, 544);
   world.disk().SetCapacity(UINT64_MAX);
@@ -502,14 +501,13 @@ TEST(RowLog, EveryCallOfTheDiskOrOfMemoryMayFailOnce) {
   for (uint64_t n = 1; n < 60; ++n) {
     LogWorld world;
     uint64_t calls = 0;
-    world.disk().SetFaults([&](const DiskCall&) {
-      return ++calls == n ? absl::UnavailableError("once") : absl::OkStatus();
-    });
+    world.disk().SetFaults(
+        [&](const DiskCall&) { return ++calls == n ? UnavailableError("once") : OkStatus(); });
     if (n % 3 == 0) world.memory().FailCall(n / 3);
     for (int i = 0; i < 400; ++i) {
       const uint32_t bytes = i % 2 == 0 ? 544 : 2080;
       const Written row = world.Draw(static_cast<uint16_t>(i % 2), bytes);
-      absl::StatusOr<Location> location = world.Append(row);
+      StatusOr<Location> location = world.Append(row);
       for (int tries = 0; tries < 2 && !location.ok(); ++tries) location = world.Append(row);
       ASSERT_TRUE(location.ok()) << location.status() << " call " << n;
       if (i % 50 == 49 && !world->Flush().ok()) {
@@ -518,7 +516,7 @@ TEST(RowLog, EveryCallOfTheDiskOrOfMemoryMayFailOnce) {
       bool same = false;
       ASSERT_TRUE(world
                       ->Read({&*location, 1},
-                             [&](size_t, const absl::Status& status, auto record) {
+                             [&](size_t, const Status& status, auto record) {
                                same = status.ok() && LogWorld::IsRow(row, record);
                              })
                       .ok());
@@ -569,9 +567,8 @@ TEST(RowLog, ThreadsAppendAndReadAtOnce) {
             locations.push_back(where);
             keys.push_back(whose);
           }
-          const absl::Status read = (*log)->Read(
-              locations,
-              [&](size_t at, const absl::Status& status, std::span<const std::byte> record) {
+          const Status read = (*log)->Read(
+              locations, [&](size_t at, const Status& status, std::span<const std::byte> record) {
                 const bool same = status.ok() && LoadRecordHeader(record).key == keys[at] &&
                                   record.back() == std::byte(keys[at] & 0xFF);
                 wrong += same ? 0 : 1;

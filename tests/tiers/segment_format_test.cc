@@ -106,7 +106,7 @@ TEST(SegmentHeader, EveryFlippedBitIsSeen) {
   EncodeSegmentHeader(HeaderOf(288, kSegmentBytes), block);
   for (size_t bit = 0; bit < 8 * block.size(); ++bit) {
     block[bit / 8] ^= static_cast<std::byte>(1u << bit % 8);
-    ASSERT_EQ(DecodeSegmentHeader(block).status().code(), absl::StatusCode::kDataLoss) << bit;
+    ASSERT_EQ(DecodeSegmentHeader(block).status().code(), StatusCode::kDataLoss) << bit;
     block[bit / 8] ^= static_cast<std::byte>(1u << bit % 8);
   }
 }
@@ -132,8 +132,8 @@ TEST(SegmentHeader, ANewerFormatIsNamedAndNonsenseIsDamage) {
   std::vector<std::byte> newer = block;
   newer[8] = std::byte{2};
   Reseal(newer);
-  const absl::Status refused = DecodeSegmentHeader(newer).status();
-  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
+  const Status refused = DecodeSegmentHeader(newer).status();
+  EXPECT_EQ(refused.code(), StatusCode::kFailedPrecondition);
   EXPECT_NE(refused.message().find("version 2"), std::string_view::npos) << refused;
   // Sizes that a writer may choose, and that none does, with the right checksum.
   const auto code_of = [&](uint32_t record_bytes, uint64_t segment_bytes) {
@@ -156,11 +156,11 @@ TEST(SegmentHeader, ANewerFormatIsNamedAndNonsenseIsDamage) {
       {49232, 49152},
   };
   for (const auto& [record_bytes, segment_bytes] : sense) {
-    EXPECT_EQ(code_of(record_bytes, segment_bytes), absl::StatusCode::kOk)
+    EXPECT_EQ(code_of(record_bytes, segment_bytes), StatusCode::kOk)
         << record_bytes << " in " << segment_bytes;
   }
   for (const auto& [record_bytes, segment_bytes] : nonsense) {
-    EXPECT_EQ(code_of(record_bytes, segment_bytes), absl::StatusCode::kDataLoss)
+    EXPECT_EQ(code_of(record_bytes, segment_bytes), StatusCode::kDataLoss)
         << record_bytes << " in " << segment_bytes;
   }
 }
@@ -178,7 +178,7 @@ class SegmentFooterTest : public testing::Test {
     EncodeSegmentFooter(header_, {std::span(keys_).first(slots), std::span(tables_).first(slots)},
                         BytesOf(&words_));
   }
-  absl::StatusCode CodeOfDecode(const SegmentHeader& header) {
+  StatusCode CodeOfDecode(const SegmentHeader& header) {
     return DecodeSegmentFooter(header, BytesOf(&words_)).status().code();
   }
 
@@ -205,7 +205,7 @@ TEST_F(SegmentFooterTest, EveryFlippedBitIsSeen) {
   Encode(keys_.size());
   for (size_t bit = 0; bit < 64 * words_.size(); ++bit) {
     words_[bit / 64] ^= uint64_t{1} << bit % 64;
-    ASSERT_EQ(CodeOfDecode(header_), absl::StatusCode::kDataLoss) << bit;
+    ASSERT_EQ(CodeOfDecode(header_), StatusCode::kDataLoss) << bit;
     words_[bit / 64] ^= uint64_t{1} << bit % 64;
   }
 }
@@ -214,13 +214,13 @@ TEST_F(SegmentFooterTest, IsOfItsSegmentOnly) {
   Encode(7);
   SegmentHeader other = header_;
   other.segment_id += 1;
-  EXPECT_EQ(CodeOfDecode(other), absl::StatusCode::kDataLoss) << "swapped segments";
+  EXPECT_EQ(CodeOfDecode(other), StatusCode::kDataLoss) << "swapped segments";
   other = header_;
   other.store_id += 1;
-  EXPECT_EQ(CodeOfDecode(other), absl::StatusCode::kDataLoss) << "another store's";
-  EXPECT_EQ(CodeOfDecode(header_), absl::StatusCode::kOk);
+  EXPECT_EQ(CodeOfDecode(other), StatusCode::kDataLoss) << "another store's";
+  EXPECT_EQ(CodeOfDecode(header_), StatusCode::kOk);
   words_.resize(words_.size() / 2);
-  EXPECT_EQ(CodeOfDecode(header_), absl::StatusCode::kDataLoss) << "truncated";
+  EXPECT_EQ(CodeOfDecode(header_), StatusCode::kDataLoss) << "truncated";
 }
 
 TEST_F(SegmentFooterTest, ATableThatNoWriterHasIsDamage) {
@@ -231,8 +231,8 @@ TEST_F(SegmentFooterTest, ATableThatNoWriterHasIsDamage) {
     Reseal(bytes);
     return CodeOfDecode(header_);
   };
-  EXPECT_EQ(code_with(kNoTable), absl::StatusCode::kOk);
-  EXPECT_EQ(code_with(kNoTable + 1), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(code_with(kNoTable), StatusCode::kOk);
+  EXPECT_EQ(code_with(kNoTable + 1), StatusCode::kDataLoss);
 }
 
 TEST_F(SegmentFooterTest, WhatAReaderRefusesIsNotWritten) {
@@ -246,7 +246,7 @@ TEST_F(SegmentFooterTest, WhatAReaderRefusesIsNotWritten) {
 
 TEST_F(SegmentFooterTest, AnUnwrittenPlaceIsNoFooter) {
   std::fill(words_.begin(), words_.end(), uint64_t{0});
-  EXPECT_EQ(CodeOfDecode(header_), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(CodeOfDecode(header_), StatusCode::kDataLoss);
 }
 
 }  // namespace
