@@ -143,13 +143,13 @@ if [[ $kind == --nightly ]]; then
   summary
   exit
 fi
-build_and_test "dev" dev
+if [[ $kind == --full ]]; then build_and_test "dev" dev; else build_and_test "dev" dev -LE long; fi
 if [[ $kind == --full ]]; then
   build_and_test "asan-ubsan" asan-ubsan -LE house
   stage "clang-tidy" tidy
   build_and_test "tsan" tsan -LE house
   EMBANK_TEST_SCALE=10 tests "long random runs" dev -L random
-  stage "fuzz: configure" configure fuzz && stage "fuzz: build" build fuzz fuzz_targets &&
+  stage "fuzz: configure" configure fuzz && stage "fuzz: build" build fuzz embank_fuzz_targets &&
     stage "fuzz" fuzz
 fi
 summary

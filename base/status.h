@@ -1,6 +1,6 @@
 // The result of an operation that can fail: a code, and a message for people. Our own type, and not
 // absl::Status: Debian's static Abseil cannot go into a shared library
-// (docs/decisions/0002-abseil-static-in-a-shared-library.md).
+// (docs/decisions/0030-no-abseil-in-the-library.md).
 #ifndef EMBANK_BASE_STATUS_H_
 #define EMBANK_BASE_STATUS_H_
 

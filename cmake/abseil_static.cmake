@@ -1,5 +1,6 @@
-# Abseil linked statically (hidden): Debian's CMake package of it names the shared libraries, which
-# would bind libembank.so to one Abseil. The archives depend on one another in circles.
+# Abseil for the benchmark: a peer, and the layout of its reports. Linked statically: Debian's CMake
+# package of it names the shared libraries, whose calls cost the peer more. The archives
+# depend on one another in circles.
 find_package(absl REQUIRED)
 get_filename_component(EMBANK_ABSL_CMAKE_DIR ${absl_DIR} DIRECTORY)
 get_filename_component(EMBANK_ABSL_LIB_DIR ${EMBANK_ABSL_CMAKE_DIR} DIRECTORY)

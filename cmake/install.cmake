@@ -1,14 +1,23 @@
-# What `cmake --install` puts where: the shared library, its headers, the CMake package
-# (embank::embank), the pkg-config file, the commands and their manual pages, the licence, the
-# changes and the documents. The installed tree can be moved: nothing in it names its place.
-if(NOT EMBANK_BUILD_SHARED)
+# What `cmake --install` puts where: the libraries, their headers, the CMake package
+# (embank::embank, embank::embank_static), the pkg-config file, the commands and their manual pages,
+# the licence, the changes and the documents. The installed tree can be moved: nothing in it names
+# its place.
+set(EMBANK_INSTALLED "")
+if(EMBANK_BUILD_SHARED)
+  list(APPEND EMBANK_INSTALLED embank)
+endif()
+if(EMBANK_BUILD_STATIC)
+  list(APPEND EMBANK_INSTALLED embank_static)
+endif()
+if(NOT EMBANK_INSTALLED)
   return()
 endif()
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 
-install(TARGETS embank EXPORT embankTargets
-  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(TARGETS ${EMBANK_INSTALLED} EXPORT embankTargets
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+  INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES bindings/c/embank.h bindings/c/embank.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 
 set(EMBANK_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/embank)
@@ -25,6 +34,13 @@ install(FILES
 
 file(RELATIVE_PATH EMBANK_PREFIX_FROM_PC
   ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
+# The static library needs these. Without a shared one every program does.
+set(EMBANK_PC_LIBS "-lstdc++ -lm -lpthread")
+set(EMBANK_PC_PRIVATE_LIBS "")
+if(EMBANK_BUILD_SHARED)
+  set(EMBANK_PC_LIBS "")
+  set(EMBANK_PC_PRIVATE_LIBS "-lstdc++ -lm -lpthread")
+endif()
 configure_file(cmake/embank.pc.in ${PROJECT_BINARY_DIR}/install/embank.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/install/embank.pc
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -1,11 +1,29 @@
-# embank_room(TARGET): compiler settings of every target that is ours.
+# embank_room(TARGET): compiler settings of every target that is ours. They are properties of the
+# target: a project that includes this one keeps its own.
 # -ffp-contract=off and no -march: results are the same bits on every machine (docs/arithmetic.md).
 function(embank_room target)
+  set_target_properties(${target} PROPERTIES
+    CXX_STANDARD 20 CXX_STANDARD_REQUIRED ON CXX_EXTENSIONS OFF
+    C_STANDARD 99 C_STANDARD_REQUIRED ON C_EXTENSIONS OFF
+    CXX_VISIBILITY_PRESET hidden C_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON
+    POSITION_INDEPENDENT_CODE ON
+    RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
   target_compile_options(${target} PRIVATE
-    -Wall -Wextra -Wpedantic -Werror -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor
+    -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor
     -ffp-contract=off -fno-omit-frame-pointer)
+  if(EMBANK_WERROR)
+    target_compile_options(${target} PRIVATE -Werror)
+  endif()
   if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
     target_compile_options(${target} PRIVATE -Wthread-safety -Wthread-safety-beta)
+  else()
+    # A name that is unique in a process cannot be made local to the static library.
+    target_compile_options(${target} PRIVATE -fno-gnu-unique)
+    # g++ 12 takes "text" + std::to_string(n) for a copy onto itself when it inlines at -O3: its
+    # fault 105651, mended in g++ 13.
+    if(CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+      target_compile_options(${target} PRIVATE -Wno-restrict)
+    endif()
   endif()
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR})
   if(EMBANK_SANITIZE)

@@ -12,7 +12,7 @@ TOP = HERE.parent.parent
 EXPECTED = ('include/embank.h', 'include/embank.hpp', '*/cmake/embank/embankConfig.cmake',
             '*/cmake/embank/embankConfigVersion.cmake', '*/cmake/embank/embankTargets.cmake',
             '*/pkgconfig/embank.pc', '*/libembank.so.0.1.0', '*/libembank.so.0', '*/libembank.so',
-            'bin/embank', 'share/man/man1/embank.1', 'bin/embank-bench',
+            '*/libembank.a', 'bin/embank', 'share/man/man1/embank.1', 'bin/embank-bench',
             'share/man/man1/embank-bench.1', 'share/doc/embank/LICENSE',
             'share/doc/embank/CHANGELOG.md', 'share/doc/embank/docs/arithmetic.md')
 
@@ -63,13 +63,32 @@ def c_consumers(options, prefix, libraries):
     return version
 
 
+def static_consumer(options, libraries):
+    """A program that needs no library at run time, not even that of C."""
+    environment = {**os.environ, 'PKG_CONFIG_PATH': str(libraries / 'pkgconfig')}
+    flags = run('pkg-config', '--static', '--cflags', '--libs', 'embank', env=environment).split()
+    program = options.scratch / 'static_quickstart'
+    run(options.cc, '-std=c99', '-static', TOP / 'examples/quickstart.c', *flags, '-o', program)
+    if run(program) != '7: -2, 42: -1\n':
+        sys.exit(f'{program} went wrong')
+    run(options.cc, '-std=c99', '-static', HERE / 'consumer.c', *flags, '-o', program)
+    run(program)
+    names = run('nm', '--extern-only', '--defined-only', libraries / 'libembank.a').split('\n')
+    strange = [line for line in names if len(line.split()) == 3
+               and not line.split()[2].startswith('embank_')]
+    if strange:
+        sys.exit(f'libembank.a defines names that programs may have: {strange}')
+
+
 def cpp_consumer(options, prefix, version):
     build = options.scratch / 'cpp'
     run(options.cmake, '-S', HERE / 'cpp', '-B', build, '-G', 'Ninja',
         f'-DCMAKE_PREFIX_PATH={prefix}', f'-DCMAKE_CXX_COMPILER={options.cxx}',
         f'-DEXPECTED_VERSION={version}')
     run(options.cmake, '--build', build)
-    for program in ('consumer_17', 'consumer_20'):
+    if 'libembank' in run('ldd', build / 'consumer_static'):
+        sys.exit('consumer_static needs the shared library')
+    for program in ('consumer_17', 'consumer_20', 'consumer_static'):
         run(build / program)
 
 
@@ -103,10 +122,11 @@ def main():
     prefix = install(options)
     libraries = next(prefix.glob('lib/**/libembank.so')).parent
     version = c_consumers(options, prefix, libraries)
+    static_consumer(options, libraries)
     cpp_consumer(options, prefix, version)
     commands(prefix, version)
     run(sys.executable, '-B', HERE / 'consumer.py', libraries / 'libembank.so.0')
-    print('C, C++, Python and the commands work from the installed tree')
+    print('C, C++, both libraries, Python and the commands work from the installed tree')
 
 
 if __name__ == '__main__':

@@ -1,0 +1,2 @@
+int Own();
+int Own() { return 7; }
