@@ -26,8 +26,8 @@ missing_packages() {
 # Installs what is missing of the packages for $1; touches neither apt nor the network otherwise.
 install_packages() {
   command -v dpkg-query >/dev/null && command -v apt-get >/dev/null ||
-    fail "Embank is built on Debian 12, and this system has no apt-get. It needs the equivalents" \
-      "of: $(packages_for "$1" | xargs)"
+    fail "Embank is built on Debian 12 or 13, and this system has no apt-get. It needs the" \
+      "equivalents of: $(packages_for "$1" | xargs)"
   local missing
   missing=$(missing_packages "$1" | xargs)
   if [[ -z $missing ]]; then

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Proves that a machine with nothing but a minimal Debian 12 can build, run and test Embank:
-#   tests/minimal_root.sh [--full] TARGET [MIRROR]
-# Makes a minimal root in the new folder TARGET (root and debootstrap are needed), copies the
-# sources into it without .git and build folders, and runs ./run.sh and ./test.sh (--full) there as
-# root. MIRROR: where packages come from; by default this machine's apt sources and settings.
+# Proves that a machine with nothing but a minimal Debian can build, run and test Embank:
+#   tests/minimal_root.sh [--full] RELEASE TARGET [MIRROR]
+# RELEASE: bookworm (Debian 12) or trixie (Debian 13). Makes a minimal root of it in the new folder
+# TARGET (root and debootstrap are needed), copies the sources into it without .git and build
+# folders, and runs ./run.sh and ./test.sh (--full) there as root. MIRROR: where packages come from;
+# by default where this machine has its own from, with its settings of apt.
 # The mounts live in a mount namespace of their own: they are gone when this ends, however it ends.
 set -euo pipefail
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
@@ -34,25 +35,29 @@ if [[ ${1-} == --full ]]; then
   test_options=(--full)
   shift
 fi
-[[ $# == 1 || $# == 2 ]] || fail "usage: tests/minimal_root.sh [--full] TARGET [MIRROR]"
-target=$1
-mirror=${2-}
+[[ ($# == 2 || $# == 3) && $1 =~ ^(bookworm|trixie)$ ]] ||
+  fail "usage: tests/minimal_root.sh [--full] bookworm|trixie TARGET [MIRROR]"
+release=$1
+target=$2
+mirror=${3-}
 [[ $(id -u) == 0 ]] || fail "debootstrap and chroot need root"
 command -v debootstrap >/dev/null || fail "debootstrap is missing: apt-get install debootstrap"
 [[ ! -e $target ]] || [[ -d $target && -z $(ls -A "$target") ]] || fail "$target is not empty"
 
+own_release=$(. /etc/os-release && echo "${VERSION_CODENAME-}")
 own_mirror() {
-  apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Release: bookworm' |
+  apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' "Release: $own_release" |
     head -n 1
 }
 
-# Settings of this machine's apt (proxies, sources, keys), where the caller names no mirror.
+# Settings of this machine's apt (proxies, keys), and its sources where they are those of the same
+# release and the caller names no mirror; debootstrap has written one otherwise.
 copy_apt_settings() {
   local name
   for name in apt.conf apt.conf.d auth.conf auth.conf.d keyrings trusted.gpg.d; do
     [[ ! -e /etc/apt/$name ]] || cp -a "/etc/apt/$name" "$target/etc/apt/"
   done
-  if [[ -z $mirror ]]; then
+  if [[ -z $mirror && $release == "$own_release" ]]; then
     rm -f "$target/etc/apt/sources.list"
     for name in sources.list sources.list.d; do
       [[ ! -e /etc/apt/$name ]] || cp -a "/etc/apt/$name" "$target/etc/apt/"
@@ -77,7 +82,7 @@ in_root() {
 }
 
 failures=0
-timed "debootstrap" debootstrap --variant=minbase bookworm "$target" "${mirror:-$(own_mirror)}" ||
+timed "debootstrap" debootstrap --variant=minbase "$release" "$target" "${mirror:-$(own_mirror)}" ||
   fail "debootstrap failed: see $target/debootstrap/debootstrap.log"
 copy_apt_settings
 mkdir -p "$target/srv/embank"
