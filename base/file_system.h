@@ -47,6 +47,11 @@ class File {
   // Makes what was written before this call durable, and the file's length.
   virtual Status Sync() = 0;
   virtual StatusOr<uint64_t> SizeBytes() = 0;
+  // From now on the system may close it while nobody uses it and nothing in it is unsynced, and
+  // open it again by its name: it keeps this name while it is open, and its directory outlives it.
+  // A use that finds another file there, or none, is kDataLoss. Called once, before other threads
+  // know of the file.
+  virtual void MayRest() {}
   // Whether reads and writes pass the system's page cache by, and must be whole blocks.
   virtual bool direct() const = 0;
 };
@@ -136,6 +141,9 @@ class FileSystem {
   // Does all of a list, in any order, as many at once as the device likes; returns when all are
   // done. Each tells its status. The files must be this system's.
   virtual void TransferAll(std::span<Transfer> transfers) = 0;
+
+  // How many files that may rest are open at once, at most.
+  virtual uint32_t OpenFilesMax() const = 0;
 
   // Memory that many lists of transfers will use, until ForgetMemory of the same, which must come
   // before it is given back. What it is good for is speed: a system may leave it at that.

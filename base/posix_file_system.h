@@ -16,6 +16,9 @@ struct PosixFileOptions {
   // The best that rings may use; what a system does not have is left out.
   IoCompletions completions = IoCompletions::kDeferred;
   uint32_t transfer_threads = 32;
+  // How many files that may rest are open at once; 0: half of the descriptors that the process may
+  // have when the file system is made (RLIMIT_NOFILE, the soft limit), from 8 to 524,288.
+  uint32_t open_files_max = 0;
 };
 
 // Thread-safe, as all of it.

@@ -333,7 +333,7 @@ void RowLog::EndSegment(OpenSegment* open) {
 // has stopped. Gives the lock up while it writes.
 bool RowLog::WriteOne() {
   if (!failure_.ok()) return false;
-  if (WriteFooter()) return true;
+  if (WriteFooter() || SyncOne()) return true;
   LogBuffer* first = nullptr;
   for (const std::unique_ptr<LogBuffer>& buffer : buffers_) {
     if (buffer->state != LogBuffer::State::kQueued || !MayWrite(*buffer)) continue;
@@ -380,17 +380,18 @@ bool RowLog::WriteFooter() {
   StatusOr<AlignedBuffer> footer = memory_.Footer(geometry);
   if (!footer.ok()) return false;  // the next one to look may find memory
   ended_.pop_back();
-  ++footers_under_way_;
+  ++ends_under_way_;
   mutex_.Unlock();
   const std::span bytes(footer->data(), geometry.footer_bytes);
   EncodeSegmentFooter(segment->header, segment->Owners(), bytes);
   const Status status = segment->Write(geometry.footer_offset, bytes);
   mutex_.Lock();
-  --footers_under_way_;
+  --ends_under_way_;
   if (status.ok()) {
     Finish(segment.get());
     counters_.written_bytes += bytes.size();
     segment->unsynced = true;
+    unsynced_.push_back(segment);
     segment->slots = AlignedBuffer();
     *footer = AlignedBuffer();
   } else {
@@ -432,9 +433,9 @@ Status RowLog::Flush() {
                                         buffer->state == LogBuffer::State::kWriting);
   };
   while (failure_.ok() && (std::any_of(buffers_.begin(), buffers_.end(), is_waiting) ||
-                           !ended_.empty() || footers_under_way_ > 0)) {
+                           !ended_.empty() || ends_under_way_ > 0)) {
     if (WriteOne()) continue;
-    const bool others_write = IsAnyBuffer(LogBuffer::State::kWriting) || footers_under_way_ > 0;
+    const bool others_write = IsAnyBuffer(LogBuffer::State::kWriting) || ends_under_way_ > 0;
     if (failure_.ok() && !others_write) return NoMemory();
     if (others_write) buffer_written_.Wait(&mutex_);
   }
@@ -447,9 +448,12 @@ Status RowLog::Sync() {
   std::vector<std::shared_ptr<LogSegment>> unsynced;
   {
     MutexLock lock(&mutex_);
+    while (ends_under_way_ > 0) buffer_written_.Wait(&mutex_);
+    EMBANK_RETURN_IF_ERROR(failure_);
     for (const std::shared_ptr<LogSegment>& segment : segments_) {
       if (segment != nullptr && segment->unsynced) unsynced.push_back(segment);
     }
+    unsynced_.clear();
     for (const std::shared_ptr<LogSegment>& segment : unsynced) segment->unsynced = false;
   }
   Status status;

@@ -228,6 +228,7 @@ class RowLog {
   bool IsAnyBuffer(LogBuffer::State state) const EMBANK_SHARED_LOCKS_REQUIRED(mutex_);
   bool WriteOne() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool WriteFooter() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool SyncOne() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Fail(const Status& status) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   size_t Plan(std::span<const ReadOrder> order, uint64_t bridged_bytes, LogReadList* list);
@@ -282,7 +283,8 @@ class RowLog {
   CompactionAim victim_aim_ EMBANK_GUARDED_BY(mutex_) = CompactionAim::kPace;
   uint64_t forget_hand_ EMBANK_GUARDED_BY(mutex_) = 0;  // the last segment that was done with
   uint64_t turns_since_unread_ EMBANK_GUARDED_BY(mutex_) = 0;  // 0: the hand has left none unread
-  uint32_t footers_under_way_ EMBANK_GUARDED_BY(mutex_) = 0;
+  uint32_t ends_under_way_ EMBANK_GUARDED_BY(mutex_) = 0;      // footers written, and synced
+  std::vector<std::weak_ptr<LogSegment>> unsynced_ EMBANK_GUARDED_BY(mutex_);  // and finished
   CompactionPace pace_ EMBANK_GUARDED_BY(mutex_);
   std::atomic<uint32_t> pace_now_{0};  // as pace_ has it
   uint64_t next_turn_ EMBANK_GUARDED_BY(mutex_) = 1;

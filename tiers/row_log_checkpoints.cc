@@ -55,6 +55,33 @@ StatusOr<std::vector<SegmentRows>> RowLog::SyncFrozen() {
   return all;
 }
 
+// Makes a finished segment durable where too many are not, so that its file can do without a
+// descriptor. False: there was nothing to do. Gives the lock up meanwhile.
+bool RowLog::SyncOne() {
+  constexpr size_t kUnsyncedMax = 64;  // 4 GiB of segments of 64 MiB: a second of a fast device
+  const size_t unsynced_max = std::clamp<size_t>(files_->OpenFilesMax() / 8, 1, kUnsyncedMax);
+  if (unsynced_.size() <= unsynced_max) return false;
+  std::erase_if(unsynced_, [](const auto& segment) { return segment.expired(); });
+  for (size_t i = 0; i < unsynced_.size() && unsynced_.size() > unsynced_max; ++i) {
+    const std::shared_ptr<LogSegment> segment = unsynced_[i].lock();
+    const bool is_written =
+        segment != nullptr && std::none_of(buffers_.begin(), buffers_.end(),
+                                           [&](const auto& b) { return b->segment == segment; });
+    if (!is_written) continue;
+    unsynced_.erase(unsynced_.begin() + static_cast<ptrdiff_t>(i));
+    ++ends_under_way_;
+    mutex_.Unlock();
+    const Status status = segment->file->Sync();
+    mutex_.Lock();
+    --ends_under_way_;
+    if (status.ok()) segment->unsynced = false;
+    if (!status.ok()) Fail(status);
+    buffer_written_.NotifyAll();
+    return true;
+  }
+  return false;
+}
+
 void RowLog::SayFrozen(LogSegment* segment, std::vector<SegmentRows>* all) {
   segment->FreezeFor(frozen_checkpoint_);
   if (segment->frozen_rows == 0) return;
@@ -165,6 +192,7 @@ Status RowLog::CheckFile(LogSegment* segment) {
   if (IsNotFound(file.status())) return lost(DataLossError("the segment is missing"));
   EMBANK_RETURN_IF_ERROR(file.status());
   segment->file = *std::move(file);
+  segment->file->MayRest();
   EMBANK_ASSIGN_OR_RETURN(const AlignedBuffer block,
                           AlignedBuffer::Create(source_, budget_, kBlockBytes));
   const std::span bytes(block.data(), kBlockBytes);

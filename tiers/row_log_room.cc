@@ -120,7 +120,7 @@ bool RowLog::FreeMore() {
   }
   // What has no footer yet does not die.
   if (failure_.ok() && WriteFooter()) return true;
-  if (!failure_.ok() || footers_under_way_ == 0) return false;
+  if (!failure_.ok() || ends_under_way_ == 0) return false;
   buffer_written_.Wait(&mutex_);
   return true;
 }
@@ -193,9 +193,8 @@ std::string RowLog::WhyRefused() const {
   ReaderMutexLock lock(&mutex_);
   if (!failure_.ok()) return StrCat("the log takes no more rows: ", failure_.ToString());
   if (room_.SpareSegments() > 0) {
-    return "the disk, the machine's memory, or what dram_bytes leaves to the log is used up, as "
-           "the "
-           "log sink was told";
+    return "the disk, the machine's memory, the process's descriptors, or what dram_bytes leaves to "
+           "the log is used up, as the log sink was told";
   }
   return StrCat("ssd_bytes is ", options_.ssd_bytes, ", of which segments take ",
                 room_.taken_bytes(), " and ", room_.kept_bytes(),

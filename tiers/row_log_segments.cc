@@ -26,7 +26,7 @@ StatusOr<std::shared_ptr<LogSegment>> RowLog::MakeSegment(LogStream stream, cons
 // compaction's for that. False: there is none. Gives the lock up.
 bool RowLog::FreeMemory(const OpenSegment* open) {
   if (WriteFooter()) return true;
-  if (footers_under_way_ > 0) {
+  if (ends_under_way_ > 0) {
     buffer_written_.Wait(&mutex_);
     return true;
   }
@@ -44,6 +44,7 @@ Status RowLog::AddSegment(OpenSegment* open, std::shared_ptr<LogSegment> segment
   EMBANK_ASSIGN_OR_RETURN(
       segment->file,
       options_.directory->Open(segment->name, FileAccess::kCreate, FileCaching::kDirect));
+  segment->file->MayRest();
   EncodeSegmentHeader(segment->header, {header_block_.data(), kBlockBytes});
   Status status = segment->file->Preallocate(options_.segment_bytes);
   // Where space cannot be taken ahead, it is taken as it is written.
@@ -68,6 +69,7 @@ StatusOr<RowLog::SegmentIndex> RowLog::FreeIndex() {
   if (index == kSegmentsMax) return NoRoom();
   if (free == segments_.end()) segments_.push_back(nullptr);
   ended_.reserve(segments_.size());
+  unsynced_.reserve(unsynced_.size() + segments_.size());
   dead_.reserve(dead_.size() + segments_.size());
   return index;
 }

@@ -57,8 +57,9 @@ extern "C" {
 /* ---- codes; never renumbered ---- */
 
 /* INVALID_ARGUMENT: nonsense in any state of the store. FAILED_PRECONDITION: the object's state
- * forbids the call. RESOURCE_EXHAUSTED: a budget or the machine's memory is used up. UNIMPLEMENTED:
- * a part that this version does not have. INTERNAL: a defect; please report it. */
+ * forbids the call. RESOURCE_EXHAUSTED: a budget, the machine's memory or the process's descriptors
+ * are used up. UNIMPLEMENTED: a part that this version does not have. INTERNAL: a defect; please
+ * report it. */
 typedef int32_t embank_status;
 enum {
   EMBANK_OK = 0, EMBANK_CANCELLED = 1, EMBANK_UNKNOWN = 2, EMBANK_INVALID_ARGUMENT = 3,
@@ -205,6 +206,9 @@ EMBANK_API void embank_store_options_init(embank_store_options *options, uint32_
  *
  * The store works in the directory that it opened, whatever becomes of the path afterwards (chdir,
  * a rename, a changed symbolic link).
+ *
+ * It takes at most half of the process's descriptors (RLIMIT_NOFILE at the open) for segments of
+ * its log, however many there are, and some more besides; docs/durability.md adds them up.
  *
  * One opens a path to change it, alone, or many open it READ_ONLY, in one process or in many: the
  * others get UNAVAILABLE. The system keeps the lock (flock), on the directory and on the file LOCK

@@ -134,6 +134,7 @@ class ProgressFileSystem final : public FileSystem {
     return std::make_unique<ProgressDirectory>(*std::move(directory), progress_);
   }
   void TransferAll(std::span<Transfer> transfers) override { files_->TransferAll(transfers); }
+  uint32_t OpenFilesMax() const override { return files_->OpenFilesMax(); }
 
  private:
   const std::unique_ptr<FileSystem> files_;

@@ -155,6 +155,7 @@ Status SimulatedDisk::CheckSpace(InodeNumber inode, const std::string& path,
 
 StatusOr<std::unique_ptr<File>> SimulatedDisk::Open(const std::string& path, FileAccess access,
                                                     FileCaching caching) {
+  if (open_hook_ != nullptr) open_hook_(path);
   const Unfaulted own;
   MutexLock lock(&mutex_);
   EMBANK_RETURN_IF_ERROR(Admit(DiskCall::Kind::kOpen, path));

@@ -71,6 +71,7 @@ class SimulatedDisk final : public FileSystem {
   Status CreateDirectory(const std::string& path) override;
   StatusOr<std::unique_ptr<Directory>> OpenDirectory(const std::string& path) override;
   void TransferAll(std::span<Transfer> transfers) override;
+  uint32_t OpenFilesMax() const override { return open_files_max_; }
 
   // The calls of directories, for tests that look at files by their paths.
   StatusOr<std::unique_ptr<File>> Open(const std::string& path, FileAccess access,
@@ -97,6 +98,12 @@ class SimulatedDisk final : public FileSystem {
   void SetReadOnly(bool is_read_only);
   // Called before each Rename, and may call the disk. nullptr: nothing is. While nobody renames.
   void SetRenameHook(std::function<void()> hook) { rename_hook_ = std::move(hook); }
+  // What OpenFilesMax says; nothing is closed for it. While nobody uses the disk.
+  void SetOpenFilesMax(uint32_t count) { open_files_max_ = count; }
+  // Called before each Open, and may call the disk. nullptr: nothing is. While nobody opens.
+  void SetOpenHook(std::function<void(const std::string& path)> hook) {
+    open_hook_ = std::move(hook);
+  }
   // Files that have a name or are open may hold so many bytes in all.
   void SetCapacity(uint64_t bytes);
   // Change bytes of a file, or its length, as rot does: durably, and unseen.
@@ -194,7 +201,9 @@ class SimulatedDisk final : public FileSystem {
   void Unlock(InodeNumber inode, const std::string& path, bool shared);
   StatusOr<bool> IsInPlace(InodeNumber inode, const std::string& path);
 
+  uint32_t open_files_max_ = 512;
   std::function<void()> rename_hook_;
+  std::function<void(const std::string& path)> open_hook_;
   mutable Mutex mutex_;
   State now_ EMBANK_GUARDED_BY(mutex_);
   State begin_ EMBANK_GUARDED_BY(mutex_);  // durable, before the first of changes_

@@ -96,6 +96,51 @@ class RowLogCheckpoints : public testing::Test {
   std::unique_ptr<RowLog> log_;
 };
 
+// A segment that is not synced keeps its file open.
+TEST_F(RowLogCheckpoints, WhereManySegmentsAreNotSyncedSomeAreSyncedAside) {
+  uint64_t syncs = 0;
+  disk_.SetFaults([&syncs](const DiskCall& call) {
+    syncs += call.kind == DiskCall::Kind::kSync ? 1 : 0;
+    return OkStatus();
+  });
+  AppendMany(0);
+  EXPECT_EQ(syncs, 0u) << "few";
+  disk_.SetOpenFilesMax(16);
+  AppendMany(0);
+  AppendMany(0);
+  ASSERT_TRUE(log_->Flush().ok());
+  ASSERT_GT(log_->segment_count(), 7u);
+  EXPECT_GE(syncs, log_->segment_count() - 4) << "but two, what comes last, and what is not full";
+  EXPECT_LT(syncs, log_->segment_count());
+  ASSERT_TRUE(log_->Sync().ok());
+  EXPECT_EQ(syncs, log_->segment_count()) << "each once";
+}
+
+TEST_F(RowLogCheckpoints, ASyncAsideThatFailsStopsTheLog) {
+  disk_.SetOpenFilesMax(8);
+  uint64_t failed = 0;
+  disk_.SetFaults([&failed](const DiskCall& call) {
+    if (call.kind != DiskCall::Kind::kSync || failed > 0) return OkStatus();
+    ++failed;
+    return UnavailableError("no answer");
+  });
+  bool stopped = false;
+  for (Key key = 0; key < kRows && !stopped; ++key) {
+    stopped = !log_->Append(LogStream::kUser, {.row_class = 0,
+                                               .record_bytes = kRecordBytes,
+                                               .table = 1,
+                                               .key = key,
+                                               .heat = 0,
+                                               .checkpoint = 0,
+                                               .payload = {},
+                                               .lives = true})
+                   .ok();
+  }
+  EXPECT_TRUE(stopped || !log_->Flush().ok());
+  EXPECT_EQ(failed, 1u);
+  EXPECT_TRUE(IsUnavailable(log_->Sync())) << "what is lost is not taken for durable";
+}
+
 TEST_F(RowLogCheckpoints, WithoutOneWhatIsDeadIsGivenUp) {
   EXPECT_GT(KillAndGoOn(AppendMany(1)), 2u);
 }
