@@ -110,8 +110,30 @@ StatusOr<std::unique_ptr<CheckpointDirectory>> CheckpointDirectory::OpenToRead(
   std::unique_ptr<CheckpointDirectory> directory(new CheckpointDirectory(*std::move(opened)));
   EMBANK_RETURN_IF_ERROR(directory->LockToRead(argument));
   EMBANK_RETURN_IF_ERROR(directory->LookAround());
-  if (directory->HasFiles()) return directory;
-  return NoStoreAt(argument, path);
+  EMBANK_RETURN_IF_ERROR(directory->CheckIsStore(argument));
+  return directory;
+}
+
+StatusOr<std::unique_ptr<CheckpointDirectory>> CheckpointDirectory::OpenToLook(
+    FileSystem* files, const std::string& path, const char* argument) {
+  StatusOr<std::unique_ptr<Directory>> opened = files->OpenDirectory(path);
+  if (IsNotFound(opened.status())) return NoStoreAt(argument, path);
+  EMBANK_RETURN_IF_ERROR(opened.status());
+  std::unique_ptr<CheckpointDirectory> directory(new CheckpointDirectory(*std::move(opened)));
+  EMBANK_RETURN_IF_ERROR(directory->LookAround());
+  return directory;
+}
+
+StatusOr<bool> CheckpointDirectory::LookAgain() {
+  const std::vector<uint32_t> before = checkpoints_;
+  EMBANK_RETURN_IF_ERROR(LookAround());
+  if (before.empty() || checkpoints_.empty()) return before.empty() != checkpoints_.empty();
+  return before.back() != checkpoints_.back();
+}
+
+Status CheckpointDirectory::CheckIsStore(const char* argument) const {
+  if (!checkpoints_.empty() || !segments_.empty() || !completed_.empty()) return OkStatus();
+  return NoStoreAt(argument, directory_->path());
 }
 
 std::string CheckpointDirectory::ManifestName(uint32_t checkpoint) {
@@ -172,7 +194,7 @@ Status CheckpointDirectory::LockToRead(const char* argument) {
   // Who opens it to change it has to lock the directory too.
   if (directory_lock_ != nullptr) return OkStatus();
   EMBANK_RETURN_IF_ERROR(LookAround());
-  if (!HasFiles()) return NoStoreAt(argument, directory_->path());
+  EMBANK_RETURN_IF_ERROR(CheckIsStore(argument));
   return FailedPreconditionError(
       StrCat(argument, ": ", directory_->path(), " has no ", kLockName,
              ", and its file system does not lock directories; make an empty file of this "

@@ -58,6 +58,12 @@ class CheckpointDirectory {
   static StatusOr<std::unique_ptr<CheckpointDirectory>> OpenToRead(FileSystem* files,
                                                                    const std::string& path,
                                                                    const char* argument);
+  // Looks what is there without a lock, beside whoever has it open: files may go while they are
+  // read, which LookAgain tells. Writes nothing. kNotFound: there is no directory; the statuses of
+  // files. What is in it may be no store.
+  static StatusOr<std::unique_ptr<CheckpointDirectory>> OpenToLook(FileSystem* files,
+                                                                   const std::string& path,
+                                                                   const char* argument);
   CheckpointDirectory(const CheckpointDirectory&) = delete;
   CheckpointDirectory& operator=(const CheckpointDirectory&) = delete;
 
@@ -70,6 +76,11 @@ class CheckpointDirectory {
   // Whether the LOCK of the directory is still the file that this has locked. kUnavailable: it was
   // removed or replaced, so that others may come in; the statuses of files.
   Status CheckLock() const;
+
+  // Looks what is there now; whether there is another newest checkpoint than before.
+  StatusOr<bool> LookAgain();
+  // kNotFound: there are neither manifests nor segments.
+  Status CheckIsStore(const char* argument) const;
 
   // The checkpoints that have a manifest, in order: none of a new store; a crash may have left some
   // that nobody needs.
@@ -127,9 +138,6 @@ class CheckpointDirectory {
   Status LookAround();
   Status LoadMissing(uint32_t checkpoint) const;
   void MarkCompleted(uint32_t checkpoint);
-  bool HasFiles() const {
-    return !checkpoints_.empty() || !segments_.empty() || !completed_.empty();
-  }
   std::string PathOf(const std::string& name) const { return directory_->PathOf(name); }
   void KeepOnly(const std::set<uint32_t>& checkpoints);
   void Remove(const std::string& name);

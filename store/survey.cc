@@ -75,12 +75,9 @@ Status TakeRows(const Manifest& manifest, SegmentReader* reader, Survey* survey)
   return OkStatus();
 }
 
-}  // namespace
-
-StatusOr<Survey> SurveyStore(FileSystem* files, const std::string& path) {
-  EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<CheckpointDirectory> directory,
-                          CheckpointDirectory::OpenToRead(files, path, "directory"));
-  const std::vector<KeptCheckpoint> kept = directory->LoadKept();
+StatusOr<Survey> SurveyOnce(const CheckpointDirectory& directory, const std::string& path) {
+  EMBANK_RETURN_IF_ERROR(directory.CheckIsStore("directory"));
+  const std::vector<KeptCheckpoint> kept = directory.LoadKept();
   if (kept.empty()) {
     return DataLossError(StrCat("path: ", path, " has segments of a store, and no manifest"));
   }
@@ -107,9 +104,26 @@ StatusOr<Survey> SurveyStore(FileSystem* files, const std::string& path) {
   survey.segments = bytes_of_segments.size();
   for (const auto& [id, bytes] : bytes_of_segments) survey.segment_bytes += bytes;
   EMBANK_RETURN_IF_ERROR(TakeTables(newest, &survey));
-  SegmentReader reader(directory->files());
+  SegmentReader reader(directory.files());
   EMBANK_RETURN_IF_ERROR(TakeRows(newest, &reader, &survey));
   return survey;
+}
+
+}  // namespace
+
+StatusOr<Survey> SurveyStore(FileSystem* files, const std::string& path) {
+  // One takes milliseconds, a checkpoint its syncs.
+  constexpr int kTriesMax = 16;
+  EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<CheckpointDirectory> directory,
+                          CheckpointDirectory::OpenToLook(files, path, "directory"));
+  for (int i = 0; i < kTriesMax; ++i) {
+    StatusOr<Survey> survey = SurveyOnce(*directory, path);
+    // Behind a further checkpoint files are removed, of which some may have been read.
+    EMBANK_ASSIGN_OR_RETURN(const bool has_changed, directory->LookAgain());
+    if (!has_changed) return survey;
+  }
+  return UnavailableError(StrCat("directory: ", path, " had a new checkpoint in each of ",
+                                 kTriesMax, " tries to read the last one; try again"));
 }
 
 }  // namespace embank

@@ -59,10 +59,11 @@ struct Survey {
   uint64_t segment_bytes = 0;
 };
 
-// Writes nothing; while it runs nobody opens the store. kNotFound: there is no store; kUnavailable:
-// it is open; kDataLoss: the newest checkpoint's manifest is damaged, or there is none;
-// kFailedPrecondition: it is of a newer format; statuses of files; kResourceExhausted.
-// std::bad_alloc leaves it.
+// Of the last checkpoint, also while the store is open and is changed. Writes nothing, and locks
+// nothing: where a further checkpoint comes meanwhile it begins again. kNotFound: there is no
+// store; kUnavailable: checkpoints come all the time, or the device fails; kDataLoss: the newest
+// checkpoint's manifest is damaged, or there is none; kFailedPrecondition: it is of a newer format;
+// statuses of files; kResourceExhausted. std::bad_alloc leaves it.
 StatusOr<Survey> SurveyStore(FileSystem* files, const std::string& path);
 
 }  // namespace embank

@@ -14,7 +14,6 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "base/aligned_buffer.h"
@@ -172,7 +171,7 @@ class RowLog {
   Status Flush();
   Status Sync();
 
-  // Records that are not dead; segments that have any or are kept.
+  // Records that live; segments that have any or are kept.
   uint64_t live_rows() const;
   uint64_t segment_count() const;
   LogSpace Space() const;
@@ -263,8 +262,7 @@ class RowLog {
   ConditionVariable segment_removed_;
   LogMemory memory_ EMBANK_GUARDED_BY(mutex_);  // before what gives memory back to it
   std::atomic<uint64_t> slack_bytes_{0};
-  std::vector<std::shared_ptr<LogSegment>> segments_
-      EMBANK_GUARDED_BY(mutex_);  // nullptr: it is free
+  std::vector<std::shared_ptr<LogSegment>> segments_ EMBANK_GUARDED_BY(mutex_);  // nullptr: free
   uint64_t next_segment_id_ EMBANK_GUARDED_BY(mutex_);
   uint64_t next_sequence_ EMBANK_GUARDED_BY(mutex_);
   uint32_t frozen_checkpoint_ EMBANK_GUARDED_BY(mutex_) = 0;  // 0: none is under way

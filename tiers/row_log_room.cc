@@ -193,7 +193,8 @@ std::string RowLog::WhyRefused() const {
   ReaderMutexLock lock(&mutex_);
   if (!failure_.ok()) return StrCat("the log takes no more rows: ", failure_.ToString());
   if (room_.SpareSegments() > 0) {
-    return "the disk, the machine's memory, the process's descriptors, or what dram_bytes leaves to "
+    return "the disk, the machine's memory, the process's descriptors, or what dram_bytes leaves "
+           "to "
            "the log is used up, as the log sink was told";
   }
   return StrCat("ssd_bytes is ", options_.ssd_bytes, ", of which segments take ",

@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "tests/support/spill_world.h"
 #include "tests/support/store_contents.h"
@@ -78,6 +80,66 @@ TEST_F(Surveying, ADamagedPreviousManifestIsToldADamagedNewestIsTheEnd) {
   const Status status = SurveyStore(&world_.disk(), "log").status();
   EXPECT_TRUE(IsDataLoss(status)) << status;
   EXPECT_TRUE(IsNotFound(SurveyStore(&world_.disk(), "elsewhere").status()));
+}
+
+// ---- beside a store that is being changed ----
+
+// Calls made(n) before the n-th time that a manifest is read.
+void BeforeManifests(SimulatedDisk* disk, std::function<void(uint64_t)> made) {
+  disk->SetOpenHook([made = std::move(made), count = uint64_t{0},
+                     inside = false](const std::string& path) mutable {
+    if (inside || path.find("MANIFEST-") == std::string::npos) return;
+    inside = true;
+    made(++count);
+    inside = false;
+  });
+}
+
+TEST_F(Surveying, AStoreThatIsOpenShowsItsLastCheckpoint) {
+  const Survey before = Look();
+  ASSERT_TRUE(world_.Open().ok());
+  Put(*world_->OpenTable("first"), KeysFrom(1000, 70), 3.0f);
+  EXPECT_EQ(Look().tables[0].rows, 200u);
+  ASSERT_TRUE(world_->Checkpoint({}).ok());
+  const Survey after = Look();
+  EXPECT_EQ(after.checkpoints[0].checkpoint, before.checkpoints[0].checkpoint + 1);
+  EXPECT_EQ(after.tables[0].rows, 270u);
+}
+
+// What is read is removed meanwhile: manifests, and segments of which all rows were overwritten.
+TEST_F(Surveying, ACheckpointThatComesMeanwhileIsShownAlone) {
+  ASSERT_TRUE(world_.Open().ok());
+  BeforeManifests(&world_.disk(), [&](uint64_t n) {
+    if (n != 1 && n != 4) return;
+    for (int i = 0; i < 3; ++i) {
+      Put(*world_->OpenTable("first"), KeysFrom(1, 200), static_cast<float>(10 * n + i));
+      Put(*world_->OpenTable("second"), KeysFrom(1, 30 + n), 1.0f);
+      ASSERT_TRUE(world_->Checkpoint({}).ok());
+    }
+  });
+  const StatusOr<Survey> survey = SurveyStore(&world_.disk(), "log");
+  world_.disk().SetOpenHook(nullptr);
+  ASSERT_TRUE(survey.ok()) << survey.status();
+  EXPECT_EQ(survey->checkpoints[0].checkpoint, 8u);
+  EXPECT_EQ(survey->checkpoints[1].checkpoint, 7u);
+  EXPECT_EQ(survey->checkpoints[1].unreadable, "");
+  EXPECT_EQ(survey->tables[0].rows, 200u);
+  EXPECT_EQ(survey->tables[1].rows, 34u);
+  EXPECT_EQ(survey->unknown_rows, 0u);
+}
+
+TEST_F(Surveying, CheckpointsThatNeverEndAreToldAfterSomeTries) {
+  ASSERT_TRUE(world_.Open().ok());
+  uint64_t made = 0;
+  BeforeManifests(&world_.disk(), [&](uint64_t) {
+    ++made;
+    ASSERT_TRUE(world_->Checkpoint({}).ok());
+  });
+  const Status status = SurveyStore(&world_.disk(), "log").status();
+  world_.disk().SetOpenHook(nullptr);
+  EXPECT_TRUE(IsUnavailable(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("directory: log had a new checkpoint"));
+  EXPECT_LE(made, 40u) << "it gives up";
 }
 
 }  // namespace

@@ -3,12 +3,14 @@
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "bindings/c/embank.h"
@@ -258,14 +260,57 @@ TEST_F(Commands, ADamagedManifestIsDamageToAll) {
   }
 }
 
-TEST_F(Commands, WhatIsNoStoreOrIsOpenExitsWith2) {
+TEST_F(Commands, VerifyOfAStoreThatIsOpenExitsWith2) {
   store_ = OpenStore(options_);
+  const Ran open = RunOn("verify");
+  EXPECT_EQ(open.exit_code, 2);
+  EXPECT_THAT(open.error, HasSubstr("UNAVAILABLE"));
+  EXPECT_THAT(open.error, HasSubstr("LOCK"));
+  EXPECT_THAT(open.out, IsEmpty());
+}
+
+TEST_F(Commands, InfoAndStatOfAStoreThatIsOpenShowItsLastCheckpoint) {
+  store_ = OpenStore(options_);
+  embank_table* items = nullptr;
+  ASSERT_EQ(embank_table_open(store_.get(), "items", &items), EMBANK_OK);
+  Fill(items, 16, 2000);
+  EXPECT_EQ(JsonOf("info", 0)["tables"][0]["rows"], 1000) << "what no checkpoint has is not shown";
+  ASSERT_EQ(embank_checkpoint(store_.get(), nullptr, 0, nullptr), EMBANK_OK);
+  EXPECT_EQ(JsonOf("info", 0)["tables"][0]["rows"], 2000);
+  EXPECT_EQ(JsonOf("stat", 0)["tables"][0]["rows"], 2000);
+  EXPECT_EQ(JsonOf("stat", 0)["checkpoint"], 2);
+}
+
+// Files are removed while they are looked at; each picture is of one checkpoint all the same.
+TEST_F(Commands, InfoAndStatWorkWhileOneCheckpointFollowsTheOther) {
+  store_ = OpenStore(options_);
+  embank_table* items = nullptr;
+  ASSERT_EQ(embank_table_open(store_.get(), "items", &items), EMBANK_OK);
+  std::atomic<bool> is_over{false};
+  std::atomic<uint64_t> made{0};
+  std::thread writer([&] {
+    // All rows twice: whole segments die.
+    while (!is_over) {
+      Fill(items, 16, 1000);
+      EXPECT_EQ(embank_checkpoint(store_.get(), nullptr, 0, nullptr), EMBANK_OK);
+      ++made;
+    }
+  });
+  for (int i = 0; i < 15; ++i) {
+    const json info = JsonOf("info", 0);
+    EXPECT_EQ(info["tables"][0]["rows"], 1000);
+    EXPECT_EQ(info["unknown_rows"], 0);
+    EXPECT_EQ(info["checkpoints"].size(), 2u);
+    EXPECT_EQ(info["checkpoints"][1]["readable"], true);
+    EXPECT_EQ(JsonOf("stat", 0)["tables"][0]["rows"], 1000);
+  }
+  is_over = true;
+  writer.join();
+  EXPECT_GT(made.load(), 2u);
+}
+
+TEST_F(Commands, WhatIsNoStoreExitsWith2) {
   for (const char* command : {"verify", "info", "stat"}) {
-    const Ran open = RunOn(command);
-    EXPECT_EQ(open.exit_code, 2);
-    EXPECT_THAT(open.error, HasSubstr("UNAVAILABLE"));
-    EXPECT_THAT(open.error, HasSubstr("LOCK"));
-    EXPECT_THAT(open.out, IsEmpty());
     for (const char* place : {"/nowhere", "", "/out"}) {
       const Ran ran = Run(std::string(command) + " " + scratch_.path() + place);
       EXPECT_EQ(ran.exit_code, 2) << place;
