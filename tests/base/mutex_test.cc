@@ -264,12 +264,9 @@ TEST(Mutex, ReadersDoNotPassAWriterThatWaits) {
   EXPECT_FALSE(mutex.ReaderTryLock());
   mutex.ReaderUnlock();
   writer.join();
-  bool came_in = false;
-  if (mutex.ReaderTryLock()) {
-    came_in = true;
-    mutex.ReaderUnlock();
-  }
-  EXPECT_TRUE(came_in);
+  const bool locked = mutex.ReaderTryLock();
+  EXPECT_TRUE(locked);
+  if (locked) mutex.ReaderUnlock();
 }
 
 // Readers, writers, those that only try and those that wait for a change, with more threads than

@@ -265,7 +265,7 @@ TEST(CheckpointFailures, OfTheProcessLeaveWhatTheNextOneFindsForGood) {
     ASSERT_NO_FATAL_FAILURE(Change(&world));
     const Tables now = *Now(&world);
     met = WithFault(&world.disk(), {n, true, FaultOf::kProcess}, [&] {
-      world->Checkpoint({}).IgnoreError();
+      world->Checkpoint({}).status().IgnoreError();
       world.Close();
     });
     ASSERT_TRUE(world.Open().ok());

@@ -18,7 +18,7 @@ namespace embank::test {
 inline constexpr uint64_t kExportSeed = 7;
 inline const std::string kExportBlob = "last";
 
-inline bool GoOn(uint64_t, uint64_t) { return true; }
+inline constexpr auto GoOn = [](uint64_t, uint64_t) { return true; };
 
 // Fails what may not work between two file systems.
 inline Status NoLinks(const DiskCall& call) {
