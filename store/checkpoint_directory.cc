@@ -217,6 +217,7 @@ Status CheckpointDirectory::LookAround() {
   segments_.clear();
   heats_.clear();
   drafts_.clear();
+  completed_.clear();
   for (const std::string& name : names) {
     uint32_t checkpoint = 0;
     uint64_t segment = 0;
@@ -437,6 +438,7 @@ void CheckpointDirectory::RemoveOrphans(std::span<const Manifest> kept) {
     if (manifest.heat.bytes > 0) heats_[manifest.checkpoint] = manifest.heat.bytes;
   }
   drafts_.clear();
+  completed_.clear();
 }
 
 void CheckpointDirectory::Abandon() {
