@@ -8,6 +8,7 @@
 #include "base/status_macros.h"
 #include "base/status_or.h"
 #include "base/str_cat.h"
+#include "bench/errno_status.h"
 #include "bench/escaped_text.h"
 #include "bench/file_pointer.h"
 #include "bench/report.h"
@@ -114,7 +115,7 @@ StatusOr<std::string> ReadPage(const std::string& path) {
     text.append(part.data(), n);
   }
   if (file == nullptr || std::ferror(file.get()) != 0) {
-    return absl::ErrnoToStatus(errno, StrCat(path, ": cannot be read"));
+    return ErrnoStatus(errno, StrCat(path, ": cannot be read"));
   }
   const bool is_ours = absl::StartsWith(text, kBegin) && absl::EndsWith(text, kEnd);
   if (text.empty() || is_ours) return text;

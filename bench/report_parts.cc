@@ -2,6 +2,9 @@
 
 #include <cmath>
 
+#include <string>
+#include <vector>
+
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "base/str_cat.h"
@@ -46,11 +49,13 @@ std::string Heading(const Machine& machine, const TableShape& shape) {
   return text;
 }
 
-std::string Legend(absl::string_view words) {
+std::string Legend(std::string_view words) {
   constexpr size_t kColumnsMax = 80;
   std::string text;
   size_t columns = kColumnsMax;  // of the last line; the first word begins a line
-  for (const absl::string_view word : absl::StrSplit(words, ' ', absl::SkipEmpty())) {
+  const std::vector<std::string> parts =
+      absl::StrSplit(absl::string_view(words.data(), words.size()), ' ', absl::SkipEmpty());
+  for (const std::string& word : parts) {
     const bool fits = columns + 1 + word.size() <= kColumnsMax;
     StrAppend(&text, fits ? " " : text.empty() ? "  " : "\n  ", word);
     columns = fits ? columns + 1 + word.size() : 2 + word.size();

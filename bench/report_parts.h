@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 
-#include "absl/strings/string_view.h"
 #include "bench/machine.h"
 #include "bench/options.h"
 
@@ -35,7 +35,7 @@ std::string Heading(const Machine& machine, const TableShape& shape);
 
 // What stands below a table and explains its columns: words in lines of at most 80 columns,
 // indented by two, the last one ended.
-std::string Legend(absl::string_view words);
+std::string Legend(std::string_view words);
 
 Json MachineJson(const Machine& machine);
 void AddShape(const TableShape& shape, Json* parameters);

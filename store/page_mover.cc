@@ -75,7 +75,8 @@ bool PageMover::EmptyOnePage() {
 }
 
 void PageMover::Pay(RowMover* mover, uint64_t keys) {
-  if (MissingBytes() > 0) {
+  const bool may_give = parts_.tier->committed_bytes() > RowBytesMin(budget_bytes());
+  if (MissingBytes() > 0 && may_give) {
     const uint64_t owed_bytes = keys * kBytesPerKey;
     if (credit_bytes_.fetch_add(owed_bytes) + owed_bytes >= DramTier::kPageBytes &&
         mutex_.TryLock()) {

@@ -244,7 +244,9 @@ class Table {
   Status Call(Buffer buffer, Function function, Keys keys, Outcomes outcomes,
               Arguments... arguments) {
     if (buffer.per_key != 0 && buffer.size / buffer.per_key < keys.size) {
-      return Status{EMBANK_INVALID_ARGUMENT, std::string(buffer.name) + ": too small for the keys"};
+      std::string message = buffer.name;
+      message.append(": too small for the keys");
+      return Status{EMBANK_INVALID_ARGUMENT, std::move(message)};
     }
     if (outcomes.data != nullptr && outcomes.size < keys.size) {
       return Status{EMBANK_INVALID_ARGUMENT, "outcomes: too small for the keys"};

@@ -121,10 +121,11 @@ class DamagedRow : public testing::Test {
   Location HomeOf(Key key) {
     return table_->parts().index->Find(table_->IdOf(key, table_->HashOf(key))).location();
   }
+  std::string path_of_segment() const { return "log/" + segment_->name; }
   void FlipByte(uint64_t offset) {
-    const std::vector<std::byte> wrong = {store_.disk().Contents(segment_->path)[offset] ^
+    const std::vector<std::byte> wrong = {store_.disk().Contents(path_of_segment())[offset] ^
                                           std::byte{1}};
-    store_.disk().Corrupt(segment_->path, offset, wrong);
+    store_.disk().Corrupt(path_of_segment(), offset, wrong);
   }
   Outcome UpsertOf(Key key, float value) {
     uint8_t outcome = 0;
@@ -218,7 +219,7 @@ TEST_F(DamagedRow, IsKnownWithoutReadingTheFooterAgain) {
   EXPECT_EQ(ContainsOf(lost_), Outcome::kDataLoss);
   const uint64_t footer = segment_->geometry.footer_offset;
   const std::vector<std::byte> wrong(kBlockBytes, std::byte{0xFF});
-  store_.disk().Corrupt(segment_->path, footer, wrong);
+  store_.disk().Corrupt(path_of_segment(), footer, wrong);
   EXPECT_EQ(ContainsOf(twin_), Outcome::kAbsent);
   EXPECT_EQ(ContainsOf(lost_), Outcome::kDataLoss);
   EXPECT_EQ(EraseOf(lost_), Outcome::kFound);
