@@ -135,6 +135,14 @@ Result<std::string> ReadString(Call call, Arguments... arguments) {
   return Status::Of(code == EMBANK_OK ? EMBANK_RESOURCE_EXHAUSTED : code);
 }
 
+inline Status TooSmall(const char* name) {
+  Status status;
+  status.code = EMBANK_INVALID_ARGUMENT;
+  status.message = name;
+  status.message += ": too small for the keys";
+  return status;
+}
+
 struct Closer {
   void operator()(embank_scan* scan) const { embank_scan_close(scan); }
   void operator()(embank_store* store) const { embank_store_close(store); }
@@ -244,12 +252,10 @@ class Table {
   Status Call(Buffer buffer, Function function, Keys keys, Outcomes outcomes,
               Arguments... arguments) {
     if (buffer.per_key != 0 && buffer.size / buffer.per_key < keys.size) {
-      std::string message = buffer.name;
-      message.append(": too small for the keys");
-      return Status{EMBANK_INVALID_ARGUMENT, std::move(message)};
+      return internal::TooSmall(buffer.name);
     }
     if (outcomes.data != nullptr && outcomes.size < keys.size) {
-      return Status{EMBANK_INVALID_ARGUMENT, "outcomes: too small for the keys"};
+      return internal::TooSmall("outcomes");
     }
     return Status::Of(function(table_, keys.data, keys.size, arguments..., outcomes.data));
   }
