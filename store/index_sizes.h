@@ -26,9 +26,9 @@ inline constexpr double kLoadMin = 0.25;
 
 // Where an array may have to grow soon: an eighth of its rows later. From here on memory is sought.
 inline constexpr double kLoadNear = 0.70;
-// Where an array that has no memory to grow into takes no further row. All of them fit in whatever
-// order they come: an entry is refused for want of a position only far beyond it.
-inline constexpr double kLoadFull = 0.90;
+// Where an array that has no memory to grow by a quarter grows by as little as it can, or takes no
+// further row. Among a million buckets one may have no position for an entry a little further on.
+inline constexpr double kLoadFull = 0.83;
 
 // Homes moved per insertion: N / 6 insertions finish a growth, and add 1 / (6 * 7) = 2.4 % of load.
 inline constexpr uint32_t kSweepHomes = 6;

@@ -204,7 +204,9 @@ Status KeyIndex::ReserveOne(Shard* shard, KeyHash hash) {
   Sweep(shard, shard->low_buckets + shard->high_buckets);
   if (Fits(*shard, CurrentPlace(*shard, hash).home)) return OkStatus();
   if (shard->low_buckets == shard->high_buckets) {
-    EMBANK_RETURN_IF_ERROR(StartGrowing(shard, shard->high_buckets * kGrowth));
+    if (!StartGrowing(shard, shard->high_buckets * kGrowth).ok()) {
+      EMBANK_RETURN_IF_ERROR(StartGrowing(shard, shard->high_buckets + 1.0));
+    }
     Sweep(shard, shard->high_buckets);
     if (Fits(*shard, CurrentPlace(*shard, hash).home)) return OkStatus();
   }
@@ -519,7 +521,8 @@ uint64_t KeyIndex::EstimateBytes(uint64_t rows) {
 
 uint64_t KeyIndex::LeastBytes(uint64_t rows) {
   const auto fullest = static_cast<double>(RowsOfFullestShard(rows));
-  return BytesFor(FillPages(fullest / (kBucketEntries * kLoadFull) + 1));
+  // A page more for the shard that is the first to have no position for an entry.
+  return BytesFor(FillPages(fullest / (kBucketEntries * kLoadFull) + 1)) + kHugePageBytes;
 }
 
 }  // namespace embank

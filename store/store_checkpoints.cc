@@ -72,9 +72,10 @@ Status Store::InitLog() {
                                                         .log = log_.get(),
                                                         .tables = tables_by_id_.get(),
                                                         .gate = gate_.get()});
-    index_->KeepFree(options_.dram_bytes / kIndexLeavesPart);
   }
   EMBANK_RETURN_IF_ERROR(Recover(kept));
+  // Only now: rows that were accepted find their places again, whatever order they come in.
+  if (options_.dram_bytes != 0) index_->KeepFree(options_.dram_bytes / kIndexLeavesPart);
   // What a damaged manifest has is nobody's to remove.
   if (all && !options_.read_only) directory_->RemoveOrphans(kept);
   return OkStatus();

