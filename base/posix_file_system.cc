@@ -118,7 +118,12 @@ class PosixDirectory final : public Directory {
     }
   }
 
-  Status Sync() override { return SyncDescriptor(number(), path_); }
+  Status Sync() override {
+    Status synced = SyncDescriptor(number(), path_);
+    // It was tried: some names may never be durable, as after any other error.
+    if (IsResourceExhausted(synced)) return UnavailableError(synced.message());
+    return synced;
+  }
   Status SyncName() override {
     EMBANK_ASSIGN_OR_RETURN(const Descriptor parent, OpenParent());
     return SyncDescriptor(parent.number(), DirectoryOf(path_));

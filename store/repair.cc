@@ -60,6 +60,7 @@ class RepairTarget {
   // No manifest may outlive a crash without its segments.
   Status Keep(const Manifest& manifest) {
     EMBANK_RETURN_IF_ERROR(directory_->files()->Sync());
+    draft_ = CheckpointDirectory::ManifestName(manifest.checkpoint) + ".new";
     return directory_->Keep(manifest, &in_doubt_);
   }
   // Behind an error. What a crash may still turn into the store stays.
@@ -71,6 +72,8 @@ class RepairTarget {
         if (removed.ok()) continue;
         Log(LogLevel::kWarning, StrCat("left by a repair: ", removed.ToString()));
       }
+      // It stays where memory was missing in the midst of its replacement.
+      if (!draft_.empty()) directory_->files()->Remove(draft_).IgnoreError();
       directory_->Abandon();
     } catch (const std::bad_alloc&) {
     }
@@ -80,6 +83,7 @@ class RepairTarget {
   FileSystem* const files_;
   const std::string path_;
   std::vector<std::string> made_;
+  std::string draft_;
   std::unique_ptr<CheckpointDirectory> directory_;
   bool in_doubt_ = false;
 };

@@ -27,7 +27,7 @@ namespace {
 using testing::HasSubstr;
 
 constexpr uint32_t kDim = 1024;
-constexpr uint64_t kRows = 12'000;  // 62 in each segment of 256 KiB
+constexpr uint64_t kRows = 12'000;    // 62 in each segment of 256 KiB
 constexpr size_t kSegmentsMin = 130;  // twice the descriptors
 constexpr rlim_t kDescriptors = 64;
 

@@ -70,15 +70,17 @@ bool StoreCallsAreRefused(embank_store* store) {
   embank_table* table = nullptr;
   uint64_t needed = 0;
   uint64_t sequence = 0;
-  return IsRefused("table_create", embank_table_create(store, "u", &options, &table)) &
-         IsRefused("table_open", embank_table_open(store, "t", &table)) &
-         IsRefused("table_drop", embank_table_drop(store, "t")) &
-         IsRefused("table_names", embank_table_names(store, nullptr, 0, &needed)) &
-         IsRefused("checkpoint", embank_checkpoint(store, nullptr, 0, &sequence)) &
-         IsRefused("checkpoint_blob", embank_checkpoint_blob(store, nullptr, 0, &needed)) &
-         IsRefused("export", embank_export(store, "never_made", nullptr, nullptr)) &
-         IsRefused("metrics", embank_metrics(store, nullptr, 0, &needed)) &
-         IsRefused("memory_report", embank_memory_report(store, nullptr, 0, &needed));
+  bool all = true;
+  all = IsRefused("table_create", embank_table_create(store, "u", &options, &table)) && all;
+  all = IsRefused("table_open", embank_table_open(store, "t", &table)) && all;
+  all = IsRefused("table_drop", embank_table_drop(store, "t")) && all;
+  all = IsRefused("table_names", embank_table_names(store, nullptr, 0, &needed)) && all;
+  all = IsRefused("checkpoint", embank_checkpoint(store, nullptr, 0, &sequence)) && all;
+  all = IsRefused("checkpoint_blob", embank_checkpoint_blob(store, nullptr, 0, &needed)) && all;
+  all = IsRefused("export", embank_export(store, "never_made", nullptr, nullptr)) && all;
+  all = IsRefused("metrics", embank_metrics(store, nullptr, 0, &needed)) && all;
+  all = IsRefused("memory_report", embank_memory_report(store, nullptr, 0, &needed)) && all;
+  return all;
 }
 
 bool TableCallsAreRefused(embank_table* table) {

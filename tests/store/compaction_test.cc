@@ -215,7 +215,7 @@ TEST(Compaction, PassesOverWhatItCannotRead) {
     const bool is_segment = path.find("segment-") != std::string::npos;
     if (is_segment) world.disk().Corrupt(path, 3 * kBlockBytes + 100, rot);
   }
-  for (int round = 0; round < 20; ++round) {
+  for (int round = 0; round < 24; ++round) {
     std::vector<uint8_t> outcomes(500);
     std::vector<Key> keys = KeysFrom(static_cast<Key>(round) * 150, 500);
     const Status put =
