@@ -54,7 +54,7 @@ struct Inherited {
 };
 
 // In a child. Whether a call is refused as it should be; says which one is not.
-bool IsRefused(const char* call, embank_status status) {
+int IsRefused(const char* call, embank_status status) {
   const std::string message = embank_last_error();
   const std::string parent = "opened by process " + std::to_string(getppid());
   if (status == EMBANK_FAILED_PRECONDITION && message.find(parent) != std::string::npos) {
@@ -65,7 +65,7 @@ bool IsRefused(const char* call, embank_status status) {
   return false;
 }
 
-bool StoreCallsAreRefused(embank_store* store) {
+int StoreCallsAreRefused(embank_store* store) {
   const embank_table_options options = TableOptions(4);
   embank_table* table = nullptr;
   uint64_t needed = 0;
@@ -83,7 +83,7 @@ bool StoreCallsAreRefused(embank_store* store) {
   return all;
 }
 
-bool TableCallsAreRefused(embank_table* table) {
+int TableCallsAreRefused(embank_table* table) {
   const std::vector<uint64_t> keys = KeyRange(0, 20);
   std::vector<float> rows(20 * 2 * kDim, 1.0f);
   std::vector<uint32_t> heat(20);
@@ -110,7 +110,7 @@ bool TableCallsAreRefused(embank_table* table) {
          IsRefused("scan_open", embank_scan_open(table, &scan));
 }
 
-bool ScanCallsAreRefused(embank_scan* scan) {
+int ScanCallsAreRefused(embank_scan* scan) {
   uint64_t key = 0;
   uint64_t n = 0;
   std::vector<float> row(kDim);

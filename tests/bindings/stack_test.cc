@@ -164,11 +164,11 @@ class Calls {
   void AddStates(std::vector<Step>* steps) {
     if (!has_state_) return;
     const uint64_t* const keys = keys_.data() + 20;
-    const uint64_t n = kRows - 20;
-    steps->push_back({"get_state", [this, keys, n] {
+    constexpr uint64_t n = kRows - 20;
+    steps->push_back({"get_state", [this, keys] {
                         return embank_get_state(twin_.table, keys, n, state_.data(), 0, nullptr);
                       }});
-    steps->push_back({"set_state", [this, keys, n] {
+    steps->push_back({"set_state", [this, keys] {
                         return embank_set_state(twin_.table, keys, n, state_.data(), 0, nullptr);
                       }});
   }
