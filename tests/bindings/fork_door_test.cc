@@ -178,7 +178,7 @@ class ForkDoor : public testing::Test {
 TEST_F(ForkDoor, AChildIsRefusedEverythingAndItsParentGoesOnOnDisk) {
   ASSERT_NO_FATAL_FAILURE(Open(DirectoryOf("store")));
   ASSERT_EQ(embank_checkpoint(store_.get(), "a", 1, nullptr), EMBANK_OK) << embank_last_error();
-  const ScanPtr scan = OpenScan(twin_->table);
+  ScanPtr scan = OpenScan(twin_->table);
   const Inherited inherited = {store_.get(), twin_->table, scan.get()};
   for (int child = 0; child < 3; ++child) {
     EXPECT_EQ(InChild([&] { return CallAll(inherited); }), "exit 0");
@@ -186,6 +186,7 @@ TEST_F(ForkDoor, AChildIsRefusedEverythingAndItsParentGoesOnOnDisk) {
     EXPECT_EQ(embank_checkpoint(store_.get(), "b", 1, nullptr), EMBANK_OK) << embank_last_error();
   }
   ExpectRight();
+  scan.reset();
   ASSERT_NO_FATAL_FAILURE(Reopen());
   ExpectRight();
 }
