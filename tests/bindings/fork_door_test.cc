@@ -203,7 +203,7 @@ TEST_F(ForkDoor, AChildIsRefusedEverythingAndItsParentGoesOnInMemory) {
 // The children come while threads of the parent, its own and the library's, are anywhere.
 TEST_F(ForkDoor, ChildrenOfAProcessThatTrainsEndAndChangeNothing) {
   ASSERT_NO_FATAL_FAILURE(Open(DirectoryOf("store")));
-  const ScanPtr scan = OpenScan(twin_->table);
+  ScanPtr scan = OpenScan(twin_->table);
   const Inherited inherited = {store_.get(), twin_->table, scan.get()};
   std::atomic<bool> over{false};
   std::atomic<int> checkpoints{0};
@@ -224,6 +224,7 @@ TEST_F(ForkDoor, ChildrenOfAProcessThatTrainsEndAndChangeNothing) {
   checkpointer.join();
   EXPECT_EQ(embank_checkpoint(store_.get(), "d", 1, nullptr), EMBANK_OK) << embank_last_error();
   ExpectRight();
+  scan.reset();
   ASSERT_NO_FATAL_FAILURE(Reopen());
   ExpectRight();
 }
