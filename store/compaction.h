@@ -59,8 +59,10 @@ class Compaction {
   // records' bytes, and kLookedAtMin, but for what it has begun: what is left, later batches do.
   // None behind a log that has stopped: no checkpoint follows, and nothing makes room.
   void Forget(RowMover* mover, uint64_t keys);
-  // A row was made or refused in a shard whose index cannot grow: another one is too many.
-  void NoteIndexFull() { rows_to_forget_.fetch_add(1, std::memory_order_relaxed); }
+  // For a row that was made or refused in a shard whose index cannot grow, so many are too many.
+  void NoteRowsToForget(uint64_t rows) {
+    rows_to_forget_.fetch_add(rows, std::memory_order_relaxed);
+  }
 
   // Before a checkpoint, as MakeRoom: where changes have run out of room, moves rows of which
   // checkpoints are kept, so many at most; the next checkpoint but one brings that space back.

@@ -26,9 +26,14 @@ inline constexpr double kLoadMin = 0.25;
 
 // Where an array may have to grow soon: an eighth of its rows later. From here on memory is sought.
 inline constexpr double kLoadNear = 0.70;
-// Where an array that has no memory to grow by a quarter grows by as little as it can, or takes no
-// further row. Among a million buckets one may have no position for an entry a little further on.
+// Where an array that has no memory to grow by a quarter grows by as little as it can. Up to here
+// places are promised: among a million buckets one may have no position for an entry a little
+// further on.
 inline constexpr double kLoadFull = 0.83;
+
+// From this load on a place without a position lets the array grow. Keys that are hashed meet no
+// such place below it; keys that were made to share one are refused, and take no memory.
+inline constexpr double kLoadOfFullPlace = 0.5;
 
 // Homes moved per insertion: N / 6 insertions finish a growth, and add 1 / (6 * 7) = 2.4 % of load.
 inline constexpr uint32_t kSweepHomes = 6;

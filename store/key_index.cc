@@ -196,6 +196,7 @@ Status KeyIndex::ReserveOne(Shard* shard, KeyHash hash) {
   if (shard->low_buckets != shard->high_buckets) {
     Sweep(shard, kSweepHomes);
   } else if (shard->rows >= shard->near_rows) {
+    // No further than is promised: a store that is opened again has to have places for all rows.
     EMBANK_RETURN_IF_ERROR(ReserveMore(shard, 1));
     Sweep(shard, kSweepHomes);
   }
@@ -203,7 +204,8 @@ Status KeyIndex::ReserveOne(Shard* shard, KeyHash hash) {
   // Its place is full: grow at once, as far as it takes, but not beyond once more.
   Sweep(shard, shard->low_buckets + shard->high_buckets);
   if (Fits(*shard, CurrentPlace(*shard, hash).home)) return OkStatus();
-  if (shard->low_buckets == shard->high_buckets) {
+  if (shard->low_buckets == shard->high_buckets &&
+      shard->rows >= RowsAtLoad(shard->high_buckets, kLoadOfFullPlace)) {
     if (!StartGrowing(shard, shard->high_buckets * kGrowth).ok()) {
       EMBANK_RETURN_IF_ERROR(StartGrowing(shard, shard->high_buckets + 1.0));
     }
@@ -234,9 +236,14 @@ Status KeyIndex::ReserveMore(Shard* shard, uint64_t rows) {
   return StartGrowing(shard, static_cast<double>(wanted) / (kBucketEntries * kLoadFull) + 1);
 }
 
-bool KeyIndex::IsFull(const Shard& shard) {
-  return shard.low_buckets == shard.high_buckets &&
-         shard.rows >= RowsAtLoad(shard.high_buckets, kLoadMax);
+uint64_t KeyIndex::RowsToForget(const Shard& shard) {
+  const uint64_t begin = RowsAtLoad(shard.high_buckets, kLoadMax);
+  if (shard.low_buckets != shard.high_buckets || shard.rows < begin) return 0;
+  // All of them at half of what is left: what batches under way make comes on top.
+  const uint64_t half = (RowsAtLoad(shard.high_buckets, kLoadFull) - begin) / 2;
+  const double fullness =
+      std::min(1.0, static_cast<double>(shard.rows - begin) / static_cast<double>(half));
+  return 1 + static_cast<uint64_t>((kShardCount - 1) * fullness * fullness);
 }
 
 Status KeyIndex::ReserveRows(uint64_t rows) {

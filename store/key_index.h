@@ -165,8 +165,9 @@ class KeyIndex {
     return std::max(shard.low_buckets.load(std::memory_order_relaxed),
                     shard.high_buckets.load(std::memory_order_relaxed));
   }
-  // Whether the shard should grow, and had no memory to. Behind ReserveOne.
-  static bool IsFull(const Shard& shard) EMBANK_SHARED_LOCKS_REQUIRED(shard.mutex);
+  // Behind ReserveOne: how many rows, of whatever shards, have to go for one that the shard takes,
+  // as it had no memory to grow into. The fuller, the more; 0: it is not full.
+  static uint64_t RowsToForget(const Shard& shard) EMBANK_SHARED_LOCKS_REQUIRED(shard.mutex);
 
   // Whether any shard has found no memory to grow into. Thread-safe.
   bool IsStarved() const {

@@ -53,7 +53,7 @@ bool NewRows::MakePlace(KeyHash hash) {
   KeyIndex* const index = table_->parts().index;
   const bool fits = index->ReserveOne(shard_, hash).ok();
   // Where only its own place is full, no other row makes it free.
-  if (!KeyIndex::IsFull(*shard_) || slots_taken_ == slots_.size()) return fits;
+  if (KeyIndex::RowsToForget(*shard_) == 0 || slots_taken_ == slots_.size()) return fits;
   Location slot;
   if (!turn_->TakeSlotHere(&slot)) return fits;
   slots_[slots_taken_++] = slot;
@@ -99,13 +99,18 @@ bool NewRows::ReservePlace(KeyHash hash) {
   const RowMover* const mover = table_->mover();
   // As long as pages of rows can become the index's, no row has to go for it.
   const bool is_last_memory = parts.pages == nullptr || parts.index->is_exhausted();
-  index_full_ = mover != nullptr && mover->forgets() && is_last_memory && KeyIndex::IsFull(*shard_);
-  if (!fits && index_full_) table_->parts().compaction->NoteIndexFull();
+  const bool forgets = mover != nullptr && mover->forgets() && is_last_memory;
+  rows_to_forget_ = forgets ? KeyIndex::RowsToForget(*shard_) : 0;
+  if (!fits) NoteRowsToForget();
   return fits;
 }
 
+void NewRows::NoteRowsToForget() {
+  if (rows_to_forget_ > 0) table_->parts().compaction->NoteRowsToForget(rows_to_forget_);
+}
+
 void NewRows::NoteAdded() {
-  if (index_full_) table_->parts().compaction->NoteIndexFull();
+  NoteRowsToForget();
   ++rows_added_;
 }
 

@@ -40,6 +40,7 @@ class NewRows {
   bool ForgetOne();
   bool MakePlace(KeyHash hash);
   bool ReservePlace(KeyHash hash);
+  void NoteRowsToForget();
   void NoteAdded();
   bool AddInLog(const RowId& id, uint32_t heat, FunctionRef<void(std::byte*)> fill);
 
@@ -51,7 +52,7 @@ class NewRows {
   size_t slots_taken_ = 0;
   size_t slots_wanted_ = 1;                 // next time
   bool no_slots_ = false;                   // a full store is asked once per group
-  bool index_full_ = false;                 // with a path, for the row that is being added
+  uint64_t rows_to_forget_ = 0;             // with a path, for the row that is being added
   std::optional<RowForgetter::Turn> turn_;  // of a table that forgets
 };
 

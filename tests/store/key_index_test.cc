@@ -253,16 +253,37 @@ TEST(KeyIndex, ARowThatFindsNoRoomWhileShrinkingStaysWhereItWas) {
   EXPECT_LT(shard.boundary, home_1 + 12);
 }
 
-TEST(KeyIndex, AFullHomeThatGrowthCanPartMakesTheShardGrow) {
-  IndexWorld index;
+// Rows of home 300 of a first array, in two homes of the next larger one.
+std::vector<RowId> RowsThatGrowthCanPart() {
   std::vector<RowId> ids;
-  for (uint32_t i = 0; i < kHomeRowsMax + 10; ++i) {
+  for (uint32_t i = 0; i < kHomeRowsMax + 6; ++i) {
     ids.push_back(IndexWorld::IdWithHash(
         0, HashAt(kShard, FirstQuotientAt(300, kFirstBuckets) + i * 100'000, i)));
   }
+  return ids;
+}
+
+TEST(KeyIndex, AFullHomeThatGrowthCanPartMakesAHalfFullShardGrow) {
+  IndexWorld index;
+  for (uint32_t i = 0; i < kFirstBuckets * kBucketEntries / 2; ++i) {
+    const uint64_t q = FirstQuotientAt(i % 280, kFirstBuckets);
+    ASSERT_NO_FATAL_FAILURE(index.Insert(IndexWorld::IdWithHash(1, HashAt(kShard, q + i, i))));
+  }
+  const std::vector<RowId> ids = RowsThatGrowthCanPart();
   ASSERT_EQ(PaperPlaceOf(QuotientIn(ids.back().hash), kFirstBuckets).home, 300u);
+  ASSERT_EQ(index->shard(kShard)->high_buckets, kFirstBuckets);
   ASSERT_NO_FATAL_FAILURE(InsertAll(&index, ids));
   EXPECT_GT(index->shard(kShard)->high_buckets, kFirstBuckets);
+  ASSERT_NO_FATAL_FAILURE(index.ExpectAllFound());
+}
+
+// Keys that somebody has made to share a home take no more memory than others.
+TEST(KeyIndex, AFullHomeOfAnEmptyShardRefusesRatherThanGrow) {
+  IndexWorld index;
+  uint32_t refused = 0;
+  for (const RowId& id : RowsThatGrowthCanPart()) refused += index.TryInsert(id).ok() ? 0 : 1;
+  EXPECT_EQ(refused, 6u);
+  EXPECT_EQ(index->shard(kShard)->high_buckets, kFirstBuckets);
   ASSERT_NO_FATAL_FAILURE(index.ExpectAllFound());
 }
 
