@@ -8,8 +8,15 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/spin_wait.h"
 
 namespace embank {
+namespace {
+
+// Others' reads end in less: some microseconds each, and a wait gives way to another thread.
+constexpr uint32_t kWaitsMax = 100'000;
+
+}  // namespace
 
 // ---- the cache ----
 
@@ -44,6 +51,13 @@ bool DescriptorCache::TakePlace(bool may_exceed) {
     }
     close(number);
   }
+}
+
+bool DescriptorCache::UseIfOpen(CachedDescriptor* descriptor) {
+  MutexLock lock(&mutex_);
+  if (descriptor->users_.fetch_add(1, std::memory_order_acq_rel) >= 0) return true;
+  descriptor->users_.fetch_sub(1, std::memory_order_relaxed);
+  return false;
 }
 
 void DescriptorCache::Put(CachedDescriptor* descriptor) {
@@ -119,16 +133,18 @@ int CachedDescriptor::Use(bool may_exceed) {
 // As Use, of one that is closed, or was a moment ago.
 int CachedDescriptor::Reopen(bool may_exceed) {
   MutexLock lock(&reopen_mutex_);
+  // Another thread may have opened it; or one that wanted to close it has left it open.
+  if (cache_->UseIfOpen(this)) return number_.load(std::memory_order_relaxed);
+  // It stays closed from here on: only who has its lock opens it.
   if (!cache_->TakePlace(may_exceed)) return -EMFILE;
-  // Another thread may have opened it; or one that wanted to close it has left it open, and has
-  // said so under the lock with which the place was taken.
-  if (users_.fetch_add(1, std::memory_order_acq_rel) >= 0) {
-    cache_->GiveUpPlace();
-    return number_.load(std::memory_order_relaxed);
-  }
-  users_.fetch_sub(1, std::memory_order_relaxed);
   int number = reopen_();
-  while ((number == -EMFILE || number == -ENFILE) && cache_->CloseOne()) number = reopen_();
+  SpinWait wait;
+  for (uint32_t waits = 0; number == -EMFILE || number == -ENFILE; number = reopen_()) {
+    if (cache_->CloseOne()) continue;
+    // Those that others use are free in a moment. Who has some already does not wait for more.
+    if (!may_exceed || cache_->open() == 0 || ++waits > kWaitsMax) break;
+    wait.Pause();
+  }
   if (number < 0) {
     cache_->GiveUpPlace();
     return number;

@@ -36,6 +36,8 @@ class DescriptorCache {
 
   // A place for one more that will be open. False: all are used, and it must not be one too many.
   bool TakePlace(bool may_exceed);
+  // Uses it, and says true, if it is open. Under the lock with which all are closed.
+  bool UseIfOpen(CachedDescriptor* descriptor);
   void Put(CachedDescriptor* descriptor);  // in a place that was taken
   void GiveUpPlace();
   void Remove(CachedDescriptor* descriptor);

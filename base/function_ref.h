@@ -17,7 +17,9 @@ class FunctionRef;
 template <typename Result, typename... Arguments>
 class FunctionRef<Result(Arguments...)> {
  public:
-  // The object has to live for as long as this is called.
+  // The object has to live for as long as this is called. Implicit, so that lambdas are passed as
+  // they stand; the constraints keep the template from hiding copies.
+  // NOLINTBEGIN(google-explicit-constructor,bugprone-forwarding-reference-overload)
   template <typename Callable>
   requires(!std::same_as<std::remove_cvref_t<Callable>, FunctionRef> &&
            std::is_object_v<std::remove_reference_t<Callable>> &&
@@ -25,6 +27,7 @@ class FunctionRef<Result(Arguments...)> {
       FunctionRef(Callable&& callable)
       : object_(const_cast<void*>(static_cast<const void*>(std::addressof(callable)))),
         call_(&Call<std::remove_reference_t<Callable>>) {}
+  // NOLINTEND(google-explicit-constructor,bugprone-forwarding-reference-overload)
 
   Result operator()(Arguments... arguments) const {
     return call_(object_, std::forward<Arguments>(arguments)...);

@@ -111,7 +111,7 @@ template <typename Call>
 Status PosixFile::Using(const char* verb, Call call) {
   const int number = descriptor_.Use();
   if (number < 0) return NotOpenedAgain(-number, verb);
-  const Status status = call(number);
+  Status status = call(number);
   descriptor_.EndUse();
   return status;
 }

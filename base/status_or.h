@@ -19,6 +19,9 @@ class [[nodiscard]] StatusOr {
 
   // No value, for a reason that is not known.
   StatusOr() : status_(StatusCode::kUnknown, "") {}
+  // Implicit, so that a function returns a status or a value as it stands; the constraints keep the
+  // template from hiding copies.
+  // NOLINTBEGIN(google-explicit-constructor,bugprone-forwarding-reference-overload)
   // Stops the process if the status is OK: it is a reason for having no value.
   StatusOr(Status status) : status_(std::move(status)) { EMBANK_CHECK(!status_.ok()); }
   template <typename U = T>
@@ -30,6 +33,7 @@ class [[nodiscard]] StatusOr {
       : status_(other.status()) {
     if (other.ok()) value_.emplace(*std::move(other));
   }
+  // NOLINTEND(google-explicit-constructor,bugprone-forwarding-reference-overload)
 
   bool ok() const { return status_.ok(); }
   const Status& status() const { return status_; }

@@ -33,6 +33,8 @@ constexpr PaddedNumber Dec(Number value, size_t width = 1) {
 // One argument of StrCat. It refers to a text that its caller owns, or holds a number's digits.
 class StrPiece {
  public:
+  // Implicit: a caller of StrCat writes texts and numbers as they stand.
+  // NOLINTBEGIN(google-explicit-constructor)
   StrPiece(std::string_view text) : text_(text) {}
   StrPiece(const std::string& text) : text_(text) {}
   StrPiece(const char* text) : text_(text) {}
@@ -49,6 +51,7 @@ class StrPiece {
   StrPiece(Number number) {
     WriteDouble(static_cast<double>(number));
   }
+  // NOLINTEND(google-explicit-constructor)
   StrPiece(const StrPiece&) = delete;
   StrPiece& operator=(const StrPiece&) = delete;
 

@@ -24,6 +24,7 @@ void OutcomeTally::Add(const OutcomeTally& other) {
   first_refused = std::min(first_refused, other.first_refused);
   first_absent = std::min(first_absent, other.first_absent);
   first_lost = std::min(first_lost, other.first_lost);
+  without_place += other.without_place;
 }
 
 void Batch::Publish(TableVerb verb, uint64_t begin_ns) const {
@@ -57,14 +58,16 @@ Status Batch::LostStatus() const {
 
 std::string Batch::WhyRefused() const {
   const StoreParts& parts = table_->parts();
+  const bool is_index = tally_.without_place > 0;
+  if (is_index && !parts.index->IsStarved()) {
+    return "the index has no place for so many keys with nearly the same hash";
+  }
   if (table_->mover() == nullptr) {
     return "dram_bytes or the machine's memory is used up: erase rows or open the store with more "
            "(a table that forgets has to have rows for it)";
   }
   const RowLog* const log = table_->mover()->log();
-  if (log->RefusesRows() || parts.pages == nullptr || !parts.index->IsStarved()) {
-    return log->WhyRefused();
-  }
+  if (!is_index || parts.pages == nullptr) return log->WhyRefused();
   return StrCat("dram_bytes is ", parts.pages->budget_bytes(), ", of which the index takes ",
                 parts.index->memory_bytes(),
                 " and finds no more to grow into: erase rows, or open the store with more, as "

@@ -21,6 +21,7 @@ struct OutcomeTally {
   uint64_t first_refused = ~uint64_t{0};
   uint64_t first_absent = ~uint64_t{0};
   uint64_t first_lost = ~uint64_t{0};
+  uint64_t without_place = 0;  // of those refused: by the index
 
   uint64_t count(Outcome outcome) const { return counts[static_cast<size_t>(outcome) - 1]; }
   // Adds one position, or all that another tally has.

@@ -438,7 +438,6 @@ void CheckpointDirectory::RemoveOrphans(std::span<const Manifest> kept) {
     if (manifest.heat.bytes > 0) heats_[manifest.checkpoint] = manifest.heat.bytes;
   }
   drafts_.clear();
-  completed_.clear();
 }
 
 void CheckpointDirectory::Abandon() {

@@ -1,6 +1,7 @@
 #include "store/estimate.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <thread>
 
@@ -114,7 +115,7 @@ Estimate EstimateWithLog(StoreOptions options, const RowsByClass& rows_by_class,
   for (const auto& [row_class, class_rows] : rows_by_class) {
     const double part = rows == 0 ? 0 : static_cast<double>(class_rows) / static_cast<double>(rows);
     const auto in_dram =
-        static_cast<uint64_t>(part * static_cast<double>(estimate.rows_in_dram) + 0.5);
+        static_cast<uint64_t>(std::llround(part * static_cast<double>(estimate.rows_in_dram)));
     const uint64_t slots = DramTier::SlotsPerPage(row_class.slot_bytes, true);
     row_bytes += DivideUp(in_dram, slots) * DramTier::kPageBytes;
   }

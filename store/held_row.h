@@ -23,6 +23,10 @@ class HeldRow {
       FetchFromLog();
     }
   }
+  // An absent row that is made next may want the memory.
+  ~HeldRow() {
+    if (in_image_) memory_->GiveBack();
+  }
   HeldRow(const HeldRow&) = delete;
   HeldRow& operator=(const HeldRow&) = delete;
 

@@ -16,6 +16,7 @@ struct alignas(64) IndexShard {
   std::atomic<uint32_t> high_buckets{0};
   std::atomic<uint64_t> boundary{0};    // of q; low_buckets == high_buckets: no matter
   std::atomic<bool> is_starved{false};  // the last growth found no memory
+  std::atomic<bool> is_near{false};     // it was nearly full enough to grow, and has not grown
   uint32_t number = 0;
   alignas(64) Mutex mutex;  // apart from what readers read
   uint64_t rows EMBANK_GUARDED_BY(mutex) = 0;

@@ -309,11 +309,18 @@ void KeyIndex::NoteNear(Shard* shard) {
   const uint32_t buckets = shard->high_buckets;
   if (shard->rows < RowsAtLoad(buckets, kLoadNear)) return;
   shard->near_rows = RowsAtLoad(buckets, kLoadMax);
-  const uint64_t bytes = BytesFor(FillPages(buckets * kGrowth));
-  const uint64_t wanted_bytes = bytes - std::min(bytes, memory_bytes());
+  shard->is_near.store(true, std::memory_order_relaxed);
+  const uint64_t wanted_bytes = WantedBytesFor(FillPages(buckets * kGrowth));
   if (wanted_bytes > this->wanted_bytes()) {
     wanted_bytes_.store(wanted_bytes, std::memory_order_relaxed);
   }
+}
+
+// What has to be free, so that CommitFor succeeds.
+uint64_t KeyIndex::WantedBytesFor(uint32_t buckets) const {
+  const uint64_t bytes = BytesFor(buckets);
+  if (bytes <= memory_bytes()) return 0;
+  return bytes - memory_bytes() + kept_free_bytes_.load(std::memory_order_relaxed);
 }
 
 Status KeyIndex::StartGrowing(Shard* shard, double wanted_buckets) {
@@ -324,10 +331,10 @@ Status KeyIndex::StartGrowing(Shard* shard, double wanted_buckets) {
   // ReleaseMemory must see the new size, or not the memory.
   MutexLock lock(&commit_mutex_);
   const Status status = CommitFor(buckets);
-  const uint64_t missing_bytes = BytesFor(buckets) - std::min(BytesFor(buckets), memory_bytes());
-  wanted_bytes_.store(missing_bytes, std::memory_order_relaxed);
+  wanted_bytes_.store(WantedBytesFor(buckets), std::memory_order_relaxed);
   EMBANK_RETURN_IF_ERROR(status);
   shard->is_starved.store(false, std::memory_order_relaxed);
+  shard->is_near.store(false, std::memory_order_relaxed);
   is_exhausted_.store(false, std::memory_order_relaxed);
   shard->seq.fetch_add(1, std::memory_order_relaxed);
   ReleaseFence();

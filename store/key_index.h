@@ -126,10 +126,10 @@ class KeyIndex {
   Status ReserveRows(uint64_t rows);
 
   // Whether so many more rows of a shard may need memory that nobody has reserved. A hint, without
-  // the lock.
+  // the lock: where growth is near the batches of four threads still fit.
   static bool MayNeedMemory(const Shard& shard, uint64_t rows) {
-    return shard.is_starved.load(std::memory_order_relaxed) ||
-           rows > uint64_t{BucketsOf(shard)} / 2;
+    if (shard.is_starved.load(std::memory_order_relaxed)) return true;
+    return rows > BucketsOf(shard) / (shard.is_near.load(std::memory_order_relaxed) ? 20u : 4u);
   }
   // Makes sure that ReserveOne gives so many more rows of the shard a place. kResourceExhausted: no
   // memory; then wanted_bytes() says how much is missing.
@@ -259,7 +259,7 @@ class KeyIndex {
   uint32_t EmptyPositions(const Shard& shard, uint32_t home) const;
   void RemoveEntry(Shard* shard, Position position);
   Status CommitFor(uint32_t buckets) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
-
+  uint64_t WantedBytesFor(uint32_t buckets) const;
   void NoteNear(Shard* shard) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
   Status StartGrowing(Shard* shard, double buckets) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
   bool StartShrinking(Shard* shard) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);

@@ -163,6 +163,7 @@ void CreateGroup(Batch* batch, const ShardGroup& group, const UpdateRule& rule, 
         });
         batch->Answer(position, created ? Outcome::kCreated : Outcome::kRefused, &tally);
       });
+  tally.without_place += new_rows.without_place();
   batch->Add(tally);
 }
 

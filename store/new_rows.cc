@@ -101,7 +101,10 @@ bool NewRows::ReservePlace(KeyHash hash) {
   const bool is_last_memory = parts.pages == nullptr || parts.index->is_exhausted();
   const bool forgets = mover != nullptr && mover->forgets() && is_last_memory;
   rows_to_forget_ = forgets ? KeyIndex::RowsToForget(*shard_) : 0;
-  if (!fits) NoteRowsToForget();
+  if (!fits) {
+    ++without_place_;
+    NoteRowsToForget();
+  }
   return fits;
 }
 

@@ -34,6 +34,8 @@ class NewRows {
   // Adds the absent row `id` with heat `heat`; fill(image) writes vector and state
   // (tiers/row_write.h). False: no room, nothing was changed.
   bool Add(const RowId& id, uint32_t heat, FunctionRef<void(std::byte*)> fill);
+  // For how many the index had no place.
+  uint64_t without_place() const { return without_place_; }
 
  private:
   bool TakeSlots();
@@ -50,8 +52,9 @@ class NewRows {
   int64_t rows_added_ = 0;
   std::array<Location, kSlotsAtOnce + 1> slots_;  // one more by MakePlace
   size_t slots_taken_ = 0;
-  size_t slots_wanted_ = 1;                 // next time
-  bool no_slots_ = false;                   // a full store is asked once per group
+  size_t slots_wanted_ = 1;  // next time
+  bool no_slots_ = false;    // a full store is asked once per group
+  uint64_t without_place_ = 0;
   uint64_t rows_to_forget_ = 0;             // with a path, for the row that is being added
   std::optional<RowForgetter::Turn> turn_;  // of a table that forgets
 };

@@ -197,7 +197,7 @@ class SegmentRepair {
   // Reads the rows that can be read, and counts the others. Statuses of what hinders.
   Status Read() {
     if (!rows_.keys.empty()) owners_ = {rows_.keys, rows_.tables};
-    const Status opened = reader_->Open(rows_.header);
+    Status opened = reader_->Open(rows_.header);
     if (!opened.ok()) {
       if (!IsOfTheSource(opened)) return opened;
       LoseFrom(0, IsNotFound(opened) ? "the segment is missing" : opened.message());

@@ -20,6 +20,8 @@ bool RowMover::Vacate(KeyIndex::Shard* shard, const RowInSlot& row) {
       return false;
     }
     Location slot;
+    // It may have been emptied and given out again meanwhile: then rows stay in it.
+    if (!parts_.tier->IsClosed(page)) return true;
     if (!TakeSlotFor(shard, &slot)) return false;
     if (DramTier::PageOf(slot) != page) {
       MoveToSlot(shard, row, slot);

@@ -32,7 +32,7 @@ Store::Store(const StoreOptions& options, StoreEnvironment environment)
       executor_(std::move(environment.executor)),
       budget_(options.dram_bytes),
       pin_budget_(options.dram_bytes / 4),
-      log_sizes_(std::move(environment.log)),
+      log_sizes_(environment.log),
       own_files_(environment.files == nullptr && !options.path.empty() ? MakePosixFileSystem({})
                                                                        : nullptr),
       files_(environment.files != nullptr ? environment.files : own_files_.get()) {}

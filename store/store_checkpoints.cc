@@ -55,8 +55,7 @@ Status Store::InitLog() {
   }
   tables_by_id_ = std::make_unique<TableDirectory>();
   gate_ = std::make_unique<BatchGate>(directory_->next_checkpoint());
-  EMBANK_ASSIGN_OR_RETURN(
-      log_, RowLog::Create(files_, memory_, &budget_, executor_.get(), std::move(log)));
+  EMBANK_ASSIGN_OR_RETURN(log_, RowLog::Create(files_, memory_, &budget_, executor_.get(), log));
   EMBANK_RETURN_IF_ERROR(MakeHeatSketch(opened));
   if (!options_.read_only) {
     compaction_ = std::make_unique<Compaction>(CompactionParts{.index = index_.get(),

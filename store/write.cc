@@ -43,6 +43,7 @@ void UpsertGroup(Batch* batch, const ShardGroup& group, const UpdateRule& rule, 
         }
         batch->Answer(position, outcome, &tally);
       });
+  tally.without_place += new_rows.without_place();
   batch->Add(tally);
 }
 

@@ -40,7 +40,7 @@ RowLog::RowLog(FileSystem* files, MemorySource* source, MemoryBudget* budget, Ro
     : files_(files),
       source_(source),
       budget_(budget),
-      options_(std::move(options)),
+      options_(options),
       memory_(source, budget),
       next_segment_id_(options_.first_segment_id),
       next_sequence_(options_.first_sequence),
@@ -59,7 +59,7 @@ StatusOr<std::unique_ptr<RowLog>> RowLog::Create(FileSystem* files, MemorySource
                options.segment_bytes <= kSegmentBytesMax);
   EMBANK_CHECK(options.buffer_bytes % kBlockBytes == 0 && options.buffer_bytes > 0);
   EMBANK_CHECK(options.buffers >= 2 && options.read_bytes >= 2 * kBufferOverhangBytes);
-  std::unique_ptr<RowLog> log(new RowLog(files, source, budget, std::move(options)));
+  std::unique_ptr<RowLog> log(new RowLog(files, source, budget, options));
   EMBANK_RETURN_IF_ERROR(log->Init(executor));
   return log;
 }
@@ -162,7 +162,11 @@ Status RowLog::MakeRoom(OpenSegment* open, const RowToLog& row) {
       StatusOr<std::shared_ptr<LogSegment>> segment = MakeSegment(open->stream, row);
       if (!segment.ok() && FreeMemory(open)) continue;
       EMBANK_RETURN_IF_ERROR(segment.status());
-      EMBANK_RETURN_IF_ERROR(AddSegment(open, *std::move(segment)));
+      if (Status status = AddSegment(open, *std::move(segment)); !status.ok()) {
+        // Its bits were what dirty rows have reserved.
+        static_cast<void>(memory_.ReserveBits(room_.needed_bit_bytes()));
+        return status;
+      }
     }
     const SegmentGeometry& geometry = open->segment->geometry;
     const uint64_t offset = geometry.OffsetOf(open->segment->used_slots);

@@ -113,8 +113,7 @@ class RowLog {
   // Keeps so many bytes for manifests and heat, instead of what was kept. False: that is more, and
   // there is no room; nothing was changed, unless `must`.
   bool SetAside(uint64_t bytes, bool must);
-  // Whether ssd_bytes, or a write that failed, is why rows are refused; why they may have been.
-  bool RefusesRows() const { return has_stopped() || spare_segments_.load() <= 0; }
+  // Why rows may have been refused.
   std::string WhyRefused() const;
 
   // ---- compaction: by one thread at a time ----

@@ -194,8 +194,7 @@ std::string RowLog::WhyRefused() const {
   if (!failure_.ok()) return StrCat("the log takes no more rows: ", failure_.ToString());
   if (room_.SpareSegments() > 0) {
     return "the disk, the machine's memory, the process's descriptors, or what dram_bytes leaves "
-           "to "
-           "the log is used up, as the log sink was told";
+           "to the log is used up, as the log sink was told";
   }
   return StrCat("ssd_bytes is ", options_.ssd_bytes, ", of which segments take ",
                 room_.taken_bytes(), " and ", room_.kept_bytes(),

@@ -154,7 +154,9 @@ class RowStep {
   }
 
   void StepBlock(const Block& block) {
-    const auto state = [&](uint32_t array) { return state_ + array * layout_.dim + block.begin; };
+    const auto state = [&](uint32_t array) {
+      return state_ + size_t{array} * layout_.dim + block.begin;
+    };
     switch (layout_.optimizer) {
       case Optimizer::kNone:
         break;

@@ -170,6 +170,34 @@ TEST_P(RestingFiles, ListsOfManyFilesAreDoneByAllThreads) {
   EXPECT_EQ(OpenIn(scratch_.path()).size(), kOpenMax) << "no more than that stay";
 }
 
+// The hand tries to close them again and again, and leaves them open: they are synced too late.
+TEST_P(RestingFiles, ThreadsThatReadUnsyncedFilesOpenEachOnce) {
+  constexpr size_t kUnsynced = 3;
+  constexpr size_t kFiles = 8;
+  for (size_t i = 0; i < kFiles; ++i) many_.push_back(Make(i, /*is_synced=*/i >= kUnsynced));
+  std::atomic<uint64_t> wrong{0};
+  std::vector<std::thread> threads;
+  for (uint64_t t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      Random random(t);
+      Blocks read(kBlockBytes);
+      for (int i = 0; i < 20'000; ++i) {
+        const size_t number = random.Below(kFiles);
+        const Status status = many_[number]->Read(0, read.bytes());
+        if (!status.ok() || read.bytes()[17] != ByteOf(number, 0)) ++wrong;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong.load(), 0u);
+  for (size_t i = 0; i < kUnsynced; ++i) ASSERT_TRUE(many_[i]->Sync().ok());
+  for (size_t i = 0; i < kFiles; ++i) ASSERT_NO_FATAL_FAILURE(ExpectReads(many_[i].get(), i));
+  // One that was opened twice would be open twice, or rest no more.
+  EXPECT_EQ(OpenIn(scratch_.path()).size(), kOpenMax);
+  many_.clear();
+  EXPECT_TRUE(OpenIn(scratch_.path()).empty());
+}
+
 INSTANTIATE_TEST_SUITE_P(All, RestingFiles, testing::Bool(),
                          [](const auto& rings) { return rings.param ? "Rings" : "Threads"; });
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/str_cat.h"
@@ -281,6 +282,36 @@ class DrawnStore {
   std::vector<Filler> fillers_;
   uint64_t checkpoints_ = 0;
 };
+
+// Between where the index wants to grow and where it has to, a batch can bring more rows than fit;
+// and batches of several threads together.
+TEST(Capacity, NoBatchIsRefusedWhileRowsCouldLeave) {
+  constexpr uint32_t kDim = 64;
+  constexpr uint64_t kRows = 400'000;
+  for (const uint64_t threads : {1, 4}) {
+    const ScratchDirectory directory;
+    const StorePtr store = OpenStore(OptionsAt(directory, 64 * kMiB));
+    ASSERT_NE(store, nullptr);
+    embank_table* const table =
+        CreateTable(store.get(), "t", TableOptions(kDim, EMBANK_OPT_ADAGRAD));
+    std::vector<Filler> fillers;
+    for (uint64_t i = 0; i < threads; ++i) fillers.push_back({table, kDim, i * kRows / threads});
+    const auto fill = [&](uint64_t number) {
+      Random random(number);
+      const uint64_t end = (number + 1) * kRows / threads;
+      while (fillers[number].rows < end && !fillers[number].is_refused) {
+        fillers[number].UpsertBatch(1 + random.Below(60'000 / threads));
+      }
+    };
+    std::vector<std::thread> others;
+    for (uint64_t i = 1; i < threads; ++i) others.emplace_back(fill, i);
+    fill(0);
+    for (std::thread& other : others) other.join();
+    for (const Filler& filler : fillers) {
+      EXPECT_FALSE(filler.is_refused) << threads << " threads: " << filler.why;
+    }
+  }
+}
 
 TEST(Capacity, EverythingThatIsAcceptedCanBeSaved) {
   const uint64_t only = NumberFromEnvironment("EMBANK_TEST_SEED", 0);

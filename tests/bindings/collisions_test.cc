@@ -137,6 +137,10 @@ TEST_F(Collisions, AFloodedPlaceRefusesByNameAndKeepsAllElse) {
   Erase(&twin, others);
   Lookup(&twin, flood, EMBANK_MISSING_ZERO);
   EXPECT_EQ(Difference(twin.table, twin.oracle), "");
+  EXPECT_EQ(embank_lookup(twin.table, flood.data(), flood.size(), EMBANK_MISSING_CREATE,
+                          RowBuffer(flood.size(), 12).data(), 0, nullptr),
+            EMBANK_RESOURCE_EXHAUSTED);
+  EXPECT_THAT(embank_last_error(), testing::HasSubstr("keys with nearly the same hash"));
 }
 
 }  // namespace

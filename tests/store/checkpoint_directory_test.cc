@@ -453,6 +453,22 @@ TEST_F(CheckpointDirectoryTest, AMarkThatCannotBeMadeIsWorthAWordAndIsMadeLater)
   EXPECT_FALSE(Has("COMPLETED-00000001"));
 }
 
+TEST_F(CheckpointDirectoryTest, OneMarkStaysHoweverOftenAStoreIsOpened) {
+  MakeStore(1);
+  for (uint32_t checkpoint = 2; checkpoint < 6; ++checkpoint) {
+    const auto directory = Opened();
+    const Manifest kept[] = {*directory->Load(checkpoint - 1)};
+    directory->RemoveOrphans(kept);
+    ASSERT_TRUE(Keep(directory.get(), ManifestOf(checkpoint), checkpoint - 1).ok());
+    const std::vector<std::string> files = disk_.Files();
+    EXPECT_EQ(std::count_if(files.begin(), files.end(),
+                            [](const std::string& name) {
+                              return name.find("COMPLETED-") != std::string::npos;
+                            }),
+              1);
+  }
+}
+
 // As versions left it that made no marks.
 TEST_F(CheckpointDirectoryTest, AStoreWithoutAMarkIsOpenedAndMarkedByItsNextCheckpoint) {
   MakeStore(2);
