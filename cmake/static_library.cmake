@@ -13,12 +13,17 @@ function(embank_static_library)
 
   set(rooms embank_store embank_tiers embank_base)
   list(TRANSFORM rooms REPLACE "(.+)" "$<TARGET_FILE:\\1>" OUTPUT_VARIABLE archives)
+  # CMAKE_LINKER may be ld.lld, which does not know --force-group-allocation.
+  find_program(EMBANK_LD NAMES ld.bfd ld REQUIRED)
+  find_program(EMBANK_OBJCOPY NAMES objcopy REQUIRED)
+  mark_as_advanced(EMBANK_LD EMBANK_OBJCOPY)
+
   # Groups of sections are dissolved: a program's own copy must not take the place of one whose
   # symbols are local.
   add_custom_command(OUTPUT ${object}
-    COMMAND ${CMAKE_LINKER} -r --force-group-allocation -o ${whole}
+    COMMAND ${EMBANK_LD} -r --force-group-allocation -o ${whole}
       $<TARGET_OBJECTS:embank_door> --start-group ${archives} ${EMBANK_URING} --end-group
-    COMMAND ${CMAKE_OBJCOPY} --keep-global-symbols=${names} ${whole} ${object}
+    COMMAND ${EMBANK_OBJCOPY} --keep-global-symbols=${names} ${whole} ${object}
     COMMAND ${CMAKE_COMMAND} -E rm ${whole}
     DEPENDS embank_door $<TARGET_OBJECTS:embank_door> ${rooms} ${names}
     COMMENT "Joining the objects of libembank.a" COMMAND_EXPAND_LISTS VERBATIM)
