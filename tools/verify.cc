@@ -13,6 +13,9 @@
 namespace embank {
 namespace {
 
+constexpr const char* kTableColumns =
+    "  rows: in this checkpoint; lost: of these, rows whose records are damaged\n";
+
 std::string CheckpointLine(const VerifiedCheckpoint& checkpoint) {
   const std::string front = StrCat("checkpoint ", checkpoint.checkpoint,
                                    checkpoint.is_newest ? " (newest)" : " (previous)");
@@ -56,7 +59,8 @@ std::string ReportText(const VerifyReport& report) {
     for (const VerifiedTable& table : checkpoint.tables) {
       tables.Add({Printable(table.name), StrCat(table.rows), StrCat(table.rows_lost)});
     }
-    StrAppend(&text, "tables of checkpoint ", checkpoint.checkpoint, "\n", tables.Text());
+    StrAppend(&text, "tables of checkpoint ", checkpoint.checkpoint, "\n", tables.Text(),
+              kTableColumns);
   }
   if (!report.clean()) StrAppend(&text, report.damage_count, " damaged parts\n");
   for (const Damage& damage : report.damage) text += DamageText(damage);
