@@ -30,7 +30,7 @@ A training job sends batches of keys. For each batch it looks up the rows of the
 those that are missing, and then applies gradients to them. At the end all rows are read in a scan.
 
 A second, simple implementation (the "oracle"), which shares no code with the store, does the same.
-Every answer and every row is compared with it, bit for bit. What this proves: with large batches
+Every answer and every row is compared with it, bit for bit. This proves that with large batches
 and several threads the store computes exactly what a plain table in memory would.
 
 WORDS
@@ -45,7 +45,7 @@ The same job with four times as many rows as the store's memory holds: the other
 A checkpoint makes the store durable from time to time. Its process is killed three times (kill -9):
 in the middle of batches, during a checkpoint, and while it opens its store again. Each time the
 store is opened and all its rows are compared with the oracle's at the checkpoint that was found.
-What this proves: after a kill the store is its last checkpoint, whole, and nothing else.
+This proves that after a kill the store is its last checkpoint, whole, and nothing else.
 
 WORDS
 say "survive: embank-bench survive"

@@ -58,7 +58,9 @@ CLI::App* AddRepair(CLI::App* app, RepairCommand* repair) {
 }
 
 int Run(int argc, char** argv) {
-  CLI::App app("Looks at stores on disk. Exit status: 0, 1: damaged, 2: unusable.");
+  CLI::App app(
+      "Looks at stores on disk, and saves what can be read of damaged ones.\n"
+      "Exit status: 0, 1: damaged, 2: unusable.");
   app.set_version_flag("--version", embank_version());
   app.require_subcommand(1);
   LookOptions options;

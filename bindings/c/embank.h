@@ -199,10 +199,10 @@ EMBANK_API void embank_store_options_init(embank_store_options *options, uint32_
  * With a path the store is what its last checkpoint left; until there is one it is empty. Rows that
  * dram_bytes does not hold are in a log of files in the directory. Then also NOT_FOUND: there is no
  * store, and flags has no CREATE; UNAVAILABLE: it is open (see below), or the device fails;
- * FAILED_PRECONDITION: it was made with another seed, by a newer version, or has no checkpoint
- * before the last; DATA_LOSS: something is damaged or missing, which the message names, and an
- * older checkpoint if there is one (the command `embank repair` makes a new store of what can be
- * read); PERMISSION_DENIED.
+ * FAILED_PRECONDITION: it was made with another seed, by a version with another format, or has no
+ * checkpoint before the last; DATA_LOSS: something is damaged or missing, which the message names,
+ * and an older checkpoint if there is one (the command `embank repair` makes a new store of what
+ * can be read); PERMISSION_DENIED.
  *
  * The store works in the directory that it opened, whatever becomes of the path afterwards (chdir,
  * a rename, a changed symbolic link).
