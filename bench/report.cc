@@ -22,6 +22,9 @@ constexpr const char* kKvLegend =
     "the first engine; p50, p99.9: half, 99.9 % of the batches take no longer; tail: p99.9 / "
     "p50; index B/row: bytes per row that find a row by its key; all B/row: all memory per "
     "row";
+constexpr const char* kCallsLegend =
+    "keys: of one call; p50: half of the calls take no longer; p99: 99 % of the calls take no "
+    "longer";
 constexpr const char* kVerbLegend =
     "rows: keys asked for, a repeated one each time; rows/s: per second in the store's calls; "
     "p50, p99: half, 99 % of the batches take no longer";
@@ -160,7 +163,7 @@ std::string KvCalls(const KvReport& report) {
   if (text.empty()) return text;
   return absl::StrFormat("\n  %-7s%-10s%2s%9s%12s%12s\n", "calls", "engine", "T", "keys", "p50 ns",
                          "p99 ns") +
-         text;
+         text + Legend(kCallsLegend);
 }
 
 std::string KvMemory(const KvReport& report) {

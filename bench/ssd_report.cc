@@ -14,16 +14,38 @@
 namespace embank {
 namespace {
 
-// What the columns mean; it stands below the tables.
-constexpr const char* kLegend[] = {
-    "T: threads; of fio: the rate / what fio gets from the same disk; p50: half of the batches "
-    "take no longer; tail: p99.9 / p50; max ms: the longest batch",
-    "fill: settle s: until the disk rests; WA: bytes written / bytes of changed rows",
-    "lookup: hit: share of the rows found in memory; us/miss: CPU time / rows not found there",
-    "overwrite: of rows: rows written anew / rows of the table",
-    "checkpoint: trainer k/s: thousand rows a second beside checkpoints; slower: what that costs "
-    "it (0.1: a tenth of its rate)",
-    "recover: footers s: time to read the bytes of the footers in order; times: s / footers s"};
+// What the columns of a phase mean; it stands below the table of the phase.
+constexpr const char* kFillLegend =
+    "T: threads; krows/s: thousand rows a second; p50 us: microseconds, half of the batches take "
+    "no "
+    "longer; tail: p99.9 / p50, where 99.9 % of the batches take no longer than p99.9; max ms: "
+    "milliseconds of the longest batch; settle s: seconds until the disk rests; WA: bytes written "
+    "/ "
+    "bytes of changed rows";
+constexpr const char* kLookupLegend =
+    "T: threads; krows/s: thousand rows a second; kIOPS: thousand reads of the disk a second; of "
+    "fio: kIOPS / the random reads that fio gets from the same disk; hit: share of the rows found "
+    "in memory; us/miss: microseconds of CPU time / rows not found there; p50 us: microseconds, "
+    "half of the batches take no longer; tail: p99.9 / p50, where 99.9 % of the batches take no "
+    "longer than p99.9";
+constexpr const char* kScanLegend =
+    "T: threads; s: seconds for all rows; krows/s: thousand rows a second; MB/s: million bytes of "
+    "rows a second; of fio: MB/s / what fio reads in order from the same disk; kIOPS: thousand "
+    "reads of the disk a second";
+constexpr const char* kOverwriteLegend =
+    "T: threads; krows/s: thousand rows a second; of rows: rows written anew / rows of the table; "
+    "MB/s: million bytes written to the disk a second; WA: bytes written / bytes of changed rows; "
+    "p50 us: microseconds, half of the batches take no longer; tail: p99.9 / p50, where 99.9 % of "
+    "the batches take no longer than p99.9; max ms: milliseconds of the longest batch";
+constexpr const char* kCheckpointLegend =
+    "T: threads; s: seconds of a checkpoint alone; MB/s: million bytes that it writes a second; of "
+    "fio: MB/s / what fio writes in order to the same disk; trainer k/s: thousand rows a second "
+    "beside checkpoints; slower: what that costs the trainer (0.1: a tenth of its rate); max ms: "
+    "milliseconds of the longest batch beside checkpoints";
+constexpr const char* kRecoverLegend =
+    "T: threads; s: seconds until the store is open; Mrows/s: million rows of the store a "
+    "second; footers s: seconds to read the bytes of the footers in order; times: s / footers s; "
+    "index B/row: bytes of memory for each row, by which rows are found";
 
 // A column: a figure, in its unit.
 struct Column {
@@ -80,6 +102,24 @@ std::span<const Column> ColumnsOf(SsdPhase phase) {
       return kRecoverColumns;
   }
   return {};
+}
+
+const char* LegendOf(SsdPhase phase) {
+  switch (phase) {
+    case SsdPhase::kFill:
+      return kFillLegend;
+    case SsdPhase::kLookup:
+      return kLookupLegend;
+    case SsdPhase::kScan:
+      return kScanLegend;
+    case SsdPhase::kOverwrite:
+      return kOverwriteLegend;
+    case SsdPhase::kCheckpoint:
+      return kCheckpointLegend;
+    case SsdPhase::kRecover:
+      return kRecoverLegend;
+  }
+  return "";
 }
 
 int WidthOf(const Column& column) {
@@ -159,6 +199,7 @@ std::string SsdTable(const Machine& machine, const SsdOptions& options, const Ss
     const bool is_last =
         i + 1 == report.results.size() || report.results[i + 1].which.phase != phase;
     if (!is_last) continue;
+    text += Legend(LegendOf(phase));
     const auto begin =
         std::find_if(report.results.begin(), report.results.end(),
                      [&](const SsdResult& other) { return other.which.phase == phase; });
@@ -167,8 +208,6 @@ std::string SsdTable(const Machine& machine, const SsdOptions& options, const Ss
       text += Ratios(other);
     }
   }
-  text += "\n";
-  for (const char* words : kLegend) text += Legend(words);
   if (!report.notes.empty()) text += "\n";
   for (const std::string& note : report.notes) StrAppend(&text, "  note: ", note, "\n");
   return text;

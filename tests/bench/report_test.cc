@@ -103,7 +103,8 @@ TEST(Report, KvTableShowsEveryRunWithin80Columns) {
   EXPECT_THAT(table, HasSubstr("0.75"));
   EXPECT_THAT(table, HasSubstr("0.50"));
   EXPECT_THAT(table, HasSubstr("28.5"));
-  for (const char* column : {"T:", "min..max:", "limit:", "rel:", "p99.9:", "tail:", "B/row:"}) {
+  for (const char* column : {"T:", "min..max:", "limit:", "rel:", "p99.9:", "tail:", "B/row:",
+                             "keys: of one call;", "p99: 99 %"}) {
     EXPECT_THAT(table, HasSubstr(column)) << "explained below the table";
   }
 }

@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "bindings/c/embank.h"
 
@@ -37,13 +39,51 @@ TEST(SsdReport, TableShowsEveryPhaseWithin80Columns) {
   const std::string table = SsdTable(Machine(), SsdOptions(), SomeReport());
   std::istringstream lines(table);
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;
-  for (const char* part :
-       {"123,456,789 rows of 512 bytes, uniform", "14.72 GiB of 58.87 GiB", "us/miss",
-        "lookup         T", "scan           T", "recover        T",
-        "fio, thousand random reads a second: 1234.5", "embank / best peer: 0.50",
-        "settle s: ", "us/miss: ", "WA: ", "note: fio is not installed"}) {
+  for (const char* part : {"123,456,789 rows of 512 bytes, uniform", "14.72 GiB of 58.87 GiB",
+                           "us/miss", "lookup         T", "scan           T", "recover        T",
+                           "fio, thousand random reads a second: 1234.5",
+                           "embank / best peer: 0.50", "note: fio is not installed"}) {
     EXPECT_THAT(table, HasSubstr(part));
   }
+}
+
+// The table of a phase, and what stands below it, as one line of words.
+std::string SectionOf(const std::string& table, const std::string& phase) {
+  const size_t begin = table.find("\n\n  " + phase + " ");
+  if (begin == std::string::npos) return "";
+  std::istringstream words(table.substr(begin, table.find("\n\n", begin + 2) - begin));
+  std::string section;
+  for (std::string word; words >> word;) section += " " + word;
+  return section;
+}
+
+TEST(SsdReport, EveryColumnIsExplainedBelowItsTable) {
+  const std::string table = SsdTable(Machine(), SsdOptions(), SomeReport());
+  const std::pair<const char*, std::vector<const char*>> kPhases[] = {
+      {"fill", {"T", "krows/s", "p50 us", "tail", "max ms", "settle s", "WA"}},
+      {"lookup", {"T", "krows/s", "kIOPS", "of fio", "hit", "us/miss", "p50 us", "tail"}},
+      {"scan", {"T", "s", "krows/s", "MB/s", "of fio", "kIOPS"}},
+      {"overwrite", {"T", "krows/s", "of rows", "MB/s", "WA", "p50 us", "tail", "max ms"}},
+      {"checkpoint", {"T", "s", "MB/s", "of fio", "trainer k/s", "slower", "max ms"}},
+      {"recover", {"T", "s", "Mrows/s", "footers s", "times", "index B/row"}}};
+  for (const auto& [phase, columns] : kPhases) {
+    const std::string section = SectionOf(table, phase);
+    std::string headings = std::string(" ") + phase;
+    for (const std::string column : columns) {
+      headings += " " + column;
+      EXPECT_THAT(section, HasSubstr(" " + column + ": ")) << phase;
+    }
+    EXPECT_THAT(section, testing::StartsWith(headings + " embank ")) << "all columns";
+  }
+}
+
+TEST(SsdReport, APhaseThatDidNotRunIsNotExplained) {
+  SsdReport report = SomeReport();
+  report.results.resize(2);
+  const std::string table = SsdTable(Machine(), SsdOptions(), report);
+  EXPECT_THAT(SectionOf(table, "fill"), HasSubstr("settle s: "));
+  EXPECT_THAT(table, testing::Not(HasSubstr("us/miss")));
+  EXPECT_THAT(table, testing::Not(HasSubstr("footers")));
 }
 
 TEST(SsdReport, JsonHasAllFiguresAndNullForThoseNotMeasured) {
