@@ -112,6 +112,12 @@ def commands(prefix, version):
     missing = [word for word in words if f'.B {word}\n' not in page]
     if not words or missing:
         sys.exit(f'commands of {bench}: {words}; not in its manual page: {missing}')
+    for word in ('replay', 'survive'):
+        flags = re.findall(r'--[a-z-]+', run(bench, word, '--help').partition('Options:')[2])
+        missing = [flag for flag in flags if not re.search(
+            rf'^\.BR?I? .*{flag}\b(?!-)', page.replace('\\-', '-'), re.M)]
+        if not flags or missing:
+            sys.exit(f'options of {word}: {flags}; not in its manual page: {missing}')
 
 
 def main():
