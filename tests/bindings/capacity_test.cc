@@ -2,7 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <cstdio>
+#include <cstring>
 #include <string>
 #include <thread>
 #include <vector>
@@ -177,20 +180,31 @@ struct Plan {
   }
 };
 
-// The least memory that the estimate names is enough, and 17 twentieths of it are not: memory comes
-// in pages of 2 MiB, which are a twentieth of these stores' each.
-void ExpectLeast(const Plan& plan) {
+// The least memory that the estimate names is enough, and so many twentieths of it are not.
+void ExpectLeast(const Plan& plan, uint64_t twentieths) {
   uint64_t all = 0;
   for (const uint64_t rows : plan.rows) all += rows;
   const uint64_t dram_bytes = plan.DramBytes();
   EXPECT_EQ(plan.FillStore(dram_bytes), all) << "with dram_bytes " << dram_bytes;
-  EXPECT_LT(plan.FillStore(dram_bytes / 20 * 17), all) << "17 twentieths of " << dram_bytes;
+  EXPECT_LT(plan.FillStore(dram_bytes / 20 * twentieths), all)
+      << twentieths << " twentieths of " << dram_bytes;
 }
+
+// Memory comes in pages of 2 MiB. Each is a twentieth of the memory of a store of 40 MiB, so that
+// no estimate of such a store can be closer.
+constexpr uint64_t kTwentiethsOf40MiB = 17;
 
 TEST(Capacity, TheEstimateOfOneTableIsTheLeast) {
   Plan plan;
   plan.Add(8, EMBANK_OPT_ADAGRAD, 2'500'000);
-  ExpectLeast(plan);
+  ExpectLeast(plan, kTwentiethsOf40MiB);
+}
+
+TEST(Capacity, TheEstimateOfALargeTableIsTheLeast) {
+  if (TestScale() == 1) GTEST_SKIP() << "it takes long: set EMBANK_TEST_SCALE to 2 or more";
+  Plan plan;
+  plan.Add(1, EMBANK_OPT_NONE, 13'000'000);
+  ExpectLeast(plan, 18);
 }
 
 TEST(Capacity, TheEstimateOfManyShapesIsTheLeast) {
@@ -198,14 +212,103 @@ TEST(Capacity, TheEstimateOfManyShapesIsTheLeast) {
   for (uint32_t i = 0; i < 150; ++i) {
     plan.Add(1 + i % 50, i % 3 == 0 ? EMBANK_OPT_ADAM : EMBANK_OPT_ADAGRAD, 4000 + 70 * i);
   }
-  ExpectLeast(plan);
+  ExpectLeast(plan, kTwentiethsOf40MiB);
+}
+
+// Keys of a table, drawn by Zipf's law: the rank of a key is scattered over all keys.
+class ZipfKeys {
+ public:
+  ZipfKeys(uint64_t rows, double exponent) : random_(1) {
+    double sum = 0;
+    for (uint64_t rank = 1; rank <= rows; ++rank) {
+      sum += std::pow(static_cast<double>(rank), -exponent);
+      ends_.push_back(sum);
+    }
+  }
+
+  std::vector<uint64_t> Draw(uint64_t count) {
+    constexpr uint64_t kStep = 7919;  // a prime number
+    std::vector<uint64_t> keys(count);
+    for (uint64_t& key : keys) {
+      const double drawn = static_cast<double>(random_.Bits() >> 11) * 0x1p-53 * ends_.back();
+      const auto rank = std::lower_bound(ends_.begin(), ends_.end(), drawn) - ends_.begin();
+      key = static_cast<uint64_t>(rank) * kStep % ends_.size();
+    }
+    return keys;
+  }
+
+ private:
+  Random random_;
+  std::vector<double> ends_;  // of each rank's part of [0, sum)
+};
+
+// How many rows the store has read from its log so far.
+double RowsReadFromLog(embank_store* store) {
+  const std::string text = Metrics(store);
+  double rows = 0;
+  for (const char* name : {"\nembank_log_read_rows_total ", "\nembank_log_buffered_reads_total "}) {
+    const size_t at = text.find(name);
+    EXPECT_NE(at, std::string::npos) << name << " in\n" << text;
+    if (at != std::string::npos) rows += std::stod(text.substr(at + std::strlen(name)));
+  }
+  return rows;
+}
+
+// The share of so many looked-up keys whose rows were in memory.
+double MeasuredHitRatio(embank_store* store, Filler* filler, ZipfKeys* zipf, uint64_t keys) {
+  constexpr uint64_t kLookupBatch = 512;
+  std::vector<float> values(kLookupBatch * filler->dim);
+  const double before = RowsReadFromLog(store);
+  for (uint64_t done = 0; done < keys; done += kLookupBatch) {
+    const std::vector<uint64_t> drawn = zipf->Draw(kLookupBatch);
+    EXPECT_EQ(embank_lookup(filler->table, drawn.data(), kLookupBatch, EMBANK_MISSING_ZERO,
+                            values.data(), 0, nullptr),
+              EMBANK_OK)
+        << embank_last_error();
+  }
+  return 1 - (RowsReadFromLog(store) - before) / static_cast<double>(keys);
+}
+
+TEST(Capacity, TheRecommendedMemoryHasTheHitRatio) {
+  constexpr uint64_t kRows = 400'000;
+  constexpr uint32_t kDim = 16;
+  constexpr double kExponent = 0.99;
+  constexpr double kHitRatio = 0.8;
+  const embank_table_options table = TableOptions(kDim, EMBANK_OPT_ADAGRAD);
+  embank_store_options options = StoreOptions();
+  options.path = "not opened";
+  std::string json(1000, '\0');
+  uint64_t needed = 0;
+  ASSERT_EQ(embank_estimate_for_hit_ratio(&options, &table, &kRows, 1, kExponent, kHitRatio,
+                                          json.data(), json.size(), &needed),
+            EMBANK_OK)
+      << embank_last_error();
+  const auto dram_bytes = static_cast<uint64_t>(JsonNumber(json, "dram_bytes"));
+  const ScratchDirectory directory;
+  const StorePtr store = OpenStore(OptionsAt(directory, dram_bytes));
+  ASSERT_NE(store, nullptr);
+  Filler filler = {CreateTable(store.get(), "t", table), kDim};
+  while (filler.rows < kRows && !filler.is_refused) {
+    ASSERT_NO_FATAL_FAILURE(filler.UpsertBatch(std::min(kBatch, kRows - filler.rows)));
+  }
+  ASSERT_FALSE(filler.is_refused) << filler.why;
+  ASSERT_EQ(embank_checkpoint(store.get(), nullptr, 0, nullptr), EMBANK_OK) << embank_last_error();
+  ZipfKeys zipf(kRows, kExponent);
+  MeasuredHitRatio(store.get(), &filler, &zipf, 600'000);
+  const double hit_ratio = MeasuredHitRatio(store.get(), &filler, &zipf, 300'000);
+  std::printf("%s: hit ratio %.3f\n%s\n", json.c_str(), hit_ratio,
+              MemoryReport(store.get()).c_str());
+  EXPECT_GE(hit_ratio, kHitRatio - 0.02);
+  EXPECT_LE(hit_ratio, kHitRatio + 0.05) << "so much memory is not needed";
 }
 
 // One store of a drawn shape, filled until it refuses.
 class DrawnStore {
  public:
   explicit DrawnStore(uint64_t seed) : random_(seed) {
-    options_ = OptionsAt(directory_, random_.Between(16, 48) * kMiB);
+    // Larger stores take longer to fill.
+    const uint64_t mib_max = TestScale() == 1 ? 48 : 128;
+    options_ = OptionsAt(directory_, random_.Between(16, mib_max) * kMiB);
     store_ = OpenStore(options_);
     const uint64_t tables = random_.OneIn(3) ? random_.Between(2, 6) : 1;
     for (uint64_t i = 0; i < tables; ++i) AddTable(StrCat("table ", i));
@@ -320,7 +423,7 @@ TEST(Capacity, EverythingThatIsAcceptedCanBeSaved) {
   uint64_t checkpoints = 0;
   uint64_t rows = 0;
   for (uint64_t seed = begin; seed < end; ++seed) {
-    SCOPED_TRACE(StrCat("EMBANK_TEST_SEED=", seed));
+    SCOPED_TRACE(StrCat("EMBANK_TEST_SEED=", seed, " EMBANK_TEST_SCALE=", TestScale()));
     DrawnStore store(seed);
     ASSERT_NO_FATAL_FAILURE(store.Fill());
     ASSERT_NO_FATAL_FAILURE(store.ChangeAndReopen());
