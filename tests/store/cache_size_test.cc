@@ -51,7 +51,7 @@ TEST(RowsForHitRatio, AreThoseWithWhichACacheHasIt) {
   for (const double zipf_exponent : {0.0, 0.7, 1.05, 1.4}) {
     for (const double hit_ratio : {0.5, 0.7, 0.9}) {
       const uint64_t rows = RowsForHitRatio(kRows, zipf_exponent, hit_ratio);
-      EXPECT_NEAR(SimulatedHitRatio(kRows, zipf_exponent, rows), hit_ratio, 0.02)
+      EXPECT_NEAR(SimulatedHitRatio(kRows, zipf_exponent, rows), hit_ratio, 0.01)
           << zipf_exponent << ", " << rows << " rows";
     }
   }
