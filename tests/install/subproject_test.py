@@ -1,6 +1,7 @@
 """Includes Embank in a project of somebody else, whose own targets must stay as they were."""
 import argparse
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -13,11 +14,11 @@ TOP = HERE.parent.parent
 CACHE_OF_OTHERS = ('FETCHCONTENT_', 'FIND_PACKAGE_MESSAGE_DETAILS_', 'CMAKE_HAVE_', '_CMAKE')
 
 
-def run(*command):
+def run(*command, **options):
     """Runs a command that must succeed; returns what it printed."""
     command = [str(part) for part in command]
     print('+', ' '.join(command), flush=True)
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, **options)
     print(done.stdout + done.stderr, flush=True)
     if done.returncode != 0:
         sys.exit(f'failed with {done.returncode}: {" ".join(command)}')
@@ -82,11 +83,37 @@ def check_commit_is_not_the_parents(options):
         sys.exit(f'a strange commit: {out.read_text(encoding="utf-8")}')
 
 
-def build_and_run(options, build):
-    run(options.cmake, '--build', build)
-    output = run(build / 'user')
+def expect_quickstart(program):
+    output = run(program)
     if output != '7: -2, 42: -1\n':
         sys.exit(f'quickstart printed {output!r}')
+
+
+def build_and_run(options, build):
+    run(options.cmake, '--build', build)
+    expect_quickstart(build / 'user')
+
+
+def use_installed(options, build):
+    """Programs find what the parent installs, of which the static library is the only one."""
+    prefix = options.scratch / 'prefix'
+    run(options.cmake, '--install', build, '--prefix', prefix)
+    library = next(prefix.glob('lib/**/libembank.a'))
+    if list(prefix.glob('lib/**/libembank.so*')):
+        sys.exit('a shared library is installed that nobody asked for')
+    environment = {**os.environ, 'PKG_CONFIG_PATH': str(library.parent / 'pkgconfig')}
+    version = run('pkg-config', '--modversion', 'embank', env=environment).strip()
+    flags = run('pkg-config', '--cflags', '--libs', 'embank', env=environment).split()
+    program = options.scratch / 'installed_quickstart'
+    run(options.cc, '-std=c99', TOP / 'examples/quickstart.c', *flags, '-o', program)
+    expect_quickstart(program)
+    consumers = options.scratch / 'consumers'
+    run(options.cmake, '-S', HERE / 'cpp', '-B', consumers, '-G', 'Ninja',
+        f'-DCMAKE_PREFIX_PATH={prefix}', f'-DCMAKE_CXX_COMPILER={options.cxx}',
+        f'-DEXPECTED_VERSION={version}')
+    run(options.cmake, '--build', consumers)
+    for kind in ('17', '20', 'static'):
+        run(consumers / f'consumer_{kind}')
 
 
 def main():
@@ -99,8 +126,11 @@ def main():
     options.scratch.mkdir(parents=True)
     if options.build:
         # The static library: the other test installs and uses both.
-        build_and_run(options, configure(options, 'built', '-DWITH_EMBANK=ON',
-                                         f'-DEMBANK_SOURCE_DIR={TOP}', '-DBUILD_SHARED_LIBS=OFF'))
+        build = configure(options, 'built', '-DWITH_EMBANK=ON', f'-DEMBANK_SOURCE_DIR={TOP}',
+                          '-DBUILD_SHARED_LIBS=OFF', '-DEMBANK_INSTALL=ON')
+        build_and_run(options, build)
+        use_installed(options, build)
+        print('Embank is built, installed and used as a part of another project')
         return
     alone = configure(options, 'alone', '-DWITH_EMBANK=OFF')
     together = configure(options, 'together', '-DWITH_EMBANK=ON', f'-DEMBANK_SOURCE_DIR={TOP}')
