@@ -193,9 +193,8 @@ void KeyIndex::RemoveEntry(Shard* shard, Position position) {
 }
 
 Status KeyIndex::ReserveOne(Shard* shard, KeyHash hash) {
-  if (shard->low_buckets != shard->high_buckets) {
-    Sweep(shard, kSweepHomes);
-  } else if (shard->rows >= shard->near_rows) {
+  Sweep(shard, kSweepHomes);
+  if (shard->rows >= shard->near_rows) {
     // No further than is promised: a store that is opened again has to have places for all rows.
     EMBANK_RETURN_IF_ERROR(ReserveMore(shard, 1));
     Sweep(shard, kSweepHomes);
@@ -224,7 +223,9 @@ Status KeyIndex::ReserveMore(Shard* shard, uint64_t rows) {
       return OkStatus();
     }
     Sweep(shard, shard->low_buckets + shard->high_buckets);
-    if (shard->low_buckets != shard->high_buckets) return OkStatus();
+    if (shard->low_buckets != shard->high_buckets) {
+      return wanted <= RowsAtLoad(BucketsOf(*shard), kLoadFull) ? OkStatus() : NoMemory();
+    }
   }
   NoteNear(shard);
   const uint32_t buckets = shard->high_buckets;
@@ -234,6 +235,12 @@ Status KeyIndex::ReserveMore(Shard* shard, uint64_t rows) {
   // Without memory to grow into, the array may fill up; then it takes what there is.
   if (wanted <= RowsAtLoad(buckets, kLoadFull)) return OkStatus();
   return StartGrowing(shard, static_cast<double>(wanted) / (kBucketEntries * kLoadFull) + 1);
+}
+
+bool KeyIndex::IsStarved() const {
+  return std::any_of(shards_.begin(), shards_.end(), [](const Shard& shard) {
+    return shard.is_starved.load(std::memory_order_relaxed);
+  });
 }
 
 uint64_t KeyIndex::RowsToForget(const Shard& shard) {
@@ -467,41 +474,56 @@ bool KeyIndex::MoveInOrder(Shard* shard, std::span<PlacedEntry> entries, uint32_
   return true;
 }
 
-// Moves entries of the same q, all or none. More than one, a rarity, need as many empty positions
-// as they are.
+// Moves entries of the same q, all or none: an entry alone to where it leaves room, more of them,
+// a rarity, as copies first.
 bool KeyIndex::MoveEqual(Shard* shard, std::span<const PlacedEntry> equal, uint32_t from_home,
                          uint32_t to_buckets) {
   const Place to = PlaceOf(equal[0].q, to_buckets);
-  if (equal.size() > 1 && EmptyPositions(*shard, to.home) < equal.size()) return false;
-  for (const PlacedEntry& placed : equal) {
-    // It may have been pushed on since it was seen.
-    const bool there =
-        BucketAt(*shard, placed.seen.bucket)->Entry(placed.seen.slot) == placed.entry;
-    const Position from = there ? placed.seen : PositionOf(*shard, from_home, placed.entry);
-    RemoveEntry(shard, from);
-    if (PutEntry(shard, to, LocationOf(placed.entry))) continue;
-    EMBANK_CHECK(equal.size() == 1);
-    PutAt(shard, from, from_home, placed.entry);
-    AddPassed(shard, from_home, from.bucket, 1);
+  if (equal.size() > 1) {
+    if (!PutCopies(shard, equal, to)) return false;
+    for (const PlacedEntry& placed : equal)
+      RemoveEntry(shard, PositionNow(*shard, placed, from_home));
+    return true;
+  }
+  const PlacedEntry& placed = equal[0];
+  const Position from = PositionNow(*shard, placed, from_home);
+  RemoveEntry(shard, from);
+  if (PutEntry(shard, to, LocationOf(placed.entry))) return true;
+  PutAt(shard, from, from_home, placed.entry);
+  AddPassed(shard, from_home, from.bucket, 1);
+  return false;
+}
+
+// False: not all find room, and none was put.
+bool KeyIndex::PutCopies(Shard* shard, std::span<const PlacedEntry> entries, Place to) {
+  for (size_t i = 0; i < entries.size(); ++i) {
+    if (PutEntry(shard, to, LocationOf(entries[i].entry))) continue;
+    while (i > 0) {
+      const uint64_t copy = MakeEntry(to.tag, LocationOf(entries[--i].entry));
+      RemoveEntry(shard, PositionOf(*shard, to.home, copy));
+    }
     return false;
   }
   return true;
 }
 
-uint32_t KeyIndex::EmptyPositions(const Shard& shard, uint32_t home) const {
-  uint32_t empty = 0;
-  for (uint32_t bucket = home; bucket <= home + kDisplacementMax; ++bucket) {
-    const uint64_t head = BucketAt(shard, bucket)->Head();
-    empty += static_cast<uint32_t>(std::popcount(Bucket::EmptySlots(head)));
-  }
-  return empty;
+// It may have been pushed on since it was seen.
+KeyIndex::Position KeyIndex::PositionNow(const Shard& shard, const PlacedEntry& placed,
+                                         uint32_t home) const {
+  const Bucket& bucket = *BucketAt(shard, placed.seen.bucket);
+  const bool there =
+      bucket.Entry(placed.seen.slot) == placed.entry &&
+      Bucket::Displacement(bucket.Head(), placed.seen.slot) == placed.seen.bucket - home;
+  return there ? placed.seen : PositionOf(shard, home, placed.entry);
 }
 
-// Where an entry stands that is there.
+// Where an entry of the home stands that is there.
 KeyIndex::Position KeyIndex::PositionOf(const Shard& shard, uint32_t home, uint64_t entry) const {
   for (uint32_t bucket = home; bucket <= home + kDisplacementMax; ++bucket) {
     for (uint32_t slot = 0; slot < kBucketEntries; ++slot) {
-      if (BucketAt(shard, bucket)->Entry(slot) == entry) return {bucket, slot};
+      const Bucket& at = *BucketAt(shard, bucket);
+      const bool is_of_home = Bucket::Displacement(at.Head(), slot) == bucket - home;
+      if (is_of_home && at.Entry(slot) == entry) return {bucket, slot};
     }
   }
   EMBANK_CHECK(false);

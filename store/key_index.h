@@ -170,11 +170,7 @@ class KeyIndex {
   static uint64_t RowsToForget(const Shard& shard) EMBANK_SHARED_LOCKS_REQUIRED(shard.mutex);
 
   // Whether any shard has found no memory to grow into. Thread-safe.
-  bool IsStarved() const {
-    return std::any_of(shards_.begin(), shards_.end(), [](const Shard& shard) {
-      return shard.is_starved.load(std::memory_order_relaxed);
-    });
-  }
+  bool IsStarved() const;
   // Rows have no memory to give up to the index, until one of its shards grows.
   void NoteExhausted() { is_exhausted_.store(true, std::memory_order_relaxed); }
   bool is_exhausted() const { return is_exhausted_.load(std::memory_order_relaxed); }
@@ -256,7 +252,7 @@ class KeyIndex {
   uint32_t PutAtHome(Shard* shard, Place place, Location location);
   bool PutEntry(Shard* shard, Place place, Location location);
   void AddPassed(Shard* shard, uint32_t begin, uint32_t end, int32_t change);
-  uint32_t EmptyPositions(const Shard& shard, uint32_t home) const;
+  bool PutCopies(Shard* shard, std::span<const PlacedEntry> entries, Place to);
   void RemoveEntry(Shard* shard, Position position);
   Status CommitFor(uint32_t buckets) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(commit_mutex_);
   uint64_t WantedBytesFor(uint32_t buckets) const;
@@ -277,6 +273,7 @@ class KeyIndex {
   bool MoveEqual(Shard* shard, std::span<const PlacedEntry> equal, uint32_t from_home,
                  uint32_t to_buckets) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
   Position PositionOf(const Shard& shard, uint32_t home, uint64_t entry) const;
+  Position PositionNow(const Shard& shard, const PlacedEntry& placed, uint32_t home) const;
 
   MemoryBudget* const budget_;
   EpochTable* const epochs_;

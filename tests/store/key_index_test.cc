@@ -418,5 +418,23 @@ TEST(KeyIndexDeathTest, InsertingWithoutRoomIsADefectOfOurs) {
   EXPECT_DEATH(index->Insert(shard, HashAt(kShard, 3, 99), {0}), "broken");
 }
 
+// Without memory to grow by a quarter an array grows by a page, again and again; with seed 17 two
+// rows of the same q come to a home in whose neighbourhood there is no empty position.
+TEST(KeyIndex, GrowsByPagesUntilTheLastIsFull) {
+  IndexWorld index(56 * kHugePageBytes);
+  const KeyIndex::Shard& shard = *index->shard(kShard);
+  Random random(17);
+  uint64_t rows = 0;
+  const auto insert = [&] {
+    const KeyHash hash = HashAt(kShard, random.Below(kQuotients), static_cast<uint32_t>(rows));
+    return index.TryInsert(IndexWorld::IdWithHash(0, hash)).ok();
+  };
+  while (insert()) ++rows;
+  ASSERT_EQ(shard.low_buckets, shard.high_buckets) << "growth got stuck";
+  const double places = kBucketEntries * static_cast<double>(shard.high_buckets);
+  EXPECT_NEAR(static_cast<double>(rows) / places, 0.83, 0.001);
+  ASSERT_NO_FATAL_FAILURE(index.ExpectAllFound());
+}
+
 }  // namespace
 }  // namespace embank::test
