@@ -13,7 +13,7 @@
 namespace embank {
 namespace {
 
-// Others' reads end in less: some microseconds each, and a wait gives way to another thread.
+// Reads of other threads end sooner: each takes some microseconds, and a pause lets them run.
 constexpr uint32_t kWaitsMax = 100'000;
 
 }  // namespace

@@ -14,14 +14,12 @@
 namespace embank {
 namespace {
 
-// What the columns of a phase mean; it stands below the table of the phase.
+// Each legend explains the columns of a phase, and stands below its table.
 constexpr const char* kFillLegend =
     "T: threads; krows/s: thousand rows a second; p50 us: microseconds, half of the batches take "
-    "no "
-    "longer; tail: p99.9 / p50, where 99.9 % of the batches take no longer than p99.9; max ms: "
+    "no longer; tail: p99.9 / p50, where 99.9 % of the batches take no longer than p99.9; max ms: "
     "milliseconds of the longest batch; settle s: seconds until the disk rests; WA: bytes written "
-    "/ "
-    "bytes of changed rows";
+    "/ bytes of changed rows";
 constexpr const char* kLookupLegend =
     "T: threads; krows/s: thousand rows a second; kIOPS: thousand reads of the disk a second; of "
     "fio: kIOPS / the random reads that fio gets from the same disk; hit: share of the rows found "
@@ -86,40 +84,28 @@ constexpr Column kRecoverColumns[] = {{"s", "recover_seconds", 1, 3},
                                       {"times", "times_footer_read", 1, 1},
                                       {"index B/row", "index_bytes_per_row", 1, 1}};
 
-std::span<const Column> ColumnsOf(SsdPhase phase) {
-  switch (phase) {
-    case SsdPhase::kFill:
-      return kFillColumns;
-    case SsdPhase::kLookup:
-      return kLookupColumns;
-    case SsdPhase::kScan:
-      return kScanColumns;
-    case SsdPhase::kOverwrite:
-      return kOverwriteColumns;
-    case SsdPhase::kCheckpoint:
-      return kCheckpointColumns;
-    case SsdPhase::kRecover:
-      return kRecoverColumns;
-  }
-  return {};
-}
+// The table of a phase: its columns, and the words that explain them.
+struct PhaseTable {
+  std::span<const Column> columns;
+  const char* legend;
+};
 
-const char* LegendOf(SsdPhase phase) {
+PhaseTable TableOf(SsdPhase phase) {
   switch (phase) {
     case SsdPhase::kFill:
-      return kFillLegend;
+      return {kFillColumns, kFillLegend};
     case SsdPhase::kLookup:
-      return kLookupLegend;
+      return {kLookupColumns, kLookupLegend};
     case SsdPhase::kScan:
-      return kScanLegend;
+      return {kScanColumns, kScanLegend};
     case SsdPhase::kOverwrite:
-      return kOverwriteLegend;
+      return {kOverwriteColumns, kOverwriteLegend};
     case SsdPhase::kCheckpoint:
-      return kCheckpointLegend;
+      return {kCheckpointColumns, kCheckpointLegend};
     case SsdPhase::kRecover:
-      return kRecoverLegend;
+      return {kRecoverColumns, kRecoverLegend};
   }
-  return "";
+  return {{}, ""};
 }
 
 int WidthOf(const Column& column) {
@@ -130,7 +116,7 @@ int WidthOf(const Column& column) {
 
 std::string Line(const SsdResult& result) {
   std::string text = absl::StrFormat("  %-13s%3d", result.which.engine, result.which.threads);
-  for (const Column& column : ColumnsOf(result.which.phase)) {
+  for (const Column& column : TableOf(result.which.phase).columns) {
     std::optional<double> value = result.Figure(column.figure);
     if (value.has_value()) *value *= column.factor;
     absl::StrAppendFormat(&text, "%*s", WidthOf(column), OrDash(value, column.digits));
@@ -140,7 +126,7 @@ std::string Line(const SsdResult& result) {
 
 std::string Headings(SsdPhase phase) {
   std::string text = absl::StrFormat("\n  %-13s%3s", PhaseName(phase), "T");
-  for (const Column& column : ColumnsOf(phase)) {
+  for (const Column& column : TableOf(phase).columns) {
     absl::StrAppendFormat(&text, "%*s", WidthOf(column), column.heading);
   }
   return text + "\n";
@@ -199,7 +185,7 @@ std::string SsdTable(const Machine& machine, const SsdOptions& options, const Ss
     const bool is_last =
         i + 1 == report.results.size() || report.results[i + 1].which.phase != phase;
     if (!is_last) continue;
-    text += Legend(LegendOf(phase));
+    text += Legend(TableOf(phase).legend);
     const auto begin =
         std::find_if(report.results.begin(), report.results.end(),
                      [&](const SsdResult& other) { return other.which.phase == phase; });

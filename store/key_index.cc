@@ -323,7 +323,7 @@ void KeyIndex::NoteNear(Shard* shard) {
   }
 }
 
-// What has to be free, so that CommitFor succeeds.
+// CommitFor succeeds where so many bytes are free.
 uint64_t KeyIndex::WantedBytesFor(uint32_t buckets) const {
   const uint64_t bytes = BytesFor(buckets);
   if (bytes <= memory_bytes()) return 0;

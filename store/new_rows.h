@@ -34,7 +34,7 @@ class NewRows {
   // Adds the absent row `id` with heat `heat`; fill(image) writes vector and state
   // (tiers/row_write.h). False: no room, nothing was changed.
   bool Add(const RowId& id, uint32_t heat, FunctionRef<void(std::byte*)> fill);
-  // For how many the index had no place.
+  // Add was refused so often because the index had no place.
   uint64_t without_place() const { return without_place_; }
 
  private:

@@ -90,7 +90,7 @@ class Commands : public testing::Test {
     EXPECT_EQ(ran.exit_code, 0) << ran.error;
     return json::parse(ran.out);
   }
-  // What the store's files contain, by their names.
+  // Reads all files of the store; the keys are their names.
   std::map<std::string, std::string> Contents() const {
     std::map<std::string, std::string> contents;
     for (const auto& entry : std::filesystem::directory_iterator(directory_)) {
