@@ -93,29 +93,88 @@ EMBANK_SIMD_CLONES void Narrow(ValueType type, uint32_t dim, const float* __rest
   }
 }
 
-// A row on its way through a step, by blocks of elements where they are widened or decayed: so that
-// what lies in between, a block, is small enough for a stack.
-class RowStep {
+// What a step takes of the whole row before the first element steps.
+struct RowScalars {
+  AdamStep adam = {};
+  float divisor = 0.0f;  // row-wise Adagrad
+};
+
+// Elements [begin, begin + dim) of a row; `g` is decayed already.
+struct Block {
+  uint32_t begin;
+  uint32_t dim;
+  const float* g;
+  float* w;
+};
+
+// Counts a row-wise Adagrad step in the row's accumulator, and returns the step's divisor.
+float CountRowwiseStep(const RowLayout& layout, const UpdateRule& rule, SquareLanes* squares,
+                       float* accumulator) {
+  *accumulator = *accumulator + FoldLanes(squares) / static_cast<float>(layout.dim);
+  return std::sqrt(*accumulator) + rule.epsilon;
+}
+
+void StepBlock(const RowLayout& layout, const UpdateRule& rule, const RowScalars& scalars,
+               const Block& block, float* row_state) {
+  float* const first = row_state + block.begin;
+  float* const second = first + layout.dim;
+  switch (layout.optimizer) {
+    case Optimizer::kNone:
+      break;
+    case Optimizer::kSgd:
+      return StepAllSgd(rule, block.dim, block.g, block.w);
+    case Optimizer::kAdagrad:
+      return StepAllAdagrad(rule, block.dim, block.g, block.w, first);
+    case Optimizer::kRowwiseAdagrad:
+      return StepAllRowwise(rule, block.dim, scalars.divisor, block.g, block.w);
+    case Optimizer::kAdam:
+      return StepAllAdam(rule, scalars.adam, block.dim, block.g, block.w, first, second);
+    case Optimizer::kFtrl:
+      return StepAllFtrl(rule, block.dim, block.g, block.w, first, second);
+  }
+  EMBANK_CHECK(false);
+}
+
+// The step of a row of floats that do not decay: one block, in place.
+void StepInPlace(const RowLayout& layout, const UpdateRule& rule, const float* gradient,
+                 std::byte* image) {
+  const Block row = {0, layout.dim, gradient, reinterpret_cast<float*>(layout.Vector(image))};
+  float* const state = layout.State(image);
+  RowScalars scalars;
+  if (layout.optimizer == Optimizer::kAdam) {
+    scalars.adam = CountAdamStep(rule, state[size_t{2} * layout.dim]);
+  } else if (layout.optimizer == Optimizer::kRowwiseAdagrad) {
+    SquareLanes squares;
+    AddSquares(gradient, layout.dim, &squares);
+    scalars.divisor = CountRowwiseStep(layout, rule, &squares, state);
+  }
+  StepBlock(layout, rule, scalars, row, state);
+}
+
+// The step of a row whose elements are widened or decayed on their way. It takes one block after
+// the other, so that the copies of a block are small enough for a stack.
+class StepByBlocks {
  public:
-  RowStep(const RowLayout& layout, const UpdateRule& rule, const float* gradient, std::byte* image)
+  StepByBlocks(const RowLayout& layout, const UpdateRule& rule, const float* gradient,
+               std::byte* image)
       : layout_(layout),
         rule_(rule),
         gradient_(gradient),
         vector_(layout.Vector(image)),
         state_(layout.State(image)),
         is_wide_(layout.value_type == ValueType::kF32),
-        decays_(rule.weight_decay != 0.0f),
-        block_dim_(is_wide_ && !decays_ ? layout.dim : kBlockDim) {}
+        decays_(rule.weight_decay != 0.0f) {}
 
   void Run() {
-    const uint32_t dim = layout_.dim;
+    RowScalars scalars;
     if (layout_.optimizer == Optimizer::kAdam) {
-      adam_ = CountAdamStep(rule_, state_[size_t{2} * dim]);
+      scalars.adam = CountAdamStep(rule_, state_[size_t{2} * layout_.dim]);
+    } else if (layout_.optimizer == Optimizer::kRowwiseAdagrad) {
+      scalars.divisor = CountRowwise();
     }
-    if (layout_.optimizer == Optimizer::kRowwiseAdagrad) AddMeanSquare();
-    for (uint32_t begin = 0; begin < dim; begin += block_dim_) {
+    for (uint32_t begin = 0; begin < layout_.dim; begin += kBlockDim) {
       const Block block = Load(begin);
-      StepBlock(block);
+      StepBlock(layout_, rule_, scalars, block, state_);
       if (!is_wide_) Narrow(layout_.value_type, block.dim, widened_, Halves(begin));
     }
   }
@@ -124,17 +183,10 @@ class RowStep {
   static constexpr uint32_t kBlockDim = 512;
   static_assert(kBlockDim % kReductionLanes == 0);
 
-  struct Block {
-    uint32_t begin;
-    uint32_t dim;
-    const float* g;  // decayed
-    float* w;
-  };
-
   uint16_t* Halves(uint32_t begin) { return reinterpret_cast<uint16_t*>(vector_) + begin; }
 
   Block Load(uint32_t begin) {
-    const uint32_t dim = std::min(layout_.dim - begin, block_dim_);
+    const uint32_t dim = std::min(layout_.dim - begin, kBlockDim);
     float* const w = is_wide_ ? reinterpret_cast<float*>(vector_) + begin : widened_;
     if (!is_wide_) Widen(layout_.value_type, dim, Halves(begin), widened_);
     if (!decays_) return {begin, dim, gradient_ + begin, w};
@@ -143,35 +195,13 @@ class RowStep {
   }
 
   // The row's accumulator takes all elements before the first one steps.
-  void AddMeanSquare() {
-    SquareLanes sums;
-    for (uint32_t begin = 0; begin < layout_.dim; begin += block_dim_) {
+  float CountRowwise() {
+    SquareLanes squares;
+    for (uint32_t begin = 0; begin < layout_.dim; begin += kBlockDim) {
       const Block block = Load(begin);
-      AddSquares(block.g, block.dim, &sums);
+      AddSquares(block.g, block.dim, &squares);
     }
-    *state_ = *state_ + FoldLanes(&sums) / static_cast<float>(layout_.dim);
-    divisor_ = std::sqrt(*state_) + rule_.epsilon;
-  }
-
-  void StepBlock(const Block& block) {
-    const auto state = [&](uint32_t array) {
-      return state_ + size_t{array} * layout_.dim + block.begin;
-    };
-    switch (layout_.optimizer) {
-      case Optimizer::kNone:
-        break;
-      case Optimizer::kSgd:
-        return StepAllSgd(rule_, block.dim, block.g, block.w);
-      case Optimizer::kAdagrad:
-        return StepAllAdagrad(rule_, block.dim, block.g, block.w, state(0));
-      case Optimizer::kRowwiseAdagrad:
-        return StepAllRowwise(rule_, block.dim, divisor_, block.g, block.w);
-      case Optimizer::kAdam:
-        return StepAllAdam(rule_, adam_, block.dim, block.g, block.w, state(0), state(1));
-      case Optimizer::kFtrl:
-        return StepAllFtrl(rule_, block.dim, block.g, block.w, state(0), state(1));
-    }
-    EMBANK_CHECK(false);
+    return CountRowwiseStep(layout_, rule_, &squares, state_);
   }
 
   const RowLayout& layout_;
@@ -181,9 +211,6 @@ class RowStep {
   float* const state_;
   const bool is_wide_;
   const bool decays_;
-  const uint32_t block_dim_;
-  AdamStep adam_ = {};
-  float divisor_ = 0.0f;
   float widened_[kBlockDim];
   float decayed_[kBlockDim];
 };
@@ -219,7 +246,10 @@ void ResetState(const RowLayout& layout, const UpdateRule& rule, std::byte* imag
 
 void StepRow(const RowLayout& layout, const UpdateRule& rule, const float* gradient,
              std::byte* image) {
-  RowStep(layout, rule, gradient, image).Run();
+  if (layout.value_type == ValueType::kF32 && rule.weight_decay == 0.0f) {
+    return StepInPlace(layout, rule, gradient, image);
+  }
+  StepByBlocks(layout, rule, gradient, image).Run();
 }
 
 // A block of the sum stays in registers while all gradients go by.
