@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <span>
 
-#include "base/clock.h"
 #include "base/crc32c.h"
 #include "base/hash.h"
 #include "base/random.h"
 #include "base/status_macros.h"
+#include "base/threads/clock.h"
 #include "bench/table_options.h"
 
 namespace embank {

@@ -8,7 +8,7 @@
 
 #include "base/hash.h"
 #include "bench/huge_page_allocator.h"
-#include "tiers/location.h"
+#include "tiers/row/location.h"
 
 namespace embank {
 

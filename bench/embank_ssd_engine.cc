@@ -4,11 +4,11 @@
 #include <utility>
 #include <vector>
 
-#include "base/clock.h"
 #include "base/status_macros.h"
 #include "base/str_cat.h"
+#include "base/threads/clock.h"
 #include "bench/c_store.h"
-#include "tiers/row_layout.h"
+#include "tiers/row/row_layout.h"
 
 namespace embank {
 namespace {

@@ -7,7 +7,7 @@
 #include <new>
 
 #include "base/check.h"
-#include "base/memory.h"
+#include "base/memory/memory.h"
 
 namespace embank {
 

@@ -21,7 +21,7 @@
 #include "bench/phase_run.h"
 #include "bench/probe_table.h"
 #include "bench/workload.h"
-#include "tiers/row_layout.h"
+#include "tiers/row/row_layout.h"
 
 namespace embank {
 namespace {

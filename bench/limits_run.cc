@@ -7,7 +7,7 @@
 #include <tuple>
 #include <utility>
 
-#include "base/memory.h"
+#include "base/memory/memory.h"
 #include "base/status_macros.h"
 #include "base/str_cat.h"
 #include "bench/kv_samples.h"

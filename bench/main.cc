@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "base/clock.h"
 #include "base/status.h"
 #include "base/status_macros.h"
 #include "base/str_cat.h"
+#include "base/threads/clock.h"
 #include "bench/html_report.h"
 #include "bench/kv_run.h"
 #include "bench/limits_run.h"

@@ -15,9 +15,9 @@
 #include <utility>
 #include <vector>
 
-#include "base/mutex.h"
 #include "base/status.h"
 #include "base/status_or.h"
+#include "base/threads/mutex.h"
 #include "bench/engine.h"
 #include "bench/peer_batch.h"
 #include "bench/peer_rows.h"

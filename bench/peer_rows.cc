@@ -7,7 +7,8 @@
 #include "base/hash.h"
 #include "base/status_macros.h"
 #include "bench/table_options.h"
-#include "store/table.h"
+#include "store/placement/heat_clock.h"
+#include "store/table/table.h"
 
 namespace embank {
 namespace {

@@ -9,14 +9,14 @@
 #include <cstring>
 #include <memory>
 
-#include "base/memory.h"
+#include "base/memory/memory.h"
 #include "base/status_or.h"
 #include "bench/engine.h"
-#include "store/initializer.h"
-#include "tiers/dram_tier.h"
-#include "tiers/row_header.h"
-#include "tiers/row_layout.h"
-#include "tiers/row_update.h"
+#include "store/table/initializer.h"
+#include "tiers/dram/dram_tier.h"
+#include "tiers/row/row_header.h"
+#include "tiers/row/row_layout.h"
+#include "tiers/row/row_update.h"
 
 namespace embank {
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/clock.h"
+#include "base/threads/clock.h"
 
 namespace embank {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "base/simd_clones.h"
-#include "tiers/row_layout.h"
+#include "tiers/row/row_layout.h"
 
 namespace embank {
 namespace {

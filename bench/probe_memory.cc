@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/memory.h"
+#include "base/memory/memory.h"
 #include "base/status.h"
 #include "base/status_macros.h"
 

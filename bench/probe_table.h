@@ -12,7 +12,7 @@
 #include "base/types.h"
 #include "bench/probe_kernels.h"
 #include "bench/probe_memory.h"
-#include "tiers/row_layout.h"
+#include "tiers/row/row_layout.h"
 
 namespace embank {
 

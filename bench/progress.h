@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <string>
 
-#include "base/clock.h"
+#include "base/threads/clock.h"
 
 namespace embank {
 

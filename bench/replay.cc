@@ -4,9 +4,9 @@
 #include <utility>
 #include <vector>
 
-#include "base/clock.h"
 #include "base/status_macros.h"
 #include "base/str_cat.h"
+#include "base/threads/clock.h"
 #include "bench/access_counts.h"
 
 namespace embank {

@@ -16,10 +16,10 @@
 #include <utility>
 #include <vector>
 
-#include "base/clock.h"
 #include "base/status_macros.h"
 #include "base/str_cat.h"
-#include "tiers/row_layout.h"
+#include "base/threads/clock.h"
+#include "tiers/row/row_layout.h"
 
 namespace embank {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <queue>
 
-#include "store/heat_clock.h"
-#include "tiers/row_header.h"
+#include "store/placement/heat_clock.h"
+#include "tiers/row/row_header.h"
 
 namespace embank {
 namespace {

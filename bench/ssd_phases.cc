@@ -7,11 +7,11 @@
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
-#include "base/clock.h"
 #include "base/status_macros.h"
 #include "base/str_cat.h"
+#include "base/threads/clock.h"
 #include "bench/ssd_rows.h"
-#include "tiers/row_layout.h"
+#include "tiers/row/row_layout.h"
 
 namespace embank {
 namespace {

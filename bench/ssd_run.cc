@@ -16,9 +16,9 @@
 #include "bench/run_directory.h"
 #include "bench/ssd_phases.h"
 #include "bench/workload.h"
-#include "store/options.h"
-#include "tiers/log_record.h"
-#include "tiers/row_layout.h"
+#include "store/table/options.h"
+#include "tiers/log/log_record.h"
+#include "tiers/row/row_layout.h"
 
 namespace embank {
 namespace {

@@ -5,16 +5,16 @@
 #include <span>
 #include <utility>
 
-#include "base/clock.h"
 #include "base/status_macros.h"
 #include "base/str_cat.h"
+#include "base/threads/clock.h"
 #include "bench/access_counts.h"
 #include "bench/c_store.h"
 #include "bench/killed_process.h"
 #include "bench/replay.h"
 #include "bench/run_directory.h"
-#include "store/options.h"
-#include "tiers/row_layout.h"
+#include "store/table/options.h"
+#include "tiers/row/row_layout.h"
 
 namespace embank {
 namespace {

@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
-#include "base/clock.h"
 #include "base/status_macros.h"
 #include "base/str_cat.h"
+#include "base/threads/clock.h"
 #include "bench/kv_samples.h"
 #include "bench/simulated_cache.h"
 #include "bench/trace.h"

@@ -6,9 +6,9 @@
 #include <thread>
 
 #include "absl/container/flat_hash_set.h"
-#include "base/executor.h"
 #include "base/status_macros.h"
 #include "base/str_cat.h"
+#include "base/threads/executor.h"
 #include "bench/trace.h"
 #include "bench/zipf.h"
 

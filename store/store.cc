@@ -5,14 +5,14 @@
 
 #include "base/check.h"
 #include "base/crc32c.h"
-#include "base/log.h"
-#include "base/posix_file_system.h"
+#include "base/files/posix_file_system.h"
 #include "base/status_macros.h"
 #include "base/status_with_room.h"
 #include "base/str_cat.h"
+#include "base/threads/log.h"
 #include "base/utf8.h"
-#include "store/estimate.h"
-#include "store/new_rows.h"
+#include "store/batch/new_rows.h"
+#include "store/placement/memory_plan.h"
 
 namespace embank {
 namespace {
@@ -31,7 +31,7 @@ Store::Store(const StoreOptions& options, StoreEnvironment environment)
       clock_(environment.clock != nullptr ? environment.clock : SteadyClock()),
       executor_(std::move(environment.executor)),
       budget_(options.dram_bytes),
-      pin_budget_(options.dram_bytes / 4),
+      pin_budget_(PinBytes(options.dram_bytes)),
       log_sizes_(environment.log),
       own_files_(environment.files == nullptr && !options.path.empty() ? MakePosixFileSystem({})
                                                                        : nullptr),
@@ -58,7 +58,7 @@ Status Store::Init() {
   EMBANK_ASSIGN_OR_RETURN(tier_,
                           DramTier::Create(memory_, &budget_, &epochs_, RowAddressBytes(options_)));
   EMBANK_ASSIGN_OR_RETURN(index_, KeyIndex::Create(memory_, &budget_, &epochs_, tier_.get()));
-  heat_clock_ = std::make_unique<HeatClock>(index_.get(), tier_.get());
+  heat_clock_ = std::make_unique<HeatClock>(index_.get(), tier_.get(), &rows_);
   EMBANK_ASSIGN_OR_RETURN(row_memory_, RowMemoryPool::Create());
   if (executor_ == nullptr) executor_ = MakeThreadPool(WorkerThreads(options_));
   return options_.path.empty() ? OkStatus() : InitLog();
@@ -105,6 +105,7 @@ StatusOr<Table*> Store::AddTable(TableId id, std::string_view name, const TableO
                             .executor = executor_.get(),
                             .clock = clock_,
                             .heat_clock = heat_clock_.get(),
+                            .store_rows = &rows_,
                             .row_memory = row_memory_.get(),
                             .pins = &pin_budget_,
                             .gate = gate_.get(),

@@ -13,18 +13,19 @@
 #include <string_view>
 #include <vector>
 
-#include "base/file_system.h"
-#include "base/mutex.h"
+#include "base/files/file_system.h"
 #include "base/status_or.h"
-#include "store/batch_gate.h"
-#include "store/checkpoint_directory.h"
-#include "store/compaction.h"
-#include "store/export.h"
-#include "store/heat_sketch.h"
-#include "store/manifest.h"
-#include "store/page_mover.h"
-#include "store/row_forgetter.h"
-#include "store/table.h"
+#include "base/threads/mutex.h"
+#include "store/batch/row_memory.h"
+#include "store/checkpoint/checkpoint_directory.h"
+#include "store/checkpoint/export.h"
+#include "store/checkpoint/manifest.h"
+#include "store/gate/batch_gate.h"
+#include "store/placement/compaction.h"
+#include "store/placement/heat_sketch.h"
+#include "store/placement/page_mover.h"
+#include "store/placement/row_forgetter.h"
+#include "store/table/table.h"
 
 namespace embank {
 
@@ -171,8 +172,9 @@ class Store {
   MemoryBudget budget_;
   MemoryBudget pin_budget_;
   EpochTable epochs_;
-  std::unique_ptr<DramTier> tier_;         // constant after Init
-  std::unique_ptr<KeyIndex> index_;        // constant after Init
+  std::unique_ptr<DramTier> tier_;   // constant after Init
+  std::unique_ptr<KeyIndex> index_;  // constant after Init
+  StoreRows rows_;
   std::unique_ptr<HeatClock> heat_clock_;  // constant after Init
   std::unique_ptr<RowMemoryPool> row_memory_;
   const std::optional<RowLogOptions> log_sizes_;

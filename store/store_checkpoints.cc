@@ -5,15 +5,15 @@
 #include <new>
 #include <utility>
 
-#include "base/log.h"
 #include "base/seeded_bug.h"
 #include "base/status_macros.h"
 #include "base/status_with_room.h"
 #include "base/str_cat.h"
-#include "store/checkpoint.h"
-#include "store/estimate.h"
-#include "store/heat_file.h"
-#include "store/ssd_need.h"
+#include "base/threads/log.h"
+#include "store/checkpoint/checkpoint.h"
+#include "store/checkpoint/heat_file.h"
+#include "store/checkpoint/ssd_need.h"
+#include "store/placement/memory_plan.h"
 #include "store/store.h"
 
 namespace embank {
@@ -74,7 +74,7 @@ Status Store::InitLog() {
   }
   EMBANK_RETURN_IF_ERROR(Recover(kept));
   // Only now: rows that were accepted find their places again, whatever order they come in.
-  if (options_.dram_bytes != 0) index_->KeepFree(options_.dram_bytes / kIndexLeavesPart);
+  if (options_.dram_bytes != 0) index_->KeepFree(IndexLeavesBytes(options_.dram_bytes));
   // What a damaged manifest has is nobody's to remove.
   if (all && !options_.read_only) directory_->RemoveOrphans(kept);
   return OkStatus();
@@ -94,9 +94,9 @@ StatusOr<std::unique_ptr<CheckpointDirectory>> Store::OpenDirectory() const {
 // saved: five rows, or a block of twelve, in 64 bytes.
 Status Store::MakeHeatSketch(const Manifest& opened) {
   const uint64_t ssd_bytes = options_.read_only ? 0 : options_.ssd_bytes;
-  uint64_t bytes = HeatSketch::BytesFor(options_.dram_bytes, ssd_bytes);
+  uint64_t bytes = HeatSketchBytes(options_.dram_bytes, ssd_bytes);
   if (options_.dram_bytes == 0 && HeatSketch::IsSize(opened.heat.bytes)) {
-    bytes = std::min(opened.heat.bytes, HeatSketch::BytesFor(PhysicalMemoryBytes(), ssd_bytes));
+    bytes = std::min(opened.heat.bytes, HeatSketchBytes(PhysicalMemoryBytes(), ssd_bytes));
   }
   EMBANK_ASSIGN_OR_RETURN(heat_sketch_, HeatSketch::Create(memory_, &budget_, bytes));
   return OkStatus();
@@ -106,7 +106,7 @@ Status Store::MakeHeatSketch(const Manifest& opened) {
 uint64_t Store::HeatRowsBytesMax() const {
   if (options_.dram_bytes != 0) return heat_sketch_->bytes();
   if (options_.ssd_bytes == 0) return HeatSketch::kBytesMax;
-  return HeatSketch::BytesFor(HeatSketch::kBytesMax, options_.ssd_bytes);
+  return HeatSketchBytes(HeatSketch::kBytesMax, options_.ssd_bytes);
 }
 
 // The kept ones, first the one that is opened. A store that is new has one of its own. *all: there

@@ -5,9 +5,9 @@
 #include <filesystem>
 #include <memory>
 
-#include "base/posix_file_system.h"
+#include "base/files/posix_file_system.h"
 #include "base/str_cat.h"
-#include "store/repair.h"
+#include "store/inspect/repair.h"
 #include "tools/command.h"
 #include "tools/text_table.h"
 

@@ -2,10 +2,10 @@
 #include <cstdio>
 #include <memory>
 
-#include "base/posix_file_system.h"
+#include "base/files/posix_file_system.h"
 #include "base/str_cat.h"
-#include "store/json_text.h"
-#include "store/survey.h"
+#include "store/inspect/json_text.h"
+#include "store/inspect/survey.h"
 #include "tools/command.h"
 #include "tools/text_table.h"
 

@@ -4,9 +4,9 @@
 #include <cstdio>
 #include <memory>
 
-#include "base/posix_file_system.h"
+#include "base/files/posix_file_system.h"
 #include "base/str_cat.h"
-#include "store/verify.h"
+#include "store/inspect/verify.h"
 #include "tools/command.h"
 #include "tools/text_table.h"
 

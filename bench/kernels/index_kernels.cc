@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 #include "base/hash.h"
-#include "store/key_index.h"
+#include "store/index/key_index.h"
 
 namespace embank {
 namespace {

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "base/hash.h"
-#include "store/initializer.h"
-#include "tiers/row_copy.h"
-#include "tiers/row_layout.h"
+#include "store/table/initializer.h"
+#include "tiers/row/row_copy.h"
+#include "tiers/row/row_layout.h"
 
 namespace embank {
 namespace {

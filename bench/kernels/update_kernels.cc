@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "base/random.h"
-#include "tiers/row_layout.h"
-#include "tiers/row_update.h"
+#include "tiers/row/row_layout.h"
+#include "tiers/row/row_update.h"
 
 namespace embank {
 namespace {

@@ -5,9 +5,9 @@
 #include <memory>
 #include <utility>
 
-#include "base/owner_process.h"
+#include "base/threads/owner_process.h"
 #include "bindings/c/embank.h"
-#include "store/scan.h"
+#include "store/batch/scan.h"
 #include "store/store.h"
 
 struct embank_store {

@@ -6,21 +6,21 @@
 #include <string>
 #include <vector>
 
-#include "base/log.h"
-#include "base/posix_file_system.h"
+#include "base/files/posix_file_system.h"
 #include "base/status_macros.h"
 #include "base/str_cat.h"
+#include "base/threads/log.h"
 #include "bindings/c/door.h"
 #include "bindings/c/last_error.h"
 #include "bindings/c/options_in.h"
-#include "store/gradients.h"
-#include "store/lookup.h"
-#include "store/metrics.h"
-#include "store/prefetch.h"
-#include "store/state.h"
-#include "store/tag_match.h"
-#include "store/verify.h"
-#include "store/write.h"
+#include "store/batch/gradients.h"
+#include "store/batch/lookup.h"
+#include "store/batch/prefetch.h"
+#include "store/batch/state.h"
+#include "store/batch/write.h"
+#include "store/index/tag_match.h"
+#include "store/inspect/metrics.h"
+#include "store/inspect/verify.h"
 
 namespace embank {
 

@@ -5,7 +5,7 @@
 
 #include "base/status_or.h"
 #include "bindings/c/embank.h"
-#include "store/options.h"
+#include "store/table/options.h"
 
 namespace embank {
 

@@ -1,4 +1,4 @@
-#include "base/address_range.h"
+#include "base/memory/address_range.h"
 
 #include <gtest/gtest.h>
 

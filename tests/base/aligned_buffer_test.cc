@@ -1,11 +1,11 @@
-#include "base/aligned_buffer.h"
+#include "base/memory/aligned_buffer.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <optional>
 
-#include "base/scratch.h"
+#include "base/memory/scratch.h"
 #include "tests/support/failing_memory.h"
 
 namespace embank::test {

@@ -1,4 +1,4 @@
-#include "base/background_task.h"
+#include "base/threads/background_task.h"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +7,8 @@
 #include <thread>
 #include <vector>
 
-#include "base/executor.h"
-#include "base/mutex.h"
+#include "base/threads/executor.h"
+#include "base/threads/mutex.h"
 #include "tests/support/simulated_executor.h"
 
 namespace embank::test {

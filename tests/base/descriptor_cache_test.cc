@@ -1,5 +1,5 @@
 // Files that rest: more of them than descriptors, closed while nobody uses them, and opened again.
-#include "base/descriptor_cache.h"
+#include "base/files/descriptor_cache.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/posix_file_system.h"
+#include "base/files/posix_file_system.h"
 #include "tests/support/blocks.h"
 #include "tests/support/files_by_path.h"
 #include "tests/support/random.h"

@@ -1,4 +1,4 @@
-#include "base/epoch.h"
+#include "base/threads/epoch.h"
 
 #include <gtest/gtest.h>
 

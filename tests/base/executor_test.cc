@@ -1,4 +1,4 @@
-#include "base/executor.h"
+#include "base/threads/executor.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/mutex.h"
+#include "base/threads/mutex.h"
 #include "tests/support/simulated_executor.h"
 
 namespace embank::test {

@@ -1,5 +1,5 @@
 // What every file system promises, of the real one in its two ways and of the simulated one.
-#include "base/file_system.h"
+#include "base/files/file_system.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -21,7 +21,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/posix_file_system.h"
+#include "base/files/posix_file_system.h"
 #include "tests/support/blocks.h"
 #include "tests/support/bytes.h"
 #include "tests/support/files_by_path.h"

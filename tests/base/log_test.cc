@@ -1,4 +1,4 @@
-#include "base/log.h"
+#include "base/threads/log.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/clock.h"
+#include "base/threads/clock.h"
 #include "tests/support/manual_clock.h"
 
 namespace embank::test {

@@ -1,6 +1,6 @@
 // Rings behind the file system: which thread has which, what they have registered, and what is left
 // when the kernel refuses a part of it.
-#include "base/ring_pool.h"
+#include "base/files/ring_pool.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -27,8 +27,8 @@
 #include <thread>
 #include <vector>
 
-#include "base/log.h"
-#include "base/posix_file_system.h"
+#include "base/files/posix_file_system.h"
+#include "base/threads/log.h"
 #include "tests/support/blocks.h"
 #include "tests/support/files_by_path.h"
 #include "tests/support/scratch_directory.h"

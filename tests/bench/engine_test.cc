@@ -13,7 +13,7 @@
 #include "bench/absl_engine.h"
 #include "bench/embank_engine.h"
 #include "bench/libcuckoo_engine.h"
-#include "tiers/row_layout.h"
+#include "tiers/row/row_layout.h"
 
 namespace embank {
 namespace {

@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <string>
 
-#include "base/clock.h"
+#include "base/threads/clock.h"
 #include "bench/machine.h"
 #include "tests/bench/temporary_file.h"
 

@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "base/clock.h"
+#include "base/threads/clock.h"
 #include "bench/report.h"
 
 namespace embank {

@@ -6,9 +6,9 @@
 #include <cstdio>
 #include <string>
 
-#include "base/clock.h"
 #include "base/random.h"
 #include "base/str_cat.h"
+#include "base/threads/clock.h"
 #include "tests/bench/temporary_file.h"
 
 namespace embank {

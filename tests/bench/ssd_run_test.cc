@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <string>
 
-#include "base/clock.h"
+#include "base/threads/clock.h"
 #include "tests/support/scratch_directory.h"
 
 namespace embank {

@@ -9,9 +9,9 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "base/clock.h"
 #include "base/random.h"
 #include "base/str_cat.h"
+#include "base/threads/clock.h"
 #include "bench/killed_process.h"
 #include "bench/survive_report.h"
 #include "tests/bench/temporary_file.h"

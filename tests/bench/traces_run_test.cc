@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "base/clock.h"
+#include "base/threads/clock.h"
 #include "bench/report.h"
 #include "tests/support/scratch_directory.h"
 

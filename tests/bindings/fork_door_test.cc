@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/log.h"
+#include "base/threads/log.h"
 #include "bindings/c/door.h"
 #include "bindings/c/embank.h"
 #include "tests/support/child_process.h"

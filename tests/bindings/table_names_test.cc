@@ -14,7 +14,7 @@
 
 #include "base/utf8.h"
 #include "bindings/c/embank.h"
-#include "store/manifest.h"
+#include "store/checkpoint/manifest.h"
 #include "tests/support/door.h"
 #include "tests/support/scratch_directory.h"
 

@@ -11,6 +11,7 @@ import c_door
 import documents
 import format as format_check
 import functions
+import classes
 import layering
 import names
 import style
@@ -53,7 +54,7 @@ class CheckTest(unittest.TestCase):
         self.assertEqual(findings_of(check, files), [])
 
     def test_clean_tree_has_no_findings(self):
-        for check in (layering.check, names.check, style.check, documents.check):
+        for check in (layering.check, names.check, style.check, documents.check, classes.check):
             self.assert_clean(check, {})
 
 
@@ -69,12 +70,16 @@ class LayeringTest(CheckTest):
                  'store/table.h': 'int Table();\n'}
         self.assert_finds(layering.check, 'direction', lower)
 
+    def test_file_in_no_room(self):
+        self.assert_finds(layering.check, 'room', {'tiers/slab.cc': 'int x;\n',
+                                                   'tiers/CMakeLists.txt': 'x(slab.cc)\n'})
+
     def test_room_that_gpu_may_not_see(self):
-        files = self.use('gpu/hot.cc', '"tiers/slab.h"')
-        files['tiers/slab.h'] = ''
+        files = self.use('gpu/hot.cc', '"tiers/dram/slab.h"')
+        files['tiers/dram/slab.h'] = ''
         self.assert_finds(layering.check, 'direction', files)
-        files = self.use('gpu/hot.cc', '"tiers/row_layout.h"')
-        files['tiers/row_layout.h'] = ''
+        files = self.use('gpu/hot.cc', '"tiers/row/row_layout.h"')
+        files['tiers/row/row_layout.h'] = ''
         self.assert_clean(layering.check, files)
 
     def test_bench_sees_only_the_oracle_of_the_tests(self):
@@ -83,8 +88,8 @@ class LayeringTest(CheckTest):
         self.assert_finds(layering.check, 'direction', files)
 
     def test_oracle_stands_alone(self):
-        files = self.use('tests/support/oracle_rules.cc', '"tiers/update_rule.h"')
-        files['tiers/update_rule.h'] = ''
+        files = self.use('tests/support/oracle_rules.cc', '"tiers/row/update_rule.h"')
+        files['tiers/row/update_rule.h'] = ''
         self.assert_finds(layering.check, 'oracle', files)
         files = self.use('tests/support/oracle_rules.cc', '"base/row.h"')
         self.assert_finds(layering.check, 'oracle', files)
@@ -130,6 +135,41 @@ class LayeringTest(CheckTest):
     def test_commented_include_is_none(self):
         self.assert_clean(layering.check, {
             'base/row.cc': '#include "base/row.h"\n// #include "store/table.h"\n'})
+
+
+class ClassesTest(CheckTest):
+    def header(self, text):
+        return {'base/row.h': GUARD.format('EMBANK_BASE_ROW_H_', f'class Row {{\n{text}}};\n')}
+
+    def functions(self, count):
+        return self.header(''.join(f'  void F{i}(int key) const;\n' for i in range(count)))
+
+    def members(self, count):
+        return self.header(''.join(f'  std::atomic<int> m{i}_{{0}};\n' for i in range(count)))
+
+    def test_number_of_functions(self):
+        self.assert_clean(classes.check, self.functions(30))
+        self.assert_finds(classes.check, 'class size', self.functions(31))
+
+    def test_number_of_members(self):
+        self.assert_clean(classes.check, self.members(20))
+        self.assert_finds(classes.check, 'class size', self.members(21))
+
+    def test_what_is_no_member(self):
+        self.assert_clean(classes.check, self.header(
+            '  static constexpr int kMax = 3;\n  using Key = int;\n  enum E { kA, kB };\n' * 21))
+
+    def test_ratchet(self):
+        ratchet = classes.RATCHET
+        self.assert_clean(classes.check, {**self.functions(40), ratchet: 'base/row.h Row 40 0\n'})
+        self.assert_finds(classes.check, 'class size', {**self.functions(41),
+                                                        ratchet: 'base/row.h Row 40 0\n'})
+        self.assert_finds(classes.check, 'ratchet', {**self.functions(30),
+                                                     ratchet: 'base/row.h Row 40 0\n'})
+
+    def test_number_of_files(self):
+        self.assert_clean(classes.check, {f'base/f{i}.cc': '' for i in range(28)})
+        self.assert_finds(classes.check, 'room size', {f'base/f{i}.cc': '' for i in range(29)})
 
 
 class StyleTest(CheckTest):
@@ -218,7 +258,7 @@ class StyleTest(CheckTest):
             self.assert_clean(style.check, header(text))
 
     def test_room_without_readme(self):
-        self.assert_finds(style.check, 'readme', {'tiers/slab.cc': 'int x;\n'})
+        self.assert_finds(style.check, 'readme', {'tiers/dram/slab.cc': 'int x;\n'})
 
 
 class NamesTest(CheckTest):

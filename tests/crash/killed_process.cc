@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/posix_file_system.h"
+#include "base/files/posix_file_system.h"
 #include "bindings/c/door.h"
 #include "tests/crash/checkpoint_notes.h"
 #include "tests/crash/replayed_steps.h"

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/file_system.h"
+#include "base/files/file_system.h"
 
 namespace embank::test {
 

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "base/check.h"
-#include "store/lookup.h"
-#include "store/repair.h"
-#include "store/write.h"
+#include "store/batch/lookup.h"
+#include "store/batch/write.h"
+#include "store/inspect/repair.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/support/sealed_bytes.h"
 #include "tests/support/simulated_disk.h"

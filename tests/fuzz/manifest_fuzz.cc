@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "store/manifest.h"
+#include "store/checkpoint/manifest.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/support/sealed_bytes.h"
 

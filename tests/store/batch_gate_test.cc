@@ -1,4 +1,4 @@
-#include "store/batch_gate.h"
+#include "store/gate/batch_gate.h"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 #include <array>
 #include <cstdint>
 
-#include "store/bucket.h"
+#include "store/index/bucket.h"
 #include "tests/support/interleavings.h"
 
 namespace embank::test {
@@ -23,7 +23,7 @@ enum class Fault : uint64_t {
   kBoundaryBehindTheShard,
 };
 
-// A bucket of one entry: the head of store/bucket.h, and a word.
+// A bucket of one entry: the head of store/index/bucket.h, and a word.
 struct SmallBucket {
   static constexpr uint64_t kVersionStep = uint64_t{1} << 36;
   static constexpr uint64_t kOnePassed = 1;

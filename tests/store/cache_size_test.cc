@@ -1,4 +1,4 @@
-#include "store/cache_size.h"
+#include "store/inspect/cache_size.h"
 
 #include <gtest/gtest.h>
 

@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "store/lookup.h"
+#include "store/batch/lookup.h"
+#include "store/batch/write.h"
 #include "store/store.h"
-#include "store/write.h"
 #include "tests/support/events.h"
 #include "tests/support/hooked_executor.h"
 #include "tests/support/random.h"

@@ -1,4 +1,4 @@
-#include "store/checkpoint_directory.h"
+#include "store/checkpoint/checkpoint_directory.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 
 #include "tests/support/simulated_disk.h"
 #include "tests/support/warnings.h"
-#include "tiers/row_layout.h"
+#include "tiers/row/row_layout.h"
 
 namespace embank::test {
 namespace {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "store/batch/write.h"
 #include "store/store.h"
-#include "store/write.h"
 #include "tests/support/allocation_faults.h"
 #include "tests/support/events.h"
 #include "tests/support/spill_world.h"

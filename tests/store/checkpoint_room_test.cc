@@ -15,10 +15,10 @@
 #include <utility>
 #include <vector>
 
-#include "store/gradients.h"
-#include "store/lookup.h"
+#include "store/batch/gradients.h"
+#include "store/batch/lookup.h"
+#include "store/batch/write.h"
 #include "store/store.h"
-#include "store/write.h"
 #include "tests/support/environment.h"
 #include "tests/support/events.h"
 #include "tests/support/hooked_executor.h"

@@ -8,8 +8,8 @@
 #include <thread>
 #include <vector>
 
+#include "store/batch/write.h"
 #include "store/store.h"
-#include "store/write.h"
 #include "tests/support/events.h"
 #include "tests/support/spill_world.h"
 #include "tests/support/store_contents.h"

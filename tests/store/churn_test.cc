@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "store/lookup.h"
-#include "store/write.h"
+#include "store/batch/lookup.h"
+#include "store/batch/write.h"
 #include "tests/support/environment.h"
 #include "tests/support/events.h"
 #include "tests/support/random.h"

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "store/lookup.h"
+#include "store/batch/lookup.h"
 #include "tests/support/export_world.h"
 #include "tests/support/random.h"
 

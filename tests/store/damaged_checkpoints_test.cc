@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "store/batch/write.h"
 #include "store/store.h"
-#include "store/write.h"
 #include "tests/support/sealed_bytes.h"
 #include "tests/support/spill_world.h"
 #include "tests/support/store_contents.h"

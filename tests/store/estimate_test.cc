@@ -1,4 +1,4 @@
-#include "store/estimate.h"
+#include "store/inspect/estimate.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "store/lookup.h"
+#include "store/batch/lookup.h"
+#include "store/placement/memory_plan.h"
 #include "tests/support/random.h"
 #include "tests/support/store_world.h"
 

@@ -7,12 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "store/gradients.h"
-#include "store/logged_rows.h"
-#include "store/lookup.h"
-#include "store/scan.h"
-#include "store/state.h"
-#include "store/write.h"
+#include "store/batch/gradients.h"
+#include "store/batch/logged_rows.h"
+#include "store/batch/lookup.h"
+#include "store/batch/scan.h"
+#include "store/batch/state.h"
+#include "store/batch/write.h"
 #include "tests/support/index_places.h"
 #include "tests/support/inverse_mix.h"
 #include "tests/support/spill_world.h"

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <vector>
 
-#include "store/lookup.h"
-#include "store/prefetch.h"
-#include "store/write.h"
+#include "store/batch/lookup.h"
+#include "store/batch/prefetch.h"
+#include "store/batch/write.h"
 #include "tests/support/random.h"
 #include "tests/support/spill_world.h"
 

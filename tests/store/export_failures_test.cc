@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "store/export.h"
+#include "store/checkpoint/export.h"
 #include "store/store.h"
 #include "tests/support/allocation_faults.h"
 #include "tests/support/events.h"

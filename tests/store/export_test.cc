@@ -1,6 +1,6 @@
 // An export is the last checkpoint, a store of its own: what it and its source do afterwards is
 // nothing to the other.
-#include "store/export.h"
+#include "store/checkpoint/export.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "store/heat_file.h"
+#include "store/checkpoint/heat_file.h"
+#include "store/placement/memory_plan.h"
 #include "store/store.h"
 #include "tests/support/export_world.h"
 #include "tests/support/files_by_path.h"
@@ -70,7 +71,7 @@ TEST_P(ExportTest, TakesNoSpaceTwiceForWhatIsLinked) {
   const uint64_t copied = static_cast<uint64_t>(copies_) * SmallLog().segment_bytes;
   EXPECT_GE(bytes() - before, copied);
   EXPECT_LT(bytes() - before,
-            copied + SmallLog().segment_bytes + 2 * HeatSketch::BytesFor(kDramBytes, 0));
+            copied + SmallLog().segment_bytes + 2 * HeatSketchBytes(kDramBytes, 0));
 }
 
 TEST_P(ExportTest, AndItsSourceDoNotHarmEachOther) {

@@ -10,10 +10,10 @@
 #include <utility>
 #include <vector>
 
-#include "base/executor.h"
-#include "store/gradients.h"
-#include "store/lookup.h"
-#include "store/write.h"
+#include "base/threads/executor.h"
+#include "store/batch/gradients.h"
+#include "store/batch/lookup.h"
+#include "store/batch/write.h"
 #include "tests/store/forgetting_rows.h"
 #include "tests/support/events.h"
 #include "tests/support/random.h"

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "store/gradients.h"
-#include "store/lookup.h"
-#include "store/metrics.h"
-#include "store/write.h"
+#include "store/batch/gradients.h"
+#include "store/batch/lookup.h"
+#include "store/batch/write.h"
+#include "store/inspect/metrics.h"
 #include "tests/store/forgetting_rows.h"
 
 namespace embank::test {

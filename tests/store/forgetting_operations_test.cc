@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include "store/gradients.h"
-#include "store/lookup.h"
-#include "store/scan.h"
-#include "store/write.h"
+#include "store/batch/gradients.h"
+#include "store/batch/lookup.h"
+#include "store/batch/scan.h"
+#include "store/batch/write.h"
 #include "tests/support/environment.h"
 #include "tests/support/events.h"
 #include "tests/support/random.h"

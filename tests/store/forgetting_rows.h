@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "store/lookup.h"
-#include "store/write.h"
+#include "store/batch/lookup.h"
+#include "store/batch/write.h"
 #include "tests/support/spill_world.h"
 
 namespace embank::test {

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "store/prefetch.h"
+#include "store/batch/prefetch.h"
 #include "tests/store/forgetting_rows.h"
 #include "tests/support/random.h"
 #include "tests/support/store_contents.h"

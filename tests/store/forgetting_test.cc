@@ -10,10 +10,11 @@
 #include <unordered_map>
 #include <vector>
 
-#include "store/estimate.h"
-#include "store/lookup.h"
-#include "store/metrics.h"
-#include "store/write.h"
+#include "store/batch/lookup.h"
+#include "store/batch/write.h"
+#include "store/inspect/estimate.h"
+#include "store/inspect/metrics.h"
+#include "store/placement/memory_plan.h"
 #include "tests/support/allocation_faults.h"
 #include "tests/support/index_places.h"
 #include "tests/support/inverse_mix.h"
@@ -82,7 +83,7 @@ INSTANTIATE_TEST_SUITE_P(Policies, ForgettingTest,
 
 // ---- a cache on paper ----
 
-// One shard's rows, as tiers/eviction_order.h says it, in lists and maps.
+// One shard's rows, as tiers/dram/eviction_order.h says it, in lists and maps.
 class PaperCache {
  public:
   PaperCache(EvictionPolicy policy, uint64_t capacity) : policy_(policy), capacity_(capacity) {}

@@ -4,11 +4,11 @@
 #include <atomic>
 #include <vector>
 
-#include "base/executor.h"
-#include "store/gradients.h"
-#include "store/lookup.h"
-#include "store/scan.h"
-#include "store/write.h"
+#include "base/threads/executor.h"
+#include "store/batch/gradients.h"
+#include "store/batch/lookup.h"
+#include "store/batch/scan.h"
+#include "store/batch/write.h"
 #include "tests/support/allocation_faults.h"
 #include "tests/support/random.h"
 #include "tests/support/store_world.h"

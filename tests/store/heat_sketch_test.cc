@@ -1,5 +1,6 @@
 // The sketch alone: it says no row hotter than it was, and most as hot as they were.
-#include "store/heat_sketch.h"
+#include "store/placement/heat_sketch.h"
+#include "store/placement/memory_plan.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +12,7 @@
 #include "base/hash.h"
 #include "tests/support/failing_memory.h"
 #include "tests/support/random.h"
-#include "tiers/row_header.h"
+#include "tiers/row/row_header.h"
 
 namespace embank::test {
 namespace {
@@ -245,14 +246,14 @@ TEST_F(HeatSketchTest, AnyBytesAreAsGoodAsASketch) {
 
 TEST_F(HeatSketchTest, ItsSizeIsAPartOfTheBudgets) {
   constexpr uint64_t kGiB = uint64_t{1} << 30;
-  EXPECT_EQ(HeatSketch::BytesFor(64 * kGiB, 0), 2 * kGiB);
-  EXPECT_EQ(HeatSketch::BytesFor(64 * kGiB, 512 * kGiB), 2 * kGiB);
-  EXPECT_EQ(HeatSketch::BytesFor(64 * kGiB, 256 * kGiB), kGiB);
-  EXPECT_EQ(HeatSketch::BytesFor(0, 0), HeatSketch::kGrainBytes);
-  EXPECT_EQ(HeatSketch::BytesFor(kGiB, 1), HeatSketch::kGrainBytes);
-  EXPECT_EQ(HeatSketch::BytesFor(~uint64_t{0}, 0), HeatSketch::kBytesMax);
+  EXPECT_EQ(HeatSketchBytes(64 * kGiB, 0), 2 * kGiB);
+  EXPECT_EQ(HeatSketchBytes(64 * kGiB, 512 * kGiB), 2 * kGiB);
+  EXPECT_EQ(HeatSketchBytes(64 * kGiB, 256 * kGiB), kGiB);
+  EXPECT_EQ(HeatSketchBytes(0, 0), HeatSketch::kGrainBytes);
+  EXPECT_EQ(HeatSketchBytes(kGiB, 1), HeatSketch::kGrainBytes);
+  EXPECT_EQ(HeatSketchBytes(~uint64_t{0}, 0), HeatSketch::kBytesMax);
   for (const uint64_t bytes : {uint64_t{16'777'216}, uint64_t{100'000'001}}) {
-    EXPECT_TRUE(HeatSketch::IsSize(HeatSketch::BytesFor(bytes, 0)));
+    EXPECT_TRUE(HeatSketch::IsSize(HeatSketchBytes(bytes, 0)));
   }
   EXPECT_FALSE(HeatSketch::IsSize(0) || HeatSketch::IsSize(64) || HeatSketch::IsSize(4097));
 }

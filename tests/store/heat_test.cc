@@ -8,8 +8,8 @@
 #include <thread>
 #include <vector>
 
-#include "store/lookup.h"
-#include "store/write.h"
+#include "store/batch/lookup.h"
+#include "store/batch/write.h"
 #include "tests/support/store_world.h"
 
 namespace embank::test {

@@ -1,4 +1,4 @@
-#include "store/initializer.h"
+#include "store/table/initializer.h"
 
 #include <gtest/gtest.h>
 

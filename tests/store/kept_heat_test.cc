@@ -6,9 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "store/heat_file.h"
-#include "store/verify.h"
-#include "store/write.h"
+#include "store/batch/write.h"
+#include "store/checkpoint/heat_file.h"
+#include "store/inspect/verify.h"
+#include "store/placement/memory_plan.h"
 #include "tests/store/counted_heat.h"
 #include "tests/support/files_by_path.h"
 #include "tests/support/store_files.h"
@@ -73,7 +74,7 @@ TEST_F(KeptHeat, IsThatOfTheCheckpoint) {
   world_.SetDisk(std::move(left));
   ASSERT_TRUE(world_.Open().ok());
   EXPECT_EQ(Told(), third_);
-  EXPECT_LT(disk().Contents(HeatPath(3)).size(), HeatSketch::BytesFor(kDramBytes, 0))
+  EXPECT_LT(disk().Contents(HeatPath(3)).size(), HeatSketchBytes(kDramBytes, 0))
       << "blocks without entries are left out";
   // It goes on from there, and is kept again.
   ASSERT_TRUE(world_->Checkpoint({}).ok());

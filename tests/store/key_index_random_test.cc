@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "store/key_index.h"
+#include "store/index/key_index.h"
 #include "tests/support/events.h"
 #include "tests/support/index_world.h"
 #include "tests/support/random.h"

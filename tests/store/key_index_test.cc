@@ -1,4 +1,4 @@
-#include "store/key_index.h"
+#include "store/index/key_index.h"
 
 #include <gtest/gtest.h>
 

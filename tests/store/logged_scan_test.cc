@@ -14,10 +14,10 @@
 #include <utility>
 #include <vector>
 
-#include "store/lookup.h"
-#include "store/scan.h"
+#include "store/batch/lookup.h"
+#include "store/batch/scan.h"
+#include "store/batch/write.h"
 #include "store/store.h"
-#include "store/write.h"
 #include "tests/support/allocation_faults.h"
 #include "tests/support/events.h"
 #include "tests/support/random.h"

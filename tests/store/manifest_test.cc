@@ -1,4 +1,4 @@
-#include "store/manifest.h"
+#include "store/checkpoint/manifest.h"
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@
 #include "tests/support/events.h"
 #include "tests/support/random.h"
 #include "tests/support/sealed_bytes.h"
-#include "tiers/row_layout.h"
+#include "tiers/row/row_layout.h"
 
 namespace embank::test {
 namespace {

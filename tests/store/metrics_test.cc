@@ -1,4 +1,4 @@
-#include "store/metrics.h"
+#include "store/inspect/metrics.h"
 
 #include <gtest/gtest.h>
 
@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "store/gradients.h"
-#include "store/lookup.h"
-#include "store/write.h"
+#include "store/batch/gradients.h"
+#include "store/batch/lookup.h"
+#include "store/batch/write.h"
 #include "tests/support/store_world.h"
 
 namespace embank::test {

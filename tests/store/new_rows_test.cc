@@ -1,11 +1,11 @@
-#include "store/new_rows.h"
+#include "store/batch/new_rows.h"
 
 #include <gtest/gtest.h>
 
 #include <cstring>
 #include <vector>
 
-#include "store/lookup.h"
+#include "store/batch/lookup.h"
 #include "tests/support/index_places.h"
 #include "tests/support/inverse_mix.h"
 #include "tests/support/store_world.h"

@@ -1,4 +1,4 @@
-#include "store/options.h"
+#include "store/table/options.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <limits>
 #include <string>
 
-#include "tiers/dram_tier.h"
+#include "tiers/dram/dram_tier.h"
 
 namespace embank::test {
 namespace {

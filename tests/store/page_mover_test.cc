@@ -1,6 +1,6 @@
 // Pages of DRAM that go where they are needed: rows stay what they are, and the index, the log and
 // other classes get the memory.
-#include "store/page_mover.h"
+#include "store/placement/page_mover.h"
 
 #include <gtest/gtest.h>
 
@@ -9,10 +9,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "store/gradients.h"
-#include "store/lookup.h"
+#include "store/batch/gradients.h"
+#include "store/batch/lookup.h"
+#include "store/batch/write.h"
 #include "store/store.h"
-#include "store/write.h"
 #include "tests/support/random.h"
 #include "tests/support/spill_world.h"
 #include "tests/support/threads.h"

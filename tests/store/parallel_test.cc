@@ -8,11 +8,11 @@
 #include <utility>
 #include <vector>
 
-#include "store/gradients.h"
-#include "store/lookup.h"
-#include "store/scan.h"
-#include "store/state.h"
-#include "store/write.h"
+#include "store/batch/gradients.h"
+#include "store/batch/lookup.h"
+#include "store/batch/scan.h"
+#include "store/batch/state.h"
+#include "store/batch/write.h"
 #include "tests/support/random.h"
 #include "tests/support/store_world.h"
 

@@ -1,4 +1,4 @@
-#include "store/pins.h"
+#include "store/table/pins.h"
 
 #include <gtest/gtest.h>
 

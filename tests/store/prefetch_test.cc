@@ -1,4 +1,4 @@
-#include "store/prefetch.h"
+#include "store/batch/prefetch.h"
 
 #include <gtest/gtest.h>
 
@@ -10,10 +10,10 @@
 #include <utility>
 #include <vector>
 
-#include "store/gradients.h"
-#include "store/lookup.h"
-#include "store/metrics.h"
-#include "store/write.h"
+#include "store/batch/gradients.h"
+#include "store/batch/lookup.h"
+#include "store/batch/write.h"
+#include "store/inspect/metrics.h"
 #include "tests/support/allocation_faults.h"
 #include "tests/support/index_places.h"
 #include "tests/support/inverse_mix.h"

@@ -5,10 +5,10 @@
 #include <cstdio>
 #include <vector>
 
-#include "store/gradients.h"
-#include "store/lookup.h"
-#include "store/prefetch.h"
-#include "store/write.h"
+#include "store/batch/gradients.h"
+#include "store/batch/lookup.h"
+#include "store/batch/prefetch.h"
+#include "store/batch/write.h"
 #include "tests/support/events.h"
 #include "tests/support/random.h"
 #include "tests/support/spill_world.h"

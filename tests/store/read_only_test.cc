@@ -11,12 +11,12 @@
 #include <string>
 #include <vector>
 
-#include "store/gradients.h"
-#include "store/lookup.h"
-#include "store/prefetch.h"
-#include "store/state.h"
+#include "store/batch/gradients.h"
+#include "store/batch/lookup.h"
+#include "store/batch/prefetch.h"
+#include "store/batch/state.h"
+#include "store/batch/write.h"
 #include "store/store.h"
-#include "store/write.h"
 #include "tests/support/events.h"
 #include "tests/support/export_world.h"
 #include "tests/support/store_files.h"

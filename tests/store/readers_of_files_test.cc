@@ -10,11 +10,11 @@
 #include <string>
 #include <vector>
 
-#include "store/lookup.h"
+#include "store/batch/lookup.h"
+#include "store/batch/write.h"
+#include "store/inspect/survey.h"
+#include "store/inspect/verify.h"
 #include "store/store.h"
-#include "store/survey.h"
-#include "store/verify.h"
-#include "store/write.h"
 #include "tests/support/allocation_faults.h"
 #include "tests/support/events.h"
 #include "tests/support/store_contents.h"

@@ -14,11 +14,11 @@
 #include <thread>
 #include <vector>
 
-#include "store/gradients.h"
-#include "store/lookup.h"
-#include "store/row_group.h"
-#include "store/scan.h"
-#include "store/write.h"
+#include "store/batch/gradients.h"
+#include "store/batch/lookup.h"
+#include "store/batch/row_group.h"
+#include "store/batch/scan.h"
+#include "store/batch/write.h"
 #include "tests/support/events.h"
 #include "tests/support/index_places.h"
 #include "tests/support/index_world.h"

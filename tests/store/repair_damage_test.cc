@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "store/lookup.h"
-#include "store/repair.h"
-#include "store/verify.h"
+#include "store/batch/lookup.h"
+#include "store/inspect/repair.h"
+#include "store/inspect/verify.h"
 #include "tests/support/environment.h"
 #include "tests/support/events.h"
 #include "tests/support/flipped_store.h"

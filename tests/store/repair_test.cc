@@ -1,5 +1,5 @@
 // What repair saves, of each kind of damage; and in a world that fails at any one step.
-#include "store/repair.h"
+#include "store/inspect/repair.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "store/gradients.h"
-#include "store/lookup.h"
-#include "store/state.h"
+#include "store/batch/gradients.h"
+#include "store/batch/lookup.h"
+#include "store/batch/state.h"
 #include "tests/support/allocation_faults.h"
 #include "tests/support/export_world.h"
 #include "tests/support/store_files.h"

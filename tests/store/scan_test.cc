@@ -1,4 +1,4 @@
-#include "store/scan.h"
+#include "store/batch/scan.h"
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,8 @@
 #include <set>
 #include <vector>
 
-#include "store/lookup.h"
-#include "store/write.h"
+#include "store/batch/lookup.h"
+#include "store/batch/write.h"
 #include "tests/support/events.h"
 #include "tests/support/inverse_mix.h"
 #include "tests/support/random.h"

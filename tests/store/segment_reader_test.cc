@@ -1,4 +1,4 @@
-#include "store/segment_reader.h"
+#include "store/checkpoint/segment_reader.h"
 
 #include <gtest/gtest.h>
 

@@ -9,11 +9,11 @@
 #include <thread>
 #include <vector>
 
-#include "base/log.h"
-#include "store/gradients.h"
-#include "store/lookup.h"
-#include "store/scan.h"
-#include "store/write.h"
+#include "base/threads/log.h"
+#include "store/batch/gradients.h"
+#include "store/batch/lookup.h"
+#include "store/batch/scan.h"
+#include "store/batch/write.h"
 #include "tests/support/random.h"
 #include "tests/support/store_world.h"
 

@@ -1,4 +1,4 @@
-#include "store/survey.h"
+#include "store/inspect/survey.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "store/sweep_pace.h"
+#include "store/gate/sweep_pace.h"
 
 #include <gtest/gtest.h>
 
@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "store/batch/write.h"
 #include "store/store.h"
-#include "store/write.h"
 #include "tests/support/hooked_executor.h"
 #include "tests/support/spill_world.h"
 #include "tests/support/store_contents.h"

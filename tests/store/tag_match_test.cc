@@ -1,4 +1,4 @@
-#include "store/tag_match.h"
+#include "store/index/tag_match.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "store/key_index.h"
+#include "store/index/key_index.h"
 #include "tests/support/random.h"
 
 namespace embank::test {
@@ -17,7 +17,7 @@ namespace {
 constexpr uint32_t kTagMax = (1u << kTagBits) - 1;
 constexpr size_t kProbesMax = 64;
 
-// The bits that a matcher must give, by the drawing in store/bucket.h.
+// The bits that a matcher must give, by the drawing in store/index/bucket.h.
 uint8_t PlainMatch(const Probe& probe) {
   uint8_t matches = 0;
   for (uint32_t slot = 0; slot < kBucketEntries; ++slot) {

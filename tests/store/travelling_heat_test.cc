@@ -9,8 +9,8 @@
 #include <thread>
 #include <vector>
 
-#include "store/gradients.h"
-#include "store/write.h"
+#include "store/batch/gradients.h"
+#include "store/batch/write.h"
 #include "tests/store/counted_heat.h"
 
 namespace embank::test {

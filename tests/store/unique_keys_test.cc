@@ -1,5 +1,5 @@
 // Groups of a batch by shard, and the distinct keys of a group.
-#include "store/unique_keys.h"
+#include "store/batch/unique_keys.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "store/shard_plan.h"
+#include "store/batch/shard_plan.h"
 #include "tests/support/inverse_mix.h"
 #include "tests/support/random.h"
 #include "tests/support/store_world.h"

@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "store/lookup.h"
+#include "store/batch/lookup.h"
+#include "store/inspect/verify.h"
 #include "store/store.h"
-#include "store/verify.h"
 #include "tests/support/environment.h"
 #include "tests/support/events.h"
 #include "tests/support/flipped_store.h"

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "store/verify.h"
+#include "store/inspect/verify.h"
 #include "tests/support/spill_world.h"
 #include "tests/support/store_contents.h"
 #include "tests/support/store_files.h"

@@ -1,5 +1,5 @@
 // Each kind of damage is named, with its rows; what is sound is not accused.
-#include "store/verify.h"
+#include "store/inspect/verify.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <span>
 
-#include "base/aligned_buffer.h"
-#include "base/file_system.h"
+#include "base/files/file_system.h"
+#include "base/memory/aligned_buffer.h"
 #include "tests/support/random.h"
 
 namespace embank::test {

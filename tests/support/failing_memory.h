@@ -8,9 +8,9 @@
 #include <map>
 #include <set>
 
-#include "base/memory.h"
-#include "base/mutex.h"
+#include "base/memory/memory.h"
 #include "base/status_or.h"
+#include "base/threads/mutex.h"
 #include "tests/support/unfaulted.h"
 
 namespace embank::test {

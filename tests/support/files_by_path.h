@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "base/file_system.h"
+#include "base/files/file_system.h"
 
 namespace embank::test {
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "store/batch/write.h"
 #include "store/store.h"
-#include "store/write.h"
 #include "tests/support/manual_clock.h"
 #include "tests/support/random.h"
 #include "tests/support/simulated_disk.h"

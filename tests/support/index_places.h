@@ -1,5 +1,5 @@
-// Places of the index worked out on paper, from the drawing in store/key_index.h, and hashes made
-// to have a wanted place.
+// Places of the index worked out on paper, from the drawing in store/index/key_index.h, and hashes
+// made to have a wanted place.
 #ifndef EMBANK_TESTS_SUPPORT_INDEX_PLACES_H_
 #define EMBANK_TESTS_SUPPORT_INDEX_PLACES_H_
 
@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "store/key_index.h"
+#include "store/index/key_index.h"
 
 namespace embank::test {
 

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "store/key_index.h"
+#include "store/index/key_index.h"
 #include "tests/support/failing_memory.h"
 #include "tests/support/index_places.h"
 #include "tests/support/inverse_mix.h"

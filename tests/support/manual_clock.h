@@ -5,7 +5,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "base/clock.h"
+#include "base/threads/clock.h"
 
 namespace embank::test {
 

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string>
 
-#include "base/mutex.h"
+#include "base/threads/mutex.h"
 #include "tests/support/environment.h"
 #include "tests/support/events.h"
 #include "tests/support/threads.h"

@@ -263,7 +263,7 @@ Status SimulatedDisk::SyncDirectory(const std::string& path) {
   Status status = Admit(DiskCall::Kind::kSyncDirectory, path);
   if (IsCancelled(status)) return status;
   if (!now_.HasDirectory(path)) return status.ok() ? Missing(path) : status;
-  // Then nothing was tried (base/file_system.h).
+  // Then nothing was tried (base/files/file_system.h).
   if (IsResourceExhausted(status)) return status;
   Do({.kind = status.ok() ? Change::Kind::kSyncDirectory : Change::Kind::kSyncDirectoryFailed,
       .path = path});

@@ -23,8 +23,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/file_system.h"
-#include "base/mutex.h"
+#include "base/files/file_system.h"
+#include "base/threads/mutex.h"
 #include "tests/support/random.h"
 
 namespace embank::test {

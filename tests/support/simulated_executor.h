@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/executor.h"
-#include "base/mutex.h"
+#include "base/threads/executor.h"
+#include "base/threads/mutex.h"
 #include "tests/support/random.h"
 #include "tests/support/unfaulted.h"
 

@@ -2,8 +2,8 @@
 #ifndef EMBANK_TESTS_SUPPORT_SMALL_LOG_H_
 #define EMBANK_TESTS_SUPPORT_SMALL_LOG_H_
 
-#include "base/file_system.h"
-#include "tiers/row_log_options.h"
+#include "base/files/file_system.h"
+#include "tiers/log/row_log_options.h"
 
 namespace embank::test {
 

@@ -10,10 +10,10 @@
 #include <utility>
 #include <vector>
 
-#include "store/lookup.h"
-#include "store/scan.h"
+#include "store/batch/lookup.h"
+#include "store/batch/scan.h"
+#include "store/batch/write.h"
 #include "store/store.h"
-#include "store/write.h"
 #include "tests/support/spill_world.h"
 
 namespace embank::test {

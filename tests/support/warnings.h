@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "base/log.h"
-#include "base/mutex.h"
+#include "base/threads/log.h"
+#include "base/threads/mutex.h"
 
 namespace embank::test {
 

@@ -1,5 +1,5 @@
 // When compaction begins, and how much it does for each change.
-#include "tiers/compaction_pace.h"
+#include "tiers/log/compaction_pace.h"
 
 #include <gtest/gtest.h>
 

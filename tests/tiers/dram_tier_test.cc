@@ -1,4 +1,4 @@
-#include "tiers/dram_tier.h"
+#include "tiers/dram/dram_tier.h"
 
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@
 #include "tests/support/events.h"
 #include "tests/support/failing_memory.h"
 #include "tests/support/random.h"
-#include "tiers/row_copy.h"
+#include "tiers/row/row_copy.h"
 
 namespace embank::test {
 namespace {

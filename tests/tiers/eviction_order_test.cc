@@ -1,4 +1,4 @@
-#include "tiers/eviction_order.h"
+#include "tiers/dram/eviction_order.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

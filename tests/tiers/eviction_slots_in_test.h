@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "tiers/eviction_order.h"
+#include "tiers/dram/eviction_order.h"
 
 namespace embank::test {
 

@@ -1,4 +1,4 @@
-#include "tiers/log_memory.h"
+#include "tiers/log/log_memory.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // What of a log is kept for dirty rows, in segments.
-#include "tiers/log_room.h"
+#include "tiers/log/log_room.h"
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@
 #include "tests/support/random.h"
 #include "tests/support/simulated_disk.h"
 #include "tests/support/simulated_executor.h"
-#include "tiers/row_log.h"
+#include "tiers/log/row_log.h"
 
 namespace embank::test {
 namespace {

@@ -1,4 +1,4 @@
-#include "tiers/row_copy.h"
+#include "tiers/row/row_copy.h"
 
 #include <gtest/gtest.h>
 
@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "tests/support/random.h"
-#include "tiers/row_header.h"
-#include "tiers/row_layout.h"
+#include "tiers/row/row_header.h"
+#include "tiers/row/row_layout.h"
 
 namespace embank::test {
 namespace {

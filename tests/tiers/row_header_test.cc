@@ -1,4 +1,4 @@
-#include "tiers/row_header.h"
+#include "tiers/row/row_header.h"
 
 #include <gtest/gtest.h>
 

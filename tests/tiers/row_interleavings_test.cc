@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "tests/support/interleavings.h"
-#include "tiers/row_header.h"
+#include "tiers/row/row_header.h"
 
 namespace embank::test {
 namespace {

@@ -1,4 +1,4 @@
-#include "tiers/row_layout.h"
+#include "tiers/row/row_layout.h"
 
 #include <gtest/gtest.h>
 

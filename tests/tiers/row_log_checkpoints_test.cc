@@ -11,7 +11,7 @@
 #include "tests/support/files_by_path.h"
 #include "tests/support/simulated_disk.h"
 #include "tests/support/simulated_executor.h"
-#include "tiers/row_log.h"
+#include "tiers/log/row_log.h"
 
 namespace embank::test {
 namespace {

@@ -1,4 +1,4 @@
-#include "tiers/row_log.h"
+#include "tiers/log/row_log.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Each rule against numbers worked out by hand, chosen so that most of them are exact.
-#include "tiers/row_update.h"
+#include "tiers/row/row_update.h"
 
 #include <gtest/gtest.h>
 

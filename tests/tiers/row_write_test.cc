@@ -1,4 +1,4 @@
-#include "tiers/row_write.h"
+#include "tiers/row/row_write.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>

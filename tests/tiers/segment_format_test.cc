@@ -1,4 +1,4 @@
-#include "tiers/segment_format.h"
+#include "tiers/log/segment_format.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "tiers/slot_notes.h"
+#include "tiers/dram/slot_notes.h"
 
 #include <gtest/gtest.h>
 

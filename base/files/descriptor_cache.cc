@@ -1,0 +1,180 @@
+#include "base/files/descriptor_cache.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <new>
+#include <utility>
+
+#include "base/check.h"
+#include "base/threads/spin_wait.h"
+
+namespace embank {
+namespace {
+
+// Reads of other threads end sooner: each takes some microseconds, and a pause lets them run.
+constexpr uint32_t kWaitsMax = 100'000;
+
+}  // namespace
+
+// ---- the cache ----
+
+bool DescriptorCache::CloseOne() {
+  int number = -1;
+  {
+    MutexLock lock(&mutex_);
+    number = TakeNumberOfUnused();
+  }
+  if (number >= 0) close(number);
+  return number >= 0;
+}
+
+size_t DescriptorCache::open() const {
+  MutexLock lock(&mutex_);
+  return open_.size();
+}
+
+bool DescriptorCache::TakePlace(bool may_exceed) {
+  // More than one may be too many, of the time when all were used.
+  while (true) {
+    int number = -1;
+    {
+      MutexLock lock(&mutex_);
+      const bool is_full = open_.size() + opening_ >= open_max_;
+      if (is_full) number = TakeNumberOfUnused();
+      if (is_full && number < 0 && !may_exceed) return false;
+      if (number < 0) {
+        ++opening_;
+        return true;
+      }
+    }
+    close(number);
+  }
+}
+
+bool DescriptorCache::UseIfOpen(CachedDescriptor* descriptor) {
+  MutexLock lock(&mutex_);
+  if (descriptor->users_.fetch_add(1, std::memory_order_acq_rel) >= 0) return true;
+  descriptor->users_.fetch_sub(1, std::memory_order_relaxed);
+  return false;
+}
+
+void DescriptorCache::Put(CachedDescriptor* descriptor) {
+  MutexLock lock(&mutex_);
+  open_.push_back(descriptor);
+  descriptor->place_ = open_.size() - 1;
+  --opening_;
+}
+
+void DescriptorCache::GiveUpPlace() {
+  MutexLock lock(&mutex_);
+  --opening_;
+}
+
+void DescriptorCache::Remove(CachedDescriptor* descriptor) {
+  MutexLock lock(&mutex_);
+  if (descriptor->place_ < open_.size() && open_[descriptor->place_] == descriptor) {
+    RemoveLocked(descriptor->place_);
+  }
+}
+
+void DescriptorCache::RemoveLocked(size_t place) {
+  open_[place] = open_.back();
+  open_[place]->place_ = place;
+  open_.pop_back();
+}
+
+// That of one which has not been used since the hand passed it before; what was opened for one use
+// goes first.
+int DescriptorCache::TakeNumberOfUnused() {
+  for (size_t left = 2 * open_.size(); left > 0; --left) {
+    hand_ = hand_ < open_.size() ? hand_ : 0;
+    CachedDescriptor* const descriptor = open_[hand_];
+    const bool was_used = descriptor->was_used_.exchange(false, std::memory_order_relaxed);
+    const int number = was_used ? -1 : descriptor->CloseIfUnused();
+    // The last one, which is put in the place of one that is closed, was opened a moment ago.
+    if (number >= 0) RemoveLocked(hand_);
+    ++hand_;
+    if (number >= 0) return number;
+  }
+  return -1;
+}
+
+// ---- a descriptor ----
+
+CachedDescriptor::~CachedDescriptor() {
+  if (cache_ != nullptr) cache_->Remove(this);
+  const int number = number_.load();
+  if (number >= 0) close(number);
+}
+
+void CachedDescriptor::Enter(DescriptorCache* cache, std::function<int()> reopen) {
+  EMBANK_CHECK(cache_ == nullptr);
+  reopen_ = std::move(reopen);
+  cache->TakePlace(/*may_exceed=*/true);
+  cache_ = cache;
+  try {
+    cache->Put(this);
+  } catch (const std::bad_alloc&) {
+    cache->GiveUpPlace();
+  }
+}
+
+int CachedDescriptor::Use(bool may_exceed) {
+  if (users_.fetch_add(1, std::memory_order_acq_rel) < 0) {
+    users_.fetch_sub(1, std::memory_order_relaxed);
+    return Reopen(may_exceed);
+  }
+  if (!was_used_.load(std::memory_order_relaxed)) was_used_.store(true, std::memory_order_relaxed);
+  return number_.load(std::memory_order_relaxed);
+}
+
+// As Use, of one that is closed, or was a moment ago.
+int CachedDescriptor::Reopen(bool may_exceed) {
+  MutexLock lock(&reopen_mutex_);
+  // Another thread may have opened it; or one that wanted to close it has left it open.
+  if (cache_->UseIfOpen(this)) return number_.load(std::memory_order_relaxed);
+  // It stays closed from here on: only who has its lock opens it.
+  if (!cache_->TakePlace(may_exceed)) return -EMFILE;
+  int number = reopen_();
+  SpinWait wait;
+  for (uint32_t waits = 0; number == -EMFILE || number == -ENFILE; number = reopen_()) {
+    if (cache_->CloseOne()) continue;
+    // Those that others use are free in a moment. Who has some already does not wait for more.
+    if (!may_exceed || cache_->open() == 0 || ++waits > kWaitsMax) break;
+    wait.Pause();
+  }
+  if (number < 0) {
+    cache_->GiveUpPlace();
+    return number;
+  }
+  number_.store(number, std::memory_order_relaxed);
+  users_.fetch_add(1 - kClosed, std::memory_order_release);
+  try {
+    cache_->Put(this);
+  } catch (const std::bad_alloc&) {
+    // It is open, and stays so: nobody finds it to close it.
+    cache_->GiveUpPlace();
+  }
+  return number;
+}
+
+int CachedDescriptor::CloseIfUnused() {
+  int32_t users = 0;
+  if (!users_.compare_exchange_strong(users, kClosed, std::memory_order_acq_rel)) return -1;
+  // Who changed its file has ended that use: it is seen now.
+  if (changes_.load(std::memory_order_relaxed) != synced_changes_.load(std::memory_order_relaxed)) {
+    users_.fetch_sub(kClosed, std::memory_order_release);
+    return -1;
+  }
+  return number_.exchange(-1, std::memory_order_relaxed);
+}
+
+void CachedDescriptor::NoteSynced(uint64_t changes) {
+  uint64_t synced = synced_changes_.load(std::memory_order_relaxed);
+  while (synced < changes && !synced_changes_.compare_exchange_weak(synced, changes)) {
+  }
+}
+
+}  // namespace embank

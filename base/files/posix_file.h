@@ -1,0 +1,125 @@
+// An open file of the system, and what else is opened by a name in a directory.
+#ifndef EMBANK_BASE_FILES_POSIX_FILE_H_
+#define EMBANK_BASE_FILES_POSIX_FILE_H_
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "base/files/descriptor_cache.h"
+#include "base/files/file_system.h"
+#include "base/files/ring_pool.h"
+#include "base/status.h"
+#include "base/status_or.h"
+
+namespace embank {
+
+// The status of an error number of the system: what was tried, of which path, and why it failed.
+Status ErrorOf(int error, const char* verb, const std::string& path);
+
+// Whether a file may be so long: beyond the process's limit the system sends a signal, which stops
+// processes that do not expect it.
+bool IsWithinLength(uint64_t end);
+
+// Closes a descriptor.
+class Descriptor {
+ public:
+  explicit Descriptor(int number) : number_(number) {}
+  ~Descriptor() {
+    if (number_ >= 0) close(number_);
+  }
+  Descriptor(Descriptor&& other) noexcept : number_(other.Release()) {}
+  Descriptor& operator=(Descriptor&&) = delete;
+  int number() const { return number_; }
+  // Its number, which somebody else closes.
+  int Release() { return std::exchange(number_, -1); }
+
+ private:
+  int number_;
+};
+
+// A descriptor's number, or minus the system's error number. Where there is none left, files that
+// may rest give theirs.
+int OpenNumber(DescriptorCache* cache, int directory, const char* name, int flags);
+// As OpenNumber; `path` is for the message.
+StatusOr<Descriptor> OpenDescriptor(DescriptorCache* cache, int directory, const char* name,
+                                    int flags, const std::string& path);
+
+// The file of a number, whatever its names are.
+struct FileIdentity {
+  dev_t device;
+  ino_t inode;
+  bool operator==(const FileIdentity&) const = default;
+};
+inline FileIdentity IdentityOf(const struct stat& about) { return {about.st_dev, about.st_ino}; }
+
+// Where a file has the name by which it is opened again.
+struct FilePlace {
+  int directory;
+  std::string path;   // for messages
+  size_t name_begin;  // in the path
+  int flags;          // of open files
+
+  const char* name() const { return path.c_str() + name_begin; }
+};
+
+// Thread-safe. rings and cache must outlive it.
+class PosixFile final : public File {
+ public:
+  PosixFile(Descriptor descriptor, FilePlace place, RingPool* rings, DescriptorCache* cache);
+  ~PosixFile() override;
+
+  Status Read(uint64_t offset, std::span<std::byte> into) override;
+  Status Write(uint64_t offset, std::span<const std::byte> bytes) override;
+  Status Preallocate(uint64_t bytes) override;
+  Status Sync() override;
+  StatusOr<uint64_t> SizeBytes() override;
+  void MayRest() override;
+  bool direct() const override { return (place_.flags & O_DIRECT) != 0; }
+
+  // For a list of transfers: its descriptor's number, until EndUse. Negative, and without EndUse:
+  // it cannot be had, or not without one too many; a transfer on its own tells why.
+  int Use(bool may_exceed) { return descriptor_.Use(may_exceed); }
+  void EndUse() { descriptor_.EndUse(); }
+  // Behind a write of a list, before EndUse.
+  void NoteChange() { descriptor_.NoteChange(); }
+  IoOperation OperationOf(const Transfer& transfer, int number);
+  // Goes on where a ring has stopped. What it could not do at all, for reasons of the file or of
+  // its own, is tried once more without it, which tells the reason.
+  Status Finish(const Transfer& transfer, const IoOperation& operation);
+
+ private:
+  template <typename Call>
+  Status Using(const char* verb, Call call);
+  Status NotOpenedAgain(int error, const char* verb) const;
+  int OpenAgain() const;
+  void CheckBlocks(uint64_t offset, std::span<const std::byte> bytes) const;
+  size_t Resumable(size_t done) const;
+  Status ReadFrom(int number, uint64_t offset, std::span<std::byte> into, size_t done) const;
+  Status WriteFrom(int number, uint64_t offset, std::span<const std::byte> bytes,
+                   size_t done) const;
+  template <typename Move>
+  int MoveAll(size_t bytes, size_t done, Move move) const;
+
+  const FilePlace place_;
+  RingPool* const rings_;
+  // A ring that has met the file keeps it open under this number, whatever its descriptor is now:
+  // it is the same file.
+  const uint32_t ring_number_;
+  std::atomic<bool> was_run_{false};
+  FileIdentity identity_ = {};  // of a file that may rest
+  DescriptorCache* const cache_;
+  CachedDescriptor descriptor_;
+};
+
+}  // namespace embank
+
+#endif  // EMBANK_BASE_FILES_POSIX_FILE_H_

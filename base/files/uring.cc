@@ -1,0 +1,234 @@
+#include "base/files/uring.h"
+
+#include <liburing.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+
+#include "base/check.h"
+#include "base/str_cat.h"
+#include "base/threads/spin_wait.h"
+
+namespace embank {
+namespace {
+
+// As many as an SSD's queue takes; more only wait in it.
+constexpr uint32_t kInFlightMax = 128;
+// A system call for so many: each costs 0.3 us, and the device shall not wait for the last.
+constexpr uint32_t kSubmittedAtOnce = 32;
+
+// A number of its own for each thread, of threads that have ended too.
+uint64_t ThisThread() {
+  static std::atomic<uint64_t> last{0};
+  thread_local const uint64_t number = last.fetch_add(1, std::memory_order_relaxed) + 1;
+  return number;
+}
+
+// Rings that have ended. The memory of a new one may be that of another, ended by another thread:
+// the kernel orders the two, and this tells the language and its tools, which do not see the
+// mappings of the system.
+std::atomic<uint64_t> rings_ended{0};
+
+constexpr std::array kCompletions = {IoCompletions::kDeferred, IoCompletions::kCooperative,
+                                     IoCompletions::kInterrupting};
+
+unsigned FlagsOf(IoCompletions completions) {
+  switch (completions) {
+    case IoCompletions::kDeferred:
+      return IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN;
+    case IoCompletions::kCooperative:
+      return IORING_SETUP_COOP_TASKRUN;
+    case IoCompletions::kInterrupting:
+      break;
+  }
+  return 0;
+}
+
+const char* NameOf(IoCompletions completions) {
+  switch (completions) {
+    case IoCompletions::kDeferred:
+      return "deferred completions";
+    case IoCompletions::kCooperative:
+      return "cooperative completions";
+    case IoCompletions::kInterrupting:
+      break;
+  }
+  return "interrupting completions";
+}
+
+class KernelRing final : public IoRing {
+ public:
+  KernelRing() = default;
+  ~KernelRing() override {
+    if (!is_set_up_) return;
+    rings_ended.fetch_add(1, std::memory_order_release);
+    io_uring_queue_exit(&ring_);
+  }
+  KernelRing(const KernelRing&) = delete;
+  KernelRing& operator=(const KernelRing&) = delete;
+
+  // 0, or the system's error number.
+  int SetUp(IoCompletions completions) {
+    int error = EINVAL;
+    // Kernels that do not know a flag say EINVAL.
+    for (size_t i = static_cast<size_t>(completions); i < kCompletions.size(); ++i) {
+      completions_ = kCompletions[i];
+      error = -io_uring_queue_init(kInFlightMax, &ring_, FlagsOf(completions_));
+      if (error != EINVAL) break;
+    }
+    is_set_up_ = error == 0;
+    if (!is_set_up_) return error;
+    (void)rings_ended.load(std::memory_order_acquire);
+    // The flag came with the two operations: an older kernel would refuse each.
+    if ((ring_.features & IORING_FEAT_RW_CUR_POS) == 0) return EOPNOTSUPP;
+    refusals_.files = -io_uring_register_files_sparse(&ring_, kRingFilesMax);
+    refusals_.memory = -io_uring_register_buffers_sparse(&ring_, kRingMemoryMax);
+    return 0;
+  }
+
+  bool IsForThisThread() const override {
+    return completions_ != IoCompletions::kDeferred || thread_ == ThisThread();
+  }
+  IoRefusals refusals() const override { return refusals_; }
+  std::string About() const override {
+    return StrCat(NameOf(completions_), refusals_.files == 0 ? ", registered files" : "",
+                  refusals_.memory == 0 ? ", registered memory" : "");
+  }
+
+  bool Run(std::span<IoOperation> operations, const IoMemory& memory) override {
+    const std::span<std::byte> registered =
+        Register(memory) ? memory.bytes : std::span<std::byte>();
+    size_t next = 0;
+    in_flight_ = 0;
+    while (next < operations.size() || in_flight_ > 0) {
+      const size_t left = operations.size() - next;
+      const size_t room = kInFlightMax - in_flight_;
+      const size_t added = std::min({left, room, size_t{kSubmittedAtOnce}});
+      for (size_t i = 0; i < added; ++i) {
+        io_uring_sqe* const sqe = Add(operations[next + i], memory.number, registered);
+        io_uring_sqe_set_data64(sqe, next + i);
+      }
+      next += added;
+      // While there is more to submit only what frees room for it is waited for.
+      const bool full = in_flight_ == kInFlightMax;
+      const uint32_t awaited = next == operations.size() ? in_flight_ : full ? kSubmittedAtOnce : 0;
+      if (!Submit(awaited)) {
+        Abandon(operations);
+        return false;
+      }
+      Reap(operations);
+    }
+    return true;
+  }
+
+ private:
+  // Whether the kernel has it under its number.
+  bool Register(const IoMemory& memory) {
+    if (memory.number == kNoRingNumber) return false;
+    if (memory_[memory.number] || refusals_.memory != 0) return memory_[memory.number];
+    const iovec piece = {memory.bytes.data(), memory.bytes.size()};
+    const __u64 tag = 0;
+    const int result = io_uring_register_buffers_update_tag(&ring_, memory.number, &piece, &tag, 1);
+    return IsTaken(result, &refusals_.memory, &memory_[memory.number]);
+  }
+  bool RegisterFile(const IoOperation& operation) {
+    if (operation.file == kNoRingNumber) return false;
+    if (files_[operation.file] || refusals_.files != 0) return files_[operation.file];
+    const int result =
+        io_uring_register_files_update(&ring_, operation.file, &operation.descriptor, 1);
+    return IsTaken(result, &refusals_.files, &files_[operation.file]);
+  }
+  // What was refused once is not asked for again.
+  static bool IsTaken(int result, int* refusal, bool* taken) {
+    *taken = result == 1;
+    if (!*taken) *refusal = result < 0 ? -result : EINVAL;
+    return *taken;
+  }
+
+  io_uring_sqe* Add(const IoOperation& operation, uint32_t number,
+                    std::span<std::byte> registered) {
+    io_uring_sqe* const sqe = io_uring_get_sqe(&ring_);
+    EMBANK_CHECK(sqe != nullptr);
+    const bool has_file = RegisterFile(operation);
+    const int file = has_file ? static_cast<int>(operation.file) : operation.descriptor;
+    const bool is_fixed = IsWithin(registered, operation);
+    const int opcode = operation.writes ? (is_fixed ? IORING_OP_WRITE_FIXED : IORING_OP_WRITE)
+                                        : (is_fixed ? IORING_OP_READ_FIXED : IORING_OP_READ);
+    io_uring_prep_rw(opcode, sqe, file, operation.data, operation.bytes, operation.offset);
+    if (has_file) sqe->flags |= IOSQE_FIXED_FILE;
+    if (is_fixed) sqe->buf_index = static_cast<__u16>(number);
+    ++in_flight_;
+    return sqe;
+  }
+
+  static bool IsWithin(std::span<const std::byte> all, const IoOperation& operation) {
+    const auto begin = reinterpret_cast<uintptr_t>(all.data());
+    const auto at = reinterpret_cast<uintptr_t>(operation.data);
+    return begin <= at && at + operation.bytes <= begin + all.size();
+  }
+
+  // Hands over what was added, and waits for so many completions. False: the ring is broken.
+  bool Submit(uint32_t awaited) {
+    SpinWait wait;
+    while (true) {
+      const int result = io_uring_submit_and_wait(&ring_, awaited);
+      if (result >= 0 && io_uring_sq_ready(&ring_) == 0) return true;
+      // A part, or a moment without memory or room: what is on its way makes some, if anything is.
+      const bool again = result >= 0 || result == -EINTR || result == -EAGAIN || result == -EBUSY;
+      if (!again) return false;
+      if (io_uring_cq_ready(&ring_) > 0) return true;
+      const bool nothing_on_its_way = in_flight_ == io_uring_sq_ready(&ring_);
+      if (nothing_on_its_way && result != -EINTR) return false;
+      if (nothing_on_its_way) continue;
+      io_uring_get_events(&ring_);
+      wait.Pause();
+    }
+  }
+
+  void Reap(std::span<IoOperation> operations) {
+    io_uring_cqe* cqe = nullptr;
+    while (io_uring_peek_cqe(&ring_, &cqe) == 0) {
+      operations[io_uring_cqe_get_data64(cqe)].result = cqe->res;
+      io_uring_cqe_seen(&ring_, cqe);
+      --in_flight_;
+    }
+  }
+
+  // Waits for what the kernel has taken: it writes into the callers' memory.
+  void Abandon(std::span<IoOperation> operations) {
+    in_flight_ -= io_uring_sq_ready(&ring_);
+    SpinWait wait;
+    while (true) {
+      Reap(operations);
+      if (in_flight_ == 0) return;
+      const int result = io_uring_get_events(&ring_);
+      // Deferred completions come no other way: somebody closed our descriptor.
+      EMBANK_CHECK(result >= 0 || result == -EINTR || result == -EAGAIN ||
+                   completions_ != IoCompletions::kDeferred);
+      wait.Pause();
+    }
+  }
+
+  const uint64_t thread_ = ThisThread();
+  io_uring ring_ = {};
+  bool is_set_up_ = false;
+  IoCompletions completions_ = IoCompletions::kInterrupting;
+  IoRefusals refusals_;
+  std::array<bool, kRingFilesMax> files_ = {};  // which numbers the kernel has
+  std::array<bool, kRingMemoryMax> memory_ = {};
+  uint32_t in_flight_ = 0;  // added, completions not seen
+};
+
+}  // namespace
+
+std::unique_ptr<IoRing> MakeIoRing(IoCompletions completions, int* error) {
+  auto ring = std::make_unique<KernelRing>();
+  *error = ring->SetUp(completions);
+  if (*error != 0) return nullptr;
+  return ring;
+}
+
+}  // namespace embank

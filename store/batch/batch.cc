@@ -1,0 +1,119 @@
+#include "store/batch/batch.h"
+
+#include <algorithm>
+
+#include "base/status_macros.h"
+#include "base/status_with_room.h"
+#include "base/str_cat.h"
+#include "store/placement/compaction.h"
+#include "store/placement/page_mover.h"
+
+namespace embank {
+namespace {
+
+// Below this a batch is done sooner by one thread than another one wakes up: 8,192 rows take half a
+// millisecond, waking a thread up to 50 us.
+constexpr size_t kParallelKeysMin = 8192;
+
+// Positions that one thread takes at once: a quarter of the smallest batch that is shared.
+constexpr size_t kPartKeys = 2048;
+
+}  // namespace
+
+void OutcomeTally::Add(const OutcomeTally& other) {
+  for (size_t i = 0; i < counts.size(); ++i) counts[i] += other.counts[i];
+  first_refused = std::min(first_refused, other.first_refused);
+  first_absent = std::min(first_absent, other.first_absent);
+  first_lost = std::min(first_lost, other.first_lost);
+  without_place += other.without_place;
+}
+
+void Batch::Publish(TableVerb verb, uint64_t begin_ns) const {
+  TableCounters::Verb& counters = table_->counters().verbs[static_cast<size_t>(verb)];
+  for (size_t i = 0; i < tally_.counts.size(); ++i) {
+    if (tally_.counts[i] == 0) continue;
+    counters.keys_by_outcome[i].fetch_add(tally_.counts[i], std::memory_order_relaxed);
+  }
+  counters.batches.fetch_add(1, std::memory_order_relaxed);
+  counters.nanoseconds.fetch_add(table_->parts().clock->NowNs() - begin_ns,
+                                 std::memory_order_relaxed);
+  if (verb == TableVerb::kLookup) table_->pins().EndBatch();
+  if (table_->parts().pages != nullptr) table_->parts().pages->Pay(table_->mover(), keys_.size());
+  if (table_->parts().compaction == nullptr) return;
+  const bool changes = verb != TableVerb::kLookup && verb != TableVerb::kPrefetch;
+  table_->parts().compaction->Pay(changes ? keys_.size() : 0);
+  if (table_->mover()->forgets()) {
+    table_->parts().compaction->Forget(table_->mover(), keys_.size());
+  }
+}
+
+Status Batch::LostStatus() const {
+  if (!outcomes_.empty() || count(Outcome::kDataLoss) == 0) return OkStatus();
+  return StatusWithRoom(StatusCode::kDataLoss, [&] {
+    return StrCat(count(Outcome::kDataLoss), " of ", keys_.size(),
+                  " rows could not be read from the log, of table \"", table_->name(),
+                  "\", the first is key ", keys_[tally_.first_lost], " at position ",
+                  tally_.first_lost, "; the others were done");
+  });
+}
+
+std::string Batch::WhyRefused() const {
+  const StoreParts& parts = table_->parts();
+  const bool is_index = tally_.without_place > 0;
+  if (is_index && !parts.index->IsStarved()) {
+    return "the index has no place for so many keys with nearly the same hash";
+  }
+  if (table_->mover() == nullptr) {
+    return "dram_bytes or the machine's memory is used up: erase rows or open the store with more "
+           "(a table that forgets has to have rows for it)";
+  }
+  const RowLog* const log = table_->mover()->log();
+  if (!is_index || parts.pages == nullptr) return log->WhyRefused();
+  return StrCat("dram_bytes is ", parts.pages->budget_bytes(), ", of which the index takes ",
+                parts.index->memory_bytes(),
+                " and finds no more to grow into: erase rows, or open the store with more, as "
+                "embank_estimate says");
+}
+
+Status Batch::RefusedStatus() const {
+  EMBANK_RETURN_IF_ERROR(LostStatus());
+  if (!outcomes_.empty() || count(Outcome::kRefused) == 0) return OkStatus();
+  return StatusWithRoom(StatusCode::kResourceExhausted, [&] {
+    return StrCat("no room: ", count(Outcome::kRefused), " of ", keys_.size(),
+                  " keys were refused in table \"", table_->name(), "\", the first is key ",
+                  keys_[tally_.first_refused], " at position ", tally_.first_refused, "; ",
+                  WhyRefused());
+  });
+}
+
+Status Batch::AbsentStatus() const {
+  EMBANK_RETURN_IF_ERROR(RefusedStatus());
+  if (!outcomes_.empty() || count(Outcome::kAbsent) == 0) return OkStatus();
+  return StatusWithRoom(StatusCode::kNotFound, [&] {
+    return StrCat(count(Outcome::kAbsent), " of ", keys_.size(), " keys have no row in table \"",
+                  table_->name(), "\", the first is key ", keys_[tally_.first_absent],
+                  " at position ", tally_.first_absent,
+                  "; the others were done; ask for outcomes to learn which");
+  });
+}
+
+void Batch::Add(const OutcomeTally& tally) {
+  MutexLock lock(&tally_mutex_);
+  tally_.Add(tally);
+}
+
+void Batch::Share(size_t keys, uint32_t tasks, FunctionRef<void(uint32_t)> body) const {
+  if (keys >= kParallelKeysMin) return table_->parts().executor->ParallelFor(tasks, body);
+  for (uint32_t task = 0; task < tasks; ++task) body(task);
+}
+
+void Batch::ForEachPart(FunctionRef<void(uint32_t, uint32_t)> body) const {
+  const size_t parts = (keys_.size() + kPartKeys - 1) / kPartKeys;
+  Share(keys_.size(), static_cast<uint32_t>(parts), [&](uint32_t part) {
+    const size_t begin = part * kPartKeys;
+    body(static_cast<uint32_t>(begin),
+         static_cast<uint32_t>(std::min(begin + kPartKeys, keys_.size())));
+  });
+}
+
+}  // namespace embank

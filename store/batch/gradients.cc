@@ -1,0 +1,217 @@
+#include "store/batch/gradients.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstring>
+
+#include "base/status_macros.h"
+#include "base/str_cat.h"
+#include "store/batch/batch.h"
+#include "store/batch/held_row.h"
+#include "store/batch/logged_rows.h"
+#include "store/batch/row_group.h"
+#include "store/batch/shard_plan.h"
+#include "store/batch/unique_keys.h"
+#include "tiers/row/row_update.h"
+#include "tiers/row/row_write.h"
+
+namespace embank {
+namespace {
+
+// Gradients of a key are summed in runs of so many occurrences, then the runs (docs/arithmetic.md).
+constexpr uint32_t kSumRun = 32;
+using GradientRun = std::array<const std::byte*, kSumRun>;
+
+// The first position whose gradient is NaN or infinite; the number of keys: none.
+uint64_t FirstNotFinite(const Batch& batch, ConstRowSpan gradients) {
+  const uint32_t dim = batch.table().layout().dim;
+  std::atomic<uint64_t> first = batch.keys().size();
+  batch.ForEachPart([&](uint32_t begin, uint32_t end) {
+    for (uint64_t i = begin; i < end && i < first.load(std::memory_order_relaxed); ++i) {
+      if (AllFinite(gradients.Row(i), dim)) continue;
+      uint64_t seen = first.load(std::memory_order_relaxed);
+      while (i < seen && !first.compare_exchange_weak(seen, i, std::memory_order_relaxed)) {
+      }
+    }
+  });
+  return first;
+}
+
+Status CheckFinite(const Batch& batch, ConstRowSpan gradients) {
+  const uint64_t first = FirstNotFinite(batch, gradients);
+  if (first == batch.keys().size()) return OkStatus();
+  return InvalidArgumentError(StrCat("gradients: that of key ", batch.keys()[first],
+                                     " at position ", first,
+                                     " is NaN or infinite; no gradient of the batch was applied"));
+}
+
+// Walks the gradients of one key's positions, in order.
+class GradientChain {
+ public:
+  GradientChain(const UniqueKeys& unique, const ShardGroup& group, ConstRowSpan gradients,
+                uint32_t first)
+      : unique_(unique), group_(group), gradients_(gradients), index_(first) {}
+
+  bool done() const { return index_ == UniqueKeys::kEnd; }
+  // The only gradient, if there is but one, where floats may stand; else nullptr.
+  const float* Only() const {
+    const std::byte* const gradient = gradients_.Row(group_.positions[index_]);
+    const bool aligned = reinterpret_cast<uintptr_t>(gradient) % alignof(float) == 0;
+    const bool only = aligned && unique_.Next(group_, index_) == UniqueKeys::kEnd;
+    return only ? reinterpret_cast<const float*>(gradient) : nullptr;
+  }
+  // The next gradients, at least one.
+  std::span<const std::byte* const> TakeRun(GradientRun* run) {
+    size_t count = 0;
+    for (; count < run->size() && !done(); ++count) {
+      (*run)[count] = gradients_.Row(group_.positions[index_]);
+      index_ = unique_.Next(group_, index_);
+    }
+    return std::span(*run).first(count);
+  }
+
+ private:
+  const UniqueKeys& unique_;
+  const ShardGroup& group_;
+  const ConstRowSpan gradients_;
+  uint32_t index_;
+};
+
+// What is small enough for a stack, 2 KiB; larger rows are summed by blocks of so many elements.
+constexpr uint32_t kBlockDim = 512;
+
+// sum[i] += the sum of a run's gradients.
+void AddRun(GradientRun* run, size_t count, uint32_t dim, float* sum) {
+  float run_sum[kBlockDim];
+  for (uint32_t begin = 0; begin < dim; begin += kBlockDim) {
+    const uint32_t size = std::min(dim - begin, kBlockDim);
+    SumGradients(std::span(*run).first(count), size, run_sum);
+    AddSum(run_sum, size, sum + begin);
+    for (size_t i = 0; i < count; ++i) (*run)[i] += size * sizeof(float);
+  }
+}
+
+// The sum of a key's gradients: in `sum`, or where its only one is.
+const float* Sum(GradientChain chain, uint32_t dim, float* sum) {
+  if (const float* const only = chain.Only(); only != nullptr) return only;
+  GradientRun run;
+  SumGradients(chain.TakeRun(&run), dim, sum);
+  while (!chain.done()) {
+    const size_t count = chain.TakeRun(&run).size();
+    AddRun(&run, count, dim, sum);
+  }
+  return sum;
+}
+
+// The gradients of one shard group on their way into the rows.
+class GroupStep {
+ public:
+  GroupStep(Batch* batch, const ShardGroup& group, const UpdateRule& rule, ConstRowSpan gradients,
+            UniqueKeys* unique)
+      : batch_(batch),
+        group_(group),
+        rule_(rule),
+        gradients_(gradients),
+        unique_(unique),
+        layout_(batch->table().layout()),
+        memory_(batch->table().parts().row_memory) {}
+
+  void Run() {
+    const std::span<const uint32_t> firsts = unique_->Find(group_);
+    {
+      MutexLock lock(&group_.shard->mutex);
+      StepRows(firsts);
+      memory_.GiveBack();
+    }
+    batch_->Add(tally_);
+  }
+
+ private:
+  void StepRows(std::span<const uint32_t> firsts) {
+    const Table& table = batch_->table();
+    const auto hash_at = [&](size_t i) {
+      PrefetchGradients(firsts[i]);
+      return group_.hashes[firsts[i]];
+    };
+    const auto step = [&](size_t i, KeyHash hash, const Match& guess) {
+      const Key key = batch_->keys()[group_.positions[firsts[i]]];
+      const RowId id = table.IdOf(key, hash);
+      group_.shard->mutex.AssertHeld();
+      HeldRow held(table, group_.shard, id, table.parts().index->Confirm(guess, id), &memory_);
+      Outcome outcome = held.outcome();
+      if (outcome == Outcome::kFound) {
+        outcome = held.Change([&](std::byte* row) { Step(firsts[i], row); });
+      }
+      Answer(firsts[i], outcome);
+    };
+    ForEachGuess<IndexUse::kRead>(table, layout_.row_bytes, firsts.size(), hash_at, step);
+  }
+
+  // Asks for a key's first gradients: a batch's are more than the second-level cache holds.
+  [[gnu::always_inline]] void PrefetchGradients(uint32_t first) const {
+    constexpr uint32_t kLineBytes = 64;
+    constexpr uint32_t kGradientsMax = 2;
+    constexpr uint32_t kBytesMax = 1024;
+    const uint32_t bytes = std::min<uint32_t>(layout_.dim * sizeof(float), kBytesMax);
+    uint32_t i = first;
+    for (uint32_t n = 0; n < kGradientsMax && i != UniqueKeys::kEnd; ++n) {
+      const std::byte* const gradient = gradients_.Row(group_.positions[i]);
+      for (uint32_t line = 0; line < bytes; line += kLineBytes) __builtin_prefetch(gradient + line);
+      __builtin_prefetch(gradient + bytes - 1);
+      i = unique_->Next(group_, i);
+    }
+  }
+
+  void Step(uint32_t first, std::byte* row) {
+    float* const room = layout_.dim <= kBlockDim ? sum_ : memory_.get()->sum;
+    const float* const sum =
+        Sum(GradientChain(*unique_, group_, gradients_, first), layout_.dim, room);
+    FaultIn(reinterpret_cast<const std::byte*>(sum), layout_.dim * sizeof(float));
+    ChangeRow(layout_, batch_->table().id(), row,
+              [&](std::byte* image) { StepRow(layout_, rule_, sum, image); });
+  }
+
+  void Answer(uint32_t first, Outcome outcome) {
+    for (uint32_t i = first; i != UniqueKeys::kEnd; i = unique_->Next(group_, i)) {
+      batch_->Answer(group_.positions[i], outcome, &tally_);
+    }
+  }
+
+  Batch* const batch_;
+  const ShardGroup& group_;
+  const UpdateRule& rule_;
+  const ConstRowSpan gradients_;
+  UniqueKeys* const unique_;
+  const RowLayout& layout_;
+  OutcomeTally tally_;
+  BorrowedRowMemory memory_;
+  float sum_[kBlockDim];
+};
+
+}  // namespace
+
+Status ApplyGradients(Table* table, KeySpan keys, ConstRowSpan gradients, OutcomeSpan outcomes) {
+  EMBANK_RETURN_IF_ERROR(table->CheckMayChange());
+  if (table->layout().optimizer == Optimizer::kNone) {
+    return FailedPreconditionError(StrCat(
+        "table \"", table->name(), "\" has no optimizer; create it with one to apply gradients"));
+  }
+  const uint64_t begin_ns = table->parts().clock->NowNs();
+  const UpdateRule rule = table->rule();
+  Batch batch(table, keys, outcomes);
+  EMBANK_RETURN_IF_ERROR(CheckFinite(batch, gradients));
+  ShardPlan plan;
+  UniqueKeys unique;
+  EMBANK_RETURN_IF_ERROR(plan.Allocate(keys.size()));
+  EMBANK_RETURN_IF_ERROR(unique.Allocate(keys.size()));
+  BringUpRows(batch);
+  plan.GroupAll(batch);
+  plan.ForEachShard(batch, [&](const ShardGroup& group) {
+    GroupStep(&batch, group, rule, gradients, &unique).Run();
+  });
+  batch.Publish(TableVerb::kGradients, begin_ns);
+  return batch.AbsentStatus();
+}
+
+}  // namespace embank

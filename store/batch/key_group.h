@@ -1,0 +1,177 @@
+// Groups of keys on their way through index and rows: while one group is at its rows, the next
+// ones' rows and buckets are on their way from memory.
+#ifndef EMBANK_STORE_BATCH_KEY_GROUP_H_
+#define EMBANK_STORE_BATCH_KEY_GROUP_H_
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "store/table/table.h"
+
+namespace embank {
+
+// Asks the cache for the first `row_bytes` of rows: the header to be written (heat) and up to eight
+// lines more; what follows the processor fetches by itself.
+class RowPrefetcher {
+ public:
+  RowPrefetcher(const Table& table, uint32_t row_bytes)
+      : rows_(table.parts().tier->rows()),
+        end_bytes_(std::min(row_bytes, kLinesMax * kLineBytes)) {}
+
+  // Always inlined: g++ 12 takes a function that only prefetches for one without effect, and drops
+  // calls of it.
+  [[gnu::always_inline]] void Ask(Location location) const {
+    if (location.tier() != Tier::kDram) return;
+    const std::byte* const row = rows_.At(location);
+    __builtin_prefetch(row, 1);
+    for (uint32_t i = kLineBytes; i < end_bytes_; i += kLineBytes) __builtin_prefetch(row + i);
+    // Rows do not begin at lines: the last byte may be one line further.
+    __builtin_prefetch(row + end_bytes_ - 1);
+  }
+
+ private:
+  static constexpr uint32_t kLineBytes = 64;
+  static constexpr uint32_t kLinesMax = 9;
+  const RowAddresses rows_;
+  const uint32_t end_bytes_;
+};
+
+// Whether the index stays as it is while keys are on their way.
+enum class IndexUse {
+  kRead,    // inside an EpochTable::Guard, or under the shard's lock by one who leaves all
+            // entries in their buckets
+  kChange,  // under the shard's lock, by whoever changes it: an array may shrink meanwhile
+};
+
+// Up to kGroupKeys keys, and where their rows seem to be: guesses, to be confirmed.
+class KeyGroup {
+ public:
+  size_t size() const { return size_; }
+  KeyHash hash(size_t i) const { return hashes_[i]; }
+  const Match& guess(size_t i) const { return guesses_[i]; }
+
+  // Where the hashes of `size` keys go, before step 1.
+  KeyHash* Begin(size_t size) {
+    size_ = size;
+    return hashes_.data();
+  }
+
+  // Step 1: asks for their home buckets.
+  void AskHome(const KeyIndex& index) {
+    for (size_t i = 0; i < size_; ++i) {
+      probes_[i] = index.ProbeOf(hashes_[i]);
+      __builtin_prefetch(probes_[i].bucket);
+    }
+  }
+
+  // Step 2: looks into the home buckets; asks for the rows, or for the bucket behind a home that
+  // entries have passed.
+  template <IndexUse use>
+  [[gnu::noinline]] void LookHome(const KeyIndex& index, const RowPrefetcher& rows) {
+    if (use == IndexUse::kChange) {
+      for (size_t i = 0; i < size_; ++i) probes_[i] = index.ProbeOf(hashes_[i]);
+    }
+    std::array<uint8_t, kGroupKeys> masks;
+    index.MatchTags(std::span(probes_).first(size_), masks.data());
+    behind_count_ = 0;
+    for (size_t i = 0; i < size_; ++i) {
+      guesses_[i] = KeyIndex::FirstMatch(probes_[i], masks[i]);
+      if (guesses_[i].any()) {
+        rows.Ask(guesses_[i].location());
+      } else if (Bucket::Passed(probes_[i].bucket->Head()) > 0) {
+        __builtin_prefetch(KeyIndex::Next(probes_[i].bucket));
+        behind_[behind_count_++] = static_cast<uint8_t>(i);
+      }
+    }
+  }
+
+  // Step 3: looks into those buckets, and asks for the rows.
+  template <IndexUse use>
+  [[gnu::noinline]] void LookBehind(const KeyIndex& index, const RowPrefetcher& rows) {
+    if (behind_count_ == 0) return;
+    std::array<Probe, kGroupKeys> probes;
+    std::array<uint8_t, kGroupKeys> masks;
+    for (size_t j = 0; j < behind_count_; ++j) {
+      const size_t i = behind_[j];
+      const Probe home = use == IndexUse::kChange ? index.ProbeOf(hashes_[i]) : probes_[i];
+      probes[j] = {KeyIndex::Next(home.bucket), home.tag};
+    }
+    index.MatchTags(std::span(probes).first(behind_count_), masks.data());
+    for (size_t j = 0; j < behind_count_; ++j) {
+      const Match match = KeyIndex::FirstMatch(probes[j], masks[j]);
+      guesses_[behind_[j]] = match;
+      if (match.any()) rows.Ask(match.location());
+    }
+  }
+
+ private:
+  size_t size_ = 0;
+  size_t behind_count_ = 0;
+  std::array<KeyHash, kGroupKeys> hashes_;
+  std::array<Probe, kGroupKeys> probes_;
+  std::array<Match, kGroupKeys> guesses_;
+  std::array<uint8_t, kGroupKeys> behind_;  // which to look for behind their homes
+};
+
+// Calls use(begin, group) for the groups of [0, count) in order, some groups after
+// hash(begin, size, hashes) of each. The user needs the first `row_bytes` of the rows.
+template <IndexUse index_use, typename Hash, typename Use>
+void ForEachGroup(const Table& table, uint32_t row_bytes, size_t count, Hash hash, Use use) {
+  const KeyIndex& index = *table.parts().index;
+  const RowPrefetcher rows(table, row_bytes);
+  // As many groups are on their way as there are steps.
+  std::array<KeyGroup, 4> groups;
+  const size_t group_count = (count + kGroupKeys - 1) / kGroupKeys;
+  for (size_t step = 0; step < group_count + groups.size() - 1; ++step) {
+    const auto group = [&](size_t done) -> KeyGroup* {
+      const size_t number = step - done;  // wraps below zero
+      return number < group_count ? &groups[number % groups.size()] : nullptr;
+    };
+    if (KeyGroup* const first = group(0); first != nullptr) {
+      const size_t begin = step * kGroupKeys;
+      const size_t size = std::min(kGroupKeys, count - begin);
+      hash(begin, size, first->Begin(size));
+      first->AskHome(index);
+    }
+    if (KeyGroup* const second = group(1); second != nullptr) {
+      second->LookHome<index_use>(index, rows);
+    }
+    if (KeyGroup* const third = group(2); third != nullptr) {
+      third->LookBehind<index_use>(index, rows);
+    }
+    if (const KeyGroup* const last = group(3); last != nullptr) {
+      use((step - 3) * kGroupKeys, *last);
+    }
+  }
+}
+
+// The same of keys [begin, end): calls use(position, group).
+template <typename Use>
+void ForEachKeyGroup(const Table& table, uint32_t row_bytes, KeySpan keys, uint32_t begin,
+                     uint32_t end, Use use) {
+  const auto hash = [&](size_t first, size_t size, KeyHash* hashes) {
+    table.HashesOf(keys.subspan(begin + first, size), hashes);
+  };
+  const auto use_keys = [&](size_t first, const KeyGroup& group) {
+    use(static_cast<uint32_t>(begin + first), group);
+  };
+  ForEachGroup<IndexUse::kRead>(table, row_bytes, end - begin, hash, use_keys);
+}
+
+// The same key by key: takes hash_at(i), calls use(i, hash, guess).
+template <IndexUse index_use, typename HashAt, typename Use>
+void ForEachGuess(const Table& table, uint32_t row_bytes, size_t count, HashAt hash_at, Use use) {
+  const auto hash = [&](size_t begin, size_t size, KeyHash* hashes) {
+    for (size_t i = 0; i < size; ++i) hashes[i] = hash_at(begin + i);
+  };
+  const auto use_group = [&](size_t begin, const KeyGroup& group) {
+    for (size_t i = 0; i < group.size(); ++i) use(begin + i, group.hash(i), group.guess(i));
+  };
+  ForEachGroup<index_use>(table, row_bytes, count, hash, use_group);
+}
+
+}  // namespace embank
+
+#endif  // EMBANK_STORE_BATCH_KEY_GROUP_H_

@@ -1,0 +1,124 @@
+#include "store/batch/logged_rows.h"
+
+#include "base/seeded_bug.h"
+#include "base/status_macros.h"
+#include "store/batch/row_group.h"
+#include "store/batch/row_memory.h"
+#include "store/placement/row_mover.h"
+
+namespace embank {
+
+Status LoggedRows::Allocate(const Batch& batch) {
+  if (batch.table().mover() == nullptr) return OkStatus();
+  EMBANK_RETURN_IF_ERROR(positions_.Allocate(batch.keys().size()));
+  return locations_.Allocate(batch.keys().size());
+}
+
+void LoggedRows::Part::Read(LoggedRowUse use, Visit visit) {
+  if (count_ == 0) return;
+  const Table& table = batch_.table();
+  const auto id_of = [&](uint32_t position) {
+    const Key key = batch_.keys()[position];
+    return table.IdOf(key, table.HashOf(key));
+  };
+  const std::span<Location> locations = locations_.first(count_);
+  const auto ask_for = [&](size_t i) {
+    if (use.comes_up) table.mover()->AskFor(table.HashOf(batch_.keys()[positions_[i]]));
+  };
+  // What comes of it is seen by what was visited.
+  const Status status = table.mover()->log()->Read(
+      locations,
+      [&](size_t i, const Status& read, std::span<const std::byte> record) {
+        const RowId id = id_of(positions_[i]);
+        const bool is_row = read.ok() && IsRecordOf(id, record);
+        if (!is_row && !(read.ok() && Seeded(SeededBug::kAnyRecord))) return;
+        uint32_t heat = 0;
+        if (use.tells_heat && !TellHeat(id, locations[i], record, &heat)) return;
+        visit(positions_[i], {Outcome::kFound, RowIn(record), heat});
+        if (use.comes_up) BringUp(id, locations[i], record, use.touches);
+        locations[i] = kNoLocation;
+      },
+      /*bridged_bytes=*/0, ask_for);
+  static_cast<void>(status);
+  for (size_t i = 0; i < count_; ++i) {
+    if (locations[i] == kNoLocation) continue;
+    ReadAlone(id_of(positions_[i]), positions_[i], use, visit);
+  }
+}
+
+// False: the row has moved since, and its heat may have moved with it.
+bool LoggedRows::Part::TellHeat(const RowId& id, Location from, std::span<const std::byte> record,
+                                uint32_t* heat) const {
+  const Table& table = batch_.table();
+  KeyIndex::Shard* const shard = table.parts().index->shard(KeyIndex::ShardOf(id.hash));
+  ReaderMutexLock lock(&shard->mutex);
+  const Match match = table.parts().index->Find(id);
+  if (!match.any() || match.location() != from) return false;
+  *heat = table.mover()->HeatInLog(id.hash, record);
+  return true;
+}
+
+void LoggedRows::Part::BringUp(const RowId& id, Location from, std::span<const std::byte> record,
+                               uint32_t touches) {
+  KeyIndex* const index = batch_.table().parts().index;
+  KeyIndex::Shard* const shard = index->shard(KeyIndex::ShardOf(id.hash));
+  MutexLock lock(&shard->mutex);
+  const Match match = index->Find(id);
+  if (!match.any()) return;
+  if (match.location() == from || Seeded(SeededBug::kOldRecordComesUp)) {
+    batch_.table().mover()->BringUp(shard, id, match, record, touches);
+  } else if (match.location().tier() == Tier::kDram) {
+    // For another position of the batch, or by another thread.
+    auto* const header =
+        reinterpret_cast<RowHeader*>(batch_.table().parts().tier->Row(match.location()));
+    TouchHeat(header, LoadMark(header), batch_.table().parts().heat_clock->now(), touches);
+  }
+}
+
+// The row has moved, or its entry was another's, or its record is damaged: under the lock nothing
+// moves.
+void LoggedRows::Part::ReadAlone(const RowId& id, uint32_t position, LoggedRowUse use,
+                                 Visit visit) {
+  const Table& table = batch_.table();
+  KeyIndex::Shard* const shard = table.parts().index->shard(KeyIndex::ShardOf(id.hash));
+  std::span<const std::byte> record;
+  Match unread;
+  MutexLock lock(&shard->mutex);
+  BorrowedRowMemory memory(table.parts().row_memory);
+  const StatusOr<Match> match =
+      table.mover()->Resolve(shard, id, &memory.get()->record, &record, &unread);
+  if (!match.ok()) return visit(position, {Outcome::kDataLoss, nullptr, 0});
+  if (!match->any()) return visit(position, {Outcome::kAbsent, nullptr, 0});
+  if (match->location().tier() == Tier::kSsd) {
+    table.mover()->TouchInLog(id.hash, record, use.touches);
+    const uint32_t heat = use.tells_heat ? table.mover()->HeatInLog(id.hash, record) : 0;
+    return visit(position, {Outcome::kFound, RowIn(record), heat});
+  }
+  std::byte* const row = table.parts().tier->Row(match->location());
+  RowHeader* const header = table.layout().Header(row);
+  const HeatEpoch now = table.parts().heat_clock->now();
+  TouchHeat(header, LoadMark(header), now, use.touches);
+  visit(position, {Outcome::kFound, row, HeatOf(LoadMark(header).usage, now)});
+}
+
+void BringUpRows(const Batch& batch) {
+  const Table& table = batch.table();
+  if (table.mover() == nullptr || table.mover()->rows_in_log() == 0) return;
+  LoggedRows logged;
+  if (!logged.Allocate(batch).ok()) return;
+  batch.ForEachPart([&](uint32_t begin, uint32_t end) {
+    LoggedRows::Part part(&logged, batch, begin);
+    {
+      const EpochTable::Guard guard(table.parts().epochs);
+      ReadRows(
+          table, RowLayout::kVectorOffsetBytes, batch.keys(), begin, end,
+          [](uint32_t, const RowWatch& watch) { return watch.Stands(); },
+          [&](uint32_t position, const RowSeen& row, const Match& match) {
+            if (row.header == nullptr && match.any()) part.Add(position, match.location());
+          });
+    }
+    part.Read({.touches = 0, .comes_up = true}, [](uint32_t, const LoggedRow&) {});
+  });
+}
+
+}  // namespace embank

@@ -1,0 +1,82 @@
+// Rows of a batch that are in the log: noted while the index is looked at, then read as one list.
+#ifndef EMBANK_STORE_BATCH_LOGGED_ROWS_H_
+#define EMBANK_STORE_BATCH_LOGGED_ROWS_H_
+
+#include <cstdint>
+#include <span>
+
+#include "base/function_ref.h"
+#include "base/memory/scratch.h"
+#include "base/status.h"
+#include "store/batch/batch.h"
+
+namespace embank {
+
+// What was read: kFound, with the row as it lies in memory (a header's room, vector, state) and its
+// heat, if that was asked for; kAbsent: the entry was another row's; kDataLoss: it cannot be read.
+struct LoggedRow {
+  Outcome outcome;
+  const std::byte* row;
+  uint32_t heat;
+};
+
+// What becomes of rows that are read: they count as looked up so often, come up to memory, are
+// asked for their heat.
+struct LoggedRowUse {
+  uint32_t touches;
+  bool comes_up;
+  bool tells_heat = false;
+};
+
+class LoggedRows {
+ public:
+  // Room for the keys of a batch, if its store has a log. kResourceExhausted.
+  Status Allocate(const Batch& batch);
+
+  // Those of the positions from `begin` on: one thread's.
+  class Part {
+   public:
+    Part(LoggedRows* rows, const Batch& batch, uint32_t begin)
+        : batch_(batch),
+          positions_(rows->positions_.values().subspan(rows->FirstOf(begin))),
+          locations_(rows->locations_.values().subspan(rows->FirstOf(begin))) {}
+
+    void Add(uint32_t position, Location location) {
+      positions_[count_] = position;
+      locations_[count_++] = location;
+    }
+
+    // Calls visit(position, row) for each, in any order. Takes locks of shards; inside no
+    // EpochTable::Guard.
+    using Visit = FunctionRef<void(uint32_t, const LoggedRow&)>;
+    void Read(LoggedRowUse use, Visit visit);
+
+   private:
+    void BringUp(const RowId& id, Location from, std::span<const std::byte> record,
+                 uint32_t touches);
+    bool TellHeat(const RowId& id, Location from, std::span<const std::byte> record,
+                  uint32_t* heat) const;
+    void ReadAlone(const RowId& id, uint32_t position, LoggedRowUse use, Visit visit);
+
+    const Batch& batch_;
+    const std::span<uint32_t> positions_;
+    const std::span<Location> locations_;
+    size_t count_ = 0;
+  };
+
+ private:
+  // Without a log there is no room, and nothing is added.
+  size_t FirstOf(uint32_t begin) const { return positions_.values().empty() ? 0 : begin; }
+
+  static constexpr size_t kInlineKeys = 64;
+  Scratch<uint32_t, kInlineKeys> positions_;
+  Scratch<Location, kInlineKeys> locations_;
+};
+
+// Brings the rows of a batch up that are in the log, before a writer takes locks: what is not there
+// by then it reads itself, one by one. Nothing but speed depends on it.
+void BringUpRows(const Batch& batch);
+
+}  // namespace embank
+
+#endif  // EMBANK_STORE_BATCH_LOGGED_ROWS_H_

@@ -1,0 +1,303 @@
+#include "store/batch/lookup.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <optional>
+
+#include "base/memory/scratch.h"
+#include "base/status_macros.h"
+#include "store/batch/batch.h"
+#include "store/batch/held_row.h"
+#include "store/batch/logged_rows.h"
+#include "store/batch/new_rows.h"
+#include "store/batch/row_group.h"
+#include "store/batch/shard_plan.h"
+#include "tiers/row/row_copy.h"
+#include "tiers/row/row_update.h"
+
+namespace embank {
+namespace {
+
+void AnswerMissing(const Table& table, Key key, MissingRule rule, std::byte* out) {
+  switch (rule) {
+    case MissingRule::kCreate:
+    case MissingRule::kDefault:
+      return table.InitializeVectorOf(key, out);
+    case MissingRule::kZero:
+      std::memset(out, 0, table.layout().vector_bytes);
+      return;
+    case MissingRule::kSkip:
+      return;
+  }
+}
+
+// Counts the heat of rows that were read without a lock, many at a time: the exchange waits for all
+// writes before it, and so for the answers of a row on their way to memory.
+class HeatTouches {
+ public:
+  explicit HeatTouches(const Batch& batch)
+      : batch_(batch), now_(batch.table().parts().heat_clock->now()) {}
+
+  void Add(uint32_t position, const RowSeen& row) {
+    if (count_ == touches_.size()) Flush();
+    touches_[count_] = {row.header, WordOf(row.mark), TouchedWord(row.mark, now_, 1)};
+    positions_[count_++] = position;
+  }
+  // Inside the guard under which the rows were seen.
+  void Flush() {
+    for (size_t i = 0; i < count_; ++i) {
+      const Touch& touch = touches_[i];
+      uint64_t word = touch.seen;
+      if (std::atomic_ref(*MarkWord(touch.header))
+              .compare_exchange_strong(word, touch.touched, std::memory_order_relaxed)) {
+        continue;
+      }
+      // Touched by another, mostly.
+      const bool is_same = MarkOf(word).identity == MarkOf(touch.seen).identity;
+      if (!is_same || !TouchHeat(touch.header, MarkOf(word), now_, 1)) TouchAnew(positions_[i]);
+    }
+    count_ = 0;
+  }
+
+ private:
+  // A header's second word, as it was seen and as it is to be: an exchange waits for nothing else.
+  struct Touch {
+    RowHeader* header;
+    uint64_t seen;
+    uint64_t touched;
+  };
+
+  // The row was written since it was read; or erased, and its heat is nobody's. (Of a key erased
+  // and made again meanwhile the new row gets it: the two rows are told apart by their key alone.)
+  void TouchAnew(uint32_t position) const {
+    const Key key = batch_.keys()[position];
+    RowSeen row;
+    do {
+      Match match = {};
+      row = FindAndReadRow(
+          batch_.table(), key, batch_.table().HashOf(key),
+          [](const RowWatch& watch) { return watch.Stands(); }, &match);
+    } while (row.header != nullptr && !TouchHeat(row.header, row.mark, now_, 1));
+  }
+
+  const Batch& batch_;
+  const HeatEpoch now_;
+  size_t count_ = 0;
+  std::array<Touch, 64> touches_;
+  std::array<uint32_t, 64> positions_;
+};
+
+// Copies the rows of [begin, end) that exist, and calls missing(position) for the others, whose
+// answers may be overwritten before; kept under kSkip.
+template <typename Missing>
+void ReadPart(Batch* batch, LoggedRows* logged_rows, MissingRule rule, RowSpan rows, uint32_t begin,
+              uint32_t end, Missing missing) {
+  const Table& table = batch->table();
+  const RowLayout& layout = table.layout();
+  OutcomeTally tally;
+  HeatTouches touches(*batch);
+  LoggedRows::Part logged(logged_rows, *batch, begin);
+  const auto found = [&](uint32_t position, std::span<const VectorCopy> copies) {
+    for (uint32_t i = 0; i < copies.size(); ++i) {
+      touches.Add(position + i, {copies[i].row.header, copies[i].row.mark});
+    }
+    batch->AnswerFound(position, copies.size(), &tally);
+  };
+  const auto other = [&](uint32_t position, const RowSeen& row, const Match& match) {
+    if (row.header != nullptr) {
+      touches.Add(position, row);
+      return batch->AnswerFound(position, 1, &tally);
+    }
+    if (match.any()) return logged.Add(position, match.location());
+    missing(position, &tally);
+  };
+  {
+    // What is to be kept must not be overwritten by a row that turns out to be gone.
+    std::optional<RowCopyRoom> room;
+    if (rule == MissingRule::kSkip) room.emplace(table.parts().row_memory, layout);
+    const EpochTable::Guard guard(table.parts().epochs);
+    CopyRows(table, batch->keys(), begin, end, rows, room ? room->bytes() : nullptr, found, other);
+    touches.Flush();
+  }
+  logged.Read({.touches = 1, .comes_up = true}, [&](uint32_t position, const LoggedRow& row) {
+    if (row.outcome == Outcome::kAbsent) return missing(position, &tally);
+    if (row.outcome == Outcome::kFound) {
+      CopyFromRow(layout.Vector(row.row), layout.vector_bytes, rows.Row(position));
+    }
+    batch->Answer(position, row.outcome, &tally);
+  });
+  batch->Add(tally);
+}
+
+// Copies a row's vector out and counts its heat; the row stands still.
+void CopyFound(const Table& table, std::byte* row, std::byte* out) {
+  const RowLayout& layout = table.layout();
+  CopyFromRow(layout.Vector(row), layout.vector_bytes, out);
+  RowHeader* const header = layout.Header(row);
+  TouchHeat(header, LoadMark(header), table.parts().heat_clock->now(), 1);
+}
+
+// Answers positions of one shard, most of which have no row, under the shard's lock.
+void CreateGroup(Batch* batch, const ShardGroup& group, const UpdateRule& rule, RowSpan rows,
+                 const BatchKeys& batch_keys) {
+  Table& table = batch->table();
+  const RowLayout& layout = table.layout();
+  OutcomeTally tally;
+  MutexLock lock(&group.shard->mutex);
+  BorrowedRowMemory memory(table.parts().row_memory);
+  NewRows new_rows(&table, group.shard, group.size(), &batch_keys);
+  ForEachMatch<IndexUse::kChange>(
+      table, *batch, group, [&](uint32_t position, const RowId& id, const Match& match) {
+        group.shard->mutex.AssertHeld();
+        std::byte* const out = rows.Row(position);
+        HeldRow held(table, group.shard, id, match, &memory);
+        if (held.outcome() == Outcome::kFound) CopyFound(table, held.row(), out);
+        if (held.outcome() != Outcome::kAbsent) {
+          return batch->Answer(position, held.outcome(), &tally);
+        }
+        table.InitializeVectorOf(id.key, out);
+        const bool created = new_rows.Add(id, 1, [&](std::byte* image) {
+          std::memcpy(layout.Vector(image), out, layout.vector_bytes);
+          ResetState(layout, rule, image);
+        });
+        batch->Answer(position, created ? Outcome::kCreated : Outcome::kRefused, &tally);
+      });
+  tally.without_place += new_rows.without_place();
+  batch->Add(tally);
+}
+
+// Small batches need no allocation.
+constexpr size_t kInlineKeys = 64;
+
+// Reads and makes rows in order of positions, all under their shards' locks.
+Status CreateAll(Batch* batch, RowSpan rows) {
+  const UpdateRule rule = batch->table().rule();
+  ShardPlan plan;
+  BatchKeys batch_keys;
+  EMBANK_RETURN_IF_ERROR(plan.Allocate(batch->keys().size()));
+  EMBANK_RETURN_IF_ERROR(batch_keys.Allocate(batch->table(), batch->keys()));
+  batch_keys.Collect();
+  plan.GroupAll(*batch);
+  plan.ForEachShard(
+      *batch, [&](const ShardGroup& group) { CreateGroup(batch, group, rule, rows, batch_keys); });
+  return OkStatus();
+}
+
+// Reads what is there without a lock, then makes what is missing, in order of positions.
+Status ReadThenCreate(Batch* batch, RowSpan rows) {
+  const UpdateRule rule = batch->table().rule();
+  Scratch<uint32_t, kInlineKeys> missing_memory;
+  ShardPlan plan;
+  BatchKeys batch_keys;
+  LoggedRows logged;
+  EMBANK_RETURN_IF_ERROR(logged.Allocate(*batch));
+  EMBANK_RETURN_IF_ERROR(missing_memory.Allocate(batch->keys().size()));
+  EMBANK_RETURN_IF_ERROR(plan.Allocate(batch->keys().size()));
+  EMBANK_RETURN_IF_ERROR(batch_keys.Allocate(batch->table(), batch->keys()));
+  const std::span<uint32_t> missing = missing_memory.values();
+  // Each part notes what it misses from its own begin on; unused places stay kNone.
+  constexpr uint32_t kNone = 0xFFFFFFFF;
+  batch->ForEachPart([&](uint32_t begin, uint32_t end) {
+    uint32_t next = begin;
+    ReadPart(batch, &logged, MissingRule::kCreate, rows, begin, end,
+             [&](uint32_t position, OutcomeTally*) { missing[next++] = position; });
+    // What was looked for in the log comes late.
+    if (batch->table().mover() != nullptr) {
+      std::sort(missing.begin() + begin, missing.begin() + next);
+    }
+    std::fill(missing.begin() + next, missing.begin() + end, kNone);
+  });
+  const auto missing_end = std::remove(missing.begin(), missing.end(), kNone);
+  if (missing_end == missing.begin()) return OkStatus();
+  batch_keys.Collect();
+  plan.Group(*batch, std::span(missing.begin(), missing_end));
+  plan.ForEachShard(
+      *batch, [&](const ShardGroup& group) { CreateGroup(batch, group, rule, rows, batch_keys); });
+  return OkStatus();
+}
+
+// Fewer keys say little of what the next call brings, and take no locks for a guess.
+constexpr size_t kFillKeysMin = 1024;
+
+// While a table fills, to look for rows before is to look twice.
+Status LookupOrCreate(Batch* batch, RowSpan rows) {
+  if (batch->keys().size() < kFillKeysMin) return ReadThenCreate(batch, rows);
+  Table* const table = &batch->table();
+  // Under locks rows in the log would be read one by one.
+  const bool fills = table->fills() && table->rows_in_log() == 0;
+  EMBANK_RETURN_IF_ERROR(fills ? CreateAll(batch, rows) : ReadThenCreate(batch, rows));
+  table->SetFills(batch->count(Outcome::kCreated) > batch->keys().size() / 2);
+  return OkStatus();
+}
+
+// Calls seen(position, heat) for all rows, 0 without a row, and answers what became of them.
+template <typename Seen>
+Status VisitRows(Batch* batch, bool tells_heat, Seen seen) {
+  const Table& table = batch->table();
+  EMBANK_RETURN_IF_ERROR(table.CheckAlive());
+  LoggedRows logged_rows;
+  EMBANK_RETURN_IF_ERROR(logged_rows.Allocate(*batch));
+  batch->ForEachPart([&](uint32_t begin, uint32_t end) {
+    OutcomeTally tally;
+    LoggedRows::Part logged(&logged_rows, *batch, begin);
+    {
+      const EpochTable::Guard guard(table.parts().epochs);
+      ReadRows(
+          table, RowLayout::kVectorOffsetBytes, batch->keys(), begin, end,
+          [](uint32_t, const RowWatch& watch) { return watch.Stands(); },
+          [&](uint32_t position, const RowSeen& row, const Match& match) {
+            if (row.header == nullptr && match.any()) {
+              return logged.Add(position, match.location());
+            }
+            const bool found = row.header != nullptr;
+            seen(position, found ? HeatOf(row.mark.usage, table.parts().heat_clock->now()) : 0);
+            batch->Answer(position, found ? Outcome::kFound : Outcome::kAbsent, &tally);
+          });
+    }
+    logged.Read({.touches = 0, .comes_up = false, .tells_heat = tells_heat},
+                [&](uint32_t position, const LoggedRow& row) {
+                  seen(position, row.heat);
+                  batch->Answer(position, row.outcome, &tally);
+                });
+    batch->Add(tally);
+  });
+  return batch->LostStatus();
+}
+
+}  // namespace
+
+Status Lookup(Table* table, KeySpan keys, MissingRule rule, RowSpan rows, OutcomeSpan outcomes) {
+  EMBANK_RETURN_IF_ERROR(table->CheckAlive());
+  if (rule == MissingRule::kCreate && table->parts().read_only) rule = MissingRule::kDefault;
+  const uint64_t begin_ns = table->parts().clock->NowNs();
+  Batch batch(table, keys, outcomes);
+  if (rule == MissingRule::kCreate) {
+    EMBANK_RETURN_IF_ERROR(LookupOrCreate(&batch, rows));
+  } else {
+    LoggedRows logged;
+    EMBANK_RETURN_IF_ERROR(logged.Allocate(batch));
+    batch.ForEachPart([&](uint32_t begin, uint32_t end) {
+      ReadPart(&batch, &logged, rule, rows, begin, end,
+               [&](uint32_t position, OutcomeTally* tally) {
+                 AnswerMissing(*table, keys[position], rule, rows.Row(position));
+                 batch.Answer(position, Outcome::kAbsent, tally);
+               });
+    });
+  }
+  batch.Publish(TableVerb::kLookup, begin_ns);
+  table->parts().heat_clock->Count(batch.count(Outcome::kFound) + batch.count(Outcome::kCreated));
+  return batch.RefusedStatus();
+}
+
+Status Contains(Table* table, KeySpan keys, OutcomeSpan outcomes) {
+  Batch batch(table, keys, outcomes);
+  return VisitRows(&batch, false, [](uint32_t, uint32_t) {});
+}
+
+Status GetHeat(Table* table, KeySpan keys, std::span<uint32_t> heat, OutcomeSpan outcomes) {
+  Batch batch(table, keys, outcomes);
+  return VisitRows(&batch, true, [&](uint32_t position, uint32_t seen) { heat[position] = seen; });
+}
+
+}  // namespace embank

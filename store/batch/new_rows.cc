@@ -1,0 +1,153 @@
+#include "store/batch/new_rows.h"
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+
+#include "store/batch/row_memory.h"
+#include "store/placement/compaction.h"
+#include "store/placement/row_mover.h"
+#include "tiers/row/row_write.h"
+
+namespace embank {
+
+NewRows::~NewRows() {
+  if (slots_taken_ > 0) {
+    table_->parts().tier->Free(table_->slot_class(), std::span(slots_).first(slots_taken_));
+    if (table_->mover() != nullptr) table_->mover()->GiveRoom(slots_taken_);
+  }
+  if (rows_added_ > 0) table_->AddRows(rows_added_);
+}
+
+bool NewRows::TakeSlots() {
+  shard_->mutex.AssertHeld();
+  if (no_slots_) return ForgetOne();
+  const StoreParts& parts = table_->parts();
+  // One, two, four, ...: a group that makes few rows keeps few from the others.
+  RowMover* const mover = table_->mover();
+  size_t count = std::min(slots_wanted_, std::max<size_t>(rows_left_, 1));
+  // Each of the rows will be dirty.
+  if (mover != nullptr) count = mover->TakeRoom(count);
+  const auto wanted = std::span(slots_).first(count);
+  slots_wanted_ = std::min(2 * slots_wanted_, kSlotsAtOnce);
+  slots_taken_ = parts.tier->Allocate(table_->slot_class(), wanted);
+  // Memory that a shrunken index left behind is budget that rows may have.
+  if (slots_taken_ == 0 && count > 0 && parts.index->ReleaseMemory() > 0) {
+    slots_taken_ = parts.tier->Allocate(table_->slot_class(), wanted);
+  }
+  if (slots_taken_ == 0 && count > 0 && mover != nullptr) {
+    slots_taken_ = mover->TakeSlots(shard_, wanted);
+  }
+  if (mover != nullptr) mover->GiveRoom(count - slots_taken_);
+  no_slots_ = slots_taken_ == 0;
+  return !no_slots_ || ForgetOne();
+}
+
+// One at a time: positions act in order.
+bool NewRows::ForgetOne() {
+  if (turn_ && turn_->TakeSlot(&slots_[0])) slots_taken_ = 1;
+  return slots_taken_ > 0;
+}
+
+// As ReserveOne, for a table in memory that forgets, whose row has a slot: what was forgotten for
+// that may have moved places.
+bool NewRows::MakePlace(KeyHash hash) {
+  shard_->mutex.AssertHeld();
+  KeyIndex* const index = table_->parts().index;
+  const bool fits = index->ReserveOne(shard_, hash).ok();
+  // Where only its own place is full, no other row makes it free.
+  if (KeyIndex::RowsToForget(*shard_) == 0 || slots_taken_ == slots_.size()) return fits;
+  Location slot;
+  if (!turn_->TakeSlotHere(&slot)) return fits;
+  slots_[slots_taken_++] = slot;
+  return index->ReserveOne(shard_, hash).ok();
+}
+
+bool NewRows::Add(const RowId& id, uint32_t heat, FunctionRef<void(std::byte*)> fill) {
+  shard_->mutex.AssertHeld();
+  const StoreParts& parts = table_->parts();
+  if (no_slots_ && table_->mover() == nullptr && !turn_) return false;
+  // The index first: it may give empty pages of the tier back to the budget.
+  if (!turn_ && !ReservePlace(id.hash)) return false;
+  if (slots_taken_ == 0 && !TakeSlots()) return AddInLog(id, heat, fill);
+  if (turn_ && !MakePlace(id.hash)) return false;
+  const Location location = slots_[--slots_taken_];
+  if (slots_taken_ > 0) __builtin_prefetch(parts.tier->Row(slots_[slots_taken_ - 1]), 1);
+  std::byte* const row = parts.tier->Row(location);
+  RowHeader* const header = table_->layout().Header(row);
+  // Readers of the slot's former row may still look at it.
+  std::atomic_ref(header->key).store(id.key, std::memory_order_relaxed);
+  std::atomic_ref(header->usage)
+      .store(PackUsage(0, heat, parts.heat_clock->now()), std::memory_order_relaxed);
+  ChangeRow(table_->layout(), id.table, row, fill);
+  parts.index->Insert(shard_, id.hash, location);
+  if (table_->mover() != nullptr) table_->mover()->NoteMade(shard_, location);
+  if (rows_left_ > 0) --rows_left_;
+  if (!turn_) {
+    NoteAdded();
+    return true;
+  }
+  table_->forgetter()->NoteMade(shard_, location);
+  // At once: it may be forgotten, and counted off, before the group ends.
+  table_->AddRows(1);
+  return true;
+}
+
+// With a path, where the index cannot grow, another row has to go for one that it has refused, or
+// that is made.
+bool NewRows::ReservePlace(KeyHash hash) {
+  shard_->mutex.AssertHeld();
+  const StoreParts& parts = table_->parts();
+  const bool fits = parts.index->ReserveOne(shard_, hash).ok();
+  const RowMover* const mover = table_->mover();
+  // As long as pages of rows can become the index's, no row has to go for it.
+  const bool is_last_memory = parts.pages == nullptr || parts.index->is_exhausted();
+  const bool forgets = mover != nullptr && mover->forgets() && is_last_memory;
+  rows_to_forget_ = forgets ? KeyIndex::RowsToForget(*shard_) : 0;
+  if (!fits) {
+    ++without_place_;
+    NoteRowsToForget();
+  }
+  return fits;
+}
+
+void NewRows::NoteRowsToForget() {
+  if (rows_to_forget_ > 0) table_->parts().compaction->NoteRowsToForget(rows_to_forget_);
+}
+
+void NewRows::NoteAdded() {
+  NoteRowsToForget();
+  ++rows_added_;
+}
+
+// What memory has no slot for goes into the log, if there is one.
+bool NewRows::AddInLog(const RowId& id, uint32_t heat, FunctionRef<void(std::byte*)> fill) {
+  shard_->mutex.AssertHeld();
+  RowMover* const mover = table_->mover();
+  if (mover == nullptr) return false;
+  BorrowedRowMemory memory(table_->parts().row_memory);
+  std::byte* const image = memory.get()->image.bytes;
+  std::memset(image, 0, table_->layout().row_bytes);
+  fill(image);
+  if (!mover->PutInLog(shard_, id, heat, image, {})) return false;
+  NoteAdded();
+  return true;
+}
+
+void FreedRows::Add(KeyIndex::Shard* shard, Location location) {
+  if (table_->mover() != nullptr) table_->mover()->NoteGone(shard, *table_, location);
+  if (table_->forgetter() != nullptr) table_->forgetter()->NoteGone(shard, location);
+  if (location.tier() != Tier::kDram) return table_->AddRows(-1);
+  RetireRow(table_->layout().Header(table_->parts().tier->Row(location)));
+  if (count_ == slots_.size()) GiveBack();
+  slots_[count_++] = location;
+}
+
+void FreedRows::GiveBack() {
+  if (count_ == 0) return;
+  table_->parts().tier->Free(table_->slot_class(), std::span(slots_).first(count_));
+  table_->AddRows(-static_cast<int64_t>(count_));
+  count_ = 0;
+}
+
+}  // namespace embank

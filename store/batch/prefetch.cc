@@ -1,0 +1,126 @@
+#include "store/batch/prefetch.h"
+
+#include <algorithm>
+#include <atomic>
+
+#include "base/memory/scratch.h"
+#include "base/status_macros.h"
+#include "store/batch/batch.h"
+#include "store/batch/row_group.h"
+#include "store/batch/shard_plan.h"
+#include "store/placement/row_mover.h"
+
+namespace embank {
+namespace {
+
+class RowsAhead {
+ public:
+  explicit RowsAhead(const Batch& batch)
+      : batch_(batch),
+        table_(&batch.table()),
+        evictions_max_(batch.table().mover()->rows_in_memory() / 2) {}
+
+  // kResourceExhausted.
+  Status Allocate() {
+    EMBANK_RETURN_IF_ERROR(plan_.Allocate(batch_.keys().size()));
+    EMBANK_RETURN_IF_ERROR(positions_.Allocate(batch_.keys().size()));
+    EMBANK_RETURN_IF_ERROR(locations_.Allocate(batch_.keys().size()));
+    std::ranges::fill(locations_.values(), kNoLocation);
+    return OkStatus();
+  }
+
+  // Pins what is in memory, and notes where in the log the others are.
+  void PinThoseInMemory() {
+    plan_.GroupAll(batch_);
+    const auto pin = [&](const ShardGroup& group) {
+      MutexLock lock(&group.shard->mutex);
+      ForEachMatch<IndexUse::kRead>(*table_, batch_, group,
+                                    [&](uint32_t position, const RowId&, const Match& match) {
+                                      if (match.any()) PinOrNote(position, match.location());
+                                    });
+    };
+    plan_.ForEachShard(batch_, pin, ShardPlan::Use::kNeedsNoRoom);
+  }
+
+  void BringUpTheOthers() {
+    batch_.ForEachPart([&](uint32_t begin, uint32_t end) {
+      if (!no_room_.load(std::memory_order_relaxed)) BringUpPart(begin, end);
+    });
+    table_->counters().prefetched_rows.fetch_add(came_up_, std::memory_order_relaxed);
+  }
+
+ private:
+  void PinOrNote(uint32_t position, Location location) {
+    if (location.tier() == Tier::kDram) {
+      table_->mover()->Pin(location);
+    } else {
+      locations_.values()[position] = location;
+    }
+  }
+
+  void BringUpPart(uint32_t begin, uint32_t end) {
+    const std::span<uint32_t> positions = positions_.values().subspan(begin);
+    const std::span<Location> locations = locations_.values().subspan(begin);
+    size_t count = 0;
+    for (uint32_t i = 0; i < end - begin; ++i) {
+      if (locations[i] == kNoLocation) continue;
+      positions[count] = begin + i;
+      locations[count++] = locations[i];
+    }
+    if (count == 0) return;
+    // What cannot be read, or not from there any more, the next one who needs it sees to.
+    const Status status = table_->mover()->log()->Read(
+        locations.first(count),
+        [&](size_t i, const Status& read, std::span<const std::byte> record) {
+          const Key key = batch_.keys()[positions[i]];
+          const RowId id = table_->IdOf(key, table_->HashOf(key));
+          if (read.ok() && IsRecordOf(id, record)) BringUp(id, locations[i], record);
+        });
+    static_cast<void>(status);
+  }
+
+  void BringUp(const RowId& id, Location from, std::span<const std::byte> record) {
+    KeyIndex* const index = table_->parts().index;
+    KeyIndex::Shard* const shard = index->shard(KeyIndex::ShardOf(id.hash));
+    MutexLock lock(&shard->mutex);
+    const Match match = index->Find(id);
+    if (!match.any()) return;
+    if (match.location().tier() == Tier::kDram) {
+      // For another position of the batch, or by another thread.
+      table_->mover()->Pin(match.location());
+    } else if (match.location() == from) {
+      const bool may_evict = came_up_.load(std::memory_order_relaxed) < evictions_max_;
+      const bool came_up = table_->mover()->BringUpAhead(shard, id, match, record, may_evict);
+      (came_up ? came_up_ : no_room_).fetch_add(1, std::memory_order_relaxed);
+    }
+  }
+
+  const Batch& batch_;
+  Table* const table_;
+  // More rows would push each other out.
+  const uint64_t evictions_max_;
+  ShardPlan plan_;
+  Scratch<uint32_t, 64> positions_;
+  Scratch<Location, 64> locations_;
+  std::atomic<uint64_t> came_up_{0};
+  std::atomic<uint64_t> no_room_{0};  // then there is none for the rest
+};
+
+}  // namespace
+
+Status Prefetch(Table* table, KeySpan keys) {
+  EMBANK_RETURN_IF_ERROR(table->CheckAlive());
+  const uint64_t begin_ns = table->parts().clock->NowNs();
+  const Batch batch(table, keys, {});
+  // When nothing has left memory yet, nothing is to be kept from it.
+  if (table->mover() != nullptr && table->mover()->rows_in_log() > 0) {
+    RowsAhead rows(batch);
+    EMBANK_RETURN_IF_ERROR(rows.Allocate());
+    rows.PinThoseInMemory();
+    rows.BringUpTheOthers();
+  }
+  batch.Publish(TableVerb::kPrefetch, begin_ns);
+  return OkStatus();
+}
+
+}  // namespace embank

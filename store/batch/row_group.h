@@ -1,0 +1,150 @@
+// The rows of groups of keys (store/batch/key_group.h): how readers copy them, and writers come to
+// them.
+#ifndef EMBANK_STORE_BATCH_ROW_GROUP_H_
+#define EMBANK_STORE_BATCH_ROW_GROUP_H_
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "base/threads/spin_wait.h"
+#include "store/batch/batch.h"
+#include "store/batch/key_group.h"
+#include "store/batch/shard_plan.h"
+#include "store/table/table.h"
+#include "tiers/row/row_copy.h"
+
+namespace embank {
+
+// The row of `key` of `table` as it is now, if `match` leads there; no header: it does not, or the
+// row is being changed. Inside an EpochTable::Guard, or under the shard's lock.
+[[gnu::always_inline]] inline RowWatch SeeRow(RowAddresses rows, TableId table, const Match& match,
+                                              Key key) {
+  if (!match.any() || match.location().tier() != Tier::kDram) return {};
+  auto* const header = reinterpret_cast<RowHeader*>(rows.At(match.location()));
+  const RowMark mark = LoadMark(header);
+  if (!IsWholeRowOf(table, mark.identity) || LoadKey(header) != key) return {};
+  return {header, mark, match.word, match.seen};
+}
+
+// What a reader saw in front of a row that it read. No header: it was not the row, or did not
+// stand.
+struct RowSeen {
+  RowHeader* header = nullptr;
+  RowMark mark = {};
+};
+
+// As SeeRow, and calls copy(watch), which returns whether the watch stood when it had read all that
+// it needs.
+template <typename Copy>
+RowSeen ReadRow(const Table& table, const Match& match, Key key, const Copy& copy) {
+  const RowWatch watch = SeeRow(table.parts().tier->rows(), table.id(), match, key);
+  if (watch.header == nullptr || !copy(watch)) return {};
+  return {watch.header, watch.mark};
+}
+
+// FindAndReadRow where the guess did not do.
+template <typename Copy>
+[[gnu::noinline]] RowSeen SearchAndReadRow(const Table& table, Key key, KeyHash hash,
+                                           const Copy& copy, Match* match) {
+  SpinWait wait;
+  while (!match->any() || match->location().tier() == Tier::kDram) {
+    if (match->any()) wait.Pause();
+    *match = table.parts().index->Find(table.IdOf(key, hash));
+    if (!match->any()) return {};
+    const RowSeen seen = ReadRow(table, *match, key, copy);
+    if (seen.header != nullptr) return seen;
+  }
+  return {};
+}
+
+// As ReadRow, with a first guess at the match, which becomes the one that holds. No header: the key
+// has no row in memory; and none at all, unless the match is of another tier.
+template <typename Copy>
+RowSeen FindAndReadRow(const Table& table, Key key, KeyHash hash, const Copy& copy, Match* match) {
+  const RowSeen seen = ReadRow(table, *match, key, copy);
+  return seen.header != nullptr ? seen : SearchAndReadRow(table, key, hash, copy, match);
+}
+
+// Reads the first `row_bytes` of the rows of positions [begin, end): calls copy(position, watch),
+// as ReadRow does, for those in memory, maybe more than once, and then seen(position, RowSeen,
+// Match), as FindAndReadRow has them. Takes no lock. Inside an EpochTable::Guard.
+template <typename Copy, typename Seen>
+void ReadRows(const Table& table, uint32_t row_bytes, KeySpan keys, uint32_t begin, uint32_t end,
+              Copy copy, Seen seen) {
+  const auto use = [&](uint32_t first, const KeyGroup& group) {
+    for (uint32_t i = 0; i < group.size(); ++i) {
+      const uint32_t position = first + i;
+      const auto copy_at = [&](const RowWatch& watch) { return copy(position, watch); };
+      Match match = group.guess(i);
+      const RowSeen row = FindAndReadRow(table, keys[position], group.hash(i), copy_at, &match);
+      seen(position, row, match);
+    }
+  };
+  ForEachKeyGroup(table, row_bytes, keys, begin, end, use);
+}
+
+// The group's rows as they are now, for their vectors to go to `to`, to + stride_bytes, ...
+[[gnu::noinline]] inline void SeeRows(const Table& table, const KeyGroup& group, const Key* keys,
+                                      std::byte* to, uint64_t stride_bytes, VectorCopy* copies) {
+  // Copies of one's own: the compiler must take what is written below for a part of all others.
+  const RowAddresses rows = table.parts().tier->rows();
+  const TableId id = table.id();
+  const size_t size = group.size();
+  for (size_t i = 0; i < size; ++i) {
+    copies[i] = {SeeRow(rows, id, group.guess(i), keys[i]), to + i * stride_bytes};
+  }
+}
+
+static_assert(kGroupKeys < kVectorCopiesMax);
+
+// As ReadRows, for who copies the vectors out: to out.Row(position), many at a time. `image` as
+// CopyVectors has it. Calls found(position, copies) for rows in memory, of that position and those
+// behind it, and other(position, RowSeen, Match) for keys that took more than a look.
+template <typename Found, typename Other>
+void CopyRows(const Table& table, KeySpan keys, uint32_t begin, uint32_t end, RowSpan out,
+              std::byte* image, Found found, Other other) {
+  const uint32_t bytes = table.layout().vector_bytes;
+  const auto search = [&](uint32_t position, KeyHash hash, Match match) {
+    const auto copy = [&](const RowWatch& watch) {
+      const VectorCopy one = {watch, out.Row(position)};
+      return CopyVectors({&one, 1}, bytes, image) != 0;
+    };
+    const RowSeen row = FindAndReadRow(table, keys[position], hash, copy, &match);
+    other(position, row, match);
+  };
+  const auto use = [&](uint32_t position, const KeyGroup& group) {
+    std::array<VectorCopy, kGroupKeys> memory;
+    const std::span copies = std::span(memory).first(group.size());
+    SeeRows(table, group, keys.data() + position, out.Row(position), out.stride_bytes,
+            copies.data());
+    const uint32_t stood = CopyVectors(copies, bytes, image);
+    if (stood == (1u << copies.size()) - 1) return found(position, copies);
+    for (uint32_t i = 0; i < copies.size(); ++i) {
+      if ((stood >> i & 1) != 0) {
+        found(position + i, copies.subspan(i, 1));
+      } else {
+        search(position + i, group.hash(i), group.guess(i));
+      }
+    }
+  };
+  ForEachKeyGroup(table, table.layout().vector_end_bytes(), keys, begin, end, use);
+}
+
+// Calls visit(position, id, match) for the positions of a shard group in order; match.any() is
+// whether the row exists. Under the shard's lock; the visitor may change rows, and the index if
+// index_use is kChange.
+template <IndexUse index_use, typename Visit>
+void ForEachMatch(const Table& table, const Batch& batch, const ShardGroup& group, Visit visit) {
+  const auto hash_at = [&](size_t i) { return group.hashes[i]; };
+  const auto use = [&](size_t i, KeyHash hash, const Match& guess) {
+    const uint32_t position = group.positions[i];
+    const RowId id = table.IdOf(batch.keys()[position], hash);
+    visit(position, id, table.parts().index->Confirm(guess, id));
+  };
+  ForEachGuess<index_use>(table, table.layout().row_bytes, group.size(), hash_at, use);
+}
+
+}  // namespace embank
+
+#endif  // EMBANK_STORE_BATCH_ROW_GROUP_H_

@@ -1,0 +1,66 @@
+// A walk over all rows of a table, in passes: each notes the rows of some logical ranges of the key
+// hash, and where they are, and then answers them, those in the log in the order of their places.
+// The index may grow, and rows may come, go and move meanwhile: what a pass has to answer is fixed
+// when it notes, and who is not found in its place by then is looked up by key.
+#ifndef EMBANK_STORE_BATCH_SCAN_H_
+#define EMBANK_STORE_BATCH_SCAN_H_
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/status_or.h"
+#include "store/batch/scan_notes.h"
+#include "store/table/table.h"
+
+namespace embank {
+
+// For one thread at a time. Holds no lock between calls, brings no row up and counts no heat.
+class Scan {
+ public:
+  // What a pass's notes take, but for those of one range, which is the least that a pass has.
+  static constexpr uint64_t kNotesBytesMax = uint64_t{60} << 20;
+
+  explicit Scan(Table* table, uint64_t notes_bytes = kNotesBytesMax);
+
+  const Table& table() const { return *table_; }
+
+  // Copies the next rows, at most keys.size() (> 0) of them, and returns how many; 0: the end. May
+  // write to the others of `keys` and `rows` too.
+  // kFailedPrecondition: the table was dropped. kResourceExhausted: no memory for a pass's notes;
+  // the call may be repeated. kDataLoss: rows cannot be read from the log, or nobody knows whose
+  // they are; the next call goes on without them.
+  StatusOr<uint64_t> Next(std::span<Key> keys, RowSpan rows);
+
+ private:
+  Status BeginPass();
+  void NoteRange(uint32_t range);
+  Status CopyPending(std::span<Key> keys, RowSpan rows, uint64_t* copied);
+  Status CopyNoted(std::span<Key> keys, RowSpan rows, uint64_t* copied);
+  Status FillPiece();
+  Status ReadNoted(std::span<Key> keys, RowSpan rows, uint64_t* read);
+  void GiveFromPiece(std::span<Key> keys, RowSpan rows, uint64_t* copied);
+  bool LostAny() const { return lost_rows_ > 0 || unknown_rows_ > 0; }
+  Status TellLoss();
+
+  Table* const table_;
+  const uint64_t notes_bytes_;
+  const size_t piece_rows_;
+  uint32_t next_range_ = 0;   // what the next pass begins with
+  ScanNotes notes_;           // of rows that were in the log
+  std::vector<Key> pending_;  // to be looked up: rows that were in memory, or have moved since
+  size_t pending_done_ = 0;
+  // Rows that were read for calls that ask for few at a time.
+  std::vector<Key> piece_keys_;
+  std::vector<std::byte> piece_vectors_;
+  size_t piece_count_ = 0;
+  size_t piece_done_ = 0;
+  // Not told yet.
+  uint64_t lost_rows_ = 0;
+  Key first_lost_ = 0;
+  uint64_t unknown_rows_ = 0;
+};
+
+}  // namespace embank
+
+#endif  // EMBANK_STORE_BATCH_SCAN_H_

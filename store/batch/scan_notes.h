@@ -1,0 +1,71 @@
+// What a scan notes of the log: where rows are, a bit for each slot, and then whose they are, a key
+// for each bit that is left. The bits give the keys their places, in order:
+//
+//   segment 3:  . 1 1 . 1 . . . 1      segment 7:  1 1 . . 1
+//   keys:         k k   k       k                  k k     k
+#ifndef EMBANK_STORE_BATCH_SCAN_NOTES_H_
+#define EMBANK_STORE_BATCH_SCAN_NOTES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/status.h"
+#include "base/types.h"
+#include "tiers/log/row_log.h"
+
+namespace embank {
+
+// One thread. Its memory is its own: no budget pays for it. Add and Resolve may be std::bad_alloc:
+// then Clear.
+class ScanNotes {
+ public:
+  // Of rows of this table, which are of this row class. The log must outlive it; nullptr: there is
+  // none, nothing is noted.
+  ScanNotes(RowLog* log, TableId table, uint32_t row_class)
+      : log_(log), table_(table), row_class_(row_class) {}
+
+  // Notes what lives at a place of the log, once, if it may be of the table; its segment stays
+  // until Resolve or Clear. Under the lock of the row's shard, so that it does live there.
+  void Add(Location location);
+  // Learns whose all of that is, keeps the table's rows, and lets go of the segments; *unknown: how
+  // many may be the table's or another's. kResourceExhausted: Clear.
+  Status Resolve(uint64_t* unknown);
+  void Clear();
+
+  // Bytes of what was noted, its keys included.
+  uint64_t bytes() const { return bits_bytes_ + noted_ * sizeof(Key); }
+
+  // After Resolve: the keys that are left, in order of place, and the places of the first of them.
+  std::span<const Key> keys() const { return std::span(keys_).subspan(keys_done_); }
+  void Places(std::span<Location> places) const;
+  // Forgets the first `count`.
+  void Skip(size_t count);
+
+ private:
+  struct Segment {
+    std::shared_ptr<const LogSegment> held;  // until Resolve
+    SegmentGeometry geometry;
+    std::vector<uint64_t> bits;  // by slot; empty: nothing of it is, or will be, noted
+  };
+
+  Status ResolveSegment(Segment* segment, uint64_t* unknown);
+
+  RowLog* const log_;
+  const TableId table_;
+  const uint32_t row_class_;
+  std::vector<Segment> segments_;  // by their index in the log
+  uint64_t bits_bytes_ = 0;
+  uint64_t noted_ = 0;
+  std::vector<Key> keys_;
+  size_t keys_done_ = 0;
+  // The place of the first key that is left is the first bit from here on.
+  uint32_t next_segment_ = 0;
+  uint32_t next_slot_ = 0;
+};
+
+}  // namespace embank
+
+#endif  // EMBANK_STORE_BATCH_SCAN_NOTES_H_

@@ -1,0 +1,122 @@
+#include "store/batch/state.h"
+
+#include <cstring>
+
+#include "base/status_macros.h"
+#include "base/str_cat.h"
+#include "store/batch/batch.h"
+#include "store/batch/held_row.h"
+#include "store/batch/logged_rows.h"
+#include "store/batch/row_group.h"
+#include "store/batch/shard_plan.h"
+#include "tiers/row/row_copy.h"
+#include "tiers/row/row_write.h"
+
+namespace embank {
+namespace {
+
+constexpr float kAdamStepsMax = 0x1p24f;  // where a float stops counting
+
+Status CheckHasState(const Table& table) {
+  EMBANK_RETURN_IF_ERROR(table.CheckAlive());
+  if (table.layout().state_floats > 0) return OkStatus();
+  return FailedPreconditionError(
+      StrCat("table \"", table.name(), "\" has no optimizer state (none and SGD keep none)"));
+}
+
+Status CheckAdamSteps(const Table& table, KeySpan keys, ConstRowSpan state) {
+  if (table.layout().optimizer != Optimizer::kAdam) return OkStatus();
+  const uint64_t step_offset_bytes = uint64_t{2} * table.layout().dim * sizeof(float);
+  for (size_t i = 0; i < keys.size(); ++i) {
+    float step = 0;
+    std::memcpy(&step, state.Row(i) + step_offset_bytes, sizeof step);
+    if (step >= 0.0f && step <= kAdamStepsMax) continue;
+    return InvalidArgumentError(StrCat("state: the step count (the last float) of key ", keys[i],
+                                       " at position ", i, " is ", step,
+                                       "; it must be 0 to 16777216"));
+  }
+  return OkStatus();
+}
+
+void SetGroup(Batch* batch, const ShardGroup& group, ConstRowSpan state) {
+  const Table& table = batch->table();
+  const RowLayout& layout = table.layout();
+  OutcomeTally tally;
+  MutexLock lock(&group.shard->mutex);
+  BorrowedRowMemory memory(table.parts().row_memory);
+  ForEachMatch<IndexUse::kRead>(
+      table, *batch, group, [&](uint32_t position, const RowId& id, const Match& match) {
+        group.shard->mutex.AssertHeld();
+        HeldRow held(table, group.shard, id, match, &memory);
+        Outcome outcome = held.outcome();
+        if (outcome == Outcome::kFound) {
+          const std::byte* const new_state = state.Row(position);
+          FaultIn(new_state, layout.state_bytes());
+          outcome = held.Change([&](std::byte* row) {
+            ChangeRow(layout, id.table, row, [&](std::byte* image) {
+              std::memcpy(layout.State(image), new_state, layout.state_bytes());
+            });
+          });
+        }
+        batch->Answer(position, outcome, &tally);
+      });
+  batch->Add(tally);
+}
+
+}  // namespace
+
+Status GetState(Table* table, KeySpan keys, RowSpan state, OutcomeSpan outcomes) {
+  EMBANK_RETURN_IF_ERROR(CheckHasState(*table));
+  const RowLayout& layout = table->layout();
+  Batch batch(table, keys, outcomes);
+  LoggedRows logged_rows;
+  EMBANK_RETURN_IF_ERROR(logged_rows.Allocate(batch));
+  batch.ForEachPart([&](uint32_t begin, uint32_t end) {
+    OutcomeTally tally;
+    LoggedRows::Part logged(&logged_rows, batch, begin);
+    {
+      RowCopyRoom room(table->parts().row_memory, layout);
+      std::byte* const image = room.bytes();
+      const auto copy = [&](uint32_t, const RowWatch& watch) {
+        const auto* const row = reinterpret_cast<const std::byte*>(watch.header);
+        CopyFromRow(layout.Vector(row), layout.payload_bytes(), layout.Vector(image));
+        return watch.Stands();
+      };
+      const EpochTable::Guard guard(table->parts().epochs);
+      ReadRows(*table, layout.row_bytes, keys, begin, end, copy,
+               [&](uint32_t position, const RowSeen& seen, const Match& match) {
+                 if (seen.header == nullptr && match.any()) {
+                   return logged.Add(position, match.location());
+                 }
+                 const bool found = seen.header != nullptr;
+                 if (found) {
+                   std::memcpy(state.Row(position), layout.State(image), layout.state_bytes());
+                 }
+                 batch.Answer(position, found ? Outcome::kFound : Outcome::kAbsent, &tally);
+               });
+    }
+    logged.Read({.touches = 0, .comes_up = false}, [&](uint32_t position, const LoggedRow& row) {
+      if (row.outcome == Outcome::kFound) {
+        CopyFromRow(row.row + layout.state_offset_bytes, layout.state_bytes(), state.Row(position));
+      }
+      batch.Answer(position, row.outcome, &tally);
+    });
+    batch.Add(tally);
+  });
+  return batch.AbsentStatus();
+}
+
+Status SetState(Table* table, KeySpan keys, ConstRowSpan state, OutcomeSpan outcomes) {
+  EMBANK_RETURN_IF_ERROR(table->CheckMayChange());
+  EMBANK_RETURN_IF_ERROR(CheckHasState(*table));
+  EMBANK_RETURN_IF_ERROR(CheckAdamSteps(*table, keys, state));
+  Batch batch(table, keys, outcomes);
+  ShardPlan plan;
+  EMBANK_RETURN_IF_ERROR(plan.Allocate(keys.size()));
+  BringUpRows(batch);
+  plan.GroupAll(batch);
+  plan.ForEachShard(batch, [&](const ShardGroup& group) { SetGroup(&batch, group, state); });
+  return batch.AbsentStatus();
+}
+
+}  // namespace embank

@@ -1,0 +1,112 @@
+#include "store/batch/write.h"
+
+#include <cstring>
+
+#include "base/status_macros.h"
+#include "store/batch/batch.h"
+#include "store/batch/held_row.h"
+#include "store/batch/logged_rows.h"
+#include "store/batch/new_rows.h"
+#include "store/batch/row_group.h"
+#include "store/batch/shard_plan.h"
+#include "tiers/row/row_update.h"
+#include "tiers/row/row_write.h"
+
+namespace embank {
+namespace {
+
+void UpsertGroup(Batch* batch, const ShardGroup& group, const UpdateRule& rule, ConstRowSpan rows,
+                 const BatchKeys& batch_keys) {
+  Table& table = batch->table();
+  const RowLayout& layout = table.layout();
+  OutcomeTally tally;
+  MutexLock lock(&group.shard->mutex);
+  BorrowedRowMemory memory(table.parts().row_memory);
+  NewRows new_rows(&table, group.shard, group.size(), &batch_keys);
+  ForEachMatch<IndexUse::kChange>(
+      table, *batch, group, [&](uint32_t position, const RowId& id, const Match& match) {
+        const std::byte* const vector = rows.Row(position);
+        FaultIn(vector, layout.vector_bytes);
+        const auto fill = [&](std::byte* image) {
+          std::memcpy(layout.Vector(image), vector, layout.vector_bytes);
+          ResetState(layout, rule, image);
+        };
+        group.shard->mutex.AssertHeld();
+        HeldRow held(table, group.shard, id, match, &memory);
+        Outcome outcome = held.outcome();
+        if (outcome == Outcome::kFound) {
+          outcome = held.Change([&](std::byte* row) { ChangeRow(layout, id.table, row, fill); });
+        } else if (outcome == Outcome::kDataLoss) {
+          outcome = held.Replace(fill);
+        } else if (outcome == Outcome::kAbsent) {
+          outcome = new_rows.Add(id, 0, fill) ? Outcome::kCreated : Outcome::kRefused;
+        }
+        batch->Answer(position, outcome, &tally);
+      });
+  tally.without_place += new_rows.without_place();
+  batch->Add(tally);
+}
+
+void EraseGroup(Batch* batch, const ShardGroup& group) {
+  Table& table = batch->table();
+  const StoreParts& parts = table.parts();
+  OutcomeTally tally;
+  FreedRows freed(&table);
+  MutexLock lock(&group.shard->mutex);
+  BorrowedRowMemory memory(parts.row_memory);
+  ForEachMatch<IndexUse::kChange>(
+      table, *batch, group, [&](uint32_t position, const RowId& id, const Match& match) {
+        group.shard->mutex.AssertHeld();
+        Match erased = match;
+        Outcome outcome = match.any() ? Outcome::kFound : Outcome::kAbsent;
+        const bool in_log = match.any() && match.location().tier() != Tier::kDram;
+        if (in_log) {
+          outcome = table.mover()->Find(group.shard, id, &memory.get()->record, &erased);
+        }
+        // What cannot be read can be erased.
+        if (outcome == Outcome::kDataLoss && erased.any()) outcome = Outcome::kFound;
+        if (outcome == Outcome::kFound) {
+          parts.index->Erase(group.shard, id.hash, erased);
+          freed.Add(group.shard, erased.location());
+        }
+        batch->Answer(position, outcome, &tally);
+      });
+  batch->Add(tally);
+}
+
+}  // namespace
+
+Status Upsert(Table* table, KeySpan keys, ConstRowSpan rows, OutcomeSpan outcomes) {
+  EMBANK_RETURN_IF_ERROR(table->CheckMayChange());
+  const uint64_t begin_ns = table->parts().clock->NowNs();
+  const UpdateRule rule = table->rule();
+  Batch batch(table, keys, outcomes);
+  ShardPlan plan;
+  BatchKeys batch_keys;
+  EMBANK_RETURN_IF_ERROR(plan.Allocate(keys.size()));
+  EMBANK_RETURN_IF_ERROR(batch_keys.Allocate(batch.table(), batch.keys()));
+  BringUpRows(batch);
+  batch_keys.Collect();
+  plan.GroupAll(batch);
+  plan.ForEachShard(
+      batch, [&](const ShardGroup& group) { UpsertGroup(&batch, group, rule, rows, batch_keys); });
+  batch.Publish(TableVerb::kUpsert, begin_ns);
+  return batch.RefusedStatus();
+}
+
+Status Erase(Table* table, KeySpan keys, OutcomeSpan outcomes) {
+  EMBANK_RETURN_IF_ERROR(table->CheckMayChange());
+  const uint64_t begin_ns = table->parts().clock->NowNs();
+  Batch batch(table, keys, outcomes);
+  ShardPlan plan;
+  EMBANK_RETURN_IF_ERROR(plan.Allocate(keys.size()));
+  BringUpRows(batch);
+  plan.GroupAll(batch);
+  plan.ForEachShard(
+      batch, [&](const ShardGroup& group) { EraseGroup(&batch, group); },
+      ShardPlan::Use::kNeedsNoRoom);
+  batch.Publish(TableVerb::kErase, begin_ns);
+  return batch.LostStatus();
+}
+
+}  // namespace embank

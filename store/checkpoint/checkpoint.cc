@@ -1,0 +1,83 @@
+#include "store/checkpoint/checkpoint.h"
+
+#include <algorithm>
+#include <span>
+
+#include "base/status_macros.h"
+#include "store/placement/page_rows.h"
+#include "store/table/table.h"
+
+namespace embank {
+namespace {
+
+constexpr uint32_t kSlotsAtOnce = PageRows::kSlotsAtOnce;
+
+// Saves the rows of one part of a page. Whatever a slot holds when it is looked at, a row that is
+// owed was in it at the flip, and is until somebody, under its shard's lock, has put it into the
+// log.
+Status SaveOwedOf(const SweepParts& parts, uint32_t page, uint32_t first_slot) {
+  PageRows page_rows(*parts.tier, *parts.tables, page, first_slot);
+  return page_rows.ForEachShard(
+      [&](RowMover* mover, uint32_t number, std::span<const RowInSlot> rows) {
+        KeyIndex::Shard* const shard = parts.index->shard(number);
+        for (size_t first = 0; first < rows.size(); first += RowMover::kOwedAtOnce) {
+          const size_t count = std::min(rows.size() - first, RowMover::kOwedAtOnce);
+          MutexLock lock(&shard->mutex);
+          EMBANK_RETURN_IF_ERROR(mover->SaveOwed(shard, rows.subspan(first, count)));
+        }
+        return OkStatus();
+      });
+}
+
+// Beside batches, 1,024 slots: a core is taken from them for 200 us at a time.
+constexpr uint32_t kPartsAtOnce = 4;
+
+void SweepPart(const SweepParts& parts, uint32_t page, uint32_t part) {
+  if (!parts.gate->IsSweeping()) return;
+  parts.log->WaitForCalm();
+  const Status status = SaveOwedOf(parts, page, part * kSlotsAtOnce);
+  if (!status.ok()) parts.gate->Fail(status);
+}
+
+uint32_t PartsOf(const DramTier& tier, uint32_t page) {
+  return (PageRows::SlotsOf(tier, page) + kSlotsAtOnce - 1) / kSlotsAtOnce;
+}
+
+// Some parts of a page, and the rest that follows; for how long.
+uint64_t SweepSlowly(const SweepParts& parts, uint32_t page, uint32_t first, uint32_t end) {
+  const uint64_t begin_ns = parts.clock->NowNs();
+  for (uint32_t part = first; part < end; ++part) {
+    // Of one task: on this thread.
+    parts.executor->ParallelFor(1, [&](uint32_t) { SweepPart(parts, page, part); });
+  }
+  const uint64_t worked_ns = parts.clock->NowNs() - begin_ns;
+  return parts.gate->pace()->Rest(SweepPace::RestNs(worked_ns, parts.executor->concurrency()));
+}
+
+}  // namespace
+
+uint64_t SweepOwed(const SweepParts& parts) {
+  // In the order of memory: a row that is owed stays in its slot, or leaves for the log.
+  const uint32_t pages = parts.tier->pages_begun();
+  uint64_t rested_ns = 0;
+  SweepPace* const pace = parts.gate->pace();
+  pace->Begin(parts.gate->batches_begun());
+  for (uint32_t page = 0; page < pages; ++page) {
+    const uint32_t count = PartsOf(*parts.tier, page);
+    uint32_t done = 0;
+    // Workers that rest would be missing to large batches. Near the end of ssd_bytes they need the
+    // space more that a checkpoint gives back in the end.
+    while (done < count && parts.gate->IsSweeping() &&
+           pace->IsBeside(parts.gate->batches_begun()) && !parts.log->IsNearFull()) {
+      const uint32_t end = std::min(count, done + kPartsAtOnce);
+      rested_ns += SweepSlowly(parts, page, done, end);
+      done = end;
+    }
+    if (done == count) continue;
+    parts.executor->ParallelFor(count - done,
+                                [&](uint32_t part) { SweepPart(parts, page, done + part); });
+  }
+  return rested_ns;
+}
+
+}  // namespace embank

@@ -1,0 +1,161 @@
+// The files of a store in its directory, beside the segments of its log:
+//
+//   LOCK             locked, together with the directory itself, while the store is open: by one
+//                    writer, or by any number of readers
+//   MANIFEST-<n>     checkpoint n (store/checkpoint/manifest.h), hexadecimal; the newest is kept,
+//                    and the one that it names as previous
+//   COMPLETED-<n>    empty: checkpoint n was completed, its manifest and its name were durable. If
+//                    no manifest is as new as that, the newest one has been lost
+//   HEAT-<n>         the heat of checkpoint n's rows (store/checkpoint/heat_file.h), if its
+//                    manifest says so
+//   segment-<id>     a segment of the log (tiers/log/row_log.h)
+//
+// What is in no kept manifest is left from a crash, and removed when the store is opened.
+#ifndef EMBANK_STORE_CHECKPOINT_CHECKPOINT_DIRECTORY_H_
+#define EMBANK_STORE_CHECKPOINT_CHECKPOINT_DIRECTORY_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/files/file_system.h"
+#include "base/status.h"
+#include "base/status_or.h"
+#include "store/checkpoint/manifest.h"
+
+namespace embank {
+
+// A checkpoint that the store keeps, or should: its manifest, or why that cannot be had.
+struct KeptCheckpoint {
+  uint32_t checkpoint;
+  StatusOr<Manifest> manifest;
+};
+
+// One thread at a time.
+class CheckpointDirectory {
+ public:
+  // Makes the directory if `may_create`, in one that exists; locks it, and looks what is there. A
+  // LOCK that is missing beside a manifest is made again. files must outlive it. kNotFound: there
+  // is no store; kUnavailable: it is open elsewhere; kDataLoss: it has segments, or had a
+  // checkpoint, and has no manifest; the statuses of files.
+  static StatusOr<std::unique_ptr<CheckpointDirectory>> Open(FileSystem* files,
+                                                             const std::string& path,
+                                                             bool may_create);
+  // As Open, for a store that is to be made here: kAlreadyExists when the directory has anything
+  // in it, but for a lock file.
+  static StatusOr<std::unique_ptr<CheckpointDirectory>> OpenVacant(FileSystem* files,
+                                                                   const std::string& path);
+  // Locks a store's directory together with others who only read, and looks what is there: Keep and
+  // RemoveOrphans are not called. Writes nothing; without a LOCK the lock of the directory itself
+  // has to do. kNotFound; kUnavailable: it is open to be changed; kFailedPrecondition: there is no
+  // LOCK, and the file system does not lock directories; the statuses of files; segments without a
+  // manifest are no error here. `argument`: as callers know the path.
+  static StatusOr<std::unique_ptr<CheckpointDirectory>> OpenToRead(FileSystem* files,
+                                                                   const std::string& path,
+                                                                   const char* argument);
+  // Looks what is there without a lock, beside whoever has it open: files may go while they are
+  // read, which LookAgain tells. Writes nothing. kNotFound: there is no directory; the statuses of
+  // files. What is in it may be no store.
+  static StatusOr<std::unique_ptr<CheckpointDirectory>> OpenToLook(FileSystem* files,
+                                                                   const std::string& path,
+                                                                   const char* argument);
+  CheckpointDirectory(const CheckpointDirectory&) = delete;
+  CheckpointDirectory& operator=(const CheckpointDirectory&) = delete;
+
+  // The names of a checkpoint's files in the directory: its manifest, its heat.
+  static std::string ManifestName(uint32_t checkpoint);
+  static std::string HeatName(uint32_t checkpoint);
+
+  // Where all of it is, whatever becomes of the path.
+  Directory* files() const { return directory_.get(); }
+  // Whether the LOCK of the directory is still the file that this has locked. kUnavailable: it was
+  // removed or replaced, so that others may come in; the statuses of files.
+  Status CheckLock() const;
+
+  // Looks what is there now; whether there is another newest checkpoint than before.
+  StatusOr<bool> LookAgain();
+  // kNotFound: there are neither manifests nor segments.
+  Status CheckIsStore(const char* argument) const;
+
+  // The checkpoints that have a manifest, in order: none of a new store; a crash may have left some
+  // that nobody needs.
+  std::span<const uint32_t> checkpoints() const { return checkpoints_; }
+  // A number that no checkpoint has had, as far as the directory tells; UINT32_MAX: none is left.
+  uint32_t next_checkpoint() const;
+  // The manifest of one of them. kDataLoss; kFailedPrecondition: of a newer format; statuses of
+  // files.
+  StatusOr<Manifest> Load(uint32_t checkpoint) const;
+  // The newest checkpoint, then the one that is kept with it, if there is one: that which the
+  // newest names as previous; where the newest cannot be read, the one before it. Statuses as
+  // Load's; kDataLoss also: the newest was completed, and its manifest is missing. Empty: there is
+  // no checkpoint.
+  std::vector<KeptCheckpoint> LoadKept() const;
+  // kDataLoss: there are segments, or was a checkpoint, and there is no manifest.
+  Status CheckHasManifest() const;
+
+  // Writes a manifest, whose checkpoint is newer than all; then it and its previous one are kept,
+  // and no other, and the directory says durably that it was completed. kUnavailable also as
+  // CheckLock. *in_doubt: after the error nobody knows whether it is there, nor which names of the
+  // directory are durable; no later sync tells, and Keep has that error from then on.
+  Status Keep(const Manifest& manifest, bool* in_doubt);
+
+  // A file with the heat of a checkpoint may come to be, or is there, of so many bytes at most.
+  // std::bad_alloc leaves it.
+  void NoteHeat(uint32_t checkpoint, uint64_t bytes) { heats_[checkpoint] = bytes; }
+  // Of all that were noted.
+  uint64_t HeatBytes() const;
+  // Removes heat but that of these and of the checkpoints that have a manifest, or may have one.
+  void KeepHeatOf(const std::multiset<uint32_t>& checkpoints);
+
+  // Names of segments from here on are new.
+  uint64_t next_segment_id() const { return next_segment_id_; }
+  // Names of segments that were there when it was opened and are in none of these, in order.
+  std::vector<std::string> SegmentsBeside(std::span<const Manifest* const> kept) const;
+  // Names of what a crash left of writing manifests, and of manifests that are none of these.
+  std::vector<std::string> ManifestsBeside(std::span<const uint32_t> kept) const;
+  // Names of files with heat that none of these has, in order.
+  std::vector<std::string> HeatBeside(std::span<const Manifest* const> kept) const;
+  // Removes other manifests, segments and heat that are in none of these, and what a crash left of
+  // writing them.
+  void RemoveOrphans(std::span<const Manifest> kept);
+  // Of a store that has not come to be: removes its lock file, and the directory if this made it.
+  void Abandon();
+
+ private:
+  explicit CheckpointDirectory(std::unique_ptr<Directory> directory)
+      : directory_(std::move(directory)) {}
+
+  Status MakeLockFile();
+  Status LockDirectory(bool shared, const char* argument);
+  Status LockFile(bool shared, const char* argument);
+  Status LockToChange(bool may_create);
+  Status LockToRead(const char* argument);
+  Status LookAround();
+  Status LoadMissing(uint32_t checkpoint) const;
+  void MarkCompleted(uint32_t checkpoint);
+  std::string PathOf(const std::string& name) const { return directory_->PathOf(name); }
+  void KeepOnly(const std::set<uint32_t>& checkpoints);
+  void Remove(const std::string& name);
+
+  const std::unique_ptr<Directory> directory_;
+  std::unique_ptr<FileLock> directory_lock_;  // nullptr: the file system has none of directories
+  std::unique_ptr<FileLock> lock_;            // of LOCK; nullptr: there is none
+  bool is_made_ = false;                      // by this
+  Status doubt_;
+  uint32_t doubted_checkpoint_ = 0;  // whose manifest may turn out to be there; 0: none
+  std::vector<uint32_t> checkpoints_;
+  std::set<uint32_t> completed_;        // that the directory says to have been completed
+  std::vector<uint64_t> segments_;      // that were there when it was opened
+  std::map<uint32_t, uint64_t> heats_;  // checkpoints that may have a file with heat: its bytes
+  std::vector<std::string> drafts_;
+  uint64_t next_segment_id_ = 1;
+};
+
+}  // namespace embank
+
+#endif  // EMBANK_STORE_CHECKPOINT_CHECKPOINT_DIRECTORY_H_

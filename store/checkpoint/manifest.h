@@ -1,0 +1,64 @@
+// What a checkpoint is (docs/file_formats.md): the tables of a store, and which records of which
+// segments are their rows.
+#ifndef EMBANK_STORE_CHECKPOINT_MANIFEST_H_
+#define EMBANK_STORE_CHECKPOINT_MANIFEST_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/status_or.h"
+#include "store/table/options.h"
+#include "tiers/log/row_log.h"
+
+namespace embank {
+
+inline constexpr uint32_t kManifestFormatVersion = 2;
+inline constexpr uint64_t kManifestBytesMax = uint64_t{1} << 32;
+inline constexpr uint64_t kBlobBytesMax = uint64_t{32} << 20;
+
+struct ManifestTable {
+  TableId id;
+  std::string name;
+  TableOptions options;  // with the learning rate of the moment
+};
+
+// The file that keeps the heat of a checkpoint's rows (store/checkpoint/heat_file.h).
+struct HeatFile {
+  uint64_t bytes = 0;         // 0: there is none
+  uint64_t sketch_bytes = 0;  // of the sketch whose blocks it has
+  uint32_t crc = 0;           // of all its bytes
+};
+
+struct Manifest {
+  uint64_t store_id = 0;
+  uint32_t checkpoint = 0;  // 0: of a store that has none yet
+  uint32_t previous = 0;    // that is kept with it; itself: none
+  uint64_t seed = 0;
+  uint64_t next_segment_id = 1;
+  uint64_t next_sequence = 1;
+  std::vector<RowClass> row_classes;  // a class's number is its place
+  std::vector<ManifestTable> tables;
+  std::vector<SegmentRows> segments;
+  HeatFile heat;
+  std::vector<std::byte> blob;  // the caller's
+};
+
+// The most bytes of a manifest of such tables, without segments, that gets some later: in a log of
+// `ssd_bytes`, whose segments have `segment_bytes`, with a blob of `blob_bytes`. std::bad_alloc
+// leaves it.
+uint64_t ManifestBytesMax(const Manifest& tables, uint64_t ssd_bytes, uint64_t segment_bytes,
+                          uint64_t blob_bytes);
+
+// Of a manifest that a store made. std::bad_alloc leaves it.
+std::vector<std::byte> EncodeManifest(const Manifest& manifest);
+// kDataLoss: damaged. kFailedPrecondition: of a newer format, with its version. What it returns is
+// sound in itself: sizes, tables and options are such as a store may have, segments name classes
+// that are there. std::bad_alloc leaves it.
+StatusOr<Manifest> DecodeManifest(std::span<const std::byte> bytes);
+
+}  // namespace embank
+
+#endif  // EMBANK_STORE_CHECKPOINT_MANIFEST_H_

@@ -1,0 +1,95 @@
+#include "store/checkpoint/segment_reader.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/memory/memory.h"
+#include "base/status_macros.h"
+#include "tiers/log/log_record.h"
+#include "tiers/log/row_log.h"
+
+namespace embank {
+
+SegmentReader::SegmentReader(Directory* directory, uint64_t window_bytes)
+    : directory_(directory), window_bytes_(window_bytes) {
+  // A record may lie across a block more than it has.
+  EMBANK_CHECK(window_bytes >= kRecordScratchBytes && window_bytes % kBlockBytes == 0);
+}
+
+Status SegmentReader::Open(const SegmentHeader& named) {
+  EMBANK_CHECK(IsSound(named));
+  file_.reset();
+  footer_ = {};
+  named_ = named;
+  geometry_ = SegmentGeometry::Of(named.record_bytes, named.segment_bytes);
+  if (window_.data() == nullptr) {
+    EMBANK_ASSIGN_OR_RETURN(window_,
+                            AlignedBuffer::Create(SystemMemorySource(), &budget_, window_bytes_));
+  }
+  EMBANK_ASSIGN_OR_RETURN(file_, directory_->Open(RowLog::SegmentName(named.segment_id),
+                                                  FileAccess::kRead, FileCaching::kDirect));
+  EMBANK_ASSIGN_OR_RETURN(size_bytes_, file_->SizeBytes());
+  return OkStatus();
+}
+
+bool SegmentReader::Has(uint32_t slot) const {
+  return RoundUp(geometry_.OffsetOf(slot + 1), kBlockBytes) <= size_bytes_;
+}
+
+Status SegmentReader::ReadBytes(uint64_t offset, std::span<std::byte> into) {
+  read_bytes_ += into.size();
+  return file_->Read(offset, into);
+}
+
+StatusOr<SegmentHeader> SegmentReader::ReadHeader() {
+  const std::span block(window_.data(), kBlockBytes);
+  EMBANK_RETURN_IF_ERROR(ReadBytes(0, block));
+  return DecodeSegmentHeader(block);
+}
+
+StatusOr<SegmentFooter> SegmentReader::ReadFooter() {
+  EMBANK_ASSIGN_OR_RETURN(
+      footer_, AlignedBuffer::Create(SystemMemorySource(), &budget_, geometry_.footer_bytes));
+  const std::span bytes(footer_.data(), geometry_.footer_bytes);
+  const Status read = ReadBytes(geometry_.footer_offset, bytes);
+  if (IsOutOfRange(read)) return DataLossError("the segment's footer is cut off");
+  EMBANK_RETURN_IF_ERROR(read);
+  return DecodeSegmentFooter(named_, bytes);
+}
+
+void SegmentReader::ReadRecords(std::span<const uint64_t> wanted, VisitRecord visit) {
+  uint32_t slot = 0;
+  while (slot < geometry_.slots) {
+    if (!HasBit(wanted, slot)) {
+      ++slot;
+      continue;
+    }
+    const uint64_t begin = RoundDown(geometry_.OffsetOf(slot), kBlockBytes);
+    const uint64_t fit = (begin + window_bytes_ - kBlockBytes) / geometry_.record_bytes;
+    uint32_t end = std::min(geometry_.slots, static_cast<uint32_t>(fit));
+    while (!HasBit(wanted, end - 1)) --end;
+    ReadWindow(slot, end - 1, wanted, visit);
+    slot = end;
+  }
+}
+
+void SegmentReader::ReadWindow(uint32_t first, uint32_t last, std::span<const uint64_t> wanted,
+                               VisitRecord visit) {
+  const uint64_t begin = RoundDown(geometry_.OffsetOf(first), kBlockBytes);
+  const uint64_t end = RoundUp(geometry_.OffsetOf(last + 1), kBlockBytes);
+  EMBANK_CHECK(end - begin <= window_bytes_);
+  const Status read = ReadBytes(begin, {window_.data(), end - begin});
+  for (uint32_t slot = first; slot <= last; ++slot) {
+    if (!HasBit(wanted, slot)) continue;
+    if (!read.ok() && first < last) {
+      ReadWindow(slot, slot, wanted, visit);
+    } else if (!read.ok()) {
+      visit(slot, read, {});
+    } else {
+      const std::byte* const record = window_.data() + (geometry_.OffsetOf(slot) - begin);
+      visit(slot, read, {record, geometry_.record_bytes});
+    }
+  }
+}
+
+}  // namespace embank

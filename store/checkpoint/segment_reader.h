@@ -1,0 +1,76 @@
+// Segments' files as they lie on the disk, for who looks at a store that nobody has open: the log
+// itself is not there to be asked.
+#ifndef EMBANK_STORE_CHECKPOINT_SEGMENT_READER_H_
+#define EMBANK_STORE_CHECKPOINT_SEGMENT_READER_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "base/files/file_system.h"
+#include "base/function_ref.h"
+#include "base/memory/aligned_buffer.h"
+#include "base/status.h"
+#include "base/status_or.h"
+#include "tiers/log/segment_format.h"
+
+namespace embank {
+
+// One segment after the other; memory: a window, and the footer of one. One thread at a time.
+class SegmentReader {
+ public:
+  static constexpr uint64_t kWindowBytes = uint64_t{4} << 20;
+
+  // The store's directory must outlive it. The window is whole blocks, at least
+  // kRecordScratchBytes.
+  explicit SegmentReader(Directory* directory, uint64_t window_bytes = kWindowBytes);
+
+  // Opens the file of a segment that a manifest names; what was read of another one is gone.
+  // kNotFound, the statuses of files; kResourceExhausted.
+  Status Open(const SegmentHeader& named);
+
+  // Of the file that is open, as are all below.
+  uint64_t size_bytes() const { return size_bytes_; }
+  const SegmentGeometry& geometry() const { return geometry_; }
+  // What was read of all files so far.
+  uint64_t read_bytes() const { return read_bytes_; }
+  // Whether the blocks of a slot are in the file.
+  bool Has(uint32_t slot) const;
+
+  // kOutOfRange: it is cut off. kDataLoss, kFailedPrecondition: as DecodeSegmentHeader. The
+  // statuses of files.
+  StatusOr<SegmentHeader> ReadHeader();
+  // Its spans stand until another file is opened. kDataLoss: it is damaged, not written or cut off.
+  // kResourceExhausted; the statuses of files.
+  StatusOr<SegmentFooter> ReadFooter();
+
+  // Calls visit(slot, status, record) for each slot that has a bit in `wanted`, in order; the file
+  // has them all. Reads large pieces, and where one fails its slots one by one. Statuses: OK, the
+  // record as it is there, damaged or not; those of files.
+  using VisitRecord = FunctionRef<void(uint32_t, const Status&, std::span<const std::byte>)>;
+  void ReadRecords(std::span<const uint64_t> wanted, VisitRecord visit);
+
+ private:
+  Status ReadBytes(uint64_t offset, std::span<std::byte> into);
+  void ReadWindow(uint32_t first, uint32_t last, std::span<const uint64_t> wanted,
+                  VisitRecord visit);
+
+  Directory* const directory_;
+  const uint64_t window_bytes_;
+  MemoryBudget budget_{0};
+  AlignedBuffer window_;
+  AlignedBuffer footer_;
+  SegmentHeader named_ = {};
+  SegmentGeometry geometry_;
+  std::unique_ptr<File> file_;
+  uint64_t size_bytes_ = 0;
+  uint64_t read_bytes_ = 0;
+};
+
+inline bool HasBit(std::span<const uint64_t> bits, uint32_t slot) {
+  return slot / 64 < bits.size() && (bits[slot / 64] >> (slot % 64) & 1) != 0;
+}
+
+}  // namespace embank
+
+#endif  // EMBANK_STORE_CHECKPOINT_SEGMENT_READER_H_

@@ -1,0 +1,29 @@
+// How much of ssd_bytes a store needs before its log has room for any row.
+#ifndef EMBANK_STORE_CHECKPOINT_SSD_NEED_H_
+#define EMBANK_STORE_CHECKPOINT_SSD_NEED_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "store/checkpoint/manifest.h"
+#include "store/table/options.h"
+
+namespace embank {
+
+// What is kept for manifests: the two that stay, and the next one on its way.
+uint64_t ManifestsBytesMax(const Manifest& tables, uint64_t ssd_bytes, uint64_t segment_bytes,
+                           uint64_t blob_bytes);
+
+// Whether a log of `ssd_bytes` (not 0) has room for a row of each row class, changed again and
+// again, and for checkpoints of them. `tables` has the classes and the tables of the store.
+bool HasRoomForRows(const Manifest& tables, uint64_t ssd_bytes, uint64_t segment_bytes,
+                    uint64_t blob_bytes);
+
+// The least ssd_bytes with which it has. `segment_bytes`: of stores whose segments do not follow
+// from their options.
+uint64_t LeastSsdBytes(const Manifest& tables, const StoreOptions& options,
+                       std::optional<uint64_t> segment_bytes, uint64_t blob_bytes);
+
+}  // namespace embank
+
+#endif  // EMBANK_STORE_CHECKPOINT_SSD_NEED_H_

@@ -1,0 +1,52 @@
+#include "store/gate/sweep_pace.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace embank {
+
+void SweepPace::Begin(uint64_t batches_begun) {
+  batches_begun_ = batches_begun;
+  quiet_looks_ = kQuietLooks;
+}
+
+// Counts alone decide: where threads are simulated, a run is the same again.
+bool SweepPace::IsBeside(uint64_t batches_begun) {
+  if (std::exchange(batches_begun_, batches_begun) != batches_begun) {
+    quiet_looks_ = 0;
+  } else if (quiet_looks_ < kQuietLooks) {
+    ++quiet_looks_;
+  }
+  if (quiet_looks_ == kQuietLooks) return false;
+  MutexLock lock(&mutex_);
+  return hurries_ == 0;
+}
+
+uint64_t SweepPace::RestNs(uint64_t worked_ns, uint32_t threads) {
+  const uint64_t rest_per_work = std::max<uint64_t>(kPartsPerWork / threads, 1) - 1;
+  return std::min(std::min(worked_ns, kRestMaxNs) * rest_per_work, kRestMaxNs);
+}
+
+uint64_t SweepPace::Rest(uint64_t ns) {
+  MutexLock lock(&mutex_);
+  // Woken for nothing it has rested less.
+  if (ns > 0 && hurries_ == 0) hurried_.WaitFor(&mutex_, ns);
+  return hurries_ == 0 ? ns : 0;
+}
+
+SweepPace::Hurry::Hurry(SweepPace* pace) : pace_(pace) {
+  if (pace_ == nullptr) return;
+  {
+    MutexLock lock(&pace_->mutex_);
+    ++pace_->hurries_;
+  }
+  pace_->hurried_.NotifyAll();
+}
+
+SweepPace::Hurry::~Hurry() {
+  if (pace_ == nullptr) return;
+  MutexLock lock(&pace_->mutex_);
+  --pace_->hurries_;
+}
+
+}  // namespace embank

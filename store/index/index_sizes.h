@@ -1,0 +1,63 @@
+// How large the arrays of the index's shards are, and when they grow and shrink.
+#ifndef EMBANK_STORE_INDEX_INDEX_SIZES_H_
+#define EMBANK_STORE_INDEX_INDEX_SIZES_H_
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include "store/index/key_index.h"
+
+namespace embank {
+
+// Buckets by which each shard's array grows with one huge page: 2 MiB / (64 shards x 64 B) = 512.
+inline constexpr uint32_t kPageBuckets =
+    static_cast<uint32_t>(kHugePageBytes / (KeyIndex::kShardCount * sizeof(Bucket)));
+// One huge page. Also at least 2^8, what place and tag need to tell all q apart.
+inline constexpr uint32_t kBucketsMin = kPageBuckets - kPadBuckets;
+inline constexpr uint32_t kBucketsMax = (1u << 24) - kPadBuckets;
+
+// Grown by a quarter at four fifths full, so that an entry has at most 64 / (7 * 0.64) = 14.3
+// bytes. A sixth of the entries then stand behind their home.
+inline constexpr double kLoadMax = 0.80;
+inline constexpr double kGrowth = 1.25;
+// Halved at a quarter full, to a half full.
+inline constexpr double kLoadMin = 0.25;
+
+// Where an array may have to grow soon: an eighth of its rows later. From here on memory is sought.
+inline constexpr double kLoadNear = 0.70;
+// Where an array that has no memory to grow by a quarter grows by as little as it can. Up to here
+// places are promised: among a million buckets one may have no position for an entry a little
+// further on.
+inline constexpr double kLoadFull = 0.83;
+
+// From this load on a place without a position lets the array grow. Keys that are hashed meet no
+// such place below it; keys that were made to share one are refused, and take no memory.
+inline constexpr double kLoadOfFullPlace = 0.5;
+
+// Homes moved per insertion: N / 6 insertions finish a growth, and add 1 / (6 * 7) = 2.4 % of load.
+inline constexpr uint32_t kSweepHomes = 6;
+
+inline uint64_t RowsAtLoad(uint32_t buckets, double load) {
+  return static_cast<uint64_t>(static_cast<double>(buckets) * kBucketEntries * load);
+}
+
+// The smallest array of at least `buckets` that fills its huge pages.
+inline uint32_t FillPages(double buckets) {
+  const auto wanted = static_cast<uint64_t>(std::max<double>(buckets, kBucketsMin)) + kPadBuckets;
+  return static_cast<uint32_t>(RoundUp(wanted, kPageBuckets)) - kPadBuckets;
+}
+
+inline uint64_t BytesFor(uint32_t buckets) {
+  return RoundUp(uint64_t{buckets} + kPadBuckets, kPageBuckets) / kPageBuckets * kHugePageBytes;
+}
+
+// The mean and five standard deviations, exceeded once in a million.
+inline uint64_t RowsOfFullestShard(uint64_t rows) {
+  const double mean = static_cast<double>(rows) / KeyIndex::kShardCount;
+  return static_cast<uint64_t>(std::ceil(mean + 5.0 * std::sqrt(mean)));
+}
+
+}  // namespace embank
+
+#endif  // EMBANK_STORE_INDEX_INDEX_SIZES_H_

@@ -1,0 +1,227 @@
+#include "store/inspect/metrics.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "base/str_cat.h"
+#include "base/utf8.h"
+
+namespace embank {
+namespace {
+
+constexpr const char* kVerbNames[kTableVerbs] = {"lookup", "upsert", "gradients", "erase",
+                                                 "prefetch"};
+constexpr const char* kOutcomeNames[] = {"found", "created", "absent", "refused", "data_loss"};
+
+// A label value: backslash and quote escaped; names have no newlines. The format is UTF-8: of a
+// byte that is none, as older stores may have, its number stands there, "\xff" as a value.
+std::string Escape(std::string_view name) {
+  std::string escaped;
+  while (!name.empty()) {
+    const size_t bytes = Utf8CharacterBytes(name);
+    if (bytes == 0) {
+      StrAppend(&escaped, "\\\\x", Hex(static_cast<uint8_t>(name[0]), 2));
+    } else {
+      if (name[0] == '\\' || name[0] == '"') escaped.push_back('\\');
+      escaped.append(name.substr(0, bytes));
+    }
+    name.remove_prefix(std::max<size_t>(bytes, 1));
+  }
+  return escaped;
+}
+
+// All nine decimals: a rounded counter would stand still and jump.
+std::string Seconds(uint64_t nanoseconds) {
+  constexpr uint64_t kNsPerSecond = 1'000'000'000;
+  return StrCat(nanoseconds / kNsPerSecond, ".", Dec(nanoseconds % kNsPerSecond, 9));
+}
+
+void Describe(std::string* text, const char* metric, const char* type, const char* help) {
+  StrAppend(text, "# HELP ", metric, " ", help, "\n# TYPE ", metric, " ", type, "\n");
+}
+
+std::string TableLabel(const Table& table) {
+  return StrCat("table=\"", Escape(table.name()), "\"");
+}
+
+// One line per (table, verb); `value` makes the number of a verb.
+template <typename Value>
+void AppendPerVerb(std::string* text, const std::vector<Table*>& tables, const char* metric,
+                   Value value) {
+  for (Table* const table : tables) {
+    for (size_t verb = 0; verb < kTableVerbs; ++verb) {
+      StrAppend(text, metric, "{", TableLabel(*table), ",op=\"", kVerbNames[verb], "\"} ",
+                value(table->counters().verbs[verb]), "\n");
+    }
+  }
+}
+
+void AppendKeys(std::string* text, const std::vector<Table*>& tables) {
+  Describe(text, "embank_keys_total", "counter", "Positions of batches by operation and outcome.");
+  for (Table* const table : tables) {
+    for (size_t verb = 0; verb < kTableVerbs; ++verb) {
+      for (size_t i = 0; i < std::size(kOutcomeNames); ++i) {
+        const uint64_t keys =
+            table->counters().verbs[verb].keys_by_outcome[i].load(std::memory_order_relaxed);
+        if (keys == 0) continue;
+        StrAppend(text, "embank_keys_total{", TableLabel(*table), ",op=\"", kVerbNames[verb],
+                  "\",outcome=\"", kOutcomeNames[i], "\"} ", keys, "\n");
+      }
+    }
+  }
+}
+
+void AppendTables(std::string* text, const std::vector<Table*>& tables) {
+  AppendKeys(text, tables);
+  Describe(text, "embank_batches_total", "counter", "Batches by operation.");
+  AppendPerVerb(text, tables, "embank_batches_total", [](const TableCounters::Verb& verb) {
+    return verb.batches.load(std::memory_order_relaxed);
+  });
+  Describe(text, "embank_batch_seconds_total", "counter", "Time in batches by operation.");
+  AppendPerVerb(text, tables, "embank_batch_seconds_total", [](const TableCounters::Verb& verb) {
+    return Seconds(verb.nanoseconds.load(std::memory_order_relaxed));
+  });
+  Describe(text, "embank_tier_rows", "gauge", "Rows by table and tier.");
+  for (const Table* const table : tables) {
+    const uint64_t rows = table->rows();
+    const uint64_t in_log = std::min(table->rows_in_log(), rows);
+    StrAppend(text, "embank_tier_rows{", TableLabel(*table), ",tier=\"dram\"} ", rows - in_log,
+              "\n");
+    if (table->mover() == nullptr) continue;
+    StrAppend(text, "embank_tier_rows{", TableLabel(*table), ",tier=\"ssd\"} ", in_log, "\n");
+  }
+}
+
+void AppendForgotten(std::string* text, const std::vector<Table*>& tables) {
+  Describe(text, "embank_rows_forgotten_total", "counter", "Rows forgotten for new ones.");
+  for (Table* const table : tables) {
+    if (table->options().on_full != OnFull::kForget) continue;
+    StrAppend(text, "embank_rows_forgotten_total{", TableLabel(*table), "} ",
+              table->counters().forgotten_rows.load(std::memory_order_relaxed), "\n");
+  }
+}
+
+void AppendPrefetches(std::string* text, const std::vector<Table*>& tables) {
+  const auto append = [&](const char* metric, const char* help,
+                          std::atomic<uint64_t> TableCounters::*counter) {
+    Describe(text, metric, "counter", help);
+    for (Table* const table : tables) {
+      StrAppend(text, metric, "{", TableLabel(*table), "} ",
+                (table->counters().*counter).load(std::memory_order_relaxed), "\n");
+    }
+  };
+  append("embank_prefetched_rows_total", "Rows that prefetches brought up to memory.",
+         &TableCounters::prefetched_rows);
+  append("embank_prefetched_unused_rows_total",
+         "Of them those that left memory again before they were used.",
+         &TableCounters::unused_rows);
+}
+
+void AppendMemory(std::string* text, const MemoryReport& report) {
+  Describe(text, "embank_tier_bytes", "gauge", "Memory by tier and use.");
+  const std::pair<const char*, uint64_t> kinds[] = {{"fixed", report.fixed_bytes},
+                                                    {"index", report.index_bytes},
+                                                    {"rows", report.rows_bytes},
+                                                    {"state", report.state_bytes},
+                                                    {"slack", report.slack_bytes}};
+  for (const auto& [kind, bytes] : kinds) {
+    StrAppend(text, "embank_tier_bytes{tier=\"dram\",kind=\"", kind, "\"} ", bytes, "\n");
+  }
+  if (report.ssd.has_value()) {
+    StrAppend(text, "embank_tier_bytes{tier=\"ssd\",kind=\"used\"} ", report.ssd->used_bytes,
+              "\nembank_tier_bytes{tier=\"ssd\",kind=\"live\"} ", report.ssd->live_bytes,
+              "\nembank_tier_bytes{tier=\"ssd\",kind=\"dirty\"} ", report.ssd->dirty_bytes,
+              "\nembank_tier_bytes{tier=\"ssd\",kind=\"kept\"} ", report.ssd->kept_bytes, "\n");
+  }
+  Describe(text, "embank_tier_capacity_bytes", "gauge", "Budget by tier; 0: no limit.");
+  StrAppend(text, "embank_tier_capacity_bytes{tier=\"dram\"} ", report.budget_bytes, "\n");
+  if (report.ssd.has_value()) {
+    StrAppend(text, "embank_tier_capacity_bytes{tier=\"ssd\"} ", report.ssd->budget_bytes, "\n");
+  }
+  Describe(text, "embank_huge_pages_refused_bytes", "gauge",
+           "Memory that would lie in huge pages if the machine had them.");
+  StrAppend(text, "embank_huge_pages_refused_bytes ", report.huge_pages_refused_bytes, "\n");
+}
+
+void Append(std::string* text, const char* metric, const char* type, const char* help,
+            uint64_t value) {
+  Describe(text, metric, type, help);
+  StrAppend(text, metric, " ", value, "\n");
+}
+
+void AppendLog(std::string* text, const RowLogCounters& counters) {
+  Append(text, "embank_log_appended_rows_total", "counter", "Rows written to the log.",
+         counters.appended_rows);
+  Append(text, "embank_log_compacted_rows_total", "counter", "Of them those that were moved.",
+         counters.compacted_rows);
+  Append(text, "embank_log_written_bytes_total", "counter", "Bytes written to segments.",
+         counters.written_bytes);
+  Append(text, "embank_log_reads_total", "counter", "Reads from segments.", counters.reads);
+  Append(text, "embank_log_read_bytes_total", "counter", "Bytes read from segments.",
+         counters.read_bytes);
+  Append(text, "embank_log_read_rows_total", "counter", "Rows of the log that came with them.",
+         counters.read_rows);
+  Append(text, "embank_log_buffered_reads_total", "counter",
+         "Rows of the log that were read from its buffers.", counters.buffered_reads);
+}
+
+void AppendPages(std::string* text, const PageMover& pages) {
+  Append(text, "embank_pages_emptied_total", "counter",
+         "Pages of DRAM whose rows left or moved for the index, the log or other rows.",
+         pages.emptied_pages());
+  Append(text, "embank_pages_given_total", "counter",
+         "Pages of them that went to rows of another size or eviction.", pages.given_pages());
+}
+
+void AppendCheckpoints(std::string* text, const CheckpointReport& report) {
+  Append(text, "embank_checkpoints_total", "counter", "Checkpoints that were made.",
+         report.checkpoints);
+  Describe(text, "embank_checkpoint_seconds", "gauge", "Duration of the last checkpoint.");
+  StrAppend(text, "embank_checkpoint_seconds ", Seconds(report.last_ns), "\n");
+  Describe(text, "embank_checkpoint_flip_seconds", "gauge",
+           "Of it the time in which no batch of changes began.");
+  StrAppend(text, "embank_checkpoint_flip_seconds ", Seconds(report.last_flip_ns), "\n");
+  Describe(text, "embank_checkpoint_rest_seconds", "gauge",
+           "Of it the time in which the sweep rested for batches of changes.");
+  StrAppend(text, "embank_checkpoint_rest_seconds ", Seconds(report.last_rest_ns), "\n");
+}
+
+}  // namespace
+
+std::string FormatMetrics(const Store& store) {
+  std::string text;
+  AppendTables(&text, store.Tables());
+  AppendForgotten(&text, store.Tables());
+  AppendMemory(&text, store.ReportMemory());
+  if (store.log() == nullptr) return text;
+  AppendPrefetches(&text, store.Tables());
+  AppendLog(&text, store.log()->counters());
+  AppendCheckpoints(&text, store.ReportCheckpoints());
+  if (store.pages() != nullptr) AppendPages(&text, *store.pages());
+  return text;
+}
+
+std::string FormatMemoryReport(const MemoryReport& report) {
+  const std::string ssd =
+      report.ssd.has_value()
+          ? StrCat(", \"ssd\": {\"budget\": ", report.ssd->budget_bytes,
+                   ", \"used\": ", report.ssd->used_bytes, ", \"live\": ", report.ssd->live_bytes,
+                   ", \"dirty\": ", report.ssd->dirty_bytes, ", \"kept\": ", report.ssd->kept_bytes,
+                   "}")
+          : "";
+  return StrCat("{\"dram\": {\"budget\": ", report.budget_bytes, ", \"used\": ", report.used_bytes,
+                ", \"fixed\": ", report.fixed_bytes, ", \"index\": ", report.index_bytes,
+                ", \"rows\": ", report.rows_bytes, ", \"state\": ", report.state_bytes,
+                ", \"slack\": ", report.slack_bytes,
+                ", \"huge_pages_refused\": ", report.huge_pages_refused_bytes, "}", ssd, "}");
+}
+
+std::string FormatEstimate(const Estimate& estimate) {
+  return StrCat(
+      "{\"dram_bytes\": ", estimate.dram_bytes, ", \"fixed_bytes\": ", estimate.fixed_bytes,
+      ", \"index_bytes\": ", estimate.index_bytes, ", \"slab_bytes\": ", estimate.slab_bytes,
+      ", \"rows_in_dram\": ", estimate.rows_in_dram,
+      ", \"fits\": ", estimate.fits ? "true" : "false", "}");
+}
+
+}  // namespace embank

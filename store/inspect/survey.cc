@@ -1,0 +1,129 @@
+#include "store/inspect/survey.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "base/status_macros.h"
+#include "base/str_cat.h"
+#include "store/checkpoint/checkpoint_directory.h"
+#include "store/checkpoint/segment_reader.h"
+#include "tiers/row/row_layout.h"
+
+namespace embank {
+namespace {
+
+uint64_t LiveRows(const SegmentRows& rows) {
+  uint64_t live = 0;
+  for (uint32_t slot = 0; slot < rows.used_slots; ++slot) live += HasBit(rows.bits, slot) ? 1 : 0;
+  return live;
+}
+
+Status TakeTables(const Manifest& manifest, Survey* survey) {
+  const std::vector<RowClass>& classes = manifest.row_classes;
+  for (const RowClass& row_class : classes) {
+    survey->classes.push_back(
+        {.row_bytes = row_class.slot_bytes, .record_bytes = RecordBytesOf(row_class.slot_bytes)});
+  }
+  for (const ManifestTable& table : manifest.tables) {
+    const auto found = std::find(classes.begin(), classes.end(), RowClassOf(table.options));
+    if (found == classes.end()) {
+      return DataLossError(
+          StrCat("the manifest is damaged: rows of table \"", table.name, "\" have no class"));
+    }
+    survey->tables.push_back(
+        {.table = table, .row_class = static_cast<uint32_t>(found - classes.begin())});
+  }
+  return OkStatus();
+}
+
+// Whose rows the segment has, as its footer or the manifest says.
+Status CountRows(const SegmentRows& rows, SegmentReader* reader,
+                 std::map<TableId, uint64_t>* counts) {
+  std::span<const TableId> tables = rows.tables;
+  StatusOr<SegmentFooter> footer = NotFoundError("");
+  if (rows.keys.empty()) {
+    Status opened = reader->Open(rows.header);
+    if (IsResourceExhausted(opened) || IsPermissionDenied(opened)) return opened;
+    if (opened.ok()) footer = reader->ReadFooter();
+    if (IsResourceExhausted(footer.status())) return footer.status();
+    if (footer.ok()) tables = footer->tables;
+  }
+  for (uint32_t slot = 0; slot < rows.used_slots; ++slot) {
+    if (HasBit(rows.bits, slot)) ++(*counts)[slot < tables.size() ? tables[slot] : kNoTable];
+  }
+  return OkStatus();
+}
+
+Status TakeRows(const Manifest& manifest, SegmentReader* reader, Survey* survey) {
+  std::map<TableId, uint64_t> counts;
+  for (const SegmentRows& rows : manifest.segments) {
+    SurveyedClass& of_class = survey->classes[rows.header.row_class];
+    const uint64_t live = LiveRows(rows);
+    ++of_class.segments;
+    of_class.segment_bytes += rows.header.segment_bytes;
+    of_class.live_rows += live;
+    of_class.dead_rows += rows.used_slots - live;
+    EMBANK_RETURN_IF_ERROR(CountRows(rows, reader, &counts));
+  }
+  for (SurveyedTable& table : survey->tables) {
+    table.rows = counts[table.table.id];
+    counts.erase(table.table.id);
+  }
+  for (const auto& [table, rows] : counts) survey->unknown_rows += rows;
+  return OkStatus();
+}
+
+StatusOr<Survey> SurveyOnce(const CheckpointDirectory& directory, const std::string& path) {
+  EMBANK_RETURN_IF_ERROR(directory.CheckIsStore("directory"));
+  const std::vector<KeptCheckpoint> kept = directory.LoadKept();
+  if (kept.empty()) {
+    return DataLossError(StrCat("path: ", path, " has segments of a store, and no manifest"));
+  }
+  EMBANK_RETURN_IF_ERROR(kept[0].manifest.status());
+  const Manifest& newest = *kept[0].manifest;
+  Survey survey = {.directory = path,
+                   .store_id = newest.store_id,
+                   .seed = newest.seed,
+                   .blob_bytes = newest.blob.size()};
+  std::map<uint64_t, uint64_t> bytes_of_segments;
+  for (const KeptCheckpoint& checkpoint : kept) {
+    SurveyedCheckpoint surveyed = {.checkpoint = checkpoint.checkpoint};
+    if (checkpoint.manifest.ok()) {
+      surveyed.segments = checkpoint.manifest->segments.size();
+      for (const SegmentRows& rows : checkpoint.manifest->segments) {
+        surveyed.rows += LiveRows(rows);
+        bytes_of_segments[rows.header.segment_id] = rows.header.segment_bytes;
+      }
+    } else {
+      surveyed.unreadable = std::string(checkpoint.manifest.status().message());
+    }
+    survey.checkpoints.push_back(std::move(surveyed));
+  }
+  survey.segments = bytes_of_segments.size();
+  for (const auto& [id, bytes] : bytes_of_segments) survey.segment_bytes += bytes;
+  EMBANK_RETURN_IF_ERROR(TakeTables(newest, &survey));
+  SegmentReader reader(directory.files());
+  EMBANK_RETURN_IF_ERROR(TakeRows(newest, &reader, &survey));
+  return survey;
+}
+
+}  // namespace
+
+StatusOr<Survey> SurveyStore(FileSystem* files, const std::string& path) {
+  // One takes milliseconds, a checkpoint its syncs.
+  constexpr int kTriesMax = 16;
+  EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<CheckpointDirectory> directory,
+                          CheckpointDirectory::OpenToLook(files, path, "directory"));
+  for (int i = 0; i < kTriesMax; ++i) {
+    StatusOr<Survey> survey = SurveyOnce(*directory, path);
+    // Behind a further checkpoint files are removed, of which some may have been read.
+    EMBANK_ASSIGN_OR_RETURN(const bool has_changed, directory->LookAgain());
+    if (!has_changed) return survey;
+  }
+  return UnavailableError(StrCat("directory: ", path, " had a new checkpoint in each of ",
+                                 kTriesMax, " tries to read the last one; try again"));
+}
+
+}  // namespace embank

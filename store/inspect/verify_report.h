@@ -1,0 +1,83 @@
+// What was found when a store's files were verified (store/inspect/verify.h).
+#ifndef EMBANK_STORE_INSPECT_VERIFY_REPORT_H_
+#define EMBANK_STORE_INSPECT_VERIFY_REPORT_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/types.h"
+
+namespace embank {
+
+enum class DamagedPart : uint32_t { kManifest, kFile, kHeader, kFooter, kRecords, kHeat };
+
+// Rows of one table of one checkpoint that a damage has taken.
+struct LostRows {
+  uint32_t checkpoint;
+  std::string table;  // empty: nobody knows whose they are
+  uint64_t rows = 0;
+  std::vector<Key> keys = {};  // those that are known, at most kKeysOfDamageMax
+};
+
+inline constexpr uint32_t kKeysOfDamageMax = 64;
+inline constexpr uint64_t kDamageToldMax = 10'000;
+inline constexpr uint64_t kFilesToldMax = 1'000;
+
+// A unit that is not as it was written, or does not agree with what names it.
+struct Damage {
+  std::string file;  // in the store's directory
+  DamagedPart part;
+  std::string what;
+  // Of records: so many slots from the first on, at most kKeysOfDamageMax.
+  uint32_t first_slot = 0;
+  uint32_t slots = 0;
+  std::vector<LostRows> lost = {};  // empty: it costs no row
+};
+
+struct VerifiedTable {
+  std::string name;
+  uint64_t rows = 0;  // that are known to be its own
+  uint64_t rows_lost = 0;
+};
+
+struct VerifiedCheckpoint {
+  uint32_t checkpoint;
+  bool is_newest;
+  bool opens;        // whether a store can be opened as this checkpoint
+  bool is_readable;  // whether there is a manifest; if not, nothing below is known
+  uint64_t segments = 0;
+  uint64_t rows = 0;
+  uint64_t rows_lost = 0;
+  std::vector<VerifiedTable> tables = {};
+};
+
+struct NamedFiles {
+  uint64_t count = 0;
+  std::vector<std::string> names = {};  // the first kFilesToldMax of them
+};
+
+struct VerifyReport {
+  std::string directory;
+  std::vector<VerifiedCheckpoint> checkpoints = {};  // the newest first
+  uint64_t damage_count = 0;
+  std::vector<Damage> damage = {};  // the first kDamageToldMax, by file and place
+  // What the next opening removes: no checkpoint has it. No damage.
+  NamedFiles orphans = {};
+  // Segments that a manifest which cannot be read may have.
+  NamedFiles undecided = {};
+  uint64_t segments = 0;
+  uint64_t read_bytes = 0;  // of segments
+
+  bool clean() const { return damage_count == 0; }
+};
+
+// "manifest", "file", "header", "footer", "records", "heat".
+const char* PartName(DamagedPart part);
+
+// As JSON; docs/verify.md lists the fields.
+std::string FormatVerifyReport(const VerifyReport& report);
+
+}  // namespace embank
+
+#endif  // EMBANK_STORE_INSPECT_VERIFY_REPORT_H_

@@ -1,0 +1,235 @@
+#include "store/placement/compaction.h"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "store/table/table.h"
+
+namespace embank {
+
+Compaction::Compaction(const CompactionParts& parts)
+    : parts_(parts), task_(parts.executor->MakeBackgroundTask([this] { return WorkOff(); })) {}
+
+void Compaction::Pay(uint64_t changed_keys) {
+  const uint64_t pace = parts_.log->pace();
+  if (pace == 0 || changed_keys == 0) return;
+  // A single key owes a whole row.
+  const uint64_t rows =
+      (changed_keys * pace + CompactionPace::kChangedRows - 1) / CompactionPace::kChangedRows;
+  if (owed_rows_.fetch_add(rows) + rows < kRowsAtATime) return;
+  task_->Wake();
+  for (uint64_t paid = 0; paid < rows && owed_rows_.load() > kOwedRowsMax; paid += kRowsAtATime) {
+    if (!WorkOff()) return;
+  }
+}
+
+// Some of what is owed. False: less than is done at once is left, or it cannot be done now; then it
+// is forgiven, and what next changes owe tries again.
+bool Compaction::WorkOff() {
+  MutexLock lock(&mutex_);
+  if (owed_rows_.load() < kRowsAtATime) return false;
+  if (!Step(CompactionAim::kPace)) {
+    owed_rows_.store(0);
+    return false;
+  }
+  // Only who has the lock takes some off.
+  return owed_rows_.fetch_sub(step_rows_) - step_rows_ >= kRowsAtATime;
+}
+
+void Compaction::MakeRoom(const RowMover& mover, uint64_t rows) {
+  bool has_waited = false;
+  while (!mover.HasRoom(rows)) {
+    const uint64_t ended = CheckpointsEnded();
+    // One that has ended since then may have made room; one that is under way may soon.
+    if (mover.HasRoom(rows)) return;
+    const SweepPace::Hurry hurry(parts_.gate->pace());
+    {
+      MutexLock lock(&mutex_);
+      if (Step(CompactionAim::kSpace)) continue;
+    }
+    if (std::exchange(has_waited, true) || !WaitForCheckpoint(ended)) return;
+  }
+}
+
+void Compaction::Forget(RowMover* mover, uint64_t keys) {
+  const uint64_t bytes_max = kLookedAtPart * keys * mover->record_bytes() + kLookedAtMin;
+  for (uint64_t looked_at_bytes = 0; looked_at_bytes < bytes_max && MustForget();) {
+    RowMover* in_memory = nullptr;
+    const StepEnd end = ForgetInLog(&in_memory, &looked_at_bytes);
+    if (end == StepEnd::kFailed) return ForgiveFullIndex();
+    // No segment has ended: what there is to forget is in memory.
+    if (end == StepEnd::kNothing) in_memory = mover;
+    if (in_memory == nullptr) continue;
+    const uint64_t rows = ForgetInMemory(in_memory, kRowsAtATime);
+    if (rows == 0) return ForgiveFullIndex();
+    looked_at_bytes += rows * in_memory->record_bytes();
+  }
+}
+
+// *in_memory: the class of the rows where three quarters or more are in memory: the oldest records
+// are of rows in use, and others of them are colder.
+Compaction::StepEnd Compaction::ForgetInLog(RowMover** in_memory, uint64_t* looked_at_bytes) {
+  MutexLock lock(&mutex_);
+  // Other batches may have done it.
+  if (!MustForget()) return StepEnd::kDone;
+  const StepEnd end = TryStep(CompactionAim::kForget);
+  if (end != StepEnd::kDone) return end;
+  *looked_at_bytes += std::max<uint64_t>(step_bytes_, 1);
+  const bool most = step_in_memory_ > 0 && step_in_memory_ >= step_rows_ - step_rows_ / 4;
+  if (most) *in_memory = in_memory_;
+  return end;
+}
+
+// The coldest of each shard in turn; how many.
+uint64_t Compaction::ForgetInMemory(RowMover* mover, uint64_t rows) {
+  uint64_t forgotten = 0;
+  for (uint32_t in_vain = 0; forgotten < rows && in_vain < KeyIndex::kShardCount && MustForget();) {
+    KeyIndex::Shard* const shard = parts_.index->shard(next_shard_++ % KeyIndex::kShardCount);
+    const BatchGate::Ticket ticket(parts_.gate);
+    MutexLock lock(&shard->mutex);
+    const bool is_forgotten = mover->ForgetColdest(shard);
+    if (is_forgotten) CountForgotten();
+    forgotten += is_forgotten ? 1 : 0;
+    in_vain = is_forgotten ? 0 : in_vain + 1;
+  }
+  return forgotten;
+}
+
+// Of the victim, in a step.
+size_t Compaction::RowsToForget() const {
+  const uint64_t record_bytes = victim_->header.record_bytes;
+  const uint64_t rows = (parts_.log->BytesToForget() + record_bytes - 1) / record_bytes;
+  return std::clamp<uint64_t>(std::max(rows, rows_to_forget_.load()), 1, kRowsAtATime);
+}
+
+// What cannot be done now is not made up for: keys that were refused come again.
+void Compaction::ForgiveFullIndex() { rows_to_forget_.store(0); }
+
+void Compaction::CountForgotten() {
+  uint64_t rows = rows_to_forget_.load();
+  while (rows > 0 && !rows_to_forget_.compare_exchange_weak(rows, rows - 1)) {
+  }
+}
+
+void Compaction::MakeRoomLater() {
+  bool goes_on = true;
+  for (uint64_t rows = 0; goes_on && rows < kLaterRowsMax;) {
+    // Batches come in between.
+    MutexLock lock(&mutex_);
+    goes_on = Step(CompactionAim::kLaterSpace);
+    rows += step_rows_;
+  }
+}
+
+Compaction::UnderWay::UnderWay(Compaction* compaction) : compaction_(compaction) {
+  MutexLock lock(&compaction_->checkpoint_mutex_);
+  compaction_->checkpoint_maker_ = std::this_thread::get_id();
+}
+
+Compaction::UnderWay::~UnderWay() {
+  {
+    MutexLock lock(&compaction_->checkpoint_mutex_);
+    compaction_->checkpoint_maker_ = {};
+    ++compaction_->checkpoints_ended_;
+  }
+  compaction_->checkpoint_ended_.NotifyAll();
+}
+
+uint64_t Compaction::CheckpointsEnded() {
+  MutexLock lock(&checkpoint_mutex_);
+  return checkpoints_ended_;
+}
+
+// Until more than so many have ended. False: none is under way, or it would wait for this thread.
+bool Compaction::WaitForCheckpoint(uint64_t ended) {
+  MutexLock lock(&checkpoint_mutex_);
+  if (checkpoint_maker_ == std::this_thread::get_id()) return false;
+  while (checkpoints_ended_ == ended && checkpoint_maker_ != std::thread::id()) {
+    checkpoint_ended_.Wait(&checkpoint_mutex_);
+  }
+  return checkpoints_ended_ != ended;
+}
+
+bool Compaction::Pick(CompactionAim aim) {
+  victim_ = parts_.log->PickVictim(aim);
+  aim_ = aim;
+  next_slot_ = 0;
+  if (victim_ == nullptr) return false;
+  const bool goes_on =
+      aim == CompactionAim::kForget && victim_->header.segment_id == forget_segment_;
+  if (goes_on) next_slot_ = forget_slot_;
+  return true;
+}
+
+void Compaction::Drop(bool is_done) {
+  if (aim_ == CompactionAim::kForget) {
+    forget_segment_ = is_done ? 0 : victim_->header.segment_id;
+    forget_slot_ = next_slot_;
+  }
+  parts_.log->Release(std::exchange(victim_, nullptr), is_done);
+}
+
+Compaction::StepEnd Compaction::TryStep(CompactionAim aim) {
+  if (victim_ != nullptr && aim != aim_) Drop(/*is_done=*/false);
+  step_rows_ = 0;
+  if (victim_ == nullptr && !Pick(aim)) return StepEnd::kNothing;
+  const bool forgets = aim == CompactionAim::kForget;
+  const size_t wanted = forgets ? RowsToForget() : rows_.size();
+  const uint32_t first_slot = next_slot_;
+  const size_t count = parts_.log->LiveOf(*victim_, &next_slot_, std::span(rows_).first(wanted));
+  const std::span<const Location> rows = std::span(rows_).first(count);
+  step_rows_ = count;
+  step_bytes_ = count * victim_->header.record_bytes;
+  step_in_memory_ = 0;
+  stuck_ = false;
+  bool damaged = false;
+  bool unread = false;
+  const Status read = parts_.log->Read(rows, [&](size_t i, const Status& status, auto record) {
+    mutex_.AssertHeld();
+    (IsDataLoss(status) ? damaged : unread) |= !status.ok();
+    if (status.ok()) MoveRow(rows[i], record);
+  });
+  // What cannot be read stays where it is, and its segment with it.
+  if (damaged || unread) parts_.log->PassOver(victim_.get(), damaged);
+  if (!read.ok()) next_slot_ = first_slot;
+  // What is forgotten can wait until the device reads again.
+  const bool waits = forgets && unread;
+  const bool failed = !read.ok() || stuck_ || waits;
+  const bool done = (count < wanted && read.ok()) || waits;
+  if (failed || done) Drop(done);
+  return failed ? StepEnd::kFailed : StepEnd::kDone;
+}
+
+void Compaction::MoveRow(Location from, std::span<const std::byte> record) {
+  const RecordHeader header = LoadRecordHeader(record);
+  const Table* const table = parts_.tables->Get(header.table);
+  if (table == nullptr) return;
+  const RowId id = table->IdOf(header.key, table->HashOf(header.key));
+  KeyIndex::Shard* const shard = parts_.index->shard(KeyIndex::ShardOf(id.hash));
+  // The copy belongs to no checkpoint that has the record: no flip comes between.
+  const BatchGate::Ticket ticket(parts_.gate);
+  MutexLock lock(&shard->mutex);
+  if (aim_ == CompactionAim::kForget) {
+    ForgetRow(table->mover(), shard, id, from, record);
+  } else if (!table->mover()->Relocate(shard, id, from, record)) {
+    stuck_ = true;
+  }
+}
+
+void Compaction::ForgetRow(RowMover* mover, KeyIndex::Shard* shard, const RowId& id, Location from,
+                           std::span<const std::byte> record) {
+  switch (mover->ForgetOrSpare(shard, id, from, record)) {
+    case RowMover::Fate::kForgotten:
+      return CountForgotten();
+    case RowMover::Fate::kInMemory:
+      ++step_in_memory_;
+      in_memory_ = mover;
+      return;
+    case RowMover::Fate::kElsewhere:
+    case RowMover::Fate::kSpared:
+      return;
+  }
+}
+
+}  // namespace embank

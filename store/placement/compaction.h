@@ -1,0 +1,158 @@
+// Compaction of the log: rows that live in segments of which little lives are written anew, so that
+// the segments die.
+//
+//   victim:  | dead | row | dead | dead | row | ...    the rows, and their homes in the index, go
+//   to the compaction stream:                | row | row | ...
+//
+// Of tables that forget, rows are forgotten in the same steps: those of the oldest segment, but for
+// the warm ones, which are written anew.
+//
+// A row that memory has too stays clean there. The victim's file is removed once no kept checkpoint
+// has rows of it. Which segments are worth it, and how many rows are to be moved for those that
+// change, the log says (RowLog::PickVictim, RowLog::pace). Batches of changes note what they owe,
+// and work it off themselves when the work aside falls behind.
+#ifndef EMBANK_STORE_PLACEMENT_COMPACTION_H_
+#define EMBANK_STORE_PLACEMENT_COMPACTION_H_
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <thread>
+
+#include "base/threads/executor.h"
+#include "base/threads/mutex.h"
+#include "store/gate/batch_gate.h"
+#include "store/index/key_index.h"
+#include "store/placement/row_mover.h"
+#include "tiers/log/row_log.h"
+
+namespace embank {
+
+// What compaction works with; all of it outlives it.
+struct CompactionParts {
+  KeyIndex* index;
+  RowLog* log;
+  const TableDirectory* tables;
+  BatchGate* gate;
+  Executor* executor;
+};
+
+// Thread-safe.
+class Compaction {
+ public:
+  explicit Compaction(const CompactionParts& parts);
+  Compaction(const Compaction&) = delete;
+  Compaction& operator=(const Compaction&) = delete;
+
+  // After a batch of so many changed keys, without locks. Moves no more rows than are owed for
+  // them, and kRowsAtATime.
+  void Pay(uint64_t changed_keys);
+
+  // Before a batch may make so many rows of a class dirty, without locks or a ticket: where the log
+  // has no room for them, moves rows until it has, or until that brings none back. Then it waits
+  // for the end of a checkpoint that is under way, once, unless this thread makes it.
+  void MakeRoom(const RowMover& mover, uint64_t rows);
+
+  // After a batch of so many keys of a class that forgets, without locks: while rows are too many,
+  // forgets some, of whatever class has the oldest records. Looks at kLookedAtPart times their
+  // records' bytes, and kLookedAtMin, but for what it has begun: what is left, later batches do.
+  // None behind a log that has stopped: no checkpoint follows, and nothing makes room.
+  void Forget(RowMover* mover, uint64_t keys);
+  // For a row that was made or refused in a shard whose index cannot grow, so many are too many.
+  void NoteRowsToForget(uint64_t rows) {
+    rows_to_forget_.fetch_add(rows, std::memory_order_relaxed);
+  }
+
+  // Before a checkpoint, as MakeRoom: where changes have run out of room, moves rows of which
+  // checkpoints are kept, so many at most; the next checkpoint but one brings that space back.
+  void MakeRoomLater();
+
+  // While one lives, this thread makes a checkpoint, whose end may give space back. One at a time.
+  class UnderWay {
+   public:
+    explicit UnderWay(Compaction* compaction);
+    ~UnderWay();
+    UnderWay(const UnderWay&) = delete;
+    UnderWay& operator=(const UnderWay&) = delete;
+
+   private:
+    Compaction* const compaction_;
+  };
+
+  // While one lives, no row is moved.
+  class Pause {
+   public:
+    explicit Pause(Compaction* compaction) : lock_(&compaction->mutex_) {}
+
+   private:
+    MutexLock lock_;
+  };
+
+ private:
+  // Reads at once: a list of neighbours, and few rows of memory.
+  static constexpr size_t kRowsAtATime = 256;
+  // What is owed before batches work: the work aside has two or three batches' time.
+  static constexpr uint64_t kOwedRowsMax = 16 * kRowsAtATime;
+  // Before one checkpoint: some tenths of a second, while batches use what comes free.
+  static constexpr uint64_t kLaterRowsMax = uint64_t{1} << 17;
+  // At least every other row that the log alone has goes: more than a batch makes.
+  static constexpr uint64_t kLookedAtPart = 4;
+  static constexpr uint64_t kLookedAtMin = uint64_t{1} << 20;
+
+  // What a step met: it is done, there is nothing to be done, or it cannot be done now.
+  enum class StepEnd { kDone, kNothing, kFailed };
+
+  bool MustForget() const {
+    return !parts_.log->has_stopped() &&
+           (parts_.log->BytesToForget() > 0 || rows_to_forget_.load(std::memory_order_relaxed) > 0);
+  }
+  size_t RowsToForget() const EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CountForgotten();
+  void ForgiveFullIndex();
+  StepEnd ForgetInLog(RowMover** in_memory, uint64_t* looked_at_bytes);
+  uint64_t ForgetInMemory(RowMover* mover, uint64_t rows);
+  bool WorkOff();
+  bool Step(CompactionAim aim) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return TryStep(aim) == StepEnd::kDone;
+  }
+  StepEnd TryStep(CompactionAim aim) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool Pick(CompactionAim aim) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Drop(bool is_done) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void MoveRow(Location from, std::span<const std::byte> record)
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ForgetRow(RowMover* mover, KeyIndex::Shard* shard, const RowId& id, Location from,
+                 std::span<const std::byte> record)
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_, shard->mutex);
+  uint64_t CheckpointsEnded();
+  bool WaitForCheckpoint(uint64_t ended);
+
+  const CompactionParts parts_;
+  std::atomic<uint64_t> owed_rows_{0};
+  Mutex mutex_;  // taken before locks of shards
+  std::shared_ptr<LogSegment> victim_ EMBANK_GUARDED_BY(mutex_);
+  CompactionAim aim_ EMBANK_GUARDED_BY(mutex_) = CompactionAim::kPace;  // of the victim
+  uint32_t next_slot_ EMBANK_GUARDED_BY(mutex_) = 0;
+  bool stuck_ EMBANK_GUARDED_BY(mutex_) = false;    // the log took no row
+  size_t step_rows_ EMBANK_GUARDED_BY(mutex_) = 0;  // of the last step
+  uint64_t step_bytes_ EMBANK_GUARDED_BY(mutex_) = 0;
+  // Of the last step that was to forget: rows that are in memory, and their class.
+  size_t step_in_memory_ EMBANK_GUARDED_BY(mutex_) = 0;
+  RowMover* in_memory_ EMBANK_GUARDED_BY(mutex_) = nullptr;
+  // Where forgetting goes on when other work came between.
+  uint64_t forget_segment_ EMBANK_GUARDED_BY(mutex_) = 0;
+  uint32_t forget_slot_ EMBANK_GUARDED_BY(mutex_) = 0;
+  std::array<Location, kRowsAtATime> rows_ EMBANK_GUARDED_BY(mutex_);
+  std::atomic<uint64_t> rows_to_forget_{0};  // for want of places in the index
+  std::atomic<uint32_t> next_shard_{0};      // in which a row of memory is forgotten
+  Mutex checkpoint_mutex_;
+  ConditionVariable checkpoint_ended_;
+  std::thread::id checkpoint_maker_
+      EMBANK_GUARDED_BY(checkpoint_mutex_);  // none: none is under way
+  uint64_t checkpoints_ended_ EMBANK_GUARDED_BY(checkpoint_mutex_) = 0;
+  std::unique_ptr<BackgroundTask> task_;  // last: its steps use the rest
+};
+
+}  // namespace embank
+
+#endif  // EMBANK_STORE_PLACEMENT_COMPACTION_H_

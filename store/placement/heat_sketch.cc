@@ -1,0 +1,130 @@
+#include "store/placement/heat_sketch.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "base/status_macros.h"
+#include "store/index/key_index.h"
+#include "tiers/row/row_header.h"
+
+namespace embank {
+namespace {
+
+constexpr uint32_t kLowPrintBits = 32 - kHeatBits;
+constexpr size_t kNoEntry = ~size_t{0};
+static_assert(HeatBlock::kPrintBits == kLowPrintBits + 8);
+static_assert(HeatSketch::kGrainBytes == KeyIndex::kShardCount * sizeof(HeatBlock));
+
+constexpr uint32_t HeatIn(uint32_t entry) { return entry & kHeatMax; }
+constexpr uint32_t EntryOf(uint32_t print, uint32_t heat) { return print << kHeatBits | heat; }
+constexpr uint8_t HighOf(uint32_t print) { return static_cast<uint8_t>(print >> kLowPrintBits); }
+
+uint32_t PrintIn(const HeatBlock& block, size_t i) {
+  return block.entries[i] >> kHeatBits | uint32_t{block.prints[i]} << kLowPrintBits;
+}
+
+size_t Find(const HeatBlock& block, uint32_t print) {
+  for (size_t i = 0; i < block.entries.size(); ++i) {
+    if (HeatIn(block.entries[i]) != 0 && PrintIn(block, i) == print) return i;
+  }
+  return kNoEntry;
+}
+
+// Of two epochs of 32 bits; 0 when `now` is the older one.
+uint32_t Distance(uint32_t epoch, uint32_t now) {
+  const auto distance = static_cast<int32_t>(now - epoch);
+  return std::clamp(distance, 0, int32_t{kHeatBits});
+}
+
+}  // namespace
+
+void HeatBlock::AgeTo(uint32_t now) {
+  const uint32_t distance = Distance(epoch, now);
+  if (distance == 0) return;
+  epoch = now;
+  for (uint32_t& entry : entries) {
+    entry = EntryOf(entry >> kHeatBits, HeatIn(entry) >> distance);
+  }
+}
+
+void HeatBlock::Put(uint32_t print, uint32_t heat) {
+  const size_t own = Find(*this, print);
+  if (own != kNoEntry) {
+    // Of a row with the same print.
+    entries[own] = EntryOf(print, std::max(heat, HeatIn(entries[own])));
+    return;
+  }
+  const auto coldest = std::min_element(
+      entries.begin(), entries.end(), [](uint32_t a, uint32_t b) { return HeatIn(a) < HeatIn(b); });
+  if (heat <= HeatIn(*coldest)) return;
+  *coldest = EntryOf(print, heat);
+  prints[static_cast<size_t>(coldest - entries.begin())] = HighOf(print);
+}
+
+uint32_t HeatBlock::Get(uint32_t print, uint32_t now) const {
+  const size_t own = Find(*this, print);
+  return own == kNoEntry ? 0 : HeatIn(entries[own]) >> Distance(epoch, now);
+}
+
+void HeatBlock::Remove(uint32_t print) {
+  const size_t own = Find(*this, print);
+  if (own != kNoEntry) entries[own] = 0;
+}
+
+void HeatBlock::Merge(const HeatBlock& other) {
+  for (size_t i = 0; i < entries.size(); ++i) {
+    const uint32_t heat = HeatIn(other.entries[i]);
+    if (heat > 0) Put(PrintIn(other, i), heat);
+  }
+}
+
+bool HeatBlock::IsEmpty() const {
+  return std::all_of(entries.begin(), entries.end(),
+                     [](uint32_t entry) { return HeatIn(entry) == 0; });
+}
+
+StatusOr<std::unique_ptr<HeatSketch>> HeatSketch::Create(MemorySource* source, MemoryBudget* budget,
+                                                         uint64_t bytes) {
+  EMBANK_CHECK(IsSize(bytes));
+  EMBANK_ASSIGN_OR_RETURN(AlignedBuffer memory, AlignedBuffer::Create(source, budget, bytes));
+  return std::unique_ptr<HeatSketch>(new HeatSketch(std::move(memory), bytes));
+}
+
+HeatSketch::HeatSketch(AlignedBuffer memory, uint64_t bytes)
+    : memory_(std::move(memory)),
+      blocks_(bytes / sizeof(HeatBlock)),
+      table_(memory_.As<HeatBlock>().first(blocks_)) {}
+
+void HeatSketch::Put(KeyHash hash, uint32_t heat, uint64_t now) {
+  HeatBlock& block = table_[BlockOf(hash)];
+  block.AgeTo(static_cast<uint32_t>(now));
+  block.Put(HeatBlock::PrintOf(hash), heat);
+}
+
+uint32_t HeatSketch::Get(KeyHash hash, uint64_t now) const {
+  return table_[BlockOf(hash)].Get(HeatBlock::PrintOf(hash), static_cast<uint32_t>(now));
+}
+
+uint32_t HeatSketch::Take(KeyHash hash, uint64_t now) {
+  HeatBlock& block = table_[BlockOf(hash)];
+  const uint32_t heat = block.Get(HeatBlock::PrintOf(hash), static_cast<uint32_t>(now));
+  if (heat > 0) block.Remove(HeatBlock::PrintOf(hash));
+  return heat;
+}
+
+void HeatSketch::Copy(uint64_t first, uint64_t now, std::span<HeatBlock> into) const {
+  std::copy_n(table_.begin() + static_cast<ptrdiff_t>(first), into.size(), into.begin());
+  for (HeatBlock& block : into) block.AgeTo(static_cast<uint32_t>(now));
+}
+
+void HeatSketch::Add(uint64_t their_blocks, uint64_t number, const HeatBlock& block) {
+  const uint64_t last = BlockOf(FirstHashOf(number + 1, their_blocks) - 1);
+  for (uint64_t own = BlockOf(FirstHashOf(number, their_blocks)); own <= last; ++own) {
+    table_[own].Merge(block);
+  }
+}
+
+void HeatSketch::Clear() { std::fill(table_.begin(), table_.end(), HeatBlock{}); }
+
+}  // namespace embank

@@ -1,0 +1,59 @@
+#include "store/placement/memory_plan.h"
+
+#include <algorithm>
+
+#include "store/placement/heat_sketch.h"
+#include "tiers/dram/dram_tier.h"
+#include "tiers/dram/slot_notes.h"
+#include "tiers/log/log_record.h"
+#include "tiers/row/row_layout.h"
+
+namespace embank {
+
+uint64_t HeatSketchBytes(uint64_t dram_bytes, uint64_t ssd_bytes) {
+  uint64_t bytes = dram_bytes / 32;
+  if (ssd_bytes != 0) bytes = std::min(bytes, ssd_bytes / 256);
+  bytes = RoundDown(bytes, HeatSketch::kGrainBytes);
+  return std::clamp(bytes, HeatSketch::kGrainBytes, HeatSketch::kBytesMax);
+}
+
+uint64_t RowAddressBytes(const StoreOptions& options) {
+  // Without a limit, twice the machine's memory: more cannot be filled.
+  const uint64_t bytes = options.dram_bytes != 0 ? options.dram_bytes : 2 * PhysicalMemoryBytes();
+  if (options.path.empty() || options.dram_bytes != 0) {
+    return std::min(bytes, DramTier::kAddressBytesMax);
+  }
+  // Beyond what the notes of the smallest slots reach to, rows are in the log.
+  const RowLayout smallest = MakeRowLayout(1, ValueType::kF16, Optimizer::kNone);
+  return std::min(bytes, SlotNotes::AddressBytesMax(smallest.row_bytes));
+}
+
+RowLogOptions LogSizes(const StoreOptions& options) {
+  constexpr uint64_t kSegmentBytesMin = uint64_t{1} << 20;
+  // Room is kept and had back by segments (tiers/log/log_room.h).
+  constexpr uint64_t kSegmentsOfBudgetMin = 64;
+  RowLogOptions log;
+  while (options.ssd_bytes != 0 && log.segment_bytes > kSegmentBytesMin &&
+         log.segment_bytes * kSegmentsOfBudgetMin > options.ssd_bytes) {
+    log.segment_bytes /= 2;
+  }
+  if (options.dram_bytes == 0) return log;
+  const uint64_t part = options.dram_bytes / 16;
+  // Of an open segment its keys and tables are in memory, 10 bytes for each of its records, and as
+  // much again while its footer is written: a third of it for the smallest rows.
+  while (log.segment_bytes > kSegmentBytesMin && log.segment_bytes / 3 > part) {
+    log.segment_bytes /= 2;
+  }
+  while (log.buffers > 4 && log.buffers * log.buffer_bytes > part) log.buffers /= 2;
+  while (log.buffer_bytes > uint64_t{kRecordBytesMax} * 4 &&
+         log.buffers * log.buffer_bytes > part) {
+    log.buffer_bytes /= 2;
+  }
+  while (log.read_lists > 2 && log.read_lists * log.read_bytes > part) log.read_lists /= 2;
+  while (log.read_bytes > uint64_t{kRecordBytesMax} * 8 && log.read_lists * log.read_bytes > part) {
+    log.read_bytes /= 2;
+  }
+  return log;
+}
+
+}  // namespace embank

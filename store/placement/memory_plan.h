@@ -1,0 +1,57 @@
+// How a store divides dram_bytes, in one place:
+//
+//   part                        bytes
+//   objects                     kStoreFixedBytes, and kTableFixedBytes for each table
+//   buffers of the log          at most a sixteenth
+//   lists of reads of the log   at most a sixteenth
+//   heat of rows on the SSD     HeatSketchBytes: a 32nd, at most a 256th of ssd_bytes
+//   rows                        at least RowBytesMin: a sixteenth, however large the index is
+//   index                       the rest but a sixteenth, for which rows leave when it grows
+//   pinned rows                 at most PinBytes of the rows' part: a quarter
+//
+// Without a limit (dram_bytes 0) each part takes what it needs.
+#ifndef EMBANK_STORE_PLACEMENT_MEMORY_PLAN_H_
+#define EMBANK_STORE_PLACEMENT_MEMORY_PLAN_H_
+
+#include <cstdint>
+
+#include "base/memory/memory.h"
+#include "store/table/options.h"
+#include "tiers/log/row_log_options.h"
+
+namespace embank {
+
+// The charge for the store's objects and its threads' bookkeeping.
+inline constexpr uint64_t kStoreFixedBytes = uint64_t{128} << 10;
+// The charge for a table's object, name and registration.
+inline constexpr uint64_t kTableFixedBytes = 2048;
+
+// The index of a store with a path leaves this part of dram_bytes to rows, and to the log, whose
+// bits of a row take a 50th of what the index has for it.
+constexpr uint64_t IndexLeavesBytes(uint64_t dram_bytes) { return dram_bytes / 16; }
+
+// A store with a path keeps so many bytes in pages of rows, at least a page, however many rows the
+// index has to name.
+constexpr uint64_t RowBytesMin(uint64_t dram_bytes) {
+  constexpr uint64_t kPart = 16;
+  return RoundUp(dram_bytes / kPart, kHugePageBytes);
+}
+
+// What pinned rows may take. 0: no limit.
+constexpr uint64_t PinBytes(uint64_t dram_bytes) { return dram_bytes / 4; }
+
+// The size of a heat sketch (store/placement/heat_sketch.h). A row and the index of the rows below
+// it take 512 bytes; 16 of them, a 32nd, hold an entry for each row that travels. The files that
+// keep the sketch are twice as long, so that it has at most a 256th of ssd_bytes. 0: no limit.
+uint64_t HeatSketchBytes(uint64_t dram_bytes, uint64_t ssd_bytes);
+
+// Addresses to reserve for the rows of a store.
+uint64_t RowAddressBytes(const StoreOptions& options);
+
+// Buffers and lists of a log that suit dram_bytes: a sixteenth of it for each, as far as that goes;
+// segments of which ssd_bytes holds many.
+RowLogOptions LogSizes(const StoreOptions& options);
+
+}  // namespace embank
+
+#endif  // EMBANK_STORE_PLACEMENT_MEMORY_PLAN_H_

@@ -1,0 +1,161 @@
+#include "store/placement/page_mover.h"
+
+#include <algorithm>
+
+#include "base/status_macros.h"
+#include "store/placement/memory_plan.h"
+#include "store/placement/page_rows.h"
+
+namespace embank {
+namespace {
+
+// Up to so many bytes a record's bits and its part of a segment's objects take less than two bytes:
+// 1/4 + 512 * 2,048 / 2^20 = 1.25.
+constexpr uint64_t kLargeRecordBytes = 2048;
+// Two segments' bits: 2 * (512 B + 87,000 / 4 B).
+constexpr uint64_t kFewBytes = uint64_t{64} << 10;
+
+}  // namespace
+
+void PageMover::AddClass(RowMover* mover) {
+  MutexLock lock(&mutex_);
+  classes_.push_back({mover, 0, 0});
+}
+
+// Bytes that the index and the log want and that are neither free nor in empty pages.
+uint64_t PageMover::MissingBytes() const {
+  const uint64_t wanted_bytes = parts_.index->wanted_bytes() + parts_.log->slack_bytes();
+  parts_.tier->KeepFree(wanted_bytes);
+  const uint64_t free_bytes = parts_.budget->free_bytes() + parts_.tier->empty_bytes();
+  return wanted_bytes - std::min(wanted_bytes, free_bytes);
+}
+
+void PageMover::MakePlaces(KeyIndex::Shard* shard, uint64_t rows) {
+  for (;;) {
+    {
+      MutexLock lock(&shard->mutex);
+      if (parts_.index->ReserveMore(shard, rows).ok() &&
+          !shard->is_starved.load(std::memory_order_relaxed)) {
+        return;
+      }
+    }
+    // What is emptied must not go to rows again.
+    static_cast<void>(MissingBytes());
+    MutexLock lock(&mutex_);
+    const bool has_pages = parts_.tier->committed_bytes() > RowBytesMin(budget_bytes());
+    if (!has_pages || !EmptyPage(std::nullopt)) return parts_.index->NoteExhausted();
+    parts_.tier->ReleaseEmptyPages();
+  }
+}
+
+void PageMover::MakeLogMemory(const RowMover& mover, uint64_t rows) {
+  const uint64_t free_bytes = parts_.budget->free_bytes();
+  // A row with its part of a segment's objects takes less, unless it is large.
+  if (mover.record_bytes() < kLargeRecordBytes && free_bytes >= rows * 2 + kFewBytes) return;
+  const SegmentGeometry geometry =
+      SegmentGeometry::Of(mover.record_bytes(), parts_.log->segment_bytes());
+  const uint64_t bytes = LogMemory::BitBytesMax(geometry, rows);
+  if (free_bytes < bytes) FreeBytes(bytes);
+}
+
+bool PageMover::FreeBytes(uint64_t bytes) {
+  MutexLock lock(&mutex_);
+  while (parts_.budget->free_bytes() < bytes) {
+    if (parts_.tier->ReleaseEmptyPages() > 0) continue;
+    if (!EmptyPage(std::nullopt)) return false;
+  }
+  return true;
+}
+
+bool PageMover::EmptyOnePage() {
+  MutexLock lock(&mutex_);
+  if (!EmptyPage(std::nullopt)) return false;
+  parts_.tier->ReleaseEmptyPages();
+  return true;
+}
+
+void PageMover::Pay(RowMover* mover, uint64_t keys) {
+  const bool may_give = parts_.tier->committed_bytes() > RowBytesMin(budget_bytes());
+  if (MissingBytes() > 0 && may_give) {
+    const uint64_t owed_bytes = keys * kBytesPerKey;
+    if (credit_bytes_.fetch_add(owed_bytes) + owed_bytes >= DramTier::kPageBytes &&
+        mutex_.TryLock()) {
+      credit_bytes_.store(0);
+      EmptyPage(std::nullopt);
+      parts_.tier->ReleaseEmptyPages();
+      mutex_.Unlock();
+    }
+  }
+  if (!mover->HasWantedPage() || !mutex_.TryLock()) return;
+  Balance();
+  mutex_.Unlock();
+}
+
+bool PageMover::EmptyPage(std::optional<SlotClass> slot_class) {
+  // A page of which somebody holds a slot is left, and the next ones are tried.
+  for (uint32_t tries = 0; tries < 2 * kLooksMax; ++tries) {
+    const std::optional<uint32_t> page = parts_.tier->ClosePage(slot_class);
+    if (!page.has_value()) return false;
+    bool goes_on = true;
+    for (uint32_t looks = 0; goes_on && looks < kLooksMax && parts_.tier->IsClosed(*page);
+         ++looks) {
+      goes_on = EmptyOnce(*page);
+    }
+    if (parts_.tier->ReopenPage(*page)) {
+      emptied_pages_.fetch_add(1, std::memory_order_relaxed);
+      return true;
+    }
+    if (!goes_on) return false;
+  }
+  return false;
+}
+
+// False: the log takes no rows.
+bool PageMover::EmptyOnce(uint32_t page) {
+  const uint32_t slots = PageRows::SlotsOf(*parts_.tier, page);
+  for (uint32_t first = 0; first < slots; first += PageRows::kSlotsAtOnce) {
+    PageRows page_rows(*parts_.tier, *parts_.tables, page, first);
+    const Status status = page_rows.ForEachShard(
+        [&](RowMover* mover, uint32_t number, std::span<const RowInSlot> rows) {
+          KeyIndex::Shard* const shard = parts_.index->shard(number);
+          // No flip comes between the look at what a row is owed to and its move.
+          const BatchGate::Ticket ticket(parts_.gate);
+          MutexLock lock(&shard->mutex);
+          for (const RowInSlot& row : rows) {
+            if (!mover->Vacate(shard, row)) return NoMemory();
+          }
+          return OkStatus();
+        });
+    if (!status.ok()) return false;
+  }
+  return true;
+}
+
+// Rows of a class stay in memory for as long as it takes until all of them have made room for
+// others. The class whose rows stay longest gives a page to that whose rows stay shortest.
+void PageMover::Balance() {
+  Class* taker = nullptr;
+  Class* giver = nullptr;
+  const auto stays_longer = [](const Class& a, const Class& b, uint64_t times) {
+    return a.mover->rows_in_memory() * b.recent_wanted >
+           times * b.mover->rows_in_memory() * a.recent_wanted;
+  };
+  for (Class& one : classes_) {
+    const uint64_t wanted = one.mover->slots_wanted();
+    one.recent_wanted = one.recent_wanted / 2 + (wanted - one.noted_wanted);
+    one.noted_wanted = wanted;
+    one.mover->EndWantedPage();
+    const bool wants = one.recent_wanted > 0;
+    if (wants && (taker == nullptr || stays_longer(*taker, one, 1))) taker = &one;
+    const bool has_pages = parts_.tier->PagesOf(one.mover->slot_class()) > 0;
+    if (has_pages && (giver == nullptr || stays_longer(one, *giver, 1))) giver = &one;
+  }
+  if (taker == nullptr || giver == nullptr || taker == giver) return;
+  if (!stays_longer(*giver, *taker, kLongerStay)) return;
+  if (!EmptyPage(giver->mover->slot_class())) return;
+  if (parts_.tier->GiveEmptyPage(taker->mover->slot_class())) {
+    given_pages_.fetch_add(1, std::memory_order_relaxed);
+  }
+}
+
+}  // namespace embank

@@ -1,0 +1,125 @@
+#include "store/placement/row_forgetter.h"
+
+#include "base/check.h"
+#include "store/table/table.h"
+
+namespace embank {
+namespace {
+
+// Rows of another shard that are looked at for one that is not the batch's.
+constexpr uint64_t kLookedAtMax = 32;
+
+// Puts back what stands aside, in the order in which it came there.
+void PutBack(SlotOrders::Order* aside, SlotOrders::Order* order) {
+  for (uint32_t slot = aside->Victim(); slot != kNoVictim; slot = aside->Victim()) {
+    aside->Remove(slot);
+    order->Add(slot);
+  }
+}
+
+}  // namespace
+
+RowForgetter::RowForgetter(const ForgetterParts& parts, const RowClass& row_class)
+    : parts_(parts),
+      orders_(*parts.tier, *parts.heat_clock, row_class.slot_bytes, row_class.eviction) {}
+
+void RowForgetter::NoteMade(KeyIndex::Shard* shard, Location slot) {
+  orders_.Of(shard).Add(orders_.notes().NumberOf(slot));
+  rows_.fetch_add(1, std::memory_order_relaxed);
+}
+
+void RowForgetter::NoteGone(KeyIndex::Shard* shard, Location slot) {
+  orders_.Of(shard).Remove(orders_.notes().NumberOf(slot));
+  rows_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+// Of a row that is in no order any more.
+Location RowForgetter::Forget(KeyIndex::Shard* shard, uint32_t slot) {
+  const Location location = orders_.notes().LocationOf(slot);
+  RowHeader* const header = HeaderOf(slot);
+  const Key key = LoadKey(header);
+  Table& table = *parts_.tables->Get(TableOf(LoadIdentity(header)));
+  const RowId id = table.IdOf(key, table.HashOf(key));
+  const Match match = parts_.index->Find(id);
+  EMBANK_CHECK(match.any() && match.location() == location);
+  parts_.index->Erase(shard, id.hash, match);
+  RetireRow(header);
+  rows_.fetch_sub(1, std::memory_order_relaxed);
+  table.CountForgotten();
+  return location;
+}
+
+RowForgetter::Turn::~Turn() { PutBack(&aside_, &forgetter_->orders_.Of(shard_)); }
+
+// The coldest slot of an order that is not the batch's; up to `aside_max` that are go aside.
+uint32_t RowForgetter::Turn::Coldest(Order* order, Order* aside, uint64_t aside_max) const {
+  for (;;) {
+    const uint32_t slot = order->Victim();
+    if (slot == kNoVictim) return slot;
+    const RowHeader* const header = forgetter_->HeaderOf(slot);
+    const bool is_own =
+        keys_ != nullptr && keys_->Has(TableOf(LoadIdentity(header)), LoadKey(header));
+    if (is_own && aside->count() == aside_max) return kNoVictim;
+    order->Remove(slot);
+    if (!is_own) return slot;
+    aside->Add(slot);
+  }
+}
+
+bool RowForgetter::Turn::TakeSlot(Location* slot) {
+  shard_->mutex.AssertHeld();
+  // A shard that has much less than its part of memory gets it from those that have theirs.
+  const uint64_t part = forgetter_->rows_.load(std::memory_order_relaxed) / KeyIndex::kShardCount;
+  const uint64_t count = forgetter_->orders_.Of(shard_).count() + aside_.count();
+  if (count <= part / 2 && TakeFromAnother(part, /*own_too=*/false, slot)) return true;
+  if (TakeOther(slot)) return true;
+  if (!others_are_own_ && TakeFromAnother(0, /*own_too=*/false, slot)) return true;
+  return TakeSlotHere(slot) || TakeFromAnother(0, /*own_too=*/true, slot);
+}
+
+bool RowForgetter::Turn::TakeSlotHere(Location* slot) {
+  shard_->mutex.AssertHeld();
+  if (TakeOther(slot)) return true;
+  const uint32_t own = aside_.Victim();
+  if (own == kNoVictim) return false;
+  aside_.Remove(own);
+  *slot = forgetter_->Forget(shard_, own);
+  return true;
+}
+
+// That of a row of the shard which is not the batch's.
+bool RowForgetter::Turn::TakeOther(Location* slot) {
+  shard_->mutex.AssertHeld();
+  const uint32_t coldest = Coldest(&forgetter_->orders_.Of(shard_), &aside_, UINT64_MAX);
+  if (coldest == kNoVictim) return false;
+  *slot = forgetter_->Forget(shard_, coldest);
+  return true;
+}
+
+// A row of a shard with so many rows. Without waiting for locks: two might wait for each other.
+bool RowForgetter::Turn::TakeFromAnother(uint64_t rows_min, bool own_too, Location* slot) {
+  uint32_t looked_at = 0;
+  for (uint32_t tries = 0; tries < KeyIndex::kShardCount; ++tries) {
+    const uint32_t number = forgetter_->next_giver_.fetch_add(1) % KeyIndex::kShardCount;
+    KeyIndex::Shard* const giver = forgetter_->parts_.index->shard(number);
+    if (giver == shard_ || !giver->mutex.TryLock()) continue;
+    Order& order = forgetter_->orders_.Of(giver);
+    looked_at += order.count() > 0 ? 1 : 0;
+    Order aside(EvictionPolicy::kLru, &forgetter_->orders_);
+    uint32_t coldest = kNoVictim;
+    if (order.count() >= rows_min) coldest = Coldest(&order, &aside, kLookedAtMax);
+    if (coldest == kNoVictim && own_too && aside.count() > 0) {
+      coldest = aside.Victim();
+      aside.Remove(coldest);
+    }
+    if (coldest != kNoVictim) *slot = forgetter_->Forget(giver, coldest);
+    PutBack(&aside, &order);
+    giver->mutex.Unlock();
+    if (coldest != kNoVictim) return true;
+  }
+  // Locks that others had say nothing.
+  others_are_own_ = others_are_own_ || (rows_min == 0 && looked_at > 0);
+  return false;
+}
+
+}  // namespace embank

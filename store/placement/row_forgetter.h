@@ -1,0 +1,95 @@
+// Forgets rows of one slot class, to bound a store in memory: where a new row has no room, the
+// coldest row by its class's policy is erased, and leaves it its slot.
+//
+//   batch -> shard group -> a turn:   | newest ... coldest |   the shard's eviction order
+//                                     | rows of this batch |   set aside, put back at the end
+//
+// The coldest is that of the new row's shard; of another shard only where its own has much less
+// than its part of memory, or none but rows of the batch. Pages stay with their class: a class that
+// comes when others have them all has nothing to forget, and its rows are refused.
+#ifndef EMBANK_STORE_PLACEMENT_ROW_FORGETTER_H_
+#define EMBANK_STORE_PLACEMENT_ROW_FORGETTER_H_
+
+#include <atomic>
+#include <cstdint>
+
+#include "store/index/key_index.h"
+#include "store/placement/batch_keys.h"
+#include "store/placement/slot_orders.h"
+#include "store/table/options.h"
+#include "store/table/table_directory.h"
+#include "tiers/dram/dram_tier.h"
+
+namespace embank {
+
+// What a forgetter works with; all of it outlives it.
+struct ForgetterParts {
+  DramTier* tier;
+  KeyIndex* index;
+  const HeatClock* heat_clock;
+  const TableDirectory* tables;
+};
+
+class RowForgetter {
+ public:
+  // Of a class with notes.
+  RowForgetter(const ForgetterParts& parts, const RowClass& row_class);
+
+  // What the store charges.
+  static constexpr uint64_t kFixedBytes = SlotOrders::kFixedBytes;
+
+  // A row was made in a slot; is gone from the index. Under the lock of its shard.
+  void NoteMade(KeyIndex::Shard* shard, Location slot)
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+  void NoteGone(KeyIndex::Shard* shard, Location slot)
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+
+  // What one shard group of a batch forgets. It begins and ends under the shard's lock. Rows of the
+  // batch are forgotten when there is nothing else, the coldest first.
+  class Turn {
+   public:
+    // `keys`: the batch's; nullptr: it has none.
+    Turn(RowForgetter* forgetter, KeyIndex::Shard* shard, const BatchKeys* keys)
+        : forgetter_(forgetter),
+          shard_(shard),
+          keys_(keys),
+          aside_(EvictionPolicy::kLru, &forgetter->orders_) {}
+    ~Turn();
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+
+    // Forgets a row, and takes its slot. False: there is none, or other shards are in use.
+    bool TakeSlot(Location* slot);
+    // The same of a row of the shard itself, whose place in the index is free then.
+    bool TakeSlotHere(Location* slot);
+
+   private:
+    using Order = SlotOrders::Order;
+
+    bool TakeOther(Location* slot);
+    bool TakeFromAnother(uint64_t rows_min, bool own_too, Location* slot);
+    uint32_t Coldest(Order* order, Order* aside, uint64_t aside_max) const;
+
+    RowForgetter* const forgetter_;
+    KeyIndex::Shard* const shard_;
+    const BatchKeys* const keys_;
+    Order aside_;                  // of the shard's rows those that are the batch's, as they came
+    bool others_are_own_ = false;  // all that could be seen of other shards is the batch's
+  };
+
+ private:
+  Location Forget(KeyIndex::Shard* shard, uint32_t slot)
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+  RowHeader* HeaderOf(uint32_t slot) const {
+    return reinterpret_cast<RowHeader*>(parts_.tier->Row(orders_.notes().LocationOf(slot)));
+  }
+
+  const ForgetterParts parts_;
+  SlotOrders orders_;
+  std::atomic<uint64_t> rows_{0};
+  std::atomic<uint32_t> next_giver_{0};  // the shard to be asked for slots by others
+};
+
+}  // namespace embank
+
+#endif  // EMBANK_STORE_PLACEMENT_ROW_FORGETTER_H_

@@ -1,0 +1,29 @@
+// The first value of a row: a function of (store seed, table's name, key), the same on every shard,
+// rank, tier and run (docs/arithmetic.md).
+#ifndef EMBANK_STORE_TABLE_INITIALIZER_H_
+#define EMBANK_STORE_TABLE_INITIALIZER_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/types.h"
+
+namespace embank {
+
+struct Initializer {
+  InitializerKind kind = InitializerKind::kZero;
+  float a = 0.0f;
+  float b = 0.0f;
+};
+
+// What store seed and table contribute to every row's seed.
+uint64_t TableSeed(uint64_t store_seed, uint64_t table_hash);
+
+// Writes the first `dim` values of `key`'s row to `vector`, which needs no alignment. Allocates
+// nothing. Thread-safe.
+void InitializeVector(const Initializer& initializer, uint64_t table_seed, Key key,
+                      ValueType value_type, uint32_t dim, std::byte* vector);
+
+}  // namespace embank
+
+#endif  // EMBANK_STORE_TABLE_INITIALIZER_H_

@@ -1,0 +1,124 @@
+#include "store/table/options.h"
+
+#include <algorithm>
+#include <cmath>
+#include <thread>
+
+#include "base/status_macros.h"
+#include "base/str_cat.h"
+#include "tiers/dram/dram_tier.h"
+#include "tiers/row/row_layout.h"
+
+namespace embank {
+
+uint32_t WorkerThreads(const StoreOptions& options) {
+  if (options.worker_threads != 0) return options.worker_threads;
+  return std::clamp(std::thread::hardware_concurrency(), 1u, kWorkerThreadsMax);
+}
+namespace {
+
+template <typename Value>
+Status Invalid(const char* option, Value value, const char* limit) {
+  return InvalidArgumentError(StrCat(option, " is ", value, "; it must be ", limit));
+}
+
+// Whether an enumerator is one of 0 .. last.
+template <typename Enum>
+Status ValidateEnum(const char* option, Enum value, Enum last, const char* limit) {
+  const auto number = static_cast<int32_t>(value);
+  if (number >= 0 && number <= static_cast<int32_t>(last)) return OkStatus();
+  return Invalid(option, number, limit);
+}
+
+Status ValidateNonNegative(const char* option, float value) {
+  if (std::isfinite(value) && value >= 0.0f) return OkStatus();
+  return Invalid(option, value, "finite and at least 0");
+}
+
+Status ValidateRule(const TableOptions& options) {
+  const UpdateRule& rule = options.rule;
+  EMBANK_RETURN_IF_ERROR(ValidateLearningRate(options.optimizer, rule.learning_rate));
+  // The negations catch NaN as well.
+  if (!(rule.beta1 >= 0.0f && rule.beta1 < 1.0f)) {
+    return Invalid("beta1", rule.beta1, "at least 0 and below 1");
+  }
+  if (!(rule.beta2 >= 0.0f && rule.beta2 < 1.0f)) {
+    return Invalid("beta2", rule.beta2, "at least 0 and below 1");
+  }
+  EMBANK_RETURN_IF_ERROR(ValidateNonNegative("epsilon", rule.epsilon));
+  EMBANK_RETURN_IF_ERROR(ValidateNonNegative("weight_decay", rule.weight_decay));
+  return ValidateNonNegative("initial_accumulator", rule.initial_accumulator);
+}
+
+Status ValidateInitializer(const Initializer& initializer) {
+  const float a = initializer.a;
+  const float b = initializer.b;
+  EMBANK_RETURN_IF_ERROR(ValidateEnum("initializer", initializer.kind, InitializerKind::kNormal,
+                                      "an EMBANK_INIT_* (0 to 3)"));
+  if (!std::isfinite(a)) return Invalid("init_a", a, "finite");
+  if (!std::isfinite(b)) return Invalid("init_b", b, "finite");
+  if (initializer.kind == InitializerKind::kUniform) {
+    if (!(a < b)) return Invalid("init_b", b, "above init_a for a uniform initializer");
+    if (!std::isfinite(b - a)) return Invalid("init_b", b, "at a finite distance from init_a");
+  }
+  if (initializer.kind == InitializerKind::kNormal && b < 0.0f) {
+    return Invalid("init_b", b, "at least 0 for a normal initializer");
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+Status Validate(const StoreOptions& options) {
+  if (options.dram_bytes != 0 && options.dram_bytes < kDramBytesMin) {
+    return Invalid("dram_bytes", options.dram_bytes, "0 (no limit) or at least 16777216 (16 MiB)");
+  }
+  if (options.dram_bytes > DramTier::kAddressBytesMax) {
+    return Invalid("dram_bytes", options.dram_bytes, "at most 4398046511104 (4 TiB)");
+  }
+  if (options.worker_threads > kWorkerThreadsMax) {
+    return Invalid("worker_threads", options.worker_threads, "at most 1024");
+  }
+  return OkStatus();
+}
+
+Status Validate(const TableOptions& options) {
+  if (options.dim < 1 || options.dim > kDimMax) return Invalid("dim", options.dim, "1 to 4096");
+  EMBANK_RETURN_IF_ERROR(ValidateEnum("value_type", options.value_type, ValueType::kBf16,
+                                      "EMBANK_F32, EMBANK_F16 or EMBANK_BF16 (0 to 2)"));
+  EMBANK_RETURN_IF_ERROR(
+      ValidateEnum("optimizer", options.optimizer, Optimizer::kFtrl, "an EMBANK_OPT_* (0 to 5)"));
+  EMBANK_RETURN_IF_ERROR(ValidateRule(options));
+  EMBANK_RETURN_IF_ERROR(ValidateEnum("eviction", options.eviction, EvictionPolicy::kLfu,
+                                      "an EMBANK_EVICT_* (0 to 2)"));
+  EMBANK_RETURN_IF_ERROR(
+      ValidateEnum("on_full", options.on_full, OnFull::kForget, "an EMBANK_FULL_* (0 to 1)"));
+  return ValidateInitializer(options.initializer);
+}
+
+RowClass RowClassOf(const TableOptions& options) {
+  const bool is_lfu = options.eviction == EvictionPolicy::kLfu;
+  return {.slot_bytes = MakeRowLayout(options.dim, options.value_type, options.optimizer).row_bytes,
+          .eviction = is_lfu ? EvictionPolicy::kLfu : EvictionPolicy::kClock,
+          .on_full = options.on_full};
+}
+
+Status ValidateTableName(std::string_view name) {
+  if (name.empty() || name.size() > kTableNameBytesMax) {
+    return InvalidArgumentError(StrCat("name has ", name.size(), " bytes; it must have 1 to 255"));
+  }
+  if (name.find_first_of("/\n") != std::string_view::npos) {
+    return InvalidArgumentError("name contains '/' or a newline; it must not");
+  }
+  return OkStatus();
+}
+
+Status ValidateLearningRate(Optimizer optimizer, float learning_rate) {
+  EMBANK_RETURN_IF_ERROR(ValidateNonNegative("learning_rate", learning_rate));
+  if (optimizer == Optimizer::kFtrl && learning_rate == 0.0f) {
+    return Invalid("learning_rate", learning_rate, "above 0 for FTRL, which divides by it");
+  }
+  return OkStatus();
+}
+
+}  // namespace embank

@@ -1,0 +1,75 @@
+// What a store and a table are opened with, and what is nonsense.
+#ifndef EMBANK_STORE_TABLE_OPTIONS_H_
+#define EMBANK_STORE_TABLE_OPTIONS_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <tuple>
+
+#include "base/status.h"
+#include "base/types.h"
+#include "store/table/initializer.h"
+#include "tiers/dram/eviction_order.h"
+#include "tiers/row/update_rule.h"
+
+namespace embank {
+
+// Index, records, one page of rows for a few classes: whatever the number of cores.
+inline constexpr uint64_t kDramBytesMin = uint64_t{16} << 20;
+inline constexpr uint32_t kWorkerThreadsMax = 1024;
+inline constexpr size_t kTableNameBytesMax = 255;
+
+struct StoreOptions {
+  uint64_t dram_bytes = 0;      // 0: no limit
+  uint32_t worker_threads = 0;  // 0: one per core
+  uint64_t seed = 0;
+  std::string path = {};   // directory of the store; empty: memory only, and nothing below counts
+  uint64_t ssd_bytes = 0;  // of the log; 0: no limit
+  bool may_create = true;  // a store where there is none
+  bool previous = false;   // opens the last checkpoint but one
+  // Together with others who only read; then nothing is made or written, and ssd_bytes and
+  // may_create do not count.
+  bool read_only = false;
+};
+
+// Threads of the store's pool.
+uint32_t WorkerThreads(const StoreOptions& options);
+
+// What becomes of new rows for which there is no room. The values are those of the C door.
+enum class OnFull : int32_t { kRefuse = 0, kForget = 1 };
+
+struct TableOptions {
+  uint32_t dim = 0;
+  ValueType value_type = ValueType::kF32;
+  Optimizer optimizer = Optimizer::kNone;
+  UpdateRule rule;
+  Initializer initializer;
+  EvictionPolicy eviction = EvictionPolicy::kLru;  // as asked for; RowClass has what is done
+  OnFull on_full = OnFull::kRefuse;
+};
+
+// What tables have in common whose rows share slots and leave them in one order.
+struct RowClass {
+  uint32_t slot_bytes = 0;
+  EvictionPolicy eviction = EvictionPolicy::kClock;  // kClock or kLfu: CLOCK stands for LRU
+  OnFull on_full = OnFull::kRefuse;
+
+  bool operator==(const RowClass&) const = default;
+  bool operator<(const RowClass& other) const {
+    return std::tie(slot_bytes, eviction, on_full) <
+           std::tie(other.slot_bytes, other.eviction, other.on_full);
+  }
+};
+// Of a table with valid options.
+RowClass RowClassOf(const TableOptions& options);
+
+// kInvalidArgument: the message names the option, its value and the limit.
+Status Validate(const StoreOptions& options);
+Status Validate(const TableOptions& options);
+Status ValidateTableName(std::string_view name);
+Status ValidateLearningRate(Optimizer optimizer, float learning_rate);
+
+}  // namespace embank
+
+#endif  // EMBANK_STORE_TABLE_OPTIONS_H_

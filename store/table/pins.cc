@@ -1,0 +1,40 @@
+#include "store/table/pins.h"
+
+namespace embank {
+
+Pins::Mark Pins::Charge(uint64_t leaving_bytes) {
+  if (!budget_->Charge(row_bytes_, leaving_bytes).ok()) return kNone;
+  const auto pin = static_cast<Mark>(kPinned | (batch_.load() & kBatchMask));
+  counts_[pin % kRounds].fetch_add(1);
+  return pin;
+}
+
+Pins::Mark Pins::Renew(Mark pin) {
+  const Mark renewed = Charge(budget_->limit_bytes() / 2);
+  if (renewed == kNone) return pin;
+  Release(pin);
+  return renewed;
+}
+
+void Pins::Release(Mark pin) {
+  if (!Stands(pin)) return;
+  std::atomic<uint32_t>& count = counts_[pin % kRounds];
+  uint32_t seen = count.load();
+  // None: it has lapsed meanwhile.
+  while (seen > 0 && !count.compare_exchange_weak(seen, seen - 1)) {
+  }
+  if (seen > 0) budget_->Release(row_bytes_);
+}
+
+bool Pins::Stands(Mark pin) const {
+  return pin != kNone && ((batch_.load() - pin) & kBatchMask) < kBatches;
+}
+
+void Pins::EndBatch() {
+  if (budget_->used_bytes() == 0) return;
+  const uint32_t batch = batch_.fetch_add(1) + 1;
+  const uint32_t lapsed = counts_[(batch - kBatches) % kRounds].exchange(0);
+  if (lapsed > 0) budget_->Release(uint64_t{lapsed} * row_bytes_);
+}
+
+}  // namespace embank

@@ -1,0 +1,57 @@
+#include "store/table/table.h"
+
+#include <utility>
+
+#include "base/status_macros.h"
+#include "base/str_cat.h"
+
+namespace embank {
+
+Status OpenedReadOnly() {
+  return FailedPreconditionError(
+      "the store was opened read-only (flags: READ_ONLY); it takes no changes");
+}
+
+Table::Table(const StoreParts& parts, TableId id, std::string name, const TableOptions& options,
+             uint64_t store_seed, SlotClass slot_class, RowMover* mover, RowForgetter* forgetter)
+    : parts_(parts),
+      id_(id),
+      name_(std::move(name)),
+      table_hash_(TableHash(name_)),
+      table_seed_(TableSeed(store_seed, table_hash_)),
+      options_(options),
+      layout_(MakeRowLayout(options.dim, options.value_type, options.optimizer)),
+      slot_class_(slot_class),
+      mover_(mover),
+      forgetter_(forgetter),
+      learning_rate_(options.rule.learning_rate),
+      pins_(parts.pins, layout_.row_bytes) {}
+
+TableOptions Table::options() const {
+  TableOptions options = options_;
+  options.rule = rule();
+  return options;
+}
+
+UpdateRule Table::rule() const {
+  UpdateRule rule = options_.rule;
+  rule.learning_rate = learning_rate_.load(std::memory_order_relaxed);
+  return rule;
+}
+
+void Table::InitializeVectorOf(Key key, std::byte* vector) const {
+  InitializeVector(options_.initializer, table_seed_, key, layout_.value_type, layout_.dim, vector);
+}
+
+Status Table::CheckAlive() const {
+  if (!dropped_.load(std::memory_order_acquire)) return OkStatus();
+  return FailedPreconditionError(
+      StrCat("table \"", name_, "\" was dropped; open or create it again"));
+}
+
+Status Table::CheckMayChange() const {
+  EMBANK_RETURN_IF_ERROR(CheckAlive());
+  return parts_.read_only ? OpenedReadOnly() : OkStatus();
+}
+
+}  // namespace embank

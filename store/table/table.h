@@ -1,0 +1,166 @@
+// A table: what its rows look like and how they are made, and what has happened to it. It does not
+// hold the rows: they are in the tiers, found through the index that all tables share.
+#ifndef EMBANK_STORE_TABLE_TABLE_H_
+#define EMBANK_STORE_TABLE_TABLE_H_
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+#include "base/hash.h"
+#include "base/hash_keys.h"
+#include "base/status.h"
+#include "base/threads/clock.h"
+#include "base/threads/executor.h"
+#include "base/threads/owner_process.h"
+#include "store/index/key_index.h"
+#include "store/table/options.h"
+#include "store/table/pins.h"
+#include "store/table/store_rows.h"
+#include "tiers/dram/dram_tier.h"
+#include "tiers/row/row_layout.h"
+
+namespace embank {
+
+class BatchGate;
+class Compaction;
+class HeatClock;
+class PageMover;
+class RowForgetter;
+class RowMemoryPool;
+class RowMover;
+
+// The parts of a store that its tables work with; they outlive the tables.
+struct StoreParts {
+  DramTier* tier;
+  KeyIndex* index;
+  EpochTable* epochs;
+  Executor* executor;
+  const Clock* clock;
+  HeatClock* heat_clock;
+  StoreRows* store_rows;
+  RowMemoryPool* row_memory;
+  MemoryBudget* pins;      // what pinned rows may take of memory
+  BatchGate* gate;         // nullptr: there are no checkpoints
+  Compaction* compaction;  // nullptr: there is no log, or it is only read
+  PageMover* pages;        // nullptr: there is no log, or no limit of memory
+  bool read_only;          // no row, table or rate changes
+};
+
+// kFailedPrecondition, with what is said to who wants to change a store that is only read.
+Status OpenedReadOnly();
+
+enum class TableVerb : uint32_t { kLookup, kUpsert, kGradients, kErase, kPrefetch };
+inline constexpr uint32_t kTableVerbs = 5;
+
+// Monotonic counts; each batch adds to them once.
+struct TableCounters {
+  struct Verb {
+    std::atomic<uint64_t> batches{0};
+    std::atomic<uint64_t> nanoseconds{0};
+    std::array<std::atomic<uint64_t>, 5> keys_by_outcome{};  // index: Outcome - 1
+  };
+  std::array<Verb, kTableVerbs> verbs;
+  std::atomic<uint64_t> prefetched_rows{0};  // that prefetches brought up
+  std::atomic<uint64_t> unused_rows{0};      // of them those that left before they were used
+  std::atomic<uint64_t> forgotten_rows{0};
+};
+
+class Table {
+ public:
+  // `options` are valid. The row class's slots are `slot_class`.
+  Table(const StoreParts& parts, TableId id, std::string name, const TableOptions& options,
+        uint64_t store_seed, SlotClass slot_class, RowMover* mover, RowForgetter* forgetter);
+  Table(const Table&) = delete;
+  Table& operator=(const Table&) = delete;
+
+  const StoreParts& parts() const { return parts_; }
+  // Where it can be used. A child of it has the table itself, but nothing of what is in it.
+  const OwnerProcess& owner() const { return owner_; }
+  TableId id() const { return id_; }
+  const std::string& name() const { return name_; }
+  const RowLayout& layout() const { return layout_; }
+  SlotClass slot_class() const { return slot_class_; }
+  // Moves rows of the table's class; nullptr: the store is in memory only.
+  RowMover* mover() const { return mover_; }
+  // Forgets rows of the table's class; nullptr: new rows without room are refused.
+  RowForgetter* forgetter() const { return forgetter_; }
+  RowId IdOf(Key key, KeyHash hash) const { return {id_, key, hash}; }
+  KeyHash HashOf(Key key) const { return HashKey(table_hash_, key); }
+  void HashesOf(KeySpan keys, KeyHash* hashes) const { HashKeys(table_hash_, keys, hashes); }
+
+  // As created, but with the learning rate of now. Thread-safe.
+  TableOptions options() const;
+  // The rule of a batch that begins now. Thread-safe.
+  UpdateRule rule() const;
+  // The rate is valid. Thread-safe.
+  void SetLearningRate(float learning_rate) {
+    learning_rate_.store(learning_rate, std::memory_order_relaxed);
+  }
+
+  // Writes a key's first vector to `vector`. Thread-safe.
+  void InitializeVectorOf(Key key, std::byte* vector) const;
+
+  // kFailedPrecondition once the table was dropped. Thread-safe.
+  Status CheckAlive() const;
+  // As CheckAlive; also kFailedPrecondition where the store is only read. Thread-safe.
+  Status CheckMayChange() const;
+  void MarkDropped() { dropped_.store(true, std::memory_order_release); }
+
+  uint64_t rows() const { return rows_.load(std::memory_order_relaxed); }
+  // Of them those that are in the log alone.
+  uint64_t rows_in_log() const { return rows_in_log_.load(std::memory_order_relaxed); }
+  void AddRowsInLog(int64_t change) const {
+    rows_in_log_.fetch_add(static_cast<uint64_t>(change), std::memory_order_relaxed);
+  }
+  void AddRows(int64_t change) {
+    rows_.fetch_add(static_cast<uint64_t>(change), std::memory_order_relaxed);
+    parts_.store_rows->Add(change);
+  }
+
+  // Whether the last large creating lookup made most of its rows: the next one is likely to.
+  bool fills() const { return fills_.load(std::memory_order_relaxed); }
+  void SetFills(bool fills) {
+    if (fills != this->fills()) fills_.store(fills, std::memory_order_relaxed);
+  }
+
+  // The pins of the table's rows.
+  Pins& pins() { return pins_; }
+  // A row that a prefetch brought up leaves memory, and nobody has used it.
+  void CountUnusedPrefetch() { counters_.unused_rows.fetch_add(1, std::memory_order_relaxed); }
+
+  // A row was forgotten.
+  void CountForgotten() {
+    AddRows(-1);
+    counters_.forgotten_rows.fetch_add(1, std::memory_order_relaxed);
+  }
+
+  TableCounters& counters() { return counters_; }
+
+ private:
+  const StoreParts parts_;
+  const OwnerProcess owner_;
+  const TableId id_;
+  const std::string name_;
+  const uint64_t table_hash_;
+  const uint64_t table_seed_;
+  const TableOptions options_;
+  const RowLayout layout_;
+  const SlotClass slot_class_;
+  RowMover* const mover_;
+  RowForgetter* const forgetter_;
+
+  std::atomic<float> learning_rate_;
+  std::atomic<bool> dropped_{false};
+  // Apart from what every batch reads.
+  alignas(64) std::atomic<uint64_t> rows_{0};
+  mutable std::atomic<uint64_t> rows_in_log_{0};
+  std::atomic<bool> fills_{false};
+  Pins pins_;
+  TableCounters counters_;
+};
+
+}  // namespace embank
+
+#endif  // EMBANK_STORE_TABLE_TABLE_H_

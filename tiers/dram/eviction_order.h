@@ -1,0 +1,199 @@
+// Which rows of a shard leave DRAM first, by one of three policies.
+//
+//   LRU, CLOCK:   end <-> slot <-> slot <-> ... <-> slot <-> end
+//                         newest                    next to leave
+//   LFU:          one such ring per level of heat; level n is of heats with n binary digits:
+//                 0, 1, 2..3, 4..7, ... 2^19..2^20 - 1
+//
+// Slots are linked by numbers, in memory of their owner; nothing is allocated here. Each ring goes
+// through an end of its own, numbered above all slots, so that linking knows no special case.
+//
+// LRU is exact. CLOCK gives a row that was looked up since its turn a second chance. Neither CLOCK
+// nor LFU needs to be told of lookups: they look at a row when it is next to leave.
+//
+// Under LFU a row stands on the level of its heat, or lower: lookups have made it hotter since, and
+// it moves up when it is next to leave. Each epoch halves the heat of all rows, which is one level
+// less: levels 0 and 1 become one, the others are counted from one higher, and nothing is moved.
+// So the coldest level is right, and a move up costs no more than the lookups that doubled a heat.
+#ifndef EMBANK_TIERS_DRAM_EVICTION_ORDER_H_
+#define EMBANK_TIERS_DRAM_EVICTION_ORDER_H_
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdint>
+
+#include "base/check.h"
+#include "tiers/row/row_header.h"
+
+namespace embank {
+
+// The values are those of the C door.
+enum class EvictionPolicy : int32_t { kLru = 0, kClock = 1, kLfu = 2 };
+
+inline constexpr uint32_t kNoVictim = 0xFFFFFFFF;
+inline constexpr uint32_t kHeatLevels = kHeatBits + 1;
+// Slots have numbers below it.
+inline constexpr uint32_t kEvictionSlotsMax = kNoVictim - kHeatLevels;
+// How many rows one look for a victim passes over: of 100 ns each, 25 us under the lock.
+inline constexpr uint32_t kPassedOverMax = 256;
+
+// Of one slot; numbers of slots or ends. Undefined while the slot is in no order.
+struct EvictionLinks {
+  uint32_t previous;
+  uint32_t next;
+};
+
+// The rows of one shard and slot class. Several orders share one space of slots; a slot is in one
+// order at most. The caller holds the shard's lock. Slots is their owner, with these functions:
+//
+//   EvictionLinks& Links(uint32_t slot);   in a dense array; stays where it is
+//   bool TakeReferenced(uint32_t slot);    CLOCK: whether the slot's row was looked up since this
+//                                          was last asked; forgets it
+//   uint32_t Heat(uint32_t slot);          LFU: the heat of the slot's row as of now
+//   uint64_t HeatEpochs();                 LFU: how many heat epochs have ended so far
+//
+// It is a parameter, for a call of a virtual Links would take longer than what is done with them.
+template <typename Slots>
+class EvictionOrder {
+ public:
+  // `slots` must outlive it.
+  EvictionOrder(EvictionPolicy policy, Slots* slots) : policy_(policy), slots_(slots) {
+    for (uint32_t i = 0; i < kHeatLevels; ++i) ends_[i] = {kFirstEnd + i, kFirstEnd + i};
+  }
+  EvictionOrder(const EvictionOrder&) = delete;
+  EvictionOrder& operator=(const EvictionOrder&) = delete;
+
+  // Takes a slot in, as one just looked up. Under CLOCK that lookup counts no second time.
+  void Add(uint32_t slot) {
+    EMBANK_CHECK(slot < kEvictionSlotsMax);
+    if (policy_ == EvictionPolicy::kClock) slots_->TakeReferenced(slot);
+    if (policy_ == EvictionPolicy::kLfu) Age();
+    Link(slot, LevelFor(slot));
+    ++count_;
+  }
+
+  // Takes a slot out, wherever it stands.
+  void Remove(uint32_t slot) {
+    EMBANK_CHECK(count_ > 0);
+    Unlink(slot);
+    --count_;
+  }
+
+  // Puts a slot in the place of another one, which is out of the order then.
+  void Replace(uint32_t slot, uint32_t by) {
+    EMBANK_CHECK(by < kEvictionSlotsMax);
+    const EvictionLinks links = slots_->Links(slot);
+    slots_->Links(by) = links;
+    LinksOf(links.previous).next = by;
+    LinksOf(links.next).previous = by;
+  }
+
+  // Says that a slot's row was looked up. Only LRU asks for it.
+  void Touch(uint32_t slot) {
+    if (policy_ != EvictionPolicy::kLru) return;
+    Unlink(slot);
+    Link(slot, 0);
+  }
+
+  // The slot that leaves next, kNoVictim of none; it stays until it is removed. After
+  // kPassedOverMax rows that were used meanwhile, the next one, used or not.
+  uint32_t Victim();
+
+  // Slots in the order.
+  uint64_t count() const { return count_; }
+
+ private:
+  static constexpr uint32_t kFirstEnd = kEvictionSlotsMax;
+
+  EvictionLinks& LinksOf(uint32_t number) {
+    return number < kFirstEnd ? slots_->Links(number) : ends_[number - kFirstEnd];
+  }
+  uint32_t EndOf(uint32_t level) const { return kFirstEnd + (coldest_ + level) % kHeatLevels; }
+  uint32_t LevelFor(uint32_t slot) {
+    if (policy_ != EvictionPolicy::kLfu) return 0;
+    return static_cast<uint32_t>(std::bit_width(slots_->Heat(slot)));
+  }
+
+  void Link(uint32_t slot, uint32_t level) {
+    const uint32_t end = EndOf(level);
+    EvictionLinks& end_links = LinksOf(end);
+    slots_->Links(slot) = {end, end_links.next};
+    LinksOf(end_links.next).previous = slot;
+    end_links.next = slot;
+  }
+  void Unlink(uint32_t slot) {
+    const EvictionLinks links = slots_->Links(slot);
+    LinksOf(links.previous).next = links.next;
+    LinksOf(links.next).previous = links.previous;
+  }
+
+  // Whether a slot that is next to leave on `level` is passed over; then it has a new place.
+  bool PassesOver(uint32_t slot, uint32_t level);
+
+  // Brings the levels to the heat epoch of now.
+  void Age();
+  void MergeColdestLevels();
+
+  const EvictionPolicy policy_;
+  Slots* const slots_;
+  uint64_t count_ = 0;
+  std::array<EvictionLinks, kHeatLevels> ends_;  // without LFU only the first is used
+  uint32_t coldest_ = 0;                         // which of the ends is level 0's
+  uint64_t heat_epochs_ = 0;                     // to which the levels have come
+};
+
+template <typename Slots>
+uint32_t EvictionOrder<Slots>::Victim() {
+  if (policy_ == EvictionPolicy::kLfu) Age();
+  uint32_t passed_over = 0;
+  for (uint32_t level = 0; level < kHeatLevels; ++level) {
+    for (;;) {
+      const uint32_t slot = LinksOf(EndOf(level)).previous;
+      if (slot >= kFirstEnd) break;
+      if (passed_over == kPassedOverMax || !PassesOver(slot, level)) return slot;
+      ++passed_over;
+    }
+  }
+  return kNoVictim;
+}
+
+template <typename Slots>
+bool EvictionOrder<Slots>::PassesOver(uint32_t slot, uint32_t level) {
+  if (policy_ == EvictionPolicy::kLru) return false;
+  if (policy_ == EvictionPolicy::kClock && !slots_->TakeReferenced(slot)) return false;
+  const uint32_t new_level = LevelFor(slot);
+  if (policy_ == EvictionPolicy::kLfu && new_level <= level) return false;
+  Unlink(slot);
+  Link(slot, new_level);
+  return true;
+}
+
+template <typename Slots>
+void EvictionOrder<Slots>::Age() {
+  const uint64_t heat_epochs = slots_->HeatEpochs();
+  // After as many epochs as there are levels, all rows are on the coldest.
+  for (uint64_t i = std::min<uint64_t>(heat_epochs - heat_epochs_, kHeatLevels); i > 0; --i) {
+    MergeColdestLevels();
+    coldest_ = (coldest_ + 1) % kHeatLevels;
+  }
+  heat_epochs_ = heat_epochs;
+}
+
+// Moves level 0 behind the rows of level 1, which leave after it. Its own end is free then: for the
+// hottest level.
+template <typename Slots>
+void EvictionOrder<Slots>::MergeColdestLevels() {
+  EvictionLinks& cold = LinksOf(EndOf(0));
+  EvictionLinks& warm = LinksOf(EndOf(1));
+  if (cold.next == EndOf(0)) return;
+  LinksOf(warm.previous).next = cold.next;
+  LinksOf(cold.next).previous = warm.previous;
+  LinksOf(cold.previous).next = EndOf(1);
+  warm.previous = cold.previous;
+  cold = {EndOf(0), EndOf(0)};
+}
+
+}  // namespace embank
+
+#endif  // EMBANK_TIERS_DRAM_EVICTION_ORDER_H_

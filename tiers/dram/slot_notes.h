@@ -1,0 +1,83 @@
+// What the store notes of rows in memory that have, or may get, a place in the log: at the end of
+// each page a note for each of its slots (DramTier::AddClass), apart from what readers look at.
+//
+//   page:  | slot 0 | slot 1 | ... | slot n - 1 | rest | note 0 | note 1 | ... | note n - 1 |
+//
+// Slots have numbers, dense enough for 32 bits, by which orders link them.
+#ifndef EMBANK_TIERS_DRAM_SLOT_NOTES_H_
+#define EMBANK_TIERS_DRAM_SLOT_NOTES_H_
+
+#include <bit>
+#include <cstdint>
+
+#include "tiers/dram/dram_tier.h"
+#include "tiers/dram/eviction_order.h"
+#include "tiers/row/location.h"
+
+namespace embank {
+
+// Guarded by the lock of the row's shard. Undefined when a slot is taken.
+struct SlotNote {
+  // Where the log has the row as it is: units of a location. Or, of a dirty row, the checkpoint
+  // that its last change belongs to.
+  uint64_t logged : kTierBits + kLocationBits;
+  // Until when the row is pinned, by its table's pins; 0: it is not.
+  uint64_t pin : 16;
+  // A prefetch brought the row up, and nobody is known to have used it since.
+  uint64_t untouched : 1;
+  EvictionLinks links;
+
+  bool IsDirty() const { return logged <= 0xFFFFFFFF; }
+  uint32_t checkpoint() const { return static_cast<uint32_t>(logged); }
+  void SetLogged(Location home) {
+    logged = home.units & ((uint64_t{1} << (kTierBits + kLocationBits)) - 1);
+  }
+};
+static_assert(LocationOnSsd(0).units > 0xFFFFFFFF);
+static_assert(sizeof(SlotNote) == DramTier::kNoteBytes);
+
+// The notes of one slot class, which has them.
+class SlotNotes {
+ public:
+  SlotNotes(const DramTier& tier, uint32_t slot_bytes)
+      : base_(tier.Row({0})),
+        slot_bytes_(slot_bytes),
+        slots_(static_cast<uint32_t>(DramTier::SlotsPerPage(slot_bytes, true))),
+        slot_bits_(SlotBits(slot_bytes)) {}
+
+  // Addresses that the numbers reach to, some of the last being no slots'; for the smallest slots
+  // 2^16 pages, 128 GiB.
+  static constexpr uint64_t AddressBytesMax(uint32_t slot_bytes) {
+    return ((uint64_t{1} << (32 - SlotBits(slot_bytes))) - 1) * DramTier::kPageBytes;
+  }
+
+  uint32_t NumberOf(Location slot) const {
+    const uint64_t offset = slot.units * kLocationUnitBytes;
+    const auto page = static_cast<uint32_t>(offset / DramTier::kPageBytes);
+    return page << slot_bits_ | static_cast<uint32_t>(offset % DramTier::kPageBytes) / slot_bytes_;
+  }
+  Location LocationOf(uint32_t number) const {
+    return {(PageOf(number) * DramTier::kPageBytes + uint64_t{SlotOf(number)} * slot_bytes_) /
+            kLocationUnitBytes};
+  }
+  SlotNote& Of(uint32_t number) const {
+    std::byte* const end = base_ + (PageOf(number) + 1) * DramTier::kPageBytes;
+    return *(reinterpret_cast<SlotNote*>(end) - slots_ + SlotOf(number));
+  }
+
+ private:
+  static constexpr uint32_t SlotBits(uint32_t slot_bytes) {
+    return static_cast<uint32_t>(std::bit_width(DramTier::SlotsPerPage(slot_bytes, true) - 1));
+  }
+  uint64_t PageOf(uint32_t number) const { return uint64_t{number} >> slot_bits_; }
+  uint32_t SlotOf(uint32_t number) const { return number & ((1u << slot_bits_) - 1); }
+
+  std::byte* const base_;
+  const uint32_t slot_bytes_;
+  const uint32_t slots_;
+  const uint32_t slot_bits_;
+};
+
+}  // namespace embank
+
+#endif  // EMBANK_TIERS_DRAM_SLOT_NOTES_H_

@@ -1,0 +1,84 @@
+// Memory that a log keeps for itself, so that rows that are dirty can always be written, however
+// full dram_bytes is of other things:
+//
+//   owners of slots   10 bytes for each slot of a segment, while it is written. One segment of each
+//                     row class is reserved for, and one of the largest class for compaction.
+//   a footer          while it is written. The largest one is reserved.
+//   bits of slots     2 bits for each slot of a segment, while it is there. They are reserved for
+//                     the segments that the rows which are dirty now will need.
+//
+// Whatever else there is for them comes first. The caller guards it.
+#ifndef EMBANK_TIERS_LOG_LOG_MEMORY_H_
+#define EMBANK_TIERS_LOG_LOG_MEMORY_H_
+
+#include <cstdint>
+
+#include "base/memory/aligned_buffer.h"
+#include "base/memory/charged_words.h"
+#include "base/memory/memory.h"
+#include "base/status.h"
+#include "base/status_or.h"
+#include "tiers/log/log_record.h"
+#include "tiers/log/segment_format.h"
+
+namespace embank {
+
+class LogMemory {
+ public:
+  // Charged for the objects of a segment besides its bits.
+  static constexpr uint64_t kSegmentFixedBytes = 512;
+
+  // source and budget outlive it. A budget without a limit needs no reservation.
+  LogMemory(MemorySource* source, MemoryBudget* budget) : source_(source), budget_(budget) {}
+  ~LogMemory();
+  LogMemory(const LogMemory&) = delete;
+  LogMemory& operator=(const LogMemory&) = delete;
+
+  // Bytes for the owners of a segment's slots; for its bits, and its objects.
+  static uint64_t OwnerBytes(const SegmentGeometry& geometry);
+  static uint64_t BitWords(const SegmentGeometry& geometry);
+  static uint64_t BitBytes(const SegmentGeometry& geometry) {
+    return BitWords(geometry) * sizeof(uint64_t) + kSegmentFixedBytes;
+  }
+
+  // Reserves what segments of one more row class need. kResourceExhausted: nothing was changed.
+  Status AddClass(const SegmentGeometry& geometry);
+  // What AddClass charges for a class of this geometry beside others, all being smaller.
+  static uint64_t ClassBytesMax(const SegmentGeometry& geometry);
+  // What ReserveBits may charge for so many dirty rows more of one class.
+  static uint64_t BitBytesMax(const SegmentGeometry& geometry, uint64_t rows) {
+    return (rows / geometry.slots + 2) * BitBytes(geometry) + kBitsStepBytes;
+  }
+
+  // kResourceExhausted.
+  StatusOr<AlignedBuffer> Owners(LogStream stream, const SegmentGeometry& geometry);
+  StatusOr<AlignedBuffer> Footer(const SegmentGeometry& geometry);
+  StatusOr<ChargedWords> Bits(LogStream stream, const SegmentGeometry& geometry);
+
+  // Reserves so many bytes for bits, instead of what was reserved. False: that is more, and there
+  // is no memory; nothing was changed.
+  bool ReserveBits(uint64_t bytes);
+
+  uint64_t reserved_bit_bytes() const { return bits_bytes_; }
+  uint64_t largest_footer_bytes() const { return largest_footer_bytes_; }
+
+ private:
+  // Steps in which bits are reserved: the budget is shared by all threads.
+  static constexpr uint64_t kBitsStepBytes = uint64_t{16} << 10;
+
+  StatusOr<AlignedBuffer> Allocate(MemoryBudget* first, MemoryBudget* then, uint64_t bytes);
+
+  MemorySource* const source_;
+  MemoryBudget* const budget_;
+  // Parts of the budget.
+  MemoryBudget user_owners_;
+  MemoryBudget compaction_owners_;
+  MemoryBudget footer_;
+  uint64_t largest_owner_bytes_ = 0;
+  uint64_t largest_footer_bytes_ = 0;
+  uint64_t bits_bytes_ = 0;  // reserved
+};
+
+}  // namespace embank
+
+#endif  // EMBANK_TIERS_LOG_LOG_MEMORY_H_

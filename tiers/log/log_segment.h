@@ -1,0 +1,108 @@
+// A segment of the log while a store is open: its file, what is in it, and which of it lives.
+#ifndef EMBANK_TIERS_LOG_LOG_SEGMENT_H_
+#define EMBANK_TIERS_LOG_LOG_SEGMENT_H_
+
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/files/file_system.h"
+#include "base/memory/aligned_buffer.h"
+#include "base/memory/charged_words.h"
+#include "tiers/log/segment_format.h"
+#include "tiers/row/location.h"
+
+namespace embank {
+
+// A location on SSD: the segment's index in the log's array, and the units in front of the record.
+inline constexpr uint32_t kSegmentUnitBits = 22;
+inline constexpr uint32_t kSegmentsMax = 1u << (kLocationBits - kSegmentUnitBits);
+static_assert(kSegmentBytesMax == kLocationUnitBytes << kSegmentUnitBits);
+
+constexpr uint32_t SegmentIndexOf(Location location) {
+  return static_cast<uint32_t>(location.units >> kSegmentUnitBits) % kSegmentsMax;
+}
+constexpr uint64_t SegmentOffsetOf(Location location) {
+  return (location.units & ((uint64_t{1} << kSegmentUnitBits) - 1)) * kLocationUnitBytes;
+}
+constexpr Location LocationInSegment(uint32_t index, uint64_t offset) {
+  return LocationOnSsd(uint64_t{index} << kSegmentUnitBits | offset / kLocationUnitBytes);
+}
+
+// Which rows of a segment a checkpoint has.
+struct SegmentRows {
+  SegmentHeader header;
+  uint32_t used_slots;
+  std::vector<uint64_t> bits;  // one for each of them
+  // Whose the slots are, of a segment that has no footer yet; else empty.
+  std::vector<Key> keys;
+  std::vector<TableId> tables;
+};
+
+// A file of the log. What is written to it once stays.
+struct LogSegment {
+  SegmentHeader header;
+  SegmentGeometry geometry;
+  std::string name;  // in the log's directory
+  std::unique_ptr<File> file;
+  uint32_t index;  // in the log's array
+  // Until the footer is written: keys, then tables, of the slots that are written or left out.
+  AlignedBuffer slots;
+  uint32_t used_slots = 0;
+  bool ended = false;     // takes no more
+  bool finished = false;  // its footer is written
+  bool unsynced = true;
+  bool passed_over = false;  // by compaction: records of it are damaged
+  bool unread = false;       // by the device; compaction waits for the next checkpoint
+  ChargedWords bits;  // a bit per slot, twice: live rows, and those of a checkpoint under way
+  uint32_t live_rows = 0;
+  uint32_t frozen_rows = 0;
+  uint32_t frozen_for = 0;         // the checkpoint that the second bits are of
+  uint32_t newest_checkpoint = 0;  // a kept one that has rows of it; 0: none
+
+  Key* keys() const { return slots.As<Key>().data(); }
+  TableId* tables() const { return reinterpret_cast<TableId*>(keys() + geometry.slots); }
+  void UseSlot(Key key, TableId table) {
+    keys()[used_slots] = key;
+    tables()[used_slots++] = table;
+  }
+  SegmentFooter Owners() const { return {{keys(), used_slots}, {tables(), used_slots}}; }
+  uint64_t LiveBytes() const { return uint64_t{live_rows} * header.record_bytes; }
+  uint64_t BitWords() const { return RoundUp(geometry.slots, 64) / 64; }
+  uint64_t* live() const { return bits.data(); }
+  uint64_t* frozen() const { return live() + BitWords(); }
+  // Tries twice: the same bytes at the same place cannot tear what the first try has written.
+  Status Write(uint64_t offset, std::span<const std::byte> bytes) const {
+    const Status status = file->Write(offset, bytes);
+    return status.ok() ? status : file->Write(offset, bytes);
+  }
+  bool IsLive(uint32_t slot) const { return (live()[slot / 64] >> (slot % 64) & 1) != 0; }
+  // False: it was so already.
+  bool SetLive(uint32_t slot, bool is_live) {
+    uint64_t& word = live()[slot / 64];
+    const uint64_t bit = uint64_t{1} << (slot % 64);
+    if (((word & bit) != 0) == is_live) return false;
+    word ^= bit;
+    live_rows += is_live ? 1 : -1;
+    return true;
+  }
+  // What is live now is a checkpoint's, unless it has been told so before.
+  void FreezeFor(uint32_t checkpoint) {
+    if (frozen_for == checkpoint) return;
+    std::memcpy(frozen(), live(), BitWords() * sizeof(uint64_t));
+    frozen_rows = live_rows;
+    frozen_for = checkpoint;
+  }
+  // A row that is written later, and the frozen checkpoint's.
+  void AddFrozen(uint32_t slot) {
+    frozen()[slot / 64] |= uint64_t{1} << (slot % 64);
+    ++frozen_rows;
+  }
+};
+
+}  // namespace embank
+
+#endif  // EMBANK_TIERS_LOG_LOG_SEGMENT_H_

@@ -1,0 +1,30 @@
+// A segment of the log that takes records: of one stream and row class.
+#ifndef EMBANK_TIERS_LOG_OPEN_SEGMENT_H_
+#define EMBANK_TIERS_LOG_OPEN_SEGMENT_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "tiers/log/row_log.h"
+
+namespace embank {
+
+struct RowLog::OpenSegment {
+  OpenSegment(LogStream of, uint32_t its_class) : stream(of), row_class(its_class) {}
+  const LogStream stream;
+  const uint32_t row_class;
+  std::shared_ptr<LogSegment> segment;  // nullptr: the next record begins one
+  LogBuffer* buffer = nullptr;          // where the next record goes
+  LogBuffer* next = nullptr;            // taken for the record that goes on there
+  bool wants_next = false;              // of somebody who waits for that
+  // Without a buffer: what the block has in which the last record ends, if that may be written
+  // again.
+  uint64_t tail_bytes = 0;
+  std::array<std::byte, kBlockBytes> tail;
+};
+
+}  // namespace embank
+
+#endif  // EMBANK_TIERS_LOG_OPEN_SEGMENT_H_

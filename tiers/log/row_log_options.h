@@ -1,0 +1,27 @@
+// Where a log of rows is, and how large its parts are.
+#ifndef EMBANK_TIERS_LOG_ROW_LOG_OPTIONS_H_
+#define EMBANK_TIERS_LOG_ROW_LOG_OPTIONS_H_
+
+#include <cstdint>
+
+#include "base/files/file_system.h"
+
+namespace embank {
+
+struct RowLogOptions {
+  Directory* directory = nullptr;  // outlives the log
+  uint64_t store_id = 0;
+  uint64_t first_segment_id = 1;  // no less than any that the store has used
+  uint64_t first_sequence = 1;
+  uint64_t segment_bytes = uint64_t{64} << 20;  // whole blocks, at most kSegmentBytesMax
+  uint64_t buffer_bytes = uint64_t{1} << 20;    // whole blocks, no less than a record
+  uint32_t buffers = 16;                        // at least 2
+  uint64_t read_bytes = uint64_t{4} << 20;      // of one list of reads
+  uint32_t read_lists = 8;                      // threads that can read at once
+  uint64_t ssd_bytes = 0;                       // all segments together; 0: no limit
+  bool read_only = false;  // as if it had stopped: no file is written, made or removed
+};
+
+}  // namespace embank
+
+#endif  // EMBANK_TIERS_LOG_ROW_LOG_OPTIONS_H_

@@ -1,0 +1,198 @@
+#include "tiers/row/row_copy.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "base/simd_clones.h"
+#include "tiers/row/row_layout.h"
+
+namespace embank {
+
+namespace {
+
+constexpr uint32_t kWordBytes = sizeof(uint64_t);
+
+}  // namespace
+
+void CopyToRow(const std::byte* from, uint32_t bytes, std::byte* to) {
+  const uint32_t whole = bytes - bytes % kWordBytes;
+  uint64_t word = 0;
+  for (uint32_t i = 0; i < whole; i += kWordBytes) {
+    std::memcpy(&word, from + i, kWordBytes);
+    StoreRowWord(to + i, word);
+  }
+  if (whole == bytes) return;
+  word = 0;
+  std::memcpy(&word, from + whole, bytes - whole);
+  StoreRowWord(to + whole, word);
+}
+
+namespace {
+
+const std::byte* VectorOf(const VectorCopy& copy) {
+  return reinterpret_cast<const std::byte*>(copy.row.header) + RowLayout::kVectorOffsetBytes;
+}
+
+// What may be torn goes into the image, if there is one.
+[[gnu::noinline]] uint32_t CopyByImage(std::span<const VectorCopy> copies, uint32_t bytes,
+                                       std::byte* image) {
+  uint32_t stood = 0;
+  for (size_t k = 0; k < copies.size(); ++k) {
+    const VectorCopy copy = copies[k];
+    if (copy.row.header == nullptr) continue;
+    CopyFromRow(VectorOf(copy), bytes, image != nullptr ? image : copy.to);
+    if (!copy.row.Stands()) continue;
+    if (image != nullptr) std::memcpy(copy.to, image, bytes);
+    stood |= 1u << k;
+  }
+  return stood;
+}
+
+}  // namespace
+
+#if defined(__SANITIZE_THREAD__)
+
+void CopyFromRow(const std::byte* from, uint32_t bytes, std::byte* to) {
+  for (uint32_t i = 0; i < bytes; i += kWordBytes) {
+    const uint64_t word = LoadRowWord(from + i);
+    std::memcpy(to + i, &word, std::min(kWordBytes, bytes - i));
+  }
+}
+
+uint32_t CopyVectors(std::span<const VectorCopy> copies, uint32_t bytes, std::byte* image) {
+  std::array<std::byte, kHeldBytesMax> held;
+  return CopyByImage(copies, bytes, bytes <= held.size() ? held.data() : image);
+}
+
+#else
+
+namespace {
+
+// A line in one register, or in two or four, whatever the machine has.
+constexpr size_t kLineBytes = 64;
+using Line = uint64_t __attribute__((vector_size(kLineBytes)));
+static_assert(kHeldBytesMax == 8 * kLineBytes, "the cases of CopyVectors hold so many lines");
+
+#define EMBANK_INLINE __attribute__((always_inline)) inline
+
+EMBANK_INLINE void CopyLine(const std::byte* from, std::byte* to) {
+  Line line;
+  std::memcpy(&line, from, sizeof line);
+  std::memcpy(to, &line, sizeof line);
+}
+
+// Of a size known to the compiler: no loop is left.
+template <uint32_t lines>
+EMBANK_INLINE void CopyLines(const std::byte* from, std::byte* to) {
+#pragma GCC unroll 8
+  for (size_t i = 0; i < lines; ++i) CopyLine(from + i * kLineBytes, to + i * kLineBytes);
+}
+
+}  // namespace
+
+// The last line overlaps the one before it where bytes are no whole number of lines.
+EMBANK_SIMD_CLONES void CopyFromRow(const std::byte* from, uint32_t bytes, std::byte* to) {
+  switch (bytes) {
+    case 64:
+      return CopyLines<1>(from, to);
+    case 128:
+      return CopyLines<2>(from, to);
+    case 256:
+      return CopyLines<4>(from, to);
+    case 512:
+      return CopyLines<8>(from, to);
+    default:
+      break;
+  }
+  if (bytes < kLineBytes) {
+    std::memcpy(to, from, bytes);
+    return;
+  }
+  const size_t last = bytes - kLineBytes;
+  for (size_t i = 0; i < last; i += kLineBytes) CopyLine(from + i, to + i);
+  CopyLine(from + last, to + last);
+}
+
+namespace {
+
+// All pieces of a row are held, in registers where these are wide enough, before the first one is
+// written. The last one overlaps the one before it.
+template <typename Piece, uint32_t pieces>
+EMBANK_INLINE uint32_t CopyHeld(std::span<const VectorCopy> copies, uint32_t bytes) {
+  constexpr size_t kPieceBytes = sizeof(Piece);
+  const size_t last = bytes - kPieceBytes;
+  uint32_t stood = 0;
+  for (size_t k = 0; k < copies.size(); ++k) {
+    // One of its own: what is written below might be a part of it.
+    const VectorCopy copy = copies[k];
+    if (copy.row.header == nullptr) continue;
+    const std::byte* const from = VectorOf(copy);
+    Piece held[pieces];
+#pragma GCC unroll 8
+    for (size_t i = 0; i + 1 < pieces; ++i) {
+      std::memcpy(&held[i], from + i * kPieceBytes, kPieceBytes);
+    }
+    std::memcpy(&held[pieces - 1], from + last, kPieceBytes);
+    if (!copy.row.Stands()) continue;
+#pragma GCC unroll 8
+    for (size_t i = 0; i + 1 < pieces; ++i) {
+      std::memcpy(copy.to + i * kPieceBytes, &held[i], kPieceBytes);
+    }
+    std::memcpy(copy.to + last, &held[pieces - 1], kPieceBytes);
+    stood |= 1u << k;
+  }
+  return stood;
+}
+
+// Less than a word; the row has all of it.
+uint32_t CopyHeldBytes(std::span<const VectorCopy> copies, uint32_t bytes) {
+  uint32_t stood = 0;
+  for (size_t k = 0; k < copies.size(); ++k) {
+    const VectorCopy copy = copies[k];
+    if (copy.row.header == nullptr) continue;
+    const uint64_t word = LoadRowWord(VectorOf(copy));
+    if (!copy.row.Stands()) continue;
+    std::memcpy(copy.to, &word, bytes);
+    stood |= 1u << k;
+  }
+  return stood;
+}
+
+}  // namespace
+
+EMBANK_SIMD_CLONES uint32_t CopyVectors(std::span<const VectorCopy> copies, uint32_t bytes,
+                                        std::byte* image) {
+  using Half = uint64_t __attribute__((vector_size(kLineBytes / 2)));
+  using Quarter = uint64_t __attribute__((vector_size(kLineBytes / 4)));
+  switch ((bytes + kLineBytes - 1) / kLineBytes) {
+    case 1:
+      if (bytes == kLineBytes) return CopyHeld<Line, 1>(copies, bytes);
+      if (bytes >= sizeof(Half)) return CopyHeld<Half, 2>(copies, bytes);
+      if (bytes >= sizeof(Quarter)) return CopyHeld<Quarter, 2>(copies, bytes);
+      if (bytes >= kWordBytes) return CopyHeld<uint64_t, 2>(copies, bytes);
+      return CopyHeldBytes(copies, bytes);
+    case 2:
+      return CopyHeld<Line, 2>(copies, bytes);
+    case 3:
+      return CopyHeld<Line, 3>(copies, bytes);
+    case 4:
+      return CopyHeld<Line, 4>(copies, bytes);
+    case 5:
+      return CopyHeld<Line, 5>(copies, bytes);
+    case 6:
+      return CopyHeld<Line, 6>(copies, bytes);
+    case 7:
+      return CopyHeld<Line, 7>(copies, bytes);
+    case 8:
+      return CopyHeld<Line, 8>(copies, bytes);
+    default:
+      return CopyByImage(copies, bytes, image);
+  }
+}
+
+#undef EMBANK_INLINE
+
+#endif
+
+}  // namespace embank
