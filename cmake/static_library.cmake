@@ -12,7 +12,8 @@ function(embank_static_library)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS embank.map)
 
   set(rooms
-    embank_store_inspect embank_store embank_store_checkpoint embank_store_batch
+    embank_store_inspect embank_store embank_store_checkpoint embank_store_scan
+    embank_store_batch
     embank_store_placement embank_store_table embank_store_index embank_store_gate
     embank_tiers_log embank_tiers_dram embank_tiers_row
     embank_base_files embank_base_threads embank_base_memory embank_base)

@@ -60,6 +60,7 @@ Status Store::Init() {
   EMBANK_ASSIGN_OR_RETURN(index_, KeyIndex::Create(memory_, &budget_, &epochs_, tier_.get()));
   heat_clock_ = std::make_unique<HeatClock>(index_.get(), tier_.get(), &rows_);
   EMBANK_ASSIGN_OR_RETURN(row_memory_, RowMemoryPool::Create());
+  EMBANK_ASSIGN_OR_RETURN(read_memory_, RowMemoryPool::Create());
   if (executor_ == nullptr) executor_ = MakeThreadPool(WorkerThreads(options_));
   return options_.path.empty() ? OkStatus() : InitLog();
 }
@@ -107,6 +108,7 @@ StatusOr<Table*> Store::AddTable(TableId id, std::string_view name, const TableO
                             .heat_clock = heat_clock_.get(),
                             .store_rows = &rows_,
                             .row_memory = row_memory_.get(),
+                            .read_memory = read_memory_.get(),
                             .pins = &pin_budget_,
                             .gate = gate_.get(),
                             .compaction = compaction_.get(),
@@ -231,13 +233,13 @@ Status Store::MakeMover(SlotsOfClass* slots) {
                     " bytes; embank_estimate says how much such tables need");
     });
   }
-  auto mover = std::make_unique<RowMover>(MoverParts{.tier = tier_.get(),
-                                                     .index = index_.get(),
-                                                     .log = log_.get(),
-                                                     .heat_clock = heat_clock_.get(),
-                                                     .heat_sketch = heat_sketch_.get(),
-                                                     .tables = tables_by_id_.get(),
-                                                     .gate = gate_.get()},
+  auto mover = std::make_unique<RowMover>(PlacementParts{.tier = tier_.get(),
+                                                         .index = index_.get(),
+                                                         .log = log_.get(),
+                                                         .heat_clock = heat_clock_.get(),
+                                                         .heat_sketch = heat_sketch_.get(),
+                                                         .tables = tables_by_id_.get(),
+                                                         .gate = gate_.get()},
                                           slots->slot_class, slots->row_class);
   EMBANK_RETURN_IF_ERROR(budget_.Charge(RowMover::kFixedBytes));
   if (pages_ != nullptr) pages_->AddClass(mover.get());

@@ -177,6 +177,7 @@ class Store {
   StoreRows rows_;
   std::unique_ptr<HeatClock> heat_clock_;  // constant after Init
   std::unique_ptr<RowMemoryPool> row_memory_;
+  std::unique_ptr<RowMemoryPool> read_memory_;
   const std::optional<RowLogOptions> log_sizes_;
   std::unique_ptr<FileSystem> own_files_;
   FileSystem* const files_;

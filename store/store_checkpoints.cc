@@ -65,12 +65,12 @@ Status Store::InitLog() {
                                                                .executor = executor_.get()});
   }
   if (options_.dram_bytes != 0) {
-    pages_ = std::make_unique<PageMover>(PageMoverParts{.budget = &budget_,
-                                                        .tier = tier_.get(),
-                                                        .index = index_.get(),
-                                                        .log = log_.get(),
-                                                        .tables = tables_by_id_.get(),
-                                                        .gate = gate_.get()});
+    pages_ = std::make_unique<PageMover>(PagePlacementParts{.budget = &budget_,
+                                                            .tier = tier_.get(),
+                                                            .index = index_.get(),
+                                                            .log = log_.get(),
+                                                            .tables = tables_by_id_.get(),
+                                                            .gate = gate_.get()});
   }
   EMBANK_RETURN_IF_ERROR(Recover(kept));
   // Only now: rows that were accepted find their places again, whatever order they come in.
@@ -280,7 +280,7 @@ Status Store::RecoverSegment(const SegmentRows& rows, uint32_t checkpoint) {
   const Status adopted = log_->Adopt(rows, checkpoint, &visit);
   for (const auto& [table, count] : counts) {
     table->AddRows(count);
-    table->mover()->CountInLog(*table, count);
+    table->mover()->rows().CountInLog(*table, count);
   }
   EMBANK_RETURN_IF_ERROR(adopted);
   return status;
@@ -345,7 +345,7 @@ StatusOr<uint32_t> Store::Checkpoint(std::span<const std::byte> blob) {
     EMBANK_RETURN_IF_ERROR(directory_->CheckLock());
     // Before compaction takes what is left.
     EMBANK_RETURN_IF_ERROR(SetBlobAside(blob.size()));
-    const Compaction::UnderWay under_way(compaction_.get());
+    const CheckpointWait::UnderWay under_way(gate_->checkpoint_wait());
     compaction_->MakeRoomLater();
     return CheckpointLocked(blob);
   } catch (const std::bad_alloc&) {

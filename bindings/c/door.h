@@ -7,7 +7,7 @@
 
 #include "base/threads/owner_process.h"
 #include "bindings/c/embank.h"
-#include "store/batch/scan.h"
+#include "store/scan/scan.h"
 #include "store/store.h"
 
 struct embank_store {

@@ -5,7 +5,6 @@
 #include "base/status_macros.h"
 #include "base/status_with_room.h"
 #include "base/str_cat.h"
-#include "store/placement/compaction.h"
 #include "store/placement/page_mover.h"
 
 namespace embank {
@@ -28,7 +27,7 @@ void OutcomeTally::Add(const OutcomeTally& other) {
   without_place += other.without_place;
 }
 
-void Batch::Publish(TableVerb verb, uint64_t begin_ns) const {
+void Batch::CountVerb(TableVerb verb, uint64_t begin_ns) const {
   TableCounters::Verb& counters = table_->counters().verbs[static_cast<size_t>(verb)];
   for (size_t i = 0; i < tally_.counts.size(); ++i) {
     if (tally_.counts[i] == 0) continue;
@@ -37,14 +36,6 @@ void Batch::Publish(TableVerb verb, uint64_t begin_ns) const {
   counters.batches.fetch_add(1, std::memory_order_relaxed);
   counters.nanoseconds.fetch_add(table_->parts().clock->NowNs() - begin_ns,
                                  std::memory_order_relaxed);
-  if (verb == TableVerb::kLookup) table_->pins().EndBatch();
-  if (table_->parts().pages != nullptr) table_->parts().pages->Pay(table_->mover(), keys_.size());
-  if (table_->parts().compaction == nullptr) return;
-  const bool changes = verb != TableVerb::kLookup && verb != TableVerb::kPrefetch;
-  table_->parts().compaction->Pay(changes ? keys_.size() : 0);
-  if (table_->mover()->forgets()) {
-    table_->parts().compaction->Forget(table_->mover(), keys_.size());
-  }
 }
 
 Status Batch::LostStatus() const {

@@ -65,8 +65,8 @@ class Batch {
   // Adds a tally to the batch's. Thread-safe.
   void Add(const OutcomeTally& tally);
 
-  // When all is answered: adds the tally and the time since `begin_ns` to the table's counters.
-  void Publish(TableVerb verb, uint64_t begin_ns) const;
+  // Adds the tally and the time since `begin_ns` to the table's counters. After all answers.
+  void CountVerb(TableVerb verb, uint64_t begin_ns) const;
   uint64_t count(Outcome outcome) const { return tally_.count(outcome); }
 
   // What the call returns when the caller took no outcomes: for lost keys; for those and refused

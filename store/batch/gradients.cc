@@ -8,11 +8,12 @@
 #include "base/status_macros.h"
 #include "base/str_cat.h"
 #include "store/batch/batch.h"
-#include "store/batch/held_row.h"
+#include "store/batch/deferred_rows.h"
 #include "store/batch/logged_rows.h"
+#include "store/batch/row_for_update.h"
 #include "store/batch/row_group.h"
-#include "store/batch/shard_plan.h"
 #include "store/batch/unique_keys.h"
+#include "store/batch/write_scope.h"
 #include "tiers/row/row_update.h"
 #include "tiers/row/row_write.h"
 
@@ -115,6 +116,7 @@ class GroupStep {
         gradients_(gradients),
         unique_(unique),
         layout_(batch->table().layout()),
+        deferred_(group),
         memory_(batch->table().parts().row_memory) {}
 
   void Run() {
@@ -124,6 +126,12 @@ class GroupStep {
       StepRows(firsts);
       memory_.GiveBack();
     }
+    deferred_.ForEach(
+        batch_->table(), [&](uint32_t first) { return batch_->keys()[group_.positions[first]]; },
+        [&](uint32_t first, const RowId& id, const FoundRow& found) {
+          StepOne(first, id, found);
+          memory_.GiveBack();
+        });
     batch_->Add(tally_);
   }
 
@@ -137,15 +145,20 @@ class GroupStep {
     const auto step = [&](size_t i, KeyHash hash, const Match& guess) {
       const Key key = batch_->keys()[group_.positions[firsts[i]]];
       const RowId id = table.IdOf(key, hash);
-      group_.shard->mutex.AssertHeld();
-      HeldRow held(table, group_.shard, id, table.parts().index->Confirm(guess, id), &memory_);
-      Outcome outcome = held.outcome();
-      if (outcome == Outcome::kFound) {
-        outcome = held.Change([&](std::byte* row) { Step(firsts[i], row); });
-      }
-      Answer(firsts[i], outcome);
+      const Match match = table.parts().index->Confirm(guess, id);
+      if (!deferred_.Defer(firsts[i], match)) StepOne(firsts[i], id, FoundInDram(match));
     };
     ForEachGuess<IndexUse::kRead>(table, layout_.row_bytes, firsts.size(), hash_at, step);
+  }
+
+  void StepOne(uint32_t first, const RowId& id, const FoundRow& found) {
+    group_.shard->mutex.AssertHeld();
+    RowForUpdate row(batch_->table(), group_.shard, id, found, &memory_);
+    Outcome outcome = row.outcome();
+    if (outcome == Outcome::kFound) {
+      outcome = row.Change([&](std::byte* bytes) { Step(first, bytes); });
+    }
+    Answer(first, outcome);
   }
 
   // Asks for a key's first gradients: a batch's are more than the second-level cache holds.
@@ -185,6 +198,7 @@ class GroupStep {
   UniqueKeys* const unique_;
   const RowLayout& layout_;
   OutcomeTally tally_;
+  DeferredRows deferred_;
   BorrowedRowMemory memory_;
   float sum_[kBlockDim];
 };
@@ -201,16 +215,15 @@ Status ApplyGradients(Table* table, KeySpan keys, ConstRowSpan gradients, Outcom
   const UpdateRule rule = table->rule();
   Batch batch(table, keys, outcomes);
   EMBANK_RETURN_IF_ERROR(CheckFinite(batch, gradients));
-  ShardPlan plan;
+  WriteScope scope(batch);
   UniqueKeys unique;
-  EMBANK_RETURN_IF_ERROR(plan.Allocate(keys.size()));
+  EMBANK_RETURN_IF_ERROR(scope.Allocate());
   EMBANK_RETURN_IF_ERROR(unique.Allocate(keys.size()));
-  BringUpRows(batch);
-  plan.GroupAll(batch);
-  plan.ForEachShard(batch, [&](const ShardGroup& group) {
-    GroupStep(&batch, group, rule, gradients, &unique).Run();
-  });
-  batch.Publish(TableVerb::kGradients, begin_ns);
+  PromoteRows(batch);
+  scope.ChangeAll(
+      [&](const ShardGroup& group) { GroupStep(&batch, group, rule, gradients, &unique).Run(); });
+  batch.CountVerb(TableVerb::kGradients, begin_ns);
+  scope.Settle();
   return batch.AbsentStatus();
 }
 

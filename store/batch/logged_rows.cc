@@ -23,7 +23,8 @@ void LoggedRows::Part::Read(LoggedRowUse use, Visit visit) {
   };
   const std::span<Location> locations = locations_.first(count_);
   const auto ask_for = [&](size_t i) {
-    if (use.comes_up) table.mover()->AskFor(table.HashOf(batch_.keys()[positions_[i]]));
+    if (use.promotes)
+      table.mover()->promotion().Prefetch(table.HashOf(batch_.keys()[positions_[i]]));
   };
   // What comes of it is seen by what was visited.
   const Status status = table.mover()->log()->Read(
@@ -35,7 +36,7 @@ void LoggedRows::Part::Read(LoggedRowUse use, Visit visit) {
         uint32_t heat = 0;
         if (use.tells_heat && !TellHeat(id, locations[i], record, &heat)) return;
         visit(positions_[i], {Outcome::kFound, RowIn(record), heat});
-        if (use.comes_up) BringUp(id, locations[i], record, use.touches);
+        if (use.promotes) Promote(id, locations[i], record, use.touches);
         locations[i] = kNoLocation;
       },
       /*bridged_bytes=*/0, ask_for);
@@ -54,11 +55,11 @@ bool LoggedRows::Part::TellHeat(const RowId& id, Location from, std::span<const 
   ReaderMutexLock lock(&shard->mutex);
   const Match match = table.parts().index->Find(id);
   if (!match.any() || match.location() != from) return false;
-  *heat = table.mover()->HeatInLog(id.hash, record);
+  *heat = table.mover()->log_rows().HeatOfRecord(id.hash, record);
   return true;
 }
 
-void LoggedRows::Part::BringUp(const RowId& id, Location from, std::span<const std::byte> record,
+void LoggedRows::Part::Promote(const RowId& id, Location from, std::span<const std::byte> record,
                                uint32_t touches) {
   KeyIndex* const index = batch_.table().parts().index;
   KeyIndex::Shard* const shard = index->shard(KeyIndex::ShardOf(id.hash));
@@ -66,7 +67,7 @@ void LoggedRows::Part::BringUp(const RowId& id, Location from, std::span<const s
   const Match match = index->Find(id);
   if (!match.any()) return;
   if (match.location() == from || Seeded(SeededBug::kOldRecordComesUp)) {
-    batch_.table().mover()->BringUp(shard, id, match, record, touches);
+    batch_.table().mover()->promotion().Promote(shard, id, match, record, touches);
   } else if (match.location().tier() == Tier::kDram) {
     // For another position of the batch, or by another thread.
     auto* const header =
@@ -75,35 +76,33 @@ void LoggedRows::Part::BringUp(const RowId& id, Location from, std::span<const s
   }
 }
 
-// The row has moved, or its entry was another's, or its record is damaged: under the lock nothing
-// moves.
+// The row has moved, or its entry was another's, or its record is damaged.
 void LoggedRows::Part::ReadAlone(const RowId& id, uint32_t position, LoggedRowUse use,
                                  Visit visit) {
   const Table& table = batch_.table();
+  LogRows& log_rows = table.mover()->log_rows();
+  BorrowedRowMemory memory(table.parts().read_memory);
+  const auto tell = [&](const FoundRow& found) {
+    if (found.outcome != Outcome::kFound) return visit(position, {found.outcome, nullptr, 0});
+    const Location location = found.match.location();
+    if (location.tier() == Tier::kDram) {
+      std::byte* const row = table.parts().tier->Row(location);
+      RowHeader* const header = table.layout().Header(row);
+      const HeatEpoch now = table.parts().heat_clock->now();
+      TouchHeat(header, LoadMark(header), now, use.touches);
+      return visit(position, {Outcome::kFound, row, HeatOf(LoadMark(header).usage, now)});
+    }
+    log_rows.Touch(id.hash, found.record, use.touches);
+    const uint32_t heat = use.tells_heat ? log_rows.HeatOfRecord(id.hash, found.record) : 0;
+    visit(position, {Outcome::kFound, RowIn(found.record), heat});
+  };
   KeyIndex::Shard* const shard = table.parts().index->shard(KeyIndex::ShardOf(id.hash));
-  std::span<const std::byte> record;
-  Match unread;
-  MutexLock lock(&shard->mutex);
-  BorrowedRowMemory memory(table.parts().row_memory);
-  const StatusOr<Match> match =
-      table.mover()->Resolve(shard, id, &memory.get()->record, &record, &unread);
-  if (!match.ok()) return visit(position, {Outcome::kDataLoss, nullptr, 0});
-  if (!match->any()) return visit(position, {Outcome::kAbsent, nullptr, 0});
-  if (match->location().tier() == Tier::kSsd) {
-    table.mover()->TouchInLog(id.hash, record, use.touches);
-    const uint32_t heat = use.tells_heat ? table.mover()->HeatInLog(id.hash, record) : 0;
-    return visit(position, {Outcome::kFound, RowIn(record), heat});
-  }
-  std::byte* const row = table.parts().tier->Row(match->location());
-  RowHeader* const header = table.layout().Header(row);
-  const HeatEpoch now = table.parts().heat_clock->now();
-  TouchHeat(header, LoadMark(header), now, use.touches);
-  visit(position, {Outcome::kFound, row, HeatOf(LoadMark(header).usage, now)});
+  log_rows.Find(shard, id, &memory.get()->record, tell);
 }
 
-void BringUpRows(const Batch& batch) {
+void PromoteRows(const Batch& batch) {
   const Table& table = batch.table();
-  if (table.mover() == nullptr || table.mover()->rows_in_log() == 0) return;
+  if (table.mover() == nullptr || table.mover()->rows().rows_in_log() == 0) return;
   LoggedRows logged;
   if (!logged.Allocate(batch).ok()) return;
   batch.ForEachPart([&](uint32_t begin, uint32_t end) {
@@ -117,7 +116,7 @@ void BringUpRows(const Batch& batch) {
             if (row.header == nullptr && match.any()) part.Add(position, match.location());
           });
     }
-    part.Read({.touches = 0, .comes_up = true}, [](uint32_t, const LoggedRow&) {});
+    part.Read({.touches = 0, .promotes = true}, [](uint32_t, const LoggedRow&) {});
   });
 }
 

@@ -24,7 +24,7 @@ struct LoggedRow {
 // asked for their heat.
 struct LoggedRowUse {
   uint32_t touches;
-  bool comes_up;
+  bool promotes;
   bool tells_heat = false;
 };
 
@@ -52,7 +52,7 @@ class LoggedRows {
     void Read(LoggedRowUse use, Visit visit);
 
    private:
-    void BringUp(const RowId& id, Location from, std::span<const std::byte> record,
+    void Promote(const RowId& id, Location from, std::span<const std::byte> record,
                  uint32_t touches);
     bool TellHeat(const RowId& id, Location from, std::span<const std::byte> record,
                   uint32_t* heat) const;
@@ -73,9 +73,10 @@ class LoggedRows {
   Scratch<Location, kInlineKeys> locations_;
 };
 
-// Brings the rows of a batch up that are in the log, before a writer takes locks: what is not there
-// by then it reads itself, one by one. Nothing but speed depends on it.
-void BringUpRows(const Batch& batch);
+// Promotes the rows of a batch that are in the log, as one list, before a writer takes locks. A
+// writer defers those that are in the log all the same (store/batch/deferred_rows.h), so that
+// nothing but speed depends on it.
+void PromoteRows(const Batch& batch);
 
 }  // namespace embank
 

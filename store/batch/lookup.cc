@@ -8,11 +8,12 @@
 #include "base/memory/scratch.h"
 #include "base/status_macros.h"
 #include "store/batch/batch.h"
-#include "store/batch/held_row.h"
+#include "store/batch/deferred_rows.h"
 #include "store/batch/logged_rows.h"
 #include "store/batch/new_rows.h"
+#include "store/batch/row_for_update.h"
 #include "store/batch/row_group.h"
-#include "store/batch/shard_plan.h"
+#include "store/batch/write_scope.h"
 #include "tiers/row/row_copy.h"
 #include "tiers/row/row_update.h"
 
@@ -120,7 +121,7 @@ void ReadPart(Batch* batch, LoggedRows* logged_rows, MissingRule rule, RowSpan r
     CopyRows(table, batch->keys(), begin, end, rows, room ? room->bytes() : nullptr, found, other);
     touches.Flush();
   }
-  logged.Read({.touches = 1, .comes_up = true}, [&](uint32_t position, const LoggedRow& row) {
+  logged.Read({.touches = 1, .promotes = true}, [&](uint32_t position, const LoggedRow& row) {
     if (row.outcome == Outcome::kAbsent) return missing(position, &tally);
     if (row.outcome == Outcome::kFound) {
       CopyFromRow(layout.Vector(row.row), layout.vector_bytes, rows.Row(position));
@@ -138,34 +139,66 @@ void CopyFound(const Table& table, std::byte* row, std::byte* out) {
   TouchHeat(header, LoadMark(header), table.parts().heat_clock->now(), 1);
 }
 
-// Answers positions of one shard, most of which have no row, under the shard's lock.
-void CreateGroup(Batch* batch, const ShardGroup& group, const UpdateRule& rule, RowSpan rows,
-                 const BatchKeys& batch_keys) {
-  Table& table = batch->table();
-  const RowLayout& layout = table.layout();
-  OutcomeTally tally;
-  MutexLock lock(&group.shard->mutex);
-  BorrowedRowMemory memory(table.parts().row_memory);
-  NewRows new_rows(&table, group.shard, group.size(), &batch_keys);
-  ForEachMatch<IndexUse::kChange>(
-      table, *batch, group, [&](uint32_t position, const RowId& id, const Match& match) {
-        group.shard->mutex.AssertHeld();
-        std::byte* const out = rows.Row(position);
-        HeldRow held(table, group.shard, id, match, &memory);
-        if (held.outcome() == Outcome::kFound) CopyFound(table, held.row(), out);
-        if (held.outcome() != Outcome::kAbsent) {
-          return batch->Answer(position, held.outcome(), &tally);
-        }
-        table.InitializeVectorOf(id.key, out);
-        const bool created = new_rows.Add(id, 1, [&](std::byte* image) {
-          std::memcpy(layout.Vector(image), out, layout.vector_bytes);
-          ResetState(layout, rule, image);
+// Answers positions of one shard, most of which have no row: creates those rows.
+class GroupCreations {
+ public:
+  GroupCreations(Batch* batch, const ShardGroup& group, const UpdateRule& rule, RowSpan rows)
+      : batch_(*batch),
+        group_(group),
+        rule_(rule),
+        rows_(rows),
+        deferred_(group),
+        memory_(batch->table().parts().row_memory) {}
+
+  void Run(const BatchKeys& batch_keys) {
+    Table& table = batch_.table();
+    {
+      MutexLock lock(&group_.shard->mutex);
+      NewRows new_rows(&table, group_.shard, group_.size(), &batch_keys);
+      ForEachMatch<IndexUse::kChange>(table, batch_, group_,
+                                      [&](uint32_t position, const RowId& id, const Match& match) {
+                                        if (deferred_.Defer(position, match)) return;
+                                        AnswerOne(position, id, FoundInDram(match), &new_rows);
+                                      });
+      tally_.without_place += new_rows.without_place();
+      memory_.GiveBack();
+    }
+    deferred_.ForEach(
+        table, [&](uint32_t position) { return batch_.keys()[position]; },
+        [&](uint32_t position, const RowId& id, const FoundRow& found) {
+          NewRows new_rows(&table, group_.shard, 1);
+          AnswerOne(position, id, found, &new_rows);
+          tally_.without_place += new_rows.without_place();
+          memory_.GiveBack();
         });
-        batch->Answer(position, created ? Outcome::kCreated : Outcome::kRefused, &tally);
-      });
-  tally.without_place += new_rows.without_place();
-  batch->Add(tally);
-}
+    batch_.Add(tally_);
+  }
+
+ private:
+  void AnswerOne(uint32_t position, const RowId& id, const FoundRow& found, NewRows* new_rows) {
+    group_.shard->mutex.AssertHeld();
+    const Table& table = batch_.table();
+    const RowLayout& layout = table.layout();
+    std::byte* const out = rows_.Row(position);
+    RowForUpdate row(table, group_.shard, id, found, &memory_);
+    if (row.outcome() == Outcome::kFound) CopyFound(table, row.row(), out);
+    if (row.outcome() != Outcome::kAbsent) return batch_.Answer(position, row.outcome(), &tally_);
+    table.InitializeVectorOf(id.key, out);
+    const bool created = new_rows->Add(id, 1, [&](std::byte* image) {
+      std::memcpy(layout.Vector(image), out, layout.vector_bytes);
+      ResetState(layout, rule_, image);
+    });
+    batch_.Answer(position, created ? Outcome::kCreated : Outcome::kRefused, &tally_);
+  }
+
+  Batch& batch_;
+  const ShardGroup& group_;
+  const UpdateRule& rule_;
+  const RowSpan rows_;
+  OutcomeTally tally_;
+  DeferredRows deferred_;
+  BorrowedRowMemory memory_;
+};
 
 // Small batches need no allocation.
 constexpr size_t kInlineKeys = 64;
@@ -173,14 +206,14 @@ constexpr size_t kInlineKeys = 64;
 // Reads and makes rows in order of positions, all under their shards' locks.
 Status CreateAll(Batch* batch, RowSpan rows) {
   const UpdateRule rule = batch->table().rule();
-  ShardPlan plan;
+  WriteScope scope(*batch);
   BatchKeys batch_keys;
-  EMBANK_RETURN_IF_ERROR(plan.Allocate(batch->keys().size()));
+  EMBANK_RETURN_IF_ERROR(scope.Allocate());
   EMBANK_RETURN_IF_ERROR(batch_keys.Allocate(batch->table(), batch->keys()));
   batch_keys.Collect();
-  plan.GroupAll(*batch);
-  plan.ForEachShard(
-      *batch, [&](const ShardGroup& group) { CreateGroup(batch, group, rule, rows, batch_keys); });
+  scope.ChangeAll(
+      [&](const ShardGroup& group) { GroupCreations(batch, group, rule, rows).Run(batch_keys); });
+  scope.Settle();
   return OkStatus();
 }
 
@@ -188,12 +221,12 @@ Status CreateAll(Batch* batch, RowSpan rows) {
 Status ReadThenCreate(Batch* batch, RowSpan rows) {
   const UpdateRule rule = batch->table().rule();
   Scratch<uint32_t, kInlineKeys> missing_memory;
-  ShardPlan plan;
+  WriteScope scope(*batch);
   BatchKeys batch_keys;
   LoggedRows logged;
   EMBANK_RETURN_IF_ERROR(logged.Allocate(*batch));
   EMBANK_RETURN_IF_ERROR(missing_memory.Allocate(batch->keys().size()));
-  EMBANK_RETURN_IF_ERROR(plan.Allocate(batch->keys().size()));
+  EMBANK_RETURN_IF_ERROR(scope.Allocate());
   EMBANK_RETURN_IF_ERROR(batch_keys.Allocate(batch->table(), batch->keys()));
   const std::span<uint32_t> missing = missing_memory.values();
   // Each part notes what it misses from its own begin on; unused places stay kNone.
@@ -209,11 +242,13 @@ Status ReadThenCreate(Batch* batch, RowSpan rows) {
     std::fill(missing.begin() + next, missing.begin() + end, kNone);
   });
   const auto missing_end = std::remove(missing.begin(), missing.end(), kNone);
-  if (missing_end == missing.begin()) return OkStatus();
-  batch_keys.Collect();
-  plan.Group(*batch, std::span(missing.begin(), missing_end));
-  plan.ForEachShard(
-      *batch, [&](const ShardGroup& group) { CreateGroup(batch, group, rule, rows, batch_keys); });
+  if (missing_end != missing.begin()) {
+    batch_keys.Collect();
+    scope.Change(std::span(missing.begin(), missing_end), [&](const ShardGroup& group) {
+      GroupCreations(batch, group, rule, rows).Run(batch_keys);
+    });
+  }
+  scope.Settle();
   return OkStatus();
 }
 
@@ -255,7 +290,7 @@ Status VisitRows(Batch* batch, bool tells_heat, Seen seen) {
             batch->Answer(position, found ? Outcome::kFound : Outcome::kAbsent, &tally);
           });
     }
-    logged.Read({.touches = 0, .comes_up = false, .tells_heat = tells_heat},
+    logged.Read({.touches = 0, .promotes = false, .tells_heat = tells_heat},
                 [&](uint32_t position, const LoggedRow& row) {
                   seen(position, row.heat);
                   batch->Answer(position, row.outcome, &tally);
@@ -284,8 +319,10 @@ Status Lookup(Table* table, KeySpan keys, MissingRule rule, RowSpan rows, Outcom
                  batch.Answer(position, Outcome::kAbsent, tally);
                });
     });
+    SettleReads(batch);
   }
-  batch.Publish(TableVerb::kLookup, begin_ns);
+  batch.CountVerb(TableVerb::kLookup, begin_ns);
+  table->pins().EndBatch();
   table->parts().heat_clock->Count(batch.count(Outcome::kFound) + batch.count(Outcome::kCreated));
   return batch.RefusedStatus();
 }

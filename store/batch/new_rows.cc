@@ -14,7 +14,7 @@ namespace embank {
 NewRows::~NewRows() {
   if (slots_taken_ > 0) {
     table_->parts().tier->Free(table_->slot_class(), std::span(slots_).first(slots_taken_));
-    if (table_->mover() != nullptr) table_->mover()->GiveRoom(slots_taken_);
+    if (table_->mover() != nullptr) table_->mover()->rows().Release(slots_taken_);
   }
   if (rows_added_ > 0) table_->AddRows(rows_added_);
 }
@@ -27,7 +27,7 @@ bool NewRows::TakeSlots() {
   RowMover* const mover = table_->mover();
   size_t count = std::min(slots_wanted_, std::max<size_t>(rows_left_, 1));
   // Each of the rows will be dirty.
-  if (mover != nullptr) count = mover->TakeRoom(count);
+  if (mover != nullptr) count = mover->rows().Reserve(count);
   const auto wanted = std::span(slots_).first(count);
   slots_wanted_ = std::min(2 * slots_wanted_, kSlotsAtOnce);
   slots_taken_ = parts.tier->Allocate(table_->slot_class(), wanted);
@@ -36,9 +36,9 @@ bool NewRows::TakeSlots() {
     slots_taken_ = parts.tier->Allocate(table_->slot_class(), wanted);
   }
   if (slots_taken_ == 0 && count > 0 && mover != nullptr) {
-    slots_taken_ = mover->TakeSlots(shard_, wanted);
+    slots_taken_ = mover->eviction().TakeSlots(shard_, wanted);
   }
-  if (mover != nullptr) mover->GiveRoom(count - slots_taken_);
+  if (mover != nullptr) mover->rows().Release(count - slots_taken_);
   no_slots_ = slots_taken_ == 0;
   return !no_slots_ || ForgetOne();
 }
@@ -81,13 +81,13 @@ bool NewRows::Add(const RowId& id, uint32_t heat, FunctionRef<void(std::byte*)> 
       .store(PackUsage(0, heat, parts.heat_clock->now()), std::memory_order_relaxed);
   ChangeRow(table_->layout(), id.table, row, fill);
   parts.index->Insert(shard_, id.hash, location);
-  if (table_->mover() != nullptr) table_->mover()->NoteMade(shard_, location);
+  if (table_->mover() != nullptr) table_->mover()->rows().OnInsert(shard_, location);
   if (rows_left_ > 0) --rows_left_;
   if (!turn_) {
     NoteAdded();
     return true;
   }
-  table_->forgetter()->NoteMade(shard_, location);
+  table_->forgetter()->OnInsert(shard_, location);
   // At once: it may be forgotten, and counted off, before the group ends.
   table_->AddRows(1);
   return true;
@@ -99,10 +99,10 @@ bool NewRows::ReservePlace(KeyHash hash) {
   shard_->mutex.AssertHeld();
   const StoreParts& parts = table_->parts();
   const bool fits = parts.index->ReserveOne(shard_, hash).ok();
-  const RowMover* const mover = table_->mover();
+  RowMover* const mover = table_->mover();
   // As long as pages of rows can become the index's, no row has to go for it.
   const bool is_last_memory = parts.pages == nullptr || parts.index->is_exhausted();
-  const bool forgets = mover != nullptr && mover->forgets() && is_last_memory;
+  const bool forgets = mover != nullptr && mover->compacted().forgets() && is_last_memory;
   rows_to_forget_ = forgets ? KeyIndex::RowsToForget(*shard_) : 0;
   if (!fits) {
     ++without_place_;
@@ -129,14 +129,14 @@ bool NewRows::AddInLog(const RowId& id, uint32_t heat, FunctionRef<void(std::byt
   std::byte* const image = memory.get()->image.bytes;
   std::memset(image, 0, table_->layout().row_bytes);
   fill(image);
-  if (!mover->PutInLog(shard_, id, heat, image, {})) return false;
+  if (!mover->log_rows().Append(shard_, id, heat, image, {})) return false;
   NoteAdded();
   return true;
 }
 
 void FreedRows::Add(KeyIndex::Shard* shard, Location location) {
-  if (table_->mover() != nullptr) table_->mover()->NoteGone(shard, *table_, location);
-  if (table_->forgetter() != nullptr) table_->forgetter()->NoteGone(shard, location);
+  if (table_->mover() != nullptr) table_->mover()->rows().OnErase(shard, *table_, location);
+  if (table_->forgetter() != nullptr) table_->forgetter()->OnErase(shard, location);
   if (location.tier() != Tier::kDram) return table_->AddRows(-1);
   RetireRow(table_->layout().Header(table_->parts().tier->Row(location)));
   if (count_ == slots_.size()) GiveBack();

@@ -8,6 +8,7 @@
 #include "store/batch/batch.h"
 #include "store/batch/row_group.h"
 #include "store/batch/shard_plan.h"
+#include "store/batch/write_scope.h"
 #include "store/placement/row_mover.h"
 
 namespace embank {
@@ -18,7 +19,7 @@ class RowsAhead {
   explicit RowsAhead(const Batch& batch)
       : batch_(batch),
         table_(&batch.table()),
-        evictions_max_(batch.table().mover()->rows_in_memory() / 2) {}
+        evictions_max_(batch.table().mover()->rows().rows_in_memory() / 2) {}
 
   // kResourceExhausted.
   Status Allocate() {
@@ -30,7 +31,7 @@ class RowsAhead {
   }
 
   // Pins what is in memory, and notes where in the log the others are.
-  void PinThoseInMemory() {
+  void PinRowsInMemory() {
     plan_.GroupAll(batch_);
     const auto pin = [&](const ShardGroup& group) {
       MutexLock lock(&group.shard->mutex);
@@ -39,26 +40,26 @@ class RowsAhead {
                                       if (match.any()) PinOrNote(position, match.location());
                                     });
     };
-    plan_.ForEachShard(batch_, pin, ShardPlan::Use::kNeedsNoRoom);
+    plan_.ForEachShard(batch_, pin);
   }
 
-  void BringUpTheOthers() {
+  void PromoteOthers() {
     batch_.ForEachPart([&](uint32_t begin, uint32_t end) {
-      if (!no_room_.load(std::memory_order_relaxed)) BringUpPart(begin, end);
+      if (!no_room_.load(std::memory_order_relaxed)) PromotePart(begin, end);
     });
-    table_->counters().prefetched_rows.fetch_add(came_up_, std::memory_order_relaxed);
+    table_->counters().prefetched_rows.fetch_add(promoted_, std::memory_order_relaxed);
   }
 
  private:
   void PinOrNote(uint32_t position, Location location) {
     if (location.tier() == Tier::kDram) {
-      table_->mover()->Pin(location);
+      table_->mover()->rows().Pin(location);
     } else {
       locations_.values()[position] = location;
     }
   }
 
-  void BringUpPart(uint32_t begin, uint32_t end) {
+  void PromotePart(uint32_t begin, uint32_t end) {
     const std::span<uint32_t> positions = positions_.values().subspan(begin);
     const std::span<Location> locations = locations_.values().subspan(begin);
     size_t count = 0;
@@ -74,12 +75,12 @@ class RowsAhead {
         [&](size_t i, const Status& read, std::span<const std::byte> record) {
           const Key key = batch_.keys()[positions[i]];
           const RowId id = table_->IdOf(key, table_->HashOf(key));
-          if (read.ok() && IsRecordOf(id, record)) BringUp(id, locations[i], record);
+          if (read.ok() && IsRecordOf(id, record)) Promote(id, locations[i], record);
         });
     static_cast<void>(status);
   }
 
-  void BringUp(const RowId& id, Location from, std::span<const std::byte> record) {
+  void Promote(const RowId& id, Location from, std::span<const std::byte> record) {
     KeyIndex* const index = table_->parts().index;
     KeyIndex::Shard* const shard = index->shard(KeyIndex::ShardOf(id.hash));
     MutexLock lock(&shard->mutex);
@@ -87,11 +88,12 @@ class RowsAhead {
     if (!match.any()) return;
     if (match.location().tier() == Tier::kDram) {
       // For another position of the batch, or by another thread.
-      table_->mover()->Pin(match.location());
+      table_->mover()->rows().Pin(match.location());
     } else if (match.location() == from) {
-      const bool may_evict = came_up_.load(std::memory_order_relaxed) < evictions_max_;
-      const bool came_up = table_->mover()->BringUpAhead(shard, id, match, record, may_evict);
-      (came_up ? came_up_ : no_room_).fetch_add(1, std::memory_order_relaxed);
+      const bool may_evict = promoted_.load(std::memory_order_relaxed) < evictions_max_;
+      const bool promoted =
+          table_->mover()->promotion().PromoteAhead(shard, id, match, record, may_evict);
+      (promoted ? promoted_ : no_room_).fetch_add(1, std::memory_order_relaxed);
     }
   }
 
@@ -102,7 +104,7 @@ class RowsAhead {
   ShardPlan plan_;
   Scratch<uint32_t, 64> positions_;
   Scratch<Location, 64> locations_;
-  std::atomic<uint64_t> came_up_{0};
+  std::atomic<uint64_t> promoted_{0};
   std::atomic<uint64_t> no_room_{0};  // then there is none for the rest
 };
 
@@ -113,13 +115,14 @@ Status Prefetch(Table* table, KeySpan keys) {
   const uint64_t begin_ns = table->parts().clock->NowNs();
   const Batch batch(table, keys, {});
   // When nothing has left memory yet, nothing is to be kept from it.
-  if (table->mover() != nullptr && table->mover()->rows_in_log() > 0) {
+  if (table->mover() != nullptr && table->mover()->rows().rows_in_log() > 0) {
     RowsAhead rows(batch);
     EMBANK_RETURN_IF_ERROR(rows.Allocate());
-    rows.PinThoseInMemory();
-    rows.BringUpTheOthers();
+    rows.PinRowsInMemory();
+    rows.PromoteOthers();
   }
-  batch.Publish(TableVerb::kPrefetch, begin_ns);
+  batch.CountVerb(TableVerb::kPrefetch, begin_ns);
+  SettleReads(batch);
   return OkStatus();
 }
 

@@ -3,14 +3,13 @@
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "store/batch/key_group.h"
-#include "store/placement/compaction.h"
-#include "store/placement/page_mover.h"
 
 namespace embank {
 
-Status ShardPlan::Allocate(size_t count) {
+Status ShardPlan::Allocate(size_t count, bool with_later) {
   EMBANK_CHECK(count <= kBatchKeysMax);
   EMBANK_RETURN_IF_ERROR(hashes_.Allocate(count));
+  if (with_later) EMBANK_RETURN_IF_ERROR(later_.Allocate(count));
   return positions_.Allocate(count);
 }
 
@@ -69,50 +68,28 @@ void ShardPlan::Group(const Batch& batch, std::span<const uint32_t> positions) {
   GroupBy(batch, positions.size(), [&](size_t i) { return positions[i]; });
 }
 
-// Before rows are made or changed: memory for their places in the index, and for the log.
-void ShardPlan::MakeMemory(const Batch& batch) const {
-  const Table& table = batch.table();
-  const StoreParts& parts = table.parts();
-  if (parts.pages == nullptr) return;
-  parts.pages->MakeLogMemory(*table.mover(), count_);
-  const auto make_places = [&](uint32_t number, size_t begin, size_t count) {
-    KeyIndex::Shard* const shard = parts.index->shard(number);
-    if (!KeyIndex::MayNeedMemory(*shard, count)) return;
-    // Most keys of a large batch may have rows already.
-    const std::span<const KeyHash> hashes = std::span(hashes_.values()).subspan(begin, count);
-    const std::span<const uint32_t> positions =
-        std::span(positions_.values()).subspan(begin, count);
-    uint64_t absent = 0;
-    {
-      const EpochTable::Guard guard(parts.epochs);
-      for (size_t i = 0; i < count; ++i) {
-        const RowId id = table.IdOf(batch.keys()[positions[i]], hashes[i]);
-        absent += parts.index->Find(id).any() ? 0 : 1;
-      }
-    }
-    if (absent > 0) parts.pages->MakePlaces(shard, absent);
-  };
-  if (count_ == 1) return make_places(KeyIndex::ShardOf(hashes_.values()[0]), 0, 1);
+ShardGroup ShardPlan::GroupOf(const Batch& batch, uint32_t number) {
+  const bool is_alone = count_ == 1;
+  const uint32_t begin = is_alone ? 0 : group_begin_[number];
+  const uint32_t count = is_alone ? 1 : group_begin_[number + 1] - begin;
+  const std::span<uint32_t> later = later_.values();
+  return {.shard = batch.table().parts().index->shard(number),
+          .positions = std::span(positions_.values()).subspan(begin, count),
+          .hashes = std::span(hashes_.values()).subspan(begin, count),
+          .begin = begin,
+          .later = later.empty() ? later : later.subspan(begin, count)};
+}
+
+void ShardPlan::ForEachGroup(const Batch& batch, FunctionRef<void(const ShardGroup&)> body) {
+  if (count_ == 0) return;
+  if (count_ == 1) return body(GroupOf(batch, KeyIndex::ShardOf(hashes_.values()[0])));
   for (uint32_t shard = 0; shard < KeyIndex::kShardCount; ++shard) {
-    const uint32_t count = group_begin_[shard + 1] - group_begin_[shard];
-    if (count > 0) make_places(shard, group_begin_[shard], count);
+    if (group_begin_[shard] < group_begin_[shard + 1]) body(GroupOf(batch, shard));
   }
 }
 
-void ShardPlan::ForEachShard(const Batch& batch, FunctionRef<void(const ShardGroup&)> body,
-                             Use use) const {
-  if (count_ == 0) return;
-  const StoreParts& parts = batch.table().parts();
-  if (use == Use::kChanges && parts.compaction != nullptr) {
-    parts.compaction->MakeRoom(*batch.table().mover(), count_);
-    MakeMemory(batch);
-  }
-  const BatchGate::Ticket ticket(parts.gate);
-  if (count_ == 1) {
-    const KeyHash hash = hashes_.values()[0];
-    return body({batch.table().parts().index->shard(KeyIndex::ShardOf(hash)),
-                 std::span(positions_.values()).first(1), std::span(hashes_.values()).first(1), 0});
-  }
+void ShardPlan::ForEachShard(const Batch& batch, FunctionRef<void(const ShardGroup&)> body) {
+  if (count_ <= 1) return ForEachGroup(batch, body);
   // From the first position's shard on: batches that run at once do not follow each other from lock
   // to lock.
   const uint32_t first = KeyIndex::ShardOf(batch.table().HashOf(batch.keys()[0]));
@@ -123,15 +100,7 @@ void ShardPlan::ForEachShard(const Batch& batch, FunctionRef<void(const ShardGro
     if (group_begin_[shard] == group_begin_[shard + 1]) continue;
     shards[shard_count++] = static_cast<uint8_t>(shard);
   }
-  const std::span<const KeyHash> hashes = hashes_.values();
-  const std::span<const uint32_t> positions = positions_.values();
-  batch.Share(count_, shard_count, [&](uint32_t task) {
-    const uint32_t shard = shards[task];
-    const uint32_t begin = group_begin_[shard];
-    const uint32_t count = group_begin_[shard + 1] - begin;
-    body({batch.table().parts().index->shard(shard), positions.subspan(begin, count),
-          hashes.subspan(begin, count), begin});
-  });
+  batch.Share(count_, shard_count, [&](uint32_t task) { body(GroupOf(batch, shards[task])); });
 }
 
 }  // namespace embank

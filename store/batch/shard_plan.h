@@ -20,26 +20,28 @@ struct ShardGroup {
   std::span<const uint32_t> positions;
   std::span<const KeyHash> hashes;
   size_t begin;
+  std::span<uint32_t> later;  // room for as many numbers, in stores with a log (DeferredRows)
   size_t size() const { return positions.size(); }
 };
 
 class ShardPlan {
  public:
-  // Makes room for `count` keys: twelve bytes of scratch each; kResourceExhausted.
-  Status Allocate(size_t count);
+  // Allocates scratch for `count` keys: twelve bytes each, and four more `with_later`.
+  // kResourceExhausted.
+  Status Allocate(size_t count, bool with_later = false);
 
   // Groups all positions of a batch, and asks the cache for the rows of a small one; or some of
   // them, given in order. After Allocate.
   void GroupAll(const Batch& batch);
   void Group(const Batch& batch, std::span<const uint32_t> positions);
 
-  // Whether bodies make rows dirty, for which the log may have to make room first.
-  enum class Use { kChanges, kNeedsNoRoom };
+  // The number of positions that were grouped.
+  size_t count() const { return count_; }
 
-  // Calls `body` once per shard that has positions, as Batch::Share does. No flip of checkpoints
-  // comes between them.
-  void ForEachShard(const Batch& batch, FunctionRef<void(const ShardGroup&)> body,
-                    Use use = Use::kChanges) const;
+  // Calls `body` once per shard that has positions, as Batch::Share does.
+  void ForEachShard(const Batch& batch, FunctionRef<void(const ShardGroup&)> body);
+  // The same on this thread, shard by shard.
+  void ForEachGroup(const Batch& batch, FunctionRef<void(const ShardGroup&)> body);
 
  private:
   // Small batches need no allocation.
@@ -49,10 +51,11 @@ class ShardPlan {
   void GroupBy(const Batch& batch, size_t count, PositionAt position_at);
 
   void PrefetchRows(const Batch& batch) const;
-  void MakeMemory(const Batch& batch) const;
+  ShardGroup GroupOf(const Batch& batch, uint32_t number);
 
   Scratch<KeyHash, kInlineKeys> hashes_;
   Scratch<uint32_t, kInlineKeys> positions_;
+  Scratch<uint32_t, kInlineKeys> later_;
   size_t count_ = 0;
   std::array<uint32_t, KeyIndex::kShardCount + 1> group_begin_{};
 };

@@ -5,10 +5,11 @@
 #include "base/status_macros.h"
 #include "base/str_cat.h"
 #include "store/batch/batch.h"
-#include "store/batch/held_row.h"
+#include "store/batch/deferred_rows.h"
 #include "store/batch/logged_rows.h"
+#include "store/batch/row_for_update.h"
 #include "store/batch/row_group.h"
-#include "store/batch/shard_plan.h"
+#include "store/batch/write_scope.h"
 #include "tiers/row/row_copy.h"
 #include "tiers/row/row_write.h"
 
@@ -38,30 +39,60 @@ Status CheckAdamSteps(const Table& table, KeySpan keys, ConstRowSpan state) {
   return OkStatus();
 }
 
-void SetGroup(Batch* batch, const ShardGroup& group, ConstRowSpan state) {
-  const Table& table = batch->table();
-  const RowLayout& layout = table.layout();
-  OutcomeTally tally;
-  MutexLock lock(&group.shard->mutex);
-  BorrowedRowMemory memory(table.parts().row_memory);
-  ForEachMatch<IndexUse::kRead>(
-      table, *batch, group, [&](uint32_t position, const RowId& id, const Match& match) {
-        group.shard->mutex.AssertHeld();
-        HeldRow held(table, group.shard, id, match, &memory);
-        Outcome outcome = held.outcome();
-        if (outcome == Outcome::kFound) {
-          const std::byte* const new_state = state.Row(position);
-          FaultIn(new_state, layout.state_bytes());
-          outcome = held.Change([&](std::byte* row) {
-            ChangeRow(layout, id.table, row, [&](std::byte* image) {
-              std::memcpy(layout.State(image), new_state, layout.state_bytes());
-            });
-          });
-        }
-        batch->Answer(position, outcome, &tally);
+// The setting of the states of one shard group.
+class GroupStates {
+ public:
+  GroupStates(Batch* batch, const ShardGroup& group, ConstRowSpan state)
+      : batch_(*batch),
+        group_(group),
+        state_(state),
+        deferred_(group),
+        memory_(batch->table().parts().row_memory) {}
+
+  void Set() {
+    const Table& table = batch_.table();
+    {
+      MutexLock lock(&group_.shard->mutex);
+      ForEachMatch<IndexUse::kRead>(table, batch_, group_,
+                                    [&](uint32_t position, const RowId& id, const Match& match) {
+                                      if (!deferred_.Defer(position, match))
+                                        SetOne(position, id, FoundInDram(match));
+                                    });
+      memory_.GiveBack();
+    }
+    deferred_.ForEach(
+        table, [&](uint32_t position) { return batch_.keys()[position]; },
+        [&](uint32_t position, const RowId& id, const FoundRow& found) {
+          SetOne(position, id, found);
+        });
+    batch_.Add(tally_);
+  }
+
+ private:
+  void SetOne(uint32_t position, const RowId& id, const FoundRow& found) {
+    group_.shard->mutex.AssertHeld();
+    const RowLayout& layout = batch_.table().layout();
+    RowForUpdate row(batch_.table(), group_.shard, id, found, &memory_);
+    Outcome outcome = row.outcome();
+    if (outcome == Outcome::kFound) {
+      const std::byte* const new_state = state_.Row(position);
+      FaultIn(new_state, layout.state_bytes());
+      outcome = row.Change([&](std::byte* bytes) {
+        ChangeRow(layout, id.table, bytes, [&](std::byte* image) {
+          std::memcpy(layout.State(image), new_state, layout.state_bytes());
+        });
       });
-  batch->Add(tally);
-}
+    }
+    batch_.Answer(position, outcome, &tally_);
+  }
+
+  Batch& batch_;
+  const ShardGroup& group_;
+  const ConstRowSpan state_;
+  OutcomeTally tally_;
+  DeferredRows deferred_;
+  BorrowedRowMemory memory_;
+};
 
 }  // namespace
 
@@ -95,7 +126,7 @@ Status GetState(Table* table, KeySpan keys, RowSpan state, OutcomeSpan outcomes)
                  batch.Answer(position, found ? Outcome::kFound : Outcome::kAbsent, &tally);
                });
     }
-    logged.Read({.touches = 0, .comes_up = false}, [&](uint32_t position, const LoggedRow& row) {
+    logged.Read({.touches = 0, .promotes = false}, [&](uint32_t position, const LoggedRow& row) {
       if (row.outcome == Outcome::kFound) {
         CopyFromRow(row.row + layout.state_offset_bytes, layout.state_bytes(), state.Row(position));
       }
@@ -111,11 +142,11 @@ Status SetState(Table* table, KeySpan keys, ConstRowSpan state, OutcomeSpan outc
   EMBANK_RETURN_IF_ERROR(CheckHasState(*table));
   EMBANK_RETURN_IF_ERROR(CheckAdamSteps(*table, keys, state));
   Batch batch(table, keys, outcomes);
-  ShardPlan plan;
-  EMBANK_RETURN_IF_ERROR(plan.Allocate(keys.size()));
-  BringUpRows(batch);
-  plan.GroupAll(batch);
-  plan.ForEachShard(batch, [&](const ShardGroup& group) { SetGroup(&batch, group, state); });
+  WriteScope scope(batch);
+  EMBANK_RETURN_IF_ERROR(scope.Allocate());
+  PromoteRows(batch);
+  scope.ChangeAll([&](const ShardGroup& group) { GroupStates(&batch, group, state).Set(); });
+  scope.Settle();
   return batch.AbsentStatus();
 }
 

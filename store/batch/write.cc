@@ -4,73 +4,109 @@
 
 #include "base/status_macros.h"
 #include "store/batch/batch.h"
-#include "store/batch/held_row.h"
+#include "store/batch/deferred_rows.h"
 #include "store/batch/logged_rows.h"
 #include "store/batch/new_rows.h"
+#include "store/batch/row_for_update.h"
 #include "store/batch/row_group.h"
-#include "store/batch/shard_plan.h"
+#include "store/batch/write_scope.h"
 #include "tiers/row/row_update.h"
 #include "tiers/row/row_write.h"
 
 namespace embank {
 namespace {
 
-void UpsertGroup(Batch* batch, const ShardGroup& group, const UpdateRule& rule, ConstRowSpan rows,
-                 const BatchKeys& batch_keys) {
-  Table& table = batch->table();
-  const RowLayout& layout = table.layout();
-  OutcomeTally tally;
-  MutexLock lock(&group.shard->mutex);
-  BorrowedRowMemory memory(table.parts().row_memory);
-  NewRows new_rows(&table, group.shard, group.size(), &batch_keys);
-  ForEachMatch<IndexUse::kChange>(
-      table, *batch, group, [&](uint32_t position, const RowId& id, const Match& match) {
-        const std::byte* const vector = rows.Row(position);
-        FaultIn(vector, layout.vector_bytes);
-        const auto fill = [&](std::byte* image) {
-          std::memcpy(layout.Vector(image), vector, layout.vector_bytes);
-          ResetState(layout, rule, image);
-        };
-        group.shard->mutex.AssertHeld();
-        HeldRow held(table, group.shard, id, match, &memory);
-        Outcome outcome = held.outcome();
-        if (outcome == Outcome::kFound) {
-          outcome = held.Change([&](std::byte* row) { ChangeRow(layout, id.table, row, fill); });
-        } else if (outcome == Outcome::kDataLoss) {
-          outcome = held.Replace(fill);
-        } else if (outcome == Outcome::kAbsent) {
-          outcome = new_rows.Add(id, 0, fill) ? Outcome::kCreated : Outcome::kRefused;
-        }
-        batch->Answer(position, outcome, &tally);
-      });
-  tally.without_place += new_rows.without_place();
-  batch->Add(tally);
-}
+// The upserts of one shard group.
+class GroupUpserts {
+ public:
+  GroupUpserts(Batch* batch, const ShardGroup& group, const UpdateRule& rule, ConstRowSpan rows)
+      : batch_(*batch),
+        group_(group),
+        rule_(rule),
+        rows_(rows),
+        deferred_(group),
+        memory_(batch->table().parts().row_memory) {}
+
+  void Run(const BatchKeys& batch_keys) {
+    Table& table = batch_.table();
+    {
+      MutexLock lock(&group_.shard->mutex);
+      NewRows new_rows(&table, group_.shard, group_.size(), &batch_keys);
+      ForEachMatch<IndexUse::kChange>(table, batch_, group_,
+                                      [&](uint32_t position, const RowId& id, const Match& match) {
+                                        if (deferred_.Defer(position, match)) return;
+                                        UpsertOne(position, id, FoundInDram(match), &new_rows);
+                                      });
+      tally_.without_place += new_rows.without_place();
+      memory_.GiveBack();
+    }
+    deferred_.ForEach(
+        table, [&](uint32_t position) { return batch_.keys()[position]; },
+        [&](uint32_t position, const RowId& id, const FoundRow& found) {
+          NewRows new_rows(&table, group_.shard, 1);
+          UpsertOne(position, id, found, &new_rows);
+          tally_.without_place += new_rows.without_place();
+          memory_.GiveBack();
+        });
+    batch_.Add(tally_);
+  }
+
+ private:
+  void UpsertOne(uint32_t position, const RowId& id, const FoundRow& found, NewRows* new_rows) {
+    group_.shard->mutex.AssertHeld();
+    const RowLayout& layout = batch_.table().layout();
+    const std::byte* const vector = rows_.Row(position);
+    FaultIn(vector, layout.vector_bytes);
+    const auto fill = [&](std::byte* image) {
+      std::memcpy(layout.Vector(image), vector, layout.vector_bytes);
+      ResetState(layout, rule_, image);
+    };
+    RowForUpdate row(batch_.table(), group_.shard, id, found, &memory_);
+    Outcome outcome = row.outcome();
+    if (outcome == Outcome::kFound) {
+      outcome = row.Change([&](std::byte* bytes) { ChangeRow(layout, id.table, bytes, fill); });
+    } else if (outcome == Outcome::kDataLoss) {
+      outcome = row.Replace(fill);
+    } else if (outcome == Outcome::kAbsent) {
+      outcome = new_rows->Add(id, 0, fill) ? Outcome::kCreated : Outcome::kRefused;
+    }
+    batch_.Answer(position, outcome, &tally_);
+  }
+
+  Batch& batch_;
+  const ShardGroup& group_;
+  const UpdateRule& rule_;
+  const ConstRowSpan rows_;
+  OutcomeTally tally_;
+  DeferredRows deferred_;
+  BorrowedRowMemory memory_;
+};
 
 void EraseGroup(Batch* batch, const ShardGroup& group) {
   Table& table = batch->table();
-  const StoreParts& parts = table.parts();
   OutcomeTally tally;
   FreedRows freed(&table);
-  MutexLock lock(&group.shard->mutex);
-  BorrowedRowMemory memory(parts.row_memory);
-  ForEachMatch<IndexUse::kChange>(
-      table, *batch, group, [&](uint32_t position, const RowId& id, const Match& match) {
-        group.shard->mutex.AssertHeld();
-        Match erased = match;
-        Outcome outcome = match.any() ? Outcome::kFound : Outcome::kAbsent;
-        const bool in_log = match.any() && match.location().tier() != Tier::kDram;
-        if (in_log) {
-          outcome = table.mover()->Find(group.shard, id, &memory.get()->record, &erased);
-        }
-        // What cannot be read can be erased.
-        if (outcome == Outcome::kDataLoss && erased.any()) outcome = Outcome::kFound;
-        if (outcome == Outcome::kFound) {
-          parts.index->Erase(group.shard, id.hash, erased);
-          freed.Add(group.shard, erased.location());
-        }
-        batch->Answer(position, outcome, &tally);
-      });
+  DeferredRows deferred(group);
+  const auto erase = [&](uint32_t position, const RowId& id, const FoundRow& found) {
+    group.shard->mutex.AssertHeld();
+    // A row that cannot be read can be erased.
+    const bool is_there = found.outcome != Outcome::kAbsent && found.match.any();
+    if (is_there) {
+      table.parts().index->Erase(group.shard, id.hash, found.match);
+      freed.Add(group.shard, found.match.location());
+    }
+    batch->Answer(position, is_there ? Outcome::kFound : found.outcome, &tally);
+  };
+  {
+    MutexLock lock(&group.shard->mutex);
+    ForEachMatch<IndexUse::kChange>(table, *batch, group,
+                                    [&](uint32_t position, const RowId& id, const Match& match) {
+                                      if (!deferred.Defer(position, match))
+                                        erase(position, id, FoundInDram(match));
+                                    });
+  }
+  deferred.ForEach(
+      table, [&](uint32_t position) { return batch->keys()[position]; }, erase);
   batch->Add(tally);
 }
 
@@ -81,16 +117,16 @@ Status Upsert(Table* table, KeySpan keys, ConstRowSpan rows, OutcomeSpan outcome
   const uint64_t begin_ns = table->parts().clock->NowNs();
   const UpdateRule rule = table->rule();
   Batch batch(table, keys, outcomes);
-  ShardPlan plan;
+  WriteScope scope(batch);
   BatchKeys batch_keys;
-  EMBANK_RETURN_IF_ERROR(plan.Allocate(keys.size()));
+  EMBANK_RETURN_IF_ERROR(scope.Allocate());
   EMBANK_RETURN_IF_ERROR(batch_keys.Allocate(batch.table(), batch.keys()));
-  BringUpRows(batch);
+  PromoteRows(batch);
   batch_keys.Collect();
-  plan.GroupAll(batch);
-  plan.ForEachShard(
-      batch, [&](const ShardGroup& group) { UpsertGroup(&batch, group, rule, rows, batch_keys); });
-  batch.Publish(TableVerb::kUpsert, begin_ns);
+  scope.ChangeAll(
+      [&](const ShardGroup& group) { GroupUpserts(&batch, group, rule, rows).Run(batch_keys); });
+  batch.CountVerb(TableVerb::kUpsert, begin_ns);
+  scope.Settle();
   return batch.RefusedStatus();
 }
 
@@ -98,14 +134,12 @@ Status Erase(Table* table, KeySpan keys, OutcomeSpan outcomes) {
   EMBANK_RETURN_IF_ERROR(table->CheckMayChange());
   const uint64_t begin_ns = table->parts().clock->NowNs();
   Batch batch(table, keys, outcomes);
-  ShardPlan plan;
-  EMBANK_RETURN_IF_ERROR(plan.Allocate(keys.size()));
-  BringUpRows(batch);
-  plan.GroupAll(batch);
-  plan.ForEachShard(
-      batch, [&](const ShardGroup& group) { EraseGroup(&batch, group); },
-      ShardPlan::Use::kNeedsNoRoom);
-  batch.Publish(TableVerb::kErase, begin_ns);
+  WriteScope scope(batch, WriteScope::Need::kNone);
+  EMBANK_RETURN_IF_ERROR(scope.Allocate());
+  PromoteRows(batch);
+  scope.ChangeAll([&](const ShardGroup& group) { EraseGroup(&batch, group); });
+  batch.CountVerb(TableVerb::kErase, begin_ns);
+  scope.Settle();
   return batch.LostStatus();
 }
 

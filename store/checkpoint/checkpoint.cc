@@ -20,10 +20,10 @@ Status SaveOwedOf(const SweepParts& parts, uint32_t page, uint32_t first_slot) {
   return page_rows.ForEachShard(
       [&](RowMover* mover, uint32_t number, std::span<const RowInSlot> rows) {
         KeyIndex::Shard* const shard = parts.index->shard(number);
-        for (size_t first = 0; first < rows.size(); first += RowMover::kOwedAtOnce) {
-          const size_t count = std::min(rows.size() - first, RowMover::kOwedAtOnce);
+        for (size_t first = 0; first < rows.size(); first += ClassRows::kFlushedAtOnce) {
+          const size_t count = std::min(rows.size() - first, ClassRows::kFlushedAtOnce);
           MutexLock lock(&shard->mutex);
-          EMBANK_RETURN_IF_ERROR(mover->SaveOwed(shard, rows.subspan(first, count)));
+          EMBANK_RETURN_IF_ERROR(mover->rows().FlushPending(shard, rows.subspan(first, count)));
         }
         return OkStatus();
       });

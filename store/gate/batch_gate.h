@@ -17,6 +17,7 @@
 #include "base/status.h"
 #include "base/threads/epoch.h"
 #include "base/threads/mutex.h"
+#include "store/gate/checkpoint_wait.h"
 #include "store/gate/sweep_pace.h"
 
 namespace embank {
@@ -71,6 +72,7 @@ class BatchGate {
   Status EndSweep();
 
   SweepPace* pace() { return &pace_; }
+  CheckpointWait* checkpoint_wait() { return &checkpoint_wait_; }
 
  private:
   void Enter(std::optional<EpochTable::Guard>* batch);
@@ -90,6 +92,7 @@ class BatchGate {
   ConditionVariable nap_;  // nobody notifies it
   Status failure_ EMBANK_GUARDED_BY(mutex_);
   SweepPace pace_;
+  CheckpointWait checkpoint_wait_;
 };
 
 }  // namespace embank

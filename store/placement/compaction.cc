@@ -38,22 +38,23 @@ bool Compaction::WorkOff() {
 }
 
 void Compaction::MakeRoom(const RowMover& mover, uint64_t rows) {
+  CheckpointWait* const checkpoints = parts_.gate->checkpoint_wait();
   bool has_waited = false;
-  while (!mover.HasRoom(rows)) {
-    const uint64_t ended = CheckpointsEnded();
+  while (!mover.rows().HasSpace(rows)) {
+    const uint64_t ended = checkpoints->ended();
     // One that has ended since then may have made room; one that is under way may soon.
-    if (mover.HasRoom(rows)) return;
+    if (mover.rows().HasSpace(rows)) return;
     const SweepPace::Hurry hurry(parts_.gate->pace());
     {
       MutexLock lock(&mutex_);
       if (Step(CompactionAim::kSpace)) continue;
     }
-    if (std::exchange(has_waited, true) || !WaitForCheckpoint(ended)) return;
+    if (std::exchange(has_waited, true) || !checkpoints->WaitFor(ended)) return;
   }
 }
 
 void Compaction::Forget(RowMover* mover, uint64_t keys) {
-  const uint64_t bytes_max = kLookedAtPart * keys * mover->record_bytes() + kLookedAtMin;
+  const uint64_t bytes_max = kLookedAtPart * keys * mover->rows().record_bytes() + kLookedAtMin;
   for (uint64_t looked_at_bytes = 0; looked_at_bytes < bytes_max && MustForget();) {
     RowMover* in_memory = nullptr;
     const StepEnd end = ForgetInLog(&in_memory, &looked_at_bytes);
@@ -63,7 +64,7 @@ void Compaction::Forget(RowMover* mover, uint64_t keys) {
     if (in_memory == nullptr) continue;
     const uint64_t rows = ForgetInMemory(in_memory, kRowsAtATime);
     if (rows == 0) return ForgiveFullIndex();
-    looked_at_bytes += rows * in_memory->record_bytes();
+    looked_at_bytes += rows * in_memory->rows().record_bytes();
   }
 }
 
@@ -88,7 +89,7 @@ uint64_t Compaction::ForgetInMemory(RowMover* mover, uint64_t rows) {
     KeyIndex::Shard* const shard = parts_.index->shard(next_shard_++ % KeyIndex::kShardCount);
     const BatchGate::Ticket ticket(parts_.gate);
     MutexLock lock(&shard->mutex);
-    const bool is_forgotten = mover->ForgetColdest(shard);
+    const bool is_forgotten = mover->compacted().ForgetColdest(shard);
     if (is_forgotten) CountForgotten();
     forgotten += is_forgotten ? 1 : 0;
     in_vain = is_forgotten ? 0 : in_vain + 1;
@@ -120,35 +121,6 @@ void Compaction::MakeRoomLater() {
     goes_on = Step(CompactionAim::kLaterSpace);
     rows += step_rows_;
   }
-}
-
-Compaction::UnderWay::UnderWay(Compaction* compaction) : compaction_(compaction) {
-  MutexLock lock(&compaction_->checkpoint_mutex_);
-  compaction_->checkpoint_maker_ = std::this_thread::get_id();
-}
-
-Compaction::UnderWay::~UnderWay() {
-  {
-    MutexLock lock(&compaction_->checkpoint_mutex_);
-    compaction_->checkpoint_maker_ = {};
-    ++compaction_->checkpoints_ended_;
-  }
-  compaction_->checkpoint_ended_.NotifyAll();
-}
-
-uint64_t Compaction::CheckpointsEnded() {
-  MutexLock lock(&checkpoint_mutex_);
-  return checkpoints_ended_;
-}
-
-// Until more than so many have ended. False: none is under way, or it would wait for this thread.
-bool Compaction::WaitForCheckpoint(uint64_t ended) {
-  MutexLock lock(&checkpoint_mutex_);
-  if (checkpoint_maker_ == std::this_thread::get_id()) return false;
-  while (checkpoints_ended_ == ended && checkpoint_maker_ != std::thread::id()) {
-    checkpoint_ended_.Wait(&checkpoint_mutex_);
-  }
-  return checkpoints_ended_ != ended;
 }
 
 bool Compaction::Pick(CompactionAim aim) {
@@ -212,22 +184,22 @@ void Compaction::MoveRow(Location from, std::span<const std::byte> record) {
   MutexLock lock(&shard->mutex);
   if (aim_ == CompactionAim::kForget) {
     ForgetRow(table->mover(), shard, id, from, record);
-  } else if (!table->mover()->Relocate(shard, id, from, record)) {
+  } else if (!table->mover()->compacted().Relocate(shard, id, from, record)) {
     stuck_ = true;
   }
 }
 
 void Compaction::ForgetRow(RowMover* mover, KeyIndex::Shard* shard, const RowId& id, Location from,
                            std::span<const std::byte> record) {
-  switch (mover->ForgetOrSpare(shard, id, from, record)) {
-    case RowMover::Fate::kForgotten:
+  switch (mover->compacted().ForgetOrSpare(shard, id, from, record)) {
+    case CompactedRows::Fate::kForgotten:
       return CountForgotten();
-    case RowMover::Fate::kInMemory:
+    case CompactedRows::Fate::kInMemory:
       ++step_in_memory_;
       in_memory_ = mover;
       return;
-    case RowMover::Fate::kElsewhere:
-    case RowMover::Fate::kSpared:
+    case CompactedRows::Fate::kElsewhere:
+    case CompactedRows::Fate::kSpared:
       return;
   }
 }

@@ -18,7 +18,6 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <thread>
 
 #include "base/threads/executor.h"
 #include "base/threads/mutex.h"
@@ -68,18 +67,6 @@ class Compaction {
   // checkpoints are kept, so many at most; the next checkpoint but one brings that space back.
   void MakeRoomLater();
 
-  // While one lives, this thread makes a checkpoint, whose end may give space back. One at a time.
-  class UnderWay {
-   public:
-    explicit UnderWay(Compaction* compaction);
-    ~UnderWay();
-    UnderWay(const UnderWay&) = delete;
-    UnderWay& operator=(const UnderWay&) = delete;
-
-   private:
-    Compaction* const compaction_;
-  };
-
   // While one lives, no row is moved.
   class Pause {
    public:
@@ -124,8 +111,6 @@ class Compaction {
   void ForgetRow(RowMover* mover, KeyIndex::Shard* shard, const RowId& id, Location from,
                  std::span<const std::byte> record)
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_, shard->mutex);
-  uint64_t CheckpointsEnded();
-  bool WaitForCheckpoint(uint64_t ended);
 
   const CompactionParts parts_;
   std::atomic<uint64_t> owed_rows_{0};
@@ -145,12 +130,7 @@ class Compaction {
   std::array<Location, kRowsAtATime> rows_ EMBANK_GUARDED_BY(mutex_);
   std::atomic<uint64_t> rows_to_forget_{0};  // for want of places in the index
   std::atomic<uint32_t> next_shard_{0};      // in which a row of memory is forgotten
-  Mutex checkpoint_mutex_;
-  ConditionVariable checkpoint_ended_;
-  std::thread::id checkpoint_maker_
-      EMBANK_GUARDED_BY(checkpoint_mutex_);  // none: none is under way
-  uint64_t checkpoints_ended_ EMBANK_GUARDED_BY(checkpoint_mutex_) = 0;
-  std::unique_ptr<BackgroundTask> task_;  // last: its steps use the rest
+  std::unique_ptr<BackgroundTask> task_;     // last: its steps use the rest
 };
 
 }  // namespace embank

@@ -51,9 +51,9 @@ void PageMover::MakePlaces(KeyIndex::Shard* shard, uint64_t rows) {
 void PageMover::MakeLogMemory(const RowMover& mover, uint64_t rows) {
   const uint64_t free_bytes = parts_.budget->free_bytes();
   // A row with its part of a segment's objects takes less, unless it is large.
-  if (mover.record_bytes() < kLargeRecordBytes && free_bytes >= rows * 2 + kFewBytes) return;
+  if (mover.rows().record_bytes() < kLargeRecordBytes && free_bytes >= rows * 2 + kFewBytes) return;
   const SegmentGeometry geometry =
-      SegmentGeometry::Of(mover.record_bytes(), parts_.log->segment_bytes());
+      SegmentGeometry::Of(mover.rows().record_bytes(), parts_.log->segment_bytes());
   const uint64_t bytes = LogMemory::BitBytesMax(geometry, rows);
   if (free_bytes < bytes) FreeBytes(bytes);
 }
@@ -86,7 +86,7 @@ void PageMover::Pay(RowMover* mover, uint64_t keys) {
       mutex_.Unlock();
     }
   }
-  if (!mover->HasWantedPage() || !mutex_.TryLock()) return;
+  if (!mover->eviction().HasWantedPage() || !mutex_.TryLock()) return;
   Balance();
   mutex_.Unlock();
 }
@@ -122,7 +122,7 @@ bool PageMover::EmptyOnce(uint32_t page) {
           const BatchGate::Ticket ticket(parts_.gate);
           MutexLock lock(&shard->mutex);
           for (const RowInSlot& row : rows) {
-            if (!mover->Vacate(shard, row)) return NoMemory();
+            if (!mover->eviction().Vacate(shard, row)) return NoMemory();
           }
           return OkStatus();
         });
@@ -137,23 +137,23 @@ void PageMover::Balance() {
   Class* taker = nullptr;
   Class* giver = nullptr;
   const auto stays_longer = [](const Class& a, const Class& b, uint64_t times) {
-    return a.mover->rows_in_memory() * b.recent_wanted >
-           times * b.mover->rows_in_memory() * a.recent_wanted;
+    return a.mover->rows().rows_in_memory() * b.recent_wanted >
+           times * b.mover->rows().rows_in_memory() * a.recent_wanted;
   };
   for (Class& one : classes_) {
-    const uint64_t wanted = one.mover->slots_wanted();
+    const uint64_t wanted = one.mover->eviction().slots_wanted();
     one.recent_wanted = one.recent_wanted / 2 + (wanted - one.noted_wanted);
     one.noted_wanted = wanted;
-    one.mover->EndWantedPage();
+    one.mover->eviction().EndWantedPage();
     const bool wants = one.recent_wanted > 0;
     if (wants && (taker == nullptr || stays_longer(*taker, one, 1))) taker = &one;
-    const bool has_pages = parts_.tier->PagesOf(one.mover->slot_class()) > 0;
+    const bool has_pages = parts_.tier->PagesOf(one.mover->rows().slot_class()) > 0;
     if (has_pages && (giver == nullptr || stays_longer(one, *giver, 1))) giver = &one;
   }
   if (taker == nullptr || giver == nullptr || taker == giver) return;
   if (!stays_longer(*giver, *taker, kLongerStay)) return;
-  if (!EmptyPage(giver->mover->slot_class())) return;
-  if (parts_.tier->GiveEmptyPage(taker->mover->slot_class())) {
+  if (!EmptyPage(giver->mover->rows().slot_class())) return;
+  if (parts_.tier->GiveEmptyPage(taker->mover->rows().slot_class())) {
     given_pages_.fetch_add(1, std::memory_order_relaxed);
   }
 }

@@ -23,12 +23,12 @@ RowForgetter::RowForgetter(const ForgetterParts& parts, const RowClass& row_clas
     : parts_(parts),
       orders_(*parts.tier, *parts.heat_clock, row_class.slot_bytes, row_class.eviction) {}
 
-void RowForgetter::NoteMade(KeyIndex::Shard* shard, Location slot) {
+void RowForgetter::OnInsert(KeyIndex::Shard* shard, Location slot) {
   orders_.Of(shard).Add(orders_.notes().NumberOf(slot));
   rows_.fetch_add(1, std::memory_order_relaxed);
 }
 
-void RowForgetter::NoteGone(KeyIndex::Shard* shard, Location slot) {
+void RowForgetter::OnErase(KeyIndex::Shard* shard, Location slot) {
   orders_.Of(shard).Remove(orders_.notes().NumberOf(slot));
   rows_.fetch_sub(1, std::memory_order_relaxed);
 }

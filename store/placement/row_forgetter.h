@@ -39,10 +39,9 @@ class RowForgetter {
   static constexpr uint64_t kFixedBytes = SlotOrders::kFixedBytes;
 
   // A row was made in a slot; is gone from the index. Under the lock of its shard.
-  void NoteMade(KeyIndex::Shard* shard, Location slot)
+  void OnInsert(KeyIndex::Shard* shard, Location slot)
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
-  void NoteGone(KeyIndex::Shard* shard, Location slot)
-      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+  void OnErase(KeyIndex::Shard* shard, Location slot) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
 
   // What one shard group of a batch forgets. It begins and ends under the shard's lock. Rows of the
   // batch are forgotten when there is nothing else, the coldest first.

@@ -40,12 +40,13 @@ struct StoreParts {
   const Clock* clock;
   HeatClock* heat_clock;
   StoreRows* store_rows;
-  RowMemoryPool* row_memory;
-  MemoryBudget* pins;      // what pinned rows may take of memory
-  BatchGate* gate;         // nullptr: there are no checkpoints
-  Compaction* compaction;  // nullptr: there is no log, or it is only read
-  PageMover* pages;        // nullptr: there is no log, or no limit of memory
-  bool read_only;          // no row, table or rate changes
+  RowMemoryPool* row_memory;   // taken under locks of shards
+  RowMemoryPool* read_memory;  // taken without them, and held while one is waited for
+  MemoryBudget* pins;          // what pinned rows may take of memory
+  BatchGate* gate;             // nullptr: there are no checkpoints
+  Compaction* compaction;      // nullptr: there is no log, or it is only read
+  PageMover* pages;            // nullptr: there is no log, or no limit of memory
+  bool read_only;              // no row, table or rate changes
 };
 
 // kFailedPrecondition, with what is said to who wants to change a store that is only read.

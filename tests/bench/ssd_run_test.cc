@@ -36,7 +36,7 @@ StatusOr<SsdReport> RunQuietly(const SsdOptions& options) {
   return RunSsd(options, &progress);
 }
 
-const SsdResult& ResultOf(const SsdReport& report, SsdPhase phase, const std::string& engine) {
+const SsdResult& ResultOf(const SsdReport& report, SsdPhase phase, std::string_view engine) {
   for (const SsdResult& result : report.results) {
     if (result.which.phase == phase && result.which.engine == engine) return result;
   }

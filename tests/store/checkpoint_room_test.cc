@@ -61,7 +61,8 @@ uint64_t DirtyBytes(Store* store) {
           if (location.tier() != Tier::kDram || !seen.insert(location.units).second) return;
           const auto* const header = reinterpret_cast<const RowHeader*>(parts.tier->Row(location));
           const Table& table = *tables.at(TableOf(LoadIdentity(header)));
-          if (table.mover()->IsDirty(location)) bytes += RecordBytesOf(table.layout().row_bytes);
+          if (table.mover()->rows().IsDirty(location))
+            bytes += RecordBytesOf(table.layout().row_bytes);
         });
   }
   return bytes;

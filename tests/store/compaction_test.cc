@@ -268,7 +268,7 @@ TEST(Compaction, LeavesARowThatHasChangedMeanwhile) {
     KeyIndex::Shard* const shard = index->shard(KeyIndex::ShardOf(id.hash));
     {
       MutexLock lock(&shard->mutex);
-      EXPECT_TRUE(table->mover()->Relocate(shard, id, from, *record));
+      EXPECT_TRUE(table->mover()->compacted().Relocate(shard, id, from, *record));
     }
     EXPECT_EQ(log->counters().compacted_rows, moved);
     ExpectRows(table, {{id.key, 2.0f * static_cast<float>(id.key)}});

@@ -10,9 +10,9 @@
 #include "store/batch/gradients.h"
 #include "store/batch/logged_rows.h"
 #include "store/batch/lookup.h"
-#include "store/batch/scan.h"
 #include "store/batch/state.h"
 #include "store/batch/write.h"
+#include "store/scan/scan.h"
 #include "tests/support/index_places.h"
 #include "tests/support/inverse_mix.h"
 #include "tests/support/spill_world.h"
@@ -410,11 +410,11 @@ TEST(EvictedRows, ASlotThatARowHasLeftIsNobodys) {
   std::vector<Location> taken(4000);
   {
     MutexLock lock(&shard->mutex);
-    taken.resize(table->mover()->TakeSlots(shard, taken));
+    taken.resize(table->mover()->eviction().TakeSlots(shard, taken));
     // What the tier has left first, then the row's.
     ASSERT_EQ(std::count(taken.begin(), taken.end(), slot), 0);
     taken.resize(taken.size() + 1);
-    ASSERT_EQ(table->mover()->TakeSlots(shard, std::span(taken).last(1)), 1u);
+    ASSERT_EQ(table->mover()->eviction().TakeSlots(shard, std::span(taken).last(1)), 1u);
     ASSERT_EQ(taken.back(), slot);
   }
   const RowHeader* const header = table->layout().Header(table->parts().tier->Row(slot));
@@ -484,7 +484,7 @@ TEST(EvictedRows, AnOlderRecordDoesNotComeUp) {
       MutexLock lock(&shard->mutex);
       while (index->Find(id).location().tier() == Tier::kDram) {
         Location slot;
-        ASSERT_EQ(table->mover()->TakeSlots(shard, {&slot, 1}), 1u);
+        ASSERT_EQ(table->mover()->eviction().TakeSlots(shard, {&slot, 1}), 1u);
         taken.push_back(slot);
       }
     }
@@ -496,7 +496,7 @@ TEST(EvictedRows, AnOlderRecordDoesNotComeUp) {
   ASSERT_TRUE(logged.Allocate(batch).ok());
   LoggedRows::Part part(&logged, batch, 0);
   part.Add(0, index->Find(id).location());
-  part.Read({.touches = 1, .comes_up = true}, [&](uint32_t, const LoggedRow& row) {
+  part.Read({.touches = 1, .promotes = true}, [&](uint32_t, const LoggedRow& row) {
     ASSERT_EQ(row.outcome, Outcome::kFound);
     ASSERT_TRUE(Upsert(table, keys, RowsOf(std::vector<float>(kDim, 2.0f), kDim), {}).ok());
     push_out();

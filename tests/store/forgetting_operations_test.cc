@@ -10,8 +10,8 @@
 
 #include "store/batch/gradients.h"
 #include "store/batch/lookup.h"
-#include "store/batch/scan.h"
 #include "store/batch/write.h"
+#include "store/scan/scan.h"
 #include "tests/support/environment.h"
 #include "tests/support/events.h"
 #include "tests/support/random.h"
@@ -48,7 +48,7 @@ class ToldTable {
       float expected = kNew;
       if (outcome == Outcome::kCreated) {
         ASSERT_EQ(rule, MissingRule::kCreate);
-        NoteMade(keys[i], kNew);
+        OnInsert(keys[i], kNew);
         made[keys[i]] = true;
       } else if (outcome == Outcome::kFound) {
         ASSERT_NE(known, values_.end()) << "a row that nobody made";
@@ -56,7 +56,7 @@ class ToldTable {
       } else {
         ASSERT_EQ(outcome, Outcome::kAbsent);
         if (rule == MissingRule::kZero) expected = 0.0f;
-        NoteGone(keys[i]);
+        OnErase(keys[i]);
       }
       ExpectAll(rows, i, expected);
     }
@@ -73,7 +73,7 @@ class ToldTable {
       const auto outcome = static_cast<Outcome>(outcomes[i]);
       const auto value = static_cast<float>(written_ + i);
       if (outcome == Outcome::kCreated) {
-        NoteMade(keys[i], value);
+        OnInsert(keys[i], value);
       } else {
         ASSERT_EQ(outcome, Outcome::kFound);
         ASSERT_EQ(values_.count(keys[i]), 1u);
@@ -94,7 +94,7 @@ class ToldTable {
         values_[keys[i]] -= 1.0f;
       } else {
         ASSERT_EQ(static_cast<Outcome>(outcomes[i]), Outcome::kAbsent);
-        NoteGone(keys[i]);
+        OnErase(keys[i]);
       }
     }
   }
@@ -104,7 +104,7 @@ class ToldTable {
     ASSERT_TRUE(Erase(table_, keys, outcomes).ok());
     for (size_t i = 0; i < keys.size(); ++i) {
       if (static_cast<Outcome>(outcomes[i]) == Outcome::kFound) ++erased_;
-      NoteGone(keys[i]);
+      OnErase(keys[i]);
     }
   }
 
@@ -135,12 +135,12 @@ class ToldTable {
   }
 
  private:
-  void NoteMade(Key key, float value) {
+  void OnInsert(Key key, float value) {
     ++made_;
     if (values_.count(key) == 1) events_->Count("made again");
     values_[key] = value;
   }
-  void NoteGone(Key key) { values_.erase(key); }
+  void OnErase(Key key) { values_.erase(key); }
   static void ExpectAll(const std::vector<float>& rows, size_t i, float value) {
     for (size_t at = i * kDim; at < (i + 1) * kDim; ++at) ASSERT_EQ(rows[at], value) << "row " << i;
   }

@@ -74,13 +74,13 @@ class PinnedRowsInLog : public testing::TestWithParam<EvictionPolicy> {
   static void Pin(Table* table, const std::vector<Key>& keys) {
     KeyIndex::Shard* const shard = table->parts().index->shard(kShard);
     MutexLock lock(&shard->mutex);
-    for (const Key key : keys) table->mover()->Pin(LocationOf(table, key));
+    for (const Key key : keys) table->mover()->rows().Pin(LocationOf(table, key));
   }
   static bool ForgetColdest(Table* table) {
     KeyIndex::Shard* const shard = table->parts().index->shard(kShard);
     const BatchGate::Ticket ticket(table->parts().gate);
     MutexLock lock(&shard->mutex);
-    return table->mover()->ForgetColdest(shard);
+    return table->mover()->compacted().ForgetColdest(shard);
   }
 };
 INSTANTIATE_TEST_SUITE_P(Policies, PinnedRowsInLog,

@@ -14,9 +14,9 @@
 
 #include "store/batch/gradients.h"
 #include "store/batch/lookup.h"
-#include "store/batch/scan.h"
 #include "store/batch/state.h"
 #include "store/batch/write.h"
+#include "store/scan/scan.h"
 #include "store/store.h"
 #include "tests/support/events.h"
 #include "tests/support/spill_world.h"

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "store/batch/lookup.h"
-#include "store/batch/scan.h"
 #include "store/batch/write.h"
+#include "store/scan/scan.h"
 #include "store/store.h"
 #include "tests/support/allocation_faults.h"
 #include "tests/support/events.h"

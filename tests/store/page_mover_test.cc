@@ -60,7 +60,7 @@ TEST(PageMover, RowsOfAnEmptiedPageKeepValuesStateAndHeat) {
     ASSERT_NO_FATAL_FAILURE(ExpectRows(table, some, kDim, 2.0f));
   }
   const std::vector<uint32_t> heat = HeatOfAll(table, keys);
-  const uint64_t in_memory = table->mover()->rows_in_memory();
+  const uint64_t in_memory = table->mover()->rows().rows_in_memory();
   ASSERT_EQ(in_memory, keys.size());
   uint64_t emptied = 0;
   while (world->pages()->EmptyOnePage()) {
@@ -68,7 +68,7 @@ TEST(PageMover, RowsOfAnEmptiedPageKeepValuesStateAndHeat) {
     EXPECT_EQ(HeatOfAll(table, keys), heat) << "after " << emptied << " pages";
   }
   EXPECT_GE(emptied, 3u);
-  EXPECT_EQ(table->mover()->rows_in_memory(), 0u);
+  EXPECT_EQ(table->mover()->rows().rows_in_memory(), 0u);
   EXPECT_EQ(table->rows_in_log(), keys.size());
   ASSERT_NO_FATAL_FAILURE(ExpectRows(table, keys, kDim, 2.0f));
 }

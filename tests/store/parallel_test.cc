@@ -10,9 +10,9 @@
 
 #include "store/batch/gradients.h"
 #include "store/batch/lookup.h"
-#include "store/batch/scan.h"
 #include "store/batch/state.h"
 #include "store/batch/write.h"
+#include "store/scan/scan.h"
 #include "tests/support/random.h"
 #include "tests/support/store_world.h"
 

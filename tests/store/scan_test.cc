@@ -1,4 +1,4 @@
-#include "store/batch/scan.h"
+#include "store/scan/scan.h"
 
 #include <gtest/gtest.h>
 

@@ -12,8 +12,8 @@
 #include "base/threads/log.h"
 #include "store/batch/gradients.h"
 #include "store/batch/lookup.h"
-#include "store/batch/scan.h"
 #include "store/batch/write.h"
+#include "store/scan/scan.h"
 #include "tests/support/random.h"
 #include "tests/support/store_world.h"
 

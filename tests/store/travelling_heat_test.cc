@@ -125,7 +125,7 @@ void ExpectCloseOnZipf(double exponent) {
   constexpr uint32_t kSmallDim = 64;
   Table* const table = world.Create("t", Optimizer::kNone, kSmallDim);
   const std::vector<float> ones(uint64_t{1000} * kSmallDim, 1.0f);
-  while (table->rows() < 4 * table->mover()->rows_in_memory() || table->rows_in_log() == 0) {
+  while (table->rows() < 4 * table->mover()->rows().rows_in_memory() || table->rows_in_log() == 0) {
     ASSERT_TRUE(Upsert(table, KeysFrom(table->rows(), 1000), RowsOf(ones, kSmallDim), {}).ok());
   }
   ASSERT_TRUE(world->Checkpoint({}).ok());

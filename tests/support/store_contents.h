@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "store/batch/lookup.h"
-#include "store/batch/scan.h"
 #include "store/batch/write.h"
+#include "store/scan/scan.h"
 #include "store/store.h"
 #include "tests/support/spill_world.h"
 

@@ -3,8 +3,8 @@
 //
 //   segment 3:  . 1 1 . 1 . . . 1      segment 7:  1 1 . . 1
 //   keys:         k k   k       k                  k k     k
-#ifndef EMBANK_STORE_BATCH_SCAN_NOTES_H_
-#define EMBANK_STORE_BATCH_SCAN_NOTES_H_
+#ifndef EMBANK_STORE_SCAN_SCAN_NOTES_H_
+#define EMBANK_STORE_SCAN_SCAN_NOTES_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -68,4 +68,4 @@ class ScanNotes {
 
 }  // namespace embank
 
-#endif  // EMBANK_STORE_BATCH_SCAN_NOTES_H_
+#endif  // EMBANK_STORE_SCAN_SCAN_NOTES_H_

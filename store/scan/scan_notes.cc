@@ -1,4 +1,4 @@
-#include "store/batch/scan_notes.h"
+#include "store/scan/scan_notes.h"
 
 #include <bit>
 #include <utility>

@@ -2,15 +2,15 @@
 // hash, and where they are, and then answers them, those in the log in the order of their places.
 // The index may grow, and rows may come, go and move meanwhile: what a pass has to answer is fixed
 // when it notes, and who is not found in its place by then is looked up by key.
-#ifndef EMBANK_STORE_BATCH_SCAN_H_
-#define EMBANK_STORE_BATCH_SCAN_H_
+#ifndef EMBANK_STORE_SCAN_SCAN_H_
+#define EMBANK_STORE_SCAN_SCAN_H_
 
 #include <cstdint>
 #include <span>
 #include <vector>
 
 #include "base/status_or.h"
-#include "store/batch/scan_notes.h"
+#include "store/scan/scan_notes.h"
 #include "store/table/table.h"
 
 namespace embank {
@@ -63,4 +63,4 @@ class Scan {
 
 }  // namespace embank
 
-#endif  // EMBANK_STORE_BATCH_SCAN_H_
+#endif  // EMBANK_STORE_SCAN_SCAN_H_

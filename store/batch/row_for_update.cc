@@ -1,0 +1,37 @@
+#include "store/batch/row_for_update.h"
+
+#include <cstring>
+
+#include "base/check.h"
+
+namespace embank {
+
+void RowForUpdate::PromoteOrCopy(std::span<const std::byte> record) {
+  RowMover* const mover = table_.mover();
+  EMBANK_CHECK(record.size() > sizeof(RecordHeader));
+  const Match promoted = mover->promotion().Promote(shard_, id_, match_, record, 0);
+  if (promoted.any()) {
+    match_ = promoted;
+    row_ = table_.parts().tier->Row(promoted.location());
+    return;
+  }
+  heat_ = LoadRecordHeader(record).heat;
+  row_ = memory_->get()->image.bytes;
+  in_image_ = true;
+  std::memset(row_, 0, sizeof(RowHeader));
+  std::memcpy(row_ + sizeof(RowHeader), record.data() + sizeof(RecordHeader),
+              record.size() - sizeof(RecordHeader));
+}
+
+Outcome RowForUpdate::Replace(FunctionRef<void(std::byte*)> fill) {
+  EMBANK_CHECK(outcome_ == Outcome::kDataLoss);
+  if (!match_.any()) return Outcome::kDataLoss;
+  std::byte* const image = memory_->get()->image.bytes;
+  std::memset(image, 0, table_.layout().row_bytes);
+  fill(image);
+  const bool is_appended = table_.mover()->log_rows().Append(shard_, id_, 0, image, match_);
+  memory_->GiveBack();
+  return is_appended ? Outcome::kFound : Outcome::kRefused;
+}
+
+}  // namespace embank

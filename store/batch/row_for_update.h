@@ -1,0 +1,79 @@
+// A row that a writer changes, under the lock of its shard, in DRAM or in the log.
+#ifndef EMBANK_STORE_BATCH_ROW_FOR_UPDATE_H_
+#define EMBANK_STORE_BATCH_ROW_FOR_UPDATE_H_
+
+#include "base/function_ref.h"
+#include "store/batch/row_memory.h"
+#include "store/placement/row_mover.h"
+#include "store/table/table.h"
+
+namespace embank {
+
+// For one position, under the lock. A row in the log is promoted; if DRAM has no slot for it, it is
+// changed in an image, which is appended to the log.
+class RowForUpdate {
+ public:
+  // `found` is the row under this lock. Nobody else uses `memory` while this lives.
+  RowForUpdate(const Table& table, KeyIndex::Shard* shard, const RowId& id, const FoundRow& found,
+               BorrowedRowMemory* memory) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex)
+      : table_(table), shard_(shard), id_(id), match_(found.match), memory_(memory) {
+    outcome_ = found.outcome;
+    if (outcome_ != Outcome::kFound) return;
+    if (match_.location().tier() == Tier::kDram) {
+      row_ = table.parts().tier->Row(match_.location());
+    } else {
+      PromoteOrCopy(found.record);
+    }
+  }
+  // An absent row that is created next may take the memory.
+  ~RowForUpdate() {
+    if (in_image_) memory_->GiveBack();
+  }
+  RowForUpdate(const RowForUpdate&) = delete;
+  RowForUpdate& operator=(const RowForUpdate&) = delete;
+
+  // kFound; kAbsent: there is no such row; kDataLoss: its record cannot be read.
+  Outcome outcome() const { return outcome_; }
+  // The bytes of a row that is found, to be read.
+  std::byte* row() { return row_; }
+  // Calls change(row) on a row that is found (tiers/row/row_write.h).
+  //   kFound: the row was changed.
+  //   kRefused: the log has no space for a change, and the row is as it was.
+  template <typename ChangeBytes>
+  Outcome Change(ChangeBytes change) EMBANK_NO_THREAD_SAFETY_ANALYSIS {
+    RowMover* const mover = table_.mover();
+    const bool in_memory = !in_image_;
+    if (mover != nullptr && in_memory && !mover->rows().BeforeUpdate(match_.location())) {
+      return Outcome::kRefused;
+    }
+    change(row_);
+    if (in_memory || mover->log_rows().Append(shard_, id_, heat_, row_, match_)) {
+      return Outcome::kFound;
+    }
+    return Outcome::kRefused;
+  }
+  // Puts another row in the place of one whose record cannot be read; fill(image) writes its vector
+  // and state.
+  //   kFound: the row was replaced.
+  //   kRefused: the log has no space for it, and nothing was changed.
+  //   kDataLoss: nobody knows whether the record is the row's, and nothing was changed.
+  Outcome Replace(FunctionRef<void(std::byte*)> fill) EMBANK_NO_THREAD_SAFETY_ANALYSIS;
+
+ private:
+  void PromoteOrCopy(std::span<const std::byte> record)
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard_->mutex);
+
+  const Table& table_;
+  KeyIndex::Shard* const shard_;
+  const RowId id_;
+  Match match_;
+  Outcome outcome_ = Outcome::kAbsent;
+  std::byte* row_ = nullptr;
+  bool in_image_ = false;
+  uint32_t heat_ = 0;
+  BorrowedRowMemory* const memory_;
+};
+
+}  // namespace embank
+
+#endif  // EMBANK_STORE_BATCH_ROW_FOR_UPDATE_H_

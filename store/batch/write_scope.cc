@@ -1,0 +1,81 @@
+#include "store/batch/write_scope.h"
+
+#include "base/check.h"
+#include "store/placement/compaction.h"
+#include "store/placement/page_mover.h"
+#include "store/placement/row_mover.h"
+
+namespace embank {
+namespace {
+
+void Pay(const Batch& batch, uint64_t changed_keys) {
+  const Table& table = batch.table();
+  const StoreParts& parts = table.parts();
+  const uint64_t keys = batch.keys().size();
+  if (parts.pages != nullptr) parts.pages->Pay(table.mover(), keys);
+  if (parts.compaction == nullptr) return;
+  parts.compaction->Pay(changed_keys);
+  if (table.mover()->compacted().forgets()) parts.compaction->Forget(table.mover(), keys);
+}
+
+}  // namespace
+
+WriteScope::~WriteScope() { EMBANK_CHECK(changed_keys_ == 0); }
+
+Status WriteScope::Allocate() {
+  const bool has_log = batch_.table().mover() != nullptr;
+  return plan_.Allocate(batch_.keys().size(), has_log);
+}
+
+void WriteScope::ChangeAll(Body body) {
+  plan_.GroupAll(batch_);
+  Run(body);
+}
+
+void WriteScope::Change(std::span<const uint32_t> positions, Body body) {
+  plan_.Group(batch_, positions);
+  Run(body);
+}
+
+void WriteScope::Run(Body body) {
+  if (plan_.count() == 0) return;
+  const StoreParts& parts = batch_.table().parts();
+  EMBANK_CHECK(!parts.read_only);
+  if (need_ == Need::kSpace && parts.compaction != nullptr) {
+    parts.compaction->MakeRoom(*batch_.table().mover(), plan_.count());
+    MakeMemory();
+  }
+  changed_keys_ += plan_.count();
+  const BatchGate::Ticket ticket(parts.gate);
+  plan_.ForEachShard(batch_, body);
+}
+
+// Memory for the rows' places in the index, and for the log.
+void WriteScope::MakeMemory() {
+  const Table& table = batch_.table();
+  const StoreParts& parts = table.parts();
+  if (parts.pages == nullptr) return;
+  parts.pages->MakeLogMemory(*table.mover(), plan_.count());
+  plan_.ForEachGroup(batch_, [&](const ShardGroup& group) {
+    if (!KeyIndex::MayNeedMemory(*group.shard, group.size())) return;
+    // Most keys of a large batch may have rows already.
+    uint64_t absent = 0;
+    {
+      const EpochTable::Guard guard(parts.epochs);
+      for (size_t i = 0; i < group.size(); ++i) {
+        const RowId id = table.IdOf(batch_.keys()[group.positions[i]], group.hashes[i]);
+        absent += parts.index->Find(id).any() ? 0 : 1;
+      }
+    }
+    if (absent > 0) parts.pages->MakePlaces(group.shard, absent);
+  });
+}
+
+void WriteScope::Settle() {
+  Pay(batch_, changed_keys_);
+  changed_keys_ = 0;
+}
+
+void SettleReads(const Batch& batch) { Pay(batch, 0); }
+
+}  // namespace embank

@@ -1,0 +1,60 @@
+// The scope of a batch that changes rows. Every verb that changes rows has one:
+//
+//   admit    space in the log for rows that become dirty, memory for the index and the log; it may
+//            wait for a checkpoint
+//   change   bodies run shard by shard, under a ticket of the gate: no barrier of a checkpoint
+//   comes
+//            between two shards of a batch
+//   settle   the batch pays its part of compaction, of moving pages and of forgetting
+#ifndef EMBANK_STORE_BATCH_WRITE_SCOPE_H_
+#define EMBANK_STORE_BATCH_WRITE_SCOPE_H_
+
+#include <cstdint>
+#include <span>
+
+#include "base/function_ref.h"
+#include "base/status.h"
+#include "store/batch/batch.h"
+#include "store/batch/shard_plan.h"
+
+namespace embank {
+
+// One thread's.
+class WriteScope {
+ public:
+  // Whether rows become dirty: erasures need no space in the log.
+  enum class Need { kSpace, kNone };
+
+  explicit WriteScope(const Batch& batch, Need need = Need::kSpace) : batch_(batch), need_(need) {}
+  ~WriteScope();
+  WriteScope(const WriteScope&) = delete;
+  WriteScope& operator=(const WriteScope&) = delete;
+
+  // Allocates scratch for the keys of the batch. kResourceExhausted.
+  Status Allocate();
+
+  // Admits all positions of the batch, or some of them, given in order, and calls `body` once for
+  // each shard that has positions, as Batch::Share does. After Allocate, without locks.
+  using Body = FunctionRef<void(const ShardGroup&)>;
+  void ChangeAll(Body body);
+  void Change(std::span<const uint32_t> positions, Body body);
+
+  // Pays what the batch owes. The last call, without locks.
+  void Settle();
+
+ private:
+  void Run(Body body);
+  void MakeMemory();
+
+  const Batch& batch_;
+  const Need need_;
+  ShardPlan plan_;
+  uint64_t changed_keys_ = 0;  // since Settle
+};
+
+// Pays for a batch that moves rows and changes none: a lookup, a prefetch. Without locks.
+void SettleReads(const Batch& batch);
+
+}  // namespace embank
+
+#endif  // EMBANK_STORE_BATCH_WRITE_SCOPE_H_

@@ -1,0 +1,141 @@
+// The rows of one row class: which of them are in slots of DRAM, dirty or clean, and which are in
+// the log alone.
+//
+//   in DRAM, dirty   --- evicted: a record is appended, the entry moves --->   in the log
+//   in DRAM, dirty   --- flushed for a checkpoint: a record is appended --->   in DRAM, clean
+//   in DRAM, clean   --- evicted: the entry moves ------------------------->   in the log
+//   in the log       --- promoted: a slot is taken, the entry moves ------->   in DRAM, clean
+//
+// An update makes a row in DRAM dirty, and its record dead. Each move is one store into the row's
+// entry, under the lock of its shard: readers find the row where it was or where it is.
+#ifndef EMBANK_STORE_PLACEMENT_CLASS_ROWS_H_
+#define EMBANK_STORE_PLACEMENT_CLASS_ROWS_H_
+
+#include <atomic>
+#include <cstdint>
+#include <span>
+
+#include "base/status_or.h"
+#include "store/gate/batch_gate.h"
+#include "store/index/key_index.h"
+#include "store/placement/heat_clock.h"
+#include "store/placement/heat_sketch.h"
+#include "store/placement/slot_orders.h"
+#include "store/table/options.h"
+#include "store/table/table_directory.h"
+#include "tiers/dram/dram_tier.h"
+#include "tiers/dram/slot_notes.h"
+#include "tiers/log/row_log.h"
+
+namespace embank {
+
+class Table;
+
+// The parts of a store that place rows; all of them outlive the rows' movers.
+struct PlacementParts {
+  DramTier* tier;
+  KeyIndex* index;
+  RowLog* log;
+  HeatClock* heat_clock;
+  HeatSketch* heat_sketch;
+  TableDirectory* tables;
+  BatchGate* gate;
+};
+
+// A row that was seen in a slot.
+struct RowInSlot {
+  RowId id;
+  Location slot;
+};
+
+class ClassRows {
+ public:
+  // The class's slots have notes.
+  ClassRows(const PlacementParts& parts, SlotClass slot_class, const RowClass& row_class);
+  ClassRows(const ClassRows&) = delete;
+  ClassRows& operator=(const ClassRows&) = delete;
+
+  // The store charges this for a class.
+  static constexpr uint64_t kFixedBytes = SlotOrders::kFixedBytes;
+
+  const PlacementParts& parts() const { return parts_; }
+  SlotClass slot_class() const { return slot_class_; }
+  uint32_t slot_bytes() const { return slot_bytes_; }
+  uint32_t record_bytes() const { return RecordBytesOf(slot_bytes_); }
+  const SlotNotes& notes() const { return notes_; }
+
+  // ---- one row; the caller holds the lock of the row's shard ----
+
+  SlotNote& NoteAt(Location slot) const { return notes_.Of(notes_.NumberOf(slot)); }
+  RowHeader* HeaderAt(Location slot) const {
+    return reinterpret_cast<RowHeader*>(parts_.tier->Row(slot));
+  }
+  // The table of the row in a slot.
+  Table& TableAt(Location slot) const;
+  // The row's entry that names this place, or none.
+  Match MatchAt(KeyIndex::Shard* shard, const RowId& id, Location location) const
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+  SlotOrders::Order& OrderOf(const KeyIndex::Shard* shard) { return orders_.Of(shard); }
+
+  // The row in the slot is new; its space in the log is reserved. Or it was promoted.
+  void OnInsert(KeyIndex::Shard* shard, Location slot)
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+  // The row in the slot is about to change. False: the log has no space to reserve for it, and the
+  // row must stay as it is.
+  bool BeforeUpdate(Location slot);
+  // The index names the row no more. Its slot still holds it, or its record is dead now.
+  void OnErase(KeyIndex::Shard* shard, const Table& table, Location home)
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+
+  // Appends the row in a slot to the log, for a checkpoint. The statuses of the log.
+  StatusOr<Location> AppendSlot(Location slot, uint32_t checkpoint, bool lives) const;
+  // Appends those of the rows that are still in their slots and whose flush for the checkpoint is
+  // pending; they are clean then. At most kFlushedAtOnce rows of the shard. The status of the log.
+  static constexpr size_t kFlushedAtOnce = 16;
+  Status FlushPending(KeyIndex::Shard* shard, std::span<const RowInSlot> rows)
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+  bool IsDirty(Location slot) const { return NoteAt(slot).IsDirty(); }
+
+  // Pins the row in a slot from now on, if its table may pin one more row.
+  void Pin(Location slot);
+  void Unpin(Location slot);
+  // Forgets a pin that has lapsed.
+  bool IsPinned(Location slot) const;
+  // The row leaves DRAM: its table counts it if a prefetch promoted it and no lookup used it.
+  void CountIfUnused(Location slot) const;
+
+  // ---- thread-safe ----
+
+  // Reserves space in the log for rows that will be dirty; the number that it has space for.
+  uint64_t Reserve(uint64_t rows) { return parts_.log->TakeRoom(slot_class_, rows); }
+  // Gives reserved space back.
+  void Release(uint64_t rows) { parts_.log->GiveRoom(slot_class_, rows); }
+  // Whether Reserve would give so much; cheap where there is plenty.
+  bool HasSpace(uint64_t rows) const {
+    return parts_.log->HasRoom(slot_class_, record_bytes(), rows);
+  }
+
+  // The number of rows in DRAM; in the log alone.
+  uint64_t rows_in_memory() const { return rows_in_memory_.load(std::memory_order_relaxed); }
+  uint64_t rows_in_log() const { return rows_in_log_.load(std::memory_order_relaxed); }
+  // So many rows of a table came into the log, or left it. So many rows left DRAM.
+  void CountInLog(const Table& table, int64_t change);
+  void CountEvicted() { rows_in_memory_.fetch_sub(1, std::memory_order_relaxed); }
+
+ private:
+  RowToLog RowOf(Location slot, uint32_t checkpoint, bool lives) const;
+  void AppendPreImage(Location slot, uint32_t checkpoint) const;
+
+  const PlacementParts parts_;
+  const SlotClass slot_class_;
+  const uint32_t slot_bytes_;
+  SlotOrders orders_;
+  const SlotNotes& notes_;
+  // Every call reads what stands above; batches change what follows.
+  alignas(64) std::atomic<uint64_t> rows_in_log_{0};
+  std::atomic<uint64_t> rows_in_memory_{0};
+};
+
+}  // namespace embank
+
+#endif  // EMBANK_STORE_PLACEMENT_CLASS_ROWS_H_

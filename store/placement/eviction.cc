@@ -1,0 +1,194 @@
+#include "store/placement/eviction.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/check.h"
+#include "base/seeded_bug.h"
+#include "store/table/table.h"
+#include "tiers/row/row_copy.h"
+#include "tiers/row/row_write.h"
+
+namespace embank {
+namespace {
+
+constexpr uint32_t kLineBytes = 64;
+// The processor fetches the rest of a slot by itself.
+constexpr uint32_t kSlotBytesAhead = 16 * kLineBytes;
+
+}  // namespace
+
+size_t Eviction::TakeSlots(KeyIndex::Shard* shard, std::span<Location> slots) {
+  const size_t count = TakeFreeSlots(slots);
+  if (count > 0) return count;
+  slots_wanted_.fetch_add(slots.size(), std::memory_order_relaxed);
+  return EvictForSlots(shard, slots);
+}
+
+size_t Eviction::EvictForSlots(KeyIndex::Shard* shard, std::span<Location> slots) {
+  // A log that has refused one row is not asked for others in this call: clean rows can leave all
+  // the same.
+  bool log_takes = true;
+  size_t count = 0;
+  // A shard that has much less than its part of DRAM gets slots from the others.
+  const uint64_t part = rows_.rows_in_memory() / KeyIndex::kShardCount;
+  if (rows_.OrderOf(shard).count() <= part / 2) count = EvictFromAnother(shard, slots, &log_takes);
+  if (count == 0) count = EvictFrom(shard, slots, &log_takes);
+  EMBANK_CHECK(count <= slots.size());
+  return count;
+}
+
+size_t Eviction::EvictFrom(KeyIndex::Shard* shard, std::span<Location> slots, bool* log_takes) {
+  size_t count = 0;
+  while (count < slots.size() && (EvictOne(shard, /*pinned_too=*/false, &slots[count], log_takes) ||
+                                  EvictOne(shard, /*pinned_too=*/true, &slots[count], log_takes))) {
+    ++count;
+  }
+  return count;
+}
+
+// It does not wait for the locks of other shards: two threads might wait for each other.
+size_t Eviction::EvictFromAnother(KeyIndex::Shard* shard, std::span<Location> slots,
+                                  bool* log_takes) {
+  for (uint32_t tries = 0; tries < KeyIndex::kShardCount; ++tries) {
+    const uint32_t number = next_giver_.fetch_add(1) % KeyIndex::kShardCount;
+    KeyIndex::Shard* const giver = parts_.index->shard(number);
+    if (giver == shard || !giver->mutex.TryLock()) continue;
+    const size_t count = EvictFrom(giver, slots, log_takes);
+    giver->mutex.Unlock();
+    if (count > 0) return count;
+  }
+  return 0;
+}
+
+// Prefetches what the shard's next two evictions need, some tens of rows later. The second needs
+// header and note. The first, whose header is in the cache by now, needs its entry, its heat and
+// its slot, which another row will fill. The function loads, too: g++ 12 drops calls of functions
+// that only prefetch.
+void Eviction::PrefetchNext(uint32_t victim) const {
+  const SlotNotes& notes = rows_.notes();
+  const uint32_t next = notes.Of(victim).links.previous;
+  if (next >= kEvictionSlotsMax) return;
+  const uint32_t then = notes.Of(next).links.previous;
+  if (then < kEvictionSlotsMax) {
+    __builtin_prefetch(&notes.Of(then), 1);
+    __builtin_prefetch(rows_.HeaderAt(notes.LocationOf(then)), 1);
+  }
+  const Location slot = notes.LocationOf(next);
+  const KeyHash hash = rows_.TableAt(slot).HashOf(LoadKey(rows_.HeaderAt(slot)));
+  __builtin_prefetch(parts_.index->ProbeOf(hash).bucket, 1);
+  parts_.heat_sketch->AskFor(hash);
+  const std::byte* const row = parts_.tier->Row(slot);
+  const uint32_t bytes = std::min(rows_.slot_bytes(), kSlotBytesAhead);
+  for (uint32_t i = kLineBytes; i < bytes; i += kLineBytes) __builtin_prefetch(row + i, 1);
+}
+
+// Rows that it passes over are out of the order meanwhile: under LFU they would be next again.
+bool Eviction::EvictOne(KeyIndex::Shard* shard, bool pinned_too, Location* slot, bool* log_takes) {
+  SlotOrders::Order& order = rows_.OrderOf(shard);
+  std::array<uint32_t, kPassedOverMax / 2> passed_over;
+  size_t count = 0;
+  bool is_evicted = false;
+  while (!is_evicted && count < passed_over.size()) {
+    const uint32_t victim = order.Victim();
+    if (victim == kNoVictim) break;
+    *slot = rows_.notes().LocationOf(victim);
+    PrefetchNext(victim);
+    order.Remove(victim);
+    const bool pinned = !pinned_too && rows_.IsPinned(*slot);
+    const bool dirty = rows_.IsDirty(*slot);
+    is_evicted = !pinned && (*log_takes || !dirty) && Evict(shard, *slot);
+    if (is_evicted) break;
+    if (!pinned) *log_takes = false;
+    passed_over[count++] = victim;
+  }
+  for (size_t i = 0; i < count; ++i) order.Add(passed_over[i]);
+  return is_evicted;
+}
+
+// False: the log takes nothing, the row stays.
+bool Eviction::Evict(KeyIndex::Shard* shard, Location slot) {
+  RowHeader* const header = rows_.HeaderAt(slot);
+  const RowMark mark = LoadMark(header);
+  const Key key = LoadKey(header);
+  const SlotNote& note = rows_.NoteAt(slot);
+  StatusOr<Location> home = Location{note.logged};
+  if (note.IsDirty()) home = rows_.AppendSlot(slot, note.checkpoint(), true);
+  if (!home.ok()) return false;
+  EMBANK_CHECK(home->tier() != Tier::kDram);
+  Table& table = *parts_.tables->Get(TableOf(mark.identity));
+  const RowId id = table.IdOf(key, table.HashOf(key));
+  const Match match = rows_.MatchAt(shard, id, slot);
+  EMBANK_CHECK(match.any());
+  parts_.index->Move(shard, id.hash, match, *home);
+  rows_.CountEvicted();
+  rows_.CountIfUnused(slot);
+  if (note.pin != Pins::kNone) rows_.Unpin(slot);
+  if (!Seeded(SeededBug::kVersionNotStepped)) RetireRow(header);
+  // No lookup adds to it any more.
+  const uint32_t usage = LoadMark(header).usage;
+  if ((usage & kGainedFlag) != 0) {
+    const uint64_t now = parts_.heat_clock->epochs();
+    parts_.heat_sketch->Put(id.hash, HeatOf(usage, static_cast<HeatEpoch>(now)), now);
+  }
+  rows_.CountInLog(table, 1);
+  return true;
+}
+
+bool Eviction::Vacate(KeyIndex::Shard* shard, const RowInSlot& row) {
+  const uint32_t page = DramTier::PageOf(row.slot);
+  // Another row may have the slot by now, or none; and the victim may be this row.
+  while (rows_.MatchAt(shard, row.id, row.slot).any()) {
+    const SlotNote& note = rows_.NoteAt(row.slot);
+    // A checkpoint looks for rows whose flush is pending in the slots in which they were.
+    if (note.IsDirty() && parts_.gate->IsOwed(note.checkpoint()) &&
+        !rows_.FlushPending(shard, {&row, 1}).ok()) {
+      return false;
+    }
+    Location slot;
+    // The page may have been emptied and given out again meanwhile: then rows stay in it.
+    if (!parts_.tier->IsClosed(page)) return true;
+    if (!TakeSlotElsewhere(shard, &slot)) return false;
+    if (DramTier::PageOf(slot) != page) {
+      MoveToSlot(shard, row, slot);
+      slot = row.slot;
+    }
+    parts_.tier->Free(rows_.slot_class(), {&slot, 1});
+  }
+  return true;
+}
+
+// A free slot of another page of the class, or that of the next victim.
+bool Eviction::TakeSlotElsewhere(KeyIndex::Shard* shard, Location* slot) {
+  const auto free =
+      parts_.tier->Allocate(rows_.slot_class(), {slot, 1}, DramTier::Pages::kAsTheyAre);
+  return free == 1 || EvictForSlots(shard, {slot, 1}) == 1;
+}
+
+void Eviction::MoveToSlot(KeyIndex::Shard* shard, const RowInSlot& row, Location to) {
+  const uint32_t from_number = rows_.notes().NumberOf(row.slot);
+  const uint32_t to_number = rows_.notes().NumberOf(to);
+  EMBANK_CHECK(from_number != to_number);
+  RowHeader* const from_header = rows_.HeaderAt(row.slot);
+  RowHeader* const to_header = rows_.HeaderAt(to);
+  const RowMark mark = LoadMark(from_header);
+  // Readers of the slot's former row may still look at it.
+  std::atomic_ref(to_header->key).store(row.id.key, std::memory_order_relaxed);
+  std::atomic_ref(to_header->usage).store(mark.usage, std::memory_order_relaxed);
+  const uint32_t identity = BeginRowWrite(to_header);
+  CopyToRow(reinterpret_cast<const std::byte*>(from_header + 1),
+            static_cast<uint32_t>(rows_.slot_bytes() - sizeof(RowHeader)),
+            reinterpret_cast<std::byte*>(to_header + 1));
+  EndRowWrite(to_header, identity, row.id.table);
+  rows_.notes().Of(to_number) = rows_.notes().Of(from_number);
+  rows_.OrderOf(shard).Replace(from_number, to_number);
+  parts_.index->Move(shard, row.id.hash, rows_.MatchAt(shard, row.id, row.slot), to);
+  RetireRow(from_header);
+  // Lookups that found the row in its former slot have counted there until now.
+  const HeatEpoch now = parts_.heat_clock->now();
+  const uint32_t before = HeatOf(mark.usage, now);
+  const uint32_t after = HeatOf(LoadMark(from_header).usage, now);
+  if (after > before) TouchHeat(to_header, LoadMark(to_header), now, after - before);
+}
+
+}  // namespace embank

@@ -1,0 +1,134 @@
+#include "store/placement/log_rows.h"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <optional>
+
+#include "base/check.h"
+#include "base/seeded_bug.h"
+#include "store/index/index_place.h"
+#include "store/table/table.h"
+
+namespace embank {
+
+// The entries of the index that may be a row's, at one moment under the lock of its shard. While it
+// lives, no other segment takes the place of a segment that they name.
+class LogRows::Candidates {
+ public:
+  Candidates(const PlacementParts& parts, KeyIndex::Shard* shard, const RowId& id)
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex) {
+    parts.index->VisitMatches(shard, id, [&](const Match& match) {
+      EMBANK_CHECK(count_ < matches_.size());
+      const Location location = match.location();
+      matches_[count_] = match;
+      if (location.tier() == Tier::kDram) return ++count_ > 0;  // its header tells: no other is
+      segments_[count_++] = parts.log->Hold(location);
+      return false;
+    });
+  }
+
+  std::span<const Match> matches() const { return std::span(matches_).first(count_); }
+  // The entry of the row in DRAM, or none.
+  Match InDram() const {
+    const bool is_there = count_ > 0 && matches_[count_ - 1].location().tier() == Tier::kDram;
+    return is_there ? matches_[count_ - 1] : Match{};
+  }
+  // Whether these are the same entries. They may stand elsewhere in the index.
+  bool AreSame(const Candidates& others) const {
+    return std::ranges::equal(matches(), others.matches(), [](const Match& a, const Match& b) {
+      return a.location() == b.location();
+    });
+  }
+
+ private:
+  std::array<Match, kHomeEntriesMax> matches_;
+  std::array<std::shared_ptr<const LogSegment>, kHomeEntriesMax> segments_;
+  size_t count_ = 0;
+};
+
+// Which of the candidates in the log is the row's, in *found.
+FoundRow LogRows::Read(const RowId& id, const Candidates& candidates, RecordScratch* scratch,
+                       size_t* found) const {
+  FoundRow row;
+  for (size_t i = 0; i < candidates.matches().size(); ++i) {
+    const Location location = candidates.matches()[i].location();
+    const auto record = parts_.log->ReadOne(location, scratch);
+    if (record.ok()) {
+      if (!IsRecordOf(id, *record)) continue;
+      *found = i;
+      return {.outcome = Outcome::kFound, .record = *record};
+    }
+    SlotOwner owner;
+    const bool is_known = parts_.log->OwnerOf(location, scratch, &owner);
+    const bool is_row = is_known && owner.table == id.table && owner.key == id.key;
+    if (is_known && !is_row) continue;
+    if (!Seeded(SeededBug::kLossIsAbsence)) row.outcome = Outcome::kDataLoss;
+    *found = i;
+    row.match = is_row ? candidates.matches()[i] : Match{};
+    if (is_row) return row;
+  }
+  return row;
+}
+
+void LogRows::Find(KeyIndex::Shard* shard, const RowId& id, RecordScratch* scratch, Use use) const {
+  for (;;) {
+    std::optional<Candidates> before;
+    {
+      MutexLock lock(&shard->mutex);
+      before.emplace(parts_, shard, id);
+      const Match in_dram = before->InDram();
+      if (in_dram.any()) return use({.outcome = Outcome::kFound, .match = in_dram});
+      if (before->matches().empty()) return use({});
+    }
+    size_t found = 0;
+    FoundRow row = Read(id, *before, scratch, &found);
+    MutexLock lock(&shard->mutex);
+    const Candidates now(parts_, shard, id);
+    if (!now.AreSame(*before)) continue;
+    if (row.outcome == Outcome::kFound || row.match.any()) row.match = now.matches()[found];
+    return use(row);
+  }
+}
+
+uint32_t LogRows::HeatOfRecord(KeyHash hash, std::span<const std::byte> record) const {
+  const uint32_t logged = std::min(LoadRecordHeader(record).heat, kHeatMax);
+  return std::max(logged, parts_.heat_sketch->Get(hash, parts_.heat_clock->epochs()));
+}
+
+void LogRows::Touch(KeyHash hash, std::span<const std::byte> record, uint32_t touches) {
+  if (touches == 0) return;
+  const uint32_t heat = std::min(HeatOfRecord(hash, record), kHeatMax - touches) + touches;
+  parts_.heat_sketch->Put(hash, heat, parts_.heat_clock->epochs());
+}
+
+bool LogRows::Append(KeyIndex::Shard* shard, const RowId& id, uint32_t heat, const std::byte* row,
+                     const Match& match) {
+  if (rows_.Reserve(1) == 0) return false;
+  const StatusOr<Location> home = parts_.log->Append(
+      LogStream::kUser,
+      {.row_class = rows_.slot_class(),
+       .record_bytes = rows_.record_bytes(),
+       .table = id.table,
+       .key = id.key,
+       .heat = heat,
+       .checkpoint = parts_.gate->checkpoint(),
+       .payload = {row + sizeof(RowHeader), rows_.slot_bytes() - sizeof(RowHeader)},
+       .was_dirty = true});
+  if (!home.ok()) {
+    rows_.Release(1);
+    return false;
+  }
+  if (match.any()) {
+    const Location former = match.location();
+    EMBANK_CHECK(former.tier() != Tier::kDram);
+    parts_.index->Move(shard, id.hash, match, *home);
+    parts_.log->MarkDead(former);
+  } else {
+    parts_.index->Insert(shard, id.hash, *home);
+    rows_.CountInLog(*parts_.tables->Get(id.table), 1);
+  }
+  return true;
+}
+
+}  // namespace embank

@@ -1,0 +1,59 @@
+// Promotion of rows from the log to DRAM: a slot is taken, the record is copied into it, the entry
+// moves. The row is clean then, and its record stays.
+//
+// A record keeps the heat that the row had when it was written, the heat sketch the heat with which
+// a row left DRAM clean. A promoted row has the larger of both: where the sketch was full, rows
+// have the heat of their records.
+#ifndef EMBANK_STORE_PLACEMENT_PROMOTION_H_
+#define EMBANK_STORE_PLACEMENT_PROMOTION_H_
+
+#include <cstdint>
+#include <span>
+
+#include "store/placement/class_rows.h"
+#include "store/placement/eviction.h"
+#include "store/placement/log_rows.h"
+
+namespace embank {
+
+class Promotion {
+ public:
+  // All of them outlive it.
+  Promotion(ClassRows* rows, Eviction* eviction, LogRows* log_rows)
+      : parts_(rows->parts()), rows_(*rows), eviction_(*eviction), log_rows_(*log_rows) {}
+  Promotion(const Promotion&) = delete;
+  Promotion& operator=(const Promotion&) = delete;
+
+  // Promotes the row of a match that is in the log and stands, and counts `touches` lookups; the
+  // row's match now. None: there is no slot for it. The caller holds the lock of the shard.
+  Match Promote(KeyIndex::Shard* shard, const RowId& id, const Match& match,
+                std::span<const std::byte> record, uint32_t touches)
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+
+  // As Promote, before the row is used: pins the row if its table may pin one more. Unless it
+  // `may_evict`, it takes free slots only. False: there is no slot.
+  bool PromoteAhead(KeyIndex::Shard* shard, const RowId& id, const Match& match,
+                    std::span<const std::byte> record, bool may_evict)
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+
+  // Prefetches into the cache what Promote needs first. Thread-safe. Always inlined: g++ 12 drops
+  // calls of functions that only prefetch.
+  [[gnu::always_inline]] void Prefetch(KeyHash hash) const {
+    __builtin_prefetch(parts_.index->ProbeOf(hash).bucket, 1);
+    parts_.heat_sketch->AskFor(hash);
+  }
+
+ private:
+  Match PromoteTo(Location slot, KeyIndex::Shard* shard, const RowId& id, const Match& match,
+                  std::span<const std::byte> record, uint32_t touches)
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+
+  const PlacementParts& parts_;
+  ClassRows& rows_;
+  Eviction& eviction_;
+  LogRows& log_rows_;
+};
+
+}  // namespace embank
+
+#endif  // EMBANK_STORE_PLACEMENT_PROMOTION_H_

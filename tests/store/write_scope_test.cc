@@ -1,0 +1,159 @@
+// Every verb that changes rows pays for what it causes, and reads no device under a shard's lock.
+#include "store/batch/write_scope.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "store/batch/gradients.h"
+#include "store/batch/lookup.h"
+#include "store/batch/prefetch.h"
+#include "store/batch/state.h"
+#include "store/batch/write.h"
+#include "store/store.h"
+#include "tests/support/events.h"
+#include "tests/support/random.h"
+#include "tests/support/spill_world.h"
+#include "tests/support/store_contents.h"
+
+namespace embank::test {
+namespace {
+
+// Memory has slots for half of them.
+constexpr Key kKeys = 4000;
+
+// The shards that are locked, as another thread would find them. clang cannot follow the loop.
+int LockedShards(KeyIndex* index) EMBANK_NO_THREAD_SAFETY_ANALYSIS {
+  int locked = 0;
+  for (uint32_t i = 0; i < KeyIndex::kShardCount; ++i) {
+    if (!index->shard(i)->mutex.TryLock()) {
+      ++locked;
+    } else {
+      index->shard(i)->mutex.Unlock();
+    }
+  }
+  return locked;
+}
+
+// Everything runs on this thread, so that a shard that is locked while the disk reads is locked by
+// the verb that reads.
+class LockWatch {
+ public:
+  LockWatch(SpillWorld* world, Table* table) : disk_(&world->disk()) {
+    disk_->SetFaults([this, index = table->parts().index](const DiskCall& call) {
+      if (call.kind == DiskCall::Kind::kRead) {
+        ++reads_;
+        locked_ += LockedShards(index);
+      }
+      return OkStatus();
+    });
+  }
+  ~LockWatch() { disk_->SetFaults(nullptr); }
+  LockWatch(const LockWatch&) = delete;
+  LockWatch& operator=(const LockWatch&) = delete;
+
+  // Whether the disk was read since the last call, and no shard was locked then.
+  void ExpectFreeReads(const std::string& verb) {
+    EXPECT_GT(std::exchange(reads_, 0), 0) << verb;
+    EXPECT_EQ(std::exchange(locked_, 0), 0) << verb << " read the disk under the lock of a shard";
+  }
+
+ private:
+  SimulatedDisk* const disk_;
+  int reads_ = 0;
+  int locked_ = 0;
+};
+
+// More rows than memory has slots for: rows that were promoted for a batch are evicted before the
+// batch has come to them.
+std::vector<Key> ManyKeys(Random* random) {
+  std::vector<Key> keys;
+  for (size_t i = 0; i < 3500; ++i) keys.push_back(random->Below(kKeys));
+  return keys;
+}
+
+TEST(WriteScope, NoShardIsLockedWhileTheDeviceReads) {
+  SpillWorld world(3);
+  Table* const table = world.Create("t", Optimizer::kAdagrad);
+  for (Key key = 0; key < kKeys; key += 500) Put(table, KeysFrom(key, 500), 1);
+  ASSERT_TRUE(table->mover()->log()->Flush().ok());
+  LockWatch watch(&world, table);
+  Random random(3);
+  for (int round = 0; round < 3; ++round) {
+    const std::vector<Key> keys = ManyKeys(&random);
+    std::vector<float> values(keys.size() * kDim, 0.5f);
+    std::vector<uint8_t> outcomes(keys.size());
+    ASSERT_TRUE(ApplyGradients(table, keys, RowsOf(values, kDim), outcomes).ok());
+    watch.ExpectFreeReads("gradients");
+    ASSERT_TRUE(SetState(table, keys, RowsOf(values, kDim), outcomes).ok());
+    watch.ExpectFreeReads("set_state");
+    ASSERT_TRUE(GetState(table, keys, RowsIn(&values, kDim), outcomes).ok());
+    watch.ExpectFreeReads("get_state");
+    ASSERT_TRUE(Upsert(table, keys, RowsOf(values, kDim), outcomes).ok());
+    watch.ExpectFreeReads("upsert");
+    ASSERT_TRUE(Lookup(table, keys, MissingRule::kCreate, RowsIn(&values, kDim), outcomes).ok());
+    watch.ExpectFreeReads("lookup");
+    ASSERT_TRUE(Prefetch(table, keys).ok());
+    watch.ExpectFreeReads("prefetch");
+    ASSERT_TRUE(Erase(table, std::span(keys).first(1500), std::span(outcomes).first(1500)).ok());
+    watch.ExpectFreeReads("erase");
+  }
+}
+
+// The positions of a key act in order, those that are deferred too.
+TEST(WriteScope, PositionsOfAKeyActInOrderWhereTheirRowIsInTheLog) {
+  SpillWorld world(5);
+  Table* const table = world.Create("t", Optimizer::kNone);
+  for (Key key = 0; key < kKeys; key += 500) Put(table, KeysFrom(key, 500), 1);
+  Random random(5);
+  for (int round = 0; round < 4; ++round) {
+    const std::vector<Key> keys = ManyKeys(&random);
+    std::vector<float> values(keys.size() * kDim);
+    std::vector<float> last(kKeys, 0.0f);
+    for (size_t i = 0; i < keys.size(); ++i) {
+      last[keys[i]] = static_cast<float>(i + 1);
+      std::fill_n(values.begin() + static_cast<ptrdiff_t>(i * kDim), kDim, last[keys[i]]);
+    }
+    ASSERT_TRUE(Upsert(table, keys, RowsOf(values, kDim), {}).ok());
+    ASSERT_TRUE(Lookup(table, keys, MissingRule::kSkip, RowsIn(&values, kDim), {}).ok());
+    for (size_t i = 0; i < keys.size(); ++i) {
+      ASSERT_EQ(values[i * kDim], last[keys[i]]) << "key " << keys[i];
+      ASSERT_EQ(values[i * kDim + kDim - 1], last[keys[i]]) << "key " << keys[i];
+    }
+  }
+}
+
+// States that are set make rows dirty and their records dead: the log stays near its living rows
+// where nothing else changes.
+TEST(WriteScope, SettingStatesPaysForCompaction) {
+  SpillWorld world(7);
+  Table* const table = world.Create("t", Optimizer::kAdagrad);
+  for (Key key = 0; key < kKeys; key += 500) Put(table, KeysFrom(key, 500), 1);
+  const uint64_t before = world->log()->counters().compacted_rows;
+  Random random(7);
+  uint64_t largest = 0;
+  for (int round = 0; round < 30; ++round) {
+    std::vector<Key> keys;
+    for (size_t i = 0; i < 1500; ++i) keys.push_back(random.Below(kKeys));
+    const std::vector<float> state(keys.size() * kDim, static_cast<float>(round));
+    for (size_t begin = 0; begin < keys.size(); begin += 500) {
+      ASSERT_TRUE(
+          SetState(table, std::span(keys).subspan(begin, 500), RowsOf(state, kDim), {}).ok());
+    }
+    ASSERT_TRUE(round % 3 != 2 || world->Checkpoint({}).ok());
+    largest = std::max(largest, world->ReportMemory().ssd->used_bytes);
+  }
+  const uint64_t record_bytes = table->layout().row_bytes;
+  EXPECT_GT(world->log()->counters().compacted_rows, before);
+  // As Compaction.KeepsTheLogNearItsLivingRows.
+  EXPECT_LT(largest, kKeys * record_bytes * 5);
+  std::printf("largest log: %.1f times its rows\n",
+              static_cast<double>(largest) / static_cast<double>(kKeys * record_bytes));
+}
+
+}  // namespace
+}  // namespace embank::test
