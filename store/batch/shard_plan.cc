@@ -77,7 +77,7 @@ void ShardPlan::MakeMemory(const Batch& batch) const {
   parts.pages->MakeLogMemory(*table.mover(), count_);
   const auto make_places = [&](uint32_t number, size_t begin, size_t count) {
     KeyIndex::Shard* const shard = parts.index->shard(number);
-    if (!KeyIndex::MayNeedMemory(*shard, count)) return;
+    if (!shard->MayNeedMemory(count)) return;
     // Most keys of a large batch may have rows already.
     const std::span<const KeyHash> hashes = std::span(hashes_.values()).subspan(begin, count);
     const std::span<const uint32_t> positions =

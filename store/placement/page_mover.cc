@@ -24,7 +24,7 @@ void PageMover::AddClass(RowMover* mover) {
 
 // Bytes that the index and the log want and that are neither free nor in empty pages.
 uint64_t PageMover::MissingBytes() const {
-  const uint64_t wanted_bytes = parts_.index->wanted_bytes() + parts_.log->slack_bytes();
+  const uint64_t wanted_bytes = parts_.index->memory()->wanted_bytes() + parts_.log->slack_bytes();
   parts_.tier->KeepFree(wanted_bytes);
   const uint64_t free_bytes = parts_.budget->free_bytes() + parts_.tier->empty_bytes();
   return wanted_bytes - std::min(wanted_bytes, free_bytes);
@@ -34,7 +34,7 @@ void PageMover::MakePlaces(KeyIndex::Shard* shard, uint64_t rows) {
   for (;;) {
     {
       MutexLock lock(&shard->mutex);
-      if (parts_.index->ReserveMore(shard, rows).ok() &&
+      if (parts_.index->capacity()->ReserveMore(shard, rows).ok() &&
           !shard->is_starved.load(std::memory_order_relaxed)) {
         return;
       }
@@ -43,7 +43,7 @@ void PageMover::MakePlaces(KeyIndex::Shard* shard, uint64_t rows) {
     static_cast<void>(MissingBytes());
     MutexLock lock(&mutex_);
     const bool has_pages = parts_.tier->committed_bytes() > RowBytesMin(budget_bytes());
-    if (!has_pages || !EmptyPage(std::nullopt)) return parts_.index->NoteExhausted();
+    if (!has_pages || !EmptyPage(std::nullopt)) return parts_.index->memory()->NoteExhausted();
     parts_.tier->ReleaseEmptyPages();
   }
 }
