@@ -21,12 +21,12 @@ StatusOr<AddressRange> IndexMemory::ReserveAddresses(MemorySource* source,
                                                   BytesFor(kBucketsMin), BytesFor(kBucketsMax)));
 }
 
-IndexMemory::IndexMemory(MemoryBudget* budget, EpochTable* epochs, DramTier* tier,
+IndexMemory::IndexMemory(MemoryBudget* budget, EpochTable* epochs, PagePool* pages,
                          AddressRange addresses, std::span<const IndexShard> shards)
     : base_(addresses.data()),
       budget_(budget),
       epochs_(epochs),
-      tier_(tier),
+      pages_(pages),
       addresses_(std::move(addresses)),
       shards_(shards) {}
 
@@ -66,8 +66,8 @@ Status IndexMemory::CommitFor(uint32_t buckets) {
 Status IndexMemory::ChargePage() {
   const uint64_t kept_free_bytes = kept_free_bytes_.load(std::memory_order_relaxed);
   Status status = budget_->Charge(kHugePageBytes, kept_free_bytes);
-  // Pages of the tier without rows hold budget that the index may have.
-  if (!status.ok() && tier_->ReleaseEmptyPages() > 0) {
+  // Pages without rows hold budget that the index may have.
+  if (!status.ok() && pages_->ReleaseEmptyPages() > 0) {
     status = budget_->Charge(kHugePageBytes, kept_free_bytes);
   }
   return status;

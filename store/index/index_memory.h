@@ -15,7 +15,7 @@
 #include "base/threads/epoch.h"
 #include "base/threads/mutex.h"
 #include "store/index/index_shard.h"
-#include "tiers/dram/dram_tier.h"
+#include "tiers/dram/page_pool.h"
 
 namespace embank {
 
@@ -25,9 +25,9 @@ class IndexMemory {
   // Addresses for as much memory as the budget or the machine could give. kResourceExhausted.
   static StatusOr<AddressRange> ReserveAddresses(MemorySource* source, const MemoryBudget& budget);
 
-  // The arrays are those of `shards`. All of them, the budget, the epochs and the tier, whose empty
-  // pages may become the index's, outlive it.
-  IndexMemory(MemoryBudget* budget, EpochTable* epochs, DramTier* tier, AddressRange addresses,
+  // The arrays are those of `shards`. All of them, the budget, the epochs and the pool of pages for
+  // rows, whose empty pages may become the index's, outlive it.
+  IndexMemory(MemoryBudget* budget, EpochTable* epochs, PagePool* pages, AddressRange addresses,
               std::span<const IndexShard> shards);
   ~IndexMemory();
   IndexMemory(const IndexMemory&) = delete;
@@ -70,7 +70,7 @@ class IndexMemory {
   std::byte* const base_;
   MemoryBudget* const budget_;
   EpochTable* const epochs_;
-  DramTier* const tier_;
+  PagePool* const pages_;
   const AddressRange addresses_;
   const std::span<const IndexShard> shards_;
 

@@ -50,7 +50,7 @@ StatusOr<std::unique_ptr<KeyIndex>> KeyIndex::Create(MemorySource* source, Memor
 KeyIndex::KeyIndex(MemoryBudget* budget, EpochTable* epochs, DramTier* tier, AddressRange addresses)
     : tier_(tier),
       shards_(kShardCount),
-      memory_(budget, epochs, tier, std::move(addresses), shards_),
+      memory_(budget, epochs, tier->pool(), std::move(addresses), shards_),
       capacity_(&memory_, shards_) {}
 
 // ---- reading ----

@@ -167,7 +167,7 @@ TEST(IndexMemory, OfShrunkenShardsGoesBackOnce) {
   EXPECT_EQ(index->memory()->bytes(), full_bytes - released_bytes);
   EXPECT_EQ(index.budget()->used_bytes(), used_bytes - released_bytes);
   EXPECT_EQ(index.memory()->committed_bytes(),
-            index->memory()->bytes() + index.tier()->committed_bytes());
+            index->memory()->bytes() + index.tier()->pool()->committed_bytes());
   EXPECT_EQ(index->memory()->Release(), 0u);
   ASSERT_NO_FATAL_FAILURE(index.ExpectAllFound());
   for (size_t i = 100; i < ids.size(); ++i) ASSERT_NO_FATAL_FAILURE(index.Insert(ids[i]));
