@@ -64,7 +64,9 @@ class PeerRows {
   uint32_t dim() const { return layout_.dim; }
   uint32_t vector_bytes() const { return layout_.vector_bytes; }
   // Memory of the slabs.
-  uint64_t memory_bytes() const { return tier_->committed_bytes() + tier_->record_bytes(); }
+  uint64_t memory_bytes() const {
+    return tier_->pool()->committed_bytes() + tier_->pool()->record_bytes();
+  }
 
   // Slots for the rows that one call makes; gives back what was not used.
   class NewSlots {

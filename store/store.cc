@@ -300,8 +300,8 @@ MemoryReport Store::ReportMemory() const {
   }
   report.budget_bytes = options_.dram_bytes;
   report.used_bytes = budget_.used_bytes();
-  report.index_bytes = index_->memory_bytes();
-  const uint64_t slab_bytes = tier_->committed_bytes();
+  report.index_bytes = index_->memory()->bytes();
+  const uint64_t slab_bytes = tier_->pool()->committed_bytes();
   const uint64_t taken_bytes = report.rows_bytes + report.state_bytes;
   report.slack_bytes = slab_bytes - std::min(slab_bytes, taken_bytes);
   report.fixed_bytes =

@@ -13,6 +13,7 @@
 #include "store/checkpoint/checkpoint.h"
 #include "store/checkpoint/heat_file.h"
 #include "store/checkpoint/ssd_need.h"
+#include "store/index/index_sizes.h"
 #include "store/placement/memory_plan.h"
 #include "store/store.h"
 
@@ -74,7 +75,7 @@ Status Store::InitLog() {
   }
   EMBANK_RETURN_IF_ERROR(Recover(kept));
   // Only now: rows that were accepted find their places again, whatever order they come in.
-  if (options_.dram_bytes != 0) index_->KeepFree(IndexLeavesBytes(options_.dram_bytes));
+  if (options_.dram_bytes != 0) index_->memory()->KeepFree(IndexLeavesBytes(options_.dram_bytes));
   // What a damaged manifest has is nobody's to remove.
   if (all && !options_.read_only) directory_->RemoveOrphans(kept);
   return OkStatus();
@@ -229,11 +230,11 @@ Status Store::RecoverRows(const Manifest& manifest) {
   for (const SegmentRows& segment : manifest.segments) {
     for (const uint64_t word : segment.bits) rows += static_cast<uint64_t>(std::popcount(word));
   }
-  const Status reserved = index_->ReserveRows(rows);
+  const Status reserved = index_->capacity()->ReserveRows(rows);
   if (!reserved.ok()) {
     return ResourceExhaustedError(StrCat("dram_bytes is ", options_.dram_bytes,
                                          "; the index of the ", rows, " rows of ", options_.path,
-                                         " needs ", KeyIndex::EstimateBytes(rows), " bytes"));
+                                         " needs ", IndexBytesMax(rows), " bytes"));
   }
   Mutex mutex;
   Status status;
@@ -270,7 +271,7 @@ Status Store::RecoverSegment(const SegmentRows& rows, uint32_t checkpoint) {
     const KeyHash hash = table->HashOf(key);
     KeyIndex::Shard* const shard = index_->shard(KeyIndex::ShardOf(hash));
     MutexLock lock(&shard->mutex);
-    status = index_->ReserveOne(shard, hash);
+    status = index_->capacity()->ReserveOne(shard, hash);
     if (!status.ok()) status = NoPlace(rows.header.segment_id, options_.dram_bytes);
     if (!status.ok()) return;
     index_->Insert(shard, hash, location);

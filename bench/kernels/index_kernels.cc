@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/hash.h"
+#include "store/index/bucket_array.h"
 #include "store/index/key_index.h"
 
 namespace embank {
@@ -34,11 +35,11 @@ void InsertIntoIndex(benchmark::State& state) {
       for (uint64_t i = 0; i < kRunOfShard; ++i) {
         const Bucket* const home = (*index)->ProbeOf(hash_at(i)).bucket;
         __builtin_prefetch(home);
-        __builtin_prefetch(KeyIndex::Next(home));
+        __builtin_prefetch(BucketArray::Next(home));
       }
       for (uint64_t i = 0; i < kRunOfShard; ++i) {
         const KeyHash hash = hash_at(i);
-        EMBANK_CHECK((*index)->ReserveOne(shard, hash).ok());
+        EMBANK_CHECK((*index)->capacity()->ReserveOne(shard, hash).ok());
         (*index)->Insert(shard, hash, Location{row + i});
       }
       row += kRunOfShard;

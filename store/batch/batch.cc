@@ -51,7 +51,7 @@ Status Batch::LostStatus() const {
 std::string Batch::WhyRefused() const {
   const StoreParts& parts = table_->parts();
   const bool is_index = tally_.without_place > 0;
-  if (is_index && !parts.index->IsStarved()) {
+  if (is_index && !parts.index->memory()->IsStarved()) {
     return "the index has no place for so many keys with nearly the same hash";
   }
   if (table_->mover() == nullptr) {
@@ -61,7 +61,7 @@ std::string Batch::WhyRefused() const {
   const RowLog* const log = table_->mover()->log();
   if (!is_index || parts.pages == nullptr) return log->WhyRefused();
   return StrCat("dram_bytes is ", parts.pages->budget_bytes(), ", of which the index takes ",
-                parts.index->memory_bytes(),
+                parts.index->memory()->bytes(),
                 " and finds no more to grow into: erase rows, or open the store with more, as "
                 "embank_estimate says");
 }

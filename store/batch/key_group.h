@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <span>
 
+#include "store/index/bucket_array.h"
 #include "store/table/table.h"
 
 namespace embank {
@@ -81,7 +82,7 @@ class KeyGroup {
       if (guesses_[i].any()) {
         rows.Ask(guesses_[i].location());
       } else if (Bucket::Passed(probes_[i].bucket->Head()) > 0) {
-        __builtin_prefetch(KeyIndex::Next(probes_[i].bucket));
+        __builtin_prefetch(BucketArray::Next(probes_[i].bucket));
         behind_[behind_count_++] = static_cast<uint8_t>(i);
       }
     }
@@ -96,7 +97,7 @@ class KeyGroup {
     for (size_t j = 0; j < behind_count_; ++j) {
       const size_t i = behind_[j];
       const Probe home = use == IndexUse::kChange ? index.ProbeOf(hashes_[i]) : probes_[i];
-      probes[j] = {KeyIndex::Next(home.bucket), home.tag};
+      probes[j] = {BucketArray::Next(home.bucket), home.tag};
     }
     index.MatchTags(std::span(probes).first(behind_count_), masks.data());
     for (size_t j = 0; j < behind_count_; ++j) {

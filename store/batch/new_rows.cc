@@ -32,7 +32,7 @@ bool NewRows::TakeSlots() {
   slots_wanted_ = std::min(2 * slots_wanted_, kSlotsAtOnce);
   slots_taken_ = parts.tier->Allocate(table_->slot_class(), wanted);
   // Memory that a shrunken index left behind is budget that rows may have.
-  if (slots_taken_ == 0 && count > 0 && parts.index->ReleaseMemory() > 0) {
+  if (slots_taken_ == 0 && count > 0 && parts.index->memory()->Release() > 0) {
     slots_taken_ = parts.tier->Allocate(table_->slot_class(), wanted);
   }
   if (slots_taken_ == 0 && count > 0 && mover != nullptr) {
@@ -54,13 +54,13 @@ bool NewRows::ForgetOne() {
 bool NewRows::MakePlace(KeyHash hash) {
   shard_->mutex.AssertHeld();
   KeyIndex* const index = table_->parts().index;
-  const bool fits = index->ReserveOne(shard_, hash).ok();
+  const bool fits = index->capacity()->ReserveOne(shard_, hash).ok();
   // Where only its own place is full, no other row makes it free.
-  if (KeyIndex::RowsToForget(*shard_) == 0 || slots_taken_ == slots_.size()) return fits;
+  if (shard_->RowsToForget() == 0 || slots_taken_ == slots_.size()) return fits;
   Location slot;
   if (!turn_->TakeSlotHere(&slot)) return fits;
   slots_[slots_taken_++] = slot;
-  return index->ReserveOne(shard_, hash).ok();
+  return index->capacity()->ReserveOne(shard_, hash).ok();
 }
 
 bool NewRows::Add(const RowId& id, uint32_t heat, FunctionRef<void(std::byte*)> fill) {
@@ -98,12 +98,12 @@ bool NewRows::Add(const RowId& id, uint32_t heat, FunctionRef<void(std::byte*)> 
 bool NewRows::ReservePlace(KeyHash hash) {
   shard_->mutex.AssertHeld();
   const StoreParts& parts = table_->parts();
-  const bool fits = parts.index->ReserveOne(shard_, hash).ok();
+  const bool fits = parts.index->capacity()->ReserveOne(shard_, hash).ok();
   RowMover* const mover = table_->mover();
   // As long as pages of rows can become the index's, no row has to go for it.
-  const bool is_last_memory = parts.pages == nullptr || parts.index->is_exhausted();
+  const bool is_last_memory = parts.pages == nullptr || parts.index->memory()->is_exhausted();
   const bool forgets = mover != nullptr && mover->compacted().forgets() && is_last_memory;
-  rows_to_forget_ = forgets ? KeyIndex::RowsToForget(*shard_) : 0;
+  rows_to_forget_ = forgets ? shard_->RowsToForget() : 0;
   if (!fits) {
     ++without_place_;
     NoteRowsToForget();

@@ -57,7 +57,7 @@ void WriteScope::MakeMemory() {
   if (parts.pages == nullptr) return;
   parts.pages->MakeLogMemory(*table.mover(), plan_.count());
   plan_.ForEachGroup(batch_, [&](const ShardGroup& group) {
-    if (!KeyIndex::MayNeedMemory(*group.shard, group.size())) return;
+    if (!group.shard->MayNeedMemory(group.size())) return;
     // Most keys of a large batch may have rows already.
     uint64_t absent = 0;
     {

@@ -1,44 +1,62 @@
-// Where entries of the index stand in the array of a shard (store/index/key_index.h).
+// The place of a hash in an array of buckets: pure arithmetic.
+//
+//   hash:   | shard 6 | quotient bits q 32               | not used 26 |
+//            63        57                                 25            0
+//           | logical range 12   |
+//
+//   q * N:  | home bucket                32 | tag 24           | dropped 8 |     N buckets
+//            63                              31                 7         0
+//
+// The place grows with the hash, so that a logical range is one run of buckets. N may be any number
+// from 2^8 on: the products of two values of q are then at least 2^8 apart, so that no two of them
+// share home and tag, and place and N give q back.
 #ifndef EMBANK_STORE_INDEX_INDEX_PLACE_H_
 #define EMBANK_STORE_INDEX_INDEX_PLACE_H_
 
-#include <array>
-#include <cstddef>
 #include <cstdint>
 
+#include "base/hash.h"
 #include "store/index/bucket.h"
 
 namespace embank {
 
-// Where a hash belongs.
+inline constexpr uint32_t kIndexShardBits = 6;
+inline constexpr uint32_t kIndexShardCount = 1u << kIndexShardBits;
+
+inline constexpr uint32_t kQuotientBits = 32;
+inline constexpr uint64_t kQuotientEnd = uint64_t{1} << kQuotientBits;
+
 struct IndexPlace {
   uint32_t home;
   uint32_t tag;
-};
 
-struct IndexPosition {
-  uint32_t bucket;
-  uint32_t slot;
-};
+  static constexpr IndexPlace Of(uint64_t q, uint32_t buckets) {
+    const uint64_t product = q * buckets;
+    return {static_cast<uint32_t>(product >> kQuotientBits),
+            static_cast<uint32_t>(product) >> kDroppedBits};
+  }
+  // The one q that has this place among so many buckets.
+  constexpr uint64_t Quotient(uint32_t buckets) const {
+    const uint64_t product = (uint64_t{home} << kQuotientBits) | (uint64_t{tag} << kDroppedBits);
+    return DivideUp(product, buckets);
+  }
+  // The first q that has this home, or a later one, among so many buckets.
+  static constexpr uint64_t FirstQuotient(uint32_t home, uint32_t buckets) {
+    return DivideUp(uint64_t{home} << kQuotientBits, buckets);
+  }
+  // The q of a hash.
+  static constexpr uint64_t QuotientOf(KeyHash hash) {
+    return (hash << kIndexShardBits) >> (64 - kQuotientBits);
+  }
 
-// An entry with the part of its hash that its place and tag give back.
-struct IndexPlacedEntry {
-  uint64_t q;
-  uint64_t entry;
-  IndexPosition seen;
-};
+  // An array has at least so many buckets.
+  static constexpr uint32_t kDroppedBits = kQuotientBits - kTagBits;
+  static constexpr uint32_t kBucketsMin = 1u << kDroppedBits;
 
-// What may stand at a home and behind it.
-inline constexpr size_t kHomeEntriesMax = size_t{kBucketEntries} * (kDisplacementMax + 1);
-using IndexHomeEntries = std::array<IndexPlacedEntry, kHomeEntriesMax>;
-
-// The way to make room for an entry: it takes the first position, whose entry the next, ...
-struct IndexPath {
-  // At 0.83 full the longest of 58 million, in 2^23 buckets, is 75; the first that is longer than
-  // this comes at 0.86.
-  static constexpr uint32_t kPositionsMax = 256;
-  std::array<IndexPosition, kPositionsMax> positions;
-  uint32_t count = 0;
+ private:
+  static constexpr uint64_t DivideUp(uint64_t dividend, uint64_t divisor) {
+    return (dividend + divisor - 1) / divisor;
+  }
 };
 
 }  // namespace embank

@@ -1,11 +1,22 @@
-// One shard of the index: where its array stands, and how many rows it has.
+// One shard of the index: its lock, how many rows it has, and by how many buckets its hashes have
+// their places.
+//
+// Growing and shrinking move a boundary through the array, a few homes with each insertion: hashes
+// at or above it have their place by `high_buckets`, those below by `low_buckets`.
+//
+//   growing:   | low: N buckets ...... | free | high: N' > N buckets |   the boundary moves down
 #ifndef EMBANK_STORE_INDEX_INDEX_SHARD_H_
 #define EMBANK_STORE_INDEX_INDEX_SHARD_H_
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 
+#include "base/check.h"
+#include "base/hash.h"
+#include "base/threads/fence.h"
 #include "base/threads/mutex.h"
+#include "store/index/index_place.h"
 
 namespace embank {
 
@@ -22,6 +33,53 @@ struct alignas(64) IndexShard {
   uint64_t rows EMBANK_GUARDED_BY(mutex) = 0;
   uint64_t near_rows EMBANK_GUARDED_BY(mutex) = 0;  // from so many rows on ReserveMore is asked
   bool growing EMBANK_GUARDED_BY(mutex) = false;    // where the boundary goes: down, else up
+
+  // ---- with or without the lock: as things stand ----
+
+  // Where a hash of the shard belongs.
+  IndexPlace PlaceOf(KeyHash hash) const {
+    const uint64_t q = IndexPlace::QuotientOf(hash);
+    const bool high = q >= boundary.load(std::memory_order_relaxed);
+    return IndexPlace::Of(q, (high ? high_buckets : low_buckets).load(std::memory_order_relaxed));
+  }
+  // How many buckets the hashes are spread over.
+  uint32_t buckets() const {
+    return std::max(low_buckets.load(std::memory_order_relaxed),
+                    high_buckets.load(std::memory_order_relaxed));
+  }
+  // Whether the array grows or shrinks.
+  bool IsRehashing() const {
+    return low_buckets.load(std::memory_order_relaxed) !=
+           high_buckets.load(std::memory_order_relaxed);
+  }
+  // Whether so many more rows may need memory that nobody has reserved. A hint: where growth is
+  // near, the batches of four threads still fit.
+  bool MayNeedMemory(uint64_t more_rows) const {
+    if (is_starved.load(std::memory_order_relaxed)) return true;
+    return more_rows > buckets() / (is_near.load(std::memory_order_relaxed) ? 20u : 4u);
+  }
+
+  // ---- under the lock ----
+
+  // After a reservation: how many rows, of whatever shards, have to go for one that this shard
+  // takes, because it had no memory to grow into. The fuller, the more; 0: it is not full.
+  uint64_t RowsToForget() const EMBANK_SHARED_LOCKS_REQUIRED(mutex);
+
+  // The shard begins, empty, as the one with this number.
+  void Begin(uint32_t shard_number) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  // The boundary is to move through the array, at first before none of its entries. The memory for
+  // `buckets` is there.
+  void BeginGrowing(uint32_t buckets) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  void BeginShrinking(uint32_t buckets) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  // Readers that find nothing between these two look again.
+  void BeginWrite() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    EMBANK_CHECK(seq.load(std::memory_order_relaxed) % 2 == 0);
+    seq.fetch_add(1, std::memory_order_relaxed);
+    ReleaseFence();
+  }
+  void EndWrite() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    seq.fetch_add(1, std::memory_order_release);
+  }
 };
 
 }  // namespace embank

@@ -6,16 +6,19 @@
 #include <cmath>
 #include <cstdint>
 
-#include "store/index/key_index.h"
+#include "base/memory/memory.h"
+#include "store/index/bucket.h"
+#include "store/index/index_place.h"
 
 namespace embank {
 
 // Buckets by which each shard's array grows with one huge page: 2 MiB / (64 shards x 64 B) = 512.
 inline constexpr uint32_t kPageBuckets =
-    static_cast<uint32_t>(kHugePageBytes / (KeyIndex::kShardCount * sizeof(Bucket)));
-// One huge page. Also at least 2^8, what place and tag need to tell all q apart.
+    static_cast<uint32_t>(kHugePageBytes / (kIndexShardCount * sizeof(Bucket)));
+// One huge page.
 inline constexpr uint32_t kBucketsMin = kPageBuckets - kPadBuckets;
 inline constexpr uint32_t kBucketsMax = (1u << 24) - kPadBuckets;
+static_assert(kBucketsMin >= IndexPlace::kBucketsMin);
 
 // Grown by a quarter at four fifths full, so that an entry has at most 64 / (7 * 0.64) = 14.3
 // bytes. A sixth of the entries then stand behind their home.
@@ -36,7 +39,9 @@ inline constexpr double kLoadFull = 0.83;
 inline constexpr double kLoadOfFullPlace = 0.5;
 
 // Homes moved per insertion: N / 6 insertions finish a growth, and add 1 / (6 * 7) = 2.4 % of load.
-inline constexpr uint32_t kSweepHomes = 6;
+inline constexpr uint32_t kStepHomes = 6;
+// More homes than there are: the step ends the rehash.
+inline constexpr uint32_t kAllHomes = 2 * kBucketsMax;
 
 inline uint64_t RowsAtLoad(uint32_t buckets, double load) {
   return static_cast<uint64_t>(static_cast<double>(buckets) * kBucketEntries * load);
@@ -54,8 +59,25 @@ inline uint64_t BytesFor(uint32_t buckets) {
 
 // The mean and five standard deviations, exceeded once in a million.
 inline uint64_t RowsOfFullestShard(uint64_t rows) {
-  const double mean = static_cast<double>(rows) / KeyIndex::kShardCount;
+  const double mean = static_cast<double>(rows) / kIndexShardCount;
   return static_cast<uint64_t>(std::ceil(mean + 5.0 * std::sqrt(mean)));
+}
+
+// The most bytes that an index of `rows` rows takes, growing included.
+inline uint64_t IndexBytesMax(uint64_t rows) {
+  const uint64_t fullest = RowsOfFullestShard(rows);
+  uint32_t buckets = kBucketsMin;
+  while (RowsAtLoad(buckets, kLoadMax) <= fullest && buckets < kBucketsMax) {
+    buckets = FillPages(buckets * kGrowth);
+  }
+  return BytesFor(buckets);
+}
+
+// The bytes with which an index of `rows` rows manages where there is no more memory.
+inline uint64_t IndexBytesMin(uint64_t rows) {
+  const auto fullest = static_cast<double>(RowsOfFullestShard(rows));
+  // A page more for the shard that is the first to have no position for an entry.
+  return BytesFor(FillPages(fullest / (kBucketEntries * kLoadFull) + 1)) + kHugePageBytes;
 }
 
 }  // namespace embank

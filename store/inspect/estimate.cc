@@ -6,7 +6,7 @@
 
 #include "base/str_cat.h"
 #include "store/batch/new_rows.h"
-#include "store/index/key_index.h"
+#include "store/index/index_sizes.h"
 #include "store/inspect/cache_size.h"
 #include "store/placement/memory_plan.h"
 #include "store/placement/row_forgetter.h"
@@ -39,7 +39,7 @@ Estimate EstimateInMemory(const StoreOptions& options, const RowsByClass& rows_b
     const uint64_t taken = class_rows + threads * NewRows::kSlotsAtOnce;
     estimate.slab_bytes += DivideUp(taken, slots) * DramTier::kPageBytes;
   }
-  estimate.index_bytes = KeyIndex::EstimateBytes(rows);
+  estimate.index_bytes = IndexBytesMax(rows);
   // Page records depend on the budget, which is what is asked for: 32 bytes for 2 MiB.
   const uint64_t rows_and_index = estimate.slab_bytes + estimate.index_bytes;
   estimate.fixed_bytes =
@@ -93,7 +93,7 @@ uint64_t FixedBytesWithLog(const StoreOptions& options, const RowsByClass& rows_
 Estimate EstimateWithLog(StoreOptions options, const RowsByClass& rows_by_class, uint64_t rows,
                          uint64_t tables, uint64_t rows_in_dram) {
   Estimate estimate;
-  estimate.index_bytes = KeyIndex::LeastBytes(rows);
+  estimate.index_bytes = IndexBytesMin(rows);
   estimate.rows_in_dram = std::min(rows, rows_in_dram);
   uint64_t row_bytes = 0;
   for (const auto& [row_class, class_rows] : rows_by_class) {

@@ -40,8 +40,7 @@ bool HeatClock::RenewSomeStamps(KeyHash due) {
   KeyHash first = renewed_.load(std::memory_order_relaxed);
   KeyIndex::Shard* const shard = index_->shard(KeyIndex::ShardOf(first));
   const KeyHash shard_left = kHashesPerEpoch - first % kHashesPerEpoch;
-  const KeyHash step =
-      std::min(kHashesPerEpoch / KeyIndex::BucketsOf(*shard) * kStepBuckets, shard_left);
+  const KeyHash step = std::min(kHashesPerEpoch / shard->buckets() * kStepBuckets, shard_left);
   const auto distance = static_cast<int64_t>(due - first);
   if (distance < static_cast<int64_t>(step)) return false;
   // A writer may be long; wait for it only when a few epochs were missed.

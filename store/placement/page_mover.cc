@@ -24,9 +24,9 @@ void PageMover::AddClass(RowMover* mover) {
 
 // Bytes that the index and the log want and that are neither free nor in empty pages.
 uint64_t PageMover::MissingBytes() const {
-  const uint64_t wanted_bytes = parts_.index->wanted_bytes() + parts_.log->slack_bytes();
-  parts_.tier->KeepFree(wanted_bytes);
-  const uint64_t free_bytes = parts_.budget->free_bytes() + parts_.tier->empty_bytes();
+  const uint64_t wanted_bytes = parts_.index->memory()->wanted_bytes() + parts_.log->slack_bytes();
+  parts_.tier->pool()->KeepFree(wanted_bytes);
+  const uint64_t free_bytes = parts_.budget->free_bytes() + parts_.tier->pool()->empty_bytes();
   return wanted_bytes - std::min(wanted_bytes, free_bytes);
 }
 
@@ -34,7 +34,7 @@ void PageMover::MakePlaces(KeyIndex::Shard* shard, uint64_t rows) {
   for (;;) {
     {
       MutexLock lock(&shard->mutex);
-      if (parts_.index->ReserveMore(shard, rows).ok() &&
+      if (parts_.index->capacity()->ReserveMore(shard, rows).ok() &&
           !shard->is_starved.load(std::memory_order_relaxed)) {
         return;
       }
@@ -42,9 +42,9 @@ void PageMover::MakePlaces(KeyIndex::Shard* shard, uint64_t rows) {
     // What is emptied must not go to rows again.
     static_cast<void>(MissingBytes());
     MutexLock lock(&mutex_);
-    const bool has_pages = parts_.tier->committed_bytes() > RowBytesMin(budget_bytes());
-    if (!has_pages || !EmptyPage(std::nullopt)) return parts_.index->NoteExhausted();
-    parts_.tier->ReleaseEmptyPages();
+    const bool has_pages = parts_.tier->pool()->committed_bytes() > RowBytesMin(budget_bytes());
+    if (!has_pages || !EmptyPage(std::nullopt)) return parts_.index->memory()->NoteExhausted();
+    parts_.tier->pool()->ReleaseEmptyPages();
   }
 }
 
@@ -61,7 +61,7 @@ void PageMover::MakeLogMemory(const RowMover& mover, uint64_t rows) {
 bool PageMover::FreeBytes(uint64_t bytes) {
   MutexLock lock(&mutex_);
   while (parts_.budget->free_bytes() < bytes) {
-    if (parts_.tier->ReleaseEmptyPages() > 0) continue;
+    if (parts_.tier->pool()->ReleaseEmptyPages() > 0) continue;
     if (!EmptyPage(std::nullopt)) return false;
   }
   return true;
@@ -70,19 +70,19 @@ bool PageMover::FreeBytes(uint64_t bytes) {
 bool PageMover::EmptyOnePage() {
   MutexLock lock(&mutex_);
   if (!EmptyPage(std::nullopt)) return false;
-  parts_.tier->ReleaseEmptyPages();
+  parts_.tier->pool()->ReleaseEmptyPages();
   return true;
 }
 
 void PageMover::Pay(RowMover* mover, uint64_t keys) {
-  const bool may_give = parts_.tier->committed_bytes() > RowBytesMin(budget_bytes());
+  const bool may_give = parts_.tier->pool()->committed_bytes() > RowBytesMin(budget_bytes());
   if (MissingBytes() > 0 && may_give) {
     const uint64_t owed_bytes = keys * kBytesPerKey;
     if (credit_bytes_.fetch_add(owed_bytes) + owed_bytes >= DramTier::kPageBytes &&
         mutex_.TryLock()) {
       credit_bytes_.store(0);
       EmptyPage(std::nullopt);
-      parts_.tier->ReleaseEmptyPages();
+      parts_.tier->pool()->ReleaseEmptyPages();
       mutex_.Unlock();
     }
   }

@@ -66,7 +66,7 @@ struct ReaderOfBuckets {
   uint64_t outcome = Look::kNotYet;
 };
 
-// The writer is KeyIndex::PutEntry of the other key, with a path of two positions; the readers are
+// The writer is BucketArray::Put of the other key, with a path of two positions; the readers are
 // KeyIndex::FindAt.
 struct PushedEntry : WriterAndReaders<PushedEntry, ReaderOfBuckets> {
   static constexpr uint64_t kWriterSteps = 8;
@@ -94,10 +94,10 @@ struct PushedEntry : WriterAndReaders<PushedEntry, ReaderOfBuckets> {
                         : fault == Fault::kPassedAfterTheMove    ? kPassedLast
                                                                  : kInOrder;
     const uint64_t what = order[step];
-    if (what < 3) buckets[1].Put(what, kSought);             // PutAt, Bucket::Put
+    if (what < 3) buckets[1].Put(what, kSought);             // Bucket::Put
     if (what == 3) buckets[0].Begin();                       // AddPassed, Bucket::AddPassed
     if (what == 4) buckets[0].End(SmallBucket::kOnePassed);  // the same
-    if (what > 4) buckets[0].Put(what - 5, kOther);          // PutAt, Bucket::Put
+    if (what > 4) buckets[0].Put(what - 5, kOther);          // Bucket::Put
   }
   void Read(uint32_t thread, uint64_t step, ReaderOfBuckets* reader) {
     const bool rechecks = fault != Fault::kNoRecheckOfTheBucket;
@@ -136,13 +136,13 @@ struct ReaderOfShard {
   uint64_t outcome = Look::kNotYet;
 };
 
-// How KeyIndex::Sweep moves the sought key's home.
+// How IndexRehash::Step moves the sought key's home.
 enum class Move {
-  kToHome,   // MoveToHomes: put, then removed; SweepOneHome stores the boundary
+  kToHome,   // MoveToHomes: put, then removed; MoveNextHome stores the boundary
   kInOrder,  // MoveInOrder: removed, then put, then the boundary
 };
 
-// The writer is KeyIndex::Sweep; the readers are KeyIndex::Find.
+// The writer is IndexRehash::Step; the readers are KeyIndex::Find.
 template <Move move>
 struct PassedBoundary : WriterAndReaders<PassedBoundary<move>, ReaderOfShard> {
   static constexpr uint64_t kWriterSteps = 9;
@@ -167,18 +167,18 @@ struct PassedBoundary : WriterAndReaders<PassedBoundary<move>, ReaderOfShard> {
     const bool boundary_last = fault == Fault::kBoundaryBehindTheShard;
     const uint64_t remove = move == Move::kInOrder ? 1 : 4;
     const uint64_t put = move == Move::kInOrder ? 4 : 1;
-    if (step == 0 && fault != Fault::kNoOddShard) ++seq;  // Sweep begins
+    if (step == 0 && fault != Fault::kNoOddShard) ++seq;  // IndexShard::BeginWrite
     if (step >= remove && step < remove + 3) buckets[0].Put(step - remove, kEmptyEntry);
     if (step >= put && step < put + 3) buckets[1].Put(step - put, kSought);
     if (step == (boundary_last ? 8 : 7)) place = 1;
-    if (step == (boundary_last ? 7 : 8)) seq += fault == Fault::kNoOddShard ? 2 : 1;  // Sweep ends
+    if (step == (boundary_last ? 7 : 8)) seq += fault == Fault::kNoOddShard ? 2 : 1;  // EndWrite
   }
   void Read(uint32_t thread, uint64_t step, ReaderOfShard* reader) {
     if (step == 0) {
       reader->seq = seq;
       if (seq % 2 != 0) this->Leave(thread);
     } else if (step == 1) {
-      reader->place = place;  // CurrentPlace
+      reader->place = place;  // IndexShard::PlaceOf
     } else if (step < 5) {    // FindAt
       const Look::Outcome outcome = reader->look.Step(buckets[reader->place], step - 2, true);
       if (outcome == Look::kNotYet || outcome == Look::kNotHere) return;

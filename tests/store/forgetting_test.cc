@@ -278,7 +278,7 @@ TEST_P(ForgettingTest, AnIndexThatCannotGrowMakesRoomToo) {
   ASSERT_TRUE(Erase(table, all, {}).ok());
   ASSERT_EQ(table->rows(), 0u);
   // From now on there are slots for all of them, but the smallest index.
-  EXPECT_GT(table->parts().index->ReleaseMemory(), 0u);
+  EXPECT_GT(table->parts().index->memory()->Release(), 0u);
   store.memory()->FailEveryCall(true);
   create_all(kKeys);
   const uint64_t rows = table->rows();

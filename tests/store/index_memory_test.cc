@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "store/index/index_sizes.h"
 #include "store/index/key_index.h"
 #include "tests/support/index_world.h"
 #include "tests/support/random.h"
@@ -36,18 +37,18 @@ void InsertAll(IndexWorld* index, const std::vector<RowId>& ids) {
 
 TEST(IndexMemory, KeepsAllRowsThroughSeveralGrowths) {
   IndexWorld index;
-  const uint64_t empty_bytes = index->memory_bytes();
-  EXPECT_EQ(empty_bytes, KeyIndex::EstimateBytes(0));
+  const uint64_t empty_bytes = index->memory()->bytes();
+  EXPECT_EQ(empty_bytes, IndexBytesMax(0));
   EXPECT_EQ(empty_bytes, kHugePageBytes);
   const std::vector<RowId> ids = SpreadRows(0, kShard, 5 * kFirstRowsMax + 1);
   for (size_t i = 0; i < ids.size(); ++i) {
     ASSERT_NO_FATAL_FAILURE(index.Insert(ids[i]));
     if (i > kFirstRowsMax) continue;
-    EXPECT_EQ(index->memory_bytes(), (i < kFirstRowsMax ? 1 : 2) * kHugePageBytes);
+    EXPECT_EQ(index->memory()->bytes(), (i < kFirstRowsMax ? 1 : 2) * kHugePageBytes);
   }
   // 14,141 rows fill four fifths of 2,525 buckets, which are more than 5 * 512 - 7 - 32; grown by a
   // quarter, in whole pages.
-  EXPECT_EQ(index->memory_bytes(), KeyIndex::EstimateBytes(14'141 * 64 - 64 * 640));
+  EXPECT_EQ(index->memory()->bytes(), IndexBytesMax(14'141 * 64 - 64 * 640));
   ASSERT_NO_FATAL_FAILURE(index.ExpectAllFound());
 }
 
@@ -66,7 +67,7 @@ TEST(IndexMemory, AFailedGrowthLeavesAllAsItWasAndTheArrayFillsUp) {
   for (int attempt = 0; attempt < 2; ++attempt) {
     EXPECT_EQ(index.TryInsert(one_more).code(), StatusCode::kResourceExhausted);
   }
-  EXPECT_EQ(index->memory_bytes(), kHugePageBytes);
+  EXPECT_EQ(index->memory()->bytes(), kHugePageBytes);
   EXPECT_EQ(index->shard(kShard)->high_buckets, kFirstBuckets);
   ASSERT_NO_FATAL_FAILURE(index.ExpectAllFound());
   ASSERT_NO_FATAL_FAILURE(index.ExpectFindsRight(one_more));
@@ -75,7 +76,7 @@ TEST(IndexMemory, AFailedGrowthLeavesAllAsItWasAndTheArrayFillsUp) {
   ASSERT_NO_FATAL_FAILURE(index.Insert(ids[7]));
   index.memory()->FailEveryCall(false);
   ASSERT_NO_FATAL_FAILURE(index.Insert(one_more));
-  EXPECT_GT(index->memory_bytes(), kHugePageBytes);
+  EXPECT_GT(index->memory()->bytes(), kHugePageBytes);
   ASSERT_NO_FATAL_FAILURE(index.ExpectAllFound());
 }
 
@@ -93,11 +94,11 @@ TEST(IndexMemory, GrowsWithTheBudgetOfEmptyPages) {
   ASSERT_EQ(index.tier()->Allocate(wide, {&slot, 1}), 1u);
   EXPECT_EQ(index.budget()->used_bytes(), limit_bytes);
   ASSERT_NO_FATAL_FAILURE(index.Insert(IndexWorld::IdWithHash(1, HashAt(kShard, 1))));
-  EXPECT_EQ(index->memory_bytes(), kHugePageBytes) << "the page is in use";
+  EXPECT_EQ(index->memory()->bytes(), kHugePageBytes) << "the page is in use";
   index.tier()->Free(wide, {&slot, 1});
   EXPECT_EQ(index.budget()->used_bytes(), limit_bytes);
   ASSERT_NO_FATAL_FAILURE(index.Insert(IndexWorld::IdWithHash(1, HashAt(kShard, 2))));
-  EXPECT_EQ(index->memory_bytes(), 2 * kHugePageBytes);
+  EXPECT_EQ(index->memory()->bytes(), 2 * kHugePageBytes);
   EXPECT_EQ(index.budget()->used_bytes(), limit_bytes);
   ASSERT_NO_FATAL_FAILURE(index.ExpectAllFound());
 }
@@ -130,44 +131,44 @@ TEST(IndexMemory, TakesNoMoreThanItsEstimate) {
   for (uint64_t rows = 1; rows <= kRows; ++rows) {
     ASSERT_NO_FATAL_FAILURE(index.Insert(IndexWorld::IdOf(0, random.Bits())));
     if (rows % 997 != 0) continue;
-    ASSERT_LE(index->memory_bytes(), KeyIndex::EstimateBytes(rows)) << rows << " rows";
+    ASSERT_LE(index->memory()->bytes(), IndexBytesMax(rows)) << rows << " rows";
   }
-  EXPECT_GE(index->memory_bytes() * 5 / 4 + kHugePageBytes, KeyIndex::EstimateBytes(kRows));
-  EXPECT_LE(index->memory_bytes(), 16 * kRows + kHugePageBytes);
+  EXPECT_GE(index->memory()->bytes() * 5 / 4 + kHugePageBytes, IndexBytesMax(kRows));
+  EXPECT_LE(index->memory()->bytes(), 16 * kRows + kHugePageBytes);
 }
 
 // A log gives rows back by hash: an array that grows meanwhile has no place where they all come.
 TEST(IndexMemory, MadeReadyTakesRowsInTheOrderOfTheirHashes) {
   IndexWorld world;
-  ASSERT_TRUE(world->ReserveRows(kReadyRows).ok());
-  const uint64_t bytes = world->memory_bytes();
-  EXPECT_LE(bytes, KeyIndex::EstimateBytes(kReadyRows));
+  ASSERT_TRUE(world->capacity()->ReserveRows(kReadyRows).ok());
+  const uint64_t bytes = world->memory()->bytes();
+  EXPECT_LE(bytes, IndexBytesMax(kReadyRows));
   for (uint64_t i = 0; i < kReadyRows; ++i) {
     const KeyHash hash = i * (~uint64_t{0} / kReadyRows);
     KeyIndex::Shard* const shard = world->shard(KeyIndex::ShardOf(hash));
     MutexLock lock(&shard->mutex);
-    ASSERT_TRUE(world->ReserveOne(shard, hash).ok()) << "row " << i;
+    ASSERT_TRUE(world->capacity()->ReserveOne(shard, hash).ok()) << "row " << i;
     world->Insert(shard, hash, LocationOnSsd(i));
   }
-  EXPECT_EQ(world->memory_bytes(), bytes);
+  EXPECT_EQ(world->memory()->bytes(), bytes);
 }
 
 TEST(IndexMemory, OfShrunkenShardsGoesBackOnce) {
   IndexWorld index;
   const std::vector<RowId> ids = SpreadRows(0, kShard, 5 * kFirstRowsMax);
   ASSERT_NO_FATAL_FAILURE(InsertAll(&index, ids));
-  const uint64_t full_bytes = index->memory_bytes();
-  EXPECT_EQ(index->ReleaseMemory(), 0u) << "all of it is in use";
+  const uint64_t full_bytes = index->memory()->bytes();
+  EXPECT_EQ(index->memory()->Release(), 0u) << "all of it is in use";
   for (size_t i = 100; i < ids.size(); ++i) ASSERT_NO_FATAL_FAILURE(index.Erase(ids[i]));
-  EXPECT_EQ(index->memory_bytes(), full_bytes) << "kept until someone asks";
+  EXPECT_EQ(index->memory()->bytes(), full_bytes) << "kept until someone asks";
   const uint64_t used_bytes = index.budget()->used_bytes();
-  const uint64_t released_bytes = index->ReleaseMemory();
+  const uint64_t released_bytes = index->memory()->Release();
   EXPECT_GE(released_bytes, full_bytes / 2);
-  EXPECT_EQ(index->memory_bytes(), full_bytes - released_bytes);
+  EXPECT_EQ(index->memory()->bytes(), full_bytes - released_bytes);
   EXPECT_EQ(index.budget()->used_bytes(), used_bytes - released_bytes);
   EXPECT_EQ(index.memory()->committed_bytes(),
-            index->memory_bytes() + index.tier()->committed_bytes());
-  EXPECT_EQ(index->ReleaseMemory(), 0u);
+            index->memory()->bytes() + index.tier()->pool()->committed_bytes());
+  EXPECT_EQ(index->memory()->Release(), 0u);
   ASSERT_NO_FATAL_FAILURE(index.ExpectAllFound());
   for (size_t i = 100; i < ids.size(); ++i) ASSERT_NO_FATAL_FAILURE(index.Insert(ids[i]));
   ASSERT_NO_FATAL_FAILURE(index.ExpectAllFound());
@@ -179,7 +180,7 @@ TEST(IndexMemory, ThatAnotherShardUsesIsKept) {
   ASSERT_NO_FATAL_FAILURE(InsertAll(&index, ids));
   ASSERT_NO_FATAL_FAILURE(InsertAll(&index, SpreadRows(1, kShard + 1, 5 * kFirstRowsMax)));
   for (const RowId& id : ids) ASSERT_NO_FATAL_FAILURE(index.Erase(id));
-  EXPECT_EQ(index->ReleaseMemory(), 0u);
+  EXPECT_EQ(index->memory()->Release(), 0u);
   ASSERT_NO_FATAL_FAILURE(index.ExpectAllFound());
 }
 
@@ -216,7 +217,7 @@ TEST(IndexMemory, AnOldGuessDoesNotReachIntoMemoryThatWentBack) {
   const Match guess = index.Guess(last);
   ASSERT_TRUE(guess.any());
   for (const RowId& id : ids) ASSERT_NO_FATAL_FAILURE(index.Erase(id));
-  ASSERT_GT(index->ReleaseMemory(), 0u);
+  ASSERT_GT(index->memory()->Release(), 0u);
   KeyIndex::Shard* const shard = index->shard(kShard);
   MutexLock lock(&shard->mutex);
   EXPECT_TRUE(index->Confirm(guess, last).any());

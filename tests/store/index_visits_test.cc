@@ -105,12 +105,12 @@ TEST(IndexVisits, EmptyAShardOfAnySize) {
       ids.push_back(IndexWorld::IdWithHash(0, HashAt(kShard, random.Below(kQuotients), i)));
     }
     ASSERT_NO_FATAL_FAILURE(InsertAll(&index, ids));
-    const uint64_t full_bytes = index->memory_bytes();
+    const uint64_t full_bytes = index->memory()->bytes();
     EXPECT_EQ(Visit(&index, kShard, 0, [](Key) { return true; }).size(), rows);
     ASSERT_NO_FATAL_FAILURE(index.ExpectAllFound());
     EXPECT_EQ(index.rows(), 0u);
-    index->ReleaseMemory();
-    EXPECT_EQ(index->memory_bytes(), kHugePageBytes) << "of " << full_bytes;
+    index->memory()->Release();
+    EXPECT_EQ(index->memory()->bytes(), kHugePageBytes) << "of " << full_bytes;
     for (uint32_t i = 0; i < rows; i += 7) ASSERT_NO_FATAL_FAILURE(index.Insert(ids[i]));
     ASSERT_NO_FATAL_FAILURE(index.ExpectAllFound());
   }

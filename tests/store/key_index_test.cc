@@ -147,7 +147,7 @@ TEST(KeyIndex, RefusedRowsDoNotMakeTheIndexGrowWithoutEnd) {
   for (int attempt = 0; attempt < 12; ++attempt) {
     EXPECT_EQ(index.TryInsert(one_more).code(), StatusCode::kResourceExhausted);
   }
-  EXPECT_LE(index->memory_bytes(), 4 * kHugePageBytes) << "for 56 rows";
+  EXPECT_LE(index->memory()->bytes(), 4 * kHugePageBytes) << "for 56 rows";
 }
 
 // 50 rows that stay in home 0 whatever the size of the array, and six of one q, which need as many

@@ -75,10 +75,10 @@ TEST_F(NewRowsTest, GivesBackTheSlotsItDidNotUse) {
     NewRows new_rows(table_, shard(), 1000);
     ASSERT_TRUE(new_rows.Add(IdOf(1), 0, FillWith(1)));
   }
-  const uint64_t bytes = tier()->committed_bytes();
+  const uint64_t bytes = tier()->pool()->committed_bytes();
   std::vector<Location> rest(SlotsPerPage() * (bytes / DramTier::kPageBytes) - 1);
   EXPECT_EQ(tier()->Allocate(table_->slot_class(), rest), rest.size());
-  EXPECT_EQ(tier()->committed_bytes(), bytes) << "a slot was not given back";
+  EXPECT_EQ(tier()->pool()->committed_bytes(), bytes) << "a slot was not given back";
   tier()->Free(table_->slot_class(), rest);
 }
 
@@ -88,7 +88,7 @@ TEST_F(NewRowsTest, TakesNoMoreSlotsThanRowsWillCome) {
   ASSERT_TRUE(new_rows.Add(IdOf(1), 0, FillWith(1)));
   std::vector<Location> rest(SlotsPerPage() - 2);
   ASSERT_EQ(tier()->Allocate(table_->slot_class(), rest), rest.size());
-  EXPECT_EQ(tier()->committed_bytes(), DramTier::kPageBytes);
+  EXPECT_EQ(tier()->pool()->committed_bytes(), DramTier::kPageBytes);
   tier()->Free(table_->slot_class(), rest);
 }
 
@@ -118,14 +118,14 @@ TEST_F(NewRowsTest, WithoutRoomInTheIndexTakesNoSlot) {
       ASSERT_TRUE(new_rows.Add(IdAt(1234, i), 0, FillWith(1)));
     }
   }
-  const uint64_t bytes = tier()->committed_bytes();
+  const uint64_t bytes = tier()->pool()->committed_bytes();
   {
     MutexLock lock(&shard()->mutex);
     NewRows new_rows(table_, shard(), 1);
     EXPECT_FALSE(new_rows.Add(IdAt(1234, kHomeRowsMax), 0, FillWith(1)));
   }
   EXPECT_EQ(table_->rows(), kHomeRowsMax);
-  EXPECT_EQ(tier()->committed_bytes(), bytes);
+  EXPECT_EQ(tier()->pool()->committed_bytes(), bytes);
   for (uint32_t i = 0; i < kHomeRowsMax; ++i) ASSERT_TRUE(Holds(IdAt(1234, i))) << i;
 }
 

@@ -210,7 +210,7 @@ class GrowthTest : public testing::Test {
         seen->AwaitMore();
       }
       for (uint32_t i = 0; i + kBatch <= kComing; i += kBatch) Go(i);
-      released_bytes_ += table_->parts().index->ReleaseMemory();
+      released_bytes_ += table_->parts().index->memory()->Release();
     }
   }
   // Values of the rows that stay only ever grow.

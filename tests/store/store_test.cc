@@ -360,8 +360,8 @@ TEST(Store, DroppingATableFreesEveryRowOfItsAndNoOther) {
   EXPECT_EQ(report.rows_bytes, 100u * small->layout().row_bytes);
   EXPECT_EQ(big->rows(), 0u);
   DramTier* const tier = small->parts().tier;
-  tier->ReleaseEmptyPages();
-  EXPECT_LE(tier->committed_bytes(), 2 * kHugePageBytes);
+  tier->pool()->ReleaseEmptyPages();
+  EXPECT_LE(tier->pool()->committed_bytes(), 2 * kHugePageBytes);
   EXPECT_EQ(CreateAndCheck(small, KeysFrom(0, 100))[0], 100u);
 }
 

@@ -1,5 +1,5 @@
-// Places of the index worked out on paper, from the drawing in store/index/key_index.h, and hashes
-// made to have a wanted place.
+// Places of the index worked out on paper, from the drawing in store/index/index_place.h, and
+// hashes made to have a wanted place.
 #ifndef EMBANK_TESTS_SUPPORT_INDEX_PLACES_H_
 #define EMBANK_TESTS_SUPPORT_INDEX_PLACES_H_
 
@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "store/index/bucket_array.h"
 #include "store/index/key_index.h"
 
 namespace embank::test {
@@ -53,7 +54,7 @@ inline uint64_t QuotientWithAllOnesTag(uint32_t from, uint32_t buckets) {
 inline std::vector<const Bucket*> BucketsOf(KeyIndex* index, const KeyIndex::Shard* shard) {
   const uint32_t count = std::max(shard->low_buckets.load(), shard->high_buckets.load()) + 7;
   std::vector<const Bucket*> buckets = {index->ProbeOf(HashAt(shard->number, 0)).bucket};
-  while (buckets.size() < count) buckets.push_back(KeyIndex::Next(buckets.back()));
+  while (buckets.size() < count) buckets.push_back(BucketArray::Next(buckets.back()));
   return buckets;
 }
 

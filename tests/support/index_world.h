@@ -71,7 +71,7 @@ class IndexWorld {
     EXPECT_FALSE(Holds(id));
     KeyIndex::Shard* const shard = ShardOf(id);
     MutexLock lock(&shard->mutex);
-    if (Status status = index_->ReserveOne(shard, id.hash); !status.ok()) return status;
+    if (Status status = index_->capacity()->ReserveOne(shard, id.hash); !status.ok()) return status;
     Location slot;
     EXPECT_EQ(tier_->Allocate(row_class_, {&slot, 1}), 1u);
     RowHeader* const header = HeaderAt(slot);

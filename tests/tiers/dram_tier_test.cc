@@ -50,8 +50,8 @@ class World {
   }
   // The budget holds the records and the pages with memory, to the byte.
   void ExpectExactBudget() {
-    ASSERT_EQ(budget_.used_bytes(), fixed_bytes_ + tier_->committed_bytes());
-    ASSERT_EQ(memory_.committed_bytes(), tier_->committed_bytes());
+    ASSERT_EQ(budget_.used_bytes(), fixed_bytes_ + tier_->pool()->committed_bytes());
+    ASSERT_EQ(memory_.committed_bytes(), tier_->pool()->committed_bytes());
   }
 
  private:
@@ -66,13 +66,13 @@ uint64_t PageOf(Location slot) { return slot.units * kLocationUnitBytes / kPage;
 
 TEST(DramTier, TakesNoMemoryBeforeTheFirstSlot) {
   World tier(100 * kPage, 0);
-  EXPECT_EQ(tier->committed_bytes(), 0u);
-  EXPECT_EQ(tier->record_bytes(), DramTier::FixedBytes(100 * kPage));
+  EXPECT_EQ(tier->pool()->committed_bytes(), 0u);
+  EXPECT_EQ(tier->pool()->record_bytes(), DramTier::FixedBytes(100 * kPage));
   ASSERT_NO_FATAL_FAILURE(tier.ExpectExactBudget());
   const SlotClass cls = tier->AddClass(64);
-  EXPECT_EQ(tier->committed_bytes(), 0u);
+  EXPECT_EQ(tier->pool()->committed_bytes(), 0u);
   EXPECT_TRUE(tier.Allocate(cls, 0).empty());
-  EXPECT_EQ(tier->committed_bytes(), 0u);
+  EXPECT_EQ(tier->pool()->committed_bytes(), 0u);
 }
 
 TEST(DramTier, FillsAPageWithWholeSlotsBeforeItTakesTheNext) {
@@ -83,7 +83,7 @@ TEST(DramTier, FillsAPageWithWholeSlotsBeforeItTakesTheNext) {
     EXPECT_EQ(DramTier::SlotsPerPage(slot_bytes), per_page);
     std::vector<Location> slots = tier.Allocate(cls, per_page);
     ASSERT_EQ(slots.size(), per_page) << slot_bytes;
-    EXPECT_EQ(tier->committed_bytes(), kPage) << slot_bytes;
+    EXPECT_EQ(tier->pool()->committed_bytes(), kPage) << slot_bytes;
     std::set<uint64_t> starts;
     for (const Location slot : slots) {
       const uint64_t start = slot.units * kLocationUnitBytes;
@@ -91,9 +91,9 @@ TEST(DramTier, FillsAPageWithWholeSlotsBeforeItTakesTheNext) {
       ASSERT_TRUE(starts.insert(start).second);
     }
     slots.push_back(tier.Allocate(cls, 1).at(0));
-    EXPECT_EQ(tier->committed_bytes(), 2 * kPage) << slot_bytes;
+    EXPECT_EQ(tier->pool()->committed_bytes(), 2 * kPage) << slot_bytes;
     tier->Free(cls, slots);
-    EXPECT_EQ(tier->ReleaseEmptyPages(), 2 * kPage);
+    EXPECT_EQ(tier->pool()->ReleaseEmptyPages(), 2 * kPage);
     ASSERT_NO_FATAL_FAILURE(tier.ExpectExactBudget());
   }
 }
@@ -102,11 +102,11 @@ TEST(DramTier, ReusesFreedSlotsBeforeFreshPages) {
   World tier(8 * kPage, 0);
   const SlotClass cls = tier->AddClass(1 << 18);  // 8 a page
   std::vector<Location> slots = tier.Allocate(cls, 20);
-  EXPECT_EQ(tier->committed_bytes(), 3 * kPage);
+  EXPECT_EQ(tier->pool()->committed_bytes(), 3 * kPage);
   const std::vector<Location> freed = {slots[3], slots[9], slots[17], slots[4]};
   tier->Free(cls, freed);
   const std::vector<Location> again = tier.Allocate(cls, 4 + 4);
-  EXPECT_EQ(tier->committed_bytes(), 3 * kPage);
+  EXPECT_EQ(tier->pool()->committed_bytes(), 3 * kPage);
   std::set<uint64_t> reused;
   for (const Location slot : again) reused.insert(slot.units);
   for (const Location slot : freed) EXPECT_EQ(reused.count(slot.units), 1u);
@@ -123,7 +123,7 @@ TEST(DramTier, EmptyPagesGoToWhicheverClassNeedsOne) {
   // One slot holds its page; the other page is free for all.
   tier->Free(narrow, std::span(slots).subspan(1));
   EXPECT_EQ(tier.Allocate(wide, 4).size(), 2u);
-  EXPECT_EQ(tier->committed_bytes(), 2 * kPage);
+  EXPECT_EQ(tier->pool()->committed_bytes(), 2 * kPage);
   tier->Free(narrow, std::span(slots).first(1));
   EXPECT_EQ(tier.Allocate(wide, 4).size(), 2u);
   EXPECT_TRUE(tier.Allocate(narrow, 1).empty());
@@ -134,16 +134,17 @@ TEST(DramTier, ReleasedPagesGiveBudgetBackAndComeBackZeroed) {
   const SlotClass cls = tier->AddClass(1 << 20);
   const std::vector<Location> slots = tier.Allocate(cls, 5);
   for (const Location slot : slots) std::memset(tier->Row(slot), 0xEE, 1 << 20);
-  EXPECT_EQ(tier->ReleaseEmptyPages(), 0u) << "no page is empty";
+  EXPECT_EQ(tier->pool()->ReleaseEmptyPages(), 0u) << "no page is empty";
   tier->Free(cls, std::span(slots).first(4));
-  EXPECT_EQ(tier->committed_bytes(), 3 * kPage) << "an empty page keeps its memory for reuse";
-  EXPECT_EQ(tier->ReleaseEmptyPages(), 2 * kPage);
-  EXPECT_EQ(tier->ReleaseEmptyPages(), 0u);
+  EXPECT_EQ(tier->pool()->committed_bytes(), 3 * kPage)
+      << "an empty page keeps its memory for reuse";
+  EXPECT_EQ(tier->pool()->ReleaseEmptyPages(), 2 * kPage);
+  EXPECT_EQ(tier->pool()->ReleaseEmptyPages(), 0u);
   ASSERT_NO_FATAL_FAILURE(tier.ExpectExactBudget());
   EXPECT_EQ(static_cast<uint8_t>(*tier->Row(slots[4])), 0xEE) << "a taken slot lost its bytes";
   // The four pages of the range: those released are used again before the range is used up.
   EXPECT_EQ(tier.Allocate(cls, 100).size(), 7u);
-  EXPECT_EQ(tier->committed_bytes(), 4 * kPage);
+  EXPECT_EQ(tier->pool()->committed_bytes(), 4 * kPage);
 }
 
 TEST(DramTier, AClosedPageGivesNoSlotsOutAndBecomesEmpty) {
@@ -161,9 +162,9 @@ TEST(DramTier, AClosedPageGivesNoSlotsOutAndBecomesEmpty) {
   EXPECT_FALSE(tier->IsClosed(1)) << "its last slot came back";
   EXPECT_TRUE(tier->ReopenPage(1));
   EXPECT_EQ(tier->PagesOf(cls), 1u);
-  EXPECT_EQ(tier->empty_bytes(), kPage);
-  EXPECT_EQ(tier->ReleaseEmptyPages(), kPage);
-  EXPECT_EQ(tier->empty_bytes(), 0u);
+  EXPECT_EQ(tier->pool()->empty_bytes(), kPage);
+  EXPECT_EQ(tier->pool()->ReleaseEmptyPages(), kPage);
+  EXPECT_EQ(tier->pool()->empty_bytes(), 0u);
   ASSERT_NO_FATAL_FAILURE(tier.ExpectExactBudget());
 }
 
@@ -239,7 +240,7 @@ TEST(DramTier, AFailedCommitTakesNothingAndMayBeTriedAgain) {
   EXPECT_EQ(PageOf(slots[0]), 0u) << "the page whose commit failed was lost";
   // The same for a page that was released.
   tier->Free(cls, slots);
-  EXPECT_EQ(tier->ReleaseEmptyPages(), kPage);
+  EXPECT_EQ(tier->pool()->ReleaseEmptyPages(), kPage);
   tier.memory()->FailCall(1);
   EXPECT_TRUE(tier.Allocate(cls, 1).empty());
   ASSERT_NO_FATAL_FAILURE(tier.ExpectExactBudget());
@@ -319,7 +320,7 @@ TEST(DramTier, APageThatReadersMaySeeServesItsOwnClassAtOnceAndOthersBehindNewMe
   const SlotClass wide = tier->AddClass(1 << 20);
   const SlotClass whole = tier->AddClass(2 << 20);
   const std::vector<Location> slots = tier.Allocate(wide, 2);
-  ASSERT_EQ(tier->committed_bytes(), kPage);
+  ASSERT_EQ(tier->pool()->committed_bytes(), kPage);
   const OneReader reader(tier.epochs());
   tier->Free(wide, slots);
   // Another class would change what the reader may be looking at: it gets a page of its own.
@@ -369,7 +370,7 @@ TEST(DramTier, MemoryGoesBackOnlyWhenTheReadersHaveEnded) {
   tier->Free(wide, slots);
   std::atomic<bool> reader_had_ended{false};
   std::thread releaser([&] {
-    EXPECT_EQ(tier->ReleaseEmptyPages(), 2 * kPage);
+    EXPECT_EQ(tier->pool()->ReleaseEmptyPages(), 2 * kPage);
     reader_had_ended = reader.ended();
   });
   for (int i = 0; i < 100; ++i) std::this_thread::yield();
@@ -395,7 +396,7 @@ TEST(DramTier, WhoLooksAtAPageWaitsForNobodyAsAReader) {
   tier->Free(wide, slots);
   std::atomic<bool> released{false};
   std::thread releaser([&] {
-    EXPECT_EQ(tier->ReleaseEmptyPages(), 2 * kPage);
+    EXPECT_EQ(tier->pool()->ReleaseEmptyPages(), 2 * kPage);
     released = true;
   });
   for (int i = 0; i < 100; ++i) std::this_thread::yield();
@@ -492,15 +493,15 @@ class Shadow {
     return row[0] == fill && std::memcmp(row, row + 1, bytes - 1) == 0;
   }
   void Release() {
-    const uint64_t released = tier_->ReleaseEmptyPages();
+    const uint64_t released = tier_->pool()->ReleaseEmptyPages();
     events_.Count("pages released", released / kPage);
-    ASSERT_EQ(tier_->committed_bytes(), LivePages().size() * kPage);
+    ASSERT_EQ(tier_->pool()->committed_bytes(), LivePages().size() * kPage);
     ASSERT_NO_FATAL_FAILURE(tier_.ExpectExactBudget());
   }
   // Every page is in use, and those of the class are full.
   void ExpectNoRoom(size_t i) {
     events_.Count("allocations cut short");
-    ASSERT_EQ(tier_->committed_bytes(), LivePages().size() * kPage) << "a page lay idle";
+    ASSERT_EQ(tier_->pool()->committed_bytes(), LivePages().size() * kPage) << "a page lay idle";
     uint64_t slots = 0;
     std::set<uint64_t> pages;
     for (const auto& [begin, held] : taken_) {
@@ -541,8 +542,8 @@ TEST(DramTier, SlotsNeverOverlapAndKeepTheirBytesInAnyUse) {
       ASSERT_NO_FATAL_FAILURE(shadow.Step()) << "seed " << seed << ", step " << step;
     }
     ASSERT_NO_FATAL_FAILURE(shadow.FreeAll());
-    tier->ReleaseEmptyPages();
-    EXPECT_EQ(tier->committed_bytes(), 0u);
+    tier->pool()->ReleaseEmptyPages();
+    EXPECT_EQ(tier->pool()->committed_bytes(), 0u);
     ASSERT_NO_FATAL_FAILURE(tier.ExpectExactBudget());
     events.Add(*shadow.events());
   }
@@ -568,14 +569,14 @@ TEST(DramTier, ThreadsNeverShareASlot) {
           if (row[0] != t || std::memcmp(row, row + 1, slot_bytes[i] - 1) != 0) ++wrong;
         }
         tier->Free(classes[i], slots);
-        if (random.OneIn(20)) tier->ReleaseEmptyPages();
+        if (random.OneIn(20)) tier->pool()->ReleaseEmptyPages();
       }
     });
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(wrong.load(), 0);
-  tier->ReleaseEmptyPages();
-  EXPECT_EQ(tier->committed_bytes(), 0u);
+  tier->pool()->ReleaseEmptyPages();
+  EXPECT_EQ(tier->pool()->committed_bytes(), 0u);
   ASSERT_NO_FATAL_FAILURE(tier.ExpectExactBudget());
 }
 

@@ -33,7 +33,7 @@ TEST_P(SlotSizes, APageHoldsAsManySlotsAndNotesAsFit) {
   const uint64_t slots = DramTier::SlotsPerPage(GetParam(), true);
   EXPECT_LE(slots * (GetParam() + DramTier::kNoteBytes), DramTier::kPageBytes);
   EXPECT_GT((slots + 1) * (GetParam() + DramTier::kNoteBytes), DramTier::kPageBytes);
-  EXPECT_EQ(tier_->committed_bytes(), 3 * DramTier::kPageBytes);
+  EXPECT_EQ(tier_->pool()->committed_bytes(), 3 * DramTier::kPageBytes);
 }
 
 TEST_P(SlotSizes, EachSlotHasANumberAndANoteOfItsOwn) {

@@ -1,0 +1,118 @@
+#include "store/index/index_capacity.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/status_macros.h"
+#include "store/index/bucket_array.h"
+#include "store/index/index_rehash.h"
+#include "store/index/index_sizes.h"
+
+namespace embank {
+
+Status IndexCapacity::ReserveOne(IndexShard* shard, KeyHash hash) {
+  Rehash(shard, kStepHomes);
+  if (shard->rows >= shard->near_rows) {
+    // No further than is promised: a store that is opened again has to have places for all rows.
+    EMBANK_RETURN_IF_ERROR(ReserveMore(shard, 1));
+    Rehash(shard, kStepHomes);
+  }
+  if (Fits(*shard, hash)) return OkStatus();
+  // Its place is full: grow at once, as far as it takes, but not beyond once more.
+  Rehash(shard, kAllHomes);
+  if (Fits(*shard, hash)) return OkStatus();
+  const uint32_t buckets = shard->high_buckets;
+  if (!shard->IsRehashing() && shard->rows >= RowsAtLoad(buckets, kLoadOfFullPlace)) {
+    if (!StartGrowing(shard, buckets * kGrowth).ok()) {
+      EMBANK_RETURN_IF_ERROR(StartGrowing(shard, buckets + 1.0));
+    }
+    Rehash(shard, kAllHomes);
+    if (Fits(*shard, hash)) return OkStatus();
+  }
+  return NoMemory();  // too many keys have their place in one part of the index
+}
+
+bool IndexCapacity::Fits(const IndexShard& shard, KeyHash hash) const {
+  return BucketArray(memory_->base(), shard).HasRoomFor(shard.PlaceOf(hash).home);
+}
+
+void IndexCapacity::Rehash(IndexShard* shard, uint32_t homes) {
+  IndexRehash(memory_->base(), shard).Step(homes);
+}
+
+Status IndexCapacity::ReserveMore(IndexShard* shard, uint64_t rows) {
+  const uint64_t wanted = shard->rows + rows;
+  if (shard->IsRehashing()) {
+    // What is under way gives room enough, or ends first.
+    if (wanted <=
+        RowsAtLoad(std::min<uint32_t>(shard->low_buckets, shard->high_buckets), kLoadFull)) {
+      return OkStatus();
+    }
+    Rehash(shard, kAllHomes);
+    if (shard->IsRehashing()) {
+      return wanted <= RowsAtLoad(shard->buckets(), kLoadFull) ? OkStatus() : NoMemory();
+    }
+  }
+  NoteNear(shard);
+  const uint32_t buckets = shard->high_buckets;
+  if (wanted <= RowsAtLoad(buckets, kLoadMax)) return OkStatus();
+  const double needed = static_cast<double>(wanted) / (kBucketEntries * kLoadMax);
+  if (StartGrowing(shard, std::max(buckets * kGrowth, needed)).ok()) return OkStatus();
+  // Without memory to grow into, the array may fill up; then it takes what there is.
+  if (wanted <= RowsAtLoad(buckets, kLoadFull)) return OkStatus();
+  return StartGrowing(shard, static_cast<double>(wanted) / (kBucketEntries * kLoadFull) + 1);
+}
+
+Status IndexCapacity::ReserveRows(uint64_t rows) {
+  const uint64_t fullest = RowsOfFullestShard(rows);
+  for (IndexShard& shard : shards_) {
+    MutexLock lock(&shard.mutex);
+    if (shard.rows >= fullest) continue;
+    EMBANK_RETURN_IF_ERROR(ReserveMore(&shard, fullest - shard.rows));
+    Rehash(&shard, kAllHomes);
+  }
+  return OkStatus();
+}
+
+// The shard will soon want to grow: from now on it is known how much memory that takes.
+void IndexCapacity::NoteNear(IndexShard* shard) {
+  const uint32_t buckets = shard->high_buckets;
+  if (shard->rows < RowsAtLoad(buckets, kLoadNear)) return;
+  shard->near_rows = RowsAtLoad(buckets, kLoadMax);
+  shard->is_near.store(true, std::memory_order_relaxed);
+  memory_->NoteWanted(FillPages(buckets * kGrowth));
+}
+
+Status IndexCapacity::StartGrowing(IndexShard* shard, double wanted_buckets) {
+  EMBANK_CHECK(!shard->IsRehashing());
+  const uint32_t buckets = FillPages(wanted_buckets);
+  shard->is_starved.store(true, std::memory_order_relaxed);
+  return buckets > kBucketsMax ? NoMemory() : memory_->Grow(shard, buckets);
+}
+
+void IndexCapacity::NoteErased(IndexShard* shard) {
+  if (shard->IsRehashing()) {
+    Rehash(shard, kStepHomes);
+  } else if (shard->rows < RowsAtLoad(shard->high_buckets, kLoadMin)) {
+    StartShrinking(shard);
+  }
+}
+
+void IndexCapacity::ShrinkToRows(IndexShard* shard) {
+  Rehash(shard, kAllHomes);
+  while (shard->rows < RowsAtLoad(shard->high_buckets, kLoadMin) && StartShrinking(shard)) {
+    Rehash(shard, kAllHomes);
+  }
+}
+
+// False: the array is as small as it gets, or still on its way.
+bool IndexCapacity::StartShrinking(IndexShard* shard) {
+  if (shard->IsRehashing()) return false;
+  // The pad is left out, so that two pages become one.
+  const uint32_t buckets = FillPages(shard->high_buckets / 2.0 - kPadBuckets);
+  if (buckets >= shard->high_buckets) return false;
+  shard->BeginShrinking(buckets);
+  return true;
+}
+
+}  // namespace embank

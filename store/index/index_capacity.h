@@ -1,0 +1,56 @@
+// The capacity of the index: places for rows are reserved here before the rows are inserted, which
+// makes shards grow; shards that rows have left shrink.
+#ifndef EMBANK_STORE_INDEX_INDEX_CAPACITY_H_
+#define EMBANK_STORE_INDEX_INDEX_CAPACITY_H_
+
+#include <cstdint>
+#include <span>
+
+#include "base/hash.h"
+#include "base/status.h"
+#include "store/index/index_memory.h"
+#include "store/index/index_shard.h"
+
+namespace embank {
+
+// Has no state but that of the shards and their memory. Functions that take a shard are called
+// under its lock; ReserveRows takes the locks itself.
+class IndexCapacity {
+ public:
+  // Both outlive it. The shards are those of the memory.
+  IndexCapacity(IndexMemory* memory, std::span<IndexShard> shards)
+      : memory_(memory), shards_(shards) {}
+
+  // Makes sure that KeyIndex::Insert has a place for one row with this hash. kResourceExhausted:
+  // there is no memory to grow into, or too many keys have their place in one part of the index;
+  // the rows of the shard are as they were.
+  Status ReserveOne(IndexShard* shard, KeyHash hash) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+  // Makes sure that ReserveOne gives so many more rows of the shard a place. kResourceExhausted: no
+  // memory; then IndexMemory::wanted_bytes() says how much is missing.
+  Status ReserveMore(IndexShard* shard, uint64_t rows)
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+  // Makes sure that there are places for so many rows in all, in whatever order of their hashes
+  // they come. kResourceExhausted.
+  Status ReserveRows(uint64_t rows);
+
+  // A row has left the shard: goes on with a rehash, or begins to shrink an array that is sparse.
+  void NoteErased(IndexShard* shard) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+  // Many rows have left the shard: shrinks its array at once, as far as it goes.
+  void ShrinkToRows(IndexShard* shard) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+
+ private:
+  bool Fits(const IndexShard& shard, KeyHash hash) const
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard.mutex);
+  void Rehash(IndexShard* shard, uint32_t homes) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+  void NoteNear(IndexShard* shard) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+  Status StartGrowing(IndexShard* shard, double buckets)
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+  bool StartShrinking(IndexShard* shard) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+
+  IndexMemory* const memory_;
+  const std::span<IndexShard> shards_;
+};
+
+}  // namespace embank
+
+#endif  // EMBANK_STORE_INDEX_INDEX_CAPACITY_H_

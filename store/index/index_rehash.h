@@ -1,0 +1,60 @@
+// The rehash of a shard whose array grows or shrinks: its entries go from the one size of the array
+// to the other, home by home, each to the place that the other size gives it. Place and tag tell
+// the quotient of an entry, so that neither keys nor rows are looked at.
+//
+// The boundary of the shard (store/index/index_shard.h) says how far the rehash has come. Several
+// homes that are moved together are a rehash step.
+#ifndef EMBANK_STORE_INDEX_INDEX_REHASH_H_
+#define EMBANK_STORE_INDEX_INDEX_REHASH_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "store/index/bucket_array.h"
+#include "store/index/index_shard.h"
+
+namespace embank {
+
+// Lives for a scope that holds the shard's lock.
+class IndexRehash {
+ public:
+  // `base` as for BucketArray.
+  IndexRehash(std::byte* base, IndexShard* shard) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex)
+      : shard_(shard), array_(base, *shard) {}
+
+  // Moves up to `homes` homes. Fewer where the rehash ends before, or where a home's entries do not
+  // all find room: the next step tries that home again. No rehash: nothing is done.
+  void Step(uint32_t homes);
+
+ private:
+  // An entry with the quotient that its place gives back.
+  struct PlacedEntry {
+    uint64_t q;
+    uint64_t entry;
+    IndexPosition seen;
+  };
+  // What may stand at a home and behind it.
+  static constexpr size_t kHomeEntriesMax = size_t{kBucketEntries} * (kDisplacementMax + 1);
+  using HomeEntries = std::array<PlacedEntry, kHomeEntriesMax>;
+
+  bool MoveNextHome() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard_->mutex);
+  void PrefetchHomeAhead(uint32_t home) const EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard_->mutex);
+  bool MoveHome(uint32_t home) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard_->mutex);
+  size_t EntriesOfHome(uint32_t home, HomeEntries* entries) const
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard_->mutex);
+  bool MoveToHomes(std::span<const PlacedEntry> entries, uint32_t to_buckets);
+  bool MoveInOrder(std::span<PlacedEntry> entries, uint32_t home, uint32_t to_buckets)
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard_->mutex);
+  bool MoveEqual(std::span<const PlacedEntry> equal, uint32_t from_home, uint32_t to_buckets);
+  bool PutCopies(std::span<const PlacedEntry> entries, IndexPlace to);
+  IndexPosition PositionNow(const PlacedEntry& placed, uint32_t home) const;
+
+  IndexShard* const shard_;
+  BucketArray array_;
+};
+
+}  // namespace embank
+
+#endif  // EMBANK_STORE_INDEX_INDEX_REHASH_H_
