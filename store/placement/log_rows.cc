@@ -7,10 +7,16 @@
 
 #include "base/check.h"
 #include "base/seeded_bug.h"
-#include "store/index/index_place.h"
+#include "store/index/bucket.h"
 #include "store/table/table.h"
 
 namespace embank {
+namespace {
+
+// An entry stands in its home bucket or a few behind it.
+constexpr size_t kCandidatesMax = size_t{kBucketEntries} * (kDisplacementMax + 1);
+
+}  // namespace
 
 // The entries of the index that may be a row's, at one moment under the lock of its shard. While it
 // lives, no other segment takes the place of a segment that they name.
@@ -42,8 +48,8 @@ class LogRows::Candidates {
   }
 
  private:
-  std::array<Match, kHomeEntriesMax> matches_;
-  std::array<std::shared_ptr<const LogSegment>, kHomeEntriesMax> segments_;
+  std::array<Match, kCandidatesMax> matches_;
+  std::array<std::shared_ptr<const LogSegment>, kCandidatesMax> segments_;
   size_t count_ = 0;
 };
 
