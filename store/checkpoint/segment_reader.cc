@@ -5,8 +5,8 @@
 #include "base/check.h"
 #include "base/memory/memory.h"
 #include "base/status_macros.h"
-#include "tiers/log/log_record.h"
 #include "tiers/log/row_log.h"
+#include "tiers/segment/log_record.h"
 
 namespace embank {
 

@@ -17,8 +17,8 @@
 #include "base/threads/log.h"
 #include "store/checkpoint/checkpoint_directory.h"
 #include "store/checkpoint/segment_reader.h"
-#include "tiers/log/log_record.h"
 #include "tiers/row/row_layout.h"
+#include "tiers/segment/log_record.h"
 
 namespace embank {
 namespace {

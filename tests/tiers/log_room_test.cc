@@ -1,5 +1,5 @@
 // What of a log is kept for dirty rows, in segments.
-#include "tiers/log/log_room.h"
+#include "tiers/space/log_room.h"
 
 #include <gtest/gtest.h>
 

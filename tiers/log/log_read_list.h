@@ -12,8 +12,8 @@
 #include "base/files/file_system.h"
 #include "base/memory/aligned_buffer.h"
 #include "base/status.h"
-#include "tiers/log/log_record.h"
-#include "tiers/log/log_segment.h"
+#include "tiers/segment/log_record.h"
+#include "tiers/segment/log_segment.h"
 
 namespace embank {
 

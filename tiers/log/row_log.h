@@ -22,15 +22,15 @@
 #include "base/status_or.h"
 #include "base/threads/executor.h"
 #include "base/threads/mutex.h"
-#include "tiers/log/compaction_pace.h"
 #include "tiers/log/log_buffer.h"
-#include "tiers/log/log_memory.h"
 #include "tiers/log/log_read_list.h"
 #include "tiers/log/log_report.h"
-#include "tiers/log/log_room.h"
-#include "tiers/log/log_segment.h"
 #include "tiers/log/row_log_options.h"
 #include "tiers/log/told_owners.h"
+#include "tiers/segment/log_segment.h"
+#include "tiers/space/compaction_pace.h"
+#include "tiers/space/log_memory.h"
+#include "tiers/space/log_room.h"
 
 namespace embank {
 
@@ -90,7 +90,7 @@ class RowLog {
   // The row at a location has another one, or is gone.
   void MarkDead(Location location);
 
-  // ---- room: what is dirty can always be written (tiers/log/log_room.h) ----
+  // ---- room: what is dirty can always be written (tiers/space/log_room.h) ----
 
   // Rows of a class may be dirty from now on. kResourceExhausted: dram_bytes has no memory for its
   // segments; nothing was changed. std::bad_alloc leaves it.

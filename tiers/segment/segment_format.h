@@ -5,8 +5,8 @@
 //
 // Slots follow each other without gaps: a record may lie across two blocks of the device, which one
 // read brings; padding each block would cost more bytes than that costs reads.
-#ifndef EMBANK_TIERS_LOG_SEGMENT_FORMAT_H_
-#define EMBANK_TIERS_LOG_SEGMENT_FORMAT_H_
+#ifndef EMBANK_TIERS_SEGMENT_SEGMENT_FORMAT_H_
+#define EMBANK_TIERS_SEGMENT_SEGMENT_FORMAT_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -94,4 +94,4 @@ StatusOr<SlotOwner> ReadSlotOwner(const SegmentHeader& header, uint32_t slot, Fi
 
 }  // namespace embank
 
-#endif  // EMBANK_TIERS_LOG_SEGMENT_FORMAT_H_
+#endif  // EMBANK_TIERS_SEGMENT_SEGMENT_FORMAT_H_

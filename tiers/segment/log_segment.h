@@ -1,6 +1,6 @@
 // A segment of the log while a store is open: its file, what is in it, and which of it lives.
-#ifndef EMBANK_TIERS_LOG_LOG_SEGMENT_H_
-#define EMBANK_TIERS_LOG_LOG_SEGMENT_H_
+#ifndef EMBANK_TIERS_SEGMENT_LOG_SEGMENT_H_
+#define EMBANK_TIERS_SEGMENT_LOG_SEGMENT_H_
 
 #include <cstdint>
 #include <cstring>
@@ -12,8 +12,8 @@
 #include "base/files/file_system.h"
 #include "base/memory/aligned_buffer.h"
 #include "base/memory/charged_words.h"
-#include "tiers/log/segment_format.h"
 #include "tiers/row/location.h"
+#include "tiers/segment/segment_format.h"
 
 namespace embank {
 
@@ -105,4 +105,4 @@ struct LogSegment {
 
 }  // namespace embank
 
-#endif  // EMBANK_TIERS_LOG_LOG_SEGMENT_H_
+#endif  // EMBANK_TIERS_SEGMENT_LOG_SEGMENT_H_

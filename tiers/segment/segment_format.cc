@@ -1,4 +1,4 @@
-#include "tiers/log/segment_format.h"
+#include "tiers/segment/segment_format.h"
 
 #include <algorithm>
 #include <cstring>
@@ -10,7 +10,7 @@
 #include "base/status_macros.h"
 #include "base/status_with_room.h"
 #include "base/str_cat.h"
-#include "tiers/log/log_record.h"
+#include "tiers/segment/log_record.h"
 
 namespace embank {
 namespace {
