@@ -187,7 +187,7 @@ class SegmentRepair {
  public:
   SegmentRepair(const SegmentRows& rows, SegmentReader* reader, RepairTally* tally)
       : rows_(rows),
-        name_(RowLog::SegmentName(rows.header.segment_id)),
+        name_(SegmentName(rows.header.segment_id)),
         geometry_(SegmentGeometry::Of(rows.header.record_bytes, rows.header.segment_bytes)),
         reader_(reader),
         tally_(tally),

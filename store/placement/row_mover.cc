@@ -50,7 +50,7 @@ bool RowMover::NoteChanging(Location slot) {
   if (!note.IsDirty()) {
     const bool admitted = Seeded(SeededBug::kRecordOutlivesChange)
                               ? TakeRoom(1) > 0
-                              : parts_.log->TakeRoomAndMarkDead({note.logged});
+                              : parts_.log->space().ReserveAndMarkDead({note.logged});
     if (!admitted) return false;
   } else if (parts_.gate->IsOwed(note.checkpoint())) {
     // What was kept for the row goes to the checkpoint.
@@ -73,7 +73,7 @@ void RowMover::LeavePreImage(Location slot, uint32_t checkpoint) const {
   const StatusOr<Location> image = LogSlot(slot, checkpoint, false);
   if (image.ok()) return;
   parts_.gate->Fail(image.status());
-  parts_.log->GiveRoom(slot_class_, 1);
+  parts_.log->space().Release(slot_class_, 1);
 }
 
 Status RowMover::SaveOwed(KeyIndex::Shard* shard, std::span<const RowInSlot> rows) {
@@ -100,8 +100,8 @@ Status RowMover::SaveOwed(KeyIndex::Shard* shard, std::span<const RowInSlot> row
   }
   std::array<Location, kOwedAtOnce> homes;
   size_t saved = 0;
-  Status status =
-      parts_.log->AppendAll(LogStream::kUser, std::span(images).first(count), homes, &saved);
+  Status status = parts_.log->appender().AppendAll(LogStream::kUser, std::span(images).first(count),
+                                                   homes, &saved);
   for (size_t i = 0; i < saved; ++i) notes_.Of(notes_.NumberOf(slots[i])).SetLogged(homes[i]);
   return status;
 }
@@ -110,7 +110,7 @@ void RowMover::NoteGone(KeyIndex::Shard* shard, const Table& table, Location hom
   if (home.tier() == Tier::kDram) {
     const SlotNote& note = notes_.Of(notes_.NumberOf(home));
     if (!note.IsDirty()) {
-      parts_.log->MarkDead({note.logged});
+      parts_.log->segments().MarkDead({note.logged});
     } else if (parts_.gate->IsOwed(note.checkpoint())) {
       LeavePreImage(home, note.checkpoint());
     } else {
@@ -120,7 +120,7 @@ void RowMover::NoteGone(KeyIndex::Shard* shard, const Table& table, Location hom
     OrderOf(shard).Remove(notes_.NumberOf(home));
     rows_in_memory_.fetch_sub(1, std::memory_order_relaxed);
   } else {
-    parts_.log->MarkDead(home);
+    parts_.log->segments().MarkDead(home);
     CountInLog(table, -1);
   }
 }
@@ -284,21 +284,21 @@ RowToLog RowMover::RowOf(Location slot, uint32_t checkpoint, bool lives) const {
 
 StatusOr<Location> RowMover::LogSlot(Location slot, uint32_t checkpoint, bool lives) const {
   ForgetGained(slot);
-  return parts_.log->Append(LogStream::kUser, RowOf(slot, checkpoint, lives));
+  return parts_.log->appender().Append(LogStream::kUser, RowOf(slot, checkpoint, lives));
 }
 
 bool RowMover::PutInLog(KeyIndex::Shard* shard, const RowId& id, uint32_t heat,
                         const std::byte* row, const Match& match) {
   if (TakeRoom(1) == 0) return false;
   const StatusOr<Location> home =
-      parts_.log->Append(LogStream::kUser, {.row_class = slot_class_,
-                                            .record_bytes = RecordBytesOf(slot_bytes_),
-                                            .table = id.table,
-                                            .key = id.key,
-                                            .heat = heat,
-                                            .checkpoint = parts_.gate->checkpoint(),
-                                            .payload = PayloadOf(row),
-                                            .was_dirty = true});
+      parts_.log->appender().Append(LogStream::kUser, {.row_class = slot_class_,
+                                                       .record_bytes = RecordBytesOf(slot_bytes_),
+                                                       .table = id.table,
+                                                       .key = id.key,
+                                                       .heat = heat,
+                                                       .checkpoint = parts_.gate->checkpoint(),
+                                                       .payload = PayloadOf(row),
+                                                       .was_dirty = true});
   if (!home.ok()) {
     GiveRoom(1);
     return false;
@@ -306,7 +306,7 @@ bool RowMover::PutInLog(KeyIndex::Shard* shard, const RowId& id, uint32_t heat,
   if (match.any()) {
     const Location former = match.location();
     parts_.index->Move(shard, id.hash, match, *home);
-    parts_.log->MarkDead(former);
+    parts_.log->segments().MarkDead(former);
   } else {
     parts_.index->Insert(shard, id.hash, *home);
     CountInLog(*parts_.tables->Get(id.table), 1);
@@ -321,10 +321,10 @@ StatusOr<Match> RowMover::Resolve(KeyIndex::Shard* shard, const RowId& id, Recor
   Status unread_status;
   parts_.index->VisitMatches(shard, id, [&](const Match& match) {
     if (match.location().tier() == Tier::kSsd) {
-      const auto read = parts_.log->ReadOne(match.location(), scratch);
+      const auto read = parts_.log->reader().ReadOne(match.location(), scratch);
       if (!read.ok()) {
         SlotOwner owner;
-        const bool is_known = parts_.log->OwnerOf(match.location(), scratch, &owner);
+        const bool is_known = parts_.log->owners().OwnerOf(match.location(), scratch, &owner);
         const bool is_row = is_known && owner.table == id.table && owner.key == id.key;
         if (is_known && !is_row) return false;
         unread_status = read.status();
@@ -426,21 +426,21 @@ RowMover::Logged RowMover::FindLogged(KeyIndex::Shard* shard, const RowId& id,
 
 bool RowMover::WriteAnew(KeyIndex::Shard* shard, const RowId& id, Location from,
                          const Logged& logged, std::span<const std::byte> record, uint32_t heat) {
-  const StatusOr<Location> home =
-      parts_.log->Append(LogStream::kCompaction, {.row_class = slot_class_,
-                                                  .record_bytes = RecordBytesOf(slot_bytes_),
-                                                  .table = id.table,
-                                                  .key = id.key,
-                                                  .heat = heat,
-                                                  .checkpoint = parts_.gate->checkpoint(),
-                                                  .payload = record.subspan(sizeof(RecordHeader))});
+  const StatusOr<Location> home = parts_.log->appender().Append(
+      LogStream::kCompaction, {.row_class = slot_class_,
+                               .record_bytes = RecordBytesOf(slot_bytes_),
+                               .table = id.table,
+                               .key = id.key,
+                               .heat = heat,
+                               .checkpoint = parts_.gate->checkpoint(),
+                               .payload = record.subspan(sizeof(RecordHeader))});
   if (!home.ok()) return false;
   if (logged.note != nullptr) {
     logged.note->SetLogged(*home);
   } else {
     parts_.index->Move(shard, id.hash, logged.match, *home);
   }
-  parts_.log->MarkDead(from);
+  parts_.log->segments().MarkDead(from);
   return true;
 }
 

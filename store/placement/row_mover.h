@@ -167,12 +167,13 @@ class RowMover {
   bool forgets() const { return forgets_; }
   uint32_t record_bytes() const { return RecordBytesOf(slot_bytes_); }
 
-  // Room in the log for rows that will be made (RowLog::TakeRoom), or were not. Thread-safe.
-  uint64_t TakeRoom(uint64_t rows) { return parts_.log->TakeRoom(slot_class_, rows); }
-  void GiveRoom(uint64_t rows) { parts_.log->GiveRoom(slot_class_, rows); }
+  // Room in the log for rows that will be made (SpaceReservations::Reserve), or were not.
+  // Thread-safe.
+  uint64_t TakeRoom(uint64_t rows) { return parts_.log->space().Reserve(slot_class_, rows); }
+  void GiveRoom(uint64_t rows) { parts_.log->space().Release(slot_class_, rows); }
   // Whether there is such room; cheap where there is plenty. Thread-safe.
   bool HasRoom(uint64_t rows) const {
-    return parts_.log->HasRoom(slot_class_, RecordBytesOf(slot_bytes_), rows);
+    return parts_.log->space().CanReserve(slot_class_, RecordBytesOf(slot_bytes_), rows);
   }
 
   // Asks the cache for what BringUp needs first. Thread-safe. Always inlined: g++ 12 drops calls of

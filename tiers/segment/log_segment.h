@@ -22,6 +22,8 @@ inline constexpr uint32_t kSegmentUnitBits = 22;
 inline constexpr uint32_t kSegmentsMax = 1u << (kLocationBits - kSegmentUnitBits);
 static_assert(kSegmentBytesMax == kLocationUnitBytes << kSegmentUnitBits);
 
+// Whether a location is one of a log's.
+constexpr bool IsInLog(Location location) { return location.tier() == Tier::kSsd; }
 constexpr uint32_t SegmentIndexOf(Location location) {
   return static_cast<uint32_t>(location.units >> kSegmentUnitBits) % kSegmentsMax;
 }
@@ -78,6 +80,9 @@ struct LogSegment {
   Status Write(uint64_t offset, std::span<const std::byte> bytes) const {
     const Status status = file->Write(offset, bytes);
     return status.ok() ? status : file->Write(offset, bytes);
+  }
+  Location LocationOf(uint32_t slot) const {
+    return LocationInSegment(index, geometry.OffsetOf(slot));
   }
   bool IsLive(uint32_t slot) const { return (live()[slot / 64] >> (slot % 64) & 1) != 0; }
   // False: it was so already.

@@ -73,6 +73,8 @@ bool AreTables(std::span<const TableId> tables) {
 
 }  // namespace
 
+std::string SegmentName(uint64_t segment_id) { return StrCat("segment-", Hex(segment_id, 16)); }
+
 bool IsSound(const SegmentHeader& header) {
   return header.record_bytes >= kRecordBytesMin && header.record_bytes % 16 == 0 &&
          header.record_bytes <= kRecordBytesMax && header.segment_bytes % kBlockBytes == 0 &&

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "base/files/file_system.h"
 #include "base/status.h"
@@ -32,6 +33,9 @@ struct SegmentHeader {
 
   bool operator==(const SegmentHeader&) const = default;
 };
+
+// The name of a segment's file.
+std::string SegmentName(uint64_t segment_id);
 
 // Whether these are sizes that a writer may have chosen.
 bool IsSound(const SegmentHeader& header);
