@@ -36,5 +36,8 @@
   EMBANK_THREAD_ATTRIBUTE(shared_trylock_function(__VA_ARGS__))
 #define EMBANK_ASSERT_EXCLUSIVE_LOCK(...) \
   EMBANK_THREAD_ATTRIBUTE(assert_exclusive_lock(__VA_ARGS__))
+#define EMBANK_ASSERT_SHARED_LOCK(...) EMBANK_THREAD_ATTRIBUTE(assert_shared_lock(__VA_ARGS__))
+// A function that returns a lock: its callers name the lock by it.
+#define EMBANK_LOCK_RETURNED(lock) EMBANK_THREAD_ATTRIBUTE(lock_returned(lock))
 
 #endif  // EMBANK_BASE_THREAD_ANNOTATIONS_H_

@@ -17,8 +17,8 @@
 #include "bench/ssd_phases.h"
 #include "bench/workload.h"
 #include "store/table/options.h"
-#include "tiers/log/log_record.h"
 #include "tiers/row/row_layout.h"
+#include "tiers/segment/log_record.h"
 
 namespace embank {
 namespace {

@@ -169,8 +169,8 @@ Status Store::EraseRowsOf(Table* table) {
 Status Store::EraseLoggedRowsOf(Table* table) {
   // Rows that move meanwhile might be missed.
   const Compaction::Pause pause(compaction_.get());
-  const Status visited =
-      log_->VisitOwners(table->slot_class(), [&](Location location, TableId owner, Key key) {
+  const Status visited = log_->owners().VisitOwners(
+      table->slot_class(), [&](Location location, TableId owner, Key key) {
         if (owner != table->id()) return;
         const RowId id = table->IdOf(key, table->HashOf(key));
         KeyIndex::Shard* const shard = index_->shard(KeyIndex::ShardOf(id.hash));
@@ -226,7 +226,7 @@ Status Store::MakeMover(SlotsOfClass* slots) {
   EMBANK_RETURN_IF_ERROR(CheckNotesReach(slots->row_class));
   const uint32_t record_bytes = RecordBytesOf(slots->row_class.slot_bytes);
   const bool forgets = slots->row_class.on_full == OnFull::kForget;
-  if (!log_->AddRowClass(slots->slot_class, record_bytes, forgets).ok()) {
+  if (!log_->space().AddRowClass(slots->slot_class, record_bytes, forgets).ok()) {
     return StatusWithRoom(StatusCode::kResourceExhausted, [&] {
       return StrCat("dram_bytes: ", options_.dram_bytes, ", of which ", budget_.used_bytes(),
                     " are used, leaves no memory for saving rows of ", slots->row_class.slot_bytes,
@@ -250,8 +250,8 @@ Status Store::MakeMover(SlotsOfClass* slots) {
 // What a table of a new row class takes; if rows have the memory, they leave it.
 void Store::FreeForTable(const TableOptions& options) {
   if (pages_ == nullptr) return;
-  const SegmentGeometry geometry =
-      SegmentGeometry::Of(RecordBytesOf(RowClassOf(options).slot_bytes), log_->segment_bytes());
+  const SegmentGeometry geometry = SegmentGeometry::Of(
+      RecordBytesOf(RowClassOf(options).slot_bytes), log_->options().segment_bytes);
   pages_->FreeBytes(kTableFixedBytes + RowMover::kFixedBytes + LogMemory::ClassBytesMax(geometry));
 }
 
@@ -307,7 +307,7 @@ MemoryReport Store::ReportMemory() const {
   report.fixed_bytes =
       report.used_bytes - std::min(report.used_bytes, slab_bytes + report.index_bytes);
   report.huge_pages_refused_bytes = HugePagesOff() ? slab_bytes + report.index_bytes : 0;
-  if (log_ != nullptr) report.ssd = log_->Space();
+  if (log_ != nullptr) report.ssd = log_->space().Report();
   return report;
 }
 

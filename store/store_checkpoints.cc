@@ -25,7 +25,7 @@ Status NoPath() { return FailedPreconditionError("the store has no path: it is i
 // Memory was reserved for all rows: mostly it is many that a damaged footer makes one.
 Status NoPlace(uint64_t segment_id, uint64_t dram_bytes) {
   return StatusWithRoom(StatusCode::kResourceExhausted, [&] {
-    return StrCat(RowLog::SegmentName(segment_id),
+    return StrCat(SegmentName(segment_id),
                   ": no place in the index for one of its rows; dram_bytes is ", dram_bytes,
                   ", or too many rows are said to have the same key");
   });
@@ -192,7 +192,7 @@ Status Store::Recover(std::span<const Manifest> kept) {
     // Its segments take space, which is nothing to who only reads.
     if (options_.read_only) break;
     for (const SegmentRows& rows : manifest.segments) {
-      const Status adopted = log_->Adopt(rows, manifest.checkpoint, nullptr);
+      const Status adopted = log_->recovery().Adopt(rows, manifest.checkpoint, nullptr);
       if (!adopted.ok()) {
         Log(LogLevel::kWarning, StrCat("of checkpoint ", manifest.checkpoint,
                                        ", which is not opened: ", adopted.ToString()));
@@ -263,9 +263,8 @@ Status Store::RecoverSegment(const SegmentRows& rows, uint32_t checkpoint) {
     Table* const table = tables_by_id_->Get(owner);
     const bool is_owner = table != nullptr && table->slot_class() == rows.header.row_class;
     if (!is_owner && status.ok()) {
-      status =
-          DataLossError(StrCat(RowLog::SegmentName(rows.header.segment_id), ": a row of table ",
-                               owner, ", which has no such rows in the checkpoint"));
+      status = DataLossError(StrCat(SegmentName(rows.header.segment_id), ": a row of table ", owner,
+                                    ", which has no such rows in the checkpoint"));
     }
     if (!status.ok()) return;
     const KeyHash hash = table->HashOf(key);
@@ -277,8 +276,8 @@ Status Store::RecoverSegment(const SegmentRows& rows, uint32_t checkpoint) {
     index_->Insert(shard, hash, location);
     ++counts[table];
   };
-  const RowLog::VisitOwner visit = insert;
-  const Status adopted = log_->Adopt(rows, checkpoint, &visit);
+  const LogOwners::Visit visit = insert;
+  const Status adopted = log_->recovery().Adopt(rows, checkpoint, &visit);
   for (const auto& [table, count] : counts) {
     table->AddRows(count);
     table->mover()->rows().CountInLog(*table, count);
@@ -306,7 +305,7 @@ bool Store::SetManifestsAside(const Manifest& tables, uint64_t blob_bytes, bool 
   const uint64_t bytes =
       ManifestsBytesMax(tables, options_.ssd_bytes, segment_bytes_, blob_room_bytes) +
       heat_room_bytes_.load();
-  if (!log_->SetAside(bytes, must)) return false;
+  if (!log_->space().SetAside(bytes, must)) return false;
   blob_room_bytes_ = blob_room_bytes;
   return true;
 }
@@ -331,7 +330,7 @@ Status Store::MakeRoomInManifests(ManifestTable table) {
   }
   if (SetManifestsAside(tables, blob_room_bytes_.load(), /*must=*/false)) return OkStatus();
   return ResourceExhaustedError(
-      StrCat("a table more has no room in a checkpoint; ", log_->WhyRefused()));
+      StrCat("a table more has no room in a checkpoint; ", log_->space().WhyRefused()));
 }
 
 StatusOr<uint32_t> Store::Checkpoint(std::span<const std::byte> blob) {
@@ -389,7 +388,7 @@ StatusOr<uint32_t> Store::CheckpointLocked(std::span<const std::byte> blob) {
           // The rates with which the last batches were made.
           for (size_t i = 0; i < tables.size(); ++i)
             manifest.tables[i].options = tables[i]->options();
-          log_->Freeze(checkpoint);
+          log_->checkpoints().Freeze(checkpoint);
         },
         [&] { flip_begin_ns = clock_->NowNs(); });
     flip_ns = clock_->NowNs() - flip_begin_ns;
@@ -404,8 +403,8 @@ StatusOr<uint32_t> Store::CheckpointLocked(std::span<const std::byte> blob) {
   Status status = gate_->EndSweep();
   bool in_doubt = false;
   if (status.ok()) status = KeepFrozen(&manifest, &in_doubt);
-  if (Seeded(SeededBug::kManifestBeforeSegments)) status.Update(log_->Sync());
-  log_->Thaw(status.ok() || in_doubt);
+  if (Seeded(SeededBug::kManifestBeforeSegments)) status.Update(log_->appender().Sync());
+  log_->checkpoints().Thaw(status.ok() || in_doubt);
   if (!status.ok()) {
     ForgetHeat();
     return status;
@@ -425,7 +424,7 @@ StatusOr<uint32_t> Store::CheckpointLocked(std::span<const std::byte> blob) {
 void Store::ForgetOthers() {
   uint32_t oldest = last_.previous;
   if (!exported_.empty()) oldest = std::min(oldest, *exported_.begin());
-  log_->Forget(oldest);
+  log_->checkpoints().ReleaseOlderThan(oldest);
   if (!options_.read_only) ForgetHeat();
 }
 
@@ -439,9 +438,9 @@ Status Store::KeepFrozen(Manifest* manifest, bool* in_doubt) {
   try {
     // Before the log's sync of the directory, which makes its name durable too.
     KeepHeat(manifest);
-    EMBANK_ASSIGN_OR_RETURN(manifest->segments, log_->SyncFrozen());
-    manifest->next_segment_id = log_->next_segment_id();
-    manifest->next_sequence = log_->next_sequence();
+    EMBANK_ASSIGN_OR_RETURN(manifest->segments, log_->checkpoints().SyncFrozen());
+    manifest->next_segment_id = log_->segments().next_segment_id();
+    manifest->next_sequence = log_->appender().next_sequence();
     return directory_->Keep(*manifest, in_doubt);
   } catch (const std::bad_alloc&) {
     return NoMemory();

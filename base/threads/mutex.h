@@ -82,6 +82,10 @@ class EMBANK_LOCKABLE Mutex {
   void AssertHeld() const EMBANK_ASSERT_EXCLUSIVE_LOCK() {
     EMBANK_CHECK(Holders(state_.load(std::memory_order_relaxed)) == kWriter);
   }
+  // Stops the process unless a thread holds it, exclusively or not.
+  void AssertReaderHeld() const EMBANK_ASSERT_SHARED_LOCK() {
+    EMBANK_CHECK(Holders(state_.load(std::memory_order_relaxed)) != 0);
+  }
 
  private:
   // state_: how many readers hold the lock, or kWriter; and who waits for it. That somebody waits

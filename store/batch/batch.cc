@@ -59,7 +59,7 @@ std::string Batch::WhyRefused() const {
            "(a table that forgets has to have rows for it)";
   }
   const RowLog* const log = table_->mover()->log();
-  if (!is_index || parts.pages == nullptr) return log->WhyRefused();
+  if (!is_index || parts.pages == nullptr) return log->space().WhyRefused();
   return StrCat("dram_bytes is ", parts.pages->budget_bytes(), ", of which the index takes ",
                 parts.index->memory()->bytes(),
                 " and finds no more to grow into: erase rows, or open the store with more, as "

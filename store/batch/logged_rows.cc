@@ -27,7 +27,7 @@ void LoggedRows::Part::Read(LoggedRowUse use, Visit visit) {
       table.mover()->promotion().Prefetch(table.HashOf(batch_.keys()[positions_[i]]));
   };
   // What comes of it is seen by what was visited.
-  const Status status = table.mover()->log()->Read(
+  const Status status = table.mover()->log()->reader().Read(
       locations,
       [&](size_t i, const Status& read, std::span<const std::byte> record) {
         const RowId id = id_of(positions_[i]);

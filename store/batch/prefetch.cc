@@ -70,7 +70,7 @@ class RowsAhead {
     }
     if (count == 0) return;
     // What cannot be read, or not from there any more, the next one who needs it sees to.
-    const Status status = table_->mover()->log()->Read(
+    const Status status = table_->mover()->log()->reader().Read(
         locations.first(count),
         [&](size_t i, const Status& read, std::span<const std::byte> record) {
           const Key key = batch_.keys()[positions[i]];

@@ -9,8 +9,8 @@
 #include "base/status_or.h"
 #include "base/threads/mutex.h"
 #include "base/types.h"
-#include "tiers/log/log_read_list.h"
 #include "tiers/row/row_layout.h"
+#include "tiers/segment/log_read_list.h"
 
 namespace embank {
 

@@ -393,7 +393,7 @@ std::vector<std::string> CheckpointDirectory::SegmentsBeside(
   }
   std::vector<std::string> names;
   for (const uint64_t segment : segments_) {
-    if (known.count(segment) == 0) names.push_back(RowLog::SegmentName(segment));
+    if (known.count(segment) == 0) names.push_back(SegmentName(segment));
   }
   return names;
 }

@@ -8,7 +8,7 @@
 //                    no manifest is as new as that, the newest one has been lost
 //   HEAT-<n>         the heat of checkpoint n's rows (store/checkpoint/heat_file.h), if its
 //                    manifest says so
-//   segment-<id>     a segment of the log (tiers/log/row_log.h)
+//   segment-<id>     a segment of the log (tiers/segment/segment_format.h)
 //
 // What is in no kept manifest is left from a crash, and removed when the store is opened.
 #ifndef EMBANK_STORE_CHECKPOINT_CHECKPOINT_DIRECTORY_H_

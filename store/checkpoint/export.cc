@@ -13,7 +13,7 @@
 #include "base/str_cat.h"
 #include "base/threads/log.h"
 #include "store/checkpoint/checkpoint_directory.h"
-#include "tiers/log/row_log.h"
+#include "tiers/segment/segment_format.h"
 
 namespace embank {
 namespace {
@@ -101,7 +101,7 @@ class Export {
   }
 
   Status AddSegment(const SegmentRows& rows) {
-    const std::string name = RowLog::SegmentName(rows.header.segment_id);
+    const std::string name = SegmentName(rows.header.segment_id);
     const uint64_t bytes = BytesOf(rows);
     if (IsFinished(rows)) return Share(name, bytes, rows.header.segment_bytes);
     return Copy(name, bytes, rows.header.segment_bytes);

@@ -11,6 +11,7 @@
 #include "base/status_macros.h"
 #include "base/str_cat.h"
 #include "store/placement/heat_sketch.h"
+#include "tiers/segment/log_record.h"
 
 namespace embank {
 namespace {

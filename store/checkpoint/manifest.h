@@ -11,7 +11,7 @@
 
 #include "base/status_or.h"
 #include "store/table/options.h"
-#include "tiers/log/row_log.h"
+#include "tiers/segment/log_segment.h"
 
 namespace embank {
 

@@ -5,8 +5,8 @@
 #include "base/check.h"
 #include "base/memory/memory.h"
 #include "base/status_macros.h"
-#include "tiers/log/log_record.h"
-#include "tiers/log/row_log.h"
+#include "tiers/segment/log_read_list.h"
+#include "tiers/segment/log_record.h"
 
 namespace embank {
 
@@ -26,8 +26,8 @@ Status SegmentReader::Open(const SegmentHeader& named) {
     EMBANK_ASSIGN_OR_RETURN(window_,
                             AlignedBuffer::Create(SystemMemorySource(), &budget_, window_bytes_));
   }
-  EMBANK_ASSIGN_OR_RETURN(file_, directory_->Open(RowLog::SegmentName(named.segment_id),
-                                                  FileAccess::kRead, FileCaching::kDirect));
+  EMBANK_ASSIGN_OR_RETURN(file_, directory_->Open(SegmentName(named.segment_id), FileAccess::kRead,
+                                                  FileCaching::kDirect));
   EMBANK_ASSIGN_OR_RETURN(size_bytes_, file_->SizeBytes());
   return OkStatus();
 }

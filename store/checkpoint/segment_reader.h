@@ -12,7 +12,7 @@
 #include "base/memory/aligned_buffer.h"
 #include "base/status.h"
 #include "base/status_or.h"
-#include "tiers/log/segment_format.h"
+#include "tiers/segment/segment_format.h"
 
 namespace embank {
 

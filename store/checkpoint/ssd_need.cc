@@ -5,8 +5,8 @@
 #include "base/files/file_system.h"
 #include "base/memory/memory.h"
 #include "store/placement/memory_plan.h"
-#include "tiers/log/log_record.h"
-#include "tiers/log/log_room.h"
+#include "tiers/segment/log_record.h"
+#include "tiers/space/log_room.h"
 
 namespace embank {
 namespace {

@@ -13,8 +13,8 @@
 #include "store/placement/row_mover.h"
 #include "tiers/dram/dram_tier.h"
 #include "tiers/dram/slot_notes.h"
-#include "tiers/log/log_memory.h"
 #include "tiers/row/row_layout.h"
+#include "tiers/space/log_memory.h"
 
 namespace embank {
 

@@ -17,8 +17,8 @@
 #include "base/threads/log.h"
 #include "store/checkpoint/checkpoint_directory.h"
 #include "store/checkpoint/segment_reader.h"
-#include "tiers/log/log_record.h"
 #include "tiers/row/row_layout.h"
+#include "tiers/segment/log_record.h"
 
 namespace embank {
 namespace {
@@ -187,7 +187,7 @@ class SegmentRepair {
  public:
   SegmentRepair(const SegmentRows& rows, SegmentReader* reader, RepairTally* tally)
       : rows_(rows),
-        name_(RowLog::SegmentName(rows.header.segment_id)),
+        name_(SegmentName(rows.header.segment_id)),
         geometry_(SegmentGeometry::Of(rows.header.record_bytes, rows.header.segment_bytes)),
         reader_(reader),
         tally_(tally),

@@ -10,6 +10,7 @@
 #include "store/checkpoint/checkpoint_directory.h"
 #include "store/checkpoint/segment_reader.h"
 #include "tiers/row/row_layout.h"
+#include "tiers/segment/log_record.h"
 
 namespace embank {
 namespace {

@@ -13,8 +13,8 @@
 #include "store/checkpoint/checkpoint_directory.h"
 #include "store/checkpoint/heat_file.h"
 #include "store/checkpoint/segment_reader.h"
-#include "tiers/log/log_record.h"
 #include "tiers/row/row_layout.h"
+#include "tiers/segment/log_record.h"
 
 namespace embank {
 namespace {
@@ -150,9 +150,9 @@ class SegmentVerify {
       const uint32_t used = use.rows->used_slots;
       const bool has_more = used % 64 != 0 && use.rows->bits[used / 64] >> (used % 64) != 0;
       if (!has_more) continue;
-      Damage damage =
-          DamageOf(DamagedPart::kManifest, StrCat(RowLog::SegmentName(header().segment_id),
-                                                  " has rows behind its ", used, " used slots"));
+      Damage damage = DamageOf(
+          DamagedPart::kManifest,
+          StrCat(SegmentName(header().segment_id), " has rows behind its ", used, " used slots"));
       damage.file = CheckpointDirectory::ManifestName(use.kept->manifest().checkpoint);
       found_.push_back(std::move(damage));
     }
@@ -173,7 +173,7 @@ class SegmentVerify {
     const StatusOr<SegmentHeader> read = reader_->ReadHeader();
     if (IsFailedPrecondition(read.status())) {
       return FailedPreconditionError(
-          StrCat(RowLog::SegmentName(header().segment_id), ": ", read.status().message()));
+          StrCat(SegmentName(header().segment_id), ": ", read.status().message()));
     }
     if (IsOutOfRange(read.status())) {
       return LoseAll(DamagedPart::kFile, "the segment is cut off before its first record");
@@ -297,8 +297,7 @@ class SegmentVerify {
   }
 
   Damage DamageOf(DamagedPart part, std::string_view what) const {
-    return {
-        .file = RowLog::SegmentName(header().segment_id), .part = part, .what = std::string(what)};
+    return {.file = SegmentName(header().segment_id), .part = part, .what = std::string(what)};
   }
 
   // The whole segment: no checkpoint that has rows in it can be opened.
@@ -317,8 +316,8 @@ class SegmentVerify {
     for (SegmentUse& use : uses_) {
       Damage damage =
           DamageOf(DamagedPart::kManifest,
-                   StrCat(RowLog::SegmentName(header().segment_id),
-                          header().store_id != other_->store_id ? " is another store's than it says"
+                   StrCat(SegmentName(header().segment_id), header().store_id != other_->store_id
+                                                                ? " is another store's than it says"
                                                                 : " is another one than it says"));
       damage.file = CheckpointDirectory::ManifestName(use.kept->manifest().checkpoint);
       use.kept->verified()->opens = false;

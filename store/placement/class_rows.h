@@ -107,12 +107,12 @@ class ClassRows {
   // ---- thread-safe ----
 
   // Reserves space in the log for rows that will be dirty; the number that it has space for.
-  uint64_t Reserve(uint64_t rows) { return parts_.log->TakeRoom(slot_class_, rows); }
+  uint64_t Reserve(uint64_t rows) { return parts_.log->space().Reserve(slot_class_, rows); }
   // Gives reserved space back.
-  void Release(uint64_t rows) { parts_.log->GiveRoom(slot_class_, rows); }
+  void Release(uint64_t rows) { parts_.log->space().Release(slot_class_, rows); }
   // Whether Reserve would give so much; cheap where there is plenty.
   bool HasSpace(uint64_t rows) const {
-    return parts_.log->HasRoom(slot_class_, record_bytes(), rows);
+    return parts_.log->space().CanReserve(slot_class_, record_bytes(), rows);
   }
 
   // The number of rows in DRAM; in the log alone.

@@ -37,21 +37,21 @@ bool CompactedRows::WriteAnew(KeyIndex::Shard* shard, const RowId& id, Location 
                               const Logged& logged, std::span<const std::byte> record,
                               uint32_t heat) {
   EMBANK_CHECK(logged.any());
-  const StatusOr<Location> home =
-      parts_.log->Append(LogStream::kCompaction, {.row_class = rows_.slot_class(),
-                                                  .record_bytes = rows_.record_bytes(),
-                                                  .table = id.table,
-                                                  .key = id.key,
-                                                  .heat = heat,
-                                                  .checkpoint = parts_.gate->checkpoint(),
-                                                  .payload = record.subspan(sizeof(RecordHeader))});
+  const StatusOr<Location> home = parts_.log->appender().Append(
+      LogStream::kCompaction, {.row_class = rows_.slot_class(),
+                               .record_bytes = rows_.record_bytes(),
+                               .table = id.table,
+                               .key = id.key,
+                               .heat = heat,
+                               .checkpoint = parts_.gate->checkpoint(),
+                               .payload = record.subspan(sizeof(RecordHeader))});
   if (!home.ok()) return false;
   if (logged.note != nullptr) {
     logged.note->SetLogged(*home);
   } else {
     parts_.index->Move(shard, id.hash, logged.match, *home);
   }
-  parts_.log->MarkDead(from);
+  parts_.log->segments().MarkDead(from);
   return true;
 }
 

@@ -12,7 +12,7 @@ Compaction::Compaction(const CompactionParts& parts)
     : parts_(parts), task_(parts.executor->MakeBackgroundTask([this] { return WorkOff(); })) {}
 
 void Compaction::Pay(uint64_t changed_keys) {
-  const uint64_t pace = parts_.log->pace();
+  const uint64_t pace = parts_.log->candidates().pace();
   if (pace == 0 || changed_keys == 0) return;
   // A single key owes a whole row.
   const uint64_t rows =
@@ -100,7 +100,7 @@ uint64_t Compaction::ForgetInMemory(RowMover* mover, uint64_t rows) {
 // Of the victim, in a step.
 size_t Compaction::RowsToForget() const {
   const uint64_t record_bytes = victim_->header.record_bytes;
-  const uint64_t rows = (parts_.log->BytesToForget() + record_bytes - 1) / record_bytes;
+  const uint64_t rows = (parts_.log->space().BytesToForget() + record_bytes - 1) / record_bytes;
   return std::clamp<uint64_t>(std::max(rows, rows_to_forget_.load()), 1, kRowsAtATime);
 }
 
@@ -124,7 +124,7 @@ void Compaction::MakeRoomLater() {
 }
 
 bool Compaction::Pick(CompactionAim aim) {
-  victim_ = parts_.log->PickVictim(aim);
+  victim_ = parts_.log->candidates().PickVictim(aim);
   aim_ = aim;
   next_slot_ = 0;
   if (victim_ == nullptr) return false;
@@ -139,7 +139,7 @@ void Compaction::Drop(bool is_done) {
     forget_segment_ = is_done ? 0 : victim_->header.segment_id;
     forget_slot_ = next_slot_;
   }
-  parts_.log->Release(std::exchange(victim_, nullptr), is_done);
+  parts_.log->candidates().Release(std::exchange(victim_, nullptr), is_done);
 }
 
 Compaction::StepEnd Compaction::TryStep(CompactionAim aim) {
@@ -149,7 +149,8 @@ Compaction::StepEnd Compaction::TryStep(CompactionAim aim) {
   const bool forgets = aim == CompactionAim::kForget;
   const size_t wanted = forgets ? RowsToForget() : rows_.size();
   const uint32_t first_slot = next_slot_;
-  const size_t count = parts_.log->LiveOf(*victim_, &next_slot_, std::span(rows_).first(wanted));
+  const size_t count =
+      parts_.log->candidates().LiveOf(*victim_, &next_slot_, std::span(rows_).first(wanted));
   const std::span<const Location> rows = std::span(rows_).first(count);
   step_rows_ = count;
   step_bytes_ = count * victim_->header.record_bytes;
@@ -157,13 +158,14 @@ Compaction::StepEnd Compaction::TryStep(CompactionAim aim) {
   stuck_ = false;
   bool damaged = false;
   bool unread = false;
-  const Status read = parts_.log->Read(rows, [&](size_t i, const Status& status, auto record) {
-    mutex_.AssertHeld();
-    (IsDataLoss(status) ? damaged : unread) |= !status.ok();
-    if (status.ok()) MoveRow(rows[i], record);
-  });
+  const Status read =
+      parts_.log->reader().Read(rows, [&](size_t i, const Status& status, auto record) {
+        mutex_.AssertHeld();
+        (IsDataLoss(status) ? damaged : unread) |= !status.ok();
+        if (status.ok()) MoveRow(rows[i], record);
+      });
   // What cannot be read stays where it is, and its segment with it.
-  if (damaged || unread) parts_.log->PassOver(victim_.get(), damaged);
+  if (damaged || unread) parts_.log->candidates().PassOver(victim_.get(), damaged);
   if (!read.ok()) next_slot_ = first_slot;
   // What is forgotten can wait until the device reads again.
   const bool waits = forgets && unread;

@@ -9,7 +9,7 @@
 //
 // A row that memory has too stays clean there. The victim's file is removed once no kept checkpoint
 // has rows of it. Which segments are worth it, and how many rows are to be moved for those that
-// change, the log says (RowLog::PickVictim, RowLog::pace). Batches of changes note what they owe,
+// change, the log says (CompactionCandidates). Batches of changes note what they owe,
 // and work it off themselves when the work aside falls behind.
 #ifndef EMBANK_STORE_PLACEMENT_COMPACTION_H_
 #define EMBANK_STORE_PLACEMENT_COMPACTION_H_
@@ -91,8 +91,9 @@ class Compaction {
   enum class StepEnd { kDone, kNothing, kFailed };
 
   bool MustForget() const {
-    return !parts_.log->has_stopped() &&
-           (parts_.log->BytesToForget() > 0 || rows_to_forget_.load(std::memory_order_relaxed) > 0);
+    return !parts_.log->writer().has_stopped() &&
+           (parts_.log->space().BytesToForget() > 0 ||
+            rows_to_forget_.load(std::memory_order_relaxed) > 0);
   }
   size_t RowsToForget() const EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CountForgotten();

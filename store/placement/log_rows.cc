@@ -29,7 +29,7 @@ class LogRows::Candidates {
       const Location location = match.location();
       matches_[count_] = match;
       if (location.tier() == Tier::kDram) return ++count_ > 0;  // its header tells: no other is
-      segments_[count_++] = parts.log->Hold(location);
+      segments_[count_++] = parts.log->segments().Hold(location);
       return false;
     });
   }
@@ -59,14 +59,14 @@ FoundRow LogRows::Read(const RowId& id, const Candidates& candidates, RecordScra
   FoundRow row;
   for (size_t i = 0; i < candidates.matches().size(); ++i) {
     const Location location = candidates.matches()[i].location();
-    const auto record = parts_.log->ReadOne(location, scratch);
+    const auto record = parts_.log->reader().ReadOne(location, scratch);
     if (record.ok()) {
       if (!IsRecordOf(id, *record)) continue;
       *found = i;
       return {.outcome = Outcome::kFound, .record = *record};
     }
     SlotOwner owner;
-    const bool is_known = parts_.log->OwnerOf(location, scratch, &owner);
+    const bool is_known = parts_.log->owners().OwnerOf(location, scratch, &owner);
     const bool is_row = is_known && owner.table == id.table && owner.key == id.key;
     if (is_known && !is_row) continue;
     if (!Seeded(SeededBug::kLossIsAbsence)) row.outcome = Outcome::kDataLoss;
@@ -111,7 +111,7 @@ void LogRows::Touch(KeyHash hash, std::span<const std::byte> record, uint32_t to
 bool LogRows::Append(KeyIndex::Shard* shard, const RowId& id, uint32_t heat, const std::byte* row,
                      const Match& match) {
   if (rows_.Reserve(1) == 0) return false;
-  const StatusOr<Location> home = parts_.log->Append(
+  const StatusOr<Location> home = parts_.log->appender().Append(
       LogStream::kUser,
       {.row_class = rows_.slot_class(),
        .record_bytes = rows_.record_bytes(),
@@ -129,7 +129,7 @@ bool LogRows::Append(KeyIndex::Shard* shard, const RowId& id, uint32_t heat, con
     const Location former = match.location();
     EMBANK_CHECK(former.tier() != Tier::kDram);
     parts_.index->Move(shard, id.hash, match, *home);
-    parts_.log->MarkDead(former);
+    parts_.log->segments().MarkDead(former);
   } else {
     parts_.index->Insert(shard, id.hash, *home);
     rows_.CountInLog(*parts_.tables->Get(id.table), 1);

@@ -5,8 +5,8 @@
 #include "store/placement/heat_sketch.h"
 #include "tiers/dram/dram_tier.h"
 #include "tiers/dram/slot_notes.h"
-#include "tiers/log/log_record.h"
 #include "tiers/row/row_layout.h"
+#include "tiers/segment/log_record.h"
 
 namespace embank {
 
@@ -30,7 +30,7 @@ uint64_t RowAddressBytes(const StoreOptions& options) {
 
 RowLogOptions LogSizes(const StoreOptions& options) {
   constexpr uint64_t kSegmentBytesMin = uint64_t{1} << 20;
-  // Room is kept and had back by segments (tiers/log/log_room.h).
+  // Room is kept and had back by segments (tiers/space/log_room.h).
   constexpr uint64_t kSegmentsOfBudgetMin = 64;
   RowLogOptions log;
   while (options.ssd_bytes != 0 && log.segment_bytes > kSegmentBytesMin &&

@@ -221,7 +221,7 @@ Status Scan::ReadNoted(std::span<Key> keys, RowSpan rows, uint64_t* read) {
       std::memcpy(rows.Row(next), table_->layout().Vector(RowIn(record)), vector_bytes);
       keys[next++] = key;
     };
-    reader.status = table_->mover()->log()->Read(
+    reader.status = table_->mover()->log()->reader().Read(
         places.subspan(reader.begin, reader.end - reader.begin), visit, kBridgedBytes);
     reader.found = next - reader.begin;
   });

@@ -32,7 +32,7 @@ void ScanNotes::Add(Location location) {
   if (index >= segments_.size()) segments_.resize(index + 1);
   Segment& segment = segments_[index];
   if (segment.held == nullptr) {
-    std::shared_ptr<const LogSegment> held = log_->Hold(location);
+    std::shared_ptr<const LogSegment> held = log_->segments().Hold(location);
     const bool is_ours = held->header.row_class == row_class_;
     segment.bits.resize(is_ours ? RoundUp(held->geometry.slots, kWordBits) / kWordBits : 0);
     segment.geometry = held->geometry;
@@ -59,7 +59,7 @@ Status ScanNotes::ResolveSegment(Segment* segment, uint64_t* unknown) {
   MemoryBudget unlimited(0);
   AlignedBuffer memory;
   SegmentFooter owners;
-  Status told = log_->OwnersOf(*segment->held, &unlimited, &memory, &owners);
+  Status told = log_->owners().OwnersOf(*segment->held, &unlimited, &memory, &owners);
   if (IsResourceExhausted(told)) return told;
   const size_t slots = told.ok() ? owners.keys.size() : 0;
   ForEachBit(std::span(segment, 1), 0, 0, [&](uint32_t, uint32_t slot) {

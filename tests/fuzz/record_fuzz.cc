@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 #include "tests/fuzz/fuzz_input.h"
-#include "tiers/log/log_record.h"
+#include "tiers/segment/log_record.h"
 
 namespace embank::test {
 

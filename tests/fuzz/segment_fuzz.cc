@@ -7,7 +7,7 @@
 #include "base/check.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/support/sealed_bytes.h"
-#include "tiers/log/segment_format.h"
+#include "tiers/segment/segment_format.h"
 
 namespace embank::test {
 namespace {

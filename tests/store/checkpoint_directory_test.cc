@@ -12,6 +12,7 @@
 #include "tests/support/simulated_disk.h"
 #include "tests/support/warnings.h"
 #include "tiers/row/row_layout.h"
+#include "tiers/segment/log_record.h"
 
 namespace embank::test {
 namespace {

@@ -260,7 +260,7 @@ TEST(Compaction, LeavesARowThatHasChangedMeanwhile) {
       from = index->Find(id).location();
     }
     RecordScratch scratch;
-    const auto record = log->ReadOne(from, &scratch);
+    const auto record = log->reader().ReadOne(from, &scratch);
     ASSERT_TRUE(record.ok()) << record.status();
     Put(table, {id.key}, 2.0f);
     if (leaves_again) Put(table, KeysFrom(kKeys, kKeys), 1.0f);

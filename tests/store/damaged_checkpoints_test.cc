@@ -243,7 +243,7 @@ TEST_F(TwoCheckpoints, ADamagedFooterAndDamagedRecordsAreNamedAndCounted) {
   const std::string path = SegmentPaths(world_.disk())[0];
   Damage(path, world_.disk().Contents(path).size() - 9);
   const Manifest newest = *DecodeManifest(world_.disk().Contents(ManifestPath(2)));
-  ASSERT_EQ("log/" + RowLog::SegmentName(newest.segments[0].header.segment_id), path);
+  ASSERT_EQ("log/" + SegmentName(newest.segments[0].header.segment_id), path);
   uint64_t live = 0;
   for (uint64_t slot = 0; slot < 20; ++slot) {
     Damage(path, kBlockBytes + slot * newest.segments[0].header.record_bytes + 500);
@@ -279,7 +279,7 @@ TEST_F(TwoCheckpoints, OneThatIsNotOpenedMayMissASegment) {
   }
   ASSERT_FALSE(of_older.empty());
   (*directory).reset();
-  ASSERT_TRUE(world_.disk().Remove("log/" + RowLog::SegmentName(*of_older.begin())).ok());
+  ASSERT_TRUE(world_.disk().Remove("log/" + SegmentName(*of_older.begin())).ok());
   ExpectOpens(newest);
 }
 
@@ -369,7 +369,7 @@ TEST_F(TwoCheckpoints, AFooterOfTheOlderOneIsNotTheNewerOnes) {
   }
   const Tables now = *ReadAll(world_.get());
   ASSERT_TRUE(world_.Open(/*previous=*/true).ok());
-  ASSERT_TRUE((*world_->OpenTable("t"))->mover()->log()->Flush().ok());
+  ASSERT_TRUE((*world_->OpenTable("t"))->mover()->log()->appender().Flush().ok());
   ExpectOpens(now);
   ASSERT_TRUE(world_->Checkpoint({}).ok());
   ExpectOpens(now);
@@ -405,7 +405,7 @@ TEST_F(TwoCheckpoints, WhatAnOlderOneAloneHasGoesWithItThoughTheStoreWasOpenedAn
   const Tables now = *ReadAll(world_.get());
   ASSERT_TRUE(world_.Open().ok());
   Table* const table = *world_->OpenTable("t");
-  EXPECT_EQ(table->mover()->log()->segment_count(), before.size()) << "they take space";
+  EXPECT_EQ(table->mover()->log()->segments().segment_count(), before.size()) << "they take space";
   for (int i = 0; i < 20; ++i) ASSERT_TRUE(world_->Checkpoint({}).ok());
   const auto after = SegmentPaths(world_.disk());
   EXPECT_LT(after.size() + 2, before.size());

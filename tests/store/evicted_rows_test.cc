@@ -45,7 +45,7 @@ TEST(EvictedRows, ARowThatCannotBeReadIsLostAloneAndSaysSo) {
   const std::vector<Key> all = KeysFrom(0, kKeys);
   std::vector<float> rows(kKeys * kDim, 2.0f);
   ASSERT_TRUE(Upsert(table, all, RowsOf(rows, kDim), {}).ok());
-  ASSERT_TRUE(table->mover()->log()->Flush().ok());
+  ASSERT_TRUE(table->mover()->log()->appender().Flush().ok());
   // The first record of a segment.
   const std::vector<std::string> files = store.disk().Files();
   const std::string& path = *std::find_if(files.begin(), files.end(), [](const std::string& f) {
@@ -108,11 +108,11 @@ class DamagedRow : public testing::Test {
       const std::vector<Key> some = KeysFrom(first, 100);
       EXPECT_TRUE(Upsert(table_, some, RowsOf(RowsOfKeys(some, 1), kDim), {}).ok());
     }
-    EXPECT_TRUE(log()->Flush().ok());
+    EXPECT_TRUE(log()->appender().Flush().ok());
     rows_ = table_->rows();
     const Location home = HomeOf(lost_);
     EXPECT_EQ(home.tier(), Tier::kSsd);
-    segment_ = log()->Hold(home);
+    segment_ = log()->segments().Hold(home);
     EXPECT_TRUE(segment_->finished);
     FlipByte(SegmentOffsetOf(home) + 100);
   }
@@ -296,11 +296,11 @@ TEST(EvictedRows, AClassWithoutMemoryLivesInTheLog) {
     ASSERT_TRUE(Lookup(late, keys, MissingRule::kCreate, RowsIn(&rows, kSmallDim), {}).ok());
     ASSERT_EQ(rows, std::vector<float>(rows.size(), 7.0f - static_cast<float>(step)));
   }
-  const uint64_t live = late->mover()->log()->live_rows();
+  const uint64_t live = late->mover()->log()->segments().live_rows();
   ASSERT_TRUE(Erase(late, keys, outcomes).ok());
   EXPECT_EQ(late->rows(), 0u);
   EXPECT_EQ(late->rows_in_log(), 0u);
-  EXPECT_EQ(late->mover()->log()->live_rows(), live - 500);
+  EXPECT_EQ(late->mover()->log()->segments().live_rows(), live - 500);
   std::vector<float> firsts(all.size() * kDim);
   ASSERT_TRUE(Lookup(first, all, MissingRule::kZero, RowsIn(&firsts, kDim), {}).ok());
   EXPECT_EQ(firsts, RowsOfKeys(all, 1));
@@ -365,7 +365,7 @@ TEST(EvictedRows, ATableThatCannotBeReadIsDroppedAgain) {
   Table* const table = store.Create("t", Optimizer::kSgd);
   const std::vector<Key> all = KeysFrom(0, 4000);
   ASSERT_TRUE(Upsert(table, all, RowsOf(RowsOfKeys(all, 1), kDim), {}).ok());
-  ASSERT_TRUE(table->mover()->log()->Flush().ok());
+  ASSERT_TRUE(table->mover()->log()->appender().Flush().ok());
   store.disk().SetFaults([](const DiskCall& call) {
     return call.kind == DiskCall::Kind::kRead ? UnavailableError("no answer") : OkStatus();
   });
@@ -390,12 +390,12 @@ TEST(EvictedRows, TheLogHasNoRecordOfARowThatHasChanged) {
   std::vector<float> rows(all.size() * kDim);
   ASSERT_TRUE(Lookup(table, all, MissingRule::kZero, RowsIn(&rows, kDim), {}).ok());
   const RowLog& log = *table->mover()->log();
-  EXPECT_GT(log.live_rows(), table->rows_in_log()) << "clean rows in memory";
+  EXPECT_GT(log.segments().live_rows(), table->rows_in_log()) << "clean rows in memory";
   const std::vector<float> ones(50 * kDim, 1.0f);
   for (Key first = 0; first < 4000; first += 50) {
     ASSERT_TRUE(ApplyGradients(table, KeysFrom(first, 50), RowsOf(ones, kDim), {}).ok());
   }
-  EXPECT_EQ(log.live_rows(), table->rows_in_log());
+  EXPECT_EQ(log.segments().live_rows(), table->rows_in_log());
 }
 
 TEST(EvictedRows, ASlotThatARowHasLeftIsNobodys) {

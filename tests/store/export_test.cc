@@ -172,10 +172,10 @@ TEST_P(ExportTest, KeepsItsCheckpointWhileOthersAreMade) {
   // Each checkpoint lets the work aside go on.
   const auto remove_dead = [&] {
     const auto segments = [&] { return FilesWith(world_.disk(), "log/segment-").size(); };
-    for (int i = 0; i < 1000 && segments() > world_->log()->segment_count(); ++i) {
+    for (int i = 0; i < 1000 && segments() > world_->log()->segments().segment_count(); ++i) {
       EXPECT_TRUE(world_->Checkpoint({}).ok());
     }
-    EXPECT_EQ(segments(), world_->log()->segment_count());
+    EXPECT_EQ(segments(), world_->log()->segments().segment_count());
   };
   ASSERT_GT(kept, 2);
   const Status exported = world_->Export("copy", [&](uint64_t, uint64_t) {
@@ -262,10 +262,10 @@ TEST_P(ExportTest, NamesASegmentThatIsMissing) {
         world_.disk().AfterCrash(world_.disk().changes(), Persistence::kAll, 0);
     disk->SetFaults(GetParam() == By::kLinks ? nullptr : SimulatedDisk::FaultPlan(NoLinks));
     Manifest manifest = *(*CheckpointDirectory::Open(disk.get(), "log", false))->Load(2);
-    const bool needed = std::any_of(
-        manifest.segments.begin(), manifest.segments.end(), [&](const SegmentRows& rows) {
-          return file == "log/" + RowLog::SegmentName(rows.header.segment_id);
-        });
+    const bool needed = std::any_of(manifest.segments.begin(), manifest.segments.end(),
+                                    [&](const SegmentRows& rows) {
+                                      return file == "log/" + SegmentName(rows.header.segment_id);
+                                    });
     ASSERT_TRUE(disk->Remove(file).ok());
     const auto source = OpenedDirectory(disk.get(), "log");
     const Status exported =

@@ -193,7 +193,7 @@ TEST(ForgettingInLog, WhereTheIndexIsFullRowsGoForNewOnes) {
         std::count(outcomes.begin(), outcomes.end(), static_cast<uint8_t>(Outcome::kCreated));
     // But for those whose own place in a full index is full.
     ASSERT_GE(created, static_cast<ptrdiff_t>(kKeys) - 4)
-        << made << " rows: " << table->mover()->log()->WhyRefused();
+        << made << " rows: " << table->mover()->log()->space().WhyRefused();
     refused += kKeys - static_cast<uint64_t>(created);
     made += kKeys;
   };
@@ -357,7 +357,7 @@ TEST(ForgettingInLog, DamagedRowsAreNotForgotten) {
   ASSERT_NO_FATAL_FAILURE(WriteRange(&store, table, 0, 7000));
   ASSERT_TRUE(store->Checkpoint({}).ok());
   store.Close();
-  const std::string oldest = "log/" + RowLog::SegmentName(1);
+  const std::string oldest = "log/" + SegmentName(1);
   const std::vector<std::byte> wrong(64, std::byte{0x5A});
   store.disk().Corrupt(oldest, kBlockBytes + 2 * kRecordBytes + 500, wrong);
   ASSERT_TRUE(store.Open().ok());

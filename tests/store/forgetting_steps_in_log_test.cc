@@ -42,7 +42,7 @@ Location LocationOf(Table* table, Key key) {
   return table->parts().index->Find(table->IdOf(key, table->HashOf(key))).location();
 }
 uint64_t SegmentOf(Table* table, Key key) {
-  return table->mover()->log()->Hold(LocationOf(table, key))->header.segment_id;
+  return table->mover()->log()->segments().Hold(LocationOf(table, key))->header.segment_id;
 }
 
 // Keys of rows that the log alone has, in the order of their records.
@@ -237,7 +237,7 @@ TEST(ForgettingStepsInLog, OfALogThatRunsFullMeanwhileRowsAreRefused) {
     EXPECT_EQ(Forgotten(table), 0u);
     EXPECT_TRUE(store->Checkpoint({}).ok());
   }
-  const uint64_t next_segment = table->mover()->log()->next_segment_id();
+  const uint64_t next_segment = table->mover()->log()->segments().next_segment_id();
   const uint64_t made = table->rows();
   EXPECT_GT(made, kRowsOfPart + 1000);
   EXPECT_EQ(Present(table, KeysFrom(0, next)).size(), made);
@@ -273,7 +273,7 @@ TEST(ForgettingStepsInLog, OneUnreadableSegmentDoesNotStopIt) {
   Key next = kNew + kNewRows;
   uint64_t reads = 0;
   {
-    const Unreadable file(&store.disk(), RowLog::SegmentName(oldest));
+    const Unreadable file(&store.disk(), SegmentName(oldest));
     ASSERT_NO_FATAL_FAILURE(WriteRange(&store, table, next, next + 12'000, 800));
     reads = file.reads();
   }

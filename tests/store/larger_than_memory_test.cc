@@ -218,8 +218,8 @@ TEST(LargerThanMemory, AgreesWithAMapWhateverIsWhere) {
       ASSERT_TRUE(Upsert(other, KeysFrom(first, 1000), RowsOf(values, kDim), {}).ok());
     }
     const RowLog& log = *other->mover()->log();
-    EXPECT_GE(log.live_rows(), other->rows_in_log());
-    EXPECT_LE(log.live_rows(), other->rows());
+    EXPECT_GE(log.segments().live_rows(), other->rows_in_log());
+    EXPECT_LE(log.segments().live_rows(), other->rows());
     const std::vector<std::string> files = store.disk().Files();
     const uint64_t segments =
         std::stoull(files.back().substr(files.back().size() - 16), nullptr, 16);

@@ -158,7 +158,7 @@ TEST(LoggedScan, ReadsTheLogOnceAndInOrder) {
   std::vector<Key> changed;
   for (Key key = 0; key < kKeys; key += 3) changed.push_back(key);
   ASSERT_NO_FATAL_FAILURE(Put(table, changed, 1));
-  ASSERT_TRUE(table->mover()->log()->Flush().ok());
+  ASSERT_TRUE(table->mover()->log()->appender().Flush().ok());
   const RowLogCounters& counters = world->log()->counters();
   const uint64_t rows_before = counters.read_rows;
   const uint64_t bytes_before = counters.read_bytes;
@@ -245,13 +245,13 @@ TEST(LoggedScan, OfATableInMemoryReadsOthersFootersOnce) {
   Table* const table = world.Create("t", Optimizer::kNone);
   ASSERT_NO_FATAL_FAILURE(Put(table, KeysFrom(0, 100), 1));
   ASSERT_EQ(table->rows_in_log(), 0u);
-  ASSERT_TRUE(table->mover()->log()->Flush().ok());
+  ASSERT_TRUE(table->mover()->log()->appender().Flush().ok());
   const uint64_t calls_before = world.disk().calls();
   Versions all;
   Scan scan(table);
   ASSERT_TRUE(Rest(&scan, 300, &all).empty());
   ASSERT_NO_FATAL_FAILURE(ExpectOnceEach(all, SetOf(KeysFrom(0, 100)), 1));
-  EXPECT_LE(world.disk().calls() - calls_before, 2 * world->log()->segment_count());
+  EXPECT_LE(world.disk().calls() - calls_before, 2 * world->log()->segments().segment_count());
 }
 
 TEST(LoggedScan, EndsWhenItsTableIsDropped) {
@@ -456,7 +456,7 @@ TEST(LoggedScan, NamesADamagedRowAndCountsTheOthers) {
   SpillWorld world(7);
   Table* const table = world.Create("t", Optimizer::kNone);
   ASSERT_NO_FATAL_FAILURE(Put(table, KeysFrom(0, kKeys), 1));
-  ASSERT_TRUE(table->mover()->log()->Flush().ok());
+  ASSERT_TRUE(table->mover()->log()->appender().Flush().ok());
   const std::string path = SegmentWith(world.disk());
   std::set<Key> whole = SetOf(KeysFrom(0, kKeys));
   std::set<Key> lost;
@@ -491,7 +491,7 @@ TEST(LoggedScan, LearnsFromRecordsWhatADamagedFooterDoesNotTell) {
   SpillWorld world(8);
   Table* const table = world.Create("t", Optimizer::kNone);
   ASSERT_NO_FATAL_FAILURE(Put(table, KeysFrom(0, kKeys), 1));
-  ASSERT_TRUE(table->mover()->log()->Flush().ok());
+  ASSERT_TRUE(table->mover()->log()->appender().Flush().ok());
   const std::string path = SegmentWith(world.disk());
   const Key lost = KeyInSlot(world.disk(), path, *table, 5);
   const SegmentGeometry geometry =
@@ -522,7 +522,7 @@ TEST(LoggedScan, TellsOfReadsThatFail) {
   SpillWorld world(9);
   Table* const table = world.Create("t", Optimizer::kNone);
   ASSERT_NO_FATAL_FAILURE(Put(table, KeysFrom(0, kKeys), 1));
-  ASSERT_TRUE(table->mover()->log()->Flush().ok());
+  ASSERT_TRUE(table->mover()->log()->appender().Flush().ok());
   uint64_t told = 0;
   uint64_t mended = 0;
   for (const bool once : {true, false}) {

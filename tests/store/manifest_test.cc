@@ -14,6 +14,7 @@
 #include "tests/support/random.h"
 #include "tests/support/sealed_bytes.h"
 #include "tiers/row/row_layout.h"
+#include "tiers/segment/log_record.h"
 
 namespace embank::test {
 namespace {

@@ -33,7 +33,7 @@ class PrefetchTest : public testing::Test {
     table_ = store_.Create("t", Optimizer::kSgd);
     // By small steps, so that all shards get their part of memory.
     for (Key first = 0; first < kKeys; first += 100) Put(table_, KeysFrom(first, 100), 1);
-    ASSERT_TRUE(table_->mover()->log()->Flush().ok());
+    ASSERT_TRUE(table_->mover()->log()->appender().Flush().ok());
     ASSERT_GT(table_->rows_in_log(), 1900u);
   }
 

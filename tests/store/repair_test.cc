@@ -89,7 +89,7 @@ class RepairTest : public testing::Test {
   std::string SegmentOfT(std::vector<Key>* keys) {
     const Manifest manifest = *DecodeManifest(disk().Contents(ManifestPath(3)));
     for (const SegmentRows& rows : manifest.segments) {
-      const std::string path = "log/" + RowLog::SegmentName(rows.header.segment_id);
+      const std::string path = "log/" + SegmentName(rows.header.segment_id);
       const std::vector<std::byte> file = disk().Contents(path);
       const auto geometry =
           SegmentGeometry::Of(rows.header.record_bytes, rows.header.segment_bytes);

@@ -82,7 +82,7 @@ class Verifying : public testing::Test {
     const Manifest older = *DecodeManifest(disk().Contents(ManifestPath(1)));
     const auto lives = [&](const Manifest& manifest, uint32_t slot) {
       for (const SegmentRows& rows : manifest.segments) {
-        if ("log/" + RowLog::SegmentName(rows.header.segment_id) != path) continue;
+        if ("log/" + SegmentName(rows.header.segment_id) != path) continue;
         return slot < rows.used_slots && (rows.bits[slot / 64] >> (slot % 64) & 1) != 0;
       }
       return false;
@@ -326,7 +326,7 @@ TEST_F(Verifying, ABitmapWithRowsBehindItsSlotsIsNamed) {
     for (SegmentRows& rows : manifest->segments) {
       if (rows.used_slots % 64 == 0) continue;
       rows.bits.back() |= uint64_t{1} << 63;
-      segment = RowLog::SegmentName(rows.header.segment_id);
+      segment = SegmentName(rows.header.segment_id);
       return;
     }
   });
@@ -389,7 +389,7 @@ TEST_F(Verifying, RowsThatAreGoneAreNotLookedAt) {
   world_.Close();
   // Of the segments of the first checkpoint only the second has rows.
   for (const SegmentRows& rows : older.segments) {
-    const std::string path = "log/" + RowLog::SegmentName(rows.header.segment_id);
+    const std::string path = "log/" + SegmentName(rows.header.segment_id);
     for (const SegmentRows& later : newest.segments) {
       if (later.header.segment_id != rows.header.segment_id) continue;
       for (uint32_t slot = 0; slot < rows.used_slots; ++slot) {

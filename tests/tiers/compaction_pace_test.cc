@@ -1,5 +1,5 @@
 // When compaction begins, and how much it does for each change.
-#include "tiers/log/compaction_pace.h"
+#include "tiers/space/compaction_pace.h"
 
 #include <gtest/gtest.h>
 

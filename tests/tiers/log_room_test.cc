@@ -1,5 +1,5 @@
 // What of a log is kept for dirty rows, in segments.
-#include "tiers/log/log_room.h"
+#include "tiers/space/log_room.h"
 
 #include <gtest/gtest.h>
 
@@ -125,22 +125,22 @@ TEST(RowLogRoom, ManyClassesTakeNoMoreThanTheirRecords) {
   for (Key key = 0; key < kRows; ++key) {
     const auto row_class = static_cast<uint16_t>(random.Below(kClasses));
     const std::vector<std::byte> payload(32 + 16 * row_class, static_cast<std::byte>(key));
-    const auto location =
-        log->Append(LogStream::kUser,
-                    {.row_class = row_class,
-                     .record_bytes = static_cast<uint32_t>(payload.size() + sizeof(RecordHeader)),
-                     .table = 1,
-                     .key = key,
-                     .payload = payload});
+    const auto location = log->appender().Append(
+        LogStream::kUser,
+        {.row_class = row_class,
+         .record_bytes = static_cast<uint32_t>(payload.size() + sizeof(RecordHeader)),
+         .table = 1,
+         .key = key,
+         .payload = payload});
     ASSERT_TRUE(location.ok()) << location.status();
     locations.push_back(*location);
     ends[row_class] = OffsetOf(*location) + payload.size() + sizeof(RecordHeader);
   }
-  EXPECT_EQ(log->segment_count(), kClasses);
+  EXPECT_EQ(log->segments().segment_count(), kClasses);
   const auto expect_rows = [&] {
     uint64_t visited = 0;
-    const Status status =
-        log->Read(locations, [&](size_t i, const Status& read, std::span<const std::byte> record) {
+    const Status status = log->reader().Read(
+        locations, [&](size_t i, const Status& read, std::span<const std::byte> record) {
           ASSERT_TRUE(read.ok()) << read;
           ASSERT_EQ(LoadRecordHeader(record).key, i);
           ASSERT_EQ(record.back(), static_cast<std::byte>(i));
@@ -151,15 +151,15 @@ TEST(RowLogRoom, ManyClassesTakeNoMoreThanTheirRecords) {
   };
   ASSERT_NO_FATAL_FAILURE(expect_rows());
   // A block that was made durable is not written again.
-  ASSERT_TRUE(log->Sync().ok());
+  ASSERT_TRUE(log->appender().Sync().ok());
   for (uint16_t row_class = 0; row_class < kClasses; ++row_class) {
-    const auto location = log->Append(
+    const auto location = log->appender().Append(
         LogStream::kUser,
         {.row_class = row_class, .record_bytes = 64u + 16 * row_class, .table = 1, .key = 0});
     ASSERT_TRUE(location.ok()) << location.status();
     EXPECT_GE(OffsetOf(*location), RoundUp(ends[row_class], kBlockBytes));
   }
-  ASSERT_TRUE(log->Flush().ok());
+  ASSERT_TRUE(log->appender().Flush().ok());
   ASSERT_NO_FATAL_FAILURE(expect_rows());
 }
 

@@ -43,14 +43,14 @@ class RowLogCheckpoints : public testing::Test {
   }
 
   Location Append(Key key, uint32_t checkpoint, bool lives = true) {
-    const auto location = log_->Append(LogStream::kUser, {.row_class = 0,
-                                                          .record_bytes = kRecordBytes,
-                                                          .table = 1,
-                                                          .key = key,
-                                                          .heat = 0,
-                                                          .checkpoint = checkpoint,
-                                                          .payload = {},
-                                                          .lives = lives});
+    const auto location = log_->appender().Append(LogStream::kUser, {.row_class = 0,
+                                                                     .record_bytes = kRecordBytes,
+                                                                     .table = 1,
+                                                                     .key = key,
+                                                                     .heat = 0,
+                                                                     .checkpoint = checkpoint,
+                                                                     .payload = {},
+                                                                     .lives = lives});
     EXPECT_TRUE(location.ok()) << location.status();
     return location.ok() ? *location : kNoLocation;
   }
@@ -62,17 +62,17 @@ class RowLogCheckpoints : public testing::Test {
   // So that each but the last segment is full and without a row that lives; how many were given up.
   uint64_t KillAndGoOn(const std::vector<Location>& locations) {
     const uint64_t before = log_->counters().dead_segments;
-    for (const Location location : locations) log_->MarkDead(location);
-    EXPECT_TRUE(log_->Flush().ok());
+    for (const Location location : locations) log_->segments().MarkDead(location);
+    EXPECT_TRUE(log_->appender().Flush().ok());
     for (Key key = 0; key < kRows; ++key) Append(key, 100);
     return log_->counters().dead_segments - before;
   }
   // Frozen for a checkpoint that was kept, or failed.
   std::vector<SegmentRows> Keep(uint32_t checkpoint, bool is_kept) {
-    log_->Freeze(checkpoint);
-    auto rows = log_->SyncFrozen();
+    log_->checkpoints().Freeze(checkpoint);
+    auto rows = log_->checkpoints().SyncFrozen();
     EXPECT_TRUE(rows.ok()) << rows.status();
-    log_->Thaw(is_kept);
+    log_->checkpoints().Thaw(is_kept);
     return rows.ok() ? *std::move(rows) : std::vector<SegmentRows>();
   }
 
@@ -82,10 +82,10 @@ class RowLogCheckpoints : public testing::Test {
     disk_.SetFaults([kind](const DiskCall& call) {
       return call.kind == kind ? UnavailableError("once") : OkStatus();
     });
-    EXPECT_EQ(log_->Sync(), UnavailableError("once"));
+    EXPECT_EQ(log_->appender().Sync(), UnavailableError("once"));
     disk_.SetFaults(nullptr);
-    EXPECT_EQ(log_->Sync(), UnavailableError("once"));
-    EXPECT_EQ(log_->SyncFrozen().status(), UnavailableError("once"));
+    EXPECT_EQ(log_->appender().Sync(), UnavailableError("once"));
+    EXPECT_EQ(log_->checkpoints().SyncFrozen().status(), UnavailableError("once"));
   }
 
   SimulatedDisk disk_;
@@ -108,12 +108,13 @@ TEST_F(RowLogCheckpoints, WhereManySegmentsAreNotSyncedSomeAreSyncedAside) {
   disk_.SetOpenFilesMax(16);
   AppendMany(0);
   AppendMany(0);
-  ASSERT_TRUE(log_->Flush().ok());
-  ASSERT_GT(log_->segment_count(), 7u);
-  EXPECT_GE(syncs, log_->segment_count() - 4) << "but two, what comes last, and what is not full";
-  EXPECT_LT(syncs, log_->segment_count());
-  ASSERT_TRUE(log_->Sync().ok());
-  EXPECT_EQ(syncs, log_->segment_count()) << "each once";
+  ASSERT_TRUE(log_->appender().Flush().ok());
+  ASSERT_GT(log_->segments().segment_count(), 7u);
+  EXPECT_GE(syncs, log_->segments().segment_count() - 4)
+      << "but two, what comes last, and what is not full";
+  EXPECT_LT(syncs, log_->segments().segment_count());
+  ASSERT_TRUE(log_->appender().Sync().ok());
+  EXPECT_EQ(syncs, log_->segments().segment_count()) << "each once";
 }
 
 TEST_F(RowLogCheckpoints, ASyncAsideThatFailsStopsTheLog) {
@@ -126,19 +127,20 @@ TEST_F(RowLogCheckpoints, ASyncAsideThatFailsStopsTheLog) {
   });
   bool stopped = false;
   for (Key key = 0; key < kRows && !stopped; ++key) {
-    stopped = !log_->Append(LogStream::kUser, {.row_class = 0,
-                                               .record_bytes = kRecordBytes,
-                                               .table = 1,
-                                               .key = key,
-                                               .heat = 0,
-                                               .checkpoint = 0,
-                                               .payload = {},
-                                               .lives = true})
+    stopped = !log_->appender()
+                   .Append(LogStream::kUser, {.row_class = 0,
+                                              .record_bytes = kRecordBytes,
+                                              .table = 1,
+                                              .key = key,
+                                              .heat = 0,
+                                              .checkpoint = 0,
+                                              .payload = {},
+                                              .lives = true})
                    .ok();
   }
-  EXPECT_TRUE(stopped || !log_->Flush().ok());
+  EXPECT_TRUE(stopped || !log_->appender().Flush().ok());
   EXPECT_EQ(failed, 1u);
-  EXPECT_TRUE(IsUnavailable(log_->Sync())) << "what is lost is not taken for durable";
+  EXPECT_TRUE(IsUnavailable(log_->appender().Sync())) << "what is lost is not taken for durable";
 }
 
 TEST_F(RowLogCheckpoints, WithoutOneWhatIsDeadIsGivenUp) {
@@ -154,17 +156,17 @@ TEST_F(RowLogCheckpoints, WhatAFailedOneHadIsGivenUp) {
 // Compaction tries again what the device did not read, but never what is damaged.
 TEST_F(RowLogCheckpoints, WhatWasNotReadIsPickedAgainBehindTheNextThatIsKept) {
   const std::vector<Location> rows = AppendMany(1);
-  for (size_t i = 0; i < rows.size(); i += 2) log_->MarkDead(rows[i]);
-  ASSERT_TRUE(log_->Flush().ok());
+  for (size_t i = 0; i < rows.size(); i += 2) log_->segments().MarkDead(rows[i]);
+  ASSERT_TRUE(log_->appender().Flush().ok());
   // Their names.
   const auto pass_over_all = [&](bool first_is_damaged) {
     std::vector<uint64_t> passed_over;
     for (bool is_damaged = first_is_damaged;; is_damaged = false) {
-      std::shared_ptr<LogSegment> victim = log_->PickVictim(CompactionAim::kSpace);
+      std::shared_ptr<LogSegment> victim = log_->candidates().PickVictim(CompactionAim::kSpace);
       if (victim == nullptr) return passed_over;
       passed_over.push_back(victim->header.segment_id);
-      log_->PassOver(victim.get(), is_damaged);
-      log_->Release(std::move(victim), /*is_done=*/true);
+      log_->candidates().PassOver(victim.get(), is_damaged);
+      log_->candidates().Release(std::move(victim), /*is_done=*/true);
     }
   };
   const std::vector<uint64_t> segments = pass_over_all(true);
@@ -173,24 +175,24 @@ TEST_F(RowLogCheckpoints, WhatWasNotReadIsPickedAgainBehindTheNextThatIsKept) {
   Keep(1, /*is_kept=*/false);
   EXPECT_TRUE(pass_over_all(false).empty());
   Keep(2, /*is_kept=*/true);
-  log_->Forget(3);
+  log_->checkpoints().ReleaseOlderThan(3);
   EXPECT_EQ(pass_over_all(false), std::vector<uint64_t>(segments.begin() + 1, segments.end()));
 }
 
 // Nor does what could not be read to be forgotten keep compaction away, which may move it.
 TEST_F(RowLogCheckpoints, WhatWasNotReadToBeForgottenCompactionMayPick) {
-  ASSERT_TRUE(log_->AddRowClass(0, kRecordBytes, /*forgets=*/true).ok());
+  ASSERT_TRUE(log_->space().AddRowClass(0, kRecordBytes, /*forgets=*/true).ok());
   const std::vector<Location> rows = AppendMany(1);
-  for (size_t i = 0; i < rows.size(); i += 2) log_->MarkDead(rows[i]);
-  ASSERT_TRUE(log_->Flush().ok());
+  for (size_t i = 0; i < rows.size(); i += 2) log_->segments().MarkDead(rows[i]);
+  ASSERT_TRUE(log_->appender().Flush().ok());
   const auto segments = [&](CompactionAim aim, bool is_unread) {
     std::set<uint64_t> picked;
-    for (uint64_t tries = log_->segment_count(); tries > 0; --tries) {
-      std::shared_ptr<LogSegment> victim = log_->PickVictim(aim);
+    for (uint64_t tries = log_->segments().segment_count(); tries > 0; --tries) {
+      std::shared_ptr<LogSegment> victim = log_->candidates().PickVictim(aim);
       if (victim == nullptr) break;
       picked.insert(victim->header.segment_id);
-      if (is_unread) log_->PassOver(victim.get(), /*is_damaged=*/false);
-      log_->Release(std::move(victim), /*is_done=*/true);
+      if (is_unread) log_->candidates().PassOver(victim.get(), /*is_damaged=*/false);
+      log_->candidates().Release(std::move(victim), /*is_done=*/true);
     }
     return picked;
   };
@@ -206,9 +208,9 @@ TEST_F(RowLogCheckpoints, WhatAKeptOneHasStaysUntilItIsForgotten) {
   const std::vector<Location> rows = AppendMany(1);
   const size_t segments = Keep(1, /*is_kept=*/true).size();
   EXPECT_EQ(KillAndGoOn(rows), 0u);
-  log_->Forget(1);
+  log_->checkpoints().ReleaseOlderThan(1);
   EXPECT_EQ(log_->counters().dead_segments, 0u);
-  log_->Forget(2);
+  log_->checkpoints().ReleaseOlderThan(2);
   EXPECT_GE(log_->counters().dead_segments, segments - 1);
 }
 
@@ -229,22 +231,23 @@ TEST_F(RowLogCheckpoints, OfALogThatIsOnlyReadNothingChanges) {
     rows.push_back(location);
     keys.push_back(key);
   };
-  const RowLog::VisitOwner visitor = visit;
-  for (const SegmentRows& segment : kept) ASSERT_TRUE(log_->Adopt(segment, 1, &visitor).ok());
+  const LogOwners::Visit visitor = visit;
+  for (const SegmentRows& segment : kept)
+    ASSERT_TRUE(log_->recovery().Adopt(segment, 1, &visitor).ok());
   ASSERT_EQ(rows.size(), kRows);
   const auto expect_key = [&](size_t i, const Status& read, auto record) {
     ASSERT_TRUE(read.ok()) << read;
     EXPECT_EQ(LoadRecordHeader(record).key, keys[i]);
   };
-  ASSERT_TRUE(log_->Read(rows, expect_key).ok());
-  const auto appended =
-      log_->Append(LogStream::kUser, {.record_bytes = kRecordBytes, .table = 1, .key = 1});
+  ASSERT_TRUE(log_->reader().Read(rows, expect_key).ok());
+  const auto appended = log_->appender().Append(
+      LogStream::kUser, {.record_bytes = kRecordBytes, .table = 1, .key = 1});
   EXPECT_TRUE(IsFailedPrecondition(appended.status())) << appended.status();
-  EXPECT_TRUE(IsFailedPrecondition(log_->Flush()));
-  EXPECT_TRUE(IsFailedPrecondition(log_->Sync()));
-  for (const Location row : rows) log_->MarkDead(row);
+  EXPECT_TRUE(IsFailedPrecondition(log_->appender().Flush()));
+  EXPECT_TRUE(IsFailedPrecondition(log_->appender().Sync()));
+  for (const Location row : rows) log_->segments().MarkDead(row);
   const uint64_t calls = disk_.calls();
-  log_->Forget(2);
+  log_->checkpoints().ReleaseOlderThan(2);
   Open(/*read_only=*/false);
   EXPECT_EQ(disk_.calls(), calls) << "a segment was removed";
   EXPECT_EQ(disk_.changes(), changes);
@@ -260,13 +263,13 @@ TEST_F(RowLogCheckpoints, AfterASyncOfNamesThatFailedThereIsNone) {
 
 TEST_F(RowLogCheckpoints, WhatIsFrozenStaysThoughItDies) {
   const std::vector<Location> rows = AppendMany(1);
-  log_->Freeze(1);
+  log_->checkpoints().Freeze(1);
   EXPECT_EQ(KillAndGoOn(rows), 0u);
   // Late ones for the checkpoint, that live or not, are in it; later ones are not.
   Append(7'000, 1);
   Append(7'001, 1, /*lives=*/false);
   Append(7'002, 2);
-  const auto frozen = log_->SyncFrozen();
+  const auto frozen = log_->checkpoints().SyncFrozen();
   ASSERT_TRUE(frozen.ok()) << frozen.status();
   uint64_t count = 0;
   for (const SegmentRows& segment : *frozen) {
@@ -275,7 +278,7 @@ TEST_F(RowLogCheckpoints, WhatIsFrozenStaysThoughItDies) {
     }
   }
   EXPECT_EQ(count, kRows + 2);
-  log_->Thaw(true);
+  log_->checkpoints().Thaw(true);
 }
 
 }  // namespace

@@ -79,13 +79,13 @@ class LogWorld {
     return row;
   }
   StatusOr<Location> Append(const Written& row, LogStream stream = LogStream::kUser) {
-    return log_->Append(stream, {.row_class = row.row_class,
-                                 .record_bytes = row.record_bytes,
-                                 .table = row.table,
-                                 .key = row.key,
-                                 .heat = 7,
-                                 .checkpoint = 3,
-                                 .payload = row.payload});
+    return log_->appender().Append(stream, {.row_class = row.row_class,
+                                            .record_bytes = row.record_bytes,
+                                            .table = row.table,
+                                            .key = row.key,
+                                            .heat = 7,
+                                            .checkpoint = 3,
+                                            .payload = row.payload});
   }
   // Draws, appends and returns where; the log must take it.
   Location AppendOne(uint16_t row_class, uint32_t record_bytes,
@@ -99,7 +99,7 @@ class LogWorld {
     return *location;
   }
   void Kill(Location location) {
-    log_->MarkDead(location);
+    log_->segments().MarkDead(location);
     rows_.erase(location.units);
   }
   const std::map<uint64_t, Written>& rows() const { return rows_; }
@@ -108,7 +108,7 @@ class LogWorld {
   void ExpectAll(const std::vector<Location>& locations) {
     std::vector<int> visits(locations.size());
     std::vector<int> ahead(locations.size());
-    const Status status = log_->Read(
+    const Status status = log_->reader().Read(
         locations,
         [&](size_t i, const Status& read, std::span<const std::byte> record) {
           ++visits[i];
@@ -128,13 +128,14 @@ class LogWorld {
   }
   Status StatusAt(Location location) {
     Status status;
-    EXPECT_TRUE(
-        log_->Read({&location, 1}, [&](size_t, const Status& read, auto) { status = read; }).ok());
+    EXPECT_TRUE(log_->reader()
+                    .Read({&location, 1}, [&](size_t, const Status& read, auto) { status = read; })
+                    .ok());
     return status;
   }
   Status StatusOfOneAt(Location location) {
     RecordScratch scratch;
-    const auto record = log_->ReadOne(location, &scratch);
+    const auto record = log_->reader().ReadOne(location, &scratch);
     EXPECT_TRUE(!record.ok() || IsRow(rows_.at(location.units), *record));
     return record.status();
   }
@@ -179,12 +180,12 @@ TEST_P(RowSizes, AreReadFromBuffersAndFromFiles) {
     EXPECT_TRUE(world.StatusOfOneAt(location).ok());
   }
   world.ExpectAllRows();
-  ASSERT_TRUE(world->Flush().ok());
+  ASSERT_TRUE(world->appender().Flush().ok());
   const uint64_t buffered = world->counters().buffered_reads;
   world.ExpectAllRows();
   for (const auto& [units, row] : world.rows()) EXPECT_TRUE(world.StatusOfOneAt({units}).ok());
   EXPECT_EQ(world->counters().buffered_reads, buffered) << "nothing is in buffers after a flush";
-  EXPECT_EQ(world->live_rows(), 40u);
+  EXPECT_EQ(world->segments().live_rows(), 40u);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, RowSizes,
@@ -214,7 +215,7 @@ TEST(RowLog, AgreesWithAMapWhateverHappens) {
         auto row = world.rows().lower_bound(random.Below(world.rows().rbegin()->first + 1));
         world.Kill({row->first});
       } else if (choice < 91) {
-        ASSERT_TRUE(world->Flush().ok());
+        ASSERT_TRUE(world->appender().Flush().ok());
         events.Count("flush");
       } else {
         std::vector<Location> some;
@@ -231,11 +232,11 @@ TEST(RowLog, AgreesWithAMapWhateverHappens) {
     if (world.rows().size() > SmallOptions().read_bytes / kBlockBytes)
       events.Count("several lists");
     world.ExpectAllRows();
-    EXPECT_EQ(world->live_rows(), world.rows().size());
+    EXPECT_EQ(world->segments().live_rows(), world.rows().size());
     // A further segment lets the dead ones go.
-    for (int i = 0; i < 4000 && world->live_rows() < 4200; ++i) world.AppendOne(0, 48);
-    if (world->segment_count() < segments_seen) events.Count("segment removed");
-    EXPECT_EQ(world->segment_count(), SegmentsOf(world.disk()).size());
+    for (int i = 0; i < 4000 && world->segments().live_rows() < 4200; ++i) world.AppendOne(0, 48);
+    if (world->segments().segment_count() < segments_seen) events.Count("segment removed");
+    EXPECT_EQ(world->segments().segment_count(), SegmentsOf(world.disk()).size());
     events.Count("read from a buffer", world->counters().buffered_reads);
     events.Count("read from a file", world->counters().reads);
   }
@@ -247,7 +248,7 @@ TEST(RowLog, ReadsNeighboursAtOnceAndADoubleOnce) {
   LogWorld world;
   std::vector<Location> locations;
   for (int i = 0; i < 16; ++i) locations.push_back(world.AppendOne(1, 512));
-  ASSERT_TRUE(world->Flush().ok());
+  ASSERT_TRUE(world->appender().Flush().ok());
   locations.push_back(locations[3]);
   const uint64_t reads = world->counters().reads;
   const uint64_t bytes = world->counters().read_bytes;
@@ -265,7 +266,7 @@ TEST(RowLog, SealsSegmentsWithFootersThatNameTheirRows) {
     ASSERT_TRUE(world.Append(rows.back()).ok());
   }
   world.AppendOne(5, 544);  // the one that ends the segment
-  ASSERT_TRUE(world->Flush().ok());
+  ASSERT_TRUE(world->appender().Flush().ok());
   const std::vector<std::byte> file = world.disk().Contents(SegmentsOf(world.disk())[0]);
   ASSERT_EQ(file.size(), SmallOptions().segment_bytes);
   const auto header = DecodeSegmentHeader(std::span(file).first(kBlockBytes));
@@ -285,7 +286,7 @@ TEST(RowLog, DamageIsTheDamagedRowsAlone) {
   LogWorld world;
   std::vector<Location> locations;
   for (int i = 0; i < 40; ++i) locations.push_back(world.AppendOne(1, 544));
-  ASSERT_TRUE(world->Flush().ok());
+  ASSERT_TRUE(world->appender().Flush().ok());
   const std::string path = SegmentsOf(world.disk())[0];
   const uint64_t offset = kBlockBytes + 7 * 544 + 100;
   std::vector<std::byte> byte = {world.disk().Contents(path)[offset] ^ std::byte{4}};
@@ -307,7 +308,7 @@ TEST(RowLog, DamageIsTheDamagedRowsAlone) {
 TEST(RowLog, AReadThatFailsOnceIsTriedAgain) {
   LogWorld world;
   const Location location = world.AppendOne(1, 544);
-  ASSERT_TRUE(world->Flush().ok());
+  ASSERT_TRUE(world->appender().Flush().ok());
   for (const int failures : {1, 2}) {
     int left = failures;
     world.disk().SetFaults([&left](const DiskCall& call) {
@@ -334,7 +335,7 @@ TEST(RowLog, AWriteThatFailsOnceIsTriedAgain) {
     return UnavailableError("the device does not answer");
   });
   for (int i = 0; i < 300; ++i) world.AppendOne(1, 544);
-  ASSERT_TRUE(world->Flush().ok());
+  ASSERT_TRUE(world->appender().Flush().ok());
   EXPECT_TRUE(failed);
   world.ExpectAllRows();
 }
@@ -356,8 +357,8 @@ TEST(RowLog, AfterWritesThatFailTwiceItTakesNoMoreAndStillHasAllItTook) {
   EXPECT_LT(taken, 100) << "the queue has no end";
   EXPECT_EQ(location.status().code(), StatusCode::kUnavailable);
   EXPECT_NE(location.status().message().find("gone"), std::string::npos);
-  EXPECT_EQ(world->Flush().code(), StatusCode::kUnavailable);
-  EXPECT_EQ(world->Sync().code(), StatusCode::kUnavailable);
+  EXPECT_EQ(world->appender().Flush().code(), StatusCode::kUnavailable);
+  EXPECT_EQ(world->appender().Sync().code(), StatusCode::kUnavailable);
   world.ExpectAllRows();
   world.disk().SetFaults(nullptr);
   EXPECT_FALSE(world.Append(world.Draw(1, 544)).ok()) << "what failed once is not trusted again";
@@ -380,17 +381,17 @@ TEST(RowLog, WithoutSpaceRefusesAndWithSpaceGoesOn) {
   EXPECT_NE(status.message().find("3 segments"), std::string::npos) << status;
   const uint32_t slots = SegmentGeometry::Of(544, options.segment_bytes).slots;
   EXPECT_EQ(locations.size(), 3 * slots);
-  EXPECT_EQ(world->live_rows(), locations.size());
+  EXPECT_EQ(world->segments().live_rows(), locations.size());
   // The last segment, whose end was seen by the append that was refused: some later one finds it
   // finished, though nobody flushes.
-  for (uint32_t i = 2 * slots; i + 1 < 3 * slots; ++i) world->MarkDead(locations[i]);
+  for (uint32_t i = 2 * slots; i + 1 < 3 * slots; ++i) world->segments().MarkDead(locations[i]);
   EXPECT_FALSE(world.Append(world.Draw(1, 544)).ok()) << "one row still lives there";
-  world->MarkDead(locations.back());
+  world->segments().MarkDead(locations.back());
   bool taken = false;
   for (int i = 0; i < 100 && !taken; ++i) taken = world.Append(world.Draw(1, 544)).ok();
   EXPECT_TRUE(taken);
   EXPECT_EQ(SegmentsOf(world.disk()).size(), 3u);
-  EXPECT_EQ(world->segment_count(), 3u);
+  EXPECT_EQ(world->segments().segment_count(), 3u);
   EXPECT_EQ(world->counters().dead_segments, 1u);
 }
 
@@ -398,7 +399,7 @@ TEST(RowLog, ABlockThatCannotBeReadLosesTheRowsInItAlone) {
   LogWorld world;
   std::vector<Location> locations;
   for (int i = 0; i < 60; ++i) locations.push_back(world.AppendOne(1, 544));
-  ASSERT_TRUE(world->Flush().ok());
+  ASSERT_TRUE(world->appender().Flush().ok());
   // Reads of many blocks fail, as one bad block among them makes them; that of one record's
   // succeeds.
   world.disk().SetFaults([](const DiskCall& call) {
@@ -407,9 +408,9 @@ TEST(RowLog, ABlockThatCannotBeReadLosesTheRowsInItAlone) {
                : OkStatus();
   });
   uint64_t unread = 0;
-  ASSERT_TRUE(world
-                  ->Read(locations,
-                         [&](size_t, const Status& status, auto) { unread += status.ok() ? 0 : 1; })
+  ASSERT_TRUE(world->reader()
+                  .Read(locations,
+                        [&](size_t, const Status& status, auto) { unread += status.ok() ? 0 : 1; })
                   .ok());
   EXPECT_LT(unread, 60u);
   world.disk().SetFaults(nullptr);
@@ -423,15 +424,15 @@ TEST(RowLog, ASegmentStaysWhileSomebodyReadsFromIt) {
   const uint32_t slots = SegmentGeometry::Of(544, SmallOptions().segment_bytes).slots;
   std::vector<Location> locations;
   for (uint32_t i = 0; i < slots + 1; ++i) locations.push_back(world.AppendOne(1, 544));
-  ASSERT_TRUE(world->Flush().ok());
-  ASSERT_TRUE(world
-                  ->Read({locations.data(), 1},
-                         [&](size_t, const Status& status, auto) {
-                           ASSERT_TRUE(status.ok());
-                           for (uint32_t i = 0; i < slots; ++i) world.Kill(locations[i]);
-                           for (uint32_t i = 0; i < 2 * slots; ++i) world.AppendOne(1, 544);
-                           EXPECT_EQ(world->counters().dead_segments, 0u);
-                         })
+  ASSERT_TRUE(world->appender().Flush().ok());
+  ASSERT_TRUE(world->reader()
+                  .Read({locations.data(), 1},
+                        [&](size_t, const Status& status, auto) {
+                          ASSERT_TRUE(status.ok());
+                          for (uint32_t i = 0; i < slots; ++i) world.Kill(locations[i]);
+                          for (uint32_t i = 0; i < 2 * slots; ++i) world.AppendOne(1, 544);
+                          EXPECT_EQ(world->counters().dead_segments, 0u);
+                        })
                   .ok());
   for (uint32_t i = 0; i < slots; ++i) world.AppendOne(1, 544);
   EXPECT_EQ(world->counters().dead_segments, 1u);
@@ -452,7 +453,7 @@ TEST(RowLog, RefusesABudgetWithoutASegment) {
 TEST(RowLog, ADiskThatIsFullRefusesASegmentAndLeavesNoFile) {
   LogWorld world;
   world.AppendOne(1, 544);
-  ASSERT_TRUE(world->Flush().ok());
+  ASSERT_TRUE(world->appender().Flush().ok());
   world.disk().SetCapacity(SmallOptions().segment_bytes + 5 * kBlockBytes);
   EXPECT_EQ(world.Append(world.Draw(2, 64)).status().code(), StatusCode::kResourceExhausted);
   EXPECT_EQ(SegmentsOf(world.disk()).size(), 1u);
@@ -467,7 +468,7 @@ TEST(RowLog, WhatIsSyncedSurvivesACrash) {
   for (uint64_t seed = 1; seed <= 6; ++seed) {
     LogWorld world(SmallOptions(), seed);
     for (uint64_t i = world.random().Between(1, 700); i > 0; --i) world.AppendOne(1, 544);
-    ASSERT_TRUE(world->Sync().ok());
+    ASSERT_TRUE(world->appender().Sync().ok());
     const std::map<uint64_t, Written> synced = world.rows();
     const size_t at_sync = world.disk().changes();
     for (int i = 0; i < 200; ++i) world.AppendOne(1, 544);
@@ -510,15 +511,15 @@ TEST(RowLog, EveryCallOfTheDiskOrOfMemoryMayFailOnce) {
       StatusOr<Location> location = world.Append(row);
       for (int tries = 0; tries < 2 && !location.ok(); ++tries) location = world.Append(row);
       ASSERT_TRUE(location.ok()) << location.status() << " call " << n;
-      if (i % 50 == 49 && !world->Flush().ok()) {
-        ASSERT_TRUE(world->Flush().ok());
+      if (i % 50 == 49 && !world->appender().Flush().ok()) {
+        ASSERT_TRUE(world->appender().Flush().ok());
       }
       bool same = false;
-      ASSERT_TRUE(world
-                      ->Read({&*location, 1},
-                             [&](size_t, const Status& status, auto record) {
-                               same = status.ok() && LogWorld::IsRow(row, record);
-                             })
+      ASSERT_TRUE(world->reader()
+                      .Read({&*location, 1},
+                            [&](size_t, const Status& status, auto record) {
+                              same = status.ok() && LogWorld::IsRow(row, record);
+                            })
                       .ok());
       ASSERT_TRUE(same) << "call " << n;
     }
@@ -547,13 +548,13 @@ TEST(RowLog, ThreadsAppendAndReadAtOnce) {
         const uint32_t bytes = 544 + 512 * row_class;
         const Key key = thread << 32 | i;
         const std::vector<std::byte> payload(bytes - sizeof(RecordHeader), std::byte(key & 0xFF));
-        const auto location = (*log)->Append(LogStream::kUser, {.row_class = row_class,
-                                                                .record_bytes = bytes,
-                                                                .table = 1,
-                                                                .key = key,
-                                                                .heat = 0,
-                                                                .checkpoint = 0,
-                                                                .payload = payload});
+        const auto location = (*log)->appender().Append(LogStream::kUser, {.row_class = row_class,
+                                                                           .record_bytes = bytes,
+                                                                           .table = 1,
+                                                                           .key = key,
+                                                                           .heat = 0,
+                                                                           .checkpoint = 0,
+                                                                           .payload = payload});
         if (!location.ok()) {
           ++wrong;
           continue;
@@ -567,7 +568,7 @@ TEST(RowLog, ThreadsAppendAndReadAtOnce) {
             locations.push_back(where);
             keys.push_back(whose);
           }
-          const Status read = (*log)->Read(
+          const Status read = (*log)->reader().Read(
               locations, [&](size_t at, const Status& status, std::span<const std::byte> record) {
                 const bool same = status.ok() && LoadRecordHeader(record).key == keys[at] &&
                                   record.back() == std::byte(keys[at] & 0xFF);
@@ -575,13 +576,13 @@ TEST(RowLog, ThreadsAppendAndReadAtOnce) {
               });
           wrong += read.ok() ? 0 : 1;
         }
-        if (i % 200 == 0 && !(*log)->Flush().ok()) ++wrong;
+        if (i % 200 == 0 && !(*log)->appender().Flush().ok()) ++wrong;
       }
     });
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(wrong, 0u);
-  EXPECT_EQ((*log)->live_rows(), 6000u);
+  EXPECT_EQ((*log)->segments().live_rows(), 6000u);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "tiers/log/segment_format.h"
+#include "tiers/segment/segment_format.h"
 
 #include <gtest/gtest.h>
 

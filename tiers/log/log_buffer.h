@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "base/memory/aligned_buffer.h"
-#include "tiers/log/log_record.h"
-#include "tiers/log/log_segment.h"
+#include "tiers/segment/log_record.h"
+#include "tiers/segment/log_segment.h"
 
 namespace embank {
 

@@ -7,20 +7,22 @@
 #include <cstdint>
 #include <memory>
 
-#include "tiers/log/row_log.h"
+#include "tiers/log/log_buffer.h"
+#include "tiers/segment/log_record.h"
+#include "tiers/segment/log_segment.h"
 
 namespace embank {
 
-struct RowLog::OpenSegment {
+struct OpenSegment {
   OpenSegment(LogStream of, uint32_t its_class) : stream(of), row_class(its_class) {}
   const LogStream stream;
   const uint32_t row_class;
   std::shared_ptr<LogSegment> segment;  // nullptr: the next record begins one
   LogBuffer* buffer = nullptr;          // where the next record goes
   LogBuffer* next = nullptr;            // taken for the record that goes on there
-  bool wants_next = false;              // of somebody who waits for that
-  // Without a buffer: what the block has in which the last record ends, if that may be written
-  // again.
+  bool wants_next = false;              // a thread waits for that buffer
+  // Without a buffer: the bytes of the block in which the last record ends, if that block may be
+  // written again.
   uint64_t tail_bytes = 0;
   std::array<std::byte, kBlockBytes> tail;
 };

@@ -8,8 +8,8 @@
 #include <cstdint>
 
 #include "base/threads/mutex.h"
-#include "tiers/log/log_record.h"
-#include "tiers/log/segment_format.h"
+#include "tiers/segment/log_record.h"
+#include "tiers/segment/segment_format.h"
 
 namespace embank {
 

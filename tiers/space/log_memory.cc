@@ -1,4 +1,4 @@
-#include "tiers/log/log_memory.h"
+#include "tiers/space/log_memory.h"
 
 #include <algorithm>
 #include <utility>

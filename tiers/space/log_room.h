@@ -7,8 +7,8 @@
 // one: in segments, so many as its class needs beyond the free slots of its open one. So evictions
 // and the sweep of a checkpoint need no leave; what makes rows dirty, or writes others' records,
 // does. Arithmetic alone; whoever has it guards it.
-#ifndef EMBANK_TIERS_LOG_LOG_ROOM_H_
-#define EMBANK_TIERS_LOG_LOG_ROOM_H_
+#ifndef EMBANK_TIERS_SPACE_LOG_ROOM_H_
+#define EMBANK_TIERS_SPACE_LOG_ROOM_H_
 
 #include <cstdint>
 #include <vector>
@@ -52,7 +52,7 @@ class LogRoom {
     return IsCounted(row_class) && classes_[row_class].forgets;
   }
   // Bytes of memory for the bits of the segments that dirty rows will need
-  // (tiers/log/log_memory.h).
+  // (tiers/space/log_memory.h).
   uint64_t needed_bit_bytes() const { return needed_bit_bytes_; }
   // Whole segments that nobody has a claim to; negative: some of what is kept is missing.
   int64_t SpareSegments() const;
@@ -104,4 +104,4 @@ class LogRoom {
 
 }  // namespace embank
 
-#endif  // EMBANK_TIERS_LOG_LOG_ROOM_H_
+#endif  // EMBANK_TIERS_SPACE_LOG_ROOM_H_

@@ -1,4 +1,4 @@
-#include "tiers/log/segment_format.h"
+#include "tiers/segment/segment_format.h"
 
 #include <algorithm>
 #include <cstring>
@@ -10,7 +10,7 @@
 #include "base/status_macros.h"
 #include "base/status_with_room.h"
 #include "base/str_cat.h"
-#include "tiers/log/log_record.h"
+#include "tiers/segment/log_record.h"
 
 namespace embank {
 namespace {
@@ -72,6 +72,8 @@ bool AreTables(std::span<const TableId> tables) {
 }
 
 }  // namespace
+
+std::string SegmentName(uint64_t segment_id) { return StrCat("segment-", Hex(segment_id, 16)); }
 
 bool IsSound(const SegmentHeader& header) {
   return header.record_bytes >= kRecordBytesMin && header.record_bytes % 16 == 0 &&

@@ -6,8 +6,8 @@
 // Little-endian. The checksum covers the store's id, the segment's id and the slot's number, which
 // are not written, and all bytes behind it: a record that is torn, rotten, of an earlier use of the
 // place or of another place does not pass.
-#ifndef EMBANK_TIERS_LOG_LOG_RECORD_H_
-#define EMBANK_TIERS_LOG_LOG_RECORD_H_
+#ifndef EMBANK_TIERS_SEGMENT_LOG_RECORD_H_
+#define EMBANK_TIERS_SEGMENT_LOG_RECORD_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -69,4 +69,4 @@ struct RowToLog {
 
 }  // namespace embank
 
-#endif  // EMBANK_TIERS_LOG_LOG_RECORD_H_
+#endif  // EMBANK_TIERS_SEGMENT_LOG_RECORD_H_

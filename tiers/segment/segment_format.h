@@ -5,12 +5,13 @@
 //
 // Slots follow each other without gaps: a record may lie across two blocks of the device, which one
 // read brings; padding each block would cost more bytes than that costs reads.
-#ifndef EMBANK_TIERS_LOG_SEGMENT_FORMAT_H_
-#define EMBANK_TIERS_LOG_SEGMENT_FORMAT_H_
+#ifndef EMBANK_TIERS_SEGMENT_SEGMENT_FORMAT_H_
+#define EMBANK_TIERS_SEGMENT_SEGMENT_FORMAT_H_
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "base/files/file_system.h"
 #include "base/status.h"
@@ -32,6 +33,9 @@ struct SegmentHeader {
 
   bool operator==(const SegmentHeader&) const = default;
 };
+
+// The name of a segment's file.
+std::string SegmentName(uint64_t segment_id);
 
 // Whether these are sizes that a writer may have chosen.
 bool IsSound(const SegmentHeader& header);
@@ -94,4 +98,4 @@ StatusOr<SlotOwner> ReadSlotOwner(const SegmentHeader& header, uint32_t slot, Fi
 
 }  // namespace embank
 
-#endif  // EMBANK_TIERS_LOG_SEGMENT_FORMAT_H_
+#endif  // EMBANK_TIERS_SEGMENT_SEGMENT_FORMAT_H_

@@ -1,4 +1,4 @@
-#include "tiers/log/log_read_list.h"
+#include "tiers/segment/log_read_list.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,4 +1,4 @@
-#include "tiers/log/compaction_pace.h"
+#include "tiers/space/compaction_pace.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "tiers/log/log_record.h"
+#include "tiers/segment/log_record.h"
 
 #include <array>
 #include <bit>

@@ -8,8 +8,8 @@
 // are moved, the more of the log is such segments, and the less is left to those in which rows live
 // (decision 0023). So compaction begins as late as the log's size allows, and does the more for
 // each change the further it is behind. Arithmetic alone; whoever has it guards it.
-#ifndef EMBANK_TIERS_LOG_COMPACTION_PACE_H_
-#define EMBANK_TIERS_LOG_COMPACTION_PACE_H_
+#ifndef EMBANK_TIERS_SPACE_COMPACTION_PACE_H_
+#define EMBANK_TIERS_SPACE_COMPACTION_PACE_H_
 
 #include <cstdint>
 #include <limits>
@@ -55,4 +55,4 @@ class CompactionPace {
 
 }  // namespace embank
 
-#endif  // EMBANK_TIERS_LOG_COMPACTION_PACE_H_
+#endif  // EMBANK_TIERS_SPACE_COMPACTION_PACE_H_

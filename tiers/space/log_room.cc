@@ -1,11 +1,11 @@
-#include "tiers/log/log_room.h"
+#include "tiers/space/log_room.h"
 
 #include <algorithm>
 #include <limits>
 
 #include "base/check.h"
-#include "tiers/log/log_memory.h"
-#include "tiers/log/segment_format.h"
+#include "tiers/segment/segment_format.h"
+#include "tiers/space/log_memory.h"
 
 namespace embank {
 namespace {

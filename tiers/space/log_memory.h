@@ -8,8 +8,8 @@
 //                     the segments that the rows which are dirty now will need.
 //
 // Whatever else there is for them comes first. The caller guards it.
-#ifndef EMBANK_TIERS_LOG_LOG_MEMORY_H_
-#define EMBANK_TIERS_LOG_LOG_MEMORY_H_
+#ifndef EMBANK_TIERS_SPACE_LOG_MEMORY_H_
+#define EMBANK_TIERS_SPACE_LOG_MEMORY_H_
 
 #include <cstdint>
 
@@ -18,8 +18,8 @@
 #include "base/memory/memory.h"
 #include "base/status.h"
 #include "base/status_or.h"
-#include "tiers/log/log_record.h"
-#include "tiers/log/segment_format.h"
+#include "tiers/segment/log_record.h"
+#include "tiers/segment/segment_format.h"
 
 namespace embank {
 
@@ -81,4 +81,4 @@ class LogMemory {
 
 }  // namespace embank
 
-#endif  // EMBANK_TIERS_LOG_LOG_MEMORY_H_
+#endif  // EMBANK_TIERS_SPACE_LOG_MEMORY_H_

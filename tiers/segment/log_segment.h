@@ -1,6 +1,6 @@
 // A segment of the log while a store is open: its file, what is in it, and which of it lives.
-#ifndef EMBANK_TIERS_LOG_LOG_SEGMENT_H_
-#define EMBANK_TIERS_LOG_LOG_SEGMENT_H_
+#ifndef EMBANK_TIERS_SEGMENT_LOG_SEGMENT_H_
+#define EMBANK_TIERS_SEGMENT_LOG_SEGMENT_H_
 
 #include <cstdint>
 #include <cstring>
@@ -12,8 +12,8 @@
 #include "base/files/file_system.h"
 #include "base/memory/aligned_buffer.h"
 #include "base/memory/charged_words.h"
-#include "tiers/log/segment_format.h"
 #include "tiers/row/location.h"
+#include "tiers/segment/segment_format.h"
 
 namespace embank {
 
@@ -22,6 +22,8 @@ inline constexpr uint32_t kSegmentUnitBits = 22;
 inline constexpr uint32_t kSegmentsMax = 1u << (kLocationBits - kSegmentUnitBits);
 static_assert(kSegmentBytesMax == kLocationUnitBytes << kSegmentUnitBits);
 
+// Whether a location is one of a log's.
+constexpr bool IsInLog(Location location) { return location.tier() == Tier::kSsd; }
 constexpr uint32_t SegmentIndexOf(Location location) {
   return static_cast<uint32_t>(location.units >> kSegmentUnitBits) % kSegmentsMax;
 }
@@ -79,6 +81,9 @@ struct LogSegment {
     const Status status = file->Write(offset, bytes);
     return status.ok() ? status : file->Write(offset, bytes);
   }
+  Location LocationOf(uint32_t slot) const {
+    return LocationInSegment(index, geometry.OffsetOf(slot));
+  }
   bool IsLive(uint32_t slot) const { return (live()[slot / 64] >> (slot % 64) & 1) != 0; }
   // False: it was so already.
   bool SetLive(uint32_t slot, bool is_live) {
@@ -105,4 +110,4 @@ struct LogSegment {
 
 }  // namespace embank
 
-#endif  // EMBANK_TIERS_LOG_LOG_SEGMENT_H_
+#endif  // EMBANK_TIERS_SEGMENT_LOG_SEGMENT_H_

@@ -1,7 +1,7 @@
 // One list of reads from the log: where each record will be in memory, and the transfers that bring
 // them.
-#ifndef EMBANK_TIERS_LOG_LOG_READ_LIST_H_
-#define EMBANK_TIERS_LOG_LOG_READ_LIST_H_
+#ifndef EMBANK_TIERS_SEGMENT_LOG_READ_LIST_H_
+#define EMBANK_TIERS_SEGMENT_LOG_READ_LIST_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -12,8 +12,8 @@
 #include "base/files/file_system.h"
 #include "base/memory/aligned_buffer.h"
 #include "base/status.h"
-#include "tiers/log/log_record.h"
-#include "tiers/log/log_segment.h"
+#include "tiers/segment/log_record.h"
+#include "tiers/segment/log_segment.h"
 
 namespace embank {
 
@@ -92,4 +92,4 @@ class LogReadList {
 
 }  // namespace embank
 
-#endif  // EMBANK_TIERS_LOG_LOG_READ_LIST_H_
+#endif  // EMBANK_TIERS_SEGMENT_LOG_READ_LIST_H_

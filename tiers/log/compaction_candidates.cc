@@ -1,0 +1,119 @@
+#include "tiers/log/compaction_candidates.h"
+
+#include <utility>
+
+#include "base/check.h"
+
+namespace embank {
+namespace {
+
+// For space alone segments are emptied of which a sixteenth is dead: 16 writes for each.
+constexpr uint32_t kSpaceDeadPart = 16;
+
+}  // namespace
+
+std::shared_ptr<LogSegment> CompactionCandidates::PickVictim(CompactionAim aim) {
+  MutexLock lock(segments_.mutex());
+  victim_aim_ = aim;
+  std::shared_ptr<LogSegment> victim =
+      aim == CompactionAim::kForget ? OldestToForget() : BestToMove(aim);
+  victim_ = victim.get();
+  if (aim == CompactionAim::kPace && victim != nullptr) segments_.ledger().NoteWork();
+  return victim;
+}
+
+std::shared_ptr<LogSegment> CompactionCandidates::BestToMove(CompactionAim aim) const {
+  const bool for_pace = aim == CompactionAim::kPace;
+  if (for_pace && pace() == 0) return nullptr;
+  const bool for_later = aim == CompactionAim::kLaterSpace;
+  if (for_later && segments_.room().SpareSegments() > 0) return nullptr;
+  const bool unkept_only = aim == CompactionAim::kSpace;
+  std::shared_ptr<LogSegment> best;
+  double best_score = 0;
+  for (const std::shared_ptr<LogSegment>& segment : segments_.all()) {
+    if (segment == nullptr || !segment->finished) continue;
+    if (segment->passed_over || segment->unread) continue;
+    if (segment->live_rows == 0 || segment->live_rows == segment->geometry.slots) continue;
+    if (unkept_only && segments_.IsKept(*segment)) continue;
+    const uint32_t dead = segment->geometry.slots - segment->live_rows;
+    if (!for_pace && dead * kSpaceDeadPart < segment->geometry.slots) continue;
+    const double living = static_cast<double>(segment->live_rows) / segment->geometry.slots;
+    const auto age =
+        static_cast<double>(segments_.next_segment_id_locked() - segment->header.segment_id);
+    const double score = (1 - living) * age / (1 + living);
+    if (score <= best_score) continue;
+    best_score = score;
+    best = segment;
+  }
+  return best;
+}
+
+// Rows are written when they leave memory: the oldest records are of those that left it first. The
+// hand goes round in the older half: rows that it leaves there, since they were in memory, it meets
+// again before the end of the log, which moves on as fast. It comes back to a segment that the
+// device did not read after as many others.
+std::shared_ptr<LogSegment> CompactionCandidates::OldestToForget() {
+  std::shared_ptr<LogSegment> oldest;
+  std::shared_ptr<LogSegment> next;
+  size_t count = 0;
+  size_t passed = 0;
+  for (const std::shared_ptr<LogSegment>& segment : segments_.all()) {
+    if (segment == nullptr || !segment->finished || segment->passed_over) continue;
+    if (segment->live_rows == 0 || !segments_.room().Forgets(segment->header.row_class)) continue;
+    const uint64_t id = segment->header.segment_id;
+    ++count;
+    if (oldest == nullptr || id < oldest->header.segment_id) oldest = segment;
+    if (id <= forget_hand_) ++passed;
+    if (id > forget_hand_ && (next == nullptr || id < next->header.segment_id)) next = segment;
+  }
+  const size_t half = (count + 1) / 2;
+  if (passed < half && turns_since_unread_ <= half) return next;
+  forget_hand_ = 0;
+  turns_since_unread_ = 0;
+  return oldest;
+}
+
+size_t CompactionCandidates::LiveOf(const LogSegment& segment, uint32_t* slot,
+                                    std::span<Location> live) const {
+  ReaderMutexLock lock(segments_.mutex());
+  size_t count = 0;
+  for (; *slot < segment.geometry.slots && count < live.size(); ++*slot) {
+    if (segment.IsLive(*slot)) live[count++] = segment.LocationOf(*slot);
+  }
+  return count;
+}
+
+void CompactionCandidates::PassOver(LogSegment* segment, bool is_damaged) {
+  MutexLock lock(segments_.mutex());
+  EMBANK_CHECK(segment == victim_);
+  if (is_damaged) {
+    segment->passed_over = true;
+  } else if (victim_aim_ != CompactionAim::kForget) {
+    segment->unread = true;
+  } else if (turns_since_unread_ == 0) {
+    turns_since_unread_ = 1;
+  }
+}
+
+void CompactionCandidates::Release(std::shared_ptr<LogSegment> victim, bool is_done) {
+  {
+    MutexLock lock(segments_.mutex());
+    EMBANK_CHECK(victim.get() == victim_);
+    if (is_done && victim_aim_ == CompactionAim::kForget) {
+      forget_hand_ = victim->header.segment_id;
+      turns_since_unread_ += turns_since_unread_ > 0 ? 1 : 0;
+    }
+    victim_ = nullptr;
+    victim.reset();
+    dead_.AssertHeld();
+    dead_.Collect();
+  }
+  writer_.Wake();
+}
+
+bool CompactionCandidates::BringsSpace() const {
+  return victim_ == nullptr || victim_aim_ == CompactionAim::kLaterSpace ||
+         !segments_.IsKept(*victim_);
+}
+
+}  // namespace embank

@@ -1,0 +1,102 @@
+// The end of a log, where records are appended: an open segment for each stream and row class.
+//
+//   stream, row class -> its open segment:  | written ............ | buffer being filled | free |
+//
+// A record can be read as soon as it is appended: from its buffer until that is written, from the
+// file afterwards.
+#ifndef EMBANK_TIERS_LOG_LOG_APPENDER_H_
+#define EMBANK_TIERS_LOG_LOG_APPENDER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/memory/aligned_buffer.h"
+#include "base/memory/memory.h"
+#include "base/status.h"
+#include "base/status_or.h"
+#include "base/threads/mutex.h"
+#include "tiers/log/compaction_candidates.h"
+#include "tiers/log/dead_segments.h"
+#include "tiers/log/log_report.h"
+#include "tiers/log/log_segments.h"
+#include "tiers/log/log_writer.h"
+#include "tiers/log/open_segment.h"
+#include "tiers/log/row_log_options.h"
+
+namespace embank {
+
+// Thread-safe.
+class LogAppender {
+ public:
+  // All of them outlive it.
+  LogAppender(LogSegments& segments, DeadSegments& dead, LogWriter& writer,
+              const CompactionCandidates& candidates, const RowLogOptions& options,
+              RowLogCounters& counters);
+  // kResourceExhausted.
+  Status Init(MemorySource* source, MemoryBudget* budget);
+
+  // Takes a copy of a row, which counts as live from now on; returns where it is. May write a
+  // buffer. kResourceExhausted: no space for a further segment (never where space was reserved), or
+  // no memory; other statuses are those of the files (base/files/file_system.h). Then nothing was
+  // changed.
+  StatusOr<Location> Append(LogStream stream, const RowToLog& row);
+  // Appends as many of the rows, one after the other, as can be taken: *count of them, to homes. If
+  // these are not all, returns why.
+  Status AppendAll(LogStream stream, std::span<const RowToLog> rows, std::span<Location> homes,
+                   size_t* count);
+
+  // Writes all that was appended before; Sync also makes it durable. The status that stopped the
+  // log, if one did; after an error of Sync nobody knows what is durable.
+  Status Flush();
+  Status Sync();
+
+  // Where the numbers of records go on.
+  uint64_t next_sequence() const;
+
+ private:
+  Status AppendLocked(LogStream stream, const RowToLog& row, Location* home)
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(segments_.mutex());
+  OpenSegment* OpenOf(LogStream stream, uint32_t row_class)
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(segments_.mutex());
+  Status MakeSlot(OpenSegment* open, const RowToLog& row)
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(segments_.mutex());
+  bool IsFull(LogStream stream) const EMBANK_SHARED_LOCKS_REQUIRED(segments_.mutex());
+  StatusOr<bool> BeginSegment(OpenSegment* open, const RowToLog& row)
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(segments_.mutex());
+  Status MakeFile(LogSegment* segment) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(segments_.mutex());
+  bool FreeMemory(const OpenSegment* open) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(segments_.mutex());
+  bool TakeBuffers(OpenSegment* open) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(segments_.mutex());
+  LogBuffer* TakeFreeBuffer() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(segments_.mutex());
+  void BeginBuffer(OpenSegment* open, LogBuffer* buffer)
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(segments_.mutex());
+  Location Put(OpenSegment* open, const RowToLog& row)
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(segments_.mutex());
+  std::span<std::byte> WriteRecord(const OpenSegment& open, const RowToLog& row)
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(segments_.mutex());
+  void NoteOpenSlots(const OpenSegment& open) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(segments_.mutex());
+  void HandOver(OpenSegment* open) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(segments_.mutex());
+  void HandOverPart(OpenSegment* open) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(segments_.mutex());
+  void HandOverFullest() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(segments_.mutex());
+  void LeaveBlock(OpenSegment* open) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(segments_.mutex());
+  void EndSegment(OpenSegment* open) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(segments_.mutex());
+
+  LogSegments& segments_;
+  DeadSegments& dead_;
+  LogWriter& writer_;
+  const CompactionCandidates& candidates_;
+  const RowLogOptions& options_;
+  RowLogCounters& counters_;
+  // One Sync after the other: a segment that one is about to sync the other must not take for
+  // durable. Taken before the log's lock.
+  Mutex sync_mutex_;
+  std::vector<std::unique_ptr<OpenSegment>> open_ EMBANK_GUARDED_BY(segments_.mutex());
+  uint64_t next_sequence_ EMBANK_GUARDED_BY(segments_.mutex());
+  AlignedBuffer header_block_ EMBANK_GUARDED_BY(segments_.mutex());
+};
+
+}  // namespace embank
+
+#endif  // EMBANK_TIERS_LOG_LOG_APPENDER_H_

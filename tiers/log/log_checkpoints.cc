@@ -1,0 +1,73 @@
+#include "tiers/log/log_checkpoints.h"
+
+#include <memory>
+#include <utility>
+
+#include "base/check.h"
+#include "base/seeded_bug.h"
+#include "base/status_macros.h"
+
+namespace embank {
+
+void LogCheckpoints::Freeze(uint32_t checkpoint) {
+  MutexLock lock(segments_.mutex());
+  EMBANK_CHECK(checkpoint != 0 && segments_.frozen_checkpoint() == 0);
+  segments_.SetFrozenCheckpoint(checkpoint);
+}
+
+StatusOr<std::vector<SegmentRows>> LogCheckpoints::SyncFrozen() {
+  // First the records in buffers, so that a segment that is said to have a footer has it in its
+  // file.
+  EMBANK_RETURN_IF_ERROR(appender_.Flush());
+  std::vector<SegmentRows> all;
+  size_t end = 0;
+  for (size_t i = 0; i == 0 || i < end; ++i) {
+    MutexLock lock(segments_.mutex());
+    end = segments_.all().size();
+    if (i < end && segments_.all()[i] != nullptr) AddFrozen(segments_.all()[i].get(), &all);
+  }
+  if (Seeded(SeededBug::kManifestBeforeSegments)) return all;
+  EMBANK_RETURN_IF_ERROR(appender_.Sync());
+  return all;
+}
+
+void LogCheckpoints::AddFrozen(LogSegment* segment, std::vector<SegmentRows>* all) const {
+  segment->FreezeFor(segments_.frozen_checkpoint());
+  if (segment->frozen_rows == 0) return;
+  SegmentRows rows = {.header = segment->header,
+                      .used_slots = segment->used_slots,
+                      .bits = {},
+                      .keys = {},
+                      .tables = {}};
+  if (!segment->finished) {
+    const SegmentFooter owners = segment->Owners();
+    rows.keys.assign(owners.keys.begin(), owners.keys.end());
+    rows.tables.assign(owners.tables.begin(), owners.tables.end());
+  }
+  rows.bits.assign(segment->frozen(), segment->frozen() + RoundUp(rows.used_slots, 64) / 64);
+  all->push_back(std::move(rows));
+}
+
+void LogCheckpoints::Thaw(bool is_kept) {
+  MutexLock lock(segments_.mutex());
+  const uint32_t checkpoint = segments_.frozen_checkpoint();
+  for (const std::shared_ptr<LogSegment>& segment : segments_.all()) {
+    if (!is_kept || segment == nullptr) continue;
+    segment->FreezeFor(checkpoint);
+    if (segment->frozen_rows > 0) segment->newest_checkpoint = checkpoint;
+    segment->unread = false;
+  }
+  segments_.SetFrozenCheckpoint(0);
+}
+
+void LogCheckpoints::ReleaseOlderThan(uint32_t oldest_kept) {
+  {
+    MutexLock lock(segments_.mutex());
+    if (segments_.SetOldestKept(oldest_kept)) segments_.ledger().EndInterval();
+    dead_.AssertHeld();
+    dead_.Collect();
+  }
+  writer_.Wake();
+}
+
+}  // namespace embank

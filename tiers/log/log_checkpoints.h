@@ -1,0 +1,52 @@
+// What checkpoints keep of a log: which rows the one under way has, and from which one on segments
+// stay.
+//
+//   Freeze ... rows change, records are appended ... SyncFrozen ... Thaw ......... ReleaseOlderThan
+//     | the rows of this moment are the checkpoint's | durable     | kept: its segments stay |
+#ifndef EMBANK_TIERS_LOG_LOG_CHECKPOINTS_H_
+#define EMBANK_TIERS_LOG_LOG_CHECKPOINTS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "base/status_or.h"
+#include "base/threads/mutex.h"
+#include "tiers/log/dead_segments.h"
+#include "tiers/log/log_appender.h"
+#include "tiers/log/log_segments.h"
+#include "tiers/log/log_writer.h"
+
+namespace embank {
+
+// For one checkpoint at a time; their numbers grow. Its functions take the log's lock.
+class LogCheckpoints {
+ public:
+  // All of them outlive it.
+  LogCheckpoints(LogSegments& segments, DeadSegments& dead, LogWriter& writer,
+                 LogAppender& appender)
+      : segments_(segments), dead_(dead), writer_(writer), appender_(appender) {}
+
+  // Rows that live now belong to a checkpoint, and rows that are appended later whose
+  // RowToLog::checkpoint is no later.
+  void Freeze(uint32_t checkpoint);
+  // Makes all rows that belong to it durable, and says which they are, when nothing is appended for
+  // it any more. The status that stopped the log; kResourceExhausted.
+  StatusOr<std::vector<SegmentRows>> SyncFrozen();
+  // Ends it. Kept: its segments stay until ReleaseOlderThan a later one.
+  void Thaw(bool is_kept);
+  // No checkpoint older than that is kept any more: segments that only those had are dead.
+  void ReleaseOlderThan(uint32_t oldest_kept);
+
+ private:
+  void AddFrozen(LogSegment* segment, std::vector<SegmentRows>* all) const
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(segments_.mutex());
+
+  LogSegments& segments_;
+  DeadSegments& dead_;
+  LogWriter& writer_;
+  LogAppender& appender_;
+};
+
+}  // namespace embank
+
+#endif  // EMBANK_TIERS_LOG_LOG_CHECKPOINTS_H_

@@ -1,0 +1,180 @@
+#include "tiers/log/log_segments.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "base/seeded_bug.h"
+#include "base/status_macros.h"
+#include "base/status_with_room.h"
+#include "base/str_cat.h"
+
+namespace embank {
+
+LogSegments::LogSegments(MemorySource* source, MemoryBudget* budget, const RowLogOptions& options)
+    : options_(options),
+      ledger_(source, budget, options.ssd_bytes, options.segment_bytes, &figures_),
+      next_segment_id_(options.first_segment_id) {}
+
+// ---- which there are ----
+
+std::shared_ptr<LogSegment> LogSegments::Find(Location location, RecordPlace* place) const {
+  const uint32_t index = SegmentIndexOf(location);
+  const uint64_t offset = SegmentOffsetOf(location);
+  if (!IsInLog(location) || index >= segments_.size()) return nullptr;
+  std::shared_ptr<LogSegment> segment = segments_[index];
+  if (segment == nullptr || !segment->geometry.IsSlotAt(offset)) return nullptr;
+  *place = {options_.store_id, segment->header.segment_id, segment->geometry.SlotAt(offset)};
+  return segment;
+}
+
+std::shared_ptr<const LogSegment> LogSegments::Hold(Location location) const {
+  ReaderMutexLock lock(&mutex_);
+  EMBANK_CHECK(SegmentIndexOf(location) < segments_.size());
+  return segments_[SegmentIndexOf(location)];
+}
+
+StatusOr<std::shared_ptr<LogSegment>> LogSegments::Make(LogStream stream, uint32_t row_class,
+                                                        uint32_t record_bytes) {
+  auto segment = std::make_shared<LogSegment>();
+  segment->header = {.store_id = options_.store_id,
+                     .segment_id = next_segment_id_,
+                     .row_class = row_class,
+                     .record_bytes = record_bytes,
+                     .segment_bytes = options_.segment_bytes};
+  EMBANK_RETURN_IF_ERROR(Allocate(segment.get(), stream, true));
+  ++next_segment_id_;
+  return segment;
+}
+
+Status LogSegments::Allocate(LogSegment* segment, LogStream stream, bool with_owners) {
+  segment->geometry =
+      SegmentGeometry::Of(segment->header.record_bytes, segment->header.segment_bytes);
+  EMBANK_CHECK(segment->geometry.slots > 0);
+  if (with_owners) {
+    EMBANK_ASSIGN_OR_RETURN(segment->slots, ledger_.memory().Owners(stream, segment->geometry));
+  }
+  EMBANK_ASSIGN_OR_RETURN(segment->bits, ledger_.memory().Bits(stream, segment->geometry));
+  segment->name = SegmentName(segment->header.segment_id);
+  return OkStatus();
+}
+
+StatusOr<uint32_t> LogSegments::FreePlace() {
+  const auto free = std::find(segments_.begin(), segments_.end(), nullptr);
+  const auto index = static_cast<uint32_t>(free - segments_.begin());
+  if (index == kSegmentsMax) return NoSpace();
+  if (free == segments_.end()) segments_.push_back(nullptr);
+  return index;
+}
+
+void LogSegments::Put(std::shared_ptr<LogSegment> segment) {
+  EMBANK_CHECK(segments_[segment->index] == nullptr);
+  const auto bytes = static_cast<int64_t>(segment->header.segment_bytes);
+  segments_[segment->index] = std::move(segment);
+  ledger_.AddTaken(bytes);
+}
+
+std::shared_ptr<LogSegment> LogSegments::Take(uint32_t index) {
+  EMBANK_CHECK(segments_[index] != nullptr);
+  return std::exchange(segments_[index], nullptr);
+}
+
+Status LogSegments::NoSpace() const {
+  return StatusWithRoom(StatusCode::kResourceExhausted, [&]() EMBANK_NO_THREAD_SAFETY_ANALYSIS {
+    uint64_t kept = 0;
+    for (const auto& segment : segments_) kept += segment != nullptr && segment->live_rows == 0;
+    return StrCat("the log has ", Count(), " segments, and no room for another of ",
+                  options_.segment_bytes, " bytes; ", kept,
+                  " of them only the last two checkpoints have: embank_checkpoint, where it ",
+                  "has room, gives those of the older one back");
+  });
+}
+
+// ---- which records live ----
+
+void LogSegments::AddRecord(LogSegment* segment, uint32_t slot, const RowToLog& row) {
+  if (frozen_checkpoint_ != 0) {
+    segment->FreezeFor(frozen_checkpoint_);
+    const bool has = row.checkpoint <= frozen_checkpoint_ && !Seeded(SeededBug::kBitMissing);
+    if (has || Seeded(SeededBug::kBitTooMany)) segment->AddFrozen(slot);
+  }
+  if (!row.lives) return;
+  segment->SetLive(slot, true);
+  ledger_.AddLive(row.record_bytes);
+}
+
+void LogSegments::MarkDead(Location location) {
+  MutexLock lock(&mutex_);
+  MarkDeadLocked(location);
+}
+
+void LogSegments::MarkDeadLocked(Location location) {
+  EMBANK_CHECK(SegmentIndexOf(location) < segments_.size());
+  LogSegment& segment = *segments_[SegmentIndexOf(location)];
+  const uint64_t offset = SegmentOffsetOf(location);
+  EMBANK_CHECK(segment.geometry.IsSlotAt(offset));
+  const bool freeze = frozen_checkpoint_ != 0 && !Seeded(SeededBug::kFrozenLate);
+  if (freeze) segment.FreezeFor(frozen_checkpoint_);
+  EMBANK_CHECK(segment.SetLive(segment.geometry.SlotAt(offset), false));
+  const int64_t record_bytes = segment.header.record_bytes;
+  ledger_.AddLive(-record_bytes);
+  if (!segment.finished) return;
+  const bool was_last = segment.live_rows == 0;
+  const auto segment_bytes = static_cast<int64_t>(segment.header.segment_bytes);
+  ledger_.AddFinished(was_last ? -segment_bytes : 0, -record_bytes);
+}
+
+void LogSegments::Finish(LogSegment* segment) {
+  segment->finished = true;
+  if (segment->live_rows == 0) return;
+  ledger_.AddFinished(static_cast<int64_t>(segment->header.segment_bytes),
+                      static_cast<int64_t>(segment->LiveBytes()));
+}
+
+bool LogSegments::IsDead(const LogSegment& segment) const {
+  return segment.finished && segment.live_rows == 0 && !IsKept(segment);
+}
+
+// ---- which checkpoints have ----
+
+bool LogSegments::SetOldestKept(uint32_t checkpoint) {
+  const bool is_later = checkpoint > oldest_kept_;
+  oldest_kept_ = checkpoint;
+  return is_later;
+}
+
+// The checkpoint under way has what lives, until the segment has been frozen for it.
+bool LogSegments::IsKept(const LogSegment& segment) const {
+  const bool is_frozen = segment.frozen_for == frozen_checkpoint_;
+  const uint32_t rows = is_frozen ? segment.frozen_rows : segment.live_rows;
+  const bool frozen = frozen_checkpoint_ != 0 && rows > 0;
+  if (frozen && !Seeded(SeededBug::kFrozenSegmentGivenUp)) return true;
+  if (Seeded(SeededBug::kKeptSegmentGivenUp)) return false;
+  return segment.newest_checkpoint != 0 && segment.newest_checkpoint >= oldest_kept_;
+}
+
+// ---- counts ----
+
+uint64_t LogSegments::next_segment_id() const {
+  ReaderMutexLock lock(&mutex_);
+  return next_segment_id_;
+}
+
+uint64_t LogSegments::live_rows() const {
+  ReaderMutexLock lock(&mutex_);
+  uint64_t rows = 0;
+  for (const auto& segment : segments_) rows += segment == nullptr ? 0 : segment->live_rows;
+  return rows;
+}
+
+uint64_t LogSegments::segment_count() const {
+  ReaderMutexLock lock(&mutex_);
+  return Count();
+}
+
+uint64_t LogSegments::Count() const {
+  return static_cast<uint64_t>(std::count_if(segments_.begin(), segments_.end(),
+                                             [](const auto& s) { return s != nullptr; }));
+}
+
+}  // namespace embank

@@ -1,0 +1,126 @@
+// The segments of a log: which there are, which of their records live, and which of them the kept
+// checkpoints have. Its lock guards all parts of the log.
+//
+//   place 0    1         2         3             every location of a row names a place
+//     | free | segment | segment | adopted | ...
+//
+// A segment is finished when its footer is written, and dead when no row lives in it and no
+// checkpoint has it. Functions that take the lock themselves are thread-safe.
+#ifndef EMBANK_TIERS_LOG_LOG_SEGMENTS_H_
+#define EMBANK_TIERS_LOG_LOG_SEGMENTS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/memory/memory.h"
+#include "base/status.h"
+#include "base/status_or.h"
+#include "base/threads/mutex.h"
+#include "tiers/log/row_log_options.h"
+#include "tiers/segment/log_record.h"
+#include "tiers/segment/log_segment.h"
+#include "tiers/space/space_figures.h"
+#include "tiers/space/space_ledger.h"
+
+namespace embank {
+
+class LogSegments {
+ public:
+  // All of them outlive it.
+  LogSegments(MemorySource* source, MemoryBudget* budget, const RowLogOptions& options);
+
+  // The log's lock.
+  Mutex* mutex() const EMBANK_LOCK_RETURNED(mutex_) { return &mutex_; }
+  const SpaceFigures& figures() const { return figures_; }
+  SpaceLedger& ledger() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return ledger_; }
+  const LogRoom& room() const EMBANK_SHARED_LOCKS_REQUIRED(mutex_) { return ledger_.room(); }
+
+  // ---- which there are ----
+
+  // One for each place; nullptr: the place is free.
+  std::span<const std::shared_ptr<LogSegment>> all() const EMBANK_SHARED_LOCKS_REQUIRED(mutex_) {
+    return segments_;
+  }
+  // The segment in which a location is, and what the slot there is called; nullptr: there is no
+  // such slot.
+  std::shared_ptr<LogSegment> Find(Location location, RecordPlace* place) const
+      EMBANK_SHARED_LOCKS_REQUIRED(mutex_);
+  // The segment of a location at which a row lives: while somebody has it, none takes its place.
+  // Takes the lock.
+  std::shared_ptr<const LogSegment> Hold(Location location) const;
+
+  // A segment of a further number for rows of a class, with its memory, but without a file or a
+  // place. kResourceExhausted: no memory.
+  StatusOr<std::shared_ptr<LogSegment>> Make(LogStream stream, uint32_t row_class,
+                                             uint32_t record_bytes)
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Gives a segment with a header its geometry, name and bits; with_owners: the owners of its
+  // slots, too, which it needs until its footer is written. kResourceExhausted.
+  Status Allocate(LogSegment* segment, LogStream stream, bool with_owners)
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // A free place. kResourceExhausted: there is none. std::bad_alloc leaves it.
+  StatusOr<uint32_t> FreePlace() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Puts a segment into the free place `segment->index`; it takes space from now on.
+  void Put(std::shared_ptr<LogSegment> segment) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Frees the segment's place, which it returns. Its file takes space as before.
+  std::shared_ptr<LogSegment> Take(uint32_t index) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // kResourceExhausted, with how full the log is.
+  Status NoSpace() const EMBANK_SHARED_LOCKS_REQUIRED(mutex_);
+
+  // ---- which records live ----
+
+  // A row was written to a slot, which a checkpoint under way may have.
+  void AddRecord(LogSegment* segment, uint32_t slot, const RowToLog& row)
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The row at a location has another one, or is gone. MarkDead takes the lock.
+  void MarkDead(Location location);
+  void MarkDeadLocked(Location location) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The segment's footer is written.
+  void Finish(LogSegment* segment) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool IsDead(const LogSegment& segment) const EMBANK_SHARED_LOCKS_REQUIRED(mutex_);
+
+  // ---- which checkpoints have ----
+
+  // The checkpoint under way; 0: there is none.
+  uint32_t frozen_checkpoint() const EMBANK_SHARED_LOCKS_REQUIRED(mutex_) {
+    return frozen_checkpoint_;
+  }
+  void SetFrozenCheckpoint(uint32_t checkpoint) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    frozen_checkpoint_ = checkpoint;
+  }
+  // No older checkpoint is kept any more. Whether the oldest kept one is a later one now.
+  bool SetOldestKept(uint32_t checkpoint) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether a checkpoint has rows of the segment: a kept one, or that under way.
+  bool IsKept(const LogSegment& segment) const EMBANK_SHARED_LOCKS_REQUIRED(mutex_);
+
+  // ---- counts ----
+
+  // Where the numbers of segments go on. next_segment_id takes the lock.
+  uint64_t next_segment_id() const;
+  uint64_t next_segment_id_locked() const EMBANK_SHARED_LOCKS_REQUIRED(mutex_) {
+    return next_segment_id_;
+  }
+  // Records that live; segments that have any or are kept. Both take the lock.
+  uint64_t live_rows() const;
+  uint64_t segment_count() const;
+
+ private:
+  uint64_t Count() const EMBANK_SHARED_LOCKS_REQUIRED(mutex_);
+
+  const RowLogOptions& options_;
+  mutable Mutex mutex_;
+  SpaceFigures figures_;
+  // Before what gives memory back to it. Segments take space until their files are gone.
+  SpaceLedger ledger_ EMBANK_GUARDED_BY(mutex_);
+  std::vector<std::shared_ptr<LogSegment>> segments_ EMBANK_GUARDED_BY(mutex_);
+  uint64_t next_segment_id_ EMBANK_GUARDED_BY(mutex_);
+  uint32_t frozen_checkpoint_ EMBANK_GUARDED_BY(mutex_) = 0;
+  uint32_t oldest_kept_ EMBANK_GUARDED_BY(mutex_) = 1;
+};
+
+}  // namespace embank
+
+#endif  // EMBANK_TIERS_LOG_LOG_SEGMENTS_H_

@@ -1,0 +1,108 @@
+// What of a log is on its way to the files: buffers and footers to be written, finished segments to
+// be made durable, files of dead segments to be removed.
+//
+// Full buffers are written by a background task; a thread that finds no buffer to fill writes one
+// itself, so that the queue is bounded and nothing in it is ever dropped. A buffer that cannot be
+// written stays, and its records with it; the log then takes no more rows.
+#ifndef EMBANK_TIERS_LOG_LOG_WRITER_H_
+#define EMBANK_TIERS_LOG_LOG_WRITER_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/files/file_system.h"
+#include "base/memory/memory.h"
+#include "base/status.h"
+#include "base/threads/executor.h"
+#include "base/threads/mutex.h"
+#include "tiers/log/dead_segments.h"
+#include "tiers/log/log_buffers.h"
+#include "tiers/log/log_report.h"
+#include "tiers/log/log_segments.h"
+#include "tiers/log/row_log_options.h"
+
+namespace embank {
+
+// Functions that require the log's lock and say that they write or wait give it up meanwhile.
+class LogWriter {
+ public:
+  // All of them outlive it. A read-only log has stopped from the beginning.
+  LogWriter(LogSegments& segments, DeadSegments& dead, FileSystem* files,
+            const RowLogOptions& options, RowLogCounters& counters);
+
+  // Makes the buffers, and the task that writes. kResourceExhausted.
+  Status Init(MemorySource* source, MemoryBudget* budget, Executor* executor);
+  // Ends the task. Waits for writes under way.
+  void Stop() { task_.reset(); }
+  // There is something for the task to do. Not under the log's lock.
+  void Wake() { task_->Wake(); }
+  // For clang, which does not see that the parts of a log share one lock.
+  void AssertHeld() const EMBANK_ASSERT_EXCLUSIVE_LOCK(segments_.mutex()) {
+    segments_.mutex()->AssertHeld();
+  }
+  void AssertReaderHeld() const EMBANK_ASSERT_SHARED_LOCK(segments_.mutex()) {
+    segments_.mutex()->AssertReaderHeld();
+  }
+
+  // Whether a write has failed, so that the log takes no more rows. Thread-safe.
+  bool has_stopped() const { return has_stopped_.load(std::memory_order_relaxed); }
+  // Why the log takes no more rows.
+  const Status& failure() const EMBANK_SHARED_LOCKS_REQUIRED(segments_.mutex()) { return failure_; }
+
+  // Its buffers, which others fill.
+  LogBuffers& buffers() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(segments_.mutex()) { return buffers_; }
+  const LogBuffers& buffers() const EMBANK_SHARED_LOCKS_REQUIRED(segments_.mutex()) {
+    return buffers_;
+  }
+  // The segment takes no more: its footer is to be written. That takes a turn of the buffers'.
+  void QueueFooter(std::shared_ptr<LogSegment> segment)
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(segments_.mutex());
+  // No footer of a log with so many places fails to be queued. std::bad_alloc leaves it.
+  void ReserveLists(size_t places) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(segments_.mutex());
+
+  // ---- writing ----
+
+  // Writes one thing, or waits for a buffer that is being written. False: all buffers are being
+  // filled, or the log has stopped.
+  bool WriteOneOrWait() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(segments_.mutex());
+  // Writes one footer, or waits for one. False: there is none, no memory for one, or the log has
+  // stopped.
+  bool WriteFooterOrWait() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(segments_.mutex());
+  // Writes all that was queued before. The status that stopped the log; kResourceExhausted.
+  Status WriteAll() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(segments_.mutex());
+  // Makes all that was written before durable. The status that stopped the log; after an error
+  // nobody knows what is durable. Takes the log's lock. One call at a time.
+  Status SyncWritten();
+  // Waits until a flush pass of a checkpoint can append without standing in others' way: half of
+  // the buffers are free, or the log has stopped. Takes the log's lock; not under locks of shards.
+  void WaitForCalm();
+
+ private:
+  bool WriteOne() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(segments_.mutex());
+  void WriteBuffer(LogBuffer* buffer) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(segments_.mutex());
+  bool WriteFooter() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(segments_.mutex());
+  bool SyncOne() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(segments_.mutex());
+  void Fail(const Status& status) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(segments_.mutex());
+
+  LogSegments& segments_;
+  DeadSegments& dead_;
+  FileSystem* const files_;
+  const RowLogOptions& options_;
+  RowLogCounters& counters_;
+  ConditionVariable written_;  // a buffer or footer is written, a segment is durable
+  LogBuffers buffers_ EMBANK_GUARDED_BY(segments_.mutex());
+  std::vector<std::shared_ptr<LogSegment>> footers_ EMBANK_GUARDED_BY(segments_.mutex());
+  std::vector<std::weak_ptr<LogSegment>> unsynced_
+      EMBANK_GUARDED_BY(segments_.mutex());                           // and finished
+  uint32_t ends_under_way_ EMBANK_GUARDED_BY(segments_.mutex()) = 0;  // footers written, and synced
+  Status failure_ EMBANK_GUARDED_BY(segments_.mutex());
+  std::atomic<bool> has_stopped_{false};
+  std::unique_ptr<BackgroundTask> task_;
+};
+
+}  // namespace embank
+
+#endif  // EMBANK_TIERS_LOG_LOG_WRITER_H_

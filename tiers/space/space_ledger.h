@@ -1,0 +1,76 @@
+// The ledger of a log: every change of its space, of its memory and of compaction's pace is entered
+// here once, and the figures that others read without a lock follow.
+//
+//   rows become dirty -> Reserve ...... UseReservation <- a record of one is written
+//   rows stay clean   -> Release        SetOpenSlots   <- a segment gives and loses slots
+//
+// The caller guards it.
+#ifndef EMBANK_TIERS_SPACE_SPACE_LEDGER_H_
+#define EMBANK_TIERS_SPACE_SPACE_LEDGER_H_
+
+#include <cstdint>
+
+#include "base/memory/memory.h"
+#include "base/status.h"
+#include "tiers/space/compaction_pace.h"
+#include "tiers/space/log_memory.h"
+#include "tiers/space/log_room.h"
+#include "tiers/space/space_figures.h"
+
+namespace embank {
+
+class SpaceLedger {
+ public:
+  // source, budget and figures outlive it. ssd_bytes == 0: there is no limit.
+  SpaceLedger(MemorySource* source, MemoryBudget* budget, uint64_t ssd_bytes,
+              uint64_t segment_bytes, SpaceFigures* figures);
+
+  // Rows of a class may be dirty from now on; without `is_written` the log writes none of them.
+  // kResourceExhausted: the budget has no memory for its segments; nothing was changed.
+  // std::bad_alloc leaves it.
+  Status AddClass(uint32_t row_class, uint32_t record_bytes, bool forgets, bool is_written);
+
+  // Reserves space and memory for the records of so many rows, which room() admits; returns how
+  // many rows that is: all or none. `must`: space is reserved whatever the memory.
+  uint64_t Reserve(uint32_t row_class, uint64_t rows, bool must);
+  // So many rows are not dirty any more, without having been written.
+  void Release(uint32_t row_class, uint64_t rows);
+  // The record of a dirty row is written. The figures follow with the next SetOpenSlots.
+  void UseReservation(uint32_t row_class) { room_.AddDirty(row_class, -1); }
+  // Keeps so many bytes for manifests and heat. The figures follow with Publish.
+  void SetAside(uint64_t bytes) { room_.SetAside(bytes); }
+
+  // The open segment to which dirty rows of a class go has so many free slots.
+  void SetOpenSlots(uint32_t row_class, uint64_t slots);
+  // Segments take so many bytes more, or fewer.
+  void AddTaken(int64_t bytes);
+  // Records in which rows live have so many bytes more, or fewer.
+  void AddLive(int64_t bytes);
+  // Finished segments in which rows live have so many bytes more, or fewer; their rows.
+  void AddFinished(int64_t bytes, int64_t live_bytes);
+  // A segment was chosen to be emptied for the pace; a checkpoint has ended (CompactionPace).
+  void NoteWork() { pace_.NoteWork(); }
+  void EndInterval();
+
+  // A segment that was to take reserved bits was not made: reserves them again, if there is memory.
+  void RestoreBits() { static_cast<void>(memory_.ReserveBits(room_.needed_bit_bytes())); }
+  // Brings the figures up to date.
+  void Publish();
+
+  const LogRoom& room() const { return room_; }
+  LogMemory& memory() { return memory_; }
+
+ private:
+  void PublishPace() { figures_->set_pace(pace_.pace()); }
+
+  MemoryBudget* const budget_;
+  const uint64_t segment_bytes_;
+  SpaceFigures* const figures_;
+  LogMemory memory_;
+  LogRoom room_;
+  CompactionPace pace_;
+};
+
+}  // namespace embank
+
+#endif  // EMBANK_TIERS_SPACE_SPACE_LEDGER_H_
