@@ -47,14 +47,14 @@ Status Store::InitLog() {
   log.store_id = opened.store_id;
   log.ssd_bytes = options_.read_only ? 0 : options_.ssd_bytes;
   log.read_only = options_.read_only;
-  log.first_segment_id = directory_->next_segment_id();
+  log.first_segment_id = directory_->listing().next_segment_id;
   for (const Manifest& manifest : kept) {
     if (Seeded(SeededBug::kNumbersUsedAgain)) break;
     log.first_segment_id = std::max(log.first_segment_id, manifest.next_segment_id);
     log.first_sequence = std::max(log.first_sequence, manifest.next_sequence);
   }
   tables_by_id_ = std::make_unique<TableDirectory>();
-  gate_ = std::make_unique<BatchGate>(directory_->next_checkpoint());
+  gate_ = std::make_unique<BatchGate>(directory_->listing().next_checkpoint());
   EMBANK_ASSIGN_OR_RETURN(log_, RowLog::Create(files_, memory_, &budget_, executor_.get(), log));
   EMBANK_RETURN_IF_ERROR(MakeHeatSketch(opened));
   if (!options_.read_only) {
@@ -113,7 +113,7 @@ uint64_t Store::HeatRowsBytesMax() const {
 // is no other, as far as can be told.
 StatusOr<std::vector<Manifest>> Store::LoadManifests(bool* all) {
   *all = true;
-  const bool is_new = directory_->checkpoints().empty();
+  const bool is_new = directory_->listing().checkpoints.empty();
   if (is_new && options_.previous) {
     return FailedPreconditionError(
         StrCat("flags: ", options_.path, " is not a store, and has no previous checkpoint"));
@@ -214,9 +214,8 @@ Status Store::Recover(std::span<const Manifest> kept) {
 // No row depends on it.
 void Store::RecoverHeat(const Manifest& manifest) {
   if (manifest.heat.bytes == 0) return;
-  const Status loaded =
-      LoadHeat(directory_->files(), CheckpointDirectory::HeatName(manifest.checkpoint),
-               manifest.heat, heat_sketch_.get());
+  const Status loaded = LoadHeat(directory_->files(), HeatName(manifest.checkpoint), manifest.heat,
+                                 heat_sketch_.get());
   if (loaded.ok()) return;
   Log(LogLevel::kWarning,
       StrCat("what heat rows gained since they were written is lost: ", loaded.ToString()));
@@ -342,7 +341,7 @@ StatusOr<uint32_t> Store::Checkpoint(std::span<const std::byte> blob) {
   HurriedLock lock(&checkpoint_mutex_, pace());
   try {
     // Keep looks again; here nothing has been done yet.
-    EMBANK_RETURN_IF_ERROR(directory_->CheckLock());
+    EMBANK_RETURN_IF_ERROR(directory_->lock().Check());
     // Before compaction takes what is left.
     EMBANK_RETURN_IF_ERROR(SetBlobAside(blob.size()));
     const Compaction::UnderWay under_way(compaction_.get());
@@ -475,14 +474,13 @@ void Store::KeepHeat(Manifest* manifest) {
 }
 
 void Store::SaveHeatOf(Manifest* manifest) {
-  const StatusOr<HeatFile> saved =
-      SaveHeat(directory_->files(), CheckpointDirectory::HeatName(manifest->checkpoint),
-               {.index = index_.get(),
-                .tier = tier_.get(),
-                .tables = tables_by_id_.get(),
-                .clock = heat_clock_.get(),
-                .sketch = heat_sketch_.get(),
-                .rows_bytes_max = HeatRowsBytesMax()});
+  const StatusOr<HeatFile> saved = SaveHeat(directory_->files(), HeatName(manifest->checkpoint),
+                                            {.index = index_.get(),
+                                             .tier = tier_.get(),
+                                             .tables = tables_by_id_.get(),
+                                             .clock = heat_clock_.get(),
+                                             .sketch = heat_sketch_.get(),
+                                             .rows_bytes_max = HeatRowsBytesMax()});
   if (saved.ok()) {
     manifest->heat = *saved;
     return;

@@ -231,7 +231,7 @@ TEST_F(KeptHeat, OfASizeThatNoneHasIsDamaged) {
   const uint64_t bytes = disk().Contents(HeatPath(3)).size();
   const uint64_t grain = HeatSketch::kGrainBytes;
   const auto log = OpenedDirectory(&disk(), "log");
-  const std::string name = CheckpointDirectory::HeatName(3);
+  const std::string name = HeatName(3);
   for (const HeatFile& file : {HeatFile{.bytes = bytes, .sketch_bytes = 0},
                                {.bytes = bytes, .sketch_bytes = grain + 64},
                                {.bytes = 3 * grain, .sketch_bytes = grain},
@@ -366,7 +366,7 @@ TEST(HeatOfAllRows, GivesWayToRows) {
     }
     const auto made = world->Checkpoint({});
     ASSERT_TRUE(made.ok()) << made.status();
-    ++(Has(world.disk(), "log/" + CheckpointDirectory::HeatName(*made)) ? kept : left_out);
+    ++(Has(world.disk(), "log/" + HeatName(*made)) ? kept : left_out);
     uint64_t bytes = 0;
     for (const std::string& file : world.disk().Files())
       bytes += world.disk().Contents(file).size();
