@@ -17,6 +17,8 @@
   EMBANK_THREAD_ATTRIBUTE(exclusive_locks_required(__VA_ARGS__))
 #define EMBANK_SHARED_LOCKS_REQUIRED(...) \
   EMBANK_THREAD_ATTRIBUTE(shared_locks_required(__VA_ARGS__))
+// Of a function that returns (a pointer to) this lock.
+#define EMBANK_LOCK_RETURNED(lock) EMBANK_THREAD_ATTRIBUTE(lock_returned(lock))
 // Of a function whose locks the analysis cannot follow.
 #define EMBANK_NO_THREAD_SAFETY_ANALYSIS EMBANK_THREAD_ATTRIBUTE(no_thread_safety_analysis)
 

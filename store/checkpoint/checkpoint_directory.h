@@ -1,5 +1,5 @@
-// The directory of a store: its lock, its checkpoints, and what else is removed when it is opened.
-// store/checkpoint/store_listing.h draws its files.
+// The directory of a store: it is locked while the store is open, keeps the files of checkpoints,
+// and loses files that no checkpoint has. store/checkpoint/store_listing.h draws its files.
 #ifndef EMBANK_STORE_CHECKPOINT_CHECKPOINT_DIRECTORY_H_
 #define EMBANK_STORE_CHECKPOINT_CHECKPOINT_DIRECTORY_H_
 
@@ -60,7 +60,7 @@ class CheckpointDirectory {
   // Where all of it is, whatever becomes of the path.
   Directory* files() const { return directory_.get(); }
   const StoreLock& lock() const { return lock_; }
-  // The files that the directory has, as of the opening and of what was done here since.
+  // Returns the files that the directory had when it was opened, and those that were made since.
   const StoreListing& listing() const { return listing_; }
 
   // Looks what is there now; whether there is another newest checkpoint than before.

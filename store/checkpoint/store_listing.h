@@ -24,12 +24,12 @@
 
 namespace embank {
 
-// The names of a checkpoint's files.
+// Return the names of a checkpoint's files.
 std::string ManifestName(uint32_t checkpoint);
 std::string CompletedName(uint32_t checkpoint);
 std::string HeatName(uint32_t checkpoint);
 
-// A value: its owner keeps it true while files come and go.
+// It is a value: its owner keeps it true while files come and go.
 struct StoreListing {
   // Sorts the names of a directory's files; names that are not a store's are left out.
   // std::bad_alloc leaves it.
@@ -37,14 +37,15 @@ struct StoreListing {
 
   // Says whether a store is, or was, in the directory.
   bool is_store() const { return !checkpoints.empty() || !segments.empty() || !completed.empty(); }
-  // A number that no checkpoint has had, as far as the names tell; UINT32_MAX: none is left.
+  // Returns a number that no checkpoint has had, as far as the names tell; UINT32_MAX: none is
+  // left.
   uint32_t next_checkpoint() const;
 
-  // The names of segments that none of these manifests has, in order.
+  // Returns the names of segments that none of these manifests has, in order.
   std::vector<std::string> SegmentsBeside(std::span<const Manifest* const> kept) const;
-  // The names of unfinished manifests, and of manifests of other checkpoints than these.
+  // Returns the names of unfinished manifests, and of manifests of other checkpoints than these.
   std::vector<std::string> ManifestsBeside(std::span<const uint32_t> kept) const;
-  // The names of files with heat that none of these manifests has, in order.
+  // Returns the names of files with heat that none of these manifests has, in order.
   std::vector<std::string> HeatBeside(std::span<const Manifest* const> kept) const;
 
   std::vector<uint32_t> checkpoints;  // that have a manifest, in order

@@ -9,7 +9,7 @@ import tree as trees
 BASE = {'base', 'base/memory', 'base/threads', 'base/files'}
 TIERS = {'tiers/row', 'tiers/dram', 'tiers/log'}
 PLACEMENT = TIERS | {'gpu', 'store/gate', 'store/index', 'store/table', 'store/placement'}
-STORE = PLACEMENT | {'store/batch', 'store/checkpoint', 'store'}
+STORE = PLACEMENT | {'store/batch', 'store/catalog', 'store/checkpoint', 'store'}
 MAY_INCLUDE = {
     'base': set(),
     'base/memory': {'base'},
@@ -24,7 +24,8 @@ MAY_INCLUDE = {
     'store/table': TIERS | {'store/index'},
     'store/placement': PLACEMENT,
     'store/batch': PLACEMENT,
-    'store/checkpoint': PLACEMENT,
+    'store/catalog': PLACEMENT,
+    'store/checkpoint': PLACEMENT | {'store/catalog'},
     'store': STORE,
     'store/inspect': STORE,
     'train': STORE | {'store/inspect'},

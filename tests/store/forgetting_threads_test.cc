@@ -9,6 +9,7 @@
 #include "store/batch/lookup.h"
 #include "store/batch/scan.h"
 #include "store/batch/write.h"
+#include "store/inspect/memory_report.h"
 #include "tests/support/allocation_faults.h"
 #include "tests/support/random.h"
 #include "tests/support/store_world.h"
@@ -100,7 +101,7 @@ TEST_P(ForgettingThreads, RowsStayWholeAndAreCountedOnce) {
     seen += *count;
   }
   EXPECT_EQ(seen, table->rows());
-  const MemoryReport report = store->ReportMemory();
+  const MemoryReport report = ReportMemory(*store);
   EXPECT_LE(report.used_bytes, report.budget_bytes);
 }
 
