@@ -54,6 +54,11 @@ Status CheckStore(const embank_store* store) {
   return store->owner.Check();
 }
 
+StatusOr<Checkpoints*> CheckpointsOf(const embank_store& store) {
+  if (store.store->checkpoints() != nullptr) return store.store->checkpoints();
+  return FailedPreconditionError("the store has no path: it is in memory only");
+}
+
 Status CheckTable(embank_table* table) {
   if (table == nullptr) return NullArgument("table");
   return TableOfHandle(table)->owner().Check();
@@ -166,6 +171,7 @@ StatusOr<std::vector<TableRows>> EnterTableRows(const embank_table_options* tabl
 }  // namespace embank
 
 using embank::CheckNotNull;
+using embank::CheckpointsOf;
 using embank::CheckScan;
 using embank::CheckStore;
 using embank::CheckTable;
@@ -253,7 +259,7 @@ embank_status embank_table_open(embank_store* store, const char* name, embank_ta
     EMBANK_RETURN_IF_ERROR(CheckStore(store));
     EMBANK_RETURN_IF_ERROR(CheckNotNull(name, "name"));
     EMBANK_RETURN_IF_ERROR(CheckNotNull(table, "table"));
-    EMBANK_ASSIGN_OR_RETURN(Table* const opened, store->store->OpenTable(name));
+    EMBANK_ASSIGN_OR_RETURN(Table* const opened, store->store->catalog().Open(name));
     *table = TableHandle(opened);
     return embank::OkStatus();
   });
@@ -291,7 +297,7 @@ embank_status embank_table_names(embank_store* store, char* names, uint64_t cap,
   return Guard([&]() -> embank::Status {
     EMBANK_RETURN_IF_ERROR(CheckStore(store));
     std::string text;
-    for (const Table* const table : store->store->Tables())
+    for (const Table* const table : store->store->catalog().List())
       embank::StrAppend(&text, table->name(), "\n");
     return LeaveString(text, "names", names, cap, needed);
   });
@@ -444,9 +450,9 @@ embank_status embank_checkpoint(embank_store* store, const void* blob, uint64_t 
   return Guard([&]() -> embank::Status {
     EMBANK_RETURN_IF_ERROR(CheckStore(store));
     if (blob_bytes > 0) EMBANK_RETURN_IF_ERROR(CheckNotNull(blob, "blob"));
-    EMBANK_ASSIGN_OR_RETURN(
-        const uint32_t checkpoint,
-        store->store->Checkpoint({static_cast<const std::byte*>(blob), blob_bytes}));
+    EMBANK_ASSIGN_OR_RETURN(embank::Checkpoints* const checkpoints, CheckpointsOf(*store));
+    EMBANK_ASSIGN_OR_RETURN(const uint32_t checkpoint,
+                            checkpoints->Make({static_cast<const std::byte*>(blob), blob_bytes}));
     if (sequence != nullptr) *sequence = checkpoint;
     return embank::OkStatus();
   });
@@ -456,7 +462,8 @@ embank_status embank_checkpoint_blob(embank_store* store, void* blob, uint64_t c
                                      uint64_t* needed) {
   return Guard([&]() -> embank::Status {
     EMBANK_RETURN_IF_ERROR(CheckStore(store));
-    EMBANK_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes, store->store->CheckpointBlob());
+    EMBANK_ASSIGN_OR_RETURN(const embank::Checkpoints* const checkpoints, CheckpointsOf(*store));
+    EMBANK_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes, checkpoints->Blob());
     return embank::LeaveBytes(bytes, "blob", blob, cap, needed);
   });
 }
@@ -467,7 +474,8 @@ embank_status embank_export(embank_store* store, const char* directory, embank_p
     EMBANK_RETURN_IF_ERROR(CheckStore(store));
     EMBANK_RETURN_IF_ERROR(CheckNotNull(directory, "directory"));
     EMBANK_RETURN_IF_ERROR(embank::ValidatePath(directory, "directory"));
-    return store->store->Export(directory, [&](uint64_t done, uint64_t total) {
+    EMBANK_ASSIGN_OR_RETURN(embank::Checkpoints* const checkpoints, CheckpointsOf(*store));
+    return checkpoints->Export(directory, [&](uint64_t done, uint64_t total) {
       return progress == nullptr || progress(done, total, user) == 0;
     });
   });
@@ -534,7 +542,7 @@ embank_status embank_memory_report(embank_store* store, char* json, uint64_t cap
                                    uint64_t* needed) {
   return Guard([&]() -> embank::Status {
     EMBANK_RETURN_IF_ERROR(CheckStore(store));
-    return LeaveString(embank::FormatMemoryReport(store->store->ReportMemory()), "json", json, cap,
-                       needed);
+    return LeaveString(embank::FormatMemoryReport(embank::ReportMemory(*store->store)), "json",
+                       json, cap, needed);
   });
 }

@@ -3,6 +3,7 @@
 #include <new>
 
 #include "base/memory/memory.h"
+#include "base/status_macros.h"
 
 namespace embank {
 
@@ -12,6 +13,13 @@ StatusOr<std::unique_ptr<RowMemoryPool>> RowMemoryPool::Create() {
   if (first == nullptr) return NoMemory();
   pool->GiveBack(first);
   return pool;
+}
+
+StatusOr<RowMemoryPools> RowMemoryPools::Create() {
+  RowMemoryPools pools;
+  EMBANK_ASSIGN_OR_RETURN(pools.under_locks, RowMemoryPool::Create());
+  EMBANK_ASSIGN_OR_RETURN(pools.outside_locks, RowMemoryPool::Create());
+  return pools;
 }
 
 RowMemoryPool::~RowMemoryPool() {

@@ -10,6 +10,7 @@
 #include "store/batch/row_for_update.h"
 #include "store/batch/row_group.h"
 #include "store/batch/write_scope.h"
+#include "store/placement/compaction.h"
 #include "tiers/row/row_update.h"
 #include "tiers/row/row_write.h"
 
@@ -110,6 +111,46 @@ void EraseGroup(Batch* batch, const ShardGroup& group) {
   batch->Add(tally);
 }
 
+void EraseAllInMemory(Table* table) {
+  const StoreParts& parts = table->parts();
+  const RowLayout& layout = table->layout();
+  for (uint32_t i = 0; i < KeyIndex::kShardCount; ++i) {
+    KeyIndex::Shard* const shard = parts.index->shard(i);
+    FreedRows freed(table);
+    MutexLock lock(&shard->mutex);
+    parts.index->EraseRows(shard, [&](Location location) {
+      shard->mutex.AssertHeld();
+      if (location.tier() != Tier::kDram) return false;
+      const RowHeader* const header = layout.Header(parts.tier->Row(location));
+      if (TableOf(LoadIdentity(header)) != table->id()) return false;
+      freed.Add(shard, location);
+      return true;
+    });
+  }
+}
+
+// Rows of other tables may be moved by batches meanwhile.
+Status EraseAllInLog(Table* table) {
+  KeyIndex* const index = table->parts().index;
+  // Rows of this table that compaction moves meanwhile might be missed.
+  const Compaction::Pause pause(table->parts().compaction);
+  return table->mover()->log()->owners().VisitOwners(
+      table->slot_class(), [&](Location location, TableId owner, Key key) {
+        if (owner != table->id()) return;
+        const RowId id = table->IdOf(key, table->HashOf(key));
+        KeyIndex::Shard* const shard = index->shard(KeyIndex::ShardOf(id.hash));
+        FreedRows freed(table);
+        MutexLock lock(&shard->mutex);
+        index->VisitMatches(shard, id, [&](const Match& match) {
+          shard->mutex.AssertHeld();
+          if (!(match.location() == location)) return false;
+          index->Erase(shard, id.hash, match);
+          freed.Add(shard, location);
+          return true;
+        });
+      });
+}
+
 }  // namespace
 
 Status Upsert(Table* table, KeySpan keys, ConstRowSpan rows, OutcomeSpan outcomes) {
@@ -141,6 +182,14 @@ Status Erase(Table* table, KeySpan keys, OutcomeSpan outcomes) {
   batch.CountVerb(TableVerb::kErase, begin_ns);
   scope.Settle();
   return batch.LostStatus();
+}
+
+Status EraseAll(Table* table) {
+  EraseAllInMemory(table);
+  if (table->rows_in_log() == 0) return OkStatus();
+  const Status visited = EraseAllInLog(table);
+  // Segments that cannot be read may be those of other tables.
+  return table->rows_in_log() == 0 ? OkStatus() : visited;
 }
 
 }  // namespace embank

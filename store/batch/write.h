@@ -16,6 +16,11 @@ Status Upsert(Table* table, KeySpan keys, ConstRowSpan rows, OutcomeSpan outcome
 // (scratch).
 Status Erase(Table* table, KeySpan keys, OutcomeSpan outcomes);
 
+// Erases all rows of a table that was marked as dropped; the footers of segments say which rows of
+// the log are its own. No checkpoint is under way. Blocks on locks of the index, and reads the log.
+// kResourceExhausted, kDataLoss, the statuses of files: some rows are left, for another call.
+Status EraseAll(Table* table);
+
 }  // namespace embank
 
 #endif  // EMBANK_STORE_BATCH_WRITE_H_

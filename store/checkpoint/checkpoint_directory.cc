@@ -1,7 +1,6 @@
 #include "store/checkpoint/checkpoint_directory.h"
 
 #include <algorithm>
-#include <charconv>
 #include <iterator>
 #include <new>
 #include <set>
@@ -16,34 +15,8 @@
 namespace embank {
 namespace {
 
-constexpr char kLockName[] = "LOCK";
-constexpr char kManifestPrefix[] = "MANIFEST-";
-constexpr char kCompletedPrefix[] = "COMPLETED-";
-constexpr char kHeatPrefix[] = "HEAT-";
-constexpr char kSegmentPrefix[] = "segment-";
-constexpr char kDraftSuffix[] = ".new";
-
-// The number behind a prefix; false: the name is of something else.
-template <typename Number>
-bool ParseName(std::string_view name, std::string_view prefix, Number* number) {
-  if (!name.starts_with(prefix) || name.size() != prefix.size() + 2 * sizeof(Number)) return false;
-  const char* const end = name.data() + name.size();
-  const auto [parsed, error] = std::from_chars(name.data() + prefix.size(), end, *number, 16);
-  return error == std::errc() && parsed == end;
-}
-
-std::string NameOf(const char* prefix, uint32_t checkpoint) {
-  return StrCat(prefix, Hex(checkpoint, 8));
-}
-
 Status NoStoreAt(const char* argument, const std::string& path) {
   return NotFoundError(StrCat(argument, ": ", path, " is not a store"));
-}
-
-Status OpenElsewhere(const char* argument, const std::string& path, bool shared) {
-  return UnavailableError(StrCat(
-      argument, ": ", path, " is open already", shared ? " to be changed" : "",
-      ", here or in another process, which has the directory and its ", kLockName, " locked"));
 }
 
 StatusOr<std::vector<std::string>> NamesIn(FileSystem* files, const std::string& path) {
@@ -70,7 +43,7 @@ StatusOr<std::unique_ptr<CheckpointDirectory>> CheckpointDirectory::Open(FileSys
   EMBANK_RETURN_IF_ERROR(directory->LockToChange(may_create));
   EMBANK_RETURN_IF_ERROR(directory->LookAround());
   EMBANK_RETURN_IF_ERROR(directory->CheckHasManifest());
-  if (!directory->checkpoints_.empty()) {
+  if (!directory->listing_.checkpoints.empty()) {
     // A process that was killed may have left a manifest whose name would not outlive a crash.
     if (Seeded(SeededBug::kNoSyncAtOpening)) return directory;
     EMBANK_RETURN_IF_ERROR(directory->directory_->Sync());
@@ -92,13 +65,14 @@ StatusOr<std::unique_ptr<CheckpointDirectory>> CheckpointDirectory::OpenVacant(
              "does not exist"));
   const StatusOr<std::vector<std::string>> names = NamesIn(files, path);
   if (!names.ok() && !IsNotFound(names.status())) return names.status();
-  if (names.ok() && std::any_of(names->begin(), names->end(),
-                                [](const std::string& name) { return name != kLockName; })) {
+  if (names.ok() && std::any_of(names->begin(), names->end(), [](const std::string& name) {
+        return name != StoreLock::kFileName;
+      })) {
     return occupied;
   }
   EMBANK_ASSIGN_OR_RETURN(std::unique_ptr<CheckpointDirectory> directory, Open(files, path, true));
   // Somebody else may have made one in between.
-  if (!directory->checkpoints_.empty()) return occupied;
+  if (!directory->listing_.checkpoints.empty()) return occupied;
   return directory;
 }
 
@@ -125,133 +99,53 @@ StatusOr<std::unique_ptr<CheckpointDirectory>> CheckpointDirectory::OpenToLook(
 }
 
 StatusOr<bool> CheckpointDirectory::LookAgain() {
-  const std::vector<uint32_t> before = checkpoints_;
+  const std::vector<uint32_t> before = listing_.checkpoints;
   EMBANK_RETURN_IF_ERROR(LookAround());
-  if (before.empty() || checkpoints_.empty()) return before.empty() != checkpoints_.empty();
-  return before.back() != checkpoints_.back();
+  if (before.empty() || listing_.checkpoints.empty())
+    return before.empty() != listing_.checkpoints.empty();
+  return before.back() != listing_.checkpoints.back();
 }
 
 Status CheckpointDirectory::CheckIsStore(const char* argument) const {
-  if (!checkpoints_.empty() || !segments_.empty() || !completed_.empty()) return OkStatus();
-  return NoStoreAt(argument, directory_->path());
-}
-
-std::string CheckpointDirectory::ManifestName(uint32_t checkpoint) {
-  return NameOf(kManifestPrefix, checkpoint);
-}
-
-std::string CheckpointDirectory::HeatName(uint32_t checkpoint) {
-  return NameOf(kHeatPrefix, checkpoint);
-}
-
-Status CheckpointDirectory::MakeLockFile() {
-  const StatusOr<std::unique_ptr<File>> file =
-      directory_->Open(kLockName, FileAccess::kCreate, FileCaching::kCached);
-  return IsAlreadyExists(file.status()) ? OkStatus() : file.status();
-}
-
-// LOCK can be removed by anybody who may write to the directory; the directory itself can not.
-Status CheckpointDirectory::LockDirectory(bool shared, const char* argument) {
-  StatusOr<std::unique_ptr<FileLock>> lock = directory_->LockItself(shared);
-  if (IsUnimplemented(lock.status())) return OkStatus();
-  if (IsUnavailable(lock.status())) {
-    return OpenElsewhere(argument, directory_->path(), shared);
-  }
-  EMBANK_RETURN_IF_ERROR(lock.status());
-  directory_lock_ = *std::move(lock);
-  return OkStatus();
-}
-
-// kNotFound: there is no such file.
-Status CheckpointDirectory::LockFile(bool shared, const char* argument) {
-  StatusOr<std::unique_ptr<FileLock>> lock = directory_->Lock(kLockName, shared);
-  if (IsUnavailable(lock.status())) {
-    return OpenElsewhere(argument, directory_->path(), shared);
-  }
-  EMBANK_RETURN_IF_ERROR(lock.status());
-  lock_ = *std::move(lock);
-  // Who replaced the file meanwhile may have locked the new one.
-  return CheckLock();
+  return listing_.is_store() ? OkStatus() : NoStoreAt(argument, directory_->path());
 }
 
 Status CheckpointDirectory::LockToChange(bool may_create) {
-  EMBANK_RETURN_IF_ERROR(LockDirectory(/*shared=*/false, "path"));
-  if (may_create) EMBANK_RETURN_IF_ERROR(MakeLockFile());
-  Status locked = LockFile(/*shared=*/false, "path");
+  Status locked = lock_.LockToChange(may_create);
   if (!IsNotFound(locked)) return locked;
   EMBANK_RETURN_IF_ERROR(LookAround());
   EMBANK_RETURN_IF_ERROR(CheckHasManifest());
-  if (checkpoints_.empty()) return NoStoreAt("path", directory_->path());
-  Log(LogLevel::kWarning, StrCat(PathOf(kLockName), " was missing, and is made again"));
-  EMBANK_RETURN_IF_ERROR(MakeLockFile());
-  return LockFile(/*shared=*/false, "path");
+  if (listing_.checkpoints.empty()) return NoStoreAt("path", directory_->path());
+  Log(LogLevel::kWarning, StrCat(PathOf(StoreLock::kFileName), " was missing, and is made again"));
+  return lock_.LockToChange(/*may_make_file=*/true);
 }
 
 Status CheckpointDirectory::LockToRead(const char* argument) {
-  EMBANK_RETURN_IF_ERROR(LockDirectory(/*shared=*/true, argument));
-  Status locked = LockFile(/*shared=*/true, argument);
+  Status locked = lock_.LockToRead(argument);
   if (!IsNotFound(locked)) return locked;
-  // Who opens it to change it has to lock the directory too.
-  if (directory_lock_ != nullptr) return OkStatus();
   EMBANK_RETURN_IF_ERROR(LookAround());
   EMBANK_RETURN_IF_ERROR(CheckIsStore(argument));
   return FailedPreconditionError(
-      StrCat(argument, ": ", directory_->path(), " has no ", kLockName,
+      StrCat(argument, ": ", directory_->path(), " has no ", StoreLock::kFileName,
              ", and its file system does not lock directories; make an empty file of this "
              "name, or open the store once to change it"));
 }
 
-Status CheckpointDirectory::CheckLock() const {
-  EMBANK_ASSIGN_OR_RETURN(const bool is_in_place, lock_->IsInPlace());
-  if (is_in_place) return OkStatus();
-  return UnavailableError(
-      StrCat(PathOf(kLockName),
-             " is not the file that this store has locked: it was removed or replaced, and "
-             "somebody else may have the store open; nothing was written. Put that file "
-             "back, or close the store and open it again"));
-}
-
 Status CheckpointDirectory::LookAround() {
   EMBANK_ASSIGN_OR_RETURN(const std::vector<std::string> names, directory_->List());
-  checkpoints_.clear();
-  segments_.clear();
-  heats_.clear();
-  drafts_.clear();
-  completed_.clear();
-  for (const std::string& name : names) {
-    uint32_t checkpoint = 0;
-    uint64_t segment = 0;
-    if (ParseName(name, kManifestPrefix, &checkpoint)) checkpoints_.push_back(checkpoint);
-    if (name.starts_with(kManifestPrefix) && name.ends_with(kDraftSuffix)) {
-      drafts_.push_back(name);
-    }
-    if (ParseName(name, kCompletedPrefix, &checkpoint)) completed_.insert(checkpoint);
-    if (ParseName(name, kHeatPrefix, &checkpoint)) heats_[checkpoint] = 0;
-    if (ParseName(name, kSegmentPrefix, &segment)) segments_.push_back(segment);
-  }
-  for (const uint64_t segment : segments_) {
-    next_segment_id_ = std::max(next_segment_id_, segment + 1);
-  }
-  std::sort(checkpoints_.begin(), checkpoints_.end());
-  std::sort(segments_.begin(), segments_.end());
-  std::sort(drafts_.begin(), drafts_.end());
+  listing_ = StoreListing::Of(names);
   return OkStatus();
 }
 
 Status CheckpointDirectory::CheckHasManifest() const {
-  if (!checkpoints_.empty() || (segments_.empty() && completed_.empty())) return OkStatus();
-  if (!segments_.empty()) {
-    return DataLossError(StrCat("path: ", directory_->path(), " has ", segments_.size(),
+  if (!listing_.checkpoints.empty() || (listing_.segments.empty() && listing_.completed.empty()))
+    return OkStatus();
+  if (!listing_.segments.empty()) {
+    return DataLossError(StrCat("path: ", directory_->path(), " has ", listing_.segments.size(),
                                 " segments of a store, and no manifest"));
   }
   return DataLossError(StrCat("path: ", directory_->path(), " is a store that had checkpoint ",
-                              *completed_.rbegin(), ", and has no manifest"));
-}
-
-uint32_t CheckpointDirectory::next_checkpoint() const {
-  uint32_t newest = checkpoints_.empty() ? 0 : checkpoints_.back();
-  if (!completed_.empty()) newest = std::max(newest, *completed_.rbegin());
-  return newest == UINT32_MAX ? newest : newest + 1;
+                              *listing_.completed.rbegin(), ", and has no manifest"));
 }
 
 StatusOr<Manifest> CheckpointDirectory::Load(uint32_t checkpoint) const {
@@ -272,27 +166,28 @@ StatusOr<Manifest> CheckpointDirectory::Load(uint32_t checkpoint) const {
 Status CheckpointDirectory::LoadMissing(uint32_t checkpoint) const {
   return DataLossError(StrCat(
       PathOf(ManifestName(checkpoint)), ": the manifest is missing, though checkpoint ", checkpoint,
-      " was completed", checkpoints_.empty() ? "; the directory has no manifest" : ""));
+      " was completed", listing_.checkpoints.empty() ? "; the directory has no manifest" : ""));
 }
 
 std::vector<KeptCheckpoint> CheckpointDirectory::LoadKept() const {
+  const std::vector<uint32_t>& checkpoints = listing_.checkpoints;
   std::vector<KeptCheckpoint> kept;
-  const bool has_any = !checkpoints_.empty();
-  if (!completed_.empty() && !Seeded(SeededBug::kGapNotSeen) &&
-      (!has_any || checkpoints_.back() < *completed_.rbegin())) {
-    const uint32_t lost = *completed_.rbegin();
+  const bool has_any = !checkpoints.empty();
+  if (!listing_.completed.empty() && !Seeded(SeededBug::kGapNotSeen) &&
+      (!has_any || checkpoints.back() < *listing_.completed.rbegin())) {
+    const uint32_t lost = *listing_.completed.rbegin();
     kept.push_back({lost, LoadMissing(lost)});
-    if (has_any) kept.push_back({checkpoints_.back(), Load(checkpoints_.back())});
+    if (has_any) kept.push_back({checkpoints.back(), Load(checkpoints.back())});
     return kept;
   }
   if (!has_any) return kept;
-  const uint32_t newest = checkpoints_.back();
+  const uint32_t newest = checkpoints.back();
   kept.push_back({newest, Load(newest)});
   uint32_t previous = newest;
   if (kept[0].manifest.ok()) {
     previous = kept[0].manifest->previous;
-  } else if (checkpoints_.size() > 1) {
-    previous = checkpoints_[checkpoints_.size() - 2];
+  } else if (checkpoints.size() > 1) {
+    previous = checkpoints[checkpoints.size() - 2];
   }
   if (previous != newest) kept.push_back({previous, Load(previous)});
   return kept;
@@ -301,7 +196,7 @@ std::vector<KeptCheckpoint> CheckpointDirectory::LoadKept() const {
 Status CheckpointDirectory::Keep(const Manifest& manifest, bool* in_doubt) {
   *in_doubt = false;
   EMBANK_RETURN_IF_ERROR(doubt_);
-  EMBANK_RETURN_IF_ERROR(CheckLock());
+  EMBANK_RETURN_IF_ERROR(lock_.Check());
   const std::vector<std::byte> bytes = EncodeManifest(manifest);
   if (bytes.size() > kManifestBytesMax) {
     return ResourceExhaustedError(
@@ -309,17 +204,17 @@ Status CheckpointDirectory::Keep(const Manifest& manifest, bool* in_doubt) {
   }
   const std::string name = ManifestName(manifest.checkpoint);
   const std::set<uint32_t> needed = {manifest.checkpoint, manifest.previous};
-  checkpoints_.reserve(checkpoints_.size() + 1);
+  listing_.checkpoints.reserve(listing_.checkpoints.size() + 1);
   const Status kept = ReplaceFile(directory_.get(), name, bytes, in_doubt);
   // The first: who opens the store next makes it anew. Later ones stay, for a crash might bring
   // them back.
-  if (!kept.ok() && checkpoints_.empty()) directory_->Remove(name).IgnoreError();
+  if (!kept.ok() && listing_.checkpoints.empty()) directory_->Remove(name).IgnoreError();
   if (*in_doubt && !Seeded(SeededBug::kDoubtForgotten)) {
     doubt_ = kept;
     doubted_checkpoint_ = manifest.checkpoint;
   }
   EMBANK_RETURN_IF_ERROR(kept);
-  checkpoints_.push_back(manifest.checkpoint);
+  listing_.checkpoints.push_back(manifest.checkpoint);
   // The manifest is there, whatever becomes of others: the next one tries again.
   try {
     MarkCompleted(manifest.checkpoint);
@@ -335,12 +230,13 @@ Status CheckpointDirectory::Keep(const Manifest& manifest, bool* in_doubt) {
 // be there no more after a crash. Without the mark the checkpoint is whole, but nobody would notice
 // that it is lost.
 void CheckpointDirectory::MarkCompleted(uint32_t checkpoint) {
-  if (completed_.size() == 1 && completed_.count(checkpoint) == 1) return;
-  const std::string name = NameOf(kCompletedPrefix, checkpoint);
+  std::set<uint32_t>& completed = listing_.completed;
+  if (completed.size() == 1 && completed.count(checkpoint) == 1) return;
+  const std::string name = CompletedName(checkpoint);
   Status marked = NotFoundError("there is no mark yet");
-  if (!completed_.empty() && completed_.count(checkpoint) == 0) {
-    marked = directory_->Rename(NameOf(kCompletedPrefix, *completed_.rbegin()), name);
-    if (marked.ok()) completed_.erase(std::prev(completed_.end()));
+  if (!completed.empty() && completed.count(checkpoint) == 0) {
+    marked = directory_->Rename(CompletedName(*completed.rbegin()), name);
+    if (marked.ok()) completed.erase(std::prev(completed.end()));
   }
   if (IsNotFound(marked)) {
     marked = directory_->Open(name, FileAccess::kCreate, FileCaching::kCached).status();
@@ -350,74 +246,39 @@ void CheckpointDirectory::MarkCompleted(uint32_t checkpoint) {
         StrCat("a loss of checkpoint ", checkpoint, " would not be noticed: ", marked.ToString()));
     return;
   }
-  for (const uint32_t other : completed_) {
-    if (other != checkpoint) Remove(NameOf(kCompletedPrefix, other));
+  for (const uint32_t other : completed) {
+    if (other != checkpoint) Remove(CompletedName(other));
   }
-  completed_ = {checkpoint};
+  completed = {checkpoint};
 }
 
 uint64_t CheckpointDirectory::HeatBytes() const {
   uint64_t sum = 0;
-  for (const auto& [checkpoint, bytes] : heats_) sum += bytes;
+  for (const auto& [checkpoint, bytes] : listing_.heats) sum += bytes;
   return sum;
 }
 
 void CheckpointDirectory::KeepHeatOf(const std::multiset<uint32_t>& checkpoints) {
   const auto is_kept = [&](uint32_t checkpoint) {
     return checkpoints.count(checkpoint) > 0 || checkpoint == doubted_checkpoint_ ||
-           std::count(checkpoints_.begin(), checkpoints_.end(), checkpoint) > 0;
+           std::count(listing_.checkpoints.begin(), listing_.checkpoints.end(), checkpoint) > 0;
   };
   // What is not removed for want of memory is so the next time.
   try {
-    for (const auto& [checkpoint, bytes] : heats_) {
+    for (const auto& [checkpoint, bytes] : listing_.heats) {
       if (!is_kept(checkpoint)) Remove(HeatName(checkpoint));
     }
-    std::erase_if(heats_, [&](const auto& heat) { return !is_kept(heat.first); });
+    std::erase_if(listing_.heats, [&](const auto& heat) { return !is_kept(heat.first); });
   } catch (const std::bad_alloc&) {
   }
 }
 
 void CheckpointDirectory::KeepOnly(const std::set<uint32_t>& checkpoints) {
-  for (const uint32_t checkpoint : checkpoints_) {
+  for (const uint32_t checkpoint : listing_.checkpoints) {
     if (checkpoints.count(checkpoint) == 0) Remove(ManifestName(checkpoint));
   }
-  std::erase_if(checkpoints_,
+  std::erase_if(listing_.checkpoints,
                 [&](uint32_t checkpoint) { return checkpoints.count(checkpoint) == 0; });
-}
-
-std::vector<std::string> CheckpointDirectory::SegmentsBeside(
-    std::span<const Manifest* const> kept) const {
-  std::set<uint64_t> known;
-  for (const Manifest* const manifest : kept) {
-    for (const SegmentRows& rows : manifest->segments) known.insert(rows.header.segment_id);
-  }
-  std::vector<std::string> names;
-  for (const uint64_t segment : segments_) {
-    if (known.count(segment) == 0) names.push_back(SegmentName(segment));
-  }
-  return names;
-}
-
-std::vector<std::string> CheckpointDirectory::ManifestsBeside(
-    std::span<const uint32_t> kept) const {
-  std::vector<std::string> names = drafts_;
-  for (const uint32_t checkpoint : checkpoints_) {
-    if (std::find(kept.begin(), kept.end(), checkpoint) != kept.end()) continue;
-    names.push_back(ManifestName(checkpoint));
-  }
-  return names;
-}
-
-std::vector<std::string> CheckpointDirectory::HeatBeside(
-    std::span<const Manifest* const> kept) const {
-  std::vector<std::string> names;
-  for (const auto& heat : heats_) {
-    const bool is_kept = std::any_of(kept.begin(), kept.end(), [&](const Manifest* manifest) {
-      return manifest->checkpoint == heat.first && manifest->heat.bytes > 0;
-    });
-    if (!is_kept) names.push_back(HeatName(heat.first));
-  }
-  return names;
 }
 
 void CheckpointDirectory::RemoveOrphans(std::span<const Manifest> kept) {
@@ -427,21 +288,21 @@ void CheckpointDirectory::RemoveOrphans(std::span<const Manifest> kept) {
     checkpoints.push_back(manifest.checkpoint);
     manifests.push_back(&manifest);
   }
-  for (const std::string& name : SegmentsBeside(manifests)) Remove(name);
-  for (const std::string& name : HeatBeside(manifests)) Remove(name);
-  for (const std::string& name : ManifestsBeside(checkpoints)) Remove(name);
-  checkpoints_ = std::move(checkpoints);
-  std::sort(checkpoints_.begin(), checkpoints_.end());
-  segments_.clear();
-  heats_.clear();
+  for (const std::string& name : listing_.SegmentsBeside(manifests)) Remove(name);
+  for (const std::string& name : listing_.HeatBeside(manifests)) Remove(name);
+  for (const std::string& name : listing_.ManifestsBeside(checkpoints)) Remove(name);
+  listing_.checkpoints = std::move(checkpoints);
+  std::sort(listing_.checkpoints.begin(), listing_.checkpoints.end());
+  listing_.segments.clear();
+  listing_.heats.clear();
   for (const Manifest& manifest : kept) {
-    if (manifest.heat.bytes > 0) heats_[manifest.checkpoint] = manifest.heat.bytes;
+    if (manifest.heat.bytes > 0) listing_.heats[manifest.checkpoint] = manifest.heat.bytes;
   }
-  drafts_.clear();
+  listing_.drafts.clear();
 }
 
 void CheckpointDirectory::Abandon() {
-  Remove(kLockName);
+  Remove(StoreLock::kFileName);
   if (is_made_) directory_->RemoveItself().IgnoreError();
 }
 

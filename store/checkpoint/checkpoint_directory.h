@@ -1,21 +1,9 @@
-// The files of a store in its directory, beside the segments of its log:
-//
-//   LOCK             locked, together with the directory itself, while the store is open: by one
-//                    writer, or by any number of readers
-//   MANIFEST-<n>     checkpoint n (store/checkpoint/manifest.h), hexadecimal; the newest is kept,
-//                    and the one that it names as previous
-//   COMPLETED-<n>    empty: checkpoint n was completed, its manifest and its name were durable. If
-//                    no manifest is as new as that, the newest one has been lost
-//   HEAT-<n>         the heat of checkpoint n's rows (store/checkpoint/heat_file.h), if its
-//                    manifest says so
-//   segment-<id>     a segment of the log (tiers/segment/segment_format.h)
-//
-// What is in no kept manifest is left from a crash, and removed when the store is opened.
+// The directory of a store: it is locked while the store is open, keeps the files of checkpoints,
+// and loses files that no checkpoint has. store/checkpoint/store_listing.h draws its files.
 #ifndef EMBANK_STORE_CHECKPOINT_CHECKPOINT_DIRECTORY_H_
 #define EMBANK_STORE_CHECKPOINT_CHECKPOINT_DIRECTORY_H_
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <set>
 #include <span>
@@ -27,6 +15,8 @@
 #include "base/status.h"
 #include "base/status_or.h"
 #include "store/checkpoint/manifest.h"
+#include "store/checkpoint/store_listing.h"
+#include "store/checkpoint/store_lock.h"
 
 namespace embank {
 
@@ -67,28 +57,19 @@ class CheckpointDirectory {
   CheckpointDirectory(const CheckpointDirectory&) = delete;
   CheckpointDirectory& operator=(const CheckpointDirectory&) = delete;
 
-  // The names of a checkpoint's files in the directory: its manifest, its heat.
-  static std::string ManifestName(uint32_t checkpoint);
-  static std::string HeatName(uint32_t checkpoint);
-
   // Where all of it is, whatever becomes of the path.
   Directory* files() const { return directory_.get(); }
-  // Whether the LOCK of the directory is still the file that this has locked. kUnavailable: it was
-  // removed or replaced, so that others may come in; the statuses of files.
-  Status CheckLock() const;
+  const StoreLock& lock() const { return lock_; }
+  // Returns the files that the directory had when it was opened, and those that were made since.
+  const StoreListing& listing() const { return listing_; }
 
   // Looks what is there now; whether there is another newest checkpoint than before.
   StatusOr<bool> LookAgain();
   // kNotFound: there are neither manifests nor segments.
   Status CheckIsStore(const char* argument) const;
 
-  // The checkpoints that have a manifest, in order: none of a new store; a crash may have left some
-  // that nobody needs.
-  std::span<const uint32_t> checkpoints() const { return checkpoints_; }
-  // A number that no checkpoint has had, as far as the directory tells; UINT32_MAX: none is left.
-  uint32_t next_checkpoint() const;
-  // The manifest of one of them. kDataLoss; kFailedPrecondition: of a newer format; statuses of
-  // files.
+  // The manifest of a listed checkpoint. kDataLoss; kFailedPrecondition: of a newer format;
+  // statuses of files.
   StatusOr<Manifest> Load(uint32_t checkpoint) const;
   // The newest checkpoint, then the one that is kept with it, if there is one: that which the
   // newest names as previous; where the newest cannot be read, the one before it. Statuses as
@@ -100,26 +81,18 @@ class CheckpointDirectory {
 
   // Writes a manifest, whose checkpoint is newer than all; then it and its previous one are kept,
   // and no other, and the directory says durably that it was completed. kUnavailable also as
-  // CheckLock. *in_doubt: after the error nobody knows whether it is there, nor which names of the
-  // directory are durable; no later sync tells, and Keep has that error from then on.
+  // StoreLock::Check. *in_doubt: after the error nobody knows whether it is there, nor which names
+  // of the directory are durable; no later sync tells, and Keep has that error from then on.
   Status Keep(const Manifest& manifest, bool* in_doubt);
 
   // A file with the heat of a checkpoint may come to be, or is there, of so many bytes at most.
   // std::bad_alloc leaves it.
-  void NoteHeat(uint32_t checkpoint, uint64_t bytes) { heats_[checkpoint] = bytes; }
+  void NoteHeat(uint32_t checkpoint, uint64_t bytes) { listing_.heats[checkpoint] = bytes; }
   // Of all that were noted.
   uint64_t HeatBytes() const;
   // Removes heat but that of these and of the checkpoints that have a manifest, or may have one.
   void KeepHeatOf(const std::multiset<uint32_t>& checkpoints);
 
-  // Names of segments from here on are new.
-  uint64_t next_segment_id() const { return next_segment_id_; }
-  // Names of segments that were there when it was opened and are in none of these, in order.
-  std::vector<std::string> SegmentsBeside(std::span<const Manifest* const> kept) const;
-  // Names of what a crash left of writing manifests, and of manifests that are none of these.
-  std::vector<std::string> ManifestsBeside(std::span<const uint32_t> kept) const;
-  // Names of files with heat that none of these has, in order.
-  std::vector<std::string> HeatBeside(std::span<const Manifest* const> kept) const;
   // Removes other manifests, segments and heat that are in none of these, and what a crash left of
   // writing them.
   void RemoveOrphans(std::span<const Manifest> kept);
@@ -128,11 +101,8 @@ class CheckpointDirectory {
 
  private:
   explicit CheckpointDirectory(std::unique_ptr<Directory> directory)
-      : directory_(std::move(directory)) {}
+      : directory_(std::move(directory)), lock_(directory_.get()) {}
 
-  Status MakeLockFile();
-  Status LockDirectory(bool shared, const char* argument);
-  Status LockFile(bool shared, const char* argument);
   Status LockToChange(bool may_create);
   Status LockToRead(const char* argument);
   Status LookAround();
@@ -143,17 +113,11 @@ class CheckpointDirectory {
   void Remove(const std::string& name);
 
   const std::unique_ptr<Directory> directory_;
-  std::unique_ptr<FileLock> directory_lock_;  // nullptr: the file system has none of directories
-  std::unique_ptr<FileLock> lock_;            // of LOCK; nullptr: there is none
-  bool is_made_ = false;                      // by this
+  StoreLock lock_;
+  bool is_made_ = false;  // by this
   Status doubt_;
   uint32_t doubted_checkpoint_ = 0;  // whose manifest may turn out to be there; 0: none
-  std::vector<uint32_t> checkpoints_;
-  std::set<uint32_t> completed_;        // that the directory says to have been completed
-  std::vector<uint64_t> segments_;      // that were there when it was opened
-  std::map<uint32_t, uint64_t> heats_;  // checkpoints that may have a file with heat: its bytes
-  std::vector<std::string> drafts_;
-  uint64_t next_segment_id_ = 1;
+  StoreListing listing_;
 };
 
 }  // namespace embank

@@ -84,7 +84,7 @@ class Export {
     const uint64_t bytes = manifest_.heat.bytes;
     const uint64_t done_bytes = done_bytes_;
     const size_t made = made_.size();
-    Status added = Share(CheckpointDirectory::HeatName(manifest_.checkpoint), bytes, bytes);
+    Status added = Share(HeatName(manifest_.checkpoint), bytes, bytes);
     if (!IsDataLoss(added)) return added;
     // A part of it may have been copied.
     while (made_.size() > made) {

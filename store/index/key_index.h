@@ -64,6 +64,7 @@ class KeyIndex {
   Shard* shard(uint32_t i) { return &shards_[i]; }
   // The memory of the index, and what wants more of it.
   IndexMemory* memory() { return &memory_; }
+  const IndexMemory* memory() const { return &memory_; }
   // Where places for rows are reserved.
   IndexCapacity* capacity() { return &capacity_; }
 

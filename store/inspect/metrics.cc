@@ -190,13 +190,13 @@ void AppendCheckpoints(std::string* text, const CheckpointReport& report) {
 
 std::string FormatMetrics(const Store& store) {
   std::string text;
-  AppendTables(&text, store.Tables());
-  AppendForgotten(&text, store.Tables());
-  AppendMemory(&text, store.ReportMemory());
+  AppendTables(&text, store.catalog().List());
+  AppendForgotten(&text, store.catalog().List());
+  AppendMemory(&text, ReportMemory(store));
   if (store.log() == nullptr) return text;
-  AppendPrefetches(&text, store.Tables());
+  AppendPrefetches(&text, store.catalog().List());
   AppendLog(&text, store.log()->counters());
-  AppendCheckpoints(&text, store.ReportCheckpoints());
+  AppendCheckpoints(&text, store.checkpoints()->Report());
   if (store.pages() != nullptr) AppendPages(&text, *store.pages());
   return text;
 }

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "store/inspect/estimate.h"
+#include "store/inspect/memory_report.h"
 #include "store/store.h"
 
 namespace embank {

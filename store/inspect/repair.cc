@@ -60,7 +60,7 @@ class RepairTarget {
   // No manifest may outlive a crash without its segments.
   Status Keep(const Manifest& manifest) {
     EMBANK_RETURN_IF_ERROR(directory_->files()->Sync());
-    draft_ = CheckpointDirectory::ManifestName(manifest.checkpoint) + ".new";
+    draft_ = ManifestName(manifest.checkpoint) + ".new";
     return directory_->Keep(manifest, &in_doubt_);
   }
   // Behind an error. What a crash may still turn into the store stays.
@@ -412,7 +412,7 @@ class Repair {
   // No row depends on it.
   Status SaveHeat(const Manifest& manifest, Manifest* repaired) {
     if (manifest.heat.bytes == 0) return OkStatus();
-    const std::string name = CheckpointDirectory::HeatName(manifest.checkpoint);
+    const std::string name = HeatName(manifest.checkpoint);
     Status lost;
     EMBANK_RETURN_IF_ERROR(CopyHeat(manifest.heat, name, &lost));
     if (lost.ok()) {

@@ -153,7 +153,7 @@ class SegmentVerify {
       Damage damage = DamageOf(
           DamagedPart::kManifest,
           StrCat(SegmentName(header().segment_id), " has rows behind its ", used, " used slots"));
-      damage.file = CheckpointDirectory::ManifestName(use.kept->manifest().checkpoint);
+      damage.file = ManifestName(use.kept->manifest().checkpoint);
       found_.push_back(std::move(damage));
     }
   }
@@ -319,7 +319,7 @@ class SegmentVerify {
                    StrCat(SegmentName(header().segment_id), header().store_id != other_->store_id
                                                                 ? " is another store's than it says"
                                                                 : " is another one than it says"));
-      damage.file = CheckpointDirectory::ManifestName(use.kept->manifest().checkpoint);
+      damage.file = ManifestName(use.kept->manifest().checkpoint);
       use.kept->verified()->opens = false;
       LoseSlots(use, 0, &damage);
       found_.push_back(std::move(damage));
@@ -404,14 +404,14 @@ StatusOr<std::vector<std::unique_ptr<KeptManifest>>> TakeManifests(
     if (!IsOfTheFile(status)) return status;
     // As at an opening: files of a previous checkpoint whose manifest is gone are nobody's.
     *knows_all = *knows_all && report->checkpoints.size() > 1 && IsNotFound(status);
-    AddDamage({.file = CheckpointDirectory::ManifestName(checkpoint.checkpoint),
+    AddDamage({.file = ManifestName(checkpoint.checkpoint),
                .part = DamagedPart::kManifest,
                .what = std::string(status.message())},
               report);
   }
   *knows_all = *knows_all && !found.empty();
   if (found.empty()) {
-    AddDamage({.file = CheckpointDirectory::ManifestName(0),
+    AddDamage({.file = ManifestName(0),
                .part = DamagedPart::kManifest,
                .what = "there are segments of a store, and no manifest"},
               report);
@@ -438,15 +438,15 @@ void TellFilesBeside(const CheckpointDirectory& directory,
   manifests.reserve(kept.size());
   for (const auto& manifest : kept) manifests.push_back(&manifest->manifest());
   NamedFiles* const beside = knows_all ? &report->orphans : &report->undecided;
-  Tell(directory.ManifestsBeside(checkpoints), beside);
-  Tell(directory.HeatBeside(manifests), beside);
-  Tell(directory.SegmentsBeside(manifests), beside);
+  Tell(directory.listing().ManifestsBeside(checkpoints), beside);
+  Tell(directory.listing().HeatBeside(manifests), beside);
+  Tell(directory.listing().SegmentsBeside(manifests), beside);
 }
 
 // No row depends on it. Statuses of what hinders.
 Status VerifyHeat(Directory* directory, const Manifest& manifest, VerifyReport* report) {
   if (manifest.heat.bytes == 0) return OkStatus();
-  const std::string name = CheckpointDirectory::HeatName(manifest.checkpoint);
+  const std::string name = HeatName(manifest.checkpoint);
   Status read = ReadHeat(
       directory, name, manifest.heat, [](KeyHash, uint32_t) {}, [](uint64_t, const HeatBlock&) {});
   if (read.ok()) report->read_bytes += manifest.heat.bytes;
@@ -477,10 +477,9 @@ void CheckOneStore(const std::vector<std::unique_ptr<KeptManifest>>& kept, Verif
       std::any_of(report->damage.begin(), report->damage.end(),
                   [](const Damage& damage) { return damage.part == DamagedPart::kManifest; });
   if (newest.store_id == older.store_id || is_told) return;
-  AddDamage({.file = CheckpointDirectory::ManifestName(newest.checkpoint),
+  AddDamage({.file = ManifestName(newest.checkpoint),
              .part = DamagedPart::kManifest,
-             .what = StrCat("it is of another store than ",
-                            CheckpointDirectory::ManifestName(older.checkpoint))},
+             .what = StrCat("it is of another store than ", ManifestName(older.checkpoint))},
             report);
 }
 

@@ -17,6 +17,20 @@ uint64_t HeatSketchBytes(uint64_t dram_bytes, uint64_t ssd_bytes) {
   return std::clamp(bytes, HeatSketch::kGrainBytes, HeatSketch::kBytesMax);
 }
 
+uint64_t HeatSketchBytesOfLog(uint64_t dram_bytes, uint64_t ssd_bytes, uint64_t saved_bytes) {
+  if (dram_bytes != 0 || !HeatSketch::IsSize(saved_bytes)) {
+    return HeatSketchBytes(dram_bytes, ssd_bytes);
+  }
+  // Five rows, or a block of twelve, are in 64 bytes of the file.
+  return std::min(saved_bytes, HeatSketchBytes(PhysicalMemoryBytes(), ssd_bytes));
+}
+
+uint64_t HeatRowsBytesMax(uint64_t dram_bytes, uint64_t ssd_bytes, uint64_t sketch_bytes) {
+  if (dram_bytes != 0) return sketch_bytes;
+  if (ssd_bytes == 0) return HeatSketch::kBytesMax;
+  return HeatSketchBytes(HeatSketch::kBytesMax, ssd_bytes);
+}
+
 uint64_t RowAddressBytes(const StoreOptions& options) {
   // Without a limit, twice the machine's memory: more cannot be filled.
   const uint64_t bytes = options.dram_bytes != 0 ? options.dram_bytes : 2 * PhysicalMemoryBytes();

@@ -45,6 +45,15 @@ constexpr uint64_t PinBytes(uint64_t dram_bytes) { return dram_bytes / 4; }
 // keep the sketch are twice as long, so that it has at most a 256th of ssd_bytes. 0: no limit.
 uint64_t HeatSketchBytes(uint64_t dram_bytes, uint64_t ssd_bytes);
 
+// The size of the sketch of a store with a path, whose checkpoint has `saved_bytes` of heat.
+// Without a limit of memory rows do not leave; but all begin in the log, with the heat that was
+// saved.
+uint64_t HeatSketchBytesOfLog(uint64_t dram_bytes, uint64_t ssd_bytes, uint64_t saved_bytes);
+
+// The most bytes of a checkpoint's list of the heat of rows in memory: as many rows as the sketch
+// has blocks for. Without a limit of memory there is hardly a sketch.
+uint64_t HeatRowsBytesMax(uint64_t dram_bytes, uint64_t ssd_bytes, uint64_t sketch_bytes);
+
 // Addresses to reserve for the rows of a store.
 uint64_t RowAddressBytes(const StoreOptions& options);
 

@@ -28,7 +28,7 @@
 namespace embank {
 
 // The parts that a page mover works with; all of them outlive it.
-struct PagePlacementParts {
+struct PageMoverParts {
   MemoryBudget* budget;
   DramTier* tier;
   KeyIndex* index;
@@ -40,7 +40,7 @@ struct PagePlacementParts {
 // Thread-safe. Its callers hold no lock of a shard, no ticket, and are no readers.
 class PageMover {
  public:
-  explicit PageMover(const PagePlacementParts& parts) : parts_(parts) {}
+  explicit PageMover(const PageMoverParts& parts) : parts_(parts) {}
   PageMover(const PageMover&) = delete;
   PageMover& operator=(const PageMover&) = delete;
 
@@ -89,7 +89,7 @@ class PageMover {
   bool EmptyOnce(uint32_t page) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Balance() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  const PagePlacementParts parts_;
+  const PageMoverParts parts_;
   std::atomic<uint64_t> credit_bytes_{0};  // what batches owe for memory that is missing
   std::atomic<uint64_t> emptied_pages_{0};
   std::atomic<uint64_t> given_pages_{0};

@@ -6,6 +6,7 @@
 
 #include "base/status_macros.h"
 #include "base/str_cat.h"
+#include "base/utf8.h"
 #include "tiers/dram/dram_tier.h"
 #include "tiers/row/row_layout.h"
 
@@ -111,6 +112,14 @@ Status ValidateTableName(std::string_view name) {
     return InvalidArgumentError("name contains '/' or a newline; it must not");
   }
   return OkStatus();
+}
+
+Status ValidateNewTableName(std::string_view name) {
+  EMBANK_RETURN_IF_ERROR(ValidateTableName(name));
+  const size_t wrong = FirstNotUtf8(name);
+  if (wrong == name.size()) return OkStatus();
+  return InvalidArgumentError(StrCat("name: byte 0x", Hex(static_cast<uint8_t>(name[wrong])),
+                                     " at position ", wrong, " is no UTF-8; it must be"));
 }
 
 Status ValidateLearningRate(Optimizer optimizer, float learning_rate) {

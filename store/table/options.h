@@ -68,6 +68,9 @@ RowClass RowClassOf(const TableOptions& options);
 Status Validate(const StoreOptions& options);
 Status Validate(const TableOptions& options);
 Status ValidateTableName(std::string_view name);
+// As ValidateTableName, for a new table, whose name has to be UTF-8. Older stores have names of any
+// bytes, which are opened, and dropped, as they are.
+Status ValidateNewTableName(std::string_view name);
 Status ValidateLearningRate(Optimizer optimizer, float learning_rate);
 
 }  // namespace embank

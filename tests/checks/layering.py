@@ -9,7 +9,7 @@ import tree as trees
 BASE = {'base', 'base/memory', 'base/threads', 'base/files'}
 TIERS = {'tiers/row', 'tiers/dram', 'tiers/segment', 'tiers/space', 'tiers/log'}
 PLACEMENT = TIERS | {'gpu', 'store/gate', 'store/index', 'store/table', 'store/placement'}
-STORE = PLACEMENT | {'store/batch', 'store/scan', 'store/checkpoint', 'store'}
+STORE = PLACEMENT | {'store/batch', 'store/scan', 'store/catalog', 'store/checkpoint', 'store'}
 MAY_INCLUDE = {
     'base': set(),
     'base/memory': {'base'},
@@ -27,7 +27,8 @@ MAY_INCLUDE = {
     'store/placement': PLACEMENT,
     'store/batch': PLACEMENT,
     'store/scan': PLACEMENT | {'store/batch'},
-    'store/checkpoint': PLACEMENT,
+    'store/catalog': PLACEMENT,
+    'store/checkpoint': PLACEMENT | {'store/catalog'},
     'store': STORE,
     'store/inspect': STORE,
     'train': STORE | {'store/inspect'},

@@ -70,7 +70,7 @@ std::unique_ptr<SimulatedDisk> MakeDisk() {
   for (const float factor : {1.0f, 2.0f}) {
     const std::vector<float> rows = RowsOfAll(factor);
     EMBANK_CHECK(Upsert(table, AllKeys(), RowsOf(rows, kDim), {}).ok());
-    EMBANK_CHECK(opened.store->Checkpoint({}).ok());
+    EMBANK_CHECK(opened.store->checkpoints()->Make({}).ok());
     EMBANK_CHECK(Lookup(still, AllKeys(), MissingRule::kSkip, RowsIn(&found, kDim), {}).ok());
   }
   opened.store.reset();
@@ -124,7 +124,7 @@ bool Change(FuzzInput* input, SimulatedDisk* disk) {
 }
 
 void CheckRows(Store* store, bool previous, bool is_single) {
-  const StatusOr<Table*> table = store->OpenTable("t");
+  const StatusOr<Table*> table = store->catalog().Open("t");
   EMBANK_CHECK(table.ok());
   std::vector<float> found(kKeys * kDim, -1.0f);
   std::vector<uint8_t> outcomes(kKeys);

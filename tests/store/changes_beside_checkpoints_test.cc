@@ -112,7 +112,7 @@ void ChangeBesideCheckpoints(uint64_t seed, bool storms, Events* events) {
       }
       model.ChangeSomething();
     };
-    const auto made = world->Checkpoint({});
+    const auto made = world->checkpoints()->Make({});
     hook = nullptr;
     ASSERT_TRUE(made.ok()) << made.status();
     if (storms && counters.dead_segments > dead) events->Count("space used again in a sweep");
@@ -159,7 +159,7 @@ TEST(ChangesBesideCheckpoints, MemoryMayGoWhileItIsSwept) {
   std::atomic<int> made{0};
   std::thread checkpoints([&] {
     while (!stop) {
-      ASSERT_TRUE(world->Checkpoint({}).ok());
+      ASSERT_TRUE(world->checkpoints()->Make({}).ok());
       ++made;
     }
   });
@@ -178,7 +178,7 @@ TEST(ChangesBesideCheckpoints, MemoryMayGoWhileItIsSwept) {
   ASSERT_TRUE(world->DropTable("small").ok());
   const Tables now = *ReadAll(world.get());
   EXPECT_EQ(now.at("wide").size(), 1500u);
-  ASSERT_TRUE(world->Checkpoint({}).ok());
+  ASSERT_TRUE(world->checkpoints()->Make({}).ok());
   ASSERT_TRUE(world.Open().ok());
   ExpectIs(world.get(), now);
 }
@@ -193,7 +193,7 @@ TEST(ChangesBesideCheckpoints, ACrowdedShardIsSweptToItsEnd) {
   }
   Put(table, keys, 1.0f);
   const Tables now = *ReadAll(world.get());
-  ASSERT_TRUE(world->Checkpoint({}).ok());
+  ASSERT_TRUE(world->checkpoints()->Make({}).ok());
   ASSERT_TRUE(world.Open().ok());
   ExpectIs(world.get(), now);
 }

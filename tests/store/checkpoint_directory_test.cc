@@ -76,7 +76,7 @@ class CheckpointDirectoryTest : public testing::Test {
     return std::count(files.begin(), files.end(), "store/" + name) == 1;
   }
   static Checkpoints CheckpointsOf(const CheckpointDirectory& directory) {
-    return {directory.checkpoints().begin(), directory.checkpoints().end()};
+    return directory.listing().checkpoints;
   }
   void FailOn(DiskCall::Kind kind) {
     disk_.SetFaults([kind](const DiskCall& call) {
@@ -92,8 +92,8 @@ class CheckpointDirectoryTest : public testing::Test {
 TEST_F(CheckpointDirectoryTest, ANewOneIsMadeAndHasNoCheckpoint) {
   const auto directory = Opened();
   ASSERT_NE(directory, nullptr);
-  EXPECT_TRUE(directory->checkpoints().empty());
-  EXPECT_EQ(directory->next_segment_id(), 1u);
+  EXPECT_TRUE(directory->listing().checkpoints.empty());
+  EXPECT_EQ(directory->listing().next_segment_id, 1u);
   EXPECT_EQ(disk_.Files(), (std::vector<std::string>{"store/LOCK"}));
   // Its name outlives a crash.
   const auto left = disk_.AfterCrash(disk_.changes(), Persistence::kNone, 0);
@@ -354,7 +354,7 @@ TEST_F(CheckpointDirectoryTest, ACrashIsNeverTakenForALostManifest) {
         ++images;
         if (kept.empty()) continue;
         ASSERT_TRUE(kept[0].manifest.ok()) << kept[0].manifest.status() << ", " << change;
-        const std::string newest = CheckpointDirectory::ManifestName(kept[0].checkpoint);
+        const std::string newest = ManifestName(kept[0].checkpoint);
         (*directory).reset();
         ASSERT_TRUE(left->Remove("store/" + newest).ok());
         const auto without = CheckpointDirectory::Open(left.get(), "store", true);
@@ -380,7 +380,7 @@ TEST_F(CheckpointDirectoryTest, OfACompletedCheckpointEveryCrashLeavesTheMark) {
     EXPECT_TRUE(IsDataLoss(kept[0].manifest.status())) << kept[0].manifest.status();
     EXPECT_EQ(kept[1].checkpoint, 1u);
     EXPECT_TRUE(kept[1].manifest.ok());
-    EXPECT_EQ((*directory)->next_checkpoint(), 3u);
+    EXPECT_EQ((*directory)->listing().next_checkpoint(), 3u);
   }
 }
 
@@ -528,7 +528,7 @@ TEST_F(CheckpointDirectoryTest, DraftsAndOrphansAreRemovedAndKeptOnesNot) {
   MakeFile("store/MANIFEST-00000003");
   const auto directory = Opened();
   EXPECT_EQ(CheckpointsOf(*directory), Checkpoints({3, 7, 8}));
-  EXPECT_EQ(directory->next_segment_id(), 0x2Bu);
+  EXPECT_EQ(directory->listing().next_segment_id, 0x2Bu);
   const Manifest kept[] = {*directory->Load(8), *directory->Load(7)};
   directory->RemoveOrphans(kept);
   EXPECT_EQ(disk_.Files(),
@@ -559,7 +559,7 @@ TEST_F(CheckpointDirectoryTest, NamesThatAreNotItsOwnAreLeftAlone) {
   for (const std::string& name : others) MakeFile("store/" + name);
   const auto directory = Opened();
   EXPECT_EQ(CheckpointsOf(*directory), Checkpoints({0, 1}));
-  EXPECT_EQ(directory->next_segment_id(), 1u);
+  EXPECT_EQ(directory->listing().next_segment_id, 1u);
   const Manifest kept[] = {*directory->Load(1), *directory->Load(0)};
   directory->RemoveOrphans(kept);
   ASSERT_TRUE(Keep(directory.get(), ManifestOf(2), 1).ok());

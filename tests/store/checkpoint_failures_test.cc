@@ -30,17 +30,17 @@ TrialBegin MakeBegin() {
   Table* const table = world.Create("t", Optimizer::kNone);
   world.Create("gone", Optimizer::kNone);
   Put(table, KeysFrom(1, 150), 1.0f);
-  EXPECT_TRUE(world->Checkpoint(BlobOf("first")).ok());
+  EXPECT_TRUE(world->checkpoints()->Make(BlobOf("first")).ok());
   LookUp(table, KeysFrom(20, 50));
   Put(table, KeysFrom(100, 100), 2.0f);
   EXPECT_TRUE(Erase(table, KeysFrom(1, 10), {}).ok());
-  EXPECT_TRUE(world->Checkpoint(BlobOf("last")).ok());
+  EXPECT_TRUE(world->checkpoints()->Make(BlobOf("last")).ok());
   begin.last = *ReadAll(world.get());
   Put(table, KeysFrom(1, 200), 9.0f);
   world.disk().SetFaults([](const DiskCall& call) {
     return call.kind == DiskCall::Kind::kRename ? UnavailableError("no") : OkStatus();
   });
-  EXPECT_FALSE(world->Checkpoint(BlobOf("failed")).ok());
+  EXPECT_FALSE(world->checkpoints()->Make(BlobOf("failed")).ok());
   world.disk().SetFaults(nullptr);
   begin.disk = world.TakeDisk();
   return begin;
@@ -63,7 +63,7 @@ void ExpectAllMet(const Events& events) {
 
 // Changes of all kinds, the same each time.
 void Change(SpillWorld* world) {
-  Table* const table = *(*world)->OpenTable("t");
+  Table* const table = *(*world)->catalog().Open("t");
   Put(table, KeysFrom(150, 80), 3.0f);
   LookUp(table, KeysFrom(60, 60));
   ASSERT_TRUE(Erase(table, KeysFrom(20, 30), {}).ok());
@@ -146,10 +146,10 @@ void ExpectOneOf(const SimulatedDisk& disk, const std::vector<Tables>& those, ui
 // made, or refused with what stopped the log.
 void ExpectGoesOn(SpillWorld* world, std::vector<Tables> candidates, const Fault& fault,
                   Events* events) {
-  Table* const table = *(*world)->OpenTable("t");
+  Table* const table = *(*world)->catalog().Open("t");
   ASSERT_NO_FATAL_FAILURE(Put(table, KeysFrom(180, 60), 5.0f));
   const Tables now = *Now(world);
-  const auto made = (*world)->Checkpoint({});
+  const auto made = (*world)->checkpoints()->Make({});
   if (made.ok()) candidates.clear();
   if (!made.ok()) {
     EXPECT_EQ(made.status(), fault.status()) << "the log says why it has stopped";
@@ -172,7 +172,8 @@ TEST(CheckpointFailures, OfTheDiskLeaveTheLastOneOrTheOneUnderWay) {
     ASSERT_NO_FATAL_FAILURE(Change(&world));
     const Tables now = *Now(&world);
     StatusOr<uint32_t> made;
-    *met = WithFault(&world.disk(), fault, [&] { made = world->Checkpoint(BlobOf("now")); });
+    *met =
+        WithFault(&world.disk(), fault, [&] { made = world->checkpoints()->Make(BlobOf("now")); });
     ASSERT_TRUE(*met || made.ok()) << made.status();
     if (!made.ok()) {
       ASSERT_EQ(made.status(), fault.status());
@@ -208,7 +209,7 @@ TEST(CheckpointFailures, OfTheDiskAtOpeningChangeNothing) {
     ASSERT_NO_FATAL_FAILURE(ExpectIs(world.get(), begin.last));
     ASSERT_NO_FATAL_FAILURE(Change(&world));
     const Tables now = *Now(&world);
-    ASSERT_TRUE(world->Checkpoint({}).ok());
+    ASSERT_TRUE(world->checkpoints()->Make({}).ok());
     ASSERT_NO_FATAL_FAILURE(ExpectOneOf(world.disk(), {now}, fault.n, &events));
   });
   std::fputs(events.Table().c_str(), stdout);
@@ -244,7 +245,7 @@ TEST(CheckpointFailures, OfTheDiskAtTheFirstOpeningLeaveWhatAStoreCanBeMadeOf) {
       ASSERT_NO_FATAL_FAILURE(expect_after_crash({}, persistence));
     }
     const Tables now = *Now(&world);
-    ASSERT_TRUE(world->Checkpoint({}).ok());
+    ASSERT_TRUE(world->checkpoints()->Make({}).ok());
     ASSERT_NO_FATAL_FAILURE(expect_after_crash(now, PersistenceOf(fault.n)));
   });
   std::fputs(events.Table().c_str(), stdout);
@@ -265,7 +266,7 @@ TEST(CheckpointFailures, OfTheProcessLeaveWhatTheNextOneFindsForGood) {
     ASSERT_NO_FATAL_FAILURE(Change(&world));
     const Tables now = *Now(&world);
     met = WithFault(&world.disk(), {n, true, FaultOf::kProcess}, [&] {
-      world->Checkpoint({}).status().IgnoreError();
+      world->checkpoints()->Make({}).status().IgnoreError();
       world.Close();
     });
     ASSERT_TRUE(world.Open().ok());
@@ -286,7 +287,7 @@ TEST(CheckpointFailures, OneThatMayBeThereKeepsItsSegments) {
   Table* const table = world.Create("t", Optimizer::kNone);
   Put(table, KeysFrom(1, 400), 1.0f);
   const Tables first = *Now(&world);
-  ASSERT_TRUE(world->Checkpoint({}).ok());
+  ASSERT_TRUE(world->checkpoints()->Make({}).ok());
   Put(table, KeysFrom(1, 400), 2.0f);
   const Tables in_doubt = *Now(&world);
   world.disk().SetFaults([renamed = false](const DiskCall& call) mutable {
@@ -294,7 +295,7 @@ TEST(CheckpointFailures, OneThatMayBeThereKeepsItsSegments) {
     const bool fails = renamed && call.kind == DiskCall::Kind::kSyncDirectory;
     return fails ? UnavailableError("no answer") : OkStatus();
   });
-  ASSERT_TRUE(IsUnavailable(world->Checkpoint({}).status()));
+  ASSERT_TRUE(IsUnavailable(world->checkpoints()->Make({}).status()));
   // All its rows die, and there is need of space.
   for (const float factor : {3.0f, 4.0f, 5.0f}) {
     Put(table, KeysFrom(1, 400), factor);
@@ -315,7 +316,7 @@ TEST(CheckpointFailures, OfTheManifestsSyncAreNotMadeUpForByLaterOnes) {
   Table* const table = world.Create("t", Optimizer::kNone);
   Put(table, KeysFrom(1, 100), 1.0f);
   std::vector<Tables> candidates = {*Now(&world)};
-  ASSERT_TRUE(world->Checkpoint({}).ok());
+  ASSERT_TRUE(world->checkpoints()->Make({}).ok());
   Put(table, KeysFrom(50, 100), 2.0f);
   candidates.push_back(*Now(&world));
   bool renames = false;
@@ -328,12 +329,12 @@ TEST(CheckpointFailures, OfTheManifestsSyncAreNotMadeUpForByLaterOnes) {
     const bool fails = renames && call.kind == DiskCall::Kind::kSyncDirectory;
     return fails ? UnavailableError("no answer") : OkStatus();
   });
-  const auto made = world->Checkpoint({});
+  const auto made = world->checkpoints()->Make({});
   world.disk().SetFaults(nullptr);
   world.disk().SetRenameHook(nullptr);
   ASSERT_TRUE(IsUnavailable(made.status())) << made.status();
   const Tables now = *Now(&world);
-  const auto next = world->Checkpoint({});
+  const auto next = world->checkpoints()->Make({});
   if (next.ok()) candidates = {now};
   Events events;
   for (const Persistence persistence : kPersistences) {
@@ -342,9 +343,9 @@ TEST(CheckpointFailures, OfTheManifestsSyncAreNotMadeUpForByLaterOnes) {
   ASSERT_NO_FATAL_FAILURE(ExpectIs(world.get(), now));
   // Who opens it anew can go on.
   ASSERT_TRUE(world.Open().ok());
-  Put(*world->OpenTable("t"), KeysFrom(1, 30), 5.0f);
+  Put(*world->catalog().Open("t"), KeysFrom(1, 30), 5.0f);
   const Tables later = *Now(&world);
-  ASSERT_TRUE(world->Checkpoint({}).ok());
+  ASSERT_TRUE(world->checkpoints()->Make({}).ok());
   ExpectOneOf(world.disk(), {later}, Persistence::kNone, 1, &events);
 }
 
@@ -388,7 +389,7 @@ TEST(CheckpointFailures, OfMemoryAreToldAndTheNextOneIsMade) {
     StatusOr<uint32_t> made;
     {
       const AllocationFaults faults(n, kind);
-      made = world->Checkpoint(BlobOf("now"));
+      made = world->checkpoints()->Make(BlobOf("now"));
       *met = AllocationFaults::Failed() > 0;
     }
     if (!made.ok()) {
@@ -401,9 +402,9 @@ TEST(CheckpointFailures, OfMemoryAreToldAndTheNextOneIsMade) {
     if (!made.ok()) candidates.push_back(begin.last);
     candidates.push_back(now);
     ASSERT_NO_FATAL_FAILURE(ExpectOneOf(world.disk(), candidates, PersistenceOf(n), n, &events));
-    Put(*world->OpenTable("t"), KeysFrom(180, 60), 5.0f);
+    Put(*world->catalog().Open("t"), KeysFrom(180, 60), 5.0f);
     const Tables then = *Now(&world);
-    const auto next = world->Checkpoint({});
+    const auto next = world->checkpoints()->Make({});
     ASSERT_TRUE(next.ok()) << next.status();
     ASSERT_NO_FATAL_FAILURE(ExpectOneOf(world.disk(), {then}, n + 2, &events));
   });
@@ -438,7 +439,7 @@ TEST(CheckpointFailures, OfMemoryAtOpeningChangeNothing) {
   EXPECT_EQ(world.memory().misuses(), 0u);
   ASSERT_NO_FATAL_FAILURE(Change(&world));
   const Tables now = *Now(&world);
-  ASSERT_TRUE(world->Checkpoint({}).ok());
+  ASSERT_TRUE(world->checkpoints()->Make({}).ok());
   ASSERT_NO_FATAL_FAILURE(ExpectOneOf(world.disk(), {now}, 1, &events));
   std::fputs(events.Table().c_str(), stdout);
   ExpectAllMet(events);
@@ -455,7 +456,7 @@ TEST(CheckpointFailures, ACrashWhileAStoreRecoversLeavesItsCheckpoint) {
   ASSERT_NO_FATAL_FAILURE(Change(&world));
   const Tables under_way = *Now(&world);
   const size_t from = world.disk().changes();
-  ASSERT_TRUE(world->Checkpoint({}).ok());
+  ASSERT_TRUE(world->checkpoints()->Make({}).ok());
   const std::unique_ptr<SimulatedDisk> disk = world.TakeDisk();
   Random random(3);
   Events events;
@@ -468,9 +469,9 @@ TEST(CheckpointFailures, ACrashWhileAStoreRecoversLeavesItsCheckpoint) {
     const Tables found = *Now(&opened);
     ASSERT_TRUE(found == begin.last || found == under_way);
     const size_t after_opening = opened.disk().changes();
-    Put(*opened->OpenTable("t"), KeysFrom(500, 70), 6.0f);
+    Put(*opened->catalog().Open("t"), KeysFrom(500, 70), 6.0f);
     const Tables next = *Now(&opened);
-    ASSERT_TRUE(opened->Checkpoint({}).ok());
+    ASSERT_TRUE(opened->checkpoints()->Make({}).ok());
     for (size_t second = 0; second <= opened.disk().changes(); second += kStride) {
       const Persistence p = kPersistences[random.Below(std::size(kPersistences))];
       SpillWorld again(kSeed, opened.disk().AfterCrash(second, p, random.Bits()));

@@ -18,6 +18,7 @@
 #include "store/batch/gradients.h"
 #include "store/batch/lookup.h"
 #include "store/batch/write.h"
+#include "store/inspect/memory_report.h"
 #include "store/store.h"
 #include "tests/support/environment.h"
 #include "tests/support/events.h"
@@ -46,7 +47,7 @@ bool Has(const Status& status, const char* text) {
 // What counts as dirty, by a walk over all rows.
 uint64_t DirtyBytes(Store* store) {
   std::map<TableId, const Table*> tables;
-  for (const Table* const table : store->Tables()) tables[table->id()] = table;
+  for (const Table* const table : store->catalog().List()) tables[table->id()] = table;
   if (tables.empty()) return 0;
   const StoreParts& parts = tables.begin()->second->parts();
   uint64_t bytes = 0;
@@ -69,7 +70,7 @@ uint64_t DirtyBytes(Store* store) {
 }
 
 void ExpectCounted(Store* store) {
-  ASSERT_EQ(store->ReportMemory().ssd->dirty_bytes, DirtyBytes(store));
+  ASSERT_EQ(ReportMemory(*store).ssd->dirty_bytes, DirtyBytes(store));
 }
 
 // A table of some dim, and what must be in it: rows of one number each.
@@ -80,7 +81,7 @@ class RowsOfTable {
   const Rows& rows() const { return rows_; }
   uint64_t record_bytes() const { return RecordBytesOf(table_->layout().row_bytes); }
   // In a store that was opened again.
-  void Follow(Store* store) { table_ = *store->OpenTable(name_); }
+  void Follow(Store* store) { table_ = *store->catalog().Open(name_); }
 
   // What was refused stays as it was; how many were.
   uint64_t Put(const std::vector<Key>& keys, float value) {
@@ -175,7 +176,7 @@ TEST(CheckpointRoom, EverythingIsOverwrittenThreeTimesBetweenTwoCheckpoints) {
     return refused;
   };
   ASSERT_EQ(put_all(1.0f), 0u);
-  ASSERT_TRUE(world->Checkpoint({}).ok());
+  ASSERT_TRUE(world->checkpoints()->Make({}).ok());
   const Tables first = {{"t", rows.rows()}};
   for (const float value : {2.0f, 3.0f, 4.0f}) {
     ASSERT_EQ(put_all(value), 0u);
@@ -188,7 +189,7 @@ TEST(CheckpointRoom, EverythingIsOverwrittenThreeTimesBetweenTwoCheckpoints) {
                      ssd_bytes);
     ASSERT_NO_FATAL_FAILURE(ExpectIs(again.get(), first));
   }
-  ASSERT_TRUE(world->Checkpoint({}).ok());
+  ASSERT_TRUE(world->checkpoints()->Make({}).ok());
   ASSERT_TRUE(world.Open().ok());
   ExpectIs(world.get(), {{"t", rows.rows()}});
 }
@@ -210,7 +211,7 @@ int FreeByCheckpoints(SpillWorld* world, RowsOfTable* rows, float value) {
   constexpr int kCheckpointsMax = 4;
   const std::vector<Key> keys = KeysFrom(0, 20);
   for (int checkpoints = 1; checkpoints <= kCheckpointsMax; ++checkpoints) {
-    const auto made = (*world)->Checkpoint({});
+    const auto made = (*world)->checkpoints()->Make({});
     EXPECT_TRUE(made.ok()) << made.status();
     if (rows->Put(keys, value) == 0) return checkpoints;
   }
@@ -230,7 +231,7 @@ TEST(CheckpointRoom, ASmallLogRefusesByNameAndCheckpointsFreeIt) {
       ASSERT_EQ(tables.back().Put(KeysFrom(first, 100), 1.0f), 0u);
     }
   }
-  ASSERT_TRUE(world->Checkpoint({}).ok());
+  ASSERT_TRUE(world->checkpoints()->Make({}).ok());
   int checkpoints_max = 0;
   for (int round = 0; round < 4 * kRounds; ++round) {
     ASSERT_NO_FATAL_FAILURE(FillUntilRefused(&tables, &random)) << round;
@@ -248,7 +249,7 @@ TEST(CheckpointRoom, ASmallLogRefusesByNameAndCheckpointsFreeIt) {
     ASSERT_FALSE(HasFailure()) << round;
     for (const RowsOfTable& rows : tables) ASSERT_NO_FATAL_FAILURE(rows.ExpectAll());
   }
-  ASSERT_TRUE(world->Checkpoint({}).ok());
+  ASSERT_TRUE(world->checkpoints()->Make({}).ok());
   ASSERT_TRUE(world.Open().ok());
   for (RowsOfTable& rows : tables) {
     rows.Follow(world.get());
@@ -264,12 +265,12 @@ struct FullLog {
       : world(4, std::move(executor), 26 * kSegmentBytes),
         rows(world.Create("t", Optimizer::kSgd, kDim), kDim) {
     for (Key first = 0; first < 900; first += 100) rows.Put(KeysFrom(first, 100), 1.0f);
-    EXPECT_TRUE(world->Checkpoint({}).ok());
+    EXPECT_TRUE(world->checkpoints()->Make({}).ok());
     uint64_t refused = 0;
     for (Key first = 0; first < 800; first += 100) refused += rows.Put(KeysFrom(first, 100), 2.0f);
     EXPECT_GT(refused, 0u);
     EXPECT_GT(PutMore(), 0u);
-    EXPECT_TRUE(world->Checkpoint({}).ok());
+    EXPECT_TRUE(world->checkpoints()->Make({}).ok());
     EXPECT_GT(PutMore(), 0u);
   }
   uint64_t PutMore() { return rows.Put(KeysFrom(850, 50), 3.0f); }
@@ -297,7 +298,7 @@ TEST(CheckpointRoom, ChangesWaitForACheckpointThatIsUnderWay) {
     // One that does not wait is refused meanwhile.
     for (int i = 0; i < 1000 && !done; ++i) std::this_thread::yield();
   };
-  const auto made = full.world->Checkpoint({});
+  const auto made = full.world->checkpoints()->Make({});
   writer.join();
   ASSERT_TRUE(made.ok()) << made.status();
   EXPECT_EQ(refused, 0u);
@@ -309,14 +310,14 @@ TEST(CheckpointRoom, ChangesThatWaitForACheckpointHurryIt) {
   constexpr uint64_t kHourNs = uint64_t{3600} * 1'000'000'000;
   std::function<void()> hook;
   FullLog full(std::make_unique<HookedExecutor>(4, &hook));
-  SweepPace* const pace = (*full.world->OpenTable("t"))->parts().gate->pace();
+  SweepPace* const pace = (*full.world->catalog().Open("t"))->parts().gate->pace();
   uint64_t refused = 0;
   std::thread writer;
   hook = [&] {
     if (!writer.joinable()) writer = std::thread([&] { refused = full.PutMore(); });
     pace->Rest(kHourNs);
   };
-  const auto made = full.world->Checkpoint({});
+  const auto made = full.world->checkpoints()->Make({});
   writer.join();
   ASSERT_TRUE(made.ok()) << made.status();
   EXPECT_EQ(refused, 0u);
@@ -329,7 +330,7 @@ TEST(CheckpointRoom, ChangesByTheThreadThatMakesACheckpointAreRefusedAtOnce) {
   FullLog full(std::make_unique<HookedExecutor>(4, &hook));
   uint64_t refused = 0;
   hook = [&] { refused += full.PutMore(); };
-  ASSERT_TRUE(full.world->Checkpoint({}).ok());
+  ASSERT_TRUE(full.world->checkpoints()->Make({}).ok());
   hook = nullptr;
   EXPECT_GT(refused, 0u);
   EXPECT_EQ(full.PutMore(), 0u);
@@ -433,7 +434,7 @@ class RoomRun {
     };
     if (random_.OneIn(2)) hook_ = changes;
     const std::vector<std::byte> blob(random_.Below(1000));
-    const auto made = world_->Checkpoint(blob);
+    const auto made = world_->checkpoints()->Make(blob);
     hook_ = nullptr;
     ASSERT_TRUE(made.ok()) << made.status();
     events_->Count("checkpoint");
@@ -501,14 +502,14 @@ TEST(CheckpointRoom, HoldsBesideWritersAndReaders) {
   }
   uint64_t checkpoints = 0;
   while (writers > 0) {
-    const auto made = world->Checkpoint({});
+    const auto made = world->checkpoints()->Make({});
     EXPECT_TRUE(made.ok()) << made.status();
     ++checkpoints;
   }
   for (std::thread& thread : threads) thread.join();
   ASSERT_NO_FATAL_FAILURE(ExpectCounted(world.get()));
   for (const RowsOfTable& rows : tables) ASSERT_NO_FATAL_FAILURE(rows.ExpectAll());
-  const auto made = world->Checkpoint({});
+  const auto made = world->checkpoints()->Make({});
   ASSERT_TRUE(made.ok()) << made.status();
   ASSERT_TRUE(world.Open().ok());
   for (RowsOfTable& rows : tables) {

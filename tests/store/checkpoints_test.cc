@@ -24,14 +24,14 @@ TEST(Checkpoints, AStoreIsOpenedAsItsLastOneLeftIt) {
   ASSERT_TRUE(Erase(table, KeysFrom(100, 50), {}).ok());
   const StatusOr<Tables> then = ReadAll(world.get());
   ASSERT_TRUE(then.ok()) << then.status();
-  const auto first = world->Checkpoint(BlobOf("step 7"));
+  const auto first = world->checkpoints()->Make(BlobOf("step 7"));
   ASSERT_TRUE(first.ok()) << first.status();
   EXPECT_EQ(*first, 1u);
   Put(table, KeysFrom(50, 3500), 2.0f);
   ASSERT_TRUE(Erase(table, KeysFrom(0, 10), {}).ok());
   ASSERT_TRUE(world.Open().ok());
   ExpectIs(world.get(), *then);
-  const auto blob = world->CheckpointBlob();
+  const auto blob = world->checkpoints()->Blob();
   ASSERT_TRUE(blob.ok()) << blob.status();
   EXPECT_EQ(std::string(reinterpret_cast<const char*>(blob->data()), blob->size()), "step 7");
 }
@@ -44,7 +44,7 @@ TEST(Checkpoints, FollowOpeningsWithoutAChangeBetween) {
   const StatusOr<Tables> then = ReadAll(world.get());
   ASSERT_TRUE(then.ok()) << then.status();
   for (int i = 0; i < 4; ++i) {
-    ASSERT_TRUE(world->Checkpoint({}).ok());
+    ASSERT_TRUE(world->checkpoints()->Make({}).ok());
     const Status opened = world.Open();
     ASSERT_TRUE(opened.ok()) << "opening " << i << ": " << opened;
     ExpectIs(world.get(), *then);
@@ -54,10 +54,10 @@ TEST(Checkpoints, FollowOpeningsWithoutAChangeBetween) {
 TEST(Checkpoints, AStoreWithoutOneIsEmpty) {
   SpillWorld world(1);
   Put(world.Create("t", Optimizer::kNone), KeysFrom(0, 3000), 1.0f);
-  EXPECT_TRUE(IsNotFound(world->CheckpointBlob().status()));
+  EXPECT_TRUE(IsNotFound(world->checkpoints()->Blob().status()));
   ASSERT_TRUE(world.Open().ok());
   ExpectIs(world.get(), {});
-  EXPECT_TRUE(IsNotFound(world->CheckpointBlob().status()));
+  EXPECT_TRUE(IsNotFound(world->checkpoints()->Blob().status()));
 }
 
 TEST(Checkpoints, GoOnWithTablesIdsAndOptions) {
@@ -69,18 +69,18 @@ TEST(Checkpoints, GoOnWithTablesIdsAndOptions) {
   Put(last, KeysFrom(0, 100), 3.0f);
   ASSERT_TRUE(world->DropTable("gone").ok());
   first->SetLearningRate(0.25f);
-  ASSERT_TRUE(world->Checkpoint({}).ok());
+  ASSERT_TRUE(world->checkpoints()->Make({}).ok());
   const StatusOr<Tables> then = ReadAll(world.get());
   ASSERT_TRUE(then.ok());
   first->SetLearningRate(0.5f);
   ASSERT_TRUE(world->DropTable("first").ok());
   ASSERT_TRUE(world.Open().ok());
   ExpectIs(world.get(), *then);
-  const StatusOr<Table*> again = world->OpenTable("first");
+  const StatusOr<Table*> again = world->catalog().Open("first");
   ASSERT_TRUE(again.ok());
   EXPECT_EQ((*again)->options().rule.learning_rate, 0.25f);
   EXPECT_EQ((*again)->options().optimizer, Optimizer::kSgd);
-  EXPECT_GT((*world->OpenTable("last"))->layout().state_bytes(), 0u);
+  EXPECT_GT((*world->catalog().Open("last"))->layout().state_bytes(), 0u);
 }
 
 TEST(Checkpoints, ThePreviousOneCanBeOpened) {
@@ -89,7 +89,7 @@ TEST(Checkpoints, ThePreviousOneCanBeOpened) {
   std::vector<Tables> states;
   for (const float factor : {1.0f, 2.0f, 3.0f}) {
     Put(table, KeysFrom(static_cast<Key>(factor) * 100, 2000), factor);
-    ASSERT_TRUE(world->Checkpoint({}).ok());
+    ASSERT_TRUE(world->checkpoints()->Make({}).ok());
     states.push_back(*ReadAll(world.get()));
   }
   ASSERT_TRUE(world.Open().ok());
@@ -100,7 +100,7 @@ TEST(Checkpoints, ThePreviousOneCanBeOpened) {
   ASSERT_TRUE(world.Open().ok());
   ExpectIs(world.get(), states[2]);
   ASSERT_TRUE(world.Open(/*previous=*/true).ok());
-  const auto next = world->Checkpoint({});
+  const auto next = world->checkpoints()->Make({});
   ASSERT_TRUE(next.ok()) << next.status();
   EXPECT_EQ(*next, 4u);
   ASSERT_TRUE(world.Open().ok());
@@ -129,7 +129,7 @@ TEST(Checkpoints, ChangesBesideThemAreWhollyInOrOut) {
   float last = -1;
   for (int i = 0; i < kCheckpoints; ++i) {
     const uint64_t before = batches;
-    const auto made = world->Checkpoint({});
+    const auto made = world->checkpoints()->Make({});
     ASSERT_TRUE(made.ok()) << made.status();
     while (batches < before + 2) std::this_thread::yield();
   }
@@ -165,7 +165,7 @@ TEST(Checkpoints, SurviveEveryCrash) {
     }
     states.push_back(*ReadAll(world.get()));
     begins.push_back(world.disk().changes());
-    ASSERT_TRUE(world->Checkpoint({}).ok());
+    ASSERT_TRUE(world->checkpoints()->Make({}).ok());
     ends.push_back(world.disk().changes());
   }
   const std::unique_ptr<SimulatedDisk> disk = world.TakeDisk();

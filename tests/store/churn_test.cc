@@ -10,6 +10,7 @@
 
 #include "store/batch/lookup.h"
 #include "store/batch/write.h"
+#include "store/inspect/memory_report.h"
 #include "tests/support/environment.h"
 #include "tests/support/events.h"
 #include "tests/support/random.h"
@@ -122,7 +123,7 @@ class MemoryLine {
       : store_(store), shard_(shard), events_(events) {}
 
   void Check(bool is_warm) {
-    const MemoryReport report = store_->ReportMemory();
+    const MemoryReport report = ReportMemory(*store_);
     ASSERT_EQ(report.used_bytes, report.fixed_bytes + report.index_bytes + report.rows_bytes +
                                      report.state_bytes + report.slack_bytes);
     slab_bytes_ = report.rows_bytes + report.state_bytes + report.slack_bytes;
@@ -158,7 +159,7 @@ TEST(Churn, ErasingAndReusingLeavesMemoryWhereItWasAndAllRowsRight) {
   // Many small rows, for which the index grows; then large ones in the pages of the small.
   ChurningTable narrow(store.Create("narrow", OptionsOf(12)), FirstSeed(), 220'000, &events);
   ChurningTable wide(store.Create("wide", OptionsOf(60)), ~FirstSeed(), 70'000, &events);
-  MemoryLine memory(&*store, store->Tables()[0]->parts().index->shard(0), &events);
+  MemoryLine memory(&*store, store->catalog().List()[0]->parts().index->shard(0), &events);
   ChurningTable* table = &narrow;
   uint64_t waves = 0;
   for (uint64_t step = 0; step < kOperationsPerScale * TestScale() / kBatch; ++step) {

@@ -13,6 +13,7 @@
 
 #include "store/batch/lookup.h"
 #include "store/batch/write.h"
+#include "store/inspect/memory_report.h"
 #include "store/store.h"
 #include "tests/support/events.h"
 #include "tests/support/random.h"
@@ -96,8 +97,8 @@ TEST(Compaction, KeepsTheLogNearItsLivingRows) {
   for (int round = 0; round < 30; ++round) {
     rows.OverwriteSome(1500);
     const bool is_time = round % 3 == 2;
-    ASSERT_TRUE(!is_time || world->Checkpoint({}).ok());
-    largest = std::max(largest, world->ReportMemory().ssd->used_bytes);
+    ASSERT_TRUE(!is_time || world->checkpoints()->Make({}).ok());
+    largest = std::max(largest, ReportMemory(*world).ssd->used_bytes);
   }
   ExpectIs(world.get(), rows.tables());
   events.Count("rows moved", world->log()->counters().compacted_rows);
@@ -117,7 +118,7 @@ double WritesPerDirtyRow(double log_of_rows, Events* events) {
   SpillWorld world(7, nullptr, ssd_bytes);
   world.disk().SetCapacity(ssd_bytes);
   Overwriter rows(world.Create("t", Optimizer::kNone), 7);
-  EXPECT_TRUE(world->Checkpoint({}).ok());
+  EXPECT_TRUE(world->checkpoints()->Make({}).ok());
   uint64_t appended_before = 0;
   uint64_t dirty = 0;
   for (int round = 0; round < kIntervals; ++round) {
@@ -126,7 +127,7 @@ double WritesPerDirtyRow(double log_of_rows, Events* events) {
     for (int batch = 0; batch < 8; ++batch) rows.OverwriteSome(kKeys / 80);
     const uint64_t written = rows.TakeWritten();
     if (round >= kIntervals / 3) dirty += written;
-    EXPECT_TRUE(world->Checkpoint({}).ok());
+    EXPECT_TRUE(world->checkpoints()->Make({}).ok());
     world.disk().Forget();
   }
   ExpectIs(world.get(), rows.tables());
@@ -154,7 +155,7 @@ TEST(Compaction, LeavesWhatCheckpointsHave) {
   for (int round = 0; round < 12; ++round) {
     rows.OverwriteSome(2000);
     rows.EraseSome(50);
-    ASSERT_TRUE(world->Checkpoint({}).ok());
+    ASSERT_TRUE(world->checkpoints()->Make({}).ok());
     states.push_back(rows.tables());
     rows.OverwriteSome(1000);
   }
@@ -164,7 +165,7 @@ TEST(Compaction, LeavesWhatCheckpointsHave) {
   ASSERT_TRUE(world.Open(/*previous=*/true).ok());
   ExpectIs(world.get(), states[states.size() - 2]);
   // And goes on from there.
-  rows.Follow(*world->OpenTable("t"), states[states.size() - 2]);
+  rows.Follow(*world->catalog().Open("t"), states[states.size() - 2]);
   rows.OverwriteSome(3000);
   ExpectIs(world.get(), rows.tables());
 }
@@ -183,7 +184,7 @@ TEST(Compaction, SurvivesCrashes) {
   for (int round = 0; round < 4; ++round) {
     rows.OverwriteSome(2000);
     begins.push_back(world.disk().changes());
-    ASSERT_TRUE(world->Checkpoint({}).ok());
+    ASSERT_TRUE(world->checkpoints()->Make({}).ok());
     ends.push_back(world.disk().changes());
     states.push_back(rows.tables());
   }
@@ -209,7 +210,7 @@ TEST(Compaction, SurvivesCrashes) {
 TEST(Compaction, PassesOverWhatItCannotRead) {
   SpillWorld world(4);
   Overwriter rows(world.Create("t", Optimizer::kNone), 4);
-  ASSERT_TRUE(world->Checkpoint({}).ok());
+  ASSERT_TRUE(world->checkpoints()->Make({}).ok());
   const std::vector<std::byte> rot(64, std::byte{0x5A});
   for (const std::string& path : world.disk().Files()) {
     const bool is_segment = path.find("segment-") != std::string::npos;
@@ -219,7 +220,7 @@ TEST(Compaction, PassesOverWhatItCannotRead) {
     std::vector<uint8_t> outcomes(500);
     std::vector<Key> keys = KeysFrom(static_cast<Key>(round) * 150, 500);
     const Status put =
-        Upsert(*world->OpenTable("t"), keys, RowsOf(RowsOfKeys(keys, 2.0f), kDim), outcomes);
+        Upsert(*world->catalog().Open("t"), keys, RowsOf(RowsOfKeys(keys, 2.0f), kDim), outcomes);
     ASSERT_TRUE(put.ok()) << put;
   }
   EXPECT_GT(world->log()->counters().compacted_rows, 0u);
@@ -227,7 +228,7 @@ TEST(Compaction, PassesOverWhatItCannotRead) {
   std::vector<uint8_t> outcomes(kKeys);
   std::vector<float> found(kKeys * kDim);
   ASSERT_TRUE(
-      Lookup(*world->OpenTable("t"), keys, MissingRule::kZero, RowsIn(&found, kDim), outcomes)
+      Lookup(*world->catalog().Open("t"), keys, MissingRule::kZero, RowsIn(&found, kDim), outcomes)
           .ok());
   uint64_t lost = 0;
   for (Key key = 0; key < kKeys; ++key) {
@@ -308,7 +309,7 @@ TEST(Compaction, GoesOnBesideEverything) {
     }
   });
   std::thread checkpoints([&] {
-    while (!stop) ASSERT_TRUE(world->Checkpoint({}).ok());
+    while (!stop) ASSERT_TRUE(world->checkpoints()->Make({}).ok());
   });
   for (int round = 0; round < 20; ++round) rows.OverwriteSome(1000);
   stop = true;
@@ -319,7 +320,7 @@ TEST(Compaction, GoesOnBesideEverything) {
   ExpectIs(world.get(), rows.tables());
   Table* const next = world.Create("other", Optimizer::kNone);
   EXPECT_EQ(ReadAll(next)->size(), 0u);
-  ASSERT_TRUE(world->Checkpoint({}).ok());
+  ASSERT_TRUE(world->checkpoints()->Make({}).ok());
   Tables expected = rows.tables();
   expected["other"] = {};
   ASSERT_TRUE(world.Open().ok());

@@ -66,7 +66,7 @@ inline constexpr Key kKeys = 4000;
 inline Table* MakeCold(SpillWorld* world) {
   Table* const table = world->Create("t", Optimizer::kSgd);
   Put(table, KeysFrom(0, kKeys), 1.0f);
-  EXPECT_TRUE((*world)->Checkpoint({}).ok());
+  EXPECT_TRUE((*world)->checkpoints()->Make({}).ok());
   EXPECT_GT(table->rows_in_log(), kKeys / 3);
   return table;
 }

@@ -28,7 +28,7 @@ class TwoCheckpoints : public testing::Test {
     Table* const table = world_.Create("t", Optimizer::kNone);
     for (const Key first : {1, 100}) {
       Put(table, KeysFrom(first, 150), static_cast<float>(first));
-      EXPECT_TRUE(world_->Checkpoint({}).ok());
+      EXPECT_TRUE(world_->checkpoints()->Make({}).ok());
       states_.push_back(*ReadAll(world_.get()));
     }
     world_.Close();
@@ -60,7 +60,7 @@ TEST_F(TwoCheckpoints, ADamagedNewestOneNamesTheOlderWhichCanBeOpened) {
   ExpectRefused(StatusCode::kDataLoss, "MANIFEST-00000002");
   ExpectRefused(StatusCode::kDataLoss, "checkpoint 1 can be opened as the previous one");
   ExpectOpens(states_[0], /*previous=*/true);
-  const auto next = world_->Checkpoint({});
+  const auto next = world_->checkpoints()->Make({});
   ASSERT_TRUE(next.ok()) << next.status();
   EXPECT_EQ(*next, 3u);
   ExpectOpens(states_[0]);
@@ -90,9 +90,9 @@ TEST_F(TwoCheckpoints, AMissingNewestManifestIsNamedAndNothingIsRemoved) {
 TEST_F(TwoCheckpoints, AStoreGoesOnFromTheOlderOneBehindAMissingManifest) {
   ASSERT_TRUE(world_.disk().Remove(ManifestPath(2)).ok());
   ExpectOpens(states_[0], /*previous=*/true);
-  Put(*world_->OpenTable("t"), KeysFrom(500, 20), 5.0f);
+  Put(*world_->catalog().Open("t"), KeysFrom(500, 20), 5.0f);
   const Tables now = *ReadAll(world_.get());
-  const auto next = world_->Checkpoint({});
+  const auto next = world_->checkpoints()->Make({});
   ASSERT_TRUE(next.ok()) << next.status();
   EXPECT_EQ(*next, 3u) << "no number is used again";
   ExpectOpens(now);
@@ -108,7 +108,7 @@ TEST_F(TwoCheckpoints, ADamagedOlderOneIsNobodysLossUntilItIsAskedFor) {
   Damage(ManifestPath(1), 200);
   ExpectRefused(StatusCode::kDataLoss, "MANIFEST-00000001", /*previous=*/true);
   ExpectOpens(states_[1]);
-  ASSERT_TRUE(world_->Checkpoint({}).ok());
+  ASSERT_TRUE(world_->checkpoints()->Make({}).ok());
   ExpectOpens(states_[1]);
 }
 
@@ -136,7 +136,7 @@ TEST_F(TwoCheckpoints, AFooterOfFewerSlotsDoesNotHideADroppedTablesRows) {
   EncodeSegmentFooter(*header, {keys, tables}, shorter);
   world_.disk().Corrupt(path, geometry.footer_offset, shorter);
   ASSERT_TRUE(world_->DropTable("t").ok());
-  ASSERT_TRUE(world_->Checkpoint({}).ok());
+  ASSERT_TRUE(world_->checkpoints()->Make({}).ok());
   ExpectOpens({});
 }
 
@@ -168,7 +168,7 @@ TEST_F(TwoCheckpoints, ASecondOpenerWaitsForNobody) {
   EXPECT_TRUE(IsUnavailable(second.status())) << second.status();
   EXPECT_NE(second.status().message().find("open already"), std::string::npos);
   ExpectIs(world_.get(), states_[1]);
-  ASSERT_TRUE(world_->Checkpoint({}).ok());
+  ASSERT_TRUE(world_->checkpoints()->Make({}).ok());
 }
 
 TEST_F(TwoCheckpoints, AStoreThatIsNotThereIsNotMadeUnlessItMay) {
@@ -216,7 +216,7 @@ TEST_F(TwoCheckpoints, ADamagedFooterCostsNothingAndIsWrittenAnew) {
   Damage(path, whole.size() - 9);
   ExpectOpens(states_[0], /*previous=*/true);
   ExpectOpens(states_[1]);
-  ASSERT_TRUE(world_->Checkpoint({}).ok());
+  ASSERT_TRUE(world_->checkpoints()->Make({}).ok());
   EXPECT_TRUE(world_.disk().Contents(path) == whole);
   ASSERT_TRUE(world_->DropTable("t").ok());
 }
@@ -261,8 +261,8 @@ TEST_F(TwoCheckpoints, ADamagedFooterAndDamagedRecordsAreNamedAndCounted) {
 // What another checkpoint alone has may be damaged.
 TEST_F(TwoCheckpoints, OneThatIsNotOpenedMayMissASegment) {
   ASSERT_TRUE(world_.Open().ok());
-  Put(*world_->OpenTable("t"), KeysFrom(1, 300), 7.0f);
-  ASSERT_TRUE(world_->Checkpoint({}).ok());
+  Put(*world_->catalog().Open("t"), KeysFrom(1, 300), 7.0f);
+  ASSERT_TRUE(world_->checkpoints()->Make({}).ok());
   const Tables newest = *ReadAll(world_.get());
   world_.Close();
   auto directory = CheckpointDirectory::Open(&world_.disk(), "log", false);
@@ -292,11 +292,11 @@ TEST_F(TwoCheckpoints, OfATableThatIsDroppedInPartIsNone) {
   });
   EXPECT_FALSE(world_->DropTable("t").ok());
   world_.disk().SetFaults(nullptr);
-  const auto made = world_->Checkpoint({});
+  const auto made = world_->checkpoints()->Make({});
   EXPECT_TRUE(IsFailedPrecondition(made.status())) << made.status();
   EXPECT_NE(made.status().message().find("\"t\""), std::string::npos) << made.status();
   EXPECT_TRUE(world_->DropTable("t").ok());
-  EXPECT_TRUE(world_->Checkpoint({}).ok());
+  EXPECT_TRUE(world_->checkpoints()->Make({}).ok());
 }
 
 // Whether its footer tells or, of one that was not full, the header alone.
@@ -314,7 +314,7 @@ TEST_F(TwoCheckpoints, AnotherSegmentsBytesAreNamed) {
 TEST_F(TwoCheckpoints, AnotherStoresSegmentIsNamed) {
   SpillWorld other(kSeed + 1);
   Put(other.Create("t", Optimizer::kNone), KeysFrom(1, 400), 1.0f);
-  ASSERT_TRUE(other->Checkpoint({}).ok());
+  ASSERT_TRUE(other->checkpoints()->Make({}).ok());
   for (const std::string& path : SegmentPaths(world_.disk())) {
     const std::vector<std::byte> own = world_.disk().Contents(path);
     world_.disk().Corrupt(path, 0, other.disk().Contents(path));
@@ -333,7 +333,7 @@ TEST_F(TwoCheckpoints, SegmentsWithoutManifestsAreNotTakenForAnEmptyStore) {
 TEST_F(TwoCheckpoints, RowsOfATableThatHasNoneSuchAreNamed) {
   ASSERT_TRUE(world_.Open().ok());
   world_.Create("small", Optimizer::kNone, 8);
-  ASSERT_TRUE(world_->Checkpoint({}).ok());
+  ASSERT_TRUE(world_->checkpoints()->Make({}).ok());
   world_.Close();
   const StatusOr<Manifest> made = DecodeManifest(world_.disk().Contents(ManifestPath(3)));
   ASSERT_TRUE(made.ok()) << made.status();
@@ -352,9 +352,9 @@ TEST_F(TwoCheckpoints, AStoreIsOpenedAndKeptOverAndOver) {
   Tables now = states_[1];
   for (Key round = 0; round < 6; ++round) {
     ASSERT_NO_FATAL_FAILURE(ExpectOpens(now));
-    Put(*world_->OpenTable("t"), KeysFrom(round * 40, 25), 3.0f);
+    Put(*world_->catalog().Open("t"), KeysFrom(round * 40, 25), 3.0f);
     const Tables before = std::exchange(now, *ReadAll(world_.get()));
-    ASSERT_TRUE(world_->Checkpoint({}).ok());
+    ASSERT_TRUE(world_->checkpoints()->Make({}).ok());
     ASSERT_NO_FATAL_FAILURE(ExpectOpens(before, /*previous=*/true));
   }
 }
@@ -362,16 +362,16 @@ TEST_F(TwoCheckpoints, AStoreIsOpenedAndKeptOverAndOver) {
 // As the older of two knows it, a segment that was open has fewer rows than the newer one's.
 TEST_F(TwoCheckpoints, AFooterOfTheOlderOneIsNotTheNewerOnes) {
   ASSERT_TRUE(world_.Open().ok());
-  Table* const table = *world_->OpenTable("t");
+  Table* const table = *world_->catalog().Open("t");
   for (const Key first : {1000, 2000}) {
     Put(table, KeysFrom(first, 10), 1.0f);
-    ASSERT_TRUE(world_->Checkpoint({}).ok());
+    ASSERT_TRUE(world_->checkpoints()->Make({}).ok());
   }
   const Tables now = *ReadAll(world_.get());
   ASSERT_TRUE(world_.Open(/*previous=*/true).ok());
-  ASSERT_TRUE((*world_->OpenTable("t"))->mover()->log()->appender().Flush().ok());
+  ASSERT_TRUE((*world_->catalog().Open("t"))->mover()->log()->appender().Flush().ok());
   ExpectOpens(now);
-  ASSERT_TRUE(world_->Checkpoint({}).ok());
+  ASSERT_TRUE(world_->checkpoints()->Make({}).ok());
   ExpectOpens(now);
 }
 
@@ -383,10 +383,10 @@ TEST_F(TwoCheckpoints, NumbersGoOnBehindACrash) {
   Manifest last = load(2);
   for (int checkpoint = 3; checkpoint < 6; ++checkpoint) {
     ASSERT_TRUE(world_.Open().ok());
-    Table* const table = *world_->OpenTable("t");
+    Table* const table = *world_->catalog().Open("t");
     ASSERT_TRUE(Erase(table, KeysFrom(1, 400), {}).ok());
     Put(table, KeysFrom(1, 3), 1.0f);
-    ASSERT_TRUE(world_->Checkpoint({}).ok());
+    ASSERT_TRUE(world_->checkpoints()->Make({}).ok());
     const Manifest next = load(checkpoint);
     EXPECT_EQ(next.store_id, last.store_id);
     EXPECT_GT(next.next_sequence, last.next_sequence);
@@ -399,14 +399,14 @@ TEST_F(TwoCheckpoints, NumbersGoOnBehindACrash) {
 
 TEST_F(TwoCheckpoints, WhatAnOlderOneAloneHasGoesWithItThoughTheStoreWasOpenedAnew) {
   ASSERT_TRUE(world_.Open().ok());
-  Put(*world_->OpenTable("t"), KeysFrom(1, 300), 9.0f);
-  ASSERT_TRUE(world_->Checkpoint({}).ok());
+  Put(*world_->catalog().Open("t"), KeysFrom(1, 300), 9.0f);
+  ASSERT_TRUE(world_->checkpoints()->Make({}).ok());
   const auto before = SegmentPaths(world_.disk());
   const Tables now = *ReadAll(world_.get());
   ASSERT_TRUE(world_.Open().ok());
-  Table* const table = *world_->OpenTable("t");
+  Table* const table = *world_->catalog().Open("t");
   EXPECT_EQ(table->mover()->log()->segments().segment_count(), before.size()) << "they take space";
-  for (int i = 0; i < 20; ++i) ASSERT_TRUE(world_->Checkpoint({}).ok());
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(world_->checkpoints()->Make({}).ok());
   const auto after = SegmentPaths(world_.disk());
   EXPECT_LT(after.size() + 2, before.size());
   ExpectOpens(now);
@@ -445,20 +445,20 @@ TEST(CheckpointSpace, WhatAKeptOneHasIsNotUsedAgain) {
   SpillWorld world(kSeed, nullptr, ssd_bytes);
   Table* const table = world.Create("t", Optimizer::kNone);
   ASSERT_EQ(OverwriteAll(table, 1.0f), 0u);
-  ASSERT_TRUE(world->Checkpoint({}).ok());
+  ASSERT_TRUE(world->checkpoints()->Make({}).ok());
   const Tables first = *ReadAll(world.get());
   for (const float factor : {2.0f, 3.0f, 4.0f}) ASSERT_EQ(OverwriteAll(table, factor), 0u);
   const RowLogCounters& counters = table->mover()->log()->counters();
   EXPECT_GT(counters.dead_segments, 40u) << "of neither: these are used again";
   ExpectAfterCrash(world.disk(), ssd_bytes, first);
   const Tables second = *ReadAll(world.get());
-  ASSERT_TRUE(world->Checkpoint({}).ok());
+  ASSERT_TRUE(world->checkpoints()->Make({}).ok());
   for (const float factor : {5.0f, 6.0f}) OverwriteAll(table, factor);
   ExpectAfterCrash(world.disk(), ssd_bytes, second);
   ExpectAfterCrash(world.disk(), ssd_bytes, first, /*previous=*/true);
   // Once nothing keeps it, the space of the first is there again.
   const uint64_t dead = counters.dead_segments;
-  ASSERT_TRUE(world->Checkpoint({}).ok());
+  ASSERT_TRUE(world->checkpoints()->Make({}).ok());
   EXPECT_GT(counters.dead_segments, dead + 40);
 }
 
@@ -467,7 +467,7 @@ TEST(CheckpointSpace, AFullLogRefusesAndTheStoreRecovers) {
   SpillWorld world(kSeed, nullptr, ssd_bytes);
   Table* const table = world.Create("t", Optimizer::kNone);
   ASSERT_EQ(OverwriteAll(table, 1.0f), 0u);
-  ASSERT_TRUE(world->Checkpoint({}).ok());
+  ASSERT_TRUE(world->checkpoints()->Make({}).ok());
   const Tables first = *ReadAll(world.get());
   uint64_t refused = 0;
   for (const float factor : {2.0f, 3.0f, 4.0f}) refused += OverwriteAll(table, factor);
@@ -475,7 +475,7 @@ TEST(CheckpointSpace, AFullLogRefusesAndTheStoreRecovers) {
   const Tables now = *ReadAll(world.get());
   ExpectAfterCrash(world.disk(), ssd_bytes, first);
   // What was taken can be kept.
-  const auto next = world->Checkpoint({});
+  const auto next = world->checkpoints()->Make({});
   ASSERT_TRUE(next.ok()) << next.status();
   ASSERT_NO_FATAL_FAILURE(ExpectIs(world.get(), now));
   ExpectAfterCrash(world.disk(), ssd_bytes, now);
@@ -484,9 +484,9 @@ TEST(CheckpointSpace, AFullLogRefusesAndTheStoreRecovers) {
   world.options().ssd_bytes = 0;
   ASSERT_TRUE(world.Open().ok());
   ASSERT_NO_FATAL_FAILURE(ExpectIs(world.get(), now));
-  EXPECT_EQ(OverwriteAll(*world->OpenTable("t"), 7.0f), 0u);
+  EXPECT_EQ(OverwriteAll(*world->catalog().Open("t"), 7.0f), 0u);
   const Tables then = *ReadAll(world.get());
-  ASSERT_TRUE(world->Checkpoint({}).ok());
+  ASSERT_TRUE(world->checkpoints()->Make({}).ok());
   ExpectAfterCrash(world.disk(), 0, then);
 }
 

@@ -1,4 +1,5 @@
 #include "store/inspect/estimate.h"
+#include "store/inspect/memory_report.h"
 
 #include <gtest/gtest.h>
 
@@ -80,7 +81,7 @@ TEST(Estimate, IsEnoughForTheRowsInEachPartAndNotMuchMore) {
     const Estimate estimate = EstimateMemory({.worker_threads = 2}, mix.tables);
     StoreWorld store({.dram_bytes = estimate.dram_bytes, .worker_threads = 2});
     ASSERT_NO_FATAL_FAILURE(Fill(&store, mix)) << mix.name;
-    const MemoryReport report = store->ReportMemory();
+    const MemoryReport report = ReportMemory(*store);
     EXPECT_LE(report.index_bytes, estimate.index_bytes) << mix.name;
     EXPECT_LE(report.fixed_bytes, estimate.fixed_bytes) << mix.name;
     EXPECT_LE(report.rows_bytes + report.state_bytes + report.slack_bytes, estimate.slab_bytes)
@@ -100,7 +101,7 @@ TEST(Estimate, LeavesRoomForTheLastShardToGrow) {
   const Estimate estimate = EstimateMemory(options, mix.tables);
   StoreWorld store({.dram_bytes = std::max(kDramBytesMin, estimate.dram_bytes)});
   ASSERT_NO_FATAL_FAILURE(Fill(&store, mix));
-  EXPECT_EQ(store->ReportMemory().index_bytes, estimate.index_bytes);
+  EXPECT_EQ(ReportMemory(*store).index_bytes, estimate.index_bytes);
   EXPECT_EQ(estimate.index_bytes, 2 * kHugePageBytes);
 }
 

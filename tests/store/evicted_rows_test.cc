@@ -178,10 +178,10 @@ TEST_F(DamagedRow, IsReplacedByAnUpsert) {
   EXPECT_EQ(table_->rows(), rows_);
   EXPECT_EQ(UpsertOf(lost_, 8.0f), Outcome::kFound);
   // It is what a checkpoint has.
-  ASSERT_TRUE(store_->Checkpoint({}).ok());
+  ASSERT_TRUE(store_->checkpoints()->Make({}).ok());
   segment_.reset();
   ASSERT_TRUE(store_.Open().ok());
-  const StatusOr<Rows> rows = ReadAll(*store_->OpenTable("t"));
+  const StatusOr<Rows> rows = ReadAll(*store_->catalog().Open("t"));
   ASSERT_TRUE(rows.ok()) << rows.status();
   EXPECT_EQ(rows->size(), rows_);
   EXPECT_EQ(rows->at(lost_), 8.0f);
@@ -241,7 +241,7 @@ TEST_F(DamagedRow, StaysWhereTheLogTakesNoRows) {
   store_.disk().SetFaults([](const DiskCall& call) {
     return call.kind == DiskCall::Kind::kWrite ? UnavailableError("no") : OkStatus();
   });
-  EXPECT_FALSE(store_->Checkpoint({}).ok());
+  EXPECT_FALSE(store_->checkpoints()->Make({}).ok());
   store_.disk().SetFaults(nullptr);
   EXPECT_EQ(UpsertOf(lost_, 7.0f), Outcome::kRefused);
   EXPECT_EQ(ContainsOf(lost_), Outcome::kDataLoss);

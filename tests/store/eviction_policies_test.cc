@@ -70,11 +70,11 @@ TEST(EvictionPolicies, TablesOfOneSizeThatDifferShareNoClassAndComeBackSo) {
   PutFrom(lru, 0, 1000);
   PutFrom(clock, 0, 1000);
   PutFrom(lfu, 0, 5000);
-  ASSERT_TRUE(store->Checkpoint({}).ok());
+  ASSERT_TRUE(store->checkpoints()->Make({}).ok());
   ASSERT_TRUE(store.Open().ok());
-  lru = *store->OpenTable("lru");
-  clock = *store->OpenTable("clock");
-  lfu = *store->OpenTable("lfu");
+  lru = *store->catalog().Open("lru");
+  clock = *store->catalog().Open("clock");
+  lfu = *store->catalog().Open("lfu");
   EXPECT_EQ(lru->options().eviction, EvictionPolicy::kLru);
   EXPECT_EQ(clock->options().eviction, EvictionPolicy::kClock);
   EXPECT_EQ(lfu->options().eviction, EvictionPolicy::kLfu);

@@ -59,7 +59,7 @@ void ExpectWholeOrNone(SpillWorld* world, const Tables& last, bool* whole, Event
   if (FilesWith(world->disk(), "copy/segment-").empty()) return;
   const auto made = OpenAt(world, "copy", true);
   ASSERT_TRUE(IsDataLoss(made.status())) << made.status();
-  ASSERT_TRUE(IsAlreadyExists((*world)->Export("copy", GoOn)));
+  ASSERT_TRUE(IsAlreadyExists((*world)->checkpoints()->Export("copy", GoOn)));
 }
 
 class ExportFailures : public testing::TestWithParam<bool> {
@@ -76,7 +76,7 @@ TEST_P(ExportFailures, ACrashLeavesTheCheckpointOrNoStore) {
   SpillWorld world(kExportSeed, begin.Copy());
   world.disk().SetFaults(Always);
   const size_t from = world.disk().changes();
-  ASSERT_TRUE(world->Export("copy", GoOn).ok());
+  ASSERT_TRUE(world->checkpoints()->Export("copy", GoOn).ok());
   Events events;
   for (const char* const name : {"found whole", "not a store", "segments without a manifest"}) {
     events.Expect(name);
@@ -93,7 +93,7 @@ TEST_P(ExportFailures, ACrashLeavesTheCheckpointOrNoStore) {
       bool whole = false;
       ASSERT_NO_FATAL_FAILURE(ExpectWholeOrNone(&again, begin.last, &whole, &events));
       ASSERT_TRUE(whole || change < to) << "what returned OK is there";
-      ASSERT_TRUE(again->Export("second", GoOn).ok());
+      ASSERT_TRUE(again->checkpoints()->Export("second", GoOn).ok());
     }
   }
   ExpectAllMet(events);
@@ -149,7 +149,7 @@ TEST_P(ExportFailures, OfTheDiskAreToldAndTheSourceGoesOn) {
         const bool fails = call.number == first || (fault.stays && call.number > first);
         return fails && !is_source ? fault.status : Always(call);
       });
-      const Status exported = world->Export("copy", GoOn);
+      const Status exported = world->checkpoints()->Export("copy", GoOn);
       met = world.disk().calls() >= first;
       world.disk().SetFaults(Always);
       ASSERT_TRUE(met || exported.ok()) << exported;
@@ -168,14 +168,14 @@ TEST_P(ExportFailures, OfTheDiskAreToldAndTheSourceGoesOn) {
       ASSERT_NO_FATAL_FAILURE(ExpectWholeOrNone(&world, begin.last, &whole, &events));
       ASSERT_TRUE(whole || !exported.ok());
       if (!exported.ok()) {
-        const Status second = world->Export("copy", GoOn);
+        const Status second = world->checkpoints()->Export("copy", GoOn);
         ASSERT_TRUE(second.ok() || IsAlreadyExists(second)) << second;
         events.Count(second.ok() ? "made at the second try" : "not removed");
       }
       // The source goes on.
-      ASSERT_NO_FATAL_FAILURE(Put(*world->OpenTable("t"), KeysFrom(180, 60), 5.0f));
+      ASSERT_NO_FATAL_FAILURE(Put(*world->catalog().Open("t"), KeysFrom(180, 60), 5.0f));
       const Tables now = *ReadAll(world.get());
-      ASSERT_TRUE(world->Checkpoint({}).ok());
+      ASSERT_TRUE(world->checkpoints()->Make({}).ok());
       ASSERT_TRUE(world.Open().ok());
       ASSERT_NO_FATAL_FAILURE(ExpectIs(world.get(), now));
     }
@@ -200,7 +200,7 @@ TEST_P(ExportFailures, OfMemoryAreToldAndTheSourceGoesOn) {
       Status exported;
       {
         const AllocationFaults faults(n, kind);
-        exported = world->Export("copy", GoOn);
+        exported = world->checkpoints()->Export("copy", GoOn);
         met = AllocationFaults::Failed() > 0;
       }
       ASSERT_TRUE(met || exported.ok()) << exported;
@@ -211,9 +211,9 @@ TEST_P(ExportFailures, OfMemoryAreToldAndTheSourceGoesOn) {
       bool whole = false;
       ASSERT_NO_FATAL_FAILURE(ExpectWholeOrNone(&world, begin.last, &whole, &events));
       ASSERT_TRUE(whole || !exported.ok());
-      ASSERT_NO_FATAL_FAILURE(Put(*world->OpenTable("t"), KeysFrom(180, 60), 5.0f));
-      ASSERT_TRUE(world->Checkpoint({}).ok());
-      ASSERT_TRUE(world->Export("second", GoOn).ok());
+      ASSERT_NO_FATAL_FAILURE(Put(*world->catalog().Open("t"), KeysFrom(180, 60), 5.0f));
+      ASSERT_TRUE(world->checkpoints()->Make({}).ok());
+      ASSERT_TRUE(world->checkpoints()->Export("second", GoOn).ok());
     }
   }
   ExpectAllMet(events);

@@ -49,7 +49,7 @@ INSTANTIATE_TEST_SUITE_P(, ExportTest, testing::Values(By::kLinks, By::kCopies),
                          });
 
 TEST_P(ExportTest, IsTheLastCheckpointAndNotWhatCameAfter) {
-  const Status exported = world_->Export("copy", GoOn);
+  const Status exported = world_->checkpoints()->Export("copy", GoOn);
   ASSERT_TRUE(exported.ok()) << exported;
   EXPECT_GT(links_, 1) << "segments that are full";
   EXPECT_GT(copies_, GetParam() == By::kLinks ? 1 : links_.load());
@@ -67,7 +67,7 @@ TEST_P(ExportTest, TakesNoSpaceTwiceForWhatIsLinked) {
   };
   ASSERT_TRUE(world_.disk().CreateDirectory("copy").ok());
   const uint64_t before = bytes();
-  ASSERT_TRUE(world_->Export("copy", GoOn).ok());
+  ASSERT_TRUE(world_->checkpoints()->Export("copy", GoOn).ok());
   const uint64_t copied = static_cast<uint64_t>(copies_) * SmallLog().segment_bytes;
   EXPECT_GE(bytes() - before, copied);
   EXPECT_LT(bytes() - before,
@@ -75,13 +75,13 @@ TEST_P(ExportTest, TakesNoSpaceTwiceForWhatIsLinked) {
 }
 
 TEST_P(ExportTest, AndItsSourceDoNotHarmEachOther) {
-  ASSERT_TRUE(world_->Export("copy", GoOn).ok());
+  ASSERT_TRUE(world_->checkpoints()->Export("copy", GoOn).ok());
   const auto live_through = [&](Store* store) {
     for (int round = 1; round <= 4; ++round) {
       for (float factor = 1.0f; factor < 4.0f; ++factor) {
         ASSERT_NO_FATAL_FAILURE(ChangeAll(store, static_cast<float>(round * 10) + factor));
       }
-      ASSERT_TRUE(store->Checkpoint(BlobOf("later")).ok());
+      ASSERT_TRUE(store->checkpoints()->Make(BlobOf("later")).ok());
     }
     EXPECT_GT(store->log()->counters().compacted_rows, 0u);
     EXPECT_GT(store->log()->counters().dead_segments, 0u);
@@ -98,9 +98,9 @@ TEST_P(ExportTest, AndItsSourceDoNotHarmEachOther) {
 
 // The export lives first; what it had from its source the source still has.
 TEST_P(ExportTest, LivesOnWithoutHarmToItsSource) {
-  ASSERT_TRUE(world_->Checkpoint(BlobOf(kExportBlob)).ok());
+  ASSERT_TRUE(world_->checkpoints()->Make(BlobOf(kExportBlob)).ok());
   const Tables now = *ReadAll(world_.get());
-  ASSERT_TRUE(world_->Export("copy", GoOn).ok());
+  ASSERT_TRUE(world_->checkpoints()->Export("copy", GoOn).ok());
   world_.Close();
   const auto files = ContentsWith(world_.disk(), "log/");
   Tables other;
@@ -109,7 +109,7 @@ TEST_P(ExportTest, LivesOnWithoutHarmToItsSource) {
     ASSERT_TRUE(store.ok()) << store.status();
     for (float factor = 1.0f; factor < 12.0f; ++factor) {
       ASSERT_NO_FATAL_FAILURE(ChangeAll(store->get(), factor));
-      ASSERT_TRUE((*store)->Checkpoint(BlobOf(kExportBlob)).ok());
+      ASSERT_TRUE((*store)->checkpoints()->Make(BlobOf(kExportBlob)).ok());
     }
     EXPECT_GT((*store)->log()->counters().dead_segments, 0u);
     other = *ReadAll(store->get());
@@ -118,22 +118,22 @@ TEST_P(ExportTest, LivesOnWithoutHarmToItsSource) {
   ASSERT_TRUE(world_.Open().ok());
   ASSERT_NO_FATAL_FAILURE(ExpectIs(world_.get(), now));
   ASSERT_NO_FATAL_FAILURE(ChangeAll(world_.get(), 100.0f));
-  ASSERT_TRUE(world_->Checkpoint({}).ok());
+  ASSERT_TRUE(world_->checkpoints()->Make({}).ok());
   ASSERT_NO_FATAL_FAILURE(ExpectExport(&world_, "copy", other));
 }
 
 // A store that goes on in a segment which the export has in part, and ends it.
 TEST_P(ExportTest, HasItsOwnOfSegmentsThatAreNotFull) {
-  ASSERT_TRUE(world_->Export("copy", GoOn).ok());
+  ASSERT_TRUE(world_->checkpoints()->Export("copy", GoOn).ok());
   Tables mine;
   {
     const auto store = OpenAt(&world_, "copy");
     ASSERT_TRUE(store.ok()) << store.status();
-    ASSERT_NO_FATAL_FAILURE(Put(*(*store)->OpenTable("t"), KeysFrom(500, 40), 6.0f));
-    ASSERT_TRUE((*store)->Checkpoint(BlobOf(kExportBlob)).ok());
+    ASSERT_NO_FATAL_FAILURE(Put(*(*store)->catalog().Open("t"), KeysFrom(500, 40), 6.0f));
+    ASSERT_TRUE((*store)->checkpoints()->Make(BlobOf(kExportBlob)).ok());
     mine = *ReadAll(store->get());
   }
-  ASSERT_TRUE(world_->Checkpoint({}).ok());
+  ASSERT_TRUE(world_->checkpoints()->Make({}).ok());
   const Tables source = *ReadAll(world_.get());
   ASSERT_TRUE(world_.Open().ok());
   ASSERT_NO_FATAL_FAILURE(ExpectIs(world_.get(), source));
@@ -146,15 +146,15 @@ TEST_P(ExportTest, IsOfTheCheckpointThatTheStoreWasOpenedWith) {
     return *ReadAll(world_.get());
   }();
   ASSERT_NE(first, last_);
-  ASSERT_TRUE(world_->Export("copy", GoOn).ok());
+  ASSERT_TRUE(world_->checkpoints()->Export("copy", GoOn).ok());
   ASSERT_TRUE(world_.Open().ok());
-  ASSERT_TRUE(world_->Export("copied", GoOn).ok());
+  ASSERT_TRUE(world_->checkpoints()->Export("copied", GoOn).ok());
   ASSERT_NO_FATAL_FAILURE(ExpectExport(&world_, "copied", last_));
   const auto store = OpenAt(&world_, "copy");
   ASSERT_TRUE(store.ok()) << store.status();
   ASSERT_NO_FATAL_FAILURE(ExpectIs(store->get(), first));
   // And of an export, too.
-  ASSERT_TRUE((*store)->Export("copy of copy", GoOn).ok());
+  ASSERT_TRUE((*store)->checkpoints()->Export("copy of copy", GoOn).ok());
   const auto second = OpenAt(&world_, "copy of copy");
   ASSERT_TRUE(second.ok()) << second.status();
   ASSERT_NO_FATAL_FAILURE(ExpectIs(second->get(), first));
@@ -173,17 +173,17 @@ TEST_P(ExportTest, KeepsItsCheckpointWhileOthersAreMade) {
   const auto remove_dead = [&] {
     const auto segments = [&] { return FilesWith(world_.disk(), "log/segment-").size(); };
     for (int i = 0; i < 1000 && segments() > world_->log()->segments().segment_count(); ++i) {
-      EXPECT_TRUE(world_->Checkpoint({}).ok());
+      EXPECT_TRUE(world_->checkpoints()->Make({}).ok());
     }
     EXPECT_EQ(segments(), world_->log()->segments().segment_count());
   };
   ASSERT_GT(kept, 2);
-  const Status exported = world_->Export("copy", [&](uint64_t, uint64_t) {
+  const Status exported = world_->checkpoints()->Export("copy", [&](uint64_t, uint64_t) {
     if (begun) return true;
     begun = true;
     for (int i = 0; i < 6; ++i) {
       ChangeAll(world_.get(), 10.0f + static_cast<float>(i));
-      EXPECT_TRUE(world_->Checkpoint(BlobOf("later")).ok());
+      EXPECT_TRUE(world_->checkpoints()->Make(BlobOf("later")).ok());
     }
     remove_dead();
     EXPECT_EQ(files_of_last(), kept);
@@ -197,7 +197,7 @@ TEST_P(ExportTest, KeepsItsCheckpointWhileOthersAreMade) {
 
 TEST_P(ExportTest, TellsHowFarItIsAndEndsWhereItIsTold) {
   std::vector<std::pair<uint64_t, uint64_t>> told;
-  ASSERT_TRUE(world_
+  ASSERT_TRUE(world_->checkpoints()
                   ->Export("copy",
                            [&](uint64_t done, uint64_t total) {
                              told.emplace_back(done, total);
@@ -217,29 +217,29 @@ TEST_P(ExportTest, TellsHowFarItIsAndEndsWhereItIsTold) {
     }
     for (size_t calls = 1; calls <= told.size(); ++calls) {
       size_t call = 0;
-      const Status exported =
-          world_->Export("other", [&](uint64_t, uint64_t) { return ++call < calls; });
+      const Status exported = world_->checkpoints()->Export(
+          "other", [&](uint64_t, uint64_t) { return ++call < calls; });
       ASSERT_TRUE(IsCancelled(exported)) << exported;
       ASSERT_EQ(call, calls);
       ASSERT_EQ(FilesWith(world_.disk(), "other/"), std::vector<std::string>());
       ASSERT_EQ(world_.disk().List("other").ok(), is_there);
     }
   }
-  ASSERT_TRUE(world_->Export("other", GoOn).ok());
+  ASSERT_TRUE(world_->checkpoints()->Export("other", GoOn).ok());
   ASSERT_NO_FATAL_FAILURE(ExpectExport(&world_, "other", last_));
 }
 
 TEST_P(ExportTest, IsRefusedWhereSomethingIsOrNothingCanBe) {
-  EXPECT_TRUE(IsAlreadyExists(world_->Export("log", GoOn))) << "its own directory";
+  EXPECT_TRUE(IsAlreadyExists(world_->checkpoints()->Export("log", GoOn))) << "its own directory";
   ASSERT_TRUE(world_.disk().CreateDirectory("full").ok());
   ASSERT_TRUE(world_.disk().Open("full/a", FileAccess::kCreate, FileCaching::kCached).ok());
-  const Status full = world_->Export("full", GoOn);
+  const Status full = world_->checkpoints()->Export("full", GoOn);
   EXPECT_TRUE(IsAlreadyExists(full)) << full;
   EXPECT_NE(full.message().find("full is not empty"), std::string::npos) << full;
   EXPECT_EQ(FilesWith(world_.disk(), "full/"), std::vector<std::string>{"full/a"});
-  EXPECT_TRUE(IsNotFound(world_->Export("no such/copy", GoOn)));
-  ASSERT_TRUE(world_->Export("copy", GoOn).ok());
-  EXPECT_TRUE(IsAlreadyExists(world_->Export("copy", GoOn)));
+  EXPECT_TRUE(IsNotFound(world_->checkpoints()->Export("no such/copy", GoOn)));
+  ASSERT_TRUE(world_->checkpoints()->Export("copy", GoOn).ok());
+  EXPECT_TRUE(IsAlreadyExists(world_->checkpoints()->Export("copy", GoOn)));
   ASSERT_NO_FATAL_FAILURE(ExpectExport(&world_, "copy", last_));
 }
 
@@ -249,10 +249,10 @@ TEST_P(ExportTest, TakesADirectoryWithALockFileOfNobody) {
   ASSERT_TRUE(world_.disk().Open("copy/LOCK", FileAccess::kCreate, FileCaching::kCached).ok());
   {
     const auto lock = world_.disk().Lock("copy/LOCK", false);
-    const Status used = world_->Export("copy", GoOn);
+    const Status used = world_->checkpoints()->Export("copy", GoOn);
     EXPECT_TRUE(IsUnavailable(used)) << used;
   }
-  ASSERT_TRUE(world_->Export("copy", GoOn).ok());
+  ASSERT_TRUE(world_->checkpoints()->Export("copy", GoOn).ok());
   ASSERT_NO_FATAL_FAILURE(ExpectExport(&world_, "copy", last_));
 }
 
@@ -303,10 +303,10 @@ TEST_P(ExportTest, NamesACopiedSegmentThatIsCutOff) {
 
 TEST(Export, NeedsAPathAndACheckpoint) {
   StoreWorld memory_only;
-  EXPECT_TRUE(IsFailedPrecondition(memory_only->Export("copy", GoOn)));
+  EXPECT_EQ(memory_only->checkpoints(), nullptr);
   SpillWorld world(kExportSeed);
   Put(world.Create("t", Optimizer::kNone), KeysFrom(1, 10), 1.0f);
-  const Status none = world->Export("copy", GoOn);
+  const Status none = world->checkpoints()->Export("copy", GoOn);
   EXPECT_TRUE(IsFailedPrecondition(none)) << none;
   EXPECT_NE(none.message().find("checkpoint"), std::string::npos) << none;
   EXPECT_FALSE(world.disk().List("copy").ok());
@@ -315,8 +315,8 @@ TEST(Export, NeedsAPathAndACheckpoint) {
 TEST(Export, OfACheckpointWithoutRowsIsAStoreWithItsTables) {
   SpillWorld world(kExportSeed);
   world.Create("t", Optimizer::kNone);
-  ASSERT_TRUE(world->Checkpoint(BlobOf(kExportBlob)).ok());
-  ASSERT_TRUE(world->Export("copy", GoOn).ok());
+  ASSERT_TRUE(world->checkpoints()->Make(BlobOf(kExportBlob)).ok());
+  ASSERT_TRUE(world->checkpoints()->Export("copy", GoOn).ok());
   ASSERT_NO_FATAL_FAILURE(ExpectExport(&world, "copy", {{"t", {}}}));
 }
 
@@ -339,7 +339,7 @@ TEST(Export, BesideThreadsIsOneOfTheCheckpoints) {
   std::atomic<int> checkpoints{0};
   const auto make_one = [&](float factor) {
     Put(table, KeysFrom(1, kKeys), factor);
-    ASSERT_TRUE(world->Checkpoint(std::as_bytes(std::span(&factor, 1))).ok());
+    ASSERT_TRUE(world->checkpoints()->Make(std::as_bytes(std::span(&factor, 1))).ok());
     ++checkpoints;
   };
   make_one(1.0f);
@@ -352,7 +352,7 @@ TEST(Export, BesideThreadsIsOneOfTheCheckpoints) {
     for (int i = 0; thread == 3 && (i < kExports || checkpoints <= 3); ++i) {
       const std::string path = "copy" + std::to_string(i);
       const int begun = checkpoints;
-      const Status exported = world->Export(path, GoOn);
+      const Status exported = world->checkpoints()->Export(path, GoOn);
       EXPECT_TRUE(exported.ok()) << exported;
       StoreOptions options = world.options();
       options.path = path;
@@ -364,7 +364,7 @@ TEST(Export, BesideThreadsIsOneOfTheCheckpoints) {
                                                .log = SmallLog()});
       EXPECT_TRUE(store.ok()) << store.status();
       if (!store.ok()) continue;
-      const auto blob = *(*store)->CheckpointBlob();
+      const auto blob = *(*store)->checkpoints()->Blob();
       float factor = 0;
       std::memcpy(&factor, blob.data(), sizeof factor);
       EXPECT_GE(factor, static_cast<float>(begun));

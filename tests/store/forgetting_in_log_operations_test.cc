@@ -142,7 +142,7 @@ class ForgettingModel {
   }
   void DoCheckpoint() {
     Compare();
-    ASSERT_TRUE(store_->get()->Checkpoint({}).ok());
+    ASSERT_TRUE(store_->get()->checkpoints()->Make({}).ok());
     store_->disk().Forget();
     saved_ = rows_;
     has_saved_ = true;
@@ -158,7 +158,7 @@ class ForgettingModel {
       events_->Count("crash");
     }
     ASSERT_TRUE(store_->Open().ok());
-    table_ = *store_->get()->OpenTable("t");
+    table_ = *store_->get()->catalog().Open("t");
     rows_ = saved_;
     gone_ = 0;
     Compare();
@@ -208,7 +208,7 @@ void RunThreads(EvictionPolicy policy, uint64_t ssd_bytes) {
   std::atomic<uint64_t> erased{0};
   std::atomic<bool> stop{false};
   std::thread checkpoints([&] {
-    while (!stop) EXPECT_TRUE(store->Checkpoint({}).ok());
+    while (!stop) EXPECT_TRUE(store->checkpoints()->Make({}).ok());
   });
   OnThreads(3, [&](uint64_t thread) {
     Random random(thread);
@@ -247,9 +247,9 @@ void RunThreads(EvictionPolicy policy, uint64_t ssd_bytes) {
   EXPECT_GE(BytesOfRows(&store), ssd_bytes / 2 - 3 * kBatch * kRecordBytes);
   const std::map<Key, float> before = ValuesOf(table, keys);
   EXPECT_EQ(before.size(), table->rows());
-  ASSERT_TRUE(store->Checkpoint({}).ok());
+  ASSERT_TRUE(store->checkpoints()->Make({}).ok());
   ASSERT_TRUE(store.Open(false, MakeThreadPool(2)).ok());
-  table = *store->OpenTable("t");
+  table = *store->catalog().Open("t");
   EXPECT_EQ(ValuesOf(table, keys), before);
 }
 

@@ -56,12 +56,12 @@ TEST_P(ForgettingInLog, BesideCheckpointsNothingIsRefused) {
   constexpr Key kRows = 24'000;
   ASSERT_NO_FATAL_FAILURE(WriteRange(&store, table, 0, kRows, kRowsOfPart / 10 / kBatch * kBatch));
   EXPECT_GT(Forgotten(table), kRows / 2);
-  ASSERT_TRUE(store->Checkpoint({}).ok());
+  ASSERT_TRUE(store->checkpoints()->Make({}).ok());
   const std::set<Key> before = Present(table, KeysFrom(0, kRows));
   EXPECT_EQ(before.size(), table->rows());
 
   ASSERT_TRUE(store.Open().ok());
-  table = *store->OpenTable("t");
+  table = *store->catalog().Open("t");
   EXPECT_EQ(table->options().on_full, OnFull::kForget);
   EXPECT_EQ(Present(table, KeysFrom(0, kRows)), before);
   ExpectOwnValues(table, KeysFrom(kRows - 8000, 8000));
@@ -129,9 +129,9 @@ TEST(ForgettingInLog, UnderLfuHotRowsOfTheLogOutliveOthersOfTheirAge) {
   for (Key key = 0; key < 4000; key += 4) hot.push_back(key);
   for (int i = 0; i < 40; ++i) ValuesOf(table, hot);
   ASSERT_NO_FATAL_FAILURE(Write(table, hot));
-  ASSERT_TRUE(store->Checkpoint({}).ok());
+  ASSERT_TRUE(store->checkpoints()->Make({}).ok());
   ASSERT_TRUE(store.Open().ok());
-  table = *store->OpenTable("t");
+  table = *store->catalog().Open("t");
   ASSERT_EQ(table->rows_in_log(), 7000u);
   ASSERT_NO_FATAL_FAILURE(WriteRange(&store, table, 10'000, 15'000, 1000));
   EXPECT_EQ(Present(table, hot).size(), hot.size());
@@ -153,7 +153,7 @@ TEST_P(ForgettingInLog, OfASmallLogTheColdestOfMemoryGo) {
     ASSERT_EQ(table->rows() + Forgotten(table), key + kBatch);
     ASSERT_LE(BytesOfRows(&store), kSmallBytes / 2);
     if (key % 200 == 0) {
-      ASSERT_TRUE(store->Checkpoint({}).ok());
+      ASSERT_TRUE(store->checkpoints()->Make({}).ok());
     }
   }
   EXPECT_LT(table->rows_in_log(), 300u);
@@ -169,7 +169,7 @@ TEST(ForgettingInLog, SingleRowsLookAtFewRecords) {
   SpillWorld store(15, nullptr, uint64_t{16} << 20);
   Table* const table = Create(&store, "t", Forgets());
   ASSERT_NO_FATAL_FAILURE(WriteRange(&store, table, 0, 3000, 200));
-  ASSERT_TRUE(store->Checkpoint({}).ok());
+  ASSERT_TRUE(store->checkpoints()->Make({}).ok());
   const uint64_t forgotten = Forgotten(table);
   const uint64_t calls = store.disk().calls();
   constexpr Key kRows = 100;
@@ -247,7 +247,7 @@ TEST(ForgettingInLog, BehindALogThatHasStoppedNothingIsForgotten) {
   store.disk().SetFaults([](const DiskCall& call) {
     return call.kind == DiskCall::Kind::kWrite ? UnavailableError("broken") : OkStatus();
   });
-  EXPECT_FALSE(store->Checkpoint({}).ok());
+  EXPECT_FALSE(store->checkpoints()->Make({}).ok());
   ASSERT_EQ(Forgotten(table), 0u);
   // Rows that are in memory change, and there are more than there may be.
   std::vector<uint8_t> outcomes(kBatch);
@@ -311,9 +311,9 @@ TEST(ForgettingInLog, TheOldestGoOfWhateverTable) {
   const std::vector<float> old_rows(old_keys.size() * kSmallDim, 3.0f);
   ASSERT_TRUE(Upsert(small, old_keys, RowsOf(old_rows, kSmallDim), {}).ok());
   ASSERT_EQ(Forgotten(small), 0u);
-  ASSERT_TRUE(store->Checkpoint({}).ok());
+  ASSERT_TRUE(store->checkpoints()->Make({}).ok());
   ASSERT_TRUE(store.Open().ok());
-  small = *store->OpenTable("small");
+  small = *store->catalog().Open("small");
   // Young rows in memory, all others in the log.
   Table* const table = Create(&store, "t", Forgets());
   for (Key key = 0; key < 6000; key += kBatch) {
@@ -321,7 +321,7 @@ TEST(ForgettingInLog, TheOldestGoOfWhateverTable) {
     ASSERT_EQ(Forgotten(table), 0u) << "at " << key;
     ASSERT_LE(BytesOfRows(&store), kSsdBytes / 2);
     if (key % 800 == 0) {
-      ASSERT_TRUE(store->Checkpoint({}).ok());
+      ASSERT_TRUE(store->checkpoints()->Make({}).ok());
     }
   }
   EXPECT_GT(Forgotten(small), 40'000u);
@@ -334,10 +334,10 @@ TEST(ForgettingInLog, OfALogThatIsSmallerNowRowsGoWithTheNextBatches) {
   SpillWorld store(14, nullptr, 2 * kSsdBytes);
   Table* table = Create(&store, "t", Forgets());
   ASSERT_NO_FATAL_FAILURE(WriteRange(&store, table, 0, 14'000));
-  ASSERT_TRUE(store->Checkpoint({}).ok());
+  ASSERT_TRUE(store->checkpoints()->Make({}).ok());
   store.options().ssd_bytes = kSsdBytes;
   ASSERT_TRUE(store.Open().ok());
-  table = *store->OpenTable("t");
+  table = *store->catalog().Open("t");
   uint64_t batches = 0;
   for (; BytesOfRows(&store) > kSsdBytes / 2 && batches < 100; ++batches) {
     const uint64_t before = Forgotten(table);
@@ -355,13 +355,13 @@ TEST(ForgettingInLog, DamagedRowsAreNotForgotten) {
   SpillWorld store(10, nullptr, kSsdBytes);
   Table* table = Create(&store, "t", Forgets());
   ASSERT_NO_FATAL_FAILURE(WriteRange(&store, table, 0, 7000));
-  ASSERT_TRUE(store->Checkpoint({}).ok());
+  ASSERT_TRUE(store->checkpoints()->Make({}).ok());
   store.Close();
   const std::string oldest = "log/" + SegmentName(1);
   const std::vector<std::byte> wrong(64, std::byte{0x5A});
   store.disk().Corrupt(oldest, kBlockBytes + 2 * kRecordBytes + 500, wrong);
   ASSERT_TRUE(store.Open().ok());
-  table = *store->OpenTable("t");
+  table = *store->catalog().Open("t");
   const uint64_t rows = table->rows();
   ASSERT_NO_FATAL_FAILURE(WriteRange(&store, table, 10'000, 16'000, 800));
   EXPECT_EQ(table->rows() + Forgotten(table), rows + 6000);

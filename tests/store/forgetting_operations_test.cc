@@ -11,6 +11,7 @@
 #include "store/batch/gradients.h"
 #include "store/batch/lookup.h"
 #include "store/batch/write.h"
+#include "store/inspect/memory_report.h"
 #include "store/scan/scan.h"
 #include "tests/support/environment.h"
 #include "tests/support/events.h"
@@ -128,7 +129,7 @@ class ToldTable {
     const uint64_t forgotten = table_->counters().forgotten_rows.load();
     EXPECT_EQ(made_ - erased_ - forgotten, seen);
     EXPECT_EQ(table_->counters().verbs[0].keys_by_outcome[3].load(), 0u) << "refused";
-    const MemoryReport report = store_->ReportMemory();
+    const MemoryReport report = ReportMemory(*store_);
     EXPECT_LE(report.used_bytes, report.budget_bytes);
     events_->Count("forgotten", forgotten - forgotten_);
     forgotten_ = forgotten;

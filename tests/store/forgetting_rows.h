@@ -57,7 +57,7 @@ inline void WriteRange(SpillWorld* store, Table* table, Key begin, Key end,
     if (keys_per_checkpoint == 0 ||
         key / keys_per_checkpoint == (key + kBatch) / keys_per_checkpoint)
       continue;
-    const StatusOr<uint32_t> made = (*store)->Checkpoint({});
+    const StatusOr<uint32_t> made = (*store)->checkpoints()->Make({});
     ASSERT_TRUE(made.ok()) << made.status();
   }
 }

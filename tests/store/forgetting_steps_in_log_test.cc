@@ -25,9 +25,9 @@ constexpr size_t kRecordsOfSegment = 60;
 Table* MakeOld(SpillWorld* store) {
   Table* table = Create(store, "t", Forgets());
   WriteRange(store, table, 0, kOldRows);
-  EXPECT_TRUE((*store)->Checkpoint({}).ok());
+  EXPECT_TRUE((*store)->checkpoints()->Make({}).ok());
   EXPECT_TRUE(store->Open().ok());
-  table = *(*store)->OpenTable("t");
+  table = *(*store)->catalog().Open("t");
   EXPECT_EQ(table->rows_in_log(), kOldRows);
   return table;
 }
@@ -138,7 +138,7 @@ TEST_P(PinnedRowsInLog, OthersGoForNewOnes) {
   SpillWorld store(3, nullptr, kSmallBytes);
   Table* const table = Create(&store, "t", Forgets(GetParam()));
   ASSERT_NO_FATAL_FAILURE(WriteRange(&store, table, 0, 3000, 200));
-  ASSERT_TRUE(store->Checkpoint({}).ok());
+  ASSERT_TRUE(store->checkpoints()->Make({}).ok());
   std::vector<Key> keys;
   for (const Key key : Present(table, KeysFrom(0, 3000))) keys.push_back(key);
   ASSERT_EQ(keys.size(), kRows);
@@ -149,7 +149,7 @@ TEST_P(PinnedRowsInLog, OthersGoForNewOnes) {
   constexpr Key kFew = 100;
   for (Key key = kNew; key < kNew + 8000; key += kFew) {
     ASSERT_NO_FATAL_FAILURE(Write(table, KeysFrom(key, kFew)));
-    ASSERT_TRUE(store->Checkpoint({}).ok());
+    ASSERT_TRUE(store->checkpoints()->Make({}).ok());
     ASSERT_EQ(Present(table, pinned).size(), pinned.size()) << "at " << key;
     ASSERT_EQ(table->rows(), kRows) << "at " << key;
   }
@@ -235,7 +235,7 @@ TEST(ForgettingStepsInLog, OfALogThatRunsFullMeanwhileRowsAreRefused) {
     EXPECT_TRUE(IsResourceExhausted(status)) << status;
     EXPECT_LT(device.reads(), Unreadable::kReadsMax);
     EXPECT_EQ(Forgotten(table), 0u);
-    EXPECT_TRUE(store->Checkpoint({}).ok());
+    EXPECT_TRUE(store->checkpoints()->Make({}).ok());
   }
   const uint64_t next_segment = table->mover()->log()->segments().next_segment_id();
   const uint64_t made = table->rows();
@@ -250,8 +250,8 @@ TEST(ForgettingStepsInLog, OfALogThatRunsFullMeanwhileRowsAreRefused) {
   EXPECT_EQ(table->rows(), kRowsOfPart);
   EXPECT_EQ(Forgotten(table), made - kRowsOfPart);
   // The two that are kept have more.
-  ASSERT_TRUE(store->Checkpoint({}).ok());
-  ASSERT_TRUE(store->Checkpoint({}).ok());
+  ASSERT_TRUE(store->checkpoints()->Make({}).ok());
+  ASSERT_TRUE(store->checkpoints()->Make({}).ok());
   // Nothing is left behind for it.
   ASSERT_NO_FATAL_FAILURE(WriteRange(&store, table, next, next + 12'000, 800));
   EXPECT_EQ(table->rows(), kRowsOfPart);
@@ -301,7 +301,7 @@ TEST(ForgettingStepsInLog, BehindADeviceThatFailsNowAndThenRowsAreCountedOnce) {
       ASSERT_EQ(table->rows() + Forgotten(table), kOldRows + next + kBatch - kNew);
       rows_max = std::max(rows_max, table->rows());
       if (batch % 4 == 0) {
-        ASSERT_TRUE(store->Checkpoint({}).ok());
+        ASSERT_TRUE(store->checkpoints()->Make({}).ok());
       }
     }
     EXPECT_LT(device.reads(), Unreadable::kReadsMax);
@@ -323,7 +323,7 @@ TEST(ForgettingStepsInLog, GoesOnWhereItWasBehindOtherWork) {
   const std::vector<Key> order = InOrderOfTheLog(table, KeysFrom(0, kOldRows));
   for (size_t gone = 1; gone <= 150; ++gone) {
     ASSERT_NO_FATAL_FAILURE(Write(table, {kNew + 5000 + gone}));
-    ASSERT_TRUE(store->Checkpoint({}).ok());
+    ASSERT_TRUE(store->checkpoints()->Make({}).ok());
     ASSERT_EQ(Forgotten(table), gone);
     ASSERT_EQ(Present(table, Part(order, 0, gone)).size(), 0u);
   }
@@ -348,7 +348,7 @@ TEST(ForgettingStepsInLog, DoesNotBeginItsSegmentAnewBehindOtherWork) {
   ASSERT_EQ(Present(table, order).size(), order.size());
   for (size_t i = 0; i < kRecordsOfSegment - 10; ++i) {
     ASSERT_NO_FATAL_FAILURE(Write(table, {next++}));
-    ASSERT_TRUE(store->Checkpoint({}).ok());
+    ASSERT_TRUE(store->checkpoints()->Make({}).ok());
   }
   EXPECT_EQ(table->rows(), kRowsOfPart);
   const size_t gone = kRecordsOfSegment - 10 - kRecordsOfSegment / 2;

@@ -13,6 +13,7 @@
 #include "store/batch/lookup.h"
 #include "store/batch/write.h"
 #include "store/inspect/estimate.h"
+#include "store/inspect/memory_report.h"
 #include "store/inspect/metrics.h"
 #include "store/placement/memory_plan.h"
 #include "tests/support/allocation_faults.h"
@@ -70,7 +71,7 @@ class ForgettingTest : public testing::TestWithParam<EvictionPolicy> {
     return first;
   }
   void ExpectInBudget(StoreWorld* store) {
-    const MemoryReport report = (*store)->ReportMemory();
+    const MemoryReport report = ReportMemory(**store);
     EXPECT_LE(report.used_bytes, report.budget_bytes);
     EXPECT_EQ(report.used_bytes, report.fixed_bytes + report.index_bytes + report.rows_bytes +
                                      report.state_bytes + report.slack_bytes);
@@ -392,7 +393,7 @@ TEST_P(ForgettingTest, ForgetsNothingInAStoreOfTheEstimatedSize) {
   ExpectInBudget(&store);
   // Not by pages more than that.
   for (const TableRows& one : tables) {
-    Table* const table = *store->OpenTable(std::to_string(one.options.dim));
+    Table* const table = *store->catalog().Open(std::to_string(one.options.dim));
     for (Key key = rows; key < 2 * rows; key += 100) Create(table, KeysFrom(key, 100));
     EXPECT_GT(Forgotten(table), rows / 2);
   }
@@ -459,11 +460,11 @@ TEST_P(ForgettingTest, TablesOfOtherPoliciesKeepTheirRows) {
 TEST(Forgetting, TablesThatRefuseTakeNoMoreMemoryBesideOne) {
   StoreWorld store({.dram_bytes = kDramBytes});
   Table* const refuses = store.Create("refuses", OptionsOf(kDim));
-  const uint64_t before = store->ReportMemory().used_bytes;
+  const uint64_t before = ReportMemory(*store).used_bytes;
   store.Create("another", OptionsOf(kDim));
-  EXPECT_EQ(store->ReportMemory().used_bytes - before, kTableFixedBytes);
+  EXPECT_EQ(ReportMemory(*store).used_bytes - before, kTableFixedBytes);
   store.Create("forgets", Forgets(EvictionPolicy::kLfu));
-  EXPECT_EQ(store->ReportMemory().used_bytes - before,
+  EXPECT_EQ(ReportMemory(*store).used_bytes - before,
             2 * kTableFixedBytes + sizeof(TableDirectory) + RowForgetter::kFixedBytes);
   EXPECT_EQ(DramTier::SlotsPerPage(refuses->layout().row_bytes), 127u);
 }

@@ -8,6 +8,7 @@
 #include "store/batch/gradients.h"
 #include "store/batch/lookup.h"
 #include "store/batch/write.h"
+#include "store/inspect/memory_report.h"
 #include "store/scan/scan.h"
 #include "tests/support/allocation_faults.h"
 #include "tests/support/random.h"
@@ -100,7 +101,7 @@ TEST_P(ForgettingThreads, RowsStayWholeAndAreCountedOnce) {
     seen += *count;
   }
   EXPECT_EQ(seen, table->rows());
-  const MemoryReport report = store->ReportMemory();
+  const MemoryReport report = ReportMemory(*store);
   EXPECT_LE(report.used_bytes, report.budget_bytes);
 }
 

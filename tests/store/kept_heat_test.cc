@@ -33,13 +33,13 @@ class KeptHeat : public testing::Test {
     for (Heats* const kept : {&second_, &third_}) {
       for (int batch = 0; batch < 30; ++batch) counted_.LookUp(DrawKeys(&random_));
       *kept = counted_.exact();
-      EXPECT_TRUE(world_->Checkpoint({}).ok());
+      EXPECT_TRUE(world_->checkpoints()->Make({}).ok());
     }
     for (int batch = 0; batch < 10; ++batch) counted_.LookUp(DrawKeys(&random_));
   }
 
   SimulatedDisk& disk() { return world_.disk(); }
-  Heats Told() { return HeatsOf(*world_->OpenTable("t"), kKeys); }
+  Heats Told() { return HeatsOf(*world_->catalog().Open("t"), kKeys); }
   // That rows are whole, and what their records say is their heat.
   void ExpectRowsWithoutHeat() {
     EXPECT_EQ(Told(), Heats(kKeys));
@@ -77,7 +77,7 @@ TEST_F(KeptHeat, IsThatOfTheCheckpoint) {
   EXPECT_LT(disk().Contents(HeatPath(3)).size(), HeatSketchBytes(kDramBytes, 0))
       << "blocks without entries are left out";
   // It goes on from there, and is kept again.
-  ASSERT_TRUE(world_->Checkpoint({}).ok());
+  ASSERT_TRUE(world_->checkpoints()->Make({}).ok());
   ASSERT_TRUE(world_.Open().ok());
   EXPECT_EQ(Told(), third_);
 }
@@ -86,10 +86,10 @@ TEST_F(KeptHeat, OfThePreviousCheckpointIsKeptToo) {
   EXPECT_TRUE(Has(disk(), HeatPath(2)) && Has(disk(), HeatPath(3)));
   ASSERT_TRUE(world_.Open(/*previous=*/true).ok());
   EXPECT_EQ(Told(), second_);
-  ASSERT_TRUE(world_->Checkpoint({}).ok());
+  ASSERT_TRUE(world_->checkpoints()->Make({}).ok());
   EXPECT_FALSE(Has(disk(), HeatPath(3))) << "its manifest is gone";
   EXPECT_TRUE(Has(disk(), HeatPath(2)) && Has(disk(), HeatPath(4)));
-  ASSERT_TRUE(world_->Checkpoint({}).ok());
+  ASSERT_TRUE(world_->checkpoints()->Make({}).ok());
   EXPECT_FALSE(Has(disk(), HeatPath(2)));
   ASSERT_TRUE(world_.Open().ok());
   EXPECT_EQ(Told(), second_);
@@ -100,10 +100,10 @@ TEST_F(KeptHeat, IsAsOldAsItWas) {
   counted_.Pass(kMillion);
   counted_.Pass(kMillion);
   const Heats aged = counted_.exact();
-  ASSERT_TRUE(world_->Checkpoint({}).ok());
+  ASSERT_TRUE(world_->checkpoints()->Make({}).ok());
   ASSERT_TRUE(world_.Open().ok());
   EXPECT_EQ(Told(), aged);
-  Table* const table = *world_->OpenTable("t");
+  Table* const table = *world_->catalog().Open("t");
   table->parts().heat_clock->Count(kMillion);
   const Heats told = Told();
   for (Key key = 0; key < kKeys; ++key) ASSERT_EQ(told[key], aged[key] / 2);
@@ -114,7 +114,7 @@ TEST_F(KeptHeat, ComesToASketchOfAnotherSize) {
     world_.options().dram_bytes = dram_bytes;
     ASSERT_TRUE(world_.Open().ok());
     ASSERT_EQ(Told(), third_);
-    ASSERT_TRUE(world_->Checkpoint({}).ok());
+    ASSERT_TRUE(world_->checkpoints()->Make({}).ok());
   }
 }
 
@@ -175,19 +175,19 @@ TEST_F(KeptHeat, IsExported) {
     const std::string path = links ? "linked" : "copied";
     // Checkpoints of the source come and go meanwhile.
     bool first = true;
-    const Status exported = world_->Export(path, [&](uint64_t, uint64_t) {
-      for (int i = 0; first && i < 2; ++i) EXPECT_TRUE(world_->Checkpoint({}).ok());
+    const Status exported = world_->checkpoints()->Export(path, [&](uint64_t, uint64_t) {
+      for (int i = 0; first && i < 2; ++i) EXPECT_TRUE(world_->checkpoints()->Make({}).ok());
       first = false;
       return true;
     });
     ASSERT_TRUE(exported.ok()) << exported;
     const auto copy = OpenAt(&world_, path);
     ASSERT_TRUE(copy.ok()) << copy.status();
-    EXPECT_EQ(HeatsOf(*(*copy)->OpenTable("t"), kKeys), links ? third_ : counted_.exact());
+    EXPECT_EQ(HeatsOf(*(*copy)->catalog().Open("t"), kKeys), links ? third_ : counted_.exact());
   }
   // What was kept for exports is not kept any more.
   disk().SetFaults(nullptr);
-  ASSERT_TRUE(world_->Checkpoint({}).ok());
+  ASSERT_TRUE(world_->checkpoints()->Make({}).ok());
   EXPECT_EQ(FilesWith(disk(), "log/HEAT-").size(), 2u);
 }
 
@@ -199,12 +199,12 @@ TEST_F(KeptHeat, IsToldAndLeftByThoseWhoOnlyRead) {
   world_.options().read_only = true;
   ASSERT_TRUE(world_.Open().ok());
   EXPECT_EQ(Told(), third_);
-  Counted counted(*world_->OpenTable("t"), kKeys);
+  Counted counted(*world_->catalog().Open("t"), kKeys);
   for (int batch = 0; batch < 30; ++batch) counted.LookUp(DrawKeys(&random_));
   Heats sum = counted.exact();
   for (Key key = 0; key < kKeys; ++key) sum[key] += third_[key];
   EXPECT_EQ(Told(), sum);
-  const Status exported = world_->Export("copy", GoOn);
+  const Status exported = world_->checkpoints()->Export("copy", GoOn);
   ASSERT_TRUE(exported.ok()) << exported;
   EXPECT_EQ(FilesWith(disk(), "log/HEAT-").size(), 3u);
   world_.Close();
@@ -214,13 +214,13 @@ TEST_F(KeptHeat, IsToldAndLeftByThoseWhoOnlyRead) {
 TEST_F(KeptHeat, MissingIsNoMatterOfAnExport) {
   ASSERT_TRUE(disk().Remove(HeatPath(3)).ok());
   const Warnings warnings;
-  const Status exported = world_->Export("copy", GoOn);
+  const Status exported = world_->checkpoints()->Export("copy", GoOn);
   ASSERT_TRUE(exported.ok()) << exported;
   EXPECT_EQ(warnings.lines().size(), 1u);
   const auto copy = OpenAt(&world_, "copy");
   ASSERT_TRUE(copy.ok()) << copy.status();
   EXPECT_EQ(warnings.lines().size(), 1u) << "the copy's manifest names none";
-  EXPECT_EQ(HeatsOf(*(*copy)->OpenTable("t"), kKeys), Heats(kKeys));
+  EXPECT_EQ(HeatsOf(*(*copy)->catalog().Open("t"), kKeys), Heats(kKeys));
 }
 
 TEST_F(KeptHeat, OfASizeThatNoneHasIsDamaged) {
@@ -231,7 +231,7 @@ TEST_F(KeptHeat, OfASizeThatNoneHasIsDamaged) {
   const uint64_t bytes = disk().Contents(HeatPath(3)).size();
   const uint64_t grain = HeatSketch::kGrainBytes;
   const auto log = OpenedDirectory(&disk(), "log");
-  const std::string name = CheckpointDirectory::HeatName(3);
+  const std::string name = HeatName(3);
   for (const HeatFile& file : {HeatFile{.bytes = bytes, .sketch_bytes = 0},
                                {.bytes = bytes, .sketch_bytes = grain + 64},
                                {.bytes = 3 * grain, .sketch_bytes = grain},
@@ -248,7 +248,7 @@ TEST_F(KeptHeat, IsLeftOutWhereItCannotBeWritten) {
   });
   {
     const Warnings warnings;
-    const auto checkpoint = world_->Checkpoint({});
+    const auto checkpoint = world_->checkpoints()->Make({});
     ASSERT_TRUE(checkpoint.ok()) << checkpoint.status();
     ASSERT_EQ(warnings.lines().size(), 1u);
     EXPECT_NE(warnings.lines()[0].find("no room"), std::string::npos) << warnings.lines()[0];
@@ -266,7 +266,7 @@ TEST_F(KeptHeat, OfACheckpointThatFailedIsRemoved) {
     return fails ? ResourceExhaustedError("no room") : OkStatus();
   });
   for (int i = 0; i < 3; ++i) {
-    EXPECT_TRUE(IsResourceExhausted(world_->Checkpoint({}).status()));
+    EXPECT_TRUE(IsResourceExhausted(world_->checkpoints()->Make({}).status()));
     EXPECT_EQ(FilesWith(disk(), "log/HEAT-").size(), 2u);
   }
   disk().SetFaults(nullptr);
@@ -281,7 +281,7 @@ TEST_F(KeptHeat, DoesNotPileUpBehindAManifestInDoubt) {
     return fails ? UnavailableError("no answer") : OkStatus();
   });
   for (int i = 0; i < 3; ++i) {
-    EXPECT_TRUE(IsUnavailable(world_->Checkpoint({}).status()));
+    EXPECT_TRUE(IsUnavailable(world_->checkpoints()->Make({}).status()));
     EXPECT_EQ(FilesWith(disk(), "log/HEAT-").size(), 3u) << "those of 2 and 3, and of 4 in doubt";
   }
   disk().SetFaults(nullptr);
@@ -291,7 +291,7 @@ TEST_F(KeptHeat, DoesNotPileUpBehindAManifestInDoubt) {
 
 TEST_F(KeptHeat, OfTheNewestStaysThoughThePreviousIsOpenedAndExported) {
   ASSERT_TRUE(world_.Open(/*previous=*/true).ok());
-  const Status exported = world_->Export("copy", GoOn);
+  const Status exported = world_->checkpoints()->Export("copy", GoOn);
   ASSERT_TRUE(exported.ok()) << exported;
   ASSERT_TRUE(world_.Open().ok());
   EXPECT_EQ(Told(), third_);
@@ -306,16 +306,16 @@ TEST(HeatOfAllRows, IsKeptOfTheHottestRows) {
   Table* const table = world.Create("t", Optimizer::kNone, kSmallDim);
   const std::vector<float> ones(kRows * kSmallDim, 1.0f);
   ASSERT_TRUE(Upsert(table, KeysFrom(0, kRows), RowsOf(ones, kSmallDim), {}).ok());
-  ASSERT_TRUE(world->Checkpoint({}).ok());
+  ASSERT_TRUE(world->checkpoints()->Make({}).ok());
   ASSERT_EQ(table->rows_in_log(), 0u);
   Counted counted(table, kRows);
   counted.LookUp(KeysFrom(0, kRows));
   for (int i = 0; i < 4; ++i) counted.LookUp(KeysFrom(0, kHot));
-  ASSERT_TRUE(world->Checkpoint({}).ok());
+  ASSERT_TRUE(world->checkpoints()->Make({}).ok());
   Heats hot = counted.exact();
   std::fill(hot.begin() + kHot, hot.end(), 0);
   ASSERT_TRUE(world.Open().ok());
-  EXPECT_EQ(HeatsOf(*world->OpenTable("t"), kRows), hot);
+  EXPECT_EQ(HeatsOf(*world->catalog().Open("t"), kRows), hot);
 }
 
 TEST(HeatOfAllRows, IsKeptOfAllRowsWhereMemoryHasNoLimit) {
@@ -329,14 +329,14 @@ TEST(HeatOfAllRows, IsKeptOfAllRowsWhereMemoryHasNoLimit) {
     Table* const table = world.Create("t", Optimizer::kNone, kSmallDim);
     const std::vector<float> ones(kRows * kSmallDim, 1.0f);
     ASSERT_TRUE(Upsert(table, KeysFrom(0, kRows), RowsOf(ones, kSmallDim), {}).ok());
-    ASSERT_TRUE(world->Checkpoint({}).ok());
+    ASSERT_TRUE(world->checkpoints()->Make({}).ok());
     Counted counted(table, kRows);
     counted.LookUp(KeysFrom(100, kRows - 100));
     counted.LookUp(KeysFrom(0, 5000));
-    ASSERT_TRUE(world->Checkpoint({}).ok());
+    ASSERT_TRUE(world->checkpoints()->Make({}).ok());
     ASSERT_TRUE(world.Open().ok());
     // But for a few in blocks of more than twelve.
-    const Heats told = HeatsOf(*world->OpenTable("t"), kRows);
+    const Heats told = HeatsOf(*world->catalog().Open("t"), kRows);
     Key colder = 0;
     for (Key key = 0; key < kRows; ++key) {
       EXPECT_LE(told[key], counted.exact()[key]);
@@ -364,9 +364,9 @@ TEST(HeatOfAllRows, GivesWayToRows) {
       const std::vector<Key> keys = KeysFrom(random.Below(4000), 200);
       ASSERT_TRUE(Lookup(table, keys, MissingRule::kZero, RowsIn(&rows, kDim), {}).ok());
     }
-    const auto made = world->Checkpoint({});
+    const auto made = world->checkpoints()->Make({});
     ASSERT_TRUE(made.ok()) << made.status();
-    ++(Has(world.disk(), "log/" + CheckpointDirectory::HeatName(*made)) ? kept : left_out);
+    ++(Has(world.disk(), "log/" + HeatName(*made)) ? kept : left_out);
     uint64_t bytes = 0;
     for (const std::string& file : world.disk().Files())
       bytes += world.disk().Contents(file).size();

@@ -16,6 +16,7 @@
 #include "store/batch/lookup.h"
 #include "store/batch/state.h"
 #include "store/batch/write.h"
+#include "store/inspect/memory_report.h"
 #include "store/scan/scan.h"
 #include "store/store.h"
 #include "tests/support/events.h"
@@ -195,7 +196,7 @@ TEST(LargerThanMemory, AgreesWithAMapWhateverIsWhere) {
     for (int step = 0; step < 400; ++step) {
       ASSERT_NO_FATAL_FAILURE(model.Step()) << "seed " << seed << " step " << step;
       ASSERT_EQ(one->rows(), model.rows().size());
-      ASSERT_LE(store->ReportMemory().used_bytes, kDramBytes);
+      ASSERT_LE(ReportMemory(*store).used_bytes, kDramBytes);
       if (step == 200) {
         ASSERT_TRUE(store->DropTable("one").ok());
         ASSERT_EQ(one->rows(), 0u);

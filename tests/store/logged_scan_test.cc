@@ -285,7 +285,7 @@ class ChangingTable {
     for (Key key = 0; key < kKeys; ++key) versions_[key] = {0.0f};
     rows_ = SetOf(KeysFrom(0, kKeys));
     Put(table_, KeysFrom(0, kKeys), 0);
-    EXPECT_TRUE(world_->Checkpoint({}).ok());
+    EXPECT_TRUE(world_->checkpoints()->Make({}).ok());
   }
 
   void Run(size_t cap, uint64_t notes_bytes) {
@@ -332,7 +332,7 @@ class ChangingTable {
     } else if (choice < 8) {
       Remove(Draw(30));
     } else {
-      ASSERT_TRUE(world_->Checkpoint({}).ok());
+      ASSERT_TRUE(world_->checkpoints()->Make({}).ok());
     }
     events_->Count("segments that died during a scan", counters.dead_segments - dead);
     events_->Count("rows compacted during a scan", counters.compacted_rows - compacted);
@@ -397,7 +397,7 @@ TEST(LoggedScan, GivesRowsThatMovedAfterTheyWereNoted) {
   for (Key key = 0; key < kKeys; key += 3) changed.push_back(key);
   for (float version = 2; version <= 5; ++version) {
     ASSERT_NO_FATAL_FAILURE(Put(table, changed, version));
-    ASSERT_TRUE(world->Checkpoint({}).ok());
+    ASSERT_TRUE(world->checkpoints()->Make({}).ok());
   }
   ASSERT_GT(world->log()->counters().dead_segments, 0u);
   ASSERT_TRUE(Rest(&scan, 6000, &all).empty());
@@ -431,7 +431,7 @@ TEST(LoggedScan, GivesEachLivingRowOnceBesideThreadsThatMoveThem) {
         std::vector<float> read(keys.size() * kDim);
         for (Key& key : keys) key = random.Below(kKeys);
         failed += Lookup(table, keys, MissingRule::kSkip, RowsIn(&read, kDim), {}).ok() ? 0 : 1;
-        if (random.OneIn(20)) failed += world->Checkpoint({}).ok() ? 0 : 1;
+        if (random.OneIn(20)) failed += world->checkpoints()->Make({}).ok() ? 0 : 1;
       }
     });
   }

@@ -1,4 +1,5 @@
 #include "store/inspect/metrics.h"
+#include "store/inspect/memory_report.h"
 
 #include <gtest/gtest.h>
 
@@ -175,7 +176,7 @@ TEST_F(MetricsTest, AgreeWithTheMemoryReportWhichAddsUp) {
   Work(table, 0);
   std::vector<float> rows(50 * 900);
   ASSERT_TRUE(Upsert(wide, KeysFrom(0, 50), RowsOf(rows, 900), {}).ok());
-  const MemoryReport report = store_->ReportMemory();
+  const MemoryReport report = ReportMemory(*store_);
   EXPECT_EQ(report.used_bytes, report.fixed_bytes + report.index_bytes + report.rows_bytes +
                                    report.state_bytes + report.slack_bytes);
   EXPECT_EQ(report.state_bytes, 50 * 1801 * 4u);
@@ -196,7 +197,7 @@ TEST_F(MetricsTest, AgreeWithTheMemoryReportWhichAddsUp) {
 
 TEST_F(MetricsTest, MemoryReportIsJson) {
   store_.Create("t", Options());
-  const MemoryReport report = store_->ReportMemory();
+  const MemoryReport report = ReportMemory(*store_);
   const nlohmann::json dram = nlohmann::json::parse(FormatMemoryReport(report)).at("dram");
   EXPECT_EQ(dram.at("budget"), 32 << 20);
   EXPECT_EQ(dram.at("used"), report.used_bytes);

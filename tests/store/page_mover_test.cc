@@ -1,6 +1,7 @@
 // Pages of DRAM that go where they are needed: rows stay what they are, and the index, the log and
 // other classes get the memory.
 #include "store/placement/page_mover.h"
+#include "store/inspect/memory_report.h"
 
 #include <gtest/gtest.h>
 
@@ -120,7 +121,7 @@ TEST(PageMover, TheIndexGrowsIntoPagesOfRowsWhileOthersReadAndWrite) {
   constexpr uint32_t kNarrow = 40;
   constexpr Key kKeysOfThread = 150'000;
   Table* const table = world.Create("t", Optimizer::kSgd, kNarrow);
-  const uint64_t index_bytes = world->ReportMemory().index_bytes;
+  const uint64_t index_bytes = ReportMemory(*world).index_bytes;
   std::atomic<Key> written[2] = {1, 1};
   OnThreads(3, [&](uint64_t thread) {
     Random random(thread);
@@ -146,9 +147,9 @@ TEST(PageMover, TheIndexGrowsIntoPagesOfRowsWhileOthersReadAndWrite) {
       ASSERT_NO_FATAL_FAILURE(ExpectRows(table, keys, kNarrow, 1.0f));
     }
   });
-  EXPECT_GT(world->ReportMemory().index_bytes, index_bytes);
+  EXPECT_GT(ReportMemory(*world).index_bytes, index_bytes);
   EXPECT_GT(world->pages()->emptied_pages(), 0u);
-  EXPECT_TRUE(world->Checkpoint({}).ok());
+  EXPECT_TRUE(world->checkpoints()->Make({}).ok());
   for (uint64_t thread = 0; thread < 2; ++thread) {
     std::vector<Key> keys;
     for (Key key = 1; key < kKeysOfThread; key += 3) keys.push_back(2 * key + thread);

@@ -277,9 +277,9 @@ TEST_F(PrefetchTest, ARowOfTheSameTagDoesNotComeUpInstead) {
 }
 
 TEST_F(PrefetchTest, StopsReadingWhenThereIsNoRoom) {
-  ASSERT_TRUE(store_->Checkpoint({}).ok());
+  ASSERT_TRUE(store_->checkpoints()->Make({}).ok());
   ASSERT_TRUE(store_.Open().ok());
-  table_ = *store_->OpenTable("t");
+  table_ = *store_->catalog().Open("t");
   ASSERT_TRUE(Prefetch(table_, KeysFrom(0, kKeys)).ok());
   EXPECT_GT(prefetched(), 1800u);
   const uint64_t row_bytes = table_->layout().row_bytes;
@@ -333,9 +333,9 @@ TEST(PrefetchOfManyKeys, BringsNoOlderRecordUp) {
 }
 
 TEST_F(PrefetchTest, AfterARestartFillsMemory) {
-  ASSERT_TRUE(store_->Checkpoint({}).ok());
+  ASSERT_TRUE(store_->checkpoints()->Make({}).ok());
   ASSERT_TRUE(store_.Open().ok());
-  table_ = *store_->OpenTable("t");
+  table_ = *store_->catalog().Open("t");
   ASSERT_EQ(table_->rows_in_log(), kKeys);
   ASSERT_TRUE(Prefetch(table_, KeysFrom(0, 1800)).ok());
   EXPECT_EQ(prefetched(), 1800u) << "a quarter is pinned, the others have free slots";

@@ -73,7 +73,7 @@ TEST(PrefetchThreads, LoseNoStepBesideEvictionsCompactionAndCheckpoints) {
       } while (trainers > 0);
     } else {
       do {
-        wrong += store->Checkpoint({}).ok() ? 0 : 1;
+        wrong += store->checkpoints()->Make({}).ok() ? 0 : 1;
       } while (trainers > 0);
     }
   });
@@ -86,10 +86,10 @@ TEST(PrefetchThreads, LoseNoStepBesideEvictionsCompactionAndCheckpoints) {
   for (const char* const name : {"prefetched", "compacted", "checkpoints"}) events.Expect(name);
   events.Count("prefetched", table->counters().prefetched_rows);
   events.Count("compacted", table->mover()->log()->counters().compacted_rows);
-  events.Count("checkpoints", store->ReportCheckpoints().checkpoints);
+  events.Count("checkpoints", store->checkpoints()->Report().checkpoints);
   std::fputs(events.Table().c_str(), stdout);
   EXPECT_EQ(events.Missing(), "");
-  ASSERT_TRUE(store->Checkpoint({}).ok());
+  ASSERT_TRUE(store->checkpoints()->Make({}).ok());
   ASSERT_TRUE(store.Open().ok());
   ExpectIs(store.get(), {{"t", expected}});
 }

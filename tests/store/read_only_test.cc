@@ -16,6 +16,7 @@
 #include "store/batch/prefetch.h"
 #include "store/batch/state.h"
 #include "store/batch/write.h"
+#include "store/inspect/memory_report.h"
 #include "store/store.h"
 #include "tests/support/events.h"
 #include "tests/support/export_world.h"
@@ -50,7 +51,7 @@ Contents MakeLargeStore(SpillWorld* world) {
   Put(stateful, keys, 2.0f);
   const std::vector<float> gradients = RowsOfKeys(keys, 0.25f);
   EXPECT_TRUE(ApplyGradients(stateful, keys, RowsOf(gradients, kDim), {}).ok());
-  EXPECT_TRUE((*world)->Checkpoint(BlobOf(kExportBlob)).ok());
+  EXPECT_TRUE((*world)->checkpoints()->Make(BlobOf(kExportBlob)).ok());
   contents.tables = *ReadAll(world->get());
   std::vector<float> state(keys.size() * kDim);
   EXPECT_TRUE(GetState(stateful, keys, RowsIn(&state, kDim), {}).ok());
@@ -72,7 +73,7 @@ class Reads {
 
   void Step() {
     const char* const name = random_.OneIn(4) ? "s" : "t";
-    table_ = *store_->OpenTable(name);
+    table_ = *store_->catalog().Open(name);
     rows_ = &contents_.tables.at(name);
     keys_ = DrawKeys();
     outcomes_.assign(keys_.size(), 99);
@@ -178,7 +179,7 @@ void ExpectNothingLogged(const Store& store) {
   EXPECT_EQ(counters.compacted_rows, 0u);
   EXPECT_EQ(counters.written_bytes, 0u);
   EXPECT_EQ(counters.dead_segments, 0u);
-  for (const Table* const table : store.Tables()) {
+  for (const Table* const table : store.catalog().List()) {
     EXPECT_EQ(table->parts().compaction, nullptr) << table->name();
   }
 }
@@ -194,13 +195,13 @@ TEST(ReadOnly, AnswersLikeTheCheckpointHoweverLittleMemoryHolds) {
   Reads reads(world.get(), contents, kSeed);
   for (int step = 0; step < kSteps; ++step) {
     ASSERT_NO_FATAL_FAILURE(reads.Step()) << "step " << step;
-    ASSERT_LE(world->ReportMemory().used_bytes, kDramBytes);
+    ASSERT_LE(ReportMemory(*world).used_bytes, kDramBytes);
   }
   ASSERT_NO_FATAL_FAILURE(ExpectIs(world.get(), contents.tables));
-  EXPECT_TRUE(std::ranges::equal(*world->CheckpointBlob(), BlobOf(kExportBlob)));
+  EXPECT_TRUE(std::ranges::equal(*world->checkpoints()->Blob(), BlobOf(kExportBlob)));
   const uint64_t rows = contents.tables.at("t").size() + contents.tables.at("s").size();
   EXPECT_GT(world->log()->counters().read_rows, 2 * rows) << "rows left memory, and came back";
-  EXPECT_LT((*world->OpenTable("t"))->rows_in_log(), kKeys) << "rows stay in memory";
+  EXPECT_LT((*world->catalog().Open("t"))->rows_in_log(), kKeys) << "rows stay in memory";
   ExpectNothingLogged(*world.get());
   world.Close();
   EXPECT_EQ(world.disk().changes(), changes);
@@ -265,7 +266,7 @@ struct Refused {
 const std::vector<float> kOnes(size_t{10} * 2 * kDim, 1.0f);
 const std::vector<float> kNotANumber(size_t{10} * kDim, std::numeric_limits<float>::quiet_NaN());
 
-Table* Wide(Store* store) { return *store->OpenTable("wide"); }
+Table* Wide(Store* store) { return *store->catalog().Open("wide"); }
 
 const std::vector<Refused>& AllRefused() {
   static const auto* const all = new std::vector<Refused>{
@@ -300,9 +301,9 @@ const std::vector<Refused>& AllRefused() {
        [](Store* s, OutcomeSpan) { return s->CreateTable("t", OptionsOf(kDim)).status(); }},
       {"a drop", [](Store* s, OutcomeSpan) { return s->DropTable("t"); }},
       {"a drop of no table", [](Store* s, OutcomeSpan) { return s->DropTable("none"); }},
-      {"a checkpoint", [](Store* s, OutcomeSpan) { return s->Checkpoint({}).status(); }},
+      {"a checkpoint", [](Store* s, OutcomeSpan) { return s->checkpoints()->Make({}).status(); }},
       {"a checkpoint with a blob",
-       [](Store* s, OutcomeSpan) { return s->Checkpoint(BlobOf(kExportBlob)).status(); }}};
+       [](Store* s, OutcomeSpan) { return s->checkpoints()->Make(BlobOf(kExportBlob)).status(); }}};
   return *all;
 }
 
@@ -336,7 +337,7 @@ TEST_F(SmallStore, NonsenseIsStillNonsense) {
   EXPECT_TRUE(IsInvalidArgument(world_->CreateTable("", OptionsOf(8)).status()));
   EXPECT_TRUE(IsInvalidArgument(world_->CreateTable("new", OptionsOf(0)).status()));
   EXPECT_TRUE(IsInvalidArgument(world_->DropTable("a/b")));
-  EXPECT_TRUE(IsNotFound(world_->OpenTable("none").status()));
+  EXPECT_TRUE(IsNotFound(world_->catalog().Open("none").status()));
 }
 
 TEST_F(SmallStore, NoLimitOfTheLogIsLookedAt) {
@@ -345,7 +346,7 @@ TEST_F(SmallStore, NoLimitOfTheLogIsLookedAt) {
     const Status opened = world_.Open();
     ASSERT_TRUE(opened.ok()) << opened;
     ASSERT_NO_FATAL_FAILURE(ExpectIs(world_.get(), last_));
-    const LogSpace space = *world_->ReportMemory().ssd;
+    const LogSpace space = *ReportMemory(*world_).ssd;
     EXPECT_EQ(space.budget_bytes, 0u);
     EXPECT_EQ(space.dirty_bytes, 0u);
     EXPECT_EQ(space.kept_bytes, 0u);
@@ -360,10 +361,10 @@ TEST_F(SmallStore, ExportsWhatItHasOpenBesideOthers) {
   ASSERT_TRUE(previous.ok()) << previous.status();
   const Tables older = *ReadAll(previous->get());
   ASSERT_NE(older, last_);
-  const Status exported = world_->Export("copy", GoOn);
+  const Status exported = world_->checkpoints()->Export("copy", GoOn);
   ASSERT_TRUE(exported.ok()) << exported;
-  ASSERT_TRUE((*previous)->Export("older", GoOn).ok());
-  EXPECT_TRUE(IsAlreadyExists(world_->Export("log", GoOn))) << "its own directory";
+  ASSERT_TRUE((*previous)->checkpoints()->Export("older", GoOn).ok());
+  EXPECT_TRUE(IsAlreadyExists(world_->checkpoints()->Export("log", GoOn))) << "its own directory";
   ASSERT_NO_FATAL_FAILURE(ExpectIs(world_.get(), last_));
   EXPECT_TRUE(ContentsWith(world_.disk(), "log/") == before_);
   // Exports are stores like others, also to be changed.
@@ -373,7 +374,7 @@ TEST_F(SmallStore, ExportsWhatItHasOpenBesideOthers) {
   ASSERT_TRUE(changed.ok()) << changed.status();
   ASSERT_NO_FATAL_FAILURE(ExpectIs(changed->get(), older));
   ASSERT_NO_FATAL_FAILURE(ChangeAll(changed->get(), 4.0f));
-  ASSERT_TRUE((*changed)->Checkpoint({}).ok());
+  ASSERT_TRUE((*changed)->checkpoints()->Make({}).ok());
   ASSERT_NO_FATAL_FAILURE(ExpectIs(world_.get(), last_));
   ASSERT_NO_FATAL_FAILURE(ExpectIs(previous->get(), older));
   EXPECT_TRUE(ContentsWith(world_.disk(), "log/") == before_);

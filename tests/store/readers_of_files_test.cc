@@ -42,7 +42,7 @@ class FilesOfReaders : public testing::Test {
     Table* const table = world_.Create("t", Optimizer::kNone);
     for (const Key first : {1, 100}) {
       Put(table, KeysFrom(first, 150), static_cast<float>(first));
-      EXPECT_TRUE(world_->Checkpoint({}).ok());
+      EXPECT_TRUE(world_->checkpoints()->Make({}).ok());
       states_.push_back(*ReadAll(world_.get()));
     }
     world_.Close();
@@ -120,9 +120,9 @@ TEST_F(FilesOfReaders, NobodyReadsBesideOneWhoChanges) {
   }
   EXPECT_EQ(Verify(), StatusCode::kUnavailable);
   // What he does meanwhile is what the next reader finds.
-  Put(*world_->OpenTable("t"), KeysFrom(400, 50), 3.0f);
+  Put(*world_->catalog().Open("t"), KeysFrom(400, 50), 3.0f);
   const Tables now = *ReadAll(world_.get());
-  ASSERT_TRUE(world_->Checkpoint({}).ok());
+  ASSERT_TRUE(world_->checkpoints()->Make({}).ok());
   EXPECT_TRUE(IsUnavailable(world_.OpenBeside().status()));
   ExpectOpens(now);
 }
@@ -152,10 +152,10 @@ TEST_F(FilesOfReaders, AStoreWithoutACheckpointIsEmpty) {
   ASSERT_TRUE(world_.Open().ok());
   world_.options().read_only = true;
   ASSERT_TRUE(world_.Open().ok());
-  EXPECT_TRUE(world_->Tables().empty());
-  EXPECT_TRUE(IsNotFound(world_->CheckpointBlob().status()));
+  EXPECT_TRUE(world_->catalog().List().empty());
+  EXPECT_TRUE(IsNotFound(world_->checkpoints()->Blob().status()));
   const auto go_on = [](uint64_t, uint64_t) { return true; };
-  EXPECT_TRUE(IsFailedPrecondition(world_->Export("copy", go_on)));
+  EXPECT_TRUE(IsFailedPrecondition(world_->checkpoints()->Export("copy", go_on)));
   ExpectOpens({});
   ExpectRefused(StatusCode::kFailedPrecondition, "none previous", /*previous=*/true);
 }
@@ -204,7 +204,7 @@ TEST_F(FilesOfReaders, ADamagedFooterIsMadeUpForAndStays) {
   ExpectOpens(states_[1]);
   world_.options().read_only = false;
   ASSERT_TRUE(world_.Open().ok());
-  ASSERT_TRUE(world_->Checkpoint({}).ok());
+  ASSERT_TRUE(world_->checkpoints()->Make({}).ok());
   EXPECT_FALSE(world_.disk().Contents(path) == damaged.at(path)) << "it was no footer that counts";
 }
 
@@ -214,7 +214,7 @@ TEST_F(FilesOfReaders, ADamagedRecordIsALossOfItsRowAlone) {
   FlipBits(&world_.disk(), path, kBlockBytes + 100, 4);
   const auto before = Everything(world_.disk());
   ASSERT_TRUE(world_.Open().ok());
-  Table* const table = *world_->OpenTable("t");
+  Table* const table = *world_->catalog().Open("t");
   const std::vector<Key> keys = KeysFrom(1, 249);
   std::vector<float> rows(keys.size() * kDim, -7.0f);
   std::vector<uint8_t> outcomes(keys.size());
@@ -235,7 +235,7 @@ TEST_F(FilesOfReaders, ADamagedRecordIsALossOfItsRowAlone) {
 
 TEST_F(FilesOfReaders, ReadsThatFailAreLossesUntilTheyWork) {
   ASSERT_TRUE(world_.Open().ok());
-  Table* const table = *world_->OpenTable("t");
+  Table* const table = *world_->catalog().Open("t");
   const std::vector<Key> keys = KeysFrom(1, 249);
   const std::vector<Key> warm = KeysFrom(1, 50);
   std::vector<float> rows(keys.size() * kDim);
@@ -320,10 +320,10 @@ TEST_F(FilesOfReaders, AnyAllocationThatFailsAtOpeningIsToldAndNoMore) {
 TEST_F(FilesOfReaders, FindAfterACrashWhatTheNextOneWhoChangesItFinds) {
   world_.options().read_only = false;
   ASSERT_TRUE(world_.Open().ok());
-  Put(*world_->OpenTable("t"), KeysFrom(200, 150), 6.0f);
+  Put(*world_->catalog().Open("t"), KeysFrom(200, 150), 6.0f);
   const Tables under_way = *ReadAll(world_.get());
   const size_t from = world_.disk().changes();
-  ASSERT_TRUE(world_->Checkpoint({}).ok());
+  ASSERT_TRUE(world_->checkpoints()->Make({}).ok());
   const std::unique_ptr<SimulatedDisk> disk = world_.TakeDisk();
   Random random(3);
   Events events;

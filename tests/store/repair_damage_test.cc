@@ -66,7 +66,7 @@ using Keys = std::map<std::string, std::set<Key>>;  // by table
 Keys MissingKeys(Store* store, const Contents& contents) {
   Keys missing;
   for (const auto& [name, values] : contents) {
-    const StatusOr<Table*> table = store->OpenTable(name);
+    const StatusOr<Table*> table = store->catalog().Open(name);
     EXPECT_TRUE(table.ok()) << table.status();
     if (!table.ok()) return {};
     const uint32_t dim = (*table)->layout().dim;
@@ -132,7 +132,7 @@ void ExpectSaved(const FlippedStore& world, SimulatedDisk* disk, const RepairRep
   const auto store = OpenOn(disk, false, "saved");
   ASSERT_TRUE(store.ok()) << store.status();
   const Contents& contents = world.ContentsOf(report.checkpoint);
-  ASSERT_EQ((*store)->Tables().size(), contents.size());
+  ASSERT_EQ((*store)->catalog().List().size(), contents.size());
   const Keys missing = MissingKeys(store->get(), contents);
   ExpectCounted(report, contents, missing, events);
   events->Count(report.is_newest ? "the newest checkpoint" : "the previous checkpoint");

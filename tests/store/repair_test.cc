@@ -38,12 +38,12 @@ class RepairTest : public testing::Test {
  protected:
   RepairTest() : world_(kExportSeed) {
     MakeLast(&world_);
-    Table* const wide = *world_->OpenTable("wide");
+    Table* const wide = *world_->catalog().Open("wide");
     const std::vector<float> ones(size_t{20} * kDim, 1.0f);
     EXPECT_TRUE(ApplyGradients(wide, KeysFrom(1, 20), RowsOf(ones, kDim), {}).ok());
     EXPECT_TRUE(world_->CreateTable("empty", OptionsOf(kDim)).ok());
-    LookUp(*world_->OpenTable("t"), KeysFrom(40, 30));
-    EXPECT_TRUE(world_->Checkpoint(BlobOf(kExportBlob)).ok());  // the third
+    LookUp(*world_->catalog().Open("t"), KeysFrom(40, 30));
+    EXPECT_TRUE(world_->checkpoints()->Make(BlobOf(kExportBlob)).ok());  // the third
     last_ = *ReadAll(world_.get());
     state_ = StateOf(world_.get());
     heat_ = HeatOf(world_.get());
@@ -54,13 +54,13 @@ class RepairTest : public testing::Test {
   static std::vector<float> StateOf(Store* store) {
     std::vector<float> state(size_t{20} * kDim);
     EXPECT_TRUE(
-        GetState(*store->OpenTable("wide"), KeysFrom(1, 20), RowsIn(&state, kDim), {}).ok());
+        GetState(*store->catalog().Open("wide"), KeysFrom(1, 20), RowsIn(&state, kDim), {}).ok());
     return state;
   }
   static std::vector<uint32_t> HeatOf(Store* store) {
     std::vector<uint32_t> heat(220);
     std::vector<uint8_t> outcomes(heat.size());
-    EXPECT_TRUE(GetHeat(*store->OpenTable("t"), KeysFrom(11, 220), heat, outcomes).ok());
+    EXPECT_TRUE(GetHeat(*store->catalog().Open("t"), KeysFrom(11, 220), heat, outcomes).ok());
     return heat;
   }
   // A repair that must succeed, and leaves the source as it is.
@@ -141,7 +141,7 @@ TEST_F(RepairTest, OfAWholeStoreSavesAllOfIt) {
   EXPECT_EQ(StateOf(store->get()), state_);
   ExpectIs(store->get(), last_);
   EXPECT_GT(*std::max_element(heat_.begin(), heat_.end()), 1u);
-  const auto blob = (*store)->CheckpointBlob();
+  const auto blob = (*store)->checkpoints()->Blob();
   ASSERT_TRUE(blob.ok());
   EXPECT_TRUE(std::equal(blob->begin(), blob->end(), BlobOf(kExportBlob).begin(),
                          BlobOf(kExportBlob).end()));
@@ -162,7 +162,7 @@ TEST_F(RepairTest, TheStoreThatIsMadeLivesOn) {
     ASSERT_TRUE(store.ok()) << store.status();
     ASSERT_NO_FATAL_FAILURE(ChangeAll(store->get(), static_cast<float>(round + 2)));
     const Tables now = *ReadAll(store->get());
-    ASSERT_TRUE((*store)->Checkpoint({}).ok());
+    ASSERT_TRUE((*store)->checkpoints()->Make({}).ok());
     store->reset();
     store = OpenAt(&world_, "saved");
     ASSERT_TRUE(store.ok()) << store.status();
@@ -240,7 +240,7 @@ TEST_F(RepairTest, SavesThePreviousCheckpointWhereTheNewestManifestIsDamaged) {
     EXPECT_EQ(report.rows_lost, 0u);
     const auto store = OpenAt(&world_, "saved");
     ASSERT_TRUE(store.ok()) << store.status();
-    EXPECT_EQ((*store)->Tables().size(), 2u) << "the third came later";
+    EXPECT_EQ((*store)->catalog().List().size(), 2u) << "the third came later";
     for (const std::string& file : FilesWith(disk(), "saved/")) {
       ASSERT_TRUE(disk().Remove(file).ok());
     }

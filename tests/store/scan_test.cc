@@ -1,4 +1,5 @@
 #include "store/scan/scan.h"
+#include "store/inspect/memory_report.h"
 
 #include <gtest/gtest.h>
 
@@ -190,7 +191,7 @@ TEST_F(ScanTest, GivesEachLivingRowOnceWhileOthersComeAndGoAndTheIndexGrows) {
     const std::vector<Key> dying = KeysOfTwoShards(base + 100'000, kRows);
     Write(living, 0.0f);
     Write(dying, 0.0f);
-    const uint64_t index_bytes = store_->ReportMemory().index_bytes;
+    const uint64_t index_bytes = ReportMemory(*store_).index_bytes;
     Scan scan(table_);
     std::multimap<Key, float> all;
     std::set<Key> erased;
@@ -229,7 +230,7 @@ TEST_F(ScanTest, GivesEachLivingRowOnceWhileOthersComeAndGoAndTheIndexGrows) {
     for (const Key key : KeysOfTwoShards(first_new, next_new - first_new)) {
       events.Count(all.count(key) == 1 ? "new rows seen" : "new rows missed");
     }
-    events.Count("index growths", store_->ReportMemory().index_bytes > index_bytes ? 1 : 0);
+    events.Count("index growths", ReportMemory(*store_).index_bytes > index_bytes ? 1 : 0);
   }
   std::printf("%s", events.Table().c_str());
   EXPECT_EQ(events.Missing(), "");

@@ -18,7 +18,7 @@ class ReadingSegments : public testing::Test {
  protected:
   ReadingSegments() : world_(9) {
     Put(world_.Create("t", Optimizer::kNone), KeysFrom(1, 200), 1.0f);
-    EXPECT_TRUE(world_->Checkpoint({}).ok());
+    EXPECT_TRUE(world_->checkpoints()->Make({}).ok());
     world_.Close();
     manifest_ = *DecodeManifest(world_.disk().Contents(ManifestPath(1)));
   }

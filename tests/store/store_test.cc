@@ -13,6 +13,7 @@
 #include "store/batch/gradients.h"
 #include "store/batch/lookup.h"
 #include "store/batch/write.h"
+#include "store/inspect/memory_report.h"
 #include "store/scan/scan.h"
 #include "tests/support/random.h"
 #include "tests/support/store_world.h"
@@ -174,14 +175,14 @@ TEST(Store, FillsItsBudgetRefusesByNameAndIsReusable) {
       const auto counts = CreateAndCheck(table, KeysFrom(next, 1000));
       refused = counts[static_cast<size_t>(Outcome::kRefused) - 1];
       next += 1000;
-      ASSERT_LE(store->ReportMemory().used_bytes, uint64_t{24} << 20);
+      ASSERT_LE(ReportMemory(*store).used_bytes, uint64_t{24} << 20);
     }
     EXPECT_GE(table->rows() * table->layout().row_bytes, uint64_t{20} << 20);
     if (round == 0) rows_of_first_round = table->rows();
     EXPECT_EQ(table->rows(), rows_of_first_round) << "room was lost";
     EXPECT_EQ(ScannedKeys(table).size(), table->rows());
     ASSERT_TRUE(store->DropTable("t").ok());
-    const MemoryReport report = store->ReportMemory();
+    const MemoryReport report = ReportMemory(*store);
     EXPECT_EQ(report.rows_bytes, 0u);
     // Between the rounds another class uses the same pages.
     Table* const other = store.Create("other", Uniform(700));
@@ -316,14 +317,14 @@ TEST(Store, TablesAreFoundByNameInOrderOfCreation) {
   StoreWorld store;
   Table* const b = store.Create("b", Uniform(2));
   Table* const a = store.Create("a", Uniform(2));
-  EXPECT_EQ(store->Tables(), (std::vector<Table*>{b, a}));
-  EXPECT_EQ(*store->OpenTable("a"), a);
-  EXPECT_EQ(store->OpenTable("c").status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(store->catalog().List(), (std::vector<Table*>{b, a}));
+  EXPECT_EQ(*store->catalog().Open("a"), a);
+  EXPECT_EQ(store->catalog().Open("c").status().code(), StatusCode::kNotFound);
   EXPECT_EQ(store->DropTable("c").code(), StatusCode::kNotFound);
   EXPECT_EQ(store->CreateTable("a", Uniform(2)).status().code(), StatusCode::kAlreadyExists);
   ASSERT_TRUE(store->DropTable("b").ok());
-  EXPECT_EQ(store->Tables(), std::vector<Table*>{a});
-  EXPECT_EQ(store->OpenTable("b").status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(store->catalog().List(), std::vector<Table*>{a});
+  EXPECT_EQ(store->catalog().Open("b").status().code(), StatusCode::kNotFound);
   EXPECT_EQ(b->CheckAlive().code(), StatusCode::kFailedPrecondition);
   EXPECT_TRUE(a->CheckAlive().ok());
 }
@@ -356,7 +357,7 @@ TEST(Store, DroppingATableFreesEveryRowOfItsAndNoOther) {
   CreateAndCheck(big, KeysFrom(0, 50'000));
   CreateAndCheck(small, KeysFrom(0, 100));
   ASSERT_TRUE(store->DropTable("big").ok());
-  const MemoryReport report = store->ReportMemory();
+  const MemoryReport report = ReportMemory(*store);
   EXPECT_EQ(report.rows_bytes, 100u * small->layout().row_bytes);
   EXPECT_EQ(big->rows(), 0u);
   DramTier* const tier = small->parts().tier;
@@ -370,7 +371,7 @@ TEST(Store, ErasedRowsMakeRoomForNewOnes) {
   Table* const table = store.Create("t", Uniform(8));
   const std::vector<Key> keys = KeysFrom(0, 20'000);
   CreateAndCheck(table, keys);
-  const uint64_t used_bytes = store->ReportMemory().used_bytes;
+  const uint64_t used_bytes = ReportMemory(*store).used_bytes;
   Random random(1);
   for (int round = 0; round < 20; ++round) {
     std::vector<Key> some;
@@ -380,7 +381,7 @@ TEST(Store, ErasedRowsMakeRoomForNewOnes) {
     ASSERT_TRUE(Erase(table, some, {}).ok());
     ASSERT_EQ(table->rows(), keys.size() - some.size());
     ASSERT_EQ(CreateAndCheck(table, keys)[static_cast<size_t>(Outcome::kCreated) - 1], some.size());
-    ASSERT_EQ(store->ReportMemory().used_bytes, used_bytes) << "round " << round;
+    ASSERT_EQ(ReportMemory(*store).used_bytes, used_bytes) << "round " << round;
   }
 }
 
@@ -388,13 +389,13 @@ TEST(Store, FailedCreationsOfTablesChangeNothing) {
   StoreWorld store({.dram_bytes = 16 << 20});
   EXPECT_EQ(store->CreateTable("", Uniform(1)).status().code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(store->CreateTable("t", Uniform(0)).status().code(), StatusCode::kInvalidArgument);
-  EXPECT_TRUE(store->Tables().empty());
-  const uint64_t used_bytes = store->ReportMemory().used_bytes;
+  EXPECT_TRUE(store->catalog().List().empty());
+  const uint64_t used_bytes = ReportMemory(*store).used_bytes;
   ASSERT_NE(store.Create("t", Uniform(1)), nullptr);
-  const uint64_t table_bytes = store->ReportMemory().used_bytes - used_bytes;
+  const uint64_t table_bytes = ReportMemory(*store).used_bytes - used_bytes;
   EXPECT_GT(table_bytes, 0u);
   // Rows take what is left, so that another table does not fit.
-  Table* const filler = *store->OpenTable("t");
+  Table* const filler = *store->catalog().Open("t");
   while (CreateAndCheck(filler, KeysFrom(filler->rows(), 20'000))[3] == 0) {
   }
   uint64_t created = 0;
@@ -406,8 +407,8 @@ TEST(Store, FailedCreationsOfTablesChangeNothing) {
     }
     ++created;
   }
-  EXPECT_EQ(store->Tables().size(), created + 1);
-  EXPECT_LE(store->ReportMemory().used_bytes, uint64_t{16} << 20);
+  EXPECT_EQ(store->catalog().List().size(), created + 1);
+  EXPECT_LE(ReportMemory(*store).used_bytes, uint64_t{16} << 20);
 }
 
 }  // namespace

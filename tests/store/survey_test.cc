@@ -24,9 +24,9 @@ class Surveying : public testing::Test {
     Put(world_.Create("first", Optimizer::kNone), KeysFrom(1, 200), 1.0f);
     Put(world_.Create("second", Optimizer::kNone), KeysFrom(1, 30), 1.0f);
     world_.Create("empty", Optimizer::kAdam, 8);
-    EXPECT_TRUE(world_->Checkpoint(BlobOf("blob")).ok());
-    Put(*world_->OpenTable("first"), KeysFrom(1, 50), 2.0f);
-    EXPECT_TRUE(world_->Checkpoint(BlobOf("longer blob")).ok());
+    EXPECT_TRUE(world_->checkpoints()->Make(BlobOf("blob")).ok());
+    Put(*world_->catalog().Open("first"), KeysFrom(1, 50), 2.0f);
+    EXPECT_TRUE(world_->checkpoints()->Make(BlobOf("longer blob")).ok());
     world_.Close();
   }
   Survey Look() {
@@ -98,9 +98,9 @@ void BeforeManifests(SimulatedDisk* disk, std::function<void(uint64_t)> made) {
 TEST_F(Surveying, AStoreThatIsOpenShowsItsLastCheckpoint) {
   const Survey before = Look();
   ASSERT_TRUE(world_.Open().ok());
-  Put(*world_->OpenTable("first"), KeysFrom(1000, 70), 3.0f);
+  Put(*world_->catalog().Open("first"), KeysFrom(1000, 70), 3.0f);
   EXPECT_EQ(Look().tables[0].rows, 200u);
-  ASSERT_TRUE(world_->Checkpoint({}).ok());
+  ASSERT_TRUE(world_->checkpoints()->Make({}).ok());
   const Survey after = Look();
   EXPECT_EQ(after.checkpoints[0].checkpoint, before.checkpoints[0].checkpoint + 1);
   EXPECT_EQ(after.tables[0].rows, 270u);
@@ -112,9 +112,9 @@ TEST_F(Surveying, ACheckpointThatComesMeanwhileIsShownAlone) {
   BeforeManifests(&world_.disk(), [&](uint64_t n) {
     if (n != 1 && n != 4) return;
     for (int i = 0; i < 3; ++i) {
-      Put(*world_->OpenTable("first"), KeysFrom(1, 200), static_cast<float>(10 * n + i));
-      Put(*world_->OpenTable("second"), KeysFrom(1, 30 + n), 1.0f);
-      ASSERT_TRUE(world_->Checkpoint({}).ok());
+      Put(*world_->catalog().Open("first"), KeysFrom(1, 200), static_cast<float>(10 * n + i));
+      Put(*world_->catalog().Open("second"), KeysFrom(1, 30 + n), 1.0f);
+      ASSERT_TRUE(world_->checkpoints()->Make({}).ok());
     }
   });
   const StatusOr<Survey> survey = SurveyStore(&world_.disk(), "log");
@@ -133,7 +133,7 @@ TEST_F(Surveying, CheckpointsThatNeverEndAreToldAfterSomeTries) {
   uint64_t made = 0;
   BeforeManifests(&world_.disk(), [&](uint64_t) {
     ++made;
-    ASSERT_TRUE(world_->Checkpoint({}).ok());
+    ASSERT_TRUE(world_->checkpoints()->Make({}).ok());
   });
   const Status status = SurveyStore(&world_.disk(), "log").status();
   world_.disk().SetOpenHook(nullptr);

@@ -171,9 +171,9 @@ struct SweepRun {
       lists.push_back(tasks);
       beside(table, lists.size());
     };
-    EXPECT_TRUE(world->Checkpoint({}).ok());
+    EXPECT_TRUE(world->checkpoints()->Make({}).ok());
     hook = nullptr;
-    rest_ns = world->ReportCheckpoints().last_rest_ns;
+    rest_ns = world->checkpoints()->Report().last_rest_ns;
     EXPECT_TRUE(world.Open().ok());
     EXPECT_TRUE(*ReadAll(world.get()) == before) << "the checkpoint has what was there at its flip";
   }
@@ -246,12 +246,12 @@ TEST(SweepPace, CallsThatWaitForACheckpointHurryIt) {
   SpillWorld world(1, std::make_unique<Lists>(&hook));
   Table* const table = world.Create("t", Optimizer::kNone);
   Put(table, KeysFrom(1, 100), 1.0f);
-  ASSERT_TRUE(world->Checkpoint({}).ok());
+  ASSERT_TRUE(world->checkpoints()->Make({}).ok());
   SweepPace* const pace = table->parts().gate->pace();
   const std::function<Status()> calls[] = {
-      [&] { return world->CheckpointBlob().status(); },
-      [&] { return world->Checkpoint({}).status(); },
-      [&] { return world->Export("copy", [](uint64_t, uint64_t) { return true; }); },
+      [&] { return world->checkpoints()->Blob().status(); },
+      [&] { return world->checkpoints()->Make({}).status(); },
+      [&] { return world->checkpoints()->Export("copy", [](uint64_t, uint64_t) { return true; }); },
       [&] { return world->DropTable("t"); },
   };
   for (const std::function<Status()>& call : calls) {
@@ -262,7 +262,7 @@ TEST(SweepPace, CallsThatWaitForACheckpointHurryIt) {
       caller = std::thread([&] { status = call(); });
       pace->Rest(kHourNs);
     };
-    ASSERT_TRUE(world->Checkpoint({}).ok());
+    ASSERT_TRUE(world->checkpoints()->Make({}).ok());
     caller.join();
     hook = nullptr;
     EXPECT_TRUE(status.ok()) << status;

@@ -53,7 +53,7 @@ TEST(TravellingHeat, IsCountedOnceWhereRecordsSayItToo) {
     changed.resize(changed.size() / 4);
     ASSERT_TRUE(ApplyGradients(table, changed, RowsOf(steps, kDim), {}).ok());
     if (batch % 25 == 24) {
-      ASSERT_TRUE(world->Checkpoint({}).ok());
+      ASSERT_TRUE(world->checkpoints()->Make({}).ok());
     }
     if (batch % 20 == 19) {
       ASSERT_EQ(counted.told(), counted.exact()) << batch;
@@ -128,7 +128,7 @@ void ExpectCloseOnZipf(double exponent) {
   while (table->rows() < 4 * table->mover()->rows().rows_in_memory() || table->rows_in_log() == 0) {
     ASSERT_TRUE(Upsert(table, KeysFrom(table->rows(), 1000), RowsOf(ones, kSmallDim), {}).ok());
   }
-  ASSERT_TRUE(world->Checkpoint({}).ok());
+  ASSERT_TRUE(world->checkpoints()->Make({}).ok());
   const uint64_t keys = table->rows();
   const ZipfKeys zipf(keys, exponent);
   Counted counted(table, keys);
@@ -193,7 +193,7 @@ TEST(TravellingHeat, IsCountedWhileRowsTravelAndCheckpointsAreMade) {
     });
   }
   while (running > 0) {
-    EXPECT_TRUE(world->Checkpoint({}).ok());
+    EXPECT_TRUE(world->checkpoints()->Make({}).ok());
     std::this_thread::yield();
   }
   for (std::thread& thread : threads) thread.join();

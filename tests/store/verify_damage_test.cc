@@ -56,7 +56,7 @@ Keys NamedKeys(const VerifyReport& report, uint32_t checkpoint) {
 Keys LostKeys(Store* store, const Contents& contents) {
   Keys lost;
   for (const auto& [name, values] : contents) {
-    Table* const table = *store->OpenTable(name);
+    Table* const table = *store->catalog().Open(name);
     const uint32_t dim = table->layout().dim;
     std::vector<Key> keys;
     for (const auto& [key, value] : values) keys.push_back(key);

@@ -23,7 +23,7 @@ class VerifyingManifests : public testing::Test {
     Table* const table = world_.Create("t", Optimizer::kNone);
     for (const Key first : {1, 100}) {
       Put(table, KeysFrom(first, 150), static_cast<float>(first));
-      EXPECT_TRUE(world_->Checkpoint({}).ok());
+      EXPECT_TRUE(world_->checkpoints()->Make({}).ok());
     }
     world_.Close();
   }
@@ -73,7 +73,7 @@ TEST_F(VerifyingManifests, OfAManifestOfAnotherStoreTheOlderOneIsNoVictim) {
   EXPECT_EQ(report.checkpoints[1].rows_lost, 0u);
   EXPECT_TRUE(IsDataLoss(world_.Open()));
   ASSERT_TRUE(world_.Open(/*previous=*/true).ok());
-  EXPECT_EQ((*world_->OpenTable("t"))->rows(), 150u);
+  EXPECT_EQ((*world_->catalog().Open("t"))->rows(), 150u);
 }
 
 TEST_F(VerifyingManifests, AnEmptyManifestOfAnotherStoreIsNamed) {

@@ -42,7 +42,7 @@ class Verifying : public testing::Test {
     Table* const table = world_.Create("t", Optimizer::kNone);
     for (const Key first : {1, 100}) {
       Put(table, KeysFrom(first, 150), static_cast<float>(first));
-      EXPECT_TRUE(world_->Checkpoint({}).ok());
+      EXPECT_TRUE(world_->checkpoints()->Make({}).ok());
     }
     world_.Close();
   }
@@ -140,7 +140,7 @@ TEST_F(Verifying, ADamagedRecordIsNamedWithItsKeyInEachCheckpointThatHasIt) {
   EXPECT_EQ(report.checkpoints[0].tables[0].rows_lost, 1u);
   EXPECT_EQ(report.checkpoints[0].tables[0].rows, 249u);
   ASSERT_TRUE(world_.Open().ok());
-  Table* const table = *world_->OpenTable("t");
+  Table* const table = *world_->catalog().Open("t");
   std::vector<float> row(kDim);
   std::vector<uint8_t> outcome(1);
   ASSERT_TRUE(
@@ -384,8 +384,8 @@ TEST_F(Verifying, RowsThatAreGoneAreNotLookedAt) {
   const Manifest newest = *DecodeManifest(disk().Contents(ManifestPath(2)));
   const Manifest older = *DecodeManifest(disk().Contents(ManifestPath(1)));
   ASSERT_TRUE(world_.Open().ok());
-  Put(*world_->OpenTable("t"), KeysFrom(1, 249), 9.0f);
-  ASSERT_TRUE(world_->Checkpoint({}).ok());
+  Put(*world_->catalog().Open("t"), KeysFrom(1, 249), 9.0f);
+  ASSERT_TRUE(world_->checkpoints()->Make({}).ok());
   world_.Close();
   // Of the segments of the first checkpoint only the second has rows.
   for (const SegmentRows& rows : older.segments) {
@@ -523,8 +523,8 @@ TEST(Verify, WhatACrashLeavesIsClean) {
   world.Create("t", Optimizer::kNone);
   world.Create("other", Optimizer::kAdagrad, 16);
   for (int round = 0; round < 5; ++round) {
-    Put(*world->OpenTable("t"), KeysFrom(static_cast<Key>(round) * 60, 150), 1.0f);
-    ASSERT_TRUE(world->Checkpoint({}).ok());
+    Put(*world->catalog().Open("t"), KeysFrom(static_cast<Key>(round) * 60, 150), 1.0f);
+    ASSERT_TRUE(world->checkpoints()->Make({}).ok());
     if (round != 2) continue;
     ASSERT_TRUE(world.Open().ok());
   }

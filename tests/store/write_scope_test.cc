@@ -80,7 +80,7 @@ TEST(WriteScope, NoShardIsLockedWhileTheDeviceReads) {
   SpillWorld world(3);
   Table* const table = world.Create("t", Optimizer::kAdagrad);
   for (Key key = 0; key < kKeys; key += 500) Put(table, KeysFrom(key, 500), 1);
-  ASSERT_TRUE(table->mover()->log()->Flush().ok());
+  ASSERT_TRUE(table->mover()->log()->appender().Flush().ok());
   LockWatch watch(&world, table);
   Random random(3);
   for (int round = 0; round < 3; ++round) {

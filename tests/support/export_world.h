@@ -32,20 +32,20 @@ inline void MakeLast(SpillWorld* world) {
   Table* const wide = world->Create("wide", Optimizer::kAdagrad);
   Put(table, KeysFrom(1, 150), 1.0f);
   Put(wide, KeysFrom(1, 20), 2.0f);
-  ASSERT_TRUE((*world)->Checkpoint(BlobOf("first")).ok());
+  ASSERT_TRUE((*world)->checkpoints()->Make(BlobOf("first")).ok());
   LookUp(table, KeysFrom(20, 50));
   Put(table, KeysFrom(100, 130), 3.0f);
   ASSERT_TRUE(Erase(table, KeysFrom(1, 10), {}).ok());
-  ASSERT_TRUE((*world)->Checkpoint(BlobOf(kExportBlob)).ok());
+  ASSERT_TRUE((*world)->checkpoints()->Make(BlobOf(kExportBlob)).ok());
 }
 
 // Changes of all kinds, which no export has; again and again it changes what it changed before.
 inline void ChangeAll(Store* store, float factor) {
-  for (Table* const table : store->Tables()) {
+  for (Table* const table : store->catalog().List()) {
     ASSERT_NO_FATAL_FAILURE(Put(table, KeysFrom(1, 260), factor));
     ASSERT_TRUE(Erase(table, KeysFrom(31, 5), {}).ok());
   }
-  const std::string name = "new" + std::to_string(store->Tables().size());
+  const std::string name = "new" + std::to_string(store->catalog().List().size());
   const StatusOr<Table*> added = store->CreateTable(name, OptionsOf(kDim));
   ASSERT_TRUE(added.ok()) << added.status();
   ASSERT_NO_FATAL_FAILURE(Put(*added, KeysFrom(1, 10), factor));
@@ -66,7 +66,7 @@ inline void ExpectExport(SpillWorld* world, const std::string& path, const Table
   const auto store = OpenAt(world, path);
   ASSERT_TRUE(store.ok()) << store.status();
   ASSERT_NO_FATAL_FAILURE(ExpectIs(store->get(), expected));
-  const auto blob = (*store)->CheckpointBlob();
+  const auto blob = (*store)->checkpoints()->Blob();
   ASSERT_TRUE(blob.ok()) << blob.status();
   const auto expected_blob = BlobOf(kExportBlob);
   EXPECT_TRUE(std::equal(blob->begin(), blob->end(), expected_blob.begin(), expected_blob.end()));

@@ -48,7 +48,7 @@ inline StatusOr<std::unique_ptr<Store>> OpenOn(SimulatedDisk* disk, bool previou
 
 inline void PutRows(Store* store, const std::string& name, Key first, size_t count, float factor,
                     Contents* contents) {
-  Table* const table = *store->OpenTable(name);
+  Table* const table = *store->catalog().Open(name);
   const uint32_t dim = table->layout().dim;
   const std::vector<Key> keys = KeysFrom(first, count);
   std::vector<float> rows;
@@ -74,11 +74,11 @@ class FlippedStore {
     PutRows(store->get(), "first", 1, 100, 1.0f, &now);
     PutRows(store->get(), "second", 50, 60, 2.0f, &now);
     PutRows(store->get(), "small", 1, 200, 3.0f, &now);
-    EXPECT_TRUE((*store)->Checkpoint({}).ok());
+    EXPECT_TRUE((*store)->checkpoints()->Make({}).ok());
     contents_[1] = now;
     PutRows(store->get(), "first", 60, 80, 4.0f, &now);
     PutRows(store->get(), "small", 150, 100, 5.0f, &now);
-    EXPECT_TRUE((*store)->Checkpoint({}).ok());
+    EXPECT_TRUE((*store)->checkpoints()->Make({}).ok());
     contents_[2] = now;
     store->reset();
     disk_.Forget();

@@ -49,6 +49,7 @@ class SpillWorld {
   SpillWorld& operator=(const SpillWorld&) = delete;
 
   Store* operator->() { return store_.get(); }
+  Store& operator*() { return *store_; }
   Store* get() { return store_.get(); }
   SimulatedDisk& disk() { return *disk_; }
   FailingMemory& memory() { return memory_; }

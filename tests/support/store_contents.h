@@ -60,7 +60,7 @@ inline StatusOr<Rows> ReadAll(Table* table) {
 
 inline StatusOr<Tables> ReadAll(Store* store) {
   Tables tables;
-  for (Table* const table : store->Tables()) {
+  for (Table* const table : store->catalog().List()) {
     StatusOr<Rows> rows = ReadAll(table);
     if (!rows.ok()) return rows.status();
     tables[table->name()] = *std::move(rows);
@@ -89,7 +89,7 @@ inline void ExpectIs(Store* store, const Tables& expected) {
   for (const auto& [name, rows] : expected) {
     ASSERT_EQ(tables->count(name), 1u) << name;
     ASSERT_EQ(tables->at(name), rows) << name;
-    ExpectRows(*store->OpenTable(name), rows);
+    ExpectRows(*store->catalog().Open(name), rows);
   }
 }
 

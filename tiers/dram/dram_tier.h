@@ -52,6 +52,7 @@ class DramTier {
 
   // The pages, and their memory.
   PagePool* pool() { return &pool_; }
+  const PagePool* pool() const { return &pool_; }
 
   // Whether a class may get a further page.
   enum class Pages { kMayAdd, kAsTheyAre };

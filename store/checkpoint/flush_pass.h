@@ -1,7 +1,7 @@
-// The sweep of a checkpoint: the rows in memory that are owed to it (store/gate/batch_gate.h) go
-// into the log, where a copy of each stays.
-#ifndef EMBANK_STORE_CHECKPOINT_CHECKPOINT_H_
-#define EMBANK_STORE_CHECKPOINT_CHECKPOINT_H_
+// The flush pass of a checkpoint, which is also called its sweep: the rows in memory that are owed
+// to it (store/gate/batch_gate.h) go into the log, where a copy of each stays.
+#ifndef EMBANK_STORE_CHECKPOINT_FLUSH_PASS_H_
+#define EMBANK_STORE_CHECKPOINT_FLUSH_PASS_H_
 
 #include "base/threads/clock.h"
 #include "base/threads/executor.h"
@@ -30,4 +30,4 @@ uint64_t SweepOwed(const SweepParts& parts);
 
 }  // namespace embank
 
-#endif  // EMBANK_STORE_CHECKPOINT_CHECKPOINT_H_
+#endif  // EMBANK_STORE_CHECKPOINT_FLUSH_PASS_H_

@@ -1,4 +1,4 @@
-#include "store/checkpoint/checkpoint.h"
+#include "store/checkpoint/flush_pass.h"
 
 #include <algorithm>
 #include <span>

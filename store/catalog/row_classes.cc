@@ -1,0 +1,100 @@
+#include "store/catalog/row_classes.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "base/status_macros.h"
+#include "base/status_with_room.h"
+#include "base/str_cat.h"
+#include "store/placement/memory_plan.h"
+#include "store/placement/page_mover.h"
+
+namespace embank {
+
+uint64_t RowClasses::TableBytesMax(const TableOptions& options, uint64_t segment_bytes) {
+  const SegmentGeometry geometry =
+      SegmentGeometry::Of(RecordBytesOf(RowClassOf(options).slot_bytes), segment_bytes);
+  return kTableFixedBytes + RowMover::kFixedBytes + LogMemory::ClassBytesMax(geometry);
+}
+
+StatusOr<const RowClasses::Entry*> RowClasses::FindOrAdd(const RowClass& row_class) {
+  // With a log it is the mover that forgets.
+  const bool forgets = row_class.on_full == OnFull::kForget && parts_.log == nullptr;
+  auto entry = std::find_if(entries_.begin(), entries_.end(),
+                            [&](const Entry& one) { return one.row_class == row_class; });
+  if (entry == entries_.end()) {
+    // The push_back behind the tier's new class must not fail.
+    if (entries_.size() == entries_.capacity()) entries_.reserve(2 * entries_.size() + 8);
+    const SlotClass slot_class = parts_.store.tier->AddClass(
+        row_class.slot_bytes, /*has_notes=*/parts_.log != nullptr || forgets);
+    EMBANK_CHECK(slot_class == entries_.size());
+    entries_.push_back({row_class, slot_class, nullptr, nullptr});
+    entry = entries_.end() - 1;
+  }
+  if (parts_.log != nullptr && entry->mover == nullptr) EMBANK_RETURN_IF_ERROR(MakeMover(&*entry));
+  if (forgets && entry->forgetter == nullptr) EMBANK_RETURN_IF_ERROR(MakeForgetter(&*entry));
+  return &*entry;
+}
+
+std::vector<RowClass> RowClasses::List() const {
+  std::vector<RowClass> row_classes;
+  row_classes.reserve(entries_.size());
+  for (const Entry& entry : entries_) row_classes.push_back(entry.row_class);
+  return row_classes;
+}
+
+Status RowClasses::CheckNotesReach(const RowClass& row_class) const {
+  const uint64_t bytes_max = SlotNotes::AddressBytesMax(row_class.slot_bytes);
+  if (RowAddressBytes(*parts_.options) <= bytes_max) return OkStatus();
+  return ResourceExhaustedError(
+      StrCat("rows of ", row_class.slot_bytes, " bytes can have at most ", bytes_max,
+             " bytes of dram_bytes in a store with a path, and in tables that forget"));
+}
+
+Status RowClasses::MakeMover(Entry* entry) {
+  EMBANK_RETURN_IF_ERROR(CheckNotesReach(entry->row_class));
+  const uint32_t slot_bytes = entry->row_class.slot_bytes;
+  const bool forgets = entry->row_class.on_full == OnFull::kForget;
+  if (!parts_.log->space()
+           .AddRowClass(entry->slot_class, RecordBytesOf(slot_bytes), forgets)
+           .ok()) {
+    return StatusWithRoom(StatusCode::kResourceExhausted, [&] {
+      return StrCat("dram_bytes: ", parts_.options->dram_bytes, ", of which ",
+                    parts_.budget->used_bytes(), " are used, leaves no memory for saving rows of ",
+                    slot_bytes, " bytes; embank_estimate says how much such tables need");
+    });
+  }
+  auto mover = std::make_unique<RowMover>(PlacementParts{.tier = parts_.store.tier,
+                                                         .index = parts_.store.index,
+                                                         .log = parts_.log,
+                                                         .heat_clock = parts_.store.heat_clock,
+                                                         .heat_sketch = parts_.heat_sketch,
+                                                         .tables = parts_.tables_by_id,
+                                                         .gate = parts_.store.gate},
+                                          entry->slot_class, entry->row_class);
+  EMBANK_RETURN_IF_ERROR(parts_.budget->Charge(RowMover::kFixedBytes));
+  if (parts_.store.pages != nullptr) parts_.store.pages->AddClass(mover.get());
+  entry->mover = std::move(mover);
+  return OkStatus();
+}
+
+Status RowClasses::MakeForgetter(Entry* entry) {
+  EMBANK_RETURN_IF_ERROR(CheckNotesReach(entry->row_class));
+  if (own_tables_by_id_ == nullptr) {
+    auto tables = std::make_unique<TableDirectory>();
+    EMBANK_RETURN_IF_ERROR(parts_.budget->Charge(sizeof *tables));
+    own_tables_by_id_ = std::move(tables);
+  }
+  auto forgetter =
+      std::make_unique<RowForgetter>(ForgetterParts{.tier = parts_.store.tier,
+                                                    .index = parts_.store.index,
+                                                    .heat_clock = parts_.store.heat_clock,
+                                                    .tables = own_tables_by_id_.get()},
+                                     entry->row_class);
+  EMBANK_RETURN_IF_ERROR(parts_.budget->Charge(RowForgetter::kFixedBytes));
+  entry->forgetter = std::move(forgetter);
+  return OkStatus();
+}
+
+}  // namespace embank

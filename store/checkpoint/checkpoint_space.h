@@ -1,0 +1,56 @@
+// The part of ssd_bytes that the log reserves for checkpoints: the manifests of the two that are
+// kept and of the next one, each with a blob, and the files with the heat of rows.
+#ifndef EMBANK_STORE_CHECKPOINT_CHECKPOINT_SPACE_H_
+#define EMBANK_STORE_CHECKPOINT_CHECKPOINT_SPACE_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "base/status.h"
+#include "store/catalog/catalog.h"
+#include "store/checkpoint/manifest.h"
+#include "tiers/log/row_log.h"
+
+namespace embank {
+
+// Describes the tables and row classes of a catalog as a manifest without number and segments.
+// std::bad_alloc leaves it.
+Manifest DescribeTables(const Catalog& catalog) EMBANK_SHARED_LOCKS_REQUIRED(catalog.mutex());
+
+// Its callers hold the lock of the catalog that they describe; a caller that shares that lock also
+// holds the lock of checkpoints. All calls succeed where ssd_bytes has no limit, or the store is
+// read-only. std::bad_alloc leaves them.
+class CheckpointSpace {
+ public:
+  // `segment_bytes` is given where the size of segments does not follow from the options.
+  CheckpointSpace(const StoreOptions& options, RowLog* log, std::optional<uint64_t> segment_bytes)
+      : options_(options), log_(log), segment_bytes_(segment_bytes) {}
+  CheckpointSpace(const CheckpointSpace&) = delete;
+  CheckpointSpace& operator=(const CheckpointSpace&) = delete;
+
+  // Reserves what a store that is opened has already, however much that is: where it is too much,
+  // no row changes until rows are erased.
+  void Accept(const Manifest& tables, uint64_t blob_bytes, uint64_t heat_bytes);
+
+  // Reserves space for a table more, and for its row class.
+  // kResourceExhausted: ssd_bytes has too little space for it, now or ever.
+  Status ReserveForTable(Manifest tables, ManifestTable table);
+  // Reserves space for a blob of so many bytes. kResourceExhausted.
+  Status ReserveForBlob(const Manifest& tables, uint64_t bytes);
+  // Reserves so many bytes for all files with heat, in place of those reserved before; with `must`
+  // however many they are. False: there is no space, the former reservation stays.
+  bool ReserveForHeat(const Manifest& tables, uint64_t bytes, bool must);
+
+ private:
+  bool Reserve(const Manifest& tables, uint64_t blob_bytes, bool must);
+
+  const StoreOptions& options_;
+  RowLog* const log_;
+  const std::optional<uint64_t> segment_bytes_;
+  uint64_t heat_bytes_ = 0;
+  uint64_t blob_bytes_ = 0;  // of each manifest
+};
+
+}  // namespace embank
+
+#endif  // EMBANK_STORE_CHECKPOINT_CHECKPOINT_SPACE_H_

@@ -1,0 +1,197 @@
+#include "store/checkpoint/checkpoints.h"
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "base/check.h"
+#include "base/seeded_bug.h"
+#include "base/status_macros.h"
+#include "base/str_cat.h"
+
+namespace embank {
+
+Checkpoints::Checkpoints(const CheckpointParts& parts, const OpenedManifests& manifests)
+    : parts_(parts),
+      space_(*parts.options, parts.sweep.log, parts.segment_bytes),
+      heat_(parts.heat, parts.directory, &space_, parts.catalog),
+      last_(manifests.opened()) {
+  last_.segments.clear();
+  for (const Manifest& manifest : manifests.kept()) {
+    if (manifest.heat.bytes > 0)
+      parts_.directory->NoteHeat(manifest.checkpoint, manifest.heat.bytes);
+  }
+  {
+    MutexLock lock(parts_.catalog->mutex());
+    space_.Accept(DescribeTables(*parts_.catalog), last_.blob.size(),
+                  parts_.directory->HeatBytes());
+  }
+  // The files of a damaged manifest are not known: nothing is removed then.
+  if (manifests.are_all() && !parts_.options->read_only) {
+    parts_.directory->RemoveOrphans(manifests.kept());
+  }
+}
+
+StatusOr<uint32_t> Checkpoints::Make(std::span<const std::byte> blob) {
+  if (blob.size() > kBlobBytesMax) {
+    return InvalidArgumentError(StrCat("blob_bytes: ", blob.size(), ", at most ", kBlobBytesMax));
+  }
+  if (parts_.options->read_only) return OpenedReadOnly();
+  HurriedLock lock(&mutex_, pace());
+  try {
+    // CheckpointDirectory::Keep looks again; here nothing has been done yet.
+    EMBANK_RETURN_IF_ERROR(parts_.directory->lock().Check());
+    // Before compaction takes what is left.
+    EMBANK_RETURN_IF_ERROR(ReserveForBlob(blob.size()));
+    const CheckpointWait::UnderWay under_way(parts_.sweep.gate->checkpoint_wait());
+    parts_.compaction->MakeRoomLater();
+    return MakeLocked(blob);
+  } catch (const std::bad_alloc&) {
+    return NoMemory();
+  }
+}
+
+Status Checkpoints::ReserveForBlob(uint64_t bytes) {
+  ReaderMutexLock lock(parts_.catalog->mutex());
+  return space_.ReserveForBlob(DescribeTables(*parts_.catalog), bytes);
+}
+
+// Until the flip nothing has happened; after it the gate and the log are told how it ended.
+StatusOr<uint32_t> Checkpoints::MakeLocked(std::span<const std::byte> blob) {
+  const SweepParts& sweep = parts_.sweep;
+  const uint64_t begin_ns = sweep.clock->NowNs();
+  uint64_t flip_ns = 0;
+  EMBANK_ASSIGN_OR_RETURN(Manifest manifest, Flip(blob, &flip_ns));
+  const uint64_t rest_ns = SweepOwed(sweep);
+  Status status = sweep.gate->EndSweep();
+  bool in_doubt = false;
+  if (status.ok()) status = KeepFrozen(&manifest, &in_doubt);
+  if (Seeded(SeededBug::kManifestBeforeSegments)) status.Update(sweep.log->appender().Sync());
+  sweep.log->checkpoints().Thaw(status.ok() || in_doubt);
+  if (!status.ok()) {
+    heat_.RemoveBut(exported_);
+    return status;
+  }
+  manifest.segments.clear();
+  last_ = std::move(manifest);
+  ReleaseOthers();
+  MutexLock lock(&report_mutex_);
+  report_ = {.checkpoints = report_.checkpoints + 1,
+             .last_ns = sweep.clock->NowNs() - begin_ns,
+             .last_flip_ns = flip_ns,
+             .last_rest_ns = rest_ns};
+  return last_.checkpoint;
+}
+
+// A table of which a drop has left a part would come back so.
+Status Checkpoints::CheckWhole(std::span<Table* const> tables) const {
+  for (const Table* const table : tables) {
+    if (table->CheckAlive().ok()) continue;
+    return FailedPreconditionError(StrCat(
+        "table \"", table->name(), "\" is dropped in part; drop it again before a checkpoint"));
+  }
+  if (parts_.sweep.gate->checkpoint() < UINT32_MAX) return OkStatus();
+  return FailedPreconditionError("the store has had as many checkpoints as it can count");
+}
+
+// Freezes the log between two batches of changes, and describes the tables as they are then.
+StatusOr<Manifest> Checkpoints::Flip(std::span<const std::byte> blob, uint64_t* flip_ns) {
+  // No table comes or goes while there is no batch.
+  ReaderMutexLock lock(parts_.catalog->mutex());
+  const std::span<Table* const> tables = parts_.catalog->live();
+  EMBANK_RETURN_IF_ERROR(CheckWhole(tables));
+  Manifest manifest = DescribeTables(*parts_.catalog);
+  manifest.store_id = last_.store_id;
+  manifest.seed = last_.seed;
+  manifest.previous = last_.checkpoint;
+  EMBANK_RETURN_IF_ERROR(space_.ReserveForBlob(manifest, blob.size()));
+  manifest.blob.assign(blob.begin(), blob.end());
+  uint64_t begin_ns = 0;
+  parts_.sweep.gate->Flip(
+      [&](uint32_t checkpoint) {
+        manifest.checkpoint = checkpoint;
+        // The rates with which the last batches were made.
+        for (size_t i = 0; i < tables.size(); ++i)
+          manifest.tables[i].options = tables[i]->options();
+        parts_.sweep.log->checkpoints().Freeze(checkpoint);
+      },
+      [&] { begin_ns = parts_.sweep.clock->NowNs(); });
+  EMBANK_CHECK(manifest.checkpoint > last_.checkpoint);
+  *flip_ns = parts_.sweep.clock->NowNs() - begin_ns;
+  return manifest;
+}
+
+// Makes what is frozen durable, and then the manifest. *in_doubt: nobody knows whether it is there.
+Status Checkpoints::KeepFrozen(Manifest* manifest, bool* in_doubt) {
+  RowLog* const log = parts_.sweep.log;
+  try {
+    // Before the log's sync of the directory, which makes its name durable too.
+    heat_.Save(manifest);
+    EMBANK_ASSIGN_OR_RETURN(manifest->segments, log->checkpoints().SyncFrozen());
+    manifest->next_segment_id = log->segments().next_segment_id();
+    manifest->next_sequence = log->appender().next_sequence();
+    return parts_.directory->Keep(*manifest, in_doubt);
+  } catch (const std::bad_alloc&) {
+    return NoMemory();
+  }
+}
+
+// Gives up what neither the kept checkpoints have nor those that are being exported.
+void Checkpoints::ReleaseOthers() {
+  uint32_t oldest = last_.previous;
+  if (!exported_.empty()) oldest = std::min(oldest, *exported_.begin());
+  parts_.sweep.log->checkpoints().ReleaseOlderThan(oldest);
+  if (!parts_.options->read_only) heat_.RemoveBut(exported_);
+}
+
+CheckpointReport Checkpoints::Report() const {
+  MutexLock lock(&report_mutex_);
+  return report_;
+}
+
+StatusOr<std::vector<std::byte>> Checkpoints::Blob() const {
+  HurriedLock lock(&mutex_, pace());
+  if (last_.checkpoint == 0) return NotFoundError("the store has no checkpoint yet");
+  return last_.blob;
+}
+
+Status Checkpoints::Export(const std::string& directory, ExportProgress progress) {
+  try {
+    EMBANK_ASSIGN_OR_RETURN(Manifest manifest, BeginExport());
+    const uint32_t checkpoint = manifest.checkpoint;
+    Status status;
+    try {
+      status = ExportCheckpoint(
+          {.files = parts_.files, .memory = parts_.memory, .source = parts_.directory->files()},
+          std::move(manifest), directory, progress);
+    } catch (const std::bad_alloc&) {
+      status = NoMemory();
+    }
+    EndExport(checkpoint);
+    return status;
+  } catch (const std::bad_alloc&) {
+    return NoMemory();
+  }
+}
+
+// From here to EndExport its segments stay, though checkpoints come.
+StatusOr<Manifest> Checkpoints::BeginExport() {
+  HurriedLock lock(&mutex_, pace());
+  if (last_.checkpoint == 0) {
+    return FailedPreconditionError(
+        "the store has no checkpoint that could be exported; embank_checkpoint makes one");
+  }
+  EMBANK_ASSIGN_OR_RETURN(Manifest manifest, parts_.directory->Load(last_.checkpoint));
+  exported_.insert(last_.checkpoint);
+  return manifest;
+}
+
+void Checkpoints::EndExport(uint32_t checkpoint) {
+  HurriedLock lock(&mutex_, pace());
+  const auto exported = exported_.find(checkpoint);
+  EMBANK_CHECK(exported != exported_.end());
+  exported_.erase(exported);
+  ReleaseOthers();
+}
+
+}  // namespace embank

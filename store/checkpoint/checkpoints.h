@@ -1,0 +1,130 @@
+// The checkpoints of a store: makes them beside batches of changes, keeps the last ones, and
+// exports them.
+//
+//   gate closed for a moment  ->  flush pass (store/checkpoint/flush_pass.h)  ->  log durable
+//     ->  manifest durable  ->  files of older checkpoints are removed
+#ifndef EMBANK_STORE_CHECKPOINT_CHECKPOINTS_H_
+#define EMBANK_STORE_CHECKPOINT_CHECKPOINTS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/files/file_system.h"
+#include "base/memory/memory.h"
+#include "base/status_or.h"
+#include "base/threads/mutex.h"
+#include "store/catalog/catalog.h"
+#include "store/checkpoint/checkpoint_directory.h"
+#include "store/checkpoint/checkpoint_space.h"
+#include "store/checkpoint/export.h"
+#include "store/checkpoint/flush_pass.h"
+#include "store/checkpoint/kept_heat.h"
+#include "store/checkpoint/manifest.h"
+#include "store/checkpoint/opened_manifests.h"
+#include "store/gate/sweep_pace.h"
+#include "store/placement/compaction.h"
+
+namespace embank {
+
+// The parts that checkpoints are made with; all of them outlive the checkpoints.
+struct CheckpointParts {
+  const StoreOptions* options;
+  FileSystem* files;
+  MemorySource* memory;
+  SweepParts sweep;
+  HeatToSave heat;
+  Compaction* compaction;  // nullptr: the store is read-only
+  Catalog* catalog;
+  CheckpointDirectory* directory;
+  // The size of segments where it does not follow from the options.
+  std::optional<uint64_t> segment_bytes;
+};
+
+// How many checkpoints there were, and the times of the last one.
+struct CheckpointReport {
+  uint64_t checkpoints = 0;  // that were made since the store was opened
+  uint64_t last_ns = 0;
+  uint64_t last_flip_ns = 0;  // of them those without a batch
+  uint64_t last_rest_ns = 0;  // of them those in which its sweep let batches go first
+};
+
+// Thread-safe. Its lock comes before that of the catalog.
+class Checkpoints {
+ public:
+  // Goes on behind the opened checkpoint, which was recovered. Removes files that no kept
+  // checkpoint has, unless the store is read-only. std::bad_alloc leaves it.
+  Checkpoints(const CheckpointParts& parts, const OpenedManifests& manifests);
+  Checkpoints(const Checkpoints&) = delete;
+  Checkpoints& operator=(const Checkpoints&) = delete;
+
+  // Makes the store as it is at some moment of the call durable, all tables and their rows, between
+  // batches of changes; and the caller's blob. Batches go on meanwhile. Returns the checkpoint's
+  // number. One checkpoint is made at a time; other callers wait.
+  // kFailedPrecondition: the store is read-only, or a table is dropped in part.
+  // kInvalidArgument: the blob is too large.
+  // kResourceExhausted: there is no memory, or the log has no space.
+  // The statuses of files: after those of the manifest's name it is unknown which checkpoint is the
+  // last, and no further one is made.
+  StatusOr<uint32_t> Make(std::span<const std::byte> blob);
+
+  // Returns the blob of the last checkpoint. kNotFound: there is no checkpoint.
+  StatusOr<std::vector<std::byte>> Blob() const;
+
+  // Makes a store of its own out of the last checkpoint, durably, in a directory that does not
+  // exist or is empty. Batches and checkpoints go on meanwhile; the space of the exported
+  // checkpoint stays taken until the end.
+  // kFailedPrecondition: there is no checkpoint.
+  // The statuses of ExportCheckpoint.
+  Status Export(const std::string& directory, ExportProgress progress);
+
+  // Reports how long the last checkpoint took.
+  CheckpointReport Report() const;
+
+  // Returns the space that is reserved for checkpoints; its callers hold the lock of the catalog.
+  CheckpointSpace* space() { return &space_; }
+
+  // No checkpoint is made while one lives, and its thread makes none.
+  class Pause {
+   public:
+    // Waits for a checkpoint that is under way. nullptr: the store has no checkpoints.
+    explicit Pause(Checkpoints* checkpoints) {
+      if (checkpoints != nullptr) lock_.emplace(&checkpoints->mutex_, checkpoints->pace());
+    }
+    Pause(const Pause&) = delete;
+    Pause& operator=(const Pause&) = delete;
+
+   private:
+    std::optional<HurriedLock> lock_;
+  };
+
+ private:
+  SweepPace* pace() const { return parts_.sweep.gate->pace(); }
+  Status ReserveForBlob(uint64_t bytes);
+  StatusOr<uint32_t> MakeLocked(std::span<const std::byte> blob)
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Status CheckWhole(std::span<Table* const> tables) const;
+  StatusOr<Manifest> Flip(std::span<const std::byte> blob, uint64_t* flip_ns)
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Status KeepFrozen(Manifest* manifest, bool* in_doubt) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ReleaseOthers() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  StatusOr<Manifest> BeginExport();
+  void EndExport(uint32_t checkpoint);
+
+  const CheckpointParts parts_;
+  CheckpointSpace space_;
+  mutable Mutex mutex_;  // taken before the catalog's; guards parts_.directory too
+  KeptHeat heat_ EMBANK_GUARDED_BY(mutex_);
+  Manifest last_ EMBANK_GUARDED_BY(mutex_);                     // without what is in segments
+  std::multiset<uint32_t> exported_ EMBANK_GUARDED_BY(mutex_);  // checkpoints, now
+  mutable Mutex report_mutex_;
+  CheckpointReport report_ EMBANK_GUARDED_BY(report_mutex_);
+};
+
+}  // namespace embank
+
+#endif  // EMBANK_STORE_CHECKPOINT_CHECKPOINTS_H_

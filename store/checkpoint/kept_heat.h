@@ -1,0 +1,45 @@
+// The files with the heat of rows that belong to the checkpoints of a store, and their space.
+#ifndef EMBANK_STORE_CHECKPOINT_KEPT_HEAT_H_
+#define EMBANK_STORE_CHECKPOINT_KEPT_HEAT_H_
+
+#include <cstdint>
+#include <set>
+
+#include "store/catalog/catalog.h"
+#include "store/checkpoint/checkpoint_directory.h"
+#include "store/checkpoint/checkpoint_space.h"
+#include "store/checkpoint/heat_file.h"
+
+namespace embank {
+
+// Its callers hold the lock of checkpoints. A checkpoint is whole without its heat: where heat has
+// no space, or cannot be written, it is left out.
+class KeptHeat {
+ public:
+  // The parts outlive it.
+  KeptHeat(const HeatToSave& heat, CheckpointDirectory* directory, CheckpointSpace* space,
+           const Catalog* catalog)
+      : heat_(heat), directory_(directory), space_(space), catalog_(catalog) {}
+  KeptHeat(const KeptHeat&) = delete;
+  KeptHeat& operator=(const KeptHeat&) = delete;
+
+  // Writes the heat of a checkpoint that is being made, and notes the file in its manifest; the
+  // file's name is not yet durable. std::bad_alloc leaves it.
+  void Save(Manifest* manifest);
+  // Removes all files but those of these checkpoints, and of the checkpoints that the directory
+  // keeps; their space comes free. Without memory some files are left for the next call.
+  void RemoveBut(const std::multiset<uint32_t>& checkpoints);
+
+ private:
+  bool Reserve(bool must);
+  void Write(Manifest* manifest);
+
+  const HeatToSave heat_;
+  CheckpointDirectory* const directory_;
+  CheckpointSpace* const space_;
+  const Catalog* const catalog_;
+};
+
+}  // namespace embank
+
+#endif  // EMBANK_STORE_CHECKPOINT_KEPT_HEAT_H_

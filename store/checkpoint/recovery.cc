@@ -1,0 +1,146 @@
+#include "store/checkpoint/recovery.h"
+
+#include <bit>
+#include <map>
+#include <new>
+
+#include "base/status_macros.h"
+#include "base/status_with_room.h"
+#include "base/str_cat.h"
+#include "base/threads/log.h"
+#include "store/checkpoint/heat_file.h"
+#include "store/index/index_sizes.h"
+
+namespace embank {
+namespace {
+
+// Memory was reserved for all rows: mostly it is many that a damaged footer makes one.
+Status NoPlace(uint64_t segment_id, uint64_t dram_bytes) {
+  return StatusWithRoom(StatusCode::kResourceExhausted, [&] {
+    return StrCat(SegmentName(segment_id),
+                  ": no place in the index for one of its rows; dram_bytes is ", dram_bytes,
+                  ", or too many rows are said to have the same key");
+  });
+}
+
+Status RecoverTables(const RecoveryParts& parts, const Manifest& manifest) {
+  MutexLock lock(parts.catalog->mutex());
+  for (const RowClass& row_class : manifest.row_classes) {
+    EMBANK_RETURN_IF_ERROR(parts.catalog->AddRowClass(row_class));
+  }
+  for (const ManifestTable& table : manifest.tables) {
+    EMBANK_RETURN_IF_ERROR(parts.catalog->Add(table.id, table.name, table.options).status());
+  }
+  return OkStatus();
+}
+
+Status RecoverSegment(const RecoveryParts& parts, const SegmentRows& rows, uint32_t checkpoint) {
+  Status status;
+  std::map<Table*, int64_t> counts;
+  const auto insert = [&](Location location, TableId owner, Key key) {
+    Table* const table = parts.tables->Get(owner);
+    const bool is_owner = table != nullptr && table->slot_class() == rows.header.row_class;
+    if (!is_owner && status.ok()) {
+      status = DataLossError(StrCat(SegmentName(rows.header.segment_id), ": a row of table ", owner,
+                                    ", which has no such rows in the checkpoint"));
+    }
+    if (!status.ok()) return;
+    const KeyHash hash = table->HashOf(key);
+    KeyIndex::Shard* const shard = parts.index->shard(KeyIndex::ShardOf(hash));
+    MutexLock lock(&shard->mutex);
+    status = parts.index->capacity()->ReserveOne(shard, hash);
+    if (!status.ok()) status = NoPlace(rows.header.segment_id, parts.options->dram_bytes);
+    if (!status.ok()) return;
+    parts.index->Insert(shard, hash, location);
+    ++counts[table];
+  };
+  const LogOwners::Visit visit = insert;
+  const Status adopted = parts.log->recovery().Adopt(rows, checkpoint, &visit);
+  for (const auto& [table, count] : counts) {
+    table->AddRows(count);
+    table->mover()->rows().CountInLog(*table, count);
+  }
+  EMBANK_RETURN_IF_ERROR(adopted);
+  return status;
+}
+
+// In the order of the log rows come by hash: an index that grows while they do finds the places of
+// a part of them full.
+Status ReservePlaces(const RecoveryParts& parts, const Manifest& manifest) {
+  uint64_t rows = 0;
+  for (const SegmentRows& segment : manifest.segments) {
+    for (const uint64_t word : segment.bits) rows += static_cast<uint64_t>(std::popcount(word));
+  }
+  if (parts.index->capacity()->ReserveRows(rows).ok()) return OkStatus();
+  return ResourceExhaustedError(
+      StrCat("dram_bytes is ", parts.options->dram_bytes, "; the index of the ", rows, " rows of ",
+             parts.options->path, " needs ", IndexBytesMax(rows), " bytes"));
+}
+
+Status RecoverRows(const RecoveryParts& parts, const Manifest& manifest) {
+  EMBANK_RETURN_IF_ERROR(ReservePlaces(parts, manifest));
+  Mutex mutex;
+  Status status;
+  parts.executor->ParallelFor(static_cast<uint32_t>(manifest.segments.size()), [&](uint32_t i) {
+    {
+      MutexLock lock(&mutex);
+      if (!status.ok()) return;
+    }
+    Status recovered;
+    try {
+      recovered = RecoverSegment(parts, manifest.segments[i], manifest.checkpoint);
+    } catch (const std::bad_alloc&) {
+      recovered = NoMemory();
+    }
+    if (recovered.ok()) return;
+    MutexLock lock(&mutex);
+    status.Update(recovered);
+  });
+  return status;
+}
+
+// Adds to a kDataLoss which other ways to the rows there are.
+Status WithOtherWays(Status recovered, const RecoveryParts& parts, std::span<const Manifest> kept) {
+  if (!IsDataLoss(recovered)) return recovered;
+  const bool has_other = kept.size() > 1 && !parts.options->previous;
+  return DataLossError(StrCat(recovered.message(),
+                              has_other ? StrCat("; checkpoint ", kept.back().checkpoint,
+                                                 " can be opened as the previous one")
+                                        : "",
+                              "; `embank repair` makes a new store of all rows that can be read"));
+}
+
+// No row depends on it.
+void RecoverHeat(const RecoveryParts& parts, const Manifest& manifest) {
+  if (manifest.heat.bytes == 0) return;
+  const Status loaded =
+      LoadHeat(parts.files, HeatName(manifest.checkpoint), manifest.heat, parts.heat_sketch);
+  if (loaded.ok()) return;
+  Log(LogLevel::kWarning,
+      StrCat("what heat rows gained since they were written is lost: ", loaded.ToString()));
+}
+
+// The segments of a checkpoint that is not opened take space all the same.
+void AdoptSegments(RowLog* log, const Manifest& manifest) {
+  for (const SegmentRows& rows : manifest.segments) {
+    const Status adopted = log->recovery().Adopt(rows, manifest.checkpoint, nullptr);
+    if (adopted.ok()) continue;
+    Log(LogLevel::kWarning, StrCat("of checkpoint ", manifest.checkpoint,
+                                   ", which is not opened: ", adopted.ToString()));
+  }
+}
+
+}  // namespace
+
+Status Recover(const RecoveryParts& parts, const OpenedManifests& manifests) {
+  const Manifest& opened = manifests.opened();
+  EMBANK_RETURN_IF_ERROR(RecoverTables(parts, opened));
+  EMBANK_RETURN_IF_ERROR(WithOtherWays(RecoverRows(parts, opened), parts, manifests.kept()));
+  RecoverHeat(parts, opened);
+  // Space is nothing to a store that is only read.
+  if (parts.options->read_only) return OkStatus();
+  for (const Manifest& other : manifests.kept().subspan(1)) AdoptSegments(parts.log, other);
+  return OkStatus();
+}
+
+}  // namespace embank

@@ -1,0 +1,42 @@
+// Recovery: a store that is opened gets the tables, the rows and the heat of a checkpoint back.
+//
+//   manifest  ->  row classes, tables
+//   footers of the manifest's segments  ->  index; rows are read when they are first looked up
+//   heat file  ->  sketch
+#ifndef EMBANK_STORE_CHECKPOINT_RECOVERY_H_
+#define EMBANK_STORE_CHECKPOINT_RECOVERY_H_
+
+#include "base/files/file_system.h"
+#include "base/status.h"
+#include "base/threads/executor.h"
+#include "store/catalog/catalog.h"
+#include "store/checkpoint/opened_manifests.h"
+#include "store/index/key_index.h"
+#include "store/placement/heat_sketch.h"
+#include "store/table/table_directory.h"
+#include "tiers/log/row_log.h"
+
+namespace embank {
+
+// The parts that recovery works with; all of them are empty, and outlive the call.
+struct RecoveryParts {
+  const StoreOptions* options;
+  Directory* files;
+  Executor* executor;
+  KeyIndex* index;
+  RowLog* log;
+  const TableDirectory* tables;
+  HeatSketch* heat_sketch;
+  Catalog* catalog;
+};
+
+// Recovers the opened checkpoint; the log takes over the segments of the other kept one too, unless
+// the store is read-only. Before the first batch.
+// kResourceExhausted: dram_bytes has no memory for tables or index.
+// kDataLoss: a segment is damaged; the message names a checkpoint that can be opened instead.
+// The statuses of files. std::bad_alloc leaves it. After an error the parts are of no use.
+Status Recover(const RecoveryParts& parts, const OpenedManifests& manifests);
+
+}  // namespace embank
+
+#endif  // EMBANK_STORE_CHECKPOINT_RECOVERY_H_

@@ -1,0 +1,56 @@
+// The lock of a store's directory: the file LOCK and the directory itself are locked together. One
+// process that changes the store has both alone, or any number of readers share them.
+//
+// The file LOCK can be removed by everybody who may write to the directory; the directory itself
+// cannot. Some file systems do not lock directories: there LOCK has to do.
+#ifndef EMBANK_STORE_CHECKPOINT_STORE_LOCK_H_
+#define EMBANK_STORE_CHECKPOINT_STORE_LOCK_H_
+
+#include <memory>
+
+#include "base/files/file_system.h"
+#include "base/status.h"
+
+namespace embank {
+
+// Used by one thread at a time. Its destruction gives the locks up.
+class StoreLock {
+ public:
+  static constexpr char kFileName[] = "LOCK";
+
+  // The directory outlives the lock. Nothing is locked yet.
+  explicit StoreLock(Directory* directory) : directory_(directory) {}
+  StoreLock(const StoreLock&) = delete;
+  StoreLock& operator=(const StoreLock&) = delete;
+
+  // Takes the lock alone. A LOCK that is missing is made if `may_make_file`.
+  // kUnavailable: the store is open elsewhere.
+  // kNotFound: there is no LOCK. The directory itself stays locked, and the call can be repeated.
+  // The statuses of files.
+  Status LockToChange(bool may_make_file);
+  // Takes the lock together with other readers, and writes nothing. Without a LOCK the lock of the
+  // directory itself is enough. `argument` is the name by which callers know the path.
+  // kUnavailable: the store is open to be changed.
+  // kNotFound: there is no LOCK, and the file system does not lock directories.
+  // The statuses of files.
+  Status LockToRead(const char* argument);
+
+  // Says whether LOCK is still the file that was locked. There was a LOCK to lock.
+  // kUnavailable: it was removed or replaced, so that others may open the store.
+  // The statuses of files.
+  Status Check() const;
+
+ private:
+  Status OpenElsewhere(bool shared, const char* argument) const;
+  Status MakeFile();
+  Status LockDirectory(bool shared, const char* argument);
+  Status LockFile(bool shared, const char* argument);
+
+  Directory* const directory_;
+  std::unique_ptr<FileLock> directory_lock_;  // nullptr: the file system has none of directories
+  std::unique_ptr<FileLock> file_lock_;       // nullptr: there is no LOCK
+};
+
+}  // namespace embank
+
+#endif  // EMBANK_STORE_CHECKPOINT_STORE_LOCK_H_

@@ -1,0 +1,31 @@
+#include "store/inspect/memory_report.h"
+
+#include <algorithm>
+
+namespace embank {
+
+MemoryReport ReportMemory(const Store& store) {
+  MemoryReport report{};
+  for (const Table* const table : store.catalog().List()) {
+    const RowLayout& layout = table->layout();
+    // Rows of a batch under way may be counted in the log and not yet at all.
+    const uint64_t in_log = table->rows_in_log();
+    const uint64_t all = table->rows();
+    const uint64_t rows = all - std::min(all, in_log);
+    report.rows_bytes += rows * (layout.row_bytes - layout.state_bytes());
+    report.state_bytes += rows * layout.state_bytes();
+  }
+  report.budget_bytes = store.budget().limit_bytes();
+  report.used_bytes = store.budget().used_bytes();
+  report.index_bytes = store.index().memory()->bytes();
+  const uint64_t slab_bytes = store.tier().pool()->committed_bytes();
+  const uint64_t taken_bytes = report.rows_bytes + report.state_bytes;
+  report.slack_bytes = slab_bytes - std::min(slab_bytes, taken_bytes);
+  report.fixed_bytes =
+      report.used_bytes - std::min(report.used_bytes, slab_bytes + report.index_bytes);
+  report.huge_pages_refused_bytes = HugePagesOff() ? slab_bytes + report.index_bytes : 0;
+  if (store.log() != nullptr) report.ssd = store.log()->space().Report();
+  return report;
+}
+
+}  // namespace embank
