@@ -157,6 +157,26 @@ TEST(MutexDeathTest, AssertHeldStopsAThreadWithoutTheLock) {
       "");
 }
 
+TEST(Mutex, AssertReaderHeldAllowsReadersAndWriters) {
+  Mutex mutex;
+  {
+    ReaderMutexLock lock(&mutex);
+    mutex.AssertReaderHeld();
+  }
+  MutexLock lock(&mutex);
+  mutex.AssertReaderHeld();
+}
+
+TEST(MutexDeathTest, AssertReaderHeldStopsAThreadWithoutTheLock) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  EXPECT_DEATH(
+      {
+        Mutex mutex;
+        mutex.AssertReaderHeld();
+      },
+      "");
+}
+
 TEST(Mutex, AWaitWithALimitEndsByItselfOrWhenNotified) {
   Mutex mutex;
   ConditionVariable changed;
