@@ -47,8 +47,9 @@ class RowMemoryPool {
   std::array<RowMemory*, kIdleMax> idle_ EMBANK_GUARDED_BY(mutex_);
 };
 
-// The pools of a store. A thread that has memory of `outside_locks` may wait for the lock of a shard,
-// and takes none of it under such a lock; one that has memory of `under_locks` waits for no lock.
+// The pools of a store. A thread that has memory of `outside_locks` may wait for the lock of a
+// shard, and takes none of it under such a lock; one that has memory of `under_locks` waits for no
+// lock.
 struct RowMemoryPools {
   // kResourceExhausted.
   static StatusOr<RowMemoryPools> Create();

@@ -14,6 +14,7 @@
 #include "store/batch/prefetch.h"
 #include "store/batch/state.h"
 #include "store/batch/write.h"
+#include "store/inspect/memory_report.h"
 #include "store/store.h"
 #include "tests/support/events.h"
 #include "tests/support/random.h"
@@ -144,8 +145,8 @@ TEST(WriteScope, SettingStatesPaysForCompaction) {
       ASSERT_TRUE(
           SetState(table, std::span(keys).subspan(begin, 500), RowsOf(state, kDim), {}).ok());
     }
-    ASSERT_TRUE(round % 3 != 2 || world->Checkpoint({}).ok());
-    largest = std::max(largest, world->ReportMemory().ssd->used_bytes);
+    ASSERT_TRUE(round % 3 != 2 || world->checkpoints()->Make({}).ok());
+    largest = std::max(largest, ReportMemory(*world).ssd->used_bytes);
   }
   const uint64_t record_bytes = table->layout().row_bytes;
   EXPECT_GT(world->log()->counters().compacted_rows, before);
