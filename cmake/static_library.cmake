@@ -11,12 +11,7 @@ function(embank_static_library)
   file(CONFIGURE OUTPUT ${names} CONTENT "${text}\n")
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS embank.map)
 
-  set(rooms
-    embank_store_inspect embank_store embank_store_checkpoint embank_store_scan
-    embank_store_batch
-    embank_store_placement embank_store_table embank_store_index embank_store_gate
-    embank_tiers_log embank_tiers_space embank_tiers_segment embank_tiers_dram embank_tiers_row
-    embank_base_files embank_base_threads embank_base_memory embank_base)
+  get_property(rooms GLOBAL PROPERTY EMBANK_ROOMS)
   list(TRANSFORM rooms REPLACE "(.+)" "$<TARGET_FILE:\\1>" OUTPUT_VARIABLE archives)
   # CMAKE_LINKER may be ld.lld, which does not know --force-group-allocation.
   find_program(EMBANK_LD NAMES ld.bfd ld REQUIRED)

@@ -1,7 +1,14 @@
 # embank_room(TARGET): compiler settings of every target that is ours. They are properties of the
 # target: a project that includes this one keeps its own.
+# It also keeps the list of the rooms of the library, EMBANK_ROOMS.
 # -ffp-contract=off and no -march: results are the same bits on every machine (docs/arithmetic.md).
 function(embank_room target)
+  if(target MATCHES "^embank_(base|tiers|store)")
+    get_target_property(type ${target} TYPE)
+    if(type STREQUAL "STATIC_LIBRARY")
+      set_property(GLOBAL APPEND PROPERTY EMBANK_ROOMS ${target})
+    endif()
+  endif()
   set_target_properties(${target} PROPERTIES
     CXX_STANDARD 20 CXX_STANDARD_REQUIRED ON CXX_EXTENSIONS OFF
     C_STANDARD 99 C_STANDARD_REQUIRED ON C_EXTENSIONS OFF
