@@ -42,15 +42,16 @@ class RowForUpdate {
   template <typename ChangeBytes>
   Outcome Change(ChangeBytes change) EMBANK_NO_THREAD_SAFETY_ANALYSIS {
     RowMover* const mover = table_.mover();
-    const bool in_memory = !in_image_;
-    if (mover != nullptr && in_memory && !mover->rows().BeforeUpdate(match_.location())) {
+    if (in_image_) {
+      change(row_);
+      const bool is_appended = mover->log_rows().Append(shard_, id_, heat_, row_, match_);
+      return is_appended ? Outcome::kFound : Outcome::kRefused;
+    }
+    if (mover != nullptr && !mover->rows().BeforeUpdate(match_.location())) {
       return Outcome::kRefused;
     }
     change(row_);
-    if (in_memory || mover->log_rows().Append(shard_, id_, heat_, row_, match_)) {
-      return Outcome::kFound;
-    }
-    return Outcome::kRefused;
+    return Outcome::kFound;
   }
   // Puts another row in the place of one whose record cannot be read; fill(image) writes its vector
   // and state.
