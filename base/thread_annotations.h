@@ -17,9 +17,9 @@
   EMBANK_THREAD_ATTRIBUTE(exclusive_locks_required(__VA_ARGS__))
 #define EMBANK_SHARED_LOCKS_REQUIRED(...) \
   EMBANK_THREAD_ATTRIBUTE(shared_locks_required(__VA_ARGS__))
-// Of a function: the locks that its caller must not hold.
+// The caller of a function must not hold these locks.
 #define EMBANK_LOCKS_EXCLUDED(...) EMBANK_THREAD_ATTRIBUTE(locks_excluded(__VA_ARGS__))
-// Of a function that returns (a pointer to) this lock.
+// A function returns this lock, or a pointer to it.
 #define EMBANK_LOCK_RETURNED(lock) EMBANK_THREAD_ATTRIBUTE(lock_returned(lock))
 // Of a function whose locks the analysis cannot follow.
 #define EMBANK_NO_THREAD_SAFETY_ANALYSIS EMBANK_THREAD_ATTRIBUTE(no_thread_safety_analysis)

@@ -11,6 +11,7 @@
 #include <span>
 
 #include "base/check.h"
+#include "store/batch/row_group.h"
 #include "store/batch/row_memory.h"
 #include "store/batch/shard_plan.h"
 #include "store/placement/row_mover.h"
@@ -55,6 +56,28 @@ class DeferredRows {
 // The row of a match that is not in the log.
 inline FoundRow FoundInDram(const Match& match) {
   return {.outcome = match.any() ? Outcome::kFound : Outcome::kAbsent, .match = match};
+}
+
+// Calls step(position, id, found) for each position of a group, under the shard's lock, for those
+// in the log behind the others. make_step(rows_max) makes a step under each taking of the lock, and
+// the step is destroyed before the lock is released.
+template <IndexUse index_use, typename MakeStep>
+void ForEachRow(const Batch& batch, const ShardGroup& group, const MakeStep& make_step) {
+  DeferredRows deferred(group);
+  {
+    MutexLock lock(&group.shard->mutex);
+    auto&& step = make_step(group.size());
+    ForEachMatch<index_use>(batch.table(), batch, group,
+                            [&](uint32_t position, const RowId& id, const Match& match) {
+                              if (deferred.Defer(position, match)) return;
+                              step(position, id, FoundInDram(match));
+                            });
+  }
+  deferred.ForEach(
+      batch.table(), [&](uint32_t position) { return batch.keys()[position]; },
+      [&](uint32_t position, const RowId& id, const FoundRow& found) {
+        make_step(1)(position, id, found);
+      });
 }
 
 }  // namespace embank

@@ -139,43 +139,24 @@ void CopyFound(const Table& table, std::byte* row, std::byte* out) {
   TouchHeat(header, LoadMark(header), table.parts().heat_clock->now(), 1);
 }
 
-// Answers positions of one shard, most of which have no row: creates those rows.
-class GroupCreations {
+// Answers positions of one shard, most of which have no row, and creates those rows, under the
+// shard's lock.
+class CreationStep {
  public:
-  GroupCreations(Batch* batch, const ShardGroup& group, const UpdateRule& rule, RowSpan rows)
+  CreationStep(Batch* batch, const ShardGroup& group, const UpdateRule& rule, RowSpan rows,
+               const BatchKeys& batch_keys, size_t rows_max, OutcomeTally* tally)
       : batch_(*batch),
         group_(group),
         rule_(rule),
         rows_(rows),
-        deferred_(group),
-        memory_(batch->table().parts().row_memory) {}
+        tally_(*tally),
+        memory_(batch->table().parts().row_memory),
+        new_rows_(&batch->table(), group.shard, rows_max, &batch_keys) {}
+  ~CreationStep() { tally_.without_place += new_rows_.without_place(); }
+  CreationStep(const CreationStep&) = delete;
+  CreationStep& operator=(const CreationStep&) = delete;
 
-  void Run(const BatchKeys& batch_keys) {
-    Table& table = batch_.table();
-    {
-      MutexLock lock(&group_.shard->mutex);
-      NewRows new_rows(&table, group_.shard, group_.size(), &batch_keys);
-      ForEachMatch<IndexUse::kChange>(table, batch_, group_,
-                                      [&](uint32_t position, const RowId& id, const Match& match) {
-                                        if (deferred_.Defer(position, match)) return;
-                                        AnswerOne(position, id, FoundInDram(match), &new_rows);
-                                      });
-      tally_.without_place += new_rows.without_place();
-      memory_.GiveBack();
-    }
-    deferred_.ForEach(
-        table, [&](uint32_t position) { return batch_.keys()[position]; },
-        [&](uint32_t position, const RowId& id, const FoundRow& found) {
-          NewRows new_rows(&table, group_.shard, 1);
-          AnswerOne(position, id, found, &new_rows);
-          tally_.without_place += new_rows.without_place();
-          memory_.GiveBack();
-        });
-    batch_.Add(tally_);
-  }
-
- private:
-  void AnswerOne(uint32_t position, const RowId& id, const FoundRow& found, NewRows* new_rows) {
+  void operator()(uint32_t position, const RowId& id, const FoundRow& found) {
     group_.shard->mutex.AssertHeld();
     const Table& table = batch_.table();
     const RowLayout& layout = table.layout();
@@ -184,49 +165,56 @@ class GroupCreations {
     if (row.outcome() == Outcome::kFound) CopyFound(table, row.row(), out);
     if (row.outcome() != Outcome::kAbsent) return batch_.Answer(position, row.outcome(), &tally_);
     table.InitializeVectorOf(id.key, out);
-    const bool created = new_rows->Add(id, 1, [&](std::byte* image) {
+    const bool created = new_rows_.Add(id, 1, [&](std::byte* image) {
       std::memcpy(layout.Vector(image), out, layout.vector_bytes);
       ResetState(layout, rule_, image);
     });
     batch_.Answer(position, created ? Outcome::kCreated : Outcome::kRefused, &tally_);
   }
 
+ private:
   Batch& batch_;
   const ShardGroup& group_;
   const UpdateRule& rule_;
   const RowSpan rows_;
-  OutcomeTally tally_;
-  DeferredRows deferred_;
+  OutcomeTally& tally_;
   BorrowedRowMemory memory_;
+  NewRows new_rows_;
 };
+
+void CreateGroup(Batch* batch, const ShardGroup& group, const UpdateRule& rule, RowSpan rows,
+                 const BatchKeys& batch_keys) {
+  OutcomeTally tally;
+  ForEachRow<IndexUse::kChange>(*batch, group, [&](size_t rows_max) {
+    return CreationStep(batch, group, rule, rows, batch_keys, rows_max, &tally);
+  });
+  batch->Add(tally);
+}
 
 // Small batches need no allocation.
 constexpr size_t kInlineKeys = 64;
 
 // Reads and makes rows in order of positions, all under their shards' locks.
-Status CreateAll(Batch* batch, RowSpan rows) {
+Status CreateAll(Batch* batch, WriteScope* scope, RowSpan rows) {
   const UpdateRule rule = batch->table().rule();
-  WriteScope scope(*batch);
   BatchKeys batch_keys;
-  EMBANK_RETURN_IF_ERROR(scope.Allocate());
+  EMBANK_RETURN_IF_ERROR(scope->Allocate());
   EMBANK_RETURN_IF_ERROR(batch_keys.Allocate(batch->table(), batch->keys()));
   batch_keys.Collect();
-  scope.ChangeAll(
-      [&](const ShardGroup& group) { GroupCreations(batch, group, rule, rows).Run(batch_keys); });
-  scope.Settle();
+  scope->ChangeAll(
+      [&](const ShardGroup& group) { CreateGroup(batch, group, rule, rows, batch_keys); });
   return OkStatus();
 }
 
 // Reads what is there without a lock, then makes what is missing, in order of positions.
-Status ReadThenCreate(Batch* batch, RowSpan rows) {
+Status ReadThenCreate(Batch* batch, WriteScope* scope, RowSpan rows) {
   const UpdateRule rule = batch->table().rule();
   Scratch<uint32_t, kInlineKeys> missing_memory;
-  WriteScope scope(*batch);
   BatchKeys batch_keys;
   LoggedRows logged;
   EMBANK_RETURN_IF_ERROR(logged.Allocate(*batch));
   EMBANK_RETURN_IF_ERROR(missing_memory.Allocate(batch->keys().size()));
-  EMBANK_RETURN_IF_ERROR(scope.Allocate());
+  EMBANK_RETURN_IF_ERROR(scope->Allocate());
   EMBANK_RETURN_IF_ERROR(batch_keys.Allocate(batch->table(), batch->keys()));
   const std::span<uint32_t> missing = missing_memory.values();
   // Each part notes what it misses from its own begin on; unused places stay kNone.
@@ -244,11 +232,10 @@ Status ReadThenCreate(Batch* batch, RowSpan rows) {
   const auto missing_end = std::remove(missing.begin(), missing.end(), kNone);
   if (missing_end != missing.begin()) {
     batch_keys.Collect();
-    scope.Change(std::span(missing.begin(), missing_end), [&](const ShardGroup& group) {
-      GroupCreations(batch, group, rule, rows).Run(batch_keys);
+    scope->Change(std::span(missing.begin(), missing_end), [&](const ShardGroup& group) {
+      CreateGroup(batch, group, rule, rows, batch_keys);
     });
   }
-  scope.Settle();
   return OkStatus();
 }
 
@@ -256,12 +243,13 @@ Status ReadThenCreate(Batch* batch, RowSpan rows) {
 constexpr size_t kFillKeysMin = 1024;
 
 // While a table fills, to look for rows before is to look twice.
-Status LookupOrCreate(Batch* batch, RowSpan rows) {
-  if (batch->keys().size() < kFillKeysMin) return ReadThenCreate(batch, rows);
+Status LookupOrCreate(Batch* batch, WriteScope* scope, RowSpan rows) {
+  if (batch->keys().size() < kFillKeysMin) return ReadThenCreate(batch, scope, rows);
   Table* const table = &batch->table();
   // Under locks rows in the log would be read one by one.
   const bool fills = table->fills() && table->rows_in_log() == 0;
-  EMBANK_RETURN_IF_ERROR(fills ? CreateAll(batch, rows) : ReadThenCreate(batch, rows));
+  EMBANK_RETURN_IF_ERROR(fills ? CreateAll(batch, scope, rows)
+                               : ReadThenCreate(batch, scope, rows));
   table->SetFills(batch->count(Outcome::kCreated) > batch->keys().size() / 2);
   return OkStatus();
 }
@@ -307,8 +295,9 @@ Status Lookup(Table* table, KeySpan keys, MissingRule rule, RowSpan rows, Outcom
   if (rule == MissingRule::kCreate && table->parts().read_only) rule = MissingRule::kDefault;
   const uint64_t begin_ns = table->parts().clock->NowNs();
   Batch batch(table, keys, outcomes);
+  WriteScope scope(batch);
   if (rule == MissingRule::kCreate) {
-    EMBANK_RETURN_IF_ERROR(LookupOrCreate(&batch, rows));
+    EMBANK_RETURN_IF_ERROR(LookupOrCreate(&batch, &scope, rows));
   } else {
     LoggedRows logged;
     EMBANK_RETURN_IF_ERROR(logged.Allocate(batch));
@@ -319,10 +308,10 @@ Status Lookup(Table* table, KeySpan keys, MissingRule rule, RowSpan rows, Outcom
                  batch.Answer(position, Outcome::kAbsent, tally);
                });
     });
-    SettleReads(batch);
   }
   batch.CountVerb(TableVerb::kLookup, begin_ns);
   table->pins().EndBatch();
+  scope.Settle();
   table->parts().heat_clock->Count(batch.count(Outcome::kFound) + batch.count(Outcome::kCreated));
   return batch.RefusedStatus();
 }

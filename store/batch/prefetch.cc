@@ -122,7 +122,7 @@ Status Prefetch(Table* table, KeySpan keys) {
     rows.PromoteOthers();
   }
   batch.CountVerb(TableVerb::kPrefetch, begin_ns);
-  SettleReads(batch);
+  WriteScope(batch).Settle();
   return OkStatus();
 }
 

@@ -39,43 +39,17 @@ Status CheckAdamSteps(const Table& table, KeySpan keys, ConstRowSpan state) {
   return OkStatus();
 }
 
-// The setting of the states of one shard group.
-class GroupStates {
- public:
-  GroupStates(Batch* batch, const ShardGroup& group, ConstRowSpan state)
-      : batch_(*batch),
-        group_(group),
-        state_(state),
-        deferred_(group),
-        memory_(batch->table().parts().row_memory) {}
-
-  void Set() {
-    const Table& table = batch_.table();
-    {
-      MutexLock lock(&group_.shard->mutex);
-      ForEachMatch<IndexUse::kRead>(table, batch_, group_,
-                                    [&](uint32_t position, const RowId& id, const Match& match) {
-                                      if (!deferred_.Defer(position, match))
-                                        SetOne(position, id, FoundInDram(match));
-                                    });
-      memory_.GiveBack();
-    }
-    deferred_.ForEach(
-        table, [&](uint32_t position) { return batch_.keys()[position]; },
-        [&](uint32_t position, const RowId& id, const FoundRow& found) {
-          SetOne(position, id, found);
-        });
-    batch_.Add(tally_);
-  }
-
- private:
-  void SetOne(uint32_t position, const RowId& id, const FoundRow& found) {
-    group_.shard->mutex.AssertHeld();
-    const RowLayout& layout = batch_.table().layout();
-    RowForUpdate row(batch_.table(), group_.shard, id, found, &memory_);
+void SetGroup(Batch* batch, const ShardGroup& group, ConstRowSpan state) {
+  const Table& table = batch->table();
+  const RowLayout& layout = table.layout();
+  OutcomeTally tally;
+  BorrowedRowMemory memory(table.parts().row_memory);
+  const auto set = [&](uint32_t position, const RowId& id, const FoundRow& found) {
+    group.shard->mutex.AssertHeld();
+    RowForUpdate row(table, group.shard, id, found, &memory);
     Outcome outcome = row.outcome();
     if (outcome == Outcome::kFound) {
-      const std::byte* const new_state = state_.Row(position);
+      const std::byte* const new_state = state.Row(position);
       FaultIn(new_state, layout.state_bytes());
       outcome = row.Change([&](std::byte* bytes) {
         ChangeRow(layout, id.table, bytes, [&](std::byte* image) {
@@ -83,16 +57,12 @@ class GroupStates {
         });
       });
     }
-    batch_.Answer(position, outcome, &tally_);
-  }
-
-  Batch& batch_;
-  const ShardGroup& group_;
-  const ConstRowSpan state_;
-  OutcomeTally tally_;
-  DeferredRows deferred_;
-  BorrowedRowMemory memory_;
-};
+    batch->Answer(position, outcome, &tally);
+  };
+  ForEachRow<IndexUse::kRead>(
+      *batch, group, [&](size_t) -> const auto& { return set; });
+  batch->Add(tally);
+}
 
 }  // namespace
 
@@ -145,7 +115,7 @@ Status SetState(Table* table, KeySpan keys, ConstRowSpan state, OutcomeSpan outc
   WriteScope scope(batch);
   EMBANK_RETURN_IF_ERROR(scope.Allocate());
   PromoteRows(batch);
-  scope.ChangeAll([&](const ShardGroup& group) { GroupStates(&batch, group, state).Set(); });
+  scope.ChangeAll([&](const ShardGroup& group) { SetGroup(&batch, group, state); });
   scope.Settle();
   return batch.AbsentStatus();
 }

@@ -17,43 +17,23 @@
 namespace embank {
 namespace {
 
-// The upserts of one shard group.
-class GroupUpserts {
+// Upserts rows of one shard group, under the shard's lock.
+class UpsertStep {
  public:
-  GroupUpserts(Batch* batch, const ShardGroup& group, const UpdateRule& rule, ConstRowSpan rows)
+  UpsertStep(Batch* batch, const ShardGroup& group, const UpdateRule& rule, ConstRowSpan rows,
+             const BatchKeys& batch_keys, size_t rows_max, OutcomeTally* tally)
       : batch_(*batch),
         group_(group),
         rule_(rule),
         rows_(rows),
-        deferred_(group),
-        memory_(batch->table().parts().row_memory) {}
+        tally_(*tally),
+        memory_(batch->table().parts().row_memory),
+        new_rows_(&batch->table(), group.shard, rows_max, &batch_keys) {}
+  ~UpsertStep() { tally_.without_place += new_rows_.without_place(); }
+  UpsertStep(const UpsertStep&) = delete;
+  UpsertStep& operator=(const UpsertStep&) = delete;
 
-  void Run(const BatchKeys& batch_keys) {
-    Table& table = batch_.table();
-    {
-      MutexLock lock(&group_.shard->mutex);
-      NewRows new_rows(&table, group_.shard, group_.size(), &batch_keys);
-      ForEachMatch<IndexUse::kChange>(table, batch_, group_,
-                                      [&](uint32_t position, const RowId& id, const Match& match) {
-                                        if (deferred_.Defer(position, match)) return;
-                                        UpsertOne(position, id, FoundInDram(match), &new_rows);
-                                      });
-      tally_.without_place += new_rows.without_place();
-      memory_.GiveBack();
-    }
-    deferred_.ForEach(
-        table, [&](uint32_t position) { return batch_.keys()[position]; },
-        [&](uint32_t position, const RowId& id, const FoundRow& found) {
-          NewRows new_rows(&table, group_.shard, 1);
-          UpsertOne(position, id, found, &new_rows);
-          tally_.without_place += new_rows.without_place();
-          memory_.GiveBack();
-        });
-    batch_.Add(tally_);
-  }
-
- private:
-  void UpsertOne(uint32_t position, const RowId& id, const FoundRow& found, NewRows* new_rows) {
+  void operator()(uint32_t position, const RowId& id, const FoundRow& found) {
     group_.shard->mutex.AssertHeld();
     const RowLayout& layout = batch_.table().layout();
     const std::byte* const vector = rows_.Row(position);
@@ -69,25 +49,34 @@ class GroupUpserts {
     } else if (outcome == Outcome::kDataLoss) {
       outcome = row.Replace(fill);
     } else if (outcome == Outcome::kAbsent) {
-      outcome = new_rows->Add(id, 0, fill) ? Outcome::kCreated : Outcome::kRefused;
+      outcome = new_rows_.Add(id, 0, fill) ? Outcome::kCreated : Outcome::kRefused;
     }
     batch_.Answer(position, outcome, &tally_);
   }
 
+ private:
   Batch& batch_;
   const ShardGroup& group_;
   const UpdateRule& rule_;
   const ConstRowSpan rows_;
-  OutcomeTally tally_;
-  DeferredRows deferred_;
+  OutcomeTally& tally_;
   BorrowedRowMemory memory_;
+  NewRows new_rows_;
 };
+
+void UpsertGroup(Batch* batch, const ShardGroup& group, const UpdateRule& rule, ConstRowSpan rows,
+                 const BatchKeys& batch_keys) {
+  OutcomeTally tally;
+  ForEachRow<IndexUse::kChange>(*batch, group, [&](size_t rows_max) {
+    return UpsertStep(batch, group, rule, rows, batch_keys, rows_max, &tally);
+  });
+  batch->Add(tally);
+}
 
 void EraseGroup(Batch* batch, const ShardGroup& group) {
   Table& table = batch->table();
   OutcomeTally tally;
   FreedRows freed(&table);
-  DeferredRows deferred(group);
   const auto erase = [&](uint32_t position, const RowId& id, const FoundRow& found) {
     group.shard->mutex.AssertHeld();
     // A row that cannot be read can be erased.
@@ -98,16 +87,8 @@ void EraseGroup(Batch* batch, const ShardGroup& group) {
     }
     batch->Answer(position, is_there ? Outcome::kFound : found.outcome, &tally);
   };
-  {
-    MutexLock lock(&group.shard->mutex);
-    ForEachMatch<IndexUse::kChange>(table, *batch, group,
-                                    [&](uint32_t position, const RowId& id, const Match& match) {
-                                      if (!deferred.Defer(position, match))
-                                        erase(position, id, FoundInDram(match));
-                                    });
-  }
-  deferred.ForEach(
-      table, [&](uint32_t position) { return batch->keys()[position]; }, erase);
+  ForEachRow<IndexUse::kChange>(
+      *batch, group, [&](size_t) -> const auto& { return erase; });
   batch->Add(tally);
 }
 
@@ -165,7 +146,7 @@ Status Upsert(Table* table, KeySpan keys, ConstRowSpan rows, OutcomeSpan outcome
   PromoteRows(batch);
   batch_keys.Collect();
   scope.ChangeAll(
-      [&](const ShardGroup& group) { GroupUpserts(&batch, group, rule, rows).Run(batch_keys); });
+      [&](const ShardGroup& group) { UpsertGroup(&batch, group, rule, rows, batch_keys); });
   batch.CountVerb(TableVerb::kUpsert, begin_ns);
   scope.Settle();
   return batch.RefusedStatus();

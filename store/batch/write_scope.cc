@@ -1,25 +1,13 @@
 #include "store/batch/write_scope.h"
 
+#include <utility>
+
 #include "base/check.h"
 #include "store/placement/compaction.h"
 #include "store/placement/page_mover.h"
 #include "store/placement/row_mover.h"
 
 namespace embank {
-namespace {
-
-void Pay(const Batch& batch, uint64_t changed_keys) {
-  const Table& table = batch.table();
-  const StoreParts& parts = table.parts();
-  const uint64_t keys = batch.keys().size();
-  if (parts.pages != nullptr) parts.pages->Pay(table.mover(), keys);
-  if (parts.compaction == nullptr) return;
-  parts.compaction->Pay(changed_keys);
-  if (table.mover()->compacted().forgets()) parts.compaction->Forget(table.mover(), keys);
-}
-
-}  // namespace
-
 WriteScope::~WriteScope() { EMBANK_CHECK(changed_keys_ == 0); }
 
 Status WriteScope::Allocate() {
@@ -72,10 +60,14 @@ void WriteScope::MakeMemory() {
 }
 
 void WriteScope::Settle() {
-  Pay(batch_, changed_keys_);
-  changed_keys_ = 0;
+  const Table& table = batch_.table();
+  const StoreParts& parts = table.parts();
+  const uint64_t keys = batch_.keys().size();
+  const uint64_t changed_keys = std::exchange(changed_keys_, 0);
+  if (parts.pages != nullptr) parts.pages->Pay(table.mover(), keys);
+  if (parts.compaction == nullptr) return;
+  parts.compaction->Pay(changed_keys);
+  if (table.mover()->compacted().forgets()) parts.compaction->Forget(table.mover(), keys);
 }
-
-void SettleReads(const Batch& batch) { Pay(batch, 0); }
 
 }  // namespace embank

@@ -39,7 +39,8 @@ class WriteScope {
   void ChangeAll(Body body);
   void Change(std::span<const uint32_t> positions, Body body);
 
-  // Pays what the batch owes. The last call, without locks.
+  // Pays what the batch owes, also where it only moved rows: a lookup, a prefetch. The last call,
+  // without locks.
   void Settle();
 
  private:
@@ -51,9 +52,6 @@ class WriteScope {
   ShardPlan plan_;
   uint64_t changed_keys_ = 0;  // since Settle
 };
-
-// Pays for a batch that moves rows and changes none: a lookup, a prefetch. Without locks.
-void SettleReads(const Batch& batch);
 
 }  // namespace embank
 

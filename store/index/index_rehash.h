@@ -35,7 +35,7 @@ class IndexRehash {
     uint64_t entry;
     IndexPosition seen;
   };
-  // What may stand at a home and behind it.
+  // The most entries that stand at a home and behind it.
   static constexpr size_t kHomeEntriesMax = size_t{kBucketEntries} * (kDisplacementMax + 1);
   using HomeEntries = std::array<PlacedEntry, kHomeEntriesMax>;
 

@@ -37,7 +37,7 @@
 
 namespace embank {
 
-// What identifies a row. hash == HashKey(hash of the table's name, key).
+// A row is identified by its table and key. hash == HashKey(hash of the table's name, key).
 struct RowId {
   TableId table;
   Key key;

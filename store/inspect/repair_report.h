@@ -1,4 +1,5 @@
-// What a repair has saved of a store, and what not (store/inspect/repair.h).
+// A report of a repair: the rows that it saved, and those that it could not save
+// (store/inspect/repair.h).
 #ifndef EMBANK_STORE_INSPECT_REPAIR_REPORT_H_
 #define EMBANK_STORE_INSPECT_REPAIR_REPORT_H_
 

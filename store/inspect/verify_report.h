@@ -1,4 +1,4 @@
-// What was found when a store's files were verified (store/inspect/verify.h).
+// A report of the verification of a store's files (store/inspect/verify.h).
 #ifndef EMBANK_STORE_INSPECT_VERIFY_REPORT_H_
 #define EMBANK_STORE_INSPECT_VERIFY_REPORT_H_
 

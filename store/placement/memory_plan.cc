@@ -53,8 +53,8 @@ RowLogOptions LogSizes(const StoreOptions& options) {
   }
   if (options.dram_bytes == 0) return log;
   const uint64_t part = options.dram_bytes / 16;
-  // Of an open segment its keys and tables are in memory, 10 bytes for each of its records, and as
-  // much again while its footer is written: a third of it for the smallest rows.
+  // The keys and tables of an open segment are in memory, 10 bytes for each of its records, and as
+  // much again while its footer is written: a third of the segment for the smallest rows.
   while (log.segment_bytes > kSegmentBytesMin && log.segment_bytes / 3 > part) {
     log.segment_bytes /= 2;
   }
