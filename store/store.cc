@@ -89,7 +89,7 @@ Status Store::OpenPath() {
                                   .files = directory_->files(),
                                   .executor = environment_.executor.get(),
                                   .index = index_.get(),
-                                  .log = log_.get(),
+                                  .logs = logs_.get(),
                                   .tables = tables_by_id_.get(),
                                   .heat_sketch = heat_sketch_.get(),
                                   .catalog = catalog_.get()},
@@ -112,8 +112,10 @@ Status Store::MakeLogParts(const OpenedManifests& manifests) {
   log.first_sequence = manifests.next_sequence();
   tables_by_id_ = std::make_unique<TableDirectory>();
   gate_ = std::make_unique<BatchGate>(directory_->listing().next_checkpoint());
-  EMBANK_ASSIGN_OR_RETURN(log_, RowLog::Create(environment_.files, environment_.memory, &budget_,
-                                               environment_.executor.get(), log));
+  EMBANK_ASSIGN_OR_RETURN(std::unique_ptr<RowLog> ssd,
+                          RowLog::Create(environment_.files, environment_.memory, &budget_,
+                                         environment_.executor.get(), log));
+  logs_ = std::make_unique<RowLogs>(std::move(ssd));
   EMBANK_ASSIGN_OR_RETURN(heat_sketch_,
                           HeatSketch::Create(environment_.memory, &budget_,
                                              HeatSketchBytesOfLog(options_.dram_bytes, ssd_bytes,
@@ -121,7 +123,7 @@ Status Store::MakeLogParts(const OpenedManifests& manifests) {
   if (!options_.read_only) {
     compaction_ =
         std::make_unique<Compaction>(CompactionParts{.index = index_.get(),
-                                                     .log = log_.get(),
+                                                     .log = &logs_->lowest(),
                                                      .tables = tables_by_id_.get(),
                                                      .gate = gate_.get(),
                                                      .executor = environment_.executor.get()});
@@ -130,7 +132,7 @@ Status Store::MakeLogParts(const OpenedManifests& manifests) {
     pages_ = std::make_unique<PageMover>(PageMoverParts{.budget = &budget_,
                                                         .tier = tier_.get(),
                                                         .index = index_.get(),
-                                                        .log = log_.get(),
+                                                        .logs = logs_.get(),
                                                         .tables = tables_by_id_.get(),
                                                         .gate = gate_.get()});
   }
@@ -155,7 +157,7 @@ void Store::MakeCatalog() {
   catalog_ = std::make_unique<Catalog>(CatalogParts{.options = &options_,
                                                     .budget = &budget_,
                                                     .store = parts,
-                                                    .log = log_.get(),
+                                                    .logs = logs_.get(),
                                                     .heat_sketch = heat_sketch_.get(),
                                                     .tables_by_id = tables_by_id_.get()});
 }
@@ -173,7 +175,7 @@ void Store::MakeCheckpoints(const OpenedManifests& manifests) {
                                 .tier = tier_.get(),
                                 .tables = tables_by_id_.get(),
                                 .gate = gate_.get(),
-                                .log = log_.get(),
+                                .logs = logs_.get(),
                                 .executor = environment_.executor.get(),
                                 .clock = environment_.clock},
                       .heat = {.index = index_.get(),
@@ -195,7 +197,7 @@ StatusOr<Table*> Store::CreateTable(std::string_view name, const TableOptions& o
   if (options_.read_only) return OpenedReadOnly();
   // If rows have the memory that the table takes, they leave it.
   if (pages_ != nullptr) {
-    pages_->FreeBytes(RowClasses::TableBytesMax(options, log_->options().segment_bytes));
+    pages_->FreeBytes(RowClasses::TableBytesMax(options, logs_->lowest().options().segment_bytes));
   }
   MutexLock lock(catalog_->mutex());
   EMBANK_ASSIGN_OR_RETURN(const TableId id, catalog_->NewTableId(name));

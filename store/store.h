@@ -65,7 +65,7 @@ class Store {
   const Catalog& catalog() const { return *catalog_; }
   // nullptr: memory only.
   Checkpoints* checkpoints() const { return checkpoints_.get(); }
-  const RowLog* log() const { return log_.get(); }
+  const RowLogs* logs() const { return logs_.get(); }
   // nullptr: memory only, or no limit of memory.
   PageMover* pages() const { return pages_.get(); }
   const MemoryBudget& budget() const { return budget_; }
@@ -97,7 +97,7 @@ class Store {
   std::unique_ptr<CheckpointDirectory> directory_;
   std::unique_ptr<BatchGate> gate_;
   std::unique_ptr<HeatSketch> heat_sketch_;
-  std::unique_ptr<RowLog> log_;
+  std::unique_ptr<RowLogs> logs_;
   std::unique_ptr<PageMover> pages_;  // with a limit of memory
   // With and without a path.
   std::unique_ptr<Catalog> catalog_;

@@ -58,8 +58,8 @@ std::string Batch::WhyRefused() const {
     return "dram_bytes or the machine's memory is used up: erase rows or open the store with more "
            "(a table that forgets has to have rows for it)";
   }
-  const RowLog* const log = table_->mover()->log();
-  if (!is_index || parts.pages == nullptr) return log->space().WhyRefused();
+  const SpaceReservations& space = table_->mover()->logs().lowest().space();
+  if (!is_index || parts.pages == nullptr) return space.WhyRefused();
   return StrCat("dram_bytes is ", parts.pages->budget_bytes(), ", of which the index takes ",
                 parts.index->memory()->bytes(),
                 " and finds no more to grow into: erase rows, or open the store with more, as "

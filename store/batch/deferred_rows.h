@@ -28,7 +28,7 @@ class DeferredRows {
 
   // Whether a match is of the log; then it notes the caller's number of the row.
   bool Defer(uint32_t number, const Match& match) {
-    if (!match.any() || match.location().tier() == Tier::kDram) return false;
+    if (!match.any() || !match.location().IsInLog()) return false;
     EMBANK_CHECK(count_ < group_.later.size());
     group_.later[count_++] = number;
     return true;

@@ -24,7 +24,7 @@ class RowPrefetcher {
   // Always inlined: g++ 12 takes a function that only prefetches for one without effect, and drops
   // calls of it.
   [[gnu::always_inline]] void Ask(Location location) const {
-    if (location.tier() != Tier::kDram) return;
+    if (location.IsInLog()) return;
     const std::byte* const row = rows_.At(location);
     __builtin_prefetch(row, 1);
     for (uint32_t i = kLineBytes; i < end_bytes_; i += kLineBytes) __builtin_prefetch(row + i);

@@ -27,7 +27,7 @@ void LoggedRows::Part::Read(LoggedRowUse use, Visit visit) {
       table.mover()->promotion().Prefetch(table.HashOf(batch_.keys()[positions_[i]]));
   };
   // What comes of it is seen by what was visited.
-  const Status status = table.mover()->log()->reader().Read(
+  const Status status = table.mover()->logs().Read(
       locations,
       [&](size_t i, const Status& read, std::span<const std::byte> record) {
         const RowId id = id_of(positions_[i]);
@@ -68,7 +68,7 @@ void LoggedRows::Part::Promote(const RowId& id, Location from, std::span<const s
   if (!match.any()) return;
   if (match.location() == from || Seeded(SeededBug::kOldRecordComesUp)) {
     batch_.table().mover()->promotion().Promote(shard, id, match, record, touches);
-  } else if (match.location().tier() == Tier::kDram) {
+  } else if (!match.location().IsInLog()) {
     // For another position of the batch, or by another thread.
     auto* const header =
         reinterpret_cast<RowHeader*>(batch_.table().parts().tier->Row(match.location()));
@@ -85,7 +85,7 @@ void LoggedRows::Part::ReadAlone(const RowId& id, uint32_t position, LoggedRowUs
   const auto tell = [&](const FoundRow& found) {
     if (found.outcome != Outcome::kFound) return visit(position, {found.outcome, nullptr, 0});
     const Location location = found.match.location();
-    if (location.tier() == Tier::kDram) {
+    if (!location.IsInLog()) {
       std::byte* const row = table.parts().tier->Row(location);
       RowHeader* const header = table.layout().Header(row);
       const HeatEpoch now = table.parts().heat_clock->now();

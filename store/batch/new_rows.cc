@@ -137,7 +137,7 @@ bool NewRows::AddInLog(const RowId& id, uint32_t heat, FunctionRef<void(std::byt
 void FreedRows::Add(KeyIndex::Shard* shard, Location location) {
   if (table_->mover() != nullptr) table_->mover()->rows().OnErase(shard, *table_, location);
   if (table_->forgetter() != nullptr) table_->forgetter()->OnErase(shard, location);
-  if (location.tier() != Tier::kDram) return table_->AddRows(-1);
+  if (location.IsInLog()) return table_->AddRows(-1);
   RetireRow(table_->layout().Header(table_->parts().tier->Row(location)));
   if (count_ == slots_.size()) GiveBack();
   slots_[count_++] = location;

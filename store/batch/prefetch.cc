@@ -52,7 +52,7 @@ class RowsAhead {
 
  private:
   void PinOrNote(uint32_t position, Location location) {
-    if (location.tier() == Tier::kDram) {
+    if (!location.IsInLog()) {
       table_->mover()->rows().Pin(location);
     } else {
       locations_.values()[position] = location;
@@ -70,7 +70,7 @@ class RowsAhead {
     }
     if (count == 0) return;
     // What cannot be read, or not from there any more, the next one who needs it sees to.
-    const Status status = table_->mover()->log()->reader().Read(
+    const Status status = table_->mover()->logs().Read(
         locations.first(count),
         [&](size_t i, const Status& read, std::span<const std::byte> record) {
           const Key key = batch_.keys()[positions[i]];
@@ -86,7 +86,7 @@ class RowsAhead {
     MutexLock lock(&shard->mutex);
     const Match match = index->Find(id);
     if (!match.any()) return;
-    if (match.location().tier() == Tier::kDram) {
+    if (!match.location().IsInLog()) {
       // For another position of the batch, or by another thread.
       table_->mover()->rows().Pin(match.location());
     } else if (match.location() == from) {

@@ -19,7 +19,7 @@ class RowForUpdate {
       : table_(table), shard_(shard), id_(id), match_(found.match), memory_(memory) {
     outcome_ = found.outcome;
     if (outcome_ != Outcome::kFound) return;
-    if (match_.location().tier() == Tier::kDram) {
+    if (!match_.location().IsInLog()) {
       row_ = table.parts().tier->Row(match_.location());
     } else {
       PromoteOrCopy(found.record);

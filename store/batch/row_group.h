@@ -20,7 +20,7 @@ namespace embank {
 // row is being changed. Inside an EpochTable::Guard, or under the shard's lock.
 [[gnu::always_inline]] inline RowWatch SeeRow(RowAddresses rows, TableId table, const Match& match,
                                               Key key) {
-  if (!match.any() || match.location().tier() != Tier::kDram) return {};
+  if (!match.any() || match.location().IsInLog()) return {};
   auto* const header = reinterpret_cast<RowHeader*>(rows.At(match.location()));
   const RowMark mark = LoadMark(header);
   if (!IsWholeRowOf(table, mark.identity) || LoadKey(header) != key) return {};
@@ -48,7 +48,7 @@ template <typename Copy>
 [[gnu::noinline]] RowSeen SearchAndReadRow(const Table& table, Key key, KeyHash hash,
                                            const Copy& copy, Match* match) {
   SpinWait wait;
-  while (!match->any() || match->location().tier() == Tier::kDram) {
+  while (!match->any() || !match->location().IsInLog()) {
     if (match->any()) wait.Pause();
     *match = table.parts().index->Find(table.IdOf(key, hash));
     if (!match->any()) return {};

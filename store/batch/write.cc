@@ -101,7 +101,7 @@ void EraseAllInMemory(Table* table) {
     MutexLock lock(&shard->mutex);
     parts.index->EraseRows(shard, [&](Location location) {
       shard->mutex.AssertHeld();
-      if (location.tier() != Tier::kDram) return false;
+      if (location.IsInLog()) return false;
       const RowHeader* const header = layout.Header(parts.tier->Row(location));
       if (TableOf(LoadIdentity(header)) != table->id()) return false;
       freed.Add(shard, location);
@@ -115,7 +115,7 @@ Status EraseAllInLog(Table* table) {
   KeyIndex* const index = table->parts().index;
   // Rows of this table that compaction moves meanwhile might be missed.
   const Compaction::Pause pause(table->parts().compaction);
-  return table->mover()->log()->owners().VisitOwners(
+  return table->mover()->logs().VisitOwners(
       table->slot_class(), [&](Location location, TableId owner, Key key) {
         if (owner != table->id()) return;
         const RowId id = table->IdOf(key, table->HashOf(key));

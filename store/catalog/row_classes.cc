@@ -20,19 +20,19 @@ uint64_t RowClasses::TableBytesMax(const TableOptions& options, uint64_t segment
 
 StatusOr<const RowClasses::Entry*> RowClasses::FindOrAdd(const RowClass& row_class) {
   // With a log it is the mover that forgets.
-  const bool forgets = row_class.on_full == OnFull::kForget && parts_.log == nullptr;
+  const bool forgets = row_class.on_full == OnFull::kForget && parts_.logs == nullptr;
   auto entry = std::find_if(entries_.begin(), entries_.end(),
                             [&](const Entry& one) { return one.row_class == row_class; });
   if (entry == entries_.end()) {
     // The push_back behind the tier's new class must not fail.
     if (entries_.size() == entries_.capacity()) entries_.reserve(2 * entries_.size() + 8);
     const SlotClass slot_class = parts_.store.tier->AddClass(
-        row_class.slot_bytes, /*has_notes=*/parts_.log != nullptr || forgets);
+        row_class.slot_bytes, /*has_notes=*/parts_.logs != nullptr || forgets);
     EMBANK_CHECK(slot_class == entries_.size());
     entries_.push_back({row_class, slot_class, nullptr, nullptr});
     entry = entries_.end() - 1;
   }
-  if (parts_.log != nullptr && entry->mover == nullptr) EMBANK_RETURN_IF_ERROR(MakeMover(&*entry));
+  if (parts_.logs != nullptr && entry->mover == nullptr) EMBANK_RETURN_IF_ERROR(MakeMover(&*entry));
   if (forgets && entry->forgetter == nullptr) EMBANK_RETURN_IF_ERROR(MakeForgetter(&*entry));
   return &*entry;
 }
@@ -56,8 +56,8 @@ Status RowClasses::MakeMover(Entry* entry) {
   EMBANK_RETURN_IF_ERROR(CheckNotesReach(entry->row_class));
   const uint32_t slot_bytes = entry->row_class.slot_bytes;
   const bool forgets = entry->row_class.on_full == OnFull::kForget;
-  if (!parts_.log->space()
-           .AddRowClass(entry->slot_class, RecordBytesOf(slot_bytes), forgets)
+  if (!parts_.logs
+           ->AddRowClass(entry->slot_class, RecordBytesOf(slot_bytes), forgets)
            .ok()) {
     return StatusWithRoom(StatusCode::kResourceExhausted, [&] {
       return StrCat("dram_bytes: ", parts_.options->dram_bytes, ", of which ",
@@ -67,7 +67,7 @@ Status RowClasses::MakeMover(Entry* entry) {
   }
   auto mover = std::make_unique<RowMover>(PlacementParts{.tier = parts_.store.tier,
                                                          .index = parts_.store.index,
-                                                         .log = parts_.log,
+                                                         .logs = parts_.logs,
                                                          .heat_clock = parts_.store.heat_clock,
                                                          .heat_sketch = parts_.heat_sketch,
                                                          .tables = parts_.tables_by_id,

@@ -23,7 +23,7 @@ struct CatalogParts {
   MemoryBudget* budget;
   StoreParts store;
   // nullptr: the store is in memory only.
-  RowLog* log;
+  RowLogs* logs;
   HeatSketch* heat_sketch;
   TableDirectory* tables_by_id;
 };

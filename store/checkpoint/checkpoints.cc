@@ -13,7 +13,7 @@ namespace embank {
 
 Checkpoints::Checkpoints(const CheckpointParts& parts, const OpenedManifests& manifests)
     : parts_(parts),
-      space_(*parts.options, parts.sweep.log, parts.segment_bytes),
+      space_(*parts.options, &parts.sweep.logs->lowest(), parts.segment_bytes),
       heat_(parts.heat, parts.directory, &space_, parts.catalog),
       last_(manifests.opened()) {
   last_.segments.clear();
@@ -66,8 +66,8 @@ StatusOr<uint32_t> Checkpoints::MakeLocked(std::span<const std::byte> blob) {
   Status status = sweep.gate->EndSweep();
   bool in_doubt = false;
   if (status.ok()) status = KeepFrozen(&manifest, &in_doubt);
-  if (Seeded(SeededBug::kManifestBeforeSegments)) status.Update(sweep.log->appender().Sync());
-  sweep.log->checkpoints().Thaw(status.ok() || in_doubt);
+  if (Seeded(SeededBug::kManifestBeforeSegments)) status.Update(sweep.logs->Sync());
+  sweep.logs->Thaw(status.ok() || in_doubt);
   if (!status.ok()) {
     heat_.RemoveBut(exported_);
     return status;
@@ -113,7 +113,7 @@ StatusOr<Manifest> Checkpoints::Flip(std::span<const std::byte> blob, uint64_t* 
         // The rates with which the last batches were made.
         for (size_t i = 0; i < tables.size(); ++i)
           manifest.tables[i].options = tables[i]->options();
-        parts_.sweep.log->checkpoints().Freeze(checkpoint);
+        parts_.sweep.logs->Freeze(checkpoint);
       },
       [&] { begin_ns = parts_.sweep.clock->NowNs(); });
   EMBANK_CHECK(manifest.checkpoint > last_.checkpoint);
@@ -123,13 +123,13 @@ StatusOr<Manifest> Checkpoints::Flip(std::span<const std::byte> blob, uint64_t* 
 
 // Makes what is frozen durable, and then the manifest. *in_doubt: nobody knows whether it is there.
 Status Checkpoints::KeepFrozen(Manifest* manifest, bool* in_doubt) {
-  RowLog* const log = parts_.sweep.log;
+  RowLogs* const logs = parts_.sweep.logs;
   try {
     // Before the log's sync of the directory, which makes its name durable too.
     heat_.Save(manifest);
-    EMBANK_ASSIGN_OR_RETURN(manifest->segments, log->checkpoints().SyncFrozen());
-    manifest->next_segment_id = log->segments().next_segment_id();
-    manifest->next_sequence = log->appender().next_sequence();
+    EMBANK_ASSIGN_OR_RETURN(manifest->segments, logs->SyncFrozen());
+    manifest->next_segment_id = logs->lowest().segments().next_segment_id();
+    manifest->next_sequence = logs->lowest().appender().next_sequence();
     return parts_.directory->Keep(*manifest, in_doubt);
   } catch (const std::bad_alloc&) {
     return NoMemory();
@@ -140,7 +140,7 @@ Status Checkpoints::KeepFrozen(Manifest* manifest, bool* in_doubt) {
 void Checkpoints::ReleaseOthers() {
   uint32_t oldest = last_.previous;
   if (!exported_.empty()) oldest = std::min(oldest, *exported_.begin());
-  parts_.sweep.log->checkpoints().ReleaseOlderThan(oldest);
+  parts_.sweep.logs->ReleaseOlderThan(oldest);
   if (!parts_.options->read_only) heat_.RemoveBut(exported_);
 }
 

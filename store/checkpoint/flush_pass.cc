@@ -34,7 +34,7 @@ constexpr uint32_t kPartsAtOnce = 4;
 
 void SweepPart(const SweepParts& parts, uint32_t page, uint32_t part) {
   if (!parts.gate->IsSweeping()) return;
-  parts.log->writer().WaitForCalm();
+  parts.logs->WaitForCalm();
   const Status status = SaveOwedOf(parts, page, part * kSlotsAtOnce);
   if (!status.ok()) parts.gate->Fail(status);
 }
@@ -68,7 +68,7 @@ uint64_t SweepOwed(const SweepParts& parts) {
     // Workers that rest would be missing to large batches. Near the end of ssd_bytes they need the
     // space more that a checkpoint gives back in the end.
     while (done < count && parts.gate->IsSweeping() &&
-           pace->IsBeside(parts.gate->batches_begun()) && !parts.log->space().IsNearFull()) {
+           pace->IsBeside(parts.gate->batches_begun()) && !parts.logs->lowest().space().IsNearFull()) {
       const uint32_t end = std::min(count, done + kPartsAtOnce);
       rested_ns += SweepSlowly(parts, page, done, end);
       done = end;

@@ -18,7 +18,7 @@ struct SweepParts {
   DramTier* tier;
   const TableDirectory* tables;
   BatchGate* gate;
-  RowLog* log;
+  RowLogs* logs;
   Executor* executor;
   const Clock* clock;
 };

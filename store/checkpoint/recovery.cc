@@ -55,7 +55,7 @@ Status RecoverSegment(const RecoveryParts& parts, const SegmentRows& rows, uint3
     ++counts[table];
   };
   const LogOwners::Visit visit = insert;
-  const Status adopted = parts.log->recovery().Adopt(rows, checkpoint, &visit);
+  const Status adopted = parts.logs->lowest().recovery().Adopt(rows, checkpoint, &visit);
   for (const auto& [table, count] : counts) {
     table->AddRows(count);
     table->mover()->rows().CountInLog(*table, count);
@@ -121,9 +121,9 @@ void RecoverHeat(const RecoveryParts& parts, const Manifest& manifest) {
 }
 
 // The segments of a checkpoint that is not opened take space all the same.
-void AdoptSegments(RowLog* log, const Manifest& manifest) {
+void AdoptSegments(RowLogs* logs, const Manifest& manifest) {
   for (const SegmentRows& rows : manifest.segments) {
-    const Status adopted = log->recovery().Adopt(rows, manifest.checkpoint, nullptr);
+    const Status adopted = logs->lowest().recovery().Adopt(rows, manifest.checkpoint, nullptr);
     if (adopted.ok()) continue;
     Log(LogLevel::kWarning, StrCat("of checkpoint ", manifest.checkpoint,
                                    ", which is not opened: ", adopted.ToString()));
@@ -139,7 +139,7 @@ Status Recover(const RecoveryParts& parts, const OpenedManifests& manifests) {
   RecoverHeat(parts, opened);
   // Space is nothing to a store that is only read.
   if (parts.options->read_only) return OkStatus();
-  for (const Manifest& other : manifests.kept().subspan(1)) AdoptSegments(parts.log, other);
+  for (const Manifest& other : manifests.kept().subspan(1)) AdoptSegments(parts.logs, other);
   return OkStatus();
 }
 

@@ -14,7 +14,7 @@
 #include "store/index/key_index.h"
 #include "store/placement/heat_sketch.h"
 #include "store/table/table_directory.h"
-#include "tiers/log/row_log.h"
+#include "tiers/logs/row_logs.h"
 
 namespace embank {
 
@@ -24,7 +24,7 @@ struct RecoveryParts {
   Directory* files;
   Executor* executor;
   KeyIndex* index;
-  RowLog* log;
+  RowLogs* logs;
   const TableDirectory* tables;
   HeatSketch* heat_sketch;
   Catalog* catalog;

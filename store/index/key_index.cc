@@ -20,7 +20,7 @@ void VisitBuckets(const BucketArray& array, RowAddresses rows, uint32_t begin, u
   for (uint32_t bucket = begin; bucket < end + kAhead; ++bucket) {
     for (uint32_t slot = 0; bucket < end && slot < kBucketEntries; ++slot) {
       const uint64_t entry = array.At(bucket)->Entry(slot);
-      if (LocationOf(entry).tier() == Tier::kDram) {
+      if (!LocationOf(entry).IsInLog()) {
         __builtin_prefetch(rows.At(LocationOf(entry)));
       }
     }

@@ -140,7 +140,7 @@ class KeyIndex {
   // Whether a row at this location may be the one that is sought. Only the record of a row that is
   // not in memory can tell.
   bool MayBe(Location location, const RowId& id) const {
-    if (location.tier() != Tier::kDram) return true;
+    if (location.IsInLog()) return true;
     const auto* const header = reinterpret_cast<const RowHeader*>(tier_->Row(location));
     return TableOf(LoadIdentity(header)) == id.table && LoadKey(header) == id.key;
   }

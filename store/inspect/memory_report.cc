@@ -24,7 +24,7 @@ MemoryReport ReportMemory(const Store& store) {
   report.fixed_bytes =
       report.used_bytes - std::min(report.used_bytes, slab_bytes + report.index_bytes);
   report.huge_pages_refused_bytes = HugePagesOff() ? slab_bytes + report.index_bytes : 0;
-  if (store.log() != nullptr) report.ssd = store.log()->space().Report();
+  if (store.logs() != nullptr) report.ssd = store.logs()->lowest().space().Report();
   return report;
 }
 

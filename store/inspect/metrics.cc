@@ -193,9 +193,9 @@ std::string FormatMetrics(const Store& store) {
   AppendTables(&text, store.catalog().List());
   AppendForgotten(&text, store.catalog().List());
   AppendMemory(&text, ReportMemory(store));
-  if (store.log() == nullptr) return text;
+  if (store.logs() == nullptr) return text;
   AppendPrefetches(&text, store.catalog().List());
-  AppendLog(&text, store.log()->counters());
+  AppendLog(&text, store.logs()->lowest().counters());
   AppendCheckpoints(&text, store.checkpoints()->Report());
   if (store.pages() != nullptr) AppendPages(&text, *store.pages());
   return text;

@@ -22,7 +22,7 @@ ClassRows::ClassRows(const PlacementParts& parts, SlotClass slot_class, const Ro
       slot_bytes_(row_class.slot_bytes),
       orders_(*parts.tier, *parts.heat_clock, row_class.slot_bytes, row_class.eviction),
       notes_(orders_.notes()) {
-  EMBANK_CHECK(parts_.log != nullptr);
+  EMBANK_CHECK(parts_.logs != nullptr);
 }
 
 Table& ClassRows::TableAt(Location slot) const {
@@ -56,7 +56,7 @@ bool ClassRows::BeforeUpdate(Location slot) {
   if (!note.IsDirty()) {
     const bool admitted = Seeded(SeededBug::kRecordOutlivesChange)
                               ? Reserve(1) > 0
-                              : parts_.log->space().ReserveAndMarkDead({note.logged});
+                              : parts_.logs->ReserveAndMarkDead(slot_class_, {note.logged});
     if (!admitted) return false;
   } else if (parts_.gate->IsOwed(note.checkpoint())) {
     // The reservation of the row goes to the checkpoint.
@@ -78,18 +78,18 @@ void ClassRows::AppendPreImage(Location slot, uint32_t checkpoint) const {
   const StatusOr<Location> image = AppendSlot(slot, checkpoint, false);
   if (image.ok()) return;
   parts_.gate->Fail(image.status());
-  parts_.log->space().Release(slot_class_, 1);
+  parts_.logs->lowest().space().Release(slot_class_, 1);
 }
 
 void ClassRows::OnErase(KeyIndex::Shard* shard, const Table& table, Location home) {
-  if (home.tier() != Tier::kDram) {
-    parts_.log->segments().MarkDead(home);
+  if (home.IsInLog()) {
+    parts_.logs->MarkDead(home);
     CountInLog(table, -1);
     return;
   }
   const SlotNote& note = NoteAt(home);
   if (!note.IsDirty()) {
-    parts_.log->segments().MarkDead({note.logged});
+    parts_.logs->MarkDead({note.logged});
   } else if (parts_.gate->IsOwed(note.checkpoint())) {
     AppendPreImage(home, note.checkpoint());
   } else {
@@ -118,7 +118,7 @@ RowToLog ClassRows::RowOf(Location slot, uint32_t checkpoint, bool lives) const 
 StatusOr<Location> ClassRows::AppendSlot(Location slot, uint32_t checkpoint, bool lives) const {
   EMBANK_CHECK(IsDirty(slot));
   ClearGained(HeaderAt(slot));
-  return parts_.log->appender().Append(LogStream::kUser, RowOf(slot, checkpoint, lives));
+  return parts_.logs->Append(RowOf(slot, checkpoint, lives));
 }
 
 Status ClassRows::FlushPending(KeyIndex::Shard* shard, std::span<const RowInSlot> rows) {
@@ -146,8 +146,7 @@ Status ClassRows::FlushPending(KeyIndex::Shard* shard, std::span<const RowInSlot
   }
   std::array<Location, kFlushedAtOnce> homes;
   size_t saved = 0;
-  Status status = parts_.log->appender().AppendAll(LogStream::kUser, std::span(images).first(count),
-                                                   homes, &saved);
+  Status status = parts_.logs->AppendAll(std::span(images).first(count), homes, &saved);
   EMBANK_CHECK(saved <= count);
   for (size_t i = 0; i < saved; ++i) NoteAt(slots[i]).SetLogged(homes[i]);
   return status;

@@ -25,7 +25,7 @@
 #include "store/table/table_directory.h"
 #include "tiers/dram/dram_tier.h"
 #include "tiers/dram/slot_notes.h"
-#include "tiers/log/row_log.h"
+#include "tiers/logs/row_logs.h"
 
 namespace embank {
 
@@ -35,7 +35,7 @@ class Table;
 struct PlacementParts {
   DramTier* tier;
   KeyIndex* index;
-  RowLog* log;
+  RowLogs* logs;
   HeatClock* heat_clock;
   HeatSketch* heat_sketch;
   TableDirectory* tables;
@@ -107,12 +107,12 @@ class ClassRows {
   // ---- thread-safe ----
 
   // Reserves space in the log for rows that will be dirty; the number that it has space for.
-  uint64_t Reserve(uint64_t rows) { return parts_.log->space().Reserve(slot_class_, rows); }
+  uint64_t Reserve(uint64_t rows) { return parts_.logs->lowest().space().Reserve(slot_class_, rows); }
   // Gives reserved space back.
-  void Release(uint64_t rows) { parts_.log->space().Release(slot_class_, rows); }
+  void Release(uint64_t rows) { parts_.logs->lowest().space().Release(slot_class_, rows); }
   // Whether Reserve would give so much; cheap where there is plenty.
   bool HasSpace(uint64_t rows) const {
-    return parts_.log->space().CanReserve(slot_class_, record_bytes(), rows);
+    return parts_.logs->lowest().space().CanReserve(slot_class_, record_bytes(), rows);
   }
 
   // The number of rows in DRAM; in the log alone.

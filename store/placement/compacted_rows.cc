@@ -24,7 +24,7 @@ CompactedRows::Logged CompactedRows::FindLogged(KeyIndex::Shard* shard, const Ro
   Logged logged;
   parts_.index->VisitMatches(shard, id, [&](const Match& candidate) {
     if (candidate.location() == from) logged.match = candidate;
-    if (candidate.location().tier() == Tier::kDram) {
+    if (!candidate.location().IsInLog()) {
       logged.note = &rows_.NoteAt(candidate.location());
     }
     return logged.any();
@@ -37,7 +37,7 @@ bool CompactedRows::WriteAnew(KeyIndex::Shard* shard, const RowId& id, Location 
                               const Logged& logged, std::span<const std::byte> record,
                               uint32_t heat) {
   EMBANK_CHECK(logged.any());
-  const StatusOr<Location> home = parts_.log->appender().Append(
+  const StatusOr<Location> home = parts_.logs->Of(from).appender().Append(
       LogStream::kCompaction, {.row_class = rows_.slot_class(),
                                .record_bytes = rows_.record_bytes(),
                                .table = id.table,
@@ -51,7 +51,7 @@ bool CompactedRows::WriteAnew(KeyIndex::Shard* shard, const RowId& id, Location 
   } else {
     parts_.index->Move(shard, id.hash, logged.match, *home);
   }
-  parts_.log->segments().MarkDead(from);
+  parts_.logs->MarkDead(from);
   return true;
 }
 

@@ -115,7 +115,7 @@ bool Eviction::Evict(KeyIndex::Shard* shard, Location slot) {
   StatusOr<Location> home = Location{note.logged};
   if (note.IsDirty()) home = rows_.AppendSlot(slot, note.checkpoint(), true);
   if (!home.ok()) return false;
-  EMBANK_CHECK(home->tier() != Tier::kDram);
+  EMBANK_CHECK(home->IsInLog());
   Table& table = *parts_.tables->Get(TableOf(mark.identity));
   const RowId id = table.IdOf(key, table.HashOf(key));
   const Match match = rows_.MatchAt(shard, id, slot);

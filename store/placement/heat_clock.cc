@@ -60,7 +60,7 @@ bool HeatClock::RenewSomeStamps(KeyHash due) {
 void HeatClock::RenewStamps(KeyIndex::Shard* shard, KeyHash first, KeyHash last) {
   const HeatEpoch epoch = now();
   index_->VisitHashes(shard, first, last, [&](Location location) {
-    if (location.tier() != Tier::kDram) return;
+    if (location.IsInLog()) return;
     auto* const header = reinterpret_cast<RowHeader*>(tier_->Row(location));
     TouchHeat(header, LoadMark(header), epoch, 0);
   });

@@ -28,8 +28,8 @@ class LogRows::Candidates {
       EMBANK_CHECK(count_ < matches_.size());
       const Location location = match.location();
       matches_[count_] = match;
-      if (location.tier() == Tier::kDram) return ++count_ > 0;  // its header tells: no other is
-      segments_[count_++] = parts.log->segments().Hold(location);
+      if (!location.IsInLog()) return ++count_ > 0;  // its header tells: no other is
+      segments_[count_++] = parts.logs->Hold(location);
       return false;
     });
   }
@@ -37,7 +37,7 @@ class LogRows::Candidates {
   std::span<const Match> matches() const { return std::span(matches_).first(count_); }
   // The entry of the row in DRAM, or none.
   Match InDram() const {
-    const bool is_there = count_ > 0 && matches_[count_ - 1].location().tier() == Tier::kDram;
+    const bool is_there = count_ > 0 && !matches_[count_ - 1].location().IsInLog();
     return is_there ? matches_[count_ - 1] : Match{};
   }
   // Whether these are the same entries. They may stand elsewhere in the index.
@@ -59,14 +59,14 @@ FoundRow LogRows::Read(const RowId& id, const Candidates& candidates, RecordScra
   FoundRow row;
   for (size_t i = 0; i < candidates.matches().size(); ++i) {
     const Location location = candidates.matches()[i].location();
-    const auto record = parts_.log->reader().ReadOne(location, scratch);
+    const auto record = parts_.logs->ReadOne(location, scratch);
     if (record.ok()) {
       if (!IsRecordOf(id, *record)) continue;
       *found = i;
       return {.outcome = Outcome::kFound, .record = *record};
     }
     SlotOwner owner;
-    const bool is_known = parts_.log->owners().OwnerOf(location, scratch, &owner);
+    const bool is_known = parts_.logs->OwnerOf(location, scratch, &owner);
     const bool is_row = is_known && owner.table == id.table && owner.key == id.key;
     if (is_known && !is_row) continue;
     if (!Seeded(SeededBug::kLossIsAbsence)) row.outcome = Outcome::kDataLoss;
@@ -111,8 +111,7 @@ void LogRows::Touch(KeyHash hash, std::span<const std::byte> record, uint32_t to
 bool LogRows::Append(KeyIndex::Shard* shard, const RowId& id, uint32_t heat, const std::byte* row,
                      const Match& match) {
   if (rows_.Reserve(1) == 0) return false;
-  const StatusOr<Location> home = parts_.log->appender().Append(
-      LogStream::kUser,
+  const StatusOr<Location> home = parts_.logs->Append(
       {.row_class = rows_.slot_class(),
        .record_bytes = rows_.record_bytes(),
        .table = id.table,
@@ -127,9 +126,9 @@ bool LogRows::Append(KeyIndex::Shard* shard, const RowId& id, uint32_t heat, con
   }
   if (match.any()) {
     const Location former = match.location();
-    EMBANK_CHECK(former.tier() != Tier::kDram);
+    EMBANK_CHECK(former.IsInLog());
     parts_.index->Move(shard, id.hash, match, *home);
-    parts_.log->segments().MarkDead(former);
+    parts_.logs->MarkDead(former);
   } else {
     parts_.index->Insert(shard, id.hash, *home);
     rows_.CountInLog(*parts_.tables->Get(id.table), 1);

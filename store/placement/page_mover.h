@@ -32,7 +32,7 @@ struct PageMoverParts {
   MemoryBudget* budget;
   DramTier* tier;
   KeyIndex* index;
-  RowLog* log;
+  RowLogs* logs;
   const TableDirectory* tables;
   BatchGate* gate;
 };

@@ -52,7 +52,7 @@ Match Promotion::PromoteTo(Location slot, KeyIndex::Shard* shard, const RowId& i
             reinterpret_cast<std::byte*>(header + 1));
   EndRowWrite(header, identity, id.table);
   const Location home = match.location();
-  EMBANK_CHECK(home.tier() != Tier::kDram);
+  EMBANK_CHECK(home.IsInLog());
   const Match promoted = parts_.index->Move(shard, id.hash, match, slot);
   rows_.OnInsert(shard, slot);
   rows_.NoteAt(slot).SetLogged(home);

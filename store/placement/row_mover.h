@@ -23,7 +23,7 @@ class RowMover {
   // The store charges this for a class.
   static constexpr uint64_t kFixedBytes = ClassRows::kFixedBytes;
 
-  RowLog* log() const { return rows_.parts().log; }
+  RowLogs& logs() const { return *rows_.parts().logs; }
   ClassRows& rows() { return rows_; }
   const ClassRows& rows() const { return rows_; }
   Eviction& eviction() { return eviction_; }

@@ -44,7 +44,7 @@ Scan::Scan(Table* table, uint64_t notes_bytes)
     : table_(table),
       notes_bytes_(notes_bytes),
       piece_rows_(std::max<uint64_t>(1, kPieceBytes / table->layout().vector_bytes)),
-      notes_(table->mover() == nullptr ? nullptr : table->mover()->log(), table->id(),
+      notes_(table->mover() == nullptr ? nullptr : &table->mover()->logs(), table->id(),
              table->slot_class()) {}
 
 StatusOr<uint64_t> Scan::Next(std::span<Key> keys, RowSpan rows) {
@@ -112,7 +112,7 @@ void Scan::NoteRange(uint32_t range) {
   KeyIndex::Shard* const shard = parts.index->shard(KeyIndex::ShardOf(first));
   ReaderMutexLock lock(&shard->mutex);
   parts.index->VisitHashes(shard, first, last, [&](Location location) {
-    if (location.tier() != Tier::kDram) return notes_.Add(location);
+    if (location.IsInLog()) return notes_.Add(location);
     const RowHeader* const header = table_->layout().Header(parts.tier->Row(location));
     if (TableOf(LoadIdentity(header)) == table_->id()) pending_.push_back(LoadKey(header));
   });
@@ -221,7 +221,7 @@ Status Scan::ReadNoted(std::span<Key> keys, RowSpan rows, uint64_t* read) {
       std::memcpy(rows.Row(next), table_->layout().Vector(RowIn(record)), vector_bytes);
       keys[next++] = key;
     };
-    reader.status = table_->mover()->log()->reader().Read(
+    reader.status = table_->mover()->logs().Read(
         places.subspan(reader.begin, reader.end - reader.begin), visit, kBridgedBytes);
     reader.found = next - reader.begin;
   });

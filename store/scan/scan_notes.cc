@@ -10,7 +10,7 @@ namespace {
 
 constexpr uint32_t kWordBits = 64;
 
-// Calls visit(segment's index, slot) for the bits from a place on, until it returns false.
+// Calls visit(segment's place, slot) for the bits from a place on, until it returns false.
 template <typename Segments, typename Visit>
 void ForEachBit(const Segments& segments, uint32_t index, uint32_t slot, Visit visit) {
   for (; index < segments.size(); ++index, slot = 0) {
@@ -27,12 +27,23 @@ void ForEachBit(const Segments& segments, uint32_t index, uint32_t slot, Visit v
 
 }  // namespace
 
-void ScanNotes::Add(Location location) {
+ScanNotes::Segment* ScanNotes::SegmentOf(Location location) {
+  std::vector<uint32_t>& places = places_[static_cast<uint32_t>(location.tier())];
   const uint32_t index = SegmentIndexOf(location);
-  if (index >= segments_.size()) segments_.resize(index + 1);
-  Segment& segment = segments_[index];
+  if (index >= places.size()) places.resize(index + 1);
+  if (places[index] == 0) {
+    segments_.emplace_back();
+    segments_.back().tier = location.tier();
+    segments_.back().index = index;
+    places[index] = static_cast<uint32_t>(segments_.size());
+  }
+  return &segments_[places[index] - 1];
+}
+
+void ScanNotes::Add(Location location) {
+  Segment& segment = *SegmentOf(location);
   if (segment.held == nullptr) {
-    std::shared_ptr<const LogSegment> held = log_->segments().Hold(location);
+    std::shared_ptr<const LogSegment> held = logs_->Hold(location);
     const bool is_ours = held->header.row_class == row_class_;
     segment.bits.resize(is_ours ? RoundUp(held->geometry.slots, kWordBits) / kWordBits : 0);
     segment.geometry = held->geometry;
@@ -59,7 +70,9 @@ Status ScanNotes::ResolveSegment(Segment* segment, uint64_t* unknown) {
   MemoryBudget unlimited(0);
   AlignedBuffer memory;
   SegmentFooter owners;
-  Status told = log_->owners().OwnersOf(*segment->held, &unlimited, &memory, &owners);
+  const Location first = LocationInSegment(segment->tier, segment->index, 0);
+  Status told =
+      logs_->Of(first).owners().OwnersOf(*segment->held, &unlimited, &memory, &owners);
   if (IsResourceExhausted(told)) return told;
   const size_t slots = told.ok() ? owners.keys.size() : 0;
   ForEachBit(std::span(segment, 1), 0, 0, [&](uint32_t, uint32_t slot) {
@@ -77,6 +90,7 @@ Status ScanNotes::ResolveSegment(Segment* segment, uint64_t* unknown) {
 
 void ScanNotes::Clear() {
   segments_.clear();
+  for (std::vector<uint32_t>& places : places_) places.clear();
   keys_.clear();
   bits_bytes_ = noted_ = 0;
   keys_done_ = 0;
@@ -87,7 +101,9 @@ void ScanNotes::Places(std::span<Location> places) const {
   size_t count = 0;
   ForEachBit(segments_, next_segment_, next_slot_, [&](uint32_t index, uint32_t slot) {
     if (count == places.size()) return false;
-    places[count++] = LocationInSegment(index, segments_[index].geometry.OffsetOf(slot));
+    const Segment& segment = segments_[index];
+    places[count++] =
+        LocationInSegment(segment.tier, segment.index, segment.geometry.OffsetOf(slot));
     return true;
   });
 }

@@ -7,6 +7,7 @@
 #define EMBANK_STORE_SCAN_SCAN_NOTES_H_
 
 #include <cstddef>
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -14,7 +15,7 @@
 
 #include "base/status.h"
 #include "base/types.h"
-#include "tiers/log/row_log.h"
+#include "tiers/logs/row_logs.h"
 
 namespace embank {
 
@@ -22,12 +23,12 @@ namespace embank {
 // then Clear.
 class ScanNotes {
  public:
-  // Of rows of this table, which are of this row class. The log must outlive it; nullptr: there is
+  // Notes rows of this table, which are of this row class. The logs outlive it; nullptr: there are
   // none, nothing is noted.
-  ScanNotes(RowLog* log, TableId table, uint32_t row_class)
-      : log_(log), table_(table), row_class_(row_class) {}
+  ScanNotes(RowLogs* logs, TableId table, uint32_t row_class)
+      : logs_(logs), table_(table), row_class_(row_class) {}
 
-  // Notes what lives at a place of the log, once, if it may be of the table; its segment stays
+  // Notes what lives at a place of a log, once, if it may be of the table; its segment stays
   // until Resolve or Clear. Under the lock of the row's shard, so that it does live there.
   void Add(Location location);
   // Learns whose all of that is, keeps the table's rows, and lets go of the segments; *unknown: how
@@ -47,16 +48,21 @@ class ScanNotes {
  private:
   struct Segment {
     std::shared_ptr<const LogSegment> held;  // until Resolve
+    Tier tier = Tier::kSsd;
+    uint32_t index = 0;  // in the log
     SegmentGeometry geometry;
     std::vector<uint64_t> bits;  // by slot; empty: nothing of it is, or will be, noted
   };
 
+  Segment* SegmentOf(Location location);
   Status ResolveSegment(Segment* segment, uint64_t* unknown);
 
-  RowLog* const log_;
+  RowLogs* const logs_;
   const TableId table_;
   const uint32_t row_class_;
-  std::vector<Segment> segments_;  // by their index in the log
+  std::vector<Segment> segments_;
+  // By tier, then by the segment's index in its log: its place in segments_, and one more; 0: none.
+  std::array<std::vector<uint32_t>, kTiers> places_;
   uint64_t bits_bytes_ = 0;
   uint64_t noted_ = 0;
   std::vector<Key> keys_;

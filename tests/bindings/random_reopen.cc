@@ -60,7 +60,7 @@ std::string RandomRun::Checkpoint() {
 }
 
 void RandomRun::CountLog() {
-  const RowLogCounters& counters = store_->store->log()->counters();
+  const RowLogCounters& counters = store_->store->logs()->lowest().counters();
   events_->Count("rows moved by compaction", counters.compacted_rows);
   events_->Count("segments given up", counters.dead_segments);
 }

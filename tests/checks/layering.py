@@ -7,7 +7,7 @@ import tree as trees
 # What each room of the library may include besides itself and the rooms of base. There are no
 # circles.
 BASE = {'base', 'base/memory', 'base/threads', 'base/files'}
-TIERS = {'tiers/row', 'tiers/dram', 'tiers/segment', 'tiers/space', 'tiers/log'}
+TIERS = {'tiers/row', 'tiers/dram', 'tiers/segment', 'tiers/space', 'tiers/log', 'tiers/logs'}
 PLACEMENT = TIERS | {'gpu', 'store/gate', 'store/index', 'store/table', 'store/placement'}
 STORE = PLACEMENT | {'store/batch', 'store/scan', 'store/catalog', 'store/checkpoint', 'store'}
 MAY_INCLUDE = {
@@ -20,6 +20,7 @@ MAY_INCLUDE = {
     'tiers/segment': {'tiers/row'},
     'tiers/space': {'tiers/row', 'tiers/segment'},
     'tiers/log': {'tiers/row', 'tiers/segment', 'tiers/space'},
+    'tiers/logs': {'tiers/row', 'tiers/segment', 'tiers/space', 'tiers/log'},
     'gpu': {'tiers/row'},
     'store/gate': set(),
     'store/index': {'tiers/row', 'tiers/dram'},

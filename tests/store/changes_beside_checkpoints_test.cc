@@ -98,7 +98,7 @@ void ChangeBesideCheckpoints(uint64_t seed, bool storms, Events* events) {
   SpillWorld world(1, std::make_unique<HookedExecutor>(seed, &hook));
   Table* const table = world.Create("t", Optimizer::kNone);
   Model model(table, world->pages(), seed, events);
-  const RowLogCounters& counters = table->mover()->log()->counters();
+  const RowLogCounters& counters = table->mover()->logs().lowest().counters();
   Tables previous;
   model.PutAll();
   for (int round = 0; round < 4; ++round) {

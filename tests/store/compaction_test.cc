@@ -101,7 +101,7 @@ TEST(Compaction, KeepsTheLogNearItsLivingRows) {
     largest = std::max(largest, ReportMemory(*world).ssd->used_bytes);
   }
   ExpectIs(world.get(), rows.tables());
-  events.Count("rows moved", world->log()->counters().compacted_rows);
+  events.Count("rows moved", world->logs()->lowest().counters().compacted_rows);
   EXPECT_EQ(events.Missing(), "");
   // Five thirds of the rows, what two checkpoints keep, and the open segments: without compaction
   // thirty times as much was written.
@@ -122,7 +122,7 @@ double WritesPerDirtyRow(double log_of_rows, Events* events) {
   uint64_t appended_before = 0;
   uint64_t dirty = 0;
   for (int round = 0; round < kIntervals; ++round) {
-    if (round == kIntervals / 3) appended_before = world->log()->counters().appended_rows;
+    if (round == kIntervals / 3) appended_before = world->logs()->lowest().counters().appended_rows;
     // A tenth of the rows.
     for (int batch = 0; batch < 8; ++batch) rows.OverwriteSome(kKeys / 80);
     const uint64_t written = rows.TakeWritten();
@@ -131,7 +131,7 @@ double WritesPerDirtyRow(double log_of_rows, Events* events) {
     world.disk().Forget();
   }
   ExpectIs(world.get(), rows.tables());
-  const RowLogCounters& counters = world->log()->counters();
+  const RowLogCounters& counters = world->logs()->lowest().counters();
   events->Count("rows moved", counters.compacted_rows);
   return static_cast<double>(counters.appended_rows - appended_before) / static_cast<double>(dirty);
 }
@@ -159,7 +159,7 @@ TEST(Compaction, LeavesWhatCheckpointsHave) {
     states.push_back(rows.tables());
     rows.OverwriteSome(1000);
   }
-  EXPECT_GT(world->log()->counters().compacted_rows, 0u);
+  EXPECT_GT(world->logs()->lowest().counters().compacted_rows, 0u);
   ASSERT_TRUE(world.Open().ok());
   ExpectIs(world.get(), states.back());
   ASSERT_TRUE(world.Open(/*previous=*/true).ok());
@@ -189,7 +189,7 @@ TEST(Compaction, SurvivesCrashes) {
     states.push_back(rows.tables());
   }
   rows.OverwriteSome(2000);
-  EXPECT_GT(world->log()->counters().compacted_rows, 0u);
+  EXPECT_GT(world->logs()->lowest().counters().compacted_rows, 0u);
   const std::unique_ptr<SimulatedDisk> disk = world.TakeDisk();
   Random random(3);
   for (int crash = 0; crash < kCrashes; ++crash) {
@@ -223,7 +223,7 @@ TEST(Compaction, PassesOverWhatItCannotRead) {
         Upsert(*world->catalog().Open("t"), keys, RowsOf(RowsOfKeys(keys, 2.0f), kDim), outcomes);
     ASSERT_TRUE(put.ok()) << put;
   }
-  EXPECT_GT(world->log()->counters().compacted_rows, 0u);
+  EXPECT_GT(world->logs()->lowest().counters().compacted_rows, 0u);
   const std::vector<Key> keys = KeysFrom(0, kKeys);
   std::vector<uint8_t> outcomes(kKeys);
   std::vector<float> found(kKeys * kDim);
@@ -249,7 +249,7 @@ TEST(Compaction, PassesOverWhatItCannotRead) {
 TEST(Compaction, LeavesARowThatHasChangedMeanwhile) {
   SpillWorld world(6);
   Table* const table = world.Create("t", Optimizer::kNone);
-  RowLog* const log = table->mover()->log();
+  RowLog* const log = &table->mover()->logs().lowest();
   KeyIndex* const index = table->parts().index;
   Put(table, KeysFrom(0, kKeys), 1.0f);
   // Each in the log alone; then one is in memory, changed, the other changed and in the log again.
@@ -283,7 +283,7 @@ TEST(Compaction, EndsBeforeWhatItMoves) {
     SpillWorld world(seed, MakeThreadPool(2));
     Overwriter rows(world.Create("t", Optimizer::kNone), seed);
     for (int round = 0; round < 2; ++round) rows.OverwriteSome(3000);
-    moved += world->log()->counters().compacted_rows;
+    moved += world->logs()->lowest().counters().compacted_rows;
   }
   EXPECT_GT(moved, 0u);
 }
@@ -315,7 +315,7 @@ TEST(Compaction, GoesOnBesideEverything) {
   stop = true;
   reader.join();
   checkpoints.join();
-  EXPECT_GT(world->log()->counters().compacted_rows, 0u);
+  EXPECT_GT(world->logs()->lowest().counters().compacted_rows, 0u);
   ASSERT_TRUE(world->DropTable("other").ok());
   ExpectIs(world.get(), rows.tables());
   Table* const next = world.Create("other", Optimizer::kNone);

@@ -369,7 +369,7 @@ TEST_F(TwoCheckpoints, AFooterOfTheOlderOneIsNotTheNewerOnes) {
   }
   const Tables now = *ReadAll(world_.get());
   ASSERT_TRUE(world_.Open(/*previous=*/true).ok());
-  ASSERT_TRUE((*world_->catalog().Open("t"))->mover()->log()->appender().Flush().ok());
+  ASSERT_TRUE((*world_->catalog().Open("t"))->mover()->logs().lowest().appender().Flush().ok());
   ExpectOpens(now);
   ASSERT_TRUE(world_->checkpoints()->Make({}).ok());
   ExpectOpens(now);
@@ -405,7 +405,7 @@ TEST_F(TwoCheckpoints, WhatAnOlderOneAloneHasGoesWithItThoughTheStoreWasOpenedAn
   const Tables now = *ReadAll(world_.get());
   ASSERT_TRUE(world_.Open().ok());
   Table* const table = *world_->catalog().Open("t");
-  EXPECT_EQ(table->mover()->log()->segments().segment_count(), before.size()) << "they take space";
+  EXPECT_EQ(table->mover()->logs().lowest().segments().segment_count(), before.size()) << "they take space";
   for (int i = 0; i < 20; ++i) ASSERT_TRUE(world_->checkpoints()->Make({}).ok());
   const auto after = SegmentPaths(world_.disk());
   EXPECT_LT(after.size() + 2, before.size());
@@ -448,7 +448,7 @@ TEST(CheckpointSpace, WhatAKeptOneHasIsNotUsedAgain) {
   ASSERT_TRUE(world->checkpoints()->Make({}).ok());
   const Tables first = *ReadAll(world.get());
   for (const float factor : {2.0f, 3.0f, 4.0f}) ASSERT_EQ(OverwriteAll(table, factor), 0u);
-  const RowLogCounters& counters = table->mover()->log()->counters();
+  const RowLogCounters& counters = table->mover()->logs().lowest().counters();
   EXPECT_GT(counters.dead_segments, 40u) << "of neither: these are used again";
   ExpectAfterCrash(world.disk(), ssd_bytes, first);
   const Tables second = *ReadAll(world.get());

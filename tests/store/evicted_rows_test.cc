@@ -45,7 +45,7 @@ TEST(EvictedRows, ARowThatCannotBeReadIsLostAloneAndSaysSo) {
   const std::vector<Key> all = KeysFrom(0, kKeys);
   std::vector<float> rows(kKeys * kDim, 2.0f);
   ASSERT_TRUE(Upsert(table, all, RowsOf(rows, kDim), {}).ok());
-  ASSERT_TRUE(table->mover()->log()->appender().Flush().ok());
+  ASSERT_TRUE(table->mover()->logs().lowest().appender().Flush().ok());
   // The first record of a segment.
   const std::vector<std::string> files = store.disk().Files();
   const std::string& path = *std::find_if(files.begin(), files.end(), [](const std::string& f) {
@@ -117,7 +117,7 @@ class DamagedRow : public testing::Test {
     FlipByte(SegmentOffsetOf(home) + 100);
   }
 
-  RowLog* log() { return table_->mover()->log(); }
+  RowLog* log() { return &table_->mover()->logs().lowest(); }
   Location HomeOf(Key key) {
     return table_->parts().index->Find(table_->IdOf(key, table_->HashOf(key))).location();
   }
@@ -261,7 +261,7 @@ TEST(EvictedRows, AShardThatCameLateGetsItsPartOfMemory) {
   ASSERT_GT(last.size(), 20u);
   last.resize(20);
   std::vector<float> rows(last.size() * kDim);
-  const RowLogCounters& counters = table->mover()->log()->counters();
+  const RowLogCounters& counters = table->mover()->logs().lowest().counters();
   for (int round = 0; round < 2; ++round) {
     ASSERT_TRUE(Lookup(table, last, MissingRule::kZero, RowsIn(&rows, kDim), {}).ok());
     ASSERT_EQ(rows, RowsOfKeys(last, 1));
@@ -296,11 +296,11 @@ TEST(EvictedRows, AClassWithoutMemoryLivesInTheLog) {
     ASSERT_TRUE(Lookup(late, keys, MissingRule::kCreate, RowsIn(&rows, kSmallDim), {}).ok());
     ASSERT_EQ(rows, std::vector<float>(rows.size(), 7.0f - static_cast<float>(step)));
   }
-  const uint64_t live = late->mover()->log()->segments().live_rows();
+  const uint64_t live = late->mover()->logs().lowest().segments().live_rows();
   ASSERT_TRUE(Erase(late, keys, outcomes).ok());
   EXPECT_EQ(late->rows(), 0u);
   EXPECT_EQ(late->rows_in_log(), 0u);
-  EXPECT_EQ(late->mover()->log()->segments().live_rows(), live - 500);
+  EXPECT_EQ(late->mover()->logs().lowest().segments().live_rows(), live - 500);
   std::vector<float> firsts(all.size() * kDim);
   ASSERT_TRUE(Lookup(first, all, MissingRule::kZero, RowsIn(&firsts, kDim), {}).ok());
   EXPECT_EQ(firsts, RowsOfKeys(all, 1));
@@ -365,7 +365,7 @@ TEST(EvictedRows, ATableThatCannotBeReadIsDroppedAgain) {
   Table* const table = store.Create("t", Optimizer::kSgd);
   const std::vector<Key> all = KeysFrom(0, 4000);
   ASSERT_TRUE(Upsert(table, all, RowsOf(RowsOfKeys(all, 1), kDim), {}).ok());
-  ASSERT_TRUE(table->mover()->log()->appender().Flush().ok());
+  ASSERT_TRUE(table->mover()->logs().lowest().appender().Flush().ok());
   store.disk().SetFaults([](const DiskCall& call) {
     return call.kind == DiskCall::Kind::kRead ? UnavailableError("no answer") : OkStatus();
   });
@@ -389,7 +389,7 @@ TEST(EvictedRows, TheLogHasNoRecordOfARowThatHasChanged) {
   ASSERT_TRUE(Upsert(table, all, RowsOf(RowsOfKeys(all, 1), kDim), {}).ok());
   std::vector<float> rows(all.size() * kDim);
   ASSERT_TRUE(Lookup(table, all, MissingRule::kZero, RowsIn(&rows, kDim), {}).ok());
-  const RowLog& log = *table->mover()->log();
+  const RowLog& log = table->mover()->logs().lowest();
   EXPECT_GT(log.segments().live_rows(), table->rows_in_log()) << "clean rows in memory";
   const std::vector<float> ones(50 * kDim, 1.0f);
   for (Key first = 0; first < 4000; first += 50) {
@@ -526,7 +526,7 @@ TEST(EvictedRows, CleanRowsLeaveThoughTheLogIsFull) {
     ASSERT_TRUE(Upsert(table, {&key, 1}, RowsOf(std::vector<float>(kDim), kDim), outcome).ok());
     full = outcome[0] == static_cast<uint8_t>(Outcome::kRefused);
   }
-  const RowLogCounters& counters = table->mover()->log()->counters();
+  const RowLogCounters& counters = table->mover()->logs().lowest().counters();
   uint64_t came_up = 0;
   for (Key key = 1; key < 2600; key += 2) {
     std::vector<float> row(kDim);

@@ -94,7 +94,7 @@ TEST(EvictionPolicies, UnderLfuPinnedRowsAreColdestAndStay) {
   SpillWorld store(5);
   Table* const table = CreateBy(&store, "t", EvictionPolicy::kLfu);
   PutFrom(table, 0, 4000);
-  ASSERT_TRUE(table->mover()->log()->appender().Flush().ok());
+  ASSERT_TRUE(table->mover()->logs().lowest().appender().Flush().ok());
   std::vector<Key> pinned;
   for (Key key = 0; key < 4000 && pinned.size() < 300; ++key) {
     if (InMemory(table, {key}) == 0) pinned.push_back(key);
@@ -138,7 +138,7 @@ TEST(EvictionPolicies, UnderLfuCleanRowsLeaveThoughColderOnesCannot) {
   store.disk().SetFaults([](const DiskCall& call) {
     return call.kind == DiskCall::Kind::kSync ? UnavailableError("no more") : OkStatus();
   });
-  EXPECT_FALSE(table->mover()->log()->appender().Sync().ok());
+  EXPECT_FALSE(table->mover()->logs().lowest().appender().Sync().ok());
   in_log.resize(200);
   uint64_t came_up = 0;
   for (const Key key : in_log) {

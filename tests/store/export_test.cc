@@ -83,8 +83,8 @@ TEST_P(ExportTest, AndItsSourceDoNotHarmEachOther) {
       }
       ASSERT_TRUE(store->checkpoints()->Make(BlobOf("later")).ok());
     }
-    EXPECT_GT(store->log()->counters().compacted_rows, 0u);
-    EXPECT_GT(store->log()->counters().dead_segments, 0u);
+    EXPECT_GT(store->logs()->lowest().counters().compacted_rows, 0u);
+    EXPECT_GT(store->logs()->lowest().counters().dead_segments, 0u);
   };
   const auto files = ContentsWith(world_.disk(), "copy/");
   ASSERT_NO_FATAL_FAILURE(live_through(world_.get()));
@@ -111,7 +111,7 @@ TEST_P(ExportTest, LivesOnWithoutHarmToItsSource) {
       ASSERT_NO_FATAL_FAILURE(ChangeAll(store->get(), factor));
       ASSERT_TRUE((*store)->checkpoints()->Make(BlobOf(kExportBlob)).ok());
     }
-    EXPECT_GT((*store)->log()->counters().dead_segments, 0u);
+    EXPECT_GT((*store)->logs()->lowest().counters().dead_segments, 0u);
     other = *ReadAll(store->get());
   }
   EXPECT_TRUE(ContentsWith(world_.disk(), "log/") == files) << "no byte of it was changed";
@@ -172,10 +172,10 @@ TEST_P(ExportTest, KeepsItsCheckpointWhileOthersAreMade) {
   // Each checkpoint lets the work aside go on.
   const auto remove_dead = [&] {
     const auto segments = [&] { return FilesWith(world_.disk(), "log/segment-").size(); };
-    for (int i = 0; i < 1000 && segments() > world_->log()->segments().segment_count(); ++i) {
+    for (int i = 0; i < 1000 && segments() > world_->logs()->lowest().segments().segment_count(); ++i) {
       EXPECT_TRUE(world_->checkpoints()->Make({}).ok());
     }
-    EXPECT_EQ(segments(), world_->log()->segments().segment_count());
+    EXPECT_EQ(segments(), world_->logs()->lowest().segments().segment_count());
   };
   ASSERT_GT(kept, 2);
   const Status exported = world_->checkpoints()->Export("copy", [&](uint64_t, uint64_t) {

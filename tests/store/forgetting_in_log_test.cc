@@ -193,7 +193,7 @@ TEST(ForgettingInLog, WhereTheIndexIsFullRowsGoForNewOnes) {
         std::count(outcomes.begin(), outcomes.end(), static_cast<uint8_t>(Outcome::kCreated));
     // But for those whose own place in a full index is full.
     ASSERT_GE(created, static_cast<ptrdiff_t>(kKeys) - 4)
-        << made << " rows: " << table->mover()->log()->space().WhyRefused();
+        << made << " rows: " << table->mover()->logs().lowest().space().WhyRefused();
     refused += kKeys - static_cast<uint64_t>(created);
     made += kKeys;
   };

@@ -46,7 +46,7 @@ inline void Write(Table* table, const std::vector<Key>& keys, float factor = 1.0
   ASSERT_TRUE(status.ok()) << status;
   const auto refused =
       std::count(outcomes.begin(), outcomes.end(), static_cast<uint8_t>(Outcome::kRefused));
-  ASSERT_EQ(refused, 0) << table->mover()->log()->space().WhyRefused();
+  ASSERT_EQ(refused, 0) << table->mover()->logs().lowest().space().WhyRefused();
 }
 
 // Those of [begin, end) in batches, with a checkpoint after each so many keys, if any.
@@ -96,7 +96,7 @@ inline void ExpectOwnValues(Table* table, const std::vector<Key>& keys) {
 }
 
 inline uint64_t BytesOfRows(SpillWorld* store) {
-  const LogSpace space = (*store)->log()->space().Report();
+  const LogSpace space = (*store)->logs()->lowest().space().Report();
   return space.live_bytes + space.dirty_bytes;
 }
 

@@ -42,7 +42,7 @@ Location LocationOf(Table* table, Key key) {
   return table->parts().index->Find(table->IdOf(key, table->HashOf(key))).location();
 }
 uint64_t SegmentOf(Table* table, Key key) {
-  return table->mover()->log()->segments().Hold(LocationOf(table, key))->header.segment_id;
+  return table->mover()->logs().lowest().segments().Hold(LocationOf(table, key))->header.segment_id;
 }
 
 // Keys of rows that the log alone has, in the order of their records.
@@ -237,7 +237,7 @@ TEST(ForgettingStepsInLog, OfALogThatRunsFullMeanwhileRowsAreRefused) {
     EXPECT_EQ(Forgotten(table), 0u);
     EXPECT_TRUE(store->checkpoints()->Make({}).ok());
   }
-  const uint64_t next_segment = table->mover()->log()->segments().next_segment_id();
+  const uint64_t next_segment = table->mover()->logs().lowest().segments().next_segment_id();
   const uint64_t made = table->rows();
   EXPECT_GT(made, kRowsOfPart + 1000);
   EXPECT_EQ(Present(table, KeysFrom(0, next)).size(), made);

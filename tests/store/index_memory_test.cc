@@ -148,7 +148,7 @@ TEST(IndexMemory, MadeReadyTakesRowsInTheOrderOfTheirHashes) {
     KeyIndex::Shard* const shard = world->shard(KeyIndex::ShardOf(hash));
     MutexLock lock(&shard->mutex);
     ASSERT_TRUE(world->capacity()->ReserveOne(shard, hash).ok()) << "row " << i;
-    world->Insert(shard, hash, LocationOnSsd(i));
+    world->Insert(shard, hash, LocationIn(Tier::kSsd, i));
   }
   EXPECT_EQ(world->memory()->bytes(), bytes);
 }

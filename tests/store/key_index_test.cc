@@ -342,17 +342,17 @@ TEST(KeyIndex, RowsOnAnotherTierAreFoundByTheirTagsAlone) {
   EXPECT_EQ(matches(ids[1]), std::set<uint64_t>{in_memory.units});
 
   const Match before = index->Find(ids[0]);
-  index->Move(shard, ids[0].hash, before, LocationOnSsd(77));
+  index->Move(shard, ids[0].hash, before, LocationIn(Tier::kSsd, 77));
   EXPECT_FALSE(before.Stands()) << "whoever has read the row by it looks again";
   const Match moved = index->Find(ids[0]);
   ASSERT_TRUE(moved.any());
-  EXPECT_EQ(moved.location(), LocationOnSsd(77));
+  EXPECT_EQ(moved.location(), LocationIn(Tier::kSsd, 77));
   EXPECT_EQ(moved.location().tier(), Tier::kSsd);
-  EXPECT_EQ(index->Confirm(moved, ids[0]).location(), LocationOnSsd(77));
-  EXPECT_EQ(matches(ids[0]), std::set<uint64_t>{LocationOnSsd(77).units});
-  EXPECT_EQ(matches(ids[1]), (std::set<uint64_t>{in_memory.units, LocationOnSsd(77).units}));
+  EXPECT_EQ(index->Confirm(moved, ids[0]).location(), LocationIn(Tier::kSsd, 77));
+  EXPECT_EQ(matches(ids[0]), std::set<uint64_t>{LocationIn(Tier::kSsd, 77).units});
+  EXPECT_EQ(matches(ids[1]), (std::set<uint64_t>{in_memory.units, LocationIn(Tier::kSsd, 77).units}));
   const RowId stranger = RowsOfOneQuotient(0x12345678, 4)[3];
-  EXPECT_EQ(matches(stranger), std::set<uint64_t>{LocationOnSsd(77).units});
+  EXPECT_EQ(matches(stranger), std::set<uint64_t>{LocationIn(Tier::kSsd, 77).units});
   EXPECT_TRUE(matches(RowsOfOneQuotient(0x12345679, 1)[0]).empty());
 
   int visits = 0;
@@ -363,7 +363,7 @@ TEST(KeyIndex, RowsOnAnotherTierAreFoundByTheirTagsAlone) {
   index->Move(shard, ids[0].hash, moved, before.location());
   EXPECT_EQ(index->Find(ids[0]).location(), before.location());
   EXPECT_TRUE(matches(stranger).empty());
-  index->Move(shard, ids[0].hash, index->Find(ids[0]), LocationOnSsd(78));
+  index->Move(shard, ids[0].hash, index->Find(ids[0]), LocationIn(Tier::kSsd, 78));
   index->Erase(shard, ids[0].hash, index->Find(ids[0]));
   EXPECT_FALSE(index->Find(ids[0]).any());
   EXPECT_EQ(shard->rows, 2u);
@@ -380,7 +380,7 @@ TEST(KeyIndex, RowsOnAnotherTierSurviveGrowthAndShrinking) {
     if (key % 2 == 0) continue;
     KeyIndex::Shard* const shard = index.ShardOf(id);
     MutexLock lock(&shard->mutex);
-    const Location home = LocationOnSsd(key);
+    const Location home = LocationIn(Tier::kSsd, key);
     index->Move(shard, id.hash, index->Find(id), home);
     moved[key] = home;
   }

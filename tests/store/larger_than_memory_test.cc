@@ -209,7 +209,7 @@ TEST(LargerThanMemory, AgreesWithAMapWhateverIsWhere) {
     ASSERT_NO_FATAL_FAILURE(model.DoScan());
     events.Count("rows in the log", one->rows_in_log());
     events.Count("rows in memory", one->rows() - one->rows_in_log());
-    events.Count("record read", one->mover()->log()->counters().reads);
+    events.Count("record read", one->mover()->logs().lowest().counters().reads);
     std::vector<float> found(others.size() * kDim);
     ASSERT_TRUE(Lookup(other, others, MissingRule::kZero, RowsIn(&found, kDim), {}).ok());
     ASSERT_EQ(found, values);
@@ -218,7 +218,7 @@ TEST(LargerThanMemory, AgreesWithAMapWhateverIsWhere) {
     for (Key first = 10'000; first < 14'000; first += 1000) {
       ASSERT_TRUE(Upsert(other, KeysFrom(first, 1000), RowsOf(values, kDim), {}).ok());
     }
-    const RowLog& log = *other->mover()->log();
+    const RowLog& log = other->mover()->logs().lowest();
     EXPECT_GE(log.segments().live_rows(), other->rows_in_log());
     EXPECT_LE(log.segments().live_rows(), other->rows());
     const std::vector<std::string> files = store.disk().Files();

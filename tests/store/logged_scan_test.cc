@@ -158,8 +158,8 @@ TEST(LoggedScan, ReadsTheLogOnceAndInOrder) {
   std::vector<Key> changed;
   for (Key key = 0; key < kKeys; key += 3) changed.push_back(key);
   ASSERT_NO_FATAL_FAILURE(Put(table, changed, 1));
-  ASSERT_TRUE(table->mover()->log()->appender().Flush().ok());
-  const RowLogCounters& counters = world->log()->counters();
+  ASSERT_TRUE(table->mover()->logs().lowest().appender().Flush().ok());
+  const RowLogCounters& counters = world->logs()->lowest().counters();
   const uint64_t rows_before = counters.read_rows;
   const uint64_t bytes_before = counters.read_bytes;
   const uint64_t reads_before = counters.reads;
@@ -190,18 +190,18 @@ TEST(LoggedScan, LeavesMemoryAndHeatAsTheyAre) {
   };
   const uint64_t logged = table->rows_in_log();
   const std::vector<uint32_t> before = heat();
-  const uint64_t appended = world->log()->counters().appended_rows;
+  const uint64_t appended = world->logs()->lowest().counters().appended_rows;
   Versions all;
   Scan scan(table);
   ASSERT_TRUE(Rest(&scan, 300, &all).empty());
   EXPECT_EQ(all.size(), keys.size());
   EXPECT_EQ(table->rows_in_log(), logged);
-  EXPECT_EQ(world->log()->counters().appended_rows, appended);
+  EXPECT_EQ(world->logs()->lowest().counters().appended_rows, appended);
   EXPECT_EQ(heat(), before);
   // The hot rows are where they were: no lookup of them reads.
-  const uint64_t reads = world->log()->counters().read_rows;
+  const uint64_t reads = world->logs()->lowest().counters().read_rows;
   ASSERT_NO_FATAL_FAILURE(BringUp(table, hot));
-  EXPECT_EQ(world->log()->counters().read_rows, reads);
+  EXPECT_EQ(world->logs()->lowest().counters().read_rows, reads);
 
   // Nor do rows come up that were in memory when they were noted, and left it before their turn.
   Scan late(table);
@@ -212,10 +212,10 @@ TEST(LoggedScan, LeavesMemoryAndHeatAsTheyAre) {
   }
   const std::vector<uint32_t> heat_before = heat();
   const uint64_t logged_before = table->rows_in_log();
-  const uint64_t read_before = world->log()->counters().read_rows;
+  const uint64_t read_before = world->logs()->lowest().counters().read_rows;
   ASSERT_TRUE(Rest(&late, 300, &rest).empty());
   EXPECT_EQ(rest.size(), keys.size());
-  EXPECT_GT(world->log()->counters().read_rows - read_before, logged) << "none had left";
+  EXPECT_GT(world->logs()->lowest().counters().read_rows - read_before, logged) << "none had left";
   EXPECT_EQ(table->rows_in_log(), logged_before);
   EXPECT_EQ(heat(), heat_before);
 }
@@ -245,13 +245,13 @@ TEST(LoggedScan, OfATableInMemoryReadsOthersFootersOnce) {
   Table* const table = world.Create("t", Optimizer::kNone);
   ASSERT_NO_FATAL_FAILURE(Put(table, KeysFrom(0, 100), 1));
   ASSERT_EQ(table->rows_in_log(), 0u);
-  ASSERT_TRUE(table->mover()->log()->appender().Flush().ok());
+  ASSERT_TRUE(table->mover()->logs().lowest().appender().Flush().ok());
   const uint64_t calls_before = world.disk().calls();
   Versions all;
   Scan scan(table);
   ASSERT_TRUE(Rest(&scan, 300, &all).empty());
   ASSERT_NO_FATAL_FAILURE(ExpectOnceEach(all, SetOf(KeysFrom(0, 100)), 1));
-  EXPECT_LE(world.disk().calls() - calls_before, 2 * world->log()->segments().segment_count());
+  EXPECT_LE(world.disk().calls() - calls_before, 2 * world->logs()->lowest().segments().segment_count());
 }
 
 TEST(LoggedScan, EndsWhenItsTableIsDropped) {
@@ -319,7 +319,7 @@ class ChangingTable {
     return {keys.begin(), keys.end()};
   }
   void Change() {
-    const RowLogCounters& counters = world_->log()->counters();
+    const RowLogCounters& counters = world_->logs()->lowest().counters();
     const uint64_t dead = counters.dead_segments;
     const uint64_t compacted = counters.compacted_rows;
     const uint64_t choice = random_.Below(10);
@@ -399,7 +399,7 @@ TEST(LoggedScan, GivesRowsThatMovedAfterTheyWereNoted) {
     ASSERT_NO_FATAL_FAILURE(Put(table, changed, version));
     ASSERT_TRUE(world->checkpoints()->Make({}).ok());
   }
-  ASSERT_GT(world->log()->counters().dead_segments, 0u);
+  ASSERT_GT(world->logs()->lowest().counters().dead_segments, 0u);
   ASSERT_TRUE(Rest(&scan, 6000, &all).empty());
   ASSERT_EQ(all.size(), kKeys);
   uint64_t new_versions = 0;
@@ -456,7 +456,7 @@ TEST(LoggedScan, NamesADamagedRowAndCountsTheOthers) {
   SpillWorld world(7);
   Table* const table = world.Create("t", Optimizer::kNone);
   ASSERT_NO_FATAL_FAILURE(Put(table, KeysFrom(0, kKeys), 1));
-  ASSERT_TRUE(table->mover()->log()->appender().Flush().ok());
+  ASSERT_TRUE(table->mover()->logs().lowest().appender().Flush().ok());
   const std::string path = SegmentWith(world.disk());
   std::set<Key> whole = SetOf(KeysFrom(0, kKeys));
   std::set<Key> lost;
@@ -491,7 +491,7 @@ TEST(LoggedScan, LearnsFromRecordsWhatADamagedFooterDoesNotTell) {
   SpillWorld world(8);
   Table* const table = world.Create("t", Optimizer::kNone);
   ASSERT_NO_FATAL_FAILURE(Put(table, KeysFrom(0, kKeys), 1));
-  ASSERT_TRUE(table->mover()->log()->appender().Flush().ok());
+  ASSERT_TRUE(table->mover()->logs().lowest().appender().Flush().ok());
   const std::string path = SegmentWith(world.disk());
   const Key lost = KeyInSlot(world.disk(), path, *table, 5);
   const SegmentGeometry geometry =
@@ -522,7 +522,7 @@ TEST(LoggedScan, TellsOfReadsThatFail) {
   SpillWorld world(9);
   Table* const table = world.Create("t", Optimizer::kNone);
   ASSERT_NO_FATAL_FAILURE(Put(table, KeysFrom(0, kKeys), 1));
-  ASSERT_TRUE(table->mover()->log()->appender().Flush().ok());
+  ASSERT_TRUE(table->mover()->logs().lowest().appender().Flush().ok());
   uint64_t told = 0;
   uint64_t mended = 0;
   for (const bool once : {true, false}) {

@@ -88,9 +88,9 @@ TEST(PageMover, HotRowsMoveToOtherPagesAndColdOnesLeave) {
   EXPECT_GT(left, 300u);
   EXPECT_LT(left, 600u) << "as many rows as a page has";
   // Nearly all of the hot ones are in memory still: to read them brings few up.
-  const uint64_t reads = world->log()->counters().read_rows;
+  const uint64_t reads = world->logs()->lowest().counters().read_rows;
   ASSERT_NO_FATAL_FAILURE(ExpectRows(table, hot, kDim, 1.0f));
-  EXPECT_LT(world->log()->counters().read_rows - reads, hot.size() / 4)
+  EXPECT_LT(world->logs()->lowest().counters().read_rows - reads, hot.size() / 4)
       << "at random it would be half";
 }
 

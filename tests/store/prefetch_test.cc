@@ -33,7 +33,7 @@ class PrefetchTest : public testing::Test {
     table_ = store_.Create("t", Optimizer::kSgd);
     // By small steps, so that all shards get their part of memory.
     for (Key first = 0; first < kKeys; first += 100) Put(table_, KeysFrom(first, 100), 1);
-    ASSERT_TRUE(table_->mover()->log()->appender().Flush().ok());
+    ASSERT_TRUE(table_->mover()->logs().lowest().appender().Flush().ok());
     ASSERT_GT(table_->rows_in_log(), 1900u);
   }
 
@@ -56,7 +56,7 @@ class PrefetchTest : public testing::Test {
   }
   // Rows of the log that were read, wherever it had them.
   uint64_t Reads() const {
-    const RowLogCounters& counters = table_->mover()->log()->counters();
+    const RowLogCounters& counters = table_->mover()->logs().lowest().counters();
     return counters.reads + counters.buffered_reads;
   }
   void ExpectLookupReads(const std::vector<Key>& keys, uint64_t reads) {
@@ -124,7 +124,7 @@ TEST_F(PrefetchTest, ReadsEqualKeysOnce) {
   const std::vector<Key> keys = KeysThat(false, 40);
   std::vector<Key> thrice;
   for (int i = 0; i < 3; ++i) thrice.insert(thrice.end(), keys.begin(), keys.end());
-  const RowLogCounters& counters = table_->mover()->log()->counters();
+  const RowLogCounters& counters = table_->mover()->logs().lowest().counters();
   const uint64_t before = counters.read_bytes;
   ASSERT_TRUE(Prefetch(table_, thrice).ok());
   // A record has 4,128 bytes and stands in two blocks.
@@ -283,7 +283,7 @@ TEST_F(PrefetchTest, StopsReadingWhenThereIsNoRoom) {
   ASSERT_TRUE(Prefetch(table_, KeysFrom(0, kKeys)).ok());
   EXPECT_GT(prefetched(), 1800u);
   const uint64_t row_bytes = table_->layout().row_bytes;
-  EXPECT_LT(table_->mover()->log()->counters().read_bytes, kKeys * row_bytes * 3 / 4);
+  EXPECT_LT(table_->mover()->logs().lowest().counters().read_bytes, kKeys * row_bytes * 3 / 4);
 }
 
 // Calls *hook, if there is one, before its second list of tasks.

@@ -85,7 +85,7 @@ TEST(PrefetchThreads, LoseNoStepBesideEvictionsCompactionAndCheckpoints) {
   Events events;
   for (const char* const name : {"prefetched", "compacted", "checkpoints"}) events.Expect(name);
   events.Count("prefetched", table->counters().prefetched_rows);
-  events.Count("compacted", table->mover()->log()->counters().compacted_rows);
+  events.Count("compacted", table->mover()->logs().lowest().counters().compacted_rows);
   events.Count("checkpoints", store->checkpoints()->Report().checkpoints);
   std::fputs(events.Table().c_str(), stdout);
   EXPECT_EQ(events.Missing(), "");

@@ -174,7 +174,7 @@ class Reads {
 };
 
 void ExpectNothingLogged(const Store& store) {
-  const RowLogCounters& counters = store.log()->counters();
+  const RowLogCounters& counters = store.logs()->lowest().counters();
   EXPECT_EQ(counters.appended_rows, 0u);
   EXPECT_EQ(counters.compacted_rows, 0u);
   EXPECT_EQ(counters.written_bytes, 0u);
@@ -200,7 +200,7 @@ TEST(ReadOnly, AnswersLikeTheCheckpointHoweverLittleMemoryHolds) {
   ASSERT_NO_FATAL_FAILURE(ExpectIs(world.get(), contents.tables));
   EXPECT_TRUE(std::ranges::equal(*world->checkpoints()->Blob(), BlobOf(kExportBlob)));
   const uint64_t rows = contents.tables.at("t").size() + contents.tables.at("s").size();
-  EXPECT_GT(world->log()->counters().read_rows, 2 * rows) << "rows left memory, and came back";
+  EXPECT_GT(world->logs()->lowest().counters().read_rows, 2 * rows) << "rows left memory, and came back";
   EXPECT_LT((*world->catalog().Open("t"))->rows_in_log(), kKeys) << "rows stay in memory";
   ExpectNothingLogged(*world.get());
   world.Close();

@@ -79,7 +79,7 @@ TEST(WriteScope, NoShardIsLockedWhileTheDeviceReads) {
   SpillWorld world(3);
   Table* const table = world.Create("t", Optimizer::kAdagrad);
   for (Key key = 0; key < kKeys; key += 500) Put(table, KeysFrom(key, 500), 1);
-  ASSERT_TRUE(table->mover()->log()->appender().Flush().ok());
+  ASSERT_TRUE(table->mover()->logs().lowest().appender().Flush().ok());
   LockWatch watch(&world, table);
   Random random(3);
   for (int round = 0; round < 3; ++round) {
@@ -132,7 +132,7 @@ TEST(WriteScope, SettingStatesPaysForCompaction) {
   SpillWorld world(7);
   Table* const table = world.Create("t", Optimizer::kAdagrad);
   for (Key key = 0; key < kKeys; key += 500) Put(table, KeysFrom(key, 500), 1);
-  ASSERT_EQ(world->log()->counters().compacted_rows, 0u);
+  ASSERT_EQ(world->logs()->lowest().counters().compacted_rows, 0u);
   Random random(7);
   for (int round = 0; round < 30; ++round) {
     std::vector<Key> keys;
@@ -141,7 +141,7 @@ TEST(WriteScope, SettingStatesPaysForCompaction) {
     ASSERT_TRUE(SetState(table, keys, RowsOf(state, kDim), {}).ok());
     ASSERT_TRUE(round % 3 != 2 || world->checkpoints()->Make({}).ok());
   }
-  EXPECT_GT(world->log()->counters().compacted_rows, 0u);
+  EXPECT_GT(world->logs()->lowest().counters().compacted_rows, 0u);
 }
 
 }  // namespace

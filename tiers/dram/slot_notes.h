@@ -33,7 +33,7 @@ struct SlotNote {
     logged = home.units & ((uint64_t{1} << (kTierBits + kLocationBits)) - 1);
   }
 };
-static_assert(LocationOnSsd(0).units > 0xFFFFFFFF);
+static_assert(LocationIn(Tier::kPmem, 0).units > 0xFFFFFFFF);
 static_assert(sizeof(SlotNote) == DramTier::kNoteBytes);
 
 // The notes of one slot class, which has them.

@@ -21,7 +21,7 @@ LogSegments::LogSegments(MemorySource* source, MemoryBudget* budget, const RowLo
 std::shared_ptr<LogSegment> LogSegments::Find(Location location, RecordPlace* place) const {
   const uint32_t index = SegmentIndexOf(location);
   const uint64_t offset = SegmentOffsetOf(location);
-  if (!IsInLog(location) || index >= segments_.size()) return nullptr;
+  if (location.tier() != options_.tier || index >= segments_.size()) return nullptr;
   std::shared_ptr<LogSegment> segment = segments_[index];
   if (segment == nullptr || !segment->geometry.IsSlotAt(offset)) return nullptr;
   *place = {options_.store_id, segment->header.segment_id, segment->geometry.SlotAt(offset)};
@@ -56,6 +56,7 @@ Status LogSegments::Allocate(LogSegment* segment, LogStream stream, bool with_ow
   }
   EMBANK_ASSIGN_OR_RETURN(segment->bits, ledger_.memory().Bits(stream, segment->geometry));
   segment->name = SegmentName(segment->header.segment_id);
+  segment->tier = options_.tier;
   return OkStatus();
 }
 

@@ -5,10 +5,12 @@
 #include <cstdint>
 
 #include "base/files/file_system.h"
+#include "tiers/row/location.h"
 
 namespace embank {
 
 struct RowLogOptions {
+  Tier tier = Tier::kSsd;          // of the locations that the log gives
   Directory* directory = nullptr;  // outlives the log
   uint64_t store_id = 0;
   uint64_t first_segment_id = 1;  // no less than any that the store has used

@@ -17,21 +17,19 @@
 
 namespace embank {
 
-// A location on SSD: the segment's index in the log's array, and the units in front of the record.
+// A location in a log: the segment's index in the log's array, and the units in front of the record.
 inline constexpr uint32_t kSegmentUnitBits = 22;
 inline constexpr uint32_t kSegmentsMax = 1u << (kLocationBits - kSegmentUnitBits);
 static_assert(kSegmentBytesMax == kLocationUnitBytes << kSegmentUnitBits);
 
-// Whether a location is one of a log's.
-constexpr bool IsInLog(Location location) { return location.tier() == Tier::kSsd; }
 constexpr uint32_t SegmentIndexOf(Location location) {
   return static_cast<uint32_t>(location.units >> kSegmentUnitBits) % kSegmentsMax;
 }
 constexpr uint64_t SegmentOffsetOf(Location location) {
   return (location.units & ((uint64_t{1} << kSegmentUnitBits) - 1)) * kLocationUnitBytes;
 }
-constexpr Location LocationInSegment(uint32_t index, uint64_t offset) {
-  return LocationOnSsd(uint64_t{index} << kSegmentUnitBits | offset / kLocationUnitBytes);
+constexpr Location LocationInSegment(Tier tier, uint32_t index, uint64_t offset) {
+  return LocationIn(tier, uint64_t{index} << kSegmentUnitBits | offset / kLocationUnitBytes);
 }
 
 // Which rows of a segment a checkpoint has.
@@ -50,7 +48,8 @@ struct LogSegment {
   SegmentGeometry geometry;
   std::string name;  // in the log's directory
   std::unique_ptr<File> file;
-  uint32_t index;  // in the log's array
+  Tier tier = Tier::kSsd;  // of the log
+  uint32_t index = 0;      // in the log's array
   // Until the footer is written: keys, then tables, of the slots that are written or left out.
   AlignedBuffer slots;
   uint32_t used_slots = 0;
@@ -82,7 +81,7 @@ struct LogSegment {
     return status.ok() ? status : file->Write(offset, bytes);
   }
   Location LocationOf(uint32_t slot) const {
-    return LocationInSegment(index, geometry.OffsetOf(slot));
+    return LocationInSegment(tier, index, geometry.OffsetOf(slot));
   }
   bool IsLive(uint32_t slot) const { return (live()[slot / 64] >> (slot % 64) & 1) != 0; }
   // False: it was so already.

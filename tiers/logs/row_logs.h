@@ -1,0 +1,109 @@
+// The logs of a store, one for each medium, as one place of rows: a location names the log that has
+// its record, and so no caller asks which medium that is.
+//
+//   a dirty row leaves DRAM  ->  PMem, while it has space to spare  ->  otherwise SSD
+//   a cold row leaves PMem   ->  SSD
+//
+// Space is reserved in the lowest log alone: every dirty row can be written there, whatever the
+// others have taken.
+#ifndef EMBANK_TIERS_LOGS_ROW_LOGS_H_
+#define EMBANK_TIERS_LOGS_ROW_LOGS_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "base/status_or.h"
+#include "tiers/log/row_log.h"
+
+namespace embank {
+
+// Thread-safe.
+class RowLogs {
+ public:
+  // Takes the log of the SSD.
+  explicit RowLogs(std::unique_ptr<RowLog> ssd);
+  RowLogs(const RowLogs&) = delete;
+  RowLogs& operator=(const RowLogs&) = delete;
+
+  // All logs, the highest tier first.
+  std::span<RowLog* const> all() const { return {all_.data(), count_}; }
+  // The log of the lowest tier, which reserves space.
+  RowLog& lowest() const { return *all_[count_ - 1]; }
+  // The log that has a location.
+  RowLog& Of(Location location) const {
+    RowLog* const log = by_tier_[static_cast<uint32_t>(location.tier())];
+    EMBANK_CHECK(log != nullptr);
+    return *log;
+  }
+
+  // Rows of a class may be dirty from now on. kResourceExhausted: dram_bytes has no memory for its
+  // segments. std::bad_alloc leaves it. A repeated call completes what failed.
+  Status AddRowClass(uint32_t row_class, uint32_t record_bytes, bool forgets);
+
+  // ---- records ----
+
+  // Appends a row to the highest log that has space for it; returns where it is. A dirty row uses
+  // its reservation. Statuses as LogAppender::Append's.
+  StatusOr<Location> Append(const RowToLog& row);
+  // Appends as many of the rows, one after the other, as can be taken: *count of them, to homes. If
+  // these are not all, returns why.
+  Status AppendAll(std::span<const RowToLog> rows, std::span<Location> homes, size_t* count);
+  // The row of a class at a location changes in memory: reserves space for it, and its record is
+  // dead. False: there is no space, and nothing was changed.
+  bool ReserveAndMarkDead(uint32_t row_class, Location location);
+  // The row at a location has another record, or is gone.
+  void MarkDead(Location location) { Of(location).segments().MarkDead(location); }
+
+  // Calls visit(i, status, record) for each of the locations, each log's in one list. Arguments and
+  // statuses as LogReader::Read's.
+  Status Read(
+      std::span<const Location> locations, LogReader::Visit visit, uint64_t bridged_bytes = 0,
+      FunctionRef<void(size_t)> ahead = [](size_t) {});
+  // Reads one record into `scratch`. Statuses as LogReader::ReadOne's.
+  StatusOr<std::span<const std::byte>> ReadOne(Location location, RecordScratch* scratch) {
+    return Of(location).reader().ReadOne(location, scratch);
+  }
+  // The segment of a location at which a row lives: while somebody has it, none takes its place.
+  std::shared_ptr<const LogSegment> Hold(Location location) const {
+    return Of(location).segments().Hold(location);
+  }
+  // The owner of one record that cannot be read. False: nobody knows.
+  bool OwnerOf(Location location, RecordScratch* scratch, SlotOwner* owner) {
+    return Of(location).owners().OwnerOf(location, scratch, owner);
+  }
+  // Calls visit for the records of a row class in all logs. Statuses as LogOwners::VisitOwners'.
+  Status VisitOwners(uint32_t row_class, LogOwners::Visit visit);
+
+  // ---- checkpoints (tiers/log/log_checkpoints.h) ----
+
+  void Freeze(uint32_t checkpoint);
+  // The rows of the checkpoint in the segments of all logs, durable.
+  StatusOr<std::vector<SegmentRows>> SyncFrozen();
+  // Makes all that was appended before durable.
+  Status Sync();
+  void Thaw(bool is_kept);
+  void ReleaseOlderThan(uint32_t oldest_kept);
+  // Waits until a flush pass can append without standing in others' way.
+  void WaitForCalm();
+
+  // ---- figures ----
+
+  // Bytes of dram_bytes that the logs want to find free. Without a lock.
+  uint64_t slack_bytes() const;
+
+ private:
+  std::array<std::unique_ptr<RowLog>, kTiers> owned_;
+  std::array<RowLog*, kTiers> by_tier_ = {};
+  std::array<RowLog*, kTiers> all_ = {};
+  size_t count_ = 0;
+};
+
+}  // namespace embank
+
+#endif  // EMBANK_TIERS_LOGS_ROW_LOGS_H_
