@@ -54,6 +54,9 @@ class File {
   virtual void MayRest() {}
   // Whether reads and writes pass the system's page cache by, and must be whole blocks.
   virtual bool direct() const = 0;
+  // The file's bytes in memory, for as long as the file is open; empty: it is not mapped. What
+  // Write has written is visible there at once.
+  virtual std::span<const std::byte> mapping() const { return {}; }
 };
 
 enum class FileAccess {
