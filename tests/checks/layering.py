@@ -6,7 +6,7 @@ import tree as trees
 
 # What each room of the library may include besides itself and the rooms of base. There are no
 # circles.
-BASE = {'base', 'base/memory', 'base/threads', 'base/files'}
+BASE = {'base', 'base/memory', 'base/threads', 'base/files', 'base/pmem'}
 TIERS = {'tiers/row', 'tiers/dram', 'tiers/segment', 'tiers/space', 'tiers/log', 'tiers/logs'}
 PLACEMENT = TIERS | {'gpu', 'store/gate', 'store/index', 'store/table', 'store/placement'}
 STORE = PLACEMENT | {'store/batch', 'store/scan', 'store/catalog', 'store/checkpoint', 'store'}
@@ -15,6 +15,7 @@ MAY_INCLUDE = {
     'base/memory': {'base'},
     'base/threads': {'base', 'base/memory'},
     'base/files': {'base', 'base/memory', 'base/threads'},
+    'base/pmem': {'base', 'base/memory', 'base/threads', 'base/files'},
     'tiers/row': set(),
     'tiers/dram': {'tiers/row'},
     'tiers/segment': {'tiers/row'},
@@ -50,7 +51,7 @@ ORACLE_MAY_INCLUDE = re.compile(r'tests/support/oracle\w*\.h|bindings/c/embank\.
 # Foreign header -> the files that may name it; each pattern admits one file, a header or source.
 FOREIGN = {
     r'liburing\.h': (r'base/files/\w*uring\w*\.cc',),
-    r'libpmem\.h': (r'tiers/log/\w*pmem\w*\.cc',),
+    r'libpmem\.h': (r'base/pmem/\w*pmem\w*\.cc',),
     r'mpi\.h': (r'train/\w*mpi\w*\.cc',),
     r'nccl\.h': (r'train/\w*nccl\w*\.(cc|cu)',),
     r'cublas\w*\.h': (r'train/\w*cublas\w*\.(cc|cu)',),
