@@ -79,14 +79,17 @@ Status Store::MakeRowParts() {
 }
 
 Status Store::OpenPath() {
-  EMBANK_ASSIGN_OR_RETURN(directory_, OpenDirectory(environment_.files, options_));
+  EMBANK_ASSIGN_OR_RETURN(directories_.store, OpenDirectory(environment_.files, options_));
   EMBANK_ASSIGN_OR_RETURN(
       const OpenedManifests manifests,
-      OpenedManifests::Load(directory_.get(), options_, environment_.clock->NowNs()));
+      OpenedManifests::Load(directories_.store.get(), options_, environment_.clock->NowNs()));
+  EMBANK_ASSIGN_OR_RETURN(
+      directories_.pmem,
+      PmemDirectory::Open(environment_.pmem_files, options_, manifests.opened()));
   EMBANK_RETURN_IF_ERROR(MakeLogParts(manifests));
   MakeCatalog();
   EMBANK_RETURN_IF_ERROR(Recover({.options = &options_,
-                                  .files = directory_->files(),
+                                  .files = directories_.store->files(),
                                   .executor = environment_.executor.get(),
                                   .index = index_.get(),
                                   .logs = logs_.get(),
@@ -100,33 +103,59 @@ Status Store::OpenPath() {
   return OkStatus();
 }
 
+Status Store::MakeLogs(const OpenedManifests& manifests) {
+  const uint64_t store_id = manifests.opened().store_id;
+  const StoreListing& listing = directories_.store->listing();
+  RowLogOptions ssd = environment_.log.value_or(LogSizes(options_));
+  ssd.directory = directories_.store->files();
+  ssd.store_id = store_id;
+  ssd.ssd_bytes = options_.read_only ? 0 : options_.ssd_bytes;
+  ssd.read_only = options_.read_only;
+  ssd.first_segment_id = std::max(listing.next_segment_id, manifests.next_segment_id());
+  ssd.first_sequence = manifests.next_sequence();
+  const auto make = [&](FileSystem* files, const RowLogOptions& options) {
+    return RowLog::Create(files, environment_.memory, &budget_, environment_.executor.get(),
+                          options);
+  };
+  EMBANK_ASSIGN_OR_RETURN(std::unique_ptr<RowLog> ssd_log, make(environment_.files, ssd));
+  std::unique_ptr<RowLog> pmem_log;
+  if (const PmemDirectory* const directory = directories_.pmem.get(); directory != nullptr) {
+    RowLogOptions pmem = PmemLogSizes(options_, environment_.pmem_log);
+    pmem.directory = directory->files();
+    pmem.store_id = store_id;
+    // Of a store that was exported or repaired, segments of PMem are on the SSD.
+    pmem.first_segment_id = std::max({directory->next_segment_id(), listing.next_pmem_segment_id,
+                                      manifests.next_pmem_segment_id()});
+    pmem.first_sequence = manifests.next_sequence();
+    EMBANK_ASSIGN_OR_RETURN(pmem_log, make(directory->file_system(), pmem));
+  }
+  logs_ = std::make_unique<RowLogs>(std::move(ssd_log), std::move(pmem_log));
+  return OkStatus();
+}
+
+std::unique_ptr<Compaction> Store::MakeCompaction(RowLog* log, bool demotes) const {
+  return std::make_unique<Compaction>(CompactionParts{.index = index_.get(),
+                                                      .log = log,
+                                                      .demotes = demotes,
+                                                      .tables = tables_by_id_.get(),
+                                                      .gate = gate_.get(),
+                                                      .executor = environment_.executor.get()});
+}
+
 Status Store::MakeLogParts(const OpenedManifests& manifests) {
-  const uint64_t ssd_bytes = options_.read_only ? 0 : options_.ssd_bytes;
-  RowLogOptions log = environment_.log.value_or(LogSizes(options_));
-  log.directory = directory_->files();
-  log.store_id = manifests.opened().store_id;
-  log.ssd_bytes = ssd_bytes;
-  log.read_only = options_.read_only;
-  log.first_segment_id =
-      std::max(directory_->listing().next_segment_id, manifests.next_segment_id());
-  log.first_sequence = manifests.next_sequence();
   tables_by_id_ = std::make_unique<TableDirectory>();
-  gate_ = std::make_unique<BatchGate>(directory_->listing().next_checkpoint());
-  EMBANK_ASSIGN_OR_RETURN(std::unique_ptr<RowLog> ssd,
-                          RowLog::Create(environment_.files, environment_.memory, &budget_,
-                                         environment_.executor.get(), log));
-  logs_ = std::make_unique<RowLogs>(std::move(ssd));
+  gate_ = std::make_unique<BatchGate>(directories_.store->listing().next_checkpoint());
+  EMBANK_RETURN_IF_ERROR(MakeLogs(manifests));
+  const uint64_t ssd_bytes = logs_->lowest().options().ssd_bytes;
   EMBANK_ASSIGN_OR_RETURN(heat_sketch_,
                           HeatSketch::Create(environment_.memory, &budget_,
                                              HeatSketchBytesOfLog(options_.dram_bytes, ssd_bytes,
                                                                   manifests.opened().heat.bytes)));
   if (!options_.read_only) {
-    compaction_ =
-        std::make_unique<Compaction>(CompactionParts{.index = index_.get(),
-                                                     .log = &logs_->lowest(),
-                                                     .tables = tables_by_id_.get(),
-                                                     .gate = gate_.get(),
-                                                     .executor = environment_.executor.get()});
+    compactions_.ssd = MakeCompaction(&logs_->lowest(), /*demotes=*/false);
+    if (logs_->pmem() != nullptr) {
+      compactions_.pmem = MakeCompaction(logs_->pmem(), /*demotes=*/true);
+    }
   }
   if (options_.dram_bytes != 0) {
     pages_ = std::make_unique<PageMover>(PageMoverParts{.budget = &budget_,
@@ -151,7 +180,8 @@ void Store::MakeCatalog() {
                             .read_memory = row_memory_.outside_locks.get(),
                             .pins = &pin_budget_,
                             .gate = gate_.get(),
-                            .compaction = compaction_.get(),
+                            .compaction = compactions_.ssd.get(),
+                            .demotion = compactions_.pmem.get(),
                             .pages = pages_.get(),
                             .read_only = options_.read_only};
   catalog_ = std::make_unique<Catalog>(CatalogParts{.options = &options_,
@@ -184,9 +214,10 @@ void Store::MakeCheckpoints(const OpenedManifests& manifests) {
                                .clock = heat_clock_.get(),
                                .sketch = heat_sketch_.get(),
                                .rows_bytes_max = heat_bytes_max},
-                      .compaction = compaction_.get(),
+                      .compaction = compactions_.ssd.get(),
                       .catalog = catalog_.get(),
-                      .directory = directory_.get(),
+                      .directory = directories_.store.get(),
+                      .pmem = directories_.pmem.get(),
                       .segment_bytes = segment_bytes},
       manifests);
 }
@@ -219,6 +250,14 @@ Status Store::DropTable(std::string_view name) {
   EMBANK_RETURN_IF_ERROR(EraseAll(table));
   catalog_->Remove(table);
   return OkStatus();
+}
+
+uint64_t Store::demoted_rows() const {
+  return compactions_.pmem == nullptr ? 0 : compactions_.pmem->demoted_rows();
+}
+
+uint64_t Store::pmem_drains() const {
+  return directories_.pmem == nullptr ? 0 : directories_.pmem->drains();
 }
 
 }  // namespace embank

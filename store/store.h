@@ -14,6 +14,7 @@
 #include "store/checkpoint/checkpoint_directory.h"
 #include "store/checkpoint/checkpoints.h"
 #include "store/checkpoint/opened_manifests.h"
+#include "store/checkpoint/pmem_directory.h"
 #include "store/gate/batch_gate.h"
 #include "store/placement/compaction.h"
 #include "store/placement/heat_sketch.h"
@@ -29,6 +30,8 @@ struct StoreEnvironment {
   std::unique_ptr<Executor> executor;
   FileSystem* files = nullptr;
   std::optional<RowLogOptions> log = {};  // sizes; the store says where, whose and how large
+  FileSystem* pmem_files = nullptr;
+  std::optional<RowLogOptions> pmem_log = {};  // as `log`
 };
 
 class Store {
@@ -68,6 +71,9 @@ class Store {
   const RowLogs* logs() const { return logs_.get(); }
   // nullptr: memory only, or no limit of memory.
   PageMover* pages() const { return pages_.get(); }
+  // The number of rows that left PMem for the SSD, and of drains of PMem; 0 without PMem.
+  uint64_t demoted_rows() const;
+  uint64_t pmem_drains() const;
   const MemoryBudget& budget() const { return budget_; }
   const KeyIndex& index() const { return *index_; }
   const DramTier& tier() const { return *tier_; }
@@ -75,7 +81,9 @@ class Store {
  private:
   Store(const StoreOptions& options, StoreEnvironment environment);
   Status MakeRowParts();
+  Status MakeLogs(const OpenedManifests& manifests);
   Status MakeLogParts(const OpenedManifests& manifests);
+  std::unique_ptr<Compaction> MakeCompaction(RowLog* log, bool demotes) const;
   void MakeCatalog();
   void MakeCheckpoints(const OpenedManifests& manifests);
   Status OpenPath();
@@ -92,9 +100,12 @@ class Store {
   StoreRows rows_;
   std::unique_ptr<HeatClock> heat_clock_;
   RowMemoryPools row_memory_;
-  // With a path only. The directory keeps the store locked until the log has ended.
+  // With a path only. The directories keep the store locked until the logs have ended.
   std::unique_ptr<TableDirectory> tables_by_id_;
-  std::unique_ptr<CheckpointDirectory> directory_;
+  struct {
+    std::unique_ptr<CheckpointDirectory> store;
+    std::unique_ptr<PmemDirectory> pmem;  // nullptr: the store has no PMem
+  } directories_;
   std::unique_ptr<BatchGate> gate_;
   std::unique_ptr<HeatSketch> heat_sketch_;
   std::unique_ptr<RowLogs> logs_;
@@ -104,7 +115,10 @@ class Store {
   // With a path only. Compaction, which a read-only store has not, is the last one: its task uses
   // all of the above until it ends.
   std::unique_ptr<Checkpoints> checkpoints_;
-  std::unique_ptr<Compaction> compaction_;
+  struct {
+    std::unique_ptr<Compaction> ssd;
+    std::unique_ptr<Compaction> pmem;  // nullptr: the store has no PMem
+  } compactions_;
 };
 
 }  // namespace embank

@@ -43,4 +43,9 @@ StatusOr<PmemLibrary> LoadPmemLibrary(const char* file) {
   return missing;
 }
 
+const char* PmemState() {
+  static const bool is_there = LoadPmemLibrary().ok();
+  return is_there ? "libpmem: drains on persistent memory, msync on other mapped files" : nullptr;
+}
+
 }  // namespace embank

@@ -43,6 +43,9 @@ struct PmemLibrary {
 // the loader's reason.
 StatusOr<PmemLibrary> LoadPmemLibrary(const char* file = kPmemLibraryFile);
 
+// What a store with a pmem_path uses here, for people; static. nullptr: libpmem is not installed.
+const char* PmemState();
+
 }  // namespace embank
 
 #endif  // EMBANK_BASE_PMEM_PMEM_LIBRARY_H_

@@ -19,6 +19,7 @@
 #include "store/batch/state.h"
 #include "store/batch/write.h"
 #include "store/index/tag_match.h"
+#include "base/pmem/pmem_library.h"
 #include "store/inspect/metrics.h"
 #include "store/inspect/verify.h"
 
@@ -193,6 +194,7 @@ const char* embank_build_info(const char* key) {
   if (std::strcmp(key, "simd") == 0) return embank::BestTagMatcher().name;
   if (std::strcmp(key, "git") == 0) return embank::kGitCommit;
   if (std::strcmp(key, "io_uring") == 0) return embank::IoUringState();
+  if (std::strcmp(key, "pmem") == 0) return embank::PmemState();
   return nullptr;
 }
 
@@ -286,8 +288,9 @@ embank_status embank_table_get_info(embank_table* table, embank_table_info* info
     full.optimizer = static_cast<int32_t>(opened->layout().optimizer);
     // Beside batches the counts may be of different moments.
     full.rows = opened->rows();
-    full.rows_ssd = std::min(opened->rows_in_log(), full.rows);
-    full.rows_dram = full.rows - full.rows_ssd;
+    full.rows_pmem = std::min(opened->rows_in(embank::Tier::kPmem), full.rows);
+    full.rows_ssd = std::min(opened->rows_in(embank::Tier::kSsd), full.rows - full.rows_pmem);
+    full.rows_dram = full.rows - full.rows_pmem - full.rows_ssd;
     full.row_bytes = opened->layout().row_bytes;
     return embank::WriteInfo(full, info);
   });

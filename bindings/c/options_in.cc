@@ -138,8 +138,7 @@ Status CheckStoreParts(const embank_store_options& o) {
   }
   EMBANK_RETURN_IF_ERROR(CheckEnum("durability", o.durability, EMBANK_DURABLE_NONE));
   EMBANK_RETURN_IF_ERROR(CheckPath(o));
-  EMBANK_RETURN_IF_ERROR(NotBuilt(o.pmem_path != nullptr, "pmem_path (the PMem tier)"));
-  EMBANK_RETURN_IF_ERROR(NotBuilt(o.pmem_bytes != 0, "pmem_bytes (the PMem tier)"));
+  if (o.pmem_path != nullptr) EMBANK_RETURN_IF_ERROR(ValidatePath(o.pmem_path, "pmem_path"));
   EMBANK_RETURN_IF_ERROR(NotBuilt(o.hbm_bytes != 0, "hbm_bytes (the HBM tier)"));
   EMBANK_RETURN_IF_ERROR(NotBuilt(o.cuda_device >= 0, "cuda_device (the HBM tier)"));
   EMBANK_RETURN_IF_ERROR(
@@ -196,6 +195,8 @@ StatusOr<StoreOptions> ReadOptions(const embank_store_options* options) {
                           .seed = o.seed,
                           .path = o.path == nullptr ? "" : o.path,
                           .ssd_bytes = o.ssd_bytes,
+                          .pmem_path = o.pmem_path == nullptr ? "" : o.pmem_path,
+                          .pmem_bytes = o.pmem_bytes,
                           .may_create = (o.flags & EMBANK_OPEN_CREATE) != 0,
                           .previous = (o.flags & EMBANK_OPEN_PREVIOUS) != 0,
                           .read_only = (o.flags & EMBANK_OPEN_READ_ONLY) != 0};

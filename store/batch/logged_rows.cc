@@ -23,7 +23,7 @@ void LoggedRows::Part::Read(LoggedRowUse use, Visit visit) {
   };
   const std::span<Location> locations = locations_.first(count_);
   const auto ask_for = [&](size_t i) {
-    if (use.promotes)
+    if (use.promoted != PromotedRows::kNone)
       table.mover()->promotion().Prefetch(table.HashOf(batch_.keys()[positions_[i]]));
   };
   // What comes of it is seen by what was visited.
@@ -36,7 +36,7 @@ void LoggedRows::Part::Read(LoggedRowUse use, Visit visit) {
         uint32_t heat = 0;
         if (use.tells_heat && !TellHeat(id, locations[i], record, &heat)) return;
         visit(positions_[i], {Outcome::kFound, RowIn(record), heat});
-        if (use.promotes) Promote(id, locations[i], record, use.touches);
+        if (use.promoted != PromotedRows::kNone) Promote(id, locations[i], record, use);
         locations[i] = kNoLocation;
       },
       /*bridged_bytes=*/0, ask_for);
@@ -60,19 +60,24 @@ bool LoggedRows::Part::TellHeat(const RowId& id, Location from, std::span<const 
 }
 
 void LoggedRows::Part::Promote(const RowId& id, Location from, std::span<const std::byte> record,
-                               uint32_t touches) {
+                               LoggedRowUse use) {
   KeyIndex* const index = batch_.table().parts().index;
   KeyIndex::Shard* const shard = index->shard(KeyIndex::ShardOf(id.hash));
   MutexLock lock(&shard->mutex);
   const Match match = index->Find(id);
   if (!match.any()) return;
   if (match.location() == from || Seeded(SeededBug::kOldRecordComesUp)) {
-    batch_.table().mover()->promotion().Promote(shard, id, match, record, touches);
+    Promotion& promotion = batch_.table().mover()->promotion();
+    if (use.promoted == PromotedRows::kAll) {
+      promotion.Promote(shard, id, match, record, use.touches);
+    } else {
+      promotion.PromoteIfHotter(shard, id, match, record, use.touches);
+    }
   } else if (!match.location().IsInLog()) {
     // For another position of the batch, or by another thread.
     auto* const header =
         reinterpret_cast<RowHeader*>(batch_.table().parts().tier->Row(match.location()));
-    TouchHeat(header, LoadMark(header), batch_.table().parts().heat_clock->now(), touches);
+    TouchHeat(header, LoadMark(header), batch_.table().parts().heat_clock->now(), use.touches);
   }
 }
 
@@ -116,7 +121,7 @@ void PromoteRows(const Batch& batch) {
             if (row.header == nullptr && match.any()) part.Add(position, match.location());
           });
     }
-    part.Read({.touches = 0, .promotes = true}, [](uint32_t, const LoggedRow&) {});
+    part.Read({.touches = 0, .promoted = PromotedRows::kAll}, [](uint32_t, const LoggedRow&) {});
   });
 }
 

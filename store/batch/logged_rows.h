@@ -20,11 +20,15 @@ struct LoggedRow {
   uint32_t heat;
 };
 
-// What becomes of rows that are read: they count as looked up so often, come up to memory, are
-// asked for their heat.
+// Which rows are promoted to DRAM when they are read: those that are only looked up, if they are hot
+// enough for it; those that change next, all.
+enum class PromotedRows { kNone, kHot, kAll };
+
+// The use of rows that are read: how often they count as looked up, which of them are promoted, and
+// whether their heat is asked for.
 struct LoggedRowUse {
   uint32_t touches;
-  bool promotes;
+  PromotedRows promoted;
   bool tells_heat = false;
 };
 
@@ -53,7 +57,7 @@ class LoggedRows {
 
    private:
     void Promote(const RowId& id, Location from, std::span<const std::byte> record,
-                 uint32_t touches);
+                 LoggedRowUse use);
     bool TellHeat(const RowId& id, Location from, std::span<const std::byte> record,
                   uint32_t* heat) const;
     void ReadAlone(const RowId& id, uint32_t position, LoggedRowUse use, Visit visit);

@@ -121,7 +121,7 @@ void ReadPart(Batch* batch, LoggedRows* logged_rows, MissingRule rule, RowSpan r
     CopyRows(table, batch->keys(), begin, end, rows, room ? room->bytes() : nullptr, found, other);
     touches.Flush();
   }
-  logged.Read({.touches = 1, .promotes = true}, [&](uint32_t position, const LoggedRow& row) {
+  logged.Read({.touches = 1, .promoted = PromotedRows::kHot}, [&](uint32_t position, const LoggedRow& row) {
     if (row.outcome == Outcome::kAbsent) return missing(position, &tally);
     if (row.outcome == Outcome::kFound) {
       CopyFromRow(layout.Vector(row.row), layout.vector_bytes, rows.Row(position));
@@ -278,7 +278,7 @@ Status VisitRows(Batch* batch, bool tells_heat, Seen seen) {
             batch->Answer(position, found ? Outcome::kFound : Outcome::kAbsent, &tally);
           });
     }
-    logged.Read({.touches = 0, .promotes = false, .tells_heat = tells_heat},
+    logged.Read({.touches = 0, .promoted = PromotedRows::kNone, .tells_heat = tells_heat},
                 [&](uint32_t position, const LoggedRow& row) {
                   seen(position, row.heat);
                   batch->Answer(position, row.outcome, &tally);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/seeded_bug.h"
 #include "store/placement/compaction.h"
 #include "store/placement/page_mover.h"
 #include "store/placement/row_mover.h"
@@ -63,8 +64,13 @@ void WriteScope::Settle() {
   const Table& table = batch_.table();
   const StoreParts& parts = table.parts();
   const uint64_t keys = batch_.keys().size();
-  const uint64_t changed_keys = std::exchange(changed_keys_, 0);
+  uint64_t changed_keys = std::exchange(changed_keys_, 0);
+  if (Seeded(SeededBug::kNoCompactionDebt)) changed_keys = 0;
   if (parts.pages != nullptr) parts.pages->Pay(table.mover(), keys);
+  if (parts.demotion != nullptr) {
+    parts.demotion->Pay(changed_keys);
+    parts.demotion->Demote(*table.mover(), keys);
+  }
   if (parts.compaction == nullptr) return;
   parts.compaction->Pay(changed_keys);
   if (table.mover()->compacted().forgets()) parts.compaction->Forget(table.mover(), keys);

@@ -36,15 +36,16 @@ Status CheckpointSpace::ReserveForTable(Manifest tables, ManifestTable table) {
   tables.tables.push_back(std::move(table));
   // Where no row of it would ever fit, no checkpoint helps.
   if (options_.ssd_bytes != 0 &&
-      !HasRoomForRows(tables, options_.ssd_bytes, log_->options().segment_bytes, kBlobBytes)) {
+      !HasRoomForRows(tables, options_.ssd_bytes, logs_->lowest().options().segment_bytes,
+                      kBlobBytes + PmemBytesMax(tables))) {
     return ResourceExhaustedError(StrCat(
         "ssd_bytes is ", options_.ssd_bytes, "; for a row of each of its tables, with table \"",
         tables.tables.back().name, "\", the store needs at least ",
-        LeastSsdBytes(tables, options_, segment_bytes_, kBlobBytes)));
+        LeastSsdBytes(tables, options_, segment_bytes_, kBlobBytes + PmemBytesMax(tables))));
   }
   if (Reserve(tables, blob_bytes_, /*must=*/false)) return OkStatus();
   return ResourceExhaustedError(
-      StrCat("a table more has no room in a checkpoint; ", log_->space().WhyRefused()));
+      StrCat("a table more has no room in a checkpoint; ", logs_->lowest().space().WhyRefused()));
 }
 
 Status CheckpointSpace::ReserveForBlob(const Manifest& tables, uint64_t bytes) {
@@ -60,13 +61,21 @@ bool CheckpointSpace::ReserveForHeat(const Manifest& tables, uint64_t bytes, boo
   return false;
 }
 
+// Each manifest names the segments in PMem, too.
+uint64_t CheckpointSpace::PmemBytesMax(const Manifest& tables) const {
+  if (logs_->pmem() == nullptr) return 0;
+  const RowLogOptions& pmem = logs_->pmem()->options();
+  return ManifestBytesMax(tables, pmem.ssd_bytes, pmem.segment_bytes, 0);
+}
+
 bool CheckpointSpace::Reserve(const Manifest& tables, uint64_t blob_bytes, bool must) {
   if (options_.ssd_bytes == 0 || options_.read_only) return true;
   const uint64_t blob_bytes_min = std::max(blob_bytes, kBlobBytes);
   const uint64_t bytes =
-      ManifestsBytesMax(tables, options_.ssd_bytes, log_->options().segment_bytes, blob_bytes_min) +
+      ManifestsBytesMax(tables, options_.ssd_bytes, logs_->lowest().options().segment_bytes,
+                        blob_bytes_min + PmemBytesMax(tables)) +
       heat_bytes_;
-  if (!log_->space().SetAside(bytes, must)) return false;
+  if (!logs_->lowest().space().SetAside(bytes, must)) return false;
   blob_bytes_ = blob_bytes_min;
   return true;
 }

@@ -9,7 +9,7 @@
 #include "base/status.h"
 #include "store/catalog/catalog.h"
 #include "store/checkpoint/manifest.h"
-#include "tiers/log/row_log.h"
+#include "tiers/logs/row_logs.h"
 
 namespace embank {
 
@@ -23,8 +23,8 @@ Manifest DescribeTables(const Catalog& catalog) EMBANK_SHARED_LOCKS_REQUIRED(cat
 class CheckpointSpace {
  public:
   // `segment_bytes` is given where the size of segments does not follow from the options.
-  CheckpointSpace(const StoreOptions& options, RowLog* log, std::optional<uint64_t> segment_bytes)
-      : options_(options), log_(log), segment_bytes_(segment_bytes) {}
+  CheckpointSpace(const StoreOptions& options, RowLogs* logs, std::optional<uint64_t> segment_bytes)
+      : options_(options), logs_(logs), segment_bytes_(segment_bytes) {}
   CheckpointSpace(const CheckpointSpace&) = delete;
   CheckpointSpace& operator=(const CheckpointSpace&) = delete;
 
@@ -42,10 +42,11 @@ class CheckpointSpace {
   bool ReserveForHeat(const Manifest& tables, uint64_t bytes, bool must);
 
  private:
+  uint64_t PmemBytesMax(const Manifest& tables) const;
   bool Reserve(const Manifest& tables, uint64_t blob_bytes, bool must);
 
   const StoreOptions& options_;
-  RowLog* const log_;
+  RowLogs* const logs_;
   const std::optional<uint64_t> segment_bytes_;
   uint64_t heat_bytes_ = 0;
   uint64_t blob_bytes_ = 0;  // of each manifest

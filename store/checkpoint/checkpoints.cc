@@ -13,7 +13,7 @@ namespace embank {
 
 Checkpoints::Checkpoints(const CheckpointParts& parts, const OpenedManifests& manifests)
     : parts_(parts),
-      space_(*parts.options, &parts.sweep.logs->lowest(), parts.segment_bytes),
+      space_(*parts.options, parts.sweep.logs, parts.segment_bytes),
       heat_(parts.heat, parts.directory, &space_, parts.catalog),
       last_(manifests.opened()) {
   last_.segments.clear();
@@ -29,6 +29,7 @@ Checkpoints::Checkpoints(const CheckpointParts& parts, const OpenedManifests& ma
   // The files of a damaged manifest are not known: nothing is removed then.
   if (manifests.are_all() && !parts_.options->read_only) {
     parts_.directory->RemoveOrphans(manifests.kept());
+    if (parts_.pmem != nullptr) parts_.pmem->RemoveOrphans(manifests.kept());
   }
 }
 
@@ -41,6 +42,7 @@ StatusOr<uint32_t> Checkpoints::Make(std::span<const std::byte> blob) {
   try {
     // CheckpointDirectory::Keep looks again; here nothing has been done yet.
     EMBANK_RETURN_IF_ERROR(parts_.directory->lock().Check());
+    if (parts_.pmem != nullptr) EMBANK_RETURN_IF_ERROR(parts_.pmem->lock().Check());
     // Before compaction takes what is left.
     EMBANK_RETURN_IF_ERROR(ReserveForBlob(blob.size()));
     const CheckpointWait::UnderWay under_way(parts_.sweep.gate->checkpoint_wait());
@@ -128,12 +130,24 @@ Status Checkpoints::KeepFrozen(Manifest* manifest, bool* in_doubt) {
     // Before the log's sync of the directory, which makes its name durable too.
     heat_.Save(manifest);
     EMBANK_ASSIGN_OR_RETURN(manifest->segments, logs->SyncFrozen());
-    manifest->next_segment_id = logs->lowest().segments().next_segment_id();
-    manifest->next_sequence = logs->lowest().appender().next_sequence();
+    DescribeSegments(manifest);
     return parts_.directory->Keep(*manifest, in_doubt);
   } catch (const std::bad_alloc&) {
     return NoMemory();
   }
+}
+
+// The numbers from which on segments and records are new, and where PMem is.
+void Checkpoints::DescribeSegments(Manifest* manifest) const {
+  RowLogs* const logs = parts_.sweep.logs;
+  manifest->next_segment_id = logs->lowest().segments().next_segment_id();
+  manifest->next_sequence = logs->lowest().appender().next_sequence();
+  manifest->next_pmem_segment_id = last_.next_pmem_segment_id;
+  if (parts_.pmem == nullptr) return;
+  const RowLog& pmem = *logs->pmem();
+  manifest->next_pmem_segment_id = pmem.segments().next_segment_id();
+  manifest->next_sequence = std::max(manifest->next_sequence, logs->pmem()->appender().next_sequence());
+  manifest->pmem_path = parts_.pmem->path();
 }
 
 // Gives up what neither the kept checkpoints have nor those that are being exported.
@@ -162,7 +176,10 @@ Status Checkpoints::Export(const std::string& directory, ExportProgress progress
     Status status;
     try {
       status = ExportCheckpoint(
-          {.files = parts_.files, .memory = parts_.memory, .source = parts_.directory->files()},
+          {.files = parts_.files,
+           .memory = parts_.memory,
+           .source = parts_.directory->files(),
+           .pmem = parts_.pmem == nullptr ? nullptr : parts_.pmem->files()},
           std::move(manifest), directory, progress);
     } catch (const std::bad_alloc&) {
       status = NoMemory();

@@ -26,6 +26,7 @@
 #include "store/checkpoint/kept_heat.h"
 #include "store/checkpoint/manifest.h"
 #include "store/checkpoint/opened_manifests.h"
+#include "store/checkpoint/pmem_directory.h"
 #include "store/gate/sweep_pace.h"
 #include "store/placement/compaction.h"
 
@@ -41,6 +42,7 @@ struct CheckpointParts {
   Compaction* compaction;  // nullptr: the store is read-only
   Catalog* catalog;
   CheckpointDirectory* directory;
+  PmemDirectory* pmem;  // nullptr: the store has no PMem
   // The size of segments where it does not follow from the options.
   std::optional<uint64_t> segment_bytes;
 };
@@ -107,6 +109,7 @@ class Checkpoints {
   Status ReserveForBlob(uint64_t bytes);
   StatusOr<uint32_t> MakeLocked(std::span<const std::byte> blob)
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void DescribeSegments(Manifest* manifest) const EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Status CheckWhole(std::span<Table* const> tables) const;
   StatusOr<Manifest> Flip(std::span<const std::byte> blob, uint64_t* flip_ns)
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

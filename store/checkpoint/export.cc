@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/check.h"
 #include "base/memory/aligned_buffer.h"
 #include "base/status_macros.h"
 #include "base/str_cat.h"
@@ -75,6 +76,8 @@ class Export {
     // No manifest may outlive a crash without its segments.
     EMBANK_RETURN_IF_ERROR(target_->files()->Sync());
     manifest_.previous = manifest_.checkpoint;
+    for (SegmentRows& rows : manifest_.segments) rows.tier = Tier::kSsd;
+    manifest_.pmem_path.clear();
     return target_->Keep(manifest_, in_doubt);
   }
 
@@ -103,22 +106,24 @@ class Export {
   Status AddSegment(const SegmentRows& rows) {
     const std::string name = SegmentName(rows.header.segment_id);
     const uint64_t bytes = BytesOf(rows);
+    if (rows.tier == Tier::kPmem) return Copy(parts_.pmem, name, bytes, rows.header.segment_bytes);
     if (IsFinished(rows)) return Share(name, bytes, rows.header.segment_bytes);
-    return Copy(name, bytes, rows.header.segment_bytes);
+    return Copy(parts_.source, name, bytes, rows.header.segment_bytes);
   }
 
   Status Share(const std::string& name, uint64_t bytes, uint64_t file_bytes) {
     const Status linked = parts_.source->Link(name, target_->files(), name);
     if (IsNotFound(linked)) return Lost(parts_.source->PathOf(name), "missing");
-    if (IsUnimplemented(linked)) return Copy(name, bytes, file_bytes);
+    if (IsUnimplemented(linked)) return Copy(parts_.source, name, bytes, file_bytes);
     EMBANK_RETURN_IF_ERROR(linked);
     made_.push_back(name);
     return CountDone(bytes);
   }
 
-  Status Copy(const std::string& name, uint64_t end, uint64_t file_bytes) {
-    const std::string from = parts_.source->PathOf(name);
-    const auto source = parts_.source->Open(name, FileAccess::kRead, FileCaching::kDirect);
+  Status Copy(Directory* directory, const std::string& name, uint64_t end, uint64_t file_bytes) {
+    EMBANK_CHECK(directory != nullptr);
+    const std::string from = directory->PathOf(name);
+    const auto source = directory->Open(name, FileAccess::kRead, FileCaching::kDirect);
     if (IsNotFound(source.status())) return Lost(from, "missing");
     EMBANK_RETURN_IF_ERROR(source.status());
     EMBANK_ASSIGN_OR_RETURN(

@@ -7,7 +7,8 @@
 //                |                |                      |
 //   target:  MANIFEST-n      segment                segment
 //
-// Its heat is shared like a finished segment.
+// Its heat is shared like a finished segment. Segments in PMem are copied, to the SSD: an export
+// needs no PMem.
 //
 // Two stores may share the file of a finished segment because neither changes a byte of it: records
 // go into segments that a store has begun itself, names of segments are never used again, a dead
@@ -39,6 +40,7 @@ struct ExportParts {
   FileSystem* files;
   MemorySource* memory;  // of a copy's buffer, 1 MiB, which is in no budget
   Directory* source;     // of the store
+  Directory* pmem;       // of its PMem; nullptr: it has none
 };
 
 // Makes a store of a checkpoint, whose segments stay meanwhile. Once it returns OK the target is

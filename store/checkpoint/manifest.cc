@@ -8,6 +8,7 @@
 
 #include "base/crc32c.h"
 #include "base/memory/memory.h"
+#include "base/seeded_bug.h"
 #include "base/status_macros.h"
 #include "base/str_cat.h"
 #include "store/placement/heat_sketch.h"
@@ -144,6 +145,9 @@ RowClass GetClass(Reader* reader) {
   return row_class;
 }
 
+// The version since which manifests know of PMem.
+constexpr uint32_t kPmemVersion = 3;
+
 void PutSegment(const SegmentRows& rows, Writer* writer) {
   writer->Put<uint64_t>(rows.header.segment_id);
   writer->Put<uint64_t>(rows.header.segment_bytes);
@@ -151,13 +155,15 @@ void PutSegment(const SegmentRows& rows, Writer* writer) {
   writer->Put<uint32_t>(rows.header.record_bytes);
   writer->Put<uint32_t>(rows.used_slots);
   writer->Put<uint32_t>(rows.keys.empty() ? 0 : 1);
+  const bool is_told = !Seeded(SeededBug::kMediumNotInManifest);
+  writer->Put<uint32_t>(static_cast<uint32_t>(is_told ? rows.tier : Tier::kSsd));
   writer->PutAll(std::span(rows.bits));
   writer->PutAll(std::span(rows.keys));
   writer->PutAll(std::span(rows.tables));
 }
-constexpr uint64_t kSegmentRowsBytesMin = 2 * 8 + 4 * 4;
+constexpr uint64_t kSegmentRowsBytesMin = 2 * 8 + 5 * 4;
 
-StatusOr<SegmentRows> GetSegment(uint64_t store_id, Reader* reader) {
+StatusOr<SegmentRows> GetSegment(uint64_t store_id, uint32_t version, Reader* reader) {
   SegmentRows rows = {};
   rows.header.store_id = store_id;
   rows.header.segment_id = reader->Get<uint64_t>();
@@ -166,7 +172,9 @@ StatusOr<SegmentRows> GetSegment(uint64_t store_id, Reader* reader) {
   rows.header.record_bytes = reader->Get<uint32_t>();
   rows.used_slots = reader->Get<uint32_t>();
   const auto has_keys = reader->Get<uint32_t>();
-  if (!reader->ok() || !IsSound(rows.header) || has_keys > 1 ||
+  if (version >= kPmemVersion) rows.tier = static_cast<Tier>(reader->Get<uint32_t>());
+  const bool has_medium = rows.tier == Tier::kSsd || rows.tier == Tier::kPmem;
+  if (!has_medium || !reader->ok() || !IsSound(rows.header) || has_keys > 1 ||
       rows.used_slots >
           SegmentGeometry::Of(rows.header.record_bytes, rows.header.segment_bytes).slots) {
     return DataLossError("a segment is not sound");
@@ -213,6 +221,10 @@ Status CheckClosed(const Manifest& manifest) {
     const bool is_new = ids.insert(table.id).second && names.insert(table.name).second;
     if (!is_new) return DataLossError("two tables are one");
   }
+  if (manifest.next_segment_id > kPmemSegmentIdMin ||
+      manifest.next_pmem_segment_id < kPmemSegmentIdMin) {
+    return DataLossError("the numbers of its segments are mixed up");
+  }
   std::set<uint64_t> segments;
   for (const SegmentRows& rows : manifest.segments) {
     const SegmentHeader& header = rows.header;
@@ -220,14 +232,17 @@ Status CheckClosed(const Manifest& manifest) {
         header.row_class < manifest.row_classes.size() &&
         header.record_bytes == RecordBytesOf(manifest.row_classes[header.row_class].slot_bytes);
     const bool is_new = segments.insert(header.segment_id).second;
-    if (!has_class || !is_new || header.segment_id >= manifest.next_segment_id) {
+    const bool is_pmems = header.segment_id >= kPmemSegmentIdMin;
+    const uint64_t next = is_pmems ? manifest.next_pmem_segment_id : manifest.next_segment_id;
+    const bool has_number = header.segment_id < next && (is_pmems || rows.tier == Tier::kSsd);
+    if (!has_class || !is_new || !has_number) {
       return DataLossError(StrCat("segment ", header.segment_id, " is not its own"));
     }
   }
   return OkStatus();
 }
 
-StatusOr<Manifest> GetManifest(Reader* reader) {
+StatusOr<Manifest> GetManifest(uint32_t version, Reader* reader) {
   Manifest manifest;
   manifest.checkpoint = reader->Get<uint32_t>();
   manifest.previous = reader->Get<uint32_t>();
@@ -235,6 +250,11 @@ StatusOr<Manifest> GetManifest(Reader* reader) {
   manifest.seed = reader->Get<uint64_t>();
   manifest.next_segment_id = reader->Get<uint64_t>();
   manifest.next_sequence = reader->Get<uint64_t>();
+  if (version >= kPmemVersion) {
+    manifest.next_pmem_segment_id = reader->Get<uint64_t>();
+    const std::vector<char> path = reader->GetAll<char>(reader->Get<uint32_t>());
+    manifest.pmem_path.assign(path.begin(), path.end());
+  }
   const auto classes = reader->Get<uint32_t>();
   if (!reader->MayHave(classes, kClassBytes)) return DataLossError("it is cut off");
   for (uint32_t i = 0; i < classes; ++i) manifest.row_classes.push_back(GetClass(reader));
@@ -245,9 +265,11 @@ StatusOr<Manifest> GetManifest(Reader* reader) {
     manifest.tables.push_back(std::move(table));
   }
   const auto segments = reader->Get<uint32_t>();
-  if (!reader->MayHave(segments, kSegmentRowsBytesMin)) return DataLossError("it is cut off");
+  if (!reader->MayHave(segments, kSegmentRowsBytesMin - sizeof(uint32_t))) {
+    return DataLossError("it is cut off");
+  }
   for (uint32_t i = 0; i < segments; ++i) {
-    EMBANK_ASSIGN_OR_RETURN(SegmentRows rows, GetSegment(manifest.store_id, reader));
+    EMBANK_ASSIGN_OR_RETURN(SegmentRows rows, GetSegment(manifest.store_id, version, reader));
     manifest.segments.push_back(std::move(rows));
   }
   manifest.heat.bytes = reader->Get<uint64_t>();
@@ -293,6 +315,9 @@ std::vector<std::byte> EncodeManifest(const Manifest& manifest) {
   writer.Put<uint64_t>(manifest.seed);
   writer.Put<uint64_t>(manifest.next_segment_id);
   writer.Put<uint64_t>(manifest.next_sequence);
+  writer.Put<uint64_t>(manifest.next_pmem_segment_id);
+  writer.Put<uint32_t>(static_cast<uint32_t>(manifest.pmem_path.size()));
+  writer.PutAll(std::span(manifest.pmem_path.data(), manifest.pmem_path.size()));
   writer.Put<uint32_t>(static_cast<uint32_t>(manifest.row_classes.size()));
   for (const RowClass& row_class : manifest.row_classes) PutClass(row_class, &writer);
   writer.Put<uint32_t>(static_cast<uint32_t>(manifest.tables.size()));
@@ -318,11 +343,12 @@ StatusOr<Manifest> DecodeManifest(std::span<const std::byte> bytes) {
   if (reader.Get<uint64_t>() != kMagic) return damaged;
   if (Reader(bytes.last(kCrcBytes)).Get<uint32_t>() != ExtendCrc32c(0, body)) return damaged;
   const auto version = reader.Get<uint32_t>();
-  if (version != kManifestFormatVersion) {
-    return FailedPreconditionError(StrCat("the manifest's format is version ", version,
-                                          "; this library reads version ", kManifestFormatVersion));
+  if (version < kManifestFormatVersionMin || version > kManifestFormatVersion) {
+    return FailedPreconditionError(
+        StrCat("the manifest's format is version ", version, "; this library reads versions ",
+               kManifestFormatVersionMin, " to ", kManifestFormatVersion));
   }
-  StatusOr<Manifest> manifest = GetManifest(&reader);
+  StatusOr<Manifest> manifest = GetManifest(version, &reader);
   if (manifest.ok()) return manifest;
   return DataLossError(StrCat("the manifest is damaged: ", manifest.status().message()));
 }

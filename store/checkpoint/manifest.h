@@ -15,7 +15,9 @@
 
 namespace embank {
 
-inline constexpr uint32_t kManifestFormatVersion = 2;
+inline constexpr uint32_t kManifestFormatVersion = 3;
+// The version before PMem is read, too: all of its segments are on the SSD.
+inline constexpr uint32_t kManifestFormatVersionMin = 2;
 inline constexpr uint64_t kManifestBytesMax = uint64_t{1} << 32;
 inline constexpr uint64_t kBlobBytesMax = uint64_t{32} << 20;
 
@@ -37,11 +39,14 @@ struct Manifest {
   uint32_t checkpoint = 0;  // 0: of a store that has none yet
   uint32_t previous = 0;    // that is kept with it; itself: none
   uint64_t seed = 0;
-  uint64_t next_segment_id = 1;
+  uint64_t next_segment_id = 1;  // on the SSD
+  uint64_t next_pmem_segment_id = kPmemSegmentIdMin;
   uint64_t next_sequence = 1;
   std::vector<RowClass> row_classes;  // a class's number is its place
   std::vector<ManifestTable> tables;
   std::vector<SegmentRows> segments;
+  // Where the segments in PMem are, as an absolute path; empty: the store has no PMem.
+  std::string pmem_path;
   HeatFile heat;
   std::vector<std::byte> blob;  // the caller's
 };

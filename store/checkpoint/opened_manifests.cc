@@ -99,6 +99,12 @@ uint64_t OpenedManifests::next_segment_id() const {
   return next;
 }
 
+uint64_t OpenedManifests::next_pmem_segment_id() const {
+  uint64_t next = kPmemSegmentIdMin;
+  for (const Manifest& manifest : kept_) next = std::max(next, manifest.next_pmem_segment_id);
+  return next;
+}
+
 uint64_t OpenedManifests::next_sequence() const {
   uint64_t next = 1;
   if (Seeded(SeededBug::kNumbersUsedAgain)) return next;

@@ -34,6 +34,11 @@ Status RecoverTables(const RecoveryParts& parts, const Manifest& manifest) {
   return OkStatus();
 }
 
+// The log that has a segment; nullptr: the store was opened without it.
+RowLog* LogOf(const RowLogs& logs, const SegmentRows& rows) {
+  return rows.tier == Tier::kPmem ? logs.pmem() : &logs.lowest();
+}
+
 Status RecoverSegment(const RecoveryParts& parts, const SegmentRows& rows, uint32_t checkpoint) {
   Status status;
   std::map<Table*, int64_t> counts;
@@ -55,10 +60,12 @@ Status RecoverSegment(const RecoveryParts& parts, const SegmentRows& rows, uint3
     ++counts[table];
   };
   const LogOwners::Visit visit = insert;
-  const Status adopted = parts.logs->lowest().recovery().Adopt(rows, checkpoint, &visit);
+  RowLog* const log = LogOf(*parts.logs, rows);
+  if (log == nullptr) return OkStatus();  // it has no row
+  const Status adopted = log->recovery().Adopt(rows, checkpoint, &visit);
   for (const auto& [table, count] : counts) {
     table->AddRows(count);
-    table->mover()->rows().CountInLog(*table, count);
+    table->mover()->rows().CountInLog(*table, rows.tier, count);
   }
   EMBANK_RETURN_IF_ERROR(adopted);
   return status;
@@ -123,7 +130,10 @@ void RecoverHeat(const RecoveryParts& parts, const Manifest& manifest) {
 // The segments of a checkpoint that is not opened take space all the same.
 void AdoptSegments(RowLogs* logs, const Manifest& manifest) {
   for (const SegmentRows& rows : manifest.segments) {
-    const Status adopted = logs->lowest().recovery().Adopt(rows, manifest.checkpoint, nullptr);
+    RowLog* const log = LogOf(*logs, rows);
+    const Status adopted = log == nullptr
+                               ? FailedPreconditionError("it has rows in PMem, which is not open")
+                               : log->recovery().Adopt(rows, manifest.checkpoint, nullptr);
     if (adopted.ok()) continue;
     Log(LogLevel::kWarning, StrCat("of checkpoint ", manifest.checkpoint,
                                    ", which is not opened: ", adopted.ToString()));

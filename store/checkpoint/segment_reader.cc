@@ -1,6 +1,7 @@
 #include "store/checkpoint/segment_reader.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 #include "base/memory/memory.h"
@@ -16,7 +17,25 @@ SegmentReader::SegmentReader(Directory* directory, uint64_t window_bytes)
   EMBANK_CHECK(window_bytes >= kRecordScratchBytes && window_bytes % kBlockBytes == 0);
 }
 
-Status SegmentReader::Open(const SegmentHeader& named) {
+void SegmentReader::SetPmem(FileSystem* files, std::string path) {
+  pmem_files_ = files;
+  pmem_path_ = std::move(path);
+  pmem_directory_.reset();
+}
+
+StatusOr<Directory*> SegmentReader::DirectoryOf(Tier tier) {
+  if (tier == Tier::kSsd) return directory_;
+  if (pmem_files_ == nullptr || pmem_path_.empty()) {
+    return NotFoundError("the manifest does not say where its PMem is");
+  }
+  if (pmem_directory_ == nullptr) {
+    EMBANK_ASSIGN_OR_RETURN(pmem_directory_, pmem_files_->OpenDirectory(pmem_path_));
+  }
+  return pmem_directory_.get();
+}
+
+Status SegmentReader::Open(const SegmentRows& rows) {
+  const SegmentHeader& named = rows.header;
   EMBANK_CHECK(IsSound(named));
   file_.reset();
   footer_ = {};
@@ -26,8 +45,9 @@ Status SegmentReader::Open(const SegmentHeader& named) {
     EMBANK_ASSIGN_OR_RETURN(window_,
                             AlignedBuffer::Create(SystemMemorySource(), &budget_, window_bytes_));
   }
-  EMBANK_ASSIGN_OR_RETURN(file_, directory_->Open(SegmentName(named.segment_id), FileAccess::kRead,
-                                                  FileCaching::kDirect));
+  EMBANK_ASSIGN_OR_RETURN(Directory* const directory, DirectoryOf(rows.tier));
+  EMBANK_ASSIGN_OR_RETURN(file_, directory->Open(SegmentName(named.segment_id), FileAccess::kRead,
+                                                 FileCaching::kDirect));
   EMBANK_ASSIGN_OR_RETURN(size_bytes_, file_->SizeBytes());
   return OkStatus();
 }

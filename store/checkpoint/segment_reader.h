@@ -6,12 +6,14 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 
 #include "base/files/file_system.h"
 #include "base/function_ref.h"
 #include "base/memory/aligned_buffer.h"
 #include "base/status.h"
 #include "base/status_or.h"
+#include "tiers/segment/log_segment.h"
 #include "tiers/segment/segment_format.h"
 
 namespace embank {
@@ -25,9 +27,13 @@ class SegmentReader {
   // kRecordScratchBytes.
   explicit SegmentReader(Directory* directory, uint64_t window_bytes = kWindowBytes);
 
+  // Segments in PMem are in this directory, which is opened when one is asked for. `files` outlives
+  // the reader.
+  void SetPmem(FileSystem* files, std::string path);
+
   // Opens the file of a segment that a manifest names; what was read of another one is gone.
   // kNotFound, the statuses of files; kResourceExhausted.
-  Status Open(const SegmentHeader& named);
+  Status Open(const SegmentRows& rows);
 
   // Of the file that is open, as are all below.
   uint64_t size_bytes() const { return size_bytes_; }
@@ -55,7 +61,12 @@ class SegmentReader {
   void ReadWindow(uint32_t first, uint32_t last, std::span<const uint64_t> wanted,
                   VisitRecord visit);
 
+  StatusOr<Directory*> DirectoryOf(Tier tier);
+
   Directory* const directory_;
+  FileSystem* pmem_files_ = nullptr;
+  std::string pmem_path_;
+  std::unique_ptr<Directory> pmem_directory_;
   const uint64_t window_bytes_;
   MemoryBudget budget_{0};
   AlignedBuffer window_;

@@ -13,6 +13,7 @@ constexpr char kManifestPrefix[] = "MANIFEST-";
 constexpr char kCompletedPrefix[] = "COMPLETED-";
 constexpr char kHeatPrefix[] = "HEAT-";
 constexpr char kSegmentPrefix[] = "segment-";
+constexpr char kStoreIdPrefix[] = "STORE-";
 constexpr char kDraftSuffix[] = ".new";
 
 // The number behind a prefix; false: the name is of something else.
@@ -33,6 +34,7 @@ std::string NameOf(const char* prefix, uint32_t checkpoint) {
 std::string ManifestName(uint32_t checkpoint) { return NameOf(kManifestPrefix, checkpoint); }
 std::string CompletedName(uint32_t checkpoint) { return NameOf(kCompletedPrefix, checkpoint); }
 std::string HeatName(uint32_t checkpoint) { return NameOf(kHeatPrefix, checkpoint); }
+std::string StoreIdName(uint64_t store_id) { return StrCat(kStoreIdPrefix, Hex(store_id, 16)); }
 
 StoreListing StoreListing::Of(std::span<const std::string> names) {
   StoreListing listing;
@@ -46,9 +48,13 @@ StoreListing StoreListing::Of(std::span<const std::string> names) {
     if (ParseName(name, kCompletedPrefix, &checkpoint)) listing.completed.insert(checkpoint);
     if (ParseName(name, kHeatPrefix, &checkpoint)) listing.heats[checkpoint] = 0;
     if (ParseName(name, kSegmentPrefix, &segment)) listing.segments.push_back(segment);
+    uint64_t store_id = 0;
+    if (ParseName(name, kStoreIdPrefix, &store_id)) listing.store_ids.insert(store_id);
   }
   for (const uint64_t segment : listing.segments) {
-    listing.next_segment_id = std::max(listing.next_segment_id, segment + 1);
+    uint64_t& next = segment >= kPmemSegmentIdMin ? listing.next_pmem_segment_id
+                                                  : listing.next_segment_id;
+    next = std::max(next, segment + 1);
   }
   std::sort(listing.checkpoints.begin(), listing.checkpoints.end());
   std::sort(listing.segments.begin(), listing.segments.end());

@@ -28,6 +28,8 @@ namespace embank {
 std::string ManifestName(uint32_t checkpoint);
 std::string CompletedName(uint32_t checkpoint);
 std::string HeatName(uint32_t checkpoint);
+// Returns the name of the file that says whose the segments of a PMem directory are.
+std::string StoreIdName(uint64_t store_id);
 
 // It is a value: its owner keeps it true while files come and go.
 struct StoreListing {
@@ -53,7 +55,10 @@ struct StoreListing {
   std::vector<uint64_t> segments;      // in order
   std::map<uint32_t, uint64_t> heats;  // checkpoints that may have a file with heat: its bytes
   std::vector<std::string> drafts;     // manifests that a crash has left unfinished
-  uint64_t next_segment_id = 1;        // names of segments from here on are new
+  std::set<uint64_t> store_ids;        // that a PMem directory names
+  // Names of segments from here on are new: on the SSD, in PMem.
+  uint64_t next_segment_id = 1;
+  uint64_t next_pmem_segment_id = kPmemSegmentIdMin;
 };
 
 }  // namespace embank

@@ -58,33 +58,47 @@ uint64_t LogBufferBytes(const RowLogOptions& log) {
          log.read_lists * AlignedBuffer::ChargedBytes(log.read_bytes);
 }
 
-// All that a store with so much DRAM takes but the index and rows: its objects, the log's buffers
-// and reservations, segments of as many rows, and what the index leaves to them.
-uint64_t FixedBytesWithLog(const StoreOptions& options, const RowsByClass& rows_by_class,
-                           uint64_t tables) {
+// Buffers and reservations of a log, and the bits of segments of as many rows.
+uint64_t LogBytes(const RowLogOptions& log, const RowsByClass& rows_by_class) {
   // Checkpoints keep, and compaction leaves, records that are dead.
   constexpr double kSegmentsPerLive = 1.5;
-  const RowLogOptions log = LogSizes(options);
-  uint64_t bytes =
-      kStoreFixedBytes + tables * kTableFixedBytes +
-      DramTier::FixedBytes(RowAddressBytes(options)) +
-      AlignedBuffer::ChargedBytes(HeatSketchBytes(options.dram_bytes, options.ssd_bytes)) +
-      LogBufferBytes(log);
-  double segment_bytes = 0;
+  uint64_t bytes = LogBufferBytes(log);
+  double bits_bytes = 0;
   uint64_t owner_bytes_max = 0;
   uint64_t footer_bytes_max = 0;
   for (const auto& [row_class, rows] : rows_by_class) {
     const SegmentGeometry geometry =
         SegmentGeometry::Of(RecordBytesOf(row_class.slot_bytes), log.segment_bytes);
     const uint64_t owner_bytes = AlignedBuffer::ChargedBytes(LogMemory::OwnerBytes(geometry));
-    bytes += RowMover::kFixedBytes + owner_bytes;
+    bytes += owner_bytes;
     owner_bytes_max = std::max(owner_bytes_max, owner_bytes);
     footer_bytes_max =
         std::max(footer_bytes_max, AlignedBuffer::ChargedBytes(geometry.footer_bytes));
-    const double segments = static_cast<double>(rows) / geometry.slots * kSegmentsPerLive + 2;
-    segment_bytes += segments * static_cast<double>(LogMemory::BitBytes(geometry));
+    double segments = static_cast<double>(rows) / geometry.slots * kSegmentsPerLive + 2;
+    if (log.ssd_bytes != 0) {
+      const auto all = static_cast<double>(log.ssd_bytes / log.segment_bytes);
+      segments = std::min(segments, all);
+    }
+    bits_bytes += segments * static_cast<double>(LogMemory::BitBytes(geometry));
   }
-  return bytes + owner_bytes_max + footer_bytes_max + static_cast<uint64_t>(segment_bytes) +
+  return bytes + owner_bytes_max + footer_bytes_max + static_cast<uint64_t>(bits_bytes);
+}
+
+// All that a store with so much DRAM takes but the index and rows: its objects, the log's buffers
+// and reservations, segments of as many rows, and what the index leaves to them.
+uint64_t FixedBytesWithLog(const StoreOptions& options, const RowsByClass& rows_by_class,
+                           uint64_t tables) {
+  uint64_t bytes =
+      kStoreFixedBytes + tables * kTableFixedBytes +
+      rows_by_class.size() * RowMover::kFixedBytes +
+      DramTier::FixedBytes(RowAddressBytes(options)) +
+      AlignedBuffer::ChargedBytes(HeatSketchBytes(options.dram_bytes, options.ssd_bytes)) +
+      LogBytes(LogSizes(options), rows_by_class);
+  if (!options.pmem_path.empty()) {
+    // Rows may be in either log; segments of as many take no more than those on the SSD.
+    bytes += LogBytes(PmemLogSizes(options, std::nullopt), rows_by_class);
+  }
+  return bytes +
          IndexLeavesBytes(options.dram_bytes);
 }
 

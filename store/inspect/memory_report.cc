@@ -24,7 +24,11 @@ MemoryReport ReportMemory(const Store& store) {
   report.fixed_bytes =
       report.used_bytes - std::min(report.used_bytes, slab_bytes + report.index_bytes);
   report.huge_pages_refused_bytes = HugePagesOff() ? slab_bytes + report.index_bytes : 0;
-  if (store.logs() != nullptr) report.ssd = store.logs()->lowest().space().Report();
+  if (store.logs() == nullptr) return report;
+  report.ssd = store.logs()->lowest().space().Report();
+  if (const RowLog* const pmem = store.logs()->pmem(); pmem != nullptr) {
+    report.pmem = pmem->space().Report();
+  }
   return report;
 }
 

@@ -20,7 +20,8 @@ struct MemoryReport {
   uint64_t state_bytes;  // their optimizer state
   uint64_t slack_bytes;  // slab memory without a living row
   uint64_t huge_pages_refused_bytes;
-  std::optional<LogSpace> ssd;  // with a path
+  std::optional<LogSpace> ssd;   // with a path
+  std::optional<LogSpace> pmem;  // with a pmem_path
 };
 
 // Reports the memory of a store, as of one moment only while no other call runs. Thread-safe.

@@ -84,11 +84,14 @@ void AppendTables(std::string* text, const std::vector<Table*>& tables) {
   Describe(text, "embank_tier_rows", "gauge", "Rows by table and tier.");
   for (const Table* const table : tables) {
     const uint64_t rows = table->rows();
-    const uint64_t in_log = std::min(table->rows_in_log(), rows);
-    StrAppend(text, "embank_tier_rows{", TableLabel(*table), ",tier=\"dram\"} ", rows - in_log,
-              "\n");
+    const auto append = [&](const char* tier, uint64_t tier_rows) {
+      StrAppend(text, "embank_tier_rows{", TableLabel(*table), ",tier=\"", tier, "\"} ", tier_rows,
+                "\n");
+    };
+    append("dram", rows - std::min(table->rows_in_log(), rows));
     if (table->mover() == nullptr) continue;
-    StrAppend(text, "embank_tier_rows{", TableLabel(*table), ",tier=\"ssd\"} ", in_log, "\n");
+    if (table->mover()->logs().pmem() != nullptr) append("pmem", table->rows_in(Tier::kPmem));
+    append("ssd", table->rows_in(Tier::kSsd));
   }
 }
 
@@ -127,16 +130,23 @@ void AppendMemory(std::string* text, const MemoryReport& report) {
   for (const auto& [kind, bytes] : kinds) {
     StrAppend(text, "embank_tier_bytes{tier=\"dram\",kind=\"", kind, "\"} ", bytes, "\n");
   }
-  if (report.ssd.has_value()) {
-    StrAppend(text, "embank_tier_bytes{tier=\"ssd\",kind=\"used\"} ", report.ssd->used_bytes,
-              "\nembank_tier_bytes{tier=\"ssd\",kind=\"live\"} ", report.ssd->live_bytes,
-              "\nembank_tier_bytes{tier=\"ssd\",kind=\"dirty\"} ", report.ssd->dirty_bytes,
-              "\nembank_tier_bytes{tier=\"ssd\",kind=\"kept\"} ", report.ssd->kept_bytes, "\n");
+  const std::pair<const char*, const std::optional<LogSpace>&> logs[] = {{"pmem", report.pmem},
+                                                                         {"ssd", report.ssd}};
+  for (const auto& [tier, space] : logs) {
+    if (!space.has_value()) continue;
+    const std::pair<const char*, uint64_t> uses[] = {{"used", space->used_bytes},
+                                                     {"live", space->live_bytes},
+                                                     {"dirty", space->dirty_bytes},
+                                                     {"kept", space->kept_bytes}};
+    for (const auto& [kind, bytes] : uses) {
+      StrAppend(text, "embank_tier_bytes{tier=\"", tier, "\",kind=\"", kind, "\"} ", bytes, "\n");
+    }
   }
   Describe(text, "embank_tier_capacity_bytes", "gauge", "Budget by tier; 0: no limit.");
   StrAppend(text, "embank_tier_capacity_bytes{tier=\"dram\"} ", report.budget_bytes, "\n");
-  if (report.ssd.has_value()) {
-    StrAppend(text, "embank_tier_capacity_bytes{tier=\"ssd\"} ", report.ssd->budget_bytes, "\n");
+  for (const auto& [tier, space] : logs) {
+    if (!space.has_value()) continue;
+    StrAppend(text, "embank_tier_capacity_bytes{tier=\"", tier, "\"} ", space->budget_bytes, "\n");
   }
   Describe(text, "embank_huge_pages_refused_bytes", "gauge",
            "Memory that would lie in huge pages if the machine had them.");
@@ -163,6 +173,22 @@ void AppendLog(std::string* text, const RowLogCounters& counters) {
          counters.read_rows);
   Append(text, "embank_log_buffered_reads_total", "counter",
          "Rows of the log that were read from its buffers.", counters.buffered_reads);
+}
+
+void AppendPmem(std::string* text, const Store& store) {
+  const RowLogCounters& counters = store.logs()->pmem()->counters();
+  Append(text, "embank_pmem_appended_rows_total", "counter", "Rows written to PMem.",
+         counters.appended_rows);
+  Append(text, "embank_pmem_compacted_rows_total", "counter", "Of them those that were moved.",
+         counters.compacted_rows);
+  Append(text, "embank_pmem_written_bytes_total", "counter", "Bytes written to segments in PMem.",
+         counters.written_bytes);
+  Append(text, "embank_pmem_read_rows_total", "counter", "Rows that were read in PMem.",
+         counters.read_rows);
+  Append(text, "embank_pmem_demoted_rows_total", "counter", "Rows that left PMem for the SSD.",
+         store.demoted_rows());
+  Append(text, "embank_pmem_drains_total", "counter",
+         "Waits until stores to PMem are durable: drains, or msync calls.", store.pmem_drains());
 }
 
 void AppendPages(std::string* text, const PageMover& pages) {
@@ -196,24 +222,25 @@ std::string FormatMetrics(const Store& store) {
   if (store.logs() == nullptr) return text;
   AppendPrefetches(&text, store.catalog().List());
   AppendLog(&text, store.logs()->lowest().counters());
+  if (store.logs()->pmem() != nullptr) AppendPmem(&text, store);
   AppendCheckpoints(&text, store.checkpoints()->Report());
   if (store.pages() != nullptr) AppendPages(&text, *store.pages());
   return text;
 }
 
 std::string FormatMemoryReport(const MemoryReport& report) {
-  const std::string ssd =
-      report.ssd.has_value()
-          ? StrCat(", \"ssd\": {\"budget\": ", report.ssd->budget_bytes,
-                   ", \"used\": ", report.ssd->used_bytes, ", \"live\": ", report.ssd->live_bytes,
-                   ", \"dirty\": ", report.ssd->dirty_bytes, ", \"kept\": ", report.ssd->kept_bytes,
-                   "}")
-          : "";
+  const auto format = [](const char* tier, const std::optional<LogSpace>& space) {
+    if (!space.has_value()) return std::string();
+    return StrCat(", \"", tier, "\": {\"budget\": ", space->budget_bytes,
+                  ", \"used\": ", space->used_bytes, ", \"live\": ", space->live_bytes,
+                  ", \"dirty\": ", space->dirty_bytes, ", \"kept\": ", space->kept_bytes, "}");
+  };
   return StrCat("{\"dram\": {\"budget\": ", report.budget_bytes, ", \"used\": ", report.used_bytes,
                 ", \"fixed\": ", report.fixed_bytes, ", \"index\": ", report.index_bytes,
                 ", \"rows\": ", report.rows_bytes, ", \"state\": ", report.state_bytes,
                 ", \"slack\": ", report.slack_bytes,
-                ", \"huge_pages_refused\": ", report.huge_pages_refused_bytes, "}", ssd, "}");
+                ", \"huge_pages_refused\": ", report.huge_pages_refused_bytes, "}", format("pmem", report.pmem),
+                format("ssd", report.ssd), "}");
 }
 
 std::string FormatEstimate(const Estimate& estimate) {

@@ -197,7 +197,7 @@ class SegmentRepair {
   // Reads the rows that can be read, and counts the others. Statuses of what hinders.
   Status Read() {
     if (!rows_.keys.empty()) owners_ = {rows_.keys, rows_.tables};
-    Status opened = reader_->Open(rows_.header);
+    Status opened = reader_->Open(rows_);
     if (!opened.ok()) {
       if (!IsOfTheSource(opened)) return opened;
       LoseFrom(0, IsNotFound(opened) ? "the segment is missing" : opened.message());
@@ -246,6 +246,7 @@ class SegmentRepair {
     EMBANK_RETURN_IF_ERROR(file->Sync());
     *written_bytes += bytes + footer_bytes.size();
     SegmentRows rows = {.header = rows_.header,
+                        .tier = Tier::kSsd,
                         .used_slots = end_,
                         .bits = std::vector<uint64_t>(RoundUp(end_, 64) / 64),
                         .keys = {},
@@ -331,6 +332,7 @@ class Repair {
         source_, CheckpointDirectory::OpenToRead(files_, options_.directory, "directory"));
     reader_.emplace(source_->files());
     EMBANK_ASSIGN_OR_RETURN(const Manifest manifest, ChooseManifest());
+    reader_->SetPmem(files_, manifest.pmem_path);
     EMBANK_RETURN_IF_ERROR(target_.Open());
     Status status;
     try {
@@ -394,10 +396,12 @@ class Repair {
                          .previous = manifest.checkpoint,
                          .seed = manifest.seed,
                          .next_segment_id = manifest.next_segment_id,
+                         .next_pmem_segment_id = manifest.next_pmem_segment_id,
                          .next_sequence = manifest.next_sequence,
                          .row_classes = manifest.row_classes,
                          .tables = manifest.tables,
-                         .segments = std::move(saved),
+                         .segments = std::move(saved),  // on the SSD, all of them
+                         .pmem_path = {},
                          .heat = {},
                          .blob = manifest.blob};
     EMBANK_RETURN_IF_ERROR(SaveHeat(manifest, &repaired));

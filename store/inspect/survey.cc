@@ -45,7 +45,7 @@ Status CountRows(const SegmentRows& rows, SegmentReader* reader,
   std::span<const TableId> tables = rows.tables;
   StatusOr<SegmentFooter> footer = NotFoundError("");
   if (rows.keys.empty()) {
-    Status opened = reader->Open(rows.header);
+    Status opened = reader->Open(rows);
     if (IsResourceExhausted(opened) || IsPermissionDenied(opened)) return opened;
     if (opened.ok()) footer = reader->ReadFooter();
     if (IsResourceExhausted(footer.status())) return footer.status();
@@ -76,7 +76,8 @@ Status TakeRows(const Manifest& manifest, SegmentReader* reader, Survey* survey)
   return OkStatus();
 }
 
-StatusOr<Survey> SurveyOnce(const CheckpointDirectory& directory, const std::string& path) {
+StatusOr<Survey> SurveyOnce(FileSystem* files, const CheckpointDirectory& directory,
+                            const std::string& path) {
   EMBANK_RETURN_IF_ERROR(directory.CheckIsStore("directory"));
   const std::vector<KeptCheckpoint> kept = directory.LoadKept();
   if (kept.empty()) {
@@ -106,6 +107,7 @@ StatusOr<Survey> SurveyOnce(const CheckpointDirectory& directory, const std::str
   for (const auto& [id, bytes] : bytes_of_segments) survey.segment_bytes += bytes;
   EMBANK_RETURN_IF_ERROR(TakeTables(newest, &survey));
   SegmentReader reader(directory.files());
+  reader.SetPmem(files, newest.pmem_path);
   EMBANK_RETURN_IF_ERROR(TakeRows(newest, &reader, &survey));
   return survey;
 }
@@ -118,7 +120,7 @@ StatusOr<Survey> SurveyStore(FileSystem* files, const std::string& path) {
   EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<CheckpointDirectory> directory,
                           CheckpointDirectory::OpenToLook(files, path, "directory"));
   for (int i = 0; i < kTriesMax; ++i) {
-    StatusOr<Survey> survey = SurveyOnce(*directory, path);
+    StatusOr<Survey> survey = SurveyOnce(files, *directory, path);
     // Behind a further checkpoint files are removed, of which some may have been read.
     EMBANK_ASSIGN_OR_RETURN(const bool has_changed, directory->LookAgain());
     if (!has_changed) return survey;

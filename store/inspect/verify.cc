@@ -111,7 +111,7 @@ class SegmentVerify {
   Status LookAt() {
     CountRows();
     CheckBitmaps();
-    const Status opened = reader_->Open(header());
+    const Status opened = reader_->Open(*uses_[0].rows);
     if (IsNotFound(opened)) {
       return LoseAll(DamagedPart::kFile, "the segment is missing");
     }
@@ -501,6 +501,10 @@ StatusOr<VerifyReport> VerifyStore(FileSystem* files, const std::string& path,
     }
   }
   SegmentReader reader(directory->files());
+  for (const auto& manifest : kept) {
+    const std::string& pmem_path = manifest->manifest().pmem_path;
+    if (!pmem_path.empty()) reader.SetPmem(files, pmem_path);
+  }
   for (auto& [id, uses] : segments) {
     if (!progress(report.segments, segments.size())) {
       return CancelledError("verify was cancelled by its progress function");

@@ -53,6 +53,8 @@ void ClassRows::OnInsert(KeyIndex::Shard* shard, Location slot) {
 bool ClassRows::BeforeUpdate(Location slot) {
   SlotNote& note = NoteAt(slot);
   if (Seeded(SeededBug::kChangedRowStaysClean)) return true;
+  const bool is_in_pmem = Location{note.logged}.tier() == Tier::kPmem;
+  if (is_in_pmem && Seeded(SeededBug::kStalePmemRecord)) return true;
   if (!note.IsDirty()) {
     const bool admitted = Seeded(SeededBug::kRecordOutlivesChange)
                               ? Reserve(1) > 0
@@ -84,7 +86,7 @@ void ClassRows::AppendPreImage(Location slot, uint32_t checkpoint) const {
 void ClassRows::OnErase(KeyIndex::Shard* shard, const Table& table, Location home) {
   if (home.IsInLog()) {
     parts_.logs->MarkDead(home);
-    CountInLog(table, -1);
+    CountInLog(table, home.tier(), -1);
     return;
   }
   const SlotNote& note = NoteAt(home);
@@ -178,8 +180,8 @@ void ClassRows::CountIfUnused(Location slot) const {
   if (untouched && (usage & kReferencedFlag) == 0) TableAt(slot).CountUnusedPrefetch();
 }
 
-void ClassRows::CountInLog(const Table& table, int64_t change) {
-  table.AddRowsInLog(change);
+void ClassRows::CountInLog(const Table& table, Tier tier, int64_t change) {
+  table.AddRowsIn(tier, change);
   rows_in_log_.fetch_add(static_cast<uint64_t>(change), std::memory_order_relaxed);
 }
 

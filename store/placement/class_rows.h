@@ -75,6 +75,8 @@ class ClassRows {
   // The row's entry that names this place, or none.
   Match MatchAt(KeyIndex::Shard* shard, const RowId& id, Location location) const
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+  // The heat of the row in a slot.
+  uint32_t HeatAt(uint32_t slot) { return orders_.Heat(slot); }
   SlotOrders::Order& OrderOf(const KeyIndex::Shard* shard) { return orders_.Of(shard); }
 
   // The row in the slot is new; its space in the log is reserved. Or it was promoted.
@@ -118,8 +120,8 @@ class ClassRows {
   // The number of rows in DRAM; in the log alone.
   uint64_t rows_in_memory() const { return rows_in_memory_.load(std::memory_order_relaxed); }
   uint64_t rows_in_log() const { return rows_in_log_.load(std::memory_order_relaxed); }
-  // So many rows of a table came into the log, or left it. So many rows left DRAM.
-  void CountInLog(const Table& table, int64_t change);
+  // So many rows of a table came to a tier of the logs, or left it. So many rows left DRAM.
+  void CountInLog(const Table& table, Tier tier, int64_t change);
   void CountEvicted() { rows_in_memory_.fetch_sub(1, std::memory_order_relaxed); }
 
  private:

@@ -33,25 +33,56 @@ CompactedRows::Logged CompactedRows::FindLogged(KeyIndex::Shard* shard, const Ro
   return is_other && !Seeded(SeededBug::kMovedWithoutLook) ? Logged{} : logged;
 }
 
+RowToLog CompactedRows::CopyOf(const RowId& id, std::span<const std::byte> record,
+                               uint32_t heat) const {
+  return {.row_class = rows_.slot_class(),
+          .record_bytes = rows_.record_bytes(),
+          .table = id.table,
+          .key = id.key,
+          .heat = heat,
+          .checkpoint = parts_.gate->checkpoint(),
+          .payload = record.subspan(sizeof(RecordHeader))};
+}
+
+void CompactedRows::Replace(KeyIndex::Shard* shard, const RowId& id, Location from,
+                            const Logged& logged, Location home) {
+  if (logged.note != nullptr) {
+    logged.note->SetLogged(home);
+  } else {
+    parts_.index->Move(shard, id.hash, logged.match, home);
+  }
+  parts_.logs->MarkDead(from);
+}
+
 bool CompactedRows::WriteAnew(KeyIndex::Shard* shard, const RowId& id, Location from,
                               const Logged& logged, std::span<const std::byte> record,
                               uint32_t heat) {
   EMBANK_CHECK(logged.any());
   const StatusOr<Location> home = parts_.logs->Of(from).appender().Append(
-      LogStream::kCompaction, {.row_class = rows_.slot_class(),
-                               .record_bytes = rows_.record_bytes(),
-                               .table = id.table,
-                               .key = id.key,
-                               .heat = heat,
-                               .checkpoint = parts_.gate->checkpoint(),
-                               .payload = record.subspan(sizeof(RecordHeader))});
+      LogStream::kCompaction, CopyOf(id, record, heat));
   if (!home.ok()) return false;
-  if (logged.note != nullptr) {
-    logged.note->SetLogged(*home);
-  } else {
-    parts_.index->Move(shard, id.hash, logged.match, *home);
+  Replace(shard, id, from, logged, *home);
+  return true;
+}
+
+bool CompactedRows::WriteBelow(KeyIndex::Shard* shard, const RowId& id, Location from,
+                               const Logged& logged, std::span<const std::byte> record,
+                               uint32_t heat) {
+  EMBANK_CHECK(logged.any());
+  if (rows_.Reserve(1) == 0) return false;
+  RowToLog copy = CopyOf(id, record, heat);
+  copy.was_dirty = true;  // it uses the reservation
+  const StatusOr<Location> home = parts_.logs->lowest().appender().Append(LogStream::kUser, copy);
+  if (!home.ok()) {
+    rows_.Release(1);
+    return false;
   }
-  parts_.logs->MarkDead(from);
+  const uint64_t too_early = Seeded(SeededBug::kMovedBeforeAppend) ? 1 : 0;
+  Replace(shard, id, from, logged, {home->units + too_early});
+  if (logged.note != nullptr) return true;
+  const Table& table = *parts_.tables->Get(id.table);
+  rows_.CountInLog(table, from.tier(), -1);
+  rows_.CountInLog(table, home->tier(), 1);
   return true;
 }
 
@@ -67,47 +98,72 @@ CompactedRows::Fate CompactedRows::ForgetOrSpare(KeyIndex::Shard* shard, const R
   const Logged logged = FindLogged(shard, id, from);
   if (!logged.any()) return Fate::kElsewhere;
   if (logged.note != nullptr) {
-    Spare(shard, id, from, logged, record, LoadRecordHeader(record).heat);
+    Spare(&forgetting_, shard, id, from, logged, record, LoadRecordHeader(record).heat);
     return Fate::kInMemory;
   }
-  const bool is_warm = IsWarm(id.hash, record);
-  CountSeen(is_warm);
+  const bool is_warm = IsWarm(forgetting_, id.hash, record);
+  forgetting_.CountSeen(is_warm);
   const uint32_t heat = log_rows_.HeatOfRecord(id.hash, record);
   // A row that is written anew has not been looked up since.
   parts_.heat_sketch->Take(id.hash, parts_.heat_clock->epochs());
-  if (is_warm && Spare(shard, id, from, logged, record, heat)) return Fate::kSpared;
+  if (is_warm && Spare(&forgetting_, shard, id, from, logged, record, heat)) return Fate::kSpared;
   Table& table = *parts_.tables->Get(id.table);
   parts_.index->Erase(shard, id.hash, logged.match);
   rows_.OnErase(shard, table, from);
   table.CountForgotten();
-  sparings_ = std::min(sparings_ + 1, kSparingsMax);
+  forgetting_.CountGone();
   return Fate::kForgotten;
 }
 
-bool CompactedRows::Spare(KeyIndex::Shard* shard, const RowId& id, Location from,
+CompactedRows::Fate CompactedRows::DemoteOrSpare(KeyIndex::Shard* shard, const RowId& id,
+                                                 Location from, std::span<const std::byte> record) {
+  const Logged logged = FindLogged(shard, id, from);
+  if (!logged.any()) return Fate::kElsewhere;
+  const bool is_warm = logged.note != nullptr || IsWarm(demoting_, id.hash, record);
+  demoting_.CountSeen(is_warm);
+  const uint32_t heat = log_rows_.HeatOfRecord(id.hash, record);
+  if (is_warm && Spare(&demoting_, shard, id, from, logged, record, heat)) {
+    // A row that is written anew has not been looked up since.
+    if (logged.note == nullptr) parts_.heat_sketch->Take(id.hash, parts_.heat_clock->epochs());
+    return Fate::kSpared;
+  }
+  if (Seeded(SeededBug::kDemotionForgets) && logged.note == nullptr) {
+    parts_.index->Erase(shard, id.hash, logged.match);
+    rows_.OnErase(shard, *parts_.tables->Get(id.table), from);
+    return Fate::kDemoted;
+  }
+  if (!WriteBelow(shard, id, from, logged, record, heat)) return Fate::kStuck;
+  if (logged.note == nullptr) parts_.heat_sketch->Take(id.hash, parts_.heat_clock->epochs());
+  demoting_.CountGone();
+  return Fate::kDemoted;
+}
+
+bool CompactedRows::Spare(Sparing* sparing, KeyIndex::Shard* shard, const RowId& id, Location from,
                           const Logged& logged, std::span<const std::byte> record, uint32_t heat) {
-  if (sparings_ == 0 || !WriteAnew(shard, id, from, logged, record, heat)) return false;
-  --sparings_;
+  if (sparing->left == 0 || !WriteAnew(shard, id, from, logged, record, heat)) return false;
+  --sparing->left;
   return true;
 }
 
-bool CompactedRows::IsWarm(KeyHash hash, std::span<const std::byte> record) const {
+bool CompactedRows::IsWarm(const Sparing& sparing, KeyHash hash,
+                           std::span<const std::byte> record) const {
   if (!by_heat_) return parts_.heat_sketch->Get(hash, parts_.heat_clock->epochs()) > 0;
-  return static_cast<uint32_t>(std::bit_width(log_rows_.HeatOfRecord(hash, record))) > warm_bits_;
+  const uint32_t heat = log_rows_.HeatOfRecord(hash, record);
+  return static_cast<uint32_t>(std::bit_width(heat)) > sparing.warm_bits;
 }
 
 // The bound rises where more than three quarters of the rows seen are warm, and falls where fewer
 // than a quarter are.
-void CompactedRows::CountSeen(bool is_warm) {
-  warm_rows_ += is_warm ? 1 : 0;
-  if (++seen_rows_ < kSeenRows) return;
-  if (warm_rows_ > kSeenRows - kSeenRows / 4) {
-    ++warm_bits_;
-  } else if (warm_rows_ < kSeenRows / 4 && warm_bits_ > 0) {
-    --warm_bits_;
+void CompactedRows::Sparing::CountSeen(bool is_warm) {
+  warm_rows += is_warm ? 1 : 0;
+  if (++seen_rows < kSeenRows) return;
+  if (warm_rows > kSeenRows - kSeenRows / 4) {
+    ++warm_bits;
+  } else if (warm_rows < kSeenRows / 4 && warm_bits > 0) {
+    --warm_bits;
   }
-  seen_rows_ = 0;
-  warm_rows_ = 0;
+  seen_rows = 0;
+  warm_rows = 0;
 }
 
 bool CompactedRows::ForgetColdest(KeyIndex::Shard* shard) {

@@ -1,8 +1,9 @@
-// Rows whose segments compaction empties: they are written anew, or, in tables that forget,
-// forgotten.
+// Rows whose segments compaction empties: they are written anew, demoted to the log of a lower
+// tier, or, in tables that forget, forgotten.
 #ifndef EMBANK_STORE_PLACEMENT_COMPACTED_ROWS_H_
 #define EMBANK_STORE_PLACEMENT_COMPACTED_ROWS_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 
@@ -38,6 +39,8 @@ class CompactedRows {
     kInMemory,   // DRAM has the row, too
     kSpared,     // the row is warm and was written anew
     kForgotten,
+    kDemoted,
+    kStuck,  // the row has to leave, and no log takes it
   };
   // Forgets the row whose record is at `from`, unless DRAM has it or it is warm: looked up since it
   // was written or, under LFU, hotter than most rows that were seen before it. A row that is not
@@ -47,13 +50,32 @@ class CompactedRows {
                      std::span<const std::byte> record)
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
 
+  // Demotes the row whose record is at `from` to the log of the lowest tier, unless DRAM has it or
+  // it is warm: such a row is written anew in its log, as long as no more rows are than go. One
+  // thread at a time.
+  Fate DemoteOrSpare(KeyIndex::Shard* shard, const RowId& id, Location from,
+                     std::span<const std::byte> record)
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+
   // Forgets the row of the shard that is the next victim in DRAM. False: the shard has less than
   // its part of rows, or the next victims are pinned.
   bool ForgetColdest(KeyIndex::Shard* shard) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
 
  private:
-  // Rows that may be spared before as many have to be forgotten: two steps of compaction.
-  static constexpr uint32_t kSparingsMax = 512;
+  // Which rows of a log are warm, and how many may be spared for that.
+  struct Sparing {
+    // Rows that may be spared before as many have to go: two steps of compaction.
+    static constexpr uint32_t kMax = 512;
+
+    void CountSeen(bool is_warm);
+    void CountGone() { left = std::min(left + 1, kMax); }
+
+    // Under LFU rows whose heat has more bits are warm, so that about half are.
+    uint32_t warm_bits = 0;
+    uint32_t seen_rows = 0;  // since warm_bits was set
+    uint32_t warm_rows = 0;
+    uint32_t left = kMax;  // the number of rows that may be spared
+  };
 
   // The place where the index has a row whose record is known: the entry of the log, or the note of
   // a clean row in DRAM. Neither: the row has another record, or is gone.
@@ -64,27 +86,29 @@ class CompactedRows {
   };
   Logged FindLogged(KeyIndex::Shard* shard, const RowId& id, Location from) const
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+  RowToLog CopyOf(const RowId& id, std::span<const std::byte> record, uint32_t heat) const;
+  void Replace(KeyIndex::Shard* shard, const RowId& id, Location from, const Logged& logged,
+               Location home) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
   bool WriteAnew(KeyIndex::Shard* shard, const RowId& id, Location from, const Logged& logged,
                  std::span<const std::byte> record, uint32_t heat)
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
-  bool Spare(KeyIndex::Shard* shard, const RowId& id, Location from, const Logged& logged,
-             std::span<const std::byte> record, uint32_t heat)
+  bool WriteBelow(KeyIndex::Shard* shard, const RowId& id, Location from, const Logged& logged,
+                  std::span<const std::byte> record, uint32_t heat)
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+  bool Spare(Sparing* sparing, KeyIndex::Shard* shard, const RowId& id, Location from,
+             const Logged& logged, std::span<const std::byte> record, uint32_t heat)
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
   void ForgetSlot(KeyIndex::Shard* shard, Location slot)
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
-  bool IsWarm(KeyHash hash, std::span<const std::byte> record) const;
-  void CountSeen(bool is_warm);
+  bool IsWarm(const Sparing& sparing, KeyHash hash, std::span<const std::byte> record) const;
 
   const PlacementParts& parts_;
   ClassRows& rows_;
   LogRows& log_rows_;
   const bool forgets_;
   const bool by_heat_;
-  // ForgetOrSpare's. Under LFU rows whose heat has more bits are warm, so that about half are.
-  uint32_t warm_bits_ = 0;
-  uint32_t seen_rows_ = 0;  // since warm_bits_ was set
-  uint32_t warm_rows_ = 0;
-  uint32_t sparings_ = kSparingsMax;  // the number of rows that may be spared
+  Sparing forgetting_;  // ForgetOrSpare's
+  Sparing demoting_;    // DemoteOrSpare's
 };
 
 }  // namespace embank

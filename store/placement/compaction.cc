@@ -68,6 +68,16 @@ void Compaction::Forget(RowMover* mover, uint64_t keys) {
   }
 }
 
+void Compaction::Demote(const RowMover& mover, uint64_t keys) {
+  EMBANK_CHECK(parts_.demotes);
+  const uint64_t bytes_max = kLookedAtPart * keys * mover.rows().record_bytes() + kLookedAtMin;
+  for (uint64_t looked_at_bytes = 0; looked_at_bytes < bytes_max && MustForget();) {
+    RowMover* in_memory = nullptr;
+    // Where no segment has ended, or the lower log takes nothing, rows stay.
+    if (ForgetInLog(&in_memory, &looked_at_bytes) != StepEnd::kDone) return;
+  }
+}
+
 // *in_memory: the class of the rows where three quarters or more are in memory: the oldest records
 // are of rows in use, and others of them are colder.
 Compaction::StepEnd Compaction::ForgetInLog(RowMover** in_memory, uint64_t* looked_at_bytes) {
@@ -184,10 +194,21 @@ void Compaction::MoveRow(Location from, std::span<const std::byte> record) {
   // The copy belongs to no checkpoint that has the record: no flip comes between.
   const BatchGate::Ticket ticket(parts_.gate);
   MutexLock lock(&shard->mutex);
-  if (aim_ == CompactionAim::kForget) {
+  if (aim_ == CompactionAim::kForget && parts_.demotes) {
+    DemoteRow(table->mover(), shard, id, from, record);
+  } else if (aim_ == CompactionAim::kForget) {
     ForgetRow(table->mover(), shard, id, from, record);
   } else if (!table->mover()->compacted().Relocate(shard, id, from, record)) {
     stuck_ = true;
+  }
+}
+
+void Compaction::DemoteRow(RowMover* mover, KeyIndex::Shard* shard, const RowId& id, Location from,
+                           std::span<const std::byte> record) {
+  const CompactedRows::Fate fate = mover->compacted().DemoteOrSpare(shard, id, from, record);
+  if (fate == CompactedRows::Fate::kStuck) stuck_ = true;
+  if (fate == CompactedRows::Fate::kDemoted) {
+    demoted_rows_.fetch_add(1, std::memory_order_relaxed);
   }
 }
 
@@ -202,6 +223,8 @@ void Compaction::ForgetRow(RowMover* mover, KeyIndex::Shard* shard, const RowId&
       return;
     case CompactedRows::Fate::kElsewhere:
     case CompactedRows::Fate::kSpared:
+    case CompactedRows::Fate::kDemoted:
+    case CompactedRows::Fate::kStuck:
       return;
   }
 }

@@ -18,6 +18,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "base/threads/executor.h"
 #include "base/threads/mutex.h"
@@ -28,10 +29,11 @@
 
 namespace embank {
 
-// What compaction works with; all of it outlives it.
+// The parts that the compaction of one log works with; all of them outlive it.
 struct CompactionParts {
   KeyIndex* index;
   RowLog* log;
+  bool demotes = false;  // rows that are too many go to the log of a lower tier
   const TableDirectory* tables;
   BatchGate* gate;
   Executor* executor;
@@ -58,10 +60,15 @@ class Compaction {
   // records' bytes, and kLookedAtMin, but for what it has begun: what is left, later batches do.
   // None behind a log that has stopped: no checkpoint follows, and nothing makes room.
   void Forget(RowMover* mover, uint64_t keys);
+  // As Forget, of a log whose rows are demoted, after any batch.
+  void Demote(const RowMover& mover, uint64_t keys);
   // For a row that was made or refused in a shard whose index cannot grow, so many are too many.
   void NoteRowsToForget(uint64_t rows) {
     rows_to_forget_.fetch_add(rows, std::memory_order_relaxed);
   }
+
+  // The number of rows that were demoted so far.
+  uint64_t demoted_rows() const { return demoted_rows_.load(std::memory_order_relaxed); }
 
   // Before a checkpoint, as MakeRoom: where changes have run out of room, moves rows of which
   // checkpoints are kept, so many at most; the next checkpoint but one brings that space back.
@@ -70,10 +77,13 @@ class Compaction {
   // While one lives, no row is moved.
   class Pause {
    public:
-    explicit Pause(Compaction* compaction) : lock_(&compaction->mutex_) {}
+    // nullptr: there is nothing to stop.
+    explicit Pause(Compaction* compaction) {
+      if (compaction != nullptr) lock_.emplace(&compaction->mutex_);
+    }
 
    private:
-    MutexLock lock_;
+    std::optional<MutexLock> lock_;
   };
 
  private:
@@ -109,6 +119,9 @@ class Compaction {
   void Drop(bool is_done) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void MoveRow(Location from, std::span<const std::byte> record)
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void DemoteRow(RowMover* mover, KeyIndex::Shard* shard, const RowId& id, Location from,
+                 std::span<const std::byte> record)
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_, shard->mutex);
   void ForgetRow(RowMover* mover, KeyIndex::Shard* shard, const RowId& id, Location from,
                  std::span<const std::byte> record)
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_, shard->mutex);
@@ -130,6 +143,7 @@ class Compaction {
   uint32_t forget_slot_ EMBANK_GUARDED_BY(mutex_) = 0;
   std::array<Location, kRowsAtATime> rows_ EMBANK_GUARDED_BY(mutex_);
   std::atomic<uint64_t> rows_to_forget_{0};  // for want of places in the index
+  std::atomic<uint64_t> demoted_rows_{0};
   std::atomic<uint32_t> next_shard_{0};      // in which a row of memory is forgotten
   std::unique_ptr<BackgroundTask> task_;     // last: its steps use the rest
 };

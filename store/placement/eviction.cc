@@ -131,7 +131,7 @@ bool Eviction::Evict(KeyIndex::Shard* shard, Location slot) {
     const uint64_t now = parts_.heat_clock->epochs();
     parts_.heat_sketch->Put(id.hash, HeatOf(usage, static_cast<HeatEpoch>(now)), now);
   }
-  rows_.CountInLog(table, 1);
+  rows_.CountInLog(table, home->tier(), 1);
   return true;
 }
 

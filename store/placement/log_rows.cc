@@ -129,10 +129,11 @@ bool LogRows::Append(KeyIndex::Shard* shard, const RowId& id, uint32_t heat, con
     EMBANK_CHECK(former.IsInLog());
     parts_.index->Move(shard, id.hash, match, *home);
     parts_.logs->MarkDead(former);
+    rows_.CountInLog(*parts_.tables->Get(id.table), former.tier(), -1);
   } else {
     parts_.index->Insert(shard, id.hash, *home);
-    rows_.CountInLog(*parts_.tables->Get(id.table), 1);
   }
+  rows_.CountInLog(*parts_.tables->Get(id.table), home->tier(), 1);
   return true;
 }
 

@@ -70,4 +70,23 @@ RowLogOptions LogSizes(const StoreOptions& options) {
   return log;
 }
 
+RowLogOptions PmemLogSizes(const StoreOptions& options, const std::optional<RowLogOptions>& sizes) {
+  StoreOptions as_if = options;
+  as_if.ssd_bytes = options.pmem_bytes;
+  RowLogOptions log = sizes.value_or(LogSizes(as_if));
+  log.tier = Tier::kPmem;
+  log.ssd_bytes = options.read_only ? 0 : options.pmem_bytes;
+  log.read_only = options.read_only;
+  log.has_reservations = false;
+  // The other quarter is what two kept checkpoints and compaction need; what does not fit goes to
+  // the SSD.
+  log.rows_bytes_max = options.pmem_bytes - options.pmem_bytes / 4;
+  // Records that are in files are read where they are; a list has memory for those in buffers.
+  log.read_bytes = std::min<uint64_t>(log.read_bytes, uint64_t{1} << 20);
+  if (options.dram_bytes == 0 || sizes.has_value()) return log;
+  // The log of the SSD has as much again.
+  if (log.buffers > 4) log.buffers /= 2;
+  return log;
+}
+
 }  // namespace embank

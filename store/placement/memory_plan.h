@@ -14,6 +14,7 @@
 #define EMBANK_STORE_PLACEMENT_MEMORY_PLAN_H_
 
 #include <cstdint>
+#include <optional>
 
 #include "base/memory/memory.h"
 #include "store/table/options.h"
@@ -60,6 +61,9 @@ uint64_t RowAddressBytes(const StoreOptions& options);
 // Buffers and lists of a log that suit dram_bytes: a sixteenth of it for each, as far as that goes;
 // segments of which ssd_bytes holds many.
 RowLogOptions LogSizes(const StoreOptions& options);
+// The sizes and limits of the log in PMem; `sizes` are taken in place of those that follow from
+// pmem_bytes and dram_bytes.
+RowLogOptions PmemLogSizes(const StoreOptions& options, const std::optional<RowLogOptions>& sizes);
 
 }  // namespace embank
 

@@ -19,6 +19,29 @@ Match Promotion::Promote(KeyIndex::Shard* shard, const RowId& id, const Match& m
   return PromoteTo(slot, shard, id, match, record, touches);
 }
 
+Match Promotion::PromoteIfHotter(KeyIndex::Shard* shard, const RowId& id, const Match& match,
+                                 std::span<const std::byte> record, uint32_t touches) {
+  if (match.location().tier() != Tier::kPmem) return Promote(shard, id, match, record, touches);
+  Location slot;
+  if (eviction_.TakeFreeSlots({&slot, 1}) == 1) {
+    return PromoteTo(slot, shard, id, match, record, touches);
+  }
+  if (IsHotterThanVictim(shard, id.hash, record, touches)) {
+    return Promote(shard, id, match, record, touches);
+  }
+  log_rows_.Touch(id.hash, record, touches);
+  return {};
+}
+
+bool Promotion::IsHotterThanVictim(KeyIndex::Shard* shard, KeyHash hash,
+                                   std::span<const std::byte> record, uint32_t touches) {
+  SlotOrders::Order& order = rows_.OrderOf(shard);
+  const uint32_t victim = order.Victim();
+  // Another shard gives a slot, if any does.
+  if (victim == kNoVictim) return true;
+  return log_rows_.HeatOfRecord(hash, record) + touches > rows_.HeatAt(victim);
+}
+
 bool Promotion::PromoteAhead(KeyIndex::Shard* shard, const RowId& id, const Match& match,
                              std::span<const std::byte> record, bool may_evict) {
   Location slot;
@@ -56,7 +79,7 @@ Match Promotion::PromoteTo(Location slot, KeyIndex::Shard* shard, const RowId& i
   const Match promoted = parts_.index->Move(shard, id.hash, match, slot);
   rows_.OnInsert(shard, slot);
   rows_.NoteAt(slot).SetLogged(home);
-  rows_.CountInLog(*parts_.tables->Get(id.table), -1);
+  rows_.CountInLog(*parts_.tables->Get(id.table), home.tier(), -1);
   return promoted;
 }
 

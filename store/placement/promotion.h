@@ -30,6 +30,12 @@ class Promotion {
                 std::span<const std::byte> record, uint32_t touches)
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
 
+  // As Promote, but a row of PMem only if DRAM has a free slot for it, or it is hotter than the row
+  // that would leave DRAM for it. Otherwise it stays, and the lookups are counted.
+  Match PromoteIfHotter(KeyIndex::Shard* shard, const RowId& id, const Match& match,
+                        std::span<const std::byte> record, uint32_t touches)
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+
   // As Promote, before the row is used: pins the row if its table may pin one more. Unless it
   // `may_evict`, it takes free slots only. False: there is no slot.
   bool PromoteAhead(KeyIndex::Shard* shard, const RowId& id, const Match& match,
@@ -44,6 +50,8 @@ class Promotion {
   }
 
  private:
+  bool IsHotterThanVictim(KeyIndex::Shard* shard, KeyHash hash, std::span<const std::byte> record,
+                          uint32_t touches) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
   Match PromoteTo(Location slot, KeyIndex::Shard* shard, const RowId& id, const Match& match,
                   std::span<const std::byte> record, uint32_t touches)
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);

@@ -80,6 +80,16 @@ Status Validate(const StoreOptions& options) {
   if (options.worker_threads > kWorkerThreadsMax) {
     return Invalid("worker_threads", options.worker_threads, "at most 1024");
   }
+  if (options.pmem_path.empty() && options.pmem_bytes != 0) {
+    return Invalid("pmem_bytes", options.pmem_bytes, "0 without a pmem_path");
+  }
+  if (options.pmem_path.empty()) return OkStatus();
+  if (options.path.empty()) {
+    return InvalidArgumentError("pmem_path: a store in PMem needs a path, for what PMem cannot hold");
+  }
+  if (options.pmem_bytes < kPmemBytesMin && !options.read_only) {
+    return Invalid("pmem_bytes", options.pmem_bytes, "at least 4194304 (4 MiB) with a pmem_path");
+  }
   return OkStatus();
 }
 

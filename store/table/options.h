@@ -17,6 +17,8 @@ namespace embank {
 
 // Index, records, one page of rows for a few classes: whatever the number of cores.
 inline constexpr uint64_t kDramBytesMin = uint64_t{16} << 20;
+// Four segments of the smallest size: one to write, one for compaction, and two with rows.
+inline constexpr uint64_t kPmemBytesMin = uint64_t{4} << 20;
 inline constexpr uint32_t kWorkerThreadsMax = 1024;
 inline constexpr size_t kTableNameBytesMax = 255;
 
@@ -26,6 +28,8 @@ struct StoreOptions {
   uint64_t seed = 0;
   std::string path = {};   // directory of the store; empty: memory only, and nothing below counts
   uint64_t ssd_bytes = 0;  // of the log; 0: no limit
+  std::string pmem_path = {};  // directory of the PMem tier; empty: there is none
+  uint64_t pmem_bytes = 0;     // of the log in PMem
   bool may_create = true;  // a store where there is none
   bool previous = false;   // opens the last checkpoint but one
   // Together with others who only read; then nothing is made or written, and ssd_bytes and

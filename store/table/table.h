@@ -45,6 +45,7 @@ struct StoreParts {
   MemoryBudget* pins;          // what pinned rows may take of memory
   BatchGate* gate;             // nullptr: there are no checkpoints
   Compaction* compaction;      // nullptr: there is no log, or it is only read
+  Compaction* demotion;        // of PMem; nullptr: there is no PMem, or it is only read
   PageMover* pages;            // nullptr: there is no log, or no limit of memory
   bool read_only;              // no row, table or rate changes
 };
@@ -110,10 +111,14 @@ class Table {
   void MarkDropped() { dropped_.store(true, std::memory_order_release); }
 
   uint64_t rows() const { return rows_.load(std::memory_order_relaxed); }
-  // Of them those that are in the log alone.
-  uint64_t rows_in_log() const { return rows_in_log_.load(std::memory_order_relaxed); }
-  void AddRowsInLog(int64_t change) const {
-    rows_in_log_.fetch_add(static_cast<uint64_t>(change), std::memory_order_relaxed);
+  // Of them those that are in one tier of the logs; that are in a log alone.
+  uint64_t rows_in(Tier tier) const {
+    return rows_in_logs_[static_cast<uint32_t>(tier)].load(std::memory_order_relaxed);
+  }
+  uint64_t rows_in_log() const { return rows_in(Tier::kPmem) + rows_in(Tier::kSsd); }
+  void AddRowsIn(Tier tier, int64_t change) const {
+    rows_in_logs_[static_cast<uint32_t>(tier)].fetch_add(static_cast<uint64_t>(change),
+                                                         std::memory_order_relaxed);
   }
   void AddRows(int64_t change) {
     rows_.fetch_add(static_cast<uint64_t>(change), std::memory_order_relaxed);
@@ -156,7 +161,7 @@ class Table {
   std::atomic<bool> dropped_{false};
   // Apart from what every batch reads.
   alignas(64) std::atomic<uint64_t> rows_{0};
-  mutable std::atomic<uint64_t> rows_in_log_{0};
+  mutable std::array<std::atomic<uint64_t>, kTiers> rows_in_logs_ = {};  // by tier
   std::atomic<bool> fills_{false};
   Pins pins_;
   TableCounters counters_;

@@ -98,7 +98,11 @@ Status LogAppender::MakeSlot(OpenSegment* open, const RowToLog& row) {
 
 // Compaction leaves others what is theirs, and itself what it needs to bring space back.
 bool LogAppender::IsFull(LogStream stream) const {
-  if (stream == LogStream::kUser) return !segments_.room().HasSegment();
+  if (stream == LogStream::kUser) {
+    const LogRoom& room = segments_.room();
+    // Without reservations compaction's segments are left to it here.
+    return options_.has_reservations ? !room.HasSegment() : room.SpareSegments() <= 0;
+  }
   candidates_.AssertReaderHeld();
   return !segments_.room().HasSegmentForCompaction(candidates_.BringsSpace());
 }
@@ -228,7 +232,9 @@ Location LogAppender::Put(OpenSegment* open, const RowToLog& row) {
   const std::span record = WriteRecord(*open, row);
   buffer->end = end;
   segment.UseSlot(row.key, row.table);
-  if (row.was_dirty) segments_.ledger().UseReservation(row.row_class);
+  if (row.was_dirty && options_.has_reservations) {
+    segments_.ledger().UseReservation(row.row_class);
+  }
   NoteOpenSlots(*open);
   segments_.AddRecord(&segment, slot, row);
 

@@ -35,6 +35,7 @@ void LogCheckpoints::AddFrozen(LogSegment* segment, std::vector<SegmentRows>* al
   segment->FreezeFor(segments_.frozen_checkpoint());
   if (segment->frozen_rows == 0) return;
   SegmentRows rows = {.header = segment->header,
+                      .tier = segment->tier,
                       .used_slots = segment->used_slots,
                       .bits = {},
                       .keys = {},

@@ -100,7 +100,7 @@ size_t LogReader::Plan(std::span<const ReadOrder> order, uint64_t bridged_bytes,
       list->AddBuffered(item, segment, buffered);
       ++counters_.buffered_reads;
     } else {
-      list->AddRead(item, segment, offset, bridged_bytes);
+      AddFromFile(item, segment, offset, bridged_bytes, list);
       ++read_rows;
     }
   }
@@ -108,6 +108,16 @@ size_t LogReader::Plan(std::span<const ReadOrder> order, uint64_t bridged_bytes,
   for (const Transfer& transfer : list->transfers()) counters_.read_bytes += transfer.bytes.size();
   counters_.reads += list->transfers().size();
   return done;
+}
+
+void LogReader::AddFromFile(const LogReadItem& item, const std::shared_ptr<LogSegment>& segment,
+                            uint64_t offset, uint64_t bridged_bytes, LogReadList* list) {
+  const std::span<const std::byte> mapping = segment->file->mapping();
+  if (offset + item.bytes <= mapping.size()) {
+    list->AddMapped(item, segment, mapping.data() + offset);
+  } else {
+    list->AddRead(item, segment, offset, bridged_bytes);
+  }
 }
 
 StatusOr<std::span<const std::byte>> LogReader::ReadOne(Location location, RecordScratch* scratch) {

@@ -50,6 +50,8 @@ class LogReader {
 
  private:
   size_t Plan(std::span<const ReadOrder> order, uint64_t bridged_bytes, LogReadList* list);
+  static void AddFromFile(const LogReadItem& item, const std::shared_ptr<LogSegment>& segment,
+                          uint64_t offset, uint64_t bridged_bytes, LogReadList* list);
   std::unique_ptr<LogReadList> TakeList();
   void GiveBack(std::unique_ptr<LogReadList> list);
 

@@ -14,7 +14,10 @@ namespace embank {
 LogSegments::LogSegments(MemorySource* source, MemoryBudget* budget, const RowLogOptions& options)
     : options_(options),
       ledger_(source, budget, options.ssd_bytes, options.segment_bytes, &figures_),
-      next_segment_id_(options.first_segment_id) {}
+      next_segment_id_(options.first_segment_id) {
+  MutexLock lock(&mutex_);
+  if (options.rows_bytes_max != 0) ledger_.LimitRows(options.rows_bytes_max);
+}
 
 // ---- which there are ----
 
@@ -149,6 +152,7 @@ bool LogSegments::IsKept(const LogSegment& segment) const {
   const bool is_frozen = segment.frozen_for == frozen_checkpoint_;
   const uint32_t rows = is_frozen ? segment.frozen_rows : segment.live_rows;
   const bool frozen = frozen_checkpoint_ != 0 && rows > 0;
+  if (options_.tier == Tier::kPmem && Seeded(SeededBug::kPmemSegmentGivenUp)) return false;
   if (frozen && !Seeded(SeededBug::kFrozenSegmentGivenUp)) return true;
   if (Seeded(SeededBug::kKeptSegmentGivenUp)) return false;
   return segment.newest_checkpoint != 0 && segment.newest_checkpoint >= oldest_kept_;

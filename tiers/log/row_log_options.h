@@ -21,6 +21,10 @@ struct RowLogOptions {
   uint64_t read_bytes = uint64_t{4} << 20;      // of one list of reads
   uint32_t read_lists = 8;                      // threads that can read at once
   uint64_t ssd_bytes = 0;                       // all segments together; 0: no limit
+  // Bytes of rows of classes that forget beyond which some are too many; 0: half of ssd_bytes.
+  uint64_t rows_bytes_max = 0;
+  // Whether dirty rows have reservations here. Otherwise rows are taken while segments are spare.
+  bool has_reservations = true;
   bool read_only = false;  // as if it had stopped: no file is written, made or removed
 };
 

@@ -8,17 +8,21 @@
 
 namespace embank {
 
-RowLogs::RowLogs(std::unique_ptr<RowLog> ssd) {
-  EMBANK_CHECK(ssd != nullptr);
-  owned_[0] = std::move(ssd);
+RowLogs::RowLogs(std::unique_ptr<RowLog> ssd, std::unique_ptr<RowLog> pmem)
+    : owned_{std::move(pmem), std::move(ssd)} {
+  EMBANK_CHECK(owned_.back() != nullptr);
   for (const auto& log : owned_) {
     if (log == nullptr) continue;
+    EMBANK_CHECK(log->options().has_reservations == (log == owned_.back()));
     all_[count_++] = log.get();
     by_tier_[static_cast<uint32_t>(log->options().tier)] = log.get();
   }
 }
 
 Status RowLogs::AddRowClass(uint32_t row_class, uint32_t record_bytes, bool forgets) {
+  if (pmem() != nullptr) {
+    EMBANK_RETURN_IF_ERROR(pmem()->space().AddRowClass(row_class, record_bytes, /*forgets=*/true));
+  }
   return lowest().space().AddRowClass(row_class, record_bytes, forgets);
 }
 
@@ -33,7 +37,43 @@ StatusOr<Location> RowLogs::Append(const RowToLog& row) {
 
 Status RowLogs::AppendAll(std::span<const RowToLog> rows, std::span<Location> homes,
                           size_t* count) {
-  return lowest().appender().AppendAll(LogStream::kUser, rows, homes, count);
+  EMBANK_CHECK(homes.size() >= rows.size());
+  *count = 0;
+  if (pmem() != nullptr) AppendToPmem(rows, homes, count);
+  if (*count == rows.size()) return OkStatus();
+  size_t more = 0;
+  Status status = lowest().appender().AppendAll(LogStream::kUser, rows.subspan(*count),
+                                                homes.subspan(*count), &more);
+  *count += more;
+  return status;
+}
+
+// A log without space is asked again when a segment of it has died.
+bool RowLogs::MayTake(const RowLog& log) const {
+  return pmem_full_at_.load(std::memory_order_relaxed) != log.counters().dead_segments + 1;
+}
+
+void RowLogs::AppendToPmem(std::span<const RowToLog> rows, std::span<Location> homes,
+                           size_t* count) {
+  if (!MayTake(*pmem())) return;
+  const uint64_t dead_segments = pmem()->counters().dead_segments;
+  const Status status = pmem()->appender().AppendAll(LogStream::kUser, rows, homes, count);
+  // What PMem does not take, for whatever reason, the SSD does.
+  if (!status.ok()) pmem_full_at_.store(dead_segments + 1, std::memory_order_relaxed);
+  ReleaseReservations(rows.first(*count));
+}
+
+// Rows that were written to PMem need their reservations no more.
+void RowLogs::ReleaseReservations(std::span<const RowToLog> rows) {
+  for (size_t begin = 0; begin < rows.size();) {
+    size_t end = begin;
+    uint64_t dirty = 0;
+    for (; end < rows.size() && rows[end].row_class == rows[begin].row_class; ++end) {
+      dirty += rows[end].was_dirty ? 1 : 0;
+    }
+    lowest().space().Release(rows[begin].row_class, dirty);
+    begin = end;
+  }
 }
 
 bool RowLogs::ReserveAndMarkDead(uint32_t row_class, Location location) {

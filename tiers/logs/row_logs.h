@@ -10,6 +10,7 @@
 #define EMBANK_TIERS_LOGS_ROW_LOGS_H_
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -26,8 +27,8 @@ namespace embank {
 // Thread-safe.
 class RowLogs {
  public:
-  // Takes the log of the SSD.
-  explicit RowLogs(std::unique_ptr<RowLog> ssd);
+  // Takes the log of the SSD, and that of PMem; nullptr: there is no PMem.
+  explicit RowLogs(std::unique_ptr<RowLog> ssd, std::unique_ptr<RowLog> pmem = nullptr);
   RowLogs(const RowLogs&) = delete;
   RowLogs& operator=(const RowLogs&) = delete;
 
@@ -35,6 +36,8 @@ class RowLogs {
   std::span<RowLog* const> all() const { return {all_.data(), count_}; }
   // The log of the lowest tier, which reserves space.
   RowLog& lowest() const { return *all_[count_ - 1]; }
+  // The log of PMem; nullptr: there is none.
+  RowLog* pmem() const { return by_tier_[static_cast<uint32_t>(Tier::kPmem)]; }
   // The log that has a location.
   RowLog& Of(Location location) const {
     RowLog* const log = by_tier_[static_cast<uint32_t>(location.tier())];
@@ -42,7 +45,8 @@ class RowLogs {
     return *log;
   }
 
-  // Rows of a class may be dirty from now on. kResourceExhausted: dram_bytes has no memory for its
+  // Rows of a class may be dirty from now on. Those in PMem are demoted where it is full, whether
+  // the class forgets or not. kResourceExhausted: dram_bytes has no memory for its
   // segments. std::bad_alloc leaves it. A repeated call completes what failed.
   Status AddRowClass(uint32_t row_class, uint32_t record_bytes, bool forgets);
 
@@ -98,10 +102,16 @@ class RowLogs {
   uint64_t slack_bytes() const;
 
  private:
-  std::array<std::unique_ptr<RowLog>, kTiers> owned_;
+  bool MayTake(const RowLog& log) const;
+  void AppendToPmem(std::span<const RowToLog> rows, std::span<Location> homes, size_t* count);
+  void ReleaseReservations(std::span<const RowToLog> rows);
+
+  std::array<std::unique_ptr<RowLog>, 2> owned_;
   std::array<RowLog*, kTiers> by_tier_ = {};
   std::array<RowLog*, kTiers> all_ = {};
   size_t count_ = 0;
+  // The number of dead segments of PMem, and one, when it refused a row; 0: it did not.
+  std::atomic<uint64_t> pmem_full_at_{0};
 };
 
 }  // namespace embank

@@ -13,6 +13,13 @@ namespace {
 
 constexpr size_t kItemsPerBlock = 4;
 
+Status DamagedRecord(const LogReadItem& item) {
+  return StatusWithRoom(StatusCode::kDataLoss, [&] {
+    return StrCat("the record in slot ", item.place.slot, " of segment ", item.place.segment_id,
+                  " is damaged");
+  });
+}
+
 }  // namespace
 
 Status NoRecord() {
@@ -29,10 +36,7 @@ Status VerifyRecord(const LogReadItem& item, const Transfer& transfer) {
       transfer.file->Read(transfer.offset + begin, transfer.bytes.subspan(begin, end - begin));
   if (again.ok() && RecordIsWhole(item.place, record)) return OkStatus();
   if (!again.ok() && !IsOutOfRange(again)) return again;
-  return StatusWithRoom(StatusCode::kDataLoss, [&] {
-    return StrCat("the record in slot ", item.place.slot, " of segment ", item.place.segment_id,
-                  " is damaged");
-  });
+  return DamagedRecord(item);
 }
 
 std::unique_ptr<LogReadList> LogReadList::Create(FileSystem* files, MemorySource* source,
@@ -68,7 +72,8 @@ void LogReadList::Clear() {
 
 bool LogReadList::HasRoomFor(uint32_t record_bytes) const {
   const uint64_t most = RoundUp(record_bytes, kBlockBytes) + kBlockBytes;
-  return items_.size() < items_.capacity() && used_bytes_ + most <= memory_.size_bytes();
+  return items_.size() < items_.capacity() && segments_.size() < segments_.capacity() &&
+         used_bytes_ + most <= memory_.size_bytes();
 }
 
 void LogReadList::AddBuffered(LogReadItem item, const std::shared_ptr<LogSegment>& segment,
@@ -78,6 +83,14 @@ void LogReadList::AddBuffered(LogReadItem item, const std::shared_ptr<LogSegment
   std::memcpy(to, record, item.bytes);
   used_bytes_ += RoundUp(item.bytes, kBlockBytes);
   item.record = to;
+  items_.push_back(item);
+}
+
+void LogReadList::AddMapped(LogReadItem item, const std::shared_ptr<LogSegment>& segment,
+                            const std::byte* record) {
+  Keep(segment);
+  item.record = record;
+  item.transfer = LogReadItem::kMapped;
   items_.push_back(item);
 }
 
@@ -106,6 +119,9 @@ void LogReadList::AddRead(LogReadItem item, const std::shared_ptr<LogSegment>& s
 Status LogReadList::Finish(const LogReadItem& item) {
   if (item.record == nullptr) return NoRecord();
   if (item.transfer == LogReadItem::kNone) return OkStatus();
+  if (item.transfer == LogReadItem::kMapped) {
+    return RecordIsWhole(item.place, {item.record, item.bytes}) ? OkStatus() : DamagedRecord(item);
+  }
   return VerifyRecord(item, transfers_[item.transfer]);
 }
 

@@ -26,11 +26,13 @@ struct RecordScratch {
 // A record that is wanted.
 struct LogReadItem {
   static constexpr uint32_t kNone = 0xFFFFFFFF;
+  static constexpr uint32_t kMapped = kNone - 1;
   size_t i = 0;                       // the caller's number for it
   const std::byte* record = nullptr;  // where it is or will be; nullptr: there is no such slot
   RecordPlace place = {};
   uint32_t bytes = 0;
-  uint32_t transfer = kNone;  // kNone: it is there
+  // kNone: it is there, and whole. kMapped: it is there, and not verified yet.
+  uint32_t transfer = kNone;
 };
 
 // Whether a transfer has brought the record; what went wrong on the way is tried again, for its
@@ -63,12 +65,15 @@ class LogReadList {
   // Whether one more such record fits, whatever way it is added.
   bool HasRoomFor(uint32_t record_bytes) const;
 
-  // Adds an item: one that is not there, one that is copied now, one that is to be read. The
+  // Adds an item: one that is not there, one that is copied now, one that stays where it is in a
+  // mapped file, one that is to be read. The
   // offsets of reads in one segment must grow from call to call; neighbours share a transfer, and
   // those between which no more than `bridged_bytes` lie, where there is room for these.
   void AddMissing(const LogReadItem& item) { items_.push_back(item); }
   void AddBuffered(LogReadItem item, const std::shared_ptr<LogSegment>& segment,
                    const std::byte* record);
+  void AddMapped(LogReadItem item, const std::shared_ptr<LogSegment>& segment,
+                 const std::byte* record);
   void AddRead(LogReadItem item, const std::shared_ptr<LogSegment>& segment, uint64_t offset,
                uint64_t bridged_bytes = 0);
 

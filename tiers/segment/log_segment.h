@@ -35,6 +35,7 @@ constexpr Location LocationInSegment(Tier tier, uint32_t index, uint64_t offset)
 // Which rows of a segment a checkpoint has.
 struct SegmentRows {
   SegmentHeader header;
+  Tier tier = Tier::kSsd;  // of the log that has the segment
   uint32_t used_slots;
   std::vector<uint64_t> bits;  // one for each of them
   // Whose the slots are, of a segment that has no footer yet; else empty.

@@ -37,6 +37,10 @@ struct SegmentHeader {
 // The name of a segment's file.
 std::string SegmentName(uint64_t segment_id);
 
+// Segments that were written to PMem have numbers from here on: checksums depend on the number, so
+// that no two segments of a store share one.
+inline constexpr uint64_t kPmemSegmentIdMin = uint64_t{1} << 62;
+
 // Whether these are sizes that a writer may have chosen.
 bool IsSound(const SegmentHeader& header);
 

@@ -76,7 +76,7 @@ uint64_t LogRoom::BytesToForget() const {
   if (!any_forgets_ || ssd_bytes_ == 0) return 0;
   // A dirty row has no record that lives.
   const uint64_t bytes = live_bytes_ + dirty_bytes_;
-  return bytes - std::min(bytes, ssd_bytes_ / kRowsPart);
+  return bytes - std::min(bytes, rows_bytes_max_);
 }
 
 int64_t LogRoom::SpareSegments() const {

@@ -19,7 +19,9 @@ class LogRoom {
  public:
   // ssd_bytes == 0: no limit.
   LogRoom(uint64_t ssd_bytes, uint64_t segment_bytes)
-      : ssd_bytes_(ssd_bytes), segment_bytes_(segment_bytes) {}
+      : ssd_bytes_(ssd_bytes),
+        segment_bytes_(segment_bytes),
+        rows_bytes_max_(ssd_bytes / kRowsPart) {}
 
   // Of less no log can be made use of: a segment to write, one for compaction, and what is kept.
   static constexpr uint64_t kSegmentsMin = 3;
@@ -43,6 +45,9 @@ class LogRoom {
   void AddTaken(int64_t bytes) { taken_bytes_ += static_cast<uint64_t>(bytes); }
   // So many bytes are for manifests and heat.
   void SetAside(uint64_t bytes) { aside_bytes_ = bytes; }
+
+  // Rows of classes that forget are too many beyond so many bytes of rows.
+  void LimitRows(uint64_t bytes) { rows_bytes_max_ = bytes; }
 
   // How many of `rows` more rows of a class may be dirty.
   uint64_t Admits(uint32_t row_class, uint64_t rows) const;
@@ -92,6 +97,7 @@ class LogRoom {
 
   const uint64_t ssd_bytes_;
   const uint64_t segment_bytes_;
+  uint64_t rows_bytes_max_;
   std::vector<Class> classes_;
   uint64_t taken_bytes_ = 0;
   uint64_t aside_bytes_ = 0;

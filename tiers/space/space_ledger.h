@@ -30,6 +30,9 @@ class SpaceLedger {
   // std::bad_alloc leaves it.
   Status AddClass(uint32_t row_class, uint32_t record_bytes, bool forgets, bool is_written);
 
+  // Rows of classes that forget are too many beyond so many bytes of rows.
+  void LimitRows(uint64_t bytes) { room_.LimitRows(bytes); }
+
   // Reserves space and memory for the records of so many rows, which room() admits; returns how
   // many rows that is: all or none. `must`: space is reserved whatever the memory.
   uint64_t Reserve(uint32_t row_class, uint64_t rows, bool must);

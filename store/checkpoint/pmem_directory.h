@@ -1,0 +1,76 @@
+// The directory of a store's PMem tier: segments alone. It is locked while the store is open, and
+// says by the name of a file whose it is.
+//
+//   LOCK          is locked as in the store's own directory (store/checkpoint/store_lock.h)
+//   STORE-<id>    empty: the store that the segments are of
+//   segment-<id>  a segment of the log in PMem
+#ifndef EMBANK_STORE_CHECKPOINT_PMEM_DIRECTORY_H_
+#define EMBANK_STORE_CHECKPOINT_PMEM_DIRECTORY_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "base/files/file_system.h"
+#include "base/pmem/pmem_file_system.h"
+#include "base/status.h"
+#include "base/status_or.h"
+#include "store/checkpoint/manifest.h"
+#include "store/checkpoint/store_listing.h"
+#include "store/checkpoint/store_lock.h"
+#include "store/table/options.h"
+
+namespace embank {
+
+// Used by one thread at a time.
+class PmemDirectory {
+ public:
+  // Opens and locks the directory that the options name, for the store of an opened manifest. Makes
+  // it, and the name of the store in it, for a store that may be created or changed. nullptr: the
+  // store has no PMem. `files` outlives it; nullptr: mapped files of libpmem.
+  // kFailedPrecondition: the manifest has rows in PMem, and the options name no directory, or one
+  // that is not there.
+  // kInvalidArgument: the directory is no directory, or another store's.
+  // kUnavailable: libpmem is not installed, or the directory is locked elsewhere.
+  // The statuses of files.
+  static StatusOr<std::unique_ptr<PmemDirectory>> Open(FileSystem* files,
+                                                       const StoreOptions& options,
+                                                       const Manifest& opened);
+  ~PmemDirectory();
+  PmemDirectory(const PmemDirectory&) = delete;
+  PmemDirectory& operator=(const PmemDirectory&) = delete;
+
+  FileSystem* file_system() const { return files_; }
+  Directory* files() const { return directory_.get(); }
+  const StoreLock& lock() const { return *lock_; }
+  // The path that manifests keep: absolute.
+  const std::string& path() const { return path_; }
+  // The number from which on names of segments are new here.
+  uint64_t next_segment_id() const { return listing_.next_pmem_segment_id; }
+
+  // Drains and msync calls so far; 0: the files are the caller's.
+  uint64_t drains() const;
+
+  // Removes segments that none of these manifests has.
+  void RemoveOrphans(std::span<const Manifest> kept);
+
+ private:
+  PmemDirectory(std::unique_ptr<FileSystem> base, std::unique_ptr<PmemFileSystem> own,
+                FileSystem* files);
+  Status OpenAndLock(const StoreOptions& options, const Manifest& opened);
+  Status CheckStore(const StoreOptions& options, uint64_t store_id);
+
+  const std::unique_ptr<FileSystem> base_files_;  // nullptr: the files are the caller's
+  const std::unique_ptr<PmemFileSystem> own_files_;
+  FileSystem* const files_;
+  std::string path_;
+  std::unique_ptr<Directory> directory_;
+  std::unique_ptr<StoreLock> lock_;
+  StoreListing listing_;
+};
+
+}  // namespace embank
+
+#endif  // EMBANK_STORE_CHECKPOINT_PMEM_DIRECTORY_H_
