@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "tests/support/small_log.h"
+#include "tests/support/pmem_tier.h"
 
 namespace embank::test {
 namespace {
@@ -67,6 +68,11 @@ RowLogOptions CrashedLog() {
 Status OpenOnDisk(embank_store_options options, StoreEnvironment environment, StorePtr* store) {
   options.path = "store";
   if ((options.flags & EMBANK_OPEN_READ_ONLY) == 0) options.flags |= EMBANK_OPEN_CREATE;
+  if (WithPmem()) {
+    options.pmem_path = kPmemPath;
+    options.pmem_bytes = kPmemBytes;
+    AddPmem(&environment);
+  }
   embank_store* opened = nullptr;
   Status status = OpenStoreIn(&options, std::move(environment), &opened);
   store->reset(opened);

@@ -12,6 +12,7 @@
 #include "tests/crash/checkpoint_notes.h"
 #include "tests/crash/replayed_steps.h"
 #include "tests/support/door.h"
+#include "tests/support/pmem_tier.h"
 #include "tests/support/small_log.h"
 
 namespace embank::test {
@@ -56,6 +57,12 @@ class KilledProcess {
     StoreEnvironment environment;
     environment.files = &files_;
     environment.log = SmallLog();
+    const std::string pmem_path = options_.directory + "/pmem";
+    if (WithPmem()) {
+      AddPmem(&environment);
+      options.pmem_path = pmem_path.c_str();
+      options.pmem_bytes = kPmemBytes;
+    }
     const Status opened = OpenStoreIn(&options, std::move(environment), &store);
     store_.reset(store);
     return opened.ok() ? "" : opened.ToString();

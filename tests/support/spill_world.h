@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "store/store.h"
+#include "tests/support/pmem_tier.h"
 #include "tests/support/simulated_disk.h"
 #include "tests/support/small_log.h"
 #include "tests/support/store_world.h"
@@ -41,6 +42,7 @@ class SpillWorld {
     options_.seed = seed;
     options_.path = "log";
     options_.ssd_bytes = ssd_bytes;
+    if (WithPmem()) AddPmemOptions(kPmemBytes);
     const Status opened = Open(false, std::move(executor));
     EXPECT_TRUE(opened.ok()) << opened;
   }
@@ -55,6 +57,12 @@ class SpillWorld {
   FailingMemory& memory() { return memory_; }
   // What the next Open asks for, but for `previous`.
   StoreOptions& options() { return options_; }
+
+  // The next Open has so much PMem.
+  void AddPmemOptions(uint64_t pmem_bytes) {
+    options_.pmem_path = kPmemPath;
+    options_.pmem_bytes = pmem_bytes;
+  }
 
   void Close() {
     store_.reset();
@@ -77,11 +85,13 @@ class SpillWorld {
                                               std::unique_ptr<Executor> executor = nullptr) {
     options_.previous = previous;
     if (executor == nullptr) executor = std::make_unique<SimulatedExecutor>(options_.seed);
-    return Store::Open(options_, {.memory = &memory_,
-                                  .clock = &clock_,
-                                  .executor = std::move(executor),
-                                  .files = disk_.get(),
-                                  .log = LargeReads()});
+    StoreEnvironment environment = {.memory = &memory_,
+                                    .clock = &clock_,
+                                    .executor = std::move(executor),
+                                    .files = disk_.get(),
+                                    .log = LargeReads()};
+    AddPmem(&environment);
+    return Store::Open(options_, std::move(environment));
   }
   std::unique_ptr<SimulatedDisk> TakeDisk() {
     Close();

@@ -1,0 +1,339 @@
+// Rows in PMem: how they come there and leave it, and what a store says whose PMem is missing.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "store/batch/gradients.h"
+#include "store/batch/lookup.h"
+#include "store/batch/write.h"
+#include "store/inspect/survey.h"
+#include "store/inspect/verify.h"
+#include "store/scan/scan.h"
+#include "tests/support/spill_world.h"
+
+namespace embank::test {
+namespace {
+
+constexpr uint64_t kLargePmem = uint64_t{64} << 20;
+
+// A store of a table with rows of 8 KiB, of which memory holds about 2,000.
+class PmemTier : public testing::Test {
+ protected:
+  void OpenWith(uint64_t pmem_bytes, uint64_t ssd_bytes = 0) {
+    world_.AddPmemOptions(pmem_bytes);
+    world_.options().ssd_bytes = ssd_bytes;
+    const Status opened = world_.Open();
+    ASSERT_TRUE(opened.ok()) << opened;
+    table_ = world_.Create("t", Optimizer::kAdagrad);
+  }
+  // Rows of 100 keys at a time, each with values of its key times `factor`.
+  void Fill(Key keys, float factor = 1.0f, Key first = 0) {
+    for (Key begin = first; begin < first + keys; begin += 100) {
+      const std::vector<Key> some = KeysFrom(begin, 100);
+      const Status status = Upsert(table_, some, RowsOf(RowsOfKeys(some, factor), kDim), {});
+      ASSERT_TRUE(status.ok()) << status;
+    }
+  }
+  void ExpectRows(Key keys, float factor = 1.0f) {
+    for (Key begin = 0; begin < keys; begin += 100) {
+      const std::vector<Key> some = KeysFrom(begin, 100);
+      std::vector<float> rows(some.size() * kDim, -1.0f);
+      const Status status = Lookup(table_, some, MissingRule::kSkip, RowsIn(&rows, kDim), {});
+      ASSERT_TRUE(status.ok()) << status;
+      ASSERT_EQ(rows, RowsOfKeys(some, factor)) << "from key " << begin;
+    }
+  }
+  void Lookups(const std::vector<Key>& keys) {
+    std::vector<float> rows(keys.size() * kDim);
+    ASSERT_TRUE(Lookup(table_, keys, MissingRule::kSkip, RowsIn(&rows, kDim), {}).ok());
+  }
+  Tier TierOf(Key key) {
+    return table_->parts().index->Find(table_->IdOf(key, table_->HashOf(key))).location().tier();
+  }
+  std::vector<Key> KeysIn(Tier tier, Key keys, size_t most) {
+    std::vector<Key> found;
+    for (Key key = 0; key < keys && found.size() < most; ++key) {
+      if (TierOf(key) == tier) found.push_back(key);
+    }
+    return found;
+  }
+  void Checkpoint() {
+    const auto made = world_->checkpoints()->Make({});
+    ASSERT_TRUE(made.ok()) << made.status();
+  }
+  void Reopen() {
+    const Status opened = world_.Open();
+    ASSERT_TRUE(opened.ok()) << opened;
+    table_ = *world_->catalog().Open("t");
+  }
+  uint64_t ssd_rows() { return table_->rows_in(Tier::kSsd); }
+  uint64_t pmem_rows() { return table_->rows_in(Tier::kPmem); }
+
+  SpillWorld world_{11};
+  Table* table_ = nullptr;
+};
+
+TEST_F(PmemTier, RowsThatLeaveDramGoToPmemWhileItHasSpace) {
+  OpenWith(kLargePmem);
+  Fill(4000);
+  EXPECT_GT(pmem_rows(), 1500u);
+  EXPECT_EQ(ssd_rows(), 0u);
+  EXPECT_EQ(world_->logs()->lowest().counters().appended_rows, 0u);
+  ExpectRows(4000);
+}
+
+TEST_F(PmemTier, FullPmemDemotesItsOldestRowsToTheSsd) {
+  OpenWith(kPmemBytes);
+  Fill(6000);
+  EXPECT_GT(pmem_rows(), 100u);
+  EXPECT_GT(ssd_rows(), 2000u);
+  EXPECT_GT(world_->demoted_rows(), 100u);
+  ExpectRows(6000);
+}
+
+TEST_F(PmemTier, ARowThatIsLookedUpStaysWhereOthersAreDemoted) {
+  OpenWith(2 * kPmemBytes);
+  Fill(2800);
+  const std::vector<Key> warm = KeysIn(Tier::kPmem, 2800, 40);
+  ASSERT_EQ(warm.size(), 40u);
+  uint64_t kept = 0;
+  for (Key key = 2800; key < 6000; key += 100) {
+    Lookups(warm);
+    Fill(100, 1.0f, key);
+  }
+  for (const Key key : warm) kept += TierOf(key) != Tier::kSsd ? 1 : 0;
+  ASSERT_GT(world_->demoted_rows(), 500u);
+  EXPECT_GE(kept, 38u) << "each was looked up between any two demotions of it";
+  ExpectRows(6000);
+}
+
+TEST_F(PmemTier, LookupsPromoteOnlyRowsThatAreHotterThanTheVictim) {
+  OpenWith(kLargePmem);
+  Fill(4000);
+  const std::vector<Key> in_dram = KeysIn(Tier::kDram, 4000, 4000);
+  for (int i = 0; i < 4; ++i) Lookups(in_dram);
+  const std::vector<Key> cold = KeysIn(Tier::kPmem, 4000, 50);
+  const uint64_t before = pmem_rows();
+  Lookups(cold);
+  EXPECT_EQ(pmem_rows(), before) << "all of DRAM is hotter";
+  for (int i = 0; i < 8; ++i) Lookups(cold);
+  const auto promoted = std::ranges::count_if(
+      cold, [&](Key key) { return TierOf(key) == Tier::kDram; });
+  EXPECT_GT(promoted, 40) << "they are hotter now";
+  ExpectRows(4000);
+}
+
+TEST_F(PmemTier, ARowOfPmemThatChangesIsNotAnsweredAsItWas) {
+  OpenWith(kLargePmem);
+  Fill(4000);
+  // Clean rows in DRAM, whose records are in PMem, and rows of PMem alone.
+  const std::vector<Key> keys = KeysIn(Tier::kPmem, 4000, 300);
+  for (int i = 0; i < 8; ++i) Lookups(keys);
+  const std::vector<float> twice = RowsOfKeys(keys, 2.0f);
+  ASSERT_TRUE(Upsert(table_, keys, RowsOf(twice, kDim), {}).ok());
+  // They leave DRAM, and come back.
+  Fill(3000, 1.0f, 10000);
+  std::vector<float> rows(keys.size() * kDim);
+  ASSERT_TRUE(Lookup(table_, keys, MissingRule::kSkip, RowsIn(&rows, kDim), {}).ok());
+  EXPECT_EQ(rows, twice);
+}
+
+TEST_F(PmemTier, ACheckpointWritesNoRowToTheSsdWhilePmemHasSpace) {
+  OpenWith(kLargePmem);
+  Fill(1500);
+  Checkpoint();
+  EXPECT_EQ(world_->logs()->lowest().counters().appended_rows, 0u);
+  EXPECT_GE(world_->logs()->pmem()->counters().appended_rows, 1500u);
+  Reopen();
+  EXPECT_EQ(pmem_rows(), 1500u);
+  ExpectRows(1500);
+}
+
+TEST_F(PmemTier, AStoreIsReopenedWithItsRowsInAllTiers) {
+  OpenWith(kPmemBytes);
+  Fill(5000);
+  Checkpoint();
+  Fill(1000, 3.0f);
+  Reopen();
+  EXPECT_GT(pmem_rows(), 100u);
+  EXPECT_GT(ssd_rows(), 2000u);
+  ExpectRows(5000);
+}
+
+TEST_F(PmemTier, EveryRowIsScannedOnce) {
+  OpenWith(kPmemBytes);
+  Fill(4000);
+  ASSERT_GT(pmem_rows(), 100u);
+  ASSERT_GT(ssd_rows(), 100u);
+  Scan scan(table_);
+  std::vector<Key> keys(300);
+  std::vector<float> rows(keys.size() * kDim);
+  std::vector<Key> seen;
+  for (;;) {
+    const StatusOr<uint64_t> count = scan.Next(keys, RowsIn(&rows, kDim));
+    ASSERT_TRUE(count.ok()) << count.status();
+    if (*count == 0) break;
+    for (uint64_t i = 0; i < *count; ++i) {
+      ASSERT_EQ(rows[i * kDim], static_cast<float>(keys[i]));
+      seen.push_back(keys[i]);
+    }
+  }
+  std::ranges::sort(seen);
+  EXPECT_EQ(seen, KeysFrom(0, 4000));
+}
+
+TEST_F(PmemTier, ATableIsDroppedFromAllTiers) {
+  OpenWith(kPmemBytes);
+  Fill(4000);
+  ASSERT_TRUE(world_->DropTable("t").ok());
+  EXPECT_EQ(world_->logs()->pmem()->segments().live_rows(), 0u);
+  EXPECT_EQ(world_->logs()->lowest().segments().live_rows(), 0u);
+}
+
+TEST_F(PmemTier, AnExportNeedsNoPmem) {
+  OpenWith(kPmemBytes);
+  Fill(4000);
+  Checkpoint();
+  ASSERT_TRUE(world_->checkpoints()->Export("copy", [](uint64_t, uint64_t) { return true; }).ok());
+  world_.Close();
+  StoreOptions& options = world_.options();
+  options.path = "copy";
+  options.pmem_path.clear();
+  options.pmem_bytes = 0;
+  Reopen();
+  EXPECT_EQ(pmem_rows(), 0u);
+  ExpectRows(4000);
+  // Its segments have numbers of PMem; those that it writes there later are others.
+  Fill(1000, 2.0f);
+  Checkpoint();
+  options.pmem_path = "/other";
+  options.pmem_bytes = kLargePmem;
+  Reopen();
+  Fill(1000, 3.0f);
+  Checkpoint();
+  Reopen();
+  ExpectRows(1000, 3.0f);
+}
+
+TEST_F(PmemTier, WithoutItsPmemTheStoreDoesNotOpenAndSaysWhereItIs) {
+  OpenWith(kLargePmem);
+  Fill(3000);
+  Checkpoint();
+  const std::string rows = std::to_string(table_->rows());
+  world_.Close();
+  StoreOptions& options = world_.options();
+  const StoreOptions right = options;
+  const auto opened = [&] { return world_.OpenBeside().status(); };
+  options.pmem_path.clear();
+  options.pmem_bytes = 0;
+  Status status = opened();
+  EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition) << status;
+  EXPECT_NE(status.message().find("/pmem"), std::string::npos) << status;
+  EXPECT_NE(status.message().find(rows + " rows"), std::string::npos) << status;
+  options = right;
+  options.pmem_path = "/not_there";
+  status = opened();
+  EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition) << status;
+  options = right;
+  options.pmem_path = "log";
+  EXPECT_FALSE(opened().ok());
+  options = right;
+  Reopen();
+  ExpectRows(3000);
+}
+
+TEST_F(PmemTier, ThePmemOfAnotherStoreIsRefused) {
+  OpenWith(kLargePmem);
+  world_.Close();
+  StoreOptions& options = world_.options();
+  options.path = "another";
+  const Status status = world_.OpenBeside().status();
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << status;
+  EXPECT_NE(status.message().find("pmem_path: /pmem is the PMem of store"), std::string::npos)
+      << status;
+}
+
+TEST_F(PmemTier, OneStoreHasItsPmemAtATime) {
+  OpenWith(kLargePmem);
+  StoreOptions& options = world_.options();
+  options.path = "another";
+  EXPECT_EQ(world_.OpenBeside().status().code(), StatusCode::kUnavailable);
+}
+
+TEST_F(PmemTier, AMissingSegmentIsNamed) {
+  OpenWith(kLargePmem);
+  Fill(3000);
+  Checkpoint();
+  world_.Close();
+  const std::vector<std::string> files = world_.disk().Files();
+  const auto segment = std::ranges::find_if(
+      files, [](const std::string& file) { return file.find("/pmem/segment-") == 0; });
+  ASSERT_NE(segment, files.end());
+  auto directory = world_.disk().OpenDirectory("/pmem");
+  ASSERT_TRUE(directory.ok());
+  const std::string name = segment->substr(std::string("/pmem/").size());
+  ASSERT_TRUE((*directory)->Remove(name).ok());
+  const Status status = world_.OpenBeside().status();
+  EXPECT_EQ(status.code(), StatusCode::kDataLoss);
+  EXPECT_NE(status.message().find(name), std::string::npos) << status;
+}
+
+TEST_F(PmemTier, VerifyAndSurveyReadPmemToo) {
+  OpenWith(kLargePmem);
+  Fill(3000);
+  Checkpoint();
+  world_.Close();
+  const auto survey = SurveyStore(&world_.disk(), "log");
+  ASSERT_TRUE(survey.ok()) << survey.status();
+  EXPECT_EQ(survey->tables[0].rows, 3000u);
+  EXPECT_EQ(survey->unknown_rows, 0u);
+  const auto verify = [&] {
+    return *VerifyStore(&world_.disk(), "log", [](uint64_t, uint64_t) { return true; });
+  };
+  EXPECT_EQ(verify().damage_count, 0u);
+  const std::vector<std::string> files = world_.disk().Files();
+  const std::string& segment = *std::ranges::find_if(
+      files, [](const std::string& file) { return file.find("/pmem/segment-") == 0; });
+  const std::byte wrong = world_.disk().Contents(segment)[kBlockBytes + 100] ^ std::byte{1};
+  world_.disk().Corrupt(segment, kBlockBytes + 100, std::span(&wrong, 1));
+  EXPECT_EQ(verify().damage_count, 1u);
+}
+
+TEST_F(PmemTier, WherePmemHasNoSpaceRowsGoToTheSsd) {
+  OpenWith(kLargePmem);
+  world_.disk().SetFaults([](const DiskCall& call) {
+    const bool fails =
+        call.kind == DiskCall::Kind::kPreallocate && call.path.find("/pmem/") == 0;
+    return fails ? ResourceExhaustedError("no space") : OkStatus();
+  });
+  Fill(4000);
+  EXPECT_EQ(pmem_rows(), 0u);
+  EXPECT_GT(ssd_rows(), 1500u);
+  ExpectRows(4000);
+  Checkpoint();
+  world_.disk().SetFaults({});
+  Reopen();
+  ExpectRows(4000);
+}
+
+TEST_F(PmemTier, WherePmemFailsNoRowIsLost) {
+  OpenWith(kLargePmem);
+  Fill(3000);
+  world_.disk().SetFaults([](const DiskCall& call) {
+    const bool fails = call.kind == DiskCall::Kind::kWrite && call.path.find("/pmem/") == 0;
+    return fails ? UnavailableError("the device fails") : OkStatus();
+  });
+  Fill(3000, 1.0f, 3000);
+  EXPECT_GT(ssd_rows(), 1000u);
+  ExpectRows(6000);
+  // Rows that are in buffers of PMem cannot be made durable.
+  EXPECT_FALSE(world_->checkpoints()->Make({}).ok());
+  ExpectRows(6000);
+}
+
+}  // namespace
+}  // namespace embank::test

@@ -1,0 +1,26 @@
+// The PMem tier that suites give to their stores when they run a second time, with EMBANK_TEST_PMEM
+// set: a directory on the same disk, with a log of the same sizes.
+#ifndef EMBANK_TESTS_SUPPORT_PMEM_TIER_H_
+#define EMBANK_TESTS_SUPPORT_PMEM_TIER_H_
+
+#include <cstdint>
+#include <cstdlib>
+
+#include "store/store.h"
+
+namespace embank::test {
+
+inline constexpr char kPmemPath[] = "/pmem";
+inline constexpr uint64_t kPmemBytes = kPmemBytesMin;
+
+inline bool WithPmem() { return std::getenv("EMBANK_TEST_PMEM") != nullptr; }
+
+// Adds the files and sizes of the tier to those of a store on `environment->files`.
+inline void AddPmem(StoreEnvironment* environment) {
+  environment->pmem_files = environment->files;
+  environment->pmem_log = environment->log;
+}
+
+}  // namespace embank::test
+
+#endif  // EMBANK_TESTS_SUPPORT_PMEM_TIER_H_
