@@ -1,4 +1,4 @@
-// What every file system promises, of the real one in its two ways and of the simulated one.
+// What every file system promises: the real one in its ways, mapped files and the simulated ones.
 #include "base/files/file_system.h"
 
 #include <dirent.h>
@@ -22,6 +22,8 @@
 #include <vector>
 
 #include "base/files/posix_file_system.h"
+#include "base/pmem/pmem_file_system.h"
+#include "base/pmem/pmem_library.h"
 #include "tests/support/blocks.h"
 #include "tests/support/bytes.h"
 #include "tests/support/files_by_path.h"
@@ -32,7 +34,7 @@
 namespace embank::test {
 namespace {
 
-enum class Kind { kRing, kOldRing, kThreads, kSimulated };
+enum class Kind { kRing, kOldRing, kThreads, kMapped, kSimulated, kSimulatedPmem };
 
 bool IsRing(Kind kind) { return kind == Kind::kRing || kind == Kind::kOldRing; }
 
@@ -45,8 +47,10 @@ bool HasRings() { return std::string_view(IoUringState()).starts_with("yes"); }
 class FileSystemTest : public testing::TestWithParam<Kind> {
  protected:
   FileSystemTest() {
-    if (GetParam() == Kind::kSimulated) {
-      files_ = std::make_unique<SimulatedDisk>();
+    const Kind kind = GetParam();
+    if (kind == Kind::kSimulated || kind == Kind::kSimulatedPmem) {
+      files_ = std::make_unique<SimulatedDisk>(kind == Kind::kSimulated ? SimulatedMedium::kDisk
+                                                                        : SimulatedMedium::kPmem);
       root_ = "/root";
       EXPECT_TRUE(files_->CreateDirectory(root_).ok());
     } else {
@@ -56,10 +60,16 @@ class FileSystemTest : public testing::TestWithParam<Kind> {
                                                        : IoCompletions::kDeferred});
       root_ = directory_.path();
     }
+    const StatusOr<PmemLibrary> library = LoadPmemLibrary();
+    if (kind == Kind::kMapped && library.ok()) {
+      base_ = std::move(files_);
+      files_ = MakePmemFileSystem(base_.get(), *library);
+    }
     held_ = OpenedDirectory(files_.get(), root_);
   }
   void SetUp() override {
     if (IsRing(GetParam()) && !HasRings()) GTEST_SKIP() << "io_uring " << IoUringState();
+    if (GetParam() == Kind::kMapped && base_ == nullptr) GTEST_SKIP() << "no libpmem";
   }
   std::string Path(const std::string& name) const { return root_ + "/" + name; }
   std::unique_ptr<File> Open(const std::string& name, FileAccess access,
@@ -73,6 +83,7 @@ class FileSystemTest : public testing::TestWithParam<Kind> {
   }
 
   const ScratchDirectory directory_;
+  std::unique_ptr<FileSystem> base_;  // of mapped files
   std::unique_ptr<FileSystem> files_;
   std::string root_;
   std::unique_ptr<Directory> held_;  // the root
@@ -331,14 +342,16 @@ TEST_P(FileSystemTest, ReplacesAWholeFile) {
   EXPECT_EQ(held_->List()->size(), 1u);
 }
 
+std::string NameOf(Kind kind) {
+  static constexpr const char* kNames[] = {"Ring",   "OldRing",   "Threads",
+                                           "Mapped", "Simulated", "SimulatedPmem"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
 INSTANTIATE_TEST_SUITE_P(All, FileSystemTest,
-                         testing::Values(Kind::kRing, Kind::kOldRing, Kind::kThreads,
-                                         Kind::kSimulated),
-                         [](const auto& kind) -> std::string {
-                           if (kind.param == Kind::kRing) return "Ring";
-                           if (kind.param == Kind::kOldRing) return "OldRing";
-                           return kind.param == Kind::kThreads ? "Threads" : "Simulated";
-                         });
+                         testing::Values(Kind::kRing, Kind::kOldRing, Kind::kThreads, Kind::kMapped,
+                                         Kind::kSimulated, Kind::kSimulatedPmem),
+                         [](const auto& kind) { return NameOf(kind.param); });
 
 // ---- the real one ----
 

@@ -177,13 +177,11 @@ TEST_P(MappedFilesTest, AMapOutlivesTheNameOfItsFile) {
 }
 
 TEST_P(MappedFilesTest, ADirectoryTellsItsKindAndKeepsNothingOfTheQuestion) {
-  ASSERT_TRUE(base_->OpenDirectory(path_).ok());
   ASSERT_NE(Open("pmem_probe", FileAccess::kCreate), nullptr) << "a crash left it";
   const StatusOr<PmemKind> kind = files_->KindOf(held_.get());
   ASSERT_TRUE(kind.ok()) << kind.status();
-  if (IsForced()) EXPECT_STREQ(NameOf(*kind), "pmem");
   // No machine that runs the tests has persistent memory at these places.
-  if (!IsForced()) EXPECT_STREQ(NameOf(*kind), "mapped files, msync");
+  EXPECT_STREQ(NameOf(*kind), IsForced() ? "pmem" : "mapped files, msync");
   EXPECT_THAT(*held_->List(), IsEmpty());
 }
 
@@ -233,6 +231,222 @@ TEST_P(MappedFilesTest, AFileForWhichThereIsNoSpaceIsNotLeftBehind) {
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
   EXPECT_TRUE(file->mapping().empty());
   EXPECT_THAT(*held_->List(), IsEmpty());
+}
+
+TEST_P(MappedFilesTest, ADirectoryLinksIntoAnotherOfItsFileSystem) {
+  ASSERT_TRUE(Create("a")->Write(0, BytesOf("linked")).ok());
+  ASSERT_TRUE(files_->CreateDirectory(path_ + "/sub").ok());
+  const auto sub = OpenedDirectory(files_.get(), path_ + "/sub");
+  ASSERT_TRUE(held_->Link("a", sub.get(), "b").ok());
+  const auto file = *sub->Open("b", FileAccess::kRead, FileCaching::kCached);
+  EXPECT_EQ(TextOf(file->mapping().first(6)), "linked");
+}
+
+// The limit that the documents name: nobody can answer with a status there.
+TEST_P(MappedFilesTest, AMapWhoseFileIsCutOffEndsTheProcess) {
+  const auto file = Create("a");
+  const std::string end = InChild([&] {
+    std::filesystem::resize_file(path_ + "/a", kBlockBytes);
+    const bool inside = file->mapping()[kBlockBytes - 1] == std::byte{0};
+    if (!inside) return 1;
+    return std::to_integer<int>(file->mapping()[kBytes - 1]);
+  });
+  EXPECT_EQ(end, "signal 7");
+}
+
+// A tmpfs of 64 KiB in a child's own name space; -1: this user may not mount one.
+template <typename Body>
+std::string InSmallFileSystem(const std::string& path, const Body& body) {
+  return InChild([&] {
+    constexpr int kMayNot = 77;
+    if (unshare(CLONE_NEWNS) != 0) return kMayNot;
+    if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return kMayNot;
+    if (mount("tmpfs", path.c_str(), "tmpfs", 0, "size=64k") != 0) return kMayNot;
+    const auto base = MakePosixFileSystem({});
+    const auto files = MakePmemFileSystem(base.get(), *LoadPmemLibrary());
+    const auto held = OpenedDirectory(files.get(), path);
+    body(held.get());
+    return testing::Test::HasFailure() ? 1 : 0;
+  });
+}
+
+TEST_P(MappedFilesTest, AFullFileSystemRefusesAFileAndKeepsTheOthers) {
+  const std::string end = InSmallFileSystem(path_, [](Directory* held) {
+    const auto first = *held->Open("a", FileAccess::kCreate, FileCaching::kCached);
+    ASSERT_TRUE(first->Preallocate(kBytes).ok());
+    const auto second = *held->Open("b", FileAccess::kCreate, FileCaching::kCached);
+    EXPECT_EQ(second->Preallocate(1 << 20).code(), StatusCode::kResourceExhausted);
+    EXPECT_THAT(*held->List(), ElementsAre("a"));
+    const auto third = *held->Open("c", FileAccess::kCreate, FileCaching::kCached);
+    ASSERT_TRUE(third->Preallocate(kBytes).ok()) << "its space was given back";
+    EXPECT_TRUE(third->Write(0, std::vector<std::byte>(kBytes)).ok());
+  });
+  if (end == "exit 77") GTEST_SKIP() << "no right to mount a file system";
+  EXPECT_EQ(end, "exit 0");
+}
+
+TEST_P(MappedFilesTest, AFileWithHolesThatDoNotFitIsNotOpenedToBeWritten) {
+  const std::string end = InSmallFileSystem(path_, [](Directory* held) {
+    ASSERT_TRUE(held->Open("a", FileAccess::kCreate, FileCaching::kCached).ok());
+    std::filesystem::resize_file(held->path() + "/a", 1 << 20);
+    EXPECT_TRUE(held->Open("a", FileAccess::kRead, FileCaching::kCached).ok());
+    EXPECT_EQ(held->Open("a", FileAccess::kWrite, FileCaching::kCached).status().code(),
+              StatusCode::kResourceExhausted);
+    EXPECT_THAT(*held->List(), ElementsAre("a"));
+  });
+  if (end == "exit 77") GTEST_SKIP() << "no right to mount a file system";
+  EXPECT_EQ(end, "exit 0");
+}
+
+TEST(MappedFiles, AFileThatTheSystemDoesNotMapIsUnimplemented) {
+  const std::string directory = "/sys/kernel/mm/transparent_hugepage";
+  if (access((directory + "/enabled").c_str(), R_OK) != 0) GTEST_SKIP() << "no " << directory;
+  const FakePmem fake(/*is_pmem=*/false);
+  const auto base = MakePosixFileSystem({});
+  const auto files = MakePmemFileSystem(base.get(), FakePmem::library());
+  const Status opened = OpenedDirectory(files.get(), directory)
+                            ->Open("enabled", FileAccess::kRead, FileCaching::kCached)
+                            .status();
+  EXPECT_EQ(opened.code(), StatusCode::kUnimplemented);
+  EXPECT_THAT(std::string(opened.message()), HasSubstr("pmem_path must be on a file system"));
+}
+
+// ---- a fake of libpmem ----
+
+class FakedFilesTest : public testing::Test {
+ protected:
+  explicit FakedFilesTest(bool is_pmem = true) : fake_(is_pmem) {}
+
+  std::unique_ptr<File> Open(const std::string& name, FileAccess access) {
+    return *held_->Open(name, access, FileCaching::kCached);
+  }
+  std::unique_ptr<File> Create(const std::string& name) {
+    std::unique_ptr<File> file = Open(name, FileAccess::kCreate);
+    EXPECT_TRUE(file->Preallocate(kBytes).ok());
+    return file;
+  }
+
+  const ScratchDirectory directory_;
+  FakePmem fake_;
+  const std::unique_ptr<FileSystem> base_ = MakePosixFileSystem({.open_files_max = 1});
+  const std::unique_ptr<PmemFileSystem> files_ =
+      MakePmemFileSystem(base_.get(), FakePmem::library());
+  const std::unique_ptr<Directory> held_ = OpenedDirectory(files_.get(), directory_.path());
+};
+
+class FakedPmemTest : public FakedFilesTest {};
+
+class FakedMsyncTest : public FakedFilesTest {
+ protected:
+  FakedMsyncTest() : FakedFilesTest(/*is_pmem=*/false) {}
+};
+
+// A drain waits for its own thread alone: without one the thread that syncs would wait for nothing.
+TEST_F(FakedPmemTest, AWriteIsNonTemporalAndEndsWithADrain) {
+  const auto file = Create("a");
+  ASSERT_TRUE(file->Write(5, BytesOf("12345678")).ok());
+  EXPECT_THAT(fake_.Calls(), ElementsAre("map", "copy 5 8 3", "drain"));
+  ASSERT_TRUE(file->Sync().ok());
+  EXPECT_THAT(fake_.Calls(), ElementsAre("drain"));
+}
+
+TEST_F(FakedPmemTest, AListOfWritesHasOneDrainBehindThem) {
+  const auto a = Create("a");
+  const auto b = Create("b");
+  fake_.Calls();
+  std::vector<std::byte> bytes = BytesOf("12345678");
+  std::vector<std::byte> read(4);
+  std::vector<Transfer> transfers = {
+      {Transfer::Kind::kWrite, b.get(), 0, std::span(bytes).first(4), UnknownError("")},
+      {Transfer::Kind::kWrite, b.get(), 64, std::span(bytes).last(4), UnknownError("")},
+      {Transfer::Kind::kWrite, a.get(), kBytes, bytes, UnknownError("")},
+      {Transfer::Kind::kRead, b.get(), 64, read, UnknownError("")}};
+  files_->TransferAll(transfers);
+  EXPECT_THAT(fake_.Calls(), ElementsAre("copy 0 4 3", "copy 64 4 3", "drain"));
+  EXPECT_TRUE(transfers[0].status.ok() && transfers[1].status.ok() && transfers[3].status.ok());
+  EXPECT_EQ(transfers[2].status.code(), StatusCode::kOutOfRange);
+  EXPECT_EQ(TextOf(read), "5678");
+  EXPECT_EQ(files_->counters().drains, 1u);
+}
+
+TEST_F(FakedMsyncTest, ASyncWritesBackAllThatWasWrittenSinceTheLastOne) {
+  const auto file = Create("a");
+  ASSERT_TRUE(file->Write(9'000, BytesOf("123")).ok());
+  ASSERT_TRUE(file->Write(100, BytesOf("12345")).ok());
+  ASSERT_TRUE(file->Sync().ok());
+  EXPECT_THAT(fake_.Calls(), ElementsAre("map", "msync 100 8903"));
+  ASSERT_TRUE(file->Sync().ok());
+  EXPECT_THAT(fake_.Calls(), IsEmpty()) << "nothing was written meanwhile";
+  ASSERT_TRUE(file->Write(7, BytesOf("x")).ok());
+  ASSERT_TRUE(file->Sync().ok());
+  EXPECT_THAT(fake_.Calls(), ElementsAre("msync 7 1"));
+}
+
+TEST_F(FakedMsyncTest, AFileWhoseSyncFailedIsNeverSyncedAgain) {
+  const auto file = Create("a");
+  ASSERT_TRUE(file->Write(0, BytesOf("x")).ok());
+  fake_.msync_error = EIO;
+  const Status failed = file->Sync();
+  EXPECT_EQ(failed.code(), StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(failed.message()), HasSubstr(directory_.path() + "/a: Input/output"));
+  fake_.msync_error = 0;
+  fake_.Calls();
+  ASSERT_TRUE(file->Write(0, BytesOf("y")).ok());
+  EXPECT_EQ(file->Sync(), failed);
+  EXPECT_THAT(fake_.Calls(), IsEmpty());
+}
+
+// The length of a file is durable by the system's sync of it, which has to find the file again.
+TEST_F(FakedPmemTest, AFirstSyncThatFailsIsTheLast) {
+  Create("a");
+  Create("b");
+  const auto a = Open("a", FileAccess::kWrite);
+  a->MayRest();
+  const auto b = Open("b", FileAccess::kWrite);
+  b->MayRest();  // one file at most stays open, so that a rests
+  ASSERT_TRUE(held_->Remove("a").ok());
+  fake_.Calls();
+  const Status failed = a->Sync();
+  EXPECT_EQ(failed.code(), StatusCode::kDataLoss);
+  EXPECT_THAT(fake_.Calls(), ElementsAre("drain"));
+  EXPECT_EQ(a->Sync(), failed);
+  EXPECT_THAT(fake_.Calls(), IsEmpty());
+  EXPECT_TRUE(b->Sync().ok());
+}
+
+TEST_F(FakedPmemTest, AMapThatFailsHasAStatusAndLeavesNoNewFile) {
+  const struct {
+    int error;
+    StatusCode code;
+    const char* words;
+  } cases[] = {{ENODEV, StatusCode::kUnimplemented, "pmem_path must be on a file system"},
+               {EOPNOTSUPP, StatusCode::kUnimplemented, "pmem_path must be on a file system"},
+               {ENOENT, StatusCode::kUnavailable, "needs /proc"},
+               {ENOMEM, StatusCode::kResourceExhausted, "Cannot allocate memory"},
+               {EACCES, StatusCode::kPermissionDenied, "Permission denied"},
+               {EIO, StatusCode::kUnavailable, "Input/output error"}};
+  Create("old");
+  for (const auto& one : cases) {
+    fake_.map_error = one.error;
+    const auto file = Open("new", FileAccess::kCreate);
+    const Status mapped = file->Preallocate(kBytes);
+    EXPECT_EQ(mapped.code(), one.code) << mapped;
+    EXPECT_THAT(std::string(mapped.message()), HasSubstr(one.words));
+    EXPECT_THAT(std::string(mapped.message()), HasSubstr("libpmem: the fake's reason"));
+    EXPECT_TRUE(file->mapping().empty());
+    EXPECT_EQ(held_->Open("old", FileAccess::kWrite, FileCaching::kCached).status().code(),
+              one.code);
+    EXPECT_EQ(files_->KindOf(held_.get()).status().code(), one.code);
+    EXPECT_THAT(*held_->List(), ElementsAre("old"));
+    EXPECT_TRUE(held_->Open("old", FileAccess::kRead, FileCaching::kCached).ok())
+        << "it is mapped without libpmem";
+  }
+}
+
+TEST_F(FakedPmemTest, AFileThatIsOnlyReadIsNotWritten) {
+  Create("a");
+  const auto file = Open("a", FileAccess::kRead);
+  EXPECT_DEATH(file->Write(0, BytesOf("x")).IgnoreError(), "broken");
 }
 
 }  // namespace

@@ -412,5 +412,116 @@ TEST_F(DiskWorld, RotsUnseen) {
   EXPECT_EQ(TextsAfterCrash("d/a", Persistence::kNone), Texts{"1"});
 }
 
+// ---- persistent memory ----
+
+constexpr size_t kLineBytes = 64;
+
+// A file of three lines, all 'a' and durable, and open.
+class PmemWorld : public testing::Test {
+ protected:
+  PmemWorld() {
+    EXPECT_TRUE(disk_.CreateDirectory("d").ok());
+    file_ = *disk_.Open("d/a", FileAccess::kCreate, FileCaching::kDirect);
+    EXPECT_TRUE(file_->Preallocate(3 * kLineBytes).ok());
+    EXPECT_TRUE(file_->Write(0, BytesOf(std::string(3 * kLineBytes, 'a'))).ok());
+    EXPECT_TRUE(file_->Sync().ok());
+    disk_.Forget();
+  }
+  std::set<std::string> TextsAfterCrash(Persistence persistence) const {
+    std::set<std::string> texts;
+    for (uint64_t seed = 0; seed < 3000; ++seed) {
+      const auto left = disk_.AfterCrash(disk_.changes(), persistence, seed);
+      texts.insert(TextOf(left->Contents("d/a")));
+    }
+    return texts;
+  }
+
+  SimulatedDisk disk_{SimulatedMedium::kPmem};
+  std::unique_ptr<File> file_;
+};
+
+TEST_F(PmemWorld, AFileIsMappedByPreallocateAndByOpening) {
+  EXPECT_FALSE(file_->direct());
+  ASSERT_EQ(file_->mapping().size(), 3 * kLineBytes);
+  ASSERT_TRUE(file_->Write(1, BytesOf("xyz")).ok());
+  EXPECT_EQ(TextOf({file_->mapping().begin(), file_->mapping().begin() + 5}), "axyza");
+  const auto again = *disk_.Open("d/a", FileAccess::kRead, FileCaching::kDirect);
+  EXPECT_EQ(again->mapping().data(), file_->mapping().data());
+  const auto fresh = *disk_.Open("d/b", FileAccess::kCreate, FileCaching::kDirect);
+  EXPECT_TRUE(fresh->mapping().empty());
+  EXPECT_TRUE(
+      (*SimulatedDisk().Open("c", FileAccess::kCreate, FileCaching::kCached))->mapping().empty());
+}
+
+TEST_F(PmemWorld, AMappedFileKeepsItsLength) {
+  EXPECT_EQ(file_->Write(3 * kLineBytes - 1, BytesOf("xy")).code(), StatusCode::kOutOfRange);
+  EXPECT_EQ(file_->Preallocate(3 * kLineBytes + 1).code(), StatusCode::kUnimplemented);
+  EXPECT_TRUE(file_->Preallocate(1).ok());
+  EXPECT_EQ(*file_->SizeBytes(), 3 * kLineBytes);
+}
+
+TEST_F(PmemWorld, AFileForWhichThereIsNoSpaceIsNotLeftBehind) {
+  disk_.SetCapacity(4 * kLineBytes);
+  const auto file = *disk_.Open("d/b", FileAccess::kCreate, FileCaching::kDirect);
+  EXPECT_EQ(file->Preallocate(2 * kLineBytes).code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(disk_.Files(), std::vector<std::string>{"d/a"});
+}
+
+// Each line is a letter of the shape: as before, as written, or some words of each.
+TEST_F(PmemWorld, ATornWriteLeavesAnyOfItsLinesAndAnyWordsOfALine) {
+  ASSERT_TRUE(file_->Write(0, BytesOf(std::string(3 * kLineBytes, 'b'))).ok());
+  std::set<std::string> shapes;
+  bool has_torn_word = false;
+  for (const std::string& left : TextsAfterCrash(Persistence::kTorn)) {
+    std::string shape;
+    for (size_t line = 0; line < 3; ++line) {
+      const std::string bytes = left.substr(line * kLineBytes, kLineBytes);
+      for (size_t word = 0; word < kLineBytes; word += 8) {
+        if (bytes.substr(word, 8) != std::string(8, bytes[word])) has_torn_word = true;
+      }
+      const auto written = std::count(bytes.begin(), bytes.end(), 'b');
+      shape += written == 0 ? 'a' : written == kLineBytes ? 'b' : 'm';
+    }
+    shapes.insert(shape);
+  }
+  EXPECT_FALSE(has_torn_word);
+  for (const char* shape : {"aaa", "bbb", "abb", "bab", "bba", "aab", "baa", "aba", "mab", "bmb",
+                            "amb", "mmm", "bbm"}) {
+    EXPECT_EQ(shapes.count(shape), 1u) << shape;
+  }
+}
+
+TEST_F(PmemWorld, AWriteInsideOfWordsIsTornAtThem) {
+  ASSERT_TRUE(file_->Write(4, BytesOf("bbbbbbbb")).ok());  // the ends of two words
+  std::set<std::string> begins;
+  for (const std::string& left : TextsAfterCrash(Persistence::kTorn)) {
+    begins.insert(left.substr(0, 16));
+  }
+  EXPECT_EQ(begins, (std::set<std::string>{"aaaaaaaaaaaaaaaa", "aaaabbbbbbbbaaaa",
+                                           "aaaabbbbaaaaaaaa", "aaaaaaaabbbbaaaa"}));
+}
+
+TEST_F(PmemWorld, OnlyASyncMakesWritesDurable) {
+  const std::string before(3 * kLineBytes, 'a');
+  const std::string after = "b" + before.substr(1);
+  const uint64_t syncs = disk_.syncs();
+  ASSERT_TRUE(file_->Write(0, BytesOf("b")).ok());
+  EXPECT_EQ(TextsAfterCrash(Persistence::kNone), std::set<std::string>{before});
+  EXPECT_EQ(TextsAfterCrash(Persistence::kSome), (std::set<std::string>{before, after}));
+  ASSERT_TRUE(file_->Sync().ok());
+  EXPECT_EQ(TextsAfterCrash(Persistence::kTorn), std::set<std::string>{after});
+  EXPECT_EQ(disk_.syncs(), syncs + 1);
+}
+
+TEST_F(PmemWorld, WhatACrashLeavesIsPersistentMemoryAgain) {
+  ASSERT_TRUE(file_->Write(0, BytesOf("b")).ok());
+  const auto left = disk_.AfterCrash(disk_.changes(), Persistence::kAll, 1);
+  const auto file = *left->Open("d/a", FileAccess::kWrite, FileCaching::kDirect);
+  ASSERT_EQ(file->mapping().size(), 3 * kLineBytes);
+  ASSERT_TRUE(file->Write(1, BytesOf("c")).ok());
+  EXPECT_EQ(TextOf(left->Contents("d/a")).substr(0, 3), "bca");
+  EXPECT_EQ(TextOf(disk_.Contents("d/a")).substr(0, 3), "baa");
+}
+
 }  // namespace
 }  // namespace embank::test

@@ -27,8 +27,15 @@ Status LockedElsewhere(const std::string& path) {
 
 class SimulatedFile final : public File {
  public:
-  SimulatedFile(SimulatedDisk* disk, uint64_t inode, std::string path, bool direct, bool writable)
-      : disk_(disk), inode_(inode), path_(std::move(path)), direct_(direct), writable_(writable) {}
+  SimulatedFile(SimulatedDisk* disk, uint64_t inode, std::string path, bool direct,
+                FileAccess access, std::span<const std::byte> mapping)
+      : disk_(disk),
+        inode_(inode),
+        path_(std::move(path)),
+        direct_(direct),
+        writable_(access != FileAccess::kRead),
+        is_new_(access == FileAccess::kCreate),
+        mapping_(mapping) {}
   ~SimulatedFile() override { disk_->Close(inode_); }
 
   Status Read(uint64_t offset, std::span<std::byte> into) override {
@@ -38,17 +45,31 @@ class SimulatedFile final : public File {
   Status Write(uint64_t offset, std::span<const std::byte> bytes) override {
     CheckBlocks(offset, bytes);
     EMBANK_CHECK(writable_);
-    return disk_->WriteFile(inode_, path_, offset, bytes);
+    const bool is_inside =
+        bytes.size() <= mapping_.size() && offset <= mapping_.size() - bytes.size();
+    if (is_mapped() && !is_inside && !bytes.empty()) {
+      return OutOfRangeError(StrCat(path_, ": is mapped, and ends at byte ", mapping_.size()));
+    }
+    return disk_->WriteFile(inode_, path_, offset, bytes, is_mapped());
   }
   Status Preallocate(uint64_t bytes) override {
     EMBANK_CHECK(writable_);
-    return disk_->Grow(inode_, path_, bytes);
+    if (is_mapped() && bytes > mapping_.size()) {
+      return UnimplementedError(StrCat(path_, ": a mapped file keeps its length"));
+    }
+    Status taken = disk_->Grow(inode_, path_, bytes);
+    if (disk_->medium_ != SimulatedMedium::kPmem || is_mapped() || bytes == 0) return taken;
+    if (taken.ok()) mapping_ = disk_->MapFile(inode_);
+    if (!taken.ok() && is_new_) disk_->Remove(path_).IgnoreError();
+    return taken;
   }
   Status Sync() override { return disk_->SyncFile(inode_, path_); }
   StatusOr<uint64_t> SizeBytes() override { return disk_->SizeOf(inode_, path_); }
   bool direct() const override { return direct_; }
+  std::span<const std::byte> mapping() const override { return mapping_; }
 
  private:
+  bool is_mapped() const { return !mapping_.empty(); }
   void CheckBlocks(uint64_t offset, std::span<const std::byte> bytes) const {
     const uint64_t all = offset | bytes.size() | reinterpret_cast<uintptr_t>(bytes.data());
     EMBANK_CHECK(!direct_ || all % kBlockBytes == 0);
@@ -59,6 +80,8 @@ class SimulatedFile final : public File {
   const std::string path_;
   const bool direct_;
   const bool writable_;
+  const bool is_new_;
+  std::span<const std::byte> mapping_;
 };
 
 // Of a file, or of a directory, which has no inode.
@@ -118,6 +141,11 @@ Status SimulatedDisk::Admit(DiskCall::Kind kind, const std::string& path) {
 }
 
 void SimulatedDisk::Do(Change change) {
+  if (change.kind == Change::Kind::kWrite || change.kind == Change::Kind::kGrow) {
+    // A longer file would move from under its map.
+    const Inode& inode = now_.inodes.at(change.inode);
+    EMBANK_CHECK(!inode.is_mapped || change.offset + change.bytes.size() <= inode.contents.size());
+  }
   now_.Apply(change);
   changes_.push_back(std::move(change));
 }
@@ -171,9 +199,13 @@ StatusOr<std::unique_ptr<File>> SimulatedDisk::Open(const std::string& path, Fil
     if (found == now_.names.end() || found->second == 0) return Missing(path);
     inode = found->second;
   }
-  ++now_.inodes.at(inode).open_files;
-  return std::make_unique<SimulatedFile>(this, inode, path, caching == FileCaching::kDirect,
-                                         access != FileAccess::kRead);
+  Inode& opened = now_.inodes.at(inode);
+  ++opened.open_files;
+  std::span<const std::byte> mapping;
+  if (medium_ == SimulatedMedium::kPmem && access != FileAccess::kCreate) mapping = opened.contents;
+  opened.is_mapped = opened.is_mapped || !mapping.empty();
+  const bool direct = medium_ == SimulatedMedium::kDisk && caching == FileCaching::kDirect;
+  return std::make_unique<SimulatedFile>(this, inode, path, direct, access, mapping);
 }
 
 void SimulatedDisk::TransferAll(std::span<Transfer> transfers) {
@@ -314,7 +346,9 @@ void SimulatedDisk::Locks::GiveUp(bool is_shared) {
 void SimulatedDisk::Close(InodeNumber inode) {
   const Unfaulted own;
   MutexLock lock(&mutex_);
-  --now_.inodes.at(inode).open_files;
+  Inode& closed = now_.inodes.at(inode);
+  --closed.open_files;
+  if (closed.open_files == 0) closed.is_mapped = false;
 }
 
 void SimulatedDisk::Unlock(InodeNumber inode, const std::string& path, bool shared) {
@@ -345,7 +379,7 @@ Status SimulatedDisk::ReadFile(InodeNumber inode, const std::string& path, uint6
 }
 
 Status SimulatedDisk::WriteFile(InodeNumber inode, const std::string& path, uint64_t offset,
-                                std::span<const std::byte> bytes) {
+                                std::span<const std::byte> bytes, bool is_mapped) {
   const Unfaulted own;
   MutexLock lock(&mutex_);
   Status status = Admit(DiskCall::Kind::kWrite, path);
@@ -355,6 +389,7 @@ Status SimulatedDisk::WriteFile(InodeNumber inode, const std::string& path, uint
                   .inode = inode,
                   .offset = offset,
                   .bytes = Bytes(bytes.begin(), bytes.end()),
+                  .is_mapped = is_mapped,
                   .path = path};
   if (status.ok()) {
     Do(std::move(write));
@@ -386,7 +421,16 @@ Status SimulatedDisk::SyncFile(InodeNumber inode, const std::string& path) {
   Do({.kind = status.ok() ? Change::Kind::kSync : Change::Kind::kSyncFailed,
       .inode = inode,
       .path = path});
+  if (status.ok()) ++syncs_;
   return status;
+}
+
+std::span<const std::byte> SimulatedDisk::MapFile(InodeNumber inode) {
+  const Unfaulted own;
+  MutexLock lock(&mutex_);
+  Inode& mapped = now_.inodes.at(inode);
+  mapped.is_mapped = true;
+  return mapped.contents;
 }
 
 StatusOr<uint64_t> SimulatedDisk::SizeOf(InodeNumber inode, const std::string& path) {
@@ -499,6 +543,11 @@ std::vector<std::byte> SimulatedDisk::Contents(const std::string& path) const {
 uint64_t SimulatedDisk::calls() const {
   MutexLock lock(&mutex_);
   return calls_;
+}
+
+uint64_t SimulatedDisk::syncs() const {
+  MutexLock lock(&mutex_);
+  return syncs_;
 }
 
 }  // namespace embank::test

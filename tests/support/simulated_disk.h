@@ -10,6 +10,11 @@
 // durable.
 //
 // Only files are renamed, and not to the names of directories: an open directory is its path.
+//
+// As persistent memory (SimulatedMedium::kPmem) its files are mapped as those of base/pmem are: a
+// file with bytes when it is opened, a new one by Preallocate. A torn write leaves any of its cache
+// lines, and of a line any words of eight bytes. Here only a Sync makes a write durable, as where
+// the kernel writes mapped files back.
 #ifndef EMBANK_TESTS_SUPPORT_SIMULATED_DISK_H_
 #define EMBANK_TESTS_SUPPORT_SIMULATED_DISK_H_
 
@@ -55,6 +60,12 @@ struct DiskCall {
   uint64_t number;  // of all calls, from 1
 };
 
+// What its files are.
+enum class SimulatedMedium {
+  kDisk,
+  kPmem,  // mapped; none is direct
+};
+
 // Which of the changes that nothing has made durable a crash leaves.
 enum class Persistence {
   kNone,
@@ -66,7 +77,7 @@ enum class Persistence {
 
 class SimulatedDisk final : public FileSystem {
  public:
-  SimulatedDisk() = default;
+  explicit SimulatedDisk(SimulatedMedium medium = SimulatedMedium::kDisk) : medium_(medium) {}
 
   Status CreateDirectory(const std::string& path) override;
   StatusOr<std::unique_ptr<Directory>> OpenDirectory(const std::string& path) override;
@@ -115,6 +126,8 @@ class SimulatedDisk final : public FileSystem {
   std::vector<std::string> Files() const;
   std::vector<std::byte> Contents(const std::string& path) const;
   uint64_t calls() const;
+  // Syncs of files that completed: of persistent memory its drains.
+  uint64_t syncs() const;
 
   // ---- crashes ----
 
@@ -144,6 +157,7 @@ class SimulatedDisk final : public FileSystem {
   struct Inode {
     Bytes contents;
     int open_files = 0;
+    bool is_mapped = false;  // its contents stay where they are
     Locks locks = {};
   };
   using InodeNumber = uint64_t;
@@ -165,6 +179,7 @@ class SimulatedDisk final : public FileSystem {
     InodeNumber inode = 0;
     uint64_t offset = 0;  // kGrow: the new length at least; kCut: at most
     Bytes bytes = {};
+    bool is_mapped = false;  // kWrite: by stores to mapped memory
     std::string path = {};
     std::string from = {};  // kRename: the former name
   };
@@ -178,6 +193,7 @@ class SimulatedDisk final : public FileSystem {
   };
 
   static std::vector<Change> PiecesOf(const Change& write, Random* random);
+  static std::vector<Change> LinesOf(const Change& write, Random* random);
   static std::vector<bool> DurableOf(std::span<const Change> changes);
 
   Status Admit(DiskCall::Kind kind, const std::string& path)
@@ -193,14 +209,16 @@ class SimulatedDisk final : public FileSystem {
   Status ReadFile(InodeNumber inode, const std::string& path, uint64_t offset,
                   std::span<std::byte> into);
   Status WriteFile(InodeNumber inode, const std::string& path, uint64_t offset,
-                   std::span<const std::byte> bytes);
+                   std::span<const std::byte> bytes, bool is_mapped);
   Status Grow(InodeNumber inode, const std::string& path, uint64_t bytes);
   Status SyncFile(InodeNumber inode, const std::string& path);
   StatusOr<uint64_t> SizeOf(InodeNumber inode, const std::string& path);
+  std::span<const std::byte> MapFile(InodeNumber inode);
   void Close(InodeNumber inode);
   void Unlock(InodeNumber inode, const std::string& path, bool shared);
   StatusOr<bool> IsInPlace(InodeNumber inode, const std::string& path);
 
+  const SimulatedMedium medium_;
   uint32_t open_files_max_ = 512;
   std::function<void()> rename_hook_;
   std::function<void(const std::string& path)> open_hook_;
@@ -211,6 +229,7 @@ class SimulatedDisk final : public FileSystem {
   std::map<std::string, Locks> directory_locks_ EMBANK_GUARDED_BY(mutex_);
   InodeNumber next_inode_ EMBANK_GUARDED_BY(mutex_) = 1;
   uint64_t calls_ EMBANK_GUARDED_BY(mutex_) = 0;
+  uint64_t syncs_ EMBANK_GUARDED_BY(mutex_) = 0;
   FaultPlan faults_ EMBANK_GUARDED_BY(mutex_);
   bool is_read_only_ EMBANK_GUARDED_BY(mutex_) = false;
   uint64_t capacity_bytes_ EMBANK_GUARDED_BY(mutex_) = UINT64_MAX;

@@ -23,6 +23,7 @@ void SimulatedDisk::Forget() {
 // What is left of a write that was under way: pieces of it, of sectors or cut at any byte; its
 // length, if it made the file longer, may stay without them.
 std::vector<SimulatedDisk::Change> SimulatedDisk::PiecesOf(const Change& write, Random* random) {
+  if (write.is_mapped) return LinesOf(write, random);
   constexpr uint64_t kSectorBytes = 512;
   const uint64_t end = write.offset + write.bytes.size();
   std::vector<Change> pieces;
@@ -61,6 +62,38 @@ std::vector<SimulatedDisk::Change> SimulatedDisk::PiecesOf(const Change& write, 
       }
   }
   return pieces;
+}
+
+// What is left of stores to mapped memory: cache lines leave the processor in any order, a word at
+// a time; the last shapes lack one line, and one word.
+std::vector<SimulatedDisk::Change> SimulatedDisk::LinesOf(const Change& write, Random* random) {
+  constexpr uint64_t kLineBytes = 64;
+  constexpr uint64_t kWordBytes = 8;
+  const uint64_t end = write.offset + write.bytes.size();
+  const uint64_t shape = random->Below(4);
+  const uint64_t hole = write.offset + random->Below(write.bytes.size() + 1);
+  uint64_t fate = 0;         // of a line: lost, whole, or each word drawn
+  std::vector<Change> runs;  // of words
+  for (uint64_t from = write.offset; from < end;) {
+    const uint64_t to = std::min(end, (from / kWordBytes + 1) * kWordBytes);
+    if (from == write.offset || from % kLineBytes == 0) fate = random->Below(shape == 0 ? 2 : 3);
+    const bool is_drawn = fate == 1 || (fate == 2 && random->OneIn(2));
+    const bool is_kept = shape < 2    ? is_drawn
+                         : shape == 2 ? from / kLineBytes != hole / kLineBytes
+                                      : from / kWordBytes != hole / kWordBytes;
+    const bool goes_on = !runs.empty() && runs.back().offset + runs.back().bytes.size() == from;
+    if (is_kept && !goes_on) {
+      runs.push_back(
+          {.kind = write.kind, .inode = write.inode, .offset = from, .path = write.path});
+    }
+    if (is_kept) {
+      const auto begin = write.bytes.begin() + static_cast<ptrdiff_t>(from - write.offset);
+      Bytes& bytes = runs.back().bytes;
+      bytes.insert(bytes.end(), begin, begin + static_cast<ptrdiff_t>(to - from));
+    }
+    from = to;
+  }
+  return runs;
 }
 
 // Which changes something later among them has made durable; or that are so by themselves.
@@ -119,7 +152,7 @@ std::string SimulatedDisk::ChangeName(size_t change) const {
 
 std::unique_ptr<SimulatedDisk> SimulatedDisk::AfterCrash(size_t change, Persistence persistence,
                                                          uint64_t seed) const {
-  auto left = std::make_unique<SimulatedDisk>();
+  auto left = std::make_unique<SimulatedDisk>(medium_);
   MutexLock lock(&mutex_);
   EMBANK_CHECK(change <= changes_.size());
   const std::vector<bool> durable = DurableOf(std::span(changes_).first(change));
@@ -152,6 +185,7 @@ std::unique_ptr<SimulatedDisk> SimulatedDisk::AfterCrash(size_t change, Persiste
   }
   for (auto& [number, inode] : state.inodes) {
     inode.open_files = 0;
+    inode.is_mapped = false;
     inode.locks = {};
   }
   MutexLock left_lock(&left->mutex_);
