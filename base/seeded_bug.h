@@ -44,13 +44,13 @@ enum class SeededBug {
   kOldRecordComesUp,      // a record comes up though the row has moved on
   kMovedWithoutLook,      // compaction moves a record that is the row's no more
   // Tiers of logs.
-  kDrainLeftOut,          // stores to PMem are not drained before they count as durable
-  kPmemSegmentGivenUp,    // a segment of PMem that a checkpoint has is given up
-  kDemotionForgets,       // a demoted row is erased in place of appended
-  kMovedBeforeAppend,     // a demoted row's entry moves, and its record was not appended
-  kStalePmemRecord,       // a row of PMem that is written anew keeps its former place
-  kMediumNotInManifest,   // a manifest says of all segments that they are on the SSD
-  kNoCompactionDebt,      // changes of rows leave compaction's debt unpaid
+  kDrainLeftOut,         // stores to PMem are not drained before they count as durable
+  kPmemSegmentGivenUp,   // a segment of PMem that a checkpoint has is given up
+  kDemotionForgets,      // a demoted row is erased in place of appended
+  kMovedBeforeAppend,    // a demoted row's entry moves, and its record was not appended
+  kStalePmemRecord,      // a row of PMem that is written anew keeps its former place
+  kMediumNotInManifest,  // a manifest says of all segments that they are on the SSD
+  kNoCompactionDebt,     // changes of rows leave compaction's debt unpaid
   kCount,
 };
 

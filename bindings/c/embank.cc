@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/files/posix_file_system.h"
+#include "base/pmem/pmem_library.h"
 #include "base/status_macros.h"
 #include "base/str_cat.h"
 #include "base/threads/log.h"
@@ -19,7 +20,6 @@
 #include "store/batch/state.h"
 #include "store/batch/write.h"
 #include "store/index/tag_match.h"
-#include "base/pmem/pmem_library.h"
 #include "store/inspect/metrics.h"
 #include "store/inspect/verify.h"
 

@@ -128,8 +128,11 @@ typedef struct embank_store_options {
                              * each size of rows: embank_table_create refuses a table of which no
                              * row would fit, and names what is needed. 0: none, and so without a
                              * path. READ_ONLY: any number, it limits nothing */
-  const char *pmem_path;    /* not built yet: NULL */
-  uint64_t pmem_bytes;      /* not built yet: 0 */
+  const char *pmem_path;    /* directory of the PMem tier, with a path only; NULL: there is none.
+                             * It may be on any file system that maps files: persistent memory
+                             * (DAX), ext4, tmpfs. embank_store_open says more */
+  uint64_t pmem_bytes;      /* hard budget of all segments under pmem_path: at least 4 MiB with a
+                             * pmem_path, 0 without. READ_ONLY: any number */
   uint64_t hbm_bytes;       /* not built yet: 0 */
   int32_t cuda_device;      /* -1: no device (the default). An ordinal: not built yet */
   uint32_t worker_threads;  /* threads that share large batches; 0: one per core; at most 1024 */
@@ -206,6 +209,16 @@ EMBANK_API void embank_store_options_init(embank_store_options *options, uint32_
  *
  * The store works in the directory that it opened, whatever becomes of the path afterwards (chdir,
  * a rename, a changed symbolic link).
+ *
+ * With a pmem_path, rows that leave DRAM, and rows that a checkpoint writes, go to segments in PMem
+ * while there is space, else to those under path. Where PMem is full, its coldest rows are moved to
+ * path. The directory is the store's alone, is locked with it, and is needed at each open:
+ *   UNAVAILABLE: libpmem is not installed (package libpmem1), or the directory is locked elsewhere.
+ *   FAILED_PRECONDITION: rows are in PMem, and pmem_path is NULL or not there; the message says how
+ *     many rows, and where.
+ *   INVALID_ARGUMENT: pmem_path is not a directory, or is that of another store.
+ *   DATA_LOSS: a segment is missing; the message names it.
+ * An export needs no PMem.
  *
  * It takes at most half of the process's descriptors (RLIMIT_NOFILE at the open) for segments of
  * its log, however many there are, and some more besides; docs/durability.md adds them up.
@@ -458,7 +471,8 @@ EMBANK_API embank_status embank_estimate_for_hit_ratio(
 /* [data] Bytes by tier, as JSON: {"dram": {"budget", "used", "fixed", "index", "rows", "state",
  * "slack", "huge_pages_refused"}}. used = fixed + index + rows + state + slack. With a path also
  * "ssd": {"budget", "used", "live", "dirty", "kept"}: space of the log's segments, and of it that
- * of rows; what rows in memory will need, and what is kept for that and for manifests. */
+ * of rows; what rows in memory will need, and what is kept for that and for manifests. With a
+ * pmem_path also "pmem", alike. */
 EMBANK_API embank_status embank_memory_report(embank_store *store, char *json, uint64_t cap,
                                               uint64_t *needed);
 

@@ -20,8 +20,8 @@ struct LoggedRow {
   uint32_t heat;
 };
 
-// Which rows are promoted to DRAM when they are read: those that are only looked up, if they are hot
-// enough for it; those that change next, all.
+// Which rows are promoted to DRAM when they are read: those that are only looked up, if they are
+// hot enough for it; those that change next, all.
 enum class PromotedRows { kNone, kHot, kAll };
 
 // The use of rows that are read: how often they count as looked up, which of them are promoted, and

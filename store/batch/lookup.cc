@@ -121,13 +121,14 @@ void ReadPart(Batch* batch, LoggedRows* logged_rows, MissingRule rule, RowSpan r
     CopyRows(table, batch->keys(), begin, end, rows, room ? room->bytes() : nullptr, found, other);
     touches.Flush();
   }
-  logged.Read({.touches = 1, .promoted = PromotedRows::kHot}, [&](uint32_t position, const LoggedRow& row) {
-    if (row.outcome == Outcome::kAbsent) return missing(position, &tally);
-    if (row.outcome == Outcome::kFound) {
-      CopyFromRow(layout.Vector(row.row), layout.vector_bytes, rows.Row(position));
-    }
-    batch->Answer(position, row.outcome, &tally);
-  });
+  logged.Read({.touches = 1, .promoted = PromotedRows::kHot},
+              [&](uint32_t position, const LoggedRow& row) {
+                if (row.outcome == Outcome::kAbsent) return missing(position, &tally);
+                if (row.outcome == Outcome::kFound) {
+                  CopyFromRow(layout.Vector(row.row), layout.vector_bytes, rows.Row(position));
+                }
+                batch->Answer(position, row.outcome, &tally);
+              });
   batch->Add(tally);
 }
 

@@ -96,7 +96,8 @@ Status GetState(Table* table, KeySpan keys, RowSpan state, OutcomeSpan outcomes)
                  batch.Answer(position, found ? Outcome::kFound : Outcome::kAbsent, &tally);
                });
     }
-    logged.Read({.touches = 0, .promoted = PromotedRows::kNone}, [&](uint32_t position, const LoggedRow& row) {
+    logged.Read({.touches = 0, .promoted = PromotedRows::kNone}, [&](uint32_t position,
+                                                                     const LoggedRow& row) {
       if (row.outcome == Outcome::kFound) {
         CopyFromRow(row.row + layout.state_offset_bytes, layout.state_bytes(), state.Row(position));
       }

@@ -56,9 +56,7 @@ Status RowClasses::MakeMover(Entry* entry) {
   EMBANK_RETURN_IF_ERROR(CheckNotesReach(entry->row_class));
   const uint32_t slot_bytes = entry->row_class.slot_bytes;
   const bool forgets = entry->row_class.on_full == OnFull::kForget;
-  if (!parts_.logs
-           ->AddRowClass(entry->slot_class, RecordBytesOf(slot_bytes), forgets)
-           .ok()) {
+  if (!parts_.logs->AddRowClass(entry->slot_class, RecordBytesOf(slot_bytes), forgets).ok()) {
     return StatusWithRoom(StatusCode::kResourceExhausted, [&] {
       return StrCat("dram_bytes: ", parts_.options->dram_bytes, ", of which ",
                     parts_.budget->used_bytes(), " are used, leaves no memory for saving rows of ",

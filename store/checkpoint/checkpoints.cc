@@ -146,7 +146,8 @@ void Checkpoints::DescribeSegments(Manifest* manifest) const {
   if (parts_.pmem == nullptr) return;
   const RowLog& pmem = *logs->pmem();
   manifest->next_pmem_segment_id = pmem.segments().next_segment_id();
-  manifest->next_sequence = std::max(manifest->next_sequence, logs->pmem()->appender().next_sequence());
+  manifest->next_sequence =
+      std::max(manifest->next_sequence, logs->pmem()->appender().next_sequence());
   manifest->pmem_path = parts_.pmem->path();
 }
 
@@ -175,12 +176,11 @@ Status Checkpoints::Export(const std::string& directory, ExportProgress progress
     const uint32_t checkpoint = manifest.checkpoint;
     Status status;
     try {
-      status = ExportCheckpoint(
-          {.files = parts_.files,
-           .memory = parts_.memory,
-           .source = parts_.directory->files(),
-           .pmem = parts_.pmem == nullptr ? nullptr : parts_.pmem->files()},
-          std::move(manifest), directory, progress);
+      status = ExportCheckpoint({.files = parts_.files,
+                                 .memory = parts_.memory,
+                                 .source = parts_.directory->files(),
+                                 .pmem = parts_.pmem == nullptr ? nullptr : parts_.pmem->files()},
+                                std::move(manifest), directory, progress);
     } catch (const std::bad_alloc&) {
       status = NoMemory();
     }

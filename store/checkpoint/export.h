@@ -38,9 +38,9 @@ using ExportProgress = FunctionRef<bool(uint64_t done, uint64_t total)>;
 // What an export works with; all of it outlives it.
 struct ExportParts {
   FileSystem* files;
-  MemorySource* memory;  // of a copy's buffer, 1 MiB, which is in no budget
-  Directory* source;     // of the store
-  Directory* pmem;       // of its PMem; nullptr: it has none
+  MemorySource* memory;       // of a copy's buffer, 1 MiB, which is in no budget
+  Directory* source;          // of the store
+  Directory* pmem = nullptr;  // of its PMem; nullptr: it has none
 };
 
 // Makes a store of a checkpoint, whose segments stay meanwhile. Once it returns OK the target is

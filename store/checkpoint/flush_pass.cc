@@ -68,7 +68,8 @@ uint64_t SweepOwed(const SweepParts& parts) {
     // Workers that rest would be missing to large batches. Near the end of ssd_bytes they need the
     // space more that a checkpoint gives back in the end.
     while (done < count && parts.gate->IsSweeping() &&
-           pace->IsBeside(parts.gate->batches_begun()) && !parts.logs->lowest().space().IsNearFull()) {
+           pace->IsBeside(parts.gate->batches_begun()) &&
+           !parts.logs->lowest().space().IsNearFull()) {
       const uint32_t end = std::min(count, done + kPartsAtOnce);
       rested_ns += SweepSlowly(parts, page, done, end);
       done = end;

@@ -32,7 +32,8 @@ class OpenedManifests {
   // them are in no checkpoint then.
   bool are_all() const { return are_all_; }
 
-  // Return the first number of segments, on the SSD and in PMem, and of records, that no kept checkpoint has used.
+  // Return the first number of segments, on the SSD and in PMem, and of records, that no kept
+  // checkpoint has used.
   uint64_t next_segment_id() const;
   uint64_t next_pmem_segment_id() const;
   uint64_t next_sequence() const;

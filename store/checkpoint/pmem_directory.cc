@@ -36,8 +36,8 @@ std::string AbsolutePath(const std::string& path) {
 
 }  // namespace
 
-PmemDirectory::PmemDirectory(std::unique_ptr<FileSystem> base,
-                             std::unique_ptr<PmemFileSystem> own, FileSystem* files)
+PmemDirectory::PmemDirectory(std::unique_ptr<FileSystem> base, std::unique_ptr<PmemFileSystem> own,
+                             FileSystem* files)
     : base_files_(std::move(base)),
       own_files_(std::move(own)),
       files_(files != nullptr ? files : own_files_.get()) {}

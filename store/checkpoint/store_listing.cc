@@ -52,8 +52,8 @@ StoreListing StoreListing::Of(std::span<const std::string> names) {
     if (ParseName(name, kStoreIdPrefix, &store_id)) listing.store_ids.insert(store_id);
   }
   for (const uint64_t segment : listing.segments) {
-    uint64_t& next = segment >= kPmemSegmentIdMin ? listing.next_pmem_segment_id
-                                                  : listing.next_segment_id;
+    uint64_t& next =
+        segment >= kPmemSegmentIdMin ? listing.next_pmem_segment_id : listing.next_segment_id;
     next = std::max(next, segment + 1);
   }
   std::sort(listing.checkpoints.begin(), listing.checkpoints.end());

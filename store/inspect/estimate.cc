@@ -89,8 +89,7 @@ uint64_t LogBytes(const RowLogOptions& log, const RowsByClass& rows_by_class) {
 uint64_t FixedBytesWithLog(const StoreOptions& options, const RowsByClass& rows_by_class,
                            uint64_t tables) {
   uint64_t bytes =
-      kStoreFixedBytes + tables * kTableFixedBytes +
-      rows_by_class.size() * RowMover::kFixedBytes +
+      kStoreFixedBytes + tables * kTableFixedBytes + rows_by_class.size() * RowMover::kFixedBytes +
       DramTier::FixedBytes(RowAddressBytes(options)) +
       AlignedBuffer::ChargedBytes(HeatSketchBytes(options.dram_bytes, options.ssd_bytes)) +
       LogBytes(LogSizes(options), rows_by_class);
@@ -98,8 +97,7 @@ uint64_t FixedBytesWithLog(const StoreOptions& options, const RowsByClass& rows_
     // Rows may be in either log; segments of as many take no more than those on the SSD.
     bytes += LogBytes(PmemLogSizes(options, std::nullopt), rows_by_class);
   }
-  return bytes +
-         IndexLeavesBytes(options.dram_bytes);
+  return bytes + IndexLeavesBytes(options.dram_bytes);
 }
 
 // What is fixed grows with dram_bytes, by a quarter of it: tried again with what came out until

@@ -239,8 +239,8 @@ std::string FormatMemoryReport(const MemoryReport& report) {
                 ", \"fixed\": ", report.fixed_bytes, ", \"index\": ", report.index_bytes,
                 ", \"rows\": ", report.rows_bytes, ", \"state\": ", report.state_bytes,
                 ", \"slack\": ", report.slack_bytes,
-                ", \"huge_pages_refused\": ", report.huge_pages_refused_bytes, "}", format("pmem", report.pmem),
-                format("ssd", report.ssd), "}");
+                ", \"huge_pages_refused\": ", report.huge_pages_refused_bytes, "}",
+                format("pmem", report.pmem), format("ssd", report.ssd), "}");
 }
 
 std::string FormatEstimate(const Estimate& estimate) {

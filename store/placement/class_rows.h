@@ -109,7 +109,9 @@ class ClassRows {
   // ---- thread-safe ----
 
   // Reserves space in the log for rows that will be dirty; the number that it has space for.
-  uint64_t Reserve(uint64_t rows) { return parts_.logs->lowest().space().Reserve(slot_class_, rows); }
+  uint64_t Reserve(uint64_t rows) {
+    return parts_.logs->lowest().space().Reserve(slot_class_, rows);
+  }
   // Gives reserved space back.
   void Release(uint64_t rows) { parts_.logs->lowest().space().Release(slot_class_, rows); }
   // Whether Reserve would give so much; cheap where there is plenty.

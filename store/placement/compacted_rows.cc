@@ -58,8 +58,8 @@ bool CompactedRows::WriteAnew(KeyIndex::Shard* shard, const RowId& id, Location 
                               const Logged& logged, std::span<const std::byte> record,
                               uint32_t heat) {
   EMBANK_CHECK(logged.any());
-  const StatusOr<Location> home = parts_.logs->Of(from).appender().Append(
-      LogStream::kCompaction, CopyOf(id, record, heat));
+  const StatusOr<Location> home =
+      parts_.logs->Of(from).appender().Append(LogStream::kCompaction, CopyOf(id, record, heat));
   if (!home.ok()) return false;
   Replace(shard, id, from, logged, *home);
   return true;

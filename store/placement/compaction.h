@@ -144,8 +144,8 @@ class Compaction {
   std::array<Location, kRowsAtATime> rows_ EMBANK_GUARDED_BY(mutex_);
   std::atomic<uint64_t> rows_to_forget_{0};  // for want of places in the index
   std::atomic<uint64_t> demoted_rows_{0};
-  std::atomic<uint32_t> next_shard_{0};      // in which a row of memory is forgotten
-  std::unique_ptr<BackgroundTask> task_;     // last: its steps use the rest
+  std::atomic<uint32_t> next_shard_{0};   // in which a row of memory is forgotten
+  std::unique_ptr<BackgroundTask> task_;  // last: its steps use the rest
 };
 
 }  // namespace embank

@@ -75,12 +75,15 @@ RowLogOptions PmemLogSizes(const StoreOptions& options, const std::optional<RowL
   as_if.ssd_bytes = options.pmem_bytes;
   RowLogOptions log = sizes.value_or(LogSizes(as_if));
   log.tier = Tier::kPmem;
-  log.ssd_bytes = options.read_only ? 0 : options.pmem_bytes;
+  // A test may ask for less than people may.
+  const bool has_bytes = sizes.has_value() && sizes->ssd_bytes != 0;
+  const uint64_t bytes = has_bytes ? sizes->ssd_bytes : options.pmem_bytes;
+  log.ssd_bytes = options.read_only ? 0 : bytes;
   log.read_only = options.read_only;
   log.has_reservations = false;
   // The other quarter is what two kept checkpoints and compaction need; what does not fit goes to
   // the SSD.
-  log.rows_bytes_max = options.pmem_bytes - options.pmem_bytes / 4;
+  if (log.rows_bytes_max == 0) log.rows_bytes_max = bytes - bytes / 4;
   // Records that are in files are read where they are; a list has memory for those in buffers.
   log.read_bytes = std::min<uint64_t>(log.read_bytes, uint64_t{1} << 20);
   if (options.dram_bytes == 0 || sizes.has_value()) return log;

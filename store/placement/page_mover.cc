@@ -24,8 +24,7 @@ void PageMover::AddClass(RowMover* mover) {
 
 // Bytes that the index and the log want and that are neither free nor in empty pages.
 uint64_t PageMover::MissingBytes() const {
-  const uint64_t wanted_bytes =
-      parts_.index->memory()->wanted_bytes() + parts_.logs->slack_bytes();
+  const uint64_t wanted_bytes = parts_.index->memory()->wanted_bytes() + parts_.logs->slack_bytes();
   parts_.tier->pool()->KeepFree(wanted_bytes);
   const uint64_t free_bytes = parts_.budget->free_bytes() + parts_.tier->pool()->empty_bytes();
   return wanted_bytes - std::min(wanted_bytes, free_bytes);
@@ -53,8 +52,8 @@ void PageMover::MakeLogMemory(const RowMover& mover, uint64_t rows) {
   const uint64_t free_bytes = parts_.budget->free_bytes();
   // A row with its part of a segment's objects takes less, unless it is large.
   if (mover.rows().record_bytes() < kLargeRecordBytes && free_bytes >= rows * 2 + kFewBytes) return;
-  const SegmentGeometry geometry =
-      SegmentGeometry::Of(mover.rows().record_bytes(), parts_.logs->lowest().options().segment_bytes);
+  const SegmentGeometry geometry = SegmentGeometry::Of(
+      mover.rows().record_bytes(), parts_.logs->lowest().options().segment_bytes);
   const uint64_t bytes = LogMemory::BitBytesMax(geometry, rows);
   if (free_bytes < bytes) FreeBytes(bytes);
 }

@@ -141,13 +141,15 @@ Status Scan::CopyPending(std::span<Key> keys, RowSpan rows, uint64_t* copied) {
                if (seen.header != nullptr) keys[(*copied)++] = pending[i];
              });
   }
-  logged.Read({.touches = 0, .promoted = PromotedRows::kNone}, [&](uint32_t i, const LoggedRow& row) {
-    if (row.outcome == Outcome::kFound) {
-      CopyFromRow(layout.Vector(row.row), layout.vector_bytes, rows.Row(*copied));
-      keys[(*copied)++] = pending[i];
-    }
-    if (row.outcome == Outcome::kDataLoss && lost_rows_++ == 0) first_lost_ = pending[i];
-  });
+  logged.Read({.touches = 0, .promoted = PromotedRows::kNone},
+              [&](uint32_t i, const LoggedRow& row) {
+                if (row.outcome == Outcome::kFound) {
+                  CopyFromRow(layout.Vector(row.row), layout.vector_bytes, rows.Row(*copied));
+                  keys[(*copied)++] = pending[i];
+                }
+                if (row.outcome == Outcome::kDataLoss && lost_rows_++ == 0)
+                  first_lost_ = pending[i];
+              });
   pending_done_ += count;
   return OkStatus();
 }

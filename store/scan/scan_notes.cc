@@ -71,8 +71,7 @@ Status ScanNotes::ResolveSegment(Segment* segment, uint64_t* unknown) {
   AlignedBuffer memory;
   SegmentFooter owners;
   const Location first = LocationInSegment(segment->tier, segment->index, 0);
-  Status told =
-      logs_->Of(first).owners().OwnersOf(*segment->held, &unlimited, &memory, &owners);
+  Status told = logs_->Of(first).owners().OwnersOf(*segment->held, &unlimited, &memory, &owners);
   if (IsResourceExhausted(told)) return told;
   const size_t slots = told.ok() ? owners.keys.size() : 0;
   ForEachBit(std::span(segment, 1), 0, 0, [&](uint32_t, uint32_t slot) {

@@ -6,8 +6,8 @@
 #ifndef EMBANK_STORE_SCAN_SCAN_NOTES_H_
 #define EMBANK_STORE_SCAN_SCAN_NOTES_H_
 
-#include <cstddef>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>

@@ -85,7 +85,8 @@ Status Validate(const StoreOptions& options) {
   }
   if (options.pmem_path.empty()) return OkStatus();
   if (options.path.empty()) {
-    return InvalidArgumentError("pmem_path: a store in PMem needs a path, for what PMem cannot hold");
+    return InvalidArgumentError(
+        "pmem_path: a store in PMem needs a path, for what PMem cannot hold");
   }
   if (options.pmem_bytes < kPmemBytesMin && !options.read_only) {
     return Invalid("pmem_bytes", options.pmem_bytes, "at least 4194304 (4 MiB) with a pmem_path");

@@ -30,8 +30,8 @@ struct StoreOptions {
   uint64_t ssd_bytes = 0;  // of the log; 0: no limit
   std::string pmem_path = {};  // directory of the PMem tier; empty: there is none
   uint64_t pmem_bytes = 0;     // of the log in PMem
-  bool may_create = true;  // a store where there is none
-  bool previous = false;   // opens the last checkpoint but one
+  bool may_create = true;      // a store where there is none
+  bool previous = false;       // opens the last checkpoint but one
   // Together with others who only read; then nothing is made or written, and ssd_bytes and
   // may_create do not count.
   bool read_only = false;

@@ -12,6 +12,7 @@
 #include "tests/bindings/random_run.h"
 #include "tests/support/environment.h"
 #include "tests/support/events.h"
+#include "tests/support/pmem_tier.h"
 #include "tests/support/seeds.h"
 
 namespace embank::test {
@@ -44,6 +45,9 @@ TEST(CrashImages, AreTheLastCheckpointOrTheOneUnderWayBitForBit) {
        {"upsert found", "lookup created", "gradients found", "erase found", "tables dropped",
         "checkpoints", "rows in the log", "rows moved by compaction", "segments given up"}) {
     events.Expect(name);
+  }
+  for (const char* const name : {"rows written to PMem", "rows demoted"}) {
+    if (WithPmem()) events.Expect(name);
   }
   const uint64_t workloads = (kWorkloadsPerTenScales * TestScale() + 9) / 10;
   const bool are_all = RunSeeds("crash_images_test", workloads, &events, RunSeed);

@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "tests/support/small_log.h"
 #include "tests/support/pmem_tier.h"
+#include "tests/support/small_log.h"
 
 namespace embank::test {
 namespace {

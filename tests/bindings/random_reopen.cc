@@ -3,6 +3,7 @@
 
 #include "bindings/c/door.h"
 #include "tests/bindings/random_run.h"
+#include "tests/support/pmem_tier.h"
 #include "tests/support/simulated_executor.h"
 #include "tests/support/small_log.h"
 
@@ -16,7 +17,7 @@ constexpr Persistence kPersistences[] = {Persistence::kNone, Persistence::kAll,
 uint64_t RowsInLog(embank_table* table) {
   embank_table_info info = {};
   info.struct_size = sizeof info;
-  return embank_table_get_info(table, &info) == EMBANK_OK ? info.rows_ssd : 0;
+  return embank_table_get_info(table, &info) == EMBANK_OK ? info.rows_ssd + info.rows_pmem : 0;
 }
 
 }  // namespace
@@ -60,9 +61,13 @@ std::string RandomRun::Checkpoint() {
 }
 
 void RandomRun::CountLog() {
-  const RowLogCounters& counters = store_->store->logs()->lowest().counters();
-  events_->Count("rows moved by compaction", counters.compacted_rows);
-  events_->Count("segments given up", counters.dead_segments);
+  for (const RowLog* const log : store_->store->logs()->all()) {
+    events_->Count("rows moved by compaction", log->counters().compacted_rows);
+    events_->Count("segments given up", log->counters().dead_segments);
+  }
+  if (!WithPmem()) return;
+  events_->Count("rows written to PMem", store_->store->logs()->pmem()->counters().appended_rows);
+  events_->Count("rows demoted", store_->store->demoted_rows());
 }
 
 void RandomRun::CloseStore() {

@@ -405,7 +405,8 @@ TEST_F(TwoCheckpoints, WhatAnOlderOneAloneHasGoesWithItThoughTheStoreWasOpenedAn
   const Tables now = *ReadAll(world_.get());
   ASSERT_TRUE(world_.Open().ok());
   Table* const table = *world_->catalog().Open("t");
-  EXPECT_EQ(table->mover()->logs().lowest().segments().segment_count(), before.size()) << "they take space";
+  EXPECT_EQ(table->mover()->logs().lowest().segments().segment_count(), before.size())
+      << "they take space";
   for (int i = 0; i < 20; ++i) ASSERT_TRUE(world_->checkpoints()->Make({}).ok());
   const auto after = SegmentPaths(world_.disk());
   EXPECT_LT(after.size() + 2, before.size());

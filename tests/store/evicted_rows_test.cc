@@ -496,7 +496,7 @@ TEST(EvictedRows, AnOlderRecordDoesNotComeUp) {
   ASSERT_TRUE(logged.Allocate(batch).ok());
   LoggedRows::Part part(&logged, batch, 0);
   part.Add(0, index->Find(id).location());
-  part.Read({.touches = 1, .promotes = true}, [&](uint32_t, const LoggedRow& row) {
+  part.Read({.touches = 1, .promoted = PromotedRows::kHot}, [&](uint32_t, const LoggedRow& row) {
     ASSERT_EQ(row.outcome, Outcome::kFound);
     ASSERT_TRUE(Upsert(table, keys, RowsOf(std::vector<float>(kDim, 2.0f), kDim), {}).ok());
     push_out();

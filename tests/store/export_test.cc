@@ -172,7 +172,8 @@ TEST_P(ExportTest, KeepsItsCheckpointWhileOthersAreMade) {
   // Each checkpoint lets the work aside go on.
   const auto remove_dead = [&] {
     const auto segments = [&] { return FilesWith(world_.disk(), "log/segment-").size(); };
-    for (int i = 0; i < 1000 && segments() > world_->logs()->lowest().segments().segment_count(); ++i) {
+    for (int i = 0; i < 1000 && segments() > world_->logs()->lowest().segments().segment_count();
+         ++i) {
       EXPECT_TRUE(world_->checkpoints()->Make({}).ok());
     }
     EXPECT_EQ(segments(), world_->logs()->lowest().segments().segment_count());

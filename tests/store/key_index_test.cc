@@ -350,7 +350,8 @@ TEST(KeyIndex, RowsOnAnotherTierAreFoundByTheirTagsAlone) {
   EXPECT_EQ(moved.location().tier(), Tier::kSsd);
   EXPECT_EQ(index->Confirm(moved, ids[0]).location(), LocationIn(Tier::kSsd, 77));
   EXPECT_EQ(matches(ids[0]), std::set<uint64_t>{LocationIn(Tier::kSsd, 77).units});
-  EXPECT_EQ(matches(ids[1]), (std::set<uint64_t>{in_memory.units, LocationIn(Tier::kSsd, 77).units}));
+  EXPECT_EQ(matches(ids[1]),
+            (std::set<uint64_t>{in_memory.units, LocationIn(Tier::kSsd, 77).units}));
   const RowId stranger = RowsOfOneQuotient(0x12345678, 4)[3];
   EXPECT_EQ(matches(stranger), std::set<uint64_t>{LocationIn(Tier::kSsd, 77).units});
   EXPECT_TRUE(matches(RowsOfOneQuotient(0x12345679, 1)[0]).empty());

@@ -251,7 +251,8 @@ TEST(LoggedScan, OfATableInMemoryReadsOthersFootersOnce) {
   Scan scan(table);
   ASSERT_TRUE(Rest(&scan, 300, &all).empty());
   ASSERT_NO_FATAL_FAILURE(ExpectOnceEach(all, SetOf(KeysFrom(0, 100)), 1));
-  EXPECT_LE(world.disk().calls() - calls_before, 2 * world->logs()->lowest().segments().segment_count());
+  EXPECT_LE(world.disk().calls() - calls_before,
+            2 * world->logs()->lowest().segments().segment_count());
 }
 
 TEST(LoggedScan, EndsWhenItsTableIsDropped) {

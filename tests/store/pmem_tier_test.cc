@@ -121,8 +121,8 @@ TEST_F(PmemTier, LookupsPromoteOnlyRowsThatAreHotterThanTheVictim) {
   Lookups(cold);
   EXPECT_EQ(pmem_rows(), before) << "all of DRAM is hotter";
   for (int i = 0; i < 8; ++i) Lookups(cold);
-  const auto promoted = std::ranges::count_if(
-      cold, [&](Key key) { return TierOf(key) == Tier::kDram; });
+  const auto promoted =
+      std::ranges::count_if(cold, [&](Key key) { return TierOf(key) == Tier::kDram; });
   EXPECT_GT(promoted, 40) << "they are hotter now";
   ExpectRows(4000);
 }
@@ -306,8 +306,7 @@ TEST_F(PmemTier, VerifyAndSurveyReadPmemToo) {
 TEST_F(PmemTier, WherePmemHasNoSpaceRowsGoToTheSsd) {
   OpenWith(kLargePmem);
   world_.disk().SetFaults([](const DiskCall& call) {
-    const bool fails =
-        call.kind == DiskCall::Kind::kPreallocate && call.path.find("/pmem/") == 0;
+    const bool fails = call.kind == DiskCall::Kind::kPreallocate && call.path.find("/pmem/") == 0;
     return fails ? ResourceExhaustedError("no space") : OkStatus();
   });
   Fill(4000);

@@ -200,7 +200,8 @@ TEST(ReadOnly, AnswersLikeTheCheckpointHoweverLittleMemoryHolds) {
   ASSERT_NO_FATAL_FAILURE(ExpectIs(world.get(), contents.tables));
   EXPECT_TRUE(std::ranges::equal(*world->checkpoints()->Blob(), BlobOf(kExportBlob)));
   const uint64_t rows = contents.tables.at("t").size() + contents.tables.at("s").size();
-  EXPECT_GT(world->logs()->lowest().counters().read_rows, 2 * rows) << "rows left memory, and came back";
+  EXPECT_GT(world->logs()->lowest().counters().read_rows, 2 * rows)
+      << "rows left memory, and came back";
   EXPECT_LT((*world->catalog().Open("t"))->rows_in_log(), kKeys) << "rows stay in memory";
   ExpectNothingLogged(*world.get());
   world.Close();

@@ -96,7 +96,8 @@ TEST_F(FilesOfReaders, ManyReadAndWhoChangesWaitsForAllOfThem) {
   ASSERT_NO_FATAL_FAILURE(ExpectIs(one->get(), states_[1]));
   ASSERT_NO_FATAL_FAILURE(ExpectIs(other->get(), states_[1]));
   ASSERT_NO_FATAL_FAILURE(ExpectIs(older->get(), states_[0]));
-  EXPECT_LT((*older)->logs()->lowest().segments().segment_count(), (*one)->logs()->lowest().segments().segment_count())
+  EXPECT_LT((*older)->logs()->lowest().segments().segment_count(),
+            (*one)->logs()->lowest().segments().segment_count())
       << "not its own";
   EXPECT_EQ(OpenToChange(), StatusCode::kUnavailable);
   EXPECT_EQ(Verify(), StatusCode::kOk);

@@ -58,7 +58,7 @@ class SimulatedFile final : public File {
       return UnimplementedError(StrCat(path_, ": a mapped file keeps its length"));
     }
     Status taken = disk_->Grow(inode_, path_, bytes);
-    if (disk_->medium_ != SimulatedMedium::kPmem || is_mapped() || bytes == 0) return taken;
+    if (!disk_->IsPmem(path_) || is_mapped() || bytes == 0) return taken;
     if (taken.ok()) mapping_ = disk_->MapFile(inode_);
     if (!taken.ok() && is_new_) disk_->Remove(path_).IgnoreError();
     return taken;
@@ -202,9 +202,10 @@ StatusOr<std::unique_ptr<File>> SimulatedDisk::Open(const std::string& path, Fil
   Inode& opened = now_.inodes.at(inode);
   ++opened.open_files;
   std::span<const std::byte> mapping;
-  if (medium_ == SimulatedMedium::kPmem && access != FileAccess::kCreate) mapping = opened.contents;
+  const bool is_pmem = IsPmem(path);
+  if (is_pmem && access != FileAccess::kCreate) mapping = opened.contents;
   opened.is_mapped = opened.is_mapped || !mapping.empty();
-  const bool direct = medium_ == SimulatedMedium::kDisk && caching == FileCaching::kDirect;
+  const bool direct = !is_pmem && caching == FileCaching::kDirect;
   return std::make_unique<SimulatedFile>(this, inode, path, direct, access, mapping);
 }
 

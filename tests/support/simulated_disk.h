@@ -60,9 +60,12 @@ struct DiskCall {
   uint64_t number;  // of all calls, from 1
 };
 
+// Files in this directory are persistent memory on any disk.
+inline constexpr char kSimulatedPmemPath[] = "/pmem";
+
 // What its files are.
 enum class SimulatedMedium {
-  kDisk,
+  kDisk,  // but for those in kSimulatedPmemPath
   kPmem,  // mapped; none is direct
 };
 
@@ -192,6 +195,9 @@ class SimulatedDisk final : public FileSystem {
     bool HasDirectory(const std::string& path) const;
   };
 
+  bool IsPmem(const std::string& path) const {
+    return medium_ == SimulatedMedium::kPmem || path.rfind(kSimulatedPmemPath, 0) == 0;
+  }
   static std::vector<Change> PiecesOf(const Change& write, Random* random);
   static std::vector<Change> LinesOf(const Change& write, Random* random);
   static std::vector<bool> DurableOf(std::span<const Change> changes);

@@ -17,7 +17,8 @@
 
 namespace embank {
 
-// A location in a log: the segment's index in the log's array, and the units in front of the record.
+// A location in a log: the segment's index in the log's array, and the units in front of the
+// record.
 inline constexpr uint32_t kSegmentUnitBits = 22;
 inline constexpr uint32_t kSegmentsMax = 1u << (kLocationBits - kSegmentUnitBits);
 static_assert(kSegmentBytesMax == kLocationUnitBytes << kSegmentUnitBits);
