@@ -16,8 +16,8 @@ enum class SeededBug {
   kNoManifestSync,          // a manifest is renamed before its bytes are durable
   kNoManifestNameSync,      // the directory is not synced behind the rename
   kNoSyncAtOpening,         // nor when a manifest is found that a killed process left
-  kFailedSyncForgotten,     // a sync that failed is tried again as if nothing had happened
-  kDoubtForgotten,          // so is that of the directory behind a manifest
+  kFailedSyncIgnored,       // a sync that failed is tried again as if nothing had happened
+  kDoubtIgnored,            // so is that of the directory behind a manifest
   kBufferNeverWritten,      // a queued buffer is said to be written, and dropped
   // Reading: what is believed.
   kNoChecksum,        // a record's checksum is not compared
@@ -29,11 +29,11 @@ enum class SeededBug {
   kSilentWayBack,     // a damaged newest checkpoint opens the older one
   kGapNotSeen,        // so does a newest one whose manifest is missing
   // What a checkpoint has.
-  kNoPreImage,        // a row that changes before the sweep comes to it is not saved
-  kNoNextCheckpoint,  // changes behind a flip count as before it
+  kNoPreImage,        // a row that changes before the flush pass comes to it is not saved
+  kNoNextCheckpoint,  // changes behind a barrier count as before it
   kBitMissing,        // rows that come late to a checkpoint are left out of its bitmap
   kBitTooMany,        // rows of the next one get into it
-  kFrozenLate,        // rows that die behind the flip are missing in the bitmap
+  kFrozenLate,        // rows that die behind the barrier are missing in the bitmap
   // What lives, and where.
   kChangedRowStaysClean,  // a changed row counts as one that the log has
   kRecordOutlivesChange,  // a changed row's record counts as live
@@ -41,7 +41,7 @@ enum class SeededBug {
   kFrozenSegmentGivenUp,  // so is one that the checkpoint under way has
   kNumbersUsedAgain,      // ids of segments and records begin again at each opening
   kVersionNotStepped,     // a row leaves its slot, and the slot's version stays
-  kOldRecordComesUp,      // a record comes up though the row has moved on
+  kOldRecordPromoted,     // a record comes up though the row has moved on
   kMovedWithoutLook,      // compaction moves a record that is the row's no more
   // Tiers of logs.
   kDrainLeftOut,         // stores to PMem are not drained before they count as durable

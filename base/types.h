@@ -14,7 +14,7 @@ using KeySpan = std::span<const Key>;
 // A key's hash in its table (base/hash.h): equal for two keys of one table only if they are equal.
 using KeyHash = uint64_t;
 
-// The values are those of the C door (bindings/c/embank.h), which never change.
+// The values are those of the C API (bindings/c/embank.h), which never change.
 enum class Outcome : uint8_t { kFound = 1, kCreated = 2, kAbsent = 3, kRefused = 4, kDataLoss = 5 };
 enum class ValueType : int32_t { kF32 = 0, kF16 = 1, kBf16 = 2 };
 enum class Optimizer : int32_t {

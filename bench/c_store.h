@@ -1,4 +1,4 @@
-// The C door's handles and statuses as C++ owns them.
+// The C API's handles and statuses as C++ owns them.
 #ifndef EMBANK_BENCH_C_STORE_H_
 #define EMBANK_BENCH_C_STORE_H_
 

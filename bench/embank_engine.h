@@ -1,4 +1,4 @@
-// Embank as an engine, through the C door only.
+// Embank as an engine, through the C API only.
 #ifndef EMBANK_BENCH_EMBANK_ENGINE_H_
 #define EMBANK_BENCH_EMBANK_ENGINE_H_
 

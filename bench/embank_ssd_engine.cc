@@ -72,8 +72,8 @@ class EmbankSsdEngine final : public SsdEngine {
     if (!has_path()) return OkStatus();
     EMBANK_RETURN_IF_ERROR(ToStatus(embank_checkpoint(store_.store.get(), nullptr, 0, nullptr)));
     EMBANK_ASSIGN_OR_RETURN(const std::string text, MetricsOf(store_));
-    const double flip_us = MetricIn(text, "embank_checkpoint_flip_seconds").value_or(0.0) * 1e6;
-    longest_flip_us_ = std::max(longest_flip_us_, flip_us);
+    const double barrier_us = MetricIn(text, "embank_checkpoint_flip_seconds").value_or(0.0) * 1e6;
+    longest_barrier_us_ = std::max(longest_barrier_us_, barrier_us);
     return OkStatus();
   }
   // What is left is buffers on their way.
@@ -103,7 +103,7 @@ class EmbankSsdEngine final : public SsdEngine {
     counters.missed_rows +=
         value("embank_log_read_rows_total") + value("embank_log_buffered_reads_total");
     counters.written_bytes += value("embank_log_written_bytes_total");
-    counters.longest_flip_us = longest_flip_us_;
+    counters.longest_barrier_us = longest_barrier_us_;
     counters.taken_bytes = value("embank_tier_bytes{tier=\"ssd\",kind=\"used\"}");
     return counters;
   }
@@ -129,7 +129,7 @@ class EmbankSsdEngine final : public SsdEngine {
   const EmbankSsdKind kind_;
   CStore store_;
   SsdCounters closed_;  // of stores that were open before
-  double longest_flip_us_ = 0;
+  double longest_barrier_us_ = 0;
 };
 
 }  // namespace

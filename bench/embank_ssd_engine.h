@@ -1,4 +1,4 @@
-// Embank on an SSD as an engine, through the C door only.
+// Embank on an SSD as an engine, through the C API only.
 #ifndef EMBANK_BENCH_EMBANK_SSD_ENGINE_H_
 #define EMBANK_BENCH_EMBANK_SSD_ENGINE_H_
 

@@ -21,7 +21,7 @@ class HugePageAllocator {
   template <typename U>
   HugePageAllocator(const HugePageAllocator<U>& other) : counter_(other.counter()) {}
 
-  // Room for `count` values. A benchmark that has no memory left stops here.
+  // Space for `count` values. A benchmark that has no memory left stops here.
   T* allocate(size_t count) {
     const size_t bytes = ChargedBytes(count);
     EMBANK_CHECK(counter_->Charge(bytes).ok());

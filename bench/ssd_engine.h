@@ -32,7 +32,7 @@ struct SsdCounters {
   uint64_t written_bytes = 0;  // to the device
   uint64_t taken_bytes = 0;    // by its files now; 0: it is not known
   // For how long no batch of writes began at a checkpoint; 0: it is not known.
-  double longest_flip_us = 0;
+  double longest_barrier_us = 0;
 };
 
 // All calls but Reopen may come from several threads at once.

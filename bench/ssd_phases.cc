@@ -332,7 +332,7 @@ StatusOr<SsdFigures> SsdPhases::Checkpoint(SsdEngine* engine) {
     figures["trainer_slowdown"] = 1.0 - PositionsPerSecond(beside) / PositionsPerSecond(alone);
     AddLatency(beside.latency, &figures);
     EMBANK_ASSIGN_OR_RETURN(const SsdCounters counters, engine->Counters());
-    if (counters.longest_flip_us > 0) figures["longest_flip_us"] = counters.longest_flip_us;
+    if (counters.longest_barrier_us > 0) figures["longest_flip_us"] = counters.longest_barrier_us;
     return engine->Settle();
   };
   const Status status = measure();

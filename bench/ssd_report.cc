@@ -146,7 +146,7 @@ std::string Below(const SsdResult& result) {
   say("fio, MB/s written in order", "fio_write_bytes_per_second", 1e-6, 0);
   say("log, GB taken in the end", "taken_bytes", 1e-9, 2);
   say("beside the trainer, s", "checkpoint_seconds_beside", 1.0, 3);
-  say("longest flip, us", "longest_flip_us", 1.0, 0);
+  say("longest barrier, us", "longest_flip_us", 1.0, 0);
   return text;
 }
 

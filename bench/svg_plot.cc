@@ -64,7 +64,7 @@ std::vector<double> Multiples(double step, double low, double high) {
   return multiples;
 }
 
-// One value alone gets room on both sides.
+// One value alone gets space on both sides.
 Scale ScaleOf(const PlotAxis& axis, const Extent& extent, double low_place, double high_place,
               int tick_count_max) {
   Scale scale = {axis.begin.value_or(extent.low), axis.end.value_or(extent.high), low_place,

@@ -62,11 +62,11 @@ StatusOr<Workload> ReadTrace(const KvOptions& options) {
   absl::flat_hash_set<Key> seen;
   std::vector<Key> keys(kChunk);
   for (;;) {
-    const uint64_t room = kPositionsMax - workload.positions.size();
+    const uint64_t space = kPositionsMax - workload.positions.size();
     EMBANK_ASSIGN_OR_RETURN(const size_t count, reader.Read(keys));
     if (count == 0) break;
-    workload.trace_is_whole = count <= room;
-    const std::span<const Key> part(keys.data(), std::min<uint64_t>(count, room));
+    workload.trace_is_whole = count <= space;
+    const std::span<const Key> part(keys.data(), std::min<uint64_t>(count, space));
     workload.positions.insert(workload.positions.end(), part.begin(), part.end());
     for (Key key : part) {
       if (seen.insert(key).second) workload.rows.push_back(key);

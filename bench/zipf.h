@@ -18,7 +18,7 @@ namespace embank {
 // machine: any range of a stream can be made by any thread. Thread-safe.
 class ZipfSampler {
  public:
-  // Positions in the double arithmetic are exact up to here, with room for the halves.
+  // Positions in the double arithmetic are exact up to here, with space for the halves.
   static constexpr uint64_t kRankMax = uint64_t{1} << 48;
   static constexpr double kExponentMax = 100.0;
 

@@ -22,10 +22,10 @@ function(embank_static_library)
   # symbols are local.
   add_custom_command(OUTPUT ${object}
     COMMAND ${EMBANK_LD} -r --force-group-allocation -o ${whole}
-      $<TARGET_OBJECTS:embank_door> --start-group ${archives} ${EMBANK_URING} --end-group
+      $<TARGET_OBJECTS:embank_c_api> --start-group ${archives} ${EMBANK_URING} --end-group
     COMMAND ${EMBANK_OBJCOPY} --keep-global-symbols=${names} ${whole} ${object}
     COMMAND ${CMAKE_COMMAND} -E rm ${whole}
-    DEPENDS embank_door $<TARGET_OBJECTS:embank_door> ${rooms} ${names}
+    DEPENDS embank_c_api $<TARGET_OBJECTS:embank_c_api> ${rooms} ${names}
     COMMENT "Joining the objects of libembank.a" COMMAND_EXPAND_LISTS VERBATIM)
   add_library(embank_static STATIC ${object})
   set_target_properties(embank_static PROPERTIES LINKER_LANGUAGE CXX OUTPUT_NAME embank)

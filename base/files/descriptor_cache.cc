@@ -35,7 +35,7 @@ size_t DescriptorCache::open() const {
   return open_.size();
 }
 
-bool DescriptorCache::TakePlace(bool may_exceed) {
+bool DescriptorCache::AcquirePlace(bool may_exceed) {
   // More than one may be too many, of the time when all were used.
   while (true) {
     int number = -1;
@@ -67,7 +67,7 @@ void DescriptorCache::Put(CachedDescriptor* descriptor) {
   --opening_;
 }
 
-void DescriptorCache::GiveUpPlace() {
+void DescriptorCache::ReleasePlace() {
   MutexLock lock(&mutex_);
   --opening_;
 }
@@ -112,12 +112,12 @@ CachedDescriptor::~CachedDescriptor() {
 void CachedDescriptor::Enter(DescriptorCache* cache, std::function<int()> reopen) {
   EMBANK_CHECK(cache_ == nullptr);
   reopen_ = std::move(reopen);
-  cache->TakePlace(/*may_exceed=*/true);
+  cache->AcquirePlace(/*may_exceed=*/true);
   cache_ = cache;
   try {
     cache->Put(this);
   } catch (const std::bad_alloc&) {
-    cache->GiveUpPlace();
+    cache->ReleasePlace();
   }
 }
 
@@ -136,7 +136,7 @@ int CachedDescriptor::Reopen(bool may_exceed) {
   // Another thread may have opened it; or one that wanted to close it has left it open.
   if (cache_->UseIfOpen(this)) return number_.load(std::memory_order_relaxed);
   // It stays closed from here on: only who has its lock opens it.
-  if (!cache_->TakePlace(may_exceed)) return -EMFILE;
+  if (!cache_->AcquirePlace(may_exceed)) return -EMFILE;
   int number = reopen_();
   SpinWait wait;
   for (uint32_t waits = 0; number == -EMFILE || number == -ENFILE; number = reopen_()) {
@@ -146,7 +146,7 @@ int CachedDescriptor::Reopen(bool may_exceed) {
     wait.Pause();
   }
   if (number < 0) {
-    cache_->GiveUpPlace();
+    cache_->ReleasePlace();
     return number;
   }
   number_.store(number, std::memory_order_relaxed);
@@ -155,7 +155,7 @@ int CachedDescriptor::Reopen(bool may_exceed) {
     cache_->Put(this);
   } catch (const std::bad_alloc&) {
     // It is open, and stays so: nobody finds it to close it.
-    cache_->GiveUpPlace();
+    cache_->ReleasePlace();
   }
   return number;
 }

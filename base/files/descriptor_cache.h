@@ -35,11 +35,11 @@ class DescriptorCache {
   friend class CachedDescriptor;
 
   // A place for one more that will be open. False: all are used, and it must not be one too many.
-  bool TakePlace(bool may_exceed);
+  bool AcquirePlace(bool may_exceed);
   // Uses it, and says true, if it is open. Under the lock with which all are closed.
   bool UseIfOpen(CachedDescriptor* descriptor);
   void Put(CachedDescriptor* descriptor);  // in a place that was taken
-  void GiveUpPlace();
+  void ReleasePlace();
   void Remove(CachedDescriptor* descriptor);
   int TakeNumberOfUnused() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RemoveLocked(size_t place) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -148,10 +148,10 @@ class FileSystem {
   // How many files that may rest are open at once, at most.
   virtual uint32_t OpenFilesMax() const = 0;
 
-  // Memory that many lists of transfers will use, until ForgetMemory of the same, which must come
-  // before it is given back. What it is good for is speed: a system may leave it at that.
-  virtual void KeepMemory(std::span<std::byte>) {}
-  virtual void ForgetMemory(std::span<std::byte>) {}
+  // Memory that many lists of transfers will use, until UnregisterMemory of the same, which must
+  // come before it is given back. What it is good for is speed: a system may leave it at that.
+  virtual void RegisterMemory(std::span<std::byte>) {}
+  virtual void UnregisterMemory(std::span<std::byte>) {}
 };
 
 // The directory in which a path's last name stands: "." if there is no slash before it, "/" if that

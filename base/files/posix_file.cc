@@ -7,8 +7,8 @@
 #include <system_error>
 
 #include "base/check.h"
+#include "base/no_throw_status.h"
 #include "base/status_macros.h"
-#include "base/status_with_room.h"
 #include "base/str_cat.h"
 
 namespace embank {
@@ -55,8 +55,8 @@ std::string HintOf(int error) {
 }
 
 Status EndsBefore(const std::string& path, uint64_t end) {
-  return StatusWithRoom(StatusCode::kOutOfRange,
-                        [&] { return StrCat("read ", path, ": the file ends before byte ", end); });
+  return NoThrowStatus(StatusCode::kOutOfRange,
+                       [&] { return StrCat("read ", path, ": the file ends before byte ", end); });
 }
 
 // Without anybody's help.
@@ -71,7 +71,7 @@ int TryOpen(int directory, const char* name, int flags) {
 }  // namespace
 
 Status ErrorOf(int error, const char* verb, const std::string& path) {
-  return StatusWithRoom(CodeOf(error), [&] {
+  return NoThrowStatus(CodeOf(error), [&] {
     return StrCat(verb, " ", path, ": ", std::system_category().message(error), HintOf(error));
   });
 }
@@ -118,7 +118,7 @@ Status PosixFile::Using(const char* verb, Call call) {
 
 Status PosixFile::NotOpenedAgain(int error, const char* verb) const {
   if (error != ENOENT && error != ESTALE) return ErrorOf(error, verb, place_.path);
-  return StatusWithRoom(StatusCode::kDataLoss, [&] {
+  return NoThrowStatus(StatusCode::kDataLoss, [&] {
     return StrCat(verb, " ", place_.path,
                   ": the file was removed or replaced while the store was open");
   });

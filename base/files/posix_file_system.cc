@@ -236,8 +236,8 @@ class PosixFileSystem final : public FileSystem {
 
   uint32_t OpenFilesMax() const override { return static_cast<uint32_t>(cache_.open_max()); }
 
-  void KeepMemory(std::span<std::byte> memory) override { rings_.AddMemory(memory); }
-  void ForgetMemory(std::span<std::byte> memory) override { rings_.EndMemory(memory); }
+  void RegisterMemory(std::span<std::byte> memory) override { rings_.AddMemory(memory); }
+  void UnregisterMemory(std::span<std::byte> memory) override { rings_.EndMemory(memory); }
 
  private:
   static PosixFile* FileOf(const Transfer& transfer) {

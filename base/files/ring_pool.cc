@@ -31,8 +31,8 @@ void RingPool::Run(std::span<IoOperation> operations) noexcept {
   try {
     Taken taken = Take(operations);
     if (taken.ring == nullptr) return;
-    if (!taken.ring->Run(operations, taken.memory)) return NoMoreRings("a ring broke");
-    GiveBack(std::move(taken));
+    if (!taken.ring->Run(operations, taken.memory)) return DisableRings("a ring broke");
+    Return(std::move(taken));
   } catch (const std::bad_alloc&) {
   }
 }
@@ -56,13 +56,13 @@ RingPool::Taken RingPool::Take(std::span<const IoOperation> operations) {
   }
   int error = 0;
   taken.ring = MakeIoRing(completions, &error);
-  if (taken.ring == nullptr) NoMoreRings(MessageOf(error));
+  if (taken.ring == nullptr) DisableRings(MessageOf(error));
   return taken;
 }
 
-void RingPool::GiveBack(Taken taken) {
+void RingPool::Return(Taken taken) {
   const IoRefusals refusals = taken.ring->refusals();
-  if (refusals.files != 0 || refusals.memory != 0) SayRefusals(refusals);
+  if (refusals.files != 0 || refusals.memory != 0) LogRefusals(refusals);
   std::unique_ptr<IoRing> oldest;  // ended outside the lock, as `taken` is
   MutexLock lock(&mutex_);
   if (!completions_.has_value() || taken.ends != ends_) return;
@@ -72,7 +72,7 @@ void RingPool::GiveBack(Taken taken) {
   idle_.erase(idle_.begin());
 }
 
-void RingPool::NoMoreRings(const std::string& reason) {
+void RingPool::DisableRings(const std::string& reason) {
   Rings idle;  // ended outside the lock
   {
     MutexLock lock(&mutex_);
@@ -85,7 +85,7 @@ void RingPool::NoMoreRings(const std::string& reason) {
 }
 
 // Once of each.
-void RingPool::SayRefusals(const IoRefusals& refusals) {
+void RingPool::LogRefusals(const IoRefusals& refusals) {
   int files = 0;
   int memory = 0;
   {

@@ -52,9 +52,9 @@ class RingPool {
   using Rings = std::vector<std::unique_ptr<IoRing>>;
 
   Taken Take(std::span<const IoOperation> operations);
-  void GiveBack(Taken taken);
-  void NoMoreRings(const std::string& reason);
-  void SayRefusals(const IoRefusals& refusals);
+  void Return(Taken taken);
+  void DisableRings(const std::string& reason);
+  void LogRefusals(const IoRefusals& refusals);
   IoMemory MemoryOf(const std::byte* address) const EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Mutex mutex_;

@@ -105,14 +105,14 @@ class KernelRing final : public IoRing {
     in_flight_ = 0;
     while (next < operations.size() || in_flight_ > 0) {
       const size_t left = operations.size() - next;
-      const size_t room = kInFlightMax - in_flight_;
-      const size_t added = std::min({left, room, size_t{kSubmittedAtOnce}});
+      const size_t space = kInFlightMax - in_flight_;
+      const size_t added = std::min({left, space, size_t{kSubmittedAtOnce}});
       for (size_t i = 0; i < added; ++i) {
         io_uring_sqe* const sqe = Add(operations[next + i], memory.number, registered);
         io_uring_sqe_set_data64(sqe, next + i);
       }
       next += added;
-      // While there is more to submit only what frees room for it is waited for.
+      // While there is more to submit only what frees space for it is waited for.
       const bool full = in_flight_ == kInFlightMax;
       const uint32_t awaited = next == operations.size() ? in_flight_ : full ? kSubmittedAtOnce : 0;
       if (!Submit(awaited)) {

@@ -21,7 +21,7 @@ class AlignedBuffer {
   ~AlignedBuffer() { Reset(); }
 
   // At least `bytes` (> 0) rounded up to pages; source and budget must outlive it.
-  // kResourceExhausted: the budget or the machine has no room.
+  // kResourceExhausted: the budget or the machine has no space.
   static StatusOr<AlignedBuffer> Create(MemorySource* source, MemoryBudget* budget, uint64_t bytes);
   // What Create(bytes) charges.
   static constexpr uint64_t ChargedBytes(uint64_t bytes) {

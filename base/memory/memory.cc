@@ -19,7 +19,7 @@ class PosixMemorySource final : public MemorySource {
     EMBANK_CHECK(bytes > 0 && bytes % kSmallPageBytes == 0);
     if (bytes < kHugePageBytes) return MapPages(bytes, PROT_READ | PROT_WRITE);
     EMBANK_ASSIGN_OR_RETURN(std::byte* const address, MapAligned(bytes, PROT_READ | PROT_WRITE));
-    AskForHugePages(address, bytes);
+    AdviseHugePages(address, bytes);
     return address;
   }
 
@@ -30,7 +30,7 @@ class PosixMemorySource final : public MemorySource {
 
   Status Commit(std::byte* address, uint64_t bytes) override {
     if (mprotect(address, bytes, PROT_READ | PROT_WRITE) != 0) return NoMemory();
-    AskForHugePages(address, bytes);
+    AdviseHugePages(address, bytes);
     return OkStatus();
   }
 
@@ -76,7 +76,7 @@ class PosixMemorySource final : public MemorySource {
   }
 
   // A hint: where there are none (HugePagesOff) it fails, and nothing else changes.
-  static void AskForHugePages(std::byte* address, uint64_t bytes) {
+  static void AdviseHugePages(std::byte* address, uint64_t bytes) {
     madvise(address, bytes, MADV_HUGEPAGE);
   }
 };

@@ -22,7 +22,7 @@ class Scratch {
   Scratch& operator=(const Scratch&) = delete;
   ~Scratch() { std::free(heap_); }
 
-  // Makes room for `count` values, once. kResourceExhausted: out of memory.
+  // Makes space for `count` values, once. kResourceExhausted: out of memory.
   Status Allocate(size_t count) {
     if (count > inline_count) {
       heap_ = static_cast<T*>(std::malloc(count * sizeof(T)));

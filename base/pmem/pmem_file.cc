@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/no_throw_status.h"
 #include "base/status_macros.h"
-#include "base/status_with_room.h"
 #include "base/str_cat.h"
 
 namespace embank {
@@ -78,7 +78,7 @@ Status PmemFile::TakeHoles(PosixFile* file, uint64_t bytes, uint64_t taken_bytes
 Status PmemFile::CheckInside(const char* verb, uint64_t offset, uint64_t bytes) const {
   const uint64_t mapped_bytes = mapping_.bytes().size();
   if (bytes <= mapped_bytes && offset <= mapped_bytes - bytes) return OkStatus();
-  return StatusWithRoom(StatusCode::kOutOfRange, [&] {
+  return NoThrowStatus(StatusCode::kOutOfRange, [&] {
     return StrCat(verb, " ", path_, ": ", bytes, " bytes at ", offset, ", but the file has ",
                   mapped_bytes, " and is mapped");
   });
@@ -134,7 +134,7 @@ void PmemFile::NoteWritten(Range range) {
 Status PmemFile::Preallocate(uint64_t bytes) {
   if (bytes <= mapping_.bytes().size()) return OkStatus();
   if (is_mapped()) {
-    return StatusWithRoom(StatusCode::kUnimplemented, [&] {
+    return NoThrowStatus(StatusCode::kUnimplemented, [&] {
       return StrCat("preallocate ", path_, ": a mapped file keeps its length, here ",
                     mapping_.bytes().size(), " bytes");
     });

@@ -7,8 +7,8 @@
 
 #include "base/check.h"
 #include "base/files/posix_file.h"
+#include "base/no_throw_status.h"
 #include "base/status.h"
-#include "base/status_with_room.h"
 #include "base/str_cat.h"
 
 namespace embank {
@@ -28,7 +28,7 @@ Status CannotMap(int error, const std::string& path, const char* reason) {
     code = StatusCode::kUnavailable;
     hint = "; pmem_path needs /proc";
   }
-  return StatusWithRoom(code, [&] {
+  return NoThrowStatus(code, [&] {
     const char* const between = *reason == '\0' ? "" : "; libpmem: ";
     return StrCat(of_system.message(), hint, between, reason);
   });

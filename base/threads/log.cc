@@ -30,7 +30,7 @@ void SetLogSink(LogSink sink, void* user) {
   holder.user = user;
 }
 
-void ForgetLogSinkAfterFork() {
+void ClearLogSinkAfterFork() {
   SinkHolder& holder = Holder();
   // A thread that the child does not have may have held the lock.
   new (&holder) SinkHolder;

@@ -15,7 +15,7 @@ using LogSink = void (*)(int32_t level, const char* message, void* user);
 void SetLogSink(LogSink sink, void* user);
 
 // In a child of fork(), before anything else there: no sink, and no thread that has the lock.
-void ForgetLogSinkAfterFork();
+void ClearLogSinkAfterFork();
 
 // Never called per batch. Thread-safe.
 void Log(LogLevel level, const std::string& message);

@@ -14,7 +14,7 @@ std::atomic<uint64_t> OwnerProcess::forks_before{0};
 // Runs in a child with one thread, before fork() returns: nothing in it may wait or allocate.
 void OwnerProcess::CountFork() {
   forks_before.fetch_add(1, std::memory_order_relaxed);
-  ForgetLogSinkAfterFork();
+  ClearLogSinkAfterFork();
 }
 
 Status OwnerProcess::WatchForks() {

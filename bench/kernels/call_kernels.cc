@@ -1,4 +1,4 @@
-// Small calls through the C door, rows in the cache: what a call costs beside its rows.
+// Small calls through the C API, rows in the cache: what a call costs beside its rows.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>

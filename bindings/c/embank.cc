@@ -11,7 +11,7 @@
 #include "base/status_macros.h"
 #include "base/str_cat.h"
 #include "base/threads/log.h"
-#include "bindings/c/door.h"
+#include "bindings/c/handles.h"
 #include "bindings/c/last_error.h"
 #include "bindings/c/options_in.h"
 #include "store/batch/gradients.h"

@@ -23,7 +23,7 @@
  *  8. Strings out: `cap` bytes at the buffer and `*needed` (with the final NUL). Call once with
  *     cap == 0 (the buffer may be NULL) to learn the size: that returns EMBANK_OK. A buffer that
  *     is too small is EMBANK_RESOURCE_EXHAUSTED, *needed is set and nothing is written.
- *  9. No exception, signal, exit, print or process-wide state crosses this door, the log sink
+ *  9. No exception, signal, exit, print or process-wide state crosses this interface, the log sink
  *     excepted. The library's threads block all signals but those of their own faults (SIGSEGV and
  *     the like): an application takes its signals by its own threads.
  * 10. Long work reports its progress to a function of the caller's, which can cancel it.
@@ -74,7 +74,7 @@ enum {
   EMBANK_ROW_FOUND = 1,
   EMBANK_ROW_CREATED = 2,
   EMBANK_ROW_ABSENT = 3,
-  EMBANK_ROW_REFUSED = 4,   /* no room to create or change it: as it was */
+  EMBANK_ROW_REFUSED = 4,   /* no space to create or change it: as it was */
   EMBANK_ROW_DATA_LOSS = 5  /* exists, but its bytes are damaged; upsert and erase work on it */
 };
 
@@ -97,7 +97,7 @@ enum { EMBANK_INIT_ZERO = 0,
 enum { EMBANK_EVICT_LRU = 0,    /* those not used for the longest time: approximated by CLOCK */
        EMBANK_EVICT_CLOCK = 1,  /* the same, but for those looked up since their turn */
        EMBANK_EVICT_LFU = 2 };  /* those of the least heat, by powers of two */
-/* What becomes of a new row for which there is no room. */
+/* What becomes of a new row for which there is no space. */
 enum { EMBANK_FULL_REFUSE = 0,  /* it is REFUSED */
        EMBANK_FULL_FORGET = 1 };/* the coldest row of its shard is erased for it, and counted in
                                  * embank_rows_forgotten_total: a bounded memory. With a path:
@@ -248,7 +248,7 @@ EMBANK_API void embank_table_options_init(embank_table_options *options, uint32_
  * memory, or ssd_bytes holds no row of it: the message says how much would).
  *
  * Tables with rows of one size, one eviction (LRU and CLOCK count as one) and one on_full share
- * memory: their rows make room for each other. With a path, pages of 2 MiB move from tables whose
+ * memory: their rows make space for each other. With a path, pages of 2 MiB move from tables whose
  * rows are seldom used to those whose rows have to leave often. Without a path a table gets memory
  * from others only by pages in which no row is left: a table that forgets is REFUSED its first rows
  * where others have filled dram_bytes. With a path RESOURCE_EXHAUSTED also says that dram_bytes has
@@ -280,12 +280,12 @@ EMBANK_API embank_status embank_table_names(embank_store *store, char *names, ui
  * Adagrad dim (s), row-wise Adagrad 1 (s), Adam 2 * dim + 1 (m, v, steps), FTRL 2 * dim (z, n).
  * outcomes: n bytes EMBANK_ROW_*, or NULL. Without outcomes a refused key makes the call return
  * RESOURCE_EXHAUSTED, and an absent one NOT_FOUND where the call says so; the rest of the batch is
- * done all the same. With ssd_bytes room for one checkpoint is kept: a change (also of a row that
+ * done all the same. With ssd_bytes space for one checkpoint is kept: a change (also of a row that
  * is there, by any call but erase) that would eat it is REFUSED, and the message names
- * embank_checkpoint, which gives room back. In a table that forgets, a new row may erase another,
+ * embank_checkpoint, which gives space back. In a table that forgets, a new row may erase another,
  * one of the same batch only where nearly nothing else is left: of a batch larger than memory the
  * first rows may be gone before its end. With a path rows are forgotten behind the call, of any
- * such table, its own not excepted; changes need the room for a checkpoint as others do, and of a
+ * such table, its own not excepted; changes need the space for a checkpoint as others do, and of a
  * batch of more than a tenth of what a full index has a part may be REFUSED.
  *
  * With a path the record of a row may be damaged, or the device may not read it. Then its outcome
@@ -337,7 +337,7 @@ EMBANK_API embank_status embank_contains(embank_table *table, const uint64_t *ke
  * until the store is closed: as far as such rows have not more than a quarter of dram_bytes, and
  * those found in memory not more than half of that; where very many stand together, some leave
  * all the same. More rows come up without that promise; when
- * they are as many as half of those in memory, only where there is free room. Absent keys are
+ * they are as many as half of those in memory, only where there is free space. Absent keys are
  * passed over, duplicates are read once; creates nothing, changes nothing, counts no heat. A row
  * that cannot be read stays where it is, which is no failure of this call: its lookup will tell.
  * Without a path it checks its arguments and does nothing. RESOURCE_EXHAUSTED: no memory for the
@@ -399,7 +399,7 @@ typedef int32_t (*embank_progress)(uint64_t done, uint64_t total, void *user);
  * NULL): its number, greater than any before. From OK on, whatever happens, opening the path
  * gives this checkpoint or a later one.
  * On failure the former checkpoint stays, and the store goes on: RESOURCE_EXHAUSTED (memory, the
- * disk, or a blob larger than 16 KiB and than the last, for which ssd_bytes has no room; for the
+ * disk, or a blob larger than 16 KiB and than the last, for which ssd_bytes has no space; for the
  * rest room is kept), UNAVAILABLE (the device fails: this checkpoint may turn out to be there
  * nevertheless; or the file LOCK was removed or replaced since the open: nothing was changed). */
 EMBANK_API embank_status embank_checkpoint(embank_store *store, const void *blob,

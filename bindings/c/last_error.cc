@@ -6,7 +6,7 @@
 namespace embank {
 namespace {
 
-// Room for a 255-byte table name and the rest of any message; no allocation, which could fail.
+// Space for a 255-byte table name and the rest of any message; no allocation, which could fail.
 constexpr size_t kMessageBytesMax = 1024;
 thread_local char last_message[kMessageBytesMax] = "";
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "base/no_throw_status.h"
 #include "base/status_macros.h"
-#include "base/status_with_room.h"
 #include "base/str_cat.h"
 #include "store/placement/page_mover.h"
 
@@ -40,7 +40,7 @@ void Batch::CountVerb(TableVerb verb, uint64_t begin_ns) const {
 
 Status Batch::LostStatus() const {
   if (!outcomes_.empty() || count(Outcome::kDataLoss) == 0) return OkStatus();
-  return StatusWithRoom(StatusCode::kDataLoss, [&] {
+  return NoThrowStatus(StatusCode::kDataLoss, [&] {
     return StrCat(count(Outcome::kDataLoss), " of ", keys_.size(),
                   " rows could not be read from the log, of table \"", table_->name(),
                   "\", the first is key ", keys_[tally_.first_lost], " at position ",
@@ -48,7 +48,7 @@ Status Batch::LostStatus() const {
   });
 }
 
-std::string Batch::WhyRefused() const {
+std::string Batch::RefusalReason() const {
   const StoreParts& parts = table_->parts();
   const bool is_index = tally_.without_place > 0;
   if (is_index && !parts.index->memory()->IsStarved()) {
@@ -59,7 +59,7 @@ std::string Batch::WhyRefused() const {
            "(a table that forgets has to have rows for it)";
   }
   const SpaceReservations& space = table_->mover()->logs().lowest().space();
-  if (!is_index || parts.pages == nullptr) return space.WhyRefused();
+  if (!is_index || parts.pages == nullptr) return space.RefusalReason();
   return StrCat("dram_bytes is ", parts.pages->budget_bytes(), ", of which the index takes ",
                 parts.index->memory()->bytes(),
                 " and finds no more to grow into: erase rows, or open the store with more, as "
@@ -69,18 +69,18 @@ std::string Batch::WhyRefused() const {
 Status Batch::RefusedStatus() const {
   EMBANK_RETURN_IF_ERROR(LostStatus());
   if (!outcomes_.empty() || count(Outcome::kRefused) == 0) return OkStatus();
-  return StatusWithRoom(StatusCode::kResourceExhausted, [&] {
-    return StrCat("no room: ", count(Outcome::kRefused), " of ", keys_.size(),
+  return NoThrowStatus(StatusCode::kResourceExhausted, [&] {
+    return StrCat("no space: ", count(Outcome::kRefused), " of ", keys_.size(),
                   " keys were refused in table \"", table_->name(), "\", the first is key ",
                   keys_[tally_.first_refused], " at position ", tally_.first_refused, "; ",
-                  WhyRefused());
+                  RefusalReason());
   });
 }
 
 Status Batch::AbsentStatus() const {
   EMBANK_RETURN_IF_ERROR(RefusedStatus());
   if (!outcomes_.empty() || count(Outcome::kAbsent) == 0) return OkStatus();
-  return StatusWithRoom(StatusCode::kNotFound, [&] {
+  return NoThrowStatus(StatusCode::kNotFound, [&] {
     return StrCat(count(Outcome::kAbsent), " of ", keys_.size(), " keys have no row in table \"",
                   table_->name(), "\", the first is key ", keys_[tally_.first_absent],
                   " at position ", tally_.first_absent,

@@ -76,7 +76,7 @@ class Batch {
   Status AbsentStatus() const;
 
  private:
-  std::string WhyRefused() const;
+  std::string RefusalReason() const;
 
   Table* const table_;
   const KeySpan keys_;

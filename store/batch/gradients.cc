@@ -124,13 +124,13 @@ class GroupStep {
     {
       MutexLock lock(&group_.shard->mutex);
       StepRows(firsts);
-      memory_.GiveBack();
+      memory_.Return();
     }
     deferred_.ForEach(
         batch_->table(), [&](uint32_t first) { return batch_->keys()[group_.positions[first]]; },
         [&](uint32_t first, const RowId& id, const FoundRow& found) {
           StepOne(first, id, found);
-          memory_.GiveBack();
+          memory_.Return();
         });
     batch_->Add(tally_);
   }
@@ -177,9 +177,9 @@ class GroupStep {
   }
 
   void Step(uint32_t first, std::byte* row) {
-    float* const room = layout_.dim <= kBlockDim ? sum_ : memory_.get()->sum;
+    float* const total = layout_.dim <= kBlockDim ? sum_ : memory_.get()->sum;
     const float* const sum =
-        Sum(GradientChain(*unique_, group_, gradients_, first), layout_.dim, room);
+        Sum(GradientChain(*unique_, group_, gradients_, first), layout_.dim, total);
     FaultIn(reinterpret_cast<const std::byte*>(sum), layout_.dim * sizeof(float));
     ChangeRow(layout_, batch_->table().id(), row,
               [&](std::byte* image) { StepRow(layout_, rule_, sum, image); });

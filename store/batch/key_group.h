@@ -23,7 +23,7 @@ class RowPrefetcher {
 
   // Always inlined: g++ 12 takes a function that only prefetches for one without effect, and drops
   // calls of it.
-  [[gnu::always_inline]] void Ask(Location location) const {
+  [[gnu::always_inline]] void Prefetch(Location location) const {
     if (location.IsInLog()) return;
     const std::byte* const row = rows_.At(location);
     __builtin_prefetch(row, 1);
@@ -60,7 +60,7 @@ class KeyGroup {
   }
 
   // Step 1: asks for their home buckets.
-  void AskHome(const KeyIndex& index) {
+  void PrefetchHome(const KeyIndex& index) {
     for (size_t i = 0; i < size_; ++i) {
       probes_[i] = index.ProbeOf(hashes_[i]);
       __builtin_prefetch(probes_[i].bucket);
@@ -80,7 +80,7 @@ class KeyGroup {
     for (size_t i = 0; i < size_; ++i) {
       guesses_[i] = KeyIndex::FirstMatch(probes_[i], masks[i]);
       if (guesses_[i].any()) {
-        rows.Ask(guesses_[i].location());
+        rows.Prefetch(guesses_[i].location());
       } else if (Bucket::Passed(probes_[i].bucket->Head()) > 0) {
         __builtin_prefetch(BucketArray::Next(probes_[i].bucket));
         behind_[behind_count_++] = static_cast<uint8_t>(i);
@@ -103,7 +103,7 @@ class KeyGroup {
     for (size_t j = 0; j < behind_count_; ++j) {
       const Match match = KeyIndex::FirstMatch(probes[j], masks[j]);
       guesses_[behind_[j]] = match;
-      if (match.any()) rows.Ask(match.location());
+      if (match.any()) rows.Prefetch(match.location());
     }
   }
 
@@ -134,7 +134,7 @@ void ForEachGroup(const Table& table, uint32_t row_bytes, size_t count, Hash has
       const size_t begin = step * kGroupKeys;
       const size_t size = std::min(kGroupKeys, count - begin);
       hash(begin, size, first->Begin(size));
-      first->AskHome(index);
+      first->PrefetchHome(index);
     }
     if (KeyGroup* const second = group(1); second != nullptr) {
       second->LookHome<index_use>(index, rows);

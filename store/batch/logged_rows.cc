@@ -34,7 +34,7 @@ void LoggedRows::Part::Read(LoggedRowUse use, Visit visit) {
         const bool is_row = read.ok() && IsRecordOf(id, record);
         if (!is_row && !(read.ok() && Seeded(SeededBug::kAnyRecord))) return;
         uint32_t heat = 0;
-        if (use.tells_heat && !TellHeat(id, locations[i], record, &heat)) return;
+        if (use.tells_heat && !UpdateHeat(id, locations[i], record, &heat)) return;
         visit(positions_[i], {Outcome::kFound, RowIn(record), heat});
         if (use.promoted != PromotedRows::kNone) Promote(id, locations[i], record, use);
         locations[i] = kNoLocation;
@@ -48,8 +48,8 @@ void LoggedRows::Part::Read(LoggedRowUse use, Visit visit) {
 }
 
 // False: the row has moved since, and its heat may have moved with it.
-bool LoggedRows::Part::TellHeat(const RowId& id, Location from, std::span<const std::byte> record,
-                                uint32_t* heat) const {
+bool LoggedRows::Part::UpdateHeat(const RowId& id, Location from, std::span<const std::byte> record,
+                                  uint32_t* heat) const {
   const Table& table = batch_.table();
   KeyIndex::Shard* const shard = table.parts().index->shard(KeyIndex::ShardOf(id.hash));
   ReaderMutexLock lock(&shard->mutex);
@@ -66,7 +66,7 @@ void LoggedRows::Part::Promote(const RowId& id, Location from, std::span<const s
   MutexLock lock(&shard->mutex);
   const Match match = index->Find(id);
   if (!match.any()) return;
-  if (match.location() == from || Seeded(SeededBug::kOldRecordComesUp)) {
+  if (match.location() == from || Seeded(SeededBug::kOldRecordPromoted)) {
     Promotion& promotion = batch_.table().mover()->promotion();
     if (use.promoted == PromotedRows::kAll) {
       promotion.Promote(shard, id, match, record, use.touches);
@@ -116,7 +116,7 @@ void PromoteRows(const Batch& batch) {
       const EpochTable::Guard guard(table.parts().epochs);
       ReadRows(
           table, RowLayout::kVectorOffsetBytes, batch.keys(), begin, end,
-          [](uint32_t, const RowWatch& watch) { return watch.Stands(); },
+          [](uint32_t, const RowWatch& watch) { return watch.IsCurrent(); },
           [&](uint32_t position, const RowSeen& row, const Match& match) {
             if (row.header == nullptr && match.any()) part.Add(position, match.location());
           });

@@ -34,7 +34,7 @@ struct LoggedRowUse {
 
 class LoggedRows {
  public:
-  // Room for the keys of a batch, if its store has a log. kResourceExhausted.
+  // Space for the keys of a batch, if its store has a log. kResourceExhausted.
   Status Allocate(const Batch& batch);
 
   // Those of the positions from `begin` on: one thread's.
@@ -58,8 +58,8 @@ class LoggedRows {
    private:
     void Promote(const RowId& id, Location from, std::span<const std::byte> record,
                  LoggedRowUse use);
-    bool TellHeat(const RowId& id, Location from, std::span<const std::byte> record,
-                  uint32_t* heat) const;
+    bool UpdateHeat(const RowId& id, Location from, std::span<const std::byte> record,
+                    uint32_t* heat) const;
     void ReadAlone(const RowId& id, uint32_t position, LoggedRowUse use, Visit visit);
 
     const Batch& batch_;
@@ -69,7 +69,7 @@ class LoggedRows {
   };
 
  private:
-  // Without a log there is no room, and nothing is added.
+  // Without a log there is no space, and nothing is added.
   size_t FirstOf(uint32_t begin) const { return positions_.values().empty() ? 0 : begin; }
 
   static constexpr size_t kInlineKeys = 64;

@@ -78,7 +78,7 @@ class HeatTouches {
       Match match = {};
       row = FindAndReadRow(
           batch_.table(), key, batch_.table().HashOf(key),
-          [](const RowWatch& watch) { return watch.Stands(); }, &match);
+          [](const RowWatch& watch) { return watch.IsCurrent(); }, &match);
     } while (row.header != nullptr && !TouchHeat(row.header, row.mark, now_, 1));
   }
 
@@ -115,10 +115,11 @@ void ReadPart(Batch* batch, LoggedRows* logged_rows, MissingRule rule, RowSpan r
   };
   {
     // What is to be kept must not be overwritten by a row that turns out to be gone.
-    std::optional<RowCopyRoom> room;
-    if (rule == MissingRule::kSkip) room.emplace(table.parts().row_memory, layout);
+    std::optional<RowCopyBuffer> copy_buffer;
+    if (rule == MissingRule::kSkip) copy_buffer.emplace(table.parts().row_memory, layout);
     const EpochTable::Guard guard(table.parts().epochs);
-    CopyRows(table, batch->keys(), begin, end, rows, room ? room->bytes() : nullptr, found, other);
+    CopyRows(table, batch->keys(), begin, end, rows, copy_buffer ? copy_buffer->bytes() : nullptr,
+             found, other);
     touches.Flush();
   }
   logged.Read({.touches = 1, .promoted = PromotedRows::kHot},
@@ -269,7 +270,7 @@ Status VisitRows(Batch* batch, bool tells_heat, Seen seen) {
       const EpochTable::Guard guard(table.parts().epochs);
       ReadRows(
           table, RowLayout::kVectorOffsetBytes, batch->keys(), begin, end,
-          [](uint32_t, const RowWatch& watch) { return watch.Stands(); },
+          [](uint32_t, const RowWatch& watch) { return watch.IsCurrent(); },
           [&](uint32_t position, const RowSeen& row, const Match& match) {
             if (row.header == nullptr && match.any()) {
               return logged.Add(position, match.location());

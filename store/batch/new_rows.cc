@@ -139,11 +139,11 @@ void FreedRows::Add(KeyIndex::Shard* shard, Location location) {
   if (table_->forgetter() != nullptr) table_->forgetter()->OnErase(shard, location);
   if (location.IsInLog()) return table_->AddRows(-1);
   RetireRow(table_->layout().Header(table_->parts().tier->Row(location)));
-  if (count_ == slots_.size()) GiveBack();
+  if (count_ == slots_.size()) Return();
   slots_[count_++] = location;
 }
 
-void FreedRows::GiveBack() {
+void FreedRows::Return() {
   if (count_ == 0) return;
   table_->parts().tier->Free(table_->slot_class(), std::span(slots_).first(count_));
   table_->AddRows(-static_cast<int64_t>(count_));

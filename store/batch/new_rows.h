@@ -32,7 +32,7 @@ class NewRows {
   NewRows& operator=(const NewRows&) = delete;
 
   // Adds the absent row `id` with heat `heat`; fill(image) writes vector and state
-  // (tiers/row/row_write.h). False: no room, nothing was changed.
+  // (tiers/row/row_write.h). False: no space, nothing was changed.
   bool Add(const RowId& id, uint32_t heat, FunctionRef<void(std::byte*)> fill);
   // Add was refused so often because the index had no place.
   uint64_t without_place() const { return without_place_; }
@@ -64,7 +64,7 @@ class NewRows {
 class FreedRows {
  public:
   explicit FreedRows(Table* table) : table_(table) {}
-  ~FreedRows() { GiveBack(); }
+  ~FreedRows() { Return(); }
   FreedRows(const FreedRows&) = delete;
   FreedRows& operator=(const FreedRows&) = delete;
 
@@ -72,7 +72,7 @@ class FreedRows {
   void Add(KeyIndex::Shard* shard, Location location) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
 
  private:
-  void GiveBack();
+  void Return();
 
   Table* const table_;
   std::array<Location, 64> slots_;

@@ -45,7 +45,7 @@ class RowsAhead {
 
   void PromoteOthers() {
     batch_.ForEachPart([&](uint32_t begin, uint32_t end) {
-      if (!no_room_.load(std::memory_order_relaxed)) PromotePart(begin, end);
+      if (!not_promoted_.load(std::memory_order_relaxed)) PromotePart(begin, end);
     });
     table_->counters().prefetched_rows.fetch_add(promoted_, std::memory_order_relaxed);
   }
@@ -93,7 +93,7 @@ class RowsAhead {
       const bool may_evict = promoted_.load(std::memory_order_relaxed) < evictions_max_;
       const bool promoted =
           table_->mover()->promotion().PromoteAhead(shard, id, match, record, may_evict);
-      (promoted ? promoted_ : no_room_).fetch_add(1, std::memory_order_relaxed);
+      (promoted ? promoted_ : not_promoted_).fetch_add(1, std::memory_order_relaxed);
     }
   }
 
@@ -105,7 +105,7 @@ class RowsAhead {
   Scratch<uint32_t, 64> positions_;
   Scratch<Location, 64> locations_;
   std::atomic<uint64_t> promoted_{0};
-  std::atomic<uint64_t> no_room_{0};  // then there is none for the rest
+  std::atomic<uint64_t> not_promoted_{0};  // then there is none for the rest
 };
 
 }  // namespace

@@ -7,7 +7,7 @@
 
 namespace embank {
 
-// Reads those rows of `keys` that are in the log alone and brings them up to memory, and pins the
+// Reads those rows of `keys` that are in the log alone and promotes them to memory, and pins the
 // rows there (store/table/pins.h), as far as pins go. Pushes no more rows out than half of those in
 // memory; what is beyond comes up while there are free slots. Creates nothing, counts no heat; what
 // cannot be read stays where it is. In a store without a log it does nothing. Takes locks of

@@ -30,7 +30,7 @@ Outcome RowForUpdate::Replace(FunctionRef<void(std::byte*)> fill) {
   std::memset(image, 0, table_.layout().row_bytes);
   fill(image);
   const bool is_appended = table_.mover()->log_rows().Append(shard_, id_, 0, image, match_);
-  memory_->GiveBack();
+  memory_->Return();
   return is_appended ? Outcome::kFound : Outcome::kRefused;
 }
 

@@ -27,7 +27,7 @@ class RowForUpdate {
   }
   // An absent row that is created next may take the memory.
   ~RowForUpdate() {
-    if (in_image_) memory_->GiveBack();
+    if (in_image_) memory_->Return();
   }
   RowForUpdate(const RowForUpdate&) = delete;
   RowForUpdate& operator=(const RowForUpdate&) = delete;

@@ -85,8 +85,8 @@ void ReadRows(const Table& table, uint32_t row_bytes, KeySpan keys, uint32_t beg
 }
 
 // The group's rows as they are now, for their vectors to go to `to`, to + stride_bytes, ...
-[[gnu::noinline]] inline void SeeRows(const Table& table, const KeyGroup& group, const Key* keys,
-                                      std::byte* to, uint64_t stride_bytes, VectorCopy* copies) {
+[[gnu::noinline]] inline void LocateRows(const Table& table, const KeyGroup& group, const Key* keys,
+                                         std::byte* to, uint64_t stride_bytes, VectorCopy* copies) {
   // Copies of one's own: the compiler must take what is written below for a part of all others.
   const RowAddresses rows = table.parts().tier->rows();
   const TableId id = table.id();
@@ -116,8 +116,8 @@ void CopyRows(const Table& table, KeySpan keys, uint32_t begin, uint32_t end, Ro
   const auto use = [&](uint32_t position, const KeyGroup& group) {
     std::array<VectorCopy, kGroupKeys> memory;
     const std::span copies = std::span(memory).first(group.size());
-    SeeRows(table, group, keys.data() + position, out.Row(position), out.stride_bytes,
-            copies.data());
+    LocateRows(table, group, keys.data() + position, out.Row(position), out.stride_bytes,
+               copies.data());
     const uint32_t stood = CopyVectors(copies, bytes, image);
     if (stood == (1u << copies.size()) - 1) return found(position, copies);
     for (uint32_t i = 0; i < copies.size(); ++i) {

@@ -11,7 +11,7 @@ StatusOr<std::unique_ptr<RowMemoryPool>> RowMemoryPool::Create() {
   std::unique_ptr<RowMemoryPool> pool(new RowMemoryPool);
   RowMemory* const first = new (std::nothrow) RowMemory;
   if (first == nullptr) return NoMemory();
-  pool->GiveBack(first);
+  pool->Return(first);
   return pool;
 }
 
@@ -39,7 +39,7 @@ RowMemory* RowMemoryPool::Take() {
   return idle_[--idle_count_];
 }
 
-void RowMemoryPool::GiveBack(RowMemory* memory) {
+void RowMemoryPool::Return(RowMemory* memory) {
   {
     MutexLock lock(&mutex_);
     if (idle_count_ < kIdleMax) {

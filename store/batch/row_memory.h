@@ -33,7 +33,7 @@ class RowMemoryPool {
   // Uninitialised. Where the process has no memory it waits until another thread gives some back:
   // so the caller is no reader (EpochTable::Guard), and waits for no shard's lock before it does.
   RowMemory* Take();
-  void GiveBack(RowMemory* memory);
+  void Return(RowMemory* memory);
 
  private:
   // More stay than one, so that few are made anew.
@@ -62,7 +62,7 @@ struct RowMemoryPools {
 class BorrowedRowMemory {
  public:
   explicit BorrowedRowMemory(RowMemoryPool* pool) : pool_(pool) {}
-  ~BorrowedRowMemory() { GiveBack(); }
+  ~BorrowedRowMemory() { Return(); }
   BorrowedRowMemory(const BorrowedRowMemory&) = delete;
   BorrowedRowMemory& operator=(const BorrowedRowMemory&) = delete;
 
@@ -71,8 +71,8 @@ class BorrowedRowMemory {
     if (memory_ == nullptr) memory_ = pool_->Take();
     return memory_;
   }
-  void GiveBack() {
-    if (memory_ != nullptr) pool_->GiveBack(memory_);
+  void Return() {
+    if (memory_ != nullptr) pool_->Return(memory_);
     memory_ = nullptr;
   }
 
@@ -81,10 +81,10 @@ class BorrowedRowMemory {
   RowMemory* memory_ = nullptr;
 };
 
-// Room for a copy of a row of the layout: its own where that is small, else borrowed at once.
-class RowCopyRoom {
+// Space for a copy of a row of the layout: its own where that is small, else borrowed at once.
+class RowCopyBuffer {
  public:
-  RowCopyRoom(RowMemoryPool* pool, const RowLayout& layout)
+  RowCopyBuffer(RowMemoryPool* pool, const RowLayout& layout)
       : borrowed_(pool),
         bytes_(layout.row_bytes <= kOwnBytes ? own_ : borrowed_.get()->image.bytes) {}
 

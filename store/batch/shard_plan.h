@@ -20,7 +20,7 @@ struct ShardGroup {
   std::span<const uint32_t> positions;
   std::span<const KeyHash> hashes;
   size_t begin;
-  std::span<uint32_t> later;  // room for as many numbers, in stores with a log (DeferredRows)
+  std::span<uint32_t> later;  // space for as many numbers, in stores with a log (DeferredRows)
   size_t size() const { return positions.size(); }
 };
 

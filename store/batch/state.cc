@@ -76,12 +76,12 @@ Status GetState(Table* table, KeySpan keys, RowSpan state, OutcomeSpan outcomes)
     OutcomeTally tally;
     LoggedRows::Part logged(&logged_rows, batch, begin);
     {
-      RowCopyRoom room(table->parts().row_memory, layout);
-      std::byte* const image = room.bytes();
+      RowCopyBuffer copy_buffer(table->parts().row_memory, layout);
+      std::byte* const image = copy_buffer.bytes();
       const auto copy = [&](uint32_t, const RowWatch& watch) {
         const auto* const row = reinterpret_cast<const std::byte*>(watch.header);
         CopyFromRow(layout.Vector(row), layout.payload_bytes(), layout.Vector(image));
-        return watch.Stands();
+        return watch.IsCurrent();
       };
       const EpochTable::Guard guard(table->parts().epochs);
       ReadRows(*table, layout.row_bytes, keys, begin, end, copy,

@@ -31,11 +31,11 @@ void WriteScope::Run(Body body) {
   const StoreParts& parts = batch_.table().parts();
   EMBANK_CHECK(!parts.read_only);
   if (need_ == Need::kSpace && parts.compaction != nullptr) {
-    parts.compaction->MakeRoom(*batch_.table().mover(), plan_.count());
+    parts.compaction->EnsureSpace(*batch_.table().mover(), plan_.count());
     MakeMemory();
   }
   changed_keys_ += plan_.count();
-  const BatchGate::Ticket ticket(parts.gate);
+  const BatchGate::WriteGuard write_guard(parts.gate);
   plan_.ForEachShard(batch_, body);
 }
 
@@ -44,7 +44,7 @@ void WriteScope::MakeMemory() {
   const Table& table = batch_.table();
   const StoreParts& parts = table.parts();
   if (parts.pages == nullptr) return;
-  parts.pages->MakeLogMemory(*table.mover(), plan_.count());
+  parts.pages->ReserveLogMemory(*table.mover(), plan_.count());
   plan_.ForEachGroup(batch_, [&](const ShardGroup& group) {
     if (!group.shard->MayNeedMemory(group.size())) return;
     // Most keys of a large batch may have rows already.
@@ -56,7 +56,7 @@ void WriteScope::MakeMemory() {
         absent += parts.index->Find(id).any() ? 0 : 1;
       }
     }
-    if (absent > 0) parts.pages->MakePlaces(group.shard, absent);
+    if (absent > 0) parts.pages->ReserveIndexMemory(group.shard, absent);
   });
 }
 
@@ -66,13 +66,13 @@ void WriteScope::Settle() {
   const uint64_t keys = batch_.keys().size();
   uint64_t changed_keys = std::exchange(changed_keys_, 0);
   if (Seeded(SeededBug::kNoCompactionDebt)) changed_keys = 0;
-  if (parts.pages != nullptr) parts.pages->Pay(table.mover(), keys);
+  if (parts.pages != nullptr) parts.pages->PayDebt(table.mover(), keys);
   if (parts.demotion != nullptr) {
-    parts.demotion->Pay(changed_keys);
+    parts.demotion->PayDebt(changed_keys);
     parts.demotion->Demote(*table.mover(), keys);
   }
   if (parts.compaction == nullptr) return;
-  parts.compaction->Pay(changed_keys);
+  parts.compaction->PayDebt(changed_keys);
   if (table.mover()->compacted().forgets()) parts.compaction->Forget(table.mover(), keys);
 }
 

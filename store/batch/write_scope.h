@@ -2,7 +2,7 @@
 //
 //   admit    space in the log for rows that become dirty, memory for the index and the log; it may
 //            wait for a checkpoint
-//   change   bodies run shard by shard, under a ticket of the gate: no barrier of a checkpoint
+//   change   bodies run shard by shard, under a write guard of the gate: no barrier of a checkpoint
 //   comes
 //            between two shards of a batch
 //   settle   the batch pays its part of compaction, of moving pages and of forgetting

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/no_throw_status.h"
 #include "base/status_macros.h"
-#include "base/status_with_room.h"
 #include "base/str_cat.h"
 #include "store/placement/memory_plan.h"
 #include "store/placement/page_mover.h"
@@ -57,7 +57,7 @@ Status RowClasses::MakeMover(Entry* entry) {
   const uint32_t slot_bytes = entry->row_class.slot_bytes;
   const bool forgets = entry->row_class.on_full == OnFull::kForget;
   if (!parts_.logs->AddRowClass(entry->slot_class, RecordBytesOf(slot_bytes), forgets).ok()) {
-    return StatusWithRoom(StatusCode::kResourceExhausted, [&] {
+    return NoThrowStatus(StatusCode::kResourceExhausted, [&] {
       return StrCat("dram_bytes: ", parts_.options->dram_bytes, ", of which ",
                     parts_.budget->used_bytes(), " are used, leaves no memory for saving rows of ",
                     slot_bytes, " bytes; embank_estimate says how much such tables need");

@@ -41,7 +41,7 @@ StatusOr<std::unique_ptr<CheckpointDirectory>> CheckpointDirectory::Open(FileSys
   std::unique_ptr<CheckpointDirectory> directory(new CheckpointDirectory(*std::move(opened)));
   directory->is_made_ = is_made;
   EMBANK_RETURN_IF_ERROR(directory->LockToChange(may_create));
-  EMBANK_RETURN_IF_ERROR(directory->LookAround());
+  EMBANK_RETURN_IF_ERROR(directory->ListFiles());
   EMBANK_RETURN_IF_ERROR(directory->CheckHasManifest());
   if (!directory->listing_.checkpoints.empty()) {
     // A process that was killed may have left a manifest whose name would not outlive a crash.
@@ -83,24 +83,24 @@ StatusOr<std::unique_ptr<CheckpointDirectory>> CheckpointDirectory::OpenToRead(
   EMBANK_RETURN_IF_ERROR(opened.status());
   std::unique_ptr<CheckpointDirectory> directory(new CheckpointDirectory(*std::move(opened)));
   EMBANK_RETURN_IF_ERROR(directory->LockToRead(argument));
-  EMBANK_RETURN_IF_ERROR(directory->LookAround());
+  EMBANK_RETURN_IF_ERROR(directory->ListFiles());
   EMBANK_RETURN_IF_ERROR(directory->CheckIsStore(argument));
   return directory;
 }
 
-StatusOr<std::unique_ptr<CheckpointDirectory>> CheckpointDirectory::OpenToLook(
+StatusOr<std::unique_ptr<CheckpointDirectory>> CheckpointDirectory::OpenUnlocked(
     FileSystem* files, const std::string& path, const char* argument) {
   StatusOr<std::unique_ptr<Directory>> opened = files->OpenDirectory(path);
   if (IsNotFound(opened.status())) return NoStoreAt(argument, path);
   EMBANK_RETURN_IF_ERROR(opened.status());
   std::unique_ptr<CheckpointDirectory> directory(new CheckpointDirectory(*std::move(opened)));
-  EMBANK_RETURN_IF_ERROR(directory->LookAround());
+  EMBANK_RETURN_IF_ERROR(directory->ListFiles());
   return directory;
 }
 
-StatusOr<bool> CheckpointDirectory::LookAgain() {
+StatusOr<bool> CheckpointDirectory::Refresh() {
   const std::vector<uint32_t> before = listing_.checkpoints;
-  EMBANK_RETURN_IF_ERROR(LookAround());
+  EMBANK_RETURN_IF_ERROR(ListFiles());
   if (before.empty() || listing_.checkpoints.empty())
     return before.empty() != listing_.checkpoints.empty();
   return before.back() != listing_.checkpoints.back();
@@ -113,7 +113,7 @@ Status CheckpointDirectory::CheckIsStore(const char* argument) const {
 Status CheckpointDirectory::LockToChange(bool may_create) {
   Status locked = lock_.LockToChange(may_create);
   if (!IsNotFound(locked)) return locked;
-  EMBANK_RETURN_IF_ERROR(LookAround());
+  EMBANK_RETURN_IF_ERROR(ListFiles());
   EMBANK_RETURN_IF_ERROR(CheckHasManifest());
   if (listing_.checkpoints.empty()) return NoStoreAt("path", directory_->path());
   Log(LogLevel::kWarning, StrCat(PathOf(StoreLock::kFileName), " was missing, and is made again"));
@@ -123,7 +123,7 @@ Status CheckpointDirectory::LockToChange(bool may_create) {
 Status CheckpointDirectory::LockToRead(const char* argument) {
   Status locked = lock_.LockToRead(argument);
   if (!IsNotFound(locked)) return locked;
-  EMBANK_RETURN_IF_ERROR(LookAround());
+  EMBANK_RETURN_IF_ERROR(ListFiles());
   EMBANK_RETURN_IF_ERROR(CheckIsStore(argument));
   return FailedPreconditionError(
       StrCat(argument, ": ", directory_->path(), " has no ", StoreLock::kFileName,
@@ -131,7 +131,7 @@ Status CheckpointDirectory::LockToRead(const char* argument) {
              "name, or open the store once to change it"));
 }
 
-Status CheckpointDirectory::LookAround() {
+Status CheckpointDirectory::ListFiles() {
   EMBANK_ASSIGN_OR_RETURN(const std::vector<std::string> names, directory_->List());
   listing_ = StoreListing::Of(names);
   return OkStatus();
@@ -209,7 +209,7 @@ Status CheckpointDirectory::Keep(const Manifest& manifest, bool* in_doubt) {
   // The first: who opens the store next makes it anew. Later ones stay, for a crash might bring
   // them back.
   if (!kept.ok() && listing_.checkpoints.empty()) directory_->Remove(name).IgnoreError();
-  if (*in_doubt && !Seeded(SeededBug::kDoubtForgotten)) {
+  if (*in_doubt && !Seeded(SeededBug::kDoubtIgnored)) {
     doubt_ = kept;
     doubted_checkpoint_ = manifest.checkpoint;
   }

@@ -49,11 +49,11 @@ class CheckpointDirectory {
                                                                    const std::string& path,
                                                                    const char* argument);
   // Looks what is there without a lock, beside whoever has it open: files may go while they are
-  // read, which LookAgain tells. Writes nothing. kNotFound: there is no directory; the statuses of
+  // read, which Refresh tells. Writes nothing. kNotFound: there is no directory; the statuses of
   // files. What is in it may be no store.
-  static StatusOr<std::unique_ptr<CheckpointDirectory>> OpenToLook(FileSystem* files,
-                                                                   const std::string& path,
-                                                                   const char* argument);
+  static StatusOr<std::unique_ptr<CheckpointDirectory>> OpenUnlocked(FileSystem* files,
+                                                                     const std::string& path,
+                                                                     const char* argument);
   CheckpointDirectory(const CheckpointDirectory&) = delete;
   CheckpointDirectory& operator=(const CheckpointDirectory&) = delete;
 
@@ -64,7 +64,7 @@ class CheckpointDirectory {
   const StoreListing& listing() const { return listing_; }
 
   // Looks what is there now; whether there is another newest checkpoint than before.
-  StatusOr<bool> LookAgain();
+  StatusOr<bool> Refresh();
   // kNotFound: there are neither manifests nor segments.
   Status CheckIsStore(const char* argument) const;
 
@@ -105,7 +105,7 @@ class CheckpointDirectory {
 
   Status LockToChange(bool may_create);
   Status LockToRead(const char* argument);
-  Status LookAround();
+  Status ListFiles();
   Status LoadMissing(uint32_t checkpoint) const;
   void MarkCompleted(uint32_t checkpoint);
   std::string PathOf(const std::string& name) const { return directory_->PathOf(name); }

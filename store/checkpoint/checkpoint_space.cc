@@ -36,16 +36,16 @@ Status CheckpointSpace::ReserveForTable(Manifest tables, ManifestTable table) {
   tables.tables.push_back(std::move(table));
   // Where no row of it would ever fit, no checkpoint helps.
   if (options_.ssd_bytes != 0 &&
-      !HasRoomForRows(tables, options_.ssd_bytes, logs_->lowest().options().segment_bytes,
-                      kBlobBytes + PmemBytesMax(tables))) {
+      !HasSpaceForRows(tables, options_.ssd_bytes, logs_->lowest().options().segment_bytes,
+                       kBlobBytes + PmemBytesMax(tables))) {
     return ResourceExhaustedError(StrCat(
         "ssd_bytes is ", options_.ssd_bytes, "; for a row of each of its tables, with table \"",
         tables.tables.back().name, "\", the store needs at least ",
         LeastSsdBytes(tables, options_, segment_bytes_, kBlobBytes + PmemBytesMax(tables))));
   }
   if (Reserve(tables, blob_bytes_, /*must=*/false)) return OkStatus();
-  return ResourceExhaustedError(
-      StrCat("a table more has no room in a checkpoint; ", logs_->lowest().space().WhyRefused()));
+  return ResourceExhaustedError(StrCat("a table more has no space in a checkpoint; ",
+                                       logs_->lowest().space().RefusalReason()));
 }
 
 Status CheckpointSpace::ReserveForBlob(const Manifest& tables, uint64_t bytes) {
@@ -75,7 +75,7 @@ bool CheckpointSpace::Reserve(const Manifest& tables, uint64_t blob_bytes, bool 
       ManifestsBytesMax(tables, options_.ssd_bytes, logs_->lowest().options().segment_bytes,
                         blob_bytes_min + PmemBytesMax(tables)) +
       heat_bytes_;
-  if (!logs_->lowest().space().SetAside(bytes, must)) return false;
+  if (!logs_->lowest().space().ReserveMetadata(bytes, must)) return false;
   blob_bytes_ = blob_bytes_min;
   return true;
 }

@@ -13,7 +13,7 @@ namespace embank {
 
 Checkpoints::Checkpoints(const CheckpointParts& parts, const OpenedManifests& manifests)
     : parts_(parts),
-      space_(*parts.options, parts.sweep.logs, parts.segment_bytes),
+      space_(*parts.options, parts.flush_pass.logs, parts.segment_bytes),
       heat_(parts.heat, parts.directory, &space_, parts.catalog),
       last_(manifests.opened()) {
   last_.segments.clear();
@@ -45,8 +45,8 @@ StatusOr<uint32_t> Checkpoints::Make(std::span<const std::byte> blob) {
     if (parts_.pmem != nullptr) EMBANK_RETURN_IF_ERROR(parts_.pmem->lock().Check());
     // Before compaction takes what is left.
     EMBANK_RETURN_IF_ERROR(ReserveForBlob(blob.size()));
-    const CheckpointWait::UnderWay under_way(parts_.sweep.gate->checkpoint_wait());
-    parts_.compaction->MakeRoomLater();
+    const CheckpointWait::UnderWay under_way(parts_.flush_pass.gate->checkpoint_wait());
+    parts_.compaction->CompactBeforeCheckpoint();
     return MakeLocked(blob);
   } catch (const std::bad_alloc&) {
     return NoMemory();
@@ -58,20 +58,20 @@ Status Checkpoints::ReserveForBlob(uint64_t bytes) {
   return space_.ReserveForBlob(DescribeTables(*parts_.catalog), bytes);
 }
 
-// Until the flip nothing has happened; after it the gate and the log are told how it ended.
+// Until the barrier nothing has happened; after it the gate and the log are told how it ended.
 StatusOr<uint32_t> Checkpoints::MakeLocked(std::span<const std::byte> blob) {
-  const SweepParts& sweep = parts_.sweep;
-  const uint64_t begin_ns = sweep.clock->NowNs();
-  uint64_t flip_ns = 0;
-  EMBANK_ASSIGN_OR_RETURN(Manifest manifest, Flip(blob, &flip_ns));
-  const uint64_t rest_ns = SweepOwed(sweep);
-  Status status = sweep.gate->EndSweep();
+  const FlushPassParts& flush_pass = parts_.flush_pass;
+  const uint64_t begin_ns = flush_pass.clock->NowNs();
+  uint64_t barrier_ns = 0;
+  EMBANK_ASSIGN_OR_RETURN(Manifest manifest, RunBarrier(blob, &barrier_ns));
+  const uint64_t rest_ns = RunFlushPass(flush_pass);
+  Status status = flush_pass.gate->EndFlushPass();
   bool in_doubt = false;
   if (status.ok()) status = KeepFrozen(&manifest, &in_doubt);
-  if (Seeded(SeededBug::kManifestBeforeSegments)) status.Update(sweep.logs->Sync());
-  sweep.logs->Thaw(status.ok() || in_doubt);
+  if (Seeded(SeededBug::kManifestBeforeSegments)) status.Update(flush_pass.logs->Sync());
+  flush_pass.logs->Thaw(status.ok() || in_doubt);
   if (!status.ok()) {
-    heat_.RemoveBut(exported_);
+    heat_.RemoveAllExcept(exported_);
     return status;
   }
   manifest.segments.clear();
@@ -79,8 +79,8 @@ StatusOr<uint32_t> Checkpoints::MakeLocked(std::span<const std::byte> blob) {
   ReleaseOthers();
   MutexLock lock(&report_mutex_);
   report_ = {.checkpoints = report_.checkpoints + 1,
-             .last_ns = sweep.clock->NowNs() - begin_ns,
-             .last_flip_ns = flip_ns,
+             .last_ns = flush_pass.clock->NowNs() - begin_ns,
+             .last_barrier_ns = barrier_ns,
              .last_rest_ns = rest_ns};
   return last_.checkpoint;
 }
@@ -92,12 +92,12 @@ Status Checkpoints::CheckWhole(std::span<Table* const> tables) const {
     return FailedPreconditionError(StrCat(
         "table \"", table->name(), "\" is dropped in part; drop it again before a checkpoint"));
   }
-  if (parts_.sweep.gate->checkpoint() < UINT32_MAX) return OkStatus();
+  if (parts_.flush_pass.gate->checkpoint() < UINT32_MAX) return OkStatus();
   return FailedPreconditionError("the store has had as many checkpoints as it can count");
 }
 
 // Freezes the log between two batches of changes, and describes the tables as they are then.
-StatusOr<Manifest> Checkpoints::Flip(std::span<const std::byte> blob, uint64_t* flip_ns) {
+StatusOr<Manifest> Checkpoints::RunBarrier(std::span<const std::byte> blob, uint64_t* barrier_ns) {
   // No table comes or goes while there is no batch.
   ReaderMutexLock lock(parts_.catalog->mutex());
   const std::span<Table* const> tables = parts_.catalog->live();
@@ -109,23 +109,23 @@ StatusOr<Manifest> Checkpoints::Flip(std::span<const std::byte> blob, uint64_t* 
   EMBANK_RETURN_IF_ERROR(space_.ReserveForBlob(manifest, blob.size()));
   manifest.blob.assign(blob.begin(), blob.end());
   uint64_t begin_ns = 0;
-  parts_.sweep.gate->Flip(
+  parts_.flush_pass.gate->RunBarrier(
       [&](uint32_t checkpoint) {
         manifest.checkpoint = checkpoint;
         // The rates with which the last batches were made.
         for (size_t i = 0; i < tables.size(); ++i)
           manifest.tables[i].options = tables[i]->options();
-        parts_.sweep.logs->Freeze(checkpoint);
+        parts_.flush_pass.logs->Freeze(checkpoint);
       },
-      [&] { begin_ns = parts_.sweep.clock->NowNs(); });
+      [&] { begin_ns = parts_.flush_pass.clock->NowNs(); });
   EMBANK_CHECK(manifest.checkpoint > last_.checkpoint);
-  *flip_ns = parts_.sweep.clock->NowNs() - begin_ns;
+  *barrier_ns = parts_.flush_pass.clock->NowNs() - begin_ns;
   return manifest;
 }
 
 // Makes what is frozen durable, and then the manifest. *in_doubt: nobody knows whether it is there.
 Status Checkpoints::KeepFrozen(Manifest* manifest, bool* in_doubt) {
-  RowLogs* const logs = parts_.sweep.logs;
+  RowLogs* const logs = parts_.flush_pass.logs;
   try {
     // Before the log's sync of the directory, which makes its name durable too.
     heat_.Save(manifest);
@@ -139,7 +139,7 @@ Status Checkpoints::KeepFrozen(Manifest* manifest, bool* in_doubt) {
 
 // The numbers from which on segments and records are new, and where PMem is.
 void Checkpoints::DescribeSegments(Manifest* manifest) const {
-  RowLogs* const logs = parts_.sweep.logs;
+  RowLogs* const logs = parts_.flush_pass.logs;
   manifest->next_segment_id = logs->lowest().segments().next_segment_id();
   manifest->next_sequence = logs->lowest().appender().next_sequence();
   manifest->next_pmem_segment_id = last_.next_pmem_segment_id;
@@ -155,8 +155,8 @@ void Checkpoints::DescribeSegments(Manifest* manifest) const {
 void Checkpoints::ReleaseOthers() {
   uint32_t oldest = last_.previous;
   if (!exported_.empty()) oldest = std::min(oldest, *exported_.begin());
-  parts_.sweep.logs->ReleaseOlderThan(oldest);
-  if (!parts_.options->read_only) heat_.RemoveBut(exported_);
+  parts_.flush_pass.logs->ReleaseOlderThan(oldest);
+  if (!parts_.options->read_only) heat_.RemoveAllExcept(exported_);
 }
 
 CheckpointReport Checkpoints::Report() const {

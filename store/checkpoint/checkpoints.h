@@ -27,7 +27,7 @@
 #include "store/checkpoint/manifest.h"
 #include "store/checkpoint/opened_manifests.h"
 #include "store/checkpoint/pmem_directory.h"
-#include "store/gate/sweep_pace.h"
+#include "store/gate/flush_pace.h"
 #include "store/placement/compaction.h"
 
 namespace embank {
@@ -37,7 +37,7 @@ struct CheckpointParts {
   const StoreOptions* options;
   FileSystem* files;
   MemorySource* memory;
-  SweepParts sweep;
+  FlushPassParts flush_pass;
   HeatToSave heat;
   Compaction* compaction;  // nullptr: the store is read-only
   Catalog* catalog;
@@ -51,8 +51,8 @@ struct CheckpointParts {
 struct CheckpointReport {
   uint64_t checkpoints = 0;  // that were made since the store was opened
   uint64_t last_ns = 0;
-  uint64_t last_flip_ns = 0;  // of them those without a batch
-  uint64_t last_rest_ns = 0;  // of them those in which its sweep let batches go first
+  uint64_t last_barrier_ns = 0;  // of them those without a batch
+  uint64_t last_rest_ns = 0;     // of them those in which its flush pass let batches go first
 };
 
 // Thread-safe. Its lock comes before that of the catalog.
@@ -105,13 +105,13 @@ class Checkpoints {
   };
 
  private:
-  SweepPace* pace() const { return parts_.sweep.gate->pace(); }
+  FlushPace* pace() const { return parts_.flush_pass.gate->pace(); }
   Status ReserveForBlob(uint64_t bytes);
   StatusOr<uint32_t> MakeLocked(std::span<const std::byte> blob)
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void DescribeSegments(Manifest* manifest) const EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Status CheckWhole(std::span<Table* const> tables) const;
-  StatusOr<Manifest> Flip(std::span<const std::byte> blob, uint64_t* flip_ns)
+  StatusOr<Manifest> RunBarrier(std::span<const std::byte> blob, uint64_t* barrier_ns)
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Status KeepFrozen(Manifest* manifest, bool* in_doubt) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReleaseOthers() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

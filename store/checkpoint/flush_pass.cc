@@ -13,9 +13,9 @@ namespace {
 constexpr uint32_t kSlotsAtOnce = PageRows::kSlotsAtOnce;
 
 // Saves the rows of one part of a page. Whatever a slot holds when it is looked at, a row that is
-// owed was in it at the flip, and is until somebody, under its shard's lock, has put it into the
+// owed was in it at the barrier, and is until somebody, under its shard's lock, has put it into the
 // log.
-Status SaveOwedOf(const SweepParts& parts, uint32_t page, uint32_t first_slot) {
+Status FlushRowsOf(const FlushPassParts& parts, uint32_t page, uint32_t first_slot) {
   PageRows page_rows(*parts.tier, *parts.tables, page, first_slot);
   return page_rows.ForEachShard(
       [&](RowMover* mover, uint32_t number, std::span<const RowInSlot> rows) {
@@ -32,10 +32,10 @@ Status SaveOwedOf(const SweepParts& parts, uint32_t page, uint32_t first_slot) {
 // Beside batches, 1,024 slots: a core is taken from them for 200 us at a time.
 constexpr uint32_t kPartsAtOnce = 4;
 
-void SweepPart(const SweepParts& parts, uint32_t page, uint32_t part) {
-  if (!parts.gate->IsSweeping()) return;
-  parts.logs->WaitForCalm();
-  const Status status = SaveOwedOf(parts, page, part * kSlotsAtOnce);
+void FlushPart(const FlushPassParts& parts, uint32_t page, uint32_t part) {
+  if (!parts.gate->IsFlushing()) return;
+  parts.logs->WaitForFreeBuffers();
+  const Status status = FlushRowsOf(parts, page, part * kSlotsAtOnce);
   if (!status.ok()) parts.gate->Fail(status);
 }
 
@@ -44,39 +44,39 @@ uint32_t PartsOf(const DramTier& tier, uint32_t page) {
 }
 
 // Some parts of a page, and the rest that follows; for how long.
-uint64_t SweepSlowly(const SweepParts& parts, uint32_t page, uint32_t first, uint32_t end) {
+uint64_t FlushSlowly(const FlushPassParts& parts, uint32_t page, uint32_t first, uint32_t end) {
   const uint64_t begin_ns = parts.clock->NowNs();
   for (uint32_t part = first; part < end; ++part) {
     // Of one task: on this thread.
-    parts.executor->ParallelFor(1, [&](uint32_t) { SweepPart(parts, page, part); });
+    parts.executor->ParallelFor(1, [&](uint32_t) { FlushPart(parts, page, part); });
   }
   const uint64_t worked_ns = parts.clock->NowNs() - begin_ns;
-  return parts.gate->pace()->Rest(SweepPace::RestNs(worked_ns, parts.executor->concurrency()));
+  return parts.gate->pace()->Rest(FlushPace::RestNs(worked_ns, parts.executor->concurrency()));
 }
 
 }  // namespace
 
-uint64_t SweepOwed(const SweepParts& parts) {
+uint64_t RunFlushPass(const FlushPassParts& parts) {
   // In the order of memory: a row that is owed stays in its slot, or leaves for the log.
   const uint32_t pages = parts.tier->pages_begun();
   uint64_t rested_ns = 0;
-  SweepPace* const pace = parts.gate->pace();
+  FlushPace* const pace = parts.gate->pace();
   pace->Begin(parts.gate->batches_begun());
   for (uint32_t page = 0; page < pages; ++page) {
     const uint32_t count = PartsOf(*parts.tier, page);
     uint32_t done = 0;
     // Workers that rest would be missing to large batches. Near the end of ssd_bytes they need the
     // space more that a checkpoint gives back in the end.
-    while (done < count && parts.gate->IsSweeping() &&
+    while (done < count && parts.gate->IsFlushing() &&
            pace->IsBeside(parts.gate->batches_begun()) &&
            !parts.logs->lowest().space().IsNearFull()) {
       const uint32_t end = std::min(count, done + kPartsAtOnce);
-      rested_ns += SweepSlowly(parts, page, done, end);
+      rested_ns += FlushSlowly(parts, page, done, end);
       done = end;
     }
     if (done == count) continue;
     parts.executor->ParallelFor(count - done,
-                                [&](uint32_t part) { SweepPart(parts, page, done + part); });
+                                [&](uint32_t part) { FlushPart(parts, page, done + part); });
   }
   return rested_ns;
 }

@@ -1,5 +1,5 @@
-// The flush pass of a checkpoint, which is also called its sweep: the rows in memory that are owed
-// to it (store/gate/batch_gate.h) go into the log, where a copy of each stays.
+// The flush pass of a checkpoint, which is also called its flush pass: the rows in memory that are
+// owed to it (store/gate/batch_gate.h) go into the log, where a copy of each stays.
 #ifndef EMBANK_STORE_CHECKPOINT_FLUSH_PASS_H_
 #define EMBANK_STORE_CHECKPOINT_FLUSH_PASS_H_
 
@@ -12,8 +12,8 @@
 
 namespace embank {
 
-// What a sweep works with; all of it outlives the sweep.
-struct SweepParts {
+// What a flush pass works with; all of it outlives the flush pass.
+struct FlushPassParts {
   KeyIndex* index;
   DramTier* tier;
   const TableDirectory* tables;
@@ -23,10 +23,10 @@ struct SweepParts {
   const Clock* clock;
 };
 
-// After a flip: once it returns, nothing is owed. A shard's lock is held for few rows at a time.
-// Beside batches it is this thread alone that sweeps, at the gate's pace. When the log takes no
-// more it stops, and the gate has the status (BatchGate::EndSweep). For how long it has rested.
-uint64_t SweepOwed(const SweepParts& parts);
+// After a barrier: once it returns, nothing is owed. A shard's lock is held for few rows at a time.
+// Beside batches it is this thread alone that flushes, at the gate's pace. When the log takes no
+// more it stops, and the gate has the status (BatchGate::EndFlushPass). For how long it has rested.
+uint64_t RunFlushPass(const FlushPassParts& parts);
 
 }  // namespace embank
 

@@ -86,7 +86,7 @@ class HotRows {
       // Changed meanwhile it may be, but not another's.
       if (TableOf(LoadIdentity(header)) != owner || LoadKey(header) != key) continue;
       const KeyHash hash = table->HashOf(key);
-      rows_[count_++] = {static_cast<uint32_t>(hash >> 32), HeatBlock::PrintOf(hash), heat};
+      rows_[count_++] = {static_cast<uint32_t>(hash >> 32), HeatBlock::FingerprintOf(hash), heat};
     }
     return slots.slots;
   }
@@ -139,7 +139,7 @@ class HeatWriter {
     return count > 0 ? Add(std::bit_cast<HeatBlock>(rows)) : status;
   }
 
-  // So that there is room for all rows that have it: a power of two.
+  // So that there is space for all rows that have it: a power of two.
   uint32_t LeastHeat() const {
     uint64_t slots = 0;
     const uint32_t pages = heat_.tier->pages_begun();

@@ -30,7 +30,7 @@ struct HeatToSave {
 // Writes the file, and syncs it, but not its name; what stood there is replaced. No file is made
 // where there is no heat to keep. Rows in memory are read without locks, in the order of memory,
 // the sketch under locks of shards, shared, for 64 blocks at a time: the heat of a row that travels
-// meanwhile may be missing. Of rows in memory that are more than it has room for it keeps the
+// meanwhile may be missing. Of rows in memory that are more than it has space for it keeps the
 // hottest ones. Memory: 1 MiB. The statuses of files: then there is no file. std::bad_alloc leaves
 // it, and may leave a file.
 StatusOr<HeatFile> SaveHeat(Directory* directory, const std::string& name, const HeatToSave& heat);

@@ -16,7 +16,7 @@ void KeptHeat::Save(Manifest* manifest) {
   Reserve(/*must=*/true);
 }
 
-void KeptHeat::RemoveBut(const std::multiset<uint32_t>& checkpoints) {
+void KeptHeat::RemoveAllExcept(const std::multiset<uint32_t>& checkpoints) {
   directory_->KeepHeatOf(checkpoints);
   try {
     Reserve(/*must=*/true);

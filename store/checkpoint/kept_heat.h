@@ -28,7 +28,7 @@ class KeptHeat {
   void Save(Manifest* manifest);
   // Removes all files but those of these checkpoints, and of the checkpoints that the directory
   // keeps; their space comes free. Without memory some files are left for the next call.
-  void RemoveBut(const std::multiset<uint32_t>& checkpoints);
+  void RemoveAllExcept(const std::multiset<uint32_t>& checkpoints);
 
  private:
   bool Reserve(bool must);

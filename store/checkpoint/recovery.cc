@@ -4,8 +4,8 @@
 #include <map>
 #include <new>
 
+#include "base/no_throw_status.h"
 #include "base/status_macros.h"
-#include "base/status_with_room.h"
 #include "base/str_cat.h"
 #include "base/threads/log.h"
 #include "store/checkpoint/heat_file.h"
@@ -16,7 +16,7 @@ namespace {
 
 // Memory was reserved for all rows: mostly it is many that a damaged footer makes one.
 Status NoPlace(uint64_t segment_id, uint64_t dram_bytes) {
-  return StatusWithRoom(StatusCode::kResourceExhausted, [&] {
+  return NoThrowStatus(StatusCode::kResourceExhausted, [&] {
     return StrCat(SegmentName(segment_id),
                   ": no place in the index for one of its rows; dram_bytes is ", dram_bytes,
                   ", or too many rows are said to have the same key");

@@ -6,7 +6,7 @@
 #include "base/memory/memory.h"
 #include "store/placement/memory_plan.h"
 #include "tiers/segment/log_record.h"
-#include "tiers/space/log_room.h"
+#include "tiers/space/log_quota.h"
 
 namespace embank {
 namespace {
@@ -16,13 +16,13 @@ namespace {
 // changed.
 int64_t SpareSegments(const Manifest& tables, uint64_t ssd_bytes, uint64_t segment_bytes,
                       uint64_t blob_bytes) {
-  LogRoom room(ssd_bytes, segment_bytes);
-  room.SetAside(ManifestsBytesMax(tables, ssd_bytes, segment_bytes, blob_bytes));
+  LogQuota quota(ssd_bytes, segment_bytes);
+  quota.ReserveMetadata(ManifestsBytesMax(tables, ssd_bytes, segment_bytes, blob_bytes));
   for (uint32_t i = 0; i < tables.row_classes.size(); ++i) {
-    room.AddClass(i, RecordBytesOf(tables.row_classes[i].slot_bytes));
-    room.AddDirty(i, 1);
+    quota.AddClass(i, RecordBytesOf(tables.row_classes[i].slot_bytes));
+    quota.AddDirty(i, 1);
   }
-  return room.SpareSegments() - static_cast<int64_t>(tables.row_classes.size());
+  return quota.SpareSegments() - static_cast<int64_t>(tables.row_classes.size());
 }
 
 }  // namespace
@@ -33,8 +33,8 @@ uint64_t ManifestsBytesMax(const Manifest& tables, uint64_t ssd_bytes, uint64_t 
   return kManifests * ManifestBytesMax(tables, ssd_bytes, segment_bytes, blob_bytes);
 }
 
-bool HasRoomForRows(const Manifest& tables, uint64_t ssd_bytes, uint64_t segment_bytes,
-                    uint64_t blob_bytes) {
+bool HasSpaceForRows(const Manifest& tables, uint64_t ssd_bytes, uint64_t segment_bytes,
+                     uint64_t blob_bytes) {
   return SpareSegments(tables, ssd_bytes, segment_bytes, blob_bytes) >= 0;
 }
 
@@ -45,7 +45,7 @@ uint64_t LeastSsdBytes(const Manifest& tables, const StoreOptions& options,
     return segment_bytes.has_value() ? *segment_bytes : LogSizes(larger).segment_bytes;
   };
   larger.ssd_bytes = 1;
-  larger.ssd_bytes = LogRoom::kSegmentsMin * segment_bytes_now();
+  larger.ssd_bytes = LogQuota::kSegmentsMin * segment_bytes_now();
   // More manifests' room is needed by more segments: a few rounds.
   while (true) {
     const int64_t spare = SpareSegments(tables, larger.ssd_bytes, segment_bytes_now(), blob_bytes);
@@ -58,8 +58,8 @@ uint64_t LeastSsdBytes(const Manifest& tables, const StoreOptions& options,
     const uint64_t enough = larger.ssd_bytes;
     const uint64_t aside = ManifestsBytesMax(tables, enough, segment, blob_bytes);
     larger.ssd_bytes -= std::max<uint64_t>((enough - aside) % segment, 1);
-    if (larger.ssd_bytes < LogRoom::kSegmentsMin * segment ||
-        !HasRoomForRows(tables, larger.ssd_bytes, segment_bytes_now(), blob_bytes)) {
+    if (larger.ssd_bytes < LogQuota::kSegmentsMin * segment ||
+        !HasSpaceForRows(tables, larger.ssd_bytes, segment_bytes_now(), blob_bytes)) {
       return enough;
     }
   }

@@ -1,4 +1,4 @@
-// How much of ssd_bytes a store needs before its log has room for any row.
+// How much of ssd_bytes a store needs before its log has space for any row.
 #ifndef EMBANK_STORE_CHECKPOINT_SSD_NEED_H_
 #define EMBANK_STORE_CHECKPOINT_SSD_NEED_H_
 
@@ -14,10 +14,10 @@ namespace embank {
 uint64_t ManifestsBytesMax(const Manifest& tables, uint64_t ssd_bytes, uint64_t segment_bytes,
                            uint64_t blob_bytes);
 
-// Whether a log of `ssd_bytes` (not 0) has room for a row of each row class, changed again and
+// Whether a log of `ssd_bytes` (not 0) has space for a row of each row class, changed again and
 // again, and for checkpoints of them. `tables` has the classes and the tables of the store.
-bool HasRoomForRows(const Manifest& tables, uint64_t ssd_bytes, uint64_t segment_bytes,
-                    uint64_t blob_bytes);
+bool HasSpaceForRows(const Manifest& tables, uint64_t ssd_bytes, uint64_t segment_bytes,
+                     uint64_t blob_bytes);
 
 // The least ssd_bytes with which it has. `segment_bytes`: of stores whose segments do not follow
 // from their options.

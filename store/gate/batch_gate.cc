@@ -11,7 +11,7 @@ constexpr uint64_t kNapNs = 50'000;    // twice that with the system's slack
 
 }  // namespace
 
-// Either the flip sees this batch, or the batch sees the gate closed: both look after they have
+// Either the barrier sees this batch, or the batch sees the gate closed: both look after they have
 // said what they do.
 void BatchGate::Enter(std::optional<EpochTable::Guard>* batch) {
   while (true) {
@@ -22,7 +22,7 @@ void BatchGate::Enter(std::optional<EpochTable::Guard>* batch) {
   }
 }
 
-// A flip between batches is over before a thread sleeps.
+// A barrier between batches is over before a thread sleeps.
 void BatchGate::WaitUntilOpen() {
   SpinWait wait;
   for (uint32_t i = 0; i < kPausesMax; ++i) {
@@ -33,14 +33,14 @@ void BatchGate::WaitUntilOpen() {
   while (closed_.load(std::memory_order_relaxed)) opened_.Wait(&mutex_);
 }
 
-void BatchGate::Flip(FunctionRef<void(uint32_t)> between, FunctionRef<void()> closing) {
+void BatchGate::RunBarrier(FunctionRef<void(uint32_t)> between, FunctionRef<void()> closing) {
   if (!CloseBetweenBatches(closing)) {
     closing();
     Close();
   }
   between(checkpoint());
   if (!Seeded(SeededBug::kNoNextCheckpoint)) checkpoint_.fetch_add(1, std::memory_order_relaxed);
-  sweeps_.store(true, std::memory_order_relaxed);
+  is_flushing_.store(true, std::memory_order_relaxed);
   {
     MutexLock lock(&mutex_);
     failure_ = OkStatus();
@@ -51,7 +51,7 @@ void BatchGate::Flip(FunctionRef<void(uint32_t)> between, FunctionRef<void()> cl
 // False: there was always one under way.
 bool BatchGate::CloseBetweenBatches(FunctionRef<void()> closing) {
   for (uint32_t i = 0; i < looks_max_; ++i) {
-    if (i > 0) Nap();
+    if (i > 0) SleepBriefly();
     if (!batches_.HasPassed(UINT64_MAX)) continue;
     closing();
     closed_.store(true, std::memory_order_seq_cst);
@@ -65,7 +65,7 @@ void BatchGate::Close() {
   closed_.store(true, std::memory_order_seq_cst);
   const uint64_t epoch = batches_.Retire();
   // Asleep: the batch that is waited for may need this core.
-  while (!batches_.HasPassed(epoch)) Nap();
+  while (!batches_.HasPassed(epoch)) SleepBriefly();
 }
 
 void BatchGate::Open() {
@@ -74,21 +74,21 @@ void BatchGate::Open() {
   opened_.NotifyAll();
 }
 
-void BatchGate::Nap() {
+void BatchGate::SleepBriefly() {
   MutexLock lock(&mutex_);
   nap_.WaitFor(&mutex_, kNapNs);
 }
 
 void BatchGate::Fail(const Status& status) {
   MutexLock lock(&mutex_);
-  if (!sweeps_.load(std::memory_order_relaxed)) return;
-  sweeps_.store(false, std::memory_order_relaxed);
+  if (!is_flushing_.load(std::memory_order_relaxed)) return;
+  is_flushing_.store(false, std::memory_order_relaxed);
   failure_ = status;
 }
 
-Status BatchGate::EndSweep() {
+Status BatchGate::EndFlushPass() {
   MutexLock lock(&mutex_);
-  sweeps_.store(false, std::memory_order_relaxed);
+  is_flushing_.store(false, std::memory_order_relaxed);
   return std::exchange(failure_, OkStatus());
 }
 

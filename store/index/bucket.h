@@ -120,7 +120,7 @@ struct Match {
   bool any() const { return word != nullptr; }
   Location location() const { return LocationOf(~seen); }
   // Whether the entry still stands there.
-  bool Stands() const { return word->load(std::memory_order_relaxed) == seen; }
+  bool IsCurrent() const { return word->load(std::memory_order_relaxed) == seen; }
 };
 
 }  // namespace embank

@@ -53,7 +53,7 @@ bool BucketArray::FindPath(uint32_t home, Path* path) const {
   return false;
 }
 
-bool BucketArray::HasRoomFor(uint32_t home) const {
+bool BucketArray::HasSpaceFor(uint32_t home) const {
   if (Bucket::EmptySlots(At(home)->Head()) != 0) return true;
   Path path;
   return FindPath(home, &path);

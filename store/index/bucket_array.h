@@ -64,11 +64,11 @@ class BucketArray {
   // Where an entry of a home stands. The entry is in the array.
   IndexPosition Find(uint32_t home, uint64_t entry) const;
   // Whether Put finds a position for an entry of this home.
-  bool HasRoomFor(uint32_t home) const;
+  bool HasSpaceFor(uint32_t home) const;
 
   // ---- changing, under the lock ----
 
-  // Adds an entry, and pushes others on where that makes room. False: there is no position for it,
+  // Adds an entry, and pushes others on where that makes space. False: there is no position for it,
   // and nothing has changed.
   bool Put(IndexPlace place, Location location);
   // Adds an entry in its home bucket. Returns its slot there, or kBucketEntries: the bucket is

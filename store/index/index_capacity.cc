@@ -33,7 +33,7 @@ Status IndexCapacity::ReserveOne(IndexShard* shard, KeyHash hash) {
 }
 
 bool IndexCapacity::Fits(const IndexShard& shard, KeyHash hash) const {
-  return BucketArray(memory_->base(), shard).HasRoomFor(shard.PlaceOf(hash).home);
+  return BucketArray(memory_->base(), shard).HasSpaceFor(shard.PlaceOf(hash).home);
 }
 
 void IndexCapacity::Rehash(IndexShard* shard, uint32_t homes) {
@@ -43,7 +43,7 @@ void IndexCapacity::Rehash(IndexShard* shard, uint32_t homes) {
 Status IndexCapacity::ReserveMore(IndexShard* shard, uint64_t rows) {
   const uint64_t wanted = shard->rows + rows;
   if (shard->IsRehashing()) {
-    // The growth that is under way gives room enough, or ends first.
+    // The growth that is under way gives space enough, or ends first.
     if (wanted <=
         RowsAtLoad(std::min<uint32_t>(shard->low_buckets, shard->high_buckets), kLoadFull)) {
       return OkStatus();

@@ -95,13 +95,13 @@ uint64_t IndexMemory::Release() {
   MutexLock lock(&mutex_);
   uint32_t buckets = 0;
   for (const IndexShard& shard : shards_) buckets = std::max(buckets, shard.buckets());
-  const uint64_t kept_bytes = BytesFor(buckets);
-  EMBANK_CHECK(kept_bytes <= bytes());
-  const uint64_t released_bytes = bytes() - kept_bytes;
+  const uint64_t reserved_bytes = BytesFor(buckets);
+  EMBANK_CHECK(reserved_bytes <= bytes());
+  const uint64_t released_bytes = bytes() - reserved_bytes;
   if (released_bytes == 0) return 0;
   // Readers may still look at places of an array's former size.
   epochs_->WaitUntilPassed(epochs_->Retire());
-  addresses_.Decommit(kept_bytes, released_bytes);
+  addresses_.Decommit(reserved_bytes, released_bytes);
   committed_bytes_.fetch_sub(released_bytes, std::memory_order_relaxed);
   budget_->Release(released_bytes);
   return released_bytes;

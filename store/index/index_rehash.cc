@@ -113,7 +113,7 @@ bool IndexRehash::MoveInOrder(std::span<PlacedEntry> entries, uint32_t home, uin
   return true;
 }
 
-// Moves entries of the same q, all or none: an entry alone to where it leaves room, more of them,
+// Moves entries of the same q, all or none: an entry alone to where it leaves space, more of them,
 // a rarity, as copies first.
 bool IndexRehash::MoveEqual(std::span<const PlacedEntry> equal, uint32_t from_home,
                             uint32_t to_buckets) {
@@ -131,7 +131,7 @@ bool IndexRehash::MoveEqual(std::span<const PlacedEntry> equal, uint32_t from_ho
   return false;
 }
 
-// False: not all find room, and none was put.
+// False: not all find space, and none was put.
 bool IndexRehash::PutCopies(std::span<const PlacedEntry> entries, IndexPlace to) {
   for (size_t i = 0; i < entries.size(); ++i) {
     if (array_.Put(to, LocationOf(entries[i].entry))) continue;

@@ -25,7 +25,7 @@ class IndexRehash {
       : shard_(shard), array_(base, *shard) {}
 
   // Moves up to `homes` homes. Fewer where the rehash ends before, or where a home's entries do not
-  // all find room: the next step tries that home again. No rehash: nothing is done.
+  // all find space: the next step tries that home again. No rehash: nothing is done.
   void Step(uint32_t homes);
 
  private:

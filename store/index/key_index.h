@@ -102,7 +102,7 @@ class KeyIndex {
   // The row's entry, or none, given a guess that changes since may have outdated.
   Match Confirm(const Match& guess, const RowId& id) const {
     const bool holds = guess.any() && ArrayOf(shards_[ShardOf(id.hash)]).Reaches(guess) &&
-                       guess.Stands() && MayBe(guess.location(), id);
+                       guess.IsCurrent() && MayBe(guess.location(), id);
     return holds ? guess : Find(id);
   }
 

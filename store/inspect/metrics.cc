@@ -113,7 +113,7 @@ void AppendPrefetches(std::string* text, const std::vector<Table*>& tables) {
                 (table->counters().*counter).load(std::memory_order_relaxed), "\n");
     }
   };
-  append("embank_prefetched_rows_total", "Rows that prefetches brought up to memory.",
+  append("embank_prefetched_rows_total", "Rows that prefetches promoted to memory.",
          &TableCounters::prefetched_rows);
   append("embank_prefetched_unused_rows_total",
          "Of them those that left memory again before they were used.",
@@ -137,7 +137,7 @@ void AppendMemory(std::string* text, const MemoryReport& report) {
     const std::pair<const char*, uint64_t> uses[] = {{"used", space->used_bytes},
                                                      {"live", space->live_bytes},
                                                      {"dirty", space->dirty_bytes},
-                                                     {"kept", space->kept_bytes}};
+                                                     {"kept", space->reserved_bytes}};
     for (const auto& [kind, bytes] : uses) {
       StrAppend(text, "embank_tier_bytes{tier=\"", tier, "\",kind=\"", kind, "\"} ", bytes, "\n");
     }
@@ -206,9 +206,9 @@ void AppendCheckpoints(std::string* text, const CheckpointReport& report) {
   StrAppend(text, "embank_checkpoint_seconds ", Seconds(report.last_ns), "\n");
   Describe(text, "embank_checkpoint_flip_seconds", "gauge",
            "Of it the time in which no batch of changes began.");
-  StrAppend(text, "embank_checkpoint_flip_seconds ", Seconds(report.last_flip_ns), "\n");
+  StrAppend(text, "embank_checkpoint_flip_seconds ", Seconds(report.last_barrier_ns), "\n");
   Describe(text, "embank_checkpoint_rest_seconds", "gauge",
-           "Of it the time in which the sweep rested for batches of changes.");
+           "Of it the time in which the flush pass rested for batches of changes.");
   StrAppend(text, "embank_checkpoint_rest_seconds ", Seconds(report.last_rest_ns), "\n");
 }
 
@@ -233,7 +233,7 @@ std::string FormatMemoryReport(const MemoryReport& report) {
     if (!space.has_value()) return std::string();
     return StrCat(", \"", tier, "\": {\"budget\": ", space->budget_bytes,
                   ", \"used\": ", space->used_bytes, ", \"live\": ", space->live_bytes,
-                  ", \"dirty\": ", space->dirty_bytes, ", \"kept\": ", space->kept_bytes, "}");
+                  ", \"dirty\": ", space->dirty_bytes, ", \"kept\": ", space->reserved_bytes, "}");
   };
   return StrCat("{\"dram\": {\"budget\": ", report.budget_bytes, ", \"used\": ", report.used_bytes,
                 ", \"fixed\": ", report.fixed_bytes, ", \"index\": ", report.index_bytes,

@@ -118,11 +118,11 @@ StatusOr<Survey> SurveyStore(FileSystem* files, const std::string& path) {
   // One takes milliseconds, a checkpoint its syncs.
   constexpr int kTriesMax = 16;
   EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<CheckpointDirectory> directory,
-                          CheckpointDirectory::OpenToLook(files, path, "directory"));
+                          CheckpointDirectory::OpenUnlocked(files, path, "directory"));
   for (int i = 0; i < kTriesMax; ++i) {
     StatusOr<Survey> survey = SurveyOnce(files, *directory, path);
     // Behind a further checkpoint files are removed, of which some may have been read.
-    EMBANK_ASSIGN_OR_RETURN(const bool has_changed, directory->LookAgain());
+    EMBANK_ASSIGN_OR_RETURN(const bool has_changed, directory->Refresh());
     if (!has_changed) return survey;
   }
   return UnavailableError(StrCat("directory: ", path, " had a new checkpoint in each of ",

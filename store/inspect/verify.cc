@@ -101,7 +101,7 @@ class SegmentVerify {
   // Statuses of what hinders.
   Status Run() {
     Status status = LookAt();
-    HandOver();
+    QueueBuffer();
     return status;
   }
 
@@ -132,7 +132,7 @@ class SegmentVerify {
     return hindered_;
   }
 
-  void HandOver() {
+  void QueueBuffer() {
     for (Damage& damage : found_) AddDamage(std::move(damage), report_);
     found_.clear();
   }
@@ -343,7 +343,7 @@ class SegmentVerify {
         (slot == last->first_slot + last->slots - 1 ||
          (slot == last->first_slot + last->slots && last->slots < kKeysOfDamageMax));
     if (!goes_on) {
-      HandOver();
+      QueueBuffer();
       found_.push_back(DamageOf(DamagedPart::kRecords, what));
       last = &found_.back();
       last->first_slot = slot;

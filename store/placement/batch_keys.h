@@ -14,7 +14,7 @@ namespace embank {
 
 class BatchKeys {
  public:
-  // Makes room for the keys of a batch, if its table forgets: eight bytes of scratch for each key.
+  // Makes space for the keys of a batch, if its table forgets: eight bytes of scratch for each key.
   // Borrows the table and the keys. kResourceExhausted.
   Status Allocate(const Table& table, KeySpan keys);
   // Takes in the keys, if the table forgets. After Allocate.

@@ -60,7 +60,7 @@ bool ClassRows::BeforeUpdate(Location slot) {
                               ? Reserve(1) > 0
                               : parts_.logs->ReserveAndMarkDead(slot_class_, {note.logged});
     if (!admitted) return false;
-  } else if (parts_.gate->IsOwed(note.checkpoint())) {
+  } else if (parts_.gate->IsFlushPending(note.checkpoint())) {
     // The reservation of the row goes to the checkpoint.
     if (Reserve(1) == 0) return false;
     if (Seeded(SeededBug::kNoPreImage)) {
@@ -92,7 +92,7 @@ void ClassRows::OnErase(KeyIndex::Shard* shard, const Table& table, Location hom
   const SlotNote& note = NoteAt(home);
   if (!note.IsDirty()) {
     parts_.logs->MarkDead({note.logged});
-  } else if (parts_.gate->IsOwed(note.checkpoint())) {
+  } else if (parts_.gate->IsFlushPending(note.checkpoint())) {
     AppendPreImage(home, note.checkpoint());
   } else {
     Release(1);
@@ -135,7 +135,7 @@ Status ClassRows::FlushPending(KeyIndex::Shard* shard, std::span<const RowInSlot
     // Slots of other shards, and their notes, are not this shard's to look at.
     if (!MatchAt(shard, row.id, row.slot).any()) continue;
     const SlotNote& note = NoteAt(row.slot);
-    if (!note.IsDirty() || !parts_.gate->IsOwed(note.checkpoint())) continue;
+    if (!note.IsDirty() || !parts_.gate->IsFlushPending(note.checkpoint())) continue;
     slots[count++] = row.slot;
     const std::byte* const line = parts_.tier->Row(row.slot);
     for (uint32_t i = 0; i < slot_bytes_; i += kLineBytes) __builtin_prefetch(line + i);
@@ -169,7 +169,7 @@ bool ClassRows::IsPinned(Location slot) const {
   SlotNote& note = NoteAt(slot);
   const auto pin = static_cast<Pins::Mark>(note.pin);
   if (pin == Pins::kNone) return false;
-  if (TableAt(slot).pins().Stands(pin)) return true;
+  if (TableAt(slot).pins().IsCurrent(pin)) return true;
   note.pin = Pins::kNone;
   return false;
 }

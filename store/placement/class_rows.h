@@ -75,8 +75,6 @@ class ClassRows {
   // The row's entry that names this place, or none.
   Match MatchAt(KeyIndex::Shard* shard, const RowId& id, Location location) const
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
-  // The heat of the row in a slot.
-  uint32_t HeatAt(uint32_t slot) { return orders_.Heat(slot); }
   SlotOrders::Order& OrderOf(const KeyIndex::Shard* shard) { return orders_.Of(shard); }
 
   // The row in the slot is new; its space in the log is reserved. Or it was promoted.

@@ -12,7 +12,7 @@
 
 namespace embank {
 
-// The caller holds the lock of the row's shard and a ticket of the gate.
+// The caller holds the lock of the row's shard and a write guard of the gate.
 class CompactedRows {
  public:
   // Rows and log rows outlive it; they are of the class.

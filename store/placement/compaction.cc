@@ -9,42 +9,42 @@
 namespace embank {
 
 Compaction::Compaction(const CompactionParts& parts)
-    : parts_(parts), task_(parts.executor->MakeBackgroundTask([this] { return WorkOff(); })) {}
+    : parts_(parts), task_(parts.executor->MakeBackgroundTask([this] { return ReduceDebt(); })) {}
 
-void Compaction::Pay(uint64_t changed_keys) {
+void Compaction::PayDebt(uint64_t changed_keys) {
   const uint64_t pace = parts_.log->candidates().pace();
   if (pace == 0 || changed_keys == 0) return;
   // A single key owes a whole row.
   const uint64_t rows =
       (changed_keys * pace + CompactionPace::kChangedRows - 1) / CompactionPace::kChangedRows;
-  if (owed_rows_.fetch_add(rows) + rows < kRowsAtATime) return;
+  if (debt_rows_.fetch_add(rows) + rows < kRowsAtATime) return;
   task_->Wake();
-  for (uint64_t paid = 0; paid < rows && owed_rows_.load() > kOwedRowsMax; paid += kRowsAtATime) {
-    if (!WorkOff()) return;
+  for (uint64_t paid = 0; paid < rows && debt_rows_.load() > kDebtRowsMax; paid += kRowsAtATime) {
+    if (!ReduceDebt()) return;
   }
 }
 
 // Some of what is owed. False: less than is done at once is left, or it cannot be done now; then it
 // is forgiven, and what next changes owe tries again.
-bool Compaction::WorkOff() {
+bool Compaction::ReduceDebt() {
   MutexLock lock(&mutex_);
-  if (owed_rows_.load() < kRowsAtATime) return false;
+  if (debt_rows_.load() < kRowsAtATime) return false;
   if (!Step(CompactionAim::kPace)) {
-    owed_rows_.store(0);
+    debt_rows_.store(0);
     return false;
   }
   // Only who has the lock takes some off.
-  return owed_rows_.fetch_sub(step_rows_) - step_rows_ >= kRowsAtATime;
+  return debt_rows_.fetch_sub(step_rows_) - step_rows_ >= kRowsAtATime;
 }
 
-void Compaction::MakeRoom(const RowMover& mover, uint64_t rows) {
+void Compaction::EnsureSpace(const RowMover& mover, uint64_t rows) {
   CheckpointWait* const checkpoints = parts_.gate->checkpoint_wait();
   bool has_waited = false;
   while (!mover.rows().HasSpace(rows)) {
     const uint64_t ended = checkpoints->ended();
-    // One that has ended since then may have made room; one that is under way may soon.
+    // One that has ended since then may have made space; one that is under way may soon.
     if (mover.rows().HasSpace(rows)) return;
-    const SweepPace::Hurry hurry(parts_.gate->pace());
+    const FlushPace::Hurry hurry(parts_.gate->pace());
     {
       MutexLock lock(&mutex_);
       if (Step(CompactionAim::kSpace)) continue;
@@ -58,12 +58,12 @@ void Compaction::Forget(RowMover* mover, uint64_t keys) {
   for (uint64_t looked_at_bytes = 0; looked_at_bytes < bytes_max && MustForget();) {
     RowMover* in_memory = nullptr;
     const StepEnd end = ForgetInLog(&in_memory, &looked_at_bytes);
-    if (end == StepEnd::kFailed) return ForgiveFullIndex();
+    if (end == StepEnd::kFailed) return ClearIndexDebt();
     // No segment has ended: what there is to forget is in memory.
     if (end == StepEnd::kNothing) in_memory = mover;
     if (in_memory == nullptr) continue;
     const uint64_t rows = ForgetInMemory(in_memory, kRowsAtATime);
-    if (rows == 0) return ForgiveFullIndex();
+    if (rows == 0) return ClearIndexDebt();
     looked_at_bytes += rows * in_memory->rows().record_bytes();
   }
 }
@@ -97,7 +97,7 @@ uint64_t Compaction::ForgetInMemory(RowMover* mover, uint64_t rows) {
   uint64_t forgotten = 0;
   for (uint32_t in_vain = 0; forgotten < rows && in_vain < KeyIndex::kShardCount && MustForget();) {
     KeyIndex::Shard* const shard = parts_.index->shard(next_shard_++ % KeyIndex::kShardCount);
-    const BatchGate::Ticket ticket(parts_.gate);
+    const BatchGate::WriteGuard write_guard(parts_.gate);
     MutexLock lock(&shard->mutex);
     const bool is_forgotten = mover->compacted().ForgetColdest(shard);
     if (is_forgotten) CountForgotten();
@@ -115,7 +115,7 @@ size_t Compaction::RowsToForget() const {
 }
 
 // What cannot be done now is not made up for: keys that were refused come again.
-void Compaction::ForgiveFullIndex() { rows_to_forget_.store(0); }
+void Compaction::ClearIndexDebt() { rows_to_forget_.store(0); }
 
 void Compaction::CountForgotten() {
   uint64_t rows = rows_to_forget_.load();
@@ -123,7 +123,7 @@ void Compaction::CountForgotten() {
   }
 }
 
-void Compaction::MakeRoomLater() {
+void Compaction::CompactBeforeCheckpoint() {
   bool goes_on = true;
   for (uint64_t rows = 0; goes_on && rows < kLaterRowsMax;) {
     // Batches come in between.
@@ -175,7 +175,7 @@ Compaction::StepEnd Compaction::TryStep(CompactionAim aim) {
         if (status.ok()) MoveRow(rows[i], record);
       });
   // What cannot be read stays where it is, and its segment with it.
-  if (damaged || unread) parts_.log->candidates().PassOver(victim_.get(), damaged);
+  if (damaged || unread) parts_.log->candidates().Exclude(victim_.get(), damaged);
   if (!read.ok()) next_slot_ = first_slot;
   // What is forgotten can wait until the device reads again.
   const bool waits = forgets && unread;
@@ -191,8 +191,8 @@ void Compaction::MoveRow(Location from, std::span<const std::byte> record) {
   if (table == nullptr) return;
   const RowId id = table->IdOf(header.key, table->HashOf(header.key));
   KeyIndex::Shard* const shard = parts_.index->shard(KeyIndex::ShardOf(id.hash));
-  // The copy belongs to no checkpoint that has the record: no flip comes between.
-  const BatchGate::Ticket ticket(parts_.gate);
+  // The copy belongs to no checkpoint that has the record: no barrier comes between.
+  const BatchGate::WriteGuard write_guard(parts_.gate);
   MutexLock lock(&shard->mutex);
   if (aim_ == CompactionAim::kForget && parts_.demotes) {
     DemoteRow(table->mover(), shard, id, from, record);

@@ -48,17 +48,17 @@ class Compaction {
 
   // After a batch of so many changed keys, without locks. Moves no more rows than are owed for
   // them, and kRowsAtATime.
-  void Pay(uint64_t changed_keys);
+  void PayDebt(uint64_t changed_keys);
 
-  // Before a batch may make so many rows of a class dirty, without locks or a ticket: where the log
-  // has no room for them, moves rows until it has, or until that brings none back. Then it waits
-  // for the end of a checkpoint that is under way, once, unless this thread makes it.
-  void MakeRoom(const RowMover& mover, uint64_t rows);
+  // Before a batch may make so many rows of a class dirty, without locks or a write guard: where
+  // the log has no space for them, moves rows until it has, or until that brings none back. Then it
+  // waits for the end of a checkpoint that is under way, once, unless this thread makes it.
+  void EnsureSpace(const RowMover& mover, uint64_t rows);
 
   // After a batch of so many keys of a class that forgets, without locks: while rows are too many,
   // forgets some, of whatever class has the oldest records. Looks at kLookedAtPart times their
   // records' bytes, and kLookedAtMin, but for what it has begun: what is left, later batches do.
-  // None behind a log that has stopped: no checkpoint follows, and nothing makes room.
+  // None behind a log that has stopped: no checkpoint follows, and nothing makes space.
   void Forget(RowMover* mover, uint64_t keys);
   // As Forget, of a log whose rows are demoted, after any batch.
   void Demote(const RowMover& mover, uint64_t keys);
@@ -70,9 +70,9 @@ class Compaction {
   // The number of rows that were demoted so far.
   uint64_t demoted_rows() const { return demoted_rows_.load(std::memory_order_relaxed); }
 
-  // Before a checkpoint, as MakeRoom: where changes have run out of room, moves rows of which
+  // Before a checkpoint, as EnsureSpace: where changes have run out of room, moves rows of which
   // checkpoints are kept, so many at most; the next checkpoint but one brings that space back.
-  void MakeRoomLater();
+  void CompactBeforeCheckpoint();
 
   // While one lives, no row is moved.
   class Pause {
@@ -90,7 +90,7 @@ class Compaction {
   // Reads at once: a list of neighbours, and few rows of memory.
   static constexpr size_t kRowsAtATime = 256;
   // What is owed before batches work: the work aside has two or three batches' time.
-  static constexpr uint64_t kOwedRowsMax = 16 * kRowsAtATime;
+  static constexpr uint64_t kDebtRowsMax = 16 * kRowsAtATime;
   // Before one checkpoint: some tenths of a second, while batches use what comes free.
   static constexpr uint64_t kLaterRowsMax = uint64_t{1} << 17;
   // At least every other row that the log alone has goes: more than a batch makes.
@@ -107,10 +107,10 @@ class Compaction {
   }
   size_t RowsToForget() const EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CountForgotten();
-  void ForgiveFullIndex();
+  void ClearIndexDebt();
   StepEnd ForgetInLog(RowMover** in_memory, uint64_t* looked_at_bytes);
   uint64_t ForgetInMemory(RowMover* mover, uint64_t rows);
-  bool WorkOff();
+  bool ReduceDebt();
   bool Step(CompactionAim aim) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return TryStep(aim) == StepEnd::kDone;
   }
@@ -127,7 +127,7 @@ class Compaction {
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_, shard->mutex);
 
   const CompactionParts parts_;
-  std::atomic<uint64_t> owed_rows_{0};
+  std::atomic<uint64_t> debt_rows_{0};
   Mutex mutex_;  // taken before locks of shards
   std::shared_ptr<LogSegment> victim_ EMBANK_GUARDED_BY(mutex_);
   CompactionAim aim_ EMBANK_GUARDED_BY(mutex_) = CompactionAim::kPace;  // of the victim

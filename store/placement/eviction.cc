@@ -77,7 +77,7 @@ void Eviction::PrefetchNext(uint32_t victim) const {
   const Location slot = notes.LocationOf(next);
   const KeyHash hash = rows_.TableAt(slot).HashOf(LoadKey(rows_.HeaderAt(slot)));
   __builtin_prefetch(parts_.index->ProbeOf(hash).bucket, 1);
-  parts_.heat_sketch->AskFor(hash);
+  parts_.heat_sketch->Prefetch(hash);
   const std::byte* const row = parts_.tier->Row(slot);
   const uint32_t bytes = std::min(rows_.slot_bytes(), kSlotBytesAhead);
   for (uint32_t i = kLineBytes; i < bytes; i += kLineBytes) __builtin_prefetch(row + i, 1);
@@ -141,7 +141,7 @@ bool Eviction::Vacate(KeyIndex::Shard* shard, const RowInSlot& row) {
   while (rows_.MatchAt(shard, row.id, row.slot).any()) {
     const SlotNote& note = rows_.NoteAt(row.slot);
     // A checkpoint looks for rows whose flush is pending in the slots in which they were.
-    if (note.IsDirty() && parts_.gate->IsOwed(note.checkpoint()) &&
+    if (note.IsDirty() && parts_.gate->IsFlushPending(note.checkpoint()) &&
         !rows_.FlushPending(shard, {&row, 1}).ok()) {
       return false;
     }

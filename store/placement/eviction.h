@@ -36,8 +36,8 @@ class Eviction {
   }
 
   // Empties a slot of a closed page (DramTier::ClosePage), if the row is still in it: the row takes
-  // another slot of the class, or is evicted. False: the log takes no row. The caller has a ticket
-  // of the gate.
+  // another slot of the class, or is evicted. False: the log takes no row. The caller has a write
+  // guard of the gate.
   bool Vacate(KeyIndex::Shard* shard, const RowInSlot& row)
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
 

@@ -11,22 +11,26 @@
 namespace embank {
 namespace {
 
-constexpr uint32_t kLowPrintBits = 32 - kHeatBits;
+constexpr uint32_t kLowFingerprintBits = 32 - kHeatBits;
 constexpr size_t kNoEntry = ~size_t{0};
-static_assert(HeatBlock::kPrintBits == kLowPrintBits + 8);
+static_assert(HeatBlock::kFingerprintBits == kLowFingerprintBits + 8);
 static_assert(HeatSketch::kGrainBytes == KeyIndex::kShardCount * sizeof(HeatBlock));
 
 constexpr uint32_t HeatIn(uint32_t entry) { return entry & kHeatMax; }
-constexpr uint32_t EntryOf(uint32_t print, uint32_t heat) { return print << kHeatBits | heat; }
-constexpr uint8_t HighOf(uint32_t print) { return static_cast<uint8_t>(print >> kLowPrintBits); }
-
-uint32_t PrintIn(const HeatBlock& block, size_t i) {
-  return block.entries[i] >> kHeatBits | uint32_t{block.prints[i]} << kLowPrintBits;
+constexpr uint32_t EntryOf(uint32_t fingerprint, uint32_t heat) {
+  return fingerprint << kHeatBits | heat;
+}
+constexpr uint8_t HighOf(uint32_t fingerprint) {
+  return static_cast<uint8_t>(fingerprint >> kLowFingerprintBits);
 }
 
-size_t Find(const HeatBlock& block, uint32_t print) {
+uint32_t FingerprintIn(const HeatBlock& block, size_t i) {
+  return block.entries[i] >> kHeatBits | uint32_t{block.fingerprints[i]} << kLowFingerprintBits;
+}
+
+size_t Find(const HeatBlock& block, uint32_t fingerprint) {
   for (size_t i = 0; i < block.entries.size(); ++i) {
-    if (HeatIn(block.entries[i]) != 0 && PrintIn(block, i) == print) return i;
+    if (HeatIn(block.entries[i]) != 0 && FingerprintIn(block, i) == fingerprint) return i;
   }
   return kNoEntry;
 }
@@ -48,34 +52,34 @@ void HeatBlock::AgeTo(uint32_t now) {
   }
 }
 
-void HeatBlock::Put(uint32_t print, uint32_t heat) {
-  const size_t own = Find(*this, print);
+void HeatBlock::Put(uint32_t fingerprint, uint32_t heat) {
+  const size_t own = Find(*this, fingerprint);
   if (own != kNoEntry) {
-    // Of a row with the same print.
-    entries[own] = EntryOf(print, std::max(heat, HeatIn(entries[own])));
+    // Of a row with the same fingerprint.
+    entries[own] = EntryOf(fingerprint, std::max(heat, HeatIn(entries[own])));
     return;
   }
   const auto coldest = std::min_element(
       entries.begin(), entries.end(), [](uint32_t a, uint32_t b) { return HeatIn(a) < HeatIn(b); });
   if (heat <= HeatIn(*coldest)) return;
-  *coldest = EntryOf(print, heat);
-  prints[static_cast<size_t>(coldest - entries.begin())] = HighOf(print);
+  *coldest = EntryOf(fingerprint, heat);
+  fingerprints[static_cast<size_t>(coldest - entries.begin())] = HighOf(fingerprint);
 }
 
-uint32_t HeatBlock::Get(uint32_t print, uint32_t now) const {
-  const size_t own = Find(*this, print);
+uint32_t HeatBlock::Get(uint32_t fingerprint, uint32_t now) const {
+  const size_t own = Find(*this, fingerprint);
   return own == kNoEntry ? 0 : HeatIn(entries[own]) >> Distance(epoch, now);
 }
 
-void HeatBlock::Remove(uint32_t print) {
-  const size_t own = Find(*this, print);
+void HeatBlock::Remove(uint32_t fingerprint) {
+  const size_t own = Find(*this, fingerprint);
   if (own != kNoEntry) entries[own] = 0;
 }
 
 void HeatBlock::Merge(const HeatBlock& other) {
   for (size_t i = 0; i < entries.size(); ++i) {
     const uint32_t heat = HeatIn(other.entries[i]);
-    if (heat > 0) Put(PrintIn(other, i), heat);
+    if (heat > 0) Put(FingerprintIn(other, i), heat);
   }
 }
 
@@ -99,17 +103,17 @@ HeatSketch::HeatSketch(AlignedBuffer memory, uint64_t bytes)
 void HeatSketch::Put(KeyHash hash, uint32_t heat, uint64_t now) {
   HeatBlock& block = table_[BlockOf(hash)];
   block.AgeTo(static_cast<uint32_t>(now));
-  block.Put(HeatBlock::PrintOf(hash), heat);
+  block.Put(HeatBlock::FingerprintOf(hash), heat);
 }
 
 uint32_t HeatSketch::Get(KeyHash hash, uint64_t now) const {
-  return table_[BlockOf(hash)].Get(HeatBlock::PrintOf(hash), static_cast<uint32_t>(now));
+  return table_[BlockOf(hash)].Get(HeatBlock::FingerprintOf(hash), static_cast<uint32_t>(now));
 }
 
 uint32_t HeatSketch::Take(KeyHash hash, uint64_t now) {
   HeatBlock& block = table_[BlockOf(hash)];
-  const uint32_t heat = block.Get(HeatBlock::PrintOf(hash), static_cast<uint32_t>(now));
-  if (heat > 0) block.Remove(HeatBlock::PrintOf(hash));
+  const uint32_t heat = block.Get(HeatBlock::FingerprintOf(hash), static_cast<uint32_t>(now));
+  if (heat > 0) block.Remove(HeatBlock::FingerprintOf(hash));
   return heat;
 }
 

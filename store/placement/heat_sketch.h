@@ -1,14 +1,14 @@
 // What the heat of rows was when they left memory clean: a bounded table, for what their records do
 // not say.
 //
-//   hash:   | shard 6 | ... block ... |            ... | print 20 |
-//   block:  | epoch 32 | 12 x (print's low 12 | heat 20) | 12 x print's high 8 |
+//   hash:   | shard 6 | ... block ... |            ... | fingerprint 20 |
+//   block:  | epoch 32 | 12 x (fingerprint's low 12 | heat 20) | 12 x fingerprint's high 8 |
 //
 // A row's block is one cache line, chosen by the upper bits of its hash, so that shards have blocks
 // of their own. There its entry has the heat with which it left. Where a block is full, the coldest
 // entry gives way: that row is said to be colder than it was. None is said to be hotter, but one in
-// 100,000 that has no entry, and another's print: it has that one's heat. A row that returns takes
-// its entry along. All of a block halves with each epoch, when it is next changed.
+// 100,000 that has no entry, and another's fingerprint: it has that one's heat. A row that returns
+// takes its entry along. All of a block halves with each epoch, when it is next changed.
 //
 // Of rows that are erased entries stay, until they have aged or given way.
 #ifndef EMBANK_STORE_PLACEMENT_HEAT_SKETCH_H_
@@ -32,21 +32,21 @@ struct HeatBlock {
 
   uint32_t epoch;                          // of the store, as of which all heat here is
   std::array<uint32_t, kEntries> entries;  // heat 0: free
-  std::array<uint8_t, kEntries> prints;
+  std::array<uint8_t, kEntries> fingerprints;
 
-  static constexpr uint32_t kPrintBits = 20;
-  static constexpr uint32_t PrintOf(KeyHash hash) {
-    return static_cast<uint32_t>(hash) & ((1u << kPrintBits) - 1);
+  static constexpr uint32_t kFingerprintBits = 20;
+  static constexpr uint32_t FingerprintOf(KeyHash hash) {
+    return static_cast<uint32_t>(hash) & ((1u << kFingerprintBits) - 1);
   }
 
   // Brings the block up to an epoch; one that is older changes nothing.
   void AgeTo(uint32_t now);
   // A row has left with so much heat, as of the block's epoch.
-  void Put(uint32_t print, uint32_t heat);
+  void Put(uint32_t fingerprint, uint32_t heat);
   // The heat with which the row left, as of epoch `now`; 0: it has no entry.
-  uint32_t Get(uint32_t print, uint32_t now) const;
+  uint32_t Get(uint32_t fingerprint, uint32_t now) const;
   // Takes the row's entry out.
-  void Remove(uint32_t print);
+  void Remove(uint32_t fingerprint);
   // All of a block of other hashes, too.
   void Merge(const HeatBlock& other);
   bool IsEmpty() const;
@@ -70,7 +70,7 @@ class HeatSketch {
   uint64_t bytes() const { return blocks_ * sizeof(HeatBlock); }
 
   // Asks the cache for what the others need. Always inlined: g++ 12 drops calls of what only asks.
-  [[gnu::always_inline]] void AskFor(KeyHash hash) const {
+  [[gnu::always_inline]] void Prefetch(KeyHash hash) const {
     __builtin_prefetch(&table_[BlockOf(hash)], 1);
   }
   // A row has left with so much heat, as of epoch `now`. Exclusive.

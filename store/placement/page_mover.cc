@@ -30,7 +30,7 @@ uint64_t PageMover::MissingBytes() const {
   return wanted_bytes - std::min(wanted_bytes, free_bytes);
 }
 
-void PageMover::MakePlaces(KeyIndex::Shard* shard, uint64_t rows) {
+void PageMover::ReserveIndexMemory(KeyIndex::Shard* shard, uint64_t rows) {
   for (;;) {
     {
       MutexLock lock(&shard->mutex);
@@ -48,7 +48,7 @@ void PageMover::MakePlaces(KeyIndex::Shard* shard, uint64_t rows) {
   }
 }
 
-void PageMover::MakeLogMemory(const RowMover& mover, uint64_t rows) {
+void PageMover::ReserveLogMemory(const RowMover& mover, uint64_t rows) {
   const uint64_t free_bytes = parts_.budget->free_bytes();
   // A row with its part of a segment's objects takes less, unless it is large.
   if (mover.rows().record_bytes() < kLargeRecordBytes && free_bytes >= rows * 2 + kFewBytes) return;
@@ -74,11 +74,11 @@ bool PageMover::EmptyOnePage() {
   return true;
 }
 
-void PageMover::Pay(RowMover* mover, uint64_t keys) {
+void PageMover::PayDebt(RowMover* mover, uint64_t keys) {
   const bool may_give = parts_.tier->pool()->committed_bytes() > RowBytesMin(budget_bytes());
   if (MissingBytes() > 0 && may_give) {
-    const uint64_t owed_bytes = keys * kBytesPerKey;
-    if (credit_bytes_.fetch_add(owed_bytes) + owed_bytes >= DramTier::kPageBytes &&
+    const uint64_t debt_bytes = keys * kBytesPerKey;
+    if (credit_bytes_.fetch_add(debt_bytes) + debt_bytes >= DramTier::kPageBytes &&
         mutex_.TryLock()) {
       credit_bytes_.store(0);
       EmptyPage(std::nullopt);
@@ -118,8 +118,8 @@ bool PageMover::EmptyOnce(uint32_t page) {
     const Status status = page_rows.ForEachShard(
         [&](RowMover* mover, uint32_t number, std::span<const RowInSlot> rows) {
           KeyIndex::Shard* const shard = parts_.index->shard(number);
-          // No flip comes between the look at what a row is owed to and its move.
-          const BatchGate::Ticket ticket(parts_.gate);
+          // No barrier comes between the look at what a row is owed to and its move.
+          const BatchGate::WriteGuard write_guard(parts_.gate);
           MutexLock lock(&shard->mutex);
           for (const RowInSlot& row : rows) {
             if (!mover->eviction().Vacate(shard, row)) return NoMemory();
@@ -131,7 +131,7 @@ bool PageMover::EmptyOnce(uint32_t page) {
   return true;
 }
 
-// Rows of a class stay in memory for as long as it takes until all of them have made room for
+// Rows of a class stay in memory for as long as it takes until all of them have made space for
 // others. The class whose rows stay longest gives a page to that whose rows stay shortest.
 void PageMover::Balance() {
   Class* taker = nullptr;

@@ -1,6 +1,6 @@
 // Moves pages of DRAM to where they are needed, in stores whose rows can leave memory: to the index
 // when it has to grow, to the log when it needs memory for its segments, and from row classes whose
-// rows are seldom used to those whose rows have to make room for each other.
+// rows are seldom used to those whose rows have to make space for each other.
 //
 //   page of a class  --- its rows leave, or move to slots of rows that leave --->   empty
 //   empty page       --- its memory goes back to the budget ------------------->   index, log
@@ -37,7 +37,7 @@ struct PageMoverParts {
   BatchGate* gate;
 };
 
-// Thread-safe. Its callers hold no lock of a shard, no ticket, and are no readers.
+// Thread-safe. Its callers hold no lock of a shard, no write guard, and are no readers.
 class PageMover {
  public:
   explicit PageMover(const PageMoverParts& parts) : parts_(parts) {}
@@ -49,10 +49,10 @@ class PageMover {
 
   // Before a batch that may make `rows` rows of a shard: gives the index memory for them, as long
   // as rows have more of it than a 16th of dram_bytes.
-  void MakePlaces(KeyIndex::Shard* shard, uint64_t rows);
+  void ReserveIndexMemory(KeyIndex::Shard* shard, uint64_t rows);
 
   // Before a batch that may make so many rows of a class dirty: gives the log memory for them.
-  void MakeLogMemory(const RowMover& mover, uint64_t rows);
+  void ReserveLogMemory(const RowMover& mover, uint64_t rows);
 
   // Empties pages until so many bytes of the budget are free. False: no row can leave any more.
   bool FreeBytes(uint64_t bytes);
@@ -62,7 +62,7 @@ class PageMover {
 
   // After a batch of so many keys of a class: does the part of the work that they owe, when memory
   // is wanted or classes are out of balance.
-  void Pay(RowMover* mover, uint64_t keys);
+  void PayDebt(RowMover* mover, uint64_t keys);
 
   uint64_t budget_bytes() const { return parts_.budget->limit_bytes(); }
   // Pages that were emptied; of them those that went to another class.

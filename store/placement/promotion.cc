@@ -39,7 +39,9 @@ bool Promotion::IsHotterThanVictim(KeyIndex::Shard* shard, KeyHash hash,
   const uint32_t victim = order.Victim();
   // Another shard gives a slot, if any does.
   if (victim == kNoVictim) return true;
-  return log_rows_.HeatOfRecord(hash, record) + touches > rows_.HeatAt(victim);
+  const RowHeader* const header = rows_.HeaderAt(rows_.notes().LocationOf(victim));
+  const uint32_t victims = HeatOf(LoadMark(header).usage, parts_.heat_clock->now());
+  return log_rows_.HeatOfRecord(hash, record) + touches > victims;
 }
 
 bool Promotion::PromoteAhead(KeyIndex::Shard* shard, const RowId& id, const Match& match,

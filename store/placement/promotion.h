@@ -46,7 +46,7 @@ class Promotion {
   // calls of functions that only prefetch.
   [[gnu::always_inline]] void Prefetch(KeyHash hash) const {
     __builtin_prefetch(parts_.index->ProbeOf(hash).bucket, 1);
-    parts_.heat_sketch->AskFor(hash);
+    parts_.heat_sketch->Prefetch(hash);
   }
 
  private:

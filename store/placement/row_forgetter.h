@@ -1,4 +1,4 @@
-// Forgets rows of one slot class, to bound a store in memory: where a new row has no room, the
+// Forgets rows of one slot class, to bound a store in memory: where a new row has no space, the
 // coldest row by its class's policy is erased, and leaves it its slot.
 //
 //   batch -> shard group -> a turn:   | newest ... coldest |   the shard's eviction order

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "base/memory/scratch.h"
+#include "base/no_throw_status.h"
 #include "base/status_macros.h"
-#include "base/status_with_room.h"
 #include "base/str_cat.h"
 #include "store/batch/logged_rows.h"
 #include "store/batch/row_group.h"
@@ -53,7 +53,7 @@ StatusOr<uint64_t> Scan::Next(std::span<Key> keys, RowSpan rows) {
   Status status;
   while (copied < keys.size() && status.ok() && !LostAny()) {
     if (piece_done_ < piece_count_) {
-      GiveFromPiece(keys, rows, &copied);
+      CopyFromPiece(keys, rows, &copied);
     } else if (pending_done_ < pending_.size()) {
       status = CopyPending(keys, rows, &copied);
     } else if (!notes_.keys().empty()) {
@@ -66,7 +66,7 @@ StatusOr<uint64_t> Scan::Next(std::span<Key> keys, RowSpan rows) {
   }
   // Rows that were copied already must not be lost with a status: it is told by the next call.
   if (copied > 0) return copied;
-  if (LostAny()) return TellLoss();
+  if (LostAny()) return ReportLoss();
   EMBANK_RETURN_IF_ERROR(status);
   return copied;
 }
@@ -155,8 +155,8 @@ Status Scan::CopyPending(std::span<Key> keys, RowSpan rows, uint64_t* copied) {
 }
 
 Status Scan::CopyNoted(std::span<Key> keys, RowSpan rows, uint64_t* copied) {
-  const size_t room = keys.size() - *copied;
-  if (room < std::min(piece_rows_, notes_.keys().size())) return FillPiece();
+  const size_t space = keys.size() - *copied;
+  if (space < std::min(piece_rows_, notes_.keys().size())) return FillPiece();
   uint64_t read = 0;
   EMBANK_RETURN_IF_ERROR(
       ReadNoted(keys.subspan(*copied), {rows.Row(*copied), rows.stride_bytes}, &read));
@@ -177,7 +177,7 @@ Status Scan::FillPiece() {
   return ReadNoted(piece_keys_, {piece_vectors_.data(), vector_bytes}, &piece_count_);
 }
 
-void Scan::GiveFromPiece(std::span<Key> keys, RowSpan rows, uint64_t* copied) {
+void Scan::CopyFromPiece(std::span<Key> keys, RowSpan rows, uint64_t* copied) {
   const uint64_t vector_bytes = table_->layout().vector_bytes;
   for (; piece_done_ < piece_count_ && *copied < keys.size(); ++piece_done_) {
     std::memcpy(rows.Row(*copied), piece_vectors_.data() + piece_done_ * vector_bytes,
@@ -245,10 +245,10 @@ Status Scan::ReadNoted(std::span<Key> keys, RowSpan rows, uint64_t* read) {
   return OkStatus();
 }
 
-Status Scan::TellLoss() {
+Status Scan::ReportLoss() {
   const uint64_t lost = std::exchange(lost_rows_, 0);
   const uint64_t unknown = std::exchange(unknown_rows_, 0);
-  return StatusWithRoom(StatusCode::kDataLoss, [&] {
+  return NoThrowStatus(StatusCode::kDataLoss, [&] {
     std::string text;
     if (lost > 0) {
       StrAppend(&text, "the row of key ", first_lost_);

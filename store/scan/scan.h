@@ -39,9 +39,9 @@ class Scan {
   Status CopyNoted(std::span<Key> keys, RowSpan rows, uint64_t* copied);
   Status FillPiece();
   Status ReadNoted(std::span<Key> keys, RowSpan rows, uint64_t* read);
-  void GiveFromPiece(std::span<Key> keys, RowSpan rows, uint64_t* copied);
+  void CopyFromPiece(std::span<Key> keys, RowSpan rows, uint64_t* copied);
   bool LostAny() const { return lost_rows_ > 0 || unknown_rows_ > 0; }
-  Status TellLoss();
+  Status ReportLoss();
 
   Table* const table_;
   const uint64_t notes_bytes_;

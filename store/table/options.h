@@ -40,7 +40,7 @@ struct StoreOptions {
 // Threads of the store's pool.
 uint32_t WorkerThreads(const StoreOptions& options);
 
-// What becomes of new rows for which there is no room. The values are those of the C door.
+// What becomes of new rows for which there is no space. The values are those of the C API.
 enum class OnFull : int32_t { kRefuse = 0, kForget = 1 };
 
 struct TableOptions {

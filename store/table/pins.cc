@@ -17,7 +17,7 @@ Pins::Mark Pins::Renew(Mark pin) {
 }
 
 void Pins::Release(Mark pin) {
-  if (!Stands(pin)) return;
+  if (!IsCurrent(pin)) return;
   std::atomic<uint32_t>& count = counts_[pin % kRounds];
   uint32_t seen = count.load();
   // None: it has lapsed meanwhile.
@@ -26,7 +26,7 @@ void Pins::Release(Mark pin) {
   if (seen > 0) budget_->Release(row_bytes_);
 }
 
-bool Pins::Stands(Mark pin) const {
+bool Pins::IsCurrent(Mark pin) const {
   return pin != kNone && ((batch_.load() - pin) & kBatchMask) < kBatches;
 }
 

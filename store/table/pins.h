@@ -38,7 +38,7 @@ class Pins {
   Mark Renew(Mark pin);
   // Ends a pin, if it stands still.
   void Release(Mark pin);
-  bool Stands(Mark pin) const;
+  bool IsCurrent(Mark pin) const;
   // A lookup batch has ended.
   void EndBatch();
 

@@ -86,7 +86,7 @@ class Table {
   SlotClass slot_class() const { return slot_class_; }
   // Moves rows of the table's class; nullptr: the store is in memory only.
   RowMover* mover() const { return mover_; }
-  // Forgets rows of the table's class; nullptr: new rows without room are refused.
+  // Forgets rows of the table's class; nullptr: new rows without space are refused.
   RowForgetter* forgetter() const { return forgetter_; }
   RowId IdOf(Key key, KeyHash hash) const { return {id_, key, hash}; }
   KeyHash HashOf(Key key) const { return HashKey(table_hash_, key); }

@@ -93,7 +93,7 @@ TEST_F(AlignedBufferTest, TakesTheWholeBudgetAndNotAPageMore) {
   EXPECT_FALSE(AlignedBuffer::Create(&memory_, &budget_, 1).ok());
 }
 
-TEST(Scratch, HasRoomInlineAndInTheHeap) {
+TEST(Scratch, HasSpaceInlineAndInTheHeap) {
   for (const size_t count : {size_t{0}, size_t{1}, size_t{8}, size_t{9}, size_t{10'000}}) {
     Scratch<uint32_t, 8> scratch;
     ASSERT_TRUE(scratch.Allocate(count).ok());

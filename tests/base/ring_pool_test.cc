@@ -174,13 +174,13 @@ std::vector<std::string> LinesOfRefusal(uint32_t call, uint32_t argument, uint32
   const auto files = MakePosixFileSystem({});
   const auto file = FileOfNumberedBlocks(files.get(), directory.path() + "/a");
   Blocks memory(kBlocks * kBlockBytes);
-  files->KeepMemory(memory.bytes());
+  files->RegisterMemory(memory.bytes());
   const LogLines log;
   std::thread([&] {
     if (!RefuseCalls(call, argument, error)) GTEST_SKIP() << "no filters of system calls";
     for (int i = 0; i < 3; ++i) ExpectReadsLists(files.get(), file.get(), memory.bytes(), 0);
   }).join();
-  files->ForgetMemory(memory.bytes());
+  files->UnregisterMemory(memory.bytes());
   return log.lines();
 }
 
@@ -298,9 +298,9 @@ TEST(RingPool, MemoryThatComesAgainIsReadInto) {
   ASSERT_NE(place, MAP_FAILED);
   const std::span<std::byte> memory(static_cast<std::byte*>(place), kBytes);
   for (int i = 0; i < 3; ++i) {
-    files->KeepMemory(memory);
+    files->RegisterMemory(memory);
     ASSERT_NO_FATAL_FAILURE(ExpectReadsLists(files.get(), file.get(), memory, 0));
-    files->ForgetMemory(memory);
+    files->UnregisterMemory(memory);
     ASSERT_EQ(
         mmap(place, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
         place);
@@ -390,13 +390,13 @@ TEST(RingPool, RegistersWhatItUses) {
   const auto files = MakePosixFileSystem({});
   const auto file = FileOfNumberedBlocks(files.get(), directory.path() + "/file_of_blocks");
   Blocks memory(kBlocks * kBlockBytes);
-  files->KeepMemory(memory.bytes());
+  files->RegisterMemory(memory.bytes());
   ASSERT_NO_FATAL_FAILURE(ExpectReadsLists(files.get(), file.get(), memory.bytes(), 0));
   ASSERT_EQ(Rings().size(), 1u);
   std::ifstream info("/proc/self/fdinfo/" + std::to_string(Rings().front()));
   std::stringstream text;
   text << info.rdbuf();
-  files->ForgetMemory(memory.bytes());
+  files->UnregisterMemory(memory.bytes());
   if (text.str().find("UserFiles") == std::string::npos) GTEST_SKIP() << "the kernel does not tell";
   EXPECT_NE(text.str().find("file_of_blocks"), std::string::npos) << text.str();
   const std::string bytes = "/" + std::to_string(kBlocks * kBlockBytes);

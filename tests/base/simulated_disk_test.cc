@@ -23,7 +23,7 @@ class DiskWorld : public testing::Test {
  protected:
   DiskWorld() {
     EXPECT_TRUE(disk_.CreateDirectory("d").ok());
-    disk_.Forget();
+    disk_.ClearHistory();
   }
   std::unique_ptr<File> Create(const std::string& path) {
     return *disk_.Open(path, FileAccess::kCreate, FileCaching::kCached);
@@ -150,7 +150,7 @@ TEST_F(DiskWorld, WhatIsInALostDirectoryIsLost) {
 
 TEST_F(DiskWorld, AReplacedFileIsTheFormerOrTheNewOneWhereverACrashComes) {
   ASSERT_TRUE(ReplaceFile(OpenedDirectory(&disk_, "d").get(), "m", BytesOf("the former one")).ok());
-  disk_.Forget();
+  disk_.ClearHistory();
   ASSERT_TRUE(
       ReplaceFile(OpenedDirectory(&disk_, "d").get(), "m", BytesOf("the new one, which is longer"))
           .ok());
@@ -235,7 +235,7 @@ TEST_F(DiskWorld, ARenameIsWholeOrLost) {
 
 TEST_F(DiskWorld, ARemovedFileMayComeBack) {
   ASSERT_TRUE(Create("d/a")->Write(0, BytesOf("x")).ok());
-  disk_.Forget();
+  disk_.ClearHistory();
   ASSERT_TRUE(disk_.Remove("d/a").ok());
   EXPECT_EQ(TextsAfterCrash("d/a", Persistence::kSome), (Texts{"-", "x"}));
   ASSERT_TRUE(disk_.SyncDirectory("d").ok());
@@ -359,7 +359,7 @@ TEST_F(DiskWorld, AWriteWithoutSpaceLeavesPiecesOfWhatThereWasSpaceFor) {
   EXPECT_GT(left.size(), 10u);
 }
 
-TEST_F(DiskWorld, RunsFullAndHasRoomAgain) {
+TEST_F(DiskWorld, RunsFullAndHasSpaceAgain) {
   disk_.SetCapacity(10);
   auto file = Create("d/a");
   EXPECT_TRUE(file->Preallocate(8).ok());
@@ -401,7 +401,7 @@ TEST_F(DiskWorld, AReadOnlyFileSystemIsReadAndNothingElse) {
 TEST_F(DiskWorld, RotsUnseen) {
   ASSERT_TRUE(Create("d/a")->Write(0, BytesOf("12345")).ok());
   disk_.Corrupt("d/a", 2, BytesOf("x"));
-  disk_.Forget();
+  disk_.ClearHistory();
   const auto file = *disk_.Open("d/a", FileAccess::kWrite, FileCaching::kCached);
   ASSERT_TRUE(file->Write(0, BytesOf("ab")).ok());
   disk_.Corrupt("d/a", 4, BytesOf("y"));
@@ -425,7 +425,7 @@ class PmemWorld : public testing::Test {
     EXPECT_TRUE(file_->Preallocate(3 * kLineBytes).ok());
     EXPECT_TRUE(file_->Write(0, BytesOf(std::string(3 * kLineBytes, 'a'))).ok());
     EXPECT_TRUE(file_->Sync().ok());
-    disk_.Forget();
+    disk_.ClearHistory();
   }
   std::set<std::string> TextsAfterCrash(Persistence persistence) const {
     std::set<std::string> texts;

@@ -57,16 +57,16 @@ class OracleCheckTest : public testing::Test {
 
   // Three rows, by scan.
   Answers Scan() {
-    constexpr uint64_t kRoom = 8;
-    Answers answers{std::vector<Key>(kRoom),
-                    std::vector<float>(kRoom * kShape.dim),
-                    std::vector<float>(kRoom * kShape.dim),
-                    std::vector<uint32_t>(kRoom),
+    constexpr uint64_t kCapacity = 8;
+    Answers answers{std::vector<Key>(kCapacity),
+                    std::vector<float>(kCapacity * kShape.dim),
+                    std::vector<float>(kCapacity * kShape.dim),
+                    std::vector<uint32_t>(kCapacity),
                     {}};
     embank_scan* scan = nullptr;
     EXPECT_EQ(embank_scan_open(store_.table, &scan), EMBANK_OK);
     uint64_t n = 0;
-    EXPECT_EQ(embank_scan_next(scan, answers.keys.data(), answers.rows.data(), 0, kRoom, &n),
+    EXPECT_EQ(embank_scan_next(scan, answers.keys.data(), answers.rows.data(), 0, kCapacity, &n),
               EMBANK_OK);
     embank_scan_close(scan);
     EXPECT_EQ(n, 3u);

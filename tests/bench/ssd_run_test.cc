@@ -160,7 +160,7 @@ TEST(SsdRun, ComparesWithRocksdbOrSaysThatItIsMissing) {
 }
 
 // 20,000 rows of 2 KiB have 10 % more than they need: not enough to overwrite them all, unless
-// what died is made room of.
+// what died is made space of.
 TEST(SsdRun, SaysThatTheLogIsFullOrOverwritesAll) {
   const test::ScratchDirectory directory;
   SsdOptions options = SmallRun(directory.path());

@@ -10,11 +10,11 @@
 #include <string>
 #include <vector>
 
-#include "bindings/c/door.h"
 #include "bindings/c/embank.h"
+#include "bindings/c/handles.h"
 #include "bindings/c/last_error.h"
 #include "tests/support/allocation_faults.h"
-#include "tests/support/door.h"
+#include "tests/support/c_api.h"
 #include "tests/support/failing_memory.h"
 #include "tests/support/oracle.h"
 #include "tests/support/random.h"
@@ -45,7 +45,7 @@ class AllocationFailure : public testing::Test {
 embank_status OpenFaulty(const embank_store_options& options, embank_store** store) {
   StoreEnvironment environment;
   environment.memory = Source();
-  // As the C door does it: no exception leaves.
+  // As the C API does it: no exception leaves.
   return Guard([&] { return OpenStoreIn(&options, std::move(environment), store); });
 }
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "bindings/c/embank.h"
-#include "tests/support/door.h"
+#include "tests/support/c_api.h"
 
 namespace embank::test {
 

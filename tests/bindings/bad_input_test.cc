@@ -12,7 +12,7 @@
 
 #include "bindings/c/embank.h"
 #include "tests/bindings/bad_input.h"
-#include "tests/support/door.h"
+#include "tests/support/c_api.h"
 #include "tests/support/oracle.h"
 #include "tests/support/row_buffer.h"
 

@@ -10,7 +10,7 @@
 
 #include "base/str_cat.h"
 #include "bindings/c/embank.h"
-#include "tests/support/door.h"
+#include "tests/support/c_api.h"
 #include "tests/support/oracle.h"
 #include "tests/support/random.h"
 #include "tests/support/row_buffer.h"
@@ -342,7 +342,7 @@ TEST_F(Boundaries, FourThousandAndNinetyFiveTablesAndNoMore) {
     oracle.Lookup(&key, 1, 0, &expected, 0, nullptr);
     ASSERT_EQ(row, expected) << "table " << i;
   }
-  // A dropped table makes room for another one.
+  // A dropped table makes space for another one.
   ASSERT_EQ(embank_table_drop(store_.get(), "t7"), EMBANK_OK);
   Twin again = Create("again", options);
   ASSERT_NE(again.table, nullptr);

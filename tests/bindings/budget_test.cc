@@ -12,7 +12,7 @@
 
 #include "base/str_cat.h"
 #include "bindings/c/embank.h"
-#include "tests/support/door.h"
+#include "tests/support/c_api.h"
 #include "tests/support/oracle.h"
 #include "tests/support/row_buffer.h"
 
@@ -199,7 +199,7 @@ TEST(Budget, WithoutOutcomesARefusalIsTheStatusAndTheRestIsDone) {
   EXPECT_EQ(Difference(twin.table, twin.oracle), "");
 }
 
-TEST(Budget, AnErasedRowClassLeavesItsRoomToAnother) {
+TEST(Budget, AnErasedRowClassLeavesItsSpaceToAnother) {
   StorePtr store = OpenWithBudget(64 * kMiB);
   Twin first = TableOf(store.get(), "first", 500, EMBANK_OPT_NONE);
   FillUntilRefused(store.get(), &first, 0);
@@ -211,7 +211,7 @@ TEST(Budget, AnErasedRowClassLeavesItsRoomToAnother) {
   EXPECT_GE(bytes.rows + bytes.state, 0.9 * bytes.budget);
 }
 
-TEST(Budget, ADroppedTableLeavesItsRoomToAnother) {
+TEST(Budget, ADroppedTableLeavesItsSpaceToAnother) {
   StorePtr store = OpenWithBudget(64 * kMiB);
   for (int i = 0; i < 6; ++i) {
     std::string name = StrCat("t", i);

@@ -12,7 +12,7 @@
 
 #include "base/str_cat.h"
 #include "bindings/c/embank.h"
-#include "tests/support/door.h"
+#include "tests/support/c_api.h"
 #include "tests/support/environment.h"
 #include "tests/support/random.h"
 #include "tests/support/scratch_directory.h"

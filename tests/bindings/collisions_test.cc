@@ -7,7 +7,7 @@
 
 #include "base/str_cat.h"
 #include "bindings/c/embank.h"
-#include "tests/support/door.h"
+#include "tests/support/c_api.h"
 #include "tests/support/inverse_mix.h"
 #include "tests/support/oracle.h"
 #include "tests/support/oracle_numbers.h"
@@ -52,7 +52,7 @@ class Collisions : public testing::Test {
     EXPECT_EQ(embank_lookup(twin->table, keys.data(), keys.size(), missing, actual.data(), 0,
                             outcomes.data()),
               EMBANK_OK);
-    // A place of the index has room for so many keys; the others are refused, by name.
+    // A place of the index has space for so many keys; the others are refused, by name.
     twin->oracle.Lookup(keys.data(), keys.size(), missing, expected.data(), 0, right.data(),
                         outcomes.data());
     EXPECT_EQ(outcomes, right);
@@ -120,7 +120,7 @@ TEST_F(Collisions, OneKeyOfTwoTablesIsTwoRows) {
   }
 }
 
-// Far more keys than one place of the index has room for: some are refused, nothing else suffers.
+// Far more keys than one place of the index has space for: some are refused, nothing else suffers.
 TEST_F(Collisions, AFloodedPlaceRefusesByNameAndKeepsAllElse) {
   Twin twin = Create("t");
   std::vector<uint64_t> others(20'000);

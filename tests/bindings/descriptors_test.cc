@@ -1,4 +1,4 @@
-// Stores with more segments than the process may have descriptors, through the C door and on the
+// Stores with more segments than the process may have descriptors, through the C API and on the
 // machine's own files.
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -14,9 +14,9 @@
 #include <utility>
 #include <vector>
 
-#include "bindings/c/door.h"
 #include "bindings/c/embank.h"
-#include "tests/support/door.h"
+#include "bindings/c/handles.h"
+#include "tests/support/c_api.h"
 #include "tests/support/random.h"
 #include "tests/support/scratch_directory.h"
 #include "tests/support/small_log.h"

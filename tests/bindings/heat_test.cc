@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "bindings/c/embank.h"
-#include "tests/support/door.h"
+#include "tests/support/c_api.h"
 #include "tests/support/oracle.h"
 
 namespace embank::test {

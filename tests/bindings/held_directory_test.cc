@@ -1,4 +1,4 @@
-// Stores whose path comes to mean another directory while they are open, through the C door and on
+// Stores whose path comes to mean another directory while they are open, through the C API and on
 // the machine's own files: a store works in the directory that it opened, and in no other.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "bindings/c/door.h"
 #include "bindings/c/embank.h"
-#include "tests/support/door.h"
+#include "bindings/c/handles.h"
+#include "tests/support/c_api.h"
 #include "tests/support/scratch_directory.h"
 #include "tests/support/small_log.h"
 

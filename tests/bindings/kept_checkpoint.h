@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "bindings/c/door.h"
-#include "tests/support/door.h"
+#include "bindings/c/handles.h"
+#include "tests/support/c_api.h"
 #include "tests/support/oracle.h"
 
 namespace embank::test {

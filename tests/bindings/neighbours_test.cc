@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "bindings/c/embank.h"
-#include "tests/support/door.h"
+#include "tests/support/c_api.h"
 #include "tests/support/events.h"
 #include "tests/support/random.h"
 #include "tests/support/row_buffer.h"

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "bindings/c/embank.h"
+#include "tests/support/c_api.h"
 #include "tests/support/child_process.h"
-#include "tests/support/door.h"
 #include "tests/support/refused_mappings.h"
 #include "tests/support/scratch_directory.h"
 

@@ -1,4 +1,4 @@
-// Eviction and on_full through the C door, and through embank.hpp.
+// Eviction and on_full through the C API, and through embank.hpp.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 
 #include "bindings/c/embank.h"
 #include "bindings/c/embank.hpp"
-#include "tests/support/door.h"
+#include "tests/support/c_api.h"
 #include "tests/support/scratch_directory.h"
 
 namespace embank::test {

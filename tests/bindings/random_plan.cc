@@ -1,6 +1,6 @@
 #include "tests/bindings/random_plan.h"
 
-#include "tests/support/door.h"
+#include "tests/support/c_api.h"
 
 namespace embank::test {
 namespace {
@@ -83,7 +83,7 @@ void MakeTight(Plan* plan, Random* random) {
   plan->batch_elements_max = 1 << 19;
 }
 
-// About four times as many rows as memory has room for, by the end of most seeds.
+// About four times as many rows as memory has space for, by the end of most seeds.
 void MakeOnDisk(Plan* plan, Random* random) {
   plan->on_disk = true;
   plan->reopens_early = plan->seed / 8 % 2 == 0;  // few seeds meet it by chance

@@ -43,7 +43,7 @@ struct Plan {
   uint64_t batch_elements_max = 0;
   bool tight = false;    // the budget will be used up
   bool hot = false;      // lookups enough to age the heat
-  bool on_disk = false;  // more rows than memory has room for, checkpoints, crashes
+  bool on_disk = false;  // more rows than memory has space for, checkpoints, crashes
   bool reopens_early =
       false;  // on disk: the first step opens the store again, without a checkpoint
   // On disk: few bytes, one thread, and every checkpoint is kept, for all crashes of the disk.

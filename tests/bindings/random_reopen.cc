@@ -1,7 +1,7 @@
 // Steps of a plan on disk: checkpoints, and stores opened again, after a crash or without one.
 #include <utility>
 
-#include "bindings/c/door.h"
+#include "bindings/c/handles.h"
 #include "tests/bindings/random_run.h"
 #include "tests/support/pmem_tier.h"
 #include "tests/support/simulated_executor.h"

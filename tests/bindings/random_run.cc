@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "bindings/c/door.h"
+#include "bindings/c/handles.h"
 #include "tests/support/oracle_numbers.h"
 
 namespace embank::test {

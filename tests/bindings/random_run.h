@@ -11,7 +11,7 @@
 #include "tests/bindings/kept_checkpoint.h"
 #include "tests/bindings/random_plan.h"
 #include "tests/bindings/tracked_scan.h"
-#include "tests/support/door.h"
+#include "tests/support/c_api.h"
 #include "tests/support/events.h"
 #include "tests/support/random.h"
 #include "tests/support/row_buffer.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "bindings/c/embank.h"
-#include "tests/support/door.h"
+#include "tests/support/c_api.h"
 #include "tests/support/scratch_directory.h"
 
 namespace embank::test {
@@ -39,7 +39,7 @@ StorePtr Open(const std::string& path, uint64_t ssd_bytes) {
 
 std::string NameOf(size_t i) { return "t" + std::to_string(i); }
 
-// Makes the tables: OK, or why the first one that has no room is refused.
+// Makes the tables: OK, or why the first one that has no space is refused.
 embank_status Create(embank_store* store, const Shapes& shapes, std::vector<embank_table*>* tables,
                      std::string* message) {
   for (size_t i = 0; i < shapes.size(); ++i) {

@@ -13,10 +13,10 @@
 #include <thread>
 #include <vector>
 
-#include "bindings/c/door.h"
 #include "bindings/c/embank.h"
+#include "bindings/c/handles.h"
+#include "tests/support/c_api.h"
 #include "tests/support/child_process.h"
-#include "tests/support/door.h"
 #include "tests/support/oracle.h"
 #include "tests/support/random.h"
 #include "tests/support/scratch_directory.h"

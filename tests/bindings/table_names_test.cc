@@ -15,7 +15,7 @@
 #include "base/utf8.h"
 #include "bindings/c/embank.h"
 #include "store/checkpoint/manifest.h"
-#include "tests/support/door.h"
+#include "tests/support/c_api.h"
 #include "tests/support/scratch_directory.h"
 
 namespace embank::test {

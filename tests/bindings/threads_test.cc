@@ -13,7 +13,7 @@
 
 #include "base/str_cat.h"
 #include "bindings/c/embank.h"
-#include "tests/support/door.h"
+#include "tests/support/c_api.h"
 #include "tests/support/events.h"
 #include "tests/support/oracle.h"
 #include "tests/support/random.h"

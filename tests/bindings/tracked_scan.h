@@ -8,7 +8,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "tests/support/door.h"
+#include "tests/support/c_api.h"
 #include "tests/support/events.h"
 #include "tests/support/oracle.h"
 

@@ -72,9 +72,9 @@ FOREIGN_OUTSIDE = {
     r'absl/.*': r'bench/.*',
     r'g(test|mock)/.*': r'tests/.*',
 }
-C_DOOR = 'bindings/c/embank.h'
-C_DOOR_INCLUDES = ['stddef.h', 'stdint.h']
-INSTALLED = (C_DOOR, 'bindings/c/embank.hpp')
+C_API = 'bindings/c/embank.h'
+C_API_INCLUDES = ['stddef.h', 'stdint.h']
+INSTALLED = (C_API, 'bindings/c/embank.hpp')
 CXX_IN_C_DOOR = re.compile(r'\b(absl|std|template|class|namespace|bool|static\s+inline)\b')
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.M)
 
@@ -123,14 +123,14 @@ def check_foreign(path, line, name, users, findings):
             findings.add(path, line, 'foreign', f'{name} is already the business of {first}')
 
 
-def check_c_door(tree, findings):
+def check_c_api(tree, findings):
     for path in filter(tree.exists, INSTALLED):
         for line, quoted, name in includes(tree, path):
-            if path == C_DOOR and (quoted or name not in C_DOOR_INCLUDES):
-                findings.add(path, line, 'c door', f'includes {name}: only {C_DOOR_INCLUDES}')
-    code = trees.code_only(tree.read(C_DOOR)) if tree.exists(C_DOOR) else ''
+            if path == C_API and (quoted or name not in C_API_INCLUDES):
+                findings.add(path, line, 'c api', f'includes {name}: only {C_API_INCLUDES}')
+    code = trees.code_only(tree.read(C_API)) if tree.exists(C_API) else ''
     for match in CXX_IN_C_DOOR.finditer(code):
-        findings.add(C_DOOR, trees.line_of(code, match.start()), 'c door', f'{match.group(0)} in C')
+        findings.add(C_API, trees.line_of(code, match.start()), 'c api', f'{match.group(0)} in C')
 
 
 def check_dead_files(tree, included, findings):
@@ -168,7 +168,7 @@ def check(tree, findings):
             if posixpath.splitext(target)[0] != posixpath.splitext(path)[0]:
                 included.add(target)
             check_direction(path, line, target, findings)
-    check_c_door(tree, findings)
+    check_c_api(tree, findings)
     check_dead_files(tree, included, findings)
 
 

@@ -7,7 +7,7 @@ import sys
 import tempfile
 import unittest
 
-import c_door
+import c_api
 import documents
 import format as format_check
 import functions
@@ -83,8 +83,8 @@ class LayeringTest(CheckTest):
         self.assert_clean(layering.check, files)
 
     def test_bench_sees_only_the_oracle_of_the_tests(self):
-        files = self.use('bench/kv.cc', '"tests/support/door.h"')
-        files['tests/support/door.h'] = ''
+        files = self.use('bench/kv.cc', '"tests/support/c_api.h"')
+        files['tests/support/c_api.h'] = ''
         self.assert_finds(layering.check, 'direction', files)
 
     def test_oracle_stands_alone(self):
@@ -112,10 +112,10 @@ class LayeringTest(CheckTest):
                  'bench/b.cc': '#include <zstd.h>\n'}
         self.assert_finds(layering.check, 'foreign', files)
 
-    def test_c_door_of_c_only(self):
+    def test_c_api_of_c_only(self):
         for text in ('#include <stdbool.h>\n', '#include <string>\n', 'namespace n {}\n',
                      'std::string s();\n'):
-            self.assert_finds(layering.check, 'c door', {'bindings/c/embank.h': text})
+            self.assert_finds(layering.check, 'c api', {'bindings/c/embank.h': text})
         self.assert_finds(layering.check, 'foreign',
                           {'bindings/c/embank.hpp': '#include <absl/status/status.h>\n'})
 
@@ -332,7 +332,7 @@ class CDoorTest(unittest.TestCase):
             pathlib.Path(folder, 'embank.h').write_text(header, encoding='utf-8')
             pathlib.Path(folder, 'embank.hpp').write_text(wrapper, encoding='utf-8')
             with contextlib.redirect_stdout(io.StringIO()):
-                return [what for what, _ in c_door.failures_of(folder)]
+                return [what for what, _ in c_api.failures_of(folder)]
 
     def test_what_is_not_c99_or_moved(self):
         found = self.failures('struct s { int x; };\n')

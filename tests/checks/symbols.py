@@ -85,16 +85,16 @@ def check_library(library, version_script):
 
 def check_loading(library):
     """Python loads it, the way every foreign language does."""
-    door = ctypes.CDLL(library)
-    door.embank_version.restype = ctypes.c_char_p
-    version = door.embank_version().decode()
+    c_api = ctypes.CDLL(library)
+    c_api.embank_version.restype = ctypes.c_char_p
+    version = c_api.embank_version().decode()
     return [] if re.fullmatch(r'\d+\.\d+\.\d+', version) else [f'embank_version() is {version!r}']
 
 
 def main():
-    door, library = pathlib.Path(sys.argv[1]), sys.argv[2]
+    c_api, library = pathlib.Path(sys.argv[1]), sys.argv[2]
     header, version_script, listing = (
-        (door / name).read_text(encoding='utf-8')
+        (c_api / name).read_text(encoding='utf-8')
         for name in ('embank.h', 'embank.map', 'symbols.txt'))
     found = check_lists(header, version_script, listing)
     found += check_library(library, version_script)

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "base/files/posix_file_system.h"
-#include "bindings/c/door.h"
+#include "bindings/c/handles.h"
 #include "tests/crash/checkpoint_notes.h"
 #include "tests/crash/replayed_steps.h"
-#include "tests/support/door.h"
+#include "tests/support/c_api.h"
 #include "tests/support/pmem_tier.h"
 #include "tests/support/small_log.h"
 

@@ -1,6 +1,6 @@
 #include "tests/crash/replayed_steps.h"
 
-#include "tests/support/door.h"
+#include "tests/support/c_api.h"
 #include "tests/support/random.h"
 
 namespace embank::test {

@@ -12,7 +12,7 @@
 
 namespace embank::test {
 
-// Of them 2,000 are as many as memory has room for.
+// Of them 2,000 are as many as memory has space for.
 inline constexpr uint64_t kReplayedKeys = 6000;
 inline constexpr char kReplayedTable[] = "t";
 embank_store_options ReplayedStoreOptions(uint64_t seed);

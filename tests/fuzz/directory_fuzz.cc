@@ -74,7 +74,7 @@ std::unique_ptr<SimulatedDisk> MakeDisk() {
     EMBANK_CHECK(Lookup(still, AllKeys(), MissingRule::kSkip, RowsIn(&found, kDim), {}).ok());
   }
   opened.store.reset();
-  disk->Forget();
+  disk->ClearHistory();
   return disk;
 }
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "bindings/c/embank.h"
-#include "tests/support/door.h"
+#include "tests/support/c_api.h"
 #include "tests/support/oracle.h"
 #include "tests/support/oracle_numbers.h"
 #include "tests/support/oracle_rules.h"
@@ -51,7 +51,7 @@ std::vector<float> Floats(const Json& array) {
   return floats;
 }
 
-// The verbs that the vectors need, of the store (through the C door) or of the oracle.
+// The verbs that the vectors need, of the store (through the C API) or of the oracle.
 class Subject {
  public:
   Subject(bool is_store, uint64_t store_seed, const std::string& name,

@@ -35,86 +35,86 @@ class TableInfo(c.Structure):
 
 
 def load(path):
-    door = c.CDLL(path)
+    embank = c.CDLL(path)
     handle, keys, outcomes = c.c_void_p, c.POINTER(c.c_uint64), c.POINTER(c.c_uint8)
-    door.embank_version.restype = c.c_char_p
-    door.embank_last_error.restype = c.c_char_p
-    door.embank_status_name.restype = c.c_char_p
-    door.embank_store_open.argtypes = [c.POINTER(StoreOptions), c.POINTER(handle)]
-    door.embank_store_close.argtypes = [handle]
-    door.embank_table_create.argtypes = [handle, c.c_char_p, c.POINTER(TableOptions),
+    embank.embank_version.restype = c.c_char_p
+    embank.embank_last_error.restype = c.c_char_p
+    embank.embank_status_name.restype = c.c_char_p
+    embank.embank_store_open.argtypes = [c.POINTER(StoreOptions), c.POINTER(handle)]
+    embank.embank_store_close.argtypes = [handle]
+    embank.embank_table_create.argtypes = [handle, c.c_char_p, c.POINTER(TableOptions),
                                          c.POINTER(handle)]
-    door.embank_table_open.argtypes = [handle, c.c_char_p, c.POINTER(handle)]
-    door.embank_table_get_info.argtypes = [handle, c.POINTER(TableInfo)]
-    door.embank_lookup.argtypes = [handle, keys, c.c_uint64, c.c_int32, c.c_void_p, c.c_uint64,
+    embank.embank_table_open.argtypes = [handle, c.c_char_p, c.POINTER(handle)]
+    embank.embank_table_get_info.argtypes = [handle, c.POINTER(TableInfo)]
+    embank.embank_lookup.argtypes = [handle, keys, c.c_uint64, c.c_int32, c.c_void_p, c.c_uint64,
                                    outcomes]
-    door.embank_apply_gradients.argtypes = [handle, keys, c.c_uint64, c.c_void_p, c.c_uint64,
+    embank.embank_apply_gradients.argtypes = [handle, keys, c.c_uint64, c.c_void_p, c.c_uint64,
                                             outcomes]
-    door.embank_erase.argtypes = [handle, keys, c.c_uint64, outcomes]
-    door.embank_scan_open.argtypes = [handle, c.POINTER(handle)]
-    door.embank_scan_next.argtypes = [handle, keys, c.c_void_p, c.c_uint64, c.c_uint64,
+    embank.embank_erase.argtypes = [handle, keys, c.c_uint64, outcomes]
+    embank.embank_scan_open.argtypes = [handle, c.POINTER(handle)]
+    embank.embank_scan_next.argtypes = [handle, keys, c.c_void_p, c.c_uint64, c.c_uint64,
                                       c.POINTER(c.c_uint64)]
-    door.embank_scan_close.argtypes = [handle]
-    return door
+    embank.embank_scan_close.argtypes = [handle]
+    return embank
 
 
-def open_store(door):
+def open_store(embank):
     options = StoreOptions()
-    door.embank_store_options_init(c.byref(options), c.c_uint32(c.sizeof(options)))
+    embank.embank_store_options_init(c.byref(options), c.c_uint32(c.sizeof(options)))
     assert options.struct_size == c.sizeof(options) and options.cuda_device == -1
     store = c.c_void_p()
-    assert door.embank_store_open(c.byref(options), c.byref(store)) == OK
+    assert embank.embank_store_open(c.byref(options), c.byref(store)) == OK
     return store
 
 
-def create_table(door, store):
+def create_table(embank, store):
     options = TableOptions()
-    door.embank_table_options_init(c.byref(options), c.c_uint32(c.sizeof(options)))
+    embank.embank_table_options_init(c.byref(options), c.c_uint32(c.sizeof(options)))
     options.dim, options.optimizer, options.learning_rate = DIM, SGD, 0.5
     options.initializer, options.init_a = CONSTANT, 2.0
     table = c.c_void_p()
-    assert door.embank_table_create(store, b'items', c.byref(options), c.byref(table)) == OK
+    assert embank.embank_table_create(store, b'items', c.byref(options), c.byref(table)) == OK
     options.dim = 4097
     other = c.c_void_p()
-    status = door.embank_table_create(store, b'more', c.byref(options), c.byref(other))
-    assert status == INVALID_ARGUMENT and b'dim' in door.embank_last_error()
-    assert door.embank_status_name(status) == b'INVALID_ARGUMENT'
-    assert door.embank_table_open(store, b'more', c.byref(other)) == NOT_FOUND
+    status = embank.embank_table_create(store, b'more', c.byref(options), c.byref(other))
+    assert status == INVALID_ARGUMENT and b'dim' in embank.embank_last_error()
+    assert embank.embank_status_name(status) == b'INVALID_ARGUMENT'
+    assert embank.embank_table_open(store, b'more', c.byref(other)) == NOT_FOUND
     return table
 
 
-def round_trip(door, table):
+def round_trip(embank, table):
     keys = (c.c_uint64 * 3)(0, 2**64 - 1, 0)
     rows, outcomes = (c.c_float * (3 * DIM))(), (c.c_uint8 * 3)()
-    assert door.embank_lookup(table, keys, 3, CREATE, rows, 0, outcomes) == OK
+    assert embank.embank_lookup(table, keys, 3, CREATE, rows, 0, outcomes) == OK
     assert list(outcomes) == [CREATED, CREATED, FOUND] and set(rows) == {2.0}
     gradients = (c.c_float * (3 * DIM))(*([1.0] * DIM + [4.0] * DIM + [2.0] * DIM))
-    assert door.embank_apply_gradients(table, keys, 3, gradients, 0, None) == OK
-    assert door.embank_lookup(table, keys, 3, ZERO, rows, 0, outcomes) == OK
+    assert embank.embank_apply_gradients(table, keys, 3, gradients, 0, None) == OK
+    assert embank.embank_lookup(table, keys, 3, ZERO, rows, 0, outcomes) == OK
     # 2 - 0.5 * (1 + 2) and 2 - 0.5 * 4
     assert list(rows) == [0.5] * DIM + [0.0] * DIM + [0.5] * DIM, list(rows)
     scanned, scan, n = {}, c.c_void_p(), c.c_uint64()
-    assert door.embank_scan_open(table, c.byref(scan)) == OK
-    while door.embank_scan_next(scan, keys, rows, 0, 1, c.byref(n)) == OK and n.value:
+    assert embank.embank_scan_open(table, c.byref(scan)) == OK
+    while embank.embank_scan_next(scan, keys, rows, 0, 1, c.byref(n)) == OK and n.value:
         assert keys[0] not in scanned
         scanned[keys[0]] = list(rows[:DIM])
-    door.embank_scan_close(scan)
+    embank.embank_scan_close(scan)
     assert scanned == {0: [0.5] * DIM, 2**64 - 1: [0.0] * DIM}, scanned
     gone = (c.c_uint64 * 2)(0, 0)
-    assert door.embank_erase(table, gone, 2, outcomes) == OK
+    assert embank.embank_erase(table, gone, 2, outcomes) == OK
     assert list(outcomes[:2]) == [FOUND, ABSENT]
     info = TableInfo(struct_size=c.sizeof(TableInfo))
-    assert door.embank_table_get_info(table, c.byref(info)) == OK
+    assert embank.embank_table_get_info(table, c.byref(info)) == OK
     assert (info.rows, info.rows_dram, info.dim) == (1, 1, DIM)
 
 
 def main():
     assert [c.sizeof(s) for s in (StoreOptions, TableOptions, TableInfo)] == [88, 64, 64]
-    door = load(sys.argv[1])
-    assert door.embank_version() == b'0.1.0'
-    store = open_store(door)
-    round_trip(door, create_table(door, store))
-    assert door.embank_store_close(store) == OK
+    embank = load(sys.argv[1])
+    assert embank.embank_version() == b'0.1.0'
+    store = open_store(embank)
+    round_trip(embank, create_table(embank, store))
+    assert embank.embank_store_close(store) == OK
     print('Python: 0 differences')
 
 

@@ -19,135 +19,136 @@ void Nothing(uint32_t) {}
 
 // ---- numbers ----
 
-TEST(BatchGate, AFlipTellsItsCheckpointAndBeginsTheNext) {
+TEST(BatchGate, ABarrierTellsItsCheckpointAndBeginsTheNext) {
   BatchGate gate(5);
   EXPECT_EQ(gate.checkpoint(), 5u);
   for (uint32_t expected = 5; expected < 8; ++expected) {
     uint32_t told = 0;
-    gate.Flip([&](uint32_t checkpoint) {
+    gate.RunBarrier([&](uint32_t checkpoint) {
       told = checkpoint;
       EXPECT_EQ(gate.checkpoint(), expected) << "not yet";
     });
     EXPECT_EQ(told, expected);
     EXPECT_EQ(gate.checkpoint(), expected + 1);
-    EXPECT_TRUE(gate.EndSweep().ok());
+    EXPECT_TRUE(gate.EndFlushPass().ok());
   }
 }
 
-TEST(BatchGate, OnlyWhatWasChangedBeforeTheFlipIsOwedAndOnlyWhileItSweeps) {
+TEST(BatchGate, OnlyRowsChangedBeforeTheBarrierArePendingAndOnlyDuringTheFlushPass) {
   BatchGate gate(3);
-  const auto owed = [&] {
-    return std::array{gate.IsOwed(1), gate.IsOwed(2), gate.IsOwed(3), gate.IsOwed(4)};
+  const auto pending = [&] {
+    return std::array{gate.IsFlushPending(1), gate.IsFlushPending(2), gate.IsFlushPending(3),
+                      gate.IsFlushPending(4)};
   };
-  EXPECT_FALSE(gate.IsSweeping());
-  EXPECT_EQ(owed(), (std::array{false, false, false, false}));
-  gate.Flip(&Nothing);
-  EXPECT_TRUE(gate.IsSweeping());
-  EXPECT_EQ(owed(), (std::array{true, true, true, false}));
-  ASSERT_TRUE(gate.EndSweep().ok());
-  EXPECT_FALSE(gate.IsSweeping());
-  EXPECT_EQ(owed(), (std::array{false, false, false, false}));
-  gate.Flip(&Nothing);
-  EXPECT_EQ(owed(), (std::array{true, true, true, true}));
-  EXPECT_FALSE(gate.IsOwed(5));
+  EXPECT_FALSE(gate.IsFlushing());
+  EXPECT_EQ(pending(), (std::array{false, false, false, false}));
+  gate.RunBarrier(&Nothing);
+  EXPECT_TRUE(gate.IsFlushing());
+  EXPECT_EQ(pending(), (std::array{true, true, true, false}));
+  ASSERT_TRUE(gate.EndFlushPass().ok());
+  EXPECT_FALSE(gate.IsFlushing());
+  EXPECT_EQ(pending(), (std::array{false, false, false, false}));
+  gate.RunBarrier(&Nothing);
+  EXPECT_EQ(pending(), (std::array{true, true, true, true}));
+  EXPECT_FALSE(gate.IsFlushPending(5));
 }
 
-// ---- a sweep that fails ----
+// ---- a flush pass that fails ----
 
-TEST(BatchGate, AFailureEndsWhatIsOwedAndIsToldOnce) {
+TEST(BatchGate, AFailureEndsTheFlushPassAndIsReportedOnce) {
   BatchGate gate(1);
-  gate.Flip(&Nothing);
+  gate.RunBarrier(&Nothing);
   gate.Fail(ResourceExhaustedError("full"));
-  EXPECT_FALSE(gate.IsSweeping());
-  EXPECT_FALSE(gate.IsOwed(1));
-  EXPECT_EQ(gate.EndSweep(), ResourceExhaustedError("full"));
-  EXPECT_TRUE(gate.EndSweep().ok()) << "told";
+  EXPECT_FALSE(gate.IsFlushing());
+  EXPECT_FALSE(gate.IsFlushPending(1));
+  EXPECT_EQ(gate.EndFlushPass(), ResourceExhaustedError("full"));
+  EXPECT_TRUE(gate.EndFlushPass().ok()) << "told";
 }
 
 TEST(BatchGate, TheFirstOfTwoFailuresIsTold) {
   BatchGate gate(1);
-  gate.Flip(&Nothing);
+  gate.RunBarrier(&Nothing);
   gate.Fail(UnavailableError("first"));
   gate.Fail(ResourceExhaustedError("second"));
-  EXPECT_EQ(gate.EndSweep(), UnavailableError("first"));
+  EXPECT_EQ(gate.EndFlushPass(), UnavailableError("first"));
 }
 
-TEST(BatchGate, TheNextFlipBeginsAnew) {
+TEST(BatchGate, TheNextBarrierBeginsAnew) {
   BatchGate gate(1);
-  gate.Flip(&Nothing);
+  gate.RunBarrier(&Nothing);
   gate.Fail(UnavailableError("gone"));
-  gate.Flip(&Nothing);
-  EXPECT_TRUE(gate.IsSweeping());
-  EXPECT_TRUE(gate.IsOwed(1)) << "what the failed one has not got is owed to this one";
-  EXPECT_TRUE(gate.EndSweep().ok());
+  gate.RunBarrier(&Nothing);
+  EXPECT_TRUE(gate.IsFlushing());
+  EXPECT_TRUE(gate.IsFlushPending(1)) << "what the failed one has not got is owed to this one";
+  EXPECT_TRUE(gate.EndFlushPass().ok());
 }
 
 TEST(BatchGate, AFailureWhileNothingIsSweptIsNothing) {
   BatchGate gate(1);
   gate.Fail(UnavailableError("before"));
-  EXPECT_TRUE(gate.EndSweep().ok());
-  gate.Flip(&Nothing);
-  EXPECT_TRUE(gate.EndSweep().ok());
+  EXPECT_TRUE(gate.EndFlushPass().ok());
+  gate.RunBarrier(&Nothing);
+  EXPECT_TRUE(gate.EndFlushPass().ok());
   gate.Fail(UnavailableError("behind"));
-  EXPECT_TRUE(gate.EndSweep().ok());
-  gate.Flip(&Nothing);
-  EXPECT_TRUE(gate.EndSweep().ok());
+  EXPECT_TRUE(gate.EndFlushPass().ok());
+  gate.RunBarrier(&Nothing);
+  EXPECT_TRUE(gate.EndFlushPass().ok());
 }
 
 // ---- batches ----
 
-TEST(BatchGate, WithoutAGateTicketsAreFree) {
-  // Atomic, for gcc warns of what a ticket that it knows to be of none would not have.
+TEST(BatchGate, WithoutAGateWriteGuardsAreFree) {
+  // Atomic, for gcc warns of what a write guard that it knows to be of none would not have.
   const std::atomic<BatchGate*> none{nullptr};
-  const BatchGate::Ticket one(none);
-  const BatchGate::Ticket other(none);
+  const BatchGate::WriteGuard one(none);
+  const BatchGate::WriteGuard other(none);
 }
 
-TEST(BatchGate, BatchesGoOnBesideASweep) {
+TEST(BatchGate, BatchesGoOnBesideAFlushPass) {
   BatchGate gate(1);
-  gate.Flip(&Nothing);
-  { const BatchGate::Ticket ticket(&gate); }
-  EXPECT_TRUE(gate.IsSweeping());
-  EXPECT_TRUE(gate.EndSweep().ok());
+  gate.RunBarrier(&Nothing);
+  { const BatchGate::WriteGuard write_guard(&gate); }
+  EXPECT_TRUE(gate.IsFlushing());
+  EXPECT_TRUE(gate.EndFlushPass().ok());
 }
 
 // Whoever is under way ends first; who comes meanwhile waits.
-TEST(BatchGate, AFlipWaitsForBatchesUnderWayAndOthersForTheFlip) {
+TEST(BatchGate, ABarrierWaitsForBatchesUnderWayAndOthersForTheBarrier) {
   constexpr int kRounds = 200;
   Events events;
-  events.Expect("rounds in which a batch came during the flip");
+  events.Expect("rounds in which a batch came during the barrier");
   for (int round = 0; round < kRounds; ++round) {
     BatchGate gate(1);
-    std::atomic<bool> in_flip{false};
-    std::atomic<bool> flipped{false};
+    std::atomic<bool> in_barrier{false};
+    std::atomic<bool> barrier_is_over{false};
     std::atomic<bool> entered{false};
-    std::optional<BatchGate::Ticket> first(&gate);
-    std::thread flipper([&] {
-      gate.Flip([&](uint32_t) {
-        in_flip = true;
+    std::optional<BatchGate::WriteGuard> first(&gate);
+    std::thread barrier_thread([&] {
+      gate.RunBarrier([&](uint32_t) {
+        in_barrier = true;
         // The other one is given every chance to come in.
         for (int i = 0; i < 100; ++i) {
           std::this_thread::yield();
-          EXPECT_FALSE(entered.load()) << "a batch within a flip";
+          EXPECT_FALSE(entered.load()) << "a batch within a barrier";
         }
-        flipped = true;
+        barrier_is_over = true;
       });
     });
     for (int i = 0; i < 100; ++i) {
       std::this_thread::yield();
-      EXPECT_FALSE(in_flip.load()) << "a flip within a batch";
+      EXPECT_FALSE(in_barrier.load()) << "a barrier within a batch";
     }
     std::thread comer([&] {
-      while (!in_flip) std::this_thread::yield();
-      const bool came_during = !flipped.load();
-      const BatchGate::Ticket ticket(&gate);
+      while (!in_barrier) std::this_thread::yield();
+      const bool came_during = !barrier_is_over.load();
+      const BatchGate::WriteGuard write_guard(&gate);
       entered = true;
-      EXPECT_TRUE(flipped.load());
+      EXPECT_TRUE(barrier_is_over.load());
       EXPECT_EQ(gate.checkpoint(), 2u);
-      if (came_during) events.Count("rounds in which a batch came during the flip");
+      if (came_during) events.Count("rounds in which a batch came during the barrier");
     });
     first.reset();
-    flipper.join();
+    barrier_thread.join();
     comer.join();
     EXPECT_TRUE(entered.load());
   }
@@ -155,21 +156,21 @@ TEST(BatchGate, AFlipWaitsForBatchesUnderWayAndOthersForTheFlip) {
   EXPECT_EQ(events.Missing(), "");
 }
 
-// Nobody waits for a flip that finds a moment without batches: it looks for one at first.
-TEST(BatchGate, AFlipLooksForAMomentWithoutBatchesBeforeItCloses) {
+// Nobody waits for a barrier that finds a moment without batches: it looks for one at first.
+TEST(BatchGate, ABarrierLooksForAMomentWithoutBatchesBeforeItCloses) {
   BatchGate gate(1, /*looks_max=*/UINT32_MAX);
   int closed = 0;
-  gate.Flip(&Nothing, [&] { ++closed; });
+  gate.RunBarrier(&Nothing, [&] { ++closed; });
   EXPECT_EQ(closed, 1) << "none is under way";
-  std::optional<BatchGate::Ticket> batches[2];
+  std::optional<BatchGate::WriteGuard> batches[2];
   batches[0].emplace(&gate);
-  std::atomic<bool> flips{false};
+  std::atomic<bool> barrier_begins{false};
   std::atomic<bool> closing{false};
-  std::thread flipper([&] {
-    flips = true;
-    gate.Flip(&Nothing, [&] { closing = true; });
+  std::thread barrier_thread([&] {
+    barrier_begins = true;
+    gate.RunBarrier(&Nothing, [&] { closing = true; });
   });
-  while (!flips) std::this_thread::yield();
+  while (!barrier_begins) std::this_thread::yield();
   // Others come and go as long as one is under way.
   for (int i = 0; i < 2000; ++i) {
     std::this_thread::yield();
@@ -178,41 +179,41 @@ TEST(BatchGate, AFlipLooksForAMomentWithoutBatchesBeforeItCloses) {
     batches[i % 2].reset();
   }
   batches[0].reset();
-  flipper.join();
+  barrier_thread.join();
   EXPECT_TRUE(closing);
   EXPECT_EQ(gate.checkpoint(), 3u);
 }
 
 // One that begins between its look and its closing has the gate opened again, for others too.
-TEST(BatchGate, AFlipSeesTheBatchThatBeginsWhileItCloses) {
+TEST(BatchGate, ABarrierSeesTheBatchThatBeginsWhileItCloses) {
   BatchGate gate(1);
-  std::optional<BatchGate::Ticket> batch;
+  std::optional<BatchGate::WriteGuard> batch;
   std::thread other;
   int closings = 0;
-  gate.Flip([&](uint32_t) { EXPECT_FALSE(batch.has_value()) << "a flip within a batch"; },
-            [&] {
-              if (++closings == 1) {
-                batch.emplace(&gate);
-                other = std::thread([&] { const BatchGate::Ticket ticket(&gate); });
-                return;
-              }
-              other.join();
-              batch.reset();
-            });
+  gate.RunBarrier([&](uint32_t) { EXPECT_FALSE(batch.has_value()) << "a barrier within a batch"; },
+                  [&] {
+                    if (++closings == 1) {
+                      batch.emplace(&gate);
+                      other = std::thread([&] { const BatchGate::WriteGuard write_guard(&gate); });
+                      return;
+                    }
+                    other.join();
+                    batch.reset();
+                  });
   EXPECT_EQ(closings, 2);
   if (other.joinable()) other.join();
 }
 
-// One that has no end for long does not keep the flip from coming; those that come then wait.
-TEST(BatchGate, AFlipThatFindsNoSuchMomentClosesAllTheSame) {
+// One that has no end for long does not keep the barrier from coming; those that come then wait.
+TEST(BatchGate, ABarrierThatFindsNoSuchMomentClosesAllTheSame) {
   BatchGate gate(1);
-  std::optional<BatchGate::Ticket> endless(&gate);
+  std::optional<BatchGate::WriteGuard> endless(&gate);
   std::atomic<bool> closing{false};
-  std::thread flipper([&] { gate.Flip(&Nothing, [&] { closing = true; }); });
+  std::thread barrier_thread([&] { gate.RunBarrier(&Nothing, [&] { closing = true; }); });
   while (!closing) std::this_thread::yield();
   std::atomic<bool> entered{false};
   std::thread comer([&] {
-    const BatchGate::Ticket ticket(&gate);
+    const BatchGate::WriteGuard write_guard(&gate);
     EXPECT_EQ(gate.checkpoint(), 2u);
     entered = true;
   });
@@ -221,7 +222,7 @@ TEST(BatchGate, AFlipThatFindsNoSuchMomentClosesAllTheSame) {
     EXPECT_EQ(gate.checkpoint(), 1u);
   }
   endless.reset();
-  flipper.join();
+  barrier_thread.join();
   comer.join();
   EXPECT_TRUE(entered);
 }
@@ -230,23 +231,23 @@ TEST(BatchGate, CountsTheBatchesThatBegin) {
   BatchGate gate(1);
   EXPECT_EQ(gate.batches_begun(), 0u);
   OnThreads(4, [&](uint64_t) {
-    for (int i = 0; i < 250; ++i) const BatchGate::Ticket ticket(&gate);
+    for (int i = 0; i < 250; ++i) const BatchGate::WriteGuard write_guard(&gate);
   });
   EXPECT_EQ(gate.batches_begun(), 1000u);
-  const BatchGate::Ticket under_way(&gate);
+  const BatchGate::WriteGuard under_way(&gate);
   EXPECT_EQ(gate.batches_begun(), 1001u);
 }
 
-// Each thread adds one to a counter of its own, twice in a batch; a flip that finds an odd one has
-// fallen into a batch. And what is seen by a batch is of one checkpoint.
-TEST(BatchGate, ABatchIsWhollyBeforeOrBehindAFlip) {
+// Each thread adds one to a counter of its own, twice in a batch; a barrier that finds an odd one
+// has fallen into a batch. And what is seen by a batch is of one checkpoint.
+TEST(BatchGate, ABatchIsWhollyBeforeOrBehindABarrier) {
   constexpr uint64_t kThreads = 4;
-  constexpr int kFlips = 150;
+  constexpr int kBarriers = 150;
   BatchGate gate(1);
   std::array<std::atomic<uint64_t>, kThreads> steps{};
   std::atomic<bool> stop{false};
   std::atomic<uint64_t> torn{0};
-  std::atomic<uint64_t> flips_that_saw_news{0};
+  std::atomic<uint64_t> barriers_that_saw_news{0};
   const auto sum = [&] {
     uint64_t all = 0;
     for (const auto& s : steps) all += s.load(std::memory_order_relaxed);
@@ -255,7 +256,7 @@ TEST(BatchGate, ABatchIsWhollyBeforeOrBehindAFlip) {
   OnThreads(kThreads + 1, [&](uint64_t thread) {
     if (thread < kThreads) {
       while (!stop) {
-        const BatchGate::Ticket ticket(&gate);
+        const BatchGate::WriteGuard write_guard(&gate);
         const uint32_t begun_in = gate.checkpoint();
         steps[thread].fetch_add(1, std::memory_order_relaxed);
         if (steps[thread].load() % 64 == 1) std::this_thread::yield();
@@ -265,40 +266,40 @@ TEST(BatchGate, ABatchIsWhollyBeforeOrBehindAFlip) {
       return;
     }
     uint64_t last = 0;
-    for (int i = 0; i < kFlips; ++i) {
+    for (int i = 0; i < kBarriers; ++i) {
       while (sum() == last) std::this_thread::yield();
-      gate.Flip([&](uint32_t) {
+      gate.RunBarrier([&](uint32_t) {
         const uint64_t seen = sum();
         for (const auto& s : steps) torn += s.load(std::memory_order_relaxed) % 2;
         std::this_thread::yield();
         if (sum() != seen) ++torn;
-        if (seen != last) ++flips_that_saw_news;
+        if (seen != last) ++barriers_that_saw_news;
         last = seen;
       });
-      EXPECT_TRUE(gate.EndSweep().ok());
+      EXPECT_TRUE(gate.EndFlushPass().ok());
     }
     stop = true;
   });
   EXPECT_EQ(torn, 0u);
-  EXPECT_EQ(flips_that_saw_news, uint64_t{kFlips});
-  EXPECT_EQ(gate.checkpoint(), 1u + kFlips);
+  EXPECT_EQ(barriers_that_saw_news, uint64_t{kBarriers});
+  EXPECT_EQ(gate.checkpoint(), 1u + kBarriers);
 }
 
-// What the holder of a ticket has written the flip sees, and the other way round, without any other
-// order between them.
-TEST(BatchGate, AFlipOrdersWhatBatchesWrite) {
+// What the holder of a write guard has written the barrier sees, and the other way round, without
+// any other order between them.
+TEST(BatchGate, ABarrierOrdersWhatBatchesWrite) {
   BatchGate gate(1);
   uint64_t plain = 0;  // ThreadSanitizer looks
   std::atomic<bool> stop{false};
   OnThreads(2, [&](uint64_t thread) {
     if (thread == 0) {
       while (!stop) {
-        const BatchGate::Ticket ticket(&gate);
+        const BatchGate::WriteGuard write_guard(&gate);
         ++plain;
       }
       return;
     }
-    for (int i = 0; i < 300; ++i) gate.Flip([&](uint32_t) { ++plain; });
+    for (int i = 0; i < 300; ++i) gate.RunBarrier([&](uint32_t) { ++plain; });
     stop = true;
   });
   EXPECT_GE(plain, 300u);

@@ -1,5 +1,5 @@
-// Rows that change while a sweep has not come to them yet: the checkpoint has them as they were at
-// its flip, the store as they are.
+// Rows that change while a flush pass has not come to them yet: the checkpoint has them as they
+// were at its barrier, the store as they are.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -92,7 +92,7 @@ void ExpectAfterCrash(const SimulatedDisk& disk, Persistence persistence, const 
   ASSERT_NO_FATAL_FAILURE(ExpectIs(again.get(), expected));
 }
 
-// In `storms` all rows are written over and over, once, in the midst of the sweep.
+// In `storms` all rows are written over and over, once, in the midst of the flush pass.
 void ChangeBesideCheckpoints(uint64_t seed, bool storms, Events* events) {
   std::function<void()> hook;
   SpillWorld world(1, std::make_unique<HookedExecutor>(seed, &hook));
@@ -103,7 +103,7 @@ void ChangeBesideCheckpoints(uint64_t seed, bool storms, Events* events) {
   model.PutAll();
   for (int round = 0; round < 4; ++round) {
     for (int i = 0; i < 10; ++i) ASSERT_NO_FATAL_FAILURE(model.ChangeSomething());
-    const Tables flip = model.tables();
+    const Tables barrier = model.tables();
     const uint64_t dead = counters.dead_segments;
     int part = 0;
     hook = [&] {
@@ -115,13 +115,13 @@ void ChangeBesideCheckpoints(uint64_t seed, bool storms, Events* events) {
     const auto made = world->checkpoints()->Make({});
     hook = nullptr;
     ASSERT_TRUE(made.ok()) << made.status();
-    if (storms && counters.dead_segments > dead) events->Count("space used again in a sweep");
+    if (storms && counters.dead_segments > dead) events->Count("space used again in a flush pass");
     ASSERT_NO_FATAL_FAILURE(ExpectIs(world.get(), model.tables()));
-    ASSERT_NO_FATAL_FAILURE(ExpectAfterCrash(world.disk(), Persistence::kNone, flip, false));
+    ASSERT_NO_FATAL_FAILURE(ExpectAfterCrash(world.disk(), Persistence::kNone, barrier, false));
     if (round > 0) {
       ASSERT_NO_FATAL_FAILURE(ExpectAfterCrash(world.disk(), Persistence::kAll, previous, true));
     }
-    previous = flip;
+    previous = barrier;
   }
 }
 
@@ -139,13 +139,13 @@ TEST(ChangesBesideCheckpoints, AreWhollyBehindThem) {
 TEST(ChangesBesideCheckpoints, OfEverythingOverAndOverAreWhollyBehindThem) {
   Events events;
   events.Expect("page emptied");
-  events.Expect("space used again in a sweep");
+  events.Expect("space used again in a flush pass");
   ASSERT_NO_FATAL_FAILURE(ChangeBesideCheckpoints(3, true, &events));
   std::fputs(events.Table().c_str(), stdout);
   EXPECT_EQ(events.Missing(), "");
 }
 
-// Pages empty, and become those of another row class, while a sweep looks at them.
+// Pages empty, and become those of another row class, while a flush pass looks at them.
 TEST(ChangesBesideCheckpoints, MemoryMayGoWhileItIsSwept) {
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
   constexpr int kRounds = 10;

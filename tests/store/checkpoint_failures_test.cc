@@ -322,7 +322,7 @@ TEST(CheckpointFailures, OfTheManifestsSyncAreNotMadeUpForByLaterOnes) {
   bool renames = false;
   world.disk().SetRenameHook([&] {
     renames = true;
-    // More than memory has room for: the log gets segments.
+    // More than memory has space for: the log gets segments.
     for (Key first = 1000; first < 4000; first += 500) Put(table, KeysFrom(first, 500), 3.0f);
   });
   world.disk().SetFaults([&renames](const DiskCall& call) {
@@ -351,7 +351,7 @@ TEST(CheckpointFailures, OfTheManifestsSyncAreNotMadeUpForByLaterOnes) {
 
 // ---- memory ----
 
-// As the C door does it: no exception leaves.
+// As the C API does it: no exception leaves.
 template <typename Body>
 Status Guarded(const Body& body) {
   try {

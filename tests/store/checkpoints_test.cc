@@ -107,8 +107,8 @@ TEST(Checkpoints, ThePreviousOneCanBeOpened) {
   ExpectIs(world.get(), states[1]);
 }
 
-// A row that changes before the sweep comes to it is in the checkpoint as it was at the flip, and
-// afterwards in the store as it is.
+// A row that changes before the flush pass comes to it is in the checkpoint as it was at the
+// barrier, and afterwards in the store as it is.
 TEST(Checkpoints, ChangesBesideThemAreWhollyInOrOut) {
   constexpr Key kKeys = 600;
   constexpr int kCheckpoints = 12;

@@ -128,7 +128,7 @@ double WritesPerDirtyRow(double log_of_rows, Events* events) {
     const uint64_t written = rows.TakeWritten();
     if (round >= kIntervals / 3) dirty += written;
     EXPECT_TRUE(world->checkpoints()->Make({}).ok());
-    world.disk().Forget();
+    world.disk().ClearHistory();
   }
   ExpectIs(world.get(), rows.tables());
   const RowLogCounters& counters = world->logs()->lowest().counters();

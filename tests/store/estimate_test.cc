@@ -93,7 +93,7 @@ TEST(Estimate, IsEnoughForTheRowsInEachPartAndNotMuchMore) {
   }
 }
 
-TEST(Estimate, LeavesRoomForTheLastShardToGrow) {
+TEST(Estimate, LeavesSpaceForTheLastShardToGrow) {
   // 2,790 rows a shard, where the first arrays grow at 2,828: some do, and the last of them so late
   // that all the pages of rows are there (65,536 rows each).
   const Mix mix = {"", {TableOf(1, ValueType::kF32, Optimizer::kNone, 64 * 2790)}};

@@ -245,7 +245,7 @@ TEST_F(DamagedRow, StaysWhereTheLogTakesNoRows) {
   store_.disk().SetFaults(nullptr);
   EXPECT_EQ(UpsertOf(lost_, 7.0f), Outcome::kRefused);
   EXPECT_EQ(ContainsOf(lost_), Outcome::kDataLoss);
-  EXPECT_EQ(EraseOf(lost_), Outcome::kFound) << "that needs no room";
+  EXPECT_EQ(EraseOf(lost_), Outcome::kFound) << "that needs no space";
 }
 
 // One batch fills memory with rows of the first shards; the others get their part later.
@@ -307,7 +307,7 @@ TEST(EvictedRows, AClassWithoutMemoryLivesInTheLog) {
 }
 
 // A log that takes no more: refused by name, nothing is lost, what is in memory changes on, and
-// clean rows still make room for others.
+// clean rows still make space for others.
 TEST(EvictedRows, AFullLogRefusesAndKeepsWhatItHas) {
   SpillWorld store(7, nullptr, 40 * SmallLog().segment_bytes);
   Table* const table = store.Create("t", Optimizer::kSgd);
@@ -470,7 +470,7 @@ TEST(EvictedRows, ARowInTheLogIsNotTakenForAnotherOfTheSameTag) {
 }
 
 // A row that changes and leaves again between the reading of its record and its coming up.
-TEST(EvictedRows, AnOlderRecordDoesNotComeUp) {
+TEST(EvictedRows, AnOlderRecordIsNotPromoted) {
   SpillWorld store(13);
   Table* const table = store.Create("t", Optimizer::kSgd);
   const std::vector<Key> keys = {42};

@@ -49,7 +49,7 @@ TEST_P(ForgettingInLog, KeepsTheNewestInItsPartOfTheLog) {
       std::string::npos);
 }
 
-// Checkpoints keep what is forgotten for a while: there is room for that, too.
+// Checkpoints keep what is forgotten for a while: there is space for that, too.
 TEST_P(ForgettingInLog, BesideCheckpointsNothingIsRefused) {
   SpillWorld store(2, nullptr, kSsdBytes);
   Table* table = Create(&store, "t", Forgets(GetParam()));
@@ -193,7 +193,7 @@ TEST(ForgettingInLog, WhereTheIndexIsFullRowsGoForNewOnes) {
         std::count(outcomes.begin(), outcomes.end(), static_cast<uint8_t>(Outcome::kCreated));
     // But for those whose own place in a full index is full.
     ASSERT_GE(created, static_cast<ptrdiff_t>(kKeys) - 4)
-        << made << " rows: " << table->mover()->logs().lowest().space().WhyRefused();
+        << made << " rows: " << table->mover()->logs().lowest().space().RefusalReason();
     refused += kKeys - static_cast<uint64_t>(created);
     made += kKeys;
   };
@@ -239,7 +239,7 @@ TEST(ForgettingInLog, WhatCouldNotBeForgottenIsForgiven) {
   EXPECT_EQ(Forgotten(table), forgotten);
 }
 
-// Behind a log that has stopped nothing gives room: what can be read stays.
+// Behind a log that has stopped nothing gives space: what can be read stays.
 TEST(ForgettingInLog, BehindALogThatHasStoppedNothingIsForgotten) {
   SpillWorld store(17, nullptr, kSsdBytes);
   Table* const table = Create(&store, "t", Forgets());
@@ -341,7 +341,7 @@ TEST(ForgettingInLog, OfALogThatIsSmallerNowRowsGoWithTheNextBatches) {
   uint64_t batches = 0;
   for (; BytesOfRows(&store) > kSsdBytes / 2 && batches < 100; ++batches) {
     const uint64_t before = Forgotten(table);
-    // What does not change rows does, too; there may be no room for changes.
+    // What does not change rows does, too; there may be no space for changes.
     ValuesOf(table, {13'000});
     ASSERT_GT(Forgotten(table), before);
     ASSERT_LE(Forgotten(table), before + 2 * 256);

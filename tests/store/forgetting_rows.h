@@ -16,7 +16,7 @@
 
 namespace embank::test {
 
-// Its half has room for 8,035 records of 4,176 bytes: four times what memory has slots for.
+// Its half has space for 8,035 records of 4,176 bytes: four times what memory has slots for.
 inline constexpr uint64_t kSsdBytes = uint64_t{64} << 20;
 inline constexpr uint64_t kRecordBytes = 4176;
 inline constexpr uint64_t kRowsOfPart = kSsdBytes / 2 / kRecordBytes;
@@ -46,7 +46,7 @@ inline void Write(Table* table, const std::vector<Key>& keys, float factor = 1.0
   ASSERT_TRUE(status.ok()) << status;
   const auto refused =
       std::count(outcomes.begin(), outcomes.end(), static_cast<uint8_t>(Outcome::kRefused));
-  ASSERT_EQ(refused, 0) << table->mover()->logs().lowest().space().WhyRefused();
+  ASSERT_EQ(refused, 0) << table->mover()->logs().lowest().space().RefusalReason();
 }
 
 // Those of [begin, end) in batches, with a checkpoint after each so many keys, if any.

@@ -78,7 +78,7 @@ class PinnedRowsInLog : public testing::TestWithParam<EvictionPolicy> {
   }
   static bool ForgetColdest(Table* table) {
     KeyIndex::Shard* const shard = table->parts().index->shard(kShard);
-    const BatchGate::Ticket ticket(table->parts().gate);
+    const BatchGate::WriteGuard write_guard(table->parts().gate);
     MutexLock lock(&shard->mutex);
     return table->mover()->compacted().ForgetColdest(shard);
   }
@@ -220,7 +220,7 @@ TEST(ForgettingStepsInLog, WhatTheDeviceDoesNotReadIsForgottenLater) {
   ExpectOwnValues(table, KeysFrom(0, next));
 }
 
-// Until there is no room; then rows are refused, and it says so, and none is lost.
+// Until there is no space; then rows are refused, and it says so, and none is lost.
 TEST(ForgettingStepsInLog, OfALogThatRunsFullMeanwhileRowsAreRefused) {
   SpillWorld store(5, nullptr, kSsdBytes);
   Table* const table = MakeFull(&store);

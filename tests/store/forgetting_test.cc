@@ -28,7 +28,7 @@ namespace {
 // Few slots to a page: some 760 in the smallest store.
 constexpr uint32_t kDim = 4096;
 constexpr uint64_t kDramBytes = uint64_t{16} << 20;
-// More rows than that it has no room for.
+// More rows than that it has no space for.
 constexpr uint64_t kFillMax = 2000;
 
 TableOptions Forgets(EvictionPolicy eviction, uint32_t dim = kDim) {
@@ -266,7 +266,7 @@ TEST_P(ForgettingTest, AShardWithoutRowsGetsItsPart) {
   EXPECT_EQ(table->rows(), slots);
 }
 
-TEST_P(ForgettingTest, AnIndexThatCannotGrowMakesRoomToo) {
+TEST_P(ForgettingTest, AnIndexThatCannotGrowForgetsRowsToo) {
   StoreWorld store;
   Table* const table = store.Create("t", Forgets(GetParam(), /*dim=*/1));
   constexpr Key kKeys = 250'000;
@@ -358,7 +358,7 @@ TEST_P(ForgettingTest, AnAllocationThatFailsForgetsNothing) {
   }
 }
 
-TEST_P(ForgettingTest, ErasedRowsMakeRoomBeforeAnyIsForgotten) {
+TEST_P(ForgettingTest, ErasedRowsFreeSpaceBeforeAnyIsForgotten) {
   StoreWorld store({.dram_bytes = kDramBytes});
   Table* const table = store.Create("t", Forgets(GetParam()));
   const Key next = Fill(table);

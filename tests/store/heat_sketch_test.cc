@@ -27,8 +27,8 @@ class HeatSketchTest : public testing::Test {
     return *std::move(sketch);
   }
   static KeyHash HashOf(uint64_t n) { return HashKey(7, n); }
-  // Of one block, with prints of their own.
-  static KeyHash InOneBlock(uint32_t print) { return KeyHash{5} << 40 | print; }
+  // Of one block, with fingerprints of their own.
+  static KeyHash InOneBlock(uint32_t fingerprint) { return KeyHash{5} << 40 | fingerprint; }
 
   FailingMemory memory_;
   MemoryBudget budget_{0};
@@ -76,9 +76,11 @@ TEST_F(HeatSketchTest, AnOlderEpochAgesNothing) {
 
 TEST_F(HeatSketchTest, InAFullBlockTheColdestGivesWay) {
   const auto sketch = Make();
-  for (uint32_t print = 0; print < 12; ++print) sketch->Put(InOneBlock(print), 100 + print, 0);
-  for (uint32_t print = 0; print < 12; ++print) {
-    ASSERT_EQ(sketch->Get(InOneBlock(print), 0), 100 + print) << "there was room for all";
+  for (uint32_t fingerprint = 0; fingerprint < 12; ++fingerprint)
+    sketch->Put(InOneBlock(fingerprint), 100 + fingerprint, 0);
+  for (uint32_t fingerprint = 0; fingerprint < 12; ++fingerprint) {
+    ASSERT_EQ(sketch->Get(InOneBlock(fingerprint), 0), 100 + fingerprint)
+        << "there was space for all";
   }
   sketch->Put(InOneBlock(12), 500, 0);
   EXPECT_EQ(sketch->Get(InOneBlock(0), 0), 0u);
@@ -91,14 +93,14 @@ TEST_F(HeatSketchTest, InAFullBlockTheColdestGivesWay) {
   sketch->Put(InOneBlock(14), 102, 0);
   EXPECT_EQ(sketch->Get(InOneBlock(14), 0), 102u);
   EXPECT_EQ(sketch->Get(InOneBlock(1), 0), 0u);
-  // What is taken makes room.
+  // What is taken makes space.
   EXPECT_EQ(sketch->Take(InOneBlock(12), 0), 500u);
   sketch->Put(InOneBlock(15), 1, 0);
   EXPECT_EQ(sketch->Get(InOneBlock(15), 0), 1u);
   EXPECT_EQ(sketch->Get(InOneBlock(2), 0), 102u);
 }
 
-TEST_F(HeatSketchTest, TwoRowsWithOnePrintHaveTheHotterOnesHeat) {
+TEST_F(HeatSketchTest, TwoRowsWithOneFingerprintHaveTheHotterOnesHeat) {
   const auto sketch = Make();
   sketch->Put(InOneBlock(3), 5, 0);
   sketch->Put(InOneBlock(3), 9, 0);
@@ -106,13 +108,13 @@ TEST_F(HeatSketchTest, TwoRowsWithOnePrintHaveTheHotterOnesHeat) {
   EXPECT_EQ(sketch->Get(InOneBlock(3), 0), 9u);
 }
 
-TEST_F(HeatSketchTest, PrintsAreToldApartByAllTheirBits) {
+TEST_F(HeatSketchTest, FingerprintsAreToldApartByAllTheirBits) {
   const auto sketch = Make();
-  for (uint32_t bit = 0; bit < HeatBlock::kPrintBits; bit += 2) {
+  for (uint32_t bit = 0; bit < HeatBlock::kFingerprintBits; bit += 2) {
     sketch->Put(InOneBlock(1u << bit), 10 + bit, 0);
   }
   EXPECT_EQ(sketch->Get(InOneBlock(0), 0), 0u);
-  for (uint32_t bit = 0; bit < HeatBlock::kPrintBits; ++bit) {
+  for (uint32_t bit = 0; bit < HeatBlock::kFingerprintBits; ++bit) {
     EXPECT_EQ(sketch->Get(InOneBlock(1u << bit), 0), bit % 2 == 0 ? 10 + bit : 0);
   }
 }
@@ -234,12 +236,12 @@ TEST_F(HeatSketchTest, AnyBytesAreAsGoodAsASketch) {
   const auto sketch = Make();
   for (size_t i = 0; i < blocks.size(); ++i) sketch->Add(blocks.size(), i, blocks[i]);
   uint64_t found = 0;
-  for (uint32_t print = 0; print < 1u << HeatBlock::kPrintBits; ++print) {
-    const uint32_t heat = sketch->Get(InOneBlock(print), 0);
+  for (uint32_t fingerprint = 0; fingerprint < 1u << HeatBlock::kFingerprintBits; ++fingerprint) {
+    const uint32_t heat = sketch->Get(InOneBlock(fingerprint), 0);
     if (heat == 0) continue;
     ++found;
     ASSERT_LE(heat, kHeatMax);
-    ASSERT_EQ(sketch->Take(InOneBlock(print), 3), heat >> 3);
+    ASSERT_EQ(sketch->Take(InOneBlock(fingerprint), 3), heat >> 3);
   }
   EXPECT_EQ(found, HeatBlock::kEntries);
 }

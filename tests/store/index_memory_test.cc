@@ -71,7 +71,7 @@ TEST(IndexMemory, AFailedGrowthLeavesAllAsItWasAndTheArrayFillsUp) {
   EXPECT_EQ(index->shard(kShard)->high_buckets, kFirstBuckets);
   ASSERT_NO_FATAL_FAILURE(index.ExpectAllFound());
   ASSERT_NO_FATAL_FAILURE(index.ExpectFindsRight(one_more));
-  // Erased rows make room without any memory.
+  // Erased rows make space without any memory.
   ASSERT_NO_FATAL_FAILURE(index.Erase(ids[7]));
   ASSERT_NO_FATAL_FAILURE(index.Insert(ids[7]));
   index.memory()->FailEveryCall(false);

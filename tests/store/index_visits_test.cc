@@ -54,7 +54,7 @@ std::multiset<Key> Visit(IndexWorld* index, uint32_t number, TableId table, Goes
       return true;
     });
   }
-  for (const Location slot : taken) index->Forget(index->IdAt(slot), slot);
+  for (const Location slot : taken) index->Drop(index->IdAt(slot), slot);
   return visited;
 }
 

@@ -244,14 +244,14 @@ TEST_F(KeptHeat, OfASizeThatNoneHasIsDamaged) {
 TEST_F(KeptHeat, IsLeftOutWhereItCannotBeWritten) {
   disk().SetFaults([&](const DiskCall& call) {
     const bool fails = call.kind == DiskCall::Kind::kWrite && call.path == HeatPath(4);
-    return fails ? ResourceExhaustedError("no room") : OkStatus();
+    return fails ? ResourceExhaustedError("no space") : OkStatus();
   });
   {
     const Warnings warnings;
     const auto checkpoint = world_->checkpoints()->Make({});
     ASSERT_TRUE(checkpoint.ok()) << checkpoint.status();
     ASSERT_EQ(warnings.lines().size(), 1u);
-    EXPECT_NE(warnings.lines()[0].find("no room"), std::string::npos) << warnings.lines()[0];
+    EXPECT_NE(warnings.lines()[0].find("no space"), std::string::npos) << warnings.lines()[0];
   }
   disk().SetFaults(nullptr);
   EXPECT_EQ(FilesWith(disk(), "log/HEAT-").size(), 1u) << "of checkpoint 3";
@@ -263,7 +263,7 @@ TEST_F(KeptHeat, OfACheckpointThatFailedIsRemoved) {
   disk().SetFaults([&](const DiskCall& call) {
     const bool fails =
         call.kind == DiskCall::Kind::kOpen && call.path.find("MANIFEST-") != std::string::npos;
-    return fails ? ResourceExhaustedError("no room") : OkStatus();
+    return fails ? ResourceExhaustedError("no space") : OkStatus();
   });
   for (int i = 0; i < 3; ++i) {
     EXPECT_TRUE(IsResourceExhausted(world_->checkpoints()->Make({}).status()));
@@ -297,7 +297,7 @@ TEST_F(KeptHeat, OfTheNewestStaysThoughThePreviousIsOpenedAndExported) {
   EXPECT_EQ(Told(), third_);
 }
 
-// Small rows of which memory holds more than a file has room for.
+// Small rows of which memory holds more than a file has space for.
 TEST(HeatOfAllRows, IsKeptOfTheHottestRows) {
   SpillWorld world(7);
   constexpr Key kRows = 50'000;
@@ -346,7 +346,7 @@ TEST(HeatOfAllRows, IsKeptOfAllRowsWhereMemoryHasNoLimit) {
   }
 }
 
-// Heat is kept where rows leave room for it, and takes no more than there is.
+// Heat is kept where rows leave space for it, and takes no more than there is.
 TEST(HeatOfAllRows, GivesWayToRows) {
   constexpr uint64_t kSsdBytes = uint64_t{40} << 20;
   SpillWorld world(9, nullptr, kSsdBytes);
@@ -371,7 +371,7 @@ TEST(HeatOfAllRows, GivesWayToRows) {
     for (const std::string& file : world.disk().Files())
       bytes += world.disk().Contents(file).size();
     EXPECT_LE(bytes, kSsdBytes);
-    world.disk().Forget();
+    world.disk().ClearHistory();
   }
   std::printf("heat kept by %d checkpoints, left out by %d\n", kept, left_out);
   EXPECT_GT(kept, 0);

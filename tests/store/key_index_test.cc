@@ -131,7 +131,7 @@ TEST(KeyIndex, AHomeTakesEightBucketsOfRowsAndRefusesOneMoreThatNoGrowthCanPart)
       ASSERT_NO_FATAL_FAILURE(index.ExpectAllFound());
       ASSERT_NO_FATAL_FAILURE(ExpectAbsent(&index, one_more));
     }
-    // Rows elsewhere are not refused, and one that goes makes room.
+    // Rows elsewhere are not refused, and one that goes makes space.
     ASSERT_NO_FATAL_FAILURE(index.Erase(ids[17]));
     ASSERT_NO_FATAL_FAILURE(index.Insert(one_more));
     ASSERT_NO_FATAL_FAILURE(
@@ -231,7 +231,7 @@ TEST(KeyIndex, AHomeThatWasMovedInPartIsTriedAgain) {
   EXPECT_LE(shard.boundary, 500'000u);
 }
 
-TEST(KeyIndex, ARowThatFindsNoRoomWhileShrinkingStaysWhereItWas) {
+TEST(KeyIndex, ARowThatFindsNoSpaceWhileShrinkingStaysWhereItWas) {
   IndexWorld index;
   const std::vector<RowId> others = RowsFarFromTheFirstHomes();
   ASSERT_NO_FATAL_FAILURE(InsertAll(&index, others));
@@ -332,7 +332,7 @@ TEST(KeyIndex, RowsOnAnotherTierAreFoundByTheirTagsAlone) {
     shard->mutex.AssertHeld();
     std::set<uint64_t> locations;
     index->VisitMatches(shard, id, [&](const Match& match) {
-      EXPECT_TRUE(match.Stands());
+      EXPECT_TRUE(match.IsCurrent());
       locations.insert(match.location().units);
       return false;
     });
@@ -343,7 +343,7 @@ TEST(KeyIndex, RowsOnAnotherTierAreFoundByTheirTagsAlone) {
 
   const Match before = index->Find(ids[0]);
   index->Move(shard, ids[0].hash, before, LocationIn(Tier::kSsd, 77));
-  EXPECT_FALSE(before.Stands()) << "whoever has read the row by it looks again";
+  EXPECT_FALSE(before.IsCurrent()) << "whoever has read the row by it looks again";
   const Match moved = index->Find(ids[0]);
   ASSERT_TRUE(moved.any());
   EXPECT_EQ(moved.location(), LocationIn(Tier::kSsd, 77));
@@ -410,7 +410,7 @@ TEST(KeyIndex, RowsOnAnotherTierSurviveGrowthAndShrinking) {
   ASSERT_NO_FATAL_FAILURE(expect_all(kRows - 500));
 }
 
-TEST(KeyIndexDeathTest, InsertingWithoutRoomIsADefectOfOurs) {
+TEST(KeyIndexDeathTest, InsertingWithoutSpaceIsADefectOfOurs) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   IndexWorld index;
   ASSERT_NO_FATAL_FAILURE(InsertAll(&index, RowsOfOneQuotient(3, kHomeRowsMax)));

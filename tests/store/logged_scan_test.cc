@@ -60,7 +60,7 @@ void Put(Table* table, const std::vector<Key>& keys, float version) {
   }
 }
 
-void BringUp(Table* table, const std::vector<Key>& keys) {
+void PromoteRowsOf(Table* table, const std::vector<Key>& keys) {
   std::vector<float> rows(keys.size() * kDim);
   std::vector<uint8_t> outcomes(keys.size());
   ASSERT_TRUE(Lookup(table, keys, MissingRule::kSkip, RowsIn(&rows, kDim), outcomes).ok());
@@ -182,7 +182,7 @@ TEST(LoggedScan, LeavesMemoryAndHeatAsTheyAre) {
   ASSERT_NO_FATAL_FAILURE(Put(table, keys, 1));
   std::vector<Key> hot;
   for (Key key = 0; key < 300; ++key) hot.push_back(key * 13);
-  for (int i = 0; i < 3; ++i) ASSERT_NO_FATAL_FAILURE(BringUp(table, hot));
+  for (int i = 0; i < 3; ++i) ASSERT_NO_FATAL_FAILURE(PromoteRowsOf(table, hot));
   const auto heat = [&] {
     std::vector<uint32_t> heats(keys.size());
     EXPECT_TRUE(GetHeat(table, keys, heats, {}).ok());
@@ -200,7 +200,7 @@ TEST(LoggedScan, LeavesMemoryAndHeatAsTheyAre) {
   EXPECT_EQ(heat(), before);
   // The hot rows are where they were: no lookup of them reads.
   const uint64_t reads = world->logs()->lowest().counters().read_rows;
-  ASSERT_NO_FATAL_FAILURE(BringUp(table, hot));
+  ASSERT_NO_FATAL_FAILURE(PromoteRowsOf(table, hot));
   EXPECT_EQ(world->logs()->lowest().counters().read_rows, reads);
 
   // Nor do rows come up that were in memory when they were noted, and left it before their turn.
@@ -208,7 +208,7 @@ TEST(LoggedScan, LeavesMemoryAndHeatAsTheyAre) {
   Versions rest;
   ASSERT_TRUE(Next(&late, 1, &rest).ok());
   for (Key key = 0; key < kKeys; key += 500) {
-    ASSERT_NO_FATAL_FAILURE(BringUp(table, KeysFrom(key, 500)));
+    ASSERT_NO_FATAL_FAILURE(PromoteRowsOf(table, KeysFrom(key, 500)));
   }
   const std::vector<uint32_t> heat_before = heat();
   const uint64_t logged_before = table->rows_in_log();
@@ -328,7 +328,7 @@ class ChangingTable {
       Overwrite(Draw(400));
     } else if (choice < 7) {
       const uint64_t logged = table_->rows_in_log();
-      BringUp(table_, Draw(200));
+      PromoteRowsOf(table_, Draw(200));
       events_->Count("lookups that read", logged > 0 ? 1 : 0);
     } else if (choice < 8) {
       Remove(Draw(30));

@@ -232,7 +232,7 @@ std::vector<Wrong> WrongTables() {
       {"init_b", [](Manifest* m) { m->tables[2].options.initializer.b = -2.0f; }},
       {"a policy",
        [](Manifest* m) { m->tables[2].options.eviction = static_cast<EvictionPolicy>(3); }},
-      {"a rule for want of room",
+      {"a rule for lack of space",
        [](Manifest* m) { m->tables[2].options.on_full = static_cast<OnFull>(2); }},
   };
 }
@@ -247,7 +247,7 @@ std::vector<Wrong> WrongSegments() {
       {"half a block", [](Manifest* m) { m->segments[0].header.segment_bytes += 512; }},
       {"a large file",
        [](Manifest* m) { m->segments[0].header.segment_bytes = kSegmentBytesMax + kBlockBytes; }},
-      {"room for no slot", [](Manifest* m) { m->segments[0].header.segment_bytes = kBlockBytes; }},
+      {"space for no slot", [](Manifest* m) { m->segments[0].header.segment_bytes = kBlockBytes; }},
       {"more slots than fit",
        [](Manifest* m) {
          SegmentRows& rows = m->segments[0];
@@ -272,7 +272,7 @@ std::vector<Wrong> WrongClasses() {
        [](Manifest* m) { m->row_classes[0].eviction = EvictionPolicy::kLru; }},
       {"an order that is none",
        [](Manifest* m) { m->row_classes[0].eviction = static_cast<EvictionPolicy>(3); }},
-      {"a rule for want of room that is none",
+      {"a rule for lack of space that is none",
        [](Manifest* m) { m->row_classes[0].on_full = static_cast<OnFull>(2); }},
   };
 }

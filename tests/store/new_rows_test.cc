@@ -109,7 +109,7 @@ TEST_F(NewRowsTest, WithoutMemoryAddsNothing) {
   EXPECT_TRUE(new_rows.Add(IdOf(1), 0, FillWith(1)));
 }
 
-TEST_F(NewRowsTest, WithoutRoomInTheIndexTakesNoSlot) {
+TEST_F(NewRowsTest, WithoutSpaceInTheIndexTakesNoSlot) {
   constexpr uint32_t kHomeRowsMax = 8 * kBucketEntries;
   {
     MutexLock lock(&shard()->mutex);

@@ -16,13 +16,13 @@ TEST(Pins, OutlastEightBatches) {
   Pins pins(&budget, kRowBytes);
   const Pins::Mark pin = pins.Add();
   for (uint32_t batch = 0; batch < Pins::kBatches; ++batch) {
-    EXPECT_TRUE(pins.Stands(pin)) << batch;
+    EXPECT_TRUE(pins.IsCurrent(pin)) << batch;
     EXPECT_EQ(budget.used_bytes(), kRowBytes) << batch;
     pins.EndBatch();
   }
-  EXPECT_FALSE(pins.Stands(pin));
+  EXPECT_FALSE(pins.IsCurrent(pin));
   EXPECT_EQ(budget.used_bytes(), 0u);
-  EXPECT_FALSE(pins.Stands(Pins::kNone));
+  EXPECT_FALSE(pins.IsCurrent(Pins::kNone));
 }
 
 TEST(Pins, HaveABudgetThatTheyGiveBackOnce) {
@@ -56,7 +56,7 @@ TEST(Pins, OfRowsThatWereThereLeaveHalfToOthers) {
   EXPECT_EQ(pins.Renew(third), third);
   pins.EndBatch();
   EXPECT_EQ(pins.Renew(third), third) << "what stands is not given up";
-  EXPECT_TRUE(pins.Stands(third));
+  EXPECT_TRUE(pins.IsCurrent(third));
 }
 
 TEST(Pins, BeginAnewWhenTheyAreRenewed) {
@@ -66,7 +66,7 @@ TEST(Pins, BeginAnewWhenTheyAreRenewed) {
   for (uint32_t batch = 0; batch < 3 * Pins::kBatches; ++batch) {
     pins.EndBatch();
     pin = pins.Renew(pin);
-    ASSERT_TRUE(pins.Stands(pin));
+    ASSERT_TRUE(pins.IsCurrent(pin));
     ASSERT_EQ(budget.used_bytes(), kRowBytes);
   }
 }
@@ -110,7 +110,7 @@ TEST(Pins, AgreeWithAList) {
     ASSERT_EQ(budget.used_bytes(), list.size() * kRowBytes);
     pins.EndBatch();
     for (const Pin& pin : list) {
-      ASSERT_EQ(pins.Stands(pin.mark), batch + 1 - pin.batch < Pins::kBatches) << batch;
+      ASSERT_EQ(pins.IsCurrent(pin.mark), batch + 1 - pin.batch < Pins::kBatches) << batch;
     }
     std::erase_if(list, [&](const Pin& pin) { return batch + 1 - pin.batch >= Pins::kBatches; });
   }

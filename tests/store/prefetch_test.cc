@@ -258,7 +258,7 @@ TEST_F(PrefetchTest, PinnedRowsLeaveWhenThereAreNoOthers) {
 }
 
 // Two keys that the index cannot tell apart, one of them in the log.
-TEST_F(PrefetchTest, ARowOfTheSameTagDoesNotComeUpInstead) {
+TEST_F(PrefetchTest, ARowOfTheSameTagIsNotPromotedInstead) {
   const uint64_t table_hash = TableHash(table_->name());
   const Key one = KeyWithHash(table_hash, HashAt(3, 0x1234567, 1));
   const Key twin = KeyWithHash(table_hash, HashAt(3, 0x1234567, 2));
@@ -276,7 +276,7 @@ TEST_F(PrefetchTest, ARowOfTheSameTagDoesNotComeUpInstead) {
   EXPECT_EQ(prefetched(), 1u);
 }
 
-TEST_F(PrefetchTest, StopsReadingWhenThereIsNoRoom) {
+TEST_F(PrefetchTest, StopsReadingWhenThereIsNoSpace) {
   ASSERT_TRUE(store_->checkpoints()->Make({}).ok());
   ASSERT_TRUE(store_.Open().ok());
   table_ = *store_->catalog().Open("t");
@@ -363,7 +363,7 @@ TEST_F(PrefetchTest, WhatCannotBeReadStaysWhereItIs) {
   ExpectLookupReads(keys, 0);
 }
 
-TEST_F(PrefetchTest, ADamagedRecordDoesNotComeUp) {
+TEST_F(PrefetchTest, ADamagedRecordIsNotPromoted) {
   const std::vector<std::string> files = store_.disk().Files();
   const std::string& path = *std::find_if(files.begin(), files.end(), [](const std::string& f) {
     return f.find("segment") != std::string::npos;

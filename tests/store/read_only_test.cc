@@ -350,7 +350,7 @@ TEST_F(SmallStore, NoLimitOfTheLogIsLookedAt) {
     const LogSpace space = *ReportMemory(*world_).ssd;
     EXPECT_EQ(space.budget_bytes, 0u);
     EXPECT_EQ(space.dirty_bytes, 0u);
-    EXPECT_EQ(space.kept_bytes, 0u);
+    EXPECT_EQ(space.reserved_bytes, 0u);
     EXPECT_GT(space.live_bytes, 0u);
   }
 }

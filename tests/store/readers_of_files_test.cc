@@ -296,7 +296,7 @@ TEST_F(FilesOfReaders, AnyAllocationThatFailsAtOpeningIsToldAndNoMore) {
         const AllocationFaults faults(n, kind);
         try {
           opened = world_.Open();
-        } catch (const std::bad_alloc&) {  // as the C door does it
+        } catch (const std::bad_alloc&) {  // as the C API does it
           const Unfaulted own;
           opened = ResourceExhaustedError("no memory");
         }

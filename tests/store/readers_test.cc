@@ -390,7 +390,7 @@ TEST(RowReading, ARowWhoseEntryIsGoneIsNotRead) {
   const std::vector<float> row = {1, 2, 3, 4};
   ASSERT_TRUE(Upsert(table, {&key, 1}, RowsOf(row, 4), {}).ok());
   KeyIndex* const index = table->parts().index;
-  const auto copy = [](const RowWatch& watch) { return watch.Stands(); };
+  const auto copy = [](const RowWatch& watch) { return watch.IsCurrent(); };
 
   const Match match = index->Find(table->IdOf(key, hash));
   ASSERT_NE(ReadRow(*table, match, key, copy).header, nullptr);
@@ -443,22 +443,22 @@ TEST(IndexReaders, FindRowsThatArePushedOnAndMovedByTheBoundary) {
 
 // ---- pages that change class ----
 
-// Fills a table with rows of its own value, until there is no room, and empties it again.
+// Fills a table with rows of its own value, until there is no space, and empties it again.
 class Filler {
  public:
   Filler(Table* table, float value, Complaints* complaints)
       : table_(table), value_(value), complaints_(complaints) {}
 
   void Fill() {
-    for (bool room = true; room;) {
+    for (bool has_space = true; has_space;) {
       const std::vector<Key> keys = KeysFrom(count_, kBatch);
       const std::vector<float> rows(kBatch * table_->layout().dim, value_);
       std::vector<uint8_t> outcomes(kBatch);
       if (!Upsert(table_, keys, RowsOf(rows, table_->layout().dim), outcomes).ok()) {
         complaints_->Add("an upsert failed");
       }
-      room = std::count(outcomes.begin(), outcomes.end(),
-                        static_cast<uint8_t>(Outcome::kRefused)) == 0;
+      has_space = std::count(outcomes.begin(), outcomes.end(),
+                             static_cast<uint8_t>(Outcome::kRefused)) == 0;
       count_ += kBatch;
     }
     rows_max_ = std::max(rows_max_, table_->rows());

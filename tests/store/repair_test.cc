@@ -359,7 +359,7 @@ TEST_F(RepairTest, ACallOfTheDiskThatFailsLeavesAWholeStoreOrNone) {
 }
 
 TEST_F(RepairTest, ACrashLeavesAWholeStoreOrNone) {
-  disk().Forget();
+  disk().ClearHistory();
   ASSERT_TRUE(Repair(&disk()).ok());
   uint64_t whole = 0;
   uint64_t images = 0;

@@ -139,7 +139,7 @@ uint64_t KeysOfOneShardMax(const Table& table, const std::vector<Key>& keys) {
 TEST(Store, RefusesTheRowsOfTheShardForWhichMemoryFailedAndOnlyThose) {
   // 127 rows of 16,400 bytes a page: 12 pages.
   const std::vector<Key> keys = KeysFrom(0, 1500);
-  uint64_t sweeps = 0;
+  uint64_t failed_calls = 0;
   uint64_t refusals = 0;
   for (uint64_t call = 1;; ++call) {
     StoreWorld store;
@@ -153,14 +153,14 @@ TEST(Store, RefusesTheRowsOfTheShardForWhichMemoryFailedAndOnlyThose) {
     ASSERT_EQ(table->rows(), created);
     ASSERT_EQ(ScannedKeys(table).size(), created);
     if (store.memory()->failures() == failures_before) break;
-    ++sweeps;
+    ++failed_calls;
     // None, where the failed call was for more slots than were needed at once.
     ASSERT_LE(refused, KeysOfOneShardMax(*table, keys)) << "call " << call;
     refusals += refused;
     ASSERT_EQ(CreateAndCheck(table, keys)[static_cast<size_t>(Outcome::kFound) - 1], created);
     ASSERT_EQ(ScannedKeys(table), keys);
   }
-  EXPECT_GT(sweeps, 10u);
+  EXPECT_GT(failed_calls, 10u);
   EXPECT_GT(refusals, 0u);
 }
 
@@ -366,7 +366,7 @@ TEST(Store, DroppingATableFreesEveryRowOfItsAndNoOther) {
   EXPECT_EQ(CreateAndCheck(small, KeysFrom(0, 100))[0], 100u);
 }
 
-TEST(Store, ErasedRowsMakeRoomForNewOnes) {
+TEST(Store, ErasedRowsFreeSpaceForNewOnes) {
   StoreWorld store;
   Table* const table = store.Create("t", Uniform(8));
   const std::vector<Key> keys = KeysFrom(0, 20'000);

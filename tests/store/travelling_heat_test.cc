@@ -24,7 +24,7 @@ constexpr uint64_t kSlower = 4;
 constexpr uint64_t kSlower = 1;
 #endif
 
-TEST(TravellingHeat, IsExactWhileTheSketchHasRoom) {
+TEST(TravellingHeat, IsExactWhileTheSketchHasSpace) {
   SpillWorld world(1);
   Counted counted(MakeCold(&world), kKeys);
   Random random(1);
@@ -83,7 +83,7 @@ TEST(TravellingHeat, SaturatesWhereItsRowsAre) {
 }
 
 // Rows that come late to a store whose memory is others' are looked up in the log.
-TEST(TravellingHeat, IsCountedOfRowsThatCannotComeUp) {
+TEST(TravellingHeat, IsCountedForRowsThatCannotBePromoted) {
   SpillWorld world(4);
   MakeCold(&world);
   Table* const late = world.Create("late", Optimizer::kNone, 8);
@@ -159,7 +159,7 @@ void ExpectCloseOnZipf(double exponent) {
       static_cast<unsigned long long>(hotter));
   EXPECT_GT(rows, keys / 2);
   EXPECT_GT(heat, 0.1 * static_cast<double>(rows));
-  // Those that had another's print at one of their returns, of which one in 100,000 has it.
+  // Those that had another's fingerprint at one of their returns, of which one in 100,000 has it.
   EXPECT_LE(hotter, keys / 10000);
   // Without the sketch the error would be the heat.
   EXPECT_LT(error, heat / 8);

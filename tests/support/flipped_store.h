@@ -81,7 +81,7 @@ class FlippedStore {
     EXPECT_TRUE((*store)->checkpoints()->Make({}).ok());
     contents_[2] = now;
     store->reset();
-    disk_.Forget();
+    disk_.ClearHistory();
   }
 
   std::unique_ptr<SimulatedDisk> Copy() const {

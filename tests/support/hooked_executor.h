@@ -12,7 +12,7 @@
 namespace embank::test {
 
 // Calls *hook, if there is one, before each task of a list: during a checkpoint, before each part
-// of its sweep.
+// of its flush pass.
 class HookedExecutor final : public Executor {
  public:
   HookedExecutor(uint64_t seed, std::function<void()>* hook) : inner_(seed), hook_(hook) {}

@@ -66,7 +66,7 @@ class IndexWorld {
   bool Holds(const RowId& id) const { return expected_.count({id.table, id.key}) == 1; }
   uint64_t rows() const { return expected_.size(); }
 
-  // Adds a row that is not there, or says why there is no room in the index.
+  // Adds a row that is not there, or says why there is no space in the index.
   Status TryInsert(const RowId& id) {
     EXPECT_FALSE(Holds(id));
     KeyIndex::Shard* const shard = ShardOf(id);
@@ -98,7 +98,7 @@ class IndexWorld {
       ASSERT_EQ(match.location(), held->second);
       index_->Erase(shard, id.hash, match);
     }
-    GiveBack(held->second);
+    Return(held->second);
     expected_.erase(held);
   }
   // Both ways to a row give it, or nothing: the search, and the guess by tags that is confirmed.
@@ -110,7 +110,7 @@ class IndexWorld {
       const Match found = index_->Find(id);
       ASSERT_EQ(found.any() ? found.location() : kNoLocation, expected)
           << "table " << id.table << " key " << id.key;
-      ASSERT_TRUE(!found.any() || found.Stands());
+      ASSERT_TRUE(!found.any() || found.IsCurrent());
     }
     KeyIndex::Shard* const shard = ShardOf(id);
     MutexLock lock(&shard->mutex);
@@ -172,11 +172,11 @@ class IndexWorld {
     return farthest;
   }
   // What a visit of a table has taken out of the index is free.
-  void Forget(const RowId& id, Location slot) {
+  void Drop(const RowId& id, Location slot) {
     ASSERT_EQ(expected_.count({id.table, id.key}), 1u) << "visited twice, or never there";
     ASSERT_EQ(slot, (expected_[{id.table, id.key}]));
     expected_.erase({id.table, id.key});
-    GiveBack(slot);
+    Return(slot);
   }
   RowId IdAt(Location slot) const {
     return IdOf(TableOf(HeaderAt(slot)->identity), HeaderAt(slot)->key);
@@ -213,7 +213,7 @@ class IndexWorld {
     }
     return rows;
   }
-  void GiveBack(Location slot) {
+  void Return(Location slot) {
     RetireRow(HeaderAt(slot));
     tier_->Free(row_class_, {&slot, 1});
   }

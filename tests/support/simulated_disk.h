@@ -134,12 +134,12 @@ class SimulatedDisk final : public FileSystem {
 
   // ---- crashes ----
 
-  // How many changes it remembers: since the begin, or the last Forget.
+  // How many changes it remembers: since the begin, or the last ClearHistory.
   size_t changes() const;
   // What a change that it remembers does, in a word: "write", "sync", ...
   std::string ChangeName(size_t change) const;
   // What is there now is durable, and the begin of what is remembered.
-  void Forget();
+  void ClearHistory();
   // A disk as a crash before change `change` may leave it; what is there is durable, faults are
   // gone, the capacity is the same.
   std::unique_ptr<SimulatedDisk> AfterCrash(size_t change, Persistence persistence,

@@ -14,7 +14,7 @@ size_t SimulatedDisk::changes() const {
   return changes_.size();
 }
 
-void SimulatedDisk::Forget() {
+void SimulatedDisk::ClearHistory() {
   MutexLock lock(&mutex_);
   begin_ = now_;
   changes_.clear();

@@ -38,7 +38,7 @@ TEST(CompactionPace, LeavesWhatIsNearlyAllLiving) {
   EXPECT_EQ(PaceAt(kSsdBytes, 80, 81).pace(), 0u);
 }
 
-TEST(CompactionPace, WaitsWhereThereIsNoRoomToMoveTo) {
+TEST(CompactionPace, WaitsWhereThereIsNoSpaceToMoveTo) {
   CompactionPace pace = PaceAt(kSsdBytes, 80, 60);
   pace.SetSpare(0);
   EXPECT_EQ(pace.pace(), 0u);

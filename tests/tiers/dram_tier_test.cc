@@ -113,7 +113,7 @@ TEST(DramTier, ReusesFreedSlotsBeforeFreshPages) {
 }
 
 TEST(DramTier, EmptyPagesGoToWhicheverClassNeedsOne) {
-  // Room for the records and two pages.
+  // Space for the records and two pages.
   World tier(4 * kPage, DramTier::FixedBytes(4 * kPage) + 2 * kPage);
   const SlotClass narrow = tier->AddClass(32);
   const SlotClass wide = tier->AddClass(1 << 20);
@@ -448,7 +448,7 @@ class Shadow {
     events_.Count("slots taken", slots.size());
     for (const Location slot : slots) ASSERT_NO_FATAL_FAILURE(Take(slot, i));
     if (slots.size() == wanted) return;
-    ASSERT_NO_FATAL_FAILURE(ExpectNoRoom(i));
+    ASSERT_NO_FATAL_FAILURE(ExpectNoSpace(i));
   }
   void Take(Location slot, size_t i) {
     const uint64_t begin = slot.units * kLocationUnitBytes;
@@ -499,7 +499,7 @@ class Shadow {
     ASSERT_NO_FATAL_FAILURE(tier_.ExpectExactBudget());
   }
   // Every page is in use, and those of the class are full.
-  void ExpectNoRoom(size_t i) {
+  void ExpectNoSpace(size_t i) {
     events_.Count("allocations cut short");
     ASSERT_EQ(tier_->pool()->committed_bytes(), LivePages().size() * kPage) << "a page lay idle";
     uint64_t slots = 0;

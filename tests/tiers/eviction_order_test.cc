@@ -156,7 +156,7 @@ TEST(EvictionOrder, OneCallPassesOverABoundedNumberOfRows) {
     EvictionOrder order(policy, &slots);
     for (uint32_t slot = 0; slot < kMany; ++slot) order.Add(slot);
     for (uint32_t slot = 0; slot < kMany; ++slot) slots.LookUp(slot, 2);
-    slots.ForgetAsked();
+    slots.ResetAsked();
     EXPECT_EQ(order.Victim(), kPassedOverMax);
     EXPECT_LE(slots.asked(), kPassedOverMax + 1);
     order.Remove(kPassedOverMax);
@@ -225,7 +225,7 @@ TEST(EvictionOrder, LfuTakesRowsInOnTheLevelsOfNow) {
   slots.EndEpochs(5);
   slots.LookUp(0, 8);
   order.Add(0);
-  slots.ForgetAsked();
+  slots.ResetAsked();
   EXPECT_EQ(order.Victim(), 0u);
   EXPECT_EQ(slots.asked(), 1u) << "it was moved";
 }
@@ -357,7 +357,7 @@ TEST(EvictionOrder, LfuMovesNoMoreThanLookupsHaveDoubledHeats) {
   SlotsInTest slots(kSlots);
   EvictionOrder order(EvictionPolicy::kLfu, &slots);
   for (uint32_t slot = 0; slot < kSlots; ++slot) order.Add(slot);
-  slots.ForgetAsked();
+  slots.ResetAsked();
   Random random(3);
   uint64_t lookups = 0;
   uint64_t victims = 0;

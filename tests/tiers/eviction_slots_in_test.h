@@ -39,7 +39,7 @@ class SlotsInTest {
 
   // How often the order has asked for a reference or a heat.
   uint64_t asked() const { return asked_; }
-  void ForgetAsked() { asked_ = 0; }
+  void ResetAsked() { asked_ = 0; }
 
  private:
   std::vector<EvictionLinks> links_;

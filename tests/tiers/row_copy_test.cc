@@ -94,7 +94,7 @@ TEST(RowCopy, OfVectorsThatDidNotStandWritesNothing) {
   Random random(4);
   std::vector<std::byte> image(kBytesMax);
   for (uint32_t bytes = 1; bytes <= kBytesMax; ++bytes) {
-    std::byte* const room = bytes > kHeldBytesMax ? image.data() : nullptr;
+    std::byte* const image_or_null = bytes > kHeldBytesMax ? image.data() : nullptr;
     for (const bool entry_moved : {false, true}) {
       WatchedRow row(bytes, &random);
       std::vector<std::byte> to(bytes, kPattern);
@@ -104,7 +104,7 @@ TEST(RowCopy, OfVectorsThatDidNotStandWritesNothing) {
       } else {
         BeginRowWrite(row.header());
       }
-      ASSERT_EQ(CopyVectors({&copy, 1}, bytes, room), 0u) << bytes;
+      ASSERT_EQ(CopyVectors({&copy, 1}, bytes, image_or_null), 0u) << bytes;
       ASSERT_EQ(to, std::vector<std::byte>(bytes, kPattern)) << bytes;
     }
   }

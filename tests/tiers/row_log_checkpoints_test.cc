@@ -165,7 +165,7 @@ TEST_F(RowLogCheckpoints, WhatWasNotReadIsPickedAgainBehindTheNextThatIsKept) {
       std::shared_ptr<LogSegment> victim = log_->candidates().PickVictim(CompactionAim::kSpace);
       if (victim == nullptr) return passed_over;
       passed_over.push_back(victim->header.segment_id);
-      log_->candidates().PassOver(victim.get(), is_damaged);
+      log_->candidates().Exclude(victim.get(), is_damaged);
       log_->candidates().Release(std::move(victim), /*is_done=*/true);
     }
   };
@@ -191,7 +191,7 @@ TEST_F(RowLogCheckpoints, WhatWasNotReadToBeForgottenCompactionMayPick) {
       std::shared_ptr<LogSegment> victim = log_->candidates().PickVictim(aim);
       if (victim == nullptr) break;
       picked.insert(victim->header.segment_id);
-      if (is_unread) log_->candidates().PassOver(victim.get(), /*is_damaged=*/false);
+      if (is_unread) log_->candidates().Exclude(victim.get(), /*is_damaged=*/false);
       log_->candidates().Release(std::move(victim), /*is_done=*/true);
     }
     return picked;
@@ -204,7 +204,7 @@ TEST_F(RowLogCheckpoints, WhatWasNotReadToBeForgottenCompactionMayPick) {
   EXPECT_FALSE(segments(CompactionAim::kForget, false).empty());
 }
 
-TEST_F(RowLogCheckpoints, WhatAKeptOneHasStaysUntilItIsForgotten) {
+TEST_F(RowLogCheckpoints, WhatAKeptOneHasStaysUntilItIsReleased) {
   const std::vector<Location> rows = AppendMany(1);
   const size_t segments = Keep(1, /*is_kept=*/true).size();
   EXPECT_EQ(KillAndGoOn(rows), 0u);

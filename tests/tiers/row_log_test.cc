@@ -49,7 +49,7 @@ class LogWorld {
   explicit LogWorld(RowLogOptions options = SmallOptions(), uint64_t seed = 1)
       : random_(seed), executor_(seed) {
     EXPECT_TRUE(disk_.CreateDirectory("log").ok());
-    disk_.Forget();
+    disk_.ClearHistory();
     directory_ = OpenedDirectory(&disk_, "log");
     options.directory = directory_.get();
     auto log = RowLog::Create(&disk_, &memory_, &budget_, &executor_, std::move(options));

@@ -44,12 +44,12 @@ size_t DramTier::Allocate(SlotClass slot_class, std::span<Location> out, Pages p
   Class& cls = classes_[slot_class];
   size_t taken = 0;
   while (taken < out.size()) {
-    const bool is_full = cls.pages_with_room.IsEmpty();
+    const bool is_full = cls.pages_with_free_slots.IsEmpty();
     if (is_full && (pages == Pages::kAsTheyAre || !AddPage(slot_class))) break;
-    const PageIndex page = cls.pages_with_room.first();
+    const PageIndex page = cls.pages_with_free_slots.first();
     out[taken++] = TakeSlot(page, cls.slot_bytes);
     if (pool_.page(page).taken_slots == cls.slots_per_page) {
-      cls.pages_with_room.Remove(pool_.pages(), page);
+      cls.pages_with_free_slots.Remove(pool_.pages(), page);
     }
   }
   return taken;
@@ -76,7 +76,7 @@ bool DramTier::AddPage(SlotClass slot_class) {
   record.slot_class = slot_class;
   record.closed = 0;
   ++classes_[slot_class].pages;
-  classes_[slot_class].pages_with_room.Append(pool_.pages(), page);
+  classes_[slot_class].pages_with_free_slots.Append(pool_.pages(), page);
   return true;
 }
 
@@ -105,9 +105,9 @@ void DramTier::FreeSlot(SlotClass slot_class, Location location) {
   record.free_slot = slot;
   const bool was_full = record.taken_slots == cls.slots_per_page;
   --record.taken_slots;
-  if (was_full && record.closed == 0) cls.pages_with_room.Append(pool_.pages(), page);
+  if (was_full && record.closed == 0) cls.pages_with_free_slots.Append(pool_.pages(), page);
   if (record.taken_slots > 0) return;
-  if (record.closed == 0) cls.pages_with_room.Remove(pool_.pages(), page);
+  if (record.closed == 0) cls.pages_with_free_slots.Remove(pool_.pages(), page);
   record.closed = 0;
   --cls.pages;
   pool_.GivePage(page);
@@ -129,7 +129,8 @@ std::optional<uint32_t> DramTier::ClosePage(std::optional<SlotClass> slot_class)
   SlabPage& record = pool_.pages()[best];
   Class& cls = classes_[record.slot_class];
   EMBANK_CHECK(record.closed == 0);
-  if (record.taken_slots < cls.slots_per_page) cls.pages_with_room.Remove(pool_.pages(), best);
+  if (record.taken_slots < cls.slots_per_page)
+    cls.pages_with_free_slots.Remove(pool_.pages(), best);
   record.closed = 1;
   close_hand_ = best + 1;
   return best;
@@ -146,7 +147,8 @@ bool DramTier::ReopenPage(uint32_t page) {
   if (record.closed == 0) return true;
   Class& cls = classes_[record.slot_class];
   record.closed = 0;
-  if (record.taken_slots < cls.slots_per_page) cls.pages_with_room.Append(pool_.pages(), page);
+  if (record.taken_slots < cls.slots_per_page)
+    cls.pages_with_free_slots.Append(pool_.pages(), page);
   return false;
 }
 

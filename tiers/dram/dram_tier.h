@@ -117,7 +117,7 @@ class DramTier {
     uint32_t slots_per_page;
     bool has_notes;
     uint64_t pages = 0;
-    PageList pages_with_room = {};  // with a free slot that may be given out
+    PageList pages_with_free_slots = {};  // with a free slot that may be given out
   };
   // Pages that ClosePage compares.
   static constexpr uint32_t kCandidatePages = 8;

@@ -28,7 +28,7 @@
 
 namespace embank {
 
-// The values are those of the C door.
+// The values are those of the C API.
 enum class EvictionPolicy : int32_t { kLru = 0, kClock = 1, kLfu = 2 };
 
 inline constexpr uint32_t kNoVictim = 0xFFFFFFFF;

@@ -26,7 +26,7 @@ std::shared_ptr<LogSegment> CompactionCandidates::BestToMove(CompactionAim aim) 
   const bool for_pace = aim == CompactionAim::kPace;
   if (for_pace && pace() == 0) return nullptr;
   const bool for_later = aim == CompactionAim::kLaterSpace;
-  if (for_later && segments_.room().SpareSegments() > 0) return nullptr;
+  if (for_later && segments_.quota().SpareSegments() > 0) return nullptr;
   const bool unkept_only = aim == CompactionAim::kSpace;
   std::shared_ptr<LogSegment> best;
   double best_score = 0;
@@ -59,7 +59,7 @@ std::shared_ptr<LogSegment> CompactionCandidates::OldestToForget() {
   size_t passed = 0;
   for (const std::shared_ptr<LogSegment>& segment : segments_.all()) {
     if (segment == nullptr || !segment->finished || segment->passed_over) continue;
-    if (segment->live_rows == 0 || !segments_.room().Forgets(segment->header.row_class)) continue;
+    if (segment->live_rows == 0 || !segments_.quota().Forgets(segment->header.row_class)) continue;
     const uint64_t id = segment->header.segment_id;
     ++count;
     if (oldest == nullptr || id < oldest->header.segment_id) oldest = segment;
@@ -83,7 +83,7 @@ size_t CompactionCandidates::LiveOf(const LogSegment& segment, uint32_t* slot,
   return count;
 }
 
-void CompactionCandidates::PassOver(LogSegment* segment, bool is_damaged) {
+void CompactionCandidates::Exclude(LogSegment* segment, bool is_damaged) {
   MutexLock lock(segments_.mutex());
   EMBANK_CHECK(segment == victim_);
   if (is_damaged) {

@@ -39,7 +39,7 @@ class CompactionCandidates {
   size_t LiveOf(const LogSegment& segment, uint32_t* slot, std::span<Location> live) const;
   // Excludes the victim: for good if records of it are damaged. If the device does not read them,
   // until the next checkpoint that is kept; for kForget, until the hand comes round again.
-  void PassOver(LogSegment* segment, bool is_damaged);
+  void Exclude(LogSegment* segment, bool is_damaged);
   // Ends the work on a victim. is_done: all of it was looked at; rows of it that were not forgotten
   // wait for the others' turn.
   void Release(std::shared_ptr<LogSegment> victim, bool is_done);

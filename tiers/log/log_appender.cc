@@ -99,12 +99,12 @@ Status LogAppender::MakeSlot(OpenSegment* open, const RowToLog& row) {
 // Compaction leaves others what is theirs, and itself what it needs to bring space back.
 bool LogAppender::IsFull(LogStream stream) const {
   if (stream == LogStream::kUser) {
-    const LogRoom& room = segments_.room();
+    const LogQuota& quota = segments_.quota();
     // Without reservations compaction's segments are left to it here.
     return options_.has_reservations ? !room.HasSegment() : room.SpareSegments() <= 0;
   }
   candidates_.AssertReaderHeld();
-  return !segments_.room().HasSegmentForCompaction(candidates_.BringsSpace());
+  return !segments_.quota().HasSegmentForCompaction(candidates_.BringsSpace());
 }
 
 // False: look again, the lock was given up meanwhile.
@@ -166,7 +166,7 @@ bool LogAppender::FreeMemory(const OpenSegment* open) {
 
 void LogAppender::EndSegment(OpenSegment* open) {
   EMBANK_CHECK(open->segment != nullptr && open->next == nullptr);
-  if (open->buffer != nullptr) HandOver(open);
+  if (open->buffer != nullptr) QueueBuffer(open);
   open->tail_bytes = 0;
   writer_.AssertHeld();
   writer_.QueueFooter(std::move(open->segment));
@@ -209,7 +209,7 @@ LogBuffer* LogAppender::TakeFreeBuffer() {
   if (!writer_.failure().ok()) return nullptr;
   if (LogBuffer* const free = writer_.buffers().TakeFree(); free != nullptr) return free;
   // All may be being filled, for more row classes than there are buffers.
-  if (!writer_.WriteOneOrWait()) HandOverFullest();
+  if (!writer_.WriteOneOrWait()) QueueFullest();
   return nullptr;
 }
 
@@ -248,7 +248,7 @@ Location LogAppender::Put(OpenSegment* open, const RowToLog& row) {
       next->end = end;
       std::memcpy(next->At(offset), record.data(), record.size());
     }
-    HandOver(open);
+    QueueBuffer(open);
     open->buffer = next;
   }
   return segment.LocationOf(slot);
@@ -282,18 +282,18 @@ std::span<std::byte> LogAppender::WriteRecord(const OpenSegment& open, const Row
 }
 
 // Queues what is being filled, to be written up to where it is.
-void LogAppender::HandOver(OpenSegment* open) {
+void LogAppender::QueueBuffer(OpenSegment* open) {
   writer_.AssertHeld();
   writer_.buffers().Queue(std::exchange(open->buffer, nullptr));
 }
 
-// As HandOver, of a buffer that is not full: the block in which it ends is not written again.
-void LogAppender::HandOverPart(OpenSegment* open) {
-  HandOver(open);
-  LeaveBlock(open);
+// As QueueBuffer, of a buffer that is not full: the block in which it ends is not written again.
+void LogAppender::QueuePart(OpenSegment* open) {
+  QueueBuffer(open);
+  SkipBlock(open);
 }
 
-void LogAppender::LeaveBlock(OpenSegment* open) {
+void LogAppender::SkipBlock(OpenSegment* open) {
   LogSegment& segment = *open->segment;
   const uint32_t fresh =
       std::min(segment.geometry.SlotInFreshBlock(segment.used_slots), segment.geometry.slots);
@@ -304,7 +304,7 @@ void LogAppender::LeaveBlock(OpenSegment* open) {
 
 // For others: the next buffer goes on in the block in which this one ends, which nothing has made
 // durable. No slot is left out, or many classes would take much more space than their records.
-void LogAppender::HandOverFullest() {
+void LogAppender::QueueFullest() {
   OpenSegment* fullest = nullptr;
   const auto bytes_of = [&](const OpenSegment* open) -> int64_t {
     const auto bytes = static_cast<int64_t>(open->buffer->end - open->buffer->begin);
@@ -322,7 +322,7 @@ void LogAppender::HandOverFullest() {
   const uint64_t tail = RoundDown(buffer.end, kBlockBytes);
   fullest->tail_bytes = buffer.end - tail;
   std::copy_n(buffer.At(tail), fullest->tail_bytes, fullest->tail.begin());
-  HandOver(fullest);
+  QueueBuffer(fullest);
 }
 
 // ---- durability ----
@@ -331,8 +331,8 @@ Status LogAppender::Flush() {
   MutexLock lock(segments_.mutex());
   writer_.AssertHeld();
   for (const std::unique_ptr<OpenSegment>& open : open_) {
-    if (open->buffer != nullptr) HandOverPart(open.get());
-    if (open->tail_bytes > 0) LeaveBlock(open.get());
+    if (open->buffer != nullptr) QueuePart(open.get());
+    if (open->tail_bytes > 0) SkipBlock(open.get());
   }
   return writer_.WriteAll();
 }

@@ -77,10 +77,10 @@ class LogAppender {
   std::span<std::byte> WriteRecord(const OpenSegment& open, const RowToLog& row)
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(segments_.mutex());
   void NoteOpenSlots(const OpenSegment& open) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(segments_.mutex());
-  void HandOver(OpenSegment* open) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(segments_.mutex());
-  void HandOverPart(OpenSegment* open) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(segments_.mutex());
-  void HandOverFullest() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(segments_.mutex());
-  void LeaveBlock(OpenSegment* open) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(segments_.mutex());
+  void QueueBuffer(OpenSegment* open) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(segments_.mutex());
+  void QueuePart(OpenSegment* open) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(segments_.mutex());
+  void QueueFullest() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(segments_.mutex());
+  void SkipBlock(OpenSegment* open) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(segments_.mutex());
   void EndSegment(OpenSegment* open) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(segments_.mutex());
 
   LogSegments& segments_;

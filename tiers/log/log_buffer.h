@@ -13,7 +13,7 @@
 
 namespace embank {
 
-// Behind and before what a buffer writes there is room for a record that lies across its ends.
+// Behind and before what a buffer writes there is space for a record that lies across its ends.
 inline constexpr uint64_t kBufferOverhangBytes = RoundUp(kRecordBytesMax, kBlockBytes);
 
 //   memory:  | overhang | what is written, from file offset `begin` on | overhang |

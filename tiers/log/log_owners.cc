@@ -25,13 +25,13 @@ bool LogOwners::OwnerOf(Location location, RecordScratch* scratch, SlotOwner* ow
       return owner->table != kNoTable;
     }
   }
-  if (told_owners_.Find(place, owner)) return owner->table != kNoTable;
+  if (owner_cache_.Find(place, owner)) return owner->table != kNoTable;
   const StatusOr<SlotOwner> told =
       ReadSlotOwner(segment->header, place.slot, segment->file.get(), scratch->bytes);
   if (told.ok()) *owner = *told;
   // A device that fails may tell later.
   if (told.ok() || IsDataLoss(told.status())) {
-    told_owners_.Add(place, told.value_or(SlotOwner{kNoTable, 0}));
+    owner_cache_.Add(place, told.value_or(SlotOwner{kNoTable, 0}));
   }
   return told.ok();
 }

@@ -11,8 +11,8 @@
 #include "base/status.h"
 #include "tiers/log/log_reader.h"
 #include "tiers/log/log_segments.h"
+#include "tiers/log/owner_cache.h"
 #include "tiers/log/row_log_options.h"
-#include "tiers/log/told_owners.h"
 #include "tiers/segment/log_read_list.h"
 
 namespace embank {
@@ -43,7 +43,7 @@ class LogOwners {
   Status OwnersOf(const LogSegment& segment, MemoryBudget* budget, AlignedBuffer* memory,
                   SegmentFooter* owners);
   // As OwnersOf, but as the footer says, or memory until it is written. kDataLoss: it is damaged;
-  // then *memory has room for OwnersOfRecords.
+  // then *memory has space for OwnersOfRecords.
   Status ReadFooter(const LogSegment& segment, MemoryBudget* budget, AlignedBuffer* memory,
                     SegmentFooter* footer);
   // As OwnersOf, but as the records say, in the *memory that ReadFooter has made.
@@ -55,7 +55,7 @@ class LogOwners {
   MemorySource* const source_;
   MemoryBudget* const budget_;
   const RowLogOptions& options_;
-  ToldOwners told_owners_;
+  OwnerCache owner_cache_;
 };
 
 }  // namespace embank

@@ -49,7 +49,7 @@ Status LogReader::Read(std::span<const Location> locations, Visit visit, uint64_
   struct Loan {
     ~Loan() {
       list->Clear();
-      reader->GiveBack(std::move(list));
+      reader->Return(std::move(list));
     }
     LogReader* reader;
     std::unique_ptr<LogReadList> list;
@@ -88,7 +88,7 @@ size_t LogReader::Plan(std::span<const ReadOrder> order, uint64_t bridged_bytes,
     LogReadItem item = {.i = read.i};
     const std::shared_ptr<LogSegment> segment = segments_.Find({read.units}, &item.place);
     if (segment != nullptr) item.bytes = segment->geometry.record_bytes;
-    if (!list->HasRoomFor(item.bytes)) break;
+    if (!list->HasSpaceFor(item.bytes)) break;
     ++done;
     if (segment == nullptr) {
       list->AddMissing(item);
@@ -162,7 +162,7 @@ std::unique_ptr<LogReadList> LogReader::TakeList() {
   return list;
 }
 
-void LogReader::GiveBack(std::unique_ptr<LogReadList> list) {
+void LogReader::Return(std::unique_ptr<LogReadList> list) {
   {
     MutexLock lock(&lists_mutex_);
     idle_lists_.push_back(std::move(list));

@@ -53,7 +53,7 @@ class LogReader {
   static void AddFromFile(const LogReadItem& item, const std::shared_ptr<LogSegment>& segment,
                           uint64_t offset, uint64_t bridged_bytes, LogReadList* list);
   std::unique_ptr<LogReadList> TakeList();
-  void GiveBack(std::unique_ptr<LogReadList> list);
+  void Return(std::unique_ptr<LogReadList> list);
 
   const LogSegments& segments_;
   const LogWriter& writer_;

@@ -20,11 +20,11 @@ struct RowLogCounters {
 };
 
 struct LogSpace {
-  uint64_t budget_bytes;  // 0: no limit
-  uint64_t used_bytes;    // of segments' files
-  uint64_t live_bytes;    // of records that are not dead
-  uint64_t dirty_bytes;   // of records that rows in memory will need: they are dirty
-  uint64_t kept_bytes;    // of the budget for those and manifests; 0 without a limit
+  uint64_t budget_bytes;    // 0: no limit
+  uint64_t used_bytes;      // of segments' files
+  uint64_t live_bytes;      // of records that are not dead
+  uint64_t dirty_bytes;     // of records that rows in memory will need: they are dirty
+  uint64_t reserved_bytes;  // of the budget for those and manifests; 0 without a limit
 };
 
 // Why rows are moved: changes go on, and it is time; changes need space now; or will, once the

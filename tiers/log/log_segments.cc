@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/no_throw_status.h"
 #include "base/seeded_bug.h"
 #include "base/status_macros.h"
-#include "base/status_with_room.h"
 #include "base/str_cat.h"
 
 namespace embank {
@@ -84,13 +84,13 @@ std::shared_ptr<LogSegment> LogSegments::Take(uint32_t index) {
 }
 
 Status LogSegments::NoSpace() const {
-  return StatusWithRoom(StatusCode::kResourceExhausted, [&]() EMBANK_NO_THREAD_SAFETY_ANALYSIS {
+  return NoThrowStatus(StatusCode::kResourceExhausted, [&]() EMBANK_NO_THREAD_SAFETY_ANALYSIS {
     uint64_t kept = 0;
     for (const auto& segment : segments_) kept += segment != nullptr && segment->live_rows == 0;
-    return StrCat("the log has ", Count(), " segments, and no room for another of ",
+    return StrCat("the log has ", Count(), " segments, and no space for another of ",
                   options_.segment_bytes, " bytes; ", kept,
                   " of them only the last two checkpoints have: embank_checkpoint, where it ",
-                  "has room, gives those of the older one back");
+                  "has space, gives those of the older one back");
   });
 }
 

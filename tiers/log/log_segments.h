@@ -36,7 +36,7 @@ class LogSegments {
   Mutex* mutex() const EMBANK_LOCK_RETURNED(mutex_) { return &mutex_; }
   const SpaceFigures& figures() const { return figures_; }
   SpaceLedger& ledger() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return ledger_; }
-  const LogRoom& room() const EMBANK_SHARED_LOCKS_REQUIRED(mutex_) { return ledger_.room(); }
+  const LogQuota& quota() const EMBANK_SHARED_LOCKS_REQUIRED(mutex_) { return ledger_.quota(); }
 
   // ---- which there are ----
 

@@ -172,7 +172,7 @@ void LogWriter::Fail(const Status& status) {
   Tell(LogLevel::kError, "the log takes no more rows", status);
 }
 
-void LogWriter::WaitForCalm() {
+void LogWriter::WaitForFreeBuffers() {
   MutexLock lock(segments_.mutex());
   while (failure_.ok() && !buffers_.IsHalfFree()) {
     // Buffers that are being filled are not written for this.
@@ -214,7 +214,7 @@ Status LogWriter::SyncWritten() {
     if (status.ok() || IsResourceExhausted(status)) return status;
   }
   MutexLock lock(segments_.mutex());
-  if (!Seeded(SeededBug::kFailedSyncForgotten)) Fail(status);
+  if (!Seeded(SeededBug::kFailedSyncIgnored)) Fail(status);
   return status;
 }
 

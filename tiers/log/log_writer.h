@@ -78,7 +78,7 @@ class LogWriter {
   Status SyncWritten();
   // Waits until a flush pass of a checkpoint can append without standing in others' way: half of
   // the buffers are free, or the log has stopped. Takes the log's lock; not under locks of shards.
-  void WaitForCalm();
+  void WaitForFreeBuffers();
 
  private:
   bool WriteOne() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(segments_.mutex());

@@ -31,7 +31,7 @@ StatusOr<std::unique_ptr<RowLog>> RowLog::Create(FileSystem* files, MemorySource
                options.segment_bytes <= kSegmentBytesMax);
   EMBANK_CHECK(options.buffer_bytes % kBlockBytes == 0 && options.buffer_bytes > 0);
   EMBANK_CHECK(options.buffers >= 2 && options.read_bytes >= 2 * kBufferOverhangBytes);
-  constexpr uint64_t kSegmentsMin = LogRoom::kSegmentsMin;
+  constexpr uint64_t kSegmentsMin = LogQuota::kSegmentsMin;
   if (options.ssd_bytes != 0 && options.ssd_bytes < kSegmentsMin * options.segment_bytes) {
     return InvalidArgumentError(StrCat("ssd_bytes: ", options.ssd_bytes, " bytes; at least ",
                                        kSegmentsMin * options.segment_bytes, " for ", kSegmentsMin,

@@ -20,7 +20,7 @@ uint64_t SpaceReservations::ReserveLocked(uint32_t row_class, uint64_t rows) {
   writer_.AssertHeld();
   uint64_t admitted = rows;
   while (writer_.failure().ok()) {
-    admitted = segments_.room().Admits(row_class, rows);
+    admitted = segments_.quota().Admits(row_class, rows);
     if (admitted == rows || !FreeMore()) break;
   }
   // A log that has stopped makes no checkpoint: rows in memory may change.
@@ -51,25 +51,25 @@ bool SpaceReservations::CanReserve(uint32_t row_class, uint32_t record_bytes, ui
   if (spare > 0 && needed < static_cast<uint64_t>(spare)) return true;
   MutexLock lock(segments_.mutex());
   writer_.AssertHeld();
-  while (writer_.failure().ok() && segments_.room().Admits(row_class, rows) < rows) {
+  while (writer_.failure().ok() && segments_.quota().Admits(row_class, rows) < rows) {
     if (!FreeMore()) return false;
   }
   return true;
 }
 
-bool SpaceReservations::SetAside(uint64_t bytes, bool must) {
+bool SpaceReservations::ReserveMetadata(uint64_t bytes, bool must) {
   MutexLock lock(segments_.mutex());
   writer_.AssertHeld();
   SpaceLedger& ledger = segments_.ledger();
-  const uint64_t before = ledger.room().aside_bytes();
-  ledger.SetAside(bytes);
-  bool fits = bytes <= before || ledger.room().SpareSegments() >= 0;
+  const uint64_t before = ledger.quota().metadata_bytes();
+  ledger.ReserveMetadata(bytes);
+  bool fits = bytes <= before || ledger.quota().SpareSegments() >= 0;
   while (!fits && !must) {
     // Bytes that are not granted are nobody's while others look: FreeMore may give the lock up.
-    ledger.SetAside(before);
+    ledger.ReserveMetadata(before);
     if (!writer_.failure().ok() || !FreeMore()) break;
-    ledger.SetAside(bytes);
-    fits = ledger.room().SpareSegments() >= 0;
+    ledger.ReserveMetadata(bytes);
+    fits = ledger.quota().SpareSegments() >= 0;
   }
   ledger.Publish();
   return fits || must;
@@ -90,19 +90,19 @@ bool SpaceReservations::FreeMore() {
   return writer_.WriteFooterOrWait();
 }
 
-std::string SpaceReservations::WhyRefused() const {
+std::string SpaceReservations::RefusalReason() const {
   ReaderMutexLock lock(segments_.mutex());
   writer_.AssertReaderHeld();
   if (!writer_.failure().ok()) {
     return StrCat("the log takes no more rows: ", writer_.failure().ToString());
   }
-  const LogRoom& room = segments_.room();
-  if (room.SpareSegments() > 0) {
+  const LogQuota& quota = segments_.quota();
+  if (quota.SpareSegments() > 0) {
     return "the disk, the machine's memory, the process's descriptors, or what dram_bytes leaves "
            "to the log is used up, as the log sink was told";
   }
   return StrCat("ssd_bytes is ", options_.ssd_bytes, ", of which segments take ",
-                room.taken_bytes(), " and ", room.kept_bytes(),
+                quota.taken_bytes(), " and ", quota.reserved_bytes(),
                 " are kept for the next checkpoint: nothing more can change until "
                 "embank_checkpoint, which gives back what only older ones have; where that ",
                 "is nothing, until rows are erased or ssd_bytes is larger");
@@ -110,9 +110,9 @@ std::string SpaceReservations::WhyRefused() const {
 
 LogSpace SpaceReservations::Report() const {
   ReaderMutexLock lock(segments_.mutex());
-  const LogRoom& room = segments_.room();
-  LogSpace space = {options_.ssd_bytes, room.taken_bytes(), 0, room.dirty_bytes(),
-                    room.kept_bytes()};
+  const LogQuota& quota = segments_.quota();
+  LogSpace space = {options_.ssd_bytes, quota.taken_bytes(), 0, quota.dirty_bytes(),
+                    quota.reserved_bytes()};
   for (const auto& segment : segments_.all()) {
     if (segment != nullptr) space.live_bytes += segment->LiveBytes();
   }

@@ -17,7 +17,8 @@
 namespace embank {
 
 // Thread-safe. Where a function says nothing else, it takes the log's lock. Where space is missing,
-// Reserve, CanReserve and SetAside bring that of dead segments back first, which may take writes.
+// Reserve, CanReserve and ReserveMetadata bring that of dead segments back first, which may take
+// writes.
 class SpaceReservations {
  public:
   // All of them outlive it.
@@ -40,7 +41,7 @@ class SpaceReservations {
   bool CanReserve(uint32_t row_class, uint32_t record_bytes, uint64_t rows);
   // Keeps so many bytes for manifests and heat, instead of what was kept. False: that is more, and
   // there is no space; nothing was changed, unless `must`.
-  bool SetAside(uint64_t bytes, bool must);
+  bool ReserveMetadata(uint64_t bytes, bool must);
 
   // Whether less than an eighth of ssd_bytes is spare. Without a lock.
   bool IsNearFull() const;
@@ -49,7 +50,7 @@ class SpaceReservations {
   // How many bytes of rows, in memory or not, are too many where a class forgets. Without a lock.
   uint64_t BytesToForget() const { return segments_.figures().bytes_to_forget(); }
   // Why rows may have been refused.
-  std::string WhyRefused() const;
+  std::string RefusalReason() const;
   LogSpace Report() const;
 
  private:

@@ -147,8 +147,8 @@ void RowLogs::ReleaseOlderThan(uint32_t oldest_kept) {
   for (RowLog* const log : all()) log->checkpoints().ReleaseOlderThan(oldest_kept);
 }
 
-void RowLogs::WaitForCalm() {
-  for (RowLog* const log : all()) log->writer().WaitForCalm();
+void RowLogs::WaitForFreeBuffers() {
+  for (RowLog* const log : all()) log->writer().WaitForFreeBuffers();
 }
 
 // ---- figures ----

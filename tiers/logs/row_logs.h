@@ -86,15 +86,19 @@ class RowLogs {
 
   // ---- checkpoints (tiers/log/log_checkpoints.h) ----
 
+  // Begins a checkpoint: the rows that live now are its.
   void Freeze(uint32_t checkpoint);
-  // The rows of the checkpoint in the segments of all logs, durable.
+  // The rows of the checkpoint in the segments of all logs, durable. The status that stopped a log;
+  // kResourceExhausted.
   StatusOr<std::vector<SegmentRows>> SyncFrozen();
-  // Makes all that was appended before durable.
+  // Makes all that was appended before durable. The status that stopped a log.
   Status Sync();
+  // Ends the checkpoint. If it is kept, its segments stay until ReleaseOlderThan a later one.
   void Thaw(bool is_kept);
+  // Segments that only checkpoints older than this one have are dead.
   void ReleaseOlderThan(uint32_t oldest_kept);
   // Waits until a flush pass can append without standing in others' way.
-  void WaitForCalm();
+  void WaitForFreeBuffers();
 
   // ---- figures ----
 

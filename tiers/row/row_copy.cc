@@ -42,7 +42,7 @@ const std::byte* VectorOf(const VectorCopy& copy) {
     const VectorCopy copy = copies[k];
     if (copy.row.header == nullptr) continue;
     CopyFromRow(VectorOf(copy), bytes, image != nullptr ? image : copy.to);
-    if (!copy.row.Stands()) continue;
+    if (!copy.row.IsCurrent()) continue;
     if (image != nullptr) std::memcpy(copy.to, image, bytes);
     stood |= 1u << k;
   }
@@ -134,7 +134,7 @@ EMBANK_INLINE uint32_t CopyHeld(std::span<const VectorCopy> copies, uint32_t byt
       std::memcpy(&held[i], from + i * kPieceBytes, kPieceBytes);
     }
     std::memcpy(&held[pieces - 1], from + last, kPieceBytes);
-    if (!copy.row.Stands()) continue;
+    if (!copy.row.IsCurrent()) continue;
 #pragma GCC unroll 8
     for (size_t i = 0; i + 1 < pieces; ++i) {
       std::memcpy(copy.to + i * kPieceBytes, &held[i], kPieceBytes);
@@ -152,7 +152,7 @@ uint32_t CopyHeldBytes(std::span<const VectorCopy> copies, uint32_t bytes) {
     const VectorCopy copy = copies[k];
     if (copy.row.header == nullptr) continue;
     const uint64_t word = LoadRowWord(VectorOf(copy));
-    if (!copy.row.Stands()) continue;
+    if (!copy.row.IsCurrent()) continue;
     std::memcpy(copy.to, &word, bytes);
     stood |= 1u << k;
   }

@@ -37,7 +37,7 @@ struct RowWatch {
   uint64_t entry_seen;
 
   // Whether all that was read of the row until now is the row's.
-  bool Stands() const {
+  bool IsCurrent() const {
     AcquireFence();
     return LoadIdentity(header) == mark.identity &&
            entry->load(std::memory_order_relaxed) == entry_seen;
@@ -54,7 +54,7 @@ inline constexpr size_t kVectorCopiesMax = 32;
 
 // Copies the vectors, of `bytes` each, of the rows that there are, and returns whose rows stood
 // when all bytes were read: a bit each. Where one did not, `to` is as it was. More than
-// kHeldBytesMax go by way of `image`, which has room for them; nullptr: then `to` may be
+// kHeldBytesMax go by way of `image`, which has space for them; nullptr: then `to` may be
 // overwritten in vain.
 inline constexpr uint32_t kHeldBytesMax = 512;
 uint32_t CopyVectors(std::span<const VectorCopy> copies, uint32_t bytes, std::byte* image);

@@ -58,7 +58,7 @@ struct RowLayout {
 // The largest row, Adam on float32, in whole cache lines: 16 + 4 * (3 * 4096 + 1) = 49,172.
 inline constexpr uint32_t kRowBytesMax = 49'216;
 
-// Room for a copy of any row.
+// Space for a copy of any row.
 struct RowImage {
   alignas(64) std::byte bytes[kRowBytesMax];
 };

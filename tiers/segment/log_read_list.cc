@@ -5,7 +5,7 @@
 #include <new>
 #include <utility>
 
-#include "base/status_with_room.h"
+#include "base/no_throw_status.h"
 #include "base/str_cat.h"
 
 namespace embank {
@@ -14,7 +14,7 @@ namespace {
 constexpr size_t kItemsPerBlock = 4;
 
 Status DamagedRecord(const LogReadItem& item) {
-  return StatusWithRoom(StatusCode::kDataLoss, [&] {
+  return NoThrowStatus(StatusCode::kDataLoss, [&] {
     return StrCat("the record in slot ", item.place.slot, " of segment ", item.place.segment_id,
                   " is damaged");
   });
@@ -23,7 +23,7 @@ Status DamagedRecord(const LogReadItem& item) {
 }  // namespace
 
 Status NoRecord() {
-  return StatusWithRoom(StatusCode::kDataLoss, [] { return "the log has no record there"; });
+  return NoThrowStatus(StatusCode::kDataLoss, [] { return "the log has no record there"; });
 }
 
 Status VerifyRecord(const LogReadItem& item, const Transfer& transfer) {
@@ -52,7 +52,7 @@ std::unique_ptr<LogReadList> LogReadList::Create(FileSystem* files, MemorySource
     list->transfers_.reserve(blocks);
     list->segments_.reserve(blocks);
     list->files_ = files;
-    files->KeepMemory({list->memory_.data(), list->memory_.size_bytes()});
+    files->RegisterMemory({list->memory_.data(), list->memory_.size_bytes()});
     return list;
   } catch (const std::bad_alloc&) {
     return nullptr;
@@ -60,7 +60,7 @@ std::unique_ptr<LogReadList> LogReadList::Create(FileSystem* files, MemorySource
 }
 
 LogReadList::~LogReadList() {
-  if (files_ != nullptr) files_->ForgetMemory({memory_.data(), memory_.size_bytes()});
+  if (files_ != nullptr) files_->UnregisterMemory({memory_.data(), memory_.size_bytes()});
 }
 
 void LogReadList::Clear() {
@@ -70,7 +70,7 @@ void LogReadList::Clear() {
   segments_.clear();
 }
 
-bool LogReadList::HasRoomFor(uint32_t record_bytes) const {
+bool LogReadList::HasSpaceFor(uint32_t record_bytes) const {
   const uint64_t most = RoundUp(record_bytes, kBlockBytes) + kBlockBytes;
   return items_.size() < items_.capacity() && segments_.size() < segments_.capacity() &&
          used_bytes_ + most <= memory_.size_bytes();

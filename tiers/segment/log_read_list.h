@@ -17,7 +17,7 @@
 
 namespace embank {
 
-// Room for any record as it is read: whole blocks, aligned to them.
+// Space for any record as it is read: whole blocks, aligned to them.
 inline constexpr uint64_t kRecordScratchBytes = RoundUp(kRecordBytesMax, kBlockBytes) + kBlockBytes;
 struct RecordScratch {
   alignas(kBlockBytes) std::byte bytes[kRecordScratchBytes];
@@ -51,7 +51,7 @@ struct ReadOrder {
 // While an item is in the list its segment stays, so that no other record takes its place.
 class LogReadList {
  public:
-  // With room for `bytes` of records; nullptr: no memory. Nothing allocates afterwards. files,
+  // With space for `bytes` of records; nullptr: no memory. Nothing allocates afterwards. files,
   // source and budget must outlive it.
   static std::unique_ptr<LogReadList> Create(FileSystem* files, MemorySource* source,
                                              MemoryBudget* budget, uint64_t bytes);
@@ -63,12 +63,12 @@ class LogReadList {
   // Forgets all items.
   void Clear();
   // Whether one more such record fits, whatever way it is added.
-  bool HasRoomFor(uint32_t record_bytes) const;
+  bool HasSpaceFor(uint32_t record_bytes) const;
 
   // Adds an item: one that is not there, one that is copied now, one that stays where it is in a
   // mapped file, one that is to be read. The
   // offsets of reads in one segment must grow from call to call; neighbours share a transfer, and
-  // those between which no more than `bridged_bytes` lie, where there is room for these.
+  // those between which no more than `bridged_bytes` lie, where there is space for these.
   void AddMissing(const LogReadItem& item) { items_.push_back(item); }
   void AddBuffered(LogReadItem item, const std::shared_ptr<LogSegment>& segment,
                    const std::byte* record);

@@ -6,9 +6,9 @@
 #include "base/check.h"
 #include "base/crc32c.h"
 #include "base/memory/memory.h"
+#include "base/no_throw_status.h"
 #include "base/seeded_bug.h"
 #include "base/status_macros.h"
-#include "base/status_with_room.h"
 #include "base/str_cat.h"
 #include "tiers/segment/log_record.h"
 
@@ -87,13 +87,13 @@ SegmentGeometry SegmentGeometry::Of(uint32_t record_bytes, uint64_t segment_byte
   geometry.record_bytes = record_bytes;
   EMBANK_CHECK(segment_bytes <= kSegmentBytesMax);
   if (segment_bytes <= 2 * kBlockBytes) return geometry;
-  const uint64_t room_bytes = segment_bytes - kBlockBytes;
+  const uint64_t space_bytes = segment_bytes - kBlockBytes;
   // Both ends of the middle are rounded to blocks: the first guess may be some slots too many.
-  uint64_t slots = room_bytes / (record_bytes + kFooterBytesPerSlot);
+  uint64_t slots = space_bytes / (record_bytes + kFooterBytesPerSlot);
   const auto needed_bytes = [&] {
     return RoundUp(slots * record_bytes, kBlockBytes) + FooterBytes(slots);
   };
-  while (slots > 0 && needed_bytes() > room_bytes) --slots;
+  while (slots > 0 && needed_bytes() > space_bytes) --slots;
   geometry.slots = static_cast<uint32_t>(slots);
   geometry.footer_bytes = FooterBytes(slots);
   geometry.footer_offset = segment_bytes - geometry.footer_bytes;
@@ -185,8 +185,8 @@ StatusOr<SlotOwner> ReadSlotOwner(const SegmentHeader& header, uint32_t slot, Fi
                                   std::span<std::byte> buffer) {
   EMBANK_CHECK(IsSound(header) && buffer.size() % kBlockBytes == 0 && !buffer.empty());
   const auto damaged = [] {
-    return StatusWithRoom(StatusCode::kDataLoss,
-                          [] { return "the segment's footer does not tell whose the slot is"; });
+    return NoThrowStatus(StatusCode::kDataLoss,
+                         [] { return "the segment's footer does not tell whose the slot is"; });
   };
   const SegmentGeometry geometry = SegmentGeometry::Of(header.record_bytes, header.segment_bytes);
   const uint64_t begin = geometry.footer_offset;

@@ -13,7 +13,7 @@ constexpr double kGainUnlimited = 20;
 // Of what lives denser, more would be emptied and kept than comes free.
 constexpr double kLiveMax = 0.8;
 // Rows of half of ssd_bytes, evenly overwritten, are in 0.67 of it then, and 0.25 is emptied. To
-// begin later would leave no room for that.
+// begin later would leave no space for that.
 constexpr double kBeginMin = 0.55;
 constexpr double kBeginMax = 0.85;
 // A tenth more, and each change pays for one row.

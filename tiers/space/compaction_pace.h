@@ -36,7 +36,7 @@ class CompactionPace {
   // time since the last one, compaction may begin later; where little was, earlier.
   void EndInterval();
 
-  // 0: nothing is worth moving, or there is no room to move it to.
+  // 0: nothing is worth moving, or there is no space to move it to.
   uint32_t pace() const;
   // The part of ssd_bytes from which on there is something to do.
   double begin() const { return begin_; }

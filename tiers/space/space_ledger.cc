@@ -17,7 +17,7 @@ SpaceLedger::SpaceLedger(MemorySource* source, MemoryBudget* budget, uint64_t ss
       segment_bytes_(segment_bytes),
       figures_(figures),
       memory_(source, budget),
-      room_(ssd_bytes, segment_bytes),
+      quota_(ssd_bytes, segment_bytes),
       pace_(ssd_bytes, segment_bytes) {
   Publish();
 }
@@ -27,7 +27,7 @@ Status SpaceLedger::AddClass(uint32_t row_class, uint32_t record_bytes, bool for
   if (is_written) {
     EMBANK_RETURN_IF_ERROR(memory_.AddClass(SegmentGeometry::Of(record_bytes, segment_bytes_)));
   }
-  room_.AddClass(row_class, record_bytes, forgets);
+  quota_.AddClass(row_class, record_bytes, forgets);
   if (!budget_->has_limit() || !is_written) return OkStatus();
   // Footers are read one at a time where tables are dropped; bits are reserved in steps.
   figures_->set_slack_bytes(memory_.largest_footer_bytes() + budget_->limit_bytes() / kSlackPart);
@@ -37,32 +37,32 @@ Status SpaceLedger::AddClass(uint32_t row_class, uint32_t record_bytes, bool for
 uint64_t SpaceLedger::Reserve(uint32_t row_class, uint64_t rows, bool must) {
   const auto dirty = static_cast<int64_t>(rows);
   EMBANK_CHECK(dirty >= 0);
-  room_.AddDirty(row_class, dirty);
-  const bool has_memory = memory_.ReserveBits(room_.needed_bit_bytes());
-  if (!has_memory && !must) room_.AddDirty(row_class, -dirty);
+  quota_.AddDirty(row_class, dirty);
+  const bool has_memory = memory_.ReserveBits(quota_.needed_bit_bytes());
+  if (!has_memory && !must) quota_.AddDirty(row_class, -dirty);
   Publish();
   return has_memory || must ? rows : 0;
 }
 
 void SpaceLedger::Release(uint32_t row_class, uint64_t rows) {
-  room_.AddDirty(row_class, -static_cast<int64_t>(rows));
+  quota_.AddDirty(row_class, -static_cast<int64_t>(rows));
   Publish();
 }
 
 void SpaceLedger::SetOpenSlots(uint32_t row_class, uint64_t slots) {
-  room_.SetOpenSlots(row_class, slots);
+  quota_.SetOpenSlots(row_class, slots);
   Publish();
 }
 
 void SpaceLedger::AddTaken(int64_t bytes) {
-  EMBANK_CHECK(bytes >= 0 || room_.taken_bytes() >= static_cast<uint64_t>(-bytes));
-  room_.AddTaken(bytes);
+  EMBANK_CHECK(bytes >= 0 || quota_.taken_bytes() >= static_cast<uint64_t>(-bytes));
+  quota_.AddTaken(bytes);
   Publish();
 }
 
 void SpaceLedger::AddLive(int64_t bytes) {
-  room_.AddLive(bytes);
-  figures_->set_bytes_to_forget(room_.BytesToForget());
+  quota_.AddLive(bytes);
+  figures_->set_bytes_to_forget(quota_.BytesToForget());
 }
 
 void SpaceLedger::AddFinished(int64_t bytes, int64_t live_bytes) {
@@ -77,12 +77,12 @@ void SpaceLedger::EndInterval() {
 
 void SpaceLedger::Publish() {
   // Less is always possible.
-  if (room_.needed_bit_bytes() < memory_.reserved_bit_bytes()) {
-    EMBANK_CHECK(memory_.ReserveBits(room_.needed_bit_bytes()));
+  if (quota_.needed_bit_bytes() < memory_.reserved_bit_bytes()) {
+    EMBANK_CHECK(memory_.ReserveBits(quota_.needed_bit_bytes()));
   }
-  const int64_t spare = room_.SpareSegments();
+  const int64_t spare = quota_.SpareSegments();
   figures_->set_spare_segments(spare);
-  figures_->set_bytes_to_forget(room_.BytesToForget());
+  figures_->set_bytes_to_forget(quota_.BytesToForget());
   pace_.SetSpare(spare);
   PublishPace();
 }

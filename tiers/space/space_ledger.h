@@ -14,7 +14,7 @@
 #include "base/status.h"
 #include "tiers/space/compaction_pace.h"
 #include "tiers/space/log_memory.h"
-#include "tiers/space/log_room.h"
+#include "tiers/space/log_quota.h"
 #include "tiers/space/space_figures.h"
 
 namespace embank {
@@ -31,17 +31,17 @@ class SpaceLedger {
   Status AddClass(uint32_t row_class, uint32_t record_bytes, bool forgets, bool is_written);
 
   // Rows of classes that forget are too many beyond so many bytes of rows.
-  void LimitRows(uint64_t bytes) { room_.LimitRows(bytes); }
+  void LimitRows(uint64_t bytes) { quota_.LimitRows(bytes); }
 
-  // Reserves space and memory for the records of so many rows, which room() admits; returns how
+  // Reserves space and memory for the records of so many rows, which quota() admits; returns how
   // many rows that is: all or none. `must`: space is reserved whatever the memory.
   uint64_t Reserve(uint32_t row_class, uint64_t rows, bool must);
   // So many rows are not dirty any more, without having been written.
   void Release(uint32_t row_class, uint64_t rows);
   // The record of a dirty row is written. The figures follow with the next SetOpenSlots.
-  void UseReservation(uint32_t row_class) { room_.AddDirty(row_class, -1); }
+  void UseReservation(uint32_t row_class) { quota_.AddDirty(row_class, -1); }
   // Keeps so many bytes for manifests and heat. The figures follow with Publish.
-  void SetAside(uint64_t bytes) { room_.SetAside(bytes); }
+  void ReserveMetadata(uint64_t bytes) { quota_.ReserveMetadata(bytes); }
 
   // The open segment to which dirty rows of a class go has so many free slots.
   void SetOpenSlots(uint32_t row_class, uint64_t slots);
@@ -56,11 +56,11 @@ class SpaceLedger {
   void EndInterval();
 
   // A segment that was to take reserved bits was not made: reserves them again, if there is memory.
-  void RestoreBits() { static_cast<void>(memory_.ReserveBits(room_.needed_bit_bytes())); }
+  void RestoreBits() { static_cast<void>(memory_.ReserveBits(quota_.needed_bit_bytes())); }
   // Brings the figures up to date.
   void Publish();
 
-  const LogRoom& room() const { return room_; }
+  const LogQuota& quota() const { return quota_; }
   LogMemory& memory() { return memory_; }
 
  private:
@@ -70,7 +70,7 @@ class SpaceLedger {
   const uint64_t segment_bytes_;
   SpaceFigures* const figures_;
   LogMemory memory_;
-  LogRoom room_;
+  LogQuota quota_;
   CompactionPace pace_;
 };
 

@@ -1,5 +1,5 @@
-// A log always has room for one checkpoint: what would eat it is refused, by name, and a checkpoint
-// gives back what only older ones have. EMBANK_TEST_SCALE: more seeds.
+// A log always has space for one checkpoint: what would eat it is refused, by name, and a
+// checkpoint gives back what only older ones have. EMBANK_TEST_SCALE: more seeds.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -163,7 +163,7 @@ class RowsOfTable {
 
 // ---- the whole of it, at sizes that a caller would choose ----
 
-TEST(CheckpointRoom, EverythingIsOverwrittenThreeTimesBetweenTwoCheckpoints) {
+TEST(CheckpointSpaceTest, EverythingIsOverwrittenThreeTimesBetweenTwoCheckpoints) {
   constexpr Key kKeys = 4000;  // half of them does not fit into memory
   const uint64_t ssd_bytes = kKeys * RecordBytesOf(kDim * sizeof(float) + 16) * 5 / 2;
   SpillWorld world(1, nullptr, ssd_bytes);
@@ -215,11 +215,11 @@ int FreeByCheckpoints(SpillWorld* world, RowsOfTable* rows, float value) {
     EXPECT_TRUE(made.ok()) << made.status();
     if (rows->Put(keys, value) == 0) return checkpoints;
   }
-  ADD_FAILURE() << "checkpoints give no room back";
+  ADD_FAILURE() << "checkpoints give no space back";
   return kCheckpointsMax;
 }
 
-TEST(CheckpointRoom, ASmallLogRefusesByNameAndCheckpointsFreeIt) {
+TEST(CheckpointSpaceTest, ASmallLogRefusesByNameAndCheckpointsFreeIt) {
   const uint64_t ssd_bytes = 38 * kSegmentBytes;  // of rows that take 19
   SpillWorld world(2, nullptr, ssd_bytes);
   world.disk().SetCapacity(ssd_bytes);
@@ -235,7 +235,7 @@ TEST(CheckpointRoom, ASmallLogRefusesByNameAndCheckpointsFreeIt) {
   int checkpoints_max = 0;
   for (int round = 0; round < 4 * kRounds; ++round) {
     ASSERT_NO_FATAL_FAILURE(FillUntilRefused(&tables, &random)) << round;
-    // The largest rows: a log without room for them may have some for others.
+    // The largest rows: a log without space for them may have some for others.
     RowsOfTable& first = tables.front();
     const Status status = first.PutAll(0.5f);
     ASSERT_EQ(status.code(), StatusCode::kResourceExhausted) << status;
@@ -258,8 +258,8 @@ TEST(CheckpointRoom, ASmallLogRefusesByNameAndCheckpointsFreeIt) {
   std::printf("  at most %d checkpoints until changes go on\n", checkpoints_max);
 }
 
-// A log of rows that a checkpoint has, and as many changed ones as it has room for: a checkpoint
-// makes no room for more, the one behind it does.
+// A log of rows that a checkpoint has, and as many changed ones as it has space for: a checkpoint
+// makes no space for more, the one behind it does.
 struct FullLog {
   explicit FullLog(std::unique_ptr<Executor> executor)
       : world(4, std::move(executor), 26 * kSegmentBytes),
@@ -279,7 +279,7 @@ struct FullLog {
   RowsOfTable rows;
 };
 
-TEST(CheckpointRoom, ChangesWaitForACheckpointThatIsUnderWay) {
+TEST(CheckpointSpaceTest, ChangesWaitForACheckpointThatIsUnderWay) {
   std::function<void()> hook;
   FullLog full(std::make_unique<HookedExecutor>(4, &hook));
   std::atomic<bool> begun{false};
@@ -305,12 +305,12 @@ TEST(CheckpointRoom, ChangesWaitForACheckpointThatIsUnderWay) {
   ASSERT_NO_FATAL_FAILURE(full.rows.ExpectAll());
 }
 
-// A sweep that would rest for an hour goes on as soon as a batch waits for its end.
-TEST(CheckpointRoom, ChangesThatWaitForACheckpointHurryIt) {
+// A flush pass that would rest for an hour goes on as soon as a batch waits for its end.
+TEST(CheckpointSpaceTest, ChangesThatWaitForACheckpointHurryIt) {
   constexpr uint64_t kHourNs = uint64_t{3600} * 1'000'000'000;
   std::function<void()> hook;
   FullLog full(std::make_unique<HookedExecutor>(4, &hook));
-  SweepPace* const pace = (*full.world->catalog().Open("t"))->parts().gate->pace();
+  FlushPace* const pace = (*full.world->catalog().Open("t"))->parts().gate->pace();
   uint64_t refused = 0;
   std::thread writer;
   hook = [&] {
@@ -325,7 +325,7 @@ TEST(CheckpointRoom, ChangesThatWaitForACheckpointHurryIt) {
 }
 
 // What a checkpoint's own thread changes cannot wait for its end.
-TEST(CheckpointRoom, ChangesByTheThreadThatMakesACheckpointAreRefusedAtOnce) {
+TEST(CheckpointSpaceTest, ChangesByTheThreadThatMakesACheckpointAreRefusedAtOnce) {
   std::function<void()> hook;
   FullLog full(std::make_unique<HookedExecutor>(4, &hook));
   uint64_t refused = 0;
@@ -339,9 +339,9 @@ TEST(CheckpointRoom, ChangesByTheThreadThatMakesACheckpointAreRefusedAtOnce) {
 // ---- whatever was done before ----
 
 // Draws what a store of a drawn log does, and makes checkpoints, none of which may fail.
-class RoomRun {
+class SpaceRun {
  public:
-  RoomRun(uint64_t seed, Events* events)
+  SpaceRun(uint64_t seed, Events* events)
       : random_(seed),
         events_(events),
         ssd_bytes_(random_.Between(5, 45) * kSegmentBytes + random_.Below(kSegmentBytes)),
@@ -423,14 +423,14 @@ class RoomRun {
     events_->Count(refused > 0 ? "refused" : "done");
   }
 
-  // With changes before some shards of its sweep, and while its manifest is written.
+  // With changes before some shards of its flush pass, and while its manifest is written.
   void MakeCheckpoint() {
     kept_.clear();
     for (const auto& [name, rows] : tables_) kept_.emplace(name, rows);
     const auto changes = [&] {
       if (!random_.OneIn(16)) return;
       ChangeSome();
-      events_->Count("changed beside a sweep");
+      events_->Count("changed beside a flush pass");
     };
     if (random_.OneIn(2)) hook_ = changes;
     const std::vector<std::byte> blob(random_.Below(1000));
@@ -438,7 +438,7 @@ class RoomRun {
     hook_ = nullptr;
     ASSERT_TRUE(made.ok()) << made.status();
     events_->Count("checkpoint");
-    world_.disk().Forget();
+    world_.disk().ClearHistory();
   }
 
   void Reopen() {
@@ -460,16 +460,16 @@ class RoomRun {
   int next_name_ = 0;
 };
 
-TEST(CheckpointRoom, NoCheckpointFailsForWantOfSpaceWhateverWasDoneBefore) {
+TEST(CheckpointSpaceTest, NoCheckpointFailsForWantOfSpaceWhateverWasDoneBefore) {
   Events events;
-  for (const char* const name : {"refused", "done", "changed beside a sweep", "checkpoint",
+  for (const char* const name : {"refused", "done", "changed beside a flush pass", "checkpoint",
                                  "opened again", "table dropped"}) {
     events.Expect(name);
   }
   for (uint64_t i = 0; i < kSeeds * TestScale(); ++i) {
     const uint64_t seed = FirstSeed() + i;
     SCOPED_TRACE(seed);
-    RoomRun run(seed, &events);
+    SpaceRun run(seed, &events);
     ASSERT_NO_FATAL_FAILURE(run.Run());
   }
   EXPECT_EQ(events.Missing(), "");
@@ -478,7 +478,7 @@ TEST(CheckpointRoom, NoCheckpointFailsForWantOfSpaceWhateverWasDoneBefore) {
 
 // ---- threads ----
 
-TEST(CheckpointRoom, HoldsBesideWritersAndReaders) {
+TEST(CheckpointSpaceTest, HoldsBesideWritersAndReaders) {
   const uint64_t ssd_bytes = 40 * kSegmentBytes;
   SpillWorld world(3, MakeThreadPool(2), ssd_bytes);
   world.disk().SetCapacity(ssd_bytes);

@@ -1,7 +1,7 @@
-// What every test through the C door needs: handles that close themselves, options with defaults,
+// What every test through the C API needs: handles that close themselves, options with defaults,
 // and the comparison of a whole table with its oracle.
-#ifndef EMBANK_TESTS_SUPPORT_DOOR_H_
-#define EMBANK_TESTS_SUPPORT_DOOR_H_
+#ifndef EMBANK_TESTS_SUPPORT_C_API_H_
+#define EMBANK_TESTS_SUPPORT_C_API_H_
 
 #include <cstdint>
 #include <memory>
@@ -68,4 +68,4 @@ std::vector<uint64_t> KeyRange(uint64_t first, uint64_t n);
 
 }  // namespace embank::test
 
-#endif  // EMBANK_TESTS_SUPPORT_DOOR_H_
+#endif  // EMBANK_TESTS_SUPPORT_C_API_H_

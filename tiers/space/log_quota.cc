@@ -1,4 +1,4 @@
-#include "tiers/space/log_room.h"
+#include "tiers/space/log_quota.h"
 
 #include <algorithm>
 #include <limits>
@@ -22,7 +22,7 @@ constexpr uint64_t kCompactionSegmentsMax = 64;
 
 }  // namespace
 
-void LogRoom::AddClass(uint32_t row_class, uint32_t record_bytes, bool forgets) {
+void LogQuota::AddClass(uint32_t row_class, uint32_t record_bytes, bool forgets) {
   if (row_class >= classes_.size()) classes_.resize(row_class + 1);
   Class& added = classes_[row_class];
   if (added.record_bytes == record_bytes) return;
@@ -38,13 +38,13 @@ void LogRoom::AddClass(uint32_t row_class, uint32_t record_bytes, bool forgets) 
   added.left_out_slots = kFlushes * static_cast<int64_t>(kBlockBytes / record_bytes + 1);
 }
 
-void LogRoom::SetOpenSlots(uint32_t row_class, uint64_t slots) {
+void LogQuota::SetOpenSlots(uint32_t row_class, uint64_t slots) {
   if (!IsCounted(row_class)) return;
   classes_[row_class].open_slots = static_cast<int64_t>(slots);
   Recount(&classes_[row_class]);
 }
 
-void LogRoom::AddDirty(uint32_t row_class, int64_t rows) {
+void LogQuota::AddDirty(uint32_t row_class, int64_t rows) {
   EMBANK_CHECK(IsCounted(row_class));
   Class& of = classes_[row_class];
   of.dirty_rows += rows;
@@ -53,7 +53,7 @@ void LogRoom::AddDirty(uint32_t row_class, int64_t rows) {
   Recount(&of);
 }
 
-void LogRoom::Recount(Class* row_class) {
+void LogQuota::Recount(Class* row_class) {
   const int64_t rows = row_class->dirty_rows + row_class->left_out_slots - row_class->open_slots;
   const bool needs = row_class->dirty_rows > 0 && rows > 0;
   const int64_t needed = needs ? (rows + row_class->slots - 1) / row_class->slots : 0;
@@ -63,7 +63,7 @@ void LogRoom::Recount(Class* row_class) {
   row_class->needed_segments = needed;
 }
 
-uint64_t LogRoom::Admits(uint32_t row_class, uint64_t rows) const {
+uint64_t LogQuota::Admits(uint32_t row_class, uint64_t rows) const {
   if (ssd_bytes_ == 0) return rows;
   const Class& of = classes_[row_class];
   const int64_t segments = SpareSegments() + of.needed_segments;
@@ -72,34 +72,34 @@ uint64_t LogRoom::Admits(uint32_t row_class, uint64_t rows) const {
   return std::min(rows, static_cast<uint64_t>(std::max<int64_t>(admitted, 0)));
 }
 
-uint64_t LogRoom::BytesToForget() const {
+uint64_t LogQuota::BytesToForget() const {
   if (!any_forgets_ || ssd_bytes_ == 0) return 0;
   // A dirty row has no record that lives.
   const uint64_t bytes = live_bytes_ + dirty_bytes_;
   return bytes - std::min(bytes, rows_bytes_max_);
 }
 
-int64_t LogRoom::SpareSegments() const {
+int64_t LogQuota::SpareSegments() const {
   if (ssd_bytes_ == 0) return std::numeric_limits<int64_t>::max();
   return FreeSegments() - needed_segments_ - CompactionSegments();
 }
 
-int64_t LogRoom::FreeSegments() const {
+int64_t LogQuota::FreeSegments() const {
   if (ssd_bytes_ == 0) return std::numeric_limits<int64_t>::max();
-  const uint64_t used_bytes = std::min(taken_bytes_ + aside_bytes_, ssd_bytes_);
+  const uint64_t used_bytes = std::min(taken_bytes_ + metadata_bytes_, ssd_bytes_);
   return static_cast<int64_t>((ssd_bytes_ - used_bytes) / segment_bytes_);
 }
 
-int64_t LogRoom::CompactionSegments() const {
+int64_t LogQuota::CompactionSegments() const {
   const uint64_t segments = ssd_bytes_ / segment_bytes_;
   if (segments < kCompactionSegmentsMin * kTwoSegmentsPart) return 1;
   return static_cast<int64_t>(
       std::clamp(segments / kCompactionPart, kCompactionSegmentsMin, kCompactionSegmentsMax));
 }
 
-uint64_t LogRoom::kept_bytes() const {
+uint64_t LogQuota::reserved_bytes() const {
   if (ssd_bytes_ == 0) return 0;
-  return static_cast<uint64_t>(needed_segments_) * segment_bytes_ + aside_bytes_;
+  return static_cast<uint64_t>(needed_segments_) * segment_bytes_ + metadata_bytes_;
 }
 
 }  // namespace embank

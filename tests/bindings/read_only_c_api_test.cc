@@ -1,4 +1,4 @@
-// Stores opened read-only through the C door, on the machine's own files: by other processes, and
+// Stores opened read-only through the C API, on the machine's own files: by other processes, and
 // without permission to write.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,10 +15,10 @@
 #include <utility>
 #include <vector>
 
-#include "bindings/c/door.h"
 #include "bindings/c/embank.h"
 #include "bindings/c/embank.hpp"
-#include "tests/support/door.h"
+#include "bindings/c/handles.h"
+#include "tests/support/c_api.h"
 #include "tests/support/random.h"
 #include "tests/support/scratch_directory.h"
 #include "tests/support/small_log.h"
@@ -89,9 +89,9 @@ class OtherOpener {
 };
 
 // A closed store, more than memory holds, and what its checkpoint has.
-class ReadOnlyDoor : public testing::Test {
+class ReadOnlyCApi : public testing::Test {
  protected:
-  ReadOnlyDoor() : path_(scratch_.path() + "/store"), oracle_(kSeed, "t", OptionsOfTable()) {}
+  ReadOnlyCApi() : path_(scratch_.path() + "/store"), oracle_(kSeed, "t", OptionsOfTable()) {}
 
   void Make(uint64_t row_count) {
     StorePtr store;
@@ -128,7 +128,7 @@ class ReadOnlyDoor : public testing::Test {
   oracle::Table oracle_;
 };
 
-TEST_F(ReadOnlyDoor, AnswersAsTheOracleAndLeavesAllFilesAsTheyAre) {
+TEST_F(ReadOnlyCApi, AnswersAsTheOracleAndLeavesAllFilesAsTheyAre) {
   Make(kManyRows);
   const auto before = FilesOf(path_);
   StorePtr store;
@@ -172,7 +172,7 @@ TEST_F(ReadOnlyDoor, AnswersAsTheOracleAndLeavesAllFilesAsTheyAre) {
   EXPECT_TRUE(FilesOf(path_) == before);
 }
 
-TEST_F(ReadOnlyDoor, EveryCallThatChangesIsRefused) {
+TEST_F(ReadOnlyCApi, EveryCallThatChangesIsRefused) {
   Make(kRows);
   const auto before = FilesOf(path_);
   StorePtr store;
@@ -217,7 +217,7 @@ TEST_F(ReadOnlyDoor, EveryCallThatChangesIsRefused) {
   ExpectIsTheCheckpoint(store.get());
 }
 
-TEST_F(ReadOnlyDoor, ProcessesReadTogetherAndChangeAlone) {
+TEST_F(ReadOnlyCApi, ProcessesReadTogetherAndChangeAlone) {
   Make(kRows);
   StorePtr store;
   {
@@ -269,7 +269,7 @@ int ReadWithoutPermission(const std::string& path) {
   return outcomes == std::vector<uint8_t>(kRows, EMBANK_ROW_FOUND) ? 0 : 5;
 }
 
-TEST_F(ReadOnlyDoor, NeedsNoPermissionToWrite) {
+TEST_F(ReadOnlyCApi, NeedsNoPermissionToWrite) {
   Make(kRows);
   using std::filesystem::perms;
   const auto allow = [&](perms of_directory, perms of_files) {
@@ -292,7 +292,7 @@ TEST_F(ReadOnlyDoor, NeedsNoPermissionToWrite) {
   EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
-TEST_F(ReadOnlyDoor, ExportsFromAReader) {
+TEST_F(ReadOnlyCApi, ExportsFromAReader) {
   Make(kRows);
   const auto before = FilesOf(path_);
   StorePtr store;
@@ -306,7 +306,7 @@ TEST_F(ReadOnlyDoor, ExportsFromAReader) {
   EXPECT_TRUE(FilesOf(path_) == before);
 }
 
-TEST_F(ReadOnlyDoor, OpensByTheCppHeader) {
+TEST_F(ReadOnlyCApi, OpensByTheCppHeader) {
   Make(kRows);
   api::StoreOptions options;
   options.path = path_.c_str();

@@ -1,17 +1,17 @@
-#include "store/gate/sweep_pace.h"
+#include "store/gate/flush_pace.h"
 
 #include <algorithm>
 #include <utility>
 
 namespace embank {
 
-void SweepPace::Begin(uint64_t batches_begun) {
+void FlushPace::Begin(uint64_t batches_begun) {
   batches_begun_ = batches_begun;
   quiet_looks_ = kQuietLooks;
 }
 
 // Counts alone decide: where threads are simulated, a run is the same again.
-bool SweepPace::IsBeside(uint64_t batches_begun) {
+bool FlushPace::IsBeside(uint64_t batches_begun) {
   if (std::exchange(batches_begun_, batches_begun) != batches_begun) {
     quiet_looks_ = 0;
   } else if (quiet_looks_ < kQuietLooks) {
@@ -22,19 +22,19 @@ bool SweepPace::IsBeside(uint64_t batches_begun) {
   return hurries_ == 0;
 }
 
-uint64_t SweepPace::RestNs(uint64_t worked_ns, uint32_t threads) {
+uint64_t FlushPace::RestNs(uint64_t worked_ns, uint32_t threads) {
   const uint64_t rest_per_work = std::max<uint64_t>(kPartsPerWork / threads, 1) - 1;
   return std::min(std::min(worked_ns, kRestMaxNs) * rest_per_work, kRestMaxNs);
 }
 
-uint64_t SweepPace::Rest(uint64_t ns) {
+uint64_t FlushPace::Rest(uint64_t ns) {
   MutexLock lock(&mutex_);
   // Woken for nothing it has rested less.
   if (ns > 0 && hurries_ == 0) hurried_.WaitFor(&mutex_, ns);
   return hurries_ == 0 ? ns : 0;
 }
 
-SweepPace::Hurry::Hurry(SweepPace* pace) : pace_(pace) {
+FlushPace::Hurry::Hurry(FlushPace* pace) : pace_(pace) {
   if (pace_ == nullptr) return;
   {
     MutexLock lock(&pace_->mutex_);
@@ -43,7 +43,7 @@ SweepPace::Hurry::Hurry(SweepPace* pace) : pace_(pace) {
   pace_->hurried_.NotifyAll();
 }
 
-SweepPace::Hurry::~Hurry() {
+FlushPace::Hurry::~Hurry() {
   if (pace_ == nullptr) return;
   MutexLock lock(&pace_->mutex_);
   --pace_->hurries_;

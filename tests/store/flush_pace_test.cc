@@ -1,4 +1,4 @@
-#include "store/gate/sweep_pace.h"
+#include "store/gate/flush_pace.h"
 
 #include <gtest/gtest.h>
 
@@ -21,18 +21,18 @@ namespace embank::test {
 namespace {
 
 constexpr uint64_t kHourNs = uint64_t{3600} * 1'000'000'000;
-constexpr uint32_t kQuiet = SweepPace::kQuietLooks;
+constexpr uint32_t kQuiet = FlushPace::kQuietLooks;
 
-// ---- beside whom a sweep is ----
+// ---- beside whom a flush pass is ----
 
-TEST(SweepPace, ASweepWithoutBatchesIsAlone) {
-  SweepPace pace;
+TEST(FlushPace, AFlushPassWithoutBatchesIsAlone) {
+  FlushPace pace;
   pace.Begin(7);
   for (int look = 0; look < 100; ++look) EXPECT_FALSE(pace.IsBeside(7));
 }
 
-TEST(SweepPace, BatchesBeforeASweepAreNotBesideIt) {
-  SweepPace pace;
+TEST(FlushPace, BatchesBeforeAFlushPassAreNotBesideIt) {
+  FlushPace pace;
   pace.Begin(0);
   EXPECT_TRUE(pace.IsBeside(5));
   pace.Begin(9);
@@ -40,8 +40,8 @@ TEST(SweepPace, BatchesBeforeASweepAreNotBesideIt) {
   EXPECT_TRUE(pace.IsBeside(10));
 }
 
-TEST(SweepPace, ANewBatchIsSeenAndForgottenAfterQuietLooks) {
-  SweepPace pace;
+TEST(FlushPace, ANewBatchIsSeenAndCountsUntilQuietLooks) {
+  FlushPace pace;
   pace.Begin(0);
   for (uint64_t batches = 1; batches < 4; ++batches) {
     for (uint32_t look = 0; look < kQuiet; ++look) EXPECT_TRUE(pace.IsBeside(batches)) << look;
@@ -50,8 +50,8 @@ TEST(SweepPace, ANewBatchIsSeenAndForgottenAfterQuietLooks) {
   }
 }
 
-TEST(SweepPace, EachNewBatchBeginsTheQuietAnew) {
-  SweepPace pace;
+TEST(FlushPace, EachNewBatchBeginsTheQuietAnew) {
+  FlushPace pace;
   pace.Begin(0);
   for (uint32_t look = 0; look < 10 * kQuiet; ++look) {
     EXPECT_TRUE(pace.IsBeside(1 + look / (kQuiet - 1)));
@@ -60,35 +60,35 @@ TEST(SweepPace, EachNewBatchBeginsTheQuietAnew) {
 
 // ---- how long it rests ----
 
-TEST(SweepPace, RestsInProportionUpToALimit) {
-  EXPECT_EQ(SweepPace::RestNs(0, 2), 0u);
-  EXPECT_EQ(SweepPace::RestNs(1, 1), SweepPace::kPartsPerWork - 1);
-  EXPECT_EQ(SweepPace::RestNs(100'000, 2), 100'000 * (SweepPace::kPartsPerWork / 2 - 1));
-  EXPECT_EQ(SweepPace::RestNs(100'000, 64), 100'000u);
-  for (const uint64_t worked : {SweepPace::kRestMaxNs, kHourNs, UINT64_MAX}) {
-    EXPECT_EQ(SweepPace::RestNs(worked, 1), SweepPace::kRestMaxNs);
-    EXPECT_EQ(SweepPace::RestNs(worked, 2), SweepPace::kRestMaxNs);
-    for (const uint32_t threads : {SweepPace::kPartsPerWork, 1000u, UINT32_MAX}) {
-      EXPECT_EQ(SweepPace::RestNs(worked, threads), 0u);
+TEST(FlushPace, RestsInProportionUpToALimit) {
+  EXPECT_EQ(FlushPace::RestNs(0, 2), 0u);
+  EXPECT_EQ(FlushPace::RestNs(1, 1), FlushPace::kPartsPerWork - 1);
+  EXPECT_EQ(FlushPace::RestNs(100'000, 2), 100'000 * (FlushPace::kPartsPerWork / 2 - 1));
+  EXPECT_EQ(FlushPace::RestNs(100'000, 64), 100'000u);
+  for (const uint64_t worked : {FlushPace::kRestMaxNs, kHourNs, UINT64_MAX}) {
+    EXPECT_EQ(FlushPace::RestNs(worked, 1), FlushPace::kRestMaxNs);
+    EXPECT_EQ(FlushPace::RestNs(worked, 2), FlushPace::kRestMaxNs);
+    for (const uint32_t threads : {FlushPace::kPartsPerWork, 1000u, UINT32_MAX}) {
+      EXPECT_EQ(FlushPace::RestNs(worked, threads), 0u);
     }
   }
 }
 
-TEST(SweepPace, ARestEndsByItself) {
-  SweepPace pace;
+TEST(FlushPace, ARestEndsByItself) {
+  FlushPace pace;
   EXPECT_EQ(pace.Rest(0), 0u);
   EXPECT_EQ(pace.Rest(1), 1u);
 }
 
 // ---- who is in a hurry ----
 
-TEST(SweepPace, NobodyRestsWhileSomebodyHurries) {
-  SweepPace pace;
+TEST(FlushPace, NobodyRestsWhileSomebodyHurries) {
+  FlushPace pace;
   pace.Begin(0);
   EXPECT_TRUE(pace.IsBeside(1));
   {
-    const SweepPace::Hurry one(&pace);
-    std::optional<SweepPace::Hurry> other(&pace);
+    const FlushPace::Hurry one(&pace);
+    std::optional<FlushPace::Hurry> other(&pace);
     EXPECT_FALSE(pace.IsBeside(2));
     EXPECT_EQ(pace.Rest(kHourNs), 0u);
     other.reset();
@@ -98,24 +98,24 @@ TEST(SweepPace, NobodyRestsWhileSomebodyHurries) {
   EXPECT_TRUE(pace.IsBeside(4));
 }
 
-TEST(SweepPace, AHurryEndsTheRestThatIsUnderWay) {
+TEST(FlushPace, AHurryEndsTheRestThatIsUnderWay) {
   for (int round = 0; round < 20; ++round) {
-    SweepPace pace;
+    FlushPace pace;
     std::atomic<bool> rests{false};
-    std::thread sweep([&] {
+    std::thread flush_pass([&] {
       rests = true;
       pace.Rest(kHourNs);
     });
     while (!rests) std::this_thread::yield();
-    const SweepPace::Hurry hurry(&pace);
-    sweep.join();
+    const FlushPace::Hurry hurry(&pace);
+    flush_pass.join();
   }
 }
 
-TEST(SweepPace, AStoreWithoutCheckpointsHurriesNobody) { const SweepPace::Hurry hurry(nullptr); }
+TEST(FlushPace, AStoreWithoutCheckpointsHurriesNobody) { const FlushPace::Hurry hurry(nullptr); }
 
-TEST(SweepPace, WhoWaitsForTheLockOfACheckpointHurriesItAndThenNoMore) {
-  SweepPace pace;
+TEST(FlushPace, WhoWaitsForTheLockOfACheckpointHurriesItAndThenNoMore) {
+  FlushPace pace;
   Mutex checkpoint;
   std::atomic<bool> has_lock{false};
   std::thread waiter;
@@ -134,7 +134,7 @@ TEST(SweepPace, WhoWaitsForTheLockOfACheckpointHurriesItAndThenNoMore) {
   EXPECT_TRUE(has_lock);
 }
 
-// ---- sweeps of stores ----
+// ---- flush passes of stores ----
 
 // Rows of four pages, and what the hook of an executor sees: whether a task is one of a list.
 constexpr Key kKeys = 2000;
@@ -160,9 +160,10 @@ class Lists final : public Executor {
   std::function<void(uint32_t)>* const hook_;
 };
 
-// The lists of one sweep, each with how many tasks it had, beside what `beside` does before each.
-struct SweepRun {
-  explicit SweepRun(std::function<void(Table*, size_t)> beside, uint64_t ssd_bytes = 0)
+// The lists of one flush pass, each with how many tasks it had, beside what `beside` does before
+// each.
+struct FlushRun {
+  explicit FlushRun(std::function<void(Table*, size_t)> beside, uint64_t ssd_bytes = 0)
       : world(1, std::make_unique<Lists>(&hook), ssd_bytes),
         table(world.Create("t", Optimizer::kNone)) {
     for (Key first = 1; first <= kKeys; first += 250) Put(table, KeysFrom(first, 250), 1.0f);
@@ -175,7 +176,8 @@ struct SweepRun {
     hook = nullptr;
     rest_ns = world->checkpoints()->Report().last_rest_ns;
     EXPECT_TRUE(world.Open().ok());
-    EXPECT_TRUE(*ReadAll(world.get()) == before) << "the checkpoint has what was there at its flip";
+    EXPECT_TRUE(*ReadAll(world.get()) == before)
+        << "the checkpoint has what was there at its barrier";
   }
   size_t Pages() const {
     size_t lists_of_pages = 0;
@@ -192,35 +194,35 @@ struct SweepRun {
   uint64_t rest_ns = 0;
 };
 
-TEST(SweepPace, AloneASweepSharesWholePagesAndNeverRests) {
-  const SweepRun run([](Table*, size_t) {});
+TEST(FlushPace, AloneAFlushPassSharesWholePagesAndNeverRests) {
+  const FlushRun run([](Table*, size_t) {});
   EXPECT_EQ(run.Pages(), 4u);
   EXPECT_EQ(run.Single(), 0u);
   EXPECT_EQ(run.rest_ns, 0u);
 }
 
 // The first page is under way when the first batch comes; of a page there are two parts.
-TEST(SweepPace, BesideBatchesOneThreadSweepsPartByPartAndRests) {
-  const SweepRun run([](Table* table, size_t list) { Put(table, KeysFrom(list, 1), 2.0f); });
+TEST(FlushPace, BesideBatchesOneThreadFlushesPartByPartAndRests) {
+  const FlushRun run([](Table* table, size_t list) { Put(table, KeysFrom(list, 1), 2.0f); });
   EXPECT_EQ(run.Pages(), 1u);
   EXPECT_EQ(run.Single(), 6u);
-  EXPECT_GE(run.rest_ns, 3 * SweepPace::RestNs(1000, 1)) << "the clock ticks 1 us a look";
+  EXPECT_GE(run.rest_ns, 3 * FlushPace::RestNs(1000, 1)) << "the clock ticks 1 us a look";
 }
 
 // The records of four pages of rows take 8 MiB and more.
-TEST(SweepPace, NearTheEndOfItsSpaceItDoesNotRest) {
+TEST(FlushPace, NearTheEndOfItsSpaceItDoesNotRest) {
   const auto trainer = [](Table* table, size_t list) { Put(table, KeysFrom(list, 1), 2.0f); };
-  const SweepRun ample(trainer, uint64_t{64} << 20);
+  const FlushRun ample(trainer, uint64_t{64} << 20);
   EXPECT_EQ(ample.Single(), 6u);
   EXPECT_GT(ample.rest_ns, 0u);
-  const SweepRun tight(trainer, uint64_t{10} << 20);
+  const FlushRun tight(trainer, uint64_t{10} << 20);
   EXPECT_EQ(tight.Single(), 0u);
   EXPECT_EQ(tight.rest_ns, 0u);
 }
 
 // It ends, whether batches do or not; the rest of it was above.
-TEST(SweepPace, ATrainerThatStopsInTheMiddleDoesNotStopTheSweep) {
-  const SweepRun run([](Table* table, size_t list) {
+TEST(FlushPace, ATrainerThatStopsInTheMiddleDoesNotStopTheFlushPass) {
+  const FlushRun run([](Table* table, size_t list) {
     if (list < 4) Put(table, KeysFrom(list, 1), 2.0f);
   });
   EXPECT_EQ(run.Pages(), 1u);
@@ -228,9 +230,9 @@ TEST(SweepPace, ATrainerThatStopsInTheMiddleDoesNotStopTheSweep) {
 }
 
 // Who waits for the checkpoint's end makes it share its pages again.
-TEST(SweepPace, AHurryBringsFullSpeedBack) {
-  std::optional<SweepPace::Hurry> hurry;
-  const SweepRun run([&](Table* table, size_t list) {
+TEST(FlushPace, AHurryBringsFullSpeedBack) {
+  std::optional<FlushPace::Hurry> hurry;
+  const FlushRun run([&](Table* table, size_t list) {
     Put(table, KeysFrom(list, 1), 2.0f);
     if (list == 2) hurry.emplace(table->parts().gate->pace());
     if (list == 5) hurry.reset();
@@ -240,14 +242,14 @@ TEST(SweepPace, AHurryBringsFullSpeedBack) {
   EXPECT_EQ(run.Single(), 2u);
 }
 
-// A sweep that would rest for an hour goes on as soon as one of them comes.
-TEST(SweepPace, CallsThatWaitForACheckpointHurryIt) {
+// A flush pass that would rest for an hour goes on as soon as one of them comes.
+TEST(FlushPace, CallsThatWaitForACheckpointHurryIt) {
   std::function<void(uint32_t)> hook;
   SpillWorld world(1, std::make_unique<Lists>(&hook));
   Table* const table = world.Create("t", Optimizer::kNone);
   Put(table, KeysFrom(1, 100), 1.0f);
   ASSERT_TRUE(world->checkpoints()->Make({}).ok());
-  SweepPace* const pace = table->parts().gate->pace();
+  FlushPace* const pace = table->parts().gate->pace();
   const std::function<Status()> calls[] = {
       [&] { return world->checkpoints()->Blob().status(); },
       [&] { return world->checkpoints()->Make({}).status(); },

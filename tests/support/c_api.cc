@@ -1,4 +1,4 @@
-#include "tests/support/door.h"
+#include "tests/support/c_api.h"
 
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ template <typename Call>
 std::string TwoCalls(const Call& call) {
   uint64_t needed = 0;
   EXPECT_EQ(call(nullptr, 0, &needed), EMBANK_OK) << embank_last_error();
-  // Room for numbers that grow between the two calls.
+  // Space for numbers that grow between the two calls.
   std::vector<char> text(needed + 256);
   EXPECT_EQ(call(text.data(), text.size(), &needed), EMBANK_OK) << embank_last_error();
   return std::string(text.data());

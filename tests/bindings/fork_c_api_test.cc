@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "base/threads/log.h"
-#include "bindings/c/door.h"
 #include "bindings/c/embank.h"
+#include "bindings/c/handles.h"
+#include "tests/support/c_api.h"
 #include "tests/support/child_process.h"
-#include "tests/support/door.h"
 #include "tests/support/oracle.h"
 #include "tests/support/random.h"
 #include "tests/support/scratch_directory.h"
@@ -127,7 +127,7 @@ int CallAll(const Inherited& inherited) {
 }
 
 // A store whose rows are partly in its log, its oracle, and a trainer's batches.
-class ForkDoor : public testing::Test {
+class ForkCApi : public testing::Test {
  protected:
   void Open(const std::string& path) {
     path_ = path;
@@ -175,7 +175,7 @@ class ForkDoor : public testing::Test {
   std::unique_ptr<Twin> twin_;
 };
 
-TEST_F(ForkDoor, AChildIsRefusedEverythingAndItsParentGoesOnOnDisk) {
+TEST_F(ForkCApi, AChildIsRefusedEverythingAndItsParentGoesOnOnDisk) {
   ASSERT_NO_FATAL_FAILURE(Open(DirectoryOf("store")));
   ASSERT_EQ(embank_checkpoint(store_.get(), "a", 1, nullptr), EMBANK_OK) << embank_last_error();
   ScanPtr scan = OpenScan(twin_->table);
@@ -191,7 +191,7 @@ TEST_F(ForkDoor, AChildIsRefusedEverythingAndItsParentGoesOnOnDisk) {
   ExpectRight();
 }
 
-TEST_F(ForkDoor, AChildIsRefusedEverythingAndItsParentGoesOnInMemory) {
+TEST_F(ForkCApi, AChildIsRefusedEverythingAndItsParentGoesOnInMemory) {
   ASSERT_NO_FATAL_FAILURE(Open(""));
   const ScanPtr scan = OpenScan(twin_->table);
   const Inherited inherited = {store_.get(), twin_->table, scan.get()};
@@ -201,7 +201,7 @@ TEST_F(ForkDoor, AChildIsRefusedEverythingAndItsParentGoesOnInMemory) {
 }
 
 // The children come while threads of the parent, its own and the library's, are anywhere.
-TEST_F(ForkDoor, ChildrenOfAProcessThatTrainsEndAndChangeNothing) {
+TEST_F(ForkCApi, ChildrenOfAProcessThatTrainsEndAndChangeNothing) {
   ASSERT_NO_FATAL_FAILURE(Open(DirectoryOf("store")));
   ScanPtr scan = OpenScan(twin_->table);
   const Inherited inherited = {store_.get(), twin_->table, scan.get()};
@@ -229,7 +229,7 @@ TEST_F(ForkDoor, ChildrenOfAProcessThatTrainsEndAndChangeNothing) {
   ExpectRight();
 }
 
-TEST_F(ForkDoor, AChildOpensStoresOfItsOwnWhichItsChildIsRefused) {
+TEST_F(ForkCApi, AChildOpensStoresOfItsOwnWhichItsChildIsRefused) {
 #if defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "ThreadSanitizer lets no child start threads";
 #endif
@@ -254,7 +254,7 @@ TEST_F(ForkDoor, AChildOpensStoresOfItsOwnWhichItsChildIsRefused) {
 }
 
 // The lock of the directory is the parent's alone, whichever of the two closes first.
-TEST_F(ForkDoor, AChildNeitherGivesTheParentsLockUpNorKeepsIt) {
+TEST_F(ForkCApi, AChildNeitherGivesTheParentsLockUpNorKeepsIt) {
   ASSERT_NO_FATAL_FAILURE(Open(DirectoryOf("store")));
   ASSERT_EQ(embank_checkpoint(store_.get(), "a", 1, nullptr), EMBANK_OK) << embank_last_error();
   EXPECT_EQ(InChild([&] { return embank_store_close(store_.get()); }), "exit 0");
@@ -274,7 +274,7 @@ TEST_F(ForkDoor, AChildNeitherGivesTheParentsLockUpNorKeepsIt) {
 
 void CountLine(int32_t, const char*, void* lines) { ++*static_cast<int*>(lines); }
 
-TEST_F(ForkDoor, AChildHasNoLogSinkUntilItSetsOne) {
+TEST_F(ForkCApi, AChildHasNoLogSinkUntilItSetsOne) {
   int lines = 0;
   embank_set_log_sink(&CountLine, &lines);
   ASSERT_NO_FATAL_FAILURE(Open(DirectoryOf("store")));

@@ -1,4 +1,4 @@
-// Exports through the C door, on real file systems: linked within one, copied to another.
+// Exports through the C API, on real file systems: linked within one, copied to another.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "bindings/c/door.h"
 #include "bindings/c/embank.h"
-#include "tests/support/door.h"
+#include "bindings/c/handles.h"
+#include "tests/support/c_api.h"
 #include "tests/support/scratch_directory.h"
 
 namespace embank::test {
@@ -37,9 +37,9 @@ StorePtr OpenSmall(const std::string& path, uint32_t flags) {
   return StorePtr(store);
 }
 
-class ExportDoor : public testing::Test {
+class ExportCApi : public testing::Test {
  protected:
-  ExportDoor() : store_(OpenSmall(source_.path() + "/store", EMBANK_OPEN_CREATE)) {
+  ExportCApi() : store_(OpenSmall(source_.path() + "/store", EMBANK_OPEN_CREATE)) {
     table_ = CreateTable(store_.get(), "t", TableOptions(kDim));
     Put(1.0f);
     EXPECT_EQ(embank_checkpoint(store_.get(), "blob", 4, nullptr), EMBANK_OK);
@@ -81,7 +81,7 @@ class ExportDoor : public testing::Test {
   embank_table* table_ = nullptr;
 };
 
-TEST_F(ExportDoor, LinksWithinAFileSystem) {
+TEST_F(ExportCApi, LinksWithinAFileSystem) {
   const std::string path = source_.path() + "/export";
   ASSERT_EQ(embank_export(store_.get(), path.c_str(), nullptr, nullptr), EMBANK_OK)
       << embank_last_error();
@@ -96,7 +96,7 @@ TEST_F(ExportDoor, LinksWithinAFileSystem) {
   ExpectExport(path);
 }
 
-TEST_F(ExportDoor, CopiesToAnotherFileSystem) {
+TEST_F(ExportCApi, CopiesToAnotherFileSystem) {
   const std::string path = "/dev/shm/embank_export_test_" + std::to_string(getpid());
   if (access("/dev/shm", W_OK) != 0) GTEST_SKIP() << "no /dev/shm to write to";
   const embank_status exported = embank_export(store_.get(), path.c_str(), nullptr, nullptr);
@@ -122,7 +122,7 @@ int32_t Tell(uint64_t done, uint64_t total, void* user) {
   return told->calls == told->calls_max ? -1 : 0;
 }
 
-TEST_F(ExportDoor, TellsHowFarItIsAndCanBeCancelled) {
+TEST_F(ExportCApi, TellsHowFarItIsAndCanBeCancelled) {
   const std::string path = source_.path() + "/export";
   Told cancelled;
   cancelled.calls_max = 3;
@@ -140,7 +140,7 @@ TEST_F(ExportDoor, TellsHowFarItIsAndCanBeCancelled) {
   EXPECT_NE(std::string(embank_last_error()).find(path), std::string::npos);
 }
 
-TEST_F(ExportDoor, NeedsACheckpoint) {
+TEST_F(ExportCApi, NeedsACheckpoint) {
   const StorePtr empty = OpenSmall(source_.path() + "/empty", EMBANK_OPEN_CREATE);
   const std::string path = source_.path() + "/export";
   EXPECT_EQ(embank_export(empty.get(), path.c_str(), nullptr, nullptr), EMBANK_FAILED_PRECONDITION);

@@ -1,5 +1,5 @@
 // What of a log is kept for dirty rows, in segments.
-#include "tiers/space/log_room.h"
+#include "tiers/space/log_quota.h"
 
 #include <gtest/gtest.h>
 
@@ -27,80 +27,80 @@ uint64_t OffsetOf(Location location) {
   return location.units % (kSegmentBytesMax / kLocationUnitBytes) * kLocationUnitBytes;
 }
 
-class Room : public testing::Test {
+class LogQuotaTest : public testing::Test {
  protected:
   // Twelve segments, one of which is compaction's.
-  LogRoom room_{12 * kSegmentBytes + 100, kSegmentBytes};
+  LogQuota quota_{12 * kSegmentBytes + 100, kSegmentBytes};
   const int64_t slots_ = SegmentGeometry::Of(kRecordBytes, kSegmentBytes).slots;
 };
 
-TEST_F(Room, AdmitsWhatItCanWriteAndNoMore) {
-  room_.AddClass(1, kRecordBytes);
+TEST_F(LogQuotaTest, AdmitsWhatItCanWriteAndNoMore) {
+  quota_.AddClass(1, kRecordBytes);
   // Two checkpoints' ends leave up to two slots out each.
   const auto all = static_cast<uint64_t>(11 * slots_ - 4);
-  EXPECT_EQ(room_.Admits(1, 5), 5u);
-  EXPECT_EQ(room_.Admits(1, 1u << 20), all);
-  room_.AddDirty(1, static_cast<int64_t>(all));
-  EXPECT_EQ(room_.Admits(1, 1), 0u);
-  EXPECT_EQ(room_.SpareSegments(), 0);
-  EXPECT_EQ(room_.dirty_bytes(), all * kRecordBytes);
-  EXPECT_EQ(room_.kept_bytes(), 11 * kSegmentBytes);
-  room_.AddDirty(1, -1);
-  EXPECT_EQ(room_.Admits(1, 9), 1u);
+  EXPECT_EQ(quota_.Admits(1, 5), 5u);
+  EXPECT_EQ(quota_.Admits(1, 1u << 20), all);
+  quota_.AddDirty(1, static_cast<int64_t>(all));
+  EXPECT_EQ(quota_.Admits(1, 1), 0u);
+  EXPECT_EQ(quota_.SpareSegments(), 0);
+  EXPECT_EQ(quota_.dirty_bytes(), all * kRecordBytes);
+  EXPECT_EQ(quota_.reserved_bytes(), 11 * kSegmentBytes);
+  quota_.AddDirty(1, -1);
+  EXPECT_EQ(quota_.Admits(1, 9), 1u);
 }
 
-TEST_F(Room, WritingADirtyRowCostsNothing) {
-  room_.AddClass(0, kRecordBytes);
-  room_.AddClass(1, 64);
-  room_.AddDirty(0, 3 * slots_);
-  room_.AddDirty(1, 100);
-  const int64_t spare = room_.SpareSegments();
+TEST_F(LogQuotaTest, WritingADirtyRowCostsNothing) {
+  quota_.AddClass(0, kRecordBytes);
+  quota_.AddClass(1, 64);
+  quota_.AddDirty(0, 3 * slots_);
+  quota_.AddDirty(1, 100);
+  const int64_t spare = quota_.SpareSegments();
   int64_t open = 0;
   for (int64_t written = 0; written < 3 * slots_ - 10; ++written) {
     if (open == 0) {
-      room_.AddTaken(kSegmentBytes);
+      quota_.AddTaken(kSegmentBytes);
       open = slots_;
     }
-    room_.SetOpenSlots(0, static_cast<uint64_t>(--open));
-    room_.AddDirty(0, -1);
-    ASSERT_EQ(room_.SpareSegments(), spare) << written;
+    quota_.SetOpenSlots(0, static_cast<uint64_t>(--open));
+    quota_.AddDirty(0, -1);
+    ASSERT_EQ(quota_.SpareSegments(), spare) << written;
   }
   // The last of a class needs nothing any more, not even what may be left out.
-  room_.AddDirty(0, -10);
-  EXPECT_GE(room_.SpareSegments(), spare);
+  quota_.AddDirty(0, -10);
+  EXPECT_GE(quota_.SpareSegments(), spare);
 }
 
-TEST_F(Room, WhatIsSetAsideAndTakenIsNobodys) {
-  room_.AddClass(0, kRecordBytes);
-  room_.SetAside(101);
-  EXPECT_EQ(room_.SpareSegments(), 10);
-  room_.AddTaken(10 * static_cast<int64_t>(kSegmentBytes));
-  EXPECT_EQ(room_.SpareSegments(), 0);
-  EXPECT_EQ(room_.Admits(0, 7), 0u);
-  EXPECT_TRUE(room_.HasSegment());
-  EXPECT_TRUE(room_.HasSegmentForCompaction(true));
-  EXPECT_FALSE(room_.HasSegmentForCompaction(false));
-  room_.SetOpenSlots(0, static_cast<uint64_t>(slots_));
-  EXPECT_EQ(room_.Admits(0, 1000), static_cast<uint64_t>(slots_ - 4));
+TEST_F(LogQuotaTest, ReservedAndTakenSpaceIsNobodys) {
+  quota_.AddClass(0, kRecordBytes);
+  quota_.ReserveMetadata(101);
+  EXPECT_EQ(quota_.SpareSegments(), 10);
+  quota_.AddTaken(10 * static_cast<int64_t>(kSegmentBytes));
+  EXPECT_EQ(quota_.SpareSegments(), 0);
+  EXPECT_EQ(quota_.Admits(0, 7), 0u);
+  EXPECT_TRUE(quota_.HasSegment());
+  EXPECT_TRUE(quota_.HasSegmentForCompaction(true));
+  EXPECT_FALSE(quota_.HasSegmentForCompaction(false));
+  quota_.SetOpenSlots(0, static_cast<uint64_t>(slots_));
+  EXPECT_EQ(quota_.Admits(0, 1000), static_cast<uint64_t>(slots_ - 4));
   // More than there is: a store that was opened with less.
-  room_.AddTaken(10 * static_cast<int64_t>(kSegmentBytes));
-  EXPECT_LT(room_.SpareSegments(), 0);
-  EXPECT_EQ(room_.Admits(0, 1), 0u);
-  EXPECT_FALSE(room_.HasSegment());
+  quota_.AddTaken(10 * static_cast<int64_t>(kSegmentBytes));
+  EXPECT_LT(quota_.SpareSegments(), 0);
+  EXPECT_EQ(quota_.Admits(0, 1), 0u);
+  EXPECT_FALSE(quota_.HasSegment());
 }
 
-TEST(RoomWithoutLimit, AdmitsAll) {
-  LogRoom room(0, kSegmentBytes);
-  room.AddClass(3, kRecordBytes);
-  EXPECT_EQ(room.Admits(3, 1u << 30), 1u << 30);
-  room.AddDirty(3, 5);
-  EXPECT_EQ(room.dirty_bytes(), 5 * kRecordBytes);
-  EXPECT_EQ(room.kept_bytes(), 0u);
+TEST(LogQuotaWithoutLimit, AdmitsAll) {
+  LogQuota quota(0, kSegmentBytes);
+  quota.AddClass(3, kRecordBytes);
+  EXPECT_EQ(quota.Admits(3, 1u << 30), 1u << 30);
+  quota.AddDirty(3, 5);
+  EXPECT_EQ(quota.dirty_bytes(), 5 * kRecordBytes);
+  EXPECT_EQ(quota.reserved_bytes(), 0u);
 }
 
 // More streams than buffers: a buffer that is handed over before it is full leaves no slot out, and
 // the next one goes on in its block.
-TEST(RowLogRoom, ManyClassesTakeNoMoreThanTheirRecords) {
+TEST(RowLogQuota, ManyClassesTakeNoMoreThanTheirRecords) {
   constexpr uint32_t kClasses = 6;
   constexpr uint64_t kRows = 3000;
   SimulatedDisk disk;

@@ -1,4 +1,4 @@
-// embank_verify through the C door, on the machine's own files.
+// embank_verify through the C API, on the machine's own files.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 
 #include "bindings/c/embank.h"
 #include "bindings/c/embank.hpp"
-#include "tests/support/door.h"
+#include "tests/support/c_api.h"
 #include "tests/support/scratch_directory.h"
 
 namespace embank::test {
@@ -17,9 +17,9 @@ namespace {
 
 using testing::HasSubstr;
 
-class VerifyDoor : public testing::Test {
+class VerifyCApi : public testing::Test {
  protected:
-  VerifyDoor() : directory_(scratch_.path() + "/store") {
+  VerifyCApi() : directory_(scratch_.path() + "/store") {
     options_.path = directory_.c_str();
     options_.flags = EMBANK_OPEN_CREATE;
     options_.dram_bytes = uint64_t{16} << 20;
@@ -43,7 +43,7 @@ class VerifyDoor : public testing::Test {
   uint64_t needed_ = 77;
 };
 
-TEST_F(VerifyDoor, ReportsAWholeStoreAndADamagedOne) {
+TEST_F(VerifyCApi, ReportsAWholeStoreAndADamagedOne) {
   EXPECT_EQ(Verify(), EMBANK_UNAVAILABLE) << "it is open";
   EXPECT_STREQ(text_, "as it was");
   EXPECT_EQ(needed_, 77u);
@@ -59,7 +59,7 @@ TEST_F(VerifyDoor, ReportsAWholeStoreAndADamagedOne) {
   EXPECT_THAT(embank_last_error(), HasSubstr(directory_));
 }
 
-TEST_F(VerifyDoor, AReportThatDoesNotFitIsToldByItsSize) {
+TEST_F(VerifyCApi, AReportThatDoesNotFitIsToldByItsSize) {
   store_.reset();
   for (const bool damaged : {false, true}) {
     if (damaged) DamageManifest();
@@ -81,7 +81,7 @@ TEST_F(VerifyDoor, AReportThatDoesNotFitIsToldByItsSize) {
   EXPECT_EQ(api::Verify((directory_ + "/none").c_str()).status().code, EMBANK_NOT_FOUND);
 }
 
-TEST_F(VerifyDoor, ProgressIsToldAndCancels) {
+TEST_F(VerifyCApi, ProgressIsToldAndCancels) {
   store_.reset();
   struct Told {
     std::vector<uint64_t> done;
@@ -104,7 +104,7 @@ TEST_F(VerifyDoor, ProgressIsToldAndCancels) {
   EXPECT_EQ(text_[0], '#');
 }
 
-TEST_F(VerifyDoor, WhatIsNoDirectoryIsNoStore) {
+TEST_F(VerifyCApi, WhatIsNoDirectoryIsNoStore) {
   const std::string file = scratch_.path() + "/file";
   std::ofstream(file) << "text";
   for (const std::string& path : {file, scratch_.path(), scratch_.path() + "/nowhere"}) {

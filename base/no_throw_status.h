@@ -1,6 +1,6 @@
 // Statuses that are made where an exception would undo what is done, or end the process.
-#ifndef EMBANK_BASE_STATUS_WITH_ROOM_H_
-#define EMBANK_BASE_STATUS_WITH_ROOM_H_
+#ifndef EMBANK_BASE_NO_THROW_STATUS_H_
+#define EMBANK_BASE_NO_THROW_STATUS_H_
 
 #include <new>
 
@@ -10,7 +10,7 @@ namespace embank {
 
 // A status with what message() says, or without it where there is no memory for one.
 template <typename Message>
-Status StatusWithRoom(StatusCode code, Message message) {
+Status NoThrowStatus(StatusCode code, Message message) {
   try {
     return Status(code, message());
   } catch (const std::bad_alloc&) {
@@ -20,4 +20,4 @@ Status StatusWithRoom(StatusCode code, Message message) {
 
 }  // namespace embank
 
-#endif  // EMBANK_BASE_STATUS_WITH_ROOM_H_
+#endif  // EMBANK_BASE_NO_THROW_STATUS_H_

@@ -5,20 +5,20 @@
 //
 // A dirty row whose record is written turns what is kept for it into what segments take, one for
 // one: in segments, so many as its class needs beyond the free slots of its open one. So evictions
-// and the sweep of a checkpoint need no leave; what makes rows dirty, or writes others' records,
-// does. Arithmetic alone; whoever has it guards it.
-#ifndef EMBANK_TIERS_SPACE_LOG_ROOM_H_
-#define EMBANK_TIERS_SPACE_LOG_ROOM_H_
+// and the flush pass of a checkpoint need no leave; what makes rows dirty, or writes others'
+// records, does. Arithmetic alone; whoever has it guards it.
+#ifndef EMBANK_TIERS_SPACE_LOG_QUOTA_H_
+#define EMBANK_TIERS_SPACE_LOG_QUOTA_H_
 
 #include <cstdint>
 #include <vector>
 
 namespace embank {
 
-class LogRoom {
+class LogQuota {
  public:
   // ssd_bytes == 0: no limit.
-  LogRoom(uint64_t ssd_bytes, uint64_t segment_bytes)
+  LogQuota(uint64_t ssd_bytes, uint64_t segment_bytes)
       : ssd_bytes_(ssd_bytes),
         segment_bytes_(segment_bytes),
         rows_bytes_max_(ssd_bytes / kRowsPart) {}
@@ -44,7 +44,7 @@ class LogRoom {
   // Segments take so many bytes more, or fewer.
   void AddTaken(int64_t bytes) { taken_bytes_ += static_cast<uint64_t>(bytes); }
   // So many bytes are for manifests and heat.
-  void SetAside(uint64_t bytes) { aside_bytes_ = bytes; }
+  void ReserveMetadata(uint64_t bytes) { metadata_bytes_ = bytes; }
 
   // Rows of classes that forget are too many beyond so many bytes of rows.
   void LimitRows(uint64_t bytes) { rows_bytes_max_ = bytes; }
@@ -71,17 +71,17 @@ class LogRoom {
   }
 
   uint64_t taken_bytes() const { return taken_bytes_; }
-  uint64_t aside_bytes() const { return aside_bytes_; }
+  uint64_t metadata_bytes() const { return metadata_bytes_; }
   uint64_t dirty_bytes() const { return dirty_bytes_; }
   // Of the budget, for a checkpoint; without a limit nothing.
-  uint64_t kept_bytes() const;
+  uint64_t reserved_bytes() const;
 
  private:
   struct Class {
     uint32_t record_bytes = 0;  // 0: it is not counted
     bool forgets = false;
     int64_t slots = 1;
-    int64_t left_out_slots = 0;  // at most, until the sweep behind the next has ended
+    int64_t left_out_slots = 0;  // at most, until the flush pass behind the next has ended
     int64_t dirty_rows = 0;
     int64_t open_slots = 0;
     int64_t needed_segments = 0;
@@ -100,7 +100,7 @@ class LogRoom {
   uint64_t rows_bytes_max_;
   std::vector<Class> classes_;
   uint64_t taken_bytes_ = 0;
-  uint64_t aside_bytes_ = 0;
+  uint64_t metadata_bytes_ = 0;
   uint64_t dirty_bytes_ = 0;
   uint64_t live_bytes_ = 0;
   bool any_forgets_ = false;
@@ -110,4 +110,4 @@ class LogRoom {
 
 }  // namespace embank
 
-#endif  // EMBANK_TIERS_SPACE_LOG_ROOM_H_
+#endif  // EMBANK_TIERS_SPACE_LOG_QUOTA_H_

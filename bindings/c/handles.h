@@ -1,6 +1,6 @@
 // What stands behind the opaque handles; for tests that open a store in a world of their own.
-#ifndef EMBANK_BINDINGS_C_DOOR_H_
-#define EMBANK_BINDINGS_C_DOOR_H_
+#ifndef EMBANK_BINDINGS_C_HANDLES_H_
+#define EMBANK_BINDINGS_C_HANDLES_H_
 
 #include <memory>
 #include <utility>
@@ -31,4 +31,4 @@ Status OpenStoreIn(const embank_store_options* options, StoreEnvironment environ
 
 }  // namespace embank
 
-#endif  // EMBANK_BINDINGS_C_DOOR_H_
+#endif  // EMBANK_BINDINGS_C_HANDLES_H_
