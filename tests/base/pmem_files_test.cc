@@ -373,6 +373,7 @@ TEST_F(FakedMsyncTest, ASyncWritesBackAllThatWasWrittenSinceTheLastOne) {
   const auto file = Create("a");
   ASSERT_TRUE(file->Write(9'000, BytesOf("123")).ok());
   ASSERT_TRUE(file->Write(100, BytesOf("12345")).ok());
+  ASSERT_TRUE(file->Write(4'000, BytesOf("between")).ok());
   ASSERT_TRUE(file->Sync().ok());
   EXPECT_THAT(fake_.Calls(), ElementsAre("map", "msync 100 8903"));
   ASSERT_TRUE(file->Sync().ok());
