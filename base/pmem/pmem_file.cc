@@ -15,20 +15,19 @@
 namespace embank {
 
 PmemFile::PmemFile(std::unique_ptr<PosixFile> file, PmemFilePlace place, FileAccess access,
-                   const PmemLibrary* library, PmemTally* tally)
+                   PmemFileParts* parts)
     : place_(std::move(place)),
       path_(place_.directory->PathOf(place_.name)),
       access_(access),
-      library_(library),
-      tally_(tally),
+      parts_(parts),
       file_(std::move(file)) {}
 
 StatusOr<std::unique_ptr<PmemFile>> PmemFile::Open(std::unique_ptr<PosixFile> file,
                                                    PmemFilePlace place, FileAccess access,
-                                                   const PmemLibrary* library, PmemTally* tally) {
-  EMBANK_CHECK(file != nullptr && library != nullptr && tally != nullptr);
-  auto opened = std::unique_ptr<PmemFile>(
-      new PmemFile(std::move(file), std::move(place), access, library, tally));
+                                                   PmemFileParts* parts) {
+  EMBANK_CHECK(file != nullptr && parts != nullptr);
+  auto opened =
+      std::unique_ptr<PmemFile>(new PmemFile(std::move(file), std::move(place), access, parts));
   if (access == FileAccess::kCreate) return opened;
   const std::shared_ptr<PosixFile> of_system = opened->SystemFile();
   EMBANK_ASSIGN_OR_RETURN(const uint64_t bytes, of_system->SizeBytes());
@@ -60,9 +59,14 @@ Status PmemFile::Map(PosixFile* file) {
     if (status.ok()) {
       StatusOr<PmemMapping> mapped = access_ == FileAccess::kRead
                                          ? PmemMapping::MapToRead(number, bytes, path_)
-                                         : PmemMapping::MapToWrite(library_, number, path_);
+                                         : PmemMapping::MapToWrite(&parts_->library, number, path_);
       status = mapped.status();
       if (status.ok()) mapping_ = *std::move(mapped);
+    }
+    if (status.ok()) {
+      StatusOr<std::vector<BadRange>> bad = parts_->find_bad_ranges(number);
+      status = bad.status();
+      if (status.ok()) bad_ = *std::move(bad);
     }
   }
   file->EndUse();
@@ -84,10 +88,24 @@ Status PmemFile::CheckInside(const char* verb, uint64_t offset, uint64_t bytes) 
   });
 }
 
+// `code`: of the status of a range that meets a damaged one.
+Status PmemFile::CheckGood(StatusCode code, const char* verb, Range range) const {
+  for (const BadRange& bad : bad_) {
+    if (range.end <= bad.begin || bad.end <= range.begin) continue;
+    return StatusWithRoom(code, [&] {
+      return StrCat(verb, " ", path_, ": its bytes ", bad.begin, " to ", bad.end - 1,
+                    " are on bad blocks of the device");
+    });
+  }
+  return OkStatus();
+}
+
 Status PmemFile::Read(uint64_t offset, std::span<std::byte> into) {
   if (!is_mapped()) return SystemFile()->Read(offset, into);
   if (into.empty()) return OkStatus();
   EMBANK_RETURN_IF_ERROR(CheckInside("read", offset, into.size()));
+  const Range range = {offset, offset + into.size()};
+  EMBANK_RETURN_IF_ERROR(CheckGood(StatusCode::kDataLoss, "read", range));
   std::memcpy(into.data(), mapping_.bytes().data() + offset, into.size());
   return OkStatus();
 }
@@ -103,14 +121,16 @@ Status PmemFile::WriteUndrained(uint64_t offset, std::span<const std::byte> byte
   EMBANK_CHECK(access_ != FileAccess::kRead);
   if (bytes.empty()) return OkStatus();
   EMBANK_RETURN_IF_ERROR(CheckInside("write", offset, bytes.size()));
+  const Range range = {offset, offset + bytes.size()};
+  EMBANK_RETURN_IF_ERROR(CheckGood(StatusCode::kUnavailable, "write", range));
   std::byte* const to = mapping_.bytes().data() + offset;
-  tally_->written_bytes.fetch_add(bytes.size(), std::memory_order_relaxed);
+  parts_->tally.written_bytes.fetch_add(bytes.size(), std::memory_order_relaxed);
   if (is_pmem()) {
-    library_->copy(to, bytes.data(), bytes.size(), kPmemNoDrain | kPmemNonTemporal);
+    parts_->library.copy(to, bytes.data(), bytes.size(), kPmemNoDrain | kPmemNonTemporal);
     return OkStatus();
   }
   std::memcpy(to, bytes.data(), bytes.size());
-  NoteWritten({offset, offset + bytes.size()});
+  NoteWritten(range);
   return OkStatus();
 }
 
@@ -119,8 +139,8 @@ Status PmemFile::WriteUndrained(uint64_t offset, std::span<const std::byte> byte
 // read what was there before.
 void PmemFile::Drain() {
   if (!is_pmem()) return;
-  library_->drain();
-  tally_->drains.fetch_add(1, std::memory_order_relaxed);
+  parts_->library.drain();
+  parts_->tally.drains.fetch_add(1, std::memory_order_relaxed);
 }
 
 void PmemFile::NoteWritten(Range range) {
@@ -181,11 +201,11 @@ Status PmemFile::Sync() {
 Status PmemFile::SyncBytes(Range written) {
   Drain();
   if (is_pmem() || written.begin == written.end) return OkStatus();
-  tally_->msyncs.fetch_add(1, std::memory_order_relaxed);
+  parts_->tally.msyncs.fetch_add(1, std::memory_order_relaxed);
   EMBANK_CHECK(written.end <= mapping_.bytes().size());
   const std::span<std::byte> bytes =
       mapping_.bytes().subspan(written.begin, written.end - written.begin);
-  if (library_->msync(bytes.data(), bytes.size()) == 0) return OkStatus();
+  if (parts_->library.msync(bytes.data(), bytes.size()) == 0) return OkStatus();
   return ErrorOf(errno, "sync", path_);
 }
 

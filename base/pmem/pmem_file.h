@@ -8,9 +8,11 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/files/file_system.h"
 #include "base/files/posix_file.h"
+#include "base/pmem/bad_ranges.h"
 #include "base/pmem/pmem_library.h"
 #include "base/pmem/pmem_mapping.h"
 #include "base/status.h"
@@ -26,6 +28,13 @@ struct PmemTally {
   std::atomic<uint64_t> msyncs{0};
 };
 
+// What the files of a file system share. It outlives them.
+struct PmemFileParts {
+  PmemLibrary library;
+  BadRangeFinder find_bad_ranges;
+  PmemTally tally;
+};
+
 // The file's name in a directory of the system, for messages and for Preallocate.
 struct PmemFilePlace {
   Directory* directory;
@@ -33,7 +42,10 @@ struct PmemFilePlace {
 };
 
 // Thread-safe, but for Preallocate of a file that is not mapped: no other thread knows of the file
-// then. The library and the tally must outlive it, the directory its Preallocate.
+// then. The directory must outlive its Preallocate.
+//
+// A file with damaged parts, which are looked for when it is opened, shows no mapping: callers read
+// it by Read.
 class PmemFile final : public File {
  public:
   // Takes a file of the system that is open. A file with bytes is mapped, whole. An empty one is
@@ -41,10 +53,11 @@ class PmemFile final : public File {
   // Statuses: as PmemMapping, and as File::Preallocate.
   static StatusOr<std::unique_ptr<PmemFile>> Open(std::unique_ptr<PosixFile> file,
                                                   PmemFilePlace place, FileAccess access,
-                                                  const PmemLibrary* library, PmemTally* tally);
+                                                  PmemFileParts* parts);
 
+  // kDataLoss also: some of it is damaged.
   Status Read(uint64_t offset, std::span<std::byte> into) override;
-  // kOutOfRange also: not all of it lies in the mapped bytes.
+  // kOutOfRange also: not all of it lies in the mapped bytes. kUnavailable also: some is damaged.
   Status Write(uint64_t offset, std::span<const std::byte> bytes) override;
   // Maps the file if it is not mapped. On an error a file that was created has lost its name.
   // kUnimplemented also: the file is mapped and shorter.
@@ -55,7 +68,9 @@ class PmemFile final : public File {
   StatusOr<uint64_t> SizeBytes() override;
   void MayRest() override;
   bool direct() const override { return false; }
-  std::span<const std::byte> mapping() const override { return mapping_.bytes(); }
+  std::span<const std::byte> mapping() const override {
+    return bad_.empty() ? mapping_.bytes() : std::span<std::byte>();
+  }
 
   // As Write, which other threads may not see and no sync makes durable before Drain has returned
   // in the same thread.
@@ -72,22 +87,24 @@ class PmemFile final : public File {
   };
 
   PmemFile(std::unique_ptr<PosixFile> file, PmemFilePlace place, FileAccess access,
-           const PmemLibrary* library, PmemTally* tally);
+           PmemFileParts* parts);
 
   bool is_mapped() const { return !mapping_.bytes().empty(); }
   std::shared_ptr<PosixFile> SystemFile();
   Status Map(PosixFile* file);
   Status TakeHoles(PosixFile* file, uint64_t bytes, uint64_t taken_bytes);
   Status CheckInside(const char* verb, uint64_t offset, uint64_t bytes) const;
+  Status CheckGood(StatusCode code, const char* verb, Range range) const;
   void NoteWritten(Range range);
   Status SyncBytes(Range written);
 
   const PmemFilePlace place_;
   const std::string path_;
   const FileAccess access_;
-  const PmemLibrary* const library_;
-  PmemTally* const tally_;
-  PmemMapping mapping_;  // constant once other threads know of the file
+  PmemFileParts* const parts_;
+  // Constant once other threads know of the file.
+  PmemMapping mapping_;
+  std::vector<BadRange> bad_;
 
   Mutex mutex_;
   // nullptr: nothing needs it any more. A mapped file that is written needs it for its first sync.

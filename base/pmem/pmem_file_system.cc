@@ -14,8 +14,8 @@ namespace {
 
 class PmemDirectory final : public Directory {
  public:
-  PmemDirectory(std::unique_ptr<Directory> base, const PmemLibrary* library, PmemTally* tally)
-      : base_(std::move(base)), library_(library), tally_(tally) {}
+  PmemDirectory(std::unique_ptr<Directory> base, PmemFileParts* parts)
+      : base_(std::move(base)), parts_(parts) {}
 
   const std::string& path() const override { return base_->path(); }
 
@@ -32,7 +32,7 @@ class PmemDirectory final : public Directory {
     EMBANK_CHECK(of_system != nullptr);
     static_cast<void>(file.release());
     std::unique_ptr<PosixFile> owned(of_system);
-    return PmemFile::Open(std::move(owned), {base_.get(), name}, access, library_, tally_);
+    return PmemFile::Open(std::move(owned), {base_.get(), name}, access, parts_);
   }
 
   Status Rename(const std::string& from, const std::string& to) override {
@@ -57,18 +57,21 @@ class PmemDirectory final : public Directory {
 
  private:
   const std::unique_ptr<Directory> base_;
-  const PmemLibrary* const library_;
-  PmemTally* const tally_;
+  PmemFileParts* const parts_;
 };
 
 class MappedFileSystem final : public PmemFileSystem {
  public:
-  MappedFileSystem(FileSystem* base, const PmemLibrary& library) : base_(base), library_(library) {}
+  MappedFileSystem(FileSystem* base, const PmemLibrary& library, BadRangeFinder find_bad_ranges)
+      : base_(base) {
+    parts_.library = library;
+    parts_.find_bad_ranges = std::move(find_bad_ranges);
+  }
 
   Status CreateDirectory(const std::string& path) override { return base_->CreateDirectory(path); }
   StatusOr<std::unique_ptr<Directory>> OpenDirectory(const std::string& path) override {
     EMBANK_ASSIGN_OR_RETURN(std::unique_ptr<Directory> directory, base_->OpenDirectory(path));
-    return std::make_unique<PmemDirectory>(std::move(directory), &library_, &tally_);
+    return std::make_unique<PmemDirectory>(std::move(directory), &parts_);
   }
 
   // One drain is enough for all stores of a thread.
@@ -104,15 +107,14 @@ class MappedFileSystem final : public PmemFileSystem {
   }
 
   PmemCounters counters() const override {
-    return {.written_bytes = tally_.written_bytes.load(std::memory_order_relaxed),
-            .drains = tally_.drains.load(std::memory_order_relaxed),
-            .msyncs = tally_.msyncs.load(std::memory_order_relaxed)};
+    return {.written_bytes = parts_.tally.written_bytes.load(std::memory_order_relaxed),
+            .drains = parts_.tally.drains.load(std::memory_order_relaxed),
+            .msyncs = parts_.tally.msyncs.load(std::memory_order_relaxed)};
   }
 
  private:
   FileSystem* const base_;
-  const PmemLibrary library_;
-  PmemTally tally_;
+  PmemFileParts parts_;
 };
 
 }  // namespace
@@ -121,8 +123,9 @@ const char* NameOf(PmemKind kind) {
   return kind == PmemKind::kPmem ? "pmem" : "mapped files, msync";
 }
 
-std::unique_ptr<PmemFileSystem> MakePmemFileSystem(FileSystem* base, const PmemLibrary& library) {
-  return std::make_unique<MappedFileSystem>(base, library);
+std::unique_ptr<PmemFileSystem> MakePmemFileSystem(FileSystem* base, const PmemLibrary& library,
+                                                   BadRangeFinder find_bad_ranges) {
+  return std::make_unique<MappedFileSystem>(base, library, std::move(find_bad_ranges));
 }
 
 }  // namespace embank

@@ -18,6 +18,7 @@
 #include <memory>
 
 #include "base/files/file_system.h"
+#include "base/pmem/bad_ranges.h"
 #include "base/pmem/pmem_library.h"
 #include "base/status_or.h"
 
@@ -54,7 +55,8 @@ class PmemFileSystem : public FileSystem {
 
 // base: of MakePosixFileSystem; its directories, locks and descriptors are used. It must outlive
 // the file system. The library's functions are copied.
-std::unique_ptr<PmemFileSystem> MakePmemFileSystem(FileSystem* base, const PmemLibrary& library);
+std::unique_ptr<PmemFileSystem> MakePmemFileSystem(FileSystem* base, const PmemLibrary& library,
+                                                   BadRangeFinder find_bad_ranges = BadRangesOf);
 
 }  // namespace embank
 

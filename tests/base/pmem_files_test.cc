@@ -1,23 +1,31 @@
 // Mapped files: what they promise beyond file_system_test.cc, over libpmem and over a fake of it.
 // Run once as the machine is, and once with PMEM_IS_PMEM_FORCE=1: all that is mapped is persistent
 // memory then.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/fiemap.h>
+#include <linux/fs.h>
 #include <sched.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/files/posix_file_system.h"
+#include "base/pmem/bad_ranges.h"
 #include "base/pmem/pmem_file_system.h"
 #include "base/pmem/pmem_library.h"
 #include "tests/support/bytes.h"
@@ -448,6 +456,135 @@ TEST_F(FakedPmemTest, AFileThatIsOnlyReadIsNotWritten) {
   Create("a");
   const auto file = Open("a", FileAccess::kRead);
   EXPECT_DEATH(file->Write(0, BytesOf("x")).IgnoreError(), "broken");
+}
+
+// ---- damaged blocks ----
+
+TEST(BadRanges, OfAFileAreDataLossAndTheOthersAreRead) {
+  const ScratchDirectory directory;
+  const FakePmem fake(/*is_pmem=*/true);
+  const auto base = MakePosixFileSystem({});
+  std::vector<BadRange> bad;
+  const auto files = MakePmemFileSystem(
+      base.get(), FakePmem::library(), [&](int) -> StatusOr<std::vector<BadRange>> { return bad; });
+  const auto held = OpenedDirectory(files.get(), directory.path());
+  const auto whole = *held->Open("a", FileAccess::kCreate, FileCaching::kCached);
+  ASSERT_TRUE(whole->Preallocate(kBytes).ok());
+  bad = {{512, 1024}, {4096, 8192}};
+  const auto file = *held->Open("a", FileAccess::kWrite, FileCaching::kCached);
+  EXPECT_TRUE(file->mapping().empty());
+  EXPECT_EQ(*file->SizeBytes(), kBytes);
+  std::vector<std::byte> some(256);
+  for (const uint64_t offset : {257, 512, 900, 1023, 4000, 5000, 8191}) {
+    EXPECT_EQ(file->Read(offset, some).code(), StatusCode::kDataLoss) << offset;
+    EXPECT_EQ(file->Write(offset, some).code(), StatusCode::kUnavailable) << offset;
+  }
+  EXPECT_EQ(
+      file->Read(600, some).message(),
+      "read " + directory.path() + "/a: its bytes 512 to 1023 are on bad blocks of the device");
+  for (const uint64_t offset : {0, 256, 1024, 3840, 8192}) {
+    EXPECT_TRUE(file->Read(offset, some).ok()) << offset;
+    EXPECT_TRUE(file->Write(offset, some).ok()) << offset;
+  }
+}
+
+// A device of the system as sysfs shows it, with a list of our own, beside a real file.
+class BadBlocksTest : public testing::Test {
+ protected:
+  BadBlocksTest() {
+    const auto base = MakePosixFileSystem({});
+    const auto file = *OpenByPath(base.get(), path_, FileAccess::kCreate, FileCaching::kCached);
+    EXPECT_TRUE(file->Preallocate(1 << 20).ok());
+    EXPECT_TRUE(file->Write(0, std::vector<std::byte>(1 << 20, std::byte{1})).ok());
+    EXPECT_TRUE(file->Sync().ok());
+    descriptor_ = open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+    struct stat about;
+    EXPECT_EQ(fstat(descriptor_, &about), 0);
+    std::filesystem::create_directories(sysfs_ + "/devices/disk/part");
+    std::filesystem::create_directories(sysfs_ + "/dev/block");
+    link_ = sysfs_ + "/dev/block/" + std::to_string(major(about.st_dev)) + ":" +
+            std::to_string(minor(about.st_dev));
+  }
+  ~BadBlocksTest() override { close(descriptor_); }
+
+  // The file's first extent; of no bytes: the file system does not tell.
+  fiemap_extent FirstExtent() const {
+    alignas(fiemap) std::array<std::byte, sizeof(fiemap) + sizeof(fiemap_extent)> request = {};
+    fiemap head = {};
+    head.fm_length = FIEMAP_MAX_OFFSET;
+    head.fm_extent_count = 1;
+    std::memcpy(request.data(), &head, sizeof(head));
+    fiemap_extent extent = {};
+    if (ioctl(descriptor_, FS_IOC_FIEMAP, request.data()) != 0) return extent;
+    std::memcpy(&extent, request.data() + sizeof(head), sizeof(extent));
+    return extent;
+  }
+  void ShowDevice(const std::string& what) {
+    std::filesystem::create_directory_symlink(sysfs_ + "/devices/" + what, link_);
+  }
+  void WriteText(const std::string& name, const std::string& text) {
+    std::ofstream(sysfs_ + "/devices/" + name) << text;
+  }
+
+  const ScratchDirectory directory_;
+  const std::string path_ = directory_.path() + "/a";
+  const std::string sysfs_ = directory_.path() + "/sys";
+  std::string link_;
+  int descriptor_ = -1;
+};
+
+TEST_F(BadBlocksTest, AFileOnADiskHasThoseThatLieInItsExtents) {
+  const fiemap_extent extent = FirstExtent();
+  if (extent.fe_length == 0) GTEST_SKIP() << "no extents of files in " << directory_.path();
+  const uint64_t sector = extent.fe_physical / 512;
+  WriteText("disk/badblocks", std::to_string(sector - 2) + " 3\n" + std::to_string(sector + 8) +
+                                  " 1\n" + std::to_string(sector - 1) + " 1\n");
+  ShowDevice("disk");
+  const auto bad = BadRangesBelow(sysfs_, descriptor_);
+  ASSERT_TRUE(bad.ok()) << bad.status();
+  EXPECT_THAT(*bad, ElementsAre(BadRange{0, 512}, BadRange{4096, 4608}));
+}
+
+TEST_F(BadBlocksTest, AFileOfManyExtentsIsLookedThroughToItsEnd) {
+  if (FirstExtent().fe_length == 0) GTEST_SKIP() << "no extents in " << directory_.path();
+  constexpr uint64_t kExtents = 150;
+  const auto base = MakePosixFileSystem({});
+  const std::string path = directory_.path() + "/b";
+  const auto file = *OpenByPath(base.get(), path, FileAccess::kCreate, FileCaching::kCached);
+  for (uint64_t i = 0; i < kExtents; ++i) {
+    ASSERT_TRUE(file->Write(2 * i * kBlockBytes, std::vector<std::byte>(kBlockBytes)).ok());
+  }
+  ASSERT_TRUE(file->Sync().ok());
+  WriteText("disk/badblocks", "0 1000000000000\n");
+  ShowDevice("disk");
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const auto bad = BadRangesBelow(sysfs_, descriptor);
+  close(descriptor);
+  ASSERT_EQ(bad->size(), kExtents);
+  for (uint64_t i = 0; i < kExtents; ++i) {
+    EXPECT_EQ((*bad)[i], (BadRange{2 * i * kBlockBytes, (2 * i + 1) * kBlockBytes}));
+  }
+}
+
+TEST_F(BadBlocksTest, TheListOfAPartitionIsItsDisks) {
+  const fiemap_extent extent = FirstExtent();
+  if (extent.fe_length == 0) GTEST_SKIP() << "no extents of files in " << directory_.path();
+  const uint64_t sector = extent.fe_physical / 512;
+  WriteText("disk/badblocks", "5 1\n" + std::to_string(2048 + sector + 1) + " 2\n");
+  WriteText("disk/part/start", "2048\n");
+  ShowDevice("disk/part");
+  const auto bad = BadRangesBelow(sysfs_, descriptor_);
+  ASSERT_TRUE(bad.ok()) << bad.status();
+  EXPECT_THAT(*bad, ElementsAre(BadRange{512, 1536}));
+}
+
+TEST_F(BadBlocksTest, ADeviceWithoutAListHasNone) {
+  EXPECT_THAT(*BadRangesBelow(sysfs_, descriptor_), IsEmpty()) << "no device";
+  ShowDevice("disk");
+  EXPECT_THAT(*BadRangesBelow(sysfs_, descriptor_), IsEmpty()) << "no list";
+  WriteText("disk/badblocks", "\n");
+  EXPECT_THAT(*BadRangesBelow(sysfs_, descriptor_), IsEmpty()) << "an empty list";
+  EXPECT_THAT(*BadRangesOf(descriptor_), IsEmpty()) << "of this machine";
 }
 
 }  // namespace
