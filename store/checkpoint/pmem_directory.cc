@@ -85,6 +85,10 @@ Status PmemDirectory::OpenAndLock(const StoreOptions& options, const Manifest& o
   } else {
     EMBANK_RETURN_IF_ERROR(lock_->LockToChange(/*may_make_file=*/true));
   }
+  if (own_files_ != nullptr && !options.read_only) {
+    const Status kind = own_files_->KindOf(directory_.get()).status();
+    if (!kind.ok()) return Status(kind.code(), StrCat("pmem_path: ", kind.message()));
+  }
   EMBANK_ASSIGN_OR_RETURN(const std::vector<std::string> names, directory_->List());
   listing_ = StoreListing::Of(names);
   return CheckStore(options, opened.store_id);

@@ -101,7 +101,7 @@ bool LogAppender::IsFull(LogStream stream) const {
   if (stream == LogStream::kUser) {
     const LogQuota& quota = segments_.quota();
     // Without reservations compaction's segments are left to it here.
-    return options_.has_reservations ? !room.HasSegment() : room.SpareSegments() <= 0;
+    return options_.has_reservations ? !quota.HasSegment() : quota.SpareSegments() <= 0;
   }
   candidates_.AssertReaderHeld();
   return !segments_.quota().HasSegmentForCompaction(candidates_.BringsSpace());
@@ -143,8 +143,9 @@ Status LogAppender::MakeFile(LogSegment* segment) {
   segment->file->MayRest();
   EncodeSegmentHeader(segment->header, {header_block_.data(), kBlockBytes});
   Status status = segment->file->Preallocate(options_.segment_bytes);
-  // Where space cannot be taken ahead, it is taken as it is written.
-  if (IsUnimplemented(status)) status = OkStatus();
+  // Where space cannot be taken ahead, it is taken as it is written; but a store to a page of a
+  // mapped file without space would be SIGBUS.
+  if (IsUnimplemented(status) && options_.tier != Tier::kPmem) status = OkStatus();
   if (status.ok()) status = segment->Write(0, {header_block_.data(), kBlockBytes});
   if (!status.ok()) options_.directory->Remove(segment->name).IgnoreError();
   return status;
