@@ -93,9 +93,8 @@ void AddRun(GradientRun* run, size_t count, uint32_t dim, float* sum) {
   }
 }
 
-// The sum of a key's gradients: in `sum`, or where its only one is.
-const float* Sum(GradientChain chain, uint32_t dim, float* sum) {
-  if (const float* const only = chain.Only(); only != nullptr) return only;
+// Sums the gradients of a key that has several.
+[[gnu::noinline]] const float* SumAll(GradientChain chain, uint32_t dim, float* sum) {
   GradientRun run;
   SumGradients(chain.TakeRun(&run), dim, sum);
   while (!chain.done()) {
@@ -103,6 +102,12 @@ const float* Sum(GradientChain chain, uint32_t dim, float* sum) {
     AddRun(&run, count, dim, sum);
   }
   return sum;
+}
+
+// The sum of a key's gradients: in `sum`, or where its only one is, as for most keys.
+[[gnu::always_inline]] inline const float* Sum(GradientChain chain, uint32_t dim, float* sum) {
+  const float* const only = chain.Only();
+  return only != nullptr ? only : SumAll(chain, dim, sum);
 }
 
 // The gradients of one shard group on their way into the rows.
@@ -151,7 +156,7 @@ class GroupStep {
     ForEachGuess<IndexUse::kRead>(table, layout_.row_bytes, firsts.size(), hash_at, step);
   }
 
-  void StepOne(uint32_t first, const RowId& id, const FoundRow& found) {
+  [[gnu::always_inline]] void StepOne(uint32_t first, const RowId& id, const FoundRow& found) {
     group_.shard->mutex.AssertHeld();
     RowForUpdate row(batch_->table(), group_.shard, id, found, &memory_);
     Outcome outcome = row.outcome();

@@ -19,6 +19,7 @@ struct Case {
   SeededBug bug;
   const char* what;
   const char* test;  // that notices it
+  bool with_pmem = false;  // its stores have a PMem tier (tests/support/pmem_tier.h)
 };
 
 constexpr Case kCases[] = {
@@ -70,6 +71,19 @@ constexpr Case kCases[] = {
      "EvictedRows.AnOlderRecordIsNotPromoted"},
     {SeededBug::kMovedWithoutLook, "moved without a look",
      "Compaction.LeavesARowThatHasChangedMeanwhile"},
+    {SeededBug::kDrainLeftOut, "drain left out", "Checkpoints.SurviveEveryCrash", true},
+    {SeededBug::kPmemSegmentGivenUp, "PMem segment given up",
+     "PmemTier.WhatAKeptCheckpointHasStaysInPmem"},
+    {SeededBug::kDemotionForgets, "demotion forgets",
+     "PmemTier.FullPmemDemotesItsOldestRowsToTheSsd"},
+    {SeededBug::kMovedBeforeAppend, "entry moved before the append",
+     "PmemTier.FullPmemDemotesItsOldestRowsToTheSsd"},
+    {SeededBug::kStalePmemRecord, "stale record in PMem",
+     "PmemTier.ARowOfPmemThatChangesIsNotAnsweredAsItWas"},
+    {SeededBug::kMediumNotInManifest, "medium not in the manifest",
+     "PmemTier.AStoreIsReopenedWithItsRowsInAllTiers"},
+    {SeededBug::kNoCompactionDebt, "no compaction debt",
+     "WriteScope.SettingStatesPaysForCompaction"},
 };
 
 struct Ended {
@@ -79,10 +93,10 @@ struct Ended {
   std::string output;
 };
 
-Ended RunSuites(SeededBug bug, const std::string& tests) {
+Ended RunSuites(SeededBug bug, const std::string& tests, bool with_pmem = false) {
   const char* const program = std::getenv("EMBANK_SEEDED_SUITES");
   EXPECT_NE(program, nullptr) << "EMBANK_SEEDED_SUITES must name the program (ctest sets it)";
-  const std::string command = "exec " + std::string(program == nullptr ? "false" : program) + " " +
+  const std::string command = std::string(with_pmem ? "EMBANK_TEST_PMEM=1 " : "") + "exec " + std::string(program == nullptr ? "false" : program) + " " +
                               std::to_string(static_cast<int>(bug)) + " --gtest_fail_fast" +
                               " --gtest_filter=" + tests + " 2>&1";
   std::FILE* const pipe = popen(command.c_str(), "r");
@@ -111,20 +125,25 @@ TEST(SeededBugs, AreAllHere) {
 }
 
 TEST(SeededBugs, WithoutOneTheSuitesPass) {
-  std::set<std::string> tests;
-  for (const Case& c : kCases) tests.insert(c.test);
-  std::string filter;
-  for (const std::string& test : tests) filter += (filter.empty() ? "" : ":") + test;
-  const Ended ended = RunSuites(SeededBug::kNone, filter);
-  EXPECT_TRUE(ended.passed) << ended.output;
-  // A name that no test has would be missed by nobody else.
-  const std::string all = "[  PASSED  ] " + std::to_string(tests.size()) + " tests.";
-  EXPECT_NE(ended.output.find(all), std::string::npos) << ended.output;
+  for (const bool with_pmem : {false, true}) {
+    std::set<std::string> tests;
+    std::string filter;
+    for (const Case& c : kCases) {
+      if (c.with_pmem != with_pmem || !tests.insert(c.test).second) continue;
+      filter += (filter.empty() ? "" : ":") + std::string(c.test);
+    }
+    const Ended ended = RunSuites(SeededBug::kNone, filter, with_pmem);
+    EXPECT_TRUE(ended.passed) << ended.output;
+    // A name that no test has would be missed by nobody else.
+    const std::string all =
+        "[  PASSED  ] " + std::to_string(tests.size()) + (tests.size() == 1 ? " test." : " tests.");
+    EXPECT_NE(ended.output.find(all), std::string::npos) << ended.output;
+  }
 }
 
 TEST(SeededBugs, AreAllNoticed) {
   for (const Case& c : kCases) {
-    const Ended ended = RunSuites(c.bug, c.test);
+    const Ended ended = RunSuites(c.bug, c.test, c.with_pmem);
     EXPECT_TRUE(ended.by_difference || ended.by_check) << c.what << ", " << c.test << "\n"
                                                        << ended.output;
     std::printf("  %-28s%s by %s\n", c.what,

@@ -164,6 +164,16 @@ TEST_F(PmemTier, AStoreIsReopenedWithItsRowsInAllTiers) {
   ExpectRows(5000);
 }
 
+TEST_F(PmemTier, WhatAKeptCheckpointHasStaysInPmem) {
+  OpenWith(2 * kPmemBytes);
+  Fill(2400);
+  Checkpoint();
+  // All rows are written anew, many times over; none of it is in the checkpoint.
+  for (int round = 2; round < 6; ++round) Fill(2400, static_cast<float>(round));
+  Reopen();
+  ExpectRows(2400);
+}
+
 TEST_F(PmemTier, EveryRowIsScannedOnce) {
   OpenWith(kPmemBytes);
   Fill(4000);
