@@ -1,5 +1,5 @@
-// EMBANK_CHECK(condition): stops the process when an invariant of our own is broken, with the
-// place. For our defects only: what callers or the world do wrong is an Status.
+// EMBANK_CHECK(condition) stops the process, with the place, when an invariant of our own is
+// broken. It is for our defects only: errors of callers or of the system are a Status.
 #ifndef EMBANK_BASE_CHECK_H_
 #define EMBANK_BASE_CHECK_H_
 

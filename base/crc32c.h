@@ -8,11 +8,11 @@
 
 namespace embank {
 
-// The checksum of what `crc` covers followed by `data`; 0 for `crc` starts one. By the processor's
-// instruction where it has one, else by table: same value.
+// Returns the checksum of the bytes that `crc` covers followed by `data`; 0 for `crc` starts one.
+// Uses the processor's instruction where it has one, else a table: the value is the same.
 uint32_t ExtendCrc32c(uint32_t crc, std::span<const std::byte> data);
 
-// The table version, on every machine.
+// The version with a table, on every machine.
 uint32_t ExtendCrc32cPortable(uint32_t crc, std::span<const std::byte> data);
 
 // "sse4.2" or "table".

@@ -10,7 +10,7 @@
 
 namespace embank {
 
-// The default mode while it lives; then the caller's again, with its exception flags as they were.
+// Sets the default mode while it lives; then restores the caller's, with its exception flags.
 class DefaultFloatMode {
  public:
 #if defined(__x86_64__)

@@ -1,4 +1,4 @@
-// A callable that somebody else owns and that is called while it lives: for parameters.
+// A reference to a callable that its caller owns and that outlives the call: for parameters.
 #ifndef EMBANK_BASE_FUNCTION_REF_H_
 #define EMBANK_BASE_FUNCTION_REF_H_
 

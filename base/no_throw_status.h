@@ -1,4 +1,4 @@
-// Statuses that are made where an exception would undo what is done, or end the process.
+// Statuses for code in which an exception would undo finished work, or end the process.
 #ifndef EMBANK_BASE_NO_THROW_STATUS_H_
 #define EMBANK_BASE_NO_THROW_STATUS_H_
 
@@ -8,7 +8,7 @@
 
 namespace embank {
 
-// A status with what message() says, or without it where there is no memory for one.
+// Returns a status with the text of message(), or without text if there is no memory for it.
 template <typename Message>
 Status NoThrowStatus(StatusCode code, Message message) {
   try {

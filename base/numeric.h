@@ -1,4 +1,4 @@
-// Powers, logarithms and normal quantiles of our own: libm's may differ in the last bit from
+// Powers, logarithms and normal quantiles of our own. Those of libm may differ in the last bit from
 // machine to machine, and a row's bits must not (docs/arithmetic.md).
 #ifndef EMBANK_BASE_NUMERIC_H_
 #define EMBANK_BASE_NUMERIC_H_
@@ -22,7 +22,7 @@ EMBANK_HOST_DEVICE inline double Power(double base, uint32_t exponent) {
 // Natural logarithm of a positive normal number.
 double NaturalLog(double x);
 
-// The x below which a standard normal variable falls with probability p, 0 < p < 1.
+// Returns the x below which a standard normal variable falls with probability p, 0 < p < 1.
 // Wichura, Algorithm AS 241 (Applied Statistics 37, 1988), PPND16: relative error about 1e-16.
 double NormalQuantile(double p);
 

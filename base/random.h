@@ -1,5 +1,5 @@
-// The source of all random numbers: a pure function of a seed and a position, so that any part of a
-// sequence is made anywhere, in parallel, and always the same.
+// The source of all random numbers: a pure function of a seed and a position. So any part of a
+// sequence can be made anywhere, in parallel, and is always the same.
 #ifndef EMBANK_BASE_RANDOM_H_
 #define EMBANK_BASE_RANDOM_H_
 
@@ -20,7 +20,7 @@ class CounterRandom {
   }
   // Uniform in [0, 1), a multiple of 2^-24.
   EMBANK_HOST_DEVICE constexpr float UnitFloat(uint64_t i) const {
-    // 24 bits: by way of 32, which all machines convert many at a time.
+    // The 24 bits go through 32, which all machines convert many at a time.
     return static_cast<float>(static_cast<int32_t>(Bits(i) >> 40)) * 0x1p-24f;
   }
   // Uniform in (0, 1): the middles of 2^52 equal parts, exactly.

@@ -1,7 +1,6 @@
 // Mistakes that the library makes on purpose in one build of a test, which shows that the suites
-// notice each (tests/seeded/). In every other build Seeded() is false, and nothing is left of the
-// places that ask it. Only sources ask it, no headers: the suites' own objects are those of the
-// other tests.
+// notice each (tests/seeded/). In every other build Seeded() is false, and the compiler removes the
+// calls. Only sources call it, no headers: the suites' own objects are those of the other tests.
 #ifndef EMBANK_BASE_SEEDED_BUG_H_
 #define EMBANK_BASE_SEEDED_BUG_H_
 
@@ -9,40 +8,40 @@ namespace embank {
 
 enum class SeededBug {
   kNone,
-  // Durability: what is not forced out, or too late.
+  // Durability: syncs that are missing or late.
   kNoSegmentSync,           // segments are not synced before their manifest
   kNoSegmentNameSync,       // nor is the directory in which their names are
-  kManifestBeforeSegments,  // the manifest is made durable first, what it names afterwards
+  kManifestBeforeSegments,  // the manifest is made durable first, its segments afterwards
   kNoManifestSync,          // a manifest is renamed before its bytes are durable
   kNoManifestNameSync,      // the directory is not synced behind the rename
-  kNoSyncAtOpening,         // nor when a manifest is found that a killed process left
+  kNoSyncAtOpening,         // nor at an opening that finds the manifest of a killed process
   kFailedSyncIgnored,       // a sync that failed is tried again as if nothing had happened
   kDoubtIgnored,            // so is that of the directory behind a manifest
-  kBufferNeverWritten,      // a queued buffer is said to be written, and dropped
-  // Reading: what is believed.
+  kBufferNeverWritten,      // a queued buffer is reported as written, and dropped
+  // Reading: checks that are missing.
   kNoChecksum,        // a record's checksum is not compared
   kNoSalt,            // it does not cover the place
   kNoFooterIdentity,  // a footer may be another segment's
   kNoHeaderIdentity,  // so may a header
-  kAnyRecord,         // a record is taken for the row that was asked for, unread
+  kAnyRecord,         // a record is taken for the wanted row, unread
   kLossIsAbsence,     // a row whose record cannot be read counts as absent
   kSilentWayBack,     // a damaged newest checkpoint opens the older one
   kGapNotSeen,        // so does a newest one whose manifest is missing
-  // What a checkpoint has.
+  // Contents of a checkpoint.
   kNoPreImage,        // a row that changes before the flush pass comes to it is not saved
   kNoNextCheckpoint,  // changes behind a barrier count as before it
   kBitMissing,        // rows that come late to a checkpoint are left out of its bitmap
   kBitTooMany,        // rows of the next one get into it
   kFrozenLate,        // rows that die behind the barrier are missing in the bitmap
-  // What lives, and where.
+  // Liveness and location of rows.
   kChangedRowStaysClean,  // a changed row counts as one that the log has
   kRecordOutlivesChange,  // a changed row's record counts as live
   kKeptSegmentGivenUp,    // a segment that a kept checkpoint has is given up
-  kFrozenSegmentGivenUp,  // so is one that the checkpoint under way has
+  kFrozenSegmentGivenUp,  // so is a segment that the checkpoint under way has
   kNumbersUsedAgain,      // ids of segments and records begin again at each opening
   kVersionNotStepped,     // a row leaves its slot, and the slot's version stays
-  kOldRecordPromoted,     // a record comes up though the row has moved on
-  kMovedWithoutLook,      // compaction moves a record that is the row's no more
+  kOldRecordPromoted,     // a record is promoted though the row has moved on
+  kMovedWithoutLook,      // compaction moves a record that is not the row's any more
   // Tiers of logs.
   kDrainLeftOut,         // stores to PMem are not drained before they count as durable
   kPmemSegmentGivenUp,   // a segment of PMem that a checkpoint has is given up

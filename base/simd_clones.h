@@ -1,8 +1,8 @@
-// EMBANK_SIMD_CLONES: on a function whose loops the compiler vectorises: it is built for several
-// instruction sets, and the best one of the machine is chosen when the program is loaded. The
+// EMBANK_SIMD_CLONES stands before a function with loops that the compiler vectorises. The function
+// is built for several instruction sets, and the loader chooses the best one of the machine. The
 // results are the same bits, since nothing is contracted and no order is changed.
 //
-// Not under sanitizers, whose run-time is not up yet when the choice is made, and not where
+// It does nothing under sanitizers, whose run-time is not ready when the choice is made, and where
 // EMBANK_NO_SIMD_CLONES is defined: tests/simd builds such functions for one set alone.
 #ifndef EMBANK_BASE_SIMD_CLONES_H_
 #define EMBANK_BASE_SIMD_CLONES_H_

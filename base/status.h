@@ -11,7 +11,7 @@
 
 namespace embank {
 
-// Why an operation failed. The numbers are those of gRPC and of absl::StatusCode.
+// The causes of failure. The numbers are those of gRPC and of absl::StatusCode.
 enum class StatusCode {
   kOk = 0,
   kCancelled = 1,
@@ -50,7 +50,7 @@ class [[nodiscard]] Status {
   }
   // "OK", or "NOT_FOUND: the message".
   std::string ToString() const;
-  // For a result that nobody needs.
+  // Ignores a result on purpose.
   void IgnoreError() const {}
   // Becomes `other` if this is OK: the first error is kept.
   void Update(const Status& other) {

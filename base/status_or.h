@@ -17,7 +17,7 @@ class [[nodiscard]] StatusOr {
  public:
   using value_type = T;
 
-  // No value, for a reason that is not known.
+  // Makes a failure of an unknown cause.
   StatusOr() : status_(StatusCode::kUnknown, "") {}
   // Implicit, so that a function returns a status or a value as it stands; the constraints keep the
   // template from hiding copies.
@@ -38,7 +38,7 @@ class [[nodiscard]] StatusOr {
   bool ok() const { return status_.ok(); }
   const Status& status() const { return status_; }
 
-  // The value. Stops the process where there is none.
+  // Returns the value. Stops the process if there is none.
   const T& value() const& { return Checked(*this); }
   T& value() & { return Checked(*this); }
   T&& value() && { return std::move(Checked(*this)); }
@@ -48,7 +48,7 @@ class [[nodiscard]] StatusOr {
   const T* operator->() const { return &Checked(*this); }
   T* operator->() { return &Checked(*this); }
 
-  // The value, or `other` where there is none.
+  // Returns the value, or `other` if there is none.
   template <typename U>
   T value_or(U&& other) const& {
     return value_.value_or(std::forward<U>(other));

@@ -1,5 +1,4 @@
-// Text put together from pieces: words and numbers. Numbers are written the same whatever the
-// process's locale is.
+// Text made of pieces: words and numbers. Numbers do not depend on the process's locale.
 #ifndef EMBANK_BASE_STR_CAT_H_
 #define EMBANK_BASE_STR_CAT_H_
 
@@ -46,7 +45,7 @@ class StrPiece {
     const std::to_chars_result end = std::to_chars(digits_.begin(), digits_.end(), number);
     text_ = std::string_view(digits_.data(), static_cast<size_t>(end.ptr - digits_.data()));
   }
-  // Six digits, as %g writes them.
+  // Writes six digits, as %g does.
   template <std::floating_point Number>
   StrPiece(Number number) {
     WriteDouble(static_cast<double>(number));
@@ -64,10 +63,10 @@ class StrPiece {
   std::string_view text_;
 };
 
-// Appends the pieces to `text`, none of which may be a part of it.
+// Appends the pieces to `text`; no piece may be a part of it.
 void StrAppendPieces(std::string* text, std::initializer_list<std::string_view> pieces);
 
-// The pieces, one behind the other.
+// Returns the pieces as one text.
 template <typename... Pieces>
 std::string StrCat(const Pieces&... pieces) {
   std::string text;
@@ -75,13 +74,13 @@ std::string StrCat(const Pieces&... pieces) {
   return text;
 }
 
-// Appends the pieces to `text`, none of which may be a part of it.
+// Appends the pieces to `text`; no piece may be a part of it.
 template <typename... Pieces>
 void StrAppend(std::string* text, const Pieces&... pieces) {
   StrAppendPieces(text, {StrPiece(pieces).text()...});
 }
 
-// What `append(&text, thing)` appends for each of the things, with `between` between them.
+// Calls append(&text, thing) for each of the things, and puts `between` between them.
 template <typename Things, typename Append>
 std::string StrJoin(const Things& things, std::string_view between, Append append) {
   std::string text;
@@ -94,7 +93,7 @@ std::string StrJoin(const Things& things, std::string_view between, Append appen
   return text;
 }
 
-// The things as StrCat writes them, with `between` between them.
+// Returns the things as StrCat writes them, with `between` between them.
 template <typename Things>
 std::string StrJoin(const Things& things, std::string_view between) {
   return StrJoin(things, between,

@@ -1,5 +1,5 @@
-// What clang's analysis of locks (-Wthread-safety) is told about locks and what they guard. Nothing
-// for other compilers.
+// Macros that tell clang's lock analysis (-Wthread-safety) about locks and the data that they
+// guard. Other compilers see nothing.
 #ifndef EMBANK_BASE_THREAD_ANNOTATIONS_H_
 #define EMBANK_BASE_THREAD_ANNOTATIONS_H_
 
@@ -9,10 +9,10 @@
 #define EMBANK_THREAD_ATTRIBUTE(attribute)
 #endif
 
-// Of a variable: the lock under which alone it is used.
+// On a variable: the lock that must be held to use it.
 #define EMBANK_GUARDED_BY(lock) EMBANK_THREAD_ATTRIBUTE(guarded_by(lock))
 
-// Of a function: the locks that its caller holds, exclusively or shared.
+// On a function: the locks that its caller must hold, exclusively or shared.
 #define EMBANK_EXCLUSIVE_LOCKS_REQUIRED(...) \
   EMBANK_THREAD_ATTRIBUTE(exclusive_locks_required(__VA_ARGS__))
 #define EMBANK_SHARED_LOCKS_REQUIRED(...) \
@@ -21,13 +21,13 @@
 #define EMBANK_LOCKS_EXCLUDED(...) EMBANK_THREAD_ATTRIBUTE(locks_excluded(__VA_ARGS__))
 // A function returns this lock, or a pointer to it.
 #define EMBANK_LOCK_RETURNED(lock) EMBANK_THREAD_ATTRIBUTE(lock_returned(lock))
-// Of a function whose locks the analysis cannot follow.
+// On a function whose locks the analysis cannot follow.
 #define EMBANK_NO_THREAD_SAFETY_ANALYSIS EMBANK_THREAD_ATTRIBUTE(no_thread_safety_analysis)
 
-// Of a type that is a lock, or that holds one for a scope.
+// On a type that is a lock, or that holds one for a scope.
 #define EMBANK_LOCKABLE EMBANK_THREAD_ATTRIBUTE(lockable)
 #define EMBANK_SCOPED_LOCKABLE EMBANK_THREAD_ATTRIBUTE(scoped_lockable)
-// Of its functions: which take the lock, give it up, or expect it.
+// On functions of such a type: they take the lock, release it, or expect it.
 #define EMBANK_EXCLUSIVE_LOCK_FUNCTION(...) \
   EMBANK_THREAD_ATTRIBUTE(exclusive_lock_function(__VA_ARGS__))
 #define EMBANK_SHARED_LOCK_FUNCTION(...) EMBANK_THREAD_ATTRIBUTE(shared_lock_function(__VA_ARGS__))

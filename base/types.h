@@ -1,4 +1,4 @@
-// The words of all layers: keys, batches of keys and rows, and what became of each key.
+// The types of all layers: keys, batches of keys and rows, and the outcome of each key.
 #ifndef EMBANK_BASE_TYPES_H_
 #define EMBANK_BASE_TYPES_H_
 
@@ -28,7 +28,7 @@ enum class Optimizer : int32_t {
 enum class InitializerKind : int32_t { kZero = 0, kConstant = 1, kUniform = 2, kNormal = 3 };
 enum class MissingRule : int32_t { kCreate = 0, kDefault = 1, kZero = 2, kSkip = 3 };
 
-// Outcomes of a batch, one per key; empty when the caller did not ask for them.
+// Outcomes of a batch, one per key; empty when the caller does not want them.
 using OutcomeSpan = std::span<uint8_t>;
 
 // Rows of a batch, in the caller's memory: row i begins at data + i * stride_bytes, unaligned.

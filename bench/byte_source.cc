@@ -70,7 +70,7 @@ class ZstdFile final : public ByteSource {
       }
       frame_is_open_ = result != 0;
     }
-    // A frame that still owes bytes at the end of the file was cut off.
+    // A frame that lacks bytes at the end of the file was cut off.
     if (output.pos < output.size && frame_is_open_) {
       return DataLossError(StrCat(file_->path(), ": truncated .zst: frame incomplete"));
     }

@@ -16,11 +16,11 @@ class ByteSource {
  public:
   virtual ~ByteSource() = default;
 
-  // Fills `out` from its front and returns the number of bytes, less than asked only at the end, 0
-  // when it is over. DATA_LOSS names the file and what is wrong with it.
+  // Fills `out` from its front and returns the number of bytes; less than out.size() only at the
+  // end, 0 behind it. DATA_LOSS: the message names the file and the damage.
   virtual StatusOr<size_t> Read(std::span<std::byte> out) = 0;
 
-  // How much of the file was read, 0..1, for progress.
+  // The part of the file that was read, 0..1, for progress.
   virtual double FractionRead() const = 0;
 };
 

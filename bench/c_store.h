@@ -29,7 +29,7 @@ struct CStore {
   embank_table* table = nullptr;
 };
 
-// What store and table hold, from embank_memory_report and embank_table_get_info.
+// Memory of store and table, from embank_memory_report and embank_table_get_info.
 struct CStoreMemory {
   uint64_t used_bytes = 0;
   uint64_t index_bytes = 0;
@@ -40,8 +40,8 @@ struct CStoreMemory {
 // The code of a C call, with the thread's last message.
 Status ToStatus(embank_status status);
 
-// Opens a store, and its table: that of MakeTableOptions(shape) with a policy, or the one that is
-// there.
+// Opens a store and its table: a new table of MakeTableOptions(shape) with a policy, or the
+// existing one.
 StatusOr<CStore> OpenCStore(const embank_store_options& options, const TableShape& shape,
                             int32_t eviction = EMBANK_EVICT_LRU);
 // Opens a store in memory without a budget and creates the table of MakeTableOptions(shape) in it.

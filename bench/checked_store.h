@@ -1,5 +1,5 @@
-// A store that goes through the batches of a trainer, and the oracle that goes through them too:
-// every answer of the one is compared with the other's, bit for bit.
+// A store that runs the batches of a trainer, and an oracle that runs them, too. Every answer of
+// the store is compared with the oracle's, bit for bit.
 #ifndef EMBANK_BENCH_CHECKED_STORE_H_
 #define EMBANK_BENCH_CHECKED_STORE_H_
 
@@ -37,19 +37,19 @@ class CheckedStore {
   // Batches have at most `batch` keys. `keeps_heat`: the heat of scanned rows is compared too.
   CheckedStore(const TableShape& shape, uint64_t batch, uint64_t seed, bool keeps_heat);
 
-  // The store from now on; it has been through the batches that the oracle has been through.
+  // Sets the store; it has run the same batches as the oracle.
   void Take(CStore store) { store_ = std::move(store); }
   void Close() { store_ = {}; }
   const CStore& store() const { return store_; }
 
-  // A batch is looked up, creating rows, and its gradients are applied, if there is an optimizer.
-  // A failed call of the store; what differs is no error: see check().
+  // Looks a batch up, creating rows, and applies its gradients, if there is an optimizer. Returns
+  // the status of a failed call of the store. A difference is no error: see check().
   Status RunBatch(KeySpan keys);
-  // The same, and how long it took.
+  // Does the same, and returns its duration.
   StatusOr<RunSlice> RunTimedBatch(KeySpan keys);
-  // The same for the oracle alone: the store has been through the batch.
+  // Does the same for the oracle alone: the store has run the batch already.
   Status Follow(KeySpan keys);
-  // Compares all rows. `progress` is told the share that was scanned.
+  // Compares all rows. Reports the scanned part to `progress`.
   Status Scan(FunctionRef<void(double)> progress);
 
   const OracleCheck& check() const { return check_; }

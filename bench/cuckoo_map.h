@@ -1,4 +1,4 @@
-// libcuckoo's map as the peer engine wants it. The one file that names libcuckoo.
+// libcuckoo's map for the peer engine. No other file names libcuckoo.
 #ifndef EMBANK_BENCH_CUCKOO_MAP_H_
 #define EMBANK_BENCH_CUCKOO_MAP_H_
 
@@ -12,15 +12,14 @@
 
 namespace embank {
 
-// One concurrent map for all shards: it has locks of its own. It offers no way to ask for its lines
-// ahead of time.
+// One concurrent map for all shards, with locks of its own. It cannot prefetch its lines.
 class CuckooMap {
  public:
   CuckooMap(uint32_t /*shard_bits*/, uint64_t rows_announced)
       : map_(rows_announced > 0 ? rows_announced : libcuckoo::DEFAULT_SIZE, MixHash(),
              std::equal_to<Key>(), HugePageAllocator<Entry>(&counter_)) {}
 
-  // Nothing.
+  // Does nothing.
   void Prefetch(uint32_t /*shard*/, Key /*key*/) const {}
 
   // kNoLocation: absent.
@@ -33,7 +32,7 @@ class CuckooMap {
   // Adds a key that is not there.
   void Insert(uint32_t /*shard*/, Key key, Location location) { map_.insert(key, location); }
 
-  // Of the map and its locks.
+  // Bytes of the map and its locks.
   uint64_t memory_bytes() const { return counter_.used_bytes(); }
 
  private:

@@ -1,4 +1,4 @@
-// The distinct keys of every batch of a stream, found beforehand.
+// The distinct keys of every batch of a stream, computed beforehand.
 #ifndef EMBANK_BENCH_DISTINCT_KEYS_H_
 #define EMBANK_BENCH_DISTINCT_KEYS_H_
 
@@ -12,7 +12,7 @@ namespace embank {
 // Constant after construction.
 class DistinctKeys {
  public:
-  // `positions` are taken in batches of `batch`, the last may be shorter; they must outlive this.
+  // Splits `positions` into batches of `batch` (the last may be shorter); they must outlive this.
   DistinctKeys(KeySpan positions, uint64_t batch);
 
   // The distinct keys of a batch of the positions, in order of first appearance.

@@ -76,7 +76,7 @@ class EmbankSsdEngine final : public SsdEngine {
     longest_barrier_us_ = std::max(longest_barrier_us_, barrier_us);
     return OkStatus();
   }
-  // What is left is buffers on their way.
+  // The remainder is buffers on their way to the device.
   Status Settle() override { return OkStatus(); }
   Status Compact() override { return OkStatus(); }
 

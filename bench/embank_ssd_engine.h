@@ -11,11 +11,11 @@
 
 namespace embank {
 
-// Which of Embank's stores: rows leave memory by LRU, which is the default, or by LFU; or none
-// leaves, in a store that has no path: what a store costs whose rows all fit.
+// The kind of Embank's store. Rows leave memory by LRU, which is the default, or by LFU; or none
+// leaves, in a store without a path, which shows the costs of a store whose rows all fit.
 enum class EmbankSsdKind { kLru, kLfu, kMemory };
 
-// That of an engine's name; nothing: it is another's.
+// The kind of an engine's name; nothing: it is another engine.
 std::optional<EmbankSsdKind> EmbankSsdKindOf(const std::string& engine);
 
 // Calls work on the calling threads only; an opening uses as many threads as will call. kMemory is

@@ -1,4 +1,4 @@
-// What a kv run compares: something that keeps rows by key and takes batches.
+// An engine of a kv run: it keeps rows by key and takes batches.
 #ifndef EMBANK_BENCH_ENGINE_H_
 #define EMBANK_BENCH_ENGINE_H_
 
@@ -45,7 +45,7 @@ class Engine {
   // One optimizer step per distinct key; `gradients` has dim floats per key.
   virtual Status Update(KeySpan keys, const float* gradients, uint8_t* outcomes) = 0;
 
-  // What it holds now.
+  // Returns the memory that the engine holds now.
   virtual StatusOr<EngineMemory> Memory() const = 0;
 };
 

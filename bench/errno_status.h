@@ -1,4 +1,4 @@
-// What the system says of a file, as a status.
+// An error of the system about a file, as a status.
 #ifndef EMBANK_BENCH_ERRNO_STATUS_H_
 #define EMBANK_BENCH_ERRNO_STATUS_H_
 
@@ -12,7 +12,7 @@
 
 namespace embank {
 
-// A status for the value of errno behind a failed call; `what` failed.
+// A status for errno after a failed call; `what` failed.
 inline Status ErrnoStatus(int error, std::string_view what) {
   const std::string message =
       StrCat(std::string(what), ": ", std::generic_category().message(error));

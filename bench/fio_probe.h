@@ -1,5 +1,5 @@
-// What the SSD gives to a program that does nothing else: fio, as a child process, on a file
-// beside the engines' and as large as their data.
+// Measures the SSD under a program that does nothing else: fio, as a child process. Its file is
+// beside the engines' files and as large as their data.
 #ifndef EMBANK_BENCH_FIO_PROBE_H_
 #define EMBANK_BENCH_FIO_PROBE_H_
 
@@ -20,17 +20,18 @@ struct FioReads {
 // One thread.
 class FioProbe {
  public:
-  // Writes the file, of whole MiB, into a directory. UNIMPLEMENTED: there is no fio; UNAVAILABLE:
-  // it failed, with its words. Blocks, as all of its calls do.
+  // Writes the file, of whole MiB, into a directory. UNIMPLEMENTED: fio is not installed.
+  // UNAVAILABLE: fio failed; the message has its words. Blocks, like all of its calls.
   static StatusOr<std::unique_ptr<FioProbe>> Create(const std::string& directory, uint64_t bytes);
-  // Removes what it made.
+  // Removes its file.
   ~FioProbe();
   FioProbe(const FioProbe&) = delete;
   FioProbe& operator=(const FioProbe&) = delete;
 
-  // Random reads of 4 KiB past the page cache: `jobs` threads with `depth` reads in flight each.
+  // Random reads of 4 KiB without the page cache: `jobs` threads with `depth` reads in flight each.
   StatusOr<FioReads> RandomReads(uint32_t depth, uint32_t jobs, double seconds);
-  // Once through the file in order, 1 MiB at a time, past the page cache: bytes per second.
+  // Reads the file once in order, 1 MiB at a time, without the page cache; returns bytes per
+  // second.
   StatusOr<double> SequentialRead();
   StatusOr<double> SequentialWrite();
 

@@ -104,7 +104,7 @@ std::string FigureElement(const HtmlFigure& figure) {
                 Paragraph("caption", figure.caption), SvgElement(figure.plot), "</figure>\n");
 }
 
-// What `path` has; "" where there is no file.
+// The contents of the file at `path`; "" where there is no file.
 StatusOr<std::string> ReadPage(const std::string& path) {
   const FilePointer file(std::fopen(path.c_str(), "rb"));
   if (file == nullptr && errno == ENOENT) return "";

@@ -38,8 +38,8 @@ struct HtmlSection {
 // The section as HTML. All texts are escaped.
 std::string SectionElement(const HtmlSection& section);
 
-// Whether AppendToPage can work, before a long run is wasted on it. Leaves what is there.
-// INVALID_ARGUMENT: the file is there, and was not made here; else why it cannot be written.
+// Checks that AppendToPage can work, before a long run is wasted. Changes nothing.
+// INVALID_ARGUMENT: the file was not made here; else the reason why it cannot be written.
 Status CheckPage(const std::string& path);
 
 // Adds a section at the end of the page `path`, which is made if it is missing or empty. Statuses

@@ -1,4 +1,4 @@
-// An allocator for the peers' maps: large arrays lie on huge pages, as Embank's do, and every byte
+// An allocator for the peers' maps: large arrays are on huge pages, like Embank's, and every byte
 // is counted.
 #ifndef EMBANK_BENCH_HUGE_PAGE_ALLOCATOR_H_
 #define EMBANK_BENCH_HUGE_PAGE_ALLOCATOR_H_
@@ -33,7 +33,7 @@ class HugePageAllocator {
     return reinterpret_cast<T*>(*memory);
   }
 
-  // What allocate(count) gave.
+  // Frees memory that allocate(count) returned.
   void deallocate(T* memory, size_t count) {
     const size_t bytes = ChargedBytes(count);
     counter_->Release(bytes);
@@ -44,7 +44,7 @@ class HugePageAllocator {
     }
   }
 
-  // Where the bytes are counted.
+  // The counter of bytes.
   MemoryBudget* counter() const { return counter_; }
 
   template <typename U>

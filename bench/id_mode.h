@@ -1,5 +1,5 @@
-// From the rank of a generated key to the key itself: how popularity lies in the key space changes
-// what caches and hash tables see.
+// Maps the rank of a generated key to the key itself. The order of popularity in the key space
+// matters for caches and hash tables.
 //
 //   permuted           0..n-1, popularity scattered (a bijection)
 //   first-appearance   0..n-1 in the order in which a stream meets them: popular keys are small

@@ -1,4 +1,4 @@
-// Where a replay's keys come from: a trace, or a generator.
+// The source of a replay's keys: a trace, or a generator.
 #ifndef EMBANK_BENCH_KEY_SOURCE_H_
 #define EMBANK_BENCH_KEY_SOURCE_H_
 
@@ -19,13 +19,13 @@ class KeySource {
  public:
   virtual ~KeySource() = default;
 
-  // The next keys; fewer than asked only at the end, 0 when it is over. Statuses of TraceReader.
+  // Returns the next keys; fewer than wanted only at the end, 0 behind it. Statuses of TraceReader.
   virtual StatusOr<size_t> Read(std::span<Key> keys) = 0;
 
-  // How much of it was read, 0..1.
+  // The part of it that was read, 0..1.
   virtual double FractionRead() const = 0;
 
-  // In a few words.
+  // A short description.
   virtual std::string Description() const = 0;
 };
 

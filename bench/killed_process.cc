@@ -39,7 +39,7 @@ StatusOr<KilledProcess> KilledProcess::Start(FunctionRef<Status(Tell)> body) {
   const auto tell = [&](Step step) {
     if (write(ends[1], &step, sizeof step) != sizeof step) _exit(1);
   };
-  // What is not caught ends the copy here: the rest of its stack is the other process's.
+  // An exception must not leave the forked copy: the rest of its stack belongs to the parent.
   const Status status = [&]() noexcept { return body(tell); }();
   if (!status.ok()) {
     const std::string line = StrCat("the process that is killed: ", status.message(), "\n");

@@ -1,4 +1,4 @@
-// A process that is there to be killed: it tells how far it is, until somebody kills it.
+// A process that will be killed: it reports its progress until its parent kills it.
 #ifndef EMBANK_BENCH_KILLED_PROCESS_H_
 #define EMBANK_BENCH_KILLED_PROCESS_H_
 
@@ -16,26 +16,26 @@ namespace embank {
 // One thread; it is the only one of its process when Start is called.
 class KilledProcess {
  public:
-  // What the process tells: where it is, and a number.
+  // A message of the process: its position and a number.
   struct Step {
     uint64_t place = 0;
     uint64_t number = 0;
   };
-  // Called in the process, by its body. Blocks while nobody listens; the end of the process where
-  // nobody is left to.
+  // Called in the process, by its body. Blocks until the parent reads; ends the process if the
+  // parent is gone.
   using Tell = FunctionRef<void(Step)>;
 
-  // A copy of this process runs the body and ends with it, without the copies' destructors. A
-  // status of the body goes to stderr, as nobody waits for it.
+  // Runs the body in a copy of this process, which ends with the body, without the copies'
+  // destructors. A status of the body goes to stderr, because no caller waits for it.
   static StatusOr<KilledProcess> Start(FunctionRef<Status(Tell)> body);
-  // Kills it.
+  // Kills the process.
   ~KilledProcess();
   KilledProcess(KilledProcess&& other) noexcept;
   KilledProcess& operator=(KilledProcess&&) = delete;
 
-  // Its next step, also of one that was killed; none: there are no more. Blocks.
+  // Returns its next step, also of a process that was killed; none: there are no more. Blocks.
   std::optional<Step> Next();
-  // SIGKILL, at once. Blocks until it is gone.
+  // Sends SIGKILL. Blocks until the process is gone.
   void Kill();
 
  private:

@@ -26,7 +26,7 @@
 namespace embank {
 namespace {
 
-// What one thread hands to an engine and gets back.
+// The buffers that one thread passes to an engine.
 struct Buffers {
   std::vector<std::byte> rows;
   std::vector<float> gradients;

@@ -1,5 +1,5 @@
 // The kv benchmark: the same batches through every engine, in turns, in one process, and through
-// the bare machine, whose limit every figure is compared with.
+// the bare machine, whose limits are compared with every figure.
 #ifndef EMBANK_BENCH_KV_RUN_H_
 #define EMBANK_BENCH_KV_RUN_H_
 

@@ -1,4 +1,4 @@
-// What the rounds of a kv run measured, and the medians of it.
+// The measurements of the rounds of a kv run, and their medians.
 #ifndef EMBANK_BENCH_KV_SAMPLES_H_
 #define EMBANK_BENCH_KV_SAMPLES_H_
 
@@ -17,7 +17,7 @@ namespace embank {
 // The machine itself, where engines are named.
 inline constexpr char kLimitName[] = "limit";
 
-// What is measured once per round.
+// Measurements that are made once per round.
 struct KvCase {
   std::string engine;
   Phase phase = Phase::kFill;
@@ -34,7 +34,7 @@ struct KvSample {
   double bytes_per_row = 0.0;
 };
 
-// One case: medians over the rounds, but for the two extremes.
+// One case: medians over the rounds, and the two extremes.
 struct KvResult {
   std::string engine;
   Phase phase = Phase::kFill;

@@ -1,4 +1,4 @@
-// How long batches took: a histogram of nanoseconds whose buckets grow with the value, so that
+// A histogram of the durations of batches in nanoseconds. Buckets grow with the value, so that
 // every percentile, of a microsecond or of a minute, is off by less than 1 %.
 #ifndef EMBANK_BENCH_LATENCY_HISTOGRAM_H_
 #define EMBANK_BENCH_LATENCY_HISTOGRAM_H_
@@ -19,7 +19,7 @@ class LatencyHistogram {
   // Counts one batch.
   void Record(uint64_t nanoseconds);
 
-  // Adds what `other` counted.
+  // Adds the counts of `other`.
   void Merge(const LatencyHistogram& other);
 
   // The smallest duration that at least `fraction` (0..1) of the batches do not exceed; at most

@@ -1,4 +1,4 @@
-// What the memory of the machine gives to a store that does nothing else.
+// Measures the limits that the machine's memory sets for a store that does nothing else.
 #ifndef EMBANK_BENCH_LIMITS_RUN_H_
 #define EMBANK_BENCH_LIMITS_RUN_H_
 
@@ -32,7 +32,7 @@ struct LimitFigure {
   double per_second_max = 0.0;
 
   double BytesPerSecond() const { return per_second * bytes; }
-  // How long one thread takes for an operation.
+  // The time of one thread for an operation.
   double Nanoseconds() const { return threads * 1e9 / per_second; }
 };
 
@@ -43,7 +43,7 @@ struct LimitsReport {
 
 inline constexpr uint32_t kLimitRounds = 3;
 
-// The numbers of threads that are probed unless told: powers of two, and all cores.
+// The default numbers of threads: powers of two, and all cores.
 std::vector<uint32_t> ThreadCounts(uint32_t cores);
 
 // `options` are valid. RESOURCE_EXHAUSTED. Blocks for a little longer than options.seconds.

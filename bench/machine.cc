@@ -12,7 +12,7 @@
 namespace embank {
 namespace {
 
-// What follows `label` and separators on its line of a file like /proc/cpuinfo.
+// The text after `label` and separators on its line of a file like /proc/cpuinfo.
 std::string FieldOfFile(const char* path, const std::string& label) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {

@@ -1,4 +1,4 @@
-// The machine a figure was measured on.
+// The machine of a measurement.
 #ifndef EMBANK_BENCH_MACHINE_H_
 #define EMBANK_BENCH_MACHINE_H_
 
@@ -17,7 +17,7 @@ struct Machine {
   double load_average = 0;  // of the last minute: others on the machine make figures worse
 };
 
-// What the system says; "unknown" and 0 where it says nothing.
+// The facts that the system tells; "unknown" and 0 where it tells nothing.
 Machine DescribeMachine();
 
 }  // namespace embank

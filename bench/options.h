@@ -1,4 +1,4 @@
-// What embank-bench is asked to do, and the words for it.
+// The options of embank-bench, and their names on the command line.
 #ifndef EMBANK_BENCH_OPTIONS_H_
 #define EMBANK_BENCH_OPTIONS_H_
 
@@ -26,7 +26,7 @@ inline constexpr uint64_t kMibMax = uint64_t{1} << 24;  // 16 TiB
 
 enum class Phase { kFill, kLookup, kUpdate, kSmall };
 
-// Which keys the positions of a stream ask for.
+// The distribution of the keys of a stream.
 struct Distribution {
   enum class Kind { kUniform, kZipf, kTrace };
   Kind kind = Kind::kUniform;
@@ -116,14 +116,14 @@ struct TracesOptions {
   std::string json_path;
 };
 
-// The words of the command line. INVALID_ARGUMENT lists what there is.
+// Parses the words of the command line. INVALID_ARGUMENT: the message lists the possible words.
 StatusOr<ValueType> ParseValueType(const std::string& name);
 StatusOr<Optimizer> ParseOptimizer(const std::string& name);
 StatusOr<Phase> ParsePhase(const std::string& name);
 StatusOr<SsdPhase> ParseSsdPhase(const std::string& name);
 StatusOr<Distribution> ParseDistribution(const std::string& text);
 
-// And back.
+// Returns the words.
 const char* ValueTypeName(ValueType type);
 const char* OptimizerName(Optimizer optimizer);
 const char* PhaseName(Phase phase);

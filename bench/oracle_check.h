@@ -1,4 +1,4 @@
-// Compares what a store answers with what the oracle answers to the same calls, bit for bit.
+// Compares a store's answers with the oracle's answers to the same calls, bit for bit.
 #ifndef EMBANK_BENCH_ORACLE_CHECK_H_
 #define EMBANK_BENCH_ORACLE_CHECK_H_
 
@@ -27,7 +27,7 @@ class OracleCheck {
   // A gradient batch, packed.
   Status Gradients(KeySpan keys, const float* gradients, const uint8_t* outcomes);
 
-  // The same batches where only the oracle is to go through them.
+  // The same batches, through the oracle only.
   Status FollowLookup(KeySpan keys);
   Status FollowGradients(KeySpan keys, const float* gradients);
 
@@ -38,7 +38,7 @@ class OracleCheck {
   // The end of the scan: every row must have come. Another one may follow.
   void EndScan();
 
-  // Rows that there should be.
+  // The number of rows that should exist.
   uint64_t rows() const { return oracle_.rows().size(); }
   uint64_t vector_bytes() const { return oracle_.row_bytes(); }
   uint64_t state_floats() const { return oracle_.state_floats(); }

@@ -1,8 +1,9 @@
-// A peer: somebody else's map from keys to slots over PeerRows. Written once for all maps.
+// A peer: another project's map from keys to slots over PeerRows. Written once for all maps.
 //
-// Keys part into shards, whose locks are taken once per batch: they guard the rows, and the map
-// where it has no locks of its own. Within a shard, keys go through in groups: the map's lines are
-// asked for (where it can), then found and the rows' lines asked for, then the rows are copied.
+// Keys are split into shards, whose locks are taken once per batch. They guard the rows, and the
+// map if it has no locks of its own. Within a shard, keys go through in groups: the map's lines are
+// prefetched (if it can), then entries are found and the rows' lines prefetched, then the rows are
+// copied.
 #ifndef EMBANK_BENCH_PEER_ENGINE_H_
 #define EMBANK_BENCH_PEER_ENGINE_H_
 
@@ -24,8 +25,9 @@
 
 namespace embank {
 
-// How many bits of the hash choose the shard: with one thread a lock is never contended, and
-// parting the keys would only cost; with more, 32 shards per thread make two threads meet rarely.
+// The bits of the hash that choose the shard. With one thread a lock is never contended, and
+// splitting the keys would only cost time. With more threads, 32 shards per thread make two threads
+// meet rarely.
 constexpr uint32_t PeerShardBits(uint32_t threads) {
   return threads == 1 ? 0 : static_cast<uint32_t>(std::bit_width(threads - 1)) + 5;
 }
@@ -115,12 +117,12 @@ class PeerEngine final : public Engine {
     return batch;
   }
 
-  // Threads begin at different shards, so that they do not wait for one another all the way.
+  // Threads begin at different shards, so that they do not wait for one another at each.
   uint32_t ShardInTurn(const PeerBatch& batch, uint32_t i) const {
     return static_cast<uint32_t>((batch.HashAt(0) + i) & (locks_.size() - 1));
   }
 
-  // Calls body(group) for at most kGroup positions at a time, the map's lines on their way.
+  // Calls body(group) for at most kGroup positions at a time, with the map's lines prefetched.
   template <typename Body>
   void ForGroups(const PeerBatch& batch, uint32_t shard, std::span<const uint32_t> positions,
                  Body body) const {
@@ -131,7 +133,7 @@ class PeerEngine final : public Engine {
     }
   }
 
-  // The rows of a group, on their way; nullptr for absent keys.
+  // The rows of a group, prefetched; nullptr for absent keys.
   void FindRows(const PeerBatch& batch, uint32_t shard, std::span<const uint32_t> group,
                 std::array<std::byte*, kGroup>* rows) const {
     for (size_t i = 0; i < group.size(); ++i) {

@@ -1,5 +1,5 @@
-// The rows of a peer: the store's own slabs, layout, initializer, update rules and heat, so that a
-// comparison shows the index and the way through a batch, and nothing else.
+// The rows of a peer: the store's own slabs, layout, initializer, update rules and heat. So a
+// comparison shows the index and the path of a batch, and nothing else.
 #ifndef EMBANK_BENCH_PEER_ROWS_H_
 #define EMBANK_BENCH_PEER_ROWS_H_
 
@@ -32,8 +32,8 @@ class PeerRows {
   // The bytes of a row.
   std::byte* Row(Location location) const { return tier_->Row(location); }
 
-  // Asks for a row's header and vector ahead of their use.
-  // Always inlined: g++ 12 drops calls of a function that only prefetches.
+  // Prefetches a row's header and vector. Always inlined: g++ 12 drops calls of a function that
+  // only prefetches.
   [[gnu::always_inline]] void Prefetch(const std::byte* row) const {
     constexpr uint32_t kLineBytes = 64;
     const uint32_t end = RowLayout::kVectorOffsetBytes + layout_.vector_bytes;
@@ -68,7 +68,7 @@ class PeerRows {
     return tier_->pool()->committed_bytes() + tier_->pool()->record_bytes();
   }
 
-  // Slots for the rows that one call makes; gives back what was not used.
+  // Takes slots for the rows that one call creates, and returns unused ones.
   class NewSlots {
    public:
     explicit NewSlots(PeerRows* rows) : rows_(rows) {}

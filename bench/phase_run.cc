@@ -17,7 +17,7 @@ constexpr auto kObserveInterval = std::chrono::milliseconds(2);
 
 constexpr size_t kLineBytes = 64;
 
-// What one thread has done: on lines of its own, so that the threads' counting does not slow the
+// The counters of one thread, on cache lines of their own, so that counting does not slow the
 // batches that are timed.
 struct alignas(kLineBytes) ThreadState {
   LatencyHistogram latency;
@@ -27,7 +27,7 @@ struct alignas(kLineBytes) ThreadState {
   Status failure;  // the first
 };
 
-// What the threads of a phase share.
+// The data that the threads of a phase share.
 class PhaseThreads {
  public:
   PhaseThreads(const PhasePlan& plan, BatchBody body)

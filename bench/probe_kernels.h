@@ -1,9 +1,10 @@
-// The loops that show what the machine can do: the memory accesses that a store cannot avoid, and
-// nothing else. Keys go through in groups: their index lines are asked for, then all lines of their
-// rows, then the rows are used; so the misses of a group overlap.
+// Loops that show the limits of the machine: the memory accesses that a store cannot avoid, and
+// nothing else. Keys go through in groups: their index lines are prefetched, then all lines of
+// their rows, then the rows are used, so that the misses of a group overlap.
 //
-// An index line is eight words, as many lines as an index of buckets with 7 entries, filled to 0.7,
-// would have. The hash of a key chooses a word of a line; the word says which row is the key's:
+// An index line is eight words; there are as many lines as an index of buckets with 7 entries,
+// filled to 0.7, would have. The hash of a key chooses a word of a line, and the word tells the
+// key's row:
 //
 //   | first row 40 | seed 16 | count 8 |
 //    63          24 23      8 7       0
@@ -46,7 +47,7 @@ constexpr uint64_t ProbePlace(KeyHash hash, uint64_t n) {
   return static_cast<uint64_t>((ProbeProduct{hash} * n) >> 64);
 }
 
-// Where index and rows lie.
+// The addresses of index and rows.
 struct ProbeView {
   uint64_t* words = nullptr;
   uint64_t words_count = 0;

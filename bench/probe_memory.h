@@ -1,4 +1,4 @@
-// Memory that probes of the machine work on: fresh pages of the kind asked for.
+// Memory for probes of the machine: fresh pages of a chosen kind.
 #ifndef EMBANK_BENCH_PROBE_MEMORY_H_
 #define EMBANK_BENCH_PROBE_MEMORY_H_
 

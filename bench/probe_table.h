@@ -1,4 +1,4 @@
-// A table without an engine: index lines and rows as probe_kernels.h draws them, over memory of the
+// A table without an engine: index lines and rows as drawn in probe_kernels.h, in memory of the
 // size that a store's would have.
 #ifndef EMBANK_BENCH_PROBE_TABLE_H_
 #define EMBANK_BENCH_PROBE_TABLE_H_
@@ -28,7 +28,7 @@ class ProbeTable {
   // RESOURCE_EXHAUSTED. Touches no memory yet.
   static StatusOr<std::unique_ptr<ProbeTable>> Create(const ProbeShape& shape);
 
-  // Makes another table of the same memory, which must suffice, with its pages.
+  // Makes another table of the same memory, which must be large enough, with its pages.
   void Reshape(uint64_t rows, const RowLayout& layout);
 
   // Bytes of index lines for so many rows: 64 per 7 * 0.7 rows.
@@ -39,14 +39,14 @@ class ProbeTable {
 
   // Gives each of `keys`, as many as there are rows, a row of its own.
   void FindRows(KeySpan keys);
-  // Gives every index word some row: so all keys have one.
+  // Gives every index word some row, so that all keys have one.
   void SetRandomRows(uint64_t seed);
 
   // The vectors of the keys' rows, packed. After FindRows or SetRandomRows.
   void Gather(KeySpan keys, std::byte* out) const {
     GatherRows(view_, keys, layout_.vector_bytes, out);
   }
-  // Reads, changes and writes vectors and state of the keys' rows. After the same.
+  // Reads, changes and writes vectors and state of the keys' rows. After FindRows or SetRandomRows.
   void ReadModifyWrite(KeySpan keys) const { AddToRows(view_, keys, layout_.payload_bytes()); }
 
   // The row number of a key.

@@ -1,5 +1,5 @@
-// One line that says how far a long run is: rewritten in place on a terminal, every ten seconds a
-// new one elsewhere.
+// One line that shows the progress of a long run: rewritten in place on a terminal, a new one every
+// ten seconds elsewhere.
 #ifndef EMBANK_BENCH_PROGRESS_H_
 #define EMBANK_BENCH_PROGRESS_H_
 
@@ -11,8 +11,8 @@
 
 namespace embank {
 
-// "[#####.....]  50 %  note  ETA 0:12", at most 79 columns. The rest of the time is taken from the
-// pace so far; before 1 % it is not guessed.
+// "[#####.....]  50 %  note  ETA 0:12", at most 79 columns. The remaining time is extrapolated;
+// before 1 % it is not shown.
 std::string ProgressLine(double fraction, double elapsed_seconds, const std::string& note);
 
 // One thread. Nothing is printed in the first second, so short runs stay quiet.

@@ -35,17 +35,17 @@ struct ReplayReport {
   std::string first_mismatch;  // empty: none
   uint32_t digest = 0;         // CRC-32C of all answered rows in order: the same on every machine
   double seconds = 0.0;        // of the whole replay, oracle included
-  // Over time. Hits: keys that had a row; the others got theirs.
+  // Figures over time. Hits are keys that had a row; the other keys got one.
   std::vector<RunSlice> slices;
 };
 
-// Looks every batch up (creating rows), applies its gradients (if there is an optimizer), at the
-// end scans all rows. `options` are valid. INVALID_ARGUMENT names --trace when it cannot be opened;
-// DATA_LOSS: it is broken; else a failed call of the store. Mismatches are no error: see the
-// report.
+// Looks every batch up (creating rows), applies its gradients (if there is an optimizer), and scans
+// all rows at the end. `options` are valid. INVALID_ARGUMENT: --trace cannot be opened. DATA_LOSS:
+// the trace is damaged. Else the status of a failed call of the store. Mismatches are no error: see
+// the report.
 StatusOr<ReplayReport> RunReplay(const ReplayOptions& options, Progress* progress);
 
-// The keys of a replay. INVALID_ARGUMENT names --trace when it cannot be opened.
+// The keys of a replay. INVALID_ARGUMENT: --trace cannot be opened.
 StatusOr<std::unique_ptr<KeySource>> OpenSource(const ReplayOptions& options);
 
 }  // namespace embank

@@ -15,7 +15,7 @@
 namespace embank {
 namespace {
 
-// What the columns and lines of the tables mean; each stands below its table.
+// Explains the columns and lines of the tables; each text is printed below its table.
 constexpr const char* kKvLegend =
     "T: threads; Mrows/s: million keys a second, the median of the rounds; min..max: of the "
     "rounds; limit: the rate / that of the machine's memory alone; rel: the rate / that of "
@@ -44,7 +44,7 @@ constexpr const char* kTracesLegend =
 
 const char* PagesName(PageKind pages) { return pages == PageKind::kHuge ? "2 MiB" : "4 KiB"; }
 
-// Of distinct keys where duplicates were taken out beforehand.
+// Returns the rate of distinct keys if duplicates were removed beforehand, else that of all rows.
 double LimitRate(const KvResult& limit) {
   return limit.unique_rows_per_second.value_or(limit.rows_per_second);
 }

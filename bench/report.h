@@ -1,4 +1,4 @@
-// What a run found, for people (a table of at most 80 columns) and for programs (JSON).
+// The results of a run, for people (a table of at most 80 columns) and for programs (JSON).
 #ifndef EMBANK_BENCH_REPORT_H_
 #define EMBANK_BENCH_REPORT_H_
 
@@ -22,8 +22,8 @@ std::string LimitsTable(const Machine& machine, const LimitsReport& report);
 std::string TracesTable(const Machine& machine, const TracesOptions& options,
                         const TracesReport& report);
 
-// The same with everything that is known: {"machine", "commit", "parameters", "runs": [...]}, and
-// for kv also "limits", what the machine did in place of an engine.
+// Everything that is known: {"machine", "commit", "parameters", "runs": [...]}, and for kv also
+// "limits", the figures of the machine in place of an engine.
 std::string KvJson(const Machine& machine, const KvOptions& options, const KvReport& report);
 std::string ReplayJson(const Machine& machine, const ReplayOptions& options,
                        const ReplayReport& report);
@@ -34,7 +34,7 @@ std::string LimitsJson(const Machine& machine, const LimitsOptions& options,
 std::string TracesJson(const Machine& machine, const TracesOptions& options,
                        const TracesReport& report);
 
-// Whether `path` can be written, before a long run is wasted on it. Leaves what is there.
+// Checks that `path` can be written, before a long run is wasted. Changes nothing.
 Status CheckWritable(const std::string& path);
 
 // Replaces the file. The status names it.

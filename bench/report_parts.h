@@ -1,4 +1,4 @@
-// What the reports of all commands have in common.
+// The parts that the reports of all commands share.
 #ifndef EMBANK_BENCH_REPORT_PARTS_H_
 #define EMBANK_BENCH_REPORT_PARTS_H_
 
@@ -15,26 +15,27 @@ namespace embank {
 
 using Json = nlohmann::ordered_json;
 
-// For a file. Names of machines and files may be no UTF-8: what is not is replaced.
+// A text for a file. Names of machines and files may have bytes that are no UTF-8, which are
+// replaced.
 std::string JsonText(const Json& json);
 
 // 1234567 -> "1,234,567"; the second rounds.
 std::string Grouped(uint64_t number);
 std::string GroupedRounded(double number);
 
-// The number, or what stands for none.
+// The number, or a dash if there is none.
 Json OrNull(const std::optional<double>& value);
 std::string OrDash(const std::optional<double>& value, int digits);
 
-// Of the sources, as the library tells it.
+// The commit of the sources, as the library reports it.
 const char* Commit();
 
-// The lines above a table: machine and commit; and the rows, where there are any.
+// The lines above a table: machine and commit; and the rows, if there are any.
 std::string Heading(const Machine& machine);
 std::string Heading(const Machine& machine, const TableShape& shape);
 
-// What stands below a table and explains its columns: words in lines of at most 80 columns,
-// indented by two, the last one ended.
+// Formats the text below a table that explains its columns: lines of at most 80 columns, indented
+// by two, with a newline at the end.
 std::string Legend(std::string_view words);
 
 Json MachineJson(const Machine& machine);

@@ -1,4 +1,4 @@
-// RocksDB as a peer on the SSD. Built where its package is; else it says that it was not.
+// RocksDB as a peer on the SSD. Built if its package is installed; else its making fails.
 #ifndef EMBANK_BENCH_ROCKSDB_ENGINE_H_
 #define EMBANK_BENCH_ROCKSDB_ENGINE_H_
 
@@ -9,7 +9,7 @@
 
 namespace embank {
 
-// What its cache keeps: blocks; or mostly single rows, an eighth of it blocks.
+// The contents of its cache: blocks; or mostly single rows, with an eighth of it for blocks.
 enum class RocksdbCache { kBlocks, kRows };
 
 // UNIMPLEMENTED: it is not in this build; other statuses are RocksDB's.

@@ -1,4 +1,4 @@
-// A directory of a run's own, in one that a person names.
+// A temporary directory of a run, in one that the user names.
 #ifndef EMBANK_BENCH_RUN_DIRECTORY_H_
 #define EMBANK_BENCH_RUN_DIRECTORY_H_
 
@@ -8,7 +8,7 @@
 
 namespace embank {
 
-// Gone at the end, with everything in it.
+// Removed at the end, with everything in it.
 class RunDirectory {
  public:
   explicit RunDirectory(const std::string& parent);

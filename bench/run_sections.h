@@ -1,4 +1,4 @@
-// What a replay and a survive run have shown, as sections of a page.
+// The results of a replay and of a survive run, as sections of a page.
 #ifndef EMBANK_BENCH_RUN_SECTIONS_H_
 #define EMBANK_BENCH_RUN_SECTIONS_H_
 
@@ -15,13 +15,13 @@
 
 namespace embank {
 
-// How and when a run was started.
+// The command and time of a run.
 struct RunOrigin {
   std::string command;  // as a shell takes it
   std::string time;
 };
 
-// The words of a command line as a shell takes them, the program without its folder.
+// Formats a command line for a shell, with the program's name without its folder.
 std::string CommandText(std::span<const char* const> words);
 // "2026-01-31 12:30 UTC".
 std::string TimeText(int64_t seconds_since_1970);

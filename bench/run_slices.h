@@ -1,4 +1,4 @@
-// A run in slices of its batches: what a picture of it over time shows.
+// A run in slices of its batches, for a plot over time.
 #ifndef EMBANK_BENCH_RUN_SLICES_H_
 #define EMBANK_BENCH_RUN_SLICES_H_
 
@@ -8,7 +8,7 @@
 
 namespace embank {
 
-// Batches that follow each other.
+// A run of consecutive batches.
 struct RunSlice {
   uint64_t positions = 0;  // keys of the batches
   uint64_t lookup_ns = 0;  // spent in the store's calls
@@ -22,8 +22,9 @@ struct RunSlice {
   double HitRatio() const;
 };
 
-// Keeps at most kSlicesMax slices of a run of unknown length: when they are used up, neighbours are
-// joined, and slices are twice as long from then on. All have equally many batches, but the last.
+// Keeps at most kSlicesMax slices of a run of unknown length. When they are used up, neighbours are
+// joined, and slices are twice as long from then on. All have equally many batches, except the
+// last.
 class RunSlices {
  public:
   static constexpr size_t kSlicesMax = 64;

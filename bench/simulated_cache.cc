@@ -39,7 +39,7 @@ class SimulatedCache {
     return is_hit;
   }
 
-  // What order_ asks.
+  // The functions of slots that order_ calls.
   EvictionLinks& Links(uint32_t slot) { return links_[slot]; }
   bool TakeReferenced(uint32_t slot) {
     const bool was = (usage_[slot] & kReferencedFlag) != 0;

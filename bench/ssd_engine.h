@@ -1,4 +1,5 @@
-// What an ssd run compares: a store that keeps a part of its rows in memory and all on an SSD.
+// An engine of an ssd run: a store that keeps a part of its rows in memory and all of them on an
+// SSD.
 #ifndef EMBANK_BENCH_SSD_ENGINE_H_
 #define EMBANK_BENCH_SSD_ENGINE_H_
 
@@ -25,13 +26,13 @@ struct SsdEngineConfig {
   uint32_t threads = 1;     // that will call, at most
 };
 
-// Since it was opened; they only grow, but for taken_bytes.
+// Counters since the opening; they only grow, except taken_bytes.
 struct SsdCounters {
   uint64_t reads = 0;          // reads of the device
   uint64_t missed_rows = 0;    // rows that were asked for and not in memory
   uint64_t written_bytes = 0;  // to the device
   uint64_t taken_bytes = 0;    // by its files now; 0: it is not known
-  // For how long no batch of writes began at a checkpoint; 0: it is not known.
+  // The longest time in which no batch of writes began, for a checkpoint; 0: it is not known.
   double longest_barrier_us = 0;
 };
 
@@ -46,22 +47,22 @@ class SsdEngine {
   // Reads the vectors of rows. NOT_FOUND: one is not there; DATA_LOSS.
   virtual Status Read(KeySpan keys, std::byte* vectors) = 0;
 
-  // Gives every row once, to visit(keys, vectors), `batch` at a time; as who does nothing else
-  // would. Statuses of `visit` end it.
+  // Gives every row once, to visit(keys, vectors), `batch` at a time, as a program would that does
+  // nothing else. A status of `visit` ends it.
   using ScanVisit = std::function<Status(KeySpan, const std::byte*)>;
   virtual Status Scan(uint64_t batch, const ScanVisit& visit) = 0;
 
-  // Makes all that was written durable. By one thread at a time.
+  // Makes everything that was written durable. One thread at a time.
   virtual Status Checkpoint() = 0;
-  // Waits for the work that writes left for later. Nobody writes meanwhile.
+  // Waits for the work that writes left for later. No thread writes meanwhile.
   virtual Status Settle() = 0;
-  // Brings the rows into the order in which reads are fastest, if that is more than Settle.
+  // Puts the rows into the order in which reads are fastest, if that is more than Settle.
   virtual Status Compact() = 0;
-  // Closes it, and opens what is durable: the seconds that the opening took.
+  // Closes the store, and opens its durable state; returns the seconds of the opening.
   virtual StatusOr<double> Reopen() = 0;
 
   virtual StatusOr<SsdCounters> Counters() const = 0;
-  // Memory that finds rows, if it is known.
+  // The memory of the index, if it is known.
   virtual StatusOr<std::optional<uint64_t>> IndexBytes() const = 0;
 };
 

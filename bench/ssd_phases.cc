@@ -20,7 +20,7 @@ RowLayout LayoutOf(const SsdOptions& options) {
   return MakeRowLayout(options.shape.dim, options.shape.value_type, options.shape.optimizer);
 }
 
-// What the process has used of its cores, all threads together.
+// The processor time that all threads of the process have used.
 struct CpuTime {
   double user_us = 0.0;
   double system_us = 0.0;
@@ -55,7 +55,7 @@ double PositionsPerSecond(const PhaseTiming& timing) {
   return static_cast<double>(timing.positions) / timing.seconds;
 }
 
-// What an engine wrote since a moment.
+// The bytes that an engine has written since a moment.
 class WriteMeter {
  public:
   explicit WriteMeter(const SsdEngine& engine) : engine_(engine) {}

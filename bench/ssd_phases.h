@@ -1,4 +1,4 @@
-// The phases of an ssd run on one engine: what is done and what is measured of it.
+// The phases of an ssd run on one engine: their work and their measurements.
 #ifndef EMBANK_BENCH_SSD_PHASES_H_
 #define EMBANK_BENCH_SSD_PHASES_H_
 
@@ -17,7 +17,7 @@
 
 namespace embank {
 
-// Checkpoints of an overwritten table come after so many of its rows.
+// An overwritten table gets a checkpoint after so many of its rows.
 inline constexpr uint64_t kCheckpointsPerTable = 10;
 
 // One thread. Every answer is checked: a row of another key, a torn or a missing one is INTERNAL,
@@ -29,23 +29,23 @@ class SsdPhases {
 
   // Writes every row once, and brings them into order.
   StatusOr<SsdFigures> Fill(SsdEngine* engine);
-  // Reads rows of the stream for so long.
+  // Reads rows of the stream for `seconds`.
   StatusOr<SsdFigures> Lookup(SsdEngine* engine, uint32_t threads, double seconds);
-  // Reads every row once, in whatever order.
+  // Reads every row once, in any order.
   StatusOr<SsdFigures> Scan(SsdEngine* engine);
-  // Writes rows of the stream anew, checkpoints beside it. An engine that takes no more rows ends
-  // it, which a note says.
+  // Writes rows of the stream anew, with checkpoints beside it. It ends when an engine takes no
+  // more rows; a note says so.
   StatusOr<SsdFigures> Overwrite(SsdEngine* engine);
   // A checkpoint alone, then a trainer without and with checkpoints.
   StatusOr<SsdFigures> Checkpoint(SsdEngine* engine);
   // Closes and opens, and reads a part of the rows.
   StatusOr<SsdFigures> Recover(SsdEngine* engine);
 
-  // What was remarkable since the last call.
+  // Returns remarkable events since the last call.
   std::vector<std::string> TakeNotes();
 
  private:
-  // What one thread hands to an engine and gets back.
+  // The buffers that one thread passes to an engine.
   struct Buffer {
     std::vector<std::byte> vectors;
   };

@@ -132,7 +132,7 @@ std::string Headings(SsdPhase phase) {
   return text + "\n";
 }
 
-// What stands below a phase of the device.
+// Returns the lines below a phase of the device.
 std::string Below(const SsdResult& result) {
   std::string text;
   const auto say = [&](const char* words, const char* figure, double factor, int digits) {

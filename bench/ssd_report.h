@@ -1,4 +1,4 @@
-// What an ssd run found, for people (a table of at most 80 columns) and for programs (JSON).
+// The results of an ssd run, for people (a table of at most 80 columns) and for programs (JSON).
 #ifndef EMBANK_BENCH_SSD_REPORT_H_
 #define EMBANK_BENCH_SSD_REPORT_H_
 

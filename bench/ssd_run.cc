@@ -149,7 +149,8 @@ class SsdRun {
     }
   }
 
-  // What fio says, if it is there; from its first failure on it is not.
+  // Returns the measurements of fio, if it is installed. After its first failure it is not run
+  // again.
   template <typename Value>
   std::optional<Value> FromFio(const StatusOr<Value>& measured) {
     if (measured.ok()) return *measured;
@@ -179,7 +180,7 @@ class SsdRun {
     return InternalError("no such phase");
   }
 
-  // What lookups find first: rows in their best order, memory full of those that are asked for.
+  // Lookups begin with rows in their best order and memory full of the rows that are looked up.
   Status Warm(Member* member) {
     if (!std::exchange(member->is_compact, true)) {
       EMBANK_RETURN_IF_ERROR(member->engine->Compact());

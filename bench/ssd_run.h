@@ -13,7 +13,7 @@
 
 namespace embank {
 
-// How large everything is.
+// The sizes of a run.
 struct SsdSizes {
   uint64_t rows = 0;
   uint64_t payload_bytes = 0;  // of a row: vector and state
@@ -23,7 +23,8 @@ struct SsdSizes {
   uint64_t ssd_bytes = 0;      // of Embank's log; 0: no budget
 };
 
-// Of so many rows with these options. An engine gets no less memory than Embank's least.
+// Returns the sizes of a run with so many rows and these options. No engine gets less memory than
+// Embank's least.
 SsdSizes SizesOf(const SsdOptions& options, uint64_t rows);
 
 struct SsdReport {

@@ -1,4 +1,4 @@
-// What the rounds of an ssd run measured, and the medians of it.
+// The measurements of the rounds of an ssd run, and their medians.
 #ifndef EMBANK_BENCH_SSD_SAMPLES_H_
 #define EMBANK_BENCH_SSD_SAMPLES_H_
 
@@ -20,7 +20,7 @@ using SsdFigures = std::map<std::string, double>;
 // All names, in the order in which they are shown.
 std::span<const char* const> SsdFigureNames();
 
-// What is measured once per round.
+// Measurements that are made once per round.
 struct SsdCase {
   SsdPhase phase = SsdPhase::kFill;
   std::string engine;

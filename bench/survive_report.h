@@ -1,4 +1,4 @@
-// What a survive run prints.
+// Prints the results of a survive run.
 #ifndef EMBANK_BENCH_SURVIVE_REPORT_H_
 #define EMBANK_BENCH_SURVIVE_REPORT_H_
 

@@ -19,12 +19,12 @@
 namespace embank {
 namespace {
 
-// Of a long trace its beginning.
+// A long trace is cut to its beginning.
 constexpr uint64_t kPositionsMax = uint64_t{1} << 22;
 // Checkpoints of a run without kills.
 constexpr uint64_t kCheckpoints = 16;
 
-// What the process that is killed tells: the number is that of batches done.
+// The messages of the process that is killed; their number counts finished batches.
 enum Place : uint64_t { kOpening, kOpened, kBatchDone, kCheckpointBegins, kCheckpointDone };
 
 StatusOr<std::vector<Key>> ReadKeys(KeySource* source, uint64_t batch) {
@@ -126,7 +126,7 @@ class SurviveRun {
       EMBANK_RETURN_IF_ERROR(Checkpoint(done_));
       tell({kCheckpointDone, done_});
     }
-    // Whoever kills it hears no more.
+    // The parent that kills this process reads no further messages.
     for (;;) tell({kBatchDone, done_});
   }
 
@@ -197,7 +197,7 @@ class SurviveRun {
     });
   }
 
-  // What the store has read of its log since it was opened.
+  // The rows and bytes that the store has read from its log since it was opened.
   struct LogReads {
     double reads = 0.0;
     double rows = 0.0;
@@ -209,7 +209,7 @@ class SurviveRun {
                     value("embank_log_read_rows_total") + value("embank_log_buffered_reads_total")};
   }
 
-  // The next batch. What checkpoints read between batches counts for none.
+  // Runs the next batch. Reads of checkpoints between batches count for no batch.
   StatusOr<RunSlice> RunMeasuredBatch() {
     EMBANK_ASSIGN_OR_RETURN(const LogReads before, ReadsSoFar());
     EMBANK_ASSIGN_OR_RETURN(RunSlice batch, checked_.RunTimedBatch(Batch(done_)));

@@ -26,7 +26,7 @@ struct Kill {
   double recover_seconds = 0.0;
 };
 
-// Of the store that was killed no more.
+// The figures of the store after it was killed for the last time.
 struct SurviveFigures {
   VerbTiming lookup;
   VerbTiming gradients;

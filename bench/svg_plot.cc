@@ -23,7 +23,7 @@ constexpr double kBottom = 240;
 constexpr double kLetterWidth = 7;  // about
 constexpr int kTicksX = 10;
 constexpr int kTicksY = 6;
-// What is so much of a tick beside it counts as on it.
+// A value within this part of a tick counts as on the tick.
 constexpr double kSlack = 1e-9;
 
 // The values of one axis, and where they are drawn.

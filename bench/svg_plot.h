@@ -21,7 +21,8 @@ struct PlotSeries {
 struct PlotAxis {
   std::string label;  // with its unit
   bool is_log = false;
-  // Of the axis. Without them it has all values; a y axis that is not logarithmic begins at 0.
+  // The range of the axis. Without it the axis covers all values; a y axis that is not logarithmic
+  // begins at 0.
   std::optional<double> begin = {};
   std::optional<double> end = {};
 };

@@ -79,7 +79,8 @@ class TracesRun {
   StatusOr<TracesReport> Run() {
     EMBANK_ASSIGN_OR_RETURN(const std::vector<std::string> files,
                             TraceFilesBelow(options_.directory));
-    // Of each file: its reading; of each fraction: the rounds of the policies, and the optimum.
+    // The progress has one step for reading each file, and for each fraction one for each policy
+    // and one for the optimum.
     steps_of_file_ = 1 + options_.fractions.size() * (kPolicies.size() * kTraceRounds + 1);
     steps_ = files.size() * steps_of_file_;
     for (size_t i = 0; i < files.size(); ++i) {

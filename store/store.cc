@@ -122,7 +122,7 @@ Status Store::MakeLogs(const OpenedManifests& manifests) {
     RowLogOptions pmem = PmemLogSizes(options_, environment_.pmem_log);
     pmem.directory = directory->files();
     pmem.store_id = store_id;
-    // Of a store that was exported or repaired, segments of PMem are on the SSD.
+    // An export or a repair has segments with numbers of PMem on the SSD.
     pmem.first_segment_id = std::max({directory->next_segment_id(), listing.next_pmem_segment_id,
                                       manifests.next_pmem_segment_id()});
     pmem.first_sequence = manifests.next_sequence();

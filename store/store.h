@@ -1,5 +1,5 @@
-// A store: one memory budget, one index, one tier of rows, many tables. The composition root: it
-// makes the parts, knows how they hang together, and hands them out.
+// A store: one memory budget, one index, one tier of rows, many tables. It is the composition root:
+// it makes the parts, connects them, and hands them out.
 #ifndef EMBANK_STORE_STORE_H_
 #define EMBANK_STORE_STORE_H_
 
@@ -23,7 +23,7 @@
 
 namespace embank {
 
-// The parts of the world that a store works with. nullptr: the real one.
+// The environment of a store. nullptr: the real one.
 struct StoreEnvironment {
   MemorySource* memory = nullptr;
   const Clock* clock = nullptr;
@@ -112,8 +112,8 @@ class Store {
   std::unique_ptr<PageMover> pages_;  // with a limit of memory
   // With and without a path.
   std::unique_ptr<Catalog> catalog_;
-  // With a path only. Compaction, which a read-only store has not, is the last one: its task uses
-  // all of the above until it ends.
+  // With a path only. Compaction, which a read-only store does not have, is last: its task uses all
+  // of the above until it ends.
   std::unique_ptr<Checkpoints> checkpoints_;
   struct {
     std::unique_ptr<Compaction> ssd;

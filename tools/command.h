@@ -1,4 +1,4 @@
-// What the commands of `embank` have in common: each is a file, main.cc knows them all.
+// The common parts of the commands of `embank`. Each command is a file, and main.cc lists them all.
 #ifndef EMBANK_TOOLS_COMMAND_H_
 #define EMBANK_TOOLS_COMMAND_H_
 
@@ -14,13 +14,13 @@ enum class ExitCode : int {
   kUnusable = 2,  // no store, or one that cannot be looked at; or a wrong command line
 };
 
-// Of a command that looks at a store.
+// The options of a command that inspects a store.
 struct LookOptions {
   std::string directory;
   bool json = false;
 };
 
-// Of the one that makes a store of what can be read of another.
+// The options of the command that makes a new store of all rows of another that can be read.
 struct RepairCommand {
   std::string directory;
   std::string target;
@@ -28,10 +28,10 @@ struct RepairCommand {
   bool json = false;
 };
 
-// Says on stderr why a command has failed, and with what it exits.
+// Says on stderr why a command has failed, and returns its exit code.
 ExitCode Fail(const Status& status);
 
-// Each prints to stdout what it finds.
+// Each command prints its results to stdout.
 ExitCode RunVerify(const LookOptions& options);
 ExitCode RunInfo(const LookOptions& options);
 ExitCode RunStat(const LookOptions& options);

@@ -1,4 +1,4 @@
-// embank info: whose a store is, and what tables it has.
+// embank info: the identity of a store, and its tables.
 #include <cstdio>
 #include <memory>
 

@@ -23,8 +23,8 @@ CLI::App* AddLook(CLI::App* app, const char* name, const char* what, LookOptions
   return command;
 }
 
-// Why the first word of the command line is no command, and which commands there are. Empty if it
-// is one, or an option of the program.
+// Says why the first word of the command line is no command, and lists the commands. Empty if it is
+// one, or an option of the program.
 std::string CommandProblem(const CLI::App& app, int argc, char** argv) {
   const std::string word = argc > 1 ? argv[1] : "";
   if (!word.empty() && word[0] == '-') return "";

@@ -1,4 +1,4 @@
-// Which word somebody meant who mistyped one.
+// Finds the word that a user probably meant by a mistyped one.
 #ifndef EMBANK_TOOLS_NEAREST_WORD_H_
 #define EMBANK_TOOLS_NEAREST_WORD_H_
 

@@ -1,4 +1,4 @@
-// embank repair: what can be read of a damaged store, as a new store.
+// embank repair: makes a new store of all rows of a damaged store that can be read.
 #include <unistd.h>
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-// embank stat: what lives and what is dead in the segments of a store, by class of rows.
+// embank stat: living and dead records in the segments of a store, by class of rows.
 #include <cstdio>
 #include <memory>
 

@@ -1,4 +1,4 @@
-// A table for people: columns as wide as what stands in them.
+// A table for people: columns as wide as their contents.
 #ifndef EMBANK_TOOLS_TEXT_TABLE_H_
 #define EMBANK_TOOLS_TEXT_TABLE_H_
 
@@ -21,13 +21,13 @@ class TextTable {
   std::vector<std::vector<std::string>> rows_;
 };
 
-// A number with so many decimals, 0 to 9.
+// Formats a number with so many decimals, 0 to 9.
 std::string DecimalText(double number, int decimals);
 
-// A number of bytes in at most five digits and a unit: "512 B", "12.5 MiB".
+// Formats a number of bytes in at most five digits and a unit: "512 B", "12.5 MiB".
 std::string BytesText(uint64_t bytes);
 
-// Bytes that a terminal shows as they are: others become '?'.
+// Replaces bytes that a terminal does not show as they are by '?'.
 std::string Printable(const std::string& text);
 
 }  // namespace embank

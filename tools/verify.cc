@@ -1,4 +1,4 @@
-// embank verify: is a store damaged, and what is lost.
+// embank verify: reports the damage of a store and the rows that it costs.
 #include <unistd.h>
 
 #include <cstdio>

@@ -36,7 +36,7 @@ size_t DescriptorCache::open() const {
 }
 
 bool DescriptorCache::AcquirePlace(bool may_exceed) {
-  // More than one may be too many, of the time when all were used.
+  // There may be more than one too many, from the time when all were used.
   while (true) {
     int number = -1;
     {
@@ -85,15 +85,15 @@ void DescriptorCache::RemoveLocked(size_t place) {
   open_.pop_back();
 }
 
-// That of one which has not been used since the hand passed it before; what was opened for one use
-// goes first.
+// Closes one that has not been used since the hand last passed it. One that was opened for a single
+// use goes first.
 int DescriptorCache::TakeNumberOfUnused() {
   for (size_t left = 2 * open_.size(); left > 0; --left) {
     hand_ = hand_ < open_.size() ? hand_ : 0;
     CachedDescriptor* const descriptor = open_[hand_];
     const bool was_used = descriptor->was_used_.exchange(false, std::memory_order_relaxed);
     const int number = was_used ? -1 : descriptor->CloseIfUnused();
-    // The last one, which is put in the place of one that is closed, was opened a moment ago.
+    // The last one takes the place of the closed one; it was opened a moment ago.
     if (number >= 0) RemoveLocked(hand_);
     ++hand_;
     if (number >= 0) return number;
@@ -130,18 +130,19 @@ int CachedDescriptor::Use(bool may_exceed) {
   return number_.load(std::memory_order_relaxed);
 }
 
-// As Use, of one that is closed, or was a moment ago.
+// Like Use, for a descriptor that is closed, or was a moment ago.
 int CachedDescriptor::Reopen(bool may_exceed) {
   MutexLock lock(&reopen_mutex_);
-  // Another thread may have opened it; or one that wanted to close it has left it open.
+  // Another thread may have opened it; or a thread that wanted to close it has left it open.
   if (cache_->UseIfOpen(this)) return number_.load(std::memory_order_relaxed);
-  // It stays closed from here on: only who has its lock opens it.
+  // The file stays closed from here on: only the holder of its lock opens it.
   if (!cache_->AcquirePlace(may_exceed)) return -EMFILE;
   int number = reopen_();
   SpinWait wait;
   for (uint32_t waits = 0; number == -EMFILE || number == -ENFILE; number = reopen_()) {
     if (cache_->CloseOne()) continue;
-    // Those that others use are free in a moment. Who has some already does not wait for more.
+    // Descriptors that other threads use are free in a moment. A thread that already has some does
+    // not wait for more.
     if (!may_exceed || cache_->open() == 0 || ++waits > kWaitsMax) break;
     wait.Pause();
   }
@@ -154,7 +155,7 @@ int CachedDescriptor::Reopen(bool may_exceed) {
   try {
     cache_->Put(this);
   } catch (const std::bad_alloc&) {
-    // It is open, and stays so: nobody finds it to close it.
+    // The descriptor is open and stays so: it is not in the list of those that may be closed.
     cache_->ReleasePlace();
   }
   return number;
@@ -163,7 +164,7 @@ int CachedDescriptor::Reopen(bool may_exceed) {
 int CachedDescriptor::CloseIfUnused() {
   int32_t users = 0;
   if (!users_.compare_exchange_strong(users, kClosed, std::memory_order_acq_rel)) return -1;
-  // Who changed its file has ended that use: it is seen now.
+  // A user that changed the file has ended that use, so that its change is visible now.
   if (changes_.load(std::memory_order_relaxed) != synced_changes_.load(std::memory_order_relaxed)) {
     users_.fetch_sub(kClosed, std::memory_order_release);
     return -1;

@@ -1,9 +1,10 @@
-// Descriptors of files that can do without one for a while: so many are open at once at most; who
-// needs one more closes one that nobody uses, and its file is opened again when it is next used.
+// A cache of descriptors for files that can do without one for a while. It limits how many are open
+// at once. A file that needs one more closes an unused one, whose file is opened again at its next
+// use.
 //
 //   users_:   0, 1, 2 ...  open, and used by so many      kClosed + transient users: closed
 //
-// Using an open one is two additions of an atomic number, and no lock.
+// Using an open descriptor costs two additions of an atomic number, and no lock.
 #ifndef EMBANK_BASE_FILES_DESCRIPTOR_CACHE_H_
 #define EMBANK_BASE_FILES_DESCRIPTOR_CACHE_H_
 
@@ -24,19 +25,20 @@ class DescriptorCache {
  public:
   explicit DescriptorCache(size_t open_max) : open_max_(open_max) {}
 
-  // Closes one that nobody uses, for somebody who found no descriptor. False: there is none.
+  // Closes an unused descriptor, for a caller that found none free. False: all are in use.
   bool CloseOne();
 
   size_t open_max() const { return open_max_; }
-  // How many of those that were entered are open.
+  // The number of entered descriptors that are open.
   size_t open() const;
 
  private:
   friend class CachedDescriptor;
 
-  // A place for one more that will be open. False: all are used, and it must not be one too many.
+  // Takes a place for one more open descriptor. False: all are taken, and may_exceed is false.
   bool AcquirePlace(bool may_exceed);
-  // Uses it, and says true, if it is open. Under the lock with which all are closed.
+  // Uses the descriptor and returns true if it is open. The caller holds the lock under which
+  // descriptors are closed.
   bool UseIfOpen(CachedDescriptor* descriptor);
   void Put(CachedDescriptor* descriptor);  // in a place that was taken
   void ReleasePlace();
@@ -48,30 +50,31 @@ class DescriptorCache {
   mutable Mutex mutex_;
   std::vector<CachedDescriptor*> open_ EMBANK_GUARDED_BY(mutex_);
   size_t opening_ EMBANK_GUARDED_BY(mutex_) = 0;  // places that are taken
-  size_t hand_ EMBANK_GUARDED_BY(mutex_) = 0;     // where the next one to be closed is looked for
+  size_t hand_ EMBANK_GUARDED_BY(mutex_) = 0;     // where the search for the next to close begins
 };
 
 // The descriptor of one file. Thread-safe.
 class CachedDescriptor {
  public:
-  // number: open, and this one's to close. It stays open until Enter.
+  // number: an open descriptor, which this object closes. It stays open until Enter.
   explicit CachedDescriptor(int number) : number_(number) {}
   ~CachedDescriptor();
   CachedDescriptor(const CachedDescriptor&) = delete;
   CachedDescriptor& operator=(const CachedDescriptor&) = delete;
 
-  // From now on it may be closed while nobody uses it, unless its file has unsynced changes;
-  // reopen() gives a descriptor of the same file then, or minus the system's error number. Without
-  // memory it stays open. Called once, before other threads know of this.
+  // From now on the descriptor may be closed while it is unused, unless its file has unsynced
+  // changes. Then reopen() returns a descriptor of the same file, or minus the system's error
+  // number. Without memory the descriptor stays open. Call it once, before other threads use this
+  // object.
   void Enter(DescriptorCache* cache, std::function<int()> reopen);
 
-  // Its number, until EndUse; or minus an error number, and then without EndUse. EMFILE also: it is
-  // closed, all that are open are used, and may_exceed is false.
+  // Returns the descriptor's number, until EndUse; or minus an error number, without EndUse. EMFILE
+  // also: the descriptor is closed, all open ones are in use, and may_exceed is false.
   int Use(bool may_exceed = true);
   void EndUse() { users_.fetch_sub(1, std::memory_order_release); }
 
-  // Called by who uses it, behind a change of the file. What makes changes durable asks for
-  // changes() before it begins, and tells them once it is done.
+  // A user of the file calls NoteChange after a change. A sync reads changes() before it begins,
+  // and passes that number to NoteSynced when it is done.
   void NoteChange() { changes_.fetch_add(1, std::memory_order_release); }
   uint64_t changes() const { return changes_.load(std::memory_order_acquire); }
   void NoteSynced(uint64_t changes);
@@ -81,7 +84,7 @@ class CachedDescriptor {
   static constexpr int32_t kClosed = -(1 << 30);
 
   int Reopen(bool may_exceed);
-  // The number of one that nobody uses, which is closed from now on; or -1.
+  // Closes the descriptor if it is unused, and returns its number; else -1.
   int CloseIfUnused();
 
   std::atomic<int> number_;

@@ -49,7 +49,7 @@ Status ReplaceFile(Directory* directory, const std::string& name, std::span<cons
   if (in_doubt == nullptr) in_doubt = &unused;
   *in_doubt = false;
   const std::string draft = name + ".new";
-  // Left behind by a crash, it is nobody's.
+  // A crash has left the file; no process uses it.
   if (Status removed = directory->Remove(draft); !removed.ok() && !IsNotFound(removed)) {
     return removed;
   }

@@ -1,12 +1,11 @@
-// Files and directories, injected: what the store asks of the system that outlives it, so that a
-// test can be the disk.
+// Files and directories of the system. They are injected, so that a test can be the disk.
 //
-// Nothing written is durable before a Sync of the file that completes; nothing created, renamed,
-// linked or removed before a Sync of its directory that does. After a Sync that failed
-// nobody knows what is durable: the file is not synced again, its contents are written to another;
-// nor is a directory after its Sync.
+// Written bytes are durable after a successful Sync of their file. Created, renamed, linked and
+// removed names are durable after a successful Sync of their directory. After a failed Sync it is
+// unknown what is durable: a file is not synced again, its contents go to another file; a directory
+// is not synced again either.
 //
-// Statuses of all calls, with a message that names the file and the system's reason:
+// All calls return these statuses, with a message that names the file and the system's reason:
 //   kNotFound, kAlreadyExists, kPermissionDenied (also a read-only file system),
 //   kResourceExhausted   no space, quota, descriptors, locks or memory
 //   kUnimplemented       not on this file system (Preallocate, Link, LockItself), not across two
@@ -29,7 +28,7 @@
 
 namespace embank {
 
-// What direct files ask of offsets, lengths and addresses.
+// Direct files need offsets, lengths and addresses that are multiples of this.
 inline constexpr uint64_t kBlockBytes = 4096;
 
 // An open file; closed by its destructor. Thread-safe.
@@ -37,22 +36,22 @@ class File {
  public:
   virtual ~File() = default;
 
-  // All of `into`, or an error.
+  // Reads all of `into`, or returns an error.
   virtual Status Read(uint64_t offset, std::span<std::byte> into) = 0;
-  // All of `bytes`; on an error any part of them may have been written.
+  // Writes all of `bytes`. After an error any part of them may have been written.
   virtual Status Write(uint64_t offset, std::span<const std::byte> bytes) = 0;
-  // Takes the space of the first `bytes` bytes, which read as zeros until written; the file is at
-  // least so long afterwards.
+  // Reserves disk space for the first `bytes` bytes, which read as zeros until they are written.
+  // The file is at least that long afterwards.
   virtual Status Preallocate(uint64_t bytes) = 0;
-  // Makes what was written before this call durable, and the file's length.
+  // Makes everything that was written before this call durable, and the file's length.
   virtual Status Sync() = 0;
   virtual StatusOr<uint64_t> SizeBytes() = 0;
-  // From now on the system may close it while nobody uses it and nothing in it is unsynced, and
-  // open it again by its name: it keeps this name while it is open, and its directory outlives it.
-  // A use that finds another file there, or none, is kDataLoss. Called once, before other threads
-  // know of the file.
+  // From now on the file system may close the descriptor while it is unused and nothing is
+  // unsynced, and open it again by name. The file keeps its name while it is open, and its
+  // directory outlives it. A use that finds another file there, or none, is kDataLoss. Call it
+  // once, before other threads use the file.
   virtual void MayRest() {}
-  // Whether reads and writes pass the system's page cache by, and must be whole blocks.
+  // Whether reads and writes bypass the system's page cache, and must be whole blocks.
   virtual bool direct() const = 0;
   // The file's bytes in memory, for as long as the file is open; empty: it is not mapped. What
   // Write has written is visible there at once.
@@ -80,9 +79,8 @@ struct Transfer {
   Status status;               // out
 };
 
-// A lock that other processes respect; given up by its destructor and by the end of the process,
-// however it ends. (Children that the process forks keep it alive until they end, if the destructor
-// has not run before.)
+// A lock that other processes respect. Its destructor and the end of the process release it. (A
+// forked child keeps it alive until it ends, unless the destructor has run before.)
 class FileLock {
  public:
   virtual ~FileLock() = default;
@@ -90,43 +88,44 @@ class FileLock {
   virtual StatusOr<bool> IsInPlace() = 0;
 };
 
-// A directory that is held open, and its files by their names in it: no path is looked up again, so
-// that it stays the same directory whatever becomes of its own name and of the process's directory.
-// Thread-safe. Must outlive the locks that it gave.
+// An open directory; its files are named relative to it. No path is looked up again, so that it
+// stays the same directory when it is renamed or the process changes its own directory.
+// Thread-safe. It must outlive the locks that it returned.
 class Directory {
  public:
   virtual ~Directory() = default;
 
-  // As it was opened by, which messages name.
+  // The path of the opening, for messages.
   virtual const std::string& path() const = 0;
   std::string PathOf(const std::string& name) const;
 
-  // An open file, whose former contents stay.
+  // Opens a file; its contents stay.
   virtual StatusOr<std::unique_ptr<File>> Open(const std::string& name, FileAccess access,
                                                FileCaching caching) = 0;
-  // Of a file, which takes the place of the file `to` if that exists.
+  // Renames a file; it replaces the file `to` if there is one.
   virtual Status Rename(const std::string& from, const std::string& to) = 0;
-  // A second name of the same file, in this directory or another of the same FileSystem.
-  // kUnimplemented also: it has as many as it may have.
+  // Makes a second name of the same file, in this directory or another of the same FileSystem.
+  // kUnimplemented also: the file has as many names as it may have.
   virtual Status Link(const std::string& from, Directory* directory, const std::string& to) = 0;
-  // Of a file.
+  // Removes a file.
   virtual Status Remove(const std::string& name) = 0;
-  // Names, "." and ".." left out, in any order.
+  // Returns all names but "." and "..", in any order.
   virtual StatusOr<std::vector<std::string>> List() = 0;
-  // kResourceExhausted: nothing was tried. After other errors some names may never be durable.
+  // Makes the names durable. kResourceExhausted: nothing was tried. After other errors some names
+  // may never become durable.
   virtual Status Sync() = 0;
-  // Makes its own name durable, as Sync of the directory in which that stands.
+  // Makes the directory's own name durable, by a Sync of its parent.
   virtual Status SyncName() = 0;
-  // Removes the directory itself, which must be empty. kNotFound: the path by which it was opened
-  // is not its name any more.
+  // Removes the directory itself, which must be empty. kNotFound: it no longer has the path by
+  // which it was opened.
   virtual Status RemoveItself() = 0;
   virtual StatusOr<uint64_t> FreeBytes() = 0;
 
-  // Locks an existing file, shared with other shared locks or alone. kUnavailable: somebody else
-  // has it, in this process or another.
+  // Locks an existing file, shared or exclusively. kUnavailable: it is locked already, in this
+  // process or another.
   virtual StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& name, bool shared) = 0;
-  // As Lock, of the directory itself, which nobody can remove while it has files. kUnimplemented:
-  // this file system has no such locks.
+  // Like Lock, for the directory itself, which cannot be removed while it has files.
+  // kUnimplemented: this file system has no such locks.
   virtual StatusOr<std::unique_ptr<FileLock>> LockItself(bool shared) = 0;
 };
 
@@ -136,34 +135,34 @@ class FileSystem {
  public:
   virtual ~FileSystem() = default;
 
-  // Its parent must exist.
+  // Creates a directory; its parent must exist.
   virtual Status CreateDirectory(const std::string& path) = 0;
-  // kNotFound also: it is no directory.
+  // Opens a directory. kNotFound also: the path is no directory.
   virtual StatusOr<std::unique_ptr<Directory>> OpenDirectory(const std::string& path) = 0;
 
-  // Does all of a list, in any order, as many at once as the device likes; returns when all are
-  // done. Each tells its status. The files must be this system's.
+  // Does all transfers of a list, in any order, and as many at once as the device likes. Returns
+  // when all are done; each has its own status. The files must belong to this file system.
   virtual void TransferAll(std::span<Transfer> transfers) = 0;
 
-  // How many files that may rest are open at once, at most.
+  // The limit of files that may be closed while unused and are open at once.
   virtual uint32_t OpenFilesMax() const = 0;
 
-  // Memory that many lists of transfers will use, until UnregisterMemory of the same, which must
-  // come before it is given back. What it is good for is speed: a system may leave it at that.
+  // Registers memory that many lists of transfers will use. UnregisterMemory must be called for it
+  // before the memory is freed. Registration only makes transfers faster: a system may ignore it.
   virtual void RegisterMemory(std::span<std::byte>) {}
   virtual void UnregisterMemory(std::span<std::byte>) {}
 };
 
-// The directory in which a path's last name stands: "." if there is no slash before it, "/" if that
-// is the first character alone. Slashes at the end do not count.
+// Returns the directory of a path's last name: "." if there is no slash before it, "/" if the only
+// slash is the first character. Slashes at the end do not count.
 std::string DirectoryOf(const std::string& path);
 
 // Reads a whole file of at most `bytes_max` bytes; kOutOfRange when it is longer.
 StatusOr<std::vector<std::byte>> ReadWholeFile(Directory* directory, const std::string& name,
                                                uint64_t bytes_max);
-// Puts a whole file in the place of `name`: written under another name, synced, renamed, and the
-// directory synced. A crash leaves the former file or the new one, whole; so does an error.
-// *in_doubt: nobody knows which, and no later sync of the directory tells.
+// Replaces the file `name` as a whole: writes another file, syncs it, renames it, and syncs the
+// directory. After a crash or an error there is the former file or the new one, whole. *in_doubt:
+// it is unknown which, and no later sync of the directory tells.
 Status ReplaceFile(Directory* directory, const std::string& name, std::span<const std::byte> bytes,
                    bool* in_doubt = nullptr);
 

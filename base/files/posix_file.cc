@@ -43,7 +43,7 @@ StatusCode CodeOf(int error) {
   }
 }
 
-// What to do about errors of which their own words do not tell it.
+// Returns a remedy for errors whose own text does not name one.
 std::string HintOf(int error) {
   rlimit limit;
   if (error == EMFILE && getrlimit(RLIMIT_NOFILE, &limit) == 0) {
@@ -59,7 +59,7 @@ Status EndsBefore(const std::string& path, uint64_t end) {
                        [&] { return StrCat("read ", path, ": the file ends before byte ", end); });
 }
 
-// Without anybody's help.
+// Without the help of the descriptor cache.
 int TryOpen(int directory, const char* name, int flags) {
   while (true) {
     const int number = openat(directory, name, flags | O_CLOEXEC, 0666);
@@ -106,7 +106,7 @@ PosixFile::PosixFile(Descriptor descriptor, FilePlace place, RingPool* rings,
 
 PosixFile::~PosixFile() { rings_->EndFile(ring_number_, was_run_.load()); }
 
-// What call(number) says of the descriptor, which stays open meanwhile.
+// Returns call(number), where `number` is the descriptor, which stays open meanwhile.
 template <typename Call>
 Status PosixFile::Using(const char* verb, Call call) {
   const int number = descriptor_.Use();
@@ -124,7 +124,7 @@ Status PosixFile::NotOpenedAgain(int error, const char* verb) const {
   });
 }
 
-// The same file, or minus an error number.
+// Opens the same file, or returns minus an error number.
 int PosixFile::OpenAgain() const {
   const int number = TryOpen(place_.directory, place_.name(), place_.flags);
   struct stat about;
@@ -165,7 +165,8 @@ Status PosixFile::Preallocate(uint64_t bytes) {
 Status PosixFile::Sync() {
   return Using("sync", [&](int number) {
     const uint64_t changes = descriptor_.changes();
-    // Never again after an error: the system may have forgotten what it could not write.
+    // A sync is not repeated after an error: the system may have dropped bytes that it could not
+    // write.
     if (fdatasync(number) != 0) return ErrorOf(errno, "sync", place_.path);
     descriptor_.NoteSynced(changes);
     return OkStatus();
@@ -214,7 +215,7 @@ void PosixFile::CheckBlocks(uint64_t offset, std::span<const std::byte> bytes) c
   EMBANK_CHECK(all % kBlockBytes == 0);
 }
 
-// How far a transfer has come that can go on: a direct one in whole blocks.
+// The number of bytes after which a transfer can continue: for a direct one whole blocks.
 size_t PosixFile::Resumable(size_t done) const {
   return direct() ? done - done % kBlockBytes : done;
 }
@@ -236,13 +237,13 @@ Status PosixFile::WriteFrom(int number, uint64_t offset, std::span<const std::by
     return pwrite(number, bytes.data() + before, bytes.size() - before,
                   static_cast<off_t>(offset + before));
   });
-  // What stops a write of a file without an error is the end of the space.
+  // A write that stops without an error has met the end of the disk's space.
   if (error == kStuck) return ErrorOf(ENOSPC, "write", place_.path);
   return error == 0 ? OkStatus() : ErrorOf(error, "write", place_.path);
 }
 
-// Calls move(before), which moves bytes behind the first `before` and says how many, until all are
-// moved: 0, the system's error number, or kStuck.
+// Calls move(before), which moves bytes behind the first `before` and returns how many, until all
+// are moved. Returns 0, the system's error number, or kStuck.
 template <typename Move>
 int PosixFile::MoveAll(size_t bytes, size_t done, Move move) const {
   for (size_t before = Resumable(done); before < bytes;) {

@@ -1,4 +1,4 @@
-// An open file of the system, and what else is opened by a name in a directory.
+// An open file of the system, and other descriptors opened by a name in a directory.
 #ifndef EMBANK_BASE_FILES_POSIX_FILE_H_
 #define EMBANK_BASE_FILES_POSIX_FILE_H_
 
@@ -22,11 +22,11 @@
 
 namespace embank {
 
-// The status of an error number of the system: what was tried, of which path, and why it failed.
+// Returns the status of an error number of the system: the action, the path, and the reason.
 Status ErrorOf(int error, const char* verb, const std::string& path);
 
-// Whether a file may be so long: beyond the process's limit the system sends a signal, which stops
-// processes that do not expect it.
+// Whether a file may be that long: beyond the process's limit the system sends a signal, which
+// stops processes that do not expect it.
 bool IsWithinLength(uint64_t end);
 
 // Closes a descriptor.
@@ -39,21 +39,21 @@ class Descriptor {
   Descriptor(Descriptor&& other) noexcept : number_(other.Release()) {}
   Descriptor& operator=(Descriptor&&) = delete;
   int number() const { return number_; }
-  // Its number, which somebody else closes.
+  // Returns the number, which the caller closes from now on.
   int Release() { return std::exchange(number_, -1); }
 
  private:
   int number_;
 };
 
-// A descriptor's number, or minus the system's error number. Where there is none left, files that
-// may rest give theirs.
+// Returns a descriptor's number, or minus the system's error number. Where none is left, it closes
+// files that may rest.
 int OpenNumber(DescriptorCache* cache, int directory, const char* name, int flags);
-// As OpenNumber; `path` is for the message.
+// Like OpenNumber; `path` is for the message.
 StatusOr<Descriptor> OpenDescriptor(DescriptorCache* cache, int directory, const char* name,
                                     int flags, const std::string& path);
 
-// The file of a number, whatever its names are.
+// The identity of the file of a descriptor, whatever its names are.
 struct FileIdentity {
   dev_t device;
   ino_t inode;
@@ -61,7 +61,7 @@ struct FileIdentity {
 };
 inline FileIdentity IdentityOf(const struct stat& about) { return {about.st_dev, about.st_ino}; }
 
-// Where a file has the name by which it is opened again.
+// The directory and name by which a file is opened again.
 struct FilePlace {
   int directory;
   std::string path;   // for messages
@@ -85,15 +85,15 @@ class PosixFile final : public File {
   void MayRest() override;
   bool direct() const override { return (place_.flags & O_DIRECT) != 0; }
 
-  // For a list of transfers: its descriptor's number, until EndUse. Negative, and without EndUse:
-  // it cannot be had, or not without one too many; a transfer on its own tells why.
+  // Returns the descriptor's number for a list of transfers, until EndUse. Negative, without
+  // EndUse: it cannot be had, or only beyond the limit; a single transfer reports the reason.
   int Use(bool may_exceed) { return descriptor_.Use(may_exceed); }
   void EndUse() { descriptor_.EndUse(); }
-  // Behind a write of a list, before EndUse.
+  // Notes a write of a list, before EndUse.
   void NoteChange() { descriptor_.NoteChange(); }
   IoOperation OperationOf(const Transfer& transfer, int number);
-  // Goes on where a ring has stopped. What it could not do at all, for reasons of the file or of
-  // its own, is tried once more without it, which tells the reason.
+  // Continues where a ring has stopped. An operation that the ring did not begin is tried again
+  // without it, so that the status names the reason.
   Status Finish(const Transfer& transfer, const IoOperation& operation);
 
  private:
@@ -111,8 +111,8 @@ class PosixFile final : public File {
 
   const FilePlace place_;
   RingPool* const rings_;
-  // A ring that has met the file keeps it open under this number, whatever its descriptor is now:
-  // it is the same file.
+  // A ring that has used the file keeps it open under this number, whatever its descriptor is now.
+  // It is the same file.
   const uint32_t ring_number_;
   std::atomic<bool> was_run_{false};
   FileIdentity identity_ = {};  // of a file that may rest

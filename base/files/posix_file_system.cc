@@ -35,8 +35,8 @@ class PosixFileLock final : public FileLock {
         directory_(directory),
         name_(std::move(name)),
         path_(std::move(path)) {}
-  // Forked children have the descriptor too: closing it would leave them the lock. They end without
-  // taking it from us.
+  // Forked children have the descriptor, too: if only we closed it, they would keep the lock. They
+  // end without releasing ours.
   ~PosixFileLock() override {
     if (getpid() == owner_) flock(descriptor_.number(), LOCK_UN);
   }
@@ -54,7 +54,7 @@ class PosixFileLock final : public FileLock {
 
  private:
   const Descriptor descriptor_;
-  const int directory_;  // in which it has its name
+  const int directory_;  // of the file's name
   const std::string name_;
   const std::string path_;
   const pid_t owner_ = getpid();
@@ -100,7 +100,7 @@ class PosixDirectory final : public Directory {
   }
 
   StatusOr<std::vector<std::string>> List() override {
-    // Of its own: a stream has the place up to which it was read.
+    // The listing uses its own descriptor, because a directory stream has a position.
     EMBANK_ASSIGN_OR_RETURN(Descriptor descriptor,
                             OpenDescriptor(cache_, number(), ".", O_RDONLY | O_DIRECTORY, path_));
     const std::unique_ptr<DIR, int (*)(DIR*)> stream(fdopendir(descriptor.number()), closedir);
@@ -109,7 +109,7 @@ class PosixDirectory final : public Directory {
     std::vector<std::string> names;
     while (true) {
       errno = 0;
-      // Nobody else has this stream.
+      // No other thread has this stream.
       const dirent* const entry = readdir(stream.get());  // NOLINT(concurrency-mt-unsafe)
       if (entry == nullptr && errno != 0) return ErrorOf(errno, "list", path_);
       if (entry == nullptr) return names;
@@ -189,7 +189,7 @@ class PosixDirectory final : public Directory {
     do {
       result = flock(descriptor.number(), (shared ? LOCK_SH : LOCK_EX) | LOCK_NB);
     } while (result != 0 && errno == EINTR);
-    // File systems of networks may lock only what can be written, which a directory cannot.
+    // Network file systems may lock only files that can be written, which a directory cannot.
     const bool has_no_locks = (flags & O_DIRECTORY) != 0 && errno != EWOULDBLOCK;
     if (result != 0) return ErrorOf(has_no_locks ? EOPNOTSUPP : errno, "lock", path);
     return std::make_unique<PosixFileLock>(std::move(descriptor), number(), name, path);
@@ -225,7 +225,7 @@ class PosixFileSystem final : public FileSystem {
       operations.reserve(transfers.size());
       used.reserve(transfers.size());
     } catch (const std::bad_alloc&) {
-      // One after the other needs none.
+      // Transfers one after the other need no threads.
       for (Transfer& transfer : transfers) DoAlone(&transfer);
       return;
     }
@@ -244,8 +244,8 @@ class PosixFileSystem final : public FileSystem {
     return static_cast<PosixFile*>(transfer.file);
   }
 
-  // So many descriptors as a store may have for files that can do without; the others are for what
-  // it writes, its rings, and whatever else the process does.
+  // A store may have so many descriptors for files that can rest. The others are for files that it
+  // writes, its rings, and the rest of the process.
   static size_t HalfOfDescriptors() {
     constexpr rlim_t kDescriptorsMin = 16;
     constexpr rlim_t kDescriptorsMax = rlim_t{1} << 20;  // more than a log has segments, twice
@@ -254,7 +254,7 @@ class PosixFileSystem final : public FileSystem {
     return std::clamp(is_known ? limit.rlim_cur : 0, kDescriptorsMin, kDescriptorsMax) / 2;
   }
 
-  // As many of the first as there are descriptors for at once; how many.
+  // Uses as many of the first files as there are descriptors for at once; returns how many.
   size_t TransferSome(std::span<Transfer> transfers, std::vector<IoOperation>* operations,
                       std::vector<PosixFile*>* used) {
     operations->clear();
@@ -281,7 +281,7 @@ class PosixFileSystem final : public FileSystem {
   }
 
   void RunAll(std::span<Transfer> transfers, std::span<IoOperation> operations) {
-    // One alone is a system call either way.
+    // A single transfer is a system call either way.
     if (transfers.size() > 1 && WithinLength(transfers)) rings_.Run(operations);
     Executor* const threads = UndoneOf(operations) > 1 ? Threads() : nullptr;
     const auto finish = [&](uint32_t i) {
@@ -299,7 +299,7 @@ class PosixFileSystem final : public FileSystem {
                            : file->Read(transfer->offset, transfer->bytes);
   }
 
-  // Whether no write passes the length that a signal would answer.
+  // Whether no write passes the length at which the system sends a signal.
   static bool WithinLength(std::span<const Transfer> transfers) {
     uint64_t end = 0;
     for (const Transfer& transfer : transfers) {
@@ -309,7 +309,7 @@ class PosixFileSystem final : public FileSystem {
     return end == 0 || IsWithinLength(end);
   }
 
-  // Those that a ring did not do, or could not.
+  // Does the operations that a ring did not do, or could not.
   static size_t UndoneOf(std::span<const IoOperation> operations) {
     return static_cast<size_t>(std::count_if(operations.begin(), operations.end(),
                                              [](const IoOperation& o) { return o.result < 0; }));

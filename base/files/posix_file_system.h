@@ -10,22 +10,22 @@
 namespace embank {
 
 struct PosixFileOptions {
-  // Lists of transfers go through io_uring where the system lets it; else, and where a ring fails,
-  // through threads that read and write.
+  // Lists of transfers use io_uring where the system allows it. Elsewhere, and where a ring fails,
+  // threads read and write.
   bool use_io_uring = true;
-  // The best that rings may use; what a system does not have is left out.
+  // The best features that rings may use; features that the system lacks are left out.
   IoCompletions completions = IoCompletions::kDeferred;
   uint32_t transfer_threads = 32;
-  // How many files that may rest are open at once; 0: half of the descriptors that the process may
-  // have when the file system is made (RLIMIT_NOFILE, the soft limit), from 8 to 524,288.
+  // The limit of resting files that are open at once. 0: half of the descriptors that the process
+  // may have when the file system is made (RLIMIT_NOFILE, the soft limit), from 8 to 524,288.
   uint32_t open_files_max = 0;
 };
 
-// Thread-safe, as all of it.
+// Thread-safe, with all of its files.
 std::unique_ptr<FileSystem> MakePosixFileSystem(const PosixFileOptions& options);
 
-// "yes: " and what rings use here, or "no: " and why transfers go through threads on this machine:
-// what a first ring says.
+// Returns "yes: " and the features of rings on this machine, or "no: " and why transfers use
+// threads. It makes a first ring to find out.
 const char* IoUringState();
 
 }  // namespace embank

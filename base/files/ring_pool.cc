@@ -12,8 +12,8 @@
 namespace embank {
 namespace {
 
-// More threads than run lists at once on most machines; each ring has a descriptor and 40 KiB, and
-// those of threads that have ended are found by nobody.
+// Most machines run fewer threads with lists at once. Each ring has a descriptor and 40 KiB, and
+// rings of ended threads are found by no thread.
 constexpr size_t kIdleRingsMax = 64;
 
 std::string MessageOf(int error) { return std::system_category().message(error); }
@@ -27,7 +27,7 @@ RingPool::RingPool(std::optional<IoCompletions> completions) : completions_(comp
 }
 
 void RingPool::Run(std::span<IoOperation> operations) noexcept {
-  // What is done must be told: want of memory for anything beside it ends nothing.
+  // Operations that were done must be reported, so a lack of memory for anything else ends nothing.
   try {
     Taken taken = Take(operations);
     if (taken.ring == nullptr) return;
@@ -84,7 +84,7 @@ void RingPool::DisableRings(const std::string& reason) {
       StrCat("io_uring: ", reason, "; reads and writes go through threads from now on"));
 }
 
-// Once of each.
+// Once for each reason.
 void RingPool::LogRefusals(const IoRefusals& refusals) {
   int files = 0;
   int memory = 0;

@@ -1,10 +1,10 @@
 // The rings of a file system, and the numbers under which they know files and memory.
 //
-// A file that was closed, or memory that was given back, must not stay in a table: the one would
-// keep its space, the other's pages would be read into though others lie at their addresses. Of
-// deferred rings only the threads that made them could take it out. So when something ends that
-// rings have met all of them end, idle ones at once, others when they come back; new ones are made
-// as they are needed.
+// A closed file or freed memory must not stay in a ring's table. The file would keep its disk
+// space, and reads would go into pages that now belong to others. In rings with deferred
+// completions only the thread that made a ring can remove an entry. So closing a registered file or
+// buffer invalidates every ring: idle rings end at once, rings in use when they are returned, and
+// new ones are made on demand.
 #ifndef EMBANK_BASE_FILES_RING_POOL_H_
 #define EMBANK_BASE_FILES_RING_POOL_H_
 
@@ -25,21 +25,22 @@ namespace embank {
 // Thread-safe.
 class RingPool {
  public:
-  // Of rings with these completions, or what the system has instead; nullopt: without any.
+  // Makes rings with these completions, or with others if the system does not have them; nullopt:
+  // no rings.
   explicit RingPool(std::optional<IoCompletions> completions);
 
-  // What a ring does of the operations; all, nothing or, when it breaks, a part, which their
-  // results tell. A ring that is refused or breaks is the last one; the log says so.
+  // Runs the operations on a ring. It runs all of them or none; if the ring breaks, it runs a part,
+  // which their results tell. A ring that is refused or breaks is the last one; the log says so.
   void Run(std::span<IoOperation> operations) noexcept;
 
-  // A number for a file that is open, until EndFile, which is called when nobody runs operations
-  // of it any more; was_run: somebody may have. kNoRingNumber: there is none left, the file goes
+  // Returns a number for an open file, until EndFile. Call EndFile when no thread runs operations
+  // of the file any more; was_run: one may have. kNoRingNumber: none is left, and the file works
   // without.
   uint32_t AddFile();
   void EndFile(uint32_t number, bool was_run);
 
-  // Memory that operations will often use, until EndMemory of the same, which is called when none
-  // uses it any more.
+  // Registers memory that operations will often use, until EndMemory. Call EndMemory when no
+  // operation uses the memory any more.
   void AddMemory(std::span<std::byte> memory);
   void EndMemory(std::span<std::byte> memory);
 

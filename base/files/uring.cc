@@ -15,21 +15,21 @@
 namespace embank {
 namespace {
 
-// As many as an SSD's queue takes; more only wait in it.
+// An SSD's queue takes so many; more would only wait in it.
 constexpr uint32_t kInFlightMax = 128;
-// A system call for so many: each costs 0.3 us, and the device shall not wait for the last.
+// One system call submits so many: each call costs 0.3 us, and the device should not wait for the
+// last operation.
 constexpr uint32_t kSubmittedAtOnce = 32;
 
-// A number of its own for each thread, of threads that have ended too.
+// A different number for each thread; ended threads' numbers are not used again.
 uint64_t ThisThread() {
   static std::atomic<uint64_t> last{0};
   thread_local const uint64_t number = last.fetch_add(1, std::memory_order_relaxed) + 1;
   return number;
 }
 
-// Rings that have ended. The memory of a new one may be that of another, ended by another thread:
-// the kernel orders the two, and this tells the language and its tools, which do not see the
-// mappings of the system.
+// Rings that have ended. A new ring may get the memory of one that another thread ended. The kernel
+// orders the two; this tells the language and its tools, which do not see the system's mappings.
 std::atomic<uint64_t> rings_ended{0};
 
 constexpr std::array kCompletions = {IoCompletions::kDeferred, IoCompletions::kCooperative,
@@ -112,7 +112,7 @@ class KernelRing final : public IoRing {
         io_uring_sqe_set_data64(sqe, next + i);
       }
       next += added;
-      // While there is more to submit only what frees space for it is waited for.
+      // While there is more to submit, it waits only until the queue has space.
       const bool full = in_flight_ == kInFlightMax;
       const uint32_t awaited = next == operations.size() ? in_flight_ : full ? kSubmittedAtOnce : 0;
       if (!Submit(awaited)) {
@@ -125,7 +125,7 @@ class KernelRing final : public IoRing {
   }
 
  private:
-  // Whether the kernel has it under its number.
+  // Whether the kernel has the file or memory under its number.
   bool Register(const IoMemory& memory) {
     if (memory.number == kNoRingNumber) return false;
     if (memory_[memory.number] || refusals_.memory != 0) return memory_[memory.number];
@@ -141,7 +141,7 @@ class KernelRing final : public IoRing {
         io_uring_register_files_update(&ring_, operation.file, &operation.descriptor, 1);
     return IsTaken(result, &refusals_.files, &files_[operation.file]);
   }
-  // What was refused once is not asked for again.
+  // A registration that was refused is not tried again.
   static bool IsTaken(int result, int* refusal, bool* taken) {
     *taken = result == 1;
     if (!*taken) *refusal = result < 0 ? -result : EINVAL;
@@ -170,13 +170,14 @@ class KernelRing final : public IoRing {
     return begin <= at && at + operation.bytes <= begin + all.size();
   }
 
-  // Hands over what was added, and waits for so many completions. False: the ring is broken.
+  // Submits the added operations, and waits for so many completions. False: the ring is broken.
   bool Submit(uint32_t awaited) {
     SpinWait wait;
     while (true) {
       const int result = io_uring_submit_and_wait(&ring_, awaited);
       if (result >= 0 && io_uring_sq_ready(&ring_) == 0) return true;
-      // A part, or a moment without memory or room: what is on its way makes some, if anything is.
+      // The kernel did a part, or has no memory or no space in its queue for a moment. Operations
+      // in flight free some, if there are any.
       const bool again = result >= 0 || result == -EINTR || result == -EAGAIN || result == -EBUSY;
       if (!again) return false;
       if (io_uring_cq_ready(&ring_) > 0) return true;
@@ -197,7 +198,7 @@ class KernelRing final : public IoRing {
     }
   }
 
-  // Waits for what the kernel has taken: it writes into the callers' memory.
+  // Waits for all operations in flight: the kernel writes into the callers' memory.
   void Abandon(std::span<IoOperation> operations) {
     in_flight_ -= io_uring_sq_ready(&ring_);
     SpinWait wait;
@@ -205,7 +206,7 @@ class KernelRing final : public IoRing {
       Reap(operations);
       if (in_flight_ == 0) return;
       const int result = io_uring_get_events(&ring_);
-      // Deferred completions come no other way: somebody closed our descriptor.
+      // Deferred completions come no other way: another part of the process closed our descriptor.
       EMBANK_CHECK(result >= 0 || result == -EINTR || result == -EAGAIN ||
                    completions_ != IoCompletions::kDeferred);
       wait.Pause();

@@ -33,37 +33,38 @@ struct IoMemory {
   std::span<std::byte> bytes = {};
 };
 
-// How completions reach the thread that waits: when it asks for them; when it is in the kernel
-// anyway; at once, by interrupting it. Each is dearer than the one before, and of older kernels.
+// Ways in which completions reach the waiting thread: when it asks for them; when it is in the
+// kernel anyway; at once, by an interrupt. Each costs more than the one before, and works on older
+// kernels.
 enum class IoCompletions { kDeferred, kCooperative, kInterrupting };
 
-// What the system refused to register, as its error numbers; 0: nothing.
+// The registrations that the system refused, as its error numbers; 0: none.
 struct IoRefusals {
   int files = 0;
   int memory = 0;
 };
 
-// One thread at a time. What it was given under a number is the kernel's until the ring ends, a
-// file that is closed and memory that is unmapped meanwhile too: a number is never another's in
-// the life of a ring.
+// One thread uses a ring at a time. A file or memory that has a number belongs to the kernel until
+// the ring ends, even if it is closed or unmapped meanwhile. A ring never reuses a number.
 class IoRing {
  public:
   virtual ~IoRing() = default;
 
-  // Does all operations; returns when none is on its way any more. What has a number is registered
-  // when it is first used; what cannot be is used all the same. False: the ring is broken and is
-  // not to be used again; some operations are not done.
+  // Does all operations, and returns when none is in flight. Files and memory with a number are
+  // registered at their first use, and are used unregistered if that fails. False: the ring is
+  // broken and must not be used again; some operations are not done.
   virtual bool Run(std::span<IoOperation> operations, const IoMemory& memory) = 0;
 
-  // Whether this thread may Run it: of deferred completions only the one that made it.
+  // Whether this thread may call Run: a ring with deferred completions has only the thread that
+  // made it.
   virtual bool IsForThisThread() const = 0;
   virtual IoRefusals refusals() const = 0;
-  // What it uses, in words.
+  // Describes the features that the ring uses.
   virtual std::string About() const = 0;
 };
 
-// With the first completions, from `completions` on, that the system has. nullptr: it refuses all,
-// with its error number in *error.
+// Makes a ring with the first completions, from `completions` on, that the system has. nullptr: the
+// system refuses all; *error is its error number.
 std::unique_ptr<IoRing> MakeIoRing(IoCompletions completions, int* error);
 
 }  // namespace embank

@@ -13,7 +13,7 @@
 
 namespace embank {
 
-// Owns the addresses and what memory is behind them; gives both back at its end. Move-only.
+// Owns the addresses and the memory behind them; releases both on destruction. Move-only.
 class AddressRange {
  public:
   // `bytes` is a multiple of kHugePageBytes; the source must outlive it. kResourceExhausted.
@@ -31,7 +31,7 @@ class AddressRange {
   std::byte* data() const { return data_; }
   uint64_t bytes() const { return bytes_; }
 
-  // Memory for a part, in whole huge pages, and its way back. kResourceExhausted.
+  // Commits memory for a part, in whole huge pages, or releases it. kResourceExhausted.
   Status Commit(uint64_t offset_bytes, uint64_t bytes) const {
     return source_->Commit(data_ + offset_bytes, bytes);
   }

@@ -20,10 +20,10 @@ class AlignedBuffer {
   AlignedBuffer& operator=(AlignedBuffer&& other) noexcept;
   ~AlignedBuffer() { Reset(); }
 
-  // At least `bytes` (> 0) rounded up to pages; source and budget must outlive it.
-  // kResourceExhausted: the budget or the machine has no space.
+  // Makes a buffer of at least `bytes` (> 0), rounded up to pages; source and budget must outlive
+  // it. kResourceExhausted: the budget or the machine has no memory.
   static StatusOr<AlignedBuffer> Create(MemorySource* source, MemoryBudget* budget, uint64_t bytes);
-  // What Create(bytes) charges.
+  // Returns the bytes that Create(bytes) charges.
   static constexpr uint64_t ChargedBytes(uint64_t bytes) {
     return RoundUp(bytes, bytes < kHugePageBytes ? kSmallPageBytes : kHugePageBytes);
   }

@@ -11,7 +11,7 @@
 
 namespace embank {
 
-// Gives its memory and its charge back on destruction. Move-only.
+// Releases its memory and its charge on destruction. Move-only.
 class ChargedWords {
  public:
   ChargedWords() = default;

@@ -65,7 +65,7 @@ class PosixMemorySource final : public MemorySource {
     madvise(address, bytes, MADV_DONTFORK);
   }
 
-  // Maps one huge page more than asked and gives back what lies around the aligned part.
+  // Maps one huge page more than needed, and unmaps the memory around the aligned part.
   static StatusOr<std::byte*> MapAligned(uint64_t bytes, int protection) {
     EMBANK_ASSIGN_OR_RETURN(std::byte* const begin, MapPages(bytes + kHugePageBytes, protection));
     const uint64_t misaligned = reinterpret_cast<uintptr_t>(begin) % kHugePageBytes;
@@ -107,7 +107,7 @@ Status MemoryBudget::Charge(uint64_t bytes, uint64_t leaving) {
 
 uint64_t MemoryBudget::Shrink(uint64_t bytes) {
   uint64_t used = used_bytes_.load(std::memory_order_relaxed);
-  // What is taken off the limit is charged first, so that nobody else gets it meanwhile.
+  // The bytes that the limit loses are charged first, so that no other thread gets them meanwhile.
   uint64_t taken = 0;
   do {
     taken = std::min(bytes, limit_bytes_.load(std::memory_order_relaxed) - used);

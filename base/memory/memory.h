@@ -1,4 +1,4 @@
-// Where the store's memory comes from, and the budget it must stay within.
+// The source of the store's memory, and the budget that limits it.
 #ifndef EMBANK_BASE_MEMORY_MEMORY_H_
 #define EMBANK_BASE_MEMORY_MEMORY_H_
 
@@ -22,12 +22,13 @@ constexpr uint64_t RoundDown(uint64_t value, uint64_t multiple) {
   return value / multiple * multiple;
 }
 
-// Refusals here and in what is built on it happen in the middle of batches, where an allocation
-// that fails would undo what the batch has promised: they are statuses without a message, which
-// allocate nothing. Who answers a caller says what was refused.
+// Refusals of memory happen in the middle of batches, where a failed allocation would break the
+// batch's promise. So they are statuses without a message, which allocate nothing. The code that
+// answers the caller adds the message.
 inline Status NoMemory() { return Status(StatusCode::kResourceExhausted, ""); }
 
-// Whether this machine has no transparent huge pages: what asks for them works, slower.
+// Whether this machine has no transparent huge pages. Memory that wants them works without them,
+// but slower.
 bool HugePagesOff();
 
 // A hard limit in bytes. Thread-safe.
@@ -36,21 +37,21 @@ class MemoryBudget {
   // limit_bytes == 0: no limit.
   explicit MemoryBudget(uint64_t limit_bytes)
       : limit_bytes_(limit_bytes == 0 ? kNoLimit : limit_bytes) {}
-  // A part of another budget, of which it has nothing until Extend.
+  // A part of another budget, with a limit of 0 until Extend.
   MemoryBudget() : limit_bytes_(0) {}
 
-  // Takes `bytes`, or nothing: kResourceExhausted when they would leave less than `leaving` to the
-  // limit.
+  // Charges `bytes` or nothing. kResourceExhausted: less than `leaving` bytes of the limit would be
+  // left.
   Status Charge(uint64_t bytes, uint64_t leaving = 0);
   void Release(uint64_t bytes);
 
-  // The limit is so many bytes higher from now on.
+  // Raises the limit by so many bytes.
   void Extend(uint64_t bytes) { limit_bytes_.fetch_add(bytes, std::memory_order_relaxed); }
-  // Takes the limit down by as much of `bytes` as nothing is charged for; how much.
+  // Lowers the limit by at most `bytes`, as far as nothing is charged; returns by how much.
   uint64_t Shrink(uint64_t bytes);
 
   bool has_limit() const { return limit_bytes_.load(std::memory_order_relaxed) != kNoLimit; }
-  // 0: there is none.
+  // The limit; 0: there is none.
   uint64_t limit_bytes() const {
     return has_limit() ? limit_bytes_.load(std::memory_order_relaxed) : 0;
   }
@@ -73,20 +74,21 @@ class MemorySource {
  public:
   virtual ~MemorySource() = default;
 
-  // Zeroed memory, `bytes` a multiple of kSmallPageBytes. From kHugePageBytes on it is aligned to
-  // huge pages and asks for them.
+  // Maps zeroed memory; `bytes` is a multiple of kSmallPageBytes. From kHugePageBytes on, it is
+  // aligned to huge pages and advised to use them.
   virtual StatusOr<std::byte*> Map(uint64_t bytes) = 0;
-  // Addresses without memory, aligned to huge pages; `bytes` is a multiple of kHugePageBytes.
+  // Reserves addresses without memory, aligned to huge pages; `bytes` is a multiple of
+  // kHugePageBytes.
   virtual StatusOr<std::byte*> Reserve(uint64_t bytes) = 0;
   // Puts zeroed memory behind a reserved part: whole huge pages.
   virtual Status Commit(std::byte* address, uint64_t bytes) = 0;
-  // Gives the memory of a committed part back and keeps its addresses.
+  // Releases the memory of a committed part and keeps its addresses.
   virtual void Decommit(std::byte* address, uint64_t bytes) = 0;
-  // Ends what Map or Reserve began.
+  // Releases memory of Map, or addresses of Reserve.
   virtual void Unmap(std::byte* address, uint64_t bytes) = 0;
 };
 
-// mmap and madvise. One for the process: it has no state.
+// The system's memory, by mmap and madvise. It has no state; the process has one.
 MemorySource* SystemMemorySource();
 
 // Bytes of memory of this machine.

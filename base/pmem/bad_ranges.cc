@@ -81,7 +81,7 @@ StatusOr<std::vector<BadRange>> BadBytesOfDevice(const std::string& device) {
   return bad;
 }
 
-// What of the extent is damaged.
+// Adds the damaged ranges of an extent.
 void AddBadParts(const fiemap_extent& extent, const std::vector<BadRange>& of_device,
                  std::vector<BadRange>* bad) {
   constexpr uint32_t kHasNoPlace =

@@ -92,7 +92,7 @@ Status PmemFile::CheckInside(const char* verb, uint64_t offset, uint64_t bytes) 
 Status PmemFile::CheckGood(StatusCode code, const char* verb, Range range) const {
   for (const BadRange& bad : bad_) {
     if (range.end <= bad.begin || bad.end <= range.begin) continue;
-    return StatusWithRoom(code, [&] {
+    return NoThrowStatus(code, [&] {
       return StrCat(verb, " ", path_, ": its bytes ", bad.begin, " to ", bad.end - 1,
                     " are on bad blocks of the device");
     });

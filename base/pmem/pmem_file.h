@@ -21,14 +21,14 @@
 
 namespace embank {
 
-// What the files of a file system have done together.
+// Counts the work of all files of a file system.
 struct PmemTally {
   std::atomic<uint64_t> written_bytes{0};
   std::atomic<uint64_t> drains{0};
   std::atomic<uint64_t> msyncs{0};
 };
 
-// What the files of a file system share. It outlives them.
+// The parts that the files of a file system share. They outlive the files.
 struct PmemFileParts {
   PmemLibrary library;
   BadRangeFinder find_bad_ranges;

@@ -43,7 +43,8 @@ struct PmemLibrary {
 // the loader's reason.
 StatusOr<PmemLibrary> LoadPmemLibrary(const char* file = kPmemLibraryFile);
 
-// What a store with a pmem_path uses here, for people; static. nullptr: libpmem is not installed.
+// Describes for people how a store with a pmem_path works here; static. nullptr: libpmem is not
+// installed.
 const char* PmemState();
 
 }  // namespace embank

@@ -1,4 +1,4 @@
-// Work that nobody waits for: done in steps, aside, whenever somebody says that there is some.
+// Work that no caller waits for. It is done in steps, on another thread, whenever it is woken.
 #ifndef EMBANK_BASE_THREADS_BACKGROUND_TASK_H_
 #define EMBANK_BASE_THREADS_BACKGROUND_TASK_H_
 
@@ -6,17 +6,18 @@
 
 namespace embank {
 
-// One step of such work: whether the next one shall follow at once. Must not throw.
+// Does one step of such work, and returns whether the next one shall follow at once. Must not
+// throw.
 using BackgroundStep = std::function<bool()>;
 
 class BackgroundTask {
  public:
-  // Waits until no step is running; none begins after it.
+  // The destructor waits until no step is running; none begins after it.
   virtual ~BackgroundTask() = default;
 
-  // Steps run from now on, one after the other, until one returns false: at least one, which begins
-  // after this call has. A simulated task may run them inside the call. Does not wait for them.
-  // Thread-safe; not from a step.
+  // Makes steps run from now on, one after the other, until one returns false. At least one step
+  // begins after this call has. A simulated task may run them inside the call. Does not wait for
+  // them. Thread-safe; must not be called by a step.
   virtual void Wake() = 0;
 };
 

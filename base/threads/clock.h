@@ -1,4 +1,4 @@
-// Time, injected.
+// Time, injected so that tests set it.
 #ifndef EMBANK_BASE_THREADS_CLOCK_H_
 #define EMBANK_BASE_THREADS_CLOCK_H_
 

@@ -16,7 +16,8 @@ namespace embank {
 namespace {
 
 // While it lives, the thread and those that it starts take no signal that another thread could
-// take. Those that tell of a thread's own faults stay: blocked, they would end the process unheard.
+// take. Signals of a thread's own faults stay unblocked: blocked, they would end the process
+// without a report.
 class SignalsBlocked {
  public:
   SignalsBlocked() {
@@ -35,8 +36,8 @@ class SignalsBlocked {
   sigset_t callers_;
 };
 
-// Every thread of the library: it takes no signals, and computes in the default mode, though a new
-// thread has its maker's mask and mode. Throws as std::thread does.
+// Every thread of the library runs this. It takes no signals, and computes in the default mode; a
+// new thread inherits its maker's mask and mode. Throws like std::thread.
 template <typename Body>
 std::thread StartThread(Body body) {
   const SignalsBlocked blocked;
@@ -55,7 +56,7 @@ struct Job {
   uint32_t workers_inside = 0;
   Job* next_job = nullptr;
 
-  // A body that throws is a defect of ours: it would leave the job behind in other threads' hands.
+  // A body that throws is a defect of ours: the job would stay with other threads.
   void RunTasks() noexcept {
     for (uint32_t i = next.fetch_add(1, std::memory_order_relaxed); i < tasks;
          i = next.fetch_add(1, std::memory_order_relaxed)) {
@@ -64,7 +65,7 @@ struct Job {
   }
 };
 
-// A task of the background: a thread that sleeps between.
+// A background task: a thread that sleeps between steps.
 class BackgroundThread final : public BackgroundTask {
  public:
   explicit BackgroundThread(BackgroundStep step) : step_(std::move(step)) {
@@ -175,7 +176,7 @@ class ThreadPool final : public Executor {
       job->RunTasks();
       mutex_.Lock();
       if (--job->workers_inside == 0) worker_left_.NotifyAll();
-      // All its tasks are taken: nobody else need look at it.
+      // All its tasks are taken, so no other thread need look at it.
       Unlink(job);
     }
   }

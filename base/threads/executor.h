@@ -1,5 +1,5 @@
-// Who runs parallel and background work. Injected, so that a test can run it in any order on one
-// thread.
+// Runs parallel and background work. It is injected, so that a test can run the work in any order
+// on one thread.
 #ifndef EMBANK_BASE_THREADS_EXECUTOR_H_
 #define EMBANK_BASE_THREADS_EXECUTOR_H_
 
@@ -20,15 +20,15 @@ class Executor {
   // Thread-safe.
   virtual void ParallelFor(uint32_t tasks, FunctionRef<void(uint32_t)> body) = 0;
 
-  // A task whose steps this executor runs, and which it outlives. Where the system refuses a thread
-  // they may never run: nothing but speed may depend on one. Thread-safe.
+  // Makes a task whose steps this executor runs; the executor outlives it. If the system refuses a
+  // thread, steps may never run: only speed may depend on one. Thread-safe.
   virtual std::unique_ptr<BackgroundTask> MakeBackgroundTask(BackgroundStep step) = 0;
 
-  // How many bodies can run at once, the caller's included.
+  // The number of bodies that can run at once, the caller's included.
   virtual uint32_t concurrency() const = 0;
 };
 
-// A pool of `threads` - 1 workers beside the caller, with fewer when the system refuses threads;
+// Makes a pool of `threads` - 1 workers beside the caller, or fewer if the system refuses threads;
 // background tasks have threads of their own.
 std::unique_ptr<Executor> MakeThreadPool(uint32_t threads);
 

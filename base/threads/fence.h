@@ -1,5 +1,5 @@
-// Memory fences of the optimistic readers and their writers. ThreadSanitizer does not know fences,
-// and needs none: all that they order are atomics.
+// Memory fences for optimistic readers and their writers. ThreadSanitizer does not know fences, and
+// needs none: they order atomics only.
 #ifndef EMBANK_BASE_THREADS_FENCE_H_
 #define EMBANK_BASE_THREADS_FENCE_H_
 
@@ -12,11 +12,11 @@ inline void AcquireFence() { std::atomic_signal_fence(std::memory_order_acquire)
 inline void ReleaseFence() { std::atomic_signal_fence(std::memory_order_release); }
 inline void FullFence() { std::atomic_signal_fence(std::memory_order_seq_cst); }
 #else
-// Reads before it are done before reads after it.
+// Reads before the fence are done before reads behind it.
 inline void AcquireFence() { std::atomic_thread_fence(std::memory_order_acquire); }
-// Writes before it are seen before writes after it.
+// Writes before the fence are visible before writes behind it.
 inline void ReleaseFence() { std::atomic_thread_fence(std::memory_order_release); }
-// All before it is done and seen before all after it.
+// Everything before the fence is done and visible before everything behind it.
 inline void FullFence() { std::atomic_thread_fence(std::memory_order_seq_cst); }
 #endif
 

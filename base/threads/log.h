@@ -11,13 +11,14 @@ enum class LogLevel : int32_t { kInfo = 1, kWarning = 2, kError = 3 };
 
 using LogSink = void (*)(int32_t level, const char* message, void* user);
 
-// nullptr: none. Waits until a line that is being written has left the old sink. Thread-safe.
+// Sets the sink; nullptr: none. Waits until a line that is being written has left the old sink.
+// Thread-safe.
 void SetLogSink(LogSink sink, void* user);
 
-// In a child of fork(), before anything else there: no sink, and no thread that has the lock.
+// Call it first in a child of fork(): it removes the sink and frees the lock.
 void ClearLogSinkAfterFork();
 
-// Never called per batch. Thread-safe.
+// Writes a line to the sink. Never called per batch. Thread-safe.
 void Log(LogLevel level, const std::string& message);
 
 }  // namespace embank

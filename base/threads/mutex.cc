@@ -14,7 +14,7 @@
 namespace embank {
 namespace {
 
-// A lock is mostly held for less than a sleep costs: some 2 us. Below SpinWait's yield.
+// A lock is mostly held for a shorter time than a sleep costs: some 2 us. Below SpinWait's yield.
 constexpr uint32_t kPausesMax = 60;
 
 // The kernel reads and compares the word itself.
@@ -24,17 +24,17 @@ long Futex(std::atomic<uint32_t>* word, int operation, uint32_t value, const tim
                  value, limit, nullptr, 0);
 }
 
-// Sleeps unless the word has another value, until it is woken; may return for nothing.
+// Sleeps unless the word has another value, until it is woken. May return without a reason.
 void SleepWhile(std::atomic<uint32_t>* word, uint32_t value, const timespec* limit = nullptr) {
   Futex(word, FUTEX_WAIT, value, limit);
 }
 
-// Whether anybody slept.
+// Wakes sleepers; returns whether there were any.
 bool Wake(std::atomic<uint32_t>* word, int threads_max) {
   return Futex(word, FUTEX_WAKE, static_cast<uint32_t>(threads_max), nullptr) > 0;
 }
 
-// What the word is once `is_over` says so of it, or after a while.
+// Spins until is_over(word) or for a while; returns the word.
 template <typename IsOver>
 uint32_t SpinUntil(const std::atomic<uint32_t>& word, IsOver is_over) {
   SpinWait wait;
@@ -52,7 +52,7 @@ void Mutex::WaitAndLock() {
   const auto is_over = [](uint32_t state) {
     return Holders(state) == 0 || (state & kWritersWait) != 0;
   };
-  // Other writers may sleep since this one did: who has the lock then wakes them too.
+  // Other writers may sleep since this one did; the holder of the lock wakes them, too.
   uint32_t others_wait = 0;
   uint32_t state = SpinUntil(state_, is_over);
   while (true) {
@@ -62,7 +62,7 @@ void Mutex::WaitAndLock() {
     }
     if ((state & kWritersWait) == 0 && !Take(&state, state | kWritersWait)) continue;
     others_wait = kWritersWait;
-    // Who unlocks from here on counts on, so that the sleep does not begin.
+    // An unlock from here on increments the counter, so that the sleep does not begin.
     const uint32_t woken = writers_woken_.load(std::memory_order_acquire);
     state = state_.load(std::memory_order_relaxed);
     if (Holders(state) == 0 || (state & kWritersWait) == 0) continue;
@@ -88,7 +88,7 @@ void Mutex::WaitAndReaderLock() {
   }
 }
 
-// Nobody has had the lock when it was `state`: a writer that waits is next, else all readers are.
+// No thread held the lock when it was `state`: a waiting writer is next, else all readers are.
 void Mutex::WakeOne(uint32_t state) {
   if (state == kWritersWait) {
     if (Take(&state, 0)) {
@@ -97,7 +97,7 @@ void Mutex::WakeOne(uint32_t state) {
     }
   }
   if (state == (kReadersWait | kWritersWait)) {
-    // Taken meanwhile: who has it wakes the others.
+    // Another thread has taken it meanwhile, and will wake the others.
     if (!Take(&state, kReadersWait)) return;
     if (WakeWriter()) return;
     // No writer sleeps any more, or yet: readers must not wait for one that does not come.

@@ -27,21 +27,21 @@ class EMBANK_LOCKABLE Mutex {
   Mutex(const Mutex&) = delete;
   Mutex& operator=(const Mutex&) = delete;
 
-  // Takes it exclusively; waits while anybody has it.
+  // Takes the lock exclusively; waits while any thread has it.
   void Lock() EMBANK_EXCLUSIVE_LOCK_FUNCTION() {
     EMBANK_TSAN(__tsan_mutex_pre_lock(this, 0));
     uint32_t state = 0;
     if (!Take(&state, kWriter)) WaitAndLock();
     EMBANK_TSAN(__tsan_mutex_post_lock(this, 0, 0));
   }
-  // The thread has it exclusively.
+  // The thread holds the lock exclusively.
   void Unlock() EMBANK_UNLOCK_FUNCTION() {
     EMBANK_TSAN(__tsan_mutex_pre_unlock(this, 0));
     const uint32_t state = state_.fetch_sub(kWriter, std::memory_order_release) - kWriter;
     if (state != 0) WakeOne(state);
     EMBANK_TSAN(__tsan_mutex_post_unlock(this, 0));
   }
-  // Without waiting: whether it has the lock now.
+  // Takes the lock without waiting; returns whether it did.
   bool TryLock() EMBANK_EXCLUSIVE_TRYLOCK_FUNCTION(true) {
     EMBANK_TSAN(__tsan_mutex_pre_lock(this, __tsan_mutex_try_lock));
     uint32_t state = state_.load(std::memory_order_relaxed);
@@ -51,14 +51,14 @@ class EMBANK_LOCKABLE Mutex {
         this, __tsan_mutex_try_lock | (locked ? 0 : __tsan_mutex_try_lock_failed), 0));
     return locked;
   }
-  // Takes it together with other readers; waits while a writer has it or waits for it.
+  // Takes the lock together with other readers; waits while a writer has it or waits for it.
   void ReaderLock() EMBANK_SHARED_LOCK_FUNCTION() {
     EMBANK_TSAN(__tsan_mutex_pre_lock(this, __tsan_mutex_read_lock));
     uint32_t state = state_.load(std::memory_order_relaxed);
     if (!ReadersMayEnter(state) || !Take(&state, state + 1)) WaitAndReaderLock();
     EMBANK_TSAN(__tsan_mutex_post_lock(this, __tsan_mutex_read_lock, 0));
   }
-  // Without waiting: whether it has the lock now.
+  // Takes the lock without waiting; returns whether it did.
   bool ReaderTryLock() EMBANK_SHARED_TRYLOCK_FUNCTION(true) {
     EMBANK_TSAN(__tsan_mutex_pre_lock(this, __tsan_mutex_read_lock | __tsan_mutex_try_lock));
     uint32_t state = state_.load(std::memory_order_relaxed);
@@ -70,36 +70,36 @@ class EMBANK_LOCKABLE Mutex {
                                        0));
     return locked;
   }
-  // The thread has it as a reader.
+  // The thread holds the lock as a reader.
   void ReaderUnlock() EMBANK_UNLOCK_FUNCTION() {
     EMBANK_TSAN(__tsan_mutex_pre_unlock(this, __tsan_mutex_read_lock));
     const uint32_t state = state_.fetch_sub(1, std::memory_order_release) - 1;
-    // Readers wait beside readers only behind a writer, which the last one lets in.
+    // A reader waits beside other readers only behind a writer, which the last of them lets in.
     if (Holders(state) == 0 && state != 0) WakeOne(state);
     EMBANK_TSAN(__tsan_mutex_post_unlock(this, __tsan_mutex_read_lock));
   }
-  // Stops the process unless a thread holds it exclusively.
+  // Stops the process unless a thread holds the lock exclusively.
   void AssertHeld() const EMBANK_ASSERT_EXCLUSIVE_LOCK() {
     EMBANK_CHECK(Holders(state_.load(std::memory_order_relaxed)) == kWriter);
   }
-  // Stops the process unless a thread holds it, exclusively or not.
+  // Stops the process unless a thread holds the lock, exclusively or not.
   void AssertReaderHeld() const EMBANK_ASSERT_SHARED_LOCK() {
     EMBANK_CHECK(Holders(state_.load(std::memory_order_relaxed)) != 0);
   }
 
  private:
-  // state_: how many readers hold the lock, or kWriter; and who waits for it. That somebody waits
-  // is said before the wait, under which the system compares the word again.
+  // state_ has the number of readers that hold the lock, or kWriter, and says which threads wait. A
+  // thread says that it waits before it sleeps; the system compares the word again under the wait.
   static constexpr uint32_t kWriter = (1u << 30) - 1;
   static constexpr uint32_t kReadersMax = kWriter - 1;
   static constexpr uint32_t kReadersWait = 1u << 30;
   static constexpr uint32_t kWritersWait = 1u << 31;
 
   static uint32_t Holders(uint32_t state) { return state & kWriter; }
-  // No writer has it, and nobody waits for one: so writers are not kept out for ever.
+  // No writer has the lock, and none waits for it: so writers are not kept out for ever.
   static bool ReadersMayEnter(uint32_t state) { return state < kReadersMax; }
 
-  // From `*state` to `next`; false: `*state` is what there is instead.
+  // Changes the word from `*state` to `next`. False: `*state` is set to the word that is there.
   bool Take(uint32_t* state, uint32_t next) {
     return state_.compare_exchange_strong(*state, next, std::memory_order_acquire,
                                           std::memory_order_relaxed);
@@ -110,21 +110,22 @@ class EMBANK_LOCKABLE Mutex {
   bool WakeWriter();
 
   std::atomic<uint32_t> state_{0};
-  std::atomic<uint32_t> writers_woken_{0};  // one more for each: where writers wait
+  std::atomic<uint32_t> writers_woken_{0};  // counts wakes of writers: writers sleep on it
 };
 
-// Where threads wait for what another one changes under a lock.
+// Lets threads wait for a condition that another thread changes under a lock.
 class ConditionVariable {
  public:
   ConditionVariable() = default;
   ConditionVariable(const ConditionVariable&) = delete;
   ConditionVariable& operator=(const ConditionVariable&) = delete;
 
-  // Gives the lock up, waits for a call of NotifyAll (or for nothing: look again), has it again.
+  // Releases the lock, waits for a call of NotifyAll, and takes the lock again. It may return
+  // without a call: check the condition again.
   void Wait(Mutex* mutex) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex);
-  // As Wait, for so long at most.
+  // Like Wait, but at most for so long.
   void WaitFor(Mutex* mutex, uint64_t ns) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex);
-  // What is waited for was changed before, under the lock.
+  // The caller has changed the awaited condition before, under the lock.
   void NotifyAll() {
     if (waiting_.load(std::memory_order_relaxed) != 0) WakeAll();
   }
@@ -132,7 +133,7 @@ class ConditionVariable {
  private:
   void WakeAll();
 
-  std::atomic<uint32_t> notified_{0};  // one more for each call
+  std::atomic<uint32_t> notified_{0};  // counts calls
   std::atomic<uint32_t> waiting_{0};   // grows under the lock
 };
 

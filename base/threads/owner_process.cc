@@ -18,7 +18,7 @@ void OwnerProcess::CountFork() {
 }
 
 Status OwnerProcess::WatchForks() {
-  // Of two threads at once both may register: then a fork counts twice, which is as good.
+  // Two threads may both register at once; then a fork counts twice, which does no harm.
   static std::atomic<bool> watches{false};
   if (watches.load(std::memory_order_acquire)) return OkStatus();
   if (pthread_atfork(nullptr, nullptr, &CountFork) != 0) return NoMemory();

@@ -1,5 +1,5 @@
-// Which process something was made in: a child of fork() has a copy of its parent's memory, but not
-// its threads, and shares its files.
+// Knows the process in which an object was made. A child of fork() has a copy of its parent's
+// memory, but not its threads, and shares its files.
 #ifndef EMBANK_BASE_THREADS_OWNER_PROCESS_H_
 #define EMBANK_BASE_THREADS_OWNER_PROCESS_H_
 
@@ -12,16 +12,16 @@ namespace embank {
 
 class OwnerProcess {
  public:
-  // From its first success on, forks are noticed. kResourceExhausted. Thread-safe.
+  // Makes forks count from its first success on. kResourceExhausted. Thread-safe.
   static Status WatchForks();
 
-  // This process; WatchForks has succeeded.
+  // Makes this process the owner; WatchForks has succeeded.
   OwnerProcess();
 
-  // Whether it is this one still. Thread-safe; a load and a comparison.
+  // Whether the running process is the owner. Thread-safe; a load and a comparison.
   bool IsThisOne() const { return forks_ == forks_before.load(std::memory_order_relaxed); }
 
-  // kFailedPrecondition, with what to do, in a child of the owner. Thread-safe.
+  // kFailedPrecondition: this is a child of the owner; the message says what to do. Thread-safe.
   Status Check() const {
     if (IsThisOne()) [[likely]] {
       return OkStatus();
@@ -33,7 +33,7 @@ class OwnerProcess {
   Status NotThisOne() const;
   static void CountFork();
 
-  // How many forks lie between this process and the one that noticed the first.
+  // The number of forks between this process and the one that counted the first fork.
   static std::atomic<uint64_t> forks_before;
 
   const uint64_t forks_;

@@ -1,4 +1,4 @@
-// Waiting for another thread without a lock.
+// Waits for another thread without a lock.
 #ifndef EMBANK_BASE_THREADS_SPIN_WAIT_H_
 #define EMBANK_BASE_THREADS_SPIN_WAIT_H_
 
@@ -8,11 +8,12 @@
 
 namespace embank {
 
-// How a thread waits for one that is about to be done: it lets the other thread of the core go on
-// and, when it takes long (the other one may have lost its core), any thread.
+// A loop in which a thread waits for one that is about to be done. It lets the other thread of the
+// core go on. When it takes long, because the other thread may have lost its core, it lets any
+// thread go on.
 class SpinWait {
  public:
-  // One short pause, or a long one.
+  // Makes one short pause, or a long one.
   void Pause() {
     if (++pauses_ % kPausesPerYield == 0) {
       sched_yield();

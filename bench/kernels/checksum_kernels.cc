@@ -1,4 +1,4 @@
-// What the smallest parts of a batch cost: checksums and hashes.
+// Measures the smallest parts of a batch: checksums and hashes.
 #include <benchmark/benchmark.h>
 
 #include <cstddef>

@@ -49,7 +49,7 @@ Status CheckNotNull(const void* pointer, const char* argument) {
   return pointer != nullptr ? OkStatus() : NullArgument(argument);
 }
 
-// The handles, checked: the places where they enter.
+// The handles enter here, and are checked.
 Status CheckStore(const embank_store* store) {
   if (store == nullptr) return NullArgument("store");
   return store->owner.Check();
@@ -70,7 +70,7 @@ Status CheckScan(const embank_scan* scan) {
   return scan->scan.table().owner().Check();
 }
 
-// The batch's keys, checked: the one place where they enter.
+// The keys of a batch enter here alone, and are checked.
 StatusOr<KeySpan> EnterKeys(embank_table* table, const uint64_t* keys, uint64_t n) {
   EMBANK_RETURN_IF_ERROR(CheckTable(table));
   if (n > kBatchKeysMax) {
@@ -114,7 +114,7 @@ OutcomeSpan EnterOutcomes(uint8_t* outcomes, uint64_t n) {
   return outcomes == nullptr ? OutcomeSpan() : OutcomeSpan(outcomes, n);
 }
 
-// Hands bytes out by the cap and needed convention.
+// Copies bytes to the caller by the convention of `cap` and `needed`.
 Status LeaveBytes(std::span<const std::byte> bytes, const char* argument, void* out, uint64_t cap,
                   uint64_t* needed) {
   EMBANK_RETURN_IF_ERROR(CheckNotNull(needed, "needed"));
@@ -145,7 +145,7 @@ StatusOr<std::vector<TableRows>> EnterTableRows(const embank_table_options* tabl
     return InvalidArgumentError(
         StrCat("table_count is ", count, "; a store has at most ", kTablesMax, " tables"));
   }
-  // The caller's array has structs of the caller's size.
+  // The structs in the caller's array have the caller's size.
   const auto* next = reinterpret_cast<const std::byte*>(tables);
   std::vector<TableRows> read(count);
   uint64_t rows_sum = 0;
@@ -234,7 +234,7 @@ embank_status embank_store_open(const embank_store_options* options, embank_stor
 }
 
 embank_status embank_store_close(embank_store* store) {
-  // In a child its threads are missing, and its files and their locks are the parent's.
+  // A child process lacks the store's threads, and its files and their locks are the parent's.
   if (store != nullptr && store->owner.IsThisOne()) delete store;
   return EMBANK_OK;
 }
@@ -286,7 +286,7 @@ embank_status embank_table_get_info(embank_table* table, embank_table_info* info
     full.dim = opened->layout().dim;
     full.value_type = static_cast<int32_t>(opened->layout().value_type);
     full.optimizer = static_cast<int32_t>(opened->layout().optimizer);
-    // Beside batches the counts may be of different moments.
+    // Beside running batches, the counts may be of different moments.
     full.rows = opened->rows();
     full.rows_pmem = std::min(opened->rows_in(embank::Tier::kPmem), full.rows);
     full.rows_ssd = std::min(opened->rows_in(embank::Tier::kSsd), full.rows - full.rows_pmem);

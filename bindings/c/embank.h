@@ -1,42 +1,56 @@
 /* Embank: an embedded key-value store for embeddings. This header is the whole ABI.
  *
- * A store holds tables; a table holds rows of one dimension and value type; a row (embedding vector
- * and optimizer state) is found by a 64-bit key. The unit of work is the batch.
+ * A store holds tables. A table holds rows of one dimension and one value type. A row is an
+ * embedding vector with its optimizer state, and is found by a 64-bit key. Every data call works on
+ * a batch: n keys in, n rows or outcomes out.
+ *
+ * A training step is embank_lookup with EMBANK_MISSING_CREATE, then embank_apply_gradients for the
+ * same keys. A store with a path keeps what embank_checkpoint has saved; to resume, open the path
+ * again, open the tables, and read the caller's own bytes with embank_checkpoint_blob.
  *
  * Conventions
  *
- *  1. C99; includes <stddef.h> and <stdint.h> only. Fixed-width types, no varargs, no inlines.
- *  2. Handles are opaque. Closing NULL is fine. A table handle lives as long as its store.
- *  3. A call that can fail returns an embank_status. On failure out-parameters are untouched,
- *     except per-key outcomes and rows where documented. embank_last_error() explains it.
- *  4. Option structs start with struct_size; fill them with embank_*_options_init(&o, sizeof o).
- *     Fields are only ever appended. A smaller size is an older caller (the missing fields take
- *     their defaults); a larger size whose unknown bytes are not zero is EMBANK_UNIMPLEMENTED.
- *     A nonsense value is EMBANK_INVALID_ARGUMENT; a value whose part is not built yet is
- *     EMBANK_UNIMPLEMENTED, never ignored.
- *  5. Buffers belong to the caller and are borrowed until the call returns. row_stride is the
- *     distance between rows in bytes; 0 means packed. Rows need no alignment.
- *  6. All 2^64 keys are legal, and so are duplicates in a batch: positions act as if in order.
- *     n == 0 is fine, with NULL pointers too. A batch holds at most 4294967295 keys.
- *  7. Threads: data calls ([data] below) may come from any thread, also on one table. Calls marked
- *     [setup] are not concurrent with other calls on the same object.
- *  8. Strings out: `cap` bytes at the buffer and `*needed` (with the final NUL). Call once with
- *     cap == 0 (the buffer may be NULL) to learn the size: that returns EMBANK_OK. A buffer that
- *     is too small is EMBANK_RESOURCE_EXHAUSTED, *needed is set and nothing is written.
- *  9. No exception, signal, exit, print or process-wide state crosses this interface, the log sink
- *     excepted. The library's threads block all signals but those of their own faults (SIGSEGV and
- *     the like): an application takes its signals by its own threads.
- * 10. Long work reports its progress to a function of the caller's, which can cancel it.
- * 11. fork(): a child opens stores of its own. With a store, table or scan of its parent every call
- *     is FAILED_PRECONDITION there, but closing, which does nothing; the parent is not touched. The
- *     log sink is the parent's alone. Until the child ends or calls exec it has the files open that
- *     its parent had: what the parent deletes takes its space so long.
+ *  1. Language: C99. The header includes <stddef.h> and <stdint.h> only, and has fixed-width types,
+ *     no varargs and no inline functions.
+ *  2. Handles are opaque. Closing NULL does nothing. A table handle is valid until its store is
+ *     closed; the caller does not free it.
+ *  3. A call that can fail returns an embank_status; embank_last_error() explains a failure. A call
+ *     that fails leaves its output parameters unchanged, except outcomes and rows where its
+ *     contract says so.
+ *  4. Option structs start with struct_size. Fill one with embank_*_options_init(&o, sizeof o),
+ *     then set fields. Fields are only ever appended, so that programs and libraries of different
+ *     versions work together:
+ *       struct_size is smaller than the library's   missing fields take their defaults
+ *       it is larger, and the unknown bytes are 0   they are ignored
+ *       it is larger, and one of them is not 0      UNIMPLEMENTED
+ *       a field has an invalid value                INVALID_ARGUMENT
+ *       a field asks for a part not built yet       UNIMPLEMENTED; it is never ignored
+ *  5. Buffers belong to the caller; a call uses them until it returns. row_stride is the distance
+ *     in bytes between the starts of two rows; 0: the rows are packed. Rows need no alignment.
+ *  6. All 2^64 keys are legal. A batch may repeat a key: the positions act as if one after the
+ *     other. n == 0 is legal, also with NULL pointers. A batch has at most 4294967295 keys.
+ *  7. Threads: calls marked [data] may run at once, from any threads, also on the same table. A
+ *     call marked [setup] must not run at the same time as another call on the same object.
+ *  8. Strings out: the caller passes a buffer of `cap` bytes, and the call sets *needed to the
+ *     bytes of the string with its final NUL:
+ *       cap == 0 (the buffer may be NULL)           OK: nothing is written but *needed
+ *       cap is too small                            RESOURCE_EXHAUSTED: the same
+ *       cap is large enough                         OK: the string is written
+ *  9. The library throws no exception, installs no signal handler, does not exit, does not print,
+ *     and has no process-wide state but the log sink. Its threads block all signals except those
+ *     that report a fault of the thread itself, such as SIGSEGV: other signals reach the
+ *     application's threads.
+ * 10. Long calls report their progress to a function of the caller, which can cancel them.
+ * 11. fork(): a child process may open stores of its own. Stores, tables and scans that it inherits
+ *     do not work: every call on them is FAILED_PRECONDITION, but closing does nothing. The
+ *     parent is not affected. The child has no log sink until it sets one. It keeps the parent's
+ *     files open until it exits or calls exec, so that files which the parent deletes take disk
+ *     space until then.
  * 12. Results do not depend on the caller's floating-point mode (rounding, flush to zero, denormals
- *     are zero, exceptions that are signals): calls compute in the default mode, in which they
- *     call the caller's functions too, and leave the caller's mode and exception flags as they
- *     were.
+ *     are zero, trapped exceptions). A call computes in the default mode, runs the caller's
+ *     callbacks in it too, and restores the caller's mode and exception flags before it returns.
  *
- * All calls block until their work is done.
+ * Every call returns when its work is done.
  */
 #ifndef EMBANK_H_
 #define EMBANK_H_
@@ -56,10 +70,12 @@ extern "C" {
 
 /* ---- codes; never renumbered ---- */
 
-/* INVALID_ARGUMENT: nonsense in any state of the store. FAILED_PRECONDITION: the object's state
- * forbids the call. RESOURCE_EXHAUSTED: a budget, the machine's memory or the process's descriptors
- * are used up. UNIMPLEMENTED: a part that this version does not have. INTERNAL: a defect; please
- * report it. */
+/* Statuses with the same cause in every call; contracts name the others:
+ *   INVALID_ARGUMENT     an argument is invalid, whatever the state of the store
+ *   FAILED_PRECONDITION  the state of the object forbids the call
+ *   RESOURCE_EXHAUSTED   a budget, the machine's memory or the process's descriptors are used up
+ *   UNIMPLEMENTED        this version does not have that part
+ *   INTERNAL             a defect of Embank; please report it */
 typedef int32_t embank_status;
 enum {
   EMBANK_OK = 0, EMBANK_CANCELLED = 1, EMBANK_UNKNOWN = 2, EMBANK_INVALID_ARGUMENT = 3,
@@ -69,21 +85,21 @@ enum {
   EMBANK_UNAVAILABLE = 14, EMBANK_DATA_LOSS = 15
 };
 
-/* What became of one key of a batch. */
+/* The outcome of one key of a batch. */
 enum {
-  EMBANK_ROW_FOUND = 1,
-  EMBANK_ROW_CREATED = 2,
-  EMBANK_ROW_ABSENT = 3,
-  EMBANK_ROW_REFUSED = 4,   /* no space to create or change it: as it was */
-  EMBANK_ROW_DATA_LOSS = 5  /* exists, but its bytes are damaged; upsert and erase work on it */
+  EMBANK_ROW_FOUND = 1,     /* the row exists */
+  EMBANK_ROW_CREATED = 2,   /* this call created the row */
+  EMBANK_ROW_ABSENT = 3,    /* there is no row with this key */
+  EMBANK_ROW_REFUSED = 4,   /* no space to create or change the row: nothing was changed */
+  EMBANK_ROW_DATA_LOSS = 5  /* the row exists, but its bytes cannot be read */
 };
 
-/* What a lookup does for a key that has no row. */
+/* The answer of a lookup for a key without a row. */
 enum {
-  EMBANK_MISSING_CREATE = 0,  /* create the row from the table's initializer; READ_ONLY: DEFAULT */
-  EMBANK_MISSING_DEFAULT = 1, /* answer the initial value, create nothing */
-  EMBANK_MISSING_ZERO = 2,    /* answer zeros, create nothing */
-  EMBANK_MISSING_SKIP = 3     /* leave the output row as it is */
+  EMBANK_MISSING_CREATE = 0,  /* creates the row with its initial value, and answers that */
+  EMBANK_MISSING_DEFAULT = 1, /* answers the initial value, creates nothing */
+  EMBANK_MISSING_ZERO = 2,    /* answers zeros, creates nothing */
+  EMBANK_MISSING_SKIP = 3     /* leaves the output row as it is, creates nothing */
 };
 
 enum { EMBANK_F32 = 0, EMBANK_F16 = 1, EMBANK_BF16 = 2 };
@@ -93,21 +109,25 @@ enum { EMBANK_INIT_ZERO = 0,
        EMBANK_INIT_CONSTANT = 1,  /* init_a */
        EMBANK_INIT_UNIFORM = 2,   /* [init_a, init_b) */
        EMBANK_INIT_NORMAL = 3 };  /* mean init_a, standard deviation init_b */
-/* Which rows of a table leave DRAM first, for the log or, of a table that forgets, for good. */
-enum { EMBANK_EVICT_LRU = 0,    /* those not used for the longest time: approximated by CLOCK */
-       EMBANK_EVICT_CLOCK = 1,  /* the same, but for those looked up since their turn */
-       EMBANK_EVICT_LFU = 2 };  /* those of the least heat, by powers of two */
-/* What becomes of a new row for which there is no space. */
-enum { EMBANK_FULL_REFUSE = 0,  /* it is REFUSED */
-       EMBANK_FULL_FORGET = 1 };/* the coldest row of its shard is erased for it, and counted in
-                                 * embank_rows_forgotten_total: a bounded memory. With a path:
-                                 * what left memory longest ago and was not looked up since (LFU:
-                                 * and is cold), once all rows of the store take half of
-                                 * ssd_bytes, or its index all that dram_bytes leaves it; with few
-                                 * rows in the log alone, the coldest of memory */
-/* CREATE: makes a store where there is none. READ_ONLY: together with others who only read;
- * embank_store_open says more. PREVIOUS: the last checkpoint but one, as if the last had not been;
- * it is lost with the next checkpoint, which nobody makes who only reads. */
+/* The order in which rows of a table leave DRAM: to the log, or for good in a table that forgets
+ * (EMBANK_FULL_FORGET) without a path. */
+enum { EMBANK_EVICT_LRU = 0,    /* least recently used first; approximated by CLOCK */
+       EMBANK_EVICT_CLOCK = 1,  /* CLOCK: a row that was looked up since the hand last
+                                 * passed it gets a second chance */
+       EMBANK_EVICT_LFU = 2 };  /* least heat first, in powers of two */
+/* The answer of a table to a new row when there is no space for it.
+ * A table that forgets without a path erases the coldest row of the same shard of the index.
+ * A table that forgets with a path erases rows in two cases: all rows of the store take half of
+ * ssd_bytes, or the index has no more memory. It erases rows in the log first, those that left
+ * memory longest ago. It keeps those that were looked up since (LFU: those hotter than most). When
+ * few rows are in the log alone, it erases the coldest rows in memory.
+ * The metric embank_rows_forgotten_total counts the rows that were erased. */
+enum { EMBANK_FULL_REFUSE = 0,  /* the new row is REFUSED */
+       EMBANK_FULL_FORGET = 1 };/* a cold row is erased for it */
+/* CREATE     creates the store if there is none at path.
+ * READ_ONLY  opens the store without changing it; others may read it at the same time.
+ * PREVIOUS   opens the checkpoint before the last one. The last one stays until the next checkpoint
+ *            is made, which a store that is open READ_ONLY does not do. */
 enum { EMBANK_OPEN_CREATE = 1u, EMBANK_OPEN_READ_ONLY = 2u, EMBANK_OPEN_PREVIOUS = 4u };
 enum { EMBANK_DURABLE_CHECKPOINT = 0, EMBANK_DURABLE_BATCH = 1, EMBANK_DURABLE_NONE = 2 };
 enum { EMBANK_LOG_INFO = 1, EMBANK_LOG_WARNING = 2, EMBANK_LOG_ERROR = 3 };
@@ -118,26 +138,28 @@ typedef struct embank_scan embank_scan;
 
 /* ---- options ---- */
 
-/* What this version cannot do yet is said behind each field. */
+/* "not built yet": any other value than the one named is UNIMPLEMENTED. */
 typedef struct embank_store_options {
   uint32_t struct_size;
-  uint32_t flags;           /* sum of EMBANK_OPEN_*. READ_ONLY needs a path, and no CREATE */
-  const char *path;         /* directory of the store, in one that exists; NULL: memory only */
-  uint64_t dram_bytes;      /* hard budget of index and rows in DRAM: at least 16 MiB; 0: none */
+  uint32_t flags;           /* sum of EMBANK_OPEN_*; READ_ONLY needs a path and excludes CREATE */
+  const char *path;         /* directory of the store; its parent must exist. NULL: memory only */
+  uint64_t dram_bytes;      /* hard budget of index and rows in DRAM: at least 16 MiB.
+                             * 0 (default): no limit */
   uint64_t ssd_bytes;       /* hard budget of all files under path: at least 3 MiB, and more for
-                             * each size of rows: embank_table_create refuses a table of which no
-                             * row would fit, and names what is needed. 0: none, and so without a
-                             * path. READ_ONLY: any number, it limits nothing */
-  const char *pmem_path;    /* directory of the PMem tier, with a path only; NULL: there is none.
-                             * It may be on any file system that maps files: persistent memory
-                             * (DAX), ext4, tmpfs. embank_store_open says more */
-  uint64_t pmem_bytes;      /* hard budget of all segments under pmem_path: at least 4 MiB with a
-                             * pmem_path, 0 without. READ_ONLY: any number */
+                             * each size of rows: embank_table_create refuses a table that could
+                             * not hold one row, and names the bytes that it needs.
+                             * 0 (default): no limit. Without a path: 0. READ_ONLY ignores it */
+  const char *pmem_path;    /* directory of the PMem tier, which needs a path; NULL: no PMem tier.
+                             * Any file system that maps files will do: DAX, ext4, tmpfs */
+  uint64_t pmem_bytes;      /* hard limit of all segments under pmem_path: at least 4 MiB with a
+                             * pmem_path, 0 without. READ_ONLY ignores it */
   uint64_t hbm_bytes;       /* not built yet: 0 */
-  int32_t cuda_device;      /* -1: no device (the default). An ordinal: not built yet */
-  uint32_t worker_threads;  /* threads that share large batches; 0: one per core; at most 1024 */
-  uint64_t seed;            /* of the initializers */
-  int32_t durability;       /* CHECKPOINT (default); NONE, without a path: alike. BATCH: not yet */
+  int32_t cuda_device;      /* not built yet: -1 (default), which means no device */
+  uint32_t worker_threads;  /* threads that share large batches: at most 1024.
+                             * 0 (default): one per core */
+  uint64_t seed;            /* seed of the initial values of rows. Default 0 */
+  int32_t durability;       /* CHECKPOINT (default). NONE: the same, and only without a path.
+                             * BATCH: not built yet */
   uint32_t warmup_iters;    /* not built yet: 0 */
   uint32_t flush_iters;     /* not built yet: 0 */
   uint32_t reserved;        /* 0 */
@@ -147,332 +169,433 @@ typedef struct embank_table_options {
   uint32_t struct_size;
   uint32_t dim;             /* values of one row: 1 .. 4096 */
   int32_t value_type;       /* EMBANK_F32 (default), EMBANK_F16, EMBANK_BF16 */
-  int32_t optimizer;        /* EMBANK_OPT_NONE (default) ... */
+  int32_t optimizer;        /* EMBANK_OPT_*; default NONE */
   float learning_rate;      /* finite, >= 0; FTRL: > 0. Default 0.01 */
   float beta1, beta2;       /* Adam: 0 <= beta < 1. Defaults 0.9 and 0.999 */
   float epsilon;            /* finite, >= 0. Default 1e-8 */
   float weight_decay;       /* coupled (added to the gradient); finite, >= 0. Default 0 */
-  float initial_accumulator; /* Adagrad s, FTRL n of a new row; finite, >= 0. Default 0 */
-  int32_t initializer;      /* EMBANK_INIT_ZERO (default) ... */
+  float initial_accumulator; /* of a new row: s of Adagrad, n of FTRL; finite, >= 0. Default 0 */
+  int32_t initializer;      /* EMBANK_INIT_*; default ZERO */
   float init_a, init_b;     /* see EMBANK_INIT_*; finite. Defaults 0 */
-  int32_t eviction;         /* EMBANK_EVICT_LRU (default) ... */
-  uint32_t admission_count; /* 0 or 1: a row is created at first sight. More: not built yet */
-  int32_t on_full;          /* EMBANK_FULL_REFUSE (default), FORGET */
+  int32_t eviction;         /* EMBANK_EVICT_*; default LRU */
+  uint32_t admission_count; /* 0 or 1: the first lookup creates a row. More: not built yet */
+  int32_t on_full;          /* EMBANK_FULL_*; default REFUSE */
 } embank_table_options;
 
 typedef struct embank_table_info {
   uint32_t struct_size;     /* set by the caller to sizeof(embank_table_info) */
   uint32_t dim;
   int32_t value_type, optimizer;
-  uint64_t rows, rows_hbm, rows_dram, rows_pmem, rows_ssd;
-  uint64_t row_bytes;       /* of one row in DRAM: header, vector, state, padding */
+  uint64_t rows, rows_hbm, rows_dram, rows_pmem, rows_ssd; /* all rows; rows in each tier, where
+                             * rows_ssd counts rows that are in the log alone */
+  uint64_t row_bytes;       /* bytes of one row in DRAM: header, vector, state, padding */
 } embank_table_info;
 
 /* ---- about: any thread, at any time ---- */
-/* "major.minor.patch"; static. */
+/* Returns "major.minor.patch", a static string. */
 EMBANK_API const char *embank_version(void);
-/* Version of the ABI: one more with each release that appends to it. */
+/* Returns the version of the ABI. Each release that appends to this header adds one. */
 EMBANK_API uint32_t embank_abi_version(void);
 
-/* How this library was built and what it uses here: "cuda" "io_uring" "pmem" "mpi" "nccl" "simd"
- * "git". NULL for a part that is not in this build, an unknown key, or NULL; else static. */
+/* Returns how this library was built, or which variant it uses on this machine, as a static string.
+ * Keys: "cuda" "io_uring" "pmem" "mpi" "nccl" "simd" "git". NULL: the part is not in this build, or
+ * the key is unknown or NULL. */
 EMBANK_API const char *embank_build_info(const char *key);
 
-/* "OK", "INVALID_ARGUMENT", ...; "UNKNOWN" for a number that is no code. Static. */
+/* Returns the name of a status, "OK", "INVALID_ARGUMENT", ..., as a static string. "UNKNOWN": the
+ * number is not a status. */
 EMBANK_API const char *embank_status_name(embank_status code);
 
-/* Message of the calling thread's last failed call: the argument, the limit, what to do. "" before
- * the first failure. Valid until the next failing embank call of this thread. */
+/* Returns the message of the last failed call of this thread: it names the argument, the limit and
+ * a remedy. "": no call of this thread has failed. Valid until the next call of this thread that
+ * fails. */
 EMBANK_API const char *embank_last_error(void);
 
-/* Where log lines go; NULL (the default): nowhere. Process-wide. The sink may be called from any
- * thread, must not call embank, and must outlive the calls that log. */
+/* Sets the function that receives log lines; NULL (default): log lines are dropped. The sink is
+ * process-wide and may be called from any thread. It must not call embank. It must stay callable
+ * until no call that logs is running. */
 EMBANK_API void embank_set_log_sink(void (*sink)(int32_t level, const char *message, void *user),
                                     void *user);
 
 /* ---- store ---- */
 
-/* Fills the first struct_size bytes of *options with the defaults, bytes past the known fields with
- * zeros. NULL or a size below 4: nothing. */
+/* Fills the first struct_size bytes of *options: known fields with their defaults, further bytes
+ * with zeros. Does nothing if options is NULL or struct_size is below 4. */
 EMBANK_API void embank_store_options_init(embank_store_options *options, uint32_t struct_size);
 
-/* [setup] Opens a store; options == NULL: all defaults. On success *store is closed by
- * embank_store_close. INVALID_ARGUMENT, UNIMPLEMENTED, RESOURCE_EXHAUSTED (memory).
+/* [setup] Opens a store. options == NULL: all defaults, which is a store in memory. The caller
+ * closes *store with embank_store_close.
  *
- * With a path the store is what its last checkpoint left; until there is one it is empty. Rows that
- * dram_bytes does not hold are in a log of files in the directory. Then also NOT_FOUND: there is no
- * store, and flags has no CREATE; UNAVAILABLE: it is open (see below), or the device fails;
- * FAILED_PRECONDITION: it was made with another seed, by a version with another format, or has no
- * checkpoint before the last; DATA_LOSS: something is damaged or missing, which the message names,
- * and an older checkpoint if there is one (the command `embank repair` makes a new store of what
- * can be read); PERMISSION_DENIED.
+ * With a path, the store has the tables and rows of its last checkpoint, and is empty if there is
+ * none yet. Rows for which dram_bytes has no space are in a log: files in the directory. The store
+ * keeps working in the directory that it opened when the path changes its meaning later (chdir, a
+ * rename, another symbolic link).
  *
- * The store works in the directory that it opened, whatever becomes of the path afterwards (chdir,
- * a rename, a changed symbolic link).
+ * A path is open either in one store that changes it, or READ_ONLY in any number of stores, in one
+ * process or in many. The lock is flock on the directory and on the file LOCK in it
+ * (docs/durability.md). A store that is open READ_ONLY:
+ *   - creates, writes and removes nothing in the directory, which may be write-protected;
+ *   - still moves rows between the log and memory, within dram_bytes;
+ *   - treats EMBANK_MISSING_CREATE as EMBANK_MISSING_DEFAULT;
+ *   - answers FAILED_PRECONDITION, before anything is done, to calls that would change tables,
+ *     rows, state or a learning rate, and to embank_checkpoint. All other calls work, also
+ *     embank_export.
  *
- * With a pmem_path, rows that leave DRAM, and rows that a checkpoint writes, go to segments in PMem
- * while there is space, else to those under path. Where PMem is full, its coldest rows are moved to
- * path. The directory is the store's alone, is locked with it, and is needed at each open:
- *   UNAVAILABLE: libpmem is not installed (package libpmem1), or the directory is locked elsewhere.
- *   FAILED_PRECONDITION: rows are in PMem, and pmem_path is NULL or not there; the message says how
- *     many rows, and where.
- *   INVALID_ARGUMENT: pmem_path is not a directory, or is that of another store.
- *   DATA_LOSS: a segment is missing; the message names it.
- * An export needs no PMem.
+ * With a pmem_path, rows that leave DRAM and rows that a checkpoint writes go to segments in PMem
+ * while it has space, and otherwise to segments under path. Rows that PMem has no space for any
+ * more are moved to path, the coldest ones first. An open needs the directory as long as rows are
+ * in it; an export does not.
  *
- * It takes at most half of the process's descriptors (RLIMIT_NOFILE at the open) for segments of
- * its log, however many there are, and some more besides; docs/durability.md adds them up.
+ * A store uses at most half of the process's descriptors (RLIMIT_NOFILE at the open) for the files
+ * of its log, and a few more; docs/durability.md lists them.
  *
- * One opens a path to change it, alone, or many open it READ_ONLY, in one process or in many: the
- * others get UNAVAILABLE. The system keeps the lock (flock), on the directory and on the file LOCK
- * in it; docs/durability.md says what happens where LOCK is removed. READ_ONLY makes, writes and
- * removes nothing in the directory, which may be write-protected; rows still come up to memory, and
- * leave it, as dram_bytes wants. Lookups with MISSING_CREATE act as with MISSING_DEFAULT. What
- * would change tables, rows, their state or a learning rate, and embank_checkpoint, is
- * FAILED_PRECONDITION, whatever the batch, before anything is done; all other calls work,
- * embank_export too. */
+ * INVALID_ARGUMENT: an option is invalid.
+ * UNIMPLEMENTED: an option asks for a part that is not built yet.
+ * RESOURCE_EXHAUSTED: the store's memory does not fit.
+ * With a path also:
+ * NOT_FOUND: there is no store at path, and flags do not have CREATE.
+ * UNAVAILABLE: the store is open to be changed, or it is open READ_ONLY and this call would change
+ *   it; or the device fails.
+ * FAILED_PRECONDITION: the store has another seed or another format version, or PREVIOUS was asked
+ *   for and there is no checkpoint before the last.
+ * DATA_LOSS: a file is damaged or missing. The message names it, and the older checkpoint if that
+ *   can be opened. The command `embank repair` makes a new store of the rows that can be read.
+ * PERMISSION_DENIED: the system does not allow access to a file.
+ * With a pmem_path also:
+ * UNAVAILABLE: libpmem is not installed (package libpmem1), or another store has the directory
+ *   open.
+ * FAILED_PRECONDITION: rows are in PMem, and pmem_path is NULL or is not there. The message names
+ *   the directory and the number of rows.
+ * INVALID_ARGUMENT: pmem_path is not a directory, or is that of another store.
+ * UNIMPLEMENTED: the file system of pmem_path does not map files. */
 EMBANK_API embank_status embank_store_open(const embank_store_options *options,
                                            embank_store **store);
 
-/* [setup] Frees the store, its tables and its memory, always; scans must have been closed. Makes
- * nothing durable that a checkpoint did not, and deletes no data. */
+/* [setup] Frees the store, its tables and its memory, whatever it returns. Close all scans first.
+ * Changes since the last checkpoint are lost: closing makes nothing durable. It deletes no file. */
 EMBANK_API embank_status embank_store_close(embank_store *store);
 
 /* ---- tables ---- */
 
-/* As embank_store_options_init. */
+/* Like embank_store_options_init. */
 EMBANK_API void embank_table_options_init(embank_table_options *options, uint32_t struct_size);
 
-/* [setup] Creates an empty table. name: 1 to 255 bytes of UTF-8 without '/' and newline. At most
- * 4095 tables in a store. INVALID_ARGUMENT, UNIMPLEMENTED, ALREADY_EXISTS, RESOURCE_EXHAUSTED (of
- * memory, or ssd_bytes holds no row of it: the message says how much would).
+/* [setup] Creates an empty table and returns its handle in *table. name: 1 to 255 bytes of UTF-8
+ * without '/' and newline. A store has at most 4095 tables.
  *
- * Tables with rows of one size, one eviction (LRU and CLOCK count as one) and one on_full share
- * memory: their rows make space for each other. With a path, pages of 2 MiB move from tables whose
- * rows are seldom used to those whose rows have to leave often. Without a path a table gets memory
- * from others only by pages in which no row is left: a table that forgets is REFUSED its first rows
- * where others have filled dram_bytes. With a path RESOURCE_EXHAUSTED also says that dram_bytes has
- * no memory for saving rows of one more size, which embank_estimate counts in fixed_bytes. */
+ * Tables share slots in memory if their rows have the same size, the same eviction (LRU counts as
+ * CLOCK) and the same on_full: a row of one can take the place of a row of another. All other
+ * tables exchange memory in pages of 2 MiB:
+ *   - with a path, pages move from tables whose rows stay in memory long to tables whose rows are
+ *     evicted soon;
+ *   - without a path, only a page without rows moves. So when other tables have filled dram_bytes,
+ *     a new table has its rows REFUSED, even if it forgets.
+ *
+ * INVALID_ARGUMENT: name or an option is invalid.
+ * UNIMPLEMENTED: an option asks for a part that is not built yet.
+ * ALREADY_EXISTS: the store has a table of this name.
+ * RESOURCE_EXHAUSTED: no memory for the table; or, with a path, dram_bytes has no memory to write
+ *   rows of one more size (part of fixed_bytes of embank_estimate), or ssd_bytes does not hold one
+ *   row of it. The message names the bytes that are needed. */
 EMBANK_API embank_status embank_table_create(embank_store *store, const char *name,
                                              const embank_table_options *options,
                                              embank_table **table);
 
-/* [setup] The handle of an existing table, the same for every call. NOT_FOUND. */
+/* [setup] Returns the handle of an existing table: the same handle in every call. The options of a
+ * table are saved with it; a learning rate that was set later is saved by checkpoints, too.
+ *
+ * NOT_FOUND: the store has no table of this name. */
 EMBANK_API embank_status embank_table_open(embank_store *store, const char *name,
                                            embank_table **table);
 
-/* [setup] Erases a table and all its rows. Its handle stays valid (2 KiB of dram_bytes until the
- * close) and answers FAILED_PRECONDITION, also after the name was used again. NOT_FOUND. With a
- * path: DATA_LOSS, UNAVAILABLE, RESOURCE_EXHAUSTED when the log does not tell which of its rows are
- * the table's; its handle is of no use then, and its name is free once a drop of it says OK. */
+/* [setup] Erases a table and all its rows. Calls on its handle are FAILED_PRECONDITION from then
+ * on, also when a new table has the name. The handle takes 2 KiB of dram_bytes until the store is
+ * closed.
+ *
+ * NOT_FOUND: the store has no table of this name.
+ * With a path also DATA_LOSS, UNAVAILABLE or RESOURCE_EXHAUSTED: the log cannot tell which of its
+ *   rows are the table's. Its handle does not work any more; its name is free again when a later
+ *   drop of it returns OK. */
 EMBANK_API embank_status embank_table_drop(embank_store *store, const char *name);
 
-/* [data] Fills *info up to info->struct_size, which a caller sets. */
+/* [data] Fills the first info->struct_size bytes of *info. The caller sets struct_size first. */
 EMBANK_API embank_status embank_table_get_info(embank_table *table, embank_table_info *info);
 
-/* [data] The names of all tables in order of creation, one per line (each ends with a newline). */
+/* [data] Returns the names of all tables in the order of their creation, each with a newline behind
+ * it. */
 EMBANK_API embank_status embank_table_names(embank_store *store, char *names, uint64_t cap,
                                             uint64_t *needed);
 
 /* ---- data: n keys in, n rows or outcomes out ----
  *
- * rows: n rows of the table's dim values of its value_type. state: n rows of float32: SGD none,
- * Adagrad dim (s), row-wise Adagrad 1 (s), Adam 2 * dim + 1 (m, v, steps), FTRL 2 * dim (z, n).
- * outcomes: n bytes EMBANK_ROW_*, or NULL. Without outcomes a refused key makes the call return
- * RESOURCE_EXHAUSTED, and an absent one NOT_FOUND where the call says so; the rest of the batch is
- * done all the same. With ssd_bytes space for one checkpoint is kept: a change (also of a row that
- * is there, by any call but erase) that would eat it is REFUSED, and the message names
- * embank_checkpoint, which gives space back. In a table that forgets, a new row may erase another,
- * one of the same batch only where nearly nothing else is left: of a batch larger than memory the
- * first rows may be gone before its end. With a path rows are forgotten behind the call, of any
- * such table, its own not excepted; changes need the space for a checkpoint as others do, and of a
- * batch of more than a tenth of what a full index has a part may be REFUSED.
+ * rows: n rows, each of dim values of the table's value_type.
+ * state: n rows of float32 numbers, as many in each row as the optimizer has:
+ *   NONE, SGD          none
+ *   ADAGRAD            dim: s
+ *   ROWWISE_ADAGRAD    1: s
+ *   ADAM               2 * dim + 1: m, v, the number of steps
+ *   FTRL               2 * dim: z, n
+ * outcomes: n bytes EMBANK_ROW_*, or NULL. With outcomes the status is OK, whatever they are. With
+ * NULL it is the first of these that applies; the rest of the batch is done all the same:
+ *   DATA_LOSS            a key is DATA_LOSS
+ *   RESOURCE_EXHAUSTED   a key is REFUSED
+ *   NOT_FOUND            a key is ABSENT, in the calls whose contract says so
  *
- * With a path the record of a row may be damaged, or the device may not read it. Then its outcome
- * is DATA_LOSS, and so is the call's status without outcomes; the rest of the batch is done all the
- * same. Upsert replaces such a row, and erase erases it: they answer FOUND. Every other call leaves
- * it as it is. Where the footer of the record's segment is damaged too, nobody knows whose the
- * record is: upsert and erase answer DATA_LOSS then, and so do all calls for the few keys without a
- * row that share its place in the index.
+ * Every data call can return these; then nothing was done:
+ * INVALID_ARGUMENT: a pointer, a size or a value is invalid.
+ * FAILED_PRECONDITION: the table was dropped; or the store is READ_ONLY and the call changes it.
+ * RESOURCE_EXHAUSTED: no memory for the call, which needs at most 64 MiB + 32 bytes per key.
  *
- * Every data call can return INVALID_ARGUMENT (shapes), FAILED_PRECONDITION (the table was dropped,
- * or the call changes something and the store was opened READ_ONLY) and RESOURCE_EXHAUSTED (memory
- * of the call: at most 64 MiB + 32 bytes per key); then nothing was done. */
+ * REFUSED rows. A row is REFUSED when memory or the index has no space for it. With ssd_bytes, the
+ * store also reserves enough space for one checkpoint. A change that would use reserved space is
+ * REFUSED, also a change of an existing row; erase is never refused. embank_checkpoint frees space,
+ * and the message says so. Changes in tables that forget need this reserved space too. A batch of a
+ * table that forgets may have rows REFUSED if it has more than a tenth of the rows that a full
+ * index holds.
+ *
+ * Forgotten rows. In a table that forgets, a new row may erase another one. Rows of the same batch
+ * go last: when a batch is larger than memory, its first rows may be gone at its end. With a path,
+ * rows are erased at the end of a call, in any table that forgets, also in the table of the call.
+ *
+ * DATA_LOSS rows, with a path only. The record of a row in the log is damaged, or the device does
+ * not read it. embank_upsert replaces such a row and embank_erase erases it; both answer FOUND. All
+ * other calls leave it as it is. If the footer of the record's file is damaged too, the key of the
+ * record is unknown. Then every call answers DATA_LOSS for the key, also upsert and erase, and so
+ * it does for the few absent keys that share the place in the index. */
 
-/* [data] Copies the rows of n keys to `rows`; absent keys follow `missing`. Outcomes: FOUND;
- * CREATED (of equal absent keys the first is CREATED, the others FOUND); REFUSED (answers the
- * initial value); ABSENT (missing is not CREATE). Each position found or created counts one heat.
- * Each row is whole: as of one moment, never torn. */
+/* [data] Copies the rows of n keys to `rows`. A key without a row is answered as `missing` says.
+ * Each row is copied whole: as it was at one moment, never half of a change. Each position that is
+ * FOUND or CREATED adds one to the row's heat.
+ *
+ * FOUND: the row exists.
+ * CREATED: this position created the row; later positions of the same key are FOUND.
+ * REFUSED: there is no space to create the row; the initial value is answered.
+ * ABSENT: there is no row, and missing is not CREATE (or the store is READ_ONLY).
+ * DATA_LOSS: the row cannot be read. */
 EMBANK_API embank_status embank_lookup(embank_table *table, const uint64_t *keys, uint64_t n,
                                        int32_t missing, void *rows, uint64_t row_stride,
                                        uint8_t *outcomes);
 
-/* [data] Writes rows, creating absent ones; of equal keys the last wins. The optimizer state is
- * reset to that of a new row. Outcomes: FOUND (overwritten, also a damaged row), CREATED, REFUSED
- * and DATA_LOSS (nothing written). */
+/* [data] Writes rows: creates absent ones, overwrites the others. The optimizer state becomes that
+ * of a new row. The last position of a repeated key wins.
+ *
+ * FOUND: an existing row was overwritten, also one that could not be read.
+ * CREATED: the row is new.
+ * REFUSED: there is no space; nothing was written.
+ * DATA_LOSS: nothing was written; see "DATA_LOSS rows". */
 EMBANK_API embank_status embank_upsert(embank_table *table, const uint64_t *keys, uint64_t n,
                                        const void *rows, uint64_t row_stride, uint8_t *outcomes);
 
-/* [data] One optimizer step per distinct key, with the sum of its gradients (float32, whatever the
- * value_type; docs/arithmetic.md). Outcomes: FOUND, or ABSENT (nothing done; NOT_FOUND without
- * outcomes); equal keys share one. A NaN or infinite gradient is INVALID_ARGUMENT, names the first
- * such key, and nothing is applied. FAILED_PRECONDITION on a table without optimizer. */
+/* [data] Makes one optimizer step for each distinct key, with the sum of the gradients of its
+ * positions. gradients: n rows of dim float32 numbers, whatever the value_type. docs/arithmetic.md
+ * defines the results bit for bit. All positions of a key have the same outcome.
+ *
+ * FOUND: the step was made.
+ * ABSENT: there is no row, and nothing was done (NOT_FOUND without outcomes).
+ * REFUSED, DATA_LOSS: nothing was done.
+ *
+ * INVALID_ARGUMENT: a gradient is NaN or infinite. The message names the first such key. No step of
+ *   the batch was made.
+ * FAILED_PRECONDITION: the table has no optimizer. */
 EMBANK_API embank_status embank_apply_gradients(embank_table *table, const uint64_t *keys,
                                                 uint64_t n, const float *gradients,
                                                 uint64_t row_stride, uint8_t *outcomes);
 
-/* [data] Erases rows. Outcomes: FOUND (erased, also a damaged row), ABSENT (also for a key's second
- * position), DATA_LOSS (nothing erased). */
+/* [data] Erases rows.
+ *
+ * FOUND: the row was erased, also one that could not be read.
+ * ABSENT: there is no row; later positions of a key that was erased are ABSENT, too.
+ * DATA_LOSS: nothing was erased; see "DATA_LOSS rows". */
 EMBANK_API embank_status embank_erase(embank_table *table, const uint64_t *keys, uint64_t n,
                                       uint8_t *outcomes);
 
-/* [data] Outcomes: FOUND or ABSENT. Counts no heat. */
+/* [data] Says which keys have rows: FOUND or ABSENT. Adds no heat. */
 EMBANK_API embank_status embank_contains(embank_table *table, const uint64_t *keys, uint64_t n,
                                          uint8_t *outcomes);
 
-/* [data] A hint: with a path, reads those of the rows that are in the log alone and brings them
- * up to memory, so that the next lookup or change finds them there; returns when they are. Best
- * called from a thread of its own, for a batch that comes soon. Rows that it brings up or finds
- * in memory stay there until they are changed, for eight further lookup batches of the table, or
- * until the store is closed: as far as such rows have not more than a quarter of dram_bytes, and
- * those found in memory not more than half of that; where very many stand together, some leave
- * all the same. More rows come up without that promise; when
- * they are as many as half of those in memory, only where there is free space. Absent keys are
- * passed over, duplicates are read once; creates nothing, changes nothing, counts no heat. A row
- * that cannot be read stays where it is, which is no failure of this call: its lookup will tell.
- * Without a path it checks its arguments and does nothing. RESOURCE_EXHAUSTED: no memory for the
- * call itself. */
+/* [data] Reads the rows of a batch from the log into memory, so that the next lookup or change
+ * finds them there. Returns when they are there. Call it from a thread of its own for a batch that
+ * comes soon. It is a hint: it creates nothing, changes nothing and adds no heat. Absent keys are
+ * skipped. A row that cannot be read stays in the log, and its lookup will report it. Without a
+ * path, the call checks its arguments and does nothing.
+ *
+ * The rows are pinned: they stay in memory until they are changed, for eight more lookup batches of
+ * the table, or until the store is closed. Limits:
+ *   pinned rows                       at most a quarter of dram_bytes
+ *   pinned rows that were in memory   at most half of that; the rest is for rows from the log
+ *   further rows                      read, but not pinned; only into free space once they are as
+ *                                     many as half of the rows in memory
+ * Pinned rows may still be evicted when nothing else is left.
+ *
+ * RESOURCE_EXHAUSTED: no memory for the call itself. */
 EMBANK_API embank_status embank_prefetch(embank_table *table, const uint64_t *keys, uint64_t n);
 
-/* [data] Reads the optimizer state; the output of an ABSENT key is left as it is (NOT_FOUND without
- * outcomes). FAILED_PRECONDITION on a table without state (OPT_NONE, SGD). */
+/* [data] Reads the optimizer state of rows. The output of an ABSENT key is left as it is.
+ *
+ * FOUND, ABSENT (NOT_FOUND without outcomes), DATA_LOSS.
+ *
+ * FAILED_PRECONDITION: the table has no optimizer state (NONE, SGD). */
 EMBANK_API embank_status embank_get_state(embank_table *table, const uint64_t *keys, uint64_t n,
                                           float *state, uint64_t row_stride, uint8_t *outcomes);
 
-/* [data] Writes the optimizer state as given; of equal keys the last wins. Statuses as
- * embank_get_state; INVALID_ARGUMENT when an Adam step count is not within 0 .. 16777216, and then
- * nothing is written. */
+/* [data] Writes the optimizer state of existing rows. The last position of a repeated key wins.
+ *
+ * FOUND, ABSENT (NOT_FOUND without outcomes), REFUSED, DATA_LOSS.
+ *
+ * INVALID_ARGUMENT: an Adam step count is not within 0 .. 16777216; nothing was written.
+ * FAILED_PRECONDITION: the table has no optimizer state (NONE, SGD). */
 EMBANK_API embank_status embank_set_state(embank_table *table, const uint64_t *keys, uint64_t n,
                                           const float *state, uint64_t row_stride,
                                           uint8_t *outcomes);
 
-/* [data] How often each row was looked up: an ageing counter (docs/arithmetic.md) that saturates at
- * 1048575. 0 for an ABSENT key. Exact for rows that have not left memory; with a path, rows that
- * have may be told colder than they were, first of all cold ones, and hotter where they were not
- * asked for. Checkpoints keep it. */
+/* [data] Returns the heat of rows: how often each was looked up, at most 1048575. Heat ages: it
+ * halves as the store's lookups go on (docs/arithmetic.md). The heat of an ABSENT key is 0. Heat is
+ * exact for a row that has not left memory. The heat of a row that was evicted is approximate,
+ * usually too low. Checkpoints save heat. */
 EMBANK_API embank_status embank_get_heat(embank_table *table, const uint64_t *keys, uint64_t n,
                                          uint32_t *heat, uint8_t *outcomes);
 
-/* [data] For the gradient batches that begin after it. Same limits as in the options. */
+/* [data] Sets the learning rate of the gradient batches that begin after this call. The limits are
+ * those of embank_table_options. */
 EMBANK_API embank_status embank_set_learning_rate(embank_table *table, float learning_rate);
 
 /* ---- scan ---- */
 
-/* [data] Starts a scan over a table: every row that lives through the whole scan is seen exactly
- * once, whole, as of some moment since the open; rows created or erased meanwhile may or may not
- * appear. No order. Holds no lock between calls, and beside dram_bytes 8 bytes for each 4096 rows
- * of the table, and up to 64 MiB where it has rows on SSD: 8 bytes for each row of a pass over
- * these, which are read in the order in which they lie there, memory being left as it is. One
- * thread at a time uses a scan. */
+/* [data] Starts a scan over a table. The scan returns every row that exists from its start to its
+ * end exactly once, in no particular order. Rows that are created or erased meanwhile may or may
+ * not appear. Each row is whole: as it was at one moment since the start.
+ *
+ * A scan holds no lock between calls. One thread at a time uses it. Beside dram_bytes it takes
+ *   8 bytes per 4096 rows of the table
+ *   up to 64 MiB, if the table has rows on SSD: 8 bytes for each row of one pass over them
+ * It reads rows on SSD in the order of the files, and evicts and promotes nothing. */
 EMBANK_API embank_status embank_scan_open(embank_table *table, embank_scan **scan);
 
-/* The next rows, at most cap (> 0), and their number in *n; 0: the end. What is behind the n-th of
- * keys and rows may be anything. Counts no heat. FAILED_PRECONDITION when the table was dropped.
- * RESOURCE_EXHAUSTED: the call may be repeated. DATA_LOSS: rows cannot be read, of which one is
- * named, or records of which nobody knows whose they are; the next call goes on without them. */
+/* Returns the next rows, at most cap (> 0), and their number in *n. *n == 0: the end. keys and rows
+ * have space for cap of them; what lies behind the n-th is undefined. Adds no heat.
+ *
+ * FAILED_PRECONDITION: the table was dropped.
+ * RESOURCE_EXHAUSTED: no memory; the call may be repeated.
+ * DATA_LOSS: rows cannot be read. The message names one of them, or says that their keys are not
+ *   known. The next call continues behind them. */
 EMBANK_API embank_status embank_scan_next(embank_scan *scan, uint64_t *keys, void *rows,
                                           uint64_t row_stride, uint64_t cap, uint64_t *n);
 
-/* Ends a scan, before its store is closed; NULL is fine. */
+/* Ends a scan. Close it before its store. NULL: does nothing. */
 EMBANK_API void embank_scan_close(embank_scan *scan);
 
-/* ---- durability: stores with a path; the others say FAILED_PRECONDITION ---- */
+/* ---- durability ----
+ * FAILED_PRECONDITION, in the calls that take a store: it has no path. */
 
-/* Told by long work, on the thread that called it, how much of `total` is done: from 0 on, at last
- * `total`. What is not 0 cancels the work, which then says CANCELLED. A child that it forks ends
- * inside it. */
+/* The progress of a long call, on the thread that made the call: `done` of `total`, first 0, last
+ * total. Returns 0 to continue. Any other value cancels the call, which then returns CANCELLED. A
+ * child process that the function forks must not return from it. */
 typedef int32_t (*embank_progress)(uint64_t done, uint64_t total, void *user);
 
-/* [data] Makes the tables and rows of the store durable as they are at one moment of the call,
- * every batch wholly or not at all, and with them blob_bytes bytes of the caller's (at most 32 MiB;
- * blob may be NULL for none). Batches go on meanwhile; a second checkpoint waits. *sequence (may be
- * NULL): its number, greater than any before. From OK on, whatever happens, opening the path
- * gives this checkpoint or a later one.
- * On failure the former checkpoint stays, and the store goes on: RESOURCE_EXHAUSTED (memory, the
- * disk, or a blob larger than 16 KiB and than the last, for which ssd_bytes has no space; for the
- * rest room is kept), UNAVAILABLE (the device fails: this checkpoint may turn out to be there
- * nevertheless; or the file LOCK was removed or replaced since the open: nothing was changed). */
+/* [data] Makes the store durable: all tables and rows as they are at one moment of the call, at
+ * which no batch is half done. Other calls go on meanwhile; a second checkpoint waits for the
+ * first.
+ *   blob      blob_bytes bytes of the caller, saved with it: at most 32 MiB. NULL: none.
+ *   *sequence receives the number of the checkpoint, greater than any before. NULL: not wanted.
+ * When the call has returned OK, opening the path gives this checkpoint or a later one, whatever
+ * happens to the process or the machine.
+ *
+ * When the call fails, the checkpoint before stays, and the store works on:
+ * RESOURCE_EXHAUSTED: memory or the disk is full; or the blob is larger than 16 KiB and than the
+ *   last one, and ssd_bytes has no space for it. Space for everything else is always reserved.
+ * UNAVAILABLE: the device fails, and the checkpoint may or may not have been made; or the file LOCK
+ *   was removed or replaced, and nothing was changed. */
 EMBANK_API embank_status embank_checkpoint(embank_store *store, const void *blob,
                                            uint64_t blob_bytes, uint64_t *sequence);
 
-/* [data] The caller's bytes of the last checkpoint, made here or found when the store was opened:
- * *needed of them (no NUL is added). NOT_FOUND: there is no checkpoint. */
+/* [data] Returns the blob of the last checkpoint, made by this store or found when it was opened.
+ * *needed receives its number of bytes; no NUL is added. See "Strings out".
+ *
+ * NOT_FOUND: there is no checkpoint. */
 EMBANK_API embank_status embank_checkpoint_blob(embank_store *store, void *blob, uint64_t cap,
                                                 uint64_t *needed);
 
-/* [data] Makes a store of its own out of the last checkpoint, made here or found when the store was
- * opened, in a directory that does not exist, in one that does, or is empty. Files that do not
- * change any more are linked and take no space twice; the others, and all on another file system,
- * are copied. Batches and checkpoints go on meanwhile; space that the checkpoint has comes back
- * after the end. progress
- * (may be NULL) counts bytes; it may call embank, but must not close the store. On OK the
- * new store is durable: it has this one's rows, blob and seed, and no previous checkpoint. Neither
- * store changes what the other has.
- * FAILED_PRECONDITION: there is no checkpoint; ALREADY_EXISTS: the directory is not empty;
- * NOT_FOUND: the one in which it should be is not there; CANCELLED; RESOURCE_EXHAUSTED,
- * PERMISSION_DENIED, UNAVAILABLE (the device fails; somebody uses the directory), DATA_LOSS (a file
- * with rows is missing or cut off): then what was made is removed, where that can be done; what
- * stays is not opened as a store, unless it is whole. */
+/* [data] Makes a new, independent store out of the last checkpoint, made by this store or found
+ * when it was opened. `directory` must be empty or not exist; its parent must exist. Other calls go
+ * on meanwhile. The new store has the rows, blob and seed of this one, and no previous checkpoint.
+ * It is durable when the call returns OK. Later changes of one store never show in the other.
+ *   - Files that never change again are linked and take no space twice. The others are copied, and
+ *     on another file system all of them.
+ *   - Segments of the exported checkpoint are not removed before the call ends.
+ *   - progress (may be NULL) counts bytes. It may call embank, but must not close the store.
+ *
+ * When the call fails, it removes what it made, as far as it can. The rest is not opened as a
+ * store, unless it is whole.
+ * FAILED_PRECONDITION: there is no checkpoint.
+ * ALREADY_EXISTS: the directory is not empty.
+ * NOT_FOUND: the parent of the directory does not exist.
+ * CANCELLED: progress returned a value other than 0.
+ * RESOURCE_EXHAUSTED: memory, descriptors or the disk are used up.
+ * PERMISSION_DENIED: the system does not allow it.
+ * UNAVAILABLE: the device fails, or another process uses the directory.
+ * DATA_LOSS: a file with rows is missing or cut off. */
 EMBANK_API embank_status embank_export(embank_store *store, const char *directory,
                                        embank_progress progress, void *user);
 
-/* Whether the files in a store's directory are as they were written, and agree: the manifests of
- * the last two checkpoints, the heat that they name, and of the segments headers, footers and all
- * records of rows. Writes nothing; the store is closed or open READ_ONLY, and others can open it
- * only so meanwhile. progress (may be NULL) counts segments. report: JSON text that names each
- * damaged part and its rows, by cap and needed as other strings; docs/verify.md lists its fields.
- * Each call reads everything, also one that asks for the size.
- * OK: there is no damage. DATA_LOSS: there is; report and *needed are written as for OK.
- * RESOURCE_EXHAUSTED: the report is longer than cap, *needed is set; or memory. NOT_FOUND: there is
- * no store; UNAVAILABLE: it is open to be changed; FAILED_PRECONDITION: a newer version wrote it;
- * CANCELLED; PERMISSION_DENIED. */
+/* Reads all files of a store and reports whether they are as they were written. It reads the
+ * manifests and heat of the last two checkpoints, and headers, footers and records of the log. It
+ * writes nothing. The store must be closed or open READ_ONLY, and stay so until the call ends.
+ *   progress (may be NULL) counts segments.
+ *   report: JSON that names each damaged part and its rows; docs/verify.md lists its fields. See
+ *   "Strings out"; a call with cap == 0 reads all files, too.
+ *
+ * OK: there is no damage.
+ * DATA_LOSS: there is damage. report and *needed are written as for OK.
+ * RESOURCE_EXHAUSTED: cap is too small (*needed is set), or memory is used up.
+ * NOT_FOUND: there is no store in the directory.
+ * UNAVAILABLE: the store is open to be changed.
+ * FAILED_PRECONDITION: a newer version wrote the store.
+ * CANCELLED: progress returned a value other than 0.
+ * PERMISSION_DENIED: the system does not allow it. */
 EMBANK_API embank_status embank_verify(const char *directory, embank_progress progress, void *user,
                                        char *report, uint64_t cap, uint64_t *needed);
 
 /* ---- insight ---- */
 
-/* [data] Counters and gauges in the Prometheus text format; docs/metrics.md lists them. */
+/* [data] Returns counters and gauges in the Prometheus text format; docs/metrics.md lists them. */
 EMBANK_API embank_status embank_metrics(embank_store *store, char *text, uint64_t cap,
                                         uint64_t *needed);
 
-/* Says what a store with these tables and row counts will need, before it is opened, as JSON:
- * {"dram_bytes": enough for dram_bytes, "fixed_bytes", "index_bytes", "slab_bytes", "rows_in_dram",
- * "fits"}. fixed_bytes is what the store takes or keeps free besides its index and its rows. fits
- * says whether dram_bytes is within options->dram_bytes, if that is not 0.
- * Without a path dram_bytes holds all rows. With a path it is the least with which the store takes
- * these rows, nearly all of them on SSD: its index names them, and any of them can be saved.
- * options == NULL: defaults. table_count == 0 is fine. Validates like open and create. */
+/* Returns how much memory a store with these tables and numbers of rows needs, as JSON. It opens no
+ * store. options == NULL: defaults. tables[i] has rows[i] rows; table_count == 0 is legal. Options
+ * are checked as by embank_store_open and embank_table_create.
+ *   "dram_bytes"    dram_bytes that suffices. Without a path: for all rows in memory. With a path:
+ *                   the least with which the store takes the rows, nearly all of them on SSD
+ *   "fixed_bytes"   part of it for everything but index and rows
+ *   "index_bytes"   part of it for the index
+ *   "slab_bytes"    part of it for rows in memory
+ *   "rows_in_dram"  rows that are in memory
+ *   "fits"          true if dram_bytes is within options->dram_bytes (0: no limit) */
 EMBANK_API embank_status embank_estimate(const embank_store_options *options,
                                          const embank_table_options *tables, const uint64_t *rows,
                                          uint32_t table_count, char *json, uint64_t cap,
                                          uint64_t *needed);
 
-/* Recommends dram_bytes for a store with a path, so that a share hit_ratio (0 to 1) of all lookups
- * finds its row in DRAM. The lookups are independent of each other; the i-th most popular of all
- * rows is looked up in proportion to i to the power of -zipf_exponent (0 to 4; 0: all alike; click
- * logs: about 1). JSON as embank_estimate's, for rows_in_dram rows in memory; an LRU cache of that
- * many rows has the hit ratio by Che's approximation (IEEE JSAC 2002). INVALID_ARGUMENT, also where
- * options have no path. */
+/* Recommends dram_bytes for a store with a path, so that the share hit_ratio (0 to 1) of all
+ * lookups finds its row in memory. Returns the JSON of embank_estimate, for rows_in_dram rows in
+ * memory. The model: lookups are independent, and the i-th most popular row is looked up in
+ * proportion to i^-zipf_exponent (0 to 4; 0: all rows alike; click logs: about 1). The hit ratio is
+ * that of an LRU cache, by Che's approximation (IEEE JSAC 2002).
+ *
+ * INVALID_ARGUMENT: a number is out of range, or options have no path. */
 EMBANK_API embank_status embank_estimate_for_hit_ratio(
     const embank_store_options *options, const embank_table_options *tables, const uint64_t *rows,
     uint32_t table_count, double zipf_exponent, double hit_ratio, char *json, uint64_t cap,
     uint64_t *needed);
 
-/* [data] Bytes by tier, as JSON: {"dram": {"budget", "used", "fixed", "index", "rows", "state",
- * "slack", "huge_pages_refused"}}. used = fixed + index + rows + state + slack. With a path also
- * "ssd": {"budget", "used", "live", "dirty", "kept"}: space of the log's segments, and of it that
- * of rows; what rows in memory will need, and what is kept for that and for manifests. With a
- * pmem_path also "pmem", alike. */
+/* [data] Returns bytes by tier, as JSON:
+ *   "dram"  {"budget", "used", "fixed", "index", "rows", "state", "slack", "huge_pages_refused"};
+ *           used = fixed + index + rows + state + slack
+ *   "ssd"   with a path: {"budget", "used", "live", "dirty", "kept"}: used: all segments; live: the
+ *           records of rows in them; dirty: the records that changed rows in memory will need;
+ *           kept: space reserved for those, manifests and heat
+ *   "pmem"  with a pmem_path: as "ssd"
+ * docs/metrics.md explains each number. */
 EMBANK_API embank_status embank_memory_report(embank_store *store, char *json, uint64_t cap,
                                               uint64_t *needed);
 

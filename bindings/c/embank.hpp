@@ -8,9 +8,10 @@
 //   std::vector<float> rows(3 * 16);
 //   embank::api::Status status = items->Lookup(keys, rows);
 //
-// Store and Scan own (move-only); a Table is a handle that its store owns. Nothing throws: a call
-// returns a Status or a Result, and who wants an exception says value_or_throw() or or_throw().
-// Buffers are checked against the number of keys. What has no state is called as it is in C.
+// Store and Scan own their handles and are move-only; a Table is a handle that its store owns.
+// Nothing throws: a call returns a Status or a Result, and value_or_throw() and or_throw() turn a
+// failure into an exception. Sizes of buffers are checked against the number of keys. Functions
+// without state are called as in C.
 #ifndef EMBANK_HPP_
 #define EMBANK_HPP_
 
@@ -27,7 +28,7 @@
 
 namespace embank::api {
 
-// What or_throw() and value_or_throw() throw.
+// The exception of or_throw() and value_or_throw().
 struct Error : std::runtime_error {
   Error(embank_status failure, const std::string& message)
       : std::runtime_error(message), code(failure) {}
@@ -102,7 +103,7 @@ struct RowView {
 };
 
 using Keys = View<const std::uint64_t>;
-using Outcomes = View<std::uint8_t>;  // empty: not asked
+using Outcomes = View<std::uint8_t>;  // empty: no outcomes wanted
 using Rows = RowView<void>;
 using ConstRows = RowView<const void>;
 
@@ -155,7 +156,7 @@ class Scan {
  public:
   Scan(embank_scan* scan, std::uint64_t row_bytes) : scan_(scan), row_bytes_(row_bytes) {}
 
-  // How many rows were written to the front of `keys` and `rows`; 0: the end.
+  // Returns how many rows were written to the front of `keys` and `rows`; 0: the end.
   Result<std::uint64_t> Next(View<std::uint64_t> keys, Rows rows) {
     if (rows.size_bytes / row_bytes_ < keys.size) {
       return Status{EMBANK_INVALID_ARGUMENT, "rows: too small for the keys"};
@@ -210,7 +211,7 @@ class Table {
   Status Contains(Keys keys, Outcomes outcomes) {
     return Call({}, embank_contains, keys, outcomes);
   }
-  // A hint: the rows come up to memory, for a lookup to come.
+  // A hint: promotes the rows to memory, for a lookup that comes soon.
   Status Prefetch(Keys keys) { return Status::Of(embank_prefetch(table_, keys.data, keys.size)); }
   Status GetState(Keys keys, View<float> state, Outcomes outcomes = {}) {
     return Call({"state", state.size, state_floats()}, embank_get_state, keys, outcomes, state.data,
@@ -226,7 +227,7 @@ class Table {
   Status SetLearningRate(float learning_rate) {
     return Status::Of(embank_set_learning_rate(table_, learning_rate));
   }
-  // The table as it is now.
+  // Returns facts about the table as it is now.
   Result<embank_table_info> Info() const {
     embank_table_info info = {};
     info.struct_size = sizeof(info);
@@ -242,7 +243,7 @@ class Table {
  private:
   explicit Table(embank_table* table) : table_(table) { info_.struct_size = sizeof(info_); }
 
-  // A buffer of the caller, and what each key takes of it.
+  // A buffer of the caller, and the bytes of it that each key uses.
   struct Buffer {
     const char* name = "";
     std::uint64_t size = 0, per_key = 0;
@@ -285,7 +286,7 @@ class Store {
   }
   Status DropTable(const char* name) { return Status::Of(embank_table_drop(get(), name)); }
   Result<std::string> TableNames() { return internal::ReadString(embank_table_names, get()); }
-  // The checkpoint's number.
+  // Returns the checkpoint's number.
   Result<std::uint64_t> Checkpoint(View<const char> blob = {}) {
     std::uint64_t sequence = 0;
     const embank_status code = embank_checkpoint(get(), blob.data, blob.size, &sequence);
@@ -315,7 +316,7 @@ class Store {
   std::unique_ptr<embank_store, internal::Closer> store_;
 };
 
-// What embank_verify found, as JSON: the report of a damaged store is a value too.
+// Returns the JSON report of embank_verify. The report of a damaged store is a value, too.
 inline Result<std::string> Verify(const char* directory, embank_progress progress = nullptr,
                                   void* user = nullptr) {
   std::uint64_t needed = std::uint64_t{1} << 16;
@@ -329,7 +330,7 @@ inline Result<std::string> Verify(const char* directory, embank_progress progres
   return report.substr(0, needed - 1);
 }
 
-// What a store with these tables will need, as JSON; rows[i] belongs to tables[i].
+// Returns, as JSON, the memory that a store with these tables needs; rows[i] belongs to tables[i].
 inline Result<std::string> Estimate(const StoreOptions& options,
                                     const std::vector<embank_table_options>& tables,
                                     const std::vector<std::uint64_t>& rows) {
@@ -340,7 +341,7 @@ inline Result<std::string> Estimate(const StoreOptions& options,
                               static_cast<std::uint32_t>(tables.size()));
 }
 
-// The same for a store with a path, in which a share of lookups finds its row in DRAM.
+// Does the same for a store with a path, in which a share of the lookups finds its row in DRAM.
 inline Result<std::string> EstimateForHitRatio(const StoreOptions& options,
                                                const std::vector<embank_table_options>& tables,
                                                const std::vector<std::uint64_t>& rows,

@@ -1,4 +1,4 @@
-// What stands behind the opaque handles; for tests that open a store in a world of their own.
+// The structs behind the opaque handles; for tests that open a store in a given environment.
 #ifndef EMBANK_BINDINGS_C_HANDLES_H_
 #define EMBANK_BINDINGS_C_HANDLES_H_
 

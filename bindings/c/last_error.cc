@@ -10,7 +10,7 @@ namespace {
 constexpr size_t kMessageBytesMax = 1024;
 thread_local char last_message[kMessageBytesMax] = "";
 
-// Of a status that was made where nothing could be allocated.
+// The message of a status that was made where nothing could be allocated.
 std::string_view MessageOf(embank_status code) {
   if (code != EMBANK_RESOURCE_EXHAUSTED) return embank_status_name(code);
   return "out of memory: dram_bytes is used up, or the memory or address space of the machine "

@@ -1,4 +1,4 @@
-// The last failure of each thread.
+// Keeps the last failure of each thread.
 #ifndef EMBANK_BINDINGS_C_LAST_ERROR_H_
 #define EMBANK_BINDINGS_C_LAST_ERROR_H_
 
@@ -19,8 +19,8 @@ embank_status ReportFailure(embank_status code, std::string_view message);
 // The message of the calling thread's last failure, "" before the first.
 const char* LastError();
 
-// Runs the body of a C function, which returns an Status: in the default floating-point mode;
-// no exception leaves it.
+// Runs the body of a C function, which returns a Status. It runs in the default floating-point
+// mode, and no exception leaves it.
 template <typename Body>
 embank_status Guard(Body body) {
   const DefaultFloatMode mode;

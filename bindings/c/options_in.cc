@@ -10,10 +10,10 @@
 namespace embank {
 namespace {
 
-// As long as any that the system takes.
+// As long as the longest path that the system takes.
 constexpr size_t kPathBytesMax = 4000;
 
-// A larger size is not a struct of a later version but memory that was never filled.
+// A larger size is no struct of a later version, but memory that was never filled.
 constexpr uint32_t kStructBytesMax = 4096;
 
 template <typename Options>
@@ -35,7 +35,7 @@ Status CheckStructSize(uint32_t struct_size) {
              "; it must be a multiple of 4 up to 4096: fill the struct with its _init function"));
 }
 
-// A caller's struct of any version as this version's.
+// Converts a caller's struct of any version to this version's.
 template <typename Options>
 StatusOr<Options> ReadStruct(const Options& defaults, const Options* options) {
   const uint32_t struct_size = options->struct_size;
@@ -53,7 +53,7 @@ StatusOr<Options> ReadStruct(const Options& defaults, const Options* options) {
   return read;
 }
 
-// The door's numbers are the library's: casts between them change nothing.
+// The numbers of the C API are the library's: casts between them change nothing.
 template <typename Enum>
 constexpr bool Same(Enum ours, int32_t theirs) {
   return static_cast<int32_t>(ours) == theirs;

@@ -1,5 +1,5 @@
-// From the C structs to the options of the store: sizes and versions of structs, and values whose
-// part is not built yet.
+// Converts the C structs to the options of the store. Checks sizes and versions of structs, and
+// values that ask for parts not built yet.
 #ifndef EMBANK_BINDINGS_C_OPTIONS_IN_H_
 #define EMBANK_BINDINGS_C_OPTIONS_IN_H_
 
@@ -9,7 +9,7 @@
 
 namespace embank {
 
-// The defaults of every field behind struct_size.
+// Sets every field behind struct_size to its default.
 embank_store_options DefaultStoreOptions();
 embank_table_options DefaultTableOptions();
 
@@ -17,12 +17,13 @@ embank_table_options DefaultTableOptions();
 void InitOptions(embank_store_options* options, uint32_t struct_size);
 void InitOptions(embank_table_options* options, uint32_t struct_size);
 
-// nullptr: the defaults. kInvalidArgument, kUnimplemented; messages name the field.
+// Reads options; nullptr: the defaults. kInvalidArgument, kUnimplemented: the message names the
+// field.
 StatusOr<StoreOptions> ReadOptions(const embank_store_options* options);
 // nullptr: kInvalidArgument.
 StatusOr<TableOptions> ReadOptions(const embank_table_options* options);
 
-// kInvalidArgument, with the argument's name: it is empty, or longer than any that can be used.
+// kInvalidArgument: the path is empty or too long; the message names the argument.
 Status ValidatePath(const char* path, const char* argument);
 
 // Copies the first info->struct_size bytes of `full` to *info. kInvalidArgument: the size.

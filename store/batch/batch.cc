@@ -10,11 +10,11 @@
 namespace embank {
 namespace {
 
-// Below this a batch is done sooner by one thread than another one wakes up: 8,192 rows take half a
+// One thread finishes a smaller batch sooner than another one wakes up: 8,192 rows take half a
 // millisecond, waking a thread up to 50 us.
 constexpr size_t kParallelKeysMin = 8192;
 
-// Positions that one thread takes at once: a quarter of the smallest batch that is shared.
+// One thread takes so many positions at once: a quarter of the smallest batch that is shared.
 constexpr size_t kPartKeys = 2048;
 
 }  // namespace

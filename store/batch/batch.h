@@ -1,4 +1,4 @@
-// A batch on its way: its keys, what becomes of them, and how it is shared among threads.
+// A batch under way: its keys, their outcomes, and how it is shared among threads.
 #ifndef EMBANK_STORE_BATCH_BATCH_H_
 #define EMBANK_STORE_BATCH_BATCH_H_
 
@@ -14,24 +14,23 @@
 
 namespace embank {
 
-// What became of keys: how many of each outcome, and where the first refusal, absence and loss
-// were.
+// Counts the outcomes of keys, and keeps the position of the first refusal, absence and loss.
 struct OutcomeTally {
   std::array<uint64_t, 5> counts{};  // index: Outcome - 1
   uint64_t first_refused = ~uint64_t{0};
   uint64_t first_absent = ~uint64_t{0};
   uint64_t first_lost = ~uint64_t{0};
-  uint64_t without_place = 0;  // of those refused: by the index
+  uint64_t without_place = 0;  // refusals by the index
 
   uint64_t count(Outcome outcome) const { return counts[static_cast<size_t>(outcome) - 1]; }
-  // Adds one position, or all that another tally has.
+  // Adds one position, or all of another tally.
   void Add(Outcome outcome, uint64_t position) {
     ++counts[static_cast<size_t>(outcome) - 1];
     if (outcome == Outcome::kRefused && position < first_refused) first_refused = position;
     if (outcome == Outcome::kAbsent && position < first_absent) first_absent = position;
     if (outcome == Outcome::kDataLoss && position < first_lost) first_lost = position;
   }
-  // As above.
+  // Does the same.
   void Add(const OutcomeTally& other);
 };
 
@@ -44,19 +43,19 @@ class Batch {
   Table& table() const { return *table_; }
   KeySpan keys() const { return keys_; }
 
-  // Runs body(task) for 0 .. tasks - 1: on several threads when `keys` (of this batch or of a part
+  // Runs body(task) for 0 .. tasks - 1; on several threads when `keys` (of this batch or of a part
   // of it) are many.
   void Share(size_t keys, uint32_t tasks, FunctionRef<void(uint32_t)> body) const;
 
   // Calls body(begin, end) for parts of the positions, as Share does.
   void ForEachPart(FunctionRef<void(uint32_t, uint32_t)> body) const;
 
-  // Says what became of a position, in the caller's own tally.
+  // Sets the outcome of a position, in the caller's own tally.
   void Answer(uint32_t position, Outcome outcome, OutcomeTally* tally) const {
     if (!outcomes_.empty()) outcomes_[position] = static_cast<uint8_t>(outcome);
     tally->Add(outcome, position);
   }
-  // Says that the rows of `count` positions were found.
+  // Sets the outcome of `count` positions to found.
   void AnswerFound(uint32_t position, size_t count, OutcomeTally* tally) const {
     constexpr Outcome kOutcome = Outcome::kFound;
     if (!outcomes_.empty()) std::memset(&outcomes_[position], static_cast<int>(kOutcome), count);
@@ -69,8 +68,8 @@ class Batch {
   void CountVerb(TableVerb verb, uint64_t begin_ns) const;
   uint64_t count(Outcome outcome) const { return tally_.count(outcome); }
 
-  // What the call returns when the caller took no outcomes: for lost keys; for those and refused
-  // ones; for those and absent ones; else OK.
+  // The statuses of a call whose caller took no outcomes. LostStatus reports lost keys,
+  // RefusedStatus lost or refused keys, AbsentStatus lost, refused or absent keys; else OK.
   Status LostStatus() const;
   Status RefusedStatus() const;
   Status AbsentStatus() const;

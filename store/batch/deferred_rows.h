@@ -1,9 +1,9 @@
-// The rows of a shard group that are in the log when the group has the shard's lock: nothing is
-// read from a device under that lock. They are changed one by one behind the others, when their
-// records have been read.
+// The rows of a shard group that are in the log when the group has the shard's lock. No device is
+// read under that lock, so they are changed one by one behind the others, when their records have
+// been read.
 //
-// A key's first row that is deferred is in the log until then: nobody else promotes it under the
-// lock, and all later positions of the key are deferred behind it. So they act in order.
+// The first deferred row of a key stays in the log until then: no other thread promotes it under
+// the lock, and all later positions of the key are deferred behind it. So they act in order.
 #ifndef EMBANK_STORE_BATCH_DEFERRED_ROWS_H_
 #define EMBANK_STORE_BATCH_DEFERRED_ROWS_H_
 
@@ -19,14 +19,14 @@
 
 namespace embank {
 
-// One thread's.
+// For one thread.
 class DeferredRows {
  public:
   explicit DeferredRows(const ShardGroup& group) : group_(group) {}
   DeferredRows(const DeferredRows&) = delete;
   DeferredRows& operator=(const DeferredRows&) = delete;
 
-  // Whether a match is of the log; then it notes the caller's number of the row.
+  // Whether a match is in the log; then it notes the caller's number of the row.
   bool Defer(uint32_t number, const Match& match) {
     if (!match.any() || !match.location().IsInLog()) return false;
     EMBANK_CHECK(count_ < group_.later.size());
@@ -34,8 +34,8 @@ class DeferredRows {
     return true;
   }
 
-  // Calls use(number, id, found) for each of them in order, under the lock of the shard, which the
-  // caller does not hold. key_of(number) is the row's key.
+  // Calls use(number, id, found) for each deferred row in order, under the lock of the shard, which
+  // the caller does not hold. key_of(number) is the row's key.
   template <typename KeyOf, typename Use>
   void ForEach(const Table& table, const KeyOf& key_of, const Use& use) const {
     if (count_ == 0) return;

@@ -55,7 +55,7 @@ class GradientChain {
       : unique_(unique), group_(group), gradients_(gradients), index_(first) {}
 
   bool done() const { return index_ == UniqueKeys::kEnd; }
-  // The only gradient, if there is but one, where floats may stand; else nullptr.
+  // Returns the only gradient, if there is but one at an address for floats; else nullptr.
   const float* Only() const {
     const std::byte* const gradient = gradients_.Row(group_.positions[index_]);
     const bool aligned = reinterpret_cast<uintptr_t>(gradient) % alignof(float) == 0;
@@ -79,7 +79,7 @@ class GradientChain {
   uint32_t index_;
 };
 
-// What is small enough for a stack, 2 KiB; larger rows are summed by blocks of so many elements.
+// A sum of this size fits on a stack (2 KiB). Larger rows are summed in blocks of so many elements.
 constexpr uint32_t kBlockDim = 512;
 
 // sum[i] += the sum of a run's gradients.
@@ -166,7 +166,8 @@ class GroupStep {
     Answer(first, outcome);
   }
 
-  // Asks for a key's first gradients: a batch's are more than the second-level cache holds.
+  // Prefetches a key's first gradients: those of a batch are more than the second-level cache
+  // holds.
   [[gnu::always_inline]] void PrefetchGradients(uint32_t first) const {
     constexpr uint32_t kLineBytes = 64;
     constexpr uint32_t kGradientsMax = 2;

@@ -7,10 +7,12 @@
 
 namespace embank {
 
-// Sums the gradients (dim floats each, unaligned) of equal keys and steps each row once, in its
-// home, under its shard's lock. Thread-safe. kInvalidArgument: a gradient is not finite, nothing
-// was done. kFailedPrecondition: dropped, or no optimizer. kResourceExhausted: scratch. kNotFound:
-// absent keys when `outcomes` is empty, the rest being done.
+// Sums the gradients (dim floats each, unaligned) of equal keys and steps each row once, under its
+// shard's lock. Thread-safe.
+// kInvalidArgument: a gradient is not finite; nothing was done.
+// kFailedPrecondition: the table was dropped, or has no optimizer.
+// kResourceExhausted: no memory for scratch.
+// kNotFound: keys are absent and `outcomes` is empty; the rest was done.
 Status ApplyGradients(Table* table, KeySpan keys, ConstRowSpan gradients, OutcomeSpan outcomes);
 
 }  // namespace embank

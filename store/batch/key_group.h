@@ -1,5 +1,5 @@
-// Groups of keys on their way through index and rows: while one group is at its rows, the next
-// ones' rows and buckets are on their way from memory.
+// Groups of keys in a pipeline through index and rows: while one group uses its rows, the rows and
+// buckets of the next groups are being fetched from memory.
 #ifndef EMBANK_STORE_BATCH_KEY_GROUP_H_
 #define EMBANK_STORE_BATCH_KEY_GROUP_H_
 
@@ -13,8 +13,8 @@
 
 namespace embank {
 
-// Asks the cache for the first `row_bytes` of rows: the header to be written (heat) and up to eight
-// lines more; what follows the processor fetches by itself.
+// Prefetches the first `row_bytes` of rows: the header, to be written (heat), and up to eight lines
+// more. The processor fetches the rest by itself.
 class RowPrefetcher {
  public:
   RowPrefetcher(const Table& table, uint32_t row_bytes)
@@ -22,7 +22,7 @@ class RowPrefetcher {
         end_bytes_(std::min(row_bytes, kLinesMax * kLineBytes)) {}
 
   // Always inlined: g++ 12 takes a function that only prefetches for one without effect, and drops
-  // calls of it.
+  // its calls.
   [[gnu::always_inline]] void Prefetch(Location location) const {
     if (location.IsInLog()) return;
     const std::byte* const row = rows_.At(location);
@@ -39,27 +39,27 @@ class RowPrefetcher {
   const uint32_t end_bytes_;
 };
 
-// Whether the index stays as it is while keys are on their way.
+// Whether the index may change while keys are in the pipeline.
 enum class IndexUse {
-  kRead,    // inside an EpochTable::Guard, or under the shard's lock by one who leaves all
-            // entries in their buckets
-  kChange,  // under the shard's lock, by whoever changes it: an array may shrink meanwhile
+  kRead,    // inside an EpochTable::Guard, or under the shard's lock while all entries stay in
+            // their buckets
+  kChange,  // under the shard's lock, which the user changes: an array may shrink meanwhile
 };
 
-// Up to kGroupKeys keys, and where their rows seem to be: guesses, to be confirmed.
+// Up to kGroupKeys keys, and guesses of their rows' places, to be confirmed.
 class KeyGroup {
  public:
   size_t size() const { return size_; }
   KeyHash hash(size_t i) const { return hashes_[i]; }
   const Match& guess(size_t i) const { return guesses_[i]; }
 
-  // Where the hashes of `size` keys go, before step 1.
+  // Returns the place for the hashes of `size` keys, before step 1.
   KeyHash* Begin(size_t size) {
     size_ = size;
     return hashes_.data();
   }
 
-  // Step 1: asks for their home buckets.
+  // Step 1: prefetches their home buckets.
   void PrefetchHome(const KeyIndex& index) {
     for (size_t i = 0; i < size_; ++i) {
       probes_[i] = index.ProbeOf(hashes_[i]);
@@ -67,8 +67,8 @@ class KeyGroup {
     }
   }
 
-  // Step 2: looks into the home buckets; asks for the rows, or for the bucket behind a home that
-  // entries have passed.
+  // Step 2: looks into the home buckets. Prefetches the rows, or the next bucket if entries of the
+  // home are displaced.
   template <IndexUse use>
   [[gnu::noinline]] void LookHome(const KeyIndex& index, const RowPrefetcher& rows) {
     if (use == IndexUse::kChange) {
@@ -88,7 +88,7 @@ class KeyGroup {
     }
   }
 
-  // Step 3: looks into those buckets, and asks for the rows.
+  // Step 3: looks into those buckets, and prefetches the rows.
   template <IndexUse use>
   [[gnu::noinline]] void LookBehind(const KeyIndex& index, const RowPrefetcher& rows) {
     if (behind_count_ == 0) return;
@@ -113,7 +113,7 @@ class KeyGroup {
   std::array<KeyHash, kGroupKeys> hashes_;
   std::array<Probe, kGroupKeys> probes_;
   std::array<Match, kGroupKeys> guesses_;
-  std::array<uint8_t, kGroupKeys> behind_;  // which to look for behind their homes
+  std::array<uint8_t, kGroupKeys> behind_;  // keys to look for behind their homes
 };
 
 // Calls use(begin, group) for the groups of [0, count) in order, some groups after
@@ -122,7 +122,7 @@ template <IndexUse index_use, typename Hash, typename Use>
 void ForEachGroup(const Table& table, uint32_t row_bytes, size_t count, Hash hash, Use use) {
   const KeyIndex& index = *table.parts().index;
   const RowPrefetcher rows(table, row_bytes);
-  // As many groups are on their way as there are steps.
+  // There are as many groups in the pipeline as steps.
   std::array<KeyGroup, 4> groups;
   const size_t group_count = (count + kGroupKeys - 1) / kGroupKeys;
   for (size_t step = 0; step < group_count + groups.size() - 1; ++step) {
@@ -148,7 +148,7 @@ void ForEachGroup(const Table& table, uint32_t row_bytes, size_t count, Hash has
   }
 }
 
-// The same of keys [begin, end): calls use(position, group).
+// The same for keys [begin, end): calls use(position, group).
 template <typename Use>
 void ForEachKeyGroup(const Table& table, uint32_t row_bytes, KeySpan keys, uint32_t begin,
                      uint32_t end, Use use) {
@@ -161,7 +161,7 @@ void ForEachKeyGroup(const Table& table, uint32_t row_bytes, KeySpan keys, uint3
   ForEachGroup<IndexUse::kRead>(table, row_bytes, end - begin, hash, use_keys);
 }
 
-// The same key by key: takes hash_at(i), calls use(i, hash, guess).
+// The same key by key: calls hash_at(i), then use(i, hash, guess).
 template <IndexUse index_use, typename HashAt, typename Use>
 void ForEachGuess(const Table& table, uint32_t row_bytes, size_t count, HashAt hash_at, Use use) {
   const auto hash = [&](size_t begin, size_t size, KeyHash* hashes) {

@@ -26,7 +26,7 @@ void LoggedRows::Part::Read(LoggedRowUse use, Visit visit) {
     if (use.promoted != PromotedRows::kNone)
       table.mover()->promotion().Prefetch(table.HashOf(batch_.keys()[positions_[i]]));
   };
-  // What comes of it is seen by what was visited.
+  // A list that fails leaves its rows unvisited, and each of them is read alone below.
   const Status status = table.mover()->logs().Read(
       locations,
       [&](size_t i, const Status& read, std::span<const std::byte> record) {

@@ -12,8 +12,9 @@
 
 namespace embank {
 
-// What was read: kFound, with the row as it lies in memory (a header's room, vector, state) and its
-// heat, if that was asked for; kAbsent: the entry was another row's; kDataLoss: it cannot be read.
+// The result of reading a row from the log. kFound: `row` has the row's layout in memory (space for
+// a header, vector, state), and `heat` is set if it was asked for. kAbsent: the entry was another
+// row's. kDataLoss: the row cannot be read.
 struct LoggedRow {
   Outcome outcome;
   const std::byte* row;
@@ -34,10 +35,10 @@ struct LoggedRowUse {
 
 class LoggedRows {
  public:
-  // Space for the keys of a batch, if its store has a log. kResourceExhausted.
+  // Allocates space for the keys of the batch, if its store has a log. kResourceExhausted.
   Status Allocate(const Batch& batch);
 
-  // Those of the positions from `begin` on: one thread's.
+  // The part of the positions from `begin` on, for one thread.
   class Part {
    public:
     Part(LoggedRows* rows, const Batch& batch, uint32_t begin)
@@ -78,8 +79,8 @@ class LoggedRows {
 };
 
 // Promotes the rows of a batch that are in the log, as one list, before a writer takes locks. A
-// writer defers those that are in the log all the same (store/batch/deferred_rows.h), so that
-// nothing but speed depends on it.
+// writer defers rows that are in the log nevertheless (store/batch/deferred_rows.h), so that only
+// speed depends on this.
 void PromoteRows(const Batch& batch);
 
 }  // namespace embank

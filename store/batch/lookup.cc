@@ -33,8 +33,8 @@ void AnswerMissing(const Table& table, Key key, MissingRule rule, std::byte* out
   }
 }
 
-// Counts the heat of rows that were read without a lock, many at a time: the exchange waits for all
-// writes before it, and so for the answers of a row on their way to memory.
+// Counts the heat of rows that were read without a lock, many at a time. An exchange waits for all
+// writes before it, also for a row's answer that is on its way to memory.
 class HeatTouches {
  public:
   explicit HeatTouches(const Batch& batch)
@@ -54,7 +54,7 @@ class HeatTouches {
               .compare_exchange_strong(word, touch.touched, std::memory_order_relaxed)) {
         continue;
       }
-      // Touched by another, mostly.
+      // Mostly another thread has touched it.
       const bool is_same = MarkOf(word).identity == MarkOf(touch.seen).identity;
       if (!is_same || !TouchHeat(touch.header, MarkOf(word), now_, 1)) TouchAnew(positions_[i]);
     }
@@ -62,15 +62,15 @@ class HeatTouches {
   }
 
  private:
-  // A header's second word, as it was seen and as it is to be: an exchange waits for nothing else.
+  // The second word of a header, before and after, so that an exchange waits for nothing else.
   struct Touch {
     RowHeader* header;
     uint64_t seen;
     uint64_t touched;
   };
 
-  // The row was written since it was read; or erased, and its heat is nobody's. (Of a key erased
-  // and made again meanwhile the new row gets it: the two rows are told apart by their key alone.)
+  // The row was written since it was read; or it was erased, and its heat is dropped. If its key
+  // was created again meanwhile, the new row gets the heat: only the key identifies a row.
   void TouchAnew(uint32_t position) const {
     const Key key = batch_.keys()[position];
     RowSeen row;
@@ -114,7 +114,7 @@ void ReadPart(Batch* batch, LoggedRows* logged_rows, MissingRule rule, RowSpan r
     missing(position, &tally);
   };
   {
-    // What is to be kept must not be overwritten by a row that turns out to be gone.
+    // An output row that must be kept is not overwritten by a row that turns out to be gone.
     std::optional<RowCopyBuffer> copy_buffer;
     if (rule == MissingRule::kSkip) copy_buffer.emplace(table.parts().row_memory, layout);
     const EpochTable::Guard guard(table.parts().epochs);
@@ -133,7 +133,7 @@ void ReadPart(Batch* batch, LoggedRows* logged_rows, MissingRule rule, RowSpan r
   batch->Add(tally);
 }
 
-// Copies a row's vector out and counts its heat; the row stands still.
+// Copies a row's vector out and counts its heat; the row does not change meanwhile.
 void CopyFound(const Table& table, std::byte* row, std::byte* out) {
   const RowLayout& layout = table.layout();
   CopyFromRow(layout.Vector(row), layout.vector_bytes, out);
@@ -208,7 +208,7 @@ Status CreateAll(Batch* batch, WriteScope* scope, RowSpan rows) {
   return OkStatus();
 }
 
-// Reads what is there without a lock, then makes what is missing, in order of positions.
+// Reads existing rows without a lock, then creates the missing ones, in order of positions.
 Status ReadThenCreate(Batch* batch, WriteScope* scope, RowSpan rows) {
   const UpdateRule rule = batch->table().rule();
   Scratch<uint32_t, kInlineKeys> missing_memory;
@@ -219,13 +219,13 @@ Status ReadThenCreate(Batch* batch, WriteScope* scope, RowSpan rows) {
   EMBANK_RETURN_IF_ERROR(scope->Allocate());
   EMBANK_RETURN_IF_ERROR(batch_keys.Allocate(batch->table(), batch->keys()));
   const std::span<uint32_t> missing = missing_memory.values();
-  // Each part notes what it misses from its own begin on; unused places stay kNone.
+  // Each part notes its missing positions from its own begin on; unused places stay kNone.
   constexpr uint32_t kNone = 0xFFFFFFFF;
   batch->ForEachPart([&](uint32_t begin, uint32_t end) {
     uint32_t next = begin;
     ReadPart(batch, &logged, MissingRule::kCreate, rows, begin, end,
              [&](uint32_t position, OutcomeTally*) { missing[next++] = position; });
-    // What was looked for in the log comes late.
+    // Positions that were looked for in the log come out of order.
     if (batch->table().mover() != nullptr) {
       std::sort(missing.begin() + begin, missing.begin() + next);
     }
@@ -241,10 +241,10 @@ Status ReadThenCreate(Batch* batch, WriteScope* scope, RowSpan rows) {
   return OkStatus();
 }
 
-// Fewer keys say little of what the next call brings, and take no locks for a guess.
+// Fewer keys tell little about the next call, and take no locks for a guess.
 constexpr size_t kFillKeysMin = 1024;
 
-// While a table fills, to look for rows before is to look twice.
+// While a table fills, looking for rows first would be looking twice.
 Status LookupOrCreate(Batch* batch, WriteScope* scope, RowSpan rows) {
   if (batch->keys().size() < kFillKeysMin) return ReadThenCreate(batch, scope, rows);
   Table* const table = &batch->table();
@@ -256,7 +256,7 @@ Status LookupOrCreate(Batch* batch, WriteScope* scope, RowSpan rows) {
   return OkStatus();
 }
 
-// Calls seen(position, heat) for all rows, 0 without a row, and answers what became of them.
+// Calls seen(position, heat) for all rows, with 0 without a row, and sets their outcomes.
 template <typename Seen>
 Status VisitRows(Batch* batch, bool tells_heat, Seen seen) {
   const Table& table = batch->table();

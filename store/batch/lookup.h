@@ -1,4 +1,4 @@
-// Reading rows.
+// Lookups: reading rows.
 #ifndef EMBANK_STORE_BATCH_LOOKUP_H_
 #define EMBANK_STORE_BATCH_LOOKUP_H_
 
@@ -8,17 +8,18 @@
 namespace embank {
 
 // Copies the rows of `keys` to `rows`; absent keys follow `rule`. Each row is copied whole. Counts
-// heat. Takes no lock, but for rows that are created, to renew stamps of heat, and, for batches of
-// 1,024 keys and more, to create while the table fills (Table::fills). Thread-safe.
-// kFailedPrecondition (dropped), kResourceExhausted (scratch; or refused keys when `outcomes` is
-// empty, the rest being done).
+// heat. Takes no lock, except for rows that are created, to renew stamps of heat, and, in batches
+// of 1,024 keys and more, to create while the table fills (Table::fills). Thread-safe.
+// kFailedPrecondition: the table was dropped.
+// kResourceExhausted: no memory for scratch; or keys are refused and `outcomes` is empty, and the
+// rest was done.
 Status Lookup(Table* table, KeySpan keys, MissingRule rule, RowSpan rows, OutcomeSpan outcomes);
 
-// Says which keys have rows. Takes no lock. Statuses as Lookup, but nothing is ever refused.
+// Says which keys have rows. Takes no lock. Statuses like Lookup, but no key is refused.
 Status Contains(Table* table, KeySpan keys, OutcomeSpan outcomes);
 
-// Copies to `heat` how often each key's row was looked up, 0 for absent keys. As Contains, but that
-// it takes locks of shards, shared, for rows in the log.
+// Copies the heat of each key's row to `heat`, 0 for absent keys. Like Contains, but takes shared
+// locks of shards for rows in the log.
 Status GetHeat(Table* table, KeySpan keys, std::span<uint32_t> heat, OutcomeSpan outcomes);
 
 }  // namespace embank

@@ -23,7 +23,7 @@ bool NewRows::TakeSlots() {
   shard_->mutex.AssertHeld();
   if (no_slots_) return ForgetOne();
   const StoreParts& parts = table_->parts();
-  // One, two, four, ...: a group that makes few rows keeps few from the others.
+  // One, two, four, ...: a group that creates few rows keeps few slots from the others.
   RowMover* const mover = table_->mover();
   size_t count = std::min(slots_wanted_, std::max<size_t>(rows_left_, 1));
   // Each of the rows will be dirty.
@@ -43,19 +43,19 @@ bool NewRows::TakeSlots() {
   return !no_slots_ || ForgetOne();
 }
 
-// One at a time: positions act in order.
+// One row at a time, because positions act in order.
 bool NewRows::ForgetOne() {
   if (turn_ && turn_->TakeSlot(&slots_[0])) slots_taken_ = 1;
   return slots_taken_ > 0;
 }
 
-// As ReserveOne, for a table in memory that forgets, whose row has a slot: what was forgotten for
+// Like ReserveOne, for a table in memory that forgets, whose row has a slot. Forgetting a row for
 // that may have moved places.
 bool NewRows::MakePlace(KeyHash hash) {
   shard_->mutex.AssertHeld();
   KeyIndex* const index = table_->parts().index;
   const bool fits = index->capacity()->ReserveOne(shard_, hash).ok();
-  // Where only its own place is full, no other row makes it free.
+  // If only its own place is full, no other row frees it.
   if (shard_->RowsToForget() == 0 || slots_taken_ == slots_.size()) return fits;
   Location slot;
   if (!turn_->TakeSlotHere(&slot)) return fits;
@@ -88,19 +88,19 @@ bool NewRows::Add(const RowId& id, uint32_t heat, FunctionRef<void(std::byte*)> 
     return true;
   }
   table_->forgetter()->OnInsert(shard_, location);
-  // At once: it may be forgotten, and counted off, before the group ends.
+  // Counted at once: the row may be forgotten, and subtracted, before the group ends.
   table_->AddRows(1);
   return true;
 }
 
-// With a path, where the index cannot grow, another row has to go for one that it has refused, or
-// that is made.
+// With a path, if the index cannot grow, another row has to go for each row that the index has
+// refused or taken.
 bool NewRows::ReservePlace(KeyHash hash) {
   shard_->mutex.AssertHeld();
   const StoreParts& parts = table_->parts();
   const bool fits = parts.index->capacity()->ReserveOne(shard_, hash).ok();
   RowMover* const mover = table_->mover();
-  // As long as pages of rows can become the index's, no row has to go for it.
+  // While pages of rows can become the index's, no row has to go.
   const bool is_last_memory = parts.pages == nullptr || parts.index->memory()->is_exhausted();
   const bool forgets = mover != nullptr && mover->compacted().forgets() && is_last_memory;
   rows_to_forget_ = forgets ? shard_->RowsToForget() : 0;
@@ -120,7 +120,7 @@ void NewRows::NoteAdded() {
   ++rows_added_;
 }
 
-// What memory has no slot for goes into the log, if there is one.
+// A row for which memory has no slot is appended to the log, if there is one.
 bool NewRows::AddInLog(const RowId& id, uint32_t heat, FunctionRef<void(std::byte*)> fill) {
   shard_->mutex.AssertHeld();
   RowMover* const mover = table_->mover();

@@ -1,4 +1,4 @@
-// Makes the rows that a shard group needs (a slot, its bytes, a place in the index) and unmakes
+// Creates the rows that a shard group needs (a slot, its bytes, a place in the index), and frees
 // those that it erases.
 #ifndef EMBANK_STORE_BATCH_NEW_ROWS_H_
 #define EMBANK_STORE_BATCH_NEW_ROWS_H_
@@ -15,14 +15,14 @@
 
 namespace embank {
 
-// Lives for one shard group, under the shard's lock. Takes slots from the tier a few at a time and
-// gives back on destruction what was not used.
+// Lives for one shard group, under the shard's lock. Takes slots from the tier a few at a time, and
+// returns unused ones on destruction.
 class NewRows {
  public:
   static constexpr size_t kSlotsAtOnce = 32;
 
-  // `rows_max`: no more than so many rows will be asked for. `keys`: those of the batch, whose rows
-  // a table that forgets forgets last.
+  // rows_max: the largest number of rows that will be added. keys: the keys of the batch, whose
+  // rows a table that forgets forgets last.
   NewRows(Table* table, KeyIndex::Shard* shard, size_t rows_max, const BatchKeys* keys = nullptr)
       : table_(table), shard_(shard), rows_left_(rows_max) {
     if (table->forgetter() != nullptr) turn_.emplace(table->forgetter(), shard, keys);
@@ -34,7 +34,7 @@ class NewRows {
   // Adds the absent row `id` with heat `heat`; fill(image) writes vector and state
   // (tiers/row/row_write.h). False: no space, nothing was changed.
   bool Add(const RowId& id, uint32_t heat, FunctionRef<void(std::byte*)> fill);
-  // Add was refused so often because the index had no place.
+  // The number of refusals because the index had no place.
   uint64_t without_place() const { return without_place_; }
 
  private:
@@ -52,15 +52,15 @@ class NewRows {
   int64_t rows_added_ = 0;
   std::array<Location, kSlotsAtOnce + 1> slots_;  // one more by MakePlace
   size_t slots_taken_ = 0;
-  size_t slots_wanted_ = 1;  // next time
-  bool no_slots_ = false;    // a full store is asked once per group
+  size_t slots_wanted_ = 1;  // the number of slots to take next time
+  bool no_slots_ = false;    // set so that a full store is asked once per group
   uint64_t without_place_ = 0;
   uint64_t rows_to_forget_ = 0;             // with a path, for the row that is being added
   std::optional<RowForgetter::Turn> turn_;  // of a table that forgets
 };
 
-// Gives the slots of rows back that the index no longer names, and counts them off their table,
-// those in the log too.
+// Frees the slots of rows that the index no longer has, and subtracts them from their table's
+// count, rows in the log too.
 class FreedRows {
  public:
   explicit FreedRows(Table* table) : table_(table) {}
@@ -68,7 +68,7 @@ class FreedRows {
   FreedRows(const FreedRows&) = delete;
   FreedRows& operator=(const FreedRows&) = delete;
 
-  // A row of the shard, wherever it was.
+  // Adds a row of the shard, from memory or the log.
   void Add(KeyIndex::Shard* shard, Location location) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
 
  private:

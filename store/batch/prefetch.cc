@@ -30,7 +30,7 @@ class RowsAhead {
     return OkStatus();
   }
 
-  // Pins what is in memory, and notes where in the log the others are.
+  // Pins rows in memory, and notes the places of the others in the log.
   void PinRowsInMemory() {
     plan_.GroupAll(batch_);
     const auto pin = [&](const ShardGroup& group) {
@@ -69,7 +69,7 @@ class RowsAhead {
       locations[count++] = locations[i];
     }
     if (count == 0) return;
-    // What cannot be read, or not from there any more, the next one who needs it sees to.
+    // A row that cannot be read, or has moved, stays where it is: the batch that needs it reads it.
     const Status status = table_->mover()->logs().Read(
         locations.first(count),
         [&](size_t i, const Status& read, std::span<const std::byte> record) {
@@ -99,13 +99,14 @@ class RowsAhead {
 
   const Batch& batch_;
   Table* const table_;
-  // More rows would push each other out.
+  // More rows would evict each other.
   const uint64_t evictions_max_;
   ShardPlan plan_;
   Scratch<uint32_t, 64> positions_;
   Scratch<Location, 64> locations_;
   std::atomic<uint64_t> promoted_{0};
-  std::atomic<uint64_t> not_promoted_{0};  // then there is none for the rest
+  std::atomic<uint64_t> not_promoted_{0};  // counts rows that found no slot; then the rest is not
+                                           // tried
 };
 
 }  // namespace
@@ -114,7 +115,7 @@ Status Prefetch(Table* table, KeySpan keys) {
   EMBANK_RETURN_IF_ERROR(table->CheckAlive());
   const uint64_t begin_ns = table->parts().clock->NowNs();
   const Batch batch(table, keys, {});
-  // When nothing has left memory yet, nothing is to be kept from it.
+  // If no row has left memory yet, none needs a pin.
   if (table->mover() != nullptr && table->mover()->rows().rows_in_log() > 0) {
     RowsAhead rows(batch);
     EMBANK_RETURN_IF_ERROR(rows.Allocate());

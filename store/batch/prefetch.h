@@ -1,4 +1,4 @@
-// Bringing rows up before they are asked for.
+// Promotes rows to memory before they are used.
 #ifndef EMBANK_STORE_BATCH_PREFETCH_H_
 #define EMBANK_STORE_BATCH_PREFETCH_H_
 
@@ -7,12 +7,13 @@
 
 namespace embank {
 
-// Reads those rows of `keys` that are in the log alone and promotes them to memory, and pins the
-// rows there (store/table/pins.h), as far as pins go. Pushes no more rows out than half of those in
-// memory; what is beyond comes up while there are free slots. Creates nothing, counts no heat; what
-// cannot be read stays where it is. In a store without a log it does nothing. Takes locks of
-// shards, one after the other, and waits for reads. Thread-safe.
-// kFailedPrecondition (dropped), kResourceExhausted (scratch).
+// Promotes those rows of `keys` that are in the log alone to memory, and pins them there
+// (store/table/pins.h), as far as pins are free. Evicts at most half of the rows in memory; further
+// rows are promoted only into free slots. Creates nothing, counts no heat, and leaves rows that
+// cannot be read where they are. In a store without a log it does nothing. Takes locks of shards,
+// one after the other, and waits for reads. Thread-safe.
+// kFailedPrecondition: the table was dropped.
+// kResourceExhausted: no memory for scratch.
 Status Prefetch(Table* table, KeySpan keys);
 
 }  // namespace embank

@@ -9,11 +9,11 @@
 
 namespace embank {
 
-// For one position, under the lock. A row in the log is promoted; if DRAM has no slot for it, it is
-// changed in an image, which is appended to the log.
+// Made for one position, under the lock. A row in the log is promoted. If DRAM has no slot for it,
+// it is changed in an image, which is appended to the log.
 class RowForUpdate {
  public:
-  // `found` is the row under this lock. Nobody else uses `memory` while this lives.
+  // `found` is the row under this lock. No other code uses `memory` while this lives.
   RowForUpdate(const Table& table, KeyIndex::Shard* shard, const RowId& id, const FoundRow& found,
                BorrowedRowMemory* memory) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex)
       : table_(table), shard_(shard), id_(id), match_(found.match), memory_(memory) {
@@ -25,7 +25,7 @@ class RowForUpdate {
       PromoteOrCopy(found.record);
     }
   }
-  // An absent row that is created next may take the memory.
+  // The memory becomes free for an absent row that is created next.
   ~RowForUpdate() {
     if (in_image_) memory_->Return();
   }
@@ -34,9 +34,9 @@ class RowForUpdate {
 
   // kFound; kAbsent: there is no such row; kDataLoss: its record cannot be read.
   Outcome outcome() const { return outcome_; }
-  // The bytes of a row that is found, to be read.
+  // The bytes of a found row, to be read.
   std::byte* row() { return row_; }
-  // Calls change(row) on a row that is found (tiers/row/row_write.h).
+  // Calls change(row) on a found row (tiers/row/row_write.h).
   //   kFound: the row was changed.
   //   kRefused: the log has no space for a change, and the row is as it was.
   template <typename ChangeBytes>
@@ -53,8 +53,8 @@ class RowForUpdate {
     change(row_);
     return Outcome::kFound;
   }
-  // Puts another row in the place of one whose record cannot be read; fill(image) writes its vector
-  // and state.
+  // Replaces a row whose record cannot be read by a new one; fill(image) writes its vector and
+  // state.
   //   kFound: the row was replaced.
   //   kRefused: the log has no space for it, and nothing was changed.
   //   kDataLoss: nobody knows whether the record is the row's, and nothing was changed.

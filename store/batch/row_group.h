@@ -1,5 +1,4 @@
-// The rows of groups of keys (store/batch/key_group.h): how readers copy them, and writers come to
-// them.
+// The rows of groups of keys (store/batch/key_group.h): readers copy them, writers visit them.
 #ifndef EMBANK_STORE_BATCH_ROW_GROUP_H_
 #define EMBANK_STORE_BATCH_ROW_GROUP_H_
 
@@ -16,8 +15,8 @@
 
 namespace embank {
 
-// The row of `key` of `table` as it is now, if `match` leads there; no header: it does not, or the
-// row is being changed. Inside an EpochTable::Guard, or under the shard's lock.
+// Returns the row of `key` of `table` as it is now, if `match` leads there. No header: it does not,
+// or the row is being changed. Inside an EpochTable::Guard, or under the shard's lock.
 [[gnu::always_inline]] inline RowWatch SeeRow(RowAddresses rows, TableId table, const Match& match,
                                               Key key) {
   if (!match.any() || match.location().IsInLog()) return {};
@@ -27,15 +26,15 @@ namespace embank {
   return {header, mark, match.word, match.seen};
 }
 
-// What a reader saw in front of a row that it read. No header: it was not the row, or did not
-// stand.
+// The header that a reader saw before it read a row. No header: the slot did not hold the row, or
+// it changed.
 struct RowSeen {
   RowHeader* header = nullptr;
   RowMark mark = {};
 };
 
-// As SeeRow, and calls copy(watch), which returns whether the watch stood when it had read all that
-// it needs.
+// Like SeeRow, but also calls copy(watch), which returns whether the row was still current when it
+// had read all that it needs.
 template <typename Copy>
 RowSeen ReadRow(const Table& table, const Match& match, Key key, const Copy& copy) {
   const RowWatch watch = SeeRow(table.parts().tier->rows(), table.id(), match, key);
@@ -43,7 +42,7 @@ RowSeen ReadRow(const Table& table, const Match& match, Key key, const Copy& cop
   return {watch.header, watch.mark};
 }
 
-// FindAndReadRow where the guess did not do.
+// The part of FindAndReadRow for a guess that was wrong.
 template <typename Copy>
 [[gnu::noinline]] RowSeen SearchAndReadRow(const Table& table, Key key, KeyHash hash,
                                            const Copy& copy, Match* match) {
@@ -58,17 +57,17 @@ template <typename Copy>
   return {};
 }
 
-// As ReadRow, with a first guess at the match, which becomes the one that holds. No header: the key
-// has no row in memory; and none at all, unless the match is of another tier.
+// Like ReadRow, with a first guess at the match, which it replaces by the right one. No header: the
+// key has no row in memory, and no row at all unless the match is of another tier.
 template <typename Copy>
 RowSeen FindAndReadRow(const Table& table, Key key, KeyHash hash, const Copy& copy, Match* match) {
   const RowSeen seen = ReadRow(table, *match, key, copy);
   return seen.header != nullptr ? seen : SearchAndReadRow(table, key, hash, copy, match);
 }
 
-// Reads the first `row_bytes` of the rows of positions [begin, end): calls copy(position, watch),
-// as ReadRow does, for those in memory, maybe more than once, and then seen(position, RowSeen,
-// Match), as FindAndReadRow has them. Takes no lock. Inside an EpochTable::Guard.
+// Reads the first `row_bytes` of the rows of positions [begin, end). Calls copy(position, watch),
+// as ReadRow does, for rows in memory, maybe more than once, and then seen(position, RowSeen,
+// Match), with the results of FindAndReadRow. Takes no lock. Inside an EpochTable::Guard.
 template <typename Copy, typename Seen>
 void ReadRows(const Table& table, uint32_t row_bytes, KeySpan keys, uint32_t begin, uint32_t end,
               Copy copy, Seen seen) {
@@ -84,10 +83,10 @@ void ReadRows(const Table& table, uint32_t row_bytes, KeySpan keys, uint32_t beg
   ForEachKeyGroup(table, row_bytes, keys, begin, end, use);
 }
 
-// The group's rows as they are now, for their vectors to go to `to`, to + stride_bytes, ...
+// Locates the group's rows as they are now, for their vectors to go to `to`, to + stride_bytes, ...
 [[gnu::noinline]] inline void LocateRows(const Table& table, const KeyGroup& group, const Key* keys,
                                          std::byte* to, uint64_t stride_bytes, VectorCopy* copies) {
-  // Copies of one's own: the compiler must take what is written below for a part of all others.
+  // Local copies: the compiler must assume that the writes below change everything else.
   const RowAddresses rows = table.parts().tier->rows();
   const TableId id = table.id();
   const size_t size = group.size();
@@ -98,9 +97,9 @@ void ReadRows(const Table& table, uint32_t row_bytes, KeySpan keys, uint32_t beg
 
 static_assert(kGroupKeys < kVectorCopiesMax);
 
-// As ReadRows, for who copies the vectors out: to out.Row(position), many at a time. `image` as
-// CopyVectors has it. Calls found(position, copies) for rows in memory, of that position and those
-// behind it, and other(position, RowSeen, Match) for keys that took more than a look.
+// Like ReadRows, for a caller that copies the vectors out: to out.Row(position), many at a time.
+// `image` is that of CopyVectors. Calls found(position, copies) for rows in memory at that position
+// and behind it, and other(position, RowSeen, Match) for keys that need more than a first look.
 template <typename Found, typename Other>
 void CopyRows(const Table& table, KeySpan keys, uint32_t begin, uint32_t end, RowSpan out,
               std::byte* image, Found found, Other other) {

@@ -1,4 +1,4 @@
-// Memory for one row beside its tier: too much for a stack, as large as rows may be.
+// Memory for one row outside of its tier: as large as rows may be, and too large for a stack.
 #ifndef EMBANK_STORE_BATCH_ROW_MEMORY_H_
 #define EMBANK_STORE_BATCH_ROW_MEMORY_H_
 
@@ -20,8 +20,8 @@ struct RowMemory {
   alignas(64) float sum[kDimMax];  // of a row's gradients
 };
 
-// Where threads get such memory in the middle of a batch, where nothing may fail: there is always
-// some, if not at once. Thread-safe.
+// A pool of such memory for threads in the middle of a batch, where nothing may fail. There is
+// always some, but a thread may have to wait. Thread-safe.
 class RowMemoryPool {
  public:
   // kResourceExhausted.
@@ -30,13 +30,14 @@ class RowMemoryPool {
   RowMemoryPool(const RowMemoryPool&) = delete;
   RowMemoryPool& operator=(const RowMemoryPool&) = delete;
 
-  // Uninitialised. Where the process has no memory it waits until another thread gives some back:
-  // so the caller is no reader (EpochTable::Guard), and waits for no shard's lock before it does.
+  // Takes memory, uninitialised. If the process has no memory, it waits until another thread
+  // returns some. So the caller is no reader (EpochTable::Guard), and waits for no shard's lock
+  // before it returns the memory.
   RowMemory* Take();
   void Return(RowMemory* memory);
 
  private:
-  // More stay than one, so that few are made anew.
+  // The pool keeps so many, so that few are allocated anew.
   static constexpr size_t kIdleMax = 4;
 
   RowMemoryPool() = default;
@@ -58,7 +59,7 @@ struct RowMemoryPools {
   std::unique_ptr<RowMemoryPool> outside_locks;
 };
 
-// Has memory of a pool from when it is first asked for, for one thread.
+// Borrows memory from a pool at the first use, for one thread.
 class BorrowedRowMemory {
  public:
   explicit BorrowedRowMemory(RowMemoryPool* pool) : pool_(pool) {}
@@ -66,7 +67,7 @@ class BorrowedRowMemory {
   BorrowedRowMemory(const BorrowedRowMemory&) = delete;
   BorrowedRowMemory& operator=(const BorrowedRowMemory&) = delete;
 
-  // The same until it is given back.
+  // Returns the same memory until it is returned.
   RowMemory* get() {
     if (memory_ == nullptr) memory_ = pool_->Take();
     return memory_;
@@ -81,7 +82,7 @@ class BorrowedRowMemory {
   RowMemory* memory_ = nullptr;
 };
 
-// Space for a copy of a row of the layout: its own where that is small, else borrowed at once.
+// Memory for a copy of a row of the layout: its own if the row is small, else borrowed at once.
 class RowCopyBuffer {
  public:
   RowCopyBuffer(RowMemoryPool* pool, const RowLayout& layout)

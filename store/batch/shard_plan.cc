@@ -19,7 +19,7 @@ void ShardPlan::GroupBy(const Batch& batch, size_t count, PositionAt position_at
   count_ = count;
   const KeySpan keys = batch.keys();
   const Table& table = batch.table();
-  // A key alone is a group as it stands.
+  // A single key is a group already.
   if (count == 1) {
     positions_.values()[0] = position_at(0);
     hashes_.values()[0] = table.HashOf(keys[position_at(0)]);
@@ -50,8 +50,8 @@ void ShardPlan::GroupAll(const Batch& batch) {
   PrefetchRows(batch);
 }
 
-// The groups of a small batch are too small for the cache misses of one to overlap: those of the
-// batch may.
+// The groups of a small batch are too small to overlap their cache misses, so those of the whole
+// batch overlap.
 void ShardPlan::PrefetchRows(const Batch& batch) const {
   // As many rows as stay in the second-level cache: 1,024 of 528 bytes are half a megabyte.
   constexpr size_t kKeysMax = 1024;
@@ -90,8 +90,8 @@ void ShardPlan::ForEachGroup(const Batch& batch, FunctionRef<void(const ShardGro
 
 void ShardPlan::ForEachShard(const Batch& batch, FunctionRef<void(const ShardGroup&)> body) {
   if (count_ <= 1) return ForEachGroup(batch, body);
-  // From the first position's shard on: batches that run at once do not follow each other from lock
-  // to lock.
+  // Begins at the first position's shard, so that concurrent batches do not follow each other from
+  // lock to lock.
   const uint32_t first = KeyIndex::ShardOf(batch.table().HashOf(batch.keys()[0]));
   std::array<uint8_t, KeyIndex::kShardCount> shards;
   uint32_t shard_count = 0;

@@ -13,8 +13,8 @@
 
 namespace embank {
 
-// The positions of one shard, in order, with the hashes of their keys. `begin`: how many positions
-// stand in the groups before.
+// The positions of one shard, in order, with the hashes of their keys. `begin`: the number of
+// positions in the groups before.
 struct ShardGroup {
   KeyIndex::Shard* shard;
   std::span<const uint32_t> positions;
@@ -30,8 +30,8 @@ class ShardPlan {
   // kResourceExhausted.
   Status Allocate(size_t count, bool with_later = false);
 
-  // Groups all positions of a batch, and asks the cache for the rows of a small one; or some of
-  // them, given in order. After Allocate.
+  // Groups all positions of a batch, or some of them, given in order; prefetches the rows of a
+  // small batch. After Allocate.
   void GroupAll(const Batch& batch);
   void Group(const Batch& batch, std::span<const uint32_t> positions);
 
@@ -40,7 +40,7 @@ class ShardPlan {
 
   // Calls `body` once per shard that has positions, as Batch::Share does.
   void ForEachShard(const Batch& batch, FunctionRef<void(const ShardGroup&)> body);
-  // The same on this thread, shard by shard.
+  // Does the same on this thread, shard by shard.
   void ForEachGroup(const Batch& batch, FunctionRef<void(const ShardGroup&)> body);
 
  private:

@@ -7,13 +7,15 @@
 
 namespace embank {
 
-// Copies each row's state (layout().state_floats floats) out; absent keys leave theirs as it is.
-// Thread-safe. kFailedPrecondition: dropped, or a table without state. kResourceExhausted: scratch.
-// kNotFound: absent keys when `outcomes` is empty, the rest being done.
+// Copies each row's state (layout().state_floats floats) out; the output of an absent key is
+// unchanged. Thread-safe.
+// kFailedPrecondition: the table was dropped, or has no state.
+// kResourceExhausted: no memory for scratch.
+// kNotFound: keys are absent and `outcomes` is empty; the rest was done.
 Status GetState(Table* table, KeySpan keys, RowSpan state, OutcomeSpan outcomes);
 
-// Copies each row's state in; of equal keys the last wins. Statuses as GetState, and
-// kInvalidArgument: an Adam step count is outside 0 .. 2^24, nothing was done.
+// Copies each row's state in; the last of equal keys wins. Statuses like GetState, and
+// kInvalidArgument: an Adam step count is outside 0 .. 2^24; nothing was done.
 Status SetState(Table* table, KeySpan keys, ConstRowSpan state, OutcomeSpan outcomes);
 
 }  // namespace embank

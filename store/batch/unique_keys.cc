@@ -27,7 +27,7 @@ std::span<const uint32_t> UniqueKeys::Find(const ShardGroup& group) {
     next[i] = kEnd;
     // The low half of the hash: the high bits of a group's hashes are its shard's.
     uint64_t place = (uint64_t{static_cast<uint32_t>(group.hashes[i])} * places.size()) >> 32;
-    // Hashes part the keys of a table: equal hashes are equal keys.
+    // In one table, equal hashes are equal keys.
     while (places[place] != kEnd && group.hashes[places[place]] != group.hashes[i]) {
       if (++place == places.size()) place = 0;
     }

@@ -15,7 +15,7 @@ namespace embank {
 // so that several threads may find the keys of different groups at once.
 class UniqueKeys {
  public:
-  // No further index in a chain.
+  // Ends a chain of indexes.
   static constexpr uint32_t kEnd = 0xFFFFFFFF;
 
   // kResourceExhausted.
@@ -25,18 +25,18 @@ class UniqueKeys {
   // group of each key's first position; valid until the group is found again.
   std::span<const uint32_t> Find(const ShardGroup& group);
 
-  // The index in the group of the key's next position behind index `i`, or kEnd.
+  // Returns the index in the group of the key's next position behind index `i`, or kEnd.
   uint32_t Next(const ShardGroup& group, uint32_t i) const {
     return next_.values()[group.begin + i];
   }
 
  private:
   static constexpr size_t kInlineKeys = 64;
-  // Places of the hash table per key: at most half full.
+  // The places of the hash table per key: it is at most half full.
   static constexpr size_t kPlacesPerKey = 2;
 
   Scratch<uint32_t, kInlineKeys> next_;
-  Scratch<uint32_t, kInlineKeys> last_;    // of a key's first position: its last so far
+  Scratch<uint32_t, kInlineKeys> last_;    // by a key's first position: its last so far
   Scratch<uint32_t, kInlineKeys> firsts_;  // of each distinct key
   Scratch<uint32_t, kPlacesPerKey * kInlineKeys> places_;  // index of a first position, or kEnd
 };

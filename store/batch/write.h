@@ -7,18 +7,20 @@
 
 namespace embank {
 
-// Writes rows, creating absent ones, and resets their optimizer state; of equal keys the last wins.
-// Thread-safe; blocks on locks of the index only. kFailedPrecondition (dropped), kResourceExhausted
-// (scratch; or refused keys when `outcomes` is empty, the rest being done).
+// Writes rows, creating absent ones, and resets their optimizer state; the last of equal keys wins.
+// Thread-safe; waits for locks of the index only.
+// kFailedPrecondition: the table was dropped.
+// kResourceExhausted: no memory for scratch; or keys are refused and `outcomes` is empty, and the
+// rest was done.
 Status Upsert(Table* table, KeySpan keys, ConstRowSpan rows, OutcomeSpan outcomes);
 
-// Erases rows and frees their slots. Thread-safe. kFailedPrecondition, kResourceExhausted
-// (scratch).
+// Erases rows and frees their slots. Thread-safe. kFailedPrecondition; kResourceExhausted: no
+// memory for scratch.
 Status Erase(Table* table, KeySpan keys, OutcomeSpan outcomes);
 
-// Erases all rows of a table that was marked as dropped; the footers of segments say which rows of
-// the log are its own. No checkpoint is under way. Blocks on locks of the index, and reads the log.
-// kResourceExhausted, kDataLoss, the statuses of files: some rows are left, for another call.
+// Erases all rows of a table that was marked as dropped; the footers of segments tell which rows of
+// the log are the table's. No checkpoint is under way. Waits for locks of the index, and reads the
+// log. kResourceExhausted, kDataLoss, the statuses of files: some rows are left, for another call.
 Status EraseAll(Table* table);
 
 }  // namespace embank

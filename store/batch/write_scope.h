@@ -19,7 +19,7 @@
 
 namespace embank {
 
-// One thread's.
+// For one thread.
 class WriteScope {
  public:
   // Whether rows become dirty: erasures need no space in the log.
@@ -39,7 +39,7 @@ class WriteScope {
   void ChangeAll(Body body);
   void Change(std::span<const uint32_t> positions, Body body);
 
-  // Pays what the batch owes, also where it only moved rows: a lookup, a prefetch. The last call,
+  // Pays the batch's debts, also if it only moved rows: a lookup, a prefetch. The last call,
   // without locks.
   void Settle();
 

@@ -23,13 +23,13 @@ class Catalog {
   // Finds the table of this name, which stays until the catalog is destroyed, also when it is
   // dropped. Thread-safe. kInvalidArgument: no table can have the name. kNotFound: no table has it.
   StatusOr<Table*> Open(std::string_view name) const;
-  // Lists the tables that live, in order of creation. Thread-safe.
+  // Lists the living tables in order of creation. Thread-safe.
   std::vector<Table*> List() const;
 
   // No table comes or goes while a thread holds this lock.
   Mutex* mutex() const EMBANK_LOCK_RETURNED(mutex_) { return &mutex_; }
 
-  // List the tables that live, in order of creation, and the row classes that tables have had.
+  // Lists the living tables in order of creation, and the row classes that tables have had.
   std::span<Table* const> live() const EMBANK_SHARED_LOCKS_REQUIRED(mutex_) { return live_; }
   std::vector<RowClass> ListRowClasses() const EMBANK_SHARED_LOCKS_REQUIRED(mutex_) {
     return classes_.List();
@@ -47,7 +47,7 @@ class Catalog {
   // added; std::bad_alloc likewise.
   StatusOr<Table*> Add(TableId id, std::string_view name, const TableOptions& options)
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Takes a table that lives, and has no rows any more, off the list.
+  // Takes a living table, which has no rows any more, off the list.
   void Remove(Table* table) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
  private:

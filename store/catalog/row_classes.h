@@ -28,7 +28,7 @@ struct CatalogParts {
   TableDirectory* tables_by_id;
 };
 
-// It is guarded by the lock of its owner.
+// The lock of its owner guards it.
 class RowClasses {
  public:
   struct Entry {
@@ -62,7 +62,7 @@ class RowClasses {
   Status MakeForgetter(Entry* entry);
 
   const CatalogParts parts_;
-  // Since the first table that forgets, in a store in memory.
+  // Exists since the first table that forgets, in a store in memory.
   std::unique_ptr<TableDirectory> own_tables_by_id_;
   std::vector<Entry> entries_;
 };

@@ -53,7 +53,7 @@ StatusOr<std::unique_ptr<CheckpointDirectory>> CheckpointDirectory::Open(FileSys
   // Its own name, too, has to outlive a crash.
   const Status synced = directory->directory_->SyncName();
   if (synced.ok()) return directory;
-  // No later sync makes up for one that failed: who comes next makes the name again.
+  // A later sync does not make up for a failed one, so the next opening makes the name again.
   if (directory->is_made_) directory->Abandon();
   return synced;
 }
@@ -71,7 +71,7 @@ StatusOr<std::unique_ptr<CheckpointDirectory>> CheckpointDirectory::OpenVacant(
     return occupied;
   }
   EMBANK_ASSIGN_OR_RETURN(std::unique_ptr<CheckpointDirectory> directory, Open(files, path, true));
-  // Somebody else may have made one in between.
+  // Another process may have made one in between.
   if (!directory->listing_.checkpoints.empty()) return occupied;
   return directory;
 }
@@ -161,8 +161,8 @@ StatusOr<Manifest> CheckpointDirectory::Load(uint32_t checkpoint) const {
   return DataLossError(StrCat(path, ": it is the manifest of checkpoint ", manifest->checkpoint));
 }
 
-// A crash takes no manifest away whose checkpoint was completed, and a store removes it only when a
-// newer one was.
+// A crash removes no manifest of a completed checkpoint, and a store removes it only after a newer
+// one was completed.
 Status CheckpointDirectory::LoadMissing(uint32_t checkpoint) const {
   return DataLossError(StrCat(
       PathOf(ManifestName(checkpoint)), ": the manifest is missing, though checkpoint ", checkpoint,
@@ -206,8 +206,8 @@ Status CheckpointDirectory::Keep(const Manifest& manifest, bool* in_doubt) {
   const std::set<uint32_t> needed = {manifest.checkpoint, manifest.previous};
   listing_.checkpoints.reserve(listing_.checkpoints.size() + 1);
   const Status kept = ReplaceFile(directory_.get(), name, bytes, in_doubt);
-  // The first: who opens the store next makes it anew. Later ones stay, for a crash might bring
-  // them back.
+  // The first manifest is removed: the next opening makes it anew. Later ones stay, because a crash
+  // might bring them back.
   if (!kept.ok() && listing_.checkpoints.empty()) directory_->Remove(name).IgnoreError();
   if (*in_doubt && !Seeded(SeededBug::kDoubtIgnored)) {
     doubt_ = kept;
@@ -215,20 +215,20 @@ Status CheckpointDirectory::Keep(const Manifest& manifest, bool* in_doubt) {
   }
   EMBANK_RETURN_IF_ERROR(kept);
   listing_.checkpoints.push_back(manifest.checkpoint);
-  // The manifest is there, whatever becomes of others: the next one tries again.
+  // The manifest is there; files that could not be removed are tried again by the next checkpoint.
   try {
     MarkCompleted(manifest.checkpoint);
     KeepOnly(needed);
   } catch (const std::bad_alloc&) {
   }
-  // The sync may have dropped names of which others think that a later one makes them durable.
+  // The sync may have dropped names that a later sync would have to make durable.
   doubt_ = directory_->Sync();
   return OkStatus();
 }
 
-// Only of a checkpoint whose manifest this has made durable under its name: one that was found may
-// be there no more after a crash. Without the mark the checkpoint is whole, but nobody would notice
-// that it is lost.
+// Only for a checkpoint whose manifest this object has made durable under its name: one that was
+// found may be gone after a crash. Without the mark the checkpoint is whole, but its loss would not
+// be noticed.
 void CheckpointDirectory::MarkCompleted(uint32_t checkpoint) {
   std::set<uint32_t>& completed = listing_.completed;
   if (completed.size() == 1 && completed.count(checkpoint) == 1) return;
@@ -263,7 +263,7 @@ void CheckpointDirectory::KeepHeatOf(const std::multiset<uint32_t>& checkpoints)
     return checkpoints.count(checkpoint) > 0 || checkpoint == doubted_checkpoint_ ||
            std::count(listing_.checkpoints.begin(), listing_.checkpoints.end(), checkpoint) > 0;
   };
-  // What is not removed for want of memory is so the next time.
+  // If memory is short, files stay and are removed the next time.
   try {
     for (const auto& [checkpoint, bytes] : listing_.heats) {
       if (!is_kept(checkpoint)) Remove(HeatName(checkpoint));
@@ -306,7 +306,7 @@ void CheckpointDirectory::Abandon() {
   if (is_made_) directory_->RemoveItself().IgnoreError();
 }
 
-// It is nobody's: that it stays is worth a word, no more.
+// It belongs to no checkpoint: that it stays is worth a warning, no more.
 void CheckpointDirectory::Remove(const std::string& name) {
   const Status status = directory_->Remove(name);
   if (status.ok() || IsNotFound(status)) return;

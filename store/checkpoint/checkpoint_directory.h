@@ -1,4 +1,4 @@
-// The directory of a store: it is locked while the store is open, keeps the files of checkpoints,
+// The directory of a store. It is locked while the store is open, keeps the files of checkpoints,
 // and loses files that no checkpoint has. store/checkpoint/store_listing.h draws its files.
 #ifndef EMBANK_STORE_CHECKPOINT_CHECKPOINT_DIRECTORY_H_
 #define EMBANK_STORE_CHECKPOINT_CHECKPOINT_DIRECTORY_H_
@@ -20,7 +20,7 @@
 
 namespace embank {
 
-// A checkpoint that the store keeps, or should: its manifest, or why that cannot be had.
+// A checkpoint that the store should keep: its manifest, or the status of loading it.
 struct KeptCheckpoint {
   uint32_t checkpoint;
   StatusOr<Manifest> manifest;
@@ -29,74 +29,82 @@ struct KeptCheckpoint {
 // One thread at a time.
 class CheckpointDirectory {
  public:
-  // Makes the directory if `may_create`, in one that exists; locks it, and looks what is there. A
-  // LOCK that is missing beside a manifest is made again. files must outlive it. kNotFound: there
-  // is no store; kUnavailable: it is open elsewhere; kDataLoss: it has segments, or had a
-  // checkpoint, and has no manifest; the statuses of files.
+  // Opens and locks the directory of a store, and lists its files. If `may_create`, makes the
+  // directory in an existing one. Makes a missing LOCK beside a manifest again. files must outlive
+  // it.
+  // kNotFound: there is no store.
+  // kUnavailable: it is open elsewhere.
+  // kDataLoss: there are segments, or was a checkpoint, but no manifest.
+  // The statuses of files.
   static StatusOr<std::unique_ptr<CheckpointDirectory>> Open(FileSystem* files,
                                                              const std::string& path,
                                                              bool may_create);
-  // As Open, for a store that is to be made here: kAlreadyExists when the directory has anything
-  // in it, but for a lock file.
+  // Like Open, for a new store. kAlreadyExists: the directory has other files than a lock file.
   static StatusOr<std::unique_ptr<CheckpointDirectory>> OpenVacant(FileSystem* files,
                                                                    const std::string& path);
-  // Locks a store's directory together with others who only read, and looks what is there: Keep and
-  // RemoveOrphans are not called. Writes nothing; without a LOCK the lock of the directory itself
-  // has to do. kNotFound; kUnavailable: it is open to be changed; kFailedPrecondition: there is no
-  // LOCK, and the file system does not lock directories; the statuses of files; segments without a
-  // manifest are no error here. `argument`: as callers know the path.
+  // Locks a store's directory together with other readers, and lists its files. Keep and
+  // RemoveOrphans must not be called. Writes nothing; without a LOCK the lock of the directory
+  // itself is enough. Segments without a manifest are no error here. `argument`: the caller's name
+  // for the path.
+  // kNotFound: there is no store.
+  // kUnavailable: it is open to be changed.
+  // kFailedPrecondition: there is no LOCK, and the file system does not lock directories.
+  // The statuses of files.
   static StatusOr<std::unique_ptr<CheckpointDirectory>> OpenToRead(FileSystem* files,
                                                                    const std::string& path,
                                                                    const char* argument);
-  // Looks what is there without a lock, beside whoever has it open: files may go while they are
-  // read, which Refresh tells. Writes nothing. kNotFound: there is no directory; the statuses of
-  // files. What is in it may be no store.
+  // Lists the directory without a lock, beside processes that have it open. Files may go while they
+  // are read; Refresh notices that. Writes nothing. The directory may hold no store.
+  // kNotFound: there is no directory.
+  // The statuses of files.
   static StatusOr<std::unique_ptr<CheckpointDirectory>> OpenUnlocked(FileSystem* files,
                                                                      const std::string& path,
                                                                      const char* argument);
   CheckpointDirectory(const CheckpointDirectory&) = delete;
   CheckpointDirectory& operator=(const CheckpointDirectory&) = delete;
 
-  // Where all of it is, whatever becomes of the path.
+  // The open directory, whatever its path means now.
   Directory* files() const { return directory_.get(); }
   const StoreLock& lock() const { return lock_; }
   // Returns the files that the directory had when it was opened, and those that were made since.
   const StoreListing& listing() const { return listing_; }
 
-  // Looks what is there now; whether there is another newest checkpoint than before.
+  // Lists the files again. Returns whether the newest checkpoint is another one than before.
   StatusOr<bool> Refresh();
   // kNotFound: there are neither manifests nor segments.
   Status CheckIsStore(const char* argument) const;
 
-  // The manifest of a listed checkpoint. kDataLoss; kFailedPrecondition: of a newer format;
-  // statuses of files.
+  // Loads the manifest of a listed checkpoint. kDataLoss: it is damaged. kFailedPrecondition: it
+  // has a newer format. The statuses of files.
   StatusOr<Manifest> Load(uint32_t checkpoint) const;
-  // The newest checkpoint, then the one that is kept with it, if there is one: that which the
-  // newest names as previous; where the newest cannot be read, the one before it. Statuses as
-  // Load's; kDataLoss also: the newest was completed, and its manifest is missing. Empty: there is
-  // no checkpoint.
+  // Loads the newest checkpoint, then the one that is kept with it, if there is one: the newest
+  // names it; if the newest cannot be read, it is the one before. Empty: there is no checkpoint.
+  // Statuses like Load; kDataLoss also: the newest was completed, and its manifest is missing.
   std::vector<KeptCheckpoint> LoadKept() const;
-  // kDataLoss: there are segments, or was a checkpoint, and there is no manifest.
+  // kDataLoss: there are segments, or was a checkpoint, but no manifest.
   Status CheckHasManifest() const;
 
-  // Writes a manifest, whose checkpoint is newer than all; then it and its previous one are kept,
-  // and no other, and the directory says durably that it was completed. kUnavailable also as
-  // StoreLock::Check. *in_doubt: after the error nobody knows whether it is there, nor which names
-  // of the directory are durable; no later sync tells, and Keep has that error from then on.
+  // Writes a manifest, whose checkpoint is newer than all others. Then that and its previous one
+  // are kept, and no other, and the directory says durably that it was completed. kUnavailable also
+  // like StoreLock::Check. *in_doubt: after the error it is unknown whether the manifest is there,
+  // and which names of the directory are durable. No later sync tells, and Keep has that error from
+  // then on.
   Status Keep(const Manifest& manifest, bool* in_doubt);
 
-  // A file with the heat of a checkpoint may come to be, or is there, of so many bytes at most.
-  // std::bad_alloc leaves it.
+  // Notes that a file with the heat of a checkpoint is there, or may be made, of at most so many
+  // bytes. Throws std::bad_alloc.
   void NoteHeat(uint32_t checkpoint, uint64_t bytes) { listing_.heats[checkpoint] = bytes; }
-  // Of all that were noted.
+  // The bytes of all heat that was noted.
   uint64_t HeatBytes() const;
-  // Removes heat but that of these and of the checkpoints that have a manifest, or may have one.
+  // Removes heat files, except those of these checkpoints and of checkpoints that have a manifest
+  // or may have one.
   void KeepHeatOf(const std::multiset<uint32_t>& checkpoints);
 
-  // Removes other manifests, segments and heat that are in none of these, and what a crash left of
-  // writing them.
+  // Removes manifests, segments and heat files that belong to none of these, and unfinished files
+  // of a crash.
   void RemoveOrphans(std::span<const Manifest> kept);
-  // Of a store that has not come to be: removes its lock file, and the directory if this made it.
+  // Undoes the creation of a store: removes its lock file, and the directory if this object made
+  // it.
   void Abandon();
 
  private:
@@ -114,9 +122,9 @@ class CheckpointDirectory {
 
   const std::unique_ptr<Directory> directory_;
   StoreLock lock_;
-  bool is_made_ = false;  // by this
+  bool is_made_ = false;  // by this object
   Status doubt_;
-  uint32_t doubted_checkpoint_ = 0;  // whose manifest may turn out to be there; 0: none
+  uint32_t doubted_checkpoint_ = 0;  // its manifest may turn out to exist; 0: none
   StoreListing listing_;
 };
 

@@ -9,7 +9,7 @@
 namespace embank {
 namespace {
 
-// Blobs are no larger than the last, or so large as many are.
+// Blobs are at most as large as the last one, or of a common size.
 constexpr uint64_t kBlobBytes = uint64_t{16} << 10;
 
 }  // namespace
@@ -34,7 +34,7 @@ Status CheckpointSpace::ReserveForTable(Manifest tables, ManifestTable table) {
   const bool is_known = std::find(classes.begin(), classes.end(), row_class) != classes.end();
   if (!is_known) tables.row_classes.push_back(row_class);
   tables.tables.push_back(std::move(table));
-  // Where no row of it would ever fit, no checkpoint helps.
+  // If no row of it would ever fit, no checkpoint helps.
   if (options_.ssd_bytes != 0 &&
       !HasSpaceForRows(tables, options_.ssd_bytes, logs_->lowest().options().segment_bytes,
                        kBlobBytes + PmemBytesMax(tables))) {

@@ -14,12 +14,12 @@
 namespace embank {
 
 // Describes the tables and row classes of a catalog as a manifest without number and segments.
-// std::bad_alloc leaves it.
+// Throws std::bad_alloc.
 Manifest DescribeTables(const Catalog& catalog) EMBANK_SHARED_LOCKS_REQUIRED(catalog.mutex());
 
-// Its callers hold the lock of the catalog that they describe; a caller that shares that lock also
-// holds the lock of checkpoints. All calls succeed where ssd_bytes has no limit, or the store is
-// read-only. std::bad_alloc leaves them.
+// The callers hold the lock of the catalog that they describe. A caller that shares that lock also
+// holds the lock of checkpoints. All calls succeed if ssd_bytes has no limit, or the store is
+// read-only. They throw std::bad_alloc.
 class CheckpointSpace {
  public:
   // `segment_bytes` is given where the size of segments does not follow from the options.
@@ -28,17 +28,17 @@ class CheckpointSpace {
   CheckpointSpace(const CheckpointSpace&) = delete;
   CheckpointSpace& operator=(const CheckpointSpace&) = delete;
 
-  // Reserves what a store that is opened has already, however much that is: where it is too much,
-  // no row changes until rows are erased.
+  // Reserves the space of a store that is opened, however much that is. If it is too much, no row
+  // changes until rows are erased.
   void Accept(const Manifest& tables, uint64_t blob_bytes, uint64_t heat_bytes);
 
-  // Reserves space for a table more, and for its row class.
-  // kResourceExhausted: ssd_bytes has too little space for it, now or ever.
+  // Reserves space for one more table, and for its row class. kResourceExhausted: ssd_bytes has too
+  // little space for it, now or ever.
   Status ReserveForTable(Manifest tables, ManifestTable table);
   // Reserves space for a blob of so many bytes. kResourceExhausted.
   Status ReserveForBlob(const Manifest& tables, uint64_t bytes);
-  // Reserves so many bytes for all files with heat, in place of those reserved before; with `must`
-  // however many they are. False: there is no space, the former reservation stays.
+  // Reserves so many bytes for all heat files, instead of the former reservation; with `must` in
+  // any case. False: there is no space, and the former reservation stays.
   bool ReserveForHeat(const Manifest& tables, uint64_t bytes, bool must);
 
  private:

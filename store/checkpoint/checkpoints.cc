@@ -58,7 +58,7 @@ Status Checkpoints::ReserveForBlob(uint64_t bytes) {
   return space_.ReserveForBlob(DescribeTables(*parts_.catalog), bytes);
 }
 
-// Until the barrier nothing has happened; after it the gate and the log are told how it ended.
+// Until the barrier nothing has happened; after it, the gate and the log must learn the end.
 StatusOr<uint32_t> Checkpoints::MakeLocked(std::span<const std::byte> blob) {
   const FlushPassParts& flush_pass = parts_.flush_pass;
   const uint64_t begin_ns = flush_pass.clock->NowNs();
@@ -85,7 +85,7 @@ StatusOr<uint32_t> Checkpoints::MakeLocked(std::span<const std::byte> blob) {
   return last_.checkpoint;
 }
 
-// A table of which a drop has left a part would come back so.
+// A table that a drop has left in part would come back like that.
 Status Checkpoints::CheckWhole(std::span<Table* const> tables) const {
   for (const Table* const table : tables) {
     if (table->CheckAlive().ok()) continue;
@@ -98,7 +98,7 @@ Status Checkpoints::CheckWhole(std::span<Table* const> tables) const {
 
 // Freezes the log between two batches of changes, and describes the tables as they are then.
 StatusOr<Manifest> Checkpoints::RunBarrier(std::span<const std::byte> blob, uint64_t* barrier_ns) {
-  // No table comes or goes while there is no batch.
+  // No table is created or dropped while there is no batch.
   ReaderMutexLock lock(parts_.catalog->mutex());
   const std::span<Table* const> tables = parts_.catalog->live();
   EMBANK_RETURN_IF_ERROR(CheckWhole(tables));
@@ -112,7 +112,7 @@ StatusOr<Manifest> Checkpoints::RunBarrier(std::span<const std::byte> blob, uint
   parts_.flush_pass.gate->RunBarrier(
       [&](uint32_t checkpoint) {
         manifest.checkpoint = checkpoint;
-        // The rates with which the last batches were made.
+        // The learning rates of the last batches.
         for (size_t i = 0; i < tables.size(); ++i)
           manifest.tables[i].options = tables[i]->options();
         parts_.flush_pass.logs->Freeze(checkpoint);
@@ -123,7 +123,8 @@ StatusOr<Manifest> Checkpoints::RunBarrier(std::span<const std::byte> blob, uint
   return manifest;
 }
 
-// Makes what is frozen durable, and then the manifest. *in_doubt: nobody knows whether it is there.
+// Makes the frozen rows durable, and then the manifest. *in_doubt: it is unknown whether the
+// manifest is there.
 Status Checkpoints::KeepFrozen(Manifest* manifest, bool* in_doubt) {
   RowLogs* const logs = parts_.flush_pass.logs;
   try {
@@ -191,7 +192,7 @@ Status Checkpoints::Export(const std::string& directory, ExportProgress progress
   }
 }
 
-// From here to EndExport its segments stay, though checkpoints come.
+// From here to EndExport its segments stay, also when further checkpoints are made.
 StatusOr<Manifest> Checkpoints::BeginExport() {
   HurriedLock lock(&mutex_, pace());
   if (last_.checkpoint == 0) {

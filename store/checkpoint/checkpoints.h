@@ -32,7 +32,7 @@
 
 namespace embank {
 
-// The parts that checkpoints are made with; all of them outlive the checkpoints.
+// The parts that checkpoints use; all of them outlive the checkpoints.
 struct CheckpointParts {
   const StoreOptions* options;
   FileSystem* files;
@@ -47,41 +47,40 @@ struct CheckpointParts {
   std::optional<uint64_t> segment_bytes;
 };
 
-// How many checkpoints there were, and the times of the last one.
+// The number of checkpoints, and the times of the last one.
 struct CheckpointReport {
   uint64_t checkpoints = 0;  // that were made since the store was opened
   uint64_t last_ns = 0;
-  uint64_t last_barrier_ns = 0;  // of them those without a batch
-  uint64_t last_rest_ns = 0;     // of them those in which its flush pass let batches go first
+  uint64_t last_barrier_ns = 0;  // the part of it without a batch: its barrier
+  uint64_t last_rest_ns = 0;     // the part of it in which its flush pass let batches go first
 };
 
 // Thread-safe. Its lock comes before that of the catalog.
 class Checkpoints {
  public:
-  // Goes on behind the opened checkpoint, which was recovered. Removes files that no kept
-  // checkpoint has, unless the store is read-only. std::bad_alloc leaves it.
+  // Continues behind the opened checkpoint, which was recovered. Removes files that no kept
+  // checkpoint has, unless the store is read-only. Throws std::bad_alloc.
   Checkpoints(const CheckpointParts& parts, const OpenedManifests& manifests);
   Checkpoints(const Checkpoints&) = delete;
   Checkpoints& operator=(const Checkpoints&) = delete;
 
-  // Makes the store as it is at some moment of the call durable, all tables and their rows, between
-  // batches of changes; and the caller's blob. Batches go on meanwhile. Returns the checkpoint's
+  // Makes the store durable as it is at some moment of the call, between batches of changes: all
+  // tables and rows, and the caller's blob. Batches go on meanwhile. Returns the checkpoint's
   // number. One checkpoint is made at a time; other callers wait.
   // kFailedPrecondition: the store is read-only, or a table is dropped in part.
   // kInvalidArgument: the blob is too large.
   // kResourceExhausted: there is no memory, or the log has no space.
-  // The statuses of files: after those of the manifest's name it is unknown which checkpoint is the
-  // last, and no further one is made.
+  // The statuses of files: after an error with the manifest's name it is unknown which checkpoint
+  // is the last, and no further one is made.
   StatusOr<uint32_t> Make(std::span<const std::byte> blob);
 
   // Returns the blob of the last checkpoint. kNotFound: there is no checkpoint.
   StatusOr<std::vector<std::byte>> Blob() const;
 
-  // Makes a store of its own out of the last checkpoint, durably, in a directory that does not
-  // exist or is empty. Batches and checkpoints go on meanwhile; the space of the exported
-  // checkpoint stays taken until the end.
-  // kFailedPrecondition: there is no checkpoint.
-  // The statuses of ExportCheckpoint.
+  // Makes an independent store out of the last checkpoint, durably, in a directory that does not
+  // exist or is empty. Batches and checkpoints go on meanwhile; the segments of the exported
+  // checkpoint stay until the end. kFailedPrecondition: there is no checkpoint. The statuses of
+  // ExportCheckpoint.
   Status Export(const std::string& directory, ExportProgress progress);
 
   // Reports how long the last checkpoint took.
@@ -122,8 +121,10 @@ class Checkpoints {
   CheckpointSpace space_;
   mutable Mutex mutex_;  // taken before the catalog's; guards parts_.directory too
   KeptHeat heat_ EMBANK_GUARDED_BY(mutex_);
-  Manifest last_ EMBANK_GUARDED_BY(mutex_);                     // without what is in segments
-  std::multiset<uint32_t> exported_ EMBANK_GUARDED_BY(mutex_);  // checkpoints, now
+  Manifest last_ EMBANK_GUARDED_BY(mutex_);                     // without rows, which are in
+                                                                // segments
+  std::multiset<uint32_t> exported_ EMBANK_GUARDED_BY(mutex_);  // of checkpoints that are exported
+                                                                // now
   mutable Mutex report_mutex_;
   CheckpointReport report_ EMBANK_GUARDED_BY(report_mutex_);
 };

@@ -63,7 +63,7 @@ class Export {
     } catch (const std::bad_alloc&) {
       status = NoMemory();
     }
-    // What a crash may still turn into the store has to stay whole.
+    // Files that a crash may still turn into the store have to stay whole.
     if (!status.ok() && !in_doubt) RemoveMade();
     return status;
   }
@@ -81,7 +81,7 @@ class Export {
     return target_->Keep(manifest_, in_doubt);
   }
 
-  // Without its heat a store is whole.
+  // A store is whole without heat.
   Status AddHeat() {
     if (manifest_.heat.bytes == 0) return OkStatus();
     const uint64_t bytes = manifest_.heat.bytes;
@@ -153,7 +153,8 @@ class Export {
                                  total_bytes_, " bytes were done"));
   }
 
-  // What cannot be removed is worth a word, no more: without a manifest it is no store.
+  // A file that cannot be removed is worth a warning, no more: without a manifest there is no
+  // store.
   void RemoveMade() {
     try {
       for (const std::string& name : made_) {

@@ -1,4 +1,4 @@
-// An export: a checkpoint becomes a store of its own, in another directory.
+// An export: a checkpoint becomes an independent store in another directory.
 //
 //   source:  MANIFEST-n      segment, finished      segment that takes records
 //                |                |                      |
@@ -10,14 +10,15 @@
 // Its heat is shared like a finished segment. Segments in PMem are copied, to the SSD: an export
 // needs no PMem.
 //
-// Two stores may share the file of a finished segment because neither changes a byte of it: records
-// go into segments that a store has begun itself, names of segments are never used again, a dead
-// one is removed, not cut or overwritten. A footer is written anew only where it is damaged, maybe
-// for fewer slots by who opens an older checkpoint; who needs more asks the records. What a
-// checkpoint says to be finished was so, and durable, before its manifest was written. Others are
-// copied: their store goes on in them, and whoever opens the copy ends it with a footer of its own.
+// Two stores may share the file of a finished segment, because neither changes a byte of it:
+// records go into segments that a store has begun itself, names of segments are never used again,
+// and a dead segment is removed, not cut or overwritten. A footer is written anew only if it is
+// damaged. A store that opened an older checkpoint may then write it for fewer slots; a reader that
+// needs more slots reads the records. A segment that a checkpoint calls finished was finished, and
+// durable, before the manifest was written. Other segments are copied: their store continues to
+// write them, and the store that opens the copy ends it with a footer of its own.
 //
-// The target has the source's id, without which the records would not pass for its own.
+// The target has the source's id, which the checksums of records cover.
 #ifndef EMBANK_STORE_CHECKPOINT_EXPORT_H_
 #define EMBANK_STORE_CHECKPOINT_EXPORT_H_
 
@@ -32,10 +33,10 @@
 
 namespace embank {
 
-// Told of bytes linked or copied, `done` of `total`, first of none; false: stop.
+// Reports that `done` of `total` bytes are linked or copied, first 0; returns false to stop.
 using ExportProgress = FunctionRef<bool(uint64_t done, uint64_t total)>;
 
-// What an export works with; all of it outlives it.
+// The parts that an export uses; all of them outlive it.
 struct ExportParts {
   FileSystem* files;
   MemorySource* memory;       // of a copy's buffer, 1 MiB, which is in no budget
@@ -43,12 +44,15 @@ struct ExportParts {
   Directory* pmem = nullptr;  // of its PMem; nullptr: it has none
 };
 
-// Makes a store of a checkpoint, whose segments stay meanwhile. Once it returns OK the target is
-// durable. kAlreadyExists: the target's directory is not empty; kCancelled: progress said so;
-// kDataLoss: a segment is missing or cut off; kUnavailable: the target is open, or the device
-// fails; kResourceExhausted; other statuses of files. Then what was made is removed; only what
-// fails after the manifest got its name stays, and may turn out to be the store, whole.
-// std::bad_alloc leaves it only before anything is made.
+// Makes a store of a checkpoint, whose segments stay meanwhile. The target is durable when it
+// returns OK. After an error it removes what it made. Only files of an error behind the manifest's
+// rename stay, and may turn out to be the whole store. Throws std::bad_alloc only before anything
+// is made.
+// kAlreadyExists: the target's directory is not empty.
+// kCancelled: progress returned false.
+// kDataLoss: a segment is missing or cut off.
+// kUnavailable: the target is open, or the device fails.
+// kResourceExhausted, and other statuses of files.
 Status ExportCheckpoint(const ExportParts& parts, Manifest checkpoint, const std::string& directory,
                         ExportProgress progress);
 

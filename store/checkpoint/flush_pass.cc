@@ -12,9 +12,9 @@ namespace {
 
 constexpr uint32_t kSlotsAtOnce = PageRows::kSlotsAtOnce;
 
-// Saves the rows of one part of a page. Whatever a slot holds when it is looked at, a row that is
-// owed was in it at the barrier, and is until somebody, under its shard's lock, has put it into the
-// log.
+// Flushes the rows of one part of a page. A slot may hold anything when it is looked at. But a row
+// with a pending flush was in it at the barrier, and stays until a thread, under its shard's lock,
+// has appended it to the log.
 Status FlushRowsOf(const FlushPassParts& parts, uint32_t page, uint32_t first_slot) {
   PageRows page_rows(*parts.tier, *parts.tables, page, first_slot);
   return page_rows.ForEachShard(
@@ -43,11 +43,11 @@ uint32_t PartsOf(const DramTier& tier, uint32_t page) {
   return (PageRows::SlotsOf(tier, page) + kSlotsAtOnce - 1) / kSlotsAtOnce;
 }
 
-// Some parts of a page, and the rest that follows; for how long.
+// Flushes some parts of a page, and rests; returns for how long.
 uint64_t FlushSlowly(const FlushPassParts& parts, uint32_t page, uint32_t first, uint32_t end) {
   const uint64_t begin_ns = parts.clock->NowNs();
   for (uint32_t part = first; part < end; ++part) {
-    // Of one task: on this thread.
+    // A list of one task runs on this thread.
     parts.executor->ParallelFor(1, [&](uint32_t) { FlushPart(parts, page, part); });
   }
   const uint64_t worked_ns = parts.clock->NowNs() - begin_ns;
@@ -57,7 +57,7 @@ uint64_t FlushSlowly(const FlushPassParts& parts, uint32_t page, uint32_t first,
 }  // namespace
 
 uint64_t RunFlushPass(const FlushPassParts& parts) {
-  // In the order of memory: a row that is owed stays in its slot, or leaves for the log.
+  // In the order of memory: a row with a pending flush stays in its slot, or leaves for the log.
   const uint32_t pages = parts.tier->pages_begun();
   uint64_t rested_ns = 0;
   FlushPace* const pace = parts.gate->pace();
@@ -65,8 +65,8 @@ uint64_t RunFlushPass(const FlushPassParts& parts) {
   for (uint32_t page = 0; page < pages; ++page) {
     const uint32_t count = PartsOf(*parts.tier, page);
     uint32_t done = 0;
-    // Workers that rest would be missing to large batches. Near the end of ssd_bytes they need the
-    // space more that a checkpoint gives back in the end.
+    // Workers that rest would be missing to large batches. Near the end of ssd_bytes, batches need
+    // the space more that the checkpoint frees at its end.
     while (done < count && parts.gate->IsFlushing() &&
            pace->IsBeside(parts.gate->batches_begun()) &&
            !parts.logs->lowest().space().IsNearFull()) {

@@ -1,5 +1,5 @@
-// The flush pass of a checkpoint, which is also called its flush pass: the rows in memory that are
-// owed to it (store/gate/batch_gate.h) go into the log, where a copy of each stays.
+// The flush pass of a checkpoint: rows in memory with a pending flush (store/gate/batch_gate.h) are
+// appended to the log.
 #ifndef EMBANK_STORE_CHECKPOINT_FLUSH_PASS_H_
 #define EMBANK_STORE_CHECKPOINT_FLUSH_PASS_H_
 
@@ -12,7 +12,7 @@
 
 namespace embank {
 
-// What a flush pass works with; all of it outlives the flush pass.
+// The parts that a flush pass uses; all of them outlive it.
 struct FlushPassParts {
   KeyIndex* index;
   DramTier* tier;
@@ -23,9 +23,10 @@ struct FlushPassParts {
   const Clock* clock;
 };
 
-// After a barrier: once it returns, nothing is owed. A shard's lock is held for few rows at a time.
-// Beside batches it is this thread alone that flushes, at the gate's pace. When the log takes no
-// more it stops, and the gate has the status (BatchGate::EndFlushPass). For how long it has rested.
+// Runs the flush pass after a barrier. No flush is pending when it returns. Holds a shard's lock
+// for few rows at a time. Beside batches, this thread alone works, at the gate's pace. If the log
+// takes no more rows, the pass stops, and the gate has the status (BatchGate::EndFlushPass).
+// Returns for how long it has rested.
 uint64_t RunFlushPass(const FlushPassParts& parts);
 
 }  // namespace embank

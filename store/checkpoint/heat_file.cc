@@ -23,7 +23,8 @@ struct HotRow {
   uint32_t heat;  // 0: there is no row here
 };
 
-// What files are made of: a block of a sketch, where that has its epoch its number; or rows.
+// The unit of the files: a block of a sketch, or rows. A block has its epoch where rows have
+// kNumber.
 struct HeatRows {
   static constexpr uint32_t kNumber = 0xFFFFFFFF;
   static constexpr size_t kRows = 5;
@@ -34,11 +35,11 @@ struct HeatRows {
 static_assert(sizeof(HeatRows) == sizeof(HeatBlock));
 static_assert(HeatSketch::kBytesMax / sizeof(HeatBlock) < HeatRows::kNumber);
 
-constexpr uint64_t kFileGrainBytes = 4096;  // so that it can be copied past the page cache
+constexpr uint64_t kFileGrainBytes = 4096;  // so that it can be copied without the page cache
 constexpr size_t kChunkBlocks = (size_t{1} << 20) / sizeof(HeatBlock);
-// Under one hold of a lock: a copy of 4 KiB.
+// So much is copied under one hold of a lock.
 constexpr uint64_t kBlocksAtOnce = 64;
-// As one reader.
+// So many slots are read as one reader.
 constexpr uint32_t kSlotsAtOnce = 256;
 constexpr uint32_t kSlotsAhead = 16;
 
@@ -47,8 +48,8 @@ class HotRows {
  public:
   HotRows(const HeatToSave& heat, uint64_t now) : heat_(heat), now_(now) {}
 
-  // Calls visit(row) for each; it returns whether to go on. Rows that travel meanwhile may be
-  // missing, or be there twice; what is none may look like one.
+  // Calls visit(row) for each row, until it returns false. Rows that travel meanwhile may be
+  // missing, or be there twice; a free slot may look like a row.
   template <typename Visit>
   void Walk(Visit visit) {
     const uint32_t pages = heat_.tier->pages_begun();
@@ -64,7 +65,7 @@ class HotRows {
   }
 
  private:
-  // A part of a page; how many slots that has.
+  // Reads a part of a page; returns its number of slots.
   uint32_t Collect(uint32_t page, uint32_t first_slot) {
     // The page's memory stays while this is a reader; the rows may leave.
     std::optional<EpochTable::Guard> reader;
@@ -83,7 +84,7 @@ class HotRows {
       if (owner == kNoTable || (mark.usage & kGainedFlag) == 0 || heat == 0) continue;
       const Table* const table = heat_.tables->Get(owner);
       if (table == nullptr || table->slot_class() != slots.slot_class) continue;
-      // Changed meanwhile it may be, but not another's.
+      // The row may have changed meanwhile, but it is the same row.
       if (TableOf(LoadIdentity(header)) != owner || LoadKey(header) != key) continue;
       const KeyHash hash = table->HashOf(key);
       rows_[count_++] = {static_cast<uint32_t>(hash >> 32), HeatBlock::FingerprintOf(hash), heat};
@@ -139,7 +140,7 @@ class HeatWriter {
     return count > 0 ? Add(std::bit_cast<HeatBlock>(rows)) : status;
   }
 
-  // So that there is space for all rows that have it: a power of two.
+  // A power of two with space for all rows that have this heat.
   uint32_t LeastHeat() const {
     uint64_t slots = 0;
     const uint32_t pages = heat_.tier->pages_begun();

@@ -24,7 +24,7 @@ void KeptHeat::RemoveAllExcept(const std::multiset<uint32_t>& checkpoints) {
   }
 }
 
-// Reserves as much as the files have, or may come to have.
+// Reserves as much as the files have, or may get.
 bool KeptHeat::Reserve(bool must) {
   ReaderMutexLock lock(catalog_->mutex());
   return space_->ReserveForHeat(DescribeTables(*catalog_), directory_->HeatBytes(), must);

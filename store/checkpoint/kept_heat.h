@@ -1,4 +1,4 @@
-// The files with the heat of rows that belong to the checkpoints of a store, and their space.
+// The heat files of the checkpoints of a store, and their space.
 #ifndef EMBANK_STORE_CHECKPOINT_KEPT_HEAT_H_
 #define EMBANK_STORE_CHECKPOINT_KEPT_HEAT_H_
 
@@ -12,8 +12,8 @@
 
 namespace embank {
 
-// Its callers hold the lock of checkpoints. A checkpoint is whole without its heat: where heat has
-// no space, or cannot be written, it is left out.
+// The callers hold the lock of checkpoints. A checkpoint is whole without its heat: if heat has no
+// space, or cannot be written, it is left out.
 class KeptHeat {
  public:
   // The parts outlive it.
@@ -23,11 +23,11 @@ class KeptHeat {
   KeptHeat(const KeptHeat&) = delete;
   KeptHeat& operator=(const KeptHeat&) = delete;
 
-  // Writes the heat of a checkpoint that is being made, and notes the file in its manifest; the
-  // file's name is not yet durable. std::bad_alloc leaves it.
+  // Writes the heat of a checkpoint that is being made, and notes the file in its manifest. The
+  // file's name is not yet durable. Throws std::bad_alloc.
   void Save(Manifest* manifest);
-  // Removes all files but those of these checkpoints, and of the checkpoints that the directory
-  // keeps; their space comes free. Without memory some files are left for the next call.
+  // Removes all files, except those of these checkpoints and of the checkpoints that the directory
+  // keeps, and frees their space. Without memory some files are left for the next call.
   void RemoveAllExcept(const std::multiset<uint32_t>& checkpoints);
 
  private:

@@ -290,7 +290,7 @@ StatusOr<Manifest> GetManifest(uint32_t version, Reader* reader) {
 
 uint64_t ManifestBytesMax(const Manifest& tables, uint64_t ssd_bytes, uint64_t segment_bytes,
                           uint64_t blob_bytes) {
-  // Of each class segments are open for two streams, and one may wait for its footer.
+  // Each class has open segments for two streams, and one segment may wait for its footer.
   constexpr uint64_t kUnfinishedSegments = 3;
   uint64_t slots_max = 0;
   uint64_t unfinished_slots = 0;

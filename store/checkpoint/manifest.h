@@ -1,5 +1,5 @@
-// What a checkpoint is (docs/file_formats.md): the tables of a store, and which records of which
-// segments are their rows.
+// The contents of a checkpoint (docs/file_formats.md): the tables of a store, and the records of
+// its segments that are their rows.
 #ifndef EMBANK_STORE_CHECKPOINT_MANIFEST_H_
 #define EMBANK_STORE_CHECKPOINT_MANIFEST_H_
 
@@ -30,14 +30,14 @@ struct ManifestTable {
 // The file that keeps the heat of a checkpoint's rows (store/checkpoint/heat_file.h).
 struct HeatFile {
   uint64_t bytes = 0;         // 0: there is none
-  uint64_t sketch_bytes = 0;  // of the sketch whose blocks it has
+  uint64_t sketch_bytes = 0;  // of the sketch
   uint32_t crc = 0;           // of all its bytes
 };
 
 struct Manifest {
   uint64_t store_id = 0;
-  uint32_t checkpoint = 0;  // 0: of a store that has none yet
-  uint32_t previous = 0;    // that is kept with it; itself: none
+  uint32_t checkpoint = 0;  // 0: the store has no checkpoint yet
+  uint32_t previous = 0;    // the checkpoint that is kept with it; itself: none
   uint64_t seed = 0;
   uint64_t next_segment_id = 1;  // on the SSD
   uint64_t next_pmem_segment_id = kPmemSegmentIdMin;
@@ -51,17 +51,18 @@ struct Manifest {
   std::vector<std::byte> blob;  // the caller's
 };
 
-// The most bytes of a manifest of such tables, without segments, that gets some later: in a log of
-// `ssd_bytes`, whose segments have `segment_bytes`, with a blob of `blob_bytes`. std::bad_alloc
-// leaves it.
+// The most bytes of a manifest of such tables, without segments, when it has some later: in a log
+// of `ssd_bytes`, whose segments have `segment_bytes`, with a blob of `blob_bytes`. Throws
+// std::bad_alloc.
 uint64_t ManifestBytesMax(const Manifest& tables, uint64_t ssd_bytes, uint64_t segment_bytes,
                           uint64_t blob_bytes);
 
-// Of a manifest that a store made. std::bad_alloc leaves it.
+// Encodes a manifest that a store made. Throws std::bad_alloc.
 std::vector<std::byte> EncodeManifest(const Manifest& manifest);
-// kDataLoss: damaged. kFailedPrecondition: of a newer format, with its version. What it returns is
-// sound in itself: sizes, tables and options are such as a store may have, segments name classes
-// that are there. std::bad_alloc leaves it.
+// Decodes a manifest. The result is consistent: a store may have these sizes, tables and options,
+// and segments name existing classes. Throws std::bad_alloc.
+// kDataLoss: the bytes are damaged.
+// kFailedPrecondition: they have a newer format; the message names its version.
 StatusOr<Manifest> DecodeManifest(std::span<const std::byte> bytes);
 
 }  // namespace embank

@@ -60,7 +60,7 @@ StatusOr<std::vector<Manifest>> LoadFound(const CheckpointDirectory& directory,
     return kept;
   }
   if (options.previous) return older.status();
-  // The one that is not opened may be damaged, or be gone.
+  // The checkpoint that is not opened may be damaged or missing.
   *are_all = IsNotFound(older.status());
   Log(LogLevel::kWarning, StrCat("the previous checkpoint: ", older.status().ToString()));
   return kept;

@@ -1,5 +1,5 @@
-// The manifests with which a store is opened: that of the checkpoint that it continues, and that of
-// the other checkpoint that its directory keeps.
+// The manifests with which a store is opened: those of the checkpoint that it continues, and of the
+// other checkpoint that its directory keeps.
 #ifndef EMBANK_STORE_CHECKPOINT_OPENED_MANIFESTS_H_
 #define EMBANK_STORE_CHECKPOINT_OPENED_MANIFESTS_H_
 
@@ -16,11 +16,11 @@ namespace embank {
 
 class OpenedManifests {
  public:
-  // Loads the manifests that the options ask for. A new store gets the manifest of checkpoint 0
-  // first, with an id out of seed and `now_ns`.
+  // Loads the manifests that the options choose. A new store first gets the manifest of checkpoint
+  // 0, with an id made of seed and `now_ns`. Throws std::bad_alloc.
   // kFailedPrecondition: the store has another seed, a newer format, or no previous checkpoint.
   // kDataLoss: a manifest is damaged or missing; the message names an older one that can be opened.
-  // The statuses of files. std::bad_alloc leaves it.
+  // The statuses of files.
   static StatusOr<OpenedManifests> Load(CheckpointDirectory* directory, const StoreOptions& options,
                                         uint64_t now_ns);
 
@@ -28,8 +28,8 @@ class OpenedManifests {
   const Manifest& opened() const { return kept_.front(); }
   // Returns both manifests, the opened one first, or the opened one alone.
   std::span<const Manifest> kept() const { return kept_; }
-  // Says whether these are all manifests that the directory should keep: files that are in none of
-  // them are in no checkpoint then.
+  // Says whether these are all manifests that the directory should keep. If so, files that are in
+  // none of them are in no checkpoint.
   bool are_all() const { return are_all_; }
 
   // Return the first number of segments, on the SSD and in PMem, and of records, that no kept

@@ -14,7 +14,7 @@
 namespace embank {
 namespace {
 
-// Memory was reserved for all rows: mostly it is many that a damaged footer makes one.
+// Memory was reserved for all rows: a damaged footer usually costs many.
 Status NoPlace(uint64_t segment_id, uint64_t dram_bytes) {
   return NoThrowStatus(StatusCode::kResourceExhausted, [&] {
     return StrCat(SegmentName(segment_id),
@@ -71,8 +71,8 @@ Status RecoverSegment(const RecoveryParts& parts, const SegmentRows& rows, uint3
   return status;
 }
 
-// In the order of the log rows come by hash: an index that grows while they do finds the places of
-// a part of them full.
+// Rows come in the order of their hashes: in the order of the log, a growing index would find some
+// places full.
 Status ReservePlaces(const RecoveryParts& parts, const Manifest& manifest) {
   uint64_t rows = 0;
   for (const SegmentRows& segment : manifest.segments) {
@@ -106,7 +106,7 @@ Status RecoverRows(const RecoveryParts& parts, const Manifest& manifest) {
   return status;
 }
 
-// Adds to a kDataLoss which other ways to the rows there are.
+// Adds the other ways to the rows to the message of a kDataLoss.
 Status WithOtherWays(Status recovered, const RecoveryParts& parts, std::span<const Manifest> kept) {
   if (!IsDataLoss(recovered)) return recovered;
   const bool has_other = kept.size() > 1 && !parts.options->previous;
@@ -117,7 +117,7 @@ Status WithOtherWays(Status recovered, const RecoveryParts& parts, std::span<con
                               "; `embank repair` makes a new store of all rows that can be read"));
 }
 
-// No row depends on it.
+// Heat costs no row.
 void RecoverHeat(const RecoveryParts& parts, const Manifest& manifest) {
   if (manifest.heat.bytes == 0) return;
   const Status loaded =
@@ -147,7 +147,7 @@ Status Recover(const RecoveryParts& parts, const OpenedManifests& manifests) {
   EMBANK_RETURN_IF_ERROR(RecoverTables(parts, opened));
   EMBANK_RETURN_IF_ERROR(WithOtherWays(RecoverRows(parts, opened), parts, manifests.kept()));
   RecoverHeat(parts, opened);
-  // Space is nothing to a store that is only read.
+  // A read-only store needs no space.
   if (parts.options->read_only) return OkStatus();
   for (const Manifest& other : manifests.kept().subspan(1)) AdoptSegments(parts.logs, other);
   return OkStatus();

@@ -1,4 +1,4 @@
-// Recovery: a store that is opened gets the tables, the rows and the heat of a checkpoint back.
+// Recovery: a store that is opened gets back the tables, the rows and the heat of a checkpoint.
 //
 //   manifest  ->  row classes, tables
 //   footers of the manifest's segments  ->  index; rows are read when they are first looked up
@@ -18,7 +18,7 @@
 
 namespace embank {
 
-// The parts that recovery works with; all of them are empty, and outlive the call.
+// The parts that recovery fills; all of them are empty, and outlive the call.
 struct RecoveryParts {
   const StoreOptions* options;
   Directory* files;
@@ -30,11 +30,12 @@ struct RecoveryParts {
   Catalog* catalog;
 };
 
-// Recovers the opened checkpoint; the log takes over the segments of the other kept one too, unless
-// the store is read-only. Before the first batch.
+// Recovers the opened checkpoint, before the first batch. The log also takes over the segments of
+// the other kept checkpoint, unless the store is read-only. After an error the parts cannot be
+// used. Throws std::bad_alloc.
 // kResourceExhausted: dram_bytes has no memory for tables or index.
 // kDataLoss: a segment is damaged; the message names a checkpoint that can be opened instead.
-// The statuses of files. std::bad_alloc leaves it. After an error the parts are of no use.
+// The statuses of files.
 Status Recover(const RecoveryParts& parts, const OpenedManifests& manifests);
 
 }  // namespace embank

@@ -1,5 +1,4 @@
-// Segments' files as they lie on the disk, for who looks at a store that nobody has open: the log
-// itself is not there to be asked.
+// Reads segments' files of a store that no process has open, without a log.
 #ifndef EMBANK_STORE_CHECKPOINT_SEGMENT_READER_H_
 #define EMBANK_STORE_CHECKPOINT_SEGMENT_READER_H_
 
@@ -18,7 +17,7 @@
 
 namespace embank {
 
-// One segment after the other; memory: a window, and the footer of one. One thread at a time.
+// Reads one segment after the other. Memory: a window, and one footer. One thread at a time.
 class SegmentReader {
  public:
   static constexpr uint64_t kWindowBytes = uint64_t{4} << 20;
@@ -35,24 +34,24 @@ class SegmentReader {
   // kNotFound, the statuses of files; kResourceExhausted.
   Status Open(const SegmentRows& rows);
 
-  // Of the file that is open, as are all below.
+  // The file that is open; all functions below use it, too.
   uint64_t size_bytes() const { return size_bytes_; }
   const SegmentGeometry& geometry() const { return geometry_; }
-  // What was read of all files so far.
+  // Bytes read from all files so far.
   uint64_t read_bytes() const { return read_bytes_; }
   // Whether the blocks of a slot are in the file.
   bool Has(uint32_t slot) const;
 
-  // kOutOfRange: it is cut off. kDataLoss, kFailedPrecondition: as DecodeSegmentHeader. The
-  // statuses of files.
+  // Reads the header. kOutOfRange: the file is cut off. kDataLoss, kFailedPrecondition: like
+  // DecodeSegmentHeader. The statuses of files.
   StatusOr<SegmentHeader> ReadHeader();
-  // Its spans stand until another file is opened. kDataLoss: it is damaged, not written or cut off.
-  // kResourceExhausted; the statuses of files.
+  // Reads the footer. Its spans are valid until another file is opened. kDataLoss: it is damaged,
+  // not written or cut off. kResourceExhausted; the statuses of files.
   StatusOr<SegmentFooter> ReadFooter();
 
   // Calls visit(slot, status, record) for each slot that has a bit in `wanted`, in order; the file
-  // has them all. Reads large pieces, and where one fails its slots one by one. Statuses: OK, the
-  // record as it is there, damaged or not; those of files.
+  // has them all. Reads large pieces; if one fails, reads its slots one by one. The status is OK
+  // for a record as it is there, damaged or not, or a status of files.
   using VisitRecord = FunctionRef<void(uint32_t, const Status&, std::span<const std::byte>)>;
   void ReadRecords(std::span<const uint64_t> wanted, VisitRecord visit);
 

@@ -11,9 +11,9 @@
 namespace embank {
 namespace {
 
-// Whole segments that are left, or missing (negative), when each class has a dirty row, and a full
-// segment of rows that only checkpoints hold: with less the row could be made, but not for ever
-// changed.
+// Returns the whole segments that are left, or missing (negative), when each class has a dirty row
+// and a full segment of rows that only checkpoints have. With fewer segments the row could be
+// created, but not changed for ever.
 int64_t SpareSegments(const Manifest& tables, uint64_t ssd_bytes, uint64_t segment_bytes,
                       uint64_t blob_bytes) {
   LogQuota quota(ssd_bytes, segment_bytes);
@@ -46,13 +46,13 @@ uint64_t LeastSsdBytes(const Manifest& tables, const StoreOptions& options,
   };
   larger.ssd_bytes = 1;
   larger.ssd_bytes = LogQuota::kSegmentsMin * segment_bytes_now();
-  // More manifests' room is needed by more segments: a few rounds.
+  // More segments need larger manifests: a few rounds.
   while (true) {
     const int64_t spare = SpareSegments(tables, larger.ssd_bytes, segment_bytes_now(), blob_bytes);
     if (spare >= 0) break;
     larger.ssd_bytes += static_cast<uint64_t>(-spare) * segment_bytes_now();
   }
-  // What is more than whole segments; of fewer segments manifests need less.
+  // Takes off bytes beyond whole segments; with fewer segments, manifests need less.
   while (true) {
     const uint64_t segment = segment_bytes_now();
     const uint64_t enough = larger.ssd_bytes;

@@ -1,4 +1,4 @@
-// How much of ssd_bytes a store needs before its log has space for any row.
+// The ssd_bytes that a store needs before its log has space for any row.
 #ifndef EMBANK_STORE_CHECKPOINT_SSD_NEED_H_
 #define EMBANK_STORE_CHECKPOINT_SSD_NEED_H_
 
@@ -10,7 +10,7 @@
 
 namespace embank {
 
-// What is kept for manifests: the two that stay, and the next one on its way.
+// Bytes reserved for manifests: the two that stay, and the next one while it is written.
 uint64_t ManifestsBytesMax(const Manifest& tables, uint64_t ssd_bytes, uint64_t segment_bytes,
                            uint64_t blob_bytes);
 
@@ -19,7 +19,7 @@ uint64_t ManifestsBytesMax(const Manifest& tables, uint64_t ssd_bytes, uint64_t 
 bool HasSpaceForRows(const Manifest& tables, uint64_t ssd_bytes, uint64_t segment_bytes,
                      uint64_t blob_bytes);
 
-// The least ssd_bytes with which it has. `segment_bytes`: of stores whose segments do not follow
+// The least ssd_bytes with that space. `segment_bytes`: for stores whose segments do not follow
 // from their options.
 uint64_t LeastSsdBytes(const Manifest& tables, const StoreOptions& options,
                        std::optional<uint64_t> segment_bytes, uint64_t blob_bytes);

@@ -16,7 +16,7 @@ constexpr char kSegmentPrefix[] = "segment-";
 constexpr char kStoreIdPrefix[] = "STORE-";
 constexpr char kDraftSuffix[] = ".new";
 
-// The number behind a prefix; false: the name is of something else.
+// Returns the number behind a prefix; false: the name has another form.
 template <typename Number>
 bool ParseName(std::string_view name, std::string_view prefix, Number* number) {
   if (!name.starts_with(prefix) || name.size() != prefix.size() + 2 * sizeof(Number)) return false;

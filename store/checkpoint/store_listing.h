@@ -1,4 +1,4 @@
-// The files of a store in its directory, as their names tell of them:
+// The files of a store in its directory, known by their names:
 //
 //   LOCK             is locked while the store is open (store/checkpoint/store_lock.h)
 //   MANIFEST-<n>     checkpoint n (store/checkpoint/manifest.h), hexadecimal; the newest is kept,
@@ -33,8 +33,8 @@ std::string StoreIdName(uint64_t store_id);
 
 // It is a value: its owner keeps it true while files come and go.
 struct StoreListing {
-  // Sorts the names of a directory's files; names that are not a store's are left out.
-  // std::bad_alloc leaves it.
+  // Sorts the names of a directory's files, and leaves out names that are not a store's. Throws
+  // std::bad_alloc.
   static StoreListing Of(std::span<const std::string> names);
 
   // Says whether a store is, or was, in the directory.
@@ -50,7 +50,7 @@ struct StoreListing {
   // Returns the names of files with heat that none of these manifests has, in order.
   std::vector<std::string> HeatBeside(std::span<const Manifest* const> kept) const;
 
-  std::vector<uint32_t> checkpoints;  // that have a manifest, in order
+  std::vector<uint32_t> checkpoints;  // with a manifest, in order
   std::set<uint32_t> completed;
   std::vector<uint64_t> segments;      // in order
   std::map<uint32_t, uint64_t> heats;  // checkpoints that may have a file with heat: its bytes

@@ -1,8 +1,8 @@
 // The lock of a store's directory: the file LOCK and the directory itself are locked together. One
-// process that changes the store has both alone, or any number of readers share them.
+// process that changes the store holds both exclusively, or any number of readers share them.
 //
-// The file LOCK can be removed by everybody who may write to the directory; the directory itself
-// cannot. Some file systems do not lock directories: there LOCK has to do.
+// Any process that may write to the directory can remove the file LOCK, but not the directory
+// itself. Some file systems do not lock directories; there LOCK is the only lock.
 #ifndef EMBANK_STORE_CHECKPOINT_STORE_LOCK_H_
 #define EMBANK_STORE_CHECKPOINT_STORE_LOCK_H_
 
@@ -13,7 +13,7 @@
 
 namespace embank {
 
-// Used by one thread at a time. Its destruction gives the locks up.
+// Used by one thread at a time. Its destructor releases the locks.
 class StoreLock {
  public:
   static constexpr char kFileName[] = "LOCK";
@@ -23,13 +23,13 @@ class StoreLock {
   StoreLock(const StoreLock&) = delete;
   StoreLock& operator=(const StoreLock&) = delete;
 
-  // Takes the lock alone. A LOCK that is missing is made if `may_make_file`.
+  // Takes the lock exclusively. Makes a missing LOCK if `may_make_file`.
   // kUnavailable: the store is open elsewhere.
   // kNotFound: there is no LOCK. The directory itself stays locked, and the call can be repeated.
   // The statuses of files.
   Status LockToChange(bool may_make_file);
   // Takes the lock together with other readers, and writes nothing. Without a LOCK the lock of the
-  // directory itself is enough. `argument` is the name by which callers know the path.
+  // directory itself is enough. `argument` is the caller's name for the path.
   // kUnavailable: the store is open to be changed.
   // kNotFound: there is no LOCK, and the file system does not lock directories.
   // The statuses of files.
@@ -47,7 +47,7 @@ class StoreLock {
   Status LockFile(bool shared, const char* argument);
 
   Directory* const directory_;
-  std::unique_ptr<FileLock> directory_lock_;  // nullptr: the file system has none of directories
+  std::unique_ptr<FileLock> directory_lock_;  // nullptr: the file system does not lock directories
   std::unique_ptr<FileLock> file_lock_;       // nullptr: there is no LOCK
 };
 

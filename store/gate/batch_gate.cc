@@ -11,8 +11,8 @@ constexpr uint64_t kNapNs = 50'000;    // twice that with the system's slack
 
 }  // namespace
 
-// Either the barrier sees this batch, or the batch sees the gate closed: both look after they have
-// said what they do.
+// Either the barrier sees this batch, or the batch sees the gate closed: each writes its own flag
+// before it reads the other's.
 void BatchGate::Enter(std::optional<EpochTable::Guard>* batch) {
   while (true) {
     batch->emplace(&batches_);
@@ -48,7 +48,7 @@ void BatchGate::RunBarrier(FunctionRef<void(uint32_t)> between, FunctionRef<void
   Open();
 }
 
-// False: there was always one under way.
+// Returns false if there was always a batch under way.
 bool BatchGate::CloseBetweenBatches(FunctionRef<void()> closing) {
   for (uint32_t i = 0; i < looks_max_; ++i) {
     if (i > 0) SleepBriefly();
@@ -64,7 +64,7 @@ bool BatchGate::CloseBetweenBatches(FunctionRef<void()> closing) {
 void BatchGate::Close() {
   closed_.store(true, std::memory_order_seq_cst);
   const uint64_t epoch = batches_.Retire();
-  // Asleep: the batch that is waited for may need this core.
+  // The thread sleeps, because the batch that it waits for may need this core.
   while (!batches_.HasPassed(epoch)) SleepBriefly();
 }
 

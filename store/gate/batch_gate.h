@@ -1,11 +1,11 @@
-// Where changes of rows meet checkpoints: every batch of changes is wholly before a barrier or
-// wholly after it.
+// Separates batches of changes from checkpoints: every batch of changes is wholly before a barrier
+// or wholly after it.
 //
 //   ... | batches of checkpoint n | barrier: no batch | batches of checkpoint n + 1 | ...
 //
-// Rows that were dirty at the barrier are owed to checkpoint n until they are in the log: a flush
-// pass puts them there, or whoever is about to change or erase one before the flush pass has come
-// to it.
+// A row that was dirty at the barrier has a pending flush until checkpoint n has it in the log. The
+// flush pass appends it; a batch that changes or erases the row before the flush pass has reached
+// it appends it first, as a pre-image.
 #ifndef EMBANK_STORE_GATE_BATCH_GATE_H_
 #define EMBANK_STORE_GATE_BATCH_GATE_H_
 
@@ -26,14 +26,14 @@ namespace embank {
 // Thread-safe.
 class BatchGate {
  public:
-  // How often a barrier looks for a moment without batches: 20 ms, some batches of 8,192 keys.
+  // A barrier looks so many times for a moment without batches: 20 ms, some batches of 8,192 keys.
   static constexpr uint32_t kLooksMax = 200;
 
-  // `checkpoint`: that the first changes belong to.
+  // `checkpoint`: the number of the checkpoint that the first changes belong to.
   explicit BatchGate(uint32_t checkpoint, uint32_t looks_max = kLooksMax)
       : looks_max_(looks_max), checkpoint_(checkpoint) {}
 
-  // A batch changes rows while it has one, and takes none while it has one. nullptr: no gate.
+  // A batch holds one while it changes rows, and never a second. nullptr: no gate.
   class WriteGuard {
    public:
     explicit WriteGuard(BatchGate* gate) {
@@ -46,30 +46,31 @@ class BatchGate {
     std::optional<EpochTable::Guard> batch_;
   };
 
-  // The checkpoint that changes belong to which the holder of a write guard makes.
+  // The checkpoint that the changes of a write guard's holder belong to.
   uint32_t checkpoint() const { return checkpoint_.load(std::memory_order_relaxed); }
 
-  // Calls between(checkpoint) while there is no batch, lets batches of the next checkpoint begin,
-  // and the flush pass. Looks for a moment without batches first, while they come and go; where
-  // there is none for long, those that come wait until those under way have ended. Calls `closing`
-  // whenever batches may have to wait from then on. One thread at a time; it has no write guard.
+  // Calls between(checkpoint) while there is no batch; then lets batches of the next checkpoint
+  // begin, and the flush pass. First looks for a moment without batches, while they come and go. If
+  // there is none for long, new batches wait until those under way have ended. Calls `closing`
+  // whenever batches may have to wait from then on. One thread at a time; it holds no write guard.
   void RunBarrier(
       FunctionRef<void(uint32_t)> between, FunctionRef<void()> closing = [] {});
 
-  // How many batches have begun so far, those that found the gate closed counted again. Not cheap:
-  // some microseconds.
+  // The number of batches that have begun so far; those that found the gate closed count again. Not
+  // cheap: some microseconds.
   uint64_t batches_begun() const { return batches_.entered(); }
 
-  // Whether a row is owed to the checkpoint of the last barrier that was changed for `checkpoint`.
-  // Under the lock of the row's shard.
+  // Whether the last barrier's checkpoint still needs a row that was changed for `checkpoint`. Call
+  // it under the lock of the row's shard.
   bool IsFlushPending(uint32_t checkpoint) const {
     return is_flushing_.load(std::memory_order_relaxed) && checkpoint < this->checkpoint();
   }
-  // Whether anything may be owed.
+  // Whether a flush may be pending.
   bool IsFlushing() const { return is_flushing_.load(std::memory_order_relaxed); }
-  // An owed row could not be put into the log: the flush pass has failed, nothing is owed any more.
+  // A row could not be appended to the log: the flush pass has failed, and no flush is pending any
+  // more.
   void Fail(const Status& status);
-  // Ends the flush pass; why it failed.
+  // Ends the flush pass, and returns the status with which it failed.
   Status EndFlushPass();
 
   FlushPace* pace() { return &pace_; }
@@ -90,7 +91,7 @@ class BatchGate {
   std::atomic<uint32_t> checkpoint_;
   Mutex mutex_;
   ConditionVariable opened_;
-  ConditionVariable nap_;  // nobody notifies it
+  ConditionVariable nap_;  // never notified
   Status failure_ EMBANK_GUARDED_BY(mutex_);
   FlushPace pace_;
   CheckpointWait checkpoint_wait_;

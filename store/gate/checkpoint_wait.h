@@ -1,4 +1,4 @@
-// Waiting for the end of the checkpoint that is under way: it may give space back to the log.
+// Waits for the end of the checkpoint that is under way: it may free space in the log.
 #ifndef EMBANK_STORE_GATE_CHECKPOINT_WAIT_H_
 #define EMBANK_STORE_GATE_CHECKPOINT_WAIT_H_
 

@@ -10,7 +10,7 @@ void FlushPace::Begin(uint64_t batches_begun) {
   quiet_looks_ = kQuietLooks;
 }
 
-// Counts alone decide: where threads are simulated, a run is the same again.
+// Only counts decide, so that a run with simulated threads can be repeated exactly.
 bool FlushPace::IsBeside(uint64_t batches_begun) {
   if (std::exchange(batches_begun_, batches_begun) != batches_begun) {
     quiet_looks_ = 0;
@@ -29,7 +29,7 @@ uint64_t FlushPace::RestNs(uint64_t worked_ns, uint32_t threads) {
 
 uint64_t FlushPace::Rest(uint64_t ns) {
   MutexLock lock(&mutex_);
-  // Woken for nothing it has rested less.
+  // If it was woken without a reason, it has rested less.
   if (ns > 0 && hurries_ == 0) hurried_.WaitFor(&mutex_, ns);
   return hurries_ == 0 ? ns : 0;
 }

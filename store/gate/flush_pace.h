@@ -1,6 +1,6 @@
-// How fast the flush pass of a checkpoint goes. Beside batches of changes it works for a small part
-// of the time, so that they have the rest; alone, or while somebody waits for the checkpoint,
-// always.
+// The pace of a checkpoint's flush pass. Beside batches of changes it works for a small part of the
+// time, so that they have the rest. Alone, or while a thread waits for the checkpoint, it works all
+// the time.
 //
 //   alone:    work work work work ...
 //   beside:   work ----------- rest ----------- work ----------- rest ----------- ...
@@ -17,28 +17,30 @@ namespace embank {
 // One thread flushes; everything else is thread-safe.
 class FlushPace {
  public:
-  // Of 128 parts of the time of all threads of the store one is work beside batches. With 32, what
-  // batches do for rows that are owed (pre-images) takes a quarter of their time, where checkpoints
-  // follow each other.
+  // Beside batches, the flush pass works for one 128th of the time of all threads of the store.
+  // With a 32nd, batches spend a quarter of their time on pre-images when checkpoints follow each
+  // other.
   static constexpr uint32_t kPartsPerWork = 128;
-  // Work of 200 us, some 1,000 rows, may have taken much longer, for want of a core.
+  // Work of 200 us, some 1,000 rows, may have taken much longer, because it had no core.
   static constexpr uint64_t kRestMaxNs = 10'000'000;
-  // Looks without a new batch after which there are none: with two threads some 100 ms, rests
-  // included, with many a tenth of that.
-  // A trainer that reads rows of the log is no longer without changes.
+  // After so many looks without a new batch, there are no batches: with two threads some 100 ms,
+  // rests included, with many threads a tenth of that. A trainer that reads rows of the log makes
+  // no longer pause between changes.
   static constexpr uint32_t kQuietLooks = 32;
 
-  // A flush pass begins, before which so many batches have. Its thread.
+  // Begins a flush pass; batches_begun is the number of batches that have begun before it. The
+  // flush pass's thread calls it.
   void Begin(uint64_t batches_begun);
-  // One look: whether the flush pass, during which so many batches less those before it have begun,
-  // is beside batches, and nobody hurries it. The flush pass's thread.
+  // Looks once. True: batches have begun recently beside the flush pass, and no thread waits for
+  // the checkpoint. batches_begun: the number of batches that have begun so far. The flush pass's
+  // thread calls it.
   bool IsBeside(uint64_t batches_begun);
 
-  // How long one of so many threads (at least one) rests after so much work.
+  // How long one of so many threads (at least one) rests after work of `worked_ns`.
   static uint64_t RestNs(uint64_t worked_ns, uint32_t threads);
 
-  // Waits so long, without a core, or until somebody hurries the flush pass; how long, 0 where
-  // somebody did. The flush pass's thread.
+  // Sleeps for `ns`, or until a thread hurries the flush pass. Returns for how long it slept, 0 if
+  // a thread hurried. The flush pass's thread calls it.
   uint64_t Rest(uint64_t ns);
 
   // While one lives, its thread waits for a checkpoint, and no flush pass rests.
@@ -55,7 +57,7 @@ class FlushPace {
   };
 
  private:
-  // The flush pass's thread's.
+  // Only the flush pass's thread uses these.
   uint64_t batches_begun_ = 0;
   uint32_t quiet_looks_ = kQuietLooks;
   Mutex mutex_;
@@ -63,8 +65,8 @@ class FlushPace {
   uint32_t hurries_ EMBANK_GUARDED_BY(mutex_) = 0;
 };
 
-// Holds a lock for a scope that a checkpoint has to its end: who waits for it hurries the flush
-// pass.
+// Holds a lock that a checkpoint holds until its end. A thread that waits for the lock hurries the
+// flush pass.
 class EMBANK_SCOPED_LOCKABLE HurriedLock {
  public:
   HurriedLock(Mutex* mutex, FlushPace* pace) EMBANK_EXCLUSIVE_LOCK_FUNCTION(mutex) : mutex_(mutex) {

@@ -4,16 +4,16 @@
 //                63        36 35                 15 14         8 7        0
 //   words 1-7   | tag 24 | tier 2, units 38: the location |       an entry each; all ones: empty
 //
-// `occupied` has a bit per slot, and so has each of the three parts of the displacements: the bits
-// of one weight of all of them. So one word answers which slots are empty, or stand that far off.
+// `occupied` has a bit per slot, and so has each of the three parts of the displacements: a part
+// has one binary digit of all of them. So one word tells which slots are empty, and which are
+// displaced how far.
 //
 // Entries are kept inverted, so that fresh memory, all zeros, is a bucket of empty entries.
 //
-// An entry stands in its home bucket or at most kDisplacementMax behind it; its displacement says
-// how far. `passed` counts the entries that stand behind this bucket but have their home at or
-// before it: a search ends at a bucket that nothing has passed. The version grows with every change
-// of the bucket and is odd while one is made; it wraps after 2^27 changes: a search would
-// have to stand still for exactly so many.
+// An entry is in its home bucket or at most kDisplacementMax behind it; its displacement says how
+// far. `passed` counts the entries behind this bucket whose home is at or before it: a search ends
+// at a bucket that nothing has passed. The version grows with every change of the bucket and is odd
+// while one is made. It wraps after 2^27 changes: a search would have to pause for exactly so many.
 //
 // Readers take no lock: words are atomics. Writers hold the shard's lock.
 #ifndef EMBANK_STORE_INDEX_BUCKET_H_
@@ -30,7 +30,8 @@ namespace embank {
 
 inline constexpr uint32_t kBucketEntries = 7;
 inline constexpr uint32_t kDisplacementMax = 7;
-// A search may look so far behind its home, so that an array has as many buckets behind its last.
+// A search looks so many buckets behind a home at most, so that an array has as many buckets behind
+// its last home.
 inline constexpr uint32_t kPadBuckets = kDisplacementMax;
 
 inline constexpr uint64_t kEmptyEntry = ~uint64_t{0};
@@ -58,7 +59,7 @@ struct alignas(64) Bucket {
     return static_cast<uint32_t>((bits & 1) | (bits >> 6 & 2) | (bits >> 12 & 4));
   }
 
-  // Slots, a bit each: the empty ones, and those whose entries stand so far from their homes.
+  // Sets of slots, a bit each: the empty slots, and those whose entries are displaced so far.
   static constexpr uint32_t EmptySlots(uint64_t head) {
     return static_cast<uint32_t>(~head >> kOccupiedShift) & kSlotsMask;
   }
@@ -71,7 +72,7 @@ struct alignas(64) Bucket {
     return static_cast<uint32_t>(slots) & kSlotsMask;
   }
 
-  // The changes. Each makes the version odd, changes, and makes it even again.
+  // Changes of a bucket. Each makes the version odd, changes, and makes it even again.
   void Put(uint32_t slot, uint64_t entry, uint32_t displacement) {
     const uint64_t head = BeginWrite();
     words[1 + slot].store(~entry, std::memory_order_relaxed);
@@ -99,7 +100,7 @@ struct alignas(64) Bucket {
   static constexpr uint32_t kSlotsMask = (1u << kBucketEntries) - 1;
   static constexpr uint64_t kVersionStep = uint64_t{1} << (kDisplacementShift + 3 * kBucketEntries);
 
-  // Returns the head as it was.
+  // Returns the head from before.
   uint64_t BeginWrite() {
     const uint64_t head = words[0].load(std::memory_order_relaxed);
     words[0].store(head + kVersionStep, std::memory_order_relaxed);
@@ -111,15 +112,16 @@ struct alignas(64) Bucket {
   }
 };
 static_assert(sizeof(Bucket) == 64);
-static_assert(kBucketEntries == 7 && kDisplacementMax == 7);  // the drawing, and three bits each
+static_assert(kBucketEntries == 7 && kDisplacementMax == 7);  // as in the drawing, and three bits
+                                                              // each
 
-// An entry that may be the one sought, and its word when it was read. Match{}: none.
+// An entry that may be the wanted one, and its word when it was read. Match{}: none.
 struct Match {
   const std::atomic<uint64_t>* word;  // nullptr: none
   uint64_t seen;                      // inverted, as in the bucket
   bool any() const { return word != nullptr; }
   Location location() const { return LocationOf(~seen); }
-  // Whether the entry still stands there.
+  // Whether the entry is still there, unchanged.
   bool IsCurrent() const { return word->load(std::memory_order_relaxed) == seen; }
 };
 

@@ -10,8 +10,8 @@ namespace embank {
 // How an entry gets its position: it takes the first one, whose entry takes the second one, and so
 // on, up to the last one, which is empty.
 struct BucketArray::Path {
-  // At 0.83 full the longest of 58 million, in 2^23 buckets, is 75; the first that is longer than
-  // this comes at 0.86.
+  // In 2^23 buckets at a load of 0.83, the longest of 58 million paths is 75; the first longer path
+  // than this comes at 0.86.
   static constexpr uint32_t kPositionsMax = 256;
   std::array<IndexPosition, kPositionsMax> positions;
   uint32_t count = 0;
@@ -28,10 +28,9 @@ IndexPosition BucketArray::Find(uint32_t home, uint64_t entry) const {
   EMBANK_CHECK(false);
 }
 
-// Entries that stand farther from their home have precedence: one that finds its bucket full goes
-// on, and where it comes to stand pushes on an entry that is nearer to its own home. So the search
-// for any entry stays short: at four fifths full the farthest of a million stands three buckets
-// off.
+// An entry farther from its home has precedence. An entry that finds its bucket full goes on; at
+// its place it moves an entry on that is nearer to its own home. So every search stays short: at a
+// load of four fifths, the farthest of a million entries is three buckets off.
 bool BucketArray::FindPath(uint32_t home, Path* path) const {
   const uint32_t end = this->end();
   uint32_t displacement = 0;  // of the entry that looks for a place
@@ -64,8 +63,8 @@ bool BucketArray::Put(IndexPlace place, Location location) {
   if (PutAtHome(place, location) < kBucketEntries) return true;
   Path path;
   if (!FindPath(place.home, &path)) return false;
-  // From the end, each entry being written to its new position before it leaves the old one: a
-  // reader, who goes the same way, meets it at least once.
+  // The loop runs from the end and writes each entry to its new position before it leaves the old
+  // one. A reader goes in the same direction, so that it meets the entry at least once.
   for (uint32_t i = path.count - 1; i > 0; --i) {
     const IndexPosition from = path.positions[i - 1];
     const IndexPosition to = path.positions[i];

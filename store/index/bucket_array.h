@@ -15,7 +15,7 @@
 
 namespace embank {
 
-// Where an entry stands.
+// The place of an entry: its bucket and slot.
 struct IndexPosition {
   uint32_t bucket;
   uint32_t slot;
@@ -29,7 +29,7 @@ class BucketArray {
   static constexpr uint32_t kBlockBuckets = 64;
   static constexpr uint64_t kBlockBytes = kBlockBuckets * sizeof(Bucket);
 
-  // `base` is where the arrays of all shards begin. The shard and its memory outlive the value.
+  // `base` is the begin of the arrays of all shards. The shard and its memory outlive the value.
   BucketArray(std::byte* base, const IndexShard& shard) : base_(base), shard_(&shard) {}
 
   // ---- reading, with or without the lock ----
@@ -46,10 +46,10 @@ class BucketArray {
 
   // ---- reading, under the lock ----
 
-  // The buckets of the array, those behind the last home included.
+  // The number of buckets of the array, those behind the last home included.
   uint32_t end() const { return shard_->buckets() + kPadBuckets; }
-  // Whether the array still reaches to where a guess points. The memory behind an array that has
-  // shrunk may be gone.
+  // Whether the array still has the bucket of a guess. The memory behind an array that has shrunk
+  // may be gone.
   bool Reaches(const Match& guess) const {
     const auto offset_bytes =
         static_cast<uint64_t>(reinterpret_cast<const std::byte*>(guess.word) - base_);
@@ -61,15 +61,15 @@ class BucketArray {
   uint32_t HomeOf(IndexPosition position) const {
     return position.bucket - Bucket::Displacement(At(position.bucket)->Head(), position.slot);
   }
-  // Where an entry of a home stands. The entry is in the array.
+  // The position of an entry that is in the array, given its home.
   IndexPosition Find(uint32_t home, uint64_t entry) const;
   // Whether Put finds a position for an entry of this home.
   bool HasSpaceFor(uint32_t home) const;
 
   // ---- changing, under the lock ----
 
-  // Adds an entry, and pushes others on where that makes space. False: there is no position for it,
-  // and nothing has changed.
+  // Adds an entry, and moves others to later buckets if that makes space. False: there is no
+  // position for it, and nothing has changed.
   bool Put(IndexPlace place, Location location);
   // Adds an entry in its home bucket. Returns its slot there, or kBucketEntries: the bucket is
   // full, and nothing has changed.

@@ -13,12 +13,12 @@ namespace embank {
 Status IndexCapacity::ReserveOne(IndexShard* shard, KeyHash hash) {
   Rehash(shard, kStepHomes);
   if (shard->rows >= shard->near_rows) {
-    // No further than is promised: a store that is opened again has to have places for all rows.
+    // No further than promised: a store that is opened again needs places for all rows.
     EMBANK_RETURN_IF_ERROR(ReserveMore(shard, 1));
     Rehash(shard, kStepHomes);
   }
   if (Fits(*shard, hash)) return OkStatus();
-  // Its place is full: grow at once, as far as it takes, but not beyond once more.
+  // If the place is full, grow at once, as far as necessary, but at most once more.
   Rehash(shard, kAllHomes);
   if (Fits(*shard, hash)) return OkStatus();
   const uint32_t buckets = shard->high_buckets;
@@ -43,7 +43,7 @@ void IndexCapacity::Rehash(IndexShard* shard, uint32_t homes) {
 Status IndexCapacity::ReserveMore(IndexShard* shard, uint64_t rows) {
   const uint64_t wanted = shard->rows + rows;
   if (shard->IsRehashing()) {
-    // The growth that is under way gives space enough, or ends first.
+    // The growth under way gives enough space, or ends first.
     if (wanted <=
         RowsAtLoad(std::min<uint32_t>(shard->low_buckets, shard->high_buckets), kLoadFull)) {
       return OkStatus();
@@ -58,7 +58,7 @@ Status IndexCapacity::ReserveMore(IndexShard* shard, uint64_t rows) {
   if (wanted <= RowsAtLoad(buckets, kLoadMax)) return OkStatus();
   const double needed = static_cast<double>(wanted) / (kBucketEntries * kLoadMax);
   if (StartGrowing(shard, std::max(buckets * kGrowth, needed)).ok()) return OkStatus();
-  // Without memory to grow into, the array may fill up; then it takes what there is.
+  // Without memory to grow into, the array may fill up; then it takes any memory that is there.
   if (wanted <= RowsAtLoad(buckets, kLoadFull)) return OkStatus();
   return StartGrowing(shard, static_cast<double>(wanted) / (kBucketEntries * kLoadFull) + 1);
 }
@@ -74,7 +74,7 @@ Status IndexCapacity::ReserveRows(uint64_t rows) {
   return OkStatus();
 }
 
-// The shard will soon want to grow: from now on it is known how much memory that takes.
+// The shard will soon want to grow; from now on the memory for that is known.
 void IndexCapacity::NoteNear(IndexShard* shard) {
   const uint32_t buckets = shard->high_buckets;
   if (shard->rows < RowsAtLoad(buckets, kLoadNear)) return;

@@ -1,5 +1,5 @@
-// The capacity of the index: places for rows are reserved here before the rows are inserted, which
-// makes shards grow; shards that rows have left shrink.
+// The capacity of the index. Places for rows are reserved here before the rows are inserted, which
+// makes shards grow; shards with few rows shrink.
 #ifndef EMBANK_STORE_INDEX_INDEX_CAPACITY_H_
 #define EMBANK_STORE_INDEX_INDEX_CAPACITY_H_
 
@@ -17,25 +17,26 @@ namespace embank {
 // under its lock; ReserveRows takes the locks itself.
 class IndexCapacity {
  public:
-  // Both outlive it. The shards are those of the memory.
+  // Both outlive it. The shards are the memory's.
   IndexCapacity(IndexMemory* memory, std::span<IndexShard> shards)
       : memory_(memory), shards_(shards) {}
 
   // Makes sure that KeyIndex::Insert has a place for one row with this hash. kResourceExhausted:
   // there is no memory to grow into, or too many keys have their place in one part of the index;
-  // the rows of the shard are as they were.
+  // nothing was changed.
   Status ReserveOne(IndexShard* shard, KeyHash hash) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
-  // Makes sure that ReserveOne gives so many more rows of the shard a place. kResourceExhausted: no
+  // Makes sure that ReserveOne succeeds for so many more rows of the shard. kResourceExhausted: no
   // memory; then IndexMemory::wanted_bytes() says how much is missing.
   Status ReserveMore(IndexShard* shard, uint64_t rows)
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
-  // Makes sure that there are places for so many rows in all, in whatever order of their hashes
-  // they come. kResourceExhausted.
+  // Makes sure that there are places for so many rows in all, in any order of their hashes.
+  // kResourceExhausted.
   Status ReserveRows(uint64_t rows);
 
-  // A row has left the shard: goes on with a rehash, or begins to shrink an array that is sparse.
+  // Notes that a row was erased from the shard: continues a rehash, or begins to shrink a sparse
+  // array.
   void NoteErased(IndexShard* shard) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
-  // Many rows have left the shard: shrinks its array at once, as far as it goes.
+  // Notes that many rows were erased from the shard: shrinks its array at once, as far as possible.
   void ShrinkToRows(IndexShard* shard) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
 
  private:

@@ -31,7 +31,8 @@ IndexMemory::IndexMemory(MemoryBudget* budget, EpochTable* epochs, PagePool* pag
       shards_(shards) {}
 
 IndexMemory::~IndexMemory() {
-  // The memory itself goes with `addresses_`; nobody takes from the budget of a store that closes.
+  // The memory itself goes with `addresses_`; no other part takes from the budget of a store that
+  // closes.
   budget_->Release(bytes());
 }
 

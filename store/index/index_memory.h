@@ -22,43 +22,44 @@ namespace embank {
 // Thread-safe.
 class IndexMemory {
  public:
-  // Addresses for as much memory as the budget or the machine could give. kResourceExhausted.
+  // Reserves addresses for as much memory as the budget or the machine could give.
+  // kResourceExhausted.
   static StatusOr<AddressRange> ReserveAddresses(MemorySource* source, const MemoryBudget& budget);
 
-  // The arrays are those of `shards`. All of them, the budget, the epochs and the pool of pages for
-  // rows, whose empty pages may become the index's, outlive it.
+  // The arrays are those of `shards`. Shards, budget, epochs and the pool of pages for rows, whose
+  // empty pages may become the index's, outlive it.
   IndexMemory(MemoryBudget* budget, EpochTable* epochs, PagePool* pages, AddressRange addresses,
               std::span<const IndexShard> shards);
   ~IndexMemory();
   IndexMemory(const IndexMemory&) = delete;
   IndexMemory& operator=(const IndexMemory&) = delete;
 
-  // Where the arrays begin (store/index/bucket_array.h).
+  // The begin of the arrays (store/index/bucket_array.h).
   std::byte* base() const { return base_; }
 
   // Commits the memory of the smallest arrays, with which the shards begin. kResourceExhausted.
   Status CommitFirst();
-  // Commits memory for an array of `buckets`, and lets the shard begin to grow to it: no Release
-  // comes between the two. kResourceExhausted: the shard is as it was, and wanted_bytes() says how
+  // Commits memory for an array of `buckets`, and lets the shard begin to grow to it; no Release
+  // comes between the two. kResourceExhausted: the shard is unchanged, and wanted_bytes() says how
   // much is missing.
   Status Grow(IndexShard* shard, uint32_t buckets) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
-  // Gives memory that shrunken shards left back to the budget. Returns how many bytes. Waits for
+  // Gives memory that shrunken shards left back to the budget; returns the bytes. Waits for
   // readers: the caller is none.
   uint64_t Release();
 
-  // The bytes of memory taken.
+  // The bytes of committed memory.
   uint64_t bytes() const { return committed_bytes_.load(std::memory_order_relaxed); }
-  // Further memory leaves so many bytes of the budget to others.
+  // Further memory is taken only while so many bytes of the budget stay for others.
   void KeepFree(uint64_t bytes) { kept_free_bytes_.store(bytes, std::memory_order_relaxed); }
 
-  // An array of `buckets` will soon be wanted.
+  // Notes that an array of `buckets` will soon be needed.
   void NoteWanted(uint32_t buckets);
   // The bytes of memory that the next growth takes; 0 while none is near.
   uint64_t wanted_bytes() const { return wanted_bytes_.load(std::memory_order_relaxed); }
 
   // Whether any shard has found no memory to grow into.
   bool IsStarved() const;
-  // Rows have no memory to give up to the index, until one of its shards grows.
+  // Notes that rows have no memory to give up to the index, until one of its shards grows.
   void NoteExhausted() { is_exhausted_.store(true, std::memory_order_relaxed); }
   bool is_exhausted() const { return is_exhausted_.load(std::memory_order_relaxed); }
 

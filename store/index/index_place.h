@@ -8,8 +8,8 @@
 //            63                              31                 7         0
 //
 // The place grows with the hash, so that a logical range is one run of buckets. N may be any number
-// from 2^8 on: the products of two values of q are then at least 2^8 apart, so that no two of them
-// share home and tag, and place and N give q back.
+// from 2^8 on. The products of two values of q are then at least 2^8 apart, so that no two of them
+// share home and tag, and place and N determine q.
 #ifndef EMBANK_STORE_INDEX_INDEX_PLACE_H_
 #define EMBANK_STORE_INDEX_INDEX_PLACE_H_
 
@@ -49,7 +49,7 @@ struct IndexPlace {
     return (hash << kIndexShardBits) >> (64 - kQuotientBits);
   }
 
-  // An array has at least so many buckets.
+  // The least number of buckets of an array.
   static constexpr uint32_t kDroppedBits = kQuotientBits - kTagBits;
   static constexpr uint32_t kBucketsMin = 1u << kDroppedBits;
 

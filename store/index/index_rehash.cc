@@ -16,7 +16,7 @@ void IndexRehash::Step(uint32_t homes) {
   shard_->EndWrite();
 }
 
-// Asks for a home that the boundary will come to soon, and for where its entries go.
+// Prefetches a home that the boundary will reach soon, and the new places of its entries.
 void IndexRehash::PrefetchHomeAhead(uint32_t home) const {
   constexpr uint32_t kAhead = 2 * kStepHomes;
   const uint64_t low = shard_->low_buckets;
@@ -30,7 +30,8 @@ void IndexRehash::PrefetchHomeAhead(uint32_t home) const {
   __builtin_prefetch(array_.At(to + 1), 1);
 }
 
-// Moves the boundary over the next home. False: done, or an entry does not fit where it belongs.
+// Moves the boundary over the next home. False: the rehash is done, or an entry does not fit into
+// its new place.
 bool IndexRehash::MoveNextHome() {
   const uint32_t low = shard_->low_buckets;
   const uint32_t high = shard_->high_buckets;
@@ -50,7 +51,7 @@ bool IndexRehash::MoveNextHome() {
   return false;
 }
 
-// The entries of a home in the array that is left.
+// The entries of a home in the old array.
 size_t IndexRehash::EntriesOfHome(uint32_t home, HomeEntries* entries) const {
   const uint64_t boundary = shard_->boundary;
   const uint32_t from_buckets = shard_->growing ? shard_->low_buckets : shard_->high_buckets;
@@ -65,7 +66,7 @@ size_t IndexRehash::EntriesOfHome(uint32_t home, HomeEntries* entries) const {
       const uint64_t q = IndexPlace{home, TagOf(entry)}.Quotient(from_buckets);
       (*entries)[count] = {q, entry, {home + displacement, slot}};
       // The lowest homes have the same number in both arrays. An entry of the other array has its q
-      // on the other side of the boundary, and so has what it seems to be in this one.
+      // on the other side of the boundary, and so has the q that it seems to have in this one.
       if (shard_->growing == (q < boundary)) ++count;
     }
     if (Bucket::Passed(head) == 0) break;
@@ -73,8 +74,8 @@ size_t IndexRehash::EntriesOfHome(uint32_t home, HomeEntries* entries) const {
   return count;
 }
 
-// Moves the entries of a home in the array that is left to the other one. False: one does not fit;
-// then the boundary stands before it.
+// Moves the entries of a home from the old array to the new one. False: one does not fit; then the
+// boundary stays before it.
 bool IndexRehash::MoveHome(uint32_t home) {
   HomeEntries memory;
   const std::span entries = std::span(memory).first(EntriesOfHome(home, &memory));
@@ -82,8 +83,8 @@ bool IndexRehash::MoveHome(uint32_t home) {
   return MoveToHomes(entries, to_buckets) || MoveInOrder(entries, home, to_buckets);
 }
 
-// Moves entries that all find an empty slot in their new homes, as most do: nothing is pushed on.
-// False: one finds none, and nothing has moved.
+// Moves entries that all find an empty slot in their new homes, as most do, so that no entry moves
+// on. False: one finds none, and nothing has moved.
 bool IndexRehash::MoveToHomes(std::span<const PlacedEntry> entries, uint32_t to_buckets) {
   std::array<IndexPosition, kHomeEntriesMax> put;
   for (size_t i = 0; i < entries.size(); ++i) {
@@ -97,8 +98,8 @@ bool IndexRehash::MoveToHomes(std::span<const PlacedEntry> entries, uint32_t to_
   return true;
 }
 
-// Moves entries of a home in the order in which the boundary meets them, up to the first that does
-// not fit.
+// Moves entries of a home in the order in which the boundary reaches them, up to the first that
+// does not fit.
 bool IndexRehash::MoveInOrder(std::span<PlacedEntry> entries, uint32_t home, uint32_t to_buckets) {
   const bool growing = shard_->growing;
   std::sort(entries.begin(), entries.end(), [&](const PlacedEntry& a, const PlacedEntry& b) {
@@ -113,8 +114,8 @@ bool IndexRehash::MoveInOrder(std::span<PlacedEntry> entries, uint32_t home, uin
   return true;
 }
 
-// Moves entries of the same q, all or none: an entry alone to where it leaves space, more of them,
-// a rarity, as copies first.
+// Moves entries of the same q, all or none. A single entry may use the space that it leaves;
+// several, which is rare, are copied first.
 bool IndexRehash::MoveEqual(std::span<const PlacedEntry> equal, uint32_t from_home,
                             uint32_t to_buckets) {
   const auto to = IndexPlace::Of(equal[0].q, to_buckets);
@@ -131,7 +132,7 @@ bool IndexRehash::MoveEqual(std::span<const PlacedEntry> equal, uint32_t from_ho
   return false;
 }
 
-// False: not all find space, and none was put.
+// Returns false if not all find space; then none was put.
 bool IndexRehash::PutCopies(std::span<const PlacedEntry> entries, IndexPlace to) {
   for (size_t i = 0; i < entries.size(); ++i) {
     if (array_.Put(to, LocationOf(entries[i].entry))) continue;

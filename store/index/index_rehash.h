@@ -1,6 +1,6 @@
-// The rehash of a shard whose array grows or shrinks: its entries go from the one size of the array
-// to the other, home by home, each to the place that the other size gives it. Place and tag tell
-// the quotient of an entry, so that neither keys nor rows are looked at.
+// The rehash of a shard whose array grows or shrinks. Its entries move from one size of the array
+// to the other, home by home, each to its place in the other size. Place and tag determine the
+// quotient of an entry, so that no key and no row is read.
 //
 // The boundary of the shard (store/index/index_shard.h) says how far the rehash has come. Several
 // homes that are moved together are a rehash step.
@@ -24,18 +24,18 @@ class IndexRehash {
   IndexRehash(std::byte* base, IndexShard* shard) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex)
       : shard_(shard), array_(base, *shard) {}
 
-  // Moves up to `homes` homes. Fewer where the rehash ends before, or where a home's entries do not
-  // all find space: the next step tries that home again. No rehash: nothing is done.
+  // Moves up to `homes` homes. Moves fewer if the rehash ends before, or if a home's entries do not
+  // all find space: the next step tries that home again. Without a rehash it does nothing.
   void Step(uint32_t homes);
 
  private:
-  // An entry with the quotient that its place gives back.
+  // An entry and the quotient that its place determines.
   struct PlacedEntry {
     uint64_t q;
     uint64_t entry;
     IndexPosition seen;
   };
-  // The most entries that stand at a home and behind it.
+  // The most entries at a home and behind it.
   static constexpr size_t kHomeEntriesMax = size_t{kBucketEntries} * (kDisplacementMax + 1);
   using HomeEntries = std::array<PlacedEntry, kHomeEntriesMax>;
 

@@ -11,7 +11,7 @@ uint64_t IndexShard::RowsToForget() const {
   const uint32_t size = high_buckets.load(std::memory_order_relaxed);
   const uint64_t begin = RowsAtLoad(size, kLoadMax);
   if (IsRehashing() || rows < begin) return 0;
-  // All of them at half of what is left: what batches under way make comes on top.
+  // All shards' rows at half of the rest: batches under way add to that.
   const uint64_t half = (RowsAtLoad(size, kLoadFull) - begin) / 2;
   const double fullness =
       std::min(1.0, static_cast<double>(rows - begin) / static_cast<double>(half));

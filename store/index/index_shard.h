@@ -1,7 +1,6 @@
-// One shard of the index: its lock, how many rows it has, and by how many buckets its hashes have
-// their places.
+// One shard of the index: its lock, its number of rows, and the number of buckets of its places.
 //
-// Growing and shrinking move a boundary through the array, a few homes with each insertion: hashes
+// Growing and shrinking move a boundary through the array, a few homes with each insertion. Hashes
 // at or above it have their place by `high_buckets`, those below by `low_buckets`.
 //
 //   growing:   | low: N buckets ...... | free | high: N' > N buckets |   the boundary moves down
@@ -27,22 +26,22 @@ struct alignas(64) IndexShard {
   std::atomic<uint32_t> high_buckets{0};
   std::atomic<uint64_t> boundary{0};    // of q; low_buckets == high_buckets: no matter
   std::atomic<bool> is_starved{false};  // the last growth found no memory
-  std::atomic<bool> is_near{false};     // it was nearly full enough to grow, and has not grown
+  std::atomic<bool> is_near{false};     // it was nearly full enough to grow, but has not grown
   uint32_t number = 0;
-  alignas(64) Mutex mutex;  // apart from what readers read
+  alignas(64) Mutex mutex;  // on cache lines apart from the readers' data
   uint64_t rows EMBANK_GUARDED_BY(mutex) = 0;
-  uint64_t near_rows EMBANK_GUARDED_BY(mutex) = 0;  // from so many rows on ReserveMore is asked
-  bool growing EMBANK_GUARDED_BY(mutex) = false;    // where the boundary goes: down, else up
+  uint64_t near_rows EMBANK_GUARDED_BY(mutex) = 0;  // from so many rows on ReserveMore is called
+  bool growing EMBANK_GUARDED_BY(mutex) = false;    // the boundary moves down, else up
 
   // ---- with or without the lock: as things stand ----
 
-  // Where a hash of the shard belongs.
+  // The place of a hash of the shard.
   IndexPlace PlaceOf(KeyHash hash) const {
     const uint64_t q = IndexPlace::QuotientOf(hash);
     const bool high = q >= boundary.load(std::memory_order_relaxed);
     return IndexPlace::Of(q, (high ? high_buckets : low_buckets).load(std::memory_order_relaxed));
   }
-  // How many buckets the hashes are spread over.
+  // The number of buckets for the hashes.
   uint32_t buckets() const {
     return std::max(low_buckets.load(std::memory_order_relaxed),
                     high_buckets.load(std::memory_order_relaxed));
@@ -52,7 +51,7 @@ struct alignas(64) IndexShard {
     return low_buckets.load(std::memory_order_relaxed) !=
            high_buckets.load(std::memory_order_relaxed);
   }
-  // Whether so many more rows may need memory that nobody has reserved. A hint: where growth is
+  // Whether so many more rows may need memory that is not reserved yet. A hint: where growth is
   // near, the batches of four threads still fit.
   bool MayNeedMemory(uint64_t more_rows) const {
     if (is_starved.load(std::memory_order_relaxed)) return true;
@@ -61,17 +60,17 @@ struct alignas(64) IndexShard {
 
   // ---- under the lock ----
 
-  // After a reservation: how many rows, of whatever shards, have to go for one that this shard
-  // takes, because it had no memory to grow into. The fuller, the more; 0: it is not full.
+  // After a reservation: the number of rows, of any shards, to forget for one that this shard takes
+  // because it had no memory to grow into. The fuller the shard, the more; 0: it is not full.
   uint64_t RowsToForget() const EMBANK_SHARED_LOCKS_REQUIRED(mutex);
 
-  // The shard begins, empty, as the one with this number.
+  // Begins the shard, empty, with this number.
   void Begin(uint32_t shard_number) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex);
-  // The boundary is to move through the array, at first before none of its entries. The memory for
+  // Begins to move the boundary through the array, from before all of its entries. The memory for
   // `buckets` is there.
   void BeginGrowing(uint32_t buckets) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   void BeginShrinking(uint32_t buckets) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex);
-  // Readers that find nothing between these two look again.
+  // A reader that finds nothing between these two looks again.
   void BeginWrite() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     EMBANK_CHECK(seq.load(std::memory_order_relaxed) % 2 == 0);
     seq.fetch_add(1, std::memory_order_relaxed);

@@ -1,4 +1,4 @@
-// How large the arrays of the index's shards are, and when they grow and shrink.
+// The sizes of the arrays of the index's shards: when they grow and shrink.
 #ifndef EMBANK_STORE_INDEX_INDEX_SIZES_H_
 #define EMBANK_STORE_INDEX_INDEX_SIZES_H_
 
@@ -12,7 +12,7 @@
 
 namespace embank {
 
-// Buckets by which each shard's array grows with one huge page: 2 MiB / (64 shards x 64 B) = 512.
+// Each shard's array grows by so many buckets with one huge page: 2 MiB / (64 shards x 64 B) = 512.
 inline constexpr uint32_t kPageBuckets =
     static_cast<uint32_t>(kHugePageBytes / (kIndexShardCount * sizeof(Bucket)));
 // One huge page.
@@ -20,27 +20,28 @@ inline constexpr uint32_t kBucketsMin = kPageBuckets - kPadBuckets;
 inline constexpr uint32_t kBucketsMax = (1u << 24) - kPadBuckets;
 static_assert(kBucketsMin >= IndexPlace::kBucketsMin);
 
-// Grown by a quarter at four fifths full, so that an entry has at most 64 / (7 * 0.64) = 14.3
-// bytes. A sixth of the entries then stand behind their home.
+// An array grows by a quarter when it is four fifths full, so that an entry has at most 64 / (7 *
+// 0.64) = 14.3 bytes. A sixth of the entries are then displaced.
 inline constexpr double kLoadMax = 0.80;
 inline constexpr double kGrowth = 1.25;
-// Halved at a quarter full, to a half full.
+// An array is halved when it is a quarter full, and is half full then.
 inline constexpr double kLoadMin = 0.25;
 
-// Where an array may have to grow soon: an eighth of its rows later. From here on memory is sought.
+// From this load on an array may have to grow soon, an eighth of its rows later, and memory is
+// sought.
 inline constexpr double kLoadNear = 0.70;
-// Where an array that has no memory to grow by a quarter grows by as little as it can. Up to here
-// places are promised: among a million buckets one may have no position for an entry a little
-// further on.
+// From this load on an array without memory for a quarter more grows by as little as it can. Up to
+// it places are promised: a little further on, one of a million buckets may have no position for an
+// entry.
 inline constexpr double kLoadFull = 0.83;
 
-// From this load on a place without a position lets the array grow. Keys that are hashed meet no
-// such place below it; keys that were made to share one are refused, and take no memory.
+// From this load on a place without a position lets the array grow. Below it, hashed keys meet no
+// such place; keys that were chosen to share one are refused, and take no memory.
 inline constexpr double kLoadOfFullPlace = 0.5;
 
 // Homes moved per insertion: N / 6 insertions finish a growth, and add 1 / (6 * 7) = 2.4 % of load.
 inline constexpr uint32_t kStepHomes = 6;
-// More homes than there are: the step ends the rehash.
+// A number of homes beyond any array: the step ends the rehash.
 inline constexpr uint32_t kAllHomes = 2 * kBucketsMax;
 
 inline uint64_t RowsAtLoad(uint32_t buckets, double load) {
@@ -57,7 +58,7 @@ inline uint64_t BytesFor(uint32_t buckets) {
   return RoundUp(uint64_t{buckets} + kPadBuckets, kPageBuckets) / kPageBuckets * kHugePageBytes;
 }
 
-// The mean and five standard deviations, exceeded once in a million.
+// The mean and five standard deviations: exceeded once in a million.
 inline uint64_t RowsOfFullestShard(uint64_t rows) {
   const double mean = static_cast<double>(rows) / kIndexShardCount;
   return static_cast<uint64_t>(std::ceil(mean + 5.0 * std::sqrt(mean)));
@@ -73,10 +74,10 @@ inline uint64_t IndexBytesMax(uint64_t rows) {
   return BytesFor(buckets);
 }
 
-// The bytes with which an index of `rows` rows manages where there is no more memory.
+// The bytes with which an index of `rows` rows works where there is no more memory.
 inline uint64_t IndexBytesMin(uint64_t rows) {
   const auto fullest = static_cast<double>(RowsOfFullestShard(rows));
-  // A page more for the shard that is the first to have no position for an entry.
+  // One more page, for the shard that is the first to have no position for an entry.
   return BytesFor(FillPages(fullest / (kBucketEntries * kLoadFull) + 1)) + kHugePageBytes;
 }
 

@@ -11,8 +11,8 @@
 namespace embank {
 namespace {
 
-// Calls visit(position, location) for the entries of some buckets; the rows of the next buckets are
-// asked for meanwhile.
+// Calls visit(position, location) for the entries of some buckets; prefetches the rows of the next
+// buckets meanwhile.
 template <typename Visit>
 void VisitBuckets(const BucketArray& array, RowAddresses rows, uint32_t begin, uint32_t end,
                   Visit visit) {
@@ -173,7 +173,7 @@ void KeyIndex::VisitHashes(Shard* shard, KeyHash first, KeyHash last,
   const bool split = first_q < boundary && boundary <= last_q;
   const uint32_t low_end = home(split ? boundary - 1 : last_q) + kPadBuckets + 1;
   visit_buckets(home(first_q), low_end);
-  // Hashes that the boundary parts are two runs, which may overlap.
+  // Hashes on both sides of the boundary are two runs, which may overlap.
   if (split) visit_buckets(std::max(low_end, home(boundary)), home(last_q) + kPadBuckets + 1);
 }
 

@@ -1,5 +1,5 @@
-// The one index of the store: (table, key) -> location of the row's home. Keys are not kept in it:
-// the key and table are verified in the row.
+// The one index of the store: (table, key) -> location of the row. It does not keep keys: key and
+// table are verified in the row.
 //
 //   hash:   | shard 6 | quotient bits q 32               | not used 26 |
 //            63        57                                 25            0
@@ -62,29 +62,29 @@ class KeyIndex {
 
   static uint32_t ShardOf(KeyHash hash) { return static_cast<uint32_t>(hash >> (64 - kShardBits)); }
   Shard* shard(uint32_t i) { return &shards_[i]; }
-  // The memory of the index, and what wants more of it.
+  // The memory of the index.
   IndexMemory* memory() { return &memory_; }
   const IndexMemory* memory() const { return &memory_; }
-  // Where places for rows are reserved.
+  // Reserves places for rows.
   IndexCapacity* capacity() { return &capacity_; }
 
   // ---- reading, with or without the lock; without it inside an EpochTable::Guard ----
 
-  // Where a search begins, as things stand.
+  // Where a search begins at this moment.
   Probe ProbeOf(KeyHash hash) const {
     const Shard& shard = shards_[ShardOf(hash)];
     const IndexPlace place = shard.PlaceOf(hash);
     return {ArrayOf(shard).At(place.home), place.tag};
   }
 
-  // Which entries of the probes' buckets carry their tags, as TagMatcher says it.
+  // Tells which entries of the probes' buckets have their tags, as TagMatcher does.
   void MatchTags(std::span<const Probe> probes, uint8_t* masks) const {
     match_tags_(probes, masks);
   }
 
-  // The first of those, or none. A hint: `Find` decides.
+  // The first of those entries, or none. A hint: `Find` decides.
   static Match FirstMatch(const Probe& probe, uint32_t mask) {
-    // More than one round only where the tag is that of empty entries.
+    // More than one round is needed only if the tag is that of empty entries.
     for (; mask != 0; mask &= mask - 1) {
       const auto& word = probe.bucket->words[1 + std::countr_zero(mask)];
       const uint64_t seen = word.load(std::memory_order_relaxed);
@@ -93,37 +93,38 @@ class KeyIndex {
     return {};
   }
 
-  // The row's entry as of some moment during the call, or none; waits while the place is written.
-  // An entry of another tier than DRAM may, one in 2^24, be that of another row (VisitMatches).
+  // Returns the row's entry at some moment during the call, or none. Waits while the place is
+  // written. An entry of another tier than DRAM may, one in 2^24, be that of another row
+  // (VisitMatches).
   Match Find(const RowId& id) const;
 
   // ---- writing, under the shard's lock ----
 
-  // The row's entry, or none, given a guess that changes since may have outdated.
+  // Returns the row's entry, or none, given a guess that later changes may have outdated.
   Match Confirm(const Match& guess, const RowId& id) const {
     const bool holds = guess.any() && ArrayOf(shards_[ShardOf(id.hash)]).Reaches(guess) &&
                        guess.IsCurrent() && MayBe(guess.location(), id);
     return holds ? guess : Find(id);
   }
 
-  // Adds a row that is not there and whose header is written, after IndexCapacity::ReserveOne with
-  // its hash.
+  // Adds a row that is not in the index and whose header is written, after
+  // IndexCapacity::ReserveOne with its hash.
   void Insert(Shard* shard, KeyHash hash, Location location)
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
 
-  // Moves the row that `match` names, found under the lock; its match there.
+  // Moves the row of `match`, which was found under the lock; returns its new match.
   Match Move(Shard* shard, KeyHash hash, const Match& match, Location location)
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
 
-  // Calls visit(match) for the entries that may be the row's, until it says that one is.
+  // Calls visit(match) for the entries that may be the row's, until one call returns true.
   void VisitMatches(Shard* shard, const RowId& id, FunctionRef<bool(const Match&)> visit)
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
 
-  // Takes out the row that `match` names, found under the lock.
+  // Removes the row of `match`, which was found under the lock.
   void Erase(Shard* shard, KeyHash hash, const Match& match)
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
 
-  // Calls `erases` for every row in the shard, and takes out those for which it says true.
+  // Calls `erases` for every row in the shard, and removes those for which it returns true.
   void EraseRows(Shard* shard, FunctionRef<bool(Location)> erases)
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
 
@@ -137,8 +138,8 @@ class KeyIndex {
 
   BucketArray ArrayOf(const Shard& shard) const { return {memory_.base(), shard}; }
   Match FindAt(const Shard& shard, IndexPlace place, const RowId& id, bool* changed) const;
-  // Whether a row at this location may be the one that is sought. Only the record of a row that is
-  // not in memory can tell.
+  // Whether the row at this location may be the wanted one. If it is not in memory, only its record
+  // can tell.
   bool MayBe(Location location, const RowId& id) const {
     if (location.IsInLog()) return true;
     const auto* const header = reinterpret_cast<const RowHeader*>(tier_->Row(location));

@@ -9,7 +9,7 @@
 namespace embank {
 namespace {
 
-// Tags stand inverted in the buckets, as all of an entry.
+// Tags are inverted in the buckets, like all of an entry.
 uint64_t InvertedTag(const Probe& probe) { return ~probe.tag & ((1u << kTagBits) - 1); }
 
 void MatchScalar(std::span<const Probe> probes, uint8_t* matches) {

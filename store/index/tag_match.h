@@ -1,5 +1,5 @@
-// Which entries of a bucket carry a tag: by the widest instructions of the machine, chosen at run
-// time.
+// Finds the entries of a bucket that have a tag, by the widest instructions of the machine, chosen
+// at run time.
 #ifndef EMBANK_STORE_INDEX_TAG_MATCH_H_
 #define EMBANK_STORE_INDEX_TAG_MATCH_H_
 
@@ -10,13 +10,13 @@
 
 namespace embank {
 
-// What a search looks for, and where.
+// A bucket to search, and the tag to search for.
 struct Probe {
   const Bucket* bucket;
   uint32_t tag;
 };
 
-// For each probe, bit s set if entry s of its bucket carries its tag (an empty entry may match).
+// Sets, for each probe, bit s if entry s of its bucket has its tag (an empty entry may match).
 using TagMatcher = void (*)(std::span<const Probe> probes, uint8_t* matches);
 
 struct TagMatcherChoice {
@@ -27,7 +27,7 @@ struct TagMatcherChoice {
 // The matcher for this machine: "avx512", "avx2", "neon" or "scalar".
 const TagMatcherChoice& BestTagMatcher();
 
-// All that this machine can run, the scalar one first; for tests.
+// All matchers that this machine can run, the scalar one first; for tests.
 std::span<const TagMatcherChoice> TagMatchers();
 
 }  // namespace embank

@@ -54,7 +54,7 @@ uint64_t RowsForHitRatio(uint64_t rows, double zipf_exponent, double hit_ratio) 
   if (rows == 0 || hit_ratio <= 0) return 0;
   const std::vector<RankGroup> groups = GroupsOf(rows, zipf_exponent);
   double high = 1;
-  // Each row has been looked up many times by then, whatever the skew; more would be infinity.
+  // Each row has been looked up many times by then, with any skew; more would be infinity.
   while (high < 1e30 && CachedAfter(groups, high).hit_ratio < hit_ratio) high *= 2;
   double low = high / 2;
   for (int i = 0; i < 40; ++i) {

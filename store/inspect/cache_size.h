@@ -1,4 +1,4 @@
-// How many rows have to be in memory for a wanted share of lookups to find theirs there.
+// The number of rows that have to be in memory for a wanted hit ratio.
 #ifndef EMBANK_STORE_INSPECT_CACHE_SIZE_H_
 #define EMBANK_STORE_INSPECT_CACHE_SIZE_H_
 

@@ -40,7 +40,7 @@ Estimate EstimateInMemory(const StoreOptions& options, const RowsByClass& rows_b
     estimate.slab_bytes += DivideUp(taken, slots) * DramTier::kPageBytes;
   }
   estimate.index_bytes = IndexBytesMax(rows);
-  // Page records depend on the budget, which is what is asked for: 32 bytes for 2 MiB.
+  // The records of pages depend on the budget, which is the result: 32 bytes for 2 MiB.
   const uint64_t rows_and_index = estimate.slab_bytes + estimate.index_bytes;
   estimate.fixed_bytes =
       kStoreFixedBytes + tables * kTableFixedBytes + forgetters * RowForgetter::kFixedBytes +
@@ -51,7 +51,7 @@ Estimate EstimateInMemory(const StoreOptions& options, const RowsByClass& rows_b
   return estimate;
 }
 
-// What a log charges for the block of headers, its buffers and its lists of reads.
+// The bytes that a log charges for the block of headers, its buffers and its lists of reads.
 uint64_t LogBufferBytes(const RowLogOptions& log) {
   return AlignedBuffer::ChargedBytes(kBlockBytes) +
          log.buffers * AlignedBuffer::ChargedBytes(log.buffer_bytes + 2 * kBufferOverhangBytes) +
@@ -100,8 +100,8 @@ uint64_t FixedBytesWithLog(const StoreOptions& options, const RowsByClass& rows_
   return bytes + IndexLeavesBytes(options.dram_bytes);
 }
 
-// What is fixed grows with dram_bytes, by a quarter of it: tried again with what came out until
-// that is enough.
+// The fixed part grows with dram_bytes, by a quarter of it. So the sum is repeated with its own
+// result until that is enough.
 Estimate EstimateWithLog(StoreOptions options, const RowsByClass& rows_by_class, uint64_t rows,
                          uint64_t tables, uint64_t rows_in_dram) {
   Estimate estimate;
@@ -153,7 +153,7 @@ StatusOr<Estimate> EstimateForHitRatio(const StoreOptions& options,
   if (options.path.empty()) {
     return InvalidArgumentError("path: there is none in options; without one all rows are in DRAM");
   }
-  // NaN is in no range.
+  // NaN is out of every range.
   if (!(zipf_exponent >= 0 && zipf_exponent <= kZipfExponentMax)) {
     return InvalidArgumentError(
         StrCat("zipf_exponent: ", zipf_exponent, "; 0 to ", kZipfExponentMax));

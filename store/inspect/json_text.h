@@ -1,4 +1,4 @@
-// Text as JSON has it.
+// Text in JSON syntax.
 #ifndef EMBANK_STORE_INSPECT_JSON_TEXT_H_
 #define EMBANK_STORE_INSPECT_JSON_TEXT_H_
 
@@ -10,13 +10,13 @@
 
 namespace embank {
 
-// A JSON string, quotes included, of bytes that may be anything: what is no UTF-8 becomes U+FFFD.
+// Returns a JSON string, quotes included, of any bytes: bytes that are no UTF-8 become U+FFFD.
 std::string JsonString(std::string_view bytes);
 
 // A JSON array of strings.
 std::string JsonStrings(std::span<const std::string> strings);
 
-// A JSON array of what `format` makes of each.
+// Returns a JSON array of format(thing) for each thing.
 template <typename Things, typename Format>
 std::string JsonArray(const Things& things, Format format) {
   return StrCat("[",

@@ -16,7 +16,7 @@ struct MemoryReport {
   uint64_t used_bytes;
   uint64_t fixed_bytes;
   uint64_t index_bytes;
-  uint64_t rows_bytes;   // headers, vectors and padding of rows that live
+  uint64_t rows_bytes;   // headers, vectors and padding of living rows
   uint64_t state_bytes;  // their optimizer state
   uint64_t slack_bytes;  // slab memory without a living row
   uint64_t huge_pages_refused_bytes;

@@ -13,8 +13,8 @@ constexpr const char* kVerbNames[kTableVerbs] = {"lookup", "upsert", "gradients"
                                                  "prefetch"};
 constexpr const char* kOutcomeNames[] = {"found", "created", "absent", "refused", "data_loss"};
 
-// A label value: backslash and quote escaped; names have no newlines. The format is UTF-8: of a
-// byte that is none, as older stores may have, its number stands there, "\xff" as a value.
+// Writes a label value: backslash and quote are escaped; names have no newlines. The format is
+// UTF-8: bytes that are none, in names of older stores, become numbers like "\xff".
 std::string Escape(std::string_view name) {
   std::string escaped;
   while (!name.empty()) {
@@ -30,7 +30,7 @@ std::string Escape(std::string_view name) {
   return escaped;
 }
 
-// All nine decimals: a rounded counter would stand still and jump.
+// All nine decimals, because a rounded counter would stand still and jump.
 std::string Seconds(uint64_t nanoseconds) {
   constexpr uint64_t kNsPerSecond = 1'000'000'000;
   return StrCat(nanoseconds / kNsPerSecond, ".", Dec(nanoseconds % kNsPerSecond, 9));

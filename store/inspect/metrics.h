@@ -1,4 +1,4 @@
-// A store's insight as text: Prometheus metrics and JSON.
+// Metrics of a store as text: Prometheus and JSON.
 #ifndef EMBANK_STORE_INSPECT_METRICS_H_
 #define EMBANK_STORE_INSPECT_METRICS_H_
 
@@ -10,7 +10,7 @@
 
 namespace embank {
 
-// Counters and gauges in the Prometheus text format 0.0.4 (docs/metrics.md). Thread-safe.
+// Returns counters and gauges in the Prometheus text format 0.0.4 (docs/metrics.md). Thread-safe.
 std::string FormatMetrics(const Store& store);
 
 // {"dram": {...}}, all in bytes. Thread-safe.

@@ -25,12 +25,12 @@ namespace {
 
 constexpr uint64_t kWriteBytes = uint64_t{1} << 20;
 
-// Whether it tells something of the source; else the repair was hindered.
+// Whether an error is about the source; otherwise it hinders the repair.
 bool IsOfTheSource(const Status& status) {
   return IsDataLoss(status) || IsNotFound(status) || IsOutOfRange(status) || IsUnavailable(status);
 }
 
-// What is in the target, whose files are removed unless it becomes a store.
+// The target directory of a repair. Its files are removed unless it becomes a store.
 class RepairTarget {
  public:
   RepairTarget(FileSystem* files, const std::string& path) : files_(files), path_(path) {}
@@ -39,7 +39,7 @@ class RepairTarget {
     EMBANK_ASSIGN_OR_RETURN(directory_, CheckpointDirectory::OpenVacant(files_, path_));
     return OkStatus();
   }
-  // A file of so many bytes, as far as the space can be taken ahead.
+  // Makes a file of so many bytes, preallocated if possible.
   StatusOr<std::unique_ptr<File>> Make(const std::string& name, uint64_t bytes) {
     std::string made = name;
     made_.reserve(made_.size() + 1);
@@ -51,7 +51,7 @@ class RepairTarget {
     if (!IsUnimplemented(taken)) EMBANK_RETURN_IF_ERROR(taken);
     return file;
   }
-  // Of the file that was made last.
+  // Removes the file that was made last.
   Status RemoveLast() {
     EMBANK_RETURN_IF_ERROR(directory_->files()->Remove(made_.back()));
     made_.pop_back();
@@ -63,7 +63,7 @@ class RepairTarget {
     draft_ = ManifestName(manifest.checkpoint) + ".new";
     return directory_->Keep(manifest, &in_doubt_);
   }
-  // Behind an error. What a crash may still turn into the store stays.
+  // Cleans up after an error. A file that a crash may still turn into a store stays.
   void Remove() {
     if (in_doubt_) return;
     try {
@@ -72,7 +72,7 @@ class RepairTarget {
         if (removed.ok()) continue;
         Log(LogLevel::kWarning, StrCat("left by a repair: ", removed.ToString()));
       }
-      // It stays where memory was missing in the midst of its replacement.
+      // The file stays if memory was missing while it was replaced.
       if (!draft_.empty()) directory_->files()->Remove(draft_).IgnoreError();
       directory_->Abandon();
     } catch (const std::bad_alloc&) {
@@ -88,7 +88,7 @@ class RepairTarget {
   bool in_doubt_ = false;
 };
 
-// The tables of a checkpoint, and what becomes of their rows.
+// The tables of a checkpoint, and the counts of their rows.
 class RepairTally {
  public:
   RepairTally(const Manifest& manifest, RepairReport* report)
@@ -102,7 +102,7 @@ class RepairTally {
     }
   }
 
-  // How a whole record is no row of the checkpoint; "": it is one.
+  // Says why a whole record is no row of the checkpoint; "": it is one.
   std::string Contradiction(const RecordHeader& record, uint32_t row_class) const {
     const auto found = places_.find(record.table);
     if (record.row_class != row_class || found == places_.end() ||
@@ -142,7 +142,7 @@ class RepairTally {
     size_t place;  // in the report
   };
 
-  // The one whose rows are of the class; kNoTable: there are several.
+  // Returns the table whose rows are of the class; kNoTable: there are several.
   TableId OnlyTableOf(uint32_t row_class) const {
     TableId only = kNoTable;
     for (const auto& [id, place] : places_) {
@@ -153,7 +153,7 @@ class RepairTally {
     return only;
   }
 
-  // Where a row more is told: with one of the last losses, if it is like it.
+  // Adds one more lost row: to one of the last losses, if that has the same cause.
   RepairLoss* LossOf(const std::string& file, const std::string& what, const std::string& table,
                      bool has_key) {
     constexpr size_t kLooksBackMax = 8;
@@ -182,7 +182,7 @@ class RepairTally {
   RepairLoss untold_;  // the last of those for which the report has no place
 };
 
-// One segment: what of its rows can be read, and the segment of the target with them.
+// One segment: its readable rows, and the segment of the target with them.
 class SegmentRepair {
  public:
   SegmentRepair(const SegmentRows& rows, SegmentReader* reader, RepairTally* tally)
@@ -194,7 +194,7 @@ class SegmentRepair {
         keys_(rows.used_slots),
         tables_(rows.used_slots, kNoTable) {}
 
-  // Reads the rows that can be read, and counts the others. Statuses of what hinders.
+  // Reads the readable rows, and counts the others. Returns the status of an error that hinders it.
   Status Read() {
     if (!rows_.keys.empty()) owners_ = {rows_.keys, rows_.tables};
     Status opened = reader_->Open(rows_);
@@ -223,8 +223,8 @@ class SegmentRepair {
     return OkStatus();
   }
 
-  // Writes those that were read, durably but for its name; nothing, if there are none. `*saved` is
-  // what a manifest says of them.
+  // Writes the rows that were read, durably except the file's name; nothing if there are none.
+  // *saved describes them for a manifest.
   Status Write(RepairTarget* target, std::vector<SegmentRows>* saved, uint64_t* written_bytes) {
     if (end_ == 0) return OkStatus();
     EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<File> file,
@@ -259,12 +259,12 @@ class SegmentRepair {
   }
 
  private:
-  // Of the header and so many slots.
+  // Returns the bytes of the header and so many slots, in whole blocks.
   uint64_t ImageBytes(uint32_t slots) const {
     return RoundUp(geometry_.OffsetOf(slots), kBlockBytes);
   }
 
-  // The footer says whose the slots are, or the manifest; else only records do.
+  // Owners come from the footer or the manifest, else only from records.
   Status FindOwners() {
     const StatusOr<SegmentFooter> footer = reader_->ReadFooter();
     if (footer.ok() && footer->keys.size() >= rows_.used_slots) owners_ = *footer;
@@ -299,7 +299,7 @@ class SegmentRepair {
   void Lose(uint32_t slot, const std::string& what) {
     tally_->Lose(name_, what, rows_.header.row_class, OwnerOf(slot));
   }
-  // All that live from a slot on.
+  // Lists all living records from a slot on.
   void LoseFrom(uint32_t first, std::string_view what) {
     for (uint32_t slot = first; slot < rows_.used_slots; ++slot) {
       if (HasBit(rows_.bits, slot)) Lose(slot, std::string(what));
@@ -356,7 +356,7 @@ class Repair {
     }
     const Status newest = kept[0].manifest.status();
     const bool is_newest = newest.ok() && !options_.previous;
-    // Nothing is told of the source by an error that is not its own.
+    // An error of the target tells nothing about the source.
     if (!newest.ok() && !IsOfTheSource(newest)) return newest;
     if (!is_newest && kept.size() == 1) {
       if (!newest.ok()) return newest;
@@ -413,7 +413,7 @@ class Repair {
     return CancelledError("repair was cancelled by its progress function");
   }
 
-  // No row depends on it.
+  // Heat costs no row.
   Status SaveHeat(const Manifest& manifest, Manifest* repaired) {
     if (manifest.heat.bytes == 0) return OkStatus();
     const std::string name = HeatName(manifest.checkpoint);
@@ -428,7 +428,8 @@ class Repair {
     return OkStatus();
   }
 
-  // Durably, but for the name. *lost: why there is no copy, which is the source's fault.
+  // Copies heat durably, except the file's name. *lost: why there is no copy; that is the source's
+  // fault.
   Status CopyHeat(const HeatFile& heat, const std::string& name, Status* lost) {
     const auto from = source_->files()->Open(name, FileAccess::kRead, FileCaching::kDirect);
     const StatusOr<uint64_t> size_bytes =

@@ -1,4 +1,4 @@
-// Saves what can still be read of a damaged store into a new one.
+// Saves the readable rows of a damaged store into a new one.
 //
 //   source:  manifest     segment: footer, records     heat
 //               |                        |               |
@@ -9,9 +9,9 @@
 //            of these rows  each record in its slot,
 //                           a new footer
 //
-// A record keeps its place, and the target the source's id: so its bytes, checksum included, are
-// those of the source. What else there is of the source is not needed: a row is its record, and
-// which rows there are the manifest says.
+// A record keeps its place, and the target has the id of the source. So the bytes of a record,
+// checksum included, stay the same. Nothing else of the source is needed: a row is its record, and
+// the manifest says which rows exist.
 #ifndef EMBANK_STORE_INSPECT_REPAIR_H_
 #define EMBANK_STORE_INSPECT_REPAIR_H_
 
@@ -27,22 +27,25 @@ namespace embank {
 
 struct RepairOptions {
   std::string directory;
-  std::string target;     // that does not exist, or is empty; not within the directory
-  bool previous = false;  // saves the last checkpoint but one, as if the last had not been
+  std::string target;     // must not exist, or be empty; not within the directory
+  bool previous = false;  // saves the checkpoint before the last one
 };
 
-// Told how many segments of how many are done; false: stop.
+// Reports that `done` of `total` segments are done; returns false to stop.
 using RepairProgress = FunctionRef<bool(uint64_t, uint64_t)>;
 
 // Makes a store of the newest checkpoint whose manifest can be read, with those of its rows whose
-// records are whole; once it returns OK the target is durable, and has that one checkpoint.
-// Writes nothing into the source, which may be open read-only. Memory: the manifests, a segment and
-// its footer, and what is lost. Reads that fail count as damage. kDataLoss: no manifest can be
-// read; kNotFound: there is no store; kUnavailable: it is open to be changed, or the target's
-// device fails; kFailedPrecondition: it is of a newer format, or has no previous checkpoint;
-// kAlreadyExists: the target is not empty; kCancelled; kPermissionDenied, kResourceExhausted. Then
-// what was made is removed; only what fails after the manifest got its name stays, and may turn out
-// to be the store. std::bad_alloc leaves it only before anything is made.
+// records are whole. The target is durable when it returns OK, and has that one checkpoint. Writes
+// nothing into the source, which may be open read-only. A read that fails counts as damage. Memory:
+// the manifests, a segment and its footer, and the losses. After an error it removes what it made.
+// Only files of an error behind the manifest's rename stay, and may turn out to be the store.
+// Throws std::bad_alloc only before anything is made.
+// kDataLoss: no manifest can be read.
+// kNotFound: there is no store.
+// kUnavailable: it is open to be changed, or the target's device fails.
+// kFailedPrecondition: it has a newer format, or no previous checkpoint.
+// kAlreadyExists: the target is not empty.
+// kCancelled, kPermissionDenied, kResourceExhausted.
 StatusOr<RepairReport> RepairStore(FileSystem* files, const RepairOptions& options,
                                    RepairProgress progress);
 

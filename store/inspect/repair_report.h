@@ -15,9 +15,9 @@ namespace embank {
 struct RepairLoss {
   std::string file;   // in the source's directory
   std::string what;   // why
-  std::string table;  // empty: nobody knows whose they are
+  std::string table;  // empty: the tables are unknown
   uint64_t rows = 0;
-  std::vector<Key> keys = {};  // those that are known; at most kKeysOfLossMax, then another loss
+  std::vector<Key> keys = {};  // the known ones; at most kKeysOfLossMax, then another loss
 };
 
 inline constexpr uint64_t kKeysOfLossMax = 64;
@@ -26,13 +26,13 @@ inline constexpr uint64_t kLossesToldMax = 10'000;
 struct RepairedTable {
   std::string name;
   uint64_t rows_saved = 0;
-  uint64_t rows_lost = 0;  // that are known to be its own
+  uint64_t rows_lost = 0;  // known to be the table's
 };
 
 struct RepairReport {
   std::string directory;
   std::string target;
-  uint32_t checkpoint = 0;  // the one that was saved
+  uint32_t checkpoint = 0;  // the checkpoint that was saved
   bool is_newest = true;
   std::string newest_lost = {};  // why the newest one could not be saved; "": it could
   uint64_t rows_saved = 0;
@@ -44,11 +44,11 @@ struct RepairReport {
   uint64_t segments = 0;                // of the checkpoint
   uint64_t written_bytes = 0;
 
-  // Whether the target has all that the newest checkpoint had.
+  // Whether the target has everything that the newest checkpoint had.
   bool is_whole() const { return newest_lost.empty() && rows_lost == 0 && heat_lost.empty(); }
 };
 
-// As JSON; docs/verify.md lists the fields.
+// Returns the report as JSON; docs/verify.md lists the fields.
 std::string FormatRepairReport(const RepairReport& report);
 
 }  // namespace embank

@@ -39,7 +39,7 @@ Status TakeTables(const Manifest& manifest, Survey* survey) {
   return OkStatus();
 }
 
-// Whose rows the segment has, as its footer or the manifest says.
+// Counts the rows of a segment by table, from its footer or the manifest.
 Status CountRows(const SegmentRows& rows, SegmentReader* reader,
                  std::map<TableId, uint64_t>* counts) {
   std::span<const TableId> tables = rows.tables;
@@ -115,7 +115,7 @@ StatusOr<Survey> SurveyOnce(FileSystem* files, const CheckpointDirectory& direct
 }  // namespace
 
 StatusOr<Survey> SurveyStore(FileSystem* files, const std::string& path) {
-  // One takes milliseconds, a checkpoint its syncs.
+  // A survey takes milliseconds; a checkpoint takes as long as its syncs.
   constexpr int kTriesMax = 16;
   EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<CheckpointDirectory> directory,
                           CheckpointDirectory::OpenUnlocked(files, path, "directory"));

@@ -1,4 +1,4 @@
-// What a store's manifests and footers tell of it; no row is read.
+// Reads a store's manifests and footers, and no row.
 #ifndef EMBANK_STORE_INSPECT_SURVEY_H_
 #define EMBANK_STORE_INSPECT_SURVEY_H_
 
@@ -17,13 +17,13 @@ struct SurveyedClass {
   uint32_t row_bytes = 0;  // in memory
   uint32_t record_bytes = 0;
   uint64_t segments = 0;
-  uint64_t segment_bytes = 0;  // of all of them
+  uint64_t segment_bytes = 0;  // rows of all these segments
   uint64_t live_rows = 0;
   uint64_t dead_rows = 0;  // records, or slots that were left out
 
   uint64_t live_bytes() const { return live_rows * record_bytes; }
   uint64_t dead_bytes() const { return dead_rows * record_bytes; }
-  // How much of the segments' bytes are rows of the checkpoint, of 1.
+  // The part of the segments' bytes, 0 to 1, that are rows of the checkpoint.
   double utilisation() const {
     return segments == 0 ? 0.0
                          : static_cast<double>(live_bytes()) / static_cast<double>(segment_bytes);
@@ -49,21 +49,23 @@ struct Survey {
   uint64_t seed = 0;
   uint64_t blob_bytes = 0;
   std::vector<SurveyedCheckpoint> checkpoints = {};  // the newest first
-  // Of the newest:
+  // Facts of the newest checkpoint:
   std::vector<SurveyedTable> tables = {};
   std::vector<SurveyedClass> classes = {};
-  // Rows in segments that do not say whose they are.
+  // Rows in segments that do not tell their owners.
   uint64_t unknown_rows = 0;
-  // Of segments of both.
+  // Sums over the segments of both checkpoints.
   uint64_t segments = 0;
   uint64_t segment_bytes = 0;
 };
 
-// Of the last checkpoint, also while the store is open and is changed. Writes nothing, and locks
-// nothing: where a further checkpoint comes meanwhile it begins again. kNotFound: there is no
-// store; kUnavailable: checkpoints come all the time, or the device fails; kDataLoss: the newest
-// checkpoint's manifest is damaged, or there is none; kFailedPrecondition: it is of a newer format;
-// statuses of files; kResourceExhausted. std::bad_alloc leaves it.
+// Surveys the last checkpoint, also while the store is open and changes. Writes nothing and takes
+// no lock. If a further checkpoint is made meanwhile, the survey begins again.
+// kNotFound: there is no store.
+// kUnavailable: checkpoints follow each other too fast, or the device fails.
+// kDataLoss: the newest manifest is damaged, or there is none.
+// kFailedPrecondition: the store has a newer format.
+// kResourceExhausted, and the statuses of files. Throws std::bad_alloc.
 StatusOr<Survey> SurveyStore(FileSystem* files, const std::string& path);
 
 }  // namespace embank

@@ -19,12 +19,12 @@
 namespace embank {
 namespace {
 
-// Whether it tells something of the file; else the reader was hindered.
+// Whether an error is about the file; otherwise it hinders the reader.
 bool IsOfTheFile(const Status& status) {
   return IsDataLoss(status) || IsNotFound(status) || IsOutOfRange(status) || IsUnavailable(status);
 }
 
-// A manifest, and what comes out about it.
+// A manifest, and the findings about it.
 class KeptManifest {
  public:
   KeptManifest(Manifest manifest, VerifiedCheckpoint* verified)
@@ -41,17 +41,17 @@ class KeptManifest {
 
   const Manifest& manifest() const { return manifest_; }
   VerifiedCheckpoint* verified() const { return verified_; }
-  // Whether it has the table, with rows of the class.
+  // Whether the checkpoint has the table, with rows of the class.
   bool Has(TableId table, uint32_t row_class) const {
     const auto found = tables_.find(table);
     return found != tables_.end() && found->second.row_class == row_class;
   }
-  // nullptr: it has none of the id.
+  // nullptr: no table has the id.
   VerifiedTable* Table(TableId table) const {
     const auto found = tables_.find(table);
     return found == tables_.end() ? nullptr : &verified_->tables[found->second.place];
   }
-  // The one whose rows are of the class; kNoTable: there are several.
+  // Returns the table whose rows are of the class; kNoTable: there are several.
   TableId OnlyTableOf(uint32_t row_class) const {
     TableId only = kNoTable;
     for (const auto& [id, table] : tables_) {
@@ -72,8 +72,8 @@ class KeptManifest {
   std::map<TableId, TableOf> tables_;
 };
 
-// What a checkpoint has of a segment, and whose its slots are: by the footer or the manifest;
-// nothing, if only the records can say it.
+// The records that a checkpoint has in a segment, and the owners of its slots, by the footer or the
+// manifest. Without owners only the records can tell.
 struct SegmentUse {
   KeptManifest* kept;
   const SegmentRows* rows;
@@ -89,16 +89,16 @@ void AddDamage(Damage damage, VerifyReport* report) {
   if (report->damage.size() < kDamageToldMax) report->damage.push_back(std::move(damage));
 }
 
-// One segment, of the checkpoints that have rows in it and agree what it is. Adjoining records that
-// have the same damage become one. `other`: what another manifest says it is, if one does not
-// agree.
+// One segment, for the checkpoints that have rows in it and agree about its header. Adjoining
+// records with the same damage become one damage. `other`: the header in another manifest that does
+// not agree.
 class SegmentVerify {
  public:
   SegmentVerify(std::vector<SegmentUse> uses, std::optional<SegmentHeader> other,
                 SegmentReader* reader, VerifyReport* report)
       : uses_(std::move(uses)), other_(other), reader_(reader), report_(report) {}
 
-  // Statuses of what hinders.
+  // Returns the status of an error that hinders it.
   Status Run() {
     Status status = LookAt();
     QueueBuffer();
@@ -158,8 +158,8 @@ class SegmentVerify {
     }
   }
 
-  // Where the space is not taken ahead, a segment that has no footer yet may end behind its last
-  // record. What is missing is told by what it costs.
+  // Where the file system does not preallocate, a segment without a footer may end behind its last
+  // record. Missing bytes are reported by the rows that they cost.
   void CheckSize() {
     if (reader_->size_bytes() <= header().segment_bytes) return;
     found_.push_back(
@@ -167,7 +167,7 @@ class SegmentVerify {
                                             header().segment_bytes, " are the segment's")));
   }
 
-  // *is_itself: it is worth while to look on.
+  // *is_itself: the rest of the file is worth reading.
   Status CheckHeader(bool* is_itself) {
     *is_itself = false;
     const StatusOr<SegmentHeader> read = reader_->ReadHeader();
@@ -193,8 +193,8 @@ class SegmentVerify {
     return OkStatus();
   }
 
-  // As a store does that is opened: the footer says whose the slots are; else the manifest, or
-  // where a footer is needed and damaged, the records.
+  // Finds the owners as an opening does: from the footer, else from the manifest, or from the
+  // records if the footer is needed and damaged.
   Status FindOwners() {
     const StatusOr<SegmentFooter> footer = reader_->ReadFooter();
     if (!footer.ok() && !IsOfTheFile(footer.status())) return footer.status();
@@ -224,7 +224,7 @@ class SegmentVerify {
     if (!damage.lost.empty()) found_.push_back(std::move(damage));
   }
 
-  // Slots of which a checkpoint has a row, and that are in the file.
+  // Slots in the file with rows of a checkpoint.
   std::vector<uint64_t> LiveBits() const {
     std::vector<uint64_t> bits(RoundUp(reader_->geometry().slots, 64) / 64);
     for (const SegmentUse& use : uses_) {
@@ -260,7 +260,7 @@ class SegmentVerify {
     }
   }
 
-  // How a whole record does not agree with what names it; "": it does.
+  // Says how a whole record differs from the footer or manifest that names it; "": it agrees.
   static std::string Contradiction(const SegmentUse& use, uint32_t slot,
                                    const RecordHeader& record) {
     const Manifest& manifest = use.kept->manifest();
@@ -311,7 +311,7 @@ class SegmentVerify {
     return OkStatus();
   }
 
-  // The file is what another manifest says: this one is not of its store, or wrong.
+  // The file agrees with another manifest: this manifest is of another store, or wrong.
   Status LoseToOther() {
     for (SegmentUse& use : uses_) {
       Damage damage =
@@ -327,7 +327,7 @@ class SegmentVerify {
     return OkStatus();
   }
 
-  // All that live from a slot on.
+  // Lists all living records from a slot on.
   static void LoseSlots(const SegmentUse& use, uint32_t first, Damage* damage) {
     for (uint32_t slot = first; slot < use.rows->used_slots; ++slot) {
       if (!use.Lives(slot)) continue;
@@ -381,8 +381,8 @@ class SegmentVerify {
   Status hindered_;
 };
 
-// The readable manifests; of the others the report is told, and *knows_all whether there may be
-// files that only they name.
+// Returns the readable manifests, and reports the others. *knows_all: no other manifest may name
+// further files.
 StatusOr<std::vector<std::unique_ptr<KeptManifest>>> TakeManifests(
     const CheckpointDirectory& directory, bool* knows_all, VerifyReport* report) {
   std::vector<KeptCheckpoint> found = directory.LoadKept();
@@ -402,7 +402,7 @@ StatusOr<std::vector<std::unique_ptr<KeptManifest>>> TakeManifests(
     }
     const Status& status = checkpoint.manifest.status();
     if (!IsOfTheFile(status)) return status;
-    // As at an opening: files of a previous checkpoint whose manifest is gone are nobody's.
+    // As at an opening, files of a previous checkpoint without a manifest belong to no checkpoint.
     *knows_all = *knows_all && report->checkpoints.size() > 1 && IsNotFound(status);
     AddDamage({.file = ManifestName(checkpoint.checkpoint),
                .part = DamagedPart::kManifest,
@@ -443,7 +443,7 @@ void TellFilesBeside(const CheckpointDirectory& directory,
   Tell(directory.listing().SegmentsBeside(manifests), beside);
 }
 
-// No row depends on it. Statuses of what hinders.
+// Heat costs no row. Returns the status of an error that hinders it.
 Status VerifyHeat(Directory* directory, const Manifest& manifest, VerifyReport* report) {
   if (manifest.heat.bytes == 0) return OkStatus();
   const std::string name = HeatName(manifest.checkpoint);
@@ -456,8 +456,8 @@ Status VerifyHeat(Directory* directory, const Manifest& manifest, VerifyReport* 
   return OkStatus();
 }
 
-// Statuses of what hinders. Checkpoints that do not agree what a segment is are looked at each by
-// itself: each of them is opened without the other's word.
+// Returns the status of an error that hinders it. Checkpoints that do not agree about a segment are
+// verified one by one, because each is opened without the other.
 Status VerifySegment(std::vector<SegmentUse> uses, SegmentReader* reader, VerifyReport* report) {
   const SegmentHeader newest = uses.front().rows->header;
   const SegmentHeader oldest = uses.back().rows->header;
@@ -468,7 +468,7 @@ Status VerifySegment(std::vector<SegmentUse> uses, SegmentReader* reader, Verify
   return SegmentVerify({uses.back()}, newest, reader, report).Run();
 }
 
-// Where no segment tells which of two manifests is another store's.
+// No segment tells which of two manifests belongs to another store.
 void CheckOneStore(const std::vector<std::unique_ptr<KeptManifest>>& kept, VerifyReport* report) {
   if (kept.size() < 2) return;
   const Manifest& newest = kept[0]->manifest();

@@ -1,9 +1,9 @@
-// Whether the files of a store are as it wrote them, and agree with each other.
+// Checks that the files of a store are as they were written, and agree with each other.
 //
 //   directory -> manifests kept -> segments that they name: header, footer, records that live
 //
-// Each record that a kept checkpoint has is read, once, whichever of them have it. What nobody
-// would read when the store is opened is not looked at: rows that are gone, segments of nobody.
+// Each record of a kept checkpoint is read once, even if both checkpoints have it. Data that an
+// opening would not read is skipped: rows that are gone, and segments that no checkpoint has.
 #ifndef EMBANK_STORE_INSPECT_VERIFY_H_
 #define EMBANK_STORE_INSPECT_VERIFY_H_
 
@@ -17,15 +17,16 @@
 
 namespace embank {
 
-// Told how many segments of how many are done; false: stop.
+// Reports that `done` of `total` segments are done; returns false to stop.
 using VerifyProgress = FunctionRef<bool(uint64_t, uint64_t)>;
 
-// Writes nothing; while it runs nobody opens the store to change it, but others may read or verify
-// it. Memory: the manifests, a window of a segment and its footer, and what is found. Reads that
-// fail count as damage of what they were to bring. kNotFound: there is no store; kUnavailable: it
-// is open to be changed;
-// kFailedPrecondition: a file is of a newer format; kCancelled; kPermissionDenied,
-// kResourceExhausted. std::bad_alloc leaves it.
+// Verifies a store. Writes nothing. While it runs, no process opens the store to change it, but
+// others may read or verify it. Memory: the manifests, a window of a segment and its footer, and
+// the findings. A read that fails counts as damage of its data.
+// kNotFound: there is no store.
+// kUnavailable: it is open to be changed.
+// kFailedPrecondition: a file has a newer format.
+// kCancelled, kPermissionDenied, kResourceExhausted. Throws std::bad_alloc.
 StatusOr<VerifyReport> VerifyStore(FileSystem* files, const std::string& path,
                                    VerifyProgress progress);
 

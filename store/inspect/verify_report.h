@@ -12,32 +12,32 @@ namespace embank {
 
 enum class DamagedPart : uint32_t { kManifest, kFile, kHeader, kFooter, kRecords, kHeat };
 
-// Rows of one table of one checkpoint that a damage has taken.
+// Rows of one table in one checkpoint that a damage costs.
 struct LostRows {
   uint32_t checkpoint;
-  std::string table;  // empty: nobody knows whose they are
+  std::string table;  // empty: the keys are unknown
   uint64_t rows = 0;
-  std::vector<Key> keys = {};  // those that are known, at most kKeysOfDamageMax
+  std::vector<Key> keys = {};  // the known ones, at most kKeysOfDamageMax
 };
 
 inline constexpr uint32_t kKeysOfDamageMax = 64;
 inline constexpr uint64_t kDamageToldMax = 10'000;
 inline constexpr uint64_t kFilesToldMax = 1'000;
 
-// A unit that is not as it was written, or does not agree with what names it.
+// A part of a file that is not as it was written, or does not agree with the file that names it.
 struct Damage {
   std::string file;  // in the store's directory
   DamagedPart part;
   std::string what;
-  // Of records: so many slots from the first on, at most kKeysOfDamageMax.
+  // Slots of damaged records, from the first on, at most kKeysOfDamageMax.
   uint32_t first_slot = 0;
   uint32_t slots = 0;
-  std::vector<LostRows> lost = {};  // empty: it costs no row
+  std::vector<LostRows> lost = {};  // empty: the damage costs no row
 };
 
 struct VerifiedTable {
   std::string name;
-  uint64_t rows = 0;  // that are known to be its own
+  uint64_t rows = 0;  // known to be the table's
   uint64_t rows_lost = 0;
 };
 
@@ -62,9 +62,9 @@ struct VerifyReport {
   std::vector<VerifiedCheckpoint> checkpoints = {};  // the newest first
   uint64_t damage_count = 0;
   std::vector<Damage> damage = {};  // the first kDamageToldMax, by file and place
-  // What the next opening removes: no checkpoint has it. No damage.
+  // Files that no checkpoint has; the next opening removes them. They are no damage.
   NamedFiles orphans = {};
-  // Segments that a manifest which cannot be read may have.
+  // Segments that an unreadable manifest may have.
   NamedFiles undecided = {};
   uint64_t segments = 0;
   uint64_t read_bytes = 0;  // of segments
@@ -75,7 +75,7 @@ struct VerifyReport {
 // "manifest", "file", "header", "footer", "records", "heat".
 const char* PartName(DamagedPart part);
 
-// As JSON; docs/verify.md lists the fields.
+// Returns the report as JSON; docs/verify.md lists the fields.
 std::string FormatVerifyReport(const VerifyReport& report);
 
 }  // namespace embank

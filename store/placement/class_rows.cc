@@ -9,7 +9,8 @@
 namespace embank {
 namespace {
 
-// Before a row's heat is read for its record: lookups that add to it from here on set the flag.
+// Called before the heat of a row is read for its record: a lookup that adds to the heat from here
+// on sets the flag.
 void ClearGained(RowHeader* header) {
   std::atomic_ref(header->usage).fetch_and(~kGainedFlag, std::memory_order_relaxed);
 }
@@ -61,7 +62,7 @@ bool ClassRows::BeforeUpdate(Location slot) {
                               : parts_.logs->ReserveAndMarkDead(slot_class_, {note.logged});
     if (!admitted) return false;
   } else if (parts_.gate->IsFlushPending(note.checkpoint())) {
-    // The reservation of the row goes to the checkpoint.
+    // The row's reservation is used for the checkpoint.
     if (Reserve(1) == 0) return false;
     if (Seeded(SeededBug::kNoPreImage)) {
       Release(1);
@@ -75,7 +76,7 @@ bool ClassRows::BeforeUpdate(Location slot) {
   return true;
 }
 
-// The row changes next: the checkpoint gets it as it was, or fails, and the change goes on.
+// The row changes next. The checkpoint gets it as it was, or fails, and the change goes on.
 void ClassRows::AppendPreImage(Location slot, uint32_t checkpoint) const {
   const StatusOr<Location> image = AppendSlot(slot, checkpoint, false);
   if (image.ok()) return;
@@ -132,7 +133,7 @@ Status ClassRows::FlushPending(KeyIndex::Shard* shard, std::span<const RowInSlot
   std::array<Location, kFlushedAtOnce> slots;
   size_t count = 0;
   for (const RowInSlot& row : rows) {
-    // Slots of other shards, and their notes, are not this shard's to look at.
+    // Slots of other shards, and their notes, are guarded by other locks.
     if (!MatchAt(shard, row.id, row.slot).any()) continue;
     const SlotNote& note = NoteAt(row.slot);
     if (!note.IsDirty() || !parts_.gate->IsFlushPending(note.checkpoint())) continue;

@@ -1,5 +1,4 @@
-// The rows of one row class: which of them are in slots of DRAM, dirty or clean, and which are in
-// the log alone.
+// The rows of one row class: in slots of DRAM, dirty or clean, or in the log alone.
 //
 //   in DRAM, dirty   --- evicted: a record is appended, the entry moves --->   in the log
 //   in DRAM, dirty   --- flushed for a checkpoint: a record is appended --->   in DRAM, clean
@@ -50,12 +49,12 @@ struct RowInSlot {
 
 class ClassRows {
  public:
-  // The class's slots have notes.
+  // The slots of the class have notes.
   ClassRows(const PlacementParts& parts, SlotClass slot_class, const RowClass& row_class);
   ClassRows(const ClassRows&) = delete;
   ClassRows& operator=(const ClassRows&) = delete;
 
-  // The store charges this for a class.
+  // The bytes that the store charges for a class.
   static constexpr uint64_t kFixedBytes = SlotOrders::kFixedBytes;
 
   const PlacementParts& parts() const { return parts_; }
@@ -72,18 +71,19 @@ class ClassRows {
   }
   // The table of the row in a slot.
   Table& TableAt(Location slot) const;
-  // The row's entry that names this place, or none.
+  // The row's entry for this place, or none.
   Match MatchAt(KeyIndex::Shard* shard, const RowId& id, Location location) const
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
   SlotOrders::Order& OrderOf(const KeyIndex::Shard* shard) { return orders_.Of(shard); }
 
-  // The row in the slot is new; its space in the log is reserved. Or it was promoted.
+  // Notes that the row in the slot is new, and its space in the log is reserved; or that it was
+  // promoted.
   void OnInsert(KeyIndex::Shard* shard, Location slot)
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
-  // The row in the slot is about to change. False: the log has no space to reserve for it, and the
-  // row must stay as it is.
+  // Call it before the row in the slot changes. False: the log has no space to reserve for it, and
+  // the row must stay as it is.
   bool BeforeUpdate(Location slot);
-  // The index names the row no more. Its slot still holds it, or its record is dead now.
+  // Notes that the index has the row no more. Its slot still holds it, or its record is dead now.
   void OnErase(KeyIndex::Shard* shard, const Table& table, Location home)
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
 
@@ -99,9 +99,9 @@ class ClassRows {
   // Pins the row in a slot from now on, if its table may pin one more row.
   void Pin(Location slot);
   void Unpin(Location slot);
-  // Forgets a pin that has lapsed.
+  // Whether the row in a slot is pinned. Ends a pin that has lapsed.
   bool IsPinned(Location slot) const;
-  // The row leaves DRAM: its table counts it if a prefetch promoted it and no lookup used it.
+  // Counts a row that leaves DRAM, if a prefetch promoted it and no lookup used it.
   void CountIfUnused(Location slot) const;
 
   // ---- thread-safe ----
@@ -133,7 +133,7 @@ class ClassRows {
   const uint32_t slot_bytes_;
   SlotOrders orders_;
   const SlotNotes& notes_;
-  // Every call reads what stands above; batches change what follows.
+  // Every call reads the members above; batches change those below.
   alignas(64) std::atomic<uint64_t> rows_in_log_{0};
   std::atomic<uint64_t> rows_in_memory_{0};
 };

@@ -12,9 +12,9 @@
 namespace embank {
 namespace {
 
-// Rows that are seen before the bound of warm rows is set anew.
+// The bound of warm rows is set anew after so many rows.
 constexpr uint32_t kSeenRows = 256;
-// Pinned rows that are passed over for one that is forgotten.
+// At most so many pinned rows are passed over to forget one.
 constexpr size_t kPinnedMax = 8;
 
 }  // namespace

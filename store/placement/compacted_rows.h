@@ -15,7 +15,7 @@ namespace embank {
 // The caller holds the lock of the row's shard and a write guard of the gate.
 class CompactedRows {
  public:
-  // Rows and log rows outlive it; they are of the class.
+  // Rows and log rows outlive it; they belong to the class.
   CompactedRows(ClassRows* rows, LogRows* log_rows, const RowClass& row_class)
       : parts_(rows->parts()),
         rows_(*rows),
@@ -25,11 +25,11 @@ class CompactedRows {
   CompactedRows(const CompactedRows&) = delete;
   CompactedRows& operator=(const CompactedRows&) = delete;
 
-  // Whether the class forgets rows where the log or the index is full. Without a lock.
+  // Whether the class forgets rows when the log or the index is full. Without a lock.
   bool forgets() const { return forgets_; }
 
-  // Appends a row's record again and marks the record at `from` dead, if that still is the row's:
-  // in the log alone, or behind a clean row in DRAM. False: the log takes no row.
+  // Appends a row's record again and marks the record at `from` dead, if that is still the row's:
+  // of a row in the log alone, or of a clean row in DRAM. False: the log takes no row.
   bool Relocate(KeyIndex::Shard* shard, const RowId& id, Location from,
                 std::span<const std::byte> record) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
 
@@ -43,8 +43,8 @@ class CompactedRows {
     kStuck,  // the row has to leave, and no log takes it
   };
   // Forgets the row whose record is at `from`, unless DRAM has it or it is warm: looked up since it
-  // was written or, under LFU, hotter than most rows that were seen before it. A row that is not
-  // forgotten is written anew with its heat, as long as no more rows are than go; then warm rows
+  // was written or, under LFU, hotter than most rows that were seen before it. A warm row is
+  // written anew with its heat, as long as no more rows are spared than forgotten; then warm rows
   // are forgotten, too. One thread at a time.
   Fate ForgetOrSpare(KeyIndex::Shard* shard, const RowId& id, Location from,
                      std::span<const std::byte> record)
@@ -77,8 +77,8 @@ class CompactedRows {
     uint32_t left = kMax;  // the number of rows that may be spared
   };
 
-  // The place where the index has a row whose record is known: the entry of the log, or the note of
-  // a clean row in DRAM. Neither: the row has another record, or is gone.
+  // Finds the index's place of a row whose record is known: the entry of the log, or the note of a
+  // clean row in DRAM. Neither: the row has another record, or is gone.
   struct Logged {
     Match match = {};
     SlotNote* note = nullptr;

@@ -14,7 +14,7 @@ Compaction::Compaction(const CompactionParts& parts)
 void Compaction::PayDebt(uint64_t changed_keys) {
   const uint64_t pace = parts_.log->candidates().pace();
   if (pace == 0 || changed_keys == 0) return;
-  // A single key owes a whole row.
+  // A single key adds a whole row to the debt.
   const uint64_t rows =
       (changed_keys * pace + CompactionPace::kChangedRows - 1) / CompactionPace::kChangedRows;
   if (debt_rows_.fetch_add(rows) + rows < kRowsAtATime) return;
@@ -24,8 +24,8 @@ void Compaction::PayDebt(uint64_t changed_keys) {
   }
 }
 
-// Some of what is owed. False: less than is done at once is left, or it cannot be done now; then it
-// is forgiven, and what next changes owe tries again.
+// Reduces the debt. False: less than one step is left, or it cannot be done now. Then the debt is
+// cleared, and the next change tries again.
 bool Compaction::ReduceDebt() {
   MutexLock lock(&mutex_);
   if (debt_rows_.load() < kRowsAtATime) return false;
@@ -33,7 +33,7 @@ bool Compaction::ReduceDebt() {
     debt_rows_.store(0);
     return false;
   }
-  // Only who has the lock takes some off.
+  // Only the holder of the lock reduces the debt.
   return debt_rows_.fetch_sub(step_rows_) - step_rows_ >= kRowsAtATime;
 }
 
@@ -42,7 +42,7 @@ void Compaction::EnsureSpace(const RowMover& mover, uint64_t rows) {
   bool has_waited = false;
   while (!mover.rows().HasSpace(rows)) {
     const uint64_t ended = checkpoints->ended();
-    // One that has ended since then may have made space; one that is under way may soon.
+    // A checkpoint that has ended since then may have freed space; one that is under way may soon.
     if (mover.rows().HasSpace(rows)) return;
     const FlushPace::Hurry hurry(parts_.gate->pace());
     {
@@ -59,7 +59,7 @@ void Compaction::Forget(RowMover* mover, uint64_t keys) {
     RowMover* in_memory = nullptr;
     const StepEnd end = ForgetInLog(&in_memory, &looked_at_bytes);
     if (end == StepEnd::kFailed) return ClearIndexDebt();
-    // No segment has ended: what there is to forget is in memory.
+    // No segment has ended, so the rows to forget are in memory.
     if (end == StepEnd::kNothing) in_memory = mover;
     if (in_memory == nullptr) continue;
     const uint64_t rows = ForgetInMemory(in_memory, kRowsAtATime);
@@ -82,7 +82,7 @@ void Compaction::Demote(const RowMover& mover, uint64_t keys) {
 // are of rows in use, and others of them are colder.
 Compaction::StepEnd Compaction::ForgetInLog(RowMover** in_memory, uint64_t* looked_at_bytes) {
   MutexLock lock(&mutex_);
-  // Other batches may have done it.
+  // Another batch may have done it.
   if (!MustForget()) return StepEnd::kDone;
   const StepEnd end = TryStep(CompactionAim::kForget);
   if (end != StepEnd::kDone) return end;
@@ -92,7 +92,7 @@ Compaction::StepEnd Compaction::ForgetInLog(RowMover** in_memory, uint64_t* look
   return end;
 }
 
-// The coldest of each shard in turn; how many.
+// Forgets the coldest row of each shard in turn; returns how many.
 uint64_t Compaction::ForgetInMemory(RowMover* mover, uint64_t rows) {
   uint64_t forgotten = 0;
   for (uint32_t in_vain = 0; forgotten < rows && in_vain < KeyIndex::kShardCount && MustForget();) {
@@ -107,14 +107,14 @@ uint64_t Compaction::ForgetInMemory(RowMover* mover, uint64_t rows) {
   return forgotten;
 }
 
-// Of the victim, in a step.
+// The number of rows to forget from the victim in one step.
 size_t Compaction::RowsToForget() const {
   const uint64_t record_bytes = victim_->header.record_bytes;
   const uint64_t rows = (parts_.log->space().BytesToForget() + record_bytes - 1) / record_bytes;
   return std::clamp<uint64_t>(std::max(rows, rows_to_forget_.load()), 1, kRowsAtATime);
 }
 
-// What cannot be done now is not made up for: keys that were refused come again.
+// Rows that cannot be forgotten now are not made up for: keys that were refused come again.
 void Compaction::ClearIndexDebt() { rows_to_forget_.store(0); }
 
 void Compaction::CountForgotten() {
@@ -126,7 +126,7 @@ void Compaction::CountForgotten() {
 void Compaction::CompactBeforeCheckpoint() {
   bool goes_on = true;
   for (uint64_t rows = 0; goes_on && rows < kLaterRowsMax;) {
-    // Batches come in between.
+    // Batches run between the steps.
     MutexLock lock(&mutex_);
     goes_on = Step(CompactionAim::kLaterSpace);
     rows += step_rows_;
@@ -174,10 +174,10 @@ Compaction::StepEnd Compaction::TryStep(CompactionAim aim) {
         (IsDataLoss(status) ? damaged : unread) |= !status.ok();
         if (status.ok()) MoveRow(rows[i], record);
       });
-  // What cannot be read stays where it is, and its segment with it.
+  // Records that cannot be read stay where they are, and their segment with them.
   if (damaged || unread) parts_.log->candidates().Exclude(victim_.get(), damaged);
   if (!read.ok()) next_slot_ = first_slot;
-  // What is forgotten can wait until the device reads again.
+  // Forgetting can wait until the device reads again.
   const bool waits = forgets && unread;
   const bool failed = !read.ok() || stuck_ || waits;
   const bool done = (count < wanted && read.ok()) || waits;

@@ -1,16 +1,16 @@
-// Compaction of the log: rows that live in segments of which little lives are written anew, so that
-// the segments die.
+// Compaction of the log: the living rows of segments with few of them are written anew, so that the
+// segments die.
 //
 //   victim:  | dead | row | dead | dead | row | ...    the rows, and their homes in the index, go
 //   to the compaction stream:                | row | row | ...
 //
-// Of tables that forget, rows are forgotten in the same steps: those of the oldest segment, but for
-// the warm ones, which are written anew.
+// In tables that forget, the same steps forget the rows of the oldest segment, except warm rows,
+// which are written anew.
 //
-// A row that memory has too stays clean there. The victim's file is removed once no kept checkpoint
-// has rows of it. Which segments are worth it, and how many rows are to be moved for those that
-// change, the log says (CompactionCandidates). Batches of changes note what they owe,
-// and work it off themselves when the work aside falls behind.
+// A row that is also in memory stays clean there. The victim's file is removed when no kept
+// checkpoint has rows of it. The log chooses the segments, and the number of rows to move for those
+// that change (CompactionCandidates). Batches of changes add to the compaction debt, and pay it
+// themselves when the background task falls behind.
 #ifndef EMBANK_STORE_PLACEMENT_COMPACTION_H_
 #define EMBANK_STORE_PLACEMENT_COMPACTION_H_
 
@@ -46,23 +46,25 @@ class Compaction {
   Compaction(const Compaction&) = delete;
   Compaction& operator=(const Compaction&) = delete;
 
-  // After a batch of so many changed keys, without locks. Moves no more rows than are owed for
-  // them, and kRowsAtATime.
+  // Call it after a batch of so many changed keys, without locks. Moves at most as many rows as the
+  // debt of these keys, rounded up to kRowsAtATime.
   void PayDebt(uint64_t changed_keys);
 
-  // Before a batch may make so many rows of a class dirty, without locks or a write guard: where
-  // the log has no space for them, moves rows until it has, or until that brings none back. Then it
-  // waits for the end of a checkpoint that is under way, once, unless this thread makes it.
+  // Call it before a batch that may make so many rows of a class dirty, without locks or a write
+  // guard. If the log has no space for them, moves rows until it has, or until that frees none.
+  // Then waits for the end of a checkpoint that is under way, once, unless this thread makes it.
   void EnsureSpace(const RowMover& mover, uint64_t rows);
 
-  // After a batch of so many keys of a class that forgets, without locks: while rows are too many,
-  // forgets some, of whatever class has the oldest records. Looks at kLookedAtPart times their
-  // records' bytes, and kLookedAtMin, but for what it has begun: what is left, later batches do.
-  // None behind a log that has stopped: no checkpoint follows, and nothing makes space.
+  // Call it after a batch of so many keys of a class that forgets, without locks. While there are
+  // too many rows, forgets some, of the class with the oldest records. Scans at most kLookedAtPart
+  // times the bytes of the keys' records plus kLookedAtMin, and finishes its last step; later
+  // batches do the rest. Does nothing behind a log that has stopped: no checkpoint follows, and no
+  // space is freed.
   void Forget(RowMover* mover, uint64_t keys);
   // As Forget, of a log whose rows are demoted, after any batch.
   void Demote(const RowMover& mover, uint64_t keys);
-  // For a row that was made or refused in a shard whose index cannot grow, so many are too many.
+  // Notes that so many rows are too many, because a row was made or refused in a shard whose index
+  // cannot grow.
   void NoteRowsToForget(uint64_t rows) {
     rows_to_forget_.fetch_add(rows, std::memory_order_relaxed);
   }
@@ -70,8 +72,8 @@ class Compaction {
   // The number of rows that were demoted so far.
   uint64_t demoted_rows() const { return demoted_rows_.load(std::memory_order_relaxed); }
 
-  // Before a checkpoint, as EnsureSpace: where changes have run out of room, moves rows of which
-  // checkpoints are kept, so many at most; the next checkpoint but one brings that space back.
+  // Call it before a checkpoint, like EnsureSpace. If changes have run out of space, moves some
+  // rows of kept checkpoints. The checkpoint after the next one frees their space.
   void CompactBeforeCheckpoint();
 
   // While one lives, no row is moved.
@@ -87,17 +89,19 @@ class Compaction {
   };
 
  private:
-  // Reads at once: a list of neighbours, and few rows of memory.
+  // The rows that are read at once: a list of neighbours, and little memory.
   static constexpr size_t kRowsAtATime = 256;
-  // What is owed before batches work: the work aside has two or three batches' time.
+  // The debt from which on batches work themselves. Until then the background task has the time of
+  // two or three batches.
   static constexpr uint64_t kDebtRowsMax = 16 * kRowsAtATime;
-  // Before one checkpoint: some tenths of a second, while batches use what comes free.
+  // The limit before one checkpoint: some tenths of a second, while batches use the space that
+  // comes free.
   static constexpr uint64_t kLaterRowsMax = uint64_t{1} << 17;
-  // At least every other row that the log alone has goes: more than a batch makes.
+  // At least every other row that is in the log alone is forgotten: more than a batch makes.
   static constexpr uint64_t kLookedAtPart = 4;
   static constexpr uint64_t kLookedAtMin = uint64_t{1} << 20;
 
-  // What a step met: it is done, there is nothing to be done, or it cannot be done now.
+  // The result of a step: it is done, there is nothing to do, or it cannot be done now.
   enum class StepEnd { kDone, kNothing, kFailed };
 
   bool MustForget() const {
@@ -135,10 +139,10 @@ class Compaction {
   bool stuck_ EMBANK_GUARDED_BY(mutex_) = false;    // the log took no row
   size_t step_rows_ EMBANK_GUARDED_BY(mutex_) = 0;  // of the last step
   uint64_t step_bytes_ EMBANK_GUARDED_BY(mutex_) = 0;
-  // Of the last step that was to forget: rows that are in memory, and their class.
+  // Results of the last step that forgets: the number of rows that are in memory, and their class.
   size_t step_in_memory_ EMBANK_GUARDED_BY(mutex_) = 0;
   RowMover* in_memory_ EMBANK_GUARDED_BY(mutex_) = nullptr;
-  // Where forgetting goes on when other work came between.
+  // The place where forgetting continues when other work came between.
   uint64_t forget_segment_ EMBANK_GUARDED_BY(mutex_) = 0;
   uint32_t forget_slot_ EMBANK_GUARDED_BY(mutex_) = 0;
   std::array<Location, kRowsAtATime> rows_ EMBANK_GUARDED_BY(mutex_);

@@ -26,8 +26,7 @@ size_t Eviction::TakeSlots(KeyIndex::Shard* shard, std::span<Location> slots) {
 }
 
 size_t Eviction::EvictForSlots(KeyIndex::Shard* shard, std::span<Location> slots) {
-  // A log that has refused one row is not asked for others in this call: clean rows can leave all
-  // the same.
+  // After the log has refused one row, this call appends no others; clean rows can still leave.
   bool log_takes = true;
   size_t count = 0;
   // A shard that has much less than its part of DRAM gets slots from the others.

@@ -1,11 +1,11 @@
-// Free slots for the rows of a class: those that the tier has, or those of rows that leave DRAM.
+// Free slots for the rows of a class: slots that the tier has, or slots of evicted rows.
 //
 //   TakeSlots:  a free slot of the class | else the shard's next victims, appended if dirty
 //   Vacate:     a row moves out of a page that is needed elsewhere, into such a slot
 //
-// A victim that was looked up since it came back to DRAM leaves its heat in the heat sketch
-// (store/placement/heat_sketch.h). A class has the pages that it got while there were any: a class
-// that comes when others have them all has no slot to evict, and its rows live in the log.
+// A victim that was looked up since it returned to DRAM leaves its heat in the heat sketch
+// (store/placement/heat_sketch.h). A class keeps the pages that it got while there were any. A
+// class that comes when others have them all has no slot to evict, and its rows live in the log.
 #ifndef EMBANK_STORE_PLACEMENT_EVICTION_H_
 #define EMBANK_STORE_PLACEMENT_EVICTION_H_
 
@@ -26,11 +26,11 @@ class Eviction {
 
   // ---- the caller holds the lock of the shard ----
 
-  // Takes slots for rows of the shard, and evicts rows for them if it must; the number of slots. 0:
-  // other threads use what is in DRAM, or the log takes no rows.
+  // Takes slots for rows of the shard, and evicts rows for them if it must; returns how many. 0:
+  // other threads use the slots in DRAM, or the log takes no rows.
   size_t TakeSlots(KeyIndex::Shard* shard, std::span<Location> slots)
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
-  // Takes slots that are free already; the number of slots.
+  // Takes slots that are free already; returns how many.
   size_t TakeFreeSlots(std::span<Location> slots) {
     return parts_.tier->Allocate(rows_.slot_class(), slots);
   }
@@ -43,10 +43,10 @@ class Eviction {
 
   // ---- thread-safe ----
 
-  // The number of slots so far that rows wanted and the tier did not have: how short of memory the
-  // class is.
+  // The number of slots so far that rows wanted and the tier did not have. It shows how short of
+  // memory the class is.
   uint64_t slots_wanted() const { return slots_wanted_.load(std::memory_order_relaxed); }
-  // Whether the class has wanted as many slots as a page has since EndWantedPage.
+  // Whether the class has wanted a page's worth of slots since EndWantedPage.
   bool HasWantedPage() const {
     const uint64_t ended = wanted_pages_end_.load(std::memory_order_relaxed);
     return slots_wanted() - ended >= DramTier::SlotsPerPage(rows_.slot_bytes(), true);
@@ -70,10 +70,10 @@ class Eviction {
 
   const PlacementParts& parts_;
   ClassRows& rows_;
-  // Every call reads what stands above; evictions change what follows.
+  // Every call reads the members above; evictions change those below.
   alignas(64) std::atomic<uint64_t> slots_wanted_{0};
   std::atomic<uint64_t> wanted_pages_end_{0};
-  std::atomic<uint32_t> next_giver_{0};  // the shard to take slots from for another one
+  std::atomic<uint32_t> next_giver_{0};  // the shard from which another one takes slots
 };
 
 }  // namespace embank

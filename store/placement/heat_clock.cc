@@ -27,7 +27,7 @@ void HeatClock::Count(uint64_t positions) {
   if (counted < epoch_positions) {
     due = epoch * kHashesPerEpoch + kHashesPerEpoch / epoch_positions * counted;
   } else if (positions_.compare_exchange_strong(counted, 0, std::memory_order_relaxed)) {
-    // Of several threads that see the epoch's end, the one that takes the count begins the next.
+    // Several threads may see the epoch's end; the one that takes the count begins the next epoch.
     epoch_.fetch_add(1, std::memory_order_relaxed);
   }
   for (uint64_t steps = 1 + positions / kPositionsPerStep; steps > 0; --steps) {
@@ -35,7 +35,7 @@ void HeatClock::Count(uint64_t positions) {
   }
 }
 
-// One step of renewal towards `due`. False: it is there, or somebody is in the way.
+// Makes one step of renewal towards `due`. False: renewal is there, or a writer has the lock.
 bool HeatClock::RenewSomeStamps(KeyHash due) {
   KeyHash first = renewed_.load(std::memory_order_relaxed);
   KeyIndex::Shard* const shard = index_->shard(KeyIndex::ShardOf(first));

@@ -1,5 +1,5 @@
-// The clock by which the heat of a store's rows ages. The store's lookups move it on, epoch by
-// epoch, and on the way keep the epochs in the row headers young enough to be compared.
+// The clock by which the heat of a store's rows ages. The store's lookups advance it, epoch by
+// epoch, and renew the epochs in row headers so that they can be compared.
 #ifndef EMBANK_STORE_PLACEMENT_HEAT_CLOCK_H_
 #define EMBANK_STORE_PLACEMENT_HEAT_CLOCK_H_
 
@@ -14,15 +14,15 @@
 
 namespace embank {
 
-// Positions that end an epoch of heat: every row of the store could have been looked up eight
-// times, and not before a million: the counts of small stores would be gone in a moment.
+// So many positions end an epoch of heat: every row of the store could have been looked up eight
+// times. At least a million: the heat of small stores would be gone in a moment.
 constexpr uint64_t HeatEpochPositions(uint64_t rows) {
   return std::max(uint64_t{1} << 20, 8 * rows);
 }
 
 class HeatClock {
  public:
-  // All of them must outlive it. `rows`: those of the store whose lookups it counts.
+  // All of them must outlive it. `rows`: the store whose lookups it counts.
   HeatClock(KeyIndex* index, DramTier* tier, const StoreRows* rows)
       : index_(index), tier_(tier), rows_(rows) {}
   HeatClock(const HeatClock&) = delete;
@@ -34,9 +34,9 @@ class HeatClock {
   // Epochs that have ended so far. Thread-safe.
   uint64_t epochs() const { return epoch_.load(std::memory_order_relaxed); }
 
-  // Counts positions that a lookup has answered, after its batch; begins an epoch when it is time,
-  // and renews the stamps of some rows whose turn has come. Locks shards of the index, shared. The
-  // caller holds no lock and is inside no EpochTable::Guard. Thread-safe.
+  // Counts positions that a lookup has answered, after its batch. Begins an epoch when it is time,
+  // and renews the stamps of some rows that are due. Locks shards of the index, shared. The caller
+  // holds no lock and is inside no EpochTable::Guard. Thread-safe.
   void Count(uint64_t positions);
 
  private:
@@ -47,9 +47,10 @@ class HeatClock {
   KeyIndex* const index_;
   DramTier* const tier_;
   const StoreRows* const rows_;
-  // Apart from what every batch reads.
+  // On a cache line apart from data that every batch reads.
   alignas(64) std::atomic<uint64_t> positions_{0};  // since the epoch began
-  std::atomic<KeyHash> renewed_{0};  // where renewal goes on; wraps from the last hash to the first
+  std::atomic<KeyHash> renewed_{0};  // where renewal continues; wraps from the last hash to the
+                                     // first
   alignas(64) std::atomic<uint64_t> epoch_{0};
 };
 

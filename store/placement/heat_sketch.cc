@@ -35,7 +35,7 @@ size_t Find(const HeatBlock& block, uint32_t fingerprint) {
   return kNoEntry;
 }
 
-// Of two epochs of 32 bits; 0 when `now` is the older one.
+// The number of epochs from `epoch` to `now`, both of 32 bits; 0 when `now` is the older one.
 uint32_t Distance(uint32_t epoch, uint32_t now) {
   const auto distance = static_cast<int32_t>(now - epoch);
   return std::clamp(distance, 0, int32_t{kHeatBits});
@@ -55,7 +55,7 @@ void HeatBlock::AgeTo(uint32_t now) {
 void HeatBlock::Put(uint32_t fingerprint, uint32_t heat) {
   const size_t own = Find(*this, fingerprint);
   if (own != kNoEntry) {
-    // Of a row with the same fingerprint.
+    // The entry belongs to a row with the same fingerprint.
     entries[own] = EntryOf(fingerprint, std::max(heat, HeatIn(entries[own])));
     return;
   }

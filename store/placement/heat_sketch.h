@@ -1,16 +1,16 @@
-// What the heat of rows was when they left memory clean: a bounded table, for what their records do
-// not say.
+// A bounded table of the heat that rows had when they left memory clean, where their records say
+// less.
 //
 //   hash:   | shard 6 | ... block ... |            ... | fingerprint 20 |
 //   block:  | epoch 32 | 12 x (fingerprint's low 12 | heat 20) | 12 x fingerprint's high 8 |
 //
 // A row's block is one cache line, chosen by the upper bits of its hash, so that shards have blocks
-// of their own. There its entry has the heat with which it left. Where a block is full, the coldest
-// entry gives way: that row is said to be colder than it was. None is said to be hotter, but one in
-// 100,000 that has no entry, and another's fingerprint: it has that one's heat. A row that returns
-// takes its entry along. All of a block halves with each epoch, when it is next changed.
+// of their own. The row's entry there has the heat with which it left. When a block is full, the
+// coldest entry is dropped, and that row seems colder than it was. No row seems hotter, except one
+// in 100,000 that has no entry and shares another row's fingerprint: it gets that row's heat. A row
+// that returns removes its entry. All of a block halves with each epoch, when it is next changed.
 //
-// Of rows that are erased entries stay, until they have aged or given way.
+// Entries of erased rows stay until they have aged or given way.
 #ifndef EMBANK_STORE_PLACEMENT_HEAT_SKETCH_H_
 #define EMBANK_STORE_PLACEMENT_HEAT_SKETCH_H_
 
@@ -30,7 +30,7 @@ namespace embank {
 struct HeatBlock {
   static constexpr size_t kEntries = 12;
 
-  uint32_t epoch;                          // of the store, as of which all heat here is
+  uint32_t epoch;                          // of the store: the epoch of all heat in the block
   std::array<uint32_t, kEntries> entries;  // heat 0: free
   std::array<uint8_t, kEntries> fingerprints;
 
@@ -39,57 +39,59 @@ struct HeatBlock {
     return static_cast<uint32_t>(hash) & ((1u << kFingerprintBits) - 1);
   }
 
-  // Brings the block up to an epoch; one that is older changes nothing.
+  // Ages the block to an epoch; an older one changes nothing.
   void AgeTo(uint32_t now);
-  // A row has left with so much heat, as of the block's epoch.
+  // Puts in a row that has left with so much heat, as of the block's epoch.
   void Put(uint32_t fingerprint, uint32_t heat);
-  // The heat with which the row left, as of epoch `now`; 0: it has no entry.
+  // Returns the heat with which the row left, as of epoch `now`; 0: it has no entry.
   uint32_t Get(uint32_t fingerprint, uint32_t now) const;
-  // Takes the row's entry out.
+  // Removes the row's entry.
   void Remove(uint32_t fingerprint);
-  // All of a block of other hashes, too.
+  // Adds all entries of a block of other hashes.
   void Merge(const HeatBlock& other);
   bool IsEmpty() const;
 };
 static_assert(sizeof(HeatBlock) == 64);
 
-// Under the locks of rows' shards, shared to read.
+// Guarded by the locks of rows' shards, shared to read.
 class HeatSketch {
  public:
-  // A block for each shard, and whole blocks of a device.
+  // A sketch has a block for each shard, and whole blocks of a device.
   static constexpr uint64_t kGrainBytes = 4096;
   static constexpr uint64_t kBytesMax = uint64_t{1} << 37;  // of 4 TiB
   static constexpr bool IsSize(uint64_t bytes) {
     return bytes > 0 && bytes <= kBytesMax && bytes % kGrainBytes == 0;
   }
 
-  // IsSize(bytes). Source and budget must outlive it. kResourceExhausted.
+  // Makes a sketch; IsSize(bytes). Source and budget must outlive it. kResourceExhausted.
   static StatusOr<std::unique_ptr<HeatSketch>> Create(MemorySource* source, MemoryBudget* budget,
                                                       uint64_t bytes);
 
   uint64_t bytes() const { return blocks_ * sizeof(HeatBlock); }
 
-  // Asks the cache for what the others need. Always inlined: g++ 12 drops calls of what only asks.
+  // Prefetches the memory for the other functions. Always inlined: g++ 12 drops calls of functions
+  // that only prefetch.
   [[gnu::always_inline]] void Prefetch(KeyHash hash) const {
     __builtin_prefetch(&table_[BlockOf(hash)], 1);
   }
-  // A row has left with so much heat, as of epoch `now`. Exclusive.
+  // Puts in a row that has left with so much heat, as of epoch `now`. Exclusive.
   void Put(KeyHash hash, uint32_t heat, uint64_t now);
-  // The heat with which the row left last, since aged; 0 where nothing is known. Shared.
+  // Returns the aged heat with which the row left last; 0: it is unknown. Shared.
   uint32_t Get(KeyHash hash, uint64_t now) const;
-  // As Get, of a row that returns: it keeps its heat itself from now on. Exclusive.
+  // Like Get, for a row that returns and has its own heat from now on: removes its entry.
+  // Exclusive.
   uint32_t Take(KeyHash hash, uint64_t now);
 
-  // ---- for what is kept in a file ----
+  // ---- for the heat file ----
 
   uint64_t blocks() const { return blocks_; }
   uint64_t BlockOf(KeyHash hash) const { return BlockOf(hash, blocks_); }
   // Copies blocks from `first` on, as of epoch `now`. Shared.
   void Copy(uint64_t first, uint64_t now, std::span<HeatBlock> into) const;
-  // Adds a block of a sketch of so many, maybe others than this one's: it becomes part of one
-  // block, or of several. Nobody else uses the sketch.
+  // Adds a block of a sketch with so many blocks, maybe another number than this one's: it becomes
+  // part of one block, or of several. No other thread uses the sketch.
   void Add(uint64_t their_blocks, uint64_t number, const HeatBlock& block);
-  // Forgets all. Nobody else uses the sketch.
+  // Clears all entries. No other thread uses the sketch.
   void Clear();
 
  private:

@@ -1,5 +1,5 @@
-// The rows of a class that are in the log alone: which of the index's entries is a row's, and how
-// such a row changes where DRAM has no slot for it.
+// The rows of a class that are in the log alone. Finds a row's entry among those that may be the
+// row's, and changes rows for which DRAM has no slot.
 #ifndef EMBANK_STORE_PLACEMENT_LOG_ROWS_H_
 #define EMBANK_STORE_PLACEMENT_LOG_ROWS_H_
 
@@ -12,13 +12,13 @@
 
 namespace embank {
 
-// Whether a whole record is of this row.
+// Whether a whole record belongs to this row.
 inline bool IsRecordOf(const RowId& id, std::span<const std::byte> record) {
   const RecordHeader header = LoadRecordHeader(record);
   return header.table == id.table && header.key == id.key;
 }
 
-// A record laid out as a row: vector and state behind the place of a row's header.
+// Returns a record as a row: vector and state behind the space for a row's header.
 inline const std::byte* RowIn(std::span<const std::byte> record) {
   return record.data() + sizeof(RecordHeader) - sizeof(RowHeader);
 }
@@ -41,24 +41,24 @@ class LogRows {
   LogRows(const LogRows&) = delete;
   LogRows& operator=(const LogRows&) = delete;
 
-  // Finds a row, wherever it is, and calls use(row) under the lock of its shard. The records of
-  // entries that may be the row's are read into *scratch before, without the lock: then the entries
-  // are compared again, and all is repeated if they have changed. The caller holds no lock of a
-  // shard and is no reader (EpochTable::Guard).
+  // Finds a row in any tier, and calls use(row) under the lock of its shard. Before that it reads
+  // the records of entries that may be the row's into *scratch, without the lock. Then it compares
+  // the entries again, and repeats all if they have changed. The caller holds no lock of a shard
+  // and is no reader (EpochTable::Guard).
   using Use = FunctionRef<void(const FoundRow&)>;
   void Find(KeyIndex::Shard* shard, const RowId& id, RecordScratch* scratch, Use use) const
       EMBANK_LOCKS_EXCLUDED(shard->mutex);
 
   // ---- the caller holds the lock of the row's shard ----
 
-  // The heat of the row that has this record. The lock may be shared.
+  // Returns the heat of the row of this record. The lock may be shared.
   uint32_t HeatOfRecord(KeyHash hash, std::span<const std::byte> record) const;
   // Counts lookups of a row that stays in the log.
   void Touch(KeyHash hash, std::span<const std::byte> record, uint32_t touches);
 
-  // Appends a row that is in no slot: a new one; or, with a match, the row that it names, whose
-  // former record is dead then. `row` is laid out as in DRAM. False: the log takes no row, or has
-  // no space for it, and nothing was changed.
+  // Appends a row that is in no slot: a new one, or, with a match, the row of the match, whose
+  // former record is dead then. `row` has the layout of DRAM. False: the log takes no row, or has
+  // no space for it; nothing was changed.
   bool Append(KeyIndex::Shard* shard, const RowId& id, uint32_t heat, const std::byte* row,
               const Match& match) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
 

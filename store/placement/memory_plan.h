@@ -27,28 +27,28 @@ inline constexpr uint64_t kStoreFixedBytes = uint64_t{128} << 10;
 // The charge for a table's object, name and registration.
 inline constexpr uint64_t kTableFixedBytes = 2048;
 
-// The index of a store with a path leaves this part of dram_bytes to rows, and to the log, whose
-// bits of a row take a 50th of what the index has for it.
+// The index of a store with a path leaves this part of dram_bytes to rows and to the log. The log's
+// bits of a row take a 50th of the row's index bytes.
 constexpr uint64_t IndexLeavesBytes(uint64_t dram_bytes) { return dram_bytes / 16; }
 
 // A store with a path keeps so many bytes in pages of rows, at least a page, however many rows the
-// index has to name.
+// index has.
 constexpr uint64_t RowBytesMin(uint64_t dram_bytes) {
   constexpr uint64_t kPart = 16;
   return RoundUp(dram_bytes / kPart, kHugePageBytes);
 }
 
-// What pinned rows may take. 0: no limit.
+// The limit of the bytes of pinned rows. 0: no limit.
 constexpr uint64_t PinBytes(uint64_t dram_bytes) { return dram_bytes / 4; }
 
 // The size of a heat sketch (store/placement/heat_sketch.h). A row and the index of the rows below
-// it take 512 bytes; 16 of them, a 32nd, hold an entry for each row that travels. The files that
-// keep the sketch are twice as long, so that it has at most a 256th of ssd_bytes. 0: no limit.
+// it take 512 bytes; 16 of them, a 32nd, hold an entry for each row that leaves memory and returns.
+// The files that keep the sketch are twice as long, so that it has at most a 256th of ssd_bytes. 0:
+// no limit.
 uint64_t HeatSketchBytes(uint64_t dram_bytes, uint64_t ssd_bytes);
 
 // The size of the sketch of a store with a path, whose checkpoint has `saved_bytes` of heat.
-// Without a limit of memory rows do not leave; but all begin in the log, with the heat that was
-// saved.
+// Without a limit of memory rows do not leave; but all of them begin in the log, with saved heat.
 uint64_t HeatSketchBytesOfLog(uint64_t dram_bytes, uint64_t ssd_bytes, uint64_t saved_bytes);
 
 // The most bytes of a checkpoint's list of the heat of rows in memory: as many rows as the sketch
@@ -58,8 +58,8 @@ uint64_t HeatRowsBytesMax(uint64_t dram_bytes, uint64_t ssd_bytes, uint64_t sket
 // Addresses to reserve for the rows of a store.
 uint64_t RowAddressBytes(const StoreOptions& options);
 
-// Buffers and lists of a log that suit dram_bytes: a sixteenth of it for each, as far as that goes;
-// segments of which ssd_bytes holds many.
+// Sizes of a log's buffers and lists for dram_bytes: a sixteenth of it for each, within limits; and
+// of segments, so that ssd_bytes holds many.
 RowLogOptions LogSizes(const StoreOptions& options);
 // The sizes and limits of the log in PMem; `sizes` are taken in place of those that follow from
 // pmem_bytes and dram_bytes.

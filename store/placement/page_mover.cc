@@ -9,8 +9,8 @@
 namespace embank {
 namespace {
 
-// Up to so many bytes a record's bits and its part of a segment's objects take less than two bytes:
-// 1/4 + 512 * 2,048 / 2^20 = 1.25.
+// Up to so many bytes of a record, its bits and its part of a segment's objects take less than two
+// bytes: 1/4 + 512 * 2,048 / 2^20 = 1.25.
 constexpr uint64_t kLargeRecordBytes = 2048;
 // Two segments' bits: 2 * (512 B + 87,000 / 4 B).
 constexpr uint64_t kFewBytes = uint64_t{64} << 10;
@@ -39,7 +39,7 @@ void PageMover::ReserveIndexMemory(KeyIndex::Shard* shard, uint64_t rows) {
         return;
       }
     }
-    // What is emptied must not go to rows again.
+    // Memory of emptied pages must not go to rows again.
     static_cast<void>(MissingBytes());
     MutexLock lock(&mutex_);
     const bool has_pages = parts_.tier->pool()->committed_bytes() > RowBytesMin(budget_bytes());
@@ -92,7 +92,7 @@ void PageMover::PayDebt(RowMover* mover, uint64_t keys) {
 }
 
 bool PageMover::EmptyPage(std::optional<SlotClass> slot_class) {
-  // A page of which somebody holds a slot is left, and the next ones are tried.
+  // A page with a slot that another thread holds is left, and the next ones are tried.
   for (uint32_t tries = 0; tries < 2 * kLooksMax; ++tries) {
     const std::optional<uint32_t> page = parts_.tier->ClosePage(slot_class);
     if (!page.has_value()) return false;
@@ -118,7 +118,7 @@ bool PageMover::EmptyOnce(uint32_t page) {
     const Status status = page_rows.ForEachShard(
         [&](RowMover* mover, uint32_t number, std::span<const RowInSlot> rows) {
           KeyIndex::Shard* const shard = parts_.index->shard(number);
-          // No barrier comes between the look at what a row is owed to and its move.
+          // No barrier comes between the look at a row's pending flush and its move.
           const BatchGate::WriteGuard write_guard(parts_.gate);
           MutexLock lock(&shard->mutex);
           for (const RowInSlot& row : rows) {

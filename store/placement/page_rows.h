@@ -19,17 +19,18 @@ namespace embank {
 // looks again, under the shard's lock.
 class PageRows {
  public:
-  // Slots that are looked at together: 150 KiB of rows of 576 bytes, which stay in the cache from
-  // one look to the next, and four of each shard.
+  // So many slots are looked at together: 150 KiB of rows of 576 bytes, which stay in the cache
+  // from one look to the next, and four slots of each shard.
   static constexpr uint32_t kSlotsAtOnce = 256;
 
-  // The rows of the page's slots from first_slot on. A page without rows has none.
+  // Collects the rows of the page's slots from first_slot on. A page without rows has none.
   PageRows(const DramTier& tier, const TableDirectory& tables, uint32_t page, uint32_t first_slot);
 
-  // How many slots of the page were ever taken.
+  // The number of the page's slots that were ever taken.
   static uint32_t SlotsOf(const DramTier& tier, uint32_t page);
 
-  // Calls visit(mover, shard, rows) for each shard that has rows, until it fails; that status.
+  // Calls visit(mover, shard, rows) for each shard that has rows, until a call fails; returns that
+  // status.
   using Visit = FunctionRef<Status(RowMover*, uint32_t shard, std::span<const RowInSlot>)>;
   Status ForEachShard(Visit visit);
 

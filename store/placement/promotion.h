@@ -1,9 +1,9 @@
 // Promotion of rows from the log to DRAM: a slot is taken, the record is copied into it, the entry
 // moves. The row is clean then, and its record stays.
 //
-// A record keeps the heat that the row had when it was written, the heat sketch the heat with which
-// a row left DRAM clean. A promoted row has the larger of both: where the sketch was full, rows
-// have the heat of their records.
+// A record has the heat of the row when it was written; the heat sketch has the heat with which a
+// row left DRAM clean. A promoted row has the larger of both. If the sketch was full, that is the
+// record's.
 #ifndef EMBANK_STORE_PLACEMENT_PROMOTION_H_
 #define EMBANK_STORE_PLACEMENT_PROMOTION_H_
 
@@ -24,8 +24,8 @@ class Promotion {
   Promotion(const Promotion&) = delete;
   Promotion& operator=(const Promotion&) = delete;
 
-  // Promotes the row of a match that is in the log and stands, and counts `touches` lookups; the
-  // row's match now. None: there is no slot for it. The caller holds the lock of the shard.
+  // Promotes the row of a current match in the log, and counts `touches` lookups; returns the row's
+  // match now. None: there is no slot for it. The caller holds the lock of the shard.
   Match Promote(KeyIndex::Shard* shard, const RowId& id, const Match& match,
                 std::span<const std::byte> record, uint32_t touches)
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
@@ -42,8 +42,8 @@ class Promotion {
                     std::span<const std::byte> record, bool may_evict)
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
 
-  // Prefetches into the cache what Promote needs first. Thread-safe. Always inlined: g++ 12 drops
-  // calls of functions that only prefetch.
+  // Prefetches the memory that Promote uses first. Thread-safe. Always inlined: g++ 12 drops calls
+  // of functions that only prefetch.
   [[gnu::always_inline]] void Prefetch(KeyHash hash) const {
     __builtin_prefetch(parts_.index->ProbeOf(hash).bucket, 1);
     parts_.heat_sketch->Prefetch(hash);

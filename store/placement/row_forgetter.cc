@@ -33,7 +33,7 @@ void RowForgetter::OnErase(KeyIndex::Shard* shard, Location slot) {
   rows_.fetch_sub(1, std::memory_order_relaxed);
 }
 
-// Of a row that is in no order any more.
+// Forgets a row that is in no order any more.
 Location RowForgetter::Forget(KeyIndex::Shard* shard, uint32_t slot) {
   const Location location = orders_.notes().LocationOf(slot);
   RowHeader* const header = HeaderOf(slot);

@@ -1,11 +1,11 @@
-// Forgets rows of one slot class, to bound a store in memory: where a new row has no space, the
-// coldest row by its class's policy is erased, and leaves it its slot.
+// Forgets rows of one slot class, to bound a store in memory. If a new row has no space, the
+// coldest row by the class's policy is erased, and the new row takes its slot.
 //
 //   batch -> shard group -> a turn:   | newest ... coldest |   the shard's eviction order
 //                                     | rows of this batch |   set aside, put back at the end
 //
-// The coldest is that of the new row's shard; of another shard only where its own has much less
-// than its part of memory, or none but rows of the batch. Pages stay with their class: a class that
+// The coldest row is in the new row's shard. It is in another shard only if its own has much less
+// than its part of memory, or only rows of the batch. Pages stay with their class: a class that
 // comes when others have them all has nothing to forget, and its rows are refused.
 #ifndef EMBANK_STORE_PLACEMENT_ROW_FORGETTER_H_
 #define EMBANK_STORE_PLACEMENT_ROW_FORGETTER_H_
@@ -22,7 +22,7 @@
 
 namespace embank {
 
-// What a forgetter works with; all of it outlives it.
+// The parts that a forgetter uses; all of them outlive it.
 struct ForgetterParts {
   DramTier* tier;
   KeyIndex* index;
@@ -32,22 +32,23 @@ struct ForgetterParts {
 
 class RowForgetter {
  public:
-  // Of a class with notes.
+  // The slots of the class have notes.
   RowForgetter(const ForgetterParts& parts, const RowClass& row_class);
 
-  // What the store charges.
+  // The bytes that the store charges for a forgetter.
   static constexpr uint64_t kFixedBytes = SlotOrders::kFixedBytes;
 
-  // A row was made in a slot; is gone from the index. Under the lock of its shard.
+  // Notes that a row was made in a slot; that it is gone from the index. Under the lock of its
+  // shard.
   void OnInsert(KeyIndex::Shard* shard, Location slot)
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
   void OnErase(KeyIndex::Shard* shard, Location slot) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
 
-  // What one shard group of a batch forgets. It begins and ends under the shard's lock. Rows of the
-  // batch are forgotten when there is nothing else, the coldest first.
+  // The rows that one shard group of a batch forgets. A turn begins and ends under the shard's
+  // lock. Rows of the batch are forgotten only when there are no others, the coldest first.
   class Turn {
    public:
-    // `keys`: the batch's; nullptr: it has none.
+    // `keys`: the keys of the batch; nullptr: it has none.
     Turn(RowForgetter* forgetter, KeyIndex::Shard* shard, const BatchKeys* keys)
         : forgetter_(forgetter),
           shard_(shard),
@@ -59,7 +60,7 @@ class RowForgetter {
 
     // Forgets a row, and takes its slot. False: there is none, or other shards are in use.
     bool TakeSlot(Location* slot);
-    // The same of a row of the shard itself, whose place in the index is free then.
+    // Does the same with a row of the shard itself, which frees a place in the index.
     bool TakeSlotHere(Location* slot);
 
    private:
@@ -72,8 +73,8 @@ class RowForgetter {
     RowForgetter* const forgetter_;
     KeyIndex::Shard* const shard_;
     const BatchKeys* const keys_;
-    Order aside_;                  // of the shard's rows those that are the batch's, as they came
-    bool others_are_own_ = false;  // all that could be seen of other shards is the batch's
+    Order aside_;                  // the shard's rows that belong to the batch, in order
+    bool others_are_own_ = false;  // all visible rows of other shards belong to the batch
   };
 
  private:
@@ -86,7 +87,7 @@ class RowForgetter {
   const ForgetterParts parts_;
   SlotOrders orders_;
   std::atomic<uint64_t> rows_{0};
-  std::atomic<uint32_t> next_giver_{0};  // the shard to be asked for slots by others
+  std::atomic<uint32_t> next_giver_{0};  // the shard from which others take slots
 };
 
 }  // namespace embank

@@ -1,4 +1,4 @@
-// All that moves the rows of one row class between DRAM and the log.
+// Moves the rows of one row class between DRAM and the log.
 #ifndef EMBANK_STORE_PLACEMENT_ROW_MOVER_H_
 #define EMBANK_STORE_PLACEMENT_ROW_MOVER_H_
 
@@ -12,7 +12,7 @@ namespace embank {
 
 class RowMover {
  public:
-  // The class's slots have notes. The parts outlive it.
+  // The slots of the class have notes. The parts outlive it.
   RowMover(const PlacementParts& parts, SlotClass slot_class, const RowClass& row_class)
       : rows_(parts, slot_class, row_class),
         eviction_(&rows_),
@@ -20,7 +20,7 @@ class RowMover {
         promotion_(&rows_, &eviction_, &log_rows_),
         compacted_(&rows_, &log_rows_, row_class) {}
 
-  // The store charges this for a class.
+  // The bytes that the store charges for a class.
   static constexpr uint64_t kFixedBytes = ClassRows::kFixedBytes;
 
   RowLogs& logs() const { return *rows_.parts().logs; }

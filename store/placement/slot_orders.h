@@ -21,7 +21,7 @@ class SlotOrders {
  public:
   using Order = EvictionOrder<SlotOrders>;
 
-  // Of a class with notes. Tier and clock must outlive it.
+  // The slots of the class have notes. Tier and clock must outlive the orders.
   SlotOrders(const DramTier& tier, const HeatClock& heat_clock, uint32_t slot_bytes,
              EvictionPolicy policy)
       : rows_(tier.rows()), heat_clock_(heat_clock), notes_(tier, slot_bytes) {
@@ -32,7 +32,7 @@ class SlotOrders {
   SlotOrders(const SlotOrders&) = delete;
   SlotOrders& operator=(const SlotOrders&) = delete;
 
-  // What the store charges.
+  // The bytes that the store charges for the orders.
   static constexpr uint64_t kFixedBytes = uint64_t{16} << 10;
   static_assert(KeyIndex::kShardCount * sizeof(Order) < kFixedBytes);
 
@@ -40,10 +40,10 @@ class SlotOrders {
   // Under the shard's lock.
   Order& Of(const KeyIndex::Shard* shard) { return *orders_[shard->number]; }
 
-  // ---- what orders ask of slots ----
+  // ---- functions that the orders call ----
 
   EvictionLinks& Links(uint32_t slot) { return notes_.Of(slot).links; }
-  // As the orders have it.
+  // As EvictionOrder requires.
   bool TakeReferenced(uint32_t slot) {
     const std::atomic_ref usage(HeaderOf(slot)->usage);
     const bool referenced =
@@ -51,7 +51,7 @@ class SlotOrders {
     if (referenced) notes_.Of(slot).untouched = 0;
     return referenced;
   }
-  // As the orders have it.
+  // As EvictionOrder requires.
   uint32_t Heat(uint32_t slot) { return HeatOf(LoadMark(HeaderOf(slot)).usage, heat_clock_.now()); }
   uint64_t HeatEpochs() const { return heat_clock_.epochs(); }
 

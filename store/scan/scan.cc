@@ -18,19 +18,19 @@
 namespace embank {
 namespace {
 
-// So much is read at a time for callers who ask for less.
+// The rows that are read at a time for callers that want fewer.
 constexpr uint64_t kPieceBytes = uint64_t{1} << 20;
-// Places that one reading has at most, and that are worth a thread.
+// The most places of one reading; and the places that are worth a thread.
 constexpr size_t kPlacesMax = size_t{1} << 16;
 constexpr size_t kPlacesOfThreadMin = 512;
 constexpr uint32_t kReadersMax = 8;
-// Looked up by key as one batch: others may wait until its reader is done.
+// So many keys are looked up as one batch: others may wait until its reader is done.
 constexpr size_t kLookedUpAtOnce = 2048;
-// What a device gives in order while it answers one read more.
+// A device transfers this many bytes in order in the time of one more read.
 constexpr uint64_t kBridgedBytes = uint64_t{32} << 10;
 
-// Some of the places of a reading: what one thread reads, and where it puts it. Rows are put from
-// the begin on, the keys of those that have moved from the end.
+// A part of the places of a reading, which one thread reads. It puts rows from the begin on, and
+// the keys of rows that have moved from the end.
 struct Reader {
   size_t begin = 0;
   size_t end = 0;
@@ -64,15 +64,15 @@ StatusOr<uint64_t> Scan::Next(std::span<Key> keys, RowSpan rows) {
       break;
     }
   }
-  // Rows that were copied already must not be lost with a status: it is told by the next call.
+  // Rows that were copied already must not be lost with a status: the next call returns it.
   if (copied > 0) return copied;
   if (LostAny()) return ReportLoss();
   EMBANK_RETURN_IF_ERROR(status);
   return copied;
 }
 
-// A pass is one range where no row that may be the table's is in the log: there is no order to read
-// in, and no segment's footer.
+// A pass is one range if no row in the log can be the table's: there is no order to read in, and no
+// segment's footer.
 Status Scan::BeginPass() {
   uint32_t end = next_range_;
   uint64_t unknown = 0;
@@ -137,7 +137,7 @@ Status Scan::CopyPending(std::span<Key> keys, RowSpan rows, uint64_t* copied) {
     ReadRows(*table_, layout.vector_end_bytes(), pending, 0, static_cast<uint32_t>(count), copy,
              [&](uint32_t i, const RowSeen& seen, const Match& match) {
                if (seen.header == nullptr && match.any()) logged.Add(i, match.location());
-               // Absent: erased since the pass began.
+               // An absent key was erased since the pass began.
                if (seen.header != nullptr) keys[(*copied)++] = pending[i];
              });
   }
@@ -186,9 +186,9 @@ void Scan::CopyFromPiece(std::span<Key> keys, RowSpan rows, uint64_t* copied) {
   }
 }
 
-// Reads the next noted rows, as many as fit. A record of the row in its place is the row as it was
-// when it was noted, or later. Of others the keys are pending then. Nothing has changed if it
-// fails.
+// Reads the next noted rows, as many as fit. A record of the row in its noted place is the row as
+// it was when it was noted, or later. Keys of rows that are elsewhere now become pending. Nothing
+// has changed if it fails.
 Status Scan::ReadNoted(std::span<Key> keys, RowSpan rows, uint64_t* read) {
   const size_t count = std::min({keys.size(), notes_.keys().size(), kPlacesMax});
   const std::span<const Key> noted = notes_.keys().first(count);

@@ -66,7 +66,7 @@ Status ScanNotes::Resolve(uint64_t* unknown) {
 }
 
 Status ScanNotes::ResolveSegment(Segment* segment, uint64_t* unknown) {
-  // Of the call's own, not of the store's: that may be full.
+  // The memory is the call's own, because the store's budget may be used up.
   MemoryBudget unlimited(0);
   AlignedBuffer memory;
   SegmentFooter owners;

@@ -1,5 +1,5 @@
-// What a scan notes of the log: where rows are, a bit for each slot, and then whose they are, a key
-// for each bit that is left. The bits give the keys their places, in order:
+// The notes of a scan about rows in the log: their places, a bit for each slot, and then their
+// keys, one for each bit that is left. The bits give the keys their places, in order:
 //
 //   segment 3:  . 1 1 . 1 . . . 1      segment 7:  1 1 . . 1
 //   keys:         k k   k       k                  k k     k
@@ -19,8 +19,8 @@
 
 namespace embank {
 
-// One thread. Its memory is its own: no budget pays for it. Add and Resolve may be std::bad_alloc:
-// then Clear.
+// For one thread. Its memory is its own: no budget pays for it. Add and Resolve may throw
+// std::bad_alloc: call Clear then.
 class ScanNotes {
  public:
   // Notes rows of this table, which are of this row class. The logs outlive it; nullptr: there are
@@ -31,18 +31,19 @@ class ScanNotes {
   // Notes what lives at a place of a log, once, if it may be of the table; its segment stays
   // until Resolve or Clear. Under the lock of the row's shard, so that it does live there.
   void Add(Location location);
-  // Learns whose all of that is, keeps the table's rows, and lets go of the segments; *unknown: how
-  // many may be the table's or another's. kResourceExhausted: Clear.
+  // Learns the owners of all noted places, keeps the table's rows, and releases the segments.
+  // *unknown: the number of rows that may be the table's or another's. kResourceExhausted: call
+  // Clear.
   Status Resolve(uint64_t* unknown);
   void Clear();
 
-  // Bytes of what was noted, its keys included.
+  // The bytes of the notes, keys included.
   uint64_t bytes() const { return bits_bytes_ + noted_ * sizeof(Key); }
 
   // After Resolve: the keys that are left, in order of place, and the places of the first of them.
   std::span<const Key> keys() const { return std::span(keys_).subspan(keys_done_); }
   void Places(std::span<Location> places) const;
-  // Forgets the first `count`.
+  // Drops the first `count` keys.
   void Skip(size_t count);
 
  private:
@@ -51,7 +52,7 @@ class ScanNotes {
     Tier tier = Tier::kSsd;
     uint32_t index = 0;  // in the log
     SegmentGeometry geometry;
-    std::vector<uint64_t> bits;  // by slot; empty: nothing of it is, or will be, noted
+    std::vector<uint64_t> bits;  // by slot; empty: no slot of the segment is, or will be, noted
   };
 
   Segment* SegmentOf(Location location);

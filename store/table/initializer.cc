@@ -13,7 +13,7 @@
 namespace embank {
 namespace {
 
-// Values are made so many at a time.
+// So many values are made at a time.
 constexpr uint32_t kDrawn = 64;
 
 // Writes `count` values as `value_type` from element `begin` of the vector on.
@@ -42,7 +42,7 @@ void Fill(ValueType value_type, uint32_t dim, std::byte* vector, Draw draw) {
   }
 }
 
-// All kDrawn, needed or not: a loop of known length is the fastest.
+// It makes all kDrawn, needed or not: a loop of known length is the fastest.
 EMBANK_SIMD_CLONES void DrawUniform(CounterRandom random, uint32_t begin, float a, float b,
                                     float below_b, float* __restrict values) {
   for (uint32_t i = 0; i < kDrawn; ++i) {

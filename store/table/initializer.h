@@ -16,7 +16,7 @@ struct Initializer {
   float b = 0.0f;
 };
 
-// What store seed and table contribute to every row's seed.
+// The part of every row's seed that comes from the store's seed and the table.
 uint64_t TableSeed(uint64_t store_seed, uint64_t table_hash);
 
 // Writes the first `dim` values of `key`'s row to `vector`, which needs no alignment. Allocates

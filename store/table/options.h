@@ -1,4 +1,4 @@
-// What a store and a table are opened with, and what is nonsense.
+// The options of a store and of a table, and their limits.
 #ifndef EMBANK_STORE_TABLE_OPTIONS_H_
 #define EMBANK_STORE_TABLE_OPTIONS_H_
 
@@ -15,7 +15,8 @@
 
 namespace embank {
 
-// Index, records, one page of rows for a few classes: whatever the number of cores.
+// Enough for the index, records, and one page of rows for a few classes, whatever the number of
+// cores.
 inline constexpr uint64_t kDramBytesMin = uint64_t{16} << 20;
 // Four segments of the smallest size: one to write, one for compaction, and two with rows.
 inline constexpr uint64_t kPmemBytesMin = uint64_t{4} << 20;
@@ -37,10 +38,11 @@ struct StoreOptions {
   bool read_only = false;
 };
 
-// Threads of the store's pool.
+// The number of threads in the store's pool.
 uint32_t WorkerThreads(const StoreOptions& options);
 
-// What becomes of new rows for which there is no space. The values are those of the C API.
+// The answer of a table to a new row for which there is no space. The values are those of the C
+// API.
 enum class OnFull : int32_t { kRefuse = 0, kForget = 1 };
 
 struct TableOptions {
@@ -49,11 +51,12 @@ struct TableOptions {
   Optimizer optimizer = Optimizer::kNone;
   UpdateRule rule;
   Initializer initializer;
-  EvictionPolicy eviction = EvictionPolicy::kLru;  // as asked for; RowClass has what is done
+  EvictionPolicy eviction = EvictionPolicy::kLru;  // as the caller chose it; RowClass has the
+                                                   // policy in use
   OnFull on_full = OnFull::kRefuse;
 };
 
-// What tables have in common whose rows share slots and leave them in one order.
+// The properties that tables share if their rows share slots and one eviction order.
 struct RowClass {
   uint32_t slot_bytes = 0;
   EvictionPolicy eviction = EvictionPolicy::kClock;  // kClock or kLfu: CLOCK stands for LRU
@@ -65,15 +68,15 @@ struct RowClass {
            std::tie(other.slot_bytes, other.eviction, other.on_full);
   }
 };
-// Of a table with valid options.
+// The row class of a table with valid options.
 RowClass RowClassOf(const TableOptions& options);
 
 // kInvalidArgument: the message names the option, its value and the limit.
 Status Validate(const StoreOptions& options);
 Status Validate(const TableOptions& options);
 Status ValidateTableName(std::string_view name);
-// As ValidateTableName, for a new table, whose name has to be UTF-8. Older stores have names of any
-// bytes, which are opened, and dropped, as they are.
+// Like ValidateTableName, for a new table, whose name has to be UTF-8. Older stores have names of
+// any bytes; they can be opened and dropped.
 Status ValidateNewTableName(std::string_view name);
 Status ValidateLearningRate(Optimizer optimizer, float learning_rate);
 

@@ -20,7 +20,7 @@ void Pins::Release(Mark pin) {
   if (!IsCurrent(pin)) return;
   std::atomic<uint32_t>& count = counts_[pin % kRounds];
   uint32_t seen = count.load();
-  // None: it has lapsed meanwhile.
+  // kNone: the pin has lapsed meanwhile.
   while (seen > 0 && !count.compare_exchange_weak(seen, seen - 1)) {
   }
   if (seen > 0) budget_->Release(row_bytes_);

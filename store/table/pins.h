@@ -1,12 +1,12 @@
-// Which rows of a table stay in memory for a while, whatever turn they have to leave it: those that
-// a prefetch asked for.
+// The pins of a table: rows that stay in memory for a while, whatever the eviction order says,
+// because a prefetch read them.
 //
 //   lookup batches:   b   b + 1   ...   b + 7   b + 8
 //   a pin of batch b: |---- it stands -----------| lapsed
 //
-// A row's pin is a mark in its slot's note. Here the pins that stand are counted by the batch of
-// their begin, so that those of one batch lapse together, and nobody has to look for their rows.
-// Only speed depends on pins.
+// A row's pin is a pin mark in its slot's note. The class counts current pins by the batch of their
+// begin. So the pins of one batch lapse together, and no code has to search for their rows. Only
+// speed depends on pins.
 #ifndef EMBANK_STORE_TABLE_PINS_H_
 #define EMBANK_STORE_TABLE_PINS_H_
 
@@ -18,32 +18,32 @@
 
 namespace embank {
 
-// Thread-safe; the pin of one row is its shard's lock's.
+// Thread-safe; the lock of a row's shard guards its pin.
 class Pins {
  public:
   using Mark = uint16_t;
   static constexpr Mark kNone = 0;
-  // How many lookup batches of its table a pin outlasts.
+  // The number of lookup batches of its table that a pin outlasts.
   static constexpr uint32_t kBatches = 8;
 
-  // `budget` is what the pinned rows of all tables may take, of `row_bytes` each here.
+  // `budget` limits the pinned rows of all tables; a row here takes `row_bytes`.
   Pins(MemoryBudget* budget, uint32_t row_bytes) : budget_(budget), row_bytes_(row_bytes) {}
   Pins(const Pins&) = delete;
   Pins& operator=(const Pins&) = delete;
 
-  // A pin that begins now, of a row that has come up; kNone: the budget is used up.
+  // Begins a pin of a row that was promoted. kNone: the budget is used up.
   Mark Add() { return Charge(0); }
-  // The same of a row that was in memory before, instead of the pin that it may have; such rows
-  // leave half of the budget to those that come up. Else that pin, as it was.
+  // Begins a pin of a row that was in memory before, and replaces the pin that it may have. Such
+  // rows leave half of the budget to promoted ones; when that is used up, returns the old pin.
   Mark Renew(Mark pin);
-  // Ends a pin, if it stands still.
+  // Ends a pin, if it is still current.
   void Release(Mark pin);
   bool IsCurrent(Mark pin) const;
-  // A lookup batch has ended.
+  // Counts the end of a lookup batch.
   void EndBatch();
 
  private:
-  // More than the batches of pins that stand: who is late does not meet the next round.
+  // More than the batches with current pins, so that a late thread does not meet the next round.
   static constexpr uint32_t kRounds = 16;
   static constexpr Mark kPinned = 0x8000;
   static constexpr uint32_t kBatchMask = 0x7FFF;

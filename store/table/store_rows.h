@@ -7,7 +7,7 @@
 
 namespace embank {
 
-// Thread-safe. Batches change it, so that it shares no cache line with what they only read.
+// Thread-safe. Batches change it, so that it shares no cache line with data that they only read.
 class alignas(64) StoreRows {
  public:
   void Add(int64_t change) {

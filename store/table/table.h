@@ -1,5 +1,5 @@
-// A table: what its rows look like and how they are made, and what has happened to it. It does not
-// hold the rows: they are in the tiers, found through the index that all tables share.
+// A table: the layout and first values of its rows, and its counters. It does not hold the rows:
+// they are in the tiers, found through the index that all tables share.
 #ifndef EMBANK_STORE_TABLE_TABLE_H_
 #define EMBANK_STORE_TABLE_TABLE_H_
 
@@ -41,8 +41,9 @@ struct StoreParts {
   HeatClock* heat_clock;
   StoreRows* store_rows;
   RowMemoryPool* row_memory;   // taken under locks of shards
-  RowMemoryPool* read_memory;  // taken without them, and held while one is waited for
-  MemoryBudget* pins;          // what pinned rows may take of memory
+  RowMemoryPool* read_memory;  // taken without locks of shards, and held while a thread waits for
+                               // one
+  MemoryBudget* pins;          // limits the memory of pinned rows
   BatchGate* gate;             // nullptr: there are no checkpoints
   Compaction* compaction;      // nullptr: there is no log, or it is only read
   Compaction* demotion;        // of PMem; nullptr: there is no PMem, or it is only read
@@ -50,7 +51,8 @@ struct StoreParts {
   bool read_only;              // no row, table or rate changes
 };
 
-// kFailedPrecondition, with what is said to who wants to change a store that is only read.
+// kFailedPrecondition: the store is read-only; the message is the one for a call that would change
+// it.
 Status OpenedReadOnly();
 
 enum class TableVerb : uint32_t { kLookup, kUpsert, kGradients, kErase, kPrefetch };
@@ -64,21 +66,22 @@ struct TableCounters {
     std::array<std::atomic<uint64_t>, 5> keys_by_outcome{};  // index: Outcome - 1
   };
   std::array<Verb, kTableVerbs> verbs;
-  std::atomic<uint64_t> prefetched_rows{0};  // that prefetches brought up
-  std::atomic<uint64_t> unused_rows{0};      // of them those that left before they were used
+  std::atomic<uint64_t> prefetched_rows{0};  // promoted by prefetches
+  std::atomic<uint64_t> unused_rows{0};      // promoted rows that left memory before they were used
   std::atomic<uint64_t> forgotten_rows{0};
 };
 
 class Table {
  public:
-  // `options` are valid. The row class's slots are `slot_class`.
+  // `options` are valid. `slot_class` has the slots of the row class.
   Table(const StoreParts& parts, TableId id, std::string name, const TableOptions& options,
         uint64_t store_seed, SlotClass slot_class, RowMover* mover, RowForgetter* forgetter);
   Table(const Table&) = delete;
   Table& operator=(const Table&) = delete;
 
   const StoreParts& parts() const { return parts_; }
-  // Where it can be used. A child of it has the table itself, but nothing of what is in it.
+  // The process in which it can be used. A child process inherits the table itself, but none of its
+  // rows.
   const OwnerProcess& owner() const { return owner_; }
   TableId id() const { return id_; }
   const std::string& name() const { return name_; }
@@ -92,11 +95,11 @@ class Table {
   KeyHash HashOf(Key key) const { return HashKey(table_hash_, key); }
   void HashesOf(KeySpan keys, KeyHash* hashes) const { HashKeys(table_hash_, keys, hashes); }
 
-  // As created, but with the learning rate of now. Thread-safe.
+  // The options as created, but with the learning rate of now. Thread-safe.
   TableOptions options() const;
-  // The rule of a batch that begins now. Thread-safe.
+  // The update rule of a batch that begins now. Thread-safe.
   UpdateRule rule() const;
-  // The rate is valid. Thread-safe.
+  // Sets the learning rate, which is valid. Thread-safe.
   void SetLearningRate(float learning_rate) {
     learning_rate_.store(learning_rate, std::memory_order_relaxed);
   }
@@ -106,12 +109,12 @@ class Table {
 
   // kFailedPrecondition once the table was dropped. Thread-safe.
   Status CheckAlive() const;
-  // As CheckAlive; also kFailedPrecondition where the store is only read. Thread-safe.
+  // Like CheckAlive; also kFailedPrecondition if the store is read-only. Thread-safe.
   Status CheckMayChange() const;
   void MarkDropped() { dropped_.store(true, std::memory_order_release); }
 
   uint64_t rows() const { return rows_.load(std::memory_order_relaxed); }
-  // Of them those that are in one tier of the logs; that are in a log alone.
+  // The number of rows in one tier of the logs; in any log alone.
   uint64_t rows_in(Tier tier) const {
     return rows_in_logs_[static_cast<uint32_t>(tier)].load(std::memory_order_relaxed);
   }
@@ -125,7 +128,7 @@ class Table {
     parts_.store_rows->Add(change);
   }
 
-  // Whether the last large creating lookup made most of its rows: the next one is likely to.
+  // Whether the last large creating lookup made most of its rows. Then the next one is likely to.
   bool fills() const { return fills_.load(std::memory_order_relaxed); }
   void SetFills(bool fills) {
     if (fills != this->fills()) fills_.store(fills, std::memory_order_relaxed);
@@ -133,10 +136,10 @@ class Table {
 
   // The pins of the table's rows.
   Pins& pins() { return pins_; }
-  // A row that a prefetch brought up leaves memory, and nobody has used it.
+  // Counts a row that a prefetch promoted and that leaves memory unused.
   void CountUnusedPrefetch() { counters_.unused_rows.fetch_add(1, std::memory_order_relaxed); }
 
-  // A row was forgotten.
+  // Counts a row that was forgotten.
   void CountForgotten() {
     AddRows(-1);
     counters_.forgotten_rows.fetch_add(1, std::memory_order_relaxed);
@@ -159,7 +162,7 @@ class Table {
 
   std::atomic<float> learning_rate_;
   std::atomic<bool> dropped_{false};
-  // Apart from what every batch reads.
+  // On cache lines apart from data that every batch reads.
   alignas(64) std::atomic<uint64_t> rows_{0};
   mutable std::array<std::atomic<uint64_t>, kTiers> rows_in_logs_ = {};  // by tier
   std::atomic<bool> fills_{false};

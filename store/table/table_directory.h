@@ -1,4 +1,4 @@
-// Tables by their ids, for whoever meets a row.
+// Tables by their ids, for code that has a row and needs its table.
 #ifndef EMBANK_STORE_TABLE_TABLE_DIRECTORY_H_
 #define EMBANK_STORE_TABLE_TABLE_DIRECTORY_H_
 

@@ -1,4 +1,5 @@
-// What every file system promises: the real one in its ways, mapped files and the simulated ones.
+// The promises of every file system, tested on both ways of the real one, on mapped files and on
+// the simulated ones.
 #include "base/files/file_system.h"
 
 #include <dirent.h>
@@ -336,7 +337,7 @@ TEST_P(FileSystemTest, ReplacesAWholeFile) {
   }
   EXPECT_EQ(held_->List()->size(), 1u);
   EXPECT_EQ(ReadWholeFile(held_.get(), "m", 2).status().code(), StatusCode::kOutOfRange);
-  // What a crash left of a former try is in nobody's way.
+  // The leftovers of an earlier attempt that crashed do not matter.
   ASSERT_NE(Open("m.new", FileAccess::kCreate), nullptr);
   ASSERT_TRUE(ReplaceFile(held_.get(), "m", BytesOf("x")).ok());
   EXPECT_EQ(held_->List()->size(), 1u);
@@ -463,7 +464,7 @@ TEST(PosixFileSystem, WhatNoFileSystemDoesIsUnimplementedAndNoFaultOfADevice) {
   EXPECT_EQ(linked.code(), StatusCode::kUnimplemented) << linked;
 }
 
-// As to a file that has as many names as it may, or in a file system without links.
+// The same as for a file with as many names as it may have, or in a file system without links.
 TEST(PosixFileSystem, ALinkThatTheSystemDoesNotMakeIsUnimplemented) {
   const ScratchDirectory directory;
   const auto files = MakePosixFileSystem({});

@@ -209,7 +209,7 @@ char StateOf(pid_t thread) {
 
 constexpr int kNoFilters = 77;
 
-// More than can wait with what earlier ones have left.
+// More threads than can wait with the memory that earlier ones have left.
 constexpr size_t kWaiters = 300;
 
 // One thread has the lock until the others, for which the system has no memory, sleep for it.

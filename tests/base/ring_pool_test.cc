@@ -1,5 +1,5 @@
-// Rings behind the file system: which thread has which, what they have registered, and what is left
-// when the kernel refuses a part of it.
+// Rings behind the file system: their threads, their registrations, and their work when the kernel
+// refuses a part of it.
 #include "base/files/ring_pool.h"
 
 #include <fcntl.h>
@@ -58,7 +58,7 @@ std::vector<int> Rings() {
   return rings;
 }
 
-// What is left of a ring when its descriptor has become another file.
+// Breaks all rings: their descriptors become another file.
 void BreakRings() {
   const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
   ASSERT_GE(null, 0);
@@ -66,7 +66,8 @@ void BreakRings() {
   close(null);
 }
 
-// As many blocks as `into` has, each filled with `first` plus its number, are read whole.
+// Reads as many blocks as `into` has, each filled with `first` plus its number, and checks that
+// they are whole.
 void ExpectReadsLists(FileSystem* files, File* file, std::span<std::byte> into, size_t first) {
   std::vector<Transfer> reads;
   for (size_t i = 0; i < kBlocks; ++i) {
@@ -186,7 +187,7 @@ std::vector<std::string> LinesOfRefusal(uint32_t call, uint32_t argument, uint32
 
 using Lines = std::vector<std::string>;
 
-// The numbers of what is registered: linux/io_uring.h.
+// The numbers of the registration calls: linux/io_uring.h.
 TEST(RingPool, DoesWithoutRegisteredFilesWhereTheyAreRefused) {
   if (!HasAllOfRings()) GTEST_SKIP() << "io_uring " << IoUringState();
   constexpr uint32_t kTableOfFiles = 13;
@@ -383,7 +384,7 @@ TEST(RingPool, RingsOfThreadsThatHaveEndedAreBounded) {
   EXPECT_EQ(Rings().size(), 64u);
 }
 
-// What the kernel tells of a ring.
+// The facts that the kernel reports about a ring.
 TEST(RingPool, RegistersWhatItUses) {
   if (!HasAllOfRings()) GTEST_SKIP() << "io_uring " << IoUringState();
   const ScratchDirectory directory;

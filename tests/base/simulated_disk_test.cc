@@ -1,4 +1,4 @@
-// What a crash may leave of a simulated disk, and how it fails.
+// The images that a crash may leave of a simulated disk, and the failures of its calls.
 #include "tests/support/simulated_disk.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// embank-bench as a user meets it: what it prints and how it ends.
+// embank-bench from the outside: its output and its exit codes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>

@@ -9,7 +9,7 @@ namespace {
 TEST(Machine, IsDescribed) {
   const Machine machine = DescribeMachine();
   EXPECT_FALSE(machine.cpu.empty());
-  // Those that the process may use, of all.
+  // The cores that the process may use, and all cores.
   cpu_set_t cores;
   ASSERT_EQ(sched_getaffinity(0, sizeof cores, &cores), 0);
   EXPECT_EQ(machine.cores, static_cast<uint32_t>(CPU_COUNT(&cores)));

@@ -15,7 +15,7 @@ namespace {
 constexpr uint64_t kSeed = 3;
 const TableShape kShape{4, ValueType::kF32, Optimizer::kAdagrad};
 
-// What a store answered.
+// The answers of a store.
 struct Answers {
   std::vector<Key> keys;
   std::vector<float> rows;

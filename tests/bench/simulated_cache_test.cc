@@ -23,7 +23,7 @@ AccessStream RandomStream(test::Random* random, uint32_t distinct, size_t access
   return stream;
 }
 
-// By trying every victim at every miss.
+// Tries every victim at every miss.
 uint64_t MostHits(const AccessStream& stream, size_t i, uint32_t capacity, std::set<uint32_t> in) {
   for (; i < stream.keys.size(); ++i) {
     const uint32_t key = stream.keys[i];

@@ -47,7 +47,7 @@ TEST(SsdReport, TableShowsEveryPhaseWithin80Columns) {
   }
 }
 
-// The table of a phase, and what stands below it, as one line of words.
+// The table of a phase, and the text below it, as one line of words.
 std::string SectionOf(const std::string& table, const std::string& phase) {
   const size_t begin = table.find("\n\n  " + phase + " ");
   if (begin == std::string::npos) return "";

@@ -90,7 +90,7 @@ TEST(SsdRun, MeasuresEveryPhaseAndLeavesNothing) {
   const SsdResult& overwrite = ResultOf(*report, SsdPhase::kOverwrite, "embank");
   EXPECT_EQ(overwrite.Figure("overwritten"), 0.5);
   EXPECT_EQ(overwrite.Figure("checkpoints"), 5.0);
-  // Every dirty row is written once at least, but for those that the next one will write.
+  // Every dirty row is written at least once, except those that the next one will write.
   EXPECT_GT(*overwrite.Figure("write_amplification"), 0.9);
   ExpectFigures(ResultOf(*report, SsdPhase::kCheckpoint, "embank"),
                 {"checkpoint_seconds", "checkpoint_bytes_per_second", "trainer_rows_per_second",
@@ -159,8 +159,8 @@ TEST(SsdRun, ComparesWithRocksdbOrSaysThatItIsMissing) {
   }
 }
 
-// 20,000 rows of 2 KiB have 10 % more than they need: not enough to overwrite them all, unless
-// what died is made space of.
+// 20,000 rows of 2 KiB have 10 % more space than they need: not enough to overwrite them all,
+// unless compaction frees the space of dead records.
 TEST(SsdRun, SaysThatTheLogIsFullOrOverwritesAll) {
   const test::ScratchDirectory directory;
   SsdOptions options = SmallRun(directory.path());

@@ -44,7 +44,7 @@ SurviveOptions OptionsFor(const TemporaryFile& file, const std::string& director
   return options;
 }
 
-// The slices are of what follows the last kill, and have the hits of the whole part.
+// The slices show the part after the last kill, and have the hits of all of it.
 void ExpectSlicesOf(const SurviveReport& report) {
   const SurviveFigures& figures = report.figures;
   RunSlice sum;

@@ -39,7 +39,7 @@ TEST(Workload, StreamHasAsManyPositionsAsRowsWithinLimits) {
   EXPECT_EQ(StreamPositions(uint64_t{1} << 39, 1, 16), kPositionsMax);
 }
 
-// The workload is made on all cores; this is what one thread makes.
+// The workload is made on all cores; this is the workload of one thread.
 TEST(Workload, IsWhatOneThreadWouldMake) {
   for (const IdMode mode : {IdMode::kPermuted, IdMode::kFirstAppearance, IdMode::kHashed}) {
     const KvOptions options = ZipfOptions(200'000, mode);

@@ -26,7 +26,7 @@ namespace {
 
 constexpr uint64_t kFaultsMax = 3000;  // no call allocates so often
 
-// Of all stores: its page calls are met by the faults, too.
+// The page memory of all stores: faults fail its calls, too.
 FailingMemory* Source() {
   static FailingMemory source;
   source.AskFirst(&AllocationFaults::MustFail);
@@ -45,7 +45,7 @@ class AllocationFailure : public testing::Test {
 embank_status OpenFaulty(const embank_store_options& options, embank_store** store) {
   StoreEnvironment environment;
   environment.memory = Source();
-  // As the C API does it: no exception leaves.
+  // Like the C API: no exception leaves.
   return Guard([&] { return OpenStoreIn(&options, std::move(environment), store); });
 }
 
@@ -331,7 +331,7 @@ TEST_F(AllocationFailure, DataCallsOnSeveralThreadsWithAGrowingIndex) {
 
 using Attempt = std::function<embank_status()>;
 
-// `prepare` makes an attempt, which is then run under faults; `check` looks at what it left. Both
+// `prepare` makes an attempt, which then runs under faults; `check` checks its results. Both run
 // for each fault, until the attempt meets none.
 void RunAttempts(const std::string& name, const std::function<Attempt()>& prepare,
                  const std::function<void(embank_status)>& check) {
@@ -428,7 +428,7 @@ TEST_F(AllocationFailure, AScanLosesNoRow) {
     return
         [&] { return embank_scan_next(scan.get(), keys.data(), rows.data(), 0, keys.size(), &n); };
   };
-  // What the attempt did not show, the scan must show now.
+  // Rows that the attempt did not return must be returned by the scan now.
   RunAttempts("scan_next", prepare, [&](embank_status status) {
     if (status != EMBANK_OK) {
       EXPECT_EQ(n, 999'999u);
@@ -529,7 +529,7 @@ TEST_F(AllocationFailure, VerifyReportsAllOrFails) {
   });
 }
 
-// What releases must not need memory.
+// A call that releases memory must not need any.
 TEST_F(AllocationFailure, DropCloseAndScanCloseNeedNoMemory) {
   auto bench = std::make_unique<Bench>(5000);
   embank_table* other = CreateTable(bench->store(), "other", TableOptions(3, EMBANK_OPT_ADAGRAD));

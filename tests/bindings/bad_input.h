@@ -27,7 +27,7 @@ struct Outputs {
   char text[64];
 };
 
-// What a case may use: a store with five tables of dim 3, an open scan, and two existing keys.
+// The objects of a case: a store with five tables of dim 3, an open scan, and two existing keys.
 struct Scene {
   embank_store* store;
   embank_table* adagrad;

@@ -1,4 +1,4 @@
-// The hard budget: filled until it refuses, never passed, and given back by what is erased.
+// The hard budget: a store fills it until it refuses, never passes it, and erased rows free it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>

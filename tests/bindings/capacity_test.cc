@@ -111,7 +111,7 @@ TEST(Capacity, GoesOnUntilTheIndexFillsTheMemory) {
               static_cast<unsigned long long>(filler.rows),
               static_cast<double>(kDramBytes) / static_cast<double>(filler.rows), fixed,
               filler.why.c_str(), MemoryReport(store.get()).c_str());
-  // What was accepted can be saved, changed and found again.
+  // Rows that were accepted can be saved, changed and found again.
   ASSERT_EQ(embank_checkpoint(store.get(), nullptr, 0, nullptr), EMBANK_OK) << embank_last_error();
   ASSERT_NO_FATAL_FAILURE(ExpectRows(filler.table, 16, filler.rows, 7));
   store.reset();
@@ -144,7 +144,8 @@ struct Plan {
         << embank_last_error();
     return static_cast<uint64_t>(JsonNumber(json, "dram_bytes"));
   }
-  // Fills a store with so much memory; how many rows it has accepted, all of which it can save.
+  // Fills a store with so much memory; returns how many rows it has accepted, all of which it can
+  // save.
   uint64_t FillStore(uint64_t dram_bytes) const {
     const ScratchDirectory directory;
     const StorePtr store = OpenStore(OptionsAt(directory, dram_bytes));

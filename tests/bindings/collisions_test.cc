@@ -131,7 +131,7 @@ TEST_F(Collisions, AFloodedPlaceRefusesByNameAndKeepsAllElse) {
   const uint64_t kept = RowCount(twin.table) - others.size();
   EXPECT_GE(kept, 50u);
   EXPECT_LT(kept, flood.size());
-  // Nor does the index grow for keys that have no place in it.
+  // The index does not grow for keys that have no place in it either.
   EXPECT_LT(JsonNumber(MemoryReport(store_.get()), "index"), 16e6);
   EXPECT_EQ(Difference(twin.table, twin.oracle), "");
   Erase(&twin, others);

@@ -34,7 +34,8 @@ class CrashImages {
  private:
   using Candidates = std::vector<const KeptCheckpoint*>;
 
-  // What a crash before this change may leave: the last checkpoint, and the one under way.
+  // The checkpoints that may be there after a crash before this change: the last one, and the one
+  // under way.
   Candidates CandidatesAt(size_t change) const;
   // Opens the image, and then `depth` times what a crash leaves of the opening.
   std::string TryImage(SimulatedDisk* image, const Candidates& candidates, uint64_t depth);

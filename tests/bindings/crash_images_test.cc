@@ -1,7 +1,7 @@
 // Workloads drawn by seed, crashed before every change that they make to the disk, ten images of
-// each crash: what is opened then is the last checkpoint or the one under way, bit for bit, also
-// when that opening is crashed again. EMBANK_TEST_SCALE: more workloads; EMBANK_TEST_SEED replays
-// one of them.
+// each crash. The store that is opened then is the last checkpoint or the one under way, bit for
+// bit, also when that opening is crashed again. EMBANK_TEST_SCALE: more workloads; EMBANK_TEST_SEED
+// replays one of them.
 #include <gtest/gtest.h>
 
 #include <cstdio>

@@ -89,7 +89,7 @@ void Put(embank_store* store, uint64_t begin, uint64_t end, float factor) {
   }
 }
 
-// Whether rows are what they were put as, bit for bit; "" or the first that is not.
+// Checks that rows are as they were written, bit for bit; returns "" or the first that is not.
 std::string WrongOf(embank_table* table, const std::vector<uint64_t>& keys, float factor) {
   std::vector<float> rows(keys.size() * kDim);
   if (embank_lookup(table, keys.data(), keys.size(), EMBANK_MISSING_ZERO, rows.data(), 0,
@@ -139,7 +139,7 @@ TEST_F(Descriptors, AStoreWithMoreSegmentsThanDescriptorsDoesAllThatOthersDo) {
   const size_t before = OpenDescriptors();
   const FewDescriptors few(kDescriptors);
   StorePtr store = Make();
-  // All before the first checkpoint: nothing is synced but for want of descriptors.
+  // All this is before the first checkpoint: segments are synced only for lack of descriptors.
   ASSERT_NO_FATAL_FAILURE(Put(store.get(), 0, kRows, 1));
   EXPECT_GT(SegmentsIn(path_), kSegmentsMin);
   ASSERT_NO_FATAL_FAILURE(ExpectHas(store.get(), 0, kRows, 1));

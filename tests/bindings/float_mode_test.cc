@@ -1,5 +1,5 @@
-// Callers with any floating-point mode: results are those of the default mode, bit for bit, whoever
-// computes them, and the caller's mode and exception flags are what they were.
+// Callers with any floating-point mode: results are those of the default mode, bit for bit, on any
+// thread, and the caller's mode and exception flags do not change.
 #include <gtest/gtest.h>
 
 #include <cfenv>
@@ -92,7 +92,7 @@ std::vector<Shape> Shapes() {
   return shapes;
 }
 
-// What the calls are made with: made in the default mode.
+// The inputs of the calls, made in the default mode.
 struct Inputs {
   Inputs() : keys(KeyRange(0, kKeys)), gradients(kKeys * kDim) {
     for (uint64_t i = 0; i < kKeys; i += 5) keys[i] = i / 2;  // sums of several gradients
@@ -105,7 +105,7 @@ struct Inputs {
   std::vector<float> gradients;
 };
 
-// All that a table shows after some calls.
+// The contents of a table after some calls.
 using Shown = std::vector<uint8_t>;
 
 // Makes the calls in the mode that the thread has.
@@ -144,7 +144,8 @@ uint64_t StateFloats(int32_t optimizer) {
   }
 }
 
-// What each shape's table shows when all is done in a mode, from the opening of its store on.
+// The contents of each shape's table when everything, from the opening of its store on, is done in
+// a mode.
 std::map<std::string, Shown> RunInMode(const Mode& mode, uint32_t workers, const Inputs& inputs) {
   std::map<std::string, Shown> shown;
   embank_store_options options = StoreOptions();

@@ -46,7 +46,7 @@ embank_status Open(const std::string& path, embank_store** store) {
   return static_cast<embank_status>(status.code());
 }
 
-// What there is of a parent's store in its child.
+// The objects of a parent's store that its child inherits.
 struct Inherited {
   embank_store* store = nullptr;
   embank_table* table = nullptr;

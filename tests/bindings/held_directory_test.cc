@@ -52,14 +52,14 @@ std::map<std::string, std::string> FilesOf(const std::string& path) {
   return files;
 }
 
-// Those of checkpoints alone, for rows are written to segments at any time.
+// The files of checkpoints alone, because rows are written to segments at any time.
 std::map<std::string, std::string> CheckpointsOf(const std::string& path) {
   std::map<std::string, std::string> files = FilesOf(path);
   std::erase_if(files, [](const auto& file) { return file.first.starts_with("segment-"); });
   return files;
 }
 
-// What the row of a key has once it was put with a factor.
+// The row of a key after an upsert with a factor.
 std::vector<float> RowOf(uint64_t key, float factor) {
   std::vector<float> row(kDim);
   for (uint32_t i = 0; i < kDim; ++i)
@@ -216,7 +216,7 @@ TEST_F(HeldDirectory, ACheckpointBehindALockThatWasReplacedIsRefusedAndChangesNo
     ExpectStoreAt(copy, 1);
     std::filesystem::rename(aside, lock);
   }
-  // The file is back: the store goes on as if nothing had been.
+  // The file is back, and the store goes on.
   EXPECT_EQ(embank_checkpoint(store.get(), nullptr, 0, nullptr), EMBANK_OK) << embank_last_error();
   store.reset();
   ExpectStoreAt(mine_, 3);

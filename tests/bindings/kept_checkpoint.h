@@ -1,4 +1,5 @@
-// What a checkpoint of a store on a simulated disk has, and whether a store that was opened is it.
+// The contents of a checkpoint of a store on a simulated disk, and a comparison with a store that
+// was opened.
 #ifndef EMBANK_TESTS_BINDINGS_KEPT_CHECKPOINT_H_
 #define EMBANK_TESTS_BINDINGS_KEPT_CHECKPOINT_H_
 

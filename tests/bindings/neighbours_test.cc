@@ -20,7 +20,7 @@
 namespace embank::test {
 namespace {
 
-// What the threads of a test have seen: how often, and what was wrong.
+// Counts how often the threads of a test looked, and keeps the errors that they saw.
 class Witness {
  public:
   explicit Witness(std::initializer_list<const char*> events) {

@@ -1,5 +1,5 @@
-// Calls in a process to which the system gives no more memory: threads that come new to the store,
-// and meet at its locks, get statuses, and what they are told is true.
+// Calls in a process to which the system gives no more memory: new threads, which meet at the locks
+// of the store, get statuses, and the statuses are true.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -17,7 +17,7 @@
 namespace embank::test {
 namespace {
 
-// What a child exits with.
+// The exit codes of a child.
 enum Verdict { kRight = 0, kWrongStatus = 1, kWrongRows = 2, kNotOpened = 3, kNoFilters = 77 };
 
 constexpr uint32_t kDim = 8;
@@ -29,7 +29,7 @@ bool IsAnswer(embank_status status) {
   return status == EMBANK_OK || status == EMBANK_RESOURCE_EXHAUSTED || status == EMBANK_UNAVAILABLE;
 }
 
-// What a thread calls with.
+// The arguments of a thread's calls.
 struct Buffers {
   std::vector<uint64_t> keys = KeyRange(0, kKeys);
   std::vector<uint64_t> scanned = std::vector<uint64_t>(100);

@@ -78,7 +78,7 @@ TEST(Policies, ATableThatForgetsIsBounded) {
   EXPECT_LT(rows_left, 3500u);
   EXPECT_EQ(NumberBehind(Metrics(store.get()), "embank_rows_forgotten_total{table=\"t\"} "),
             static_cast<double>(kKeys - rows_left));
-  // As new: they were forgotten.
+  // The rows are like new ones: they were forgotten.
   const uint64_t gone = 0;
   EXPECT_EQ(embank_lookup(table, &gone, 1, EMBANK_MISSING_CREATE, rows.data(), 0, outcomes.data()),
             EMBANK_OK);

@@ -24,7 +24,7 @@ constexpr uint64_t kSeedsPerScale = 120;
 constexpr uint64_t kSeedsPerScale = 500;
 #endif
 
-// Of stores that evict, compact, checkpoint and are opened again.
+// Events of stores that evict, compact, checkpoint and are opened again.
 constexpr uint64_t kOperationsOnDiskPerSeed = 400;
 
 std::string RunSeed(uint64_t seed, Events* events) {

@@ -1,6 +1,6 @@
-// What one seed of the random operations suite enables: a store, a universe of keys, a subset of
-// the verbs, and the kinds of tables. Subsets matter: a suite that always does everything never
-// fills a table without erasing, and never ages a row without touching it.
+// The plan of one seed of the random operations suite: a store, a universe of keys, a subset of the
+// verbs, and the kinds of tables. Subsets matter: a suite that always does everything never fills a
+// table without erasing, and never ages a row without touching it.
 #ifndef EMBANK_TESTS_BINDINGS_RANDOM_PLAN_H_
 #define EMBANK_TESTS_BINDINGS_RANDOM_PLAN_H_
 
@@ -51,7 +51,8 @@ struct Plan {
 };
 
 Plan MakePlan(uint64_t seed);
-// Of a workload of a few hundred changes of the disk: evictions, compaction, checkpoints, drops.
+// The plan of a workload with a few hundred changes of the disk: evictions, compaction,
+// checkpoints, drops.
 Plan MakeCrashPlan(uint64_t seed);
 
 // The options of a table for this plan, all of them legal.

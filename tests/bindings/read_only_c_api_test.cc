@@ -88,7 +88,7 @@ class OtherOpener {
   embank_status status_ = EMBANK_UNKNOWN;
 };
 
-// A closed store, more than memory holds, and what its checkpoint has.
+// A closed store, larger than memory, and the contents of its checkpoint.
 class ReadOnlyCApi : public testing::Test {
  protected:
   ReadOnlyCApi() : path_(scratch_.path() + "/store"), oracle_(kSeed, "t", OptionsOfTable()) {}
@@ -209,7 +209,7 @@ TEST_F(ReadOnlyCApi, EveryCallThatChangesIsRefused) {
   ASSERT_NO_FATAL_FAILURE(ExpectIsTheCheckpoint(store.get()));
   store.reset();
   EXPECT_TRUE(FilesOf(path_) == before);
-  // The rate is what it was, too: the next step is as if nobody had called.
+  // The learning rate has not changed either: the next step is as if there had been no call.
   ASSERT_EQ(OpenSmall(path_, 0, &store), EMBANK_OK);
   ASSERT_EQ(embank_table_open(store.get(), "t", &table), EMBANK_OK);
   ASSERT_EQ(embank_apply_gradients(table, keys.data(), 2, values.data(), 0, nullptr), EMBANK_OK);
@@ -230,7 +230,7 @@ TEST_F(ReadOnlyCApi, ProcessesReadTogetherAndChangeAlone) {
     ASSERT_EQ(OpenSmall(path_, EMBANK_OPEN_READ_ONLY, &store), EMBANK_OK);
     ASSERT_NO_FATAL_FAILURE(ExpectIsTheCheckpoint(store.get()));
   }
-  // Those have ended, one is left.
+  // The other readers have ended; one is left.
   StorePtr writer;
   EXPECT_EQ(OpenSmall(path_, 0, &writer), EMBANK_UNAVAILABLE);
   store.reset();
@@ -242,14 +242,14 @@ TEST_F(ReadOnlyCApi, ProcessesReadTogetherAndChangeAlone) {
     EXPECT_EQ(embank_verify(path_.c_str(), nullptr, nullptr, nullptr, 0, &needed),
               EMBANK_UNAVAILABLE);
   }
-  // Killed, it has left what it had opened.
+  // A killed process no longer has its store open.
   ASSERT_EQ(OpenSmall(path_, EMBANK_OPEN_READ_ONLY, &store), EMBANK_OK);
   ExpectIsTheCheckpoint(store.get());
 }
 
 constexpr int kUnreachable = 77;
 
-// What a process sees that may not write: 0 if all is well, else what is not.
+// Runs in a process without permission to write. Returns 0, or the number of the check that failed.
 int ReadWithoutPermission(const std::string& path) {
   constexpr uid_t kNobody = 65534;
   if (geteuid() == 0 && (setgid(kNobody) != 0 || setuid(kNobody) != 0)) return kUnreachable;

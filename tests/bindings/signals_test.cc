@@ -21,7 +21,7 @@
 namespace embank::test {
 namespace {
 
-// What the system says of a thread of this process behind a name, "" where there is none.
+// The system's line `name` about a thread of this process; "" if there is none.
 std::string StatusOf(const std::string& thread, const std::string& name) {
   std::ifstream file("/proc/self/task/" + thread + "/status");
   const std::string text(std::istreambuf_iterator<char>(file), {});

@@ -53,7 +53,7 @@ embank_status Create(embank_store* store, const Shapes& shapes, std::vector<emba
   return EMBANK_OK;
 }
 
-// What a refusal says is needed.
+// The number of bytes that a refusal names.
 uint64_t NeedIn(const std::string& message) {
   const std::string before = "needs at least ";
   const size_t at = message.find(before);

@@ -30,8 +30,8 @@ constexpr uint32_t kDim = 4096;
 constexpr uint64_t kRows = 500;     // of 49 KiB at most: with a path half of them leave memory
 constexpr uint64_t kRepeats = 100;  // of one key in a batch of gradients: several runs
 
-// Runs `body` on a thread with a stack of its own, and tells how deep it went, what every thread
-// takes included.
+// Runs `body` on a thread with a stack of its own, and returns the used depth, with the part that
+// every thread needs.
 size_t StackBytesOf(const std::function<void()>& body) {
   constexpr size_t kStackBytes = size_t{512} << 10;
   constexpr uint8_t kUntouched = 0xA5;
@@ -281,7 +281,7 @@ TEST_F(Stack, NoCallTakesMuchOfItOnDisk) {
   }
 }
 
-// A process whose threads have stacks of 64 KiB: who overflows one is ended by SIGSEGV.
+// A process whose threads have stacks of 64 KiB: SIGSEGV ends it if a thread overflows one.
 int RunWithSmallStacks(const std::string& directory) {
   pthread_attr_t attributes;
   if (pthread_attr_init(&attributes) != 0 ||

@@ -38,7 +38,8 @@ TEST(TableNames, ANewOneIsUtf8) {
   EXPECT_THAT(Metrics(store.get()), HasSubstr("table=\"caf\xC3\xA9 \xF0\x9F\x93\xA6 \x01\t\""));
 }
 
-// Makes a table's name in all of a closed store's manifests what an older version may have taken.
+// Changes a table's name in all manifests of a closed store to one that only an older version
+// accepted.
 void Rename(const std::string& path, const std::string& from, const std::string& to) {
   int renamed = 0;
   for (const auto& file : std::filesystem::directory_iterator(path)) {

@@ -367,7 +367,7 @@ TEST(Threads, SharedKeysSumExactlyAndNoRowIsTorn) {
   shared.ExpectAllHappened();
 }
 
-// Of threads that create the same keys at once, exactly one is told that it created each.
+// When threads create the same keys at once, exactly one is told that it created each.
 TEST(Threads, EachRowIsCreatedByExactlyOneOfTheThreads) {
   constexpr uint64_t kKeys = 3000;
   StorePtr store = OpenStore();
@@ -394,7 +394,7 @@ TEST(Threads, EachRowIsCreatedByExactlyOneOfTheThreads) {
   for (uint64_t key = 0; key < kKeys; ++key) EXPECT_EQ(heat[key], kThreads) << "key " << key;
 }
 
-// Of threads that erase the same keys at once, exactly one is told that it found each.
+// When threads erase the same keys at once, exactly one is told that it found each.
 TEST(Threads, EachRowIsErasedByExactlyOneOfTheThreads) {
   constexpr uint64_t kKeys = 3000;
   StorePtr store = OpenStore();

@@ -230,6 +230,27 @@ class StyleTest(CheckTest):
         self.assert_finds(style.check, 'include guard', {
             'base/row.h': GUARD.format('ROW_H', '')})
 
+    def test_each_old_word(self):
+        old = ('gate.Flip();', '// Waits for the flip.', '// The sweep ends.', 'EndSweep();',
+               '// The row is owed.', 'if (IsOwed(1)) return;', '// It has a ticket.', 'Ticket t;',
+               'LogRoom r;', '// There is no room.', 'MakeRoom();', 'WorkOff();', 'AskHome();',
+               'PrintOf(hash);', '// Rows come up.', 'BringUp(rows);', '// As the C door does it.',
+               'int verify_door;', 'ForgetMemory();', 'GiveBack();', 'StatusWithRoom s;')
+        for word in old:
+            self.assert_finds(style.check, 'old word', self.source(word + '\n'))
+        self.assert_finds(style.check, 'old word', {'README.md': '# x\n\nThe sweep ends.\n'})
+        for line in ('// Flips bits of a file.', '// The folder is a room below it.',
+                     'Say("embank_checkpoint_flip_seconds");', '// The stamp is up to date.'):
+            self.assert_clean(style.check, self.source(line + '\n'))
+
+    def test_beginnings_of_comments(self):
+        for begin in ('Of', 'What', 'Who', 'Whoever'):
+            for comment in (f'// {begin} a row.', f'/* {begin} a row. */', f'int x;  // {begin} a',
+                            f'\n// {begin} a row\n// that lives.'):
+                self.assert_finds(style.check, 'comment', self.source(comment + '\n'))
+        for comment in ('// A row of\n// What.', '// Offsets.', '// Whole rows.', '// of a row'):
+            self.assert_clean(style.check, self.source(comment + '\n'))
+
     def test_leftovers_and_paths(self):
         for word in style.MARKERS.split('|'):
             self.assert_finds(style.check, 'leftover', self.source(f'// {word}: later\n'))

@@ -1,10 +1,11 @@
-"""Sizes, banned words, include guards, documented declarations: see docs/development.md."""
+"""Sizes, banned words, comments, include guards, documented declarations: docs/development.md."""
 import ast
 import pathlib
 import re
 
 import functions
 import tree as trees
+import words
 
 COLUMNS_MAX = 100
 HEADER_LINES_MAX = 300
@@ -119,7 +120,6 @@ def check_guard(path, text, findings):
         findings.add(path, 1, 'include guard', f'must be {guard}')
 
 
-
 def is_public_function(item):
     """Whether a scanned item is a function that others call and whose name does not say it all."""
     head = re.sub(r'(ABSL_\w+|EMBANK_API|alignas)\s*(\([^()]*\))?', '', item.head)
@@ -171,6 +171,7 @@ def check(tree, findings):
         text = tree.read(path)
         if path != 'LICENSE':
             check_words(path, text, findings)
+            words.check(path, text, findings)
         if not path.endswith('.md'):
             check_banned(path, text, findings)
         if path.endswith(CODE):

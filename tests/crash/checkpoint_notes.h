@@ -1,4 +1,4 @@
-// What a process has seen of its store's checkpoints, in a file that outlives it.
+// Notes of a process about its store's checkpoints, in a file that outlives the process.
 #ifndef EMBANK_TESTS_CRASH_CHECKPOINT_NOTES_H_
 #define EMBANK_TESTS_CRASH_CHECKPOINT_NOTES_H_
 

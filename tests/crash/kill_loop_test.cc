@@ -1,6 +1,6 @@
-// A process that is killed at any moment, again and again, on the system's own files: what it finds
-// when it is started anew is the last checkpoint that it noted, or the one that was under way, bit
-// for bit. EMBANK_TEST_SCALE: more stores, each with a seed of its own.
+// A process that is killed at any moment, again and again, on the system's own files. When it is
+// started anew, it finds the last checkpoint that it noted, or the one that was under way, bit for
+// bit. EMBANK_TEST_SCALE: more stores, each with a seed of its own.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -100,12 +100,12 @@ const char* PlaceOf(const std::string& marks) {
   return "killed between checkpoints";
 }
 
-// What the notes say must follow from one another.
+// The notes must be consistent with each other.
 class NotesReader {
  public:
   NotesReader(std::string path, uint64_t seed) : path_(std::move(path)), steps_(seed) {}
 
-  // Of what was noted since the last call.
+  // Checks the notes since the last call.
   void Check(Events* events) {
     const std::vector<CheckpointNote> notes = ReadNotes(path_);
     ASSERT_GE(notes.size(), read_);
@@ -169,7 +169,7 @@ constexpr Mark kKills[] = {
     Mark::kRenaming,    Mark::kRenamed,        Mark::kOpeningCall, Mark::kStep,
 };
 
-// Stores for each so much of the scale, and one.
+// One store, and a further one for each so much of the scale.
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 constexpr uint64_t kScalePerStore = 5;
 #else

@@ -17,7 +17,7 @@
 
 namespace embank::test {
 
-// What is about to be done; file calls of any thread are of what the main thread does.
+// The step that is about to begin. File calls of any thread belong to the step of the main thread.
 enum class Mark : char {
   kOpeningCall = 'o',     // of files, while the store opens
   kOpened = 'v',          // its rows are compared from here on

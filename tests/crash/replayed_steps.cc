@@ -9,7 +9,7 @@ namespace {
 constexpr uint32_t kDimOfRows = 500;
 constexpr uint64_t kStepsPerCheckpoint = 5;
 
-// Draws of a step, and draws of what else there is about it.
+// Random streams of a step's operation, and of its other properties.
 Random RandomOf(uint64_t seed, uint64_t step, uint64_t use) {
   return Random(Random(seed).Bits() ^ Random(3 * step + use).Bits());
 }

@@ -1,5 +1,5 @@
-// Operations on one table that follow from a seed and their number alone: whoever knows how many
-// were done knows what the table must be.
+// Operations on one table that follow from a seed and their number alone: the number of finished
+// operations determines the contents of the table.
 #ifndef EMBANK_TESTS_CRASH_REPLAYED_STEPS_H_
 #define EMBANK_TESTS_CRASH_REPLAYED_STEPS_H_
 
@@ -12,7 +12,7 @@
 
 namespace embank::test {
 
-// Of them 2,000 are as many as memory has space for.
+// Memory has space for 2,000 of them.
 inline constexpr uint64_t kReplayedKeys = 6000;
 inline constexpr char kReplayedTable[] = "t";
 embank_store_options ReplayedStoreOptions(uint64_t seed);
@@ -29,7 +29,7 @@ class ReplayedSteps {
   bool HasCheckpoint(uint64_t step) const;
   // The first step behind another that has one.
   uint64_t NextCheckpoint(uint64_t step) const;
-  // What the caller keeps with a checkpoint: its number and step, and bytes drawn.
+  // The caller's bytes of a checkpoint: its number and step, and random bytes.
   std::vector<uint64_t> Blob(uint64_t sequence, uint64_t step) const;
 
  private:

@@ -1,5 +1,5 @@
-// The files of a store, changed behind its back: it opens with what a checkpoint had, or says why
-// not. A row is what it was, or lost by name.
+// The files of a store, changed from outside: it opens with the contents of a checkpoint, or names
+// the reason. A row is as it was, or its loss is reported.
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,7 +22,7 @@ constexpr uint32_t kDim = 64;
 constexpr Key kKeys = 1200;
 constexpr uint64_t kSeed = 4;
 
-// An open store, and what it must not outlive.
+// An open store, and the objects that must outlive it.
 struct Opened {
   FailingMemory memory;
   ManualClock clock{1000};

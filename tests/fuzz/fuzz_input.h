@@ -1,4 +1,4 @@
-// What a fuzzer made, taken apart: numbers from its begin, and whatever is left.
+// Splits the input of a fuzzer: numbers from its beginning, and the remaining bytes.
 #ifndef EMBANK_TESTS_FUZZ_FUZZ_INPUT_H_
 #define EMBANK_TESTS_FUZZ_FUZZ_INPUT_H_
 
@@ -30,8 +30,8 @@ class FuzzInput {
   std::span<const std::byte> rest_;
 };
 
-// Of the target that is built: what the bytes must not do is a failed EMBANK_CHECK, or what a
-// sanitizer finds.
+// Implemented by the target that is built. The input must not cause a failed EMBANK_CHECK or a
+// finding of a sanitizer.
 void FuzzOne(std::span<const std::byte> bytes);
 
 }  // namespace embank::test

@@ -1,5 +1,5 @@
-// Any bytes as a manifest with its bitmaps, as they are and with a checksum that stands: what is
-// taken is sound, and says the same when it is written again.
+// Any bytes as a manifest with its bitmaps, as they are and with a right checksum: an accepted
+// manifest is sound, and is the same when it is written again.
 #include <algorithm>
 #include <vector>
 

@@ -1,5 +1,5 @@
-// Any bytes as a segment's header and footer, as they are and with checksums that stand: what is
-// taken is sound, and says the same when it is written again.
+// Any bytes as a segment's header and footer, as they are and with right checksums: accepted ones
+// are sound, and are the same when they are written again.
 #include <algorithm>
 #include <cstring>
 #include <vector>

@@ -1,5 +1,5 @@
-// The oracle and the store against golden.json (see make_golden.py for who wrote which number). A
-// test that compares only store and oracle would not see a rule that both misread.
+// The oracle and the store against golden.json (make_golden.py names the program behind each
+// number). A test that compares only store and oracle would not see a rule that both misread.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -18,7 +18,7 @@ namespace {
 struct Case {
   SeededBug bug;
   const char* what;
-  const char* test;  // that notices it
+  const char* test;        // that notices it
   bool with_pmem = false;  // its stores have a PMem tier (tests/support/pmem_tier.h)
 };
 
@@ -96,7 +96,8 @@ struct Ended {
 Ended RunSuites(SeededBug bug, const std::string& tests, bool with_pmem = false) {
   const char* const program = std::getenv("EMBANK_SEEDED_SUITES");
   EXPECT_NE(program, nullptr) << "EMBANK_SEEDED_SUITES must name the program (ctest sets it)";
-  const std::string command = std::string(with_pmem ? "EMBANK_TEST_PMEM=1 " : "") + "exec " + std::string(program == nullptr ? "false" : program) + " " +
+  const std::string command = std::string(with_pmem ? "EMBANK_TEST_PMEM=1 " : "") + "exec " +
+                              std::string(program == nullptr ? "false" : program) + " " +
                               std::to_string(static_cast<int>(bug)) + " --gtest_fail_fast" +
                               " --gtest_filter=" + tests + " 2>&1";
   std::FILE* const pipe = popen(command.c_str(), "r");

@@ -79,7 +79,8 @@ TEST(BatchGate, TheNextBarrierBeginsAnew) {
   gate.Fail(UnavailableError("gone"));
   gate.RunBarrier(&Nothing);
   EXPECT_TRUE(gate.IsFlushing());
-  EXPECT_TRUE(gate.IsFlushPending(1)) << "what the failed one has not got is owed to this one";
+  EXPECT_TRUE(gate.IsFlushPending(1))
+      << "the rows that the failed one has not flushed are pending for this one";
   EXPECT_TRUE(gate.EndFlushPass().ok());
 }
 
@@ -98,7 +99,8 @@ TEST(BatchGate, AFailureWhileNothingIsSweptIsNothing) {
 // ---- batches ----
 
 TEST(BatchGate, WithoutAGateWriteGuardsAreFree) {
-  // Atomic, for gcc warns of what a write guard that it knows to be of none would not have.
+  // The variable is atomic, because gcc otherwise warns of members that a write guard without a
+  // gate would not have.
   const std::atomic<BatchGate*> none{nullptr};
   const BatchGate::WriteGuard one(none);
   const BatchGate::WriteGuard other(none);
@@ -112,7 +114,7 @@ TEST(BatchGate, BatchesGoOnBesideAFlushPass) {
   EXPECT_TRUE(gate.EndFlushPass().ok());
 }
 
-// Whoever is under way ends first; who comes meanwhile waits.
+// Batches under way end first; batches that come meanwhile wait.
 TEST(BatchGate, ABarrierWaitsForBatchesUnderWayAndOthersForTheBarrier) {
   constexpr int kRounds = 200;
   Events events;
@@ -238,8 +240,8 @@ TEST(BatchGate, CountsTheBatchesThatBegin) {
   EXPECT_EQ(gate.batches_begun(), 1001u);
 }
 
-// Each thread adds one to a counter of its own, twice in a batch; a barrier that finds an odd one
-// has fallen into a batch. And what is seen by a batch is of one checkpoint.
+// Each thread adds one to a counter of its own, twice in a batch; a barrier that finds an odd
+// counter is within a batch. A batch also sees one checkpoint only.
 TEST(BatchGate, ABatchIsWhollyBeforeOrBehindABarrier) {
   constexpr uint64_t kThreads = 4;
   constexpr int kBarriers = 150;
@@ -285,8 +287,8 @@ TEST(BatchGate, ABatchIsWhollyBeforeOrBehindABarrier) {
   EXPECT_EQ(gate.checkpoint(), 1u + kBarriers);
 }
 
-// What the holder of a write guard has written the barrier sees, and the other way round, without
-// any other order between them.
+// The barrier sees everything that the holder of a write guard has written, and the other way
+// round, without any other order between them.
 TEST(BatchGate, ABarrierOrdersWhatBatchesWrite) {
   BatchGate gate(1);
   uint64_t plain = 0;  // ThreadSanitizer looks

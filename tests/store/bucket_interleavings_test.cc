@@ -1,6 +1,6 @@
-// What a search may see while an entry is pushed on to a later bucket, and while a shard's boundary
-// passes it: all interleavings of the steps. The key that is looked for is there all the time. Of
-// each protocol there are variants with a step left out, for which the search must find a
+// The results that a search may see while an entry moves to a later bucket, and while a shard's
+// boundary passes it: all interleavings of the steps. The key that is searched for is there all the
+// time. Each protocol has variants without one of its steps, in which the search must find a
 // violation.
 #include <gtest/gtest.h>
 

@@ -22,7 +22,7 @@
 namespace embank::test {
 namespace {
 
-// A table and what must be in it.
+// A table and its expected contents.
 class Model {
  public:
   Model(Table* table, PageMover* pages, uint64_t seed, Events* events)
@@ -41,7 +41,7 @@ class Model {
     ASSERT_TRUE(Erase(table_, KeysFrom(first, count), {}).ok());
     for (Key key = first; key < first + count; ++key) rows_.erase(key);
   }
-  // Rows come up from the log, others leave for them.
+  // Rows are promoted from the log, and others are evicted for them.
   void LookAt(Key first, Key count) {
     std::vector<float> values(count * kDim);
     const RowSpan rows = RowsIn(&values, kDim);
@@ -135,7 +135,7 @@ TEST(ChangesBesideCheckpoints, AreWhollyBehindThem) {
   EXPECT_EQ(events.Missing(), "");
 }
 
-// What the checkpoint under way has, and nothing else any more, is not given up either.
+// Records that only the checkpoint under way has are not given up either.
 TEST(ChangesBesideCheckpoints, OfEverythingOverAndOverAreWhollyBehindThem) {
   Events events;
   events.Expect("page emptied");

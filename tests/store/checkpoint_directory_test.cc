@@ -104,7 +104,7 @@ TEST_F(CheckpointDirectoryTest, WhereNoneMayBeMadeNothingIs) {
   EXPECT_TRUE(IsNotFound(Open(/*may_create=*/false).status()));
   EXPECT_TRUE(disk_.Files().empty());
   EXPECT_FALSE(disk_.List("store").ok());
-  // Nor where there is a directory, with a lock or without.
+  // The same with a directory, with a lock or without.
   ASSERT_TRUE(disk_.CreateDirectory("store").ok());
   EXPECT_TRUE(IsNotFound(Open(/*may_create=*/false).status()));
   EXPECT_TRUE(disk_.Files().empty());
@@ -193,7 +193,7 @@ TEST_F(CheckpointDirectoryTest, AReplacedLockIsNoticedBeforeAManifestIsWritten) 
   EXPECT_TRUE(Keep(directory.get(), ManifestOf(2), 1).ok());
 }
 
-// As on some file systems of networks: LOCK is all that there is.
+// As on some network file systems, LOCK is the only lock.
 TEST_F(CheckpointDirectoryTest, WhereDirectoriesAreNotLockedTheFileIs) {
   MakeStore(1);
   disk_.SetFaults([](const DiskCall& call) {
@@ -203,7 +203,7 @@ TEST_F(CheckpointDirectoryTest, WhereDirectoriesAreNotLockedTheFileIs) {
   auto first = Opened();
   EXPECT_TRUE(IsUnavailable(Open().status()));
   EXPECT_TRUE(IsUnavailable(CheckpointDirectory::OpenToRead(&disk_, "store", "path").status()));
-  // Who removes it lets another one in; the first keeps nothing any more.
+  // Removing the lock file lets another process in; the first then makes no further checkpoint.
   ASSERT_TRUE(disk_.Remove("store/LOCK").ok());
   auto second = Opened();
   EXPECT_TRUE(IsUnavailable(Keep(first.get(), ManifestOf(2), 1)));
@@ -261,7 +261,7 @@ TEST_F(CheckpointDirectoryTest, WhatWasKeptOutlivesACrash) {
   EXPECT_TRUE((*directory)->Load(3).ok());
 }
 
-// Of a process that was killed behind the rename, nobody has synced the name.
+// A process that was killed after the rename has not synced the name.
 TEST_F(CheckpointDirectoryTest, WhatIsFoundOutlivesACrash) {
   MakeStore(1);
   {
@@ -335,9 +335,10 @@ TEST_F(CheckpointDirectoryTest, AFileThatCannotBeRemovedIsWorthAWord) {
   EXPECT_TRUE(Has("MANIFEST-00000000"));
 }
 
-// ---- what was completed ----
+// ---- completed checkpoints ----
 
-// All that a crash before a change may leave: no manifest is missing that a mark says was there.
+// Every image that a crash before a change may leave: no manifest is missing for which there is a
+// mark.
 TEST_F(CheckpointDirectoryTest, ACrashIsNeverTakenForALostManifest) {
   MakeStore(3);
   ASSERT_TRUE(Keep(Opened().get(), ManifestOf(7), 2).ok());  // as the previous one was opened
@@ -470,7 +471,7 @@ TEST_F(CheckpointDirectoryTest, OneMarkStaysHoweverOftenAStoreIsOpened) {
   }
 }
 
-// As versions left it that made no marks.
+// The files of versions that made no marks.
 TEST_F(CheckpointDirectoryTest, AStoreWithoutAMarkIsOpenedAndMarkedByItsNextCheckpoint) {
   MakeStore(2);
   ASSERT_TRUE(disk_.Remove("store/COMPLETED-00000002").ok());
@@ -511,7 +512,7 @@ TEST_F(CheckpointDirectoryTest, ADeviceThatFailsIsNotDamage) {
   EXPECT_TRUE(IsUnavailable(CheckpointDirectory::Open(&disk_, "other", true).status()));
 }
 
-// ---- what a crash left ----
+// ---- leftovers of a crash ----
 
 TEST_F(CheckpointDirectoryTest, DraftsAndOrphansAreRemovedAndKeptOnesNot) {
   {

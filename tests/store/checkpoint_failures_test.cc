@@ -1,5 +1,5 @@
-// Checkpoints, and openings of what they left, in a world that fails at any one step: a call of the
-// disk, an allocation, a crash.
+// Checkpoints, and openings after them, in a world that fails at any one step: a call of the disk,
+// an allocation, a crash.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -23,7 +23,7 @@ constexpr uint64_t kSeed = 7;
 constexpr uint64_t kStepsMax = 3000;  // no call takes so many
 Persistence PersistenceOf(uint64_t n) { return kPersistences[n % std::size(kPersistences)]; }
 
-// What every trial begins with: a disk with two checkpoints, and what a third left that failed.
+// Every trial begins with a disk with two checkpoints and the files of a third one that failed.
 TrialBegin MakeBegin() {
   TrialBegin begin;
   SpillWorld world(kSeed);
@@ -55,7 +55,7 @@ constexpr uint64_t kStride = 4;
 constexpr uint64_t kStride = 1;
 #endif
 
-// One in some may miss what is rare.
+// Wider steps may miss rare cases.
 void ExpectAllMet(const Events& events) {
   if (kStride > 1) return;
   EXPECT_EQ(events.Missing(), "");
@@ -121,7 +121,7 @@ void ForEachDiskFault(const Body& body) {
   }
 }
 
-// A crash now: what is found is one of those.
+// Crashes now: the store that is found is one of those.
 void ExpectOneOf(const SimulatedDisk& disk, const std::vector<Tables>& those,
                  Persistence persistence, uint64_t seed, Events* events) {
   SpillWorld again(kSeed, disk.AfterCrash(disk.changes(), persistence, seed));
@@ -142,8 +142,8 @@ void ExpectOneOf(const SimulatedDisk& disk, const std::vector<Tables>& those, ui
   }
 }
 
-// After a checkpoint that may have failed: what is in memory is whole, and a later checkpoint is
-// made, or refused with what stopped the log.
+// After a checkpoint that may have failed: rows in memory are whole, and a later checkpoint is
+// made, or refused with the status that stopped the log.
 void ExpectGoesOn(SpillWorld* world, std::vector<Tables> candidates, const Fault& fault,
                   Events* events) {
   Table* const table = *(*world)->catalog().Open("t");
@@ -228,7 +228,7 @@ TEST(CheckpointFailures, OfTheDiskAtTheFirstOpeningLeaveWhatAStoreCanBeMadeOf) {
     ASSERT_TRUE(*met || opened.ok()) << opened;
     if (!opened.ok()) events.Count("not opened");
     ASSERT_TRUE(world.Open().ok());
-    // Where nothing works any more, what has half come to be cannot be undone either.
+    // If nothing works any more, a half-made checkpoint cannot be undone either.
     if (fault.stays) return;
     const auto expect_after_crash = [&](const Tables& expected, Persistence persistence) {
       const size_t changes = world.disk().changes();
@@ -252,8 +252,8 @@ TEST(CheckpointFailures, OfTheDiskAtTheFirstOpeningLeaveWhatAStoreCanBeMadeOf) {
   ExpectAllMet(events);
 }
 
-// A process that is killed leaves names that no sync has made durable: what the next one has seen
-// stays.
+// A killed process leaves names that no sync has made durable: those that the next process has seen
+// must stay.
 TEST(CheckpointFailures, OfTheProcessLeaveWhatTheNextOneFindsForGood) {
   const TrialBegin begin = MakeBegin();
   Events events;
@@ -281,7 +281,7 @@ TEST(CheckpointFailures, OfTheProcessLeaveWhatTheNextOneFindsForGood) {
   ExpectAllMet(events);
 }
 
-// Its manifest may be there when nobody has said so: what it has is not used again.
+// Its manifest may exist although no call has said so: its files are not used again.
 TEST(CheckpointFailures, OneThatMayBeThereKeepsItsSegments) {
   SpillWorld world(kSeed);
   Table* const table = world.Create("t", Optimizer::kNone);
@@ -341,7 +341,7 @@ TEST(CheckpointFailures, OfTheManifestsSyncAreNotMadeUpForByLaterOnes) {
     ExpectOneOf(world.disk(), candidates, persistence, 1, &events);
   }
   ASSERT_NO_FATAL_FAILURE(ExpectIs(world.get(), now));
-  // Who opens it anew can go on.
+  // The next opening can continue.
   ASSERT_TRUE(world.Open().ok());
   Put(*world->catalog().Open("t"), KeysFrom(1, 30), 5.0f);
   const Tables later = *Now(&world);
@@ -351,7 +351,7 @@ TEST(CheckpointFailures, OfTheManifestsSyncAreNotMadeUpForByLaterOnes) {
 
 // ---- memory ----
 
-// As the C API does it: no exception leaves.
+// Like the C API: no exception leaves.
 template <typename Body>
 Status Guarded(const Body& body) {
   try {
@@ -447,8 +447,8 @@ TEST(CheckpointFailures, OfMemoryAtOpeningChangeNothing) {
 
 // ---- crashes after crashes ----
 
-// An opening changes the disk, too: what is cut off of it, or of the first checkpoint after it,
-// leaves what was there.
+// An opening changes the disk, too. A crash in it, or in the first checkpoint after it, leaves the
+// former contents.
 TEST(CheckpointFailures, ACrashWhileAStoreRecoversLeavesItsCheckpoint) {
   const TrialBegin begin = MakeBegin();
   // Orphans of all kinds: of a crash in the midst of a checkpoint.

@@ -1,5 +1,5 @@
-// A log always has space for one checkpoint: what would eat it is refused, by name, and a
-// checkpoint gives back what only older ones have. EMBANK_TEST_SCALE: more seeds.
+// A log always has space for one checkpoint: a change that would use this space is refused, by
+// name, and a checkpoint frees the space of older ones. EMBANK_TEST_SCALE: more seeds.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -44,7 +44,7 @@ bool Has(const Status& status, const char* text) {
   return status.message().find(text) != std::string_view::npos;
 }
 
-// What counts as dirty, by a walk over all rows.
+// Counts dirty rows by a walk over all rows.
 uint64_t DirtyBytes(Store* store) {
   std::map<TableId, const Table*> tables;
   for (const Table* const table : store->catalog().List()) tables[table->id()] = table;
@@ -73,7 +73,7 @@ void ExpectCounted(Store* store) {
   ASSERT_EQ(ReportMemory(*store).ssd->dirty_bytes, DirtyBytes(store));
 }
 
-// A table of some dim, and what must be in it: rows of one number each.
+// A table of some dim, and its expected contents: rows of one number each.
 class RowsOfTable {
  public:
   RowsOfTable(Table* table, uint32_t dim) : name_(table->name()), table_(table), dim_(dim) {}
@@ -83,7 +83,7 @@ class RowsOfTable {
   // In a store that was opened again.
   void Follow(Store* store) { table_ = *store->catalog().Open(name_); }
 
-  // What was refused stays as it was; how many were.
+  // Checks that rows which were refused stay as they were, and counts them.
   uint64_t Put(const std::vector<Key>& keys, float value) {
     const std::vector<float> values(keys.size() * dim_, value);
     std::vector<uint8_t> outcomes(keys.size());
@@ -196,7 +196,7 @@ TEST(CheckpointSpaceTest, EverythingIsOverwrittenThreeTimesBetweenTwoCheckpoints
 
 // ---- a log that is too small ----
 
-// Overwrites what is drawn until something is refused.
+// Overwrites random rows until a change is refused.
 void FillUntilRefused(std::vector<RowsOfTable>* tables, Random* random) {
   uint64_t refused = 0;
   for (int batches = 0; batches < 400 && refused == 0; ++batches) {
@@ -324,7 +324,7 @@ TEST(CheckpointSpaceTest, ChangesThatWaitForACheckpointHurryIt) {
   ASSERT_NO_FATAL_FAILURE(full.rows.ExpectAll());
 }
 
-// What a checkpoint's own thread changes cannot wait for its end.
+// A change on the thread that makes a checkpoint cannot wait for its end.
 TEST(CheckpointSpaceTest, ChangesByTheThreadThatMakesACheckpointAreRefusedAtOnce) {
   std::function<void()> hook;
   FullLog full(std::make_unique<HookedExecutor>(4, &hook));
@@ -338,7 +338,7 @@ TEST(CheckpointSpaceTest, ChangesByTheThreadThatMakesACheckpointAreRefusedAtOnce
 
 // ---- whatever was done before ----
 
-// Draws what a store of a drawn log does, and makes checkpoints, none of which may fail.
+// Makes random calls on a store with a random log, and checkpoints, none of which may fail.
 class SpaceRun {
  public:
   SpaceRun(uint64_t seed, Events* events)

@@ -1,4 +1,4 @@
-// What a store is when it is opened again: its last checkpoint, whatever happened since.
+// A store that is opened again is its last checkpoint, whatever happened since.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -116,7 +116,7 @@ class ChurningTable {
   bool grows_ = true;
 };
 
-// What the store holds after each step.
+// The expected contents of the store after each step.
 class MemoryLine {
  public:
   MemoryLine(Store* store, const KeyIndex::Shard* shard, Events* events)

@@ -1,4 +1,4 @@
-// Rows that compaction moves stay what they are, and what they leave becomes space again.
+// Rows that compaction moves do not change, and their old places become free space.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -39,7 +39,7 @@ constexpr double kNotSettled = 0;
 constexpr Key kKeys = 4000;
 constexpr uint64_t kRecordBytes = kDim * sizeof(float) + sizeof(RecordHeader);
 
-// Overwrites drawn rows of a table, and knows what must be there.
+// Overwrites random rows of a table, and knows its expected contents.
 class Overwriter {
  public:
   Overwriter(Table* table, uint64_t seed) : table_(table), random_(seed) {
@@ -103,15 +103,15 @@ TEST(Compaction, KeepsTheLogNearItsLivingRows) {
   ExpectIs(world.get(), rows.tables());
   events.Count("rows moved", world->logs()->lowest().counters().compacted_rows);
   EXPECT_EQ(events.Missing(), "");
-  // Five thirds of the rows, what two checkpoints keep, and the open segments: without compaction
-  // thirty times as much was written.
+  // Five thirds of the rows, the records of two checkpoints, and the open segments: without
+  // compaction thirty times as much was written.
   EXPECT_LT(largest, kKeys * kRecordBytes * 5);
   std::printf("%s largest log: %.1f times its rows\n", events.Table().c_str(),
               static_cast<double>(largest) / (kKeys * kRecordBytes));
 }
 
-// Rows are written and checkpoints made for as long as somebody likes, in a log of some multiple of
-// the rows, though what is emptied stays for two checkpoints: all writes / rows that had to be
+// Writes rows and makes checkpoints for as long as the caller likes, in a log of some multiple of
+// the rows, though emptied segments stay for two checkpoints: all writes / rows that had to be
 // written.
 double WritesPerDirtyRow(double log_of_rows, Events* events) {
   const auto ssd_bytes = static_cast<uint64_t>(kKeys * kRecordBytes * log_of_rows);
@@ -245,7 +245,8 @@ TEST(Compaction, PassesOverWhatItCannotRead) {
   EXPECT_LT(lost, 200u);
 }
 
-// What compaction has read of a row may be old by the time that it has the row's lock.
+// A row may have changed between the time when compaction reads its record and the time when it
+// holds the row's lock.
 TEST(Compaction, LeavesARowThatHasChangedMeanwhile) {
   SpillWorld world(6);
   Table* const table = world.Create("t", Optimizer::kNone);

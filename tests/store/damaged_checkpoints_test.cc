@@ -1,4 +1,4 @@
-// A store whose checkpoints somebody else has changed, or wants to, or for which there is no space.
+// A store whose checkpoints were changed from outside, or are being changed, or have no space.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -81,7 +81,7 @@ TEST_F(TwoCheckpoints, AMissingNewestManifestIsNamedAndNothingIsRemoved) {
   // Until there is a newer one.
   world_.Close();
   ExpectRefused(StatusCode::kDataLoss, "MANIFEST-00000002");
-  // Who finds it again has it back.
+  // A manifest that is found again makes its checkpoint open again.
   const auto file = world_.disk().Open(ManifestPath(2), FileAccess::kCreate, FileCaching::kCached);
   ASSERT_TRUE((*file)->Write(0, lost).ok());
   ExpectOpens(states_[1]);
@@ -119,7 +119,8 @@ TEST_F(TwoCheckpoints, WhereBothAreDamagedNothingIsTouched) {
   ExpectRefused(StatusCode::kDataLoss, "MANIFEST-00000001", /*previous=*/true);
 }
 
-// Who opened an older checkpoint of a file that two stores share may have written it anew.
+// A store that opened an older checkpoint of a file that two stores share may have written the
+// footer anew.
 TEST_F(TwoCheckpoints, AFooterOfFewerSlotsDoesNotHideADroppedTablesRows) {
   ASSERT_TRUE(world_.Open().ok());
   const std::string path = SegmentPaths(world_.disk())[0];
@@ -151,7 +152,7 @@ TEST_F(TwoCheckpoints, AManifestOfANewerFormatIsRefusedByItsNumber) {
   SealAgain(manifest);
   world_.disk().Corrupt(ManifestPath(2), 0, manifest);
   ExpectRefused(StatusCode::kFailedPrecondition, "version 7");
-  // Who has been there knew more: not even the older one is touched.
+  // A newer version wrote the checkpoint, so not even the older one is touched.
   ExpectRefused(StatusCode::kFailedPrecondition, "version 7", /*previous=*/true);
 }
 
@@ -203,7 +204,7 @@ TEST_F(TwoCheckpoints, ASegmentThatIsCutOffIsNamed) {
   }
 }
 
-// The manifest says what a header does, and records whose they are: nothing is lost with either.
+// The manifest has the facts of a header, and records name their keys: nothing is lost with either.
 TEST_F(TwoCheckpoints, ADamagedHeaderCostsNothing) {
   Damage(SegmentPaths(world_.disk())[1], 24);
   ExpectOpens(states_[1]);
@@ -238,7 +239,7 @@ TEST_F(TwoCheckpoints, DamagedFootersOfAllSegmentsCostNothing) {
   ExpectOpens(states_[1]);
 }
 
-// Of its rows nobody knows any more whose they are: none of them may count as absent.
+// The keys of its rows are not known any more, so none of them may count as absent.
 TEST_F(TwoCheckpoints, ADamagedFooterAndDamagedRecordsAreNamedAndCounted) {
   const std::string path = SegmentPaths(world_.disk())[0];
   Damage(path, world_.disk().Contents(path).size() - 9);
@@ -258,7 +259,7 @@ TEST_F(TwoCheckpoints, ADamagedFooterAndDamagedRecordsAreNamedAndCounted) {
   ExpectRefused(StatusCode::kDataLoss, "embank repair", /*previous=*/true);
 }
 
-// What another checkpoint alone has may be damaged.
+// A segment that only another checkpoint has may be damaged.
 TEST_F(TwoCheckpoints, OneThatIsNotOpenedMayMissASegment) {
   ASSERT_TRUE(world_.Open().ok());
   Put(*world_->catalog().Open("t"), KeysFrom(1, 300), 7.0f);
@@ -283,7 +284,7 @@ TEST_F(TwoCheckpoints, OneThatIsNotOpenedMayMissASegment) {
   ExpectOpens(newest);
 }
 
-// It has lost rows: they must not come back as all that it has.
+// The checkpoint has lost rows: the rest must not count as all that it has.
 TEST_F(TwoCheckpoints, OfATableThatIsDroppedInPartIsNone) {
   ASSERT_TRUE(world_.Open().ok());
   ASSERT_TRUE(world_->CreateTable("other", OptionsOf(8)).ok());
@@ -375,7 +376,7 @@ TEST_F(TwoCheckpoints, AFooterOfTheOlderOneIsNotTheNewerOnes) {
   ExpectOpens(now);
 }
 
-// Numbers that tell what was written when from what was written before.
+// Values that tell rows before and after a moment apart.
 TEST_F(TwoCheckpoints, NumbersGoOnBehindACrash) {
   const auto load = [&](int checkpoint) {
     return *DecodeManifest(world_.disk().Contents(ManifestPath(checkpoint)));
@@ -475,7 +476,7 @@ TEST(CheckpointSpace, AFullLogRefusesAndTheStoreRecovers) {
   EXPECT_GT(refused, 0u);
   const Tables now = *ReadAll(world.get());
   ExpectAfterCrash(world.disk(), ssd_bytes, first);
-  // What was taken can be kept.
+  // A store that was opened can make checkpoints.
   const auto next = world->checkpoints()->Make({});
   ASSERT_TRUE(next.ok()) << next.status();
   ASSERT_NO_FATAL_FAILURE(ExpectIs(world.get(), now));

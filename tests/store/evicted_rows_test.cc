@@ -177,7 +177,7 @@ TEST_F(DamagedRow, IsReplacedByAnUpsert) {
   EXPECT_EQ(state, std::vector<float>(kDim, 0.0f)) << "that of a new row";
   EXPECT_EQ(table_->rows(), rows_);
   EXPECT_EQ(UpsertOf(lost_, 8.0f), Outcome::kFound);
-  // It is what a checkpoint has.
+  // A checkpoint has the row.
   ASSERT_TRUE(store_->checkpoints()->Make({}).ok());
   segment_.reset();
   ASSERT_TRUE(store_.Open().ok());
@@ -214,7 +214,8 @@ TEST_F(DamagedRow, IsNoOtherKeysLoss) {
   EXPECT_EQ(table_->rows(), rows_ + 1);
 }
 
-// What a footer said is remembered: it is long, and would tell nothing any more.
+// The owner that a footer named is cached, because a footer is long; reading it again would tell
+// nothing new.
 TEST_F(DamagedRow, IsKnownWithoutReadingTheFooterAgain) {
   EXPECT_EQ(ContainsOf(lost_), Outcome::kDataLoss);
   const uint64_t footer = segment_->geometry.footer_offset;
@@ -306,8 +307,8 @@ TEST(EvictedRows, AClassWithoutMemoryLivesInTheLog) {
   EXPECT_EQ(firsts, RowsOfKeys(all, 1));
 }
 
-// A log that takes no more: refused by name, nothing is lost, what is in memory changes on, and
-// clean rows still make space for others.
+// A log that takes no more records: changes are refused by name, nothing is lost, rows in memory
+// can still change, and clean rows make space for others.
 TEST(EvictedRows, AFullLogRefusesAndKeepsWhatItHas) {
   SpillWorld store(7, nullptr, 40 * SmallLog().segment_bytes);
   Table* const table = store.Create("t", Optimizer::kSgd);
@@ -411,7 +412,7 @@ TEST(EvictedRows, ASlotThatARowHasLeftIsNobodys) {
   {
     MutexLock lock(&shard->mutex);
     taken.resize(table->mover()->eviction().TakeSlots(shard, taken));
-    // What the tier has left first, then the row's.
+    // The tier gives its last free slots first, then the row's slot.
     ASSERT_EQ(std::count(taken.begin(), taken.end(), slot), 0);
     taken.resize(taken.size() + 1);
     ASSERT_EQ(table->mover()->eviction().TakeSlots(shard, std::span(taken).last(1)), 1u);
@@ -469,7 +470,7 @@ TEST(EvictedRows, ARowInTheLogIsNotTakenForAnotherOfTheSameTag) {
   EXPECT_EQ(rows, sevens);
 }
 
-// A row that changes and leaves again between the reading of its record and its coming up.
+// A row that changes and is evicted again between the reading of its record and its promotion.
 TEST(EvictedRows, AnOlderRecordIsNotPromoted) {
   SpillWorld store(13);
   Table* const table = store.Create("t", Optimizer::kSgd);
@@ -535,7 +536,7 @@ TEST(EvictedRows, CleanRowsLeaveThoughTheLogIsFull) {
     ASSERT_TRUE(Lookup(table, {&key, 1}, MissingRule::kZero, RowsIn(&row, kDim), {}).ok());
     ASSERT_EQ(row[0], static_cast<float>(key));
     if (counters.reads + counters.buffered_reads == reads) continue;
-    ASSERT_EQ(table->rows_in_log(), in_log) << "one came up, one left; or none";
+    ASSERT_EQ(table->rows_in_log(), in_log) << "one was promoted, one evicted; or none";
     ASSERT_TRUE(Lookup(table, {&key, 1}, MissingRule::kZero, RowsIn(&row, kDim), {}).ok());
     came_up += counters.reads + counters.buffered_reads == reads + 1 ? 1 : 0;
   }

@@ -1,4 +1,5 @@
-// Policies of tables in a store with a path: what leaves memory, and that a reopened store knows.
+// Policies of tables in a store with a path: the rows that leave memory, and the policies of a
+// reopened store.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,7 +25,7 @@ Table* CreateBy(SpillWorld* store, const char* name, EvictionPolicy eviction) {
 void Put(Table* table, const std::vector<Key>& keys) {
   ASSERT_TRUE(Upsert(table, keys, RowsOf(RowsOfKeys(keys, 1), kDim), {}).ok());
 }
-// By small steps, as eviction likes it.
+// The steps are small, as evictions need them.
 void PutFrom(Table* table, Key first, Key count) {
   for (Key key = first; key < first + count; key += 100) Put(table, KeysFrom(key, 100));
 }
@@ -89,7 +90,7 @@ TEST(EvictionPolicies, TablesOfOneSizeThatDifferShareNoClassAndComeBackSo) {
   EXPECT_EQ(CreateBy(&store, "later", EvictionPolicy::kLfu)->slot_class(), lfu->slot_class());
 }
 
-// Under LFU what is passed over would be next again: the look must go on behind it.
+// Under LFU a row that is passed over would be next again: the search must continue behind it.
 TEST(EvictionPolicies, UnderLfuPinnedRowsAreColdestAndStay) {
   SpillWorld store(5);
   Table* const table = CreateBy(&store, "t", EvictionPolicy::kLfu);
@@ -121,14 +122,14 @@ TEST(EvictionPolicies, UnderLfuCleanRowsLeaveThoughColderOnesCannot) {
   SpillWorld store(6);
   Table* const table = CreateBy(&store, "t", EvictionPolicy::kLfu);
   PutFrom(table, 0, 4000);
-  // What comes up is clean.
+  // A promoted row is clean.
   for (Key first = 0; first < 4000; first += 100) LookUp(table, KeysFrom(first, 100));
   std::vector<Key> in_memory;
   std::vector<Key> in_log;
   for (Key key = 0; key < 4000; ++key) {
     (InMemory(table, {key}) == 1 ? in_memory : in_log).push_back(key);
   }
-  // A fourth of what is in memory is dirty, the rest is clean and hotter.
+  // A fourth of the rows in memory is dirty; the rest is clean and hotter.
   const auto fourth = in_memory.begin() + static_cast<ptrdiff_t>(in_memory.size() / 4);
   const std::vector<Key> dirty(in_memory.begin(), fourth);
   for (int round = 0; round < 3; ++round) {

@@ -27,14 +27,14 @@ constexpr uint64_t kStride = 11;
 constexpr uint64_t kStride = 1;
 #endif
 
-// One in some may miss what is rare.
+// Wider steps may miss rare cases.
 void ExpectAllMet(const Events& events) {
   std::fputs(events.Table().c_str(), stdout);
   if (kStride > 1) return;
   EXPECT_EQ(events.Missing(), "");
 }
 
-// What every trial begins with: a disk with a checkpoint.
+// Every trial begins with a disk with a checkpoint.
 TrialBegin MakeBegin() {
   TrialBegin begin;
   SpillWorld world(kExportSeed);
@@ -104,7 +104,7 @@ struct Fault {
   bool stays;  // it and all later ones fail
 };
 
-// What a crash leaves of an export that has ended so.
+// The images of a crash behind an export that has ended so.
 void ExpectAfterCrash(const TrialBegin& begin, const Status& exported, const SimulatedDisk& disk,
                       Persistence persistence, uint64_t seed, Events* events) {
   // A manifest that is in doubt may be there or not: more is drawn.
@@ -144,7 +144,7 @@ TEST_P(ExportFailures, OfTheDiskAreToldAndTheSourceGoesOn) {
       SpillWorld world(kExportSeed, begin.Copy());
       const uint64_t first = world.disk().calls() + n;
       world.disk().SetFaults([&fault, first](const DiskCall& call) {
-        // What the source writes meanwhile is not the export's.
+        // Records that the source writes meanwhile are not in the export.
         const bool is_source = call.kind == DiskCall::Kind::kWrite && call.path.starts_with("log/");
         const bool fails = call.number == first || (fault.stays && call.number > first);
         return fails && !is_source ? fault.status : Always(call);

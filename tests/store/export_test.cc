@@ -1,5 +1,5 @@
-// An export is the last checkpoint, a store of its own: what it and its source do afterwards is
-// nothing to the other.
+// An export is the last checkpoint as an independent store: changes of it or of its source do not
+// affect the other.
 #include "store/checkpoint/export.h"
 
 #include <gtest/gtest.h>
@@ -96,7 +96,7 @@ TEST_P(ExportTest, AndItsSourceDoNotHarmEachOther) {
   ASSERT_NO_FATAL_FAILURE(ExpectExport(&world_, "copy", last_));
 }
 
-// The export lives first; what it had from its source the source still has.
+// The export is used first; the source still has everything that they share.
 TEST_P(ExportTest, LivesOnWithoutHarmToItsSource) {
   ASSERT_TRUE(world_->checkpoints()->Make(BlobOf(kExportBlob)).ok());
   const Tables now = *ReadAll(world_.get());
@@ -329,8 +329,8 @@ constexpr int kExports = 6;
 constexpr int kExports = 20;
 #endif
 
-// One thread makes checkpoints, the blob of each says what it has; two change another table; one
-// exports, and opens what it has made.
+// One thread makes checkpoints, each with a blob that describes it; two change another table; one
+// exports, and opens its exports.
 TEST(Export, BesideThreadsIsOneOfTheCheckpoints) {
   constexpr Key kKeys = 200;
   SpillWorld world(kExportSeed, MakeThreadPool(3));

@@ -23,7 +23,7 @@ namespace {
 constexpr uint64_t kHourNs = uint64_t{3600} * 1'000'000'000;
 constexpr uint32_t kQuiet = FlushPace::kQuietLooks;
 
-// ---- beside whom a flush pass is ----
+// ---- whether batches run beside a flush pass ----
 
 TEST(FlushPace, AFlushPassWithoutBatchesIsAlone) {
   FlushPace pace;
@@ -80,7 +80,7 @@ TEST(FlushPace, ARestEndsByItself) {
   EXPECT_EQ(pace.Rest(1), 1u);
 }
 
-// ---- who is in a hurry ----
+// ---- threads that hurry ----
 
 TEST(FlushPace, NobodyRestsWhileSomebodyHurries) {
   FlushPace pace;
@@ -143,7 +143,7 @@ class Lists final : public Executor {
  public:
   explicit Lists(std::function<void(uint32_t)>* hook) : inner_(1), hook_(hook) {}
   void ParallelFor(uint32_t tasks, FunctionRef<void(uint32_t)> body) override {
-    // What the hook does has lists, too.
+    // The hook's own calls have lists, too.
     if (std::function<void(uint32_t)> hook = std::exchange(*hook_, nullptr)) {
       hook(tasks);
       *hook_ = std::move(hook);
@@ -229,7 +229,7 @@ TEST(FlushPace, ATrainerThatStopsInTheMiddleDoesNotStopTheFlushPass) {
   EXPECT_EQ(run.Single(), 6u) << "fewer looks than there have to be";
 }
 
-// Who waits for the checkpoint's end makes it share its pages again.
+// A call that waits for the end of the checkpoint makes it share its pages again.
 TEST(FlushPace, AHurryBringsFullSpeedBack) {
   std::optional<FlushPace::Hurry> hurry;
   const FlushRun run([&](Table* table, size_t list) {

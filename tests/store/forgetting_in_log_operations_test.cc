@@ -37,8 +37,8 @@ class ForgettingOperationsInLog : public testing::TestWithParam<EvictionPolicy> 
 INSTANTIATE_TEST_SUITE_P(Policies, ForgettingOperationsInLog,
                          testing::Values(EvictionPolicy::kClock, EvictionPolicy::kLfu));
 
-// What a table that forgets may be: all rows of the model that it has are as they are there, and it
-// has all but as many as it has counted.
+// Checks a table that forgets against the model: all rows that it has are as in the model, and the
+// number of missing ones is the number that it counted as forgotten.
 class ForgettingModel {
  public:
   ForgettingModel(SpillWorld* store, uint64_t seed, Events* events)
@@ -72,7 +72,7 @@ class ForgettingModel {
     if (choice < 198) return DoCheckpoint();
     return DoReopen();
   }
-  // Forgets in the model what the table has not, and counts it.
+  // Forgets the rows in the model that the table does not have, and counts them.
   void Notice(Key key, bool found) {
     if (!found) gone_ += rows_.erase(key);
     if (found) {
@@ -165,7 +165,7 @@ class ForgettingModel {
     ASSERT_EQ(rows_.size(), saved_.size()) << "the checkpoint had them";
     events_->Count("reopen");
   }
-  // All that the model has and the table has not was forgotten, and nothing else was.
+  // All rows of the model that the table does not have were forgotten, and no others.
   void Compare() {
     std::vector<Key> keys;
     for (const auto& [key, value] : rows_) keys.push_back(key);
@@ -199,8 +199,8 @@ TEST_P(ForgettingOperationsInLog, RandomOperationsAgreeWithAModel) {
   EXPECT_EQ(events.Missing(), "");
 }
 
-// Of a log that memory is larger than, rows of memory are forgotten, also ones that a checkpoint
-// under way is owed; of a larger one, records.
+// With a log smaller than memory, rows in memory are forgotten, also rows whose flush is pending;
+// with a larger one, records.
 void RunThreads(EvictionPolicy policy, uint64_t ssd_bytes) {
   SpillWorld store(12, MakeThreadPool(2), ssd_bytes);
   Table* table = Create(&store, "t", Forgets(policy));

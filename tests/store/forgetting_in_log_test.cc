@@ -1,4 +1,5 @@
-// Tables of a store with a log that forget: who is forgotten, for what, and what is never.
+// Tables of a store with a log that forget: the rows that are forgotten, for which rows, and the
+// rows that never are.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -49,7 +50,7 @@ TEST_P(ForgettingInLog, KeepsTheNewestInItsPartOfTheLog) {
       std::string::npos);
 }
 
-// Checkpoints keep what is forgotten for a while: there is space for that, too.
+// Checkpoints keep forgotten rows for a while, and there is space for them, too.
 TEST_P(ForgettingInLog, BesideCheckpointsNothingIsRefused) {
   SpillWorld store(2, nullptr, kSsdBytes);
   Table* table = Create(&store, "t", Forgets(GetParam()));
@@ -99,7 +100,7 @@ TEST(ForgettingInLog, RowsLookedUpSinceTheyWereWrittenAreSparedOnce) {
   ASSERT_NO_FATAL_FAILURE(WriteRange(&store, table, 10'000, 12'400));
   EXPECT_EQ(Present(table, looked_up).size(), looked_up.size());
   EXPECT_LT(Present(table, KeysFrom(300, 1000)).size(), 100u);
-  // Behind all that was there then, they go.
+  // They are forgotten after all rows of that time.
   ASSERT_NO_FATAL_FAILURE(WriteRange(&store, table, 20'000, 32'000));
   EXPECT_EQ(Present(table, looked_up).size(), 0u);
 }
@@ -137,7 +138,7 @@ TEST(ForgettingInLog, UnderLfuHotRowsOfTheLogOutliveOthersOfTheirAge) {
   EXPECT_EQ(Present(table, hot).size(), hot.size());
   // All others that were as old went.
   EXPECT_EQ(Present(table, KeysFrom(0, 2000)).size(), 500u);
-  // Those that were written last have no heat; they would be next without theirs.
+  // The rows that were written last have no heat; the others would be next without theirs.
   ASSERT_NO_FATAL_FAILURE(WriteRange(&store, table, 20'000, 26'000, 1000));
   EXPECT_GT(Present(table, hot).size(), hot.size() * 9 / 10);
   EXPECT_LT(Present(table, KeysFrom(10'000, 3000)).size(), 1000u);
@@ -158,8 +159,8 @@ TEST_P(ForgettingInLog, OfASmallLogTheColdestOfMemoryGo) {
   }
   EXPECT_LT(table->rows_in_log(), 300u);
   EXPECT_EQ(Present(table, KeysFrom(7000, 1000)).size(), 1000u);
-  // Of each shard the coldest, 31 of which stay; and rows that have just left memory, whose records
-  // were written anew meanwhile, may outlive some.
+  // The coldest rows of each shard are forgotten, and 31 stay. Rows that have just left memory,
+  // whose records were written anew meanwhile, may outlive some.
   EXPECT_LT(Present(table, KeysFrom(0, 4000)).size(), 120u);
   ExpectOwnValues(table, KeysFrom(0, 8000));
 }
@@ -239,7 +240,7 @@ TEST(ForgettingInLog, WhatCouldNotBeForgottenIsForgiven) {
   EXPECT_EQ(Forgotten(table), forgotten);
 }
 
-// Behind a log that has stopped nothing gives space: what can be read stays.
+// Behind a log that has stopped nothing frees space: readable rows stay.
 TEST(ForgettingInLog, BehindALogThatHasStoppedNothingIsForgotten) {
   SpillWorld store(17, nullptr, kSsdBytes);
   Table* const table = Create(&store, "t", Forgets());
@@ -259,7 +260,7 @@ TEST(ForgettingInLog, BehindALogThatHasStoppedNothingIsForgotten) {
   store.disk().SetFaults(nullptr);
 }
 
-// What others keep counts, and is not touched.
+// The rows of other tables count, but are not touched.
 TEST(ForgettingInLog, RowsOfTablesThatRefuseStay) {
   SpillWorld store(8, nullptr, kSsdBytes);
   Table* const refuses = store.Create("refuses", Optimizer::kSgd);
@@ -302,7 +303,7 @@ TEST(ForgettingInLog, ChangesForgetNothing) {
   EXPECT_EQ(table->rows(), kRows);
 }
 
-// Rows of two sizes: it is bytes that are too many, and age that chooses, whoever makes rows.
+// Rows of two sizes: bytes are too many, and age chooses, whichever table makes rows.
 TEST(ForgettingInLog, TheOldestGoOfWhateverTable) {
   SpillWorld store(13, nullptr, kSsdBytes);
   constexpr uint32_t kSmallDim = 64;
@@ -329,7 +330,7 @@ TEST(ForgettingInLog, TheOldestGoOfWhateverTable) {
   EXPECT_GE(BytesOfRows(&store), kSsdBytes / 2 - kRecordBytes);
 }
 
-// What was more before is less step by step, whatever a batch is.
+// A surplus from before shrinks step by step, whatever the batches are.
 TEST(ForgettingInLog, OfALogThatIsSmallerNowRowsGoWithTheNextBatches) {
   SpillWorld store(14, nullptr, 2 * kSsdBytes);
   Table* table = Create(&store, "t", Forgets());
@@ -341,7 +342,7 @@ TEST(ForgettingInLog, OfALogThatIsSmallerNowRowsGoWithTheNextBatches) {
   uint64_t batches = 0;
   for (; BytesOfRows(&store) > kSsdBytes / 2 && batches < 100; ++batches) {
     const uint64_t before = Forgotten(table);
-    // What does not change rows does, too; there may be no space for changes.
+    // Calls that change no rows do their part, too; there may be no space for changes.
     ValuesOf(table, {13'000});
     ASSERT_GT(Forgotten(table), before);
     ASSERT_LE(Forgotten(table), before + 2 * 256);

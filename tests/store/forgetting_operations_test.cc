@@ -31,8 +31,8 @@ constexpr uint32_t kDim = 4096;
 constexpr float kNew = 5.0f;
 constexpr Key kKeys = 1600;  // twice what fits
 
-// A table of rows whose values are all one number, and what it should have: a key stands here that
-// may have been forgotten since.
+// A table of rows whose values are all one number, and its expected contents; a key may have been
+// forgotten since.
 class ToldTable {
  public:
   ToldTable(Store* store, Table* table, Events* events)
@@ -109,7 +109,7 @@ class ToldTable {
     }
   }
 
-  // What there is, by a scan, against what was told; and the count of what was forgotten.
+  // Compares the rows of a scan with the answers so far, and the count of forgotten rows.
   void CheckAll() {
     uint64_t seen = 0;
     Scan scan(table_);
@@ -205,7 +205,7 @@ TEST_P(ForgettingOperations, RowsAreWhatWasWrittenOrForgotten) {
   options.initializer = {InitializerKind::kConstant, kNew, 0};
   options.eviction = seed % 2 == 0 ? EvictionPolicy::kLfu : EvictionPolicy::kLru;
   options.on_full = OnFull::kForget;
-  // Of one class: rows of either leave for both.
+  // The tables are of one class: rows of either make space for both.
   ToldTable one(&*store, store.Create("one", options), &events);
   ToldTable two(&*store, store.Create("two", options), &events);
   const uint64_t batches = kBatchesPerScale * TestScale();

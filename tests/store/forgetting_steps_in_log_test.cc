@@ -130,7 +130,7 @@ TEST_P(PinnedRowsInLog, WhereOnlyTheyAreNextNoneGoes) {
   EXPECT_EQ(BytesOfRows(&store), 0u);
 }
 
-// Of a store in whose memory all rows are: as many others go as come.
+// A store has all rows in memory: as many rows are forgotten as come.
 TEST_P(PinnedRowsInLog, OthersGoForNewOnes) {
   constexpr uint64_t kSmallBytes = uint64_t{16} << 20;
   constexpr size_t kPinned = 100;
@@ -158,8 +158,8 @@ TEST_P(PinnedRowsInLog, OthersGoForNewOnes) {
 
 // ---- records that cannot be read now ----
 
-// While one lives, reads of files fail whose paths have this part. Not without an end: who tries
-// again and again is seen.
+// While one lives, reads of files fail whose paths have this part. Not without an end: endless
+// attempts are noticed.
 class Unreadable {
  public:
   static constexpr uint64_t kReadsMax = 50'000;
@@ -200,7 +200,7 @@ TEST(ForgettingStepsInLog, WhatTheDeviceDoesNotReadIsForgottenLater) {
     }
     EXPECT_EQ(Forgotten(table), 0u);
     EXPECT_EQ(table->rows(), kRowsOfPart + 5 * kBatch);
-    // Who asks for them is told.
+    // A lookup of such a row reports its loss.
     std::vector<float> row(kDim);
     EXPECT_TRUE(
         IsDataLoss(Lookup(table, std::vector<Key>{0}, MissingRule::kZero, RowsIn(&row, kDim), {})));
@@ -212,7 +212,7 @@ TEST(ForgettingStepsInLog, WhatTheDeviceDoesNotReadIsForgottenLater) {
   next += kBatch;
   EXPECT_EQ(table->rows(), kRowsOfPart);
   EXPECT_EQ(Forgotten(table), 6 * kBatch);
-  // What was tried then goes when as much as half of the log has gone behind it.
+  // A row that could not be read then is forgotten when half of the log behind it has been.
   ASSERT_NO_FATAL_FAILURE(WriteRange(&store, table, next, next + 5000, 800));
   next += 5000;
   EXPECT_EQ(Present(table, KeysFrom(0, 3000)).size(), 0u);
@@ -288,7 +288,7 @@ TEST(ForgettingStepsInLog, OneUnreadableSegmentDoesNotStopIt) {
   EXPECT_EQ(table->rows(), kRowsOfPart);
 }
 
-// Of a step some records can be read, and some cannot.
+// Some records of a step can be read, and some cannot.
 TEST(ForgettingStepsInLog, BehindADeviceThatFailsNowAndThenRowsAreCountedOnce) {
   SpillWorld store(7, nullptr, kSsdBytes);
   Table* const table = MakeFull(&store);
@@ -329,8 +329,8 @@ TEST(ForgettingStepsInLog, GoesOnWhereItWasBehindOtherWork) {
   }
 }
 
-// Rows in memory stay, and their records with them where no more may be written anew: in front of
-// the others of their segment. They are looked at once, however often other work comes between.
+// Rows in memory stay, and their records too when no more may be written anew: in front of the
+// others of their segment. They are looked at once, however often other work comes between.
 TEST(ForgettingStepsInLog, DoesNotBeginItsSegmentAnewBehindOtherWork) {
   SpillWorld store(9, nullptr, kSsdBytes);
   Table* const table = MakeOld(&store);

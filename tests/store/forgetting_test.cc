@@ -1,4 +1,5 @@
-// Tables in memory that forget: who is forgotten, for what, and what is never.
+// Tables in memory that forget: the rows that are forgotten, for which rows, and the rows that
+// never are.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -182,7 +183,7 @@ TEST_P(ForgettingTest, AgreesWithACacheOnPaperKeyByKey) {
   EXPECT_GT(hits, 4000u);
 }
 
-// ---- what is forgotten last ----
+// ---- rows that are forgotten last ----
 
 TEST_P(ForgettingTest, NoRowThatTheBatchUsesOrMakesIsForgotten) {
   StoreWorld store({.dram_bytes = kDramBytes});
@@ -246,7 +247,7 @@ TEST_P(ForgettingTest, ABatchLargerThanMemoryForgetsItsOwn) {
 
 // ---- room ----
 
-// Of a class with more rows: some shards have none, and take from the others.
+// A class with more rows: some shards have none, and take slots from the others.
 TEST_P(ForgettingTest, AShardWithoutRowsGetsItsPart) {
   StoreWorld store({.dram_bytes = kDramBytes});
   Table* const table = store.Create("t", Forgets(GetParam()));
@@ -375,7 +376,7 @@ TEST_P(ForgettingTest, ErasedRowsFreeSpaceBeforeAnyIsForgotten) {
   ExpectInBudget(&store);
 }
 
-// What the estimate says is enough, is.
+// The estimate is enough.
 TEST_P(ForgettingTest, ForgetsNothingInAStoreOfTheEstimatedSize) {
   const uint64_t rows = 3000;
   const TableRows tables[] = {{Forgets(GetParam()), rows}, {Forgets(GetParam(), 1000), rows}};
@@ -469,7 +470,7 @@ TEST(Forgetting, TablesThatRefuseTakeNoMoreMemoryBesideOne) {
   EXPECT_EQ(DramTier::SlotsPerPage(refuses->layout().row_bytes), 127u);
 }
 
-// ---- which policy for what ----
+// ---- policies ----
 
 // Lookups of few keys by Zipf, and between them a scan over keys that never come again.
 TEST(Forgetting, LfuKeepsTheHotRowsThroughAScan) {

@@ -120,8 +120,8 @@ TEST_P(ForgettingThreads, ALargeBatchIsSharedAmongThreads) {
     EXPECT_EQ(std::count(outcomes.begin(), outcomes.end(), static_cast<uint8_t>(Outcome::kRefused)),
               0);
   }
-  // The last batch fits, with what came before it: it is there, but for rows of shards that found
-  // all others locked.
+  // The last batch fits, with the rows before it: it is there, except rows of shards that found all
+  // others locked.
   ASSERT_TRUE(Contains(table, keys, outcomes).ok());
   EXPECT_GE(std::count(outcomes.begin(), outcomes.end(), static_cast<uint8_t>(Outcome::kFound)),
             static_cast<ptrdiff_t>(keys.size() * 99 / 100));

@@ -27,7 +27,7 @@ class HeatSketchTest : public testing::Test {
     return *std::move(sketch);
   }
   static KeyHash HashOf(uint64_t n) { return HashKey(7, n); }
-  // Of one block, with fingerprints of their own.
+  // A hash of one block, with a fingerprint of its own.
   static KeyHash InOneBlock(uint32_t fingerprint) { return KeyHash{5} << 40 | fingerprint; }
 
   FailingMemory memory_;
@@ -93,7 +93,7 @@ TEST_F(HeatSketchTest, InAFullBlockTheColdestGivesWay) {
   sketch->Put(InOneBlock(14), 102, 0);
   EXPECT_EQ(sketch->Get(InOneBlock(14), 0), 102u);
   EXPECT_EQ(sketch->Get(InOneBlock(1), 0), 0u);
-  // What is taken makes space.
+  // Taking an entry frees its space.
   EXPECT_EQ(sketch->Take(InOneBlock(12), 0), 500u);
   sketch->Put(InOneBlock(15), 1, 0);
   EXPECT_EQ(sketch->Get(InOneBlock(15), 0), 1u);
@@ -119,7 +119,7 @@ TEST_F(HeatSketchTest, FingerprintsAreToldApartByAllTheirBits) {
   }
 }
 
-// What rows left with, in a plain map.
+// The heat with which rows left, in a plain map.
 class Oracle {
  public:
   void Put(uint64_t key, uint32_t heat, uint64_t now) { left_[key] = {heat, now}; }
@@ -197,7 +197,8 @@ TEST_F(HeatSketchTest, CopiedBlocksMakeASketchOfAnySize) {
     for (size_t i = 0; i < copy.size(); ++i) other->Add(copy.size(), i, copy[i]);
     const Told told = Compare(*other, 0, oracle, now, &HashOf);
     if (grains >= 4) {
-      // Parted blocks say of others' rows what they say of their own, so all that they did.
+      // Split blocks have entries of others' rows like their own, so that all that were put in are
+      // found.
       EXPECT_LE(told.missing, told.heat / (grains == 5 ? 6 : 8)) << grains;
     } else {
       EXPECT_LT(told.missing, told.heat / 2) << grains;

@@ -1,5 +1,5 @@
-// Heat through the store: when epochs begin, and that rows nobody touches stay true to them. What
-// single words do is in tests/tiers/row_header_test.cc.
+// Heat through the store: when epochs begin, and the exact heat of rows that nobody touches.
+// tests/tiers/row_header_test.cc tests single words.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -104,7 +104,8 @@ TEST_F(HeatTest, UntouchedRowsOfEveryShardHalveThroughThreeHundredEpochs) {
   }
 }
 
-// Rows of all tables age together, whoever's traffic ends the epochs, and whichever table is large.
+// Rows of all tables age together, whichever table's lookups end the epochs, and whichever table is
+// large.
 TEST_F(HeatTest, UntouchedRowsOfALargeTableHalveByTheTrafficOfASmallOne) {
   Table* const large = store_.Create("large", OptionsOf(1));
   const std::vector<Key> keys = KeysFrom(0, 150'000);
@@ -131,7 +132,7 @@ TEST_F(HeatTest, UntouchedRowsOfALargeTableHalveByTheTrafficOfASmallOne) {
   }
 }
 
-// Of a few hot rows and a large index that was left to them.
+// A few hot rows are left with a large index.
 TEST_F(HeatTest, StampsStayTrueWhenMostRowsAreErased) {
   const std::vector<Key> keys = KeysFrom(1000, 300'000);
   const std::vector<float> values(keys.size());

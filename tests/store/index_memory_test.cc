@@ -1,5 +1,5 @@
-// The index and its memory: when it grows, what it does without, when it shrinks, what it gives
-// back.
+// The index and its memory: when it grows, how it works without memory, when it shrinks, and how
+// much it frees.
 #include <gtest/gtest.h>
 
 #include <utility>
@@ -81,7 +81,7 @@ TEST(IndexMemory, AFailedGrowthLeavesAllAsItWasAndTheArrayFillsUp) {
 }
 
 TEST(IndexMemory, GrowsWithTheBudgetOfEmptyPages) {
-  // What the index takes before the growth, and two pages of rows.
+  // The budget covers the index before the growth, and two pages of rows.
   uint64_t limit_bytes = 0;
   {
     IndexWorld measured;

@@ -135,7 +135,7 @@ NamedRows RowsOfRange(IndexWorld* index, uint32_t range) {
   return rows;
 }
 
-// What a shard's ranges must give, range by range.
+// The rows that a shard's ranges must give, range by range.
 class ExpectedRanges {
  public:
   explicit ExpectedRanges(uint32_t number)

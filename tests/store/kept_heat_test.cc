@@ -40,7 +40,7 @@ class KeptHeat : public testing::Test {
 
   SimulatedDisk& disk() { return world_.disk(); }
   Heats Told() { return HeatsOf(*world_->catalog().Open("t"), kKeys); }
-  // That rows are whole, and what their records say is their heat.
+  // Checks that rows are whole, and have the heat of their records.
   void ExpectRowsWithoutHeat() {
     EXPECT_EQ(Told(), Heats(kKeys));
     Rows expected;
@@ -185,7 +185,7 @@ TEST_F(KeptHeat, IsExported) {
     ASSERT_TRUE(copy.ok()) << copy.status();
     EXPECT_EQ(HeatsOf(*(*copy)->catalog().Open("t"), kKeys), links ? third_ : counted_.exact());
   }
-  // What was kept for exports is not kept any more.
+  // Heat files that were kept for exports are not kept any more.
   disk().SetFaults(nullptr);
   ASSERT_TRUE(world_->checkpoints()->Make({}).ok());
   EXPECT_EQ(FilesWith(disk(), "log/HEAT-").size(), 2u);
@@ -193,7 +193,7 @@ TEST_F(KeptHeat, IsExported) {
 
 TEST_F(KeptHeat, IsToldAndLeftByThoseWhoOnlyRead) {
   world_.Close();
-  // Of no checkpoint; not theirs to remove.
+  // A file of no checkpoint, which is not theirs to remove.
   const auto other = disk().Open(HeatPath(9), FileAccess::kCreate, FileCaching::kCached);
   ASSERT_TRUE((*other)->Write(0, disk().Contents(HeatPath(2))).ok());
   world_.options().read_only = true;

@@ -15,7 +15,7 @@ namespace {
 constexpr uint32_t kShard = 5;
 // Four fifths of the 505 * 7 entries of a first array.
 constexpr uint64_t kFirstRowsMax = 2828;
-// What can stand at or behind one home: eight buckets.
+// The entries that can stand at or behind one home: eight buckets.
 constexpr uint32_t kHomeRowsMax = 8 * kBucketEntries;
 
 // Rows of table 0 that share q: place and tag are the same whatever the index's size.
@@ -277,7 +277,7 @@ TEST(KeyIndex, AFullHomeThatGrowthCanPartMakesAHalfFullShardGrow) {
   ASSERT_NO_FATAL_FAILURE(index.ExpectAllFound());
 }
 
-// Keys that somebody has made to share a home take no more memory than others.
+// Keys that were chosen to share a home take no more memory than others.
 TEST(KeyIndex, AFullHomeOfAnEmptyShardRefusesRatherThanGrow) {
   IndexWorld index;
   uint32_t refused = 0;
@@ -320,8 +320,8 @@ TEST(KeyIndex, AFloodPushesOthersOnAndLosesNone) {
   EXPECT_EQ(index.rows(), before.size());
 }
 
-// Rows whose hashes the index cannot tell apart, some of them moved to another tier: an entry there
-// stands for whichever of them is asked for, and all that may be a row's are visited.
+// Rows whose hashes the index cannot tell apart, some of them moved to another tier. An entry there
+// matches each of them, and all that may be a row's are visited.
 TEST(KeyIndex, RowsOnAnotherTierAreFoundByTheirTagsAlone) {
   IndexWorld index;
   const std::vector<RowId> ids = RowsOfOneQuotient(0x12345678, 3);

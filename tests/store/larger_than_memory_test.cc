@@ -213,7 +213,7 @@ TEST(LargerThanMemory, AgreesWithAMapWhateverIsWhere) {
     std::vector<float> found(others.size() * kDim);
     ASSERT_TRUE(Lookup(other, others, MissingRule::kZero, RowsIn(&found, kDim), {}).ok());
     ASSERT_EQ(found, values);
-    // What only a dropped table had in the log is removed when the next segment is begun.
+    // Segments that only a dropped table used are removed when the next segment is begun.
     ASSERT_TRUE(store->DropTable("one").ok());
     for (Key first = 10'000; first < 14'000; first += 1000) {
       ASSERT_TRUE(Upsert(other, KeysFrom(first, 1000), RowsOf(values, kDim), {}).ok());

@@ -34,7 +34,7 @@ constexpr uint64_t kSeeds = 6;
 constexpr int kFaultStep = 1;
 #endif
 
-// Twice what memory has slots for.
+// Twice the rows that memory has slots for.
 constexpr Key kKeys = 4000;
 
 // A row says its key and a version, all over.
@@ -68,7 +68,7 @@ void PromoteRowsOf(Table* table, const std::vector<Key>& keys) {
 
 using Versions = std::multimap<Key, float>;
 
-// What one call gave, checked to be whole rows; its status.
+// The rows of one call, checked to be whole, and its status.
 Status Next(Scan* scan, size_t cap, Versions* some) {
   std::vector<Key> keys(cap);
   std::vector<float> rows(cap * kDim, -1.0f);
@@ -84,7 +84,7 @@ Status Next(Scan* scan, size_t cap, Versions* some) {
   return n.status();
 }
 
-// All that a scan gives, whatever it complains of between; what it said then.
+// All rows of a scan, over its errors, and these errors.
 std::vector<Status> Rest(Scan* scan, size_t cap, Versions* all) {
   std::vector<Status> complaints;
   while (complaints.size() < 100) {
@@ -105,7 +105,6 @@ void ExpectOnceEach(const Versions& all, const std::set<Key>& keys, float versio
 }
 
 std::set<Key> SetOf(const std::vector<Key>& keys) { return {keys.begin(), keys.end()}; }
-
 std::string SegmentWith(const SimulatedDisk& disk) {
   const std::vector<std::string> files = disk.Files();
   return *std::find_if(files.begin(), files.end(), [](const std::string& path) {
@@ -203,7 +202,7 @@ TEST(LoggedScan, LeavesMemoryAndHeatAsTheyAre) {
   ASSERT_NO_FATAL_FAILURE(PromoteRowsOf(table, hot));
   EXPECT_EQ(world->logs()->lowest().counters().read_rows, reads);
 
-  // Nor do rows come up that were in memory when they were noted, and left it before their turn.
+  // Rows that were in memory when they were noted, and were evicted since, are not promoted either.
   Scan late(table);
   Versions rest;
   ASSERT_TRUE(Next(&late, 1, &rest).ok());
@@ -273,9 +272,10 @@ TEST(LoggedScan, EndsWhenItsTableIsDropped) {
   EXPECT_EQ(some.size(), 2 * (kKeys * 3 / 4));
 }
 
-// ---- what moves meanwhile ----
+// ---- rows that move meanwhile ----
 
-// A table that changes between the calls of a scan, and what the scan may and must give.
+// A table that changes between the calls of a scan, with the rows that the scan may and must
+// return.
 class ChangingTable {
  public:
   ChangingTable(SpillWorld* world, uint64_t seed, Events* events)
@@ -384,7 +384,7 @@ TEST(LoggedScan, GivesEachLivingRowOnceWhateverMoves) {
   EXPECT_EQ(events.Missing(), "");
 }
 
-// What several readers share and do not find leaves no holes.
+// Rows that several readers share and do not find leave no holes.
 TEST(LoggedScan, GivesRowsThatMovedAfterTheyWereNoted) {
   SpillWorld world(11, MakeThreadPool(3));
   Table* const table = world.Create("t", Optimizer::kNone);
@@ -451,7 +451,7 @@ TEST(LoggedScan, GivesEachLivingRowOnceBesideThreadsThatMoveThem) {
   EXPECT_EQ(failed, 0u);
 }
 
-// ---- what fails ----
+// ---- failures ----
 
 TEST(LoggedScan, NamesADamagedRowAndCountsTheOthers) {
   SpillWorld world(7);
@@ -504,7 +504,7 @@ TEST(LoggedScan, LearnsFromRecordsWhatADamagedFooterDoesNotTell) {
     ASSERT_TRUE(Rest(&scan, 300, &all).empty());
     ASSERT_NO_FATAL_FAILURE(ExpectOnceEach(all, SetOf(KeysFrom(0, kKeys)), 1));
   }
-  // Of a record that is damaged, too, nobody knows whose it is.
+  // The record is damaged, too, so nobody knows whose it is.
   Flip(&world.disk(), path, OffsetOf(*table, 5) + 100);
   Scan scan(table);
   Versions all;

@@ -172,7 +172,7 @@ TEST(Manifest, WithAnyBitFlippedIsDamaged) {
   EXPECT_TRUE(DecodeManifest(bytes).ok());
 }
 
-// Nor does a checksum that stands help.
+// A right checksum does not help either.
 TEST(Manifest, CutAnywhereOrLongerIsDamaged) {
   const Bytes bytes = RichBytes();
   for (size_t size = 0; size < bytes.size(); ++size) {
@@ -203,7 +203,7 @@ TEST(Manifest, OfAnotherFormatIsRefusedByItsNumber) {
   }
 }
 
-// ---- what no store has written, with a checksum that stands ----
+// ---- contents that no store has written, with a right checksum ----
 
 struct Wrong {
   std::string name;
@@ -309,7 +309,7 @@ TEST(Manifest, WhosePreviousOneIsLaterIsDamaged) {
 
 TEST(Manifest, WithCountsThatAreTooLargeIsDamaged) {
   const Bytes empty = EncodeManifest({});
-  // Of classes, tables, segments; then of the blob's bytes.
+  // The counts of classes, tables and segments; then of the blob's bytes.
   for (const size_t at : {52, 56, 60, 84, 88}) {
     for (const uint32_t count : {1u, 1000u, 0x7FFFFFFFu, 0xFFFFFFFFu}) {
       Bytes bytes = empty;
@@ -322,7 +322,7 @@ TEST(Manifest, WithCountsThatAreTooLargeIsDamaged) {
 
 // ---- chance ----
 
-// That a manifest which was accepted has nothing of what the tests above refuse.
+// Checks that an accepted manifest has nothing that the tests above refuse.
 void ExpectSound(const Manifest& manifest) {
   std::set<TableId> ids;
   for (const ManifestTable& table : manifest.tables) {
@@ -389,7 +389,7 @@ TEST(Manifest, OfGarbageIsRefused) {
     for (std::byte& byte : bytes) byte = static_cast<std::byte>(random.Bits());
     ASSERT_TRUE(IsDataLoss(DecodeManifest(bytes).status()));
     if (bytes.size() < 20) continue;
-    // As far as the first counts.
+    // As far as the first one counts.
     const Bytes front = EncodeManifest({});
     std::copy_n(front.begin(), 12, bytes.begin());
     SealAgain(bytes);

@@ -22,7 +22,7 @@ TableOptions Valid() {
   return options;
 }
 
-// A message must say which option it is about and what would be right.
+// A message must name the option and its limit.
 void ExpectInvalid(const Status& status, const char* option, const char* limit) {
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << option;
   const std::string message(status.message());

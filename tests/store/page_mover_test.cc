@@ -1,5 +1,5 @@
-// Pages of DRAM that go where they are needed: rows stay what they are, and the index, the log and
-// other classes get the memory.
+// Pages of DRAM that move: rows do not change, and the index, the log and other classes get the
+// memory.
 #include "store/placement/page_mover.h"
 #include "store/inspect/memory_report.h"
 
@@ -87,7 +87,7 @@ TEST(PageMover, HotRowsMoveToOtherPagesAndColdOnesLeave) {
   const uint64_t left = table->rows_in_log();
   EXPECT_GT(left, 300u);
   EXPECT_LT(left, 600u) << "as many rows as a page has";
-  // Nearly all of the hot ones are in memory still: to read them brings few up.
+  // Nearly all of the hot rows are still in memory: reading them promotes few.
   const uint64_t reads = world->logs()->lowest().counters().read_rows;
   ASSERT_NO_FATAL_FAILURE(ExpectRows(table, hot, kDim, 1.0f));
   EXPECT_LT(world->logs()->lowest().counters().read_rows - reads, hot.size() / 4)

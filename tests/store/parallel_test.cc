@@ -25,7 +25,7 @@ constexpr uint64_t kUniverse = 6000;  // so that batches have duplicates
 // Everything that a run has let its caller see, in order.
 using Transcript = std::vector<std::byte>;
 
-// Does random batches on one table and writes down all that comes back.
+// Runs random batches on one table and notes all answers.
 class Run {
  public:
   Run(Table* table, uint64_t seed) : table_(table), random_(seed), outcomes_(kBatch) {}

@@ -71,7 +71,7 @@ TEST(Pins, BeginAnewWhenTheyAreRenewed) {
   }
 }
 
-// The table's budget is the store's: what one table has pinned another one cannot.
+// The budget is the store's: memory that one table has pinned is not there for another.
 TEST(Pins, OfAllTablesShareABudget) {
   MemoryBudget budget(2 * kRowBytes);
   Pins one(&budget, kRowBytes);

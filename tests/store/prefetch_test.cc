@@ -31,7 +31,7 @@ class PrefetchTest : public testing::Test {
  protected:
   void SetUp() override {
     table_ = store_.Create("t", Optimizer::kSgd);
-    // By small steps, so that all shards get their part of memory.
+    // The steps are small, so that all shards get their part of memory.
     for (Key first = 0; first < kKeys; first += 100) Put(table_, KeysFrom(first, 100), 1);
     ASSERT_TRUE(table_->mover()->logs().lowest().appender().Flush().ok());
     ASSERT_GT(table_->rows_in_log(), 1900u);
@@ -150,7 +150,7 @@ TEST_F(PrefetchTest, RowsStayUntilTheyAreLookedUp) {
   std::vector<float> rows(not_pinned.size() * kDim);
   ASSERT_TRUE(Lookup(table_, not_pinned, MissingRule::kZero, RowsIn(&rows, kDim), {}).ok());
   PushOut();
-  EXPECT_LT(InMemory(not_pinned), 20u) << "they came up by a lookup, and have left";
+  EXPECT_LT(InMemory(not_pinned), 20u) << "a lookup promoted them, and they have left";
   EXPECT_EQ(InMemory(pinned), 200u);
   ExpectLookupReads(pinned, 0);
   EXPECT_EQ(unused(), 0u);
@@ -179,7 +179,7 @@ TEST_F(PrefetchTest, PinsLapseAfterEightLookupBatches) {
   PushOut();
   PushOut();
   EXPECT_LT(InMemory(keys), 20u);
-  EXPECT_GT(unused(), 180u) << "they came up for nothing";
+  EXPECT_GT(unused(), 180u) << "they were promoted in vain";
   EXPECT_EQ(unused(), 200 - InMemory(keys));
 }
 
@@ -214,7 +214,7 @@ TEST_F(PrefetchTest, AChangeEndsThePin) {
   EXPECT_EQ(pinned_bytes(), 0u);
 }
 
-// No more than a quarter of memory is pinned, half of the rows come up for others, and what is
+// No more than a quarter of memory is pinned, half of the rows are promoted for others, and what is
 // there afterwards is as good as before.
 TEST_F(PrefetchTest, OfMoreThanFitsBringsUpWhatFits) {
   const uint64_t in_memory = kKeys - table_->rows_in_log();

@@ -1,4 +1,5 @@
-// Prefetches beside all that moves rows: changes, lookups, evictions, compaction, checkpoints.
+// Prefetches beside everything that moves rows: changes, lookups, evictions, compaction,
+// checkpoints.
 #include <gtest/gtest.h>
 
 #include <atomic>

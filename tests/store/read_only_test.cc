@@ -35,7 +35,7 @@ constexpr int kSteps = 60;
 constexpr int kSteps = 300;
 #endif
 
-// What a writer has seen last: rows by table, and the state of those that have one.
+// The last contents that a writer has seen: rows by table, and the state of those that have one.
 struct Contents {
   Tables tables;
   std::map<Key, std::vector<float>> state;  // of "s"
@@ -111,7 +111,7 @@ class Reads {
     if (asks) {
       ASSERT_NO_FATAL_FAILURE(ExpectOutcomes());
     }
-    // What is created elsewhere is answered here, and is still not there.
+    // A key that a writer would create is answered here, and still does not exist.
     const float absent = rule == MissingRule::kZero   ? 0.0f
                          : rule == MissingRule::kSkip ? -7.0f
                                                       : 5.0f;
@@ -214,7 +214,7 @@ TEST(ReadOnly, AnswersLikeTheCheckpointHoweverLittleMemoryHolds) {
     events.Expect(name);
   }
   std::fputs(events.Table().c_str(), stdout);
-  // Few steps may miss what is rare.
+  // Few steps may miss rare cases.
   if (kSteps >= 300) {
     EXPECT_EQ(events.Missing(), "");
   }
@@ -241,7 +241,7 @@ TEST(ReadOnly, ManyThreadsAndStoresReadTheSameFiles) {
   EXPECT_TRUE(Everything(world.disk()) == before);
 }
 
-// ---- what is refused ----
+// ---- refused calls ----
 
 class SmallStore : public testing::Test {
  protected:
@@ -325,7 +325,7 @@ TEST_F(SmallStore, WhatWouldChangeItIsRefusedBeforeAnythingIsTouched) {
   world_.Close();
   EXPECT_EQ(world_.disk().changes(), changes);
   EXPECT_TRUE(Everything(world_.disk()) == before_);
-  // Who may change it can do all of these.
+  // A store that is open to be changed can do all of these.
   world_.options().read_only = false;
   ASSERT_TRUE(world_.Open().ok());
   for (const Refused& refused : AllRefused()) {

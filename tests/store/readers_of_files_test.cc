@@ -1,5 +1,5 @@
-// The files of a store that is opened read-only: who else may have them, what is wrong with them,
-// what a crash left; whatever it is, it stays.
+// The files of a store that is opened read-only: other openings of them, damage in them, leftovers
+// of a crash. All of them stay.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -86,7 +86,7 @@ class FilesOfReaders : public testing::Test {
   std::vector<Tables> states_;
 };
 
-// ---- who has them open ----
+// ---- other openings ----
 
 TEST_F(FilesOfReaders, ManyReadAndWhoChangesWaitsForAllOfThem) {
   auto one = world_.OpenBeside();
@@ -120,7 +120,7 @@ TEST_F(FilesOfReaders, NobodyReadsBesideOneWhoChanges) {
     EXPECT_NE(status.message().find("open already to be changed"), std::string::npos) << status;
   }
   EXPECT_EQ(Verify(), StatusCode::kUnavailable);
-  // What he does meanwhile is what the next reader finds.
+  // The next reader finds the changes that the writer makes meanwhile.
   Put(*world_->catalog().Open("t"), KeysFrom(400, 50), 3.0f);
   const Tables now = *ReadAll(world_.get());
   ASSERT_TRUE(world_->checkpoints()->Make({}).ok());
@@ -135,7 +135,7 @@ TEST_F(FilesOfReaders, AnOpeningThatFailsKeepsNobodyOut) {
   EXPECT_EQ(OpenToChange(), StatusCode::kOk);
 }
 
-// ---- what is there ----
+// ---- contents ----
 
 TEST_F(FilesOfReaders, WhereThereIsNoStoreNoneIsMade) {
   world_.options().path = "other";
@@ -176,7 +176,7 @@ TEST_F(FilesOfReaders, ADamagedNewestOneNamesTheOlder) {
   FlipBits(&world_.disk(), ManifestPath(2), 200, 4);
   ExpectRefused(StatusCode::kDataLoss, "checkpoint 1 can be opened as the previous one");
   ExpectOpens(states_[0], /*previous=*/true);
-  // The next one, too, is told what was damaged.
+  // The next opening reports the damage, too.
   ExpectRefused(StatusCode::kDataLoss, "MANIFEST-00000002");
 }
 
@@ -195,7 +195,7 @@ TEST_F(FilesOfReaders, SegmentsWithoutAManifestAreDataLoss) {
   ExpectRefused(StatusCode::kDataLoss, "no manifest");
 }
 
-// The next one who may writes it anew.
+// The next opening that may writes it anew.
 TEST_F(FilesOfReaders, ADamagedFooterIsMadeUpForAndStays) {
   const std::string path = SegmentPaths(world_.disk()).front();
   const auto footer_offset = world_.disk().Contents(path).size() - 10;
@@ -316,8 +316,8 @@ TEST_F(FilesOfReaders, AnyAllocationThatFailsAtOpeningIsToldAndNoMore) {
 
 // ---- crashes ----
 
-// What a crash leaves in the midst of a checkpoint, drafts and orphans, is shown as it is to be
-// found, and stays for the next one who may remove it.
+// A crash in the middle of a checkpoint leaves drafts and orphans. The survey shows them as they
+// are, and they stay for the next opening that may remove them.
 TEST_F(FilesOfReaders, FindAfterACrashWhatTheNextOneWhoChangesItFinds) {
   world_.options().read_only = false;
   ASSERT_TRUE(world_.Open().ok());
@@ -335,7 +335,8 @@ TEST_F(FilesOfReaders, FindAfterACrashWhatTheNextOneWhoChangesItFinds) {
     for (const Persistence persistence : kPersistences) {
       world_.SetDisk(disk->AfterCrash(change, persistence, random.Bits()));
       const auto before = Everything(world_.disk());
-      // What is tried and does not work leaves no trace: not always.
+      // In half of the trials the disk refuses writes, so that an attempt fails; in the others a
+      // write leaves a trace.
       world_.disk().SetReadOnly(random.OneIn(2));
       world_.options().read_only = true;
       ASSERT_TRUE(world_.Open().ok());

@@ -57,8 +57,8 @@ class Complaints {
   std::string first_ EMBANK_GUARDED_BY(mutex_);
 };
 
-// How often a reader has seen what it is there for. The writer waits for it, so that no change goes
-// by unseen.
+// Counts how often a reader has seen the change that it looks for. The writer waits for it, so that
+// no change passes unseen.
 class Sightings {
  public:
   void Add(uint64_t times) {

@@ -1,5 +1,5 @@
-// Bits of a store's files are flipped, files cut off and removed: what repair saves is bit for bit
-// what was there, what it does not save it counts, and it names the keys that can be known.
+// Bits of a store's files are flipped, files cut off and removed. The rows that repair saves are
+// bit for bit as they were; it counts the others, and names their keys where these can be known.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -62,7 +62,7 @@ std::string Damage(SimulatedDisk* disk, Random* random) {
 
 using Keys = std::map<std::string, std::set<Key>>;  // by table
 
-// Of which keys the store has no row; the rows of the others are those of the oracle.
+// The keys without a row in the store; the rows of the others are those of the oracle.
 Keys MissingKeys(Store* store, const Contents& contents) {
   Keys missing;
   for (const auto& [name, values] : contents) {

@@ -1,4 +1,4 @@
-// What repair saves, of each kind of damage; and in a world that fails at any one step.
+// The rows that repair saves, for each kind of damage, and with a failure at any one step.
 #include "store/inspect/repair.h"
 
 #include <gmock/gmock.h>
@@ -187,7 +187,7 @@ TEST_F(RepairTest, NamesTheKeyOfADamagedRecord) {
   ExpectSavedBut({keys[2]});
 }
 
-// Of which the store itself does not open: nobody knows whose the record was.
+// The store itself does not open, because nobody knows whose the record was.
 TEST_F(RepairTest, SavesTheOthersOfASegmentWhoseFooterAndARecordAreDamaged) {
   std::vector<Key> keys;
   const std::string path = SegmentOfT(&keys);
@@ -284,7 +284,7 @@ TEST_F(RepairTest, RowsThatTheDeviceDoesNotReadAreLostAndTheOthersSaved) {
   ExpectSavedBut(keys);
 }
 
-// ---- what is refused ----
+// ---- refused repairs ----
 
 TEST_F(RepairTest, ATargetThatHasSomethingIsRefused) {
   ASSERT_TRUE(disk().CreateDirectory("saved").ok());
@@ -301,7 +301,7 @@ TEST_F(RepairTest, WhatIsNoStoreOrOpenOrOfANewerFormatIsRefused) {
   EXPECT_TRUE(IsNotFound(none.status())) << none.status();
   ASSERT_TRUE(world_.Open().ok());
   ExpectRefused(StatusCode::kUnavailable, "open already");
-  // Who only reads is no obstacle.
+  // A reader does not prevent a repair.
   world_.options().read_only = true;
   world_.options().may_create = false;
   ASSERT_TRUE(world_.Open().ok());
@@ -380,7 +380,7 @@ TEST_F(RepairTest, ACrashLeavesAWholeStoreOrNone) {
   }
   EXPECT_GT(whole, 0u);
   EXPECT_GT(images, whole);
-  // What has returned OK is durable.
+  // A repair that has returned OK is durable.
   SpillWorld again(kExportSeed, disk().AfterCrash(disk().changes(), Persistence::kNone, 0));
   const auto store = OpenAt(&again, "saved");
   ASSERT_TRUE(store.ok()) << store.status();

@@ -50,7 +50,7 @@ std::array<uint64_t, 5> CreateAndCheck(Table* table, const std::vector<Key>& key
   return counts;
 }
 
-// A table, and what creating lookups and the heat of their keys were.
+// A table, and the results of creating lookups and the heat of their keys.
 class CreatingLookups {
  public:
   CreatingLookups() : table_(store_.Create("t", Uniform(3))) {}
@@ -394,7 +394,7 @@ TEST(Store, FailedCreationsOfTablesChangeNothing) {
   ASSERT_NE(store.Create("t", Uniform(1)), nullptr);
   const uint64_t table_bytes = ReportMemory(*store).used_bytes - used_bytes;
   EXPECT_GT(table_bytes, 0u);
-  // Rows take what is left, so that another table does not fit.
+  // Rows take the rest of memory, so that another table does not fit.
   Table* const filler = *store->catalog().Open("t");
   while (CreateAndCheck(filler, KeysFrom(filler->rows(), 20'000))[3] == 0) {
   }

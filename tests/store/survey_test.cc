@@ -106,7 +106,8 @@ TEST_F(Surveying, AStoreThatIsOpenShowsItsLastCheckpoint) {
   EXPECT_EQ(after.tables[0].rows, 270u);
 }
 
-// What is read is removed meanwhile: manifests, and segments of which all rows were overwritten.
+// Files that the survey reads are removed meanwhile: manifests, and segments of which all rows were
+// overwritten.
 TEST_F(Surveying, ACheckpointThatComesMeanwhileIsShownAlone) {
   ASSERT_TRUE(world_.Open().ok());
   BeforeManifests(&world_.disk(), [&](uint64_t n) {

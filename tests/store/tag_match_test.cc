@@ -69,7 +69,7 @@ constexpr const char* kMatchers[] = {"scalar", "neon"};
 constexpr const char* kMatchers[] = {"scalar", "avx2", "avx512"};
 #endif
 
-// What the system says of the processor.
+// The processor features that the system reports.
 bool ProcessorHas(const std::string& flag) {
   std::ifstream file("/proc/cpuinfo");
   for (std::string word; file >> word;) {

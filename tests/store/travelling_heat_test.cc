@@ -159,7 +159,7 @@ void ExpectCloseOnZipf(double exponent) {
       static_cast<unsigned long long>(hotter));
   EXPECT_GT(rows, keys / 2);
   EXPECT_GT(heat, 0.1 * static_cast<double>(rows));
-  // Those that had another's fingerprint at one of their returns, of which one in 100,000 has it.
+  // Rows that had another row's fingerprint at one of their returns: one in 100,000 has it.
   EXPECT_LE(hotter, keys / 10000);
   // Without the sketch the error would be the heat.
   EXPECT_LT(error, heat / 8);

@@ -1,6 +1,6 @@
-// Bits of a store's files are flipped: what verify says is what then happens. A checkpoint opens or
-// not as it said; of one that opens every row has its value or is DATA_LOSS, and those are exactly
-// the rows that it named.
+// Bits of a store's files are flipped, and verify tells the truth: a checkpoint opens or not as it
+// said. If one opens, every row has its value or is DATA_LOSS, and those are exactly the rows that
+// it named.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -31,7 +31,7 @@ constexpr uint64_t kFlips = 10'000;
 
 using Keys = std::map<std::string, std::set<Key>>;  // by table
 
-// Of which rows verify says that the checkpoint has lost them; all are named where it opens.
+// The rows that verify reports as lost in the checkpoint; all are named where it opens.
 Keys NamedKeys(const VerifyReport& report, uint32_t checkpoint) {
   Keys keys;
   uint64_t rows = 0;
@@ -52,7 +52,7 @@ Keys NamedKeys(const VerifyReport& report, uint32_t checkpoint) {
   return keys;
 }
 
-// Of which rows the store says that they are lost; the others are as they were.
+// The rows that the store reports as lost; the others are as they were.
 Keys LostKeys(Store* store, const Contents& contents) {
   Keys lost;
   for (const auto& [name, values] : contents) {
@@ -86,7 +86,7 @@ void CountParts(const VerifyReport& report, Events* events) {
 void ExpectAsVerified(const FlippedStore& world, const SimulatedDisk& damaged,
                       const VerifyReport& report, Events* events) {
   for (const VerifiedCheckpoint& checkpoint : report.checkpoints) {
-    // An opening writes what was damaged anew.
+    // An opening writes damaged footers anew.
     const auto disk = damaged.AfterCrash(damaged.changes(), Persistence::kAll, 0);
     const auto store = OpenOn(disk.get(), !checkpoint.is_newest);
     ASSERT_EQ(store.ok(), checkpoint.opens) << store.status();
@@ -122,7 +122,7 @@ TEST(VerifyDamage, IsWhatHappensThen) {
     ASSERT_TRUE(report.ok()) << report.status();
     ASSERT_EQ(report->checkpoints.size(), 2u);
     CountParts(*report, &events);
-    // Of what is clean a part is opened too.
+    // Some of the clean stores are opened, too.
     if (report->clean() && run % 8 != 0) continue;
     ExpectAsVerified(world, *disk, *report, &events);
   }

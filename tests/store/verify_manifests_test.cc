@@ -1,4 +1,4 @@
-// Manifests that are another store's, or missing: what verify says is what an opening does.
+// Manifests that are another store's, or missing: an opening acts as verify says.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -49,7 +49,7 @@ class VerifyingManifests : public testing::Test {
     disk().Truncate(ManifestPath(2), bytes.size());
     disk().Corrupt(ManifestPath(2), 0, bytes);
   }
-  // What is said of the newest manifest, alone.
+  // The report about the newest manifest, alone.
   void ExpectOneDamage(const VerifyReport& report, const std::string& what) {
     ASSERT_EQ(report.damage.size(), 1u) << FormatVerifyReport(report);
     EXPECT_EQ(report.damage[0].part, DamagedPart::kManifest);

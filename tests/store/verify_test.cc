@@ -1,4 +1,4 @@
-// Each kind of damage is named, with its rows; what is sound is not accused.
+// Each kind of damage is named, with its rows; whole parts are not.
 #include "store/inspect/verify.h"
 
 #include <gmock/gmock.h>
@@ -285,7 +285,7 @@ TEST_F(Verifying, ADamagedOrMissingPreviousManifestIsNamed) {
   OneDamage(report, DamagedPart::kManifest, ManifestPath(1), "");
   EXPECT_TRUE(report.checkpoints[0].opens);
   EXPECT_FALSE(report.checkpoints[1].opens);
-  // As an opening has it: what only that one named is nobody's.
+  // As at an opening, files that only that manifest named belong to no checkpoint.
   EXPECT_EQ(report.undecided.count, 0u);
   const size_t segments = SegmentPaths(disk()).size();
   ASSERT_TRUE(world_.Open().ok());
@@ -364,7 +364,7 @@ TEST_F(Verifying, ManifestsThatContradictEachOtherAreNamed) {
   EXPECT_TRUE(IsDataLoss(world_.Open(/*previous=*/true)));
 }
 
-// ---- what is no damage ----
+// ---- no damage ----
 
 TEST_F(Verifying, FilesOfNobodyAreToldAndAreNoDamage) {
   const std::vector<std::string> names = {"MANIFEST-00000001.new", "MANIFEST-00000000",
@@ -387,7 +387,7 @@ TEST_F(Verifying, RowsThatAreGoneAreNotLookedAt) {
   Put(*world_->catalog().Open("t"), KeysFrom(1, 249), 9.0f);
   ASSERT_TRUE(world_->checkpoints()->Make({}).ok());
   world_.Close();
-  // Of the segments of the first checkpoint only the second has rows.
+  // Only the second segment of the first checkpoint has rows.
   for (const SegmentRows& rows : older.segments) {
     const std::string path = "log/" + SegmentName(rows.header.segment_id);
     for (const SegmentRows& later : newest.segments) {
@@ -402,7 +402,7 @@ TEST_F(Verifying, RowsThatAreGoneAreNotLookedAt) {
   EXPECT_TRUE(Report().clean());
 }
 
-// ---- what is not answered ----
+// ---- no report ----
 
 TEST_F(Verifying, ANewerFormatIsRefusedByItsNumber) {
   const std::string segment = SegmentPaths(disk())[0];
@@ -469,7 +469,8 @@ TEST_F(Verifying, ProgressCountsSegmentsAndCancels) {
   }
 }
 
-// A device that fails is damage of what it does not give; where the reader is hindered, it says so.
+// If a device fails, the data that it does not read counts as damaged; if the reader is hindered,
+// the call fails.
 TEST_F(Verifying, EveryReadThatFailsIsDamageOrToldAndHurtsNothingElse) {
   uint64_t fault_at = 0;
   uint64_t reads = 0;
@@ -504,7 +505,7 @@ TEST_F(Verifying, EveryReadThatFailsIsDamageOrToldAndHurtsNothingElse) {
 TEST_F(Verifying, ARecordThatCannotBeReadIsNamedAlone) {
   const std::string path = SegmentPaths(disk())[0];
   uint64_t reads = 0;
-  // Of the segment: header, footer, the window, then slot after slot.
+  // The reads of the segment: header, footer, the window, then slot after slot.
   disk().SetFaults([&](const DiskCall& call) {
     if (call.kind != DiskCall::Kind::kRead || call.path != path) return OkStatus();
     ++reads;

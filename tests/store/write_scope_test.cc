@@ -1,4 +1,4 @@
-// Every verb that changes rows pays for what it causes, and reads no device under a shard's lock.
+// Every verb that changes rows pays its debts, and reads no device under a shard's lock.
 #include "store/batch/write_scope.h"
 
 #include <gtest/gtest.h>
@@ -126,7 +126,7 @@ TEST(WriteScope, PositionsOfAKeyActInOrderWhereTheirRowIsInTheLog) {
   }
 }
 
-// States that are set make rows dirty and their records dead: compaction moves what lives where
+// Setting states makes rows dirty and their records dead: compaction moves living rows where
 // nothing else changes.
 TEST(WriteScope, SettingStatesPaysForCompaction) {
   SpillWorld world(7);

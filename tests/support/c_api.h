@@ -1,5 +1,5 @@
-// What every test through the C API needs: handles that close themselves, options with defaults,
-// and the comparison of a whole table with its oracle.
+// Support for tests through the C API: handles that close themselves, options with defaults, and
+// the comparison of a whole table with its oracle.
 #ifndef EMBANK_TESTS_SUPPORT_C_API_H_
 #define EMBANK_TESTS_SUPPORT_C_API_H_
 
@@ -51,7 +51,7 @@ ScanResult ScanAll(embank_table* table, uint64_t row_bytes, uint64_t cap);
 // Compares every row, state, heat and the row count; "" when they are the same bits (any NaN equals
 // any NaN: IEEE leaves its payload open), else the first difference in words.
 std::string Difference(embank_table* table, const oracle::Table& oracle);
-// As above, but for heat, of which rows that leave memory may lose a part.
+// As above, except heat: rows that leave memory may lose a part of it.
 std::string DifferenceButHeat(embank_table* table, const oracle::Table& oracle);
 
 // Same rows at `count` packed values of the type, with the NaN rule above.

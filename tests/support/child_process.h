@@ -1,4 +1,5 @@
-// A part of a test in a process of its own: what may end it, or change it for good.
+// Runs a part of a test in a process of its own, because it may end the process or change it for
+// good.
 #ifndef EMBANK_TESTS_SUPPORT_CHILD_PROCESS_H_
 #define EMBANK_TESTS_SUPPORT_CHILD_PROCESS_H_
 
@@ -9,14 +10,14 @@
 
 namespace embank::test {
 
-// What became of a child, by its wait status: "exit 0", "signal 6".
+// Describes the end of a child, by its wait status: "exit 0", "signal 6".
 inline std::string EndOf(int wait_status) {
   if (WIFSIGNALED(wait_status)) return "signal " + std::to_string(WTERMSIG(wait_status));
   return "exit " + std::to_string(WEXITSTATUS(wait_status));
 }
 
-// Runs `body`, which returns an exit status, in a child process, and says what became of it. A
-// child that hangs is ended by SIGALRM after a minute or more.
+// Runs `body`, which returns an exit status, in a child process, and describes its end. SIGALRM
+// ends a child that hangs after a minute or more.
 template <typename Body>
 std::string InChild(const Body& body) {
   constexpr unsigned kSecondsMax = 150;

@@ -1,4 +1,4 @@
-// What the environment asks of the randomised suites.
+// The environment variables of the randomised suites.
 #ifndef EMBANK_TESTS_SUPPORT_ENVIRONMENT_H_
 #define EMBANK_TESTS_SUPPORT_ENVIRONMENT_H_
 
@@ -12,10 +12,10 @@ inline uint64_t NumberFromEnvironment(const char* name, uint64_t fallback) {
   return text == nullptr || *text == '\0' ? fallback : std::strtoull(text, nullptr, 10);
 }
 
-// How many times longer than usual a randomised suite runs.
+// A randomised suite runs so many times longer than usual.
 inline uint64_t TestScale() { return NumberFromEnvironment("EMBANK_TEST_SCALE", 1); }
 
-// The first seed of a randomised suite: a longer search goes on where an earlier run has ended.
+// The first seed of a randomised suite: a longer search continues where an earlier run has ended.
 inline uint64_t FirstSeed() { return NumberFromEnvironment("EMBANK_TEST_SEED_BEGIN", 1); }
 
 }  // namespace embank::test

@@ -1,5 +1,5 @@
-// How often each thing happened in a randomised suite: printed at its end, and a zero is a failure,
-// because a suite that never met a case has not tested it.
+// Counts how often each event happened in a randomised suite, and prints it at its end. A zero is a
+// failure, because a suite that never met a case has not tested it.
 #ifndef EMBANK_TESTS_SUPPORT_EVENTS_H_
 #define EMBANK_TESTS_SUPPORT_EVENTS_H_
 

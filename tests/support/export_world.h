@@ -20,7 +20,7 @@ inline const std::string kExportBlob = "last";
 
 inline constexpr auto GoOn = [](uint64_t, uint64_t) { return true; };
 
-// Fails what may not work between two file systems.
+// Makes calls fail that may not work between two file systems.
 inline Status NoLinks(const DiskCall& call) {
   if (call.kind != DiskCall::Kind::kLink) return OkStatus();
   return UnimplementedError("link: not across file systems");
@@ -39,7 +39,7 @@ inline void MakeLast(SpillWorld* world) {
   ASSERT_TRUE((*world)->checkpoints()->Make(BlobOf(kExportBlob)).ok());
 }
 
-// Changes of all kinds, which no export has; again and again it changes what it changed before.
+// Makes changes of all kinds, which no export has; it changes the same rows again and again.
 inline void ChangeAll(Store* store, float factor) {
   for (Table* const table : store->catalog().List()) {
     ASSERT_NO_FATAL_FAILURE(Put(table, KeysFrom(1, 260), factor));
@@ -51,7 +51,7 @@ inline void ChangeAll(Store* store, float factor) {
   ASSERT_NO_FATAL_FAILURE(Put(*added, KeysFrom(1, 10), factor));
 }
 
-// A store that has been made in another directory, beside whatever is open; never a new one.
+// Opens a store that was made in another directory, beside open ones; it never makes a new one.
 inline StatusOr<std::unique_ptr<Store>> OpenAt(SpillWorld* world, const std::string& path,
                                                bool may_create = false) {
   const StoreOptions own = world->options();

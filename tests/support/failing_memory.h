@@ -1,5 +1,5 @@
-// The system's memory, with calls that fail on demand and a record of what is taken: what a test
-// needs to try every failure and to see that nothing stays behind.
+// The system's memory, with calls that fail on demand and a record of taken memory. So a test can
+// try every failure and see that nothing stays behind.
 #ifndef EMBANK_TESTS_SUPPORT_FAILING_MEMORY_H_
 #define EMBANK_TESTS_SUPPORT_FAILING_MEMORY_H_
 
@@ -15,7 +15,7 @@
 
 namespace embank::test {
 
-// Thread-safe. Must outlive what takes memory from it.
+// Thread-safe. Must outlive all memory that is taken from it.
 class FailingMemory final : public MemorySource {
  public:
   // The n-th call of Map, Reserve or Commit from now on (the first is 1) fails; 0: none does.
@@ -23,9 +23,9 @@ class FailingMemory final : public MemorySource {
     MutexLock lock(&mutex_);
     fails_at_ = n == 0 ? 0 : calls_ + n;
   }
-  // Asked by every call whether it must fail; nullptr: nobody. Before the first call.
+  // Every call calls it, and fails if it returns true; nullptr: none does. Before the first call.
   void AskFirst(bool (*must_fail)()) { must_fail_ = must_fail; }
-  // From now on every call fails, or none.
+  // Makes every call fail from now on, or none.
   void FailEveryCall(bool fails) {
     MutexLock lock(&mutex_);
     every_call_fails_ = fails;
@@ -82,7 +82,7 @@ class FailingMemory final : public MemorySource {
     MutexLock lock(&mutex_);
     return committed_.size() * kHugePageBytes;
   }
-  // Memory given back that was not taken like that, or committed twice.
+  // Memory that was returned but not taken like that, or committed twice.
   uint64_t misuses() const {
     MutexLock lock(&mutex_);
     return misuses_;

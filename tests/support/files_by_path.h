@@ -12,14 +12,14 @@
 
 namespace embank::test {
 
-// One that must be there.
+// Opens an existing file.
 inline std::unique_ptr<Directory> OpenedDirectory(FileSystem* files, const std::string& path) {
   StatusOr<std::unique_ptr<Directory>> directory = files->OpenDirectory(path);
   EXPECT_TRUE(directory.ok()) << directory.status();
   return directory.ok() ? *std::move(directory) : nullptr;
 }
 
-// In a directory that must be there.
+// Works in an existing directory.
 inline StatusOr<std::unique_ptr<File>> OpenByPath(FileSystem* files, const std::string& path,
                                                   FileAccess access, FileCaching caching) {
   return OpenedDirectory(files, DirectoryOf(path))

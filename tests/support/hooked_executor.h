@@ -1,4 +1,4 @@
-// A simulated executor that calls a test in the middle of what a store does.
+// A simulated executor that calls a test in the middle of a store's work.
 #ifndef EMBANK_TESTS_SUPPORT_HOOKED_EXECUTOR_H_
 #define EMBANK_TESTS_SUPPORT_HOOKED_EXECUTOR_H_
 
@@ -19,7 +19,7 @@ class HookedExecutor final : public Executor {
 
   void ParallelFor(uint32_t tasks, FunctionRef<void(uint32_t)> body) override {
     inner_.ParallelFor(tasks, [&](uint32_t task) {
-      // What the hook does has lists, too.
+      // The hook's own calls have lists, too.
       if (std::function<void()> hook = std::exchange(*hook_, nullptr)) {
         hook();
         *hook_ = std::move(hook);

@@ -1,5 +1,5 @@
-// Places of the index worked out on paper, from the drawing in store/index/index_place.h, and
-// hashes made to have a wanted place.
+// Places of the index computed on paper, from the drawing in store/index/index_place.h, and hashes
+// with a wanted place.
 #ifndef EMBANK_TESTS_SUPPORT_INDEX_PLACES_H_
 #define EMBANK_TESTS_SUPPORT_INDEX_PLACES_H_
 
@@ -12,7 +12,8 @@
 
 namespace embank::test {
 
-// What a new index gives each shard: one huge page for all, less seven buckets behind the last.
+// The buckets of each shard in a new index: one huge page for all shards, less seven buckets behind
+// the last.
 inline constexpr uint32_t kFirstBuckets = 512 - 7;
 inline constexpr uint64_t kQuotients = uint64_t{1} << 32;
 inline constexpr uint32_t kAllOnesTag = 0xFFFFFF;
@@ -32,7 +33,7 @@ inline PaperPlace PaperPlaceOf(uint64_t q, uint32_t buckets) {
   const uint64_t product = q * buckets;
   return {static_cast<uint32_t>(product >> 32), static_cast<uint32_t>(product >> 8) & kAllOnesTag};
 }
-// Where a hash belongs in a shard as it is, growing or not.
+// The place of a hash in a shard as it is, growing or not.
 inline PaperPlace PaperPlaceOf(const KeyIndex::Shard& shard, KeyHash hash) {
   const uint64_t q = QuotientIn(hash);
   return PaperPlaceOf(q, q >= shard.boundary ? shard.high_buckets : shard.low_buckets);

@@ -41,7 +41,7 @@ class IndexWorld {
     EXPECT_EQ(budget_.used_bytes(), 0u);
   }
 
-  // A key whose rows in tables 0 and 2 look the same to the index in all that it looks at.
+  // A key whose rows in tables 0 and 2 look the same to the index.
   static constexpr Key kTwinKey = 424242;
   static uint64_t TableHashOf(TableId table) {
     if (table < 2) return TableHash("table " + std::to_string(table));
@@ -66,7 +66,7 @@ class IndexWorld {
   bool Holds(const RowId& id) const { return expected_.count({id.table, id.key}) == 1; }
   uint64_t rows() const { return expected_.size(); }
 
-  // Adds a row that is not there, or says why there is no space in the index.
+  // Adds a row that is not there, or returns why there is no space in the index.
   Status TryInsert(const RowId& id) {
     EXPECT_FALSE(Holds(id));
     KeyIndex::Shard* const shard = ShardOf(id);
@@ -101,7 +101,7 @@ class IndexWorld {
     Return(held->second);
     expected_.erase(held);
   }
-  // Both ways to a row give it, or nothing: the search, and the guess by tags that is confirmed.
+  // Both searches find a row, or none does: the full one, and the guess by tags that is confirmed.
   void ExpectFindsRight(const RowId& id) {
     const auto held = expected_.find({id.table, id.key});
     const Location expected = held == expected_.end() ? kNoLocation : held->second;
@@ -118,7 +118,7 @@ class IndexWorld {
     ASSERT_EQ(confirmed.any() ? confirmed.location() : kNoLocation, expected)
         << "table " << id.table << " key " << id.key;
   }
-  // What a first look into the row's home bucket shows.
+  // The result of a first look into the row's home bucket.
   Match Guess(const RowId& id) const {
     const Probe probe = index_->ProbeOf(id.hash);
     uint8_t mask = 0;
@@ -165,13 +165,13 @@ class IndexWorld {
       }
     }
   }
-  // How far behind its home the farthest row of a shard stands.
+  // The largest displacement of a shard's rows.
   uint32_t FarthestOf(uint32_t number) {
     uint32_t farthest = 0;
     for (const PlacedRow& row : RowsOf(number)) farthest = std::max(farthest, row.displacement);
     return farthest;
   }
-  // What a visit of a table has taken out of the index is free.
+  // Frees the slot of a row that a visit of a table has removed from the index.
   void Drop(const RowId& id, Location slot) {
     ASSERT_EQ(expected_.count({id.table, id.key}), 1u) << "visited twice, or never there";
     ASSERT_EQ(slot, (expected_[{id.table, id.key}]));

@@ -1,8 +1,8 @@
 // Every interleaving of a few threads of a few steps: a protocol is written down as a world, small
 // enough to be copied, whose threads take one step at a time.
 //
-// The model is sequential consistency: a step is seen by all at once. What fences are for it does
-// not show.
+// The model is sequential consistency: all threads see a step at once. It does not show errors that
+// only a missing fence causes.
 #ifndef EMBANK_TESTS_SUPPORT_INTERLEAVINGS_H_
 #define EMBANK_TESTS_SUPPORT_INTERLEAVINGS_H_
 

@@ -1,4 +1,4 @@
-// A clock that stands still until a test moves it, and then moves by itself only if told so.
+// A clock that stands still until a test moves it, or that advances with each reading.
 #ifndef EMBANK_TESTS_SUPPORT_MANUAL_CLOCK_H_
 #define EMBANK_TESTS_SUPPORT_MANUAL_CLOCK_H_
 
@@ -11,7 +11,7 @@ namespace embank::test {
 
 class ManualClock final : public Clock {
  public:
-  // Every reading finds the clock `tick_ns` further.
+  // Every reading advances the clock by `tick_ns`.
   explicit ManualClock(uint64_t tick_ns = 0) : tick_ns_(tick_ns) {}
 
   uint64_t NowNs() const override { return now_ns_.fetch_add(tick_ns_); }

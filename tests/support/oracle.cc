@@ -23,7 +23,7 @@ void Tell(uint8_t* outcomes, uint64_t i, uint8_t outcome) {
   if (outcomes != nullptr) outcomes[i] = outcome;
 }
 
-// Without outcomes somebody must still hear of it.
+// Without outcomes the status must still report it.
 embank_status Untold(const uint8_t* outcomes, bool happened, embank_status status) {
   return outcomes == nullptr && happened ? status : EMBANK_OK;
 }

@@ -1,6 +1,6 @@
-// The flat oracle: what a table is, with nothing clever about it. A map of rows, and the rules of
-// docs/arithmetic.md and embank.h applied one position after the other. The store, whatever its
-// tiers, threads and moves, must give the same bits.
+// The flat oracle: a plain model of a table. It is a map of rows, and applies the rules of
+// docs/arithmetic.md and embank.h one position after the other. The store, with any tiers, threads
+// and moves, must give the same bits.
 #ifndef EMBANK_TESTS_SUPPORT_ORACLE_H_
 #define EMBANK_TESTS_SUPPORT_ORACLE_H_
 
@@ -20,7 +20,7 @@ struct Row {
   uint64_t heat_epoch = 0;
 };
 
-// The ageing of heat in one store: an epoch and what counts towards the next.
+// The ageing of heat in one store: an epoch and the count towards the next.
 struct HeatClock {
   uint64_t epoch = 0;
   uint64_t positions = 0;  // since the epoch began
@@ -56,7 +56,7 @@ class Table {
   void Drop();
   void SetLearningRate(float learning_rate) { learning_rate_ = learning_rate; }
 
-  // The row of a key as it is, or nullptr: what a scan must show.
+  // The row of a key as it is, or nullptr: a scan must return it.
   const Row* Find(uint64_t key) const;
   uint32_t Heat(const Row& row) const;
   const std::unordered_map<uint64_t, Row>& rows() const { return rows_; }

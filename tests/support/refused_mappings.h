@@ -1,4 +1,4 @@
-// A system that gives a thread no more memory.
+// Makes the system refuse further memory to threads.
 #ifndef EMBANK_TESTS_SUPPORT_REFUSED_MAPPINGS_H_
 #define EMBANK_TESTS_SUPPORT_REFUSED_MAPPINGS_H_
 
@@ -15,7 +15,7 @@
 
 namespace embank::test {
 
-// Which threads of the process it is about.
+// The threads of the process that are refused.
 enum class Threads { kThisOne, kAll };
 
 // From now on mmap, mremap and brk fail with ENOMEM for good, also in threads that these start.

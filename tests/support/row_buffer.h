@@ -22,7 +22,7 @@ class RowBuffer {
   const uint8_t* row(uint64_t i) const { return bytes_.data() + misalignment_ + i * stride_; }
   void* data() { return row(0); }
   float* floats() { return reinterpret_cast<float*>(row(0)); }
-  // What to pass as row_stride.
+  // The row_stride to pass.
   uint64_t stride() const { return argument_; }
 
   void SetFloat(uint64_t i, uint64_t element, float value) {

@@ -1,5 +1,5 @@
-// Bytes that end with a checksum of those before it: to be changed so that it stands again, and
-// what is wrong must be seen by what it says.
+// Bytes that end with a checksum of those before it. A test changes them and renews the checksum,
+// so that the library must see the error by their meaning.
 #ifndef EMBANK_TESTS_SUPPORT_SEALED_BYTES_H_
 #define EMBANK_TESTS_SUPPORT_SEALED_BYTES_H_
 

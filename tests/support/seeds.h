@@ -16,8 +16,8 @@
 namespace embank::test {
 
 // Runs body(seed, &events) for so many seeds from FirstSeed() on, or for EMBANK_TEST_SEED alone.
-// What body returns is "", or wrong: that fails the test, with the line that replays it in
-// `program`. False: only one seed was run, of which no quantity is expected.
+// The body returns "", or an error, which fails the test with the command that replays it in
+// `program`. False: only one seed was run, so no quantity is expected.
 template <typename Body>
 bool RunSeeds(const char* program, uint64_t seeds, Events* events, const Body& body) {
   constexpr uint64_t kThreads = 2;

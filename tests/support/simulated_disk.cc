@@ -84,7 +84,7 @@ class SimulatedFile final : public File {
   std::span<const std::byte> mapping_;
 };
 
-// Of a file, or of a directory, which has no inode.
+// The change of a file, or of a directory, which has no inode.
 class SimulatedLock final : public FileLock {
  public:
   SimulatedLock(SimulatedDisk* disk, uint64_t inode, std::string path, bool shared)

@@ -1,12 +1,12 @@
-// A disk in memory that remembers every call in order, so that a test can ask what a crash before
-// any of them may have left; and that fails, runs full and rots on demand.
+// A disk in memory that remembers every call in order, so that a test can see every image that a
+// crash before any of them may leave. It also fails, runs full and corrupts data on demand.
 //
-// What a crash leaves, of the calls before it:
+// A crash leaves, of the calls before it:
 //   - of writes and growth of a file: all before its last Sync that completed, any of those after
 //     it, each whole, not at all or in any pieces;
 //   - of names: all changes in a directory before its last SyncDirectory, any of those after it;
 //     and none in a directory that is itself lost.
-// A Sync or SyncDirectory that failed may have dropped what came before it: no later one makes that
+// A failed Sync or SyncDirectory may have dropped the changes before it: no later one makes them
 // durable.
 //
 // Only files are renamed, and not to the names of directories: an open directory is its path.
@@ -34,7 +34,7 @@
 
 namespace embank::test {
 
-// A call of the disk or of a file; each transfer of a list is one of its own.
+// A call of the disk or of a file; each transfer of a list is a call of its own.
 struct DiskCall {
   enum class Kind {
     kOpen,
@@ -63,13 +63,13 @@ struct DiskCall {
 // Files in this directory are persistent memory on any disk.
 inline constexpr char kSimulatedPmemPath[] = "/pmem";
 
-// What its files are.
+// The medium of its files.
 enum class SimulatedMedium {
   kDisk,  // but for those in kSimulatedPmemPath
   kPmem,  // mapped; none is direct
 };
 
-// Which of the changes that nothing has made durable a crash leaves.
+// The changes, of those that nothing has made durable, that a crash leaves.
 enum class Persistence {
   kNone,
   kAll,
@@ -107,24 +107,24 @@ class SimulatedDisk final : public FileSystem {
   // the process had been killed before it. nullptr: nothing fails.
   using FaultPlan = std::function<Status(const DiskCall&)>;
   void SetFaults(FaultPlan plan);
-  // As a file system that is mounted read-only: what changes names, opens a file to write or locks
-  // it alone is kPermissionDenied. While no file is open to write.
+  // Acts like a file system that is mounted read-only: calls that change names, open a file to
+  // write or lock it exclusively are kPermissionDenied. Call it while no file is open to write.
   void SetReadOnly(bool is_read_only);
-  // Called before each Rename, and may call the disk. nullptr: nothing is. While nobody renames.
+  // Called before each Rename; may call the disk. nullptr: nothing. Set it while no thread renames.
   void SetRenameHook(std::function<void()> hook) { rename_hook_ = std::move(hook); }
-  // What OpenFilesMax says; nothing is closed for it. While nobody uses the disk.
+  // Sets the answer of OpenFilesMax; no file is closed for it. Call it while nobody uses the disk.
   void SetOpenFilesMax(uint32_t count) { open_files_max_ = count; }
-  // Called before each Open, and may call the disk. nullptr: nothing is. While nobody opens.
+  // Called before each Open; may call the disk. nullptr: nothing. Set it while no thread opens.
   void SetOpenHook(std::function<void(const std::string& path)> hook) {
     open_hook_ = std::move(hook);
   }
   // Files that have a name or are open may hold so many bytes in all.
   void SetCapacity(uint64_t bytes);
-  // Change bytes of a file, or its length, as rot does: durably, and unseen.
+  // Change bytes of a file, or its length, like bit rot: durably, and unnoticed.
   void Corrupt(const std::string& path, uint64_t offset, std::span<const std::byte> bytes);
   void Truncate(const std::string& path, uint64_t bytes);
 
-  // ---- what it holds ----
+  // ---- contents ----
 
   std::vector<std::string> Files() const;
   std::vector<std::byte> Contents(const std::string& path) const;
@@ -134,13 +134,13 @@ class SimulatedDisk final : public FileSystem {
 
   // ---- crashes ----
 
-  // How many changes it remembers: since the begin, or the last ClearHistory.
+  // The number of remembered changes: since the begin, or the last ClearHistory.
   size_t changes() const;
-  // What a change that it remembers does, in a word: "write", "sync", ...
+  // Names the kind of a remembered change: "write", "sync", ...
   std::string ChangeName(size_t change) const;
-  // What is there now is durable, and the begin of what is remembered.
+  // Makes everything durable, and begins the history anew.
   void ClearHistory();
-  // A disk as a crash before change `change` may leave it; what is there is durable, faults are
+  // A disk as a crash before change `change` may leave it. Its contents are durable, faults are
   // gone, the capacity is the same.
   std::unique_ptr<SimulatedDisk> AfterCrash(size_t change, Persistence persistence,
                                             uint64_t seed) const;

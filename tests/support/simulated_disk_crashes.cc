@@ -1,4 +1,4 @@
-// What a crash of the simulated disk leaves.
+// The images that a crash of the simulated disk leaves.
 #include <algorithm>
 #include <iterator>
 #include <set>
@@ -20,8 +20,8 @@ void SimulatedDisk::ClearHistory() {
   changes_.clear();
 }
 
-// What is left of a write that was under way: pieces of it, of sectors or cut at any byte; its
-// length, if it made the file longer, may stay without them.
+// The remains of a write that was under way: pieces of it, in sectors or cut at any byte. If it
+// made the file longer, the new length may stay without the bytes.
 std::vector<SimulatedDisk::Change> SimulatedDisk::PiecesOf(const Change& write, Random* random) {
   if (write.is_mapped) return LinesOf(write, random);
   constexpr uint64_t kSectorBytes = 512;
@@ -64,8 +64,8 @@ std::vector<SimulatedDisk::Change> SimulatedDisk::PiecesOf(const Change& write, 
   return pieces;
 }
 
-// What is left of stores to mapped memory: cache lines leave the processor in any order, a word at
-// a time; the last shapes lack one line, and one word.
+// Draws the part of stores to mapped memory that a crash leaves. Cache lines leave the processor in
+// any order, a word at a time. The last shapes lack one line, and one word.
 std::vector<SimulatedDisk::Change> SimulatedDisk::LinesOf(const Change& write, Random* random) {
   constexpr uint64_t kLineBytes = 64;
   constexpr uint64_t kWordBytes = 8;
@@ -164,7 +164,8 @@ std::unique_ptr<SimulatedDisk> SimulatedDisk::AfterCrash(size_t change, Persiste
       state.Apply(changes_[i]);
       continue;
     }
-    // Of its own for each change: what becomes of one does not hang on the others.
+    // Each change has a random stream of its own, so that its fate does not depend on the other
+    // changes.
     Random random(Random(seed).Bits() + i);
     const bool drawn = random.OneIn(2);
     const bool is_lost_one = until_lost_one-- == 0;  // wraps below zero
@@ -179,7 +180,7 @@ std::unique_ptr<SimulatedDisk> SimulatedDisk::AfterCrash(size_t change, Persiste
       state.Apply(changes_[i]);
     }
   }
-  // Parents stand before what is in them.
+  // Parents come before their contents.
   for (auto name = state.names.begin(); name != state.names.end();) {
     name = state.HasDirectory(DirectoryOf(name->first)) ? std::next(name) : state.names.erase(name);
   }

@@ -20,7 +20,7 @@ class SimulatedExecutor final : public Executor {
  public:
   explicit SimulatedExecutor(uint64_t seed) : seed_(seed) {}
 
-  // As on threads, nothing may leave a body.
+  // Like on threads, nothing may leave a body.
   void ParallelFor(uint32_t tasks, FunctionRef<void(uint32_t)> body) noexcept override {
     for (const uint32_t task : DrawOrder(tasks)) body(task);
   }

@@ -34,7 +34,7 @@ class SpillWorld {
   explicit SpillWorld(uint64_t seed, std::unique_ptr<Executor> executor = nullptr,
                       uint64_t ssd_bytes = 0)
       : SpillWorld(seed, std::make_unique<SimulatedDisk>(), std::move(executor), ssd_bytes) {}
-  // Of what a disk has.
+  // Makes a world with the contents of a disk.
   SpillWorld(uint64_t seed, std::unique_ptr<SimulatedDisk> disk,
              std::unique_ptr<Executor> executor = nullptr, uint64_t ssd_bytes = 0)
       : disk_(std::move(disk)) {
@@ -55,7 +55,7 @@ class SpillWorld {
   Store* get() { return store_.get(); }
   SimulatedDisk& disk() { return *disk_; }
   FailingMemory& memory() { return memory_; }
-  // What the next Open asks for, but for `previous`.
+  // The options of the next Open, except `previous`.
   StoreOptions& options() { return options_; }
 
   // The next Open has so much PMem.
@@ -73,14 +73,14 @@ class SpillWorld {
     Close();
     disk_ = std::move(disk);
   }
-  // Opens what the disk has, closing what was open.
+  // Opens the contents of the disk, and closes the open store.
   Status Open(bool previous = false, std::unique_ptr<Executor> executor = nullptr) {
     Close();
     auto store = OpenBeside(previous, std::move(executor));
     if (store.ok()) store_ = *std::move(store);
     return store.status();
   }
-  // Another one, whatever is open.
+  // Opens another store beside open ones.
   StatusOr<std::unique_ptr<Store>> OpenBeside(bool previous = false,
                                               std::unique_ptr<Executor> executor = nullptr) {
     options_.previous = previous;

@@ -31,14 +31,14 @@ inline void Put(Table* table, const std::vector<Key>& keys, float factor) {
   ASSERT_TRUE(status.ok()) << status;
 }
 
-// So that they gain heat.
+// Looks rows up, so that they gain heat.
 inline void LookUp(Table* table, const std::vector<Key>& keys) {
   std::vector<float> rows(keys.size() * kDim);
   const Status status = Lookup(table, keys, MissingRule::kSkip, RowsIn(&rows, kDim), {});
   ASSERT_TRUE(status.ok()) << status;
 }
 
-// By a scan; that no row is torn, met twice or not counted.
+// Reads all rows by a scan; checks that no row is torn, returned twice or not counted.
 inline StatusOr<Rows> ReadAll(Table* table) {
   Rows rows;
   Scan scan(table);
@@ -68,7 +68,7 @@ inline StatusOr<Tables> ReadAll(Store* store) {
   return tables;
 }
 
-// By key, too: what an index says that a scan does not ask.
+// Reads rows by key, too, which checks parts of the index that a scan does not use.
 inline void ExpectRows(Table* table, const Rows& expected) {
   std::vector<Key> keys;
   std::vector<float> values;

@@ -1,5 +1,5 @@
-// A store in a world that the test holds in its hands: memory that fails on demand, a clock, an
-// executor of its choice. When the store is gone, nothing may be left of it.
+// A store in a world that the test controls: memory that fails on demand, a clock, an executor.
+// When the store is gone, no memory may be left.
 #ifndef EMBANK_TESTS_SUPPORT_STORE_WORLD_H_
 #define EMBANK_TESTS_SUPPORT_STORE_WORLD_H_
 

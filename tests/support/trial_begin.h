@@ -1,5 +1,5 @@
-// What trials of failures and crashes have in common: the disk that each begins with, and the ways
-// in which a crash can leave it.
+// Common parts of failure and crash trials: the disk that each begins with, and the ways in which a
+// crash can leave it.
 #ifndef EMBANK_TESTS_SUPPORT_TRIAL_BEGIN_H_
 #define EMBANK_TESTS_SUPPORT_TRIAL_BEGIN_H_
 
@@ -14,7 +14,7 @@ inline constexpr Persistence kPersistences[] = {Persistence::kNone, Persistence:
                                                 Persistence::kAllButOne, Persistence::kSome,
                                                 Persistence::kTorn};
 
-// A closed store's disk, and what its last checkpoint has.
+// A closed store's disk, and the contents of its last checkpoint.
 struct TrialBegin {
   std::unique_ptr<SimulatedDisk> disk;
   Tables last;

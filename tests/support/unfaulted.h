@@ -1,10 +1,10 @@
-// What a test does for itself while the allocations of the library fail.
+// Runs a test's own code without faults while the library's allocations fail.
 #ifndef EMBANK_TESTS_SUPPORT_UNFAULTED_H_
 #define EMBANK_TESTS_SUPPORT_UNFAULTED_H_
 
 namespace embank::test {
 
-// While one lives, no allocation of its thread is made to fail, and none is counted.
+// While one lives, no allocation of its thread fails on purpose, and none is counted.
 class Unfaulted {
  public:
   Unfaulted() { ++depth_; }

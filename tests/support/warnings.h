@@ -1,4 +1,4 @@
-// What the library warns of, for tests that expect it or its absence.
+// Collects the library's warnings, for tests that expect one or none.
 #ifndef EMBANK_TESTS_SUPPORT_WARNINGS_H_
 #define EMBANK_TESTS_SUPPORT_WARNINGS_H_
 
@@ -11,7 +11,7 @@
 
 namespace embank::test {
 
-// Warnings while one lives.
+// The warnings while one lives.
 class Warnings {
  public:
   Warnings() { SetLogSink(&Warnings::Take, this); }

@@ -12,7 +12,7 @@ constexpr uint64_t kSsdBytes = kSegments * kSegmentBytes;
 constexpr uint32_t kOneForEach = CompactionPace::kChangedRows;
 constexpr int64_t kPlenty = 20;
 
-// With so many finished segments, of which so many percent live.
+// The pace with so many finished segments, of which so many percent live.
 CompactionPace PaceAt(uint64_t ssd_bytes, int64_t segments, int64_t live_percent) {
   CompactionPace pace(ssd_bytes, kSegmentBytes);
   pace.SetSpare(kPlenty);

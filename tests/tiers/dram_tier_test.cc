@@ -285,7 +285,7 @@ TEST(DramTierDeathTest, ASlotGivenBackToAnotherClassIsADefectOfOurs) {
 
 // ---- readers ----
 
-// A reader on another thread, who has begun when the constructor returns and ends when told.
+// A reader on another thread, which has begun when the constructor returns and ends on request.
 class OneReader {
  public:
   explicit OneReader(EpochTable* epochs) {
@@ -323,7 +323,8 @@ TEST(DramTier, APageThatReadersMaySeeServesItsOwnClassAtOnceAndOthersBehindNewMe
   ASSERT_EQ(tier->pool()->committed_bytes(), kPage);
   const OneReader reader(tier.epochs());
   tier->Free(wide, slots);
-  // Another class would change what the reader may be looking at: it gets a page of its own.
+  // Another class would change the memory that the reader may be looking at, so it gets a page of
+  // its own.
   const std::vector<Location> other = tier.Allocate(whole, 1);
   ASSERT_EQ(other.size(), 1u);
   EXPECT_NE(PageOf(other[0]), PageOf(slots[0]));
@@ -339,7 +340,7 @@ TEST(DramTier, APageChangesItsClassOnlyWhenTheReadersHaveEnded) {
   const SlotClass wide = tier->AddClass(1 << 20);
   const SlotClass whole = tier->AddClass(2 << 20);
   tier->Free(wide, tier.Allocate(wide, 2));
-  // Whoever began before the page was empty is waited for; others are not.
+  // Readers that began before the page was empty are waited for; others are not.
   ASSERT_EQ(tier.Allocate(whole, 1).size(), 1u);
   tier->Free(whole, std::vector<Location>{{0}});
   const std::vector<Location> slots = tier.Allocate(wide, 1);
@@ -381,7 +382,8 @@ TEST(DramTier, MemoryGoesBackOnlyWhenTheReadersHaveEnded) {
   EXPECT_TRUE(reader_had_ended);
 }
 
-// Whoever looks at a page becomes a reader; who waits for readers must not wait for this one.
+// A thread that looks at a page becomes a reader; a thread that waits for readers must not wait for
+// this one.
 TEST(DramTier, WhoLooksAtAPageWaitsForNobodyAsAReader) {
   World tier(4 * kPage, 0);
   const SlotClass wide = tier->AddClass(1 << 20);
@@ -413,7 +415,7 @@ TEST(DramTier, WhoLooksAtAPageWaitsForNobodyAsAReader) {
 
 // ---- random use against a shadow ----
 
-// What a tier should hold: every taken slot with its class and the byte it was filled with.
+// A model of a tier: every taken slot with its class and the byte it was filled with.
 class Shadow {
  public:
   struct Taken {
@@ -534,7 +536,7 @@ TEST(DramTier, SlotsNeverOverlapAndKeepTheirBytesInAnyUse) {
     events.Expect(name);
   }
   for (uint64_t seed = 1; seed <= 12; ++seed) {
-    // By turns the budget ends first and the addresses.
+    // In turns, the budget or the addresses end first.
     const uint64_t limit = seed % 2 == 0 ? 0 : DramTier::FixedBytes(64 * kPage) + 9 * kPage;
     World tier((seed % 2 == 0 ? 9 : 64) * kPage, limit);
     Shadow shadow(&tier, seed);

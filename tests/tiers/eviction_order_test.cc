@@ -230,7 +230,7 @@ TEST(EvictionOrder, LfuTakesRowsInOnTheLevelsOfNow) {
   EXPECT_EQ(slots.asked(), 1u) << "it was moved";
 }
 
-// What CLOCK says, word by word: a line whose last steps back to its beginning while it is
+// CLOCK in its plainest form: a line whose last element goes back to the front while it is
 // referenced.
 class ClockModel {
  public:

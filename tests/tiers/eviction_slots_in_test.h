@@ -27,7 +27,7 @@ class SlotsInTest {
   }
   uint64_t HeatEpochs() { return epochs_; }
 
-  // What a reader does.
+  // A lookup of a reader.
   void LookUp(uint32_t slot, uint32_t times = 1) {
     referenced_.at(slot) = true;
     heat_.at(slot) = std::min(heat_[slot] + times, kHeatMax);

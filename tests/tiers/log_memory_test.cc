@@ -27,7 +27,7 @@ class FullBudget {
     EXPECT_TRUE(budget_.Charge(left).ok());
     others_bytes_ += left;
   }
-  // The others give so much back.
+  // The other classes release this much.
   void Give(uint64_t bytes) {
     budget_.Release(bytes);
     others_bytes_ -= bytes;

@@ -1,4 +1,4 @@
-// What of a log is kept for dirty rows, in segments.
+// The space of a log that is reserved for dirty rows, in segments.
 #include "tiers/space/log_quota.h"
 
 #include <gtest/gtest.h>

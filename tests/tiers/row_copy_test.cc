@@ -89,7 +89,8 @@ TEST(RowCopy, OfVectorsIsExactForEverySizeAndAlignment) {
   }
 }
 
-// What did not stand is not written: of any size, where there is an image; up to 512 bytes without.
+// A row that changed meanwhile is not written to the output: of any size with an image, up to 512
+// bytes without one.
 TEST(RowCopy, OfVectorsThatDidNotStandWritesNothing) {
   Random random(4);
   std::vector<std::byte> image(kBytesMax);
@@ -130,7 +131,7 @@ TEST(RowCopy, OfVectorsSaysWhichStood) {
   EXPECT_EQ(CopyVectors(copies, kBytes, nullptr), expected);
 }
 
-// Beside a writer: what is said to have stood is one value, and what did not was not written.
+// Beside a writer: a row that is reported as current is one value; any other was not written.
 TEST(RowCopy, OfVectorsBesideAWriterIsWholeOrNothing) {
   for (const uint32_t bytes : {64u, 256u, 512u, 600u}) {
     Random random(6);

@@ -1,6 +1,6 @@
-// What readers of rows may see while the row is written, and while its slot goes to another row:
-// all interleavings of the steps. Of each protocol there are variants with a step left out, for
-// which the search must find a violation.
+// The values that readers of rows may see while the row is written, and while its slot goes to
+// another row: all interleavings of the steps. Each protocol has variants without one of its steps,
+// in which the search must find a violation.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -239,7 +239,7 @@ TEST(RowInterleavings, WithoutRetiringTheOldRowItIsTakenForTheNext) {
   EXPECT_NE(AllInterleavingsWith<ReusedSlot>(Fault::kNoRetire).violation, "");
 }
 
-// What the entry's recheck is for is rows that move; while they stay, versions say enough.
+// The second look at the entry matters only for rows that move; for others, versions suffice.
 TEST(RowInterleavings, WithoutASecondLookAtTheEntryTheVersionStillTells) {
   EXPECT_EQ(AllInterleavingsWith<ReusedSlot>(Fault::kNoRecheckOfTheEntry).violation, "");
 }

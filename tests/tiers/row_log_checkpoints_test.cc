@@ -1,4 +1,4 @@
-// What the log keeps for checkpoints, and for how long.
+// The records that the log keeps for checkpoints, and for how long.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -153,7 +153,7 @@ TEST_F(RowLogCheckpoints, WhatAFailedOneHadIsGivenUp) {
   EXPECT_GT(KillAndGoOn(rows), 2u);
 }
 
-// Compaction tries again what the device did not read, but never what is damaged.
+// Compaction tries again to move records that the device did not read, but never damaged ones.
 TEST_F(RowLogCheckpoints, WhatWasNotReadIsPickedAgainBehindTheNextThatIsKept) {
   const std::vector<Location> rows = AppendMany(1);
   for (size_t i = 0; i < rows.size(); i += 2) log_->segments().MarkDead(rows[i]);
@@ -179,7 +179,7 @@ TEST_F(RowLogCheckpoints, WhatWasNotReadIsPickedAgainBehindTheNextThatIsKept) {
   EXPECT_EQ(pass_over_all(false), std::vector<uint64_t>(segments.begin() + 1, segments.end()));
 }
 
-// Nor does what could not be read to be forgotten keep compaction away, which may move it.
+// Records that could not be read to be forgotten may still be moved by compaction.
 TEST_F(RowLogCheckpoints, WhatWasNotReadToBeForgottenCompactionMayPick) {
   ASSERT_TRUE(log_->space().AddRowClass(0, kRecordBytes, /*forgets=*/true).ok());
   const std::vector<Location> rows = AppendMany(1);

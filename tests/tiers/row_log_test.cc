@@ -463,7 +463,7 @@ TEST(RowLog, ADiskThatIsFullRefusesASegmentAndLeavesNoFile) {
   world.ExpectAllRows();
 }
 
-// Every record that was synced is in the files whatever a crash does to what came later.
+// Every record that was synced is in the files, whatever a crash does to later ones.
 TEST(RowLog, WhatIsSyncedSurvivesACrash) {
   for (uint64_t seed = 1; seed <= 6; ++seed) {
     LogWorld world(SmallOptions(), seed);

@@ -19,7 +19,7 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kTiny = std::numeric_limits<float>::denorm_min();
 
-// One row in memory, and what surrounds it.
+// One row in memory, and the bytes around it.
 class Row {
  public:
   Row(ValueType type, Optimizer optimizer, const UpdateRule& rule, const std::vector<float>& w)

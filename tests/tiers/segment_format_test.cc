@@ -120,7 +120,7 @@ uint32_t PlainCrc32c(std::span<const std::byte> bytes) {
   return ~crc;
 }
 
-// Puts the right checksum under a block that somebody else wrote.
+// Puts the right checksum under a block that another program wrote.
 void Reseal(std::span<std::byte> block) {
   const uint32_t crc = PlainCrc32c(block.first(block.size() - 4));
   std::memcpy(block.data() + block.size() - 4, &crc, 4);

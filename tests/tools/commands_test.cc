@@ -1,4 +1,4 @@
-// The `embank` command as a user runs it: what it exits with, what it prints and where.
+// The `embank` command from the outside: its exit codes and its output.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>

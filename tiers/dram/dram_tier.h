@@ -26,7 +26,7 @@
 
 namespace embank {
 
-// Where rows lie; a copy of one's own stays in a register.
+// The addresses of rows; a local copy stays in a register.
 struct RowAddresses {
   std::byte* base;
   std::byte* At(Location location) const { return base + location.units * kLocationUnitBytes; }
@@ -46,7 +46,7 @@ class DramTier {
   DramTier(const DramTier&) = delete;
   DramTier& operator=(const DramTier&) = delete;
 
-  // A new class of slots of `slot_bytes`: a multiple of 16, at most a page; and that with a note,
+  // Adds a class of slots of `slot_bytes`: a multiple of 16, at most a page, together with a note
   // if it has notes (tiers/dram/slot_notes.h).
   SlotClass AddClass(uint32_t slot_bytes, bool has_notes = false);
 
@@ -54,13 +54,13 @@ class DramTier {
   PagePool* pool() { return &pool_; }
   const PagePool* pool() const { return &pool_; }
 
-  // Whether a class may get a further page.
+  // Says whether a class may get a further page.
   enum class Pages { kMayAdd, kAsTheyAre };
-  // Takes up to out.size() free slots of a class, whose contents are undefined, and says how many
-  // it got; fewer only when the budget or the machine has no further page, or none may be added to
-  // the class. May wait for readers; the caller is none. Thread-safe.
+  // Takes up to out.size() free slots of a class, whose contents are undefined, and returns how
+  // many. Fewer only if the budget or the machine has no further page, or none may be added to the
+  // class. May wait for readers; the caller is none. Thread-safe.
   size_t Allocate(SlotClass slot_class, std::span<Location> out, Pages pages = Pages::kMayAdd);
-  // Gives a class a page that is empty. False: there is none. As Allocate.
+  // Gives a class a page that is empty. False: there is none. Waits like Allocate.
   bool GiveEmptyPage(SlotClass slot_class);
 
   // Gives slots back. Thread-safe.
@@ -72,7 +72,7 @@ class DramTier {
   // closed: of `slot_class`, or of every class with notes. None: there is no such page. One page is
   // closed at a time. Thread-safe.
   std::optional<uint32_t> ClosePage(std::optional<SlotClass> slot_class);
-  // Whether a page is still closed: it stops being so when its last slot is given back.
+  // Whether a page is still closed. It is open again when its last slot is given back.
   bool IsClosed(uint32_t page) const;
   // Ends the closing of a page. True: it has become empty.
   bool ReopenPage(uint32_t page);
@@ -86,18 +86,19 @@ class DramTier {
   std::byte* Row(Location location) const { return rows().At(location); }
   RowAddresses rows() const { return {base_}; }
 
-  // How far pages have been begun. Thread-safe.
+  // The number of pages that were ever used. Thread-safe.
   uint32_t pages_begun() const;
   struct PageSlots {
     SlotClass slot_class;
     uint32_t slot_bytes;
     uint32_t slots;
   };
-  // The slots of a page that were ever taken for the class that has it; none: they are free. Their
-  // memory stays while *reader is there, which this makes: who waits for readers has the lock that
-  // this takes (PagePool::mutex). Thread-safe; the caller is no reader yet.
+  // Returns the slots of a page that were ever taken for the class that has it; none: they are
+  // free. Their memory stays while *reader lives, which this call makes. A thread that waits for
+  // readers holds the lock that this call takes (PagePool::mutex). Thread-safe; the caller is no
+  // reader yet.
   PageSlots SlotsOf(uint32_t page, std::optional<EpochTable::Guard>* reader) const;
-  // One of them.
+  // One of those slots.
   static Location SlotAt(uint32_t page, const PageSlots& slots, uint32_t slot) {
     return {(page * kPageBytes + uint64_t{slot} * slots.slot_bytes) / kLocationUnitBytes};
   }
@@ -106,7 +107,7 @@ class DramTier {
   static constexpr uint64_t SlotsPerPage(uint64_t slot_bytes, bool has_notes = false) {
     return kPageBytes / (slot_bytes + (has_notes ? kNoteBytes : 0));
   }
-  // What Create charges before any row: the record per page.
+  // The bytes that Create charges before any row: the record of each page.
   static constexpr uint64_t FixedBytes(uint64_t address_bytes_max) {
     return AlignedBuffer::ChargedBytes(PagePool::RecordBytes(address_bytes_max));
   }
@@ -119,7 +120,7 @@ class DramTier {
     uint64_t pages = 0;
     PageList pages_with_free_slots = {};  // with a free slot that may be given out
   };
-  // Pages that ClosePage compares.
+  // ClosePage compares so many pages.
   static constexpr uint32_t kCandidatePages = 8;
 
   DramTier(MemoryBudget* budget, EpochTable* epochs, AddressRange addresses, AlignedBuffer records);
@@ -133,7 +134,7 @@ class DramTier {
   EpochTable* const epochs_;
   PagePool pool_;
   std::vector<Class> classes_ EMBANK_GUARDED_BY(pool_.mutex);
-  PageIndex close_hand_ EMBANK_GUARDED_BY(pool_.mutex) = 0;  // where ClosePage goes on
+  PageIndex close_hand_ EMBANK_GUARDED_BY(pool_.mutex) = 0;  // where ClosePage continues
 };
 
 }  // namespace embank

@@ -1,15 +1,15 @@
-// Which rows of a shard leave DRAM first, by one of three policies.
+// The order in which the rows of a shard leave DRAM, by one of three policies.
 //
 //   LRU, CLOCK:   end <-> slot <-> slot <-> ... <-> slot <-> end
 //                         newest                    next to leave
 //   LFU:          one such ring per level of heat; level n is of heats with n binary digits:
 //                 0, 1, 2..3, 4..7, ... 2^19..2^20 - 1
 //
-// Slots are linked by numbers, in memory of their owner; nothing is allocated here. Each ring goes
-// through an end of its own, numbered above all slots, so that linking knows no special case.
+// Slots are linked by numbers, in memory of their owner; nothing is allocated here. Each ring has
+// an end of its own, numbered above all slots, so that linking has no special case.
 //
-// LRU is exact. CLOCK gives a row that was looked up since its turn a second chance. Neither CLOCK
-// nor LFU needs to be told of lookups: they look at a row when it is next to leave.
+// LRU is exact. CLOCK gives a row that was looked up since the hand last passed it a second chance.
+// CLOCK and LFU need no call for a lookup: they look at a row when it is next to leave.
 //
 // Under LFU a row stands on the level of its heat, or lower: lookups have made it hotter since, and
 // it moves up when it is next to leave. Each epoch halves the heat of all rows, which is one level
@@ -33,12 +33,12 @@ enum class EvictionPolicy : int32_t { kLru = 0, kClock = 1, kLfu = 2 };
 
 inline constexpr uint32_t kNoVictim = 0xFFFFFFFF;
 inline constexpr uint32_t kHeatLevels = kHeatBits + 1;
-// Slots have numbers below it.
+// All numbers of slots are below this.
 inline constexpr uint32_t kEvictionSlotsMax = kNoVictim - kHeatLevels;
-// How many rows one look for a victim passes over: of 100 ns each, 25 us under the lock.
+// One search for a victim passes over so many rows: each takes 100 ns, all 25 us under the lock.
 inline constexpr uint32_t kPassedOverMax = 256;
 
-// Of one slot; numbers of slots or ends. Undefined while the slot is in no order.
+// The links of one slot: numbers of slots or ends. Undefined while the slot is in no order.
 struct EvictionLinks {
   uint32_t previous;
   uint32_t next;
@@ -53,7 +53,8 @@ struct EvictionLinks {
 //   uint32_t Heat(uint32_t slot);          LFU: the heat of the slot's row as of now
 //   uint64_t HeatEpochs();                 LFU: how many heat epochs have ended so far
 //
-// It is a parameter, for a call of a virtual Links would take longer than what is done with them.
+// The owner is a template parameter, because a call of a virtual Links would take longer than the
+// work on them.
 template <typename Slots>
 class EvictionOrder {
  public:
@@ -64,7 +65,7 @@ class EvictionOrder {
   EvictionOrder(const EvictionOrder&) = delete;
   EvictionOrder& operator=(const EvictionOrder&) = delete;
 
-  // Takes a slot in, as one just looked up. Under CLOCK that lookup counts no second time.
+  // Adds a slot as one that was just looked up. Under CLOCK that lookup counts no second time.
   void Add(uint32_t slot) {
     EMBANK_CHECK(slot < kEvictionSlotsMax);
     if (policy_ == EvictionPolicy::kClock) slots_->TakeReferenced(slot);
@@ -73,14 +74,14 @@ class EvictionOrder {
     ++count_;
   }
 
-  // Takes a slot out, wherever it stands.
+  // Removes a slot from wherever it is.
   void Remove(uint32_t slot) {
     EMBANK_CHECK(count_ > 0);
     Unlink(slot);
     --count_;
   }
 
-  // Puts a slot in the place of another one, which is out of the order then.
+  // Puts a slot in the place of another one, which leaves the order.
   void Replace(uint32_t slot, uint32_t by) {
     EMBANK_CHECK(by < kEvictionSlotsMax);
     const EvictionLinks links = slots_->Links(slot);
@@ -89,18 +90,18 @@ class EvictionOrder {
     LinksOf(links.next).previous = by;
   }
 
-  // Says that a slot's row was looked up. Only LRU asks for it.
+  // Notes a lookup of a slot's row. Only LRU needs this.
   void Touch(uint32_t slot) {
     if (policy_ != EvictionPolicy::kLru) return;
     Unlink(slot);
     Link(slot, 0);
   }
 
-  // The slot that leaves next, kNoVictim of none; it stays until it is removed. After
-  // kPassedOverMax rows that were used meanwhile, the next one, used or not.
+  // Returns the slot that leaves next, or kNoVictim; the slot stays until it is removed. After
+  // kPassedOverMax rows that were used meanwhile, it returns the next one, used or not.
   uint32_t Victim();
 
-  // Slots in the order.
+  // The number of slots in the order.
   uint64_t count() const { return count_; }
 
  private:
@@ -128,10 +129,10 @@ class EvictionOrder {
     LinksOf(links.next).previous = links.previous;
   }
 
-  // Whether a slot that is next to leave on `level` is passed over; then it has a new place.
+  // Whether a slot that is next to leave on `level` gets a second chance; then it has a new place.
   bool PassesOver(uint32_t slot, uint32_t level);
 
-  // Brings the levels to the heat epoch of now.
+  // Ages the levels to the current heat epoch.
   void Age();
   void MergeColdestLevels();
 
@@ -140,7 +141,7 @@ class EvictionOrder {
   uint64_t count_ = 0;
   std::array<EvictionLinks, kHeatLevels> ends_;  // without LFU only the first is used
   uint32_t coldest_ = 0;                         // which of the ends is level 0's
-  uint64_t heat_epochs_ = 0;                     // to which the levels have come
+  uint64_t heat_epochs_ = 0;                     // the epoch of the levels
 };
 
 template <typename Slots>
@@ -180,8 +181,8 @@ void EvictionOrder<Slots>::Age() {
   heat_epochs_ = heat_epochs;
 }
 
-// Moves level 0 behind the rows of level 1, which leave after it. Its own end is free then: for the
-// hottest level.
+// Moves level 0 behind the rows of level 1, which leave after it. The end of level 0 becomes free
+// for the hottest level.
 template <typename Slots>
 void EvictionOrder<Slots>::MergeColdestLevels() {
   EvictionLinks& cold = LinksOf(EndOf(0));

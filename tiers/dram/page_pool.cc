@@ -18,7 +18,7 @@ PagePool::PagePool(MemoryBudget* budget, EpochTable* epochs, AddressRange addres
 
 PagePool::~PagePool() { budget_->Release(committed_bytes()); }
 
-// The longest empty page if it can be had at once, else new memory, else wait for it.
+// Takes the longest empty page if that needs no wait, else new memory, else waits for the page.
 PageIndex PagePool::TakePage(SlotClass slot_class) {
   const PageIndex page = empty_.first();
   if (page == kNoPage) return CommitPage();

@@ -1,4 +1,4 @@
-// The slab pages of a tier: their records, their memory, and those of them that no slot class has.
+// The slab pages of a tier: their records, their memory, and the pages that no slot class has.
 //
 //   address range, reserved once:  | page 0 | page 1 | ... | page n |   pages of 2 MiB
 //
@@ -34,7 +34,8 @@ class PagePool {
   PagePool(const PagePool&) = delete;
   PagePool& operator=(const PagePool&) = delete;
 
-  // Guards the records of all pages, and what the tier has in them. Who waits for readers holds it.
+  // Guards the records of all pages, and the data that the tier has in them. A thread that waits
+  // for readers holds it.
   mutable Mutex mutex;
 
   // ---- under the lock ----
@@ -43,32 +44,32 @@ class PagePool {
   const SlabPage& page(PageIndex page) const EMBANK_SHARED_LOCKS_REQUIRED(mutex) {
     return pages_[page];
   }
-  // How far pages have been begun: those behind are fresh.
+  // The number of pages that were ever used; pages behind them are fresh.
   PageIndex begun() const EMBANK_SHARED_LOCKS_REQUIRED(mutex) { return begun_; }
   bool has_empty() const EMBANK_SHARED_LOCKS_REQUIRED(mutex) { return !empty_.IsEmpty(); }
 
-  // A page for a slot class; kNoPage: neither the pool nor the budget nor the machine has one. May
+  // Returns a page for a slot class; kNoPage: the pool, the budget and the machine have none. May
   // wait for readers; the caller is none.
   PageIndex TakePage(SlotClass slot_class) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex);
-  // Takes a page back whose last slot was given back.
+  // Takes a page back when its last slot was given back.
   void GivePage(PageIndex page) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex);
 
   // ---- thread-safe ----
 
-  // Where page 0 begins.
+  // The address of page 0.
   std::byte* base() const { return addresses_.data(); }
-  // Further memory leaves so many bytes of the budget to others.
+  // Further memory is taken only while so many bytes of the budget stay for others.
   void KeepFree(uint64_t bytes) { kept_free_bytes_.store(bytes, std::memory_order_relaxed); }
-  // Gives the memory of empty pages back to the budget. Returns how many bytes. Waits for readers;
-  // the caller is none.
+  // Gives the memory of empty pages back to the budget; returns the bytes. Waits for readers; the
+  // caller is none.
   uint64_t ReleaseEmptyPages();
-  // The bytes of memory behind the pages, empty ones included; of them those of empty pages.
+  // The bytes of memory behind the pages, empty ones included; and those of empty pages alone.
   uint64_t committed_bytes() const;
   uint64_t empty_bytes() const { return empty_bytes_.load(std::memory_order_relaxed); }
   // The memory of the records.
   uint64_t record_bytes() const { return records_.size_bytes(); }
 
-  // How many bytes the records of a range of addresses take.
+  // The bytes of the records for a range of addresses.
   static constexpr uint64_t RecordBytes(uint64_t address_bytes) {
     return RoundUp(address_bytes, kSlabPageBytes) / kSlabPageBytes * sizeof(SlabPage);
   }

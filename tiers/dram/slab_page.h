@@ -1,4 +1,4 @@
-// A slab page: 2 MiB of slots of one class. Here are its record, which is kept apart from the
+// A slab page: 2 MiB of slots of one class. This file has its record, which is kept apart from the
 // slots, and lists of pages, which are linked through their records.
 #ifndef EMBANK_TIERS_DRAM_SLAB_PAGE_H_
 #define EMBANK_TIERS_DRAM_SLAB_PAGE_H_
@@ -19,7 +19,7 @@ inline constexpr uint64_t kSlabPageBytes = kHugePageBytes;
 using PageIndex = uint32_t;
 inline constexpr PageIndex kNoPage = 0xFFFFFFFF;
 
-// Zeros for a page that was never taken.
+// All zeros for a page that was never used.
 struct SlabPage {
   static constexpr uint32_t kNoSlot = 0xFFFFFFFF;
 
@@ -39,7 +39,7 @@ static_assert(sizeof(SlabPage) == 32);
 class PageList {
  public:
   bool IsEmpty() const { return first_ == kNoPage; }
-  // The page that was appended before all others; kNoPage: the list is empty.
+  // The first page of the list; kNoPage: the list is empty.
   PageIndex first() const { return first_; }
 
   // `pages` are the records of all pages; the page is in no list.
@@ -49,7 +49,7 @@ class PageList {
     (last_ == kNoPage ? first_ : pages[last_].next) = page;
     last_ = page;
   }
-  // The page is in this list.
+  // The page must be in this list.
   void Remove(std::span<SlabPage> pages, PageIndex page) {
     EMBANK_CHECK(!IsEmpty());
     const SlabPage& record = pages[page];

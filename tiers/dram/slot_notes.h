@@ -1,9 +1,9 @@
-// What the store notes of rows in memory that have, or may get, a place in the log: at the end of
-// each page a note for each of its slots (DramTier::AddClass), apart from what readers look at.
+// The notes of rows in memory that have, or may get, a place in the log. The notes of a page's
+// slots are at its end (DramTier::AddClass), apart from the data that readers use.
 //
 //   page:  | slot 0 | slot 1 | ... | slot n - 1 | rest | note 0 | note 1 | ... | note n - 1 |
 //
-// Slots have numbers, dense enough for 32 bits, by which orders link them.
+// Slots have numbers of 32 bits, by which eviction orders link them.
 #ifndef EMBANK_TIERS_DRAM_SLOT_NOTES_H_
 #define EMBANK_TIERS_DRAM_SLOT_NOTES_H_
 
@@ -16,14 +16,14 @@
 
 namespace embank {
 
-// Guarded by the lock of the row's shard. Undefined when a slot is taken.
+// The lock of the row's shard guards it. Undefined when a slot is taken.
 struct SlotNote {
-  // Where the log has the row as it is: units of a location. Or, of a dirty row, the checkpoint
-  // that its last change belongs to.
+  // Clean row: the place of its record, in units of a location. Dirty row: the checkpoint that its
+  // last change belongs to.
   uint64_t logged : kTierBits + kLocationBits;
-  // Until when the row is pinned, by its table's pins; 0: it is not.
+  // The end of the row's pin, by its table's pins; 0: it is not pinned.
   uint64_t pin : 16;
-  // A prefetch brought the row up, and nobody is known to have used it since.
+  // A prefetch promoted the row, and no use of it is known since.
   uint64_t untouched : 1;
   EvictionLinks links;
 
@@ -36,7 +36,7 @@ struct SlotNote {
 static_assert(LocationIn(Tier::kPmem, 0).units > 0xFFFFFFFF);
 static_assert(sizeof(SlotNote) == DramTier::kNoteBytes);
 
-// The notes of one slot class, which has them.
+// The notes of one slot class.
 class SlotNotes {
  public:
   SlotNotes(const DramTier& tier, uint32_t slot_bytes)
@@ -45,8 +45,8 @@ class SlotNotes {
         slots_(static_cast<uint32_t>(DramTier::SlotsPerPage(slot_bytes, true))),
         slot_bits_(SlotBits(slot_bytes)) {}
 
-  // Addresses that the numbers reach to, some of the last being no slots'; for the smallest slots
-  // 2^16 pages, 128 GiB.
+  // The addresses that the numbers reach; some of the last belong to no slot. With the smallest
+  // slots 2^16 pages, 128 GiB.
   static constexpr uint64_t AddressBytesMax(uint32_t slot_bytes) {
     return ((uint64_t{1} << (32 - SlotBits(slot_bytes))) - 1) * DramTier::kPageBytes;
   }

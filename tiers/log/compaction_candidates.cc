@@ -7,7 +7,7 @@
 namespace embank {
 namespace {
 
-// For space alone segments are emptied of which a sixteenth is dead: 16 writes for each.
+// To free space, compaction empties segments from a sixteenth dead on: 16 writes for each.
 constexpr uint32_t kSpaceDeadPart = 16;
 
 }  // namespace
@@ -48,10 +48,10 @@ std::shared_ptr<LogSegment> CompactionCandidates::BestToMove(CompactionAim aim) 
   return best;
 }
 
-// Rows are written when they leave memory: the oldest records are of those that left it first. The
-// hand goes round in the older half: rows that it leaves there, since they were in memory, it meets
-// again before the end of the log, which moves on as fast. It comes back to a segment that the
-// device did not read after as many others.
+// Rows are written when they leave memory, so that the oldest records are of rows that left it
+// first. The hand goes round in the older half. It meets rows again that it left because they were
+// in memory, before it reaches the end of the log, which advances as fast. It returns to a segment
+// that the device did not read after as many other segments.
 std::shared_ptr<LogSegment> CompactionCandidates::OldestToForget() {
   std::shared_ptr<LogSegment> oldest;
   std::shared_ptr<LogSegment> next;

@@ -1,5 +1,4 @@
-// The candidates of compaction: which segment's rows are best moved or forgotten next, and which of
-// them live.
+// Chooses the segment whose rows compaction moves or forgets next, and lists its living records.
 #ifndef EMBANK_TIERS_LOG_COMPACTION_CANDIDATES_H_
 #define EMBANK_TIERS_LOG_COMPACTION_CANDIDATES_H_
 
@@ -16,40 +15,40 @@
 
 namespace embank {
 
-// For one thread at a time, but for pace. Its functions take the log's lock.
+// For one thread at a time; pace is thread-safe. Its functions take the log's lock.
 class CompactionCandidates {
  public:
   // All of them outlive it.
   CompactionCandidates(LogSegments& segments, DeadSegments& dead, LogWriter& writer)
       : segments_(segments), dead_(dead), writer_(writer) {}
 
-  // Rows to be moved for each CompactionPace::kChangedRows that change. Thread-safe; no lock.
+  // The rows to move for each CompactionPace::kChangedRows rows that change. Thread-safe; no lock.
   uint32_t pace() const { return segments_.figures().pace(); }
 
-  // The finished segment out of which rows are best moved, by benefit over cost (Rosenblum and
-  // Ousterhout, LFS, section 3.5): (1 - u) * age / (1 + u), of u living; nullptr: none is worth
-  // it. It stays until Release.
+  // Returns the finished segment out of which rows are best moved, by benefit over cost (Rosenblum
+  // and Ousterhout, LFS, section 3.5): (1 - u) * age / (1 + u), where u is the living part;
+  // nullptr: none is worth it. The segment stays until Release.
   //   kPace: as the pace demands.
   //   kSpace: whatever the pace, among segments that no checkpoint has.
   //   kLaterSpace: among all, if space is short; what is else left to compaction may be used.
   //   kForget: the oldest one with rows that are forgotten.
   std::shared_ptr<LogSegment> PickVictim(CompactionAim aim);
-  // Where records of a segment live from slot *slot on; returns how many, and *slot behind them.
-  // Fewer than fit: these are the last.
+  // Lists the living records of a segment from slot *slot on; returns how many, and sets *slot
+  // behind them. Fewer than fit: these are the last.
   size_t LiveOf(const LogSegment& segment, uint32_t* slot, std::span<Location> live) const;
   // Excludes the victim: for good if records of it are damaged. If the device does not read them,
   // until the next checkpoint that is kept; for kForget, until the hand comes round again.
   void Exclude(LogSegment* segment, bool is_damaged);
-  // Ends the work on a victim. is_done: all of it was looked at; rows of it that were not forgotten
-  // wait for the others' turn.
+  // Ends the work on a victim. is_done: all of it was looked at; rows that were not forgotten wait
+  // for the other segments' turn.
   void Release(std::shared_ptr<LogSegment> victim, bool is_done);
 
   // For clang, which does not see that the parts of a log share one lock.
   void AssertReaderHeld() const EMBANK_ASSERT_SHARED_LOCK(segments_.mutex()) {
     segments_.mutex()->AssertReaderHeld();
   }
-  // Whether compaction's work brings space back before the next checkpoint, so that it may use what
-  // is reserved for it.
+  // Whether compaction frees space before the next checkpoint, so that it may use space that is
+  // reserved for it.
   bool BringsSpace() const EMBANK_SHARED_LOCKS_REQUIRED(segments_.mutex());
 
  private:
@@ -62,9 +61,9 @@ class CompactionCandidates {
   LogWriter& writer_;
   const LogSegment* victim_ EMBANK_GUARDED_BY(segments_.mutex()) = nullptr;
   CompactionAim victim_aim_ EMBANK_GUARDED_BY(segments_.mutex()) = CompactionAim::kPace;
-  // The last segment that was done with.
+  // The last segment that was finished.
   uint64_t forget_hand_ EMBANK_GUARDED_BY(segments_.mutex()) = 0;
-  // 0: the hand has left no segment unread.
+  // 0: the hand has passed no unread segment.
   uint64_t turns_since_unread_ EMBANK_GUARDED_BY(segments_.mutex()) = 0;
 };
 

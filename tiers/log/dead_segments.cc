@@ -20,8 +20,8 @@ void TellOf(const Status& status) noexcept {
 
 }  // namespace
 
-// While somebody reads from a segment its place stays taken: a record that another segment has in
-// the same place would be taken for the one that was there.
+// While a thread reads from a segment, its place stays taken. Another segment's record in the same
+// place would be taken for the one that was there.
 void DeadSegments::Collect() {
   for (const std::shared_ptr<LogSegment>& segment : segments_.all()) {
     if (segment == nullptr || !segments_.IsDead(*segment) || segment.use_count() > 1) continue;

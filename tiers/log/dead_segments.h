@@ -1,5 +1,4 @@
-// The dead segments of a log, until their files are removed: nobody needs them, but they take
-// space.
+// The dead segments of a log, until their files are removed: they are not needed, but take space.
 #ifndef EMBANK_TIERS_LOG_DEAD_SEGMENTS_H_
 #define EMBANK_TIERS_LOG_DEAD_SEGMENTS_H_
 
@@ -26,16 +25,16 @@ class DeadSegments {
     segments_.mutex()->AssertHeld();
   }
 
-  // Collect does not fail while the log has so many places. std::bad_alloc leaves it.
+  // Makes sure that Collect does not fail while the log has so many places. Throws std::bad_alloc.
   void ReserveLists(size_t places) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(segments_.mutex()) {
     dead_.reserve(dead_.size() + places);
   }
-  // Takes all dead segments out of their places, but those that somebody still reads.
+  // Takes all dead segments out of their places, except those that are being read.
   void Collect() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(segments_.mutex());
-  // Removes the file of a dead segment, without the lock meanwhile. False: there is none.
+  // Removes the file of a dead segment, and releases the lock meanwhile. False: there is none.
   bool RemoveOne() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(segments_.mutex());
-  // As RemoveOne; if there is none, waits for a file that another thread is removing. False: there
-  // is none either.
+  // Like RemoveOne; if there is none, waits for a file that another thread is removing. False:
+  // there is none either.
   bool RemoveOneOrWait() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(segments_.mutex());
 
  private:

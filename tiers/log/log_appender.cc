@@ -48,7 +48,7 @@ Status LogAppender::AppendAll(LogStream stream, std::span<const RowToLog> rows,
     for (; *count < rows.size() && status.ok(); *count += status.ok() ? 1 : 0) {
       status = AppendLocked(stream, rows[*count], &homes[*count]);
     }
-    // Whether there is space next time may depend on what is done aside.
+    // The background task may free space before the next attempt.
     queued = writer_.buffers().turn() != turn || counters_.dead_segments != dead_segments ||
              !status.ok();
   }
@@ -77,8 +77,8 @@ OpenSegment* LogAppender::OpenOf(LogStream stream, uint32_t row_class) {
   return open_.back().get();
 }
 
-// Makes sure that a slot is free and in a buffer, and the next buffer at hand if the slot reaches
-// into it. Gives the lock up while it waits.
+// Makes sure that a slot is free and in a buffer, and that there is a next buffer if the slot
+// reaches into it. Releases the lock while it waits.
 Status LogAppender::MakeSlot(OpenSegment* open, const RowToLog& row) {
   writer_.AssertHeld();
   while (true) {
@@ -96,7 +96,7 @@ Status LogAppender::MakeSlot(OpenSegment* open, const RowToLog& row) {
 
 // ---- segments ----
 
-// Compaction leaves others what is theirs, and itself what it needs to bring space back.
+// Compaction leaves reserved space to dirty rows, and keeps the space that it needs to free more.
 bool LogAppender::IsFull(LogStream stream) const {
   if (stream == LogStream::kUser) {
     const LogQuota& quota = segments_.quota();
@@ -107,7 +107,7 @@ bool LogAppender::IsFull(LogStream stream) const {
   return !segments_.quota().HasSegmentForCompaction(candidates_.BringsSpace());
 }
 
-// False: look again, the lock was given up meanwhile.
+// False: look again; the lock was released meanwhile.
 StatusOr<bool> LogAppender::BeginSegment(OpenSegment* open, const RowToLog& row) {
   dead_.AssertHeld();
   dead_.Collect();
@@ -119,13 +119,13 @@ StatusOr<bool> LogAppender::BeginSegment(OpenSegment* open, const RowToLog& row)
   EMBANK_RETURN_IF_ERROR(made.status());
   std::shared_ptr<LogSegment> segment = *std::move(made);
   if (Status status = MakeFile(segment.get()); !status.ok()) {
-    // Its bits were those that dirty rows have reserved.
+    // Its bits were reserved for dirty rows.
     segment.reset();
     segments_.ledger().RestoreBits();
     return status;
   }
-  // The reservation of dirty rows shrinks before the segment takes the space: nobody sees less
-  // space than there is.
+  // The reservation of dirty rows shrinks before the segment takes the space, so that no thread
+  // sees less space than there is.
   open->segment = segment;
   NoteOpenSlots(*open);
   segments_.Put(std::move(segment));
@@ -151,8 +151,8 @@ Status LogAppender::MakeFile(LogSegment* segment) {
   return status;
 }
 
-// Brings memory back that finished segments give up with their footers; ends another segment of
-// compaction's for that. False: there is none. Gives the lock up.
+// Frees memory that finished segments release with their footers; ends another segment of
+// compaction for that. False: there is none. Releases the lock.
 bool LogAppender::FreeMemory(const OpenSegment* open) {
   writer_.AssertHeld();
   if (writer_.WriteFooterOrWait()) return true;
@@ -184,8 +184,8 @@ void LogAppender::NoteOpenSlots(const OpenSegment& open) {
 
 // ---- buffers ----
 
-// A buffer for the next record, and for its end if that is in a further one. False: look again, the
-// lock was given up meanwhile.
+// Takes a buffer for the next record, and one for its end if that is in a further one. False: look
+// again; the lock was released meanwhile.
 bool LogAppender::TakeBuffers(OpenSegment* open) {
   const SegmentGeometry& geometry = open->segment->geometry;
   const uint64_t offset = geometry.OffsetOf(open->segment->used_slots);
@@ -204,12 +204,12 @@ bool LogAppender::TakeBuffers(OpenSegment* open) {
   return true;
 }
 
-// nullptr: look again, the lock was given up meanwhile.
+// nullptr: look again; the lock was released meanwhile.
 LogBuffer* LogAppender::TakeFreeBuffer() {
   writer_.AssertHeld();
   if (!writer_.failure().ok()) return nullptr;
   if (LogBuffer* const free = writer_.buffers().TakeFree(); free != nullptr) return free;
-  // All may be being filled, for more row classes than there are buffers.
+  // All buffers may be being filled, if there are more row classes than buffers.
   if (!writer_.WriteOneOrWait()) QueueFullest();
   return nullptr;
 }
@@ -264,8 +264,8 @@ std::span<std::byte> LogAppender::WriteRecord(const OpenSegment& open, const Row
   EMBANK_CHECK(row.record_bytes == segment.geometry.record_bytes &&
                row.record_bytes <= options_.buffer_bytes &&
                row.payload.size() <= row.record_bytes - sizeof(RecordHeader));
-  // Slots that were left out before, and the end that the payload leaves, are zeros, not an older
-  // use of the buffer.
+  // Slots that were left out, and the rest behind the payload, become zeros instead of bytes of an
+  // older use of the buffer.
   std::fill(buffer.At(buffer.end), record.data(), std::byte{0});
   std::byte* const payload = record.data() + sizeof(RecordHeader);
   std::copy(row.payload.begin(), row.payload.end(), payload);
@@ -282,13 +282,13 @@ std::span<std::byte> LogAppender::WriteRecord(const OpenSegment& open, const Row
   return record;
 }
 
-// Queues what is being filled, to be written up to where it is.
+// Queues the buffer that is being filled, to be written up to its end now.
 void LogAppender::QueueBuffer(OpenSegment* open) {
   writer_.AssertHeld();
   writer_.buffers().Queue(std::exchange(open->buffer, nullptr));
 }
 
-// As QueueBuffer, of a buffer that is not full: the block in which it ends is not written again.
+// Like QueueBuffer, for a buffer that is not full: the block in which it ends is not written again.
 void LogAppender::QueuePart(OpenSegment* open) {
   QueueBuffer(open);
   SkipBlock(open);
@@ -303,14 +303,14 @@ void LogAppender::SkipBlock(OpenSegment* open) {
   NoteOpenSlots(*open);
 }
 
-// For others: the next buffer goes on in the block in which this one ends, which nothing has made
-// durable. No slot is left out, or many classes would take much more space than their records.
+// The buffer becomes free for other classes. The next buffer continues in the block in which this
+// one ends, which no sync has made durable. So no slot is left out; otherwise many classes would
+// take much more space than their records.
 void LogAppender::QueueFullest() {
   OpenSegment* fullest = nullptr;
   const auto bytes_of = [&](const OpenSegment* open) -> int64_t {
     const auto bytes = static_cast<int64_t>(open->buffer->end - open->buffer->begin);
-    // A thread that wants two buffers would have the same one again, with no more in it than a
-    // tail.
+    // A thread that wants two buffers would get the same one again, with only a tail in it.
     const auto bytes_min = static_cast<int64_t>(std::max(options_.buffer_bytes / 2, kBlockBytes));
     return open->wants_next && bytes < bytes_min ? -1 : bytes;
   };

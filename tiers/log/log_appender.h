@@ -38,22 +38,23 @@ class LogAppender {
   // kResourceExhausted.
   Status Init(MemorySource* source, MemoryBudget* budget);
 
-  // Takes a copy of a row, which counts as live from now on; returns where it is. May write a
-  // buffer. kResourceExhausted: no space for a further segment (never where space was reserved), or
-  // no memory; other statuses are those of the files (base/files/file_system.h). Then nothing was
-  // changed.
+  // Appends a copy of a row, which counts as living from now on; returns its location. May write a
+  // buffer. After an error nothing was changed.
+  // kResourceExhausted: there is no space for a further segment (never if space was reserved), or
+  // no memory.
+  // The statuses of files (base/files/file_system.h).
   StatusOr<Location> Append(LogStream stream, const RowToLog& row);
-  // Appends as many of the rows, one after the other, as can be taken: *count of them, to homes. If
-  // these are not all, returns why.
+  // Appends as many of the rows as it can, one after the other: *count of them, to `homes`. If
+  // these are not all, returns the status of the next.
   Status AppendAll(LogStream stream, std::span<const RowToLog> rows, std::span<Location> homes,
                    size_t* count);
 
-  // Writes all that was appended before; Sync also makes it durable. The status that stopped the
-  // log, if one did; after an error of Sync nobody knows what is durable.
+  // Flush writes everything that was appended before; Sync also makes it durable. They return the
+  // status that stopped the log, if one did. After an error of Sync it is unknown what is durable.
   Status Flush();
   Status Sync();
 
-  // Where the numbers of records go on.
+  // Sets the next number of records.
   uint64_t next_sequence() const;
 
  private:
@@ -89,8 +90,8 @@ class LogAppender {
   const CompactionCandidates& candidates_;
   const RowLogOptions& options_;
   RowLogCounters& counters_;
-  // One Sync after the other: a segment that one is about to sync the other must not take for
-  // durable. Taken before the log's lock.
+  // One Sync runs after the other: a segment that one is about to sync must not count as durable
+  // for the other. Taken before the log's lock.
   Mutex sync_mutex_;
   std::vector<std::unique_ptr<OpenSegment>> open_ EMBANK_GUARDED_BY(segments_.mutex());
   uint64_t next_sequence_ EMBANK_GUARDED_BY(segments_.mutex());

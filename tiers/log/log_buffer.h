@@ -13,7 +13,8 @@
 
 namespace embank {
 
-// Behind and before what a buffer writes there is space for a record that lies across its ends.
+// Before and behind the bytes that a buffer writes, there is space for a record that lies across
+// its ends.
 inline constexpr uint64_t kBufferOverhangBytes = RoundUp(kRecordBytesMax, kBlockBytes);
 
 //   memory:  | overhang | what is written, from file offset `begin` on | overhang |
@@ -24,11 +25,11 @@ struct LogBuffer {
   enum class State { kFree, kFilling, kQueued, kWriting };
   AlignedBuffer memory;
   State state = State::kFree;
-  uint64_t turn = 0;  // of the queued: the least is written first
+  uint64_t turn = 0;  // of queued buffers: the least is written first
   std::shared_ptr<LogSegment> segment;
   uint64_t begin = 0;
-  uint64_t first = 0;  // offset of the first byte that is there; at most `begin`
-  uint64_t end = 0;    // and behind the last
+  uint64_t first = 0;  // offset of the first byte in the buffer; at most `begin`
+  uint64_t end = 0;    // offset behind the last byte
 
   std::byte* At(uint64_t offset) const {
     return memory.data() + kBufferOverhangBytes + (static_cast<int64_t>(offset - begin));

@@ -90,7 +90,7 @@ bool LogBuffers::IsAnyQueuedBefore(uint64_t turn) const {
   });
 }
 
-// Not while an older part of one of its blocks is on its way.
+// Not while an older part of one of its blocks is being written.
 bool LogBuffers::MayWrite(const LogBuffer& buffer) const {
   return std::none_of(buffers_.begin(), buffers_.end(), [&](const auto& other) {
     if (other->state != LogBuffer::State::kWriting || other->segment != buffer.segment)

@@ -1,5 +1,5 @@
-// The buffers of a log: which of them are free, being filled, queued and being written. Bookkeeping
-// alone, without a file; whoever has it guards it.
+// The buffers of a log: free, being filled, queued, or being written. Bookkeeping only, without a
+// file; the caller guards it.
 //
 //   free -> filling -> queued -> writing -> free
 //                         ^---------'  could not be written
@@ -19,30 +19,30 @@ namespace embank {
 
 class LogBuffers {
  public:
-  // Each writes up to so many bytes at a time: whole blocks.
+  // Each buffer writes up to so many bytes at a time: whole blocks.
   explicit LogBuffers(uint64_t buffer_bytes) : buffer_bytes_(buffer_bytes) {}
   // Makes so many buffers, once. kResourceExhausted.
   Status Init(MemorySource* source, MemoryBudget* budget, uint32_t buffers);
 
-  // A free buffer, which is being filled from now on; nullptr: there is none.
+  // Returns a free buffer, which is being filled from now on; nullptr: there is none.
   LogBuffer* TakeFree();
-  // The buffer is to be written up to its end, or is free again if it has nothing.
+  // Queues the buffer to be written up to its end, or frees it if it is empty.
   void Queue(LogBuffer* buffer);
-  // The queued buffer that has waited longest; nullptr: none may be written now.
+  // Returns the queued buffer that has waited longest; nullptr: none may be written now.
   LogBuffer* Next() const;
   // The file offset up to which a buffer is written: whole blocks.
   uint64_t WrittenEnd(const LogBuffer& buffer) const;
-  // It is written: its records are in the file.
+  // Frees a buffer that was written: its records are in the file.
   void Free(LogBuffer* buffer);
 
-  // Where a record stands in a buffer; nullptr: it is in the file.
+  // Returns the place of a record in a buffer; nullptr: it is in the file.
   const std::byte* Find(const LogSegment* segment, uint64_t offset, uint32_t bytes) const;
   // Whether a buffer has a part of the segment.
   bool HasPartOf(const LogSegment* segment) const;
   bool IsAnyWriting() const;
   bool IsHalfFree() const;
 
-  // Grows with each buffer that is queued, and with each call of NextTurn.
+  // Counts queued buffers and calls of NextTurn.
   uint64_t turn() const { return next_turn_; }
   void NextTurn() { ++next_turn_; }
   // Whether a buffer that was queued before a turn is not written yet.

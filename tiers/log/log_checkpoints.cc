@@ -16,8 +16,7 @@ void LogCheckpoints::Freeze(uint32_t checkpoint) {
 }
 
 StatusOr<std::vector<SegmentRows>> LogCheckpoints::SyncFrozen() {
-  // First the records in buffers, so that a segment that is said to have a footer has it in its
-  // file.
+  // First the records in buffers: a segment with a footer must have its records in its file.
   EMBANK_RETURN_IF_ERROR(appender_.Flush());
   std::vector<SegmentRows> all;
   size_t end = 0;

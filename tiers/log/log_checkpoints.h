@@ -1,5 +1,5 @@
-// What checkpoints keep of a log: which rows the one under way has, and from which one on segments
-// stay.
+// The part of a log that checkpoints keep: the rows of the checkpoint under way, and the segments
+// that stay for older ones.
 //
 //   Freeze ... rows change, records are appended ... SyncFrozen ... Thaw ......... ReleaseOlderThan
 //     | the rows of this moment are the checkpoint's | durable     | kept: its segments stay |
@@ -26,15 +26,15 @@ class LogCheckpoints {
                  LogAppender& appender)
       : segments_(segments), dead_(dead), writer_(writer), appender_(appender) {}
 
-  // Rows that live now belong to a checkpoint, and rows that are appended later whose
-  // RowToLog::checkpoint is no later.
+  // Freezes the log for a checkpoint. Living rows belong to it, and rows that are appended later
+  // with the same or an earlier RowToLog::checkpoint.
   void Freeze(uint32_t checkpoint);
-  // Makes all rows that belong to it durable, and says which they are, when nothing is appended for
-  // it any more. The status that stopped the log; kResourceExhausted.
+  // Makes all rows of the checkpoint durable and lists them, when nothing is appended for it any
+  // more. The status that stopped the log; kResourceExhausted.
   StatusOr<std::vector<SegmentRows>> SyncFrozen();
-  // Ends it. Kept: its segments stay until ReleaseOlderThan a later one.
+  // Ends the checkpoint. is_kept: its segments stay until ReleaseOlderThan a later one.
   void Thaw(bool is_kept);
-  // No checkpoint older than that is kept any more: segments that only those had are dead.
+  // Releases checkpoints older than this one: segments that only those had are dead.
   void ReleaseOlderThan(uint32_t oldest_kept);
 
  private:

@@ -29,7 +29,7 @@ bool LogOwners::OwnerOf(Location location, RecordScratch* scratch, SlotOwner* ow
   const StatusOr<SlotOwner> told =
       ReadSlotOwner(segment->header, place.slot, segment->file.get(), scratch->bytes);
   if (told.ok()) *owner = *told;
-  // A device that fails may tell later.
+  // If the device fails, it may read later.
   if (told.ok() || IsDataLoss(told.status())) {
     owner_cache_.Add(place, told.value_or(SlotOwner{kNoTable, 0}));
   }
@@ -82,7 +82,7 @@ Status LogOwners::ReadFooter(const LogSegment& segment, MemoryBudget* budget, Al
     EMBANK_RETURN_IF_ERROR(read);
   }
   EMBANK_ASSIGN_OR_RETURN(*footer, DecodeSegmentFooter(segment.header, bytes));
-  // A store that had less of the segment may have written a damaged footer anew
+  // A store that had fewer slots of the segment may have rewritten a damaged footer
   // (store/checkpoint/export.h).
   if (!in_memory && footer->keys.size() < segment.used_slots) {
     return DataLossError("the segment's footer has too few slots");

@@ -1,5 +1,5 @@
-// The owners of a log's records: the table and key that each slot of a segment was written for, as
-// memory, the segment's footer or the records themselves say.
+// The owners of a log's records: the table and key of each slot of a segment. Memory, the segment's
+// footer or the records themselves tell them.
 #ifndef EMBANK_TIERS_LOG_LOG_OWNERS_H_
 #define EMBANK_TIERS_LOG_LOG_OWNERS_H_
 
@@ -28,25 +28,25 @@ class LogOwners {
             MemoryBudget* budget, const RowLogOptions& options)
       : segments_(segments), reader_(reader), source_(source), budget_(budget), options_(options) {}
 
-  // The owner of one record that cannot be read: as its segment says. Reads its footer piece by
-  // piece into `scratch`, unless it was asked before. False: nobody knows.
+  // Finds the owner of one record that cannot be read, from its segment. Reads the footer piece by
+  // piece into `scratch`, unless the owner is cached. False: the owner is unknown.
   bool OwnerOf(Location location, RecordScratch* scratch, SlotOwner* owner);
 
-  // Calls visit for the records of a row class that were written before, dead ones too where others
-  // of their segment live. The first status of segments that cannot be read, the others being
-  // visited; kResourceExhausted.
+  // Calls visit for all records of a row class that were written before, also dead ones if others
+  // of their segment live. Returns the first status of segments that cannot be read, and visits the
+  // others; kResourceExhausted.
   Status VisitOwners(uint32_t row_class, Visit visit);
 
-  // The owners of a segment's slots, in *memory, which `budget` pays for: as its footer says or its
-  // records do; a slot that nobody knows has kNoTable. Statuses of the files, if neither tells;
-  // kResourceExhausted.
+  // Finds the owners of a segment's slots, in *memory, which is charged to `budget`, from the
+  // footer or the records. A slot with an unknown owner has kNoTable. kResourceExhausted; the
+  // statuses of files, if neither can be read.
   Status OwnersOf(const LogSegment& segment, MemoryBudget* budget, AlignedBuffer* memory,
                   SegmentFooter* owners);
-  // As OwnersOf, but as the footer says, or memory until it is written. kDataLoss: it is damaged;
-  // then *memory has space for OwnersOfRecords.
+  // Like OwnersOf, but from the footer, or from memory until it is written. kDataLoss: it is
+  // damaged; then *memory has space for OwnersOfRecords.
   Status ReadFooter(const LogSegment& segment, MemoryBudget* budget, AlignedBuffer* memory,
                     SegmentFooter* footer);
-  // As OwnersOf, but as the records say, in the *memory that ReadFooter has made.
+  // Like OwnersOf, but from the records, in the *memory that ReadFooter has made.
   Status OwnersOfRecords(const LogSegment& segment, AlignedBuffer* memory, SegmentFooter* owners);
 
  private:

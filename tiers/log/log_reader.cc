@@ -11,7 +11,7 @@
 namespace embank {
 namespace {
 
-// Items that are on their way to the cache before they are visited: one takes 200 ns and more,
+// The number of items that are prefetched before they are visited: a visit takes 200 ns and more,
 // memory half of that.
 constexpr size_t kItemsAhead = 3;
 constexpr uint32_t kLineBytes = 64;

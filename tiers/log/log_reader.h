@@ -31,21 +31,22 @@ class LogReader {
   LogReader(const LogSegments& segments, const LogWriter& writer, FileSystem* files,
             RowLogCounters& counters)
       : segments_(segments), writer_(writer), files_(files), counters_(counters) {}
-  // Makes so many lists of so many bytes: as many threads can read at once. kResourceExhausted.
+  // Makes so many lists of so many bytes: the number of threads that can read at once.
+  // kResourceExhausted.
   Status Init(MemorySource* source, MemoryBudget* budget, uint32_t lists, uint64_t list_bytes);
 
-  // Calls visit(i, status, record) for each of the locations, in order of place: the whole record,
-  // or kDataLoss (it is damaged, or there is none) or kUnavailable (the device fails). Reads
-  // records that are not in buffers as few lists of transfers, sorted by place, equal blocks once,
-  // and with them up to `bridged_bytes` that lie between two of them. ahead(i) comes some visits
-  // before visit(i), to prefetch what that will touch. kResourceExhausted: no memory; none was
-  // visited.
+  // Calls visit(i, status, record) for each of the locations, in order of place. The record is
+  // whole, or the status is kDataLoss (it is damaged, or there is none) or kUnavailable (the device
+  // fails). Reads records that are not in buffers in as few lists of transfers as possible, sorted
+  // by place, each block once, and with up to `bridged_bytes` between two of them. Calls ahead(i)
+  // some visits before visit(i), to prefetch the memory that the visit will touch.
+  // kResourceExhausted: no memory; none was visited.
   Status Read(
       std::span<const Location> locations, Visit visit, uint64_t bridged_bytes = 0,
       FunctionRef<void(size_t)> ahead = [](size_t) {});
 
-  // Reads one record into `scratch`, for callers that hold locks: it waits for no other reader.
-  // Statuses as those of Read's visits.
+  // Reads one record into `scratch`, for callers that hold locks: it waits for no other reader. The
+  // statuses of Read's visits.
   StatusOr<std::span<const std::byte>> ReadOne(Location location, RecordScratch* scratch);
 
  private:

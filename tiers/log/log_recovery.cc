@@ -17,8 +17,8 @@ bool Lives(const SegmentRows& rows, uint32_t slot) {
   return (rows.bits[slot / 64] >> (slot % 64) & 1) != 0;
 }
 
-// A row whose key is not known any more cannot be told to be lost when it is asked for: without it
-// the store would say that there is none.
+// If a row's key is unknown, its loss cannot be reported at a lookup: the store would answer that
+// there is no row.
 Status CheckOwned(const std::string& path, const SegmentRows& rows, const SegmentFooter& owners) {
   uint32_t unknown = 0;
   uint32_t first = 0;
@@ -43,7 +43,7 @@ Status LogRecovery::Adopt(const SegmentRows& rows, uint32_t checkpoint,
   Status adopted = AdoptSegment(segment.get(), rows, visit);
   MutexLock lock(segments_.mutex());
   if (!adopted.ok()) {
-    // Its file is left alone.
+    // The file stays as it is.
     segments_.Take(segment->index);
     segments_.ledger().AddTaken(-static_cast<int64_t>(segment->header.segment_bytes));
     return adopted;
@@ -58,13 +58,13 @@ Status LogRecovery::Adopt(const SegmentRows& rows, uint32_t checkpoint,
   return OkStatus();
 }
 
-// A place for the segment; nullptr: it has one.
+// Takes a place for the segment; nullptr: it has one.
 StatusOr<std::shared_ptr<LogSegment>> LogRecovery::MakePlace(const SegmentRows& rows,
                                                              uint32_t checkpoint) {
   auto segment = std::make_shared<LogSegment>();
   segment->header = rows.header;
   segment->newest_checkpoint = checkpoint;
-  // A segment that only another checkpoint has is there to be kept.
+  // A segment that only another checkpoint has is taken over to be kept.
   segment->finished = true;
   MutexLock lock(segments_.mutex());
   for (const std::shared_ptr<LogSegment>& known : segments_.all()) {
@@ -126,7 +126,7 @@ Status LogRecovery::CheckHeader(const LogSegment& segment) {
   const StatusOr<SegmentHeader> header = DecodeSegmentHeader(bytes);
   if (IsFailedPrecondition(header.status())) return header.status();
   if (!header.ok()) {
-    // The manifest says all that it says; records that are not of this segment do not pass for it.
+    // The manifest has all facts; records that are not of this segment do not match.
     Log(LogLevel::kWarning, StrCat(path, ": ", header.status().message()));
     return OkStatus();
   }
@@ -135,9 +135,9 @@ Status LogRecovery::CheckHeader(const LogSegment& segment) {
   return DataLossError(StrCat(path, ": it is another segment, or another store's"));
 }
 
-// The owners of its slots. A footer of which no checkpoint says that it is durable is written anew,
-// whatever can be read of it; so is a damaged one, which the records make up for. A log that is
-// only read keeps them, and writes neither.
+// Finds the owners of its slots. A footer that no checkpoint calls durable is written anew,
+// whatever is in it; so is a damaged one, from the records. A read-only log keeps the owners in
+// memory, and writes neither.
 Status LogRecovery::AdoptOwners(LogSegment* segment, const SegmentRows& rows, AlignedBuffer* memory,
                                 SegmentFooter* owners) {
   segment->used_slots = rows.used_slots;

@@ -1,5 +1,5 @@
-// The recovery of a log: takes over the segments that the store had when it was closed, for the
-// checkpoints that are kept.
+// The recovery of a log: takes over the segments of kept checkpoints from the files of a closed
+// store.
 #ifndef EMBANK_TIERS_LOG_LOG_RECOVERY_H_
 #define EMBANK_TIERS_LOG_LOG_RECOVERY_H_
 
@@ -18,7 +18,7 @@
 
 namespace embank {
 
-// Thread-safe, before anything else uses the log.
+// Thread-safe, before any other use of the log.
 class LogRecovery {
  public:
   // All of them outlive it.
@@ -31,10 +31,10 @@ class LogRecovery {
         budget_(budget),
         options_(options) {}
 
-  // Takes a segment over for a kept checkpoint. With `visit` the rows that the checkpoint has of it
-  // live, and are visited as LogOwners::VisitOwners does. For a segment that was taken over before
-  // only the checkpoint counts. The records tell what a damaged footer said. With an error it is
-  // not taken over:
+  // Takes over a segment for a kept checkpoint. With `visit`, the rows that the checkpoint has in
+  // it live, and are visited as by LogOwners::VisitOwners. If the segment was taken over before,
+  // only the checkpoint is added. If the footer is damaged, the records tell the owners. After an
+  // error the segment is not taken over:
   //   kDataLoss, with its name: it is not there, not itself, or damaged so that this does not help.
   //   kFailedPrecondition: it is of a newer format.
   //   kResourceExhausted, statuses of the files.

@@ -19,7 +19,7 @@ LogSegments::LogSegments(MemorySource* source, MemoryBudget* budget, const RowLo
   if (options.rows_bytes_max != 0) ledger_.LimitRows(options.rows_bytes_max);
 }
 
-// ---- which there are ----
+// ---- all segments ----
 
 std::shared_ptr<LogSegment> LogSegments::Find(Location location, RecordPlace* place) const {
   const uint32_t index = SegmentIndexOf(location);
@@ -94,7 +94,7 @@ Status LogSegments::NoSpace() const {
   });
 }
 
-// ---- which records live ----
+// ---- living records ----
 
 void LogSegments::AddRecord(LogSegment* segment, uint32_t slot, const RowToLog& row) {
   if (frozen_checkpoint_ != 0) {
@@ -139,7 +139,7 @@ bool LogSegments::IsDead(const LogSegment& segment) const {
   return segment.finished && segment.live_rows == 0 && !IsKept(segment);
 }
 
-// ---- which checkpoints have ----
+// ---- checkpoints ----
 
 bool LogSegments::SetOldestKept(uint32_t checkpoint) {
   const bool is_later = checkpoint > oldest_kept_;
@@ -147,7 +147,7 @@ bool LogSegments::SetOldestKept(uint32_t checkpoint) {
   return is_later;
 }
 
-// The checkpoint under way has what lives, until the segment has been frozen for it.
+// The checkpoint under way has all living rows until the segment has been frozen for it.
 bool LogSegments::IsKept(const LogSegment& segment) const {
   const bool is_frozen = segment.frozen_for == frozen_checkpoint_;
   const uint32_t rows = is_frozen ? segment.frozen_rows : segment.live_rows;

@@ -1,5 +1,5 @@
-// The segments of a log: which there are, which of their records live, and which of them the kept
-// checkpoints have. Its lock guards all parts of the log.
+// The segments of a log, their living records, and the segments that kept checkpoints have. Its
+// lock guards all parts of the log.
 //
 //   place 0    1         2         3             every location of a row names a place
 //     | free | segment | segment | adopted | ...
@@ -38,51 +38,52 @@ class LogSegments {
   SpaceLedger& ledger() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return ledger_; }
   const LogQuota& quota() const EMBANK_SHARED_LOCKS_REQUIRED(mutex_) { return ledger_.quota(); }
 
-  // ---- which there are ----
+  // ---- all segments ----
 
-  // One for each place; nullptr: the place is free.
+  // All segments by place; nullptr: the place is free.
   std::span<const std::shared_ptr<LogSegment>> all() const EMBANK_SHARED_LOCKS_REQUIRED(mutex_) {
     return segments_;
   }
-  // The segment in which a location is, and what the slot there is called; nullptr: there is no
-  // such slot.
+  // Returns the segment of a location, and the names of the slot there; nullptr: there is no such
+  // slot.
   std::shared_ptr<LogSegment> Find(Location location, RecordPlace* place) const
       EMBANK_SHARED_LOCKS_REQUIRED(mutex_);
-  // The segment of a location at which a row lives: while somebody has it, none takes its place.
-  // Takes the lock.
+  // Returns the segment of a location at which a row lives. While the caller keeps it, no other
+  // takes its place. Takes the lock.
   std::shared_ptr<const LogSegment> Hold(Location location) const;
 
-  // A segment of a further number for rows of a class, with its memory, but without a file or a
-  // place. kResourceExhausted: no memory.
+  // Makes a segment with the next number for rows of a class, with its memory, but without a file
+  // or a place. kResourceExhausted: no memory.
   StatusOr<std::shared_ptr<LogSegment>> Make(LogStream stream, uint32_t row_class,
                                              uint32_t record_bytes)
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Gives a segment with a header its geometry, name and bits; with_owners: the owners of its
-  // slots, too, which it needs until its footer is written. kResourceExhausted.
+  // Gives a segment with a header its geometry, name and bits. with_owners: also the owners of its
+  // slots, which it needs until its footer is written. kResourceExhausted.
   Status Allocate(LogSegment* segment, LogStream stream, bool with_owners)
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // A free place. kResourceExhausted: there is none. std::bad_alloc leaves it.
+  // Returns a free place. kResourceExhausted: there is none. Throws std::bad_alloc.
   StatusOr<uint32_t> FreePlace() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Puts a segment into the free place `segment->index`; it takes space from now on.
   void Put(std::shared_ptr<LogSegment> segment) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Frees the segment's place, which it returns. Its file takes space as before.
+  // Frees the segment's place and returns the segment. Its file still takes space.
   std::shared_ptr<LogSegment> Take(uint32_t index) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // kResourceExhausted, with how full the log is.
+  // kResourceExhausted: the message says how full the log is.
   Status NoSpace() const EMBANK_SHARED_LOCKS_REQUIRED(mutex_);
 
-  // ---- which records live ----
+  // ---- living records ----
 
-  // A row was written to a slot, which a checkpoint under way may have.
+  // Adds a row that was written to a slot; a checkpoint under way may have it.
   void AddRecord(LogSegment* segment, uint32_t slot, const RowToLog& row)
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The row at a location has another one, or is gone. MarkDead takes the lock.
+  // Marks the record at a location dead: its row has another one, or is gone. MarkDead takes the
+  // lock.
   void MarkDead(Location location);
   void MarkDeadLocked(Location location) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The segment's footer is written.
+  // Notes that the segment's footer is written.
   void Finish(LogSegment* segment) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsDead(const LogSegment& segment) const EMBANK_SHARED_LOCKS_REQUIRED(mutex_);
 
-  // ---- which checkpoints have ----
+  // ---- checkpoints ----
 
   // The checkpoint under way; 0: there is none.
   uint32_t frozen_checkpoint() const EMBANK_SHARED_LOCKS_REQUIRED(mutex_) {
@@ -91,19 +92,20 @@ class LogSegments {
   void SetFrozenCheckpoint(uint32_t checkpoint) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     frozen_checkpoint_ = checkpoint;
   }
-  // No older checkpoint is kept any more. Whether the oldest kept one is a later one now.
+  // Notes that no older checkpoint is kept any more. Returns whether the oldest kept one has
+  // changed.
   bool SetOldestKept(uint32_t checkpoint) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Whether a checkpoint has rows of the segment: a kept one, or that under way.
+  // Whether a kept checkpoint, or the one under way, has rows of the segment.
   bool IsKept(const LogSegment& segment) const EMBANK_SHARED_LOCKS_REQUIRED(mutex_);
 
   // ---- counts ----
 
-  // Where the numbers of segments go on. next_segment_id takes the lock.
+  // Sets the next number of segments. next_segment_id takes the lock.
   uint64_t next_segment_id() const;
   uint64_t next_segment_id_locked() const EMBANK_SHARED_LOCKS_REQUIRED(mutex_) {
     return next_segment_id_;
   }
-  // Records that live; segments that have any or are kept. Both take the lock.
+  // The number of living records; of segments that have any or are kept. Both take the lock.
   uint64_t live_rows() const;
   uint64_t segment_count() const;
 
@@ -113,7 +115,8 @@ class LogSegments {
   const RowLogOptions& options_;
   mutable Mutex mutex_;
   SpaceFigures figures_;
-  // Before what gives memory back to it. Segments take space until their files are gone.
+  // Declared before the parts that return memory to it. Segments take space until their files are
+  // gone.
   SpaceLedger ledger_ EMBANK_GUARDED_BY(mutex_);
   std::vector<std::shared_ptr<LogSegment>> segments_ EMBANK_GUARDED_BY(mutex_);
   uint64_t next_segment_id_ EMBANK_GUARDED_BY(mutex_);

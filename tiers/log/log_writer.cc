@@ -74,9 +74,9 @@ bool LogWriter::WriteFooterOrWait() {
   return true;
 }
 
-// Writes a footer, or else the buffer that has waited longest: footers are few, and behind an
-// endless queue of buffers none would ever be written. False: there was nothing to do, or the log
-// has stopped. Gives the lock up while it writes.
+// Writes a footer, or else the buffer that has waited longest. Footers are few; behind an endless
+// queue of buffers none would ever be written. False: there was nothing to do, or the log has
+// stopped. Releases the lock while it writes.
 bool LogWriter::WriteOne() {
   if (!failure_.ok()) return false;
   if (WriteFooter() || SyncOne()) return true;
@@ -115,7 +115,7 @@ bool LogWriter::WriteFooter() {
   const std::shared_ptr<LogSegment> segment = footers_.back();
   const SegmentGeometry& geometry = segment->geometry;
   StatusOr<AlignedBuffer> footer = segments_.ledger().memory().Footer(geometry);
-  if (!footer.ok()) return false;  // the next one to look may find memory
+  if (!footer.ok()) return false;  // the next attempt may find memory
   footers_.pop_back();
   ++ends_under_way_;
   segments_.mutex()->Unlock();
@@ -140,8 +140,8 @@ bool LogWriter::WriteFooter() {
   return true;
 }
 
-// Makes a finished segment durable where too many are not, so that its file can do without a
-// descriptor. False: there was nothing to do. Gives the lock up meanwhile.
+// Makes a finished segment durable if too many are not, so that its file can rest. False: there was
+// nothing to do. Releases the lock meanwhile.
 bool LogWriter::SyncOne() {
   constexpr size_t kUnsyncedMax = 64;  // 4 GiB of segments of 64 MiB: a second of a fast device
   const size_t unsynced_max = std::clamp<size_t>(files_->OpenFilesMax() / 8, 1, kUnsyncedMax);

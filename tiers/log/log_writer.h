@@ -1,9 +1,9 @@
-// What of a log is on its way to the files: buffers and footers to be written, finished segments to
+// The writes of a log that are under way: buffers and footers to be written, finished segments to
 // be made durable, files of dead segments to be removed.
 //
-// Full buffers are written by a background task; a thread that finds no buffer to fill writes one
-// itself, so that the queue is bounded and nothing in it is ever dropped. A buffer that cannot be
-// written stays, and its records with it; the log then takes no more rows.
+// A background task writes full buffers. A thread that finds no buffer to fill writes one itself,
+// so that the queue is bounded and nothing in it is ever dropped. A buffer that cannot be written
+// stays, and its records with it; the log then takes no more rows.
 #ifndef EMBANK_TIERS_LOG_LOG_WRITER_H_
 #define EMBANK_TIERS_LOG_LOG_WRITER_H_
 
@@ -26,7 +26,8 @@
 
 namespace embank {
 
-// Functions that require the log's lock and say that they write or wait give it up meanwhile.
+// Functions that require the log's lock, and whose contract says that they write or wait, release
+// it meanwhile.
 class LogWriter {
  public:
   // All of them outlive it. A read-only log has stopped from the beginning.
@@ -37,7 +38,7 @@ class LogWriter {
   Status Init(MemorySource* source, MemoryBudget* budget, Executor* executor);
   // Ends the task. Waits for writes under way.
   void Stop() { task_.reset(); }
-  // There is something for the task to do. Not under the log's lock.
+  // Wakes the task: there is work. Not under the log's lock.
   void Wake() { task_->Wake(); }
   // For clang, which does not see that the parts of a log share one lock.
   void AssertHeld() const EMBANK_ASSERT_EXCLUSIVE_LOCK(segments_.mutex()) {
@@ -49,35 +50,36 @@ class LogWriter {
 
   // Whether a write has failed, so that the log takes no more rows. Thread-safe.
   bool has_stopped() const { return has_stopped_.load(std::memory_order_relaxed); }
-  // Why the log takes no more rows.
+  // The status with which the log stopped; OK: it has not.
   const Status& failure() const EMBANK_SHARED_LOCKS_REQUIRED(segments_.mutex()) { return failure_; }
 
-  // Its buffers, which others fill.
+  // Its buffers, which appenders fill.
   LogBuffers& buffers() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(segments_.mutex()) { return buffers_; }
   const LogBuffers& buffers() const EMBANK_SHARED_LOCKS_REQUIRED(segments_.mutex()) {
     return buffers_;
   }
-  // The segment takes no more: its footer is to be written. That takes a turn of the buffers'.
+  // Queues the footer of a segment that takes no more records. It takes a turn of the buffers.
   void QueueFooter(std::shared_ptr<LogSegment> segment)
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(segments_.mutex());
-  // No footer of a log with so many places fails to be queued. std::bad_alloc leaves it.
+  // Makes sure that no footer fails to be queued in a log with so many places. Throws
+  // std::bad_alloc.
   void ReserveLists(size_t places) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(segments_.mutex());
 
   // ---- writing ----
 
-  // Writes one thing, or waits for a buffer that is being written. False: all buffers are being
-  // filled, or the log has stopped.
+  // Writes one buffer or footer, or waits for a buffer that is being written. False: all buffers
+  // are being filled, or the log has stopped.
   bool WriteOneOrWait() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(segments_.mutex());
-  // Writes one footer, or waits for one. False: there is none, no memory for one, or the log has
-  // stopped.
+  // Writes one footer, or waits for one. False: there is none, there is no memory for one, or the
+  // log has stopped.
   bool WriteFooterOrWait() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(segments_.mutex());
-  // Writes all that was queued before. The status that stopped the log; kResourceExhausted.
+  // Writes everything that was queued before. The status that stopped the log; kResourceExhausted.
   Status WriteAll() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(segments_.mutex());
-  // Makes all that was written before durable. The status that stopped the log; after an error
-  // nobody knows what is durable. Takes the log's lock. One call at a time.
+  // Makes everything that was written before durable. The status that stopped the log; after an
+  // error it is unknown what is durable. Takes the log's lock. One call at a time.
   Status SyncWritten();
-  // Waits until a flush pass of a checkpoint can append without standing in others' way: half of
-  // the buffers are free, or the log has stopped. Takes the log's lock; not under locks of shards.
+  // Waits until a checkpoint's flush pass can append without delaying batches: half of the buffers
+  // are free, or the log has stopped. Takes the log's lock; not under locks of shards.
   void WaitForFreeBuffers();
 
  private:

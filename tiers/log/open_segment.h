@@ -1,4 +1,4 @@
-// A segment of the log that takes records: of one stream and row class.
+// An open segment of the log, which takes records of one stream and row class.
 #ifndef EMBANK_TIERS_LOG_OPEN_SEGMENT_H_
 #define EMBANK_TIERS_LOG_OPEN_SEGMENT_H_
 
@@ -17,9 +17,9 @@ struct OpenSegment {
   OpenSegment(LogStream of, uint32_t its_class) : stream(of), row_class(its_class) {}
   const LogStream stream;
   const uint32_t row_class;
-  std::shared_ptr<LogSegment> segment;  // nullptr: the next record begins one
-  LogBuffer* buffer = nullptr;          // where the next record goes
-  LogBuffer* next = nullptr;            // taken for the record that goes on there
+  std::shared_ptr<LogSegment> segment;  // nullptr: the next record begins a segment
+  LogBuffer* buffer = nullptr;          // the slot of the next record
+  LogBuffer* next = nullptr;            // taken for the record that continues in it
   bool wants_next = false;              // a thread waits for that buffer
   // Without a buffer: the bytes of the block in which the last record ends, if that block may be
   // written again.

@@ -1,5 +1,5 @@
-// The owners of damaged records that were asked for last: a footer is long, and who looks a lost
-// row up looks it up again.
+// A cache of the owners of damaged records that were looked up last: a footer is long, and a lost
+// row is often looked up again.
 #ifndef EMBANK_TIERS_LOG_OWNER_CACHE_H_
 #define EMBANK_TIERS_LOG_OWNER_CACHE_H_
 
@@ -16,8 +16,8 @@ namespace embank {
 // Allocates nothing. Thread-safe.
 class OwnerCache {
  public:
-  // Whether it knows what was told of a place; then *owner is that, of table kNoTable where nobody
-  // knew it.
+  // Whether the place is cached; then *owner is its owner, or of table kNoTable if the owner is
+  // unknown.
   bool Find(const RecordPlace& place, SlotOwner* owner) const {
     MutexLock lock(&mutex_);
     for (const Entry& entry : entries_) {
@@ -27,7 +27,7 @@ class OwnerCache {
     }
     return false;
   }
-  // In the place of the one that came first.
+  // Replaces the oldest entry.
   void Add(const RecordPlace& place, const SlotOwner& owner) {
     MutexLock lock(&mutex_);
     entries_[next_++ % entries_.size()] = {place.segment_id, place.slot, owner};
@@ -35,7 +35,7 @@ class OwnerCache {
 
  private:
   struct Entry {
-    uint64_t segment_id = 0;  // none has this one
+    uint64_t segment_id = 0;  // no segment has this id
     uint32_t slot = 0;
     SlotOwner owner = {};
   };

@@ -21,7 +21,7 @@ RowLog::RowLog(FileSystem* files, MemorySource* source, MemoryBudget* budget, Ro
       checkpoints_(segments_, dead_, writer_, appender_),
       recovery_(segments_, writer_, owners_, source, budget, options_) {}
 
-// The task uses what the parts behind the writer hold.
+// The task uses the parts behind the writer.
 RowLog::~RowLog() { writer_.Stop(); }
 
 StatusOr<std::unique_ptr<RowLog>> RowLog::Create(FileSystem* files, MemorySource* source,

@@ -1,4 +1,4 @@
-// The log of a medium (docs/file_formats.md): the composition root of the room. It makes the parts
+// The log of a medium (docs/file_formats.md): the composition root of tiers/log. It makes the parts
 // of the log and hands them out; it does nothing by itself. The medium is a directory of files.
 //
 //   checkpoints    recovery
@@ -38,8 +38,9 @@ namespace embank {
 
 class RowLog {
  public:
-  // Without a segment, whatever the directory has. files, source, budget and executor outlive it.
-  // kInvalidArgument: ssd_bytes holds no segment. kResourceExhausted; statuses of the files.
+  // Makes a log without segments, whatever the directory has. files, source, budget and executor
+  // outlive it. kInvalidArgument: ssd_bytes holds no segment. kResourceExhausted; statuses of the
+  // files.
   static StatusOr<std::unique_ptr<RowLog>> Create(FileSystem* files, MemorySource* source,
                                                   MemoryBudget* budget, Executor* executor,
                                                   RowLogOptions options);

@@ -1,4 +1,4 @@
-// Where a log of rows is, and how large its parts are.
+// The place of a log of rows, and the sizes of its parts.
 #ifndef EMBANK_TIERS_LOG_ROW_LOG_OPTIONS_H_
 #define EMBANK_TIERS_LOG_ROW_LOG_OPTIONS_H_
 
@@ -13,7 +13,7 @@ struct RowLogOptions {
   Tier tier = Tier::kSsd;          // of the locations that the log gives
   Directory* directory = nullptr;  // outlives the log
   uint64_t store_id = 0;
-  uint64_t first_segment_id = 1;  // no less than any that the store has used
+  uint64_t first_segment_id = 1;  // no less than any number that the store has used
   uint64_t first_sequence = 1;
   uint64_t segment_bytes = uint64_t{64} << 20;  // whole blocks, at most kSegmentBytesMax
   uint64_t buffer_bytes = uint64_t{1} << 20;    // whole blocks, no less than a record

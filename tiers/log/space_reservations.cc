@@ -7,7 +7,7 @@ namespace embank {
 
 Status SpaceReservations::AddRowClass(uint32_t row_class, uint32_t record_bytes, bool forgets) {
   MutexLock lock(segments_.mutex());
-  // A log that is only read writes no segment.
+  // A read-only log writes no segment.
   return segments_.ledger().AddClass(row_class, record_bytes, forgets, !options_.read_only);
 }
 
@@ -44,8 +44,8 @@ bool SpaceReservations::ReserveAndMarkDead(Location location) {
 }
 
 bool SpaceReservations::CanReserve(uint32_t row_class, uint32_t record_bytes, uint64_t rows) {
-  // One segment may be begun, and what is left out at their ends may be another; with a footer and
-  // what is left of a segment a record takes less than half as much again.
+  // One segment may be begun, and the left-out ends may be another. With a footer and the rest of a
+  // segment, a record takes less than half as much again.
   const int64_t spare = segments_.figures().spare_segments() - 2;
   const uint64_t needed = rows * record_bytes * 3 / 2 / options_.segment_bytes;
   if (spare > 0 && needed < static_cast<uint64_t>(spare)) return true;
@@ -65,7 +65,8 @@ bool SpaceReservations::ReserveMetadata(uint64_t bytes, bool must) {
   ledger.ReserveMetadata(bytes);
   bool fits = bytes <= before || ledger.quota().SpareSegments() >= 0;
   while (!fits && !must) {
-    // Bytes that are not granted are nobody's while others look: FreeMore may give the lock up.
+    // Bytes that are not granted must be free while other threads look: FreeMore may release the
+    // lock.
     ledger.ReserveMetadata(before);
     if (!writer_.failure().ok() || !FreeMore()) break;
     ledger.ReserveMetadata(bytes);
@@ -80,7 +81,7 @@ bool SpaceReservations::IsNearFull() const {
   return segments_.figures().spare_segments() < static_cast<int64_t>(segments / 8);
 }
 
-// Brings space of dead segments back. False: there are none. May give the lock up.
+// Frees the space of dead segments. False: there are none. May release the lock.
 bool SpaceReservations::FreeMore() {
   dead_.AssertHeld();
   dead_.Collect();

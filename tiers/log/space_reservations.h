@@ -1,5 +1,5 @@
-// The reservations of a log: space and memory for rows that are dirty, so that they can always be
-// written, and space for what a checkpoint writes besides (tiers/space/).
+// The reservations of a log: space and memory for dirty rows, so that they can always be written,
+// and space for the other files of a checkpoint (tiers/space/).
 #ifndef EMBANK_TIERS_LOG_SPACE_RESERVATIONS_H_
 #define EMBANK_TIERS_LOG_SPACE_RESERVATIONS_H_
 
@@ -16,8 +16,8 @@
 
 namespace embank {
 
-// Thread-safe. Where a function says nothing else, it takes the log's lock. Where space is missing,
-// Reserve, CanReserve and ReserveMetadata bring that of dead segments back first, which may take
+// Thread-safe. A function takes the log's lock unless its contract says otherwise. If space is
+// missing, Reserve, CanReserve and ReserveMetadata first free that of dead segments, which may need
 // writes.
 class SpaceReservations {
  public:
@@ -26,30 +26,30 @@ class SpaceReservations {
                     const RowLogOptions& options)
       : segments_(segments), dead_(dead), writer_(writer), options_(options) {}
 
-  // Rows of a class may be dirty from now on. kResourceExhausted: dram_bytes has no memory for its
-  // segments; nothing was changed. std::bad_alloc leaves it.
+  // Lets rows of a class be dirty. kResourceExhausted: dram_bytes has no memory for its segments;
+  // nothing was changed. Throws std::bad_alloc.
   Status AddRowClass(uint32_t row_class, uint32_t record_bytes, bool forgets = false);
 
-  // Reserves space for up to `rows` rows that will be dirty; returns for how many there was space.
+  // Reserves space for up to `rows` rows that will be dirty; returns for how many.
   uint64_t Reserve(uint32_t row_class, uint64_t rows);
-  // So many rows that were dirty, or were to be, are not.
+  // Releases the reservation of so many rows that are not dirty.
   void Release(uint32_t row_class, uint64_t rows);
-  // The row at a location will change in memory: reserves space for it; the record is dead. False:
-  // there is no space.
+  // Reserves space for the row at a location, which will change in memory, and marks its record
+  // dead. False: there is no space.
   bool ReserveAndMarkDead(Location location);
-  // Whether Reserve would give so much; without a lock where there is plenty.
+  // Whether Reserve would succeed for so many rows; without a lock if there is plenty of space.
   bool CanReserve(uint32_t row_class, uint32_t record_bytes, uint64_t rows);
-  // Keeps so many bytes for manifests and heat, instead of what was kept. False: that is more, and
-  // there is no space; nothing was changed, unless `must`.
+  // Reserves so many bytes for manifests and heat, instead of the former reservation. False: that
+  // is more, and there is no space; nothing was changed, unless `must`.
   bool ReserveMetadata(uint64_t bytes, bool must);
 
   // Whether less than an eighth of ssd_bytes is spare. Without a lock.
   bool IsNearFull() const;
-  // Bytes of dram_bytes that the log wants to find free. Without a lock.
+  // The bytes of dram_bytes that the log needs free. Without a lock.
   uint64_t slack_bytes() const { return segments_.figures().slack_bytes(); }
-  // How many bytes of rows, in memory or not, are too many where a class forgets. Without a lock.
+  // The bytes of rows, in memory or not, to forget where a class forgets. Without a lock.
   uint64_t BytesToForget() const { return segments_.figures().bytes_to_forget(); }
-  // Why rows may have been refused.
+  // The reason why rows may have been refused.
   std::string RefusalReason() const;
   LogSpace Report() const;
 

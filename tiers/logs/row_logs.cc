@@ -58,7 +58,7 @@ void RowLogs::AppendToPmem(std::span<const RowToLog> rows, std::span<Location> h
   if (!MayTake(*pmem())) return;
   const uint64_t dead_segments = pmem()->counters().dead_segments;
   const Status status = pmem()->appender().AppendAll(LogStream::kUser, rows, homes, count);
-  // What PMem does not take, for whatever reason, the SSD does.
+  // The SSD takes the rows that PMem does not take, for whatever reason.
   if (!status.ok()) pmem_full_at_.store(dead_segments + 1, std::memory_order_relaxed);
   ReleaseReservations(rows.first(*count));
 }

@@ -1,4 +1,4 @@
-// Where a row is: 16-byte units from the start of its tier, and which tier.
+// The place of a row: its tier, and 16-byte units from the start of the tier.
 //
 //   | tier 2 | units 38 |    38 bits of units are 4 TiB
 #ifndef EMBANK_TIERS_ROW_LOCATION_H_

@@ -34,7 +34,7 @@ const std::byte* VectorOf(const VectorCopy& copy) {
   return reinterpret_cast<const std::byte*>(copy.row.header) + RowLayout::kVectorOffsetBytes;
 }
 
-// What may be torn goes into the image, if there is one.
+// Copies go into the image first, if there is one, because they may be torn.
 [[gnu::noinline]] uint32_t CopyByImage(std::span<const VectorCopy> copies, uint32_t bytes,
                                        std::byte* image) {
   uint32_t stood = 0;
@@ -69,7 +69,7 @@ uint32_t CopyVectors(std::span<const VectorCopy> copies, uint32_t bytes, std::by
 
 namespace {
 
-// A line in one register, or in two or four, whatever the machine has.
+// A line in one, two or four registers, as the machine has them.
 constexpr size_t kLineBytes = 64;
 using Line = uint64_t __attribute__((vector_size(kLineBytes)));
 static_assert(kHeldBytesMax == 8 * kLineBytes, "the cases of CopyVectors hold so many lines");
@@ -82,7 +82,7 @@ EMBANK_INLINE void CopyLine(const std::byte* from, std::byte* to) {
   std::memcpy(to, &line, sizeof line);
 }
 
-// Of a size known to the compiler: no loop is left.
+// The compiler knows the size, so that no loop is left.
 template <uint32_t lines>
 EMBANK_INLINE void CopyLines(const std::byte* from, std::byte* to) {
 #pragma GCC unroll 8
@@ -124,7 +124,7 @@ EMBANK_INLINE uint32_t CopyHeld(std::span<const VectorCopy> copies, uint32_t byt
   const size_t last = bytes - kPieceBytes;
   uint32_t stood = 0;
   for (size_t k = 0; k < copies.size(); ++k) {
-    // One of its own: what is written below might be a part of it.
+    // A local copy: the compiler must assume that the writes below change the original.
     const VectorCopy copy = copies[k];
     if (copy.row.header == nullptr) continue;
     const std::byte* const from = VectorOf(copy);
@@ -145,7 +145,7 @@ EMBANK_INLINE uint32_t CopyHeld(std::span<const VectorCopy> copies, uint32_t byt
   return stood;
 }
 
-// Less than a word; the row has all of it.
+// The rest is less than a word; the row has the whole word.
 uint32_t CopyHeldBytes(std::span<const VectorCopy> copies, uint32_t bytes) {
   uint32_t stood = 0;
   for (size_t k = 0; k < copies.size(); ++k) {

@@ -1,7 +1,6 @@
-// Copies between rows, which other threads may read or write meanwhile, and memory of one thread.
-// A copy may be torn: versions tell (tiers/row/row_header.h), and then nothing of it is used. So
-// rows are read by the widest instructions there are; under ThreadSanitizer in relaxed atomic
-// words.
+// Copies between rows, which other threads may read or write meanwhile, and memory of one thread. A
+// copy may be torn; versions tell (tiers/row/row_header.h), and then nothing of it is used. So rows
+// are read by the widest instructions; under ThreadSanitizer in relaxed atomic words.
 #ifndef EMBANK_TIERS_ROW_ROW_COPY_H_
 #define EMBANK_TIERS_ROW_ROW_COPY_H_
 
@@ -29,14 +28,14 @@ inline void StoreRowWord(std::byte* to, uint64_t word) {
 // further than the last word.
 void CopyFromRow(const std::byte* from, uint32_t bytes, std::byte* to);
 
-// A row as it stood when a reader came to it, by way of an index entry.
+// A row as it was when a reader came to it by way of an index entry.
 struct RowWatch {
   RowHeader* header;  // nullptr: none
   RowMark mark;
   const std::atomic<uint64_t>* entry;
   uint64_t entry_seen;
 
-  // Whether all that was read of the row until now is the row's.
+  // Whether everything that was read of the row so far belongs to the row.
   bool IsCurrent() const {
     AcquireFence();
     return LoadIdentity(header) == mark.identity &&
@@ -44,23 +43,23 @@ struct RowWatch {
   }
 };
 
-// Where a row's vector goes, which needs no alignment.
+// The destination of a row's vector, which needs no alignment.
 struct VectorCopy {
   RowWatch row;
   std::byte* to;
 };
-// At most so many at a time.
+// The most rows of one call.
 inline constexpr size_t kVectorCopiesMax = 32;
 
-// Copies the vectors, of `bytes` each, of the rows that there are, and returns whose rows stood
-// when all bytes were read: a bit each. Where one did not, `to` is as it was. More than
+// Copies the vectors, of `bytes` each. Returns a bit for each row that stayed current until all
+// bytes were read. The destination `to` of any other row is unchanged. Vectors of more than
 // kHeldBytesMax go by way of `image`, which has space for them; nullptr: then `to` may be
 // overwritten in vain.
 inline constexpr uint32_t kHeldBytesMax = 512;
 uint32_t CopyVectors(std::span<const VectorCopy> copies, uint32_t bytes, std::byte* image);
 
-// Copies `bytes` from `from` to a row's word-aligned `to`, in relaxed atomic words; writes the last
-// one whole.
+// Copies `bytes` from `from` to a row's word-aligned `to`, in relaxed atomic words. Writes the last
+// word whole.
 void CopyToRow(const std::byte* from, uint32_t bytes, std::byte* to);
 
 }  // namespace embank

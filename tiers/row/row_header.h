@@ -4,13 +4,13 @@
 //         | key 64 | version 20 | table 12 | flags 4 | heat 20 | heat epoch 8 | vector, state ...
 //                    (bits 12..31, 0..11)    (bits 0..3, 4..23, 24..31)
 //
-// The version is odd while the row is written, and grows with every write: readers copy without a
-// lock and look at it before and after. It wraps after 2^19 writes: a reader would have to stand
-// still in one row's copy for exactly so many writes of that row, or a multiple.
+// The version is odd while the row is written, and grows with every write. Readers copy without a
+// lock and look at it before and after. It wraps after 2^19 writes: a reader would have to pause in
+// one row's copy for exactly so many writes of that row, or a multiple.
 //
-// Heat (docs/arithmetic.md) halves with every epoch of its store; it is brought up to date when it
-// is read or touched. Epochs are compared in 8 bits: every row must be touched or renewed
-// (HeatClock) at least once in 127 epochs.
+// Heat (docs/arithmetic.md) halves with every epoch of its store; a read or a touch ages it. Epochs
+// are compared in 8 bits: every row must be touched or renewed (HeatClock) at least once in 127
+// epochs.
 #ifndef EMBANK_TIERS_ROW_ROW_HEADER_H_
 #define EMBANK_TIERS_ROW_ROW_HEADER_H_
 
@@ -27,7 +27,7 @@ namespace embank {
 using TableId = uint16_t;
 inline constexpr uint32_t kTableBits = 12;
 inline constexpr uint32_t kTablesMax = (1u << kTableBits) - 1;  // 4,095: ids 0 .. 4,094
-inline constexpr TableId kNoTable = kTablesMax;                 // of a row that was erased
+inline constexpr TableId kNoTable = kTablesMax;                 // the id in a row that was erased
 
 inline constexpr uint32_t kHeatBits = 20;
 inline constexpr uint32_t kHeatMax = (1u << kHeatBits) - 1;
@@ -48,7 +48,7 @@ constexpr TableId TableOf(uint32_t identity) {
   return static_cast<TableId>(identity & ((1u << kTableBits) - 1));
 }
 constexpr bool IsBeingWritten(uint32_t identity) { return (identity & kVersionStep) != 0; }
-// Of the table, and not being written: both in one comparison.
+// True if the row is the table's and is not being written: both in one comparison.
 constexpr bool IsWholeRowOf(TableId table, uint32_t identity) {
   return (identity & (2 * kVersionStep - 1)) == table;
 }
@@ -62,8 +62,8 @@ inline Key LoadKey(const RowHeader* header) {
   return std::atomic_ref(*word).load(std::memory_order_relaxed);
 }
 
-// Identity and usage as they stood together. They are one aligned word of 64 bits, of which writers
-// write halves; the processors keep both sizes apart and in order.
+// Identity and usage at one moment. They are one aligned word of 64 bits, of which writers write
+// halves. Processors keep accesses of both sizes apart and in order.
 struct RowMark {
   uint32_t identity;
   uint32_t usage;
@@ -83,8 +83,8 @@ inline RowMark LoadMark(const RowHeader* header) {
 }
 
 // A writer, under its shard's lock, brackets its words with these two. BeginRowWrite makes the
-// version odd and returns the identity as it was; EndRowWrite makes it even again, of `table`.
-// Versions go on when a slot is used again, so that a reader sees that the row has changed.
+// version odd and returns the identity from before; EndRowWrite makes it even again, for `table`.
+// Versions continue when a slot is used again, so that a reader sees that the row has changed.
 inline uint32_t BeginRowWrite(RowHeader* header) {
   std::atomic_ref word(header->identity);
   const uint32_t identity = word.load(std::memory_order_relaxed);
@@ -98,20 +98,20 @@ inline void EndRowWrite(RowHeader* header, uint32_t identity, TableId table) {
       .store((version & ~((1u << kTableBits) - 1)) | table, std::memory_order_release);
 }
 
-// Makes an erased row nobody's, before its slot is given back.
+// Makes an erased row unreadable for all tables, before its slot is given back.
 inline void RetireRow(RowHeader* header) { EndRowWrite(header, BeginRowWrite(header), kNoTable); }
 
 constexpr uint32_t PackUsage(uint32_t flags, uint32_t heat, HeatEpoch epoch) {
   return flags | (heat << 4) | (static_cast<uint32_t>(epoch) << 24);
 }
-// The row was looked up since its eviction order asked.
+// The row was looked up since its eviction order last looked.
 inline constexpr uint32_t kReferencedFlag = 1;
-// The row was looked up since its heat was last written to the log, or brought up with more.
+// The row was looked up since its heat was last written to the log, or promoted with more heat.
 inline constexpr uint32_t kGainedFlag = 2;
 constexpr uint32_t FlagsOf(uint32_t usage) { return usage & 0xFu; }
 
-// How many epochs after its stamp a usage word is read; 0 when the reader's epoch is older, because
-// another thread has moved on meanwhile.
+// The number of epochs from the stamp of a usage word to `now`; 0 when the reader's epoch is older,
+// because another thread has moved on meanwhile.
 constexpr uint32_t EpochsSince(uint32_t usage, HeatEpoch now) {
   const auto distance = static_cast<int8_t>(static_cast<uint8_t>(now - (usage >> 24)));
   return distance < 0 ? 0u : static_cast<uint32_t>(distance);
@@ -125,7 +125,7 @@ constexpr uint32_t HeatOf(uint32_t usage, HeatEpoch now) {
 
 // The usage word after `touches` lookups in epoch `now`.
 constexpr uint32_t TouchedUsage(uint32_t usage, HeatEpoch now, uint32_t touches) {
-  // Mostly the epoch is that of the last touch, and the heat far from its end.
+  // In the common case the epoch is that of the last touch, and the heat is far from its limit.
   const uint32_t stamped_heat = (usage >> 4) & kHeatMax;
   if (touches != 0) usage |= kReferencedFlag | kGainedFlag;
   if (usage >> 24 == now && touches <= kHeatMax - stamped_heat) return usage + (touches << 4);

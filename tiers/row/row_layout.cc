@@ -16,8 +16,8 @@ RowLayout MakeRowLayout(uint32_t dim, ValueType value_type, Optimizer optimizer)
   layout.state_offset_bytes =
       static_cast<uint32_t>(RoundUp(RowLayout::kVectorOffsetBytes + layout.vector_bytes, 4));
   const uint64_t bytes = layout.state_offset_bytes + layout.state_bytes();
-  // Whole cache lines where that wastes at most an eighth, so that a row touches no line for
-  // nothing.
+  // Rows are whole cache lines where that wastes at most an eighth, so that a row touches no line
+  // in vain.
   const uint64_t in_lines = RoundUp(bytes, 64);
   const bool lines_are_cheap = (in_lines - bytes) * 8 <= in_lines;
   layout.row_bytes = static_cast<uint32_t>(lines_are_cheap ? in_lines : RoundUp(bytes, 16));

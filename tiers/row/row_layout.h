@@ -1,4 +1,4 @@
-// The place of everything in a row: header, embedding vector, optimizer state, padding.
+// The layout of a row: header, embedding vector, optimizer state, padding.
 #ifndef EMBANK_TIERS_ROW_ROW_LAYOUT_H_
 #define EMBANK_TIERS_ROW_ROW_LAYOUT_H_
 
@@ -42,9 +42,9 @@ struct RowLayout {
   static constexpr uint32_t kVectorOffsetBytes = sizeof(RowHeader);
 
   uint32_t state_bytes() const { return state_floats * 4; }
-  // Vector and state, with what lies between.
+  // The bytes of vector and state, with the padding between them.
   uint32_t payload_bytes() const { return state_offset_bytes + state_bytes() - kVectorOffsetBytes; }
-  // Header and vector: what a lookup reads.
+  // The bytes of header and vector, which a lookup reads.
   uint32_t vector_end_bytes() const { return kVectorOffsetBytes + vector_bytes; }
 
   RowHeader* Header(std::byte* row) const { return reinterpret_cast<RowHeader*>(row); }

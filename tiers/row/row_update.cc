@@ -31,8 +31,8 @@ EMBANK_SIMD_CLONES void StepAllAdagrad(const UpdateRule& rule, uint32_t dim,
   for (uint32_t i = 0; i < dim; ++i) StepAdagrad(r, g[i], w[i], s[i]);
 }
 
-// Sum of squares in the fixed tree: lanes first, then halves folded onto each other. Of several
-// arrays that are one all but the last have whole rounds of lanes.
+// The sum of squares in the fixed tree: lanes first, then halves folded onto each other. A row may
+// come in several arrays; all but the last have whole rounds of lanes.
 struct SquareLanes {
   float lanes[kReductionLanes] = {};
 };
@@ -93,7 +93,7 @@ EMBANK_SIMD_CLONES void Narrow(ValueType type, uint32_t dim, const float* __rest
   }
 }
 
-// What a step takes of the whole row before the first element steps.
+// The values that a step takes from the whole row before the first element steps.
 struct RowScalars {
   AdamStep adam = {};
   float divisor = 0.0f;  // row-wise Adagrad

@@ -1,5 +1,5 @@
-// How a row is written that readers may look at meanwhile: between two steps of its version, which
-// tell them that what they copied is torn (tiers/row/row_header.h).
+// Writes of rows that readers may look at meanwhile. A write is between two steps of the version,
+// which tell readers that their copy is torn (tiers/row/row_header.h).
 #ifndef EMBANK_TIERS_ROW_ROW_WRITE_H_
 #define EMBANK_TIERS_ROW_ROW_WRITE_H_
 
@@ -13,10 +13,10 @@
 
 namespace embank {
 
-// Makes sure that the caller's bytes (at least one) are in memory before they are written to a row:
-// a page that came from a disk meanwhile would keep the row's readers waiting.
+// Makes sure that the caller's bytes (at least one) are in memory before they are written to a row.
+// A page that has to come from a disk would keep the row's readers waiting.
 inline void FaultIn(const std::byte* bytes, size_t count) {
-  // Atomic loads are not dropped.
+  // The compiler does not drop atomic loads.
   const auto look_at = [bytes](size_t i) {
     std::atomic_ref(const_cast<std::byte&>(bytes[i])).load(std::memory_order_relaxed);
   };
@@ -24,9 +24,9 @@ inline void FaultIn(const std::byte* bytes, size_t count) {
   look_at(count - 1);
 }
 
-// Calls change(image) for a row of `table` that the caller owns, under its shard's lock; the image
-// is laid out as the row is, and vector and state of it may be changed. It is the row itself, but
-// under ThreadSanitizer, which takes plain writes beside readers for a race, a copy.
+// Calls change(image) for a row of `table` that the caller owns, under its shard's lock. The image
+// has the layout of the row; the function may change its vector and state. The image is the row
+// itself. Under ThreadSanitizer, which takes plain writes beside readers for a race, it is a copy.
 template <typename Change>
 void ChangeRow(const RowLayout& layout, TableId table, std::byte* row, Change change) {
   RowHeader* const header = layout.Header(row);

@@ -21,7 +21,7 @@ struct UpdateRule {
   float initial_accumulator = 0.0f;
 };
 
-// Coupled weight decay, where it is not 0.
+// Adds coupled weight decay, if it is not 0.
 EMBANK_HOST_DEVICE inline float DecayedGradient(const UpdateRule& rule, float w, float g) {
   return g + rule.weight_decay * w;
 }
@@ -48,7 +48,7 @@ EMBANK_HOST_DEVICE inline void StepRowwiseAdagrad(const UpdateRule& rule, float 
   w = Stepped(w, rule.learning_rate * g, divisor);
 }
 
-// What Adam's bias corrections make of a row's step count.
+// The factors of Adam's bias corrections at a row's step count.
 struct AdamStep {
   float step_size;        // learning_rate / (1 - beta1^step)
   float root_correction;  // sqrt(1 - beta2^step)

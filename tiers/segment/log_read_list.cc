@@ -46,7 +46,7 @@ std::unique_ptr<LogReadList> LogReadList::Create(FileSystem* files, MemorySource
   try {
     auto list = std::make_unique<LogReadList>();
     list->memory_ = *std::move(memory);
-    // A block of its own, or its part of a run of neighbours.
+    // It has a block of its own, or a part of a run of neighbours.
     const size_t blocks = list->memory_.size_bytes() / kBlockBytes;
     list->items_.reserve(blocks * kItemsPerBlock);
     list->transfers_.reserve(blocks);

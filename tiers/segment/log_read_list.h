@@ -1,4 +1,4 @@
-// One list of reads from the log: where each record will be in memory, and the transfers that bring
+// One list of reads from the log: the places of the records in memory, and the transfers that read
 // them.
 #ifndef EMBANK_TIERS_SEGMENT_LOG_READ_LIST_H_
 #define EMBANK_TIERS_SEGMENT_LOG_READ_LIST_H_
@@ -17,32 +17,33 @@
 
 namespace embank {
 
-// Space for any record as it is read: whole blocks, aligned to them.
+// Space for any record as it is read: whole aligned blocks.
 inline constexpr uint64_t kRecordScratchBytes = RoundUp(kRecordBytesMax, kBlockBytes) + kBlockBytes;
 struct RecordScratch {
   alignas(kBlockBytes) std::byte bytes[kRecordScratchBytes];
 };
 
-// A record that is wanted.
+// A wanted record.
 struct LogReadItem {
   static constexpr uint32_t kNone = 0xFFFFFFFF;
   static constexpr uint32_t kMapped = kNone - 1;
   size_t i = 0;                       // the caller's number for it
-  const std::byte* record = nullptr;  // where it is or will be; nullptr: there is no such slot
+  const std::byte* record = nullptr;  // the record's place in memory, now or later; nullptr: there
+                                      // is no such slot
   RecordPlace place = {};
   uint32_t bytes = 0;
   // kNone: it is there, and whole. kMapped: it is there, and not verified yet.
   uint32_t transfer = kNone;
 };
 
-// Whether a transfer has brought the record; what went wrong on the way is tried again, for its
-// blocks alone. kDataLoss: it is damaged; else why it cannot be read.
+// Verifies a record that a transfer has read. After an error of the transfer it reads the record's
+// blocks again. kDataLoss: the record is damaged; else the status of the read.
 Status VerifyRecord(const LogReadItem& item, const Transfer& transfer);
 
-// Of a location where there is none: kDataLoss.
+// The status of a location without a record: kDataLoss.
 Status NoRecord();
 
-// A place to be read, and which of those that were asked for it is.
+// A place to read, and the number of its request.
 struct ReadOrder {
   uint64_t units;
   size_t i;
@@ -51,8 +52,8 @@ struct ReadOrder {
 // While an item is in the list its segment stays, so that no other record takes its place.
 class LogReadList {
  public:
-  // With space for `bytes` of records; nullptr: no memory. Nothing allocates afterwards. files,
-  // source and budget must outlive it.
+  // Makes a list with space for `bytes` of records; nullptr: no memory. Later calls allocate
+  // nothing. files, source and budget must outlive it.
   static std::unique_ptr<LogReadList> Create(FileSystem* files, MemorySource* source,
                                              MemoryBudget* budget, uint64_t bytes);
   LogReadList() = default;
@@ -60,9 +61,9 @@ class LogReadList {
   LogReadList(const LogReadList&) = delete;
   LogReadList& operator=(const LogReadList&) = delete;
 
-  // Forgets all items.
+  // Removes all items.
   void Clear();
-  // Whether one more such record fits, whatever way it is added.
+  // Whether one more such record fits, by any of the Add functions.
   bool HasSpaceFor(uint32_t record_bytes) const;
 
   // Adds an item: one that is not there, one that is copied now, one that stays where it is in a
@@ -79,7 +80,7 @@ class LogReadList {
 
   std::span<const LogReadItem> items() const { return items_; }
   std::span<Transfer> transfers() { return transfers_; }
-  // After the transfers: the item's record, verified. Statuses as VerifyRecord.
+  // Returns the item's record, verified, after the transfers. Statuses like VerifyRecord.
   Status Finish(const LogReadItem& item);
 
  private:

@@ -1,4 +1,4 @@
-// A segment of the log while a store is open: its file, what is in it, and which of it lives.
+// A segment of the log while a store is open: its file, its records, and which of them live.
 #ifndef EMBANK_TIERS_SEGMENT_LOG_SEGMENT_H_
 #define EMBANK_TIERS_SEGMENT_LOG_SEGMENT_H_
 
@@ -33,18 +33,18 @@ constexpr Location LocationInSegment(Tier tier, uint32_t index, uint64_t offset)
   return LocationIn(tier, uint64_t{index} << kSegmentUnitBits | offset / kLocationUnitBytes);
 }
 
-// Which rows of a segment a checkpoint has.
+// The rows of a segment that a checkpoint has.
 struct SegmentRows {
   SegmentHeader header;
   Tier tier = Tier::kSsd;  // of the log that has the segment
   uint32_t used_slots;
   std::vector<uint64_t> bits;  // one for each of them
-  // Whose the slots are, of a segment that has no footer yet; else empty.
+  // The owners of the slots, if the segment has no footer yet; else empty.
   std::vector<Key> keys;
   std::vector<TableId> tables;
 };
 
-// A file of the log. What is written to it once stays.
+// A file of the log. Bytes that are written to it never change.
 struct LogSegment {
   SegmentHeader header;
   SegmentGeometry geometry;
@@ -55,16 +55,16 @@ struct LogSegment {
   // Until the footer is written: keys, then tables, of the slots that are written or left out.
   AlignedBuffer slots;
   uint32_t used_slots = 0;
-  bool ended = false;     // takes no more
+  bool ended = false;     // takes no more records
   bool finished = false;  // its footer is written
   bool unsynced = true;
-  bool passed_over = false;  // by compaction: records of it are damaged
-  bool unread = false;       // by the device; compaction waits for the next checkpoint
+  bool passed_over = false;  // excluded from compaction: records of it are damaged
+  bool unread = false;       // not readable by the device; compaction waits for the next checkpoint
   ChargedWords bits;  // a bit per slot, twice: live rows, and those of a checkpoint under way
   uint32_t live_rows = 0;
   uint32_t frozen_rows = 0;
-  uint32_t frozen_for = 0;         // the checkpoint that the second bits are of
-  uint32_t newest_checkpoint = 0;  // a kept one that has rows of it; 0: none
+  uint32_t frozen_for = 0;         // the checkpoint of the second bits
+  uint32_t newest_checkpoint = 0;  // a kept checkpoint that has rows of it; 0: none
 
   Key* keys() const { return slots.As<Key>().data(); }
   TableId* tables() const { return reinterpret_cast<TableId*>(keys() + geometry.slots); }
@@ -77,7 +77,7 @@ struct LogSegment {
   uint64_t BitWords() const { return RoundUp(geometry.slots, 64) / 64; }
   uint64_t* live() const { return bits.data(); }
   uint64_t* frozen() const { return live() + BitWords(); }
-  // Tries twice: the same bytes at the same place cannot tear what the first try has written.
+  // Tries twice: writing the same bytes at the same place cannot tear bytes of the first try.
   Status Write(uint64_t offset, std::span<const std::byte> bytes) const {
     const Status status = file->Write(offset, bytes);
     return status.ok() ? status : file->Write(offset, bytes);
@@ -86,7 +86,7 @@ struct LogSegment {
     return LocationInSegment(tier, index, geometry.OffsetOf(slot));
   }
   bool IsLive(uint32_t slot) const { return (live()[slot / 64] >> (slot % 64) & 1) != 0; }
-  // False: it was so already.
+  // False: nothing has changed.
   bool SetLive(uint32_t slot, bool is_live) {
     uint64_t& word = live()[slot / 64];
     const uint64_t bit = uint64_t{1} << (slot % 64);
@@ -95,14 +95,14 @@ struct LogSegment {
     live_rows += is_live ? 1 : -1;
     return true;
   }
-  // What is live now is a checkpoint's, unless it has been told so before.
+  // Takes the live rows of this moment as those of a checkpoint, unless that was done before.
   void FreezeFor(uint32_t checkpoint) {
     if (frozen_for == checkpoint) return;
     std::memcpy(frozen(), live(), BitWords() * sizeof(uint64_t));
     frozen_rows = live_rows;
     frozen_for = checkpoint;
   }
-  // A row that is written later, and the frozen checkpoint's.
+  // Adds a row that was written later and belongs to the frozen checkpoint.
   void AddFrozen(uint32_t slot) {
     frozen()[slot / 64] |= uint64_t{1} << (slot % 64);
     ++frozen_rows;

@@ -168,7 +168,7 @@ StatusOr<SegmentFooter> DecodeSegmentFooter(const SegmentHeader& header,
   TrailerImage trailer;
   std::memcpy(&trailer, bytes.data() + bytes.size() - sizeof trailer, sizeof trailer);
   if (Seeded(SeededBug::kNoFooterIdentity)) trailer.segment_id = header.segment_id;
-  // The same bytes at another segment's place are whole, and not its own.
+  // The same bytes in another segment's place are whole, but do not belong to it.
   if (trailer.magic != kTrailerMagic || trailer.store_id != header.store_id ||
       trailer.segment_id != header.segment_id || trailer.slots > geometry.slots) {
     return Damaged("footer");

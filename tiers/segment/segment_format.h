@@ -3,8 +3,8 @@
 //   | header block | slot 0 | slot 1 | ... | slot n - 1 | (rest) | footer: keys, tables, trailer |
 //   0              4096                                          a multiple of 4096
 //
-// Slots follow each other without gaps: a record may lie across two blocks of the device, which one
-// read brings; padding each block would cost more bytes than that costs reads.
+// Slots follow each other without gaps. A record may lie across two blocks of the device, which one
+// read reads; padding each block would waste more bytes than that costs reads.
 #ifndef EMBANK_TIERS_SEGMENT_SEGMENT_FORMAT_H_
 #define EMBANK_TIERS_SEGMENT_SEGMENT_FORMAT_H_
 
@@ -23,7 +23,7 @@ namespace embank {
 inline constexpr uint32_t kSegmentFormatVersion = 1;
 inline constexpr uint64_t kSegmentBytesMax = uint64_t{1} << 26;
 
-// What a segment is; as its header block says.
+// The description of a segment in its header block.
 struct SegmentHeader {
   uint64_t store_id;
   uint64_t segment_id;
@@ -44,14 +44,15 @@ inline constexpr uint64_t kPmemSegmentIdMin = uint64_t{1} << 62;
 // Whether these are sizes that a writer may have chosen.
 bool IsSound(const SegmentHeader& header);
 
-// How many slots a segment has, and where. A pure function of two numbers of its header.
+// The number and offsets of a segment's slots. A pure function of two numbers of its header.
 struct SegmentGeometry {
   uint32_t record_bytes = 0;
   uint32_t slots = 0;
   uint64_t footer_offset = 0;
   uint64_t footer_bytes = 0;
 
-  // Of sizes that a header allows. No slots: a segment of that size does not hold one.
+  // The geometry of a segment with sizes that a header allows. No slots: a segment of that size
+  // does not hold one.
   static SegmentGeometry Of(uint32_t record_bytes, uint64_t segment_bytes);
 
   uint64_t OffsetOf(uint32_t slot) const { return kBlockBytes + uint64_t{slot} * record_bytes; }
@@ -63,40 +64,41 @@ struct SegmentGeometry {
   uint32_t SlotAt(uint64_t offset) const {
     return static_cast<uint32_t>((offset - kBlockBytes) / record_bytes);
   }
-  // The first slot that begins in a block after the one in which slot `used` - 1 ends: where
-  // writing goes on behind a block that must not be written again; maybe behind the last slot.
+  // Returns the first slot that begins in a block after the one in which slot `used` - 1 ends; it
+  // may be behind the last slot. Writing continues there if the block must not be written again.
   uint32_t SlotInFreshBlock(uint32_t used) const;
 };
 
 // Writes the header block; `block` has kBlockBytes.
 void EncodeSegmentHeader(const SegmentHeader& header, std::span<std::byte> block);
-// kDataLoss: damaged. kFailedPrecondition: of a newer format, with its version.
+// Decodes a header block. kDataLoss: it is damaged. kFailedPrecondition: it has a newer format; the
+// message names its version.
 StatusOr<SegmentHeader> DecodeSegmentHeader(std::span<const std::byte> block);
 
-// Whose records the slots were written for, in order; a slot that was left out has kNoTable.
+// The owners of the slots, in order; a slot that was left out has kNoTable.
 struct SegmentFooter {
   std::span<const Key> keys;
   std::span<const TableId> tables;
 };
 
-// Writes a footer of as many slots as the spans have (equally many, at most the geometry's; tables
-// up to kNoTable); `bytes` has footer_bytes. The header is one that can be written.
+// Writes a footer for as many slots as the spans have (equally many, at most the geometry's; tables
+// up to kNoTable). `bytes` has footer_bytes. The header is valid.
 void EncodeSegmentFooter(const SegmentHeader& header, const SegmentFooter& footer,
                          std::span<std::byte> bytes);
-// The footer of this segment in `bytes`, which are aligned to 8 and into which its spans look;
-// kDataLoss. The header is one that was decoded.
+// Decodes the footer of this segment in `bytes`, which are aligned to 8, and to which the result's
+// spans refer. kDataLoss. The header was decoded.
 StatusOr<SegmentFooter> DecodeSegmentFooter(const SegmentHeader& header,
                                             std::span<const std::byte> bytes);
 
-// Whose record a slot was written for.
+// The owner of a slot: the table and key of its record.
 struct SlotOwner {
   TableId table;
   Key key;
 };
 
-// As the footer of the segment in `file` says, which is read piece by piece into `buffer` (whole
-// blocks, aligned to one). kDataLoss: the footer is damaged, or says nothing of the slot; the
-// statuses of files. The header is one that was decoded.
+// Reads a slot's owner from the footer of the segment in `file`, piece by piece into `buffer`
+// (whole blocks, aligned to one). kDataLoss: the footer is damaged, or does not have the slot; the
+// statuses of files. The header was decoded.
 StatusOr<SlotOwner> ReadSlotOwner(const SegmentHeader& header, uint32_t slot, File* file,
                                   std::span<std::byte> buffer);
 

@@ -5,25 +5,25 @@
 namespace embank {
 namespace {
 
-// Of fewer segments nothing is said.
+// With fewer segments the pace is not adapted.
 constexpr double kSegmentsMin = 4;
-// Without a limit: where less lives, a moved row costs less than 1.6 writes.
+// Without a limit: with fewer living rows, a moved row costs less than 1.6 writes.
 constexpr double kLiveUnlimited = 0.6;
 constexpr double kGainUnlimited = 20;
-// Of what lives denser, more would be emptied and kept than comes free.
+// Emptying a segment with more living rows would take more space than it frees.
 constexpr double kLiveMax = 0.8;
-// Rows of half of ssd_bytes, evenly overwritten, are in 0.67 of it then, and 0.25 is emptied. To
-// begin later would leave no space for that.
+// Evenly overwritten rows of half of ssd_bytes are then in 0.67 of it, and 0.25 is emptied. A later
+// begin would leave no space for that.
 constexpr double kBeginMin = 0.55;
 constexpr double kBeginMax = 0.85;
-// A tenth more, and each change pays for one row.
+// At a tenth beyond it, each change pays for one row.
 constexpr double kGain = 10;
-// What of the log shall be spare when a checkpoint ends; in segments, of small logs.
+// The part of the log that should be spare when a checkpoint ends; for small logs in segments.
 constexpr double kSparePartMin = 0.04;
 constexpr double kSparePartMax = 0.08;
 constexpr double kSpareMin = 1;
 constexpr double kSpareMax = 2;
-// What is begun later shows when what was emptied before has come free: three intervals.
+// A later begin shows its effect when the segments emptied before have come free: three intervals.
 constexpr uint32_t kIntervalsMin = 4;
 constexpr double kLater = 0.005;
 constexpr double kEarlier = 0.01;

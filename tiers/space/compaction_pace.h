@@ -1,13 +1,13 @@
-// How many rows compaction moves while others change.
+// The pace of compaction: the number of rows that it moves while others change.
 //
 //   ssd_bytes:  | segments in which rows live | emptied, but kept | open ones, for a checkpoint |
 //   spare |
 //               0 ......................... begin
 //
-// An emptied segment takes its space until two checkpoints more have been made: the earlier rows
-// are moved, the more of the log is such segments, and the less is left to those in which rows live
-// (decision 0023). So compaction begins as late as the log's size allows, and does the more for
-// each change the further it is behind. Arithmetic alone; whoever has it guards it.
+// An emptied segment takes its space until two more checkpoints have been made. The earlier rows
+// are moved, the more of the log is such segments, and the less is left for living rows (decision
+// 0023). So compaction begins as late as the log's size allows, and does the more for each change
+// the further it is behind. Arithmetic only; the caller guards it.
 #ifndef EMBANK_TIERS_SPACE_COMPACTION_PACE_H_
 #define EMBANK_TIERS_SPACE_COMPACTION_PACE_H_
 
@@ -18,27 +18,29 @@ namespace embank {
 
 class CompactionPace {
  public:
-  // ssd_bytes == 0: no limit; then space is cheaper than writes, and only how much lives counts.
+  // ssd_bytes == 0: no limit; then space is cheaper than writes, and only the living part counts.
   CompactionPace(uint64_t ssd_bytes, uint64_t segment_bytes);
 
-  // Paces are in rows to be moved for so many rows that change.
+  // A pace is the number of rows to move for so many rows that change.
   static constexpr uint32_t kChangedRows = 256;
-  // Two for each: what has to be moved where 0.67 of every emptied segment lives.
+  // Two rows for each: enough where 0.67 of every emptied segment lives.
   static constexpr uint32_t kPaceMax = 2 * kChangedRows;
 
-  // Finished segments in which rows live have so many bytes more, or fewer; their rows.
+  // Adds to the bytes of finished segments with living rows, and to the bytes of these rows; both
+  // may be negative.
   void AddFinished(int64_t bytes, int64_t live_bytes);
-  // Segments that nobody has a claim to.
+  // Sets the number of segments that are neither used nor reserved.
   void SetSpare(int64_t segments);
-  // A segment was chosen to be emptied.
+  // Notes that a segment was chosen to be emptied.
   void NoteWork() { has_worked_ = true; }
-  // A checkpoint has ended; what only older ones have is free now. Where much was spare all the
-  // time since the last one, compaction may begin later; where little was, earlier.
+  // Notes the end of a checkpoint, which frees segments that only older ones have. If much was
+  // spare all the time since the last checkpoint, compaction may begin later; if little was,
+  // earlier.
   void EndInterval();
 
-  // 0: nothing is worth moving, or there is no space to move it to.
+  // 0: no row is worth moving, or there is no space to move it to.
   uint32_t pace() const;
-  // The part of ssd_bytes from which on there is something to do.
+  // Compaction begins when this part of ssd_bytes is used.
   double begin() const { return begin_; }
 
  private:

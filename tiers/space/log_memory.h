@@ -1,5 +1,5 @@
-// Memory that a log keeps for itself, so that rows that are dirty can always be written, however
-// full dram_bytes is of other things:
+// Memory that a log reserves for itself, so that dirty rows can always be written, however full
+// dram_bytes is:
 //
 //   owners of slots   10 bytes for each slot of a segment, while it is written. One segment of each
 //                     row class is reserved for, and one of the largest class for compaction.
@@ -7,7 +7,7 @@
 //   bits of slots     2 bits for each slot of a segment, while it is there. They are reserved for
 //                     the segments that the rows which are dirty now will need.
 //
-// Whatever else there is for them comes first. The caller guards it.
+// Other free memory is used first. The caller guards it.
 #ifndef EMBANK_TIERS_SPACE_LOG_MEMORY_H_
 #define EMBANK_TIERS_SPACE_LOG_MEMORY_H_
 
@@ -41,11 +41,12 @@ class LogMemory {
     return BitWords(geometry) * sizeof(uint64_t) + kSegmentFixedBytes;
   }
 
-  // Reserves what segments of one more row class need. kResourceExhausted: nothing was changed.
+  // Reserves memory for the segments of one more row class. kResourceExhausted: nothing was
+  // changed.
   Status AddClass(const SegmentGeometry& geometry);
-  // What AddClass charges for a class of this geometry beside others, all being smaller.
+  // The bytes that AddClass charges for a class of this geometry beside smaller ones.
   static uint64_t ClassBytesMax(const SegmentGeometry& geometry);
-  // What ReserveBits may charge for so many dirty rows more of one class.
+  // The bytes that ReserveBits may charge for so many more dirty rows of one class.
   static uint64_t BitBytesMax(const SegmentGeometry& geometry, uint64_t rows) {
     return (rows / geometry.slots + 2) * BitBytes(geometry) + kBitsStepBytes;
   }
@@ -55,15 +56,15 @@ class LogMemory {
   StatusOr<AlignedBuffer> Footer(const SegmentGeometry& geometry);
   StatusOr<ChargedWords> Bits(LogStream stream, const SegmentGeometry& geometry);
 
-  // Reserves so many bytes for bits, instead of what was reserved. False: that is more, and there
-  // is no memory; nothing was changed.
+  // Reserves so many bytes for bits, instead of the former reservation. False: that is more, and
+  // there is no memory; nothing was changed.
   bool ReserveBits(uint64_t bytes);
 
   uint64_t reserved_bit_bytes() const { return bits_bytes_; }
   uint64_t largest_footer_bytes() const { return largest_footer_bytes_; }
 
  private:
-  // Steps in which bits are reserved: the budget is shared by all threads.
+  // Bits are reserved in steps of so many bytes, because all threads share the budget.
   static constexpr uint64_t kBitsStepBytes = uint64_t{16} << 10;
 
   StatusOr<AlignedBuffer> Allocate(MemoryBudget* first, MemoryBudget* then, uint64_t bytes);

@@ -1,5 +1,5 @@
 // The figures of a log's accounts that any thread reads without the log's lock. The ledger
-// (space_ledger.h) writes them under that lock; a reader may see those of a moment ago.
+// (space_ledger.h) writes them under that lock; a reader may see slightly older ones.
 #ifndef EMBANK_TIERS_SPACE_SPACE_FIGURES_H_
 #define EMBANK_TIERS_SPACE_SPACE_FIGURES_H_
 
@@ -10,13 +10,14 @@ namespace embank {
 
 class SpaceFigures {
  public:
-  // Whole segments that nobody has a claim to; negative: some of what is reserved is missing.
+  // Whole segments that are neither used nor reserved; negative: a part of the reservation is
+  // missing.
   int64_t spare_segments() const { return spare_segments_.load(std::memory_order_relaxed); }
-  // How many bytes of rows, in memory or not, are too many where a class forgets.
+  // The bytes of rows, in memory or not, to forget where a class forgets.
   uint64_t bytes_to_forget() const { return bytes_to_forget_.load(std::memory_order_relaxed); }
-  // Rows to be moved for each CompactionPace::kChangedRows that change.
+  // The rows to move for each CompactionPace::kChangedRows rows that change.
   uint32_t pace() const { return pace_.load(std::memory_order_relaxed); }
-  // Bytes of dram_bytes that the log wants to find free.
+  // The bytes of dram_bytes that the log needs free.
   uint64_t slack_bytes() const { return slack_bytes_.load(std::memory_order_relaxed); }
 
   // For the ledger alone.
@@ -26,7 +27,7 @@ class SpaceFigures {
   void set_slack_bytes(uint64_t bytes) { Set(&slack_bytes_, bytes); }
 
  private:
-  // Figures that stay as they are leave the line in the readers' caches.
+  // A figure that does not change is not written, so that its line stays in the readers' caches.
   template <typename T>
   static void Set(std::atomic<T>* figure, T value) {
     if (value != figure->load(std::memory_order_relaxed)) {

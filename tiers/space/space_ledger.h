@@ -1,5 +1,5 @@
-// The ledger of a log: every change of its space, of its memory and of compaction's pace is entered
-// here once, and the figures that others read without a lock follow.
+// The ledger of a log. Every change of its space, of its memory and of compaction's pace is entered
+// here once. The figures that others read without a lock follow.
 //
 //   rows become dirty -> Reserve ...... UseReservation <- a record of one is written
 //   rows stay clean   -> Release        SetOpenSlots   <- a segment gives and loses slots
@@ -25,39 +25,42 @@ class SpaceLedger {
   SpaceLedger(MemorySource* source, MemoryBudget* budget, uint64_t ssd_bytes,
               uint64_t segment_bytes, SpaceFigures* figures);
 
-  // Rows of a class may be dirty from now on; without `is_written` the log writes none of them.
-  // kResourceExhausted: the budget has no memory for its segments; nothing was changed.
-  // std::bad_alloc leaves it.
+  // Lets rows of a class be dirty; without `is_written` the log writes none of them.
+  // kResourceExhausted: the budget has no memory for its segments; nothing was changed. Throws
+  // std::bad_alloc.
   Status AddClass(uint32_t row_class, uint32_t record_bytes, bool forgets, bool is_written);
 
   // Rows of classes that forget are too many beyond so many bytes of rows.
   void LimitRows(uint64_t bytes) { quota_.LimitRows(bytes); }
 
   // Reserves space and memory for the records of so many rows, which quota() admits; returns how
-  // many rows that is: all or none. `must`: space is reserved whatever the memory.
+  // many: all or none. `must`: reserves the space even without the memory.
   uint64_t Reserve(uint32_t row_class, uint64_t rows, bool must);
-  // So many rows are not dirty any more, without having been written.
+  // Releases the reservation of so many rows that were not written.
   void Release(uint32_t row_class, uint64_t rows);
-  // The record of a dirty row is written. The figures follow with the next SetOpenSlots.
+  // Uses the reservation of a dirty row whose record is written. The figures follow with the next
+  // SetOpenSlots.
   void UseReservation(uint32_t row_class) { quota_.AddDirty(row_class, -1); }
-  // Keeps so many bytes for manifests and heat. The figures follow with Publish.
+  // Reserves so many bytes for manifests and heat. The figures follow with Publish.
   void ReserveMetadata(uint64_t bytes) { quota_.ReserveMetadata(bytes); }
 
-  // The open segment to which dirty rows of a class go has so many free slots.
+  // Sets the number of free slots in the open segment for dirty rows of a class.
   void SetOpenSlots(uint32_t row_class, uint64_t slots);
-  // Segments take so many bytes more, or fewer.
+  // Adds to the bytes of segments; may be negative.
   void AddTaken(int64_t bytes);
-  // Records in which rows live have so many bytes more, or fewer.
+  // Adds to the bytes of living records; may be negative.
   void AddLive(int64_t bytes);
-  // Finished segments in which rows live have so many bytes more, or fewer; their rows.
+  // Adds to the bytes of finished segments with living rows, and to the bytes of these rows; both
+  // may be negative.
   void AddFinished(int64_t bytes, int64_t live_bytes);
-  // A segment was chosen to be emptied for the pace; a checkpoint has ended (CompactionPace).
+  // Notes that a segment was chosen to be emptied for the pace; that a checkpoint has ended
+  // (CompactionPace).
   void NoteWork() { pace_.NoteWork(); }
   void EndInterval();
 
-  // A segment that was to take reserved bits was not made: reserves them again, if there is memory.
+  // Reserves bits again for a segment that was not made after all, if there is memory.
   void RestoreBits() { static_cast<void>(memory_.ReserveBits(quota_.needed_bit_bytes())); }
-  // Brings the figures up to date.
+  // Writes the figures.
   void Publish();
 
   const LogQuota& quota() const { return quota_; }
