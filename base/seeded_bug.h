@@ -50,6 +50,7 @@ enum class SeededBug {
   kStalePmemRecord,      // a row of PMem that is written anew keeps its former place
   kMediumNotInManifest,  // a manifest says of all segments that they are on the SSD
   kNoCompactionDebt,     // changes of rows leave compaction's debt unpaid
+  kTouchLost,            // a lookup does not touch one row of each shard in the order of LRU
   kCount,
 };
 

@@ -43,7 +43,7 @@ Status ToStatus(embank_status status);
 // Opens a store and its table: a new table of MakeTableOptions(shape) with a policy, or the
 // existing one.
 StatusOr<CStore> OpenCStore(const embank_store_options& options, const TableShape& shape,
-                            int32_t eviction = EMBANK_EVICT_LRU);
+                            int32_t eviction = EMBANK_EVICT_CLOCK);
 // Opens a store in memory without a budget and creates the table of MakeTableOptions(shape) in it.
 StatusOr<CStore> OpenCStore(const TableShape& shape, uint64_t seed, uint32_t worker_threads);
 

@@ -29,7 +29,7 @@ class EmbankSsdEngine final : public SsdEngine {
     }
     options.worker_threads = worker_threads;
     options.seed = config_.seed;
-    const int32_t eviction = kind_ == EmbankSsdKind::kLfu ? EMBANK_EVICT_LFU : EMBANK_EVICT_LRU;
+    const int32_t eviction = kind_ == EmbankSsdKind::kLfu ? EMBANK_EVICT_LFU : EMBANK_EVICT_CLOCK;
     EMBANK_ASSIGN_OR_RETURN(store_, OpenCStore(options, config_.shape, eviction));
     return OkStatus();
   }
@@ -135,7 +135,7 @@ class EmbankSsdEngine final : public SsdEngine {
 }  // namespace
 
 std::optional<EmbankSsdKind> EmbankSsdKindOf(const std::string& engine) {
-  if (engine == "embank") return EmbankSsdKind::kLru;
+  if (engine == "embank") return EmbankSsdKind::kClock;
   if (engine == "embank-lfu") return EmbankSsdKind::kLfu;
   if (engine == "embank-memory") return EmbankSsdKind::kMemory;
   return std::nullopt;

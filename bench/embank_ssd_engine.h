@@ -11,9 +11,9 @@
 
 namespace embank {
 
-// The kind of Embank's store. Rows leave memory by LRU, which is the default, or by LFU; or none
+// The kind of Embank's store. Rows leave memory by CLOCK, which is the default, or by LFU; or none
 // leaves, in a store without a path, which shows the costs of a store whose rows all fit.
-enum class EmbankSsdKind { kLru, kLfu, kMemory };
+enum class EmbankSsdKind { kClock, kLfu, kMemory };
 
 // The kind of an engine's name; nothing: it is another engine.
 std::optional<EmbankSsdKind> EmbankSsdKindOf(const std::string& engine);

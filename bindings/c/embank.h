@@ -111,9 +111,10 @@ enum { EMBANK_INIT_ZERO = 0,
        EMBANK_INIT_NORMAL = 3 };  /* mean init_a, standard deviation init_b */
 /* The order in which rows of a table leave DRAM: to the log, or for good in a table that forgets
  * (EMBANK_FULL_FORGET) without a path. */
-enum { EMBANK_EVICT_LRU = 0,    /* least recently used first; approximated by CLOCK */
-       EMBANK_EVICT_CLOCK = 1,  /* CLOCK: a row that was looked up since the hand last
-                                 * passed it gets a second chance */
+enum { EMBANK_EVICT_LRU = 0,    /* least recently used first, exactly, in each of the index's 64
+                                 * shards; lookups lock a shard to note their rows */
+       EMBANK_EVICT_CLOCK = 1,  /* default: a row that was looked up since the hand last passed it
+                                 * gets a second chance; lookups take no lock */
        EMBANK_EVICT_LFU = 2 };  /* least heat first, in powers of two */
 /* The answer of a table to a new row when there is no space for it.
  * A table that forgets without a path erases the coldest row of the same shard of the index.
@@ -177,7 +178,7 @@ typedef struct embank_table_options {
   float initial_accumulator; /* of a new row: s of Adagrad, n of FTRL; finite, >= 0. Default 0 */
   int32_t initializer;      /* EMBANK_INIT_*; default ZERO */
   float init_a, init_b;     /* see EMBANK_INIT_*; finite. Defaults 0 */
-  int32_t eviction;         /* EMBANK_EVICT_*; default LRU */
+  int32_t eviction;         /* EMBANK_EVICT_*; default CLOCK */
   uint32_t admission_count; /* 0 or 1: the first lookup creates a row. More: not built yet */
   int32_t on_full;          /* EMBANK_FULL_*; default REFUSE */
 } embank_table_options;
@@ -283,8 +284,8 @@ EMBANK_API void embank_table_options_init(embank_table_options *options, uint32_
 /* [setup] Creates an empty table and returns its handle in *table. name: 1 to 255 bytes of UTF-8
  * without '/' and newline. A store has at most 4095 tables.
  *
- * Tables share slots in memory if their rows have the same size, the same eviction (LRU counts as
- * CLOCK) and the same on_full: a row of one can take the place of a row of another. All other
+ * Tables share slots in memory if their rows have the same size, the same eviction and the same
+ * on_full: a row of one can take the place of a row of another. All other
  * tables exchange memory in pages of 2 MiB:
  *   - with a path, pages move from tables whose rows stay in memory long to tables whose rows are
  *     evicted soon;

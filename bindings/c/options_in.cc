@@ -175,6 +175,7 @@ embank_table_options DefaultTableOptions() {
   options.epsilon = rule.epsilon;
   options.weight_decay = rule.weight_decay;
   options.initial_accumulator = rule.initial_accumulator;
+  options.eviction = EMBANK_EVICT_CLOCK;
   return options;
 }
 

@@ -12,10 +12,8 @@ namespace {
 
 // One thread finishes a smaller batch sooner than another one wakes up: 8,192 rows take half a
 // millisecond, waking a thread up to 50 us.
-constexpr size_t kParallelKeysMin = 8192;
-
-// One thread takes so many positions at once: a quarter of the smallest batch that is shared.
-constexpr size_t kPartKeys = 2048;
+constexpr size_t kParallelKeysMin = 4 * Batch::kPartKeys;
+static_assert(kParallelKeysMin == 8192);
 
 }  // namespace
 

@@ -43,11 +43,14 @@ class Batch {
   Table& table() const { return *table_; }
   KeySpan keys() const { return keys_; }
 
+  // Positions that one thread takes at once: a quarter of the smallest batch that is shared.
+  static constexpr size_t kPartKeys = 2048;
+
   // Runs body(task) for 0 .. tasks - 1; on several threads when `keys` (of this batch or of a part
   // of it) are many.
   void Share(size_t keys, uint32_t tasks, FunctionRef<void(uint32_t)> body) const;
 
-  // Calls body(begin, end) for parts of the positions, as Share does.
+  // Calls body(begin, end) for parts of at most kPartKeys positions, as Share does.
   void ForEachPart(FunctionRef<void(uint32_t, uint32_t)> body) const;
 
   // Sets the outcome of a position, in the caller's own tally.

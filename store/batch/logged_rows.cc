@@ -2,6 +2,7 @@
 
 #include "base/seeded_bug.h"
 #include "base/status_macros.h"
+#include "store/batch/recency.h"
 #include "store/batch/row_group.h"
 #include "store/batch/row_memory.h"
 #include "store/placement/row_mover.h"
@@ -78,6 +79,7 @@ void LoggedRows::Part::Promote(const RowId& id, Location from, std::span<const s
     auto* const header =
         reinterpret_cast<RowHeader*>(batch_.table().parts().tier->Row(match.location()));
     TouchHeat(header, LoadMark(header), batch_.table().parts().heat_clock->now(), use.touches);
+    if (use.touches > 0) TouchOrder(batch_.table(), shard, match.location());
   }
 }
 
@@ -87,6 +89,7 @@ void LoggedRows::Part::ReadAlone(const RowId& id, uint32_t position, LoggedRowUs
   const Table& table = batch_.table();
   LogRows& log_rows = table.mover()->log_rows();
   BorrowedRowMemory memory(table.parts().read_memory);
+  KeyIndex::Shard* const shard = table.parts().index->shard(KeyIndex::ShardOf(id.hash));
   const auto tell = [&](const FoundRow& found) {
     if (found.outcome != Outcome::kFound) return visit(position, {found.outcome, nullptr, 0});
     const Location location = found.match.location();
@@ -95,13 +98,13 @@ void LoggedRows::Part::ReadAlone(const RowId& id, uint32_t position, LoggedRowUs
       RowHeader* const header = table.layout().Header(row);
       const HeatEpoch now = table.parts().heat_clock->now();
       TouchHeat(header, LoadMark(header), now, use.touches);
+      if (use.touches > 0) TouchOrder(table, shard, location);
       return visit(position, {Outcome::kFound, row, HeatOf(LoadMark(header).usage, now)});
     }
     log_rows.Touch(id.hash, found.record, use.touches);
     const uint32_t heat = use.tells_heat ? log_rows.HeatOfRecord(id.hash, found.record) : 0;
     visit(position, {Outcome::kFound, RowIn(found.record), heat});
   };
-  KeyIndex::Shard* const shard = table.parts().index->shard(KeyIndex::ShardOf(id.hash));
   log_rows.Find(shard, id, &memory.get()->record, tell);
 }
 

@@ -5,12 +5,15 @@
 #include <cstring>
 #include <optional>
 
+#include "base/check.h"
 #include "base/memory/scratch.h"
+#include "base/seeded_bug.h"
 #include "base/status_macros.h"
 #include "store/batch/batch.h"
 #include "store/batch/deferred_rows.h"
 #include "store/batch/logged_rows.h"
 #include "store/batch/new_rows.h"
+#include "store/batch/recency.h"
 #include "store/batch/row_for_update.h"
 #include "store/batch/row_group.h"
 #include "store/batch/write_scope.h"
@@ -89,6 +92,98 @@ class HeatTouches {
   std::array<uint32_t, 64> positions_;
 };
 
+// Rows whose links are on their way to the cache at once.
+constexpr size_t kTouchedAtOnce = 64;
+
+// The positions of one part of a batch that found their rows in memory. It touches these rows
+// together: one lock for each shard and part, and within a shard in the order of the positions.
+class RecentUses {
+ public:
+  // The part begins at position `begin`. `orders` is that of OrdersToTouch.
+  RecentUses(const Batch& batch, uint32_t begin, SlotOrders* orders)
+      : batch_(batch), begin_(begin), orders_(*orders) {}
+  RecentUses(const RecentUses&) = delete;
+  RecentUses& operator=(const RecentUses&) = delete;
+
+  // The rows of `count` positions were found. At most Batch::kPartKeys in all, in rising order.
+  void Add(uint32_t position, size_t count) {
+    for (size_t i = 0; i < count; ++i) {
+      found_[count_++] = static_cast<uint16_t>(position - begin_ + i);
+    }
+  }
+  // Touches the rows that are still in memory. Takes locks of shards; inside no EpochTable::Guard.
+  void Touch();
+
+ private:
+  static_assert(Batch::kPartKeys <= uint32_t{1} << 16);
+
+  Key KeyOf(uint16_t offset) const { return batch_.keys()[begin_ + offset]; }
+  void TouchShard(KeyIndex::Shard* shard, std::span<const uint16_t> offsets)
+      EMBANK_LOCKS_EXCLUDED(shard->mutex);
+
+  const Batch& batch_;
+  const uint32_t begin_;
+  SlotOrders& orders_;
+  size_t count_ = 0;
+  std::array<uint16_t, Batch::kPartKeys> found_;  // positions, from begin_ on
+};
+
+void RecentUses::Touch() {
+  EMBANK_CHECK(count_ <= found_.size());
+  if (count_ == 0) return;
+  const Table& table = batch_.table();
+  const auto shard_of = [&](uint16_t offset) {
+    return KeyIndex::ShardOf(table.HashOf(KeyOf(offset)));
+  };
+  const std::span<const uint16_t> found = std::span(found_).first(count_);
+  std::array<uint32_t, KeyIndex::kShardCount> ends{};
+  for (const uint16_t offset : found) ++ends[shard_of(offset)];
+  uint32_t begin = 0;
+  for (uint32_t& end : ends) {
+    begin += end;
+    end = begin - end;  // where the shard's begin, until all are in their places
+  }
+  EMBANK_CHECK(begin == count_);
+  std::array<uint16_t, Batch::kPartKeys> by_shard;
+  for (const uint16_t offset : found) by_shard[ends[shard_of(offset)]++] = offset;
+  // From the first position's shard on: batches that run at once do not follow each other from lock
+  // to lock.
+  const uint32_t first = shard_of(found.front());
+  for (uint32_t i = 0; i < KeyIndex::kShardCount; ++i) {
+    const uint32_t number = (first + i) % KeyIndex::kShardCount;
+    const uint32_t shard_begin = number == 0 ? 0 : ends[number - 1];
+    if (shard_begin == ends[number]) continue;
+    TouchShard(table.parts().index->shard(number),
+               std::span(by_shard).subspan(shard_begin, ends[number] - shard_begin));
+  }
+  count_ = 0;
+}
+
+// The rows may have moved since they were read, so that they are found anew; their buckets and
+// headers are still in the cache.
+void RecentUses::TouchShard(KeyIndex::Shard* shard, std::span<const uint16_t> offsets) {
+  const Table& table = batch_.table();
+  SlotOrders::Order& order = orders_.Of(shard);
+  std::array<uint32_t, kTouchedAtOnce> slots;
+  MutexLock lock(&shard->mutex);
+  for (size_t begin = 0; begin < offsets.size(); begin += kTouchedAtOnce) {
+    const auto some = offsets.subspan(begin, std::min(kTouchedAtOnce, offsets.size() - begin));
+    size_t count = 0;
+    ForEachGuess<IndexUse::kRead>(
+        table, sizeof(RowHeader), some.size(),
+        [&](size_t i) { return table.HashOf(KeyOf(some[i])); },
+        [&](size_t i, KeyHash hash, const Match& guess) {
+          const Match match = table.parts().index->Confirm(guess, table.IdOf(KeyOf(some[i]), hash));
+          if (!match.any() || match.location().IsInLog()) return;
+          const uint32_t slot = orders_.notes().NumberOf(match.location());
+          __builtin_prefetch(&orders_.Links(slot), 1);
+          slots[count++] = slot;
+        });
+    for (size_t i = 0; i < count; ++i) order.PrefetchTouch(slots[i]);
+    for (size_t i = Seeded(SeededBug::kTouchLost) ? 1 : 0; i < count; ++i) order.Touch(slots[i]);
+  }
+}
+
 // Copies the rows of [begin, end) that exist, and calls missing(position) for the others, whose
 // answers may be overwritten before; kept under kSkip.
 template <typename Missing>
@@ -98,16 +193,20 @@ void ReadPart(Batch* batch, LoggedRows* logged_rows, MissingRule rule, RowSpan r
   const RowLayout& layout = table.layout();
   OutcomeTally tally;
   HeatTouches touches(*batch);
+  std::optional<RecentUses> uses;
+  if (SlotOrders* const orders = OrdersToTouch(table)) uses.emplace(*batch, begin, orders);
   LoggedRows::Part logged(logged_rows, *batch, begin);
   const auto found = [&](uint32_t position, std::span<const VectorCopy> copies) {
     for (uint32_t i = 0; i < copies.size(); ++i) {
       touches.Add(position + i, {copies[i].row.header, copies[i].row.mark});
     }
+    if (uses) uses->Add(position, copies.size());
     batch->AnswerFound(position, copies.size(), &tally);
   };
   const auto other = [&](uint32_t position, const RowSeen& row, const Match& match) {
     if (row.header != nullptr) {
       touches.Add(position, row);
+      if (uses) uses->Add(position, 1);
       return batch->AnswerFound(position, 1, &tally);
     }
     if (match.any()) return logged.Add(position, match.location());
@@ -122,6 +221,8 @@ void ReadPart(Batch* batch, LoggedRows* logged_rows, MissingRule rule, RowSpan r
              found, other);
     touches.Flush();
   }
+  // Before rows are promoted from a log, which evicts others.
+  if (uses) uses->Touch();
   logged.Read({.touches = 1, .promoted = PromotedRows::kHot},
               [&](uint32_t position, const LoggedRow& row) {
                 if (row.outcome == Outcome::kAbsent) return missing(position, &tally);
@@ -133,12 +234,14 @@ void ReadPart(Batch* batch, LoggedRows* logged_rows, MissingRule rule, RowSpan r
   batch->Add(tally);
 }
 
-// Copies a row's vector out and counts its heat; the row does not change meanwhile.
-void CopyFound(const Table& table, std::byte* row, std::byte* out) {
+// Copies a row's vector out and counts its use, under the lock of its shard.
+void CopyFound(const Table& table, const KeyIndex::Shard* shard, RowForUpdate* row,
+               std::byte* out) {
   const RowLayout& layout = table.layout();
-  CopyFromRow(layout.Vector(row), layout.vector_bytes, out);
-  RowHeader* const header = layout.Header(row);
+  CopyFromRow(layout.Vector(row->row()), layout.vector_bytes, out);
+  RowHeader* const header = layout.Header(row->row());
   TouchHeat(header, LoadMark(header), table.parts().heat_clock->now(), 1);
+  if (!row->location().IsInLog()) TouchOrder(table, shard, row->location());
 }
 
 // Answers positions of one shard, most of which have no row, and creates those rows, under the
@@ -164,7 +267,7 @@ class CreationStep {
     const RowLayout& layout = table.layout();
     std::byte* const out = rows_.Row(position);
     RowForUpdate row(table, group_.shard, id, found, &memory_);
-    if (row.outcome() == Outcome::kFound) CopyFound(table, row.row(), out);
+    if (row.outcome() == Outcome::kFound) CopyFound(table, group_.shard, &row, out);
     if (row.outcome() != Outcome::kAbsent) return batch_.Answer(position, row.outcome(), &tally_);
     table.InitializeVectorOf(id.key, out);
     const bool created = new_rows_.Add(id, 1, [&](std::byte* image) {
@@ -248,8 +351,10 @@ constexpr size_t kFillKeysMin = 1024;
 Status LookupOrCreate(Batch* batch, WriteScope* scope, RowSpan rows) {
   if (batch->keys().size() < kFillKeysMin) return ReadThenCreate(batch, scope, rows);
   Table* const table = &batch->table();
-  // Under locks rows in the log would be read one by one.
-  const bool fills = table->fills() && table->rows_in_log() == 0;
+  // Under locks rows in the log would be read one by one. LRU has all rows that are found before
+  // those that are made, whether the table fills or not.
+  const bool fills =
+      table->fills() && table->rows_in_log() == 0 && OrdersToTouch(*table) == nullptr;
   EMBANK_RETURN_IF_ERROR(fills ? CreateAll(batch, scope, rows)
                                : ReadThenCreate(batch, scope, rows));
   table->SetFills(batch->count(Outcome::kCreated) > batch->keys().size() / 2);

@@ -36,6 +36,8 @@ class RowForUpdate {
   Outcome outcome() const { return outcome_; }
   // The bytes of a found row, to be read.
   std::byte* row() { return row_; }
+  // Where the index has the row: in DRAM, or in the log if row() is an image.
+  Location location() const { return match_.location(); }
   // Calls change(row) on a found row (tiers/row/row_write.h).
   //   kFound: the row was changed.
   //   kRefused: the log has no space for a change, and the row is as it was.

@@ -201,7 +201,7 @@ Status CheckClasses(const std::vector<RowClass>& row_classes) {
                                    .record_bytes = RecordBytesOf(size),
                                    .segment_bytes = kSegmentBytesMax});
     const bool has_policy =
-        row_class.eviction == EvictionPolicy::kClock || row_class.eviction == EvictionPolicy::kLfu;
+        row_class.eviction >= EvictionPolicy::kLru && row_class.eviction <= EvictionPolicy::kLfu;
     const bool has_rule =
         row_class.on_full == OnFull::kRefuse || row_class.on_full == OnFull::kForget;
     if (!is_sound || !has_policy || !has_rule || !classes.insert(row_class).second) {
@@ -240,6 +240,18 @@ Status CheckClosed(const Manifest& manifest) {
     }
   }
   return OkStatus();
+}
+
+// A table that asked for LRU while CLOCK stood for it has its rows in a class of CLOCK, and stays
+// there.
+void KeepClasses(Manifest* manifest) {
+  const std::vector<RowClass>& classes = manifest->row_classes;
+  for (ManifestTable& table : manifest->tables) {
+    const RowClass row_class = RowClassOf(table.options);
+    const bool is_there = std::find(classes.begin(), classes.end(), row_class) != classes.end();
+    const bool is_lru = row_class.eviction == EvictionPolicy::kLru;
+    if (is_lru && !is_there) table.options.eviction = EvictionPolicy::kClock;
+  }
 }
 
 StatusOr<Manifest> GetManifest(uint32_t version, Reader* reader) {
@@ -283,6 +295,7 @@ StatusOr<Manifest> GetManifest(uint32_t version, Reader* reader) {
   if (!reader->done()) return DataLossError("its length is wrong");
   EMBANK_RETURN_IF_ERROR(CheckClasses(manifest.row_classes));
   EMBANK_RETURN_IF_ERROR(CheckClosed(manifest));
+  KeepClasses(&manifest);
   return manifest;
 }
 

@@ -47,7 +47,7 @@ void ClassRows::OnInsert(KeyIndex::Shard* shard, Location slot) {
   note.logged = parts_.gate->checkpoint();
   note.pin = Pins::kNone;
   note.untouched = 0;
-  OrderOf(shard).Add(number);
+  orders_.Of(shard).Add(number);
   rows_in_memory_.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -99,7 +99,7 @@ void ClassRows::OnErase(KeyIndex::Shard* shard, const Table& table, Location hom
     Release(1);
   }
   if (note.pin != Pins::kNone) Unpin(home);
-  OrderOf(shard).Remove(notes_.NumberOf(home));
+  orders_.Of(shard).Remove(notes_.NumberOf(home));
   CountEvicted();
 }
 

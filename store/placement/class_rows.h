@@ -74,7 +74,7 @@ class ClassRows {
   // The row's entry for this place, or none.
   Match MatchAt(KeyIndex::Shard* shard, const RowId& id, Location location) const
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
-  SlotOrders::Order& OrderOf(const KeyIndex::Shard* shard) { return orders_.Of(shard); }
+  SlotOrders& orders() { return orders_; }
 
   // Notes that the row in the slot is new, and its space in the log is reserved; or that it was
   // promoted.

@@ -167,7 +167,7 @@ void CompactedRows::Sparing::CountSeen(bool is_warm) {
 }
 
 bool CompactedRows::ForgetColdest(KeyIndex::Shard* shard) {
-  SlotOrders::Order& order = rows_.OrderOf(shard);
+  SlotOrders::Order& order = rows_.orders().Of(shard);
   // Shards would drift apart if they took turns.
   if (order.count() * KeyIndex::kShardCount < rows_.rows_in_memory()) return false;
   const auto is_pinned = [&](uint32_t slot) {

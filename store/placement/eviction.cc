@@ -31,7 +31,8 @@ size_t Eviction::EvictForSlots(KeyIndex::Shard* shard, std::span<Location> slots
   size_t count = 0;
   // A shard that has much less than its part of DRAM gets slots from the others.
   const uint64_t part = rows_.rows_in_memory() / KeyIndex::kShardCount;
-  if (rows_.OrderOf(shard).count() <= part / 2) count = EvictFromAnother(shard, slots, &log_takes);
+  if (rows_.orders().Of(shard).count() <= part / 2)
+    count = EvictFromAnother(shard, slots, &log_takes);
   if (count == 0) count = EvictFrom(shard, slots, &log_takes);
   EMBANK_CHECK(count <= slots.size());
   return count;
@@ -84,7 +85,7 @@ void Eviction::PrefetchNext(uint32_t victim) const {
 
 // Rows that it passes over are out of the order meanwhile: under LFU they would be next again.
 bool Eviction::EvictOne(KeyIndex::Shard* shard, bool pinned_too, Location* slot, bool* log_takes) {
-  SlotOrders::Order& order = rows_.OrderOf(shard);
+  SlotOrders::Order& order = rows_.orders().Of(shard);
   std::array<uint32_t, kPassedOverMax / 2> passed_over;
   size_t count = 0;
   bool is_evicted = false;
@@ -180,7 +181,7 @@ void Eviction::MoveToSlot(KeyIndex::Shard* shard, const RowInSlot& row, Location
             reinterpret_cast<std::byte*>(to_header + 1));
   EndRowWrite(to_header, identity, row.id.table);
   rows_.notes().Of(to_number) = rows_.notes().Of(from_number);
-  rows_.OrderOf(shard).Replace(from_number, to_number);
+  rows_.orders().Of(shard).Replace(from_number, to_number);
   parts_.index->Move(shard, row.id.hash, rows_.MatchAt(shard, row.id, row.slot), to);
   RetireRow(from_header);
   // Lookups that found the row in its former slot have counted there until now.

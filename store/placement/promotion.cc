@@ -35,7 +35,7 @@ Match Promotion::PromoteIfHotter(KeyIndex::Shard* shard, const RowId& id, const 
 
 bool Promotion::IsHotterThanVictim(KeyIndex::Shard* shard, KeyHash hash,
                                    std::span<const std::byte> record, uint32_t touches) {
-  SlotOrders::Order& order = rows_.OrderOf(shard);
+  SlotOrders::Order& order = rows_.orders().Of(shard);
   const uint32_t victim = order.Victim();
   // Another shard gives a slot, if any does.
   if (victim == kNoVictim) return true;

@@ -9,14 +9,6 @@ namespace {
 // Rows of another shard that are looked at for one that is not the batch's.
 constexpr uint64_t kLookedAtMax = 32;
 
-// Puts back what stands aside, in the order in which it came there.
-void PutBack(SlotOrders::Order* aside, SlotOrders::Order* order) {
-  for (uint32_t slot = aside->Victim(); slot != kNoVictim; slot = aside->Victim()) {
-    aside->Remove(slot);
-    order->Add(slot);
-  }
-}
-
 }  // namespace
 
 RowForgetter::RowForgetter(const ForgetterParts& parts, const RowClass& row_class)
@@ -49,20 +41,21 @@ Location RowForgetter::Forget(KeyIndex::Shard* shard, uint32_t slot) {
   return location;
 }
 
-RowForgetter::Turn::~Turn() { PutBack(&aside_, &forgetter_->orders_.Of(shard_)); }
-
-// The coldest slot of an order that is not the batch's; up to `aside_max` that are go aside.
-uint32_t RowForgetter::Turn::Coldest(Order* order, Order* aside, uint64_t aside_max) const {
-  for (;;) {
+// Takes the coldest slot that is not the batch's out of an order; up to `aside_max` that are the
+// batch's are set aside.
+uint32_t RowForgetter::Turn::RemoveColdest(Order* order, uint64_t aside_max) const {
+  for (uint64_t aside = 0;; ++aside) {
     const uint32_t slot = order->Victim();
     if (slot == kNoVictim) return slot;
     const RowHeader* const header = forgetter_->HeaderOf(slot);
     const bool is_own =
         keys_ != nullptr && keys_->Has(TableOf(LoadIdentity(header)), LoadKey(header));
-    if (is_own && aside->count() == aside_max) return kNoVictim;
-    order->Remove(slot);
-    if (!is_own) return slot;
-    aside->Add(slot);
+    if (!is_own) {
+      order->Remove(slot);
+      return slot;
+    }
+    if (aside == aside_max) return kNoVictim;
+    order->PutAside(slot);
   }
 }
 
@@ -70,7 +63,7 @@ bool RowForgetter::Turn::TakeSlot(Location* slot) {
   shard_->mutex.AssertHeld();
   // A shard that has much less than its part of memory gets it from those that have theirs.
   const uint64_t part = forgetter_->rows_.load(std::memory_order_relaxed) / KeyIndex::kShardCount;
-  const uint64_t count = forgetter_->orders_.Of(shard_).count() + aside_.count();
+  const uint64_t count = forgetter_->orders_.Of(shard_).count();
   if (count <= part / 2 && TakeFromAnother(part, /*own_too=*/false, slot)) return true;
   if (TakeOther(slot)) return true;
   if (!others_are_own_ && TakeFromAnother(0, /*own_too=*/false, slot)) return true;
@@ -80,9 +73,8 @@ bool RowForgetter::Turn::TakeSlot(Location* slot) {
 bool RowForgetter::Turn::TakeSlotHere(Location* slot) {
   shard_->mutex.AssertHeld();
   if (TakeOther(slot)) return true;
-  const uint32_t own = aside_.Victim();
+  const uint32_t own = forgetter_->orders_.Of(shard_).RemoveAside();
   if (own == kNoVictim) return false;
-  aside_.Remove(own);
   *slot = forgetter_->Forget(shard_, own);
   return true;
 }
@@ -90,7 +82,7 @@ bool RowForgetter::Turn::TakeSlotHere(Location* slot) {
 // That of a row of the shard which is not the batch's.
 bool RowForgetter::Turn::TakeOther(Location* slot) {
   shard_->mutex.AssertHeld();
-  const uint32_t coldest = Coldest(&forgetter_->orders_.Of(shard_), &aside_, UINT64_MAX);
+  const uint32_t coldest = RemoveColdest(&forgetter_->orders_.Of(shard_), UINT64_MAX);
   if (coldest == kNoVictim) return false;
   *slot = forgetter_->Forget(shard_, coldest);
   return true;
@@ -105,15 +97,11 @@ bool RowForgetter::Turn::TakeFromAnother(uint64_t rows_min, bool own_too, Locati
     if (giver == shard_ || !giver->mutex.TryLock()) continue;
     Order& order = forgetter_->orders_.Of(giver);
     looked_at += order.count() > 0 ? 1 : 0;
-    Order aside(EvictionPolicy::kLru, &forgetter_->orders_);
     uint32_t coldest = kNoVictim;
-    if (order.count() >= rows_min) coldest = Coldest(&order, &aside, kLookedAtMax);
-    if (coldest == kNoVictim && own_too && aside.count() > 0) {
-      coldest = aside.Victim();
-      aside.Remove(coldest);
-    }
+    if (order.count() >= rows_min) coldest = RemoveColdest(&order, kLookedAtMax);
+    if (coldest == kNoVictim && own_too) coldest = order.RemoveAside();
     if (coldest != kNoVictim) *slot = forgetter_->Forget(giver, coldest);
-    PutBack(&aside, &order);
+    order.PutBack();
     giver->mutex.Unlock();
     if (coldest != kNoVictim) return true;
   }

@@ -2,7 +2,7 @@
 // coldest row by the class's policy is erased, and the new row takes its slot.
 //
 //   batch -> shard group -> a turn:   | newest ... coldest |   the shard's eviction order
-//                                     | rows of this batch |   set aside, put back at the end
+//                                     | rows of this batch |   stand aside, put back at the end
 //
 // The coldest row is in the new row's shard. It is in another shard only if its own has much less
 // than its part of memory, or only rows of the batch. Pages stay with their class: a class that
@@ -43,6 +43,7 @@ class RowForgetter {
   void OnInsert(KeyIndex::Shard* shard, Location slot)
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
   void OnErase(KeyIndex::Shard* shard, Location slot) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+  SlotOrders& orders() { return orders_; }
 
   // The rows that one shard group of a batch forgets. A turn begins and ends under the shard's
   // lock. Rows of the batch are forgotten only when there are no others, the coldest first.
@@ -50,11 +51,8 @@ class RowForgetter {
    public:
     // `keys`: the keys of the batch; nullptr: it has none.
     Turn(RowForgetter* forgetter, KeyIndex::Shard* shard, const BatchKeys* keys)
-        : forgetter_(forgetter),
-          shard_(shard),
-          keys_(keys),
-          aside_(EvictionPolicy::kLru, &forgetter->orders_) {}
-    ~Turn();
+        : forgetter_(forgetter), shard_(shard), keys_(keys) {}
+    ~Turn() { forgetter_->orders_.Of(shard_).PutBack(); }
     Turn(const Turn&) = delete;
     Turn& operator=(const Turn&) = delete;
 
@@ -68,12 +66,11 @@ class RowForgetter {
 
     bool TakeOther(Location* slot);
     bool TakeFromAnother(uint64_t rows_min, bool own_too, Location* slot);
-    uint32_t Coldest(Order* order, Order* aside, uint64_t aside_max) const;
+    uint32_t RemoveColdest(Order* order, uint64_t aside_max) const;
 
     RowForgetter* const forgetter_;
     KeyIndex::Shard* const shard_;
     const BatchKeys* const keys_;
-    Order aside_;                  // the shard's rows that belong to the batch, in order
     bool others_are_own_ = false;  // all visible rows of other shards belong to the batch
   };
 

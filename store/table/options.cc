@@ -109,9 +109,8 @@ Status Validate(const TableOptions& options) {
 }
 
 RowClass RowClassOf(const TableOptions& options) {
-  const bool is_lfu = options.eviction == EvictionPolicy::kLfu;
   return {.slot_bytes = MakeRowLayout(options.dim, options.value_type, options.optimizer).row_bytes,
-          .eviction = is_lfu ? EvictionPolicy::kLfu : EvictionPolicy::kClock,
+          .eviction = options.eviction,
           .on_full = options.on_full};
 }
 

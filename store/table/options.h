@@ -51,15 +51,14 @@ struct TableOptions {
   Optimizer optimizer = Optimizer::kNone;
   UpdateRule rule;
   Initializer initializer;
-  EvictionPolicy eviction = EvictionPolicy::kLru;  // as the caller chose it; RowClass has the
-                                                   // policy in use
+  EvictionPolicy eviction = EvictionPolicy::kClock;
   OnFull on_full = OnFull::kRefuse;
 };
 
 // The properties that tables share if their rows share slots and one eviction order.
 struct RowClass {
   uint32_t slot_bytes = 0;
-  EvictionPolicy eviction = EvictionPolicy::kClock;  // kClock or kLfu: CLOCK stands for LRU
+  EvictionPolicy eviction = EvictionPolicy::kClock;
   OnFull on_full = OnFull::kRefuse;
 
   bool operator==(const RowClass&) const = default;

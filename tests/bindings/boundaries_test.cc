@@ -523,7 +523,7 @@ TEST(OptionStructs, DefaultsAreThoseOfTheHeader) {
   EXPECT_EQ(table.weight_decay, 0.0f);
   EXPECT_EQ(table.initial_accumulator, 0.0f);
   EXPECT_EQ(table.initializer, EMBANK_INIT_ZERO);
-  EXPECT_EQ(table.eviction, EMBANK_EVICT_LRU);
+  EXPECT_EQ(table.eviction, EMBANK_EVICT_CLOCK);
   EXPECT_EQ(table.on_full, EMBANK_FULL_REFUSE);
 }
 

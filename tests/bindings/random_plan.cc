@@ -165,7 +165,7 @@ embank_table_options RandomTableOptions(const Plan& plan, Random* random) {
   options.epsilon = random->OneIn(3) ? 0.0f : 1e-6f;
   options.weight_decay = random->OneIn(2) ? 0.0f : 0.01f;
   options.initial_accumulator = random->OneIn(2) ? 0.0f : 0.1f;
-  options.eviction = random->OneIn(3) ? EMBANK_EVICT_LFU : EMBANK_EVICT_LRU;
+  options.eviction = static_cast<int32_t>(random->Below(3));  // EMBANK_EVICT_*
   RandomInitializer(&options, random);
   return options;
 }

@@ -84,6 +84,8 @@ constexpr Case kCases[] = {
      "PmemTier.AStoreIsReopenedWithItsRowsInAllTiers"},
     {SeededBug::kNoCompactionDebt, "no compaction debt",
      "WriteScope.SettingStatesPaysForCompaction"},
+    {SeededBug::kTouchLost, "a touch that LRU loses",
+     "BesideExactLru.TheSameKeysRemainWhateverTheBatchesAre"},
 };
 
 struct Ended {

@@ -51,7 +51,7 @@ uint64_t HotBehindAScan(Table* table) {
 
 TEST(EvictionPolicies, LfuKeepsHotRowsInMemoryThroughAScan) {
   uint64_t in_memory[2];
-  for (const EvictionPolicy eviction : {EvictionPolicy::kLru, EvictionPolicy::kLfu}) {
+  for (const EvictionPolicy eviction : {EvictionPolicy::kClock, EvictionPolicy::kLfu}) {
     SpillWorld store(3);
     Table* const table = CreateBy(&store, "t", eviction);
     PutFrom(table, 0, 5000);
@@ -66,7 +66,7 @@ TEST(EvictionPolicies, TablesOfOneSizeThatDifferShareNoClassAndComeBackSo) {
   Table* lru = CreateBy(&store, "lru", EvictionPolicy::kLru);
   Table* clock = CreateBy(&store, "clock", EvictionPolicy::kClock);
   Table* lfu = CreateBy(&store, "lfu", EvictionPolicy::kLfu);
-  EXPECT_EQ(lru->slot_class(), clock->slot_class());
+  EXPECT_NE(lru->slot_class(), clock->slot_class());
   EXPECT_NE(lru->slot_class(), lfu->slot_class());
   PutFrom(lru, 0, 1000);
   PutFrom(clock, 0, 1000);
@@ -79,7 +79,7 @@ TEST(EvictionPolicies, TablesOfOneSizeThatDifferShareNoClassAndComeBackSo) {
   EXPECT_EQ(lru->options().eviction, EvictionPolicy::kLru);
   EXPECT_EQ(clock->options().eviction, EvictionPolicy::kClock);
   EXPECT_EQ(lfu->options().eviction, EvictionPolicy::kLfu);
-  EXPECT_EQ(lru->slot_class(), clock->slot_class());
+  EXPECT_NE(lru->slot_class(), clock->slot_class());
   EXPECT_NE(lru->slot_class(), lfu->slot_class());
   // Memory is the one's that fills it first.
   EXPECT_GT(HotBehindAScan(lfu), 490u);
@@ -88,6 +88,51 @@ TEST(EvictionPolicies, TablesOfOneSizeThatDifferShareNoClassAndComeBackSo) {
   EXPECT_EQ(lfu->rows(), 5000u);
   // A table that comes later joins its class.
   EXPECT_EQ(CreateBy(&store, "later", EvictionPolicy::kLfu)->slot_class(), lfu->slot_class());
+}
+
+// One key at a time, so that no other order is right: those in memory are of each shard the rows
+// used last.
+TEST(EvictionPolicies, LruEvictsTheRowsOfAShardThatWereUsedLongestAgo) {
+  SpillWorld store(7);
+  Table* const table = CreateBy(&store, "t", EvictionPolicy::kLru);
+  constexpr Key kKeys = 5000;
+  PutFrom(table, 0, kKeys);
+  std::vector<uint64_t> last_use(kKeys);
+  uint64_t now = 0;
+  const auto use = [&](Key key) {
+    LookUp(table, {key});
+    last_use[key] = ++now;
+  };
+  for (Key key = 0; key < kKeys; ++key) use(key);
+  Random random(7);
+  for (int round = 0; round < 20; ++round) {
+    for (int i = 0; i < 300; ++i) {
+      const Key key = random.Below(random.OneIn(2) ? 500 : kKeys);
+      const bool in_memory = InMemory(table, {key}) == 1;
+      if (random.OneIn(4)) {
+        Put(table, {key});  // no use of a row that is there, but it is promoted
+        if (!in_memory) last_use[key] = ++now;
+      } else {
+        use(key);
+      }
+    }
+    std::vector<uint64_t> last_use_in_log(KeyIndex::kShardCount, 0);
+    std::vector<Key> in_memory;
+    for (Key key = 0; key < kKeys; ++key) {
+      uint64_t& latest = last_use_in_log[KeyIndex::ShardOf(table->HashOf(key))];
+      if (InMemory(table, {key}) == 1) {
+        in_memory.push_back(key);
+      } else {
+        latest = std::max(latest, last_use[key]);
+      }
+    }
+    for (const Key key : in_memory) {
+      ASSERT_GT(last_use[key], last_use_in_log[KeyIndex::ShardOf(table->HashOf(key))])
+          << "key " << key << " in round " << round;
+    }
+    ASSERT_GT(in_memory.size(), 500u);
+    ASSERT_LT(in_memory.size(), 4000u);
+  }
 }
 
 // Under LFU a row that is passed over would be next again: the search must continue behind it.

@@ -35,7 +35,8 @@ constexpr int kSteps = 400;
 
 class ForgettingOperationsInLog : public testing::TestWithParam<EvictionPolicy> {};
 INSTANTIATE_TEST_SUITE_P(Policies, ForgettingOperationsInLog,
-                         testing::Values(EvictionPolicy::kClock, EvictionPolicy::kLfu));
+                         testing::Values(EvictionPolicy::kLru, EvictionPolicy::kClock,
+                                         EvictionPolicy::kLfu));
 
 // Checks a table that forgets against the model: all rows that it has are as in the model, and the
 // number of missing ones is the number that it counted as forgotten.

@@ -26,7 +26,8 @@ constexpr int kEffort = 6;
 
 class ForgettingInLog : public testing::TestWithParam<EvictionPolicy> {};
 INSTANTIATE_TEST_SUITE_P(Policies, ForgettingInLog,
-                         testing::Values(EvictionPolicy::kClock, EvictionPolicy::kLfu));
+                         testing::Values(EvictionPolicy::kLru, EvictionPolicy::kClock,
+                                         EvictionPolicy::kLfu));
 
 // New rows without an end, and no checkpoint: none is refused, the oldest go, and are counted.
 TEST_P(ForgettingInLog, KeepsTheNewestInItsPartOfTheLog) {

@@ -84,7 +84,8 @@ class PinnedRowsInLog : public testing::TestWithParam<EvictionPolicy> {
   }
 };
 INSTANTIATE_TEST_SUITE_P(Policies, PinnedRowsInLog,
-                         testing::Values(EvictionPolicy::kClock, EvictionPolicy::kLfu));
+                         testing::Values(EvictionPolicy::kLru, EvictionPolicy::kClock,
+                                         EvictionPolicy::kLfu));
 
 // The coldest eight are pinned: under LFU they stay the coldest, whatever goes.
 TEST_P(PinnedRowsInLog, StayWhileOthersOfTheirShardGo) {

@@ -96,6 +96,9 @@ class PaperCache {
     if (found != rows_.end()) {
       found->second.referenced = true;
       ++found->second.heat;
+      if (policy_ == EvictionPolicy::kLru) {
+        levels_[0].splice(levels_[0].end(), levels_[0], found->second.place);
+      }
       return true;
     }
     if (rows_.size() == capacity_) ForgetOne();
@@ -117,7 +120,8 @@ class PaperCache {
     row->place = levels_[row->level].insert(levels_[row->level].end(), key);
   }
   bool StaysFor(const Row& row) const {
-    if (policy_ != EvictionPolicy::kLfu) return row.referenced;
+    if (policy_ == EvictionPolicy::kLru) return false;
+    if (policy_ == EvictionPolicy::kClock) return row.referenced;
     return static_cast<uint32_t>(std::bit_width(row.heat)) > row.level;
   }
   void ForgetOne() {

@@ -47,7 +47,8 @@ void ExpectWhole(const std::vector<float>& rows, size_t count) {
 
 class ForgettingThreads : public testing::TestWithParam<EvictionPolicy> {};
 INSTANTIATE_TEST_SUITE_P(Policies, ForgettingThreads,
-                         testing::Values(EvictionPolicy::kClock, EvictionPolicy::kLfu));
+                         testing::Values(EvictionPolicy::kLru, EvictionPolicy::kClock,
+                                         EvictionPolicy::kLfu));
 
 TEST_P(ForgettingThreads, RowsStayWholeAndAreCountedOnce) {
   StoreWorld store({.dram_bytes = uint64_t{16} << 20}, MakeThreadPool(2));

@@ -268,8 +268,6 @@ std::vector<Wrong> WrongClasses() {
       {"not whole units", [](Manifest* m) { m->row_classes.push_back({.slot_bytes = 100}); }},
       {"more than any row", [](Manifest* m) { m->row_classes.push_back({.slot_bytes = 1 << 20}); }},
       {"one class twice", [](Manifest* m) { m->row_classes.push_back(m->row_classes[0]); }},
-      {"an order that no class has",
-       [](Manifest* m) { m->row_classes[0].eviction = EvictionPolicy::kLru; }},
       {"an order that is none",
        [](Manifest* m) { m->row_classes[0].eviction = static_cast<EvictionPolicy>(3); }},
       {"a rule for lack of space that is none",
@@ -280,12 +278,29 @@ std::vector<Wrong> WrongClasses() {
 TEST(Manifest, MayHaveClassesOfOneSizeInTwoOrdersAndRules) {
   Manifest manifest;
   manifest.row_classes = {
+      {.slot_bytes = 64, .eviction = EvictionPolicy::kLru},
       {.slot_bytes = 64, .eviction = EvictionPolicy::kLfu},
       {.slot_bytes = 64, .eviction = EvictionPolicy::kClock},
       {.slot_bytes = 64, .eviction = EvictionPolicy::kClock, .on_full = OnFull::kForget}};
   const StatusOr<Manifest> back = DecodeManifest(EncodeManifest(manifest));
   ASSERT_TRUE(back.ok()) << back.status();
   EXPECT_EQ(back->row_classes, manifest.row_classes);
+}
+
+// CLOCK stood for LRU once: the rows of such a table are in a class of CLOCK.
+TEST(Manifest, OfATableThatAskedForLruAndHasAClassOfClockSaysClock) {
+  Manifest manifest = Rich();
+  const RowClass lru = manifest.row_classes[3];
+  ASSERT_EQ(lru.eviction, EvictionPolicy::kLru);
+  manifest.row_classes[3].eviction = EvictionPolicy::kClock;
+  const StatusOr<Manifest> old = DecodeManifest(EncodeManifest(manifest));
+  ASSERT_TRUE(old.ok()) << old.status();
+  EXPECT_EQ(old->tables[3].options.eviction, EvictionPolicy::kClock);
+  EXPECT_EQ(old->tables[0].options.eviction, EvictionPolicy::kLru);
+  manifest.row_classes.push_back(lru);
+  const StatusOr<Manifest> both = DecodeManifest(EncodeManifest(manifest));
+  ASSERT_TRUE(both.ok()) << both.status();
+  EXPECT_EQ(both->tables[3].options.eviction, EvictionPolicy::kLru);
 }
 
 TEST(Manifest, WithWhatNoStoreHasIsDamaged) {

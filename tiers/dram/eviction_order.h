@@ -8,8 +8,11 @@
 // Slots are linked by numbers, in memory of their owner; nothing is allocated here. Each ring has
 // an end of its own, numbered above all slots, so that linking has no special case.
 //
-// LRU is exact. CLOCK gives a row that was looked up since the hand last passed it a second chance.
-// CLOCK and LFU need no call for a lookup: they look at a row when it is next to leave.
+// LRU is exact: each lookup touches its row. CLOCK gives a row that was looked up since the hand
+// last passed it a second chance. CLOCK and LFU need no call for a lookup: they look at a row when
+// it is next to leave.
+//
+// A slot may stand aside for a while: it is in a ring of its own then, and is no victim.
 //
 // Under LFU a row stands on the level of its heat, or lower: lookups have made it hotter since, and
 // it moves up when it is next to leave. Each epoch halves the heat of all rows, which is one level
@@ -34,7 +37,7 @@ enum class EvictionPolicy : int32_t { kLru = 0, kClock = 1, kLfu = 2 };
 inline constexpr uint32_t kNoVictim = 0xFFFFFFFF;
 inline constexpr uint32_t kHeatLevels = kHeatBits + 1;
 // All numbers of slots are below this.
-inline constexpr uint32_t kEvictionSlotsMax = kNoVictim - kHeatLevels;
+inline constexpr uint32_t kEvictionSlotsMax = kNoVictim - kHeatLevels - 1;
 // One search for a victim passes over so many rows: each takes 100 ns, all 25 us under the lock.
 inline constexpr uint32_t kPassedOverMax = 256;
 
@@ -60,7 +63,7 @@ class EvictionOrder {
  public:
   // `slots` must outlive it.
   EvictionOrder(EvictionPolicy policy, Slots* slots) : policy_(policy), slots_(slots) {
-    for (uint32_t i = 0; i < kHeatLevels; ++i) ends_[i] = {kFirstEnd + i, kFirstEnd + i};
+    for (uint32_t i = 0; i < ends_.size(); ++i) ends_[i] = {kFirstEnd + i, kFirstEnd + i};
   }
   EvictionOrder(const EvictionOrder&) = delete;
   EvictionOrder& operator=(const EvictionOrder&) = delete;
@@ -90,22 +93,42 @@ class EvictionOrder {
     LinksOf(links.next).previous = by;
   }
 
-  // Notes a lookup of a slot's row. Only LRU needs this.
+  // Notes a lookup of a slot's row. Only LRU needs this. A slot that stands aside comes back.
   void Touch(uint32_t slot) {
-    if (policy_ != EvictionPolicy::kLru) return;
+    if (policy_ != EvictionPolicy::kLru || slots_->Links(slot).previous == EndOf(0)) return;
     Unlink(slot);
     Link(slot, 0);
   }
+
+  // Prefetches the links that Touch(slot) changes beside the slot's own links, which it reads. It
+  // is always inlined: g++ 12 drops calls of functions that only prefetch.
+  [[gnu::always_inline]] void PrefetchTouch(uint32_t slot) {
+    const EvictionLinks links = slots_->Links(slot);
+    __builtin_prefetch(&LinksOf(links.previous), 1);
+    __builtin_prefetch(&LinksOf(links.next), 1);
+  }
+
+  // Sets a slot aside: it is no victim until PutBack, and counts as one of the order all the same.
+  void PutAside(uint32_t slot) {
+    Unlink(slot);
+    LinkBehind(kAsideEnd, slot);
+  }
+  // Removes the slot that has stood aside for the longest time; kNoVictim: there is none.
+  uint32_t RemoveAside();
+  // Puts back the slots that stand aside. Under LRU each slot has its former place. Otherwise they
+  // are added as slots that were just looked up, in the order in which they were put aside.
+  void PutBack();
 
   // Returns the slot that leaves next, or kNoVictim; the slot stays until it is removed. After
   // kPassedOverMax rows that were used meanwhile, it returns the next one, used or not.
   uint32_t Victim();
 
-  // The number of slots in the order.
+  // The number of slots in the order, those that stand aside included.
   uint64_t count() const { return count_; }
 
  private:
   static constexpr uint32_t kFirstEnd = kEvictionSlotsMax;
+  static constexpr uint32_t kAsideEnd = kFirstEnd + kHeatLevels;
 
   EvictionLinks& LinksOf(uint32_t number) {
     return number < kFirstEnd ? slots_->Links(number) : ends_[number - kFirstEnd];
@@ -116,8 +139,8 @@ class EvictionOrder {
     return static_cast<uint32_t>(std::bit_width(slots_->Heat(slot)));
   }
 
-  void Link(uint32_t slot, uint32_t level) {
-    const uint32_t end = EndOf(level);
+  void Link(uint32_t slot, uint32_t level) { LinkBehind(EndOf(level), slot); }
+  void LinkBehind(uint32_t end, uint32_t slot) {
     EvictionLinks& end_links = LinksOf(end);
     slots_->Links(slot) = {end, end_links.next};
     LinksOf(end_links.next).previous = slot;
@@ -135,13 +158,16 @@ class EvictionOrder {
   // Ages the levels to the current heat epoch.
   void Age();
   void MergeColdestLevels();
+  // Moves all slots of a ring between two neighbours of another one.
+  void Splice(uint32_t from_end, uint32_t previous, uint32_t next);
 
   const EvictionPolicy policy_;
   Slots* const slots_;
   uint64_t count_ = 0;
-  std::array<EvictionLinks, kHeatLevels> ends_;  // without LFU only the first is used
-  uint32_t coldest_ = 0;                         // which of the ends is level 0's
-  uint64_t heat_epochs_ = 0;                     // the epoch of the levels
+  // Without LFU only the first is used, and the last, which is that of the ring aside.
+  std::array<EvictionLinks, kHeatLevels + 1> ends_;
+  uint32_t coldest_ = 0;      // which of the ends is level 0's
+  uint64_t heat_epochs_ = 0;  // the epoch of the levels
 };
 
 template <typename Slots>
@@ -185,14 +211,35 @@ void EvictionOrder<Slots>::Age() {
 // for the hottest level.
 template <typename Slots>
 void EvictionOrder<Slots>::MergeColdestLevels() {
-  EvictionLinks& cold = LinksOf(EndOf(0));
-  EvictionLinks& warm = LinksOf(EndOf(1));
-  if (cold.next == EndOf(0)) return;
-  LinksOf(warm.previous).next = cold.next;
-  LinksOf(cold.next).previous = warm.previous;
-  LinksOf(cold.previous).next = EndOf(1);
-  warm.previous = cold.previous;
-  cold = {EndOf(0), EndOf(0)};
+  Splice(EndOf(0), LinksOf(EndOf(1)).previous, EndOf(1));
+}
+
+template <typename Slots>
+uint32_t EvictionOrder<Slots>::RemoveAside() {
+  const uint32_t slot = LinksOf(kAsideEnd).previous;
+  if (slot == kAsideEnd) return kNoVictim;
+  Remove(slot);
+  return slot;
+}
+
+template <typename Slots>
+void EvictionOrder<Slots>::PutBack() {
+  // The coldest were set aside, and the first of them first.
+  if (policy_ == EvictionPolicy::kLru) {
+    return Splice(kAsideEnd, LinksOf(EndOf(0)).previous, EndOf(0));
+  }
+  for (uint32_t slot = RemoveAside(); slot != kNoVictim; slot = RemoveAside()) Add(slot);
+}
+
+template <typename Slots>
+void EvictionOrder<Slots>::Splice(uint32_t from_end, uint32_t previous, uint32_t next) {
+  EvictionLinks& from = LinksOf(from_end);
+  if (from.next == from_end) return;
+  LinksOf(previous).next = from.next;
+  LinksOf(from.next).previous = previous;
+  LinksOf(from.previous).next = next;
+  LinksOf(next).previous = from.previous;
+  from = {from_end, from_end};
 }
 
 }  // namespace embank

@@ -1,0 +1,29 @@
+// Tells the eviction orders of LRU which rows a batch looks up. The other policies need no telling.
+#ifndef EMBANK_STORE_BATCH_RECENCY_H_
+#define EMBANK_STORE_BATCH_RECENCY_H_
+
+#include "store/placement/row_forgetter.h"
+#include "store/placement/row_mover.h"
+
+namespace embank {
+
+// The eviction orders of a table's rows if lookups have to touch them; else nullptr.
+inline SlotOrders* OrdersToTouch(const Table& table) {
+  SlotOrders* orders = nullptr;
+  if (table.mover() != nullptr) {
+    orders = &table.mover()->rows().orders();
+  } else if (table.forgetter() != nullptr) {
+    orders = &table.forgetter()->orders();
+  }
+  return orders != nullptr && orders->needs_touches() ? orders : nullptr;
+}
+
+// Touches the row in a slot. Under the lock of the row's shard.
+inline void TouchOrder(const Table& table, const KeyIndex::Shard* shard, Location slot) {
+  SlotOrders* const orders = OrdersToTouch(table);
+  if (orders != nullptr) orders->Of(shard).Touch(orders->notes().NumberOf(slot));
+}
+
+}  // namespace embank
+
+#endif  // EMBANK_STORE_BATCH_RECENCY_H_
