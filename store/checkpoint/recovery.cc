@@ -34,11 +34,6 @@ Status RecoverTables(const RecoveryParts& parts, const Manifest& manifest) {
   return OkStatus();
 }
 
-// The log that has a segment; nullptr: the store was opened without it.
-RowLog* LogOf(const RowLogs& logs, const SegmentRows& rows) {
-  return rows.tier == Tier::kPmem ? logs.pmem() : &logs.lowest();
-}
-
 Status RecoverSegment(const RecoveryParts& parts, const SegmentRows& rows, uint32_t checkpoint) {
   Status status;
   std::map<Table*, int64_t> counts;
@@ -60,7 +55,7 @@ Status RecoverSegment(const RecoveryParts& parts, const SegmentRows& rows, uint3
     ++counts[table];
   };
   const LogOwners::Visit visit = insert;
-  RowLog* const log = LogOf(*parts.logs, rows);
+  RowLog* const log = parts.logs->OfTier(rows.tier);
   if (log == nullptr) return OkStatus();  // it has no row
   const Status adopted = log->recovery().Adopt(rows, checkpoint, &visit);
   for (const auto& [table, count] : counts) {
@@ -130,7 +125,7 @@ void RecoverHeat(const RecoveryParts& parts, const Manifest& manifest) {
 // The segments of a checkpoint that is not opened take space all the same.
 void AdoptSegments(RowLogs* logs, const Manifest& manifest) {
   for (const SegmentRows& rows : manifest.segments) {
-    RowLog* const log = LogOf(*logs, rows);
+    RowLog* const log = logs->OfTier(rows.tier);
     const Status adopted = log == nullptr
                                ? FailedPreconditionError("it has rows in PMem, which is not open")
                                : log->recovery().Adopt(rows, manifest.checkpoint, nullptr);

@@ -256,6 +256,22 @@ TEST_F(PmemTier, WithoutItsPmemTheStoreDoesNotOpenAndSaysWhereItIs) {
   ExpectRows(3000);
 }
 
+TEST_F(PmemTier, ReadersSeeTheRowsOfPmemAndChangeNothing) {
+  OpenWith(kLargePmem);
+  Fill(3000);
+  Checkpoint();
+  world_.Close();
+  StoreOptions& options = world_.options();
+  options.read_only = true;
+  options.may_create = false;
+  world_.disk().SetReadOnly(true);
+  Reopen();
+  EXPECT_EQ(pmem_rows(), 3000u);
+  ExpectRows(3000);
+  world_.Close();
+  world_.disk().SetReadOnly(false);
+}
+
 TEST_F(PmemTier, ThePmemOfAnotherStoreIsRefused) {
   OpenWith(kLargePmem);
   world_.Close();

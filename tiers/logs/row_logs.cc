@@ -48,9 +48,14 @@ Status RowLogs::AppendAll(std::span<const RowToLog> rows, std::span<Location> ho
   return status;
 }
 
-// A log without space is asked again when a segment of it has died.
-bool RowLogs::MayTake(const RowLog& log) const {
-  return pmem_full_at_.load(std::memory_order_relaxed) != log.counters().dead_segments + 1;
+// A log without space is asked again when a segment of it has died, and from time to time: it may
+// have lacked memory alone.
+bool RowLogs::MayTake(const RowLog& log) {
+  constexpr uint32_t kRowsBetweenAsking = 4096;
+  if (pmem_full_at_.load(std::memory_order_relaxed) != log.counters().dead_segments + 1)
+    return true;
+  return rows_not_asked_.fetch_add(1, std::memory_order_relaxed) % kRowsBetweenAsking ==
+         kRowsBetweenAsking - 1;
 }
 
 void RowLogs::AppendToPmem(std::span<const RowToLog> rows, std::span<Location> homes,

@@ -36,11 +36,12 @@ class RowLogs {
   std::span<RowLog* const> all() const { return {all_.data(), count_}; }
   // The log of the lowest tier, which reserves space.
   RowLog& lowest() const { return *all_[count_ - 1]; }
-  // The log of PMem; nullptr: there is none.
-  RowLog* pmem() const { return by_tier_[static_cast<uint32_t>(Tier::kPmem)]; }
+  // The log of a tier; nullptr: there is none.
+  RowLog* OfTier(Tier tier) const { return by_tier_[static_cast<uint32_t>(tier)]; }
+  RowLog* pmem() const { return OfTier(Tier::kPmem); }
   // The log that has a location.
   RowLog& Of(Location location) const {
-    RowLog* const log = by_tier_[static_cast<uint32_t>(location.tier())];
+    RowLog* const log = OfTier(location.tier());
     EMBANK_CHECK(log != nullptr);
     return *log;
   }
@@ -106,7 +107,7 @@ class RowLogs {
   uint64_t slack_bytes() const;
 
  private:
-  bool MayTake(const RowLog& log) const;
+  bool MayTake(const RowLog& log);
   void AppendToPmem(std::span<const RowToLog> rows, std::span<Location> homes, size_t* count);
   void ReleaseReservations(std::span<const RowToLog> rows);
 
@@ -116,6 +117,7 @@ class RowLogs {
   size_t count_ = 0;
   // The number of dead segments of PMem, and one, when it refused a row; 0: it did not.
   std::atomic<uint64_t> pmem_full_at_{0};
+  std::atomic<uint32_t> rows_not_asked_{0};  // since PMem refused a row
 };
 
 }  // namespace embank
