@@ -148,7 +148,7 @@ TEST_F(PmemTier, ACheckpointWritesNoRowToTheSsdWhilePmemHasSpace) {
   Checkpoint();
   EXPECT_EQ(world_->logs()->lowest().counters().appended_rows, 0u);
   EXPECT_GE(world_->logs()->pmem()->counters().appended_rows, 1500u);
-  Reopen();
+  ASSERT_NO_FATAL_FAILURE(Reopen());
   EXPECT_EQ(pmem_rows(), 1500u);
   ExpectRows(1500);
 }
@@ -158,7 +158,7 @@ TEST_F(PmemTier, AStoreIsReopenedWithItsRowsInAllTiers) {
   Fill(5000);
   Checkpoint();
   Fill(1000, 3.0f);
-  Reopen();
+  ASSERT_NO_FATAL_FAILURE(Reopen());
   EXPECT_GT(pmem_rows(), 100u);
   EXPECT_GT(ssd_rows(), 2000u);
   ExpectRows(5000);
@@ -170,7 +170,7 @@ TEST_F(PmemTier, WhatAKeptCheckpointHasStaysInPmem) {
   Checkpoint();
   // All rows are written anew, many times over; none of it is in the checkpoint.
   for (int round = 2; round < 6; ++round) Fill(2400, static_cast<float>(round));
-  Reopen();
+  ASSERT_NO_FATAL_FAILURE(Reopen());
   ExpectRows(2400);
 }
 
@@ -214,7 +214,7 @@ TEST_F(PmemTier, AnExportNeedsNoPmem) {
   options.path = "copy";
   options.pmem_path.clear();
   options.pmem_bytes = 0;
-  Reopen();
+  ASSERT_NO_FATAL_FAILURE(Reopen());
   EXPECT_EQ(pmem_rows(), 0u);
   ExpectRows(4000);
   // Its segments have numbers of PMem; those that it writes there later are others.
@@ -222,10 +222,10 @@ TEST_F(PmemTier, AnExportNeedsNoPmem) {
   Checkpoint();
   options.pmem_path = "/other";
   options.pmem_bytes = kLargePmem;
-  Reopen();
+  ASSERT_NO_FATAL_FAILURE(Reopen());
   Fill(1000, 3.0f);
   Checkpoint();
-  Reopen();
+  ASSERT_NO_FATAL_FAILURE(Reopen());
   ExpectRows(1000, 3.0f);
 }
 
@@ -252,7 +252,7 @@ TEST_F(PmemTier, WithoutItsPmemTheStoreDoesNotOpenAndSaysWhereItIs) {
   options.pmem_path = "log";
   EXPECT_FALSE(opened().ok());
   options = right;
-  Reopen();
+  ASSERT_NO_FATAL_FAILURE(Reopen());
   ExpectRows(3000);
 }
 
@@ -265,7 +265,7 @@ TEST_F(PmemTier, ReadersSeeTheRowsOfPmemAndChangeNothing) {
   options.read_only = true;
   options.may_create = false;
   world_.disk().SetReadOnly(true);
-  Reopen();
+  ASSERT_NO_FATAL_FAILURE(Reopen());
   EXPECT_EQ(pmem_rows(), 3000u);
   ExpectRows(3000);
   world_.Close();
@@ -341,7 +341,7 @@ TEST_F(PmemTier, WherePmemHasNoSpaceRowsGoToTheSsd) {
   ExpectRows(4000);
   Checkpoint();
   world_.disk().SetFaults({});
-  Reopen();
+  ASSERT_NO_FATAL_FAILURE(Reopen());
   ExpectRows(4000);
 }
 

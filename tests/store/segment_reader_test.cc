@@ -26,7 +26,9 @@ class ReadingSegments : public testing::Test {
   std::vector<uint32_t> Read(SegmentReader* reader, const SegmentHeader& header,
                              const std::vector<uint64_t>& wanted) {
     std::vector<uint32_t> slots;
-    EXPECT_TRUE(reader->Open({.header = header}).ok());
+    SegmentRows named = {};
+    named.header = header;
+    EXPECT_TRUE(reader->Open(named).ok());
     reader->ReadRecords(
         wanted, [&](uint32_t slot, const Status& read, std::span<const std::byte> record) {
           EXPECT_TRUE(read.ok()) << read;
