@@ -64,11 +64,30 @@ std::vector<BadInput> BadFlags() {
   };
 }
 
+std::vector<BadInput> BadPmem() {
+  using Options = embank_store_options;
+  return {
+      Open("pmem_path without a path", kInvalid, {"pmem_path", "path"},
+           [](Options* o) { o->pmem_path = "file"; }),
+      Open("pmem_path of no bytes", kInvalid, {"pmem_path", "1 to"},
+           [](Options* o) { o->pmem_path = ""; }),
+      Open("pmem_bytes without pmem_path", kInvalid, {"pmem_bytes", "0 without"},
+           [](Options* o) { o->pmem_bytes = 1; }),
+      Open("pmem_bytes below the least", kInvalid, {"pmem_bytes", "4194304"},
+           [](Options* o) {
+             o->path = "somewhere";
+             o->pmem_path = "file";
+             o->pmem_bytes = 4194303;
+           }),
+  };
+}
+
 }  // namespace
 
 std::vector<BadInput> BadStoreInputs() {
   using Options = embank_store_options;
   std::vector<BadInput> inputs = BadFlags();
+  for (const BadInput& input : BadPmem()) inputs.push_back(input);
   const std::vector<BadInput> others = {
       {"open: store NULL", OpenNowhere, kInvalid, {"store"}},
       {"open: unknown tail", OpenWithUnknownTail, kMissing, {"struct_size"}},
@@ -98,12 +117,6 @@ std::vector<BadInput> BadStoreInputs() {
       Open("budget beyond 4 TiB", kInvalid, {"dram_bytes", "4 TiB"},
            [](Options* o) { o->dram_bytes = (uint64_t{1} << 42) + 1; }),
       Open("ssd_bytes", kInvalid, {"ssd_bytes"}, [](Options* o) { o->ssd_bytes = 1; }),
-      Open("pmem_path without a path", kInvalid, {"pmem_path", "path"},
-           [](Options* o) { o->pmem_path = "file"; }),
-      Open("pmem_path of no bytes", kInvalid, {"pmem_path", "1 to"},
-           [](Options* o) { o->pmem_path = ""; }),
-      Open("pmem_bytes without pmem_path", kInvalid, {"pmem_bytes", "0 without"},
-           [](Options* o) { o->pmem_bytes = 1; }),
       Open("hbm_bytes", kMissing, {"hbm_bytes"}, [](Options* o) { o->hbm_bytes = 1; }),
       Open("a CUDA device", kMissing, {"cuda_device"}, [](Options* o) { o->cuda_device = 0; }),
       Open("no CUDA device", kInvalid, {"cuda_device"}, [](Options* o) { o->cuda_device = -2; }),

@@ -81,6 +81,12 @@ Manifest Rich() {
                        SegmentOf(999, 5, size_of(5), 5, false)};
   manifest.heat = {.bytes = 8192, .sketch_bytes = 4096, .crc = 0xFEEDBEEF};
   for (int i = 0; i < 100; ++i) manifest.blob.push_back(static_cast<std::byte>(i * 7));
+  manifest.next_pmem_segment_id = kPmemSegmentIdMin + 10;
+  manifest.pmem_path = "/pmem";
+  SegmentRows in_pmem = manifest.segments[0];
+  in_pmem.header.segment_id = kPmemSegmentIdMin + 9;
+  in_pmem.tier = Tier::kPmem;
+  manifest.segments.push_back(std::move(in_pmem));
   return manifest;
 }
 
@@ -124,6 +130,7 @@ TEST(Manifest, ComesBackAsItWas) {
   ASSERT_EQ(back->segments.size(), rich.segments.size());
   for (size_t i = 0; i < rich.segments.size(); ++i) {
     EXPECT_EQ(back->segments[i].header, rich.segments[i].header);
+    EXPECT_EQ(back->segments[i].tier, rich.segments[i].tier);
     EXPECT_EQ(back->segments[i].used_slots, rich.segments[i].used_slots);
     EXPECT_EQ(back->segments[i].bits, rich.segments[i].bits);
     EXPECT_EQ(back->segments[i].keys, rich.segments[i].keys);
@@ -150,10 +157,10 @@ TEST(Manifest, HasTheBytesThatTheFormatSays) {
   manifest.blob = {std::byte{0xEE}};
   const Bytes bytes = EncodeManifest(manifest);
   const std::string_view expected(
-      "EMBMAN1\0\2\0\0\0\x24\x23\x22\x21\x23\x23\x22\x21\x18\x17\x16\x15\x14\x13\x12\x11", 28);
+      "EMBMAN1\0\3\0\0\0\x24\x23\x22\x21\x23\x23\x22\x21\x18\x17\x16\x15\x14\x13\x12\x11", 28);
   const std::string_view begin(reinterpret_cast<const char*>(bytes.data()), 28);
   EXPECT_EQ(begin, expected);
-  EXPECT_EQ(bytes.size(), 28u + 3 * 8 + 3 * 4 + 2 * 8 + 4 + 8 + 1 + 4);
+  EXPECT_EQ(bytes.size(), 28u + 3 * 8 + (8 + 4) + 3 * 4 + 2 * 8 + 4 + 8 + 1 + 4);
   EXPECT_EQ(bytes[bytes.size() - 5], std::byte{0xEE});
   const std::string_view heat(reinterpret_cast<const char*>(bytes.data()) + bytes.size() - 33, 20);
   EXPECT_EQ(heat, "HGFEDCBAhgfedcbaTSRQ");
@@ -191,8 +198,40 @@ TEST(Manifest, CutAnywhereOrLongerIsDamaged) {
   }
 }
 
+// Version 2 had neither a PMem tier nor a medium for each segment.
+TEST(Manifest, OfTheFormatBeforePmemIsRead) {
+  Manifest manifest;
+  manifest.next_segment_id = 8;
+  manifest.row_classes = {{.slot_bytes = 80}};
+  manifest.segments.push_back({.header = {.store_id = 0,
+                                          .segment_id = 7,
+                                          .row_class = 0,
+                                          .record_bytes = RecordBytesOf(80),
+                                          .segment_bytes = 64 * kBlockBytes},
+                               .tier = Tier::kSsd,
+                               .used_slots = 3,
+                               .bits = {5},
+                               .keys = {},
+                               .tables = {}});
+  Bytes bytes = EncodeManifest(manifest);
+  constexpr ptrdiff_t kMediumAt = 120;
+  constexpr ptrdiff_t kPmemAt = 52;
+  bytes.erase(bytes.begin() + kMediumAt, bytes.begin() + kMediumAt + 4);
+  bytes.erase(bytes.begin() + kPmemAt, bytes.begin() + kPmemAt + 8 + 4);
+  PutAt<uint32_t>(bytes, 8, 2);
+  SealAgain(bytes);
+  const StatusOr<Manifest> back = DecodeManifest(bytes);
+  ASSERT_TRUE(back.ok()) << back.status();
+  ASSERT_EQ(back->segments.size(), 1u);
+  EXPECT_EQ(back->segments[0].tier, Tier::kSsd);
+  EXPECT_EQ(back->segments[0].bits, std::vector<uint64_t>{5});
+  EXPECT_TRUE(back->pmem_path.empty());
+  // The next checkpoint writes it in the newer format.
+  EXPECT_EQ(EncodeManifest(*back), EncodeManifest(manifest));
+}
+
 TEST(Manifest, OfAnotherFormatIsRefusedByItsNumber) {
-  for (const uint32_t version : {0u, 1u, 3u, 77u}) {
+  for (const uint32_t version : {0u, 1u, 4u, 77u}) {
     Bytes bytes = RichBytes();
     PutAt<uint32_t>(bytes, 8, version);
     EXPECT_TRUE(IsDataLoss(DecodeManifest(bytes).status())) << "not sealed";
@@ -324,8 +363,8 @@ TEST(Manifest, WhosePreviousOneIsLaterIsDamaged) {
 
 TEST(Manifest, WithCountsThatAreTooLargeIsDamaged) {
   const Bytes empty = EncodeManifest({});
-  // The counts of classes, tables and segments; then of the blob's bytes.
-  for (const size_t at : {52, 56, 60, 84, 88}) {
+  // The length of PMem's path; the counts of classes, tables and segments; the blob's bytes.
+  for (const size_t at : {60, 64, 68, 72, 96, 100}) {
     for (const uint32_t count : {1u, 1000u, 0x7FFFFFFFu, 0xFFFFFFFFu}) {
       Bytes bytes = empty;
       PutAt<uint32_t>(bytes, at, count);
