@@ -2,8 +2,10 @@
 //
 //   open, created    an ordinary file, until Preallocate maps it with the length that it keeps
 //   open, with bytes mapped, whole
-//   Write            non-temporal stores and a drain where the map is persistent memory, else
-//   memcpy Sync             a drain, else msync; the first one also makes the file's length durable
+//   Write            non-temporal stores and a drain where the map is persistent memory, else a
+//                    copy
+//   Sync             nothing more there, else msync; the first one also makes the file's length
+//                    durable
 //
 // A file is persistent memory where the kernel maps it with MAP_SYNC (DAX), or where libpmem is
 // told so (PMEM_IS_PMEM_FORCE=1). Where it is not, everything works, at the speed of msync.
@@ -34,7 +36,7 @@ const char* NameOf(PmemKind kind);
 
 struct PmemCounters {
   uint64_t written_bytes = 0;  // of mapped files
-  uint64_t drains = 0;         // one for each write, list of transfers and sync
+  uint64_t drains = 0;         // one for each write, and for each list of transfers
   uint64_t msyncs = 0;
 };
 

@@ -201,7 +201,7 @@ TEST_P(MappedFilesTest, CountsWhatMakesWritesDurable) {
   ASSERT_TRUE(file->Sync().ok());
   const PmemCounters counters = files_->counters();
   EXPECT_EQ(counters.written_bytes, 5u);
-  EXPECT_EQ(counters.drains, is_pmem ? 3u : 0u) << "one of the write, two of the syncs";
+  EXPECT_EQ(counters.drains, is_pmem ? 1u : 0u) << "a sync needs none of its own";
   EXPECT_EQ(counters.msyncs, is_pmem ? 0u : 1u) << "nothing was written before the second sync";
 }
 
@@ -355,7 +355,7 @@ TEST_F(FakedPmemTest, AWriteIsNonTemporalAndEndsWithADrain) {
   ASSERT_TRUE(file->Write(5, BytesOf("12345678")).ok());
   EXPECT_THAT(fake_.Calls(), ElementsAre("map", "copy 5 8 3", "drain"));
   ASSERT_TRUE(file->Sync().ok());
-  EXPECT_THAT(fake_.Calls(), ElementsAre("drain"));
+  EXPECT_THAT(fake_.Calls(), IsEmpty()) << "the write has drained";
 }
 
 TEST_F(FakedPmemTest, AListOfWritesHasOneDrainBehindThem) {
@@ -417,7 +417,7 @@ TEST_F(FakedPmemTest, AFirstSyncThatFailsIsTheLast) {
   fake_.Calls();
   const Status failed = a->Sync();
   EXPECT_EQ(failed.code(), StatusCode::kDataLoss);
-  EXPECT_THAT(fake_.Calls(), ElementsAre("drain"));
+  EXPECT_THAT(fake_.Calls(), IsEmpty());
   EXPECT_EQ(a->Sync(), failed);
   EXPECT_THAT(fake_.Calls(), IsEmpty());
   EXPECT_TRUE(b->Sync().ok());
