@@ -183,6 +183,9 @@ void AppendPmem(std::string* text, const Store& store) {
          counters.compacted_rows);
   Append(text, "embank_pmem_written_bytes_total", "counter", "Bytes written to segments in PMem.",
          counters.written_bytes);
+  Append(text, "embank_pmem_written_buffers_total", "counter",
+         "Writes to segments in PMem: buffers of rows, headers and footers.",
+         counters.written_buffers);
   Append(text, "embank_pmem_read_rows_total", "counter", "Rows that were read in PMem.",
          counters.read_rows);
   Append(text, "embank_pmem_demoted_rows_total", "counter", "Rows that left PMem for the SSD.",

@@ -392,7 +392,10 @@ void ExpectSound(const Manifest& manifest) {
     ASSERT_TRUE(IsSound(rows.header));
     ASSERT_EQ(rows.header.record_bytes,
               RecordBytesOf(manifest.row_classes.at(rows.header.row_class).slot_bytes));
-    ASSERT_LT(rows.header.segment_id, manifest.next_segment_id);
+    const bool is_pmems = rows.header.segment_id >= kPmemSegmentIdMin;
+    ASSERT_TRUE(is_pmems || rows.tier == Tier::kSsd);
+    ASSERT_LT(rows.header.segment_id,
+              is_pmems ? manifest.next_pmem_segment_id : manifest.next_segment_id);
     ASSERT_EQ(rows.bits.size(), (rows.used_slots + 63) / 64);
     ASSERT_TRUE(rows.keys.empty() || rows.keys.size() == rows.used_slots);
     ASSERT_EQ(rows.keys.size(), rows.tables.size());

@@ -148,6 +148,7 @@ Status LogAppender::MakeFile(LogSegment* segment) {
   if (IsUnimplemented(status) && options_.tier != Tier::kPmem) status = OkStatus();
   if (status.ok()) status = segment->Write(0, {header_block_.data(), kBlockBytes});
   if (!status.ok()) options_.directory->Remove(segment->name).IgnoreError();
+  if (status.ok()) ++counters_.written_buffers;
   return status;
 }
 

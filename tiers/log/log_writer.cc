@@ -101,6 +101,7 @@ void LogWriter::WriteBuffer(LogBuffer* buffer) {
   segments_.mutex()->Lock();
   if (status.ok()) {
     counters_.written_bytes += end - buffer->begin;
+    ++counters_.written_buffers;
     buffer->segment->unsynced = true;
     buffers_.Free(buffer);
   } else {
@@ -128,6 +129,7 @@ bool LogWriter::WriteFooter() {
   if (status.ok()) {
     segments_.Finish(segment.get());
     counters_.written_bytes += bytes.size();
+    ++counters_.written_buffers;
     segment->unsynced = true;
     unsynced_.push_back(segment);
     segment->slots = AlignedBuffer();
