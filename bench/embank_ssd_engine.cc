@@ -26,6 +26,10 @@ class EmbankSsdEngine final : public SsdEngine {
       options.path = config_.path.c_str();
       options.dram_bytes = config_.dram_bytes;
       options.ssd_bytes = config_.ssd_bytes;
+      if (has_pmem()) {
+        options.pmem_path = config_.pmem_path.c_str();
+        options.pmem_bytes = config_.pmem_bytes;
+      }
     }
     options.worker_threads = worker_threads;
     options.seed = config_.seed;
@@ -105,6 +109,15 @@ class EmbankSsdEngine final : public SsdEngine {
     counters.written_bytes += value("embank_log_written_bytes_total");
     counters.longest_barrier_us = longest_barrier_us_;
     counters.taken_bytes = value("embank_tier_bytes{tier=\"ssd\",kind=\"used\"}");
+    if (!has_pmem()) return counters;
+    SsdPmemCounters pmem = closed_.pmem.value_or(SsdPmemCounters());
+    const uint64_t read_rows = value("embank_pmem_read_rows_total");
+    counters.missed_rows += read_rows;
+    pmem.read_rows += read_rows;
+    pmem.written_buffers += value("embank_pmem_written_buffers_total");
+    pmem.drains += value("embank_pmem_drains_total");
+    pmem.ssd_appended_rows += value("embank_log_appended_rows_total");
+    counters.pmem = pmem;
     return counters;
   }
 
@@ -117,6 +130,7 @@ class EmbankSsdEngine final : public SsdEngine {
 
  private:
   bool has_path() const { return kind_ != EmbankSsdKind::kMemory; }
+  bool has_pmem() const { return !config_.pmem_path.empty(); }
 
   // A store's counters end with it.
   Status CountClosed() {

@@ -18,8 +18,10 @@ enum class EmbankSsdKind { kClock, kLfu, kMemory };
 // The kind of an engine's name; nothing: it is another engine.
 std::optional<EmbankSsdKind> EmbankSsdKindOf(const std::string& engine);
 
-// Calls work on the calling threads only; an opening uses as many threads as will call. kMemory is
-// never full, and makes no checkpoints: its Checkpoint does nothing, its Reopen is UNIMPLEMENTED.
+// With a PMem tier if the configuration names a directory for it; UNAVAILABLE or UNIMPLEMENTED then
+// if there can be none. Calls work on the calling threads only; an opening uses as many threads as
+// will call. kMemory is never full, and makes no checkpoints: its Checkpoint does nothing, its
+// Reopen is UNIMPLEMENTED.
 StatusOr<std::unique_ptr<SsdEngine>> MakeEmbankSsdEngine(const SsdEngineConfig& config,
                                                          EmbankSsdKind kind);
 

@@ -1,5 +1,6 @@
 // embank-bench: the command line.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <ctime>
 #include <exception>
@@ -117,6 +118,10 @@ Status Ssd(const Words& words, SsdOptions options) {
   for (const std::string& word : words.phases) {
     EMBANK_RETURN_IF_ERROR(Take("--phases", ParseSsdPhase(word), &options.phases.emplace_back()));
   }
+  const bool adds_pmem =
+      !options.pmem_path.empty() &&
+      std::count(options.phases.begin(), options.phases.end(), SsdPhase::kPmem) == 0;
+  if (adds_pmem) options.phases.push_back(SsdPhase::kPmem);
   EMBANK_RETURN_IF_ERROR(Validate(options));
   EMBANK_RETURN_IF_ERROR(CheckJsonPath(options.json_path));
   const Machine machine = DescribeMachine();
@@ -252,6 +257,10 @@ void AddSsdOptions(CLI::App* app, SsdOptions* options, Words* words) {
       ->delimiter(',');
   app->add_option("--phases", words->phases, "of fill,lookup,scan,overwrite,checkpoint,recover")
       ->delimiter(',');
+  app->add_option("--pmem", options->pmem_path,
+                  "directory of a PMem tier: adds the phase pmem; nothing stays in it");
+  AddNumber(app, "--pmem-bytes", &options->pmem_bytes,
+            "of that tier, from 4 MiB; 0: 1.5 times the rows");
   AddNumber(app, "--rows", &options->rows, "rows of the table (a trace has its own)");
   AddShapeOptions(app, &options->shape, words);
   AddNumber(app, "--dram-fraction", &options->dram_fraction, "memory of an engine / its data");

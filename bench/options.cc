@@ -10,6 +10,7 @@
 #include "base/status_macros.h"
 #include "base/str_cat.h"
 #include "bench/zipf.h"
+#include "store/table/options.h"
 
 namespace embank {
 namespace {
@@ -33,8 +34,9 @@ constexpr std::array<Word<Phase>, 4> kPhases = {{{"fill", Phase::kFill},
                                                  {"lookup", Phase::kLookup},
                                                  {"update", Phase::kUpdate},
                                                  {"small", Phase::kSmall}}};
-constexpr std::array<Word<SsdPhase>, 6> kSsdPhases = {{{"fill", SsdPhase::kFill},
+constexpr std::array<Word<SsdPhase>, 7> kSsdPhases = {{{"fill", SsdPhase::kFill},
                                                        {"lookup", SsdPhase::kLookup},
+                                                       {"pmem", SsdPhase::kPmem},
                                                        {"scan", SsdPhase::kScan},
                                                        {"overwrite", SsdPhase::kOverwrite},
                                                        {"checkpoint", SsdPhase::kCheckpoint},
@@ -95,6 +97,19 @@ Status CheckEngines(const std::vector<std::string>& engines, std::span<const cha
 Status CheckDirectory(const std::string& path) {
   if (!path.empty()) return OkStatus();
   return InvalidArgumentError("--path: names no directory");
+}
+
+// The phase pmem and its directory come together; a budget is for that phase alone.
+Status CheckPmem(const SsdOptions& options) {
+  constexpr uint64_t kPmemBytesMax = uint64_t{1} << 60;
+  const bool has_phase =
+      std::count(options.phases.begin(), options.phases.end(), SsdPhase::kPmem) > 0;
+  if (has_phase && options.pmem_path.empty()) {
+    return InvalidArgumentError("--phases: pmem needs --pmem DIR");
+  }
+  if (options.pmem_bytes == 0) return OkStatus();
+  if (options.pmem_path.empty()) return InvalidArgumentError("--pmem-bytes: needs --pmem DIR");
+  return CheckRange("--pmem-bytes", options.pmem_bytes, kPmemBytesMin, kPmemBytesMax);
 }
 
 }  // namespace
@@ -175,7 +190,8 @@ Status Validate(const SsdOptions& options) {
   EMBANK_RETURN_IF_ERROR(CheckList("--phases", options.phases));
   const bool is_durable =
       std::any_of(options.phases.begin(), options.phases.end(), [](SsdPhase phase) {
-        return phase != SsdPhase::kFill && phase != SsdPhase::kLookup && phase != SsdPhase::kScan;
+        return phase == SsdPhase::kOverwrite || phase == SsdPhase::kCheckpoint ||
+               phase == SsdPhase::kRecover;
       });
   if (is_durable && std::count(options.engines.begin(), options.engines.end(), "embank-memory")) {
     return InvalidArgumentError("--phases: embank-memory takes fill, lookup and scan only");
@@ -193,6 +209,7 @@ Status Validate(const SsdOptions& options) {
   EMBANK_RETURN_IF_ERROR(CheckRange("--seconds", options.seconds, 0.01, kSecondsMax));
   EMBANK_RETURN_IF_ERROR(CheckRange("--warmup", options.warmup, 0.0, kSecondsMax));
   EMBANK_RETURN_IF_ERROR(CheckRange("--overwrites", options.overwrites, 0.01, 1.0));
+  EMBANK_RETURN_IF_ERROR(CheckPmem(options));
   EMBANK_RETURN_IF_ERROR(CheckRange("--rounds", options.rounds, 1u, kRoundsMax));
   return CheckDirectory(options.path);
 }

@@ -77,7 +77,7 @@ struct SurviveOptions {
   uint32_t kills = 3;
 };
 
-enum class SsdPhase { kFill, kLookup, kScan, kOverwrite, kCheckpoint, kRecover };
+enum class SsdPhase { kFill, kLookup, kPmem, kScan, kOverwrite, kCheckpoint, kRecover };
 
 struct SsdOptions {
   std::vector<std::string> engines = {"embank", "rocksdb"};
@@ -99,6 +99,10 @@ struct SsdOptions {
   uint32_t rounds = 3;
   uint64_t seed = 1;
   std::string path;  // directory in which engines and fio get directories of their own
+  // Directory of the PMem tier, in which the store of phase kPmem gets one of its own. Empty: there
+  // is no such phase.
+  std::string pmem_path;
+  uint64_t pmem_bytes = 0;  // budget of the tier; 0: 1.5 times the records of all rows
   std::string json_path;
 };
 

@@ -9,9 +9,11 @@
 
 namespace embank {
 
-RunDirectory::RunDirectory(const std::string& parent) : path_(parent + "/embank-bench-XXXXXX") {
+RunDirectory::RunDirectory(const char* option, const std::string& parent)
+    : path_(parent + "/embank-bench-XXXXXX") {
   if (mkdtemp(path_.data()) != nullptr) return;
-  status_ = InvalidArgumentError(StrCat("--path: ", parent, ": a directory cannot be made there"));
+  status_ =
+      InvalidArgumentError(StrCat(option, ": ", parent, ": a directory cannot be made there"));
 }
 
 RunDirectory::~RunDirectory() {

@@ -11,12 +11,13 @@ namespace embank {
 // Removed at the end, with everything in it.
 class RunDirectory {
  public:
-  explicit RunDirectory(const std::string& parent);
+  // `option`: the one that names the parent.
+  RunDirectory(const char* option, const std::string& parent);
   ~RunDirectory();
   RunDirectory(const RunDirectory&) = delete;
   RunDirectory& operator=(const RunDirectory&) = delete;
 
-  // INVALID_ARGUMENT names --path: the directory could not be made.
+  // INVALID_ARGUMENT names the option: the directory could not be made.
   const Status& status() const { return status_; }
   const std::string& path() const { return path_; }
 

@@ -24,16 +24,27 @@ struct SsdEngineConfig {
   uint64_t dram_bytes = 0;  // memory that it may use for rows and what it needs to find them
   uint64_t ssd_bytes = 0;   // 0: no limit
   uint32_t threads = 1;     // that will call, at most
+  std::string pmem_path;    // an empty directory for a PMem tier; empty: without
+  uint64_t pmem_bytes = 0;  // of that tier
+};
+
+// What a PMem tier has done.
+struct SsdPmemCounters {
+  uint64_t read_rows = 0;          // rows that were answered from PMem
+  uint64_t written_buffers = 0;    // writes to its files
+  uint64_t drains = 0;             // waits until such writes are durable
+  uint64_t ssd_appended_rows = 0;  // rows that were written to the SSD below it
 };
 
 // Counters since the opening; they only grow, except taken_bytes.
 struct SsdCounters {
   uint64_t reads = 0;          // reads of the device
-  uint64_t missed_rows = 0;    // rows that were asked for and not in memory
+  uint64_t missed_rows = 0;    // rows that were asked for and not in DRAM
   uint64_t written_bytes = 0;  // to the device
   uint64_t taken_bytes = 0;    // by its files now; 0: it is not known
   // The longest time in which no batch of writes began, for a checkpoint; 0: it is not known.
   double longest_barrier_us = 0;
+  std::optional<SsdPmemCounters> pmem;  // nothing: it has no PMem tier
 };
 
 // All calls but Reopen may come from several threads at once.

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
+#include "base/check.h"
 #include "base/status_macros.h"
 #include "base/str_cat.h"
 #include "base/threads/clock.h"
@@ -72,6 +73,18 @@ class WriteMeter {
   const SsdEngine& engine_;
   SsdCounters before_;
 };
+
+// What a PMem tier did in a phase of lookups, and what it has done until now.
+void AddPmem(const SsdPmemCounters& before, const SsdPmemCounters& after, const PhaseTiming& timing,
+             double cpu_us, SsdFigures* figures) {
+  const auto rows = static_cast<double>(after.read_rows - before.read_rows);
+  SsdFigures& f = *figures;
+  f["pmem_hit_ratio"] = rows / static_cast<double>(timing.positions);
+  f["pmem_rows_per_second"] = rows / timing.seconds;
+  if (rows > 0) f["pmem_cpu_us_per_row"] = cpu_us / rows;
+  f["drains"] = static_cast<double>(after.drains);
+  f["pmem_buffers_written"] = static_cast<double>(after.written_buffers);
+}
 
 // The rows that reach the device at least once, when each part ends with a checkpoint.
 uint64_t DirtyRows(KeySpan keys, uint64_t part) {
@@ -155,6 +168,16 @@ StatusOr<SsdFigures> SsdPhases::Fill(SsdEngine* engine) {
   return figures;
 }
 
+StatusOr<SsdFigures> SsdPhases::FillPmem(SsdEngine* engine) {
+  EMBANK_RETURN_IF_ERROR(WriteOnce(engine, workload_.rows).status());
+  EMBANK_ASSIGN_OR_RETURN(const SsdCounters before, engine->Counters());
+  EMBANK_RETURN_IF_ERROR(engine->Checkpoint());
+  EMBANK_ASSIGN_OR_RETURN(const SsdCounters after, engine->Counters());
+  EMBANK_CHECK(before.pmem.has_value() && after.pmem.has_value());
+  const uint64_t rows = after.pmem->ssd_appended_rows - before.pmem->ssd_appended_rows;
+  return SsdFigures{{"ssd_rows_appended_by_checkpoint", static_cast<double>(rows)}};
+}
+
 StatusOr<SsdFigures> SsdPhases::Lookup(SsdEngine* engine, uint32_t threads, double seconds) {
   const PhasePlan plan{Ahead(0), options_.batch, threads, seconds};
   EMBANK_ASSIGN_OR_RETURN(const SsdCounters before, engine->Counters());
@@ -181,6 +204,8 @@ StatusOr<SsdFigures> SsdPhases::Lookup(SsdEngine* engine, uint32_t threads, doub
     figures["system_us_per_miss"] = system_us / misses;
   }
   figures["hit_ratio"] = std::max(0.0, 1.0 - misses / positions);
+  figures["missed_rows_per_second"] = misses / timing.seconds;
+  if (after.pmem.has_value()) AddPmem(*before.pmem, *after.pmem, timing, cpu_us, &figures);
   return figures;
 }
 

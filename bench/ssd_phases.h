@@ -29,7 +29,10 @@ class SsdPhases {
 
   // Writes every row once, and brings them into order.
   StatusOr<SsdFigures> Fill(SsdEngine* engine);
-  // Reads rows of the stream for `seconds`.
+  // Writes every row once to an engine with a PMem tier, and makes a checkpoint: the rows that this
+  // wrote to the SSD.
+  StatusOr<SsdFigures> FillPmem(SsdEngine* engine);
+  // Reads rows of the stream for `seconds`. Figures of PMem too, if the engine has such a tier.
   StatusOr<SsdFigures> Lookup(SsdEngine* engine, uint32_t threads, double seconds);
   // Reads every row once, in any order.
   StatusOr<SsdFigures> Scan(SsdEngine* engine);

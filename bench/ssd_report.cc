@@ -26,6 +26,12 @@ constexpr const char* kLookupLegend =
     "in memory; us/miss: microseconds of CPU time / rows not found there; p50 us: microseconds, "
     "half of the batches take no longer; tail: p99.9 / p50, where 99.9 % of the batches take no "
     "longer than p99.9";
+constexpr const char* kPmemLegend =
+    "T: threads; krows/s: thousand rows a second; pmem: share of the rows answered from PMem; pmem "
+    "k/s: thousand of those rows a second; us/row: microseconds of CPU time / rows answered from "
+    "PMem; drains: waits until PMem has what was written, since the store was made; writes: writes "
+    "of buffers, headers and footers to PMem since then; to SSD: rows that the checkpoint behind "
+    "the fill wrote to the SSD";
 constexpr const char* kScanLegend =
     "T: threads; s: seconds for all rows; krows/s: thousand rows a second; MB/s: million bytes of "
     "rows a second; of fio: MB/s / what fio reads in order from the same disk; kIOPS: thousand "
@@ -62,6 +68,13 @@ constexpr Column kLookupColumns[] = {
     {"of fio", "fraction_of_fio", 1, 2},     {"hit", "hit_ratio", 1, 3},
     {"us/miss", "cpu_us_per_miss", 1, 2},    {"p50 us", "batch_p50_us", 1, 0},
     {"tail", "batch_p999_over_p50", 1, 1}};
+constexpr Column kPmemColumns[] = {{"krows/s", "rows_per_second", 1e-3, 1},
+                                   {"pmem", "pmem_hit_ratio", 1, 3},
+                                   {"pmem k/s", "pmem_rows_per_second", 1e-3, 1},
+                                   {"us/row", "pmem_cpu_us_per_row", 1, 2},
+                                   {"drains", "drains", 1, 0},
+                                   {"writes", "pmem_buffers_written", 1, 0},
+                                   {"to SSD", "ssd_rows_appended_by_checkpoint", 1, 0}};
 constexpr Column kScanColumns[] = {{"s", "scan_seconds", 1, 2},
                                    {"krows/s", "rows_per_second", 1e-3, 1},
                                    {"MB/s", "scan_bytes_per_second", 1e-6, 0},
@@ -96,6 +109,8 @@ PhaseTable TableOf(SsdPhase phase) {
       return {kFillColumns, kFillLegend};
     case SsdPhase::kLookup:
       return {kLookupColumns, kLookupLegend};
+    case SsdPhase::kPmem:
+      return {kPmemColumns, kPmemLegend};
     case SsdPhase::kScan:
       return {kScanColumns, kScanLegend};
     case SsdPhase::kOverwrite:
@@ -142,6 +157,7 @@ std::string Below(const SsdResult& result) {
   };
   say("fio, thousand random reads a second", "fio_iops", 1e-3, 1);
   say("fio, us of CPU a read", "fio_cpu_us_per_read", 1.0, 2);
+  say("rows a second of PMem / of the SSD in lookup", "pmem_times_ssd", 1.0, 2);
   say("fio, MB/s read in order", "fio_read_bytes_per_second", 1e-6, 0);
   say("fio, MB/s written in order", "fio_write_bytes_per_second", 1e-6, 0);
   say("log, GB taken in the end", "taken_bytes", 1e-9, 2);
@@ -175,6 +191,7 @@ std::string SsdTable(const Machine& machine, const SsdOptions& options, const Ss
                         sizes.payload_bytes, DistributionName(options.distribution));
   absl::StrAppendFormat(&text, "  memory   %s of %s", GiB(sizes.dram_bytes), GiB(sizes.data_bytes));
   if (sizes.ssd_bytes > 0) StrAppend(&text, "; log of ", GiB(sizes.ssd_bytes));
+  if (sizes.pmem_bytes > 0) StrAppend(&text, "; PMem of ", GiB(sizes.pmem_bytes));
   absl::StrAppendFormat(&text, "\n  run      batch %d, median of %d rounds\n  io_uring %s\n",
                         options.batch, options.rounds, embank_build_info("io_uring"));
   for (size_t i = 0; i < report.results.size(); ++i) {
@@ -211,6 +228,7 @@ std::string SsdJson(const Machine& machine, const SsdOptions& options, const Ssd
   parameters["data_bytes"] = report.sizes.data_bytes;
   parameters["dram_bytes"] = report.sizes.dram_bytes;
   parameters["ssd_bytes"] = report.sizes.ssd_bytes;
+  parameters["pmem_bytes"] = report.sizes.pmem_bytes;
   parameters["dist"] = DistributionName(options.distribution);
   parameters["batch"] = options.batch;
   parameters["threads"] = options.threads;

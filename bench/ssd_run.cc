@@ -23,24 +23,42 @@
 namespace embank {
 namespace {
 
-bool IsPeer(const std::string& engine) { return !EmbankSsdKindOf(engine).has_value(); }
+// The store of the phase pmem.
+constexpr const char* kPmemEngine = "embank-pmem";
+
+bool IsPeer(const std::string& engine) {
+  return engine != kPmemEngine && !EmbankSsdKindOf(engine).has_value();
+}
+
+// The free bytes of the directory that an option names.
+StatusOr<double> FreeBytesAt(const char* option, const std::string& path) {
+  std::error_code error;
+  const std::filesystem::space_info space = std::filesystem::space(path, error);
+  if (!error && std::filesystem::is_directory(path, error)) {
+    return static_cast<double>(space.available);
+  }
+  return InvalidArgumentError(StrCat(option, ": ", path, ": no directory"));
+}
 
 // Copies of the data that may lie on the device at once: an engine's before it has removed what was
 // overwritten, and fio's.
 Status CheckSpace(const SsdOptions& options, const SsdSizes& sizes) {
   constexpr double kCopiesPerEngine = 2.5;
-  std::error_code error;
-  const std::filesystem::space_info space = std::filesystem::space(options.path, error);
-  if (error || !std::filesystem::is_directory(options.path, error)) {
-    return InvalidArgumentError(StrCat("--path: ", options.path, ": no directory"));
-  }
-  const double copies = 1.0 + kCopiesPerEngine * static_cast<double>(options.engines.size());
+  EMBANK_ASSIGN_OR_RETURN(const double free, FreeBytesAt("--path", options.path));
+  const size_t engines = options.engines.size() + (sizes.pmem_bytes > 0 ? 1 : 0);
+  const double copies = 1.0 + kCopiesPerEngine * static_cast<double>(engines);
   const double needed = copies * static_cast<double>(sizes.data_bytes);
-  if (needed <= static_cast<double>(space.available)) return OkStatus();
+  if (needed > free) {
+    return InvalidArgumentError(absl::StrFormat(
+        "--rows: %d rows of %d bytes need %.1f GiB, %s has %.1f GiB free", sizes.rows,
+        sizes.payload_bytes, needed * 0x1p-30, options.path, free * 0x1p-30));
+  }
+  if (sizes.pmem_bytes == 0) return OkStatus();
+  EMBANK_ASSIGN_OR_RETURN(const double pmem_free, FreeBytesAt("--pmem", options.pmem_path));
+  if (static_cast<double>(sizes.pmem_bytes) <= pmem_free) return OkStatus();
   return InvalidArgumentError(
-      absl::StrFormat("--rows: %d rows of %d bytes need %.1f GiB, %s has %.1f GiB free", sizes.rows,
-                      sizes.payload_bytes, needed * 0x1p-30, options.path,
-                      static_cast<double>(space.available) * 0x1p-30));
+      absl::StrFormat("--pmem-bytes: %d bytes do not fit, %s has %.1f GiB free", sizes.pmem_bytes,
+                      options.pmem_path, pmem_free * 0x1p-30));
 }
 
 KvOptions StreamOptions(const SsdOptions& options) {
@@ -56,25 +74,27 @@ KvOptions StreamOptions(const SsdOptions& options) {
 class SsdRun {
  public:
   SsdRun(const SsdOptions& options, const Workload& workload, const std::string& directory,
-         Progress* progress)
+         const std::string& pmem_directory, Progress* progress)
       : options_(options),
         sizes_(SizesOf(options, workload.rows.size())),
         directory_(directory),
+        pmem_directory_(pmem_directory),
         progress_(progress),
         phases_(options, workload, [this] { Show(); }) {}
 
   Status Run() {
     EMBANK_RETURN_IF_ERROR(MakeEngines());
     MakeFio();
-    parts_ = engines_.size() + options_.rounds * (options_.phases.size() - 1) * engines_.size();
+    CountParts();
     for (Member& member : engines_) {
       EMBANK_RETURN_IF_ERROR(RunPart(&member, SsdPhase::kFill, options_.threads, nullptr));
     }
+    EMBANK_RETURN_IF_ERROR(MakePmem());
     for (round_ = 0; round_ < options_.rounds; ++round_) {
-      for (const SsdPhase phase : {SsdPhase::kLookup, SsdPhase::kScan, SsdPhase::kOverwrite,
-                                   SsdPhase::kCheckpoint, SsdPhase::kRecover}) {
-        if (!Wants(phase)) continue;
-        EMBANK_RETURN_IF_ERROR(phase == SsdPhase::kLookup ? RunLookups() : RunOthers(phase));
+      for (const SsdPhase phase :
+           {SsdPhase::kLookup, SsdPhase::kPmem, SsdPhase::kScan, SsdPhase::kOverwrite,
+            SsdPhase::kCheckpoint, SsdPhase::kRecover}) {
+        if (Wants(phase)) EMBANK_RETURN_IF_ERROR(RunRound(phase));
       }
     }
     return OkStatus();
@@ -83,9 +103,12 @@ class SsdRun {
   SsdReport Report() {
     SsdReport report;
     report.sizes = sizes_;
-    for (const SsdPhase phase : {SsdPhase::kFill, SsdPhase::kLookup, SsdPhase::kScan,
-                                 SsdPhase::kOverwrite, SsdPhase::kCheckpoint, SsdPhase::kRecover}) {
-      if (Wants(phase)) AddResults(phase, &report.results);
+    for (const SsdPhase phase :
+         {SsdPhase::kFill, SsdPhase::kLookup, SsdPhase::kPmem, SsdPhase::kScan,
+          SsdPhase::kOverwrite, SsdPhase::kCheckpoint, SsdPhase::kRecover}) {
+      if (!Wants(phase)) continue;
+      phase == SsdPhase::kPmem ? AddPmemResults(&report.results)
+                               : AddResults(phase, &report.results);
     }
     report.notes = std::move(notes_);
     return report;
@@ -111,9 +134,18 @@ class SsdRun {
   StatusOr<std::unique_ptr<SsdEngine>> MakeEngine(const std::string& name) const {
     const std::string path = StrCat(directory_, "/", name);
     std::filesystem::create_directory(path);
-    const uint32_t threads = options_.threads;
-    const SsdEngineConfig config{options_.shape,    options_.seed,    path,
-                                 sizes_.dram_bytes, sizes_.ssd_bytes, threads};
+    SsdEngineConfig config;
+    config.shape = options_.shape;
+    config.seed = options_.seed;
+    config.path = path;
+    config.dram_bytes = sizes_.dram_bytes;
+    config.ssd_bytes = sizes_.ssd_bytes;
+    config.threads = options_.threads;
+    if (name == kPmemEngine) {
+      config.pmem_path = pmem_directory_;
+      config.pmem_bytes = sizes_.pmem_bytes;
+      return MakeEmbankSsdEngine(config, EmbankSsdKind::kLru);
+    }
     const std::optional<EmbankSsdKind> kind = EmbankSsdKindOf(name);
     if (kind.has_value()) return MakeEmbankSsdEngine(config, *kind);
     return MakeRocksdbEngine(config,
@@ -135,7 +167,36 @@ class SsdRun {
     return InvalidArgumentError(StrCat("--engines: ", notes_.front()));
   }
 
-  bool NeedsFio() const { return options_.phases != std::vector{SsdPhase::kFill}; }
+  // The store of the phase pmem, filled. Where no PMem tier can be had, the phase is left out.
+  Status MakePmem() {
+    if (!Wants(SsdPhase::kPmem)) return OkStatus();
+    note_ = StrCat(kPmemEngine, " fill");
+    Show();
+    StatusOr<std::unique_ptr<SsdEngine>> engine = MakeEngine(kPmemEngine);
+    if (IsUnavailable(engine.status()) || IsUnimplemented(engine.status())) {
+      notes_.push_back(StrCat("the phase pmem is left out: ", engine.status().message()));
+      return OkStatus();
+    }
+    EMBANK_RETURN_IF_ERROR(engine.status());
+    pmem_ = {kPmemEngine, *std::move(engine)};
+    EMBANK_ASSIGN_OR_RETURN(pmem_filled_, phases_.FillPmem(pmem_.engine.get()));
+    ++parts_done_;
+    return OkStatus();
+  }
+
+  bool NeedsFio() const {
+    return std::any_of(options_.phases.begin(), options_.phases.end(), [](SsdPhase phase) {
+      return phase != SsdPhase::kFill && phase != SsdPhase::kPmem;
+    });
+  }
+
+  // Of the progress: phases of an engine.
+  void CountParts() {
+    const bool has_pmem = Wants(SsdPhase::kPmem);
+    const size_t own = (Wants(SsdPhase::kFill) ? 1 : 0) + (has_pmem ? 1 : 0);
+    const size_t per_round = (options_.phases.size() - own) * engines_.size() + (has_pmem ? 1 : 0);
+    parts_ = engines_.size() + (has_pmem ? 1 : 0) + options_.rounds * per_round;
+  }
 
   void MakeFio() {
     if (!NeedsFio()) return;
@@ -165,6 +226,7 @@ class SsdRun {
       case SsdPhase::kFill:
         return phases_.Fill(engine);
       case SsdPhase::kLookup:
+      case SsdPhase::kPmem:
         EMBANK_RETURN_IF_ERROR(Warm(member));
         return phases_.Lookup(engine, threads, options_.seconds);
       case SsdPhase::kScan:
@@ -204,8 +266,8 @@ class SsdRun {
       notes_.push_back(StrCat(member->name, ", round ", round_ + 1, ": ", note));
     }
     if (phase == SsdPhase::kRecover) member->is_warm = false;
-    const bool writes =
-        phase != SsdPhase::kFill && phase != SsdPhase::kLookup && phase != SsdPhase::kScan;
+    const bool writes = phase == SsdPhase::kOverwrite || phase == SsdPhase::kCheckpoint ||
+                        phase == SsdPhase::kRecover;
     if (writes) member->is_compact = false;
     if (phase != SsdPhase::kLookup) ++parts_done_;
     if (out != nullptr) {
@@ -227,6 +289,20 @@ class SsdRun {
     }
     if (fio_ != nullptr) turns.push_back({nullptr, options_.threads});
     return turns;
+  }
+
+  Status RunRound(SsdPhase phase) {
+    if (phase == SsdPhase::kLookup) return RunLookups();
+    return phase == SsdPhase::kPmem ? RunPmem() : RunOthers(phase);
+  }
+
+  Status RunPmem() {
+    if (pmem_.engine == nullptr) return OkStatus();
+    SsdFigures figures;
+    EMBANK_RETURN_IF_ERROR(RunPart(&pmem_, SsdPhase::kPmem, options_.threads, &figures));
+    figures.insert(pmem_filled_.begin(), pmem_filled_.end());
+    samples_.Record({SsdPhase::kPmem, pmem_.name, options_.threads}, figures);
+    return OkStatus();
   }
 
   // Another one begins each round, fio among them; its figure is that of the round.
@@ -321,6 +397,18 @@ class SsdRun {
     }
   }
 
+  // Beside the rows that the same store without PMem had from the SSD.
+  void AddPmemResults(std::vector<SsdResult>* results) const {
+    const std::vector<SsdResult> lookups = samples_.Results(SsdPhase::kLookup, "embank");
+    for (SsdResult& result : samples_.Results(SsdPhase::kPmem, kPmemEngine)) {
+      const double ssd =
+          lookups.empty() ? 0.0 : lookups[0].Figure("missed_rows_per_second").value_or(0.0);
+      const double pmem = result.Figure("pmem_rows_per_second").value_or(0.0);
+      if (ssd > 0.0) result.figures["pmem_times_ssd"] = pmem / ssd;
+      results->push_back(std::move(result));
+    }
+  }
+
   void Show() {
     progress_->Update(static_cast<double>(parts_done_) / static_cast<double>(parts_), note_);
   }
@@ -328,9 +416,12 @@ class SsdRun {
   const SsdOptions& options_;
   const SsdSizes sizes_;
   const std::string directory_;
+  const std::string pmem_directory_;
   Progress* const progress_;
   SsdPhases phases_;
   std::vector<Member> engines_;
+  Member pmem_;  // without an engine: the phase pmem is not run
+  SsdFigures pmem_filled_;
   std::unique_ptr<FioProbe> fio_;  // nullptr: not installed, or it failed
   SsdSamples samples_;
   std::vector<std::string> notes_;
@@ -356,6 +447,14 @@ SsdSizes SizesOf(const SsdOptions& options, uint64_t rows) {
     sizes.ssd_bytes =
         static_cast<uint64_t>(static_cast<double>(rows * sizes.record_bytes) / options.utilisation);
   }
+  const bool has_pmem =
+      std::count(options.phases.begin(), options.phases.end(), SsdPhase::kPmem) > 0;
+  if (has_pmem) {
+    sizes.pmem_bytes = options.pmem_bytes;
+    // A PMem tier has rows in three quarters of its bytes.
+    const uint64_t suits = rows * sizes.record_bytes / 2 * 3;
+    if (sizes.pmem_bytes == 0) sizes.pmem_bytes = std::max(kPmemBytesMin, suits);
+  }
   return sizes;
 }
 
@@ -366,10 +465,16 @@ StatusOr<SsdReport> RunSsd(const SsdOptions& options, Progress* progress) {
   constexpr uint64_t kPositionsPerRow = 16;
   EMBANK_ASSIGN_OR_RETURN(const Workload workload,
                           MakeWorkload(StreamOptions(options), kPositionsPerRow));
-  EMBANK_RETURN_IF_ERROR(CheckSpace(options, SizesOf(options, workload.rows.size())));
-  const RunDirectory directory(options.path);
+  const SsdSizes sizes = SizesOf(options, workload.rows.size());
+  EMBANK_RETURN_IF_ERROR(CheckSpace(options, sizes));
+  const RunDirectory directory("--path", options.path);
   EMBANK_RETURN_IF_ERROR(directory.status());
-  SsdRun run(options, workload, directory.path(), progress);
+  std::optional<RunDirectory> pmem_directory;
+  if (sizes.pmem_bytes > 0) {
+    EMBANK_RETURN_IF_ERROR(pmem_directory.emplace("--pmem", options.pmem_path).status());
+  }
+  SsdRun run(options, workload, directory.path(),
+             pmem_directory.has_value() ? pmem_directory->path() : "", progress);
   EMBANK_RETURN_IF_ERROR(run.Run());
   return run.Report();
 }

@@ -302,7 +302,7 @@ StatusOr<SurviveReport> RunSurvive(const SurviveOptions& options, Progress* prog
   EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<KeySource> source, OpenSource(options.replay));
   EMBANK_ASSIGN_OR_RETURN(std::vector<Key> keys, ReadKeys(source.get(), options.replay.batch));
   if (keys.empty()) return InvalidArgumentError("--trace: it has no keys");
-  const RunDirectory directory(options.path);
+  const RunDirectory directory("--path", options.path);
   EMBANK_RETURN_IF_ERROR(directory.status());
   SurviveRun run(options, std::move(keys), directory.path(), progress);
   EMBANK_ASSIGN_OR_RETURN(SurviveReport report, run.Run());

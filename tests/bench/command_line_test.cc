@@ -95,6 +95,8 @@ TEST(CommandLine, WrongUseNamesTheOptionAndExitsWith2) {
       {"ssd --path /etc --threads 0", "--threads"},
       {"ssd --path /etc --peer-threads 2,2", "--peer-threads: names one twice"},
       {"ssd --path /etc --overwrites 1.5", "--overwrites"},
+      {"ssd --path /etc --pmem /tmp --pmem-bytes 4000000", "--pmem-bytes: 4000000"},
+      {"ssd --path /tmp --rows 1000 --pmem /no/such", "--pmem: /no/such"},
       {"ssd --path /etc --json /no/such/file", "--json: /no/such/file"},
       {"replay --trace /no/such.txt", "--trace: /no/such.txt"},
       {"replay --trace /etc/passwd", "--trace-format"},
@@ -190,6 +192,22 @@ TEST(CommandLine, SsdPrintsItsTableAndWritesItsFigures) {
                                   HasSubstr("embank         1")));
   EXPECT_THAT(json.Contents(), AllOf(HasSubstr("\"cpu_us_per_miss\""), HasSubstr("\"fio_iops\""),
                                      HasSubstr("\"dist\": \"zipf:0.99\"")));
+}
+
+// A file that is no library stands in front of libpmem, as if it were not installed.
+TEST(CommandLine, SsdWithoutLibpmemSaysSoAndGoesOn) {
+  const test::ScratchDirectory directory;
+  std::ofstream(directory.path() + "/libpmem.so.1") << "no library";
+  ASSERT_EQ(setenv("LD_LIBRARY_PATH", directory.path().c_str(), 1), 0);
+  const Ended ended = RunProgram(
+      "ssd --rows 20000 --dim 256 --rounds 1 --seconds 0.05 --warmup 0 --engines embank "
+      "--phases lookup --threads 1 --path " +
+      directory.path() + " --pmem " + directory.path());
+  ASSERT_EQ(unsetenv("LD_LIBRARY_PATH"), 0);
+  EXPECT_EQ(ended.exit_code, 0) << ended.output;
+  EXPECT_THAT(ended.output, AllOf(HasSubstr("lookup         T"), Not(HasSubstr("pmem           T")),
+                                  HasSubstr("note: the phase pmem is left out: "),
+                                  HasSubstr("libpmem.so.1 (package libpmem1)")));
 }
 
 TEST(CommandLine, LimitsPrintsItsTableAndWritesItsFigures) {

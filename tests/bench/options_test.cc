@@ -22,7 +22,8 @@ TEST(Options, WordsAreParsedBack) {
   for (const char* name : {"fill", "lookup", "update", "small"}) {
     EXPECT_STREQ(PhaseName(*ParsePhase(name)), name);
   }
-  for (const char* name : {"fill", "lookup", "scan", "overwrite", "checkpoint", "recover"}) {
+  for (const char* name :
+       {"fill", "lookup", "pmem", "scan", "overwrite", "checkpoint", "recover"}) {
     EXPECT_STREQ(PhaseName(*ParseSsdPhase(name)), name);
   }
   for (const char* name : {"uniform", "zipf:1.05", "zipf:0", "trace:a.txt"}) {
@@ -128,6 +129,13 @@ TEST(Options, SsdChecksItsOwn) {
       {"--overwrites: 0", [](SsdOptions* o) { o->overwrites = 0; }},
       {"--overwrites: 2", [](SsdOptions* o) { o->overwrites = 2; }},
       {"--rounds: 0", [](SsdOptions* o) { o->rounds = 0; }},
+      {"--phases: pmem needs --pmem", [](SsdOptions* o) { o->phases = {SsdPhase::kPmem}; }},
+      {"--pmem-bytes: needs --pmem", [](SsdOptions* o) { o->pmem_bytes = uint64_t{4} << 20; }},
+      {"--pmem-bytes: 4194303",
+       [](SsdOptions* o) {
+         o->pmem_path = "elsewhere";
+         o->pmem_bytes = (uint64_t{4} << 20) - 1;
+       }},
   };
   for (const Case& spoilt : cases) {
     SsdOptions options = valid;

@@ -18,8 +18,8 @@ using testing::HasSubstr;
 
 SsdReport SomeReport() {
   SsdReport report;
-  report.sizes = {123'456'789, 512, 544, 63'209'875'968, 15'802'468'992, 0};
-  for (const SsdPhase phase : {SsdPhase::kFill, SsdPhase::kLookup, SsdPhase::kScan,
+  report.sizes = {123'456'789, 512, 544, 63'209'875'968, 15'802'468'992, 0, 0};
+  for (const SsdPhase phase : {SsdPhase::kFill, SsdPhase::kLookup, SsdPhase::kPmem, SsdPhase::kScan,
                                SsdPhase::kOverwrite, SsdPhase::kCheckpoint, SsdPhase::kRecover}) {
     for (const char* engine : {"embank", "rocksdb-rows"}) {
       SsdResult result{{phase, engine, 256}, {}};
@@ -27,6 +27,7 @@ SsdReport SomeReport() {
       result.figures["rows_per_second"] = 9'999'999.0;
       result.figures["fio_iops"] = 1'234'500.0;
       result.figures["longest_batch_us"] = 99'999'000.0;
+      result.figures["pmem_rows_per_second"] = 9'999'999.0;
       report.results.push_back(result);
     }
   }
@@ -40,8 +41,9 @@ TEST(SsdReport, TableShowsEveryPhaseWithin80Columns) {
   std::istringstream lines(table);
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;
   for (const char* part : {"123,456,789 rows of 512 bytes, uniform", "14.72 GiB of 58.87 GiB",
-                           "us/miss", "lookup         T", "scan           T", "recover        T",
-                           "fio, thousand random reads a second: 1234.5",
+                           "us/miss", "lookup         T", "pmem           T", "scan           T",
+                           "recover        T", "fio, thousand random reads a second: 1234.5",
+                           "rows a second of PMem / of the SSD in lookup: 0.50",
                            "embank / best peer: 0.50", "note: fio is not installed"}) {
     EXPECT_THAT(table, HasSubstr(part));
   }
@@ -62,6 +64,7 @@ TEST(SsdReport, EveryColumnIsExplainedBelowItsTable) {
   const std::pair<const char*, std::vector<const char*>> kPhases[] = {
       {"fill", {"T", "krows/s", "p50 us", "tail", "max ms", "settle s", "WA"}},
       {"lookup", {"T", "krows/s", "kIOPS", "of fio", "hit", "us/miss", "p50 us", "tail"}},
+      {"pmem", {"T", "krows/s", "pmem", "pmem k/s", "us/row", "drains", "writes", "to SSD"}},
       {"scan", {"T", "s", "krows/s", "MB/s", "of fio", "kIOPS"}},
       {"overwrite", {"T", "krows/s", "of rows", "MB/s", "WA", "p50 us", "tail", "max ms"}},
       {"checkpoint", {"T", "s", "MB/s", "of fio", "trainer k/s", "slower", "max ms"}},
@@ -95,12 +98,14 @@ TEST(SsdReport, JsonHasAllFiguresAndNullForThoseNotMeasured) {
   EXPECT_EQ(json["commit"], embank_build_info("git"));
   EXPECT_EQ(json["parameters"]["rows"], 123'456'789);
   EXPECT_EQ(json["parameters"]["peer_threads"].size(), 3u);
-  ASSERT_EQ(json["runs"].size(), 12u);
+  ASSERT_EQ(json["runs"].size(), 14u);
   for (const nlohmann::json& run : json["runs"]) {
     for (const char* name :
          {"rows_per_second", "iops", "fio_iops", "cpu_us_per_miss", "hit_ratio",
           "write_amplification", "batch_p50_us", "batch_p999_over_p50", "longest_batch_us",
-          "trainer_slowdown", "recover_seconds", "index_bytes_per_row"}) {
+          "pmem_hit_ratio", "pmem_rows_per_second", "pmem_cpu_us_per_row", "pmem_times_ssd",
+          "drains", "pmem_buffers_written", "ssd_rows_appended_by_checkpoint", "trainer_slowdown",
+          "recover_seconds", "index_bytes_per_row"}) {
       EXPECT_TRUE(run.contains(name)) << name;
     }
   }

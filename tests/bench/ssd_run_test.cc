@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include "base/threads/clock.h"
+#include "bindings/c/embank.h"
 #include "tests/support/scratch_directory.h"
 
 namespace embank {
@@ -68,6 +70,12 @@ TEST(SsdRun, SizesFollowFromTheOptions) {
   EXPECT_EQ(sizes.ssd_bytes, 789'333'333u);
   EXPECT_EQ(SizesOf(options, 1000).dram_bytes, uint64_t{16} << 20);
   EXPECT_EQ(SizesOf(SsdOptions(), 1000).ssd_bytes, 0u);
+  EXPECT_EQ(sizes.pmem_bytes, 0u);
+  options.phases = {SsdPhase::kPmem};
+  EXPECT_EQ(SizesOf(options, 1'000'000).pmem_bytes, 888'000'000u);
+  EXPECT_EQ(SizesOf(options, 1000).pmem_bytes, uint64_t{4} << 20);
+  options.pmem_bytes = 123'456'789;
+  EXPECT_EQ(SizesOf(options, 1000).pmem_bytes, 123'456'789u);
 }
 
 TEST(SsdRun, MeasuresEveryPhaseAndLeavesNothing) {
@@ -178,6 +186,55 @@ TEST(SsdRun, SaysThatTheLogIsFullOrOverwritesAll) {
   }
 }
 
+// A run with lookups of rows on the SSD and in PMem. Nothing: libpmem is missing, which it says.
+std::optional<SsdReport> RunWithPmem(uint64_t pmem_bytes) {
+  const test::ScratchDirectory ssd;
+  const test::ScratchDirectory pmem;
+  SsdOptions options = SmallRun(ssd.path());
+  options.rounds = 2;
+  options.phases = {SsdPhase::kLookup, SsdPhase::kPmem};
+  options.pmem_path = pmem.path();
+  options.pmem_bytes = pmem_bytes;
+  const StatusOr<SsdReport> report = RunQuietly(options);
+  EXPECT_TRUE(report.ok()) << report.status();
+  EXPECT_TRUE(std::filesystem::is_empty(ssd.path()) && std::filesystem::is_empty(pmem.path()));
+  if (!report.ok()) return std::nullopt;
+  if (embank_build_info("pmem") != nullptr) return *report;
+  EXPECT_TRUE(IsLeftOut(*report, "the phase pmem is left out"));
+  EXPECT_EQ(report->results.size(), 1u);
+  return std::nullopt;
+}
+
+TEST(SsdRun, LooksUpRowsOfPmemBesideThoseOfTheSsd) {
+  const std::optional<SsdReport> report = RunWithPmem(0);
+  if (!report.has_value()) GTEST_SKIP() << "libpmem is not installed";
+  ASSERT_EQ(report->results.size(), 2u);
+  const SsdResult& pmem = ResultOf(*report, SsdPhase::kPmem, "embank-pmem");
+  ExpectFigures(pmem, {"rows_per_second", "batch_p50_us", "pmem_cpu_us_per_row", "drains"});
+  EXPECT_GT(*pmem.Figure("pmem_hit_ratio"), 0.4);
+  EXPECT_NEAR(*pmem.Figure("pmem_hit_ratio") + *pmem.Figure("hit_ratio"), 1.0, 0.02)
+      << "what is not in DRAM is in PMem";
+  EXPECT_EQ(pmem.Figure("iops"), 0.0) << "nothing comes from the SSD";
+  EXPECT_EQ(pmem.Figure("ssd_rows_appended_by_checkpoint"), 0.0);
+  // 80 MB in buffers of 1 MiB at most.
+  EXPECT_GT(*pmem.Figure("pmem_buffers_written"), 75.0);
+  EXPECT_GT(*pmem.Figure("drains"), 0.0);
+  EXPECT_LE(*pmem.Figure("drains"), *pmem.Figure("pmem_buffers_written"));
+  const SsdResult& ssd = ResultOf(*report, SsdPhase::kLookup, "embank");
+  EXPECT_FALSE(ssd.Figure("pmem_hit_ratio").has_value());
+  EXPECT_EQ(*pmem.Figure("pmem_times_ssd"),
+            *pmem.Figure("pmem_rows_per_second") / *ssd.Figure("missed_rows_per_second"));
+}
+
+TEST(SsdRun, SaysHowManyRowsDidNotFitIntoPmem) {
+  const std::optional<SsdReport> report = RunWithPmem(uint64_t{4} << 20);
+  if (!report.has_value()) GTEST_SKIP() << "libpmem is not installed";
+  const SsdResult& pmem = ResultOf(*report, SsdPhase::kPmem, "embank-pmem");
+  EXPECT_LT(*pmem.Figure("pmem_hit_ratio"), 0.2) << "a twentieth of the rows fits";
+  EXPECT_GT(*pmem.Figure("iops"), 0.0);
+  EXPECT_GT(*pmem.Figure("ssd_rows_appended_by_checkpoint"), 100.0);
+}
+
 TEST(SsdRun, WrongPlacesAreNamed) {
   SsdOptions options = SmallRun("/no/such/directory");
   EXPECT_THAT(std::string(RunQuietly(options).status().message()),
@@ -186,6 +243,14 @@ TEST(SsdRun, WrongPlacesAreNamed) {
   options = SmallRun(directory.path());
   options.rows = kBenchRowsMax;
   EXPECT_THAT(std::string(RunQuietly(options).status().message()), HasSubstr("--rows: "));
+  options = SmallRun(directory.path());
+  options.phases = {SsdPhase::kPmem};
+  options.pmem_path = "/no/such/directory";
+  EXPECT_THAT(std::string(RunQuietly(options).status().message()),
+              HasSubstr("--pmem: /no/such/directory"));
+  options.pmem_path = directory.path();
+  options.pmem_bytes = uint64_t{1} << 60;
+  EXPECT_THAT(std::string(RunQuietly(options).status().message()), HasSubstr("--pmem-bytes: "));
 }
 
 }  // namespace
