@@ -28,7 +28,7 @@ struct SsdEngineConfig {
   uint64_t pmem_bytes = 0;  // of that tier
 };
 
-// What a PMem tier has done.
+// Counts the work of a PMem tier.
 struct SsdPmemCounters {
   uint64_t read_rows = 0;          // rows that were answered from PMem
   uint64_t written_buffers = 0;    // writes to its files

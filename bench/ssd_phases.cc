@@ -74,7 +74,7 @@ class WriteMeter {
   SsdCounters before_;
 };
 
-// What a PMem tier did in a phase of lookups, and what it has done until now.
+// Adds the work of a PMem tier in a phase of lookups, and its sums until now.
 void AddPmem(const SsdPmemCounters& before, const SsdPmemCounters& after, const PhaseTiming& timing,
              double cpu_us, SsdFigures* figures) {
   const auto rows = static_cast<double>(after.read_rows - before.read_rows);

@@ -190,7 +190,7 @@ class SsdRun {
     });
   }
 
-  // Of the progress: phases of an engine.
+  // Counts the phases of an engine, for the progress.
   void CountParts() {
     const bool has_pmem = Wants(SsdPhase::kPmem);
     const size_t own = (Wants(SsdPhase::kFill) ? 1 : 0) + (has_pmem ? 1 : 0);

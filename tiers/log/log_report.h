@@ -13,8 +13,8 @@ struct RowLogCounters {
   std::atomic<uint64_t> compacted_rows{0};  // appended by compaction
   std::atomic<uint64_t> written_bytes{0};
   std::atomic<uint64_t> written_buffers{0};  // one write each: records, a header, or a footer
-  std::atomic<uint64_t> reads{0};      // transfers from the device
-  std::atomic<uint64_t> read_rows{0};  // records that were read by them
+  std::atomic<uint64_t> reads{0};            // transfers from the device
+  std::atomic<uint64_t> read_rows{0};        // records that were read by them
   std::atomic<uint64_t> read_bytes{0};
   std::atomic<uint64_t> buffered_reads{0};  // records that were not on the device yet
   std::atomic<uint64_t> dead_segments{0};   // given up: their places may have other rows now
