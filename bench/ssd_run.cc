@@ -144,7 +144,7 @@ class SsdRun {
     if (name == kPmemEngine) {
       config.pmem_path = pmem_directory_;
       config.pmem_bytes = sizes_.pmem_bytes;
-      return MakeEmbankSsdEngine(config, EmbankSsdKind::kLru);
+      return MakeEmbankSsdEngine(config, EmbankSsdKind::kClock);
     }
     const std::optional<EmbankSsdKind> kind = EmbankSsdKindOf(name);
     if (kind.has_value()) return MakeEmbankSsdEngine(config, *kind);
