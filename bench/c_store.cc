@@ -18,13 +18,14 @@ Status ToStatus(embank_status status) {
 }
 
 StatusOr<CStore> OpenCStore(const embank_store_options& options, const TableShape& shape,
-                            int32_t eviction) {
+                            int32_t eviction, int32_t on_full) {
   embank_store* opened = nullptr;
   EMBANK_RETURN_IF_ERROR(ToStatus(embank_store_open(&options, &opened)));
   CStore store{StorePointer(opened)};
   if (embank_table_open(opened, kTableName, &store.table) == EMBANK_OK) return store;
   embank_table_options table = MakeTableOptions(shape);
   table.eviction = eviction;
+  table.on_full = on_full;
   EMBANK_RETURN_IF_ERROR(ToStatus(embank_table_create(opened, kTableName, &table, &store.table)));
   return store;
 }

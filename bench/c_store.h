@@ -40,10 +40,11 @@ struct CStoreMemory {
 // The code of a C call, with the thread's last message.
 Status ToStatus(embank_status status);
 
-// Opens a store and its table: a new table of MakeTableOptions(shape) with a policy, or the
-// existing one.
+// Opens a store, and its table: that of MakeTableOptions(shape) with these policies, or the one
+// that is there.
 StatusOr<CStore> OpenCStore(const embank_store_options& options, const TableShape& shape,
-                            int32_t eviction = EMBANK_EVICT_CLOCK);
+                            int32_t eviction = EMBANK_EVICT_CLOCK,
+                            int32_t on_full = EMBANK_FULL_REFUSE);
 // Opens a store in memory without a budget and creates the table of MakeTableOptions(shape) in it.
 StatusOr<CStore> OpenCStore(const TableShape& shape, uint64_t seed, uint32_t worker_threads);
 

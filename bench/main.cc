@@ -11,6 +11,8 @@
 #include "base/status_macros.h"
 #include "base/str_cat.h"
 #include "base/threads/clock.h"
+#include "bench/cache_report.h"
+#include "bench/cache_run.h"
 #include "bench/html_report.h"
 #include "bench/kv_run.h"
 #include "bench/limits_run.h"
@@ -35,6 +37,7 @@ constexpr int kExitUsage = 2;
 // Options that are words, before they are parsed: at first those of the defaults.
 struct Words {
   std::vector<std::string> phases;
+  std::vector<std::string> evictions;
   std::string value_type;
   std::string optimizer;
   std::string distribution;
@@ -88,6 +91,16 @@ Status CheckReportPath(const std::string& path) {
   return InvalidArgumentError(StrCat("--report: ", status.message()));
 }
 
+Status RunKvWithBudget(const KvOptions& options) {
+  const Machine machine = DescribeMachine();
+  Progress progress(stderr, SteadyClock());
+  EMBANK_ASSIGN_OR_RETURN(const CacheReport report, RunCache(options, &progress));
+  progress.Clear();
+  std::fputs(CacheTable(machine, options, report).c_str(), stdout);
+  if (options.json_path.empty()) return OkStatus();
+  return WriteFile(options.json_path, CacheJson(machine, options, report));
+}
+
 Status Kv(const Words& words, KvOptions options) {
   EMBANK_RETURN_IF_ERROR(TakeShape(words, &options.shape));
   EMBANK_RETURN_IF_ERROR(TakeTraceFormat(words, &options.trace_format));
@@ -98,8 +111,13 @@ Status Kv(const Words& words, KvOptions options) {
   for (const std::string& word : words.phases) {
     EMBANK_RETURN_IF_ERROR(Take("--phases", ParsePhase(word), &options.phases.emplace_back()));
   }
+  for (const std::string& word : words.evictions) {
+    EMBANK_RETURN_IF_ERROR(
+        Take("--eviction", ParseEviction(word), &options.evictions.emplace_back()));
+  }
   EMBANK_RETURN_IF_ERROR(Validate(options));
   EMBANK_RETURN_IF_ERROR(CheckJsonPath(options.json_path));
+  if (options.dram_fraction > 0.0) return RunKvWithBudget(options);
   const Machine machine = DescribeMachine();
   Progress progress(stderr, SteadyClock());
   EMBANK_ASSIGN_OR_RETURN(const KvReport report, RunKv(options, &progress));
@@ -247,6 +265,11 @@ void AddKvOptions(CLI::App* app, KvOptions* options, Words* words) {
   AddNumber(app, "--rounds", &options->rounds, "of all engines; figures are their medians");
   AddNumber(app, "--seed", &options->seed, "of keys and rows");
   app->add_flag("--reserve", options->reserve, "tell the peers the number of rows beforehand");
+  AddNumber(app, "--dram-fraction", &options->dram_fraction,
+            "memory of an engine / its data, where rows are forgotten; 0: no limit");
+  app->add_option("--on-full", options->on_full, "forget, with a --dram-fraction");
+  app->add_option("--eviction", words->evictions, "of lru,clock,lfu, with a --dram-fraction")
+      ->delimiter(',');
   app->add_option("--json", options->json_path, "file for the figures");
 }
 

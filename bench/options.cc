@@ -10,7 +10,7 @@
 #include "base/status_macros.h"
 #include "base/str_cat.h"
 #include "bench/zipf.h"
-#include "store/table/options.h"
+#include "bindings/c/embank.h"
 
 namespace embank {
 namespace {
@@ -41,6 +41,8 @@ constexpr std::array<Word<SsdPhase>, 7> kSsdPhases = {{{"fill", SsdPhase::kFill}
                                                        {"overwrite", SsdPhase::kOverwrite},
                                                        {"checkpoint", SsdPhase::kCheckpoint},
                                                        {"recover", SsdPhase::kRecover}}};
+constexpr std::array<Word<int32_t>, 3> kEvictions = {
+    {{"lru", EMBANK_EVICT_LRU}, {"clock", EMBANK_EVICT_CLOCK}, {"lfu", EMBANK_EVICT_LFU}}};
 constexpr std::array<const char*, 3> kEngines = {"embank", "libcuckoo", "absl"};
 constexpr std::array<const char*, 5> kSsdEngines = {"embank", "embank-lfu", "embank-memory",
                                                     "rocksdb", "rocksdb-rows"};
@@ -116,6 +118,7 @@ Status CheckPmem(const SsdOptions& options) {
 
 StatusOr<ValueType> ParseValueType(const std::string& name) { return ValueOf(kValueTypes, name); }
 StatusOr<Optimizer> ParseOptimizer(const std::string& name) { return ValueOf(kOptimizers, name); }
+StatusOr<int32_t> ParseEviction(const std::string& name) { return ValueOf(kEvictions, name); }
 StatusOr<Phase> ParsePhase(const std::string& name) { return ValueOf(kPhases, name); }
 StatusOr<SsdPhase> ParseSsdPhase(const std::string& name) { return ValueOf(kSsdPhases, name); }
 
@@ -141,6 +144,7 @@ StatusOr<Distribution> ParseDistribution(const std::string& text) {
 
 const char* ValueTypeName(ValueType type) { return NameOf(kValueTypes, type); }
 const char* OptimizerName(Optimizer optimizer) { return NameOf(kOptimizers, optimizer); }
+const char* EvictionName(int32_t eviction) { return NameOf(kEvictions, eviction); }
 const char* PhaseName(Phase phase) { return NameOf(kPhases, phase); }
 const char* PhaseName(SsdPhase phase) { return NameOf(kSsdPhases, phase); }
 
@@ -156,7 +160,21 @@ std::string DistributionName(const Distribution& distribution) {
   return "";
 }
 
+// With a budget rows are forgotten by a policy; without one none is.
+Status ValidateBudget(const KvOptions& options) {
+  if (options.dram_fraction == 0.0) {
+    if (options.on_full.empty() && options.evictions.empty()) return OkStatus();
+    return InvalidArgumentError("--on-full and --eviction: need a --dram-fraction");
+  }
+  EMBANK_RETURN_IF_ERROR(CheckRange("--dram-fraction", options.dram_fraction, 0.001, 1000.0));
+  if (options.on_full != "forget") {
+    return InvalidArgumentError("--on-full: must be forget with a --dram-fraction");
+  }
+  return CheckList("--eviction", options.evictions);
+}
+
 Status Validate(const KvOptions& options) {
+  EMBANK_RETURN_IF_ERROR(ValidateBudget(options));
   EMBANK_RETURN_IF_ERROR(CheckEngines(options.engines, kEngines));
   EMBANK_RETURN_IF_ERROR(CheckList("--phases", options.phases));
   EMBANK_RETURN_IF_ERROR(CheckRange("--rows", options.rows, uint64_t{1}, kBenchRowsMax));
@@ -166,7 +184,8 @@ Status Validate(const KvOptions& options) {
   EMBANK_RETURN_IF_ERROR(CheckRange("--seconds", options.seconds, 0.01, kSecondsMax));
   EMBANK_RETURN_IF_ERROR(CheckRange("--rounds", options.rounds, 1u, kRoundsMax));
   const bool updates = std::count(options.phases.begin(), options.phases.end(), Phase::kUpdate) > 0;
-  if (updates && options.shape.optimizer == Optimizer::kNone) {
+  const bool has_budget = options.dram_fraction > 0.0;
+  if (!has_budget && updates && options.shape.optimizer == Optimizer::kNone) {
     return InvalidArgumentError("--phases: update needs an --optimizer other than none");
   }
   return OkStatus();

@@ -55,6 +55,11 @@ struct KvOptions {
   uint32_t rounds = 5;
   uint64_t seed = 1;
   bool reserve = false;  // tell the peers the number of rows beforehand
+  // Memory of an engine / bytes of vectors and states; 0: no budget. With a budget rows are
+  // forgotten, and what stands above of engines, phases, seconds and reserve does not count.
+  double dram_fraction = 0.0;
+  std::string on_full;             // "forget" with a budget
+  std::vector<int32_t> evictions;  // EMBANK_EVICT_*, with a budget
   std::string json_path;
 };
 
@@ -126,12 +131,14 @@ StatusOr<Optimizer> ParseOptimizer(const std::string& name);
 StatusOr<Phase> ParsePhase(const std::string& name);
 StatusOr<SsdPhase> ParseSsdPhase(const std::string& name);
 StatusOr<Distribution> ParseDistribution(const std::string& text);
+StatusOr<int32_t> ParseEviction(const std::string& name);
 
 // Returns the words.
 const char* ValueTypeName(ValueType type);
 const char* OptimizerName(Optimizer optimizer);
 const char* PhaseName(Phase phase);
 const char* PhaseName(SsdPhase phase);
+const char* EvictionName(int32_t eviction);
 std::string DistributionName(const Distribution& distribution);
 
 // INVALID_ARGUMENT names the first option that is out of its range or does not fit another.

@@ -47,7 +47,6 @@ class SimulatedCache {
     return was;
   }
   uint32_t Heat(uint32_t slot) { return HeatOf(usage_[slot], Now()); }
-  uint64_t HeatEpochs() { return epochs_; }
 
  private:
   struct Leaver {

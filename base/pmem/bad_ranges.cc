@@ -106,7 +106,8 @@ struct Extents {
 // An error number of the system, or 0.
 int ReadExtents(int descriptor, uint64_t from, Extents* into) {
   alignas(fiemap) std::array<std::byte, sizeof(fiemap) + sizeof(into->extents)> request = {};
-  fiemap head = {};
+  fiemap head;
+  std::memset(&head, 0, sizeof(head));
   head.fm_start = from;
   head.fm_length = FIEMAP_MAX_OFFSET - from;
   head.fm_extent_count = kExtentsMax;

@@ -109,13 +109,17 @@ enum { EMBANK_INIT_ZERO = 0,
        EMBANK_INIT_CONSTANT = 1,  /* init_a */
        EMBANK_INIT_UNIFORM = 2,   /* [init_a, init_b) */
        EMBANK_INIT_NORMAL = 3 };  /* mean init_a, standard deviation init_b */
-/* The order in which rows of a table leave DRAM: to the log, or for good in a table that forgets
- * (EMBANK_FULL_FORGET) without a path. */
-enum { EMBANK_EVICT_LRU = 0,    /* least recently used first, exactly, in each of the index's 64
-                                 * shards; lookups lock a shard to note their rows */
-       EMBANK_EVICT_CLOCK = 1,  /* default: a row that was looked up since the hand last passed it
-                                 * gets a second chance; lookups take no lock */
-       EMBANK_EVICT_LFU = 2 };  /* least heat first, in powers of two */
+/* The order in which rows of a table leave DRAM: to a log, or for good in a table that forgets
+ * (EMBANK_FULL_FORGET) without a path. Each of the 64 shards of the index has an order of its own;
+ * a hash of the key chooses the shard. A lookup that finds, creates or promotes a row uses it. */
+enum { EMBANK_EVICT_LRU = 0,    /* least recently used first, exactly. A batch uses the rows that it
+                                 * finds in the order of its positions, then those that it creates;
+                                 * parts of 2048 positions on several worker threads have no order
+                                 * among each other. Lookups lock shards */
+       EMBANK_EVICT_CLOCK = 1,  /* default: a row that was used since the hand last passed it gets a
+                                 * second chance. Lookups take no lock */
+       EMBANK_EVICT_LFU = 2 };  /* CLOCK by heat: a row leaves after as many rounds of its shard as
+                                 * it has heat, 1 to 16, so that hot rows stay longer */
 /* The answer of a table to a new row when there is no space for it.
  * A table that forgets without a path erases the coldest row of the same shard of the index.
  * A table that forgets with a path erases rows in two cases: all rows of the store take half of

@@ -119,7 +119,7 @@ class RecentUses {
 
   Key KeyOf(uint16_t offset) const { return batch_.keys()[begin_ + offset]; }
   void TouchShard(KeyIndex::Shard* shard, std::span<const uint16_t> offsets)
-      EMBANK_LOCKS_EXCLUDED(shard->mutex);
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
 
   const Batch& batch_;
   const uint32_t begin_;
@@ -146,15 +146,30 @@ void RecentUses::Touch() {
   EMBANK_CHECK(begin == count_);
   std::array<uint16_t, Batch::kPartKeys> by_shard;
   for (const uint16_t offset : found) by_shard[ends[shard_of(offset)]++] = offset;
-  // From the first position's shard on: batches that run at once do not follow each other from lock
-  // to lock.
+  // From the first position's shard on, and past locks that others have: batches that run at once
+  // do not wait for each other from lock to lock.
   const uint32_t first = shard_of(found.front());
+  std::array<uint8_t, KeyIndex::kShardCount> passed_by;
+  size_t passed_by_count = 0;
+  const auto shard_offsets = [&](uint32_t number) {
+    const uint32_t shard_begin = number == 0 ? 0 : ends[number - 1];
+    return std::span<const uint16_t>(by_shard).subspan(shard_begin, ends[number] - shard_begin);
+  };
   for (uint32_t i = 0; i < KeyIndex::kShardCount; ++i) {
     const uint32_t number = (first + i) % KeyIndex::kShardCount;
-    const uint32_t shard_begin = number == 0 ? 0 : ends[number - 1];
-    if (shard_begin == ends[number]) continue;
-    TouchShard(table.parts().index->shard(number),
-               std::span(by_shard).subspan(shard_begin, ends[number] - shard_begin));
+    KeyIndex::Shard* const shard = table.parts().index->shard(number);
+    if (shard_offsets(number).empty()) continue;
+    if (shard->mutex.TryLock()) {
+      TouchShard(shard, shard_offsets(number));
+      shard->mutex.Unlock();
+    } else {
+      passed_by[passed_by_count++] = static_cast<uint8_t>(number);
+    }
+  }
+  for (const uint8_t number : std::span(passed_by).first(passed_by_count)) {
+    KeyIndex::Shard* const shard = table.parts().index->shard(number);
+    MutexLock lock(&shard->mutex);
+    TouchShard(shard, shard_offsets(number));
   }
   count_ = 0;
 }
@@ -165,7 +180,6 @@ void RecentUses::TouchShard(KeyIndex::Shard* shard, std::span<const uint16_t> of
   const Table& table = batch_.table();
   SlotOrders::Order& order = orders_.Of(shard);
   std::array<uint32_t, kTouchedAtOnce> slots;
-  MutexLock lock(&shard->mutex);
   for (size_t begin = 0; begin < offsets.size(); begin += kTouchedAtOnce) {
     const auto some = offsets.subspan(begin, std::min(kTouchedAtOnce, offsets.size() - begin));
     size_t count = 0;

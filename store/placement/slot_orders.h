@@ -55,7 +55,6 @@ class SlotOrders {
   }
   // As EvictionOrder requires.
   uint32_t Heat(uint32_t slot) { return HeatOf(LoadMark(HeaderOf(slot)).usage, heat_clock_.now()); }
-  uint64_t HeatEpochs() const { return heat_clock_.epochs(); }
 
  private:
   RowHeader* HeaderOf(uint32_t slot) const {

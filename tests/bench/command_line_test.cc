@@ -9,6 +9,7 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <utility>
 
 #include "tests/bench/temporary_file.h"
 #include "tests/support/scratch_directory.h"
@@ -108,6 +109,21 @@ TEST(CommandLine, WrongUseNamesTheOptionAndExitsWith2) {
     const Ended ended = RunProgram(wrong.arguments);
     EXPECT_EQ(ended.exit_code, 2) << wrong.arguments << "\n" << ended.output;
     EXPECT_THAT(ended.output, HasSubstr(wrong.message)) << wrong.arguments;
+  }
+}
+
+TEST(CommandLine, WrongUseOfABudgetNamesTheOption) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"kv --dram-fraction 0.2 --eviction lru", "--on-full"},
+      {"kv --dram-fraction 0.2 --on-full forget", "--eviction: is empty"},
+      {"kv --dram-fraction 0.2 --on-full forget --eviction lru,mru", "--eviction: 'mru'"},
+      {"kv --dram-fraction 2000 --on-full forget --eviction lru", "--dram-fraction: 2000"},
+      {"kv --eviction lru", "need a --dram-fraction"},
+  };
+  for (const auto& [arguments, message] : cases) {
+    const Ended ended = RunProgram(arguments);
+    EXPECT_EQ(ended.exit_code, 2) << arguments;
+    EXPECT_THAT(ended.output, HasSubstr(message)) << arguments;
   }
 }
 

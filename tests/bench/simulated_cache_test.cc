@@ -100,24 +100,41 @@ TEST(SimulatedCache, ClockSparesTheRowThatWasLookedUpAgain) {
   EXPECT_EQ(SimulateHits(once, 2, EvictionPolicy::kClock, ReturningHeat::kKept), 0u);
 }
 
+// Appends so many accesses to a key, or to keys that never come again.
+void Append(AccessStream* stream, uint32_t key, uint32_t count) {
+  stream->keys.insert(stream->keys.end(), count, key);
+  stream->distinct = std::max(stream->distinct, key + 1);
+}
+void AppendCold(AccessStream* stream, uint32_t count) {
+  for (; count > 0; --count) Append(stream, stream->distinct, 1);
+}
+
 TEST(SimulatedCache, RowsReturnWithTheirHeatOrWithout) {
-  // Key 1 returns for its second access. If that is its first heat, it leaves before key 0.
-  const AccessStream stream{{0, 0, 1, 2, 1, 3, 1}, 4};
-  EXPECT_EQ(SimulateHits(stream, 2, EvictionPolicy::kLfu, ReturningHeat::kLost), 1u);
-  EXPECT_EQ(SimulateHits(stream, 2, EvictionPolicy::kLfu, ReturningHeat::kKept), 2u);
+  AccessStream stream;
+  Append(&stream, 0, 5);
+  AppendCold(&stream, 10);
+  // It returns. If that is its first heat, it leaves in the next round.
+  Append(&stream, 0, 1);
+  AppendCold(&stream, 4);
+  Append(&stream, 0, 1);
+  EXPECT_EQ(SimulateHits(stream, 2, EvictionPolicy::kLfu, ReturningHeat::kLost), 4u);
+  EXPECT_EQ(SimulateHits(stream, 2, EvictionPolicy::kLfu, ReturningHeat::kKept), 5u);
 }
 
 TEST(SimulatedCache, HeatAgesAsTheStoresDoes) {
   constexpr uint32_t kEpoch = 1 << 20;
-  constexpr uint32_t kBehind = 1000;
-  AccessStream stream{{0, 0}, 3};
-  while (stream.keys.size() < kEpoch + kBehind) {
-    stream.keys.push_back(1 + stream.keys.size() % 2);
-  }
-  // The hot key 0 keeps its place for an epoch, in which the others push each other out.
-  const uint64_t hits = SimulateHits(stream, 2, EvictionPolicy::kLfu, ReturningHeat::kLost);
-  EXPECT_LT(hits, 1 + kBehind);
-  EXPECT_GE(hits, 1 + kBehind - 5);
+  // Key 0 has a turn by its heat, 8, or by half of it when an epoch has ended.
+  const auto last_hits = [](uint32_t accesses_before) {
+    AccessStream stream;
+    Append(&stream, 0, 8);
+    Append(&stream, 1, accesses_before - 8);
+    AppendCold(&stream, 7);
+    const uint64_t before = stream.keys.size() - 7 - 2;
+    Append(&stream, 0, 1);
+    return SimulateHits(stream, 3, EvictionPolicy::kLfu, ReturningHeat::kLost) - before;
+  };
+  EXPECT_EQ(last_hits(kEpoch - 100), 1u);
+  EXPECT_EQ(last_hits(kEpoch), 0u);
 }
 
 }  // namespace

@@ -113,13 +113,15 @@ TEST(ForgettingInLog, UnderLfuHotRowsOutliveNewerOnes) {
   const std::vector<Key> hot = KeysFrom(0, 1000);
   ASSERT_NO_FATAL_FAILURE(WriteRange(&store, table, 0, 1000));
   for (int i = 0; i < 40; ++i) ValuesOf(table, hot);
-  // Rows of a little heat, of which memory keeps those of more.
+  // Rows of a little heat. Hot ones leave memory after 16 rounds without a use; then most of them
+  // are spared in the log for their heat.
   for (Key key = 1000; key < 16'000; key += kBatch) {
     ASSERT_NO_FATAL_FAILURE(Write(table, KeysFrom(key, kBatch)));
     ValuesOf(table, KeysFrom(key, kBatch));
   }
   ASSERT_GT(Forgotten(table), 6000u);
-  EXPECT_EQ(Present(table, hot).size(), hot.size());
+  EXPECT_GT(Present(table, hot).size(), hot.size() * 9 / 10);
+  EXPECT_LT(Present(table, KeysFrom(1000, 3000)).size(), 1000u);
 }
 
 // The same of rows that are all in the log, with the heat that their records have.

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <bit>
 #include <list>
 #include <map>
 #include <set>
@@ -97,7 +96,7 @@ class PaperCache {
       found->second.referenced = true;
       ++found->second.heat;
       if (policy_ == EvictionPolicy::kLru) {
-        levels_[0].splice(levels_[0].end(), levels_[0], found->second.place);
+        rounds_[0].splice(rounds_[0].end(), rounds_[0], found->second.place);
       }
       return true;
     }
@@ -111,44 +110,35 @@ class PaperCache {
   struct Row {
     uint32_t heat = 1;
     bool referenced = false;
-    uint32_t level = 0;
     std::list<Key>::iterator place = {};
   };
 
   void PutNewest(Key key, Row* row) {
-    row->level = policy_ == EvictionPolicy::kLfu ? std::bit_width(row->heat) : 0;
-    row->place = levels_[row->level].insert(levels_[row->level].end(), key);
-  }
-  bool StaysFor(const Row& row) const {
-    if (policy_ == EvictionPolicy::kLru) return false;
-    if (policy_ == EvictionPolicy::kClock) return row.referenced;
-    return static_cast<uint32_t>(std::bit_width(row.heat)) > row.level;
+    const bool is_lfu = policy_ == EvictionPolicy::kLfu;
+    std::list<Key>& round = rounds_[is_lfu ? round_ + std::clamp(row->heat, 1u, 16u) : 0];
+    row->place = round.insert(round.end(), key);
   }
   void ForgetOne() {
-    int passed_over = 0;
-    for (auto& [level, keys] : levels_) {
-      while (!keys.empty()) {
-        const Key key = keys.front();
-        Row& row = rows_.at(key);
-        keys.erase(row.place);
-        if (passed_over == 256 || !StaysFor(row)) {
-          rows_.erase(key);
-          return;
-        }
-        ++passed_over;
-        row.referenced = false;
-        PutNewest(key, &row);
+    for (int passed_over = 0;; ++passed_over) {
+      while (rounds_.begin()->second.empty()) rounds_.erase(rounds_.begin());
+      round_ = rounds_.begin()->first;
+      const Key key = rounds_.begin()->second.front();
+      Row& row = rows_.at(key);
+      rounds_.begin()->second.pop_front();
+      if (passed_over == 256 || policy_ == EvictionPolicy::kLru || !row.referenced) {
+        rows_.erase(key);
+        return;
       }
+      row.referenced = false;
+      PutNewest(key, &row);
     }
   }
 
   const EvictionPolicy policy_;
   const uint64_t capacity_;
   std::unordered_map<Key, Row> rows_;
-  std::map<uint32_t, std::list<Key>> levels_ = {
-      {0, {}},  {1, {}},  {2, {}},  {3, {}},  {4, {}},  {5, {}},  {6, {}},
-      {7, {}},  {8, {}},  {9, {}},  {10, {}}, {11, {}}, {12, {}}, {13, {}},
-      {14, {}}, {15, {}}, {16, {}}, {17, {}}, {18, {}}, {19, {}}, {20, {}}};
+  uint64_t round_ = 0;
+  std::map<uint64_t, std::list<Key>> rounds_;
 };
 
 // Key after key of one shard: the same rows are forgotten as on paper.

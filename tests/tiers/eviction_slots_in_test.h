@@ -25,7 +25,6 @@ class SlotsInTest {
     ++asked_;
     return heat_.at(slot);
   }
-  uint64_t HeatEpochs() { return epochs_; }
 
   // A lookup of a reader.
   void LookUp(uint32_t slot, uint32_t times = 1) {
@@ -33,7 +32,6 @@ class SlotsInTest {
     heat_.at(slot) = std::min(heat_[slot] + times, kHeatMax);
   }
   void EndEpochs(uint64_t epochs) {
-    epochs_ += epochs;
     for (uint32_t& heat : heat_) heat = epochs < kHeatBits ? heat >> epochs : 0;
   }
 
@@ -45,7 +43,6 @@ class SlotsInTest {
   std::vector<EvictionLinks> links_;
   std::vector<bool> referenced_;
   std::vector<uint32_t> heat_;
-  uint64_t epochs_ = 0;
   uint64_t asked_ = 0;
 };
 

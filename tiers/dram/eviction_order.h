@@ -2,28 +2,27 @@
 //
 //   LRU, CLOCK:   end <-> slot <-> slot <-> ... <-> slot <-> end
 //                         newest                    next to leave
-//   LFU:          one such ring per level of heat; level n is of heats with n binary digits:
-//                 0, 1, 2..3, 4..7, ... 2^19..2^20 - 1
+//   LFU:          one such ring per round, of this round and the 16 that come
 //
 // Slots are linked by numbers, in memory of their owner; nothing is allocated here. Each ring has
 // an end of its own, numbered above all slots, so that linking has no special case.
 //
-// LRU is exact: each lookup touches its row. CLOCK gives a row that was looked up since the hand
-// last passed it a second chance. CLOCK and LFU need no call for a lookup: they look at a row when
-// it is next to leave.
+// LRU is exact: each lookup touches its row. CLOCK gives a row that was looked up since its turn a
+// second chance. Neither CLOCK nor LFU needs to be told of lookups: they look at a row when its
+// turn comes.
+//
+// LFU is CLOCK whose chances last longer for hotter rows. The turn of a row comes after as many
+// rounds as the row has heat, at least one and at most 16. If the row was looked up by then, it
+// gets another turn by its heat of then; else it leaves. A round ends when its ring is empty. So a
+// row that was hot and is not used any more leaves after 16 rounds, and each turn that a row gets
+// is paid for by a lookup.
 //
 // A slot may stand aside for a while: it is in a ring of its own then, and is no victim.
-//
-// Under LFU a row stands on the level of its heat, or lower: lookups have made it hotter since, and
-// it moves up when it is next to leave. Each epoch halves the heat of all rows, which is one level
-// less: levels 0 and 1 become one, the others are counted from one higher, and nothing is moved.
-// So the coldest level is right, and a move up costs no more than the lookups that doubled a heat.
 #ifndef EMBANK_TIERS_DRAM_EVICTION_ORDER_H_
 #define EMBANK_TIERS_DRAM_EVICTION_ORDER_H_
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstdint>
 
 #include "base/check.h"
@@ -35,10 +34,13 @@ namespace embank {
 enum class EvictionPolicy : int32_t { kLru = 0, kClock = 1, kLfu = 2 };
 
 inline constexpr uint32_t kNoVictim = 0xFFFFFFFF;
-inline constexpr uint32_t kHeatLevels = kHeatBits + 1;
-// All numbers of slots are below this.
-inline constexpr uint32_t kEvictionSlotsMax = kNoVictim - kHeatLevels - 1;
-// One search for a victim passes over so many rows: each takes 100 ns, all 25 us under the lock.
+// How many rounds the turn of a row may be away under LFU (docs/decisions/0035-lru-and-lfu.md).
+inline constexpr uint32_t kRoundsAheadMax = 16;
+// The rings: that of this round, of each round ahead, and the one aside.
+inline constexpr uint32_t kEvictionRings = 1 + kRoundsAheadMax + 1;
+// Slots have numbers below it.
+inline constexpr uint32_t kEvictionSlotsMax = kNoVictim - kEvictionRings;
+// How many rows one look for a victim passes over: of 100 ns each, 25 us under the lock.
 inline constexpr uint32_t kPassedOverMax = 256;
 
 // The links of one slot: numbers of slots or ends. Undefined while the slot is in no order.
@@ -51,10 +53,9 @@ struct EvictionLinks {
 // order at most. The caller holds the shard's lock. Slots is their owner, with these functions:
 //
 //   EvictionLinks& Links(uint32_t slot);   in a dense array; stays where it is
-//   bool TakeReferenced(uint32_t slot);    CLOCK: whether the slot's row was looked up since this
-//                                          was last asked; forgets it
+//   bool TakeReferenced(uint32_t slot);    CLOCK, LFU: whether the slot's row was looked up since
+//                                          this was last asked; forgets it
 //   uint32_t Heat(uint32_t slot);          LFU: the heat of the slot's row as of now
-//   uint64_t HeatEpochs();                 LFU: how many heat epochs have ended so far
 //
 // The owner is a template parameter, because a call of a virtual Links would take longer than the
 // work on them.
@@ -68,12 +69,11 @@ class EvictionOrder {
   EvictionOrder(const EvictionOrder&) = delete;
   EvictionOrder& operator=(const EvictionOrder&) = delete;
 
-  // Adds a slot as one that was just looked up. Under CLOCK that lookup counts no second time.
+  // Takes a slot in, as one just looked up. Under CLOCK and LFU that lookup counts no second time.
   void Add(uint32_t slot) {
     EMBANK_CHECK(slot < kEvictionSlotsMax);
-    if (policy_ == EvictionPolicy::kClock) slots_->TakeReferenced(slot);
-    if (policy_ == EvictionPolicy::kLfu) Age();
-    Link(slot, LevelFor(slot));
+    if (policy_ != EvictionPolicy::kLru) slots_->TakeReferenced(slot);
+    Link(slot, RoundsUntilTurn(slot));
     ++count_;
   }
 
@@ -128,18 +128,21 @@ class EvictionOrder {
 
  private:
   static constexpr uint32_t kFirstEnd = kEvictionSlotsMax;
-  static constexpr uint32_t kAsideEnd = kFirstEnd + kHeatLevels;
+  static constexpr uint32_t kAsideEnd = kFirstEnd + kEvictionRings - 1;
 
   EvictionLinks& LinksOf(uint32_t number) {
     return number < kFirstEnd ? slots_->Links(number) : ends_[number - kFirstEnd];
   }
-  uint32_t EndOf(uint32_t level) const { return kFirstEnd + (coldest_ + level) % kHeatLevels; }
-  uint32_t LevelFor(uint32_t slot) {
+  // The end of the ring of a round: 0 is this round, 1 the next one.
+  uint32_t EndOf(uint32_t round) const {
+    return kFirstEnd + (this_round_ + round) % (kRoundsAheadMax + 1);
+  }
+  uint32_t RoundsUntilTurn(uint32_t slot) {
     if (policy_ != EvictionPolicy::kLfu) return 0;
-    return static_cast<uint32_t>(std::bit_width(slots_->Heat(slot)));
+    return std::clamp<uint32_t>(slots_->Heat(slot), 1, kRoundsAheadMax);
   }
 
-  void Link(uint32_t slot, uint32_t level) { LinkBehind(EndOf(level), slot); }
+  void Link(uint32_t slot, uint32_t round) { LinkBehind(EndOf(round), slot); }
   void LinkBehind(uint32_t end, uint32_t slot) {
     EvictionLinks& end_links = LinksOf(end);
     slots_->Links(slot) = {end, end_links.next};
@@ -152,66 +155,43 @@ class EvictionOrder {
     LinksOf(links.next).previous = links.previous;
   }
 
-  // Whether a slot that is next to leave on `level` gets a second chance; then it has a new place.
-  bool PassesOver(uint32_t slot, uint32_t level);
-
-  // Ages the levels to the current heat epoch.
-  void Age();
-  void MergeColdestLevels();
-  // Moves all slots of a ring between two neighbours of another one.
-  void Splice(uint32_t from_end, uint32_t previous, uint32_t next);
+  // Whether a slot whose turn has come is passed over; then it has a new place.
+  bool PassesOver(uint32_t slot);
+  void PutBackAsTheyWere();
 
   const EvictionPolicy policy_;
   Slots* const slots_;
   uint64_t count_ = 0;
   // Without LFU only the first is used, and the last, which is that of the ring aside.
-  std::array<EvictionLinks, kHeatLevels + 1> ends_;
-  uint32_t coldest_ = 0;      // which of the ends is level 0's
-  uint64_t heat_epochs_ = 0;  // the epoch of the levels
+  std::array<EvictionLinks, kEvictionRings> ends_;
+  uint32_t this_round_ = 0;  // which of the ends is that of this round
 };
 
 template <typename Slots>
 uint32_t EvictionOrder<Slots>::Victim() {
-  if (policy_ == EvictionPolicy::kLfu) Age();
+  const uint32_t rounds = policy_ == EvictionPolicy::kLfu ? kRoundsAheadMax + 1 : 1;
   uint32_t passed_over = 0;
-  for (uint32_t level = 0; level < kHeatLevels; ++level) {
-    for (;;) {
-      const uint32_t slot = LinksOf(EndOf(level)).previous;
-      if (slot >= kFirstEnd) break;
-      if (passed_over == kPassedOverMax || !PassesOver(slot, level)) return slot;
-      ++passed_over;
+  for (uint32_t empty_rounds = 0; empty_rounds < rounds;) {
+    const uint32_t slot = LinksOf(EndOf(0)).previous;
+    if (slot >= kFirstEnd) {
+      this_round_ = (this_round_ + 1) % rounds;
+      ++empty_rounds;
+      continue;
     }
+    if (passed_over == kPassedOverMax || !PassesOver(slot)) return slot;
+    // It is in one of the rounds that come, maybe alone.
+    ++passed_over;
+    empty_rounds = 0;
   }
   return kNoVictim;
 }
 
 template <typename Slots>
-bool EvictionOrder<Slots>::PassesOver(uint32_t slot, uint32_t level) {
-  if (policy_ == EvictionPolicy::kLru) return false;
-  if (policy_ == EvictionPolicy::kClock && !slots_->TakeReferenced(slot)) return false;
-  const uint32_t new_level = LevelFor(slot);
-  if (policy_ == EvictionPolicy::kLfu && new_level <= level) return false;
+bool EvictionOrder<Slots>::PassesOver(uint32_t slot) {
+  if (policy_ == EvictionPolicy::kLru || !slots_->TakeReferenced(slot)) return false;
   Unlink(slot);
-  Link(slot, new_level);
+  Link(slot, RoundsUntilTurn(slot));
   return true;
-}
-
-template <typename Slots>
-void EvictionOrder<Slots>::Age() {
-  const uint64_t heat_epochs = slots_->HeatEpochs();
-  // After as many epochs as there are levels, all rows are on the coldest.
-  for (uint64_t i = std::min<uint64_t>(heat_epochs - heat_epochs_, kHeatLevels); i > 0; --i) {
-    MergeColdestLevels();
-    coldest_ = (coldest_ + 1) % kHeatLevels;
-  }
-  heat_epochs_ = heat_epochs;
-}
-
-// Moves level 0 behind the rows of level 1, which leave after it. The end of level 0 becomes free
-// for the hottest level.
-template <typename Slots>
-void EvictionOrder<Slots>::MergeColdestLevels() {
-  Splice(EndOf(0), LinksOf(EndOf(1)).previous, EndOf(1));
 }
 
 template <typename Slots>
@@ -224,22 +204,21 @@ uint32_t EvictionOrder<Slots>::RemoveAside() {
 
 template <typename Slots>
 void EvictionOrder<Slots>::PutBack() {
-  // The coldest were set aside, and the first of them first.
-  if (policy_ == EvictionPolicy::kLru) {
-    return Splice(kAsideEnd, LinksOf(EndOf(0)).previous, EndOf(0));
-  }
+  if (policy_ == EvictionPolicy::kLru) return PutBackAsTheyWere();
   for (uint32_t slot = RemoveAside(); slot != kNoVictim; slot = RemoveAside()) Add(slot);
 }
 
+// The coldest were set aside, and the first of them first.
 template <typename Slots>
-void EvictionOrder<Slots>::Splice(uint32_t from_end, uint32_t previous, uint32_t next) {
-  EvictionLinks& from = LinksOf(from_end);
-  if (from.next == from_end) return;
-  LinksOf(previous).next = from.next;
-  LinksOf(from.next).previous = previous;
-  LinksOf(from.previous).next = next;
-  LinksOf(next).previous = from.previous;
-  from = {from_end, from_end};
+void EvictionOrder<Slots>::PutBackAsTheyWere() {
+  EvictionLinks& aside = LinksOf(kAsideEnd);
+  EvictionLinks& end = LinksOf(EndOf(0));
+  if (aside.next == kAsideEnd) return;
+  LinksOf(end.previous).next = aside.next;
+  LinksOf(aside.next).previous = end.previous;
+  LinksOf(aside.previous).next = EndOf(0);
+  end.previous = aside.previous;
+  aside = {kAsideEnd, kAsideEnd};
 }
 
 }  // namespace embank

@@ -1,0 +1,39 @@
+// An engine of a kv run with a budget: it keeps the rows that its memory holds, and
+// forgets others for new ones.
+#ifndef EMBANK_BENCH_CACHE_ENGINE_H_
+#define EMBANK_BENCH_CACHE_ENGINE_H_
+
+#include <cstdint>
+
+#include "base/status.h"
+#include "base/status_or.h"
+#include "base/types.h"
+#include "bench/engine.h"
+
+namespace embank {
+
+// The peer's name beside "embank-lru", "embank-clock" and "embank-lfu".
+inline constexpr char kLruPeerName[] = "absl-lru";
+
+struct CacheConfig {
+  TableShape shape;
+  uint64_t seed = 1;
+  uint32_t threads = 1;     // that will call
+  uint64_t dram_bytes = 0;  // of index, rows and all that orders them
+};
+
+// All calls may come from CacheConfig.threads threads at once.
+class CacheEngine {
+ public:
+  virtual ~CacheEngine() = default;
+
+  // Lookup that creates absent rows, for which others are forgotten.
+  virtual Status Lookup(KeySpan keys, BatchAnswer answer) = 0;
+
+  // Memory that it holds now: at most CacheConfig.dram_bytes, and what whole pages round up.
+  virtual StatusOr<uint64_t> UsedBytes() const = 0;
+};
+
+}  // namespace embank
+
+#endif  // EMBANK_BENCH_CACHE_ENGINE_H_

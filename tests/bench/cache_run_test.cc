@@ -1,0 +1,139 @@
+#include "bench/cache_run.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <list>
+#include <string>
+#include <vector>
+
+#include "base/threads/clock.h"
+#include "bench/cache_report.h"
+#include "bench/embank_cache.h"
+#include "bench/lru_cache.h"
+#include "bindings/c/embank.h"
+#include "tests/bench/temporary_file.h"
+#include "tests/support/random.h"
+
+namespace embank {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr TableShape kShape = {.dim = 256, .optimizer = Optimizer::kNone};
+constexpr uint64_t kDramBytes = uint64_t{16} << 20;
+
+// One key at a time.
+Outcome LookUp(CacheEngine* cache, Key key) {
+  std::vector<std::byte> row(kShape.dim * sizeof(float));
+  uint8_t outcome = 0;
+  EXPECT_TRUE(cache->Lookup({&key, 1}, {row.data(), &outcome}).ok());
+  return static_cast<Outcome>(outcome);
+}
+
+// How many rows the cache holds.
+size_t CapacityOf(CacheEngine* cache) {
+  constexpr Key kKeys = 50'000;
+  for (Key key = 0; key < kKeys; ++key) LookUp(cache, key);
+  Key left = kKeys;
+  while (LookUp(cache, left - 1) == Outcome::kFound) --left;
+  return kKeys - left;
+}
+
+TEST(LruCache, OfOneThreadIsAList) {
+  const CacheConfig config{kShape, 1, 1, kDramBytes};
+  const size_t capacity = CapacityOf(MakeLruCache(config)->get());
+  EXPECT_GT(capacity, 14'000u);  // of 1,040 bytes each and 30 of map and list
+  const std::unique_ptr<CacheEngine> cache = *MakeLruCache(config);
+  EXPECT_LE(*cache->UsedBytes(), kDramBytes + (uint64_t{4} << 20)) << "and what pages round up";
+  std::list<Key> list;
+  std::vector<std::list<Key>::iterator> places(40'000, list.end());
+  test::Random random(1);
+  for (int i = 0; i < 200'000; ++i) {
+    const Key key = random.Below(random.OneIn(2) ? 2'000 : places.size());
+    const bool is_there = places[key] != list.end();
+    ASSERT_EQ(LookUp(cache.get(), key), is_there ? Outcome::kFound : Outcome::kCreated) << i;
+    if (is_there) list.erase(places[key]);
+    places[key] = list.insert(list.begin(), key);
+    if (list.size() <= capacity) continue;
+    places[list.back()] = list.end();
+    list.pop_back();
+  }
+}
+
+TEST(LruCache, AnswersTheRowsThatEmbankAnswers) {
+  for (const uint32_t threads : {1u, 2u}) {
+    const CacheConfig config{kShape, 7, threads, kDramBytes};
+    const std::unique_ptr<CacheEngine> peer = *MakeLruCache(config);
+    const std::unique_ptr<CacheEngine> embank = *MakeEmbankCache(config, EMBANK_EVICT_LRU);
+    test::Random random(3);
+    constexpr size_t kBatch = 300;
+    for (int i = 0; i < 200; ++i) {
+      std::vector<Key> keys(kBatch);
+      for (Key& key : keys) key = random.Below(30'000);
+      std::vector<std::byte> rows[2];
+      std::vector<uint8_t> outcomes(kBatch);
+      for (CacheEngine* const cache : {peer.get(), embank.get()}) {
+        std::vector<std::byte>& answer = rows[cache == embank.get()];
+        answer.resize(kBatch * kShape.dim * sizeof(float));
+        ASSERT_TRUE(cache->Lookup(keys, {answer.data(), outcomes.data()}).ok());
+        ASSERT_EQ(
+            std::count(outcomes.begin(), outcomes.end(), static_cast<uint8_t>(Outcome::kRefused)),
+            0);
+      }
+      ASSERT_EQ(rows[0], rows[1]) << "batch " << i;
+    }
+  }
+}
+
+KvOptions RunOf(const std::string& trace) {
+  KvOptions options;
+  options.shape = kShape;
+  options.distribution = {Distribution::Kind::kTrace, 0.0, trace};
+  options.batch = 512;
+  options.threads = {1, 2};
+  options.rounds = 2;
+  options.dram_fraction = 0.25;
+  options.on_full = "forget";
+  options.evictions = {EMBANK_EVICT_LRU, EMBANK_EVICT_CLOCK, EMBANK_EVICT_LFU};
+  return options;
+}
+
+TEST(CacheRun, MeasuresEachPolicyAndThePeerWithEachNumberOfThreads) {
+  std::string keys;
+  test::Random random(5);
+  for (int i = 0; i < 200'000; ++i) {
+    keys += std::to_string(random.Below(random.OneIn(2) ? 2'000 : 60'000)) + "\n";
+  }
+  const TemporaryFile trace(".txt", keys);
+  const KvOptions options = RunOf(trace.path());
+  ASSERT_TRUE(Validate(options).ok());
+  Progress progress(stderr, SteadyClock());
+  const CacheReport report = *RunCache(options, &progress);
+  EXPECT_EQ(report.positions, 100'000u);
+  EXPECT_EQ(report.dram_bytes, kDramBytes) << "the least that a store takes";
+  std::vector<std::string> names;
+  for (const CacheResult& result : report.results) {
+    names.push_back(result.engine + " " + std::to_string(result.threads));
+    EXPECT_GT(result.hit_ratio, 0.5);
+    EXPECT_LT(result.hit_ratio, 0.9);
+    EXPECT_GT(result.rows_per_second, 0.0);
+    EXPECT_LE(result.rows_per_second_min, result.rows_per_second);
+    EXPECT_GE(result.rows_per_second_max, result.rows_per_second);
+    EXPECT_EQ(result.speedup.has_value(), result.threads == 2);
+  }
+  EXPECT_THAT(names, ElementsAre("embank-lru 1", "embank-lru 2", "embank-clock 1", "embank-clock 2",
+                                 "embank-lfu 1", "embank-lfu 2", "absl-lru 1", "absl-lru 2"));
+  const Machine machine;
+  EXPECT_THAT(CacheTable(machine, options, report), HasSubstr("hit ratio"));
+  const std::string json = CacheJson(machine, options, report);
+  for (const char* field : {"\"hit_ratio\"", "\"times_absl_lru\"", "\"dram_bytes\""}) {
+    EXPECT_THAT(json, HasSubstr(field));
+  }
+}
+
+}  // namespace
+}  // namespace embank
