@@ -11,6 +11,7 @@
 #include "base/str_cat.h"
 #include "bench/zipf.h"
 #include "bindings/c/embank.h"
+#include "store/table/options.h"
 
 namespace embank {
 namespace {
