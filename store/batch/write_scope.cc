@@ -37,6 +37,16 @@ void WriteScope::Run(Body body) {
   changed_keys_ += plan_.count();
   const BatchGate::WriteGuard write_guard(parts.gate);
   plan_.ForEachShard(batch_, body);
+  EndPromises();
+}
+
+void WriteScope::EndPromises() {
+  const StoreParts& parts = batch_.table().parts();
+  if (parts.pages == nullptr) return;
+  for (uint32_t i = 0; i < KeyIndex::kShardCount; ++i) {
+    const uint32_t rows = std::exchange(promised_rows_[i], 0);
+    if (rows > 0) parts.index->shard(i)->promised_rows.fetch_sub(rows, std::memory_order_relaxed);
+  }
 }
 
 // Memory for the rows' places in the index, and for the log.
@@ -56,7 +66,11 @@ void WriteScope::MakeMemory() {
         absent += parts.index->Find(id).any() ? 0 : 1;
       }
     }
-    if (absent > 0) parts.pages->ReserveIndexMemory(group.shard, absent);
+    if (absent == 0) return;
+    // Batches of other threads must not count on the same places.
+    promised_rows_[group.shard->number] = static_cast<uint32_t>(absent);
+    group.shard->promised_rows.fetch_add(absent, std::memory_order_relaxed);
+    parts.pages->ReserveIndexMemory(group.shard);
   });
 }
 

@@ -3,12 +3,12 @@
 //   admit    space in the log for rows that become dirty, memory for the index and the log; it may
 //            wait for a checkpoint
 //   change   bodies run shard by shard, under a write guard of the gate: no barrier of a checkpoint
-//   comes
-//            between two shards of a batch
+//            comes between two shards of a batch
 //   settle   the batch pays its part of compaction, of moving pages and of forgetting
 #ifndef EMBANK_STORE_BATCH_WRITE_SCOPE_H_
 #define EMBANK_STORE_BATCH_WRITE_SCOPE_H_
 
+#include <array>
 #include <cstdint>
 #include <span>
 
@@ -16,6 +16,7 @@
 #include "base/status.h"
 #include "store/batch/batch.h"
 #include "store/batch/shard_plan.h"
+#include "store/index/key_index.h"
 
 namespace embank {
 
@@ -46,11 +47,14 @@ class WriteScope {
  private:
   void Run(Body body);
   void MakeMemory();
+  void EndPromises();
 
   const Batch& batch_;
   const Need need_;
   ShardPlan plan_;
   uint64_t changed_keys_ = 0;  // since Settle
+  // Rows that the index has memory for, by shard, until they are created.
+  std::array<uint32_t, KeyIndex::kShardCount> promised_rows_ = {};
 };
 
 }  // namespace embank

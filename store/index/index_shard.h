@@ -29,6 +29,8 @@ struct alignas(64) IndexShard {
   std::atomic<bool> is_near{false};     // it was nearly full enough to grow, but has not grown
   uint32_t number = 0;
   alignas(64) Mutex mutex;  // on cache lines apart from the readers' data
+  // Rows that batches under way may add, and have reserved memory for.
+  std::atomic<uint64_t> promised_rows{0};
   uint64_t rows EMBANK_GUARDED_BY(mutex) = 0;
   uint64_t near_rows EMBANK_GUARDED_BY(mutex) = 0;  // from so many rows on ReserveMore is called
   bool growing EMBANK_GUARDED_BY(mutex) = false;    // the boundary moves down, else up
@@ -55,7 +57,8 @@ struct alignas(64) IndexShard {
   // near, the batches of four threads still fit.
   bool MayNeedMemory(uint64_t more_rows) const {
     if (is_starved.load(std::memory_order_relaxed)) return true;
-    return more_rows > buckets() / (is_near.load(std::memory_order_relaxed) ? 20u : 4u);
+    return more_rows + promised_rows.load(std::memory_order_relaxed) >
+           buckets() / (is_near.load(std::memory_order_relaxed) ? 20u : 4u);
   }
 
   // ---- under the lock ----

@@ -30,10 +30,11 @@ uint64_t PageMover::MissingBytes() const {
   return wanted_bytes - std::min(wanted_bytes, free_bytes);
 }
 
-void PageMover::ReserveIndexMemory(KeyIndex::Shard* shard, uint64_t rows) {
+void PageMover::ReserveIndexMemory(KeyIndex::Shard* shard) {
   for (;;) {
     {
       MutexLock lock(&shard->mutex);
+      const uint64_t rows = shard->promised_rows.load(std::memory_order_relaxed);
       if (parts_.index->capacity()->ReserveMore(shard, rows).ok() &&
           !shard->is_starved.load(std::memory_order_relaxed)) {
         return;

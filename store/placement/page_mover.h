@@ -47,9 +47,10 @@ class PageMover {
   // Adds a row class whose pages may move, before its first row. Throws std::bad_alloc.
   void AddClass(RowMover* mover);
 
-  // Call it before a batch that may create `rows` rows of a shard. Gives the index memory for them,
-  // as long as rows have more memory than a 16th of dram_bytes.
-  void ReserveIndexMemory(KeyIndex::Shard* shard, uint64_t rows);
+  // Call it before a batch that may create rows of a shard, which are among its promised rows.
+  // Gives the index memory for all promised rows, as long as rows have more memory than a 16th of
+  // dram_bytes.
+  void ReserveIndexMemory(KeyIndex::Shard* shard);
 
   // Call it before a batch that may make so many rows of a class dirty. Gives the log memory for
   // them.

@@ -510,7 +510,8 @@ class BadBlocksTest : public testing::Test {
   // The file's first extent; of no bytes: the file system does not tell.
   fiemap_extent FirstExtent() const {
     alignas(fiemap) std::array<std::byte, sizeof(fiemap) + sizeof(fiemap_extent)> request = {};
-    fiemap head = {};
+    fiemap head;
+    std::memset(&head, 0, sizeof(head));
     head.fm_length = FIEMAP_MAX_OFFSET;
     head.fm_extent_count = 1;
     std::memcpy(request.data(), &head, sizeof(head));
