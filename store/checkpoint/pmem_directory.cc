@@ -68,7 +68,7 @@ Status PmemDirectory::OpenAndLock(const StoreOptions& options, const Manifest& o
   path_ = AbsolutePath(options.pmem_path);
   const bool may_make = options.may_create && !options.read_only;
   if (may_make && RowsInPmem(opened) == 0) {
-    const Status made = files_->CreateDirectory(options.pmem_path);
+    Status made = files_->CreateDirectory(options.pmem_path);
     if (!made.ok() && !IsAlreadyExists(made)) return made;
   }
   StatusOr<std::unique_ptr<Directory>> directory = files_->OpenDirectory(options.pmem_path);
