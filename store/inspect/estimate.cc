@@ -76,8 +76,8 @@ uint64_t LogBytes(const RowLogOptions& log, const RowsByClass& rows_by_class) {
         std::max(footer_bytes_max, AlignedBuffer::ChargedBytes(geometry.footer_bytes));
     double segments = static_cast<double>(rows) / geometry.slots * kSegmentsPerLive + 2;
     if (log.ssd_bytes != 0) {
-      const auto all = static_cast<double>(log.ssd_bytes / log.segment_bytes);
-      segments = std::min(segments, all);
+      const uint64_t segments_max = log.ssd_bytes / log.segment_bytes;
+      segments = std::min(segments, static_cast<double>(segments_max));
     }
     bits_bytes += segments * static_cast<double>(LogMemory::BitBytes(geometry));
   }
