@@ -53,12 +53,7 @@ std::string CacheJson(const Machine& machine, const KvOptions& options, const Ca
   json["machine"] = MachineJson(machine);
   json["commit"] = Commit();
   Json& parameters = json["parameters"];
-  parameters["rows"] = report.rows;
-  parameters["positions"] = report.positions;
-  AddShape(options.shape, &parameters);
-  parameters["dist"] = DistributionName(options.distribution);
-  parameters["trace_is_whole"] = report.trace_is_whole;
-  parameters["id_mode"] = IdModeName(options.id_mode);
+  AddKeys(options, report.rows, report.positions, report.trace_is_whole, &parameters);
   parameters["dram_fraction"] = options.dram_fraction;
   parameters["dram_bytes"] = report.dram_bytes;
   parameters["on_full"] = "forget";

@@ -227,12 +227,7 @@ std::string KvJson(const Machine& machine, const KvOptions& options, const KvRep
   json["machine"] = MachineJson(machine);
   json["commit"] = Commit();
   Json& parameters = json["parameters"];
-  parameters["rows"] = report.rows;
-  parameters["positions"] = report.positions;
-  AddShape(options.shape, &parameters);
-  parameters["dist"] = DistributionName(options.distribution);
-  parameters["trace_is_whole"] = report.trace_is_whole;
-  parameters["id_mode"] = IdModeName(options.id_mode);
+  AddKeys(options, report.rows, report.positions, report.trace_is_whole, &parameters);
   parameters["batch"] = options.batch;
   parameters["threads"] = options.threads;
   parameters["seconds"] = options.seconds;

@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "base/str_cat.h"
+#include "bench/id_mode.h"
 #include "bindings/c/embank.h"
 
 namespace embank {
@@ -76,6 +77,16 @@ void AddShape(const TableShape& shape, Json* parameters) {
   (*parameters)["dim"] = shape.dim;
   (*parameters)["type"] = ValueTypeName(shape.value_type);
   (*parameters)["optimizer"] = OptimizerName(shape.optimizer);
+}
+
+void AddKeys(const KvOptions& options, uint64_t rows, uint64_t positions, bool trace_is_whole,
+             Json* parameters) {
+  (*parameters)["rows"] = rows;
+  (*parameters)["positions"] = positions;
+  AddShape(options.shape, parameters);
+  (*parameters)["dist"] = DistributionName(options.distribution);
+  (*parameters)["trace_is_whole"] = trace_is_whole;
+  (*parameters)["id_mode"] = IdModeName(options.id_mode);
 }
 
 Json OrNull(const std::optional<double>& value) {

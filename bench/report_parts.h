@@ -40,6 +40,9 @@ std::string Legend(std::string_view words);
 
 Json MachineJson(const Machine& machine);
 void AddShape(const TableShape& shape, Json* parameters);
+// Adds the table and the keys of a kv run.
+void AddKeys(const KvOptions& options, uint64_t rows, uint64_t positions, bool trace_is_whole,
+             Json* parameters);
 
 }  // namespace embank
 

@@ -75,7 +75,7 @@ class PmemFile final : public File {
   // As Write, which other threads may not see and no sync makes durable before Drain has returned
   // in the same thread.
   Status WriteUndrained(uint64_t offset, std::span<const std::byte> bytes);
-  // Nothing where the file is not in persistent memory.
+  // Does nothing if the file is not in persistent memory.
   void Drain();
 
   bool is_pmem() const { return mapping_.is_pmem(); }

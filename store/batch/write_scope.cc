@@ -9,6 +9,7 @@
 #include "store/placement/row_mover.h"
 
 namespace embank {
+
 WriteScope::~WriteScope() { EMBANK_CHECK(changed_keys_ == 0); }
 
 Status WriteScope::Allocate() {

@@ -85,31 +85,36 @@ Status PmemDirectory::OpenAndLock(const StoreOptions& options, const Manifest& o
   } else {
     EMBANK_RETURN_IF_ERROR(lock_->LockToChange(/*may_make_file=*/true));
   }
-  if (own_files_ != nullptr && !options.read_only) {
-    const Status kind = own_files_->KindOf(directory_.get()).status();
-    if (!kind.ok()) return Status(kind.code(), StrCat("pmem_path: ", kind.message()));
-  }
   EMBANK_ASSIGN_OR_RETURN(const std::vector<std::string> names, directory_->List());
   listing_ = StoreListing::Of(names);
-  return CheckStore(options, opened.store_id);
+  EMBANK_RETURN_IF_ERROR(CheckStore(options, opened.store_id));
+  if (options.read_only) return OkStatus();
+  EMBANK_RETURN_IF_ERROR(CheckMaps());
+  return listing_.store_ids.empty() ? NameStore(opened.store_id) : OkStatus();
 }
 
-// The name of the store is durable before the first segment is.
-Status PmemDirectory::CheckStore(const StoreOptions& options, uint64_t store_id) {
+// A full device is no reason to refuse the rows that are there: new ones go to the SSD.
+Status PmemDirectory::CheckMaps() {
+  if (own_files_ == nullptr) return OkStatus();
+  const Status kind = own_files_->KindOf(directory_.get()).status();
+  if (kind.ok() || IsResourceExhausted(kind)) return OkStatus();
+  return Status(kind.code(), StrCat("pmem_path: ", kind.message()));
+}
+
+Status PmemDirectory::CheckStore(const StoreOptions& options, uint64_t store_id) const {
   if (listing_.is_store() && listing_.store_ids.empty()) {
     return InvalidArgumentError(StrCat("pmem_path: ", options.pmem_path,
                                        " has files of a store, and is not the PMem of one; "
                                        "segments in PMem need a directory of their own"));
   }
-  for (const uint64_t other : listing_.store_ids) {
-    if (other == store_id) return OkStatus();
-  }
-  if (!listing_.store_ids.empty()) {
-    return InvalidArgumentError(StrCat("pmem_path: ", options.pmem_path, " is the PMem of store ",
-                                       Hex(*listing_.store_ids.begin(), 16), ", and not of store ",
-                                       Hex(store_id, 16)));
-  }
-  if (options.read_only) return OkStatus();
+  if (listing_.store_ids.empty() || listing_.store_ids.count(store_id) > 0) return OkStatus();
+  return InvalidArgumentError(StrCat("pmem_path: ", options.pmem_path, " is the PMem of store ",
+                                     Hex(*listing_.store_ids.begin(), 16), ", and not of store ",
+                                     Hex(store_id, 16)));
+}
+
+// The name of the store is durable before the first segment is.
+Status PmemDirectory::NameStore(uint64_t store_id) {
   EMBANK_RETURN_IF_ERROR(
       directory_->Open(StoreIdName(store_id), FileAccess::kCreate, FileCaching::kCached).status());
   EMBANK_RETURN_IF_ERROR(directory_->Sync());

@@ -60,7 +60,9 @@ class PmemDirectory {
   PmemDirectory(std::unique_ptr<FileSystem> base, std::unique_ptr<PmemFileSystem> own,
                 FileSystem* files);
   Status OpenAndLock(const StoreOptions& options, const Manifest& opened);
-  Status CheckStore(const StoreOptions& options, uint64_t store_id);
+  Status CheckStore(const StoreOptions& options, uint64_t store_id) const;
+  Status CheckMaps();
+  Status NameStore(uint64_t store_id);
 
   const std::unique_ptr<FileSystem> base_files_;  // nullptr: the files are the caller's
   const std::unique_ptr<PmemFileSystem> own_files_;

@@ -122,18 +122,16 @@ CompactedRows::Fate CompactedRows::DemoteOrSpare(KeyIndex::Shard* shard, const R
   const bool is_warm = logged.note != nullptr || IsWarm(demoting_, id.hash, record);
   demoting_.CountSeen(is_warm);
   const uint32_t heat = log_rows_.HeatOfRecord(id.hash, record);
-  if (is_warm && Spare(&demoting_, shard, id, from, logged, record, heat)) {
-    // A row that is written anew has not been looked up since.
-    if (logged.note == nullptr) parts_.heat_sketch->Take(id.hash, parts_.heat_clock->epochs());
-    return Fate::kSpared;
-  }
-  if (Seeded(SeededBug::kDemotionForgets) && logged.note == nullptr) {
+  const bool is_spared = is_warm && Spare(&demoting_, shard, id, from, logged, record, heat);
+  if (!is_spared && Seeded(SeededBug::kDemotionForgets) && logged.note == nullptr) {
     parts_.index->Erase(shard, id.hash, logged.match);
     rows_.OnErase(shard, *parts_.tables->Get(id.table), from);
     return Fate::kDemoted;
   }
-  if (!WriteBelow(shard, id, from, logged, record, heat)) return Fate::kStuck;
+  if (!is_spared && !WriteBelow(shard, id, from, logged, record, heat)) return Fate::kStuck;
+  // A row that is written anew has not been looked up since.
   if (logged.note == nullptr) parts_.heat_sketch->Take(id.hash, parts_.heat_clock->epochs());
+  if (is_spared) return Fate::kSpared;
   demoting_.CountGone();
   return Fate::kDemoted;
 }

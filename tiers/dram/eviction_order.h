@@ -8,8 +8,7 @@
 // an end of its own, numbered above all slots, so that linking has no special case.
 //
 // LRU is exact: each lookup touches its row. CLOCK gives a row that was looked up since its turn a
-// second chance. Neither CLOCK nor LFU needs to be told of lookups: they look at a row when its
-// turn comes.
+// second chance. CLOCK and LFU need no call for a lookup: they look at a row when its turn comes.
 //
 // LFU is CLOCK whose chances last longer for hotter rows. The turn of a row comes after as many
 // rounds as the row has heat, at least one and at most 16. If the row was looked up by then, it
@@ -34,13 +33,13 @@ namespace embank {
 enum class EvictionPolicy : int32_t { kLru = 0, kClock = 1, kLfu = 2 };
 
 inline constexpr uint32_t kNoVictim = 0xFFFFFFFF;
-// How many rounds the turn of a row may be away under LFU (docs/decisions/0035-lru-and-lfu.md).
+// Under LFU the turn of a row is at most so many rounds away (docs/decisions/0035-lru-and-lfu.md).
 inline constexpr uint32_t kRoundsAheadMax = 16;
 // The rings: that of this round, of each round ahead, and the one aside.
 inline constexpr uint32_t kEvictionRings = 1 + kRoundsAheadMax + 1;
-// Slots have numbers below it.
+// All numbers of slots are below this.
 inline constexpr uint32_t kEvictionSlotsMax = kNoVictim - kEvictionRings;
-// How many rows one look for a victim passes over: of 100 ns each, 25 us under the lock.
+// One search for a victim passes over so many rows: each takes 100 ns, all 25 us under the lock.
 inline constexpr uint32_t kPassedOverMax = 256;
 
 // The links of one slot: numbers of slots or ends. Undefined while the slot is in no order.
@@ -69,7 +68,8 @@ class EvictionOrder {
   EvictionOrder(const EvictionOrder&) = delete;
   EvictionOrder& operator=(const EvictionOrder&) = delete;
 
-  // Takes a slot in, as one just looked up. Under CLOCK and LFU that lookup counts no second time.
+  // Adds a slot as one that was just looked up. Under CLOCK and LFU that lookup counts no second
+  // time.
   void Add(uint32_t slot) {
     EMBANK_CHECK(slot < kEvictionSlotsMax);
     if (policy_ != EvictionPolicy::kLru) slots_->TakeReferenced(slot);

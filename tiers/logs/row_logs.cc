@@ -48,19 +48,19 @@ Status RowLogs::AppendAll(std::span<const RowToLog> rows, std::span<Location> ho
   return status;
 }
 
-// A log without space is asked again when a segment of it has died, and from time to time: it may
+// PMem without space is asked again when a segment of it has died, and from time to time: it may
 // have lacked memory alone.
-bool RowLogs::MayTake(const RowLog& log) {
+bool RowLogs::MayAskPmem() {
   constexpr uint32_t kRowsBetweenAsking = 4096;
-  if (pmem_full_at_.load(std::memory_order_relaxed) != log.counters().dead_segments + 1)
-    return true;
+  const uint64_t dead_segments = pmem()->counters().dead_segments;
+  if (pmem_full_at_.load(std::memory_order_relaxed) != dead_segments + 1) return true;
   return rows_not_asked_.fetch_add(1, std::memory_order_relaxed) % kRowsBetweenAsking ==
          kRowsBetweenAsking - 1;
 }
 
 void RowLogs::AppendToPmem(std::span<const RowToLog> rows, std::span<Location> homes,
                            size_t* count) {
-  if (!MayTake(*pmem())) return;
+  if (!MayAskPmem()) return;
   const uint64_t dead_segments = pmem()->counters().dead_segments;
   const Status status = pmem()->appender().AppendAll(LogStream::kUser, rows, homes, count);
   // The SSD takes the rows that PMem does not take, for whatever reason.

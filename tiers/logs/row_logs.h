@@ -47,8 +47,8 @@ class RowLogs {
   }
 
   // Rows of a class may be dirty from now on. Those in PMem are demoted where it is full, whether
-  // the class forgets or not. kResourceExhausted: dram_bytes has no memory for its
-  // segments. std::bad_alloc leaves it. A repeated call completes what failed.
+  // the class forgets or not. A repeated call completes what failed. Throws std::bad_alloc.
+  // kResourceExhausted: dram_bytes has no memory for its segments.
   Status AddRowClass(uint32_t row_class, uint32_t record_bytes, bool forgets);
 
   // ---- records ----
@@ -66,7 +66,7 @@ class RowLogs {
   void MarkDead(Location location) { Of(location).segments().MarkDead(location); }
 
   // Calls visit(i, status, record) for each of the locations, each log's in one list. Arguments and
-  // statuses as LogReader::Read's.
+  // statuses as LogReader::Read's, but after an error the locations of one log may be visited.
   Status Read(
       std::span<const Location> locations, LogReader::Visit visit, uint64_t bridged_bytes = 0,
       FunctionRef<void(size_t)> ahead = [](size_t) {});
@@ -107,7 +107,7 @@ class RowLogs {
   uint64_t slack_bytes() const;
 
  private:
-  bool MayTake(const RowLog& log);
+  bool MayAskPmem();
   void AppendToPmem(std::span<const RowToLog> rows, std::span<Location> homes, size_t* count);
   void ReleaseReservations(std::span<const RowToLog> rows);
 

@@ -1,0 +1,133 @@
+// The PMem tier through the C API, with libpmem and the files of the system.
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "bindings/c/embank.h"
+#include "tests/support/c_api.h"
+#include "tests/support/child_process.h"
+#include "tests/support/scratch_directory.h"
+
+namespace embank::test {
+namespace {
+
+constexpr uint32_t kDim = 512;
+constexpr uint64_t kRows = 8000;  // 16 MiB; memory holds about a third of them
+
+class PmemStore {
+ public:
+  explicit PmemStore(const std::string& directory)
+      : path_(directory + "/store"), pmem_path_(directory + "/pmem") {}
+
+  const std::string& pmem_path() const { return pmem_path_; }
+
+  embank_status Open() {
+    embank_store_options options = StoreOptions();
+    options.flags = EMBANK_OPEN_CREATE;
+    options.path = path_.c_str();
+    options.pmem_path = pmem_path_.c_str();
+    options.pmem_bytes = uint64_t{64} << 20;
+    options.dram_bytes = uint64_t{16} << 20;
+    embank_store* store = nullptr;
+    const embank_status status = embank_store_open(&options, &store);
+    store_.reset(store);
+    return status;
+  }
+  void Close() { store_.reset(); }
+  void Fill() {
+    table_ = CreateTable(store_.get(), "t", TableOptions(kDim, EMBANK_OPT_NONE));
+    ForEachBatch([&](const std::vector<uint64_t>& keys, std::vector<float>* rows) {
+      for (size_t i = 0; i < rows->size(); ++i) (*rows)[i] = ValueOf(keys[i / kDim]);
+      return embank_upsert(table_, keys.data(), keys.size(), rows->data(), 0, nullptr);
+    });
+    ASSERT_EQ(embank_checkpoint(store_.get(), nullptr, 0, nullptr), EMBANK_OK)
+        << embank_last_error();
+  }
+  // All rows are there, and some of them in PMem.
+  void ExpectRows() {
+    ASSERT_EQ(embank_table_open(store_.get(), "t", &table_), EMBANK_OK);
+    ForEachBatch([&](const std::vector<uint64_t>& keys, std::vector<float>* rows) {
+      const embank_status status = embank_lookup(table_, keys.data(), keys.size(),
+                                                 EMBANK_MISSING_SKIP, rows->data(), 0, nullptr);
+      for (size_t i = 0; i < rows->size(); ++i) {
+        if ((*rows)[i] != ValueOf(keys[i / kDim])) return embank_status{EMBANK_INTERNAL};
+      }
+      return status;
+    });
+    embank_table_info info = {};
+    info.struct_size = sizeof info;
+    ASSERT_EQ(embank_table_get_info(table_, &info), EMBANK_OK);
+    EXPECT_GT(info.rows_pmem, 0u);
+    EXPECT_EQ(info.rows_dram + info.rows_pmem + info.rows_ssd, kRows);
+  }
+
+ private:
+  static float ValueOf(uint64_t key) { return static_cast<float>(key) + 0.5f; }
+
+  template <typename Do>
+  void ForEachBatch(const Do& action) {
+    constexpr uint64_t kBatch = 500;
+    std::vector<uint64_t> keys(kBatch);
+    std::vector<float> rows(kBatch * kDim);
+    for (uint64_t first = 0; first < kRows; first += kBatch) {
+      for (uint64_t i = 0; i < kBatch; ++i) keys[i] = first + i;
+      ASSERT_EQ(action(keys, &rows), EMBANK_OK) << first << ": " << embank_last_error();
+    }
+  }
+
+  const std::string path_;
+  const std::string pmem_path_;
+  StorePtr store_;
+  embank_table* table_ = nullptr;
+};
+
+TEST(PmemCApi, RowsAreInPmemAndStayThereWhenTheStoreIsReopened) {
+  ASSERT_NE(embank_build_info("pmem"), nullptr) << "libpmem1 is not installed";
+  const ScratchDirectory directory;
+  PmemStore store(directory.path());
+  ASSERT_EQ(store.Open(), EMBANK_OK) << embank_last_error();
+  store.Fill();
+  store.ExpectRows();
+  store.Close();
+  ASSERT_EQ(store.Open(), EMBANK_OK) << embank_last_error();
+  store.ExpectRows();
+}
+
+// Fills the file system until it takes no byte more.
+void FillUp(const std::string& file) {
+  std::ofstream junk(file, std::ios::binary);
+  const std::string some(4096, 'x');
+  while (junk.write(some.data(), static_cast<std::streamsize>(some.size())).flush()) {
+  }
+}
+
+TEST(PmemCApi, AStoreWhosePmemHasNoSpaceLeftOpensWithItsRows) {
+  const ScratchDirectory directory;
+  const std::string end = InChild([&] {
+    constexpr int kMayNot = 77;
+    PmemStore store(directory.path());
+    std::filesystem::create_directory(store.pmem_path());
+    if (unshare(CLONE_NEWNS) != 0) return kMayNot;
+    if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return kMayNot;
+    if (mount("tmpfs", store.pmem_path().c_str(), "tmpfs", 0, "size=8m") != 0) return kMayNot;
+    if (store.Open() != EMBANK_OK) return 2;
+    store.Fill();
+    store.Close();
+    FillUp(store.pmem_path() + "/junk");
+    if (store.Open() != EMBANK_OK) return 3;
+    store.ExpectRows();
+    store.Close();
+    return testing::Test::HasFailure() ? 1 : 0;
+  });
+  if (end == "exit 77") GTEST_SKIP() << "no right to mount a file system";
+  EXPECT_EQ(end, "exit 0");
+}
+
+}  // namespace
+}  // namespace embank::test
