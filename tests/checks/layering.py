@@ -9,7 +9,8 @@ import tree as trees
 BASE = {'base', 'base/memory', 'base/threads', 'base/files', 'base/pmem'}
 TIERS = {'tiers/row', 'tiers/dram', 'tiers/segment', 'tiers/space', 'tiers/log', 'tiers/logs'}
 PLACEMENT = TIERS | {'gpu', 'store/gate', 'store/index', 'store/table', 'store/placement'}
-STORE = PLACEMENT | {'store/batch', 'store/scan', 'store/catalog', 'store/checkpoint', 'store'}
+STORE = PLACEMENT | {'store/hot', 'store/batch', 'store/scan', 'store/catalog',
+                     'store/checkpoint', 'store'}
 MAY_INCLUDE = {
     'base': set(),
     'base/memory': {'base'},
@@ -27,6 +28,7 @@ MAY_INCLUDE = {
     'store/index': {'tiers/row', 'tiers/dram'},
     'store/table': TIERS | {'store/index'},
     'store/placement': PLACEMENT,
+    'store/hot': PLACEMENT,
     'store/batch': PLACEMENT,
     'store/scan': PLACEMENT | {'store/batch'},
     'store/catalog': PLACEMENT,

@@ -1,0 +1,78 @@
+// The plan of a flush of the hot set: the rows that leave device memory, and those that arrive.
+//
+//   every row:  heat per byte ──▶ histogram in bytes ──▶ threshold ──▶ exact order at the threshold
+//
+// The plan is a pure function of what its source tells. It takes no lock and moves no row.
+#ifndef EMBANK_STORE_HOT_HOT_PLAN_H_
+#define EMBANK_STORE_HOT_HOT_PLAN_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "base/function_ref.h"
+#include "base/status_or.h"
+#include "base/types.h"
+#include "tiers/row/location.h"
+#include "tiers/row/row_header.h"
+
+namespace embank {
+
+// A row that is hot, or may become hot.
+struct HotCandidate {
+  Location location;
+  uint32_t heat;           // at most kHeatMax
+  uint32_t payload_bytes;  // bytes that the row takes in device memory: 1 .. kHotPayloadBytesMax
+  TableId table;
+  Key key;
+  bool is_hot;  // whether device memory holds the row now
+};
+
+// Larger than any row: 4,096 f32 elements with the state of Adam are 49,156 bytes.
+inline constexpr uint32_t kHotPayloadBytesMax = (1u << 24) - 1;
+
+using HotVisit = FunctionRef<void(const HotCandidate&)>;
+// Calls the visitor for every candidate, in the order of memory. The planner calls it twice. The
+// two walks may tell different heats and rows, because rows change meanwhile. The plan is then
+// slightly off, but it stays within the budget.
+using HotSource = FunctionRef<void(HotVisit)>;
+
+struct HotPlanOptions {
+  uint64_t budget_bytes;
+  // A row that is not hot replaces a hot one only if its heat per byte is more than 1.25 times as
+  // high. Rows of nearly equal heat do not swap places at each flush.
+  bool hysteresis = true;
+};
+
+// A row that moves. The mover looks whether the row is still there.
+struct PlannedRow {
+  Location location;
+  TableId table;
+  uint32_t payload_bytes;
+  Key key;
+};
+
+// Both lists are in the order of location. No row is in both lists.
+struct HotPlan {
+  std::vector<PlannedRow> leavers;   // hot rows that lose their place
+  std::vector<PlannedRow> arrivals;  // rows that become hot
+  uint64_t candidate_rows = 0;
+  uint64_t candidate_bytes = 0;  // payloads of all candidates
+  uint64_t hot_bytes = 0;        // payloads of the rows that are hot after the plan
+  bool fits_all = false;         // all candidates are hot after the plan
+};
+
+// Ranks the candidates by heat per payload byte, exactly; the next criteria are heat (higher
+// first), table and key (lower first). The hot set is the longest beginning of this ranking whose
+// payloads fit in the budget. A row that is larger than the whole budget is left out of the
+// ranking. With hysteresis the score of a hot row counts 5/4, and between equal scores a hot row
+// comes first.
+//
+// The plan is the same for the same candidates, in whatever order the source tells them. If the
+// two walks differ, `hot_bytes` is still at most the budget, unless the rows that are hot already
+// and stay exceed it alone. Time: at most 40 ms for each million candidates, beside the source's.
+// kResourceExhausted: there is no memory for the lists.
+StatusOr<HotPlan> PlanHotSet(HotSource source, const HotPlanOptions& options);
+
+}  // namespace embank
+
+#endif  // EMBANK_STORE_HOT_HOT_PLAN_H_
