@@ -3,7 +3,7 @@
 # It also keeps the list of the rooms of the library, EMBANK_ROOMS.
 # -ffp-contract=off and no -march: results are the same bits on every machine (docs/arithmetic.md).
 function(embank_room target)
-  if(target MATCHES "^embank_(base|tiers|store)")
+  if(target MATCHES "^embank_(base|tiers|gpu|store)")
     get_target_property(type ${target} TYPE)
     if(type STREQUAL "STATIC_LIBRARY")
       set_property(GLOBAL APPEND PROPERTY EMBANK_ROOMS ${target})

@@ -1,0 +1,61 @@
+// A row's copy in pieces, for host and device alike: as wide as the addresses permit, so that
+// several threads copy a row together.
+#ifndef EMBANK_GPU_COPY_PIECES_H_
+#define EMBANK_GPU_COPY_PIECES_H_
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/host_device.h"
+
+namespace embank {
+
+// Whole units of a power of two, and a rest in pairs of bytes.
+template <uint32_t kBytes>
+struct alignas(kBytes) CopyUnit {
+  uint16_t pairs[kBytes / 2];
+};
+
+// The addresses of one side of a copy: row i is at base + i * stride_bytes.
+struct CopySide {
+  std::byte* base;
+  uint64_t stride_bytes;
+};
+
+// The widest unit, 16, 8, 4 or 2 bytes, at whose multiples all rows of both sides begin.
+inline uint32_t CopyUnitBytes(const CopySide& payloads, const CopySide& rows) {
+  const uint64_t all = std::bit_cast<uintptr_t>(payloads.base) | payloads.stride_bytes |
+                       std::bit_cast<uintptr_t>(rows.base) | rows.stride_bytes;
+  for (uint32_t unit = 16; unit > 2; unit /= 2) {
+    if (all % unit == 0) return unit;
+  }
+  return 2;
+}
+
+// The pieces of a copy of `bytes`: whole units, and one more for the rest if there is any.
+EMBANK_HOST_DEVICE constexpr uint32_t CopyPieces(uint32_t bytes, uint32_t unit_bytes) {
+  return (bytes + unit_bytes - 1) / unit_bytes;
+}
+
+// Copies the rest of a row, of less than a unit, from its offset on.
+EMBANK_HOST_DEVICE inline void CopyRest(std::byte* to, const std::byte* from, uint32_t offset_bytes,
+                                        uint32_t bytes) {
+  for (uint32_t at = offset_bytes; at < bytes; at += 2) {
+    *reinterpret_cast<uint16_t*>(to + at) = *reinterpret_cast<const uint16_t*>(from + at);
+  }
+}
+
+// Copies one piece of a row.
+template <uint32_t kUnit>
+EMBANK_HOST_DEVICE inline void CopyPiece(std::byte* to, const std::byte* from, uint32_t piece,
+                                         uint32_t bytes) {
+  const uint32_t offset_bytes = piece * kUnit;
+  if (bytes - offset_bytes < kUnit) return CopyRest(to, from, offset_bytes, bytes);
+  *reinterpret_cast<CopyUnit<kUnit>*>(to + offset_bytes) =
+      *reinterpret_cast<const CopyUnit<kUnit>*>(from + offset_bytes);
+}
+
+}  // namespace embank
+
+#endif  // EMBANK_GPU_COPY_PIECES_H_

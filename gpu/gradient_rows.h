@@ -1,0 +1,56 @@
+// Reads of gradients, for host and device alike: the sum of those of equal keys, and the search for
+// numbers that are not finite.
+#ifndef EMBANK_GPU_GRADIENT_ROWS_H_
+#define EMBANK_GPU_GRADIENT_ROWS_H_
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/host_device.h"
+#include "gpu/device.h"
+
+namespace embank {
+
+// Gradients of equal keys are added in runs of so many (docs/arithmetic.md).
+inline constexpr uint32_t kGradientRun = 32;
+
+// Returns element i of the k-th gradient of a row of SumRows.
+EMBANK_HOST_DEVICE inline float GradientTerm(const DeviceRow& row, const uint32_t* positions,
+                                             const DeviceArray& gradients, uint32_t k, uint32_t i) {
+  const uint64_t position = positions[uint64_t{row.index} + k];
+  return reinterpret_cast<const float*>(gradients.rows + position * gradients.stride_bytes)[i];
+}
+
+#if defined(__CUDACC__)
+#define EMBANK_UNROLL_TERMS _Pragma("unroll 8")  // so many loads are under way at once
+#else
+#define EMBANK_UNROLL_TERMS
+#endif
+
+// Returns element i of the sum of a row's gradients.
+EMBANK_HOST_DEVICE inline float SumElement(const DeviceRow& row, const uint32_t* positions,
+                                           const DeviceArray& gradients, uint32_t i) {
+  float sum = 0.0f;
+  for (uint32_t begin = 0; begin < row.count; begin += kGradientRun) {
+    const uint32_t rest = row.count - begin;
+    const uint32_t end = begin + (rest < kGradientRun ? rest : kGradientRun);
+    float run = GradientTerm(row, positions, gradients, begin, i);
+    EMBANK_UNROLL_TERMS
+    for (uint32_t k = begin + 1; k < end; ++k) {
+      run = run + GradientTerm(row, positions, gradients, k, i);
+    }
+    sum = begin == 0 ? run : sum + run;  // 0 + -0 would not be -0
+  }
+  return sum;
+}
+
+// Whether a float is NaN or infinite.
+EMBANK_HOST_DEVICE inline bool IsNotFinite(float value) {
+  constexpr uint32_t kExponentMask = 0x7F800000;
+  return (std::bit_cast<uint32_t>(value) & kExponentMask) == kExponentMask;
+}
+
+}  // namespace embank
+
+#endif  // EMBANK_GPU_GRADIENT_ROWS_H_
