@@ -32,7 +32,7 @@ SlotClass DramTier::AddClass(uint32_t slot_bytes, bool has_notes) {
   const uint64_t slots_per_page = SlotsPerPage(slot_bytes, has_notes);
   EMBANK_CHECK(slots_per_page > 0);
   MutexLock lock(&pool_.mutex);
-  EMBANK_CHECK(classes_.size() < kNoSlotClass);
+  EMBANK_CHECK(classes_.size() < kHeaderClass);
   classes_.push_back({.slot_bytes = slot_bytes,
                       .slots_per_page = static_cast<uint32_t>(slots_per_page),
                       .has_notes = has_notes});
@@ -41,7 +41,7 @@ SlotClass DramTier::AddClass(uint32_t slot_bytes, bool has_notes) {
 
 size_t DramTier::Allocate(SlotClass slot_class, std::span<Location> out, Pages pages) {
   MutexLock lock(&pool_.mutex);
-  Class& cls = classes_[slot_class];
+  Class& cls = ClassOf(slot_class);
   size_t taken = 0;
   while (taken < out.size()) {
     const bool is_full = cls.pages_with_free_slots.IsEmpty();
@@ -75,8 +75,8 @@ bool DramTier::AddPage(SlotClass slot_class) {
   record.free_slot = SlabPage::kNoSlot;
   record.slot_class = slot_class;
   record.closed = 0;
-  ++classes_[slot_class].pages;
-  classes_[slot_class].pages_with_free_slots.Append(pool_.pages(), page);
+  ++ClassOf(slot_class).pages;
+  ClassOf(slot_class).pages_with_free_slots.Append(pool_.pages(), page);
   return true;
 }
 
@@ -97,7 +97,7 @@ Location DramTier::TakeSlot(PageIndex page, uint32_t slot_bytes) {
 void DramTier::FreeSlot(SlotClass slot_class, Location location) {
   const uint64_t offset_bytes = location.units * kLocationUnitBytes;
   const auto page = static_cast<PageIndex>(offset_bytes / kPageBytes);
-  Class& cls = classes_[slot_class];
+  Class& cls = ClassOf(slot_class);
   SlabPage& record = pool_.pages()[page];
   EMBANK_CHECK(record.slot_class == slot_class && record.taken_slots > 0);
   const auto slot = static_cast<uint32_t>(offset_bytes % kPageBytes / cls.slot_bytes);
@@ -120,14 +120,15 @@ std::optional<uint32_t> DramTier::ClosePage(std::optional<SlotClass> slot_class)
   for (PageIndex i = 0; i < pool_.begun() && candidates < kCandidatePages; ++i) {
     const PageIndex page = (close_hand_ + i) % pool_.begun();
     const SlabPage& record = pool_.page(page);
-    if (record.taken_slots == 0 || !classes_[record.slot_class].has_notes) continue;
+    if (record.taken_slots == 0 || record.slot_class == kHeaderClass) continue;
+    if (!ClassOf(record.slot_class).has_notes) continue;
     if (slot_class.has_value() && record.slot_class != *slot_class) continue;
     ++candidates;
     if (best == kNoPage || record.taken_slots < pool_.page(best).taken_slots) best = page;
   }
   if (best == kNoPage) return std::nullopt;
   SlabPage& record = pool_.pages()[best];
-  Class& cls = classes_[record.slot_class];
+  Class& cls = ClassOf(record.slot_class);
   EMBANK_CHECK(record.closed == 0);
   if (record.taken_slots < cls.slots_per_page)
     cls.pages_with_free_slots.Remove(pool_.pages(), best);
@@ -145,7 +146,7 @@ bool DramTier::ReopenPage(uint32_t page) {
   MutexLock lock(&pool_.mutex);
   SlabPage& record = pool_.pages()[page];
   if (record.closed == 0) return true;
-  Class& cls = classes_[record.slot_class];
+  Class& cls = ClassOf(record.slot_class);
   record.closed = 0;
   if (record.taken_slots < cls.slots_per_page)
     cls.pages_with_free_slots.Append(pool_.pages(), page);
@@ -154,7 +155,7 @@ bool DramTier::ReopenPage(uint32_t page) {
 
 uint64_t DramTier::PagesOf(SlotClass slot_class) const {
   MutexLock lock(&pool_.mutex);
-  return classes_[slot_class].pages;
+  return ClassOf(slot_class).pages;
 }
 
 uint32_t DramTier::pages_begun() const {
@@ -169,7 +170,7 @@ DramTier::PageSlots DramTier::SlotsOf(uint32_t page,
   const bool is_free = page >= pool_.begun() || pool_.page(page).taken_slots == 0;
   if (is_free) return {kNoSlotClass, 0, 0};
   const SlabPage& record = pool_.page(page);
-  return {record.slot_class, classes_[record.slot_class].slot_bytes, record.fresh_slot};
+  return {record.slot_class, ClassOf(record.slot_class).slot_bytes, record.fresh_slot};
 }
 
 }  // namespace embank

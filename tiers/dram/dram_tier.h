@@ -29,7 +29,10 @@ namespace embank {
 // The addresses of rows; a local copy stays in a register.
 struct RowAddresses {
   std::byte* base;
-  std::byte* At(Location location) const { return base + location.units * kLocationUnitBytes; }
+  // The slot of a row with a header (tiers/row/location.h).
+  std::byte* At(Location location) const {
+    return base + DramSlotOf(location).units * kLocationUnitBytes;
+  }
 };
 
 class DramTier {
@@ -49,6 +52,9 @@ class DramTier {
   // Adds a class of slots of `slot_bytes`: a multiple of 16, at most a page, together with a note
   // if it has notes (tiers/dram/slot_notes.h).
   SlotClass AddClass(uint32_t slot_bytes, bool has_notes = false);
+  // The class kHeaderClass is always there: slots of a row header, with notes. No page of it is
+  // ever closed.
+  static constexpr uint32_t kHeaderSlotBytes = 16;
 
   // The pages, and their memory.
   PagePool* pool() { return &pool_; }
@@ -126,6 +132,12 @@ class DramTier {
   DramTier(MemoryBudget* budget, EpochTable* epochs, AddressRange addresses, AlignedBuffer records);
 
   bool AddPage(SlotClass slot_class) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(pool_.mutex);
+  Class& ClassOf(SlotClass slot_class) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(pool_.mutex) {
+    return slot_class == kHeaderClass ? header_class_ : classes_[slot_class];
+  }
+  const Class& ClassOf(SlotClass slot_class) const EMBANK_SHARED_LOCKS_REQUIRED(pool_.mutex) {
+    return slot_class == kHeaderClass ? header_class_ : classes_[slot_class];
+  }
   Location TakeSlot(PageIndex page, uint32_t slot_bytes)
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(pool_.mutex);
   void FreeSlot(SlotClass slot_class, Location slot) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(pool_.mutex);
@@ -134,6 +146,10 @@ class DramTier {
   EpochTable* const epochs_;
   PagePool pool_;
   std::vector<Class> classes_ EMBANK_GUARDED_BY(pool_.mutex);
+  Class header_class_ EMBANK_GUARDED_BY(pool_.mutex) = {
+      .slot_bytes = kHeaderSlotBytes,
+      .slots_per_page = static_cast<uint32_t>(SlotsPerPage(kHeaderSlotBytes, true)),
+      .has_notes = true};
   PageIndex close_hand_ EMBANK_GUARDED_BY(pool_.mutex) = 0;  // where ClosePage continues
 };
 

@@ -13,6 +13,8 @@ namespace embank {
 
 using SlotClass = uint16_t;
 inline constexpr SlotClass kNoSlotClass = 0xFFFF;
+// The slots of headers whose rows are in device memory.
+inline constexpr SlotClass kHeaderClass = 0xFFFE;
 
 inline constexpr uint64_t kSlabPageBytes = kHugePageBytes;
 

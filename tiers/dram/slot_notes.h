@@ -25,13 +25,16 @@ struct SlotNote {
   uint64_t pin : 16;
   // A prefetch promoted the row, and no use of it is known since.
   uint64_t untouched : 1;
-  EvictionLinks links;
+  EvictionLinks links;  // a header alone has the place of its payload here
 
   bool IsDirty() const { return logged <= 0xFFFFFFFF; }
   uint32_t checkpoint() const { return static_cast<uint32_t>(logged); }
   void SetLogged(Location home) {
     logged = home.units & ((uint64_t{1} << (kTierBits + kLocationBits)) - 1);
   }
+  // The note of a header alone: where vector and state are in device memory, in bytes.
+  uint64_t payload_offset_bytes() const { return std::bit_cast<uint64_t>(links); }
+  void SetPayloadOffset(uint64_t bytes) { links = std::bit_cast<EvictionLinks>(bytes); }
 };
 static_assert(LocationIn(Tier::kPmem, 0).units > 0xFFFFFFFF);
 static_assert(sizeof(SlotNote) == DramTier::kNoteBytes);

@@ -1,6 +1,11 @@
 // The place of a row: its tier, and 16-byte units from the start of the tier.
 //
 //   | tier 2 | units 38 |    38 bits of units are 4 TiB
+//
+//   tier         the units name
+//   DRAM         the row's slot: header, vector and state
+//   PMem, SSD    the row's record in the log of that tier
+//   HBM          a slot of DRAM with the row's header; vector and state are in device memory
 #ifndef EMBANK_TIERS_ROW_LOCATION_H_
 #define EMBANK_TIERS_ROW_LOCATION_H_
 
@@ -8,7 +13,7 @@
 
 namespace embank {
 
-enum class Tier : uint32_t { kDram = 0, kPmem = 1, kSsd = 2 };
+enum class Tier : uint32_t { kDram = 0, kPmem = 1, kSsd = 2, kHbm = 3 };
 
 inline constexpr uint32_t kLocationBits = 38;
 inline constexpr uint32_t kTierBits = 2;
@@ -16,9 +21,11 @@ inline constexpr uint32_t kTiers = 1u << kTierBits;
 inline constexpr uint64_t kLocationUnitBytes = 16;
 
 struct Location {
-  uint64_t units;  // of DRAM; of another tier with its number in front
+  uint64_t units;  // with the number of the tier in front, which is 0 for DRAM
 
   constexpr Tier tier() const { return static_cast<Tier>(units >> kLocationBits); }
+  // Whether the host reads the row's bytes in its slot.
+  constexpr bool IsInDram() const { return tier() == Tier::kDram; }
   // Whether a log has the row: its bytes are a record there. Other rows have a header in memory.
   constexpr bool IsInLog() const { return tier() == Tier::kPmem || tier() == Tier::kSsd; }
   bool operator==(const Location&) const = default;
@@ -28,7 +35,11 @@ constexpr Location LocationIn(Tier tier, uint64_t units) {
   return {uint64_t{static_cast<uint32_t>(tier)} << kLocationBits | units};
 }
 
-inline constexpr Location kNoLocation{(uint64_t{1} << kLocationBits) - 1};
+inline constexpr uint64_t kUnitsMask = (uint64_t{1} << kLocationBits) - 1;
+inline constexpr Location kNoLocation{kUnitsMask};
+
+// The slot of DRAM that a row with a header has: its own, or that of its header alone.
+constexpr Location DramSlotOf(Location location) { return {location.units & kUnitsMask}; }
 
 }  // namespace embank
 
