@@ -19,6 +19,7 @@
 #include "base/threads/epoch.h"
 #include "base/threads/mutex.h"
 #include "store/gate/checkpoint_wait.h"
+#include "store/gate/entry_gate.h"
 #include "store/gate/flush_pace.h"
 
 namespace embank {
@@ -31,13 +32,13 @@ class BatchGate {
 
   // `checkpoint`: the number of the checkpoint that the first changes belong to.
   explicit BatchGate(uint32_t checkpoint, uint32_t looks_max = kLooksMax)
-      : looks_max_(looks_max), checkpoint_(checkpoint) {}
+      : batches_(looks_max), checkpoint_(checkpoint) {}
 
   // A batch holds one while it changes rows, and never a second. nullptr: no gate.
   class WriteGuard {
    public:
     explicit WriteGuard(BatchGate* gate) {
-      if (gate != nullptr) gate->Enter(&batch_);
+      if (gate != nullptr) gate->batches_.Enter(&batch_);
     }
     WriteGuard(const WriteGuard&) = delete;
     WriteGuard& operator=(const WriteGuard&) = delete;
@@ -77,21 +78,10 @@ class BatchGate {
   CheckpointWait* checkpoint_wait() { return &checkpoint_wait_; }
 
  private:
-  void Enter(std::optional<EpochTable::Guard>* batch);
-  void WaitUntilOpen();
-  bool CloseBetweenBatches(FunctionRef<void()> closing);
-  void Close();
-  void Open();
-  void SleepBriefly();
-
-  const uint32_t looks_max_;
-  EpochTable batches_;
-  std::atomic<bool> closed_{false};
+  EntryGate batches_;
   std::atomic<bool> is_flushing_{false};
   std::atomic<uint32_t> checkpoint_;
   Mutex mutex_;
-  ConditionVariable opened_;
-  ConditionVariable nap_;  // never notified
   Status failure_ EMBANK_GUARDED_BY(mutex_);
   FlushPace pace_;
   CheckpointWait checkpoint_wait_;

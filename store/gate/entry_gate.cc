@@ -1,0 +1,68 @@
+#include "store/gate/entry_gate.h"
+
+#include "base/threads/spin_wait.h"
+
+namespace embank {
+namespace {
+
+constexpr uint32_t kPausesMax = 1024;  // some 30 us
+constexpr uint64_t kNapNs = 50'000;    // twice that with the system's slack
+
+}  // namespace
+
+// Either the closing thread sees this one, or this one sees the gate closed: each writes its own
+// flag before it reads the other's.
+void EntryGate::Enter(std::optional<EpochTable::Guard>* inside) {
+  while (true) {
+    inside->emplace(&inside_);
+    if (!closed_.load(std::memory_order_seq_cst)) return;
+    inside->reset();
+    WaitUntilOpen();
+  }
+}
+
+// A gate that is closed for a moment is open again before a thread sleeps.
+void EntryGate::WaitUntilOpen() {
+  SpinWait wait;
+  for (uint32_t i = 0; i < kPausesMax; ++i) {
+    if (!closed_.load(std::memory_order_acquire)) return;
+    wait.Pause();
+  }
+  MutexLock lock(&mutex_);
+  while (closed_.load(std::memory_order_relaxed)) opened_.Wait(&mutex_);
+}
+
+void EntryGate::Close(FunctionRef<void()> closing) {
+  if (CloseWhileEmpty(closing)) return;
+  closing();
+  closed_.store(true, std::memory_order_seq_cst);
+  const uint64_t epoch = inside_.Retire();
+  // The thread sleeps, because the one that it waits for may need this core.
+  while (!inside_.HasPassed(epoch)) SleepBriefly();
+}
+
+// Returns false if there was always a thread inside.
+bool EntryGate::CloseWhileEmpty(FunctionRef<void()> closing) {
+  for (uint32_t i = 0; i < looks_max_; ++i) {
+    if (i > 0) SleepBriefly();
+    if (!inside_.HasPassed(UINT64_MAX)) continue;
+    closing();
+    closed_.store(true, std::memory_order_seq_cst);
+    if (inside_.HasPassed(inside_.Retire())) return true;
+    Open();
+  }
+  return false;
+}
+
+void EntryGate::Open() {
+  MutexLock lock(&mutex_);
+  closed_.store(false, std::memory_order_seq_cst);
+  opened_.NotifyAll();
+}
+
+void EntryGate::SleepBriefly() {
+  MutexLock lock(&mutex_);
+  nap_.WaitFor(&mutex_, kNapNs);
+}
+
+}  // namespace embank
