@@ -51,6 +51,18 @@ enum class SeededBug {
   kMediumNotInManifest,  // a manifest says of all segments that they are on the SSD
   kNoCompactionDebt,     // changes of rows leave compaction's debt unpaid
   kTouchLost,            // a lookup does not touch one row of each shard in the order of LRU
+  // Rows in device memory.
+  kNoWriteBack,          // a changed row that leaves device memory stays as it was before it came
+  kStaleBytesBelow,      // a row that leaves it gets the bytes of another row
+  kMovedBeforeCopied,    // a row leaves it before its bytes have arrived
+  kNoWaitForDevice,      // a batch uses bytes before the device has copied them
+  kFlushPassSkipsHot,    // the flush pass of a checkpoint leaves rows in device memory out
+  kNoHotPreImage,        // a batch changes such a row before its pending flush
+  kHotNoteNotMoved,      // compaction moves a record, and the note of a row in device memory stays
+  kHotStampsNotRenewed,  // stamps of heat in device memory are not renewed
+  kHotWrittenTwice,      // the first of two positions with one row counts, not the last
+  kHotRowOutlivesTable,  // a drop leaves rows in device memory behind
+  kHotHeatNotSaved,      // a checkpoint leaves the heat of such rows out
   kCount,
 };
 

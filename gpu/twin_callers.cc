@@ -61,12 +61,14 @@ void TwinCallers::WaitFor(void* stream) {
 }
 
 void TwinCallers::WaitForAll() {
-  std::vector<TwinStreams::Stream> numbers;
-  {
-    MutexLock lock(&mutex_);
-    for (const CallerStream& known : callers_) numbers.push_back(known.number);
-  }
-  for (const TwinStreams::Stream number : numbers) {
+  // A destructor calls this: it allocates nothing.
+  for (size_t i = 0;; ++i) {
+    TwinStreams::Stream number = 0;
+    {
+      MutexLock lock(&mutex_);
+      if (i >= callers_.size()) return;
+      number = callers_[i].number;
+    }
     streams_->RunUntil(number, streams_->enqueued(number));
   }
 }

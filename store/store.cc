@@ -50,6 +50,8 @@ StatusOr<std::unique_ptr<Store>> Store::Open(const StoreOptions& options,
   std::unique_ptr<Store> store(new Store(options, std::move(environment)));
   EMBANK_RETURN_IF_ERROR(store->MakeRowParts());
   if (options.path.empty()) {
+    if (options.hbm_bytes > 0) store->tables_by_id_ = std::make_unique<TableDirectory>();
+    EMBANK_RETURN_IF_ERROR(store->MakeHotRows());
     store->MakeCatalog();
   } else {
     EMBANK_RETURN_IF_ERROR(store->OpenPath());
@@ -70,7 +72,7 @@ Status Store::MakeRowParts() {
   EMBANK_ASSIGN_OR_RETURN(tier_,
                           DramTier::Create(memory, &budget_, &epochs_, RowAddressBytes(options_)));
   EMBANK_ASSIGN_OR_RETURN(index_, KeyIndex::Create(memory, &budget_, &epochs_, tier_.get()));
-  heat_clock_ = std::make_unique<HeatClock>(index_.get(), tier_.get(), &rows_);
+  heat_.clock = std::make_unique<HeatClock>(index_.get(), tier_.get(), &rows_);
   EMBANK_ASSIGN_OR_RETURN(row_memory_, RowMemoryPools::Create());
   if (environment_.executor == nullptr) {
     environment_.executor = MakeThreadPool(WorkerThreads(options_));
@@ -93,7 +95,7 @@ Status Store::OpenPath() {
                                   .index = index_.get(),
                                   .logs = logs_.get(),
                                   .tables = tables_by_id_.get(),
-                                  .heat_sketch = heat_sketch_.get(),
+                                  .heat_sketch = heat_.sketch.get(),
                                   .catalog = catalog_.get()},
                                  manifests));
   MakeCheckpoints(manifests);
@@ -146,7 +148,7 @@ Status Store::MakeLogParts(const OpenedManifests& manifests) {
   gate_ = std::make_unique<BatchGate>(directories_.store->listing().next_checkpoint());
   EMBANK_RETURN_IF_ERROR(MakeLogs(manifests));
   const uint64_t ssd_bytes = logs_->lowest().options().ssd_bytes;
-  EMBANK_ASSIGN_OR_RETURN(heat_sketch_,
+  EMBANK_ASSIGN_OR_RETURN(heat_.sketch,
                           HeatSketch::Create(environment_.memory, &budget_,
                                              HeatSketchBytesOfLog(options_.dram_bytes, ssd_bytes,
                                                                   manifests.opened().heat.bytes)));
@@ -164,6 +166,31 @@ Status Store::MakeLogParts(const OpenedManifests& manifests) {
                                                         .tables = tables_by_id_.get(),
                                                         .gate = gate_.get()});
   }
+  return MakeHotRows();
+}
+
+Status Store::MakeHotRows() {
+  if (options_.hbm_bytes == 0) return OkStatus();
+  std::unique_ptr<Device> device = std::move(environment_.device);
+  if (device == nullptr && options_.cuda_device < 0) device = MakeTwin({});
+  if (device == nullptr) {
+    EMBANK_ASSIGN_OR_RETURN(device, OpenCudaDevice(options_.cuda_device));
+  }
+  EMBANK_ASSIGN_OR_RETURN(std::unique_ptr<HotMemory> memory,
+                          HotMemory::Create(std::move(device), &budget_, options_.hbm_bytes));
+  hot_.rows = std::make_unique<HotRows>(HotParts{.tier = tier_.get(),
+                                                 .index = index_.get(),
+                                                 .tables = tables_by_id_.get(),
+                                                 .epochs = &epochs_,
+                                                 .gate = gate_.get(),
+                                                 .pages = pages_.get(),
+                                                 .clock = environment_.clock},
+                                        std::move(memory));
+  HotFlushOptions flush{.hysteresis = environment_.hot_hysteresis};
+  if (options_.warmup_iters != 0) flush.warmup_iters = options_.warmup_iters;
+  if (options_.flush_iters != 0) flush.flush_iters = options_.flush_iters;
+  hot_.flush = std::make_unique<HotFlush>(hot_.rows.get(), heat_.clock.get(),
+                                          environment_.executor.get(), flush);
   return OkStatus();
 }
 
@@ -173,7 +200,7 @@ void Store::MakeCatalog() {
                             .epochs = &epochs_,
                             .executor = environment_.executor.get(),
                             .clock = environment_.clock,
-                            .heat_clock = heat_clock_.get(),
+                            .heat_clock = heat_.clock.get(),
                             .store_rows = &rows_,
                             .row_memory = row_memory_.under_locks.get(),
                             .read_memory = row_memory_.outside_locks.get(),
@@ -182,18 +209,20 @@ void Store::MakeCatalog() {
                             .compaction = compactions_.ssd.get(),
                             .demotion = compactions_.pmem.get(),
                             .pages = pages_.get(),
+                            .hot = hot_.rows.get(),
+                            .hot_flush = hot_.flush.get(),
                             .read_only = options_.read_only};
   catalog_ = std::make_unique<Catalog>(CatalogParts{.options = &options_,
                                                     .budget = &budget_,
                                                     .store = parts,
                                                     .logs = logs_.get(),
-                                                    .heat_sketch = heat_sketch_.get(),
+                                                    .heat_sketch = heat_.sketch.get(),
                                                     .tables_by_id = tables_by_id_.get()});
 }
 
 void Store::MakeCheckpoints(const OpenedManifests& manifests) {
   const uint64_t heat_bytes_max =
-      HeatRowsBytesMax(options_.dram_bytes, options_.ssd_bytes, heat_sketch_->bytes());
+      HeatRowsBytesMax(options_.dram_bytes, options_.ssd_bytes, heat_.sketch->bytes());
   const auto segment_bytes =
       environment_.log.has_value() ? std::optional(environment_.log->segment_bytes) : std::nullopt;
   checkpoints_ = std::make_unique<Checkpoints>(
@@ -205,13 +234,14 @@ void Store::MakeCheckpoints(const OpenedManifests& manifests) {
                                      .tables = tables_by_id_.get(),
                                      .gate = gate_.get(),
                                      .logs = logs_.get(),
+                                     .hot = hot_.rows.get(),
                                      .executor = environment_.executor.get(),
                                      .clock = environment_.clock},
                       .heat = {.index = index_.get(),
                                .tier = tier_.get(),
                                .tables = tables_by_id_.get(),
-                               .clock = heat_clock_.get(),
-                               .sketch = heat_sketch_.get(),
+                               .clock = heat_.clock.get(),
+                               .sketch = heat_.sketch.get(),
                                .rows_bytes_max = heat_bytes_max},
                       .compaction = compactions_.ssd.get(),
                       .catalog = catalog_.get(),
@@ -243,6 +273,7 @@ Status Store::DropTable(std::string_view name) {
   if (options_.read_only) return OpenedReadOnly();
   // A checkpoint has all of a table, or nothing.
   const Checkpoints::Pause pause(checkpoints_.get());
+  const HotFlush::Pause flush_pause(hot_.flush.get());
   MutexLock lock(catalog_->mutex());
   EMBANK_ASSIGN_OR_RETURN(Table* const table, catalog_->Find(name));
   table->MarkDropped();

@@ -16,6 +16,8 @@
 #include "store/checkpoint/opened_manifests.h"
 #include "store/checkpoint/pmem_directory.h"
 #include "store/gate/batch_gate.h"
+#include "store/hot/hot_flush.h"
+#include "store/hot/hot_rows.h"
 #include "store/placement/compaction.h"
 #include "store/placement/heat_sketch.h"
 #include "store/placement/page_mover.h"
@@ -32,6 +34,8 @@ struct StoreEnvironment {
   std::optional<RowLogOptions> log = {};  // sizes; the store says where, whose and how large
   FileSystem* pmem_files = nullptr;
   std::optional<RowLogOptions> pmem_log = {};  // as `log`
+  std::unique_ptr<Device> device = nullptr;    // with hbm_bytes; nullptr: cuda_device says which
+  bool hot_hysteresis = true;                  // of the plan of hot rows
 };
 
 class Store {
@@ -40,7 +44,8 @@ class Store {
   // path with others that are read-only, and changes nothing in the directory; then every call that
   // would change the store is kFailedPrecondition.
   // kInvalidArgument: an option is refused.
-  // kResourceExhausted: the machine, or dram_bytes, has too little memory.
+  // kNotFound, kUnimplemented, kUnavailable: there is no such device (gpu/device.h).
+  // kResourceExhausted: the device, the machine, or dram_bytes, has too little memory.
   // With a path also:
   // kNotFound: there is no store.
   // kUnavailable: the store is open elsewhere.
@@ -71,6 +76,9 @@ class Store {
   const RowLogs* logs() const { return logs_.get(); }
   // nullptr: memory only, or no limit of memory.
   PageMover* pages() const { return pages_.get(); }
+  // nullptr: no device memory.
+  const HotRows* hot() const { return hot_.rows.get(); }
+  HotFlush* hot_flush() const { return hot_.flush.get(); }
   // The number of rows that left PMem for the SSD, and of drains of PMem; 0 without PMem.
   uint64_t demoted_rows() const;
   uint64_t pmem_drains() const;
@@ -81,6 +89,7 @@ class Store {
  private:
   Store(const StoreOptions& options, StoreEnvironment environment);
   Status MakeRowParts();
+  Status MakeHotRows();
   Status MakeLogs(const OpenedManifests& manifests);
   Status MakeLogParts(const OpenedManifests& manifests);
   std::unique_ptr<Compaction> MakeCompaction(RowLog* log, bool demotes) const;
@@ -98,16 +107,18 @@ class Store {
   std::unique_ptr<DramTier> tier_;
   std::unique_ptr<KeyIndex> index_;
   StoreRows rows_;
-  std::unique_ptr<HeatClock> heat_clock_;
+  struct {
+    std::unique_ptr<HeatClock> clock;
+    std::unique_ptr<HeatSketch> sketch;  // with a path
+  } heat_;
   RowMemoryPools row_memory_;
+  std::unique_ptr<TableDirectory> tables_by_id_;  // with a path, or device memory
   // With a path only. The directories keep the store locked until the logs have ended.
-  std::unique_ptr<TableDirectory> tables_by_id_;
   struct {
     std::unique_ptr<CheckpointDirectory> store;
     std::unique_ptr<PmemDirectory> pmem;  // nullptr: the store has no PMem
   } directories_;
   std::unique_ptr<BatchGate> gate_;
-  std::unique_ptr<HeatSketch> heat_sketch_;
   std::unique_ptr<RowLogs> logs_;
   std::unique_ptr<PageMover> pages_;  // with a limit of memory
   // With and without a path.
@@ -119,6 +130,11 @@ class Store {
     std::unique_ptr<Compaction> ssd;
     std::unique_ptr<Compaction> pmem;  // nullptr: the store has no PMem
   } compactions_;
+  // With device memory. The task of the flush uses all of the above until it ends.
+  struct {
+    std::unique_ptr<HotRows> rows;
+    std::unique_ptr<HotFlush> flush;
+  } hot_;
 };
 
 }  // namespace embank

@@ -288,9 +288,16 @@ embank_status embank_table_get_info(embank_table* table, embank_table_info* info
     full.optimizer = static_cast<int32_t>(opened->layout().optimizer);
     // Beside running batches, the counts may be of different moments.
     full.rows = opened->rows();
-    full.rows_pmem = std::min(opened->rows_in(embank::Tier::kPmem), full.rows);
-    full.rows_ssd = std::min(opened->rows_in(embank::Tier::kSsd), full.rows - full.rows_pmem);
-    full.rows_dram = full.rows - full.rows_pmem - full.rows_ssd;
+    uint64_t left = full.rows;
+    const auto take = [&](uint64_t rows) {
+      const uint64_t taken = std::min(rows, left);
+      left -= taken;
+      return taken;
+    };
+    full.rows_hbm = take(opened->rows_in(embank::Tier::kHbm));
+    full.rows_pmem = take(opened->rows_in(embank::Tier::kPmem));
+    full.rows_ssd = take(opened->rows_in(embank::Tier::kSsd));
+    full.rows_dram = left;
     full.row_bytes = opened->layout().row_bytes;
     return embank::WriteInfo(full, info);
   });
@@ -503,6 +510,14 @@ embank_status embank_verify(const char* directory, embank_progress progress, voi
     return embank::DataLossError(embank::StrCat("directory: ", directory, " has ",
                                                 found.damage_count,
                                                 " damaged parts; the report names them"));
+  });
+}
+
+embank_status embank_flush_hot(embank_store* store) {
+  return Guard([&]() -> embank::Status {
+    EMBANK_RETURN_IF_ERROR(CheckStore(store));
+    if (store->store->hot_flush() != nullptr) return store->store->hot_flush()->FlushNow();
+    return embank::FailedPreconditionError("the store has no hbm_bytes: no row can be hot");
   });
 }
 

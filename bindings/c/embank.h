@@ -158,15 +158,20 @@ typedef struct embank_store_options {
                              * Any file system that maps files will do: DAX, ext4, tmpfs */
   uint64_t pmem_bytes;      /* hard limit of all segments under pmem_path: at least 4 MiB with a
                              * pmem_path, 0 without. READ_ONLY ignores it */
-  uint64_t hbm_bytes;       /* not built yet: 0 */
-  int32_t cuda_device;      /* not built yet: -1 (default), which means no device */
+  uint64_t hbm_bytes;       /* device memory for the vectors and states of the hottest rows: at
+                             * least 64 KiB. 0 (default): no row is in device memory. Each such row
+                             * also takes 32 bytes of dram_bytes. READ_ONLY: 0 */
+  int32_t cuda_device;      /* ordinal of the device; 0 or more needs hbm_bytes. -1 (default): with
+                             * hbm_bytes the twin, host memory that behaves as a device does */
   uint32_t worker_threads;  /* threads that share large batches: at most 1024.
                              * 0 (default): one per core */
   uint64_t seed;            /* seed of the initial values of rows. Default 0 */
   int32_t durability;       /* CHECKPOINT (default). NONE: the same, and only without a path.
                              * BATCH: not built yet */
-  uint32_t warmup_iters;    /* not built yet: 0 */
-  uint32_t flush_iters;     /* not built yet: 0 */
+  uint32_t warmup_iters;    /* lookup batches of the busiest table before the first flush of the
+                             * hot rows. 0 (default): 100. Without hbm_bytes: 0 */
+  uint32_t flush_iters;     /* such batches between flushes. 0 (default): 100. UINT32_MAX: only
+                             * embank_flush_hot flushes. Without hbm_bytes: 0 */
   uint32_t reserved;        /* 0 */
 } embank_store_options;
 
@@ -559,6 +564,19 @@ EMBANK_API embank_status embank_export(embank_store *store, const char *director
  * PERMISSION_DENIED: the system does not allow it. */
 EMBANK_API embank_status embank_verify(const char *directory, embank_progress progress, void *user,
                                        char *report, uint64_t cap, uint64_t *needed);
+
+/* ---- hot rows ---- */
+
+/* [data] Renews the set of rows in device memory now (the top-k flush), and returns when that is
+ * done: the rows with the most heat per byte move up as long as hbm_bytes has space, others move
+ * down. A row that is not in device memory replaces one that is only for more than 1.25 times its
+ * heat per byte. Batches go on meanwhile; no change of a row is lost.
+ *
+ * FAILED_PRECONDITION: the store has no hbm_bytes.
+ * RESOURCE_EXHAUSTED: no memory for the list of moves; no row has moved.
+ * UNAVAILABLE: the device is lost. Close the store and open it again: it is as its last checkpoint
+ *   left it. */
+EMBANK_API embank_status embank_flush_hot(embank_store *store);
 
 /* ---- insight ---- */
 

@@ -139,12 +139,7 @@ Status CheckStoreParts(const embank_store_options& o) {
   EMBANK_RETURN_IF_ERROR(CheckEnum("durability", o.durability, EMBANK_DURABLE_NONE));
   EMBANK_RETURN_IF_ERROR(CheckPath(o));
   if (o.pmem_path != nullptr) EMBANK_RETURN_IF_ERROR(ValidatePath(o.pmem_path, "pmem_path"));
-  EMBANK_RETURN_IF_ERROR(NotBuilt(o.hbm_bytes != 0, "hbm_bytes (the HBM tier)"));
-  EMBANK_RETURN_IF_ERROR(NotBuilt(o.cuda_device >= 0, "cuda_device (the HBM tier)"));
-  EMBANK_RETURN_IF_ERROR(
-      NotBuilt(o.durability == EMBANK_DURABLE_BATCH, "durability: EMBANK_DURABLE_BATCH"));
-  EMBANK_RETURN_IF_ERROR(NotBuilt(o.warmup_iters != 0, "warmup_iters (the hot set)"));
-  return NotBuilt(o.flush_iters != 0, "flush_iters (the hot set)");
+  return NotBuilt(o.durability == EMBANK_DURABLE_BATCH, "durability: EMBANK_DURABLE_BATCH");
 }
 
 }  // namespace
@@ -198,6 +193,10 @@ StatusOr<StoreOptions> ReadOptions(const embank_store_options* options) {
                           .ssd_bytes = o.ssd_bytes,
                           .pmem_path = o.pmem_path == nullptr ? "" : o.pmem_path,
                           .pmem_bytes = o.pmem_bytes,
+                          .hbm_bytes = o.hbm_bytes,
+                          .cuda_device = o.cuda_device,
+                          .warmup_iters = o.warmup_iters,
+                          .flush_iters = o.flush_iters,
                           .may_create = (o.flags & EMBANK_OPEN_CREATE) != 0,
                           .previous = (o.flags & EMBANK_OPEN_PREVIOUS) != 0,
                           .read_only = (o.flags & EMBANK_OPEN_READ_ONLY) != 0};

@@ -54,7 +54,7 @@ class DeferredRows {
 };
 
 // The row of a match that is not in the log.
-inline FoundRow FoundInDram(const Match& match) {
+inline FoundRow FoundInMemory(const Match& match) {
   return {.outcome = match.any() ? Outcome::kFound : Outcome::kAbsent, .match = match};
 }
 
@@ -70,7 +70,7 @@ void ForEachRow(const Batch& batch, const ShardGroup& group, const MakeStep& mak
     ForEachMatch<index_use>(batch.table(), batch, group,
                             [&](uint32_t position, const RowId& id, const Match& match) {
                               if (deferred.Defer(position, match)) return;
-                              step(position, id, FoundInDram(match));
+                              step(position, id, FoundInMemory(match));
                             });
   }
   deferred.ForEach(

@@ -14,6 +14,7 @@
 #include "store/batch/row_group.h"
 #include "store/batch/unique_keys.h"
 #include "store/batch/write_scope.h"
+#include "store/hot/hot_list.h"
 #include "tiers/row/row_update.h"
 #include "tiers/row/row_write.h"
 
@@ -114,7 +115,7 @@ void AddRun(GradientRun* run, size_t count, uint32_t dim, float* sum) {
 class GroupStep {
  public:
   GroupStep(Batch* batch, const ShardGroup& group, const UpdateRule& rule, ConstRowSpan gradients,
-            UniqueKeys* unique)
+            UniqueKeys* unique, HotList* hot)
       : batch_(batch),
         group_(group),
         rule_(rule),
@@ -122,6 +123,7 @@ class GroupStep {
         unique_(unique),
         layout_(batch->table().layout()),
         deferred_(group),
+        hot_(hot, group.begin),
         memory_(batch->table().parts().row_memory) {}
 
   void Run() {
@@ -151,13 +153,17 @@ class GroupStep {
       const Key key = batch_->keys()[group_.positions[firsts[i]]];
       const RowId id = table.IdOf(key, hash);
       const Match match = table.parts().index->Confirm(guess, id);
-      if (!deferred_.Defer(firsts[i], match)) StepOne(firsts[i], id, FoundInDram(match));
+      if (!deferred_.Defer(firsts[i], match)) StepOne(firsts[i], id, FoundInMemory(match));
     };
     ForEachGuess<IndexUse::kRead>(table, layout_.row_bytes, firsts.size(), hash_at, step);
   }
 
   [[gnu::always_inline]] void StepOne(uint32_t first, const RowId& id, const FoundRow& found) {
     group_.shard->mutex.AssertHeld();
+    if (found.IsInDeviceMemory()) {
+      return Answer(first, NoteHot(batch_->table(), first, found.match.location(), &hot_,
+                                   group_.shard->number));
+    }
     RowForUpdate row(batch_->table(), group_.shard, id, found, &memory_);
     Outcome outcome = row.outcome();
     if (outcome == Outcome::kFound) {
@@ -205,9 +211,22 @@ class GroupStep {
   const RowLayout& layout_;
   OutcomeTally tally_;
   DeferredRows deferred_;
+  HotList::Part hot_;
   BorrowedRowMemory memory_;
   float sum_[kBlockDim];
 };
+
+// Steps the rows of a batch in device memory. `groups` are those of the batch, by shard.
+Status StepHot(const Table& table, const UpdateRule& rule, ConstRowSpan gradients,
+               const UniqueKeys& unique, std::span<const ShardGroup> groups, HotList* hot) {
+  const uint32_t dim = table.layout().dim;
+  return hot->Step(table.layout(), rule, [&](const HotPosition& at, std::byte* gradient) {
+    auto* const total = reinterpret_cast<float*>(gradient);
+    const GradientChain chain(unique, groups[at.shard], gradients, at.number);
+    const float* const sum = Sum(chain, dim, total);
+    if (sum != total) std::memcpy(total, sum, dim * sizeof(float));
+  });
+}
 
 }  // namespace
 
@@ -225,11 +244,18 @@ Status ApplyGradients(Table* table, KeySpan keys, ConstRowSpan gradients, Outcom
   UniqueKeys unique;
   EMBANK_RETURN_IF_ERROR(scope.Allocate());
   EMBANK_RETURN_IF_ERROR(unique.Allocate(keys.size()));
+  HotList hot;
+  EMBANK_RETURN_IF_ERROR(hot.Allocate(table->parts().hot, batch.keys().size()));
   PromoteRows(batch);
+  std::array<ShardGroup, KeyIndex::kShardCount> groups;  // by shard, those that have positions
   scope.ChangeAll(
-      [&](const ShardGroup& group) { GroupStep(&batch, group, rule, gradients, &unique).Run(); });
+      [&](const ShardGroup& group) {
+        groups[group.shard->number] = group;
+        GroupStep(&batch, group, rule, gradients, &unique, &hot).Run();
+      },
+      [&] { return StepHot(*table, rule, gradients, unique, groups, &hot); });
   batch.CountVerb(TableVerb::kGradients, begin_ns);
-  scope.Settle();
+  EMBANK_RETURN_IF_ERROR(scope.Settle());
   return batch.AbsentStatus();
 }
 

@@ -5,6 +5,8 @@
 #include "store/batch/recency.h"
 #include "store/batch/row_group.h"
 #include "store/batch/row_memory.h"
+#include "store/hot/hot_rows.h"
+#include "store/hot/staged_rows.h"
 #include "store/placement/row_mover.h"
 
 namespace embank {
@@ -90,6 +92,8 @@ void LoggedRows::Part::ReadAlone(const RowId& id, uint32_t position, LoggedRowUs
   LogRows& log_rows = table.mover()->log_rows();
   BorrowedRowMemory memory(table.parts().read_memory);
   KeyIndex::Shard* const shard = table.parts().index->shard(KeyIndex::ShardOf(id.hash));
+  uint32_t heat = 0;
+  Location in_device = kNoLocation;
   const auto tell = [&](const FoundRow& found) {
     if (found.outcome != Outcome::kFound) return visit(position, {found.outcome, nullptr, 0});
     const Location location = found.match.location();
@@ -99,13 +103,25 @@ void LoggedRows::Part::ReadAlone(const RowId& id, uint32_t position, LoggedRowUs
       const HeatEpoch now = table.parts().heat_clock->now();
       TouchHeat(header, LoadMark(header), now, use.touches);
       if (use.touches > 0) TouchOrder(table, shard, location);
-      return visit(position, {Outcome::kFound, row, HeatOf(LoadMark(header).usage, now)});
+      heat = HeatOf(LoadMark(header).usage, now);
+      if (location.IsInDram()) return visit(position, {Outcome::kFound, row, heat});
+      in_device = location;
+      return;
     }
     log_rows.Touch(id.hash, found.record, use.touches);
-    const uint32_t heat = use.tells_heat ? log_rows.HeatOfRecord(id.hash, found.record) : 0;
+    if (use.tells_heat) heat = log_rows.HeatOfRecord(id.hash, found.record);
     visit(position, {Outcome::kFound, RowIn(found.record), heat});
   };
   log_rows.Find(shard, id, &memory.get()->record, tell);
+  if (in_device == kNoLocation) return;
+  // Only an entry of the log that looked like the row's leads here.
+  HotRows& hot = *table.parts().hot;
+  StagedRows staged(&hot.memory(), PayloadBytesOf(table));
+  const std::byte* const payload = staged.Add(hot.PayloadOf(in_device));
+  staged.Gather(0);
+  const bool is_read = staged.Wait().ok();
+  visit(position,
+        {is_read ? Outcome::kFound : Outcome::kDataLoss, payload - sizeof(RowHeader), heat});
 }
 
 void PromoteRows(const Batch& batch) {

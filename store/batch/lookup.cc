@@ -17,6 +17,8 @@
 #include "store/batch/row_for_update.h"
 #include "store/batch/row_group.h"
 #include "store/batch/write_scope.h"
+#include "store/hot/hot_flush.h"
+#include "store/hot/hot_list.h"
 #include "tiers/row/row_copy.h"
 #include "tiers/row/row_update.h"
 
@@ -188,7 +190,7 @@ void RecentUses::TouchShard(KeyIndex::Shard* shard, std::span<const uint16_t> of
         [&](size_t i) { return table.HashOf(KeyOf(some[i])); },
         [&](size_t i, KeyHash hash, const Match& guess) {
           const Match match = table.parts().index->Confirm(guess, table.IdOf(KeyOf(some[i]), hash));
-          if (!match.any() || match.location().IsInLog()) return;
+          if (!match.any() || !match.location().IsInDram()) return;
           const uint32_t slot = orders_.notes().NumberOf(match.location());
           __builtin_prefetch(&orders_.Links(slot), 1);
           slots[count++] = slot;
@@ -198,18 +200,43 @@ void RecentUses::TouchShard(KeyIndex::Shard* shard, std::span<const uint16_t> of
   }
 }
 
+// The rows of a batch that are not in DRAM.
+struct RowsElsewhere {
+  // kResourceExhausted.
+  Status Allocate(const Batch& batch) {
+    EMBANK_RETURN_IF_ERROR(logged.Allocate(batch));
+    return hot.Allocate(batch.table().parts().hot, batch.keys().size());
+  }
+
+  LoggedRows logged;
+  HotList hot;
+};
+
+// Copies the vectors of rows in device memory to their positions.
+Status ReadHot(const Batch& batch, HotList* hot, RowSpan rows) {
+  const uint32_t bytes = batch.table().layout().vector_bytes;
+  const auto copy = [&](const HotPosition& at, const std::byte* vector) {
+    std::memcpy(rows.Row(at.number), vector, bytes);
+  };
+  if (hot->size() == 0) return OkStatus();
+  batch.table().counters().hot_lookups.fetch_add(hot->size(), std::memory_order_relaxed);
+  return hot->Read(kVectorInPayload, bytes, copy);
+}
+
 // Copies the rows of [begin, end) that exist, and calls missing(position) for the others, whose
-// answers may be overwritten before; kept under kSkip.
+// answers may be overwritten before; kept under kSkip. Notes those in device memory. Inside the hot
+// gate.
 template <typename Missing>
-void ReadPart(Batch* batch, LoggedRows* logged_rows, MissingRule rule, RowSpan rows, uint32_t begin,
-              uint32_t end, Missing missing) {
+void ReadPart(Batch* batch, RowsElsewhere* elsewhere, MissingRule rule, RowSpan rows,
+              uint32_t begin, uint32_t end, Missing missing) {
   const Table& table = batch->table();
   const RowLayout& layout = table.layout();
   OutcomeTally tally;
   HeatTouches touches(*batch);
   std::optional<RecentUses> uses;
   if (SlotOrders* const orders = OrdersToTouch(table)) uses.emplace(*batch, begin, orders);
-  LoggedRows::Part logged(logged_rows, *batch, begin);
+  LoggedRows::Part logged(&elsewhere->logged, *batch, begin);
+  HotList::Part hot(&elsewhere->hot, begin);
   const auto found = [&](uint32_t position, std::span<const VectorCopy> copies) {
     for (uint32_t i = 0; i < copies.size(); ++i) {
       touches.Add(position + i, {copies[i].row.header, copies[i].row.mark});
@@ -220,7 +247,11 @@ void ReadPart(Batch* batch, LoggedRows* logged_rows, MissingRule rule, RowSpan r
   const auto other = [&](uint32_t position, const RowSeen& row, const Match& match) {
     if (row.header != nullptr) {
       touches.Add(position, row);
-      if (uses) uses->Add(position, 1);
+      if (match.location().tier() == Tier::kHbm) {
+        hot.Add(position, match.location());
+      } else if (uses) {
+        uses->Add(position, 1);
+      }
       return batch->AnswerFound(position, 1, &tally);
     }
     if (match.any()) return logged.Add(position, match.location());
@@ -263,11 +294,13 @@ void CopyFound(const Table& table, const KeyIndex::Shard* shard, RowForUpdate* r
 class CreationStep {
  public:
   CreationStep(Batch* batch, const ShardGroup& group, const UpdateRule& rule, RowSpan rows,
-               const BatchKeys& batch_keys, size_t rows_max, OutcomeTally* tally)
+               const BatchKeys& batch_keys, size_t rows_max, HotList::Part* hot,
+               OutcomeTally* tally)
       : batch_(*batch),
         group_(group),
         rule_(rule),
         rows_(rows),
+        hot_(*hot),
         tally_(*tally),
         memory_(batch->table().parts().row_memory),
         new_rows_(&batch->table(), group.shard, rows_max, &batch_keys) {}
@@ -279,6 +312,7 @@ class CreationStep {
     group_.shard->mutex.AssertHeld();
     const Table& table = batch_.table();
     const RowLayout& layout = table.layout();
+    if (found.IsInDeviceMemory()) return NoteHot(position, found.match.location());
     std::byte* const out = rows_.Row(position);
     RowForUpdate row(table, group_.shard, id, found, &memory_);
     if (row.outcome() == Outcome::kFound) CopyFound(table, group_.shard, &row, out);
@@ -292,20 +326,30 @@ class CreationStep {
   }
 
  private:
+  void NoteHot(uint32_t position, Location location) {
+    const StoreParts& parts = batch_.table().parts();
+    auto* const header = reinterpret_cast<RowHeader*>(parts.tier->Row(location));
+    TouchHeat(header, LoadMark(header), parts.heat_clock->now(), 1);
+    hot_.Add(position, location);
+    batch_.Answer(position, Outcome::kFound, &tally_);
+  }
+
   Batch& batch_;
   const ShardGroup& group_;
   const UpdateRule& rule_;
   const RowSpan rows_;
+  HotList::Part& hot_;
   OutcomeTally& tally_;
   BorrowedRowMemory memory_;
   NewRows new_rows_;
 };
 
 void CreateGroup(Batch* batch, const ShardGroup& group, const UpdateRule& rule, RowSpan rows,
-                 const BatchKeys& batch_keys) {
+                 const BatchKeys& batch_keys, HotList* hot) {
   OutcomeTally tally;
+  HotList::Part part(hot, group.begin);
   ForEachRow<IndexUse::kChange>(*batch, group, [&](size_t rows_max) {
-    return CreationStep(batch, group, rule, rows, batch_keys, rows_max, &tally);
+    return CreationStep(batch, group, rule, rows, batch_keys, rows_max, &part, &tally);
   });
   batch->Add(tally);
 }
@@ -317,11 +361,14 @@ constexpr size_t kInlineKeys = 64;
 Status CreateAll(Batch* batch, WriteScope* scope, RowSpan rows) {
   const UpdateRule rule = batch->table().rule();
   BatchKeys batch_keys;
+  HotList hot;
   EMBANK_RETURN_IF_ERROR(scope->Allocate());
+  EMBANK_RETURN_IF_ERROR(hot.Allocate(batch->table().parts().hot, batch->keys().size()));
   EMBANK_RETURN_IF_ERROR(batch_keys.Allocate(batch->table(), batch->keys()));
   batch_keys.Collect();
   scope->ChangeAll(
-      [&](const ShardGroup& group) { CreateGroup(batch, group, rule, rows, batch_keys); });
+      [&](const ShardGroup& group) { CreateGroup(batch, group, rule, rows, batch_keys, &hot); },
+      [&] { return ReadHot(*batch, &hot, rows); });
   return OkStatus();
 }
 
@@ -330,30 +377,38 @@ Status ReadThenCreate(Batch* batch, WriteScope* scope, RowSpan rows) {
   const UpdateRule rule = batch->table().rule();
   Scratch<uint32_t, kInlineKeys> missing_memory;
   BatchKeys batch_keys;
-  LoggedRows logged;
-  EMBANK_RETURN_IF_ERROR(logged.Allocate(*batch));
+  RowsElsewhere elsewhere;
+  HotList hot;
+  EMBANK_RETURN_IF_ERROR(elsewhere.Allocate(*batch));
+  EMBANK_RETURN_IF_ERROR(hot.Allocate(batch->table().parts().hot, batch->keys().size()));
   EMBANK_RETURN_IF_ERROR(missing_memory.Allocate(batch->keys().size()));
   EMBANK_RETURN_IF_ERROR(scope->Allocate());
   EMBANK_RETURN_IF_ERROR(batch_keys.Allocate(batch->table(), batch->keys()));
   const std::span<uint32_t> missing = missing_memory.values();
   // Each part notes its missing positions from its own begin on; unused places stay kNone.
   constexpr uint32_t kNone = 0xFFFFFFFF;
-  batch->ForEachPart([&](uint32_t begin, uint32_t end) {
+  const auto read_part = [&](uint32_t begin, uint32_t end) {
     uint32_t next = begin;
-    ReadPart(batch, &logged, MissingRule::kCreate, rows, begin, end,
+    ReadPart(batch, &elsewhere, MissingRule::kCreate, rows, begin, end,
              [&](uint32_t position, OutcomeTally*) { missing[next++] = position; });
     // Positions that were looked for in the log come out of order.
     if (batch->table().mover() != nullptr) {
       std::sort(missing.begin() + begin, missing.begin() + next);
     }
     std::fill(missing.begin() + next, missing.begin() + end, kNone);
-  });
+  };
+  {
+    const HotGuard hot_guard(batch->table().parts().hot);
+    batch->ForEachPart(read_part);
+    EMBANK_RETURN_IF_ERROR(ReadHot(*batch, &elsewhere.hot, rows));
+  }
   const auto missing_end = std::remove(missing.begin(), missing.end(), kNone);
   if (missing_end != missing.begin()) {
     batch_keys.Collect();
-    scope->Change(std::span(missing.begin(), missing_end), [&](const ShardGroup& group) {
-      CreateGroup(batch, group, rule, rows, batch_keys);
-    });
+    scope->Change(
+        std::span(missing.begin(), missing_end),
+        [&](const ShardGroup& group) { CreateGroup(batch, group, rule, rows, batch_keys, &hot); },
+        [&] { return ReadHot(*batch, &hot, rows); });
   }
   return OkStatus();
 }
@@ -420,20 +475,26 @@ Status Lookup(Table* table, KeySpan keys, MissingRule rule, RowSpan rows, Outcom
   if (rule == MissingRule::kCreate) {
     EMBANK_RETURN_IF_ERROR(LookupOrCreate(&batch, &scope, rows));
   } else {
-    LoggedRows logged;
-    EMBANK_RETURN_IF_ERROR(logged.Allocate(batch));
+    RowsElsewhere elsewhere;
+    EMBANK_RETURN_IF_ERROR(elsewhere.Allocate(batch));
+    const HotGuard hot_guard(table->parts().hot);
     batch.ForEachPart([&](uint32_t begin, uint32_t end) {
-      ReadPart(&batch, &logged, rule, rows, begin, end,
+      ReadPart(&batch, &elsewhere, rule, rows, begin, end,
                [&](uint32_t position, OutcomeTally* tally) {
                  AnswerMissing(*table, keys[position], rule, rows.Row(position));
                  batch.Answer(position, Outcome::kAbsent, tally);
                });
     });
+    EMBANK_RETURN_IF_ERROR(ReadHot(batch, &elsewhere.hot, rows));
   }
   batch.CountVerb(TableVerb::kLookup, begin_ns);
   table->pins().EndBatch();
-  scope.Settle();
+  EMBANK_RETURN_IF_ERROR(scope.Settle());
   table->parts().heat_clock->Count(batch.count(Outcome::kFound) + batch.count(Outcome::kCreated));
+  if (HotFlush* const flush = table->parts().hot_flush; flush != nullptr) {
+    if (batch.count(Outcome::kCreated) > 0) flush->RaiseCreated(*table, keys);
+    flush->CountLookup(table);
+  }
   return batch.RefusedStatus();
 }
 

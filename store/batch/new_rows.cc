@@ -5,6 +5,7 @@
 #include <span>
 
 #include "store/batch/row_memory.h"
+#include "store/hot/hot_rows.h"
 #include "store/placement/compaction.h"
 #include "store/placement/row_mover.h"
 #include "tiers/row/row_write.h"
@@ -136,8 +137,9 @@ bool NewRows::AddInLog(const RowId& id, uint32_t heat, FunctionRef<void(std::byt
 
 void FreedRows::Add(KeyIndex::Shard* shard, Location location) {
   if (table_->mover() != nullptr) table_->mover()->rows().OnErase(shard, *table_, location);
+  if (location.tier() == Tier::kHbm) table_->parts().hot->Free(*table_, location);
+  if (!location.IsInDram()) return table_->AddRows(-1);
   if (table_->forgetter() != nullptr) table_->forgetter()->OnErase(shard, location);
-  if (location.IsInLog()) return table_->AddRows(-1);
   RetireRow(table_->layout().Header(table_->parts().tier->Row(location)));
   if (count_ == slots_.size()) Return();
   slots_[count_++] = location;

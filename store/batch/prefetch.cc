@@ -52,9 +52,9 @@ class RowsAhead {
 
  private:
   void PinOrNote(uint32_t position, Location location) {
-    if (!location.IsInLog()) {
-      table_->mover()->rows().Pin(location);
-    } else {
+    if (location.IsInDram()) {
+      table_->mover()->rows().pins().Pin(location);
+    } else if (location.IsInLog()) {
       locations_.values()[position] = location;
     }
   }
@@ -86,9 +86,9 @@ class RowsAhead {
     MutexLock lock(&shard->mutex);
     const Match match = index->Find(id);
     if (!match.any()) return;
-    if (!match.location().IsInLog()) {
+    if (match.location().IsInDram()) {
       // For another position of the batch, or by another thread.
-      table_->mover()->rows().Pin(match.location());
+      table_->mover()->rows().pins().Pin(match.location());
     } else if (match.location() == from) {
       const bool may_evict = promoted_.load(std::memory_order_relaxed) < evictions_max_;
       const bool promoted =
@@ -123,8 +123,7 @@ Status Prefetch(Table* table, KeySpan keys) {
     rows.PromoteOthers();
   }
   batch.CountVerb(TableVerb::kPrefetch, begin_ns);
-  WriteScope(batch).Settle();
-  return OkStatus();
+  return WriteScope(batch).Settle();
 }
 
 }  // namespace embank

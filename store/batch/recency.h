@@ -18,10 +18,10 @@ inline SlotOrders* OrdersToTouch(const Table& table) {
   return orders != nullptr && orders->needs_touches() ? orders : nullptr;
 }
 
-// Touches the row in a slot. Under the lock of the row's shard.
+// Touches a row in memory; those in device memory are in no order. Under the lock of its shard.
 inline void TouchOrder(const Table& table, const KeyIndex::Shard* shard, Location slot) {
   SlotOrders* const orders = OrdersToTouch(table);
-  if (orders != nullptr) orders->Of(shard).Touch(orders->notes().NumberOf(slot));
+  if (orders != nullptr && slot.IsInDram()) orders->Of(shard).Touch(orders->notes().NumberOf(slot));
 }
 
 }  // namespace embank

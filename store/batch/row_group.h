@@ -16,7 +16,8 @@
 namespace embank {
 
 // Returns the row of `key` of `table` as it is now, if `match` leads there. No header: it does not,
-// or the row is being changed. Inside an EpochTable::Guard, or under the shard's lock.
+// the row is in a log, or it is being changed. Inside an EpochTable::Guard, or under the shard's
+// lock. The header of a row in device memory (Location::tier) has no payload behind it.
 [[gnu::always_inline]] inline RowWatch SeeRow(RowAddresses rows, TableId table, const Match& match,
                                               Key key) {
   if (!match.any() || match.location().IsInLog()) return {};
@@ -33,12 +34,13 @@ struct RowSeen {
   RowMark mark = {};
 };
 
-// Like SeeRow, but also calls copy(watch), which returns whether the row was still current when it
-// had read all that it needs.
+// Like SeeRow, but also calls copy(watch) for a row in DRAM, which returns whether the row was
+// still current when it had read all that it needs.
 template <typename Copy>
 RowSeen ReadRow(const Table& table, const Match& match, Key key, const Copy& copy) {
   const RowWatch watch = SeeRow(table.parts().tier->rows(), table.id(), match, key);
-  if (watch.header == nullptr || !copy(watch)) return {};
+  if (watch.header == nullptr) return {};
+  if (match.location().IsInDram() && !copy(watch)) return {};
   return {watch.header, watch.mark};
 }
 
@@ -58,7 +60,7 @@ template <typename Copy>
 }
 
 // Like ReadRow, with a first guess at the match, which it replaces by the right one. No header: the
-// key has no row in memory, and no row at all unless the match is of another tier.
+// key has no row in memory, and no row at all unless the match is in a log.
 template <typename Copy>
 RowSeen FindAndReadRow(const Table& table, Key key, KeyHash hash, const Copy& copy, Match* match) {
   const RowSeen seen = ReadRow(table, *match, key, copy);
@@ -66,8 +68,8 @@ RowSeen FindAndReadRow(const Table& table, Key key, KeyHash hash, const Copy& co
 }
 
 // Reads the first `row_bytes` of the rows of positions [begin, end). Calls copy(position, watch),
-// as ReadRow does, for rows in memory, maybe more than once, and then seen(position, RowSeen,
-// Match), with the results of FindAndReadRow. Takes no lock. Inside an EpochTable::Guard.
+// as ReadRow does, for rows in DRAM, maybe more than once, and then seen(position, RowSeen, Match),
+// with the results of FindAndReadRow. Takes no lock. Inside an EpochTable::Guard.
 template <typename Copy, typename Seen>
 void ReadRows(const Table& table, uint32_t row_bytes, KeySpan keys, uint32_t begin, uint32_t end,
               Copy copy, Seen seen) {
@@ -91,15 +93,18 @@ void ReadRows(const Table& table, uint32_t row_bytes, KeySpan keys, uint32_t beg
   const TableId id = table.id();
   const size_t size = group.size();
   for (size_t i = 0; i < size; ++i) {
-    copies[i] = {SeeRow(rows, id, group.guess(i), keys[i]), to + i * stride_bytes};
+    const Match& guess = group.guess(i);
+    const bool may_copy = guess.any() && guess.location().IsInDram();
+    copies[i] = {may_copy ? SeeRow(rows, id, guess, keys[i]) : RowWatch{}, to + i * stride_bytes};
   }
 }
 
 static_assert(kGroupKeys < kVectorCopiesMax);
 
 // Like ReadRows, for a caller that copies the vectors out: to out.Row(position), many at a time.
-// `image` is that of CopyVectors. Calls found(position, copies) for rows in memory at that position
-// and behind it, and other(position, RowSeen, Match) for keys that need more than a first look.
+// `image` is that of CopyVectors. Calls found(position, copies) for rows in DRAM at that position
+// and behind it, and other(position, RowSeen, Match) for keys that need more than a first look, and
+// for rows in device memory, which are not copied.
 template <typename Found, typename Other>
 void CopyRows(const Table& table, KeySpan keys, uint32_t begin, uint32_t end, RowSpan out,
               std::byte* image, Found found, Other other) {

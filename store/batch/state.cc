@@ -10,6 +10,7 @@
 #include "store/batch/row_for_update.h"
 #include "store/batch/row_group.h"
 #include "store/batch/write_scope.h"
+#include "store/hot/hot_list.h"
 #include "tiers/row/row_copy.h"
 #include "tiers/row/row_write.h"
 
@@ -39,13 +40,18 @@ Status CheckAdamSteps(const Table& table, KeySpan keys, ConstRowSpan state) {
   return OkStatus();
 }
 
-void SetGroup(Batch* batch, const ShardGroup& group, ConstRowSpan state) {
+void SetGroup(Batch* batch, const ShardGroup& group, ConstRowSpan state, HotList* hot) {
   const Table& table = batch->table();
+  HotList::Part hot_part(hot, group.begin);
   const RowLayout& layout = table.layout();
   OutcomeTally tally;
   BorrowedRowMemory memory(table.parts().row_memory);
   const auto set = [&](uint32_t position, const RowId& id, const FoundRow& found) {
     group.shard->mutex.AssertHeld();
+    if (found.IsInDeviceMemory()) {
+      const Outcome outcome = NoteHot(table, position, found.match.location(), &hot_part);
+      return batch->Answer(position, outcome, &tally);
+    }
     RowForUpdate row(table, group.shard, id, found, &memory);
     Outcome outcome = row.outcome();
     if (outcome == Outcome::kFound) {
@@ -71,10 +77,14 @@ Status GetState(Table* table, KeySpan keys, RowSpan state, OutcomeSpan outcomes)
   const RowLayout& layout = table->layout();
   Batch batch(table, keys, outcomes);
   LoggedRows logged_rows;
+  HotList hot;
   EMBANK_RETURN_IF_ERROR(logged_rows.Allocate(batch));
+  EMBANK_RETURN_IF_ERROR(hot.Allocate(table->parts().hot, batch.keys().size()));
+  const HotGuard hot_guard(table->parts().hot);
   batch.ForEachPart([&](uint32_t begin, uint32_t end) {
     OutcomeTally tally;
     LoggedRows::Part logged(&logged_rows, batch, begin);
+    HotList::Part hot_part(&hot, begin);
     {
       RowCopyBuffer copy_buffer(table->parts().row_memory, layout);
       std::byte* const image = copy_buffer.bytes();
@@ -90,7 +100,9 @@ Status GetState(Table* table, KeySpan keys, RowSpan state, OutcomeSpan outcomes)
                    return logged.Add(position, match.location());
                  }
                  const bool found = seen.header != nullptr;
-                 if (found) {
+                 if (found && match.location().tier() == Tier::kHbm) {
+                   hot_part.Add(position, match.location());
+                 } else if (found) {
                    std::memcpy(state.Row(position), layout.State(image), layout.state_bytes());
                  }
                  batch.Answer(position, found ? Outcome::kFound : Outcome::kAbsent, &tally);
@@ -105,6 +117,10 @@ Status GetState(Table* table, KeySpan keys, RowSpan state, OutcomeSpan outcomes)
     });
     batch.Add(tally);
   });
+  EMBANK_RETURN_IF_ERROR(hot.Read(StateInPayload(layout), layout.state_bytes(),
+                                  [&](const HotPosition& at, const std::byte* bytes) {
+                                    std::memcpy(state.Row(at.number), bytes, layout.state_bytes());
+                                  }));
   return batch.AbsentStatus();
 }
 
@@ -115,9 +131,19 @@ Status SetState(Table* table, KeySpan keys, ConstRowSpan state, OutcomeSpan outc
   Batch batch(table, keys, outcomes);
   WriteScope scope(batch);
   EMBANK_RETURN_IF_ERROR(scope.Allocate());
+  HotList hot;
+  EMBANK_RETURN_IF_ERROR(hot.Allocate(table->parts().hot, batch.keys().size()));
   PromoteRows(batch);
-  scope.ChangeAll([&](const ShardGroup& group) { SetGroup(&batch, group, state); });
-  scope.Settle();
+  const RowLayout& layout = table->layout();
+  scope.ChangeAll([&](const ShardGroup& group) { SetGroup(&batch, group, state, &hot); },
+                  [&] {
+                    return hot.Write(StateInPayload(layout), layout.state_bytes(),
+                                     [&](const HotPosition& at, std::byte* bytes) {
+                                       std::memcpy(bytes, state.Row(at.number),
+                                                   layout.state_bytes());
+                                     });
+                  });
+  EMBANK_RETURN_IF_ERROR(scope.Settle());
   return batch.AbsentStatus();
 }
 

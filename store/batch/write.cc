@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "base/seeded_bug.h"
 #include "base/status_macros.h"
 #include "store/batch/batch.h"
 #include "store/batch/deferred_rows.h"
@@ -10,6 +11,8 @@
 #include "store/batch/row_for_update.h"
 #include "store/batch/row_group.h"
 #include "store/batch/write_scope.h"
+#include "store/hot/hot_flush.h"
+#include "store/hot/hot_list.h"
 #include "store/placement/compaction.h"
 #include "tiers/row/row_update.h"
 #include "tiers/row/row_write.h"
@@ -17,15 +20,28 @@
 namespace embank {
 namespace {
 
+// Upserts the rows of a batch in device memory: their vectors, and their state as it is at first.
+Status WriteHot(const Table& table, const UpdateRule& rule, ConstRowSpan rows, HotList* hot) {
+  const RowLayout& layout = table.layout();
+  return hot->Write(kVectorInPayload, PayloadBytesOf(table),
+                    [&](const HotPosition& at, std::byte* payload) {
+                      std::byte* const image = payload - sizeof(RowHeader);
+                      std::memset(payload, 0, PayloadBytesOf(table));
+                      std::memcpy(layout.Vector(image), rows.Row(at.number), layout.vector_bytes);
+                      ResetState(layout, rule, image);
+                    });
+}
+
 // Upserts rows of one shard group, under the shard's lock.
 class UpsertStep {
  public:
   UpsertStep(Batch* batch, const ShardGroup& group, const UpdateRule& rule, ConstRowSpan rows,
-             const BatchKeys& batch_keys, size_t rows_max, OutcomeTally* tally)
+             const BatchKeys& batch_keys, size_t rows_max, HotList::Part* hot, OutcomeTally* tally)
       : batch_(*batch),
         group_(group),
         rule_(rule),
         rows_(rows),
+        hot_(*hot),
         tally_(*tally),
         memory_(batch->table().parts().row_memory),
         new_rows_(&batch->table(), group.shard, rows_max, &batch_keys) {}
@@ -35,6 +51,10 @@ class UpsertStep {
 
   void operator()(uint32_t position, const RowId& id, const FoundRow& found) {
     group_.shard->mutex.AssertHeld();
+    if (found.IsInDeviceMemory()) {
+      const Outcome outcome = NoteHot(batch_.table(), position, found.match.location(), &hot_);
+      return batch_.Answer(position, outcome, &tally_);
+    }
     const RowLayout& layout = batch_.table().layout();
     const std::byte* const vector = rows_.Row(position);
     FaultIn(vector, layout.vector_bytes);
@@ -59,16 +79,18 @@ class UpsertStep {
   const ShardGroup& group_;
   const UpdateRule& rule_;
   const ConstRowSpan rows_;
+  HotList::Part& hot_;
   OutcomeTally& tally_;
   BorrowedRowMemory memory_;
   NewRows new_rows_;
 };
 
 void UpsertGroup(Batch* batch, const ShardGroup& group, const UpdateRule& rule, ConstRowSpan rows,
-                 const BatchKeys& batch_keys) {
+                 const BatchKeys& batch_keys, HotList* hot) {
   OutcomeTally tally;
+  HotList::Part part(hot, group.begin);
   ForEachRow<IndexUse::kChange>(*batch, group, [&](size_t rows_max) {
-    return UpsertStep(batch, group, rule, rows, batch_keys, rows_max, &tally);
+    return UpsertStep(batch, group, rule, rows, batch_keys, rows_max, &part, &tally);
   });
   batch->Add(tally);
 }
@@ -104,6 +126,7 @@ void EraseAllInMemory(Table* table) {
       if (location.IsInLog()) return false;
       const RowHeader* const header = layout.Header(parts.tier->Row(location));
       if (TableOf(LoadIdentity(header)) != table->id()) return false;
+      if (!location.IsInDram() && Seeded(SeededBug::kHotRowOutlivesTable)) return false;
       freed.Add(shard, location);
       return true;
     });
@@ -145,11 +168,17 @@ Status Upsert(Table* table, KeySpan keys, ConstRowSpan rows, OutcomeSpan outcome
   EMBANK_RETURN_IF_ERROR(scope.Allocate());
   EMBANK_RETURN_IF_ERROR(batch_keys.Allocate(batch.table(), batch.keys()));
   PromoteRows(batch);
+  HotList hot;
+  EMBANK_RETURN_IF_ERROR(hot.Allocate(table->parts().hot, batch.keys().size()));
   batch_keys.Collect();
   scope.ChangeAll(
-      [&](const ShardGroup& group) { UpsertGroup(&batch, group, rule, rows, batch_keys); });
+      [&](const ShardGroup& group) { UpsertGroup(&batch, group, rule, rows, batch_keys, &hot); },
+      [&] { return WriteHot(*table, rule, rows, &hot); });
   batch.CountVerb(TableVerb::kUpsert, begin_ns);
-  scope.Settle();
+  EMBANK_RETURN_IF_ERROR(scope.Settle());
+  if (HotFlush* const flush = table->parts().hot_flush; flush != nullptr) {
+    if (batch.count(Outcome::kCreated) > 0) flush->RaiseCreated(*table, keys);
+  }
   return batch.RefusedStatus();
 }
 
@@ -162,7 +191,7 @@ Status Erase(Table* table, KeySpan keys, OutcomeSpan outcomes) {
   PromoteRows(batch);
   scope.ChangeAll([&](const ShardGroup& group) { EraseGroup(&batch, group); });
   batch.CountVerb(TableVerb::kErase, begin_ns);
-  scope.Settle();
+  EMBANK_RETURN_IF_ERROR(scope.Settle());
   return batch.LostStatus();
 }
 

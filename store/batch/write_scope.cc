@@ -3,12 +3,21 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/memory/scratch.h"
 #include "base/seeded_bug.h"
+#include "base/status_macros.h"
+#include "store/hot/hot_rows.h"
 #include "store/placement/compaction.h"
 #include "store/placement/page_mover.h"
 #include "store/placement/row_mover.h"
 
 namespace embank {
+namespace {
+
+// Small batches need no allocation.
+constexpr size_t kInlineRows = 64;
+
+}  // namespace
 
 WriteScope::~WriteScope() { EMBANK_CHECK(changed_keys_ == 0); }
 
@@ -17,17 +26,17 @@ Status WriteScope::Allocate() {
   return plan_.Allocate(batch_.keys().size(), has_log);
 }
 
-void WriteScope::ChangeAll(Body body) {
+void WriteScope::ChangeAll(Body body, OnDevice on_device) {
   plan_.GroupAll(batch_);
-  Run(body);
+  Run(body, on_device);
 }
 
-void WriteScope::Change(std::span<const uint32_t> positions, Body body) {
+void WriteScope::Change(std::span<const uint32_t> positions, Body body, OnDevice on_device) {
   plan_.Group(batch_, positions);
-  Run(body);
+  Run(body, on_device);
 }
 
-void WriteScope::Run(Body body) {
+void WriteScope::Run(Body body, OnDevice on_device) {
   if (plan_.count() == 0) return;
   const StoreParts& parts = batch_.table().parts();
   EMBANK_CHECK(!parts.read_only);
@@ -36,9 +45,37 @@ void WriteScope::Run(Body body) {
     MakeMemory();
   }
   changed_keys_ += plan_.count();
+  const HotGuard hot_guard(parts.hot);
   const BatchGate::WriteGuard write_guard(parts.gate);
+  if (parts.hot != nullptr && parts.gate != nullptr && parts.gate->IsFlushing()) {
+    const Status flushed = FlushHotRows();
+    // The checkpoint fails, and the changes go on.
+    if (!flushed.ok()) parts.gate->Fail(flushed);
+  }
   plan_.ForEachShard(batch_, body);
+  if (parts.hot != nullptr) device_status_.Update(on_device());
   EndPromises();
+}
+
+// Flushes the rows of the batch in device memory whose flush is pending.
+Status WriteScope::FlushHotRows() {
+  const Table& table = batch_.table();
+  const StoreParts& parts = table.parts();
+  Scratch<RowInSlot, kInlineRows> rows;
+  EMBANK_RETURN_IF_ERROR(rows.Allocate(plan_.count()));
+  size_t count = 0;
+  plan_.ForEachGroup(batch_, [&](const ShardGroup& group) {
+    MutexLock lock(&group.shard->mutex);
+    for (size_t i = 0; i < group.size(); ++i) {
+      const RowId id = table.IdOf(batch_.keys()[group.positions[i]], group.hashes[i]);
+      parts.index->VisitMatches(group.shard, id, [&](const Match& match) {
+        if (match.location().tier() != Tier::kHbm) return false;
+        rows.values()[count++] = {id, match.location()};
+        return true;
+      });
+    }
+  });
+  return parts.hot->FlushBeforeChange(rows.values().first(count));
 }
 
 void WriteScope::EndPromises() {
@@ -75,7 +112,7 @@ void WriteScope::MakeMemory() {
   });
 }
 
-void WriteScope::Settle() {
+Status WriteScope::Settle() {
   const Table& table = batch_.table();
   const StoreParts& parts = table.parts();
   const uint64_t keys = batch_.keys().size();
@@ -86,9 +123,10 @@ void WriteScope::Settle() {
     parts.demotion->PayDebt(changed_keys);
     parts.demotion->Demote(*table.mover(), keys);
   }
-  if (parts.compaction == nullptr) return;
+  if (parts.compaction == nullptr) return device_status_;
   parts.compaction->PayDebt(changed_keys);
   if (table.mover()->compacted().forgets()) parts.compaction->Forget(table.mover(), keys);
+  return device_status_;
 }
 
 }  // namespace embank

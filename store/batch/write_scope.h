@@ -4,6 +4,7 @@
 //            wait for a checkpoint
 //   change   bodies run shard by shard, under a write guard of the gate: no barrier of a checkpoint
 //            comes between two shards of a batch
+//            comes between two shards of a batch, and no row comes to device memory or leaves it
 //   settle   the batch pays its part of compaction, of moving pages and of forgetting
 #ifndef EMBANK_STORE_BATCH_WRITE_SCOPE_H_
 #define EMBANK_STORE_BATCH_WRITE_SCOPE_H_
@@ -36,16 +37,23 @@ class WriteScope {
 
   // Admits all positions of the batch, or some of them, given in order, and calls `body` once for
   // each shard that has positions, as Batch::Share does. After Allocate, without locks.
+  // If the store has device memory, it then calls `on_device`, which enqueues the batch's work on
+  // rows there. Rows whose flush is pending were flushed before.
   using Body = FunctionRef<void(const ShardGroup&)>;
-  void ChangeAll(Body body);
-  void Change(std::span<const uint32_t> positions, Body body);
+  using OnDevice = FunctionRef<Status()>;
+  void ChangeAll(
+      Body body, OnDevice on_device = [] { return OkStatus(); });
+  void Change(
+      std::span<const uint32_t> positions, Body body,
+      OnDevice on_device = [] { return OkStatus(); });
 
   // Pays the batch's debts, also if it only moved rows: a lookup, a prefetch. The last call,
-  // without locks.
-  void Settle();
+  // without locks. Returns the status of the device: kUnavailable if it is lost.
+  Status Settle();
 
  private:
-  void Run(Body body);
+  void Run(Body body, OnDevice on_device);
+  Status FlushHotRows();
   void MakeMemory();
   void EndPromises();
 
@@ -53,6 +61,7 @@ class WriteScope {
   const Need need_;
   ShardPlan plan_;
   uint64_t changed_keys_ = 0;  // since Settle
+  Status device_status_;
   // Rows that the index has memory for, by shard, until they are created.
   std::array<uint32_t, KeyIndex::kShardCount> promised_rows_ = {};
 };

@@ -79,7 +79,7 @@ Status RowClasses::MakeMover(Entry* entry) {
 
 Status RowClasses::MakeForgetter(Entry* entry) {
   EMBANK_RETURN_IF_ERROR(CheckNotesReach(entry->row_class));
-  if (own_tables_by_id_ == nullptr) {
+  if (tables_by_id() == nullptr) {
     auto tables = std::make_unique<TableDirectory>();
     EMBANK_RETURN_IF_ERROR(parts_.budget->Charge(sizeof *tables));
     own_tables_by_id_ = std::move(tables);
@@ -88,7 +88,7 @@ Status RowClasses::MakeForgetter(Entry* entry) {
       std::make_unique<RowForgetter>(ForgetterParts{.tier = parts_.store.tier,
                                                     .index = parts_.store.index,
                                                     .heat_clock = parts_.store.heat_clock,
-                                                    .tables = own_tables_by_id_.get()},
+                                                    .tables = tables_by_id()},
                                      entry->row_class);
   EMBANK_RETURN_IF_ERROR(parts_.budget->Charge(RowForgetter::kFixedBytes));
   entry->forgetter = std::move(forgetter);

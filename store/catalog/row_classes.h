@@ -25,7 +25,7 @@ struct CatalogParts {
   // nullptr: the store is in memory only.
   RowLogs* logs;
   HeatSketch* heat_sketch;
-  TableDirectory* tables_by_id;
+  TableDirectory* tables_by_id;  // nullptr: nor has it device memory
 };
 
 // The lock of its owner guards it.

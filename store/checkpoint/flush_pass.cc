@@ -4,6 +4,7 @@
 #include <span>
 
 #include "base/status_macros.h"
+#include "store/hot/hot_rows.h"
 #include "store/placement/page_rows.h"
 #include "store/table/table.h"
 
@@ -16,6 +17,7 @@ constexpr uint32_t kSlotsAtOnce = PageRows::kSlotsAtOnce;
 // with a pending flush was in it at the barrier, and stays until a thread, under its shard's lock,
 // has appended it to the log.
 Status FlushRowsOf(const FlushPassParts& parts, uint32_t page, uint32_t first_slot) {
+  if (parts.hot != nullptr) EMBANK_RETURN_IF_ERROR(parts.hot->FlushPage(page, first_slot));
   PageRows page_rows(*parts.tier, *parts.tables, page, first_slot);
   return page_rows.ForEachShard(
       [&](RowMover* mover, uint32_t number, std::span<const RowInSlot> rows) {

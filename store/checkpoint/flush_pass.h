@@ -12,6 +12,8 @@
 
 namespace embank {
 
+class HotRows;
+
 // The parts that a flush pass uses; all of them outlive it.
 struct FlushPassParts {
   KeyIndex* index;
@@ -19,6 +21,7 @@ struct FlushPassParts {
   const TableDirectory* tables;
   BatchGate* gate;
   RowLogs* logs;
+  HotRows* hot;  // nullptr: there is no device memory
   Executor* executor;
   const Clock* clock;
 };

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/crc32c.h"
+#include "base/seeded_bug.h"
 #include "base/status_macros.h"
 #include "base/str_cat.h"
 #include "base/threads/fence.h"
@@ -83,7 +84,9 @@ class HotRows {
       const uint32_t heat = HeatOf(mark.usage, static_cast<HeatEpoch>(now_));
       if (owner == kNoTable || (mark.usage & kGainedFlag) == 0 || heat == 0) continue;
       const Table* const table = heat_.tables->Get(owner);
-      if (table == nullptr || table->slot_class() != slots.slot_class) continue;
+      const bool in_device =
+          slots.slot_class == kHeaderClass && !Seeded(SeededBug::kHotHeatNotSaved);
+      if (table == nullptr || !(in_device || table->slot_class() == slots.slot_class)) continue;
       // The row may have changed meanwhile, but it is the same row.
       if (TableOf(LoadIdentity(header)) != owner || LoadKey(header) != key) continue;
       const KeyHash hash = table->HashOf(key);

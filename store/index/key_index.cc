@@ -131,6 +131,15 @@ void KeyIndex::VisitMatches(Shard* shard, const RowId& id, FunctionRef<bool(cons
   }
 }
 
+Match KeyIndex::MatchAt(Shard* shard, const RowId& id, Location location) {
+  Match match = {};
+  VisitMatches(shard, id, [&](const Match& candidate) {
+    if (candidate.location() == location) match = candidate;
+    return match.any();
+  });
+  return match;
+}
+
 void KeyIndex::EraseRows(Shard* shard, FunctionRef<bool(Location)> erases) {
   BucketArray array = ArrayOf(*shard);
   uint64_t erased = 0;

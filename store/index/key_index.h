@@ -120,6 +120,10 @@ class KeyIndex {
   void VisitMatches(Shard* shard, const RowId& id, FunctionRef<bool(const Match&)> visit)
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
 
+  // Returns the entry that may be the row's and that names this location, or none.
+  Match MatchAt(Shard* shard, const RowId& id, Location location)
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+
   // Removes the row of `match`, which was found under the lock.
   void Erase(Shard* shard, KeyHash hash, const Match& match)
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);

@@ -6,6 +6,7 @@
 
 #include "base/str_cat.h"
 #include "store/batch/new_rows.h"
+#include "store/hot/hot_memory.h"
 #include "store/index/index_sizes.h"
 #include "store/inspect/cache_size.h"
 #include "store/placement/memory_plan.h"
@@ -128,6 +129,20 @@ Estimate EstimateWithLog(StoreOptions options, const RowsByClass& rows_by_class,
   return estimate;
 }
 
+// The host memory that rows in device memory take: buffers, records of pages, and headers.
+uint64_t HotHostBytes(const StoreOptions& options, std::span<const TableRows> tables) {
+  if (options.hbm_bytes == 0) return 0;
+  uint64_t hot_rows = 0;
+  for (const TableRows& table : tables) {
+    const TableOptions& t = table.options;
+    const RowLayout layout = MakeRowLayout(t.dim, t.value_type, t.optimizer);
+    hot_rows += std::min(table.rows, options.hbm_bytes / layout.payload_bytes());
+  }
+  const uint64_t headers = DramTier::SlotsPerPage(DramTier::kHeaderSlotBytes, true);
+  return HotMemory::HostBytesMax(options.hbm_bytes) +
+         (DivideUp(hot_rows, headers) + 1) * DramTier::kPageBytes;
+}
+
 }  // namespace
 
 Estimate EstimateMemory(const StoreOptions& options, std::span<const TableRows> tables,
@@ -142,6 +157,9 @@ Estimate EstimateMemory(const StoreOptions& options, std::span<const TableRows> 
       options.path.empty()
           ? EstimateInMemory(options, rows_by_class, rows, tables.size())
           : EstimateWithLog(options, rows_by_class, rows, tables.size(), rows_in_dram);
+  const uint64_t hot_bytes = HotHostBytes(options, tables);
+  estimate.fixed_bytes += hot_bytes;
+  estimate.dram_bytes += hot_bytes;
   estimate.fits = estimate.dram_bytes <= RowAddressBytes(options);
   return estimate;
 }

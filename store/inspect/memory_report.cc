@@ -8,10 +8,7 @@ MemoryReport ReportMemory(const Store& store) {
   MemoryReport report{};
   for (const Table* const table : store.catalog().List()) {
     const RowLayout& layout = table->layout();
-    // Rows of a batch under way may be counted in the log before they are counted at all.
-    const uint64_t in_log = table->rows_in_log();
-    const uint64_t all = table->rows();
-    const uint64_t rows = all - std::min(all, in_log);
+    const uint64_t rows = RowsInDram(*table);
     report.rows_bytes += rows * (layout.row_bytes - layout.state_bytes());
     report.state_bytes += rows * layout.state_bytes();
   }

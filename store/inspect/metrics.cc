@@ -83,12 +83,12 @@ void AppendTables(std::string* text, const std::vector<Table*>& tables) {
   });
   Describe(text, "embank_tier_rows", "gauge", "Rows by table and tier.");
   for (const Table* const table : tables) {
-    const uint64_t rows = table->rows();
     const auto append = [&](const char* tier, uint64_t tier_rows) {
       StrAppend(text, "embank_tier_rows{", TableLabel(*table), ",tier=\"", tier, "\"} ", tier_rows,
                 "\n");
     };
-    append("dram", rows - std::min(table->rows_in_log(), rows));
+    if (table->parts().hot != nullptr) append("hbm", table->rows_in(Tier::kHbm));
+    append("dram", RowsInDram(*table));
     if (table->mover() == nullptr) continue;
     if (table->mover()->logs().pmem() != nullptr) append("pmem", table->rows_in(Tier::kPmem));
     append("ssd", table->rows_in(Tier::kSsd));

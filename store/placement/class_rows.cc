@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/seeded_bug.h"
+#include "base/status_macros.h"
 #include "store/table/table.h"
 
 namespace embank {
@@ -15,6 +16,10 @@ void ClearGained(RowHeader* header) {
   std::atomic_ref(header->usage).fetch_and(~kGainedFlag, std::memory_order_relaxed);
 }
 
+std::span<const std::byte> PayloadInSlot(const RowHeader* header, uint32_t slot_bytes) {
+  return {reinterpret_cast<const std::byte*>(header + 1), slot_bytes - sizeof(RowHeader)};
+}
+
 }  // namespace
 
 ClassRows::ClassRows(const PlacementParts& parts, SlotClass slot_class, const RowClass& row_class)
@@ -22,7 +27,9 @@ ClassRows::ClassRows(const PlacementParts& parts, SlotClass slot_class, const Ro
       slot_class_(slot_class),
       slot_bytes_(row_class.slot_bytes),
       orders_(*parts.tier, *parts.heat_clock, row_class.slot_bytes, row_class.eviction),
-      notes_(orders_.notes()) {
+      notes_(orders_.notes()),
+      pins_(*parts.tier, *parts.tables, notes_),
+      header_notes_(*parts.tier, DramTier::kHeaderSlotBytes) {
   EMBANK_CHECK(parts_.logs != nullptr);
 }
 
@@ -33,12 +40,7 @@ Table& ClassRows::TableAt(Location slot) const {
 }
 
 Match ClassRows::MatchAt(KeyIndex::Shard* shard, const RowId& id, Location location) const {
-  Match match = {};
-  parts_.index->VisitMatches(shard, id, [&](const Match& candidate) {
-    if (candidate.location() == location) match = candidate;
-    return match.any();
-  });
-  return match;
+  return parts_.index->MatchAt(shard, id, location);
 }
 
 void ClassRows::OnInsert(KeyIndex::Shard* shard, Location slot) {
@@ -62,6 +64,7 @@ bool ClassRows::BeforeUpdate(Location slot) {
                               : parts_.logs->ReserveAndMarkDead(slot_class_, {note.logged});
     if (!admitted) return false;
   } else if (parts_.gate->IsFlushPending(note.checkpoint())) {
+    EMBANK_CHECK(slot.IsInDram());
     // The row's reservation is used for the checkpoint.
     if (Reserve(1) == 0) return false;
     if (Seeded(SeededBug::kNoPreImage)) {
@@ -72,7 +75,7 @@ bool ClassRows::BeforeUpdate(Location slot) {
   }
   note.logged = parts_.gate->checkpoint();
   note.untouched = 0;
-  if (note.pin != Pins::kNone) Unpin(slot);
+  if (note.pin != Pins::kNone) pins_.Unpin(slot);
   return true;
 }
 
@@ -94,26 +97,29 @@ void ClassRows::OnErase(KeyIndex::Shard* shard, const Table& table, Location hom
   if (!note.IsDirty()) {
     parts_.logs->MarkDead({note.logged});
   } else if (parts_.gate->IsFlushPending(note.checkpoint())) {
+    EMBANK_CHECK(home.IsInDram());
     AppendPreImage(home, note.checkpoint());
   } else {
     Release(1);
   }
-  if (note.pin != Pins::kNone) Unpin(home);
+  if (note.pin != Pins::kNone) pins_.Unpin(home);
+  if (!home.IsInDram()) return;
   orders_.Of(shard).Remove(notes_.NumberOf(home));
   CountEvicted();
 }
 
-RowToLog ClassRows::RowOf(Location slot, uint32_t checkpoint, bool lives) const {
-  const RowHeader* const header = HeaderAt(slot);
+RowToLog ClassRows::RowOf(Location location, std::span<const std::byte> payload,
+                          uint32_t checkpoint, bool lives) const {
+  EMBANK_CHECK(payload.size() == slot_bytes_ - sizeof(RowHeader));
+  const RowHeader* const header = HeaderAt(location);
   const RowMark mark = LoadMark(header);
-  const std::byte* const payload = reinterpret_cast<const std::byte*>(header + 1);
   return {.row_class = slot_class_,
           .record_bytes = record_bytes(),
           .table = TableOf(mark.identity),
           .key = LoadKey(header),
           .heat = HeatOf(mark.usage, parts_.heat_clock->now()),
           .checkpoint = checkpoint,
-          .payload = {payload, slot_bytes_ - sizeof(RowHeader)},
+          .payload = payload,
           .lives = lives,
           .was_dirty = true};
 }
@@ -121,7 +127,29 @@ RowToLog ClassRows::RowOf(Location slot, uint32_t checkpoint, bool lives) const 
 StatusOr<Location> ClassRows::AppendSlot(Location slot, uint32_t checkpoint, bool lives) const {
   EMBANK_CHECK(IsDirty(slot));
   ClearGained(HeaderAt(slot));
-  return parts_.logs->Append(RowOf(slot, checkpoint, lives));
+  return parts_.logs->Append(
+      RowOf(slot, PayloadInSlot(HeaderAt(slot), slot_bytes_), checkpoint, lives));
+}
+
+StatusOr<Location> ClassRows::AppendPayload(Location location,
+                                            std::span<const std::byte> payload) const {
+  EMBANK_CHECK(IsDirty(location) && !location.IsInDram());
+  ClearGained(HeaderAt(location));
+  return parts_.logs->Append(RowOf(location, payload, NoteAt(location).checkpoint(), true));
+}
+
+Status ClassRows::FlushPending(Location location, std::span<const std::byte> payload) {
+  EMBANK_CHECK(IsFlushPending(location));
+  EMBANK_ASSIGN_OR_RETURN(const Location home, AppendPayload(location, payload));
+  NoteAt(location).SetLogged(home);
+  return OkStatus();
+}
+
+void ClassRows::OnRaise(KeyIndex::Shard* shard, Location slot) {
+  pins_.CountIfUnused(slot);
+  if (NoteAt(slot).pin != Pins::kNone) pins_.Unpin(slot);
+  orders_.Of(shard).Remove(notes_.NumberOf(slot));
+  CountEvicted();
 }
 
 Status ClassRows::FlushPending(KeyIndex::Shard* shard, std::span<const RowInSlot> rows) {
@@ -145,7 +173,8 @@ Status ClassRows::FlushPending(KeyIndex::Shard* shard, std::span<const RowInSlot
   std::array<RowToLog, kFlushedAtOnce> images;
   for (size_t i = 0; i < count; ++i) {
     ClearGained(HeaderAt(slots[i]));
-    images[i] = RowOf(slots[i], NoteAt(slots[i]).checkpoint(), true);
+    images[i] = RowOf(slots[i], PayloadInSlot(HeaderAt(slots[i]), slot_bytes_),
+                      NoteAt(slots[i]).checkpoint(), true);
   }
   std::array<Location, kFlushedAtOnce> homes;
   size_t saved = 0;
@@ -155,35 +184,17 @@ Status ClassRows::FlushPending(KeyIndex::Shard* shard, std::span<const RowInSlot
   return status;
 }
 
-void ClassRows::Pin(Location slot) {
-  SlotNote& note = NoteAt(slot);
-  note.pin = TableAt(slot).pins().Renew(static_cast<Pins::Mark>(note.pin));
-}
-
-void ClassRows::Unpin(Location slot) {
-  SlotNote& note = NoteAt(slot);
-  TableAt(slot).pins().Release(static_cast<Pins::Mark>(note.pin));
-  note.pin = Pins::kNone;
-}
-
-bool ClassRows::IsPinned(Location slot) const {
-  SlotNote& note = NoteAt(slot);
-  const auto pin = static_cast<Pins::Mark>(note.pin);
-  if (pin == Pins::kNone) return false;
-  if (TableAt(slot).pins().IsCurrent(pin)) return true;
-  note.pin = Pins::kNone;
-  return false;
-}
-
-void ClassRows::CountIfUnused(Location slot) const {
-  const bool untouched = NoteAt(slot).untouched != 0;
-  const uint32_t usage = LoadMark(HeaderAt(slot)).usage;
-  if (untouched && (usage & kReferencedFlag) == 0) TableAt(slot).CountUnusedPrefetch();
-}
-
 void ClassRows::CountInLog(const Table& table, Tier tier, int64_t change) {
   table.AddRowsIn(tier, change);
   rows_in_log_.fetch_add(static_cast<uint64_t>(change), std::memory_order_relaxed);
+}
+
+void KeepHeat(const ClassRows& rows, KeyHash hash, Location location) {
+  const PlacementParts& parts = rows.parts();
+  const uint32_t usage = LoadMark(rows.HeaderAt(location)).usage;
+  if ((usage & kGainedFlag) == 0) return;
+  const uint64_t now = parts.heat_clock->epochs();
+  parts.heat_sketch->Put(hash, HeatOf(usage, static_cast<HeatEpoch>(now)), now);
 }
 
 }  // namespace embank

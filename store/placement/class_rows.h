@@ -19,6 +19,7 @@
 #include "store/index/key_index.h"
 #include "store/placement/heat_clock.h"
 #include "store/placement/heat_sketch.h"
+#include "store/placement/pinned_slots.h"
 #include "store/placement/slot_orders.h"
 #include "store/table/options.h"
 #include "store/table/table_directory.h"
@@ -65,7 +66,11 @@ class ClassRows {
 
   // ---- one row; the caller holds the lock of the row's shard ----
 
-  SlotNote& NoteAt(Location slot) const { return notes_.Of(notes_.NumberOf(slot)); }
+  // The note of a row in DRAM or in device memory.
+  SlotNote& NoteAt(Location location) const {
+    const SlotNotes& notes = location.IsInDram() ? notes_ : header_notes_;
+    return notes.Of(notes.NumberOf(DramSlotOf(location)));
+  }
   RowHeader* HeaderAt(Location slot) const {
     return reinterpret_cast<RowHeader*>(parts_.tier->Row(slot));
   }
@@ -75,6 +80,7 @@ class ClassRows {
   Match MatchAt(KeyIndex::Shard* shard, const RowId& id, Location location) const
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
   SlotOrders& orders() { return orders_; }
+  const PinnedSlots& pins() const { return pins_; }
 
   // Notes that the row in the slot is new, and its space in the log is reserved; or that it was
   // promoted.
@@ -84,6 +90,7 @@ class ClassRows {
   // the row must stay as it is.
   bool BeforeUpdate(Location slot);
   // Notes that the index has the row no more. Its slot still holds it, or its record is dead now.
+  // No flush of a row in device memory is pending.
   void OnErase(KeyIndex::Shard* shard, const Table& table, Location home)
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
 
@@ -94,16 +101,21 @@ class ClassRows {
   static constexpr size_t kFlushedAtOnce = 16;
   Status FlushPending(KeyIndex::Shard* shard, std::span<const RowInSlot> rows)
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+  // The same for one row in device memory whose flush is pending. `payload` was read of it after
+  // the barrier.
+  Status FlushPending(Location location, std::span<const std::byte> payload);
+  // Whether the checkpoint under way still needs the row as it is.
+  bool IsFlushPending(Location location) const {
+    const SlotNote& note = NoteAt(location);
+    return note.IsDirty() && parts_.gate->IsFlushPending(note.checkpoint());
+  }
+  // Appends a row that leaves device memory to the log; `payload` was read of it. The statuses of
+  // the log.
+  StatusOr<Location> AppendPayload(Location location, std::span<const std::byte> payload) const;
   bool IsDirty(Location slot) const { return NoteAt(slot).IsDirty(); }
 
-  // Pins the row in a slot from now on, if its table may pin one more row.
-  void Pin(Location slot);
-  void Unpin(Location slot);
-  // Whether the row in a slot is pinned. Ends a pin that has lapsed.
-  bool IsPinned(Location slot) const;
-  // Counts a row that leaves DRAM, if a prefetch promoted it and no lookup used it.
-  void CountIfUnused(Location slot) const;
-
+  // Notes that the row in a slot leaves it for device memory.
+  void OnRaise(KeyIndex::Shard* shard, Location slot) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
   // ---- thread-safe ----
 
   // Reserves space in the log for rows that will be dirty; the number that it has space for.
@@ -112,10 +124,6 @@ class ClassRows {
   }
   // Gives reserved space back.
   void Release(uint64_t rows) { parts_.logs->lowest().space().Release(slot_class_, rows); }
-  // Whether Reserve would give so much; cheap where there is plenty.
-  bool HasSpace(uint64_t rows) const {
-    return parts_.logs->lowest().space().CanReserve(slot_class_, record_bytes(), rows);
-  }
 
   // The number of rows in DRAM; in the log alone.
   uint64_t rows_in_memory() const { return rows_in_memory_.load(std::memory_order_relaxed); }
@@ -125,7 +133,8 @@ class ClassRows {
   void CountEvicted() { rows_in_memory_.fetch_sub(1, std::memory_order_relaxed); }
 
  private:
-  RowToLog RowOf(Location slot, uint32_t checkpoint, bool lives) const;
+  RowToLog RowOf(Location location, std::span<const std::byte> payload, uint32_t checkpoint,
+                 bool lives) const;
   void AppendPreImage(Location slot, uint32_t checkpoint) const;
 
   const PlacementParts parts_;
@@ -133,10 +142,16 @@ class ClassRows {
   const uint32_t slot_bytes_;
   SlotOrders orders_;
   const SlotNotes& notes_;
+  const PinnedSlots pins_;
+  const SlotNotes header_notes_;  // of rows in device memory
   // Every call reads the members above; batches change those below.
   alignas(64) std::atomic<uint64_t> rows_in_log_{0};
   std::atomic<uint64_t> rows_in_memory_{0};
 };
+
+// Notes the heat of a row that leaves memory for the log, if it was looked up since its record was
+// written. No lookup adds to it any more. Under the lock of its shard.
+void KeepHeat(const ClassRows& rows, KeyHash hash, Location location);
 
 }  // namespace embank
 

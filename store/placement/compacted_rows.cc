@@ -26,6 +26,7 @@ CompactedRows::Logged CompactedRows::FindLogged(KeyIndex::Shard* shard, const Ro
     if (candidate.location() == from) logged.match = candidate;
     if (!candidate.location().IsInLog()) {
       logged.note = &rows_.NoteAt(candidate.location());
+      logged.is_in_device = !candidate.location().IsInDram();
     }
     return logged.any();
   });
@@ -47,6 +48,8 @@ RowToLog CompactedRows::CopyOf(const RowId& id, std::span<const std::byte> recor
 void CompactedRows::Replace(KeyIndex::Shard* shard, const RowId& id, Location from,
                             const Logged& logged, Location home) {
   if (logged.note != nullptr) {
+    if (logged.is_in_device && Seeded(SeededBug::kHotNoteNotMoved))
+      return parts_.logs->MarkDead(from);
     logged.note->SetLogged(home);
   } else {
     parts_.index->Move(shard, id.hash, logged.match, home);
@@ -169,7 +172,7 @@ bool CompactedRows::ForgetColdest(KeyIndex::Shard* shard) {
   // Shards would drift apart if they took turns.
   if (order.count() * KeyIndex::kShardCount < rows_.rows_in_memory()) return false;
   const auto is_pinned = [&](uint32_t slot) {
-    return rows_.IsPinned(rows_.notes().LocationOf(slot));
+    return rows_.pins().IsPinned(rows_.notes().LocationOf(slot));
   };
   // Under LFU a row that is passed over would be next again.
   std::array<uint32_t, kPinnedMax> pinned;
@@ -194,7 +197,7 @@ void CompactedRows::ForgetSlot(KeyIndex::Shard* shard, Location slot) {
   const Match match = rows_.MatchAt(shard, id, slot);
   EMBANK_CHECK(match.any());
   parts_.index->Erase(shard, id.hash, match);
-  rows_.CountIfUnused(slot);
+  rows_.pins().CountIfUnused(slot);
   rows_.OnErase(shard, table, slot);
   RetireRow(header);
   parts_.tier->Free(rows_.slot_class(), {&slot, 1});

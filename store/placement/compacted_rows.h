@@ -82,6 +82,7 @@ class CompactedRows {
   struct Logged {
     Match match = {};
     SlotNote* note = nullptr;
+    bool is_in_device = false;  // the note is that of a row in device memory
     bool any() const { return match.any() || note != nullptr; }
   };
   Logged FindLogged(KeyIndex::Shard* shard, const RowId& id, Location from) const

@@ -7,6 +7,15 @@
 #include "store/table/table.h"
 
 namespace embank {
+namespace {
+
+// Whether a reservation for so many rows would be given; cheap where there is plenty.
+bool HasSpace(const ClassRows& class_rows, uint64_t rows) {
+  return class_rows.parts().logs->lowest().space().CanReserve(class_rows.slot_class(),
+                                                              class_rows.record_bytes(), rows);
+}
+
+}  // namespace
 
 Compaction::Compaction(const CompactionParts& parts)
     : parts_(parts), task_(parts.executor->MakeBackgroundTask([this] { return ReduceDebt(); })) {}
@@ -40,10 +49,10 @@ bool Compaction::ReduceDebt() {
 void Compaction::EnsureSpace(const RowMover& mover, uint64_t rows) {
   CheckpointWait* const checkpoints = parts_.gate->checkpoint_wait();
   bool has_waited = false;
-  while (!mover.rows().HasSpace(rows)) {
+  while (!HasSpace(mover.rows(), rows)) {
     const uint64_t ended = checkpoints->ended();
     // A checkpoint that has ended since then may have freed space; one that is under way may soon.
-    if (mover.rows().HasSpace(rows)) return;
+    if (HasSpace(mover.rows(), rows)) return;
     const FlushPace::Hurry hurry(parts_.gate->pace());
     {
       MutexLock lock(&mutex_);

@@ -95,7 +95,7 @@ bool Eviction::EvictOne(KeyIndex::Shard* shard, bool pinned_too, Location* slot,
     *slot = rows_.notes().LocationOf(victim);
     PrefetchNext(victim);
     order.Remove(victim);
-    const bool pinned = !pinned_too && rows_.IsPinned(*slot);
+    const bool pinned = !pinned_too && rows_.pins().IsPinned(*slot);
     const bool dirty = rows_.IsDirty(*slot);
     is_evicted = !pinned && (*log_takes || !dirty) && Evict(shard, *slot);
     if (is_evicted) break;
@@ -122,15 +122,10 @@ bool Eviction::Evict(KeyIndex::Shard* shard, Location slot) {
   EMBANK_CHECK(match.any());
   parts_.index->Move(shard, id.hash, match, *home);
   rows_.CountEvicted();
-  rows_.CountIfUnused(slot);
-  if (note.pin != Pins::kNone) rows_.Unpin(slot);
+  rows_.pins().CountIfUnused(slot);
+  if (note.pin != Pins::kNone) rows_.pins().Unpin(slot);
   if (!Seeded(SeededBug::kVersionNotStepped)) RetireRow(header);
-  // No lookup adds to it any more.
-  const uint32_t usage = LoadMark(header).usage;
-  if ((usage & kGainedFlag) != 0) {
-    const uint64_t now = parts_.heat_clock->epochs();
-    parts_.heat_sketch->Put(id.hash, HeatOf(usage, static_cast<HeatEpoch>(now)), now);
-  }
+  KeepHeat(rows_, id.hash, slot);
   rows_.CountInLog(table, home->tier(), 1);
   return true;
 }

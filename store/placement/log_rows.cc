@@ -35,8 +35,8 @@ class LogRows::Candidates {
   }
 
   std::span<const Match> matches() const { return std::span(matches_).first(count_); }
-  // The entry of the row in DRAM, or none.
-  Match InDram() const {
+  // The entry of the row if it has a header in memory, or none.
+  Match InMemory() const {
     const bool is_there = count_ > 0 && !matches_[count_ - 1].location().IsInLog();
     return is_there ? matches_[count_ - 1] : Match{};
   }
@@ -83,8 +83,8 @@ void LogRows::Find(KeyIndex::Shard* shard, const RowId& id, RecordScratch* scrat
     {
       MutexLock lock(&shard->mutex);
       before.emplace(parts_, shard, id);
-      const Match in_dram = before->InDram();
-      if (in_dram.any()) return use({.outcome = Outcome::kFound, .match = in_dram});
+      const Match in_memory = before->InMemory();
+      if (in_memory.any()) return use({.outcome = Outcome::kFound, .match = in_memory});
       if (before->matches().empty()) return use({});
     }
     size_t found = 0;

@@ -32,6 +32,11 @@ struct FoundRow {
   Outcome outcome = Outcome::kAbsent;
   Match match = {};
   std::span<const std::byte> record = {};
+
+  // Whether the row's vector and state are in device memory.
+  bool IsInDeviceMemory() const {
+    return outcome == Outcome::kFound && match.location().tier() == Tier::kHbm;
+  }
 };
 
 class LogRows {

@@ -12,6 +12,7 @@
 #include "base/str_cat.h"
 #include "store/batch/logged_rows.h"
 #include "store/batch/row_group.h"
+#include "store/hot/hot_list.h"
 #include "store/placement/row_mover.h"
 #include "tiers/row/row_copy.h"
 
@@ -126,21 +127,32 @@ Status Scan::CopyPending(std::span<Key> keys, RowSpan rows, uint64_t* copied) {
   const KeySpan pending = KeySpan(pending_).subspan(pending_done_, count);
   const Batch batch(table_, pending, {});
   LoggedRows logged_rows;
+  HotList hot;
   EMBANK_RETURN_IF_ERROR(logged_rows.Allocate(batch));
+  EMBANK_RETURN_IF_ERROR(hot.Allocate(table_->parts().hot, batch.keys().size()));
   LoggedRows::Part logged(&logged_rows, batch, 0);
+  const HotGuard hot_guard(table_->parts().hot);
   const auto copy = [&](uint32_t, const RowWatch& watch) {
     const VectorCopy one = {watch, rows.Row(*copied)};
     return CopyVectors({&one, 1}, layout.vector_bytes, nullptr) != 0;
   };
   {
+    HotList::Part hot_part(&hot, 0);
     const EpochTable::Guard guard(table_->parts().epochs);
     ReadRows(*table_, layout.vector_end_bytes(), pending, 0, static_cast<uint32_t>(count), copy,
              [&](uint32_t i, const RowSeen& seen, const Match& match) {
                if (seen.header == nullptr && match.any()) logged.Add(i, match.location());
                // An absent key was erased since the pass began.
-               if (seen.header != nullptr) keys[(*copied)++] = pending[i];
+               if (seen.header == nullptr) return;
+               if (match.location().tier() == Tier::kHbm) return hot_part.Add(i, match.location());
+               keys[(*copied)++] = pending[i];
              });
   }
+  EMBANK_RETURN_IF_ERROR(hot.Read(kVectorInPayload, layout.vector_bytes,
+                                  [&](const HotPosition& at, const std::byte* vector) {
+                                    std::memcpy(rows.Row(*copied), vector, layout.vector_bytes);
+                                    keys[(*copied)++] = pending[at.number];
+                                  }));
   logged.Read({.touches = 0, .promoted = PromotedRows::kNone},
               [&](uint32_t i, const LoggedRow& row) {
                 if (row.outcome == Outcome::kFound) {

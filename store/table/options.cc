@@ -80,6 +80,22 @@ Status Validate(const StoreOptions& options) {
   if (options.worker_threads > kWorkerThreadsMax) {
     return Invalid("worker_threads", options.worker_threads, "at most 1024");
   }
+  if (options.hbm_bytes != 0 && options.hbm_bytes < kHbmBytesMin) {
+    return Invalid("hbm_bytes", options.hbm_bytes,
+                   "0, or at least 65536 (64 KiB), which hold one row of any size");
+  }
+  if (options.hbm_bytes != 0 && options.read_only) {
+    return Invalid("hbm_bytes", options.hbm_bytes, "0 in a store that is opened READ_ONLY");
+  }
+  if (options.warmup_iters != 0 && options.hbm_bytes == 0) {
+    return Invalid("warmup_iters", options.warmup_iters, "0 without hbm_bytes");
+  }
+  if (options.flush_iters != 0 && options.hbm_bytes == 0) {
+    return Invalid("flush_iters", options.flush_iters, "0 without hbm_bytes");
+  }
+  if (options.cuda_device >= 0 && options.hbm_bytes == 0) {
+    return Invalid("cuda_device", options.cuda_device, "-1 without hbm_bytes");
+  }
   if (options.pmem_path.empty() && options.pmem_bytes != 0) {
     return Invalid("pmem_bytes", options.pmem_bytes, "0 without a pmem_path");
   }

@@ -26,6 +26,8 @@ namespace embank {
 class BatchGate;
 class Compaction;
 class HeatClock;
+class HotFlush;
+class HotRows;
 class PageMover;
 class RowForgetter;
 class RowMemoryPool;
@@ -48,6 +50,8 @@ struct StoreParts {
   Compaction* compaction;      // nullptr: there is no log, or it is only read
   Compaction* demotion;        // of PMem; nullptr: there is no PMem, or it is only read
   PageMover* pages;            // nullptr: there is no log, or no limit of memory
+  HotRows* hot;                // nullptr: there is no device memory
+  HotFlush* hot_flush;         // nullptr: there is no device memory
   bool read_only;              // no row, table or rate changes
 };
 
@@ -69,6 +73,7 @@ struct TableCounters {
   std::atomic<uint64_t> prefetched_rows{0};  // promoted by prefetches
   std::atomic<uint64_t> unused_rows{0};      // promoted rows that left memory before they were used
   std::atomic<uint64_t> forgotten_rows{0};
+  std::atomic<uint64_t> hot_lookups{0};  // positions that device memory answered
 };
 
 class Table {
@@ -114,14 +119,14 @@ class Table {
   void MarkDropped() { dropped_.store(true, std::memory_order_release); }
 
   uint64_t rows() const { return rows_.load(std::memory_order_relaxed); }
-  // The number of rows in one tier of the logs; in any log alone.
+  // The number of rows in one tier other than DRAM; in any log alone.
   uint64_t rows_in(Tier tier) const {
-    return rows_in_logs_[static_cast<uint32_t>(tier)].load(std::memory_order_relaxed);
+    return rows_in_tiers_[static_cast<uint32_t>(tier)].load(std::memory_order_relaxed);
   }
   uint64_t rows_in_log() const { return rows_in(Tier::kPmem) + rows_in(Tier::kSsd); }
   void AddRowsIn(Tier tier, int64_t change) const {
-    rows_in_logs_[static_cast<uint32_t>(tier)].fetch_add(static_cast<uint64_t>(change),
-                                                         std::memory_order_relaxed);
+    rows_in_tiers_[static_cast<uint32_t>(tier)].fetch_add(static_cast<uint64_t>(change),
+                                                          std::memory_order_relaxed);
   }
   void AddRows(int64_t change) {
     rows_.fetch_add(static_cast<uint64_t>(change), std::memory_order_relaxed);
@@ -164,11 +169,19 @@ class Table {
   std::atomic<bool> dropped_{false};
   // On cache lines apart from data that every batch reads.
   alignas(64) std::atomic<uint64_t> rows_{0};
-  mutable std::array<std::atomic<uint64_t>, kTiers> rows_in_logs_ = {};  // by tier
+  mutable std::array<std::atomic<uint64_t>, kTiers> rows_in_tiers_ = {};  // by tier
   std::atomic<bool> fills_{false};
   Pins pins_;
   TableCounters counters_;
 };
+
+// The number of a table's rows in DRAM. Rows of a batch under way may be counted in another tier
+// before they are counted at all.
+inline uint64_t RowsInDram(const Table& table) {
+  const uint64_t elsewhere = table.rows_in_log() + table.rows_in(Tier::kHbm);
+  const uint64_t all = table.rows();
+  return all - (elsewhere < all ? elsewhere : all);
+}
 
 }  // namespace embank
 

@@ -64,7 +64,7 @@ std::vector<BadInput> EstimateCases() {
       EstimateCase("needed NULL", kInvalid, {"needed"}, [](Estimate* e) { e->no_needed = true; }),
       EstimateCase("bad store options", kInvalid, {"dram_bytes", "16 MiB"},
                    [](Estimate* e) { e->options.dram_bytes = 5; }),
-      EstimateCase("options not built", EMBANK_UNIMPLEMENTED, {"hbm_bytes"},
+      EstimateCase("hbm_bytes for no row", EMBANK_INVALID_ARGUMENT, {"hbm_bytes"},
                    [](Estimate* e) { e->options.hbm_bytes = 1; }),
       EstimateCase("bad table options", kInvalid, {"tables[1]: dim", "4096"},
                    [](Estimate* e) { e->tables[1].dim = 4097; }),

@@ -82,12 +82,29 @@ std::vector<BadInput> BadPmem() {
   };
 }
 
+std::vector<BadInput> BadHbm() {
+  using Options = embank_store_options;
+  return {
+      Open("hbm_bytes for no row", kInvalid, {"hbm_bytes", "65536"},
+           [](Options* o) { o->hbm_bytes = 65535; }),
+      Open("a CUDA device without hbm_bytes", kInvalid, {"cuda_device", "hbm_bytes"},
+           [](Options* o) { o->cuda_device = 0; }),
+      Open("more hbm_bytes than there are", EMBANK_RESOURCE_EXHAUSTED, {},
+           [](Options* o) { o->hbm_bytes = uint64_t{1} << 60; }),
+      Open("warmup_iters without hbm_bytes", kInvalid, {"warmup_iters", "hbm_bytes"},
+           [](Options* o) { o->warmup_iters = 1; }),
+      Open("flush_iters without hbm_bytes", kInvalid, {"flush_iters", "hbm_bytes"},
+           [](Options* o) { o->flush_iters = 1; }),
+  };
+}
+
 }  // namespace
 
 std::vector<BadInput> BadStoreInputs() {
   using Options = embank_store_options;
   std::vector<BadInput> inputs = BadFlags();
   for (const BadInput& input : BadPmem()) inputs.push_back(input);
+  for (const BadInput& input : BadHbm()) inputs.push_back(input);
   const std::vector<BadInput> others = {
       {"open: store NULL", OpenNowhere, kInvalid, {"store"}},
       {"open: unknown tail", OpenWithUnknownTail, kMissing, {"struct_size"}},
@@ -117,8 +134,6 @@ std::vector<BadInput> BadStoreInputs() {
       Open("budget beyond 4 TiB", kInvalid, {"dram_bytes", "4 TiB"},
            [](Options* o) { o->dram_bytes = (uint64_t{1} << 42) + 1; }),
       Open("ssd_bytes", kInvalid, {"ssd_bytes"}, [](Options* o) { o->ssd_bytes = 1; }),
-      Open("hbm_bytes", kMissing, {"hbm_bytes"}, [](Options* o) { o->hbm_bytes = 1; }),
-      Open("a CUDA device", kMissing, {"cuda_device"}, [](Options* o) { o->cuda_device = 0; }),
       Open("no CUDA device", kInvalid, {"cuda_device"}, [](Options* o) { o->cuda_device = -2; }),
       Open("worker_threads", kInvalid, {"worker_threads", "1024"},
            [](Options* o) { o->worker_threads = 1025; }),
@@ -126,8 +141,6 @@ std::vector<BadInput> BadStoreInputs() {
            [](Options* o) { o->durability = EMBANK_DURABLE_BATCH; }),
       Open("durability 3", kInvalid, {"durability"}, [](Options* o) { o->durability = 3; }),
       Open("durability -1", kInvalid, {"durability"}, [](Options* o) { o->durability = -1; }),
-      Open("warmup_iters", kMissing, {"warmup_iters"}, [](Options* o) { o->warmup_iters = 1; }),
-      Open("flush_iters", kMissing, {"flush_iters"}, [](Options* o) { o->flush_iters = 1; }),
       Open("reserved", kInvalid, {"reserved"}, [](Options* o) { o->reserved = 1; }),
       {"export: store NULL", [](Scene&) { return ExportTo(nullptr, "d"); }, kInvalid, {"store"}},
       {"export: directory NULL",

@@ -9,6 +9,7 @@
 #include "tests/bindings/random_run.h"
 #include "tests/support/environment.h"
 #include "tests/support/events.h"
+#include "tests/support/hbm_tier.h"
 #include "tests/support/pmem_tier.h"
 #include "tests/support/seeds.h"
 
@@ -35,7 +36,7 @@ TEST(RandomOperations, GiveTheBitsOfTheOracle) {
   Events events;
   RandomRun::ExpectAll(&events);
   // The second run is for the tier that it adds.
-  const uint64_t seeds = kSeedsPerScale * TestScale() / (WithPmem() ? 4 : 1);
+  const uint64_t seeds = kSeedsPerScale * TestScale() / (WithPmem() || WithHbm() ? 4 : 1);
   const bool are_all = RunSeeds("random_operations_test", seeds, &events, RunSeed);
   std::fputs(events.Table().c_str(), stdout);
   if (!are_all) return;
@@ -49,6 +50,13 @@ TEST(RandomOperations, GiveTheBitsOfTheOracle) {
   // The second run has fewer seeds, and is for what its tier adds.
   if (WithPmem()) {
     EXPECT_GT(events.Times("rows demoted"), 0u);
+    return;
+  }
+  if (WithHbm()) {
+    for (const char* name : {"rows moved to device memory", "rows moved from device memory",
+                             "rows written back", "positions answered by device memory"}) {
+      EXPECT_GT(events.Times(name), 0u) << name;
+    }
     return;
   }
   EXPECT_EQ(events.Missing(), "") << "these never happened";

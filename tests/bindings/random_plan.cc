@@ -1,6 +1,7 @@
 #include "tests/bindings/random_plan.h"
 
 #include "tests/support/c_api.h"
+#include "tests/support/hbm_tier.h"
 
 namespace embank::test {
 namespace {
@@ -108,6 +109,12 @@ void MakeHot(Plan* plan) {
   plan->batch_elements_max = 600'000;
 }
 
+void AddHotRows(Plan* plan) {
+  if (!WithHbm()) return;
+  AddHbm(&plan->store, plan->seed);
+  plan->verbs.insert(plan->verbs.end(), plan->verbs.size() / 6 + 1, Verb::kFlushHot);
+}
+
 }  // namespace
 
 Plan MakePlan(uint64_t seed) {
@@ -126,6 +133,7 @@ Plan MakePlan(uint64_t seed) {
   if (seed % 8 == 5) MakeTight(&plan, &random);
   if (seed % 16 == 7) MakeHot(&plan);
   if (seed % 8 == 3) MakeOnDisk(&plan, &random);
+  AddHotRows(&plan);
   return plan;
 }
 
@@ -148,6 +156,8 @@ Plan MakeCrashPlan(uint64_t seed) {
   std::erase(plan.verbs, Verb::kGetHeat);
   plan.steps = random.Between(40, 80);
   plan.batch_elements_max = 1 << 14;
+  AddHotRows(&plan);
+  if (WithHbm()) plan.store.hbm_bytes = kHbmBytesMin;
   return plan;
 }
 

@@ -30,6 +30,7 @@ enum class Verb {
   kCheckpoint,
   kReopen,
   kPrefetch,
+  kFlushHot,
 };
 
 struct Plan {

@@ -3,6 +3,7 @@
 
 #include "bindings/c/handles.h"
 #include "tests/bindings/random_run.h"
+#include "tests/support/hbm_tier.h"
 #include "tests/support/pmem_tier.h"
 #include "tests/support/simulated_executor.h"
 #include "tests/support/small_log.h"
@@ -23,13 +24,21 @@ uint64_t RowsInLog(embank_table* table) {
 }  // namespace
 
 std::string RandomRun::Open(uint32_t flags) {
-  if (!plan_.on_disk) {
-    store_ = OpenStore(plan_.store);
-    return store_ == nullptr ? "the store did not open" : "";
-  }
   embank_store_options options = plan_.store;
-  options.flags = flags;
   StoreEnvironment environment;
+  environment.device = MakeLateTwin(plan_.seed);
+  if (!plan_.on_disk) {
+    embank_store* store = nullptr;
+    const Status opened = OpenStoreIn(&options, std::move(environment), &store);
+    store_.reset(store);
+    return opened.ok() ? "" : "the store did not open: " + opened.ToString();
+  }
+  options.flags = flags;
+  if ((flags & EMBANK_OPEN_READ_ONLY) != 0) {
+    options.hbm_bytes = 0;
+    options.warmup_iters = 0;
+    options.flush_iters = 0;
+  }
   environment.files = disk_.get();
   environment.log = plan_.crashes ? CrashedLog() : SmallLog();
   if (plan_.crashes) environment.executor = std::make_unique<SimulatedExecutor>(plan_.seed);
@@ -70,8 +79,31 @@ void RandomRun::CountLog() {
   events_->Count("rows demoted", store_->store->demoted_rows());
 }
 
+// Adds the counts of the store since it was opened.
+void RandomRun::CountHotRows() {
+  if (!WithHbm()) return;
+  const HotCounters& counters = store_->store->hot()->counters();
+  events_->Count("rows moved to device memory", counters.arrived_rows);
+  events_->Count("rows moved from device memory", counters.left_rows);
+  events_->Count("rows written back", counters.written_back_rows);
+  events_->Count("rows of device memory flushed before a change", counters.pre_images);
+  events_->Count("hot sets renewed", store_->store->hot_flush()->Report().flushes);
+  for (const LiveTable& live : tables_) {
+    if (live.table == nullptr) continue;
+    events_->Count("positions answered by device memory",
+                   TableOfHandle(live.table)->counters().hot_lookups);
+  }
+}
+
+std::string RandomRun::FlushHot() {
+  return embank_flush_hot(store_.get()) == EMBANK_OK
+             ? ""
+             : std::string("flush_hot: ") + embank_last_error();
+}
+
 void RandomRun::CloseStore() {
   CountLog();
+  CountHotRows();
   for (LiveTable& live : tables_) live = {};
   store_.reset();
 }

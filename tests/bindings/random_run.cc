@@ -14,11 +14,24 @@ constexpr uint8_t kUntouchedOutcome = 0x77;
 constexpr uint64_t kStepsPerComparison = 12;
 
 const char* NameOf(Verb verb) {
-  static constexpr const char* kNames[] = {
-      "lookup",   "upsert",    "gradients",           "bad gradients",   "erase",
-      "contains", "get_state", "set_state",           "get_heat",        "learning rate",
-      "scan",     "open scan", "next of a long scan", "drop and create", "checkpoint",
-      "reopen",   "prefetch"};
+  static constexpr const char* kNames[] = {"lookup",
+                                           "upsert",
+                                           "gradients",
+                                           "bad gradients",
+                                           "erase",
+                                           "contains",
+                                           "get_state",
+                                           "set_state",
+                                           "get_heat",
+                                           "learning rate",
+                                           "scan",
+                                           "open scan",
+                                           "next of a long scan",
+                                           "drop and create",
+                                           "checkpoint",
+                                           "reopen",
+                                           "prefetch",
+                                           "flush hot"};
   return kNames[static_cast<size_t>(verb)];
 }
 
@@ -158,6 +171,7 @@ std::string RandomRun::Run() {
   }
   if (plan_.on_disk && !plan_.crashes) CountLog();
   if (!plan_.on_disk) events_->Count("heat epochs", heat_clock_.epoch);
+  CountHotRows();
   return "";
 }
 
@@ -197,6 +211,8 @@ std::string RandomRun::Step(LiveTable* live, Verb verb) {
       return Reopen();
     case Verb::kPrefetch:
       return Prefetch(live);
+    case Verb::kFlushHot:
+      return FlushHot();
   }
   return "no such verb";
 }

@@ -81,6 +81,8 @@ class RandomRun {
   std::string Open(uint32_t flags);
   std::string Checkpoint();
   void CountLog();
+  void CountHotRows();
+  std::string FlushHot();
   std::string Reopen();
   void CloseStore();
   std::string ReadOnly(bool previous);

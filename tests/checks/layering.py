@@ -7,7 +7,8 @@ import tree as trees
 # What each room of the library may include besides itself and the rooms of base. There are no
 # circles.
 BASE = {'base', 'base/memory', 'base/threads', 'base/files', 'base/pmem'}
-TIERS = {'tiers/row', 'tiers/dram', 'tiers/segment', 'tiers/space', 'tiers/log', 'tiers/logs'}
+TIERS = {'tiers/row', 'tiers/dram', 'tiers/hbm', 'tiers/segment', 'tiers/space', 'tiers/log',
+         'tiers/logs'}
 PLACEMENT = TIERS | {'gpu', 'store/gate', 'store/index', 'store/table', 'store/placement'}
 STORE = PLACEMENT | {'store/hot', 'store/batch', 'store/scan', 'store/catalog',
                      'store/checkpoint', 'store'}
@@ -19,6 +20,7 @@ MAY_INCLUDE = {
     'base/pmem': {'base', 'base/memory', 'base/threads', 'base/files'},
     'tiers/row': set(),
     'tiers/dram': {'tiers/row'},
+    'tiers/hbm': set(),
     'tiers/segment': {'tiers/row'},
     'tiers/space': {'tiers/row', 'tiers/segment'},
     'tiers/log': {'tiers/row', 'tiers/segment', 'tiers/space'},
@@ -29,10 +31,10 @@ MAY_INCLUDE = {
     'store/table': TIERS | {'store/index'},
     'store/placement': PLACEMENT,
     'store/hot': PLACEMENT,
-    'store/batch': PLACEMENT,
-    'store/scan': PLACEMENT | {'store/batch'},
+    'store/batch': PLACEMENT | {'store/hot'},
+    'store/scan': PLACEMENT | {'store/hot', 'store/batch'},
     'store/catalog': PLACEMENT,
-    'store/checkpoint': PLACEMENT | {'store/catalog'},
+    'store/checkpoint': PLACEMENT | {'store/hot', 'store/catalog'},
     'store': STORE,
     'store/inspect': STORE,
     'train': STORE | {'store/inspect'},

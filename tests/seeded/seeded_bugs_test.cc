@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "base/seeded_bug.h"
 
@@ -20,6 +21,7 @@ struct Case {
   const char* what;
   const char* test;        // that notices it
   bool with_pmem = false;  // its stores have a PMem tier (tests/support/pmem_tier.h)
+  bool with_hbm = false;   // its stores have device memory (tests/support/hbm_tier.h)
 };
 
 constexpr Case kCases[] = {
@@ -86,6 +88,23 @@ constexpr Case kCases[] = {
      "WriteScope.SettingStatesPaysForCompaction"},
     {SeededBug::kTouchLost, "a touch that LRU loses",
      "BesideExactLru.TheSameKeysRemainWhateverTheBatchesAre"},
+    {SeededBug::kNoWriteBack, "no write-back", "HotRows.ThatChangedLeaveAsTheyAre"},
+    {SeededBug::kStaleBytesBelow, "stale bytes below", "HotRows.AreReplacedWhenOthersGetHotter"},
+    {SeededBug::kMovedBeforeCopied, "entry moved before the copy",
+     "HotRows.AreReplacedWhenOthersGetHotter"},
+    {SeededBug::kNoWaitForDevice, "no wait for the device", "HotRows.AreThoseWithTheMostHeat"},
+    {SeededBug::kFlushPassSkipsHot, "flush pass skips hot rows", "HotRows.AreSavedByACheckpoint"},
+    {SeededBug::kNoHotPreImage, "no pre-image of a hot row",
+     "ChangesBesideCheckpoints.OfEverythingOverAndOverAreWhollyBehindThem", false, true},
+    {SeededBug::kHotNoteNotMoved, "note of a hot row not moved",
+     "HotRows.KnowTheirRecordsWhereCompactionMovesThem"},
+    {SeededBug::kHotStampsNotRenewed, "stamps of hot rows not renewed",
+     "HotRows.CoolDownHoweverLongNobodyLooksAtThem"},
+    {SeededBug::kHotWrittenTwice, "two writers of one row",
+     "HotRows.TakeTheLastOfTwoUpsertsOfOneKey"},
+    {SeededBug::kHotRowOutlivesTable, "hot row outlives its table",
+     "HotRows.OfADroppedTableAreGone"},
+    {SeededBug::kHotHeatNotSaved, "heat of hot rows not saved", "HotRows.ComeBackByTheirSavedHeat"},
 };
 
 struct Ended {
@@ -95,10 +114,12 @@ struct Ended {
   std::string output;
 };
 
-Ended RunSuites(SeededBug bug, const std::string& tests, bool with_pmem = false) {
+Ended RunSuites(SeededBug bug, const std::string& tests, bool with_pmem = false,
+                bool with_hbm = false) {
   const char* const program = std::getenv("EMBANK_SEEDED_SUITES");
   EXPECT_NE(program, nullptr) << "EMBANK_SEEDED_SUITES must name the program (ctest sets it)";
-  const std::string command = std::string(with_pmem ? "EMBANK_TEST_PMEM=1 " : "") + "exec " +
+  const std::string command = std::string(with_pmem ? "EMBANK_TEST_PMEM=1 " : "") +
+                              (with_hbm ? "EMBANK_TEST_HBM=1 " : "") + "exec " +
                               std::string(program == nullptr ? "false" : program) + " " +
                               std::to_string(static_cast<int>(bug)) + " --gtest_fail_fast" +
                               " --gtest_filter=" + tests + " 2>&1";
@@ -128,14 +149,16 @@ TEST(SeededBugs, AreAllHere) {
 }
 
 TEST(SeededBugs, WithoutOneTheSuitesPass) {
-  for (const bool with_pmem : {false, true}) {
+  for (const auto& [with_pmem, with_hbm] :
+       {std::pair(false, false), std::pair(true, false), std::pair(false, true)}) {
     std::set<std::string> tests;
     std::string filter;
     for (const Case& c : kCases) {
-      if (c.with_pmem != with_pmem || !tests.insert(c.test).second) continue;
+      if (c.with_pmem != with_pmem || c.with_hbm != with_hbm) continue;
+      if (!tests.insert(c.test).second) continue;
       filter += (filter.empty() ? "" : ":") + std::string(c.test);
     }
-    const Ended ended = RunSuites(SeededBug::kNone, filter, with_pmem);
+    const Ended ended = RunSuites(SeededBug::kNone, filter, with_pmem, with_hbm);
     EXPECT_TRUE(ended.passed) << ended.output;
     // A name that no test has would be missed by nobody else.
     const std::string all =
@@ -146,7 +169,7 @@ TEST(SeededBugs, WithoutOneTheSuitesPass) {
 
 TEST(SeededBugs, AreAllNoticed) {
   for (const Case& c : kCases) {
-    const Ended ended = RunSuites(c.bug, c.test, c.with_pmem);
+    const Ended ended = RunSuites(c.bug, c.test, c.with_pmem, c.with_hbm);
     EXPECT_TRUE(ended.by_difference || ended.by_check) << c.what << ", " << c.test << "\n"
                                                        << ended.output;
     std::printf("  %-28s%s by %s\n", c.what,

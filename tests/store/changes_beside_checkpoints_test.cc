@@ -25,8 +25,12 @@ namespace {
 // A table and its expected contents.
 class Model {
  public:
-  Model(Table* table, PageMover* pages, uint64_t seed, Events* events)
-      : table_(table), pages_(pages), random_(seed), events_(events) {}
+  Model(Table* table, const Store& store, uint64_t seed, Events* events)
+      : table_(table),
+        pages_(store.pages()),
+        hot_flush_(store.hot_flush()),
+        random_(seed),
+        events_(events) {}
 
   const Rows& rows() const { return rows_; }
   Tables tables() const { return {{table_->name(), rows_}}; }
@@ -52,7 +56,7 @@ class Model {
   }
   void ChangeSomething() {
     const Key first = random_.Between(1, kKeys);
-    switch (random_.Below(9)) {
+    switch (random_.Below(hot_flush_ != nullptr ? 12 : 9)) {
       case 0:
         events_->Count("erased");
         return EraseSome(first, random_.Between(1, 30));
@@ -68,6 +72,12 @@ class Model {
       case 6:
         events_->Count("page emptied", pages_->EmptyOnePage() ? 1 : 0);
         return;
+      case 9:
+      case 10:
+      case 11:
+        events_->Count("hot rows renewed");
+        ASSERT_TRUE(hot_flush_->FlushNow().ok());
+        return;
       default:
         return;
     }
@@ -79,6 +89,7 @@ class Model {
 
   Table* const table_;
   PageMover* const pages_;
+  HotFlush* const hot_flush_;  // nullptr: no device memory
   Random random_;
   Events* const events_;
   Rows rows_;
@@ -97,7 +108,7 @@ void ChangeBesideCheckpoints(uint64_t seed, bool storms, Events* events) {
   std::function<void()> hook;
   SpillWorld world(1, std::make_unique<HookedExecutor>(seed, &hook));
   Table* const table = world.Create("t", Optimizer::kNone);
-  Model model(table, world->pages(), seed, events);
+  Model model(table, *world, seed, events);
   const RowLogCounters& counters = table->mover()->logs().lowest().counters();
   Tables previous;
   model.PutAll();
@@ -123,11 +134,17 @@ void ChangeBesideCheckpoints(uint64_t seed, bool storms, Events* events) {
     }
     previous = barrier;
   }
+  if (!WithHbm()) return;
+  const HotCounters& hot = world->hot()->counters();
+  events->Count("rows moved to device memory", hot.arrived_rows);
+  events->Count("rows moved from device memory", hot.left_rows);
+  events->Count("pre-images of rows in device memory", hot.pre_images);
 }
 
 TEST(ChangesBesideCheckpoints, AreWhollyBehindThem) {
   Events events;
   for (const char* const name : {"erased", "looked at", "written"}) events.Expect(name);
+  if (WithHbm()) events.Expect("rows moved from device memory");
   for (const uint64_t seed : {1, 2}) {
     ASSERT_NO_FATAL_FAILURE(ChangeBesideCheckpoints(seed, false, &events));
   }
@@ -139,6 +156,7 @@ TEST(ChangesBesideCheckpoints, AreWhollyBehindThem) {
 TEST(ChangesBesideCheckpoints, OfEverythingOverAndOverAreWhollyBehindThem) {
   Events events;
   events.Expect("page emptied");
+  if (WithHbm()) events.Expect("pre-images of rows in device memory");
   events.Expect("space used again in a flush pass");
   ASSERT_NO_FATAL_FAILURE(ChangeBesideCheckpoints(3, true, &events));
   std::fputs(events.Table().c_str(), stdout);

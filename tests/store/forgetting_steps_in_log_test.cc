@@ -74,7 +74,7 @@ class PinnedRowsInLog : public testing::TestWithParam<EvictionPolicy> {
   static void Pin(Table* table, const std::vector<Key>& keys) {
     KeyIndex::Shard* const shard = table->parts().index->shard(kShard);
     MutexLock lock(&shard->mutex);
-    for (const Key key : keys) table->mover()->rows().Pin(LocationOf(table, key));
+    for (const Key key : keys) table->mover()->rows().pins().Pin(LocationOf(table, key));
   }
   static bool ForgetColdest(Table* table) {
     KeyIndex::Shard* const shard = table->parts().index->shard(kShard);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "store/store.h"
+#include "tests/support/hbm_tier.h"
 #include "tests/support/pmem_tier.h"
 #include "tests/support/simulated_disk.h"
 #include "tests/support/small_log.h"
@@ -43,6 +44,7 @@ class SpillWorld {
     options_.path = "log";
     options_.ssd_bytes = ssd_bytes;
     if (WithPmem()) AddPmemOptions(kPmemBytes);
+    if (WithHbm()) AddHbmOptions(uint64_t{1} << 20);
     const Status opened = Open(false, std::move(executor));
     EXPECT_TRUE(opened.ok()) << opened;
   }
@@ -62,6 +64,13 @@ class SpillWorld {
   void AddPmemOptions(uint64_t pmem_bytes) {
     options_.pmem_path = kPmemPath;
     options_.pmem_bytes = pmem_bytes;
+  }
+
+  // The next Open has so much device memory, and more DRAM for headers and buffers.
+  void AddHbmOptions(uint64_t hbm_bytes) {
+    options_.hbm_bytes = hbm_bytes;
+    options_.dram_bytes += uint64_t{4} << 20;
+    options_.flush_iters = HotFlushOptions::kNever;
   }
 
   void Close() {
@@ -85,11 +94,13 @@ class SpillWorld {
                                               std::unique_ptr<Executor> executor = nullptr) {
     options_.previous = previous;
     if (executor == nullptr) executor = std::make_unique<SimulatedExecutor>(options_.seed);
-    StoreEnvironment environment = {.memory = &memory_,
-                                    .clock = &clock_,
-                                    .executor = std::move(executor),
-                                    .files = disk_.get(),
-                                    .log = LargeReads()};
+    StoreEnvironment environment = {
+        .memory = &memory_,
+        .clock = &clock_,
+        .executor = std::move(executor),
+        .files = disk_.get(),
+        .log = LargeReads(),
+        .device = options_.hbm_bytes == 0 ? nullptr : MakeLateTwin(options_.seed)};
     AddPmem(&environment);
     return Store::Open(options_, std::move(environment));
   }

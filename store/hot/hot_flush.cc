@@ -1,0 +1,145 @@
+#include "store/hot/hot_flush.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/no_throw_status.h"
+#include "base/status_macros.h"
+#include "base/str_cat.h"
+#include "base/threads/log.h"
+
+namespace embank {
+namespace {
+
+// So many slots are looked at as one reader.
+constexpr uint32_t kSlotsAtOnce = 1024;
+// Headers are prefetched so many slots ahead, one line each.
+constexpr uint32_t kSlotsAhead = 16;
+
+}  // namespace
+
+HotFlush::HotFlush(HotRows* hot, HeatClock* heat_clock, Executor* executor,
+                   const HotFlushOptions& options)
+    : hot_(*hot),
+      heat_clock_(*heat_clock),
+      options_(options),
+      next_flush_(options.flush_iters == HotFlushOptions::kNever ? UINT64_MAX
+                                                                 : options.warmup_iters),
+      mover_(hot),
+      task_(executor->MakeBackgroundTask([this] { return Step(); })) {}
+
+void HotFlush::CountLookup(Table* table) {
+  const auto& verb = table->counters().verbs[static_cast<size_t>(TableVerb::kLookup)];
+  const uint64_t batches = verb.batches.load(std::memory_order_relaxed);
+  uint64_t seen = iterations_.load(std::memory_order_relaxed);
+  while (batches > seen &&
+         !iterations_.compare_exchange_weak(seen, batches, std::memory_order_relaxed)) {
+  }
+  if (std::max(batches, seen) >= next_flush_.load(std::memory_order_relaxed)) task_->Wake();
+}
+
+// Whether another flush is due already.
+bool HotFlush::Step() {
+  const uint64_t iterations = iterations_.load(std::memory_order_relaxed);
+  if (iterations < next_flush_.load(std::memory_order_relaxed)) return false;
+  next_flush_.store(iterations + options_.flush_iters, std::memory_order_relaxed);
+  const Status status = FlushNow();
+  if (!status.ok()) {
+    Log(LogLevel::kWarning, StrCat("the hot set was not renewed: ", status.ToString()));
+  }
+  return iterations_.load(std::memory_order_relaxed) >= next_flush_.load(std::memory_order_relaxed);
+}
+
+Status HotFlush::FlushNow() {
+  MutexLock lock(&mutex_);
+  return Flush();
+}
+
+Status HotFlush::Flush() {
+  const Clock& clock = *hot_.parts().clock;
+  const uint64_t begin_ns = clock.NowNs();
+  const HotPlanOptions options = {.budget_bytes = hot_.memory().slots().bytes(),
+                                  .hysteresis = options_.hysteresis};
+  EMBANK_ASSIGN_OR_RETURN(HotPlan plan,
+                          PlanHotSet([this](HotVisit visit) { VisitRows(visit); }, options));
+  const uint64_t planned_ns = clock.NowNs();
+  EMBANK_RETURN_IF_ERROR(mover_.Move(&plan));
+  fits_all_.store(plan.fits_all, std::memory_order_relaxed);
+  MutexLock lock(&report_mutex_);
+  report_ = {.flushes = report_.flushes + 1,
+             .last_plan_ns = planned_ns - begin_ns,
+             .last_flush_ns = clock.NowNs() - begin_ns,
+             .candidate_rows = plan.candidate_rows,
+             .fits_all = plan.fits_all};
+  return OkStatus();
+}
+
+// A batch that finds the flush at work leaves its rows to the next one.
+void HotFlush::RaiseCreated(const Table& table, KeySpan keys) {
+  if (!fits_all_.load(std::memory_order_relaxed) || !mutex_.TryLock()) return;
+  const HotParts& parts = hot_.parts();
+  try {
+    std::vector<PlannedRow> rows;
+    {
+      const EpochTable::Guard guard(parts.epochs);
+      for (const Key key : keys) {
+        const Match match = parts.index->Find(table.IdOf(key, table.HashOf(key)));
+        if (match.any() && match.location().IsInDram()) {
+          rows.push_back({.location = match.location(),
+                          .table = table.id(),
+                          .payload_bytes = PayloadBytesOf(table),
+                          .key = key});
+        }
+      }
+    }
+    bool has_space = true;
+    const Status status = mover_.Raise(rows, &has_space);
+    if (!status.ok() || !has_space) fits_all_.store(false, std::memory_order_relaxed);
+  } catch (const std::bad_alloc&) {
+    fits_all_.store(false, std::memory_order_relaxed);
+  }
+  mutex_.Unlock();
+}
+
+// Calls visit for the rows with headers, in the order of memory. Rows that travel meanwhile may be
+// missing, or be there twice: each is looked at again when it is moved.
+void HotFlush::VisitRows(HotVisit visit) const {
+  const HotParts& parts = hot_.parts();
+  const HeatEpoch now = heat_clock_.now();
+  const uint32_t pages = parts.tier->pages_begun();
+  for (uint32_t page = 0; page < pages; ++page) {
+    uint32_t end = 1;
+    for (uint32_t slot = 0; slot < end;) {
+      std::optional<EpochTable::Guard> reader;
+      const DramTier::PageSlots slots = parts.tier->SlotsOf(page, &reader);
+      end = slots.slots;
+      const bool is_hot = slots.slot_class == kHeaderClass;
+      for (const uint32_t stop = std::min(end, slot + kSlotsAtOnce); slot < stop; ++slot) {
+        const Location at = DramTier::SlotAt(page, slots, slot);
+        const std::byte* const row = parts.tier->Row(at);
+        __builtin_prefetch(row + uint64_t{kSlotsAhead} * slots.slot_bytes);
+        const auto* const header = reinterpret_cast<const RowHeader*>(row);
+        const RowMark mark = LoadMark(header);
+        const TableId owner = TableOf(mark.identity);
+        const Table* const table = owner == kNoTable ? nullptr : parts.tables->Get(owner);
+        if (table == nullptr || !(is_hot || table->slot_class() == slots.slot_class)) continue;
+        visit({.location = is_hot ? LocationIn(Tier::kHbm, at.units) : at,
+               .heat = HeatOf(mark.usage, now),
+               .payload_bytes = PayloadBytesOf(*table),
+               .table = owner,
+               .key = LoadKey(header),
+               .is_hot = is_hot});
+      }
+      if (end == 0) break;
+    }
+  }
+}
+
+HotFlushReport HotFlush::Report() const {
+  MutexLock lock(&report_mutex_);
+  return report_;
+}
+
+}  // namespace embank

@@ -1,0 +1,98 @@
+// The top-k flush: renews the set of hot rows while batches go on. PICASSO (Zhang et al., ICDE
+// 2022), section III-D, algorithm 1: after a warm-up, and then every flush_iters iterations, the
+// hottest rows by count become those in device memory. Here a row that leaves is written back, and
+// counts age (docs/arithmetic.md, heat).
+#ifndef EMBANK_STORE_HOT_HOT_FLUSH_H_
+#define EMBANK_STORE_HOT_HOT_FLUSH_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "base/status.h"
+#include "base/threads/background_task.h"
+#include "base/threads/executor.h"
+#include "base/threads/mutex.h"
+#include "base/types.h"
+#include "store/hot/hot_mover.h"
+#include "store/hot/hot_rows.h"
+#include "store/placement/heat_clock.h"
+#include "store/table/table.h"
+
+namespace embank {
+
+struct HotFlushOptions {
+  // Iterations are lookup batches of the busiest table.
+  uint32_t warmup_iters = 100;  // before the first flush
+  uint32_t flush_iters = 100;   // between flushes; kNever: only FlushNow flushes
+  bool hysteresis = true;
+
+  static constexpr uint32_t kNever = 0xFFFFFFFF;
+};
+
+struct HotFlushReport {
+  uint64_t flushes = 0;
+  uint64_t last_plan_ns = 0;
+  uint64_t last_flush_ns = 0;
+  uint64_t candidate_rows = 0;
+  bool fits_all = false;
+};
+
+// Thread-safe. Callers hold no lock and no guard.
+class HotFlush {
+ public:
+  // All of them outlive it.
+  HotFlush(HotRows* hot, HeatClock* heat_clock, Executor* executor, const HotFlushOptions& options);
+  HotFlush(const HotFlush&) = delete;
+  HotFlush& operator=(const HotFlush&) = delete;
+
+  // Counts a lookup batch of a table, after it; wakes the task when a flush is due.
+  void CountLookup(Table* table);
+  // Tells of keys of which a batch has created some. When everything is hot, their rows go up.
+  void RaiseCreated(const Table& table, KeySpan keys);
+
+  // Flushes now, and returns when it is done. kResourceExhausted: no memory for the plan; no row
+  // was moved. kUnavailable: the device is lost.
+  Status FlushNow();
+
+  // Figures of the last flush; all zeros before the first.
+  HotFlushReport Report() const;
+
+  // No row moves to device memory or from it while one lives. nullptr: there is no flush.
+  class Pause {
+   public:
+    explicit Pause(HotFlush* flush) : flush_(flush) {
+      if (flush_ != nullptr) flush_->mutex_.Lock();
+    }
+    ~Pause() {
+      if (flush_ != nullptr) flush_->mutex_.Unlock();
+    }
+    Pause(const Pause&) = delete;
+    Pause& operator=(const Pause&) = delete;
+
+   private:
+    HotFlush* const flush_;
+  };
+
+ private:
+  bool Step();
+  Status Flush() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void VisitRows(HotVisit visit) const;
+
+  HotRows& hot_;
+  HeatClock& heat_clock_;
+  const HotFlushOptions options_;
+  std::atomic<uint64_t> iterations_{0};
+  std::atomic<uint64_t> next_flush_;  // in iterations; UINT64_MAX: none
+  std::atomic<bool> fits_all_{false};
+  mutable Mutex mutex_;  // one flush at a time; taken before the hot gate
+  HotMover mover_ EMBANK_GUARDED_BY(mutex_);
+  mutable Mutex report_mutex_;
+  HotFlushReport report_ EMBANK_GUARDED_BY(report_mutex_);
+  // Last: its step uses all of the above until it ends.
+  std::unique_ptr<BackgroundTask> task_;
+};
+
+}  // namespace embank
+
+#endif  // EMBANK_STORE_HOT_HOT_FLUSH_H_

@@ -1,0 +1,111 @@
+#include "store/hot/hot_list.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "base/seeded_bug.h"
+#include "base/status_macros.h"
+#include "store/hot/staged_rows.h"
+#include "store/placement/row_mover.h"
+
+namespace embank {
+namespace {
+
+// Calls use(rows) for runs of at most as many rows as a buffer takes, which are in the buffer.
+template <typename Use>
+Status ForEachChunk(std::span<HotPosition> positions, HotRows* hot, StagedRows* staged, Use use) {
+  while (!positions.empty()) {
+    const size_t count = std::min(positions.size(), staged->rows_max());
+    staged->Clear();
+    for (const HotPosition& position : positions.first(count)) {
+      staged->Add(hot->PayloadOf(position.location));
+    }
+    EMBANK_RETURN_IF_ERROR(use(positions.first(count)));
+    positions = positions.subspan(count);
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+Status HotList::Allocate(HotRows* hot, size_t keys) {
+  hot_ = hot;
+  if (hot_ == nullptr) return OkStatus();
+  EMBANK_RETURN_IF_ERROR(positions_.Allocate(keys));
+  std::ranges::fill(positions_.values(), HotPosition{kNoLocation, kNone, 0});
+  return OkStatus();
+}
+
+std::span<HotPosition> HotList::Collect() {
+  if (!has_any_.load(std::memory_order_relaxed)) return {};
+  const std::span<HotPosition> all = positions_.values();
+  if (!is_collected_) {
+    const auto end = std::remove_if(all.begin(), all.end(), [](const HotPosition& position) {
+      return position.location == kNoLocation;
+    });
+    size_ = static_cast<size_t>(end - all.begin());
+    is_collected_ = true;
+  }
+  return all.first(size_);
+}
+
+size_t HotList::size() { return Collect().size(); }
+
+Status HotList::Read(uint32_t offset_bytes, uint32_t bytes, Visit visit) {
+  const std::span<HotPosition> positions = Collect();
+  if (positions.empty()) return OkStatus();
+  StagedRows staged(&hot_->memory(), bytes);
+  return ForEachChunk(positions, hot_, &staged, [&](std::span<const HotPosition> chunk) {
+    staged.Gather(offset_bytes);
+    EMBANK_RETURN_IF_ERROR(staged.Wait());
+    for (size_t i = 0; i < chunk.size(); ++i) visit(chunk[i], staged.Row(i));
+    return OkStatus();
+  });
+}
+
+Status HotList::Write(uint32_t offset_bytes, uint32_t bytes, Fill fill) {
+  std::span<HotPosition> positions = Collect();
+  if (positions.empty()) return OkStatus();
+  std::ranges::sort(positions, [](const HotPosition& a, const HotPosition& b) {
+    return std::tie(a.location.units, a.number) < std::tie(b.location.units, b.number);
+  });
+  // The device writes the rows of a list in no order.
+  const auto is_last = [&](size_t i) {
+    return i + 1 == positions.size() || positions[i].location != positions[i + 1].location;
+  };
+  size_t count = 0;
+  for (size_t i = 0; i < positions.size(); ++i) {
+    const bool is_kept = Seeded(SeededBug::kHotWrittenTwice)
+                             ? i == 0 || positions[i].location != positions[count - 1].location
+                             : is_last(i);
+    if (is_kept) positions[count++] = positions[i];
+  }
+  positions = positions.first(count);
+  StagedRows staged(&hot_->memory(), bytes);
+  return ForEachChunk(positions, hot_, &staged, [&](std::span<const HotPosition> chunk) {
+    for (size_t i = 0; i < chunk.size(); ++i) fill(chunk[i], staged.Row(i));
+    staged.Scatter(offset_bytes);
+    return staged.Wait();
+  });
+}
+
+Status HotList::Step(const RowLayout& layout, const UpdateRule& rule, Fill fill) {
+  const std::span<HotPosition> positions = Collect();
+  if (positions.empty()) return OkStatus();
+  StagedRows staged(&hot_->memory(), layout.dim * static_cast<uint32_t>(sizeof(float)));
+  return ForEachChunk(positions, hot_, &staged, [&](std::span<const HotPosition> chunk) {
+    for (size_t i = 0; i < chunk.size(); ++i) fill(chunk[i], staged.Row(i));
+    staged.Step(layout, rule);
+    return staged.Wait();
+  });
+}
+
+Outcome NoteHot(const Table& table, uint32_t number, Location location, HotList::Part* hot,
+                uint32_t shard) {
+  RowMover* const mover = table.mover();
+  if (mover != nullptr && !mover->rows().BeforeUpdate(location)) return Outcome::kRefused;
+  hot->Add(number, location, shard);
+  return Outcome::kFound;
+}
+
+}  // namespace embank

@@ -1,0 +1,94 @@
+// The rows of a batch that are in device memory: noted while the index is looked at, then worked on
+// as one list.
+#ifndef EMBANK_STORE_HOT_HOT_LIST_H_
+#define EMBANK_STORE_HOT_HOT_LIST_H_
+
+#include <atomic>
+#include <cstdint>
+#include <span>
+
+#include "base/function_ref.h"
+#include "base/memory/scratch.h"
+#include "base/status.h"
+#include "store/hot/hot_rows.h"
+#include "tiers/row/location.h"
+
+namespace embank {
+
+// A position of a batch, or another number of the caller's, whose row is in device memory.
+struct HotPosition {
+  Location location;
+  uint32_t number;
+  uint32_t shard;  // for callers that need it
+};
+
+class HotList {
+ public:
+  // Allocates space for a batch of so many keys. nullptr: the store has no device memory, and
+  // nothing is allocated. kResourceExhausted.
+  Status Allocate(HotRows* hot, size_t keys);
+
+  // The part of the list for the keys from `begin` on, for one thread.
+  class Part {
+   public:
+    Part(HotList* list, size_t begin)
+        : list_(*list), next_(list->hot_ == nullptr ? 0 : begin), begin_(next_) {}
+    ~Part() {
+      if (next_ > begin_) list_.has_any_.store(true, std::memory_order_relaxed);
+    }
+    Part(const Part&) = delete;
+    Part& operator=(const Part&) = delete;
+
+    void Add(uint32_t number, Location location, uint32_t shard = 0) {
+      list_.positions_.values()[next_++] = {location, number, shard};
+    }
+
+   private:
+    HotList& list_;
+    size_t next_;
+    const size_t begin_;
+  };
+
+  // ---- after all parts, inside the hot gate, without locks ----
+  // Each waits for the device, and returns its status.
+
+  // Reads `bytes` from `offset_bytes` on of each payload: calls visit(position, bytes).
+  using Visit = FunctionRef<void(const HotPosition&, const std::byte*)>;
+  Status Read(uint32_t offset_bytes, uint32_t bytes, Visit visit);
+  // Writes them: calls fill(position, bytes), whose bytes are aligned to 16. If several positions
+  // have the same row, the last one counts.
+  using Fill = FunctionRef<void(const HotPosition&, std::byte*)>;
+  Status Write(uint32_t offset_bytes, uint32_t bytes, Fill fill);
+  // Makes an optimizer step with the gradients that fill(position, gradient) writes. Each row is
+  // there once.
+  Status Step(const RowLayout& layout, const UpdateRule& rule, Fill fill);
+
+  // The number of positions in the list.
+  size_t size();
+
+ private:
+  static constexpr uint32_t kNone = 0xFFFFFFFF;
+
+  std::span<HotPosition> Collect();
+
+  HotRows* hot_ = nullptr;
+  std::atomic<bool> has_any_{false};
+  bool is_collected_ = false;
+  size_t size_ = 0;
+  Scratch<HotPosition, 64> positions_;
+};
+
+// Notes a row that changes next, under the lock of its shard. kRefused: the log has no space for a
+// change; the row is not in the list.
+Outcome NoteHot(const Table& table, uint32_t number, Location location, HotList::Part* hot,
+                uint32_t shard = 0);
+
+// Where a row's vector and state are in its payload.
+inline constexpr uint32_t kVectorInPayload = 0;
+inline uint32_t StateInPayload(const RowLayout& layout) {
+  return layout.state_offset_bytes - static_cast<uint32_t>(sizeof(RowHeader));
+}
+
+}  // namespace embank
+
+#endif  // EMBANK_STORE_HOT_HOT_LIST_H_

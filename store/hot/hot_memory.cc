@@ -1,0 +1,38 @@
+#include "store/hot/hot_memory.h"
+
+#include "base/status_macros.h"
+#include "base/str_cat.h"
+
+namespace embank {
+
+StatusOr<std::unique_ptr<HotMemory>> HotMemory::Create(std::unique_ptr<Device> device,
+                                                       MemoryBudget* budget, uint64_t hbm_bytes) {
+  if (hbm_bytes < PayloadSlots::kBytesMin) {
+    return InvalidArgumentError(StrCat("hbm_bytes is ", hbm_bytes, "; it must be 0, or at least ",
+                                       PayloadSlots::kBytesMin, " for one row of any size"));
+  }
+  if (const uint64_t free_bytes = device->figures().free_bytes; free_bytes < hbm_bytes) {
+    return ResourceExhaustedError(StrCat("hbm_bytes is ", hbm_bytes, "; ", device->figures().name,
+                                         " has ", free_bytes, " bytes free"));
+  }
+  std::unique_ptr<HotMemory> memory(new HotMemory(std::move(device), budget, hbm_bytes));
+  EMBANK_ASSIGN_OR_RETURN(memory->payloads_, memory->device_->Allocate(hbm_bytes));
+  const uint64_t host_bytes = PayloadSlots::HostBytesMax(hbm_bytes);
+  if (const Status charged = budget->Charge(host_bytes); !charged.ok()) {
+    return ResourceExhaustedError(StrCat("dram_bytes is ", budget->limit_bytes(), "; hbm_bytes of ",
+                                         hbm_bytes, " take ", HostBytesMax(hbm_bytes),
+                                         " of it besides headers of rows"));
+  }
+  memory->charged_bytes_ = host_bytes;
+  EMBANK_ASSIGN_OR_RETURN(
+      memory->staging_,
+      StagingPool::Create(memory->device_.get(), budget, StagingPool::BufferBytes(hbm_bytes)));
+  return memory;
+}
+
+HotMemory::~HotMemory() {
+  device_->Free(payloads_);
+  budget_->Release(charged_bytes_);
+}
+
+}  // namespace embank

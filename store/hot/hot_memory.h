@@ -1,0 +1,55 @@
+// The device memory of a store: the device, the payloads of hot rows, and the buffers between.
+#ifndef EMBANK_STORE_HOT_HOT_MEMORY_H_
+#define EMBANK_STORE_HOT_HOT_MEMORY_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "base/status_or.h"
+#include "gpu/device.h"
+#include "store/hot/staging_pool.h"
+#include "tiers/hbm/payload_slots.h"
+
+namespace embank {
+
+class HotMemory {
+ public:
+  // Allocates `hbm_bytes` of the device; the budget pays for host memory, and outlives this.
+  // kInvalidArgument: hbm_bytes holds not even one row. kResourceExhausted, kUnavailable.
+  static StatusOr<std::unique_ptr<HotMemory>> Create(std::unique_ptr<Device> device,
+                                                     MemoryBudget* budget, uint64_t hbm_bytes);
+  ~HotMemory();
+  HotMemory(const HotMemory&) = delete;
+  // The bytes of host memory that it charges.
+  static uint64_t HostBytesMax(uint64_t hbm_bytes) {
+    return PayloadSlots::HostBytesMax(hbm_bytes) +
+           StagingPool::kBuffers * StagingPool::BufferBytes(hbm_bytes);
+  }
+  HotMemory& operator=(const HotMemory&) = delete;
+
+  Device& device() { return *device_; }
+  const Device& device() const { return *device_; }
+  // The begin of the payloads; offsets of slots count from here.
+  std::byte* payloads() { return payloads_; }
+  PayloadSlots& slots() { return slots_; }
+  const PayloadSlots& slots() const { return slots_; }
+  StagingPool& staging() { return *staging_; }
+  uint64_t hbm_bytes() const { return hbm_bytes_; }
+
+ private:
+  HotMemory(std::unique_ptr<Device> device, MemoryBudget* budget, uint64_t hbm_bytes)
+      : device_(std::move(device)), budget_(budget), hbm_bytes_(hbm_bytes), slots_(hbm_bytes) {}
+
+  const std::unique_ptr<Device> device_;
+  MemoryBudget* const budget_;
+  const uint64_t hbm_bytes_;
+  std::byte* payloads_ = nullptr;
+  uint64_t charged_bytes_ = 0;
+  PayloadSlots slots_;
+  std::unique_ptr<StagingPool> staging_;
+};
+
+}  // namespace embank
+
+#endif  // EMBANK_STORE_HOT_HOT_MEMORY_H_

@@ -1,0 +1,265 @@
+#include "store/hot/hot_mover.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/check.h"
+#include "base/seeded_bug.h"
+#include "base/status_macros.h"
+#include "store/placement/heat_clock.h"
+#include "store/placement/row_forgetter.h"
+#include "store/placement/row_mover.h"
+#include "tiers/row/row_copy.h"
+#include "tiers/row/row_write.h"
+
+namespace embank {
+namespace {
+
+// No batch is inside the hot gate, and no barrier of a checkpoint comes, while one lives.
+class ClosedGate {
+ public:
+  explicit ClosedGate(HotRows* hot) : gate_(hot->gate()) {
+    gate_->Close();
+    write_guard_.emplace(hot->parts().gate);
+  }
+  ~ClosedGate() {
+    write_guard_.reset();
+    gate_->Open();
+  }
+  ClosedGate(const ClosedGate&) = delete;
+  ClosedGate& operator=(const ClosedGate&) = delete;
+
+ private:
+  EntryGate* const gate_;
+  std::optional<BatchGate::WriteGuard> write_guard_;
+};
+
+// Writes the header of a row into a slot that readers of a former row may still look at.
+void WriteHeader(RowHeader* to, Key key, uint32_t usage, TableId table) {
+  std::atomic_ref(to->key).store(key, std::memory_order_relaxed);
+  std::atomic_ref(to->usage).store(usage, std::memory_order_relaxed);
+  EndRowWrite(to, BeginRowWrite(to), table);
+}
+
+// Rows of one size are next to each other then.
+void SortBySize(const TableDirectory& tables, std::vector<PlannedRow>* rows) {
+  std::stable_sort(rows->begin(), rows->end(), [&](const PlannedRow& a, const PlannedRow& b) {
+    const Table& first = *tables.Get(a.table);
+    const Table& second = *tables.Get(b.table);
+    return std::make_pair(first.slot_class(), PayloadBytesOf(first)) <
+           std::make_pair(second.slot_class(), PayloadBytesOf(second));
+  });
+}
+
+// The first of the rows that have one size, at most so many.
+std::span<const PlannedRow> OneSize(const TableDirectory& tables, std::span<const PlannedRow> rows,
+                                    size_t rows_max) {
+  const Table& first = *tables.Get(rows.front().table);
+  size_t count = 1;
+  while (count < std::min(rows.size(), rows_max) &&
+         HaveOneSize(*tables.Get(rows[count].table), first)) {
+    ++count;
+  }
+  return rows.first(count);
+}
+
+}  // namespace
+
+// Down and up take turns, so that each makes space for the other: a row that goes up frees a slot
+// of DRAM, one that goes down a slot of device memory.
+Status HotMover::Move(HotPlan* plan) {
+  const TableDirectory& tables = *hot_.parts().tables;
+  SortBySize(tables, &plan->leavers);
+  SortBySize(tables, &plan->arrivals);
+  std::span<const PlannedRow> down(plan->leavers);
+  std::span<const PlannedRow> up(plan->arrivals);
+  size_t moved = 1;
+  while (moved > 0) {
+    moved = 0;
+    if (!up.empty()) {
+      EMBANK_ASSIGN_OR_RETURN(const size_t raised, RaiseChunk(up));
+      up = up.subspan(raised);
+      moved += raised;
+    }
+    if (!down.empty()) {
+      EMBANK_ASSIGN_OR_RETURN(const size_t lowered, LowerChunk(down));
+      down = down.subspan(lowered);
+      moved += lowered;
+    }
+  }
+  return OkStatus();
+}
+
+Status HotMover::Raise(std::span<const PlannedRow> rows, bool* has_space) {
+  while (!rows.empty()) {
+    EMBANK_ASSIGN_OR_RETURN(const size_t raised, RaiseChunk(rows));
+    if (raised == 0) break;
+    rows = rows.subspan(raised);
+  }
+  *has_space = rows.empty();
+  return OkStatus();
+}
+
+StatusOr<size_t> HotMover::LowerChunk(std::span<const PlannedRow> rows) {
+  const HotParts& parts = hot_.parts();
+  const Table& first = *parts.tables->Get(rows.front().table);
+  StagedRows staged(&hot_.memory(), PayloadBytesOf(first), LoggedPayloadBytesOf(first));
+  rows = OneSize(*parts.tables, rows, std::min(kChunkRows, staged.rows_max()));
+  std::array<uint32_t, kChunkRows> chosen;
+  const ClosedGate closed(&hot_);
+  for (uint32_t i = 0; i < rows.size(); ++i) {
+    const Table& table = *parts.tables->Get(rows[i].table);
+    const RowId id = table.IdOf(rows[i].key, table.HashOf(rows[i].key));
+    KeyIndex::Shard* const shard = parts.index->shard(KeyIndex::ShardOf(id.hash));
+    MutexLock lock(&shard->mutex);
+    if (!parts.index->MatchAt(shard, id, rows[i].location).any()) continue;
+    chosen[staged.size()] = i;
+    staged.Add(hot_.PayloadOf(rows[i].location));
+  }
+  if (staged.size() == 0) return rows.size();
+  if (!Seeded(SeededBug::kStaleBytesBelow)) staged.Gather(0);
+  if (!Seeded(SeededBug::kMovedBeforeCopied)) EMBANK_RETURN_IF_ERROR(staged.Wait());
+  for (size_t i = 0; i < staged.size(); ++i) {
+    const PlannedRow& row = rows[chosen[i]];
+    const Table& table = *parts.tables->Get(row.table);
+    const RowId id = table.IdOf(row.key, table.HashOf(row.key));
+    if (!LowerOne(table, id, row.location, staged.Row(i))) return size_t{chosen[i]};
+  }
+  return rows.size();
+}
+
+// False: nothing has space for it.
+bool HotMover::LowerOne(const Table& table, const RowId& id, Location from,
+                        const std::byte* payload) {
+  KeyIndex* const index = hot_.parts().index;
+  KeyIndex::Shard* const shard = index->shard(KeyIndex::ShardOf(id.hash));
+  MutexLock lock(&shard->mutex);
+  const Match match = index->MatchAt(shard, id, from);
+  if (!match.any()) return true;
+  RowMover* const mover = table.mover();
+  // A checkpoint looks for rows with a pending flush where they were at its barrier.
+  if (mover != nullptr && mover->rows().IsFlushPending(from)) {
+    const Status flushed =
+        mover->rows().FlushPending(from, std::span(payload, LoggedPayloadBytesOf(table)));
+    if (!flushed.ok()) return false;
+  }
+  const bool is_dirty = mover == nullptr || mover->rows().IsDirty(from);
+  if (!ToDram(shard, table, id, match, payload) && !ToLog(shard, table, id, match, payload)) {
+    return false;
+  }
+  hot_.Free(table, from);
+  hot_.counters().left_rows.fetch_add(1, std::memory_order_relaxed);
+  if (is_dirty) hot_.counters().written_back_rows.fetch_add(1, std::memory_order_relaxed);
+  return true;
+}
+
+bool HotMover::ToDram(KeyIndex::Shard* shard, const Table& table, const RowId& id,
+                      const Match& match, const std::byte* payload) {
+  const HotParts& parts = hot_.parts();
+  RowMover* const mover = table.mover();
+  Location slot;
+  const size_t taken = mover != nullptr ? mover->eviction().TakeSlots(shard, {&slot, 1})
+                                        : parts.tier->Allocate(table.slot_class(), {&slot, 1});
+  if (taken == 0) return false;
+  const auto* const from = reinterpret_cast<const RowHeader*>(parts.tier->Row(match.location()));
+  auto* const to = reinterpret_cast<RowHeader*>(parts.tier->Row(slot));
+  if (!Seeded(SeededBug::kNoWriteBack)) {
+    const uint32_t identity = BeginRowWrite(to);
+    CopyToRow(payload, PayloadBytesOf(table), reinterpret_cast<std::byte*>(to + 1));
+    EndRowWrite(to, identity, kNoTable);
+  }
+  WriteHeader(to, id.key, LoadMark(from).usage, id.table);
+  if (mover != nullptr) {
+    mover->rows().OnInsert(shard, slot);
+    mover->rows().NoteAt(slot).logged = hot_.NoteOf(match.location()).logged;
+  } else if (table.forgetter() != nullptr) {
+    table.forgetter()->OnInsert(shard, slot);
+  }
+  parts.index->Move(shard, id.hash, match, slot);
+  return true;
+}
+
+bool HotMover::ToLog(KeyIndex::Shard* shard, const Table& table, const RowId& id,
+                     const Match& match, const std::byte* payload) {
+  RowMover* const mover = table.mover();
+  if (mover == nullptr) return false;
+  const Location from = match.location();
+  StatusOr<Location> home = Location{hot_.NoteOf(from).logged};
+  if (mover->rows().IsDirty(from)) {
+    home = mover->rows().AppendPayload(from, std::span(payload, LoggedPayloadBytesOf(table)));
+  }
+  if (!home.ok()) return false;
+  EMBANK_CHECK(home->IsInLog());
+  hot_.parts().index->Move(shard, id.hash, match, *home);
+  mover->rows().CountInLog(table, home->tier(), 1);
+  KeepHeat(mover->rows(), id.hash, from);
+  return true;
+}
+
+StatusOr<size_t> HotMover::RaiseChunk(std::span<const PlannedRow> rows) {
+  const HotParts& parts = hot_.parts();
+  const Table& first = *parts.tables->Get(rows.front().table);
+  StagedRows staged(&hot_.memory(), PayloadBytesOf(first), LoggedPayloadBytesOf(first));
+  rows = OneSize(*parts.tables, rows, std::min(kChunkRows, staged.rows_max()));
+  std::array<Location, kChunkRows> memory;
+  const std::span<Location> headers = std::span(memory).first(rows.size());
+  size_t header_count = parts.tier->Allocate(kHeaderClass, headers);
+  // Other rows leave DRAM for a page of headers.
+  if (header_count == 0 && parts.pages != nullptr && parts.pages->FreeBytes(DramTier::kPageBytes)) {
+    header_count = parts.tier->Allocate(kHeaderClass, headers);
+  }
+  size_t used = 0;
+  size_t done = 0;
+  {
+    const ClosedGate closed(&hot_);
+    for (; done < rows.size() && used < header_count; ++done) {
+      const Table& table = *parts.tables->Get(rows[done].table);
+      const RowId id = table.IdOf(rows[done].key, table.HashOf(rows[done].key));
+      const Raised raised = RaiseOne(table, id, rows[done].location, headers[used], &staged);
+      if (raised == Raised::kNoSpace) break;
+      if (raised == Raised::kYes) ++used;
+    }
+    if (staged.size() > 0) staged.Scatter(0);
+  }
+  parts.tier->Free(kHeaderClass, headers.subspan(used, header_count - used));
+  hot_.counters().arrived_rows.fetch_add(used, std::memory_order_relaxed);
+  EMBANK_RETURN_IF_ERROR(staged.Wait());
+  return done;
+}
+
+// The entry moves before the device has the bytes. Batches read them by work that they enqueue when
+// the gate is open again, which is behind the copy.
+HotMover::Raised HotMover::RaiseOne(const Table& table, const RowId& id, Location from,
+                                    Location header, StagedRows* staged) {
+  const HotParts& parts = hot_.parts();
+  KeyIndex::Shard* const shard = parts.index->shard(KeyIndex::ShardOf(id.hash));
+  MutexLock lock(&shard->mutex);
+  const Match match = parts.index->MatchAt(shard, id, from);
+  if (!match.any() || !from.IsInDram()) return Raised::kGone;
+  RowMover* const mover = table.mover();
+  if (mover != nullptr && mover->rows().IsFlushPending(from)) {
+    const RowInSlot row = {id, from};
+    // The row stays if the log does not take it.
+    if (!mover->rows().FlushPending(shard, {&row, 1}).ok()) return Raised::kGone;
+  }
+  const Location to = hot_.TakeSlot(table, header);
+  if (to == kNoLocation) return Raised::kNoSpace;
+  auto* const old_header = reinterpret_cast<RowHeader*>(parts.tier->Row(from));
+  WriteHeader(reinterpret_cast<RowHeader*>(parts.tier->Row(to)), id.key, LoadMark(old_header).usage,
+              id.table);
+  CopyFromRow(reinterpret_cast<const std::byte*>(old_header + 1), PayloadBytesOf(table),
+              staged->Add(hot_.PayloadOf(to)));
+  if (mover != nullptr) {
+    hot_.NoteOf(to).logged = mover->rows().NoteAt(from).logged;
+    mover->rows().OnRaise(shard, from);
+  } else if (table.forgetter() != nullptr) {
+    table.forgetter()->OnErase(shard, from);
+  }
+  parts.index->Move(shard, id.hash, match, to);
+  RetireRow(old_header);
+  parts.tier->Free(table.slot_class(), {&from, 1});
+  return Raised::kYes;
+}
+
+}  // namespace embank

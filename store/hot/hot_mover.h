@@ -1,0 +1,56 @@
+// Moves rows between device memory and DRAM, in chunks, each while the hot gate is closed.
+//
+//   down:   payload gathered -> slot of DRAM, else a record in the log -> entry moves
+//   up:     slot of DRAM -> payload scattered, entry moves
+//
+// Work of batches is in the device's stream in front of a chunk or behind it, never between.
+#ifndef EMBANK_STORE_HOT_HOT_MOVER_H_
+#define EMBANK_STORE_HOT_HOT_MOVER_H_
+
+#include <cstddef>
+#include <span>
+
+#include "base/status.h"
+#include "store/hot/hot_plan.h"
+#include "store/hot/hot_rows.h"
+#include "store/hot/staged_rows.h"
+
+namespace embank {
+
+// For one thread at a time. The caller holds no lock, no guard and no buffer.
+class HotMover {
+ public:
+  // The rows of a chunk: a batch waits for it at most a millisecond or two.
+  static constexpr size_t kChunkRows = 512;
+
+  explicit HotMover(HotRows* hot) : hot_(*hot) {}
+  HotMover(const HotMover&) = delete;
+  HotMover& operator=(const HotMover&) = delete;
+
+  // Moves the rows of a plan. A row that has moved since, or for which nothing has space, stays
+  // where it is. kUnavailable: the device is lost.
+  Status Move(HotPlan* plan);
+  // Moves rows up while device memory has space; *has_space: it had space for all of them.
+  Status Raise(std::span<const PlannedRow> rows, bool* has_space);
+
+ private:
+  // Each moves the first rows, all of one size, and returns how many it has dealt with; 0: there is
+  // no space for the first of them.
+  StatusOr<size_t> LowerChunk(std::span<const PlannedRow> rows);
+  StatusOr<size_t> RaiseChunk(std::span<const PlannedRow> rows);
+
+  bool LowerOne(const Table& table, const RowId& id, Location from, const std::byte* payload);
+  bool ToDram(KeyIndex::Shard* shard, const Table& table, const RowId& id, const Match& match,
+              const std::byte* payload) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+  bool ToLog(KeyIndex::Shard* shard, const Table& table, const RowId& id, const Match& match,
+             const std::byte* payload) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+  enum class Raised { kYes, kGone, kNoSpace };
+  Raised RaiseOne(const Table& table, const RowId& id, Location from, Location header,
+                  StagedRows* staged);
+
+  HotRows& hot_;
+};
+
+}  // namespace embank
+
+#endif  // EMBANK_STORE_HOT_HOT_MOVER_H_

@@ -1,0 +1,127 @@
+#include "store/hot/hot_rows.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/check.h"
+#include "base/seeded_bug.h"
+#include "base/status_macros.h"
+#include "store/hot/staged_rows.h"
+#include "store/placement/page_rows.h"
+#include "store/placement/row_mover.h"
+
+namespace embank {
+namespace {
+
+// A chunk of rows is moved while the gate is closed. It looks for a moment without batches for 5 ms
+// before it makes new ones wait.
+constexpr uint32_t kLooksMax = 50;
+
+}  // namespace
+
+HotRows::HotRows(const HotParts& parts, std::unique_ptr<HotMemory> memory)
+    : parts_(parts),
+      memory_(std::move(memory)),
+      notes_(*parts.tier, DramTier::kHeaderSlotBytes),
+      gate_(kLooksMax) {}
+
+Location HotRows::TakeSlot(const Table& table, Location header) {
+  const std::optional<uint64_t> payload = memory_->slots().Take(PayloadBytesOf(table));
+  if (!payload.has_value()) return kNoLocation;
+  const Location location = LocationIn(Tier::kHbm, header.units);
+  SlotNote& note = NoteOf(location);
+  note.SetPayloadOffset(*payload);
+  note.pin = Pins::kNone;
+  note.untouched = 0;
+  table.AddRowsIn(Tier::kHbm, 1);
+  return location;
+}
+
+void HotRows::Free(const Table& table, Location location) {
+  EMBANK_CHECK(location.tier() == Tier::kHbm);
+  RetireRow(reinterpret_cast<RowHeader*>(parts_.tier->Row(location)));
+  memory_->slots().Free(PayloadOf(location));
+  const Location slot = DramSlotOf(location);
+  parts_.tier->Free(kHeaderClass, {&slot, 1});
+  table.AddRowsIn(Tier::kHbm, -1);
+}
+
+Status HotRows::FlushPage(uint32_t page, uint32_t first_slot) {
+  std::array<RowInSlot, PageRows::kSlotsAtOnce> rows;
+  size_t count = 0;
+  {
+    std::optional<EpochTable::Guard> reader;
+    const DramTier::PageSlots slots = parts_.tier->SlotsOf(page, &reader);
+    if (slots.slot_class != kHeaderClass) return OkStatus();
+    const uint32_t end = std::min(slots.slots, first_slot + PageRows::kSlotsAtOnce);
+    for (uint32_t i = first_slot; i < end; ++i) {
+      const Location slot = DramTier::SlotAt(page, slots, i);
+      const auto* const header = reinterpret_cast<const RowHeader*>(parts_.tier->Row(slot));
+      const TableId owner = TableOf(LoadIdentity(header));
+      const Table* const table = owner == kNoTable ? nullptr : parts_.tables->Get(owner);
+      if (table == nullptr) continue;
+      const Key key = LoadKey(header);
+      rows[count++] = {table->IdOf(key, table->HashOf(key)), LocationIn(Tier::kHbm, slot.units)};
+    }
+  }
+  if (Seeded(SeededBug::kFlushPassSkipsHot)) return OkStatus();
+  return Flush(std::span(rows).first(count), nullptr);
+}
+
+Status HotRows::FlushBeforeChange(std::span<const RowInSlot> rows) {
+  if (Seeded(SeededBug::kNoHotPreImage)) return OkStatus();
+  return Flush(rows, &counters_.pre_images);
+}
+
+// A pending flush is still pending under the lock only if no later change was enqueued: then the
+// bytes that were read before are those of the barrier.
+Status HotRows::Flush(std::span<const RowInSlot> rows, std::atomic<uint64_t>* counter) {
+  size_t next = 0;
+  while (next < rows.size()) {
+    // A chunk has payloads of one size.
+    const Table& first = *parts_.tables->Get(rows[next].id.table);
+    StagedRows staged(memory_.get(), PayloadBytesOf(first), LoggedPayloadBytesOf(first));
+    const size_t begin = next;
+    std::array<uint32_t, PageRows::kSlotsAtOnce> chosen;
+    for (; next < rows.size() && !staged.is_full() && staged.size() < chosen.size(); ++next) {
+      const RowInSlot& row = rows[next];
+      const Table& table = *parts_.tables->Get(row.id.table);
+      if (!HaveOneSize(table, first)) break;
+      KeyIndex::Shard* const shard = parts_.index->shard(KeyIndex::ShardOf(row.id.hash));
+      MutexLock lock(&shard->mutex);
+      ClassRows& class_rows = table.mover()->rows();
+      if (!class_rows.MatchAt(shard, row.id, row.slot).any()) continue;
+      if (!class_rows.IsFlushPending(row.slot)) continue;
+      chosen[staged.size()] = static_cast<uint32_t>(next - begin);
+      staged.Add(PayloadOf(row.slot));
+    }
+    if (staged.size() == 0) continue;
+    staged.Gather(0);
+    EMBANK_RETURN_IF_ERROR(staged.Wait());
+    for (size_t i = 0; i < staged.size(); ++i) {
+      const RowInSlot& row = rows[begin + chosen[i]];
+      KeyIndex::Shard* const shard = parts_.index->shard(KeyIndex::ShardOf(row.id.hash));
+      MutexLock lock(&shard->mutex);
+      ClassRows& class_rows = first.mover()->rows();
+      if (!class_rows.MatchAt(shard, row.id, row.slot).any()) continue;
+      if (!class_rows.IsFlushPending(row.slot)) continue;
+      EMBANK_RETURN_IF_ERROR(class_rows.FlushPending(
+          row.slot, std::span<const std::byte>(staged.Row(i), LoggedPayloadBytesOf(first))));
+      if (counter != nullptr) counter->fetch_add(1, std::memory_order_relaxed);
+    }
+  }
+  return OkStatus();
+}
+
+void HotGuard::Enter(HotRows* hot) {
+  const uint64_t begin_ns = hot->parts().clock->NowNs();
+  hot->gate()->Enter(&inside_);
+  const uint64_t waited_ns = hot->parts().clock->NowNs() - begin_ns;
+  std::atomic<uint64_t>& longest = hot->counters().longest_wait_ns;
+  uint64_t seen = longest.load(std::memory_order_relaxed);
+  while (waited_ns > seen && !longest.compare_exchange_weak(seen, waited_ns)) {
+  }
+}
+
+}  // namespace embank

@@ -1,0 +1,130 @@
+// The rows of a store in device memory. The index names a slot of DRAM with the row's header and
+// note; the note names the payload, which is in device memory.
+//
+//   index entry (HBM, slot) -> | header | ... note: record or checkpoint, payload offset |   DRAM
+//                                                          |
+//                                        payload: vector, state                             device
+//
+// A batch is inside the hot gate from its first look at the index until its work on the device is
+// enqueued. Rows come to device memory, leave it and get slots only while the gate is closed
+// (store/hot/hot_mover.h). Erased rows free their slots at any time; only the mover gives them out
+// again. So the payload of a row that a batch has seen stays in its place while the batch is
+// inside.
+#ifndef EMBANK_STORE_HOT_HOT_ROWS_H_
+#define EMBANK_STORE_HOT_HOT_ROWS_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "base/status.h"
+#include "store/gate/batch_gate.h"
+#include "store/gate/entry_gate.h"
+#include "store/hot/hot_memory.h"
+#include "store/index/key_index.h"
+#include "store/placement/class_rows.h"
+#include "store/placement/page_mover.h"
+#include "store/table/table.h"
+#include "store/table/table_directory.h"
+#include "tiers/dram/slot_notes.h"
+
+namespace embank {
+
+// The parts that hot rows are connected to; all of them outlive them.
+struct HotParts {
+  DramTier* tier;
+  KeyIndex* index;
+  const TableDirectory* tables;
+  EpochTable* epochs;
+  BatchGate* gate;   // nullptr: there are no checkpoints
+  PageMover* pages;  // nullptr: there is no log, or no limit of memory
+  const Clock* clock;
+};
+
+// Counts; each is monotonic.
+struct HotCounters {
+  std::atomic<uint64_t> arrived_rows{0};
+  std::atomic<uint64_t> left_rows{0};
+  std::atomic<uint64_t> written_back_rows{0};  // of them those that had changed in device memory
+  std::atomic<uint64_t> pre_images{0};         // rows that a batch flushed before it changed them
+  std::atomic<uint64_t> longest_wait_ns{0};    // of a batch at the hot gate
+};
+
+// The bytes that a row takes in device memory: without the padding of a slot of DRAM.
+inline uint32_t PayloadBytesOf(const Table& table) {
+  constexpr uint32_t kAlignment = 16;
+  return (table.layout().payload_bytes() + kAlignment - 1) / kAlignment * kAlignment;
+}
+// The bytes of a payload with the padding of a slot, as the log has it.
+inline uint32_t LoggedPayloadBytesOf(const Table& table) {
+  return table.layout().row_bytes - static_cast<uint32_t>(sizeof(RowHeader));
+}
+// Whether the rows of two tables can be in one chunk (store/hot/staged_rows.h).
+inline bool HaveOneSize(const Table& a, const Table& b) {
+  return a.slot_class() == b.slot_class() && PayloadBytesOf(a) == PayloadBytesOf(b);
+}
+
+class HotRows {
+ public:
+  HotRows(const HotParts& parts, std::unique_ptr<HotMemory> memory);
+  HotRows(const HotRows&) = delete;
+  HotRows& operator=(const HotRows&) = delete;
+
+  const HotParts& parts() const { return parts_; }
+  HotMemory& memory() { return *memory_; }
+  const HotMemory& memory() const { return *memory_; }
+  EntryGate* gate() { return &gate_; }
+  HotCounters& counters() { return counters_; }
+  const HotCounters& counters() const { return counters_; }
+
+  SlotNote& NoteOf(Location location) const {
+    return notes_.Of(notes_.NumberOf(DramSlotOf(location)));
+  }
+  // Where the payload of a hot row is in device memory, in bytes. Inside the gate, or while it is
+  // closed.
+  uint64_t PayloadOf(Location location) const { return NoteOf(location).payload_offset_bytes(); }
+
+  // Takes a slot for the payload of a row of the table, whose header gets this free slot of
+  // kHeaderClass. kNoLocation: device memory has none. While the gate is closed.
+  Location TakeSlot(const Table& table, Location header);
+  // Frees both slots of a row that the index has no more, and retires its header. Under the lock of
+  // its shard.
+  void Free(const Table& table, Location location);
+
+  // Appends the rows of a part of a page of headers to the log, if their flush is pending. For the
+  // flush pass. The status of the log or of the device.
+  Status FlushPage(uint32_t page, uint32_t first_slot);
+  // Does the same for rows that a batch changes next. Inside the gate and the batch gate, without
+  // locks. Rows are given by their ids.
+  Status FlushBeforeChange(std::span<const RowInSlot> rows);
+
+ private:
+  Status Flush(std::span<const RowInSlot> rows, std::atomic<uint64_t>* counter);
+
+  const HotParts parts_;
+  const std::unique_ptr<HotMemory> memory_;
+  const SlotNotes notes_;
+  EntryGate gate_;
+  HotCounters counters_;
+};
+
+// A batch holds one while it looks at rows and works on them. nullptr: no device memory.
+class HotGuard {
+ public:
+  explicit HotGuard(HotRows* hot) {
+    if (hot != nullptr) Enter(hot);
+  }
+  HotGuard(const HotGuard&) = delete;
+  HotGuard& operator=(const HotGuard&) = delete;
+
+ private:
+  void Enter(HotRows* hot);
+
+  std::optional<EpochTable::Guard> inside_;
+};
+
+}  // namespace embank
+
+#endif  // EMBANK_STORE_HOT_HOT_ROWS_H_

@@ -1,0 +1,378 @@
+// Rows in device memory: they are those with the most heat, they change there, and they leave it as
+// they are.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "store/batch/gradients.h"
+#include "store/batch/lookup.h"
+#include "store/batch/state.h"
+#include "store/batch/write.h"
+#include "store/hot/hot_flush.h"
+#include "store/hot/hot_rows.h"
+#include "store/placement/heat_clock.h"
+#include "store/placement/row_mover.h"
+#include "store/store.h"
+#include "tests/support/random.h"
+#include "tests/support/spill_world.h"
+#include "tests/support/store_contents.h"
+#include "tests/support/store_world.h"
+
+namespace embank::test {
+namespace {
+
+constexpr uint32_t kPayloadBytes = kDim * sizeof(float);
+constexpr uint64_t kHbmBytes = uint64_t{1} << 20;
+constexpr uint64_t kHotRowsMax = kHbmBytes / kPayloadBytes;
+
+// A store with a path and device memory for 256 rows, which is flushed by hand.
+class HotWorld {
+ public:
+  HotWorld() : world_(0) {
+    if (!WithHbm()) world_.AddHbmOptions(kHbmBytes);
+    Open();
+    table_ = world_.Create("t", Optimizer::kNone);
+  }
+
+  Store* operator->() { return world_.get(); }
+  SpillWorld& world() { return world_; }
+  Table* table() { return table_; }
+
+  void Open() {
+    const Status opened = world_.Open();
+    ASSERT_TRUE(opened.ok()) << opened;
+  }
+  void Reopen() {
+    Open();
+    table_ = *world_->catalog().Open("t");
+  }
+  void Flush() {
+    const Status flushed = world_->hot_flush()->FlushNow();
+    ASSERT_TRUE(flushed.ok()) << flushed;
+  }
+  // Makes these rows the hottest.
+  void Heat(const std::vector<Key>& keys, int lookups = 10) {
+    for (int i = 0; i < lookups; ++i) LookUp(table_, keys);
+    Flush();
+  }
+  bool IsHot(Key key) const {
+    const Match match = table_->parts().index->Find(table_->IdOf(key, table_->HashOf(key)));
+    return match.any() && match.location().tier() == Tier::kHbm;
+  }
+  size_t CountHot(const std::vector<Key>& keys) const {
+    return static_cast<size_t>(std::ranges::count_if(keys, [&](Key key) { return IsHot(key); }));
+  }
+
+ private:
+  SpillWorld world_;
+  Table* table_ = nullptr;
+};
+
+float ValueOf(Table* table, Key key) {
+  std::vector<float> row(kDim, -1.0f);
+  EXPECT_TRUE(Lookup(table, KeySpan(&key, 1), MissingRule::kZero, RowsIn(&row, kDim), {}).ok());
+  EXPECT_EQ(std::count(row.begin(), row.end(), row[0]), kDim) << "a torn row of key " << key;
+  return row[0];
+}
+
+void ExpectFactor(Table* table, const std::vector<Key>& keys, float factor) {
+  for (const Key key : keys) {
+    ASSERT_EQ(ValueOf(table, key), factor * static_cast<float>(key)) << "key " << key;
+  }
+}
+
+TEST(HotRows, AreThoseWithTheMostHeat) {
+  HotWorld world;
+  const std::vector<Key> all = KeysFrom(1, 1200);
+  const std::vector<Key> hot = KeysFrom(401, 200);
+  Put(world.table(), all, 2.0f);
+  world.Heat(hot);
+  EXPECT_EQ(world.CountHot(hot), hot.size());
+  EXPECT_EQ(world.table()->rows_in(Tier::kHbm), kHotRowsMax);
+  EXPECT_GE(world->hot()->memory().slots().taken_bytes(), kHbmBytes * 99 / 100);
+  ExpectFactor(world.table(), all, 2.0f);
+  EXPECT_EQ(world.table()->rows(), all.size());
+}
+
+TEST(HotRows, AreReplacedWhenOthersGetHotter) {
+  HotWorld world;
+  Put(world.table(), KeysFrom(1, 1200), 2.0f);
+  world.Heat(KeysFrom(1, 256));
+  world.Heat(KeysFrom(601, 256), 20);
+  EXPECT_EQ(world.CountHot(KeysFrom(1, 256)), 0u);
+  EXPECT_EQ(world.CountHot(KeysFrom(601, 256)), 256u);
+  ExpectFactor(world.table(), KeysFrom(1, 1200), 2.0f);
+}
+
+TEST(HotRows, StayWhereOthersAreOnlyALittleHotter) {
+  HotWorld world;
+  Put(world.table(), KeysFrom(1, 600), 2.0f);
+  world.Heat(KeysFrom(1, 256), 20);
+  world.Heat(KeysFrom(301, 256), 24);
+  EXPECT_EQ(world.CountHot(KeysFrom(1, 256)), 256u);
+  world.Heat(KeysFrom(301, 256), 2);
+  EXPECT_EQ(world.CountHot(KeysFrom(301, 256)), 256u) << "26 is more than 1.25 times 20";
+}
+
+TEST(HotRows, ThatChangedLeaveAsTheyAre) {
+  HotWorld world;
+  Put(world.table(), KeysFrom(1, 1200), 2.0f);
+  world.Heat(KeysFrom(1, 256));
+  Put(world.table(), KeysFrom(1, 100), 7.0f);
+  ExpectFactor(world.table(), KeysFrom(1, 100), 7.0f);
+  ExpectFactor(world.table(), KeysFrom(101, 156), 2.0f);
+  world.Heat(KeysFrom(601, 256), 20);
+  EXPECT_EQ(world.CountHot(KeysFrom(1, 256)), 0u);
+  EXPECT_GE(world->hot()->counters().written_back_rows, 100u);
+  ExpectFactor(world.table(), KeysFrom(1, 100), 7.0f);
+  ExpectFactor(world.table(), KeysFrom(101, 156), 2.0f);
+}
+
+TEST(HotRows, TakeTheLastOfTwoUpsertsOfOneKey) {
+  HotWorld world;
+  Put(world.table(), KeysFrom(1, 300), 2.0f);
+  world.Heat(KeysFrom(1, 10));
+  const std::vector<Key> twice = {5, 6, 5, 5};
+  std::vector<float> rows(twice.size() * kDim);
+  for (size_t i = 0; i < twice.size(); ++i) {
+    std::fill_n(rows.begin() + static_cast<ptrdiff_t>(i * kDim), kDim,
+                100.0f + static_cast<float>(i));
+  }
+  ASSERT_TRUE(world.IsHot(5) && world.IsHot(6));
+  ASSERT_TRUE(Upsert(world.table(), twice, RowsOf(rows, kDim), {}).ok());
+  EXPECT_EQ(ValueOf(world.table(), 5), 103.0f);
+  EXPECT_EQ(ValueOf(world.table(), 6), 101.0f);
+}
+
+TEST(HotRows, StepInDeviceMemoryWithTheirState) {
+  HotWorld world;
+  Table* const table = world.world().Create("steps", Optimizer::kAdagrad, 8);
+  Table* const same = world.world().Create("same", Optimizer::kAdagrad, 8);
+  const std::vector<Key> keys = KeysFrom(1, 50);
+  std::vector<float> rows(keys.size() * 8, 1.0f);
+  std::vector<float> gradients(keys.size() * 8);
+  Random random(3);
+  for (Table* const one : {table, same}) {
+    ASSERT_TRUE(Upsert(one, keys, RowsOf(rows, 8), {}).ok());
+  }
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_TRUE(Lookup(table, keys, MissingRule::kZero, RowsIn(&rows, 8), {}).ok());
+  }
+  world.Flush();
+  EXPECT_EQ(table->rows_in(Tier::kHbm), keys.size());
+  for (int step = 0; step < 3; ++step) {
+    for (float& value : gradients) value = random.Signed();
+    // The second one is in DRAM for half of its steps at least.
+    for (Table* const one : {table, same}) {
+      ASSERT_TRUE(ApplyGradients(one, keys, RowsOf(gradients, 8), {}).ok());
+    }
+  }
+  std::vector<float> state(keys.size() * 8);
+  std::vector<float> same_state(keys.size() * 8);
+  std::vector<float> same_rows(keys.size() * 8);
+  ASSERT_TRUE(GetState(table, keys, RowsIn(&state, 8), {}).ok());
+  ASSERT_TRUE(GetState(same, keys, RowsIn(&same_state, 8), {}).ok());
+  ASSERT_TRUE(Lookup(table, keys, MissingRule::kZero, RowsIn(&rows, 8), {}).ok());
+  ASSERT_TRUE(Lookup(same, keys, MissingRule::kZero, RowsIn(&same_rows, 8), {}).ok());
+  EXPECT_EQ(rows, same_rows);
+  EXPECT_EQ(state, same_state);
+}
+
+TEST(HotRows, OfADroppedTableAreGone) {
+  HotWorld world;
+  Put(world.table(), KeysFrom(1, 300), 2.0f);
+  world.Heat(KeysFrom(1, 256));
+  ASSERT_TRUE(world->DropTable("t").ok());
+  Table* const again = world.world().Create("t", Optimizer::kNone);
+  std::vector<Key> keys(1);
+  std::vector<float> row(kDim);
+  Scan scan(again);
+  const StatusOr<uint64_t> found = scan.Next(keys, RowsIn(&row, kDim));
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(*found, 0u);
+  EXPECT_EQ(world->hot()->memory().slots().taken_bytes(), 0u);
+}
+
+TEST(HotRows, ThatAreErasedFreeTheirPlaces) {
+  HotWorld world;
+  Put(world.table(), KeysFrom(1, 600), 2.0f);
+  world.Heat(KeysFrom(1, 256));
+  ASSERT_TRUE(Erase(world.table(), KeysFrom(1, 200), {}).ok());
+  EXPECT_EQ(world.table()->rows_in(Tier::kHbm), 56u);
+  EXPECT_EQ(world->hot()->memory().slots().taken_bytes(), 56 * uint64_t{kPayloadBytes});
+  world.Flush();
+  EXPECT_EQ(world.table()->rows_in(Tier::kHbm), kHotRowsMax);
+  const StatusOr<Rows> rows = ReadAll(world.table());
+  ASSERT_TRUE(rows.ok()) << rows.status();
+  EXPECT_EQ(rows->size(), 400u);
+}
+
+TEST(HotRows, AreSavedByACheckpoint) {
+  HotWorld world;
+  Put(world.table(), KeysFrom(1, 600), 2.0f);
+  world.Heat(KeysFrom(1, 256));
+  Put(world.table(), KeysFrom(1, 300), 3.0f);
+  ASSERT_TRUE(world->checkpoints()->Make({}).ok());
+  Put(world.table(), KeysFrom(1, 300), 4.0f);  // not saved
+  world.Reopen();
+  ExpectFactor(world.table(), KeysFrom(1, 300), 3.0f);
+  ExpectFactor(world.table(), KeysFrom(301, 300), 2.0f);
+}
+
+TEST(HotRows, ComeBackByTheirSavedHeat) {
+  HotWorld world;
+  Put(world.table(), KeysFrom(1, 600), 2.0f);
+  ASSERT_TRUE(world->checkpoints()->Make({}).ok());
+  world.Heat(KeysFrom(101, 256));
+  const std::vector<Key> one = {150};
+  std::vector<uint32_t> before(1);
+  std::vector<uint32_t> after(1);
+  ASSERT_TRUE(GetHeat(world.table(), one, before, {}).ok());
+  EXPECT_EQ(before[0], 10u);
+  ASSERT_TRUE(world->checkpoints()->Make({}).ok());
+  world.Reopen();
+  ASSERT_TRUE(GetHeat(world.table(), one, after, {}).ok());
+  EXPECT_EQ(after[0], before[0]);
+  LookUp(world.table(), KeysFrom(1, 600));
+  world.Flush();
+  EXPECT_EQ(world.CountHot(KeysFrom(101, 256)), 256u);
+}
+
+// A stamp counts 127 epochs: one that is never renewed would be taken for a later one.
+TEST(HotRows, CoolDownHoweverLongNobodyLooksAtThem) {
+  HotWorld world;
+  Put(world.table(), KeysFrom(1, 300), 2.0f);
+  world.Heat(KeysFrom(1, 256), 30);
+  const std::vector<Key> one = {100};
+  std::vector<uint32_t> heat(1);
+  HeatClock* const clock = world.table()->parts().heat_clock;
+  for (int epoch = 0; epoch < 300; ++epoch) {
+    clock->Count(uint64_t{1} << 20);
+    ASSERT_TRUE(GetHeat(world.table(), one, heat, {}).ok());
+    ASSERT_EQ(heat[0], epoch < 5 ? 30u >> (epoch + 1) : 0u) << "epoch " << epoch + 1;
+  }
+}
+
+TEST(HotRows, KnowTheirRecordsWhereCompactionMovesThem) {
+  HotWorld world;
+  Table* const table = world.table();
+  Put(table, KeysFrom(1, 600), 2.0f);
+  world.Heat(KeysFrom(1, 256));
+  ASSERT_TRUE(world->checkpoints()->Make({}).ok());
+  RowMover* const mover = table->mover();
+  for (const Key key : KeysFrom(1, 256)) {
+    const RowId id = table->IdOf(key, table->HashOf(key));
+    KeyIndex::Shard* const shard = table->parts().index->shard(KeyIndex::ShardOf(id.hash));
+    const Location location = table->parts().index->Find(id).location();
+    ASSERT_EQ(location.tier(), Tier::kHbm);
+    const Location from{mover->rows().NoteAt(location).logged};
+    ASSERT_TRUE(from.IsInLog());
+    RecordScratch scratch;
+    const auto record = mover->logs().lowest().reader().ReadOne(from, &scratch);
+    ASSERT_TRUE(record.ok()) << record.status();
+    MutexLock lock(&shard->mutex);
+    ASSERT_TRUE(mover->compacted().Relocate(shard, id, from, *record));
+    EXPECT_NE(mover->rows().NoteAt(location).logged, from.units);
+  }
+  Put(table, KeysFrom(1, 100), 9.0f);
+  world.Heat(KeysFrom(301, 256), 200);
+  EXPECT_EQ(world.CountHot(KeysFrom(1, 256)), 0u);
+  for (Key first = 1001; first < 4000; first += 500) Put(table, KeysFrom(first, 500), 1.0f);
+  ExpectFactor(table, KeysFrom(1, 100), 9.0f);
+  ExpectFactor(table, KeysFrom(101, 156), 2.0f);
+}
+
+TEST(HotRows, AreAllThatThereIsWhereItFits) {
+  HotWorld world;
+  Put(world.table(), KeysFrom(1, 100), 2.0f);
+  world.Flush();
+  EXPECT_EQ(world.table()->rows_in(Tier::kHbm), 100u);
+  EXPECT_TRUE(world->hot_flush()->Report().fits_all);
+  // New rows go up behind the batch that created them.
+  Put(world.table(), KeysFrom(101, 100), 2.0f);
+  EXPECT_EQ(world.table()->rows_in(Tier::kHbm), 200u);
+  Put(world.table(), KeysFrom(201, 300), 2.0f);
+  EXPECT_EQ(world.table()->rows_in(Tier::kHbm), kHotRowsMax);
+  world.Heat(KeysFrom(301, 200));
+  EXPECT_FALSE(world->hot_flush()->Report().fits_all);
+  EXPECT_EQ(world.CountHot(KeysFrom(301, 200)), 200u);
+  ExpectFactor(world.table(), KeysFrom(1, 500), 2.0f);
+}
+
+// Threads look rows up, change them and renew the hot set at once: each row is whole, and in the
+// end has its last value.
+TEST(HotRows, AreWholeWhileTheyMove) {
+  SpillWorld world(0, MakeThreadPool(2));
+  if (!WithHbm()) world.AddHbmOptions(kHbmBytes);
+  ASSERT_TRUE(world.Open(false, MakeThreadPool(2)).ok());
+  Table* const table = world.Create("t", Optimizer::kNone);
+  Put(table, KeysFrom(1, 600), 1.0f);
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+  constexpr int kRounds = 30;
+#else
+  constexpr int kRounds = 200;
+#endif
+  std::atomic<bool> stop{false};
+  std::thread flusher([&] {
+    while (!stop) ASSERT_TRUE(world->hot_flush()->FlushNow().ok());
+  });
+  std::thread saver([&] {
+    while (!stop) ASSERT_TRUE(world->checkpoints()->Make({}).ok());
+  });
+  std::thread reader([&] {
+    Random random(1);
+    while (!stop) {
+      const Key first = random.Between(1, 550);
+      std::vector<float> rows(50 * kDim);
+      ASSERT_TRUE(
+          Lookup(table, KeysFrom(first, 50), MissingRule::kZero, RowsIn(&rows, kDim), {}).ok());
+      for (size_t i = 0; i < 50; ++i) {
+        const auto row = rows.begin() + static_cast<ptrdiff_t>(i * kDim);
+        ASSERT_EQ(std::count(row, row + kDim, *row), kDim) << "a torn row";
+      }
+    }
+  });
+  Random random(2);
+  Rows expected;
+  for (Key key = 1; key <= 600; ++key) expected[key] = static_cast<float>(key);
+  for (int round = 0; round < kRounds; ++round) {
+    const Key first = random.Between(1, 580);
+    const auto factor = static_cast<float>(random.Between(1, 100));
+    Put(table, KeysFrom(first, 20), factor);
+    for (Key key = first; key < first + 20; ++key) expected[key] = factor * static_cast<float>(key);
+  }
+  stop = true;
+  flusher.join();
+  saver.join();
+  reader.join();
+  const StatusOr<Rows> rows = ReadAll(table);
+  ASSERT_TRUE(rows.ok()) << rows.status();
+  EXPECT_EQ(*rows, expected);
+  EXPECT_GT(world->hot()->counters().left_rows, 0u);
+}
+
+// Memory only: rows that leave need slots of DRAM, which may be full.
+TEST(HotRows, OfAStoreInMemoryComeAndGo) {
+  StoreWorld world({.dram_bytes = uint64_t{32} << 20,
+                    .hbm_bytes = kHbmBytes,
+                    .flush_iters = HotFlushOptions::kNever});
+  Table* const table = world.Create("t", OptionsOf(kDim));
+  const std::vector<Key> keys = KeysFrom(1, 2000);
+  Put(table, keys, 2.0f);
+  for (const Key first : {Key{1}, Key{501}, Key{1001}}) {
+    for (uint64_t i = 0; i < 5 * first; i += 100) LookUp(table, KeysFrom(first, 256));
+    ASSERT_TRUE(world->hot_flush()->FlushNow().ok());
+    EXPECT_EQ(table->rows_in(Tier::kHbm), kHotRowsMax);
+    Put(table, KeysFrom(first, 256), 2.0f);
+  }
+  ExpectFactor(table, keys, 2.0f);
+  EXPECT_EQ(table->rows(), keys.size());
+}
+
+}  // namespace
+}  // namespace embank::test
