@@ -6,15 +6,18 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "base/host_device.h"
 
 namespace embank {
 
-// Whole units of a power of two, and a rest in pairs of bytes.
+// A row's bytes are whole units of a power of two, and a rest in pairs of bytes.
 template <uint32_t kBytes>
 struct alignas(kBytes) CopyUnit {
-  uint16_t pairs[kBytes / 2];
+  using Word = std::conditional_t<kBytes == 2, uint16_t, uint32_t>;
+  static constexpr uint32_t kWords = kBytes == 2 ? 1 : kBytes / 4;
+  Word words[kWords];
 };
 
 // The addresses of one side of a copy: row i is at base + i * stride_bytes.
@@ -38,9 +41,16 @@ EMBANK_HOST_DEVICE constexpr uint32_t CopyPieces(uint32_t bytes, uint32_t unit_b
   return (bytes + unit_bytes - 1) / unit_bytes;
 }
 
+#if defined(__CUDA_ARCH__)
+#define EMBANK_NO_UNROLL _Pragma("unroll 1")  // rare: the registers are for the units
+#else
+#define EMBANK_NO_UNROLL
+#endif
+
 // Copies the rest of a row, of less than a unit, from its offset on.
 EMBANK_HOST_DEVICE inline void CopyRest(std::byte* to, const std::byte* from, uint32_t offset_bytes,
                                         uint32_t bytes) {
+  EMBANK_NO_UNROLL
   for (uint32_t at = offset_bytes; at < bytes; at += 2) {
     *reinterpret_cast<uint16_t*>(to + at) = *reinterpret_cast<const uint16_t*>(from + at);
   }

@@ -60,7 +60,7 @@ struct DeviceFigures {
 
 class Device {
  public:
-  // Waits for all work, and frees all memory.
+  // Waits for all work. The caller frees all memory before.
   virtual ~Device() = default;
 
   // Returns name and memory, as they are now.
@@ -106,7 +106,8 @@ class Device {
   // infinity; to `rows` if there is none.
   virtual void FindNotFinite(DeviceArray gradients, uint32_t rows, uint32_t dim,
                              uint64_t* first_bad) = 0;
-  // Copies between any of device, pinned and other host memory.
+  // Copies between any of device, pinned and other host memory. With the latter, a CUDA device may
+  // wait until the copy has ended.
   virtual void Copy(std::byte* to, const std::byte* from, uint64_t bytes) = 0;
 
   // Returns the moment behind all work that was enqueued so far.

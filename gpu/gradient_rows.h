@@ -22,7 +22,7 @@ EMBANK_HOST_DEVICE inline float GradientTerm(const DeviceRow& row, const uint32_
   return reinterpret_cast<const float*>(gradients.rows + position * gradients.stride_bytes)[i];
 }
 
-#if defined(__CUDACC__)
+#if defined(__CUDA_ARCH__)
 #define EMBANK_UNROLL_TERMS _Pragma("unroll 8")  // so many loads are under way at once
 #else
 #define EMBANK_UNROLL_TERMS
