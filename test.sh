@@ -6,6 +6,8 @@
 #   ./test.sh --nightly [MINUTES]
 #                      the long random runs with seeds of their own, slice after slice, until so
 #                      many minutes are over or Ctrl-C; the next call goes on with the seeds behind
+#   ./test.sh --cuda   the library with the device of CUDA, where nvcc is; compares the device with
+#                      its twin and measures it, where there is one; --full does this, too
 # The last line is "N passed, N failed"; the exit status is 0 only if nothing failed.
 set -uo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
@@ -15,17 +17,17 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
 kind=${1-}
 minutes=
 case "$kind" in
-  '' | --full) ;;
+  '' | --full | --cuda) ;;
   --nightly)
     [[ ${2-1} =~ ^[1-9][0-9]{0,5}$ ]] || fail "--nightly takes minutes, 1 to 999999, and not '$2'"
     minutes=${2-}
     [[ $# -lt 2 ]] || shift
     ;;
   -h | --help)
-    sed -n '2,9s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+    sed -n '2,12s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
     exit 0
     ;;
-  *) fail "unknown option '$1': ./test.sh takes --full, --nightly [MINUTES] or nothing" ;;
+  *) fail "unknown option '$1': ./test.sh takes --full, --nightly [MINUTES], --cuda or nothing" ;;
 esac
 [[ $# -le 1 ]] || fail "unknown option '$2': see ./test.sh --help"
 
@@ -126,6 +128,25 @@ nightly() {
   done
 }
 
+# Compares the device of this machine with its twin; without one there is nothing to compare.
+check_device() {
+  local status=0
+  "$root/tools/gpu_check.sh" "$root/build/cuda/gpu_check" || status=$?
+  [[ $status != 77 ]] || say "skipped: this machine has no device that CUDA can use"
+  [[ $status == 0 || $status == 77 ]]
+}
+
+# Kernels that spill registers fail the build.
+cuda() {
+  if ! command -v nvcc >/dev/null && [[ ! -x $root/build/cuda-toolkit/nvidia/cu13/bin/nvcc ]]; then
+    say "skipped: nvcc is not on the path; tools/fetch_cuda.sh installs it into build/cuda-toolkit"
+    record "cuda" 0 0 0 1
+    return
+  fi
+  stage "cuda: configure" configure cuda &&
+    stage "cuda: build" build cuda embank embank_gpu_check && stage "cuda: device" check_device
+}
+
 summary() {
   printf '\n%-34s %7s %7s %7s %8s\n' stage seconds passed failed skipped
   printf '%s\n' "${table[@]}"
@@ -144,6 +165,11 @@ if [[ $kind == --nightly ]]; then
   summary
   exit
 fi
+if [[ $kind == --cuda ]]; then
+  cuda
+  summary
+  exit
+fi
 if [[ $kind == --full ]]; then build_and_test "dev" dev; else build_and_test "dev" dev -LE long; fi
 if [[ $kind == --full ]]; then
   build_and_test "asan-ubsan" asan-ubsan -LE house
@@ -152,5 +178,6 @@ if [[ $kind == --full ]]; then
   EMBANK_TEST_SCALE=10 tests "long random runs" dev -L random
   stage "fuzz: configure" configure fuzz && stage "fuzz: build" build fuzz embank_fuzz_targets &&
     stage "fuzz" fuzz
+  cuda
 fi
 summary

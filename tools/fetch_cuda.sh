@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs the compiler of CUDA 13.0 and its headers from PyPI into build/cuda-toolkit, for a machine
-# without one: NVIDIA's wheels, in fixed versions. Nothing calls this script; delete the folder to
+# Installs the compiler of CUDA 13.0 and its headers from PyPI into build/cuda-toolkit, for machines
+# without one: wheels of NVIDIA in fixed versions. Nothing calls this script; delete the folder to
 # undo it. The preset `cuda` finds the compiler there when none is on the path.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
