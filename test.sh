@@ -24,7 +24,7 @@ case "$kind" in
     [[ $# -lt 2 ]] || shift
     ;;
   -h | --help)
-    sed -n '2,12s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+    sed -n '2,11s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
     exit 0
     ;;
   *) fail "unknown option '$1': ./test.sh takes --full, --nightly [MINUTES], --cuda or nothing" ;;
