@@ -13,6 +13,8 @@
 #include "base/threads/clock.h"
 #include "bench/cache_report.h"
 #include "bench/cache_run.h"
+#include "bench/hot_report.h"
+#include "bench/hot_run.h"
 #include "bench/html_report.h"
 #include "bench/kv_run.h"
 #include "bench/limits_run.h"
@@ -223,6 +225,37 @@ Status Traces(const TracesOptions& options) {
   return WriteFile(options.json_path, TracesJson(machine, options, report));
 }
 
+Status CheckCurvePaths(const HotOptions& options) {
+  for (const std::string& path : {options.curve_csv, options.curve_svg}) {
+    if (path.empty()) continue;
+    const Status status = CheckWritable(path);
+    if (!status.ok()) return InvalidArgumentError(StrCat("--curve: ", status.message()));
+  }
+  return OkStatus();
+}
+
+Status Hot(const Words& words, const std::vector<std::string>& curve, HotOptions options) {
+  EMBANK_RETURN_IF_ERROR(TakeTraceFormat(words, &options.trace_format));
+  if (!curve.empty()) {
+    options.curve_csv = curve[0];
+    options.curve_svg = curve[1];
+  }
+  EMBANK_RETURN_IF_ERROR(Validate(options));
+  EMBANK_RETURN_IF_ERROR(CheckJsonPath(options.json_path));
+  EMBANK_RETURN_IF_ERROR(CheckCurvePaths(options));
+  const Machine machine = DescribeMachine();
+  Progress progress(stderr, SteadyClock());
+  EMBANK_ASSIGN_OR_RETURN(const HotReport report, RunHot(options, &progress));
+  progress.Clear();
+  std::fputs(HotTable(machine, options, report).c_str(), stdout);
+  if (!options.curve_csv.empty()) {
+    EMBANK_RETURN_IF_ERROR(WriteFile(options.curve_csv, HotCurveCsv(report)));
+    EMBANK_RETURN_IF_ERROR(WriteFile(options.curve_svg, HotCurveSvg(report)));
+  }
+  if (options.json_path.empty()) return OkStatus();
+  return WriteFile(options.json_path, HotJson(machine, options, report));
+}
+
 // The parser would wrap a negative number round to a large one.
 std::string NotNegative(const std::string& word) {
   return word.rfind('-', 0) == 0 ? "must not be negative" : "";
@@ -337,6 +370,29 @@ void AddTracesOptions(CLI::App* app, TracesOptions* options) {
   app->add_option("--json", options->json_path, "file for the figures");
 }
 
+void AddHotOptions(CLI::App* app, HotOptions* options, Words* words,
+                   std::vector<std::string>* curve) {
+  AddNumber(app, "--rows", &options->rows, "rows (a trace has its own)");
+  AddNumber(app, "--zipf", &options->skew, "exponent of the stream");
+  app->add_option("--preset", options->preset, "avg, extreme or kaggle, in place of --zipf");
+  app->add_option("--trace", options->trace_path, "key trace, in place of a generated stream");
+  app->add_option("--trace-format", words->trace_format,
+                  "be64, u32 or text (default: by the file's name)");
+  AddNumber(app, "--batch", &options->batch, "lookups of an iteration");
+  AddNumber(app, "--k", &options->k, "hot rows / rows");
+  AddNumber(app, "--iters", &options->iters, "iterations, warm-up included");
+  AddNumber(app, "--drift-at", &options->drift_at, "last iteration in front of a drift; 0: none");
+  AddNumber(app, "--warmup-iters", &options->warmup_iters,
+            "iterations in front of the first flush");
+  AddNumber(app, "--flush-iters", &options->flush_iters, "iterations between two flushes");
+  app->add_flag("--all", options->all, "five k, three exponents, and a drift");
+  AddNumber(app, "--dim", &options->dim, "f32 values of a row, for the model of the link");
+  app->add_option("--curve", *curve, "FILE.csv FILE.svg: hit ratios over sizes of HBM")
+      ->expected(2);
+  AddNumber(app, "--seed", &options->seed, "of the stream");
+  app->add_option("--json", options->json_path, "file for the figures");
+}
+
 int ExitCode(const Status& status) {
   if (status.ok()) return 0;
   std::fprintf(stderr, "embank-bench: %s\n", std::string(status.message()).c_str());
@@ -349,8 +405,7 @@ int Main(int argc, char** argv) {
   app.failure_message([](const CLI::App*, const CLI::Error& error) {
     return StrCat("embank-bench: ", error.what(),
                   "\nsee embank-bench kv --help, ssd --help, replay --help, survive --help, "
-                  "limits --help and "
-                  "traces --help\n");
+                  "limits --help, traces --help and hot --help\n");
   });
   KvOptions kv_options;
   Words words = WordsOf(kv_options);
@@ -376,6 +431,10 @@ int Main(int argc, char** argv) {
   CLI::App* const traces =
       app.add_subcommand("traces", "hit ratios of eviction policies on key traces");
   AddTracesOptions(traces, &traces_options);
+  HotOptions hot_options;
+  std::vector<std::string> hot_curve;
+  CLI::App* const hot = app.add_subcommand("hot", "hit ratios of a hot set, simulated");
+  AddHotOptions(hot, &hot_options, &words, &hot_curve);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -384,6 +443,7 @@ int Main(int argc, char** argv) {
   const std::vector<const char*> command(argv, argv + argc);
   const RunOrigin origin{CommandText(command), TimeText(std::time(nullptr))};
   if (traces->parsed()) return ExitCode(Traces(traces_options));
+  if (hot->parsed()) return ExitCode(Hot(words, hot_curve, hot_options));
   if (survive->parsed()) return ExitCode(Survive(words, survive_options, origin));
   if (ssd->parsed()) return ExitCode(Ssd(ssd_words, ssd_options));
   if (limits->parsed()) return ExitCode(Limits(limits_options));

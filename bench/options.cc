@@ -255,4 +255,33 @@ Status Validate(const TracesOptions& options) {
   return CheckList("--fractions", options.fractions);
 }
 
+Status Validate(const HotOptions& options) {
+  constexpr uint64_t kHotRowsMax = 100'000'000;
+  constexpr uint64_t kItersMax = 1'000'000;
+  EMBANK_RETURN_IF_ERROR(CheckRange("--rows", options.rows, uint64_t{10}, kHotRowsMax));
+  EMBANK_RETURN_IF_ERROR(CheckRange("--zipf", options.skew, 0.0, 100.0));
+  EMBANK_RETURN_IF_ERROR(CheckRange("--batch", options.batch, uint64_t{1}, kBatchMax));
+  EMBANK_RETURN_IF_ERROR(CheckRange("--k", options.k, 1e-6, 1.0));
+  EMBANK_RETURN_IF_ERROR(CheckRange("--iters", options.iters, uint64_t{1}, kItersMax));
+  EMBANK_RETURN_IF_ERROR(CheckRange("--drift-at", options.drift_at, uint64_t{0}, kItersMax));
+  EMBANK_RETURN_IF_ERROR(
+      CheckRange("--warmup-iters", options.warmup_iters, uint64_t{0}, kItersMax));
+  EMBANK_RETURN_IF_ERROR(CheckRange("--flush-iters", options.flush_iters, uint64_t{1}, kItersMax));
+  EMBANK_RETURN_IF_ERROR(CheckRange("--dim", options.dim, 1u, kDimMax));
+  const bool has_preset = options.preset == "avg" || options.preset == "extreme" ||
+                          options.preset == "kaggle" || options.preset.empty();
+  if (!has_preset) {
+    return InvalidArgumentError(
+        StrCat("--preset: ", options.preset, " is none of avg, extreme, kaggle"));
+  }
+  if (options.drift_at != 0 &&
+      (options.drift_at <= options.warmup_iters || options.drift_at >= options.iters)) {
+    return InvalidArgumentError("--drift-at: must be between --warmup-iters and --iters");
+  }
+  if (options.trace_path.empty()) return OkStatus();
+  if (options.drift_at != 0) return InvalidArgumentError("--drift-at: a trace has its own drift");
+  if (options.all) return InvalidArgumentError("--all: the table is of generated streams");
+  return OkStatus();
+}
+
 }  // namespace embank

@@ -125,6 +125,26 @@ struct TracesOptions {
   std::string json_path;
 };
 
+struct HotOptions {
+  uint64_t rows = 1'000'000;  // a trace has its own
+  double skew = 1.05;         // Zipf's exponent
+  std::string preset;         // "avg", "extreme" or "kaggle": an exponent by coverage; or empty
+  std::string trace_path;     // empty: a generated stream
+  std::optional<TraceFormat> trace_format;
+  uint64_t batch = 8192;
+  double k = 0.01;  // hot rows / rows
+  uint64_t iters = 1200;
+  uint64_t drift_at = 0;  // the last iteration in front of a drift; 0: none
+  uint64_t warmup_iters = 100;
+  uint64_t flush_iters = 100;
+  bool all = false;       // five k, three skews, and a drift
+  uint32_t dim = 128;     // of rows of f32, for the model of the link
+  std::string curve_csv;  // of hit ratios over sizes of HBM, with curve_svg
+  std::string curve_svg;
+  uint64_t seed = 1;
+  std::string json_path;
+};
+
 // Parses the words of the command line. INVALID_ARGUMENT: the message lists the possible words.
 StatusOr<ValueType> ParseValueType(const std::string& name);
 StatusOr<Optimizer> ParseOptimizer(const std::string& name);
@@ -148,6 +168,7 @@ Status Validate(const SurviveOptions& options);
 Status Validate(const SsdOptions& options);
 Status Validate(const LimitsOptions& options);
 Status Validate(const TracesOptions& options);
+Status Validate(const HotOptions& options);
 
 }  // namespace embank
 

@@ -13,8 +13,8 @@ namespace {
 constexpr uint64_t kUsualLooks = 10;
 // A smaller fall is no drift: flushes and batches of steady traffic differ by as much.
 constexpr double kFallMin = 0.05;
-// One look in 30,000 of independent lookups is further off by chance. Lookups of one batch are not
-// quite independent.
+// By chance one look in 30,000 is further off, if lookups are independent. Those of one batch are
+// not quite independent.
 constexpr double kDeviations = 4.0;
 constexpr double kFallPerEpoch = 0.1;
 

@@ -127,6 +127,24 @@ TEST(CommandLine, WrongUseOfABudgetNamesTheOption) {
   }
 }
 
+TEST(CommandLine, WrongUseOfAHotSetNamesTheOption) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"hot --rows 9", "--rows: 9"},
+      {"hot --k 1.5", "--k: 1.5"},
+      {"hot --preset most", "--preset: most"},
+      {"hot --iters 500 --drift-at 500", "--drift-at: must be between"},
+      {"hot --trace /no/such.txt --all", "--all: "},
+      {"hot --trace /no/such.txt", "--trace: /no/such.txt"},
+      {"hot --curve /no/such/a /no/such/b", "--curve: /no/such/a"},
+      {"hot --json /no/such/file", "--json: /no/such/file"},
+  };
+  for (const auto& [arguments, message] : cases) {
+    const Ended ended = RunProgram(arguments);
+    EXPECT_EQ(ended.exit_code, 2) << arguments;
+    EXPECT_THAT(ended.output, HasSubstr(message)) << arguments;
+  }
+}
+
 TEST(CommandLine, HelpExitsWith0) {
   EXPECT_EQ(RunProgram("--help").exit_code, 0);
   const Ended kv = RunProgram("kv --help");
