@@ -85,8 +85,10 @@ Status Store::OpenPath() {
   EMBANK_ASSIGN_OR_RETURN(
       const OpenedManifests manifests,
       OpenedManifests::Load(directories_.store.get(), options_, environment_.clock->NowNs()));
-  EMBANK_ASSIGN_OR_RETURN(directories_.pmem, PmemDirectory::Open(environment_.pmem_files, options_,
-                                                                 manifests.opened()));
+  EMBANK_ASSIGN_OR_RETURN(
+      directories_.pmem,
+      PmemDirectory::Open(environment_.pmem_files, options_, directories_.store.get(),
+                          manifests.opened(), environment_.clock->NowNs()));
   EMBANK_RETURN_IF_ERROR(MakeLogParts(manifests));
   MakeCatalog();
   EMBANK_RETURN_IF_ERROR(Recover({.options = &options_,

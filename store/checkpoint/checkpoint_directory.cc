@@ -273,6 +273,16 @@ void CheckpointDirectory::KeepHeatOf(const std::multiset<uint32_t>& checkpoints)
   }
 }
 
+Status CheckpointDirectory::AddPmem(uint64_t pmem_id) {
+  const Status made =
+      directory_->Open(PmemName(pmem_id), FileAccess::kCreate, FileCaching::kCached).status();
+  // A crash before the PMem directory had its id may have left the name.
+  if (!made.ok() && !IsAlreadyExists(made)) return made;
+  EMBANK_RETURN_IF_ERROR(directory_->Sync());
+  listing_.pmem_ids.insert(pmem_id);
+  return OkStatus();
+}
+
 void CheckpointDirectory::KeepOnly(const std::set<uint32_t>& checkpoints) {
   for (const uint32_t checkpoint : listing_.checkpoints) {
     if (checkpoints.count(checkpoint) == 0) Remove(ManifestName(checkpoint));
@@ -288,7 +298,7 @@ void CheckpointDirectory::RemoveOrphans(std::span<const Manifest> kept) {
     checkpoints.push_back(manifest.checkpoint);
     manifests.push_back(&manifest);
   }
-  for (const std::string& name : listing_.SegmentsBeside(manifests)) Remove(name);
+  for (const std::string& name : listing_.SegmentsBeside(manifests, Tier::kSsd)) Remove(name);
   for (const std::string& name : listing_.HeatBeside(manifests)) Remove(name);
   for (const std::string& name : listing_.ManifestsBeside(checkpoints)) Remove(name);
   listing_.checkpoints = std::move(checkpoints);

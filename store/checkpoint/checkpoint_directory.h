@@ -100,6 +100,10 @@ class CheckpointDirectory {
   // or may have one.
   void KeepHeatOf(const std::multiset<uint32_t>& checkpoints);
 
+  // Notes durably that the PMem directory with this id is the store's. The statuses of files.
+  // Throws std::bad_alloc.
+  Status AddPmem(uint64_t pmem_id);
+
   // Removes manifests, segments and heat files that belong to none of these, and unfinished files
   // of a crash.
   void RemoveOrphans(std::span<const Manifest> kept);

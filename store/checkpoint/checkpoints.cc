@@ -26,11 +26,17 @@ Checkpoints::Checkpoints(const CheckpointParts& parts, const OpenedManifests& ma
     space_.Accept(DescribeTables(*parts_.catalog), last_.blob.size(),
                   parts_.directory->HeatBytes());
   }
-  // The files of a damaged manifest are not known: nothing is removed then.
-  if (manifests.are_all() && !parts_.options->read_only) {
-    parts_.directory->RemoveOrphans(manifests.kept());
-    if (parts_.pmem != nullptr) parts_.pmem->RemoveOrphans(manifests.kept());
-  }
+  if (!parts_.options->read_only) RemoveOrphans(manifests);
+}
+
+// The files of a damaged manifest are not known: nothing is removed then.
+void Checkpoints::RemoveOrphans(const OpenedManifests& manifests) {
+  if (manifests.are_all()) parts_.directory->RemoveOrphans(manifests.kept());
+  if (parts_.pmem == nullptr) return;
+  const uint64_t stay_bytes = parts_.pmem->RemoveOrphans(manifests.kept(), manifests.are_all());
+  LogSegments& segments = parts_.flush_pass.logs->pmem()->segments();
+  MutexLock lock(segments.mutex());
+  segments.ledger().AddTaken(static_cast<int64_t>(stay_bytes));
 }
 
 StatusOr<uint32_t> Checkpoints::Make(std::span<const std::byte> blob) {
@@ -74,6 +80,7 @@ StatusOr<uint32_t> Checkpoints::MakeLocked(std::span<const std::byte> blob) {
     heat_.RemoveAllExcept(exported_);
     return status;
   }
+  if (parts_.pmem != nullptr) parts_.pmem->MarkCompleted(manifest.checkpoint);
   manifest.segments.clear();
   last_ = std::move(manifest);
   ReleaseOthers();

@@ -105,6 +105,7 @@ class Checkpoints {
 
  private:
   FlushPace* pace() const { return parts_.flush_pass.gate->pace(); }
+  void RemoveOrphans(const OpenedManifests& manifests);
   Status ReserveForBlob(uint64_t bytes);
   StatusOr<uint32_t> MakeLocked(std::span<const std::byte> blob)
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -1,11 +1,17 @@
 #include "store/checkpoint/pmem_directory.h"
 
+#include <algorithm>
 #include <bit>
 #include <filesystem>
+#include <functional>
+#include <iterator>
+#include <new>
+#include <set>
 #include <system_error>
 #include <vector>
 
 #include "base/files/posix_file_system.h"
+#include "base/hash.h"
 #include "base/pmem/pmem_library.h"
 #include "base/status_macros.h"
 #include "base/str_cat.h"
@@ -46,7 +52,9 @@ PmemDirectory::~PmemDirectory() = default;
 
 StatusOr<std::unique_ptr<PmemDirectory>> PmemDirectory::Open(FileSystem* files,
                                                              const StoreOptions& options,
-                                                             const Manifest& opened) {
+                                                             CheckpointDirectory* store,
+                                                             const Manifest& opened,
+                                                             uint64_t now_ns) {
   if (options.pmem_path.empty()) {
     if (RowsInPmem(opened) > 0) return NeedsPmem(opened, "none was given");
     return std::unique_ptr<PmemDirectory>();
@@ -61,6 +69,14 @@ StatusOr<std::unique_ptr<PmemDirectory>> PmemDirectory::Open(FileSystem* files,
   std::unique_ptr<PmemDirectory> directory(
       new PmemDirectory(std::move(base), std::move(own), files));
   EMBANK_RETURN_IF_ERROR(directory->OpenAndLock(options, opened));
+  EMBANK_RETURN_IF_ERROR(directory->CheckStore(options, store->listing()));
+  if (options.read_only) return directory;
+  EMBANK_RETURN_IF_ERROR(directory->CheckMaps());
+  if (directory->listing_.pmem_ids.empty()) {
+    const uint64_t where = std::hash<std::string>()(directory->path_);
+    const uint64_t id = HashKey(HashKey(opened.store_id, now_ns), where);
+    EMBANK_RETURN_IF_ERROR(directory->MakeId(store, id));
+  }
   return directory;
 }
 
@@ -87,10 +103,7 @@ Status PmemDirectory::OpenAndLock(const StoreOptions& options, const Manifest& o
   }
   EMBANK_ASSIGN_OR_RETURN(const std::vector<std::string> names, directory_->List());
   listing_ = StoreListing::Of(names);
-  EMBANK_RETURN_IF_ERROR(CheckStore(options, opened.store_id));
-  if (options.read_only) return OkStatus();
-  EMBANK_RETURN_IF_ERROR(CheckMaps());
-  return listing_.store_ids.empty() ? NameStore(opened.store_id) : OkStatus();
+  return OkStatus();
 }
 
 // A full device is no reason to refuse the rows that are there: new ones go to the SSD.
@@ -101,24 +114,40 @@ Status PmemDirectory::CheckMaps() {
   return Status(kind.code(), StrCat("pmem_path: ", kind.message()));
 }
 
-Status PmemDirectory::CheckStore(const StoreOptions& options, uint64_t store_id) const {
-  if (listing_.is_store() && listing_.store_ids.empty()) {
+// Two stores may have the same store id: an export has its source's.
+Status PmemDirectory::CheckStore(const StoreOptions& options, const StoreListing& store) const {
+  const std::set<uint64_t>& ids = listing_.pmem_ids;
+  if (ids.empty()) {
+    if (!listing_.is_store()) return OkStatus();
     return InvalidArgumentError(StrCat("pmem_path: ", options.pmem_path,
                                        " has files of a store, and is not the PMem of one; "
                                        "segments in PMem need a directory of their own"));
   }
-  if (listing_.store_ids.empty() || listing_.store_ids.count(store_id) > 0) return OkStatus();
-  return InvalidArgumentError(StrCat("pmem_path: ", options.pmem_path, " is the PMem of store ",
-                                     Hex(*listing_.store_ids.begin(), 16), ", and not of store ",
-                                     Hex(store_id, 16)));
+  const auto is_own = [&](uint64_t id) { return store.pmem_ids.count(id) > 0; };
+  if (!std::all_of(ids.begin(), ids.end(), is_own)) {
+    return InvalidArgumentError(StrCat("pmem_path: ", options.pmem_path,
+                                       " is the PMem of another store than ", options.path,
+                                       ", which has no ", PmemName(*ids.begin()),
+                                       "; an export and a repaired store need PMem of their own"));
+  }
+  const uint32_t next = store.next_checkpoint();
+  if (listing_.completed.empty() || *listing_.completed.rbegin() < next) return OkStatus();
+  return InvalidArgumentError(StrCat("pmem_path: ", options.pmem_path,
+                                     " is the PMem of checkpoint ", *listing_.completed.rbegin(),
+                                     "; ", options.path, " has no checkpoint after ", next - 1,
+                                     ", and is an older copy of the store"));
 }
 
-// The name of the store is durable before the first segment is.
-Status PmemDirectory::NameStore(uint64_t store_id) {
+// The store's directory names the id first: a directory that has an id has a store. It is durable
+// before the first segment is.
+Status PmemDirectory::MakeId(CheckpointDirectory* store, uint64_t id) {
+  EMBANK_RETURN_IF_ERROR(store->AddPmem(id));
   EMBANK_RETURN_IF_ERROR(
-      directory_->Open(StoreIdName(store_id), FileAccess::kCreate, FileCaching::kCached).status());
+      directory_->Open(PmemName(id), FileAccess::kCreate, FileCaching::kCached).status());
   EMBANK_RETURN_IF_ERROR(directory_->Sync());
-  return directory_->SyncName();
+  EMBANK_RETURN_IF_ERROR(directory_->SyncName());
+  listing_.pmem_ids.insert(id);
+  return OkStatus();
 }
 
 uint64_t PmemDirectory::drains() const {
@@ -127,16 +156,51 @@ uint64_t PmemDirectory::drains() const {
   return counters.drains + counters.msyncs;
 }
 
-// A file that stays takes space, and is worth a warning alone.
-void PmemDirectory::RemoveOrphans(std::span<const Manifest> kept) {
+uint64_t PmemDirectory::RemoveOrphans(std::span<const Manifest> kept, bool may_remove) {
   std::vector<const Manifest*> manifests;
   for (const Manifest& manifest : kept) manifests.push_back(&manifest);
-  for (const std::string& name : listing_.SegmentsBeside(manifests)) {
-    const Status status = directory_->Remove(name);
-    if (status.ok() || IsNotFound(status)) continue;
-    Log(LogLevel::kWarning, StrCat("a file that is not needed stays: ", status.ToString()));
+  uint64_t stay_bytes = 0;
+  for (const std::string& name : listing_.SegmentsBeside(manifests, Tier::kPmem)) {
+    if (may_remove && Remove(name)) continue;
+    const auto file = directory_->Open(name, FileAccess::kRead, FileCaching::kCached);
+    const StatusOr<uint64_t> bytes = file.ok() ? (*file)->SizeBytes() : 0;
+    stay_bytes += bytes.ok() ? *bytes : 0;
   }
   listing_.segments.clear();
+  return stay_bytes;
+}
+
+// The mark comes after the manifest, and without a sync: a crash may leave an older one, which
+// refuses fewer copies.
+void PmemDirectory::MarkCompleted(uint32_t checkpoint) {
+  std::set<uint32_t>& completed = listing_.completed;
+  try {
+    const std::string name = CompletedName(checkpoint);
+    Status marked = NotFoundError("there is no mark yet");
+    if (!completed.empty()) {
+      marked = directory_->Rename(CompletedName(*completed.rbegin()), name);
+      if (marked.ok()) completed.erase(std::prev(completed.end()));
+    }
+    if (!marked.ok()) {
+      marked = directory_->Open(name, FileAccess::kCreate, FileCaching::kCached).status();
+    }
+    if (!marked.ok() && !IsAlreadyExists(marked)) {
+      Log(LogLevel::kWarning, StrCat("the PMem does not say that checkpoint ", checkpoint,
+                                     " was completed: ", marked.ToString()));
+      return;
+    }
+    for (const uint32_t other : completed) Remove(CompletedName(other));
+    completed = {checkpoint};
+  } catch (const std::bad_alloc&) {
+  }
+}
+
+// A file that stays takes space, and is worth a warning alone.
+bool PmemDirectory::Remove(const std::string& name) {
+  const Status status = directory_->Remove(name);
+  if (status.ok() || IsNotFound(status)) return true;
+  Log(LogLevel::kWarning, StrCat("a file that is not needed stays: ", status.ToString()));
+  return false;
 }
 
 }  // namespace embank

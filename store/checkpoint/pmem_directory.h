@@ -1,9 +1,11 @@
-// The directory of a store's PMem tier: segments alone. It is locked while the store is open, and
-// says by the name of a file whose it is.
+// The directory of a store's PMem tier: segments alone. It is locked while the store is open.
 //
-//   LOCK          is locked as in the store's own directory (store/checkpoint/store_lock.h)
-//   STORE-<id>    empty: the store that the segments are of
-//   segment-<id>  a segment of the log in PMem
+//   LOCK           is locked as in the store's own directory (store/checkpoint/store_lock.h)
+//   PMEM-<id>      empty: the id of the directory. The store's own directory has a file of the same
+//                  name; that of an export, or of a repaired store, does not
+//   COMPLETED-<n>  empty: the store completed checkpoint n with this PMem. A copy of the store that
+//                  has no such checkpoint must not remove segments
+//   segment-<id>   a segment of the log in PMem
 #ifndef EMBANK_STORE_CHECKPOINT_PMEM_DIRECTORY_H_
 #define EMBANK_STORE_CHECKPOINT_PMEM_DIRECTORY_H_
 
@@ -17,6 +19,7 @@
 #include "base/pmem/pmem_file_system.h"
 #include "base/status.h"
 #include "base/status_or.h"
+#include "store/checkpoint/checkpoint_directory.h"
 #include "store/checkpoint/manifest.h"
 #include "store/checkpoint/store_listing.h"
 #include "store/checkpoint/store_lock.h"
@@ -28,16 +31,19 @@ namespace embank {
 class PmemDirectory {
  public:
   // Opens and locks the directory that the options name, for the store of an opened manifest. Makes
-  // it, and the name of the store in it, for a store that may be created or changed. nullptr: the
-  // store has no PMem. `files` outlives it; nullptr: mapped files of libpmem.
+  // the directory for a store that may be created, and gives an empty one its id, which `now_ns` is
+  // a part of. nullptr: the store has no PMem. `files` outlives it; nullptr: mapped files of
+  // libpmem. Throws std::bad_alloc.
   // kFailedPrecondition: the manifest has rows in PMem, and the options name no directory, or one
   // that is not there.
-  // kInvalidArgument: the directory is no directory, or another store's.
+  // kInvalidArgument: the directory is no directory, or another store's, or that of a later
+  // checkpoint than the store has.
   // kUnavailable: libpmem is not installed, or the directory is locked elsewhere.
   // The statuses of files.
   static StatusOr<std::unique_ptr<PmemDirectory>> Open(FileSystem* files,
                                                        const StoreOptions& options,
-                                                       const Manifest& opened);
+                                                       CheckpointDirectory* store,
+                                                       const Manifest& opened, uint64_t now_ns);
   ~PmemDirectory();
   PmemDirectory(const PmemDirectory&) = delete;
   PmemDirectory& operator=(const PmemDirectory&) = delete;
@@ -53,16 +59,20 @@ class PmemDirectory {
   // Drains and msync calls so far; 0: the files are the caller's.
   uint64_t drains() const;
 
-  // Removes segments that none of these manifests has.
-  void RemoveOrphans(std::span<const Manifest> kept);
+  // Removes segments that none of these manifests has in PMem, if `may_remove`. Returns the bytes
+  // of those that stay. Throws std::bad_alloc.
+  uint64_t RemoveOrphans(std::span<const Manifest> kept, bool may_remove);
+  // Notes that the store has completed a checkpoint.
+  void MarkCompleted(uint32_t checkpoint);
 
  private:
   PmemDirectory(std::unique_ptr<FileSystem> base, std::unique_ptr<PmemFileSystem> own,
                 FileSystem* files);
   Status OpenAndLock(const StoreOptions& options, const Manifest& opened);
-  Status CheckStore(const StoreOptions& options, uint64_t store_id) const;
+  Status CheckStore(const StoreOptions& options, const StoreListing& store) const;
   Status CheckMaps();
-  Status NameStore(uint64_t store_id);
+  Status MakeId(CheckpointDirectory* store, uint64_t id);
+  bool Remove(const std::string& name);
 
   const std::unique_ptr<FileSystem> base_files_;  // nullptr: the files are the caller's
   const std::unique_ptr<PmemFileSystem> own_files_;

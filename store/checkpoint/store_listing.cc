@@ -13,7 +13,7 @@ constexpr char kManifestPrefix[] = "MANIFEST-";
 constexpr char kCompletedPrefix[] = "COMPLETED-";
 constexpr char kHeatPrefix[] = "HEAT-";
 constexpr char kSegmentPrefix[] = "segment-";
-constexpr char kStoreIdPrefix[] = "STORE-";
+constexpr char kPmemPrefix[] = "PMEM-";
 constexpr char kDraftSuffix[] = ".new";
 
 // Returns the number behind a prefix; false: the name has another form.
@@ -34,7 +34,7 @@ std::string NameOf(const char* prefix, uint32_t checkpoint) {
 std::string ManifestName(uint32_t checkpoint) { return NameOf(kManifestPrefix, checkpoint); }
 std::string CompletedName(uint32_t checkpoint) { return NameOf(kCompletedPrefix, checkpoint); }
 std::string HeatName(uint32_t checkpoint) { return NameOf(kHeatPrefix, checkpoint); }
-std::string StoreIdName(uint64_t store_id) { return StrCat(kStoreIdPrefix, Hex(store_id, 16)); }
+std::string PmemName(uint64_t pmem_id) { return StrCat(kPmemPrefix, Hex(pmem_id, 16)); }
 
 StoreListing StoreListing::Of(std::span<const std::string> names) {
   StoreListing listing;
@@ -48,8 +48,8 @@ StoreListing StoreListing::Of(std::span<const std::string> names) {
     if (ParseName(name, kCompletedPrefix, &checkpoint)) listing.completed.insert(checkpoint);
     if (ParseName(name, kHeatPrefix, &checkpoint)) listing.heats[checkpoint] = 0;
     if (ParseName(name, kSegmentPrefix, &segment)) listing.segments.push_back(segment);
-    uint64_t store_id = 0;
-    if (ParseName(name, kStoreIdPrefix, &store_id)) listing.store_ids.insert(store_id);
+    uint64_t pmem_id = 0;
+    if (ParseName(name, kPmemPrefix, &pmem_id)) listing.pmem_ids.insert(pmem_id);
   }
   for (const uint64_t segment : listing.segments) {
     uint64_t& next =
@@ -68,10 +68,13 @@ uint32_t StoreListing::next_checkpoint() const {
   return newest == UINT32_MAX ? newest : newest + 1;
 }
 
-std::vector<std::string> StoreListing::SegmentsBeside(std::span<const Manifest* const> kept) const {
+std::vector<std::string> StoreListing::SegmentsBeside(std::span<const Manifest* const> kept,
+                                                      Tier tier) const {
   std::set<uint64_t> known;
   for (const Manifest* const manifest : kept) {
-    for (const SegmentRows& rows : manifest->segments) known.insert(rows.header.segment_id);
+    for (const SegmentRows& rows : manifest->segments) {
+      if (rows.tier == tier) known.insert(rows.header.segment_id);
+    }
   }
   std::vector<std::string> names;
   for (const uint64_t segment : segments) {

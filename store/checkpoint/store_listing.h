@@ -8,6 +8,8 @@
 //   HEAT-<n>         the heat of checkpoint n's rows (store/checkpoint/heat_file.h), if its
 //                    manifest says so
 //   segment-<id>     a segment of the log (tiers/log/row_log.h)
+//   PMEM-<id>        empty: the PMem directory with this id is the store's
+//                    (store/checkpoint/pmem_directory.h)
 //
 // A file that is in no kept manifest is left from a crash.
 #ifndef EMBANK_STORE_CHECKPOINT_STORE_LISTING_H_
@@ -28,8 +30,8 @@ namespace embank {
 std::string ManifestName(uint32_t checkpoint);
 std::string CompletedName(uint32_t checkpoint);
 std::string HeatName(uint32_t checkpoint);
-// Returns the name of the file that says whose the segments of a PMem directory are.
-std::string StoreIdName(uint64_t store_id);
+// Returns the name of the file that a PMem directory and its store both have.
+std::string PmemName(uint64_t pmem_id);
 
 // It is a value: its owner keeps it true while files come and go.
 struct StoreListing {
@@ -43,8 +45,9 @@ struct StoreListing {
   // left.
   uint32_t next_checkpoint() const;
 
-  // Returns the names of segments that none of these manifests has, in order.
-  std::vector<std::string> SegmentsBeside(std::span<const Manifest* const> kept) const;
+  // Returns the names of segments that none of these manifests has on the medium of the directory,
+  // in order.
+  std::vector<std::string> SegmentsBeside(std::span<const Manifest* const> kept, Tier tier) const;
   // Returns the names of unfinished manifests, and of manifests of other checkpoints than these.
   std::vector<std::string> ManifestsBeside(std::span<const uint32_t> kept) const;
   // Returns the names of files with heat that none of these manifests has, in order.
@@ -55,7 +58,7 @@ struct StoreListing {
   std::vector<uint64_t> segments;      // in order
   std::map<uint32_t, uint64_t> heats;  // checkpoints that may have a file with heat: its bytes
   std::vector<std::string> drafts;     // manifests that a crash has left unfinished
-  std::set<uint64_t> store_ids;        // that a PMem directory names
+  std::set<uint64_t> pmem_ids;         // of PMem directories: a store's, or the directory's own
   // Names of segments from here on are new: on the SSD, in PMem.
   uint64_t next_segment_id = 1;
   uint64_t next_pmem_segment_id = kPmemSegmentIdMin;

@@ -440,7 +440,7 @@ void TellFilesBeside(const CheckpointDirectory& directory,
   NamedFiles* const beside = knows_all ? &report->orphans : &report->undecided;
   Tell(directory.listing().ManifestsBeside(checkpoints), beside);
   Tell(directory.listing().HeatBeside(manifests), beside);
-  Tell(directory.listing().SegmentsBeside(manifests), beside);
+  Tell(directory.listing().SegmentsBeside(manifests, Tier::kSsd), beside);
 }
 
 // Heat costs no row. Returns the status of an error that hinders it.

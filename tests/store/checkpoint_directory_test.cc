@@ -543,6 +543,18 @@ TEST_F(CheckpointDirectoryTest, DraftsAndOrphansAreRemovedAndKeptOnesNot) {
   EXPECT_TRUE(Has("segment-000000000000002b"));
 }
 
+TEST(StoreListing, ASegmentOfAnotherMediumIsNotTheOneOfTheDirectory) {
+  const std::vector<std::string> names = {SegmentName(kPmemSegmentIdMin)};
+  const StoreListing listing = StoreListing::Of(names);
+  Manifest manifest;
+  SegmentRows& rows = manifest.segments.emplace_back();
+  rows.header.segment_id = kPmemSegmentIdMin;
+  rows.tier = Tier::kPmem;
+  const Manifest* const kept[] = {&manifest};
+  EXPECT_TRUE(listing.SegmentsBeside(kept, Tier::kPmem).empty());
+  EXPECT_EQ(listing.SegmentsBeside(kept, Tier::kSsd), names);
+}
+
 TEST_F(CheckpointDirectoryTest, NamesThatAreNotItsOwnAreLeftAlone) {
   MakeStore(1);
   const std::vector<std::string> others = {"segment-1",

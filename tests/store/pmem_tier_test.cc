@@ -70,6 +70,24 @@ class PmemTier : public testing::Test {
     ASSERT_TRUE(opened.ok()) << opened;
     table_ = *world_->catalog().Open("t");
   }
+  void CopyDirectory(const std::string& from, const std::string& to) {
+    ASSERT_TRUE(world_.disk().CreateDirectory(to).ok());
+    for (const std::string& file : world_.disk().Files()) {
+      if (file.find(from + "/") != 0) continue;
+      const auto copy = world_.disk().Open(to + file.substr(from.size()), FileAccess::kCreate,
+                                           FileCaching::kCached);
+      ASSERT_TRUE(copy.ok()) << copy.status();
+      const std::vector<std::byte> bytes = world_.disk().Contents(file);
+      if (bytes.empty()) continue;
+      ASSERT_TRUE((*copy)->Preallocate(bytes.size()).ok());
+      ASSERT_TRUE((*copy)->Write(0, bytes).ok());
+    }
+  }
+  uint64_t PmemTakenBytes() {
+    const LogSegments& segments = world_->logs()->pmem()->segments();
+    ReaderMutexLock lock(segments.mutex());
+    return segments.quota().taken_bytes();
+  }
   uint64_t ssd_rows() { return table_->rows_in(Tier::kSsd); }
   uint64_t pmem_rows() { return table_->rows_in(Tier::kPmem); }
 
@@ -279,8 +297,82 @@ TEST_F(PmemTier, ThePmemOfAnotherStoreIsRefused) {
   options.path = "another";
   const Status status = world_.OpenBeside().status();
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << status;
-  EXPECT_NE(status.message().find("pmem_path: /pmem is the PMem of store"), std::string::npos)
+  EXPECT_NE(status.message().find("pmem_path: /pmem is the PMem of another store than another"),
+            std::string::npos)
       << status;
+}
+
+TEST_F(PmemTier, AnExportDoesNotOpenWithThePmemOfItsSource) {
+  OpenWith(kLargePmem);
+  Fill(3000);
+  Checkpoint();
+  ASSERT_TRUE(world_->checkpoints()->Export("copy", [](uint64_t, uint64_t) { return true; }).ok());
+  // Segments that the export does not have.
+  Fill(3000, 2.0f);
+  Checkpoint();
+  Fill(3000, 3.0f);
+  Checkpoint();
+  world_.Close();
+  world_.options().path = "copy";
+  const Status status = world_.OpenBeside().status();
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << status;
+  EXPECT_NE(status.message().find("/pmem is the PMem of another store than copy"),
+            std::string::npos)
+      << status;
+  world_.options().path = "log";
+  ASSERT_NO_FATAL_FAILURE(Reopen());
+  ExpectRows(3000, 3.0f);
+}
+
+TEST_F(PmemTier, ACopyOfTheStoreFromBeforeACheckpointDoesNotOpenWithItsPmem) {
+  OpenWith(kLargePmem);
+  Fill(1000);
+  Checkpoint();
+  Fill(1000, 2.0f);
+  Checkpoint();
+  world_.Close();
+  CopyDirectory("log", "copy");
+  ASSERT_NO_FATAL_FAILURE(Reopen());
+  Fill(1000, 3.0f);
+  Checkpoint();
+  world_.Close();
+  world_.options().path = "copy";
+  const Status status = world_.OpenBeside().status();
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << status;
+  EXPECT_NE(status.message().find("older copy"), std::string::npos) << status;
+  world_.options().path = "log";
+  ASSERT_NO_FATAL_FAILURE(Reopen());
+  ExpectRows(1000, 3.0f);
+}
+
+TEST_F(PmemTier, ACopyOfTheStoreAndOfItsPmemOpens) {
+  OpenWith(kLargePmem);
+  Fill(1000);
+  Checkpoint();
+  world_.Close();
+  CopyDirectory("log", "copy");
+  CopyDirectory("/pmem", "/pmem_copy");
+  world_.options().path = "copy";
+  world_.options().pmem_path = "/pmem_copy";
+  ASSERT_NO_FATAL_FAILURE(Reopen());
+  ExpectRows(1000);
+}
+
+TEST_F(PmemTier, SegmentsThatADamagedManifestMayHaveStayAndTakeSpace) {
+  OpenWith(kLargePmem);
+  Fill(1000);
+  Checkpoint();
+  Fill(1000, 2.0f);
+  Checkpoint();
+  const uint64_t before = PmemTakenBytes();
+  world_.Close();
+  const std::vector<std::string> files = world_.disk().Files();
+  const auto older = std::ranges::find_if(
+      files, [](const std::string& file) { return file.find("log/MANIFEST-") == 0; });
+  const std::byte wrong = world_.disk().Contents(*older)[30] ^ std::byte{1};
+  world_.disk().Corrupt(*older, 30, std::span(&wrong, 1));
+  ASSERT_NO_FATAL_FAILURE(Reopen());
+  EXPECT_EQ(PmemTakenBytes(), before);
 }
 
 TEST_F(PmemTier, OneStoreHasItsPmemAtATime) {
