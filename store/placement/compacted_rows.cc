@@ -1,7 +1,6 @@
 #include "store/placement/compacted_rows.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 
 #include "base/check.h"
@@ -174,18 +173,20 @@ bool CompactedRows::ForgetColdest(KeyIndex::Shard* shard) {
   const auto is_pinned = [&](uint32_t slot) {
     return rows_.pins().IsPinned(rows_.notes().LocationOf(slot));
   };
-  // Under LFU a row that is passed over would be next again.
-  std::array<uint32_t, kPinnedMax> pinned;
   size_t count = 0;
   uint32_t victim = order.Victim();
-  for (; victim != kNoVictim && is_pinned(victim) && count < pinned.size();
-       victim = order.Victim()) {
-    order.Remove(victim);
-    pinned[count++] = victim;
+  for (; victim != kNoVictim && is_pinned(victim) && count < kPinnedMax; victim = order.Victim()) {
+    order.PutAside(victim);
+    ++count;
   }
   const bool found = victim != kNoVictim && !is_pinned(victim);
   if (found) ForgetSlot(shard, rows_.notes().LocationOf(victim));
-  for (size_t i = 0; i < count; ++i) order.Add(pinned[i]);
+  // If there are too many, others would never have a turn: then they count as just used.
+  while (!found && count > 0) {
+    order.Add(order.RemoveAside());
+    --count;
+  }
+  order.PutBack();
   return found;
 }
 

@@ -1,7 +1,6 @@
 #include "store/placement/eviction.h"
 
 #include <algorithm>
-#include <array>
 
 #include "base/check.h"
 #include "base/seeded_bug.h"
@@ -83,26 +82,35 @@ void Eviction::PrefetchNext(uint32_t victim) const {
   for (uint32_t i = kLineBytes; i < bytes; i += kLineBytes) __builtin_prefetch(row + i, 1);
 }
 
-// Rows that it passes over are out of the order meanwhile: under LFU they would be next again.
+// Rows that it passes over stand aside meanwhile, and keep their places under LRU. If there are too
+// many, others would never have a turn: then they count as just used.
 bool Eviction::EvictOne(KeyIndex::Shard* shard, bool pinned_too, Location* slot, bool* log_takes) {
   SlotOrders::Order& order = rows_.orders().Of(shard);
-  std::array<uint32_t, kPassedOverMax / 2> passed_over;
+  constexpr size_t kAsideMax = kPassedOverMax / 2;
   size_t count = 0;
   bool is_evicted = false;
-  while (!is_evicted && count < passed_over.size()) {
+  while (!is_evicted && count < kAsideMax) {
     const uint32_t victim = order.Victim();
     if (victim == kNoVictim) break;
     *slot = rows_.notes().LocationOf(victim);
     PrefetchNext(victim);
-    order.Remove(victim);
     const bool pinned = !pinned_too && rows_.pins().IsPinned(*slot);
     const bool dirty = rows_.IsDirty(*slot);
     is_evicted = !pinned && (*log_takes || !dirty) && Evict(shard, *slot);
-    if (is_evicted) break;
+    if (is_evicted) {
+      order.Remove(victim);
+      break;
+    }
     if (!pinned) *log_takes = false;
-    passed_over[count++] = victim;
+    order.PutAside(victim);
+    ++count;
   }
-  for (size_t i = 0; i < count; ++i) order.Add(passed_over[i]);
+  const bool too_many = !is_evicted && count == kAsideMax;
+  while (too_many && count > 0) {
+    order.Add(order.RemoveAside());
+    --count;
+  }
+  order.PutBack();
   return is_evicted;
 }
 

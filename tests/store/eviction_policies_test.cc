@@ -135,6 +135,25 @@ TEST(EvictionPolicies, LruEvictsTheRowsOfAShardThatWereUsedLongestAgo) {
   }
 }
 
+TEST(EvictionPolicies, UnderLruPinnedRowsThatArePassedOverKeepTheirPlaces) {
+  SpillWorld store(8);
+  Table* const table = CreateBy(&store, "t", EvictionPolicy::kLru);
+  PutFrom(table, 0, 4000);
+  std::vector<Key> pinned;
+  for (Key key = 0; key < 4000 && pinned.size() < 60; ++key) {
+    if (InMemory(table, {key}) == 0) pinned.push_back(key);
+  }
+  ASSERT_EQ(pinned.size(), 60u);
+  ASSERT_TRUE(Prefetch(table, pinned).ok());
+  ASSERT_EQ(InMemory(table, pinned), 60u);
+  // All others leave; these are the rows that were used longest ago.
+  PutFrom(table, 10'000, 4000);
+  ASSERT_EQ(InMemory(table, pinned), 60u);
+  for (uint32_t batch = 0; batch < Pins::kBatches; ++batch) LookUp(table, {13'999});
+  PutFrom(table, 20'000, 600);
+  EXPECT_LT(InMemory(table, pinned), 5u);
+}
+
 // Under LFU a row that is passed over would be next again: the search must continue behind it.
 TEST(EvictionPolicies, UnderLfuPinnedRowsAreColdestAndStay) {
   SpillWorld store(5);
