@@ -36,7 +36,7 @@ Match Promotion::PromoteIfHotter(KeyIndex::Shard* shard, const RowId& id, const 
 bool Promotion::IsHotterThanVictim(KeyIndex::Shard* shard, KeyHash hash,
                                    std::span<const std::byte> record, uint32_t touches) {
   SlotOrders::Order& order = rows_.orders().Of(shard);
-  const uint32_t victim = order.Victim();
+  const uint32_t victim = order.Peek();
   // Another shard gives a slot, if any does.
   if (victim == kNoVictim) return true;
   const RowHeader* const header = rows_.HeaderAt(rows_.notes().LocationOf(victim));

@@ -54,6 +54,11 @@ class SlotOrders {
     return referenced;
   }
   // As EvictionOrder requires.
+  bool IsReferenced(uint32_t slot) {
+    const std::atomic_ref usage(HeaderOf(slot)->usage);
+    return (usage.load(std::memory_order_relaxed) & kReferencedFlag) != 0;
+  }
+  // As EvictionOrder requires.
   uint32_t Heat(uint32_t slot) { return HeatOf(LoadMark(HeaderOf(slot)).usage, heat_clock_.now()); }
 
  private:

@@ -45,6 +45,28 @@ TEST(EvictionOrder, AnEmptyOneHasNoVictim) {
   }
 }
 
+TEST(EvictionOrder, APeekChangesNothing) {
+  for (const EvictionPolicy policy : kPolicies) {
+    SlotsInTest slots(4);
+    EvictionOrder order(policy, &slots);
+    EXPECT_EQ(order.Peek(), kNoVictim);
+    for (const uint32_t slot : {0u, 1u, 2u, 3u}) order.Add(slot);
+    slots.LookUp(0);
+    order.Touch(0);
+    slots.LookUp(1);
+    order.Touch(1);
+    slots.ResetAsked();
+    EXPECT_EQ(order.Peek(), 2u);
+    EXPECT_EQ(order.Peek(), 2u);
+    EXPECT_EQ(slots.asked(), 0u) << "no second chance was taken";
+    EXPECT_EQ(order.Victim(), 2u);
+    if (policy == EvictionPolicy::kLru) continue;
+    slots.LookUp(2);
+    slots.LookUp(3);
+    EXPECT_NE(order.Peek(), kNoVictim) << "all were looked up";
+  }
+}
+
 TEST(EvictionOrder, AVictimStaysUntilItIsRemovedOrUsed) {
   for (const EvictionPolicy policy : kPolicies) {
     SlotsInTest slots(3);

@@ -21,6 +21,7 @@ class SlotsInTest {
     referenced_[slot] = false;
     return was;
   }
+  bool IsReferenced(uint32_t slot) const { return referenced_.at(slot); }
   uint32_t Heat(uint32_t slot) {
     ++asked_;
     return heat_.at(slot);

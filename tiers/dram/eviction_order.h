@@ -54,6 +54,7 @@ struct EvictionLinks {
 //   EvictionLinks& Links(uint32_t slot);   in a dense array; stays where it is
 //   bool TakeReferenced(uint32_t slot);    CLOCK, LFU: whether the slot's row was looked up since
 //                                          this was last asked; forgets it
+//   bool IsReferenced(uint32_t slot);      the same, and does not forget it
 //   uint32_t Heat(uint32_t slot);          LFU: the heat of the slot's row as of now
 //
 // The owner is a template parameter, because a call of a virtual Links would take longer than the
@@ -123,6 +124,10 @@ class EvictionOrder {
   // kPassedOverMax rows that were used meanwhile, it returns the next one, used or not.
   uint32_t Victim();
 
+  // Returns the slot that leaves next, as far as can be told without a change of the order and of
+  // what was looked up; kNoVictim.
+  uint32_t Peek();
+
   // The number of slots in the order, those that stand aside included.
   uint64_t count() const { return count_; }
 
@@ -184,6 +189,24 @@ uint32_t EvictionOrder<Slots>::Victim() {
     empty_rounds = 0;
   }
   return kNoVictim;
+}
+
+// A row that was used gets a later turn; if all were, the first of them is next.
+template <typename Slots>
+uint32_t EvictionOrder<Slots>::Peek() {
+  const uint32_t rounds = policy_ == EvictionPolicy::kLfu ? kRoundsAheadMax + 1 : 1;
+  uint32_t first = kNoVictim;
+  uint32_t passed_over = 0;
+  for (uint32_t round = 0; round < rounds; ++round) {
+    for (uint32_t slot = LinksOf(EndOf(round)).previous; slot < kFirstEnd;
+         slot = slots_->Links(slot).previous) {
+      if (policy_ == EvictionPolicy::kLru || passed_over == kPassedOverMax) return slot;
+      if (!slots_->IsReferenced(slot)) return slot;
+      if (first == kNoVictim) first = slot;
+      ++passed_over;
+    }
+  }
+  return first;
 }
 
 template <typename Slots>
