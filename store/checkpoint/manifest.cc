@@ -122,7 +122,7 @@ StatusOr<ManifestTable> GetTable(Reader* reader) {
   options.initializer.b = reader->Get<float>();
   options.eviction = static_cast<EvictionPolicy>(reader->Get<uint32_t>());
   options.on_full = static_cast<OnFull>(reader->Get<uint32_t>());
-  if (!reader->ok() || id >= kNoTable) return DataLossError("a table is cut off");
+  if (!reader->ok() || id >= kNoTable) return DataLossError("truncated table entry");
   table.id = static_cast<TableId>(id);
   table.name.assign(name.begin(), name.end());
   EMBANK_RETURN_IF_ERROR(ValidateTableName(table.name));
@@ -177,7 +177,7 @@ StatusOr<SegmentRows> GetSegment(uint64_t store_id, uint32_t version, Reader* re
   if (!has_medium || !reader->ok() || !IsSound(rows.header) || has_keys > 1 ||
       rows.used_slots >
           SegmentGeometry::Of(rows.header.record_bytes, rows.header.segment_bytes).slots) {
-    return DataLossError("a segment is not sound");
+    return DataLossError("invalid segment header");
   }
   rows.bits = reader->GetAll<uint64_t>(RoundUp(rows.used_slots, 64) / 64);
   if (has_keys == 1) {
@@ -186,7 +186,7 @@ StatusOr<SegmentRows> GetSegment(uint64_t store_id, uint32_t version, Reader* re
   }
   bool sound = reader->ok();
   for (const TableId table : rows.tables) sound = sound && table <= kNoTable;
-  if (!sound) return DataLossError("a segment is cut off");
+  if (!sound) return DataLossError("truncated segment entry");
   return rows;
 }
 
@@ -205,7 +205,7 @@ Status CheckClasses(const std::vector<RowClass>& row_classes) {
     const bool has_rule =
         row_class.on_full == OnFull::kRefuse || row_class.on_full == OnFull::kForget;
     if (!is_sound || !has_policy || !has_rule || !classes.insert(row_class).second) {
-      return DataLossError(StrCat("rows of ", size, " bytes are no class of their own"));
+      return DataLossError(StrCat("invalid or duplicate row class of ", size, " bytes"));
     }
   }
   return OkStatus();
@@ -213,17 +213,17 @@ Status CheckClasses(const std::vector<RowClass>& row_classes) {
 
 Status CheckClosed(const Manifest& manifest) {
   if (manifest.previous > manifest.checkpoint) {
-    return DataLossError("the previous checkpoint is a later one");
+    return DataLossError("the previous checkpoint is newer than the checkpoint");
   }
   std::set<TableId> ids;
   std::set<std::string_view> names;
   for (const ManifestTable& table : manifest.tables) {
     const bool is_new = ids.insert(table.id).second && names.insert(table.name).second;
-    if (!is_new) return DataLossError("two tables are one");
+    if (!is_new) return DataLossError("duplicate table id or name");
   }
   if (manifest.next_segment_id > kPmemSegmentIdMin ||
       manifest.next_pmem_segment_id < kPmemSegmentIdMin) {
-    return DataLossError("the numbers of its segments are mixed up");
+    return DataLossError("next segment id out of range");
   }
   std::set<uint64_t> segments;
   for (const SegmentRows& rows : manifest.segments) {
@@ -235,8 +235,12 @@ Status CheckClosed(const Manifest& manifest) {
     const bool is_pmems = header.segment_id >= kPmemSegmentIdMin;
     const uint64_t next = is_pmems ? manifest.next_pmem_segment_id : manifest.next_segment_id;
     const bool has_number = header.segment_id < next && (is_pmems || rows.tier == Tier::kSsd);
-    if (!has_class || !is_new || !has_number) {
-      return DataLossError(StrCat("segment ", header.segment_id, " is not its own"));
+    const char* const wrong = !has_class    ? "unknown row class or wrong record size"
+                              : !is_new     ? "duplicate segment id"
+                              : !has_number ? "segment id out of range"
+                                            : nullptr;
+    if (wrong != nullptr) {
+      return DataLossError(StrCat("segment ", header.segment_id, ": ", wrong));
     }
   }
   return OkStatus();
@@ -268,17 +272,17 @@ StatusOr<Manifest> GetManifest(uint32_t version, Reader* reader) {
     manifest.pmem_path.assign(path.begin(), path.end());
   }
   const auto classes = reader->Get<uint32_t>();
-  if (!reader->MayHave(classes, kClassBytes)) return DataLossError("it is cut off");
+  if (!reader->MayHave(classes, kClassBytes)) return DataLossError("truncated");
   for (uint32_t i = 0; i < classes; ++i) manifest.row_classes.push_back(GetClass(reader));
   const auto tables = reader->Get<uint32_t>();
-  if (!reader->MayHave(tables, kTableBytesMin)) return DataLossError("it is cut off");
+  if (!reader->MayHave(tables, kTableBytesMin)) return DataLossError("truncated");
   for (uint32_t i = 0; i < tables; ++i) {
     EMBANK_ASSIGN_OR_RETURN(ManifestTable table, GetTable(reader));
     manifest.tables.push_back(std::move(table));
   }
   const auto segments = reader->Get<uint32_t>();
   if (!reader->MayHave(segments, kSegmentRowsBytesMin - sizeof(uint32_t))) {
-    return DataLossError("it is cut off");
+    return DataLossError("truncated");
   }
   for (uint32_t i = 0; i < segments; ++i) {
     EMBANK_ASSIGN_OR_RETURN(SegmentRows rows, GetSegment(manifest.store_id, version, reader));
@@ -289,10 +293,10 @@ StatusOr<Manifest> GetManifest(uint32_t version, Reader* reader) {
   manifest.heat.crc = reader->Get<uint32_t>();
   const bool has_heat = manifest.heat.bytes != 0 || manifest.heat.sketch_bytes != 0;
   if (has_heat && !HeatSketch::IsSize(manifest.heat.sketch_bytes)) {
-    return DataLossError("its heat is that of no sketch");
+    return DataLossError("invalid size of the heat sketch");
   }
   manifest.blob = reader->GetAll<std::byte>(reader->Get<uint64_t>());
-  if (!reader->done()) return DataLossError("its length is wrong");
+  if (!reader->done()) return DataLossError("wrong length");
   EMBANK_RETURN_IF_ERROR(CheckClasses(manifest.row_classes));
   EMBANK_RETURN_IF_ERROR(CheckClosed(manifest));
   KeepClasses(&manifest);
