@@ -17,12 +17,14 @@ enum class ExitCode : int {
 // The options of a command that inspects a store.
 struct LookOptions {
   std::string directory;
+  std::string pmem_path;  // of verify; empty: where the manifests say
   bool json = false;
 };
 
 // The options of the command that makes a new store of all rows of another that can be read.
 struct RepairCommand {
   std::string directory;
+  std::string pmem_path;  // empty: where the manifest says
   std::string target;
   bool previous = false;
   bool json = false;

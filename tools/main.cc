@@ -45,6 +45,10 @@ std::string CommandProblem(const CLI::App& app, int argc, char** argv) {
       "Run 'embank COMMAND --help' for the options of a command.\n");
 }
 
+void AddPmem(CLI::App* command, std::string* pmem_path) {
+  command->add_option("--pmem", *pmem_path, "Directory of its PMem, if that has been moved");
+}
+
 CLI::App* AddRepair(CLI::App* app, RepairCommand* repair) {
   CLI::App* const command =
       app->add_subcommand("repair", "Make a new store of what can be read of a damaged one");
@@ -52,6 +56,7 @@ CLI::App* AddRepair(CLI::App* app, RepairCommand* repair) {
       ->required();
   command->add_option("--to", repair->target, "Directory of the new store, new or empty")
       ->required();
+  AddPmem(command, &repair->pmem_path);
   command->add_flag("--previous", repair->previous, "Save the last checkpoint but one");
   command->add_flag("--json", repair->json, "Print JSON");
   return command;
@@ -64,8 +69,9 @@ int Run(int argc, char** argv) {
   app.set_version_flag("--version", embank_version());
   app.require_subcommand(1);
   LookOptions options;
-  const CLI::App* const verify =
+  CLI::App* const verify =
       AddLook(&app, "verify", "Read all that a store has, and name what is damaged", &options);
+  AddPmem(verify, &options.pmem_path);
   const CLI::App* const info =
       AddLook(&app, "info", "Show whose a store is, its checkpoints and tables", &options);
   AddLook(&app, "stat", "Show rows by table, live and dead bytes by class of rows", &options);

@@ -65,8 +65,10 @@ bool IsWithin(const std::string& path, const std::string& directory) {
 }  // namespace
 
 ExitCode RunRepair(const RepairCommand& command) {
-  const RepairOptions options = {
-      .directory = command.directory, .target = command.target, .previous = command.previous};
+  const RepairOptions options = {.directory = command.directory,
+                                 .target = command.target,
+                                 .previous = command.previous,
+                                 .pmem_path = command.pmem_path};
   if (IsWithin(options.target, options.directory)) {
     Fail(
         InvalidArgumentError(StrCat("--to: ", options.target, " is within ", options.directory,

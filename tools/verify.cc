@@ -81,14 +81,15 @@ std::string ReportText(const VerifyReport& report) {
 ExitCode RunVerify(const LookOptions& options) {
   const std::unique_ptr<FileSystem> files = MakePosixFileSystem({});
   const bool is_watched = isatty(STDERR_FILENO) != 0;
+  const auto tell = [&](uint64_t done, uint64_t total) {
+    if (is_watched) {
+      std::fprintf(stderr, "\r%llu of %llu segments%s", static_cast<unsigned long long>(done),
+                   static_cast<unsigned long long>(total), done == total ? "\n" : "");
+    }
+    return true;
+  };
   const StatusOr<VerifyReport> report =
-      VerifyStore(files.get(), options.directory, [&](uint64_t done, uint64_t total) {
-        if (is_watched) {
-          std::fprintf(stderr, "\r%llu of %llu segments%s", static_cast<unsigned long long>(done),
-                       static_cast<unsigned long long>(total), done == total ? "\n" : "");
-        }
-        return true;
-      });
+      VerifyStore(files.get(), options.directory, tell, options.pmem_path);
   if (!report.ok()) return Fail(report.status());
   const std::string text = options.json ? FormatVerifyReport(*report) + "\n" : ReportText(*report);
   std::fputs(text.c_str(), stdout);

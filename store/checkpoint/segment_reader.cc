@@ -17,21 +17,33 @@ SegmentReader::SegmentReader(Directory* directory, uint64_t window_bytes)
   EMBANK_CHECK(window_bytes >= kRecordScratchBytes && window_bytes % kBlockBytes == 0);
 }
 
-void SegmentReader::SetPmem(FileSystem* files, std::string path) {
+void SegmentReader::SetPmem(FileSystem* files, std::vector<std::string> paths) {
   pmem_files_ = files;
-  pmem_path_ = std::move(path);
-  pmem_directory_.reset();
+  pmem_paths_ = std::move(paths);
 }
 
-StatusOr<Directory*> SegmentReader::DirectoryOf(Tier tier) {
-  if (tier == Tier::kSsd) return directory_;
-  if (pmem_files_ == nullptr || pmem_path_.empty()) {
-    return NotFoundError("the manifest does not say where its PMem is");
+StatusOr<std::unique_ptr<File>> SegmentReader::OpenFile(const SegmentRows& rows) {
+  const std::string name = SegmentName(rows.header.segment_id);
+  if (rows.tier == Tier::kSsd) {
+    return directory_->Open(name, FileAccess::kRead, FileCaching::kDirect);
   }
-  if (pmem_directory_ == nullptr) {
-    EMBANK_ASSIGN_OR_RETURN(pmem_directory_, pmem_files_->OpenDirectory(pmem_path_));
+  Status missing = NotFoundError("the manifest does not say where its PMem is");
+  for (const std::string& path : pmem_paths_) {
+    std::unique_ptr<Directory>& directory = pmem_directories_[path];
+    if (directory == nullptr) {
+      auto opened = pmem_files_->OpenDirectory(path);
+      if (IsNotFound(opened.status())) {
+        missing = opened.status();
+        continue;
+      }
+      EMBANK_RETURN_IF_ERROR(opened.status());
+      directory = *std::move(opened);
+    }
+    auto file = directory->Open(name, FileAccess::kRead, FileCaching::kDirect);
+    if (!IsNotFound(file.status())) return file;
+    missing = file.status();
   }
-  return pmem_directory_.get();
+  return missing;
 }
 
 Status SegmentReader::Open(const SegmentRows& rows) {
@@ -45,9 +57,7 @@ Status SegmentReader::Open(const SegmentRows& rows) {
     EMBANK_ASSIGN_OR_RETURN(window_,
                             AlignedBuffer::Create(SystemMemorySource(), &budget_, window_bytes_));
   }
-  EMBANK_ASSIGN_OR_RETURN(Directory* const directory, DirectoryOf(rows.tier));
-  EMBANK_ASSIGN_OR_RETURN(file_, directory->Open(SegmentName(named.segment_id), FileAccess::kRead,
-                                                 FileCaching::kDirect));
+  EMBANK_ASSIGN_OR_RETURN(file_, OpenFile(rows));
   EMBANK_ASSIGN_OR_RETURN(size_bytes_, file_->SizeBytes());
   return OkStatus();
 }

@@ -3,9 +3,11 @@
 #define EMBANK_STORE_CHECKPOINT_SEGMENT_READER_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/files/file_system.h"
 #include "base/function_ref.h"
@@ -26,9 +28,9 @@ class SegmentReader {
   // kRecordScratchBytes.
   explicit SegmentReader(Directory* directory, uint64_t window_bytes = kWindowBytes);
 
-  // Segments in PMem are in this directory, which is opened when one is asked for. `files` outlives
-  // the reader.
-  void SetPmem(FileSystem* files, std::string path);
+  // Segments in PMem are in the first of these directories that has them. They are opened when one
+  // is asked for. `files` outlives the reader.
+  void SetPmem(FileSystem* files, std::vector<std::string> paths);
 
   // Opens the file of a segment that a manifest names; what was read of another one is gone.
   // kNotFound, the statuses of files; kResourceExhausted.
@@ -60,12 +62,12 @@ class SegmentReader {
   void ReadWindow(uint32_t first, uint32_t last, std::span<const uint64_t> wanted,
                   VisitRecord visit);
 
-  StatusOr<Directory*> DirectoryOf(Tier tier);
+  StatusOr<std::unique_ptr<File>> OpenFile(const SegmentRows& rows);
 
   Directory* const directory_;
   FileSystem* pmem_files_ = nullptr;
-  std::string pmem_path_;
-  std::unique_ptr<Directory> pmem_directory_;
+  std::vector<std::string> pmem_paths_;
+  std::map<std::string, std::unique_ptr<Directory>> pmem_directories_;  // those that were opened
   const uint64_t window_bytes_;
   MemoryBudget budget_{0};
   AlignedBuffer window_;

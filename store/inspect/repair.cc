@@ -332,7 +332,8 @@ class Repair {
         source_, CheckpointDirectory::OpenToRead(files_, options_.directory, "directory"));
     reader_.emplace(source_->files());
     EMBANK_ASSIGN_OR_RETURN(const Manifest manifest, ChooseManifest());
-    reader_->SetPmem(files_, manifest.pmem_path);
+    const bool is_given = !options_.pmem_path.empty();
+    reader_->SetPmem(files_, {is_given ? options_.pmem_path : manifest.pmem_path});
     EMBANK_RETURN_IF_ERROR(target_.Open());
     Status status;
     try {

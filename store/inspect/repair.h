@@ -29,6 +29,8 @@ struct RepairOptions {
   std::string directory;
   std::string target;     // must not exist, or be empty; not within the directory
   bool previous = false;  // saves the checkpoint before the last one
+  // The directory of the PMem; empty: where the manifest says.
+  std::string pmem_path = {};
 };
 
 // Reports that `done` of `total` segments are done; returns false to stop.

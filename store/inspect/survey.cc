@@ -107,7 +107,7 @@ StatusOr<Survey> SurveyOnce(FileSystem* files, const CheckpointDirectory& direct
   for (const auto& [id, bytes] : bytes_of_segments) survey.segment_bytes += bytes;
   EMBANK_RETURN_IF_ERROR(TakeTables(newest, &survey));
   SegmentReader reader(directory.files());
-  reader.SetPmem(files, newest.pmem_path);
+  reader.SetPmem(files, {newest.pmem_path});
   EMBANK_RETURN_IF_ERROR(TakeRows(newest, &reader, &survey));
   return survey;
 }

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <utility>
 #include <vector>
@@ -113,7 +114,10 @@ class SegmentVerify {
     CheckBitmaps();
     const Status opened = reader_->Open(*uses_[0].rows);
     if (IsNotFound(opened)) {
-      return LoseAll(DamagedPart::kFile, "the segment is missing");
+      const bool is_in_pmem = uses_[0].rows->tier == Tier::kPmem;
+      return LoseAll(DamagedPart::kFile, is_in_pmem
+                                             ? StrCat("the segment is missing: ", opened.message())
+                                             : "the segment is missing");
     }
     if (IsOfTheFile(opened)) return LoseAll(DamagedPart::kFile, opened.message());
     EMBANK_RETURN_IF_ERROR(opened);
@@ -443,6 +447,47 @@ void TellFilesBeside(const CheckpointDirectory& directory,
   Tell(directory.listing().SegmentsBeside(manifests, Tier::kSsd), beside);
 }
 
+// The directories in which a manifest's segments in PMem may be, its own first: a checkpoint before
+// the PMem was moved names the former place.
+std::vector<std::string> PmemPathsOf(const Manifest& manifest,
+                                     const std::vector<std::unique_ptr<KeptManifest>>& kept,
+                                     const std::string& given) {
+  if (!given.empty()) return {given};
+  std::vector<std::string> paths = {manifest.pmem_path};
+  for (const auto& other : kept) paths.push_back(other->manifest().pmem_path);
+  std::erase(paths, "");
+  return paths;
+}
+
+// The PMem of the store, where it is there; another store's has no orphans of this one.
+Status TellOrphansInPmem(FileSystem* files, const CheckpointDirectory& directory,
+                         const std::vector<std::unique_ptr<KeptManifest>>& kept,
+                         const std::string& given, NamedFiles* beside) {
+  std::vector<const Manifest*> manifests;
+  std::set<std::string> paths;
+  for (const auto& manifest : kept) {
+    manifests.push_back(&manifest->manifest());
+    for (const std::string& path : PmemPathsOf(manifest->manifest(), kept, given)) {
+      paths.insert(path);
+    }
+  }
+  for (const std::string& path : paths) {
+    const auto pmem = files->OpenDirectory(path);
+    if (IsNotFound(pmem.status())) continue;
+    EMBANK_RETURN_IF_ERROR(pmem.status());
+    EMBANK_ASSIGN_OR_RETURN(const std::vector<std::string> names, (*pmem)->List());
+    const StoreListing listing = StoreListing::Of(names);
+    const std::set<uint64_t>& own = directory.listing().pmem_ids;
+    if (!std::ranges::includes(own, listing.pmem_ids) || listing.pmem_ids.empty()) continue;
+    std::vector<std::string> orphans;
+    for (const std::string& name : listing.SegmentsBeside(manifests, Tier::kPmem)) {
+      orphans.push_back((*pmem)->PathOf(name));
+    }
+    Tell(orphans, beside);
+  }
+  return OkStatus();
+}
+
 // Heat costs no row. Returns the status of an error that hinders it.
 Status VerifyHeat(Directory* directory, const Manifest& manifest, VerifyReport* report) {
   if (manifest.heat.bytes == 0) return OkStatus();
@@ -486,29 +531,29 @@ void CheckOneStore(const std::vector<std::unique_ptr<KeptManifest>>& kept, Verif
 }  // namespace
 
 StatusOr<VerifyReport> VerifyStore(FileSystem* files, const std::string& path,
-                                   VerifyProgress progress) {
+                                   VerifyProgress progress, const std::string& pmem_path) {
   EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<CheckpointDirectory> directory,
                           CheckpointDirectory::OpenToRead(files, path, "directory"));
   VerifyReport report = {.directory = path};
   bool knows_all = true;
   EMBANK_ASSIGN_OR_RETURN(const auto kept, TakeManifests(*directory, &knows_all, &report));
   TellFilesBeside(*directory, kept, knows_all, &report);
-  std::map<uint64_t, std::vector<SegmentUse>> segments;
+  EMBANK_RETURN_IF_ERROR(TellOrphansInPmem(files, *directory, kept, pmem_path,
+                                           knows_all ? &report.orphans : &report.undecided));
+  std::map<std::pair<uint64_t, Tier>, std::vector<SegmentUse>> segments;
   for (const auto& manifest : kept) {
     EMBANK_RETURN_IF_ERROR(VerifyHeat(directory->files(), manifest->manifest(), &report));
     for (const SegmentRows& rows : manifest->manifest().segments) {
-      segments[rows.header.segment_id].push_back({.kept = manifest.get(), .rows = &rows});
+      segments[{rows.header.segment_id, rows.tier}].push_back(
+          {.kept = manifest.get(), .rows = &rows});
     }
   }
   SegmentReader reader(directory->files());
-  for (const auto& manifest : kept) {
-    const std::string& pmem_path = manifest->manifest().pmem_path;
-    if (!pmem_path.empty()) reader.SetPmem(files, pmem_path);
-  }
   for (auto& [id, uses] : segments) {
     if (!progress(report.segments, segments.size())) {
       return CancelledError("verify was cancelled by its progress function");
     }
+    reader.SetPmem(files, PmemPathsOf(uses[0].kept->manifest(), kept, pmem_path));
     EMBANK_RETURN_IF_ERROR(VerifySegment(std::move(uses), &reader, &report));
     ++report.segments;
   }

@@ -22,13 +22,14 @@ using VerifyProgress = FunctionRef<bool(uint64_t, uint64_t)>;
 
 // Verifies a store. Writes nothing. While it runs, no process opens the store to change it, but
 // others may read or verify it. Memory: the manifests, a window of a segment and its footer, and
-// the findings. A read that fails counts as damage of its data.
+// the findings. A read that fails counts as damage of its data. `pmem_path` is the directory of the
+// PMem; empty: where the manifests say.
 // kNotFound: there is no store.
 // kUnavailable: it is open to be changed.
 // kFailedPrecondition: a file has a newer format.
 // kCancelled, kPermissionDenied, kResourceExhausted. Throws std::bad_alloc.
 StatusOr<VerifyReport> VerifyStore(FileSystem* files, const std::string& path,
-                                   VerifyProgress progress);
+                                   VerifyProgress progress, const std::string& pmem_path = {});
 
 }  // namespace embank
 
