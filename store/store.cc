@@ -62,7 +62,8 @@ StatusOr<std::unique_ptr<Store>> Store::Open(const StoreOptions& options,
              options.read_only ? ", read-only" : "", ", ",
              store->environment_.executor->concurrency(), " threads, huge pages ",
              HugePagesOff() ? "off on this machine" : "asked for", ", crc32c by ",
-             Crc32cImplementation()));
+             Crc32cImplementation(), store->pmem_kind() == nullptr ? "" : ", PMem: ",
+             store->pmem_kind() == nullptr ? "" : store->pmem_kind()));
   return store;
 }
 
@@ -81,6 +82,7 @@ Status Store::MakeRowParts() {
 }
 
 Status Store::OpenPath() {
+  EMBANK_RETURN_IF_ERROR(PmemDirectory::CheckPaths(options_));
   EMBANK_ASSIGN_OR_RETURN(directories_.store, OpenDirectory(environment_.files, options_));
   EMBANK_ASSIGN_OR_RETURN(
       const OpenedManifests manifests,
@@ -291,5 +293,9 @@ uint64_t Store::demoted_rows() const {
 uint64_t Store::pmem_drains() const {
   return directories_.pmem == nullptr ? 0 : directories_.pmem->drains();
 }
+const char* Store::pmem_kind() const {
+  return directories_.pmem == nullptr ? nullptr : directories_.pmem->kind();
+}
+
 
 }  // namespace embank

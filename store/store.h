@@ -82,6 +82,8 @@ class Store {
   // The number of rows that left PMem for the SSD, and of drains of PMem; 0 without PMem.
   uint64_t demoted_rows() const;
   uint64_t pmem_drains() const;
+  // As PmemDirectory::kind; nullptr also: the store has no PMem.
+  const char* pmem_kind() const;
   const MemoryBudget& budget() const { return budget_; }
   const KeyIndex& index() const { return *index_; }
   const DramTier& tier() const { return *tier_; }

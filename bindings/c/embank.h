@@ -272,11 +272,12 @@ EMBANK_API void embank_store_options_init(embank_store_options *options, uint32_
  *   can be opened. The command `embank repair` makes a new store of the rows that can be read.
  * PERMISSION_DENIED: the system does not allow access to a file.
  * With a pmem_path also:
- * UNAVAILABLE: libpmem is not installed (package libpmem1), or another store has the directory
- *   open.
- * FAILED_PRECONDITION: rows are in PMem, and pmem_path is NULL or is not there. The message names
- *   the directory and the number of rows.
- * INVALID_ARGUMENT: pmem_path is not a directory, or is that of another store.
+ * UNAVAILABLE: libpmem is not installed (package libpmem1; READ_ONLY does not need it), or another
+ *   store has the directory open.
+ * FAILED_PRECONDITION: rows are in PMem, and pmem_path is NULL, is not there or is not mounted. The
+ *   message names the directory and the number of rows.
+ * INVALID_ARGUMENT: pmem_path is not a directory, is that of another store (also of the source of
+ *   an export), or is path. Or the store is a copy from before a checkpoint that used pmem_path.
  * UNIMPLEMENTED: the file system of pmem_path does not map files. */
 EMBANK_API embank_status embank_store_open(const embank_store_options *options,
                                            embank_store **store);
@@ -618,6 +619,7 @@ EMBANK_API embank_status embank_estimate_for_hit_ratio(
  *           records of rows in them; dirty: the records that changed rows in memory will need;
  *           kept: space reserved for those, manifests and heat
  *   "pmem"  with a pmem_path: as "ssd"
+ *   "pmem_kind"  with a pmem_path, if known: "pmem" (writes are drained) or "mapped files, msync"
  * docs/metrics.md explains each number. */
 EMBANK_API embank_status embank_memory_report(embank_store *store, char *json, uint64_t cap,
                                               uint64_t *needed);

@@ -111,13 +111,13 @@ Status CheckpointDirectory::CheckIsStore(const char* argument) const {
 }
 
 Status CheckpointDirectory::LockToChange(bool may_create) {
-  Status locked = lock_.LockToChange(may_create);
+  Status locked = lock_.LockToChange(may_create, "path");
   if (!IsNotFound(locked)) return locked;
   EMBANK_RETURN_IF_ERROR(ListFiles());
   EMBANK_RETURN_IF_ERROR(CheckHasManifest());
   if (listing_.checkpoints.empty()) return NoStoreAt("path", directory_->path());
   Log(LogLevel::kWarning, StrCat(PathOf(StoreLock::kFileName), " was missing, and is made again"));
-  return lock_.LockToChange(/*may_make_file=*/true);
+  return lock_.LockToChange(/*may_make_file=*/true, "path");
 }
 
 Status CheckpointDirectory::LockToRead(const char* argument) {

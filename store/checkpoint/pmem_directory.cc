@@ -62,13 +62,17 @@ StatusOr<std::unique_ptr<PmemDirectory>> PmemDirectory::Open(FileSystem* files,
   std::unique_ptr<FileSystem> base;
   std::unique_ptr<PmemFileSystem> own;
   if (files == nullptr) {
-    EMBANK_ASSIGN_OR_RETURN(const PmemLibrary library, LoadPmemLibrary());
+    // A map that is only read needs no drain.
+    PmemLibrary library;
+    if (!options.read_only) {
+      EMBANK_ASSIGN_OR_RETURN(library, LoadPmemLibrary());
+    }
     base = MakePosixFileSystem({});
     own = MakePmemFileSystem(base.get(), library);
   }
   std::unique_ptr<PmemDirectory> directory(
       new PmemDirectory(std::move(base), std::move(own), files));
-  EMBANK_RETURN_IF_ERROR(directory->OpenAndLock(options, opened));
+  EMBANK_RETURN_IF_ERROR(directory->OpenAndLock(options, opened, store->listing()));
   EMBANK_RETURN_IF_ERROR(directory->CheckStore(options, store->listing()));
   if (options.read_only) return directory;
   EMBANK_RETURN_IF_ERROR(directory->CheckMaps());
@@ -80,7 +84,32 @@ StatusOr<std::unique_ptr<PmemDirectory>> PmemDirectory::Open(FileSystem* files,
   return directory;
 }
 
-Status PmemDirectory::OpenAndLock(const StoreOptions& options, const Manifest& opened) {
+Status PmemDirectory::CheckPaths(const StoreOptions& options) {
+  if (options.pmem_path.empty()) return OkStatus();
+  std::error_code error;
+  const auto place_of = [&](const std::string& path) {
+    return std::filesystem::weakly_canonical(AbsolutePath(path) + "/.", error);
+  };
+  const bool is_one = place_of(options.pmem_path) == place_of(options.path) ||
+                      std::filesystem::equivalent(options.pmem_path, options.path, error);
+  if (!is_one) return OkStatus();
+  return InvalidArgumentError(StrCat("pmem_path: ", options.pmem_path,
+                                     " is the directory of path, ", options.path,
+                                     "; PMem needs a directory of its own"));
+}
+
+// A mount point whose file system is not mounted is a directory, too. Nothing is made in it.
+Status PmemDirectory::CheckHasRows(const Manifest& opened, const StoreListing& store) const {
+  if (RowsInPmem(opened) == 0) return OkStatus();
+  EMBANK_ASSIGN_OR_RETURN(const std::vector<std::string> names, directory_->List());
+  if (!StoreListing::Of(names).pmem_ids.empty()) return OkStatus();
+  const uint64_t id = store.pmem_ids.empty() ? 0 : *store.pmem_ids.rbegin();
+  return NeedsPmem(opened, StrCat(directory_->path(),
+                                  " is not its PMem, or is not mounted: it has no ", PmemName(id)));
+}
+
+Status PmemDirectory::OpenAndLock(const StoreOptions& options, const Manifest& opened,
+                                  const StoreListing& store) {
   path_ = AbsolutePath(options.pmem_path);
   const bool may_make = options.may_create && !options.read_only;
   if (may_make && RowsInPmem(opened) == 0) {
@@ -95,11 +124,12 @@ Status PmemDirectory::OpenAndLock(const StoreOptions& options, const Manifest& o
   }
   EMBANK_RETURN_IF_ERROR(directory.status());
   directory_ = *std::move(directory);
+  EMBANK_RETURN_IF_ERROR(CheckHasRows(opened, store));
   lock_ = std::make_unique<StoreLock>(directory_.get());
   if (options.read_only) {
     EMBANK_RETURN_IF_ERROR(lock_->LockToRead("pmem_path"));
   } else {
-    EMBANK_RETURN_IF_ERROR(lock_->LockToChange(/*may_make_file=*/true));
+    EMBANK_RETURN_IF_ERROR(lock_->LockToChange(/*may_make_file=*/true, "pmem_path"));
   }
   EMBANK_ASSIGN_OR_RETURN(const std::vector<std::string> names, directory_->List());
   listing_ = StoreListing::Of(names);
@@ -109,9 +139,10 @@ Status PmemDirectory::OpenAndLock(const StoreOptions& options, const Manifest& o
 // A full device is no reason to refuse the rows that are there: new ones go to the SSD.
 Status PmemDirectory::CheckMaps() {
   if (own_files_ == nullptr) return OkStatus();
-  const Status kind = own_files_->KindOf(directory_.get()).status();
-  if (kind.ok() || IsResourceExhausted(kind)) return OkStatus();
-  return Status(kind.code(), StrCat("pmem_path: ", kind.message()));
+  const StatusOr<PmemKind> kind = own_files_->KindOf(directory_.get());
+  if (kind.ok()) kind_ = NameOf(*kind);
+  if (kind.ok() || IsResourceExhausted(kind.status())) return OkStatus();
+  return Status(kind.status().code(), StrCat("pmem_path: ", kind.status().message()));
 }
 
 // Two stores may have the same store id: an export has its source's.

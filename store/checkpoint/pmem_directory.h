@@ -30,16 +30,18 @@ namespace embank {
 // Used by one thread at a time.
 class PmemDirectory {
  public:
+  // kInvalidArgument: the options name one directory for the store and for its PMem.
+  static Status CheckPaths(const StoreOptions& options);
   // Opens and locks the directory that the options name, for the store of an opened manifest. Makes
   // the directory for a store that may be created, and gives an empty one its id, which `now_ns` is
   // a part of. nullptr: the store has no PMem. `files` outlives it; nullptr: mapped files of
   // libpmem. Throws std::bad_alloc.
   // kFailedPrecondition: the manifest has rows in PMem, and the options name no directory, or one
-  // that is not there.
+  // that is not there, or that has no id.
   // kInvalidArgument: the directory is no directory, or another store's, or that of a later
   // checkpoint than the store has.
-  // kUnavailable: libpmem is not installed, or the directory is locked elsewhere.
-  // The statuses of files.
+  // kUnavailable: libpmem is not installed, which a store that is only read does not need; or the
+  // directory is locked elsewhere. The statuses of files.
   static StatusOr<std::unique_ptr<PmemDirectory>> Open(FileSystem* files,
                                                        const StoreOptions& options,
                                                        CheckpointDirectory* store,
@@ -56,6 +58,9 @@ class PmemDirectory {
   // The number from which on names of segments are new here.
   uint64_t next_segment_id() const { return listing_.next_pmem_segment_id; }
 
+  // How writes become durable: "pmem" or "mapped files, msync"; nullptr: it is not known, as the
+  // store is only read, its PMem is full, or the files are the caller's.
+  const char* kind() const { return kind_; }
   // Drains and msync calls so far; 0: the files are the caller's.
   uint64_t drains() const;
 
@@ -68,7 +73,9 @@ class PmemDirectory {
  private:
   PmemDirectory(std::unique_ptr<FileSystem> base, std::unique_ptr<PmemFileSystem> own,
                 FileSystem* files);
-  Status OpenAndLock(const StoreOptions& options, const Manifest& opened);
+  Status OpenAndLock(const StoreOptions& options, const Manifest& opened,
+                     const StoreListing& store);
+  Status CheckHasRows(const Manifest& opened, const StoreListing& store) const;
   Status CheckStore(const StoreOptions& options, const StoreListing& store) const;
   Status CheckMaps();
   Status MakeId(CheckpointDirectory* store, uint64_t id);
@@ -81,6 +88,7 @@ class PmemDirectory {
   std::unique_ptr<Directory> directory_;
   std::unique_ptr<StoreLock> lock_;
   StoreListing listing_;
+  const char* kind_ = nullptr;
 };
 
 }  // namespace embank

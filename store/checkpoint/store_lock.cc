@@ -9,10 +9,10 @@
 
 namespace embank {
 
-Status StoreLock::LockToChange(bool may_make_file) {
-  EMBANK_RETURN_IF_ERROR(LockDirectory(/*shared=*/false, "path"));
+Status StoreLock::LockToChange(bool may_make_file, const char* argument) {
+  EMBANK_RETURN_IF_ERROR(LockDirectory(/*shared=*/false, argument));
   if (may_make_file) EMBANK_RETURN_IF_ERROR(MakeFile());
-  return LockFile(/*shared=*/false, "path");
+  return LockFile(/*shared=*/false, argument);
 }
 
 Status StoreLock::LockToRead(const char* argument) {

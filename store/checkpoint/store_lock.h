@@ -23,13 +23,14 @@ class StoreLock {
   StoreLock(const StoreLock&) = delete;
   StoreLock& operator=(const StoreLock&) = delete;
 
-  // Takes the lock exclusively. Makes a missing LOCK if `may_make_file`.
+  // Takes the lock exclusively. Makes a missing LOCK if `may_make_file`. `argument` is the caller's
+  // name for the path.
   // kUnavailable: the store is open elsewhere.
   // kNotFound: there is no LOCK. The directory itself stays locked, and the call can be repeated.
   // The statuses of files.
-  Status LockToChange(bool may_make_file);
+  Status LockToChange(bool may_make_file, const char* argument);
   // Takes the lock together with other readers, and writes nothing. Without a LOCK the lock of the
-  // directory itself is enough. `argument` is the caller's name for the path.
+  // directory itself is enough. `argument` as above.
   // kUnavailable: the store is open to be changed.
   // kNotFound: there is no LOCK, and the file system does not lock directories.
   // The statuses of files.

@@ -25,6 +25,7 @@ MemoryReport ReportMemory(const Store& store) {
   report.ssd = store.logs()->lowest().space().Report();
   if (const RowLog* const pmem = store.logs()->pmem(); pmem != nullptr) {
     report.pmem = pmem->space().Report();
+    report.pmem_kind = store.pmem_kind();
   }
   return report;
 }

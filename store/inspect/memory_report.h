@@ -22,6 +22,7 @@ struct MemoryReport {
   uint64_t huge_pages_refused_bytes;
   std::optional<LogSpace> ssd;   // with a path
   std::optional<LogSpace> pmem;  // with a pmem_path
+  const char* pmem_kind;         // Store::pmem_kind
 };
 
 // Reports the memory of a store, as of one moment only while no other call runs. Thread-safe.

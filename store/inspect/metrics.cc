@@ -5,6 +5,7 @@
 
 #include "base/str_cat.h"
 #include "base/utf8.h"
+#include "store/inspect/json_text.h"
 
 namespace embank {
 namespace {
@@ -238,12 +239,14 @@ std::string FormatMemoryReport(const MemoryReport& report) {
                   ", \"used\": ", space->used_bytes, ", \"live\": ", space->live_bytes,
                   ", \"dirty\": ", space->dirty_bytes, ", \"kept\": ", space->reserved_bytes, "}");
   };
+  const std::string kind =
+      report.pmem_kind == nullptr ? "" : StrCat(", \"pmem_kind\": ", JsonString(report.pmem_kind));
   return StrCat("{\"dram\": {\"budget\": ", report.budget_bytes, ", \"used\": ", report.used_bytes,
                 ", \"fixed\": ", report.fixed_bytes, ", \"index\": ", report.index_bytes,
                 ", \"rows\": ", report.rows_bytes, ", \"state\": ", report.state_bytes,
                 ", \"slack\": ", report.slack_bytes,
                 ", \"huge_pages_refused\": ", report.huge_pages_refused_bytes, "}",
-                format("pmem", report.pmem), format("ssd", report.ssd), "}");
+                format("pmem", report.pmem), kind, format("ssd", report.ssd), "}");
 }
 
 std::string FormatEstimate(const Estimate& estimate) {

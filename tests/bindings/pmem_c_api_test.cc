@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -27,9 +28,9 @@ class PmemStore {
 
   const std::string& pmem_path() const { return pmem_path_; }
 
-  embank_status Open() {
+  embank_status Open(uint32_t flags = EMBANK_OPEN_CREATE) {
     embank_store_options options = StoreOptions();
-    options.flags = EMBANK_OPEN_CREATE;
+    options.flags = flags;
     options.path = path_.c_str();
     options.pmem_path = pmem_path_.c_str();
     options.pmem_bytes = uint64_t{64} << 20;
@@ -49,6 +50,7 @@ class PmemStore {
     ASSERT_EQ(embank_checkpoint(store_.get(), nullptr, 0, nullptr), EMBANK_OK)
         << embank_last_error();
   }
+  std::string MemoryReport() { return test::MemoryReport(store_.get()); }
   // All rows are there, and some of them in PMem.
   void ExpectRows() {
     ASSERT_EQ(embank_table_open(store_.get(), "t", &table_), EMBANK_OK);
@@ -86,6 +88,41 @@ class PmemStore {
   StorePtr store_;
   embank_table* table_ = nullptr;
 };
+
+bool IsLibpmemLoaded() {
+  std::ifstream maps("/proc/self/maps");
+  const std::string text((std::istreambuf_iterator<char>(maps)), std::istreambuf_iterator<char>());
+  return text.find("libpmem") != std::string::npos;
+}
+
+// The first of the tests: the library stays loaded.
+TEST(PmemCApi, AReaderNeedsNoLibpmem) {
+  const ScratchDirectory directory;
+  const std::string made = InChild([&] {
+    PmemStore store(directory.path());
+    if (store.Open() != EMBANK_OK) return 2;
+    store.Fill();
+    return testing::Test::HasFailure() || !IsLibpmemLoaded() ? 1 : 0;
+  });
+  ASSERT_EQ(made, "exit 0");
+  ASSERT_FALSE(IsLibpmemLoaded());
+  const std::string read = InChild([&] {
+    PmemStore store(directory.path());
+    if (store.Open(EMBANK_OPEN_READ_ONLY) != EMBANK_OK) return 2;
+    store.ExpectRows();
+    if (testing::Test::HasFailure()) return 1;
+    return IsLibpmemLoaded() ? 3 : 0;
+  });
+  EXPECT_EQ(read, "exit 0");
+}
+
+TEST(PmemCApi, TheMemoryReportSaysHowWritesBecomeDurable) {
+  const ScratchDirectory directory;
+  PmemStore store(directory.path());
+  ASSERT_EQ(store.Open(), EMBANK_OK) << embank_last_error();
+  const std::string report = store.MemoryReport();
+  EXPECT_NE(report.find("\"pmem_kind\": \"mapped files, msync\""), std::string::npos) << report;
+}
 
 TEST(PmemCApi, RowsAreInPmemAndStayThereWhenTheStoreIsReopened) {
   ASSERT_NE(embank_build_info("pmem"), nullptr) << "libpmem1 is not installed";
