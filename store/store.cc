@@ -138,10 +138,12 @@ Status Store::MakeLogs(const OpenedManifests& manifests) {
   return OkStatus();
 }
 
-std::unique_ptr<Compaction> Store::MakeCompaction(RowLog* log, bool demotes) const {
+std::unique_ptr<Compaction> Store::MakeCompaction(RowLog* log, Compaction* above) const {
+  const bool demotes = log != &logs_->lowest();
   return std::make_unique<Compaction>(CompactionParts{.index = index_.get(),
                                                       .log = log,
                                                       .demotes = demotes,
+                                                      .above = above,
                                                       .tables = tables_by_id_.get(),
                                                       .gate = gate_.get(),
                                                       .executor = environment_.executor.get()});
@@ -157,10 +159,10 @@ Status Store::MakeLogParts(const OpenedManifests& manifests) {
                                              HeatSketchBytesOfLog(options_.dram_bytes, ssd_bytes,
                                                                   manifests.opened().heat.bytes)));
   if (!options_.read_only) {
-    compactions_.ssd = MakeCompaction(&logs_->lowest(), /*demotes=*/false);
     if (logs_->pmem() != nullptr) {
-      compactions_.pmem = MakeCompaction(logs_->pmem(), /*demotes=*/true);
+      compactions_.pmem = MakeCompaction(logs_->pmem(), nullptr);
     }
+    compactions_.ssd = MakeCompaction(&logs_->lowest(), compactions_.pmem.get());
   }
   if (options_.dram_bytes != 0) {
     pages_ = std::make_unique<PageMover>(PageMoverParts{.budget = &budget_,
@@ -248,6 +250,7 @@ void Store::MakeCheckpoints(const OpenedManifests& manifests) {
                                .sketch = heat_.sketch.get(),
                                .rows_bytes_max = heat_bytes_max},
                       .compaction = compactions_.ssd.get(),
+                      .demotion = compactions_.pmem.get(),
                       .catalog = catalog_.get(),
                       .directory = directories_.store.get(),
                       .pmem = directories_.pmem.get(),
@@ -290,12 +293,12 @@ uint64_t Store::demoted_rows() const {
   return compactions_.pmem == nullptr ? 0 : compactions_.pmem->demoted_rows();
 }
 
-uint64_t Store::pmem_drains() const {
-  return directories_.pmem == nullptr ? 0 : directories_.pmem->drains();
-}
 const char* Store::pmem_kind() const {
   return directories_.pmem == nullptr ? nullptr : directories_.pmem->kind();
 }
 
+uint64_t Store::pmem_drains() const {
+  return directories_.pmem == nullptr ? 0 : directories_.pmem->drains();
+}
 
 }  // namespace embank

@@ -94,7 +94,7 @@ class Store {
   Status MakeHotRows();
   Status MakeLogs(const OpenedManifests& manifests);
   Status MakeLogParts(const OpenedManifests& manifests);
-  std::unique_ptr<Compaction> MakeCompaction(RowLog* log, bool demotes) const;
+  std::unique_ptr<Compaction> MakeCompaction(RowLog* log, Compaction* above) const;
   void MakeCatalog();
   void MakeCheckpoints(const OpenedManifests& manifests);
   Status OpenPath();
@@ -129,8 +129,8 @@ class Store {
   // of the above until it ends.
   std::unique_ptr<Checkpoints> checkpoints_;
   struct {
-    std::unique_ptr<Compaction> ssd;
     std::unique_ptr<Compaction> pmem;  // nullptr: the store has no PMem
+    std::unique_ptr<Compaction> ssd;
   } compactions_;
   // With device memory. The task of the flush uses all of the above until it ends.
   struct {

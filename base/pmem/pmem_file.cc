@@ -167,6 +167,10 @@ Status PmemFile::Preallocate(uint64_t bytes) {
         taken.message(), "; pmem_path must be on a file system that takes space ahead of writes"));
   }
   if (taken.ok()) taken = Map(file.get());
+  // A new file with damaged parts is of no use.
+  if (taken.ok()) {
+    taken = CheckGood(StatusCode::kUnavailable, "preallocate", {0, mapping_.bytes().size()});
+  }
   if (!taken.ok() && access_ == FileAccess::kCreate) {
     place_.directory->Remove(place_.name).IgnoreError();
   }

@@ -53,6 +53,7 @@ StatusOr<uint32_t> Checkpoints::Make(std::span<const std::byte> blob) {
     EMBANK_RETURN_IF_ERROR(ReserveForBlob(blob.size()));
     const CheckpointWait::UnderWay under_way(parts_.flush_pass.gate->checkpoint_wait());
     parts_.compaction->CompactBeforeCheckpoint();
+    if (parts_.demotion != nullptr) parts_.demotion->Evacuate();
     return MakeLocked(blob);
   } catch (const std::bad_alloc&) {
     return NoMemory();

@@ -40,6 +40,7 @@ struct CheckpointParts {
   FlushPassParts flush_pass;
   HeatToSave heat;
   Compaction* compaction;  // nullptr: the store is read-only
+  Compaction* demotion;    // nullptr: the store is read-only, or has no PMem
   Catalog* catalog;
   CheckpointDirectory* directory;
   PmemDirectory* pmem;  // nullptr: the store has no PMem

@@ -15,6 +15,11 @@ bool HasSpace(const ClassRows& class_rows, uint64_t rows) {
                                                               class_rows.record_bytes(), rows);
 }
 
+// Whether the log's oldest rows leave it.
+bool IsByAge(CompactionAim aim) {
+  return aim == CompactionAim::kForget || aim == CompactionAim::kDemote;
+}
+
 }  // namespace
 
 Compaction::Compaction(const CompactionParts& parts)
@@ -66,7 +71,7 @@ void Compaction::Forget(RowMover* mover, uint64_t keys) {
   const uint64_t bytes_max = kLookedAtPart * keys * mover->rows().record_bytes() + kLookedAtMin;
   for (uint64_t looked_at_bytes = 0; looked_at_bytes < bytes_max && MustForget();) {
     RowMover* in_memory = nullptr;
-    const StepEnd end = ForgetInLog(&in_memory, &looked_at_bytes);
+    const StepEnd end = LeaveLog(CompactionAim::kForget, &in_memory, &looked_at_bytes);
     if (end == StepEnd::kFailed) return ClearIndexDebt();
     // No segment has ended, so the rows to forget are in memory.
     if (end == StepEnd::kNothing) in_memory = mover;
@@ -83,22 +88,53 @@ void Compaction::Demote(const RowMover& mover, uint64_t keys) {
   for (uint64_t looked_at_bytes = 0; looked_at_bytes < bytes_max && MustForget();) {
     RowMover* in_memory = nullptr;
     // Where no segment has ended, or the lower log takes nothing, rows stay.
-    if (ForgetInLog(&in_memory, &looked_at_bytes) != StepEnd::kDone) return;
+    if (LeaveLog(CompactionAim::kDemote, &in_memory, &looked_at_bytes) != StepEnd::kDone) return;
   }
 }
 
 // *in_memory: the class of the rows where three quarters or more are in memory: the oldest records
 // are of rows in use, and others of them are colder.
-Compaction::StepEnd Compaction::ForgetInLog(RowMover** in_memory, uint64_t* looked_at_bytes) {
+Compaction::StepEnd Compaction::LeaveLog(CompactionAim aim, RowMover** in_memory,
+                                         uint64_t* looked_at_bytes) {
   MutexLock lock(&mutex_);
   // Another batch may have done it.
   if (!MustForget()) return StepEnd::kDone;
-  const StepEnd end = TryStep(CompactionAim::kForget);
-  if (end != StepEnd::kDone) return end;
+  const StepEnd end = TryStep(aim);
+  const uint64_t index_debt = rows_to_forget_.load(std::memory_order_relaxed);
+  if (end == StepEnd::kNothing && parts_.above != nullptr && index_debt > 0) {
+    return parts_.above->ForgetFor(this, index_debt, in_memory, looked_at_bytes);
+  }
+  if (end == StepEnd::kDone) NoteStep(in_memory, looked_at_bytes);
+  return end;
+}
+
+void Compaction::NoteStep(RowMover** in_memory, uint64_t* looked_at_bytes) {
   *looked_at_bytes += std::max<uint64_t>(step_bytes_, 1);
   const bool most = step_in_memory_ > 0 && step_in_memory_ >= step_rows_ - step_rows_ / 4;
   if (most) *in_memory = in_memory_;
+}
+
+// Rows go to the lower log by age, so that those of this log are the oldest where that has none.
+// The lower one holds its lock: one thread at a time forgets rows.
+Compaction::StepEnd Compaction::ForgetFor(Compaction* lower, uint64_t rows, RowMover** in_memory,
+                                          uint64_t* looked_at_bytes) {
+  MutexLock lock(&mutex_);
+  lower_ = lower;
+  lower_rows_ = rows;
+  const StepEnd end = TryStep(CompactionAim::kForget);
+  lower_ = nullptr;
+  if (end == StepEnd::kDone) NoteStep(in_memory, looked_at_bytes);
   return end;
+}
+
+void Compaction::Evacuate() {
+  EMBANK_CHECK(parts_.demotes);
+  if (!parts_.log->writer().has_stopped()) return;
+  for (bool goes_on = true; goes_on;) {
+    // Batches run between the steps.
+    MutexLock lock(&mutex_);
+    goes_on = Step(CompactionAim::kEvacuate);
+  }
 }
 
 // Forgets the coldest row of each shard in turn; returns how many.
@@ -116,8 +152,9 @@ uint64_t Compaction::ForgetInMemory(RowMover* mover, uint64_t rows) {
   return forgotten;
 }
 
-// The number of rows to forget from the victim in one step.
-size_t Compaction::RowsToForget() const {
+// The number of rows that leave the victim in one step.
+size_t Compaction::RowsToLeave() const {
+  if (lower_ != nullptr) return std::clamp<uint64_t>(lower_rows_, 1, kRowsAtATime);
   const uint64_t record_bytes = victim_->header.record_bytes;
   const uint64_t rows = (parts_.log->space().BytesToForget() + record_bytes - 1) / record_bytes;
   return std::clamp<uint64_t>(std::max(rows, rows_to_forget_.load()), 1, kRowsAtATime);
@@ -131,6 +168,8 @@ void Compaction::CountForgotten() {
   while (rows > 0 && !rows_to_forget_.compare_exchange_weak(rows, rows - 1)) {
   }
 }
+
+void Compaction::NoteForgotten() { (lower_ != nullptr ? lower_ : this)->CountForgotten(); }
 
 void Compaction::CompactBeforeCheckpoint() {
   bool goes_on = true;
@@ -147,14 +186,13 @@ bool Compaction::Pick(CompactionAim aim) {
   aim_ = aim;
   next_slot_ = 0;
   if (victim_ == nullptr) return false;
-  const bool goes_on =
-      aim == CompactionAim::kForget && victim_->header.segment_id == forget_segment_;
+  const bool goes_on = IsByAge(aim) && victim_->header.segment_id == forget_segment_;
   if (goes_on) next_slot_ = forget_slot_;
   return true;
 }
 
 void Compaction::Drop(bool is_done) {
-  if (aim_ == CompactionAim::kForget) {
+  if (IsByAge(aim_)) {
     forget_segment_ = is_done ? 0 : victim_->header.segment_id;
     forget_slot_ = next_slot_;
   }
@@ -165,8 +203,8 @@ Compaction::StepEnd Compaction::TryStep(CompactionAim aim) {
   if (victim_ != nullptr && aim != aim_) Drop(/*is_done=*/false);
   step_rows_ = 0;
   if (victim_ == nullptr && !Pick(aim)) return StepEnd::kNothing;
-  const bool forgets = aim == CompactionAim::kForget;
-  const size_t wanted = forgets ? RowsToForget() : rows_.size();
+  const bool by_age = IsByAge(aim);
+  const size_t wanted = by_age ? RowsToLeave() : rows_.size();
   const uint32_t first_slot = next_slot_;
   const size_t count =
       parts_.log->candidates().LiveOf(*victim_, &next_slot_, std::span(rows_).first(wanted));
@@ -186,8 +224,8 @@ Compaction::StepEnd Compaction::TryStep(CompactionAim aim) {
   // Records that cannot be read stay where they are, and their segment with them.
   if (damaged || unread) parts_.log->candidates().Exclude(victim_.get(), damaged);
   if (!read.ok()) next_slot_ = first_slot;
-  // Forgetting can wait until the device reads again.
-  const bool waits = forgets && unread;
+  // It can wait until the device reads again.
+  const bool waits = by_age && unread;
   const bool failed = !read.ok() || stuck_ || waits;
   const bool done = (count < wanted && read.ok()) || waits;
   if (failed || done) Drop(done);
@@ -203,7 +241,7 @@ void Compaction::MoveRow(Location from, std::span<const std::byte> record) {
   // The copy belongs to no checkpoint that has the record: no barrier comes between.
   const BatchGate::WriteGuard write_guard(parts_.gate);
   MutexLock lock(&shard->mutex);
-  if (aim_ == CompactionAim::kForget && parts_.demotes) {
+  if (aim_ == CompactionAim::kDemote || aim_ == CompactionAim::kEvacuate) {
     DemoteRow(table->mover(), shard, id, from, record);
   } else if (aim_ == CompactionAim::kForget) {
     ForgetRow(table->mover(), shard, id, from, record);
@@ -225,7 +263,7 @@ void Compaction::ForgetRow(RowMover* mover, KeyIndex::Shard* shard, const RowId&
                            std::span<const std::byte> record) {
   switch (mover->compacted().ForgetOrSpare(shard, id, from, record)) {
     case CompactedRows::Fate::kForgotten:
-      return CountForgotten();
+      return NoteForgotten();
     case CompactedRows::Fate::kInMemory:
       ++step_in_memory_;
       in_memory_ = mover;

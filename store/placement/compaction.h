@@ -29,11 +29,14 @@
 
 namespace embank {
 
+class Compaction;
+
 // The parts that the compaction of one log works with; all of them outlive it.
 struct CompactionParts {
   KeyIndex* index;
   RowLog* log;
-  bool demotes = false;  // rows that are too many go to the log of a lower tier
+  bool demotes = false;         // rows that are too many go to the log of a lower tier
+  Compaction* above = nullptr;  // that of a higher tier, whose rows are forgotten, too
   const TableDirectory* tables;
   BatchGate* gate;
   Executor* executor;
@@ -58,8 +61,8 @@ class Compaction {
   // Call it after a batch of so many keys of a class that forgets, without locks. While there are
   // too many rows, forgets some, of the class with the oldest records. Scans at most kLookedAtPart
   // times the bytes of the keys' records plus kLookedAtMin, and finishes its last step; later
-  // batches do the rest. Does nothing behind a log that has stopped: no checkpoint follows, and no
-  // space is freed.
+  // batches do the rest. Rows of a higher tier are forgotten where this log has none. Does nothing
+  // behind a log that has stopped: no checkpoint follows, and no space is freed.
   void Forget(RowMover* mover, uint64_t keys);
   // As Forget, of a log whose rows are demoted, after any batch.
   void Demote(const RowMover& mover, uint64_t keys);
@@ -68,6 +71,10 @@ class Compaction {
   void NoteRowsToForget(uint64_t rows) {
     rows_to_forget_.fetch_add(rows, std::memory_order_relaxed);
   }
+
+  // Call it before a checkpoint, like EnsureSpace, of a log that demotes. If the log has stopped,
+  // its rows that are not known to be durable go to the lower log.
+  void Evacuate();
 
   // The number of rows that were demoted so far.
   uint64_t demoted_rows() const { return demoted_rows_.load(std::memory_order_relaxed); }
@@ -109,10 +116,15 @@ class Compaction {
            (parts_.log->space().BytesToForget() > 0 ||
             rows_to_forget_.load(std::memory_order_relaxed) > 0);
   }
-  size_t RowsToForget() const EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  size_t RowsToLeave() const EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  StepEnd ForgetFor(Compaction* lower, uint64_t rows, RowMover** in_memory,
+                    uint64_t* looked_at_bytes);
+  void NoteStep(RowMover** in_memory, uint64_t* looked_at_bytes)
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void NoteForgotten() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CountForgotten();
   void ClearIndexDebt();
-  StepEnd ForgetInLog(RowMover** in_memory, uint64_t* looked_at_bytes);
+  StepEnd LeaveLog(CompactionAim aim, RowMover** in_memory, uint64_t* looked_at_bytes);
   uint64_t ForgetInMemory(RowMover* mover, uint64_t rows);
   bool ReduceDebt();
   bool Step(CompactionAim aim) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -142,6 +154,9 @@ class Compaction {
   // Results of the last step that forgets: the number of rows that are in memory, and their class.
   size_t step_in_memory_ EMBANK_GUARDED_BY(mutex_) = 0;
   RowMover* in_memory_ EMBANK_GUARDED_BY(mutex_) = nullptr;
+  // The compaction of the lower log for which rows are forgotten here, and how many it wants.
+  Compaction* lower_ EMBANK_GUARDED_BY(mutex_) = nullptr;
+  uint64_t lower_rows_ EMBANK_GUARDED_BY(mutex_) = 0;
   // The place where forgetting continues when other work came between.
   uint64_t forget_segment_ EMBANK_GUARDED_BY(mutex_) = 0;
   uint32_t forget_slot_ EMBANK_GUARDED_BY(mutex_) = 0;

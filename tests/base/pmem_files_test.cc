@@ -474,6 +474,9 @@ TEST(BadRanges, OfAFileAreDataLossAndTheOthersAreRead) {
   const auto whole = *held->Open("a", FileAccess::kCreate, FileCaching::kCached);
   ASSERT_TRUE(whole->Preallocate(kBytes).ok());
   bad = {{512, 1024}, {4096, 8192}};
+  const auto fresh = *held->Open("b", FileAccess::kCreate, FileCaching::kCached);
+  EXPECT_EQ(fresh->Preallocate(kBytes).code(), StatusCode::kUnavailable) << "a new file";
+  EXPECT_EQ(held->List()->size(), 1u) << "it has lost its name";
   const auto file = *held->Open("a", FileAccess::kWrite, FileCaching::kCached);
   EXPECT_TRUE(file->mapping().empty());
   EXPECT_EQ(*file->SizeBytes(), kBytes);

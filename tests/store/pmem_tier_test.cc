@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,90 +11,14 @@
 #include "store/batch/gradients.h"
 #include "store/batch/lookup.h"
 #include "store/batch/write.h"
+#include "store/inspect/repair.h"
 #include "store/inspect/survey.h"
 #include "store/inspect/verify.h"
 #include "store/scan/scan.h"
-#include "tests/support/spill_world.h"
+#include "tests/store/pmem_rows.h"
 
 namespace embank::test {
 namespace {
-
-constexpr uint64_t kLargePmem = uint64_t{64} << 20;
-
-// A store of a table with rows of 8 KiB, of which memory holds about 2,000.
-class PmemTier : public testing::Test {
- protected:
-  void OpenWith(uint64_t pmem_bytes, uint64_t ssd_bytes = 0) {
-    world_.AddPmemOptions(pmem_bytes);
-    world_.options().ssd_bytes = ssd_bytes;
-    const Status opened = world_.Open();
-    ASSERT_TRUE(opened.ok()) << opened;
-    table_ = world_.Create("t", Optimizer::kAdagrad);
-  }
-  // Rows of 100 keys at a time, each with values of its key times `factor`.
-  void Fill(Key keys, float factor = 1.0f, Key first = 0) {
-    for (Key begin = first; begin < first + keys; begin += 100) {
-      const std::vector<Key> some = KeysFrom(begin, 100);
-      const Status status = Upsert(table_, some, RowsOf(RowsOfKeys(some, factor), kDim), {});
-      ASSERT_TRUE(status.ok()) << status;
-    }
-  }
-  void ExpectRows(Key keys, float factor = 1.0f) {
-    for (Key begin = 0; begin < keys; begin += 100) {
-      const std::vector<Key> some = KeysFrom(begin, 100);
-      std::vector<float> rows(some.size() * kDim, -1.0f);
-      const Status status = Lookup(table_, some, MissingRule::kSkip, RowsIn(&rows, kDim), {});
-      ASSERT_TRUE(status.ok()) << status;
-      ASSERT_EQ(rows, RowsOfKeys(some, factor)) << "from key " << begin;
-    }
-  }
-  void Lookups(const std::vector<Key>& keys) {
-    std::vector<float> rows(keys.size() * kDim);
-    ASSERT_TRUE(Lookup(table_, keys, MissingRule::kSkip, RowsIn(&rows, kDim), {}).ok());
-  }
-  Tier TierOf(Key key) {
-    return table_->parts().index->Find(table_->IdOf(key, table_->HashOf(key))).location().tier();
-  }
-  std::vector<Key> KeysIn(Tier tier, Key keys, size_t most) {
-    std::vector<Key> found;
-    for (Key key = 0; key < keys && found.size() < most; ++key) {
-      if (TierOf(key) == tier) found.push_back(key);
-    }
-    return found;
-  }
-  void Checkpoint() {
-    const auto made = world_->checkpoints()->Make({});
-    ASSERT_TRUE(made.ok()) << made.status();
-  }
-  void Reopen() {
-    const Status opened = world_.Open();
-    ASSERT_TRUE(opened.ok()) << opened;
-    table_ = *world_->catalog().Open("t");
-  }
-  void CopyDirectory(const std::string& from, const std::string& to) {
-    ASSERT_TRUE(world_.disk().CreateDirectory(to).ok());
-    for (const std::string& file : world_.disk().Files()) {
-      if (file.find(from + "/") != 0) continue;
-      const auto copy = world_.disk().Open(to + file.substr(from.size()), FileAccess::kCreate,
-                                           FileCaching::kCached);
-      ASSERT_TRUE(copy.ok()) << copy.status();
-      const std::vector<std::byte> bytes = world_.disk().Contents(file);
-      if (bytes.empty()) continue;
-      ASSERT_TRUE((*copy)->Preallocate(bytes.size()).ok());
-      ASSERT_TRUE((*copy)->Write(0, bytes).ok());
-    }
-  }
-  uint64_t PmemTakenBytes() {
-    const LogSegments& segments = world_->logs()->pmem()->segments();
-    ReaderMutexLock lock(segments.mutex());
-    return segments.quota().taken_bytes();
-  }
-  uint64_t ssd_rows() { return table_->rows_in(Tier::kSsd); }
-  uint64_t pmem_rows() { return table_->rows_in(Tier::kPmem); }
-
-  SpillWorld world_{11};
-  Table* table_ = nullptr;
-};
 
 TEST_F(PmemTier, RowsThatLeaveDramGoToPmemWhileItHasSpace) {
   OpenWith(kLargePmem);
@@ -379,7 +304,9 @@ TEST_F(PmemTier, OneStoreHasItsPmemAtATime) {
   OpenWith(kLargePmem);
   StoreOptions& options = world_.options();
   options.path = "another";
-  EXPECT_EQ(world_.OpenBeside().status().code(), StatusCode::kUnavailable);
+  const Status status = world_.OpenBeside().status();
+  EXPECT_EQ(status.code(), StatusCode::kUnavailable) << status;
+  EXPECT_EQ(status.message().find("pmem_path: /pmem is open already"), 0u) << status;
 }
 
 TEST_F(PmemTier, AMissingSegmentIsNamed) {
@@ -419,37 +346,6 @@ TEST_F(PmemTier, VerifyAndSurveyReadPmemToo) {
   const std::byte wrong = world_.disk().Contents(segment)[kBlockBytes + 100] ^ std::byte{1};
   world_.disk().Corrupt(segment, kBlockBytes + 100, std::span(&wrong, 1));
   EXPECT_EQ(verify().damage_count, 1u);
-}
-
-TEST_F(PmemTier, WherePmemHasNoSpaceRowsGoToTheSsd) {
-  OpenWith(kLargePmem);
-  world_.disk().SetFaults([](const DiskCall& call) {
-    const bool fails = call.kind == DiskCall::Kind::kPreallocate && call.path.find("/pmem/") == 0;
-    return fails ? ResourceExhaustedError("no space") : OkStatus();
-  });
-  Fill(4000);
-  EXPECT_EQ(pmem_rows(), 0u);
-  EXPECT_GT(ssd_rows(), 1500u);
-  ExpectRows(4000);
-  Checkpoint();
-  world_.disk().SetFaults({});
-  ASSERT_NO_FATAL_FAILURE(Reopen());
-  ExpectRows(4000);
-}
-
-TEST_F(PmemTier, WherePmemFailsNoRowIsLost) {
-  OpenWith(kLargePmem);
-  Fill(3000);
-  world_.disk().SetFaults([](const DiskCall& call) {
-    const bool fails = call.kind == DiskCall::Kind::kWrite && call.path.find("/pmem/") == 0;
-    return fails ? UnavailableError("the device fails") : OkStatus();
-  });
-  Fill(3000, 1.0f, 3000);
-  EXPECT_GT(ssd_rows(), 1000u);
-  ExpectRows(6000);
-  // Rows that are in buffers of PMem cannot be made durable.
-  EXPECT_FALSE(world_->checkpoints()->Make({}).ok());
-  ExpectRows(6000);
 }
 
 }  // namespace

@@ -10,13 +10,19 @@ namespace {
 // To free space, compaction empties segments from a sixteenth dead on: 16 writes for each.
 constexpr uint32_t kSpaceDeadPart = 16;
 
+// Whether the hand that goes round the oldest segments chooses them.
+bool IsByAge(CompactionAim aim) {
+  return aim == CompactionAim::kForget || aim == CompactionAim::kDemote;
+}
+
 }  // namespace
 
 std::shared_ptr<LogSegment> CompactionCandidates::PickVictim(CompactionAim aim) {
   MutexLock lock(segments_.mutex());
   victim_aim_ = aim;
-  std::shared_ptr<LogSegment> victim =
-      aim == CompactionAim::kForget ? OldestToForget() : BestToMove(aim);
+  std::shared_ptr<LogSegment> victim = IsByAge(aim)                      ? OldestToLeave(aim)
+                                       : aim == CompactionAim::kEvacuate ? AnyNotDurable()
+                                                                         : BestToMove(aim);
   victim_ = victim.get();
   if (aim == CompactionAim::kPace && victim != nullptr) segments_.ledger().NoteWork();
   return victim;
@@ -52,14 +58,16 @@ std::shared_ptr<LogSegment> CompactionCandidates::BestToMove(CompactionAim aim) 
 // first. The hand goes round in the older half. It meets rows again that it left because they were
 // in memory, before it reaches the end of the log, which advances as fast. It returns to a segment
 // that the device did not read after as many other segments.
-std::shared_ptr<LogSegment> CompactionCandidates::OldestToForget() {
+std::shared_ptr<LogSegment> CompactionCandidates::OldestToLeave(CompactionAim aim) {
+  const bool demotes = aim == CompactionAim::kDemote;
   std::shared_ptr<LogSegment> oldest;
   std::shared_ptr<LogSegment> next;
   size_t count = 0;
   size_t passed = 0;
   for (const std::shared_ptr<LogSegment>& segment : segments_.all()) {
     if (segment == nullptr || !segment->finished || segment->passed_over) continue;
-    if (segment->live_rows == 0 || !segments_.quota().Forgets(segment->header.row_class)) continue;
+    if (segment->live_rows == 0) continue;
+    if (!demotes && !segments_.quota().Forgets(segment->header.row_class)) continue;
     const uint64_t id = segment->header.segment_id;
     ++count;
     if (oldest == nullptr || id < oldest->header.segment_id) oldest = segment;
@@ -71,6 +79,15 @@ std::shared_ptr<LogSegment> CompactionCandidates::OldestToForget() {
   forget_hand_ = 0;
   turns_since_unread_ = 0;
   return oldest;
+}
+
+std::shared_ptr<LogSegment> CompactionCandidates::AnyNotDurable() const {
+  for (const std::shared_ptr<LogSegment>& segment : segments_.all()) {
+    if (segment == nullptr || segment->passed_over || segment->unread) continue;
+    writer_.AssertReaderHeld();
+    if (segment->live_rows > 0 && !writer_.IsDurable(*segment)) return segment;
+  }
+  return nullptr;
 }
 
 size_t CompactionCandidates::LiveOf(const LogSegment& segment, uint32_t* slot,
@@ -88,7 +105,7 @@ void CompactionCandidates::Exclude(LogSegment* segment, bool is_damaged) {
   EMBANK_CHECK(segment == victim_);
   if (is_damaged) {
     segment->passed_over = true;
-  } else if (victim_aim_ != CompactionAim::kForget) {
+  } else if (!IsByAge(victim_aim_)) {
     segment->unread = true;
   } else if (turns_since_unread_ == 0) {
     turns_since_unread_ = 1;
@@ -99,7 +116,7 @@ void CompactionCandidates::Release(std::shared_ptr<LogSegment> victim, bool is_d
   {
     MutexLock lock(segments_.mutex());
     EMBANK_CHECK(victim.get() == victim_);
-    if (is_done && victim_aim_ == CompactionAim::kForget) {
+    if (is_done && IsByAge(victim_aim_)) {
       forget_hand_ = victim->header.segment_id;
       turns_since_unread_ += turns_since_unread_ > 0 ? 1 : 0;
     }

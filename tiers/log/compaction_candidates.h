@@ -31,13 +31,16 @@ class CompactionCandidates {
   //   kPace: as the pace demands.
   //   kSpace: whatever the pace, among segments that no checkpoint has.
   //   kLaterSpace: among all, if space is short; what is else left to compaction may be used.
-  //   kForget: the oldest one with rows that are forgotten.
+  //   kForget: the oldest one with rows of a class that forgets.
+  //   kDemote: the oldest one with rows.
+  //   kEvacuate: one with rows that are not durable, finished or not.
   std::shared_ptr<LogSegment> PickVictim(CompactionAim aim);
   // Lists the living records of a segment from slot *slot on; returns how many, and sets *slot
   // behind them. Fewer than fit: these are the last.
   size_t LiveOf(const LogSegment& segment, uint32_t* slot, std::span<Location> live) const;
   // Excludes the victim: for good if records of it are damaged. If the device does not read them,
-  // until the next checkpoint that is kept; for kForget, until the hand comes round again.
+  // until the next checkpoint that is kept; for kForget and kDemote, until the hand comes round
+  // again.
   void Exclude(LogSegment* segment, bool is_damaged);
   // Ends the work on a victim. is_done: all of it was looked at; rows that were not forgotten wait
   // for the other segments' turn.
@@ -54,7 +57,9 @@ class CompactionCandidates {
  private:
   std::shared_ptr<LogSegment> BestToMove(CompactionAim aim) const
       EMBANK_SHARED_LOCKS_REQUIRED(segments_.mutex());
-  std::shared_ptr<LogSegment> OldestToForget() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(segments_.mutex());
+  std::shared_ptr<LogSegment> OldestToLeave(CompactionAim aim)
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(segments_.mutex());
+  std::shared_ptr<LogSegment> AnyNotDurable() const EMBANK_SHARED_LOCKS_REQUIRED(segments_.mutex());
 
   LogSegments& segments_;
   DeadSegments& dead_;

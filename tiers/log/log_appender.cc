@@ -1,6 +1,7 @@
 #include "tiers/log/log_appender.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <new>
 #include <utility>
@@ -132,11 +133,26 @@ StatusOr<bool> LogAppender::BeginSegment(OpenSegment* open, const RowToLog& row)
   return true;
 }
 
-// Gives the segment a place, and a file with its header.
+// Gives the segment a place, and a file. A file on damaged blocks of PMem keeps them until another
+// one is made, which has others.
 Status LogAppender::MakeFile(LogSegment* segment) {
   EMBANK_ASSIGN_OR_RETURN(segment->index, segments_.FreePlace());
   writer_.AssertHeld();
   writer_.ReserveLists(segments_.all().size());
+  constexpr size_t kDamagedFilesMax = 3;
+  std::array<std::unique_ptr<File>, kDamagedFilesMax> damaged;
+  Status status = MakeOneFile(segment);
+  for (std::unique_ptr<File>& file : damaged) {
+    if (options_.tier != Tier::kPmem || !IsUnavailable(status)) break;
+    file = std::move(segment->file);
+    status = MakeOneFile(segment);
+  }
+  if (status.ok()) ++counters_.written_buffers;
+  return status;
+}
+
+// Makes a file with the segment's header. After an error it has no name.
+Status LogAppender::MakeOneFile(LogSegment* segment) {
   EMBANK_ASSIGN_OR_RETURN(
       segment->file,
       options_.directory->Open(segment->name, FileAccess::kCreate, FileCaching::kDirect));
@@ -148,7 +164,6 @@ Status LogAppender::MakeFile(LogSegment* segment) {
   if (IsUnimplemented(status) && options_.tier != Tier::kPmem) status = OkStatus();
   if (status.ok()) status = segment->Write(0, {header_block_.data(), kBlockBytes});
   if (!status.ok()) options_.directory->Remove(segment->name).IgnoreError();
-  if (status.ok()) ++counters_.written_buffers;
   return status;
 }
 

@@ -30,6 +30,20 @@ StatusOr<std::vector<SegmentRows>> LogCheckpoints::SyncFrozen() {
   return all;
 }
 
+StatusOr<std::vector<SegmentRows>> LogCheckpoints::ListDurable() {
+  std::vector<SegmentRows> all;
+  MutexLock lock(segments_.mutex());
+  writer_.AssertHeld();
+  EMBANK_CHECK(!writer_.failure().ok());
+  for (const std::shared_ptr<LogSegment>& segment : segments_.all()) {
+    if (segment == nullptr) continue;
+    const size_t count = all.size();
+    AddFrozen(segment.get(), &all);
+    if (all.size() > count && !writer_.IsDurable(*segment)) return writer_.failure();
+  }
+  return all;
+}
+
 void LogCheckpoints::AddFrozen(LogSegment* segment, std::vector<SegmentRows>* all) const {
   segment->FreezeFor(segments_.frozen_checkpoint());
   if (segment->frozen_rows == 0) return;

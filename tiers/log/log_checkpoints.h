@@ -32,6 +32,9 @@ class LogCheckpoints {
   // Makes all rows of the checkpoint durable and lists them, when nothing is appended for it any
   // more. The status that stopped the log; kResourceExhausted.
   StatusOr<std::vector<SegmentRows>> SyncFrozen();
+  // Lists the rows of the checkpoint in a log that has stopped, of which a lower log has the rest.
+  // The status that stopped the log: some rows are not durable.
+  StatusOr<std::vector<SegmentRows>> ListDurable();
   // Ends the checkpoint. is_kept: its segments stay until ReleaseOlderThan a later one.
   void Thaw(bool is_kept);
   // Releases checkpoints older than this one: segments that only those had are dead.

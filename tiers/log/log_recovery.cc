@@ -122,8 +122,9 @@ Status LogRecovery::CheckHeader(const LogSegment& segment) {
   const std::span bytes(block.data(), kBlockBytes);
   const Status read = segment.file->Read(0, bytes);
   if (IsOutOfRange(read)) return DataLossError(StrCat(path, ": the segment is cut off"));
-  EMBANK_RETURN_IF_ERROR(read);
-  const StatusOr<SegmentHeader> header = DecodeSegmentHeader(bytes);
+  if (!IsDataLoss(read)) EMBANK_RETURN_IF_ERROR(read);
+  const StatusOr<SegmentHeader> header =
+      read.ok() ? DecodeSegmentHeader(bytes) : StatusOr<SegmentHeader>(read);
   if (IsFailedPrecondition(header.status())) return header.status();
   if (!header.ok()) {
     // The manifest has all facts; records that are not of this segment do not match.

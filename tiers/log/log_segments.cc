@@ -17,6 +17,7 @@ LogSegments::LogSegments(MemorySource* source, MemoryBudget* budget, const RowLo
       next_segment_id_(options.first_segment_id) {
   MutexLock lock(&mutex_);
   if (options.rows_bytes_max != 0) ledger_.LimitRows(options.rows_bytes_max);
+  if (!options.has_reservations) ledger_.LimitRowsOfAllClasses();
 }
 
 // ---- all segments ----
@@ -136,7 +137,8 @@ void LogSegments::Finish(LogSegment* segment) {
 }
 
 bool LogSegments::IsDead(const LogSegment& segment) const {
-  return segment.finished && segment.live_rows == 0 && !IsKept(segment);
+  const bool has_ended = segment.finished || segment.without_footer;
+  return has_ended && segment.live_rows == 0 && !IsKept(segment);
 }
 
 // ---- checkpoints ----

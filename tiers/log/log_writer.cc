@@ -134,6 +134,11 @@ bool LogWriter::WriteFooter() {
     unsynced_.push_back(segment);
     segment->slots = AlignedBuffer();
     *footer = AlignedBuffer();
+  } else if (options_.tier == Tier::kPmem) {
+    // A part of the memory may be damaged; its records are elsewhere, and manifests have the
+    // owners.
+    segment->without_footer = true;
+    Tell(LogLevel::kWarning, "a segment has no footer", status);
   } else {
     footers_.push_back(segment);
     Fail(status);
@@ -217,7 +222,10 @@ Status LogWriter::SyncWritten() {
     if (status.ok() || IsResourceExhausted(status)) return status;
   }
   MutexLock lock(segments_.mutex());
-  if (!Seeded(SeededBug::kFailedSyncIgnored)) Fail(status);
+  if (Seeded(SeededBug::kFailedSyncIgnored)) return status;
+  // It is unknown what is durable.
+  for (const std::shared_ptr<LogSegment>& segment : unsynced) segment->unsynced = true;
+  Fail(status);
   return status;
 }
 

@@ -3,7 +3,8 @@
 //
 // A background task writes full buffers. A thread that finds no buffer to fill writes one itself,
 // so that the queue is bounded and nothing in it is ever dropped. A buffer that cannot be written
-// stays, and its records with it; the log then takes no more rows.
+// stays, and its records with it; the log then takes no more rows. In PMem a segment whose footer
+// cannot be written keeps its owners in memory, and the log goes on.
 #ifndef EMBANK_TIERS_LOG_LOG_WRITER_H_
 #define EMBANK_TIERS_LOG_LOG_WRITER_H_
 
@@ -64,6 +65,12 @@ class LogWriter {
   // Makes sure that no footer fails to be queued in a log with so many places. Throws
   // std::bad_alloc.
   void ReserveLists(size_t places) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(segments_.mutex());
+
+  // Whether all rows of a segment are durable in a checkpoint, and its name: a later failure of the
+  // log costs none of them.
+  bool IsDurable(const LogSegment& segment) const EMBANK_SHARED_LOCKS_REQUIRED(segments_.mutex()) {
+    return !segment.unsynced && segment.newest_checkpoint != 0 && !buffers_.HasPartOf(&segment);
+  }
 
   // ---- writing ----
 

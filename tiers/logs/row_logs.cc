@@ -21,7 +21,7 @@ RowLogs::RowLogs(std::unique_ptr<RowLog> ssd, std::unique_ptr<RowLog> pmem)
 
 Status RowLogs::AddRowClass(uint32_t row_class, uint32_t record_bytes, bool forgets) {
   if (pmem() != nullptr) {
-    EMBANK_RETURN_IF_ERROR(pmem()->space().AddRowClass(row_class, record_bytes, /*forgets=*/true));
+    EMBANK_RETURN_IF_ERROR(pmem()->space().AddRowClass(row_class, record_bytes, forgets));
   }
   return lowest().space().AddRowClass(row_class, record_bytes, forgets);
 }
@@ -50,17 +50,17 @@ Status RowLogs::AppendAll(std::span<const RowToLog> rows, std::span<Location> ho
 
 // PMem without space is asked again when a segment of it has died, and from time to time: it may
 // have lacked memory alone.
-bool RowLogs::MayAskPmem() {
-  constexpr uint32_t kRowsBetweenAsking = 4096;
+bool RowLogs::MayAskPmem(size_t rows) {
+  constexpr uint64_t kRowsBetweenAsking = 4096;
   const uint64_t dead_segments = pmem()->counters().dead_segments;
   if (pmem_full_at_.load(std::memory_order_relaxed) != dead_segments + 1) return true;
-  return rows_not_asked_.fetch_add(1, std::memory_order_relaxed) % kRowsBetweenAsking ==
-         kRowsBetweenAsking - 1;
+  const uint64_t before = rows_not_asked_.fetch_add(rows, std::memory_order_relaxed);
+  return before / kRowsBetweenAsking != (before + rows) / kRowsBetweenAsking;
 }
 
 void RowLogs::AppendToPmem(std::span<const RowToLog> rows, std::span<Location> homes,
                            size_t* count) {
-  if (!MayAskPmem()) return;
+  if (!MayAskPmem(rows.size())) return;
   const uint64_t dead_segments = pmem()->counters().dead_segments;
   const Status status = pmem()->appender().AppendAll(LogStream::kUser, rows, homes, count);
   // The SSD takes the rows that PMem does not take, for whatever reason.
@@ -132,7 +132,10 @@ void RowLogs::Freeze(uint32_t checkpoint) {
 StatusOr<std::vector<SegmentRows>> RowLogs::SyncFrozen() {
   std::vector<SegmentRows> rows;
   for (RowLog* const log : all()) {
-    EMBANK_ASSIGN_OR_RETURN(std::vector<SegmentRows> more, log->checkpoints().SyncFrozen());
+    const bool is_lost = log != &lowest() && log->writer().has_stopped();
+    EMBANK_ASSIGN_OR_RETURN(std::vector<SegmentRows> more, is_lost
+                                                               ? log->checkpoints().ListDurable()
+                                                               : log->checkpoints().SyncFrozen());
     for (SegmentRows& one : more) rows.push_back(std::move(one));
   }
   return rows;

@@ -46,8 +46,8 @@ class RowLogs {
     return *log;
   }
 
-  // Rows of a class may be dirty from now on. Those in PMem are demoted where it is full, whether
-  // the class forgets or not. A repeated call completes what failed. Throws std::bad_alloc.
+  // Rows of a class may be dirty from now on. PMem demotes them where it is full, whether the class
+  // forgets or not. A repeated call completes what failed. Throws std::bad_alloc.
   // kResourceExhausted: dram_bytes has no memory for its segments.
   Status AddRowClass(uint32_t row_class, uint32_t record_bytes, bool forgets);
 
@@ -89,8 +89,8 @@ class RowLogs {
 
   // Begins a checkpoint: the rows that live now are its.
   void Freeze(uint32_t checkpoint);
-  // The rows of the checkpoint in the segments of all logs, durable. The status that stopped a log;
-  // kResourceExhausted.
+  // The rows of the checkpoint in the segments of all logs, durable. The status that stopped a log,
+  // unless all of its rows were durable before; kResourceExhausted.
   StatusOr<std::vector<SegmentRows>> SyncFrozen();
   // Makes all that was appended before durable. The status that stopped a log.
   Status Sync();
@@ -107,7 +107,7 @@ class RowLogs {
   uint64_t slack_bytes() const;
 
  private:
-  bool MayAskPmem();
+  bool MayAskPmem(size_t rows);
   void AppendToPmem(std::span<const RowToLog> rows, std::span<Location> homes, size_t* count);
   void ReleaseReservations(std::span<const RowToLog> rows);
 
@@ -117,7 +117,7 @@ class RowLogs {
   size_t count_ = 0;
   // The number of dead segments of PMem, and one, when it refused a row; 0: it did not.
   std::atomic<uint64_t> pmem_full_at_{0};
-  std::atomic<uint32_t> rows_not_asked_{0};  // since PMem refused a row
+  std::atomic<uint64_t> rows_not_asked_{0};  // since PMem refused a row
 };
 
 }  // namespace embank

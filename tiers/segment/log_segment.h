@@ -55,8 +55,9 @@ struct LogSegment {
   // Until the footer is written: keys, then tables, of the slots that are written or left out.
   AlignedBuffer slots;
   uint32_t used_slots = 0;
-  bool ended = false;     // takes no more records
-  bool finished = false;  // its footer is written
+  bool ended = false;           // takes no more records
+  bool finished = false;        // its footer is written
+  bool without_footer = false;  // its footer cannot be written; its owners stay in memory
   bool unsynced = true;
   bool passed_over = false;  // excluded from compaction: records of it are damaged
   bool unread = false;       // not readable by the device; compaction waits for the next checkpoint

@@ -47,6 +47,8 @@ class LogQuota {
 
   // Rows of classes that forget are too many beyond so many bytes of rows.
   void LimitRows(uint64_t bytes) { rows_bytes_max_ = bytes; }
+  // Rows of all classes are too many beyond that.
+  void LimitRowsOfAllClasses() { any_forgets_ = true; }
 
   // How many of `rows` more rows of a class may be dirty.
   uint64_t Admits(uint32_t row_class, uint64_t rows) const;

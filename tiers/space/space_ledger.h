@@ -32,6 +32,8 @@ class SpaceLedger {
 
   // Rows of classes that forget are too many beyond so many bytes of rows.
   void LimitRows(uint64_t bytes) { quota_.LimitRows(bytes); }
+  // Rows of all classes are too many beyond that.
+  void LimitRowsOfAllClasses() { quota_.LimitRowsOfAllClasses(); }
 
   // Reserves space and memory for the records of so many rows, which quota() admits; returns how
   // many: all or none. `must`: reserves the space even without the memory.
