@@ -175,7 +175,7 @@ if [[ $kind == --full ]]; then
   build_and_test "asan-ubsan" asan-ubsan -LE house
   stage "clang-tidy" tidy
   build_and_test "tsan" tsan -LE house
-  EMBANK_TEST_SCALE=10 tests "long random runs" dev -L random
+  EMBANK_TEST_SCALE=5 tests "long random runs" dev -L random
   stage "fuzz: configure" configure fuzz && stage "fuzz: build" build fuzz embank_fuzz_targets &&
     stage "fuzz" fuzz
   cuda

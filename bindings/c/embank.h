@@ -615,6 +615,7 @@ EMBANK_API embank_status embank_estimate_for_hit_ratio(
 /* [data] Returns bytes by tier, as JSON:
  *   "dram"  {"budget", "used", "fixed", "index", "rows", "state", "slack", "huge_pages_refused"};
  *           used = fixed + index + rows + state + slack
+ *   "hbm"   with hbm_bytes: {"budget", "rows"}: rows: vectors and states of rows in device memory
  *   "ssd"   with a path: {"budget", "used", "live", "dirty", "kept"}: used: all segments; live: the
  *           records of rows in them; dirty: the records that changed rows in memory will need;
  *           kept: space reserved for those, manifests and heat

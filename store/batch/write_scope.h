@@ -3,7 +3,6 @@
 //   admit    space in the log for rows that become dirty, memory for the index and the log; it may
 //            wait for a checkpoint
 //   change   bodies run shard by shard, under a write guard of the gate: no barrier of a checkpoint
-//            comes between two shards of a batch
 //            comes between two shards of a batch, and no row comes to device memory or leaves it
 //   settle   the batch pays its part of compaction, of moving pages and of forgetting
 #ifndef EMBANK_STORE_BATCH_WRITE_SCOPE_H_

@@ -11,6 +11,12 @@ MemoryReport ReportMemory(const Store& store) {
     const uint64_t rows = RowsInDram(*table);
     report.rows_bytes += rows * (layout.row_bytes - layout.state_bytes());
     report.state_bytes += rows * layout.state_bytes();
+    // A row in device memory has its header and its note here.
+    report.rows_bytes += table->rows_in(Tier::kHbm) * (sizeof(RowHeader) + DramTier::kNoteBytes);
+  }
+  if (store.hot() != nullptr) {
+    report.hbm_budget_bytes = store.hot()->memory().hbm_bytes();
+    report.hbm_rows_bytes = store.hot()->memory().slots().taken_bytes();
   }
   report.budget_bytes = store.budget().limit_bytes();
   report.used_bytes = store.budget().used_bytes();

@@ -20,6 +20,8 @@ struct MemoryReport {
   uint64_t state_bytes;  // their optimizer state
   uint64_t slack_bytes;  // slab memory without a living row
   uint64_t huge_pages_refused_bytes;
+  uint64_t hbm_budget_bytes;     // device memory; 0: none
+  uint64_t hbm_rows_bytes;       // vectors and states of the rows in it
   std::optional<LogSpace> ssd;   // with a path
   std::optional<LogSpace> pmem;  // with a pmem_path
   const char* pmem_kind;         // Store::pmem_kind

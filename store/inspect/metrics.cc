@@ -131,6 +131,9 @@ void AppendMemory(std::string* text, const MemoryReport& report) {
   for (const auto& [kind, bytes] : kinds) {
     StrAppend(text, "embank_tier_bytes{tier=\"dram\",kind=\"", kind, "\"} ", bytes, "\n");
   }
+  if (report.hbm_budget_bytes > 0) {
+    StrAppend(text, "embank_tier_bytes{tier=\"hbm\",kind=\"rows\"} ", report.hbm_rows_bytes, "\n");
+  }
   const std::pair<const char*, const std::optional<LogSpace>&> logs[] = {{"pmem", report.pmem},
                                                                          {"ssd", report.ssd}};
   for (const auto& [tier, space] : logs) {
@@ -145,6 +148,9 @@ void AppendMemory(std::string* text, const MemoryReport& report) {
   }
   Describe(text, "embank_tier_capacity_bytes", "gauge", "Budget by tier; 0: no limit.");
   StrAppend(text, "embank_tier_capacity_bytes{tier=\"dram\"} ", report.budget_bytes, "\n");
+  if (report.hbm_budget_bytes > 0) {
+    StrAppend(text, "embank_tier_capacity_bytes{tier=\"hbm\"} ", report.hbm_budget_bytes, "\n");
+  }
   for (const auto& [tier, space] : logs) {
     if (!space.has_value()) continue;
     StrAppend(text, "embank_tier_capacity_bytes{tier=\"", tier, "\"} ", space->budget_bytes, "\n");
@@ -195,6 +201,42 @@ void AppendPmem(std::string* text, const Store& store) {
          "Waits until stores to PMem are durable: drains, or msync calls.", store.pmem_drains());
 }
 
+void AppendSeconds(std::string* text, const char* metric, const char* help, uint64_t ns) {
+  Describe(text, metric, "gauge", help);
+  StrAppend(text, metric, " ", Seconds(ns), "\n");
+}
+
+void AppendHot(std::string* text, const Store& store) {
+  const HotRows& hot = *store.hot();
+  const DeviceFigures device = hot.memory().device().figures();
+  Describe(text, "embank_device_info", "gauge", "The device that holds hot rows; always 1.");
+  StrAppend(text, "embank_device_info{device=\"", device.name, "\"} 1\n");
+  Describe(text, "embank_hot_lookups_total", "counter",
+           "Positions of lookups that device memory answered.");
+  for (Table* const table : store.catalog().List()) {
+    StrAppend(text, "embank_hot_lookups_total{", TableLabel(*table), "} ",
+              table->counters().hot_lookups.load(std::memory_order_relaxed), "\n");
+  }
+  const HotCounters& counters = hot.counters();
+  Append(text, "embank_hot_arrived_rows_total", "counter", "Rows that moved to device memory.",
+         counters.arrived_rows);
+  Append(text, "embank_hot_left_rows_total", "counter", "Rows that moved from device memory.",
+         counters.left_rows);
+  Append(text, "embank_hot_written_back_rows_total", "counter",
+         "Of them those that no record has as they are.", counters.written_back_rows);
+  Append(text, "embank_hot_pre_images_total", "counter",
+         "Rows that a batch saved for a checkpoint before it changed them in device memory.",
+         counters.pre_images);
+  AppendSeconds(text, "embank_hot_longest_wait_seconds",
+                "The longest wait of a batch for rows that moved.", counters.longest_wait_ns);
+  const HotFlushReport report = store.hot_flush()->Report();
+  Append(text, "embank_hot_flushes_total", "counter", "Flushes of the hot set.", report.flushes);
+  AppendSeconds(text, "embank_hot_flush_seconds", "Duration of the last flush.",
+                report.last_flush_ns);
+  AppendSeconds(text, "embank_hot_plan_seconds", "Of it the time for its plan.",
+                report.last_plan_ns);
+}
+
 void AppendPages(std::string* text, const PageMover& pages) {
   Append(text, "embank_pages_emptied_total", "counter",
          "Pages of DRAM whose rows left or moved for the index, the log or other rows.",
@@ -223,6 +265,7 @@ std::string FormatMetrics(const Store& store) {
   AppendTables(&text, store.catalog().List());
   AppendForgotten(&text, store.catalog().List());
   AppendMemory(&text, ReportMemory(store));
+  if (store.hot() != nullptr) AppendHot(&text, store);
   if (store.logs() == nullptr) return text;
   AppendPrefetches(&text, store.catalog().List());
   AppendLog(&text, store.logs()->lowest().counters());
@@ -239,13 +282,17 @@ std::string FormatMemoryReport(const MemoryReport& report) {
                   ", \"used\": ", space->used_bytes, ", \"live\": ", space->live_bytes,
                   ", \"dirty\": ", space->dirty_bytes, ", \"kept\": ", space->reserved_bytes, "}");
   };
+  const std::string hbm = report.hbm_budget_bytes == 0
+                              ? ""
+                              : StrCat(", \"hbm\": {\"budget\": ", report.hbm_budget_bytes,
+                                       ", \"rows\": ", report.hbm_rows_bytes, "}");
   const std::string kind =
       report.pmem_kind == nullptr ? "" : StrCat(", \"pmem_kind\": ", JsonString(report.pmem_kind));
   return StrCat("{\"dram\": {\"budget\": ", report.budget_bytes, ", \"used\": ", report.used_bytes,
                 ", \"fixed\": ", report.fixed_bytes, ", \"index\": ", report.index_bytes,
                 ", \"rows\": ", report.rows_bytes, ", \"state\": ", report.state_bytes,
                 ", \"slack\": ", report.slack_bytes,
-                ", \"huge_pages_refused\": ", report.huge_pages_refused_bytes, "}",
+                ", \"huge_pages_refused\": ", report.huge_pages_refused_bytes, "}", hbm,
                 format("pmem", report.pmem), kind, format("ssd", report.ssd), "}");
 }
 

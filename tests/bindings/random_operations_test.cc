@@ -1,5 +1,5 @@
 // Random sequences of operations, store against oracle, bit for bit. EMBANK_TEST_SCALE multiplies
-// the number of seeds (1 by default, 10 in full runs); EMBANK_TEST_SEED replays one of them.
+// the number of seeds (1 by default, 5 in full runs); EMBANK_TEST_SEED replays one of them.
 #include <gtest/gtest.h>
 
 #include <cstdio>

@@ -1,0 +1,142 @@
+// Device memory through the C API, on the host twin.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/support/c_api.h"
+
+namespace embank::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr uint32_t kHotDim = 64;
+constexpr uint64_t kKeys = 2000;
+
+embank_store_options HotOptions() {
+  embank_store_options options = StoreOptions();
+  options.hbm_bytes = uint64_t{128} << 10;  // 512 rows of 256 bytes
+  options.warmup_iters = 2;
+  options.flush_iters = UINT32_MAX;
+  return options;
+}
+
+std::vector<uint64_t> Keys(uint64_t first, uint64_t n) {
+  std::vector<uint64_t> keys(n);
+  for (uint64_t i = 0; i < n; ++i) keys[i] = first + i;
+  return keys;
+}
+
+uint64_t RowsInHbm(embank_table* table) {
+  embank_table_info info = {};
+  info.struct_size = sizeof info;
+  EXPECT_EQ(embank_table_get_info(table, &info), EMBANK_OK);
+  EXPECT_EQ(info.rows, info.rows_hbm + info.rows_dram + info.rows_pmem + info.rows_ssd);
+  return info.rows_hbm;
+}
+
+void LookUpAll(embank_table* table, const std::vector<uint64_t>& keys) {
+  std::vector<float> rows(keys.size() * kHotDim);
+  ASSERT_EQ(embank_lookup(table, keys.data(), keys.size(), EMBANK_MISSING_CREATE, rows.data(), 0,
+                          nullptr),
+            EMBANK_OK)
+      << embank_last_error();
+}
+
+std::string Metrics(embank_store* store) {
+  uint64_t needed = 0;
+  EXPECT_EQ(embank_metrics(store, nullptr, 0, &needed), EMBANK_OK);
+  std::string text(needed, '\0');
+  EXPECT_EQ(embank_metrics(store, text.data(), text.size(), &needed), EMBANK_OK);
+  return text;
+}
+
+TEST(HotCApi, AFlushFillsDeviceMemoryWithTheHottestRows) {
+  const StorePtr store = OpenStore(HotOptions());
+  embank_table* const table = CreateTable(store.get(), "t", TableOptions(kHotDim));
+  LookUpAll(table, Keys(1, kKeys));
+  EXPECT_EQ(RowsInHbm(table), 0u);
+  for (int i = 0; i < 4; ++i) LookUpAll(table, Keys(501, 512));
+  ASSERT_EQ(embank_flush_hot(store.get()), EMBANK_OK) << embank_last_error();
+  EXPECT_EQ(RowsInHbm(table), 512u);
+  LookUpAll(table, Keys(501, 512));
+  LookUpAll(table, Keys(1, 100));
+  const std::string metrics = Metrics(store.get());
+  EXPECT_THAT(metrics, HasSubstr("embank_device_info{device=\"twin\"} 1"));
+  EXPECT_THAT(metrics, HasSubstr("embank_hot_lookups_total{table=\"t\"} 512"));
+  EXPECT_THAT(metrics, HasSubstr("embank_hot_arrived_rows_total 512"));
+  EXPECT_THAT(metrics, HasSubstr("embank_hot_flushes_total 1"));
+  EXPECT_THAT(metrics, HasSubstr("tier=\"hbm\",kind=\"rows\"} 131072"));
+  uint64_t needed = 0;
+  std::string json(4096, '\0');
+  ASSERT_EQ(embank_memory_report(store.get(), json.data(), json.size(), &needed), EMBANK_OK);
+  EXPECT_THAT(json, HasSubstr("\"hbm\": {\"budget\": 131072, \"rows\": 131072}"));
+}
+
+TEST(HotCApi, TheHotSetIsRenewedEveryFewBatches) {
+  embank_store_options options = HotOptions();
+  options.flush_iters = 3;
+  options.worker_threads = 1;
+  const StorePtr store = OpenStore(options);
+  embank_table* const table = CreateTable(store.get(), "t", TableOptions(kHotDim));
+  // The flush is work in the background: it comes some time after the batch that is its turn.
+  LookUpAll(table, Keys(1, kKeys));
+  for (int i = 0; i < 10'000 && RowsInHbm(table) == 0; ++i) LookUpAll(table, Keys(1, 100));
+  EXPECT_GT(RowsInHbm(table), 0u);
+}
+
+TEST(HotCApi, AFlushNeedsDeviceMemory) {
+  const StorePtr store = OpenStore(StoreOptions());
+  EXPECT_EQ(embank_flush_hot(store.get()), EMBANK_FAILED_PRECONDITION);
+  EXPECT_THAT(embank_last_error(), HasSubstr("hbm_bytes"));
+  EXPECT_EQ(embank_flush_hot(nullptr), EMBANK_INVALID_ARGUMENT);
+}
+
+// This build, or this machine, has no such device.
+TEST(HotCApi, ADeviceThatIsNotThereIsNamed) {
+  embank_store_options options = HotOptions();
+  options.cuda_device = 99;
+  embank_store* store = nullptr;
+  const embank_status status = embank_store_open(&options, &store);
+  EXPECT_TRUE(status == EMBANK_UNIMPLEMENTED || status == EMBANK_NOT_FOUND ||
+              status == EMBANK_UNAVAILABLE)
+      << embank_status_name(status);
+  EXPECT_EQ(store, nullptr);
+  EXPECT_STRNE(embank_last_error(), "");
+}
+
+TEST(HotCApi, AStoreThatIsReadOnlyHasNone) {
+  embank_store_options options = HotOptions();
+  options.path = "nowhere";
+  options.flags = EMBANK_OPEN_READ_ONLY;
+  embank_store* store = nullptr;
+  EXPECT_EQ(embank_store_open(&options, &store), EMBANK_INVALID_ARGUMENT);
+  EXPECT_THAT(embank_last_error(), HasSubstr("READ_ONLY"));
+}
+
+TEST(HotCApi, AnEstimateHasItsHostMemory) {
+  const embank_table_options table = TableOptions(kHotDim);
+  const uint64_t rows = kKeys;
+  const auto estimate = [&](uint64_t hbm_bytes) {
+    embank_store_options options = StoreOptions();
+    options.hbm_bytes = hbm_bytes;
+    std::string json(4096, '\0');
+    uint64_t needed = 0;
+    EXPECT_EQ(embank_estimate(&options, &table, &rows, 1, json.data(), json.size(), &needed),
+              EMBANK_OK);
+    return std::stoull(json.substr(json.find(": ") + 2));
+  };
+  EXPECT_GT(estimate(uint64_t{1} << 20), estimate(0) + 3 * (uint64_t{256} << 10));
+  embank_store_options options = HotOptions();
+  options.dram_bytes = estimate(options.hbm_bytes);
+  const StorePtr store = OpenStore(options);
+  embank_table* const made = CreateTable(store.get(), "t", table);
+  LookUpAll(made, Keys(1, kKeys));
+  ASSERT_EQ(embank_flush_hot(store.get()), EMBANK_OK) << embank_last_error();
+  EXPECT_EQ(RowsInHbm(made), 512u);
+}
+
+}  // namespace
+}  // namespace embank::test
