@@ -61,7 +61,9 @@ class Rows {
     }
   }
 
-  std::byte* Row(uint32_t row) { return units_.data()->bytes + uint64_t{row} * layout_.row_bytes; }
+  std::byte* Row(uint32_t row) {
+    return reinterpret_cast<std::byte*>(units_.data()) + uint64_t{row} * layout_.row_bytes;
+  }
   std::span<const std::byte> Payload(uint32_t row) {
     return {Row(row) + kHeader, layout_.payload_bytes()};
   }
