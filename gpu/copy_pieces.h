@@ -3,7 +3,6 @@
 #ifndef EMBANK_GPU_COPY_PIECES_H_
 #define EMBANK_GPU_COPY_PIECES_H_
 
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -28,8 +27,8 @@ struct CopySide {
 
 // The widest unit, 16, 8, 4 or 2 bytes, at whose multiples all rows of both sides begin.
 inline uint32_t CopyUnitBytes(const CopySide& payloads, const CopySide& rows) {
-  const uint64_t all = std::bit_cast<uintptr_t>(payloads.base) | payloads.stride_bytes |
-                       std::bit_cast<uintptr_t>(rows.base) | rows.stride_bytes;
+  const uint64_t all = reinterpret_cast<uintptr_t>(payloads.base) | payloads.stride_bytes |
+                       reinterpret_cast<uintptr_t>(rows.base) | rows.stride_bytes;
   for (uint32_t unit = 16; unit > 2; unit /= 2) {
     if (all % unit == 0) return unit;
   }

@@ -2,7 +2,6 @@
 // of callers are joined by events.
 #include <array>
 #include <atomic>
-#include <bit>
 #include <memory>
 #include <string>
 
@@ -230,7 +229,7 @@ bool CudaDevice::Owns(const void* address, uint64_t bytes) const {
     return is_device && attributes.device == device_;
   };
   auto* const first = static_cast<const std::byte*>(address);
-  const auto begin = std::bit_cast<uintptr_t>(address);
+  const auto begin = reinterpret_cast<uintptr_t>(address);
   if (bytes > ~begin) return false;
   return is_ours(first) && (bytes <= 1 || is_ours(first + bytes - 1));
 }

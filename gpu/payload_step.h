@@ -77,7 +77,8 @@ class PayloadStep {
   // Runs on all threads of the row at once.
   template <typename Lanes>
   EMBANK_HOST_DEVICE void Run(const Lanes& lanes) {
-    if constexpr (kOptimizer == Optimizer::kAdam) CountStep(lanes, &state_[2 * numbers_.dim]);
+    if constexpr (kOptimizer == Optimizer::kAdam)
+      CountStep(lanes, &state_[size_t{2} * numbers_.dim]);
     if constexpr (kOptimizer == Optimizer::kRowwiseAdagrad) CountSquares(lanes, state_);
     lanes.Update(numbers_.dim, *this);
   }

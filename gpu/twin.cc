@@ -1,6 +1,5 @@
 #include "gpu/twin.h"
 
-#include <bit>
 #include <cstring>
 
 #include "base/check.h"
@@ -39,7 +38,7 @@ struct TwinArray {
 
 TwinArray ResolveArray(const TwinMemory& memory, const DeviceArray& array, uint32_t row_bytes,
                        uint32_t alignment) {
-  EMBANK_CHECK(std::bit_cast<uintptr_t>(array.rows) % alignment == 0);
+  EMBANK_CHECK(reinterpret_cast<uintptr_t>(array.rows) % alignment == 0);
   EMBANK_CHECK(array.stride_bytes % alignment == 0);
   return {memory.Resolve(array.rows), array.stride_bytes, row_bytes};
 }

@@ -1,5 +1,6 @@
 #include "gpu/twin_memory.h"
 
+#include <bit>
 #include <cstring>
 #include <new>
 
@@ -53,7 +54,7 @@ StatusOr<std::byte*> TwinMemory::Map(TwinMemoryKind kind, uint64_t bytes) {
   const uint64_t mapped_bytes = RoundUp(bytes, kSmallPageBytes);
   StatusOr<std::byte*> real = source_->Map(mapped_bytes);
   if (!real.ok()) return TooLittle(limit_bytes_ - device_bytes_, bytes);
-  uintptr_t address = std::bit_cast<uintptr_t>(*real);
+  uintptr_t address = reinterpret_cast<uintptr_t>(*real);
   EMBANK_CHECK(address >> kTokenShift == 0);
   if (kind == TwinMemoryKind::kDevice) address ^= kTokenBits;
   try {
@@ -69,7 +70,7 @@ StatusOr<std::byte*> TwinMemory::Map(TwinMemoryKind kind, uint64_t bytes) {
 
 void TwinMemory::Free(TwinMemoryKind kind, std::byte* address) {
   MutexLock lock(&mutex_);
-  const auto found = allocations_.find(std::bit_cast<uintptr_t>(address));
+  const auto found = allocations_.find(reinterpret_cast<uintptr_t>(address));
   EMBANK_CHECK(found != allocations_.end() && found->second.kind == kind);
   source_->Unmap(Real(found->first), found->second.mapped_bytes);
   if (kind == TwinMemoryKind::kDevice) device_bytes_ -= found->second.bytes;
@@ -77,10 +78,10 @@ void TwinMemory::Free(TwinMemoryKind kind, std::byte* address) {
 }
 
 TwinMemory::Allocations::const_iterator TwinMemory::Find(const void* address) const {
-  auto next = allocations_.upper_bound(std::bit_cast<uintptr_t>(address));
+  auto next = allocations_.upper_bound(reinterpret_cast<uintptr_t>(address));
   if (next == allocations_.begin()) return allocations_.end();
   --next;
-  const uintptr_t offset = std::bit_cast<uintptr_t>(address) - next->first;
+  const uintptr_t offset = reinterpret_cast<uintptr_t>(address) - next->first;
   return offset < next->second.bytes ? next : allocations_.end();
 }
 
@@ -88,14 +89,14 @@ bool TwinMemory::Owns(const void* address, uint64_t bytes) const {
   MutexLock lock(&mutex_);
   const auto found = Find(address);
   if (found == allocations_.end() || found->second.kind != TwinMemoryKind::kDevice) return false;
-  return bytes <= found->second.bytes - (std::bit_cast<uintptr_t>(address) - found->first);
+  return bytes <= found->second.bytes - (reinterpret_cast<uintptr_t>(address) - found->first);
 }
 
 TwinRange TwinMemory::Resolve(const void* address) const {
   MutexLock lock(&mutex_);
   const auto found = Find(address);
   EMBANK_CHECK(found != allocations_.end());
-  const uintptr_t offset = std::bit_cast<uintptr_t>(address) - found->first;
+  const uintptr_t offset = reinterpret_cast<uintptr_t>(address) - found->first;
   return {Real(found->first) + offset, found->second.bytes - offset,
           found->second.kind == TwinMemoryKind::kDevice};
 }

@@ -6,7 +6,6 @@
 #ifndef EMBANK_GPU_TWIN_MEMORY_H_
 #define EMBANK_GPU_TWIN_MEMORY_H_
 
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -53,7 +52,7 @@ class TwinMemory {
   // the caller's.
   TwinRange Resolve(const void* address) const;
   static bool IsToken(const void* address) {
-    return std::bit_cast<uintptr_t>(address) >> kTokenShift != 0;
+    return reinterpret_cast<uintptr_t>(address) >> kTokenShift != 0;
   }
 
   // Makes the n-th call of Allocate from now on fail (1: the next one; 0: none).
