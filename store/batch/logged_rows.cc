@@ -1,5 +1,7 @@
 #include "store/batch/logged_rows.h"
 
+#include <optional>
+
 #include "base/seeded_bug.h"
 #include "base/status_macros.h"
 #include "store/batch/recency.h"
@@ -93,7 +95,7 @@ void LoggedRows::Part::ReadAlone(const RowId& id, uint32_t position, LoggedRowUs
   BorrowedRowMemory memory(table.parts().read_memory);
   KeyIndex::Shard* const shard = table.parts().index->shard(KeyIndex::ShardOf(id.hash));
   uint32_t heat = 0;
-  Location in_device = kNoLocation;
+  std::optional<uint64_t> in_device;  // where its payload is
   const auto tell = [&](const FoundRow& found) {
     if (found.outcome != Outcome::kFound) return visit(position, {found.outcome, nullptr, 0});
     const Location location = found.match.location();
@@ -105,7 +107,7 @@ void LoggedRows::Part::ReadAlone(const RowId& id, uint32_t position, LoggedRowUs
       if (use.touches > 0) TouchOrder(table, shard, location);
       heat = HeatOf(LoadMark(header).usage, now);
       if (location.IsInDram()) return visit(position, {Outcome::kFound, row, heat});
-      in_device = location;
+      in_device = table.parts().hot->PayloadOf(location);
       return;
     }
     log_rows.Touch(id.hash, found.record, use.touches);
@@ -113,11 +115,10 @@ void LoggedRows::Part::ReadAlone(const RowId& id, uint32_t position, LoggedRowUs
     visit(position, {Outcome::kFound, RowIn(found.record), heat});
   };
   log_rows.Find(shard, id, &memory.get()->record, tell);
-  if (in_device == kNoLocation) return;
+  if (!in_device.has_value()) return;
   // Only an entry of the log that looked like the row's leads here.
-  HotRows& hot = *table.parts().hot;
-  StagedRows staged(&hot.memory(), PayloadBytesOf(table));
-  const std::byte* const payload = staged.Add(hot.PayloadOf(in_device));
+  StagedRows staged(&table.parts().hot->memory(), PayloadBytesOf(table));
+  const std::byte* const payload = staged.Add(*in_device);
   staged.Gather(0);
   const bool is_read = staged.Wait().ok();
   visit(position,

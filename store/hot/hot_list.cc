@@ -13,13 +13,11 @@ namespace {
 
 // Calls use(rows) for runs of at most as many rows as a buffer takes, which are in the buffer.
 template <typename Use>
-Status ForEachChunk(std::span<HotPosition> positions, HotRows* hot, StagedRows* staged, Use use) {
+Status ForEachChunk(std::span<HotPosition> positions, StagedRows* staged, Use use) {
   while (!positions.empty()) {
     const size_t count = std::min(positions.size(), staged->rows_max());
     staged->Clear();
-    for (const HotPosition& position : positions.first(count)) {
-      staged->Add(hot->PayloadOf(position.location));
-    }
+    for (const HotPosition& position : positions.first(count)) staged->Add(position.payload);
     EMBANK_RETURN_IF_ERROR(use(positions.first(count)));
     positions = positions.subspan(count);
   }
@@ -32,7 +30,7 @@ Status HotList::Allocate(HotRows* hot, size_t keys) {
   hot_ = hot;
   if (hot_ == nullptr) return OkStatus();
   EMBANK_RETURN_IF_ERROR(positions_.Allocate(keys));
-  std::ranges::fill(positions_.values(), HotPosition{kNoLocation, kNone, 0});
+  std::ranges::fill(positions_.values(), kNone);
   return OkStatus();
 }
 
@@ -41,7 +39,7 @@ std::span<HotPosition> HotList::Collect() {
   const std::span<HotPosition> all = positions_.values();
   if (!is_collected_) {
     const auto end = std::remove_if(all.begin(), all.end(), [](const HotPosition& position) {
-      return position.location == kNoLocation;
+      return position.payload == kNone.payload;
     });
     size_ = static_cast<size_t>(end - all.begin());
     is_collected_ = true;
@@ -55,7 +53,7 @@ Status HotList::Read(uint32_t offset_bytes, uint32_t bytes, Visit visit) {
   const std::span<HotPosition> positions = Collect();
   if (positions.empty()) return OkStatus();
   StagedRows staged(&hot_->memory(), bytes);
-  return ForEachChunk(positions, hot_, &staged, [&](std::span<const HotPosition> chunk) {
+  return ForEachChunk(positions, &staged, [&](std::span<const HotPosition> chunk) {
     staged.Gather(offset_bytes);
     EMBANK_RETURN_IF_ERROR(staged.Wait());
     for (size_t i = 0; i < chunk.size(); ++i) visit(chunk[i], staged.Row(i));
@@ -67,22 +65,22 @@ Status HotList::Write(uint32_t offset_bytes, uint32_t bytes, Fill fill) {
   std::span<HotPosition> positions = Collect();
   if (positions.empty()) return OkStatus();
   std::ranges::sort(positions, [](const HotPosition& a, const HotPosition& b) {
-    return std::tie(a.location.units, a.number) < std::tie(b.location.units, b.number);
+    return std::tie(a.payload, a.number) < std::tie(b.payload, b.number);
   });
   // The device writes the rows of a list in no order.
   const auto is_last = [&](size_t i) {
-    return i + 1 == positions.size() || positions[i].location != positions[i + 1].location;
+    return i + 1 == positions.size() || positions[i].payload != positions[i + 1].payload;
   };
   size_t count = 0;
   for (size_t i = 0; i < positions.size(); ++i) {
     const bool is_kept = Seeded(SeededBug::kHotWrittenTwice)
-                             ? i == 0 || positions[i].location != positions[count - 1].location
+                             ? i == 0 || positions[i].payload != positions[count - 1].payload
                              : is_last(i);
     if (is_kept) positions[count++] = positions[i];
   }
   positions = positions.first(count);
   StagedRows staged(&hot_->memory(), bytes);
-  return ForEachChunk(positions, hot_, &staged, [&](std::span<const HotPosition> chunk) {
+  return ForEachChunk(positions, &staged, [&](std::span<const HotPosition> chunk) {
     for (size_t i = 0; i < chunk.size(); ++i) fill(chunk[i], staged.Row(i));
     staged.Scatter(offset_bytes);
     return staged.Wait();
@@ -93,7 +91,7 @@ Status HotList::Step(const RowLayout& layout, const UpdateRule& rule, Fill fill)
   const std::span<HotPosition> positions = Collect();
   if (positions.empty()) return OkStatus();
   StagedRows staged(&hot_->memory(), layout.dim * static_cast<uint32_t>(sizeof(float)));
-  return ForEachChunk(positions, hot_, &staged, [&](std::span<const HotPosition> chunk) {
+  return ForEachChunk(positions, &staged, [&](std::span<const HotPosition> chunk) {
     for (size_t i = 0; i < chunk.size(); ++i) fill(chunk[i], staged.Row(i));
     staged.Step(layout, rule);
     return staged.Wait();

@@ -17,7 +17,7 @@ namespace embank {
 
 // A position of a batch, or another number of the caller's, whose row is in device memory.
 struct HotPosition {
-  Location location;
+  uint64_t payload;  // its offset in device memory, in bytes
   uint32_t number;
   uint32_t shard;  // for callers that need it
 };
@@ -39,8 +39,11 @@ class HotList {
     Part(const Part&) = delete;
     Part& operator=(const Part&) = delete;
 
+    // Inside an EpochTable::Guard, or under the lock of the row's shard: another thread may erase
+    // the row afterwards, and the page of its note may go. The payload stays in its place while the
+    // batch is inside the hot gate.
     void Add(uint32_t number, Location location, uint32_t shard = 0) {
-      list_.positions_.values()[next_++] = {location, number, shard};
+      list_.positions_.values()[next_++] = {list_.hot_->PayloadOf(location), number, shard};
     }
 
    private:
@@ -67,7 +70,7 @@ class HotList {
   size_t size();
 
  private:
-  static constexpr uint32_t kNone = 0xFFFFFFFF;
+  static constexpr HotPosition kNone = {~uint64_t{0}, 0, 0};
 
   std::span<HotPosition> Collect();
 

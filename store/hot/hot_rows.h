@@ -82,8 +82,8 @@ class HotRows {
   SlotNote& NoteOf(Location location) const {
     return notes_.Of(notes_.NumberOf(DramSlotOf(location)));
   }
-  // Where the payload of a hot row is in device memory, in bytes. Inside the gate, or while it is
-  // closed.
+  // Where the payload of a hot row is in device memory, in bytes. Inside the gate or while it is
+  // closed, and inside an EpochTable::Guard or under the lock of the row's shard.
   uint64_t PayloadOf(Location location) const { return NoteOf(location).payload_offset_bytes(); }
 
   // Takes a slot for the payload of a row of the table, whose header gets this free slot of

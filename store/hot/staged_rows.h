@@ -34,7 +34,7 @@ class StagedRows {
   std::byte* Row(size_t i) const { return rows_ + i * stride_bytes_; }
   void Clear();
 
-  // Enqueue work on all rows of the chunk. A later Add or Clear waits for it.
+  // Enqueue work on all rows of the chunk. Wait or Clear comes before the next Add.
   void Gather(uint32_t part_offset_bytes);
   void Scatter(uint32_t part_offset_bytes);
   // The rows' bytes are gradients.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <thread>
@@ -16,6 +17,7 @@
 #include "store/batch/state.h"
 #include "store/batch/write.h"
 #include "store/hot/hot_flush.h"
+#include "store/hot/hot_list.h"
 #include "store/hot/hot_rows.h"
 #include "store/placement/heat_clock.h"
 #include "store/placement/row_mover.h"
@@ -212,6 +214,39 @@ TEST(HotRows, ThatAreErasedFreeTheirPlaces) {
   const StatusOr<Rows> rows = ReadAll(world.table());
   ASSERT_TRUE(rows.ok()) << rows.status();
   EXPECT_EQ(rows->size(), 400u);
+}
+
+// The rows of a batch are erased between its look at the index and its work on the device, and the
+// memory of their headers goes.
+TEST(HotRows, OfABatchUnderWayMayBeErased) {
+  HotWorld world;
+  Table* const table = world.table();
+  const std::vector<Key> keys = KeysFrom(1, 200);
+  Put(table, keys, 2.0f);
+  world.Heat(keys);
+  ASSERT_EQ(world.CountHot(keys), keys.size());
+  HotList hot;
+  ASSERT_TRUE(hot.Allocate(table->parts().hot, keys.size()).ok());
+  {
+    HotList::Part part(&hot, 0);
+    for (uint32_t i = 0; i < keys.size(); ++i) {
+      const RowId id = table->IdOf(keys[i], table->HashOf(keys[i]));
+      part.Add(i, table->parts().index->Find(id).location());
+    }
+  }
+  ASSERT_TRUE(Erase(table, keys, {}).ok());
+  EXPECT_GT(table->parts().tier->pool()->ReleaseEmptyPages(), 0u);
+  const HotGuard guard(table->parts().hot);
+  uint64_t read = 0;
+  const Status status = hot.Read(kVectorInPayload, table->layout().vector_bytes,
+                                 [&](const HotPosition& at, const std::byte* vector) {
+                                   float value = 0;
+                                   std::memcpy(&value, vector, sizeof value);
+                                   EXPECT_EQ(value, 2.0f * static_cast<float>(keys[at.number]));
+                                   ++read;
+                                 });
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(read, keys.size());
 }
 
 TEST(HotRows, AreSavedByACheckpoint) {
