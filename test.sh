@@ -6,6 +6,8 @@
 #   ./test.sh --nightly [MINUTES]
 #                      the long random runs with seeds of their own, slice after slice, until so
 #                      many minutes are over or Ctrl-C; the next call goes on with the seeds behind
+#   ./test.sh --analyze
+#                      the static analysis of clang, which follows paths: some 20 minutes
 #   ./test.sh --cuda   the library with the device of CUDA, where nvcc is; compares the device with
 #                      its twin and measures it, where there is one; --full does this, too
 # The last line is "N passed, N failed"; the exit status is 0 only if nothing failed.
@@ -17,17 +19,17 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
 kind=${1-}
 minutes=
 case "$kind" in
-  '' | --full | --cuda) ;;
+  '' | --full | --cuda | --analyze) ;;
   --nightly)
     [[ ${2-1} =~ ^[1-9][0-9]{0,5}$ ]] || fail "--nightly takes minutes, 1 to 999999, and not '$2'"
     minutes=${2-}
     [[ $# -lt 2 ]] || shift
     ;;
   -h | --help)
-    sed -n '2,11s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+    sed -n '2,13s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
     exit 0
     ;;
-  *) fail "unknown option '$1': ./test.sh takes --full, --nightly [MINUTES], --cuda or nothing" ;;
+  *) fail "unknown option '$1': see ./test.sh --help" ;;
 esac
 [[ $# -le 1 ]] || fail "unknown option '$2': see ./test.sh --help"
 
@@ -90,13 +92,23 @@ build_and_test() {
     tests "$word: tests" "$preset" "$@"
 }
 
+# The rooms of the library, a room at a time (EMBANK_UNITY). What follows paths through functions
+# takes ten times as long as the rest: analyze does that.
 tidy() {
+  cd "$root" || return 1
+  find build/asan-ubsan bindings/c -path '*/Unity/unity_*.cxx' -o -path 'bindings/c/*.cc' | sort |
+    xargs -P "$(nproc)" -n 1 clang-tidy --quiet -p build/asan-ubsan \
+      --checks='-clang-analyzer-*,-bugprone-suspicious-include' \
+      --header-filter='/(base|tiers|gpu|store|train|bindings/c)/[^/]*(/[^/]*)?[.](h|hpp|cc)$'
+}
+
+analyze() {
   cd "$root" || return 1
   local rooms=() room
   for room in base tiers store gpu train bindings/c; do [[ ! -d $room ]] || rooms+=("$room"); done
   # The device of CUDA is not in that build.
   find "${rooms[@]}" -name '*.cc' ! -name 'cuda_*.cc' | sort |
-    xargs -P "$(nproc)" -n 2 clang-tidy --quiet -p build/asan-ubsan
+    xargs -P "$(nproc)" -n 2 clang-tidy --quiet -p build/clang --checks='-*,clang-analyzer-*'
 }
 
 # Every fuzzer for EMBANK_FUZZ_SECONDS (60), from what was kept on; its findings are in build/fuzz.
@@ -165,19 +177,27 @@ if [[ $kind == --nightly ]]; then
   summary
   exit
 fi
+if [[ $kind == --analyze ]]; then
+  stage "clang: configure" configure clang && stage "static analysis" analyze
+  summary
+  exit
+fi
 if [[ $kind == --cuda ]]; then
   cuda
   summary
   exit
 fi
-if [[ $kind == --full ]]; then build_and_test "dev" dev; else build_and_test "dev" dev -LE long; fi
 if [[ $kind == --full ]]; then
+  # What is random has a longer run below.
+  build_and_test "dev" dev -LE random
   build_and_test "asan-ubsan" asan-ubsan -LE house
   stage "clang-tidy" tidy
   build_and_test "tsan" tsan -LE house
-  EMBANK_TEST_SCALE=5 tests "long random runs" dev -L random
+  EMBANK_TEST_SCALE=3 tests "long random runs" dev -L random
   stage "fuzz: configure" configure fuzz && stage "fuzz: build" build fuzz embank_fuzz_targets &&
     stage "fuzz" fuzz
   cuda
+else
+  build_and_test "dev" dev -LE long
 fi
 summary

@@ -274,7 +274,7 @@ void CheckpointDirectory::KeepHeatOf(const std::multiset<uint32_t>& checkpoints)
 }
 
 Status CheckpointDirectory::AddPmem(uint64_t pmem_id) {
-  const Status made =
+  Status made =
       directory_->Open(PmemName(pmem_id), FileAccess::kCreate, FileCaching::kCached).status();
   // A crash before the PMem directory had its id may have left the name.
   if (!made.ok() && !IsAlreadyExists(made)) return made;

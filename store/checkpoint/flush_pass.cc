@@ -11,7 +11,7 @@
 namespace embank {
 namespace {
 
-constexpr uint32_t kSlotsAtOnce = PageRows::kSlotsAtOnce;
+constexpr uint32_t kSlotsOfPart = PageRows::kSlotsAtOnce;
 
 // Flushes the rows of one part of a page. A slot may hold anything when it is looked at. But a row
 // with a pending flush was in it at the barrier, and stays until a thread, under its shard's lock,
@@ -37,12 +37,12 @@ constexpr uint32_t kPartsAtOnce = 4;
 void FlushPart(const FlushPassParts& parts, uint32_t page, uint32_t part) {
   if (!parts.gate->IsFlushing()) return;
   parts.logs->WaitForFreeBuffers();
-  const Status status = FlushRowsOf(parts, page, part * kSlotsAtOnce);
+  const Status status = FlushRowsOf(parts, page, part * kSlotsOfPart);
   if (!status.ok()) parts.gate->Fail(status);
 }
 
 uint32_t PartsOf(const DramTier& tier, uint32_t page) {
-  return (PageRows::SlotsOf(tier, page) + kSlotsAtOnce - 1) / kSlotsAtOnce;
+  return (PageRows::SlotsOf(tier, page) + kSlotsOfPart - 1) / kSlotsOfPart;
 }
 
 // Flushes some parts of a page, and rests; returns for how long.

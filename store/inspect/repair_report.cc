@@ -8,7 +8,7 @@ namespace {
 
 std::string TextOrNull(const std::string& text) { return text.empty() ? "null" : JsonString(text); }
 
-std::string FormatTable(const RepairedTable& table) {
+std::string FormatRepairedTable(const RepairedTable& table) {
   return StrCat("{\"table\":", JsonString(table.name), ",\"rows_saved\":", table.rows_saved,
                 ",\"rows_lost\":", table.rows_lost, "}");
 }
@@ -27,7 +27,8 @@ std::string FormatRepairReport(const RepairReport& report) {
       ",\"whole\":", report.is_whole() ? "true" : "false", ",\"checkpoint\":", report.checkpoint,
       ",\"role\":\"", report.is_newest ? "newest" : "previous",
       "\",\"newest_lost\":", TextOrNull(report.newest_lost), ",\"rows_saved\":", report.rows_saved,
-      ",\"rows_lost\":", report.rows_lost, ",\"tables\":", JsonArray(report.tables, FormatTable),
+      ",\"rows_lost\":", report.rows_lost,
+      ",\"tables\":", JsonArray(report.tables, FormatRepairedTable),
       ",\"loss_count\":", report.loss_count, ",\"losses\":", JsonArray(report.losses, FormatLoss),
       ",\"heat_lost\":", TextOrNull(report.heat_lost), ",\"segments\":", report.segments,
       ",\"written_bytes\":", report.written_bytes, "}");

@@ -8,7 +8,7 @@ namespace {
 
 const char* Bool(bool value) { return value ? "true" : "false"; }
 
-std::string FormatTable(const VerifiedTable& table) {
+std::string FormatVerifiedTable(const VerifiedTable& table) {
   return StrCat("{\"table\":", JsonString(table.name), ",\"rows\":", table.rows,
                 ",\"rows_lost\":", table.rows_lost, "}");
 }
@@ -23,7 +23,7 @@ std::string FormatCheckpoint(const VerifiedCheckpoint& checkpoint) {
   }
   return StrCat(front, ",\"segments\":", checkpoint.segments, ",\"rows\":", checkpoint.rows,
                 ",\"rows_lost\":", checkpoint.rows_lost,
-                ",\"tables\":", JsonArray(checkpoint.tables, FormatTable), "}");
+                ",\"tables\":", JsonArray(checkpoint.tables, FormatVerifiedTable), "}");
 }
 
 std::string FormatLost(const LostRows& lost) {

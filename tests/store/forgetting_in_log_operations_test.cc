@@ -245,8 +245,18 @@ void RunThreads(EvictionPolicy policy, uint64_t ssd_bytes) {
   EXPECT_GT(Forgotten(table), 500u);
   // Three batches at once forget no more than one after the other.
   EXPECT_LE(BytesOfRows(&store), ssd_bytes / 2 + 3 * kBatch * kRecordBytes);
-  EXPECT_GE(BytesOfRows(&store), ssd_bytes / 2 - 3 * kBatch * kRecordBytes);
-  const std::map<Key, float> before = ValuesOf(table, keys);
+  // The rows above are not among these.
+  if (!WithPmem()) {
+    EXPECT_GE(BytesOfRows(&store), ssd_bytes / 2 - 3 * kBatch * kRecordBytes);
+  }
+  std::map<Key, float> before;
+  // With a PMem tier, lookups pay what the batches have left: rows go down, and others are
+  // forgotten.
+  for (uint64_t rows = UINT64_MAX; rows != table->rows();) {
+    rows = table->rows();
+    before = ValuesOf(table, keys);
+    EXPECT_EQ(table->rows() + Forgotten(table) + erased, made);
+  }
   EXPECT_EQ(before.size(), table->rows());
   ASSERT_TRUE(store->checkpoints()->Make({}).ok());
   ASSERT_TRUE(store.Open(false, MakeThreadPool(2)).ok());
