@@ -63,6 +63,7 @@ enum class SeededBug {
   kHotWrittenTwice,      // the first of two positions with one row counts, not the last
   kHotRowOutlivesTable,  // a drop leaves rows in device memory behind
   kHotHeatNotSaved,      // a checkpoint leaves the heat of such rows out
+  kEarlyEpochsNotRenewed,  // epochs that a drift ends early renew no stamps
   kCount,
 };
 

@@ -220,7 +220,13 @@ Status ReadHot(const Batch& batch, HotList* hot, RowSpan rows) {
   };
   if (hot->size() == 0) return OkStatus();
   batch.table().counters().hot_lookups.fetch_add(hot->size(), std::memory_order_relaxed);
+  batch.table().parts().hot->counters().answered.fetch_add(hot->size(), std::memory_order_relaxed);
   return hot->Read(kVectorInPayload, bytes, copy);
+}
+
+void CountUniqueHits(const Batch& batch, HotList* hot) {
+  HotFlush* const flush = batch.table().parts().hot_flush;
+  if (flush != nullptr) flush->unique_hits().Count(batch.keys(), hot);
 }
 
 // Copies the rows of [begin, end) that exist, and calls missing(position) for the others, whose
@@ -400,6 +406,7 @@ Status ReadThenCreate(Batch* batch, WriteScope* scope, RowSpan rows) {
   {
     const HotGuard hot_guard(batch->table().parts().hot);
     batch->ForEachPart(read_part);
+    CountUniqueHits(*batch, &elsewhere.hot);
     EMBANK_RETURN_IF_ERROR(ReadHot(*batch, &elsewhere.hot, rows));
   }
   const auto missing_end = std::remove(missing.begin(), missing.end(), kNone);
@@ -485,15 +492,17 @@ Status Lookup(Table* table, KeySpan keys, MissingRule rule, RowSpan rows, Outcom
                  batch.Answer(position, Outcome::kAbsent, tally);
                });
     });
+    CountUniqueHits(batch, &elsewhere.hot);
     EMBANK_RETURN_IF_ERROR(ReadHot(batch, &elsewhere.hot, rows));
   }
   batch.CountVerb(TableVerb::kLookup, begin_ns);
   table->pins().EndBatch();
   EMBANK_RETURN_IF_ERROR(scope.Settle());
-  table->parts().heat_clock->Count(batch.count(Outcome::kFound) + batch.count(Outcome::kCreated));
+  const uint64_t answered = batch.count(Outcome::kFound) + batch.count(Outcome::kCreated);
+  table->parts().heat_clock->Count(answered);
   if (HotFlush* const flush = table->parts().hot_flush; flush != nullptr) {
     if (batch.count(Outcome::kCreated) > 0) flush->RaiseCreated(*table, keys);
-    flush->CountLookup(table);
+    flush->CountLookup(table, answered);
   }
   return batch.RefusedStatus();
 }

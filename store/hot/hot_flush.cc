@@ -25,31 +25,57 @@ HotFlush::HotFlush(HotRows* hot, HeatClock* heat_clock, Executor* executor,
     : hot_(*hot),
       heat_clock_(*heat_clock),
       options_(options),
-      next_flush_(options.flush_iters == HotFlushOptions::kNever ? UINT64_MAX
-                                                                 : options.warmup_iters),
+      next_look_(options.flush_iters == HotFlushOptions::kNever ? UINT64_MAX
+                                                                : options.warmup_iters),
+      pace_(options.flush_iters),
       mover_(hot),
       task_(executor->MakeBackgroundTask([this] { return Step(); })) {}
 
-void HotFlush::CountLookup(Table* table) {
+void HotFlush::CountLookup(Table* table, uint64_t positions) {
+  positions_.fetch_add(positions, std::memory_order_relaxed);
   const auto& verb = table->counters().verbs[static_cast<size_t>(TableVerb::kLookup)];
   const uint64_t batches = verb.batches.load(std::memory_order_relaxed);
   uint64_t seen = iterations_.load(std::memory_order_relaxed);
   while (batches > seen &&
          !iterations_.compare_exchange_weak(seen, batches, std::memory_order_relaxed)) {
   }
-  if (std::max(batches, seen) >= next_flush_.load(std::memory_order_relaxed)) task_->Wake();
+  const uint64_t iterations = std::max(batches, seen);
+  if (iterations >= next_look_.load(std::memory_order_relaxed)) Look(iterations);
+}
+
+// The first look ends the warm-up. Another thread that looks already is enough. Epochs end in the
+// caller's thread: heat is then the same in every run of one thread.
+void HotFlush::Look(uint64_t iterations) {
+  if (!pace_mutex_.TryLock()) return;
+  if (iterations >= next_look_.load(std::memory_order_relaxed)) {
+    next_look_.store(iterations + pace_.look_batches(), std::memory_order_relaxed);
+    // A batch counts its hits first.
+    const uint64_t positions = positions_.load();
+    const uint64_t hits = std::min(hot_.counters().answered.load(), positions);
+    const HotFigures before = std::exchange(looked_at_, {positions, hits});
+    const uint64_t lookups = positions - before.lookups;
+    HeatStep step = {.flush = true};
+    if (std::exchange(is_warm_, true)) {
+      step = pace_.Look({lookups, std::min(hits - before.hits, lookups)});
+    }
+    heat_clock_.EndEpochs(step.epochs);
+    early_epochs_.fetch_add(step.epochs, std::memory_order_relaxed);
+    if (step.flush) {
+      is_due_.store(true, std::memory_order_relaxed);
+      task_->Wake();
+    }
+  }
+  pace_mutex_.Unlock();
 }
 
 // Whether another flush is due already.
 bool HotFlush::Step() {
-  const uint64_t iterations = iterations_.load(std::memory_order_relaxed);
-  if (iterations < next_flush_.load(std::memory_order_relaxed)) return false;
-  next_flush_.store(iterations + options_.flush_iters, std::memory_order_relaxed);
+  if (!is_due_.exchange(false, std::memory_order_relaxed)) return false;
   const Status status = FlushNow();
   if (!status.ok()) {
     Log(LogLevel::kWarning, StrCat("the hot set was not renewed: ", status.ToString()));
   }
-  return iterations_.load(std::memory_order_relaxed) >= next_flush_.load(std::memory_order_relaxed);
+  return is_due_.load(std::memory_order_relaxed);
 }
 
 Status HotFlush::FlushNow() {
@@ -139,7 +165,9 @@ void HotFlush::VisitRows(HotVisit visit) const {
 
 HotFlushReport HotFlush::Report() const {
   MutexLock lock(&report_mutex_);
-  return report_;
+  HotFlushReport report = report_;
+  report.early_epochs = early_epochs_.load(std::memory_order_relaxed);
+  return report;
 }
 
 }  // namespace embank

@@ -1,7 +1,8 @@
 // The top-k flush: renews the set of hot rows while batches go on. PICASSO (Zhang et al., ICDE
 // 2022), section III-D, algorithm 1: after a warm-up, and then every flush_iters iterations, the
 // hottest rows by count become those in device memory. Here a row that leaves is written back, and
-// counts age (docs/arithmetic.md, heat).
+// counts age (docs/arithmetic.md, heat). After the warm-up, the pace (store/hot/heat_pace.h) says
+// when a flush is due.
 #ifndef EMBANK_STORE_HOT_HOT_FLUSH_H_
 #define EMBANK_STORE_HOT_HOT_FLUSH_H_
 
@@ -14,8 +15,10 @@
 #include "base/threads/executor.h"
 #include "base/threads/mutex.h"
 #include "base/types.h"
+#include "store/hot/heat_pace.h"
 #include "store/hot/hot_mover.h"
 #include "store/hot/hot_rows.h"
+#include "store/hot/unique_hits.h"
 #include "store/placement/heat_clock.h"
 #include "store/table/table.h"
 
@@ -24,7 +27,7 @@ namespace embank {
 struct HotFlushOptions {
   // Iterations are lookup batches of the busiest table.
   uint32_t warmup_iters = 100;  // before the first flush
-  uint32_t flush_iters = 100;   // between flushes; kNever: only FlushNow flushes
+  uint32_t flush_iters = 100;   // between flushes of steady traffic; kNever: only FlushNow flushes
   bool hysteresis = true;
 
   static constexpr uint32_t kNever = 0xFFFFFFFF;
@@ -35,6 +38,7 @@ struct HotFlushReport {
   uint64_t last_plan_ns = 0;
   uint64_t last_flush_ns = 0;
   uint64_t candidate_rows = 0;
+  uint64_t early_epochs = 0;  // epochs of heat that the pace has ended
   bool fits_all = false;
 };
 
@@ -46,8 +50,11 @@ class HotFlush {
   HotFlush(const HotFlush&) = delete;
   HotFlush& operator=(const HotFlush&) = delete;
 
-  // Counts a lookup batch of a table, after it; wakes the task when a flush is due.
-  void CountLookup(Table* table);
+  // Counts a lookup batch of a table, after it, and the positions that it found or created. Where a
+  // drift shows, ends epochs of heat before it returns. Wakes the task when a flush is due.
+  void CountLookup(Table* table, uint64_t positions);
+  UniqueHits& unique_hits() { return unique_hits_; }
+  const UniqueHits& unique_hits() const { return unique_hits_; }
   // Tells of keys of which a batch has created some. When everything is hot, their rows go up.
   void RaiseCreated(const Table& table, KeySpan keys);
 
@@ -75,6 +82,7 @@ class HotFlush {
   };
 
  private:
+  void Look(uint64_t iterations);
   bool Step();
   Status Flush() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void VisitRows(HotVisit visit) const;
@@ -83,8 +91,16 @@ class HotFlush {
   HeatClock& heat_clock_;
   const HotFlushOptions options_;
   std::atomic<uint64_t> iterations_{0};
-  std::atomic<uint64_t> next_flush_;  // in iterations; UINT64_MAX: none
+  std::atomic<uint64_t> positions_{0};  // of all lookups
+  std::atomic<uint64_t> next_look_;     // in iterations; UINT64_MAX: none
+  std::atomic<uint64_t> early_epochs_{0};
+  UniqueHits unique_hits_;
+  std::atomic<bool> is_due_{false};
   std::atomic<bool> fits_all_{false};
+  Mutex pace_mutex_;  // taken before locks of shards
+  bool is_warm_ EMBANK_GUARDED_BY(pace_mutex_) = false;
+  HeatPace pace_ EMBANK_GUARDED_BY(pace_mutex_);
+  HotFigures looked_at_ EMBANK_GUARDED_BY(pace_mutex_){};  // all until the last look
   mutable Mutex mutex_;  // one flush at a time; taken before the hot gate
   HotMover mover_ EMBANK_GUARDED_BY(mutex_);
   mutable Mutex report_mutex_;

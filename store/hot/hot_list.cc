@@ -49,6 +49,10 @@ std::span<HotPosition> HotList::Collect() {
 
 size_t HotList::size() { return Collect().size(); }
 
+void HotList::AppendPayloads(std::vector<uint64_t>* offsets) {
+  for (const HotPosition& position : Collect()) offsets->push_back(position.payload);
+}
+
 Status HotList::Read(uint32_t offset_bytes, uint32_t bytes, Visit visit) {
   const std::span<HotPosition> positions = Collect();
   if (positions.empty()) return OkStatus();

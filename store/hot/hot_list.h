@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "base/function_ref.h"
 #include "base/memory/scratch.h"
@@ -68,6 +69,8 @@ class HotList {
 
   // The number of positions in the list.
   size_t size();
+  // Appends the payload offset of each. May throw std::bad_alloc.
+  void AppendPayloads(std::vector<uint64_t>* offsets);
 
  private:
   static constexpr HotPosition kNone = {~uint64_t{0}, 0, 0};

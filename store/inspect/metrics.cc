@@ -217,6 +217,11 @@ void AppendHot(std::string* text, const Store& store) {
     StrAppend(text, "embank_hot_lookups_total{", TableLabel(*table), "} ",
               table->counters().hot_lookups.load(std::memory_order_relaxed), "\n");
   }
+  const UniqueHits& unique = store.hot_flush()->unique_hits();
+  Append(text, "embank_hot_sampled_keys_total", "counter",
+         "Distinct keys in a sample of the lookups.", unique.keys());
+  Append(text, "embank_hot_sampled_hits_total", "counter",
+         "Of them those whose rows were in device memory.", unique.hits());
   const HotCounters& counters = hot.counters();
   Append(text, "embank_hot_arrived_rows_total", "counter", "Rows that moved to device memory.",
          counters.arrived_rows);
@@ -231,6 +236,8 @@ void AppendHot(std::string* text, const Store& store) {
                 "The longest wait of a batch for rows that moved.", counters.longest_wait_ns);
   const HotFlushReport report = store.hot_flush()->Report();
   Append(text, "embank_hot_flushes_total", "counter", "Flushes of the hot set.", report.flushes);
+  Append(text, "embank_hot_early_epochs_total", "counter",
+         "Epochs of heat that a drift has ended early.", report.early_epochs);
   AppendSeconds(text, "embank_hot_flush_seconds", "Duration of the last flush.",
                 report.last_flush_ns);
   AppendSeconds(text, "embank_hot_plan_seconds", "Of it the time for its plan.",

@@ -33,12 +33,24 @@ void HeatClock::Count(uint64_t positions) {
     epoch_.fetch_add(1, std::memory_order_relaxed);
   }
   for (uint64_t steps = 1 + positions / kPositionsPerStep; steps > 0; --steps) {
-    if (!RenewSomeStamps(due)) return;
+    if (!RenewSomeStamps(due, Wait::kOverdue)) return;
+  }
+}
+
+// One epoch after the other: however many there are, renewal is never further behind than by one of
+// them and what Count had left.
+void HeatClock::EndEpochs(uint32_t count) {
+  for (; count > 0; --count) {
+    const uint64_t epoch = epoch_.fetch_add(1, std::memory_order_relaxed) + 1;
+    positions_.store(0, std::memory_order_relaxed);
+    if (Seeded(SeededBug::kEarlyEpochsNotRenewed)) continue;
+    while (RenewSomeStamps(epoch * kHashesPerEpoch, Wait::kAlways)) {
+    }
   }
 }
 
 // Makes one step of renewal towards `due`. False: renewal is there, or a writer has the lock.
-bool HeatClock::RenewSomeStamps(KeyHash due) {
+bool HeatClock::RenewSomeStamps(KeyHash due, Wait wait) {
   KeyHash first = renewed_.load(std::memory_order_relaxed);
   KeyIndex::Shard* const shard = index_->shard(KeyIndex::ShardOf(first));
   const KeyHash shard_left = kHashesPerEpoch - first % kHashesPerEpoch;
@@ -47,7 +59,7 @@ bool HeatClock::RenewSomeStamps(KeyHash due) {
   if (distance < static_cast<int64_t>(step)) return false;
   // A writer may be long; wait for it only when a few epochs were missed.
   const bool overdue = distance > static_cast<int64_t>(8 * kHashesPerEpoch);
-  if (overdue) {
+  if (overdue || wait == Wait::kAlways) {
     shard->mutex.ReaderLock();
   } else if (!shard->mutex.ReaderTryLock()) {
     return false;

@@ -39,8 +39,14 @@ class HeatClock {
   // holds no lock and is inside no EpochTable::Guard. Thread-safe.
   void Count(uint64_t positions);
 
+  // Ends so many epochs now, early, and renews all stamps that are due with them: a 64th of the
+  // rows for each epoch. Locks and threads are those of Count, but it waits for writers.
+  void EndEpochs(uint32_t count);
+
  private:
-  bool RenewSomeStamps(KeyHash due);
+  enum class Wait { kOverdue, kAlways };
+
+  bool RenewSomeStamps(KeyHash due, Wait wait);
   void RenewStamps(KeyIndex::Shard* shard, KeyHash first, KeyHash last)
       EMBANK_SHARED_LOCKS_REQUIRED(shard->mutex);
 

@@ -87,6 +87,63 @@ TEST(HotCApi, TheHotSetIsRenewedEveryFewBatches) {
   EXPECT_GT(RowsInHbm(table), 0u);
 }
 
+// Reads the one figure of a metric without labels.
+uint64_t MetricOf(embank_store* store, const std::string& name) {
+  const std::string text = Metrics(store);
+  const size_t at = text.find("\n" + name + " ");
+  EXPECT_NE(at, std::string::npos) << name;
+  return at == std::string::npos ? 0 : std::stoull(text.substr(at + name.size() + 2));
+}
+
+TEST(HotCApi, ADriftEndsEpochsEarlyAndTheHotSetFollows) {
+  embank_store_options options = HotOptions();
+  options.flush_iters = 10;
+  options.worker_threads = 1;
+  const StorePtr store = OpenStore(options);
+  embank_table* const table = CreateTable(store.get(), "t", TableOptions(kHotDim));
+  LookUpAll(table, Keys(1, kKeys));
+  const auto hits = [&] { return MetricOf(store.get(), "embank_hot_lookups_total{table=\"t\"}"); };
+  // Batches of 2,560 positions in which 512 keys are named five times.
+  const auto look_up = [&](uint64_t first) {
+    std::vector<uint64_t> keys;
+    for (int i = 0; i < 5; ++i) {
+      for (const uint64_t key : Keys(first, 512)) keys.push_back(key);
+    }
+    const uint64_t before = hits();
+    LookUpAll(table, keys);
+    return hits() - before;
+  };
+  for (int i = 0; i < 10'000 && look_up(1) < 2560; ++i) {
+  }
+  for (int i = 0; i < 200; ++i) EXPECT_EQ(look_up(1), 2560u);
+  EXPECT_EQ(MetricOf(store.get(), "embank_hot_early_epochs_total"), 0u);
+  look_up(1001);
+  EXPECT_EQ(MetricOf(store.get(), "embank_hot_early_epochs_total"), 6u);
+  // Without a drift that is seen it would take as many batches as there were before.
+  int batches = 0;
+  while (batches < 10'000 && look_up(1001) < 2560) ++batches;
+  EXPECT_EQ(look_up(1001), 2560u);
+  std::vector<uint32_t> heat(1);
+  const uint64_t key = 1;
+  ASSERT_EQ(embank_get_heat(table, &key, 1, heat.data(), nullptr), EMBANK_OK);
+  EXPECT_LT(heat[0], 200u * 5u / 32u) << "the old rows keep a 64th of their heat";
+}
+
+TEST(HotCApi, HitsByUniqueIdsAreCountedInASample) {
+  const StorePtr store = OpenStore(HotOptions());
+  embank_table* const table = CreateTable(store.get(), "t", TableOptions(kHotDim));
+  std::vector<uint64_t> keys = Keys(1, 1000);
+  LookUpAll(table, keys);  // the first batch is in the sample
+  LookUpAll(table, Keys(1, 512));
+  ASSERT_EQ(embank_flush_hot(store.get()), EMBANK_OK) << embank_last_error();
+  EXPECT_EQ(MetricOf(store.get(), "embank_hot_sampled_keys_total"), 1000u);
+  EXPECT_EQ(MetricOf(store.get(), "embank_hot_sampled_hits_total"), 0u);
+  keys.insert(keys.end(), keys.begin(), keys.end());
+  for (int i = 0; i < 63; ++i) LookUpAll(table, keys);
+  EXPECT_EQ(MetricOf(store.get(), "embank_hot_sampled_keys_total"), 2000u);
+  EXPECT_EQ(MetricOf(store.get(), "embank_hot_sampled_hits_total"), 512u);
+}
+
 TEST(HotCApi, AFlushNeedsDeviceMemory) {
   const StorePtr store = OpenStore(StoreOptions());
   EXPECT_EQ(embank_flush_hot(store.get()), EMBANK_FAILED_PRECONDITION);

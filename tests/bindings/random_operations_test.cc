@@ -53,8 +53,9 @@ TEST(RandomOperations, GiveTheBitsOfTheOracle) {
     return;
   }
   if (WithHbm()) {
-    for (const char* name : {"rows moved to device memory", "rows moved from device memory",
-                             "rows written back", "positions answered by device memory"}) {
+    for (const char* name :
+         {"rows moved to device memory", "rows moved from device memory", "rows written back",
+          "positions answered by device memory", "epochs that a drift has ended"}) {
       EXPECT_GT(events.Times(name), 0u) << name;
     }
     return;

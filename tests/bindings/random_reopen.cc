@@ -87,12 +87,22 @@ void RandomRun::CountHotRows() {
   events_->Count("rows moved from device memory", counters.left_rows);
   events_->Count("rows written back", counters.written_back_rows);
   events_->Count("rows of device memory flushed before a change", counters.pre_images);
-  events_->Count("hot sets renewed", store_->store->hot_flush()->Report().flushes);
+  const HotFlushReport report = store_->store->hot_flush()->Report();
+  events_->Count("hot sets renewed", report.flushes);
+  events_->Count("epochs that a drift has ended", report.early_epochs);
   for (const LiveTable& live : tables_) {
     if (live.table == nullptr) continue;
     events_->Count("positions answered by device memory",
                    TableOfHandle(live.table)->counters().hot_lookups);
   }
+}
+
+// The hits of device memory decide how many epochs end early, and flushes run beside the calls. So
+// the oracle is told of them; each ends behind the call that saw the drift.
+void RandomRun::FollowEarlyEpochs(const LiveTable& live) {
+  if (!WithHbm() || live.table == nullptr) return;
+  const uint64_t epochs = TableOfHandle(live.table)->parts().heat_clock->epochs();
+  if (epochs > heat_clock_.epoch) heat_clock_ = {.epoch = epochs, .rows = heat_clock_.rows};
 }
 
 std::string RandomRun::FlushHot() {

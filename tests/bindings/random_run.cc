@@ -164,6 +164,7 @@ std::string RandomRun::Run() {
     if (step == 0 && plan_.reopens_early) verb = Verb::kReopen;
     bool compare = step % kStepsPerComparison == 0 || step + 1 == plan_.steps;
     std::string wrong = Step(live, verb);
+    FollowEarlyEpochs(*live);
     if (wrong.empty() && compare) wrong = CompareAll();
     if (!wrong.empty()) {
       return "step " + std::to_string(step) + ", " + NameOf(verb) + ": " + wrong;

@@ -82,6 +82,7 @@ class RandomRun {
   std::string Checkpoint();
   void CountLog();
   void CountHotRows();
+  void FollowEarlyEpochs(const LiveTable& live);
   std::string FlushHot();
   std::string Reopen();
   void CloseStore();

@@ -100,6 +100,8 @@ constexpr Case kCases[] = {
      "HotRows.KnowTheirRecordsWhereCompactionMovesThem"},
     {SeededBug::kHotStampsNotRenewed, "stamps of hot rows not renewed",
      "HotRows.CoolDownHoweverLongNobodyLooksAtThem"},
+    {SeededBug::kEarlyEpochsNotRenewed, "stamps not renewed in early epochs",
+     "HotRows.CoolDownInEpochsThatEndEarly"},
     {SeededBug::kHotWrittenTwice, "two writers of one row",
      "HotRows.TakeTheLastOfTwoUpsertsOfOneKey"},
     {SeededBug::kHotRowOutlivesTable, "hot row outlives its table",

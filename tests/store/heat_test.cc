@@ -51,6 +51,18 @@ TEST_F(HeatTest, AnEpochBeginsWhenAMillionPositionsAreCounted) {
   EXPECT_EQ(clock_->now(), 3) << "a batch begins one epoch at most";
 }
 
+TEST_F(HeatTest, AnEpochThatEndsEarlyBeginsTheCountAnew) {
+  clock_->Count(kMillion - 1);
+  clock_->EndEpochs(1);
+  EXPECT_EQ(clock_->now(), 1);
+  clock_->Count(kMillion - 1);
+  EXPECT_EQ(clock_->now(), 1);
+  clock_->Count(1);
+  EXPECT_EQ(clock_->now(), 2);
+  clock_->EndEpochs(0);
+  EXPECT_EQ(clock_->now(), 2);
+}
+
 TEST_F(HeatTest, ALargeTableNeedsEightPositionsPerRow) {
   const uint64_t rows = kMillion / 8 + 1000;
   const std::vector<Key> keys = KeysFrom(0, rows);

@@ -295,6 +295,22 @@ TEST(HotRows, CoolDownHoweverLongNobodyLooksAtThem) {
   }
 }
 
+TEST(HotRows, CoolDownInEpochsThatEndEarly) {
+  HotWorld world;
+  Put(world.table(), KeysFrom(1, 300), 2.0f);
+  world.Heat(KeysFrom(1, 256), 30);
+  HeatClock* const clock = world.table()->parts().heat_clock;
+  std::vector<uint32_t> heat(300);
+  clock->EndEpochs(2);
+  ASSERT_TRUE(GetHeat(world.table(), KeysFrom(1, 300), heat, {}).ok());
+  EXPECT_EQ(std::count(heat.begin(), heat.end(), 30u >> 2), 256);
+  for (int step = 0; step < 60; ++step) {
+    clock->EndEpochs(6);
+    ASSERT_TRUE(GetHeat(world.table(), KeysFrom(1, 300), heat, {}).ok());
+    EXPECT_EQ(std::count(heat.begin(), heat.end(), 0u), 300) << clock->epochs() << " epochs";
+  }
+}
+
 TEST(HotRows, KnowTheirRecordsWhereCompactionMovesThem) {
   HotWorld world;
   Table* const table = world.table();
