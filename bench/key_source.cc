@@ -70,4 +70,15 @@ StatusOr<std::unique_ptr<KeySource>> MakeGeneratedSource(uint64_t seed) {
   return std::make_unique<GeneratedSource>(sampler, std::move(mapper));
 }
 
+StatusOr<std::vector<Key>> ReadKeys(KeySource* source, uint64_t keys_at_once, uint64_t keys_max) {
+  std::vector<Key> keys;
+  for (size_t read = 1; read > 0 && keys.size() < keys_max;) {
+    const size_t begin = keys.size();
+    keys.resize(begin + std::min(keys_at_once, keys_max - begin));
+    EMBANK_ASSIGN_OR_RETURN(read, source->Read(std::span(keys).subspan(begin)));
+    keys.resize(begin + read);
+  }
+  return keys;
+}
+
 }  // namespace embank

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/status_or.h"
 #include "base/types.h"
@@ -32,6 +33,9 @@ class KeySource {
 // A trace file. Statuses of TraceReader::Open.
 StatusOr<std::unique_ptr<KeySource>> OpenTraceSource(const std::string& path,
                                                      std::optional<TraceFormat> format);
+
+// Reads the first `keys_max` keys, so many at once. Statuses of KeySource::Read.
+StatusOr<std::vector<Key>> ReadKeys(KeySource* source, uint64_t keys_at_once, uint64_t keys_max);
 
 // 2^21 positions, Zipf 1.05 over a million ids that are hashed to 64 bits.
 StatusOr<std::unique_ptr<KeySource>> MakeGeneratedSource(uint64_t seed);

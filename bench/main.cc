@@ -28,6 +28,8 @@
 #include "bench/ssd_run.h"
 #include "bench/survive_report.h"
 #include "bench/survive_run.h"
+#include "bench/tiers_report.h"
+#include "bench/tiers_run.h"
 #include "bench/traces_run.h"
 
 namespace embank {
@@ -201,6 +203,23 @@ Status Survive(const Words& words, SurviveOptions options, const RunOrigin& orig
   return CheckMismatches(report.mismatches, report.first_mismatch);
 }
 
+Status Tiers(const Words& words, TiersOptions options) {
+  EMBANK_RETURN_IF_ERROR(TakeShape(words, &options.replay.shape));
+  EMBANK_RETURN_IF_ERROR(TakeTraceFormat(words, &options.replay.trace_format));
+  EMBANK_RETURN_IF_ERROR(Validate(options));
+  EMBANK_RETURN_IF_ERROR(CheckJsonPath(options.replay.json_path));
+  const Machine machine = DescribeMachine();
+  Progress progress(stderr, SteadyClock());
+  EMBANK_ASSIGN_OR_RETURN(const TiersReport report, RunTiers(options, &progress));
+  progress.Clear();
+  std::fputs(TiersTable(machine, options, report).c_str(), stdout);
+  if (!options.replay.json_path.empty()) {
+    EMBANK_RETURN_IF_ERROR(
+        WriteFile(options.replay.json_path, TiersJson(machine, options, report)));
+  }
+  return CheckMismatches(report.mismatches, report.first_mismatch);
+}
+
 Status Limits(const LimitsOptions& options) {
   EMBANK_RETURN_IF_ERROR(Validate(options));
   EMBANK_RETURN_IF_ERROR(CheckJsonPath(options.json_path));
@@ -337,13 +356,17 @@ void AddSsdOptions(CLI::App* app, SsdOptions* options, Words* words) {
   app->add_option("--json", options->json_path, "file for the figures");
 }
 
-void AddReplayOptions(CLI::App* app, ReplayOptions* options, Words* words) {
+void AddStreamOptions(CLI::App* app, ReplayOptions* options, Words* words) {
   app->add_option("--trace", options->trace_path, "key trace (default: a generated stream)");
   AddShapeOptions(app, &options->shape, words);
   AddNumber(app, "--batch", &options->batch, "keys of a batch");
   AddNumber(app, "--threads", &options->threads, "of the store; 0: one per core");
   AddNumber(app, "--seed", &options->seed, "of the rows and of a generated stream");
   app->add_option("--json", options->json_path, "file for the figures");
+}
+
+void AddReplayOptions(CLI::App* app, ReplayOptions* options, Words* words) {
+  AddStreamOptions(app, options, words);
   app->add_option("--report", options->report_path,
                   "page (HTML) to which pictures and figures of the run are added");
 }
@@ -353,6 +376,18 @@ void AddSurviveOptions(CLI::App* app, SurviveOptions* options, Words* words) {
   AddReplayOptions(app, &options->replay, words);
   AddNumber(app, "--dram-fraction", &options->dram_fraction, "memory of the store / its rows");
   AddNumber(app, "--kills", &options->kills, "of the process, each with a recovery");
+}
+
+void AddTiersOptions(CLI::App* app, TiersOptions* options, Words* words) {
+  app->add_option("--path", options->path, "directory on the SSD; nothing stays in it")->required();
+  app->add_option("--pmem", options->pmem_path,
+                  "directory of the PMem tier (default: that of --path); nothing stays in it");
+  AddStreamOptions(app, &options->replay, words);
+  AddNumber(app, "--hbm-share", &options->hbm_share, "device memory / all rows");
+  AddNumber(app, "--dram-share", &options->dram_share, "memory of the store / all rows");
+  AddNumber(app, "--pmem-share", &options->pmem_share, "rows in PMem / all rows");
+  AddNumber(app, "--flush-iters", &options->flush_iters,
+            "batches between two flushes of the hot set, and before the first");
 }
 
 void AddLimitsOptions(CLI::App* app, LimitsOptions* options) {
@@ -405,7 +440,7 @@ int Main(int argc, char** argv) {
   app.failure_message([](const CLI::App*, const CLI::Error& error) {
     return StrCat("embank-bench: ", error.what(),
                   "\nsee embank-bench kv --help, ssd --help, replay --help, survive --help, "
-                  "limits --help, traces --help and hot --help\n");
+                  "tiers --help, limits --help, traces --help and hot --help\n");
   });
   KvOptions kv_options;
   Words words = WordsOf(kv_options);
@@ -424,6 +459,10 @@ int Main(int argc, char** argv) {
   CLI::App* const survive =
       app.add_subcommand("survive", "a store on disk, killed again and again, and the oracle");
   AddSurviveOptions(survive, &survive_options, &words);
+  TiersOptions tiers_options;
+  CLI::App* const tiers =
+      app.add_subcommand("tiers", "a store with four tiers, compared with the oracle");
+  AddTiersOptions(tiers, &tiers_options, &words);
   LimitsOptions limits_options;
   CLI::App* const limits = app.add_subcommand("limits", "what the machine's memory can do");
   AddLimitsOptions(limits, &limits_options);
@@ -445,6 +484,7 @@ int Main(int argc, char** argv) {
   if (traces->parsed()) return ExitCode(Traces(traces_options));
   if (hot->parsed()) return ExitCode(Hot(words, hot_curve, hot_options));
   if (survive->parsed()) return ExitCode(Survive(words, survive_options, origin));
+  if (tiers->parsed()) return ExitCode(Tiers(words, tiers_options));
   if (ssd->parsed()) return ExitCode(Ssd(ssd_words, ssd_options));
   if (limits->parsed()) return ExitCode(Limits(limits_options));
   return ExitCode(kv->parsed() ? Kv(words, kv_options)

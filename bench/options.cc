@@ -205,6 +205,15 @@ Status Validate(const SurviveOptions& options) {
   return CheckDirectory(options.path);
 }
 
+Status Validate(const TiersOptions& options) {
+  EMBANK_RETURN_IF_ERROR(Validate(options.replay));
+  EMBANK_RETURN_IF_ERROR(CheckRange("--hbm-share", options.hbm_share, 0.001, 10.0));
+  EMBANK_RETURN_IF_ERROR(CheckRange("--dram-share", options.dram_share, 0.001, 10.0));
+  EMBANK_RETURN_IF_ERROR(CheckRange("--pmem-share", options.pmem_share, 0.001, 10.0));
+  EMBANK_RETURN_IF_ERROR(CheckRange("--flush-iters", options.flush_iters, 1u, UINT32_MAX));
+  return CheckDirectory(options.path);
+}
+
 Status Validate(const SsdOptions& options) {
   EMBANK_RETURN_IF_ERROR(CheckEngines(options.engines, kSsdEngines));
   EMBANK_RETURN_IF_ERROR(CheckList("--phases", options.phases));

@@ -82,6 +82,18 @@ struct SurviveOptions {
   uint32_t kills = 3;
 };
 
+struct TiersOptions {
+  TiersOptions() { replay.shape.dim = 64; }
+  ReplayOptions replay;
+  std::string path;       // directory in which the store gets one of its own
+  std::string pmem_path;  // the same for its PMem tier; empty: `path`
+  // Budgets / bytes of all rows' vectors and states.
+  double hbm_share = 0.05;
+  double dram_share = 0.20;
+  double pmem_share = 0.25;
+  uint32_t flush_iters = 20;  // batches between two flushes, and before the first
+};
+
 enum class SsdPhase { kFill, kLookup, kPmem, kScan, kOverwrite, kCheckpoint, kRecover };
 
 struct SsdOptions {
@@ -165,6 +177,7 @@ std::string DistributionName(const Distribution& distribution);
 Status Validate(const KvOptions& options);
 Status Validate(const ReplayOptions& options);
 Status Validate(const SurviveOptions& options);
+Status Validate(const TiersOptions& options);
 Status Validate(const SsdOptions& options);
 Status Validate(const LimitsOptions& options);
 Status Validate(const TracesOptions& options);

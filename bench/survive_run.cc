@@ -27,17 +27,6 @@ constexpr uint64_t kCheckpoints = 16;
 // The messages of the process that is killed; their number counts finished batches.
 enum Place : uint64_t { kOpening, kOpened, kBatchDone, kCheckpointBegins, kCheckpointDone };
 
-StatusOr<std::vector<Key>> ReadKeys(KeySource* source, uint64_t batch) {
-  std::vector<Key> keys;
-  for (size_t read = 1; read > 0 && keys.size() < kPositionsMax;) {
-    const size_t begin = keys.size();
-    keys.resize(begin + std::min(batch, kPositionsMax - begin));
-    EMBANK_ASSIGN_OR_RETURN(read, source->Read(std::span(keys).subspan(begin)));
-    keys.resize(begin + read);
-  }
-  return keys;
-}
-
 class SurviveRun {
  public:
   SurviveRun(const SurviveOptions& options, std::vector<Key> keys, const std::string& directory,
@@ -300,7 +289,8 @@ class SurviveRun {
 StatusOr<SurviveReport> RunSurvive(const SurviveOptions& options, Progress* progress) {
   const uint64_t begin_ns = SteadyClock()->NowNs();
   EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<KeySource> source, OpenSource(options.replay));
-  EMBANK_ASSIGN_OR_RETURN(std::vector<Key> keys, ReadKeys(source.get(), options.replay.batch));
+  EMBANK_ASSIGN_OR_RETURN(std::vector<Key> keys,
+                          ReadKeys(source.get(), options.replay.batch, kPositionsMax));
   if (keys.empty()) return InvalidArgumentError("--trace: it has no keys");
   const RunDirectory directory("--path", options.path);
   EMBANK_RETURN_IF_ERROR(directory.status());

@@ -1,0 +1,103 @@
+#include "bench/tiers_report.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_format.h"
+#include "bench/report_parts.h"
+
+namespace embank {
+namespace {
+
+constexpr const char* kLegend =
+    "rows, MiB: of vectors and states in the tier at the end; answered: positions of lookups whose "
+    "rows were there, and their share; rows in, rows out: moved to the tier and from it during the "
+    "run, where the store counts them; unique ids: keys of a batch counted once, in each 64th "
+    "batch; compared: with a second, simple implementation (the oracle), bit for bit";
+
+double ShareOf(uint64_t part, uint64_t whole) {
+  return static_cast<double>(part) / static_cast<double>(std::max<uint64_t>(1, whole));
+}
+
+double Mib(uint64_t bytes) { return static_cast<double>(bytes) * 0x1p-20; }
+
+std::string OrDash(const std::optional<uint64_t>& rows) { return rows ? Grouped(*rows) : "-"; }
+
+}  // namespace
+
+std::string TiersTable(const Machine& machine, const TiersOptions& options,
+                       const TiersReport& report) {
+  std::string text = "embank-bench tiers\n" + Heading(machine, options.replay.shape);
+  absl::StrAppendFormat(&text, "  keys     %s\n", report.source);
+  absl::StrAppendFormat(&text, "  data     %s rows, %.0f MiB; HBM %.0f MiB (%s), DRAM %.0f MiB, ",
+                        Grouped(report.rows), Mib(report.data_bytes), Mib(report.hbm_bytes),
+                        report.device, Mib(report.dram_bytes));
+  absl::StrAppendFormat(&text, "PMem %.0f MiB\n\n", Mib(report.pmem_bytes));
+  absl::StrAppendFormat(&text, "  %-6s %12s %8s %12s %8s %12s %12s\n", "tier", "rows", "MiB",
+                        "answered", "share", "rows in", "rows out");
+  for (const TierFigures& tier : report.tiers) {
+    absl::StrAppendFormat(&text, "  %-6s %12s %8.1f %12s %8.3f %12s %12s\n", tier.name,
+                          Grouped(tier.rows), Mib(tier.bytes), Grouped(tier.answered),
+                          ShareOf(tier.answered, report.positions), OrDash(tier.moved_in),
+                          OrDash(tier.moved_out));
+  }
+  absl::StrAppendFormat(&text, "  %-6s %12s %8s %12s %8.3f\n\n", "made", "", "",
+                        Grouped(report.created), ShareOf(report.created, report.positions));
+  absl::StrAppendFormat(&text, "  HBM by unique ids   %.3f\n", report.hbm_unique_share);
+  absl::StrAppendFormat(&text, "  flushes             %d of the hot set, %d epochs ended early\n",
+                        report.hot_flushes, report.early_epochs);
+  absl::StrAppendFormat(&text, "  rows/s              lookup %s, gradients %s\n",
+                        GroupedRounded(report.lookup.PositionsPerSecond()),
+                        GroupedRounded(report.gradients.PositionsPerSecond()));
+  absl::StrAppendFormat(
+      &text, "  compared            %s answers, %s rows: %s mismatches%s%s\n",
+      Grouped(report.answers_compared), Grouped(report.rows_compared), Grouped(report.mismatches),
+      report.first_mismatch.empty() ? "" : ", the first: ", report.first_mismatch);
+  absl::StrAppendFormat(&text, "  time                %.1f s, with the oracle\n", report.seconds);
+  return text + "\n" + Legend(kLegend);
+}
+
+std::string TiersJson(const Machine& machine, const TiersOptions& options,
+                      const TiersReport& report) {
+  Json json;
+  json["machine"] = MachineJson(machine);
+  json["commit"] = Commit();
+  Json& parameters = json["parameters"];
+  parameters["source"] = report.source;
+  AddShape(options.replay.shape, &parameters);
+  parameters["batch"] = options.replay.batch;
+  parameters["threads"] = options.replay.threads;
+  parameters["seed"] = options.replay.seed;
+  parameters["flush_iters"] = options.flush_iters;
+  parameters["rows"] = report.rows;
+  parameters["data_bytes"] = report.data_bytes;
+  parameters["hbm_bytes"] = report.hbm_bytes;
+  parameters["dram_bytes"] = report.dram_bytes;
+  parameters["pmem_bytes"] = report.pmem_bytes;
+  parameters["device"] = report.device;
+  json["tiers"] = Json::array();
+  for (const TierFigures& tier : report.tiers) {
+    Json one = {{"tier", tier.name},
+                {"rows", tier.rows},
+                {"bytes", tier.bytes},
+                {"answered", tier.answered},
+                {"hit_ratio_lookups", ShareOf(tier.answered, report.positions)}};
+    if (tier.moved_in) one["moved_in"] = *tier.moved_in;
+    if (tier.moved_out) one["moved_out"] = *tier.moved_out;
+    json["tiers"].push_back(one);
+  }
+  json["created"] = report.created;
+  json["hbm_hit_ratio_unique"] = report.hbm_unique_share;
+  json["hot_flushes"] = report.hot_flushes;
+  json["early_epochs"] = report.early_epochs;
+  json["checkpoints"] = report.checkpoints;
+  json["lookup_rows_per_second"] = report.lookup.PositionsPerSecond();
+  json["gradients_rows_per_second"] = report.gradients.PositionsPerSecond();
+  json["answers_compared"] = report.answers_compared;
+  json["rows_compared"] = report.rows_compared;
+  json["mismatches"] = report.mismatches;
+  json["first_mismatch"] = report.first_mismatch;
+  json["seconds"] = report.seconds;
+  return JsonText(json);
+}
+
+}  // namespace embank

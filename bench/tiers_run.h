@@ -1,0 +1,60 @@
+// A store whose rows are in four tiers: the batches of a trainer go through it, and every answer
+// and every row is compared with the oracle's. The figures say where rows were and how they moved.
+#ifndef EMBANK_BENCH_TIERS_RUN_H_
+#define EMBANK_BENCH_TIERS_RUN_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/status_or.h"
+#include "bench/checked_store.h"
+#include "bench/options.h"
+#include "bench/progress.h"
+
+namespace embank {
+
+struct TierFigures {
+  const char* name = "";
+  uint64_t rows = 0;   // at the end
+  uint64_t bytes = 0;  // of their vectors and states
+  // Positions of lookups whose rows were there. Of PMem and SSD: rows that batches read, gradients
+  // included, which find most of their rows in DRAM.
+  uint64_t answered = 0;
+  // Rows, during the run; unknown where the store does not count them.
+  std::optional<uint64_t> moved_in = {};
+  std::optional<uint64_t> moved_out = {};
+};
+
+struct TiersReport {
+  std::string source;  // where the keys came from
+  std::string device;  // "twin" where hot rows are in host memory
+  uint64_t positions = 0;
+  uint64_t rows = 0;
+  uint64_t data_bytes = 0;  // of all rows' vectors and states
+  uint64_t hbm_bytes = 0;
+  uint64_t dram_bytes = 0;
+  uint64_t pmem_bytes = 0;
+  uint64_t created = 0;            // positions of lookups that made their rows
+  std::vector<TierFigures> tiers;  // HBM, DRAM, PMem, SSD
+  double hbm_unique_share = 0.0;   // distinct keys of batches whose rows were in HBM, in a sample
+  uint64_t hot_flushes = 0;
+  uint64_t early_epochs = 0;
+  uint64_t checkpoints = 0;
+  VerbTiming lookup;
+  VerbTiming gradients;
+  uint64_t answers_compared = 0;
+  uint64_t rows_compared = 0;
+  uint64_t mismatches = 0;
+  std::string first_mismatch;  // empty: none
+  double seconds = 0.0;
+};
+
+// `options` are valid. INVALID_ARGUMENT names the option; else the status of a failed call of the
+// store. Mismatches are no error: see the report.
+StatusOr<TiersReport> RunTiers(const TiersOptions& options, Progress* progress);
+
+}  // namespace embank
+
+#endif  // EMBANK_BENCH_TIERS_RUN_H_
