@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "base/check.h"
 #include "base/seeded_bug.h"
 #include "base/status_macros.h"
 #include "store/hot/staged_rows.h"
@@ -13,7 +14,7 @@ namespace {
 
 // Calls use(rows) for runs of at most as many rows as a buffer takes, which are in the buffer.
 template <typename Use>
-Status ForEachChunk(std::span<HotPosition> positions, StagedRows* staged, Use use) {
+Status ForEachChunk(std::span<const HotPosition> positions, StagedRows* staged, Use use) {
   while (!positions.empty()) {
     const size_t count = std::min(positions.size(), staged->rows_max());
     staged->Clear();
@@ -34,6 +35,14 @@ Status HotList::Allocate(HotRows* hot, size_t keys) {
   return OkStatus();
 }
 
+void HotList::Clear() {
+  if (hot_ == nullptr) return;
+  std::ranges::fill(positions_.values(), kNone);
+  has_any_.store(false, std::memory_order_relaxed);
+  is_collected_ = false;
+  size_ = 0;
+}
+
 std::span<HotPosition> HotList::Collect() {
   if (!has_any_.load(std::memory_order_relaxed)) return {};
   const std::span<HotPosition> all = positions_.values();
@@ -49,10 +58,6 @@ std::span<HotPosition> HotList::Collect() {
 
 size_t HotList::size() { return Collect().size(); }
 
-void HotList::AppendPayloads(std::vector<uint64_t>* offsets) {
-  for (const HotPosition& position : Collect()) offsets->push_back(position.payload);
-}
-
 Status HotList::Read(uint32_t offset_bytes, uint32_t bytes, Visit visit) {
   const std::span<HotPosition> positions = Collect();
   if (positions.empty()) return OkStatus();
@@ -65,9 +70,8 @@ Status HotList::Read(uint32_t offset_bytes, uint32_t bytes, Visit visit) {
   });
 }
 
-Status HotList::Write(uint32_t offset_bytes, uint32_t bytes, Fill fill) {
-  std::span<HotPosition> positions = Collect();
-  if (positions.empty()) return OkStatus();
+std::span<const HotPosition> HotList::KeepLast() {
+  const std::span<HotPosition> positions = Collect();
   std::ranges::sort(positions, [](const HotPosition& a, const HotPosition& b) {
     return std::tie(a.payload, a.number) < std::tie(b.payload, b.number);
   });
@@ -82,7 +86,14 @@ Status HotList::Write(uint32_t offset_bytes, uint32_t bytes, Fill fill) {
                              : is_last(i);
     if (is_kept) positions[count++] = positions[i];
   }
-  positions = positions.first(count);
+  EMBANK_CHECK(count <= size_);
+  size_ = count;
+  return positions.first(count);
+}
+
+Status HotList::Write(uint32_t offset_bytes, uint32_t bytes, Fill fill) {
+  const std::span<const HotPosition> positions = KeepLast();
+  if (positions.empty()) return OkStatus();
   StagedRows staged(&hot_->memory(), bytes);
   return ForEachChunk(positions, &staged, [&](std::span<const HotPosition> chunk) {
     for (size_t i = 0; i < chunk.size(); ++i) fill(chunk[i], staged.Row(i));

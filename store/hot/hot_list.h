@@ -6,7 +6,6 @@
 #include <atomic>
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "base/function_ref.h"
 #include "base/memory/scratch.h"
@@ -28,6 +27,8 @@ class HotList {
   // Allocates space for a batch of so many keys. nullptr: the store has no device memory, and
   // nothing is allocated. kResourceExhausted.
   Status Allocate(HotRows* hot, size_t keys);
+  // Forgets all positions, so that the list serves another batch of at most as many keys.
+  void Clear();
 
   // The part of the list for the keys from `begin` on, for one thread.
   class Part {
@@ -69,8 +70,11 @@ class HotList {
 
   // The number of positions in the list.
   size_t size();
-  // Appends the payload offset of each. May throw std::bad_alloc.
-  void AppendPayloads(std::vector<uint64_t>* offsets);
+  // The positions, for callers that enqueue the work themselves. The list keeps them.
+  std::span<const HotPosition> positions() { return Collect(); }
+  // Drops all but the last of the positions that have the same row, and sorts the others by
+  // payload. Returns them.
+  std::span<const HotPosition> KeepLast();
 
  private:
   static constexpr HotPosition kNone = {~uint64_t{0}, 0, 0};

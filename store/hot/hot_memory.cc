@@ -1,5 +1,6 @@
 #include "store/hot/hot_memory.h"
 
+#include "base/check.h"
 #include "base/status_macros.h"
 #include "base/str_cat.h"
 
@@ -24,13 +25,25 @@ StatusOr<std::unique_ptr<HotMemory>> HotMemory::Create(std::unique_ptr<Device> d
                                          " of it besides headers of rows"));
   }
   memory->charged_bytes_ = host_bytes;
-  EMBANK_ASSIGN_OR_RETURN(
-      memory->staging_,
-      StagingPool::Create(memory->device_.get(), budget, StagingPool::BufferBytes(hbm_bytes)));
+  const uint64_t buffer_bytes = StagingPool::BufferBytes(hbm_bytes);
+  EMBANK_ASSIGN_OR_RETURN(memory->staging_,
+                          StagingPool::Create(memory->device_.get(), budget, buffer_bytes));
+  MutexLock lock(&memory->scratch_mutex_);
+  EMBANK_ASSIGN_OR_RETURN(memory->scratch_, memory->device_->Allocate(buffer_bytes));
   return memory;
 }
 
+void HotMemory::UseScratch(FunctionRef<void(std::byte*)> use) {
+  MutexLock lock(&scratch_mutex_);
+  EMBANK_CHECK(scratch_ != nullptr);
+  use(scratch_);
+}
+
 HotMemory::~HotMemory() {
+  {
+    MutexLock lock(&scratch_mutex_);
+    device_->Free(scratch_);
+  }
   device_->Free(payloads_);
   budget_->Release(charged_bytes_);
 }

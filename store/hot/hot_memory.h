@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <memory>
 
+#include "base/function_ref.h"
 #include "base/status_or.h"
+#include "base/threads/mutex.h"
 #include "gpu/device.h"
 #include "store/hot/staging_pool.h"
 #include "tiers/hbm/payload_slots.h"
@@ -15,7 +17,8 @@ namespace embank {
 
 class HotMemory {
  public:
-  // Allocates `hbm_bytes` of the device; the budget pays for host memory, and outlives this.
+  // Allocates `hbm_bytes` of the device, and scratch; the budget pays for host memory, and outlives
+  // this.
   // kInvalidArgument: hbm_bytes holds not even one row. kResourceExhausted, kUnavailable.
   static StatusOr<std::unique_ptr<HotMemory>> Create(std::unique_ptr<Device> device,
                                                      MemoryBudget* budget, uint64_t hbm_bytes);
@@ -35,6 +38,10 @@ class HotMemory {
   PayloadSlots& slots() { return slots_; }
   const PayloadSlots& slots() const { return slots_; }
   StagingPool& staging() { return *staging_; }
+  // Calls use(scratch), which enqueues work that first fills the scratch and then empties it. The
+  // scratch is device memory as large as a staging buffer. One thread at a time enqueues such work,
+  // and the stream keeps it in order. Without locks.
+  void UseScratch(FunctionRef<void(std::byte*)> use);
   uint64_t hbm_bytes() const { return hbm_bytes_; }
 
  private:
@@ -48,6 +55,8 @@ class HotMemory {
   uint64_t charged_bytes_ = 0;
   PayloadSlots slots_;
   std::unique_ptr<StagingPool> staging_;
+  Mutex scratch_mutex_;
+  std::byte* scratch_ EMBANK_GUARDED_BY(scratch_mutex_) = nullptr;
 };
 
 }  // namespace embank

@@ -30,7 +30,7 @@ StatusOr<std::unique_ptr<StagingPool>> StagingPool::Create(Device* device, Memor
   }
   pool->memory_ = memory;
   MutexLock lock(&pool->mutex_);
-  for (size_t i = 0; i < kBuffers; ++i) pool->free_.push_back(memory + i * buffer_bytes);
+  for (size_t i = 0; i < kBuffers; ++i) pool->free_.push_back({memory + i * buffer_bytes, 0});
   return pool;
 }
 
@@ -41,18 +41,24 @@ StagingPool::~StagingPool() {
 }
 
 std::span<std::byte> StagingPool::Take() {
-  MutexLock lock(&mutex_);
-  while (free_.empty()) returned_.Wait(&mutex_);
-  std::byte* const buffer = free_.back();
-  free_.pop_back();
-  return {buffer, buffer_bytes_};
+  FreeBuffer buffer = {};
+  {
+    MutexLock lock(&mutex_);
+    while (free_.empty()) returned_.Wait(&mutex_);
+    buffer = free_.front();
+    free_.erase(free_.begin());
+  }
+  // A lost device does not use it either; the next wait for work reports the loss.
+  if (buffer.last_use != 0) static_cast<void>(device_->Wait(buffer.last_use));
+  return {buffer.memory, buffer_bytes_};
 }
 
-void StagingPool::Return(std::span<std::byte> buffer) {
+void StagingPool::Return(std::span<std::byte> buffer, DeviceEvent last_use) {
   EMBANK_CHECK(buffer.size() == buffer_bytes_);
   {
     MutexLock lock(&mutex_);
-    free_.push_back(buffer.data());
+    EMBANK_CHECK(free_.size() < kBuffers);
+    free_.push_back({buffer.data(), last_use});
   }
   returned_.NotifyAll();
 }

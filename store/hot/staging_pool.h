@@ -30,12 +30,18 @@ class StagingPool {
   StagingPool(const StagingPool&) = delete;
   StagingPool& operator=(const StagingPool&) = delete;
 
-  // Takes a buffer; waits until one is free. The caller holds no lock, and no second buffer.
+  // Takes a buffer; waits until one is free, and until the device does not use it any more. The
+  // caller holds no lock, and no second buffer.
   std::span<std::byte> Take();
-  // Gives a buffer back, which the device does not use any more.
-  void Return(std::span<std::byte> buffer);
+  // Gives a buffer back, which the device does not use any more behind this moment (0: now).
+  void Return(std::span<std::byte> buffer, DeviceEvent last_use = 0);
 
  private:
+  struct FreeBuffer {
+    std::byte* memory;
+    DeviceEvent last_use;
+  };
+
   StagingPool(Device* device, MemoryBudget* budget, uint64_t buffer_bytes)
       : device_(device), budget_(budget), buffer_bytes_(buffer_bytes) {}
 
@@ -45,7 +51,8 @@ class StagingPool {
   std::byte* memory_ = nullptr;
   Mutex mutex_;
   ConditionVariable returned_;
-  std::vector<std::byte*> free_ EMBANK_GUARDED_BY(mutex_);
+  // In the order of their return, so that the device is done with the first one soonest.
+  std::vector<FreeBuffer> free_ EMBANK_GUARDED_BY(mutex_);
 };
 
 }  // namespace embank

@@ -22,7 +22,7 @@ void UniqueHits::Count(KeySpan keys, HotList* hot) {
     std::vector<uint64_t> values(keys.begin(), keys.end());
     const uint64_t distinct = CountDistinct(&values);
     values.clear();
-    hot->AppendPayloads(&values);
+    for (const HotPosition& position : hot->positions()) values.push_back(position.payload);
     const uint64_t hits = CountDistinct(&values);
     EMBANK_CHECK(hits <= distinct);
     keys_.fetch_add(distinct, std::memory_order_relaxed);
