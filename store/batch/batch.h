@@ -70,6 +70,7 @@ class Batch {
   // Adds the tally and the time since `begin_ns` to the table's counters. After all answers.
   void CountVerb(TableVerb verb, uint64_t begin_ns) const;
   uint64_t count(Outcome outcome) const { return tally_.count(outcome); }
+  const OutcomeTally& tally() const { return tally_; }  // after all answers
 
   // The statuses of a call whose caller took no outcomes. LostStatus reports lost keys,
   // RefusedStatus lost or refused keys, AbsentStatus lost, refused or absent keys; else OK.

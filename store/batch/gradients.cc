@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "base/check.h"
 #include "base/status_macros.h"
 #include "base/str_cat.h"
 #include "store/batch/batch.h"
@@ -42,10 +43,7 @@ uint64_t FirstNotFinite(const Batch& batch, ConstRowSpan gradients) {
 
 Status CheckFinite(const Batch& batch, ConstRowSpan gradients) {
   const uint64_t first = FirstNotFinite(batch, gradients);
-  if (first == batch.keys().size()) return OkStatus();
-  return InvalidArgumentError(StrCat("gradients: that of key ", batch.keys()[first],
-                                     " at position ", first,
-                                     " is NaN or infinite; no gradient of the batch was applied"));
+  return first == batch.keys().size() ? OkStatus() : NotFiniteStatus(batch, first);
 }
 
 // Walks the gradients of one key's positions, in order.
@@ -230,12 +228,33 @@ Status StepHot(const Table& table, const UpdateRule& rule, ConstRowSpan gradient
 
 }  // namespace
 
+Status CheckTakesGradients(const Table& table) {
+  EMBANK_RETURN_IF_ERROR(table.CheckMayChange());
+  if (table.layout().optimizer != Optimizer::kNone) return OkStatus();
+  return FailedPreconditionError(StrCat(
+      "table \"", table.name(), "\" has no optimizer; create it with one to apply gradients"));
+}
+
+Status NotFiniteStatus(const Batch& batch, uint64_t first) {
+  EMBANK_CHECK(first < batch.keys().size());
+  return InvalidArgumentError(StrCat("gradients: that of key ", batch.keys()[first],
+                                     " at position ", first,
+                                     " is NaN or infinite; no gradient of the batch was applied"));
+}
+
+void StepGroup(Batch* batch, const ShardGroup& group, const UpdateRule& rule,
+               ConstRowSpan gradients, UniqueKeys* unique, HotList* hot) {
+  GroupStep(batch, group, rule, gradients, unique, hot).Run();
+}
+
+Status FinishGradients(Batch* batch, WriteScope* scope, uint64_t begin_ns) {
+  batch->CountVerb(TableVerb::kGradients, begin_ns);
+  EMBANK_RETURN_IF_ERROR(scope->Settle());
+  return batch->AbsentStatus();
+}
+
 Status ApplyGradients(Table* table, KeySpan keys, ConstRowSpan gradients, OutcomeSpan outcomes) {
-  EMBANK_RETURN_IF_ERROR(table->CheckMayChange());
-  if (table->layout().optimizer == Optimizer::kNone) {
-    return FailedPreconditionError(StrCat(
-        "table \"", table->name(), "\" has no optimizer; create it with one to apply gradients"));
-  }
+  EMBANK_RETURN_IF_ERROR(CheckTakesGradients(*table));
   const uint64_t begin_ns = table->parts().clock->NowNs();
   const UpdateRule rule = table->rule();
   Batch batch(table, keys, outcomes);
@@ -251,12 +270,10 @@ Status ApplyGradients(Table* table, KeySpan keys, ConstRowSpan gradients, Outcom
   scope.ChangeAll(
       [&](const ShardGroup& group) {
         groups[group.shard->number] = group;
-        GroupStep(&batch, group, rule, gradients, &unique, &hot).Run();
+        StepGroup(&batch, group, rule, gradients, &unique, &hot);
       },
       [&] { return StepHot(*table, rule, gradients, unique, groups, &hot); });
-  batch.CountVerb(TableVerb::kGradients, begin_ns);
-  EMBANK_RETURN_IF_ERROR(scope.Settle());
-  return batch.AbsentStatus();
+  return FinishGradients(&batch, &scope, begin_ns);
 }
 
 }  // namespace embank

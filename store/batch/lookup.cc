@@ -25,19 +25,6 @@
 namespace embank {
 namespace {
 
-void AnswerMissing(const Table& table, Key key, MissingRule rule, std::byte* out) {
-  switch (rule) {
-    case MissingRule::kCreate:
-    case MissingRule::kDefault:
-      return table.InitializeVectorOf(key, out);
-    case MissingRule::kZero:
-      std::memset(out, 0, table.layout().vector_bytes);
-      return;
-    case MissingRule::kSkip:
-      return;
-  }
-}
-
 // Counts the heat of rows that were read without a lock, many at a time. An exchange waits for all
 // writes before it, also for a row's answer that is on its way to memory.
 class HeatTouches {
@@ -232,17 +219,17 @@ void CountUniqueHits(const Batch& batch, HotList* hot) {
 // Copies the rows of [begin, end) that exist, and calls missing(position) for the others, whose
 // answers may be overwritten before; kept under kSkip. Notes those in device memory. Inside the hot
 // gate.
-template <typename Missing>
-void ReadPart(Batch* batch, RowsElsewhere* elsewhere, MissingRule rule, RowSpan rows,
-              uint32_t begin, uint32_t end, Missing missing) {
+template <typename OnMissing>
+void ReadPart(Batch* batch, LoggedRows* logged_rows, HotList* hot_list, MissingRule rule,
+              RowSpan rows, uint32_t begin, uint32_t end, OnMissing missing) {
   const Table& table = batch->table();
   const RowLayout& layout = table.layout();
   OutcomeTally tally;
   HeatTouches touches(*batch);
   std::optional<RecentUses> uses;
   if (SlotOrders* const orders = OrdersToTouch(table)) uses.emplace(*batch, begin, orders);
-  LoggedRows::Part logged(&elsewhere->logged, *batch, begin);
-  HotList::Part hot(&elsewhere->hot, begin);
+  LoggedRows::Part logged(logged_rows, *batch, begin);
+  HotList::Part hot(hot_list, begin);
   const auto found = [&](uint32_t position, std::span<const VectorCopy> copies) {
     for (uint32_t i = 0; i < copies.size(); ++i) {
       touches.Add(position + i, {copies[i].row.header, copies[i].row.mark});
@@ -350,6 +337,21 @@ class CreationStep {
   NewRows new_rows_;
 };
 
+}  // namespace
+
+void AnswerMissing(const Table& table, Key key, MissingRule rule, std::byte* out) {
+  switch (rule) {
+    case MissingRule::kCreate:
+    case MissingRule::kDefault:
+      return table.InitializeVectorOf(key, out);
+    case MissingRule::kZero:
+      std::memset(out, 0, table.layout().vector_bytes);
+      return;
+    case MissingRule::kSkip:
+      return;
+  }
+}
+
 void CreateGroup(Batch* batch, const ShardGroup& group, const UpdateRule& rule, RowSpan rows,
                  const BatchKeys& batch_keys, HotList* hot) {
   OutcomeTally tally;
@@ -359,6 +361,15 @@ void CreateGroup(Batch* batch, const ShardGroup& group, const UpdateRule& rule, 
   });
   batch->Add(tally);
 }
+
+void ReadExisting(Batch* batch, LoggedRows* logged, HotList* hot, MissingRule rule, RowSpan rows,
+                  Missing missing) {
+  batch->ForEachPart([&](uint32_t begin, uint32_t end) {
+    ReadPart(batch, logged, hot, rule, rows, begin, end, missing);
+  });
+}
+
+namespace {
 
 // Small batches need no allocation.
 constexpr size_t kInlineKeys = 64;
@@ -395,7 +406,7 @@ Status ReadThenCreate(Batch* batch, WriteScope* scope, RowSpan rows) {
   constexpr uint32_t kNone = 0xFFFFFFFF;
   const auto read_part = [&](uint32_t begin, uint32_t end) {
     uint32_t next = begin;
-    ReadPart(batch, &elsewhere, MissingRule::kCreate, rows, begin, end,
+    ReadPart(batch, &elsewhere.logged, &elsewhere.hot, MissingRule::kCreate, rows, begin, end,
              [&](uint32_t position, OutcomeTally*) { missing[next++] = position; });
     // Positions that were looked for in the log come out of order.
     if (batch->table().mover() != nullptr) {
@@ -473,6 +484,21 @@ Status VisitRows(Batch* batch, bool tells_heat, Seen seen) {
 
 }  // namespace
 
+Status FinishLookup(Batch* batch, WriteScope* scope, uint64_t begin_ns) {
+  Table* const table = &batch->table();
+  const uint64_t created = batch->count(Outcome::kCreated);
+  batch->CountVerb(TableVerb::kLookup, begin_ns);
+  table->pins().EndBatch();
+  EMBANK_RETURN_IF_ERROR(scope->Settle());
+  const uint64_t answered = batch->count(Outcome::kFound) + created;
+  table->parts().heat_clock->Count(answered);
+  if (HotFlush* const flush = table->parts().hot_flush; flush != nullptr) {
+    if (created > 0) flush->RaiseCreated(*table, batch->keys());
+    flush->CountLookup(table, answered);
+  }
+  return batch->RefusedStatus();
+}
+
 Status Lookup(Table* table, KeySpan keys, MissingRule rule, RowSpan rows, OutcomeSpan outcomes) {
   EMBANK_RETURN_IF_ERROR(table->CheckAlive());
   if (rule == MissingRule::kCreate && table->parts().read_only) rule = MissingRule::kDefault;
@@ -486,7 +512,7 @@ Status Lookup(Table* table, KeySpan keys, MissingRule rule, RowSpan rows, Outcom
     EMBANK_RETURN_IF_ERROR(elsewhere.Allocate(batch));
     const HotGuard hot_guard(table->parts().hot);
     batch.ForEachPart([&](uint32_t begin, uint32_t end) {
-      ReadPart(&batch, &elsewhere, rule, rows, begin, end,
+      ReadPart(&batch, &elsewhere.logged, &elsewhere.hot, rule, rows, begin, end,
                [&](uint32_t position, OutcomeTally* tally) {
                  AnswerMissing(*table, keys[position], rule, rows.Row(position));
                  batch.Answer(position, Outcome::kAbsent, tally);
@@ -495,16 +521,7 @@ Status Lookup(Table* table, KeySpan keys, MissingRule rule, RowSpan rows, Outcom
     CountUniqueHits(batch, &elsewhere.hot);
     EMBANK_RETURN_IF_ERROR(ReadHot(batch, &elsewhere.hot, rows));
   }
-  batch.CountVerb(TableVerb::kLookup, begin_ns);
-  table->pins().EndBatch();
-  EMBANK_RETURN_IF_ERROR(scope.Settle());
-  const uint64_t answered = batch.count(Outcome::kFound) + batch.count(Outcome::kCreated);
-  table->parts().heat_clock->Count(answered);
-  if (HotFlush* const flush = table->parts().hot_flush; flush != nullptr) {
-    if (batch.count(Outcome::kCreated) > 0) flush->RaiseCreated(*table, keys);
-    flush->CountLookup(table, answered);
-  }
-  return batch.RefusedStatus();
+  return FinishLookup(&batch, &scope, begin_ns);
 }
 
 Status Contains(Table* table, KeySpan keys, OutcomeSpan outcomes) {

@@ -2,10 +2,19 @@
 #ifndef EMBANK_STORE_BATCH_LOOKUP_H_
 #define EMBANK_STORE_BATCH_LOOKUP_H_
 
+#include "base/function_ref.h"
 #include "base/status.h"
 #include "store/table/table.h"
 
 namespace embank {
+
+class Batch;
+class BatchKeys;
+class HotList;
+class LoggedRows;
+class WriteScope;
+struct OutcomeTally;
+struct ShardGroup;
 
 // Copies the rows of `keys` to `rows`; absent keys follow `rule`. Each row is copied whole. Counts
 // heat. Takes no lock, except for rows that are created, to renew stamps of heat, and, in batches
@@ -21,6 +30,24 @@ Status Contains(Table* table, KeySpan keys, OutcomeSpan outcomes);
 // Copies the heat of each key's row to `heat`, 0 for absent keys. Like Contains, but takes shared
 // locks of shards for rows in the log.
 Status GetHeat(Table* table, KeySpan keys, std::span<uint32_t> heat, OutcomeSpan outcomes);
+
+// ---- the steps of a lookup, for callers whose rows are in device memory (store/device) ----
+
+// Copies the rows of a batch that exist and are not in device memory, counts heat for all that
+// exist, and sets their outcomes. Notes rows in device memory in `hot`. Calls missing(position,
+// tally) for the others, whose answers may be overwritten before; kept under kSkip. Inside the hot
+// gate. `logged` and `hot` have space for the batch.
+using Missing = FunctionRef<void(uint32_t, OutcomeTally*)>;
+void ReadExisting(Batch* batch, LoggedRows* logged, HotList* hot, MissingRule rule, RowSpan rows,
+                  Missing missing);
+// Writes the answer for an absent key to `out`.
+void AnswerMissing(const Table& table, Key key, MissingRule rule, std::byte* out);
+// Answers the positions of a shard group, and creates the rows that are absent. Notes rows in
+// device memory in `hot`.
+void CreateGroup(Batch* batch, const ShardGroup& group, const UpdateRule& rule, RowSpan rows,
+                 const BatchKeys& batch_keys, HotList* hot);
+// Counts a lookup whose answers are all given, pays its debts, and returns its status.
+Status FinishLookup(Batch* batch, WriteScope* scope, uint64_t begin_ns);
 
 }  // namespace embank
 

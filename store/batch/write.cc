@@ -20,18 +20,6 @@
 namespace embank {
 namespace {
 
-// Upserts the rows of a batch in device memory: their vectors, and their state as it is at first.
-Status WriteHot(const Table& table, const UpdateRule& rule, ConstRowSpan rows, HotList* hot) {
-  const RowLayout& layout = table.layout();
-  return hot->Write(kVectorInPayload, PayloadBytesOf(table),
-                    [&](const HotPosition& at, std::byte* payload) {
-                      std::byte* const image = payload - sizeof(RowHeader);
-                      std::memset(payload, 0, PayloadBytesOf(table));
-                      std::memcpy(layout.Vector(image), rows.Row(at.number), layout.vector_bytes);
-                      ResetState(layout, rule, image);
-                    });
-}
-
 // Upserts rows of one shard group, under the shard's lock.
 class UpsertStep {
  public:
@@ -85,6 +73,19 @@ class UpsertStep {
   NewRows new_rows_;
 };
 
+}  // namespace
+
+Status UpsertHot(const Table& table, const UpdateRule& rule, ConstRowSpan rows, HotList* hot) {
+  const RowLayout& layout = table.layout();
+  return hot->Write(kVectorInPayload, PayloadBytesOf(table),
+                    [&](const HotPosition& at, std::byte* payload) {
+                      std::byte* const image = payload - sizeof(RowHeader);
+                      std::memset(payload, 0, PayloadBytesOf(table));
+                      std::memcpy(layout.Vector(image), rows.Row(at.number), layout.vector_bytes);
+                      ResetState(layout, rule, image);
+                    });
+}
+
 void UpsertGroup(Batch* batch, const ShardGroup& group, const UpdateRule& rule, ConstRowSpan rows,
                  const BatchKeys& batch_keys, HotList* hot) {
   OutcomeTally tally;
@@ -94,6 +95,8 @@ void UpsertGroup(Batch* batch, const ShardGroup& group, const UpdateRule& rule, 
   });
   batch->Add(tally);
 }
+
+namespace {
 
 void EraseGroup(Batch* batch, const ShardGroup& group) {
   Table& table = batch->table();
@@ -158,6 +161,16 @@ Status EraseAllInLog(Table* table) {
 
 }  // namespace
 
+Status FinishUpsert(Batch* batch, WriteScope* scope, uint64_t begin_ns) {
+  const Table& table = batch->table();
+  batch->CountVerb(TableVerb::kUpsert, begin_ns);
+  EMBANK_RETURN_IF_ERROR(scope->Settle());
+  if (HotFlush* const flush = table.parts().hot_flush; flush != nullptr) {
+    if (batch->count(Outcome::kCreated) > 0) flush->RaiseCreated(table, batch->keys());
+  }
+  return batch->RefusedStatus();
+}
+
 Status Upsert(Table* table, KeySpan keys, ConstRowSpan rows, OutcomeSpan outcomes) {
   EMBANK_RETURN_IF_ERROR(table->CheckMayChange());
   const uint64_t begin_ns = table->parts().clock->NowNs();
@@ -173,13 +186,8 @@ Status Upsert(Table* table, KeySpan keys, ConstRowSpan rows, OutcomeSpan outcome
   batch_keys.Collect();
   scope.ChangeAll(
       [&](const ShardGroup& group) { UpsertGroup(&batch, group, rule, rows, batch_keys, &hot); },
-      [&] { return WriteHot(*table, rule, rows, &hot); });
-  batch.CountVerb(TableVerb::kUpsert, begin_ns);
-  EMBANK_RETURN_IF_ERROR(scope.Settle());
-  if (HotFlush* const flush = table->parts().hot_flush; flush != nullptr) {
-    if (batch.count(Outcome::kCreated) > 0) flush->RaiseCreated(*table, keys);
-  }
-  return batch.RefusedStatus();
+      [&] { return UpsertHot(*table, rule, rows, &hot); });
+  return FinishUpsert(&batch, &scope, begin_ns);
 }
 
 Status Erase(Table* table, KeySpan keys, OutcomeSpan outcomes) {

@@ -7,6 +7,12 @@
 
 namespace embank {
 
+class Batch;
+class BatchKeys;
+class HotList;
+class WriteScope;
+struct ShardGroup;
+
 // Writes rows, creating absent ones, and resets their optimizer state; the last of equal keys wins.
 // Thread-safe; waits for locks of the index only.
 // kFailedPrecondition: the table was dropped.
@@ -22,6 +28,18 @@ Status Erase(Table* table, KeySpan keys, OutcomeSpan outcomes);
 // the log are the table's. No checkpoint is under way. Waits for locks of the index, and reads the
 // log. kResourceExhausted, kDataLoss, the statuses of files: some rows are left, for another call.
 Status EraseAll(Table* table);
+
+// ---- the steps of an upsert, for callers whose rows are in device memory (store/device) ----
+
+// Upserts the rows of a shard group. Notes rows in device memory in `hot`, and leaves them as they
+// are.
+void UpsertGroup(Batch* batch, const ShardGroup& group, const UpdateRule& rule, ConstRowSpan rows,
+                 const BatchKeys& batch_keys, HotList* hot);
+// Upserts the rows of a list with all noted positions, in device memory: their vectors, and their
+// state as it is at first. Waits for the device; inside the hot gate, without locks.
+Status UpsertHot(const Table& table, const UpdateRule& rule, ConstRowSpan rows, HotList* hot);
+// Counts an upsert that is done, pays its debts, and returns its status.
+Status FinishUpsert(Batch* batch, WriteScope* scope, uint64_t begin_ns);
 
 }  // namespace embank
 

@@ -28,15 +28,32 @@ Status WriteScope::Allocate() {
 
 void WriteScope::ChangeAll(Body body, OnDevice on_device) {
   plan_.GroupAll(batch_);
-  Run(body, on_device);
+  RunByShard(body, on_device);
 }
 
 void WriteScope::Change(std::span<const uint32_t> positions, Body body, OnDevice on_device) {
   plan_.Group(batch_, positions);
-  Run(body, on_device);
+  RunByShard(body, on_device);
 }
 
-void WriteScope::Run(Body body, OnDevice on_device) {
+void WriteScope::ChangeAllTogether(Work work) {
+  plan_.GroupAll(batch_);
+  Run(work);
+}
+
+void WriteScope::ChangeTogether(std::span<const uint32_t> positions, Work work) {
+  plan_.Group(batch_, positions);
+  Run(work);
+}
+
+void WriteScope::RunByShard(Body body, OnDevice on_device) {
+  Run([&](ShardPlan* plan) {
+    plan->ForEachShard(batch_, body);
+    return batch_.table().parts().hot == nullptr ? OkStatus() : on_device();
+  });
+}
+
+void WriteScope::Run(Work work) {
   if (plan_.count() == 0) return;
   const StoreParts& parts = batch_.table().parts();
   EMBANK_CHECK(!parts.read_only);
@@ -52,8 +69,7 @@ void WriteScope::Run(Body body, OnDevice on_device) {
     // The checkpoint fails, and the changes go on.
     if (!flushed.ok()) parts.gate->Fail(flushed);
   }
-  plan_.ForEachShard(batch_, body);
-  if (parts.hot != nullptr) device_status_.Update(on_device());
+  device_status_.Update(work(&plan_));
   EndPromises();
 }
 

@@ -46,12 +46,19 @@ class WriteScope {
       std::span<const uint32_t> positions, Body body,
       OnDevice on_device = [] { return OkStatus(); });
 
+  // Does the same for stores with device memory, with one call of `work`, on this thread, which has
+  // the positions in groups and enqueues the work on rows in device memory, too. It holds no lock.
+  using Work = FunctionRef<Status(ShardPlan*)>;
+  void ChangeAllTogether(Work work);
+  void ChangeTogether(std::span<const uint32_t> positions, Work work);
+
   // Pays the batch's debts, also if it only moved rows: a lookup, a prefetch. The last call,
   // without locks. Returns the status of the device: kUnavailable if it is lost.
   Status Settle();
 
  private:
-  void Run(Body body, OnDevice on_device);
+  void RunByShard(Body body, OnDevice on_device);
+  void Run(Work work);
   Status FlushHotRows();
   void MakeMemory();
   void EndPromises();
