@@ -64,6 +64,9 @@ enum class SeededBug {
   kHotRowOutlivesTable,  // a drop leaves rows in device memory behind
   kHotHeatNotSaved,      // a checkpoint leaves the heat of such rows out
   kEarlyEpochsNotRenewed,  // epochs that a drift ends early renew no stamps
+  // Calls whose rows are in device memory.
+  kCallerNotJoined,    // a call does not wait for the caller's stream
+  kCallerNotReleased,  // the caller's stream does not wait for a call
   kCount,
 };
 

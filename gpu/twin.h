@@ -58,6 +58,10 @@ class Twin final : public Device {
   // Returns how much work was enqueued so far: the kernel launches and copies of a CUDA device.
   uint64_t enqueued_work() const { return enqueued_work_.load(std::memory_order_relaxed); }
 
+  // Returns where work of a caller reads and writes memory of Allocate, as a kernel of its own
+  // would.
+  std::byte* RealAddress(const void* address) const { return memory_.Resolve(address).begin; }
+
   // The streams of callers, for Join and Release.
   TwinCallers& callers() { return callers_; }
 

@@ -77,7 +77,7 @@ class Store {
   // nullptr: memory only, or no limit of memory.
   PageMover* pages() const { return pages_.get(); }
   // nullptr: no device memory.
-  const HotRows* hot() const { return hot_.rows.get(); }
+  HotRows* hot() const { return hot_.rows.get(); }
   HotFlush* hot_flush() const { return hot_.flush.get(); }
   // The number of rows that left PMem for the SSD, and of drains of PMem; 0 without PMem.
   uint64_t demoted_rows() const;

@@ -11,6 +11,7 @@
 #include "base/status_macros.h"
 #include "base/str_cat.h"
 #include "base/threads/log.h"
+#include "bindings/c/arguments_in.h"
 #include "bindings/c/handles.h"
 #include "bindings/c/last_error.h"
 #include "bindings/c/options_in.h"
@@ -35,83 +36,23 @@ Status OpenStoreIn(const embank_store_options* options, StoreEnvironment environ
   EMBANK_RETURN_IF_ERROR(OwnerProcess::WatchForks());
   auto handle = std::make_unique<embank_store>();
   EMBANK_ASSIGN_OR_RETURN(handle->store, Store::Open(read, std::move(environment)));
+  if (HotRows* const hot = handle->store->hot(); hot != nullptr) {
+    handle->device_memory = std::make_unique<CallerMemory>(&hot->memory().device());
+  }
   *store = handle.release();
   return OkStatus();
 }
 
 namespace {
 
-Status NullArgument(const char* argument) {
-  return InvalidArgumentError(StrCat(argument, " is NULL"));
-}
-
-Status CheckNotNull(const void* pointer, const char* argument) {
-  return pointer != nullptr ? OkStatus() : NullArgument(argument);
-}
-
-// The handles enter here, and are checked.
-Status CheckStore(const embank_store* store) {
-  if (store == nullptr) return NullArgument("store");
-  return store->owner.Check();
-}
-
 StatusOr<Checkpoints*> CheckpointsOf(const embank_store& store) {
   if (store.store->checkpoints() != nullptr) return store.store->checkpoints();
   return FailedPreconditionError("the store has no path: it is in memory only");
 }
 
-Status CheckTable(embank_table* table) {
-  if (table == nullptr) return NullArgument("table");
-  return TableOfHandle(table)->owner().Check();
-}
-
 Status CheckScan(const embank_scan* scan) {
-  if (scan == nullptr) return NullArgument("scan");
+  EMBANK_RETURN_IF_ERROR(CheckNotNull(scan, "scan"));
   return scan->scan.table().owner().Check();
-}
-
-// The keys of a batch enter here alone, and are checked.
-StatusOr<KeySpan> EnterKeys(embank_table* table, const uint64_t* keys, uint64_t n) {
-  EMBANK_RETURN_IF_ERROR(CheckTable(table));
-  if (n > kBatchKeysMax) {
-    return InvalidArgumentError(
-        StrCat("n is ", n, "; a batch has at most ", kBatchKeysMax, " keys"));
-  }
-  if (n > 0) EMBANK_RETURN_IF_ERROR(CheckNotNull(keys, "keys"));
-  return KeySpan(keys, n);
-}
-
-// The stride of `n` rows of `row_bytes`, checked: 0 means packed.
-StatusOr<uint64_t> EnterStride(uint64_t n, uint64_t row_bytes, uint64_t row_stride) {
-  const uint64_t stride_bytes = row_stride == 0 ? row_bytes : row_stride;
-  if (stride_bytes < row_bytes) {
-    return InvalidArgumentError(
-        StrCat("row_stride is ", row_stride, "; a row has ", row_bytes, " bytes"));
-  }
-  uint64_t end = 0;
-  if (__builtin_mul_overflow(n, stride_bytes, &end) || end > uint64_t{1} << 62) {
-    return InvalidArgumentError(
-        StrCat("row_stride is ", row_stride, "; ", n, " rows do not fit into memory"));
-  }
-  return stride_bytes;
-}
-
-StatusOr<RowSpan> EnterRows(void* rows, const char* argument, uint64_t n, uint64_t row_bytes,
-                            uint64_t row_stride) {
-  if (n > 0) EMBANK_RETURN_IF_ERROR(CheckNotNull(rows, argument));
-  EMBANK_ASSIGN_OR_RETURN(const uint64_t stride_bytes, EnterStride(n, row_bytes, row_stride));
-  return RowSpan{static_cast<std::byte*>(rows), stride_bytes};
-}
-
-StatusOr<ConstRowSpan> EnterRows(const void* rows, const char* argument, uint64_t n,
-                                 uint64_t row_bytes, uint64_t row_stride) {
-  if (n > 0) EMBANK_RETURN_IF_ERROR(CheckNotNull(rows, argument));
-  EMBANK_ASSIGN_OR_RETURN(const uint64_t stride_bytes, EnterStride(n, row_bytes, row_stride));
-  return ConstRowSpan{static_cast<const std::byte*>(rows), stride_bytes};
-}
-
-OutcomeSpan EnterOutcomes(uint8_t* outcomes, uint64_t n) {
-  return outcomes == nullptr ? OutcomeSpan() : OutcomeSpan(outcomes, n);
 }
 
 // Copies bytes to the caller by the convention of `cap` and `needed`.
@@ -317,15 +258,12 @@ embank_status embank_lookup(embank_table* table, const uint64_t* keys, uint64_t 
                             void* rows, uint64_t row_stride, uint8_t* outcomes) {
   return Guard([&]() -> embank::Status {
     EMBANK_ASSIGN_OR_RETURN(const embank::KeySpan entered, EnterKeys(table, keys, n));
-    if (missing < EMBANK_MISSING_CREATE || missing > EMBANK_MISSING_SKIP) {
-      return embank::InvalidArgumentError(
-          embank::StrCat("missing is ", missing, "; it must be an EMBANK_MISSING_* (0 to 3)"));
-    }
+    EMBANK_ASSIGN_OR_RETURN(const embank::MissingRule rule, embank::EnterMissing(missing));
     Table* const opened = TableOfHandle(table);
-    EMBANK_ASSIGN_OR_RETURN(const embank::RowSpan out,
-                            EnterRows(rows, "rows", n, opened->layout().vector_bytes, row_stride));
-    return Lookup(opened, entered, static_cast<embank::MissingRule>(missing), out,
-                  EnterOutcomes(outcomes, n));
+    EMBANK_ASSIGN_OR_RETURN(
+        const embank::RowSpan out,
+        EnterRows(*opened, rows, "rows", n, opened->layout().vector_bytes, row_stride));
+    return Lookup(opened, entered, rule, out, EnterOutcomes(outcomes, n));
   });
 }
 
@@ -334,8 +272,9 @@ embank_status embank_upsert(embank_table* table, const uint64_t* keys, uint64_t 
   return Guard([&]() -> embank::Status {
     EMBANK_ASSIGN_OR_RETURN(const embank::KeySpan entered, EnterKeys(table, keys, n));
     Table* const opened = TableOfHandle(table);
-    EMBANK_ASSIGN_OR_RETURN(const embank::ConstRowSpan in,
-                            EnterRows(rows, "rows", n, opened->layout().vector_bytes, row_stride));
+    EMBANK_ASSIGN_OR_RETURN(
+        const embank::ConstRowSpan in,
+        EnterRows(*opened, rows, "rows", n, opened->layout().vector_bytes, row_stride));
     return Upsert(opened, entered, in, EnterOutcomes(outcomes, n));
   });
 }
@@ -348,7 +287,7 @@ embank_status embank_apply_gradients(embank_table* table, const uint64_t* keys, 
     Table* const opened = TableOfHandle(table);
     const void* const bytes = gradients;
     EMBANK_ASSIGN_OR_RETURN(const embank::ConstRowSpan in,
-                            EnterRows(bytes, "gradients", n,
+                            EnterRows(*opened, bytes, "gradients", n,
                                       uint64_t{opened->layout().dim} * sizeof(float), row_stride));
     return ApplyGradients(opened, entered, in, EnterOutcomes(outcomes, n));
   });
@@ -385,7 +324,7 @@ embank_status embank_get_state(embank_table* table, const uint64_t* keys, uint64
     void* const bytes = state;
     EMBANK_ASSIGN_OR_RETURN(
         const embank::RowSpan out,
-        EnterRows(bytes, "state", n, opened->layout().state_bytes(), row_stride));
+        EnterRows(*opened, bytes, "state", n, opened->layout().state_bytes(), row_stride));
     return GetState(opened, entered, out, EnterOutcomes(outcomes, n));
   });
 }
@@ -398,7 +337,7 @@ embank_status embank_set_state(embank_table* table, const uint64_t* keys, uint64
     const void* const bytes = state;
     EMBANK_ASSIGN_OR_RETURN(
         const embank::ConstRowSpan in,
-        EnterRows(bytes, "state", n, opened->layout().state_bytes(), row_stride));
+        EnterRows(*opened, bytes, "state", n, opened->layout().state_bytes(), row_stride));
     return SetState(opened, entered, in, EnterOutcomes(outcomes, n));
   });
 }
@@ -444,8 +383,8 @@ embank_status embank_scan_next(embank_scan* scan, uint64_t* keys, void* rows, ui
     }
     EMBANK_RETURN_IF_ERROR(CheckNotNull(keys, "keys"));
     const uint64_t row_bytes = scan->scan.table().layout().vector_bytes;
-    EMBANK_ASSIGN_OR_RETURN(const embank::RowSpan out,
-                            EnterRows(rows, "rows", cap, row_bytes, row_stride));
+    EMBANK_ASSIGN_OR_RETURN(const embank::RowSpan out, EnterRows(scan->scan.table(), rows, "rows",
+                                                                 cap, row_bytes, row_stride));
     EMBANK_ASSIGN_OR_RETURN(*n, scan->scan.Next(std::span(keys, cap), out));
     return embank::OkStatus();
   });

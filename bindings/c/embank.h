@@ -25,8 +25,9 @@
  *       it is larger, and one of them is not 0      UNIMPLEMENTED
  *       a field has an invalid value                INVALID_ARGUMENT
  *       a field asks for a part not built yet       UNIMPLEMENTED; it is never ignored
- *  5. Buffers belong to the caller; a call uses them until it returns. row_stride is the distance
- *     in bytes between the starts of two rows; 0: the rows are packed. Rows need no alignment.
+ *  5. Buffers belong to the caller; a call uses them until it returns, and one in device memory
+ *     until its stream has passed the call. row_stride is the distance in bytes between the starts
+ *     of two rows; 0: the rows are packed. Rows in host memory need no alignment.
  *  6. All 2^64 keys are legal. A batch may repeat a key: the positions act as if one after the
  *     other. n == 0 is legal, also with NULL pointers. A batch has at most 4294967295 keys.
  *  7. Threads: calls marked [data] may run at once, from any threads, also on the same table. A
@@ -50,7 +51,8 @@
  *     are zero, trapped exceptions). A call computes in the default mode, runs the caller's
  *     callbacks in it too, and restores the caller's mode and exception flags before it returns.
  *
- * Every call returns when its work is done.
+ * Every call returns when its work is done, except that calls with a stream leave work on device
+ * memory to the stream.
  */
 #ifndef EMBANK_H_
 #define EMBANK_H_
@@ -160,7 +162,8 @@ typedef struct embank_store_options {
                              * pmem_path, 0 without. READ_ONLY ignores it */
   uint64_t hbm_bytes;       /* device memory for the vectors and states of the hottest rows: at
                              * least 64 KiB. 0 (default): no row is in device memory. Each such row
-                             * also takes 32 bytes of dram_bytes. READ_ONLY: 0 */
+                             * also takes 32 bytes of dram_bytes. The store takes a 64th more of the
+                             * device for work (256 KiB to 8 MiB). READ_ONLY: 0 */
   int32_t cuda_device;      /* ordinal of the device; 0 or more needs hbm_bytes. -1 (default): with
                              * hbm_bytes the twin, host memory that behaves as a device does */
   uint32_t worker_threads;  /* threads that share large batches: at most 1024.
@@ -578,6 +581,87 @@ EMBANK_API embank_status embank_verify(const char *directory, embank_progress pr
  * UNAVAILABLE: the device is lost. Close the store and open it again: it is as its last checkpoint
  *   left it. */
 EMBANK_API embank_status embank_flush_hot(embank_store *store);
+
+/* ---- device memory: stores with hbm_bytes ----
+ *
+ * The memory of a store is that of its device: CUDA device cuda_device, or its twin. Host code must
+ * not use an address in it. A program without CUDA makes and copies such memory with the first
+ * three calls; one with CUDA may also pass memory of its own that is on the same device.
+ *
+ * stream: a cudaStream_t of the same device; NULL: its default stream. A twin has the default
+ * stream only.
+ *
+ * FAILED_PRECONDITION, in all calls: the store has no hbm_bytes.
+ * UNAVAILABLE, in all calls: the device is lost, as in embank_flush_hot. A loss during work that a
+ *   call leaves to the stream is reported by a later call. */
+
+/* [data] Makes device memory, aligned to 256 bytes, with any contents. The caller frees it with
+ * embank_device_free; closing the store frees the rest. bytes > 0.
+ *
+ * RESOURCE_EXHAUSTED: the device has less memory. */
+EMBANK_API embank_status embank_device_allocate(embank_store *store, uint64_t bytes, void **out);
+
+/* [data] Waits for the store's work on the device, and frees memory of embank_device_allocate. The
+ * caller's own work does not use it any more. NULL: does nothing.
+ *
+ * INVALID_ARGUMENT: embank_device_allocate of this store did not return it, or it was freed. */
+EMBANK_API embank_status embank_device_free(embank_store *store, void *memory);
+
+/* [data] Copies bytes from host to device memory, or back, or within device memory. The copy is
+ * behind all that is on the stream. Returns when the bytes are there. The two sides must not
+ * overlap.
+ *
+ * INVALID_ARGUMENT: neither side is in memory of the store's device, or a side ends outside of it;
+ *   or stream belongs to another device.
+ * FAILED_PRECONDITION: stream is capturing. */
+EMBANK_API embank_status embank_device_copy(embank_store *store, void *to, const void *from,
+                                            uint64_t bytes, void *stream);
+
+/* The three calls below do what embank_lookup, embank_upsert and embank_apply_gradients do, with
+ * the same rules, outcomes, statuses and bits. Keys and outcomes are in host memory; rows and
+ * gradients are in device memory, where they and row_stride are multiples of the size of a value
+ * (F32 and gradients: 4, F16 and BF16: 2).
+ *
+ * Order. The call's work on the device is behind all that is on the stream when the call begins, so
+ * that the stream may fill the rows first. The stream's later work is behind the call's. The store
+ * does all work on its device in one order: while the stream's earlier work runs, other calls on
+ * rows in device memory wait for it, too.
+ *
+ * When the call returns, the outcomes are set, and the rows are read or changed for all calls that
+ * follow. The copies and steps of rows in device memory may still be on their way; a caller that
+ * uses the rows or gradients waits for the stream. The host waits
+ *   in embank_lookup_device            for a staging buffer, and in a call with more rows than one
+ *                                      buffer has space for
+ *   in embank_upsert_device            for rows to be written that are not in device memory
+ *   in embank_apply_gradients_device   for the stream's earlier work, and the search for gradients
+ *                                      that are NaN or infinite; and for the sums of rows that are
+ *                                      not in device memory
+ * The rows that a call reads or steps there cross no link to the host; gradients of equal keys are
+ * summed on the device, so that one row crosses it for each other key. Only an upsert of a table
+ * with FTRL brings all its rows to the host.
+ *
+ * A call needs at most 64 MiB + 64 bytes per key of host memory.
+ *
+ * INVALID_ARGUMENT, and nothing was done: rows or gradients are not in memory of the store's
+ *   device, or keys or outcomes are (in the calls for host memory, rows or gradients are); or
+ *   stream belongs to another device.
+ * FAILED_PRECONDITION, and nothing was done: stream is capturing. */
+
+/* [data] Does what embank_lookup does. */
+EMBANK_API embank_status embank_lookup_device(embank_table *table, const uint64_t *keys, uint64_t n,
+                                              int32_t missing, void *rows, uint64_t row_stride,
+                                              uint8_t *outcomes, void *stream);
+
+/* [data] Does what embank_upsert does. */
+EMBANK_API embank_status embank_upsert_device(embank_table *table, const uint64_t *keys, uint64_t n,
+                                              const void *rows, uint64_t row_stride,
+                                              uint8_t *outcomes, void *stream);
+
+/* [data] Does what embank_apply_gradients does. */
+EMBANK_API embank_status embank_apply_gradients_device(embank_table *table, const uint64_t *keys,
+                                                       uint64_t n, const float *gradients,
+                                                       uint64_t row_stride, uint8_t *outcomes,
+                                                       void *stream);
 
 /* ---- insight ---- */
 

@@ -207,6 +207,19 @@ class Table {
     return Call({"gradients", gradients.size, dim()}, embank_apply_gradients, keys, outcomes,
                 gradients.data, 0u);
   }
+  // The same with packed rows or gradients in device memory, as many as there are keys. Work behind
+  // the call on the stream has them.
+  Status LookupDevice(Keys keys, void* rows, std::int32_t missing = EMBANK_MISSING_CREATE,
+                      Outcomes outcomes = {}, void* stream = nullptr) {
+    return CallDevice(embank_lookup_device, keys, outcomes, stream, missing, rows);
+  }
+  Status UpsertDevice(Keys keys, const void* rows, Outcomes outcomes = {}, void* stream = nullptr) {
+    return CallDevice(embank_upsert_device, keys, outcomes, stream, rows);
+  }
+  Status ApplyGradientsDevice(Keys keys, const float* gradients, Outcomes outcomes = {},
+                              void* stream = nullptr) {
+    return CallDevice(embank_apply_gradients_device, keys, outcomes, stream, gradients);
+  }
   Status Erase(Keys keys, Outcomes outcomes = {}) { return Call({}, embank_erase, keys, outcomes); }
   Status Contains(Keys keys, Outcomes outcomes) {
     return Call({}, embank_contains, keys, outcomes);
@@ -261,6 +274,16 @@ class Table {
     return Status::Of(function(table_, keys.data, keys.size, arguments..., outcomes.data));
   }
 
+  template <typename Function, typename... Arguments>
+  Status CallDevice(Function function, Keys keys, Outcomes outcomes, void* stream,
+                    Arguments... arguments) {
+    if (outcomes.data != nullptr && outcomes.size < keys.size) {
+      return internal::TooSmall("outcomes");
+    }
+    return Status::Of(
+        function(table_, keys.data, keys.size, arguments..., 0u, outcomes.data, stream));
+  }
+
   embank_table* table_;
   embank_table_info info_ = {};
 };
@@ -306,6 +329,16 @@ class Store {
   }
   Status Export(const char* directory, embank_progress progress = nullptr, void* user = nullptr) {
     return Status::Of(embank_export(get(), directory, progress, user));
+  }
+  // Makes device memory, which FreeDevice or the end of the store frees.
+  Result<void*> AllocateDevice(std::uint64_t bytes) {
+    void* memory = nullptr;
+    const embank_status code = embank_device_allocate(get(), bytes, &memory);
+    return {code, memory};
+  }
+  Status FreeDevice(void* memory) { return Status::Of(embank_device_free(get(), memory)); }
+  Status CopyDevice(void* to, const void* from, std::uint64_t bytes, void* stream = nullptr) {
+    return Status::Of(embank_device_copy(get(), to, from, bytes, stream));
   }
   Result<std::string> Metrics() { return internal::ReadString(embank_metrics, get()); }
   Result<std::string> MemoryReport() { return internal::ReadString(embank_memory_report, get()); }

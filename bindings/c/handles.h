@@ -7,11 +7,13 @@
 
 #include "base/threads/owner_process.h"
 #include "bindings/c/embank.h"
+#include "store/device/caller_memory.h"
 #include "store/scan/scan.h"
 #include "store/store.h"
 
 struct embank_store {
   std::unique_ptr<embank::Store> store;
+  std::unique_ptr<embank::CallerMemory> device_memory;  // nullptr: the store has no hbm_bytes
   embank::OwnerProcess owner;
 };
 

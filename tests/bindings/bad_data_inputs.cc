@@ -176,6 +176,49 @@ void AddMissingAndRateCases(std::vector<BadInput>* cases) {
                     {"table"}});
 }
 
+// The store of the scene has no device.
+void AddDeviceCases(std::vector<BadInput>* cases) {
+  constexpr embank_status kNoDevice = EMBANK_FAILED_PRECONDITION;
+  const auto add = [&](const std::string& name, embank_status status, const std::string& mention,
+                       const std::function<embank_status(Scene&)>& call) {
+    cases->push_back({name, call, status, {mention}});
+  };
+  add("lookup_device: no device", kNoDevice, "hbm_bytes", [](Scene& s) {
+    return embank_lookup_device(s.adagrad, s.keys, 2, 0, s.out->rows, 0, s.out->outcomes, nullptr);
+  });
+  add("lookup_device: missing 4", kInvalid, "missing", [](Scene& s) {
+    return embank_lookup_device(s.adagrad, s.keys, 2, 4, s.out->rows, 0, s.out->outcomes, nullptr);
+  });
+  add("upsert_device: no device", kNoDevice, "hbm_bytes", [](Scene& s) {
+    return embank_upsert_device(s.adagrad, s.keys, 2, s.values, 0, s.out->outcomes, nullptr);
+  });
+  add("upsert_device: rows NULL", kInvalid, "rows", [](Scene& s) {
+    return embank_upsert_device(s.adagrad, s.keys, 2, nullptr, 0, s.out->outcomes, nullptr);
+  });
+  add("upsert_device: keys NULL", kInvalid, "keys", [](Scene& s) {
+    return embank_upsert_device(s.adagrad, nullptr, 2, s.values, 0, s.out->outcomes, nullptr);
+  });
+  add("apply_gradients_device: no device", kNoDevice, "hbm_bytes", [](Scene& s) {
+    return embank_apply_gradients_device(s.adagrad, s.keys, 2, s.values, 0, s.out->outcomes,
+                                         nullptr);
+  });
+  add("apply_gradients_device: table NULL", kInvalid, "table", [](Scene& s) {
+    return embank_apply_gradients_device(nullptr, s.keys, 2, s.values, 0, s.out->outcomes, nullptr);
+  });
+  add("device_allocate: no device", kNoDevice, "hbm_bytes", [](Scene& s) {
+    return embank_device_allocate(s.store, 16, reinterpret_cast<void**>(&s.out->store));
+  });
+  add("device_allocate: store NULL", kInvalid, "store", [](Scene& s) {
+    return embank_device_allocate(nullptr, 16, reinterpret_cast<void**>(&s.out->store));
+  });
+  add("device_free: no device", kNoDevice, "hbm_bytes",
+      [](Scene& s) { return embank_device_free(s.store, s.values); });
+  add("device_copy: no device", kNoDevice, "hbm_bytes",
+      [](Scene& s) { return embank_device_copy(s.store, s.out->rows, s.values, 4, nullptr); });
+  add("device_copy: store NULL", kInvalid, "store",
+      [](Scene& s) { return embank_device_copy(nullptr, s.out->rows, s.values, 4, nullptr); });
+}
+
 BadInput ScanNext(const std::string& name, std::vector<std::string> mentions,
                   const std::function<embank_status(embank_scan*, Outputs*)>& call) {
   auto run = [call](Scene& s) { return call(s.scan, s.out); };
@@ -234,6 +277,7 @@ std::vector<BadInput> BadDataInputs() {
   AddGradientCases(&cases);
   AddAdamStepCases(&cases);
   AddMissingAndRateCases(&cases);
+  AddDeviceCases(&cases);
   AddScanCases(&cases);
   return cases;
 }

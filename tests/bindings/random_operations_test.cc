@@ -53,8 +53,10 @@ TEST(RandomOperations, GiveTheBitsOfTheOracle) {
     return;
   }
   if (WithHbm()) {
-    for (const char* name : {"rows moved to device memory", "rows moved from device memory",
-                             "rows written back", "positions answered by device memory"}) {
+    for (const char* name :
+         {"rows moved to device memory", "rows moved from device memory", "rows written back",
+          "positions answered by device memory", "lookups through device memory",
+          "upserts through device memory", "gradients through device memory"}) {
       EXPECT_GT(events.Times(name), 0u) << name;
     }
     // A drift is rare: some ten epochs end early in a hundred runs.

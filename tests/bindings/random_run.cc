@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "bindings/c/handles.h"
+#include "tests/bindings/device_rows.h"
 #include "tests/support/oracle_numbers.h"
 
 namespace embank::test {
@@ -225,9 +226,19 @@ std::string RandomRun::Lookup(LiveTable* live) {
   RowBuffer actual = Buffer(keys.size(), oracle.row_bytes());
   RowBuffer expected = actual;
   Outcomes outcomes = MakeOutcomes(keys.size(), plan_.tight);
-  embank_status status = embank_lookup(live->table, keys.data(), keys.size(), missing,
-                                       keys.empty() ? nullptr : actual.data(), actual.stride(),
-                                       outcomes.store_pointer());
+  embank_status status = EMBANK_OK;
+  std::string wrong_bytes;
+  if (DrawsDevice("lookups")) {
+    DeviceRows rows(store_.get(), actual, keys.size(), oracle.row_bytes(),
+                    oracle::ValueBytes(oracle.options().value_type), &random_);
+    status = embank_lookup_device(live->table, keys.data(), keys.size(), missing, rows.data(),
+                                  rows.stride(), outcomes.store_pointer(), nullptr);
+    wrong_bytes = rows.CopyTo(&actual);
+  } else {
+    status = embank_lookup(live->table, keys.data(), keys.size(), missing,
+                           keys.empty() ? nullptr : actual.data(), actual.stride(),
+                           outcomes.store_pointer());
+  }
   embank_status right = live->oracle->Lookup(keys.data(), keys.size(), missing, expected.data(),
                                              expected.stride(), outcomes.oracle_pointer(),
                                              plan_.tight ? outcomes.store.data() : nullptr);
@@ -237,6 +248,7 @@ std::string RandomRun::Lookup(LiveTable* live) {
   if (live->scan != nullptr) live->scan->Note(oracle, keys);
   return FirstOf(
       {StatusDifference(status, right), OutcomesDifference(outcomes.store, outcomes.oracle, keys),
+       wrong_bytes,
        RowsDifference(actual, expected, keys, oracle.options().dim, oracle.options().value_type)});
 }
 
@@ -254,8 +266,16 @@ std::string RandomRun::Upsert(LiveTable* live) {
     }
   }
   Outcomes outcomes = MakeOutcomes(keys.size(), plan_.tight);
-  embank_status status = embank_upsert(live->table, keys.data(), keys.size(), rows.data(),
-                                       rows.stride(), outcomes.store_pointer());
+  embank_status status = EMBANK_OK;
+  if (DrawsDevice("upserts")) {
+    const DeviceRows from(store_.get(), rows, keys.size(), live->oracle->row_bytes(), value_bytes,
+                          &random_);
+    status = embank_upsert_device(live->table, keys.data(), keys.size(), from.data(), from.stride(),
+                                  outcomes.store_pointer(), nullptr);
+  } else {
+    status = embank_upsert(live->table, keys.data(), keys.size(), rows.data(), rows.stride(),
+                           outcomes.store_pointer());
+  }
   embank_status right = live->oracle->Upsert(keys.data(), keys.size(), rows.data(), rows.stride(),
                                              outcomes.oracle_pointer(),
                                              plan_.tight ? outcomes.store.data() : nullptr);
@@ -270,9 +290,7 @@ std::string RandomRun::Gradients(LiveTable* live) {
   if (live->oracle->options().optimizer == EMBANK_OPT_NONE && keys.empty()) return "";
   RowBuffer gradients = RandomGradients(*live, keys.size());
   Outcomes outcomes = MakeOutcomes(keys.size(), false);
-  embank_status status =
-      embank_apply_gradients(live->table, keys.data(), keys.size(), gradients.floats(),
-                             gradients.stride(), outcomes.store_pointer());
+  embank_status status = ApplyGradients(*live, keys, gradients, &outcomes);
   embank_status right = live->oracle->ApplyGradients(keys.data(), keys.size(), gradients.floats(),
                                                      gradients.stride(), outcomes.oracle_pointer());
   if (right != EMBANK_FAILED_PRECONDITION) CountOutcomes("gradients", outcomes);
@@ -281,6 +299,18 @@ std::string RandomRun::Gradients(LiveTable* live) {
   if (live->scan != nullptr) live->scan->Note(*live->oracle, keys);
   return FirstOf(
       {StatusDifference(status, right), OutcomesDifference(outcomes.store, outcomes.oracle, keys)});
+}
+
+embank_status RandomRun::ApplyGradients(const LiveTable& live, const std::vector<uint64_t>& keys,
+                                        const RowBuffer& gradients, Outcomes* outcomes) {
+  if (!DrawsDevice("gradients")) {
+    return embank_apply_gradients(live.table, keys.data(), keys.size(), gradients.floats(),
+                                  gradients.stride(), outcomes->store_pointer());
+  }
+  const uint64_t row_bytes = live.oracle->options().dim * sizeof(float);
+  const DeviceRows from(store_.get(), gradients, keys.size(), row_bytes, sizeof(float), &random_);
+  return embank_apply_gradients_device(live.table, keys.data(), keys.size(), from.floats(),
+                                       from.stride(), outcomes->store_pointer(), nullptr);
 }
 
 std::string RandomRun::BadGradients(LiveTable* live) {
@@ -293,9 +323,7 @@ std::string RandomRun::BadGradients(LiveTable* live) {
   gradients.SetFloat(first, random_.Below(dim), bad);
   gradients.SetFloat(random_.Between(first, keys.size() - 1), random_.Below(dim), NAN);
   Outcomes outcomes = MakeOutcomes(keys.size(), false);
-  embank_status status =
-      embank_apply_gradients(live->table, keys.data(), keys.size(), gradients.floats(),
-                             gradients.stride(), outcomes.store_pointer());
+  embank_status status = ApplyGradients(*live, keys, gradients, &outcomes);
   events_->Count("gradients refused for NaN");
   std::string wrong = FirstOf({StatusDifference(status, EMBANK_INVALID_ARGUMENT),
                                OutcomesDifference(outcomes.store, outcomes.oracle, keys)});
@@ -437,6 +465,12 @@ std::string RandomRun::DropAndCreate(LiveTable* live) {
   if (wrong.empty()) wrong = CreateRandomTable(live);
   if (!wrong.empty()) return wrong;
   return StatusDifference(embank_contains(dropped, &key, 1, &outcome), EMBANK_FAILED_PRECONDITION);
+}
+
+bool RandomRun::DrawsDevice(const char* verb) {
+  if (plan_.store.hbm_bytes == 0 || !random_.OneIn(3)) return false;
+  events_->Count(std::string(verb) + " through device memory");
+  return true;
 }
 
 std::string RandomRun::Compare(const LiveTable& live) {

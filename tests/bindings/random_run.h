@@ -76,6 +76,10 @@ class RandomRun {
   std::string DropAndCreate(LiveTable* live);
   std::string CompareAll();
   std::string Compare(const LiveTable& live);
+  embank_status ApplyGradients(const LiveTable& live, const std::vector<uint64_t>& keys,
+                               const RowBuffer& gradients, Outcomes* outcomes);
+  // Whether a call of the verb has its rows in device memory: with such a tier, one of three.
+  bool DrawsDevice(const char* verb);
 
   // random_reopen.cc
   std::string Open(uint32_t flags);

@@ -107,6 +107,10 @@ constexpr Case kCases[] = {
     {SeededBug::kHotRowOutlivesTable, "hot row outlives its table",
      "HotRows.OfADroppedTableAreGone"},
     {SeededBug::kHotHeatNotSaved, "heat of hot rows not saved", "HotRows.ComeBackByTheirSavedHeat"},
+    {SeededBug::kCallerNotJoined, "caller's stream not joined",
+     "DeviceCalls.ReadRowsBehindTheCallersEarlierWork"},
+    {SeededBug::kCallerNotReleased, "caller's stream not released",
+     "DeviceCalls.AreAheadOfTheCallersLaterWork"},
 };
 
 struct Ended {

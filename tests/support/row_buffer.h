@@ -22,6 +22,7 @@ class RowBuffer {
   const uint8_t* row(uint64_t i) const { return bytes_.data() + misalignment_ + i * stride_; }
   void* data() { return row(0); }
   float* floats() { return reinterpret_cast<float*>(row(0)); }
+  const float* floats() const { return reinterpret_cast<const float*>(row(0)); }
   // The row_stride to pass.
   uint64_t stride() const { return argument_; }
 

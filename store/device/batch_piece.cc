@@ -1,0 +1,44 @@
+#include "store/device/batch_piece.h"
+
+#include "base/check.h"
+#include "base/status_macros.h"
+
+namespace embank {
+
+Status BatchPiece::Allocate(Table* table, size_t keys_max) {
+  table_ = table;
+  const bool has_log = table->mover() != nullptr;
+  EMBANK_RETURN_IF_ERROR(keys_.Allocate(keys_max));
+  EMBANK_RETURN_IF_ERROR(numbers_.Allocate(keys_max));
+  EMBANK_RETURN_IF_ERROR(outcomes_.Allocate(keys_max));
+  EMBANK_RETURN_IF_ERROR(plan_.Allocate(keys_max, has_log));
+  return hot_.Allocate(table->parts().hot, keys_max);
+}
+
+void BatchPiece::Clear() {
+  size_ = 0;
+  without_place_ = 0;
+  hot_.Clear();
+}
+
+void BatchPiece::Add(Key key, uint32_t number) {
+  EMBANK_CHECK(!is_full());
+  keys_.values()[size_] = key;
+  numbers_.values()[size_] = number;
+  outcomes_.values()[size_++] = kNoOutcome;
+}
+
+void BatchPiece::Read(FunctionRef<void(Batch*)> body) {
+  Batch batch(table_, keys_.values().first(size_), outcomes_.values().first(size_));
+  body(&batch);
+}
+
+void BatchPiece::Run(FunctionRef<void(Batch*, const ShardGroup&)> body) {
+  Read([&](Batch* batch) {
+    plan_.GroupAll(*batch);
+    plan_.ForEachShard(*batch, [&](const ShardGroup& group) { body(batch, group); });
+    without_place_ = batch->tally().without_place;
+  });
+}
+
+}  // namespace embank

@@ -1,0 +1,17 @@
+#include "store/device/caller_stream.h"
+
+#include "base/seeded_bug.h"
+
+namespace embank {
+
+Status CallerStream::Join() {
+  if (Seeded(SeededBug::kCallerNotJoined)) return OkStatus();
+  return device_.Join(stream_);
+}
+
+Status CallerStream::Release() {
+  if (Seeded(SeededBug::kCallerNotReleased)) return OkStatus();
+  return device_.Release(stream_);
+}
+
+}  // namespace embank

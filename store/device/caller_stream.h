@@ -1,0 +1,34 @@
+// The stream on which a caller uses its device memory, and the order of one call in it.
+//
+//   caller's stream:   work before   ............   work behind
+//                                 \  Join         ^ Release
+//   store's stream:                >  the call's  /
+#ifndef EMBANK_STORE_DEVICE_CALLER_STREAM_H_
+#define EMBANK_STORE_DEVICE_CALLER_STREAM_H_
+
+#include "base/status.h"
+#include "gpu/device.h"
+
+namespace embank {
+
+// For one thread. The device outlives it. nullptr is the default stream.
+class CallerStream {
+ public:
+  CallerStream(Device* device, void* stream) : device_(*device), stream_(stream) {}
+
+  // Makes the work that the call enqueues wait for all that is on the stream now.
+  // kInvalidArgument: it is a stream of another device.
+  // kFailedPrecondition: it is capturing.
+  // kUnavailable: the device is lost.
+  Status Join();
+  // Makes the stream wait for all that the call has enqueued. Statuses are those of Join.
+  Status Release();
+
+ private:
+  Device& device_;
+  void* const stream_;
+};
+
+}  // namespace embank
+
+#endif  // EMBANK_STORE_DEVICE_CALLER_STREAM_H_

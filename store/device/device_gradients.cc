@@ -1,0 +1,278 @@
+#include "store/device/device_gradients.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "base/check.h"
+#include "base/memory/scratch.h"
+#include "base/status_macros.h"
+#include "store/batch/batch.h"
+#include "store/batch/gradients.h"
+#include "store/batch/logged_rows.h"
+#include "store/batch/row_group.h"
+#include "store/batch/unique_keys.h"
+#include "store/batch/write_scope.h"
+#include "store/device/batch_piece.h"
+#include "store/device/caller_stream.h"
+#include "store/device/gradient_sums.h"
+#include "store/hot/hot_rows.h"
+#include "tiers/row/row_update.h"
+
+namespace embank {
+namespace {
+
+// Gradients of a key are summed in runs of so many (docs/arithmetic.md).
+constexpr uint64_t kSumRun = 32;
+
+// A distinct key: its shard, and the index in the shard's group of its first position.
+struct KeyAt {
+  uint32_t shard;
+  uint32_t first;
+};
+
+class DeviceGradients {
+ public:
+  DeviceGradients(Batch* batch, DeviceArray gradients)
+      : batch_(*batch),
+        table_(batch->table()),
+        memory_(table_.parts().hot->memory()),
+        rule_(table_.rule()),
+        dim_(table_.layout().dim),
+        gradients_(gradients) {}
+
+  // kResourceExhausted.
+  Status Allocate();
+  // Waits for the caller's gradients. kInvalidArgument: one of them is not finite. kUnavailable.
+  Status CheckFinite();
+  // Steps the rows of a plan. kUnavailable: the device is lost.
+  Status Run(ShardPlan* plan);
+
+ private:
+  void NoteGroup(const ShardGroup& group);
+  void Answer(const KeyAt& key, Outcome outcome, OutcomeTally* tally);
+  uint64_t CountOf(const KeyAt& key) const;
+  void CopyPositions(const KeyAt& key, std::span<uint32_t> to) const;
+  Status SumLong(const KeyAt& key, GradientSums* sums);
+  Status StepCold();
+  void StepPiece(ConstRowSpan sums);
+  Status StepHot();
+
+  Batch& batch_;
+  Table& table_;
+  HotMemory& memory_;
+  const UpdateRule rule_;
+  const uint32_t dim_;
+  const DeviceArray gradients_;
+  UniqueKeys unique_;
+  HotList hot_;
+  BatchPiece piece_;
+  UniqueKeys piece_unique_;
+  size_t cold_count_ = 0;
+  std::array<ShardGroup, KeyIndex::kShardCount> groups_;  // by shard, those that have positions
+  Scratch<KeyAt, 64> cold_;                               // keys without a row in device memory
+  Scratch<float, 1> long_sum_;                            // of a key with very many positions
+};
+
+Status DeviceGradients::Allocate() {
+  const size_t keys = batch_.keys().size();
+  const size_t piece_keys = std::min(keys, GradientSums::KeysMax(memory_, dim_));
+  EMBANK_RETURN_IF_ERROR(unique_.Allocate(keys));
+  EMBANK_RETURN_IF_ERROR(hot_.Allocate(table_.parts().hot, keys));
+  EMBANK_RETURN_IF_ERROR(piece_.Allocate(&table_, piece_keys));
+  EMBANK_RETURN_IF_ERROR(piece_unique_.Allocate(piece_keys));
+  EMBANK_RETURN_IF_ERROR(long_sum_.Allocate(dim_));
+  return cold_.Allocate(keys);
+}
+
+Status DeviceGradients::CheckFinite() {
+  const size_t keys = batch_.keys().size();
+  if (keys == 0) return OkStatus();
+  const std::span<std::byte> buffer = memory_.staging().Take();
+  auto* const first = reinterpret_cast<uint64_t*>(buffer.data());
+  Device& device = memory_.device();
+  device.FindNotFinite(gradients_, static_cast<uint32_t>(keys), dim_, first);
+  const Status found = device.Wait(device.Record());
+  const uint64_t first_bad = *first;
+  memory_.staging().Return(buffer);
+  EMBANK_RETURN_IF_ERROR(found);
+  return first_bad == keys ? OkStatus() : NotFiniteStatus(batch_, first_bad);
+}
+
+Status DeviceGradients::Run(ShardPlan* plan) {
+  plan->ForEachGroup(batch_, [&](const ShardGroup& group) {
+    groups_[group.shard->number] = group;
+    NoteGroup(group);
+  });
+  EMBANK_RETURN_IF_ERROR(StepCold());
+  return StepHot();
+}
+
+// Tells the keys of a group apart, and answers those whose rows are in device memory. No other row
+// gets there before the batch leaves the hot gate.
+void DeviceGradients::NoteGroup(const ShardGroup& group) {
+  const std::span<const uint32_t> firsts = unique_.Find(group);
+  OutcomeTally tally;
+  HotList::Part hot(&hot_, group.begin);
+  MutexLock lock(&group.shard->mutex);
+  const auto note = [&](size_t i, KeyHash hash, const Match& guess) {
+    const KeyAt key = {group.shard->number, firsts[i]};
+    const RowId id = table_.IdOf(batch_.keys()[group.positions[key.first]], hash);
+    const Match match = table_.parts().index->Confirm(guess, id);
+    if (match.any() && match.location().tier() == Tier::kHbm) {
+      Answer(key, NoteHot(table_, key.first, match.location(), &hot, key.shard), &tally);
+    } else {
+      cold_.values()[cold_count_++] = key;
+    }
+  };
+  ForEachGuess<IndexUse::kRead>(
+      table_, sizeof(RowHeader), firsts.size(), [&](size_t i) { return group.hashes[firsts[i]]; },
+      note);
+  batch_.Add(tally);
+}
+
+void DeviceGradients::Answer(const KeyAt& key, Outcome outcome, OutcomeTally* tally) {
+  const ShardGroup& group = groups_[key.shard];
+  for (uint32_t i = key.first; i != UniqueKeys::kEnd; i = unique_.Next(group, i)) {
+    batch_.Answer(group.positions[i], outcome, tally);
+  }
+}
+
+uint64_t DeviceGradients::CountOf(const KeyAt& key) const {
+  const ShardGroup& group = groups_[key.shard];
+  uint64_t count = 0;
+  for (uint32_t i = key.first; i != UniqueKeys::kEnd; i = unique_.Next(group, i)) ++count;
+  return count;
+}
+
+void DeviceGradients::CopyPositions(const KeyAt& key, std::span<uint32_t> to) const {
+  const ShardGroup& group = groups_[key.shard];
+  uint32_t i = key.first;
+  for (uint32_t& position : to) {
+    EMBANK_CHECK(i != UniqueKeys::kEnd);
+    position = group.positions[i];
+    i = unique_.Next(group, i);
+  }
+}
+
+// Sums the gradients of a key that has more positions than a buffer takes, to long_sum_: the device
+// sums the runs, and the host adds them, in order.
+Status DeviceGradients::SumLong(const KeyAt& key, GradientSums* sums) {
+  const ShardGroup& group = groups_[key.shard];
+  float* const total = long_sum_.values().data();
+  uint64_t left = CountOf(key);
+  uint32_t next = key.first;
+  bool is_first = true;
+  while (left > 0) {
+    sums->Clear();
+    while (left > 0 && sums->HasSpaceFor(kSumRun)) {
+      const std::span<uint32_t> run = sums->Add(static_cast<uint32_t>(std::min(left, kSumRun)));
+      for (uint32_t& position : run) {
+        position = group.positions[next];
+        next = unique_.Next(group, next);
+      }
+      left -= run.size();
+    }
+    EMBANK_RETURN_IF_ERROR(sums->SumToHost());
+    for (size_t i = 0; i < sums->size(); ++i) {
+      if (is_first) {
+        std::memcpy(total, sums->Sum(i), dim_ * sizeof(float));
+      } else {
+        AddSum(sums->Sum(i), dim_, total);
+      }
+      is_first = false;
+    }
+  }
+  sums->Clear();
+  return OkStatus();
+}
+
+Status DeviceGradients::StepCold() {
+  const std::span<const KeyAt> cold = cold_.values().first(cold_count_);
+  for (size_t done = 0; done < cold.size();) {
+    GradientSums sums(&memory_, dim_, gradients_);
+    piece_.Clear();
+    const auto add = [&] {
+      const KeyAt& key = cold[done];
+      piece_.Add(batch_.keys()[groups_[key.shard].positions[key.first]],
+                 static_cast<uint32_t>(done));
+      ++done;
+    };
+    for (uint64_t count = CountOf(cold[done]); sums.HasSpaceFor(count);
+         count = CountOf(cold[done])) {
+      CopyPositions(cold[done], sums.Add(static_cast<uint32_t>(count)));
+      add();
+      if (done == cold.size()) break;
+    }
+    if (piece_.size() > 0) {
+      EMBANK_RETURN_IF_ERROR(sums.SumToHost());
+      StepPiece({reinterpret_cast<const std::byte*>(sums.Sum(0)), sums.stride_bytes()});
+    } else {
+      EMBANK_RETURN_IF_ERROR(SumLong(cold[done], &sums));
+      add();
+      StepPiece({reinterpret_cast<const std::byte*>(long_sum_.values().data()), 0});
+    }
+  }
+  return OkStatus();
+}
+
+// Steps the keys of the piece, which are distinct, with one gradient each.
+void DeviceGradients::StepPiece(ConstRowSpan sums) {
+  piece_.Run([&](Batch* piece, const ShardGroup& group) {
+    StepGroup(piece, group, rule_, sums, &piece_unique_, &piece_.hot());
+  });
+  EMBANK_CHECK(piece_.hot().size() == 0);
+  OutcomeTally tally;
+  for (size_t i = 0; i < piece_.size(); ++i) {
+    EMBANK_CHECK(piece_.outcome(i) != BatchPiece::kNoOutcome);
+    Answer(cold_.values()[piece_.number(i)], static_cast<Outcome>(piece_.outcome(i)), &tally);
+  }
+  batch_.Add(tally);
+}
+
+// Enqueues sums and steps of the rows in device memory.
+Status DeviceGradients::StepHot() {
+  const std::span<const HotPosition> positions = hot_.positions();
+  const RowLayout& layout = table_.layout();
+  const auto key_of = [](const HotPosition& at) { return KeyAt{at.shard, at.number}; };
+  for (size_t done = 0; done < positions.size();) {
+    GradientSums sums(&memory_, dim_, gradients_);
+    for (uint64_t count = CountOf(key_of(positions[done])); sums.HasSpaceFor(count);
+         count = CountOf(key_of(positions[done]))) {
+      const HotPosition& at = positions[done++];
+      CopyPositions(key_of(at), sums.Add(static_cast<uint32_t>(count), at.payload));
+      if (done == positions.size()) break;
+    }
+    if (sums.size() > 0) {
+      sums.SumAndStep(layout, rule_);
+    } else {
+      const HotPosition& at = positions[done++];
+      EMBANK_RETURN_IF_ERROR(SumLong(key_of(at), &sums));
+      sums.StepWith(long_sum_.values().data(), at.payload, layout, rule_);
+    }
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+Status ApplyGradientsFromDevice(Table* table, KeySpan keys, DeviceArray gradients, void* stream,
+                                OutcomeSpan outcomes) {
+  EMBANK_RETURN_IF_ERROR(CheckTakesGradients(*table));
+  const uint64_t begin_ns = table->parts().clock->NowNs();
+  Batch batch(table, keys, outcomes);
+  WriteScope scope(batch);
+  DeviceGradients step(&batch, gradients);
+  EMBANK_RETURN_IF_ERROR(scope.Allocate());
+  EMBANK_RETURN_IF_ERROR(step.Allocate());
+  CallerStream callers(&table->parts().hot->memory().device(), stream);
+  EMBANK_RETURN_IF_ERROR(callers.Join());
+  EMBANK_RETURN_IF_ERROR(step.CheckFinite());
+  PromoteRows(batch);
+  scope.ChangeAllTogether([&](ShardPlan* plan) { return step.Run(plan); });
+  const Status released = callers.Release();
+  const Status finished = FinishGradients(&batch, &scope, begin_ns);
+  return released.ok() ? finished : released;
+}
+
+}  // namespace embank

@@ -1,0 +1,184 @@
+#include "store/device/device_lookup.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.h"
+#include "base/memory/scratch.h"
+#include "base/status_macros.h"
+#include "store/batch/batch.h"
+#include "store/batch/logged_rows.h"
+#include "store/batch/lookup.h"
+#include "store/batch/write_scope.h"
+#include "store/device/batch_piece.h"
+#include "store/device/caller_stream.h"
+#include "store/device/row_transfer.h"
+#include "store/hot/hot_rows.h"
+#include "store/placement/batch_keys.h"
+
+namespace embank {
+namespace {
+
+constexpr size_t kInlineKeys = 64;
+
+// Outcomes of a piece that a batch does not know.
+constexpr uint8_t kMissing = 0xF0;   // to be created by the second pass
+constexpr uint8_t kAnswered = 0xF1;  // its row is not in host memory
+
+// One lookup: a pass that reads existing rows, and one that creates the others.
+class DeviceLookup {
+ public:
+  DeviceLookup(Batch* batch, MissingRule rule, DeviceArray rows)
+      : batch_(*batch),
+        table_(batch->table()),
+        memory_(table_.parts().hot->memory()),
+        rule_(rule),
+        update_rule_(table_.rule()),
+        row_bytes_(table_.layout().vector_bytes),
+        rows_(rows) {}
+
+  // kResourceExhausted.
+  Status Allocate(WriteScope* scope);
+  // Answers all positions. kUnavailable: the device is lost.
+  void Run(WriteScope* scope);
+
+ private:
+  RowSpan host_rows() { return {host_rows_.values().data(), RowTransfer::StrideBytes(row_bytes_)}; }
+  void ReadPiece(size_t begin, size_t count);
+  void CreatePiece(std::span<const uint32_t> positions);
+  void Answer();
+  void Send();
+
+  Batch& batch_;
+  Table& table_;
+  HotMemory& memory_;
+  const MissingRule rule_;
+  const UpdateRule update_rule_;
+  const uint32_t row_bytes_;
+  const DeviceArray rows_;
+  BatchPiece piece_;
+  LoggedRows logged_;
+  BatchKeys batch_keys_;
+  size_t piece_keys_ = 0;
+  size_t missing_count_ = 0;
+  Scratch<uint32_t, kInlineKeys> missing_;  // positions, in order
+  Scratch<std::byte, 1> host_rows_;         // of one piece
+};
+
+Status DeviceLookup::Allocate(WriteScope* scope) {
+  const size_t keys = batch_.keys().size();
+  piece_keys_ = std::min(keys, RowTransfer::RowsMax(memory_, row_bytes_));
+  EMBANK_RETURN_IF_ERROR(piece_.Allocate(&table_, piece_keys_));
+  EMBANK_RETURN_IF_ERROR(host_rows_.Allocate(piece_keys_ * RowTransfer::StrideBytes(row_bytes_)));
+  EMBANK_RETURN_IF_ERROR(
+      logged_.Allocate(Batch(&table_, batch_.keys().first(piece_keys_), OutcomeSpan())));
+  if (rule_ != MissingRule::kCreate) return OkStatus();
+  EMBANK_RETURN_IF_ERROR(missing_.Allocate(keys));
+  EMBANK_RETURN_IF_ERROR(scope->Allocate());
+  return batch_keys_.Allocate(table_, batch_.keys());
+}
+
+void DeviceLookup::Run(WriteScope* scope) {
+  const size_t keys = batch_.keys().size();
+  for (size_t begin = 0; begin < keys; begin += piece_keys_) {
+    ReadPiece(begin, std::min(piece_keys_, keys - begin));
+  }
+  if (missing_count_ == 0) return;
+  batch_keys_.Collect();
+  const std::span<const uint32_t> missing = missing_.values().first(missing_count_);
+  scope->ChangeTogether(missing, [&](ShardPlan*) {
+    for (size_t begin = 0; begin < missing.size(); begin += piece_keys_) {
+      CreatePiece(missing.subspan(begin, std::min(piece_keys_, missing.size() - begin)));
+    }
+    return OkStatus();
+  });
+}
+
+void DeviceLookup::ReadPiece(size_t begin, size_t count) {
+  piece_.Clear();
+  for (size_t i = begin; i < begin + count; ++i) {
+    piece_.Add(batch_.keys()[i], static_cast<uint32_t>(i));
+  }
+  const HotGuard hot_guard(table_.parts().hot);
+  const RowSpan rows = host_rows();
+  piece_.Read([&](Batch* piece) {
+    ReadExisting(piece, &logged_, &piece_.hot(), rule_, rows,
+                 [&](uint32_t position, OutcomeTally* tally) {
+                   if (rule_ == MissingRule::kCreate) {
+                     piece_.outcome(position) = kMissing;
+                     return;
+                   }
+                   AnswerMissing(table_, piece->keys()[position], rule_, rows.Row(position));
+                   piece->Answer(position, Outcome::kAbsent, tally);
+                 });
+  });
+  for (size_t i = 0; i < count; ++i) {
+    if (piece_.outcome(i) == kMissing) missing_.values()[missing_count_++] = piece_.number(i);
+  }
+  Answer();
+  Send();
+}
+
+void DeviceLookup::CreatePiece(std::span<const uint32_t> positions) {
+  piece_.Clear();
+  for (const uint32_t position : positions) piece_.Add(batch_.keys()[position], position);
+  piece_.Run([&](Batch* piece, const ShardGroup& group) {
+    CreateGroup(piece, group, update_rule_, host_rows(), batch_keys_, &piece_.hot());
+  });
+  Answer();
+  Send();
+}
+
+// Passes the outcomes of the piece on, and marks those whose rows are not in host memory.
+void DeviceLookup::Answer() {
+  OutcomeTally tally;
+  tally.without_place = piece_.without_place();
+  for (size_t i = 0; i < piece_.size(); ++i) {
+    uint8_t& outcome = piece_.outcome(i);
+    EMBANK_CHECK(outcome != BatchPiece::kNoOutcome);
+    if (outcome == kMissing) {
+      outcome = kAnswered;
+      continue;
+    }
+    const auto answer = static_cast<Outcome>(outcome);
+    batch_.Answer(piece_.number(i), answer, &tally);
+    const bool is_kept = answer == Outcome::kAbsent && rule_ == MissingRule::kSkip;
+    if (answer == Outcome::kDataLoss || is_kept) outcome = kAnswered;
+  }
+  for (const HotPosition& hot : piece_.hot().positions()) piece_.outcome(hot.number) = kAnswered;
+  batch_.Add(tally);
+}
+
+// Enqueues the copies of the answered rows to the caller's. Inside the hot gate, without locks.
+void DeviceLookup::Send() {
+  const std::span<const HotPosition> hot = piece_.hot().positions();
+  table_.counters().hot_lookups.fetch_add(hot.size(), std::memory_order_relaxed);
+  RowTransfer transfer(&memory_, row_bytes_);
+  for (const HotPosition& at : hot) transfer.AddHot(at.payload, piece_.number(at.number));
+  for (size_t i = 0; i < piece_.size(); ++i) {
+    if (piece_.outcome(i) == kAnswered) continue;
+    std::memcpy(transfer.Add(piece_.number(i)), host_rows().Row(i), row_bytes_);
+  }
+  transfer.SendTo(rows_);
+}
+
+}  // namespace
+
+Status LookupToDevice(Table* table, KeySpan keys, MissingRule rule, DeviceArray rows, void* stream,
+                      OutcomeSpan outcomes) {
+  EMBANK_RETURN_IF_ERROR(table->CheckAlive());
+  if (rule == MissingRule::kCreate && table->parts().read_only) rule = MissingRule::kDefault;
+  const uint64_t begin_ns = table->parts().clock->NowNs();
+  Batch batch(table, keys, outcomes);
+  WriteScope scope(batch);
+  DeviceLookup lookup(&batch, rule, rows);
+  EMBANK_RETURN_IF_ERROR(lookup.Allocate(&scope));
+  CallerStream callers(&table->parts().hot->memory().device(), stream);
+  EMBANK_RETURN_IF_ERROR(callers.Join());
+  lookup.Run(&scope);
+  const Status released = callers.Release();
+  const Status finished = FinishLookup(&batch, &scope, begin_ns);
+  return released.ok() ? finished : released;
+}
+
+}  // namespace embank

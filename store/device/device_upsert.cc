@@ -1,0 +1,173 @@
+#include "store/device/device_upsert.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.h"
+#include "base/memory/scratch.h"
+#include "base/status_macros.h"
+#include "store/batch/batch.h"
+#include "store/batch/logged_rows.h"
+#include "store/batch/row_group.h"
+#include "store/batch/write.h"
+#include "store/batch/write_scope.h"
+#include "store/device/batch_piece.h"
+#include "store/device/caller_stream.h"
+#include "store/device/row_transfer.h"
+#include "store/hot/hot_rows.h"
+#include "store/placement/batch_keys.h"
+#include "tiers/row/row_update.h"
+
+namespace embank {
+namespace {
+
+constexpr size_t kInlineKeys = 64;
+
+class DeviceUpsert {
+ public:
+  DeviceUpsert(Batch* batch, DeviceArray rows)
+      : batch_(*batch),
+        table_(batch->table()),
+        memory_(table_.parts().hot->memory()),
+        rule_(table_.rule()),
+        row_bytes_(table_.layout().vector_bytes),
+        rows_(rows) {}
+
+  // kResourceExhausted.
+  Status Allocate();
+  // Writes the positions of a plan. kUnavailable: the device is lost.
+  Status Run(ShardPlan* plan);
+
+ private:
+  // The first state of FTRL depends on the vector, so that the host makes it.
+  bool has_state_of_vector() const { return table_.layout().optimizer == Optimizer::kFtrl; }
+  void NoteGroup(const ShardGroup& group);
+  Status WritePiece(std::span<const uint32_t> positions);
+  void WriteHot();
+
+  Batch& batch_;
+  Table& table_;
+  HotMemory& memory_;
+  const UpdateRule rule_;
+  const uint32_t row_bytes_;
+  const DeviceArray rows_;
+  BatchPiece piece_;
+  BatchKeys batch_keys_;
+  HotList hot_;
+  size_t piece_keys_ = 0;
+  size_t cold_count_ = 0;
+  Scratch<uint32_t, kInlineKeys> cold_;  // positions without a row in device memory, by shard
+  Scratch<std::byte, 1> host_rows_;      // of one piece
+  Scratch<std::byte, 1> first_payload_;  // of a new row, with a vector of zeros
+};
+
+Status DeviceUpsert::Allocate() {
+  const size_t keys = batch_.keys().size();
+  piece_keys_ = std::min(keys, RowTransfer::RowsMax(memory_, row_bytes_));
+  EMBANK_RETURN_IF_ERROR(piece_.Allocate(&table_, piece_keys_));
+  EMBANK_RETURN_IF_ERROR(host_rows_.Allocate(piece_keys_ * RowTransfer::StrideBytes(row_bytes_)));
+  EMBANK_RETURN_IF_ERROR(first_payload_.Allocate(kRowBytesMax));
+  EMBANK_RETURN_IF_ERROR(batch_keys_.Allocate(table_, batch_.keys()));
+  EMBANK_RETURN_IF_ERROR(hot_.Allocate(table_.parts().hot, keys));
+  return cold_.Allocate(keys);
+}
+
+Status DeviceUpsert::Run(ShardPlan* plan) {
+  batch_keys_.Collect();
+  plan->ForEachGroup(batch_, [&](const ShardGroup& group) { NoteGroup(group); });
+  const std::span<const uint32_t> cold = cold_.values().first(cold_count_);
+  for (size_t begin = 0; begin < cold.size(); begin += piece_keys_) {
+    EMBANK_RETURN_IF_ERROR(
+        WritePiece(cold.subspan(begin, std::min(piece_keys_, cold.size() - begin))));
+  }
+  WriteHot();
+  return OkStatus();
+}
+
+// Tells the positions apart, and answers those in device memory. No other row gets there before the
+// batch leaves the hot gate.
+void DeviceUpsert::NoteGroup(const ShardGroup& group) {
+  OutcomeTally tally;
+  HotList::Part hot(&hot_, group.begin);
+  MutexLock lock(&group.shard->mutex);
+  ForEachMatch<IndexUse::kRead>(
+      table_, batch_, group, [&](uint32_t position, const RowId&, const Match& match) {
+        const bool is_hot = match.any() && match.location().tier() == Tier::kHbm;
+        if (!is_hot || has_state_of_vector()) {
+          cold_.values()[cold_count_++] = position;
+          return;
+        }
+        batch_.Answer(position, NoteHot(table_, position, match.location(), &hot), &tally);
+      });
+  batch_.Add(tally);
+}
+
+Status DeviceUpsert::WritePiece(std::span<const uint32_t> positions) {
+  piece_.Clear();
+  const RowSpan rows = {host_rows_.values().data(), RowTransfer::StrideBytes(row_bytes_)};
+  {
+    RowTransfer transfer(&memory_, row_bytes_);
+    for (const uint32_t position : positions) {
+      piece_.Add(batch_.keys()[position], position);
+      transfer.Add(position);
+    }
+    EMBANK_RETURN_IF_ERROR(transfer.FetchFrom(rows_));
+    std::memcpy(rows.data, transfer.rows(), positions.size() * rows.stride_bytes);
+  }
+  const ConstRowSpan from = {rows.data, rows.stride_bytes};
+  piece_.Run([&](Batch* piece, const ShardGroup& group) {
+    UpsertGroup(piece, group, rule_, from, batch_keys_, &piece_.hot());
+  });
+  EMBANK_CHECK(piece_.hot().size() == 0 || has_state_of_vector());
+  OutcomeTally tally;
+  tally.without_place = piece_.without_place();
+  for (size_t i = 0; i < piece_.size(); ++i) {
+    EMBANK_CHECK(piece_.outcome(i) != BatchPiece::kNoOutcome);
+    batch_.Answer(piece_.number(i), static_cast<Outcome>(piece_.outcome(i)), &tally);
+  }
+  batch_.Add(tally);
+  return UpsertHot(table_, rule_, from, &piece_.hot());
+}
+
+// Enqueues the copies of the caller's rows to those in device memory.
+void DeviceUpsert::WriteHot() {
+  const std::span<const HotPosition> positions = hot_.KeepLast();
+  if (positions.empty()) return;
+  const RowLayout& layout = table_.layout();
+  std::byte* const image = first_payload_.values().data();
+  std::memset(image, 0, first_payload_.values().size());
+  ResetState(layout, rule_, image);
+  const std::span<const std::byte> rest = first_payload_.values()
+                                              .subspan(sizeof(RowHeader) + row_bytes_)
+                                              .first(PayloadBytesOf(table_) - row_bytes_);
+  for (size_t done = 0; done < positions.size();) {
+    RowTransfer transfer(&memory_, row_bytes_);
+    while (done < positions.size() && !transfer.is_full()) {
+      transfer.AddHot(positions[done].payload, positions[done].number);
+      ++done;
+    }
+    transfer.WriteHot(rows_, rest);
+  }
+}
+
+}  // namespace
+
+Status UpsertFromDevice(Table* table, KeySpan keys, DeviceArray rows, void* stream,
+                        OutcomeSpan outcomes) {
+  EMBANK_RETURN_IF_ERROR(table->CheckMayChange());
+  const uint64_t begin_ns = table->parts().clock->NowNs();
+  Batch batch(table, keys, outcomes);
+  WriteScope scope(batch);
+  DeviceUpsert upsert(&batch, rows);
+  EMBANK_RETURN_IF_ERROR(scope.Allocate());
+  EMBANK_RETURN_IF_ERROR(upsert.Allocate());
+  CallerStream callers(&table->parts().hot->memory().device(), stream);
+  EMBANK_RETURN_IF_ERROR(callers.Join());
+  PromoteRows(batch);
+  scope.ChangeAllTogether([&](ShardPlan* plan) { return upsert.Run(plan); });
+  const Status released = callers.Release();
+  const Status finished = FinishUpsert(&batch, &scope, begin_ns);
+  return released.ok() ? finished : released;
+}
+
+}  // namespace embank

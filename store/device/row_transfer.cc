@@ -1,0 +1,87 @@
+#include "store/device/row_transfer.h"
+
+#include <cstring>
+
+#include "base/check.h"
+#include "base/memory/memory.h"
+
+namespace embank {
+namespace {
+
+constexpr uint64_t kRowAlignment = 16;
+
+size_t RowsIn(uint64_t buffer_bytes, uint64_t stride_bytes) {
+  return buffer_bytes / (sizeof(DeviceRow) + stride_bytes);
+}
+
+}  // namespace
+
+uint64_t RowTransfer::StrideBytes(uint32_t row_bytes) { return RoundUp(row_bytes, kRowAlignment); }
+
+size_t RowTransfer::RowsMax(const HotMemory& memory, uint32_t row_bytes) {
+  return RowsIn(StagingPool::BufferBytes(memory.hbm_bytes()), StrideBytes(row_bytes));
+}
+
+RowTransfer::RowTransfer(HotMemory* memory, uint32_t row_bytes)
+    : memory_(*memory),
+      row_bytes_(row_bytes),
+      stride_bytes_(StrideBytes(row_bytes)),
+      buffer_(memory->staging().Take()),
+      rows_max_(RowsIn(buffer_.size(), stride_bytes_)),
+      list_(reinterpret_cast<DeviceRow*>(buffer_.data())),
+      rows_(buffer_.data() + rows_max_ * sizeof(DeviceRow)) {
+  EMBANK_CHECK(rows_max_ > 0 && rows_max_ == RowsMax(memory_, row_bytes));
+}
+
+RowTransfer::~RowTransfer() { memory_.staging().Return(buffer_, event_); }
+
+std::byte* RowTransfer::Add(uint32_t index) {
+  EMBANK_CHECK(!is_full() && event_ == 0);
+  // The scratch has the rows where the buffer has them.
+  list_[size_] = {.offset_bytes = size_ * stride_bytes_, .index = index};
+  return rows_ + stride_bytes_ * size_++;
+}
+
+void RowTransfer::AddHot(uint64_t payload_offset_bytes, uint32_t index) {
+  EMBANK_CHECK(!is_full() && event_ == 0);
+  ++hot_size_;
+  list_[rows_max_ - hot_size_] = {.offset_bytes = payload_offset_bytes, .index = index};
+}
+
+void RowTransfer::SendTo(DeviceArray callers) {
+  Device& device = memory_.device();
+  device.Gather(memory_.payloads(), hot_list(), {0, row_bytes_}, callers);
+  if (size_ > 0) {
+    memory_.UseScratch([&](std::byte* scratch) {
+      device.Copy(scratch, rows_, bytes());
+      device.Gather(scratch, list(), {0, row_bytes_}, callers);
+    });
+  }
+  NoteEnqueued();
+}
+
+Status RowTransfer::FetchFrom(DeviceArray callers) {
+  EMBANK_CHECK(hot_size_ == 0);
+  Device& device = memory_.device();
+  memory_.UseScratch([&](std::byte* scratch) {
+    device.Scatter(scratch, list(), {0, row_bytes_}, callers);
+    device.Copy(rows_, scratch, bytes());
+  });
+  NoteEnqueued();
+  return device.Wait(event_);
+}
+
+void RowTransfer::WriteHot(DeviceArray callers, std::span<const std::byte> rest) {
+  EMBANK_CHECK(size_ == 0 && rows_ + rest.size() <= buffer_.data() + buffer_.size());
+  Device& device = memory_.device();
+  device.Scatter(memory_.payloads(), hot_list(), {0, row_bytes_}, callers);
+  if (!rest.empty()) {
+    std::memcpy(rows_, rest.data(), rest.size());
+    // All rows get the same bytes: those of a list at distance 0.
+    device.Scatter(memory_.payloads(), hot_list(), {row_bytes_, static_cast<uint32_t>(rest.size())},
+                   {rows_, 0});
+  }
+  NoteEnqueued();
+}
+
+}  // namespace embank

@@ -1,0 +1,72 @@
+// A piece of a batch on its way between staging buffer, device memory and a caller's array there.
+//
+//   | list: rows from the host ->  <- rows in device memory | the rows' bytes |
+//
+// Rows from the host pass through the scratch of the device, so that the caller's array needs no
+// more alignment than a copy does:   rows -> scratch -> caller's array,   or back.
+#ifndef EMBANK_STORE_DEVICE_ROW_TRANSFER_H_
+#define EMBANK_STORE_DEVICE_ROW_TRANSFER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/status.h"
+#include "gpu/device.h"
+#include "store/hot/hot_memory.h"
+
+namespace embank {
+
+// For one thread. The work that it enqueues is on its way when it ends.
+class RowTransfer {
+ public:
+  // Takes a staging buffer for rows of so many bytes each; waits until one is free. The caller
+  // holds no lock, and no second buffer.
+  RowTransfer(HotMemory* memory, uint32_t row_bytes);
+  // Gives the buffer back; its next user waits for the work.
+  ~RowTransfer();
+  RowTransfer(const RowTransfer&) = delete;
+  RowTransfer& operator=(const RowTransfer&) = delete;
+
+  // The rows that such a transfer takes, and the distance between two of them in its buffer.
+  static size_t RowsMax(const HotMemory& memory, uint32_t row_bytes);
+  static uint64_t StrideBytes(uint32_t row_bytes);
+
+  bool is_full() const { return size_ + hot_size_ == rows_max_; }
+  // Adds a row that belongs to the row `index` of the caller's array, and returns its bytes.
+  std::byte* Add(uint32_t index);
+  // Adds a row in device memory whose payload is at this offset.
+  void AddHot(uint64_t payload_offset_bytes, uint32_t index);
+
+  // Enqueues the copy of all added rows to the caller's array.
+  void SendTo(DeviceArray callers);
+  // Copies the rows of Add from the caller's array, and waits for them. kUnavailable: the device is
+  // lost.
+  Status FetchFrom(DeviceArray callers);
+  // Enqueues the copy of the caller's rows to the vectors of the rows of AddHot, and that of `rest`
+  // to all that is behind the vectors. There are no rows of Add.
+  void WriteHot(DeviceArray callers, std::span<const std::byte> rest);
+
+  const std::byte* rows() const { return rows_; }
+
+ private:
+  std::span<const DeviceRow> list() const { return {list_, size_}; }
+  std::span<const DeviceRow> hot_list() const { return {list_ + rows_max_ - hot_size_, hot_size_}; }
+  uint64_t bytes() const { return size_ * stride_bytes_; }
+  void NoteEnqueued() { event_ = memory_.device().Record(); }
+
+  HotMemory& memory_;
+  const uint32_t row_bytes_;
+  const uint64_t stride_bytes_;
+  const std::span<std::byte> buffer_;
+  const size_t rows_max_;
+  DeviceRow* const list_;
+  std::byte* const rows_;
+  size_t size_ = 0;
+  size_t hot_size_ = 0;
+  DeviceEvent event_ = 0;
+};
+
+}  // namespace embank
+
+#endif  // EMBANK_STORE_DEVICE_ROW_TRANSFER_H_
