@@ -199,21 +199,14 @@ struct RowsElsewhere {
   HotList hot;
 };
 
-// Copies the vectors of rows in device memory to their positions.
-Status ReadHot(const Batch& batch, HotList* hot, RowSpan rows) {
+// Copies the vectors of rows in device memory to their positions. `keys` are those of CountHot.
+Status ReadHot(const Batch& batch, KeySpan keys, HotList* hot, RowSpan rows) {
   const uint32_t bytes = batch.table().layout().vector_bytes;
   const auto copy = [&](const HotPosition& at, const std::byte* vector) {
     std::memcpy(rows.Row(at.number), vector, bytes);
   };
-  if (hot->size() == 0) return OkStatus();
-  batch.table().counters().hot_lookups.fetch_add(hot->size(), std::memory_order_relaxed);
-  batch.table().parts().hot->counters().answered.fetch_add(hot->size(), std::memory_order_relaxed);
-  return hot->Read(kVectorInPayload, bytes, copy);
-}
-
-void CountUniqueHits(const Batch& batch, HotList* hot) {
-  HotFlush* const flush = batch.table().parts().hot_flush;
-  if (flush != nullptr) flush->unique_hits().Count(batch.keys(), hot);
+  CountHot(&batch.table(), keys, hot);
+  return hot->size() == 0 ? OkStatus() : hot->Read(kVectorInPayload, bytes, copy);
 }
 
 // Copies the rows of [begin, end) that exist, and calls missing(position) for the others, whose
@@ -385,7 +378,7 @@ Status CreateAll(Batch* batch, WriteScope* scope, RowSpan rows) {
   batch_keys.Collect();
   scope->ChangeAll(
       [&](const ShardGroup& group) { CreateGroup(batch, group, rule, rows, batch_keys, &hot); },
-      [&] { return ReadHot(*batch, &hot, rows); });
+      [&] { return ReadHot(*batch, batch->keys(), &hot, rows); });
   return OkStatus();
 }
 
@@ -417,8 +410,7 @@ Status ReadThenCreate(Batch* batch, WriteScope* scope, RowSpan rows) {
   {
     const HotGuard hot_guard(batch->table().parts().hot);
     batch->ForEachPart(read_part);
-    CountUniqueHits(*batch, &elsewhere.hot);
-    EMBANK_RETURN_IF_ERROR(ReadHot(*batch, &elsewhere.hot, rows));
+    EMBANK_RETURN_IF_ERROR(ReadHot(*batch, batch->keys(), &elsewhere.hot, rows));
   }
   const auto missing_end = std::remove(missing.begin(), missing.end(), kNone);
   if (missing_end != missing.begin()) {
@@ -426,7 +418,7 @@ Status ReadThenCreate(Batch* batch, WriteScope* scope, RowSpan rows) {
     scope->Change(
         std::span(missing.begin(), missing_end),
         [&](const ShardGroup& group) { CreateGroup(batch, group, rule, rows, batch_keys, &hot); },
-        [&] { return ReadHot(*batch, &hot, rows); });
+        [&] { return ReadHot(*batch, {}, &hot, rows); });
   }
   return OkStatus();
 }
@@ -484,6 +476,16 @@ Status VisitRows(Batch* batch, bool tells_heat, Seen seen) {
 
 }  // namespace
 
+void CountHot(Table* table, KeySpan keys, HotList* hot) {
+  HotFlush* const flush = table->parts().hot_flush;
+  if (flush == nullptr) return;
+  if (!keys.empty()) flush->unique_hits().Count(keys, hot);
+  const size_t positions = hot->size();
+  if (positions == 0) return;
+  table->counters().hot_lookups.fetch_add(positions, std::memory_order_relaxed);
+  table->parts().hot->counters().answered.fetch_add(positions, std::memory_order_relaxed);
+}
+
 Status FinishLookup(Batch* batch, WriteScope* scope, uint64_t begin_ns) {
   Table* const table = &batch->table();
   const uint64_t created = batch->count(Outcome::kCreated);
@@ -518,8 +520,7 @@ Status Lookup(Table* table, KeySpan keys, MissingRule rule, RowSpan rows, Outcom
                  batch.Answer(position, Outcome::kAbsent, tally);
                });
     });
-    CountUniqueHits(batch, &elsewhere.hot);
-    EMBANK_RETURN_IF_ERROR(ReadHot(batch, &elsewhere.hot, rows));
+    EMBANK_RETURN_IF_ERROR(ReadHot(batch, keys, &elsewhere.hot, rows));
   }
   return FinishLookup(&batch, &scope, begin_ns);
 }

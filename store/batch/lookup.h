@@ -46,6 +46,9 @@ void AnswerMissing(const Table& table, Key key, MissingRule rule, std::byte* out
 // device memory in `hot`.
 void CreateGroup(Batch* batch, const ShardGroup& group, const UpdateRule& rule, RowSpan rows,
                  const BatchKeys& batch_keys, HotList* hot);
+// Counts the positions of a lookup whose rows are in device memory; and of `keys`, if they are in
+// the sample, the distinct ones that are there (store/hot/unique_hits.h).
+void CountHot(Table* table, KeySpan keys, HotList* hot);
 // Counts a lookup whose answers are all given, pays its debts, and returns its status.
 Status FinishLookup(Batch* batch, WriteScope* scope, uint64_t begin_ns);
 

@@ -28,6 +28,7 @@ class BatchPiece {
   void Clear();
   bool is_full() const { return size_ == keys_.values().size(); }
   size_t size() const { return size_; }
+  KeySpan keys() const { return KeySpan(keys_.values()).first(size_); }
   // Adds a key; `number` is the caller's.
   void Add(Key key, uint32_t number);
   uint32_t number(size_t i) const { return numbers_.values()[i]; }

@@ -47,7 +47,7 @@ class DeviceLookup {
   void ReadPiece(size_t begin, size_t count);
   void CreatePiece(std::span<const uint32_t> positions);
   void Answer();
-  void Send();
+  void Send(KeySpan keys);
 
   Batch& batch_;
   Table& table_;
@@ -116,7 +116,7 @@ void DeviceLookup::ReadPiece(size_t begin, size_t count) {
     if (piece_.outcome(i) == kMissing) missing_.values()[missing_count_++] = piece_.number(i);
   }
   Answer();
-  Send();
+  Send(piece_.keys());
 }
 
 void DeviceLookup::CreatePiece(std::span<const uint32_t> positions) {
@@ -126,7 +126,7 @@ void DeviceLookup::CreatePiece(std::span<const uint32_t> positions) {
     CreateGroup(piece, group, update_rule_, host_rows(), batch_keys_, &piece_.hot());
   });
   Answer();
-  Send();
+  Send({});
 }
 
 // Passes the outcomes of the piece on, and marks those whose rows are not in host memory.
@@ -150,9 +150,10 @@ void DeviceLookup::Answer() {
 }
 
 // Enqueues the copies of the answered rows to the caller's. Inside the hot gate, without locks.
-void DeviceLookup::Send() {
+// `keys` are those of CountHot.
+void DeviceLookup::Send(KeySpan keys) {
   const std::span<const HotPosition> hot = piece_.hot().positions();
-  table_.counters().hot_lookups.fetch_add(hot.size(), std::memory_order_relaxed);
+  CountHot(&table_, keys, &piece_.hot());
   RowTransfer transfer(&memory_, row_bytes_);
   for (const HotPosition& at : hot) transfer.AddHot(at.payload, piece_.number(at.number));
   for (size_t i = 0; i < piece_.size(); ++i) {
