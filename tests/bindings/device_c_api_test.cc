@@ -199,6 +199,7 @@ TEST_F(DeviceCalls, ReadRowsBehindTheCallersEarlierWork) {
               EMBANK_OK);
     ASSERT_EQ(embank_lookup(made.table, &key, 1, EMBANK_MISSING_ZERO, seen, 0, nullptr), EMBANK_OK);
     EXPECT_EQ(seen[0], 1.0f - 0.1f);
+    twin_->callers().WaitFor(stream);
     EXPECT_EQ(embank_device_free(store_.get(), row), EMBANK_OK);
   }
 }
