@@ -40,6 +40,57 @@ struct Step {
   uint64_t n() const { return keys.size(); }
 };
 
+// The same batch for a table and its oracle, whose rows are in device memory for the table.
+class BothCalls {
+ public:
+  BothCalls(embank_store* store, Twin* made, Random* random)
+      : store_(store),
+        made_(*made),
+        random_(*random),
+        type_(made->oracle.options().value_type),
+        value_bytes_(oracle::ValueBytes(type_)) {}
+
+  void Upsert(Step step) {
+    const RowBuffer rows = RandomRows(made_.oracle, step.n(), type_, &random_);
+    const DeviceRows from(store_, rows, step.n(), made_.oracle.row_bytes(), value_bytes_, &random_);
+    EXPECT_EQ(embank_upsert_device(made_.table, step.keys.data(), step.n(), from.data(),
+                                   from.stride(), step.outcomes.data(), nullptr),
+              EMBANK_OK);
+    made_.oracle.Upsert(step.keys.data(), step.n(), rows.bytes().data(), 0, step.right.data());
+    EXPECT_EQ(step.outcomes, step.right);
+  }
+  void ApplyGradients(Step step) {
+    const RowBuffer gradients = RandomRows(made_.oracle, step.n(), EMBANK_F32, &random_);
+    const DeviceRows from(store_, gradients, step.n(), made_.oracle.options().dim * sizeof(float),
+                          sizeof(float), &random_);
+    EXPECT_EQ(embank_apply_gradients_device(made_.table, step.keys.data(), step.n(), from.floats(),
+                                            from.stride(), step.outcomes.data(), nullptr),
+              EMBANK_OK);
+    made_.oracle.ApplyGradients(step.keys.data(), step.n(), gradients.floats(), 0,
+                                step.right.data());
+    EXPECT_EQ(step.outcomes, step.right);
+  }
+  void Lookup(Step step, int32_t missing) {
+    RowBuffer actual = RandomRows(made_.oracle, step.n(), type_, &random_);
+    RowBuffer right = actual;
+    DeviceRows to(store_, actual, step.n(), made_.oracle.row_bytes(), value_bytes_, &random_);
+    EXPECT_EQ(embank_lookup_device(made_.table, step.keys.data(), step.n(), missing, to.data(),
+                                   to.stride(), step.outcomes.data(), nullptr),
+              EMBANK_OK);
+    EXPECT_EQ(to.CopyTo(&actual), "");
+    made_.oracle.Lookup(step.keys.data(), step.n(), missing, right.data(), 0, step.right.data());
+    EXPECT_EQ(step.outcomes, step.right);
+    EXPECT_TRUE(actual == right) << "missing rule " << missing;
+  }
+
+ private:
+  embank_store* const store_;
+  Twin& made_;
+  Random& random_;
+  const int32_t type_;
+  const uint64_t value_bytes_;
+};
+
 TEST_F(DeviceCalls, GiveTheBitsOfTheOracleForEveryRuleAndType) {
   for (int32_t optimizer = EMBANK_OPT_NONE; optimizer <= EMBANK_OPT_FTRL; ++optimizer) {
     for (const int32_t type : {EMBANK_F32, EMBANK_F16, EMBANK_BF16}) {
@@ -48,44 +99,16 @@ TEST_F(DeviceCalls, GiveTheBitsOfTheOracleForEveryRuleAndType) {
           Make("t" + std::to_string(optimizer) + std::to_string(type), dim, optimizer, type);
       SCOPED_TRACE(made.oracle.name());
       EXPECT_EQ(RowsInHbm(made.table), hot_);
-      const uint64_t row_bytes = made.oracle.row_bytes();
-      const uint64_t value_bytes = oracle::ValueBytes(type);
-      Step upsert(MixedKeys(300, hot_, &random_));
-      const RowBuffer rows = RandomRows(made.oracle, upsert.n(), type, &random_);
-      const DeviceRows from(store_.get(), rows, upsert.n(), row_bytes, value_bytes, &random_);
-      EXPECT_EQ(embank_upsert_device(made.table, upsert.keys.data(), upsert.n(), from.data(),
-                                     from.stride(), upsert.outcomes.data(), nullptr),
-                EMBANK_OK);
-      made.oracle.Upsert(upsert.keys.data(), upsert.n(), rows.bytes().data(), 0,
-                         upsert.right.data());
-      EXPECT_EQ(upsert.outcomes, upsert.right);
-      if (optimizer != EMBANK_OPT_NONE) {
-        Step step(MixedKeys(600, hot_, &random_));
-        const RowBuffer gradients = RandomRows(made.oracle, step.n(), EMBANK_F32, &random_);
-        const DeviceRows sums(store_.get(), gradients, step.n(), dim * sizeof(float), sizeof(float),
-                              &random_);
-        EXPECT_EQ(
-            embank_apply_gradients_device(made.table, step.keys.data(), step.n(), sums.floats(),
-                                          sums.stride(), step.outcomes.data(), nullptr),
-            EMBANK_OK);
-        made.oracle.ApplyGradients(step.keys.data(), step.n(), gradients.floats(), 0,
-                                   step.right.data());
-        EXPECT_EQ(step.outcomes, step.right);
-        EXPECT_GT(made.oracle.long_sums(), 0u);
-      }
+      BothCalls both(store_.get(), &made, &random_);
+      const auto keys = [&](uint64_t n) { return Step(MixedKeys(n, hot_, &random_)); };
+      if (optimizer != EMBANK_OPT_NONE) both.ApplyGradients(keys(600));
+      both.Upsert(keys(300));
+      EXPECT_EQ(Difference(made.table, made.oracle), "");
+      if (optimizer != EMBANK_OPT_NONE) both.ApplyGradients(keys(600));
+      EXPECT_EQ(made.oracle.long_sums() > 0, optimizer != EMBANK_OPT_NONE);
       for (const int32_t missing : {EMBANK_MISSING_SKIP, EMBANK_MISSING_ZERO,
                                     EMBANK_MISSING_DEFAULT, EMBANK_MISSING_CREATE}) {
-        Step look(MixedKeys(200, hot_, &random_));
-        RowBuffer actual = RandomRows(made.oracle, look.n(), type, &random_);
-        RowBuffer right = actual;
-        DeviceRows to(store_.get(), actual, look.n(), row_bytes, value_bytes, &random_);
-        EXPECT_EQ(embank_lookup_device(made.table, look.keys.data(), look.n(), missing, to.data(),
-                                       to.stride(), look.outcomes.data(), nullptr),
-                  EMBANK_OK);
-        EXPECT_EQ(to.CopyTo(&actual), "");
-        made.oracle.Lookup(look.keys.data(), look.n(), missing, right.data(), 0, look.right.data());
-        EXPECT_EQ(look.outcomes, look.right);
-        EXPECT_TRUE(actual == right) << "missing rule " << missing;
+        both.Lookup(keys(200), missing);
       }
       EXPECT_EQ(Difference(made.table, made.oracle), "");
       EXPECT_EQ(embank_table_drop(store_.get(), made.oracle.name().c_str()), EMBANK_OK);
@@ -261,30 +284,13 @@ TEST_F(DeviceCalls, OfTwoThreadsBesideFlushesGiveTheBitsOfTheOracle) {
                   Make("b", 6, EMBANK_OPT_ADAGRAD, EMBANK_BF16)};
   EXPECT_GT(RowsInHbm(made[0].table) + RowsInHbm(made[1].table), 1000u);
   const auto work = [&](int number) {
-    Twin& mine = made[number];
     Random random(kSeed + static_cast<uint64_t>(number));
-    const int32_t type = mine.oracle.options().value_type;
-    const uint64_t value_bytes = oracle::ValueBytes(type);
+    BothCalls both(store_.get(), &made[number], &random);
     for (int i = 0; i < 60; ++i) {
-      Step step(MixedKeys(150, 1000, &random));
-      const RowBuffer gradients = RandomRows(mine.oracle, step.n(), EMBANK_F32, &random);
-      const DeviceRows from(store_.get(), gradients, step.n(), 24, 4, &random);
-      ASSERT_EQ(embank_apply_gradients_device(mine.table, step.keys.data(), step.n(), from.floats(),
-                                              from.stride(), step.outcomes.data(), nullptr),
-                EMBANK_OK);
-      mine.oracle.ApplyGradients(step.keys.data(), step.n(), gradients.floats(), 0,
-                                 step.right.data());
-      ASSERT_EQ(step.outcomes, step.right);
-      RowBuffer actual(step.n(), mine.oracle.row_bytes());
-      RowBuffer right = actual;
-      DeviceRows to(store_.get(), actual, step.n(), mine.oracle.row_bytes(), value_bytes, &random);
-      const int32_t missing = i % 10 == 9 ? EMBANK_MISSING_CREATE : EMBANK_MISSING_ZERO;
-      ASSERT_EQ(embank_lookup_device(mine.table, step.keys.data(), step.n(), missing, to.data(),
-                                     to.stride(), nullptr, nullptr),
-                EMBANK_OK);
-      ASSERT_EQ(to.CopyTo(&actual), "");
-      mine.oracle.Lookup(step.keys.data(), step.n(), missing, right.data(), 0, nullptr);
-      ASSERT_TRUE(actual == right);
+      both.ApplyGradients(Step(MixedKeys(150, 1000, &random)));
+      both.Lookup(Step(MixedKeys(150, 1000, &random)),
+                  i % 10 == 9 ? EMBANK_MISSING_CREATE : EMBANK_MISSING_ZERO);
+      if (i % 5 == 0) both.Upsert(Step(MixedKeys(50, 1000, &random)));
     }
   };
   std::thread other([&] { work(1); });
