@@ -444,6 +444,65 @@ EMBANK_API embank_status embank_contains(embank_table *table, const uint64_t *ke
  * RESOURCE_EXHAUSTED: no memory for the call itself. */
 EMBANK_API embank_status embank_prefetch(embank_table *table, const uint64_t *keys, uint64_t n);
 
+/* The pooling of a bag of rows: what becomes of them (docs/arithmetic.md). */
+enum { EMBANK_POOL_NONE = 0,    /* no bags: each key has a row of its own */
+       EMBANK_POOL_SUM = 1,     /* their sum, each times its weight where there are weights */
+       EMBANK_POOL_MEAN = 2,    /* their sum / the number of keys of the bag */
+       EMBANK_POOL_SQRT_N = 3 };/* their sum / the square root of that number */
+
+/* One feature of a packed call: keys of one table, in bags or each for itself. */
+typedef struct embank_feature {
+  uint32_t struct_size;    /* set by the caller to sizeof(embank_feature) */
+  int32_t pooling;         /* EMBANK_POOL_* */
+  embank_table *table;
+  const uint64_t *keys;    /* n keys, bag after bag */
+  uint64_t n;
+  const uint64_t *offsets; /* bags + 1 numbers: where each bag begins, from 0 on, never falling, and
+                            * n last. A bag may be empty. NULL with POOL_NONE */
+  uint64_t bags;           /* 0 with POOL_NONE */
+  const float *weights;    /* n weights, with POOL_SUM only; NULL: all are 1 */
+  void *rows;              /* see the calls: bags rows, or n with POOL_NONE */
+  uint64_t row_stride;
+} embank_feature;
+
+/* [data] Looks up the keys of all features, in order, as embank_lookup does, and pools them. The
+ * features of one table count as one batch of it. All tables belong to one store.
+ *
+ * rows of a feature, written: with POOL_NONE, rows of the table's value_type, as of embank_lookup;
+ *   with a pooling, rows of dim float32 numbers, zeros for an empty bag.
+ * outcomes: one for each key of all features, in order, as of embank_lookup; may be NULL.
+ *
+ * In a bag, a key that is ABSENT under EMBANK_MISSING_SKIP, or DATA_LOSS, adds nothing, and counts
+ * in the divisor all the same.
+ *
+ * INVALID_ARGUMENT: names the feature by its number; nothing was done.
+ * RESOURCE_EXHAUSTED: no memory for the call itself; or, without outcomes, keys were refused, and
+ *   the rest was done.
+ * DATA_LOSS: without outcomes, rows could not be read; the rest was done.
+ * FAILED_PRECONDITION: a table was dropped; nothing was done. */
+EMBANK_API embank_status embank_lookup_packed(const embank_feature *features,
+                                              uint64_t feature_count, int32_t missing,
+                                              uint8_t *outcomes);
+
+/* [data] Makes one optimizer step for each distinct key of each table, with the sum of the
+ * gradients of its positions in all features of the table, in their order. A checkpoint has either
+ * all steps of the call or none.
+ *
+ * rows of a feature, read: the gradients, dim float32 numbers for each bag, or for each key with
+ *   POOL_NONE. A position in a bag has the gradient of its bag, times its weight, or divided as
+ *   the pooling says.
+ * outcomes: one for each key of all features, in order, as of embank_apply_gradients; may be NULL.
+ *
+ * Statuses are those of embank_apply_gradients; INVALID_ARGUMENT names the feature by its number,
+ * or the table where a gradient or a weight is NaN or infinite, and nothing was done. */
+EMBANK_API embank_status embank_apply_gradients_packed(const embank_feature *features,
+                                                       uint64_t feature_count, uint8_t *outcomes);
+
+/* [data] Prefetches the keys of all features, as embank_prefetch does. Uses table, keys and n of
+ * each feature alone. */
+EMBANK_API embank_status embank_prefetch_packed(const embank_feature *features,
+                                                uint64_t feature_count);
+
 /* [data] Reads the optimizer state of rows. The output of an ABSENT key is left as it is.
  *
  * FOUND, ABSENT (NOT_FOUND without outcomes), DATA_LOSS.

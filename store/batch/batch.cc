@@ -8,15 +8,6 @@
 #include "store/placement/page_mover.h"
 
 namespace embank {
-namespace {
-
-// One thread finishes a smaller batch sooner than another one wakes up: 8,192 rows take half a
-// millisecond, waking a thread up to 50 us.
-constexpr size_t kParallelKeysMin = 4 * Batch::kPartKeys;
-static_assert(kParallelKeysMin == 8192);
-
-}  // namespace
-
 void OutcomeTally::Add(const OutcomeTally& other) {
   for (size_t i = 0; i < counts.size(); ++i) counts[i] += other.counts[i];
   first_refused = std::min(first_refused, other.first_refused);
@@ -92,7 +83,7 @@ void Batch::Add(const OutcomeTally& tally) {
 }
 
 void Batch::Share(size_t keys, uint32_t tasks, FunctionRef<void(uint32_t)> body) const {
-  if (keys >= kParallelKeysMin) return table_->parts().executor->ParallelFor(tasks, body);
+  if (keys >= kSharedKeys) return table_->parts().executor->ParallelFor(tasks, body);
   for (uint32_t task = 0; task < tasks; ++task) body(task);
 }
 

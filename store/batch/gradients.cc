@@ -49,7 +49,7 @@ Status CheckFinite(const Batch& batch, ConstRowSpan gradients) {
 // Walks the gradients of one key's positions, in order.
 class GradientChain {
  public:
-  GradientChain(const UniqueKeys& unique, const ShardGroup& group, ConstRowSpan gradients,
+  GradientChain(const UniqueKeys& unique, const ShardGroup& group, const GradientRows& gradients,
                 uint32_t first)
       : unique_(unique), group_(group), gradients_(gradients), index_(first) {}
 
@@ -74,7 +74,7 @@ class GradientChain {
  private:
   const UniqueKeys& unique_;
   const ShardGroup& group_;
-  const ConstRowSpan gradients_;
+  const GradientRows& gradients_;
   uint32_t index_;
 };
 
@@ -112,8 +112,8 @@ void AddRun(GradientRun* run, size_t count, uint32_t dim, float* sum) {
 // The gradients of one shard group on their way into the rows.
 class GroupStep {
  public:
-  GroupStep(Batch* batch, const ShardGroup& group, const UpdateRule& rule, ConstRowSpan gradients,
-            UniqueKeys* unique, HotList* hot)
+  GroupStep(Batch* batch, const ShardGroup& group, const UpdateRule& rule,
+            const GradientRows& gradients, UniqueKeys* unique, HotList* hot)
       : batch_(batch),
         group_(group),
         rule_(rule),
@@ -204,7 +204,7 @@ class GroupStep {
   Batch* const batch_;
   const ShardGroup& group_;
   const UpdateRule& rule_;
-  const ConstRowSpan gradients_;
+  const GradientRows& gradients_;
   UniqueKeys* const unique_;
   const RowLayout& layout_;
   OutcomeTally tally_;
@@ -215,7 +215,7 @@ class GroupStep {
 };
 
 // Steps the rows of a batch in device memory. `groups` are those of the batch, by shard.
-Status StepHot(const Table& table, const UpdateRule& rule, ConstRowSpan gradients,
+Status StepHot(const Table& table, const UpdateRule& rule, const GradientRows& gradients,
                const UniqueKeys& unique, std::span<const ShardGroup> groups, HotList* hot) {
   const uint32_t dim = table.layout().dim;
   return hot->Step(table.layout(), rule, [&](const HotPosition& at, std::byte* gradient) {
@@ -243,7 +243,7 @@ Status NotFiniteStatus(const Batch& batch, uint64_t first) {
 }
 
 void StepGroup(Batch* batch, const ShardGroup& group, const UpdateRule& rule,
-               ConstRowSpan gradients, UniqueKeys* unique, HotList* hot) {
+               const GradientRows& gradients, UniqueKeys* unique, HotList* hot) {
   GroupStep(batch, group, rule, gradients, unique, hot).Run();
 }
 
@@ -253,27 +253,47 @@ Status FinishGradients(Batch* batch, WriteScope* scope, uint64_t begin_ns) {
   return batch->AbsentStatus();
 }
 
+GradientBatch::GradientBatch(Table* table, KeySpan keys, const GradientRows& gradients,
+                             OutcomeSpan outcomes)
+    : begin_ns_(table->parts().clock->NowNs()),
+      rule_(table->rule()),
+      gradients_(gradients),
+      batch_(table, keys, outcomes),
+      scope_(batch_) {}
+
+Status GradientBatch::Allocate() {
+  EMBANK_RETURN_IF_ERROR(scope_.Allocate());
+  EMBANK_RETURN_IF_ERROR(unique_.Allocate(batch_.keys().size()));
+  return hot_.Allocate(batch_.table().parts().hot, batch_.keys().size());
+}
+
+void GradientBatch::Admit() {
+  PromoteRows(batch_);
+  scope_.AdmitAll();
+}
+
+void GradientBatch::Step() {
+  scope_.ChangeAdmitted(
+      [&](const ShardGroup& group) {
+        groups_[group.shard->number] = group;
+        StepGroup(&batch_, group, rule_, gradients_, &unique_, &hot_);
+      },
+      [&] { return StepHot(batch_.table(), rule_, gradients_, unique_, groups_, &hot_); });
+}
+
+Status GradientBatch::Finish() { return FinishGradients(&batch_, &scope_, begin_ns_); }
+
 Status ApplyGradients(Table* table, KeySpan keys, ConstRowSpan gradients, OutcomeSpan outcomes) {
   EMBANK_RETURN_IF_ERROR(CheckTakesGradients(*table));
-  const uint64_t begin_ns = table->parts().clock->NowNs();
-  const UpdateRule rule = table->rule();
-  Batch batch(table, keys, outcomes);
-  EMBANK_RETURN_IF_ERROR(CheckFinite(batch, gradients));
-  WriteScope scope(batch);
-  UniqueKeys unique;
-  EMBANK_RETURN_IF_ERROR(scope.Allocate());
-  EMBANK_RETURN_IF_ERROR(unique.Allocate(keys.size()));
-  HotList hot;
-  EMBANK_RETURN_IF_ERROR(hot.Allocate(table->parts().hot, batch.keys().size()));
-  PromoteRows(batch);
-  std::array<ShardGroup, KeyIndex::kShardCount> groups;  // by shard, those that have positions
-  scope.ChangeAll(
-      [&](const ShardGroup& group) {
-        groups[group.shard->number] = group;
-        StepGroup(&batch, group, rule, gradients, &unique, &hot);
-      },
-      [&] { return StepHot(*table, rule, gradients, unique, groups, &hot); });
-  return FinishGradients(&batch, &scope, begin_ns);
+  EMBANK_RETURN_IF_ERROR(CheckFinite(Batch(table, keys, {}), gradients));
+  GradientBatch batch(table, keys, gradients, outcomes);
+  EMBANK_RETURN_IF_ERROR(batch.Allocate());
+  batch.Admit();
+  {
+    const ChangeGuard guard(table->parts());
+    batch.Step();
+  }
+  return batch.Finish();
 }
 
 }  // namespace embank

@@ -2,16 +2,35 @@
 #ifndef EMBANK_STORE_BATCH_GRADIENTS_H_
 #define EMBANK_STORE_BATCH_GRADIENTS_H_
 
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
 #include "base/status.h"
+#include "store/batch/batch.h"
+#include "store/batch/shard_plan.h"
+#include "store/batch/unique_keys.h"
+#include "store/batch/write_scope.h"
+#include "store/hot/hot_list.h"
 #include "store/table/table.h"
 
 namespace embank {
 
-class Batch;
-class HotList;
-class UniqueKeys;
-class WriteScope;
-struct ShardGroup;
+// The gradients of a batch's positions: in rows at equal distances, or each at its own address, so
+// that positions can share one. Unaligned.
+class GradientRows {
+ public:
+  GradientRows(ConstRowSpan rows) : rows_(rows) {}  // NOLINT: it is what most callers have
+  explicit GradientRows(const std::byte* const* addresses) : addresses_(addresses) {}
+
+  const std::byte* Row(uint64_t position) const {
+    return addresses_ != nullptr ? addresses_[position] : rows_.Row(position);
+  }
+
+ private:
+  ConstRowSpan rows_;
+  const std::byte* const* addresses_ = nullptr;
+};
 
 // Sums the gradients (dim floats each, unaligned) of equal keys and steps each row once, under its
 // shard's lock. Thread-safe.
@@ -20,6 +39,34 @@ struct ShardGroup;
 // kResourceExhausted: no memory for scratch.
 // kNotFound: keys are absent and `outcomes` is empty; the rest was done.
 Status ApplyGradients(Table* table, KeySpan keys, ConstRowSpan gradients, OutcomeSpan outcomes);
+
+// A batch of gradients in parts, for callers that step several batches together (store/packed).
+class GradientBatch {
+ public:
+  // Borrows all of them. The gradients are finite, and the table takes gradients.
+  GradientBatch(Table* table, KeySpan keys, const GradientRows& gradients, OutcomeSpan outcomes);
+  GradientBatch(const GradientBatch&) = delete;
+  GradientBatch& operator=(const GradientBatch&) = delete;
+
+  // Allocates scratch. kResourceExhausted; nothing was changed.
+  Status Allocate();
+  // Reads rows of the log into memory, and admits all positions. Without locks and guards.
+  void Admit();
+  // Sums and steps. Under a ChangeGuard.
+  void Step();
+  // Counts the batch, pays its debts, and returns its status. Without locks and guards.
+  Status Finish();
+
+ private:
+  const uint64_t begin_ns_;
+  const UpdateRule rule_;
+  const GradientRows gradients_;
+  Batch batch_;
+  WriteScope scope_;
+  UniqueKeys unique_;
+  HotList hot_;
+  std::array<ShardGroup, KeyIndex::kShardCount> groups_;  // by shard, those that have positions
+};
 
 // ---- the steps of a batch of gradients, for callers whose gradients are in device memory ----
 
@@ -31,7 +78,7 @@ Status NotFiniteStatus(const Batch& batch, uint64_t first);
 // Sums the gradients of the distinct keys of a shard group, and steps their rows. Notes rows in
 // device memory in `hot`, by the index in the group of each key's first position.
 void StepGroup(Batch* batch, const ShardGroup& group, const UpdateRule& rule,
-               ConstRowSpan gradients, UniqueKeys* unique, HotList* hot);
+               const GradientRows& gradients, UniqueKeys* unique, HotList* hot);
 // Counts a batch that is done, pays its debts, and returns its status.
 Status FinishGradients(Batch* batch, WriteScope* scope, uint64_t begin_ns);
 

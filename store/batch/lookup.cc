@@ -486,42 +486,55 @@ void CountHot(Table* table, KeySpan keys, HotList* hot) {
   table->parts().hot->counters().answered.fetch_add(positions, std::memory_order_relaxed);
 }
 
-Status FinishLookup(Batch* batch, WriteScope* scope, uint64_t begin_ns) {
+void CountLookup(Batch* batch, std::span<const KeySpan> keys, uint64_t begin_ns) {
   Table* const table = &batch->table();
   const uint64_t created = batch->count(Outcome::kCreated);
+  const uint64_t answered = batch->count(Outcome::kFound) + created;
   batch->CountVerb(TableVerb::kLookup, begin_ns);
   table->pins().EndBatch();
-  EMBANK_RETURN_IF_ERROR(scope->Settle());
-  const uint64_t answered = batch->count(Outcome::kFound) + created;
   table->parts().heat_clock->Count(answered);
-  if (HotFlush* const flush = table->parts().hot_flush; flush != nullptr) {
-    if (created > 0) flush->RaiseCreated(*table, batch->keys());
-    flush->CountLookup(table, answered);
+  HotFlush* const flush = table->parts().hot_flush;
+  if (flush == nullptr) return;
+  if (created > 0) {
+    for (const KeySpan some : keys) flush->RaiseCreated(*table, some);
   }
+  flush->CountLookup(table, answered);
+}
+
+Status FinishLookup(Batch* batch, WriteScope* scope, uint64_t begin_ns) {
+  const Status settled = scope->Settle();
+  const KeySpan keys = batch->keys();
+  CountLookup(batch, {&keys, 1}, begin_ns);
+  EMBANK_RETURN_IF_ERROR(settled);
   return batch->RefusedStatus();
+}
+
+Status AnswerLookup(Batch* batch, WriteScope* scope, MissingRule rule, RowSpan rows) {
+  const Table& table = batch->table();
+  if (rule == MissingRule::kCreate && !table.parts().read_only) {
+    return LookupOrCreate(batch, scope, rows);
+  }
+  if (rule == MissingRule::kCreate) rule = MissingRule::kDefault;
+  const KeySpan keys = batch->keys();
+  RowsElsewhere elsewhere;
+  EMBANK_RETURN_IF_ERROR(elsewhere.Allocate(*batch));
+  const HotGuard hot_guard(table.parts().hot);
+  batch->ForEachPart([&](uint32_t begin, uint32_t end) {
+    ReadPart(batch, &elsewhere.logged, &elsewhere.hot, rule, rows, begin, end,
+             [&](uint32_t position, OutcomeTally* tally) {
+               AnswerMissing(table, keys[position], rule, rows.Row(position));
+               batch->Answer(position, Outcome::kAbsent, tally);
+             });
+  });
+  return ReadHot(*batch, keys, &elsewhere.hot, rows);
 }
 
 Status Lookup(Table* table, KeySpan keys, MissingRule rule, RowSpan rows, OutcomeSpan outcomes) {
   EMBANK_RETURN_IF_ERROR(table->CheckAlive());
-  if (rule == MissingRule::kCreate && table->parts().read_only) rule = MissingRule::kDefault;
   const uint64_t begin_ns = table->parts().clock->NowNs();
   Batch batch(table, keys, outcomes);
   WriteScope scope(batch);
-  if (rule == MissingRule::kCreate) {
-    EMBANK_RETURN_IF_ERROR(LookupOrCreate(&batch, &scope, rows));
-  } else {
-    RowsElsewhere elsewhere;
-    EMBANK_RETURN_IF_ERROR(elsewhere.Allocate(batch));
-    const HotGuard hot_guard(table->parts().hot);
-    batch.ForEachPart([&](uint32_t begin, uint32_t end) {
-      ReadPart(&batch, &elsewhere.logged, &elsewhere.hot, rule, rows, begin, end,
-               [&](uint32_t position, OutcomeTally* tally) {
-                 AnswerMissing(*table, keys[position], rule, rows.Row(position));
-                 batch.Answer(position, Outcome::kAbsent, tally);
-               });
-    });
-    EMBANK_RETURN_IF_ERROR(ReadHot(batch, keys, &elsewhere.hot, rows));
-  }
+  EMBANK_RETURN_IF_ERROR(AnswerLookup(&batch, &scope, rule, rows));
   return FinishLookup(&batch, &scope, begin_ns);
 }
 

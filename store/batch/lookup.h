@@ -2,6 +2,8 @@
 #ifndef EMBANK_STORE_BATCH_LOOKUP_H_
 #define EMBANK_STORE_BATCH_LOOKUP_H_
 
+#include <span>
+
 #include "base/function_ref.h"
 #include "base/status.h"
 #include "store/table/table.h"
@@ -49,7 +51,11 @@ void CreateGroup(Batch* batch, const ShardGroup& group, const UpdateRule& rule, 
 // Counts the positions of a lookup whose rows are in device memory; and of `keys`, if they are in
 // the sample, the distinct ones that are there (store/hot/unique_hits.h).
 void CountHot(Table* table, KeySpan keys, HotList* hot);
-// Counts a lookup whose answers are all given, pays its debts, and returns its status.
+// Does the work of Lookup on a batch, which is neither counted nor settled then.
+Status AnswerLookup(Batch* batch, WriteScope* scope, MissingRule rule, RowSpan rows);
+// Counts a lookup whose answers are all given, as one batch of its table. `keys` are in parts.
+void CountLookup(Batch* batch, std::span<const KeySpan> keys, uint64_t begin_ns);
+// Pays the debts of a lookup, counts it, and returns its status.
 Status FinishLookup(Batch* batch, WriteScope* scope, uint64_t begin_ns);
 
 }  // namespace embank

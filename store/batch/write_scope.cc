@@ -17,6 +17,12 @@ namespace {
 // Small batches need no allocation.
 constexpr size_t kInlineRows = 64;
 
+Status ChangeByShard(const Batch& batch, ShardPlan* plan, WriteScope::Body body,
+                     WriteScope::OnDevice on_device) {
+  plan->ForEachShard(batch, body);
+  return batch.table().parts().hot == nullptr ? OkStatus() : on_device();
+}
+
 }  // namespace
 
 WriteScope::~WriteScope() { EMBANK_CHECK(changed_keys_ == 0); }
@@ -46,24 +52,37 @@ void WriteScope::ChangeTogether(std::span<const uint32_t> positions, Work work) 
   Run(work);
 }
 
+void WriteScope::AdmitAll() {
+  plan_.GroupAll(batch_);
+  Admit();
+}
+
+void WriteScope::ChangeAdmitted(Body body, OnDevice on_device) {
+  RunAdmitted([&](ShardPlan* plan) { return ChangeByShard(batch_, plan, body, on_device); });
+}
+
 void WriteScope::RunByShard(Body body, OnDevice on_device) {
-  Run([&](ShardPlan* plan) {
-    plan->ForEachShard(batch_, body);
-    return batch_.table().parts().hot == nullptr ? OkStatus() : on_device();
-  });
+  Run([&](ShardPlan* plan) { return ChangeByShard(batch_, plan, body, on_device); });
 }
 
 void WriteScope::Run(Work work) {
   if (plan_.count() == 0) return;
+  Admit();
+  const ChangeGuard guard(batch_.table().parts());
+  RunAdmitted(work);
+}
+
+void WriteScope::Admit() {
   const StoreParts& parts = batch_.table().parts();
   EMBANK_CHECK(!parts.read_only);
-  if (need_ == Need::kSpace && parts.compaction != nullptr) {
-    parts.compaction->EnsureSpace(*batch_.table().mover(), plan_.count());
-    MakeMemory();
-  }
   changed_keys_ += plan_.count();
-  const HotGuard hot_guard(parts.hot);
-  const BatchGate::WriteGuard write_guard(parts.gate);
+  if (plan_.count() == 0 || need_ == Need::kNone || parts.compaction == nullptr) return;
+  parts.compaction->EnsureSpace(*batch_.table().mover(), plan_.count());
+  MakeMemory();
+}
+
+void WriteScope::RunAdmitted(Work work) {
+  const StoreParts& parts = batch_.table().parts();
   if (parts.hot != nullptr && parts.gate != nullptr && parts.gate->IsFlushing()) {
     const Status flushed = FlushHotRows();
     // The checkpoint fails, and the changes go on.

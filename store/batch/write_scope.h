@@ -5,6 +5,9 @@
 //   change   bodies run shard by shard, under a write guard of the gate: no barrier of a checkpoint
 //            comes between two shards of a batch, and no row comes to device memory or leaves it
 //   settle   the batch pays its part of compaction, of moving pages and of forgetting
+//
+// Several batches that change rows together are admitted one by one, change under one ChangeGuard,
+// and are settled one by one.
 #ifndef EMBANK_STORE_BATCH_WRITE_SCOPE_H_
 #define EMBANK_STORE_BATCH_WRITE_SCOPE_H_
 
@@ -16,9 +19,24 @@
 #include "base/status.h"
 #include "store/batch/batch.h"
 #include "store/batch/shard_plan.h"
+#include "store/gate/batch_gate.h"
+#include "store/hot/hot_rows.h"
 #include "store/index/key_index.h"
 
 namespace embank {
+
+// While one lives, no barrier of a checkpoint comes, and no row comes to device memory or leaves
+// it.
+class ChangeGuard {
+ public:
+  explicit ChangeGuard(const StoreParts& parts) : hot_(parts.hot), write_(parts.gate) {}
+  ChangeGuard(const ChangeGuard&) = delete;
+  ChangeGuard& operator=(const ChangeGuard&) = delete;
+
+ private:
+  const HotGuard hot_;
+  const BatchGate::WriteGuard write_;
+};
 
 // For one thread.
 class WriteScope {
@@ -52,6 +70,12 @@ class WriteScope {
   void ChangeAllTogether(Work work);
   void ChangeTogether(std::span<const uint32_t> positions, Work work);
 
+  // The parts of ChangeAll, for batches that change together: admits all positions, without a
+  // guard; then changes them. Under a ChangeGuard of the caller's, in any thread.
+  void AdmitAll();
+  void ChangeAdmitted(
+      Body body, OnDevice on_device = [] { return OkStatus(); });
+
   // Pays the batch's debts, also if it only moved rows: a lookup, a prefetch. The last call,
   // without locks. Returns the status of the device: kUnavailable if it is lost.
   Status Settle();
@@ -59,6 +83,8 @@ class WriteScope {
  private:
   void RunByShard(Body body, OnDevice on_device);
   void Run(Work work);
+  void Admit();
+  void RunAdmitted(Work work);
   Status FlushHotRows();
   void MakeMemory();
   void EndPromises();

@@ -10,8 +10,8 @@ namespace embank {
 namespace {
 
 uint64_t CountDistinct(std::vector<uint64_t>* values) {
-  std::ranges::sort(*values);
-  return static_cast<uint64_t>(std::ranges::unique(*values).begin() - values->begin());
+  std::sort(values->begin(), values->end());
+  return static_cast<uint64_t>(std::unique(values->begin(), values->end()) - values->begin());
 }
 
 }  // namespace

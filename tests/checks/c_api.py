@@ -29,6 +29,9 @@ LAYOUT = {
     'embank_table_info': (64, {
         'struct_size': 0, 'dim': 4, 'value_type': 8, 'optimizer': 12, 'rows': 16, 'rows_hbm': 24,
         'rows_dram': 32, 'rows_pmem': 40, 'rows_ssd': 48, 'row_bytes': 56}),
+    'embank_feature': (72, {
+        'struct_size': 0, 'pooling': 4, 'table': 8, 'keys': 16, 'n': 24, 'offsets': 32, 'bags': 40,
+        'weights': 48, 'rows': 56, 'row_stride': 64}),
 }
 # Every enumerator of the header: prefix -> {name: number}.
 ENUMERATORS = {
@@ -41,6 +44,7 @@ ENUMERATORS = {
     'OPT_': {'NONE': 0, 'SGD': 1, 'ADAGRAD': 2, 'ROWWISE_ADAGRAD': 3, 'ADAM': 4, 'FTRL': 5},
     'INIT_': {'ZERO': 0, 'CONSTANT': 1, 'UNIFORM': 2, 'NORMAL': 3},
     'EVICT_': {'LRU': 0, 'CLOCK': 1, 'LFU': 2},
+    'POOL_': {'NONE': 0, 'SUM': 1, 'MEAN': 2, 'SQRT_N': 3},
     'FULL_': {'REFUSE': 0, 'FORGET': 1},
     'OPEN_': {'CREATE': 1, 'READ_ONLY': 2, 'PREVIOUS': 4},
     'DURABLE_': {'CHECKPOINT': 0, 'BATCH': 1, 'NONE': 2},

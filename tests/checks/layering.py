@@ -10,8 +10,8 @@ BASE = {'base', 'base/memory', 'base/threads', 'base/files', 'base/pmem'}
 TIERS = {'tiers/row', 'tiers/dram', 'tiers/hbm', 'tiers/segment', 'tiers/space', 'tiers/log',
          'tiers/logs'}
 PLACEMENT = TIERS | {'gpu', 'store/gate', 'store/index', 'store/table', 'store/placement'}
-STORE = PLACEMENT | {'store/hot', 'store/batch', 'store/device', 'store/scan', 'store/catalog',
-                     'store/checkpoint', 'store'}
+STORE = PLACEMENT | {'store/hot', 'store/batch', 'store/device', 'store/packed', 'store/scan',
+                     'store/catalog', 'store/checkpoint', 'store'}
 MAY_INCLUDE = {
     'base': set(),
     'base/memory': {'base'},
@@ -33,6 +33,7 @@ MAY_INCLUDE = {
     'store/hot': PLACEMENT,
     'store/batch': PLACEMENT | {'store/hot'},
     'store/device': PLACEMENT | {'store/hot', 'store/batch'},
+    'store/packed': PLACEMENT | {'store/hot', 'store/batch'},
     'store/scan': PLACEMENT | {'store/hot', 'store/batch'},
     'store/catalog': PLACEMENT,
     'store/checkpoint': PLACEMENT | {'store/hot', 'store/catalog'},

@@ -8,9 +8,9 @@ import sys
 LIBRARY_ROOMS = ('base', 'base/memory', 'base/threads', 'base/files', 'base/pmem', 'tiers/row',
                  'tiers/dram', 'tiers/hbm', 'tiers/segment', 'tiers/space', 'tiers/log',
                  'tiers/logs', 'gpu', 'store/gate', 'store/index', 'store/table',
-                 'store/placement', 'store/hot', 'store/batch', 'store/device', 'store/scan',
-                 'store/catalog', 'store/checkpoint', 'store', 'store/inspect', 'train',
-                 'bindings/c')
+                 'store/placement', 'store/hot', 'store/batch', 'store/device', 'store/packed',
+                 'store/scan', 'store/catalog', 'store/checkpoint', 'store', 'store/inspect',
+                 'train', 'bindings/c')
 ROOMS = LIBRARY_ROOMS + ('bench', 'tests', 'tools', 'examples')
 CXX = ('.h', '.hpp', '.cc', '.c', '.cu', '.cuh')
 HEADERS = ('.h', '.hpp', '.cuh')

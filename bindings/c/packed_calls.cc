@@ -1,0 +1,41 @@
+// The calls of the C API that take many features at once.
+#include "base/status_macros.h"
+#include "bindings/c/arguments_in.h"
+#include "bindings/c/embank.h"
+#include "bindings/c/features_in.h"
+#include "bindings/c/last_error.h"
+#include "store/batch/prefetch.h"
+#include "store/packed/packed_gradients.h"
+#include "store/packed/packed_lookup.h"
+
+using embank::Guard;
+
+embank_status embank_lookup_packed(const embank_feature* features, uint64_t feature_count,
+                                   int32_t missing, uint8_t* outcomes) {
+  return Guard([&]() -> embank::Status {
+    EMBANK_ASSIGN_OR_RETURN(const embank::MissingRule rule, embank::EnterMissing(missing));
+    EMBANK_ASSIGN_OR_RETURN(const std::vector<embank::LookupFeature> entered,
+                            embank::EnterLookups(features, feature_count, outcomes));
+    return LookupPacked(entered, rule);
+  });
+}
+
+embank_status embank_apply_gradients_packed(const embank_feature* features, uint64_t feature_count,
+                                            uint8_t* outcomes) {
+  return Guard([&]() -> embank::Status {
+    EMBANK_ASSIGN_OR_RETURN(const std::vector<embank::GradientFeature> entered,
+                            embank::EnterGradients(features, feature_count, outcomes));
+    return ApplyGradientsPacked(entered);
+  });
+}
+
+embank_status embank_prefetch_packed(const embank_feature* features, uint64_t feature_count) {
+  return Guard([&]() -> embank::Status {
+    EMBANK_ASSIGN_OR_RETURN(const std::vector<embank::Feature> entered,
+                            embank::EnterKeyFeatures(features, feature_count));
+    for (const embank::Feature& feature : entered) {
+      EMBANK_RETURN_IF_ERROR(Prefetch(feature.table, feature.keys));
+    }
+    return embank::OkStatus();
+  });
+}

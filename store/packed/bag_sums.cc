@@ -1,0 +1,112 @@
+#include "store/packed/bag_sums.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+
+#include "base/check.h"
+#include "base/half.h"
+#include "base/simd_clones.h"
+#include "base/threads/executor.h"
+
+namespace embank {
+namespace {
+
+// Bags that one task pools, at least.
+constexpr uint64_t kBagsPerTask = 16;
+
+EMBANK_SIMD_CLONES void AddRow(const float* __restrict row, uint32_t dim, float* __restrict sum) {
+  for (uint32_t i = 0; i < dim; ++i) sum[i] += row[i];
+}
+
+EMBANK_SIMD_CLONES void AddScaled(const float* __restrict row, uint32_t dim, float scale,
+                                  float* __restrict sum) {
+  for (uint32_t i = 0; i < dim; ++i) sum[i] += scale * row[i];
+}
+
+// The vector as floats: in place, or widened.
+const float* AsFloats(const std::byte* vector, ValueType type, uint32_t dim, float* widened) {
+  if (type == ValueType::kF32) return reinterpret_cast<const float*>(vector);
+  const auto* const halves = reinterpret_cast<const uint16_t*>(vector);
+  for (uint32_t i = 0; i < dim; ++i) {
+    widened[i] = type == ValueType::kF16 ? F16ToFloat(halves[i]) : Bf16ToFloat(halves[i]);
+  }
+  return widened;
+}
+
+}  // namespace
+
+float PoolingDivisor(Pooling pooling, uint64_t keys) {
+  EMBANK_CHECK(keys > 0);
+  const auto n = static_cast<float>(keys);
+  if (pooling == Pooling::kMean) return n;
+  return pooling == Pooling::kSqrtN ? std::sqrt(n) : 1.0f;
+}
+
+void BagSums::Begin() const {
+  const size_t bytes = feature_.table->layout().dim * sizeof(float);
+  for (uint64_t bag = 0; bag < feature_.bags(); ++bag) {
+    std::memset(feature_.rows.Row(bag), 0, bytes);
+  }
+}
+
+void BagSums::Add(uint64_t begin, uint64_t count, const std::byte* vectors, bool shared) const {
+  const uint64_t end = begin + count;
+  EMBANK_CHECK(end <= feature_.keys.size());
+  const auto& offsets = feature_.offsets;
+  // The last bag that begins at or before the first key, and the one behind the last key's.
+  const auto bag_of = [&](uint64_t key) {
+    return static_cast<uint64_t>(std::ranges::upper_bound(offsets, key) - offsets.begin()) - 1;
+  };
+  const uint64_t first = bag_of(begin);
+  const uint64_t bags = bag_of(end - 1) + 1 - first;
+  const auto add = [&](uint64_t from, uint64_t to) {
+    for (uint64_t bag = from; bag < to; ++bag) {
+      const uint64_t bag_begin = std::max(offsets[bag], begin);
+      const uint64_t bag_end = std::min(offsets[bag + 1], end);
+      if (bag_begin >= bag_end) continue;
+      AddToBag(bag, bag_begin, bag_end,
+               vectors + (bag_begin - begin) * feature_.table->layout().vector_bytes);
+    }
+  };
+  const uint64_t tasks = shared ? bags / kBagsPerTask : 0;
+  if (tasks < 2) return add(first, first + bags);
+  feature_.table->parts().executor->ParallelFor(static_cast<uint32_t>(tasks), [&](uint32_t task) {
+    add(first + bags * task / tasks, first + bags * (task + 1) / tasks);
+  });
+}
+
+// A row of the caller's may be unaligned, so that sums are made in a row of ours.
+void BagSums::AddToBag(uint64_t bag, uint64_t begin, uint64_t end, const std::byte* vectors) const {
+  const RowLayout& layout = feature_.table->layout();
+  std::array<float, kDimMax> sum;
+  std::array<float, kDimMax> widened;
+  std::byte* const out = feature_.rows.Row(bag);
+  std::memcpy(sum.data(), out, layout.dim * sizeof(float));
+  for (uint64_t i = begin; i < end; ++i, vectors += layout.vector_bytes) {
+    const float* const row = AsFloats(vectors, layout.value_type, layout.dim, widened.data());
+    if (feature_.weights == nullptr) {
+      AddRow(row, layout.dim, sum.data());
+    } else {
+      AddScaled(row, layout.dim, feature_.weights[i], sum.data());
+    }
+  }
+  std::memcpy(out, sum.data(), layout.dim * sizeof(float));
+}
+
+void BagSums::End() const {
+  if (feature_.pooling == Pooling::kSum) return;
+  const uint32_t dim = feature_.table->layout().dim;
+  std::array<float, kDimMax> row;
+  for (uint64_t bag = 0; bag < feature_.bags(); ++bag) {
+    const uint64_t keys = feature_.bag_size(bag);
+    if (keys < 2) continue;
+    const float divisor = PoolingDivisor(feature_.pooling, keys);
+    std::memcpy(row.data(), feature_.rows.Row(bag), dim * sizeof(float));
+    for (uint32_t i = 0; i < dim; ++i) row[i] /= divisor;
+    std::memcpy(feature_.rows.Row(bag), row.data(), dim * sizeof(float));
+  }
+}
+
+}  // namespace embank

@@ -1,0 +1,185 @@
+#include "store/packed/packed_gradients.h"
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "base/check.h"
+#include "base/memory/scratch.h"
+#include "base/status_macros.h"
+#include "base/str_cat.h"
+#include "store/batch/gradients.h"
+#include "store/packed/bag_sums.h"
+#include "store/packed/table_groups.h"
+#include "tiers/row/row_update.h"
+
+namespace embank {
+namespace {
+
+// The gradients of a feature's positions: addresses, and the scaled rows at which they point.
+class PositionGradients {
+ public:
+  explicit PositionGradients(const GradientFeature& feature)
+      : feature_(feature), dim_(feature.table->layout().dim) {}
+
+  // kResourceExhausted.
+  Status Allocate() { return scaled_.Allocate(ScaledRows() * dim_); }
+
+  // Writes an address for each position.
+  void Write(const std::byte** addresses) {
+    if (feature_.pooling == Pooling::kNone) {
+      for (uint64_t i = 0; i < feature_.keys.size(); ++i) addresses[i] = feature_.gradients.Row(i);
+      return;
+    }
+    for (uint64_t bag = 0; bag < feature_.bags(); ++bag) {
+      const uint64_t begin = feature_.offsets[bag];
+      const uint64_t end = feature_.offsets[bag + 1];
+      if (begin == end) continue;
+      const std::byte* const shared = BagGradient(bag);
+      for (uint64_t i = begin; i < end; ++i) {
+        addresses[i] = feature_.weights == nullptr ? shared : Weighted(shared, i);
+      }
+    }
+  }
+
+ private:
+  // With weights, each position has a row of its own.
+  uint64_t ScaledRows() const {
+    if (feature_.weights != nullptr) return feature_.keys.size();
+    const bool divides = feature_.pooling == Pooling::kMean || feature_.pooling == Pooling::kSqrtN;
+    return divides ? feature_.bags() : 0;
+  }
+
+  float* Scaled(uint64_t row) { return scaled_.values().data() + row * dim_; }
+
+  const std::byte* BagGradient(uint64_t bag) {
+    const std::byte* const gradient = feature_.gradients.Row(bag);
+    const float divisor = PoolingDivisor(feature_.pooling, feature_.bag_size(bag));
+    if (feature_.weights != nullptr || ScaledRows() == 0) return gradient;
+    float* const scaled = Scaled(bag);
+    std::memcpy(scaled, gradient, dim_ * sizeof(float));
+    for (uint32_t i = 0; i < dim_; ++i) scaled[i] /= divisor;
+    return reinterpret_cast<const std::byte*>(scaled);
+  }
+
+  const std::byte* Weighted(const std::byte* gradient, uint64_t position) {
+    float* const scaled = Scaled(position);
+    std::memcpy(scaled, gradient, dim_ * sizeof(float));
+    for (uint32_t i = 0; i < dim_; ++i) scaled[i] *= feature_.weights[position];
+    return reinterpret_cast<const std::byte*>(scaled);
+  }
+
+  const GradientFeature& feature_;
+  const uint32_t dim_;
+  Scratch<float, 1> scaled_;
+};
+
+// The features of one table, as one batch.
+class TableGradients {
+ public:
+  TableGradients(const TableGroup& group, std::span<const GradientFeature> features)
+      : group_(group), features_(features) {
+    for (const size_t i : group.features) {
+      if (!features[i].keys.empty() && features[i].outcomes.empty()) has_outcomes_ = false;
+      positions_.emplace_back(features[i]);
+    }
+  }
+
+  // kResourceExhausted.
+  Status Allocate() {
+    const bool is_one = group_.features.size() == 1;
+    EMBANK_RETURN_IF_ERROR(addresses_.Allocate(group_.keys));
+    EMBANK_RETURN_IF_ERROR(keys_.Allocate(is_one ? 0 : group_.keys));
+    EMBANK_RETURN_IF_ERROR(outcomes_.Allocate(is_one || !has_outcomes_ ? 0 : group_.keys));
+    for (PositionGradients& positions : positions_) EMBANK_RETURN_IF_ERROR(positions.Allocate());
+    const GradientFeature& first = features_[group_.features[0]];
+    const KeySpan keys = is_one ? first.keys : KeySpan(keys_.values());
+    const OutcomeSpan outcomes = !has_outcomes_ ? OutcomeSpan()
+                                 : is_one       ? first.outcomes
+                                                : OutcomeSpan(outcomes_.values());
+    batch_.emplace(group_.table, keys, GradientRows(addresses_.values().data()), outcomes);
+    return batch_->Allocate();
+  }
+
+  // Sets keys and gradients of all positions, and admits them.
+  void Prepare() {
+    uint64_t next = 0;
+    for (size_t i = 0; i < group_.features.size(); ++i) {
+      const KeySpan keys = features_[group_.features[i]].keys;
+      positions_[i].Write(addresses_.values().data() + next);
+      if (!keys_.values().empty()) std::ranges::copy(keys, keys_.values().begin() + next);
+      next += keys.size();
+    }
+    EMBANK_CHECK(next == group_.keys);
+    batch_->Admit();
+  }
+
+  void Step() { batch_->Step(); }
+
+  Status Finish() {
+    const Status status = batch_->Finish();
+    std::span<const uint8_t> outcomes = outcomes_.values();
+    for (const size_t i : group_.features) {
+      if (outcomes.empty()) break;
+      const OutcomeSpan to = features_[i].outcomes;
+      std::ranges::copy(outcomes.first(to.size()), to.begin());
+      outcomes = outcomes.subspan(to.size());
+    }
+    return status;
+  }
+
+ private:
+  const TableGroup& group_;
+  const std::span<const GradientFeature> features_;
+  bool has_outcomes_ = true;
+  std::deque<PositionGradients> positions_;  // of each feature of the group
+  Scratch<const std::byte*, 64> addresses_;
+  Scratch<Key, 64> keys_;  // of all features, where there are several
+  Scratch<uint8_t, 64> outcomes_;
+  std::optional<GradientBatch> batch_;
+};
+
+Status CheckFeature(const GradientFeature& feature) {
+  EMBANK_RETURN_IF_ERROR(CheckTakesGradients(*feature.table));
+  const uint32_t dim = feature.table->layout().dim;
+  for (uint64_t i = 0; feature.weights != nullptr && i < feature.keys.size(); ++i) {
+    if (AllFinite(reinterpret_cast<const std::byte*>(feature.weights + i), 1)) continue;
+    return InvalidArgumentError(
+        StrCat("weights: that of position ", i, " of a feature of table \"", feature.table->name(),
+               "\" is NaN or infinite; no gradient of the call was applied"));
+  }
+  const bool is_pooled = feature.pooling != Pooling::kNone;
+  const uint64_t rows = is_pooled ? feature.bags() : feature.keys.size();
+  for (uint64_t row = 0; row < rows; ++row) {
+    if (AllFinite(feature.gradients.Row(row), dim)) continue;
+    return InvalidArgumentError(
+        StrCat("gradients: row ", row, " of a feature of table \"", feature.table->name(),
+               "\" has a NaN or an infinity; no gradient of the call was applied"));
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+Status ApplyGradientsPacked(std::span<const GradientFeature> features) {
+  for (const GradientFeature& feature : features) EMBANK_RETURN_IF_ERROR(CheckFeature(feature));
+  if (features.empty()) return OkStatus();
+  const std::vector<TableGroup> groups = GroupByTable(features);
+  std::deque<TableGradients> tables;
+  for (const TableGroup& group : groups) {
+    EMBANK_RETURN_IF_ERROR(tables.emplace_back(group, features).Allocate());
+  }
+  // Admission may wait for a checkpoint, which waits for guards.
+  ForEachTable(groups, [&](size_t i) { tables[i].Prepare(); });
+  {
+    const ChangeGuard guard(groups[0].table->parts());
+    ForEachTable(groups, [&](size_t i) { tables[i].Step(); });
+  }
+  Status status;
+  for (TableGradients& table : tables) status.Update(table.Finish());
+  return status;
+}
+
+}  // namespace embank

@@ -1,0 +1,24 @@
+// Lookups of many features at once.
+#ifndef EMBANK_STORE_PACKED_PACKED_LOOKUP_H_
+#define EMBANK_STORE_PACKED_PACKED_LOOKUP_H_
+
+#include <span>
+
+#include "base/status.h"
+#include "store/packed/feature.h"
+
+namespace embank {
+
+// Looks the keys of all features up, in order (store/batch/lookup.h), and pools their rows
+// (docs/arithmetic.md). A pooled key without a row adds nothing under kSkip; so does one whose row
+// cannot be read. All tables are of one store. The features of one table count as one batch.
+// Thread-safe.
+// kFailedPrecondition: a table was dropped; nothing was done.
+// kResourceExhausted: no memory for scratch; or keys are refused of a feature without outcomes, and
+// the rest was done.
+// kDataLoss: rows cannot be read of a feature without outcomes; the rest was done.
+Status LookupPacked(std::span<const LookupFeature> features, MissingRule rule);
+
+}  // namespace embank
+
+#endif  // EMBANK_STORE_PACKED_PACKED_LOOKUP_H_

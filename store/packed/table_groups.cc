@@ -1,0 +1,55 @@
+#include "store/packed/table_groups.h"
+
+#include <algorithm>
+
+#include "store/batch/batch.h"
+
+namespace embank {
+namespace {
+
+// Fewer keys are done before another thread has woken up (store/batch/batch.cc).
+constexpr uint64_t kSharedKeysMin = 2048;
+
+template <typename FeatureType>
+std::vector<TableGroup> GroupAll(std::span<const FeatureType> features) {
+  std::vector<TableGroup> groups;
+  for (size_t i = 0; i < features.size(); ++i) {
+    const FeatureType& feature = features[i];
+    auto group = std::ranges::find(groups, feature.table, &TableGroup::table);
+    if (group == groups.end()) group = groups.insert(group, {.table = feature.table});
+    group->features.push_back(i);
+    group->keys += feature.keys.size();
+  }
+  for (TableGroup& group : groups) group.is_large = group.keys >= Batch::kSharedKeys;
+  return groups;
+}
+
+}  // namespace
+
+std::vector<TableGroup> GroupByTable(std::span<const LookupFeature> features) {
+  return GroupAll(features);
+}
+
+std::vector<TableGroup> GroupByTable(std::span<const GradientFeature> features) {
+  return GroupAll(features);
+}
+
+void ForEachTable(std::span<const TableGroup> groups, FunctionRef<void(size_t)> body) {
+  uint64_t small_groups = 0;
+  uint64_t small_keys = 0;
+  for (const TableGroup& group : groups) {
+    small_groups += group.is_large ? 0 : 1;
+    small_keys += group.is_large ? 0 : group.keys;
+  }
+  const bool shares = small_groups > 1 && small_keys >= kSharedKeysMin;
+  for (size_t i = 0; i < groups.size(); ++i) {
+    if (groups[i].is_large || !shares) body(i);
+  }
+  if (!shares) return;
+  Executor* const executor = groups[0].table->parts().executor;
+  executor->ParallelFor(static_cast<uint32_t>(groups.size()), [&](uint32_t i) {
+    if (!groups[i].is_large) body(i);
+  });
+}
+
+}  // namespace embank
