@@ -94,6 +94,7 @@ RandomRun::RandomRun(const Plan& plan, Events* events)
     : plan_(plan),
       events_(events),
       random_(plan.seed ^ 0x5EED),
+      device_random_(plan.seed ^ 0xDE71CE),
       disk_(plan.on_disk ? std::make_unique<SimulatedDisk>() : nullptr) {}
 
 void RandomRun::ExpectAll(Events* events) {
@@ -230,7 +231,7 @@ std::string RandomRun::Lookup(LiveTable* live) {
   std::string wrong_bytes;
   if (DrawsDevice("lookups")) {
     DeviceRows rows(store_.get(), actual, keys.size(), oracle.row_bytes(),
-                    oracle::ValueBytes(oracle.options().value_type), &random_);
+                    oracle::ValueBytes(oracle.options().value_type), &device_random_);
     status = embank_lookup_device(live->table, keys.data(), keys.size(), missing, rows.data(),
                                   rows.stride(), outcomes.store_pointer(), nullptr);
     wrong_bytes = rows.CopyTo(&actual);
@@ -269,7 +270,7 @@ std::string RandomRun::Upsert(LiveTable* live) {
   embank_status status = EMBANK_OK;
   if (DrawsDevice("upserts")) {
     const DeviceRows from(store_.get(), rows, keys.size(), live->oracle->row_bytes(), value_bytes,
-                          &random_);
+                          &device_random_);
     status = embank_upsert_device(live->table, keys.data(), keys.size(), from.data(), from.stride(),
                                   outcomes.store_pointer(), nullptr);
   } else {
@@ -308,7 +309,8 @@ embank_status RandomRun::ApplyGradients(const LiveTable& live, const std::vector
                                   gradients.stride(), outcomes->store_pointer());
   }
   const uint64_t row_bytes = live.oracle->options().dim * sizeof(float);
-  const DeviceRows from(store_.get(), gradients, keys.size(), row_bytes, sizeof(float), &random_);
+  const DeviceRows from(store_.get(), gradients, keys.size(), row_bytes, sizeof(float),
+                        &device_random_);
   return embank_apply_gradients_device(live.table, keys.data(), keys.size(), from.floats(),
                                        from.stride(), outcomes->store_pointer(), nullptr);
 }
@@ -468,7 +470,7 @@ std::string RandomRun::DropAndCreate(LiveTable* live) {
 }
 
 bool RandomRun::DrawsDevice(const char* verb) {
-  if (plan_.store.hbm_bytes == 0 || !random_.OneIn(3)) return false;
+  if (plan_.store.hbm_bytes == 0 || !device_random_.OneIn(3)) return false;
   events_->Count(std::string(verb) + " through device memory");
   return true;
 }

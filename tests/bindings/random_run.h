@@ -103,6 +103,7 @@ class RandomRun {
   const Plan plan_;
   Events* const events_;
   Random random_;
+  Random device_random_;                 // so that the steps are those of a run without such a tier
   std::unique_ptr<SimulatedDisk> disk_;  // of a plan on disk
   size_t durable_changes_ = 0;           // of the disk, when the last checkpoint was done
   // The checkpoints that can be opened, at most two; of a plan for crashes, all that were made.
