@@ -1,5 +1,7 @@
 #include "base/numeric.h"
 
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <span>
@@ -50,6 +52,30 @@ double Polynomial(std::span<const double> coefficients, double x) {
   return sum;
 }
 
+constexpr size_t kExponentialTerms = 17;
+using ExponentialTerms = std::array<double, kExponentialTerms>;
+
+// 1 / (i + first)!, for e^x = sum x^i / i! and (e^x - 1) / x = sum x^i / (i + 1)!: the terms left
+// out are below 0.5^17 / 17! = 2e-20.
+constexpr ExponentialTerms InverseFactorials(uint32_t first) {
+  ExponentialTerms terms{};
+  double factorial = 1.0;
+  for (uint32_t i = 0; i < kExponentialTerms; ++i) {
+    factorial *= i + first == 0 ? 1.0 : static_cast<double>(i + first);
+    terms[i] = 1.0 / factorial;
+  }
+  return terms;
+}
+
+constexpr ExponentialTerms kExpTerms = InverseFactorials(0);
+constexpr ExponentialTerms kExpRatioTerms = InverseFactorials(1);
+
+double SumOfPowers(const ExponentialTerms& terms, double x) {
+  double sum = terms[kExponentialTerms - 1];
+  for (size_t i = kExponentialTerms - 1; i-- > 0;) sum = sum * x + terms[i];
+  return sum;
+}
+
 }  // namespace
 
 double NaturalLog(double x) {
@@ -87,6 +113,25 @@ double NormalQuantile(double p) {
     x = Polynomial(kE, r) / Polynomial(kF, r);
   }
   return q < 0.0 ? -x : x;
+}
+
+double Exponential(double x) {
+  constexpr double kLn2High =
+      0x1.62e42feep-1;  // the upper 32 bits of ln 2, so that k * it is exact
+  constexpr double kLn2Low = 0x1.a39ef35793c76p-33;
+  if (std::isnan(x)) return x;
+  if (x < -700.0) return 0.0;
+  x = std::min(x, 700.0);
+  const double k = std::floor(x * 1.4426950408889634 + 0.5);
+  const double r = (x - k * kLn2High) - k * kLn2Low;  // |r| <= ln 2 / 2
+  const auto exponent = static_cast<int64_t>(k);
+  return SumOfPowers(kExpTerms, r) *
+         std::bit_cast<double>(static_cast<uint64_t>(exponent + 1023) << 52);
+}
+
+double ExponentialRatio(double t) {
+  if (std::abs(t) > 0.5) return (Exponential(t) - 1.0) / t;
+  return SumOfPowers(kExpRatioTerms, t);
 }
 
 }  // namespace embank

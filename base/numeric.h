@@ -1,5 +1,5 @@
-// Powers, logarithms and normal quantiles of our own. Those of libm may differ in the last bit from
-// machine to machine, and a row's bits must not (docs/arithmetic.md).
+// Powers, exponentials, logarithms and normal quantiles of our own. Those of libm may differ in the
+// last bit from machine to machine, and a row's bits must not (docs/arithmetic.md).
 #ifndef EMBANK_BASE_NUMERIC_H_
 #define EMBANK_BASE_NUMERIC_H_
 
@@ -21,6 +21,12 @@ EMBANK_HOST_DEVICE inline double Power(double base, uint32_t exponent) {
 
 // Natural logarithm of a positive normal number.
 double NaturalLog(double x);
+
+// e^x; 0 below -700, and e^700 above 700.
+double Exponential(double x);
+
+// (e^t - 1) / t, also where t is small or 0.
+double ExponentialRatio(double t);
 
 // Returns the x below which a standard normal variable falls with probability p, 0 < p < 1.
 // Wichura, Algorithm AS 241 (Applied Statistics 37, 1988), PPND16: relative error about 1e-16.

@@ -8,10 +8,10 @@
 #include "base/status_macros.h"
 #include "base/status_or.h"
 #include "base/str_cat.h"
-#include "bench/errno_status.h"
 #include "bench/escaped_text.h"
-#include "bench/file_pointer.h"
 #include "bench/report.h"
+#include "train/data/errno_status.h"
+#include "train/data/file_pointer.h"
 
 namespace embank {
 namespace {

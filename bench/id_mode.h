@@ -14,6 +14,7 @@
 
 #include "base/status_or.h"
 #include "base/types.h"
+#include "train/data/permutation.h"
 
 namespace embank {
 
@@ -24,23 +25,6 @@ StatusOr<IdMode> ParseIdMode(const std::string& name);
 
 // "permuted", ...
 const char* IdModeName(IdMode mode);
-
-// A bijection of 0..n-1 that looks random. O(1) memory. Thread-safe.
-class Permutation {
- public:
-  Permutation(uint64_t n, uint64_t seed);
-
-  // The image of i < n.
-  uint64_t operator()(uint64_t i) const;
-
- private:
-  uint64_t Scramble(uint64_t x) const;
-
-  uint64_t n_;
-  uint64_t seed_;
-  uint32_t bits_;  // of the smallest power of two that holds n
-  uint64_t mask_;
-};
 
 // Turns ranks 1..n into keys. Not thread-safe where MapIsStateless is false.
 class IdMapper {

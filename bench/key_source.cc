@@ -6,7 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "bench/id_mode.h"
-#include "bench/zipf.h"
+#include "train/data/zipf.h"
 
 namespace embank {
 namespace {

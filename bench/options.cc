@@ -9,9 +9,9 @@
 #include "absl/strings/numbers.h"
 #include "base/status_macros.h"
 #include "base/str_cat.h"
-#include "bench/zipf.h"
 #include "bindings/c/embank.h"
 #include "store/table/options.h"
+#include "train/data/zipf.h"
 
 namespace embank {
 namespace {

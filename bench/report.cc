@@ -8,9 +8,9 @@
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "base/str_cat.h"
-#include "bench/errno_status.h"
-#include "bench/file_pointer.h"
 #include "bench/report_parts.h"
+#include "train/data/errno_status.h"
+#include "train/data/file_pointer.h"
 
 namespace embank {
 namespace {

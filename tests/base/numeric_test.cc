@@ -39,6 +39,32 @@ TEST(Power, StaysCloseToTheTruthUpToTheLastAdamStep) {
   }
 }
 
+TEST(Exponential, IsWithin4e16OfTheTruth) {
+  Random random(2);
+  for (int i = 0; i < 200'000; ++i) {
+    const double x = 1400.0 * static_cast<double>(random.Unit()) - 700.0;
+    const auto truth = static_cast<double>(std::exp(static_cast<long double>(x)));
+    ASSERT_LE(std::fabs(Exponential(x) - truth), 4e-16 * truth) << x;
+  }
+}
+
+TEST(Exponential, HasBoundsAndKeepsNan) {
+  EXPECT_EQ(Exponential(0.0), 1.0);
+  EXPECT_EQ(Exponential(-701.0), 0.0);
+  EXPECT_EQ(Exponential(-std::numeric_limits<double>::infinity()), 0.0);
+  EXPECT_EQ(Exponential(1e9), Exponential(700.0));
+  EXPECT_TRUE(std::isnan(Exponential(std::numeric_limits<double>::quiet_NaN())));
+}
+
+TEST(ExponentialRatio, IsExactNearZero) {
+  EXPECT_EQ(ExponentialRatio(0.0), 1.0);
+  for (const double t : {1e-12, -1e-12, 0.25, -0.5, 0.75, -3.0}) {
+    const auto exact = static_cast<long double>(t);
+    const auto truth = static_cast<double>(std::expm1(exact) / exact);
+    EXPECT_NEAR(ExponentialRatio(t) / truth, 1.0, 4e-16) << t;
+  }
+}
+
 TEST(NaturalLog, IsWithin1e15OfTheTruth) {
   Random random(1);
   for (int i = 0; i < 200'000; ++i) {

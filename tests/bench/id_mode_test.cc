@@ -10,7 +10,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "bench/zipf.h"
+#include "train/data/zipf.h"
 
 namespace embank {
 namespace {

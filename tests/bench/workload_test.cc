@@ -6,8 +6,8 @@
 #include <string>
 #include <unordered_set>
 
-#include "bench/zipf.h"
 #include "tests/bench/temporary_file.h"
+#include "train/data/zipf.h"
 
 namespace embank {
 namespace {

@@ -1,4 +1,4 @@
-#include "bench/zipf.h"
+#include "train/data/zipf.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "bench/byte_source.h"
+#include "train/data/byte_source.h"
 
 #include <sys/stat.h>
 #include <zstd.h>
@@ -9,12 +9,11 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "base/status.h"
 #include "base/status_macros.h"
 #include "base/str_cat.h"
-#include "bench/errno_status.h"
-#include "bench/file_pointer.h"
+#include "train/data/errno_status.h"
+#include "train/data/file_pointer.h"
 
 namespace embank {
 namespace {
@@ -96,7 +95,7 @@ StatusOr<std::unique_ptr<ByteSource>> OpenByteSource(const std::string& path) {
   const bool known = fstat(fileno(file), &status) == 0 && status.st_size > 0;
   auto plain = std::make_unique<PlainFile>(
       path, file, known ? static_cast<uint64_t>(status.st_size) : uint64_t{0});
-  if (!absl::EndsWith(path, ".zst")) return plain;
+  if (!path.ends_with(".zst")) return plain;
   ZSTD_DStream* stream = ZSTD_createDStream();
   if (stream == nullptr) return ResourceExhaustedError("no memory for a zstd stream");
   return std::make_unique<ZstdFile>(std::move(plain), stream);

@@ -1,7 +1,7 @@
 // Bounded Zipf ranks: P(r) ~ r^-s for r = 1..n, any s >= 0 (0: uniform), exactly, in constant
 // memory.
-#ifndef EMBANK_BENCH_ZIPF_H_
-#define EMBANK_BENCH_ZIPF_H_
+#ifndef EMBANK_TRAIN_DATA_ZIPF_H_
+#define EMBANK_TRAIN_DATA_ZIPF_H_
 
 #include <cstdint>
 #include <span>
@@ -28,6 +28,11 @@ class ZipfSampler {
   // The rank at one position of the stream, 1..n.
   uint64_t Rank(uint64_t position) const;
 
+  // The rank for uniform numbers in (0, 1): `first`, and numbers 1, 2, ... of `attempts` where it
+  // is rejected. Samplers that get the same `first` give ranks that rise together, each with its
+  // own distribution.
+  uint64_t Draw(double first, CounterRandom attempts) const;
+
   // The ranks at positions `first`, `first` + 1, ...
   void Ranks(uint64_t first, std::span<uint64_t> ranks) const;
 
@@ -48,4 +53,4 @@ class ZipfSampler {
 
 }  // namespace embank
 
-#endif  // EMBANK_BENCH_ZIPF_H_
+#endif  // EMBANK_TRAIN_DATA_ZIPF_H_

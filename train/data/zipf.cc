@@ -1,8 +1,7 @@
-#include "bench/zipf.h"
+#include "train/data/zipf.h"
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 
 #include "base/check.h"
@@ -16,65 +15,22 @@ namespace {
 // Fewer than half of all attempts are rejected whatever n and s: 2^-128 is never.
 constexpr uint64_t kAttemptsMax = 128;
 
-constexpr size_t kTerms = 17;
-using Terms = std::array<double, kTerms>;
-
-// 1 / (i + first)!, for e^x = sum x^i / i! and (e^x - 1) / x = sum x^i / (i + 1)!: the terms left
-// out are below 0.5^17 / 17! = 2e-20.
-constexpr Terms InverseFactorials(uint32_t first) {
-  Terms terms{};
-  double factorial = 1.0;
-  for (uint32_t i = 0; i < kTerms; ++i) {
-    factorial *= i + first == 0 ? 1.0 : static_cast<double>(i + first);
-    terms[i] = 1.0 / factorial;
-  }
-  return terms;
-}
-
 // 1 / (2 i + 1), for artanh(x) / x = sum x^2i / (2 i + 1): the terms left out are below
 // (1/9)^17 / 35 = 2e-18.
-constexpr Terms InverseOddNumbers() {
-  Terms terms{};
-  for (uint32_t i = 0; i < kTerms; ++i) terms[i] = 1.0 / static_cast<double>(2 * i + 1);
+constexpr std::array<double, 17> kArtanhTerms = [] {
+  std::array<double, 17> terms{};
+  for (uint32_t i = 0; i < terms.size(); ++i) terms[i] = 1.0 / static_cast<double>(2 * i + 1);
   return terms;
-}
-
-constexpr Terms kExpTerms = InverseFactorials(0);
-constexpr Terms kExpRatioTerms = InverseFactorials(1);
-constexpr Terms kArtanhTerms = InverseOddNumbers();
-
-double Polynomial(const Terms& terms, double x) {
-  double sum = terms[kTerms - 1];
-  for (size_t i = kTerms - 1; i-- > 0;) sum = sum * x + terms[i];
-  return sum;
-}
-
-// libm's exp may differ in the last bit from machine to machine, and a stream's keys must not.
-double Exp(double x) {
-  constexpr double kLn2High =
-      0x1.62e42feep-1;  // the upper 32 bits of ln 2, so that k * it is exact
-  constexpr double kLn2Low = 0x1.a39ef35793c76p-33;
-  if (x < -700.0) return 0.0;
-  x = std::min(x, 700.0);
-  const double k = std::floor(x * 1.4426950408889634 + 0.5);
-  const double r = (x - k * kLn2High) - k * kLn2Low;  // |r| <= ln 2 / 2
-  const auto exponent = static_cast<int64_t>(k);
-  return Polynomial(kExpTerms, r) *
-         std::bit_cast<double>(static_cast<uint64_t>(exponent + 1023) << 52);
-}
-
-// (e^t - 1) / t, also where t is small or 0.
-double ExpRatio(double t) {
-  if (std::abs(t) > 0.5) return (Exp(t) - 1.0) / t;
-  return Polynomial(kExpRatioTerms, t);
-}
+}();
 
 // log(1 + t) / t, also where t is small or 0; t > -1.
 double LogRatio(double t) {
   if (std::abs(t) > 0.5) return NaturalLog(1.0 + t) / t;
   const double half = t / (2.0 + t);  // log(1 + t) = 2 artanh(t / (2 + t)), and |half| <= 1/3
   const double square = half * half;
-  return 2.0 / (2.0 + t) * Polynomial(kArtanhTerms, square);
+  double sum = kArtanhTerms.back();
+  for (size_t i = kArtanhTerms.size() - 1; i-- > 0;) sum = sum * square + kArtanhTerms[i];
+  return 2.0 / (2.0 + t) * sum;
 }
 
 }  // namespace
@@ -97,25 +53,29 @@ ZipfSampler::ZipfSampler(uint64_t n, double s, uint64_t seed)
       integral_high_(Integral(static_cast<double>(n) + 0.5)),
       accept_below_(2.0 - IntegralInverse(Integral(2.5) - Density(2.0))) {}
 
-double ZipfSampler::Density(double x) const { return Exp(-s_ * NaturalLog(x)); }
+double ZipfSampler::Density(double x) const { return Exponential(-s_ * NaturalLog(x)); }
 
 double ZipfSampler::Integral(double x) const {
   const double log_x = NaturalLog(x);
-  return ExpRatio((1.0 - s_) * log_x) * log_x;
+  return ExponentialRatio((1.0 - s_) * log_x) * log_x;
 }
 
 double ZipfSampler::IntegralInverse(double y) const {
   // Rounding may carry the argument to the pole, which stands for the largest rank.
   const double t = std::max(y * (1.0 - s_), -1.0 + 0x1p-53);
-  return Exp(LogRatio(t) * y);
+  return Exponential(LogRatio(t) * y);
 }
 
 uint64_t ZipfSampler::Rank(uint64_t position) const {
   const CounterRandom attempts(random_.Bits(position));
+  return Draw(attempts.UnitDouble(0), attempts);
+}
+
+uint64_t ZipfSampler::Draw(double first, CounterRandom attempts) const {
   const auto last = static_cast<double>(n_);
   for (uint64_t attempt = 0; attempt < kAttemptsMax; ++attempt) {
-    const double y =
-        integral_high_ + attempts.UnitDouble(attempt) * (integral_low_ - integral_high_);
+    const double unit = attempt == 0 ? first : attempts.UnitDouble(attempt);
+    const double y = integral_high_ + unit * (integral_low_ - integral_high_);
     const double x = IntegralInverse(y);
     const double rank = std::clamp(std::floor(x + 0.5), 1.0, last);
     if (rank - x <= accept_below_ || y >= Integral(rank + 0.5) - Density(rank)) {

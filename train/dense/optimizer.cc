@@ -1,0 +1,98 @@
+#include "train/dense/optimizer.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/simd_clones.h"
+#include "base/status.h"
+
+namespace embank {
+namespace {
+
+// 64 KiB of each array: a part is worth a thread, and stays in its cache.
+constexpr uint64_t kPartParameters = 16384;
+
+EMBANK_SIMD_CLONES void AddDecay(const UpdateRule& rule, uint64_t count, const float* __restrict w,
+                                 const float* __restrict g, float* __restrict decayed) {
+  const UpdateRule r = rule;
+  for (uint64_t i = 0; i < count; ++i) decayed[i] = DecayedGradient(r, w[i], g[i]);
+}
+
+EMBANK_SIMD_CLONES void DenseSgd(const UpdateRule& rule, uint64_t count, const float* __restrict g,
+                                 float* __restrict w) {
+  const UpdateRule r = rule;
+  for (uint64_t i = 0; i < count; ++i) StepSgd(r, g[i], w[i]);
+}
+
+EMBANK_SIMD_CLONES void DenseAdagrad(const UpdateRule& rule, uint64_t count,
+                                     const float* __restrict g, float* __restrict w,
+                                     float* __restrict s) {
+  const UpdateRule r = rule;
+  for (uint64_t i = 0; i < count; ++i) StepAdagrad(r, g[i], w[i], s[i]);
+}
+
+EMBANK_SIMD_CLONES void DenseAdam(const UpdateRule& rule, AdamStep step, uint64_t count,
+                                  const float* __restrict g, float* __restrict w,
+                                  float* __restrict m, float* __restrict v) {
+  const UpdateRule r = rule;
+  for (uint64_t i = 0; i < count; ++i) StepAdam(r, step, g[i], w[i], m[i], v[i]);
+}
+
+uint64_t DenseStateFloats(Optimizer kind, uint64_t parameters) {
+  if (kind == Optimizer::kAdam) return 2 * parameters + 1;
+  return kind == Optimizer::kAdagrad ? parameters : 0;
+}
+
+}  // namespace
+
+StatusOr<DenseOptimizer> DenseOptimizer::Create(Optimizer kind, const UpdateRule& rule,
+                                                uint64_t parameters) {
+  if (kind != Optimizer::kSgd && kind != Optimizer::kAdagrad && kind != Optimizer::kAdam) {
+    return InvalidArgumentError("dense parameters have SGD, Adagrad or Adam");
+  }
+  return DenseOptimizer(kind, rule, parameters);
+}
+
+DenseOptimizer::DenseOptimizer(Optimizer kind, const UpdateRule& rule, uint64_t parameters)
+    : kind_(kind),
+      rule_(rule),
+      parameters_(parameters),
+      state_(DenseStateFloats(kind, parameters),
+             kind == Optimizer::kAdagrad ? rule.initial_accumulator : 0.0f) {}
+
+void DenseOptimizer::Step(Executor* executor, std::span<const float> gradients,
+                          std::span<float> weights) {
+  EMBANK_CHECK(gradients.size() == parameters_ && weights.size() == parameters_);
+  AdamStep step{};
+  if (kind_ == Optimizer::kAdam) step = CountAdamStep(rule_, state_.back());
+  const uint64_t parts = (parameters_ + kPartParameters - 1) / kPartParameters;
+  EMBANK_CHECK(parts <= UINT32_MAX);
+  executor->ParallelFor(static_cast<uint32_t>(parts), [&](uint32_t part) {
+    const uint64_t begin = part * kPartParameters;
+    const uint64_t count = std::min(kPartParameters, parameters_ - begin);
+    StepRange(step, begin, gradients.subspan(begin, count), weights.subspan(begin, count));
+  });
+}
+
+void DenseOptimizer::StepRange(AdamStep step, uint64_t begin, std::span<const float> gradients,
+                               std::span<float> weights) {
+  const uint64_t count = weights.size();
+  const float* g = gradients.data();
+  std::vector<float> decayed;
+  if (rule_.weight_decay != 0.0f) {
+    decayed.resize(count);
+    AddDecay(rule_, count, weights.data(), g, decayed.data());
+    g = decayed.data();
+  }
+  float* const state = state_.data() + begin;
+  switch (kind_) {
+    case Optimizer::kAdagrad:
+      return DenseAdagrad(rule_, count, g, weights.data(), state);
+    case Optimizer::kAdam:
+      return DenseAdam(rule_, step, count, g, weights.data(), state, state + parameters_);
+    default:
+      return DenseSgd(rule_, count, g, weights.data());
+  }
+}
+
+}  // namespace embank

@@ -1,0 +1,49 @@
+// The optimizer of dense parameters: one step on all of them, with the formulas of rows
+// (docs/arithmetic.md), element by element.
+#ifndef EMBANK_TRAIN_DENSE_OPTIMIZER_H_
+#define EMBANK_TRAIN_DENSE_OPTIMIZER_H_
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/status_or.h"
+#include "base/threads/executor.h"
+#include "base/types.h"
+#include "tiers/row/update_rule.h"
+
+namespace embank {
+
+// One thread at a time.
+class DenseOptimizer {
+ public:
+  // Makes an optimizer of `parameters` floats in its first state.
+  // INVALID_ARGUMENT: `kind` is none of SGD, Adagrad and Adam.
+  static StatusOr<DenseOptimizer> Create(Optimizer kind, const UpdateRule& rule,
+                                         uint64_t parameters);
+
+  // Does one step. Both arrays have a float for each parameter. The bits do not depend on the
+  // number of threads.
+  void Step(Executor* executor, std::span<const float> gradients, std::span<float> weights);
+
+  // The learning rate of the next steps.
+  void set_learning_rate(float learning_rate) { rule_.learning_rate = learning_rate; }
+
+  // The state, to be saved and restored. Adagrad: s of each parameter. Adam: m of each, v of each,
+  // and the number of steps.
+  std::span<float> state() { return state_; }
+
+ private:
+  DenseOptimizer(Optimizer kind, const UpdateRule& rule, uint64_t parameters);
+  void StepRange(AdamStep step, uint64_t begin, std::span<const float> gradients,
+                 std::span<float> weights);
+
+  const Optimizer kind_;
+  UpdateRule rule_;
+  const uint64_t parameters_;
+  std::vector<float> state_;
+};
+
+}  // namespace embank
+
+#endif  // EMBANK_TRAIN_DENSE_OPTIMIZER_H_
