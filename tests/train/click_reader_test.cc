@@ -1,0 +1,263 @@
+// Click logs in Criteo's format, whole and with every defect.
+#include "train/data/click_reader.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "base/str_cat.h"
+#include "tests/bench/temporary_file.h"
+#include "train/data/criteo_parser.h"
+#include "train/data/log_value.h"
+
+namespace embank::test {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr double kAnyShare = 1.0;
+
+// A line with the label, I1 = `number`, I2 = 0, I3 empty, I4 = -3, and ids that follow from
+// `number`; C2 is empty.
+std::string CriteoLine(uint32_t label, uint32_t number) {
+  std::string line = StrCat(label, "\t", number, "\t0\t\t-3");
+  for (uint32_t i = 5; i <= 13; ++i) line += StrCat("\t", i);
+  for (uint32_t i = 1; i <= 26; ++i) line += i == 2 ? "\t" : StrCat("\t", Hex(number + i, 8));
+  return line + "\n";
+}
+
+std::string CriteoLines(uint32_t count) {
+  std::string lines;
+  for (uint32_t i = 0; i < count; ++i) lines += CriteoLine(i % 2, i);
+  return lines;
+}
+
+// All I1, which tell the samples of CriteoLines apart, in batches of `samples_max`.
+StatusOr<std::vector<float>> ReadNumbers(ClickReader* reader, uint32_t samples_max) {
+  std::vector<float> numbers;
+  ClickBatch batch;
+  for (;;) {
+    StatusOr<uint32_t> samples = reader->Next(samples_max, &batch);
+    if (!samples.ok()) return samples.status();
+    EXPECT_EQ(*samples, batch.samples);
+    EXPECT_EQ(batch.labels.size(), batch.samples);
+    if (*samples == 0) return numbers;
+    for (uint32_t s = 0; s < batch.samples; ++s) numbers.push_back(batch.dense[13 * s]);
+  }
+}
+
+std::vector<float> NumbersUpTo(uint32_t count) {
+  std::vector<float> numbers;
+  for (uint32_t i = 0; i < count; ++i) numbers.push_back(LogOfCount(i));
+  return numbers;
+}
+
+TEST(CriteoReader, GivesLabelsDenseFeaturesAndIds) {
+  const TemporaryFile file(".txt", CriteoLine(1, 300) + CriteoLine(0, 0xABCDEF0));
+  auto reader = *ClickReader::OpenCriteo(file.path());
+  EXPECT_EQ(reader->columns().dense.size(), 13u);
+  EXPECT_EQ(reader->columns().ids[25], "C26");
+  ClickBatch batch;
+  ASSERT_EQ(*reader->Next(10, &batch), 2u);
+  EXPECT_EQ(batch.labels, (std::vector<float>{1.0f, 0.0f}));
+  ASSERT_EQ(batch.dense.size(), 26u);
+  EXPECT_FLOAT_EQ(batch.dense[0], std::log(301.0f));
+  EXPECT_EQ(batch.dense[1], 0.0f);
+  EXPECT_EQ(batch.dense[2], 0.0f);
+  EXPECT_EQ(batch.dense[3], 0.0f);
+  EXPECT_FLOAT_EQ(batch.dense[4], std::log(6.0f));
+  EXPECT_FLOAT_EQ(batch.dense[13], std::log(180'150'001.0f));
+  ASSERT_EQ(batch.features.size(), 26u);
+  EXPECT_EQ(batch.features[0].ids, (std::vector<uint64_t>{301, 0xABCDEF1}));
+  EXPECT_EQ(batch.features[1].ids, (std::vector<uint64_t>{kMissingId, kMissingId}));
+  EXPECT_EQ(batch.features[25].ids, (std::vector<uint64_t>{326, 0xABCDF0A}));
+  EXPECT_TRUE(batch.features[25].offsets.empty());
+  EXPECT_EQ(*reader->Next(10, &batch), 0u);
+  EXPECT_EQ(batch.samples, 0u);
+}
+
+TEST(CriteoReader, GivesEachSampleOnceForAnyBatchSize) {
+  // More than one buffer of the reader.
+  constexpr uint32_t kLines = 3000;
+  const TemporaryFile file(".txt", CriteoLines(kLines));
+  for (const uint32_t samples_max : {1u, 7u, 1024u, kLines, kLines + 1}) {
+    auto reader = *ClickReader::OpenCriteo(file.path());
+    EXPECT_EQ(*ReadNumbers(reader.get(), samples_max), NumbersUpTo(kLines)) << samples_max;
+    EXPECT_EQ(reader->position(), kLines);
+    EXPECT_EQ(reader->broken_lines().count, 0u);
+  }
+}
+
+TEST(CriteoReader, TakesLinesThatEndAsOnWindows) {
+  std::string lines = CriteoLines(3);
+  for (size_t at = 0; (at = lines.find('\n', at)) != std::string::npos; at += 2) {
+    lines.insert(at, "\r");
+  }
+  const TemporaryFile file(".txt", lines);
+  EXPECT_EQ(*ReadNumbers(ClickReader::OpenCriteo(file.path())->get(), 5), NumbersUpTo(3));
+}
+
+TEST(CriteoReader, GoesOnAtAPosition) {
+  const TemporaryFile file(".txt", CriteoLine(0, 0) + "broken\n" + CriteoLine(0, 1) +
+                                       CriteoLine(0, 2) + CriteoLine(0, 3));
+  auto first = *ClickReader::OpenCriteo(file.path(), kAnyShare);
+  ClickBatch batch;
+  ASSERT_EQ(*first->Next(2, &batch), 2u);
+  EXPECT_EQ(first->position(), 3u);
+  auto second = *ClickReader::OpenCriteo(file.path(), kAnyShare);
+  ASSERT_TRUE(second->SkipTo(first->position()).ok());
+  EXPECT_EQ(*ReadNumbers(second.get(), 9), (std::vector<float>{LogOfCount(2), LogOfCount(3)}));
+  EXPECT_EQ(second->broken_lines().count, 0u);
+  EXPECT_EQ((*ClickReader::OpenCriteo(file.path()))->SkipTo(6).code(), StatusCode::kOutOfRange);
+}
+
+struct BrokenCase {
+  LineDefect defect;
+  std::string line;
+};
+
+std::vector<BrokenCase> BrokenCases() {
+  const std::string whole = CriteoLine(1, 5).substr(0, CriteoLine(1, 5).size() - 1);
+  auto With = [&](const std::string& from, const std::string& to) {
+    std::string line = whole;
+    return line.replace(line.find(from), from.size(), to);
+  };
+  return {{LineDefect::kBadLabel, ""},
+          {LineDefect::kBadLabel, "2" + whole.substr(1)},
+          {LineDefect::kBadLabel, "11" + whole.substr(1)},
+          {LineDefect::kBadLabel, whole.substr(1)},
+          {LineDefect::kTooFewColumns, "1"},
+          {LineDefect::kTooFewColumns, whole.substr(0, 20)},
+          {LineDefect::kTooFewColumns, whole.substr(0, whole.rfind('\t'))},
+          {LineDefect::kTooManyColumns, whole + "\t"},
+          {LineDefect::kTooManyColumns, whole + "\t00000001"},
+          {LineDefect::kBadNumber, With("\t-3\t", "\t-\t")},
+          {LineDefect::kBadNumber, With("\t-3\t", "\t--3\t")},
+          {LineDefect::kBadNumber, With("\t-3\t", "\t3.5\t")},
+          {LineDefect::kBadNumber, With("\t-3\t", "\t 3\t")},
+          {LineDefect::kBadNumber, With("\t-3\t", "\t1234567890123456789\t")},
+          {LineDefect::kBadId, With("\t00000006\t", "\t0000006\t")},
+          {LineDefect::kBadId, With("\t00000006\t", "\t000000006\t")},
+          {LineDefect::kBadId, With("\t00000006\t", "\t0000000g\t")},
+          {LineDefect::kBadId, whole.substr(0, whole.size() - 1)}};
+}
+
+TEST(CriteoReader, NamesEachBrokenLineAndLeavesItOut) {
+  const std::vector<BrokenCase> cases = BrokenCases();
+  for (size_t i = 0; i < cases.size(); ++i) {
+    const TemporaryFile file(".txt", CriteoLine(0, 0) + cases[i].line + "\n" + CriteoLine(0, 1));
+    auto reader = *ClickReader::OpenCriteo(file.path(), kAnyShare);
+    EXPECT_EQ(*ReadNumbers(reader.get(), 4), NumbersUpTo(2)) << i;
+    ASSERT_EQ(reader->broken_lines().count, 1u) << i;
+    EXPECT_EQ(reader->broken_lines().first[0].number, 2u) << i;
+    EXPECT_EQ(reader->broken_lines().first[0].defect, cases[i].defect) << i;
+  }
+}
+
+TEST(CriteoReader, TellsALineInsideWhichTheFileEnds) {
+  const std::string lines = CriteoLines(2);
+  const size_t second = lines.find('\n') + 1;
+  for (size_t size = second + 1; size < lines.size(); ++size) {
+    const TemporaryFile file(".txt", lines.substr(0, size));
+    auto reader = *ClickReader::OpenCriteo(file.path(), kAnyShare);
+    ASSERT_EQ(*ReadNumbers(reader.get(), 4), NumbersUpTo(1)) << size;
+    ASSERT_EQ(reader->broken_lines().count, 1u);
+    EXPECT_EQ(reader->broken_lines().first[0].number, 2u);
+    EXPECT_EQ(reader->broken_lines().first[0].defect, LineDefect::kFileEnds);
+  }
+}
+
+TEST(CriteoReader, LeavesOutALineThatIsTooLong) {
+  for (const uint32_t size : {LineReader::kLineBytesMax, 5 * LineReader::kLineBytesMax + 17}) {
+    for (const bool has_end : {true, false}) {
+      const std::string huge(size, '1');
+      const TemporaryFile file(
+          ".txt", CriteoLine(0, 0) + huge + (has_end ? "\n" + CriteoLine(0, 1) : std::string()));
+      auto reader = *ClickReader::OpenCriteo(file.path(), kAnyShare);
+      EXPECT_EQ(*ReadNumbers(reader.get(), 4), NumbersUpTo(has_end ? 2 : 1)) << size;
+      ASSERT_EQ(reader->broken_lines().count, 1u);
+      EXPECT_EQ(reader->broken_lines().first[0].number, 2u);
+      EXPECT_EQ(reader->broken_lines().first[0].defect, LineDefect::kTooLong);
+    }
+  }
+}
+
+// `broken` of `lines` lines are broken, the last ones.
+StatusOr<std::vector<float>> ReadWithBroken(uint32_t lines, uint32_t broken) {
+  std::string text = CriteoLines(lines - broken);
+  for (uint32_t i = 0; i < broken; ++i) text += "x\n";
+  const TemporaryFile file(".txt", text);
+  return ReadNumbers(ClickReader::OpenCriteo(file.path(), 0.01)->get(), 512);
+}
+
+TEST(CriteoReader, StopsAboveAShareOfBrokenLines) {
+  EXPECT_TRUE(ReadWithBroken(100, 1).ok());
+  EXPECT_TRUE(ReadWithBroken(5000, 50).ok());
+  const Status status = ReadWithBroken(5000, 51).status();
+  EXPECT_TRUE(IsInvalidArgument(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("50 of 4999 lines are broken"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("; line 4950: its label is no label"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("line 4959:"));
+  EXPECT_EQ(std::string(status.message()).find("line 4960"), std::string::npos);
+  EXPECT_TRUE(IsInvalidArgument(ReadWithBroken(100, 2).status()));
+}
+
+TEST(CriteoReader, DoesNotReadOnWhenManyLinesAreBroken) {
+  const std::string broken(2 * ClickReader::kJudgedLines, '\n');
+  const TemporaryFile file(".txt", broken + CriteoLines(100));
+  auto reader = *ClickReader::OpenCriteo(file.path(), 0.5);
+  ClickBatch batch;
+  EXPECT_TRUE(IsInvalidArgument(reader->Next(10, &batch).status()));
+  EXPECT_EQ(reader->position(), ClickReader::kJudgedLines);
+}
+
+TEST(CriteoReader, OfAnEmptyFileHasNoSamples) {
+  const TemporaryFile file(".txt");
+  EXPECT_EQ(*ReadNumbers(ClickReader::OpenCriteo(file.path())->get(), 4), std::vector<float>());
+}
+
+TEST(CriteoReader, NamesAFileThatIsNotThere) {
+  const Status status = ClickReader::OpenCriteo("no-such-file.txt").status();
+  EXPECT_TRUE(IsNotFound(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("no-such-file.txt"));
+}
+
+// 1,500 lines with the label 0 and nothing else, by the zstd program: one frame with a checksum.
+std::string CompressedLines() {
+  constexpr char kBytes[] =
+      "\x28\xb5\x2f\xfd\x04\x68\x6d\x00\x00\x18\x30\x09\x0a\x02\x00\x10\x70\xa6\x74\xf1"
+      "\x01\x58\x91\x47\x28\x26";
+  return std::string(kBytes, sizeof kBytes - 1);
+}
+
+TEST(CriteoReader, ReadsZstd) {
+  const TemporaryFile file(".txt.zst", CompressedLines());
+  EXPECT_EQ(*ReadNumbers(ClickReader::OpenCriteo(file.path())->get(), 1000),
+            std::vector<float>(1500, 0.0f));
+}
+
+TEST(CriteoReader, TellsAFrameThatIsCutOff) {
+  for (size_t size = 0; size < CompressedLines().size(); ++size) {
+    const TemporaryFile file(".txt.zst", CompressedLines().substr(0, size));
+    const Status status = ReadNumbers(ClickReader::OpenCriteo(file.path())->get(), 100).status();
+    EXPECT_TRUE(IsDataLoss(status)) << size;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(file.path()));
+  }
+}
+
+TEST(LogOfCount, IsTheRoundedLogarithm) {
+  for (const int64_t count : {0l, 1l, 2l, 4095l, 4096l, 2'655'388l, 999'999'999'999'999'999l}) {
+    EXPECT_EQ(LogOfCount(count), static_cast<float>(std::log1p(static_cast<double>(count))));
+    EXPECT_EQ(LogOfCount(count), LogOfNumber(static_cast<double>(count)));
+  }
+  EXPECT_EQ(LogOfCount(-1), 0.0f);
+  EXPECT_EQ(LogOfCount(INT64_MIN), 0.0f);
+}
+
+}  // namespace
+}  // namespace embank::test

@@ -1,0 +1,147 @@
+// CSV files by a column file.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "base/hash.h"
+#include "tests/bench/temporary_file.h"
+#include "train/data/click_reader.h"
+#include "train/data/column_file.h"
+#include "train/data/csv_parser.h"
+
+namespace embank::test {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr char kRatings[] =
+    "# ratings of films\n"
+    "label rating at-least 4\n"
+    "dense timestamp log\n"
+    "id userId decimal\n"
+    "\n"
+    "  id  movieId\tdecimal\n";
+
+// Opens a CSV file, each of whose lines may be broken, and reads it as one batch.
+StatusOr<ClickBatch> ReadCsv(const std::string& columns, const std::string& text,
+                             BrokenLines* broken = nullptr) {
+  const TemporaryFile file(".csv", text);
+  StatusOr<ColumnFile> parsed = ParseColumnFile(columns);
+  if (!parsed.ok()) return parsed.status();
+  StatusOr<std::unique_ptr<ClickReader>> reader = ClickReader::OpenCsv(file.path(), *parsed, 1.0);
+  if (!reader.ok()) return reader.status();
+  ClickBatch batch;
+  const StatusOr<uint32_t> samples = (*reader)->Next(1000, &batch);
+  if (!samples.ok()) return samples.status();
+  if (broken != nullptr) *broken = (*reader)->broken_lines();
+  return batch;
+}
+
+std::string MessageOf(const Status& status) { return std::string(status.message()); }
+
+TEST(Csv, TakesTheColumnsThatTheColumnFileNames) {
+  const ClickBatch batch = *ReadCsv(kRatings,
+                                    "userId,movieId,rating,unused,timestamp\n"
+                                    "1,31,4.0,x,964982703\n"
+                                    "18446744073709551614,2,3.5,,0\n"
+                                    ",7,5,y,-5\n");
+  EXPECT_EQ(batch.labels, (std::vector<float>{1.0f, 0.0f, 1.0f}));
+  EXPECT_FLOAT_EQ(batch.dense[0], std::log(964982704.0f));
+  EXPECT_EQ(batch.dense[1], 0.0f);
+  EXPECT_EQ(batch.dense[2], 0.0f);
+  EXPECT_EQ(batch.features[0].ids, (std::vector<uint64_t>{1, kMissingId - 1, kMissingId}));
+  EXPECT_EQ(batch.features[1].ids, (std::vector<uint64_t>{31, 2, 7}));
+}
+
+TEST(Csv, WithoutAHeaderHasColumnsByNumber) {
+  const ClickBatch batch =
+      *ReadCsv("separator tab\nheader no\nlabel 3\nid 1 hex\nid 2 text\ndense 4\n",
+               "ff\tblue\t1\t-1.5e3\n7FffFFffFFffFFff\t\t0\t\n");
+  EXPECT_EQ(batch.labels, (std::vector<float>{1.0f, 0.0f}));
+  EXPECT_EQ(batch.dense, (std::vector<float>{-1500.0f, 0.0f}));
+  EXPECT_EQ(batch.features[0].ids, (std::vector<uint64_t>{255, 0x7FFFFFFFFFFFFFFF}));
+  EXPECT_EQ(batch.features[1].ids, (std::vector<uint64_t>{TableHash("blue"), kMissingId}));
+}
+
+TEST(Csv, HasSeparatorsInsideOfQuotationMarks) {
+  const ClickBatch batch = *ReadCsv("label click\nid name text\n",
+                                    "\"click\",name\n"
+                                    "1,\"a,b\"\n"
+                                    "\"0\",\"say \"\"yes\"\"\"\n"
+                                    "1,\"\"\n");
+  EXPECT_EQ(batch.labels, (std::vector<float>{1.0f, 0.0f, 1.0f}));
+  EXPECT_EQ(batch.features[0].ids,
+            (std::vector<uint64_t>{TableHash("a,b"), TableHash("say \"yes\""), kMissingId}));
+}
+
+TEST(Csv, NamesBrokenLines) {
+  BrokenLines broken;
+  const ClickBatch batch = *ReadCsv("label click\ndense age\nid user decimal\nid ad hex\n",
+                                    "click,age,user,ad\n"
+                                    "1,30,5,ff\n"
+                                    "1,30,5\n"
+                                    "1,30,5,ff,\n"
+                                    "2,30,5,ff\n"
+                                    ",30,5,ff\n"
+                                    "1,inf,5,ff\n"
+                                    "1,1e39,5,ff\n"
+                                    "1,30,-5,ff\n"
+                                    "1,30,18446744073709551616,ff\n"
+                                    "1,30,5,fg\n"
+                                    "1,30,\"5,ff\n"
+                                    "0,31,6,fe\n",
+                                    &broken);
+  EXPECT_EQ(batch.features[0].ids, (std::vector<uint64_t>{5, 6}));
+  EXPECT_EQ(batch.labels, (std::vector<float>{1.0f, 0.0f}));
+  EXPECT_EQ(broken.count, 10u);
+  const std::vector<LineDefect> expected = {LineDefect::kTooFewColumns, LineDefect::kTooManyColumns,
+                                            LineDefect::kBadLabel,      LineDefect::kBadLabel,
+                                            LineDefect::kBadNumber,     LineDefect::kBadNumber,
+                                            LineDefect::kBadId,         LineDefect::kBadId,
+                                            LineDefect::kBadId,         LineDefect::kOpenQuote};
+  ASSERT_EQ(broken.first.size(), expected.size());
+  for (size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_EQ(broken.first[i].number, i + 3) << "the header is line 1";
+    EXPECT_EQ(broken.first[i].defect, expected[i]) << i;
+  }
+}
+
+TEST(Csv, NamesAColumnThatIsNotThere) {
+  const Status status = ReadCsv("label click\nid usr decimal\n", "click,user\n1,2\n").status();
+  EXPECT_TRUE(IsNotFound(status));
+  EXPECT_THAT(MessageOf(status), HasSubstr("the file has no column 'usr'"));
+  EXPECT_TRUE(IsNotFound(ReadCsv("header no\nlabel 3\n", "1,2\n").status()));
+}
+
+TEST(Csv, RefusesAColumnThatIsTwice) {
+  EXPECT_TRUE(IsInvalidArgument(ReadCsv("label a\nid b text\n", "a,b,b\n1,2,3\n").status()));
+  EXPECT_TRUE(IsInvalidArgument(ReadCsv("label a\nid a text\n", "a,b\n1,2\n").status()));
+  EXPECT_TRUE(IsInvalidArgument(ReadCsv("label a\n", "").status()));
+  EXPECT_TRUE(IsInvalidArgument(ReadCsv("label a\n", "\"a,b\n").status()));
+}
+
+TEST(ColumnFileText, NamesTheLineAndTheWordThatAreWrong) {
+  struct Case {
+    std::string text, message;
+  };
+  for (const Case& c : {Case{"label a\n\nnumber b\n", "line 3: 'number' is not understood"},
+                        Case{"label a at-least x\n", "line 1: 'x' is not understood: a number"},
+                        Case{"label a above 4\n", "line 1: '4' is not understood"},
+                        Case{"label a\nid b octal\n", "line 2: 'octal' is not understood"},
+                        Case{"label a\nid b\n", "line 2: 'b' is not understood"},
+                        Case{"label a\ndense b root\n", "line 2: 'root' is not understood"},
+                        Case{"separator dot\n", "line 1: 'dot' is not understood"},
+                        Case{"header maybe\n", "line 1: 'maybe' is not understood"},
+                        Case{"label a\nlabel b\n", "line 2: there are two labels"},
+                        Case{"# nothing\n", "there is no label"}}) {
+    const Status status = ParseColumnFile(c.text).status();
+    EXPECT_TRUE(IsInvalidArgument(status)) << c.text;
+    EXPECT_THAT(MessageOf(status), HasSubstr(c.message));
+  }
+}
+
+}  // namespace
+}  // namespace embank::test

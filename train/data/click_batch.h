@@ -1,0 +1,65 @@
+// A batch of samples of a click log, by features: the memory of a feature is contiguous, as lookups
+// want it.
+#ifndef EMBANK_TRAIN_DATA_CLICK_BATCH_H_
+#define EMBANK_TRAIN_DATA_CLICK_BATCH_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace embank {
+
+// The id of an empty id field: a value of its own, as in DLRM. No id of 32 bits is equal to it.
+inline constexpr uint64_t kMissingId = ~uint64_t{0};
+
+// The names of the features, in the order of their columns.
+struct ClickColumns {
+  std::vector<std::string> dense;
+  std::vector<std::string> ids;
+};
+
+// The ids of one id feature.
+struct FeatureIds {
+  std::vector<uint64_t> ids;
+  // Sample i has ids[offsets[i]] up to ids[offsets[i + 1]], which is not included. Empty: each
+  // sample has one id.
+  std::vector<uint32_t> offsets;
+};
+
+struct ClickBatch {
+  uint32_t samples = 0;
+  std::vector<float> labels;  // 0 or 1
+  std::vector<float> dense;   // sample behind sample
+  std::vector<FeatureIds> features;
+
+  // Removes all samples and keeps the memory. Afterwards there are so many id features.
+  void Clear(size_t id_features) {
+    samples = 0;
+    labels.clear();
+    dense.clear();
+    features.resize(id_features);
+    for (FeatureIds& feature : features) {
+      feature.ids.clear();
+      feature.offsets.clear();
+    }
+  }
+};
+
+// One sample with one id for each id feature.
+struct ClickRow {
+  float label = 0.0f;
+  std::vector<float> dense;
+  std::vector<uint64_t> ids;
+};
+
+// Adds a sample to a batch whose features have one id for each sample.
+inline void AppendRow(const ClickRow& row, ClickBatch* batch) {
+  ++batch->samples;
+  batch->labels.push_back(row.label);
+  batch->dense.insert(batch->dense.end(), row.dense.begin(), row.dense.end());
+  for (size_t i = 0; i < row.ids.size(); ++i) batch->features[i].ids.push_back(row.ids[i]);
+}
+
+}  // namespace embank
+
+#endif  // EMBANK_TRAIN_DATA_CLICK_BATCH_H_

@@ -1,0 +1,36 @@
+// A stream of samples, from a file or a generator.
+#ifndef EMBANK_TRAIN_DATA_CLICK_SOURCE_H_
+#define EMBANK_TRAIN_DATA_CLICK_SOURCE_H_
+
+#include <cstdint>
+
+#include "base/status.h"
+#include "base/status_or.h"
+#include "train/data/click_batch.h"
+
+namespace embank {
+
+// One thread at a time.
+class ClickSource {
+ public:
+  virtual ~ClickSource() = default;
+
+  // Returns the features of each sample.
+  virtual const ClickColumns& columns() const = 0;
+
+  // Replaces the contents of `batch` by the next samples, at most `samples_max`, and returns their
+  // number: 0 at the end alone. Blocks on reads. The statuses are those of the source.
+  virtual StatusOr<uint32_t> Next(uint32_t samples_max, ClickBatch* batch) = 0;
+
+  // Returns the place behind the last sample of the last batch. A new source of the same data that
+  // skips to it gives the samples that follow.
+  virtual uint64_t position() const = 0;
+
+  // Goes on to a position, which is not before the present one.
+  // OUT_OF_RANGE: the data end before it.
+  virtual Status SkipTo(uint64_t position) = 0;
+};
+
+}  // namespace embank
+
+#endif  // EMBANK_TRAIN_DATA_CLICK_SOURCE_H_

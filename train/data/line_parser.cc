@@ -1,0 +1,29 @@
+#include "train/data/line_parser.h"
+
+namespace embank {
+
+const char* DefectText(LineDefect defect) {
+  switch (defect) {
+    case LineDefect::kNone:
+      return "it is whole";
+    case LineDefect::kTooFewColumns:
+      return "it has too few columns";
+    case LineDefect::kTooManyColumns:
+      return "it has too many columns";
+    case LineDefect::kBadLabel:
+      return "its label is no label";
+    case LineDefect::kBadNumber:
+      return "a dense feature is no number";
+    case LineDefect::kBadId:
+      return "an id is not of its format";
+    case LineDefect::kOpenQuote:
+      return "a quotation mark is missing";
+    case LineDefect::kFileEnds:
+      return "the file ends inside it";
+    case LineDefect::kTooLong:
+      return "it is too long";
+  }
+  return "";
+}
+
+}  // namespace embank

@@ -1,0 +1,64 @@
+#include "train/data/line_reader.h"
+
+#include <cstring>
+#include <span>
+#include <utility>
+
+#include "base/check.h"
+
+namespace embank {
+
+LineReader::LineReader(std::unique_ptr<ByteSource> source)
+    : source_(std::move(source)), buffer_(kLineBytesMax) {}
+
+bool LineReader::Next(Line* line) {
+  for (;;) {
+    const char* const first = buffer_.data() + begin_;
+    const size_t unread = end_ - begin_;
+    const void* const newline = std::memchr(first + scanned_, '\n', unread - scanned_);
+    if (newline == nullptr && !is_at_end_) {
+      scanned_ = unread;
+      if (!Refill()) return false;
+      continue;
+    }
+    if (newline == nullptr && unread == 0 && !is_too_long_) return false;
+    const size_t size = newline != nullptr
+                            ? static_cast<size_t>(static_cast<const char*>(newline) - first)
+                            : unread;
+    line->number = ++number_;
+    line->text = std::string_view(first, size);
+    if (line->text.ends_with('\r')) line->text.remove_suffix(1);
+    line->ending = newline != nullptr ? LineEnding::kNewline : LineEnding::kEndOfFile;
+    if (std::exchange(is_too_long_, false)) {
+      line->text = {};
+      line->ending = LineEnding::kTooLong;
+    }
+    begin_ += size + (newline != nullptr ? 1 : 0);
+    scanned_ = 0;
+    return true;
+  }
+}
+
+bool LineReader::Refill() {
+  EMBANK_CHECK(begin_ <= end_ && end_ <= buffer_.size());
+  if (begin_ == 0 && end_ == buffer_.size()) {
+    is_too_long_ = true;
+    end_ = 0;
+  }
+  std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
+  end_ -= begin_;
+  begin_ = 0;
+  scanned_ = end_;
+  const std::span<char> free(buffer_.data() + end_, buffer_.size() - end_);
+  StatusOr<size_t> count = source_->Read(std::as_writable_bytes(free));
+  if (!count.ok()) {
+    status_ = count.status();
+    return false;
+  }
+  EMBANK_CHECK(*count <= free.size());
+  is_at_end_ = *count < free.size();
+  end_ += *count;
+  return true;
+}
+
+}  // namespace embank

@@ -1,0 +1,61 @@
+// The lines of a file, one after the other, in constant memory.
+#ifndef EMBANK_TRAIN_DATA_LINE_READER_H_
+#define EMBANK_TRAIN_DATA_LINE_READER_H_
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "train/data/byte_source.h"
+
+namespace embank {
+
+// How a line ends.
+enum class LineEnding {
+  kNewline,
+  kEndOfFile,  // the file ends inside the line
+  kTooLong,    // the line has more than kLineBytesMax bytes, and its text is left out
+};
+
+struct Line {
+  uint64_t number = 0;    // the first line is 1
+  std::string_view text;  // without "\n" or "\r\n"
+  LineEnding ending = LineEnding::kNewline;
+};
+
+// One thread.
+class LineReader {
+ public:
+  // As large as the buffer, which stays in a second-level cache.
+  static constexpr uint32_t kLineBytesMax = 256 << 10;
+
+  explicit LineReader(std::unique_ptr<ByteSource> source);
+
+  // Gets the next line, whose text is valid until the next call. Returns false at the end of the
+  // file and after an error. Blocks on reads.
+  bool Next(Line* line);
+
+  // Returns the error that ended the lines: a status of ByteSource::Read.
+  const Status& status() const { return status_; }
+
+ private:
+  bool Refill();
+
+  const std::unique_ptr<ByteSource> source_;
+  std::vector<char> buffer_;
+  // The unread bytes are buffer_[begin_] up to buffer_[end_]. The first scanned_ of them have no
+  // newline.
+  size_t begin_ = 0;
+  size_t end_ = 0;
+  size_t scanned_ = 0;
+  uint64_t number_ = 0;
+  bool is_at_end_ = false;
+  bool is_too_long_ = false;
+  Status status_;
+};
+
+}  // namespace embank
+
+#endif  // EMBANK_TRAIN_DATA_LINE_READER_H_
