@@ -7,7 +7,7 @@
 #include "base/random.h"
 #include "base/status_macros.h"
 #include "bench/id_mode.h"
-#include "train/data/zipf.h"
+#include "train/generator/zipf.h"
 
 namespace embank {
 namespace {

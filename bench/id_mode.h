@@ -14,7 +14,7 @@
 
 #include "base/status_or.h"
 #include "base/types.h"
-#include "train/data/permutation.h"
+#include "train/generator/permutation.h"
 
 namespace embank {
 

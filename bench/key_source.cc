@@ -6,7 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "bench/id_mode.h"
-#include "train/data/zipf.h"
+#include "train/generator/zipf.h"
 
 namespace embank {
 namespace {

@@ -11,7 +11,7 @@
 #include "base/str_cat.h"
 #include "bindings/c/embank.h"
 #include "store/table/options.h"
-#include "train/data/zipf.h"
+#include "train/generator/zipf.h"
 
 namespace embank {
 namespace {

@@ -10,7 +10,7 @@
 #include "base/str_cat.h"
 #include "base/threads/executor.h"
 #include "bench/trace.h"
-#include "train/data/zipf.h"
+#include "train/generator/zipf.h"
 
 namespace embank {
 namespace {

@@ -10,7 +10,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "train/data/zipf.h"
+#include "train/generator/zipf.h"
 
 namespace embank {
 namespace {

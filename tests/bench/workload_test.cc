@@ -7,7 +7,7 @@
 #include <unordered_set>
 
 #include "tests/bench/temporary_file.h"
-#include "train/data/zipf.h"
+#include "train/generator/zipf.h"
 
 namespace embank {
 namespace {

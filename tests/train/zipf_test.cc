@@ -1,4 +1,4 @@
-#include "train/data/zipf.h"
+#include "train/generator/zipf.h"
 
 #include <gtest/gtest.h>
 

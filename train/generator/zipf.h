@@ -1,7 +1,7 @@
 // Bounded Zipf ranks: P(r) ~ r^-s for r = 1..n, any s >= 0 (0: uniform), exactly, in constant
 // memory.
-#ifndef EMBANK_TRAIN_DATA_ZIPF_H_
-#define EMBANK_TRAIN_DATA_ZIPF_H_
+#ifndef EMBANK_TRAIN_GENERATOR_ZIPF_H_
+#define EMBANK_TRAIN_GENERATOR_ZIPF_H_
 
 #include <cstdint>
 #include <span>
@@ -53,4 +53,4 @@ class ZipfSampler {
 
 }  // namespace embank
 
-#endif  // EMBANK_TRAIN_DATA_ZIPF_H_
+#endif  // EMBANK_TRAIN_GENERATOR_ZIPF_H_

@@ -1,4 +1,4 @@
-#include "train/data/permutation.h"
+#include "train/generator/permutation.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,6 +1,6 @@
 // A bijection of 0..n-1 that looks random: it scatters popular ids.
-#ifndef EMBANK_TRAIN_DATA_PERMUTATION_H_
-#define EMBANK_TRAIN_DATA_PERMUTATION_H_
+#ifndef EMBANK_TRAIN_GENERATOR_PERMUTATION_H_
+#define EMBANK_TRAIN_GENERATOR_PERMUTATION_H_
 
 #include <cstdint>
 
@@ -25,4 +25,4 @@ class Permutation {
 
 }  // namespace embank
 
-#endif  // EMBANK_TRAIN_DATA_PERMUTATION_H_
+#endif  // EMBANK_TRAIN_GENERATOR_PERMUTATION_H_
