@@ -1,0 +1,148 @@
+// The parts of a trainer: reading and generating samples, and layers beside their products alone.
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "train/data/click_reader.h"
+#include "train/data/criteo_parser.h"
+#include "train/dense/gemm.h"
+#include "train/dense/interaction.h"
+#include "train/dense/linear.h"
+#include "train/generator/click_generator.h"
+#include "train/generator/criteo_writer.h"
+
+namespace embank {
+namespace {
+
+constexpr uint32_t kLines = 20'000;
+constexpr uint32_t kBatchSamples = 1024;
+// A slice of a batch of 1,024.
+constexpr uint32_t kSliceSamples = 128;
+
+std::unique_ptr<ClickGenerator> MakeKaggleGenerator() {
+  return *ClickGenerator::Create(*MakeClickSchema("criteo-kaggle"), {}, nullptr);
+}
+
+// A file in memory, so that no disk is measured.
+class MemorySource final : public ByteSource {
+ public:
+  explicit MemorySource(std::span<const std::byte> bytes) : bytes_(bytes) {}
+
+  StatusOr<size_t> Read(std::span<std::byte> out) override {
+    const size_t count = std::min(out.size(), bytes_.size());
+    std::copy_n(bytes_.begin(), count, out.begin());
+    bytes_ = bytes_.subspan(count);
+    return count;
+  }
+  double FractionRead() const override { return 0.0; }
+
+ private:
+  std::span<const std::byte> bytes_;
+};
+
+void ReadCriteo(benchmark::State& state) {
+  std::string lines;
+  EMBANK_CHECK(AppendCriteoLines(*MakeKaggleGenerator(), 0, kLines, &lines).ok());
+  ClickBatch batch;
+  for (auto _ : state) {
+    ClickReader reader("memory", std::make_unique<MemorySource>(std::as_bytes(std::span(lines))),
+                       std::make_unique<CriteoParser>(), 0.0);
+    uint32_t samples = 0;
+    while (const uint32_t count = *reader.Next(kBatchSamples, &batch)) samples += count;
+    EMBANK_CHECK(samples == kLines);
+  }
+  state.SetBytesProcessed(static_cast<int64_t>(state.iterations() * lines.size()));
+  state.SetItemsProcessed(state.iterations() * kLines);
+}
+BENCHMARK(ReadCriteo);
+
+void GenerateKaggle(benchmark::State& state) {
+  const std::unique_ptr<ClickGenerator> generator = MakeKaggleGenerator();
+  ClickBatch batch;
+  for (auto _ : state) EMBANK_CHECK(*generator->Next(kBatchSamples, &batch) == kBatchSamples);
+  state.SetItemsProcessed(state.iterations() * kBatchSamples);
+}
+BENCHMARK(GenerateKaggle);
+
+// The matrices of a linear layer and of its gradients.
+struct LayerMemory {
+  LayerMemory(uint32_t inputs, uint32_t outputs)
+      : floats(2 * (uint64_t{kSliceSamples} * (inputs + outputs) + uint64_t{inputs} * outputs +
+                    outputs),
+               0.5f) {
+    EMBANK_CHECK(PrepareGemm().ok());
+    float* next = floats.data();
+    auto Take = [&](uint32_t rows, uint32_t columns) {
+      return Matrix(std::exchange(next, next + uint64_t{rows} * columns), rows, columns);
+    };
+    input = Take(kSliceSamples, inputs), input_gradient = Take(kSliceSamples, inputs);
+    output = Take(kSliceSamples, outputs), output_gradient = Take(kSliceSamples, outputs);
+    weights = Take(outputs, inputs), weight_gradient = Take(outputs, inputs);
+    bias = Take(1, outputs).Row(0), bias_gradient = Take(1, outputs).Row(0);
+  }
+
+  std::vector<float> floats;
+  Matrix input, input_gradient, output, output_gradient, weights, weight_gradient;
+  std::span<float> bias, bias_gradient;
+};
+
+void SetFlops(benchmark::State& state) {
+  const auto flops = static_cast<double>(6 * kSliceSamples * state.range(0) * state.range(1));
+  state.counters["flops"] =
+      benchmark::Counter(flops, benchmark::Counter::kIsIterationInvariantRate);
+}
+
+void LinearLayer(benchmark::State& state) {
+  LayerMemory m(static_cast<uint32_t>(state.range(0)), static_cast<uint32_t>(state.range(1)));
+  for (auto _ : state) {
+    LinearForward(m.input, m.weights, m.bias, m.output);
+    LinearBackward(m.input, m.weights, m.output_gradient,
+                   {m.weight_gradient, m.bias_gradient, m.input_gradient});
+  }
+  SetFlops(state);
+}
+BENCHMARK(LinearLayer)->Args({13, 512})->Args({512, 256})->Args({367, 512})->Args({1024, 1024});
+
+// The products of the layer above and nothing else.
+void LinearProducts(benchmark::State& state) {
+  LayerMemory m(static_cast<uint32_t>(state.range(0)), static_cast<uint32_t>(state.range(1)));
+  for (auto _ : state) {
+    MultiplyTransposed(m.input, m.weights, Accumulation::kReplace, m.output);
+    TransposedMultiply(m.output_gradient, m.input, Accumulation::kReplace, m.weight_gradient);
+    Multiply(m.output_gradient, m.weights, Accumulation::kReplace, m.input_gradient);
+  }
+  SetFlops(state);
+}
+BENCHMARK(LinearProducts)->Args({13, 512})->Args({512, 256})->Args({367, 512})->Args({1024, 1024});
+
+// Forward and backward for a slice of RMC2: 27 vectors of 16 values.
+void DotInteraction(benchmark::State& state) {
+  constexpr uint32_t kVectors = 27, kDim = 16;
+  EMBANK_CHECK(PrepareGemm().ok());
+  std::vector<float> values(kVectors * kSliceSamples * kDim, 0.5f), gradient_values = values;
+  std::vector<float> pairs(kSliceSamples * PairCount(kVectors), 0.5f);
+  std::vector<ConstMatrix> vectors;
+  std::vector<Matrix> gradients;
+  for (uint32_t v = 0; v < kVectors; ++v) {
+    const uint64_t begin = uint64_t{v} * kSliceSamples * kDim;
+    vectors.emplace_back(values.data() + begin, kSliceSamples, kDim);
+    gradients.emplace_back(gradient_values.data() + begin, kSliceSamples, kDim);
+  }
+  const Matrix output(pairs.data(), kSliceSamples, PairCount(kVectors));
+  for (auto _ : state) {
+    DotInteractionForward(vectors, output);
+    DotInteractionBackward(vectors, output, gradients);
+  }
+  state.SetItemsProcessed(state.iterations() * kSliceSamples);
+}
+BENCHMARK(DotInteraction);
+
+}  // namespace
+}  // namespace embank
