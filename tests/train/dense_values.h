@@ -76,19 +76,19 @@ inline double WeightedSum(ConstMatrix values, ConstMatrix weights) {
 
 // Expects the central difference of `loss` by each value of `argument` to be near `gradient`.
 inline void ExpectDifferences(Matrix argument, ConstMatrix gradient,
-                              const std::function<double()>& loss, double tolerance) {
+                              const std::function<double()>& loss, double tolerance,
+                              float step = 0x1p-6f) {
   ASSERT_TRUE(argument.HasShapeOf(gradient));
-  constexpr float kStep = 0x1p-6f;
   for (uint32_t i = 0; i < argument.rows; ++i) {
     for (uint32_t j = 0; j < argument.columns; ++j) {
       float& x = argument.Row(i)[j];
       const float before = x;
-      x = before + kStep;
+      x = before + step;
       const double above = loss();
-      x = before - kStep;
+      x = before - step;
       const double below = loss();
       x = before;
-      EXPECT_NEAR(gradient.Row(i)[j], (above - below) / (2.0 * static_cast<double>(kStep)),
+      EXPECT_NEAR(gradient.Row(i)[j], (above - below) / (2.0 * static_cast<double>(step)),
                   tolerance)
           << i << ", " << j;
     }
