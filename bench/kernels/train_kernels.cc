@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <span>
 #include <string>
@@ -17,6 +18,8 @@
 #include "train/dense/linear.h"
 #include "train/generator/click_generator.h"
 #include "train/generator/criteo_writer.h"
+#include "train/models/dlrm.h"
+#include "train/models/graph_run.h"
 
 namespace embank {
 namespace {
@@ -143,6 +146,66 @@ void DotInteraction(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * kSliceSamples);
 }
 BENCHMARK(DotInteraction);
+
+constexpr uint32_t kRmc2Features = 26, kRmc2Dim = 16;
+
+// RMC2's dense part for a slice, forward and backward, without the update.
+void Rmc2Slice(benchmark::State& state) {
+  EMBANK_CHECK(PrepareGemm().ok());
+  const LayerGraph graph =
+      MakeDlrm({13, std::vector<uint32_t>(kRmc2Features, kRmc2Dim)}, Rmc2Layers());
+  std::vector<float> weights(graph.parameters()), gradients(weights.size());
+  graph.Initialize(1, weights);
+  std::vector<float> values(kSliceSamples * kRmc2Features * kRmc2Dim, 0.1f);
+  std::vector<float> value_gradients = values, dense(kSliceSamples * 13, 0.5f);
+  std::vector<ConstMatrix> features;
+  std::vector<Matrix> feature_gradients;
+  for (uint32_t f = 0; f < kRmc2Features; ++f) {
+    const uint64_t begin = uint64_t{f} * kSliceSamples * kRmc2Dim;
+    features.emplace_back(values.data() + begin, kSliceSamples, kRmc2Dim);
+    feature_gradients.emplace_back(value_gradients.data() + begin, kSliceSamples, kRmc2Dim);
+  }
+  const SliceInput input{{dense.data(), kSliceSamples, 13}, features};
+  GraphRun run(&graph, kSliceSamples);
+  std::vector<float> logit_gradients(kSliceSamples);
+  for (auto _ : state) {
+    run.Forward(input, weights);
+    std::ranges::fill(logit_gradients, 0.01f);
+    run.Backward(input, weights, {logit_gradients.data(), kSliceSamples, 1},
+                 {gradients, feature_gradients});
+  }
+  state.SetItemsProcessed(state.iterations() * kSliceSamples);
+}
+BENCHMARK(Rmc2Slice);
+
+// The products of RMC2's linear layers and its interaction, and nothing else.
+void Rmc2Products(benchmark::State& state) {
+  constexpr uint32_t kShapes[][2] = {{13, 512},  {512, 256}, {256, 64}, {64, 16},
+                                     {367, 512}, {512, 256}, {256, 1}};
+  std::vector<LayerMemory> layers;
+  layers.reserve(std::size(kShapes));
+  for (const auto& [inputs, outputs] : kShapes) layers.emplace_back(inputs, outputs);
+  constexpr uint32_t kVectors = kRmc2Features + 1;
+  std::vector<float> values(kVectors * (kVectors + 2 * kRmc2Dim), 0.5f);
+  const Matrix vectors(values.data(), kVectors, kRmc2Dim);
+  const Matrix results(vectors.Row(0).data() + kVectors * kRmc2Dim, kVectors, kRmc2Dim);
+  const Matrix pairs(results.Row(0).data() + kVectors * kRmc2Dim, kVectors, kVectors);
+  for (auto _ : state) {
+    for (const LayerMemory& m : layers) {
+      MultiplyTransposed(m.input, m.weights, Accumulation::kReplace, m.output);
+      TransposedMultiply(m.output_gradient, m.input, Accumulation::kReplace, m.weight_gradient);
+      // Nobody needs the gradients of the dense features.
+      if (m.input.columns == 13) continue;
+      Multiply(m.output_gradient, m.weights, Accumulation::kReplace, m.input_gradient);
+    }
+    for (uint32_t sample = 0; sample < kSliceSamples; ++sample) {
+      MultiplyTransposed(vectors, vectors, Accumulation::kReplace, pairs);
+      Multiply(pairs, vectors, Accumulation::kReplace, results);
+    }
+  }
+  state.SetItemsProcessed(state.iterations() * kSliceSamples);
+}
+BENCHMARK(Rmc2Products);
 
 }  // namespace
 }  // namespace embank
