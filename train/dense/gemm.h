@@ -1,5 +1,5 @@
 // Products of matrices, by OpenBLAS. Each call uses one thread, and threads may call at once
-// (docs/decisions/0037-slices-and-openblas.md).
+// (docs/decisions/0039-slices-and-openblas.md).
 //
 // The bits of a result depend on the shapes and on the kernels that OpenBLAS chooses for the
 // processor, and on nothing else: not on other threads.
