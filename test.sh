@@ -92,11 +92,12 @@ build_and_test() {
     tests "$word: tests" "$preset" "$@"
 }
 
-# The rooms of the library, a room at a time (EMBANK_UNITY). What follows paths through functions
-# takes ten times as long as the rest: analyze does that.
+# The rooms of the library, a room at a time (EMBANK_UNITY), and the trainer's, file by file. What
+# follows paths through functions takes ten times as long as the rest: analyze does that.
 tidy() {
   cd "$root" || return 1
-  find build/asan-ubsan bindings/c -path '*/Unity/unity_*.cxx' -o -path 'bindings/c/*.cc' | sort |
+  find build/asan-ubsan bindings/c train -path '*/Unity/unity_*.cxx' \
+    -o -path 'bindings/c/*.cc' -o -path 'train/*.cc' | sort |
     xargs -P "$(nproc)" -n 1 clang-tidy --quiet -p build/asan-ubsan \
       --checks='-clang-analyzer-*,-bugprone-suspicious-include' \
       --header-filter='/(base|tiers|gpu|store|train|bindings/c)/[^/]*(/[^/]*)?[.](h|hpp|cc)$'

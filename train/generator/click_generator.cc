@@ -54,8 +54,8 @@ StatusOr<std::unique_ptr<ClickGenerator>> ClickGenerator::Create(
   EMBANK_RETURN_IF_ERROR(CheckOptions(schema, options));
   std::vector<IdField> fields;
   for (const IdFieldSchema& field : schema.fields) {
-    EMBANK_ASSIGN_OR_RETURN(IdField made, IdField::Create(field, options.ids));
-    fields.push_back(std::move(made));
+    EMBANK_ASSIGN_OR_RETURN(const IdField made, IdField::Create(field, options.ids));
+    fields.push_back(made);
   }
   std::unique_ptr<ClickGenerator> generator(
       new ClickGenerator(schema, options, std::move(fields), executor));
