@@ -1,0 +1,179 @@
+#include "train/trainer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "tests/support/scratch_directory.h"
+#include "train/batch_ahead.h"
+#include "train/dense/auc.h"
+#include "train/generator/click_generator.h"
+
+namespace embank::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::unique_ptr<ClickGenerator> Data(uint64_t samples) {
+  ClickGeneratorOptions options;
+  options.samples = samples;
+  auto data = ClickGenerator::Create(*MakeClickSchema("criteo-kaggle", 2000), options, nullptr);
+  return *std::move(data);
+}
+
+TrainerOptions OptionsOf(const std::string& model, const std::string& path = "") {
+  TrainerOptions options;
+  options.model = model;
+  options.dim = 8;
+  options.batch = 100;
+  options.threads = 1;
+  options.store.worker_threads = 1;
+  options.store.path = path;
+  return options;
+}
+
+std::unique_ptr<Trainer> OpenTrainer(const TrainerOptions& options) {
+  StatusOr<std::unique_ptr<Trainer>> trainer = Trainer::Open(options, Data(1)->columns());
+  EXPECT_TRUE(trainer.ok()) << trainer.status();
+  return trainer.ok() ? *std::move(trainer) : nullptr;
+}
+
+// Trains up to a step, and returns the losses.
+std::vector<double> Train(Trainer* trainer, uint64_t last_step, uint64_t checkpoint_at = 0) {
+  const auto data = Data(last_step * 100);
+  EXPECT_TRUE(data->SkipTo(trainer->position()).ok());
+  BatchAhead batches(data.get(), trainer, 100);
+  std::vector<double> losses;
+  std::vector<float> logits;
+  while (trainer->steps() < last_step) {
+    const auto batch = batches.Next();
+    EXPECT_TRUE(batch.ok() && *batch != nullptr) << batch.status();
+    const StatusOr<double> loss = trainer->Step(**batch, &logits);
+    EXPECT_TRUE(loss.ok()) << loss.status();
+    if (!loss.ok()) break;
+    losses.push_back(*loss);
+    if (trainer->steps() == checkpoint_at) {
+      EXPECT_TRUE(trainer->Checkpoint(batches.position()).ok());
+    }
+  }
+  return losses;
+}
+
+TEST(Trainer, LossesDoNotDependOnThreadsOrTiers) {
+  const ScratchDirectory directory;
+  for (const char* model : {"dlrm", "wide-deep", "deep-fm", "ffnn"}) {
+    SCOPED_TRACE(model);
+    const auto plain = OpenTrainer(OptionsOf(model));
+    const std::vector<double> expected = Train(plain.get(), 60);
+    TrainerOptions threads = OptionsOf(model);
+    threads.threads = 3;
+    threads.store.worker_threads = 3;
+    EXPECT_EQ(Train(OpenTrainer(threads).get(), 60), expected);
+    TrainerOptions tiers = OptionsOf(model, directory.path() + "/" + model);
+    tiers.threads = 2;
+    tiers.store.worker_threads = 2;
+    tiers.store.dram_bytes = uint64_t{40} << 20;
+    tiers.store.hbm_bytes = uint64_t{64} << 10;
+    tiers.store.warmup_iters = 3;
+    tiers.store.flush_iters = 5;
+    const auto tiered = OpenTrainer(tiers);
+    EXPECT_EQ(Train(tiered.get(), 60), expected);
+    EXPECT_TRUE(std::ranges::equal(tiered->weights(), plain->weights()));
+    EXPECT_GT(tiered->store().hot_flush()->Report().flushes, 0u);
+  }
+}
+
+TEST(Trainer, GoesOnAtItsCheckpointAsIfItHadNotEnded) {
+  const ScratchDirectory directory;
+  const auto whole = OpenTrainer(OptionsOf("dlrm"));
+  const std::vector<double> expected = Train(whole.get(), 50);
+  const TrainerOptions options = OptionsOf("dlrm", directory.path() + "/store");
+  // It ends behind step 35 without a checkpoint.
+  Train(OpenTrainer(options).get(), 35, 20);
+  const auto resumed = OpenTrainer(options);
+  EXPECT_EQ(resumed->steps(), 20u);
+  EXPECT_EQ(resumed->position(), 2000u);
+  const std::vector<double> losses = Train(resumed.get(), 50);
+  EXPECT_EQ(losses, std::vector<double>(expected.begin() + 20, expected.end()));
+  EXPECT_TRUE(std::ranges::equal(resumed->weights(), whole->weights()));
+}
+
+TEST(Trainer, LearnsThePlantedModel) {
+  const auto trainer = OpenTrainer(OptionsOf("dlrm"));
+  Train(trainer.get(), 400);
+  const auto data = Data(60'000);
+  ASSERT_TRUE(data->SkipTo(40'000).ok());
+  ClickBatch batch;
+  std::vector<float> logits, all, labels;
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_TRUE(data->Next(100, &batch).ok());
+    ASSERT_TRUE(trainer->Predict(batch, &logits).ok());
+    all.insert(all.end(), logits.begin(), logits.end());
+    labels.insert(labels.end(), batch.labels.begin(), batch.labels.end());
+  }
+  EXPECT_GT(*Auc(all, labels), 0.65) << "the best is 0.80";
+}
+
+TEST(Trainer, PredictionsChangeNothing) {
+  const auto once = OpenTrainer(OptionsOf("dlrm"));
+  const auto twice = OpenTrainer(OptionsOf("dlrm"));
+  Train(once.get(), 10);
+  Train(twice.get(), 10);
+  const auto data = Data(10'000);
+  ASSERT_TRUE(data->SkipTo(5000).ok());
+  ClickBatch batch;
+  ASSERT_TRUE(data->Next(100, &batch).ok());
+  std::vector<float> logits;
+  const uint64_t rows = twice->tables()[2]->rows();
+  ASSERT_TRUE(twice->Predict(batch, &logits).ok());
+  EXPECT_EQ(twice->tables()[2]->rows(), rows);
+  EXPECT_EQ(*once->Step(batch, &logits), *twice->Step(batch, &logits));
+}
+
+TEST(Trainer, ALossThatIsNotFiniteStopsItBeforeTheUpdate) {
+  const auto trainer = OpenTrainer(OptionsOf("dlrm"));
+  Train(trainer.get(), 5);
+  const std::vector<float> before(trainer->weights().begin(), trainer->weights().end());
+  const auto data = Data(1000);
+  ClickBatch batch;
+  ASSERT_TRUE(data->Next(100, &batch).ok());
+  batch.dense[7] = std::numeric_limits<float>::quiet_NaN();
+  std::vector<float> logits;
+  const Status status = trainer->Step(batch, &logits).status();
+  EXPECT_TRUE(IsOutOfRange(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("step 6"));
+  EXPECT_TRUE(std::ranges::equal(trainer->weights(), before));
+  EXPECT_EQ(trainer->steps(), 5u);
+}
+
+TEST(Trainer, ACheckpointOfAnotherModelIsNamed) {
+  const ScratchDirectory directory;
+  TrainerOptions options = OptionsOf("dlrm", directory.path() + "/store");
+  Train(OpenTrainer(options).get(), 3, 3);
+  options.model = "ffnn";
+  const Status status = Trainer::Open(options, Data(1)->columns()).status();
+  EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("it has \"model dlrm\", and this one"));
+}
+
+TEST(Trainer, WrongOptionsAreNamed) {
+  const auto refused = [](auto change, const char* what) {
+    TrainerOptions options = OptionsOf("dlrm");
+    change(&options);
+    const Status status = Trainer::Open(options, Data(1)->columns()).status();
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << what;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(what));
+  };
+  refused([](TrainerOptions* o) { o->model = "dlmr"; }, "\"dlmr\"");
+  refused([](TrainerOptions* o) { o->dim = 0; }, "dim is 0");
+  refused([](TrainerOptions* o) { o->batch = 0; }, "batch is 0");
+  refused([](TrainerOptions* o) { o->slices = 0; }, "slices is 0");
+  refused([](TrainerOptions* o) { o->store.hbm_bytes = 5; }, "hbm_bytes");
+}
+
+}  // namespace
+}  // namespace embank::test

@@ -1,0 +1,414 @@
+// embank-train: trains a click model on a log of clicks, with the rows of its id features in a
+// store.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/crc32c.h"
+#include "base/status_macros.h"
+#include "base/str_cat.h"
+#include "base/threads/clock.h"
+#include "store/store.h"
+#include "store/table/table.h"
+#include "train/batch_ahead.h"
+#include "train/data/click_reader.h"
+#include "train/dense/auc.h"
+#include "train/dense/loss.h"
+#include "train/generator/click_generator.h"
+#include "train/trainer.h"
+
+namespace embank {
+namespace {
+
+constexpr int kExitFailed = 1;
+constexpr int kExitUsage = 2;
+constexpr double kSecondsPerLine = 2.0;
+// AUC is that of the last samples.
+constexpr size_t kScoresMax = size_t{1} << 20;
+
+struct Command {
+  TrainerOptions trainer;
+  std::string data;
+  std::string generate;  // a schema, in place of a file
+  std::string columns;   // of a CSV file
+  std::string eval;
+  std::string json;
+  uint32_t divisor = 1;
+  uint64_t samples = 1'000'000;
+  uint64_t eval_samples = 0;
+  uint64_t steps = 0;
+  uint64_t checkpoint_every = 0;
+  uint64_t dram_mib = 0;
+  uint64_t hbm_mib = 0;
+  uint64_t pmem_mib = 0;
+  bool resume = false;
+};
+
+// Loss and AUC of samples, those of the last kScoresMax.
+class Scores {
+ public:
+  void Add(std::span<const float> logits, std::span<const float> labels) {
+    loss_ += SumLogLoss(logits, labels);
+    samples_ += logits.size();
+    if (logits_.size() + logits.size() > 2 * kScoresMax) {
+      logits_.erase(logits_.begin(), logits_.end() - kScoresMax);
+      labels_.erase(labels_.begin(), labels_.end() - kScoresMax);
+    }
+    logits_.insert(logits_.end(), logits.begin(), logits.end());
+    labels_.insert(labels_.end(), labels.begin(), labels.end());
+  }
+  double loss() const { return samples_ == 0 ? 0.0 : loss_ / static_cast<double>(samples_); }
+  uint64_t samples() const { return samples_; }
+  // A half where all labels are equal.
+  double auc() const {
+    const StatusOr<double> auc = Auc(logits_, labels_);
+    return auc.ok() ? *auc : 0.5;
+  }
+
+ private:
+  double loss_ = 0.0;
+  uint64_t samples_ = 0;
+  std::vector<float> logits_, labels_;
+};
+
+StatusOr<std::unique_ptr<ClickGenerator>> OpenGenerator(const Command& command, uint64_t samples) {
+  EMBANK_ASSIGN_OR_RETURN(const ClickSchema schema,
+                          MakeClickSchema(command.generate, command.divisor));
+  ClickGeneratorOptions options;
+  options.ids.seed = command.trainer.seed;
+  options.samples = samples;
+  return ClickGenerator::Create(schema, options, nullptr);
+}
+
+StatusOr<std::string> ReadText(const std::string& path) {
+  std::FILE* const file = std::fopen(path.c_str(), "r");
+  if (file == nullptr) return InvalidArgumentError(StrCat("--columns: cannot read ", path));
+  std::string text;
+  std::array<char, 4096> part;
+  for (size_t n; (n = std::fread(part.data(), 1, part.size(), file)) > 0;) {
+    text.append(part.data(), n);
+  }
+  std::fclose(file);
+  return text;
+}
+
+StatusOr<std::unique_ptr<ClickSource>> OpenLog(const Command& command, const std::string& path) {
+  if (command.columns.empty()) return ClickReader::OpenCriteo(path);
+  EMBANK_ASSIGN_OR_RETURN(const std::string text, ReadText(command.columns));
+  EMBANK_ASSIGN_OR_RETURN(const ColumnFile columns, ParseColumnFile(text));
+  return ClickReader::OpenCsv(path, columns);
+}
+
+StatusOr<std::unique_ptr<ClickSource>> OpenData(const Command& command) {
+  if (command.generate.empty()) return OpenLog(command, command.data);
+  return OpenGenerator(command, command.samples);
+}
+
+struct TierRows {
+  uint64_t hbm = 0, dram = 0, pmem = 0, ssd = 0;
+  uint64_t lookups = 0;      // positions
+  uint64_t hot_lookups = 0;  // of them in device memory
+};
+
+TierRows CountRows(const Trainer& trainer) {
+  TierRows rows;
+  for (Table* const table : trainer.tables()) {
+    const uint64_t below = table->rows_in(Tier::kPmem) + table->rows_in(Tier::kSsd);
+    rows.hbm += table->rows_in(Tier::kHbm);
+    rows.pmem += table->rows_in(Tier::kPmem);
+    rows.ssd += table->rows_in(Tier::kSsd);
+    rows.dram += table->rows() - below - table->rows_in(Tier::kHbm);
+    const auto& verb = table->counters().verbs[static_cast<size_t>(TableVerb::kLookup)];
+    for (const auto& count : verb.keys_by_outcome) rows.lookups += count.load();
+    rows.hot_lookups += table->counters().hot_lookups.load();
+  }
+  return rows;
+}
+
+// The batch whose loss was not finite, as text: label, dense features, ids.
+void SaveBatch(const ClickBatch& batch, const std::string& path) {
+  std::FILE* const file = std::fopen(path.c_str(), "w");
+  if (file == nullptr) return;
+  const size_t dense = batch.dense.size() / batch.samples;
+  for (uint32_t i = 0; i < batch.samples; ++i) {
+    std::string line = StrCat(batch.labels[i]);
+    for (size_t d = 0; d < dense; ++d) StrAppend(&line, "\t", batch.dense[i * dense + d]);
+    for (const FeatureIds& feature : batch.features) {
+      if (feature.offsets.empty()) {
+        StrAppend(&line, "\t", feature.ids[i]);
+        continue;
+      }
+      std::string bag = "\t";
+      for (uint32_t k = feature.offsets[i]; k < feature.offsets[i + 1]; ++k) {
+        StrAppend(&bag, k == feature.offsets[i] ? "" : ",", feature.ids[k]);
+      }
+      line += bag;
+    }
+    std::fprintf(file, "%s\n", line.c_str());
+  }
+  std::fclose(file);
+}
+
+class Run {
+ public:
+  explicit Run(const Command& command) : command_(command) {}
+
+  Status Execute() {
+    EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<ClickSource> source, OpenData(command_));
+    EMBANK_ASSIGN_OR_RETURN(trainer_, Trainer::Open(command_.trainer, source->columns()));
+    if (trainer_->steps() > 0 && !command_.resume) {
+      return FailedPreconditionError(StrCat("--path has a checkpoint of step ", trainer_->steps(),
+                                            ": give --resume, or another directory"));
+    }
+    if (trainer_->steps() > 0) {
+      std::fprintf(stderr, "goes on behind step %llu\n",
+                   static_cast<unsigned long long>(trainer_->steps()));
+      EMBANK_RETURN_IF_ERROR(source->SkipTo(trainer_->position()));
+    }
+    EMBANK_RETURN_IF_ERROR(Train(source.get()));
+    EMBANK_RETURN_IF_ERROR(Evaluate());
+    Print();
+    return WriteJson();
+  }
+
+ private:
+  bool IsDone() const { return command_.steps > 0 && trainer_->steps() >= command_.steps; }
+
+  Status Train(ClickSource* source) {
+    begin_ns_ = SteadyClock()->NowNs();
+    BatchAhead batches(source, trainer_.get(), command_.trainer.batch);
+    std::vector<float> logits;
+    uint64_t saved = trainer_->steps();
+    while (!IsDone()) {
+      EMBANK_ASSIGN_OR_RETURN(const ClickBatch* const batch, batches.Next());
+      if (batch == nullptr) break;
+      const StatusOr<double> loss = trainer_->Step(*batch, &logits);
+      if (IsOutOfRange(loss.status())) {
+        const std::string path = StrCat("embank-train-step-", trainer_->steps() + 1, ".txt");
+        SaveBatch(*batch, path);
+        return OutOfRangeError(StrCat(loss.status().message(), "; its batch is in ", path));
+      }
+      EMBANK_RETURN_IF_ERROR(loss.status());
+      scores_.Add(logits, batch->labels);
+      Show();
+      const bool is_due =
+          command_.checkpoint_every > 0 && trainer_->steps() % command_.checkpoint_every == 0;
+      if (!is_due) continue;
+      EMBANK_RETURN_IF_ERROR(trainer_->Checkpoint(batches.position()));
+      saved = trainer_->steps();
+    }
+    seconds_ = SecondsSince(begin_ns_);
+    if (trainer_->store().checkpoints() == nullptr || saved == trainer_->steps()) return OkStatus();
+    return trainer_->Checkpoint(batches.position());
+  }
+
+  // The evaluation has the samples behind those of the training, or a file of its own.
+  Status Evaluate() {
+    if (command_.eval.empty() && command_.eval_samples == 0) return OkStatus();
+    std::unique_ptr<ClickSource> source;
+    if (!command_.eval.empty()) {
+      EMBANK_ASSIGN_OR_RETURN(source, OpenLog(command_, command_.eval));
+    } else {
+      EMBANK_ASSIGN_OR_RETURN(std::unique_ptr<ClickGenerator> generator,
+                              OpenGenerator(command_, command_.samples + command_.eval_samples));
+      EMBANK_RETURN_IF_ERROR(generator->SkipTo(command_.samples));
+      best_auc_ =
+          generator->BestAuc(command_.samples, static_cast<uint32_t>(command_.eval_samples));
+      source = std::move(generator);
+    }
+    ClickBatch batch;
+    std::vector<float> logits;
+    for (;;) {
+      EMBANK_ASSIGN_OR_RETURN(const uint32_t samples, source->Next(command_.trainer.batch, &batch));
+      if (samples == 0) return OkStatus();
+      EMBANK_RETURN_IF_ERROR(trainer_->Predict(batch, &logits));
+      eval_.Add(logits, batch.labels);
+    }
+  }
+
+  void Show() {
+    const double seconds = SecondsSince(begin_ns_);
+    if (seconds < next_line_) return;
+    next_line_ = seconds + kSecondsPerLine;
+    const TierRows rows = CountRows(*trainer_);
+    std::fprintf(
+        stderr,
+        "step %llu  %.0f samples/s  logloss %.5f  auc %.4f  rows %llu hbm, %llu dram, "
+        "%llu pmem, %llu ssd\n",
+        static_cast<unsigned long long>(trainer_->steps()),
+        static_cast<double>(scores_.samples()) / seconds, scores_.loss(), scores_.auc(),
+        static_cast<unsigned long long>(rows.hbm), static_cast<unsigned long long>(rows.dram),
+        static_cast<unsigned long long>(rows.pmem), static_cast<unsigned long long>(rows.ssd));
+  }
+
+  double SamplesPerSecond() const {
+    return seconds_ > 0.0 ? static_cast<double>(scores_.samples()) / seconds_ : 0.0;
+  }
+  double HotShare(const TierRows& rows) const {
+    return rows.lookups == 0
+               ? 0.0
+               : static_cast<double>(rows.hot_lookups) / static_cast<double>(rows.lookups);
+  }
+
+  void Print() const {
+    const StepSeconds& split = trainer_->seconds();
+    const TierRows rows = CountRows(*trainer_);
+    std::printf("embank-train %s\n", command_.trainer.model.c_str());
+    std::printf("  steps          %llu, %llu samples in this run\n",
+                static_cast<unsigned long long>(trainer_->steps()),
+                static_cast<unsigned long long>(scores_.samples()));
+    std::printf("  samples/s      %.0f\n", SamplesPerSecond());
+    std::printf("  logloss, auc   %.5f, %.4f of the samples before their steps\n", scores_.loss(),
+                scores_.auc());
+    if (eval_.samples() > 0) {
+      std::printf("  evaluation     %.5f, %.4f of %llu samples", eval_.loss(), eval_.auc(),
+                  static_cast<unsigned long long>(eval_.samples()));
+      if (best_auc_ > 0.0) std::printf("; the best AUC is %.4f", best_auc_);
+      std::printf("\n");
+    }
+    std::printf("  seconds        lookup %.2f, dense %.2f, gradients %.2f, all %.2f\n",
+                split.lookup, split.dense, split.gradients, seconds_);
+    std::printf(
+        "  rows           HBM %llu, DRAM %llu, PMem %llu, SSD %llu\n",
+        static_cast<unsigned long long>(rows.hbm), static_cast<unsigned long long>(rows.dram),
+        static_cast<unsigned long long>(rows.pmem), static_cast<unsigned long long>(rows.ssd));
+    if (rows.hot_lookups > 0) {
+      std::printf("  hit ratio      HBM %.3f of %llu lookups\n", HotShare(rows),
+                  static_cast<unsigned long long>(rows.lookups));
+    }
+  }
+
+  Status WriteJson() const {
+    if (command_.json.empty()) return OkStatus();
+    const StepSeconds& split = trainer_->seconds();
+    const TierRows rows = CountRows(*trainer_);
+    std::string text = StrCat(
+        "{\"model\": \"", command_.trainer.model, "\", \"steps\": ", trainer_->steps(),
+        ", \"samples\": ", scores_.samples(), ", \"samples_per_second\": ", SamplesPerSecond(),
+        ", \"logloss\": ", scores_.loss(), ", \"auc\": ", scores_.auc());
+    if (eval_.samples() > 0) {
+      StrAppend(&text, ", \"eval_logloss\": ", eval_.loss(), ", \"eval_auc\": ", eval_.auc());
+    }
+    if (best_auc_ > 0.0) StrAppend(&text, ", \"best_auc\": ", best_auc_);
+    StrAppend(&text, ", \"seconds\": {\"lookup\": ", split.lookup, ", \"dense\": ", split.dense,
+              ", \"gradients\": ", split.gradients, ", \"all\": ", seconds_, "}");
+    StrAppend(&text, ", \"rows\": {\"hbm\": ", rows.hbm, ", \"dram\": ", rows.dram,
+              ", \"pmem\": ", rows.pmem, ", \"ssd\": ", rows.ssd, "}");
+    const std::span<const std::byte> weights = std::as_bytes(trainer_->weights());
+    StrAppend(&text, ", \"weights_crc32c\": ", ExtendCrc32c(0, weights));
+    StrAppend(&text, ", \"hbm_hit_ratio_lookups\": ", HotShare(rows), "}\n");
+    std::FILE* const file = std::fopen(command_.json.c_str(), "w");
+    if (file == nullptr)
+      return InvalidArgumentError(StrCat("--json: cannot write ", command_.json));
+    const bool is_written = std::fputs(text.c_str(), file) >= 0;
+    const bool is_closed = std::fclose(file) == 0;
+    if (is_written && is_closed) return OkStatus();
+    return UnavailableError(StrCat("--json: cannot write ", command_.json));
+  }
+
+  static double SecondsSince(uint64_t begin_ns) {
+    return static_cast<double>(SteadyClock()->NowNs() - begin_ns) * 1e-9;
+  }
+
+  const Command& command_;
+  std::unique_ptr<Trainer> trainer_;
+  uint64_t begin_ns_ = 0;
+  double seconds_ = 0.0;
+  double next_line_ = kSecondsPerLine;
+  double best_auc_ = 0.0;
+  Scores scores_, eval_;
+};
+
+Status Complete(Command* command) {
+  if (command->data.empty() == command->generate.empty()) {
+    return InvalidArgumentError("give either --data FILE or --generate SCHEMA");
+  }
+  if (command->eval_samples > 0 && command->generate.empty()) {
+    return InvalidArgumentError("--eval-samples needs --generate; a file has --eval FILE");
+  }
+  if (command->checkpoint_every > 0 && command->trainer.store.path.empty()) {
+    return InvalidArgumentError("--checkpoint-every needs --path");
+  }
+  if (command->resume && command->trainer.store.path.empty()) {
+    return InvalidArgumentError("--resume needs --path");
+  }
+  StoreOptions& store = command->trainer.store;
+  store.dram_bytes = command->dram_mib << 20;
+  store.hbm_bytes = command->hbm_mib << 20;
+  store.pmem_bytes = command->pmem_mib << 20;
+  store.worker_threads = command->trainer.threads;
+  return OkStatus();
+}
+
+void AddOptions(CLI::App* app, Command* command) {
+  TrainerOptions& trainer = command->trainer;
+  app->add_option("--model", trainer.model, "dlrm, wide-deep, deep-fm or ffnn")
+      ->capture_default_str();
+  app->add_option("--data", command->data, "click log in Criteo's format, or CSV; plain or .zst");
+  app->add_option("--columns", command->columns, "column file: --data is CSV");
+  app->add_option("--generate", command->generate,
+                  "schema of a generated log: criteo-kaggle, avazu, product-1, -2 or -3");
+  app->add_option("--divisor", command->divisor, "divides the cardinalities of --generate")
+      ->capture_default_str();
+  app->add_option("--samples", command->samples, "of a generated log")->capture_default_str();
+  app->add_option("--eval", command->eval, "click log for the evaluation behind the training");
+  app->add_option("--eval-samples", command->eval_samples,
+                  "generated samples for the evaluation, behind those of the training");
+  app->add_option("--steps", command->steps, "the last step; 0: all data");
+  app->add_option("--batch", trainer.batch, "samples of a step")->capture_default_str();
+  app->add_option("--dim", trainer.dim, "of the rows of id features")->capture_default_str();
+  app->add_option("--slices", trainer.slices, "parts of a batch; they change the last bits")
+      ->capture_default_str();
+  app->add_option("--row-rate", trainer.row_rule.learning_rate, "learning rate of rows (Adagrad)")
+      ->capture_default_str();
+  app->add_option("--dense-rate", trainer.dense_rule.learning_rate,
+                  "learning rate of dense parameters (Adagrad)")
+      ->capture_default_str();
+  app->add_option("--threads", trainer.threads, "0: one per core")->capture_default_str();
+  app->add_option("--seed", trainer.seed, "of first weights and generated data")
+      ->capture_default_str();
+  app->add_option("--path", trainer.store.path, "directory of the store; without: memory only");
+  app->add_option("--dram-mib", command->dram_mib, "memory of the store; 0: no limit");
+  app->add_option("--hbm-mib", command->hbm_mib, "device memory for the hottest rows");
+  app->add_option("--cuda-device", trainer.store.cuda_device, "-1: the host twin of a device")
+      ->capture_default_str();
+  app->add_option("--pmem", trainer.store.pmem_path, "directory of the PMem tier");
+  app->add_option("--pmem-mib", command->pmem_mib, "size of the PMem tier");
+  app->add_option("--checkpoint-every", command->checkpoint_every, "steps between checkpoints");
+  app->add_flag("--resume", command->resume, "go on at the last checkpoint of --path");
+  app->add_option("--json", command->json, "file for the figures");
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app("Trains a click model whose embedding rows are in an Embank store");
+  Command command;
+  AddOptions(&app, &command);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kExitUsage;
+  }
+  Status status = Complete(&command);
+  if (status.ok()) status = Run(command).Execute();
+  if (status.ok()) return 0;
+  std::fprintf(stderr, "embank-train: %s\n", std::string(status.message()).c_str());
+  return IsInvalidArgument(status) ? kExitUsage : kExitFailed;
+}
+
+}  // namespace
+}  // namespace embank
+
+int main(int argc, char** argv) {
+  try {
+    return embank::Main(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "embank-train: %s\n", error.what());
+    return embank::kExitFailed;
+  }
+}

@@ -1,0 +1,49 @@
+#include "train/batch_ahead.h"
+
+#include <utility>
+
+#include "base/status_macros.h"
+
+namespace embank {
+
+BatchAhead::BatchAhead(ClickSource* source, const Trainer* trainer, uint32_t samples)
+    : source_(source),
+      trainer_(trainer),
+      samples_(samples),
+      position_(source->position()),
+      executor_(MakeThreadPool(1)),
+      task_(executor_->MakeBackgroundTask([this] {
+        MutexLock lock(&mutex_);
+        if (!is_read_) ReadNext();
+        return false;
+      })) {
+  task_->Wake();
+}
+
+// A prefetch is a hint: without it, rows are read when they are looked up.
+void BatchAhead::ReadNext() {
+  const StatusOr<uint32_t> samples = source_->Next(samples_, &next_.batch);
+  next_.status = samples.status();
+  next_.position = source_->position();
+  is_read_ = true;
+  if (!samples.ok() || *samples == 0 || trainer_ == nullptr) return;
+  const Status prefetched = trainer_->Prefetch(next_.batch);
+  (void)prefetched;
+}
+
+// Where no thread has read the batch yet, this one does.
+StatusOr<const ClickBatch*> BatchAhead::Next() {
+  {
+    MutexLock lock(&mutex_);
+    if (!is_read_) ReadNext();
+    EMBANK_RETURN_IF_ERROR(next_.status);
+    if (next_.batch.samples == 0) return nullptr;
+    std::swap(present_, next_);
+    is_read_ = false;
+  }
+  position_ = present_.position;
+  task_->Wake();
+  return &present_.batch;
+}
+
+}  // namespace embank

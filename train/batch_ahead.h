@@ -1,0 +1,57 @@
+// The batch that comes next, read while the present one is trained, with its rows in memory.
+#ifndef EMBANK_TRAIN_BATCH_AHEAD_H_
+#define EMBANK_TRAIN_BATCH_AHEAD_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "base/status_or.h"
+#include "base/threads/background_task.h"
+#include "base/threads/executor.h"
+#include "base/threads/mutex.h"
+#include "train/data/click_batch.h"
+#include "train/data/click_source.h"
+#include "train/trainer.h"
+
+namespace embank {
+
+// One thread; another one reads ahead.
+class BatchAhead {
+ public:
+  // Begins to read batches of so many samples. Both outlive it. nullptr: no rows are prefetched.
+  BatchAhead(ClickSource* source, const Trainer* trainer, uint32_t samples);
+  BatchAhead(const BatchAhead&) = delete;
+  BatchAhead& operator=(const BatchAhead&) = delete;
+
+  // Returns the next batch, which is valid until the next call, and begins to read the one behind
+  // it. nullptr: the data have ended. The statuses of ClickSource::Next.
+  StatusOr<const ClickBatch*> Next();
+
+  // The position of the data behind the last batch that Next returned.
+  uint64_t position() const { return position_; }
+
+ private:
+  struct Read {
+    Status status;
+    uint64_t position = 0;
+    ClickBatch batch;
+  };
+
+  void ReadNext() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  ClickSource* const source_;
+  const Trainer* const trainer_;
+  const uint32_t samples_;
+  uint64_t position_;
+  Read present_;
+  Mutex mutex_;  // whoever reads has it
+  Read next_ EMBANK_GUARDED_BY(mutex_);
+  bool is_read_ EMBANK_GUARDED_BY(mutex_) = false;
+  // Last: the task uses all of the above until it ends.
+  const std::unique_ptr<Executor> executor_;
+  std::unique_ptr<BackgroundTask> task_;
+};
+
+}  // namespace embank
+
+#endif  // EMBANK_TRAIN_BATCH_AHEAD_H_

@@ -1,0 +1,104 @@
+// A trainer of a click model, in one process: the rows of id features are in a store, dense
+// parameters in arrays.
+//
+//   batch ─▶ packed lookup ─▶ slices: forward, loss, backward ─▶ packed gradients ─▶ rows
+//                                       └─ sums of slices ─▶ dense optimizer ─▶ weights
+//
+// A batch is cut into slices. Losses, weights and rows are the same bits for any number of threads
+// and any tiers of the store.
+#ifndef EMBANK_TRAIN_TRAINER_H_
+#define EMBANK_TRAIN_TRAINER_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "base/status_or.h"
+#include "base/threads/executor.h"
+#include "store/packed/feature.h"
+#include "store/store.h"
+#include "train/data/click_batch.h"
+#include "train/dense/optimizer.h"
+#include "train/dense_rows.h"
+#include "train/models/graph_run.h"
+#include "train/models/layer_graph.h"
+#include "train/trainer_options.h"
+
+namespace embank {
+
+// The time of the parts of all steps so far.
+struct StepSeconds {
+  double lookup = 0.0;
+  double dense = 0.0;
+  double gradients = 0.0;
+};
+
+// One thread, but Prefetch may run beside the others.
+class Trainer {
+ public:
+  // Opens the store, and its tables or makes them; goes on at the last checkpoint, if there is one.
+  // INVALID_ARGUMENT names the option. FAILED_PRECONDITION: the checkpoint is of another model; the
+  // message names the first difference. The statuses of Store::Open.
+  static StatusOr<std::unique_ptr<Trainer>> Open(const TrainerOptions& options,
+                                                 const ClickColumns& columns);
+
+  // Makes a step with a batch of at most options.batch samples, at least one. Returns the mean of
+  // the losses before the step. `logits` gets one for each sample.
+  // OUT_OF_RANGE: the loss is not finite; nothing was changed but created rows.
+  StatusOr<double> Step(const ClickBatch& batch, std::vector<float>* logits);
+  // Computes logits and changes nothing. Ids that were never trained have their first values.
+  Status Predict(const ClickBatch& batch, std::vector<float>* logits);
+  // Reads the rows of a batch that comes soon into memory.
+  Status Prefetch(const ClickBatch& batch) const;
+
+  // Makes rows, dense parameters, the number of steps and the position of the data durable
+  // together. FAILED_PRECONDITION: the store has no path. The statuses of Checkpoints::Make.
+  Status Checkpoint(uint64_t position);
+
+  uint64_t steps() const { return steps_; }
+  // Where the data go on, as the last checkpoint has it.
+  uint64_t position() const { return position_; }
+  std::span<const float> weights() const { return weights_; }
+  const StepSeconds& seconds() const { return seconds_; }
+  const Store& store() const { return *store_; }
+  std::span<Table* const> tables() const { return tables_; }
+
+ private:
+  Trainer(const TrainerOptions& options, const ClickColumns& columns, LayerGraph graph,
+          std::unique_ptr<Store> store);
+  Status MakeParts();
+  Status Resume();
+  StatusOr<Table*> OpenTable(const FeatureTable& feature);
+  Status LookUp(const ClickBatch& batch, MissingRule rule);
+  double RunSlices(const ClickBatch& batch, bool trains, std::span<float> logits);
+  double RunSlice(const ClickBatch& batch, uint32_t slice, bool trains, std::span<float> logits);
+  Status UpdateRows(const ClickBatch& batch);
+  void SetFeature(const ClickBatch& batch, size_t i, Feature* feature);
+
+  const TrainerOptions options_;
+  const std::string model_text_;
+  const uint32_t dense_;
+  const LayerGraph graph_;
+  const std::unique_ptr<Executor> executor_;
+  const std::unique_ptr<Store> store_;
+  const std::vector<FeatureTable> features_;
+  std::vector<Table*> tables_;  // of each feature
+  std::optional<DenseRows> dense_rows_;
+  std::optional<DenseOptimizer> optimizer_;
+  std::vector<float> weights_;
+  std::vector<float> weight_gradients_;                         // of each slice
+  std::vector<GraphRun> runs_;                                  // of each slice
+  std::vector<std::vector<float>> vectors_, vector_gradients_;  // of each feature
+  std::vector<std::vector<uint64_t>> offsets_;                  // of those with bags
+  uint64_t steps_ = 0;
+  uint64_t position_ = 0;
+  StepSeconds seconds_;
+};
+
+}  // namespace embank
+
+#endif  // EMBANK_TRAIN_TRAINER_H_

@@ -1,0 +1,58 @@
+// The options of a trainer: the model, its optimizers, and the store of its rows.
+#ifndef EMBANK_TRAIN_TRAINER_OPTIONS_H_
+#define EMBANK_TRAIN_TRAINER_OPTIONS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "base/status_or.h"
+#include "base/types.h"
+#include "store/table/options.h"
+#include "tiers/row/update_rule.h"
+#include "train/data/click_batch.h"
+#include "train/dense/slices.h"
+#include "train/models/layer_graph.h"
+
+namespace embank {
+
+struct TrainerOptions {
+  std::string model = "dlrm";  // or wide-deep, deep-fm, ffnn
+  uint32_t dim = 16;           // of all id features
+  Optimizer row_optimizer = Optimizer::kAdagrad;
+  UpdateRule row_rule = {.learning_rate = 0.02f};
+  Optimizer dense_optimizer = Optimizer::kAdagrad;  // SGD, Adagrad or Adam
+  UpdateRule dense_rule = {.learning_rate = 0.01f};
+  float row_range = 0.05f;  // the first values of rows are in [-row_range, row_range)
+  uint32_t slices = kSlicesDefault;
+  uint32_t batch = 1024;  // samples of a step, at most
+  uint32_t threads = 0;   // of the dense part; 0: one per core
+  uint64_t seed = 1;      // of the first weights; StoreOptions::seed is that of the rows
+  StoreOptions store;
+};
+
+// INVALID_ARGUMENT names the option.
+Status Validate(const TrainerOptions& options);
+
+// A table of rows: those of an id feature of the data.
+struct FeatureTable {
+  std::string name;
+  uint32_t column;  // of the id features
+  uint32_t dim;
+};
+
+// The tables of a model, in the order of its features. A wide and deep model has two for each id
+// feature: vectors, and weights of its wide part.
+std::vector<FeatureTable> TablesOf(const TrainerOptions& options, const ClickColumns& columns);
+
+// Makes the model for samples with these features. INVALID_ARGUMENT: there is no such model, or it
+// does not suit the features.
+StatusOr<LayerGraph> MakeModel(const TrainerOptions& options, const ClickColumns& columns);
+
+// All that a checkpoint and its model have to agree on, a line for each.
+std::string ModelText(const TrainerOptions& options, const ClickColumns& columns);
+
+}  // namespace embank
+
+#endif  // EMBANK_TRAIN_TRAINER_OPTIONS_H_
