@@ -192,8 +192,8 @@ class PackedCalls : public testing::TestWithParam<uint32_t> {
         if (feature.table == table) {
           table_keys.insert(table_keys.end(), feature.keys.begin(), feature.keys.end());
           AppendPositionGradients(feature, &gradients);
-          actual.insert(actual.end(), &outcomes[first_key],
-                        &outcomes[first_key] + feature.keys.size());
+          const uint8_t* const first = outcomes.data() + first_key;
+          actual.insert(actual.end(), first, first + feature.keys.size());
         }
         first_key += feature.keys.size();
       }

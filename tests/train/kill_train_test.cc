@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <ctime>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -48,6 +49,15 @@ pid_t Start(const std::vector<std::string>& more) {
   _exit(127);
 }
 
+// Waits until a child has ended, and no longer than so many milliseconds.
+void WaitForAnEnd(uint64_t milliseconds_max) {
+  sigset_t ended;
+  sigemptyset(&ended);
+  sigaddset(&ended, SIGCHLD);
+  const timespec limit = {.tv_sec = 0, .tv_nsec = static_cast<long>(milliseconds_max * 1'000'000)};
+  sigtimedwait(&ended, nullptr, &limit);
+}
+
 // Waits for the end; returns whether the program ended well by itself.
 bool EndsWell(pid_t child) {
   int status = 0;
@@ -66,6 +76,10 @@ std::string WeightsIn(const std::string& json_path) {
 
 TEST(KillTrain, WeightsAreThoseOfARunWithoutInterruption) {
   ASSERT_NE(std::getenv("EMBANK_TRAIN"), nullptr) << "ctest names the program";
+  sigset_t ended;
+  sigemptyset(&ended);
+  sigaddset(&ended, SIGCHLD);
+  ASSERT_EQ(sigprocmask(SIG_BLOCK, &ended, nullptr), 0);
   const ScratchDirectory directory;
   const std::string whole = directory.path() + "/whole.json";
   const std::string killed = directory.path() + "/killed.json";
@@ -77,7 +91,7 @@ TEST(KillTrain, WeightsAreThoseOfARunWithoutInterruption) {
   while (!has_ended) {
     const pid_t child = Start({"--path", directory.path() + "/b", "--resume", "--json", killed});
     if (kills < kKills) {
-      usleep(static_cast<useconds_t>(random.Between(30'000, 300'000)));
+      WaitForAnEnd(random.Between(30, 300));
       kill(child, SIGKILL);
     }
     has_ended = EndsWell(child);

@@ -84,7 +84,7 @@ void DenseOptimizer::StepRange(AdamStep step, uint64_t begin, std::span<const fl
     AddDecay(rule_, count, weights.data(), g, decayed.data());
     g = decayed.data();
   }
-  float* const state = state_.data() + begin;
+  float* const state = state_.empty() ? nullptr : state_.data() + begin;
   switch (kind_) {
     case Optimizer::kAdagrad:
       return DenseAdagrad(rule_, count, g, weights.data(), state);
