@@ -119,7 +119,7 @@ class TableGradients {
   void Step() { batch_->Step(); }
 
   Status Finish() {
-    const Status status = batch_->Finish();
+    Status status = batch_->Finish();
     std::span<const uint8_t> outcomes = outcomes_.values();
     for (const size_t i : group_.features) {
       if (outcomes.empty()) break;

@@ -98,7 +98,7 @@ class TableLookup {
                                               : OutcomeSpan(outcomes_.values()).first(count);
     const MissingRule rule = rule_ == MissingRule::kSkip ? MissingRule::kZero : rule_;
     Batch batch(group_.table, feature.keys.subspan(begin, count), outcomes);
-    const Status status = Answer(&batch, rule, {vectors, vector_bytes});
+    Status status = Answer(&batch, rule, {vectors, vector_bytes});
     if (batch.count(Outcome::kDataLoss) > 0) {
       for (uint64_t i = 0; i < count; ++i) {
         if (outcomes[i] != static_cast<uint8_t>(Outcome::kDataLoss)) continue;
