@@ -17,7 +17,7 @@ Status OracleCheck::Lookup(KeySpan keys, const std::byte* rows, const uint8_t* o
       Mismatch(keys[i], "looked-up row");
     }
   }
-  answers_compared_ += keys.size();
+  figures_.answers_compared += keys.size();
   return OkStatus();
 }
 
@@ -46,7 +46,7 @@ void OracleCheck::Scanned(KeySpan keys, const std::byte* rows, const float* stat
     CompareRow(keys[i], rows + i * vector_bytes(), state + i * state_floats(),
                heat == nullptr ? nullptr : heat + i);
   }
-  rows_compared_ += keys.size();
+  figures_.rows_compared += keys.size();
 }
 
 void OracleCheck::EndScan() {
@@ -76,7 +76,7 @@ void OracleCheck::CompareRow(Key key, const std::byte* row, const float* state,
 }
 
 void OracleCheck::Mismatch(Key key, const std::string& what) {
-  if (mismatches_++ == 0) first_mismatch_ = StrCat("key ", key, ": ", what);
+  if (figures_.mismatches++ == 0) figures_.first_mismatch = StrCat("key ", key, ": ", what);
 }
 
 }  // namespace embank

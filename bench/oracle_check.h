@@ -15,6 +15,14 @@
 
 namespace embank {
 
+// The figures of a comparison.
+struct OracleFigures {
+  uint64_t answers_compared = 0;  // rows and outcomes that lookups gave
+  uint64_t rows_compared = 0;     // of scans: vector, state, and heat where it is compared
+  uint64_t mismatches = 0;
+  std::string first_mismatch;  // empty: none
+};
+
 // One thread. Every call brings a batch that the store has answered; differences are counted.
 class OracleCheck {
  public:
@@ -43,11 +51,12 @@ class OracleCheck {
   uint64_t vector_bytes() const { return oracle_.row_bytes(); }
   uint64_t state_floats() const { return oracle_.state_floats(); }
   // Answers of lookups that were compared, and rows of the scan.
-  uint64_t answers_compared() const { return answers_compared_; }
-  uint64_t rows_compared() const { return rows_compared_; }
-  uint64_t mismatches() const { return mismatches_; }
+  uint64_t answers_compared() const { return figures_.answers_compared; }
+  uint64_t rows_compared() const { return figures_.rows_compared; }
+  uint64_t mismatches() const { return figures_.mismatches; }
   // "key K: what differs", or "".
-  const std::string& first_mismatch() const { return first_mismatch_; }
+  const std::string& first_mismatch() const { return figures_.first_mismatch; }
+  const OracleFigures& figures() const { return figures_; }
 
  private:
   void CompareOutcomes(KeySpan keys, const uint8_t* outcomes, const char* what);
@@ -58,10 +67,7 @@ class OracleCheck {
   std::vector<std::byte> expected_rows_;    // of a batch
   std::vector<uint8_t> expected_outcomes_;  // of a batch
   absl::flat_hash_set<Key> scanned_;
-  uint64_t answers_compared_ = 0;
-  uint64_t rows_compared_ = 0;
-  uint64_t mismatches_ = 0;
-  std::string first_mismatch_;
+  OracleFigures figures_;
 };
 
 }  // namespace embank

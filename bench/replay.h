@@ -17,7 +17,7 @@
 
 namespace embank {
 
-struct ReplayReport {
+struct ReplayReport : OracleFigures {
   std::string source;  // where the keys came from
   VerbTiming lookup;
   VerbTiming gradients;
@@ -27,12 +27,8 @@ struct ReplayReport {
   double share_top_1 = 0.0;  // of the accesses, to the most frequent 1 % of the keys
   double share_top_10 = 0.0;
   double share_top_20 = 0.0;
-  uint64_t row_bytes = 0;         // header, vector, state, padding
-  double bytes_per_row = 0.0;     // everything that the store holds, index and slack included
-  uint64_t answers_compared = 0;  // rows and outcomes that lookups gave
-  uint64_t rows_compared = 0;     // of the scan: vector, state, heat
-  uint64_t mismatches = 0;
-  std::string first_mismatch;  // empty: none
+  uint64_t row_bytes = 0;      // header, vector, state, padding
+  double bytes_per_row = 0.0;  // everything that the store holds, index and slack included
   uint32_t digest = 0;         // CRC-32C of all answered rows in order: the same on every machine
   double seconds = 0.0;        // of the whole replay, oracle included
   // Figures over time. Hits are keys that had a row; the other keys got one.

@@ -258,9 +258,7 @@ std::string ReplayTable(const Machine& machine, const ReplayOptions& options,
                         report.row_bytes, report.bytes_per_row);
   absl::StrAppendFormat(&text, "  compared        %s answers; %s rows, state and heat\n",
                         Grouped(report.answers_compared), Grouped(report.rows_compared));
-  absl::StrAppendFormat(
-      &text, "  mismatches      %s%s%s\n", Grouped(report.mismatches),
-      report.first_mismatch.empty() ? "" : ", the first: ", report.first_mismatch);
+  absl::StrAppendFormat(&text, "  mismatches      %s\n", MismatchesText(report));
   absl::StrAppendFormat(&text, "  digest          crc32c %08x\n", report.digest);
   absl::StrAppendFormat(&text, "  time            %.1f s, with the oracle\n", report.seconds);
   return text + "\n" + Legend(kReplayLegend);
@@ -286,10 +284,7 @@ std::string ReplayJson(const Machine& machine, const ReplayOptions& options,
   json["share_top_20"] = report.share_top_20;
   json["row_bytes"] = report.row_bytes;
   json["bytes_per_row"] = report.bytes_per_row;
-  json["answers_compared"] = report.answers_compared;
-  json["rows_compared"] = report.rows_compared;
-  json["mismatches"] = report.mismatches;
-  json["first_mismatch"] = report.first_mismatch;
+  AddComparison(report, &json);
   json["digest"] = absl::StrFormat("%08x", report.digest);
   json["seconds"] = report.seconds;
   return JsonText(json);

@@ -64,6 +64,18 @@ std::string Legend(std::string_view words) {
   return text + "\n";
 }
 
+std::string MismatchesText(const OracleFigures& figures) {
+  return StrCat(Grouped(figures.mismatches),
+                figures.first_mismatch.empty() ? "" : ", the first: ", figures.first_mismatch);
+}
+
+void AddComparison(const OracleFigures& figures, Json* json) {
+  (*json)["answers_compared"] = figures.answers_compared;
+  (*json)["rows_compared"] = figures.rows_compared;
+  (*json)["mismatches"] = figures.mismatches;
+  (*json)["first_mismatch"] = figures.first_mismatch;
+}
+
 Json MachineJson(const Machine& machine) {
   return {{"cpu", machine.cpu},
           {"cores", machine.cores},

@@ -10,6 +10,7 @@
 
 #include "bench/machine.h"
 #include "bench/options.h"
+#include "bench/oracle_check.h"
 
 namespace embank {
 
@@ -37,6 +38,11 @@ std::string Heading(const Machine& machine, const TableShape& shape);
 // Formats the text below a table that explains its columns: lines of at most 80 columns, indented
 // by two, with a newline at the end.
 std::string Legend(std::string_view words);
+
+// "0", or "3, the first: key 7: ...".
+std::string MismatchesText(const OracleFigures& figures);
+// Adds them as members.
+void AddComparison(const OracleFigures& figures, Json* json);
 
 Json MachineJson(const Machine& machine);
 void AddShape(const TableShape& shape, Json* parameters);

@@ -90,9 +90,7 @@ std::string SurviveTable(const Machine& machine, const SurviveOptions& options,
   absl::StrAppendFormat(&text, "  recovery            %.3f s\n", figures.recover_seconds);
   absl::StrAppendFormat(&text, "  compared            %s answers; %s rows and states\n",
                         Grouped(report.answers_compared), Grouped(report.rows_compared));
-  absl::StrAppendFormat(
-      &text, "  mismatches          %s%s%s\n", Grouped(report.mismatches),
-      report.first_mismatch.empty() ? "" : ", the first: ", report.first_mismatch);
+  absl::StrAppendFormat(&text, "  mismatches          %s\n", MismatchesText(report));
   absl::StrAppendFormat(&text, "  time                %.1f s, with the oracle\n", report.seconds);
   return text + "\n" + Legend(kLegend);
 }
@@ -130,10 +128,7 @@ std::string SurviveJson(const Machine& machine, const SurviveOptions& options,
   json["write_amplification"] = figures.write_amplification;
   json["checkpoint_seconds"] = figures.checkpoint_seconds;
   json["recover_seconds"] = figures.recover_seconds;
-  json["answers_compared"] = report.answers_compared;
-  json["rows_compared"] = report.rows_compared;
-  json["mismatches"] = report.mismatches;
-  json["first_mismatch"] = report.first_mismatch;
+  AddComparison(report, &json);
   json["seconds"] = report.seconds;
   return JsonText(json);
 }

@@ -55,10 +55,7 @@ class SurviveRun {
   StatusOr<SurviveReport> Run() {
     for (uint32_t kill = 0; kill < options_.kills; ++kill) EMBANK_RETURN_IF_ERROR(RunKilled(kill));
     EMBANK_RETURN_IF_ERROR(RunToTheEnd());
-    report_.answers_compared = checked_.check().answers_compared();
-    report_.rows_compared = checked_.check().rows_compared();
-    report_.mismatches = checked_.check().mismatches();
-    report_.first_mismatch = checked_.check().first_mismatch();
+    static_cast<OracleFigures&>(report_) = checked_.check().figures();
     return std::move(report_);
   }
 

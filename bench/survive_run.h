@@ -42,7 +42,7 @@ struct SurviveFigures {
   std::vector<uint64_t> checkpoint_positions;  // keys before each checkpoint
 };
 
-struct SurviveReport {
+struct SurviveReport : OracleFigures {
   std::string source;  // where the keys came from
   uint64_t positions = 0;
   uint64_t rows = 0;
@@ -50,10 +50,6 @@ struct SurviveReport {
   uint64_t dram_bytes = 0;
   std::vector<Kill> kills;
   SurviveFigures figures;
-  uint64_t answers_compared = 0;
-  uint64_t rows_compared = 0;
-  uint64_t mismatches = 0;
-  std::string first_mismatch;  // empty: none
   double seconds = 0.0;
 };
 

@@ -48,10 +48,9 @@ std::string TiersTable(const Machine& machine, const TiersOptions& options,
   absl::StrAppendFormat(&text, "  rows/s              lookup %s, gradients %s\n",
                         GroupedRounded(report.lookup.PositionsPerSecond()),
                         GroupedRounded(report.gradients.PositionsPerSecond()));
-  absl::StrAppendFormat(
-      &text, "  compared            %s answers, %s rows: %s mismatches%s%s\n",
-      Grouped(report.answers_compared), Grouped(report.rows_compared), Grouped(report.mismatches),
-      report.first_mismatch.empty() ? "" : ", the first: ", report.first_mismatch);
+  absl::StrAppendFormat(&text, "  compared            %s answers, %s rows; mismatches %s\n",
+                        Grouped(report.answers_compared), Grouped(report.rows_compared),
+                        MismatchesText(report));
   absl::StrAppendFormat(&text, "  time                %.1f s, with the oracle\n", report.seconds);
   return text + "\n" + Legend(kLegend);
 }
@@ -92,10 +91,7 @@ std::string TiersJson(const Machine& machine, const TiersOptions& options,
   json["checkpoints"] = report.checkpoints;
   json["lookup_rows_per_second"] = report.lookup.PositionsPerSecond();
   json["gradients_rows_per_second"] = report.gradients.PositionsPerSecond();
-  json["answers_compared"] = report.answers_compared;
-  json["rows_compared"] = report.rows_compared;
-  json["mismatches"] = report.mismatches;
-  json["first_mismatch"] = report.first_mismatch;
+  AddComparison(report, &json);
   json["seconds"] = report.seconds;
   return JsonText(json);
 }

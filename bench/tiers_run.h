@@ -27,7 +27,7 @@ struct TierFigures {
   std::optional<uint64_t> moved_out = {};
 };
 
-struct TiersReport {
+struct TiersReport : OracleFigures {
   std::string source;  // where the keys came from
   std::string device;  // "twin" where hot rows are in host memory
   uint64_t positions = 0;
@@ -44,10 +44,6 @@ struct TiersReport {
   uint64_t checkpoints = 0;
   VerbTiming lookup;
   VerbTiming gradients;
-  uint64_t answers_compared = 0;
-  uint64_t rows_compared = 0;
-  uint64_t mismatches = 0;
-  std::string first_mismatch;  // empty: none
   double seconds = 0.0;
 };
 

@@ -98,16 +98,11 @@ StatusOr<std::string> ReadText(const std::string& path) {
   return text;
 }
 
-StatusOr<std::unique_ptr<ClickSource>> OpenLog(const Command& command, const std::string& path) {
+StatusOr<std::unique_ptr<ClickReader>> OpenLog(const Command& command, const std::string& path) {
   if (command.columns.empty()) return ClickReader::OpenCriteo(path);
   EMBANK_ASSIGN_OR_RETURN(const std::string text, ReadText(command.columns));
   EMBANK_ASSIGN_OR_RETURN(const ColumnFile columns, ParseColumnFile(text));
   return ClickReader::OpenCsv(path, columns);
-}
-
-StatusOr<std::unique_ptr<ClickSource>> OpenData(const Command& command) {
-  if (command.generate.empty()) return OpenLog(command, command.data);
-  return OpenGenerator(command, command.samples);
 }
 
 struct TierRows {
@@ -131,28 +126,43 @@ TierRows CountRows(const Trainer& trainer) {
   return rows;
 }
 
-// The batch whose loss was not finite, as text: label, dense features, ids.
-void SaveBatch(const ClickBatch& batch, const std::string& path) {
+Status WriteText(const std::string& text, const std::string& path) {
   std::FILE* const file = std::fopen(path.c_str(), "w");
-  if (file == nullptr) return;
+  const bool is_written = file != nullptr && std::fputs(text.c_str(), file) >= 0;
+  const bool is_closed = file != nullptr && std::fclose(file) == 0;
+  if (is_written && is_closed) return OkStatus();
+  return UnavailableError(StrCat("cannot write ", path));
+}
+
+// Returns a batch as text, a line for each sample: label, dense features, ids.
+std::string TextOf(const ClickBatch& batch) {
+  std::string text;
   const size_t dense = batch.dense.size() / batch.samples;
   for (uint32_t i = 0; i < batch.samples; ++i) {
-    std::string line = StrCat(batch.labels[i]);
-    for (size_t d = 0; d < dense; ++d) StrAppend(&line, "\t", batch.dense[i * dense + d]);
+    StrAppend(&text, batch.labels[i]);
+    for (size_t d = 0; d < dense; ++d) StrAppend(&text, "\t", batch.dense[i * dense + d]);
     for (const FeatureIds& feature : batch.features) {
-      if (feature.offsets.empty()) {
-        StrAppend(&line, "\t", feature.ids[i]);
-        continue;
+      const uint32_t begin = feature.offsets.empty() ? i : feature.offsets[i];
+      const uint32_t end = feature.offsets.empty() ? i + 1 : feature.offsets[i + 1];
+      text += '\t';
+      for (uint32_t k = begin; k < end; ++k) {
+        StrAppend(&text, k == begin ? "" : ",", feature.ids[k]);
       }
-      std::string bag = "\t";
-      for (uint32_t k = feature.offsets[i]; k < feature.offsets[i + 1]; ++k) {
-        StrAppend(&bag, k == feature.offsets[i] ? "" : ",", feature.ids[k]);
-      }
-      line += bag;
     }
-    std::fprintf(file, "%s\n", line.c_str());
+    text += '\n';
   }
-  std::fclose(file);
+  return text;
+}
+
+// Names the first broken lines of a log.
+void PrintBroken(const BrokenLines& broken) {
+  if (broken.count == 0) return;
+  std::fprintf(stderr, "%llu broken lines were left out; the first:\n",
+               static_cast<unsigned long long>(broken.count));
+  for (const BrokenLine& line : broken.first) {
+    std::fprintf(stderr, "  line %llu: %s\n", static_cast<unsigned long long>(line.number),
+                 DefectText(line.defect));
+  }
 }
 
 class Run {
@@ -160,8 +170,14 @@ class Run {
   explicit Run(const Command& command) : command_(command) {}
 
   Status Execute() {
-    EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<ClickSource> source, OpenData(command_));
-    EMBANK_ASSIGN_OR_RETURN(trainer_, Trainer::Open(command_.trainer, source->columns()));
+    if (command_.generate.empty()) {
+      EMBANK_ASSIGN_OR_RETURN(std::unique_ptr<ClickReader> log, OpenLog(command_, command_.data));
+      log_ = log.get();
+      source_ = std::move(log);
+    } else {
+      EMBANK_ASSIGN_OR_RETURN(source_, OpenGenerator(command_, command_.samples));
+    }
+    EMBANK_ASSIGN_OR_RETURN(trainer_, Trainer::Open(command_.trainer, source_->columns()));
     if (trainer_->steps() > 0 && !command_.resume) {
       return FailedPreconditionError(StrCat("--path has a checkpoint of step ", trainer_->steps(),
                                             ": give --resume, or another directory"));
@@ -169,9 +185,10 @@ class Run {
     if (trainer_->steps() > 0) {
       std::fprintf(stderr, "goes on behind step %llu\n",
                    static_cast<unsigned long long>(trainer_->steps()));
-      EMBANK_RETURN_IF_ERROR(source->SkipTo(trainer_->position()));
+      EMBANK_RETURN_IF_ERROR(source_->SkipTo(trainer_->position()));
     }
-    EMBANK_RETURN_IF_ERROR(Train(source.get()));
+    EMBANK_RETURN_IF_ERROR(Train(source_.get()));
+    if (log_ != nullptr) PrintBroken(log_->broken_lines());
     EMBANK_RETURN_IF_ERROR(Evaluate());
     Print();
     return WriteJson();
@@ -191,7 +208,7 @@ class Run {
       const StatusOr<double> loss = trainer_->Step(*batch, &logits);
       if (IsOutOfRange(loss.status())) {
         const std::string path = StrCat("embank-train-step-", trainer_->steps() + 1, ".txt");
-        SaveBatch(*batch, path);
+        EMBANK_RETURN_IF_ERROR(WriteText(TextOf(*batch), path));
         return OutOfRangeError(StrCat(loss.status().message(), "; its batch is in ", path));
       }
       EMBANK_RETURN_IF_ERROR(loss.status());
@@ -211,17 +228,21 @@ class Run {
   // The evaluation has the samples behind those of the training, or a file of its own.
   Status Evaluate() {
     if (command_.eval.empty() && command_.eval_samples == 0) return OkStatus();
-    std::unique_ptr<ClickSource> source;
     if (!command_.eval.empty()) {
-      EMBANK_ASSIGN_OR_RETURN(source, OpenLog(command_, command_.eval));
-    } else {
-      EMBANK_ASSIGN_OR_RETURN(std::unique_ptr<ClickGenerator> generator,
-                              OpenGenerator(command_, command_.samples + command_.eval_samples));
-      EMBANK_RETURN_IF_ERROR(generator->SkipTo(command_.samples));
-      best_auc_ =
-          generator->BestAuc(command_.samples, static_cast<uint32_t>(command_.eval_samples));
-      source = std::move(generator);
+      EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<ClickReader> log,
+                              OpenLog(command_, command_.eval));
+      EMBANK_RETURN_IF_ERROR(EvaluateOn(log.get()));
+      PrintBroken(log->broken_lines());
+      return OkStatus();
     }
+    EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<ClickGenerator> generator,
+                            OpenGenerator(command_, command_.samples + command_.eval_samples));
+    EMBANK_RETURN_IF_ERROR(generator->SkipTo(command_.samples));
+    best_auc_ = generator->BestAuc(command_.samples, static_cast<uint32_t>(command_.eval_samples));
+    return EvaluateOn(generator.get());
+  }
+
+  Status EvaluateOn(ClickSource* source) {
     ClickBatch batch;
     std::vector<float> logits;
     for (;;) {
@@ -296,6 +317,7 @@ class Run {
       StrAppend(&text, ", \"eval_logloss\": ", eval_.loss(), ", \"eval_auc\": ", eval_.auc());
     }
     if (best_auc_ > 0.0) StrAppend(&text, ", \"best_auc\": ", best_auc_);
+    if (log_ != nullptr) StrAppend(&text, ", \"broken_lines\": ", log_->broken_lines().count);
     StrAppend(&text, ", \"seconds\": {\"lookup\": ", split.lookup, ", \"dense\": ", split.dense,
               ", \"gradients\": ", split.gradients, ", \"all\": ", seconds_, "}");
     StrAppend(&text, ", \"rows\": {\"hbm\": ", rows.hbm, ", \"dram\": ", rows.dram,
@@ -303,13 +325,7 @@ class Run {
     const std::span<const std::byte> weights = std::as_bytes(trainer_->weights());
     StrAppend(&text, ", \"weights_crc32c\": ", ExtendCrc32c(0, weights));
     StrAppend(&text, ", \"hbm_hit_ratio_lookups\": ", HotShare(rows), "}\n");
-    std::FILE* const file = std::fopen(command_.json.c_str(), "w");
-    if (file == nullptr)
-      return InvalidArgumentError(StrCat("--json: cannot write ", command_.json));
-    const bool is_written = std::fputs(text.c_str(), file) >= 0;
-    const bool is_closed = std::fclose(file) == 0;
-    if (is_written && is_closed) return OkStatus();
-    return UnavailableError(StrCat("--json: cannot write ", command_.json));
+    return WriteText(text, command_.json);
   }
 
   static double SecondsSince(uint64_t begin_ns) {
@@ -318,6 +334,9 @@ class Run {
 
   const Command& command_;
   std::unique_ptr<Trainer> trainer_;
+  std::unique_ptr<ClickSource> source_;
+  const ClickReader* log_ =
+      nullptr;  // the source, if it is a file; nullptr: the data are generated
   uint64_t begin_ns_ = 0;
   double seconds_ = 0.0;
   double next_line_ = kSecondsPerLine;
@@ -338,7 +357,15 @@ Status Complete(Command* command) {
   if (command->resume && command->trainer.store.path.empty()) {
     return InvalidArgumentError("--resume needs --path");
   }
+  // A run of an hour must not fail at its last line.
+  if (!command->json.empty()) {
+    std::FILE* const file = std::fopen(command->json.c_str(), "a");
+    if (file == nullptr || std::fclose(file) != 0) {
+      return InvalidArgumentError(StrCat("--json: cannot write ", command->json));
+    }
+  }
   StoreOptions& store = command->trainer.store;
+  store.seed = command->trainer.seed;
   store.dram_bytes = command->dram_mib << 20;
   store.hbm_bytes = command->hbm_mib << 20;
   store.pmem_bytes = command->pmem_mib << 20;

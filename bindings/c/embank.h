@@ -479,7 +479,8 @@ typedef struct embank_feature {
  * RESOURCE_EXHAUSTED: no memory for the call itself; or, without outcomes, keys were refused, and
  *   the rest was done.
  * DATA_LOSS: without outcomes, rows could not be read; the rest was done.
- * FAILED_PRECONDITION: a table was dropped; nothing was done. */
+ * FAILED_PRECONDITION: a table was dropped; nothing was done.
+ * UNAVAILABLE: the device of a store with hbm_bytes is lost; see embank_flush_hot. */
 EMBANK_API embank_status embank_lookup_packed(const embank_feature *features,
                                               uint64_t feature_count, int32_t missing,
                                               uint8_t *outcomes);

@@ -285,8 +285,8 @@ Status GradientBatch::Finish() { return FinishGradients(&batch_, &scope_, begin_
 
 Status ApplyGradients(Table* table, KeySpan keys, ConstRowSpan gradients, OutcomeSpan outcomes) {
   EMBANK_RETURN_IF_ERROR(CheckTakesGradients(*table));
-  EMBANK_RETURN_IF_ERROR(CheckFinite(Batch(table, keys, {}), gradients));
   GradientBatch batch(table, keys, gradients, outcomes);
+  EMBANK_RETURN_IF_ERROR(CheckFinite(Batch(table, keys, {}), gradients));
   EMBANK_RETURN_IF_ERROR(batch.Allocate());
   batch.Admit();
   {

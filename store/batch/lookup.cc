@@ -502,10 +502,9 @@ void CountLookup(Batch* batch, std::span<const KeySpan> keys, uint64_t begin_ns)
 }
 
 Status FinishLookup(Batch* batch, WriteScope* scope, uint64_t begin_ns) {
-  const Status settled = scope->Settle();
   const KeySpan keys = batch->keys();
   CountLookup(batch, {&keys, 1}, begin_ns);
-  EMBANK_RETURN_IF_ERROR(settled);
+  EMBANK_RETURN_IF_ERROR(scope->Settle());
   return batch->RefusedStatus();
 }
 

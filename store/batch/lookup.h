@@ -55,7 +55,7 @@ void CountHot(Table* table, KeySpan keys, HotList* hot);
 Status AnswerLookup(Batch* batch, WriteScope* scope, MissingRule rule, RowSpan rows);
 // Counts a lookup whose answers are all given, as one batch of its table. `keys` are in parts.
 void CountLookup(Batch* batch, std::span<const KeySpan> keys, uint64_t begin_ns);
-// Pays the debts of a lookup, counts it, and returns its status.
+// Counts a lookup whose answers are all given, pays its debts, and returns its status.
 Status FinishLookup(Batch* batch, WriteScope* scope, uint64_t begin_ns);
 
 }  // namespace embank

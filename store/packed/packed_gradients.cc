@@ -90,16 +90,19 @@ class TableGradients {
   // kResourceExhausted.
   Status Allocate() {
     const bool is_one = group_.features.size() == 1;
-    EMBANK_RETURN_IF_ERROR(addresses_.Allocate(group_.keys));
+    const GradientFeature& first = features_[group_.features[0]];
+    has_addresses_ = !is_one || first.pooling != Pooling::kNone;
+    EMBANK_RETURN_IF_ERROR(addresses_.Allocate(has_addresses_ ? group_.keys : 0));
     EMBANK_RETURN_IF_ERROR(keys_.Allocate(is_one ? 0 : group_.keys));
     EMBANK_RETURN_IF_ERROR(outcomes_.Allocate(is_one || !has_outcomes_ ? 0 : group_.keys));
     for (PositionGradients& positions : positions_) EMBANK_RETURN_IF_ERROR(positions.Allocate());
-    const GradientFeature& first = features_[group_.features[0]];
     const KeySpan keys = is_one ? first.keys : KeySpan(keys_.values());
     const OutcomeSpan outcomes = !has_outcomes_ ? OutcomeSpan()
                                  : is_one       ? first.outcomes
                                                 : OutcomeSpan(outcomes_.values());
-    batch_.emplace(group_.table, keys, GradientRows(addresses_.values().data()), outcomes);
+    const GradientRows gradients =
+        has_addresses_ ? GradientRows(addresses_.values().data()) : GradientRows(first.gradients);
+    batch_.emplace(group_.table, keys, gradients, outcomes);
     return batch_->Allocate();
   }
 
@@ -108,7 +111,7 @@ class TableGradients {
     uint64_t next = 0;
     for (size_t i = 0; i < group_.features.size(); ++i) {
       const KeySpan keys = features_[group_.features[i]].keys;
-      positions_[i].Write(addresses_.values().data() + next);
+      if (has_addresses_) positions_[i].Write(addresses_.values().data() + next);
       if (!keys_.values().empty()) std::ranges::copy(keys, keys_.values().begin() + next);
       next += keys.size();
     }
@@ -134,6 +137,7 @@ class TableGradients {
   const TableGroup& group_;
   const std::span<const GradientFeature> features_;
   bool has_outcomes_ = true;
+  bool has_addresses_ = true;                // or the one feature has its gradients in rows
   std::deque<PositionGradients> positions_;  // of each feature of the group
   Scratch<const std::byte*, 64> addresses_;
   Scratch<Key, 64> keys_;  // of all features, where there are several

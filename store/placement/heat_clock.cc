@@ -49,7 +49,8 @@ void HeatClock::EndEpochs(uint32_t count) {
   }
 }
 
-// Makes one step of renewal towards `due`. False: renewal is there, or a writer has the lock.
+// Makes one step of renewal towards `due`, or another thread does. False: renewal is there; or,
+// with kOverdue, a writer has the lock or another thread makes steps.
 bool HeatClock::RenewSomeStamps(KeyHash due, Wait wait) {
   KeyHash first = renewed_.load(std::memory_order_relaxed);
   KeyIndex::Shard* const shard = index_->shard(KeyIndex::ShardOf(first));
@@ -68,7 +69,7 @@ bool HeatClock::RenewSomeStamps(KeyHash due, Wait wait) {
       renewed_.compare_exchange_strong(first, first + step, std::memory_order_relaxed);
   if (mine) RenewStamps(shard, first, first + step - 1);
   shard->mutex.ReaderUnlock();
-  return mine;
+  return mine || wait == Wait::kAlways;
 }
 
 void HeatClock::RenewStamps(KeyIndex::Shard* shard, KeyHash first, KeyHash last) {

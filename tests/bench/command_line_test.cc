@@ -1,44 +1,27 @@
 // embank-bench from the outside: its output and its exit codes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
-#include <array>
-#include <cstdio>
-#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <string>
 #include <utility>
 
 #include "tests/bench/temporary_file.h"
+#include "tests/support/program.h"
 #include "tests/support/scratch_directory.h"
 
 namespace embank {
 namespace {
 
+using test::Ended;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
-struct Ended {
-  int exit_code = -1;
-  std::string output;  // standard output and error
-};
-
 Ended RunProgram(const std::string& arguments) {
-  const char* program = std::getenv("EMBANK_BENCH");
-  EXPECT_NE(program, nullptr) << "EMBANK_BENCH must name the program (ctest sets it)";
-  const std::string command = std::string(program == nullptr ? "" : program) + " " + arguments;
-  std::FILE* pipe = popen((command + " 2>&1").c_str(), "r");
-  Ended ended;
-  std::array<char, 4096> part;
-  for (size_t n; (n = std::fread(part.data(), 1, part.size(), pipe)) > 0;) {
-    ended.output.append(part.data(), n);
-  }
-  ended.exit_code = WEXITSTATUS(pclose(pipe));
-  return ended;
+  return test::RunProgram("EMBANK_BENCH", arguments);
 }
 
 TEST(CommandLine, WrongUseNamesTheOptionAndExitsWith2) {
