@@ -68,6 +68,11 @@ enum class SeededBug {
   kCallerNotJoined,    // a call does not wait for the caller's stream
   kCallerNotReleased,  // the caller's stream does not wait for a call
   kCount,
+  // Training.
+  kStitchOffByOne,      // a position gets the row behind its own
+  kSumsInAnotherOrder,  // the gradients of a row are added last position first
+  kSliceSummedTwice,    // the tree over slices adds one of them twice
+  kPositionLate,        // a checkpoint has the position of the data one batch late
 };
 
 #if defined(EMBANK_SEEDED_BUGS)

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,6 +22,7 @@
 #include "train/dense/auc.h"
 #include "train/dense/loss.h"
 #include "train/generator/click_generator.h"
+#include "train/pipeline/trace_picture.h"
 #include "train/trainer.h"
 
 namespace embank {
@@ -31,6 +33,11 @@ constexpr int kExitUsage = 2;
 constexpr double kSecondsPerLine = 2.0;
 // AUC is that of the last samples.
 constexpr size_t kScoresMax = size_t{1} << 20;
+// A trace has so many steps, of two graphs each, behind this one; or those at the begin of a
+// shorter run.
+constexpr uint64_t kTracedStep = 120;
+constexpr uint32_t kTracedGraphs = 2 * 2;
+constexpr uint64_t kAblationHbmBytes = uint64_t{16} << 20;
 
 struct Command {
   TrainerOptions trainer;
@@ -47,7 +54,12 @@ struct Command {
   uint64_t dram_mib = 0;
   uint64_t hbm_mib = 0;
   uint64_t pmem_mib = 0;
+  uint64_t micro_batch_kib = 0;
+  uint32_t copies = 1;
+  std::string trace;
   bool resume = false;
+  bool no_packing = false;
+  bool ablation = false;
 };
 
 // Loss and AUC of samples, those of the last kScoresMax.
@@ -79,7 +91,7 @@ class Scores {
 
 StatusOr<std::unique_ptr<ClickGenerator>> OpenGenerator(const Command& command, uint64_t samples) {
   EMBANK_ASSIGN_OR_RETURN(const ClickSchema schema,
-                          MakeClickSchema(command.generate, command.divisor));
+                          MakeClickSchema(command.generate, command.divisor, command.copies));
   ClickGeneratorOptions options;
   options.ids.seed = command.trainer.seed;
   options.samples = samples;
@@ -154,6 +166,18 @@ std::string TextOf(const ClickBatch& batch) {
   return text;
 }
 
+// A schema whose features have different dims says the dim of each.
+Status TakeDims(Command* command) {
+  if (command->generate.empty()) return OkStatus();
+  EMBANK_ASSIGN_OR_RETURN(const ClickSchema schema,
+                          MakeClickSchema(command->generate, command->divisor, command->copies));
+  std::vector<uint32_t> dims;
+  for (const IdFieldSchema& field : schema.fields) dims.push_back(field.dim);
+  const bool differ = std::ranges::any_of(dims, [&](uint32_t dim) { return dim != dims[0]; });
+  if (differ) command->trainer.dims = std::move(dims);
+  return OkStatus();
+}
+
 // Names the first broken lines of a log.
 void PrintBroken(const BrokenLines& broken) {
   if (broken.count == 0) return;
@@ -187,12 +211,31 @@ class Run {
                    static_cast<unsigned long long>(trainer_->steps()));
       EMBANK_RETURN_IF_ERROR(source_->SkipTo(trainer_->position()));
     }
+    if (!command_.trace.empty()) trainer_->trace()->KeepIntervals(kTracedGraphs);
     EMBANK_RETURN_IF_ERROR(Train(source_.get()));
+    if (!command_.trace.empty()) {
+      EMBANK_RETURN_IF_ERROR(
+          WriteText(TracePicture(trainer_->trace()->intervals()), command_.trace));
+    }
     if (log_ != nullptr) PrintBroken(log_->broken_lines());
     EMBANK_RETURN_IF_ERROR(Evaluate());
+    if (command_.ablation) return OkStatus();
     Print();
     return WriteJson();
   }
+
+  double SamplesPerSecond() const {
+    return seconds_ > 0.0 ? static_cast<double>(scores_.samples()) / seconds_ : 0.0;
+  }
+  double OperationsPerStep() const {
+    return steps_ == 0
+               ? 0.0
+               : static_cast<double>(trainer_->trace()->operations()) / static_cast<double>(steps_);
+  }
+  double loss() const { return scores_.loss(); }
+  uint32_t WeightsCrc32c() const { return ExtendCrc32c(0, std::as_bytes(trainer_->weights())); }
+  double HotShare() const { return HotShare(CountRows(*trainer_)); }
+  size_t packs() const { return trainer_->plan().packs().size(); }
 
  private:
   bool IsDone() const { return command_.steps > 0 && trainer_->steps() >= command_.steps; }
@@ -213,6 +256,11 @@ class Run {
       }
       EMBANK_RETURN_IF_ERROR(loss.status());
       scores_.Add(logits, batch->labels);
+      ++steps_;
+      // The warm-up is over, and caches are warm.
+      if (steps_ == kTracedStep && !command_.trace.empty()) {
+        trainer_->trace()->KeepIntervals(kTracedGraphs);
+      }
       Show();
       const bool is_due =
           command_.checkpoint_every > 0 && trainer_->steps() % command_.checkpoint_every == 0;
@@ -268,9 +316,6 @@ class Run {
         static_cast<unsigned long long>(rows.pmem), static_cast<unsigned long long>(rows.ssd));
   }
 
-  double SamplesPerSecond() const {
-    return seconds_ > 0.0 ? static_cast<double>(scores_.samples()) / seconds_ : 0.0;
-  }
   double HotShare(const TierRows& rows) const {
     return rows.lookups == 0
                ? 0.0
@@ -295,6 +340,9 @@ class Run {
     }
     std::printf("  seconds        lookup %.2f, dense %.2f, gradients %.2f, all %.2f\n",
                 split.lookup, split.dense, split.gradients, seconds_);
+    std::printf("  operations     %.1f per step, %zu packs, %zu micro-batches\n",
+                OperationsPerStep(), trainer_->plan().packs().size(),
+                trainer_->plan().micro_batches().size());
     std::printf(
         "  rows           HBM %llu, DRAM %llu, PMem %llu, SSD %llu\n",
         static_cast<unsigned long long>(rows.hbm), static_cast<unsigned long long>(rows.dram),
@@ -322,8 +370,9 @@ class Run {
               ", \"gradients\": ", split.gradients, ", \"all\": ", seconds_, "}");
     StrAppend(&text, ", \"rows\": {\"hbm\": ", rows.hbm, ", \"dram\": ", rows.dram,
               ", \"pmem\": ", rows.pmem, ", \"ssd\": ", rows.ssd, "}");
-    const std::span<const std::byte> weights = std::as_bytes(trainer_->weights());
-    StrAppend(&text, ", \"weights_crc32c\": ", ExtendCrc32c(0, weights));
+    StrAppend(&text, ", \"operations_per_step\": ", OperationsPerStep(), ", \"packs\": ", packs(),
+              ", \"micro_batches\": ", trainer_->plan().micro_batches().size());
+    StrAppend(&text, ", \"weights_crc32c\": ", WeightsCrc32c());
     StrAppend(&text, ", \"hbm_hit_ratio_lookups\": ", HotShare(rows), "}\n");
     return WriteText(text, command_.json);
   }
@@ -338,10 +387,67 @@ class Run {
   const ClickReader* log_ =
       nullptr;  // the source, if it is a file; nullptr: the data are generated
   uint64_t begin_ns_ = 0;
+  uint64_t steps_ = 0;  // of this run
   double seconds_ = 0.0;
   double next_line_ = kSecondsPerLine;
   double best_auc_ = 0.0;
   Scores scores_, eval_;
+};
+
+// Trains with each of the eight settings of three switches. All end with the same weights.
+class Ablation {
+ public:
+  explicit Ablation(const Command& command) : command_(command) {}
+
+  Status Execute() {
+    std::printf("embank-train %s, switches\n", command_.trainer.model.c_str());
+    std::printf("  %-8s %-12s %-8s %10s %6s %6s %8s  %s\n", "packing", "interleaving", "caching",
+                "samples/s", "packs", "ops", "HBM hits", "logloss");
+    std::string rows;
+    for (uint32_t switches = 8; switches-- > 0;) {
+      EMBANK_RETURN_IF_ERROR(RunWith(switches, &rows));
+    }
+    std::printf("\n  ops: operations per step; HBM hits: share of the lookups\n");
+    if (command_.json.empty()) return OkStatus();
+    return WriteText(
+        StrCat("{\"model\": \"", command_.trainer.model, "\", \"runs\": [", rows, "]}\n"),
+        command_.json);
+  }
+
+ private:
+  static const char* OnOff(bool is_on) { return is_on ? "on" : "off"; }
+
+  Status RunWith(uint32_t switches, std::string* rows) {
+    const bool packs = (switches & 4) != 0;
+    const bool interleaves = (switches & 2) != 0;
+    const bool caches = (switches & 1) != 0;
+    Command command = command_;
+    TrainerOptions& trainer = command.trainer;
+    trainer.packing = packs;
+    trainer.micro_batches = interleaves ? std::max(2u, trainer.micro_batches) : 1;
+    trainer.groups = interleaves ? std::max(2u, trainer.groups) : 1;
+    if (!interleaves) trainer.micro_batch_bytes = 0;
+    if (!caches) trainer.store.hbm_bytes = 0;
+    if (caches && trainer.store.hbm_bytes == 0) trainer.store.hbm_bytes = kAblationHbmBytes;
+    Run run(command);
+    EMBANK_RETURN_IF_ERROR(run.Execute());
+    std::printf("  %-8s %-12s %-8s %10.0f %6zu %6.1f %8.3f  %.9f\n", OnOff(packs),
+                OnOff(interleaves), OnOff(caches), run.SamplesPerSecond(), run.packs(),
+                run.OperationsPerStep(), run.HotShare(), run.loss());
+    StrAppend(rows, rows->empty() ? "" : ", ", "{\"packing\": ", packs ? "true" : "false",
+              ", \"interleaving\": ", interleaves ? "true" : "false",
+              ", \"caching\": ", caches ? "true" : "false",
+              ", \"samples_per_second\": ", run.SamplesPerSecond(), ", \"packs\": ", run.packs(),
+              ", \"operations_per_step\": ", run.OperationsPerStep(),
+              ", \"hbm_hit_ratio_lookups\": ", run.HotShare(), ", \"logloss\": ", run.loss(),
+              ", \"weights_crc32c\": ", run.WeightsCrc32c(), "}");
+    if (!weights_) weights_ = run.WeightsCrc32c();
+    if (*weights_ == run.WeightsCrc32c()) return OkStatus();
+    return DataLossError("the weights depend on the switches: this is a defect of Embank");
+  }
+
+  const Command& command_;
+  std::optional<uint32_t> weights_;  // of the first run
 };
 
 Status Complete(Command* command) {
@@ -357,6 +463,12 @@ Status Complete(Command* command) {
   if (command->resume && command->trainer.store.path.empty()) {
     return InvalidArgumentError("--resume needs --path");
   }
+  if (command->ablation && !command->trainer.store.path.empty()) {
+    return InvalidArgumentError("--ablation makes eight stores, and takes no --path");
+  }
+  EMBANK_RETURN_IF_ERROR(TakeDims(command));
+  command->trainer.packing = !command->no_packing;
+  command->trainer.micro_batch_bytes = command->micro_batch_kib << 10;
   // A run of an hour must not fail at its last line.
   if (!command->json.empty()) {
     std::FILE* const file = std::fopen(command->json.c_str(), "a");
@@ -382,6 +494,8 @@ void AddOptions(CLI::App* app, Command* command) {
   app->add_option("--generate", command->generate,
                   "schema of a generated log: criteo-kaggle, avazu, product-1, -2 or -3");
   app->add_option("--divisor", command->divisor, "divides the cardinalities of --generate")
+      ->capture_default_str();
+  app->add_option("--copies", command->copies, "copies of each id feature of --generate")
       ->capture_default_str();
   app->add_option("--samples", command->samples, "of a generated log")->capture_default_str();
   app->add_option("--eval", command->eval, "click log for the evaluation behind the training");
@@ -409,6 +523,19 @@ void AddOptions(CLI::App* app, Command* command) {
   app->add_option("--pmem-mib", command->pmem_mib, "size of the PMem tier");
   app->add_option("--checkpoint-every", command->checkpoint_every, "steps between checkpoints");
   app->add_flag("--resume", command->resume, "go on at the last checkpoint of --path");
+  app->add_flag("--no-packing", command->no_packing, "each id feature has operations of its own");
+  app->add_option("--micro-batches", trainer.micro_batches, "of a batch, 1 to 4")
+      ->capture_default_str();
+  app->add_option("--micro-batch-kib", command->micro_batch_kib,
+                  "memory of a micro-batch's rows; their number follows from it");
+  app->add_option("--groups", trainer.groups, "of packs, which share no resource at one moment")
+      ->capture_default_str();
+  app->add_option("--exclude", trainer.excluded, "id features whose rows wait for no group");
+  app->add_option("--warmup-steps", trainer.warmup_steps, "that count ids before packs are split")
+      ->capture_default_str();
+  app->add_flag("--ablation", command->ablation,
+                "train with packing, interleaving and caching on and off: eight runs");
+  app->add_option("--trace", command->trace, "file for a picture (SVG) of the operations of steps");
   app->add_option("--json", command->json, "file for the figures");
 }
 
@@ -422,7 +549,7 @@ int Main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : kExitUsage;
   }
   Status status = Complete(&command);
-  if (status.ok()) status = Run(command).Execute();
+  if (status.ok()) status = command.ablation ? Ablation(command).Execute() : Run(command).Execute();
   if (status.ok()) return 0;
   std::fprintf(stderr, "embank-train: %s\n", std::string(status.message()).c_str());
   return IsInvalidArgument(status) ? kExitUsage : kExitFailed;

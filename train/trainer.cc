@@ -8,14 +8,12 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/seeded_bug.h"
 #include "base/status_macros.h"
 #include "base/str_cat.h"
 #include "base/threads/clock.h"
 #include "store/batch/prefetch.h"
-#include "store/packed/packed_gradients.h"
-#include "store/packed/packed_lookup.h"
 #include "train/dense/gemm.h"
-#include "train/dense/loss.h"
 #include "train/dense/slices.h"
 
 namespace embank {
@@ -66,67 +64,73 @@ Status CheckModel(std::string_view of_checkpoint, std::string_view of_trainer) {
   return OkStatus();
 }
 
+// The weights of a wide part begin with 0.
+StatusOr<Table*> OpenTable(const TrainerOptions& options, const FeatureTable& feature,
+                           Store* store) {
+  StatusOr<Table*> table = store->catalog().Open(feature.name);
+  if (table.ok()) return table;
+  const float range = feature.dim == 1 ? 0.0f : options.row_range;
+  return store->CreateTable(
+      feature.name,
+      {.dim = feature.dim,
+       .optimizer = options.row_optimizer,
+       .rule = options.row_rule,
+       .initializer = {.kind = range > 0.0f ? InitializerKind::kUniform : InitializerKind::kZero,
+                       .a = -range,
+                       .b = range}});
+}
+
+std::vector<EmbeddingFeature> EmbeddingFeatures(std::span<const FeatureTable> features,
+                                                std::span<Table* const> tables) {
+  std::vector<EmbeddingFeature> all;
+  for (size_t i = 0; i < features.size(); ++i) {
+    all.push_back({.table = tables[i], .column = features[i].column, .dim = features[i].dim});
+  }
+  return all;
+}
+
 }  // namespace
 
 StatusOr<std::unique_ptr<Trainer>> Trainer::Open(const TrainerOptions& options,
                                                  const ClickColumns& columns) {
   EMBANK_RETURN_IF_ERROR(Validate(options));
   EMBANK_RETURN_IF_ERROR(PrepareGemm());
-  EMBANK_ASSIGN_OR_RETURN(LayerGraph graph, MakeModel(options, columns));
+  EMBANK_ASSIGN_OR_RETURN(LayerGraph layers, MakeModel(options, columns));
+  auto graph = std::make_unique<const LayerGraph>(std::move(layers));
   EMBANK_ASSIGN_OR_RETURN(std::unique_ptr<Store> store, Store::Open(options.store, {}));
-  std::unique_ptr<Trainer> trainer(
-      new Trainer(options, columns, std::move(graph), std::move(store)));
-  EMBANK_RETURN_IF_ERROR(trainer->MakeParts());
+  std::unique_ptr<Executor> executor = MakeThreadPool(
+      WorkerThreads({.worker_threads = options.threads, .path = {}, .pmem_path = {}}));
+  std::vector<Table*> tables;
+  for (const FeatureTable& feature : TablesOf(options, columns)) {
+    EMBANK_ASSIGN_OR_RETURN(Table* const table, OpenTable(options, feature, store.get()));
+    tables.push_back(table);
+  }
+  EMBANK_ASSIGN_OR_RETURN(DenseRows dense_rows, DenseRows::Open(store.get()));
+  EMBANK_ASSIGN_OR_RETURN(DensePass dense_pass,
+                          DensePass::Create(options, graph.get(), executor->concurrency()));
+  std::unique_ptr<Trainer> trainer(new Trainer(options, columns, std::move(graph), std::move(store),
+                                               std::move(executor), std::move(dense_pass),
+                                               std::move(dense_rows), std::move(tables)));
   EMBANK_RETURN_IF_ERROR(trainer->Resume());
   return trainer;
 }
 
-Trainer::Trainer(const TrainerOptions& options, const ClickColumns& columns, LayerGraph graph,
-                 std::unique_ptr<Store> store)
+Trainer::Trainer(const TrainerOptions& options, const ClickColumns& columns,
+                 std::unique_ptr<const LayerGraph> graph, std::unique_ptr<Store> store,
+                 std::unique_ptr<Executor> executor, DensePass dense_pass, DenseRows dense_rows,
+                 std::vector<Table*> tables)
     : options_(options),
       model_text_(ModelText(options, columns)),
       dense_(static_cast<uint32_t>(columns.dense.size())),
       graph_(std::move(graph)),
-      executor_(MakeThreadPool(
-          WorkerThreads({.worker_threads = options.threads, .path = {}, .pmem_path = {}}))),
       store_(std::move(store)),
-      features_(TablesOf(options, columns)),
-      weights_(graph_.parameters()),
-      weight_gradients_(options.slices * graph_.parameters()),
-      vectors_(features_.size()),
-      vector_gradients_(features_.size()),
-      offsets_(features_.size()) {}
-
-Status Trainer::MakeParts() {
-  for (const FeatureTable& feature : features_) {
-    EMBANK_ASSIGN_OR_RETURN(Table* const table, OpenTable(feature));
-    tables_.push_back(table);
-  }
-  EMBANK_ASSIGN_OR_RETURN(dense_rows_, DenseRows::Open(store_.get()));
-  EMBANK_ASSIGN_OR_RETURN(
-      DenseOptimizer optimizer,
-      DenseOptimizer::Create(options_.dense_optimizer, options_.dense_rule, graph_.parameters()));
-  optimizer_.emplace(std::move(optimizer));
-  const uint32_t samples_max = (options_.batch + options_.slices - 1) / options_.slices;
-  for (uint32_t i = 0; i < options_.slices; ++i) runs_.emplace_back(&graph_, samples_max);
-  graph_.Initialize(options_.seed, weights_);
-  return OkStatus();
-}
-
-// The weights of a wide part begin with 0.
-StatusOr<Table*> Trainer::OpenTable(const FeatureTable& feature) {
-  StatusOr<Table*> table = store_->catalog().Open(feature.name);
-  if (table.ok()) return table;
-  const float range = feature.dim == 1 ? 0.0f : options_.row_range;
-  return store_->CreateTable(
-      feature.name,
-      {.dim = feature.dim,
-       .optimizer = options_.row_optimizer,
-       .rule = options_.row_rule,
-       .initializer = {.kind = range > 0.0f ? InitializerKind::kUniform : InitializerKind::kZero,
-                       .a = -range,
-                       .b = range}});
-}
+      executor_(std::move(executor)),
+      tables_(std::move(tables)),
+      dense_pass_(std::move(dense_pass)),
+      dense_rows_(std::move(dense_rows)),
+      embedding_pass_(EmbeddingFeatures(TablesOf(options, columns), tables_), options.slices),
+      plan_(options, TablesOf(options, columns)),
+      losses_(options.slices) {}
 
 // Goes on at the last checkpoint, if the store has one.
 Status Trainer::Resume() {
@@ -141,8 +145,8 @@ Status Trainer::Resume() {
   EMBANK_ASSIGN_OR_RETURN(const uint64_t steps, TakeNumber(&text, "steps"));
   EMBANK_ASSIGN_OR_RETURN(const uint64_t position, TakeNumber(&text, "position"));
   EMBANK_RETURN_IF_ERROR(CheckModel(text, model_text_));
-  EMBANK_RETURN_IF_ERROR(
-      dense_rows_->Read(std::vector<std::span<float>>{weights_, optimizer_->state()}));
+  EMBANK_RETURN_IF_ERROR(dense_rows_.Read(
+      std::vector<std::span<float>>{dense_pass_.weights(), dense_pass_.optimizer_state()}));
   steps_ = steps;
   position_ = position;
   return OkStatus();
@@ -152,8 +156,9 @@ Status Trainer::Checkpoint(uint64_t position) {
   if (store_->checkpoints() == nullptr) {
     return FailedPreconditionError("the store has no path: it is in memory only");
   }
-  EMBANK_RETURN_IF_ERROR(
-      dense_rows_->Write(std::vector<std::span<const float>>{weights_, optimizer_->state()}));
+  EMBANK_RETURN_IF_ERROR(dense_rows_.Write(
+      std::vector<std::span<const float>>{dense_pass_.weights(), dense_pass_.optimizer_state()}));
+  if (Seeded(SeededBug::kPositionLate)) std::swap(position, position_);
   const std::string blob =
       StrCat(kBlobHead, "steps ", steps_, "\nposition ", position, "\n", model_text_);
   EMBANK_RETURN_IF_ERROR(
@@ -162,119 +167,132 @@ Status Trainer::Checkpoint(uint64_t position) {
   return OkStatus();
 }
 
-// One id for each sample is a row for each; bags are sums.
-void Trainer::SetFeature(const ClickBatch& batch, size_t i, Feature* feature) {
-  const FeatureIds& ids = batch.features[features_[i].column];
-  feature->table = tables_[i];
-  feature->keys = ids.ids;
-  if (ids.offsets.empty()) return;
-  offsets_[i].assign(ids.offsets.begin(), ids.offsets.end());
-  feature->offsets = offsets_[i];
-  feature->pooling = Pooling::kSum;
+// The rows of all packs, then the slices, then the sums of the packs' gradients.
+void Trainer::AddMicroBatch(uint32_t number, bool trains, OperationGraph* graph) {
+  const SliceRange slices = plan_.micro_batches()[number];
+  const uint32_t parts = slices.end - slices.begin;
+  const std::span<const Pack> packs = plan_.packs();
+  const auto label = [&](OperationKind kind, size_t pack) {
+    return OperationLabel{.kind = kind,
+                          .pack = static_cast<uint32_t>(pack),
+                          .group = plan_.groups()[pack],
+                          .micro_batch = number};
+  };
+  std::vector<OperationGraph::Id> before_dense;
+  for (size_t i = 0; i < packs.size(); ++i) {
+    const Pack& pack = packs[i];
+    const OperationGraph::Id unique =
+        graph->Add(label(OperationKind::kUniquePartition, i), parts, {},
+                   [this, &pack, slices](uint32_t part, uint32_t) {
+                     embedding_pass_.MakeUnique(pack, slices.begin + part);
+                     return OkStatus();
+                   });
+    const OperationGraph::Id gather =
+        graph->Add(label(OperationKind::kGather, i), 1, {{unique}},
+                   [this, &pack, slices, trains](uint32_t, uint32_t) {
+                     return embedding_pass_.Gather(
+                         pack, slices, trains ? MissingRule::kCreate : MissingRule::kDefault);
+                   });
+    before_dense.push_back(graph->Add(label(OperationKind::kStitchReduce, i), parts, {{gather}},
+                                      [this, &pack, slices](uint32_t part, uint32_t) {
+                                        embedding_pass_.StitchReduce(pack, slices.begin + part);
+                                        return OkStatus();
+                                      }));
+  }
+  const OperationGraph::Id dense =
+      graph->Add({.kind = OperationKind::kDense, .micro_batch = number}, parts, before_dense,
+                 [this, slices, trains](uint32_t part, uint32_t thread) {
+                   const uint32_t slice = slices.begin + part;
+                   losses_[slice] = RunSlice(slice, thread, trains);
+                   return OkStatus();
+                 });
+  for (size_t i = 0; trains && i < packs.size(); ++i) {
+    graph->Add(label(OperationKind::kSumGradients, i), parts, {{dense}},
+               [this, &pack = packs[i], slices](uint32_t part, uint32_t) {
+                 embedding_pass_.SumGradients(pack, slices.begin + part);
+                 return OkStatus();
+               });
+  }
 }
 
-Status Trainer::LookUp(const ClickBatch& batch, MissingRule rule) {
+StatusOr<double> Trainer::RunBatch(const ClickBatch& batch, bool trains,
+                                   std::vector<float>* logits) {
   EMBANK_CHECK(batch.samples <= options_.batch && batch.samples > 0);
-  const Timing timing(&seconds_.lookup);
-  std::vector<LookupFeature> features(tables_.size());
-  for (size_t i = 0; i < features.size(); ++i) {
-    vectors_[i].resize(uint64_t{batch.samples} * features_[i].dim);
-    SetFeature(batch, i, &features[i]);
-    features[i].rows = {reinterpret_cast<std::byte*>(vectors_[i].data()),
-                        features_[i].dim * sizeof(float)};
-  }
-  return LookupPacked(features, rule);
+  logits->resize(batch.samples);
+  batch_ = &batch;
+  logits_ = *logits;
+  embedding_pass_.Begin(&batch);
+  OperationGraph graph;
+  for (uint32_t i = 0; i < plan_.micro_batches().size(); ++i) AddMicroBatch(i, trains, &graph);
+  EMBANK_RETURN_IF_ERROR(graph.Run(executor_.get(), &trace_));
+  return SumSlices(losses_);
 }
 
-// Returns the sum of the losses.
-double Trainer::RunSlices(const ClickBatch& batch, bool trains, std::span<float> logits) {
-  const Timing timing(&seconds_.dense);
-  std::vector<double> losses(options_.slices);
-  executor_->ParallelFor(options_.slices, [&](uint32_t slice) {
-    losses[slice] = RunSlice(batch, slice, trains, logits);
-  });
-  return SumSlices(losses);
-}
-
-double Trainer::RunSlice(const ClickBatch& batch, uint32_t slice, bool trains,
-                         std::span<float> logits) {
-  const SampleRange range = SliceOf(batch.samples, options_.slices, slice);
-  const uint32_t samples = range.end - range.begin;
-  const std::span<float> gradients =
-      std::span(weight_gradients_).subspan(slice * weights_.size(), weights_.size());
-  if (samples == 0) {
-    if (trains) std::ranges::fill(gradients, 0.0f);
-    return 0.0;
-  }
+double Trainer::RunSlice(uint32_t slice, uint32_t thread, bool trains) {
+  const SampleRange range = SliceOf(batch_->samples, options_.slices, slice);
   std::vector<ConstMatrix> vectors;
-  for (size_t i = 0; i < features_.size(); ++i) {
-    const ConstMatrix all(vectors_[i].data(), batch.samples, features_[i].dim);
-    vectors.push_back(all.RowsFrom(range.begin, range.end));
-  }
-  const SliceInput input = {
-      .dense =
-          ConstMatrix(batch.dense.data(), batch.samples, dense_).RowsFrom(range.begin, range.end),
-      .features = vectors};
-  const ConstMatrix output = runs_[slice].Forward(input, weights_);
-  EMBANK_CHECK(output.rows == samples && output.columns == 1);
-  const std::span<float> own = logits.subspan(range.begin, samples);
-  for (uint32_t i = 0; i < samples; ++i) own[i] = output.Row(i)[0];
-  const auto labels = std::span<const float>(batch.labels).subspan(range.begin, samples);
-  if (!trains) return SumLogLoss(own, labels);
-  std::vector<float> output_gradient(samples);
-  const double loss =
-      SumLogLossBackward(own, labels, 1.0f / static_cast<float>(batch.samples), output_gradient);
   std::vector<Matrix> vector_gradients;
-  for (size_t i = 0; i < features_.size(); ++i) {
-    const Matrix all(vector_gradients_[i].data(), batch.samples, features_[i].dim);
-    vector_gradients.push_back(all.RowsFrom(range.begin, range.end));
+  for (size_t i = 0; i < tables_.size(); ++i) {
+    vectors.push_back(embedding_pass_.Vectors(i, slice));
+    if (trains) vector_gradients.push_back(embedding_pass_.Gradients(i, slice));
   }
-  runs_[slice].Backward(input, weights_, Matrix(output_gradient.data(), samples, 1),
-                        {.weights = gradients, .features = vector_gradients});
-  return loss;
+  const uint32_t samples = range.end - range.begin;
+  const DenseSlice input = {
+      .number = slice,
+      .batch_samples = batch_->samples,
+      .input = {.dense = ConstMatrix(batch_->dense.data(), batch_->samples, dense_)
+                             .RowsFrom(range.begin, range.end),
+                .features = vectors},
+      .labels = std::span(batch_->labels).subspan(range.begin, samples),
+      .vector_gradients = vector_gradients,
+      .logits = logits_.subspan(range.begin, samples)};
+  return dense_pass_.RunSlice(input, thread);
 }
 
-Status Trainer::UpdateRows(const ClickBatch& batch) {
-  const Timing timing(&seconds_.gradients);
-  std::vector<GradientFeature> features(tables_.size());
-  for (size_t i = 0; i < features.size(); ++i) {
-    SetFeature(batch, i, &features[i]);
-    features[i].gradients = {reinterpret_cast<const std::byte*>(vector_gradients_[i].data()),
-                             features_[i].dim * sizeof(float)};
+Status Trainer::UpdateRows() {
+  OperationGraph graph;
+  for (size_t i = 0; i < plan_.packs().size(); ++i) {
+    graph.Add({.kind = OperationKind::kUpdate,
+               .pack = static_cast<uint32_t>(i),
+               .group = plan_.groups()[i]},
+              1, {}, [this, &pack = plan_.packs()[i]](uint32_t, uint32_t) {
+                return embedding_pass_.Update(pack);
+              });
   }
-  return ApplyGradientsPacked(features);
+  return graph.Run(executor_.get(), &trace_);
 }
 
 StatusOr<double> Trainer::Step(const ClickBatch& batch, std::vector<float>* logits) {
-  EMBANK_CHECK(batch.samples > 0);
-  EMBANK_RETURN_IF_ERROR(LookUp(batch, MissingRule::kCreate));
-  logits->resize(batch.samples);
-  for (size_t i = 0; i < tables_.size(); ++i) vector_gradients_[i].resize(vectors_[i].size());
-  const double loss = RunSlices(batch, /*trains=*/true, *logits) / batch.samples;
+  EMBANK_ASSIGN_OR_RETURN(const double sum, RunBatch(batch, /*trains=*/true, logits));
+  const double loss = sum / batch.samples;
   if (!std::isfinite(loss)) {
     return OutOfRangeError(StrCat("the loss of step ", steps_ + 1, " is not finite"));
   }
-  EMBANK_RETURN_IF_ERROR(UpdateRows(batch));
-  const Timing timing(&seconds_.dense);
-  SumSlices(executor_.get(), options_.slices, weight_gradients_);
-  optimizer_->Step(executor_.get(), std::span(weight_gradients_).first(weights_.size()), weights_);
+  EMBANK_RETURN_IF_ERROR(UpdateRows());
+  const Timing timing(&optimizer_seconds_);
+  dense_pass_.Step(executor_.get());
+  plan_.Count(embedding_pass_, batch.samples);
   ++steps_;
   return loss;
 }
 
 Status Trainer::Predict(const ClickBatch& batch, std::vector<float>* logits) {
-  EMBANK_CHECK(batch.samples > 0);
-  EMBANK_RETURN_IF_ERROR(LookUp(batch, MissingRule::kDefault));
-  logits->resize(batch.samples);
-  RunSlices(batch, /*trains=*/false, *logits);
-  return OkStatus();
+  return RunBatch(batch, /*trains=*/false, logits).status();
 }
 
 Status Trainer::Prefetch(const ClickBatch& batch) const {
-  for (size_t i = 0; i < tables_.size(); ++i) {
-    EMBANK_RETURN_IF_ERROR(embank::Prefetch(tables_[i], batch.features[features_[i].column].ids));
+  for (const EmbeddingFeature& feature : embedding_pass_.features()) {
+    EMBANK_RETURN_IF_ERROR(embank::Prefetch(feature.table, batch.features[feature.column].ids));
   }
   return OkStatus();
+}
+
+StepSeconds Trainer::seconds() const {
+  const auto of = [&](OperationKind kind) { return trace_.seconds(kind); };
+  return {.lookup = of(OperationKind::kUniquePartition) + of(OperationKind::kGather) +
+                    of(OperationKind::kStitchReduce),
+          .dense = of(OperationKind::kDense) + optimizer_seconds_,
+          .gradients = of(OperationKind::kSumGradients) + of(OperationKind::kUpdate)};
 }
 
 }  // namespace embank

@@ -1,17 +1,16 @@
 // A trainer of a click model, in one process: the rows of id features are in a store, dense
 // parameters in arrays.
 //
-//   batch ─▶ packed lookup ─▶ slices: forward, loss, backward ─▶ packed gradients ─▶ rows
+//   batch ─▶ rows of packs ─▶ slices: forward, loss, backward ─▶ gradients of packs ─▶ rows
 //                                       └─ sums of slices ─▶ dense optimizer ─▶ weights
 //
-// A batch is cut into slices. Losses, weights and rows are the same bits for any number of threads
-// and any tiers of the store.
+// A batch is cut into slices. Losses, weights and rows are the same bits for any number of threads,
+// any tiers of the store, and any packs, groups and micro-batches (train/pipeline/README.md).
 #ifndef EMBANK_TRAIN_TRAINER_H_
 #define EMBANK_TRAIN_TRAINER_H_
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,18 +18,21 @@
 #include "base/status.h"
 #include "base/status_or.h"
 #include "base/threads/executor.h"
-#include "store/packed/feature.h"
 #include "store/store.h"
 #include "train/data/click_batch.h"
-#include "train/dense/optimizer.h"
+#include "train/dense_pass.h"
 #include "train/dense_rows.h"
-#include "train/models/graph_run.h"
 #include "train/models/layer_graph.h"
+#include "train/pipeline/embedding_pass.h"
+#include "train/pipeline/operation_graph.h"
+#include "train/pipeline/operation_trace.h"
+#include "train/step_plan.h"
 #include "train/trainer_options.h"
 
 namespace embank {
 
-// The time of the parts of all steps so far.
+// The time of the parts of all steps so far, each from the begin of an operation to its end. Parts
+// of different micro-batches overlap.
 struct StepSeconds {
   double lookup = 0.0;
   double dense = 0.0;
@@ -65,41 +67,43 @@ class Trainer {
   uint64_t steps() const { return steps_; }
   // Where the data go on, as the last checkpoint has it.
   uint64_t position() const { return position_; }
-  std::span<const float> weights() const { return weights_; }
-  const StepSeconds& seconds() const { return seconds_; }
+  std::span<const float> weights() const { return dense_pass_.weights(); }
+  StepSeconds seconds() const;
+  const StepPlan& plan() const { return plan_; }
+  OperationTrace* trace() { return &trace_; }
   const Store& store() const { return *store_; }
   std::span<Table* const> tables() const { return tables_; }
 
  private:
-  Trainer(const TrainerOptions& options, const ClickColumns& columns, LayerGraph graph,
-          std::unique_ptr<Store> store);
-  Status MakeParts();
+  Trainer(const TrainerOptions& options, const ClickColumns& columns,
+          std::unique_ptr<const LayerGraph> graph, std::unique_ptr<Store> store,
+          std::unique_ptr<Executor> executor, DensePass dense_pass, DenseRows dense_rows,
+          std::vector<Table*> tables);
   Status Resume();
-  StatusOr<Table*> OpenTable(const FeatureTable& feature);
-  Status LookUp(const ClickBatch& batch, MissingRule rule);
-  double RunSlices(const ClickBatch& batch, bool trains, std::span<float> logits);
-  double RunSlice(const ClickBatch& batch, uint32_t slice, bool trains, std::span<float> logits);
-  Status UpdateRows(const ClickBatch& batch);
-  void SetFeature(const ClickBatch& batch, size_t i, Feature* feature);
+  // Runs a batch forward and, if it trains, backward; returns the sum of the losses.
+  StatusOr<double> RunBatch(const ClickBatch& batch, bool trains, std::vector<float>* logits);
+  void AddMicroBatch(uint32_t number, bool trains, OperationGraph* graph);
+  double RunSlice(uint32_t slice, uint32_t thread, bool trains);
+  Status UpdateRows();
 
   const TrainerOptions options_;
   const std::string model_text_;
   const uint32_t dense_;
-  const LayerGraph graph_;
-  const std::unique_ptr<Executor> executor_;
+  const std::unique_ptr<const LayerGraph> graph_;
   const std::unique_ptr<Store> store_;
-  const std::vector<FeatureTable> features_;
-  std::vector<Table*> tables_;  // of each feature
-  std::optional<DenseRows> dense_rows_;
-  std::optional<DenseOptimizer> optimizer_;
-  std::vector<float> weights_;
-  std::vector<float> weight_gradients_;                         // of each slice
-  std::vector<GraphRun> runs_;                                  // of each slice
-  std::vector<std::vector<float>> vectors_, vector_gradients_;  // of each feature
-  std::vector<std::vector<uint64_t>> offsets_;                  // of those with bags
+  const std::unique_ptr<Executor> executor_;
+  const std::vector<Table*> tables_;  // of each feature
+  DensePass dense_pass_;
+  DenseRows dense_rows_;
+  EmbeddingPass embedding_pass_;
+  StepPlan plan_;
+  OperationTrace trace_;
+  const ClickBatch* batch_ = nullptr;  // of the step
+  std::span<float> logits_;            // of the step
+  std::vector<double> losses_;         // of each slice
+  double optimizer_seconds_ = 0.0;
   uint64_t steps_ = 0;
   uint64_t position_ = 0;
-  StepSeconds seconds_;
 };
 
 }  // namespace embank

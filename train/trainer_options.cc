@@ -1,8 +1,11 @@
 #include "train/trainer_options.h"
 
+#include <algorithm>
 #include <array>
+#include <string_view>
 #include <vector>
 
+#include "base/status_macros.h"
 #include "base/str_cat.h"
 #include "train/models/deep_fm.h"
 #include "train/models/dlrm.h"
@@ -16,12 +19,47 @@ constexpr uint32_t kBatchMax = 1u << 20;
 constexpr uint32_t kSlicesMax = 1024;
 constexpr std::array<uint32_t, 2> kDeepWidths = {64, 32};
 
+uint32_t DimOf(const TrainerOptions& options, size_t feature) {
+  return options.dims.empty() ? options.dim : options.dims[feature];
+}
+
+bool IsExcluded(const TrainerOptions& options, std::string_view feature) {
+  return std::ranges::find(options.excluded, feature) != options.excluded.end();
+}
+
+Status CheckDims(const TrainerOptions& options) {
+  std::vector<uint32_t> dims = options.dims;
+  dims.push_back(options.dim);
+  for (const uint32_t dim : dims) {
+    if (dim > 0 && dim <= kDimMax) continue;
+    return InvalidArgumentError(StrCat("dim is ", dim, "; it must be 1 to ", kDimMax));
+  }
+  return OkStatus();
+}
+
+// All names and numbers that go with the features of the data.
+Status CheckFeatures(const TrainerOptions& options, const ClickColumns& columns) {
+  if (columns.ids.empty()) return InvalidArgumentError("the data have no id features");
+  if (!options.dims.empty() && options.dims.size() != columns.ids.size()) {
+    return InvalidArgumentError(StrCat("there are ", options.dims.size(),
+                                       " dims, and the data have ", columns.ids.size(),
+                                       " id features"));
+  }
+  for (const std::string& name : options.excluded) {
+    if (std::ranges::find(columns.ids, name) != columns.ids.end()) continue;
+    return InvalidArgumentError(StrCat("excluded: the data have no id feature \"", name, "\""));
+  }
+  const bool is_one_dim =
+      std::ranges::all_of(options.dims, [&](uint32_t dim) { return dim == options.dims[0]; });
+  if (is_one_dim || (options.model != "dlrm" && options.model != "deep-fm")) return OkStatus();
+  return InvalidArgumentError(
+      StrCat("model is ", options.model, ", which needs one dim for all id features"));
+}
+
 }  // namespace
 
 Status Validate(const TrainerOptions& options) {
-  if (options.dim == 0 || options.dim > kDimMax) {
-    return InvalidArgumentError(StrCat("dim is ", options.dim, "; it must be 1 to ", kDimMax));
-  }
+  EMBANK_RETURN_IF_ERROR(CheckDims(options));
   if (options.batch == 0 || options.batch > kBatchMax) {
     return InvalidArgumentError(
         StrCat("batch is ", options.batch, "; it must be 1 to ", kBatchMax));
@@ -30,6 +68,11 @@ Status Validate(const TrainerOptions& options) {
     return InvalidArgumentError(
         StrCat("slices is ", options.slices, "; it must be 1 to ", kSlicesMax));
   }
+  if (options.micro_batches == 0 || options.micro_batches > kMicroBatchesMax) {
+    return InvalidArgumentError(
+        StrCat("micro_batches is ", options.micro_batches, "; it must be 1 to ", kMicroBatchesMax));
+  }
+  if (options.groups == 0) return InvalidArgumentError("groups is 0; it must be at least 1");
   if (options.row_optimizer == Optimizer::kNone) {
     return InvalidArgumentError("the rows need an optimizer");
   }
@@ -38,29 +81,33 @@ Status Validate(const TrainerOptions& options) {
 
 std::vector<FeatureTable> TablesOf(const TrainerOptions& options, const ClickColumns& columns) {
   std::vector<FeatureTable> tables;
-  const auto add = [&](const char* kind, uint32_t dim) {
-    for (uint32_t i = 0; i < columns.ids.size(); ++i) {
-      tables.push_back({.name = StrCat(kind, " ", columns.ids[i]), .column = i, .dim = dim});
-    }
+  const auto add = [&](const char* kind, uint32_t column, uint32_t dim) {
+    const std::string& name = columns.ids[column];
+    tables.push_back({.name = StrCat(kind, " ", name),
+                      .column = column,
+                      .dim = dim,
+                      .is_excluded = IsExcluded(options, name)});
   };
-  add("id", options.dim);
-  if (options.model == "wide-deep") add("wide", 1);
+  for (uint32_t i = 0; i < columns.ids.size(); ++i) add("id", i, DimOf(options, i));
+  for (uint32_t i = 0; options.model == "wide-deep" && i < columns.ids.size(); ++i) {
+    add("wide", i, 1);
+  }
   return tables;
 }
 
 StatusOr<LayerGraph> MakeModel(const TrainerOptions& options, const ClickColumns& columns) {
+  EMBANK_RETURN_IF_ERROR(CheckFeatures(options, columns));
   ModelInputs inputs = {.dense = static_cast<uint32_t>(columns.dense.size()), .feature_dims = {}};
   for (const FeatureTable& table : TablesOf(options, columns)) {
     inputs.feature_dims.push_back(table.dim);
   }
-  if (columns.ids.empty()) return InvalidArgumentError("the data have no id features");
   if (options.model == "dlrm") {
     if (columns.dense.empty()) {
       return InvalidArgumentError("model is dlrm, which needs dense features; the data have none");
     }
-    return MakeDlrm(inputs, {{512, 256, 64, options.dim}, {512, 256}});
+    return MakeDlrm(inputs, {{512, 256, 64, DimOf(options, 0)}, {512, 256}});
   }
-  if (options.model == "wide-deep" && options.dim == 1) {
+  if (options.model == "wide-deep" && DimOf(options, 0) == 1) {
     return InvalidArgumentError("dim is 1; a wide-deep model needs vectors beside its weights");
   }
   if (options.model == "wide-deep") return MakeWideDeep(inputs, kDeepWidths);
@@ -79,7 +126,9 @@ std::string ModelText(const TrainerOptions& options, const ClickColumns& columns
              "\ndense optimizer ", static_cast<int>(options.dense_optimizer),
              "\ndense learning rate ", options.dense_rule.learning_rate, "\ndense features ",
              columns.dense.size(), "\nid features ", columns.ids.size(), "\n");
-  for (const std::string& name : columns.ids) StrAppend(&text, "id feature ", name, "\n");
+  for (size_t i = 0; i < columns.ids.size(); ++i) {
+    StrAppend(&text, "id feature ", columns.ids[i], " dim ", DimOf(options, i), "\n");
+  }
   return text;
 }
 

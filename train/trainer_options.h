@@ -17,9 +17,13 @@
 
 namespace embank {
 
+// A prefetched row stays pinned for two steps of so many lookups (store/table/pins.h).
+inline constexpr uint32_t kMicroBatchesMax = 4;
+
 struct TrainerOptions {
   std::string model = "dlrm";  // or wide-deep, deep-fm, ffnn
   uint32_t dim = 16;           // of all id features
+  std::vector<uint32_t> dims;  // of each id feature, in place of `dim`; empty: none differs
   Optimizer row_optimizer = Optimizer::kAdagrad;
   UpdateRule row_rule = {.learning_rate = 0.02f};
   Optimizer dense_optimizer = Optimizer::kAdagrad;  // SGD, Adagrad or Adam
@@ -30,6 +34,14 @@ struct TrainerOptions {
   uint32_t threads = 0;   // of the dense part; 0: one per core
   uint64_t seed = 1;      // of the first weights; StoreOptions::seed is that of the rows
   StoreOptions store;
+
+  // How a step is done; its results do not depend on these (train/pipeline/README.md).
+  bool packing = true;                // false: each feature is a pack
+  uint32_t micro_batches = 1;         // of a batch, 1 to kMicroBatchesMax, at most `slices`
+  uint64_t micro_batch_bytes = 0;     // above 0: their number follows from Eq 2 after the warm-up
+  uint32_t groups = 1;                // of packs, at most
+  uint32_t warmup_steps = 100;        // that count ids before packs are split
+  std::vector<std::string> excluded;  // id features whose packs wait for no group
 };
 
 // INVALID_ARGUMENT names the option.
@@ -40,6 +52,7 @@ struct FeatureTable {
   std::string name;
   uint32_t column;  // of the id features
   uint32_t dim;
+  bool is_excluded = false;
 };
 
 // The tables of a model, in the order of its features. A wide and deep model has two for each id

@@ -433,8 +433,8 @@ EMBANK_API embank_status embank_contains(embank_table *table, const uint64_t *ke
  * skipped. A row that cannot be read stays in the log, and its lookup will report it. Without a
  * path, the call checks its arguments and does nothing.
  *
- * The rows are pinned: they stay in memory until they are changed, for eight more lookup batches of
- * the table, or until the store is closed. Limits:
+ * The rows are pinned: they stay in memory until they are changed, for twelve more lookup batches
+ * of the table, or until the store is closed. Limits:
  *   pinned rows                       at most a quarter of dram_bytes
  *   pinned rows that were in memory   at most half of that; the rest is for rows from the log
  *   further rows                      read, but not pinned; only into free space once they are as

@@ -1,8 +1,8 @@
 // The pins of a table: rows that stay in memory for a while, whatever the eviction order says,
 // because a prefetch read them.
 //
-//   lookup batches:   b   b + 1   ...   b + 7   b + 8
-//   a pin of batch b: |---- it stands -----------| lapsed
+//   lookup batches:   b   b + 1   ...   b + 11   b + 12
+//   a pin of batch b: |---- it stands ------------| lapsed
 //
 // A row's pin is a pin mark in its slot's note. The class counts current pins by the batch of their
 // begin. So the pins of one batch lapse together, and no code has to search for their rows. Only
@@ -24,7 +24,7 @@ class Pins {
   using Mark = uint16_t;
   static constexpr Mark kNone = 0;
   // The number of lookup batches of its table that a pin outlasts.
-  static constexpr uint32_t kBatches = 8;
+  static constexpr uint32_t kBatches = 12;
 
   // `budget` limits the pinned rows of all tables; a row here takes `row_bytes`.
   Pins(MemoryBudget* budget, uint32_t row_bytes) : budget_(budget), row_bytes_(row_bytes) {}
@@ -44,7 +44,7 @@ class Pins {
 
  private:
   // More than the batches with current pins, so that a late thread does not meet the next round.
-  static constexpr uint32_t kRounds = 16;
+  static constexpr uint32_t kRounds = 32;
   static constexpr Mark kPinned = 0x8000;
   static constexpr uint32_t kBatchMask = 0x7FFF;
   static_assert(kRounds >= 2 * kBatches && kPinned % kRounds == 0);

@@ -111,6 +111,13 @@ constexpr Case kCases[] = {
      "DeviceCalls.ReadRowsBehindTheCallersEarlierWork"},
     {SeededBug::kCallerNotReleased, "caller's stream not released",
      "DeviceCalls.AreAheadOfTheCallersLaterWork"},
+    {SeededBug::kStitchOffByOne, "stitch off by one",
+     "EmbeddingPassTest.IsADenseTableOfWholeNumbers"},
+    {SeededBug::kSumsInAnotherOrder, "sums in another order",
+     "EmbeddingPassTest.AddsTheGradientsOfARowInTheOrderOfPositions"},
+    {SeededBug::kSliceSummedTwice, "slice summed twice", "Trainer.TheLossIsThatOfItsLogits"},
+    {SeededBug::kPositionLate, "position one batch late",
+     "Trainer.GoesOnAtItsCheckpointAsIfItHadNotEnded"},
 };
 
 struct Ended {

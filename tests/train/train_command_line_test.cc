@@ -28,6 +28,8 @@ TEST(TrainCommandLine, WrongUseNamesTheOptionAndExitsWith2) {
       {"--generate avazu --checkpoint-every 5", "--checkpoint-every needs --path"},
       {"--generate avazu --resume", "--resume needs --path"},
       {"--generate avazu --json /no/such/file", "--json: cannot write /no/such/file"},
+      {"--generate avazu --ablation --path /tmp", "--ablation makes eight stores"},
+      {"--generate avazu --micro-batches 9", "micro_batches is 9"},
       {"--generate avazu --model dlmr", "model is \"dlmr\""},
       {"--generate avazu --batch 0", "batch is 0"},
       {"--generate avazu --dim many", "--dim"},
@@ -60,6 +62,38 @@ TEST(TrainCommandLine, BrokenLinesAreCountedAndNamed) {
   text << std::ifstream(json).rdbuf();
   EXPECT_THAT(text.str(), HasSubstr("\"broken_lines\": 1,"));
   EXPECT_THAT(text.str(), HasSubstr("\"samples\": 999,"));
+}
+
+TEST(TrainCommandLine, TheSwitchesLeaveTheWeightsAsTheyAre) {
+  const ScratchDirectory directory;
+  const std::string json = directory.path() + "/figures.json";
+  const Ended ended = Train(
+      "--generate product-3 --divisor 5000 --model wide-deep --samples 1000 --batch 100 "
+      "--warmup-steps 4 --ablation --json " +
+      json);
+  EXPECT_EQ(ended.exit_code, 0) << ended.output;
+  std::ostringstream text;
+  text << std::ifstream(json).rdbuf();
+  EXPECT_THAT(text.str(), HasSubstr("\"packing\": false, \"interleaving\": true"));
+  size_t runs = 0;
+  for (size_t at = 0; (at = text.str().find("weights_crc32c", at)) != std::string::npos; ++at) {
+    ++runs;
+  }
+  EXPECT_EQ(runs, 8u);
+}
+
+TEST(TrainCommandLine, ATraceIsAPicture) {
+  const ScratchDirectory directory;
+  const std::string picture = directory.path() + "/trace.svg";
+  const Ended ended = Train(
+      "--generate criteo-kaggle --divisor 5000 --samples 1000 --batch 100 --dim 4 "
+      "--micro-batches 2 --trace " +
+      picture);
+  EXPECT_EQ(ended.exit_code, 0) << ended.output;
+  std::ostringstream text;
+  text << std::ifstream(picture).rdbuf();
+  EXPECT_THAT(text.str(), HasSubstr("Gather, pack 0, micro-batch 1"));
+  EXPECT_THAT(text.str(), HasSubstr("Update, pack 0"));
 }
 
 TEST(TrainCommandLine, AStoreWithACheckpointIsNotTrainedAnewByAccident) {

@@ -11,7 +11,9 @@
 #include "tests/support/scratch_directory.h"
 #include "train/batch_ahead.h"
 #include "train/dense/auc.h"
+#include "train/dense/loss.h"
 #include "train/generator/click_generator.h"
+#include "train/pipeline/capacity.h"
 
 namespace embank::test {
 namespace {
@@ -102,6 +104,47 @@ TEST(Trainer, GoesOnAtItsCheckpointAsIfItHadNotEnded) {
   EXPECT_TRUE(std::ranges::equal(resumed->weights(), whole->weights()));
 }
 
+TEST(Trainer, TheLossIsThatOfItsLogits) {
+  const auto trainer = OpenTrainer(OptionsOf("dlrm"));
+  const auto data = Data(1000);
+  ClickBatch batch;
+  std::vector<float> logits;
+  for (int step = 0; step < 5; ++step) {
+    ASSERT_TRUE(data->Next(100, &batch).ok());
+    const double loss = *trainer->Step(batch, &logits);
+    EXPECT_NEAR(loss, SumLogLoss(logits, batch.labels) / 100, 1e-6);
+  }
+}
+
+TEST(Trainer, PlansPacksBehindItsWarmUp) {
+  TrainerOptions options = OptionsOf("wide-deep");
+  options.warmup_steps = 5;
+  options.groups = 2;
+  options.excluded = {"C3"};
+  const auto trainer = OpenTrainer(options);
+  EXPECT_EQ(trainer->plan().packs().size(), 4u) << "dims 1 and 8, and C3 with both dims";
+  Train(trainer.get(), 10);
+  EXPECT_TRUE(trainer->plan().is_warm());
+  EXPECT_EQ(trainer->plan().traffic()[0].ids, 500u);
+  EXPECT_EQ(trainer->plan().packs().size(), 5u) << "dim 8 in two packs";
+  const auto groups = trainer->plan().groups();
+  EXPECT_EQ(std::ranges::count(groups, kNoGroup), 2);
+  const uint64_t operations = trainer->trace()->operations();
+  Train(trainer.get(), 11);
+  EXPECT_EQ(trainer->trace()->operations() - operations, 5u * 5 + 1);
+}
+
+TEST(Trainer, MicroBatchesFollowFromTheirBytes) {
+  TrainerOptions options = OptionsOf("dlrm");
+  options.warmup_steps = 3;
+  // 26 features of 8 floats: rows, sums, vectors and gradients of a sample take 3,328 bytes.
+  options.micro_batch_bytes = 34 * 3328;
+  const auto trainer = OpenTrainer(options);
+  EXPECT_EQ(trainer->plan().micro_batches().size(), 1u);
+  Train(trainer.get(), 4);
+  EXPECT_EQ(trainer->plan().micro_batches().size(), 3u);
+}
+
 TEST(Trainer, LearnsThePlantedModel) {
   const auto trainer = OpenTrainer(OptionsOf("dlrm"));
   Train(trainer.get(), 400);
@@ -172,6 +215,11 @@ TEST(Trainer, WrongOptionsAreNamed) {
   refused([](TrainerOptions* o) { o->dim = 0; }, "dim is 0");
   refused([](TrainerOptions* o) { o->batch = 0; }, "batch is 0");
   refused([](TrainerOptions* o) { o->slices = 0; }, "slices is 0");
+  refused([](TrainerOptions* o) { o->micro_batches = 5; }, "micro_batches is 5");
+  refused([](TrainerOptions* o) { o->groups = 0; }, "groups is 0");
+  refused([](TrainerOptions* o) { o->excluded = {"C99"}; }, "\"C99\"");
+  refused([](TrainerOptions* o) { o->dims = {8, 8}; }, "there are 2 dims");
+  refused([](TrainerOptions* o) { o->dims.assign(26, 8), o->dims[3] = 4; }, "needs one dim");
   refused([](TrainerOptions* o) { o->store.hbm_bytes = 5; }, "hbm_bytes");
 }
 

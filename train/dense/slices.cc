@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/seeded_bug.h"
 
 namespace embank {
 namespace {
@@ -46,6 +47,7 @@ void SumSlices(Executor* executor, uint32_t slices, std::span<float> arrays) {
 double SumSlices(std::span<const double> values) {
   EMBANK_CHECK(!values.empty());
   std::vector<double> sums(values.begin(), values.end());
+  if (Seeded(SeededBug::kSliceSummedTwice)) sums[0] += sums.back();
   ForEachNode(static_cast<uint32_t>(sums.size()),
               [&](uint64_t to, uint64_t from) { sums[to] += sums[from]; });
   return sums[0];

@@ -1,0 +1,185 @@
+#include "train/pipeline/embedding_pass.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "base/str_cat.h"
+#include "store/batch/lookup.h"
+#include "store/store.h"
+#include "tests/support/random.h"
+
+namespace embank::test {
+namespace {
+
+constexpr uint32_t kSlices = 8;
+constexpr uint32_t kFeatures = 5;
+constexpr float kInitial = 3.0f;
+
+uint32_t DimOf(size_t feature) { return feature < 3 ? 4 : 8; }
+bool HasBags(size_t feature) { return feature % 2 == 1; }
+
+// Ragged and empty bags for every other feature.
+ClickBatch MakeBatch(uint32_t samples, Random* random) {
+  ClickBatch batch;
+  batch.samples = samples;
+  batch.features.resize(kFeatures);
+  for (size_t i = 0; i < kFeatures; ++i) {
+    FeatureIds& feature = batch.features[i];
+    if (HasBags(i)) feature.offsets.push_back(0);
+    for (uint32_t sample = 0; sample < samples; ++sample) {
+      const uint64_t ids = HasBags(i) ? random->Bits() % 5 : 1;
+      for (uint64_t k = 0; k < ids; ++k) feature.ids.push_back(random->Bits() % 20);
+      if (HasBags(i)) feature.offsets.push_back(static_cast<uint32_t>(feature.ids.size()));
+    }
+  }
+  return batch;
+}
+
+SampleRange BagOf(const FeatureIds& feature, uint32_t sample) {
+  if (feature.offsets.empty()) return {sample, sample + 1};
+  return {feature.offsets[sample], feature.offsets[sample + 1]};
+}
+
+// Tables with SGD and a rate of 1: with whole numbers all sums are exact.
+class EmbeddingPassTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    store_ = *Store::Open({.worker_threads = 2, .path = {}, .pmem_path = {}}, {});
+    for (size_t i = 0; i < kFeatures; ++i) {
+      Table* const table = *store_->CreateTable(
+          StrCat("t", i), {.dim = DimOf(i),
+                           .optimizer = Optimizer::kSgd,
+                           .rule = {.learning_rate = 1.0f},
+                           .initializer = {.kind = InitializerKind::kConstant, .a = kInitial}});
+      features_.push_back({.table = table, .column = static_cast<uint32_t>(i), .dim = DimOf(i)});
+      traffic_.push_back({.dim = DimOf(i), .ids = 1 + i});
+    }
+  }
+
+  float& Row(size_t feature, Key id, uint32_t d) {
+    auto& row = rows_[{feature, id}];
+    if (row.empty()) row.resize(DimOf(feature), kInitial);
+    return row[d];
+  }
+
+  // Runs a step through the pass and through loops over a dense table.
+  void Step(EmbeddingPass* pass, std::span<const Pack> packs, const ClickBatch& batch,
+            uint32_t micro_batches, Random* random) {
+    pass->Begin(&batch);
+    for (uint32_t m = 0; m < micro_batches; ++m) {
+      const SampleRange range = SliceOf(kSlices, micro_batches, m);
+      for (const Pack& pack : packs) {
+        for (uint32_t slice = range.begin; slice < range.end; ++slice)
+          pass->MakeUnique(pack, slice);
+        ASSERT_TRUE(pass->Gather(pack, {range.begin, range.end}, MissingRule::kCreate).ok());
+        for (uint32_t slice = range.begin; slice < range.end; ++slice) {
+          pass->StitchReduce(pack, slice);
+        }
+      }
+    }
+    for (size_t i = 0; i < kFeatures; ++i) CheckVectors(*pass, batch, i);
+    for (size_t i = 0; i < kFeatures; ++i) {
+      for (uint32_t slice = 0; slice < kSlices; ++slice) {
+        const Matrix gradients = pass->Gradients(i, slice);
+        const uint32_t begin = SliceOf(batch.samples, kSlices, slice).begin;
+        for (uint32_t sample = 0; sample < gradients.rows; ++sample) {
+          const SampleRange bag = BagOf(batch.features[i], begin + sample);
+          for (uint32_t d = 0; d < DimOf(i); ++d) {
+            const auto gradient = static_cast<float>(random->Bits() % 7) - 3.0f;
+            gradients.Row(sample)[d] = gradient;
+            for (uint32_t k = bag.begin; k < bag.end; ++k) {
+              Row(i, batch.features[i].ids[k], d) -= gradient;
+            }
+          }
+        }
+      }
+    }
+    for (const Pack& pack : packs) {
+      for (uint32_t slice = 0; slice < kSlices; ++slice) pass->SumGradients(pack, slice);
+      ASSERT_TRUE(pass->Update(pack).ok());
+    }
+  }
+
+  void CheckVectors(const EmbeddingPass& pass, const ClickBatch& batch, size_t i) {
+    for (uint32_t slice = 0; slice < kSlices; ++slice) {
+      const ConstMatrix vectors = pass.Vectors(i, slice);
+      const uint32_t begin = SliceOf(batch.samples, kSlices, slice).begin;
+      for (uint32_t sample = 0; sample < vectors.rows; ++sample) {
+        const SampleRange bag = BagOf(batch.features[i], begin + sample);
+        for (uint32_t d = 0; d < DimOf(i); ++d) {
+          float sum = 0.0f;
+          for (uint32_t k = bag.begin; k < bag.end; ++k) {
+            sum += Row(i, batch.features[i].ids[k], d);
+          }
+          ASSERT_EQ(vectors.Row(sample)[d], sum) << "feature " << i << ", sample " << sample;
+        }
+      }
+    }
+  }
+
+  std::unique_ptr<Store> store_;
+  std::vector<EmbeddingFeature> features_;
+  std::vector<FeatureTraffic> traffic_;
+  std::map<std::pair<size_t, Key>, std::vector<float>> rows_;
+};
+
+TEST_F(EmbeddingPassTest, IsADenseTableOfWholeNumbers) {
+  Random random(1);
+  EmbeddingPass pass(features_, kSlices);
+  for (uint32_t step = 0; step < 60; ++step) {
+    // Fewer samples than slices, too.
+    const ClickBatch batch = MakeBatch(1 + step % 40, &random);
+    const std::vector<Pack> packs = step % 3 == 0 ? PlanNoPacks(traffic_) : PlanPacks(traffic_);
+    ASSERT_NO_FATAL_FAILURE(Step(&pass, packs, batch, 1 + step % 4, &random)) << "step " << step;
+  }
+  for (const auto& [place, row] : rows_) {
+    const auto& [feature, id] = place;
+    std::vector<float> stored(DimOf(feature));
+    ASSERT_TRUE(Lookup(features_[feature].table, {&id, 1}, MissingRule::kZero,
+                       {reinterpret_cast<std::byte*>(stored.data()), 0}, {})
+                    .ok());
+    EXPECT_EQ(stored, row);
+  }
+}
+
+// Without a sum from 0, a negative zero stays one.
+TEST_F(EmbeddingPassTest, AddsTheGradientsOfARowInTheOrderOfPositions) {
+  ClickBatch batch;
+  batch.samples = 3;
+  batch.features.resize(kFeatures);
+  for (size_t i = 0; i < kFeatures; ++i) {
+    batch.features[i].ids = {7, 7, 7};
+    if (HasBags(i)) batch.features[i].offsets = {0, 1, 2, 3};
+  }
+  EmbeddingPass pass(features_, 1);
+  const std::vector<Pack> packs = PlanPacks(traffic_);
+  pass.Begin(&batch);
+  for (const Pack& pack : packs) {
+    pass.MakeUnique(pack, 0);
+    ASSERT_TRUE(pass.Gather(pack, {0, 1}, MissingRule::kCreate).ok());
+    pass.StitchReduce(pack, 0);
+  }
+  const float parts[] = {1.0f, 0x1p24f, -0x1p24f};
+  for (size_t i = 0; i < kFeatures; ++i) {
+    for (uint32_t sample = 0; sample < 3; ++sample) {
+      for (float& value : pass.Gradients(i, 0).Row(sample)) value = parts[sample];
+    }
+  }
+  for (const Pack& pack : packs) {
+    pass.SumGradients(pack, 0);
+    ASSERT_TRUE(pass.Update(pack).ok());
+  }
+  const Key id = 7;
+  std::vector<float> row(DimOf(0));
+  ASSERT_TRUE(Lookup(features_[0].table, {&id, 1}, MissingRule::kZero,
+                     {reinterpret_cast<std::byte*>(row.data()), 0}, {})
+                  .ok());
+  // 1 + 2^24 is rounded to 2^24; last position first, the sum would be 1.
+  EXPECT_EQ(row[0], kInitial - 0.0f);
+}
+
+}  // namespace
+}  // namespace embank::test

@@ -1,0 +1,174 @@
+#include "train/pipeline/operation_graph.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include "base/threads/mutex.h"
+#include "train/pipeline/capacity.h"
+#include "train/pipeline/trace_picture.h"
+
+namespace embank::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr OperationLabel kMemory = {.kind = OperationKind::kUniquePartition};
+constexpr OperationLabel kIo = {.kind = OperationKind::kGather};
+constexpr OperationLabel kCompute = {.kind = OperationKind::kDense};
+
+OperationLabel InGroup(OperationLabel label, uint32_t group) {
+  label.group = group;
+  return label;
+}
+
+// Threads wait here for each other; a wait that nobody ends fails after a while.
+class Meeting {
+ public:
+  explicit Meeting(uint32_t threads) : missing_(threads) {}
+  bool Arrive() {
+    MutexLock lock(&mutex_);
+    if (--missing_ == 0) changed_.NotifyAll();
+    for (int i = 0; missing_ > 0 && i < 100; ++i) changed_.WaitFor(&mutex_, 100'000'000);
+    return missing_ <= 0;
+  }
+
+ private:
+  Mutex mutex_;
+  ConditionVariable changed_;
+  int64_t missing_ EMBANK_GUARDED_BY(mutex_);
+};
+
+TEST(Operations, AreFusedWithinOneResource) {
+  for (size_t i = 0; i < kOperationKinds; ++i) {
+    const auto kind = static_cast<OperationKind>(i);
+    ASSERT_FALSE(PrimitivesOf(kind).empty());
+    for (const Primitive primitive : PrimitivesOf(kind)) {
+      EXPECT_EQ(ClassOf(primitive), ClassOf(kind)) << NameOf(kind);
+    }
+  }
+}
+
+TEST(OperationGraph, OperationsBeginBehindThoseBeforeThem) {
+  for (const uint32_t threads : {1u, 2u, 4u}) {
+    const auto executor = MakeThreadPool(threads);
+    OperationGraph graph;
+    std::atomic<int> first{0};
+    std::atomic<int> wrong{0};
+    std::atomic<int> last{0};
+    const auto a = graph.Add(kMemory, 7, {}, [&](uint32_t, uint32_t) {
+      ++first;
+      return OkStatus();
+    });
+    const auto b = graph.Add(kIo, 1, {{a}}, [&](uint32_t, uint32_t) {
+      if (first != 7) ++wrong;
+      return OkStatus();
+    });
+    graph.Add(kCompute, 3, {{a, b}}, [&](uint32_t, uint32_t thread) {
+      if (thread >= threads) ++wrong;
+      ++last;
+      return OkStatus();
+    });
+    OperationTrace trace;
+    ASSERT_TRUE(graph.Run(executor.get(), &trace).ok());
+    EXPECT_EQ(wrong, 0);
+    EXPECT_EQ(last, 3);
+    EXPECT_EQ(trace.operations(), 3u);
+    EXPECT_EQ(trace.operations(OperationKind::kGather), 1u);
+  }
+}
+
+TEST(OperationGraph, OperationsOfDifferentResourcesRunAtOnce) {
+  const auto executor = MakeThreadPool(2);
+  OperationGraph graph;
+  Meeting meeting(2);
+  std::atomic<bool> met{true};
+  const auto meet = [&](uint32_t, uint32_t) {
+    if (!meeting.Arrive()) met = false;
+    return OkStatus();
+  };
+  graph.Add(InGroup(kMemory, 0), 1, {}, meet);
+  graph.Add(InGroup(kIo, 1), 1, {}, meet);
+  ASSERT_TRUE(graph.Run(executor.get(), nullptr).ok());
+  EXPECT_TRUE(met) << "one of them waited for the end of the other";
+}
+
+TEST(OperationGraph, GroupsDoNotShareAResource) {
+  const auto executor = MakeThreadPool(4);
+  OperationGraph graph;
+  std::array<std::atomic<int>, kResourceClasses> running{};
+  std::array<std::atomic<uint32_t>, kResourceClasses> group{};
+  std::atomic<int> wrong{0};
+  std::vector<OperationGraph::Id> before;
+  for (uint32_t i = 0; i < 60; ++i) {
+    const OperationLabel label = InGroup(i % 2 == 0 ? kMemory : kIo, i / 2 % 5);
+    const auto resource = static_cast<size_t>(ClassOf(label.kind));
+    graph.Add(label, 2, {}, [&, label, resource](uint32_t, uint32_t) {
+      if (running[resource].fetch_add(1) > 0 && group[resource] != label.group) ++wrong;
+      group[resource] = label.group;
+      for (int spin = 0; spin < 2000; ++spin) {
+        if (group[resource] != label.group) ++wrong;
+      }
+      --running[resource];
+      return OkStatus();
+    });
+  }
+  ASSERT_TRUE(graph.Run(executor.get(), nullptr).ok());
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST(OperationGraph, AnExcludedPackWaitsForNoGroup) {
+  const auto executor = MakeThreadPool(2);
+  OperationGraph graph;
+  Meeting meeting(2);
+  std::atomic<bool> met{true};
+  const auto meet = [&](uint32_t, uint32_t) {
+    if (!meeting.Arrive()) met = false;
+    return OkStatus();
+  };
+  graph.Add(InGroup(kIo, 0), 1, {}, meet);
+  graph.Add(InGroup(kIo, kNoGroup), 1, {}, meet);
+  ASSERT_TRUE(graph.Run(executor.get(), nullptr).ok());
+  EXPECT_TRUE(met);
+}
+
+TEST(OperationGraph, BehindAFailureNoOperationBegins) {
+  const auto executor = MakeThreadPool(2);
+  OperationGraph graph;
+  std::atomic<int> ran{0};
+  const auto a = graph.Add(kMemory, 2, {}, [&](uint32_t part, uint32_t) {
+    return part == 1 ? UnavailableError("the second part") : OkStatus();
+  });
+  graph.Add(kIo, 5, {{a}}, [&](uint32_t, uint32_t) {
+    ++ran;
+    return OkStatus();
+  });
+  const Status status = graph.Run(executor.get(), nullptr);
+  EXPECT_EQ(status.code(), StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("the second part"));
+  EXPECT_EQ(ran, 0);
+}
+
+TEST(OperationTrace, KeepsSoManyGraphs) {
+  const auto executor = MakeThreadPool(1);
+  OperationTrace trace;
+  trace.KeepIntervals(2);
+  for (int i = 0; i < 4; ++i) {
+    OperationGraph graph;
+    graph.Add(kMemory, 3, {}, [](uint32_t, uint32_t) { return OkStatus(); });
+    ASSERT_TRUE(graph.Run(executor.get(), &trace).ok());
+  }
+  EXPECT_EQ(trace.operations(), 4u);
+  ASSERT_EQ(trace.intervals().size(), 6u);
+  EXPECT_EQ(trace.intervals().back().graph, 2u);
+  const std::string picture = TracePicture(trace.intervals());
+  EXPECT_THAT(picture, HasSubstr("Unique&amp;Partition, pack 0, micro-batch 0"));
+  EXPECT_THAT(picture, HasSubstr("</svg>"));
+  EXPECT_THAT(TracePicture({}), HasSubstr("no operation ran"));
+}
+
+}  // namespace
+}  // namespace embank::test

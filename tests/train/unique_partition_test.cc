@@ -1,0 +1,70 @@
+#include "train/pipeline/unique_partition.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "base/hash.h"
+#include "tests/support/random.h"
+
+namespace embank::test {
+namespace {
+
+constexpr uint64_t kTable = 0x1234567890abcdef;
+
+// Unique first, then Partition: two passes, as they are defined.
+struct Reference {
+  Reference(KeySpan ids, uint32_t owners) : counts(owners) {
+    std::vector<Key> distinct;
+    for (const Key id : ids) {
+      if (std::ranges::find(distinct, id) == distinct.end()) distinct.push_back(id);
+    }
+    for (uint32_t owner = 0; owner < owners; ++owner) {
+      for (const Key id : distinct) {
+        if (OwnerOf(HashKey(kTable, id), owners) != owner) continue;
+        unique.push_back(id);
+        ++counts[owner];
+      }
+    }
+    for (const Key id : ids) {
+      index.push_back(static_cast<uint32_t>(std::ranges::find(unique, id) - unique.begin()));
+    }
+  }
+  std::vector<Key> unique;
+  std::vector<uint32_t> index;
+  std::vector<uint32_t> counts;
+};
+
+TEST(UniquePartition, IsUniqueAndThenPartition) {
+  Random random(1);
+  for (const uint32_t owners : {1u, 2u, 3u, 8u, 256u}) {
+    UniquePartition unique_partition(owners);
+    for (const size_t size : {0u, 1u, 2u, 63u, 64u, 500u, 1000u, 20u}) {
+      std::vector<Key> ids(size);
+      for (Key& id : ids)
+        id = random.Bits() % 8 == 0 ? ~uint64_t{0} - random.Bits() % 3 : random.Bits() % 300;
+      std::vector<Key> unique(size);
+      std::vector<uint32_t> index(size);
+      const uint32_t count = unique_partition.Run(ids, kTable, unique, index);
+      unique.resize(count);
+      const Reference reference(ids, owners);
+      EXPECT_EQ(unique, reference.unique);
+      EXPECT_EQ(index, reference.index);
+      EXPECT_TRUE(std::ranges::equal(unique_partition.counts(), reference.counts));
+    }
+  }
+}
+
+TEST(UniquePartition, OwnersHaveEqualRuns) {
+  for (const uint32_t owners : {1u, 2u, 4u, 8u}) {
+    std::vector<uint32_t> ranges(owners);
+    for (uint64_t range = 0; range < kRangeCount; ++range) {
+      ++ranges[OwnerOf(range << (64 - kRangeBits), owners)];
+    }
+    for (const uint32_t count : ranges) EXPECT_EQ(count, kRangeCount / owners);
+  }
+}
+
+}  // namespace
+}  // namespace embank::test

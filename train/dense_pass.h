@@ -1,0 +1,62 @@
+// The dense part of a step: slices forward and backward, then one step of the optimizer.
+#ifndef EMBANK_TRAIN_DENSE_PASS_H_
+#define EMBANK_TRAIN_DENSE_PASS_H_
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/status_or.h"
+#include "base/threads/executor.h"
+#include "train/dense/optimizer.h"
+#include "train/dense/tensor.h"
+#include "train/models/graph_run.h"
+#include "train/models/layer_graph.h"
+#include "train/trainer_options.h"
+
+namespace embank {
+
+// A slice of a batch, in the caller's memory.
+struct DenseSlice {
+  uint32_t number = 0;
+  uint32_t batch_samples = 0;
+  SliceInput input;
+  std::span<const float> labels;
+  std::span<const Matrix> vector_gradients;  // of each feature; empty: only forward
+  std::span<float> logits;                   // written
+};
+
+// It owns the dense parameters. Its memory is that of one slice for each thread, and the gradients
+// of the parameters for each slice.
+class DensePass {
+ public:
+  // The graph outlives it.
+  static StatusOr<DensePass> Create(const TrainerOptions& options, const LayerGraph* graph,
+                                    uint32_t threads);
+
+  // Computes a slice forward and, where it has vector gradients, backward: they become those of the
+  // mean loss of the batch. Returns the sum of its losses. Slices may run at once on different
+  // threads; `thread` is below that of Create.
+  double RunSlice(const DenseSlice& slice, uint32_t thread);
+
+  // Adds the gradients of all slices as a tree, and makes a step of the optimizer.
+  void Step(Executor* executor);
+
+  std::span<float> weights() { return weights_; }
+  std::span<const float> weights() const { return weights_; }
+  std::span<float> optimizer_state() { return optimizer_.state(); }
+
+ private:
+  DensePass(const TrainerOptions& options, const LayerGraph* graph, uint32_t threads,
+            DenseOptimizer optimizer);
+
+  const uint32_t slices_;
+  DenseOptimizer optimizer_;
+  std::vector<float> weights_;
+  std::vector<float> weight_gradients_;  // of each slice
+  std::vector<GraphRun> runs_;           // of each thread
+};
+
+}  // namespace embank
+
+#endif  // EMBANK_TRAIN_DENSE_PASS_H_

@@ -1,0 +1,203 @@
+#include "train/pipeline/embedding_pass.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/check.h"
+#include "base/hash.h"
+#include "base/seeded_bug.h"
+#include "store/packed/packed_gradients.h"
+#include "store/packed/packed_lookup.h"
+#include "train/pipeline/unique_partition.h"
+
+namespace embank {
+namespace {
+
+void AddTo(const float* __restrict from, uint32_t dim, float* __restrict sum) {
+  for (uint32_t i = 0; i < dim; ++i) sum[i] += from[i];
+}
+
+}  // namespace
+
+EmbeddingPass::EmbeddingPass(std::vector<EmbeddingFeature> features, uint32_t slices)
+    : features_(std::move(features)), slices_(slices), memory_(features_.size()) {
+  for (size_t i = 0; i < memory_.size(); ++i) {
+    FeatureMemory& memory = memory_[i];
+    memory.table_hash = TableHash(features_[i].table->name());
+    memory.unique_count.resize(slices);
+    memory.unique_begin.resize(slices);
+    memory.micro_batch.resize(slices);
+  }
+}
+
+void EmbeddingPass::Begin(const ClickBatch* batch) {
+  batch_ = batch;
+  for (size_t i = 0; i < features_.size(); ++i) {
+    const FeatureIds& ids = Ids(i);
+    EMBANK_CHECK(ids.offsets.empty() ? ids.ids.size() == batch->samples
+                                     : ids.offsets.size() == batch->samples + 1);
+    const uint32_t dim = features_[i].dim;
+    FeatureMemory& memory = memory_[i];
+    memory.unique.resize(ids.ids.size());
+    memory.index.resize(ids.ids.size());
+    memory.rows.resize(ids.ids.size() * dim);
+    memory.sums.resize(ids.ids.size() * dim);
+    memory.vectors.resize(uint64_t{batch->samples} * dim);
+    memory.gradients.resize(uint64_t{batch->samples} * dim);
+  }
+}
+
+SampleRange EmbeddingPass::PositionsOf(size_t feature, SampleRange samples) const {
+  const FeatureIds& ids = Ids(feature);
+  if (ids.offsets.empty()) return samples;
+  return {ids.offsets[samples.begin], ids.offsets[samples.end]};
+}
+
+void EmbeddingPass::MakeUnique(const Pack& pack, uint32_t slice) {
+  UniquePartition unique;
+  for (const uint32_t i : pack.features) {
+    const SampleRange range = PositionsOf(i, SamplesOf(slice));
+    const uint32_t size = range.end - range.begin;
+    FeatureMemory& memory = memory_[i];
+    memory.unique_begin[slice] = range.begin;
+    memory.unique_count[slice] =
+        unique.Run(KeySpan(Ids(i).ids).subspan(range.begin, size), memory.table_hash,
+                   std::span(memory.unique).subspan(range.begin, size),
+                   std::span(memory.index).subspan(range.begin, size));
+  }
+}
+
+// Returns the number of distinct ids.
+uint32_t EmbeddingPass::JoinSlices(size_t feature, SliceRange micro_batch) {
+  FeatureMemory& memory = memory_[feature];
+  const uint64_t begin = memory.unique_begin[micro_batch.begin];
+  uint64_t end = begin;
+  for (uint32_t slice = micro_batch.begin; slice < micro_batch.end; ++slice) {
+    const uint32_t count = memory.unique_count[slice];
+    const auto from = memory.unique.begin() + static_cast<int64_t>(memory.unique_begin[slice]);
+    std::copy(from, from + count, memory.unique.begin() + static_cast<int64_t>(end));
+    memory.unique_begin[slice] = end;
+    memory.micro_batch[slice] = micro_batch.begin;
+    end += count;
+  }
+  return static_cast<uint32_t>(end - begin);
+}
+
+Status EmbeddingPass::Gather(const Pack& pack, SliceRange micro_batch, MissingRule rule) {
+  std::vector<LookupFeature> features;
+  for (const uint32_t i : pack.features) {
+    const uint32_t count = JoinSlices(i, micro_batch);
+    FeatureMemory& memory = memory_[i];
+    const uint64_t begin = memory.unique_begin[micro_batch.begin];
+    const uint32_t dim = features_[i].dim;
+    LookupFeature feature;
+    feature.table = features_[i].table;
+    feature.keys = KeySpan(memory.unique).subspan(begin, count);
+    feature.rows = {reinterpret_cast<std::byte*>(memory.rows.data() + begin * dim),
+                    dim * sizeof(float)};
+    features.push_back(feature);
+  }
+  return LookupPacked(features, rule);
+}
+
+void EmbeddingPass::StitchReduce(const Pack& pack, uint32_t slice) {
+  const SampleRange samples = SamplesOf(slice);
+  for (const uint32_t i : pack.features) {
+    FeatureMemory& memory = memory_[i];
+    const uint32_t dim = features_[i].dim;
+    const float* const rows = memory.rows.data() + memory.unique_begin[slice] * dim;
+    const auto row = [&](uint32_t position) {
+      const uint32_t place = memory.index[position];
+      if (Seeded(SeededBug::kStitchOffByOne)) {
+        return rows + uint64_t{(place + 1) % memory.unique_count[slice]} * dim;
+      }
+      return rows + uint64_t{place} * dim;
+    };
+    for (uint32_t sample = samples.begin; sample < samples.end; ++sample) {
+      const SampleRange bag = PositionsOf(i, {sample, sample + 1});
+      float* const vector = memory.vectors.data() + uint64_t{sample} * dim;
+      if (bag.begin == bag.end) {
+        std::fill_n(vector, dim, 0.0f);
+        continue;
+      }
+      std::memcpy(vector, row(bag.begin), dim * sizeof(float));
+      for (uint32_t position = bag.begin + 1; position < bag.end; ++position) {
+        AddTo(row(position), dim, vector);
+      }
+    }
+  }
+}
+
+void EmbeddingPass::SumGradients(const Pack& pack, uint32_t slice) {
+  const SampleRange samples = SamplesOf(slice);
+  for (const uint32_t i : pack.features) {
+    FeatureMemory& memory = memory_[i];
+    const uint32_t dim = features_[i].dim;
+    float* const sums = memory.sums.data() + memory.unique_begin[slice] * dim;
+    // A first gradient is copied: nothing is added to 0, which would change the sign of -0.
+    uint32_t next_unseen = 0;
+    if (Seeded(SeededBug::kSumsInAnotherOrder)) {
+      std::reverse(memory.gradients.begin(), memory.gradients.end());
+    }
+    for (uint32_t sample = samples.begin; sample < samples.end; ++sample) {
+      const float* const gradient = memory.gradients.data() + uint64_t{sample} * dim;
+      const SampleRange bag = PositionsOf(i, {sample, sample + 1});
+      for (uint32_t position = bag.begin; position < bag.end; ++position) {
+        const uint32_t place = memory.index[position];
+        float* const sum = sums + uint64_t{place} * dim;
+        // Places follow first occurrences.
+        if (place == next_unseen) {
+          std::memcpy(sum, gradient, dim * sizeof(float));
+          ++next_unseen;
+        } else {
+          AddTo(gradient, dim, sum);
+        }
+      }
+    }
+    EMBANK_CHECK(next_unseen == memory.unique_count[slice]);
+  }
+}
+
+Status EmbeddingPass::Update(const Pack& pack) {
+  std::vector<GradientFeature> features;
+  for (const uint32_t i : pack.features) {
+    const FeatureMemory& memory = memory_[i];
+    const uint32_t dim = features_[i].dim;
+    for (uint32_t slice = 0; slice < slices_;) {
+      const uint64_t begin = memory.unique_begin[slice];
+      const uint32_t micro_batch = memory.micro_batch[slice];
+      uint64_t count = 0;
+      for (; slice < slices_ && memory.micro_batch[slice] == micro_batch; ++slice) {
+        count += memory.unique_count[slice];
+      }
+      GradientFeature feature;
+      feature.table = features_[i].table;
+      feature.keys = KeySpan(memory.unique).subspan(begin, count);
+      feature.gradients = {reinterpret_cast<const std::byte*>(memory.sums.data() + begin * dim),
+                           dim * sizeof(float)};
+      features.push_back(feature);
+    }
+  }
+  return ApplyGradientsPacked(features);
+}
+
+ConstMatrix EmbeddingPass::Vectors(size_t feature, uint32_t slice) const {
+  const SampleRange samples = SamplesOf(slice);
+  return ConstMatrix(memory_[feature].vectors.data(), batch_->samples, features_[feature].dim)
+      .RowsFrom(samples.begin, samples.end);
+}
+
+Matrix EmbeddingPass::Gradients(size_t feature, uint32_t slice) {
+  const SampleRange samples = SamplesOf(slice);
+  return Matrix(memory_[feature].gradients.data(), batch_->samples, features_[feature].dim)
+      .RowsFrom(samples.begin, samples.end);
+}
+
+uint64_t EmbeddingPass::UniqueIds(size_t feature) const {
+  uint64_t count = 0;
+  for (const uint32_t of_slice : memory_[feature].unique_count) count += of_slice;
+  return count;
+}
+
+}  // namespace embank

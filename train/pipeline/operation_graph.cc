@@ -1,0 +1,136 @@
+#include "train/pipeline/operation_graph.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "train/pipeline/capacity.h"
+
+namespace embank {
+namespace {
+
+// Rows of the next micro-batch are fetched while other threads compute.
+bool IsBefore(const OperationLabel& a, const OperationLabel& b) {
+  return ClassOf(a.kind) != ResourceClass::kCompute && ClassOf(b.kind) == ResourceClass::kCompute;
+}
+
+}  // namespace
+
+OperationGraph::Id OperationGraph::Add(const OperationLabel& label, uint32_t parts,
+                                       std::span<const Id> before, OperationBody body) {
+  EMBANK_CHECK(parts > 0);
+  const auto id = static_cast<Id>(operations_.size());
+  operations_.push_back(
+      {.label = label, .resource = ClassOf(label.kind), .parts = parts, .body = std::move(body)});
+  for (const Id other : before) {
+    EMBANK_CHECK(other < id);
+    operations_[other].after.push_back(id);
+    ++operations_[id].waits_for;
+  }
+  return id;
+}
+
+Status OperationGraph::Run(Executor* executor, OperationTrace* trace) {
+  trace_ = trace;
+  if (trace_ != nullptr) trace_->BeginGraph();
+  {
+    MutexLock lock(&mutex_);
+    EMBANK_CHECK(ended_ == 0);
+    for (Id id = 0; id < operations_.size(); ++id) {
+      if (operations_[id].waits_for == 0) ready_.push_back(id);
+    }
+  }
+  executor->ParallelFor(executor->concurrency(), [this](uint32_t thread) { RunThread(thread); });
+  MutexLock lock(&mutex_);
+  EMBANK_CHECK(ended_ == operations_.size());
+  for (Operation& operation : operations_) {
+    if (!operation.status.ok()) return std::move(operation.status);
+  }
+  return OkStatus();
+}
+
+// A thread that finds no part waits for the others, which run some; the last one leaves nothing.
+void OperationGraph::RunThread(uint32_t thread) {
+  mutex_.Lock();
+  while (ended_ < operations_.size()) {
+    uint32_t part = 0;
+    Operation* const operation = Claim(&part);
+    if (operation == nullptr) {
+      changed_.Wait(&mutex_);
+      continue;
+    }
+    const bool runs = !has_failed_;
+    mutex_.Unlock();
+    const uint64_t begin_ns = clock_->NowNs();
+    Status status = runs ? operation->body(part, thread) : OkStatus();
+    if (trace_ != nullptr && runs) {
+      trace_->AddInterval({.label = operation->label,
+                           .operation = static_cast<Id>(operation - operations_.data()),
+                           .graph = 0,
+                           .thread = thread,
+                           .begin_ns = begin_ns,
+                           .end_ns = clock_->NowNs()});
+    }
+    mutex_.Lock();
+    Finish(operation, std::move(status));
+  }
+  mutex_.Unlock();
+}
+
+OperationGraph::Operation* OperationGraph::Claim(uint32_t* part) {
+  auto best = ready_.end();
+  for (auto it = ready_.begin(); it != ready_.end(); ++it) {
+    if (!MayBegin(operations_[*it])) continue;
+    if (best == ready_.end() || IsBefore(operations_[*it].label, operations_[*best].label)) {
+      best = it;
+    }
+  }
+  if (best == ready_.end()) return nullptr;
+  Operation& operation = operations_[*best];
+  if (operation.begun == 0) {
+    operation.begin_ns = clock_->NowNs();
+    if (operation.label.group != kNoGroup) {
+      Running& running = running_[static_cast<size_t>(operation.resource)];
+      ++running.operations;
+      running.group = operation.label.group;
+    }
+  }
+  *part = operation.begun++;
+  if (operation.begun == operation.parts) ready_.erase(best);
+  return &operation;
+}
+
+bool OperationGraph::MayBegin(const Operation& operation) const {
+  if (operation.begun > 0 || operation.label.group == kNoGroup) return true;
+  const Running& running = running_[static_cast<size_t>(operation.resource)];
+  return running.operations == 0 || running.group == operation.label.group;
+}
+
+void OperationGraph::Finish(Operation* operation, Status status) {
+  if (!status.ok()) {
+    has_failed_ = true;
+    operation->status.Update(std::move(status));
+  }
+  if (++operation->done < operation->parts) return;
+  End(operation);
+}
+
+void OperationGraph::End(Operation* operation) {
+  ++ended_;
+  if (operation->label.group != kNoGroup) {
+    --running_[static_cast<size_t>(operation->resource)].operations;
+  }
+  for (const Id id : operation->after) {
+    EMBANK_CHECK(operations_[id].waits_for > 0);
+    // In the order of addition.
+    if (--operations_[id].waits_for == 0) {
+      ready_.insert(std::ranges::upper_bound(ready_, id), id);
+    }
+  }
+  if (trace_ != nullptr && !has_failed_) {
+    trace_->CountOperation(operation->label.kind, clock_->NowNs() - operation->begin_ns);
+  }
+  changed_.NotifyAll();
+}
+
+}  // namespace embank

@@ -1,0 +1,86 @@
+// A graph of operations, run by threads: an operation begins when those before it have ended.
+// PICASSO (Zhang et al. 2022), section III-C, K-Interleaving: operations of two groups that need
+// the same resource never run at once.
+//
+//   group 0   memory ▓▓▓▓      I/O ▓▓▓▓▓▓▓▓
+//   group 1             memory ▓▓▓▓      I/O ▓▓▓▓▓▓▓▓
+#ifndef EMBANK_TRAIN_PIPELINE_OPERATION_GRAPH_H_
+#define EMBANK_TRAIN_PIPELINE_OPERATION_GRAPH_H_
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "base/status.h"
+#include "base/threads/clock.h"
+#include "base/threads/executor.h"
+#include "base/threads/mutex.h"
+#include "train/pipeline/operation.h"
+#include "train/pipeline/operation_trace.h"
+
+namespace embank {
+
+// Does one part of an operation. Several parts of it may run at once. Must not throw, and must not
+// call ParallelFor of the graph's executor. `thread` is below the executor's concurrency.
+using OperationBody = std::function<Status(uint32_t part, uint32_t thread)>;
+
+// Built and run by one thread; it runs once.
+class OperationGraph {
+ public:
+  using Id = uint32_t;
+
+  // Adds an operation of so many parts, at least one, behind others that were added before.
+  // Operations that are ready begin in the order of their addition, but those that compute begin
+  // where no other one can.
+  Id Add(const OperationLabel& label, uint32_t parts, std::span<const Id> before,
+         OperationBody body);
+
+  // Runs all operations and waits for them. When one fails, none begins any more. Returns the
+  // status of the failed operation that was added first. The trace may be nullptr.
+  Status Run(Executor* executor, OperationTrace* trace);
+
+  size_t size() const { return operations_.size(); }
+
+ private:
+  struct Operation {
+    OperationLabel label;
+    ResourceClass resource;
+    uint32_t parts;
+    OperationBody body;
+    std::vector<Id> after = {};
+    uint32_t waits_for = 0;
+    uint32_t begun = 0;  // parts
+    uint32_t done = 0;
+    uint64_t begin_ns = 0;
+    Status status = {};
+  };
+
+  void RunThread(uint32_t thread);
+  // Returns the operation of which a part can begin, or null. Sets *part.
+  Operation* Claim(uint32_t* part) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool MayBegin(const Operation& operation) const EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Finish(Operation* operation, Status status) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void End(Operation* operation) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // Operations of one resource that run now: all are of one group, but for those without one.
+  struct Running {
+    uint32_t operations = 0;
+    uint32_t group = 0;
+  };
+
+  const Clock* const clock_ = SteadyClock();
+  OperationTrace* trace_ = nullptr;
+  Mutex mutex_;
+  ConditionVariable changed_;
+  std::vector<Operation> operations_;
+  std::vector<Id> ready_ EMBANK_GUARDED_BY(mutex_);  // with parts that have not begun
+  std::array<Running, kResourceClasses> running_ EMBANK_GUARDED_BY(mutex_){};
+  size_t ended_ EMBANK_GUARDED_BY(mutex_) = 0;
+  bool has_failed_ EMBANK_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace embank
+
+#endif  // EMBANK_TRAIN_PIPELINE_OPERATION_GRAPH_H_

@@ -1,0 +1,100 @@
+#include "train/pipeline/pack_plan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "base/check.h"
+
+namespace embank {
+namespace {
+
+// A pack of the rule kMean is at most this much above the mean, where features allow it.
+constexpr double kAboveMean = 1.3;
+
+Pack MakePack(std::span<const FeatureTraffic> traffic, std::vector<uint32_t> features) {
+  EMBANK_CHECK(!features.empty());
+  std::ranges::sort(features);
+  const FeatureTraffic& first = traffic[features[0]];
+  return {.dim = first.dim,
+          .features = features,
+          .volume = PackVolume(traffic, features),
+          .is_excluded = first.is_excluded};
+}
+
+// The heaviest feature goes first, each to the lightest shard.
+std::vector<Pack> Split(std::span<const FeatureTraffic> traffic, const Pack& pack,
+                        uint32_t shards) {
+  std::vector<uint32_t> heavy_first = pack.features;
+  std::ranges::stable_sort(heavy_first,
+                           [&](uint32_t a, uint32_t b) { return traffic[a].ids > traffic[b].ids; });
+  std::vector<std::vector<uint32_t>> features(shards);
+  std::vector<uint64_t> ids(shards);
+  for (const uint32_t feature : heavy_first) {
+    const auto lightest = static_cast<size_t>(std::ranges::min_element(ids) - ids.begin());
+    features[lightest].push_back(feature);
+    // A feature without traffic counts as one id, so that such features spread, too.
+    ids[lightest] += std::max<uint64_t>(1, traffic[feature].ids);
+  }
+  std::vector<Pack> packs;
+  for (std::vector<uint32_t>& shard : features) {
+    packs.push_back(MakePack(traffic, std::move(shard)));
+  }
+  return packs;
+}
+
+}  // namespace
+
+double PackVolume(std::span<const FeatureTraffic> traffic, std::span<const uint32_t> features) {
+  double all_ids = 0.0;
+  for (const FeatureTraffic& feature : traffic) all_ids += static_cast<double>(feature.ids);
+  double floats = 0.0;
+  for (const uint32_t feature : features) {
+    floats += static_cast<double>(traffic[feature].dim) * static_cast<double>(traffic[feature].ids);
+  }
+  return all_ids * floats;
+}
+
+std::vector<Pack> PlanPacks(std::span<const FeatureTraffic> traffic, SplitRule rule) {
+  std::map<std::pair<uint32_t, bool>, std::vector<uint32_t>> by_dim;
+  for (uint32_t i = 0; i < traffic.size(); ++i) {
+    by_dim[{traffic[i].dim, traffic[i].is_excluded}].push_back(i);
+  }
+  std::vector<Pack> whole;
+  double sum = 0.0;
+  size_t summed = 0;
+  double smallest = 0.0;
+  for (auto& [dim, features] : by_dim) {
+    whole.push_back(MakePack(traffic, std::move(features)));
+    if (whole.back().is_excluded) continue;
+    const double volume = whole.back().volume;
+    sum += volume;
+    ++summed;
+    if (volume > 0.0 && (smallest == 0.0 || volume < smallest)) smallest = volume;
+  }
+  const double mean = sum / static_cast<double>(std::max<size_t>(1, summed));
+  std::vector<Pack> packs;
+  for (Pack& pack : whole) {
+    double shards = 1.0;
+    if (pack.volume > mean && !pack.is_excluded) {
+      shards = std::ceil(pack.volume / (rule == SplitRule::kMean ? kAboveMean * mean : smallest));
+    }
+    const auto split =
+        static_cast<uint32_t>(std::min(shards, static_cast<double>(pack.features.size())));
+    if (split < 2) {
+      packs.push_back(std::move(pack));
+      continue;
+    }
+    for (Pack& shard : Split(traffic, pack, split)) packs.push_back(std::move(shard));
+  }
+  return packs;
+}
+
+std::vector<Pack> PlanNoPacks(std::span<const FeatureTraffic> traffic) {
+  std::vector<Pack> packs;
+  for (uint32_t i = 0; i < traffic.size(); ++i) packs.push_back(MakePack(traffic, {i}));
+  return packs;
+}
+
+}  // namespace embank

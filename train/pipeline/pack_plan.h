@@ -1,0 +1,51 @@
+// Packs: features of one dim whose rows are looked up and updated by one operation. PICASSO (Zhang
+// et al. 2022), section III-B, D-Packing.
+//
+//   features by dim:   16: a b c d e f     8: g h
+//   volume (Eq 1):     16: above the mean  8: below it
+//   packs:             {a c e} {b d f}     {g h}
+#ifndef EMBANK_TRAIN_PIPELINE_PACK_PLAN_H_
+#define EMBANK_TRAIN_PIPELINE_PACK_PLAN_H_
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace embank {
+
+// The traffic of a feature, as warm-up steps have counted it.
+struct FeatureTraffic {
+  uint32_t dim = 1;
+  uint64_t ids = 0;          // positions in all batches of the warm-up
+  bool is_excluded = false;  // its pack waits for no other one (preset excluded embedding)
+};
+
+struct Pack {
+  uint32_t dim = 0;
+  std::vector<uint32_t> features;  // rising
+  double volume = 0.0;             // Eq 1
+  bool is_excluded = false;
+};
+
+// How many packs the features of a dim become whose volume is above the mean.
+enum class SplitRule {
+  kMean,      // so many that none is above 1.3 of the mean, where features allow it
+  kSmallest,  // its volume / the smallest one, as in the paper's example
+};
+
+// Returns the volume of a pack (Eq 1): V(T) = N * sum over its features of dim * ids. N is the
+// number of ids of all features.
+double PackVolume(std::span<const FeatureTraffic> traffic, std::span<const uint32_t> features);
+
+// Makes the packs: by dim, the lower first, heavy ones split evenly by volume. Features that are
+// excluded have packs of their own, by dim, which the mean leaves out. Each feature is in one pack.
+// Where there is no traffic yet, each dim is one pack.
+std::vector<Pack> PlanPacks(std::span<const FeatureTraffic> traffic,
+                            SplitRule rule = SplitRule::kMean);
+
+// Makes a pack of each feature: what runs without packing.
+std::vector<Pack> PlanNoPacks(std::span<const FeatureTraffic> traffic);
+
+}  // namespace embank
+
+#endif  // EMBANK_TRAIN_PIPELINE_PACK_PLAN_H_

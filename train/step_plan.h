@@ -1,0 +1,48 @@
+// The plan of a step: packs, their groups, and micro-batches. Warm-up steps count the ids of
+// features first, as in PICASSO (Zhang et al. 2022), section III.
+#ifndef EMBANK_TRAIN_STEP_PLAN_H_
+#define EMBANK_TRAIN_STEP_PLAN_H_
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "train/pipeline/embedding_pass.h"
+#include "train/pipeline/pack_plan.h"
+#include "train/trainer_options.h"
+
+namespace embank {
+
+// No bit of a result depends on it. One thread.
+class StepPlan {
+ public:
+  // During the warm-up each dim is one pack.
+  StepPlan(const TrainerOptions& options, std::span<const FeatureTable> features);
+
+  // Counts a step of the warm-up, and plans anew at its end.
+  void Count(const EmbeddingPass& pass, uint32_t samples);
+
+  std::span<const Pack> packs() const { return packs_; }
+  // The group of each pack.
+  std::span<const uint32_t> groups() const { return groups_; }
+  std::span<const SliceRange> micro_batches() const { return micro_batches_; }
+  bool is_warm() const { return steps_ >= options_.warmup_steps; }
+  // The counts of the warm-up so far.
+  std::span<const FeatureTraffic> traffic() const { return traffic_; }
+
+ private:
+  void Plan();
+  uint32_t MicroBatchesByBytes() const;
+
+  const TrainerOptions options_;
+  std::vector<FeatureTraffic> traffic_;  // of each feature
+  uint64_t steps_ = 0;
+  uint64_t samples_ = 0;
+  std::vector<Pack> packs_;
+  std::vector<uint32_t> groups_;
+  std::vector<SliceRange> micro_batches_;
+};
+
+}  // namespace embank
+
+#endif  // EMBANK_TRAIN_STEP_PLAN_H_
