@@ -116,6 +116,17 @@ class BackgroundThread final : public BackgroundTask {
   std::thread thread_;  // constant after construction
 };
 
+class ThreadOfWork final : public JoinedThread {
+ public:
+  explicit ThreadOfWork(std::function<void()> body)
+      : body_(std::move(body)), thread_(StartThread([this]() noexcept { body_(); })) {}
+  ~ThreadOfWork() override { thread_.join(); }
+
+ private:
+  const std::function<void()> body_;
+  std::thread thread_;
+};
+
 class ThreadPool final : public Executor {
  public:
   explicit ThreadPool(uint32_t threads) {
@@ -160,6 +171,16 @@ class ThreadPool final : public Executor {
 
   std::unique_ptr<BackgroundTask> MakeBackgroundTask(BackgroundStep step) override {
     return std::make_unique<BackgroundThread>(std::move(step));
+  }
+
+  std::unique_ptr<JoinedThread> MakeThread(std::function<void()> body) override {
+    try {
+      return std::make_unique<ThreadOfWork>(std::move(body));
+    } catch (const std::system_error&) {
+      return nullptr;
+    } catch (const std::bad_alloc&) {
+      return nullptr;
+    }
   }
 
   uint32_t concurrency() const override { return static_cast<uint32_t>(workers_.size()) + 1; }

@@ -4,10 +4,12 @@
 #define EMBANK_BASE_THREADS_EXECUTOR_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "base/function_ref.h"
 #include "base/threads/background_task.h"
+#include "base/threads/joined_thread.h"
 
 namespace embank {
 
@@ -23,6 +25,11 @@ class Executor {
   // Makes a task whose steps this executor runs; the executor outlives it. If the system refuses a
   // thread, steps may never run: only speed may depend on one. Thread-safe.
   virtual std::unique_ptr<BackgroundTask> MakeBackgroundTask(BackgroundStep step) = 0;
+
+  // Runs `body` once on a thread of its own, beside the caller. A simulated executor may run it
+  // inside the call. nullptr: the system refuses a thread, and `body` never runs. `body` must not
+  // throw, and may call ParallelFor. The executor outlives the thread. Thread-safe.
+  virtual std::unique_ptr<JoinedThread> MakeThread(std::function<void()> body) = 0;
 
   // The number of bodies that can run at once, the caller's included.
   virtual uint32_t concurrency() const = 0;

@@ -153,6 +153,9 @@ class Lists final : public Executor {
   std::unique_ptr<BackgroundTask> MakeBackgroundTask(BackgroundStep step) override {
     return inner_.MakeBackgroundTask(std::move(step));
   }
+  std::unique_ptr<JoinedThread> MakeThread(std::function<void()> body) override {
+    return inner_.MakeThread(std::move(body));
+  }
   uint32_t concurrency() const override { return 1; }
 
  private:

@@ -4,7 +4,9 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <new>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -27,6 +29,17 @@ class SimulatedExecutor final : public Executor {
   // Steps run inside calls of Wake: each call runs some of those that are due, or none.
   std::unique_ptr<BackgroundTask> MakeBackgroundTask(BackgroundStep step) override {
     return std::make_unique<Task>(seed_ + tasks_.fetch_add(1), std::move(step));
+  }
+  // The body runs inside the call.
+  std::unique_ptr<JoinedThread> MakeThread(std::function<void()> body) override {
+    std::unique_ptr<JoinedThread> thread;
+    try {
+      thread = std::make_unique<JoinedThread>();
+    } catch (const std::bad_alloc&) {
+      return nullptr;
+    }
+    body();
+    return thread;
   }
   uint32_t concurrency() const override { return 1; }
 
