@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/memory/memory.h"
 #include "base/str_cat.h"
 #include "base/threads/log.h"
 
@@ -15,6 +16,15 @@ void TellOf(const Status& status) noexcept {
   try {
     Log(LogLevel::kWarning, StrCat("a dead segment takes space: ", status.ToString()));
   } catch (const std::bad_alloc&) {
+  }
+}
+
+// The lock is not held here: an exception would release it twice.
+Status Remove(Directory* directory, const std::string& name) noexcept {
+  try {
+    return directory->Remove(name);
+  } catch (const std::bad_alloc&) {
+    return NoMemory();
   }
 }
 
@@ -38,7 +48,7 @@ bool DeadSegments::RemoveOne() {
   ++removals_under_way_;  // it takes its space until it is gone, and closed
   segments_.mutex()->Unlock();
   const auto bytes = static_cast<int64_t>(segment->header.segment_bytes);
-  const Status status = directory_->Remove(segment->name);
+  const Status status = Remove(directory_, segment->name);
   if (!status.ok()) TellOf(status);
   segment.reset();
   segments_.mutex()->Lock();
