@@ -28,11 +28,12 @@ enum class SeededBug {
   kSilentWayBack,     // a damaged newest checkpoint opens the older one
   kGapNotSeen,        // so does a newest one whose manifest is missing
   // Contents of a checkpoint.
-  kNoPreImage,        // a row that changes before the flush pass comes to it is not saved
-  kNoNextCheckpoint,  // changes behind a barrier count as before it
-  kBitMissing,        // rows that come late to a checkpoint are left out of its bitmap
-  kBitTooMany,        // rows of the next one get into it
-  kFrozenLate,        // rows that die behind the barrier are missing in the bitmap
+  kNoPreImage,          // a row that changes before the flush pass comes to it is not saved
+  kNoNextCheckpoint,    // changes behind a barrier count as before it
+  kBitMissing,          // rows that come late to a checkpoint are left out of its bitmap
+  kBitTooMany,          // rows of the next one get into it
+  kFrozenLate,          // rows that die behind the barrier are missing in the bitmap
+  kStartBeforeBarrier,  // a started checkpoint's call returns before the barrier
   // Liveness and location of rows.
   kChangedRowStaysClean,  // a changed row counts as one that the log has
   kRecordOutlivesChange,  // a changed row's record counts as live

@@ -42,7 +42,8 @@ Store::Store(const StoreOptions& options, StoreEnvironment environment)
   if (environment_.files == nullptr) environment_.files = own_files_.get();
 }
 
-Store::~Store() = default;
+// A checkpoint copies rows out of device memory, which ends before the other parts.
+Store::~Store() { checkpoints_.started.reset(); }
 
 StatusOr<std::unique_ptr<Store>> Store::Open(const StoreOptions& options,
                                              StoreEnvironment environment) {
@@ -231,7 +232,7 @@ void Store::MakeCheckpoints(const OpenedManifests& manifests) {
       HeatRowsBytesMax(options_.dram_bytes, options_.ssd_bytes, heat_.sketch->bytes());
   const auto segment_bytes =
       environment_.log.has_value() ? std::optional(environment_.log->segment_bytes) : std::nullopt;
-  checkpoints_ = std::make_unique<Checkpoints>(
+  checkpoints_.all = std::make_unique<Checkpoints>(
       CheckpointParts{.options = &options_,
                       .files = environment_.files,
                       .memory = environment_.memory,
@@ -256,6 +257,10 @@ void Store::MakeCheckpoints(const OpenedManifests& manifests) {
                       .pmem = directories_.pmem.get(),
                       .segment_bytes = segment_bytes},
       manifests);
+  checkpoints_.started = std::make_unique<StartedCheckpoint>(
+      StartedCheckpointParts{.checkpoints = checkpoints_.all.get(),
+                             .pace = gate_->pace(),
+                             .executor = environment_.executor.get()});
 }
 
 StatusOr<Table*> Store::CreateTable(std::string_view name, const TableOptions& options) {
@@ -268,8 +273,8 @@ StatusOr<Table*> Store::CreateTable(std::string_view name, const TableOptions& o
   }
   MutexLock lock(catalog_->mutex());
   EMBANK_ASSIGN_OR_RETURN(const TableId id, catalog_->NewTableId(name));
-  if (checkpoints_ != nullptr) {
-    EMBANK_RETURN_IF_ERROR(checkpoints_->space()->ReserveForTable(
+  if (checkpoints_.all != nullptr) {
+    EMBANK_RETURN_IF_ERROR(checkpoints_.all->space()->ReserveForTable(
         DescribeTables(*catalog_), {id, std::string(name), options}));
   }
   return catalog_->Add(id, name, options);
@@ -279,7 +284,7 @@ Status Store::DropTable(std::string_view name) {
   EMBANK_RETURN_IF_ERROR(ValidateTableName(name));
   if (options_.read_only) return OpenedReadOnly();
   // A checkpoint has all of a table, or nothing.
-  const Checkpoints::Pause pause(checkpoints_.get());
+  const Checkpoints::Pause pause(checkpoints_.all.get());
   const HotFlush::Pause flush_pause(hot_.flush.get());
   MutexLock lock(catalog_->mutex());
   EMBANK_ASSIGN_OR_RETURN(Table* const table, catalog_->Find(name));

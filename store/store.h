@@ -21,6 +21,7 @@
 #include "store/placement/compaction.h"
 #include "store/placement/heat_sketch.h"
 #include "store/placement/page_mover.h"
+#include "store/started_checkpoint.h"
 #include "store/table/table.h"
 
 namespace embank {
@@ -54,6 +55,7 @@ class Store {
   // The statuses of files.
   static StatusOr<std::unique_ptr<Store>> Open(const StoreOptions& options,
                                                StoreEnvironment environment);
+  // Waits for the end of a started checkpoint.
   ~Store();
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
@@ -72,7 +74,8 @@ class Store {
   // The parts that callers use. Nothing here changes once the store is open.
   const Catalog& catalog() const { return *catalog_; }
   // nullptr: memory only.
-  Checkpoints* checkpoints() const { return checkpoints_.get(); }
+  Checkpoints* checkpoints() const { return checkpoints_.all.get(); }
+  StartedCheckpoint* started_checkpoint() const { return checkpoints_.started.get(); }
   const RowLogs* logs() const { return logs_.get(); }
   // nullptr: memory only, or no limit of memory.
   PageMover* pages() const { return pages_.get(); }
@@ -127,7 +130,10 @@ class Store {
   std::unique_ptr<Catalog> catalog_;
   // With a path only. Compaction, which a read-only store does not have, is last: its task uses all
   // of the above until it ends.
-  std::unique_ptr<Checkpoints> checkpoints_;
+  struct {
+    std::unique_ptr<Checkpoints> all;
+    std::unique_ptr<StartedCheckpoint> started;  // its thread uses all parts until it ends
+  } checkpoints_;
   struct {
     std::unique_ptr<Compaction> pmem;  // nullptr: the store has no PMem
     std::unique_ptr<Compaction> ssd;

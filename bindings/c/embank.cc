@@ -407,6 +407,27 @@ embank_status embank_checkpoint(embank_store* store, const void* blob, uint64_t 
   });
 }
 
+embank_status embank_checkpoint_start(embank_store* store, const void* blob, uint64_t blob_bytes) {
+  return Guard([&]() -> embank::Status {
+    EMBANK_RETURN_IF_ERROR(CheckStore(store));
+    if (blob_bytes > 0) EMBANK_RETURN_IF_ERROR(CheckNotNull(blob, "blob"));
+    EMBANK_RETURN_IF_ERROR(CheckpointsOf(*store).status());
+    return store->store->started_checkpoint()->Start(
+        {static_cast<const std::byte*>(blob), blob_bytes});
+  });
+}
+
+embank_status embank_checkpoint_finish(embank_store* store, uint64_t* sequence) {
+  return Guard([&]() -> embank::Status {
+    EMBANK_RETURN_IF_ERROR(CheckStore(store));
+    EMBANK_RETURN_IF_ERROR(CheckpointsOf(*store).status());
+    EMBANK_ASSIGN_OR_RETURN(const uint32_t checkpoint,
+                            store->store->started_checkpoint()->Finish());
+    if (sequence != nullptr) *sequence = checkpoint;
+    return embank::OkStatus();
+  });
+}
+
 embank_status embank_checkpoint_blob(embank_store* store, void* blob, uint64_t cap,
                                      uint64_t* needed) {
   return Guard([&]() -> embank::Status {

@@ -51,8 +51,8 @@
  *     are zero, trapped exceptions). A call computes in the default mode, runs the caller's
  *     callbacks in it too, and restores the caller's mode and exception flags before it returns.
  *
- * Every call returns when its work is done, except that calls with a stream leave work on device
- * memory to the stream.
+ * Every call returns when its work is done, with two exceptions: calls with a stream leave work on
+ * device memory to the stream, and embank_checkpoint_start leaves work to a thread of the store.
  */
 #ifndef EMBANK_H_
 #define EMBANK_H_
@@ -251,8 +251,8 @@ EMBANK_API void embank_store_options_init(embank_store_options *options, uint32_
  *   - still moves rows between the log and memory, within dram_bytes;
  *   - treats EMBANK_MISSING_CREATE as EMBANK_MISSING_DEFAULT;
  *   - answers FAILED_PRECONDITION, before anything is done, to calls that would change tables,
- *     rows, state or a learning rate, and to embank_checkpoint. All other calls work, also
- *     embank_export.
+ *     rows, state or a learning rate, to embank_checkpoint and to embank_checkpoint_start. All
+ *     other calls work, also embank_export.
  *
  * With a pmem_path, rows that leave DRAM and rows that a checkpoint writes go to segments in PMem
  * while it has space, and otherwise to segments under path. Rows that PMem has no space for any
@@ -286,7 +286,8 @@ EMBANK_API embank_status embank_store_open(const embank_store_options *options,
                                            embank_store **store);
 
 /* [setup] Frees the store, its tables and its memory, whatever it returns. Close all scans first.
- * Changes since the last checkpoint are lost: closing makes nothing durable. It deletes no file. */
+ * Changes since the last checkpoint are lost: closing makes nothing durable, except that it waits
+ * for the end of a started checkpoint. It deletes no file. */
 EMBANK_API embank_status embank_store_close(embank_store *store);
 
 /* ---- tables ---- */
@@ -581,6 +582,38 @@ typedef int32_t (*embank_progress)(uint64_t done, uint64_t total, void *user);
  *   was removed or replaced, and nothing was changed. */
 EMBANK_API embank_status embank_checkpoint(embank_store *store, const void *blob,
                                            uint64_t blob_bytes, uint64_t *sequence);
+
+/* [data] Starts a checkpoint, and returns when its moment is fixed. The checkpoint has all changes
+ * of calls that returned before this call began, and none of calls that begin after it returned. A
+ * batch, or a packed call, is in it wholly or not at all. A thread of the store then writes the
+ * checkpoint, slowly beside batches of changes, as embank_checkpoint does.
+ *   blob      as in embank_checkpoint; it is copied before the call returns.
+ * OK says that the checkpoint is started. It is durable when embank_checkpoint_finish returns OK; a
+ * crash before leaves this checkpoint or the one before, each as a whole.
+ *
+ * Until embank_checkpoint_finish has returned, these calls act as follows:
+ *   embank_checkpoint_start                 FAILED_PRECONDITION
+ *   embank_checkpoint, embank_table_drop,   wait for the end of the started checkpoint, and hurry
+ *     embank_export, embank_checkpoint_blob   it; its result is still for embank_checkpoint_finish
+ *   embank_store_close                      waits for its end; if it failed, the log sink is told
+ *   all other calls                         go on
+ *
+ * When the call fails, nothing is started, and the checkpoint before stays:
+ * FAILED_PRECONDITION: a checkpoint is started and not finished. Call embank_checkpoint_finish.
+ * RESOURCE_EXHAUSTED, UNAVAILABLE: as in embank_checkpoint; or the system refuses a thread. */
+EMBANK_API embank_status embank_checkpoint_start(embank_store *store, const void *blob,
+                                                 uint64_t blob_bytes);
+
+/* [data] Waits for the end of the started checkpoint, at full speed from now on. Then another one
+ * can be started, whatever this call returns.
+ *   *sequence as in embank_checkpoint.
+ * OK: the checkpoint is durable, as after embank_checkpoint.
+ *
+ * When the checkpoint has failed, the one before stays, and the store works on:
+ * RESOURCE_EXHAUSTED, UNAVAILABLE: as in embank_checkpoint.
+ * FAILED_PRECONDITION: no checkpoint is started, or another thread is in this call. One call gets
+ *   the result. */
+EMBANK_API embank_status embank_checkpoint_finish(embank_store *store, uint64_t *sequence);
 
 /* [data] Returns the blob of the last checkpoint, made by this store or found when it was opened.
  * *needed receives its number of bytes; no NUL is added. See "Strings out".

@@ -315,6 +315,15 @@ class Store {
     const embank_status code = embank_checkpoint(get(), blob.data, blob.size, &sequence);
     return {code, sequence};
   }
+  // Starts a checkpoint; FinishCheckpoint waits for its end, and returns its number.
+  Status StartCheckpoint(View<const char> blob = {}) {
+    return Status::Of(embank_checkpoint_start(get(), blob.data, blob.size));
+  }
+  Result<std::uint64_t> FinishCheckpoint() {
+    std::uint64_t sequence = 0;
+    const embank_status code = embank_checkpoint_finish(get(), &sequence);
+    return {code, sequence};
+  }
   Result<std::string> CheckpointBlob() {
     std::uint64_t needed = 0;
     std::string blob;

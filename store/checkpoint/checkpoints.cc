@@ -39,7 +39,8 @@ void Checkpoints::RemoveOrphans(const OpenedManifests& manifests) {
   segments.ledger().AddTaken(static_cast<int64_t>(stay_bytes));
 }
 
-StatusOr<uint32_t> Checkpoints::Make(std::span<const std::byte> blob) {
+StatusOr<uint32_t> Checkpoints::Make(std::span<const std::byte> blob,
+                                     FunctionRef<void()> after_barrier) {
   if (blob.size() > kBlobBytesMax) {
     return InvalidArgumentError(StrCat("blob_bytes: ", blob.size(), ", at most ", kBlobBytesMax));
   }
@@ -54,7 +55,7 @@ StatusOr<uint32_t> Checkpoints::Make(std::span<const std::byte> blob) {
     const CheckpointWait::UnderWay under_way(parts_.flush_pass.gate->checkpoint_wait());
     parts_.compaction->CompactBeforeCheckpoint();
     if (parts_.demotion != nullptr) parts_.demotion->Evacuate();
-    return MakeLocked(blob);
+    return MakeLocked(blob, after_barrier);
   } catch (const std::bad_alloc&) {
     return NoMemory();
   }
@@ -66,11 +67,13 @@ Status Checkpoints::ReserveForBlob(uint64_t bytes) {
 }
 
 // Until the barrier nothing has happened; after it, the gate and the log must learn the end.
-StatusOr<uint32_t> Checkpoints::MakeLocked(std::span<const std::byte> blob) {
+StatusOr<uint32_t> Checkpoints::MakeLocked(std::span<const std::byte> blob,
+                                           FunctionRef<void()> after_barrier) {
   const FlushPassParts& flush_pass = parts_.flush_pass;
   const uint64_t begin_ns = flush_pass.clock->NowNs();
   uint64_t barrier_ns = 0;
   EMBANK_ASSIGN_OR_RETURN(Manifest manifest, RunBarrier(blob, &barrier_ns));
+  after_barrier();
   const uint64_t rest_ns = RunFlushPass(flush_pass);
   Status status = flush_pass.gate->EndFlushPass();
   bool in_doubt = false;

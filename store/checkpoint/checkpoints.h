@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/files/file_system.h"
+#include "base/function_ref.h"
 #include "base/memory/memory.h"
 #include "base/status_or.h"
 #include "base/threads/mutex.h"
@@ -73,7 +74,11 @@ class Checkpoints {
   // kResourceExhausted: there is no memory, or the log has no space.
   // The statuses of files: after an error with the manifest's name it is unknown which checkpoint
   // is the last, and no further one is made.
-  StatusOr<uint32_t> Make(std::span<const std::byte> blob);
+  //
+  // Calls after_barrier once that moment is over, on the same thread: `blob` is not read any more
+  // then. When the call fails before that moment, after_barrier is not called.
+  StatusOr<uint32_t> Make(
+      std::span<const std::byte> blob, FunctionRef<void()> after_barrier = [] {});
 
   // Returns the blob of the last checkpoint. kNotFound: there is no checkpoint.
   StatusOr<std::vector<std::byte>> Blob() const;
@@ -108,7 +113,7 @@ class Checkpoints {
   FlushPace* pace() const { return parts_.flush_pass.gate->pace(); }
   void RemoveOrphans(const OpenedManifests& manifests);
   Status ReserveForBlob(uint64_t bytes);
-  StatusOr<uint32_t> MakeLocked(std::span<const std::byte> blob)
+  StatusOr<uint32_t> MakeLocked(std::span<const std::byte> blob, FunctionRef<void()> after_barrier)
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void DescribeSegments(Manifest* manifest) const EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Status CheckWhole(std::span<Table* const> tables) const;

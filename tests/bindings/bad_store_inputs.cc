@@ -98,6 +98,31 @@ std::vector<BadInput> BadHbm() {
   };
 }
 
+std::vector<BadInput> BadStartedCheckpoints() {
+  return {
+      {"checkpoint_start: store NULL",
+       [](Scene&) { return embank_checkpoint_start(nullptr, nullptr, 0); },
+       kInvalid,
+       {"store"}},
+      {"checkpoint_start: blob NULL",
+       [](Scene& s) { return embank_checkpoint_start(s.store, nullptr, 1); },
+       kInvalid,
+       {"blob"}},
+      {"checkpoint_start: memory only",
+       [](Scene& s) { return embank_checkpoint_start(s.store, "b", 1); },
+       EMBANK_FAILED_PRECONDITION,
+       {"no path"}},
+      {"checkpoint_finish: store NULL",
+       [](Scene& s) { return embank_checkpoint_finish(nullptr, &s.out->n); },
+       kInvalid,
+       {"store"}},
+      {"checkpoint_finish: memory only",
+       [](Scene& s) { return embank_checkpoint_finish(s.store, &s.out->n); },
+       EMBANK_FAILED_PRECONDITION,
+       {"no path"}},
+  };
+}
+
 }  // namespace
 
 std::vector<BadInput> BadStoreInputs() {
@@ -105,6 +130,7 @@ std::vector<BadInput> BadStoreInputs() {
   std::vector<BadInput> inputs = BadFlags();
   for (const BadInput& input : BadPmem()) inputs.push_back(input);
   for (const BadInput& input : BadHbm()) inputs.push_back(input);
+  for (const BadInput& input : BadStartedCheckpoints()) inputs.push_back(input);
   const std::vector<BadInput> others = {
       {"open: store NULL", OpenNowhere, kInvalid, {"store"}},
       {"open: unknown tail", OpenWithUnknownTail, kMissing, {"struct_size"}},

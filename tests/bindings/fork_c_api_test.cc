@@ -76,6 +76,8 @@ int StoreCallsAreRefused(embank_store* store) {
   all = IsRefused("table_drop", embank_table_drop(store, "t")) && all;
   all = IsRefused("table_names", embank_table_names(store, nullptr, 0, &needed)) && all;
   all = IsRefused("checkpoint", embank_checkpoint(store, nullptr, 0, &sequence)) && all;
+  all = IsRefused("checkpoint_start", embank_checkpoint_start(store, nullptr, 0)) && all;
+  all = IsRefused("checkpoint_finish", embank_checkpoint_finish(store, &sequence)) && all;
   all = IsRefused("checkpoint_blob", embank_checkpoint_blob(store, nullptr, 0, &needed)) && all;
   all = IsRefused("export", embank_export(store, "never_made", nullptr, nullptr)) && all;
   all = IsRefused("metrics", embank_metrics(store, nullptr, 0, &needed)) && all;

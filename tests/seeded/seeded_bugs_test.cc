@@ -58,6 +58,8 @@ constexpr Case kCases[] = {
     {SeededBug::kBitMissing, "a bit too few", "ChangesBesideCheckpoints.AreWhollyBehindThem"},
     {SeededBug::kBitTooMany, "a bit too many", "ChangesBesideCheckpoints.AreWhollyBehindThem"},
     {SeededBug::kFrozenLate, "bitmap of later", "ChangesBesideCheckpoints.AreWhollyBehindThem"},
+    {SeededBug::kStartBeforeBarrier, "start before the barrier",
+     "StartedCheckpointTest.HasNoRowThatIsWrittenOnceItsStartHasReturned"},
     {SeededBug::kChangedRowStaysClean, "changed row stays clean",
      "LargerThanMemory.AgreesWithAMapWhateverIsWhere"},
     {SeededBug::kRecordOutlivesChange, "record outlives change",
