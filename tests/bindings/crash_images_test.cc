@@ -42,8 +42,9 @@ std::string RunSeed(uint64_t seed, Events* events) {
 TEST(CrashImages, AreTheLastCheckpointOrTheOneUnderWayBitForBit) {
   Events events;
   CrashImages::ExpectAll(&events);
-  for (const char* const name : {"upsert found", "lookup created", "gradients found",
-                                 "tables dropped", "checkpoints", "segments given up"}) {
+  for (const char* const name :
+       {"upsert found", "lookup created", "gradients found", "tables dropped", "checkpoints",
+        "checkpoints started", "segments given up"}) {
     events.Expect(name);
   }
   // Stores with device memory have more DRAM, and few workloads.

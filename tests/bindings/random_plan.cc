@@ -93,6 +93,7 @@ void MakeOnDisk(Plan* plan, Random* random) {
   plan->tables = random->Between(1, 2);
   plan->verbs.insert(plan->verbs.end(), 4, random->OneIn(2) ? Verb::kUpsert : Verb::kLookup);
   plan->verbs.insert(plan->verbs.end(), 2, Verb::kCheckpoint);
+  plan->verbs.insert(plan->verbs.end(), {Verb::kStartCheckpoint, Verb::kFinishCheckpoint});
   plan->verbs.insert(plan->verbs.end(), {Verb::kReopen, Verb::kPrefetch, Verb::kPrefetch});
   std::erase(plan->verbs, Verb::kGetHeat);
   plan->steps = 100;
@@ -153,6 +154,7 @@ Plan MakeCrashPlan(uint64_t seed) {
   plan.verbs = SomeVerbs(&random);
   plan.verbs.insert(plan.verbs.end(), 4, random.OneIn(2) ? Verb::kUpsert : Verb::kLookup);
   plan.verbs.insert(plan.verbs.end(), plan.verbs.size() / 8 + 1, Verb::kCheckpoint);
+  plan.verbs.insert(plan.verbs.end(), {Verb::kStartCheckpoint, Verb::kFinishCheckpoint});
   std::erase(plan.verbs, Verb::kGetHeat);
   plan.steps = random.Between(40, 80);
   plan.batch_elements_max = 1 << 14;

@@ -28,6 +28,8 @@ enum class Verb {
   kContinueScan,
   kDrop,
   kCheckpoint,
+  kStartCheckpoint,
+  kFinishCheckpoint,
   kReopen,
   kPrefetch,
   kFlushHot,

@@ -46,26 +46,70 @@ std::string RandomRun::Open(uint32_t flags) {
   return opened.ok() ? "" : "the store did not open: " + opened.ToString();
 }
 
-std::string RandomRun::Checkpoint() {
+std::shared_ptr<KeptCheckpoint> RandomRun::CheckpointOfNow() {
   auto kept = std::make_shared<KeptCheckpoint>();
   kept->begin = disk_->changes();
   kept->blob.resize(random_.OneIn(3) ? 0 : random_.Below(3000));
   for (uint8_t& byte : kept->blob) byte = static_cast<uint8_t>(random_.Bits());
+  for (const LiveTable& live : tables_) kept->oracles.push_back(*live.oracle);
+  return kept;
+}
+
+// It has ended.
+void RandomRun::Keep(const std::shared_ptr<KeptCheckpoint>& checkpoint) {
+  durable_changes_ = disk_->changes();
+  checkpoint->end = durable_changes_;
+  if (!plan_.crashes) kept_.clear();
+  if (!plan_.crashes && base_ != nullptr) kept_.push_back(base_);
+  kept_.push_back(checkpoint);
+  base_ = checkpoint;
+}
+
+void RandomRun::KeepStarted() {
+  if (started_ == nullptr || started_is_kept_) return;
+  Keep(started_);
+  started_is_kept_ = true;
+}
+
+// It ends behind a started one. That of a plan for crashes has ended when its start returns.
+std::string RandomRun::Checkpoint() {
+  KeepStarted();
+  const std::shared_ptr<KeptCheckpoint> kept = CheckpointOfNow();
   uint64_t sequence = 0;
   const embank_status status =
       embank_checkpoint(store_.get(), kept->blob.data(), kept->blob.size(), &sequence);
   if (status != EMBANK_OK) return std::string("checkpoint: ") + embank_last_error();
-  for (const LiveTable& live : tables_) {
-    kept->oracles.push_back(*live.oracle);
-    events_->Count("rows in the log", RowsInLog(live.table));
-  }
-  durable_changes_ = disk_->changes();
-  kept->end = durable_changes_;
-  if (!plan_.crashes) kept_.clear();
-  if (!plan_.crashes && base_ != nullptr) kept_.push_back(base_);
-  kept_.push_back(kept);
-  base_ = kept;
+  for (const LiveTable& live : tables_) events_->Count("rows in the log", RowsInLog(live.table));
+  Keep(kept);
   events_->Count("checkpoints");
+  return "";
+}
+
+std::string RandomRun::StartCheckpoint() {
+  const std::shared_ptr<KeptCheckpoint> kept = CheckpointOfNow();
+  const embank_status status =
+      embank_checkpoint_start(store_.get(), kept->blob.data(), kept->blob.size());
+  if (started_ != nullptr) {
+    events_->Count("second starts");
+    return status == EMBANK_FAILED_PRECONDITION ? "" : "a second checkpoint was started";
+  }
+  if (status != EMBANK_OK) return std::string("start: ") + embank_last_error();
+  started_ = kept;
+  started_is_kept_ = false;
+  events_->Count("checkpoints started");
+  return "";
+}
+
+std::string RandomRun::FinishCheckpoint() {
+  uint64_t sequence = 0;
+  const embank_status status = embank_checkpoint_finish(store_.get(), &sequence);
+  if (started_ == nullptr) {
+    return status == EMBANK_FAILED_PRECONDITION ? "" : "none was started, and one finished";
+  }
+  if (status != EMBANK_OK) return std::string("finish: ") + embank_last_error();
+  KeepStarted();
+  started_ = nullptr;
+  events_->Count("checkpoints finished");
   return "";
 }
 
@@ -116,6 +160,10 @@ void RandomRun::CloseStore() {
   CountHotRows();
   for (LiveTable& live : tables_) live = {};
   store_.reset();
+  if (started_ == nullptr) return;
+  KeepStarted();
+  started_ = nullptr;
+  events_->Count("stores closed with a started checkpoint");
 }
 
 CrashedWorkload RandomRun::TakeWorkload() {
@@ -127,9 +175,9 @@ CrashedWorkload RandomRun::TakeWorkload() {
 }
 
 std::string RandomRun::Reopen() {
+  CloseStore();
   const bool previous = kept_.size() == 2 && random_.OneIn(4);
   const size_t now = disk_->changes();
-  CloseStore();
   if (random_.OneIn(3)) {
     events_->Count("stores closed and opened");
   } else {

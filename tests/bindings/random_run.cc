@@ -30,6 +30,8 @@ const char* NameOf(Verb verb) {
                                            "next of a long scan",
                                            "drop and create",
                                            "checkpoint",
+                                           "start a checkpoint",
+                                           "finish a checkpoint",
                                            "reopen",
                                            "prefetch",
                                            "flush hot"};
@@ -141,6 +143,11 @@ void RandomRun::ExpectAll(Events* events) {
                            "rows prefetched",
                            "tables on disk with LFU",
                            "checkpoints",
+                           "checkpoints started",
+                           "checkpoints finished",
+                           "second starts",
+                           "steps beside a started checkpoint",
+                           "stores closed with a started checkpoint",
                            "stores closed and opened",
                            "crashes",
                            "rows read by a read-only opener",
@@ -165,6 +172,7 @@ std::string RandomRun::Run() {
     Verb verb = plan_.verbs[random_.Below(plan_.verbs.size())];
     if (step == 0 && plan_.reopens_early) verb = Verb::kReopen;
     bool compare = step % kStepsPerComparison == 0 || step + 1 == plan_.steps;
+    if (started_ != nullptr) events_->Count("steps beside a started checkpoint");
     std::string wrong = Step(live, verb);
     FollowEarlyEpochs(*live);
     if (wrong.empty() && compare) wrong = CompareAll();
@@ -210,6 +218,10 @@ std::string RandomRun::Step(LiveTable* live, Verb verb) {
       return DropAndCreate(live);
     case Verb::kCheckpoint:
       return Checkpoint();
+    case Verb::kStartCheckpoint:
+      return StartCheckpoint();
+    case Verb::kFinishCheckpoint:
+      return FinishCheckpoint();
     case Verb::kReopen:
       return Reopen();
     case Verb::kPrefetch:

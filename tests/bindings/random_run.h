@@ -84,6 +84,11 @@ class RandomRun {
   // random_reopen.cc
   std::string Open(uint32_t flags);
   std::string Checkpoint();
+  std::string StartCheckpoint();
+  std::string FinishCheckpoint();
+  std::shared_ptr<KeptCheckpoint> CheckpointOfNow();
+  void Keep(const std::shared_ptr<KeptCheckpoint>& checkpoint);
+  void KeepStarted();
   void CountLog();
   void CountHotRows();
   void FollowEarlyEpochs(const LiveTable& live);
@@ -109,6 +114,10 @@ class RandomRun {
   // The checkpoints that can be opened, at most two; of a plan for crashes, all that were made.
   std::vector<std::shared_ptr<const KeptCheckpoint>> kept_;
   std::shared_ptr<const KeptCheckpoint> base_;  // of them the one that was opened or made last
+  // The checkpoint that is started and not finished, or nullptr; and whether kept_ has it, because
+  // it has ended.
+  std::shared_ptr<KeptCheckpoint> started_;
+  bool started_is_kept_ = false;
   StorePtr store_;
   oracle::HeatClock heat_clock_;
   std::vector<LiveTable> tables_;
