@@ -265,9 +265,10 @@ class Run {
       const bool is_due =
           command_.checkpoint_every > 0 && trainer_->steps() % command_.checkpoint_every == 0;
       if (!is_due) continue;
-      EMBANK_RETURN_IF_ERROR(trainer_->Checkpoint(batches.position()));
+      EMBANK_RETURN_IF_ERROR(trainer_->StartCheckpoint(batches.position()));
       saved = trainer_->steps();
     }
+    EMBANK_RETURN_IF_ERROR(trainer_->FinishCheckpoint());
     seconds_ = SecondsSince(begin_ns_);
     if (trainer_->store().checkpoints() == nullptr || saved == trainer_->steps()) return OkStatus();
     return trainer_->Checkpoint(batches.position());

@@ -152,19 +152,33 @@ Status Trainer::Resume() {
   return OkStatus();
 }
 
-Status Trainer::Checkpoint(uint64_t position) {
+Status Trainer::StartCheckpoint(uint64_t position) {
   if (store_->checkpoints() == nullptr) {
     return FailedPreconditionError("the store has no path: it is in memory only");
   }
+  EMBANK_RETURN_IF_ERROR(FinishCheckpoint());
   EMBANK_RETURN_IF_ERROR(dense_rows_.Write(
       std::vector<std::span<const float>>{dense_pass_.weights(), dense_pass_.optimizer_state()}));
   if (Seeded(SeededBug::kPositionLate)) std::swap(position, position_);
   const std::string blob =
       StrCat(kBlobHead, "steps ", steps_, "\nposition ", position, "\n", model_text_);
   EMBANK_RETURN_IF_ERROR(
-      store_->checkpoints()->Make(std::as_bytes(std::span(blob.data(), blob.size()))).status());
-  position_ = position;
+      store_->started_checkpoint()->Start(std::as_bytes(std::span(blob.data(), blob.size()))));
+  started_position_ = position;
   return OkStatus();
+}
+
+Status Trainer::FinishCheckpoint() {
+  const std::optional<uint64_t> position = std::exchange(started_position_, std::nullopt);
+  if (!position) return OkStatus();
+  EMBANK_RETURN_IF_ERROR(store_->started_checkpoint()->Finish().status());
+  position_ = *position;
+  return OkStatus();
+}
+
+Status Trainer::Checkpoint(uint64_t position) {
+  EMBANK_RETURN_IF_ERROR(StartCheckpoint(position));
+  return FinishCheckpoint();
 }
 
 // The rows of all packs, then the slices, then the sums of the packs' gradients.

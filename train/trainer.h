@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -60,8 +61,15 @@ class Trainer {
   // Reads the rows of a batch that comes soon into memory.
   Status Prefetch(const ClickBatch& batch) const;
 
-  // Makes rows, dense parameters, the number of steps and the position of the data durable
-  // together. FAILED_PRECONDITION: the store has no path. The statuses of Checkpoints::Make.
+  // Begins to make rows, dense parameters, the number of steps and the position of the data durable
+  // together, as they are now; steps go on meanwhile. Finishes an earlier checkpoint first.
+  // FAILED_PRECONDITION: the store has no path. The statuses of StartedCheckpoint::Start and
+  // Finish.
+  Status StartCheckpoint(uint64_t position);
+  // Waits until the started checkpoint is durable, if there is one. The statuses of
+  // StartedCheckpoint::Finish.
+  Status FinishCheckpoint();
+  // Does both.
   Status Checkpoint(uint64_t position);
 
   uint64_t steps() const { return steps_; }
@@ -104,6 +112,7 @@ class Trainer {
   double optimizer_seconds_ = 0.0;
   uint64_t steps_ = 0;
   uint64_t position_ = 0;
+  std::optional<uint64_t> started_position_;  // of the started checkpoint
 };
 
 }  // namespace embank

@@ -13,7 +13,8 @@ EXPECTED = ('include/embank.h', 'include/embank.hpp', '*/cmake/embank/embankConf
             '*/cmake/embank/embankConfigVersion.cmake', '*/cmake/embank/embankTargets.cmake',
             '*/pkgconfig/embank.pc', '*/libembank.so.0.1.0', '*/libembank.so.0', '*/libembank.so',
             '*/libembank.a', 'bin/embank', 'share/man/man1/embank.1', 'bin/embank-bench',
-            'share/man/man1/embank-bench.1', 'share/doc/embank/LICENSE',
+            'share/man/man1/embank-bench.1', 'bin/embank-train',
+            'share/man/man1/embank-train.1', 'share/doc/embank/LICENSE',
             'share/doc/embank/CHANGELOG.md', 'share/doc/embank/docs/arithmetic.md')
 
 

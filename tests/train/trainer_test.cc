@@ -145,6 +145,33 @@ TEST(Trainer, MicroBatchesFollowFromTheirBytes) {
   EXPECT_EQ(trainer->plan().micro_batches().size(), 3u);
 }
 
+// Steps behind the start are not in the checkpoint.
+TEST(Trainer, TrainsBesideAStartedCheckpoint) {
+  const ScratchDirectory directory;
+  const auto whole = OpenTrainer(OptionsOf("dlrm"));
+  const std::vector<double> expected = Train(whole.get(), 40);
+  const TrainerOptions options = OptionsOf("dlrm", directory.path() + "/store");
+  {
+    const auto trainer = OpenTrainer(options);
+    Train(trainer.get(), 10);
+    ASSERT_TRUE(trainer->StartCheckpoint(1000).ok());
+    const auto data = Data(4000);
+    ASSERT_TRUE(data->SkipTo(1000).ok());
+    ClickBatch batch;
+    std::vector<float> logits;
+    for (uint64_t step = 10; step < 20; ++step) {
+      ASSERT_TRUE(data->Next(100, &batch).ok());
+      EXPECT_EQ(*trainer->Step(batch, &logits), expected[step]);
+    }
+    EXPECT_EQ(trainer->position(), 0u) << "the checkpoint may not be durable yet";
+    ASSERT_TRUE(trainer->FinishCheckpoint().ok());
+    EXPECT_EQ(trainer->position(), 1000u);
+  }
+  const auto resumed = OpenTrainer(options);
+  EXPECT_EQ(resumed->steps(), 10u);
+  EXPECT_EQ(Train(resumed.get(), 40), std::vector<double>(expected.begin() + 10, expected.end()));
+}
+
 TEST(Trainer, LearnsThePlantedModel) {
   const auto trainer = OpenTrainer(OptionsOf("dlrm"));
   Train(trainer.get(), 400);
