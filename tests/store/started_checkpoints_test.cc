@@ -46,12 +46,16 @@ struct Latch {
   std::atomic<bool> is_open{true};
   std::atomic<int> knocks{0};  // looks at the closed latch
   std::atomic<bool> refuses_threads{false};
+  std::atomic<bool> has_given_up{false};  // nobody has hurried for seconds
   FlushPace* pace = nullptr;  // given: the latch opens when a thread hurries the flush pass
+
+  static constexpr int kKnocksMax = 10'000;
 
   void Await() {
     while (!is_open) {
       ++knocks;
       if (pace != nullptr && pace->Rest(1'000'000) == 0) is_open = true;
+      if (pace != nullptr && knocks > kKnocksMax) is_open = has_given_up = true;
       std::this_thread::yield();
     }
   }
@@ -96,7 +100,10 @@ class StartedCheckpointTest : public testing::Test {
     PutAll(table_, 1.0f);
   }
   // The thread of a checkpoint must not wait for ever when a test has failed.
-  void TearDown() override { latch_.is_open = true; }
+  void TearDown() override {
+    latch_.is_open = true;
+    EXPECT_FALSE(latch_.has_given_up) << "nobody hurried the flush pass";
+  }
 
   StartedCheckpoint& started() { return *world_->started_checkpoint(); }
   Status Start(const char* blob = "started") {
@@ -508,7 +515,7 @@ class HurriedStart : public StartedCheckpointTest {
     latch_.is_open = false;
     latch_.knocks = 0;
     ASSERT_TRUE(Start().ok());
-    while (latch_.knocks < 20) std::this_thread::yield();
+    while (latch_.knocks < 20 && !latch_.is_open) std::this_thread::yield();
     ASSERT_FALSE(latch_.is_open);
   }
 };
