@@ -3,11 +3,13 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstdio>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -23,6 +25,7 @@
 #include "train/dense/loss.h"
 #include "train/generator/click_generator.h"
 #include "train/pipeline/trace_picture.h"
+#include "train/generator/criteo_writer.h"
 #include "train/trainer.h"
 
 namespace embank {
@@ -46,10 +49,13 @@ struct Command {
   std::string columns;   // of a CSV file
   std::string eval;
   std::string json;
+  std::string weights;    // file for the dense parameters
+  std::string write_log;  // file for the generated log
   uint32_t divisor = 1;
   uint64_t samples = 1'000'000;
   uint64_t eval_samples = 0;
-  uint64_t steps = 0;
+  std::optional<uint64_t> steps;  // the last one; without: all data
+  uint64_t untimed_steps = 0;
   uint64_t checkpoint_every = 0;
   uint64_t dram_mib = 0;
   uint64_t hbm_mib = 0;
@@ -138,12 +144,19 @@ TierRows CountRows(const Trainer& trainer) {
   return rows;
 }
 
-Status WriteText(const std::string& text, const std::string& path) {
+Status WriteText(std::string_view text, const std::string& path) {
   std::FILE* const file = std::fopen(path.c_str(), "w");
-  const bool is_written = file != nullptr && std::fputs(text.c_str(), file) >= 0;
+  const bool is_written =
+      file != nullptr && std::fwrite(text.data(), 1, text.size(), file) == text.size();
   const bool is_closed = file != nullptr && std::fclose(file) == 0;
   if (is_written && is_closed) return OkStatus();
   return UnavailableError(StrCat("cannot write ", path));
+}
+
+// Writes the dense parameters as little-endian float32 numbers.
+Status WriteWeights(std::span<const float> weights, const std::string& path) {
+  static_assert(std::endian::native == std::endian::little);
+  return WriteText({reinterpret_cast<const char*>(weights.data()), weights.size_bytes()}, path);
 }
 
 // Returns a batch as text, a line for each sample: label, dense features, ids.
@@ -189,6 +202,14 @@ void PrintBroken(const BrokenLines& broken) {
   }
 }
 
+// Writes the generated samples of training and evaluation to a file, and trains nothing.
+Status WriteLog(const Command& command) {
+  const uint64_t samples = command.samples + command.eval_samples;
+  EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<ClickGenerator> generator,
+                          OpenGenerator(command, samples));
+  return WriteCriteoLog(*generator, samples, command.write_log);
+}
+
 class Run {
  public:
   explicit Run(const Command& command) : command_(command) {}
@@ -221,11 +242,15 @@ class Run {
     EMBANK_RETURN_IF_ERROR(Evaluate());
     if (command_.ablation) return OkStatus();
     Print();
+    if (!command_.weights.empty()) {
+      EMBANK_RETURN_IF_ERROR(WriteWeights(trainer_->weights(), command_.weights));
+    }
     return WriteJson();
   }
 
   double SamplesPerSecond() const {
-    return seconds_ > 0.0 ? static_cast<double>(scores_.samples()) / seconds_ : 0.0;
+    const auto samples = static_cast<double>(scores_.samples() - samples_before_);
+    return seconds_ > 0.0 ? samples / seconds_ : 0.0;
   }
   double OperationsPerStep() const {
     return steps_ == 0
@@ -238,10 +263,24 @@ class Run {
   size_t packs() const { return trainer_->plan().packs().size(); }
 
  private:
-  bool IsDone() const { return command_.steps > 0 && trainer_->steps() >= command_.steps; }
+  bool IsDone() const { return command_.steps && trainer_->steps() >= *command_.steps; }
+
+  // Leaves the time and the samples so far out of the figures of speed.
+  void BeginTiming() {
+    begin_ns_ = SteadyClock()->NowNs();
+    next_line_ = kSecondsPerLine;
+    samples_before_ = scores_.samples();
+    split_before_ = trainer_->seconds();
+  }
+  StepSeconds Split() const {
+    const StepSeconds& split = trainer_->seconds();
+    return {.lookup = split.lookup - split_before_.lookup,
+            .dense = split.dense - split_before_.dense,
+            .gradients = split.gradients - split_before_.gradients};
+  }
 
   Status Train(ClickSource* source) {
-    begin_ns_ = SteadyClock()->NowNs();
+    BeginTiming();
     BatchAhead batches(source, trainer_.get(), command_.trainer.batch);
     std::vector<float> logits;
     uint64_t saved = trainer_->steps();
@@ -261,6 +300,7 @@ class Run {
       if (steps_ == kTracedStep && !command_.trace.empty()) {
         trainer_->trace()->KeepIntervals(kTracedGraphs);
       }
+      if (trainer_->steps() == command_.untimed_steps) BeginTiming();
       Show();
       const bool is_due =
           command_.checkpoint_every > 0 && trainer_->steps() % command_.checkpoint_every == 0;
@@ -307,14 +347,15 @@ class Run {
     if (seconds < next_line_) return;
     next_line_ = seconds + kSecondsPerLine;
     const TierRows rows = CountRows(*trainer_);
-    std::fprintf(
-        stderr,
-        "step %llu  %.0f samples/s  logloss %.5f  auc %.4f  rows %llu hbm, %llu dram, "
-        "%llu pmem, %llu ssd\n",
-        static_cast<unsigned long long>(trainer_->steps()),
-        static_cast<double>(scores_.samples()) / seconds, scores_.loss(), scores_.auc(),
-        static_cast<unsigned long long>(rows.hbm), static_cast<unsigned long long>(rows.dram),
-        static_cast<unsigned long long>(rows.pmem), static_cast<unsigned long long>(rows.ssd));
+    std::fprintf(stderr,
+                 "step %llu  %.0f samples/s  logloss %.5f  auc %.4f  rows %llu hbm, %llu dram, "
+                 "%llu pmem, %llu ssd\n",
+                 static_cast<unsigned long long>(trainer_->steps()),
+                 static_cast<double>(scores_.samples() - samples_before_) / seconds, scores_.loss(),
+                 scores_.auc(), static_cast<unsigned long long>(rows.hbm),
+                 static_cast<unsigned long long>(rows.dram),
+                 static_cast<unsigned long long>(rows.pmem),
+                 static_cast<unsigned long long>(rows.ssd));
   }
 
   double HotShare(const TierRows& rows) const {
@@ -324,7 +365,7 @@ class Run {
   }
 
   void Print() const {
-    const StepSeconds& split = trainer_->seconds();
+    const StepSeconds split = Split();
     const TierRows rows = CountRows(*trainer_);
     std::printf("embank-train %s\n", command_.trainer.model.c_str());
     std::printf("  steps          %llu, %llu samples in this run\n",
@@ -356,7 +397,7 @@ class Run {
 
   Status WriteJson() const {
     if (command_.json.empty()) return OkStatus();
-    const StepSeconds& split = trainer_->seconds();
+    const StepSeconds split = Split();
     const TierRows rows = CountRows(*trainer_);
     std::string text = StrCat(
         "{\"model\": \"", command_.trainer.model, "\", \"steps\": ", trainer_->steps(),
@@ -393,6 +434,8 @@ class Run {
   double next_line_ = kSecondsPerLine;
   double best_auc_ = 0.0;
   Scores scores_, eval_;
+  uint64_t samples_before_ = 0;  // of the steps that the figures of speed leave out
+  StepSeconds split_before_;
 };
 
 // Trains with each of the eight settings of three switches. All end with the same weights.
@@ -451,12 +494,23 @@ class Ablation {
   std::optional<uint32_t> weights_;  // of the first run
 };
 
+// A run of an hour must not fail at its last line.
+Status CheckWritable(const char* option, const std::string& path) {
+  if (path.empty()) return OkStatus();
+  std::FILE* const file = std::fopen(path.c_str(), "a");
+  if (file != nullptr && std::fclose(file) == 0) return OkStatus();
+  return InvalidArgumentError(StrCat(option, ": cannot write ", path));
+}
+
 Status Complete(Command* command) {
   if (command->data.empty() == command->generate.empty()) {
     return InvalidArgumentError("give either --data FILE or --generate SCHEMA");
   }
   if (command->eval_samples > 0 && command->generate.empty()) {
     return InvalidArgumentError("--eval-samples needs --generate; a file has --eval FILE");
+  }
+  if (!command->write_log.empty() && command->generate.empty()) {
+    return InvalidArgumentError("--write-log needs --generate");
   }
   if (command->checkpoint_every > 0 && command->trainer.store.path.empty()) {
     return InvalidArgumentError("--checkpoint-every needs --path");
@@ -470,13 +524,8 @@ Status Complete(Command* command) {
   EMBANK_RETURN_IF_ERROR(TakeDims(command));
   command->trainer.packing = !command->no_packing;
   command->trainer.micro_batch_bytes = command->micro_batch_kib << 10;
-  // A run of an hour must not fail at its last line.
-  if (!command->json.empty()) {
-    std::FILE* const file = std::fopen(command->json.c_str(), "a");
-    if (file == nullptr || std::fclose(file) != 0) {
-      return InvalidArgumentError(StrCat("--json: cannot write ", command->json));
-    }
-  }
+  EMBANK_RETURN_IF_ERROR(CheckWritable("--json", command->json));
+  EMBANK_RETURN_IF_ERROR(CheckWritable("--weights", command->weights));
   StoreOptions& store = command->trainer.store;
   store.seed = command->trainer.seed;
   store.dram_bytes = command->dram_mib << 20;
@@ -502,7 +551,9 @@ void AddOptions(CLI::App* app, Command* command) {
   app->add_option("--eval", command->eval, "click log for the evaluation behind the training");
   app->add_option("--eval-samples", command->eval_samples,
                   "generated samples for the evaluation, behind those of the training");
-  app->add_option("--steps", command->steps, "the last step; 0: all data");
+  app->add_option("--steps", command->steps, "the last step; without: all data");
+  app->add_option("--untimed-steps", command->untimed_steps,
+                  "first steps that the figures of speed leave out");
   app->add_option("--batch", trainer.batch, "samples of a step")->capture_default_str();
   app->add_option("--dim", trainer.dim, "of the rows of id features")->capture_default_str();
   app->add_option("--slices", trainer.slices, "parts of a batch; they change the last bits")
@@ -538,6 +589,15 @@ void AddOptions(CLI::App* app, Command* command) {
                 "train with packing, interleaving and caching on and off: eight runs");
   app->add_option("--trace", command->trace, "file for a picture (SVG) of the operations of steps");
   app->add_option("--json", command->json, "file for the figures");
+  app->add_option("--weights", command->weights,
+                  "file for the dense parameters at the end: little-endian float32");
+  app->add_option("--write-log", command->write_log,
+                  "writes the log of --generate to this file, and trains nothing");
+}
+
+Status Execute(const Command& command) {
+  if (!command.write_log.empty()) return WriteLog(command);
+  return command.ablation ? Ablation(command).Execute() : Run(command).Execute();
 }
 
 int Main(int argc, char** argv) {
@@ -550,7 +610,7 @@ int Main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : kExitUsage;
   }
   Status status = Complete(&command);
-  if (status.ok()) status = command.ablation ? Ablation(command).Execute() : Run(command).Execute();
+  if (status.ok()) status = Execute(command);
   if (status.ok()) return 0;
   std::fprintf(stderr, "embank-train: %s\n", std::string(status.message()).c_str());
   return IsInvalidArgument(status) ? kExitUsage : kExitFailed;

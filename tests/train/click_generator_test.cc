@@ -116,6 +116,20 @@ TEST(ClickGenerator, WritesLinesThatAReaderTakesBack) {
   EXPECT_TRUE(IsInvalidArgument(AppendCriteoLines(*Make("product-3"), 0, 1, &lines)));
 }
 
+TEST(ClickGenerator, WritesALogOfItsFirstSamples) {
+  const auto generator = Make("criteo-kaggle");
+  const TemporaryFile file(".txt", "");
+  ASSERT_TRUE(WriteCriteoLog(*generator, 5000, file.path()).ok());
+  ClickBatch generated, read;
+  generator->Generate(0, 5000, nullptr, &generated);
+  auto reader = *ClickReader::OpenCriteo(file.path(), 0.0);
+  ASSERT_EQ(*reader->Next(6000, &read), 5000u);
+  ExpectEqual(read, generated);
+  EXPECT_TRUE(IsInvalidArgument(WriteCriteoLog(*Make("product-3"), 1, file.path())));
+  EXPECT_TRUE(IsNotFound(WriteCriteoLog(*generator, 1, "/no/such/file")));
+  EXPECT_EQ(WriteCriteoLog(*generator, 100, "/dev/full").code(), StatusCode::kResourceExhausted);
+}
+
 // The share of ids below `top`.
 double Coverage(const std::vector<uint64_t>& ids, uint64_t top) {
   const auto covered = std::ranges::count_if(ids, [&](uint64_t id) { return id < top; });

@@ -2,12 +2,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "tests/support/program.h"
 #include "tests/support/scratch_directory.h"
+#include "train/models/ffnn.h"
 
 namespace embank::test {
 namespace {
@@ -30,6 +33,8 @@ TEST(TrainCommandLine, WrongUseNamesTheOptionAndExitsWith2) {
       {"--generate avazu --json /no/such/file", "--json: cannot write /no/such/file"},
       {"--generate avazu --ablation --path /tmp", "--ablation makes eight stores"},
       {"--generate avazu --micro-batches 9", "micro_batches is 9"},
+      {"--generate avazu --weights /no/such/file", "--weights: cannot write /no/such/file"},
+      {"--data x --write-log y", "--write-log needs --generate"},
       {"--generate avazu --model dlmr", "model is \"dlmr\""},
       {"--generate avazu --batch 0", "batch is 0"},
       {"--generate avazu --dim many", "--dim"},
@@ -94,6 +99,60 @@ TEST(TrainCommandLine, ATraceIsAPicture) {
   text << std::ifstream(picture).rdbuf();
   EXPECT_THAT(text.str(), HasSubstr("Gather, pack 0, micro-batch 1"));
   EXPECT_THAT(text.str(), HasSubstr("Update, pack 0"));
+}
+
+std::vector<float> FloatsIn(const std::string& path) {
+  std::ostringstream bytes;
+  bytes << std::ifstream(path).rdbuf();
+  std::vector<float> floats(bytes.str().size() / sizeof(float));
+  std::memcpy(floats.data(), bytes.str().data(), floats.size() * sizeof(float));
+  return floats;
+}
+
+TEST(TrainCommandLine, WeightsOfNoStepsAreTheFirstOnes) {
+  const ScratchDirectory directory;
+  const std::string first = directory.path() + "/first";
+  const std::string run =
+      "--generate criteo-kaggle --divisor 5000 --samples 500 --batch 100 --dim 4 --model ffnn ";
+  ASSERT_EQ(Train(run + "--steps 0 --weights " + first).exit_code, 0);
+  // Inputs and 64, 32 and 1 outputs, with a bias for each output.
+  constexpr size_t kInputs = 13 + 26 * 4;
+  const std::vector<float> weights = FloatsIn(first);
+  ASSERT_EQ(weights.size(), 64 * (kInputs + 1) + 32 * 65 + 33);
+  const LayerGraph graph = MakeFfnn({.dense = 13, .feature_dims = std::vector<uint32_t>(26, 4)},
+                                    std::vector<uint32_t>{64, 32});
+  std::vector<float> expected(graph.parameters());
+  graph.Initialize(1, expected);
+  EXPECT_EQ(weights, expected);
+  const std::string trained = directory.path() + "/trained";
+  const Ended ended = Train(run + "--weights " + trained);
+  EXPECT_THAT(ended.output, HasSubstr("5, 500 samples in this run"));
+  EXPECT_NE(FloatsIn(trained), weights);
+  EXPECT_EQ(FloatsIn(trained).size(), weights.size());
+}
+
+TEST(TrainCommandLine, AWrittenLogTrainsAsTheGeneratedOne) {
+  const ScratchDirectory directory;
+  const std::string log = directory.path() + "/log.txt";
+  const std::string generated = "--generate criteo-kaggle --divisor 5000 --samples 500 ";
+  const std::string layers = "--batch 100 --dim 4 --model ffnn ";
+  EXPECT_EQ(Train(generated + "--write-log " + log).exit_code, 0);
+  EXPECT_EQ(Train(generated + layers + "--weights " + log + ".a").exit_code, 0);
+  EXPECT_EQ(Train("--data " + log + " " + layers + "--weights " + log + ".b").exit_code, 0);
+  EXPECT_EQ(FloatsIn(log + ".a"), FloatsIn(log + ".b"));
+}
+
+TEST(TrainCommandLine, FiguresOfSpeedLeaveUntimedStepsOut) {
+  const ScratchDirectory directory;
+  const std::string json = directory.path() + "/figures.json";
+  const std::string run =
+      "--generate criteo-kaggle --divisor 5000 --samples 500 --batch 100 --dim 4 --json " + json;
+  EXPECT_EQ(Train(run + " --untimed-steps 5").exit_code, 0);
+  std::ostringstream text;
+  text << std::ifstream(json).rdbuf();
+  EXPECT_THAT(text.str(), HasSubstr("\"samples\": 500,"));
+  EXPECT_THAT(text.str(), HasSubstr("\"samples_per_second\": 0,"));
+  EXPECT_THAT(text.str(), HasSubstr("\"lookup\": 0,"));
 }
 
 TEST(TrainCommandLine, AStoreWithACheckpointIsNotTrainedAnewByAccident) {

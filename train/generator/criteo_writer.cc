@@ -1,13 +1,22 @@
 #include "train/generator/criteo_writer.h"
 
+#include <algorithm>
+#include <cerrno>
 #include <charconv>
+#include <cstdio>
 
 #include "base/check.h"
+#include "base/status_macros.h"
 #include "base/str_cat.h"
 #include "train/data/click_batch.h"
+#include "train/data/errno_status.h"
+#include "train/data/file_pointer.h"
 
 namespace embank {
 namespace {
+
+// A megabyte of lines.
+constexpr uint64_t kSamplesPerWrite = 4096;
 
 void AppendInteger(int64_t value, std::string* text) {
   if (value == ClickGenerator::kMissingInteger) return;
@@ -48,6 +57,22 @@ Status AppendCriteoLines(const ClickGenerator& generator, uint64_t first, uint32
     }
     text->push_back('\n');
   }
+  return OkStatus();
+}
+
+Status WriteCriteoLog(const ClickGenerator& generator, uint64_t samples, const std::string& path) {
+  FilePointer file(std::fopen(path.c_str(), "wb"));
+  if (file == nullptr) return ErrnoStatus(errno, StrCat("cannot write ", path));
+  std::string text;
+  for (uint64_t first = 0; first < samples; first += kSamplesPerWrite) {
+    const auto count = static_cast<uint32_t>(std::min(kSamplesPerWrite, samples - first));
+    text.clear();
+    EMBANK_RETURN_IF_ERROR(AppendCriteoLines(generator, first, count, &text));
+    if (std::fwrite(text.data(), 1, text.size(), file.get()) != text.size()) {
+      return ErrnoStatus(errno, StrCat("cannot write ", path));
+    }
+  }
+  if (std::fclose(file.release()) != 0) return ErrnoStatus(errno, StrCat("cannot write ", path));
   return OkStatus();
 }
 

@@ -16,6 +16,11 @@ namespace embank {
 Status AppendCriteoLines(const ClickGenerator& generator, uint64_t first, uint32_t samples,
                          std::string* text);
 
+// Writes the lines of the first samples to a file, in constant memory. Replaces the file.
+// INVALID_ARGUMENT as above. NOT_FOUND, PERMISSION_DENIED, RESOURCE_EXHAUSTED, UNKNOWN: the system
+// does not write the file.
+Status WriteCriteoLog(const ClickGenerator& generator, uint64_t samples, const std::string& path);
+
 }  // namespace embank
 
 #endif  // EMBANK_TRAIN_GENERATOR_CRITEO_WRITER_H_
