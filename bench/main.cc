@@ -20,6 +20,8 @@
 #include "bench/limits_run.h"
 #include "bench/machine.h"
 #include "bench/options.h"
+#include "bench/packed_report.h"
+#include "bench/packed_run.h"
 #include "bench/progress.h"
 #include "bench/replay.h"
 #include "bench/report.h"
@@ -275,6 +277,18 @@ Status Hot(const Words& words, const std::vector<std::string>& curve, HotOptions
   return WriteFile(options.json_path, HotJson(machine, options, report));
 }
 
+Status Packed(const PackedOptions& options) {
+  EMBANK_RETURN_IF_ERROR(Validate(options));
+  EMBANK_RETURN_IF_ERROR(CheckJsonPath(options.json_path));
+  const Machine machine = DescribeMachine();
+  Progress progress(stderr, SteadyClock());
+  EMBANK_ASSIGN_OR_RETURN(const PackedReport report, RunPacked(options, &progress));
+  progress.Clear();
+  std::fputs(PackedTable(machine, options, report).c_str(), stdout);
+  if (options.json_path.empty()) return OkStatus();
+  return WriteFile(options.json_path, PackedJson(machine, options, report));
+}
+
 // The parser would wrap a negative number round to a large one.
 std::string NotNegative(const std::string& word) {
   return word.rfind('-', 0) == 0 ? "must not be negative" : "";
@@ -428,6 +442,21 @@ void AddHotOptions(CLI::App* app, HotOptions* options, Words* words,
   app->add_option("--json", options->json_path, "file for the figures");
 }
 
+void AddPackedOptions(CLI::App* app, PackedOptions* options) {
+  AddNumber(app, "--tables", &options->tables, "of a call");
+  AddNumber(app, "--rows", &options->rows, "of each table");
+  AddNumbers(app, "--dims", &options->dims, "f32 values of a row, in turns for a list as 16,64");
+  AddNumbers(app, "--batches", &options->batches, "samples of a call, in turns for a list");
+  AddNumber(app, "--zipf", &options->skew, "exponent of the ids");
+  AddNumber(app, "--threads", &options->threads, "of the store");
+  AddNumber(app, "--seconds", &options->seconds, "of each round of a case");
+  AddNumber(app, "--rounds", &options->rounds, "figures are their medians");
+  AddNumber(app, "--seed", &options->seed, "of ids and rows");
+  app->add_option("--save-ids", options->ids_directory,
+                  "directory for the ids, tables.u32 and bags.u32");
+  app->add_option("--json", options->json_path, "file for the figures");
+}
+
 int ExitCode(const Status& status) {
   if (status.ok()) return 0;
   std::fprintf(stderr, "embank-bench: %s\n", std::string(status.message()).c_str());
@@ -440,7 +469,7 @@ int Main(int argc, char** argv) {
   app.failure_message([](const CLI::App*, const CLI::Error& error) {
     return StrCat("embank-bench: ", error.what(),
                   "\nsee embank-bench kv --help, ssd --help, replay --help, survive --help, "
-                  "tiers --help, limits --help, traces --help and hot --help\n");
+                  "tiers --help, limits --help, traces --help, hot --help and packed --help\n");
   });
   KvOptions kv_options;
   Words words = WordsOf(kv_options);
@@ -474,6 +503,9 @@ int Main(int argc, char** argv) {
   std::vector<std::string> hot_curve;
   CLI::App* const hot = app.add_subcommand("hot", "hit ratios of a hot set, simulated");
   AddHotOptions(hot, &hot_options, &words, &hot_curve);
+  PackedOptions packed_options;
+  CLI::App* const packed = app.add_subcommand("packed", "lookups and gradients of many tables");
+  AddPackedOptions(packed, &packed_options);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -482,6 +514,7 @@ int Main(int argc, char** argv) {
   const std::vector<const char*> command(argv, argv + argc);
   const RunOrigin origin{CommandText(command), TimeText(std::time(nullptr))};
   if (traces->parsed()) return ExitCode(Traces(traces_options));
+  if (packed->parsed()) return ExitCode(Packed(packed_options));
   if (hot->parsed()) return ExitCode(Hot(words, hot_curve, hot_options));
   if (survive->parsed()) return ExitCode(Survive(words, survive_options, origin));
   if (tiers->parsed()) return ExitCode(Tiers(words, tiers_options));

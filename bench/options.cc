@@ -264,6 +264,26 @@ Status Validate(const TracesOptions& options) {
   return CheckList("--fractions", options.fractions);
 }
 
+Status Validate(const PackedOptions& options) {
+  constexpr uint32_t kPackedTablesMax = 4095;
+  constexpr uint64_t kPackedRowsMax = 100'000'000;
+  constexpr uint32_t kPackedBatchMax = 65'536;
+  EMBANK_RETURN_IF_ERROR(CheckRange("--tables", options.tables, 1u, kPackedTablesMax));
+  EMBANK_RETURN_IF_ERROR(CheckRange("--rows", options.rows, uint64_t{1}, kPackedRowsMax));
+  for (const uint32_t dim : options.dims) {
+    EMBANK_RETURN_IF_ERROR(CheckRange("--dims", dim, 1u, kDimMax));
+  }
+  EMBANK_RETURN_IF_ERROR(CheckList("--dims", options.dims));
+  for (const uint32_t batch : options.batches) {
+    EMBANK_RETURN_IF_ERROR(CheckRange("--batches", batch, 1u, kPackedBatchMax));
+  }
+  EMBANK_RETURN_IF_ERROR(CheckList("--batches", options.batches));
+  EMBANK_RETURN_IF_ERROR(CheckRange("--zipf", options.skew, 0.0, 100.0));
+  EMBANK_RETURN_IF_ERROR(CheckRange("--threads", options.threads, 1u, kThreadsMax));
+  EMBANK_RETURN_IF_ERROR(CheckRange("--seconds", options.seconds, 0.001, kSecondsMax));
+  return CheckRange("--rounds", options.rounds, 1u, kRoundsMax);
+}
+
 Status Validate(const HotOptions& options) {
   constexpr uint64_t kHotRowsMax = 100'000'000;
   constexpr uint64_t kItersMax = 1'000'000;

@@ -137,6 +137,20 @@ struct TracesOptions {
   std::string json_path;
 };
 
+struct PackedOptions {
+  uint32_t tables = 26;
+  uint64_t rows = 400'000;  // of each table
+  std::vector<uint32_t> dims = {16, 64};
+  std::vector<uint32_t> batches = {1024, 4096};
+  double skew = 1.0;  // Zipf's exponent of the ids
+  uint32_t threads = 2;
+  double seconds = 1.0;  // of each round of a case
+  uint32_t rounds = 5;
+  uint64_t seed = 1;
+  std::string ids_directory;  // for the ids; empty: they are not written
+  std::string json_path;
+};
+
 struct HotOptions {
   uint64_t rows = 1'000'000;  // a trace has its own
   double skew = 1.05;         // Zipf's exponent
@@ -182,6 +196,7 @@ Status Validate(const SsdOptions& options);
 Status Validate(const LimitsOptions& options);
 Status Validate(const TracesOptions& options);
 Status Validate(const HotOptions& options);
+Status Validate(const PackedOptions& options);
 
 }  // namespace embank
 

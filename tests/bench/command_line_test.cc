@@ -110,6 +110,26 @@ TEST(CommandLine, WrongUseOfABudgetNamesTheOption) {
   }
 }
 
+TEST(CommandLine, WrongUseOfPackedCallsNamesTheOption) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"packed --tables 0", "--tables: 0"},
+      {"packed --rows 0", "--rows: 0"},
+      {"packed --dims 16,5000", "--dims: 5000"},
+      {"packed --dims 16,16", "--dims: names one twice"},
+      {"packed --batches 0", "--batches: 0"},
+      {"packed --zipf 101", "--zipf: 101"},
+      {"packed --threads 0", "--threads: 0"},
+      {"packed --seconds 0", "--seconds: 0"},
+      {"packed --rounds 0", "--rounds: 0"},
+      {"packed --json /no/such/file", "--json: /no/such/file"},
+  };
+  for (const auto& [arguments, message] : cases) {
+    const Ended ended = RunProgram(arguments);
+    EXPECT_EQ(ended.exit_code, 2) << arguments;
+    EXPECT_THAT(ended.output, HasSubstr(message)) << arguments;
+  }
+}
+
 TEST(CommandLine, WrongUseOfAHotSetNamesTheOption) {
   const std::pair<const char*, const char*> cases[] = {
       {"hot --rows 9", "--rows: 9"},
