@@ -21,11 +21,11 @@
 #include "store/table/table.h"
 #include "train/batch_ahead.h"
 #include "train/data/click_reader.h"
-#include "train/dense/auc.h"
-#include "train/dense/loss.h"
+#include "train/data/click_text.h"
 #include "train/generator/click_generator.h"
-#include "train/pipeline/trace_picture.h"
 #include "train/generator/criteo_writer.h"
+#include "train/pipeline/trace_picture.h"
+#include "train/scores.h"
 #include "train/trainer.h"
 
 namespace embank {
@@ -34,8 +34,6 @@ namespace {
 constexpr int kExitFailed = 1;
 constexpr int kExitUsage = 2;
 constexpr double kSecondsPerLine = 2.0;
-// AUC is that of the last samples.
-constexpr size_t kScoresMax = size_t{1} << 20;
 // A trace has so many steps, of two graphs each, behind this one; or those at the begin of a
 // shorter run.
 constexpr uint64_t kTracedStep = 120;
@@ -66,33 +64,6 @@ struct Command {
   bool resume = false;
   bool no_packing = false;
   bool ablation = false;
-};
-
-// Loss and AUC of samples, those of the last kScoresMax.
-class Scores {
- public:
-  void Add(std::span<const float> logits, std::span<const float> labels) {
-    loss_ += SumLogLoss(logits, labels);
-    samples_ += logits.size();
-    if (logits_.size() + logits.size() > 2 * kScoresMax) {
-      logits_.erase(logits_.begin(), logits_.end() - kScoresMax);
-      labels_.erase(labels_.begin(), labels_.end() - kScoresMax);
-    }
-    logits_.insert(logits_.end(), logits.begin(), logits.end());
-    labels_.insert(labels_.end(), labels.begin(), labels.end());
-  }
-  double loss() const { return samples_ == 0 ? 0.0 : loss_ / static_cast<double>(samples_); }
-  uint64_t samples() const { return samples_; }
-  // A half where all labels are equal.
-  double auc() const {
-    const StatusOr<double> auc = Auc(logits_, labels_);
-    return auc.ok() ? *auc : 0.5;
-  }
-
- private:
-  double loss_ = 0.0;
-  uint64_t samples_ = 0;
-  std::vector<float> logits_, labels_;
 };
 
 StatusOr<std::unique_ptr<ClickGenerator>> OpenGenerator(const Command& command, uint64_t samples) {
@@ -157,26 +128,6 @@ Status WriteText(std::string_view text, const std::string& path) {
 Status WriteWeights(std::span<const float> weights, const std::string& path) {
   static_assert(std::endian::native == std::endian::little);
   return WriteText({reinterpret_cast<const char*>(weights.data()), weights.size_bytes()}, path);
-}
-
-// Returns a batch as text, a line for each sample: label, dense features, ids.
-std::string TextOf(const ClickBatch& batch) {
-  std::string text;
-  const size_t dense = batch.dense.size() / batch.samples;
-  for (uint32_t i = 0; i < batch.samples; ++i) {
-    StrAppend(&text, batch.labels[i]);
-    for (size_t d = 0; d < dense; ++d) StrAppend(&text, "\t", batch.dense[i * dense + d]);
-    for (const FeatureIds& feature : batch.features) {
-      const uint32_t begin = feature.offsets.empty() ? i : feature.offsets[i];
-      const uint32_t end = feature.offsets.empty() ? i + 1 : feature.offsets[i + 1];
-      text += '\t';
-      for (uint32_t k = begin; k < end; ++k) {
-        StrAppend(&text, k == begin ? "" : ",", feature.ids[k]);
-      }
-    }
-    text += '\n';
-  }
-  return text;
 }
 
 // A schema whose features have different dims says the dim of each.

@@ -85,7 +85,7 @@ def main():
     write_log(log, options.rows, options.samples, options.zipf)
     for model in options.models.split(','):
         for batch in map(int, options.batches.split(',')):
-            arguments = ['--model', model, '--data', log, '--batch', batch, '--warmup-steps',
+            arguments = ['--model', model, '--data', log, '--batch', batch, '--untimed-steps',
                          -(-options.rows // batch)]
             ours, theirs = [], []
             for _ in range(options.rounds):
