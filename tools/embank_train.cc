@@ -208,6 +208,14 @@ class Run {
                ? 0.0
                : static_cast<double>(trainer_->trace()->operations()) / static_cast<double>(steps_);
   }
+  // From PMem and SSD, prefetched ones included.
+  double RowsReadPerStep() const {
+    const RowLogs* const logs = trainer_->store().logs();
+    if (logs == nullptr || steps_ == 0) return 0.0;
+    uint64_t rows = logs->lowest().counters().read_rows;
+    if (logs->pmem() != nullptr) rows += logs->pmem()->counters().read_rows;
+    return static_cast<double>(rows) / static_cast<double>(steps_);
+  }
   double loss() const { return scores_.loss(); }
   uint32_t WeightsCrc32c() const { return ExtendCrc32c(0, std::as_bytes(trainer_->weights())); }
   double HotShare() const { return HotShare(CountRows(*trainer_)); }
@@ -340,6 +348,9 @@ class Run {
         "  rows           HBM %llu, DRAM %llu, PMem %llu, SSD %llu\n",
         static_cast<unsigned long long>(rows.hbm), static_cast<unsigned long long>(rows.dram),
         static_cast<unsigned long long>(rows.pmem), static_cast<unsigned long long>(rows.ssd));
+    if (trainer_->store().logs() != nullptr) {
+      std::printf("  rows read      %.1f per step from logs\n", RowsReadPerStep());
+    }
     if (rows.hot_lookups > 0) {
       std::printf("  hit ratio      HBM %.3f of %llu lookups\n", HotShare(rows),
                   static_cast<unsigned long long>(rows.lookups));
@@ -363,7 +374,8 @@ class Run {
               ", \"gradients\": ", split.gradients, ", \"all\": ", seconds_, "}");
     StrAppend(&text, ", \"rows\": {\"hbm\": ", rows.hbm, ", \"dram\": ", rows.dram,
               ", \"pmem\": ", rows.pmem, ", \"ssd\": ", rows.ssd, "}");
-    StrAppend(&text, ", \"operations_per_step\": ", OperationsPerStep(), ", \"packs\": ", packs(),
+    StrAppend(&text, ", \"operations_per_step\": ", OperationsPerStep(),
+              ", \"rows_read_per_step\": ", RowsReadPerStep(), ", \"packs\": ", packs(),
               ", \"micro_batches\": ", trainer_->plan().micro_batches().size());
     StrAppend(&text, ", \"weights_crc32c\": ", WeightsCrc32c());
     StrAppend(&text, ", \"hbm_hit_ratio_lookups\": ", HotShare(rows), "}\n");

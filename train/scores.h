@@ -18,6 +18,7 @@ class Scores {
   // AUC is that of so many samples at least: the last ones.
   static constexpr size_t kSamplesMax = size_t{1} << 20;
 
+  // Adds a batch.
   void Add(std::span<const float> logits, std::span<const float> labels) {
     loss_ += SumLogLoss(logits, labels);
     samples_ += logits.size();

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/hash.h"
 #include "train/data/click_reader.h"
 #include "train/data/criteo_parser.h"
 #include "train/dense/gemm.h"
@@ -18,8 +19,10 @@
 #include "train/dense/linear.h"
 #include "train/generator/click_generator.h"
 #include "train/generator/criteo_writer.h"
+#include "train/generator/zipf.h"
 #include "train/models/dlrm.h"
 #include "train/models/graph_run.h"
+#include "train/pipeline/unique_partition.h"
 
 namespace embank {
 namespace {
@@ -206,6 +209,57 @@ void Rmc2Products(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * kSliceSamples);
 }
 BENCHMARK(Rmc2Products);
+
+// The ids of a slice of the largest field: 0.46 of them are distinct at Zipf's 1.05 in 8,192.
+std::vector<Key> SliceIds(size_t count) {
+  const ZipfSampler zipf = *ZipfSampler::Create(1'000'000, 1.05, 7);
+  std::vector<Key> ids(count);
+  for (size_t i = 0; i < count; ++i) ids[i] = Mix(zipf.Rank(i));
+  return ids;
+}
+
+void UniqueAndPartitionFused(benchmark::State& state) {
+  const std::vector<Key> ids = SliceIds(static_cast<size_t>(state.range(0)));
+  std::vector<Key> unique(ids.size());
+  std::vector<uint32_t> index(ids.size());
+  UniquePartition unique_partition(static_cast<uint32_t>(state.range(1)));
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(unique_partition.Run(ids, 1, unique, index));
+    benchmark::ClobberMemory();
+  }
+  state.SetItemsProcessed(state.iterations() * static_cast<int64_t>(ids.size()));
+}
+BENCHMARK(UniqueAndPartitionFused)->Args({128, 8})->Args({8192, 8})->Args({262144, 8});
+
+// Unique with one owner, then a pass that parts the distinct ids by owner, and one that moves
+// places.
+void UniqueThenPartition(benchmark::State& state) {
+  const std::vector<Key> ids = SliceIds(static_cast<size_t>(state.range(0)));
+  const auto owners = static_cast<uint32_t>(state.range(1));
+  std::vector<Key> unique(ids.size());
+  std::vector<Key> parted(ids.size());
+  std::vector<uint32_t> index(ids.size());
+  std::vector<uint32_t> owner_of(ids.size());
+  std::vector<uint32_t> place(ids.size());
+  UniquePartition unique_ids(1);
+  for (auto _ : state) {
+    const uint32_t count = unique_ids.Run(ids, 1, unique, index);
+    std::vector<uint32_t> next(owners + 1);
+    for (uint32_t i = 0; i < count; ++i) {
+      owner_of[i] = OwnerOf(HashKey(1, unique[i]), owners);
+      ++next[owner_of[i] + 1];
+    }
+    for (uint32_t owner = 0; owner < owners; ++owner) next[owner + 1] += next[owner];
+    for (uint32_t i = 0; i < count; ++i) {
+      place[i] = next[owner_of[i]]++;
+      parted[place[i]] = unique[i];
+    }
+    for (uint32_t& of_id : index) of_id = place[of_id];
+    benchmark::ClobberMemory();
+  }
+  state.SetItemsProcessed(state.iterations() * static_cast<int64_t>(ids.size()));
+}
+BENCHMARK(UniqueThenPartition)->Args({128, 8})->Args({8192, 8})->Args({262144, 8});
 
 }  // namespace
 }  // namespace embank
