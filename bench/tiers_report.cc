@@ -12,7 +12,10 @@ constexpr const char* kLegend =
     "rows, MiB: of vectors and states in the tier at the end; answered: positions of lookups whose "
     "rows were there, and their share; rows in, rows out: moved to the tier and from it during the "
     "run, where the store counts them; unique ids: keys of a batch counted once, in each 64th "
-    "batch; compared: with a second, simple implementation (the oracle), bit for bit";
+    "batch; beside flushes: lookups of one thread while flushes of the hot set follow each other, "
+    "in "
+    "turns with lookups alone; longest wait: of a batch of the whole run for a chunk of a flush; "
+    "compared: with a second, simple implementation (the oracle), bit for bit";
 
 double ShareOf(uint64_t part, uint64_t whole) {
   return static_cast<double>(part) / static_cast<double>(std::max<uint64_t>(1, whole));
@@ -45,6 +48,12 @@ std::string TiersTable(const Machine& machine, const TiersOptions& options,
   absl::StrAppendFormat(&text, "  HBM by unique ids   %.3f\n", report.hbm_unique_share);
   absl::StrAppendFormat(&text, "  flushes             %d of the hot set, %d epochs ended early\n",
                         report.hot_flushes, report.early_epochs);
+  absl::StrAppendFormat(&text,
+                        "  beside flushes      p99 %.0f us, alone %.0f us; p50 %.0f and %.0f us; ",
+                        report.flush.p99_beside_us, report.flush.p99_alone_us,
+                        report.flush.p50_beside_us, report.flush.p50_alone_us);
+  absl::StrAppendFormat(&text, "longest wait %.0f us; %d flushes\n", report.flush.longest_wait_us,
+                        report.flush.flushes);
   absl::StrAppendFormat(&text, "  rows/s              lookup %s, gradients %s\n",
                         GroupedRounded(report.lookup.PositionsPerSecond()),
                         GroupedRounded(report.gradients.PositionsPerSecond()));
@@ -88,6 +97,14 @@ std::string TiersJson(const Machine& machine, const TiersOptions& options,
   json["hbm_hit_ratio_unique"] = report.hbm_unique_share;
   json["hot_flushes"] = report.hot_flushes;
   json["early_epochs"] = report.early_epochs;
+  Json& flush = json["beside_flushes"];
+  flush["flushes"] = report.flush.flushes;
+  flush["batches"] = report.flush.batches;
+  flush["p50_alone_us"] = report.flush.p50_alone_us;
+  flush["p99_alone_us"] = report.flush.p99_alone_us;
+  flush["p50_beside_us"] = report.flush.p50_beside_us;
+  flush["p99_beside_us"] = report.flush.p99_beside_us;
+  flush["longest_wait_us"] = report.flush.longest_wait_us;
   json["checkpoints"] = report.checkpoints;
   json["lookup_rows_per_second"] = report.lookup.PositionsPerSecond();
   json["gradients_rows_per_second"] = report.gradients.PositionsPerSecond();

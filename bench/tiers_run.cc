@@ -1,14 +1,18 @@
 #include "bench/tiers_run.h"
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <utility>
 
 #include "base/status_macros.h"
 #include "base/str_cat.h"
 #include "base/threads/clock.h"
+#include "base/threads/executor.h"
+#include "base/threads/joined_thread.h"
 #include "bench/access_counts.h"
 #include "bench/c_store.h"
+#include "bench/latency_histogram.h"
 #include "bench/replay.h"
 #include "bench/run_directory.h"
 #include "bench/table_options.h"
@@ -26,6 +30,10 @@ constexpr uint64_t kCheckpoints = 4;
 constexpr double kBatchesShare = 0.9;
 // The DRAM that device memory takes beside headers: above all staging buffers.
 constexpr uint64_t kStagingBytes = uint64_t{4} << 20;
+
+// Lookups beside flushes: so many rounds of each kind, and batches of a round.
+constexpr int kFlushRounds = 10;
+constexpr uint64_t kFlushBatches = 60;
 
 uint64_t ShareOf(uint64_t bytes, double share, uint64_t bytes_min) {
   return std::max(bytes_min, static_cast<uint64_t>(share * static_cast<double>(bytes)));
@@ -61,6 +69,7 @@ class TiersRun {
     EMBANK_RETURN_IF_ERROR(Open(path, pmem_path));
     EMBANK_RETURN_IF_ERROR(RunBatches());
     EMBANK_RETURN_IF_ERROR(TakeFigures());
+    EMBANK_RETURN_IF_ERROR(MeasureFlushes());
     EMBANK_RETURN_IF_ERROR(checked_.Scan([&](double scanned) {
       progress_->Update(kBatchesShare + (1.0 - kBatchesShare) * scanned, "comparing all rows");
     }));
@@ -103,6 +112,52 @@ class TiersRun {
       EMBANK_RETURN_IF_ERROR(
           ToStatus(embank_checkpoint(checked_.store().store.get(), nullptr, 0, nullptr)));
       ++report_.checkpoints;
+    }
+    return OkStatus();
+  }
+
+  // Rows that it looks up change the hot set for the flushes.
+  Status MeasureFlushes() {
+    const CStore& store = checked_.store();
+    LatencyHistogram alone;
+    LatencyHistogram beside;
+    const std::unique_ptr<Executor> executor = MakeThreadPool(1);
+    for (int round = 0; round < kFlushRounds; ++round) {
+      EMBANK_RETURN_IF_ERROR(LookUpBatches(&alone));
+      std::atomic<bool> goes_on{true};
+      std::atomic<uint64_t> flushes{0};
+      const std::unique_ptr<JoinedThread> flusher = executor->MakeThread([&] {
+        while (goes_on && embank_flush_hot(store.store.get()) == EMBANK_OK) ++flushes;
+      });
+      if (flusher == nullptr) return ResourceExhaustedError("the system refuses a thread");
+      const Status status = LookUpBatches(&beside);
+      goes_on = false;
+      EMBANK_RETURN_IF_ERROR(status);
+      report_.flush.flushes += flushes;
+    }
+    EMBANK_ASSIGN_OR_RETURN(const std::string text, MetricsOf(store));
+    const auto us = [](uint64_t ns) { return static_cast<double>(ns) * 1e-3; };
+    report_.flush.batches = alone.count();
+    report_.flush.p50_alone_us = us(alone.PercentileNs(0.5));
+    report_.flush.p99_alone_us = us(alone.PercentileNs(0.99));
+    report_.flush.p50_beside_us = us(beside.PercentileNs(0.5));
+    report_.flush.p99_beside_us = us(beside.PercentileNs(0.99));
+    report_.flush.longest_wait_us =
+        MetricIn(text, "embank_hot_longest_wait_seconds").value_or(0.0) * 1e6;
+    return OkStatus();
+  }
+
+  // Goes on in the keys where the last call ended.
+  Status LookUpBatches(LatencyHistogram* latency) {
+    const uint64_t batch = std::min<uint64_t>(options_.replay.batch, keys_.size());
+    std::vector<std::byte> rows(batch * row_bytes_);
+    for (uint64_t i = 0; i < kFlushBatches; ++i, next_key_ += batch) {
+      if (next_key_ + batch > keys_.size()) next_key_ = 0;
+      const uint64_t begin_ns = SteadyClock()->NowNs();
+      EMBANK_RETURN_IF_ERROR(
+          ToStatus(embank_lookup(checked_.store().table, keys_.data() + next_key_, batch,
+                                 EMBANK_MISSING_SKIP, rows.data(), 0, nullptr)));
+      latency->Record(SteadyClock()->NowNs() - begin_ns);
     }
     return OkStatus();
   }
@@ -160,6 +215,7 @@ class TiersRun {
   const std::vector<Key> keys_;
   Progress* const progress_;
   uint64_t row_bytes_ = 0;
+  uint64_t next_key_ = 0;  // of LookUpBatches
   CheckedStore checked_;
   TiersReport report_;
 };

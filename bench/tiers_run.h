@@ -27,6 +27,18 @@ struct TierFigures {
   std::optional<uint64_t> moved_out = {};
 };
 
+// Lookups of one thread while no flush of the hot set runs, and while one follows the other. In
+// turns.
+struct FlushFigures {
+  uint64_t batches = 0;  // of each kind
+  uint64_t flushes = 0;  // beside the second kind
+  double p50_alone_us = 0.0;
+  double p99_alone_us = 0.0;
+  double p50_beside_us = 0.0;
+  double p99_beside_us = 0.0;
+  double longest_wait_us = 0.0;  // of a batch of the whole run for a chunk of a flush
+};
+
 struct TiersReport : OracleFigures {
   std::string source;  // where the keys came from
   std::string device;  // "twin" where hot rows are in host memory
@@ -42,6 +54,7 @@ struct TiersReport : OracleFigures {
   uint64_t hot_flushes = 0;
   uint64_t early_epochs = 0;
   uint64_t checkpoints = 0;
+  FlushFigures flush;
   VerbTiming lookup;
   VerbTiming gradients;
   double seconds = 0.0;

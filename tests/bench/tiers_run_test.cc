@@ -74,6 +74,9 @@ TEST(Tiers, AllHaveRowsAndTheOracleAgrees) {
   EXPECT_THAT(TiersTable({}, options, *report), HasSubstr("PMem"));
   const auto json = nlohmann::json::parse(TiersJson({}, options, *report));
   EXPECT_EQ(json["tiers"].size(), 4u);
+  EXPECT_GT(report->flush.flushes, 0u);
+  EXPECT_EQ(report->flush.batches, 600u);
+  EXPECT_LE(report->flush.p50_beside_us, report->flush.p99_beside_us);
   EXPECT_EQ(json["tiers"][0]["rows"], report->tiers[0].rows);
   EXPECT_EQ(json["mismatches"], 0);
 }
