@@ -7,10 +7,11 @@ embank-train, which does it in a thread of its own, and not in PyTorch.
 import argparse
 import statistics
 
-import numpy as np
-
 import both_sides
-import click_log
+from needs import import_numpy
+
+np = import_numpy()
+import click_log  # noqa: E402: it needs NumPy
 
 DIGITS = np.frombuffer(b'0123456789abcdef', np.uint8)
 INTEGER_DIGITS = 3

@@ -5,6 +5,15 @@ MESSAGE = 'needs PyTorch and NumPy: apt-get install python3-torch libopenblas0-p
           'it with /usr/bin/python3'
 
 
+def import_numpy():
+    """Returns the module numpy, or ends the program."""
+    try:
+        import numpy
+    except ImportError as error:
+        sys.exit(f'{sys.argv[0]} {MESSAGE} ({error})')
+    return numpy
+
+
 def import_torch():
     """Returns the modules torch and numpy, or ends the program."""
     try:
