@@ -68,12 +68,12 @@ enum class SeededBug {
   // Calls whose rows are in device memory.
   kCallerNotJoined,    // a call does not wait for the caller's stream
   kCallerNotReleased,  // the caller's stream does not wait for a call
-  kCount,
   // Training.
   kStitchOffByOne,      // a position gets the row behind its own
   kSumsInAnotherOrder,  // the gradients of a row are added last position first
   kSliceSummedTwice,    // the tree over slices adds one of them twice
   kPositionLate,        // a checkpoint has the position of the data one batch late
+  kCount,
 };
 
 #if defined(EMBANK_SEEDED_BUGS)

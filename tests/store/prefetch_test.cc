@@ -1,4 +1,5 @@
 #include "store/batch/prefetch.h"
+#include "store/table/pins.h"
 
 #include <gtest/gtest.h>
 
@@ -168,10 +169,10 @@ TEST_F(PrefetchTest, RowsThatWereInMemoryStayToo) {
   EXPECT_LT(InMemory(keys), 300u);
 }
 
-TEST_F(PrefetchTest, PinsLapseAfterEightLookupBatches) {
+TEST_F(PrefetchTest, PinsLapseAfterTwelveLookupBatches) {
   const std::vector<Key> keys = KeysThat(false, 200);
   ASSERT_TRUE(Prefetch(table_, keys).ok());
-  LookUpOthers(7);
+  LookUpOthers(Pins::kBatches - 1);
   PushOut();
   EXPECT_EQ(InMemory(keys), 200u);
   LookUpOthers(1);
@@ -187,7 +188,7 @@ TEST_F(PrefetchTest, RowsThatWereLookedUpAreNotUnused) {
   const std::vector<Key> keys = KeysThat(false, 200);
   ASSERT_TRUE(Prefetch(table_, keys).ok());
   ExpectLookupReads(std::vector<Key>(keys.begin(), keys.begin() + 150), 0);
-  LookUpOthers(8);
+  LookUpOthers(Pins::kBatches);
   for (int i = 0; i < 3; ++i) PushOut();
   EXPECT_EQ(InMemory(keys), 0u);
   EXPECT_EQ(unused(), 50u);
