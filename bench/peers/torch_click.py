@@ -25,7 +25,7 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument('--seed', type=int, default=1)
     parser.add_argument('--weights', help='the first ones: embank-train --steps 0 --weights')
     parser.add_argument('--library', help='libembank.so, for the first rows; without: zeros')
-    parser.add_argument('--warmup-steps', type=int, default=0, help='left out of the times')
+    parser.add_argument('--untimed-steps', type=int, default=0, help='left out of the times')
     parser.add_argument('--json', help='file for the figures')
     return parser.parse_args()
 
@@ -88,7 +88,7 @@ def train(peer: Peer, log: click_log.ClickLog, ids, figures: dict):
                for begin in range(0, samples, batch)]
     logits, timed_samples, start = [], 0, time.perf_counter()
     for i, indices in enumerate(batches):
-        if i == peer.options.warmup_steps:
+        if i == peer.options.untimed_steps:
             peer.seconds = dict.fromkeys(peer.PARTS, 0.0)
             timed_samples, start = 0, time.perf_counter()
         here = slice(i * batch, (i + 1) * batch)

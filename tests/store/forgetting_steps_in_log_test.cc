@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "store/batch/prefetch.h"
+#include "store/table/pins.h"
 #include "tests/store/forgetting_rows.h"
 #include "tests/support/random.h"
 #include "tests/support/store_contents.h"
@@ -106,7 +107,7 @@ TEST_P(PinnedRowsInLog, StayWhileOthersOfTheirShardGo) {
   EXPECT_EQ(Forgotten(table), others.size());
   ExpectOwnValues(table, pinned);
   // Their pins lapse.
-  for (int batch = 0; batch < 8; ++batch) LookUp(table, {others[0]});
+  for (uint32_t batch = 0; batch < Pins::kBatches; ++batch) LookUp(table, {others[0]});
   for (size_t gone = 1; gone <= pinned.size(); ++gone) {
     ASSERT_TRUE(ForgetColdest(table));
     EXPECT_EQ(Present(table, pinned).size(), pinned.size() - gone);
@@ -125,7 +126,7 @@ TEST_P(PinnedRowsInLog, WhereOnlyTheyAreNextNoneGoes) {
   ASSERT_NO_FATAL_FAILURE(Pin(table, Part(keys, 0, 9)));
   EXPECT_FALSE(ForgetColdest(table));
   EXPECT_EQ(table->rows(), keys.size());
-  for (int batch = 0; batch < 8; ++batch) LookUp(table, {kNew});
+  for (uint32_t batch = 0; batch < Pins::kBatches; ++batch) LookUp(table, {kNew});
   for (size_t gone = 1; gone <= keys.size(); ++gone) ASSERT_TRUE(ForgetColdest(table));
   EXPECT_EQ(table->rows(), 0u);
   EXPECT_EQ(BytesOfRows(&store), 0u);
