@@ -35,8 +35,8 @@ double MeanOfDims(const std::vector<FeatureTraffic>& traffic) {
     dims.push_back(traffic[i].dim);
   }
   std::ranges::sort(dims);
-  const auto rest = std::ranges::unique(dims);
-  return sum / static_cast<double>(rest.begin() - dims.begin());
+  const auto end = std::unique(dims.begin(), dims.end());
+  return sum / static_cast<double>(end - dims.begin());
 }
 
 TEST(PackPlan, VolumeIsAllIdsTimesFloatsOfThePack) {
