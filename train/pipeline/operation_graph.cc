@@ -62,7 +62,7 @@ void OperationGraph::RunThread(uint32_t thread) {
     const bool runs = !has_failed_;
     mutex_.Unlock();
     const uint64_t begin_ns = clock_->NowNs();
-    Status status = runs ? operation->body(part, thread) : OkStatus();
+    const Status status = runs ? operation->body(part, thread) : OkStatus();
     if (trace_ != nullptr && runs) {
       trace_->AddInterval({.label = operation->label,
                            .operation = static_cast<Id>(operation - operations_.data()),
@@ -72,7 +72,7 @@ void OperationGraph::RunThread(uint32_t thread) {
                            .end_ns = clock_->NowNs()});
     }
     mutex_.Lock();
-    Finish(operation, std::move(status));
+    Finish(operation, status);
   }
   mutex_.Unlock();
 }
@@ -106,10 +106,10 @@ bool OperationGraph::MayBegin(const Operation& operation) const {
   return running.operations == 0 || running.group == operation.label.group;
 }
 
-void OperationGraph::Finish(Operation* operation, Status status) {
+void OperationGraph::Finish(Operation* operation, const Status& status) {
   if (!status.ok()) {
     has_failed_ = true;
-    operation->status.Update(std::move(status));
+    operation->status.Update(status);
   }
   if (++operation->done < operation->parts) return;
   End(operation);

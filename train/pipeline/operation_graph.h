@@ -61,7 +61,7 @@ class OperationGraph {
   // Returns the operation of which a part can begin, or null. Sets *part.
   Operation* Claim(uint32_t* part) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool MayBegin(const Operation& operation) const EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Finish(Operation* operation, Status status) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Finish(Operation* operation, const Status& status) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void End(Operation* operation) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Operations of one resource that run now: all are of one group, but for those without one.

@@ -38,6 +38,7 @@ std::vector<Pack> Split(std::span<const FeatureTraffic> traffic, const Pack& pac
     ids[lightest] += std::max<uint64_t>(1, traffic[feature].ids);
   }
   std::vector<Pack> packs;
+  packs.reserve(shards);
   for (std::vector<uint32_t>& shard : features) {
     packs.push_back(MakePack(traffic, std::move(shard)));
   }
@@ -93,6 +94,7 @@ std::vector<Pack> PlanPacks(std::span<const FeatureTraffic> traffic, SplitRule r
 
 std::vector<Pack> PlanNoPacks(std::span<const FeatureTraffic> traffic) {
   std::vector<Pack> packs;
+  packs.reserve(traffic.size());
   for (uint32_t i = 0; i < traffic.size(); ++i) packs.push_back(MakePack(traffic, {i}));
   return packs;
 }
