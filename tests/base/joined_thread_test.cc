@@ -50,9 +50,6 @@ TEST(JoinedThread, IsNullAndDoesNothingWhereTheSystemRefusesIt) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "a sanitizer stops the process where a thread has no memory";
 #endif
-#if defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "ThreadSanitizer lets no child start threads";
-#endif
   EXPECT_EQ(InChild([] {
               constexpr size_t kThreadsMax = 200;
               const std::unique_ptr<Executor> pool = MakeThreadPool(1);
