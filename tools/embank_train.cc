@@ -190,8 +190,8 @@ class Run {
           WriteText(TracePicture(trainer_->trace()->intervals()), command_.trace));
     }
     if (log_ != nullptr) PrintBroken(log_->broken_lines());
-    EMBANK_RETURN_IF_ERROR(Evaluate());
     if (command_.ablation) return OkStatus();
+    EMBANK_RETURN_IF_ERROR(Evaluate());
     Print();
     if (!command_.weights.empty()) {
       EMBANK_RETURN_IF_ERROR(WriteWeights(trainer_->weights(), command_.weights));
@@ -232,7 +232,7 @@ class Run {
     split_before_ = trainer_->seconds();
   }
   StepSeconds Split() const {
-    const StepSeconds& split = trainer_->seconds();
+    const StepSeconds split = trainer_->seconds();
     return {.lookup = split.lookup - split_before_.lookup,
             .dense = split.dense - split_before_.dense,
             .gradients = split.gradients - split_before_.gradients};
@@ -484,11 +484,18 @@ Status Complete(Command* command) {
   if (command->ablation && !command->trainer.store.path.empty()) {
     return InvalidArgumentError("--ablation makes eight stores, and takes no --path");
   }
+  const bool is_for_one_run = !command->trace.empty() || !command->weights.empty() ||
+                              !command->eval.empty() || command->eval_samples > 0;
+  if (command->ablation && is_for_one_run) {
+    return InvalidArgumentError(
+        "--ablation makes eight runs, and takes no --trace, --weights, --eval or --eval-samples");
+  }
   EMBANK_RETURN_IF_ERROR(TakeDims(command));
   command->trainer.packing = !command->no_packing;
   command->trainer.micro_batch_bytes = command->micro_batch_kib << 10;
   EMBANK_RETURN_IF_ERROR(CheckWritable("--json", command->json));
   EMBANK_RETURN_IF_ERROR(CheckWritable("--weights", command->weights));
+  EMBANK_RETURN_IF_ERROR(CheckWritable("--trace", command->trace));
   StoreOptions& store = command->trainer.store;
   store.seed = command->trainer.seed;
   store.dram_bytes = command->dram_mib << 20;

@@ -13,6 +13,7 @@
 #include "base/str_cat.h"
 #include "base/threads/clock.h"
 #include "store/batch/prefetch.h"
+#include "store/table/pins.h"
 #include "train/dense/gemm.h"
 #include "train/dense/slices.h"
 
@@ -20,6 +21,9 @@ namespace embank {
 namespace {
 
 constexpr std::string_view kBlobHead = "embank-train 1\n";
+
+// A row that is prefetched before a step's lookups stays pinned until the update of the next step.
+static_assert(2 * kMicroBatchesMax < Pins::kBatches);
 
 // Adds the time of its scope.
 class Timing {

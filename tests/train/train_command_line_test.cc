@@ -32,6 +32,8 @@ TEST(TrainCommandLine, WrongUseNamesTheOptionAndExitsWith2) {
       {"--generate avazu --resume", "--resume needs --path"},
       {"--generate avazu --json /no/such/file", "--json: cannot write /no/such/file"},
       {"--generate avazu --ablation --path /tmp", "--ablation makes eight stores"},
+      {"--generate avazu --ablation --trace t.svg", "--ablation makes eight runs"},
+      {"--generate avazu --trace /no/such/file", "--trace: cannot write /no/such/file"},
       {"--generate avazu --micro-batches 9", "micro_batches is 9"},
       {"--generate avazu --weights /no/such/file", "--weights: cannot write /no/such/file"},
       {"--data x --write-log y", "--write-log needs --generate"},

@@ -194,10 +194,4 @@ Matrix EmbeddingPass::Gradients(size_t feature, uint32_t slice) {
       .RowsFrom(samples.begin, samples.end);
 }
 
-uint64_t EmbeddingPass::UniqueIds(size_t feature) const {
-  uint64_t count = 0;
-  for (const uint32_t of_slice : memory_[feature].unique_count) count += of_slice;
-  return count;
-}
-
 }  // namespace embank

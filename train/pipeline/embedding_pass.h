@@ -66,8 +66,6 @@ class EmbeddingPass {
   Matrix Gradients(size_t feature, uint32_t slice);
 
   std::span<const EmbeddingFeature> features() const { return features_; }
-  // The distinct ids of a feature in the slices of the batch, each slice by itself.
-  uint64_t UniqueIds(size_t feature) const;
   // The positions of a feature in the batch.
   uint64_t Positions(size_t feature) const { return Ids(feature).ids.size(); }
 

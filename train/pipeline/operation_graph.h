@@ -41,8 +41,6 @@ class OperationGraph {
   // status of the failed operation that was added first. The trace may be nullptr.
   Status Run(Executor* executor, OperationTrace* trace);
 
-  size_t size() const { return operations_.size(); }
-
  private:
   struct Operation {
     OperationLabel label;
