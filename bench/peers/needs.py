@@ -1,4 +1,5 @@
-"""The packages that the peers need, and a plain message where they are missing."""
+"""The packages that the peers need, and the report that they write."""
+import json
 import sys
 
 MESSAGE = 'needs PyTorch and NumPy: apt-get install python3-torch libopenblas0-pthread, and run ' \
@@ -31,3 +32,12 @@ def threads_text(torch) -> str:
         has_openblas = 'libopenblas' in maps.read()
     blas = 'OpenBLAS' if has_openblas else 'NOT OpenBLAS: install libopenblas0-pthread'
     return f'PyTorch {torch.__version__}, {blas}, {torch.get_num_threads()} OpenMP threads'
+
+
+def write_figures(figures: dict, path: str) -> None:
+    """Prints figures as JSON, and writes them to a file, if it has a name."""
+    text = json.dumps(figures, indent=1)
+    print(text)
+    if path:
+        with open(path, 'w', encoding='utf-8') as file:
+            file.write(text + '\n')

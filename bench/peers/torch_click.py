@@ -1,11 +1,10 @@
 """Trains a click model of embank-train in PyTorch: same samples, layers, weights and formulas."""
 import argparse
-import json
 import time
 
 import click_log
 from first_rows import FirstRows
-from needs import threads_text
+from needs import threads_text, write_figures
 from torch_models import MODELS, Tables, import_torch, load_weights
 
 torch, np = import_torch()
@@ -124,11 +123,7 @@ def main():
     train(peer, logs[0], indices[0], figures)
     if options.eval:
         evaluate(peer, logs[1], indices[1], figures)
-    text = json.dumps(figures, indent=1)
-    print(text)
-    if options.json:
-        with open(options.json, 'w', encoding='utf-8') as file:
-            file.write(text + '\n')
+    write_figures(figures, options.json)
 
 
 if __name__ == '__main__':

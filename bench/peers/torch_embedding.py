@@ -1,10 +1,9 @@
 """Times lookups and updates of embedding tables in PyTorch, with the ids of embank-bench packed."""
 import argparse
-import json
 import statistics
 import time
 
-from needs import import_torch, threads_text
+from needs import import_torch, threads_text, write_figures
 
 torch, np = import_torch()
 
@@ -80,11 +79,7 @@ def main():
     figures = {'peer': threads_text(torch), 'optimizer': options.optimizer,
                'one_table': options.one_table, 'dim': options.dim, 'batch': options.batch,
                'forward_us': forward, 'backward_us': backward, 'update_us': update}
-    text = json.dumps(figures, indent=1)
-    print(text)
-    if options.json:
-        with open(options.json, 'w', encoding='utf-8') as file:
-            file.write(text + '\n')
+    write_figures(figures, options.json)
 
 
 if __name__ == '__main__':

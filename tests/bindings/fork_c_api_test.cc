@@ -142,21 +142,7 @@ class ForkCApi : public testing::Test {
     twin_ = std::make_unique<Twin>(CreateTwin(store, Options(path_).seed, "t", options));
     for (uint64_t first = 0; first < kKeys; first += kBatch) Train(KeyRange(first, kBatch));
   }
-  // A lookup with creation and a step, in store and oracle.
-  void Train(const std::vector<uint64_t>& keys) {
-    std::vector<float> rows(keys.size() * kDim);
-    EXPECT_EQ(embank_lookup(twin_->table, keys.data(), keys.size(), EMBANK_MISSING_CREATE,
-                            rows.data(), 0, nullptr),
-              EMBANK_OK)
-        << embank_last_error();
-    twin_->oracle.Lookup(keys.data(), keys.size(), EMBANK_MISSING_CREATE, rows.data(), 0, nullptr);
-    for (float& value : rows) value = random_.Signed();
-    EXPECT_EQ(
-        embank_apply_gradients(twin_->table, keys.data(), keys.size(), rows.data(), 0, nullptr),
-        EMBANK_OK)
-        << embank_last_error();
-    twin_->oracle.ApplyGradients(keys.data(), keys.size(), rows.data(), 0, nullptr);
-  }
+  void Train(const std::vector<uint64_t>& keys) { TrainTwin(twin_.get(), keys, kDim, &random_); }
   void TrainSome() {
     for (int i = 0; i < 3; ++i) Train(KeyRange(random_.Below(kKeys), kBatch));
   }

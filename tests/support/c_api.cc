@@ -134,6 +134,20 @@ Twin CreateTwin(embank_store* store, uint64_t store_seed, const std::string& nam
   return {CreateTable(store, name, options), oracle::Table(store_seed, name, options)};
 }
 
+void TrainTwin(Twin* twin, const std::vector<uint64_t>& keys, uint32_t dim, Random* random) {
+  std::vector<float> rows(keys.size() * dim);
+  EXPECT_EQ(embank_lookup(twin->table, keys.data(), keys.size(), EMBANK_MISSING_CREATE, rows.data(),
+                          0, nullptr),
+            EMBANK_OK)
+      << embank_last_error();
+  twin->oracle.Lookup(keys.data(), keys.size(), EMBANK_MISSING_CREATE, rows.data(), 0, nullptr);
+  for (float& value : rows) value = random->Signed();
+  EXPECT_EQ(embank_apply_gradients(twin->table, keys.data(), keys.size(), rows.data(), 0, nullptr),
+            EMBANK_OK)
+      << embank_last_error();
+  twin->oracle.ApplyGradients(keys.data(), keys.size(), rows.data(), 0, nullptr);
+}
+
 ScanResult ScanAll(embank_table* table, uint64_t row_bytes, uint64_t cap) {
   ScanResult result;
   ScanPtr scan = OpenScan(table);

@@ -10,6 +10,7 @@
 
 #include "bindings/c/embank.h"
 #include "tests/support/oracle.h"
+#include "tests/support/random.h"
 
 namespace embank::test {
 
@@ -39,6 +40,8 @@ struct Twin {
 };
 Twin CreateTwin(embank_store* store, uint64_t store_seed, const std::string& name,
                 const embank_table_options& options);
+// Looks keys up, creating rows, and makes a step with random gradients: in store and oracle.
+void TrainTwin(Twin* twin, const std::vector<uint64_t>& keys, uint32_t dim, Random* random);
 
 // All rows that a scan shows, in its order: keys and packed values.
 struct ScanResult {
