@@ -144,6 +144,7 @@ class GroupStep {
   void StepRows(std::span<const uint32_t> firsts) {
     const Table& table = batch_->table();
     const auto hash_at = [&](size_t i) {
+      __builtin_prefetch(&batch_->keys()[group_.positions[firsts[i]]]);
       PrefetchGradients(firsts[i]);
       return group_.hashes[firsts[i]];
     };

@@ -45,14 +45,6 @@ void LookUpAll(embank_table* table, const std::vector<uint64_t>& keys) {
       << embank_last_error();
 }
 
-std::string Metrics(embank_store* store) {
-  uint64_t needed = 0;
-  EXPECT_EQ(embank_metrics(store, nullptr, 0, &needed), EMBANK_OK);
-  std::string text(needed, '\0');
-  EXPECT_EQ(embank_metrics(store, text.data(), text.size(), &needed), EMBANK_OK);
-  return text;
-}
-
 TEST(HotCApi, AFlushFillsDeviceMemoryWithTheHottestRows) {
   const StorePtr store = OpenStore(HotOptions());
   embank_table* const table = CreateTable(store.get(), "t", TableOptions(kHotDim));
