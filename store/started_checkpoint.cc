@@ -52,7 +52,9 @@ Status StartedCheckpoint::Claim(std::span<const std::byte> blob) {
   MutexLock lock(&mutex_);
   if (stage_ != Stage::kNone) {
     return FailedPreconditionError(
-        "a checkpoint is started and not finished; call embank_checkpoint_finish first");
+        stage_ == Stage::kStarted
+            ? "a checkpoint is started and not finished; call embank_checkpoint_finish first"
+            : "another call starts or finishes a checkpoint; wait for it first");
   }
   EMBANK_CHECK(thread_ == nullptr && !result_.has_value());
   stage_ = Stage::kStarting;

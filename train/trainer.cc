@@ -12,7 +12,7 @@
 #include "base/status_macros.h"
 #include "base/str_cat.h"
 #include "base/threads/clock.h"
-#include "store/batch/prefetch.h"
+#include "store/packed/packed_prefetch.h"
 #include "store/table/pins.h"
 #include "train/dense/gemm.h"
 #include "train/dense/slices.h"
@@ -299,10 +299,11 @@ Status Trainer::Predict(const ClickBatch& batch, std::vector<float>* logits) {
 }
 
 Status Trainer::Prefetch(const ClickBatch& batch) const {
+  std::vector<Feature> features;
   for (const EmbeddingFeature& feature : embedding_pass_.features()) {
-    EMBANK_RETURN_IF_ERROR(embank::Prefetch(feature.table, batch.features[feature.column].ids));
+    features.push_back({.table = feature.table, .keys = batch.features[feature.column].ids});
   }
-  return OkStatus();
+  return PrefetchPacked(features);
 }
 
 StepSeconds Trainer::seconds() const {

@@ -359,7 +359,7 @@ EMBANK_API embank_status embank_table_names(embank_store *store, char *names, ui
  * Every data call can return these; then nothing was done:
  * INVALID_ARGUMENT: a pointer, a size or a value is invalid.
  * FAILED_PRECONDITION: the table was dropped; or the store is READ_ONLY and the call changes it.
- * RESOURCE_EXHAUSTED: no memory for the call, which needs at most 64 MiB + 32 bytes per key.
+ * RESOURCE_EXHAUSTED: no memory for the call, which needs at most 64 MiB + 96 bytes per key.
  *
  * REFUSED rows. A row is REFUSED when memory or the index has no space for it. With ssd_bytes, the
  * store also reserves enough space for one checkpoint. A change that would use reserved space is
@@ -461,13 +461,14 @@ typedef struct embank_feature {
   const uint64_t *offsets; /* bags + 1 numbers: where each bag begins, from 0 on, never falling, and
                             * n last. A bag may be empty. NULL with POOL_NONE */
   uint64_t bags;           /* 0 with POOL_NONE */
-  const float *weights;    /* n weights, with POOL_SUM only; NULL: all are 1 */
+  const float *weights;    /* n finite weights, with POOL_SUM only; NULL: all are 1 */
   void *rows;              /* see the calls: bags rows, or n with POOL_NONE */
   uint64_t row_stride;
 } embank_feature;
 
 /* [data] Looks up the keys of all features, in order, as embank_lookup does, and pools them. The
- * features of one table count as one batch of it. All tables belong to one store.
+ * features of one table count as one batch of it. All tables belong to one store. A table with
+ * pooled features needs up to 256 KiB of memory more.
  *
  * rows of a feature, written: with POOL_NONE, rows of the table's value_type, as of embank_lookup;
  *   with a pooling, rows of dim float32 numbers, zeros for an empty bag.
@@ -478,7 +479,7 @@ typedef struct embank_feature {
  *
  * INVALID_ARGUMENT: names the feature by its number; nothing was done.
  * RESOURCE_EXHAUSTED: no memory for the call itself; or, without outcomes, keys were refused, and
- *   the rest was done.
+ *   the rest was done. The message names the feature.
  * DATA_LOSS: without outcomes, rows could not be read; the rest was done.
  * FAILED_PRECONDITION: a table was dropped; nothing was done.
  * UNAVAILABLE: the device of a store with hbm_bytes is lost; see embank_flush_hot. */
@@ -494,14 +495,17 @@ EMBANK_API embank_status embank_lookup_packed(const embank_feature *features,
  *   POOL_NONE. A position in a bag has the gradient of its bag, times its weight, or divided as
  *   the pooling says.
  * outcomes: one for each key of all features, in order, as of embank_apply_gradients; may be NULL.
+ * Weights take memory for a gradient of each key.
  *
  * Statuses are those of embank_apply_gradients; INVALID_ARGUMENT names the feature by its number,
- * or the table where a gradient or a weight is NaN or infinite, and nothing was done. */
+ * or the table where a gradient, or its product with a weight, is NaN or infinite; nothing was
+ * done then. Positions in messages count through all features of a table. */
 EMBANK_API embank_status embank_apply_gradients_packed(const embank_feature *features,
                                                        uint64_t feature_count, uint8_t *outcomes);
 
 /* [data] Prefetches the keys of all features, as embank_prefetch does. Uses table, keys and n of
- * each feature alone. */
+ * each feature alone. Tables whose rows have one size share the half of the rows in memory that a
+ * prefetch may evict. */
 EMBANK_API embank_status embank_prefetch_packed(const embank_feature *features,
                                                 uint64_t feature_count);
 

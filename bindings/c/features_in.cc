@@ -1,11 +1,13 @@
 #include "bindings/c/features_in.h"
 
-#include <string>
+#include <cmath>
+#include <cstddef>
 
 #include "base/status_macros.h"
 #include "base/str_cat.h"
 #include "bindings/c/arguments_in.h"
 #include "bindings/c/handles.h"
+#include "bindings/c/options_in.h"
 
 namespace embank {
 namespace {
@@ -17,11 +19,6 @@ Status InFeature(uint64_t i, const Status& status) {
 }
 
 StatusOr<Feature> EnterTableAndKeys(const embank_feature& feature) {
-  constexpr uint32_t kBytes = sizeof(embank_feature);
-  if (feature.struct_size != kBytes) {
-    return InvalidArgumentError(StrCat("struct_size is ", feature.struct_size, "; it must be ",
-                                       kBytes, " in this version of the library"));
-  }
   Feature entered;
   EMBANK_ASSIGN_OR_RETURN(entered.keys, EnterKeys(feature.table, feature.keys, feature.n));
   entered.table = TableOfHandle(feature.table);
@@ -38,6 +35,10 @@ Status EnterBags(const embank_feature& feature, Feature* entered) {
     return InvalidArgumentError("weights is not NULL; weights need EMBANK_POOL_SUM");
   }
   entered->weights = feature.weights;
+  for (uint64_t i = 0; feature.weights != nullptr && i < feature.n; ++i) {
+    if (std::isfinite(feature.weights[i])) continue;
+    return InvalidArgumentError(StrCat("weights[", i, "] is NaN or infinite"));
+  }
   if (feature.pooling == EMBANK_POOL_NONE) {
     if (feature.offsets != nullptr) {
       return InvalidArgumentError("offsets is not NULL; EMBANK_POOL_NONE has no bags");
@@ -86,9 +87,8 @@ Status EnterFeatureRows(const embank_feature& feature, GradientFeature* entered)
   return OkStatus();
 }
 
-Status CheckTotals(const embank_feature* features, uint64_t i, uint64_t keys) {
-  const Table* const first = TableOfHandle(features[0].table);
-  if (TableOfHandle(features[i].table)->parts().index != first->parts().index) {
+Status CheckTotals(embank_table* first, embank_table* table, uint64_t keys) {
+  if (TableOfHandle(table)->parts().index != TableOfHandle(first)->parts().index) {
     return InvalidArgumentError("table is of another store than that of features[0]");
   }
   if (keys <= kBatchKeysMax) return OkStatus();
@@ -97,15 +97,23 @@ Status CheckTotals(const embank_feature* features, uint64_t i, uint64_t keys) {
                                      kBatchKeysMax));
 }
 
-// Calls enter(i, key) for each feature, with the number of keys before it.
+// Calls enter(feature, key) for each feature, with the number of keys before it. The structs in the
+// caller's array have the caller's size.
 template <typename Enter>
 Status ForEachFeature(const embank_feature* features, uint64_t count, Enter enter) {
   if (count > 0) EMBANK_RETURN_IF_ERROR(CheckNotNull(features, "features"));
+  const auto* next = reinterpret_cast<const std::byte*>(features);
+  embank_table* first = nullptr;
   uint64_t keys = 0;
   for (uint64_t i = 0; i < count; ++i) {
-    EMBANK_RETURN_IF_ERROR(InFeature(i, enter(i, keys)));
-    keys += features[i].n;
-    EMBANK_RETURN_IF_ERROR(InFeature(i, CheckTotals(features, i, keys)));
+    const StatusOr<embank_feature> read =
+        ReadFeature(reinterpret_cast<const embank_feature*>(next));
+    EMBANK_RETURN_IF_ERROR(InFeature(i, read.status()));
+    EMBANK_RETURN_IF_ERROR(InFeature(i, enter(*read, keys)));
+    if (i == 0) first = read->table;
+    keys += read->n;
+    EMBANK_RETURN_IF_ERROR(InFeature(i, CheckTotals(first, read->table, keys)));
+    next += read->struct_size;
   }
   return OkStatus();
 }
@@ -126,9 +134,8 @@ template <typename FeatureType>
 StatusOr<std::vector<FeatureType>> EnterFeatures(const embank_feature* features, uint64_t count,
                                                  uint8_t* outcomes) {
   std::vector<FeatureType> entered;
-  const auto enter = [&](uint64_t i, uint64_t first_key) {
-    return EnterFeature(features[i], outcomes == nullptr ? nullptr : outcomes + first_key,
-                        &entered);
+  const auto enter = [&](const embank_feature& feature, uint64_t first_key) {
+    return EnterFeature(feature, outcomes == nullptr ? nullptr : outcomes + first_key, &entered);
   };
   EMBANK_RETURN_IF_ERROR(ForEachFeature(features, count, enter));
   return entered;
@@ -148,8 +155,8 @@ StatusOr<std::vector<GradientFeature>> EnterGradients(const embank_feature* feat
 
 StatusOr<std::vector<Feature>> EnterKeyFeatures(const embank_feature* features, uint64_t count) {
   std::vector<Feature> entered;
-  const auto enter = [&](uint64_t i, uint64_t) {
-    const StatusOr<Feature> one = EnterTableAndKeys(features[i]);
+  const auto enter = [&](const embank_feature& feature, uint64_t) {
+    const StatusOr<Feature> one = EnterTableAndKeys(feature);
     if (one.ok()) entered.push_back(*one);
     return one.status();
   };

@@ -144,6 +144,15 @@ Status CheckStoreParts(const embank_store_options& o) {
 
 }  // namespace
 
+// The first version of the struct has all of today's fields, and none of them has a default.
+StatusOr<embank_feature> ReadFeature(const embank_feature* feature) {
+  if (feature->struct_size < sizeof(embank_feature)) {
+    return InvalidArgumentError(StrCat("struct_size is ", feature->struct_size,
+                                       "; it must be at least ", sizeof(embank_feature)));
+  }
+  return ReadStruct(embank_feature{}, feature);
+}
+
 Status ValidatePath(const char* path, const char* argument) {
   const size_t bytes = strnlen(path, kPathBytesMax + 1);
   if (bytes > 0 && bytes <= kPathBytesMax) return OkStatus();

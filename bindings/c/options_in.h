@@ -23,6 +23,9 @@ StatusOr<StoreOptions> ReadOptions(const embank_store_options* options);
 // nullptr: kInvalidArgument.
 StatusOr<TableOptions> ReadOptions(const embank_table_options* options);
 
+// Reads a feature of a packed call. kInvalidArgument, kUnimplemented: the message names the field.
+StatusOr<embank_feature> ReadFeature(const embank_feature* feature);
+
 // kInvalidArgument: the path is empty or too long; the message names the argument.
 Status ValidatePath(const char* path, const char* argument);
 

@@ -4,9 +4,9 @@
 #include "bindings/c/embank.h"
 #include "bindings/c/features_in.h"
 #include "bindings/c/last_error.h"
-#include "store/batch/prefetch.h"
 #include "store/packed/packed_gradients.h"
 #include "store/packed/packed_lookup.h"
+#include "store/packed/packed_prefetch.h"
 
 using embank::Guard;
 
@@ -33,9 +33,6 @@ embank_status embank_prefetch_packed(const embank_feature* features, uint64_t fe
   return Guard([&]() -> embank::Status {
     EMBANK_ASSIGN_OR_RETURN(const std::vector<embank::Feature> entered,
                             embank::EnterKeyFeatures(features, feature_count));
-    for (const embank::Feature& feature : entered) {
-      EMBANK_RETURN_IF_ERROR(Prefetch(feature.table, feature.keys));
-    }
-    return embank::OkStatus();
+    return PrefetchPacked(entered);
   });
 }

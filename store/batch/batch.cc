@@ -8,11 +8,20 @@
 #include "store/placement/page_mover.h"
 
 namespace embank {
-void OutcomeTally::Add(const OutcomeTally& other) {
+namespace {
+
+// The first position of a tally (none: the greatest number) whose positions are from `begin` on.
+void AddFirst(uint64_t first, uint64_t begin, uint64_t* sum) {
+  if (first != ~uint64_t{0}) *sum = std::min(*sum, begin + first);
+}
+
+}  // namespace
+
+void OutcomeTally::Add(const OutcomeTally& other, uint64_t begin) {
   for (size_t i = 0; i < counts.size(); ++i) counts[i] += other.counts[i];
-  first_refused = std::min(first_refused, other.first_refused);
-  first_absent = std::min(first_absent, other.first_absent);
-  first_lost = std::min(first_lost, other.first_lost);
+  AddFirst(other.first_refused, begin, &first_refused);
+  AddFirst(other.first_absent, begin, &first_absent);
+  AddFirst(other.first_lost, begin, &first_lost);
   without_place += other.without_place;
 }
 

@@ -23,15 +23,15 @@ struct OutcomeTally {
   uint64_t without_place = 0;  // refusals by the index
 
   uint64_t count(Outcome outcome) const { return counts[static_cast<size_t>(outcome) - 1]; }
-  // Adds one position, or all of another tally.
+  // Adds one position.
   void Add(Outcome outcome, uint64_t position) {
     ++counts[static_cast<size_t>(outcome) - 1];
     if (outcome == Outcome::kRefused && position < first_refused) first_refused = position;
     if (outcome == Outcome::kAbsent && position < first_absent) first_absent = position;
     if (outcome == Outcome::kDataLoss && position < first_lost) first_lost = position;
   }
-  // Does the same.
-  void Add(const OutcomeTally& other);
+  // Adds all of another tally, whose positions are from `begin` on.
+  void Add(const OutcomeTally& other, uint64_t begin = 0);
 };
 
 class Batch {

@@ -256,11 +256,7 @@ Status FinishGradients(Batch* batch, WriteScope* scope, uint64_t begin_ns) {
 
 GradientBatch::GradientBatch(Table* table, KeySpan keys, const GradientRows& gradients,
                              OutcomeSpan outcomes)
-    : begin_ns_(table->parts().clock->NowNs()),
-      rule_(table->rule()),
-      gradients_(gradients),
-      batch_(table, keys, outcomes),
-      scope_(batch_) {}
+    : rule_(table->rule()), gradients_(gradients), batch_(table, keys, outcomes), scope_(batch_) {}
 
 Status GradientBatch::Allocate() {
   EMBANK_RETURN_IF_ERROR(scope_.Allocate());
@@ -268,9 +264,9 @@ Status GradientBatch::Allocate() {
   return hot_.Allocate(batch_.table().parts().hot, batch_.keys().size());
 }
 
-void GradientBatch::Admit() {
+void GradientBatch::Admit(uint64_t others_bytes) {
   PromoteRows(batch_);
-  scope_.AdmitAll();
+  scope_.AdmitAll(others_bytes);
 }
 
 void GradientBatch::Step() {
@@ -282,10 +278,13 @@ void GradientBatch::Step() {
       [&] { return StepHot(batch_.table(), rule_, gradients_, unique_, groups_, &hot_); });
 }
 
-Status GradientBatch::Finish() { return FinishGradients(&batch_, &scope_, begin_ns_); }
+Status GradientBatch::Finish(uint64_t begin_ns) {
+  return FinishGradients(&batch_, &scope_, begin_ns);
+}
 
 Status ApplyGradients(Table* table, KeySpan keys, ConstRowSpan gradients, OutcomeSpan outcomes) {
   EMBANK_RETURN_IF_ERROR(CheckTakesGradients(*table));
+  const uint64_t begin_ns = table->parts().clock->NowNs();
   GradientBatch batch(table, keys, gradients, outcomes);
   EMBANK_RETURN_IF_ERROR(CheckFinite(Batch(table, keys, {}), gradients));
   EMBANK_RETURN_IF_ERROR(batch.Allocate());
@@ -294,7 +293,7 @@ Status ApplyGradients(Table* table, KeySpan keys, ConstRowSpan gradients, Outcom
     const ChangeGuard guard(table->parts());
     batch.Step();
   }
-  return batch.Finish();
+  return batch.Finish(begin_ns);
 }
 
 }  // namespace embank

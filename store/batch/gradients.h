@@ -50,15 +50,16 @@ class GradientBatch {
 
   // Allocates scratch. kResourceExhausted; nothing was changed.
   Status Allocate();
-  // Reads rows of the log into memory, and admits all positions. Without locks and guards.
-  void Admit();
+  // Reads rows of the log into memory, and admits all positions; see WriteScope::AdmitAll. Without
+  // locks and guards.
+  void Admit(uint64_t others_bytes = 0);
   // Sums and steps. Under a ChangeGuard.
   void Step();
-  // Counts the batch, pays its debts, and returns its status. Without locks and guards.
-  Status Finish();
+  // Counts the batch, which began at this time, pays its debts, and returns its status. Without
+  // locks and guards.
+  Status Finish(uint64_t begin_ns);
 
  private:
-  const uint64_t begin_ns_;
   const UpdateRule rule_;
   const GradientRows gradients_;
   Batch batch_;

@@ -16,10 +16,8 @@ namespace {
 
 class RowsAhead {
  public:
-  explicit RowsAhead(const Batch& batch)
-      : batch_(batch),
-        table_(&batch.table()),
-        evictions_max_(batch.table().mover()->rows().rows_in_memory() / 2) {}
+  RowsAhead(const Batch& batch, uint64_t evictions_max)
+      : batch_(batch), table_(&batch.table()), evictions_max_(evictions_max) {}
 
   // kResourceExhausted.
   Status Allocate() {
@@ -109,15 +107,23 @@ class RowsAhead {
                                            // tried
 };
 
+// The part of half of the rows in memory.
+uint64_t EvictionsMax(const Table& table, uint64_t keys, uint64_t keys_of_call) {
+  const uint64_t half = table.mover()->rows().rows_in_memory() / 2;
+  if (keys_of_call <= keys) return half;
+  return static_cast<uint64_t>(static_cast<double>(half) * static_cast<double>(keys) /
+                               static_cast<double>(keys_of_call));
+}
+
 }  // namespace
 
-Status Prefetch(Table* table, KeySpan keys) {
+Status Prefetch(Table* table, KeySpan keys, uint64_t keys_of_call) {
   EMBANK_RETURN_IF_ERROR(table->CheckAlive());
   const uint64_t begin_ns = table->parts().clock->NowNs();
   const Batch batch(table, keys, {});
   // If no row has left memory yet, none needs a pin.
   if (table->mover() != nullptr && table->mover()->rows().rows_in_log() > 0) {
-    RowsAhead rows(batch);
+    RowsAhead rows(batch, EvictionsMax(*table, keys.size(), keys_of_call));
     EMBANK_RETURN_IF_ERROR(rows.Allocate());
     rows.PinRowsInMemory();
     rows.PromoteOthers();

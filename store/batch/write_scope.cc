@@ -52,9 +52,9 @@ void WriteScope::ChangeTogether(std::span<const uint32_t> positions, Work work) 
   Run(work);
 }
 
-void WriteScope::AdmitAll() {
+void WriteScope::AdmitAll(uint64_t others_bytes) {
   plan_.GroupAll(batch_);
-  Admit();
+  Admit(others_bytes);
 }
 
 void WriteScope::ChangeAdmitted(Body body, OnDevice on_device) {
@@ -72,12 +72,14 @@ void WriteScope::Run(Work work) {
   RunAdmitted(work);
 }
 
-void WriteScope::Admit() {
+void WriteScope::Admit(uint64_t others_bytes) {
   const StoreParts& parts = batch_.table().parts();
   EMBANK_CHECK(!parts.read_only);
   changed_keys_ += plan_.count();
   if (plan_.count() == 0 || need_ == Need::kNone || parts.compaction == nullptr) return;
-  parts.compaction->EnsureSpace(*batch_.table().mover(), plan_.count());
+  const RowMover& mover = *batch_.table().mover();
+  const uint64_t other_rows = others_bytes / mover.rows().record_bytes();
+  parts.compaction->EnsureSpace(mover, plan_.count() + other_rows);
   MakeMemory();
 }
 

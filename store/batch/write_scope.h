@@ -71,8 +71,9 @@ class WriteScope {
   void ChangeTogether(std::span<const uint32_t> positions, Work work);
 
   // The parts of ChangeAll, for batches that change together: admits all positions, without a
-  // guard; then changes them. Under a ChangeGuard of the caller's, in any thread.
-  void AdmitAll();
+  // guard; then changes them. Under a ChangeGuard of the caller's, in any thread. `others_bytes`:
+  // space in the log that rows of the other batches need beside those of this one.
+  void AdmitAll(uint64_t others_bytes = 0);
   void ChangeAdmitted(
       Body body, OnDevice on_device = [] { return OkStatus(); });
 
@@ -83,7 +84,7 @@ class WriteScope {
  private:
   void RunByShard(Body body, OnDevice on_device);
   void Run(Work work);
-  void Admit();
+  void Admit(uint64_t others_bytes = 0);
   void RunAdmitted(Work work);
   Status FlushHotRows();
   void MakeMemory();

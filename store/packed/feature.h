@@ -21,7 +21,8 @@ struct Feature {
   KeySpan keys;
   // Empty with kNone. Otherwise the bags' begins and the number of keys, rising from 0.
   std::span<const uint64_t> offsets;
-  const float* weights = nullptr;  // one for each key, with kSum alone; nullptr: all are 1
+  // One finite number for each key, with kSum alone; nullptr: all are 1.
+  const float* weights = nullptr;
   Pooling pooling = Pooling::kNone;
   OutcomeSpan outcomes;  // one for each key, or empty
 

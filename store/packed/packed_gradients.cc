@@ -3,16 +3,21 @@
 #include <algorithm>
 #include <cstring>
 #include <deque>
+#include <new>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "base/check.h"
+#include "base/memory/memory.h"
 #include "base/memory/scratch.h"
 #include "base/status_macros.h"
 #include "base/str_cat.h"
 #include "store/batch/gradients.h"
 #include "store/packed/bag_sums.h"
+#include "store/packed/call_status.h"
 #include "store/packed/table_groups.h"
+#include "store/placement/row_mover.h"
 #include "tiers/row/row_update.h"
 
 namespace embank {
@@ -27,11 +32,23 @@ class PositionGradients {
   // kResourceExhausted.
   Status Allocate() { return scaled_.Allocate(ScaledRows() * dim_); }
 
-  // Writes an address for each position.
-  void Write(const std::byte** addresses) {
+  // Checks that the gradients are finite. kInvalidArgument.
+  Status Check() const {
+    const bool is_pooled = feature_.pooling != Pooling::kNone;
+    const uint64_t rows = is_pooled ? feature_.bags() : feature_.keys.size();
+    for (uint64_t row = 0; row < rows; ++row) {
+      if (AllFinite(feature_.gradients.Row(row), dim_)) continue;
+      return NotFinite(StrCat("row ", row, " of a feature of table \"", feature_.table->name(),
+                              "\" has a NaN or an infinity"));
+    }
+    return OkStatus();
+  }
+
+  // Writes an address for each position. kInvalidArgument: a product with a weight is not finite.
+  Status Write(const std::byte** addresses) {
     if (feature_.pooling == Pooling::kNone) {
       for (uint64_t i = 0; i < feature_.keys.size(); ++i) addresses[i] = feature_.gradients.Row(i);
-      return;
+      return OkStatus();
     }
     for (uint64_t bag = 0; bag < feature_.bags(); ++bag) {
       const uint64_t begin = feature_.offsets[bag];
@@ -42,9 +59,20 @@ class PositionGradients {
         addresses[i] = feature_.weights == nullptr ? shared : Weighted(shared, i);
       }
     }
+    for (uint64_t i = 0; feature_.weights != nullptr && i < feature_.keys.size(); ++i) {
+      if (AllFinite(addresses[i], dim_)) continue;
+      return NotFinite(StrCat("that of position ", i, " of a feature of table \"",
+                              feature_.table->name(), "\" is infinite times its weight"));
+    }
+    return OkStatus();
   }
 
  private:
+  static Status NotFinite(const std::string& what) {
+    return InvalidArgumentError(
+        StrCat("gradients: ", what, "; no gradient of the call was applied"));
+  }
+
   // With weights, each position has a row of its own.
   uint64_t ScaledRows() const {
     if (feature_.weights != nullptr) return feature_.keys.size();
@@ -106,23 +134,41 @@ class TableGradients {
     return batch_->Allocate();
   }
 
-  // Sets keys and gradients of all positions, and admits them.
+  // Checks the gradients of all positions, and sets keys and gradients. Nothing has changed then.
   void Prepare() {
+    const Timer timer(this);
     uint64_t next = 0;
-    for (size_t i = 0; i < group_.features.size(); ++i) {
+    for (size_t i = 0; i < group_.features.size() && prepared_.ok(); ++i) {
       const KeySpan keys = features_[group_.features[i]].keys;
-      if (has_addresses_) positions_[i].Write(addresses_.values().data() + next);
+      prepared_ = NoThrow([&] { return positions_[i].Check(); });
+      if (prepared_.ok() && has_addresses_) {
+        prepared_ = NoThrow([&] { return positions_[i].Write(addresses_.values().data() + next); });
+      }
       if (!keys_.values().empty()) std::ranges::copy(keys, keys_.values().begin() + next);
       next += keys.size();
     }
-    EMBANK_CHECK(next == group_.keys);
-    batch_->Admit();
+    EMBANK_CHECK(!prepared_.ok() || next == group_.keys);
+  }
+  const Status& prepared() const { return prepared_; }
+
+  // Space in the log for rows of all positions.
+  uint64_t LogBytes() const {
+    const RowMover* const mover = group_.table->mover();
+    return mover == nullptr ? 0 : group_.keys * mover->rows().record_bytes();
   }
 
-  void Step() { batch_->Step(); }
+  void Admit(uint64_t others_bytes) {
+    const Timer timer(this);
+    batch_->Admit(others_bytes);
+  }
+
+  void Step() {
+    const Timer timer(this);
+    batch_->Step();
+  }
 
   Status Finish() {
-    Status status = batch_->Finish();
+    Status status = batch_->Finish(NowNs() - busy_ns_);
     std::span<const uint8_t> outcomes = outcomes_.values();
     for (const size_t i : group_.features) {
       if (outcomes.empty()) break;
@@ -134,8 +180,35 @@ class TableGradients {
   }
 
  private:
+  // Adds the time of its life to that of the table.
+  class Timer {
+   public:
+    explicit Timer(TableGradients* table) : table_(*table), begin_ns_(table->NowNs()) {}
+    ~Timer() { table_.busy_ns_ += table_.NowNs() - begin_ns_; }
+    Timer(const Timer&) = delete;
+    Timer& operator=(const Timer&) = delete;
+
+   private:
+    TableGradients& table_;
+    const uint64_t begin_ns_;
+  };
+
+  // Bodies of threads do not throw.
+  template <typename Body>
+  static Status NoThrow(Body body) {
+    try {
+      return body();
+    } catch (const std::bad_alloc&) {
+      return NoMemory();
+    }
+  }
+
+  uint64_t NowNs() const { return group_.table->parts().clock->NowNs(); }
+
   const TableGroup& group_;
   const std::span<const GradientFeature> features_;
+  Status prepared_;
+  uint64_t busy_ns_ = 0;
   bool has_outcomes_ = true;
   bool has_addresses_ = true;                // or the one feature has its gradients in rows
   std::deque<PositionGradients> positions_;  // of each feature of the group
@@ -145,44 +218,35 @@ class TableGradients {
   std::optional<GradientBatch> batch_;
 };
 
-Status CheckFeature(const GradientFeature& feature) {
-  EMBANK_RETURN_IF_ERROR(CheckTakesGradients(*feature.table));
-  const uint32_t dim = feature.table->layout().dim;
-  for (uint64_t i = 0; feature.weights != nullptr && i < feature.keys.size(); ++i) {
-    if (AllFinite(reinterpret_cast<const std::byte*>(feature.weights + i), 1)) continue;
-    return InvalidArgumentError(
-        StrCat("weights: that of position ", i, " of a feature of table \"", feature.table->name(),
-               "\" is NaN or infinite; no gradient of the call was applied"));
-  }
-  const bool is_pooled = feature.pooling != Pooling::kNone;
-  const uint64_t rows = is_pooled ? feature.bags() : feature.keys.size();
-  for (uint64_t row = 0; row < rows; ++row) {
-    if (AllFinite(feature.gradients.Row(row), dim)) continue;
-    return InvalidArgumentError(
-        StrCat("gradients: row ", row, " of a feature of table \"", feature.table->name(),
-               "\" has a NaN or an infinity; no gradient of the call was applied"));
-  }
-  return OkStatus();
+// The space in the log that the tables need but this one.
+uint64_t OthersBytes(const std::deque<TableGradients>& tables, const TableGradients& table) {
+  uint64_t bytes = 0;
+  for (const TableGradients& other : tables) bytes += other.LogBytes();
+  return bytes - table.LogBytes();
 }
 
 }  // namespace
 
 Status ApplyGradientsPacked(std::span<const GradientFeature> features) {
-  for (const GradientFeature& feature : features) EMBANK_RETURN_IF_ERROR(CheckFeature(feature));
+  for (const GradientFeature& feature : features) {
+    EMBANK_RETURN_IF_ERROR(CheckTakesGradients(*feature.table));
+  }
   if (features.empty()) return OkStatus();
   const std::vector<TableGroup> groups = GroupByTable(features);
   std::deque<TableGradients> tables;
   for (const TableGroup& group : groups) {
     EMBANK_RETURN_IF_ERROR(tables.emplace_back(group, features).Allocate());
   }
-  // Admission may wait for a checkpoint, which waits for guards.
   ForEachTable(groups, [&](size_t i) { tables[i].Prepare(); });
+  for (const TableGradients& table : tables) EMBANK_RETURN_IF_ERROR(table.prepared());
+  // Admission may wait for a checkpoint, which waits for guards.
+  ForEachTable(groups, [&](size_t i) { tables[i].Admit(OthersBytes(tables, tables[i])); });
   {
     const ChangeGuard guard(groups[0].table->parts());
     ForEachTable(groups, [&](size_t i) { tables[i].Step(); });
   }
   Status status;
-  for (TableGradients& table : tables) status.Update(table.Finish());
+  for (TableGradients& table : tables) KeepGraver(&status, table.Finish());
   return status;
 }
 

@@ -12,6 +12,7 @@
 #include "store/batch/lookup.h"
 #include "store/batch/write_scope.h"
 #include "store/packed/bag_sums.h"
+#include "store/packed/call_status.h"
 #include "store/packed/table_groups.h"
 
 namespace embank {
@@ -29,6 +30,12 @@ uint64_t ChunkKeys(const TableGroup& group) {
   return std::clamp<uint64_t>(bytes / vector_bytes, 1, keys_max);
 }
 
+// A batch of so many keys needs no allocation (store/batch).
+constexpr uint64_t kKeysWithoutMemory = 64;
+
+// The vectors of a chunk. Large tables are looked up one after the other, and share them.
+using ChunkVectors = Scratch<float, 4>;
+
 // The features of one table.
 class TableLookup {
  public:
@@ -36,53 +43,69 @@ class TableLookup {
       : group_(group),
         features_(features),
         rule_(rule),
-        begin_ns_(group.table->parts().clock->NowNs()),
         chunk_keys_(ChunkKeys(group)),
         total_(group.table, {}, {}) {}
 
-  // kResourceExhausted.
-  Status Allocate() {
+  // The number of floats that the vectors of its chunks take.
+  uint64_t ChunkFloats() const {
     uint64_t pooled = 0;
+    for (const size_t i : group_.features) {
+      if (features_[i].pooling == Pooling::kNone) continue;
+      pooled = std::max<uint64_t>(pooled, std::min(features_[i].keys.size(), chunk_keys_));
+    }
+    return (pooled * group_.table->layout().vector_bytes + 3) / sizeof(float);
+  }
+
+  // Allocates all that Run needs but the vectors of chunks. kResourceExhausted.
+  Status Allocate() {
     uint64_t without_outcomes = 0;
     for (const size_t i : group_.features) {
       const LookupFeature& feature = features_[i];
-      const bool is_pooled = feature.pooling != Pooling::kNone;
-      const uint64_t keys = feature.keys.size();
-      if (is_pooled) pooled = std::max(pooled, std::min(keys, chunk_keys_));
-      if (feature.outcomes.empty()) {
-        without_outcomes = std::max(without_outcomes, is_pooled ? std::min(keys, chunk_keys_) : 0);
-      }
+      if (feature.pooling == Pooling::kNone || !feature.outcomes.empty()) continue;
+      without_outcomes =
+          std::max<uint64_t>(without_outcomes, std::min(feature.keys.size(), chunk_keys_));
     }
-    const uint64_t vectors_bytes = pooled * group_.table->layout().vector_bytes;
-    EMBANK_RETURN_IF_ERROR(vectors_.Allocate((vectors_bytes + 3) / sizeof(float)));
     return outcomes_.Allocate(without_outcomes);
   }
 
-  void Run() {
-    for (const size_t i : group_.features) {
-      first_failure_.Update(LookUp(features_[i]));
-    }
+  // `vectors`: ChunkFloats of them.
+  void Run(std::span<float> vectors) {
+    const uint64_t begin_ns = NowNs();
+    for (const size_t i : group_.features) KeepGraver(&call_status_, LookUp(i, vectors));
+    busy_ns_ = NowNs() - begin_ns;
   }
 
-  // Counts the lookup. Returns the status of the first feature that has one.
+  // Counts the lookup. Returns the status.
   Status Finish(std::vector<KeySpan>* keys) {
     keys->clear();
     for (const size_t i : group_.features) keys->push_back(features_[i].keys);
-    CountLookup(&total_, *keys, begin_ns_);
-    return first_failure_;
+    CountLookup(&total_, *keys, NowNs() - busy_ns_);
+    return call_status_;
   }
 
  private:
-  Status LookUp(const LookupFeature& feature) {
-    if (feature.pooling == Pooling::kNone) {
-      return LookUpKeys(feature.keys, rule_, feature.rows, feature.outcomes);
-    }
+  uint64_t NowNs() const { return group_.table->parts().clock->NowNs(); }
+
+  Status LookUp(size_t number, std::span<float> vectors) {
+    const LookupFeature& feature = features_[number];
+    OutcomeTally tally;
+    const Status status = feature.pooling == Pooling::kNone ? Answer(feature.keys, feature.outcomes,
+                                                                     rule_, feature.rows, 0, &tally)
+                                                            : LookUpBags(feature, vectors, &tally);
+    total_.Add(tally);
+    if (!status.ok() || !feature.outcomes.empty()) return OfFeature(number, status);
+    Batch silent(group_.table, feature.keys, {});
+    silent.Add(tally);
+    return OfFeature(number, silent.RefusedStatus());
+  }
+
+  Status LookUpBags(const LookupFeature& feature, std::span<float> vectors, OutcomeTally* tally) {
     const BagSums sums(feature);
     sums.Begin();
     Status status;
     for (uint64_t begin = 0; begin < feature.keys.size(); begin += chunk_keys_) {
-      const uint64_t count = std::min(chunk_keys_, feature.keys.size() - begin);
-      status.Update(LookUpChunk(feature, sums, begin, count));
+      const uint64_t count = std::min<uint64_t>(chunk_keys_, feature.keys.size() - begin);
+      status.Update(LookUpChunk(feature, sums, begin, count, vectors, tally));
     }
     sums.End();
     return status;
@@ -90,40 +113,53 @@ class TableLookup {
 
   // A key whose row stays away adds zeros.
   Status LookUpChunk(const LookupFeature& feature, const BagSums& sums, uint64_t begin,
-                     uint64_t count) {
+                     uint64_t count, std::span<float> vectors, OutcomeTally* tally) {
     const uint64_t vector_bytes = group_.table->layout().vector_bytes;
-    auto* const vectors = reinterpret_cast<std::byte*>(vectors_.values().data());
-    const bool has_outcomes = !feature.outcomes.empty();
-    const OutcomeSpan outcomes = has_outcomes ? feature.outcomes.subspan(begin, count)
-                                              : OutcomeSpan(outcomes_.values()).first(count);
+    auto* const first = reinterpret_cast<std::byte*>(vectors.data());
+    const OutcomeSpan outcomes = feature.outcomes.empty()
+                                     ? OutcomeSpan(outcomes_.values()).first(count)
+                                     : feature.outcomes.subspan(begin, count);
     const MissingRule rule = rule_ == MissingRule::kSkip ? MissingRule::kZero : rule_;
-    Batch batch(group_.table, feature.keys.subspan(begin, count), outcomes);
-    Status status = Answer(&batch, rule, {vectors, vector_bytes});
-    if (batch.count(Outcome::kDataLoss) > 0) {
+    const uint64_t lost_before = tally->count(Outcome::kDataLoss);
+    const Status status = Answer(feature.keys.subspan(begin, count), outcomes, rule,
+                                 {first, vector_bytes}, begin, tally);
+    if (tally->count(Outcome::kDataLoss) > lost_before) {
       for (uint64_t i = 0; i < count; ++i) {
         if (outcomes[i] != static_cast<uint8_t>(Outcome::kDataLoss)) continue;
-        std::memset(vectors + i * vector_bytes, 0, vector_bytes);
+        std::memset(first + i * vector_bytes, 0, vector_bytes);
       }
     }
-    if (!status.ok()) return status;
-    sums.Add(begin, count, vectors, group_.is_large);
-    if (has_outcomes) return OkStatus();
-    // As of a batch without outcomes.
-    Batch silent(group_.table, batch.keys(), {});
-    silent.Add(batch.tally());
-    return silent.RefusedStatus();
+    if (status.ok()) sums.Add(begin, count, first, group_.is_large);
+    return status;
   }
 
-  Status LookUpKeys(KeySpan keys, MissingRule rule, RowSpan rows, OutcomeSpan outcomes) {
+  // Answers keys of a feature, from position `begin` on. If there is no memory for their scratch,
+  // nothing was done of them, but maybe of others: so they are answered a few at a time.
+  Status Answer(KeySpan keys, OutcomeSpan outcomes, MissingRule rule, RowSpan rows, uint64_t begin,
+                OutcomeTally* tally) {
+    OutcomeTally answered;
+    Status status = AnswerAtOnce(keys, outcomes, rule, rows, &answered);
+    tally->Add(answered, begin);
+    const bool is_untouched = answered.counts == OutcomeTally().counts;
+    if (!IsResourceExhausted(status) || !is_untouched) return status;
+    status = OkStatus();
+    for (uint64_t i = 0; i < keys.size(); i += kKeysWithoutMemory) {
+      const uint64_t count = std::min<uint64_t>(kKeysWithoutMemory, keys.size() - i);
+      OutcomeTally piece;
+      const OutcomeSpan to = outcomes.empty() ? outcomes : outcomes.subspan(i, count);
+      status.Update(
+          AnswerAtOnce(keys.subspan(i, count), to, rule, {rows.Row(i), rows.stride_bytes}, &piece));
+      tally->Add(piece, begin + i);
+    }
+    return status;
+  }
+
+  Status AnswerAtOnce(KeySpan keys, OutcomeSpan outcomes, MissingRule rule, RowSpan rows,
+                      OutcomeTally* tally) {
     Batch batch(group_.table, keys, outcomes);
-    EMBANK_RETURN_IF_ERROR(Answer(&batch, rule, rows));
-    return batch.RefusedStatus();
-  }
-
-  Status Answer(Batch* batch, MissingRule rule, RowSpan rows) {
-    WriteScope scope(*batch);
-    const Status answered = AnswerLookup(batch, &scope, rule, rows);
-    total_.Add(batch->tally());
+    WriteScope scope(batch);
+    const Status answered = AnswerLookup(&batch, &scope, rule, rows);
+    *tally = batch.tally();
     const Status settled = scope.Settle();
     return answered.ok() ? settled : answered;
   }
@@ -131,11 +167,10 @@ class TableLookup {
   const TableGroup& group_;
   const std::span<const LookupFeature> features_;
   const MissingRule rule_;
-  const uint64_t begin_ns_;
   const uint64_t chunk_keys_;
+  uint64_t busy_ns_ = 0;
   Batch total_;  // of no keys: it sums the tallies
-  Status first_failure_;
-  Scratch<float, 4> vectors_;
+  Status call_status_;
   Scratch<uint8_t, 16> outcomes_;
 };
 
@@ -144,15 +179,25 @@ class TableLookup {
 Status LookupPacked(std::span<const LookupFeature> features, MissingRule rule) {
   const std::vector<TableGroup> groups = GroupByTable(features);
   std::deque<TableLookup> lookups;
+  std::deque<ChunkVectors> small_vectors;
+  uint64_t shared_floats = 0;
   for (const TableGroup& group : groups) {
     EMBANK_RETURN_IF_ERROR(group.table->CheckAlive());
-    EMBANK_RETURN_IF_ERROR(lookups.emplace_back(group, features, rule).Allocate());
+    const TableLookup& lookup = lookups.emplace_back(group, features, rule);
+    EMBANK_RETURN_IF_ERROR(lookups.back().Allocate());
+    const uint64_t floats = lookup.ChunkFloats();
+    if (group.is_large) shared_floats = std::max(shared_floats, floats);
+    EMBANK_RETURN_IF_ERROR(small_vectors.emplace_back().Allocate(group.is_large ? 0 : floats));
   }
+  ChunkVectors shared_vectors;
+  EMBANK_RETURN_IF_ERROR(shared_vectors.Allocate(shared_floats));
   std::vector<KeySpan> keys;
   keys.reserve(features.size());
-  ForEachTable(groups, [&](size_t i) { lookups[i].Run(); });
+  ForEachTable(groups, [&](size_t i) {
+    lookups[i].Run((groups[i].is_large ? shared_vectors : small_vectors[i]).values());
+  });
   Status status;
-  for (TableLookup& lookup : lookups) status.Update(lookup.Finish(&keys));
+  for (TableLookup& lookup : lookups) KeepGraver(&status, lookup.Finish(&keys));
   return status;
 }
 

@@ -13,10 +13,13 @@ namespace embank {
 // (docs/arithmetic.md). A pooled key without a row adds nothing under kSkip; so does one whose row
 // cannot be read. All tables are of one store. The features of one table count as one batch.
 // Thread-safe.
+// If several features have a status, the gravest is returned, with the feature's number
+// (call_status.h).
 // kFailedPrecondition: a table was dropped; nothing was done.
 // kResourceExhausted: no memory for scratch; or keys are refused of a feature without outcomes, and
 // the rest was done.
 // kDataLoss: rows cannot be read of a feature without outcomes; the rest was done.
+// kUnavailable: the device of the store is lost.
 Status LookupPacked(std::span<const LookupFeature> features, MissingRule rule);
 
 }  // namespace embank

@@ -7,8 +7,17 @@
 namespace embank {
 namespace {
 
-// Fewer keys are done before another thread has woken up (store/batch/batch.cc).
+// Fewer keys are done before another thread has woken up (store/batch/batch.h).
 constexpr uint64_t kSharedKeysMin = 2048;
+// A chunk of a bag's vectors that threads share has 8,192 keys, and 4 MiB (packed_lookup.cc).
+constexpr uint64_t kSharedVectorBytesMax = (uint64_t{4} << 20) / Batch::kSharedKeys;
+
+// A lookup makes a batch of each feature.
+bool IsLargeLookup(const LookupFeature& feature) {
+  if (feature.keys.size() < Batch::kSharedKeys) return false;
+  return feature.pooling == Pooling::kNone ||
+         feature.table->layout().vector_bytes <= kSharedVectorBytesMax;
+}
 
 template <typename FeatureType>
 std::vector<TableGroup> GroupAll(std::span<const FeatureType> features) {
@@ -20,17 +29,28 @@ std::vector<TableGroup> GroupAll(std::span<const FeatureType> features) {
     group->features.push_back(i);
     group->keys += feature.keys.size();
   }
-  for (TableGroup& group : groups) group.is_large = group.keys >= Batch::kSharedKeys;
   return groups;
 }
 
 }  // namespace
 
 std::vector<TableGroup> GroupByTable(std::span<const LookupFeature> features) {
-  return GroupAll(features);
+  std::vector<TableGroup> groups = GroupAll(features);
+  for (TableGroup& group : groups) {
+    group.is_large =
+        std::ranges::any_of(group.features, [&](size_t i) { return IsLargeLookup(features[i]); });
+  }
+  return groups;
 }
 
+// The features of a table are one batch.
 std::vector<TableGroup> GroupByTable(std::span<const GradientFeature> features) {
+  std::vector<TableGroup> groups = GroupAll(features);
+  for (TableGroup& group : groups) group.is_large = group.keys >= Batch::kSharedKeys;
+  return groups;
+}
+
+std::vector<TableGroup> GroupByTable(std::span<const Feature> features) {
   return GroupAll(features);
 }
 

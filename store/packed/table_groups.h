@@ -26,6 +26,7 @@ struct TableGroup {
 // Groups features by table, in the order of first occurrence. Throws std::bad_alloc.
 std::vector<TableGroup> GroupByTable(std::span<const LookupFeature> features);
 std::vector<TableGroup> GroupByTable(std::span<const GradientFeature> features);
+std::vector<TableGroup> GroupByTable(std::span<const Feature> features);  // none is large
 
 // Calls body(i) for each group: on the caller's thread, one after the other, for large ones, and on
 // the threads of the store for the others. Bodies do not throw.

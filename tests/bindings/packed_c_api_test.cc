@@ -31,12 +31,14 @@ struct TestFeature {
   std::vector<uint64_t> keys;
   std::vector<uint64_t> offsets;
   std::vector<float> weights;
-  std::vector<uint8_t> rows;     // of a lookup
+  std::vector<uint8_t> rows;     // of a lookup, packed
   std::vector<float> gradients;  // of bags, or of keys
+  uint64_t gap_bytes = 0;        // behind each row of the caller's; then no row is aligned
 
   uint64_t bags() const { return offsets.empty() ? 0 : offsets.size() - 1; }
   uint64_t gradient_rows() const { return pooling == EMBANK_POOL_NONE ? keys.size() : bags(); }
-  embank_feature Of(embank_table* handle, void* data) const {
+  // `row_bytes`: of `data`, which begins at any byte; 0: its rows are packed.
+  embank_feature Of(embank_table* handle, void* data, uint64_t row_bytes = 0) const {
     embank_feature feature = {};
     feature.struct_size = sizeof feature;
     feature.pooling = pooling;
@@ -47,8 +49,48 @@ struct TestFeature {
     feature.bags = bags();
     feature.weights = weights.empty() ? nullptr : weights.data();
     feature.rows = data;
+    feature.row_stride = row_bytes == 0 ? 0 : row_bytes + gap_bytes;
     return feature;
   }
+};
+
+// Rows of a caller at any distance, the first of them at an odd address if there are gaps.
+class CallerRows {
+ public:
+  CallerRows(uint64_t rows, uint64_t row_bytes, uint64_t gap_bytes)
+      : rows_(rows),
+        row_bytes_(row_bytes),
+        stride_bytes_(row_bytes + gap_bytes),
+        first_(gap_bytes > 0 ? 1 : 0),
+        bytes_(first_ + rows * stride_bytes_ + 1, kUntouched) {}
+
+  uint8_t* Row(uint64_t i) { return bytes_.data() + first_ + i * stride_bytes_; }
+  void Fill(const float* values) {
+    for (uint64_t i = 0; i < rows_; ++i) {
+      std::memcpy(Row(i), values + i * row_bytes_ / sizeof(float), row_bytes_);
+    }
+  }
+  std::vector<uint8_t> Packed() {
+    std::vector<uint8_t> packed;
+    for (uint64_t i = 0; i < rows_; ++i) packed.insert(packed.end(), Row(i), Row(i) + row_bytes_);
+    return packed;
+  }
+  bool GapsAreUntouched() {
+    for (uint64_t i = 0; i < rows_; ++i) {
+      for (const uint8_t* gap = Row(i) + row_bytes_; gap < Row(i) + stride_bytes_; ++gap) {
+        if (*gap != kUntouched) return false;
+      }
+    }
+    return bytes_.back() == kUntouched;
+  }
+
+ private:
+  static constexpr uint8_t kUntouched = 0x5A;
+  const uint64_t rows_;
+  const uint64_t row_bytes_;
+  const uint64_t stride_bytes_;
+  const uint64_t first_;
+  std::vector<uint8_t> bytes_;
 };
 
 float DivisorOf(int32_t pooling, uint64_t keys) {
@@ -99,6 +141,7 @@ class PackedCalls : public testing::TestWithParam<uint32_t> {
     TestFeature feature;
     feature.table = random->Below(twins_.size());
     feature.pooling = static_cast<int32_t>(random->Below(4));
+    feature.gap_bytes = random->OneIn(3) ? 1 + random->Below(40) : 0;
     const uint64_t bags = random->OneIn(8) ? random->Below(600) : random->Below(20);
     if (feature.pooling == EMBANK_POOL_NONE) {
       for (uint64_t i = 0; i < 3 * bags; ++i) feature.keys.push_back(random->Below(300));
@@ -118,19 +161,25 @@ class PackedCalls : public testing::TestWithParam<uint32_t> {
 
   void LookUp(std::deque<TestFeature>* features, int32_t missing) {
     std::vector<embank_feature> packed;
+    std::deque<CallerRows> caller_rows;
     uint64_t keys = 0;
     for (TestFeature& feature : *features) {
       const uint64_t row_bytes = feature.pooling == EMBANK_POOL_NONE
                                      ? twins_[feature.table].oracle.row_bytes()
                                      : OptionsOf(feature).dim * sizeof(float);
-      feature.rows.assign(feature.gradient_rows() * row_bytes, 0x5A);
-      packed.push_back(feature.Of(twins_[feature.table].table, feature.rows.data()));
+      CallerRows& rows =
+          caller_rows.emplace_back(feature.gradient_rows(), row_bytes, feature.gap_bytes);
+      packed.push_back(feature.Of(twins_[feature.table].table, rows.Row(0), row_bytes));
       keys += feature.keys.size();
     }
     std::vector<uint8_t> outcomes(keys, 0xEE);
     ASSERT_EQ(embank_lookup_packed(packed.data(), packed.size(), missing, outcomes.data()),
               EMBANK_OK)
         << embank_last_error();
+    for (size_t i = 0; i < features->size(); ++i) {
+      (*features)[i].rows = caller_rows[i].Packed();
+      EXPECT_TRUE(caller_rows[i].GapsAreUntouched());
+    }
     size_t first_key = 0;
     for (const TestFeature& feature : *features) {
       ASSERT_NO_FATAL_FAILURE(CompareLookup(feature, missing, outcomes.data() + first_key));
@@ -171,11 +220,16 @@ class PackedCalls : public testing::TestWithParam<uint32_t> {
 
   void ApplyGradients(std::deque<TestFeature>* features, Random* random) {
     std::vector<embank_feature> packed;
+    std::deque<CallerRows> caller_rows;
     uint64_t keys = 0;
     for (TestFeature& feature : *features) {
       feature.gradients.resize(feature.gradient_rows() * OptionsOf(feature).dim);
       for (float& value : feature.gradients) value = random->Signed();
-      packed.push_back(feature.Of(twins_[feature.table].table, feature.gradients.data()));
+      const uint64_t row_bytes = OptionsOf(feature).dim * sizeof(float);
+      CallerRows& rows =
+          caller_rows.emplace_back(feature.gradient_rows(), row_bytes, feature.gap_bytes);
+      rows.Fill(feature.gradients.data());
+      packed.push_back(feature.Of(twins_[feature.table].table, rows.Row(0), row_bytes));
       keys += feature.keys.size();
     }
     std::vector<uint8_t> outcomes(keys, 0xEE);
@@ -361,7 +415,12 @@ TEST_P(PackedCalls, RefuseGradientsThatAreNotFinite) {
   gradients[1] = 1.0f;
   features[1].weights[2] = std::nanf("");
   EXPECT_EQ(apply(), EMBANK_INVALID_ARGUMENT);
-  EXPECT_THAT(embank_last_error(), HasSubstr("weights"));
+  EXPECT_THAT(embank_last_error(), HasSubstr("features[1].weights[2] is NaN"));
+  gradients[0] = 1e30f;
+  features[1].weights[2] = 1.0f;
+  features[1].weights[0] = 1e30f;
+  EXPECT_EQ(apply(), EMBANK_INVALID_ARGUMENT);
+  EXPECT_THAT(embank_last_error(), HasSubstr("position 0 of a feature of table \"b\" is infinite"));
   CompareTables();
 }
 
