@@ -9,8 +9,8 @@ namespace embank {
 
 // Promotes those rows of `keys` that are in the log alone to memory, and pins them there
 // (store/table/pins.h), as far as pins are free. Evicts at most half of the rows in memory; further
-// rows are promoted only into free slots. `keys_of_call`, if not 0: the table is one of several, and
-// its keys have their part of that half. Creates nothing, counts no heat, and leaves rows that
+// rows are promoted only into free slots. `keys_of_call`, if not 0: the table is one of several,
+// and its keys have their part of that half. Creates nothing, counts no heat, and leaves rows that
 // cannot be read where they are. In a store without a log it does nothing. Takes locks of shards,
 // one after the other, and waits for reads. Thread-safe.
 // kFailedPrecondition: the table was dropped.
