@@ -13,8 +13,7 @@ constexpr const char* kLegend =
     "rows were there, and their share; rows in, rows out: moved to the tier and from it during the "
     "run, where the store counts them; unique ids: keys of a batch counted once, in each 64th "
     "batch; beside flushes: lookups of one thread while flushes of the hot set follow each other, "
-    "in "
-    "turns with lookups alone; longest wait: of a batch of the whole run for a chunk of a flush; "
+    "in turns with lookups alone; longest wait: of a batch of the whole run at the hot gate; "
     "compared: with a second, simple implementation (the oracle), bit for bit";
 
 double ShareOf(uint64_t part, uint64_t whole) {

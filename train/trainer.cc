@@ -301,7 +301,9 @@ Status Trainer::Predict(const ClickBatch& batch, std::vector<float>* logits) {
 Status Trainer::Prefetch(const ClickBatch& batch) const {
   std::vector<Feature> features;
   for (const EmbeddingFeature& feature : embedding_pass_.features()) {
-    features.push_back({.table = feature.table, .keys = batch.features[feature.column].ids});
+    Feature& keys = features.emplace_back();
+    keys.table = feature.table;
+    keys.keys = batch.features[feature.column].ids;
   }
   return PrefetchPacked(features);
 }

@@ -1,5 +1,7 @@
 #include "store/gate/entry_gate.h"
 
+#include <utility>
+
 #include "base/threads/spin_wait.h"
 
 namespace embank {
@@ -13,12 +15,16 @@ constexpr uint64_t kNapNs = 50'000;    // twice that with the system's slack
 // Either the closing thread sees this one, or this one sees the gate closed: each writes its own
 // flag before it reads the other's.
 void EntryGate::Enter(std::optional<EpochTable::Guard>* inside) {
+  bool waits = false;
   while (true) {
     inside->emplace(&inside_);
-    if (!closed_.load(std::memory_order_seq_cst)) return;
+    if (!closed_.load(std::memory_order_seq_cst)) break;
+    // Before it leaves, so that the closing thread that sees nobody inside sees that it waits.
+    if (!std::exchange(waits, true)) waiters_.fetch_add(1, std::memory_order_relaxed);
     inside->reset();
     WaitUntilOpen();
   }
+  if (waits) waiters_.fetch_sub(1, std::memory_order_relaxed);
 }
 
 // A gate that is closed for a moment is open again before a thread sleeps.
@@ -41,16 +47,23 @@ void EntryGate::Close(FunctionRef<void()> closing) {
   while (!inside_.HasPassed(epoch)) SleepBriefly();
 }
 
-// Returns false if there was always a thread inside.
+// Returns false if there was always a thread inside, or one that waited.
 bool EntryGate::CloseWhileEmpty(FunctionRef<void()> closing) {
   for (uint32_t i = 0; i < looks_max_; ++i) {
     if (i > 0) SleepBriefly();
-    if (!inside_.HasPassed(UINT64_MAX)) continue;
-    closing();
-    closed_.store(true, std::memory_order_seq_cst);
-    if (inside_.HasPassed(inside_.Retire())) return true;
-    Open();
+    if (TryClose(closing)) return true;
   }
+  return false;
+}
+
+bool EntryGate::TryClose(FunctionRef<void()> closing) {
+  if (!inside_.HasPassed(UINT64_MAX)) return false;
+  // Threads that the last closing has kept waiting come first.
+  if (waiters_.load(std::memory_order_relaxed) > 0) return false;
+  closing();
+  closed_.store(true, std::memory_order_seq_cst);
+  if (inside_.HasPassed(inside_.Retire())) return true;
+  Open();
   return false;
 }
 

@@ -25,10 +25,12 @@ class EntryGate {
   void Enter(std::optional<EpochTable::Guard>* inside);
 
   // Returns when the gate is closed and nobody is inside. First looks for such a moment while
-  // threads come and go. If there is none for long, new ones wait until those inside have left.
-  // Calls `closing` whenever threads may have to wait from then on. One thread at a time, which is
-  // not inside.
+  // threads come and go, in which none waits that an earlier closing has kept waiting. If there is
+  // none for long, new ones wait until those inside have left. Calls `closing` whenever threads may
+  // have to wait from then on. One thread at a time, which is not inside.
   void Close(FunctionRef<void()> closing = [] {});
+  // The same for a thread that looks once. False: a thread was inside or waited; the gate is open.
+  bool TryClose(FunctionRef<void()> closing = [] {});
   void Open();
 
   // The number of threads that have entered so far; those that found the gate closed count again.
@@ -43,6 +45,7 @@ class EntryGate {
   const uint32_t looks_max_;
   EpochTable inside_;
   std::atomic<bool> closed_{false};
+  std::atomic<uint32_t> waiters_{0};  // threads that found the gate closed and are not inside yet
   Mutex mutex_;
   ConditionVariable opened_;
   ConditionVariable nap_;  // never notified

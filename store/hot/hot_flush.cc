@@ -18,6 +18,18 @@ constexpr uint32_t kSlotsAtOnce = 1024;
 // Headers are prefetched so many slots ahead, one line each.
 constexpr uint32_t kSlotsAhead = 16;
 
+uint64_t LookupBatches(Table* table) {
+  const auto& verb = table->counters().verbs[static_cast<size_t>(TableVerb::kLookup)];
+  return verb.batches.load(std::memory_order_relaxed);
+}
+
+// Another thread may look meanwhile.
+uint64_t IterationsSinceLook(Table* table) {
+  const uint64_t looked_at = table->counters().looked_at_batches.load(std::memory_order_relaxed);
+  const uint64_t batches = LookupBatches(table);
+  return batches > looked_at ? batches - looked_at : 0;
+}
+
 }  // namespace
 
 HotFlush::HotFlush(HotRows* hot, HeatClock* heat_clock, Executor* executor,
@@ -33,22 +45,20 @@ HotFlush::HotFlush(HotRows* hot, HeatClock* heat_clock, Executor* executor,
 
 void HotFlush::CountLookup(Table* table, uint64_t positions) {
   positions_.fetch_add(positions, std::memory_order_relaxed);
-  const auto& verb = table->counters().verbs[static_cast<size_t>(TableVerb::kLookup)];
-  const uint64_t batches = verb.batches.load(std::memory_order_relaxed);
-  uint64_t seen = iterations_.load(std::memory_order_relaxed);
-  while (batches > seen &&
-         !iterations_.compare_exchange_weak(seen, batches, std::memory_order_relaxed)) {
-  }
-  const uint64_t iterations = std::max(batches, seen);
-  if (iterations >= next_look_.load(std::memory_order_relaxed)) Look(iterations);
+  if (IterationsSinceLook(table) >= next_look_.load(std::memory_order_relaxed)) Look(table);
 }
 
 // The first look ends the warm-up. Another thread that looks already is enough. Epochs end in the
 // caller's thread: heat is then the same in every run of one thread.
-void HotFlush::Look(uint64_t iterations) {
+void HotFlush::Look(Table* table) {
   if (!pace_mutex_.TryLock()) return;
-  if (iterations >= next_look_.load(std::memory_order_relaxed)) {
-    next_look_.store(iterations + pace_.look_batches(), std::memory_order_relaxed);
+  if (IterationsSinceLook(table) >= next_look_.load(std::memory_order_relaxed)) {
+    next_look_.store(pace_.look_batches(), std::memory_order_relaxed);
+    for (uint32_t id = 0; id < kTablesMax; ++id) {
+      Table* const other = hot_.parts().tables->Get(static_cast<TableId>(id));
+      if (other == nullptr) continue;
+      other->counters().looked_at_batches.store(LookupBatches(other), std::memory_order_relaxed);
+    }
     // A batch counts its hits first.
     const uint64_t positions = positions_.load();
     const uint64_t hits = std::min(hot_.counters().answered.load(), positions);
@@ -84,6 +94,8 @@ Status HotFlush::FlushNow() {
 }
 
 Status HotFlush::Flush() {
+  // Rows that would go to a device that is lost stay where they can be read.
+  EMBANK_RETURN_IF_ERROR(hot_.memory().device().Wait(0));
   const Clock& clock = *hot_.parts().clock;
   const uint64_t begin_ns = clock.NowNs();
   const HotPlanOptions options = {.budget_bytes = hot_.memory().slots().bytes(),

@@ -25,7 +25,7 @@
 namespace embank {
 
 struct HotFlushOptions {
-  // Iterations are lookup batches of the busiest table.
+  // Iterations are lookup batches of the table that is the busiest since the last look.
   uint32_t warmup_iters = 100;  // before the first flush
   uint32_t flush_iters = 100;   // between flushes of steady traffic; kNever: only FlushNow flushes
   bool hysteresis = true;
@@ -82,7 +82,7 @@ class HotFlush {
   };
 
  private:
-  void Look(uint64_t iterations);
+  void Look(Table* table);
   bool Step();
   Status Flush() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void VisitRows(HotVisit visit) const;
@@ -90,9 +90,8 @@ class HotFlush {
   HotRows& hot_;
   HeatClock& heat_clock_;
   const HotFlushOptions options_;
-  std::atomic<uint64_t> iterations_{0};
   std::atomic<uint64_t> positions_{0};  // of all lookups
-  std::atomic<uint64_t> next_look_;     // in iterations; UINT64_MAX: none
+  std::atomic<uint64_t> next_look_;     // iterations since the last look; UINT64_MAX: none
   std::atomic<uint64_t> early_epochs_{0};
   UniqueHits unique_hits_;
   std::atomic<bool> is_due_{false};

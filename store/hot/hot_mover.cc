@@ -16,22 +16,37 @@
 namespace embank {
 namespace {
 
-// No batch is inside the hot gate, and no barrier of a checkpoint comes, while one lives.
+// So long a chunk keeps the gate closed before it leaves rows to the next one, and so many rows go
+// before it looks at the clock again.
+constexpr uint64_t kClosedNs = 500'000;
+constexpr size_t kRowsPerLook = 32;
+
+// No batch is inside the hot gate, and no barrier of a checkpoint comes, while one lives that has
+// closed the gate.
 class ClosedGate {
  public:
-  explicit ClosedGate(HotRows* hot) : gate_(hot->gate()) {
-    gate_->Close();
+  ClosedGate(HotRows* hot, bool waits) : gate_(hot->gate()), clock_(*hot->parts().clock) {
+    if (waits) gate_->Close();
+    is_closed_ = waits || gate_->TryClose();
+    if (!is_closed_) return;
     write_guard_.emplace(hot->parts().gate);
+    begin_ns_ = clock_.NowNs();
   }
   ~ClosedGate() {
+    if (!is_closed_) return;
     write_guard_.reset();
     gate_->Open();
   }
+  bool is_closed() const { return is_closed_; }
+  bool IsLong() const { return clock_.NowNs() - begin_ns_ > kClosedNs; }
   ClosedGate(const ClosedGate&) = delete;
   ClosedGate& operator=(const ClosedGate&) = delete;
 
  private:
   EntryGate* const gate_;
+  const Clock& clock_;
+  bool is_closed_ = false;
+  uint64_t begin_ns_ = 0;
   std::optional<BatchGate::WriteGuard> write_guard_;
 };
 
@@ -64,7 +79,55 @@ std::span<const PlannedRow> OneSize(const TableDirectory& tables, std::span<cons
   return rows.first(count);
 }
 
+// The rows behind those of the first size.
+std::span<const PlannedRow> WithoutSize(const TableDirectory& tables,
+                                        std::span<const PlannedRow> rows) {
+  return rows.subspan(OneSize(tables, rows, rows.size()).size());
+}
+
 }  // namespace
+
+// Slots of DRAM for the rows of a chunk that goes down, taken before the gate is closed: rows that
+// are evicted for them may have to be written.
+class HotMover::FreeSlots {
+ public:
+  FreeSlots(const HotParts& parts, std::span<const PlannedRow> rows)
+      : parts_(parts), class_(parts.tables->Get(rows.front().table)->slot_class()) {
+    EMBANK_CHECK(rows.size() <= slots_.size());
+    for (const PlannedRow& row : rows) {
+      if (!TakeFor(row)) break;
+    }
+  }
+  ~FreeSlots() { parts_.tier->Free(class_, std::span(slots_).subspan(next_, count_ - next_)); }
+  FreeSlots(const FreeSlots&) = delete;
+  FreeSlots& operator=(const FreeSlots&) = delete;
+
+  bool empty() const { return next_ == count_; }
+  Location Take() {
+    EMBANK_CHECK(next_ < count_);
+    return slots_[next_++];
+  }
+
+ private:
+  bool TakeFor(const PlannedRow& row) {
+    const Table& table = *parts_.tables->Get(row.table);
+    const std::span<Location> slot(&slots_[count_], 1);
+    if (table.mover() == nullptr) {
+      count_ += parts_.tier->Allocate(class_, slot);
+    } else {
+      KeyIndex::Shard* const shard = parts_.index->shard(KeyIndex::ShardOf(table.HashOf(row.key)));
+      MutexLock lock(&shard->mutex);
+      count_ += table.mover()->eviction().TakeSlots(shard, slot);
+    }
+    return slot.data() < &slots_[count_];
+  }
+
+  const HotParts& parts_;
+  const SlotClass class_;
+  size_t next_ = 0;
+  size_t count_ = 0;
+  std::array<Location, kChunkRows> slots_;
+};
 
 // Down and up take turns, so that each makes space for the other: a row that goes up frees a slot
 // of DRAM, one that goes down a slot of device memory.
@@ -74,11 +137,10 @@ Status HotMover::Move(HotPlan* plan) {
   SortBySize(tables, &plan->arrivals);
   std::span<const PlannedRow> down(plan->leavers);
   std::span<const PlannedRow> up(plan->arrivals);
-  size_t moved = 1;
-  while (moved > 0) {
-    moved = 0;
+  while (!up.empty() || !down.empty()) {
+    size_t moved = 0;
     if (!up.empty()) {
-      EMBANK_ASSIGN_OR_RETURN(const size_t raised, RaiseChunk(up));
+      EMBANK_ASSIGN_OR_RETURN(const size_t raised, RaiseChunk(up, GateUse::kWait));
       up = up.subspan(raised);
       moved += raised;
     }
@@ -87,18 +149,36 @@ Status HotMover::Move(HotPlan* plan) {
       down = down.subspan(lowered);
       moved += lowered;
     }
+    if (moved > 0) continue;
+    // There is no space for this size; there may be some for others.
+    if (!up.empty()) {
+      up = WithoutSize(tables, up);
+    } else {
+      down = WithoutSize(tables, down);
+    }
   }
   return OkStatus();
 }
 
 Status HotMover::Raise(std::span<const PlannedRow> rows, bool* has_space) {
+  *has_space = true;
+  EMBANK_RETURN_IF_ERROR(hot_.memory().device().Wait(0));
   while (!rows.empty()) {
-    EMBANK_ASSIGN_OR_RETURN(const size_t raised, RaiseChunk(rows));
+    EMBANK_ASSIGN_OR_RETURN(const size_t raised, RaiseChunk(rows, GateUse::kTry));
+    // The rows wait for the next flush.
+    if (raised == kGateInUse) return OkStatus();
     if (raised == 0) break;
     rows = rows.subspan(raised);
   }
   *has_space = rows.empty();
   return OkStatus();
+}
+
+// Batches wait for a chunk, but for nothing that the device had to do before it. If the device is
+// lost, the rows stay where they are.
+Status HotMover::WaitForDevice() {
+  Device& device = hot_.memory().device();
+  return device.Wait(device.Record());
 }
 
 StatusOr<size_t> HotMover::LowerChunk(std::span<const PlannedRow> rows) {
@@ -107,7 +187,9 @@ StatusOr<size_t> HotMover::LowerChunk(std::span<const PlannedRow> rows) {
   StagedRows staged(&hot_.memory(), PayloadBytesOf(first), LoggedPayloadBytesOf(first));
   rows = OneSize(*parts.tables, rows, std::min(kChunkRows, staged.rows_max()));
   std::array<uint32_t, kChunkRows> chosen;
-  const ClosedGate closed(&hot_);
+  FreeSlots slots(parts, rows);
+  EMBANK_RETURN_IF_ERROR(WaitForDevice());
+  const ClosedGate closed(&hot_, /*waits=*/true);
   for (uint32_t i = 0; i < rows.size(); ++i) {
     const Table& table = *parts.tables->Get(rows[i].table);
     const RowId id = table.IdOf(rows[i].key, table.HashOf(rows[i].key));
@@ -124,14 +206,15 @@ StatusOr<size_t> HotMover::LowerChunk(std::span<const PlannedRow> rows) {
     const PlannedRow& row = rows[chosen[i]];
     const Table& table = *parts.tables->Get(row.table);
     const RowId id = table.IdOf(row.key, table.HashOf(row.key));
-    if (!LowerOne(table, id, row.location, staged.Row(i))) return size_t{chosen[i]};
+    if (i > 0 && i % kRowsPerLook == 0 && closed.IsLong()) return size_t{chosen[i]};
+    if (!LowerOne(table, id, row.location, staged.Row(i), &slots)) return size_t{chosen[i]};
   }
   return rows.size();
 }
 
 // False: nothing has space for it.
 bool HotMover::LowerOne(const Table& table, const RowId& id, Location from,
-                        const std::byte* payload) {
+                        const std::byte* payload, FreeSlots* slots) {
   KeyIndex* const index = hot_.parts().index;
   KeyIndex::Shard* const shard = index->shard(KeyIndex::ShardOf(id.hash));
   MutexLock lock(&shard->mutex);
@@ -145,7 +228,9 @@ bool HotMover::LowerOne(const Table& table, const RowId& id, Location from,
     if (!flushed.ok()) return false;
   }
   const bool is_dirty = mover == nullptr || mover->rows().IsDirty(from);
-  if (!ToDram(shard, table, id, match, payload) && !ToLog(shard, table, id, match, payload)) {
+  if (!slots->empty()) {
+    ToDram(shard, table, id, match, payload, slots->Take());
+  } else if (!ToLog(shard, table, id, match, payload)) {
     return false;
   }
   hot_.Free(table, from);
@@ -154,14 +239,10 @@ bool HotMover::LowerOne(const Table& table, const RowId& id, Location from,
   return true;
 }
 
-bool HotMover::ToDram(KeyIndex::Shard* shard, const Table& table, const RowId& id,
-                      const Match& match, const std::byte* payload) {
+void HotMover::ToDram(KeyIndex::Shard* shard, const Table& table, const RowId& id,
+                      const Match& match, const std::byte* payload, Location slot) {
   const HotParts& parts = hot_.parts();
   RowMover* const mover = table.mover();
-  Location slot;
-  const size_t taken = mover != nullptr ? mover->eviction().TakeSlots(shard, {&slot, 1})
-                                        : parts.tier->Allocate(table.slot_class(), {&slot, 1});
-  if (taken == 0) return false;
   const auto* const from = reinterpret_cast<const RowHeader*>(parts.tier->Row(match.location()));
   auto* const to = reinterpret_cast<RowHeader*>(parts.tier->Row(slot));
   if (!Seeded(SeededBug::kNoWriteBack)) {
@@ -177,7 +258,6 @@ bool HotMover::ToDram(KeyIndex::Shard* shard, const Table& table, const RowId& i
     table.forgetter()->OnInsert(shard, slot);
   }
   parts.index->Move(shard, id.hash, match, slot);
-  return true;
 }
 
 bool HotMover::ToLog(KeyIndex::Shard* shard, const Table& table, const RowId& id,
@@ -197,9 +277,11 @@ bool HotMover::ToLog(KeyIndex::Shard* shard, const Table& table, const RowId& id
   return true;
 }
 
-StatusOr<size_t> HotMover::RaiseChunk(std::span<const PlannedRow> rows) {
+StatusOr<size_t> HotMover::RaiseChunk(std::span<const PlannedRow> rows, GateUse gate_use) {
   const HotParts& parts = hot_.parts();
   const Table& first = *parts.tables->Get(rows.front().table);
+  if (hot_.memory().slots().FreeSlots(PayloadBytesOf(first)) == 0) return 0;
+  if (gate_use == GateUse::kWait) EMBANK_RETURN_IF_ERROR(WaitForDevice());
   StagedRows staged(&hot_.memory(), PayloadBytesOf(first), LoggedPayloadBytesOf(first));
   rows = OneSize(*parts.tables, rows, std::min(kChunkRows, staged.rows_max()));
   std::array<Location, kChunkRows> memory;
@@ -211,9 +293,11 @@ StatusOr<size_t> HotMover::RaiseChunk(std::span<const PlannedRow> rows) {
   }
   size_t used = 0;
   size_t done = 0;
-  {
-    const ClosedGate closed(&hot_);
-    for (; done < rows.size() && used < header_count; ++done) {
+  if (header_count > 0) {
+    const ClosedGate closed(&hot_, gate_use == GateUse::kWait);
+    if (!closed.is_closed()) done = kGateInUse;
+    for (; closed.is_closed() && done < rows.size() && used < header_count; ++done) {
+      if (done > 0 && done % kRowsPerLook == 0 && closed.IsLong()) break;
       const Table& table = *parts.tables->Get(rows[done].table);
       const RowId id = table.IdOf(rows[done].key, table.HashOf(rows[done].key));
       const Raised raised = RaiseOne(table, id, rows[done].location, headers[used], &staged);

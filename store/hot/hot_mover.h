@@ -1,4 +1,5 @@
-// Moves rows between device memory and DRAM, in chunks, each while the hot gate is closed.
+// Moves rows between device memory and DRAM, in chunks, each while the hot gate is closed. Rows of
+// DRAM that are evicted for a chunk leave before that. Between two chunks, batches that wait enter.
 //
 //   down:   payload gathered -> slot of DRAM, else a record in the log -> entry moves
 //   up:     slot of DRAM -> payload scattered, entry moves
@@ -20,7 +21,6 @@ namespace embank {
 // For one thread at a time. The caller holds no lock, no guard and no buffer.
 class HotMover {
  public:
-  // The rows of a chunk: a batch waits for it at most a millisecond or two.
   static constexpr size_t kChunkRows = 512;
 
   explicit HotMover(HotRows* hot) : hot_(*hot) {}
@@ -30,18 +30,27 @@ class HotMover {
   // Moves the rows of a plan. A row that has moved since, or for which nothing has space, stays
   // where it is. kUnavailable: the device is lost.
   Status Move(HotPlan* plan);
-  // Moves rows up while device memory has space; *has_space: it had space for all of them.
+  // Moves rows up while device memory has space, and no batch is inside the gate; *has_space: it
+  // had space for all of them.
   Status Raise(std::span<const PlannedRow> rows, bool* has_space);
 
  private:
+  class FreeSlots;
+  // Whether batches inside the gate are waited for. If not, no row is moved beside them, and the
+  // answer is kGateInUse.
+  enum class GateUse { kWait, kTry };
+  static constexpr size_t kGateInUse = ~size_t{0};
+  Status WaitForDevice();
   // Each moves the first rows, all of one size, and returns how many it has dealt with; 0: there is
   // no space for the first of them.
   StatusOr<size_t> LowerChunk(std::span<const PlannedRow> rows);
-  StatusOr<size_t> RaiseChunk(std::span<const PlannedRow> rows);
+  StatusOr<size_t> RaiseChunk(std::span<const PlannedRow> rows, GateUse gate_use);
 
-  bool LowerOne(const Table& table, const RowId& id, Location from, const std::byte* payload);
-  bool ToDram(KeyIndex::Shard* shard, const Table& table, const RowId& id, const Match& match,
-              const std::byte* payload) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+  bool LowerOne(const Table& table, const RowId& id, Location from, const std::byte* payload,
+                FreeSlots* slots);
+  void ToDram(KeyIndex::Shard* shard, const Table& table, const RowId& id, const Match& match,
+              const std::byte* payload, Location slot)
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
   bool ToLog(KeyIndex::Shard* shard, const Table& table, const RowId& id, const Match& match,
              const std::byte* payload) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
   enum class Raised { kYes, kGone, kNoSpace };

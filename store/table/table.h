@@ -73,7 +73,8 @@ struct TableCounters {
   std::atomic<uint64_t> prefetched_rows{0};  // promoted by prefetches
   std::atomic<uint64_t> unused_rows{0};      // promoted rows that left memory before they were used
   std::atomic<uint64_t> forgotten_rows{0};
-  std::atomic<uint64_t> hot_lookups{0};  // positions that device memory answered
+  std::atomic<uint64_t> hot_lookups{0};        // positions that device memory answered
+  std::atomic<uint64_t> looked_at_batches{0};  // lookup batches at the last look of HotFlush
 };
 
 class Table {

@@ -87,6 +87,23 @@ uint64_t MetricOf(embank_store* store, const std::string& name) {
   return at == std::string::npos ? 0 : std::stoull(text.substr(at + name.size() + 2));
 }
 
+// A table of many batches has gone, and another one has few.
+TEST(HotCApi, TheHotSetIsRenewedForTheTableThatIsBusyNow) {
+  embank_store_options options = HotOptions();
+  options.flush_iters = 3;
+  options.worker_threads = 1;
+  const StorePtr store = OpenStore(options);
+  embank_table* const former = CreateTable(store.get(), "former", TableOptions(kHotDim));
+  for (int i = 0; i < 30'000; ++i) LookUpAll(former, Keys(1, 1));
+  ASSERT_EQ(embank_table_drop(store.get(), "former"), EMBANK_OK) << embank_last_error();
+  embank_table* const table = CreateTable(store.get(), "now", TableOptions(kHotDim));
+  const auto flushes = [&] { return MetricOf(store.get(), "embank_hot_flushes_total"); };
+  // One more may have been due already.
+  const uint64_t before = flushes() + 1;
+  for (int i = 0; i < 10'000 && flushes() <= before; ++i) LookUpAll(table, Keys(1, 100));
+  EXPECT_GT(flushes(), before);
+}
+
 TEST(HotCApi, ADriftEndsEpochsEarlyAndTheHotSetFollows) {
   embank_store_options options = HotOptions();
   options.flush_iters = 10;

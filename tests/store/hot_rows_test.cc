@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <bit>
 #include <cstring>
@@ -12,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "gpu/twin.h"
 #include "store/batch/gradients.h"
 #include "store/batch/lookup.h"
 #include "store/batch/state.h"
@@ -413,6 +415,52 @@ TEST(HotRows, AreWholeWhileTheyMove) {
 }
 
 // Memory only: rows that leave need slots of DRAM, which may be full.
+// No page of device memory gets free for the first size, whose rows would go up first.
+TEST(HotRows, OfOneSizeArriveWhereAnotherSizeFindsNoPlace) {
+  HotWorld world;
+  Table* const small = world.world().Create("small", Optimizer::kNone, kDim / 2);
+  constexpr uint64_t kSmallMax = 2 * kHotRowsMax;
+  const std::vector<Key> first = KeysFrom(1, kSmallMax);
+  const std::vector<Key> second = KeysFrom(1001, kSmallMax / 4);
+  Put(small, first, 2.0f);
+  for (int i = 0; i < 10; ++i) LookUp(small, first);
+  world.Flush();
+  ASSERT_EQ(small->rows_in(Tier::kHbm), kSmallMax);
+  // Each page keeps half of its rows.
+  std::vector<Key> kept;
+  for (size_t i = 0; i < first.size(); i += 2) kept.push_back(first[i]);
+  Put(small, second, 2.0f);
+  const std::vector<Key> others = KeysFrom(1, 32);
+  Put(world.table(), others, 2.0f);
+  for (int i = 0; i < 100; ++i) {
+    LookUp(small, kept);
+    LookUp(small, second);
+    LookUp(world.table(), others);
+    LookUp(world.table(), others);
+  }
+  world.Flush();
+  EXPECT_EQ(world.CountHot(others), 0u);
+  EXPECT_GE(small->rows_in(Tier::kHbm), kept.size() + second.size());
+  ExpectFactor(world.table(), others, 2.0f);
+}
+
+TEST(HotRows, StayInMemoryWhereTheDeviceIsLost) {
+  HotWorld world;
+  const std::vector<Key> all = KeysFrom(1, 1200);
+  Put(world.table(), all, 2.0f);
+  for (int i = 0; i < 10; ++i) LookUp(world.table(), KeysFrom(1, 200));
+  Device& device = world->hot()->memory().device();
+  dynamic_cast<Twin&>(device).LoseAt(1);
+  const std::array<std::byte, 16> bytes = {};
+  device.Copy(world->hot()->memory().payloads(), bytes.data(), bytes.size());
+  ASSERT_FALSE(device.Wait(device.Record()).ok());
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(world->hot_flush()->FlushNow().code(), StatusCode::kUnavailable);
+    EXPECT_EQ(world.table()->rows_in(Tier::kHbm), 0u);
+  }
+  ExpectFactor(world.table(), all, 2.0f);
+}
+
 TEST(HotRows, OfAStoreInMemoryComeAndGo) {
   StoreWorld world({.dram_bytes = uint64_t{32} << 20,
                     .hbm_bytes = kHbmBytes,
