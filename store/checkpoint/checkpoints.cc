@@ -54,7 +54,11 @@ StatusOr<uint32_t> Checkpoints::Make(std::span<const std::byte> blob,
     EMBANK_RETURN_IF_ERROR(ReserveForBlob(blob.size()));
     const CheckpointWait::UnderWay under_way(parts_.flush_pass.gate->checkpoint_wait());
     parts_.compaction->CompactBeforeCheckpoint();
-    if (parts_.demotion != nullptr) parts_.demotion->Evacuate();
+    if (parts_.demotion != nullptr) {
+      // Without a spare segment, batches put no rows into PMem, and nothing else empties it.
+      parts_.demotion->CompactBeforeCheckpoint();
+      parts_.demotion->Evacuate();
+    }
     return MakeLocked(blob, after_barrier);
   } catch (const std::bad_alloc&) {
     return NoMemory();

@@ -81,8 +81,9 @@ RowLogOptions PmemLogSizes(const StoreOptions& options, const std::optional<RowL
   log.ssd_bytes = options.read_only ? 0 : bytes;
   log.read_only = options.read_only;
   log.has_reservations = false;
-  // The other quarter is what two kept checkpoints and compaction need; what does not fit goes to
-  // the SSD.
+  // The other quarter is for former versions of rows and for compaction. Two kept checkpoints may
+  // have more former versions than that: rows then go to the SSD, and each checkpoint empties the
+  // segments with the fewest rows.
   if (log.rows_bytes_max == 0) log.rows_bytes_max = bytes - bytes / 4;
   // Records that are in files are read where they are; a list has memory for those in buffers.
   log.read_bytes = std::min<uint64_t>(log.read_bytes, uint64_t{1} << 20);

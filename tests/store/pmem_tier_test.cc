@@ -38,6 +38,38 @@ TEST_F(PmemTier, FullPmemDemotesItsOldestRowsToTheSsd) {
   ExpectRows(6000);
 }
 
+// Each segment has one or two rows that nobody writes again, and so never dies by itself.
+TEST_F(PmemTier, AFullPmemIsUsedAgainWhereFewRowsLiveInItsSegments) {
+  constexpr uint64_t kBytes = 2 * kPmemBytes;
+  OpenWith(kBytes);
+  constexpr int kRounds = 10;
+  constexpr Key kColdKeys = 25;  // of each round: too few rows in all to be demoted
+  constexpr Key kOverwrittenKeys = 500;
+  for (int round = 1; round <= kRounds; ++round) {
+    const Key cold = 10000 * static_cast<Key>(round);
+    for (Key part = 0; part < kColdKeys; ++part) {
+      std::vector<Key> keys = KeysFrom(part * 20, 20);
+      keys.push_back(cold + part);
+      const std::vector<float> rows = RowsOfKeys(keys, static_cast<float>(round));
+      ASSERT_TRUE(Upsert(table_, keys, RowsOf(rows, kDim), {}).ok());
+    }
+    Checkpoint();
+  }
+  const RowLogCounters& counters = world_->logs()->pmem()->counters();
+  const uint64_t fill_rows = kBytes / (kDim * 2 * sizeof(float));
+  EXPECT_GT(counters.compacted_rows, 0u);
+  EXPECT_GT(counters.appended_rows - counters.compacted_rows, 2 * fill_rows);
+  EXPECT_EQ(world_->demoted_rows(), 0u);
+  ASSERT_NO_FATAL_FAILURE(Reopen());
+  ExpectRows(kOverwrittenKeys, kRounds);
+  for (int round = 1; round <= kRounds; ++round) {
+    const std::vector<Key> keys = KeysFrom(10000 * static_cast<Key>(round), kColdKeys);
+    std::vector<float> rows(keys.size() * kDim);
+    ASSERT_TRUE(Lookup(table_, keys, MissingRule::kSkip, RowsIn(&rows, kDim), {}).ok());
+    EXPECT_EQ(rows, RowsOfKeys(keys, static_cast<float>(round))) << "of round " << round;
+  }
+}
+
 TEST_F(PmemTier, ARowThatIsLookedUpStaysWhereOthersAreDemoted) {
   OpenWith(2 * kPmemBytes);
   Fill(2800);
