@@ -112,14 +112,16 @@ class HotMover::FreeSlots {
   bool TakeFor(const PlannedRow& row) {
     const Table& table = *parts_.tables->Get(row.table);
     const std::span<Location> slot(&slots_[count_], 1);
+    size_t taken = 0;
     if (table.mover() == nullptr) {
-      count_ += parts_.tier->Allocate(class_, slot);
+      taken = parts_.tier->Allocate(class_, slot);
     } else {
       KeyIndex::Shard* const shard = parts_.index->shard(KeyIndex::ShardOf(table.HashOf(row.key)));
       MutexLock lock(&shard->mutex);
-      count_ += table.mover()->eviction().TakeSlots(shard, slot);
+      taken = table.mover()->eviction().TakeSlots(shard, slot);
     }
-    return slot.data() < &slots_[count_];
+    count_ += taken;
+    return taken > 0;
   }
 
   const HotParts& parts_;
