@@ -47,9 +47,10 @@ class BothSides:
     def ours(self, arguments: list) -> dict:
         return self._figures([self.train, *arguments])
 
-    def theirs(self, arguments: list, has_first_values: bool, blas_threads: int = 0) -> dict:
+    def theirs(self, arguments: list, has_first_values: bool, blas_threads: int = 0,
+               extra: tuple = ()) -> dict:
         """Trains in PyTorch; with our first weights and rows, or with values of its own."""
-        command = [self.python, HERE / 'torch_click.py', *arguments]
+        command = [self.python, HERE / 'torch_click.py', *arguments, *extra]
         if has_first_values:
             weights = self.work / 'weights.f32'
             first = [word for word in arguments if word != '--eval']

@@ -4,7 +4,8 @@
   compare_training.py --data FILE --batch 128        a log in Criteo's format, plain or .zst
 
 The first 80 % of the samples are trained on, in their order; the others are the evaluation. The
-last column is PyTorch against itself with another number of BLAS threads: what rounding does.
+last columns show what rounding does: PyTorch against itself with another number of BLAS threads,
+and the distances of Embank and of PyTorch from PyTorch in float64.
 """
 import argparse
 import subprocess
@@ -52,7 +53,7 @@ def main():
     sides = both_sides.BothSides(options)
     train, evaluation = split(sides, lines_of(sides, options))
     print(f'{"model":10} {"figure":13} {"Embank":>10} {"PyTorch":>10} {"difference":>11} '
-          f'{"rounding":>9}')
+          f'{"rounding":>9} {"from f64":>9} {"theirs":>9}')
     worst = 0.0
     for model in options.models.split(','):
         arguments = ['--model', model, '--data', train, '--eval', evaluation, '--batch',
@@ -61,11 +62,14 @@ def main():
         theirs = sides.theirs(arguments, has_first_values=True)
         again = sides.theirs(arguments, has_first_values=True,
                              blas_threads=3 - min(options.blas_threads, 2))
+        exact = sides.theirs(arguments, has_first_values=True, extra=('--float64',))
         for figure in ('logloss', 'auc', 'eval_logloss', 'eval_auc'):
             difference = ours[figure] - theirs[figure]
             worst = max(worst, abs(difference))
             print(f'{model:10} {figure:13} {ours[figure]:10.6f} {theirs[figure]:10.6f} '
-                  f'{difference:+11.1e} {abs(again[figure] - theirs[figure]):9.1e}')
+                  f'{difference:+11.1e} {abs(again[figure] - theirs[figure]):9.1e} '
+                  f'{abs(ours[figure] - exact[figure]):9.1e} '
+                  f'{abs(theirs[figure] - exact[figure]):9.1e}')
     print(f'the largest difference is {worst:.1e}; the bar is {BAR:.0e}')
     return 0 if worst <= BAR else 1
 

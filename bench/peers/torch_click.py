@@ -25,8 +25,13 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument('--weights', help='the first ones: embank-train --steps 0 --weights')
     parser.add_argument('--library', help='libembank.so, for the first rows; without: zeros')
     parser.add_argument('--untimed-steps', type=int, default=0, help='left out of the times')
+    parser.add_argument('--float64', action='store_true', help='parameters and arithmetic')
     parser.add_argument('--json', help='file for the figures')
     return parser.parse_args()
+
+
+def floats(values):
+    return torch.from_numpy(values).to(torch.get_default_dtype())
 
 
 class Peer:
@@ -81,7 +86,7 @@ class Peer:
 
 def train(peer: Peer, log: click_log.ClickLog, ids, figures: dict):
     batch, samples = peer.options.batch, len(log.labels)
-    dense, labels = torch.from_numpy(log.dense), torch.from_numpy(log.labels)
+    dense, labels = floats(log.dense), floats(log.labels)
     # The ids of a batch are in memory beside each other.
     batches = [torch.from_numpy(np.ascontiguousarray(ids[:, begin:begin + batch]))
                for begin in range(0, samples, batch)]
@@ -107,7 +112,7 @@ def evaluate(peer: Peer, log: click_log.ClickLog, ids, figures: dict):
         for begin in range(0, len(log.labels), batch):
             here = slice(begin, begin + batch)
             indices = torch.from_numpy(np.ascontiguousarray(ids[:, here]))
-            logits.append(peer.logits(torch.from_numpy(log.dense[here]), indices))
+            logits.append(peer.logits(floats(log.dense[here]), indices))
     scores = torch.cat(logits).numpy()
     figures.update(eval_logloss=click_log.log_loss(scores, log.labels),
                    eval_auc=click_log.auc(scores, log.labels))
@@ -115,6 +120,8 @@ def evaluate(peer: Peer, log: click_log.ClickLog, ids, figures: dict):
 
 def main():
     options = parse_options()
+    if options.float64:
+        torch.set_default_dtype(torch.float64)
     logs = [click_log.read(path) for path in (options.data, options.eval) if path]
     distinct, indices = click_log.number_ids(logs)
     peer = Peer(options, distinct)
