@@ -89,9 +89,9 @@ class TableLookup {
   Status LookUp(size_t number, std::span<float> vectors) {
     const LookupFeature& feature = features_[number];
     OutcomeTally tally;
-    const Status status = feature.pooling == Pooling::kNone ? Answer(feature.keys, feature.outcomes,
-                                                                     rule_, feature.rows, 0, &tally)
-                                                            : LookUpBags(feature, vectors, &tally);
+    Status status = feature.pooling == Pooling::kNone
+                        ? Answer(feature.keys, feature.outcomes, rule_, feature.rows, 0, &tally)
+                        : LookUpBags(feature, vectors, &tally);
     total_.Add(tally);
     if (!status.ok() || !feature.outcomes.empty()) return OfFeature(number, status);
     Batch silent(group_.table, feature.keys, {});
@@ -121,8 +121,8 @@ class TableLookup {
                                      : feature.outcomes.subspan(begin, count);
     const MissingRule rule = rule_ == MissingRule::kSkip ? MissingRule::kZero : rule_;
     const uint64_t lost_before = tally->count(Outcome::kDataLoss);
-    const Status status = Answer(feature.keys.subspan(begin, count), outcomes, rule,
-                                 {first, vector_bytes}, begin, tally);
+    Status status = Answer(feature.keys.subspan(begin, count), outcomes, rule,
+                           {first, vector_bytes}, begin, tally);
     if (tally->count(Outcome::kDataLoss) > lost_before) {
       for (uint64_t i = 0; i < count; ++i) {
         if (outcomes[i] != static_cast<uint8_t>(Outcome::kDataLoss)) continue;
