@@ -671,7 +671,9 @@ EMBANK_API embank_status embank_verify(const char *directory, embank_progress pr
 /* [data] Renews the set of rows in device memory now (the top-k flush), and returns when that is
  * done: the rows with the most heat per byte move up as long as hbm_bytes has space, others move
  * down. A row that is not in device memory replaces one that is only for more than 1.25 times its
- * heat per byte. Batches go on meanwhile; no change of a row is lost.
+ * heat per byte. Batches go on meanwhile; no change of a row is lost. The plan takes memory beside
+ * dram_bytes: 24 bytes for each row that moves, and 64 for each row of DRAM and the device that has
+ * as much heat as the last one that fits.
  *
  * FAILED_PRECONDITION: the store has no hbm_bytes.
  * RESOURCE_EXHAUSTED: no memory for the list of moves; no row has moved.
