@@ -104,20 +104,19 @@ TEST(OperationGraph, OperationsOfDifferentResourcesRunAtOnce) {
 TEST(OperationGraph, GroupsDoNotShareAResource) {
   const auto executor = MakeThreadPool(4);
   OperationGraph graph;
-  std::array<std::atomic<int>, kResourceClasses> running{};
-  std::array<std::atomic<uint32_t>, kResourceClasses> group{};
+  constexpr uint32_t kGroups = 5;
+  std::array<std::array<std::atomic<int>, kGroups>, kResourceClasses> running{};
   std::atomic<int> wrong{0};
-  std::vector<OperationGraph::Id> before;
   for (uint32_t i = 0; i < 60; ++i) {
-    const OperationLabel label = InGroup(i % 2 == 0 ? kMemory : kIo, i / 2 % 5);
-    const auto resource = static_cast<size_t>(ClassOf(label.kind));
-    graph.Add(label, 2, {}, [&, label, resource](uint32_t, uint32_t) {
-      if (running[resource].fetch_add(1) > 0 && group[resource] != label.group) ++wrong;
-      group[resource] = label.group;
+    const OperationLabel label = InGroup(i % 2 == 0 ? kMemory : kIo, i / 2 % kGroups);
+    auto& groups = running[static_cast<size_t>(ClassOf(label.kind))];
+    graph.Add(label, 2, {}, [&, label](uint32_t, uint32_t) {
+      ++groups[label.group];
       for (int spin = 0; spin < 2000; ++spin) {
-        if (group[resource] != label.group) ++wrong;
+        const uint32_t other = (label.group + 1 + spin % (kGroups - 1)) % kGroups;
+        if (groups[other] > 0) ++wrong;
       }
-      --running[resource];
+      --groups[label.group];
       return OkStatus();
     });
   }
