@@ -112,7 +112,7 @@ TEST(OperationGraph, GroupsDoNotShareAResource) {
     auto& groups = running[static_cast<size_t>(ClassOf(label.kind))];
     graph.Add(label, 2, {}, [&, label](uint32_t, uint32_t) {
       ++groups[label.group];
-      for (int spin = 0; spin < 2000; ++spin) {
+      for (int spin = 0; spin < 50'000; ++spin) {
         const uint32_t other = (label.group + 1 + spin % (kGroups - 1)) % kGroups;
         if (groups[other] > 0) ++wrong;
       }
