@@ -359,7 +359,7 @@ EMBANK_API embank_status embank_table_names(embank_store *store, char *names, ui
  * Every data call can return these; then nothing was done:
  * INVALID_ARGUMENT: a pointer, a size or a value is invalid.
  * FAILED_PRECONDITION: the table was dropped; or the store is READ_ONLY and the call changes it.
- * RESOURCE_EXHAUSTED: no memory for the call, which needs at most 64 MiB + 96 bytes per key.
+ * RESOURCE_EXHAUSTED: no memory for the call, which needs at most 64 MiB + 128 bytes per key.
  *
  * REFUSED rows. A row is REFUSED when memory or the index has no space for it. With ssd_bytes, the
  * store also reserves enough space for one checkpoint. A change that would use reserved space is

@@ -144,11 +144,14 @@ Status CheckStoreParts(const embank_store_options& o) {
 
 }  // namespace
 
-// The first version of the struct has all of today's fields, and none of them has a default.
+// The first version of the struct has all of today's fields, and none of them has a default. Behind
+// it in an array is the next one, which has pointers.
 StatusOr<embank_feature> ReadFeature(const embank_feature* feature) {
-  if (feature->struct_size < sizeof(embank_feature)) {
-    return InvalidArgumentError(StrCat("struct_size is ", feature->struct_size,
-                                       "; it must be at least ", sizeof(embank_feature)));
+  const uint32_t struct_size = feature->struct_size;
+  if (struct_size < sizeof(embank_feature) || struct_size % alignof(embank_feature) != 0) {
+    return InvalidArgumentError(StrCat("struct_size is ", struct_size, "; it must be at least ",
+                                       sizeof(embank_feature), ", and a multiple of ",
+                                       alignof(embank_feature)));
   }
   return ReadStruct(embank_feature{}, feature);
 }

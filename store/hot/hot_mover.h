@@ -30,8 +30,8 @@ class HotMover {
   // Moves the rows of a plan. A row that has moved since, or for which nothing has space, stays
   // where it is. kUnavailable: the device is lost.
   Status Move(HotPlan* plan);
-  // Moves rows up while device memory has space, and no batch is inside the gate; *has_space: it
-  // had space for all of them.
+  // Moves rows up while device memory has space and no batch is inside the gate. *has_space is
+  // false if space was missing.
   Status Raise(std::span<const PlannedRow> rows, bool* has_space);
 
  private:

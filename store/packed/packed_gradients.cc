@@ -3,14 +3,12 @@
 #include <algorithm>
 #include <cstring>
 #include <deque>
-#include <new>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "base/check.h"
-#include "base/memory/memory.h"
 #include "base/memory/scratch.h"
+#include "base/no_throw_status.h"
 #include "base/status_macros.h"
 #include "base/str_cat.h"
 #include "store/batch/gradients.h"
@@ -38,8 +36,7 @@ class PositionGradients {
     const uint64_t rows = is_pooled ? feature_.bags() : feature_.keys.size();
     for (uint64_t row = 0; row < rows; ++row) {
       if (AllFinite(feature_.gradients.Row(row), dim_)) continue;
-      return NotFinite(StrCat("row ", row, " of a feature of table \"", feature_.table->name(),
-                              "\" has a NaN or an infinity"));
+      return NotFinite("row", row, "has a NaN or an infinity");
     }
     return OkStatus();
   }
@@ -57,20 +54,20 @@ class PositionGradients {
       const std::byte* const shared = BagGradient(bag);
       for (uint64_t i = begin; i < end; ++i) {
         addresses[i] = feature_.weights == nullptr ? shared : Weighted(shared, i);
+        if (feature_.weights == nullptr || AllFinite(addresses[i], dim_)) continue;
+        return NotFinite("that of position", i, "is infinite times its weight");
       }
-    }
-    for (uint64_t i = 0; feature_.weights != nullptr && i < feature_.keys.size(); ++i) {
-      if (AllFinite(addresses[i], dim_)) continue;
-      return NotFinite(StrCat("that of position ", i, " of a feature of table \"",
-                              feature_.table->name(), "\" is infinite times its weight"));
     }
     return OkStatus();
   }
 
  private:
-  static Status NotFinite(const std::string& what) {
-    return InvalidArgumentError(
-        StrCat("gradients: ", what, "; no gradient of the call was applied"));
+  // Threads check gradients, and throw nothing.
+  Status NotFinite(const char* what, uint64_t number, const char* is) const {
+    return NoThrowStatus(StatusCode::kInvalidArgument, [&] {
+      return StrCat("gradients: ", what, " ", number, " of a feature of table \"",
+                    feature_.table->name(), "\" ", is, "; no gradient of the call was applied");
+    });
   }
 
   // With weights, each position has a row of its own.
@@ -140,9 +137,9 @@ class TableGradients {
     uint64_t next = 0;
     for (size_t i = 0; i < group_.features.size() && prepared_.ok(); ++i) {
       const KeySpan keys = features_[group_.features[i]].keys;
-      prepared_ = NoThrow([&] { return positions_[i].Check(); });
+      prepared_ = positions_[i].Check();
       if (prepared_.ok() && has_addresses_) {
-        prepared_ = NoThrow([&] { return positions_[i].Write(addresses_.values().data() + next); });
+        prepared_ = positions_[i].Write(addresses_.values().data() + next);
       }
       if (!keys_.values().empty()) std::ranges::copy(keys, keys_.values().begin() + next);
       next += keys.size();
@@ -193,16 +190,6 @@ class TableGradients {
     const uint64_t begin_ns_;
   };
 
-  // Bodies of threads do not throw.
-  template <typename Body>
-  static Status NoThrow(Body body) {
-    try {
-      return body();
-    } catch (const std::bad_alloc&) {
-      return NoMemory();
-    }
-  }
-
   uint64_t NowNs() const { return group_.table->parts().clock->NowNs(); }
 
   const TableGroup& group_;
@@ -218,13 +205,6 @@ class TableGradients {
   std::optional<GradientBatch> batch_;
 };
 
-// The space in the log that the tables need but this one.
-uint64_t OthersBytes(const std::deque<TableGradients>& tables, const TableGradients& table) {
-  uint64_t bytes = 0;
-  for (const TableGradients& other : tables) bytes += other.LogBytes();
-  return bytes - table.LogBytes();
-}
-
 }  // namespace
 
 Status ApplyGradientsPacked(std::span<const GradientFeature> features) {
@@ -238,9 +218,13 @@ Status ApplyGradientsPacked(std::span<const GradientFeature> features) {
     EMBANK_RETURN_IF_ERROR(tables.emplace_back(group, features).Allocate());
   }
   ForEachTable(groups, [&](size_t i) { tables[i].Prepare(); });
-  for (const TableGradients& table : tables) EMBANK_RETURN_IF_ERROR(table.prepared());
+  uint64_t log_bytes = 0;
+  for (const TableGradients& table : tables) {
+    EMBANK_RETURN_IF_ERROR(table.prepared());
+    log_bytes += table.LogBytes();
+  }
   // Admission may wait for a checkpoint, which waits for guards.
-  ForEachTable(groups, [&](size_t i) { tables[i].Admit(OthersBytes(tables, tables[i])); });
+  ForEachTable(groups, [&](size_t i) { tables[i].Admit(log_bytes - tables[i].LogBytes()); });
   {
     const ChangeGuard guard(groups[0].table->parts());
     ForEachTable(groups, [&](size_t i) { tables[i].Step(); });

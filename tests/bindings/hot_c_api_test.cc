@@ -23,6 +23,14 @@ embank_store_options HotOptions() {
   return options;
 }
 
+// The hot set is renewed in the background, and on one thread epochs end where they do each time.
+embank_store_options OptionsOfFlushes(uint32_t flush_iters) {
+  embank_store_options options = HotOptions();
+  options.flush_iters = flush_iters;
+  options.worker_threads = 1;
+  return options;
+}
+
 std::vector<uint64_t> Keys(uint64_t first, uint64_t n) {
   std::vector<uint64_t> keys(n);
   for (uint64_t i = 0; i < n; ++i) keys[i] = first + i;
@@ -68,10 +76,7 @@ TEST(HotCApi, AFlushFillsDeviceMemoryWithTheHottestRows) {
 }
 
 TEST(HotCApi, TheHotSetIsRenewedEveryFewBatches) {
-  embank_store_options options = HotOptions();
-  options.flush_iters = 3;
-  options.worker_threads = 1;
-  const StorePtr store = OpenStore(options);
+  const StorePtr store = OpenStore(OptionsOfFlushes(3));
   embank_table* const table = CreateTable(store.get(), "t", TableOptions(kHotDim));
   // The flush is work in the background: it comes some time after the batch that is its turn.
   LookUpAll(table, Keys(1, kKeys));
@@ -89,10 +94,7 @@ uint64_t MetricOf(embank_store* store, const std::string& name) {
 
 // A table of many batches has gone, and another one has few.
 TEST(HotCApi, TheHotSetIsRenewedForTheTableThatIsBusyNow) {
-  embank_store_options options = HotOptions();
-  options.flush_iters = 3;
-  options.worker_threads = 1;
-  const StorePtr store = OpenStore(options);
+  const StorePtr store = OpenStore(OptionsOfFlushes(3));
   embank_table* const former = CreateTable(store.get(), "former", TableOptions(kHotDim));
   for (int i = 0; i < 30'000; ++i) LookUpAll(former, Keys(1, 1));
   ASSERT_EQ(embank_table_drop(store.get(), "former"), EMBANK_OK) << embank_last_error();
@@ -105,10 +107,7 @@ TEST(HotCApi, TheHotSetIsRenewedForTheTableThatIsBusyNow) {
 }
 
 TEST(HotCApi, ADriftEndsEpochsEarlyAndTheHotSetFollows) {
-  embank_store_options options = HotOptions();
-  options.flush_iters = 10;
-  options.worker_threads = 1;
-  const StorePtr store = OpenStore(options);
+  const StorePtr store = OpenStore(OptionsOfFlushes(10));
   embank_table* const table = CreateTable(store.get(), "t", TableOptions(kHotDim));
   LookUpAll(table, Keys(1, kKeys));
   const auto hits = [&] { return MetricOf(store.get(), "embank_hot_lookups_total{table=\"t\"}"); };

@@ -28,6 +28,15 @@ embank_feature FeatureOf(embank_table* table, const std::vector<uint64_t>& keys,
   return feature;
 }
 
+// The options of a new store at `path`, which outlives them.
+embank_store_options OptionsAt(const std::string& path, uint64_t dram_bytes) {
+  embank_store_options options = StoreOptions();
+  options.path = path.c_str();
+  options.flags = EMBANK_OPEN_CREATE;
+  options.dram_bytes = dram_bytes;
+  return options;
+}
+
 // A lookup of a pooled feature and of keys, in two tables, that creates all rows.
 class PackedWithoutMemory : public testing::Test {
  protected:
@@ -156,10 +165,7 @@ TEST(PackedFailures, ADroppedTableAmongOthersChangesNothing) {
 TEST(PackedFailures, AReadOnlyStoreIsLookedUp) {
   const ScratchDirectory directory;
   const std::string path = directory.path() + "/store";
-  embank_store_options options = StoreOptions();
-  options.path = path.c_str();
-  options.flags = EMBANK_OPEN_CREATE;
-  options.dram_bytes = uint64_t{64} << 20;
+  embank_store_options options = OptionsAt(path, uint64_t{64} << 20);
   embank_table_options constant = TableOptions(2, EMBANK_OPT_SGD);
   constant.initializer = EMBANK_INIT_CONSTANT;
   constant.init_a = 3.0f;
@@ -200,10 +206,7 @@ TEST(PackedPrefetch, ReadsTheRowsOfAllFeatures) {
   constexpr size_t kTables = 4;
   const ScratchDirectory directory;
   const std::string path = directory.path() + "/store";
-  embank_store_options options = StoreOptions();
-  options.path = path.c_str();
-  options.flags = EMBANK_OPEN_CREATE;
-  options.dram_bytes = uint64_t{24} << 20;
+  embank_store_options options = OptionsAt(path, uint64_t{24} << 20);
   options.ssd_bytes = uint64_t{1} << 30;
   const StorePtr store = OpenStore(options);
   std::vector<embank_table*> tables;
@@ -274,6 +277,11 @@ TEST(PackedFeature, MayHaveFieldsToCome) {
             EMBANK_OK)
       << embank_last_error();
   EXPECT_EQ(RowCount(table), 2u);
+  features[0].feature.struct_size = sizeof(embank_feature) + 4;
+  EXPECT_EQ(embank_lookup_packed(&features[0].feature, 1, EMBANK_MISSING_CREATE, nullptr),
+            EMBANK_INVALID_ARGUMENT);
+  EXPECT_THAT(embank_last_error(), HasSubstr("and a multiple of 8"));
+  features[0].feature.struct_size = sizeof(Longer);
   features[1].to_come = 1;
   EXPECT_EQ(embank_lookup_packed(&features[0].feature, 2, EMBANK_MISSING_CREATE, nullptr),
             EMBANK_UNIMPLEMENTED);
