@@ -13,6 +13,8 @@
 #include "base/threads/clock.h"
 #include "bench/cache_report.h"
 #include "bench/cache_run.h"
+#include "bench/device_report.h"
+#include "bench/device_run.h"
 #include "bench/hot_report.h"
 #include "bench/hot_run.h"
 #include "bench/html_report.h"
@@ -289,6 +291,18 @@ Status Packed(const PackedOptions& options) {
   return WriteFile(options.json_path, PackedJson(machine, options, report));
 }
 
+Status DeviceCommand(const DeviceOptions& options) {
+  EMBANK_RETURN_IF_ERROR(Validate(options));
+  EMBANK_RETURN_IF_ERROR(CheckJsonPath(options.json_path));
+  const Machine machine = DescribeMachine();
+  Progress progress(stderr, SteadyClock());
+  EMBANK_ASSIGN_OR_RETURN(const DeviceReport report, RunDevice(options, &progress));
+  progress.Clear();
+  std::fputs(DeviceTable(machine, options, report).c_str(), stdout);
+  if (options.json_path.empty()) return OkStatus();
+  return WriteFile(options.json_path, DeviceJson(machine, options, report));
+}
+
 // The parser would wrap a negative number round to a large one.
 std::string NotNegative(const std::string& word) {
   return word.rfind('-', 0) == 0 ? "must not be negative" : "";
@@ -402,6 +416,7 @@ void AddTiersOptions(CLI::App* app, TiersOptions* options, Words* words) {
   AddNumber(app, "--pmem-share", &options->pmem_share, "rows in PMem / all rows");
   AddNumber(app, "--flush-iters", &options->flush_iters,
             "batches between two flushes of the hot set, and before the first");
+  AddNumber(app, "--cuda-device", &options->cuda_device, "-1: the host twin of a device");
 }
 
 void AddLimitsOptions(CLI::App* app, LimitsOptions* options) {
@@ -457,6 +472,21 @@ void AddPackedOptions(CLI::App* app, PackedOptions* options) {
   app->add_option("--json", options->json_path, "file for the figures");
 }
 
+void AddDeviceOptions(CLI::App* app, DeviceOptions* options) {
+  AddNumber(app, "--rows", &options->rows, "of the table");
+  AddNumber(app, "--dim", &options->dim, "f32 values of a row");
+  AddNumber(app, "--batch", &options->batch, "distinct keys of a call");
+  AddNumber(app, "--hbm-share", &options->hbm_share, "rows in device memory / all rows");
+  AddNumbers(app, "--hits", &options->hit_shares,
+             "shares of a call's keys that are in device memory, in turns for a list");
+  AddNumber(app, "--threads", &options->threads, "of the store");
+  AddNumber(app, "--cuda-device", &options->cuda_device, "-1: the host twin of a device");
+  AddNumber(app, "--seconds", &options->seconds, "of each kind of call in each round");
+  AddNumber(app, "--rounds", &options->rounds, "figures are their medians");
+  AddNumber(app, "--seed", &options->seed, "of keys and rows");
+  app->add_option("--json", options->json_path, "file for the figures");
+}
+
 int ExitCode(const Status& status) {
   if (status.ok()) return 0;
   std::fprintf(stderr, "embank-bench: %s\n", std::string(status.message()).c_str());
@@ -469,7 +499,8 @@ int Main(int argc, char** argv) {
   app.failure_message([](const CLI::App*, const CLI::Error& error) {
     return StrCat("embank-bench: ", error.what(),
                   "\nsee embank-bench kv --help, ssd --help, replay --help, survive --help, "
-                  "tiers --help, limits --help, traces --help, hot --help and packed --help\n");
+                  "tiers --help, limits --help, traces --help, hot --help, packed --help and "
+                  "device --help\n");
   });
   KvOptions kv_options;
   Words words = WordsOf(kv_options);
@@ -506,6 +537,9 @@ int Main(int argc, char** argv) {
   PackedOptions packed_options;
   CLI::App* const packed = app.add_subcommand("packed", "lookups and gradients of many tables");
   AddPackedOptions(packed, &packed_options);
+  DeviceOptions device_options;
+  CLI::App* const device = app.add_subcommand("device", "calls with rows in device memory");
+  AddDeviceOptions(device, &device_options);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -515,6 +549,7 @@ int Main(int argc, char** argv) {
   const RunOrigin origin{CommandText(command), TimeText(std::time(nullptr))};
   if (traces->parsed()) return ExitCode(Traces(traces_options));
   if (packed->parsed()) return ExitCode(Packed(packed_options));
+  if (device->parsed()) return ExitCode(DeviceCommand(device_options));
   if (hot->parsed()) return ExitCode(Hot(words, hot_curve, hot_options));
   if (survive->parsed()) return ExitCode(Survive(words, survive_options, origin));
   if (tiers->parsed()) return ExitCode(Tiers(words, tiers_options));

@@ -211,6 +211,7 @@ Status Validate(const TiersOptions& options) {
   EMBANK_RETURN_IF_ERROR(CheckRange("--dram-share", options.dram_share, 0.001, 10.0));
   EMBANK_RETURN_IF_ERROR(CheckRange("--pmem-share", options.pmem_share, 0.001, 10.0));
   EMBANK_RETURN_IF_ERROR(CheckRange("--flush-iters", options.flush_iters, 1u, UINT32_MAX));
+  EMBANK_RETURN_IF_ERROR(CheckRange("--cuda-device", options.cuda_device, -1, INT32_MAX));
   return CheckDirectory(options.path);
 }
 
@@ -280,6 +281,23 @@ Status Validate(const PackedOptions& options) {
   EMBANK_RETURN_IF_ERROR(CheckList("--batches", options.batches));
   EMBANK_RETURN_IF_ERROR(CheckRange("--zipf", options.skew, 0.0, 100.0));
   EMBANK_RETURN_IF_ERROR(CheckRange("--threads", options.threads, 1u, kThreadsMax));
+  EMBANK_RETURN_IF_ERROR(CheckRange("--seconds", options.seconds, 0.001, kSecondsMax));
+  return CheckRange("--rounds", options.rounds, 1u, kRoundsMax);
+}
+
+Status Validate(const DeviceOptions& options) {
+  constexpr uint64_t kDeviceRowsMax = 100'000'000;
+  EMBANK_RETURN_IF_ERROR(CheckRange("--rows", options.rows, uint64_t{1000}, kDeviceRowsMax));
+  EMBANK_RETURN_IF_ERROR(CheckRange("--dim", options.dim, 1u, kDimMax));
+  EMBANK_RETURN_IF_ERROR(
+      CheckRange("--batch", options.batch, uint64_t{1}, std::min(kBatchMax, options.rows / 2)));
+  EMBANK_RETURN_IF_ERROR(CheckRange("--hbm-share", options.hbm_share, 0.001, 0.5));
+  for (const double share : options.hit_shares) {
+    EMBANK_RETURN_IF_ERROR(CheckRange("--hits", share, 0.0, 1.0));
+  }
+  EMBANK_RETURN_IF_ERROR(CheckList("--hits", options.hit_shares));
+  EMBANK_RETURN_IF_ERROR(CheckRange("--threads", options.threads, 1u, kThreadsMax));
+  EMBANK_RETURN_IF_ERROR(CheckRange("--cuda-device", options.cuda_device, -1, INT32_MAX));
   EMBANK_RETURN_IF_ERROR(CheckRange("--seconds", options.seconds, 0.001, kSecondsMax));
   return CheckRange("--rounds", options.rounds, 1u, kRoundsMax);
 }

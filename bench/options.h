@@ -92,6 +92,7 @@ struct TiersOptions {
   double dram_share = 0.20;
   double pmem_share = 0.25;
   uint32_t flush_iters = 20;  // batches between two flushes, and before the first
+  int32_t cuda_device = -1;   // -1: the twin
 };
 
 enum class SsdPhase { kFill, kLookup, kPmem, kScan, kOverwrite, kCheckpoint, kRecover };
@@ -151,6 +152,20 @@ struct PackedOptions {
   std::string json_path;
 };
 
+struct DeviceOptions {
+  uint64_t rows = 1'000'000;
+  uint32_t dim = 128;
+  uint64_t batch = 8192;   // distinct keys of a call
+  double hbm_share = 0.1;  // of the rows
+  std::vector<double> hit_shares = {0.0, 0.5, 0.8, 0.95, 1.0};
+  uint32_t threads = 2;
+  int32_t cuda_device = -1;  // -1: the twin
+  double seconds = 0.2;      // of each kind of call in each round
+  uint32_t rounds = 5;
+  uint64_t seed = 1;
+  std::string json_path;
+};
+
 struct HotOptions {
   uint64_t rows = 1'000'000;  // a trace has its own
   double skew = 1.05;         // Zipf's exponent
@@ -197,6 +212,7 @@ Status Validate(const LimitsOptions& options);
 Status Validate(const TracesOptions& options);
 Status Validate(const HotOptions& options);
 Status Validate(const PackedOptions& options);
+Status Validate(const DeviceOptions& options);
 
 }  // namespace embank
 

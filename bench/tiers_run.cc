@@ -88,6 +88,7 @@ class TiersRun {
     options.pmem_path = pmem_path.c_str();
     options.pmem_bytes = report_.pmem_bytes;
     options.hbm_bytes = report_.hbm_bytes;
+    options.cuda_device = options_.cuda_device;
     options.dram_bytes = report_.dram_bytes;
     options.warmup_iters = options_.flush_iters;
     options.flush_iters = options_.flush_iters;

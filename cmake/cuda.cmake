@@ -11,7 +11,8 @@ if(NOT EMBANK_NVCC)
 endif()
 file(REAL_PATH ${EMBANK_NVCC} nvcc)
 cmake_path(GET nvcc PARENT_PATH bin)
-cmake_path(GET bin PARENT_PATH EMBANK_CUDA_ROOT)
+cmake_path(GET bin PARENT_PATH root)
+set(EMBANK_CUDA_ROOT ${root} CACHE INTERNAL "of the compiler of CUDA")
 find_library(EMBANK_CUDART cudart_static REQUIRED
   HINTS ${EMBANK_CUDA_ROOT}/lib64 ${EMBANK_CUDA_ROOT}/lib
   ${EMBANK_CUDA_ROOT}/targets/x86_64-linux/lib)

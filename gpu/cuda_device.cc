@@ -56,7 +56,7 @@ class CudaDevice final : public Device {
   StatusOr<std::byte*> AllocatePinned(uint64_t bytes) override;
   void FreePinned(std::byte* memory) override;
   bool Owns(const void* address, uint64_t bytes) const override;
-  void Gather(const std::byte* row_memory, std::span<const DeviceRow> list, PayloadPart part,
+  void Gather(const DevicePayloads& first, const DevicePayloads& second, PayloadPart part,
               DeviceArray to) override;
   void Scatter(std::byte* row_memory, std::span<const DeviceRow> list, PayloadPart part,
                DeviceArray from) override;
@@ -78,7 +78,7 @@ class CudaDevice final : public Device {
   static constexpr uint64_t kEvents = 256;
 
   LaunchPlace Place() const { return {stream_, multiprocessors_}; }
-  void CopyRows(const std::byte* row_memory, std::span<const DeviceRow> list, PayloadPart part,
+  void CopyRows(const DevicePayloads& first, const DevicePayloads& second, PayloadPart part,
                 const DeviceArray& rows, bool is_gather);
   // Notes an error of work, by which the device counts as lost.
   void Note(cudaError_t error) const;
@@ -234,24 +234,28 @@ bool CudaDevice::Owns(const void* address, uint64_t bytes) const {
   return is_ours(first) && (bytes <= 1 || is_ours(first + bytes - 1));
 }
 
-void CudaDevice::CopyRows(const std::byte* row_memory, std::span<const DeviceRow> list,
+void CudaDevice::CopyRows(const DevicePayloads& first, const DevicePayloads& second,
                           PayloadPart part, const DeviceArray& rows, bool is_gather) {
   EMBANK_CHECK(part.offset_bytes % 2 == 0 && part.bytes % 2 == 0);
   EMBANK_CHECK(rows.stride_bytes % 2 == 0);
-  if (list.empty() || part.bytes == 0) return;
+  if ((first.list.empty() && second.list.empty()) || part.bytes == 0) return;
+  const auto side = [&part](const DevicePayloads& of) -> LaunchPayloads {
+    if (of.list.empty()) return {{nullptr, 0}, nullptr};
+    return {{of.list.data(), of.list.size()},
+            const_cast<std::byte*>(of.memory) + part.offset_bytes};
+  };
   const CurrentDevice current(device_);
-  std::byte* const payloads = const_cast<std::byte*>(row_memory) + part.offset_bytes;
-  Note(LaunchCopies(Place(), {list.data(), list.size()}, payloads, rows, part.bytes, is_gather));
+  Note(LaunchCopies(Place(), side(first), side(second), rows, part.bytes, is_gather));
 }
 
-void CudaDevice::Gather(const std::byte* row_memory, std::span<const DeviceRow> list,
-                        PayloadPart part, DeviceArray to) {
-  CopyRows(row_memory, list, part, to, true);
+void CudaDevice::Gather(const DevicePayloads& first, const DevicePayloads& second, PayloadPart part,
+                        DeviceArray to) {
+  CopyRows(first, second, part, to, true);
 }
 
 void CudaDevice::Scatter(std::byte* row_memory, std::span<const DeviceRow> list, PayloadPart part,
                          DeviceArray from) {
-  CopyRows(row_memory, list, part, from, false);
+  CopyRows({row_memory, list}, {}, part, from, false);
 }
 
 void CudaDevice::SumRows(std::span<const DeviceRow> list, const uint32_t* positions, uint32_t dim,
@@ -305,10 +309,7 @@ Status CudaDevice::Wait(DeviceEvent event) {
 
 Status CudaDevice::CheckStream(cudaStream_t stream) const {
   EMBANK_RETURN_IF_ERROR(LostStatus());
-  // The default stream is that of the current device.
-  int device = device_;
-  if (stream != nullptr) EMBANK_RETURN_IF_ERROR(StreamStatus(cudaStreamGetDevice(stream, &device)));
-  if (device != device_) return StreamStatus(cudaErrorInvalidResourceHandle);
+  // First of all: other questions would break the capture.
   cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
   const cudaError_t error = cudaStreamIsCapturing(stream, &capture);
   // The default stream has this error while a stream that waits for it is capturing.
@@ -316,7 +317,11 @@ Status CudaDevice::CheckStream(cudaStream_t stream) const {
     cudaGetLastError();
     return NoThrowStatus(StatusCode::kFailedPrecondition, [] { return "the stream is capturing"; });
   }
-  return StreamStatus(error);
+  EMBANK_RETURN_IF_ERROR(StreamStatus(error));
+  // The default stream is that of the current device.
+  int device = device_;
+  if (stream != nullptr) EMBANK_RETURN_IF_ERROR(StreamStatus(cudaStreamGetDevice(stream, &device)));
+  return device == device_ ? OkStatus() : StreamStatus(cudaErrorInvalidResourceHandle);
 }
 
 // The status of a call with a caller's stream. A wrong stream is the caller's error.

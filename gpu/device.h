@@ -29,11 +29,17 @@ namespace embank {
 
 // The payload of a row, and the row of another array that belongs to it.
 struct DeviceRow {
-  uint64_t offset_bytes;  // of the payload, from the start of the row memory; a multiple of 16
+  uint64_t offset_bytes;  // of the payload, from the start of its memory; a multiple of 16
   uint32_t index;         // of the row in the other array
   uint32_t count = 1;     // SumRows only: the entries of `positions` from `index` on; at least 1
 };
 static_assert(sizeof(DeviceRow) == 16);
+
+// Payloads of a list, in device memory or in pinned memory. `memory` is a multiple of 16.
+struct DevicePayloads {
+  const std::byte* memory;
+  std::span<const DeviceRow> list;
+};
 
 // The bytes of each payload that a copy moves. Both are multiples of 2.
 struct PayloadPart {
@@ -85,12 +91,13 @@ class Device {
   // thread has enqueued before. Lists and arrays are in device memory, or in pinned memory. They
   // stay as they are until an event that was recorded afterwards has ended. No two rows of a list
   // have the same payload, except in Gather; no two rows write the same row of an array. A lost
-  // device drops the work; Wait reports the loss.
+  // device drops the work; Wait reports the loss. Lists of one call have at most 2^31 rows.
 
-  // Copies a part of each payload to the row `index` of `to`.
-  virtual void Gather(const std::byte* row_memory, std::span<const DeviceRow> list,
-                      PayloadPart part, DeviceArray to) = 0;
-  // Copies the row `index` of `from` to a part of each payload.
+  // Copies a part of each payload of both lists to the row `index` of `to`. Where the first
+  // payloads are in pinned memory, they cross the link while the second are copied.
+  virtual void Gather(const DevicePayloads& first, const DevicePayloads& second, PayloadPart part,
+                      DeviceArray to) = 0;
+  // Copies the row `index` of `from` to a part of each payload, in device or in pinned memory.
   virtual void Scatter(std::byte* row_memory, std::span<const DeviceRow> list, PayloadPart part,
                        DeviceArray from) = 0;
   // Row k of `sums` becomes the sum of the gradients whose numbers are positions[index] ..

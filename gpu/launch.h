@@ -19,10 +19,16 @@ struct LaunchPlace {
   uint32_t multiprocessors;
 };
 
-// A list of rows in memory that the device reads; at least one row.
+// A list of rows in memory that the device reads; at least one row if it stands alone.
 struct LaunchList {
   const DeviceRow* rows;
   uint64_t count;
+};
+
+// Parts of payloads; the list may be empty.
+struct LaunchPayloads {
+  LaunchList list;
+  std::byte* parts;  // where the part of a payload at offset 0 begins
 };
 
 // The words that FindNotFinite keeps in device memory between its launches.
@@ -31,9 +37,10 @@ struct NotFiniteWords {
   uint32_t blocks_done = 0;
 };
 
-// Device::Gather and Device::Scatter; `payloads` is row memory plus the offset of the part.
-cudaError_t LaunchCopies(const LaunchPlace& place, const LaunchList& list, std::byte* payloads,
-                         const DeviceArray& rows, uint32_t bytes, bool is_gather);
+// Device::Gather and Device::Scatter, of at least one row.
+cudaError_t LaunchCopies(const LaunchPlace& place, const LaunchPayloads& first,
+                         const LaunchPayloads& second, const DeviceArray& rows, uint32_t bytes,
+                         bool is_gather);
 
 // Device::SumRows.
 cudaError_t LaunchSums(const LaunchPlace& place, const LaunchList& list, const uint32_t* positions,

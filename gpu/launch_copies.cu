@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <bit>
 
 #include "gpu/copy_pieces.h"
@@ -7,12 +8,17 @@
 namespace embank {
 namespace {
 
+// Numbers of rows, plus those of a grid, fit into 32 bits: registers are scarce.
+constexpr uint64_t kListRowsMax = uint64_t{1} << 31;
+
 struct CopyNumbers {
-  LaunchList list;
-  std::byte* payloads;
+  LaunchPayloads first;
+  LaunchPayloads second;
+  uint32_t count;  // of both lists
   DeviceArray rows;
   uint32_t bytes;
   uint32_t lanes;  // of a warp that copy a row together: a power of two
+  uint32_t chunk;  // rows of the lists that a warp reads together: 1 .. 32
 };
 
 // The two ends of one row's copy.
@@ -22,81 +28,73 @@ struct CopyEnds {
 };
 
 template <bool kIsGather>
-__device__ CopyEnds EndsOf(const CopyNumbers& numbers, uint64_t k) {
-  const DeviceRow row = numbers.list.rows[k];
-  std::byte* const payload = numbers.payloads + row.offset_bytes;
+__device__ CopyEnds EndsOf(const CopyNumbers& numbers, uint32_t k) {
+  const DeviceRow* list = numbers.first.list.rows;
+  std::byte* parts = numbers.first.parts;
+  if (k >= numbers.first.list.count) {
+    list = numbers.second.list.rows - numbers.first.list.count;
+    parts = numbers.second.parts;
+  }
+  const DeviceRow row = list[k];
+  std::byte* const payload = parts + row.offset_bytes;
   std::byte* const other = numbers.rows.rows + row.index * numbers.rows.stride_bytes;
   if constexpr (kIsGather) return {other, payload};
   return {payload, other};
 }
 
-// Copies one piece of some rows: all loads come before the first store.
-template <uint32_t kUnit, uint32_t kAtOnce>
-__device__ void CopyPieceOfRows(const CopyEnds (&ends)[kAtOnce], uint32_t rows, uint32_t piece,
-                                uint32_t bytes) {
-  const uint32_t offset = piece * kUnit;
-  if (bytes - offset < kUnit) {
-#pragma unroll
-    for (uint32_t k = 0; k < kAtOnce; ++k) {
-      if (k < rows) CopyRest(ends[k].to, ends[k].from, offset, bytes);
-    }
-    return;
-  }
-  using Unit = CopyUnit<kUnit>;
-  Unit units[kAtOnce];
-#pragma unroll
-  for (uint32_t k = 0; k < kAtOnce; ++k) {
-    if (k < rows) units[k] = *reinterpret_cast<const Unit*>(ends[k].from + offset);
-  }
-#pragma unroll
-  for (uint32_t k = 0; k < kAtOnce; ++k) {
-    if (k < rows) *reinterpret_cast<Unit*>(ends[k].to + offset) = units[k];
-  }
+__device__ CopyEnds EndsOfLane(const CopyEnds& mine, uint32_t lane) {
+  constexpr uint32_t kAll = 0xFFFFFFFFu;
+  const auto to = __shfl_sync(kAll, reinterpret_cast<unsigned long long>(mine.to), lane);
+  const auto from = __shfl_sync(kAll, reinterpret_cast<unsigned long long>(mine.from), lane);
+  return {reinterpret_cast<std::byte*>(to), reinterpret_cast<const std::byte*>(from)};
 }
 
-// A group of lanes copies kAtOnce rows at a time.
-template <uint32_t kUnit, bool kIsGather, uint32_t kAtOnce>
+// The lanes of a warp read a chunk of the lists together, since lists are in host memory mostly;
+// then groups of lanes copy a row each.
+template <uint32_t kUnit, bool kIsGather>
 __global__ void __launch_bounds__(kBlockThreads)
     CopyKernel(const __grid_constant__ CopyNumbers numbers) {
   const GridThread thread;
-  const uint32_t lane = threadIdx.x & (numbers.lanes - 1);
+  const auto warp = static_cast<uint32_t>(thread.number / kWarpThreads);
+  const auto warps = static_cast<uint32_t>(thread.threads / kWarpThreads);
+  const uint32_t lane = threadIdx.x % kWarpThreads;
+  const uint32_t groups = kWarpThreads / numbers.lanes;
   const uint32_t pieces = CopyPieces(numbers.bytes, kUnit);
-  const uint64_t groups = thread.threads / numbers.lanes;
-  for (uint64_t first = thread.number / numbers.lanes * kAtOnce; first < numbers.list.count;
-       first += groups * kAtOnce) {
-    const uint64_t rest = numbers.list.count - first;
-    const uint32_t rows = rest < kAtOnce ? static_cast<uint32_t>(rest) : kAtOnce;
-    CopyEnds ends[kAtOnce];
-#pragma unroll
-    for (uint32_t k = 0; k < kAtOnce; ++k) {
-      if (k < rows) ends[k] = EndsOf<kIsGather>(numbers, first + k);
-    }
-    for (uint32_t piece = lane; piece < pieces; piece += numbers.lanes) {
-      CopyPieceOfRows<kUnit>(ends, rows, piece, numbers.bytes);
+  for (uint32_t begin = warp * numbers.chunk; begin < numbers.count;
+       begin += warps * numbers.chunk) {
+    const uint32_t rest = numbers.count - begin;
+    const uint32_t rows = rest < numbers.chunk ? rest : numbers.chunk;
+    CopyEnds mine = {};
+    if (lane < rows) mine = EndsOf<kIsGather>(numbers, begin + lane);
+    for (uint32_t done = 0; done < rows; done += groups) {
+      const uint32_t row = done + lane / numbers.lanes;
+      const CopyEnds ends = EndsOfLane(mine, row % kWarpThreads);
+      if (row >= rows) continue;
+      for (uint32_t piece = lane & (numbers.lanes - 1); piece < pieces; piece += numbers.lanes) {
+        CopyPiece<kUnit>(ends.to, ends.from, piece, numbers.bytes);
+      }
     }
   }
 }
 
-// Groups copy two rows at a time once the list has two for each group that can run at once. With
-// four, a thread needs all of 64 registers.
-constexpr uint32_t kRowsAtOnce = 2;
-
+// A chunk is as large as it can be with work for all warps that run at once.
 template <uint32_t kUnit, bool kIsGather>
 cudaError_t LaunchCopiesOf(const LaunchPlace& place, CopyNumbers numbers) {
   const uint32_t pieces = CopyPieces(numbers.bytes, kUnit);
   numbers.lanes = pieces < kWarpThreads ? std::bit_ceil(pieces) : kWarpThreads;
-  const uint64_t threads = numbers.list.count * numbers.lanes;
-  if (threads < uint64_t{place.multiprocessors} * 2048 * kRowsAtOnce) {
-    const cudaLaunchConfig_t config = GridOf(place, threads);
-    return cudaLaunchKernelEx(&config, CopyKernel<kUnit, kIsGather, 1>, numbers);
-  }
-  const cudaLaunchConfig_t config = GridOf(place, threads / kRowsAtOnce);
-  return cudaLaunchKernelEx(&config, CopyKernel<kUnit, kIsGather, kRowsAtOnce>, numbers);
+  const uint32_t warps = place.multiprocessors * (2048 / kWarpThreads);
+  numbers.chunk =
+      std::clamp(std::bit_floor(numbers.count / warps), kWarpThreads / numbers.lanes, kWarpThreads);
+  const uint64_t chunks = (uint64_t{numbers.count} + numbers.chunk - 1) / numbers.chunk;
+  const cudaLaunchConfig_t config = GridOf(place, chunks * kWarpThreads);
+  return cudaLaunchKernelEx(&config, CopyKernel<kUnit, kIsGather>, numbers);
 }
 
 template <bool kIsGather>
 cudaError_t LaunchCopiesInUnits(const LaunchPlace& place, const CopyNumbers& numbers) {
-  const CopySide payloads = {numbers.payloads, 16};
+  // All payloads are at multiples of 16 from their memory, and so is that.
+  const LaunchPayloads& any = numbers.first.list.count > 0 ? numbers.first : numbers.second;
+  const CopySide payloads = {any.parts, 16};
   switch (CopyUnitBytes(payloads, {numbers.rows.rows, numbers.rows.stride_bytes})) {
     case 16:
       return LaunchCopiesOf<16, kIsGather>(place, numbers);
@@ -111,9 +109,12 @@ cudaError_t LaunchCopiesInUnits(const LaunchPlace& place, const CopyNumbers& num
 
 }  // namespace
 
-cudaError_t LaunchCopies(const LaunchPlace& place, const LaunchList& list, std::byte* payloads,
-                         const DeviceArray& rows, uint32_t bytes, bool is_gather) {
-  const CopyNumbers numbers = {list, payloads, rows, bytes, 0};
+cudaError_t LaunchCopies(const LaunchPlace& place, const LaunchPayloads& first,
+                         const LaunchPayloads& second, const DeviceArray& rows, uint32_t bytes,
+                         bool is_gather) {
+  const uint64_t count = first.list.count + second.list.count;
+  if (count > kListRowsMax) return cudaErrorInvalidValue;
+  const CopyNumbers numbers = {first, second, static_cast<uint32_t>(count), rows, bytes, 0, 0};
   return is_gather ? LaunchCopiesInUnits<true>(place, numbers)
                    : LaunchCopiesInUnits<false>(place, numbers);
 }

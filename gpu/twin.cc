@@ -53,37 +53,60 @@ std::byte* PayloadPartAt(const TwinRange& row_memory, const DeviceRow& row, Payl
   return row_memory.At(row.offset_bytes + part.offset_bytes, part.bytes);
 }
 
+// The payloads of a list; none, if it is empty.
+struct TwinPayloads {
+  TwinList list = {};
+  TwinRange memory = {};
+
+  uint64_t LinkBytes(uint32_t part_bytes) const {
+    return list.link_bytes + (memory.is_device ? 0 : list.count * part_bytes);
+  }
+};
+
+TwinPayloads ResolvePayloads(const TwinMemory& memory, const DevicePayloads& payloads) {
+  if (payloads.list.empty()) return {};
+  EMBANK_CHECK(reinterpret_cast<uintptr_t>(payloads.memory) % 16 == 0);
+  return {ResolveList(memory, payloads.list), memory.Resolve(payloads.memory)};
+}
+
 // One Gather or Scatter.
 struct RowCopies {
-  TwinList list;
-  TwinRange row_memory;
+  TwinPayloads first;
+  TwinPayloads second;
   TwinArray array;
   PayloadPart part;
   bool is_gather;
 
   template <uint32_t kUnit>
-  void CopyAll() const {
-    for (uint64_t k = 0; k < list.count; ++k) {
-      std::byte* const payload = PayloadPartAt(row_memory, list.rows[k], part);
-      std::byte* const row = array.Row(list.rows[k].index);
+  void CopyAll(const TwinPayloads& payloads) const {
+    for (uint64_t k = 0; k < payloads.list.count; ++k) {
+      const DeviceRow& at = payloads.list.rows[k];
+      std::byte* const payload = PayloadPartAt(payloads.memory, at, part);
+      std::byte* const row = array.Row(at.index);
       for (uint32_t piece = 0; piece < CopyPieces(part.bytes, kUnit); ++piece) {
         CopyPiece<kUnit>(is_gather ? row : payload, is_gather ? payload : row, piece, part.bytes);
       }
     }
   }
 
-  void operator()() const {
-    const CopySide payloads = {row_memory.begin + part.offset_bytes, 16};
-    switch (CopyUnitBytes(payloads, {array.range.begin, array.stride_bytes})) {
+  void Copy(const TwinPayloads& payloads) const {
+    if (payloads.list.count == 0) return;
+    const CopySide parts = {payloads.memory.begin + part.offset_bytes, 16};
+    switch (CopyUnitBytes(parts, {array.range.begin, array.stride_bytes})) {
       case 16:
-        return CopyAll<16>();
+        return CopyAll<16>(payloads);
       case 8:
-        return CopyAll<8>();
+        return CopyAll<8>(payloads);
       case 4:
-        return CopyAll<4>();
+        return CopyAll<4>(payloads);
       default:
-        return CopyAll<2>();
+        return CopyAll<2>(payloads);
     }
+  }
+
+  void operator()() const {
+    Copy(first);
+    Copy(second);
   }
 };
 
@@ -211,24 +234,25 @@ void Twin::Enqueue(uint64_t link_bytes, const Body& body) {
   streams_.EnqueueWork(TwinStreams::kOwn, work, link_.Send(link_bytes));
 }
 
-void Twin::CopyRows(const std::byte* row_memory, std::span<const DeviceRow> list, PayloadPart part,
+void Twin::CopyRows(const DevicePayloads& first, const DevicePayloads& second, PayloadPart part,
                     const DeviceArray& array, bool is_gather) {
   EMBANK_CHECK(part.offset_bytes % 2 == 0 && part.bytes % 2 == 0);
-  if (list.empty() || part.bytes == 0) return;
-  const RowCopies copies = {ResolveList(memory_, list), memory_.Resolve(row_memory),
+  if ((first.list.empty() && second.list.empty()) || part.bytes == 0) return;
+  const RowCopies copies = {ResolvePayloads(memory_, first), ResolvePayloads(memory_, second),
                             ResolveArray(memory_, array, part.bytes, 2), part, is_gather};
-  EMBANK_CHECK(copies.row_memory.is_device);
-  Enqueue(copies.list.link_bytes + copies.array.LinkBytes(list.size()), copies);
+  Enqueue(copies.first.LinkBytes(part.bytes) + copies.second.LinkBytes(part.bytes) +
+              copies.array.LinkBytes(first.list.size() + second.list.size()),
+          copies);
 }
 
-void Twin::Gather(const std::byte* row_memory, std::span<const DeviceRow> list, PayloadPart part,
+void Twin::Gather(const DevicePayloads& first, const DevicePayloads& second, PayloadPart part,
                   DeviceArray to) {
-  CopyRows(row_memory, list, part, to, true);
+  CopyRows(first, second, part, to, true);
 }
 
 void Twin::Scatter(std::byte* row_memory, std::span<const DeviceRow> list, PayloadPart part,
                    DeviceArray from) {
-  CopyRows(row_memory, list, part, from, false);
+  CopyRows({row_memory, list}, {}, part, from, false);
 }
 
 void Twin::SumRows(std::span<const DeviceRow> list, const uint32_t* positions, uint32_t dim,

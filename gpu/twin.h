@@ -32,7 +32,7 @@ class Twin final : public Device {
   StatusOr<std::byte*> AllocatePinned(uint64_t bytes) override;
   void FreePinned(std::byte* memory) override;
   bool Owns(const void* address, uint64_t bytes) const override;
-  void Gather(const std::byte* row_memory, std::span<const DeviceRow> list, PayloadPart part,
+  void Gather(const DevicePayloads& first, const DevicePayloads& second, PayloadPart part,
               DeviceArray to) override;
   void Scatter(std::byte* row_memory, std::span<const DeviceRow> list, PayloadPart part,
                DeviceArray from) override;
@@ -68,7 +68,7 @@ class Twin final : public Device {
  private:
   template <typename Body>
   void Enqueue(uint64_t link_bytes, const Body& body);
-  void CopyRows(const std::byte* row_memory, std::span<const DeviceRow> list, PayloadPart part,
+  void CopyRows(const DevicePayloads& first, const DevicePayloads& second, PayloadPart part,
                 const DeviceArray& array, bool is_gather);
   bool BeginWork();
   Status LostStatus() const;

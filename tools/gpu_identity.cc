@@ -130,6 +130,7 @@ struct CopyCase : ListCase {
     if (draws->Below(2) == 0) stride = RoundUp(stride, 16);
     array_offset = draws->Below(2) == 0 ? 0 : 2 * draws->Below(9);
     is_gather = draws->Below(2) == 0;
+    pinned_rows = draws->Below(2) == 0 ? 0 : draws->Below(rows + 1);
     array.resize(rows * stride);
     for (std::byte& byte : array) byte = static_cast<std::byte>(draws->Below(256));
   }
@@ -140,7 +141,9 @@ struct CopyCase : ListCase {
     std::byte* const other =
         is_pinned ? memory.Pin(array, array_offset) : memory.Upload(array, array_offset);
     if (is_gather) {
-      device->Gather(rows, memory.PinList(list), part, {other, stride});
+      const std::span<const DeviceRow> all = memory.PinList(list);
+      device->Gather({memory.Pin(payloads), all.first(pinned_rows)},
+                     {rows, all.subspan(pinned_rows)}, part, {other, stride});
       return memory.Download(other, array.size());
     }
     device->Scatter(rows, memory.PinList(list), part, {other, stride});
@@ -151,6 +154,7 @@ struct CopyCase : ListCase {
   uint64_t stride;
   uint64_t array_offset;
   bool is_gather;
+  uint64_t pinned_rows;  // of Gather: the first ones of the list
   Bytes array;
 };
 

@@ -52,23 +52,35 @@ std::span<const DeviceRow> Upload(GpuMemory* memory, const std::vector<DeviceRow
   return {reinterpret_cast<const DeviceRow*>(rows), list.size()};
 }
 
-void MeasureLookups(GpuMemory* memory, std::byte* payloads, uint32_t rows, GpuRates* rates) {
-  constexpr uint32_t kBatch = 8192;
-  constexpr uint32_t kHits = kBatch * 95 / 100;
-  std::vector<DeviceRow> list = AnyRows(std::max(rows, kBatch));
-  list.resize(kHits);
-  const std::span<const DeviceRow> hits = memory->PinList(list);
-  std::byte* const missed = memory->Pinned(uint64_t{kBatch} * kVectorBytes);
-  std::byte* const answer = memory->OnDevice(uint64_t{kBatch} * kVectorBytes);
+// Lookups whose lists and missed rows are in pinned memory, as a store has them.
+LookupRates MeasureLookups(GpuMemory* memory, std::byte* payloads, uint32_t payload_rows,
+                           uint32_t batch) {
+  const uint32_t hits = batch / 100 * 95;
+  const uint64_t batch_bytes = uint64_t{batch} * kVectorBytes;
+  std::vector<DeviceRow> hit_list = AnyRows(payload_rows);
+  hit_list.resize(batch);
+  for (uint32_t i = 0; i < batch; ++i) hit_list[i].index = i;
+  std::vector<DeviceRow> missed_list(batch);
+  for (uint32_t i = 0; i < batch; ++i) missed_list[i] = {uint64_t{i} * kVectorBytes, i};
+  const std::span<const DeviceRow> hit = memory->PinList(hit_list);
+  const std::span<const DeviceRow> missed = memory->PinList(missed_list);
+  std::byte* const staged = memory->Pinned(batch_bytes);
+  const DeviceArray answer = {memory->OnDevice(batch_bytes), kVectorBytes};
   Device* const device = memory->device();
-  rates->all_missed_us = 1e6 * MedianSeconds(memory, 1, [&] {
-                           device->Copy(answer, missed, uint64_t{kBatch} * kVectorBytes);
-                         });
-  rates->most_hit_us = 1e6 * MedianSeconds(memory, 1, [&] {
-                         device->Gather(payloads, hits, {0, kVectorBytes}, {answer, kVectorBytes});
-                         device->Copy(answer + uint64_t{kHits} * kVectorBytes, missed,
-                                      uint64_t{kBatch - kHits} * kVectorBytes);
-                       });
+  const PayloadPart vector = {0, kVectorBytes};
+  const auto microseconds = [&](auto work) { return 1e6 * MedianSeconds(memory, 1, work); };
+  return {
+      .rows = batch,
+      .copied_us = microseconds([&] { device->Copy(answer.rows, staged, batch_bytes); }),
+      .all_missed_us = microseconds([&] {
+        device->Gather({staged, missed}, {}, vector, answer);
+      }),
+      .most_hit_us = microseconds([&] {
+        device->Gather({staged, missed.subspan(hits)}, {payloads, hit.first(hits)}, vector, answer);
+      }),
+      .all_hit_us = microseconds([&] {
+        device->Gather({}, {payloads, hit}, vector, answer);
+      })};
 }
 
 }  // namespace
@@ -87,9 +99,10 @@ GpuRates MeasureRates(Device* device, uint32_t rows) {
   const double bytes = static_cast<double>(array_bytes);
   rates.copy = Giga(2 * bytes, MedianSeconds(&memory, kTogether,
                                              [&] { device->Copy(payloads, array, array_bytes); }));
-  rates.gather = Giga(2 * bytes, MedianSeconds(&memory, kTogether, [&] {
-                        device->Gather(payloads, list, {0, kVectorBytes}, {array, kVectorBytes});
-                      }));
+  rates.gather =
+      Giga(2 * bytes, MedianSeconds(&memory, kTogether, [&] {
+             device->Gather({payloads, list}, {}, {0, kVectorBytes}, {array, kVectorBytes});
+           }));
   const RowLayout layout = MakeRowLayout(kDim, ValueType::kF32, Optimizer::kAdagrad);
   EMBANK_CHECK(layout.payload_bytes() == kPayloadBytes);
   // Vector and state are read and written, gradients read.
@@ -100,7 +113,11 @@ GpuRates MeasureRates(Device* device, uint32_t rows) {
       Giga(bytes, MedianSeconds(&memory, 2, [&] { device->Copy(array, pinned, array_bytes); }));
   rates.to_host =
       Giga(bytes, MedianSeconds(&memory, 2, [&] { device->Copy(pinned, array, array_bytes); }));
-  MeasureLookups(&memory, payloads, rows, &rates);
+  for (const uint32_t batch : {8'192u, 65'536u, 524'288u}) {
+    if (batch > payload_rows) break;
+    rates.lookups.push_back(
+        MeasureLookups(&memory, payloads, static_cast<uint32_t>(payload_rows), batch));
+  }
   return rates;
 }
 

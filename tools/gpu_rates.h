@@ -3,10 +3,20 @@
 #define EMBANK_TOOLS_GPU_RATES_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "gpu/device.h"
 
 namespace embank {
+
+// The times of a lookup of rows of dim 128 to device memory.
+struct LookupRates {
+  uint64_t rows = 0;
+  double copied_us = 0;      // their bytes in one copy from pinned memory, for comparison
+  double all_missed_us = 0;  // all rows come from pinned memory
+  double most_hit_us = 0;    // 95 of 100 are on the device
+  double all_hit_us = 0;
+};
 
 // Bytes that are read and written, in 1e9 bytes per second; medians.
 struct GpuRates {
@@ -16,12 +26,11 @@ struct GpuRates {
   double adagrad_step = 0;  // of such rows with their state
   double to_device = 0;     // over the link, from pinned memory
   double to_host = 0;
-  // Lookups of 8,192 rows: time when all come over the link, and when 95 of 100 are on the device.
-  double all_missed_us = 0;
-  double most_hit_us = 0;
+  std::vector<LookupRates> lookups;
 };
 
-// Measures with lists of so many rows; about 4 KiB of device memory for each.
+// Measures with lists of so many rows; about 4 KiB of device memory for each. Lookups are of 8,192
+// rows, and of more up to that number.
 GpuRates MeasureRates(Device* device, uint32_t rows);
 
 }  // namespace embank

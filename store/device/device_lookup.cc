@@ -43,11 +43,11 @@ class DeviceLookup {
   void Run(WriteScope* scope);
 
  private:
-  RowSpan host_rows() { return {host_rows_.values().data(), RowTransfer::StrideBytes(row_bytes_)}; }
+  RowSpan new_rows() { return {new_rows_.values().data(), RowTransfer::StrideBytes(row_bytes_)}; }
   void ReadPiece(size_t begin, size_t count);
   void CreatePiece(std::span<const uint32_t> positions);
   void Answer();
-  void Send(KeySpan keys);
+  void Send(KeySpan keys, RowTransfer* transfer);
 
   Batch& batch_;
   Table& table_;
@@ -62,18 +62,18 @@ class DeviceLookup {
   size_t piece_keys_ = 0;
   size_t missing_count_ = 0;
   Scratch<uint32_t, kInlineKeys> missing_;  // positions, in order
-  Scratch<std::byte, 1> host_rows_;         // of one piece
+  Scratch<std::byte, 1> new_rows_;          // of one piece of created rows
 };
 
 Status DeviceLookup::Allocate(WriteScope* scope) {
   const size_t keys = batch_.keys().size();
   piece_keys_ = std::min(keys, RowTransfer::RowsMax(memory_, row_bytes_));
   EMBANK_RETURN_IF_ERROR(piece_.Allocate(&table_, piece_keys_));
-  EMBANK_RETURN_IF_ERROR(host_rows_.Allocate(piece_keys_ * RowTransfer::StrideBytes(row_bytes_)));
   EMBANK_RETURN_IF_ERROR(
       logged_.Allocate(Batch(&table_, batch_.keys().first(piece_keys_), OutcomeSpan())));
   if (rule_ != MissingRule::kCreate) return OkStatus();
   EMBANK_RETURN_IF_ERROR(missing_.Allocate(keys));
+  EMBANK_RETURN_IF_ERROR(new_rows_.Allocate(piece_keys_ * RowTransfer::StrideBytes(row_bytes_)));
   EMBANK_RETURN_IF_ERROR(scope->Allocate());
   return batch_keys_.Allocate(table_, batch_.keys());
 }
@@ -99,8 +99,9 @@ void DeviceLookup::ReadPiece(size_t begin, size_t count) {
   for (size_t i = begin; i < begin + count; ++i) {
     piece_.Add(batch_.keys()[i], static_cast<uint32_t>(i));
   }
+  RowTransfer transfer(&memory_, row_bytes_);
+  const RowSpan rows = transfer.rows();
   const HotGuard hot_guard(table_.parts().hot);
-  const RowSpan rows = host_rows();
   piece_.Read([&](Batch* piece) {
     ReadExisting(piece, &logged_, &piece_.hot(), rule_, rows,
                  [&](uint32_t position, OutcomeTally* tally) {
@@ -116,17 +117,20 @@ void DeviceLookup::ReadPiece(size_t begin, size_t count) {
     if (piece_.outcome(i) == kMissing) missing_.values()[missing_count_++] = piece_.number(i);
   }
   Answer();
-  Send(piece_.keys());
+  Send(piece_.keys(), &transfer);
 }
 
 void DeviceLookup::CreatePiece(std::span<const uint32_t> positions) {
   piece_.Clear();
   for (const uint32_t position : positions) piece_.Add(batch_.keys()[position], position);
   piece_.Run([&](Batch* piece, const ShardGroup& group) {
-    CreateGroup(piece, group, update_rule_, host_rows(), batch_keys_, &piece_.hot());
+    CreateGroup(piece, group, update_rule_, new_rows(), batch_keys_, &piece_.hot());
   });
   Answer();
-  Send({});
+  RowTransfer transfer(&memory_, row_bytes_);
+  const size_t row_bytes = piece_.size() * new_rows().stride_bytes;
+  std::memcpy(transfer.rows().data, new_rows().data, row_bytes);
+  Send({}, &transfer);
 }
 
 // Passes the outcomes of the piece on, and marks those whose rows are not in host memory.
@@ -149,18 +153,16 @@ void DeviceLookup::Answer() {
   batch_.Add(tally);
 }
 
-// Enqueues the copies of the answered rows to the caller's. Inside the hot gate, without locks.
-// `keys` are those of CountHot.
-void DeviceLookup::Send(KeySpan keys) {
+// Enqueues the copies of the answered rows, whose places are their positions in the piece, to the
+// caller's. Inside the hot gate, without locks. `keys` are those of CountHot.
+void DeviceLookup::Send(KeySpan keys, RowTransfer* transfer) {
   const std::span<const HotPosition> hot = piece_.hot().positions();
   CountHot(&table_, keys, &piece_.hot());
-  RowTransfer transfer(&memory_, row_bytes_);
-  for (const HotPosition& at : hot) transfer.AddHot(at.payload, piece_.number(at.number));
+  for (const HotPosition& at : hot) transfer->AddHot(at.payload, piece_.number(at.number));
   for (size_t i = 0; i < piece_.size(); ++i) {
-    if (piece_.outcome(i) == kAnswered) continue;
-    std::memcpy(transfer.Add(piece_.number(i)), host_rows().Row(i), row_bytes_);
+    if (piece_.outcome(i) != kAnswered) transfer->Add(i, piece_.number(i));
   }
-  transfer.SendTo(rows_);
+  transfer->SendTo(rows_);
 }
 
 }  // namespace

@@ -108,11 +108,11 @@ Status DeviceUpsert::WritePiece(std::span<const uint32_t> positions) {
   {
     RowTransfer transfer(&memory_, row_bytes_);
     for (const uint32_t position : positions) {
+      transfer.Add(piece_.size(), position);
       piece_.Add(batch_.keys()[position], position);
-      transfer.Add(position);
     }
     EMBANK_RETURN_IF_ERROR(transfer.FetchFrom(rows_));
-    std::memcpy(rows.data, transfer.rows(), positions.size() * rows.stride_bytes);
+    std::memcpy(rows.data, transfer.rows().data, positions.size() * rows.stride_bytes);
   }
   const ConstRowSpan from = {rows.data, rows.stride_bytes};
   piece_.Run([&](Batch* piece, const ShardGroup& group) {

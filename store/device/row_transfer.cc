@@ -30,16 +30,15 @@ RowTransfer::RowTransfer(HotMemory* memory, uint32_t row_bytes)
       rows_max_(RowsIn(buffer_.size(), stride_bytes_)),
       list_(reinterpret_cast<DeviceRow*>(buffer_.data())),
       rows_(buffer_.data() + rows_max_ * sizeof(DeviceRow)) {
+  static_assert(sizeof(DeviceRow) % kRowAlignment == 0);
   EMBANK_CHECK(rows_max_ > 0 && rows_max_ == RowsMax(memory_, row_bytes));
 }
 
 RowTransfer::~RowTransfer() { memory_.staging().Return(buffer_, event_); }
 
-std::byte* RowTransfer::Add(uint32_t index) {
-  EMBANK_CHECK(!is_full() && event_ == 0);
-  // The scratch has the rows where the buffer has them.
-  list_[size_] = {.offset_bytes = size_ * stride_bytes_, .index = index};
-  return rows_ + stride_bytes_ * size_++;
+void RowTransfer::Add(size_t place, uint32_t index) {
+  EMBANK_CHECK(!is_full() && place < rows_max_ && event_ == 0);
+  list_[size_++] = {.offset_bytes = place * stride_bytes_, .index = index};
 }
 
 void RowTransfer::AddHot(uint64_t payload_offset_bytes, uint32_t index) {
@@ -49,24 +48,15 @@ void RowTransfer::AddHot(uint64_t payload_offset_bytes, uint32_t index) {
 }
 
 void RowTransfer::SendTo(DeviceArray callers) {
-  Device& device = memory_.device();
-  device.Gather(memory_.payloads(), hot_list(), {0, row_bytes_}, callers);
-  if (size_ > 0) {
-    memory_.UseScratch([&](std::byte* scratch) {
-      device.Copy(scratch, rows_, bytes());
-      device.Gather(scratch, list(), {0, row_bytes_}, callers);
-    });
-  }
+  memory_.device().Gather({rows_, list()}, {memory_.payloads(), hot_list()}, {0, row_bytes_},
+                          callers);
   NoteEnqueued();
 }
 
 Status RowTransfer::FetchFrom(DeviceArray callers) {
   EMBANK_CHECK(hot_size_ == 0);
   Device& device = memory_.device();
-  memory_.UseScratch([&](std::byte* scratch) {
-    device.Scatter(scratch, list(), {0, row_bytes_}, callers);
-    device.Copy(rows_, scratch, bytes());
-  });
+  device.Scatter(rows_, list(), {0, row_bytes_}, callers);
   NoteEnqueued();
   return device.Wait(event_);
 }

@@ -2,8 +2,7 @@
 //
 //   | list: rows from the host ->  <- rows in device memory | the rows' bytes |
 //
-// Rows from the host pass through the scratch of the device, so that the caller's array needs no
-// more alignment than a copy does:   rows -> scratch -> caller's array,   or back.
+// A kernel reads and writes the rows in the buffer, over the link.
 #ifndef EMBANK_STORE_DEVICE_ROW_TRANSFER_H_
 #define EMBANK_STORE_DEVICE_ROW_TRANSFER_H_
 
@@ -33,8 +32,11 @@ class RowTransfer {
   static uint64_t StrideBytes(uint32_t row_bytes);
 
   bool is_full() const { return size_ + hot_size_ == rows_max_; }
-  // Adds a row that belongs to the row `index` of the caller's array, and returns its bytes.
-  std::byte* Add(uint32_t index);
+  // The places of rows from the host, one of StrideBytes each.
+  RowSpan rows() const { return {rows_, stride_bytes_}; }
+  // Adds the row at a place; it belongs to the row `index` of the caller's array. Each place is
+  // added once at most.
+  void Add(size_t place, uint32_t index);
   // Adds a row in device memory whose payload is at this offset.
   void AddHot(uint64_t payload_offset_bytes, uint32_t index);
 
@@ -47,12 +49,9 @@ class RowTransfer {
   // to all that is behind the vectors. There are no rows of Add.
   void WriteHot(DeviceArray callers, std::span<const std::byte> rest);
 
-  const std::byte* rows() const { return rows_; }
-
  private:
   std::span<const DeviceRow> list() const { return {list_, size_}; }
   std::span<const DeviceRow> hot_list() const { return {list_ + rows_max_ - hot_size_, hot_size_}; }
-  uint64_t bytes() const { return size_ * stride_bytes_; }
   void NoteEnqueued() { event_ = memory_.device().Record(); }
 
   HotMemory& memory_;

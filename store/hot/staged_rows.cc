@@ -44,7 +44,8 @@ void StagedRows::Clear() {
 }
 
 void StagedRows::Gather(uint32_t part_offset_bytes) {
-  memory_.device().Gather(memory_.payloads(), list(), {part_offset_bytes, row_bytes_}, array());
+  memory_.device().Gather({memory_.payloads(), list()}, {}, {part_offset_bytes, row_bytes_},
+                          array());
   NoteEnqueued();
 }
 

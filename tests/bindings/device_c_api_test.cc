@@ -172,18 +172,18 @@ TEST_F(DeviceCalls, EnqueueFewPiecesOfWork) {
     EXPECT_EQ(call(), EMBANK_OK) << embank_last_error();
     return twin_->enqueued_work() - before;
   };
-  // Rows that are hot, rows of DRAM, rows that are created: three gathers and two copies.
+  // A gather of the rows that are hot and of those of DRAM, and one of those that are created.
   EXPECT_EQ(work_of([&] {
               return embank_lookup_device(made.table, keys.data(), keys.size(),
                                           EMBANK_MISSING_CREATE, rows, 0, nullptr, nullptr);
             }),
-            5u);
-  // Cold rows: one scatter and one copy. Hot rows: one scatter of vectors, one of states.
+            2u);
+  // Cold rows: one scatter. Hot rows: one scatter of vectors, one of states.
   EXPECT_EQ(work_of([&] {
               return embank_upsert_device(made.table, keys.data(), keys.size(), rows, 0, nullptr,
                                           nullptr);
             }),
-            4u);
+            3u);
   // The search for NaN, the sums of cold rows, the sums of hot rows, their steps.
   EXPECT_EQ(work_of([&] {
               return embank_apply_gradients_device(made.table, keys.data(), keys.size(),

@@ -36,6 +36,7 @@ std::string RandomRun::Open(uint32_t flags) {
   options.flags = flags;
   if ((flags & EMBANK_OPEN_READ_ONLY) != 0) {
     options.hbm_bytes = 0;
+    options.cuda_device = -1;
     options.warmup_iters = 0;
     options.flush_iters = 0;
   }

@@ -67,7 +67,7 @@ FOREIGN = {
     r'mpi\.h': (r'train/\w*mpi\w*\.cc',),
     r'nccl\.h': (r'train/\w*nccl\w*\.(cc|cu)',),
     r'cublas\w*\.h': (r'train/\w*cublas\w*\.(cc|cu)',),
-    r'cuda\w*\.h': (r'gpu/launch\w*\.h',),
+    r'cuda\w*\.h': (r'gpu/launch\w*\.h', r'tests/gpu/cuda_\w+\.cc'),
     r'xxhash\.h': (r'base/hash\.cc', r'tests/support/oracle\w*\.(h|cc)'),
     r'cblas\.h': (r'train/dense/gemm\.cc',),
     r'zstd\.h': (r'train/data/byte_source\.cc',),

@@ -57,7 +57,7 @@ TEST(Gather, CopiesThePartOfEachPayloadAndNothingElse) {
     Shape shape(&random);
     DeviceArrays arrays(&twin);
     std::byte* const rows = arrays.Upload(shape.rows, shape.offset);
-    twin.Gather(arrays.Upload(shape.payloads), arrays.PinnedCopy(shape.list), shape.part,
+    twin.Gather({arrays.Upload(shape.payloads), arrays.PinnedCopy(shape.list)}, {}, shape.part,
                 {rows, shape.stride});
     for (const DeviceRow& row : shape.list) {
       std::copy_n(shape.payloads.begin() + row.offset_bytes + shape.part.offset_bytes,
@@ -86,13 +86,40 @@ TEST(Scatter, ChangesThePartOfEachPayloadAndNothingElse) {
   }
 }
 
+// The first payloads are in pinned memory, as those of rows from the host are.
+TEST(Gather, CopiesThePayloadsOfTwoLists) {
+  Twin twin({});
+  Random random(24);
+  for (int round = 0; round < 300; ++round) {
+    Shape shape(&random);
+    DeviceArrays arrays(&twin);
+    std::vector<std::byte> others = AnyBytes(shape.payloads.size(), &random);
+    std::byte* const rows = arrays.Upload(shape.rows, shape.offset);
+    const size_t pinned = random.Below(shape.count + 1);
+    const std::vector<DeviceRow> first(shape.list.begin(), shape.list.begin() + pinned);
+    const std::vector<DeviceRow> second(shape.list.begin() + pinned, shape.list.end());
+    DevicePayloads from_host = {arrays.PinnedCopy(others).data(), {}};
+    DevicePayloads from_device = {arrays.Upload(shape.payloads), {}};
+    if (!first.empty()) from_host.list = arrays.PinnedCopy(first);
+    if (!second.empty()) from_device.list = arrays.PinnedCopy(second);
+    twin.Gather(from_host, from_device, shape.part, {rows, shape.stride});
+    for (size_t i = 0; i < shape.list.size(); ++i) {
+      const DeviceRow& row = shape.list[i];
+      const std::vector<std::byte>& from = i < pinned ? others : shape.payloads;
+      std::copy_n(from.begin() + row.offset_bytes + shape.part.offset_bytes, shape.part.bytes,
+                  shape.rows.begin() + row.index * shape.stride);
+    }
+    ASSERT_EQ(arrays.Download(rows, shape.rows.size()), shape.rows) << "round " << round;
+  }
+}
+
 TEST(Gather, GivesOnePayloadToManyRows) {
   Twin twin({});
   DeviceArrays arrays(&twin);
   Random random(23);
   const std::vector<std::byte> payload = AnyBytes(32, &random);
   const std::span<std::byte> rows = arrays.Pinned<std::byte>(96);
-  twin.Gather(arrays.Upload(payload), arrays.PinnedCopy<DeviceRow>({{0, 0}, {0, 2}, {0, 1}}),
+  twin.Gather({arrays.Upload(payload), arrays.PinnedCopy<DeviceRow>({{0, 0}, {0, 2}, {0, 1}})}, {},
               {0, 32}, {rows.data(), 32});
   ASSERT_TRUE(twin.Wait(twin.Record()).ok());
   for (int row = 0; row < 3; ++row) {
@@ -105,9 +132,9 @@ TEST(Copies, OfEmptyListsAndPartsEnqueueNothing) {
   DeviceArrays arrays(&twin);
   std::byte* const memory = arrays.Memory(64);
   const uint64_t before = twin.enqueued_work();
-  twin.Gather(memory, {}, {0, 16}, {nullptr, 0});
+  twin.Gather({memory, {}}, {}, {0, 16}, {nullptr, 0});
   twin.Scatter(memory, {}, {0, 16}, {nullptr, 0});
-  twin.Gather(memory, arrays.PinnedCopy<DeviceRow>({{0, 0}}), {0, 0}, {nullptr, 0});
+  twin.Gather({memory, arrays.PinnedCopy<DeviceRow>({{0, 0}})}, {}, {0, 0}, {nullptr, 0});
   twin.Copy(memory, nullptr, 0);
   EXPECT_EQ(twin.enqueued_work(), before);
 }

@@ -49,7 +49,8 @@ TEST(TwinLink, IsUsedByBytesBetweenHostAndDeviceAlone) {
   ASSERT_TRUE(twin.Wait(twin.Record()).ok());
   EXPECT_GE(clock.NowNs(), before + 100'000);
   before = clock.NowNs();
-  twin.Gather(memory, arrays.PinnedCopy<DeviceRow>({{0, 0}}), {0, 50'000}, {pinned.data(), 50'000});
+  twin.Gather({memory, arrays.PinnedCopy<DeviceRow>({{0, 0}})}, {}, {0, 50'000},
+              {pinned.data(), 50'000});
   ASSERT_TRUE(twin.Wait(twin.Record()).ok());
   EXPECT_GE(clock.NowNs(), before + 50'000 + 16);
 }

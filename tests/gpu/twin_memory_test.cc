@@ -63,8 +63,11 @@ TEST(TwinMemoryDeathTest, AHostPointerWhereADevicePointerIsDueIsADefectOfOurs) {
   std::vector<std::byte> host(64);
   const std::span<DeviceRow> list = arrays.PinnedCopy<DeviceRow>({{0, 0}});
   const std::span<std::byte> pinned = arrays.Pinned<std::byte>(64);
-  EXPECT_DEATH(twin.Gather(host.data(), list, {0, 16}, {pinned.data(), 16}), "broken");
-  EXPECT_DEATH(twin.Gather(pinned.data(), list, {0, 16}, {pinned.data(), 16}), "broken");
+  EXPECT_DEATH(twin.Gather({host.data(), list}, {}, {0, 16}, {pinned.data(), 16}), "broken");
+  EXPECT_DEATH(
+      twin.StepRows(pinned.data(), list, MakeRowLayout(4, ValueType::kF32, Optimizer::kSgd), {},
+                    {pinned.data(), 16}),
+      "broken");
 }
 
 TEST(TwinMemoryDeathTest, APayloadBehindTheEndIsADefectOfOurs) {
@@ -73,11 +76,12 @@ TEST(TwinMemoryDeathTest, APayloadBehindTheEndIsADefectOfOurs) {
   DeviceArrays arrays(&twin);
   std::byte* const memory = arrays.Memory(64);
   const std::span<std::byte> pinned = arrays.Pinned<std::byte>(64);
-  twin.Gather(memory, arrays.PinnedCopy<DeviceRow>({{48, 0}}), {0, 16}, {pinned.data(), 16});
+  twin.Gather({memory, arrays.PinnedCopy<DeviceRow>({{48, 0}})}, {}, {0, 16}, {pinned.data(), 16});
   EXPECT_TRUE(twin.Wait(twin.Record()).ok());
   EXPECT_DEATH(
       {
-        twin.Gather(memory, arrays.PinnedCopy<DeviceRow>({{48, 0}}), {0, 18}, {pinned.data(), 32});
+        twin.Gather({memory, arrays.PinnedCopy<DeviceRow>({{48, 0}})}, {}, {0, 18},
+                    {pinned.data(), 32});
         (void)twin.Wait(twin.Record());
       },
       "broken");

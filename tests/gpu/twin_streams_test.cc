@@ -32,7 +32,7 @@ TEST(TwinStreams, ReadListsWhenTheWorkRuns) {
   payloads[16] = std::byte{2};
   const std::span<DeviceRow> list = arrays.PinnedCopy<DeviceRow>({{0, 0}});
   const std::span<std::byte> rows = arrays.Pinned<std::byte>(16);
-  twin.Gather(arrays.Upload(payloads), list, {0, 16}, {rows.data(), 16});
+  twin.Gather({arrays.Upload(payloads), list}, {}, {0, 16}, {rows.data(), 16});
   list[0].offset_bytes = 16;  // a defect: nobody has waited
   ASSERT_TRUE(twin.Wait(twin.Record()).ok());
   EXPECT_EQ(rows[0], std::byte{2});
@@ -108,7 +108,7 @@ TEST(TwinStreams, OrderTheWorkOfManyThreads) {
       for (uint32_t round = 0; round < kRounds; ++round) {
         numbers[t][0] = t * kRounds + round;
         twin.Scatter(memory, lists[t], {8, 8}, {sent, 8});
-        twin.Gather(memory, lists[t], {8, 8}, {received, 8});
+        twin.Gather({memory, lists[t]}, {}, {8, 8}, {received, 8});
         if (!twin.Wait(twin.Record()).ok()) wrong.fetch_add(1);
         if (numbers[t][1] != t * kRounds + round) wrong.fetch_add(1);
       }

@@ -445,6 +445,7 @@ TEST(HotRows, OfOneSizeArriveWhereAnotherSizeFindsNoPlace) {
 }
 
 TEST(HotRows, StayInMemoryWhereTheDeviceIsLost) {
+  if (TestDevice() >= 0) GTEST_SKIP() << "only a twin is lost on demand";
   HotWorld world;
   const std::vector<Key> all = KeysFrom(1, 1200);
   Put(world.table(), all, 2.0f);

@@ -69,6 +69,7 @@ class SpillWorld {
   // The next Open has so much device memory, and more DRAM for headers and buffers.
   void AddHbmOptions(uint64_t hbm_bytes) {
     options_.hbm_bytes = hbm_bytes;
+    options_.cuda_device = TestDevice();
     options_.dram_bytes += uint64_t{4} << 20;
     options_.flush_iters = HotFlushOptions::kNever;
   }

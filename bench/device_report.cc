@@ -1,0 +1,57 @@
+#include "bench/device_report.h"
+
+#include "absl/strings/str_format.h"
+#include "bench/report_parts.h"
+
+namespace embank {
+namespace {
+
+constexpr const char* kLegend =
+    "hits: the share of a call's keys whose rows are in device memory, the others are in DRAM; "
+    "us: the medians of the rounds' means of one call; device: embank_lookup_device and "
+    "embank_apply_gradients_device; host: embank_lookup with embank_device_copy of its rows, and "
+    "embank_device_copy of gradients with embank_apply_gradients";
+
+}  // namespace
+
+std::string DeviceTable(const Machine& machine, const DeviceOptions& options,
+                        const DeviceReport& report) {
+  std::string text = "embank-bench device\n" + Heading(machine);
+  absl::StrAppendFormat(
+      &text, "  device   %s, %s of %s rows of dim %d in device memory, %d threads, batch %s\n\n",
+      report.device, Grouped(report.hot_rows), Grouped(options.rows), options.dim, options.threads,
+      Grouped(options.batch));
+  absl::StrAppendFormat(&text, "  %6s %12s %12s %14s %14s\n", "hits", "lookup us", "host us",
+                        "gradients us", "host us");
+  for (const DeviceFigure& figure : report.figures) {
+    absl::StrAppendFormat(&text, "  %6.2f %12.0f %12.0f %14.0f %14.0f\n", figure.hit_share,
+                          figure.lookup_us, figure.host_lookup_us, figure.gradients_us,
+                          figure.host_gradients_us);
+  }
+  return text + "\n" + Legend(kLegend);
+}
+
+std::string DeviceJson(const Machine& machine, const DeviceOptions& options,
+                       const DeviceReport& report) {
+  Json json;
+  json["machine"] = MachineJson(machine);
+  json["commit"] = Commit();
+  json["parameters"] = {{"rows", options.rows},       {"dim", options.dim},
+                        {"batch", options.batch},     {"hbm_share", options.hbm_share},
+                        {"threads", options.threads}, {"seconds", options.seconds},
+                        {"rounds", options.rounds},   {"seed", options.seed}};
+  json["device"] = report.device;
+  json["hot_rows"] = report.hot_rows;
+  json["cases"] = Json::array();
+  for (const DeviceFigure& figure : report.figures) {
+    json["cases"].push_back({{"hit_share", figure.hit_share},
+                             {"batch", figure.batch},
+                             {"lookup_us", figure.lookup_us},
+                             {"host_lookup_us", figure.host_lookup_us},
+                             {"gradients_us", figure.gradients_us},
+                             {"host_gradients_us", figure.host_gradients_us}});
+  }
+  return JsonText(json);
+}
+
+}  // namespace embank

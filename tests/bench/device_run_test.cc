@@ -1,0 +1,73 @@
+#include "bench/device_run.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "base/threads/clock.h"
+#include "bench/device_report.h"
+
+namespace embank {
+namespace {
+
+using testing::HasSubstr;
+
+DeviceOptions SmallOptions() {
+  DeviceOptions options;
+  options.rows = 20'000;
+  options.dim = 16;
+  options.batch = 512;
+  options.seconds = 0.005;
+  options.rounds = 3;
+  return options;
+}
+
+StatusOr<DeviceReport> RunQuietly(const DeviceOptions& options) {
+  Progress progress(stderr, SteadyClock());
+  return RunDevice(options, &progress);
+}
+
+TEST(DeviceRun, HasTheTimesOfEachShare) {
+  const DeviceOptions options = SmallOptions();
+  const StatusOr<DeviceReport> report = RunQuietly(options);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->device, "twin");
+  EXPECT_EQ(report->hot_rows, 2'000u);
+  ASSERT_EQ(report->figures.size(), options.hit_shares.size());
+  for (const DeviceFigure& figure : report->figures) {
+    EXPECT_GT(figure.lookup_us, 0.0);
+    EXPECT_GT(figure.gradients_us, 0.0);
+    EXPECT_GT(figure.host_lookup_us, 0.0);
+    EXPECT_GT(figure.host_gradients_us, 0.0);
+  }
+  const std::string text = DeviceTable(DescribeMachine(), options, *report);
+  EXPECT_THAT(text, HasSubstr("0.95"));
+  EXPECT_THAT(text, HasSubstr("twin"));
+  const auto json = nlohmann::json::parse(DeviceJson(DescribeMachine(), options, *report));
+  EXPECT_EQ(json["cases"].size(), options.hit_shares.size());
+  EXPECT_GT(json["cases"][0]["host_gradients_us"], 0.0);
+}
+
+TEST(DeviceRun, NeedsADeviceOfThatNumber) {
+  DeviceOptions options = SmallOptions();
+  options.cuda_device = 99;
+  const StatusOr<DeviceReport> report = RunQuietly(options);
+  ASSERT_FALSE(report.ok());
+  EXPECT_THAT(report.status().ToString(), HasSubstr("CUDA"));
+}
+
+TEST(DeviceOptions, AreChecked) {
+  DeviceOptions options = SmallOptions();
+  EXPECT_TRUE(Validate(options).ok());
+  options.hit_shares = {1.5};
+  EXPECT_THAT(Validate(options).ToString(), HasSubstr("--hits"));
+  options = SmallOptions();
+  options.batch = options.rows + 1;
+  EXPECT_THAT(Validate(options).ToString(), HasSubstr("--batch"));
+}
+
+}  // namespace
+}  // namespace embank
