@@ -29,7 +29,7 @@ namespace {
 
 constexpr uint32_t kLines = 20'000;
 constexpr uint32_t kBatchSamples = 1024;
-// A slice of a batch of 1,024.
+// A slice of a batch of 1,024; one of 4,096 has four times as many samples.
 constexpr uint32_t kSliceSamples = 128;
 
 std::unique_ptr<ClickGenerator> MakeKaggleGenerator() {
@@ -79,17 +79,16 @@ BENCHMARK(GenerateKaggle);
 
 // The matrices of a linear layer and of its gradients.
 struct LayerMemory {
-  LayerMemory(uint32_t inputs, uint32_t outputs)
-      : floats(2 * (uint64_t{kSliceSamples} * (inputs + outputs) + uint64_t{inputs} * outputs +
-                    outputs),
+  LayerMemory(uint32_t samples, uint32_t inputs, uint32_t outputs)
+      : floats(2 * (uint64_t{samples} * (inputs + outputs) + uint64_t{inputs} * outputs + outputs),
                0.5f) {
     EMBANK_CHECK(PrepareGemm().ok());
     float* next = floats.data();
     auto Take = [&](uint32_t rows, uint32_t columns) {
       return Matrix(std::exchange(next, next + uint64_t{rows} * columns), rows, columns);
     };
-    input = Take(kSliceSamples, inputs), input_gradient = Take(kSliceSamples, inputs);
-    output = Take(kSliceSamples, outputs), output_gradient = Take(kSliceSamples, outputs);
+    input = Take(samples, inputs), input_gradient = Take(samples, inputs);
+    output = Take(samples, outputs), output_gradient = Take(samples, outputs);
     weights = Take(outputs, inputs), weight_gradient = Take(outputs, inputs);
     bias = Take(1, outputs).Row(0), bias_gradient = Take(1, outputs).Row(0);
   }
@@ -106,7 +105,8 @@ void SetFlops(benchmark::State& state) {
 }
 
 void LinearLayer(benchmark::State& state) {
-  LayerMemory m(static_cast<uint32_t>(state.range(0)), static_cast<uint32_t>(state.range(1)));
+  LayerMemory m(kSliceSamples, static_cast<uint32_t>(state.range(0)),
+                static_cast<uint32_t>(state.range(1)));
   for (auto _ : state) {
     LinearForward(m.input, m.weights, m.bias, m.output);
     LinearBackward(m.input, m.weights, m.output_gradient,
@@ -118,7 +118,8 @@ BENCHMARK(LinearLayer)->Args({13, 512})->Args({512, 256})->Args({367, 512})->Arg
 
 // The products of the layer above and nothing else.
 void LinearProducts(benchmark::State& state) {
-  LayerMemory m(static_cast<uint32_t>(state.range(0)), static_cast<uint32_t>(state.range(1)));
+  LayerMemory m(kSliceSamples, static_cast<uint32_t>(state.range(0)),
+                static_cast<uint32_t>(state.range(1)));
   for (auto _ : state) {
     MultiplyTransposed(m.input, m.weights, Accumulation::kReplace, m.output);
     TransposedMultiply(m.output_gradient, m.input, Accumulation::kReplace, m.weight_gradient);
@@ -155,39 +156,41 @@ constexpr uint32_t kRmc2Features = 26, kRmc2Dim = 16;
 // RMC2's dense part for a slice, forward and backward, without the update.
 void Rmc2Slice(benchmark::State& state) {
   EMBANK_CHECK(PrepareGemm().ok());
+  const auto samples = static_cast<uint32_t>(state.range(0));
   const LayerGraph graph =
       MakeDlrm({13, std::vector<uint32_t>(kRmc2Features, kRmc2Dim)}, Rmc2Layers());
   std::vector<float> weights(graph.parameters()), gradients(weights.size());
   graph.Initialize(1, weights);
-  std::vector<float> values(kSliceSamples * kRmc2Features * kRmc2Dim, 0.1f);
-  std::vector<float> value_gradients = values, dense(kSliceSamples * 13, 0.5f);
+  std::vector<float> values(samples * kRmc2Features * kRmc2Dim, 0.1f);
+  std::vector<float> value_gradients = values, dense(samples * 13, 0.5f);
   std::vector<ConstMatrix> features;
   std::vector<Matrix> feature_gradients;
   for (uint32_t f = 0; f < kRmc2Features; ++f) {
-    const uint64_t begin = uint64_t{f} * kSliceSamples * kRmc2Dim;
-    features.emplace_back(values.data() + begin, kSliceSamples, kRmc2Dim);
-    feature_gradients.emplace_back(value_gradients.data() + begin, kSliceSamples, kRmc2Dim);
+    const uint64_t begin = uint64_t{f} * samples * kRmc2Dim;
+    features.emplace_back(values.data() + begin, samples, kRmc2Dim);
+    feature_gradients.emplace_back(value_gradients.data() + begin, samples, kRmc2Dim);
   }
-  const SliceInput input{{dense.data(), kSliceSamples, 13}, features};
-  GraphRun run(&graph, kSliceSamples);
-  std::vector<float> logit_gradients(kSliceSamples);
+  const SliceInput input{{dense.data(), samples, 13}, features};
+  GraphRun run(&graph, samples);
+  std::vector<float> logit_gradients(samples);
   for (auto _ : state) {
     run.Forward(input, weights);
     std::ranges::fill(logit_gradients, 0.01f);
-    run.Backward(input, weights, {logit_gradients.data(), kSliceSamples, 1},
+    run.Backward(input, weights, {logit_gradients.data(), samples, 1},
                  {gradients, feature_gradients});
   }
-  state.SetItemsProcessed(state.iterations() * kSliceSamples);
+  state.SetItemsProcessed(state.iterations() * samples);
 }
-BENCHMARK(Rmc2Slice);
+BENCHMARK(Rmc2Slice)->Arg(kSliceSamples)->Arg(4 * kSliceSamples);
 
 // The products of RMC2's linear layers and its interaction, and nothing else.
 void Rmc2Products(benchmark::State& state) {
   constexpr uint32_t kShapes[][2] = {{13, 512},  {512, 256}, {256, 64}, {64, 16},
                                      {367, 512}, {512, 256}, {256, 1}};
+  const auto samples = static_cast<uint32_t>(state.range(0));
   std::vector<LayerMemory> layers;
   layers.reserve(std::size(kShapes));
-  for (const auto& [inputs, outputs] : kShapes) layers.emplace_back(inputs, outputs);
+  for (const auto& [inputs, outputs] : kShapes) layers.emplace_back(samples, inputs, outputs);
   constexpr uint32_t kVectors = kRmc2Features + 1;
   std::vector<float> values(kVectors * (kVectors + 2 * kRmc2Dim), 0.5f);
   const Matrix vectors(values.data(), kVectors, kRmc2Dim);
@@ -201,14 +204,14 @@ void Rmc2Products(benchmark::State& state) {
       if (m.input.columns == 13) continue;
       Multiply(m.output_gradient, m.weights, Accumulation::kReplace, m.input_gradient);
     }
-    for (uint32_t sample = 0; sample < kSliceSamples; ++sample) {
+    for (uint32_t sample = 0; sample < samples; ++sample) {
       MultiplyTransposed(vectors, vectors, Accumulation::kReplace, pairs);
       Multiply(pairs, vectors, Accumulation::kReplace, results);
     }
   }
-  state.SetItemsProcessed(state.iterations() * kSliceSamples);
+  state.SetItemsProcessed(state.iterations() * samples);
 }
-BENCHMARK(Rmc2Products);
+BENCHMARK(Rmc2Products)->Arg(kSliceSamples)->Arg(4 * kSliceSamples);
 
 // The ids of a slice of the largest field: 0.46 of them are distinct at Zipf's 1.05 in 8,192.
 std::vector<Key> SliceIds(size_t count) {
