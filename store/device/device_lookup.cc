@@ -99,9 +99,10 @@ void DeviceLookup::ReadPiece(size_t begin, size_t count) {
   for (size_t i = begin; i < begin + count; ++i) {
     piece_.Add(batch_.keys()[i], static_cast<uint32_t>(i));
   }
+  // The gate first: who has closed it may wait for a buffer.
+  const HotGuard hot_guard(table_.parts().hot);
   RowTransfer transfer(&memory_, row_bytes_);
   const RowSpan rows = transfer.rows();
-  const HotGuard hot_guard(table_.parts().hot);
   piece_.Read([&](Batch* piece) {
     ReadExisting(piece, &logged_, &piece_.hot(), rule_, rows,
                  [&](uint32_t position, OutcomeTally* tally) {

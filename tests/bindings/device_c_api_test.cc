@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -13,6 +14,7 @@
 #include "tests/bindings/device_calls.h"
 #include "tests/bindings/device_rows.h"
 #include "tests/support/oracle_numbers.h"
+#include "tests/support/threads.h"
 
 namespace embank::test {
 namespace {
@@ -302,6 +304,40 @@ TEST_F(DeviceCalls, OfTwoThreadsBesideFlushesGiveTheBitsOfTheOracle) {
   flusher.join();
   // Two tables share one clock of heat, which the oracles do not.
   for (const Twin& each : made) EXPECT_EQ(DifferenceButHeat(each.table, each.oracle), "");
+}
+
+// A flush that has closed the hot gate waits for calls inside, which wait for staging buffers:
+// calls that wait at the gate must have none.
+TEST_F(DeviceCalls, OfManyThreadsLeaveBuffersToFlushes) {
+  constexpr uint64_t kThreads = 6;
+  constexpr uint64_t kWindow = 200;
+  Twin made = Make("t", 6, EMBANK_OPT_ADAGRAD, EMBANK_F32);
+  LookUp(&made, KeyRange(1, 2 * hot_));
+  std::atomic<uint64_t> flushes{0};
+  std::thread flusher([&] {
+    while (flushes < 150) {
+      EXPECT_EQ(embank_flush_hot(store_.get()), EMBANK_OK) << embank_last_error();
+      ++flushes;
+    }
+  });
+  std::vector<std::byte*> rows;
+  for (uint64_t t = 0; t < kThreads; ++t) rows.push_back(Allocate(kWindow * 24));
+  OnThreads(kThreads, [&](uint64_t t) {
+    std::vector<std::byte> host_rows(kWindow * 24);
+    while (flushes < 150) {
+      // Other rows are hot after each flush.
+      const uint64_t first = 1 + flushes * 97 % (2 * hot_ - kWindow);
+      const std::vector<uint64_t> keys = KeyRange(first, kWindow);
+      const embank_status status =
+          t == 0 ? embank_lookup(made.table, keys.data(), kWindow, EMBANK_MISSING_ZERO,
+                                 host_rows.data(), 0, nullptr)
+                 : embank_lookup_device(made.table, keys.data(), kWindow, EMBANK_MISSING_ZERO,
+                                        rows[t], 0, nullptr, nullptr);
+      EXPECT_EQ(status, EMBANK_OK) << embank_last_error();
+    }
+  });
+  flusher.join();
+  EXPECT_EQ(DifferenceButHeat(made.table, made.oracle), "");
 }
 
 TEST_F(DeviceCalls, NameTheFirstGradientThatIsNotFinite) {
