@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "base/check.h"
 #include "base/memory/scratch.h"
@@ -43,10 +44,12 @@ class DeviceLookup {
   void Run(WriteScope* scope);
 
  private:
-  RowSpan new_rows() { return {new_rows_.values().data(), RowTransfer::StrideBytes(row_bytes_)}; }
+  bool has_log() const { return table_.mover() != nullptr; }
+  RowSpan host_rows() { return {host_rows_.values().data(), RowTransfer::StrideBytes(row_bytes_)}; }
   void ReadPiece(size_t begin, size_t count);
   void CreatePiece(std::span<const uint32_t> positions);
   void Answer();
+  void SendHostRows(KeySpan keys);
   void Send(KeySpan keys, RowTransfer* transfer);
 
   Batch& batch_;
@@ -62,7 +65,7 @@ class DeviceLookup {
   size_t piece_keys_ = 0;
   size_t missing_count_ = 0;
   Scratch<uint32_t, kInlineKeys> missing_;  // positions, in order
-  Scratch<std::byte, 1> new_rows_;          // of one piece of created rows
+  Scratch<std::byte, 1> host_rows_;         // of one piece
 };
 
 Status DeviceLookup::Allocate(WriteScope* scope) {
@@ -71,9 +74,11 @@ Status DeviceLookup::Allocate(WriteScope* scope) {
   EMBANK_RETURN_IF_ERROR(piece_.Allocate(&table_, piece_keys_));
   EMBANK_RETURN_IF_ERROR(
       logged_.Allocate(Batch(&table_, batch_.keys().first(piece_keys_), OutcomeSpan())));
+  if (has_log() || rule_ == MissingRule::kCreate) {
+    EMBANK_RETURN_IF_ERROR(host_rows_.Allocate(piece_keys_ * RowTransfer::StrideBytes(row_bytes_)));
+  }
   if (rule_ != MissingRule::kCreate) return OkStatus();
   EMBANK_RETURN_IF_ERROR(missing_.Allocate(keys));
-  EMBANK_RETURN_IF_ERROR(new_rows_.Allocate(piece_keys_ * RowTransfer::StrideBytes(row_bytes_)));
   EMBANK_RETURN_IF_ERROR(scope->Allocate());
   return batch_keys_.Allocate(table_, batch_.keys());
 }
@@ -101,8 +106,10 @@ void DeviceLookup::ReadPiece(size_t begin, size_t count) {
   }
   // The gate first: who has closed it may wait for a buffer.
   const HotGuard hot_guard(table_.parts().hot);
-  RowTransfer transfer(&memory_, row_bytes_);
-  const RowSpan rows = transfer.rows();
+  // A row that is looked for in the log may turn out to be hot, and needs a buffer for itself.
+  std::optional<RowTransfer> transfer;
+  if (!has_log()) transfer.emplace(&memory_, row_bytes_);
+  const RowSpan rows = has_log() ? host_rows() : transfer->rows();
   piece_.Read([&](Batch* piece) {
     ReadExisting(piece, &logged_, &piece_.hot(), rule_, rows,
                  [&](uint32_t position, OutcomeTally* tally) {
@@ -118,20 +125,26 @@ void DeviceLookup::ReadPiece(size_t begin, size_t count) {
     if (piece_.outcome(i) == kMissing) missing_.values()[missing_count_++] = piece_.number(i);
   }
   Answer();
-  Send(piece_.keys(), &transfer);
+  if (transfer.has_value()) return Send(piece_.keys(), &*transfer);
+  SendHostRows(piece_.keys());
 }
 
 void DeviceLookup::CreatePiece(std::span<const uint32_t> positions) {
   piece_.Clear();
   for (const uint32_t position : positions) piece_.Add(batch_.keys()[position], position);
   piece_.Run([&](Batch* piece, const ShardGroup& group) {
-    CreateGroup(piece, group, update_rule_, new_rows(), batch_keys_, &piece_.hot());
+    CreateGroup(piece, group, update_rule_, host_rows(), batch_keys_, &piece_.hot());
   });
   Answer();
+  SendHostRows({});
+}
+
+// Sends the rows of host_rows_. Inside the hot gate, without locks and buffers.
+void DeviceLookup::SendHostRows(KeySpan keys) {
   RowTransfer transfer(&memory_, row_bytes_);
-  const size_t row_bytes = piece_.size() * new_rows().stride_bytes;
-  std::memcpy(transfer.rows().data, new_rows().data, row_bytes);
-  Send({}, &transfer);
+  const size_t bytes = piece_.size() * host_rows().stride_bytes;
+  std::memcpy(transfer.rows().data, host_rows().data, bytes);
+  Send(keys, &transfer);
 }
 
 // Passes the outcomes of the piece on, and marks those whose rows are not in host memory.
