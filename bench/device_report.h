@@ -12,7 +12,7 @@ namespace embank {
 
 std::string DeviceTable(const Machine& machine, const DeviceOptions& options,
                         const DeviceReport& report);
-// {"machine", "commit", "parameters", "device", "cases": [...]}.
+// {"machine", "commit", "parameters", "device", "hot_rows", "cases": [...]}.
 std::string DeviceJson(const Machine& machine, const DeviceOptions& options,
                        const DeviceReport& report);
 

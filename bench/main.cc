@@ -313,6 +313,11 @@ void AddNumber(CLI::App* app, const char* name, Value* value, const char* descri
   app->add_option(name, *value, description)->capture_default_str()->check(NotNegative);
 }
 
+void AddCudaDevice(CLI::App* app, int32_t* cuda_device) {
+  app->add_option("--cuda-device", *cuda_device, "-1: the host twin of a device")
+      ->capture_default_str();
+}
+
 // A list of numbers: "1,2".
 template <typename Value>
 void AddNumbers(CLI::App* app, const char* name, std::vector<Value>* values,
@@ -416,7 +421,7 @@ void AddTiersOptions(CLI::App* app, TiersOptions* options, Words* words) {
   AddNumber(app, "--pmem-share", &options->pmem_share, "rows in PMem / all rows");
   AddNumber(app, "--flush-iters", &options->flush_iters,
             "batches between two flushes of the hot set, and before the first");
-  AddNumber(app, "--cuda-device", &options->cuda_device, "-1: the host twin of a device");
+  AddCudaDevice(app, &options->cuda_device);
 }
 
 void AddLimitsOptions(CLI::App* app, LimitsOptions* options) {
@@ -480,7 +485,7 @@ void AddDeviceOptions(CLI::App* app, DeviceOptions* options) {
   AddNumbers(app, "--hits", &options->hit_shares,
              "shares of a call's keys that are in device memory, in turns for a list");
   AddNumber(app, "--threads", &options->threads, "of the store");
-  AddNumber(app, "--cuda-device", &options->cuda_device, "-1: the host twin of a device");
+  AddCudaDevice(app, &options->cuda_device);
   AddNumber(app, "--seconds", &options->seconds, "of each kind of call in each round");
   AddNumber(app, "--rounds", &options->rounds, "figures are their medians");
   AddNumber(app, "--seed", &options->seed, "of keys and rows");

@@ -238,9 +238,11 @@ void CudaDevice::CopyRows(const DevicePayloads& first, const DevicePayloads& sec
                           PayloadPart part, const DeviceArray& rows, bool is_gather) {
   EMBANK_CHECK(part.offset_bytes % 2 == 0 && part.bytes % 2 == 0);
   EMBANK_CHECK(rows.stride_bytes % 2 == 0);
+  EMBANK_CHECK(first.list.size() + second.list.size() <= kListRowsMax);
   if ((first.list.empty() && second.list.empty()) || part.bytes == 0) return;
   const auto side = [&part](const DevicePayloads& of) -> LaunchPayloads {
     if (of.list.empty()) return {{nullptr, 0}, nullptr};
+    EMBANK_CHECK(reinterpret_cast<uintptr_t>(of.memory) % 16 == 0);
     return {{of.list.data(), of.list.size()},
             const_cast<std::byte*>(of.memory) + part.offset_bytes};
   };

@@ -41,6 +41,9 @@ struct DevicePayloads {
   std::span<const DeviceRow> list;
 };
 
+// The rows that the lists of one call have at most.
+inline constexpr uint64_t kListRowsMax = uint64_t{1} << 31;
+
 // The bytes of each payload that a copy moves. Both are multiples of 2.
 struct PayloadPart {
   uint32_t offset_bytes;
@@ -91,7 +94,8 @@ class Device {
   // thread has enqueued before. Lists and arrays are in device memory, or in pinned memory. They
   // stay as they are until an event that was recorded afterwards has ended. No two rows of a list
   // have the same payload, except in Gather; no two rows write the same row of an array. A lost
-  // device drops the work; Wait reports the loss. Lists of one call have at most 2^31 rows.
+  // device drops the work; Wait reports the loss. Lists of one call have at most
+  // kListRowsMax rows.
 
   // Copies a part of each payload of both lists to the row `index` of `to`. Where the first
   // payloads are in pinned memory, they cross the link while the second are copied.

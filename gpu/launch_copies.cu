@@ -8,8 +8,8 @@
 namespace embank {
 namespace {
 
-// Numbers of rows, plus those of a grid, fit into 32 bits: registers are scarce.
-constexpr uint64_t kListRowsMax = uint64_t{1} << 31;
+// Numbers of rows, plus those of a grid, have 32 bits: registers are scarce.
+static_assert(kListRowsMax < uint64_t{1} << 32);
 
 struct CopyNumbers {
   LaunchPayloads first;
@@ -113,7 +113,6 @@ cudaError_t LaunchCopies(const LaunchPlace& place, const LaunchPayloads& first,
                          const LaunchPayloads& second, const DeviceArray& rows, uint32_t bytes,
                          bool is_gather) {
   const uint64_t count = first.list.count + second.list.count;
-  if (count > kListRowsMax) return cudaErrorInvalidValue;
   const CopyNumbers numbers = {first, second, static_cast<uint32_t>(count), rows, bytes, 0, 0};
   return is_gather ? LaunchCopiesInUnits<true>(place, numbers)
                    : LaunchCopiesInUnits<false>(place, numbers);

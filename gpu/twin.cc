@@ -237,6 +237,7 @@ void Twin::Enqueue(uint64_t link_bytes, const Body& body) {
 void Twin::CopyRows(const DevicePayloads& first, const DevicePayloads& second, PayloadPart part,
                     const DeviceArray& array, bool is_gather) {
   EMBANK_CHECK(part.offset_bytes % 2 == 0 && part.bytes % 2 == 0);
+  EMBANK_CHECK(first.list.size() + second.list.size() <= kListRowsMax);
   if ((first.list.empty() && second.list.empty()) || part.bytes == 0) return;
   const RowCopies copies = {ResolvePayloads(memory_, first), ResolvePayloads(memory_, second),
                             ResolveArray(memory_, array, part.bytes, 2), part, is_gather};

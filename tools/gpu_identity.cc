@@ -122,8 +122,8 @@ struct StepCase : ListCase {
 // ---- copies ----
 
 struct CopyCase : ListCase {
-  explicit CopyCase(uint32_t rows, Draws* draws)
-      : ListCase(rows, 2 * (1 + draws->Below(600)), draws) {
+  CopyCase(uint32_t rows, uint64_t payload_bytes, Draws* draws)
+      : ListCase(rows, payload_bytes, draws), others(payloads) {
     part.offset_bytes = static_cast<uint32_t>(2 * draws->Below(distance / 2));
     part.bytes = static_cast<uint32_t>(2 * (1 + draws->Below((distance - part.offset_bytes) / 2)));
     stride = part.bytes + 2 * draws->Below(9);
@@ -133,6 +133,7 @@ struct CopyCase : ListCase {
     pinned_rows = draws->Below(2) == 0 ? 0 : draws->Below(rows + 1);
     array.resize(rows * stride);
     for (std::byte& byte : array) byte = static_cast<std::byte>(draws->Below(256));
+    for (std::byte& byte : others) byte = ~byte;
   }
 
   Bytes RunOn(Device* device, bool is_pinned) const {
@@ -141,9 +142,10 @@ struct CopyCase : ListCase {
     std::byte* const other =
         is_pinned ? memory.Pin(array, array_offset) : memory.Upload(array, array_offset);
     if (is_gather) {
-      const std::span<const DeviceRow> all = memory.PinList(list);
-      device->Gather({memory.Pin(payloads), all.first(pinned_rows)},
-                     {rows, all.subspan(pinned_rows)}, part, {other, stride});
+      // Two lists apart, whose payloads differ in all bytes.
+      const std::span<const DeviceRow> first = memory.PinList(list).first(pinned_rows);
+      const std::span<const DeviceRow> second = memory.PinList(list).subspan(pinned_rows);
+      device->Gather({memory.Pin(others), first}, {rows, second}, part, {other, stride});
       return memory.Download(other, array.size());
     }
     device->Scatter(rows, memory.PinList(list), part, {other, stride});
@@ -155,6 +157,7 @@ struct CopyCase : ListCase {
   uint64_t array_offset;
   bool is_gather;
   uint64_t pinned_rows;  // of Gather: the first ones of the list
+  Bytes others;          // their payloads
   Bytes array;
 };
 
@@ -241,7 +244,13 @@ class Comparison {
     }
     for (uint32_t i = 0; i < (is_short_ ? 40 : 2000); ++i) {
       const auto rows = static_cast<uint32_t>(1 + draws_.Below(i % 20 == 0 ? 20'000 : 200));
-      Compare(CopyCase(rows, &draws_), &counts_.copies, "copy");
+      Compare(CopyCase(rows, 2 * (1 + draws_.Below(600)), &draws_), &counts_.copies, "copy");
+    }
+    // Lists of which a warp reads up to 32 rows at once and comes back for more, and long rows.
+    for (uint32_t i = 0; i < (is_short_ ? 2 : 20); ++i) {
+      Compare(CopyCase(is_short_ ? 20'001 : 300'001, 16 + 2 * draws_.Below(40), &draws_),
+              &counts_.copies, "copy");
+      Compare(CopyCase(33, 16'384, &draws_), &counts_.copies, "copy");
     }
     for (const uint32_t dim : Dims(is_short_)) {
       Compare(SumCase(dim, &draws_), &counts_.sums, "sum");

@@ -55,7 +55,7 @@ std::span<const DeviceRow> Upload(GpuMemory* memory, const std::vector<DeviceRow
 // Lookups whose lists and missed rows are in pinned memory, as a store has them.
 LookupRates MeasureLookups(GpuMemory* memory, std::byte* payloads, uint32_t payload_rows,
                            uint32_t batch) {
-  const uint32_t hits = batch / 100 * 95;
+  const uint32_t hits = batch * 95 / 100;
   const uint64_t batch_bytes = uint64_t{batch} * kVectorBytes;
   std::vector<DeviceRow> hit_list = AnyRows(payload_rows);
   hit_list.resize(batch);

@@ -142,8 +142,10 @@ void DeviceLookup::CreatePiece(std::span<const uint32_t> positions) {
 // Sends the rows of host_rows_. Inside the hot gate, without locks and buffers.
 void DeviceLookup::SendHostRows(KeySpan keys) {
   RowTransfer transfer(&memory_, row_bytes_);
-  const size_t bytes = piece_.size() * host_rows().stride_bytes;
-  std::memcpy(transfer.rows().data, host_rows().data, bytes);
+  for (size_t i = 0; i < piece_.size(); ++i) {
+    if (piece_.outcome(i) == kAnswered) continue;
+    std::memcpy(transfer.rows().Row(i), host_rows().Row(i), row_bytes_);
+  }
   Send(keys, &transfer);
 }
 

@@ -130,6 +130,19 @@ TEST(CommandLine, WrongUseOfPackedCallsNamesTheOption) {
   }
 }
 
+TEST(CommandLine, WrongUseOfDeviceCallsNamesTheOption) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"device --cuda-device -2", "--cuda-device: -2"},
+      {"device --cuda-device -1 --hits 2", "--hits: 2"},
+      {"device --rows 1000 --batch 501", "--batch: 501"},
+  };
+  for (const auto& [arguments, message] : cases) {
+    const Ended ended = RunProgram(arguments);
+    EXPECT_EQ(ended.exit_code, 2) << arguments;
+    EXPECT_THAT(ended.output, HasSubstr(message)) << arguments;
+  }
+}
+
 TEST(CommandLine, WrongUseOfAHotSetNamesTheOption) {
   const std::pair<const char*, const char*> cases[] = {
       {"hot --rows 9", "--rows: 9"},

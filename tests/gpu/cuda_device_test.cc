@@ -32,6 +32,8 @@ class CudaDevice : public testing::Test {
   }
   void TearDown() override {
     if (device_ == nullptr) return;
+    is_open_ = true;  // a test that failed may have left a stream stopped
+    for (const cudaStream_t stream : {stream_, other_}) cudaStreamSynchronize(stream);
     cudaStreamDestroy(stream_);
     cudaStreamDestroy(other_);
     device_->Free(memory_);

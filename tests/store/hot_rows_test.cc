@@ -18,12 +18,15 @@
 #include "store/batch/lookup.h"
 #include "store/batch/state.h"
 #include "store/batch/write.h"
+#include "store/device/device_lookup.h"
 #include "store/hot/hot_flush.h"
 #include "store/hot/hot_list.h"
 #include "store/hot/hot_rows.h"
 #include "store/placement/heat_clock.h"
 #include "store/placement/row_mover.h"
 #include "store/store.h"
+#include "tests/support/index_places.h"
+#include "tests/support/inverse_mix.h"
 #include "tests/support/random.h"
 #include "tests/support/spill_world.h"
 #include "tests/support/store_contents.h"
@@ -460,6 +463,48 @@ TEST(HotRows, StayInMemoryWhereTheDeviceIsLost) {
     EXPECT_EQ(world.table()->rows_in(Tier::kHbm), 0u);
   }
   ExpectFactor(world.table(), all, 2.0f);
+}
+
+// Keys that the index cannot tell apart: the lookup of a hot one meets the entry of the other one,
+// which is in the log. It then needs a staging buffer for that row alone.
+TEST(HotRows, AreFoundBehindALogEntryWithOneBufferAtATime) {
+  HotWorld world;
+  const uint64_t table_hash = TableHash(world.table()->name());
+  constexpr uint32_t kPairs = 8;
+  std::vector<Key> logged;
+  std::vector<Key> hot;
+  for (uint32_t i = 0; i < kPairs; ++i) {
+    logged.push_back(KeyWithHash(table_hash, HashAt(3, 0x1234567 + 0x1000000 * i, 1)));
+    hot.push_back(KeyWithHash(table_hash, HashAt(3, 0x1234567 + 0x1000000 * i, 2)));
+  }
+  Put(world.table(), logged, 2.0f);
+  for (Key first = 1; first < 4000; first += 100) {
+    Put(world.table(), KeysFrom(first, 100), 2.0f);
+  }
+  Put(world.table(), hot, 2.0f);
+  world.Heat(hot);
+  ASSERT_GE(world.table()->rows_in(Tier::kHbm), kPairs);
+  // The index names the entry in the log for the hot keys, too.
+  for (const Key key : hot) {
+    const RowId id = world.table()->IdOf(key, world.table()->HashOf(key));
+    ASSERT_TRUE(world.table()->parts().index->Find(id).location().IsInLog());
+  }
+  HotMemory& memory = world->hot()->memory();
+  Device& device = memory.device();
+  const uint64_t bytes = kPairs * kPayloadBytes;
+  std::byte* const rows = device.Allocate(bytes).value();
+  // All buffers but one: a lookup that takes two waits for ever.
+  std::vector<std::span<std::byte>> taken;
+  while (taken.size() + 1 < StagingPool::kBuffers) taken.push_back(memory.staging().Take());
+  ASSERT_TRUE(
+      LookupToDevice(world.table(), hot, MissingRule::kZero, {rows, kPayloadBytes}, nullptr, {})
+          .ok());
+  for (const std::span<std::byte> buffer : taken) memory.staging().Return(buffer);
+  std::vector<float> seen(kPairs * kDim);
+  device.Copy(reinterpret_cast<std::byte*>(seen.data()), rows, bytes);
+  ASSERT_TRUE(device.Wait(device.Record()).ok());
+  EXPECT_EQ(seen, RowsOfKeys(hot, 2.0f));
+  device.Free(rows);
 }
 
 TEST(HotRows, OfAStoreInMemoryComeAndGo) {
