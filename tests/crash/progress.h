@@ -26,8 +26,8 @@ enum class Mark : char {
   kStepCall = 'w',        // of files, in a step
   kCheckpoint = 'c',      // begins
   kCheckpointCall = 'k',  // of files, in it
-  kRenaming = 'r',        // in it, a file is about to be renamed
-  kRenamed = 'd',         // in it, the directory is about to be synced behind a rename
+  kRenaming = 'r',        // in it, the manifest is about to get its name
+  kRenamed = 'd',         // in it, the directory is about to be synced behind that
   kNoted = 'n',           // it was made, and has been noted
 };
 
@@ -72,9 +72,13 @@ class ProgressDirectory final : public Directory {
     return directory_->Open(name, access, caching);
   }
   Status Rename(const std::string& from, const std::string& to) override {
-    renamed_ = progress_->call() == Mark::kCheckpointCall;
-    progress_->Tell(renamed_ ? Mark::kRenaming : progress_->call());
-    return directory_->Rename(from, to);
+    // A draft of a manifest; other files are renamed behind it.
+    const bool is_manifest = from.ends_with(".new") && to.starts_with("MANIFEST-");
+    const bool is_checkpoint = is_manifest && progress_->call() == Mark::kCheckpointCall;
+    progress_->Tell(is_checkpoint ? Mark::kRenaming : progress_->call());
+    const Status renamed = directory_->Rename(from, to);
+    if (is_checkpoint) renamed_ = true;
+    return renamed;
   }
   Status Link(const std::string& from, Directory* directory, const std::string& to) override {
     Tell();
