@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "tiers/row/row_update.h"
 #include "train/dense/loss.h"
 #include "train/dense/slices.h"
 
@@ -53,8 +54,13 @@ double DensePass::RunSlice(const DenseSlice& slice, uint32_t thread) {
   return loss;
 }
 
-void DensePass::Step(Executor* executor) {
+bool DensePass::SumGradients(Executor* executor) {
   SumSlices(executor, slices_, weight_gradients_);
+  const auto* const sums = reinterpret_cast<const std::byte*>(weight_gradients_.data());
+  return AllFinite(sums, static_cast<uint32_t>(weights_.size()));
+}
+
+void DensePass::Step(Executor* executor) {
   optimizer_.Step(executor, std::span(weight_gradients_).first(weights_.size()), weights_);
 }
 

@@ -39,7 +39,9 @@ class DensePass {
   // threads; `thread` is below that of Create.
   double RunSlice(const DenseSlice& slice, uint32_t thread);
 
-  // Adds the gradients of all slices as a tree, and makes a step of the optimizer.
+  // Adds the gradients of all slices as a tree. Returns whether all sums are finite.
+  bool SumGradients(Executor* executor);
+  // Makes a step of the optimizer with these sums.
   void Step(Executor* executor);
 
   std::span<float> weights() { return weights_; }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/str_cat.h"
+#include "base/threads/log.h"
 #include "train/dense/slices.h"
 #include "train/pipeline/capacity.h"
 
@@ -24,7 +26,7 @@ void StepPlan::Count(const EmbeddingPass& pass, uint32_t samples) {
 }
 
 // The bytes of a sample are its rows and sums, and its vectors and their gradients (Eq 2).
-uint32_t StepPlan::MicroBatchesByBytes() const {
+uint64_t StepPlan::MicroBatchesByBytes() const {
   double floats = 0.0;
   for (const FeatureTraffic& feature : traffic_) {
     const double ids = static_cast<double>(feature.ids) / static_cast<double>(samples_);
@@ -32,15 +34,32 @@ uint32_t StepPlan::MicroBatchesByBytes() const {
   }
   const ResourceCost memory = {.bound = static_cast<double>(options_.micro_batch_bytes),
                                .cost = floats * sizeof(float)};
-  const uint32_t micro_batches_max = std::min(kMicroBatchesMax, options_.slices);
-  return MicroBatches(options_.batch, MicroBatchSize({&memory, 1}), micro_batches_max);
+  return MicroBatches(options_.batch, MicroBatchSize({&memory, 1}), options_.batch);
+}
+
+// A unit of volume (Eq 1) is a float of a row in the warm-up, times the ids of the warm-up.
+double StepPlan::GroupVolumeByBytes() const {
+  double ids = 0.0;
+  for (const FeatureTraffic& feature : traffic_) ids += static_cast<double>(feature.ids);
+  const double volumes_per_float = std::max(1.0, ids) * static_cast<double>(steps_);
+  const ResourceCost memory = {.bound = static_cast<double>(options_.group_bytes),
+                               .cost = sizeof(float) / volumes_per_float};
+  return GroupCapacity({&memory, 1});
 }
 
 void StepPlan::Plan() {
   packs_ = options_.packing ? PlanPacks(traffic_) : PlanNoPacks(traffic_);
-  groups_ = GroupPacksInto(packs_, options_.groups);
-  uint32_t count = std::min(options_.micro_batches, options_.slices);
-  if (options_.micro_batch_bytes > 0 && samples_ > 0) count = MicroBatchesByBytes();
+  const bool is_counted = samples_ > 0;
+  groups_ = options_.group_bytes > 0 && is_counted ? GroupPacks(packs_, GroupVolumeByBytes())
+                                                   : GroupPacksInto(packs_, options_.groups);
+  micro_batches_wanted_ = options_.micro_batches;
+  if (options_.micro_batch_bytes > 0 && is_counted) micro_batches_wanted_ = MicroBatchesByBytes();
+  const uint32_t count_max = std::min(kMicroBatchesMax, options_.slices);
+  const auto count = static_cast<uint32_t>(std::min<uint64_t>(micro_batches_wanted_, count_max));
+  if (options_.micro_batch_bytes > 0 && micro_batches_wanted_ > count) {
+    Log(LogLevel::kWarning, StrCat("micro_batch_bytes asks for ", micro_batches_wanted_,
+                                   " micro-batches, and a step has ", count, " at most"));
+  }
   micro_batches_.clear();
   for (uint32_t i = 0; i < count; ++i) {
     const SampleRange slices = SliceOf(options_.slices, count, i);

@@ -286,6 +286,15 @@ StatusOr<double> Trainer::Step(const ClickBatch& batch, std::vector<float>* logi
   if (!std::isfinite(loss)) {
     return OutOfRangeError(StrCat("the loss of step ", steps_ + 1, " is not finite"));
   }
+  bool is_finite = true;
+  {
+    const Timing timing(&optimizer_seconds_);
+    is_finite = dense_pass_.SumGradients(executor_.get());
+  }
+  if (!is_finite) {
+    return OutOfRangeError(
+        StrCat("the gradients of dense parameters in step ", steps_ + 1, " are not finite"));
+  }
   EMBANK_RETURN_IF_ERROR(UpdateRows());
   const Timing timing(&optimizer_seconds_);
   dense_pass_.Step(executor_.get());

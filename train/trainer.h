@@ -51,7 +51,8 @@ class Trainer {
 
   // Makes a step with a batch of at most options.batch samples, at least one. Returns the mean of
   // the losses before the step. `logits` gets one for each sample.
-  // OUT_OF_RANGE: the loss is not finite; nothing was changed but created rows.
+  // OUT_OF_RANGE: the loss, or a gradient of dense parameters, is not finite; nothing was changed
+  // but created rows.
   // The statuses of LookupPacked and ApplyGradientsPacked: the step may be done in part. Open the
   // trainer again: it goes on at its last checkpoint.
   StatusOr<double> Step(const ClickBatch& batch, std::vector<float>* logits);

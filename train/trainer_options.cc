@@ -7,9 +7,11 @@
 
 #include "base/status_macros.h"
 #include "base/str_cat.h"
+#include "store/table/options.h"
 #include "train/models/deep_fm.h"
 #include "train/models/dlrm.h"
 #include "train/models/ffnn.h"
+#include "train/models/mmoe.h"
 #include "train/models/wide_deep.h"
 
 namespace embank {
@@ -21,6 +23,11 @@ constexpr std::array<uint32_t, 2> kDeepWidths = {64, 32};
 
 uint32_t DimOf(const TrainerOptions& options, size_t feature) {
   return options.dims.empty() ? options.dim : options.dims[feature];
+}
+
+// Whether the linear part of a model has weights of its own, in tables of dim 1.
+bool HasWeights(const TrainerOptions& options) {
+  return options.model == "wide-deep" || options.model == "deep-fm";
 }
 
 bool IsExcluded(const TrainerOptions& options, std::string_view feature) {
@@ -37,6 +44,16 @@ Status CheckDims(const TrainerOptions& options) {
   return OkStatus();
 }
 
+Status CheckRule(const char* of, Optimizer optimizer, const UpdateRule& rule) {
+  TableOptions table;
+  table.dim = 1;
+  table.optimizer = optimizer;
+  table.rule = rule;
+  const Status status = Validate(table);
+  if (status.ok()) return status;
+  return InvalidArgumentError(StrCat("the rule of ", of, ": ", status.message()));
+}
+
 // All names and numbers that go with the features of the data.
 Status CheckFeatures(const TrainerOptions& options, const ClickColumns& columns) {
   if (columns.ids.empty()) return InvalidArgumentError("the data have no id features");
@@ -48,6 +65,13 @@ Status CheckFeatures(const TrainerOptions& options, const ClickColumns& columns)
   for (const std::string& name : options.excluded) {
     if (std::ranges::find(columns.ids, name) != columns.ids.end()) continue;
     return InvalidArgumentError(StrCat("excluded: the data have no id feature \"", name, "\""));
+  }
+  // Models but dlrm take features of dim 1 for the weights of a linear part.
+  for (size_t i = 0; i < columns.ids.size() && options.model != "dlrm"; ++i) {
+    if (DimOf(options, i) > 1) continue;
+    return InvalidArgumentError(StrCat("the dim of id feature \"", columns.ids[i],
+                                       "\" is 1; model ", options.model,
+                                       " needs vectors of at least 2"));
   }
   const bool is_one_dim =
       std::ranges::all_of(options.dims, [&](uint32_t dim) { return dim == options.dims[0]; });
@@ -76,6 +100,9 @@ Status Validate(const TrainerOptions& options) {
   if (options.row_optimizer == Optimizer::kNone) {
     return InvalidArgumentError("the rows need an optimizer");
   }
+  EMBANK_RETURN_IF_ERROR(CheckRule("rows", options.row_optimizer, options.row_rule));
+  EMBANK_RETURN_IF_ERROR(
+      CheckRule("dense parameters", options.dense_optimizer, options.dense_rule));
   return Validate(options.store);
 }
 
@@ -89,9 +116,7 @@ std::vector<FeatureTable> TablesOf(const TrainerOptions& options, const ClickCol
                       .is_excluded = IsExcluded(options, name)});
   };
   for (uint32_t i = 0; i < columns.ids.size(); ++i) add("id", i, DimOf(options, i));
-  for (uint32_t i = 0; options.model == "wide-deep" && i < columns.ids.size(); ++i) {
-    add("wide", i, 1);
-  }
+  for (uint32_t i = 0; HasWeights(options) && i < columns.ids.size(); ++i) add("wide", i, 1);
   return tables;
 }
 
@@ -107,14 +132,14 @@ StatusOr<LayerGraph> MakeModel(const TrainerOptions& options, const ClickColumns
     }
     return MakeDlrm(inputs, {{512, 256, 64, DimOf(options, 0)}, {512, 256}});
   }
-  if (options.model == "wide-deep" && DimOf(options, 0) == 1) {
-    return InvalidArgumentError("dim is 1; a wide-deep model needs vectors beside its weights");
-  }
   if (options.model == "wide-deep") return MakeWideDeep(inputs, kDeepWidths);
   if (options.model == "deep-fm") return MakeDeepFm(inputs, kDeepWidths);
   if (options.model == "ffnn") return MakeFfnn(inputs, kDeepWidths);
-  return InvalidArgumentError(
-      StrCat("model is \"", options.model, "\"; it must be dlrm, wide-deep, deep-fm or ffnn"));
+  if (options.model == "mmoe") {
+    return MakeMmoe(inputs, {.experts = 4, .tasks = 1, .expert = {64, 32}, .tower = {16}});
+  }
+  return InvalidArgumentError(StrCat("model is \"", options.model,
+                                     "\"; it must be dlrm, wide-deep, deep-fm, ffnn or mmoe"));
 }
 
 std::string ModelText(const TrainerOptions& options, const ClickColumns& columns) {
@@ -129,6 +154,7 @@ std::string ModelText(const TrainerOptions& options, const ClickColumns& columns
   for (size_t i = 0; i < columns.ids.size(); ++i) {
     StrAppend(&text, "id feature ", columns.ids[i], " dim ", DimOf(options, i), "\n");
   }
+  if (!columns.data.empty()) StrAppend(&text, "data ", columns.data, "\n");
   return text;
 }
 

@@ -21,8 +21,8 @@ namespace embank {
 inline constexpr uint32_t kMicroBatchesMax = 4;
 
 struct TrainerOptions {
-  std::string model = "dlrm";  // or wide-deep, deep-fm, ffnn
-  uint32_t dim = 16;           // of all id features
+  std::string model = "dlrm";  // or wide-deep, deep-fm, ffnn, mmoe
+  uint32_t dim = 16;           // of all id features; at least 2, but for dlrm
   std::vector<uint32_t> dims;  // of each id feature, in place of `dim`; empty: none differs
   Optimizer row_optimizer = Optimizer::kAdagrad;
   UpdateRule row_rule = {.learning_rate = 0.02f};
@@ -40,6 +40,7 @@ struct TrainerOptions {
   uint32_t micro_batches = 1;         // of a batch, 1 to kMicroBatchesMax, at most `slices`
   uint64_t micro_batch_bytes = 0;     // above 0: their number follows from Eq 2 after the warm-up
   uint32_t groups = 1;                // of packs, at most
+  uint64_t group_bytes = 0;           // above 0: groups follow from Eq 3 after the warm-up
   uint32_t warmup_steps = 100;        // that count ids before packs are split
   std::vector<std::string> excluded;  // id features whose packs wait for no group
 };
@@ -55,8 +56,8 @@ struct FeatureTable {
   bool is_excluded = false;
 };
 
-// The tables of a model, in the order of its features. A wide and deep model has two for each id
-// feature: vectors, and weights of its wide part.
+// The tables of a model, in the order of its features. A wide and deep model and DeepFM have two
+// for each id feature: vectors, and weights of their linear part.
 std::vector<FeatureTable> TablesOf(const TrainerOptions& options, const ClickColumns& columns);
 
 // Makes the model for samples with these features. INVALID_ARGUMENT: there is no such model, or it

@@ -44,7 +44,8 @@ class Peer:
         if options.weights:
             load_weights(self.model, options.weights)
         self.tables = Tables(sizes, options.dim)
-        self.wide = Tables(sizes, 1) if options.model == 'wide-deep' else None
+        has_weights = options.model in ('wide-deep', 'deep-fm')
+        self.wide = Tables(sizes, 1) if has_weights else None
         if options.library:
             self._set_first_rows(FirstRows(options.library, options.seed), distinct)
         rows = list(self.tables.parameters())

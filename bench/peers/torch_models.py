@@ -74,7 +74,7 @@ class DeepFm(torch.nn.Module):
         deep = self.deep(torch.cat([dense, *vectors], dim=1))[:, 0]
         stacked = torch.stack(vectors, dim=1)
         squares = stacked.sum(dim=1).square() - stacked.square().sum(dim=1)
-        return 0.5 * squares.sum(dim=1) + deep
+        return sum(wide)[:, 0] + 0.5 * squares.sum(dim=1) + deep
 
 
 MODELS = {'dlrm': Dlrm, 'wide-deep': WideDeep, 'deep-fm': DeepFm}

@@ -112,7 +112,7 @@ TEST(CriteoReader, GoesOnAtAPosition) {
   auto second = *ClickReader::OpenCriteo(file.path(), kAnyShare);
   ASSERT_TRUE(second->SkipTo(first->position()).ok());
   EXPECT_EQ(*ReadNumbers(second.get(), 9), (std::vector<float>{LogOfCount(2), LogOfCount(3)}));
-  EXPECT_EQ(second->broken_lines().count, 0u);
+  EXPECT_EQ(second->broken_lines().count, 1u);
   EXPECT_EQ((*ClickReader::OpenCriteo(file.path()))->SkipTo(6).code(), StatusCode::kOutOfRange);
 }
 
@@ -205,6 +205,28 @@ TEST(CriteoReader, StopsAboveAShareOfBrokenLines) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("line 4959:"));
   EXPECT_EQ(std::string(status.message()).find("line 4960"), std::string::npos);
   EXPECT_TRUE(IsInvalidArgument(ReadWithBroken(100, 2).status()));
+}
+
+// A reader that skips judges as one that has read up to there.
+TEST(CriteoReader, CountsBrokenLinesThatItSkips) {
+  const std::string broken(30, '\n');
+  const TemporaryFile file(".txt", broken + CriteoLines(5000) + broken);
+  const auto open = [&](double share) { return *ClickReader::OpenCriteo(file.path(), share); };
+  auto whole = open(0.03);
+  EXPECT_EQ(ReadNumbers(whole.get(), 512)->size(), 5000u);
+  for (const uint64_t position : {10u, 30u, 4000u, 5040u}) {
+    auto resumed = open(0.03);
+    ASSERT_TRUE(resumed->SkipTo(position).ok());
+    EXPECT_EQ(resumed->position(), position);
+    ASSERT_TRUE(ReadNumbers(resumed.get(), 512).ok()) << position;
+    EXPECT_EQ(resumed->broken_lines().count, 60u);
+    EXPECT_EQ(resumed->broken_lines().first.back().number, 10u);
+  }
+  // 60 of 5,060 lines are too many at the end alone.
+  auto resumed = open(0.0115);
+  ASSERT_TRUE(resumed->SkipTo(4900).ok());
+  EXPECT_THAT(std::string(ReadNumbers(resumed.get(), 512).status().message()),
+              HasSubstr("59 of 5059 lines are broken"));
 }
 
 TEST(CriteoReader, DoesNotReadOnWhenManyLinesAreBroken) {

@@ -145,7 +145,6 @@ TEST_F(EmbeddingPassTest, IsADenseTableOfWholeNumbers) {
   }
 }
 
-// Without a sum from 0, a negative zero stays one.
 TEST_F(EmbeddingPassTest, AddsTheGradientsOfARowInTheOrderOfPositions) {
   ClickBatch batch;
   batch.samples = 3;
@@ -162,7 +161,7 @@ TEST_F(EmbeddingPassTest, AddsTheGradientsOfARowInTheOrderOfPositions) {
     ASSERT_TRUE(pass.Gather(pack, {0, 1}, MissingRule::kCreate).ok());
     pass.StitchReduce(pack, 0);
   }
-  const float parts[] = {1.0f, 0x1p24f, -0x1p24f};
+  const float parts[] = {0x1p24f, 1.0f, 1.0f};
   for (size_t i = 0; i < kFeatures; ++i) {
     for (uint32_t sample = 0; sample < 3; ++sample) {
       for (float& value : pass.Gradients(i, 0).Row(sample)) value = parts[sample];
@@ -173,12 +172,14 @@ TEST_F(EmbeddingPassTest, AddsTheGradientsOfARowInTheOrderOfPositions) {
     ASSERT_TRUE(pass.Update(pack).ok());
   }
   const Key id = 7;
-  std::vector<float> row(DimOf(0));
-  ASSERT_TRUE(Lookup(features_[0].table, {&id, 1}, MissingRule::kZero,
-                     {reinterpret_cast<std::byte*>(row.data()), 0}, {})
-                  .ok());
-  // 1 + 2^24 is rounded to 2^24; last position first, the sum would be 1.
-  EXPECT_EQ(row[0], kInitial - 0.0f);
+  for (size_t i = 0; i < kFeatures; ++i) {
+    std::vector<float> row(DimOf(i));
+    ASSERT_TRUE(Lookup(features_[i].table, {&id, 1}, MissingRule::kZero,
+                       {reinterpret_cast<std::byte*>(row.data()), 0}, {})
+                    .ok());
+    // 2^24 + 1 is rounded to 2^24, twice; last position first, the sum would be 2^24 + 2.
+    for (const float value : row) EXPECT_EQ(value, kInitial - 0x1p24f) << "feature " << i;
+  }
 }
 
 }  // namespace

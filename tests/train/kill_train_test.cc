@@ -18,17 +18,11 @@
 namespace embank::test {
 namespace {
 
-constexpr uint32_t kKills = 20;
+using Words = std::vector<std::string>;
 
 // Starts embank-train with the options of all runs and these.
-pid_t Start(const std::vector<std::string>& more) {
+pid_t Start(const Words& data, const Words& more) {
   std::vector<std::string> words = {std::getenv("EMBANK_TRAIN"),
-                                    "--generate",
-                                    "criteo-kaggle",
-                                    "--divisor",
-                                    "3000",
-                                    "--samples",
-                                    "60000",
                                     "--batch",
                                     "100",
                                     "--dim",
@@ -39,6 +33,7 @@ pid_t Start(const std::vector<std::string>& more) {
                                     "48",
                                     "--checkpoint-every",
                                     "7"};
+  words.insert(words.end(), data.begin(), data.end());
   words.insert(words.end(), more.begin(), more.end());
   const pid_t child = fork();
   if (child != 0) return child;
@@ -62,8 +57,12 @@ void WaitForAnEnd(uint64_t milliseconds_max) {
 bool EndsWell(pid_t child) {
   int status = 0;
   EXPECT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFSIGNALED(status) || WEXITSTATUS(status) == 0) << WEXITSTATUS(status);
-  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  if (WIFEXITED(status)) {
+    EXPECT_EQ(WEXITSTATUS(status), 0);
+    return true;
+  }
+  EXPECT_EQ(WTERMSIG(status), SIGKILL) << "it crashed";
+  return false;
 }
 
 std::string WeightsIn(const std::string& json_path) {
@@ -74,7 +73,8 @@ std::string WeightsIn(const std::string& json_path) {
   return at == std::string::npos ? "" : json.substr(at, json.find_first_of(",}", at) - at);
 }
 
-TEST(KillTrain, WeightsAreThoseOfARunWithoutInterruption) {
+// Kills a run again and again until it was killed so often; then it goes on to its end.
+void KillAgainAndAgain(const Words& data, uint32_t kills_wanted) {
   ASSERT_NE(std::getenv("EMBANK_TRAIN"), nullptr) << "ctest names the program";
   sigset_t ended;
   sigemptyset(&ended);
@@ -83,14 +83,15 @@ TEST(KillTrain, WeightsAreThoseOfARunWithoutInterruption) {
   const ScratchDirectory directory;
   const std::string whole = directory.path() + "/whole.json";
   const std::string killed = directory.path() + "/killed.json";
-  ASSERT_TRUE(EndsWell(Start({"--path", directory.path() + "/a", "--json", whole})));
+  ASSERT_TRUE(EndsWell(Start(data, {"--path", directory.path() + "/a", "--json", whole})));
   ASSERT_NE(WeightsIn(whole), "");
   Random random(5);
   uint32_t kills = 0;
   bool has_ended = false;
-  while (!has_ended) {
-    const pid_t child = Start({"--path", directory.path() + "/b", "--resume", "--json", killed});
-    if (kills < kKills) {
+  while (!has_ended && !testing::Test::HasFailure()) {
+    const pid_t child =
+        Start(data, {"--path", directory.path() + "/b", "--resume", "--json", killed});
+    if (kills < kills_wanted) {
       WaitForAnEnd(random.Between(30, 300));
       kill(child, SIGKILL);
     }
@@ -98,7 +99,33 @@ TEST(KillTrain, WeightsAreThoseOfARunWithoutInterruption) {
     kills += has_ended ? 0 : 1;
   }
   EXPECT_EQ(WeightsIn(killed), WeightsIn(whole));
-  EXPECT_EQ(kills, kKills) << "it ended before it was killed";
+  EXPECT_EQ(kills, kills_wanted) << "it ended before it was killed";
+}
+
+TEST(KillTrain, WeightsAreThoseOfARunWithoutInterruption) {
+  KillAgainAndAgain({"--generate", "criteo-kaggle", "--divisor", "3000", "--samples", "60000"}, 20);
+}
+
+// Some lines of the log are broken.
+TEST(KillTrain, ALogGoesOnWhereItsCheckpointWas) {
+  const ScratchDirectory directory;
+  const std::string log = directory.path() + "/log.txt";
+  const Words data = {"--data", log};
+  ASSERT_TRUE(EndsWell(Start({"--generate", "criteo-kaggle", "--divisor", "3000", "--samples",
+                              "60000", "--path", directory.path() + "/unused"},
+                             {"--write-log", log})));
+  std::string text;
+  {
+    std::ostringstream written;
+    written << std::ifstream(log).rdbuf();
+    text = written.str();
+  }
+  uint64_t line = 0;
+  for (size_t at = 0; at < text.size(); at = text.find('\n', at) + 1) {
+    if (++line % 500 == 3) text[at] = 'x';
+  }
+  std::ofstream(log) << text;
+  KillAgainAndAgain(data, 8);
 }
 
 }  // namespace

@@ -45,18 +45,6 @@ TEST(PackPlan, VolumeIsAllIdsTimesFloatsOfThePack) {
   EXPECT_EQ(PackVolume(traffic, std::vector<uint32_t>{1}), 100.0 * 8 * 30);
 }
 
-TEST(PackPlan, ThePapersExampleGivesOneAndFourPacks) {
-  const std::vector<Pack> packs = PlanPacks(PapersExample(), SplitRule::kSmallest);
-  ASSERT_EQ(packs.size(), 5u);
-  EXPECT_EQ(packs[0].dim, 8u);
-  EXPECT_THAT(packs[0].features, ElementsAre(0, 2, 4, 6));
-  for (size_t i = 1; i < 5; ++i) {
-    EXPECT_EQ(packs[i].dim, 32u);
-    EXPECT_EQ(packs[i].features.size(), 1u);
-  }
-  EXPECT_EQ(packs[1].volume, packs[0].volume);
-}
-
 TEST(PackPlan, ByTheMeanNoPackIsFarAboveIt) {
   const std::vector<FeatureTraffic> traffic = PapersExample();
   const std::vector<Pack> packs = PlanPacks(traffic);
@@ -69,8 +57,7 @@ TEST(PackPlan, EachFeatureIsInOnePack) {
   for (uint32_t i = 0; i < 100; ++i) {
     traffic.push_back({.dim = 4u << (i % 4), .ids = i * i, .is_excluded = i % 17 == 3});
   }
-  for (const std::vector<Pack>& packs :
-       {PlanPacks(traffic), PlanPacks(traffic, SplitRule::kSmallest), PlanNoPacks(traffic)}) {
+  for (const std::vector<Pack>& packs : {PlanPacks(traffic), PlanNoPacks(traffic)}) {
     std::vector<uint32_t> features;
     for (const Pack& pack : packs) {
       features.insert(features.end(), pack.features.begin(), pack.features.end());

@@ -2,7 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -37,6 +39,13 @@ TEST(TrainCommandLine, WrongUseNamesTheOptionAndExitsWith2) {
       {"--generate avazu --micro-batches 9", "micro_batches is 9"},
       {"--generate avazu --weights /no/such/file", "--weights: cannot write /no/such/file"},
       {"--data x --write-log y", "--write-log needs --generate"},
+      {"--generate avazu --samples 0", "--samples is 0"},
+      {"--generate avazu --eval-samples 1", "--eval-samples is 1"},
+      {"--generate avazu --eval-samples 4294967296", "--eval-samples is 4294967296"},
+      {"--generate avazu --write-log no.txt", "--data reads logs of 13 and 26"},
+      {"--generate criteo-kaggle --copies 2 --write-log no.txt", "52 id features"},
+      {"--generate avazu --dim 1 --model ffnn", "is 1; model ffnn needs"},
+      {"--generate avazu --dense-rate -1", "the rule of dense parameters"},
       {"--generate avazu --model dlmr", "model is \"dlmr\""},
       {"--generate avazu --batch 0", "batch is 0"},
       {"--generate avazu --dim many", "--dim"},
@@ -48,19 +57,180 @@ TEST(TrainCommandLine, WrongUseNamesTheOptionAndExitsWith2) {
   }
 }
 
+std::string TextIn(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+void WriteFile(const std::string& path, const std::string& text) { std::ofstream(path) << text; }
+
+// Lines in Criteo's format; line `broken` has no label.
+std::string CriteoLog(int lines, int broken = 0) {
+  std::ostringstream log;
+  for (int line = 1; line <= lines; ++line) {
+    log << (line == broken ? "neither" : line % 3 == 0 ? "1" : "0");
+    for (int i = 0; i < 13; ++i) log << '\t' << (line + i) % 9;
+    for (int i = 0; i < 26; ++i) log << "\t0000000" << (line * 31 + i) % 10;
+    log << '\n';
+  }
+  return log.str();
+}
+
+// A zstd frame of blocks that are not compressed (RFC 8878, 3.1.1).
+std::string ZstdFrame(const std::string& text) {
+  std::string frame("\x28\xb5\x2f\xfd\x00\x58", 6);
+  constexpr size_t kBlockBytes = 60'000;
+  for (size_t begin = 0; begin < text.size(); begin += kBlockBytes) {
+    const std::string block = text.substr(begin, kBlockBytes);
+    const bool is_last = begin + kBlockBytes >= text.size();
+    const uint64_t header = block.size() << 3 | (is_last ? 1 : 0);
+    for (int i = 0; i < 3; ++i) frame.push_back(static_cast<char>(header >> 8 * i & 0xFF));
+    frame += block;
+  }
+  return frame;
+}
+
+TEST(TrainCommandLine, ALogIsEvaluated) {
+  const ScratchDirectory directory;
+  const std::string log = directory.path() + "/log.txt";
+  const std::string json = directory.path() + "/figures.json";
+  WriteFile(log, CriteoLog(1000));
+  const std::string run = "--data " + log + " --dim 4 --batch 100 --json " + json;
+  EXPECT_EQ(Train(run).exit_code, 0);
+  const std::string without = TextIn(json);
+  const Ended ended = Train(run + " --eval " + log);
+  EXPECT_EQ(ended.exit_code, 0) << ended.output;
+  EXPECT_THAT(ended.output, HasSubstr(" of 1000 samples"));
+  EXPECT_THAT(TextIn(json), HasSubstr("\"eval_auc\": "));
+  // The evaluation is no part of the figures of the steps.
+  const auto field = [](const std::string& text, const std::string& name) {
+    const size_t begin = text.find("\"" + name + "\"");
+    return text.substr(begin, text.find(',', begin) - begin);
+  };
+  EXPECT_NE(field(without, "operations_per_step"), "");
+  for (const char* const name : {"operations_per_step", "weights_crc32c", "logloss"}) {
+    EXPECT_EQ(field(TextIn(json), name), field(without, name));
+  }
+}
+
+TEST(TrainCommandLine, AWrongEvaluationIsFoundBeforeTheTraining) {
+  const ScratchDirectory directory;
+  const std::string log = directory.path() + "/log.txt";
+  WriteFile(log, CriteoLog(100));
+  const Ended other = Train("--generate avazu --divisor 1000 --model ffnn --eval " + log);
+  EXPECT_EQ(other.exit_code, 2) << other.output;
+  EXPECT_THAT(other.output, HasSubstr("has other columns"));
+  const Ended missing = Train("--data " + log + " --eval /no/such/log --json " + log + ".json");
+  EXPECT_EQ(missing.exit_code, 1) << missing.output;
+  EXPECT_THAT(missing.output, HasSubstr("/no/such/log"));
+  EXPECT_EQ(TextIn(log + ".json"), "") << "nothing was trained";
+}
+
+TEST(TrainCommandLine, AnEvaluationThatFailsLeavesTheResultsOfTheTraining) {
+  const ScratchDirectory directory;
+  const std::string log = directory.path() + "/log.txt";
+  WriteFile(log, CriteoLog(1000));
+  WriteFile(log + ".broken", "no label\n");
+  const Ended ended = Train("--data " + log + " --dim 4 --batch 100 --eval " + log +
+                            ".broken --json " + log + ".json");
+  EXPECT_EQ(ended.exit_code, 1) << ended.output;
+  EXPECT_THAT(ended.output, HasSubstr("1 of 1 lines are broken"));
+  EXPECT_THAT(TextIn(log + ".json"), HasSubstr("\"steps\": 10,"));
+}
+
+TEST(TrainCommandLine, ACsvFileHasAColumnFile) {
+  const ScratchDirectory directory;
+  const std::string csv = directory.path() + "/views.csv";
+  std::string text = "user,item,price,click\n";
+  for (int i = 0; i < 500; ++i) {
+    text += std::to_string(i % 40) + ",item" + std::to_string(i % 7) + "," +
+            std::to_string(i % 90) + "," + (i % 7 < 2 ? "1" : "0") + "\n";
+  }
+  WriteFile(csv, text);
+  const std::string columns = directory.path() + "/columns.txt";
+  WriteFile(columns, "label click\ndense price log\nid user decimal\nid item text\n");
+  const std::string run = "--model ffnn --dim 4 --batch 50 --data " + csv + " --columns " + columns;
+  const Ended ended = Train(run + " --eval " + csv + " --json " + csv + ".json");
+  EXPECT_EQ(ended.exit_code, 0) << ended.output;
+  EXPECT_THAT(TextIn(csv + ".json"), HasSubstr("\"samples\": 500,"));
+  EXPECT_THAT(TextIn(csv + ".json"), HasSubstr("\"eval_logloss\": "));
+  WriteFile(columns, "label click\nid nobody decimal\n");
+  const Ended wrong = Train(run);
+  EXPECT_EQ(wrong.exit_code, 2) << wrong.output;
+  EXPECT_THAT(wrong.output, HasSubstr("nobody"));
+}
+
+TEST(TrainCommandLine, ALossThatIsNotFiniteLeavesItsBatch) {
+  const ScratchDirectory directory;
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(directory.path());
+  const std::string run =
+      "--generate criteo-kaggle --divisor 5000 --samples 500 --batch 100 --dim 4 "
+      "--dense-rate 1e30";
+  const Ended ended = Train(run);
+  EXPECT_EQ(ended.exit_code, 1) << ended.output;
+  EXPECT_THAT(ended.output, HasSubstr("not finite; its batch is in embank-train-step-2.txt"));
+  const std::string batch = TextIn("embank-train-step-2.txt");
+  EXPECT_EQ(std::count(batch.begin(), batch.end(), '\n'), 100);
+  // Where the batch cannot be saved, its loss is told all the same.
+  std::filesystem::remove("embank-train-step-2.txt");
+  std::filesystem::create_directory("embank-train-step-2.txt");
+  const Ended unsaved = Train(run);
+  EXPECT_EQ(unsaved.exit_code, 1);
+  EXPECT_THAT(unsaved.output, HasSubstr("not finite; its batch was not saved: "));
+  std::filesystem::current_path(before);
+}
+
+TEST(TrainCommandLine, ACutOffLogEndsTheRun) {
+  const ScratchDirectory directory;
+  const std::string log = directory.path() + "/log.txt.zst";
+  const std::string frame = ZstdFrame(CriteoLog(3000));
+  WriteFile(log, frame);
+  const std::string run = "--dim 4 --batch 100 --model ffnn --data " + log;
+  const Ended whole = Train(run);
+  EXPECT_EQ(whole.exit_code, 0) << whole.output;
+  EXPECT_THAT(whole.output, HasSubstr("30, 3000 samples in this run"));
+  WriteFile(log, frame.substr(0, frame.size() * 2 / 3));
+  const Ended cut = Train(run);
+  EXPECT_EQ(cut.exit_code, 1) << cut.output;
+  EXPECT_THAT(cut.output, HasSubstr(log));
+}
+
+TEST(TrainCommandLine, WrongDataAreNoWrongUse) {
+  const ScratchDirectory directory;
+  const std::string log = directory.path() + "/log.txt";
+  WriteFile(log, CriteoLog(1000) + std::string(200, '\n'));
+  const Ended ended = Train("--dim 4 --batch 100 --model ffnn --data " + log);
+  EXPECT_EQ(ended.exit_code, 1) << ended.output;
+  EXPECT_THAT(ended.output, HasSubstr("lines are broken"));
+}
+
+TEST(TrainCommandLine, AResumedRunHasTheSameData) {
+  const ScratchDirectory directory;
+  const std::string log = directory.path() + "/log.txt";
+  WriteFile(log, CriteoLog(1000, 7));
+  WriteFile(log + ".other", CriteoLog(1000, 8));
+  const std::string run = "--dim 4 --batch 100 --model ffnn --dram-mib 48 --path " +
+                          directory.path() + "/store --weights " + log;
+  const std::string layers = "--dim 4 --batch 100 --model ffnn --data " + log + " --weights " + log;
+  EXPECT_EQ(Train(layers + ".whole").exit_code, 0);
+  EXPECT_EQ(Train(run + ".part --steps 4 --data " + log).exit_code, 0);
+  const Ended other = Train(run + ".part --resume --data " + log + ".other");
+  EXPECT_EQ(other.exit_code, 1) << other.output;
+  EXPECT_THAT(other.output, HasSubstr("it has \"data a log"));
+  const Ended resumed = Train(run + ".resumed --resume --data " + log);
+  EXPECT_EQ(resumed.exit_code, 0) << resumed.output;
+  EXPECT_THAT(resumed.output, HasSubstr("goes on behind step 4"));
+  EXPECT_THAT(resumed.output, HasSubstr("line 7: "));
+  EXPECT_EQ(TextIn(log + ".resumed"), TextIn(log + ".whole"));
+}
+
 TEST(TrainCommandLine, BrokenLinesAreCountedAndNamed) {
   const ScratchDirectory directory;
   const std::string log = directory.path() + "/log.txt";
   const std::string json = directory.path() + "/figures.json";
-  {
-    std::ofstream file(log);
-    for (int line = 1; line <= 1000; ++line) {
-      file << (line == 7 ? "neither" : line % 3 == 0 ? "1" : "0");
-      for (int i = 0; i < 13; ++i) file << '\t' << (line + i) % 9;
-      for (int i = 0; i < 26; ++i) file << "\t0000000" << (line * 31 + i) % 10;
-      file << '\n';
-    }
-  }
+  WriteFile(log, CriteoLog(1000, 7));
   const Ended ended = Train("--data " + log + " --dim 4 --batch 100 --json " + json);
   EXPECT_EQ(ended.exit_code, 0) << ended.output;
   EXPECT_THAT(ended.output, HasSubstr("1 broken lines were left out"));

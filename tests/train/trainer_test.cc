@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -73,7 +74,7 @@ constexpr int kComparedSteps = 60;
 
 TEST(Trainer, LossesDoNotDependOnThreadsOrTiers) {
   const ScratchDirectory directory;
-  for (const char* model : {"dlrm", "wide-deep", "deep-fm", "ffnn"}) {
+  for (const char* model : {"dlrm", "wide-deep", "deep-fm", "ffnn", "mmoe"}) {
     SCOPED_TRACE(model);
     const auto plain = OpenTrainer(OptionsOf(model));
     const std::vector<double> expected = Train(plain.get(), kComparedSteps);
@@ -149,6 +150,30 @@ TEST(Trainer, MicroBatchesFollowFromTheirBytes) {
   EXPECT_EQ(trainer->plan().micro_batches().size(), 1u);
   Train(trainer.get(), 4);
   EXPECT_EQ(trainer->plan().micro_batches().size(), 3u);
+  EXPECT_EQ(trainer->plan().micro_batches_wanted(), 3u);
+}
+
+TEST(Trainer, MoreMicroBatchesThanAStepHasAreTold) {
+  TrainerOptions options = OptionsOf("dlrm");
+  options.warmup_steps = 3;
+  options.micro_batch_bytes = 10 * 3328;
+  const auto trainer = OpenTrainer(options);
+  Train(trainer.get(), 4);
+  EXPECT_EQ(trainer->plan().micro_batches().size(), kMicroBatchesMax);
+  EXPECT_EQ(trainer->plan().micro_batches_wanted(), 10u);
+}
+
+TEST(Trainer, GroupsFollowFromTheirBytes) {
+  TrainerOptions options = OptionsOf("dlrm");
+  options.packing = false;
+  options.warmup_steps = 3;
+  // A feature has 100 rows of 8 floats in a step: four of them are in a group, and two in the last.
+  options.group_bytes = 4 * 100 * 8 * sizeof(float);
+  const auto trainer = OpenTrainer(options);
+  EXPECT_EQ(std::ranges::max(trainer->plan().groups()), 0u);
+  Train(trainer.get(), 4);
+  EXPECT_EQ(std::ranges::max(trainer->plan().groups()), 6u);
+  EXPECT_EQ(std::ranges::count(trainer->plan().groups(), 0u), 4);
 }
 
 // Steps behind the start are not in the checkpoint.
@@ -226,6 +251,59 @@ TEST(Trainer, ALossThatIsNotFiniteStopsItBeforeTheUpdate) {
   EXPECT_EQ(trainer->steps(), 5u);
 }
 
+// Makes the first dense feature of all samples as large as finite logits allow, and labels wrong.
+void MakeHuge(Trainer* trainer, ClickBatch* batch) {
+  const auto fill = [&](float value) {
+    for (uint32_t i = 0; i < batch->samples; ++i) batch->dense[i * 13] = value;
+  };
+  std::vector<float> logits;
+  const auto are_finite = [&](float value) {
+    fill(value);
+    EXPECT_TRUE(trainer->Predict(*batch, &logits).ok());
+    return std::ranges::all_of(logits, [](float x) { return std::isfinite(x); });
+  };
+  float value = std::numeric_limits<float>::max();
+  while (!are_finite(value)) value /= 1.1f;
+  for (uint32_t i = 0; i < batch->samples; ++i) batch->labels[i] = logits[i] > 0.0f ? 0.0f : 1.0f;
+}
+
+// Terms of both signs cancel in a logit, and not in the gradient of one weight: with some seeds
+// only the gradient is too large.
+TEST(Trainer, AGradientThatIsNotFiniteStopsItBeforeTheUpdate) {
+  bool was_stopped = false;
+  for (uint64_t seed = 1; seed <= 30 && !was_stopped; ++seed) {
+    TrainerOptions options = OptionsOf("dlrm");
+    options.dense_rule.learning_rate = 0.1f;
+    options.seed = seed;
+    const auto trainer = OpenTrainer(options);
+    Train(trainer.get(), 4);
+    const auto data = Data(1000);
+    ASSERT_TRUE(data->SkipTo(900).ok());
+    ClickBatch batch;
+    ASSERT_TRUE(data->Next(100, &batch).ok());
+    MakeHuge(trainer.get(), &batch);
+    const std::vector<float> before(trainer->weights().begin(), trainer->weights().end());
+    std::vector<float> logits;
+    const Status status = trainer->Step(batch, &logits).status();
+    if (status.ok()) continue;
+    was_stopped = true;
+    EXPECT_TRUE(IsOutOfRange(status)) << status;
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr("the gradients of dense parameters in step 5 are not finite"));
+    EXPECT_TRUE(std::ranges::equal(trainer->weights(), before));
+    EXPECT_EQ(trainer->steps(), 4u);
+  }
+  EXPECT_TRUE(was_stopped);
+}
+
+TEST(Trainer, DeepFmHasALinearPart) {
+  const auto trainer = OpenTrainer(OptionsOf("deep-fm"));
+  EXPECT_EQ(trainer->tables().size(), 2u * 26);
+  Train(trainer.get(), 5);
+  EXPECT_EQ(trainer->tables()[26]->name(), "wide C1");
+  EXPECT_GT(trainer->tables()[26]->rows(), 0u);
+}
+
 TEST(Trainer, ACheckpointOfAnotherModelIsNamed) {
   const ScratchDirectory directory;
   TrainerOptions options = OptionsOf("dlrm", directory.path() + "/store");
@@ -253,6 +331,14 @@ TEST(Trainer, WrongOptionsAreNamed) {
   refused([](TrainerOptions* o) { o->excluded = {"C99"}; }, "\"C99\"");
   refused([](TrainerOptions* o) { o->dims = {8, 8}; }, "there are 2 dims");
   refused([](TrainerOptions* o) { o->dims.assign(26, 8), o->dims[3] = 4; }, "needs one dim");
+  for (const char* const model : {"wide-deep", "deep-fm", "ffnn", "mmoe"}) {
+    refused([&](TrainerOptions* o) { o->model = model, o->dim = 1; }, "\"C1\" is 1");
+  }
+  refused([](TrainerOptions* o) { o->model = "ffnn", o->dims.assign(26, 8), o->dims[3] = 1; },
+          "\"C4\" is 1");
+  refused([](TrainerOptions* o) { o->row_rule.learning_rate = -1.0f; }, "the rule of rows: ");
+  refused([](TrainerOptions* o) { o->dense_rule.learning_rate = std::nanf(""); },
+          "the rule of dense parameters: ");
   refused([](TrainerOptions* o) { o->store.hbm_bytes = 5; }, "hbm_bytes");
 }
 

@@ -16,6 +16,7 @@ inline constexpr uint64_t kMissingId = ~uint64_t{0};
 struct ClickColumns {
   std::vector<std::string> dense;
   std::vector<std::string> ids;
+  std::string data;  // tells the data from other data; empty: nothing does
 };
 
 // The ids of one id feature.

@@ -16,7 +16,7 @@ StatusOr<std::unique_ptr<ClickReader>> ClickReader::OpenCriteo(const std::string
                                                                double broken_share_max) {
   EMBANK_ASSIGN_OR_RETURN(std::unique_ptr<ByteSource> source, OpenByteSource(path));
   return std::make_unique<ClickReader>(path, std::move(source), std::make_unique<CriteoParser>(),
-                                       broken_share_max);
+                                       broken_share_max, 0);
 }
 
 StatusOr<std::unique_ptr<ClickReader>> ClickReader::OpenCsv(const std::string& path,
@@ -35,37 +35,46 @@ StatusOr<std::unique_ptr<ClickReader>> ClickReader::OpenCsv(const std::string& p
     return Status(parser.status().code(), StrCat(path, ": ", parser.status().message()));
   }
   EMBANK_ASSIGN_OR_RETURN(std::unique_ptr<ByteSource> source, OpenByteSource(path));
-  auto reader =
-      std::make_unique<ClickReader>(path, std::move(source), *std::move(parser), broken_share_max);
-  if (columns.has_header) EMBANK_RETURN_IF_ERROR(reader->SkipTo(1));
-  return reader;
+  return std::make_unique<ClickReader>(path, std::move(source), *std::move(parser),
+                                       broken_share_max, columns.has_header ? 1 : 0);
 }
 
 ClickReader::ClickReader(std::string name, std::unique_ptr<ByteSource> source,
-                         std::unique_ptr<LineParser> parser, double broken_share_max)
+                         std::unique_ptr<LineParser> parser, double broken_share_max,
+                         uint32_t header)
     : name_(std::move(name)),
       broken_share_max_(broken_share_max),
       reader_(std::move(source)),
-      parser_(std::move(parser)) {}
+      parser_(std::move(parser)) {
+  Line line;
+  for (; header_ < header && reader_.Next(&line); ++header_) ++lines_;
+}
 
 StatusOr<uint32_t> ClickReader::Next(uint32_t samples_max, ClickBatch* batch) {
   EMBANK_CHECK(samples_max > 0);
   batch->Clear(parser_->columns().ids.size());
-  Line line;
-  while (batch->samples < samples_max && reader_.Next(&line)) {
-    ++lines_;
-    const LineDefect defect = ParseLine(line);
+  LineDefect defect = LineDefect::kNone;
+  while (batch->samples < samples_max && NextLine(&defect)) {
     if (defect == LineDefect::kNone) {
       AppendRow(row_, batch);
-      continue;
+    } else {
+      EMBANK_RETURN_IF_ERROR(CheckShare(kJudgedLines));
     }
-    ++broken_.count;
-    if (broken_.first.size() < BrokenLines::kNamedMax) broken_.first.push_back({lines_, defect});
-    EMBANK_RETURN_IF_ERROR(CheckShare(kJudgedLines));
   }
   EMBANK_RETURN_IF_ERROR(reader_.status());
   if (batch->samples < samples_max) EMBANK_RETURN_IF_ERROR(CheckShare(1));
   return batch->samples;
+}
+
+bool ClickReader::NextLine(LineDefect* defect) {
+  Line line;
+  if (!reader_.Next(&line)) return false;
+  ++lines_;
+  *defect = ParseLine(line);
+  if (*defect == LineDefect::kNone) return true;
+  ++broken_.count;
+  if (broken_.first.size() < BrokenLines::kNamedMax) broken_.first.push_back({lines_, *defect});
+  return true;
 }
 
 LineDefect ClickReader::ParseLine(const Line& line) {
@@ -77,7 +86,7 @@ LineDefect ClickReader::ParseLine(const Line& line) {
 }
 
 Status ClickReader::CheckShare(uint64_t judged_min) const {
-  const uint64_t judged = lines_ - skipped_;
+  const uint64_t judged = lines_ - header_;
   const double broken = static_cast<double>(broken_.count);
   if (judged < judged_min || broken <= broken_share_max_ * static_cast<double>(judged)) {
     return OkStatus();
@@ -93,11 +102,13 @@ Status ClickReader::CheckShare(uint64_t judged_min) const {
 
 Status ClickReader::SkipTo(uint64_t position) {
   EMBANK_CHECK(position >= lines_);
-  Line line;
-  for (; lines_ < position; ++lines_, ++skipped_) {
-    if (reader_.Next(&line)) continue;
-    EMBANK_RETURN_IF_ERROR(reader_.status());
-    return OutOfRangeError(StrCat(name_, ": has ", lines_, " lines, and not ", position));
+  LineDefect defect = LineDefect::kNone;
+  while (lines_ < position) {
+    if (!NextLine(&defect)) {
+      EMBANK_RETURN_IF_ERROR(reader_.status());
+      return OutOfRangeError(StrCat(name_, ": has ", lines_, " lines, and not ", position));
+    }
+    if (defect != LineDefect::kNone) EMBANK_RETURN_IF_ERROR(CheckShare(kJudgedLines));
   }
   return OkStatus();
 }

@@ -29,9 +29,11 @@ struct BrokenLines {
   std::vector<BrokenLine> first;  // at most kNamedMax of them
 };
 
-// A position is a number of lines, a header included. One thread at a time.
+// A position is a number of lines, a header included. Lines that are skipped are parsed and judged
+// like others, so that a reader that skips to a position goes on as one that has read up to it. One
+// thread at a time.
 //
-// Statuses of Next, after which it gives nothing more:
+// Statuses of Next and SkipTo, after which it gives nothing more:
 // DATA_LOSS: a .zst file is damaged or cut off.
 // INVALID_ARGUMENT: of at least kJudgedLines lines, or of the whole file, a larger share is broken
 // than may be; the message names the first broken lines.
@@ -48,19 +50,21 @@ class ClickReader final : public ClickSource {
   static StatusOr<std::unique_ptr<ClickReader>> OpenCsv(const std::string& path,
                                                         const ColumnFile& columns,
                                                         double broken_share_max = kBrokenShareMax);
-  // Reads lines of `source` with a parser; messages call the source `name`.
+  // Reads lines of `source` with a parser, behind `header` lines; messages call the source `name`.
   ClickReader(std::string name, std::unique_ptr<ByteSource> source,
-              std::unique_ptr<LineParser> parser, double broken_share_max);
+              std::unique_ptr<LineParser> parser, double broken_share_max, uint32_t header);
 
   const ClickColumns& columns() const override { return parser_->columns(); }
   StatusOr<uint32_t> Next(uint32_t samples_max, ClickBatch* batch) override;
   uint64_t position() const override { return lines_; }
   Status SkipTo(uint64_t position) override;
 
-  // Returns the broken lines among those that Next has read.
+  // Returns the broken lines among those that were read or skipped.
   const BrokenLines& broken_lines() const { return broken_; }
 
  private:
+  // Takes the next line, and counts it. False: there is none.
+  bool NextLine(LineDefect* defect);
   LineDefect ParseLine(const Line& line);
   Status CheckShare(uint64_t judged_min) const;
 
@@ -70,8 +74,8 @@ class ClickReader final : public ClickSource {
   std::unique_ptr<LineParser> parser_;
   ClickRow row_;
   BrokenLines broken_;
-  uint64_t lines_ = 0;    // position: lines that were read or skipped
-  uint64_t skipped_ = 0;  // lines that were not judged
+  uint64_t lines_ = 0;   // position: lines that were read or skipped
+  uint64_t header_ = 0;  // lines of a header, which are not judged
 };
 
 }  // namespace embank

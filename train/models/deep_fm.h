@@ -1,5 +1,5 @@
-// DeepFM (Guo et al. 2017): a linear model over id features of dim 1, a factorization machine and a
-// network over the others.
+// DeepFM (Guo et al. 2017): a linear model whose weights are id features of dim 1, a factorization
+// machine and a network over the others.
 #ifndef EMBANK_TRAIN_MODELS_DEEP_FM_H_
 #define EMBANK_TRAIN_MODELS_DEEP_FM_H_
 

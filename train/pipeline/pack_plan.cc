@@ -10,7 +10,7 @@
 namespace embank {
 namespace {
 
-// A pack of the rule kMean is at most this much above the mean, where features allow it.
+// A pack is at most this much above the mean, where features allow it.
 constexpr double kAboveMean = 1.3;
 
 Pack MakePack(std::span<const FeatureTraffic> traffic, std::vector<uint32_t> features) {
@@ -57,7 +57,7 @@ double PackVolume(std::span<const FeatureTraffic> traffic, std::span<const uint3
   return all_ids * floats;
 }
 
-std::vector<Pack> PlanPacks(std::span<const FeatureTraffic> traffic, SplitRule rule) {
+std::vector<Pack> PlanPacks(std::span<const FeatureTraffic> traffic) {
   std::map<std::pair<uint32_t, bool>, std::vector<uint32_t>> by_dim;
   for (uint32_t i = 0; i < traffic.size(); ++i) {
     by_dim[{traffic[i].dim, traffic[i].is_excluded}].push_back(i);
@@ -65,21 +65,18 @@ std::vector<Pack> PlanPacks(std::span<const FeatureTraffic> traffic, SplitRule r
   std::vector<Pack> whole;
   double sum = 0.0;
   size_t summed = 0;
-  double smallest = 0.0;
   for (auto& [dim, features] : by_dim) {
     whole.push_back(MakePack(traffic, std::move(features)));
     if (whole.back().is_excluded) continue;
-    const double volume = whole.back().volume;
-    sum += volume;
+    sum += whole.back().volume;
     ++summed;
-    if (volume > 0.0 && (smallest == 0.0 || volume < smallest)) smallest = volume;
   }
   const double mean = sum / static_cast<double>(std::max<size_t>(1, summed));
   std::vector<Pack> packs;
   for (Pack& pack : whole) {
     double shards = 1.0;
     if (pack.volume > mean && !pack.is_excluded) {
-      shards = std::ceil(pack.volume / (rule == SplitRule::kMean ? kAboveMean * mean : smallest));
+      shards = std::ceil(pack.volume / (kAboveMean * mean));
     }
     const auto split =
         static_cast<uint32_t>(std::min(shards, static_cast<double>(pack.features.size())));

@@ -27,21 +27,15 @@ struct Pack {
   bool is_excluded = false;
 };
 
-// How many packs the features of a dim become whose volume is above the mean.
-enum class SplitRule {
-  kMean,      // so many that none is above 1.3 of the mean, where features allow it
-  kSmallest,  // its volume / the smallest one, as in the paper's example
-};
-
 // Returns the volume of a pack (Eq 1): V(T) = N * sum over its features of dim * ids. N is the
 // number of ids of all features.
 double PackVolume(std::span<const FeatureTraffic> traffic, std::span<const uint32_t> features);
 
-// Makes the packs: by dim, the lower first, heavy ones split evenly by volume. Features that are
-// excluded have packs of their own, by dim, which the mean leaves out. Each feature is in one pack.
-// Where there is no traffic yet, each dim is one pack.
-std::vector<Pack> PlanPacks(std::span<const FeatureTraffic> traffic,
-                            SplitRule rule = SplitRule::kMean);
+// Makes the packs: by dim, the lower first. Those above the mean are split evenly by volume, so
+// that none is above 1.3 of the mean where features allow it. Features that are excluded have packs
+// of their own, by dim, which the mean leaves out. Each feature is in one pack. Where there is no
+// traffic yet, each dim is one pack.
+std::vector<Pack> PlanPacks(std::span<const FeatureTraffic> traffic);
 
 // Makes a pack of each feature: what runs without packing.
 std::vector<Pack> PlanNoPacks(std::span<const FeatureTraffic> traffic);

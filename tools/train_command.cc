@@ -1,0 +1,156 @@
+#include "tools/train_command.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+#include <vector>
+
+#include "base/status_macros.h"
+#include "base/str_cat.h"
+#include "train/generator/click_schema.h"
+
+namespace embank {
+namespace {
+
+constexpr uint64_t kSamplesMax = uint64_t{1} << 40;
+// All of them are in memory at once for the best AUC: about 1 GiB of criteo-kaggle.
+constexpr uint64_t kEvalSamplesMax = uint64_t{1} << 22;
+
+// A schema whose features have different dims says the dim of each.
+Status TakeDims(TrainCommand* command) {
+  if (command->generate.empty()) return OkStatus();
+  EMBANK_ASSIGN_OR_RETURN(const ClickSchema schema,
+                          MakeClickSchema(command->generate, command->divisor, command->copies));
+  std::vector<uint32_t> dims;
+  for (const IdFieldSchema& field : schema.fields) dims.push_back(field.dim);
+  const bool differ = std::ranges::any_of(dims, [&](uint32_t dim) { return dim != dims[0]; });
+  if (differ) command->trainer.dims = std::move(dims);
+  return OkStatus();
+}
+
+// A run of an hour must not fail at its last line.
+Status CheckWritable(const char* option, const std::string& path) {
+  if (path.empty()) return OkStatus();
+  std::FILE* const file = std::fopen(path.c_str(), "a");
+  if (file != nullptr && std::fclose(file) == 0) return OkStatus();
+  return InvalidArgumentError(StrCat(option, ": cannot write ", path));
+}
+
+}  // namespace
+
+Status Complete(TrainCommand* command) {
+  if (command->data.empty() == command->generate.empty()) {
+    return InvalidArgumentError("give either --data FILE or --generate SCHEMA");
+  }
+  if (command->samples == 0 || command->samples > kSamplesMax) {
+    return InvalidArgumentError(
+        StrCat("--samples is ", command->samples, "; it must be 1 to ", kSamplesMax));
+  }
+  const bool is_eval_size = command->eval_samples >= 2 && command->eval_samples <= kEvalSamplesMax;
+  if (command->eval_samples > 0 && !is_eval_size) {
+    return InvalidArgumentError(StrCat("--eval-samples is ", command->eval_samples,
+                                       "; it must be 0, or 2 to ", kEvalSamplesMax));
+  }
+  if (!command->eval.empty() && command->eval_samples > 0) {
+    return InvalidArgumentError("give either --eval FILE or --eval-samples N");
+  }
+  if (command->eval_samples > 0 && command->generate.empty()) {
+    return InvalidArgumentError("--eval-samples needs --generate; a file has --eval FILE");
+  }
+  if (!command->write_log.empty() && command->generate.empty()) {
+    return InvalidArgumentError("--write-log needs --generate");
+  }
+  if (command->checkpoint_every > 0 && command->trainer.store.path.empty()) {
+    return InvalidArgumentError("--checkpoint-every needs --path");
+  }
+  if (command->resume && command->trainer.store.path.empty()) {
+    return InvalidArgumentError("--resume needs --path");
+  }
+  if (command->ablation && !command->trainer.store.path.empty()) {
+    return InvalidArgumentError("--ablation makes eight stores, and takes no --path");
+  }
+  const bool is_for_one_run = !command->trace.empty() || !command->weights.empty() ||
+                              !command->eval.empty() || command->eval_samples > 0;
+  if (command->ablation && is_for_one_run) {
+    return InvalidArgumentError(
+        "--ablation makes eight runs, and takes no --trace, --weights, --eval or --eval-samples");
+  }
+  EMBANK_RETURN_IF_ERROR(TakeDims(command));
+  command->trainer.packing = !command->no_packing;
+  command->trainer.micro_batch_bytes = command->micro_batch_kib << 10;
+  command->trainer.group_bytes = command->group_kib << 10;
+  EMBANK_RETURN_IF_ERROR(CheckWritable("--json", command->json));
+  EMBANK_RETURN_IF_ERROR(CheckWritable("--weights", command->weights));
+  EMBANK_RETURN_IF_ERROR(CheckWritable("--trace", command->trace));
+  StoreOptions& store = command->trainer.store;
+  store.seed = command->trainer.seed;
+  store.dram_bytes = command->dram_mib << 20;
+  store.hbm_bytes = command->hbm_mib << 20;
+  store.pmem_bytes = command->pmem_mib << 20;
+  store.worker_threads = command->trainer.threads;
+  return OkStatus();
+}
+
+void AddOptions(CLI::App* app, TrainCommand* command) {
+  TrainerOptions& trainer = command->trainer;
+  app->add_option("--model", trainer.model, "dlrm, wide-deep, deep-fm, ffnn or mmoe")
+      ->capture_default_str();
+  app->add_option("--data", command->data, "click log in Criteo's format, or CSV; plain or .zst");
+  app->add_option("--columns", command->columns, "column file: --data is CSV");
+  app->add_option("--generate", command->generate,
+                  "schema of a generated log: criteo-kaggle, avazu, product-1, -2 or -3");
+  app->add_option("--divisor", command->divisor, "divides the cardinalities of --generate")
+      ->capture_default_str();
+  app->add_option("--copies", command->copies, "copies of each id feature of --generate")
+      ->capture_default_str();
+  app->add_option("--samples", command->samples, "of a generated log")->capture_default_str();
+  app->add_option("--eval", command->eval, "click log for the evaluation behind the training");
+  app->add_option("--eval-samples", command->eval_samples,
+                  "generated samples for the evaluation, behind those of the training");
+  app->add_option("--steps", command->steps, "the last step; without: all data");
+  app->add_option("--untimed-steps", command->untimed_steps,
+                  "first steps that the figures of speed leave out");
+  app->add_option("--batch", trainer.batch, "samples of a step")->capture_default_str();
+  app->add_option("--dim", trainer.dim, "of the rows of id features")->capture_default_str();
+  app->add_option("--slices", trainer.slices, "parts of a batch; they change the last bits")
+      ->capture_default_str();
+  app->add_option("--row-rate", trainer.row_rule.learning_rate, "learning rate of rows (Adagrad)")
+      ->capture_default_str();
+  app->add_option("--dense-rate", trainer.dense_rule.learning_rate,
+                  "learning rate of dense parameters (Adagrad)")
+      ->capture_default_str();
+  app->add_option("--threads", trainer.threads, "0: one per core")->capture_default_str();
+  app->add_option("--seed", trainer.seed, "of first weights and generated data")
+      ->capture_default_str();
+  app->add_option("--path", trainer.store.path, "directory of the store; without: memory only");
+  app->add_option("--dram-mib", command->dram_mib, "memory of the store; 0: no limit");
+  app->add_option("--hbm-mib", command->hbm_mib, "device memory for the hottest rows");
+  app->add_option("--cuda-device", trainer.store.cuda_device, "-1: the host twin of a device")
+      ->capture_default_str();
+  app->add_option("--pmem", trainer.store.pmem_path, "directory of the PMem tier");
+  app->add_option("--pmem-mib", command->pmem_mib, "size of the PMem tier");
+  app->add_option("--checkpoint-every", command->checkpoint_every, "steps between checkpoints");
+  app->add_flag("--resume", command->resume, "go on at the last checkpoint of --path");
+  app->add_flag("--no-packing", command->no_packing, "each id feature has operations of its own");
+  app->add_option("--micro-batches", trainer.micro_batches, "of a batch, 1 to 4")
+      ->capture_default_str();
+  app->add_option("--micro-batch-kib", command->micro_batch_kib,
+                  "rows and vectors of a micro-batch; the number of them follows from it");
+  app->add_option("--groups", trainer.groups, "of packs, which share no resource at one moment")
+      ->capture_default_str();
+  app->add_option("--group-kib", command->group_kib,
+                  "rows of a group that a step fetches; the groups follow from it");
+  app->add_option("--exclude", trainer.excluded, "id features whose rows wait for no group");
+  app->add_option("--warmup-steps", trainer.warmup_steps, "that count ids before packs are split")
+      ->capture_default_str();
+  app->add_flag("--ablation", command->ablation,
+                "train with packing, interleaving and caching on and off: eight runs");
+  app->add_option("--trace", command->trace, "file for a picture (SVG) of the operations of steps");
+  app->add_option("--json", command->json, "file for the figures");
+  app->add_option("--weights", command->weights,
+                  "file for the dense parameters at the end: little-endian float32");
+  app->add_option("--write-log", command->write_log,
+                  "writes the log of --generate to this file, and trains nothing");
+}
+
+}  // namespace embank

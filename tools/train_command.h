@@ -1,0 +1,51 @@
+// The options of embank-train.
+#ifndef EMBANK_TOOLS_TRAIN_COMMAND_H_
+#define EMBANK_TOOLS_TRAIN_COMMAND_H_
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/status.h"
+#include "train/trainer_options.h"
+
+namespace embank {
+
+struct TrainCommand {
+  TrainerOptions trainer;
+  std::string data;
+  std::string generate;  // a schema, in place of a file
+  std::string columns;   // of a CSV file
+  std::string eval;
+  std::string json;
+  std::string weights;    // file for the dense parameters
+  std::string write_log;  // file for the generated log
+  uint32_t divisor = 1;
+  uint64_t samples = 1'000'000;
+  uint64_t eval_samples = 0;
+  std::optional<uint64_t> steps;  // the last one; without: all data
+  uint64_t untimed_steps = 0;
+  uint64_t checkpoint_every = 0;
+  uint64_t dram_mib = 0;
+  uint64_t hbm_mib = 0;
+  uint64_t pmem_mib = 0;
+  uint64_t micro_batch_kib = 0;
+  uint64_t group_kib = 0;
+  uint32_t copies = 1;
+  std::string trace;
+  bool resume = false;
+  bool no_packing = false;
+  bool ablation = false;
+};
+
+// Adds the options to a parser, which writes them to *command.
+void AddOptions(CLI::App* app, TrainCommand* command);
+
+// Checks that options go together and completes those of the trainer. INVALID_ARGUMENT names the
+// option.
+Status Complete(TrainCommand* command);
+
+}  // namespace embank
+
+#endif  // EMBANK_TOOLS_TRAIN_COMMAND_H_

@@ -1,0 +1,92 @@
+// One training by embank-train: data, progress, evaluation and the report.
+#ifndef EMBANK_TOOLS_TRAIN_RUN_H_
+#define EMBANK_TOOLS_TRAIN_RUN_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/status.h"
+#include "base/status_or.h"
+#include "tools/train_command.h"
+#include "train/data/click_reader.h"
+#include "train/generator/click_generator.h"
+#include "train/scores.h"
+#include "train/trainer.h"
+
+namespace embank {
+
+// Where the rows of a trainer are, and what its lookups found there.
+struct TierRows {
+  uint64_t hbm = 0, dram = 0, pmem = 0, ssd = 0;
+  uint64_t lookups = 0;      // positions
+  uint64_t hot_lookups = 0;  // of them in device memory
+};
+
+// The figures of the steps of a run, without its evaluation. Untimed steps are in the samples
+// alone.
+struct TrainFigures {
+  uint64_t samples = 0;
+  double seconds = 0.0;
+  double samples_per_second = 0.0;
+  double operations_per_step = 0.0;
+  double rows_read_per_step = 0.0;  // from PMem and SSD, prefetched ones included
+  double hot_share = 0.0;           // of lookups
+  StepSeconds split;
+  TierRows rows;
+};
+
+// Opens the data that --generate names, for so many samples.
+StatusOr<std::unique_ptr<ClickGenerator>> OpenGenerator(const TrainCommand& command,
+                                                        uint64_t samples);
+
+// Replaces a file. UNAVAILABLE names it.
+Status WriteText(std::string_view text, const std::string& path);
+
+// One thread.
+class TrainRun {
+ public:
+  explicit TrainRun(const TrainCommand& command) : command_(command) {}
+
+  // Trains, evaluates and reports. INVALID_ARGUMENT: the options are wrong, and nothing was
+  // trained. The results of the training are reported where the evaluation fails, too.
+  Status Execute();
+
+  const TrainFigures& figures() const { return figures_; }
+  double loss() const { return scores_.loss(); }
+  uint32_t WeightsCrc32c() const;
+  size_t packs() const { return trainer_->plan().packs().size(); }
+
+ private:
+  Status Open();
+  Status OpenEvaluation();
+  Status TrainAndReport();
+  Status Train();
+  Status Step(const ClickBatch& batch);
+  Status SaveBatch(const ClickBatch& batch, const Status& why) const;
+  Status Evaluate();
+  void BeginTiming();
+  void TakeFigures();
+  void Show();
+  void Print() const;
+  Status WriteJson() const;
+  bool IsDone() const { return command_.steps && trainer_->steps() >= *command_.steps; }
+
+  const TrainCommand& command_;
+  std::unique_ptr<Trainer> trainer_;
+  std::unique_ptr<ClickSource> source_, eval_source_;
+  const ClickReader* log_ = nullptr;       // the source, if it is a file
+  const ClickReader* eval_log_ = nullptr;  // that of the evaluation
+  uint64_t begin_ns_ = 0;
+  uint64_t steps_ = 0;           // of this run
+  uint64_t samples_before_ = 0;  // of the steps that the figures of speed leave out
+  StepSeconds split_before_;
+  double next_line_ = 0.0;
+  double best_auc_ = 0.0;
+  Scores scores_, eval_;
+  TrainFigures figures_;
+};
+
+}  // namespace embank
+
+#endif  // EMBANK_TOOLS_TRAIN_RUN_H_
