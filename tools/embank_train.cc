@@ -1,6 +1,5 @@
 // embank-train: trains a click model on a log of clicks, with the rows of its id features in a
 // store.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <memory>

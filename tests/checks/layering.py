@@ -76,7 +76,7 @@ FOREIGN = {
     r'jemalloc/.*': (r'bench/\w*\.cc',),
     r'(x|i|e|t|p|s|n)mmintrin\.h|immintrin\.h|x86intrin\.h|arm_neon\.h': (
         r'store/index/tag_match\.cc',),
-    r'CLI/.*': (r'bench/\w*\.(h|cc)', r'tools/main\.cc', r'tools/(embank_train\.cc|train_command\.(h|cc))'),
+    r'CLI/.*': (r'bench/\w*\.(h|cc)', r'tools/main\.cc', r'tools/train_command\.h'),
 }
 # Foreign headers of tests and benchmarks: any file there.
 FOREIGN_OUTSIDE = {

@@ -157,8 +157,8 @@ TEST(TrainCommandLine, ACsvFileHasAColumnFile) {
   EXPECT_THAT(TextIn(csv + ".json"), HasSubstr("\"eval_logloss\": "));
   WriteFile(columns, "label click\nid nobody decimal\n");
   const Ended wrong = Train(run);
-  EXPECT_EQ(wrong.exit_code, 2) << wrong.output;
-  EXPECT_THAT(wrong.output, HasSubstr("nobody"));
+  EXPECT_EQ(wrong.exit_code, 1) << wrong.output;
+  EXPECT_THAT(wrong.output, HasSubstr("no column 'nobody'"));
 }
 
 TEST(TrainCommandLine, ALossThatIsNotFiniteLeavesItsBatch) {
