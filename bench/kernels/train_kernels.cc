@@ -59,7 +59,7 @@ void ReadCriteo(benchmark::State& state) {
   ClickBatch batch;
   for (auto _ : state) {
     ClickReader reader("memory", std::make_unique<MemorySource>(std::as_bytes(std::span(lines))),
-                       std::make_unique<CriteoParser>(), 0.0);
+                       std::make_unique<CriteoParser>(), 0.0, 0);
     uint32_t samples = 0;
     while (const uint32_t count = *reader.Next(kBatchSamples, &batch)) samples += count;
     EMBANK_CHECK(samples == kLines);
