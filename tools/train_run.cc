@@ -26,7 +26,7 @@ constexpr double kSecondsPerLine = 2.0;
 // shorter run.
 constexpr uint64_t kTracedStep = 120;
 constexpr uint32_t kTracedGraphs = 2 * 2;
-// So much of a log tells it from another one, and is the same when lines are appended to a log.
+// So much of a log tells it from another one. Lines may be appended to a log of this size.
 constexpr size_t kHeadBytes = 64 * 1024;
 
 StatusOr<std::string> ReadText(const std::string& path) {
@@ -184,6 +184,8 @@ Status TrainRun::TrainAndReport() {
     EMBANK_RETURN_IF_ERROR(WriteText(TracePicture(trainer_->trace()->intervals()), command_.trace));
   }
   const Status evaluated = Evaluate();
+  // A part of an evaluation is none.
+  if (!evaluated.ok()) eval_ = Scores();
   Print();
   if (!command_.weights.empty()) {
     EMBANK_RETURN_IF_ERROR(WriteWeights(trainer_->weights(), command_.weights));
@@ -210,7 +212,6 @@ void TrainRun::TakeFigures() {
     return steps_ == 0 ? 0.0 : static_cast<double>(count) / static_cast<double>(steps_);
   };
   const auto timed = static_cast<double>(scores_.samples() - samples_before_);
-  figures.samples = scores_.samples();
   figures.samples_per_second = figures.seconds > 0.0 ? timed / figures.seconds : 0.0;
   figures.operations_per_step = per_step(trainer_->trace()->operations());
   const StepSeconds split = trainer_->seconds();

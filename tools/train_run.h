@@ -23,10 +23,9 @@ struct TierRows {
   uint64_t hot_lookups = 0;  // of them in device memory
 };
 
-// The figures of the steps of a run, without its evaluation. Untimed steps are in the samples
-// alone.
+// The figures of the steps of a run, without its evaluation. Untimed steps are in no figure of
+// speed.
 struct TrainFigures {
-  uint64_t samples = 0;
   double seconds = 0.0;
   double samples_per_second = 0.0;
   double operations_per_step = 0.0;

@@ -26,7 +26,7 @@ void StepPlan::Count(const EmbeddingPass& pass, uint32_t samples) {
 }
 
 // The bytes of a sample are its rows and sums, and its vectors and their gradients (Eq 2).
-uint64_t StepPlan::MicroBatchesByBytes() const {
+uint32_t StepPlan::MicroBatchesByBytes() const {
   double floats = 0.0;
   for (const FeatureTraffic& feature : traffic_) {
     const double ids = static_cast<double>(feature.ids) / static_cast<double>(samples_);
@@ -54,8 +54,7 @@ void StepPlan::Plan() {
                                                    : GroupPacksInto(packs_, options_.groups);
   micro_batches_wanted_ = options_.micro_batches;
   if (options_.micro_batch_bytes > 0 && is_counted) micro_batches_wanted_ = MicroBatchesByBytes();
-  const uint32_t count_max = std::min(kMicroBatchesMax, options_.slices);
-  const auto count = static_cast<uint32_t>(std::min<uint64_t>(micro_batches_wanted_, count_max));
+  const uint32_t count = std::min({micro_batches_wanted_, kMicroBatchesMax, options_.slices});
   if (options_.micro_batch_bytes > 0 && micro_batches_wanted_ > count) {
     Log(LogLevel::kWarning, StrCat("micro_batch_bytes asks for ", micro_batches_wanted_,
                                    " micro-batches, and a step has ", count, " at most"));

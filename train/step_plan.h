@@ -27,14 +27,14 @@ class StepPlan {
   std::span<const uint32_t> groups() const { return groups_; }
   std::span<const SliceRange> micro_batches() const { return micro_batches_; }
   // How many micro-batches Eq 2 asks for after the warm-up; a step has at most kMicroBatchesMax.
-  uint64_t micro_batches_wanted() const { return micro_batches_wanted_; }
+  uint32_t micro_batches_wanted() const { return micro_batches_wanted_; }
   bool is_warm() const { return steps_ >= options_.warmup_steps; }
   // The counts of the warm-up so far.
   std::span<const FeatureTraffic> traffic() const { return traffic_; }
 
  private:
   void Plan();
-  uint64_t MicroBatchesByBytes() const;
+  uint32_t MicroBatchesByBytes() const;
   double GroupVolumeByBytes() const;
 
   const TrainerOptions options_;
@@ -44,7 +44,7 @@ class StepPlan {
   std::vector<Pack> packs_;
   std::vector<uint32_t> groups_;
   std::vector<SliceRange> micro_batches_;
-  uint64_t micro_batches_wanted_ = 1;
+  uint32_t micro_batches_wanted_ = 1;
 };
 
 }  // namespace embank

@@ -172,7 +172,7 @@ constexpr Mark kKills[] = {
 };
 
 // One store, and a further one for each so much of the scale.
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#if defined(__SANITIZE_ADDRESS__)
 constexpr uint64_t kScalePerStore = 5;
 #else
 constexpr uint64_t kScalePerStore = 2;

@@ -137,6 +137,14 @@ TEST(TrainCommandLine, AnEvaluationThatFailsLeavesTheResultsOfTheTraining) {
   EXPECT_EQ(ended.exit_code, 1) << ended.output;
   EXPECT_THAT(ended.output, HasSubstr("1 of 1 lines are broken"));
   EXPECT_THAT(TextIn(log + ".json"), HasSubstr("\"steps\": 10,"));
+  // A part of an evaluation is not reported.
+  const std::string frame = ZstdFrame(CriteoLog(3000));
+  WriteFile(log + ".zst", frame.substr(0, frame.size() * 2 / 3));
+  const Ended cut = Train("--data " + log + " --dim 4 --batch 100 --eval " + log + ".zst --json " +
+                          log + ".json");
+  EXPECT_EQ(cut.exit_code, 1) << cut.output;
+  EXPECT_THAT(TextIn(log + ".json"), HasSubstr("\"steps\": 10,"));
+  EXPECT_EQ(TextIn(log + ".json").find("eval_"), std::string::npos);
 }
 
 TEST(TrainCommandLine, ACsvFileHasAColumnFile) {
