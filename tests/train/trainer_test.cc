@@ -298,7 +298,7 @@ TEST(Trainer, AGradientThatIsNotFiniteStopsItBeforeTheUpdate) {
 
 TEST(Trainer, DeepFmHasALinearPart) {
   const auto trainer = OpenTrainer(OptionsOf("deep-fm"));
-  EXPECT_EQ(trainer->tables().size(), 2u * 26);
+  ASSERT_EQ(trainer->tables().size(), 2u * 26);
   Train(trainer.get(), 5);
   EXPECT_EQ(trainer->tables()[26]->name(), "wide C1");
   EXPECT_GT(trainer->tables()[26]->rows(), 0u);

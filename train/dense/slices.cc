@@ -1,8 +1,6 @@
 #include "train/dense/slices.h"
 
 #include <algorithm>
-#include <bit>
-#include <cstring>
 #include <vector>
 
 #include "base/check.h"
@@ -11,28 +9,8 @@
 namespace embank {
 namespace {
 
-// 64 KiB of each array are worth a thread.
-constexpr uint64_t kPartFloats = 16384;
-// 2 KiB of each array are added at once. A tree of 1,024 arrays has ten such sums on the stack.
-constexpr uint64_t kBlockFloats = 512;
-
-// Writes the sums of `count` floats of so many arrays, which are `stride` floats apart. `sum` may
-// be the first array.
-void AddTree(const float* arrays, uint64_t stride, uint32_t slices, uint64_t count, float* sum) {
-  if (slices == 1) {
-    if (sum != arrays) std::memcpy(sum, arrays, count * sizeof(float));
-    return;
-  }
-  if (slices == 2) {
-    for (uint64_t i = 0; i < count; ++i) sum[i] = arrays[i] + arrays[stride + i];
-    return;
-  }
-  const uint32_t left = std::bit_floor(slices - 1);
-  float right[kBlockFloats];
-  AddTree(arrays, stride, left, count, sum);
-  AddTree(arrays + left * stride, stride, slices - left, count, right);
-  for (uint64_t i = 0; i < count; ++i) sum[i] += right[i];
-}
+// 16 KiB of each array: eight of them are in a cache while they are added.
+constexpr uint64_t kPartFloats = 4096;
 
 // Calls add(i, j) for each node of the tree, from the leaves on.
 template <typename Add>
@@ -58,10 +36,11 @@ void SumSlices(Executor* executor, uint32_t slices, std::span<float> arrays) {
   executor->ParallelFor(static_cast<uint32_t>(parts), [&](uint32_t part) {
     const uint64_t begin = part * kPartFloats;
     const uint64_t end = std::min(size, begin + kPartFloats);
-    for (uint64_t i = begin; i < end; i += kBlockFloats) {
-      float* const first = arrays.data() + i;
-      AddTree(first, size, slices, std::min(kBlockFloats, end - i), first);
-    }
+    ForEachNode(slices, [&](uint64_t to, uint64_t from) {
+      float* __restrict const sum = arrays.data() + to * size;
+      const float* __restrict const other = arrays.data() + from * size;
+      for (uint64_t i = begin; i < end; ++i) sum[i] += other[i];
+    });
   });
 }
 
