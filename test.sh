@@ -112,9 +112,9 @@ analyze() {
     xargs -P "$(nproc)" -n 2 clang-tidy --quiet -p build/clang --checks='-*,clang-analyzer-*'
 }
 
-# Every fuzzer for EMBANK_FUZZ_SECONDS (60), from what was kept on; its findings are in build/fuzz.
+# Every fuzzer for EMBANK_FUZZ_SECONDS (40), from what was kept on; its findings are in build/fuzz.
 fuzz() {
-  local seconds=${EMBANK_FUZZ_SECONDS-60} corpus
+  local seconds=${EMBANK_FUZZ_SECONDS-40} corpus
   cd "$root/build/fuzz" || return 1
   for corpus in "$root"/tests/fuzz/corpus/*; do
     mkdir -p "found/${corpus##*/}" && basename "$corpus"
@@ -194,7 +194,7 @@ if [[ $kind == --full ]]; then
   build_and_test "asan-ubsan" asan-ubsan -LE house
   stage "clang-tidy" tidy
   build_and_test "tsan" tsan -LE house
-  EMBANK_TEST_SCALE=3 tests "long random runs" dev -L random
+  EMBANK_TEST_SCALE=2 tests "long random runs" dev -L random
   stage "fuzz: configure" configure fuzz && stage "fuzz: build" build fuzz embank_fuzz_targets &&
     stage "fuzz" fuzz
   cuda

@@ -18,7 +18,7 @@ namespace {
 
 // About 20 s. AddressSanitizer makes a seed five times slower, ThreadSanitizer twenty times.
 #if defined(__SANITIZE_THREAD__)
-constexpr uint64_t kSeedsPerScale = 24;
+constexpr uint64_t kSeedsPerScale = 48;
 #elif defined(__SANITIZE_ADDRESS__)
 constexpr uint64_t kSeedsPerScale = 120;
 #else
