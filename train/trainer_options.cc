@@ -49,7 +49,7 @@ Status CheckRule(const char* of, Optimizer optimizer, const UpdateRule& rule) {
   table.dim = 1;
   table.optimizer = optimizer;
   table.rule = rule;
-  const Status status = Validate(table);
+  Status status = Validate(table);
   if (status.ok()) return status;
   return InvalidArgumentError(StrCat("the rule of ", of, ": ", status.message()));
 }
