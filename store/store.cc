@@ -52,6 +52,8 @@ StatusOr<std::unique_ptr<Store>> Store::Open(const StoreOptions& options,
   EMBANK_RETURN_IF_ERROR(store->MakeRowParts());
   if (options.path.empty()) {
     if (options.hbm_bytes > 0) store->tables_by_id_ = std::make_unique<TableDirectory>();
+    store->gate_ = std::make_unique<BatchGate>();
+    store->logs_ = std::make_unique<RowLogs>();
     EMBANK_RETURN_IF_ERROR(store->MakeHotRows());
     store->MakeCatalog();
   } else {
@@ -162,8 +164,10 @@ Status Store::MakeLogParts(const OpenedManifests& manifests) {
   if (!options_.read_only) {
     if (logs_->pmem() != nullptr) {
       compactions_.pmem = MakeCompaction(logs_->pmem(), nullptr);
+      compactions_.all.push_back(compactions_.pmem.get());
     }
     compactions_.ssd = MakeCompaction(&logs_->lowest(), compactions_.pmem.get());
+    compactions_.all.push_back(compactions_.ssd.get());
   }
   if (options_.dram_bytes != 0) {
     pages_ = std::make_unique<PageMover>(PageMoverParts{.budget = &budget_,
@@ -213,8 +217,7 @@ void Store::MakeCatalog() {
                             .read_memory = row_memory_.outside_locks.get(),
                             .pins = &pin_budget_,
                             .gate = gate_.get(),
-                            .compaction = compactions_.ssd.get(),
-                            .demotion = compactions_.pmem.get(),
+                            .compactions = compactions_.all,
                             .pages = pages_.get(),
                             .hot = hot_.rows.get(),
                             .hot_flush = hot_.flush.get(),

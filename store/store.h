@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "base/files/file_system.h"
 #include "base/status_or.h"
@@ -73,11 +74,11 @@ class Store {
 
   // The parts that callers use. Nothing here changes once the store is open.
   const Catalog& catalog() const { return *catalog_; }
-  // nullptr: memory only.
+  // nullptr: there is no log.
   Checkpoints* checkpoints() const { return checkpoints_.all.get(); }
   StartedCheckpoint* started_checkpoint() const { return checkpoints_.started.get(); }
   const RowLogs* logs() const { return logs_.get(); }
-  // nullptr: memory only, or no limit of memory.
+  // nullptr: there is no log, or no limit of memory.
   PageMover* pages() const { return pages_.get(); }
   // nullptr: no device memory.
   HotRows* hot() const { return hot_.rows.get(); }
@@ -123,10 +124,10 @@ class Store {
     std::unique_ptr<CheckpointDirectory> store;
     std::unique_ptr<PmemDirectory> pmem;  // nullptr: the store has no PMem
   } directories_;
+  // With and without a path.
   std::unique_ptr<BatchGate> gate_;
   std::unique_ptr<RowLogs> logs_;
-  std::unique_ptr<PageMover> pages_;  // with a limit of memory
-  // With and without a path.
+  std::unique_ptr<PageMover> pages_;  // with a path and a limit of memory
   std::unique_ptr<Catalog> catalog_;
   // With a path only. Compaction, which a read-only store does not have, is last: its task uses all
   // of the above until it ends.
@@ -137,6 +138,7 @@ class Store {
   struct {
     std::unique_ptr<Compaction> pmem;  // nullptr: the store has no PMem
     std::unique_ptr<Compaction> ssd;
+    std::vector<Compaction*> all;  // the highest tier first
   } compactions_;
   // With device memory. The task of the flush uses all of the above until it ends.
   struct {

@@ -223,10 +223,10 @@ void TrainRun::TakeFigures() {
     figures.hot_share =
         static_cast<double>(figures.rows.hot_lookups) / static_cast<double>(figures.rows.lookups);
   }
-  const RowLogs* const logs = trainer_->store().logs();
-  if (logs == nullptr) return;
-  uint64_t rows_read = logs->lowest().counters().read_rows;
-  if (logs->pmem() != nullptr) rows_read += logs->pmem()->counters().read_rows;
+  uint64_t rows_read = 0;
+  for (const RowLog* const log : trainer_->store().logs()->all()) {
+    rows_read += log->counters().read_rows;
+  }
   figures.rows_read_per_step = per_step(rows_read);
 }
 
@@ -334,7 +334,7 @@ void TrainRun::Print() const {
               static_cast<unsigned long long>(rows.hbm), static_cast<unsigned long long>(rows.dram),
               static_cast<unsigned long long>(rows.pmem),
               static_cast<unsigned long long>(rows.ssd));
-  if (trainer_->store().logs() != nullptr) {
+  if (!trainer_->store().logs()->empty()) {
     std::printf("  rows read      %.1f per step from logs\n", figures_.rows_read_per_step);
   }
   if (rows.hot_lookups > 0) {

@@ -52,12 +52,16 @@ std::string Batch::RefusalReason() const {
   if (is_index && !parts.index->memory()->IsStarved()) {
     return "the index has no place for so many keys with nearly the same hash";
   }
-  if (table_->mover() == nullptr) {
-    return "dram_bytes or the machine's memory is used up: erase rows or open the store with more "
-           "(a table that forgets has to have rows for it)";
+  if (!is_index || parts.pages == nullptr) {
+    std::string reason =
+        "dram_bytes or the machine's memory is used up: erase rows or open the store with more "
+        "(a table that forgets has to have rows for it)";
+    // The lowest log reserves space, and comes last.
+    for (const RowLog* const log : table_->mover()->logs().all()) {
+      reason = log->space().RefusalReason();
+    }
+    return reason;
   }
-  const SpaceReservations& space = table_->mover()->logs().lowest().space();
-  if (!is_index || parts.pages == nullptr) return space.RefusalReason();
   return StrCat("dram_bytes is ", parts.pages->budget_bytes(), ", of which the index takes ",
                 parts.index->memory()->bytes(),
                 " and finds no more to grow into: erase rows, or open the store with more, as "

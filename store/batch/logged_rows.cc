@@ -14,9 +14,9 @@
 namespace embank {
 
 Status LoggedRows::Allocate(const Batch& batch) {
-  if (batch.table().mover() == nullptr) return OkStatus();
-  EMBANK_RETURN_IF_ERROR(positions_.Allocate(batch.keys().size()));
-  return locations_.Allocate(batch.keys().size());
+  const size_t rows_max = batch.table().mover()->InLogMax(batch.keys().size());
+  EMBANK_RETURN_IF_ERROR(positions_.Allocate(rows_max));
+  return locations_.Allocate(rows_max);
 }
 
 void LoggedRows::Part::Read(LoggedRowUse use, Visit visit) {
@@ -127,7 +127,7 @@ void LoggedRows::Part::ReadAlone(const RowId& id, uint32_t position, LoggedRowUs
 
 void PromoteRows(const Batch& batch) {
   const Table& table = batch.table();
-  if (table.mover() == nullptr || table.mover()->rows().rows_in_log() == 0) return;
+  if (table.mover()->rows().rows_in_log() == 0) return;
   LoggedRows logged;
   if (!logged.Allocate(batch).ok()) return;
   batch.ForEachPart([&](uint32_t begin, uint32_t end) {

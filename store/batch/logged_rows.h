@@ -35,7 +35,7 @@ struct LoggedRowUse {
 
 class LoggedRows {
  public:
-  // Allocates space for the keys of the batch, if its store has a log. kResourceExhausted.
+  // Allocates space for the rows of the batch that can be in a log. kResourceExhausted.
   Status Allocate(const Batch& batch);
 
   // The part of the positions from `begin` on, for one thread.
@@ -50,6 +50,7 @@ class LoggedRows {
       positions_[count_] = position;
       locations_[count_++] = location;
     }
+    bool empty() const { return count_ == 0; }
 
     // Calls visit(position, row) for each, in any order. Takes locks of shards; inside no
     // EpochTable::Guard.

@@ -211,9 +211,9 @@ Status ReadHot(const Batch& batch, KeySpan keys, HotList* hot, RowSpan rows) {
 
 // Copies the rows of [begin, end) that exist, and calls missing(position) for the others, whose
 // answers may be overwritten before; kept under kSkip. Notes those in device memory. Inside the hot
-// gate.
+// gate. Returns whether the positions without a row come in order: none was looked for in a log.
 template <typename OnMissing>
-void ReadPart(Batch* batch, LoggedRows* logged_rows, HotList* hot_list, MissingRule rule,
+bool ReadPart(Batch* batch, LoggedRows* logged_rows, HotList* hot_list, MissingRule rule,
               RowSpan rows, uint32_t begin, uint32_t end, OnMissing missing) {
   const Table& table = batch->table();
   const RowLayout& layout = table.layout();
@@ -263,6 +263,7 @@ void ReadPart(Batch* batch, LoggedRows* logged_rows, HotList* hot_list, MissingR
                 batch->Answer(position, row.outcome, &tally);
               });
   batch->Add(tally);
+  return logged.empty();
 }
 
 // Copies a row's vector out and counts its use, under the lock of its shard.
@@ -399,12 +400,10 @@ Status ReadThenCreate(Batch* batch, WriteScope* scope, RowSpan rows) {
   constexpr uint32_t kNone = 0xFFFFFFFF;
   const auto read_part = [&](uint32_t begin, uint32_t end) {
     uint32_t next = begin;
-    ReadPart(batch, &elsewhere.logged, &elsewhere.hot, MissingRule::kCreate, rows, begin, end,
-             [&](uint32_t position, OutcomeTally*) { missing[next++] = position; });
-    // Positions that were looked for in the log come out of order.
-    if (batch->table().mover() != nullptr) {
-      std::sort(missing.begin() + begin, missing.begin() + next);
-    }
+    const bool in_order =
+        ReadPart(batch, &elsewhere.logged, &elsewhere.hot, MissingRule::kCreate, rows, begin, end,
+                 [&](uint32_t position, OutcomeTally*) { missing[next++] = position; });
+    if (!in_order) std::sort(missing.begin() + begin, missing.begin() + next);
     std::fill(missing.begin() + next, missing.begin() + end, kNone);
   };
   {

@@ -15,7 +15,7 @@ namespace embank {
 NewRows::~NewRows() {
   if (slots_taken_ > 0) {
     table_->parts().tier->Free(table_->slot_class(), std::span(slots_).first(slots_taken_));
-    if (table_->mover() != nullptr) table_->mover()->rows().Release(slots_taken_);
+    table_->mover()->rows().Release(slots_taken_);
   }
   if (rows_added_ > 0) table_->AddRows(rows_added_);
 }
@@ -28,7 +28,7 @@ bool NewRows::TakeSlots() {
   RowMover* const mover = table_->mover();
   size_t count = std::min(slots_wanted_, std::max<size_t>(rows_left_, 1));
   // Each of the rows will be dirty.
-  if (mover != nullptr) count = mover->rows().Reserve(count);
+  count = mover->rows().Reserve(count);
   const auto wanted = std::span(slots_).first(count);
   slots_wanted_ = std::min(2 * slots_wanted_, kSlotsAtOnce);
   slots_taken_ = parts.tier->Allocate(table_->slot_class(), wanted);
@@ -36,10 +36,10 @@ bool NewRows::TakeSlots() {
   if (slots_taken_ == 0 && count > 0 && parts.index->memory()->Release() > 0) {
     slots_taken_ = parts.tier->Allocate(table_->slot_class(), wanted);
   }
-  if (slots_taken_ == 0 && count > 0 && mover != nullptr) {
+  if (slots_taken_ == 0 && count > 0) {
     slots_taken_ = mover->eviction().TakeSlots(shard_, wanted);
   }
-  if (mover != nullptr) mover->rows().Release(count - slots_taken_);
+  mover->rows().Release(count - slots_taken_);
   no_slots_ = slots_taken_ == 0;
   return !no_slots_ || ForgetOne();
 }
@@ -67,7 +67,7 @@ bool NewRows::MakePlace(KeyHash hash) {
 bool NewRows::Add(const RowId& id, uint32_t heat, FunctionRef<void(std::byte*)> fill) {
   shard_->mutex.AssertHeld();
   const StoreParts& parts = table_->parts();
-  if (no_slots_ && table_->mover() == nullptr && !turn_) return false;
+  if (is_full_) return false;
   // The index first: it may give empty pages of the tier back to the budget.
   if (!turn_ && !ReservePlace(id.hash)) return false;
   if (slots_taken_ == 0 && !TakeSlots()) return AddInLog(id, heat, fill);
@@ -82,13 +82,12 @@ bool NewRows::Add(const RowId& id, uint32_t heat, FunctionRef<void(std::byte*)> 
       .store(PackUsage(0, heat, parts.heat_clock->now()), std::memory_order_relaxed);
   ChangeRow(table_->layout(), id.table, row, fill);
   parts.index->Insert(shard_, id.hash, location);
-  if (table_->mover() != nullptr) table_->mover()->rows().OnInsert(shard_, location);
+  table_->mover()->rows().OnInsert(shard_, location);
   if (rows_left_ > 0) --rows_left_;
   if (!turn_) {
     NoteAdded();
     return true;
   }
-  table_->forgetter()->OnInsert(shard_, location);
   // Counted at once: the row may be forgotten, and subtracted, before the group ends.
   table_->AddRows(1);
   return true;
@@ -100,10 +99,9 @@ bool NewRows::ReservePlace(KeyHash hash) {
   shard_->mutex.AssertHeld();
   const StoreParts& parts = table_->parts();
   const bool fits = parts.index->capacity()->ReserveOne(shard_, hash).ok();
-  RowMover* const mover = table_->mover();
   // While pages of rows can become the index's, no row has to go.
   const bool is_last_memory = parts.pages == nullptr || parts.index->memory()->is_exhausted();
-  const bool forgets = mover != nullptr && mover->compacted().forgets() && is_last_memory;
+  const bool forgets = table_->mover()->compacted().forgets() && is_last_memory;
   rows_to_forget_ = forgets ? shard_->RowsToForget() : 0;
   if (!fits) {
     ++without_place_;
@@ -113,7 +111,7 @@ bool NewRows::ReservePlace(KeyHash hash) {
 }
 
 void NewRows::NoteRowsToForget() {
-  if (rows_to_forget_ > 0) table_->parts().compaction->NoteRowsToForget(rows_to_forget_);
+  if (rows_to_forget_ > 0) table_->parts().compactions.back()->NoteRowsToForget(rows_to_forget_);
 }
 
 void NewRows::NoteAdded() {
@@ -121,11 +119,15 @@ void NewRows::NoteAdded() {
   ++rows_added_;
 }
 
-// A row for which memory has no slot is appended to the log, if there is one.
+// A row for which memory has no slot is appended to the log, if there is one. If not, the rest of
+// the group is refused at once, unless the table forgets rows for it.
 bool NewRows::AddInLog(const RowId& id, uint32_t heat, FunctionRef<void(std::byte*)> fill) {
   shard_->mutex.AssertHeld();
   RowMover* const mover = table_->mover();
-  if (mover == nullptr) return false;
+  if (mover->logs().empty()) {
+    is_full_ = !turn_.has_value();
+    return false;
+  }
   BorrowedRowMemory memory(table_->parts().row_memory);
   std::byte* const image = memory.get()->image.bytes;
   std::memset(image, 0, table_->layout().row_bytes);
@@ -136,10 +138,9 @@ bool NewRows::AddInLog(const RowId& id, uint32_t heat, FunctionRef<void(std::byt
 }
 
 void FreedRows::Add(KeyIndex::Shard* shard, Location location) {
-  if (table_->mover() != nullptr) table_->mover()->rows().OnErase(shard, *table_, location);
+  table_->mover()->rows().OnErase(shard, *table_, location);
   if (location.tier() == Tier::kHbm) table_->parts().hot->Free(*table_, location);
   if (!location.IsInDram()) return table_->AddRows(-1);
-  if (table_->forgetter() != nullptr) table_->forgetter()->OnErase(shard, location);
   RetireRow(table_->layout().Header(table_->parts().tier->Row(location)));
   if (count_ == slots_.size()) Return();
   slots_[count_++] = location;

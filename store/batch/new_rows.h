@@ -54,6 +54,7 @@ class NewRows {
   size_t slots_taken_ = 0;
   size_t slots_wanted_ = 1;  // the number of slots to take next time
   bool no_slots_ = false;    // set so that a full store is asked once per group
+  bool is_full_ = false;     // nothing takes a further row of the group
   uint64_t without_place_ = 0;
   uint64_t rows_to_forget_ = 0;             // with a path, for the row that is being added
   std::optional<RowForgetter::Turn> turn_;  // of a table that forgets

@@ -122,7 +122,7 @@ Status Prefetch(Table* table, KeySpan keys, uint64_t keys_of_call) {
   const uint64_t begin_ns = table->parts().clock->NowNs();
   const Batch batch(table, keys, {});
   // If no row has left memory yet, none needs a pin.
-  if (table->mover() != nullptr && table->mover()->rows().rows_in_log() > 0) {
+  if (table->mover()->rows().rows_in_log() > 0) {
     RowsAhead rows(batch, EvictionsMax(*table, keys.size(), keys_of_call));
     EMBANK_RETURN_IF_ERROR(rows.Allocate());
     rows.PinRowsInMemory();

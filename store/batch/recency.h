@@ -2,20 +2,14 @@
 #ifndef EMBANK_STORE_BATCH_RECENCY_H_
 #define EMBANK_STORE_BATCH_RECENCY_H_
 
-#include "store/placement/row_forgetter.h"
 #include "store/placement/row_mover.h"
 
 namespace embank {
 
 // The eviction orders of a table's rows if lookups have to touch them; else nullptr.
 inline SlotOrders* OrdersToTouch(const Table& table) {
-  SlotOrders* orders = nullptr;
-  if (table.mover() != nullptr) {
-    orders = &table.mover()->rows().orders();
-  } else if (table.forgetter() != nullptr) {
-    orders = &table.forgetter()->orders();
-  }
-  return orders != nullptr && orders->needs_touches() ? orders : nullptr;
+  SlotOrders& orders = table.mover()->rows().orders();
+  return orders.needs_touches() ? &orders : nullptr;
 }
 
 // Touches a row in memory; those in device memory are in no order. Under the lock of its shard.

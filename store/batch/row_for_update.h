@@ -49,9 +49,7 @@ class RowForUpdate {
       const bool is_appended = mover->log_rows().Append(shard_, id_, heat_, row_, match_);
       return is_appended ? Outcome::kFound : Outcome::kRefused;
     }
-    if (mover != nullptr && !mover->rows().BeforeUpdate(match_.location())) {
-      return Outcome::kRefused;
-    }
+    if (!mover->rows().BeforeUpdate(match_.location())) return Outcome::kRefused;
     change(row_);
     return Outcome::kFound;
   }

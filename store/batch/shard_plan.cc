@@ -6,10 +6,10 @@
 
 namespace embank {
 
-Status ShardPlan::Allocate(size_t count, bool with_later) {
+Status ShardPlan::Allocate(size_t count, size_t later_max) {
   EMBANK_CHECK(count <= kBatchKeysMax);
   EMBANK_RETURN_IF_ERROR(hashes_.Allocate(count));
-  if (with_later) EMBANK_RETURN_IF_ERROR(later_.Allocate(count));
+  EMBANK_RETURN_IF_ERROR(later_.Allocate(later_max));
   return positions_.Allocate(count);
 }
 

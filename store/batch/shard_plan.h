@@ -26,9 +26,9 @@ struct ShardGroup {
 
 class ShardPlan {
  public:
-  // Allocates scratch for `count` keys: twelve bytes each, and four more `with_later`.
-  // kResourceExhausted.
-  Status Allocate(size_t count, bool with_later = false);
+  // Allocates scratch for `count` keys: twelve bytes each, and four more for each of the rows that
+  // come later. kResourceExhausted.
+  Status Allocate(size_t count, size_t later_max = 0);
 
   // Groups all positions of a batch, or some of them, given in order; prefetches the rows of a
   // small batch. After Allocate.

@@ -140,8 +140,7 @@ void EraseAllInMemory(Table* table) {
 Status EraseAllInLog(Table* table) {
   KeyIndex* const index = table->parts().index;
   // Rows of this table that compaction moves meanwhile might be missed.
-  const Compaction::Pause pause(table->parts().compaction);
-  const Compaction::Pause demotion_pause(table->parts().demotion);
+  const Compaction::Pause pause(table->parts().compactions);
   return table->mover()->logs().VisitOwners(
       table->slot_class(), [&](Location location, TableId owner, Key key) {
         if (owner != table->id()) return;

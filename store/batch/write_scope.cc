@@ -28,8 +28,8 @@ Status ChangeByShard(const Batch& batch, ShardPlan* plan, WriteScope::Body body,
 WriteScope::~WriteScope() { EMBANK_CHECK(changed_keys_ == 0); }
 
 Status WriteScope::Allocate() {
-  const bool has_log = batch_.table().mover() != nullptr;
-  return plan_.Allocate(batch_.keys().size(), has_log);
+  const size_t keys = batch_.keys().size();
+  return plan_.Allocate(keys, batch_.table().mover()->InLogMax(keys));
 }
 
 void WriteScope::ChangeAll(Body body, OnDevice on_device) {
@@ -76,16 +76,16 @@ void WriteScope::Admit(uint64_t others_bytes) {
   const StoreParts& parts = batch_.table().parts();
   EMBANK_CHECK(!parts.read_only);
   changed_keys_ += plan_.count();
-  if (plan_.count() == 0 || need_ == Need::kNone || parts.compaction == nullptr) return;
-  const RowMover& mover = *batch_.table().mover();
-  const uint64_t other_rows = others_bytes / mover.rows().record_bytes();
-  parts.compaction->EnsureSpace(mover, plan_.count() + other_rows);
+  if (plan_.count() == 0 || need_ == Need::kNone) return;
+  for (Compaction* const compaction : parts.compactions) {
+    compaction->EnsureSpace(*batch_.table().mover(), plan_.count(), others_bytes);
+  }
   MakeMemory();
 }
 
 void WriteScope::RunAdmitted(Work work) {
   const StoreParts& parts = batch_.table().parts();
-  if (parts.hot != nullptr && parts.gate != nullptr && parts.gate->IsFlushing()) {
+  if (parts.hot != nullptr && parts.gate->IsFlushing()) {
     const Status flushed = FlushHotRows();
     // The checkpoint fails, and the changes go on.
     if (!flushed.ok()) parts.gate->Fail(flushed);
@@ -156,13 +156,9 @@ Status WriteScope::Settle() {
   uint64_t changed_keys = std::exchange(changed_keys_, 0);
   if (Seeded(SeededBug::kNoCompactionDebt)) changed_keys = 0;
   if (parts.pages != nullptr) parts.pages->PayDebt(table.mover(), keys);
-  if (parts.demotion != nullptr) {
-    parts.demotion->PayDebt(changed_keys);
-    parts.demotion->Demote(*table.mover(), keys);
+  for (Compaction* const compaction : parts.compactions) {
+    compaction->Settle(table.mover(), changed_keys, keys);
   }
-  if (parts.compaction == nullptr) return device_status_;
-  parts.compaction->PayDebt(changed_keys);
-  if (table.mover()->compacted().forgets()) parts.compaction->Forget(table.mover(), keys);
   return device_status_;
 }
 

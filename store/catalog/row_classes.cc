@@ -19,21 +19,26 @@ uint64_t RowClasses::TableBytesMax(const TableOptions& options, uint64_t segment
 }
 
 StatusOr<const RowClasses::Entry*> RowClasses::FindOrAdd(const RowClass& row_class) {
+  const bool has_log = !parts_.logs->empty();
   // With a log it is the mover that forgets.
-  const bool forgets = row_class.on_full == OnFull::kForget && parts_.logs == nullptr;
+  const bool forgets = row_class.on_full == OnFull::kForget && !has_log;
+  const bool has_notes = has_log || forgets;
   auto entry = std::find_if(entries_.begin(), entries_.end(),
                             [&](const Entry& one) { return one.row_class == row_class; });
   if (entry == entries_.end()) {
     // The push_back behind the tier's new class must not fail.
     if (entries_.size() == entries_.capacity()) entries_.reserve(2 * entries_.size() + 8);
-    const SlotClass slot_class = parts_.store.tier->AddClass(
-        row_class.slot_bytes, /*has_notes=*/parts_.logs != nullptr || forgets);
+    const SlotClass slot_class = parts_.store.tier->AddClass(row_class.slot_bytes, has_notes);
     EMBANK_CHECK(slot_class == entries_.size());
     entries_.push_back({row_class, slot_class, nullptr, nullptr});
     entry = entries_.end() - 1;
   }
-  if (parts_.logs != nullptr && entry->mover == nullptr) EMBANK_RETURN_IF_ERROR(MakeMover(&*entry));
-  if (forgets && entry->forgetter == nullptr) EMBANK_RETURN_IF_ERROR(MakeForgetter(&*entry));
+  if (has_notes) EMBANK_RETURN_IF_ERROR(CheckNotesReach(row_class));
+  if (forgets) EMBANK_RETURN_IF_ERROR(MakeDirectory());
+  if (entry->mover == nullptr) EMBANK_RETURN_IF_ERROR(MakeMover(&*entry, has_notes));
+  if (forgets && entry->forgetter == nullptr) {
+    entry->forgetter = std::make_unique<RowForgetter>(&entry->mover->rows());
+  }
   return &*entry;
 }
 
@@ -52,8 +57,7 @@ Status RowClasses::CheckNotesReach(const RowClass& row_class) const {
              " bytes of dram_bytes in a store with a path, and in tables that forget"));
 }
 
-Status RowClasses::MakeMover(Entry* entry) {
-  EMBANK_RETURN_IF_ERROR(CheckNotesReach(entry->row_class));
+Status RowClasses::MakeMover(Entry* entry, bool has_notes) {
   const uint32_t slot_bytes = entry->row_class.slot_bytes;
   const bool forgets = entry->row_class.on_full == OnFull::kForget;
   if (!parts_.logs->AddRowClass(entry->slot_class, RecordBytesOf(slot_bytes), forgets).ok()) {
@@ -68,30 +72,20 @@ Status RowClasses::MakeMover(Entry* entry) {
                                                          .logs = parts_.logs,
                                                          .heat_clock = parts_.store.heat_clock,
                                                          .heat_sketch = parts_.heat_sketch,
-                                                         .tables = parts_.tables_by_id,
+                                                         .tables = tables_by_id(),
                                                          .gate = parts_.store.gate},
-                                          entry->slot_class, entry->row_class);
-  EMBANK_RETURN_IF_ERROR(parts_.budget->Charge(RowMover::kFixedBytes));
+                                          entry->slot_class, entry->row_class, has_notes);
+  if (has_notes) EMBANK_RETURN_IF_ERROR(parts_.budget->Charge(RowMover::kFixedBytes));
   if (parts_.store.pages != nullptr) parts_.store.pages->AddClass(mover.get());
   entry->mover = std::move(mover);
   return OkStatus();
 }
 
-Status RowClasses::MakeForgetter(Entry* entry) {
-  EMBANK_RETURN_IF_ERROR(CheckNotesReach(entry->row_class));
-  if (tables_by_id() == nullptr) {
-    auto tables = std::make_unique<TableDirectory>();
-    EMBANK_RETURN_IF_ERROR(parts_.budget->Charge(sizeof *tables));
-    own_tables_by_id_ = std::move(tables);
-  }
-  auto forgetter =
-      std::make_unique<RowForgetter>(ForgetterParts{.tier = parts_.store.tier,
-                                                    .index = parts_.store.index,
-                                                    .heat_clock = parts_.store.heat_clock,
-                                                    .tables = tables_by_id()},
-                                     entry->row_class);
-  EMBANK_RETURN_IF_ERROR(parts_.budget->Charge(RowForgetter::kFixedBytes));
-  entry->forgetter = std::move(forgetter);
+Status RowClasses::MakeDirectory() {
+  if (tables_by_id() != nullptr) return OkStatus();
+  auto tables = std::make_unique<TableDirectory>();
+  EMBANK_RETURN_IF_ERROR(parts_.budget->Charge(sizeof *tables));
+  own_tables_by_id_ = std::move(tables);
   return OkStatus();
 }
 

@@ -1,5 +1,5 @@
-// The row classes of a store: for each class of tables the slots of its rows in DRAM, and the part
-// that moves its rows to the log, or forgets them where there is no log.
+// The row classes of a store: for each class of tables the slots of its rows in DRAM, the part that
+// moves its rows, and the part that forgets them where there is no log.
 #ifndef EMBANK_STORE_CATALOG_ROW_CLASSES_H_
 #define EMBANK_STORE_CATALOG_ROW_CLASSES_H_
 
@@ -22,10 +22,9 @@ struct CatalogParts {
   const StoreOptions* options;
   MemoryBudget* budget;
   StoreParts store;
-  // nullptr: the store is in memory only.
   RowLogs* logs;
-  HeatSketch* heat_sketch;
-  TableDirectory* tables_by_id;  // nullptr: nor has it device memory
+  HeatSketch* heat_sketch;       // nullptr: there is no log
+  TableDirectory* tables_by_id;  // nullptr: there is neither a log nor device memory
 };
 
 // The lock of its owner guards it.
@@ -34,7 +33,7 @@ class RowClasses {
   struct Entry {
     RowClass row_class;
     SlotClass slot_class;
-    std::unique_ptr<RowMover> mover;          // with a log
+    std::unique_ptr<RowMover> mover;
     std::unique_ptr<RowForgetter> forgetter;  // without a log, for tables that forget
   };
 
@@ -58,8 +57,8 @@ class RowClasses {
 
  private:
   Status CheckNotesReach(const RowClass& row_class) const;
-  Status MakeMover(Entry* entry);
-  Status MakeForgetter(Entry* entry);
+  Status MakeMover(Entry* entry, bool has_notes);
+  Status MakeDirectory();
 
   const CatalogParts parts_;
   // Exists since the first table that forgets, in a store in memory.

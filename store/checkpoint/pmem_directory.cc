@@ -1,6 +1,7 @@
 #include "store/checkpoint/pmem_directory.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <filesystem>
 #include <functional>
@@ -21,12 +22,12 @@ namespace embank {
 namespace {
 
 uint64_t RowsInPmem(const Manifest& manifest) {
-  uint64_t rows = 0;
+  std::array<uint64_t, kTiers> rows = {};
   for (const SegmentRows& segment : manifest.segments) {
-    if (segment.tier != Tier::kPmem) continue;
-    for (const uint64_t word : segment.bits) rows += static_cast<uint64_t>(std::popcount(word));
+    uint64_t& of_tier = rows[static_cast<size_t>(segment.tier)];
+    for (const uint64_t word : segment.bits) of_tier += static_cast<uint64_t>(std::popcount(word));
   }
-  return rows;
+  return rows[static_cast<size_t>(Tier::kPmem)];
 }
 
 Status NeedsPmem(const Manifest& opened, const std::string& what) {

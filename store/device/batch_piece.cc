@@ -2,16 +2,16 @@
 
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "store/placement/row_mover.h"
 
 namespace embank {
 
 Status BatchPiece::Allocate(Table* table, size_t keys_max) {
   table_ = table;
-  const bool has_log = table->mover() != nullptr;
   EMBANK_RETURN_IF_ERROR(keys_.Allocate(keys_max));
   EMBANK_RETURN_IF_ERROR(numbers_.Allocate(keys_max));
   EMBANK_RETURN_IF_ERROR(outcomes_.Allocate(keys_max));
-  EMBANK_RETURN_IF_ERROR(plan_.Allocate(keys_max, has_log));
+  EMBANK_RETURN_IF_ERROR(plan_.Allocate(keys_max, table->mover()->InLogMax(keys_max)));
   return hot_.Allocate(table->parts().hot, keys_max);
 }
 

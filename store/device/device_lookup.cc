@@ -16,6 +16,7 @@
 #include "store/device/row_transfer.h"
 #include "store/hot/hot_rows.h"
 #include "store/placement/batch_keys.h"
+#include "store/placement/row_mover.h"
 
 namespace embank {
 namespace {
@@ -44,7 +45,6 @@ class DeviceLookup {
   void Run(WriteScope* scope);
 
  private:
-  bool has_log() const { return table_.mover() != nullptr; }
   RowSpan host_rows() { return {host_rows_.values().data(), RowTransfer::StrideBytes(row_bytes_)}; }
   void ReadPiece(size_t begin, size_t count);
   void CreatePiece(std::span<const uint32_t> positions);
@@ -74,9 +74,9 @@ Status DeviceLookup::Allocate(WriteScope* scope) {
   EMBANK_RETURN_IF_ERROR(piece_.Allocate(&table_, piece_keys_));
   EMBANK_RETURN_IF_ERROR(
       logged_.Allocate(Batch(&table_, batch_.keys().first(piece_keys_), OutcomeSpan())));
-  if (has_log() || rule_ == MissingRule::kCreate) {
-    EMBANK_RETURN_IF_ERROR(host_rows_.Allocate(piece_keys_ * RowTransfer::StrideBytes(row_bytes_)));
-  }
+  const size_t host_rows =
+      rule_ == MissingRule::kCreate ? piece_keys_ : table_.mover()->InLogMax(piece_keys_);
+  EMBANK_RETURN_IF_ERROR(host_rows_.Allocate(host_rows * RowTransfer::StrideBytes(row_bytes_)));
   if (rule_ != MissingRule::kCreate) return OkStatus();
   EMBANK_RETURN_IF_ERROR(missing_.Allocate(keys));
   EMBANK_RETURN_IF_ERROR(scope->Allocate());
@@ -108,8 +108,8 @@ void DeviceLookup::ReadPiece(size_t begin, size_t count) {
   const HotGuard hot_guard(table_.parts().hot);
   // A row that is looked for in the log may turn out to be hot, and needs a buffer for itself.
   std::optional<RowTransfer> transfer;
-  if (!has_log()) transfer.emplace(&memory_, row_bytes_);
-  const RowSpan rows = has_log() ? host_rows() : transfer->rows();
+  if (table_.mover()->logs().empty()) transfer.emplace(&memory_, row_bytes_);
+  const RowSpan rows = transfer.has_value() ? transfer->rows() : host_rows();
   piece_.Read([&](Batch* piece) {
     ReadExisting(piece, &logged_, &piece_.hot(), rule_, rows,
                  [&](uint32_t position, OutcomeTally* tally) {

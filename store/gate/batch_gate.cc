@@ -2,11 +2,13 @@
 
 #include <utility>
 
+#include "base/check.h"
 #include "base/seeded_bug.h"
 
 namespace embank {
 
 void BatchGate::RunBarrier(FunctionRef<void(uint32_t)> between, FunctionRef<void()> closing) {
+  EMBANK_CHECK(has_barriers_);
   batches_.Close(closing);
   between(checkpoint());
   if (!Seeded(SeededBug::kNoNextCheckpoint)) checkpoint_.fetch_add(1, std::memory_order_relaxed);

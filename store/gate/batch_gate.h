@@ -30,15 +30,17 @@ class BatchGate {
   // A barrier looks so many times for a moment without batches: 20 ms, some batches of 8,192 keys.
   static constexpr uint32_t kLooksMax = 200;
 
+  // The gate of a store without checkpoints: no barrier comes.
+  BatchGate() : batches_(kLooksMax), has_barriers_(false), checkpoint_(0) {}
   // `checkpoint`: the number of the checkpoint that the first changes belong to.
   explicit BatchGate(uint32_t checkpoint, uint32_t looks_max = kLooksMax)
-      : batches_(looks_max), checkpoint_(checkpoint) {}
+      : batches_(looks_max), has_barriers_(true), checkpoint_(checkpoint) {}
 
-  // A batch holds one while it changes rows, and never a second. nullptr: no gate.
+  // A batch holds one while it changes rows, and never a second.
   class WriteGuard {
    public:
     explicit WriteGuard(BatchGate* gate) {
-      if (gate != nullptr) gate->batches_.Enter(&batch_);
+      if (gate->has_barriers_) gate->batches_.Enter(&batch_);
     }
     WriteGuard(const WriteGuard&) = delete;
     WriteGuard& operator=(const WriteGuard&) = delete;
@@ -79,6 +81,7 @@ class BatchGate {
 
  private:
   EntryGate batches_;
+  const bool has_barriers_;
   std::atomic<bool> is_flushing_{false};
   std::atomic<uint32_t> checkpoint_;
   Mutex mutex_;

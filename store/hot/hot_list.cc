@@ -115,8 +115,7 @@ Status HotList::Step(const RowLayout& layout, const UpdateRule& rule, Fill fill)
 
 Outcome NoteHot(const Table& table, uint32_t number, Location location, HotList::Part* hot,
                 uint32_t shard) {
-  RowMover* const mover = table.mover();
-  if (mover != nullptr && !mover->rows().BeforeUpdate(location)) return Outcome::kRefused;
+  if (!table.mover()->rows().BeforeUpdate(location)) return Outcome::kRefused;
   hot->Add(number, location, shard);
   return Outcome::kFound;
 }

@@ -112,14 +112,9 @@ class HotMover::FreeSlots {
   bool TakeFor(const PlannedRow& row) {
     const Table& table = *parts_.tables->Get(row.table);
     const std::span<Location> slot(&slots_[count_], 1);
-    size_t taken = 0;
-    if (table.mover() == nullptr) {
-      taken = parts_.tier->Allocate(class_, slot);
-    } else {
-      KeyIndex::Shard* const shard = parts_.index->shard(KeyIndex::ShardOf(table.HashOf(row.key)));
-      MutexLock lock(&shard->mutex);
-      taken = table.mover()->eviction().TakeSlots(shard, slot);
-    }
+    KeyIndex::Shard* const shard = parts_.index->shard(KeyIndex::ShardOf(table.HashOf(row.key)));
+    MutexLock lock(&shard->mutex);
+    const size_t taken = table.mover()->eviction().TakeSlots(shard, slot);
     count_ += taken;
     return taken > 0;
   }
@@ -224,12 +219,12 @@ bool HotMover::LowerOne(const Table& table, const RowId& id, Location from,
   if (!match.any()) return true;
   RowMover* const mover = table.mover();
   // A checkpoint looks for rows with a pending flush where they were at its barrier.
-  if (mover != nullptr && mover->rows().IsFlushPending(from)) {
+  if (mover->rows().IsFlushPending(from)) {
     const Status flushed =
         mover->rows().FlushPending(from, std::span(payload, LoggedPayloadBytesOf(table)));
     if (!flushed.ok()) return false;
   }
-  const bool is_dirty = mover == nullptr || mover->rows().IsDirty(from);
+  const bool is_dirty = mover->rows().IsDirty(from);
   if (!slots->empty()) {
     ToDram(shard, table, id, match, payload, slots->Take());
   } else if (!ToLog(shard, table, id, match, payload)) {
@@ -244,7 +239,6 @@ bool HotMover::LowerOne(const Table& table, const RowId& id, Location from,
 void HotMover::ToDram(KeyIndex::Shard* shard, const Table& table, const RowId& id,
                       const Match& match, const std::byte* payload, Location slot) {
   const HotParts& parts = hot_.parts();
-  RowMover* const mover = table.mover();
   const auto* const from = reinterpret_cast<const RowHeader*>(parts.tier->Row(match.location()));
   auto* const to = reinterpret_cast<RowHeader*>(parts.tier->Row(slot));
   if (!Seeded(SeededBug::kNoWriteBack)) {
@@ -253,19 +247,13 @@ void HotMover::ToDram(KeyIndex::Shard* shard, const Table& table, const RowId& i
     EndRowWrite(to, identity, kNoTable);
   }
   WriteHeader(to, id.key, LoadMark(from).usage, id.table);
-  if (mover != nullptr) {
-    mover->rows().OnInsert(shard, slot);
-    mover->rows().NoteAt(slot).logged = hot_.NoteOf(match.location()).logged;
-  } else if (table.forgetter() != nullptr) {
-    table.forgetter()->OnInsert(shard, slot);
-  }
+  table.mover()->rows().OnInsert(shard, slot, &hot_.NoteOf(match.location()));
   parts.index->Move(shard, id.hash, match, slot);
 }
 
 bool HotMover::ToLog(KeyIndex::Shard* shard, const Table& table, const RowId& id,
                      const Match& match, const std::byte* payload) {
   RowMover* const mover = table.mover();
-  if (mover == nullptr) return false;
   const Location from = match.location();
   StatusOr<Location> home = Location{hot_.NoteOf(from).logged};
   if (mover->rows().IsDirty(from)) {
@@ -324,7 +312,7 @@ HotMover::Raised HotMover::RaiseOne(const Table& table, const RowId& id, Locatio
   const Match match = parts.index->MatchAt(shard, id, from);
   if (!match.any() || !from.IsInDram()) return Raised::kGone;
   RowMover* const mover = table.mover();
-  if (mover != nullptr && mover->rows().IsFlushPending(from)) {
+  if (mover->rows().IsFlushPending(from)) {
     const RowInSlot row = {id, from};
     // The row stays if the log does not take it.
     if (!mover->rows().FlushPending(shard, {&row, 1}).ok()) return Raised::kGone;
@@ -336,12 +324,7 @@ HotMover::Raised HotMover::RaiseOne(const Table& table, const RowId& id, Locatio
               id.table);
   CopyFromRow(reinterpret_cast<const std::byte*>(old_header + 1), PayloadBytesOf(table),
               staged->Add(hot_.PayloadOf(to)));
-  if (mover != nullptr) {
-    hot_.NoteOf(to).logged = mover->rows().NoteAt(from).logged;
-    mover->rows().OnRaise(shard, from);
-  } else if (table.forgetter() != nullptr) {
-    table.forgetter()->OnErase(shard, from);
-  }
+  mover->rows().OnRaise(shard, from, &hot_.NoteOf(to));
   parts.index->Move(shard, id.hash, match, to);
   RetireRow(old_header);
   parts.tier->Free(table.slot_class(), {&from, 1});

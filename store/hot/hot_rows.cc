@@ -32,6 +32,7 @@ Location HotRows::TakeSlot(const Table& table, Location header) {
   const Location location = LocationIn(Tier::kHbm, header.units);
   SlotNote& note = NoteOf(location);
   note.SetPayloadOffset(*payload);
+  note.logged = 0;  // dirty
   note.pin = Pins::kNone;
   note.untouched = 0;
   table.AddRowsIn(Tier::kHbm, 1);
@@ -91,7 +92,7 @@ Status HotRows::Flush(std::span<const RowInSlot> rows, std::atomic<uint64_t>* co
       KeyIndex::Shard* const shard = parts_.index->shard(KeyIndex::ShardOf(row.id.hash));
       MutexLock lock(&shard->mutex);
       ClassRows& class_rows = table.mover()->rows();
-      if (!class_rows.MatchAt(shard, row.id, row.slot).any()) continue;
+      if (!parts_.index->MatchAt(shard, row.id, row.slot).any()) continue;
       if (!class_rows.IsFlushPending(row.slot)) continue;
       chosen[staged.size()] = static_cast<uint32_t>(next - begin);
       staged.Add(PayloadOf(row.slot));
@@ -104,7 +105,7 @@ Status HotRows::Flush(std::span<const RowInSlot> rows, std::atomic<uint64_t>* co
       KeyIndex::Shard* const shard = parts_.index->shard(KeyIndex::ShardOf(row.id.hash));
       MutexLock lock(&shard->mutex);
       ClassRows& class_rows = first.mover()->rows();
-      if (!class_rows.MatchAt(shard, row.id, row.slot).any()) continue;
+      if (!parts_.index->MatchAt(shard, row.id, row.slot).any()) continue;
       if (!class_rows.IsFlushPending(row.slot)) continue;
       EMBANK_RETURN_IF_ERROR(class_rows.FlushPending(
           row.slot, std::span<const std::byte>(staged.Row(i), LoggedPayloadBytesOf(first))));

@@ -38,7 +38,7 @@ struct HotParts {
   KeyIndex* index;
   const TableDirectory* tables;
   EpochTable* epochs;
-  BatchGate* gate;   // nullptr: there are no checkpoints
+  BatchGate* gate;
   PageMover* pages;  // nullptr: there is no log, or no limit of memory
   const Clock* clock;
 };

@@ -10,7 +10,6 @@
 #include "store/index/index_sizes.h"
 #include "store/inspect/cache_size.h"
 #include "store/placement/memory_plan.h"
-#include "store/placement/row_forgetter.h"
 #include "store/placement/row_mover.h"
 #include "tiers/dram/dram_tier.h"
 #include "tiers/dram/slot_notes.h"
@@ -44,7 +43,7 @@ Estimate EstimateInMemory(const StoreOptions& options, const RowsByClass& rows_b
   // The records of pages depend on the budget, which is the result: 32 bytes for 2 MiB.
   const uint64_t rows_and_index = estimate.slab_bytes + estimate.index_bytes;
   estimate.fixed_bytes =
-      kStoreFixedBytes + tables * kTableFixedBytes + forgetters * RowForgetter::kFixedBytes +
+      kStoreFixedBytes + tables * kTableFixedBytes + forgetters * ClassRows::kFixedBytes +
       (forgetters > 0 ? sizeof(TableDirectory) : 0) +
       DramTier::FixedBytes(std::max({RowAddressBytes(options), kDramBytesMin, 2 * rows_and_index}));
   estimate.dram_bytes = std::max(kDramBytesMin, estimate.fixed_bytes + rows_and_index);

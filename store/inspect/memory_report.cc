@@ -27,12 +27,11 @@ MemoryReport ReportMemory(const Store& store) {
   report.fixed_bytes =
       report.used_bytes - std::min(report.used_bytes, slab_bytes + report.index_bytes);
   report.huge_pages_refused_bytes = HugePagesOff() ? slab_bytes + report.index_bytes : 0;
-  if (store.logs() == nullptr) return report;
-  report.ssd = store.logs()->lowest().space().Report();
-  if (const RowLog* const pmem = store.logs()->pmem(); pmem != nullptr) {
-    report.pmem = pmem->space().Report();
-    report.pmem_kind = store.pmem_kind();
+  for (const RowLog* const log : store.logs()->all()) {
+    const bool is_ssd = log == &store.logs()->lowest();
+    (is_ssd ? report.ssd : report.pmem) = log->space().Report();
   }
+  report.pmem_kind = store.pmem_kind();
   return report;
 }
 

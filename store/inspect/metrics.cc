@@ -90,9 +90,10 @@ void AppendTables(std::string* text, const std::vector<Table*>& tables) {
     };
     if (table->parts().hot != nullptr) append("hbm", table->rows_in(Tier::kHbm));
     append("dram", RowsInDram(*table));
-    if (table->mover() == nullptr) continue;
-    if (table->mover()->logs().pmem() != nullptr) append("pmem", table->rows_in(Tier::kPmem));
-    append("ssd", table->rows_in(Tier::kSsd));
+    const RowLogs& logs = table->mover()->logs();
+    for (const RowLog* const log : logs.all()) {
+      append(log == &logs.lowest() ? "ssd" : "pmem", table->rows_in(log->options().tier));
+    }
   }
 }
 
@@ -273,7 +274,7 @@ std::string FormatMetrics(const Store& store) {
   AppendForgotten(&text, store.catalog().List());
   AppendMemory(&text, ReportMemory(store));
   if (store.hot() != nullptr) AppendHot(&text, store);
-  if (store.logs() == nullptr) return text;
+  if (store.logs()->empty()) return text;
   AppendPrefetches(&text, store.catalog().List());
   AppendLog(&text, store.logs()->lowest().counters());
   if (store.logs()->pmem() != nullptr) AppendPmem(&text, store);

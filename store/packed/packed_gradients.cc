@@ -149,10 +149,7 @@ class TableGradients {
   const Status& prepared() const { return prepared_; }
 
   // Space in the log for rows of all positions.
-  uint64_t LogBytes() const {
-    const RowMover* const mover = group_.table->mover();
-    return mover == nullptr ? 0 : group_.keys * mover->rows().record_bytes();
-  }
+  uint64_t LogBytes() const { return group_.keys * group_.table->mover()->rows().record_bytes(); }
 
   void Admit(uint64_t others_bytes) {
     const Timer timer(this);

@@ -22,38 +22,32 @@ std::span<const std::byte> PayloadInSlot(const RowHeader* header, uint32_t slot_
 
 }  // namespace
 
-ClassRows::ClassRows(const PlacementParts& parts, SlotClass slot_class, const RowClass& row_class)
+ClassRows::ClassRows(const PlacementParts& parts, SlotClass slot_class, const RowClass& row_class,
+                     bool has_notes)
     : parts_(parts),
       slot_class_(slot_class),
       slot_bytes_(row_class.slot_bytes),
-      orders_(*parts.tier, *parts.heat_clock, row_class.slot_bytes, row_class.eviction),
+      has_log_(!parts.logs->empty()),
+      has_notes_(has_notes),
+      orders_(*parts.tier, *parts.heat_clock, row_class.slot_bytes, row_class.eviction, has_notes),
       notes_(orders_.notes()),
-      pins_(*parts.tier, *parts.tables, notes_),
+      pins_(*parts.tier, parts.tables, notes_),
       header_notes_(*parts.tier, DramTier::kHeaderSlotBytes) {
-  EMBANK_CHECK(parts_.logs != nullptr);
+  EMBANK_CHECK(has_notes_ || !has_log_);
 }
 
-Table& ClassRows::TableAt(Location slot) const {
-  Table* const table = parts_.tables->Get(TableOf(LoadIdentity(HeaderAt(slot))));
-  EMBANK_CHECK(table != nullptr);
-  return *table;
-}
-
-Match ClassRows::MatchAt(KeyIndex::Shard* shard, const RowId& id, Location location) const {
-  return parts_.index->MatchAt(shard, id, location);
-}
-
-void ClassRows::OnInsert(KeyIndex::Shard* shard, Location slot) {
+void ClassRows::Add(KeyIndex::Shard* shard, Location slot, const SlotNote* former) {
   const uint32_t number = notes_.NumberOf(slot);
   SlotNote& note = notes_.Of(number);
   note.logged = parts_.gate->checkpoint();
+  if (former != nullptr) note.logged = former->logged;
   note.pin = Pins::kNone;
   note.untouched = 0;
   orders_.Of(shard).Add(number);
   rows_in_memory_.fetch_add(1, std::memory_order_relaxed);
 }
 
-bool ClassRows::BeforeUpdate(Location slot) {
+bool ClassRows::MakeDirty(Location slot) {
   SlotNote& note = NoteAt(slot);
   if (Seeded(SeededBug::kChangedRowStaysClean)) return true;
   const bool is_in_pmem = Location{note.logged}.tier() == Tier::kPmem;
@@ -84,10 +78,11 @@ void ClassRows::AppendPreImage(Location slot, uint32_t checkpoint) const {
   const StatusOr<Location> image = AppendSlot(slot, checkpoint, false);
   if (image.ok()) return;
   parts_.gate->Fail(image.status());
-  parts_.logs->lowest().space().Release(slot_class_, 1);
+  parts_.logs->Release(slot_class_, 1);
 }
 
 void ClassRows::OnErase(KeyIndex::Shard* shard, const Table& table, Location home) {
+  if (!has_notes_) return;
   if (home.IsInLog()) {
     parts_.logs->MarkDead(home);
     CountInLog(table, home.tier(), -1);
@@ -145,7 +140,9 @@ Status ClassRows::FlushPending(Location location, std::span<const std::byte> pay
   return OkStatus();
 }
 
-void ClassRows::OnRaise(KeyIndex::Shard* shard, Location slot) {
+void ClassRows::OnRaise(KeyIndex::Shard* shard, Location slot, SlotNote* note) {
+  if (!has_notes_) return;
+  note->logged = NoteAt(slot).logged;
   pins_.CountIfUnused(slot);
   if (NoteAt(slot).pin != Pins::kNone) pins_.Unpin(slot);
   orders_.Of(shard).Remove(notes_.NumberOf(slot));
@@ -162,7 +159,7 @@ Status ClassRows::FlushPending(KeyIndex::Shard* shard, std::span<const RowInSlot
   size_t count = 0;
   for (const RowInSlot& row : rows) {
     // Slots of other shards, and their notes, are guarded by other locks.
-    if (!MatchAt(shard, row.id, row.slot).any()) continue;
+    if (!parts_.index->MatchAt(shard, row.id, row.slot).any()) continue;
     const SlotNote& note = NoteAt(row.slot);
     if (!note.IsDirty() || !parts_.gate->IsFlushPending(note.checkpoint())) continue;
     slots[count++] = row.slot;
@@ -187,6 +184,12 @@ Status ClassRows::FlushPending(KeyIndex::Shard* shard, std::span<const RowInSlot
 void ClassRows::CountInLog(const Table& table, Tier tier, int64_t change) {
   table.AddRowsIn(tier, change);
   rows_in_log_.fetch_add(static_cast<uint64_t>(change), std::memory_order_relaxed);
+}
+
+Table& TableAt(const ClassRows& rows, Location slot) {
+  Table* const table = rows.parts().tables->Get(TableOf(LoadIdentity(rows.HeaderAt(slot))));
+  EMBANK_CHECK(table != nullptr);
+  return *table;
 }
 
 void KeepHeat(const ClassRows& rows, KeyHash hash, Location location) {

@@ -1,4 +1,6 @@
-// The rows of one row class: in slots of DRAM, dirty or clean, or in the log alone.
+// The rows of one row class: in slots of DRAM, dirty or clean, or in the log alone. Without a log
+// all are in memory: a change is none of the class's business, and slots have notes only in tables
+// that forget.
 //
 //   in DRAM, dirty   --- evicted: a record is appended, the entry moves --->   in the log
 //   in DRAM, dirty   --- flushed for a checkpoint: a record is appended --->   in DRAM, clean
@@ -37,8 +39,8 @@ struct PlacementParts {
   KeyIndex* index;
   RowLogs* logs;
   HeatClock* heat_clock;
-  HeatSketch* heat_sketch;
-  TableDirectory* tables;
+  HeatSketch* heat_sketch;  // nullptr: there is no log
+  TableDirectory* tables;   // nullptr: slots have no notes
   BatchGate* gate;
 };
 
@@ -50,12 +52,13 @@ struct RowInSlot {
 
 class ClassRows {
  public:
-  // The slots of the class have notes.
-  ClassRows(const PlacementParts& parts, SlotClass slot_class, const RowClass& row_class);
+  // `has_notes`: slots of the class have notes, as all have in a store with a log.
+  ClassRows(const PlacementParts& parts, SlotClass slot_class, const RowClass& row_class,
+            bool has_notes);
   ClassRows(const ClassRows&) = delete;
   ClassRows& operator=(const ClassRows&) = delete;
 
-  // The bytes that the store charges for a class.
+  // The bytes that the store charges for a class with notes.
   static constexpr uint64_t kFixedBytes = SlotOrders::kFixedBytes;
 
   const PlacementParts& parts() const { return parts_; }
@@ -74,21 +77,18 @@ class ClassRows {
   RowHeader* HeaderAt(Location slot) const {
     return reinterpret_cast<RowHeader*>(parts_.tier->Row(slot));
   }
-  // The table of the row in a slot.
-  Table& TableAt(Location slot) const;
-  // The row's entry for this place, or none.
-  Match MatchAt(KeyIndex::Shard* shard, const RowId& id, Location location) const
-      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
   SlotOrders& orders() { return orders_; }
   const PinnedSlots& pins() const { return pins_; }
 
   // Notes that the row in the slot is new, and its space in the log is reserved; or that it was
-  // promoted.
-  void OnInsert(KeyIndex::Shard* shard, Location slot)
-      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+  // promoted; or that it comes from device memory, where it had the note `former`.
+  void OnInsert(KeyIndex::Shard* shard, Location slot, const SlotNote* former = nullptr)
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex) {
+    if (has_notes_) Add(shard, slot, former);
+  }
   // Call it before the row in the slot changes. False: the log has no space to reserve for it, and
   // the row must stay as it is.
-  bool BeforeUpdate(Location slot);
+  bool BeforeUpdate(Location slot) { return !has_log_ || MakeDirty(slot); }
   // Notes that the index has the row no more. Its slot still holds it, or its record is dead now.
   // No flush of a row in device memory is pending.
   void OnErase(KeyIndex::Shard* shard, const Table& table, Location home)
@@ -106,6 +106,7 @@ class ClassRows {
   Status FlushPending(Location location, std::span<const std::byte> payload);
   // Whether the checkpoint under way still needs the row as it is.
   bool IsFlushPending(Location location) const {
+    if (!parts_.gate->IsFlushing()) return false;
     const SlotNote& note = NoteAt(location);
     return note.IsDirty() && parts_.gate->IsFlushPending(note.checkpoint());
   }
@@ -114,18 +115,18 @@ class ClassRows {
   StatusOr<Location> AppendPayload(Location location, std::span<const std::byte> payload) const;
   bool IsDirty(Location slot) const { return NoteAt(slot).IsDirty(); }
 
-  // Notes that the row in a slot leaves it for device memory.
-  void OnRaise(KeyIndex::Shard* shard, Location slot) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+  // Notes that the row in a slot leaves it for device memory. *note is its note there, and says
+  // that the row is dirty.
+  void OnRaise(KeyIndex::Shard* shard, Location slot, SlotNote* note)
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
   // ---- thread-safe ----
 
   // Reserves space in the log for rows that will be dirty; the number that it has space for.
-  uint64_t Reserve(uint64_t rows) {
-    return parts_.logs->lowest().space().Reserve(slot_class_, rows);
-  }
+  uint64_t Reserve(uint64_t rows) { return parts_.logs->Reserve(slot_class_, rows); }
   // Gives reserved space back.
-  void Release(uint64_t rows) { parts_.logs->lowest().space().Release(slot_class_, rows); }
+  void Release(uint64_t rows) { parts_.logs->Release(slot_class_, rows); }
 
-  // The number of rows in DRAM; in the log alone.
+  // The number of rows in slots of DRAM with notes; in the log alone.
   uint64_t rows_in_memory() const { return rows_in_memory_.load(std::memory_order_relaxed); }
   uint64_t rows_in_log() const { return rows_in_log_.load(std::memory_order_relaxed); }
   // So many rows of a table came to a tier of the logs, or left it. So many rows left DRAM.
@@ -133,6 +134,9 @@ class ClassRows {
   void CountEvicted() { rows_in_memory_.fetch_sub(1, std::memory_order_relaxed); }
 
  private:
+  void Add(KeyIndex::Shard* shard, Location slot, const SlotNote* former)
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+  bool MakeDirty(Location slot);
   RowToLog RowOf(Location location, std::span<const std::byte> payload, uint32_t checkpoint,
                  bool lives) const;
   void AppendPreImage(Location slot, uint32_t checkpoint) const;
@@ -140,6 +144,8 @@ class ClassRows {
   const PlacementParts parts_;
   const SlotClass slot_class_;
   const uint32_t slot_bytes_;
+  const bool has_log_;
+  const bool has_notes_;
   SlotOrders orders_;
   const SlotNotes& notes_;
   const PinnedSlots pins_;
@@ -148,6 +154,9 @@ class ClassRows {
   alignas(64) std::atomic<uint64_t> rows_in_log_{0};
   std::atomic<uint64_t> rows_in_memory_{0};
 };
+
+// The table of the row in a slot. Under the lock of its shard.
+Table& TableAt(const ClassRows& rows, Location slot);
 
 // Notes the heat of a row that leaves memory for the log, if it was looked up since its record was
 // written. No lookup adds to it any more. Under the lock of its shard.

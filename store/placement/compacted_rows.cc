@@ -192,10 +192,10 @@ bool CompactedRows::ForgetColdest(KeyIndex::Shard* shard) {
 
 void CompactedRows::ForgetSlot(KeyIndex::Shard* shard, Location slot) {
   RowHeader* const header = rows_.HeaderAt(slot);
-  Table& table = rows_.TableAt(slot);
+  Table& table = TableAt(rows_, slot);
   const Key key = LoadKey(header);
   const RowId id = table.IdOf(key, table.HashOf(key));
-  const Match match = rows_.MatchAt(shard, id, slot);
+  const Match match = parts_.index->MatchAt(shard, id, slot);
   EMBANK_CHECK(match.any());
   parts_.index->Erase(shard, id.hash, match);
   rows_.pins().CountIfUnused(slot);

@@ -51,7 +51,18 @@ bool Compaction::ReduceDebt() {
   return debt_rows_.fetch_sub(step_rows_) - step_rows_ >= kRowsAtATime;
 }
 
-void Compaction::EnsureSpace(const RowMover& mover, uint64_t rows) {
+void Compaction::Settle(RowMover* mover, uint64_t changed_keys, uint64_t keys) {
+  PayDebt(changed_keys);
+  if (parts_.demotes) {
+    Demote(*mover, keys);
+  } else if (mover->compacted().forgets()) {
+    Forget(mover, keys);
+  }
+}
+
+void Compaction::EnsureSpace(const RowMover& mover, uint64_t rows, uint64_t others_bytes) {
+  if (parts_.demotes) return;
+  rows += others_bytes / mover.rows().record_bytes();
   CheckpointWait* const checkpoints = parts_.gate->checkpoint_wait();
   bool has_waited = false;
   while (!HasSpace(mover.rows(), rows)) {

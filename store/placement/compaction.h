@@ -19,7 +19,9 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 
+#include "base/check.h"
 #include "base/threads/executor.h"
 #include "base/threads/mutex.h"
 #include "store/gate/batch_gate.h"
@@ -53,10 +55,14 @@ class Compaction {
   // debt of these keys, rounded up to kRowsAtATime.
   void PayDebt(uint64_t changed_keys);
 
-  // Call it before a batch that may make so many rows of a class dirty, without locks or a write
-  // guard. If the log has no space for them, moves rows until it has, or until that frees none.
-  // Then waits for the end of a checkpoint that is under way, once, unless this thread makes it.
-  void EnsureSpace(const RowMover& mover, uint64_t rows);
+  // Call it before a batch that may make so many rows of a class dirty, and others of so many
+  // bytes, without locks or a write guard. If the log reserves space and has none for them, moves
+  // rows until it has, or until that frees none. Then waits for the end of a checkpoint that is
+  // under way, once, unless this thread makes it.
+  void EnsureSpace(const RowMover& mover, uint64_t rows, uint64_t others_bytes);
+  // Call it after a batch of so many keys, some of which changed rows, without locks: what PayDebt
+  // says, and Demote, or Forget if the class forgets.
+  void Settle(RowMover* mover, uint64_t changed_keys, uint64_t keys);
 
   // Call it after a batch of so many keys of a class that forgets, without locks. While there are
   // too many rows, forgets some, of the class with the oldest records. Scans at most kLookedAtPart
@@ -86,13 +92,15 @@ class Compaction {
   // While one lives, no row is moved.
   class Pause {
    public:
-    // nullptr: there is nothing to stop.
-    explicit Pause(Compaction* compaction) {
-      if (compaction != nullptr) lock_.emplace(&compaction->mutex_);
+    // Those of the logs, the highest tier first.
+    explicit Pause(std::span<Compaction* const> all) {
+      EMBANK_CHECK(all.size() <= locks_.size());
+      // A lower log takes the locks of higher ones.
+      for (size_t i = all.size(); i-- > 0;) locks_[i].emplace(&all[i]->mutex_);
     }
 
    private:
-    std::optional<MutexLock> lock_;
+    std::array<std::optional<MutexLock>, kTiers> locks_;
   };
 
  private:

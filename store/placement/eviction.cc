@@ -19,7 +19,7 @@ constexpr uint32_t kSlotBytesAhead = 16 * kLineBytes;
 
 size_t Eviction::TakeSlots(KeyIndex::Shard* shard, std::span<Location> slots) {
   const size_t count = TakeFreeSlots(slots);
-  if (count > 0) return count;
+  if (count > 0 || parts_.logs->empty()) return count;
   slots_wanted_.fetch_add(slots.size(), std::memory_order_relaxed);
   return EvictForSlots(shard, slots);
 }
@@ -74,7 +74,7 @@ void Eviction::PrefetchNext(uint32_t victim) const {
     __builtin_prefetch(rows_.HeaderAt(notes.LocationOf(then)), 1);
   }
   const Location slot = notes.LocationOf(next);
-  const KeyHash hash = rows_.TableAt(slot).HashOf(LoadKey(rows_.HeaderAt(slot)));
+  const KeyHash hash = TableAt(rows_, slot).HashOf(LoadKey(rows_.HeaderAt(slot)));
   __builtin_prefetch(parts_.index->ProbeOf(hash).bucket, 1);
   parts_.heat_sketch->Prefetch(hash);
   const std::byte* const row = parts_.tier->Row(slot);
@@ -126,7 +126,7 @@ bool Eviction::Evict(KeyIndex::Shard* shard, Location slot) {
   EMBANK_CHECK(home->IsInLog());
   Table& table = *parts_.tables->Get(TableOf(mark.identity));
   const RowId id = table.IdOf(key, table.HashOf(key));
-  const Match match = rows_.MatchAt(shard, id, slot);
+  const Match match = parts_.index->MatchAt(shard, id, slot);
   EMBANK_CHECK(match.any());
   parts_.index->Move(shard, id.hash, match, *home);
   rows_.CountEvicted();
@@ -141,7 +141,7 @@ bool Eviction::Evict(KeyIndex::Shard* shard, Location slot) {
 bool Eviction::Vacate(KeyIndex::Shard* shard, const RowInSlot& row) {
   const uint32_t page = DramTier::PageOf(row.slot);
   // Another row may have the slot by now, or none; and the victim may be this row.
-  while (rows_.MatchAt(shard, row.id, row.slot).any()) {
+  while (parts_.index->MatchAt(shard, row.id, row.slot).any()) {
     const SlotNote& note = rows_.NoteAt(row.slot);
     // A checkpoint looks for rows whose flush is pending in the slots in which they were.
     if (note.IsDirty() && parts_.gate->IsFlushPending(note.checkpoint()) &&
@@ -185,7 +185,7 @@ void Eviction::MoveToSlot(KeyIndex::Shard* shard, const RowInSlot& row, Location
   EndRowWrite(to_header, identity, row.id.table);
   rows_.notes().Of(to_number) = rows_.notes().Of(from_number);
   rows_.orders().Of(shard).Replace(from_number, to_number);
-  parts_.index->Move(shard, row.id.hash, rows_.MatchAt(shard, row.id, row.slot), to);
+  parts_.index->Move(shard, row.id.hash, parts_.index->MatchAt(shard, row.id, row.slot), to);
   RetireRow(from_header);
   // Lookups that found the row in its former slot have counted there until now.
   const HeatEpoch now = parts_.heat_clock->now();

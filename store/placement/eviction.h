@@ -27,7 +27,7 @@ class Eviction {
   // ---- the caller holds the lock of the shard ----
 
   // Takes slots for rows of the shard, and evicts rows for them if it must; returns how many. 0:
-  // other threads use the slots in DRAM, or the log takes no rows.
+  // other threads use the slots in DRAM, or the log takes no rows, or there is none.
   size_t TakeSlots(KeyIndex::Shard* shard, std::span<Location> slots)
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
   // Takes slots that are free already; returns how many.

@@ -11,20 +11,6 @@ constexpr uint64_t kLookedAtMax = 32;
 
 }  // namespace
 
-RowForgetter::RowForgetter(const ForgetterParts& parts, const RowClass& row_class)
-    : parts_(parts),
-      orders_(*parts.tier, *parts.heat_clock, row_class.slot_bytes, row_class.eviction) {}
-
-void RowForgetter::OnInsert(KeyIndex::Shard* shard, Location slot) {
-  orders_.Of(shard).Add(orders_.notes().NumberOf(slot));
-  rows_.fetch_add(1, std::memory_order_relaxed);
-}
-
-void RowForgetter::OnErase(KeyIndex::Shard* shard, Location slot) {
-  orders_.Of(shard).Remove(orders_.notes().NumberOf(slot));
-  rows_.fetch_sub(1, std::memory_order_relaxed);
-}
-
 // Forgets a row that is in no order any more.
 Location RowForgetter::Forget(KeyIndex::Shard* shard, uint32_t slot) {
   const Location location = orders_.notes().LocationOf(slot);
@@ -36,7 +22,7 @@ Location RowForgetter::Forget(KeyIndex::Shard* shard, uint32_t slot) {
   EMBANK_CHECK(match.any() && match.location() == location);
   parts_.index->Erase(shard, id.hash, match);
   RetireRow(header);
-  rows_.fetch_sub(1, std::memory_order_relaxed);
+  rows_.CountEvicted();
   table.CountForgotten();
   return location;
 }
@@ -62,7 +48,7 @@ uint32_t RowForgetter::Turn::RemoveColdest(Order* order, uint64_t aside_max) con
 bool RowForgetter::Turn::TakeSlot(Location* slot) {
   shard_->mutex.AssertHeld();
   // A shard that has much less than its part of memory gets it from those that have theirs.
-  const uint64_t part = forgetter_->rows_.load(std::memory_order_relaxed) / KeyIndex::kShardCount;
+  const uint64_t part = forgetter_->rows_.rows_in_memory() / KeyIndex::kShardCount;
   const uint64_t count = forgetter_->orders_.Of(shard_).count();
   if (count <= part / 2 && TakeFromAnother(part, /*own_too=*/false, slot)) return true;
   if (TakeOther(slot)) return true;

@@ -15,35 +15,18 @@
 
 #include "store/index/key_index.h"
 #include "store/placement/batch_keys.h"
+#include "store/placement/class_rows.h"
 #include "store/placement/slot_orders.h"
-#include "store/table/options.h"
 #include "store/table/table_directory.h"
 #include "tiers/dram/dram_tier.h"
 
 namespace embank {
 
-// The parts that a forgetter uses; all of them outlive it.
-struct ForgetterParts {
-  DramTier* tier;
-  KeyIndex* index;
-  const HeatClock* heat_clock;
-  const TableDirectory* tables;
-};
-
 class RowForgetter {
  public:
-  // The slots of the class have notes.
-  RowForgetter(const ForgetterParts& parts, const RowClass& row_class);
-
-  // The bytes that the store charges for a forgetter.
-  static constexpr uint64_t kFixedBytes = SlotOrders::kFixedBytes;
-
-  // Notes that a row was made in a slot; that it is gone from the index. Under the lock of its
-  // shard.
-  void OnInsert(KeyIndex::Shard* shard, Location slot)
-      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
-  void OnErase(KeyIndex::Shard* shard, Location slot) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
-  SlotOrders& orders() { return orders_; }
+  // The rows of a class whose slots have notes, without a log. They outlive it.
+  explicit RowForgetter(ClassRows* rows)
+      : parts_(rows->parts()), rows_(*rows), orders_(rows->orders()) {}
 
   // The rows that one shard group of a batch forgets. A turn begins and ends under the shard's
   // lock. Rows of the batch are forgotten only when there are no others, the coldest first.
@@ -81,9 +64,9 @@ class RowForgetter {
     return reinterpret_cast<RowHeader*>(parts_.tier->Row(orders_.notes().LocationOf(slot)));
   }
 
-  const ForgetterParts parts_;
-  SlotOrders orders_;
-  std::atomic<uint64_t> rows_{0};
+  const PlacementParts& parts_;
+  ClassRows& rows_;
+  SlotOrders& orders_;
   std::atomic<uint32_t> next_giver_{0};  // the shard from which others take slots
 };
 

@@ -1,4 +1,4 @@
-// Moves the rows of one row class between DRAM and the log.
+// Moves the rows of one row class between DRAM and the log. Without a log they stay where they are.
 #ifndef EMBANK_STORE_PLACEMENT_ROW_MOVER_H_
 #define EMBANK_STORE_PLACEMENT_ROW_MOVER_H_
 
@@ -12,18 +12,21 @@ namespace embank {
 
 class RowMover {
  public:
-  // The slots of the class have notes. The parts outlive it.
-  RowMover(const PlacementParts& parts, SlotClass slot_class, const RowClass& row_class)
-      : rows_(parts, slot_class, row_class),
+  // The parts outlive it. `has_notes`: as ClassRows'.
+  RowMover(const PlacementParts& parts, SlotClass slot_class, const RowClass& row_class,
+           bool has_notes)
+      : rows_(parts, slot_class, row_class, has_notes),
         eviction_(&rows_),
         log_rows_(&rows_),
         promotion_(&rows_, &eviction_, &log_rows_),
         compacted_(&rows_, &log_rows_, row_class) {}
 
-  // The bytes that the store charges for a class.
+  // The bytes that the store charges for a class with notes.
   static constexpr uint64_t kFixedBytes = ClassRows::kFixedBytes;
 
   RowLogs& logs() const { return *rows_.parts().logs; }
+  // How many of so many rows can be in logs: all, or none without a log.
+  size_t InLogMax(size_t rows) const { return logs().empty() ? 0 : rows; }
   ClassRows& rows() { return rows_; }
   const ClassRows& rows() const { return rows_; }
   Eviction& eviction() { return eviction_; }

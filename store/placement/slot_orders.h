@@ -21,11 +21,14 @@ class SlotOrders {
  public:
   using Order = EvictionOrder<SlotOrders>;
 
-  // The slots of the class have notes. Tier and clock must outlive the orders.
+  // Without notes there are no orders. Tier and clock must outlive the orders.
   SlotOrders(const DramTier& tier, const HeatClock& heat_clock, uint32_t slot_bytes,
-             EvictionPolicy policy)
-      : rows_(tier.rows()), heat_clock_(heat_clock), notes_(tier, slot_bytes), policy_(policy) {
-    for (uint32_t i = 0; i < KeyIndex::kShardCount; ++i) {
+             EvictionPolicy policy, bool has_notes)
+      : rows_(tier.rows()),
+        heat_clock_(heat_clock),
+        notes_(tier, slot_bytes),
+        needs_touches_(has_notes && policy == EvictionPolicy::kLru) {
+    for (uint32_t i = 0; has_notes && i < KeyIndex::kShardCount; ++i) {
       orders_.push_back(std::make_unique<Order>(policy, this));
     }
   }
@@ -37,8 +40,8 @@ class SlotOrders {
   static_assert(KeyIndex::kShardCount * sizeof(Order) < kFixedBytes);
 
   const SlotNotes& notes() const { return notes_; }
-  // Whether lookups have to touch their rows: the policy is LRU.
-  bool needs_touches() const { return policy_ == EvictionPolicy::kLru; }
+  // Whether lookups have to touch their rows: there are orders, and the policy is LRU.
+  bool needs_touches() const { return needs_touches_; }
   // Under the shard's lock.
   Order& Of(const KeyIndex::Shard* shard) { return *orders_[shard->number]; }
 
@@ -69,7 +72,7 @@ class SlotOrders {
   const RowAddresses rows_;
   const HeatClock& heat_clock_;
   const SlotNotes notes_;
-  const EvictionPolicy policy_;
+  const bool needs_touches_;
   std::vector<std::unique_ptr<Order>> orders_;  // by shard; each under its lock
 };
 

@@ -45,8 +45,7 @@ Scan::Scan(Table* table, uint64_t notes_bytes)
     : table_(table),
       notes_bytes_(notes_bytes),
       piece_rows_(std::max<uint64_t>(1, kPieceBytes / table->layout().vector_bytes)),
-      notes_(table->mover() == nullptr ? nullptr : &table->mover()->logs(), table->id(),
-             table->slot_class()) {}
+      notes_(&table->mover()->logs(), table->id(), table->slot_class()) {}
 
 StatusOr<uint64_t> Scan::Next(std::span<Key> keys, RowSpan rows) {
   EMBANK_RETURN_IF_ERROR(table_->CheckAlive());

@@ -23,8 +23,7 @@ namespace embank {
 // std::bad_alloc: call Clear then.
 class ScanNotes {
  public:
-  // Notes rows of this table, which are of this row class. The logs outlive it; nullptr: there are
-  // none, nothing is noted.
+  // Notes rows of this table, which are of this row class. The logs outlive it.
   ScanNotes(RowLogs* logs, TableId table, uint32_t row_class)
       : logs_(logs), table_(table), row_class_(row_class) {}
 

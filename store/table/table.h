@@ -6,6 +6,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "base/hash.h"
@@ -46,13 +47,13 @@ struct StoreParts {
   RowMemoryPool* read_memory;  // taken without locks of shards, and held while a thread waits for
                                // one
   MemoryBudget* pins;          // limits the memory of pinned rows
-  BatchGate* gate;             // nullptr: there are no checkpoints
-  Compaction* compaction;      // nullptr: there is no log, or it is only read
-  Compaction* demotion;        // of PMem; nullptr: there is no PMem, or it is only read
-  PageMover* pages;            // nullptr: there is no log, or no limit of memory
-  HotRows* hot;                // nullptr: there is no device memory
-  HotFlush* hot_flush;         // nullptr: there is no device memory
-  bool read_only;              // no row, table or rate changes
+  BatchGate* gate;
+  // Those of the logs that change, the highest tier first.
+  std::span<Compaction* const> compactions;
+  PageMover* pages;     // nullptr: there is no log, or no limit of memory
+  HotRows* hot;         // nullptr: there is no device memory
+  HotFlush* hot_flush;  // nullptr: there is no device memory
+  bool read_only;       // no row, table or rate changes
 };
 
 // kFailedPrecondition: the store is read-only; the message is the one for a call that would change
@@ -93,9 +94,10 @@ class Table {
   const std::string& name() const { return name_; }
   const RowLayout& layout() const { return layout_; }
   SlotClass slot_class() const { return slot_class_; }
-  // Moves rows of the table's class; nullptr: the store is in memory only.
+  // Moves rows of the table's class.
   RowMover* mover() const { return mover_; }
-  // Forgets rows of the table's class; nullptr: new rows without space are refused.
+  // Forgets rows of the table's class for new ones, in a store without a log; nullptr: new rows
+  // without space are refused.
   RowForgetter* forgetter() const { return forgetter_; }
   RowId IdOf(Key key, KeyHash hash) const { return {id_, key, hash}; }
   KeyHash HashOf(Key key) const { return HashKey(table_hash_, key); }

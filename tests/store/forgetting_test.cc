@@ -460,7 +460,7 @@ TEST(Forgetting, TablesThatRefuseTakeNoMoreMemoryBesideOne) {
   EXPECT_EQ(ReportMemory(*store).used_bytes - before, kTableFixedBytes);
   store.Create("forgets", Forgets(EvictionPolicy::kLfu));
   EXPECT_EQ(ReportMemory(*store).used_bytes - before,
-            2 * kTableFixedBytes + sizeof(TableDirectory) + RowForgetter::kFixedBytes);
+            2 * kTableFixedBytes + sizeof(TableDirectory) + RowMover::kFixedBytes);
   EXPECT_EQ(DramTier::SlotsPerPage(refuses->layout().row_bytes), 127u);
 }
 

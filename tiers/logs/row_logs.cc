@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "base/check.h"
 #include "base/memory/scratch.h"
 #include "base/status_macros.h"
 
@@ -11,6 +10,7 @@ namespace embank {
 RowLogs::RowLogs(std::unique_ptr<RowLog> ssd, std::unique_ptr<RowLog> pmem)
     : owned_{std::move(pmem), std::move(ssd)} {
   EMBANK_CHECK(owned_.back() != nullptr);
+  reserving_[reserving_count_++] = owned_.back().get();
   for (const auto& log : owned_) {
     if (log == nullptr) continue;
     EMBANK_CHECK(log->options().has_reservations == (log == owned_.back()));
@@ -20,10 +20,10 @@ RowLogs::RowLogs(std::unique_ptr<RowLog> ssd, std::unique_ptr<RowLog> pmem)
 }
 
 Status RowLogs::AddRowClass(uint32_t row_class, uint32_t record_bytes, bool forgets) {
-  if (pmem() != nullptr) {
-    EMBANK_RETURN_IF_ERROR(pmem()->space().AddRowClass(row_class, record_bytes, forgets));
+  for (RowLog* const log : all()) {
+    EMBANK_RETURN_IF_ERROR(log->space().AddRowClass(row_class, record_bytes, forgets));
   }
-  return lowest().space().AddRowClass(row_class, record_bytes, forgets);
+  return OkStatus();
 }
 
 // ---- records ----
@@ -41,10 +41,13 @@ Status RowLogs::AppendAll(std::span<const RowToLog> rows, std::span<Location> ho
   *count = 0;
   if (pmem() != nullptr) AppendToPmem(rows, homes, count);
   if (*count == rows.size()) return OkStatus();
-  size_t more = 0;
-  Status status = lowest().appender().AppendAll(LogStream::kUser, rows.subspan(*count),
-                                                homes.subspan(*count), &more);
-  *count += more;
+  Status status = NoMemory();
+  for (RowLog* const log : reserving()) {
+    size_t more = 0;
+    status = log->appender().AppendAll(LogStream::kUser, rows.subspan(*count),
+                                       homes.subspan(*count), &more);
+    *count += more;
+  }
   return status;
 }
 

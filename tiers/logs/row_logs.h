@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "base/check.h"
 #include "base/status.h"
 #include "base/status_or.h"
 #include "tiers/log/row_log.h"
@@ -27,6 +28,8 @@ namespace embank {
 // Thread-safe.
 class RowLogs {
  public:
+  // The set of a store in memory only, which has no log: each call does what it does for each log.
+  RowLogs() = default;
   // Takes the log of the SSD, and that of PMem; nullptr: there is no PMem.
   explicit RowLogs(std::unique_ptr<RowLog> ssd, std::unique_ptr<RowLog> pmem = nullptr);
   RowLogs(const RowLogs&) = delete;
@@ -34,8 +37,12 @@ class RowLogs {
 
   // All logs, the highest tier first.
   std::span<RowLog* const> all() const { return {all_.data(), count_}; }
-  // The log of the lowest tier, which reserves space.
-  RowLog& lowest() const { return *all_[count_ - 1]; }
+  bool empty() const { return count_ == 0; }
+  // The log of the lowest tier, which reserves space. The set is not empty.
+  RowLog& lowest() const {
+    EMBANK_CHECK(!empty());
+    return *all_[count_ - 1];
+  }
   // The log of a tier; nullptr: there is none.
   RowLog* OfTier(Tier tier) const { return by_tier_[static_cast<uint32_t>(tier)]; }
   RowLog* pmem() const { return OfTier(Tier::kPmem); }
@@ -51,10 +58,20 @@ class RowLogs {
   // kResourceExhausted: dram_bytes has no memory for its segments.
   Status AddRowClass(uint32_t row_class, uint32_t record_bytes, bool forgets);
 
+  // ---- space for rows that are dirty (tiers/log/space_reservations.h); all, without a log ----
+
+  uint64_t Reserve(uint32_t row_class, uint64_t rows) {
+    for (RowLog* const log : reserving()) rows = log->space().Reserve(row_class, rows);
+    return rows;
+  }
+  void Release(uint32_t row_class, uint64_t rows) {
+    for (RowLog* const log : reserving()) log->space().Release(row_class, rows);
+  }
+
   // ---- records ----
 
   // Appends a row to the highest log that has space for it; returns where it is. A dirty row uses
-  // its reservation. Statuses as LogAppender::Append's.
+  // its reservation. Statuses as LogAppender::Append's. kResourceExhausted: there is no log.
   StatusOr<Location> Append(const RowToLog& row);
   // Appends as many of the rows, one after the other, as can be taken: *count of them, to homes. If
   // these are not all, returns why.
@@ -107,6 +124,8 @@ class RowLogs {
   uint64_t slack_bytes() const;
 
  private:
+  // The log that reserves space, if there is one.
+  std::span<RowLog* const> reserving() const { return {reserving_.data(), reserving_count_}; }
   bool MayAskPmem(size_t rows);
   void AppendToPmem(std::span<const RowToLog> rows, std::span<Location> homes, size_t* count);
   void ReleaseReservations(std::span<const RowToLog> rows);
@@ -115,6 +134,8 @@ class RowLogs {
   std::array<RowLog*, kTiers> by_tier_ = {};
   std::array<RowLog*, kTiers> all_ = {};
   size_t count_ = 0;
+  std::array<RowLog*, 1> reserving_ = {};
+  size_t reserving_count_ = 0;
   // The number of dead segments of PMem, and one, when it refused a row; 0: it did not.
   std::atomic<uint64_t> pmem_full_at_{0};
   std::atomic<uint64_t> rows_not_asked_{0};  // since PMem refused a row
