@@ -2,12 +2,14 @@
 
 #include <utility>
 
+#include "base/check.h"
 #include "base/seeded_bug.h"
 
 namespace embank {
 
 void BatchGate::RunBarrier(FunctionRef<void(uint32_t)> between, FunctionRef<void()> closing) {
   batches_.Close(closing);
+  EMBANK_CHECK(!is_flushing_.load(std::memory_order_relaxed));
   between(checkpoint());
   if (!Seeded(SeededBug::kNoNextCheckpoint)) checkpoint_.fetch_add(1, std::memory_order_relaxed);
   is_flushing_.store(true, std::memory_order_relaxed);

@@ -22,7 +22,8 @@ void RowForgetter::OnInsert(KeyIndex::Shard* shard, Location slot) {
 
 void RowForgetter::OnErase(KeyIndex::Shard* shard, Location slot) {
   orders_.Of(shard).Remove(orders_.notes().NumberOf(slot));
-  rows_.fetch_sub(1, std::memory_order_relaxed);
+  const uint64_t before = rows_.fetch_sub(1, std::memory_order_relaxed);
+  EMBANK_CHECK(before > 0);
 }
 
 // Forgets a row that is in no order any more.
@@ -36,7 +37,8 @@ Location RowForgetter::Forget(KeyIndex::Shard* shard, uint32_t slot) {
   EMBANK_CHECK(match.any() && match.location() == location);
   parts_.index->Erase(shard, id.hash, match);
   RetireRow(header);
-  rows_.fetch_sub(1, std::memory_order_relaxed);
+  const uint64_t before = rows_.fetch_sub(1, std::memory_order_relaxed);
+  EMBANK_CHECK(before > 0);
   table.CountForgotten();
   return location;
 }
