@@ -263,6 +263,7 @@ void CudaDevice::Scatter(std::byte* row_memory, std::span<const DeviceRow> list,
 void CudaDevice::SumRows(std::span<const DeviceRow> list, const uint32_t* positions, uint32_t dim,
                          DeviceArray gradients, DeviceArray sums) {
   EMBANK_CHECK(dim >= 1 && dim <= kDimMax);
+  EMBANK_CHECK(list.size() <= kListRowsMax);
   EMBANK_CHECK(gradients.stride_bytes % 4 == 0 && sums.stride_bytes % 4 == 0);
   if (list.empty()) return;
   const CurrentDevice current(device_);
@@ -271,7 +272,8 @@ void CudaDevice::SumRows(std::span<const DeviceRow> list, const uint32_t* positi
 
 void CudaDevice::StepRows(std::byte* row_memory, std::span<const DeviceRow> list,
                           const RowLayout& layout, const UpdateRule& rule, DeviceArray gradients) {
-  EMBANK_CHECK(layout.optimizer != Optimizer::kNone);
+  EMBANK_CHECK(layout.optimizer != Optimizer::kNone && layout.dim <= kDimMax);
+  EMBANK_CHECK(list.size() <= kListRowsMax);
   EMBANK_CHECK(gradients.stride_bytes % 4 == 0);
   if (list.empty()) return;
   const CurrentDevice current(device_);

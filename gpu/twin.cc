@@ -19,6 +19,7 @@ struct TwinList {
 };
 
 TwinList ResolveList(const TwinMemory& memory, std::span<const DeviceRow> list) {
+  EMBANK_CHECK(reinterpret_cast<uintptr_t>(list.data()) % alignof(DeviceRow) == 0);
   const TwinRange range = memory.Resolve(list.data());
   auto* const rows = reinterpret_cast<const DeviceRow*>(range.At(0, list.size_bytes()));
   return {rows, list.size(), range.is_device ? 0 : list.size_bytes()};
@@ -259,6 +260,7 @@ void Twin::Scatter(std::byte* row_memory, std::span<const DeviceRow> list, Paylo
 void Twin::SumRows(std::span<const DeviceRow> list, const uint32_t* positions, uint32_t dim,
                    DeviceArray gradients, DeviceArray sums) {
   EMBANK_CHECK(dim >= 1 && dim <= kDimMax);
+  EMBANK_CHECK(list.size() <= kListRowsMax);
   if (list.empty()) return;
   const RowSums work = {ResolveList(memory_, list), memory_.Resolve(positions),
                         ResolveFloats(memory_, gradients, dim), ResolveFloats(memory_, sums, dim),
@@ -272,7 +274,8 @@ void Twin::SumRows(std::span<const DeviceRow> list, const uint32_t* positions, u
 
 void Twin::StepRows(std::byte* row_memory, std::span<const DeviceRow> list, const RowLayout& layout,
                     const UpdateRule& rule, DeviceArray gradients) {
-  EMBANK_CHECK(layout.optimizer != Optimizer::kNone);
+  EMBANK_CHECK(layout.optimizer != Optimizer::kNone && layout.dim <= kDimMax);
+  EMBANK_CHECK(list.size() <= kListRowsMax);
   if (list.empty()) return;
   const TwinList rows = ResolveList(memory_, list);
   const TwinRange payloads = memory_.Resolve(row_memory);

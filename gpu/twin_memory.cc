@@ -44,6 +44,7 @@ std::byte* TwinMemory::Real(uintptr_t address) {
 StatusOr<std::byte*> TwinMemory::Allocate(TwinMemoryKind kind, uint64_t bytes) {
   EMBANK_CHECK(bytes != 0);
   MutexLock lock(&mutex_);
+  EMBANK_CHECK(device_bytes_ <= limit_bytes_);
   const uint64_t free = limit_bytes_ - device_bytes_;
   if (fails_in_ != 0 && --fails_in_ == 0) return TooLittle(free, bytes);
   if (kind == TwinMemoryKind::kDevice && bytes > free) return TooLittle(free, bytes);
@@ -72,6 +73,7 @@ void TwinMemory::Free(TwinMemoryKind kind, std::byte* address) {
   MutexLock lock(&mutex_);
   const auto found = allocations_.find(reinterpret_cast<uintptr_t>(address));
   EMBANK_CHECK(found != allocations_.end() && found->second.kind == kind);
+  EMBANK_CHECK(kind != TwinMemoryKind::kDevice || device_bytes_ >= found->second.bytes);
   source_->Unmap(Real(found->first), found->second.mapped_bytes);
   if (kind == TwinMemoryKind::kDevice) device_bytes_ -= found->second.bytes;
   allocations_.erase(found);

@@ -23,6 +23,7 @@ uint64_t TwinStreams::EnqueueWork(Stream stream, const TwinWork& work, uint64_t 
 
 void TwinStreams::EnqueueWait(Stream stream, Stream other) {
   MutexLock lock(&mutex_);
+  EMBANK_CHECK(stream != other && stream < queues_.size() && other < queues_.size());
   const uint64_t n = queues_[other]->enqueued;
   if (queues_[other]->done >= n) return;
   Enqueue(stream, {.is_wait = true, .other = other, .n = n});
@@ -48,6 +49,7 @@ uint64_t TwinStreams::ReadyNs(Stream stream, uint64_t n) const {
 
 uint64_t TwinStreams::Enqueue(Stream stream, const Item& item) {
   mutex_.AssertHeld();
+  EMBANK_CHECK(stream < queues_.size());
   Queue& queue = *queues_[stream];
   while (queue.enqueued - queue.done >= kPendingMax) {
     RunUntilLocked(stream, queue.done + kPendingMax / 2);
@@ -83,6 +85,7 @@ void TwinStreams::RunUntilLocked(Stream stream, uint64_t n) {
 // Runs the first pending item of the stream, or of the one that it waits for. Waits name earlier
 // items only, so that the search ends.
 void TwinStreams::RunNext(Stream stream) {
+  EMBANK_CHECK(running_);
   Queue* queue = queues_[stream].get();
   Item* item = &queue->items[(queue->done + 1) % kPendingMax];
   while (item->is_wait && queues_[item->other]->done < item->n) {
@@ -98,6 +101,7 @@ void TwinStreams::RunNext(Stream stream) {
       item->work.Run();
     }
     mutex_.Lock();
+    EMBANK_CHECK(running_ && queue->done < queue->enqueued);
   }
   ++queue->done;
 }

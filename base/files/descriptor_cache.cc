@@ -62,6 +62,7 @@ bool DescriptorCache::UseIfOpen(CachedDescriptor* descriptor) {
 
 void DescriptorCache::Put(CachedDescriptor* descriptor) {
   MutexLock lock(&mutex_);
+  EMBANK_CHECK(opening_ > 0);
   open_.push_back(descriptor);
   descriptor->place_ = open_.size() - 1;
   --opening_;
@@ -69,6 +70,7 @@ void DescriptorCache::Put(CachedDescriptor* descriptor) {
 
 void DescriptorCache::ReleasePlace() {
   MutexLock lock(&mutex_);
+  EMBANK_CHECK(opening_ > 0);
   --opening_;
 }
 
@@ -80,6 +82,7 @@ void DescriptorCache::Remove(CachedDescriptor* descriptor) {
 }
 
 void DescriptorCache::RemoveLocked(size_t place) {
+  EMBANK_CHECK(place < open_.size() && open_[place]->place_ == place);
   open_[place] = open_.back();
   open_[place]->place_ = place;
   open_.pop_back();
@@ -133,6 +136,7 @@ int CachedDescriptor::Use(bool may_exceed) {
 // Like Use, for a descriptor that is closed, or was a moment ago.
 int CachedDescriptor::Reopen(bool may_exceed) {
   MutexLock lock(&reopen_mutex_);
+  EMBANK_CHECK(cache_ != nullptr);
   // Another thread may have opened it; or a thread that wanted to close it has left it open.
   if (cache_->UseIfOpen(this)) return number_.load(std::memory_order_relaxed);
   // The file stays closed from here on: only the holder of its lock opens it.
@@ -150,6 +154,7 @@ int CachedDescriptor::Reopen(bool may_exceed) {
     cache_->ReleasePlace();
     return number;
   }
+  EMBANK_CHECK(number_.load(std::memory_order_relaxed) == -1);
   number_.store(number, std::memory_order_relaxed);
   users_.fetch_add(1 - kClosed, std::memory_order_release);
   try {
@@ -173,6 +178,7 @@ int CachedDescriptor::CloseIfUnused() {
 }
 
 void CachedDescriptor::NoteSynced(uint64_t changes) {
+  EMBANK_CHECK(changes <= this->changes());
   uint64_t synced = synced_changes_.load(std::memory_order_relaxed);
   while (synced < changes && !synced_changes_.compare_exchange_weak(synced, changes)) {
   }

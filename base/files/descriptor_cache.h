@@ -14,6 +14,7 @@
 #include <functional>
 #include <vector>
 
+#include "base/check.h"
 #include "base/threads/mutex.h"
 
 namespace embank {
@@ -71,7 +72,10 @@ class CachedDescriptor {
   // Returns the descriptor's number, until EndUse; or minus an error number, without EndUse. EMFILE
   // also: the descriptor is closed, all open ones are in use, and may_exceed is false.
   int Use(bool may_exceed = true);
-  void EndUse() { users_.fetch_sub(1, std::memory_order_release); }
+  void EndUse() {
+    const int32_t users = users_.fetch_sub(1, std::memory_order_release);
+    EMBANK_CHECK(users > 0);
+  }
 
   // A user of the file calls NoteChange after a change. A sync reads changes() before it begins,
   // and passes that number to NoteSynced when it is done.

@@ -184,6 +184,7 @@ StatusOr<uint64_t> PosixFile::SizeBytes() {
 void PosixFile::MayRest() {
   struct stat about;
   const int number = descriptor_.Use();
+  EMBANK_CHECK(number >= 0);
   const bool is_known = fstat(number, &about) == 0;
   descriptor_.EndUse();
   if (!is_known) return;

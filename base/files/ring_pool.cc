@@ -61,6 +61,7 @@ RingPool::Taken RingPool::Take(std::span<const IoOperation> operations) {
 }
 
 void RingPool::Return(Taken taken) {
+  EMBANK_CHECK(taken.ring != nullptr && taken.ring->IsForThisThread());
   const IoRefusals refusals = taken.ring->refusals();
   if (refusals.files != 0 || refusals.memory != 0) LogRefusals(refusals);
   std::unique_ptr<IoRing> oldest;  // ended outside the lock, as `taken` is
@@ -123,6 +124,7 @@ void RingPool::EndFile(uint32_t number, bool was_run) {
   if (number == kNoRingNumber) return;
   Rings idle;  // ended outside the lock
   MutexLock lock(&mutex_);
+  EMBANK_CHECK(number < kRingFilesMax && free_files_.size() < kRingFilesMax);
   free_files_.push_back(number);
   if (!was_run) return;
   ++ends_;

@@ -101,8 +101,8 @@ class KernelRing final : public IoRing {
   bool Run(std::span<IoOperation> operations, const IoMemory& memory) override {
     const std::span<std::byte> registered =
         Register(memory) ? memory.bytes : std::span<std::byte>();
+    EMBANK_CHECK(IsForThisThread() && in_flight_ == 0);
     size_t next = 0;
-    in_flight_ = 0;
     while (next < operations.size() || in_flight_ > 0) {
       const size_t left = operations.size() - next;
       const size_t space = kInFlightMax - in_flight_;
@@ -128,6 +128,7 @@ class KernelRing final : public IoRing {
   // Whether the kernel has the file or memory under its number.
   bool Register(const IoMemory& memory) {
     if (memory.number == kNoRingNumber) return false;
+    EMBANK_CHECK(memory.number < memory_.size());
     if (memory_[memory.number] || refusals_.memory != 0) return memory_[memory.number];
     const iovec piece = {memory.bytes.data(), memory.bytes.size()};
     const __u64 tag = 0;
@@ -136,6 +137,7 @@ class KernelRing final : public IoRing {
   }
   bool RegisterFile(const IoOperation& operation) {
     if (operation.file == kNoRingNumber) return false;
+    EMBANK_CHECK(operation.file < files_.size());
     if (files_[operation.file] || refusals_.files != 0) return files_[operation.file];
     const int result =
         io_uring_register_files_update(&ring_, operation.file, &operation.descriptor, 1);
@@ -192,7 +194,10 @@ class KernelRing final : public IoRing {
   void Reap(std::span<IoOperation> operations) {
     io_uring_cqe* cqe = nullptr;
     while (io_uring_peek_cqe(&ring_, &cqe) == 0) {
-      operations[io_uring_cqe_get_data64(cqe)].result = cqe->res;
+      const uint64_t i = io_uring_cqe_get_data64(cqe);
+      EMBANK_CHECK(in_flight_ > 0 && i < operations.size());
+      EMBANK_CHECK(operations[i].result == IoOperation::kNotDone);
+      operations[i].result = cqe->res;
       io_uring_cqe_seen(&ring_, cqe);
       --in_flight_;
     }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "base/check.h"
 #include "base/memory/memory.h"
 #include "base/status.h"
 #include "base/status_macros.h"
@@ -33,9 +34,11 @@ class AddressRange {
 
   // Commits memory for a part, in whole huge pages, or releases it. kResourceExhausted.
   Status Commit(uint64_t offset_bytes, uint64_t bytes) const {
+    EMBANK_CHECK(offset_bytes <= bytes_ && bytes <= bytes_ - offset_bytes);
     return source_->Commit(data_ + offset_bytes, bytes);
   }
   void Decommit(uint64_t offset_bytes, uint64_t bytes) const {
+    EMBANK_CHECK(offset_bytes <= bytes_ && bytes <= bytes_ - offset_bytes);
     source_->Decommit(data_ + offset_bytes, bytes);
   }
 

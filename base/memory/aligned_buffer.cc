@@ -15,6 +15,7 @@ StatusOr<AlignedBuffer> AlignedBuffer::Create(MemorySource* source, MemoryBudget
     budget->Release(charged_bytes);
     return data.status();
   }
+  EMBANK_CHECK(reinterpret_cast<uintptr_t>(*data) % kSmallPageBytes == 0);
   AlignedBuffer buffer;
   buffer.source_ = source;
   buffer.budget_ = budget;

@@ -7,6 +7,7 @@
 #include <new>
 #include <utility>
 
+#include "base/check.h"
 #include "base/memory/memory.h"
 
 namespace embank {
@@ -29,6 +30,7 @@ class ChargedWords {
   // Takes over a charge of `charged_bytes` that was made to the budget. False: the machine has no
   // memory; the charge stays the caller's.
   bool Allocate(MemoryBudget* budget, uint64_t charged_bytes, uint64_t words) {
+    EMBANK_CHECK(budget_ == nullptr && words_ == nullptr);
     words_.reset(new (std::nothrow) uint64_t[words]());
     if (words_ == nullptr) return false;
     budget_ = budget;

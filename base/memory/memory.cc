@@ -29,12 +29,14 @@ class PosixMemorySource final : public MemorySource {
   }
 
   Status Commit(std::byte* address, uint64_t bytes) override {
+    EMBANK_CHECK(bytes % kHugePageBytes == 0);
     if (mprotect(address, bytes, PROT_READ | PROT_WRITE) != 0) return NoMemory();
     AdviseHugePages(address, bytes);
     return OkStatus();
   }
 
   void Decommit(std::byte* address, uint64_t bytes) override {
+    EMBANK_CHECK(bytes % kHugePageBytes == 0);
     // A fresh mapping in place: both the memory and its commit charge go back.
     void* const mapped = mmap(address, bytes, PROT_NONE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);

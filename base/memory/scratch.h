@@ -7,6 +7,7 @@
 #include <span>
 #include <type_traits>
 
+#include "base/check.h"
 #include "base/memory/memory.h"
 #include "base/status.h"
 
@@ -24,6 +25,7 @@ class Scratch {
 
   // Makes space for `count` values, once. kResourceExhausted: out of memory.
   Status Allocate(size_t count) {
+    EMBANK_CHECK(heap_ == nullptr);
     if (count > inline_count) {
       heap_ = static_cast<T*>(std::malloc(count * sizeof(T)));
       if (heap_ == nullptr) return NoMemory();

@@ -144,6 +144,7 @@ void PmemFile::Drain() {
 }
 
 void PmemFile::NoteWritten(Range range) {
+  EMBANK_CHECK(range.begin < range.end && range.end <= mapping_.bytes().size());
   MutexLock lock(&mutex_);
   const bool is_empty = written_.begin == written_.end;
   written_.begin = is_empty ? range.begin : std::min(written_.begin, range.begin);

@@ -2,6 +2,7 @@
 
 #include <thread>
 
+#include "base/check.h"
 #include "base/hash.h"
 #include "base/threads/fence.h"
 #include "base/threads/spin_wait.h"
@@ -47,6 +48,7 @@ uint64_t EpochTable::entered() const {
 }
 
 void EpochTable::WaitUntilPassed(uint64_t epoch) const {
+  EMBANK_CHECK(epoch < epoch_.load(std::memory_order_relaxed));
   while (!HasPassed(epoch)) std::this_thread::yield();
 }
 

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/check.h"
 #include "base/float_mode.h"
 #include "base/threads/mutex.h"
 
@@ -196,6 +197,7 @@ class ThreadPool final : public Executor {
       mutex_.Unlock();
       job->RunTasks();
       mutex_.Lock();
+      EMBANK_CHECK(job->workers_inside > 0);
       if (--job->workers_inside == 0) worker_left_.NotifyAll();
       // All its tasks are taken, so no other thread need look at it.
       Unlink(job);

@@ -90,6 +90,7 @@ void Mutex::WaitAndReaderLock() {
 
 // No thread held the lock when it was `state`: a waiting writer is next, else all readers are.
 void Mutex::WakeOne(uint32_t state) {
+  EMBANK_CHECK(Holders(state) == 0 && state != 0);
   if (state == kWritersWait) {
     if (Take(&state, 0)) {
       WakeWriter();
@@ -112,6 +113,7 @@ bool Mutex::WakeWriter() {
 }
 
 void ConditionVariable::Wait(Mutex* mutex) {
+  mutex->AssertHeld();
   waiting_.fetch_add(1, std::memory_order_relaxed);
   const uint32_t notified = notified_.load(std::memory_order_relaxed);
   mutex->Unlock();
@@ -121,6 +123,7 @@ void ConditionVariable::Wait(Mutex* mutex) {
 }
 
 void ConditionVariable::WaitFor(Mutex* mutex, uint64_t ns) {
+  mutex->AssertHeld();
   constexpr uint64_t kSecondNs = 1'000'000'000;
   constexpr uint64_t kSecondsMax = uint64_t{1} << 31;
   const timespec limit = {.tv_sec = static_cast<time_t>(std::min(ns / kSecondNs, kSecondsMax)),

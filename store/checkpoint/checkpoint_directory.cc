@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/check.h"
 #include "base/seeded_bug.h"
 #include "base/status_macros.h"
 #include "base/str_cat.h"
@@ -195,6 +196,8 @@ std::vector<KeptCheckpoint> CheckpointDirectory::LoadKept() const {
 
 Status CheckpointDirectory::Keep(const Manifest& manifest, bool* in_doubt) {
   *in_doubt = false;
+  EMBANK_CHECK(manifest.previous <= manifest.checkpoint);
+  EMBANK_CHECK(listing_.checkpoints.empty() || listing_.checkpoints.back() < manifest.checkpoint);
   EMBANK_RETURN_IF_ERROR(doubt_);
   EMBANK_RETURN_IF_ERROR(lock_.Check());
   const std::vector<std::byte> bytes = EncodeManifest(manifest);

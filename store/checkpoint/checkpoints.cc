@@ -147,6 +147,9 @@ Status Checkpoints::KeepFrozen(Manifest* manifest, bool* in_doubt) {
     heat_.Save(manifest);
     EMBANK_ASSIGN_OR_RETURN(manifest->segments, logs->SyncFrozen());
     DescribeSegments(manifest);
+    EMBANK_CHECK(manifest->next_segment_id >= last_.next_segment_id);
+    EMBANK_CHECK(manifest->next_pmem_segment_id >= last_.next_pmem_segment_id);
+    EMBANK_CHECK(manifest->next_sequence >= last_.next_sequence);
     return parts_.directory->Keep(*manifest, in_doubt);
   } catch (const std::bad_alloc&) {
     return NoMemory();

@@ -95,6 +95,7 @@ class Export {
       made_.pop_back();
     }
     done_bytes_ = done_bytes;
+    EMBANK_CHECK(total_bytes_ >= bytes);
     total_bytes_ -= bytes;
     Log(LogLevel::kWarning, StrCat("exported without the heat that rows gained since they "
                                    "were written: ",
@@ -148,6 +149,7 @@ class Export {
 
   Status CountDone(uint64_t bytes) {
     done_bytes_ += bytes;
+    EMBANK_CHECK(done_bytes_ <= total_bytes_);
     if (progress_(done_bytes_, total_bytes_)) return OkStatus();
     return CancelledError(StrCat("progress: the export was cancelled when ", done_bytes_, " of ",
                                  total_bytes_, " bytes were done"));

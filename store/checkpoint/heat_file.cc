@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "base/check.h"
 #include "base/crc32c.h"
 #include "base/seeded_bug.h"
 #include "base/status_macros.h"
@@ -114,6 +115,7 @@ class HeatWriter {
     if (file_ == nullptr && chunk_.empty()) return HeatFile{};
     while (chunk_.size() * sizeof(HeatBlock) % kFileGrainBytes != 0) chunk_.push_back({});
     EMBANK_RETURN_IF_ERROR(Flush());
+    EMBANK_CHECK(bytes_ > 0 && bytes_ % kFileGrainBytes == 0);
     EMBANK_RETURN_IF_ERROR(file_->Sync());
     return HeatFile{.bytes = bytes_, .sketch_bytes = heat_.sketch->bytes(), .crc = crc_};
   }

@@ -12,6 +12,7 @@ void KeptHeat::Save(Manifest* manifest) {
   EMBANK_CHECK(manifest->heat.bytes == 0);
   directory_->NoteHeat(manifest->checkpoint, heat_.sketch->bytes() + heat_.rows_bytes_max);
   if (Reserve(/*must=*/false)) Write(manifest);
+  EMBANK_CHECK(manifest->heat.bytes <= heat_.sketch->bytes() + heat_.rows_bytes_max);
   directory_->NoteHeat(manifest->checkpoint, manifest->heat.bytes);
   Reserve(/*must=*/true);
 }

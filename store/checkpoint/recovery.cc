@@ -4,6 +4,7 @@
 #include <map>
 #include <new>
 
+#include "base/check.h"
 #include "base/no_throw_status.h"
 #include "base/status_macros.h"
 #include "base/str_cat.h"
@@ -38,6 +39,7 @@ Status RecoverSegment(const RecoveryParts& parts, const SegmentRows& rows, uint3
   Status status;
   std::map<Table*, int64_t> counts;
   const auto insert = [&](Location location, TableId owner, Key key) {
+    EMBANK_CHECK(location.tier() == rows.tier);
     Table* const table = parts.tables->Get(owner);
     const bool is_owner = table != nullptr && table->slot_class() == rows.header.row_class;
     if (!is_owner && status.ok()) {

@@ -67,6 +67,7 @@ bool SegmentReader::Has(uint32_t slot) const {
 }
 
 Status SegmentReader::ReadBytes(uint64_t offset, std::span<std::byte> into) {
+  EMBANK_CHECK(file_ != nullptr);
   read_bytes_ += into.size();
   return file_->Read(offset, into);
 }
@@ -98,6 +99,7 @@ void SegmentReader::ReadRecords(std::span<const uint64_t> wanted, VisitRecord vi
     const uint64_t fit = (begin + window_bytes_ - kBlockBytes) / geometry_.record_bytes;
     uint32_t end = std::min(geometry_.slots, static_cast<uint32_t>(fit));
     while (!HasBit(wanted, end - 1)) --end;
+    EMBANK_CHECK(slot < end);
     ReadWindow(slot, end - 1, wanted, visit);
     slot = end;
   }
@@ -105,6 +107,7 @@ void SegmentReader::ReadRecords(std::span<const uint64_t> wanted, VisitRecord vi
 
 void SegmentReader::ReadWindow(uint32_t first, uint32_t last, std::span<const uint64_t> wanted,
                                VisitRecord visit) {
+  EMBANK_CHECK(first <= last && last < geometry_.slots);
   const uint64_t begin = RoundDown(geometry_.OffsetOf(first), kBlockBytes);
   const uint64_t end = RoundUp(geometry_.OffsetOf(last + 1), kBlockBytes);
   EMBANK_CHECK(end - begin <= window_bytes_);

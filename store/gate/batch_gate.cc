@@ -10,6 +10,7 @@ namespace embank {
 void BatchGate::RunBarrier(FunctionRef<void(uint32_t)> between, FunctionRef<void()> closing) {
   EMBANK_CHECK(has_barriers_);
   batches_.Close(closing);
+  EMBANK_CHECK(!is_flushing_.load(std::memory_order_relaxed));
   between(checkpoint());
   if (!Seeded(SeededBug::kNoNextCheckpoint)) checkpoint_.fetch_add(1, std::memory_order_relaxed);
   is_flushing_.store(true, std::memory_order_relaxed);

@@ -13,6 +13,7 @@ CheckpointWait::UnderWay::UnderWay(CheckpointWait* wait) : wait_(wait) {
 CheckpointWait::UnderWay::~UnderWay() {
   {
     MutexLock lock(&wait_->mutex_);
+    EMBANK_CHECK(wait_->maker_ == std::this_thread::get_id());
     wait_->maker_ = {};
     ++wait_->ended_;
   }

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/check.h"
 #include "base/threads/spin_wait.h"
 
 namespace embank {
@@ -24,7 +25,9 @@ void EntryGate::Enter(std::optional<EpochTable::Guard>* inside) {
     inside->reset();
     WaitUntilOpen();
   }
-  if (waits) waiters_.fetch_sub(1, std::memory_order_relaxed);
+  if (!waits) return;
+  const uint32_t waiters = waiters_.fetch_sub(1, std::memory_order_relaxed);
+  EMBANK_CHECK(waiters > 0);
 }
 
 // A gate that is closed for a moment is open again before a thread sleeps.
@@ -57,6 +60,7 @@ bool EntryGate::CloseWhileEmpty(FunctionRef<void()> closing) {
 }
 
 bool EntryGate::TryClose(FunctionRef<void()> closing) {
+  EMBANK_CHECK(!closed_.load(std::memory_order_relaxed));
   if (!inside_.HasPassed(UINT64_MAX)) return false;
   // Threads that the last closing has kept waiting come first.
   if (waiters_.load(std::memory_order_relaxed) > 0) return false;
@@ -69,6 +73,7 @@ bool EntryGate::TryClose(FunctionRef<void()> closing) {
 
 void EntryGate::Open() {
   MutexLock lock(&mutex_);
+  EMBANK_CHECK(closed_.load(std::memory_order_relaxed));
   closed_.store(false, std::memory_order_seq_cst);
   opened_.NotifyAll();
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/check.h"
+
 namespace embank {
 
 void FlushPace::Begin(uint64_t batches_begun) {
@@ -12,6 +14,7 @@ void FlushPace::Begin(uint64_t batches_begun) {
 
 // Only counts decide, so that a run with simulated threads can be repeated exactly.
 bool FlushPace::IsBeside(uint64_t batches_begun) {
+  EMBANK_CHECK(batches_begun >= batches_begun_);
   if (std::exchange(batches_begun_, batches_begun) != batches_begun) {
     quiet_looks_ = 0;
   } else if (quiet_looks_ < kQuietLooks) {
@@ -23,6 +26,7 @@ bool FlushPace::IsBeside(uint64_t batches_begun) {
 }
 
 uint64_t FlushPace::RestNs(uint64_t worked_ns, uint32_t threads) {
+  EMBANK_CHECK(threads > 0);
   const uint64_t rest_per_work = std::max<uint64_t>(kPartsPerWork / threads, 1) - 1;
   return std::min(std::min(worked_ns, kRestMaxNs) * rest_per_work, kRestMaxNs);
 }
@@ -46,6 +50,7 @@ FlushPace::Hurry::Hurry(FlushPace* pace) : pace_(pace) {
 FlushPace::Hurry::~Hurry() {
   if (pace_ == nullptr) return;
   MutexLock lock(&pace_->mutex_);
+  EMBANK_CHECK(pace_->hurries_ > 0);
   --pace_->hurries_;
 }
 

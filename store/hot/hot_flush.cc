@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/check.h"
 #include "base/no_throw_status.h"
 #include "base/status_macros.h"
 #include "base/str_cat.h"
@@ -63,6 +64,7 @@ void HotFlush::Look(Table* table) {
     const uint64_t positions = positions_.load();
     const uint64_t hits = std::min(hot_.counters().answered.load(), positions);
     const HotFigures before = std::exchange(looked_at_, {positions, hits});
+    EMBANK_CHECK(positions >= before.lookups && hits >= before.hits);
     const uint64_t lookups = positions - before.lookups;
     HeatStep step = {.flush = true};
     if (std::exchange(is_warm_, true)) {

@@ -138,11 +138,13 @@ Status HotMover::Move(HotPlan* plan) {
     size_t moved = 0;
     if (!up.empty()) {
       EMBANK_ASSIGN_OR_RETURN(const size_t raised, RaiseChunk(up, GateUse::kWait));
+      EMBANK_CHECK(raised <= up.size());
       up = up.subspan(raised);
       moved += raised;
     }
     if (!down.empty()) {
       EMBANK_ASSIGN_OR_RETURN(const size_t lowered, LowerChunk(down));
+      EMBANK_CHECK(lowered <= down.size());
       down = down.subspan(lowered);
       moved += lowered;
     }
@@ -165,6 +167,7 @@ Status HotMover::Raise(std::span<const PlannedRow> rows, bool* has_space) {
     // The rows wait for the next flush.
     if (raised == kGateInUse) return OkStatus();
     if (raised == 0) break;
+    EMBANK_CHECK(raised <= rows.size());
     rows = rows.subspan(raised);
   }
   *has_space = rows.empty();
@@ -238,6 +241,7 @@ bool HotMover::LowerOne(const Table& table, const RowId& id, Location from,
 
 void HotMover::ToDram(KeyIndex::Shard* shard, const Table& table, const RowId& id,
                       const Match& match, const std::byte* payload, Location slot) {
+  EMBANK_CHECK(slot.IsInDram() && match.location().tier() == Tier::kHbm);
   const HotParts& parts = hot_.parts();
   const auto* const from = reinterpret_cast<const RowHeader*>(parts.tier->Row(match.location()));
   auto* const to = reinterpret_cast<RowHeader*>(parts.tier->Row(slot));
@@ -281,6 +285,7 @@ StatusOr<size_t> HotMover::RaiseChunk(std::span<const PlannedRow> rows, GateUse 
   if (header_count == 0 && parts.pages != nullptr && parts.pages->FreeBytes(DramTier::kPageBytes)) {
     header_count = parts.tier->Allocate(kHeaderClass, headers);
   }
+  EMBANK_CHECK(header_count <= headers.size());
   size_t used = 0;
   size_t done = 0;
   if (header_count > 0) {
@@ -294,6 +299,7 @@ StatusOr<size_t> HotMover::RaiseChunk(std::span<const PlannedRow> rows, GateUse 
       if (raised == Raised::kNoSpace) break;
       if (raised == Raised::kYes) ++used;
     }
+    EMBANK_CHECK(staged.size() == used);
     if (staged.size() > 0) staged.Scatter(0);
   }
   parts.tier->Free(kHeaderClass, headers.subspan(used, header_count - used));

@@ -100,6 +100,7 @@ bool IsBefore(const PlannedRow& a, const PlannedRow& b) {
 
 // The first `sorted` rows come from one walk and the others from another one.
 void SortByLocation(std::vector<PlannedRow>* rows, size_t sorted) {
+  EMBANK_CHECK(sorted <= rows->size());
   const auto middle = rows->begin() + static_cast<ptrdiff_t>(sorted);
   if (std::is_sorted(rows->begin(), middle, IsBefore) &&
       std::is_sorted(middle, rows->end(), IsBefore)) {
@@ -154,6 +155,7 @@ class Planner {
         arrivals += buckets_[i].cold_rows;
       } else {
         threshold_ = i;
+        EMBANK_CHECK(buckets_[i].rows > 0 && buckets_[i].cold_rows <= buckets_[i].rows);
         ties_.reserve(buckets_[i].rows);
         arrivals += left_bytes / (buckets_[i].bytes / buckets_[i].rows);
       }
@@ -201,6 +203,7 @@ class Planner {
   // Rows became hotter, or new ones were created, between the two walks.
   void DropArrivalsBeyondBudget() {
     while (plan_.hot_bytes > options_.budget_bytes && !plan_.arrivals.empty()) {
+      EMBANK_CHECK(plan_.hot_bytes - kept_bytes_ >= plan_.arrivals.back().payload_bytes);
       plan_.hot_bytes -= plan_.arrivals.back().payload_bytes;
       plan_.arrivals.pop_back();
       plan_.fits_all = false;

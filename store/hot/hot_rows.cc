@@ -27,6 +27,7 @@ HotRows::HotRows(const HotParts& parts, std::unique_ptr<HotMemory> memory)
       gate_(kLooksMax) {}
 
 Location HotRows::TakeSlot(const Table& table, Location header) {
+  EMBANK_CHECK(header.IsInDram());
   const std::optional<uint64_t> payload = memory_->slots().Take(PayloadBytesOf(table));
   if (!payload.has_value()) return kNoLocation;
   const Location location = LocationIn(Tier::kHbm, header.units);
@@ -97,6 +98,7 @@ Status HotRows::Flush(std::span<const RowInSlot> rows, std::atomic<uint64_t>* co
       chosen[staged.size()] = static_cast<uint32_t>(next - begin);
       staged.Add(PayloadOf(row.slot));
     }
+    EMBANK_CHECK(begin < next && staged.size() <= next - begin);
     if (staged.size() == 0) continue;
     staged.Gather(0);
     EMBANK_RETURN_IF_ERROR(staged.Wait());

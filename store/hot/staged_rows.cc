@@ -61,6 +61,7 @@ void StagedRows::Step(const RowLayout& layout, const UpdateRule& rule) {
 }
 
 void StagedRows::NoteEnqueued() {
+  EMBANK_CHECK(size_ > 0);
   event_ = memory_.device().Record();
   is_enqueued_ = true;
 }

@@ -54,7 +54,8 @@ std::span<std::byte> StagingPool::Take() {
 }
 
 void StagingPool::Return(std::span<std::byte> buffer, DeviceEvent last_use) {
-  EMBANK_CHECK(buffer.size() == buffer_bytes_);
+  EMBANK_CHECK(buffer.size() == buffer_bytes_ && buffer.data() >= memory_);
+  EMBANK_CHECK(static_cast<uint64_t>(buffer.data() - memory_) % buffer_bytes_ == 0);
   {
     MutexLock lock(&mutex_);
     EMBANK_CHECK(free_.size() < kBuffers);

@@ -32,6 +32,7 @@ IndexPosition BucketArray::Find(uint32_t home, uint64_t entry) const {
 // its place it moves an entry on that is nearer to its own home. So every search stays short: at a
 // load of four fifths, the farthest of a million entries is three buckets off.
 bool BucketArray::FindPath(uint32_t home, Path* path) const {
+  EMBANK_CHECK(home < shard_->buckets() && path->count == 0);
   const uint32_t end = this->end();
   uint32_t displacement = 0;  // of the entry that looks for a place
   for (uint32_t bucket = home; bucket < end && path->count < Path::kPositionsMax; ++bucket) {
@@ -63,16 +64,19 @@ bool BucketArray::Put(IndexPlace place, Location location) {
   if (PutAtHome(place, location) < kBucketEntries) return true;
   Path path;
   if (!FindPath(place.home, &path)) return false;
+  EMBANK_CHECK(path.count > 0);
   // The loop runs from the end and writes each entry to its new position before it leaves the old
   // one. A reader goes in the same direction, so that it meets the entry at least once.
   for (uint32_t i = path.count - 1; i > 0; --i) {
     const IndexPosition from = path.positions[i - 1];
     const IndexPosition to = path.positions[i];
     const uint32_t home = HomeOf(from);
+    EMBANK_CHECK(to.bucket - home <= kDisplacementMax);
     At(to.bucket)->Put(to.slot, At(from.bucket)->Entry(from.slot), to.bucket - home);
     AddPassed(from.bucket, to.bucket, 1);
   }
   const IndexPosition first = path.positions[0];
+  EMBANK_CHECK(first.bucket - place.home <= kDisplacementMax);
   At(first.bucket)->Put(first.slot, MakeEntry(place.tag, location), first.bucket - place.home);
   AddPassed(place.home, first.bucket, 1);
   return true;
@@ -90,24 +94,30 @@ uint32_t BucketArray::PutAtHome(IndexPlace place, Location location) {
 void BucketArray::PutBack(IndexPosition position, uint32_t home, uint64_t entry) {
   shard_->mutex.AssertHeld();
   EMBANK_CHECK(At(position.bucket)->Entry(position.slot) == kEmptyEntry);
+  EMBANK_CHECK(position.bucket - home <= kDisplacementMax);
   At(position.bucket)->Put(position.slot, entry, position.bucket - home);
   AddPassed(home, position.bucket, 1);
 }
 
 void BucketArray::Replace(IndexPosition position, uint64_t entry) {
   shard_->mutex.AssertHeld();
+  EMBANK_CHECK(TagOf(At(position.bucket)->Entry(position.slot)) == TagOf(entry));
   At(position.bucket)->Replace(position.slot, entry);
 }
 
 void BucketArray::Remove(IndexPosition position) {
   shard_->mutex.AssertHeld();
+  EMBANK_CHECK(At(position.bucket)->Entry(position.slot) != kEmptyEntry);
   const uint32_t home = HomeOf(position);
   At(position.bucket)->Remove(position.slot);
   AddPassed(home, position.bucket, -1);
 }
 
 void BucketArray::AddPassed(uint32_t begin, uint32_t end, int32_t change) {
-  for (uint32_t bucket = begin; bucket < end; ++bucket) At(bucket)->AddPassed(change);
+  for (uint32_t bucket = begin; bucket < end; ++bucket) {
+    EMBANK_CHECK(change > 0 || Bucket::Passed(At(bucket)->Head()) > 0);
+    At(bucket)->AddPassed(change);
+  }
 }
 
 }  // namespace embank

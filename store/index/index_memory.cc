@@ -28,7 +28,9 @@ IndexMemory::IndexMemory(MemoryBudget* budget, EpochTable* epochs, PagePool* pag
       epochs_(epochs),
       pages_(pages),
       addresses_(std::move(addresses)),
-      shards_(shards) {}
+      shards_(shards) {
+  EMBANK_CHECK(shards_.size() == kIndexShardCount);
+}
 
 IndexMemory::~IndexMemory() {
   // The memory itself goes with `addresses_`; no other part takes from the budget of a store that
@@ -46,6 +48,7 @@ Status IndexMemory::Grow(IndexShard* shard, uint32_t buckets) {
   const Status status = CommitFor(buckets);
   wanted_bytes_.store(MissingBytesFor(buckets), std::memory_order_relaxed);
   EMBANK_RETURN_IF_ERROR(status);
+  EMBANK_CHECK(BytesFor(buckets) <= bytes() && bytes() <= addresses_.bytes());
   is_exhausted_.store(false, std::memory_order_relaxed);
   shard->BeginGrowing(buckets);
   return OkStatus();

@@ -39,6 +39,7 @@ bool IndexRehash::MoveNextHome() {
   const bool growing = shard_->growing;
   const uint32_t home =
       growing ? IndexPlace::Of(boundary - 1, low).home : IndexPlace::Of(boundary, high).home;
+  EMBANK_CHECK(home < (growing ? low : high));
   PrefetchHomeAhead(home);
   if (!MoveHome(home)) return false;
   const uint64_t next =
@@ -108,6 +109,7 @@ bool IndexRehash::MoveInOrder(std::span<PlacedEntry> entries, uint32_t home, uin
   for (size_t begin = 0, end = 0; begin < entries.size(); begin = end) {
     while (end < entries.size() && entries[end].q == entries[begin].q) ++end;
     const std::span<const PlacedEntry> equal = entries.subspan(begin, end - begin);
+    EMBANK_CHECK(growing == (equal[0].q < shard_->boundary.load(std::memory_order_relaxed)));
     if (!MoveEqual(equal, home, to_buckets)) return false;
     shard_->boundary.store(growing ? equal[0].q : equal[0].q + 1, std::memory_order_relaxed);
   }

@@ -20,6 +20,7 @@ uint64_t IndexShard::RowsToForget() const {
 
 void IndexShard::Begin(uint32_t shard_number) {
   EMBANK_CHECK(rows == 0);
+  EMBANK_CHECK(shard_number < kIndexShardCount);
   number = shard_number;
   low_buckets.store(kBucketsMin, std::memory_order_relaxed);
   high_buckets.store(kBucketsMin, std::memory_order_relaxed);
@@ -28,6 +29,7 @@ void IndexShard::Begin(uint32_t shard_number) {
 
 void IndexShard::BeginGrowing(uint32_t buckets) {
   EMBANK_CHECK(!IsRehashing() && buckets > low_buckets);
+  EMBANK_CHECK(buckets <= kBucketsMax);
   is_starved.store(false, std::memory_order_relaxed);
   is_near.store(false, std::memory_order_relaxed);
   near_rows = RowsAtLoad(buckets, kLoadNear);
@@ -40,6 +42,7 @@ void IndexShard::BeginGrowing(uint32_t buckets) {
 
 void IndexShard::BeginShrinking(uint32_t buckets) {
   EMBANK_CHECK(!IsRehashing() && buckets < low_buckets);
+  EMBANK_CHECK(buckets >= kBucketsMin && rows <= RowsAtLoad(buckets, kLoadMax));
   near_rows = RowsAtLoad(buckets, kLoadNear);
   growing = false;
   BeginWrite();

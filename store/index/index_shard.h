@@ -80,6 +80,7 @@ struct alignas(64) IndexShard {
     ReleaseFence();
   }
   void EndWrite() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    EMBANK_CHECK(seq.load(std::memory_order_relaxed) % 2 == 1);
     seq.fetch_add(1, std::memory_order_release);
   }
 };

@@ -96,11 +96,13 @@ Match KeyIndex::FindAt(const Shard& shard, IndexPlace place, const RowId& id, bo
 // ---- changing ----
 
 void KeyIndex::Insert(Shard* shard, KeyHash hash, Location location) {
+  EMBANK_CHECK(ShardOf(hash) == shard->number && location != kNoLocation);
   EMBANK_CHECK(ArrayOf(*shard).Put(shard->PlaceOf(hash), location));
   ++shard->rows;
 }
 
 Match KeyIndex::Move(Shard* shard, KeyHash hash, const Match& match, Location location) {
+  EMBANK_CHECK(match.any() && ShardOf(hash) == shard->number);
   BucketArray array = ArrayOf(*shard);
   const uint64_t entry = MakeEntry(TagOf(~match.seen), location);
   array.Replace(array.Find(shard->PlaceOf(hash).home, ~match.seen), entry);
@@ -108,6 +110,8 @@ Match KeyIndex::Move(Shard* shard, KeyHash hash, const Match& match, Location lo
 }
 
 void KeyIndex::Erase(Shard* shard, KeyHash hash, const Match& match) {
+  EMBANK_CHECK(match.any() && ShardOf(hash) == shard->number);
+  EMBANK_CHECK(shard->rows > 0);
   BucketArray array = ArrayOf(*shard);
   array.Remove(array.Find(shard->PlaceOf(hash).home, ~match.seen));
   --shard->rows;
@@ -157,6 +161,8 @@ void KeyIndex::EraseRows(Shard* shard, FunctionRef<bool(Location)> erases) {
 
 void KeyIndex::VisitHashes(Shard* shard, KeyHash first, KeyHash last,
                            FunctionRef<void(Location)> visit) const {
+  EMBANK_CHECK(first <= last);
+  EMBANK_CHECK(ShardOf(first) == shard->number && ShardOf(last) == shard->number);
   const BucketArray array = ArrayOf(*shard);
   const uint64_t first_q = IndexPlace::QuotientOf(first);
   const uint64_t last_q = IndexPlace::QuotientOf(last);

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <vector>
 
+#include "base/check.h"
+
 namespace embank {
 namespace {
 
@@ -22,6 +24,7 @@ std::vector<RankGroup> GroupsOf(uint64_t rows, double zipf_exponent) {
   for (uint64_t begin = 1; begin <= rows;) {
     const double grown = static_cast<double>(begin) * kGroupGrowth;
     const uint64_t end = begin < kSingleRanks ? begin + 1 : static_cast<uint64_t>(grown);
+    EMBANK_CHECK(end > begin);
     const auto count = static_cast<double>(std::min(end, rows + 1) - begin);
     const double middle = static_cast<double>(begin) + (count - 1) / 2;
     groups.push_back({std::pow(middle, -zipf_exponent), count});

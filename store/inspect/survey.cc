@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include "base/check.h"
 #include "base/status_macros.h"
 #include "base/str_cat.h"
 #include "store/checkpoint/checkpoint_directory.h"
@@ -62,6 +63,7 @@ Status TakeRows(const Manifest& manifest, SegmentReader* reader, Survey* survey)
   for (const SegmentRows& rows : manifest.segments) {
     SurveyedClass& of_class = survey->classes[rows.header.row_class];
     const uint64_t live = LiveRows(rows);
+    EMBANK_CHECK(live <= rows.used_slots);
     ++of_class.segments;
     of_class.segment_bytes += rows.header.segment_bytes;
     of_class.live_rows += live;

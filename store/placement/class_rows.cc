@@ -37,6 +37,7 @@ ClassRows::ClassRows(const PlacementParts& parts, SlotClass slot_class, const Ro
 }
 
 void ClassRows::Add(KeyIndex::Shard* shard, Location slot, const SlotNote* former) {
+  EMBANK_CHECK(slot.IsInDram());
   const uint32_t number = notes_.NumberOf(slot);
   SlotNote& note = notes_.Of(number);
   note.logged = parts_.gate->checkpoint();
@@ -136,12 +137,15 @@ StatusOr<Location> ClassRows::AppendPayload(Location location,
 Status ClassRows::FlushPending(Location location, std::span<const std::byte> payload) {
   EMBANK_CHECK(IsFlushPending(location));
   EMBANK_ASSIGN_OR_RETURN(const Location home, AppendPayload(location, payload));
+  EMBANK_CHECK(home.IsInLog());
   NoteAt(location).SetLogged(home);
   return OkStatus();
 }
 
 void ClassRows::OnRaise(KeyIndex::Shard* shard, Location slot, SlotNote* note) {
+  EMBANK_CHECK(slot.IsInDram());
   if (!has_notes_) return;
+  EMBANK_CHECK(!IsFlushPending(slot));
   note->logged = NoteAt(slot).logged;
   pins_.CountIfUnused(slot);
   if (NoteAt(slot).pin != Pins::kNone) pins_.Unpin(slot);
@@ -177,13 +181,22 @@ Status ClassRows::FlushPending(KeyIndex::Shard* shard, std::span<const RowInSlot
   size_t saved = 0;
   Status status = parts_.logs->AppendAll(std::span(images).first(count), homes, &saved);
   EMBANK_CHECK(saved <= count);
+  EMBANK_CHECK(saved == count || !status.ok());
   for (size_t i = 0; i < saved; ++i) NoteAt(slots[i]).SetLogged(homes[i]);
   return status;
 }
 
 void ClassRows::CountInLog(const Table& table, Tier tier, int64_t change) {
+  EMBANK_CHECK(LocationIn(tier, 0).IsInLog());
   table.AddRowsIn(tier, change);
-  rows_in_log_.fetch_add(static_cast<uint64_t>(change), std::memory_order_relaxed);
+  const uint64_t before =
+      rows_in_log_.fetch_add(static_cast<uint64_t>(change), std::memory_order_relaxed);
+  EMBANK_CHECK(change >= 0 || before >= static_cast<uint64_t>(-change));
+}
+
+void ClassRows::CountEvicted() {
+  const uint64_t before = rows_in_memory_.fetch_sub(1, std::memory_order_relaxed);
+  EMBANK_CHECK(before > 0);
 }
 
 Table& TableAt(const ClassRows& rows, Location slot) {

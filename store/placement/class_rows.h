@@ -131,7 +131,7 @@ class ClassRows {
   uint64_t rows_in_log() const { return rows_in_log_.load(std::memory_order_relaxed); }
   // So many rows of a table came to a tier of the logs, or left it. So many rows left DRAM.
   void CountInLog(const Table& table, Tier tier, int64_t change);
-  void CountEvicted() { rows_in_memory_.fetch_sub(1, std::memory_order_relaxed); }
+  void CountEvicted();
 
  private:
   void Add(KeyIndex::Shard* shard, Location slot, const SlotNote* former)

@@ -35,6 +35,7 @@ CompactedRows::Logged CompactedRows::FindLogged(KeyIndex::Shard* shard, const Ro
 
 RowToLog CompactedRows::CopyOf(const RowId& id, std::span<const std::byte> record,
                                uint32_t heat) const {
+  EMBANK_CHECK(record.size() == rows_.record_bytes());
   return {.row_class = rows_.slot_class(),
           .record_bytes = rows_.record_bytes(),
           .table = id.table,
@@ -46,6 +47,7 @@ RowToLog CompactedRows::CopyOf(const RowId& id, std::span<const std::byte> recor
 
 void CompactedRows::Replace(KeyIndex::Shard* shard, const RowId& id, Location from,
                             const Logged& logged, Location home) {
+  EMBANK_CHECK(from.IsInLog() && home.IsInLog() && home != from);
   if (logged.note != nullptr) {
     if (logged.is_in_device && Seeded(SeededBug::kHotNoteNotMoved))
       return parts_.logs->MarkDead(from);
@@ -79,6 +81,7 @@ bool CompactedRows::WriteBelow(KeyIndex::Shard* shard, const RowId& id, Location
     rows_.Release(1);
     return false;
   }
+  EMBANK_CHECK(home->tier() != from.tier());
   const uint64_t too_early = Seeded(SeededBug::kMovedBeforeAppend) ? 1 : 0;
   Replace(shard, id, from, logged, {home->units + too_early});
   if (logged.note != nullptr) return true;
@@ -156,6 +159,7 @@ bool CompactedRows::IsWarm(const Sparing& sparing, KeyHash hash,
 // than a quarter are.
 void CompactedRows::Sparing::CountSeen(bool is_warm) {
   warm_rows += is_warm ? 1 : 0;
+  EMBANK_CHECK(warm_rows <= seen_rows + 1 && seen_rows < kSeenRows);
   if (++seen_rows < kSeenRows) return;
   if (warm_rows > kSeenRows - kSeenRows / 4) {
     ++warm_bits;

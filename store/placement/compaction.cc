@@ -4,6 +4,7 @@
 #include <span>
 #include <utility>
 
+#include "base/check.h"
 #include "store/table/table.h"
 
 namespace embank {
@@ -48,7 +49,9 @@ bool Compaction::ReduceDebt() {
     return false;
   }
   // Only the holder of the lock reduces the debt.
-  return debt_rows_.fetch_sub(step_rows_) - step_rows_ >= kRowsAtATime;
+  const uint64_t before = debt_rows_.fetch_sub(step_rows_);
+  EMBANK_CHECK(before >= step_rows_);
+  return before - step_rows_ >= kRowsAtATime;
 }
 
 void Compaction::Settle(RowMover* mover, uint64_t changed_keys, uint64_t keys) {
@@ -193,6 +196,7 @@ void Compaction::CompactBeforeCheckpoint() {
 }
 
 bool Compaction::Pick(CompactionAim aim) {
+  EMBANK_CHECK(victim_ == nullptr);
   victim_ = parts_.log->candidates().PickVictim(aim);
   aim_ = aim;
   next_slot_ = 0;
@@ -203,6 +207,7 @@ bool Compaction::Pick(CompactionAim aim) {
 }
 
 void Compaction::Drop(bool is_done) {
+  EMBANK_CHECK(victim_ != nullptr && next_slot_ <= victim_->geometry.slots);
   if (IsByAge(aim_)) {
     forget_segment_ = is_done ? 0 : victim_->header.segment_id;
     forget_slot_ = next_slot_;
@@ -219,6 +224,7 @@ Compaction::StepEnd Compaction::TryStep(CompactionAim aim) {
   const uint32_t first_slot = next_slot_;
   const size_t count =
       parts_.log->candidates().LiveOf(*victim_, &next_slot_, std::span(rows_).first(wanted));
+  EMBANK_CHECK(count <= wanted && first_slot <= next_slot_);
   const std::span<const Location> rows = std::span(rows_).first(count);
   step_rows_ = count;
   step_bytes_ = count * victim_->header.record_bytes;

@@ -172,6 +172,7 @@ void Eviction::MoveToSlot(KeyIndex::Shard* shard, const RowInSlot& row, Location
   const uint32_t from_number = rows_.notes().NumberOf(row.slot);
   const uint32_t to_number = rows_.notes().NumberOf(to);
   EMBANK_CHECK(from_number != to_number);
+  EMBANK_CHECK(DramTier::PageOf(row.slot) != DramTier::PageOf(to));
   RowHeader* const from_header = rows_.HeaderAt(row.slot);
   RowHeader* const to_header = rows_.HeaderAt(to);
   const RowMark mark = LoadMark(from_header);
@@ -185,7 +186,9 @@ void Eviction::MoveToSlot(KeyIndex::Shard* shard, const RowInSlot& row, Location
   EndRowWrite(to_header, identity, row.id.table);
   rows_.notes().Of(to_number) = rows_.notes().Of(from_number);
   rows_.orders().Of(shard).Replace(from_number, to_number);
-  parts_.index->Move(shard, row.id.hash, parts_.index->MatchAt(shard, row.id, row.slot), to);
+  const Match match = parts_.index->MatchAt(shard, row.id, row.slot);
+  EMBANK_CHECK(match.any());
+  parts_.index->Move(shard, row.id.hash, match, to);
   RetireRow(from_header);
   // Lookups that found the row in its former slot have counted there until now.
   const HeatEpoch now = parts_.heat_clock->now();

@@ -118,12 +118,15 @@ uint32_t HeatSketch::Take(KeyHash hash, uint64_t now) {
 }
 
 void HeatSketch::Copy(uint64_t first, uint64_t now, std::span<HeatBlock> into) const {
+  EMBANK_CHECK(first <= blocks_ && into.size() <= blocks_ - first);
   std::copy_n(table_.begin() + static_cast<ptrdiff_t>(first), into.size(), into.begin());
   for (HeatBlock& block : into) block.AgeTo(static_cast<uint32_t>(now));
 }
 
 void HeatSketch::Add(uint64_t their_blocks, uint64_t number, const HeatBlock& block) {
+  EMBANK_CHECK(number < their_blocks);
   const uint64_t last = BlockOf(FirstHashOf(number + 1, their_blocks) - 1);
+  EMBANK_CHECK(last < blocks_);
   for (uint64_t own = BlockOf(FirstHashOf(number, their_blocks)); own <= last; ++own) {
     table_[own].Merge(block);
   }

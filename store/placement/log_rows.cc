@@ -92,6 +92,7 @@ void LogRows::Find(KeyIndex::Shard* shard, const RowId& id, RecordScratch* scrat
     MutexLock lock(&shard->mutex);
     const Candidates now(parts_, shard, id);
     if (!now.AreSame(*before)) continue;
+    EMBANK_CHECK(found < now.matches().size());
     if (row.outcome == Outcome::kFound || row.match.any()) row.match = now.matches()[found];
     return use(row);
   }
@@ -124,9 +125,10 @@ bool LogRows::Append(KeyIndex::Shard* shard, const RowId& id, uint32_t heat, con
     rows_.Release(1);
     return false;
   }
+  EMBANK_CHECK(home->IsInLog());
   if (match.any()) {
     const Location former = match.location();
-    EMBANK_CHECK(former.IsInLog());
+    EMBANK_CHECK(former.IsInLog() && former != *home);
     parts_.index->Move(shard, id.hash, match, *home);
     parts_.logs->MarkDead(former);
     rows_.CountInLog(*parts_.tables->Get(id.table), former.tier(), -1);

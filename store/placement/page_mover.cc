@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/check.h"
 #include "base/status_macros.h"
 #include "store/placement/memory_plan.h"
 #include "store/placement/page_rows.h"
@@ -143,6 +144,7 @@ void PageMover::Balance() {
   };
   for (Class& one : classes_) {
     const uint64_t wanted = one.mover->eviction().slots_wanted();
+    EMBANK_CHECK(wanted >= one.noted_wanted);
     one.recent_wanted = one.recent_wanted / 2 + (wanted - one.noted_wanted);
     one.noted_wanted = wanted;
     one.mover->eviction().EndWantedPage();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/check.h"
 #include "base/status_macros.h"
 #include "store/table/table.h"
 
@@ -47,6 +48,7 @@ Status PageRows::ForEachShard(Visit visit) {
   for (uint32_t shard = 0; shard < KeyIndex::kShardCount; ++shard) ends[shard + 1] += ends[shard];
   // Each end moves on from its shard's first row to behind its last.
   for (const RowInSlot& row : seen) by_shard_[ends[ShardOf(row)]++] = row;
+  EMBANK_CHECK(ends[KeyIndex::kShardCount - 1] == count_);
   for (uint32_t shard = 0, first = 0; shard < KeyIndex::kShardCount; first = ends[shard++]) {
     if (ends[shard] == first) continue;
     EMBANK_RETURN_IF_ERROR(

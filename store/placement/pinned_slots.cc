@@ -19,6 +19,7 @@ void PinnedSlots::Pin(Location slot) const {
 
 void PinnedSlots::Unpin(Location slot) const {
   SlotNote& note = NoteAt(slot);
+  EMBANK_CHECK(note.pin != Pins::kNone);
   TableAt(slot).pins().Release(static_cast<Pins::Mark>(note.pin));
   note.pin = Pins::kNone;
 }

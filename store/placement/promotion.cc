@@ -61,6 +61,7 @@ Match Promotion::PromoteTo(Location slot, KeyIndex::Shard* shard, const RowId& i
                            const Match& match, std::span<const std::byte> record,
                            uint32_t touches) {
   EMBANK_CHECK(record.size() == sizeof(RecordHeader) + rows_.slot_bytes() - sizeof(RowHeader));
+  EMBANK_CHECK(slot.IsInDram() && touches <= kHeatMax);
   RowHeader* const header = rows_.HeaderAt(slot);
   const RecordHeader logged = LoadRecordHeader(record);
   const uint64_t now = parts_.heat_clock->epochs();

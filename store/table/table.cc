@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/check.h"
 #include "base/status_macros.h"
 #include "base/str_cat.h"
 
@@ -25,7 +26,9 @@ Table::Table(const StoreParts& parts, TableId id, std::string name, const TableO
       mover_(mover),
       forgetter_(forgetter),
       learning_rate_(options.rule.learning_rate),
-      pins_(parts.pins, layout_.row_bytes) {}
+      pins_(parts.pins, layout_.row_bytes) {
+  EMBANK_CHECK(id < kTablesMax);
+}
 
 TableOptions Table::options() const {
   TableOptions options = options_;

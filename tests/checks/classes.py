@@ -1,4 +1,5 @@
-"""Sizes of classes and rooms: a class that needs more is two nouns, and so is a room."""
+"""Sizes of classes and rooms: a class that needs more is two nouns, and so is a room. The library
+also has a least number of run-time checks, for the size of its sources."""
 import collections
 import pathlib
 import re
@@ -10,6 +11,10 @@ FUNCTIONS_MAX = 30
 MEMBERS_MAX = 20
 ROOM_FILES_MAX = 30
 RATCHET = 'tests/checks/large_classes.txt'
+CHECKS_PER_100_LINES_MIN = 2
+CHECKED_FOLDERS = ('base', 'tiers', 'gpu', 'store', 'bindings')
+# A use, not the definition.
+RUN_TIME_CHECK = re.compile(r'(?<!#define )\bEMBANK_CHECK\(|(?<!void )\bAssertHeld\(')
 NO_MEMBER = re.compile(r'^(using|typedef|friend|static_assert|enum|struct|class|union|template)\b'
                        r'|\bstatic\b')
 # What stands in front of a name says nothing about what the name is.
@@ -72,6 +77,17 @@ def check_classes(tree, path, allowed, used, findings):
                              f'{name} has {count} {what}, at most {limit}')
 
 
+def check_run_time_checks(tree, findings):
+    checks = sum(len(RUN_TIME_CHECK.findall(trees.code_only(tree.read(path))))
+                 for path in tree.with_suffix(*trees.CXX, under=CHECKED_FOLDERS))
+    lines = sum(len(tree.read(path).splitlines())
+                for path in tree.with_suffix('.cc', '.cu', under=CHECKED_FOLDERS))
+    needed = lines * CHECKS_PER_100_LINES_MIN // 100
+    if checks < needed:
+        findings.add('base/check.h', 1, 'run-time checks',
+                     f'{checks} in {lines} lines of sources, at least {needed}')
+
+
 def check(tree, findings):
     allowed, used = read_ratchet(tree), set()
     for path in tree.with_suffix('.h', under=trees.LIBRARY_ROOMS):
@@ -80,6 +96,7 @@ def check(tree, findings):
         findings.add(RATCHET, 1, 'ratchet', f'{path} {name} is small now: take it off the list')
     rooms = collections.Counter(trees.room_of(p) for p in tree.with_suffix(
         *trees.CXX, under=trees.LIBRARY_ROOMS))
+    check_run_time_checks(tree, findings)
     for room, files in sorted(rooms.items()):
         if files > ROOM_FILES_MAX:
             findings.add(f'{room}/README.md', 1, 'room size',

@@ -171,6 +171,14 @@ class ClassesTest(CheckTest):
         self.assert_clean(classes.check, {f'base/f{i}.cc': '' for i in range(28)})
         self.assert_finds(classes.check, 'room size', {f'base/f{i}.cc': '' for i in range(29)})
 
+    def test_number_of_run_time_checks(self):
+        def source(checks):
+            lines = ['  EMBANK_CHECK(key > 0);'] * checks + ['  mutex.AssertHeld();']
+            lines += ['  // EMBANK_CHECK(key > 0);'] * (200 - checks)
+            return {'store/table.cc': '\n'.join(lines)}
+        self.assert_clean(classes.check, source(3))
+        self.assert_finds(classes.check, 'run-time checks', source(2))
+
 
 class StyleTest(CheckTest):
     def source(self, text):

@@ -47,6 +47,7 @@ size_t DramTier::Allocate(SlotClass slot_class, std::span<Location> out, Pages p
     const bool is_full = cls.pages_with_free_slots.IsEmpty();
     if (is_full && (pages == Pages::kAsTheyAre || !AddPage(slot_class))) break;
     const PageIndex page = cls.pages_with_free_slots.first();
+    EMBANK_CHECK(pool_.page(page).taken_slots < cls.slots_per_page);
     out[taken++] = TakeSlot(page, cls.slot_bytes);
     if (pool_.page(page).taken_slots == cls.slots_per_page) {
       cls.pages_with_free_slots.Remove(pool_.pages(), page);
@@ -70,6 +71,7 @@ bool DramTier::AddPage(SlotClass slot_class) {
   const PageIndex page = pool_.TakePage(slot_class);
   if (page == kNoPage) return false;
   SlabPage& record = pool_.pages()[page];
+  EMBANK_CHECK(record.taken_slots == 0 && record.closed == 0);
   record.taken_slots = 0;
   record.fresh_slot = 0;
   record.free_slot = SlabPage::kNoSlot;
@@ -97,10 +99,13 @@ Location DramTier::TakeSlot(PageIndex page, uint32_t slot_bytes) {
 void DramTier::FreeSlot(SlotClass slot_class, Location location) {
   const uint64_t offset_bytes = location.units * kLocationUnitBytes;
   const auto page = static_cast<PageIndex>(offset_bytes / kPageBytes);
+  EMBANK_CHECK(page < pool_.begun());
   Class& cls = ClassOf(slot_class);
   SlabPage& record = pool_.pages()[page];
   EMBANK_CHECK(record.slot_class == slot_class && record.taken_slots > 0);
+  EMBANK_CHECK(offset_bytes % kPageBytes % cls.slot_bytes == 0);
   const auto slot = static_cast<uint32_t>(offset_bytes % kPageBytes / cls.slot_bytes);
+  EMBANK_CHECK(slot < record.fresh_slot);
   StoreRowWord(Row(location), record.free_slot);
   record.free_slot = slot;
   const bool was_full = record.taken_slots == cls.slots_per_page;
@@ -109,6 +114,7 @@ void DramTier::FreeSlot(SlotClass slot_class, Location location) {
   if (record.taken_slots > 0) return;
   if (record.closed == 0) cls.pages_with_free_slots.Remove(pool_.pages(), page);
   record.closed = 0;
+  EMBANK_CHECK(cls.pages > 0);
   --cls.pages;
   pool_.GivePage(page);
 }
@@ -139,13 +145,16 @@ std::optional<uint32_t> DramTier::ClosePage(std::optional<SlotClass> slot_class)
 
 bool DramTier::IsClosed(uint32_t page) const {
   MutexLock lock(&pool_.mutex);
+  EMBANK_CHECK(page < pool_.begun());
   return pool_.page(page).closed != 0;
 }
 
 bool DramTier::ReopenPage(uint32_t page) {
   MutexLock lock(&pool_.mutex);
+  EMBANK_CHECK(page < pool_.begun());
   SlabPage& record = pool_.pages()[page];
   if (record.closed == 0) return true;
+  EMBANK_CHECK(record.taken_slots > 0);
   Class& cls = ClassOf(record.slot_class);
   record.closed = 0;
   if (record.taken_slots < cls.slots_per_page)

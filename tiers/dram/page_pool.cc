@@ -38,6 +38,7 @@ PageIndex PagePool::CommitPage() {
   const bool recycled = !released_.IsEmpty();
   const PageIndex page = recycled ? released_.first() : begun_;
   if (!recycled && page == addresses_.bytes() / kSlabPageBytes) return kNoPage;
+  EMBANK_CHECK(page < addresses_.bytes() / kSlabPageBytes);
   const uint64_t kept_free_bytes = kept_free_bytes_.load(std::memory_order_relaxed);
   if (!budget_->Charge(kSlabPageBytes, kept_free_bytes).ok()) return kNoPage;
   if (!addresses_.Commit(page * kSlabPageBytes, kSlabPageBytes).ok()) {
@@ -58,9 +59,12 @@ void PagePool::GivePage(PageIndex page) {
   pages_[page].empty_epoch = epochs_->Retire();
   empty_.Append(pages_, page);
   empty_bytes_.fetch_add(kSlabPageBytes, std::memory_order_relaxed);
+  EMBANK_CHECK(empty_bytes() <= committed_bytes_);
 }
 
 void PagePool::RemoveEmpty(PageIndex page) {
+  EMBANK_CHECK(pages_[page].taken_slots == 0);
+  EMBANK_CHECK(empty_bytes() >= kSlabPageBytes);
   empty_.Remove(pages_, page);
   empty_bytes_.fetch_sub(kSlabPageBytes, std::memory_order_relaxed);
 }

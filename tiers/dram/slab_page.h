@@ -46,6 +46,7 @@ class PageList {
 
   // `pages` are the records of all pages; the page is in no list.
   void Append(std::span<SlabPage> pages, PageIndex page) {
+    EMBANK_CHECK(page < pages.size() && page != last_);
     pages[page].next = kNoPage;
     pages[page].previous = last_;
     (last_ == kNoPage ? first_ : pages[last_].next) = page;
@@ -55,6 +56,8 @@ class PageList {
   void Remove(std::span<SlabPage> pages, PageIndex page) {
     EMBANK_CHECK(!IsEmpty());
     const SlabPage& record = pages[page];
+    EMBANK_CHECK((record.previous == kNoPage) == (page == first_));
+    EMBANK_CHECK((record.next == kNoPage) == (page == last_));
     (record.previous == kNoPage ? first_ : pages[record.previous].next) = record.next;
     (record.next == kNoPage ? last_ : pages[record.next].previous) = record.previous;
   }

@@ -43,6 +43,7 @@ std::optional<uint64_t> PayloadSlots::Take(uint32_t payload_bytes) {
   if (size == nullptr) return std::nullopt;
   const PageNumber number = size->first_with_free;
   Page& page = pages_[number];
+  EMBANK_CHECK(page.payload_bytes == payload_bytes && page.taken < SlotsOf(payload_bytes));
   uint32_t word = page.first_free_word;
   while (~page.taken_slots[word] == 0) ++word;
   page.first_free_word = word;
@@ -63,6 +64,7 @@ void PayloadSlots::Free(uint64_t offset_bytes) {
   EMBANK_CHECK(number < page_count_);
   Page& page = pages_[number];
   EMBANK_CHECK(page.taken > 0 && page.payload_bytes > 0);
+  EMBANK_CHECK(offset_bytes % page_bytes_ % page.payload_bytes == 0);
   Size* const size = &sizes_[page.payload_bytes];
   const auto slot = static_cast<uint32_t>(offset_bytes % page_bytes_ / page.payload_bytes);
   uint64_t& word = page.taken_slots[slot / kWordBits];
@@ -74,9 +76,11 @@ void PayloadSlots::Free(uint64_t offset_bytes) {
   if (page.taken == slots) Link(number, size);
   --page.taken;
   ++size->free_slots;
+  EMBANK_CHECK(taken_bytes_ >= page.payload_bytes);
   taken_bytes_ -= page.payload_bytes;
   if (page.taken > 0) return;
   Unlink(number, size);
+  EMBANK_CHECK(size->free_slots >= slots);
   size->free_slots -= slots;
   page.payload_bytes = 0;
   page.taken_slots = {};
@@ -109,6 +113,7 @@ bool PayloadSlots::AddPage(uint32_t payload_bytes, Size* size) {
   if (empty_pages_.empty()) return false;
   const PageNumber number = empty_pages_.back();
   Page& page = pages_[number];
+  EMBANK_CHECK(page.taken == 0 && page.payload_bytes == 0);
   const uint32_t slots = SlotsOf(payload_bytes);
   page.taken_slots.assign((slots + kWordBits - 1) / kWordBits, 0);
   empty_pages_.pop_back();
@@ -131,6 +136,7 @@ void PayloadSlots::Link(PageNumber number, Size* size) {
 
 void PayloadSlots::Unlink(PageNumber number, Size* size) {
   Page& page = pages_[number];
+  EMBANK_CHECK((page.previous == kNoPage) == (size->first_with_free == number));
   (page.previous == kNoPage ? size->first_with_free : pages_[page.previous].next) = page.next;
   if (page.next != kNoPage) pages_[page.next].previous = page.previous;
 }

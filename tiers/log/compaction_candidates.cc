@@ -19,6 +19,7 @@ bool IsByAge(CompactionAim aim) {
 
 std::shared_ptr<LogSegment> CompactionCandidates::PickVictim(CompactionAim aim) {
   MutexLock lock(segments_.mutex());
+  EMBANK_CHECK(victim_ == nullptr);
   victim_aim_ = aim;
   std::shared_ptr<LogSegment> victim = IsByAge(aim)                      ? OldestToLeave(aim)
                                        : aim == CompactionAim::kEvacuate ? AnyNotDurable()
@@ -40,6 +41,7 @@ std::shared_ptr<LogSegment> CompactionCandidates::BestToMove(CompactionAim aim) 
     if (segment == nullptr || !segment->finished) continue;
     if (segment->passed_over || segment->unread) continue;
     if (segment->live_rows == 0 || segment->live_rows == segment->geometry.slots) continue;
+    EMBANK_CHECK(segment->live_rows < segment->geometry.slots);
     if (unkept_only && segments_.IsKept(*segment)) continue;
     const uint32_t dead = segment->geometry.slots - segment->live_rows;
     if (!for_pace && dead * kSpaceDeadPart < segment->geometry.slots) continue;
@@ -93,6 +95,7 @@ std::shared_ptr<LogSegment> CompactionCandidates::AnyNotDurable() const {
 size_t CompactionCandidates::LiveOf(const LogSegment& segment, uint32_t* slot,
                                     std::span<Location> live) const {
   ReaderMutexLock lock(segments_.mutex());
+  EMBANK_CHECK(&segment == victim_ && *slot <= segment.geometry.slots);
   size_t count = 0;
   for (; *slot < segment.geometry.slots && count < live.size(); ++*slot) {
     if (segment.IsLive(*slot)) live[count++] = segment.LocationOf(*slot);

@@ -44,6 +44,7 @@ void DeadSegments::Collect() {
 bool DeadSegments::RemoveOne() {
   if (dead_.empty()) return false;
   std::shared_ptr<LogSegment> segment = std::move(dead_.back());
+  EMBANK_CHECK(segment != nullptr && segment->live_rows == 0);
   dead_.pop_back();
   ++removals_under_way_;  // it takes its space until it is gone, and closed
   segments_.mutex()->Unlock();

@@ -127,6 +127,7 @@ StatusOr<bool> LogAppender::BeginSegment(OpenSegment* open, const RowToLog& row)
   }
   // The reservation of dirty rows shrinks before the segment takes the space, so that no thread
   // sees less space than there is.
+  EMBANK_CHECK(open->segment == nullptr && open->buffer == nullptr && open->tail_bytes == 0);
   open->segment = segment;
   NoteOpenSlots(*open);
   segments_.Put(std::move(segment));
@@ -194,6 +195,7 @@ void LogAppender::EndSegment(OpenSegment* open) {
 void LogAppender::NoteOpenSlots(const OpenSegment& open) {
   if (open.stream != LogStream::kUser) return;
   const LogSegment* const segment = open.segment.get();
+  EMBANK_CHECK(segment == nullptr || segment->used_slots <= segment->geometry.slots);
   segments_.ledger().SetOpenSlots(
       open.row_class, segment == nullptr ? 0 : segment->geometry.slots - segment->used_slots);
 }
@@ -204,6 +206,7 @@ void LogAppender::NoteOpenSlots(const OpenSegment& open) {
 // again; the lock was released meanwhile.
 bool LogAppender::TakeBuffers(OpenSegment* open) {
   const SegmentGeometry& geometry = open->segment->geometry;
+  EMBANK_CHECK(open->next == nullptr && open->segment->used_slots < geometry.slots);
   const uint64_t offset = geometry.OffsetOf(open->segment->used_slots);
   if (open->buffer == nullptr) {
     LogBuffer* const free = TakeFreeBuffer();
@@ -232,6 +235,7 @@ LogBuffer* LogAppender::TakeFreeBuffer() {
 
 // The next record begins in the block in which the last one ended.
 void LogAppender::BeginBuffer(OpenSegment* open, LogBuffer* buffer) {
+  EMBANK_CHECK(open->buffer == nullptr && open->tail_bytes < kBlockBytes);
   const uint64_t offset = open->segment->geometry.OffsetOf(open->segment->used_slots);
   buffer->Begin(open->segment, RoundDown(offset, kBlockBytes));
   std::copy_n(open->tail.begin(), open->tail_bytes, buffer->At(buffer->begin));
@@ -243,6 +247,8 @@ void LogAppender::BeginBuffer(OpenSegment* open, LogBuffer* buffer) {
 Location LogAppender::Put(OpenSegment* open, const RowToLog& row) {
   LogSegment& segment = *open->segment;
   LogBuffer* const buffer = open->buffer;
+  EMBANK_CHECK(buffer->segment == open->segment && buffer->state == LogBuffer::State::kFilling);
+  EMBANK_CHECK(segment.header.row_class == row.row_class && !segment.finished);
   const uint32_t slot = segment.used_slots;
   const uint64_t offset = segment.geometry.OffsetOf(slot);
   const uint64_t end = offset + row.record_bytes;
@@ -268,6 +274,7 @@ Location LogAppender::Put(OpenSegment* open, const RowToLog& row) {
     QueueBuffer(open);
     open->buffer = next;
   }
+  EMBANK_CHECK(open->next == nullptr && open->buffer->begin <= end);
   return segment.LocationOf(slot);
 }
 
@@ -314,6 +321,7 @@ void LogAppender::SkipBlock(OpenSegment* open) {
   LogSegment& segment = *open->segment;
   const uint32_t fresh =
       std::min(segment.geometry.SlotInFreshBlock(segment.used_slots), segment.geometry.slots);
+  EMBANK_CHECK(segment.used_slots <= fresh);
   while (segment.used_slots < fresh) segment.UseSlot(0, kNoTable);
   open->tail_bytes = 0;
   NoteOpenSlots(*open);

@@ -30,6 +30,8 @@ LogBuffer* LogBuffers::TakeFree() {
 
 void LogBuffers::Queue(LogBuffer* buffer) {
   EMBANK_CHECK(buffer->state == LogBuffer::State::kFilling);
+  EMBANK_CHECK(buffer->segment != nullptr && buffer->begin % kBlockBytes == 0);
+  EMBANK_CHECK(buffer->first <= buffer->begin && buffer->begin <= buffer->end);
   if (buffer->end == buffer->begin) {
     Free(buffer);
     return;
@@ -48,10 +50,13 @@ LogBuffer* LogBuffers::Next() const {
 }
 
 uint64_t LogBuffers::WrittenEnd(const LogBuffer& buffer) const {
+  EMBANK_CHECK(buffer.begin < buffer.end);
   return std::min(RoundUp(buffer.end, kBlockBytes), buffer.begin + buffer_bytes_);
 }
 
 void LogBuffers::Free(LogBuffer* buffer) {
+  EMBANK_CHECK(buffer->state == LogBuffer::State::kFilling ||
+               buffer->state == LogBuffer::State::kWriting);
   buffer->state = LogBuffer::State::kFree;
   buffer->segment.reset();
 }

@@ -47,6 +47,7 @@ StatusOr<std::vector<SegmentRows>> LogCheckpoints::ListDurable() {
 void LogCheckpoints::AddFrozen(LogSegment* segment, std::vector<SegmentRows>* all) const {
   segment->FreezeFor(segments_.frozen_checkpoint());
   if (segment->frozen_rows == 0) return;
+  EMBANK_CHECK(segment->frozen_rows <= segment->used_slots);
   SegmentRows rows = {.header = segment->header,
                       .tier = segment->tier,
                       .used_slots = segment->used_slots,
@@ -65,6 +66,7 @@ void LogCheckpoints::AddFrozen(LogSegment* segment, std::vector<SegmentRows>* al
 void LogCheckpoints::Thaw(bool is_kept) {
   MutexLock lock(segments_.mutex());
   const uint32_t checkpoint = segments_.frozen_checkpoint();
+  EMBANK_CHECK(checkpoint != 0);
   for (const std::shared_ptr<LogSegment>& segment : segments_.all()) {
     if (!is_kept || segment == nullptr) continue;
     segment->FreezeFor(checkpoint);

@@ -94,6 +94,7 @@ Status LogOwners::OwnersOfRecords(const LogSegment& segment, AlignedBuffer* memo
                                   SegmentFooter* owners) {
   constexpr uint32_t kSlotsAtATime = 512;
   EMBANK_CHECK(memory->size_bytes() >= segment.geometry.footer_bytes);
+  EMBANK_CHECK(segment.used_slots <= segment.geometry.slots);
   std::vector<Key> keys(segment.used_slots);
   std::vector<TableId> tables(segment.used_slots, kNoTable);
   std::vector<Location> locations;

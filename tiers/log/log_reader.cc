@@ -31,6 +31,7 @@ constexpr uint32_t kBytesAhead = 16 * kLineBytes;
 Status LogReader::Init(MemorySource* source, MemoryBudget* budget, uint32_t lists,
                        uint64_t list_bytes) {
   MutexLock lock(&lists_mutex_);
+  EMBANK_CHECK(idle_lists_.empty());
   for (uint32_t i = 0; i < lists; ++i) {
     idle_lists_.push_back(LogReadList::Create(files_, source, budget, list_bytes));
     if (idle_lists_.back() == nullptr) return NoMemory();
@@ -58,10 +59,12 @@ Status LogReader::Read(std::span<const Location> locations, Visit visit, uint64_
   LogReadList* const list = loan.list.get();
   for (size_t done = 0; done < order.size();) {
     list->Clear();
-    done += Plan(order.subspan(done), bridged_bytes, list);
+    const size_t planned = Plan(order.subspan(done), bridged_bytes, list);
+    done += planned;
     files_->TransferAll(list->transfers());
     const std::span<const LogReadItem> items = list->items();
     EMBANK_CHECK(!items.empty());
+    EMBANK_CHECK(items.size() == planned && done <= order.size());
     for (size_t next = 0; next < items.size() + kItemsAhead; ++next) {
       if (next < items.size()) {
         PrefetchRecord(items[next]);
@@ -165,6 +168,7 @@ std::unique_ptr<LogReadList> LogReader::TakeList() {
 void LogReader::Return(std::unique_ptr<LogReadList> list) {
   {
     MutexLock lock(&lists_mutex_);
+    EMBANK_CHECK(list != nullptr && idle_lists_.size() < idle_lists_.capacity());
     idle_lists_.push_back(std::move(list));
   }
   list_free_.NotifyAll();

@@ -48,6 +48,7 @@ Status LogRecovery::Adopt(const SegmentRows& rows, uint32_t checkpoint,
     segments_.ledger().AddTaken(-static_cast<int64_t>(segment->header.segment_bytes));
     return adopted;
   }
+  EMBANK_CHECK(segment->live_rows <= segment->used_slots);
   segments_.ledger().AddLive(static_cast<int64_t>(segment->LiveBytes()));
   if (segment->finished) {
     segments_.Finish(segment.get());
@@ -89,6 +90,7 @@ Status LogRecovery::AdoptSegment(LogSegment* segment, const SegmentRows& rows,
   EMBANK_RETURN_IF_ERROR(CheckHeader(*segment));
   if (visit == nullptr) return OkStatus();
   EMBANK_CHECK(rows.used_slots <= segment->geometry.slots);
+  EMBANK_CHECK(rows.bits.size() * 64 >= rows.used_slots);
   AlignedBuffer memory;
   SegmentFooter owners;
   EMBANK_RETURN_IF_ERROR(AdoptOwners(segment, rows, &memory, &owners));
@@ -156,6 +158,8 @@ Status LogRecovery::AdoptOwners(LogSegment* segment, const SegmentRows& rows, Al
     EMBANK_ASSIGN_OR_RETURN(
         segment->slots, segments_.ledger().memory().Owners(LogStream::kUser, segment->geometry));
   }
+  EMBANK_CHECK(owners->keys.size() == owners->tables.size());
+  EMBANK_CHECK(owners->keys.size() <= segment->geometry.slots);
   segment->used_slots = 0;
   for (size_t slot = 0; slot < owners->keys.size(); ++slot) {
     segment->UseSlot(owners->keys[slot], owners->tables[slot]);

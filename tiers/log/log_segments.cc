@@ -34,7 +34,7 @@ std::shared_ptr<LogSegment> LogSegments::Find(Location location, RecordPlace* pl
 
 std::shared_ptr<const LogSegment> LogSegments::Hold(Location location) const {
   ReaderMutexLock lock(&mutex_);
-  EMBANK_CHECK(SegmentIndexOf(location) < segments_.size());
+  EMBANK_CHECK(location.tier() == options_.tier && SegmentIndexOf(location) < segments_.size());
   return segments_[SegmentIndexOf(location)];
 }
 
@@ -73,6 +73,7 @@ StatusOr<uint32_t> LogSegments::FreePlace() {
 }
 
 void LogSegments::Put(std::shared_ptr<LogSegment> segment) {
+  EMBANK_CHECK(segment->index < segments_.size());
   EMBANK_CHECK(segments_[segment->index] == nullptr);
   const auto bytes = static_cast<int64_t>(segment->header.segment_bytes);
   segments_[segment->index] = std::move(segment);
@@ -80,7 +81,8 @@ void LogSegments::Put(std::shared_ptr<LogSegment> segment) {
 }
 
 std::shared_ptr<LogSegment> LogSegments::Take(uint32_t index) {
-  EMBANK_CHECK(segments_[index] != nullptr);
+  EMBANK_CHECK(index < segments_.size());
+  EMBANK_CHECK(segments_[index] != nullptr && segments_[index]->index == index);
   return std::exchange(segments_[index], nullptr);
 }
 
@@ -98,6 +100,7 @@ Status LogSegments::NoSpace() const {
 // ---- living records ----
 
 void LogSegments::AddRecord(LogSegment* segment, uint32_t slot, const RowToLog& row) {
+  EMBANK_CHECK(slot < segment->used_slots && !segment->IsLive(slot));
   if (frozen_checkpoint_ != 0) {
     segment->FreezeFor(frozen_checkpoint_);
     const bool has = row.checkpoint <= frozen_checkpoint_ && !Seeded(SeededBug::kBitMissing);
@@ -114,7 +117,8 @@ void LogSegments::MarkDead(Location location) {
 }
 
 void LogSegments::MarkDeadLocked(Location location) {
-  EMBANK_CHECK(SegmentIndexOf(location) < segments_.size());
+  EMBANK_CHECK(location.tier() == options_.tier && SegmentIndexOf(location) < segments_.size());
+  EMBANK_CHECK(segments_[SegmentIndexOf(location)] != nullptr);
   LogSegment& segment = *segments_[SegmentIndexOf(location)];
   const uint64_t offset = SegmentOffsetOf(location);
   EMBANK_CHECK(segment.geometry.IsSlotAt(offset));
@@ -130,6 +134,7 @@ void LogSegments::MarkDeadLocked(Location location) {
 }
 
 void LogSegments::Finish(LogSegment* segment) {
+  EMBANK_CHECK(segment->live_rows <= segment->used_slots && !segment->without_footer);
   segment->finished = true;
   if (segment->live_rows == 0) return;
   ledger_.AddFinished(static_cast<int64_t>(segment->header.segment_bytes),

@@ -37,6 +37,7 @@ Status LogWriter::Init(MemorySource* source, MemoryBudget* budget, Executor* exe
   if (options_.read_only) failure_ = FailedPreconditionError("the log is only read");
   const uint32_t buffers = options_.read_only ? 0 : options_.buffers;
   EMBANK_RETURN_IF_ERROR(buffers_.Init(source, budget, buffers));
+  EMBANK_CHECK(task_ == nullptr);
   task_ = executor->MakeBackgroundTask([this] {
     MutexLock step_lock(segments_.mutex());
     return WriteOne();
@@ -90,6 +91,7 @@ bool LogWriter::WriteOne() {
 }
 
 void LogWriter::WriteBuffer(LogBuffer* buffer) {
+  EMBANK_CHECK(buffer->state == LogBuffer::State::kQueued && buffer->segment != nullptr);
   buffer->state = LogBuffer::State::kWriting;
   const uint64_t end = buffers_.WrittenEnd(*buffer);
   if (buffer->end < end) std::fill(buffer->At(buffer->end), buffer->At(end), std::byte{0});
@@ -99,6 +101,7 @@ void LogWriter::WriteBuffer(LogBuffer* buffer) {
           ? OkStatus()
           : buffer->segment->Write(buffer->begin, {buffer->At(buffer->begin), end - buffer->begin});
   segments_.mutex()->Lock();
+  EMBANK_CHECK(buffer->state == LogBuffer::State::kWriting);
   if (status.ok()) {
     counters_.written_bytes += end - buffer->begin;
     ++counters_.written_buffers;
@@ -114,6 +117,7 @@ void LogWriter::WriteBuffer(LogBuffer* buffer) {
 bool LogWriter::WriteFooter() {
   if (footers_.empty()) return false;
   const std::shared_ptr<LogSegment> segment = footers_.back();
+  EMBANK_CHECK(!segment->finished && !segment->without_footer);
   const SegmentGeometry& geometry = segment->geometry;
   StatusOr<AlignedBuffer> footer = segments_.ledger().memory().Footer(geometry);
   if (!footer.ok()) return false;  // the next attempt may find memory
@@ -157,6 +161,7 @@ bool LogWriter::SyncOne() {
   for (size_t i = 0; i < unsynced_.size() && unsynced_.size() > unsynced_max; ++i) {
     const std::shared_ptr<LogSegment> segment = unsynced_[i].lock();
     if (segment == nullptr || buffers_.HasPartOf(segment.get())) continue;
+    EMBANK_CHECK(segment->finished);
     unsynced_.erase(unsynced_.begin() + static_cast<ptrdiff_t>(i));
     ++ends_under_way_;
     segments_.mutex()->Unlock();

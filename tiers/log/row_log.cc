@@ -31,12 +31,15 @@ StatusOr<std::unique_ptr<RowLog>> RowLog::Create(FileSystem* files, MemorySource
                options.segment_bytes <= kSegmentBytesMax);
   EMBANK_CHECK(options.buffer_bytes % kBlockBytes == 0 && options.buffer_bytes > 0);
   EMBANK_CHECK(options.buffers >= 2 && options.read_bytes >= 2 * kBufferOverhangBytes);
+  EMBANK_CHECK(options.read_lists > 0);
+  EMBANK_CHECK(LocationIn(options.tier, 0).IsInLog());
   constexpr uint64_t kSegmentsMin = LogQuota::kSegmentsMin;
   if (options.ssd_bytes != 0 && options.ssd_bytes < kSegmentsMin * options.segment_bytes) {
     return InvalidArgumentError(StrCat("ssd_bytes: ", options.ssd_bytes, " bytes; at least ",
                                        kSegmentsMin * options.segment_bytes, " for ", kSegmentsMin,
                                        " segments of ", options.segment_bytes));
   }
+  EMBANK_CHECK(options.directory != nullptr);
   std::unique_ptr<RowLog> log(new RowLog(files, source, budget, options));
   EMBANK_RETURN_IF_ERROR(log->appender_.Init(source, budget));
   EMBANK_RETURN_IF_ERROR(log->reader_.Init(source, budget, options.read_lists, options.read_bytes));

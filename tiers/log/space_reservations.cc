@@ -23,6 +23,7 @@ uint64_t SpaceReservations::ReserveLocked(uint32_t row_class, uint64_t rows) {
     admitted = segments_.quota().Admits(row_class, rows);
     if (admitted == rows || !FreeMore()) break;
   }
+  EMBANK_CHECK(admitted <= rows);
   // A log that has stopped makes no checkpoint: rows in memory may change.
   const bool must = !writer_.failure().ok();
   return segments_.ledger().Reserve(row_class, must ? rows : admitted, must);
@@ -37,6 +38,7 @@ void SpaceReservations::Release(uint32_t row_class, uint64_t rows) {
 bool SpaceReservations::ReserveAndMarkDead(Location location) {
   MutexLock lock(segments_.mutex());
   EMBANK_CHECK(SegmentIndexOf(location) < segments_.all().size());
+  EMBANK_CHECK(segments_.all()[SegmentIndexOf(location)] != nullptr);
   const LogSegment& segment = *segments_.all()[SegmentIndexOf(location)];
   if (ReserveLocked(segment.header.row_class, 1) == 0) return false;
   segments_.MarkDeadLocked(location);

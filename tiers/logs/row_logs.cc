@@ -15,6 +15,7 @@ RowLogs::RowLogs(std::unique_ptr<RowLog> ssd, std::unique_ptr<RowLog> pmem)
     if (log == nullptr) continue;
     EMBANK_CHECK(log->options().has_reservations == (log == owned_.back()));
     all_[count_++] = log.get();
+    EMBANK_CHECK(OfTier(log->options().tier) == nullptr);
     by_tier_[static_cast<uint32_t>(log->options().tier)] = log.get();
   }
 }
@@ -40,6 +41,7 @@ Status RowLogs::AppendAll(std::span<const RowToLog> rows, std::span<Location> ho
   EMBANK_CHECK(homes.size() >= rows.size());
   *count = 0;
   if (pmem() != nullptr) AppendToPmem(rows, homes, count);
+  EMBANK_CHECK(*count <= rows.size());
   if (*count == rows.size()) return OkStatus();
   Status status = NoMemory();
   for (RowLog* const log : reserving()) {
@@ -102,6 +104,7 @@ Status RowLogs::Read(std::span<const Location> locations, LogReader::Visit visit
   EMBANK_RETURN_IF_ERROR(numbers_memory.Allocate(locations.size()));
   const std::span<Location> places = places_memory.values();
   const std::span<size_t> numbers = numbers_memory.values();
+  size_t read = 0;
   for (RowLog* const log : all()) {
     size_t count = 0;
     for (size_t i = 0; i < locations.size(); ++i) {
@@ -116,7 +119,9 @@ Status RowLogs::Read(std::span<const Location> locations, LogReader::Visit visit
           visit(numbers[i], status, record);
         },
         bridged_bytes, [&](size_t i) { ahead(numbers[i]); }));
+    read += count;
   }
+  EMBANK_CHECK(read == locations.size());
   return OkStatus();
 }
 

@@ -21,6 +21,8 @@ RowLayout MakeRowLayout(uint32_t dim, ValueType value_type, Optimizer optimizer)
   const uint64_t in_lines = RoundUp(bytes, 64);
   const bool lines_are_cheap = (in_lines - bytes) * 8 <= in_lines;
   layout.row_bytes = static_cast<uint32_t>(lines_are_cheap ? in_lines : RoundUp(bytes, 16));
+  EMBANK_CHECK(layout.row_bytes % 16 == 0 && bytes <= layout.row_bytes);
+  EMBANK_CHECK(layout.row_bytes <= kRowBytesMax);
   return layout;
 }
 

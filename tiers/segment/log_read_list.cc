@@ -5,6 +5,7 @@
 #include <new>
 #include <utility>
 
+#include "base/check.h"
 #include "base/no_throw_status.h"
 #include "base/str_cat.h"
 
@@ -78,6 +79,7 @@ bool LogReadList::HasSpaceFor(uint32_t record_bytes) const {
 
 void LogReadList::AddBuffered(LogReadItem item, const std::shared_ptr<LogSegment>& segment,
                               const std::byte* record) {
+  EMBANK_CHECK(HasSpaceFor(item.bytes));
   Keep(segment);
   std::byte* const to = memory_.data() + used_bytes_;
   std::memcpy(to, record, item.bytes);
@@ -108,8 +110,10 @@ void LogReadList::AddRead(LogReadItem item, const std::shared_ptr<LogSegment>& s
                           .status = {}});
   }
   Transfer& last = transfers_.back();
+  EMBANK_CHECK(last.file == file && last.offset <= begin);
   const uint64_t bytes = std::max<uint64_t>(last.bytes.size(), end - last.offset);
   used_bytes_ += bytes - last.bytes.size();
+  EMBANK_CHECK(used_bytes_ <= memory_.size_bytes());
   last.bytes = {last.bytes.data(), bytes};
   item.record = last.bytes.data() + (offset - last.offset);
   item.transfer = static_cast<uint32_t>(transfers_.size() - 1);
@@ -122,6 +126,7 @@ Status LogReadList::Finish(const LogReadItem& item) {
   if (item.transfer == LogReadItem::kMapped) {
     return RecordIsWhole(item.place, {item.record, item.bytes}) ? OkStatus() : DamagedRecord(item);
   }
+  EMBANK_CHECK(item.transfer < transfers_.size());
   return VerifyRecord(item, transfers_[item.transfer]);
 }
 

@@ -39,6 +39,7 @@ bool RecordIsWhole(const RecordPlace& place, std::span<const std::byte> record) 
 
 RecordHeader LoadRecordHeader(std::span<const std::byte> record) {
   RecordHeader header;
+  EMBANK_CHECK(record.size() >= sizeof header);
   std::memcpy(&header, record.data(), sizeof header);
   return header;
 }

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/check.h"
 #include "base/files/file_system.h"
 #include "base/memory/aligned_buffer.h"
 #include "base/memory/charged_words.h"
@@ -70,6 +71,7 @@ struct LogSegment {
   Key* keys() const { return slots.As<Key>().data(); }
   TableId* tables() const { return reinterpret_cast<TableId*>(keys() + geometry.slots); }
   void UseSlot(Key key, TableId table) {
+    EMBANK_CHECK(used_slots < geometry.slots);
     keys()[used_slots] = key;
     tables()[used_slots++] = table;
   }
@@ -99,12 +101,14 @@ struct LogSegment {
   // Takes the live rows of this moment as those of a checkpoint, unless that was done before.
   void FreezeFor(uint32_t checkpoint) {
     if (frozen_for == checkpoint) return;
+    EMBANK_CHECK(checkpoint > frozen_for);
     std::memcpy(frozen(), live(), BitWords() * sizeof(uint64_t));
     frozen_rows = live_rows;
     frozen_for = checkpoint;
   }
   // Adds a row that was written later and belongs to the frozen checkpoint.
   void AddFrozen(uint32_t slot) {
+    EMBANK_CHECK((frozen()[slot / 64] >> (slot % 64) & 1) == 0);
     frozen()[slot / 64] |= uint64_t{1} << (slot % 64);
     ++frozen_rows;
   }

@@ -205,6 +205,7 @@ StatusOr<SlotOwner> ReadSlotOwner(const SegmentHeader& header, uint32_t slot, Fi
   }
   const uint64_t key_at = begin + slot * sizeof(Key);
   const uint64_t table_at = begin + trailer.slots * sizeof(Key) + slot * sizeof(TableId);
+  EMBANK_CHECK(table_at + sizeof(TableId) + sizeof trailer <= end);
   SlotOwner owner = {};
   uint32_t crc = 0;
   for (uint64_t offset = begin; offset < end; offset += buffer.size()) {

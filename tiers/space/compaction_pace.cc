@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/check.h"
+
 namespace embank {
 namespace {
 
@@ -38,6 +40,7 @@ CompactionPace::CompactionPace(uint64_t ssd_bytes, uint64_t segment_bytes)
 void CompactionPace::AddFinished(int64_t bytes, int64_t live_bytes) {
   finished_bytes_ += bytes;
   live_bytes_ += live_bytes;
+  EMBANK_CHECK(0 <= live_bytes_ && live_bytes_ <= finished_bytes_);
 }
 
 void CompactionPace::SetSpare(int64_t segments) {

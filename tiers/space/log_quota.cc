@@ -40,6 +40,7 @@ void LogQuota::AddClass(uint32_t row_class, uint32_t record_bytes, bool forgets)
 
 void LogQuota::SetOpenSlots(uint32_t row_class, uint64_t slots) {
   if (!IsCounted(row_class)) return;
+  EMBANK_CHECK(static_cast<int64_t>(slots) <= classes_[row_class].slots);
   classes_[row_class].open_slots = static_cast<int64_t>(slots);
   Recount(&classes_[row_class]);
 }
@@ -49,6 +50,7 @@ void LogQuota::AddDirty(uint32_t row_class, int64_t rows) {
   Class& of = classes_[row_class];
   of.dirty_rows += rows;
   EMBANK_CHECK(of.dirty_rows >= 0);
+  EMBANK_CHECK(rows >= 0 || dirty_bytes_ >= static_cast<uint64_t>(-rows * of.record_bytes));
   dirty_bytes_ += static_cast<uint64_t>(rows * of.record_bytes);
   Recount(&of);
 }
@@ -61,6 +63,7 @@ void LogQuota::Recount(Class* row_class) {
   needed_bit_bytes_ +=
       static_cast<uint64_t>((needed - row_class->needed_segments) * row_class->bit_bytes);
   row_class->needed_segments = needed;
+  EMBANK_CHECK(needed_segments_ >= needed);
 }
 
 uint64_t LogQuota::Admits(uint32_t row_class, uint64_t rows) const {
