@@ -21,6 +21,14 @@
 namespace embank::test {
 namespace {
 
+// Records of all logs whose rows live.
+uint64_t LiveRecords(const Table& table) {
+  const RowLogs& logs = table.mover()->logs();
+  const RowLog* const pmem = logs.pmem();
+  return logs.lowest().segments().live_rows() +
+         (pmem == nullptr ? 0 : pmem->segments().live_rows());
+}
+
 // Optimizer state travels with its row.
 TEST(EvictedRows, StateComesBackWithItsRow) {
   SpillWorld store(3);
@@ -49,7 +57,7 @@ TEST(EvictedRows, ARowThatCannotBeReadIsLostAloneAndSaysSo) {
   // The first record of a segment.
   const std::vector<std::string> files = store.disk().Files();
   const std::string& path = *std::find_if(files.begin(), files.end(), [](const std::string& f) {
-    return f.find("segment") != std::string::npos;
+    return f.starts_with("log/segment");
   });
   const std::vector<std::byte> record = store.disk().Contents(path);
   const std::vector<std::byte> wrong = {record[kBlockBytes + 40] ^ std::byte{1}};
@@ -251,6 +259,7 @@ TEST_F(DamagedRow, StaysWhereTheLogTakesNoRows) {
 
 // One batch fills memory with rows of the first shards; the others get their part later.
 TEST(EvictedRows, AShardThatCameLateGetsItsPartOfMemory) {
+  if (WithPmem()) GTEST_SKIP() << "a lookup of a row in PMem does not promote it";
   SpillWorld store(5);
   Table* const table = store.Create("t", Optimizer::kSgd);
   const std::vector<Key> all = KeysFrom(0, 4000);
@@ -297,11 +306,11 @@ TEST(EvictedRows, AClassWithoutMemoryLivesInTheLog) {
     ASSERT_TRUE(Lookup(late, keys, MissingRule::kCreate, RowsIn(&rows, kSmallDim), {}).ok());
     ASSERT_EQ(rows, std::vector<float>(rows.size(), 7.0f - static_cast<float>(step)));
   }
-  const uint64_t live = late->mover()->logs().lowest().segments().live_rows();
+  const uint64_t live = LiveRecords(*late);
   ASSERT_TRUE(Erase(late, keys, outcomes).ok());
   EXPECT_EQ(late->rows(), 0u);
   EXPECT_EQ(late->rows_in_log(), 0u);
-  EXPECT_EQ(late->mover()->logs().lowest().segments().live_rows(), live - 500);
+  EXPECT_EQ(LiveRecords(*late), live - 500);
   std::vector<float> firsts(all.size() * kDim);
   ASSERT_TRUE(Lookup(first, all, MissingRule::kZero, RowsIn(&firsts, kDim), {}).ok());
   EXPECT_EQ(firsts, RowsOfKeys(all, 1));
@@ -351,7 +360,10 @@ TEST(EvictedRows, AFullLogRefusesAndKeepsWhatItHas) {
     }
   }
   EXPECT_GT(taken, 0u);
-  EXPECT_LT(taken, expected.size());
+  // PMem takes rows that are changed once more where its segments have died.
+  if (!WithPmem()) {
+    EXPECT_LT(taken, expected.size());
+  }
   for (const auto& [key, value] : expected) {
     std::vector<float> row(kDim);
     ASSERT_TRUE(Lookup(table, {&key, 1}, MissingRule::kZero, RowsIn(&row, kDim), {}).ok());
@@ -390,13 +402,12 @@ TEST(EvictedRows, TheLogHasNoRecordOfARowThatHasChanged) {
   ASSERT_TRUE(Upsert(table, all, RowsOf(RowsOfKeys(all, 1), kDim), {}).ok());
   std::vector<float> rows(all.size() * kDim);
   ASSERT_TRUE(Lookup(table, all, MissingRule::kZero, RowsIn(&rows, kDim), {}).ok());
-  const RowLog& log = table->mover()->logs().lowest();
-  EXPECT_GT(log.segments().live_rows(), table->rows_in_log()) << "clean rows in memory";
+  EXPECT_GT(LiveRecords(*table), table->rows_in_log()) << "clean rows in memory";
   const std::vector<float> ones(50 * kDim, 1.0f);
   for (Key first = 0; first < 4000; first += 50) {
     ASSERT_TRUE(ApplyGradients(table, KeysFrom(first, 50), RowsOf(ones, kDim), {}).ok());
   }
-  EXPECT_EQ(log.segments().live_rows(), table->rows_in_log());
+  EXPECT_EQ(LiveRecords(*table), table->rows_in_log());
 }
 
 TEST(EvictedRows, ASlotThatARowHasLeftIsNobodys) {
@@ -420,7 +431,7 @@ TEST(EvictedRows, ASlotThatARowHasLeftIsNobodys) {
   }
   const RowHeader* const header = table->layout().Header(table->parts().tier->Row(slot));
   EXPECT_EQ(TableOf(LoadIdentity(header)), kNoTable);
-  EXPECT_EQ(index->Find(id).location().tier(), Tier::kSsd);
+  EXPECT_EQ(index->Find(id).location().tier(), WithPmem() ? Tier::kPmem : Tier::kSsd);
   EXPECT_EQ(table->rows_in_log(), 1u);
 }
 

@@ -16,6 +16,7 @@
 #include "store/store.h"
 #include "tests/support/export_world.h"
 #include "tests/support/files_by_path.h"
+#include "tests/support/store_files.h"
 #include "tests/support/threads.h"
 
 namespace embank::test {
@@ -51,12 +52,14 @@ INSTANTIATE_TEST_SUITE_P(, ExportTest, testing::Values(By::kLinks, By::kCopies),
 TEST_P(ExportTest, IsTheLastCheckpointAndNotWhatCameAfter) {
   const Status exported = world_->checkpoints()->Export("copy", GoOn);
   ASSERT_TRUE(exported.ok()) << exported;
-  EXPECT_GT(links_, 1) << "segments that are full";
+  EXPECT_GT(links_, WithPmem() ? 0 : 1) << "segments that are full";
+  const std::string in_pmem = "copy/" + SegmentName(kPmemSegmentIdMin).substr(0, 9);
+  EXPECT_EQ(FilesWith(world_.disk(), in_pmem).empty(), !WithPmem()) << "segments of PMem";
   EXPECT_GT(copies_, GetParam() == By::kLinks ? 1 : links_.load());
   ASSERT_NO_FATAL_FAILURE(ExpectExport(&world_, "copy", last_));
-  world_.options().path = "copy";
+  world_.SetPath("copy");
   const auto previous = world_.OpenBeside(true);
-  world_.options().path = "log";
+  world_.SetPath("log");
   EXPECT_TRUE(IsFailedPrecondition(previous.status())) << previous.status();
 }
 
@@ -102,7 +105,7 @@ TEST_P(ExportTest, LivesOnWithoutHarmToItsSource) {
   const Tables now = *ReadAll(world_.get());
   ASSERT_TRUE(world_->checkpoints()->Export("copy", GoOn).ok());
   world_.Close();
-  const auto files = ContentsWith(world_.disk(), "log/");
+  const auto files = FilesOfStore(world_.disk());
   Tables other;
   {
     const auto store = OpenAt(&world_, "copy");
@@ -114,7 +117,7 @@ TEST_P(ExportTest, LivesOnWithoutHarmToItsSource) {
     EXPECT_GT((*store)->logs()->lowest().counters().dead_segments, 0u);
     other = *ReadAll(store->get());
   }
-  EXPECT_TRUE(ContentsWith(world_.disk(), "log/") == files) << "no byte of it was changed";
+  EXPECT_TRUE(FilesOfStore(world_.disk()) == files) << "no byte of it was changed";
   ASSERT_TRUE(world_.Open().ok());
   ASSERT_NO_FATAL_FAILURE(ExpectIs(world_.get(), now));
   ASSERT_NO_FATAL_FAILURE(ChangeAll(world_.get(), 100.0f));
@@ -263,15 +266,17 @@ TEST_P(ExportTest, NamesASegmentThatIsMissing) {
         world_.disk().AfterCrash(world_.disk().changes(), Persistence::kAll, 0);
     disk->SetFaults(GetParam() == By::kLinks ? nullptr : SimulatedDisk::FaultPlan(NoLinks));
     Manifest manifest = *(*CheckpointDirectory::Open(disk.get(), "log", false))->Load(2);
-    const bool needed = std::any_of(manifest.segments.begin(), manifest.segments.end(),
-                                    [&](const SegmentRows& rows) {
-                                      return file == "log/" + SegmentName(rows.header.segment_id);
-                                    });
+    const bool needed = std::any_of(
+        manifest.segments.begin(), manifest.segments.end(),
+        [&](const SegmentRows& rows) { return file == SegmentPath(rows.header.segment_id); });
     ASSERT_TRUE(disk->Remove(file).ok());
     const auto source = OpenedDirectory(disk.get(), "log");
-    const Status exported =
-        ExportCheckpoint({.files = disk.get(), .memory = &world_.memory(), .source = source.get()},
-                         std::move(manifest), "copy", GoOn);
+    const auto pmem = WithPmem() ? OpenedDirectory(disk.get(), kPmemPath) : nullptr;
+    const Status exported = ExportCheckpoint({.files = disk.get(),
+                                              .memory = &world_.memory(),
+                                              .source = source.get(),
+                                              .pmem = pmem.get()},
+                                             std::move(manifest), "copy", GoOn);
     if (needed) {
       EXPECT_TRUE(IsDataLoss(exported)) << exported;
       EXPECT_NE(exported.message().find(file), std::string::npos) << exported;
@@ -290,9 +295,12 @@ TEST_P(ExportTest, NamesACopiedSegmentThatIsCutOff) {
     Manifest manifest = *(*CheckpointDirectory::Open(disk.get(), "log", false))->Load(2);
     disk->Truncate(file, 2 * kBlockBytes);
     const auto source = OpenedDirectory(disk.get(), "log");
-    const Status exported =
-        ExportCheckpoint({.files = disk.get(), .memory = &world_.memory(), .source = source.get()},
-                         std::move(manifest), "copy", GoOn);
+    const auto pmem = WithPmem() ? OpenedDirectory(disk.get(), kPmemPath) : nullptr;
+    const Status exported = ExportCheckpoint({.files = disk.get(),
+                                              .memory = &world_.memory(),
+                                              .source = source.get(),
+                                              .pmem = pmem.get()},
+                                             std::move(manifest), "copy", GoOn);
     if (exported.ok()) continue;
     ++lost;
     EXPECT_TRUE(IsDataLoss(exported)) << exported;
@@ -357,6 +365,8 @@ TEST(Export, BesideThreadsIsOneOfTheCheckpoints) {
       EXPECT_TRUE(exported.ok()) << exported;
       StoreOptions options = world.options();
       options.path = path;
+      options.pmem_path.clear();
+      options.pmem_bytes = 0;
       options.may_create = false;
       ManualClock clock(1000);
       const auto store = Store::Open(options, {.clock = &clock,

@@ -367,7 +367,7 @@ TEST_F(SmallStore, ExportsWhatItHasOpenBesideOthers) {
   ASSERT_TRUE((*previous)->checkpoints()->Export("older", GoOn).ok());
   EXPECT_TRUE(IsAlreadyExists(world_->checkpoints()->Export("log", GoOn))) << "its own directory";
   ASSERT_NO_FATAL_FAILURE(ExpectIs(world_.get(), last_));
-  EXPECT_TRUE(ContentsWith(world_.disk(), "log/") == before_);
+  EXPECT_TRUE(FilesOfStore(world_.disk()) == before_);
   // Exports are stores like others, also to be changed.
   world_.options().read_only = false;
   ASSERT_NO_FATAL_FAILURE(ExpectExport(&world_, "copy", last_));
@@ -378,7 +378,7 @@ TEST_F(SmallStore, ExportsWhatItHasOpenBesideOthers) {
   ASSERT_TRUE((*changed)->checkpoints()->Make({}).ok());
   ASSERT_NO_FATAL_FAILURE(ExpectIs(world_.get(), last_));
   ASSERT_NO_FATAL_FAILURE(ExpectIs(previous->get(), older));
-  EXPECT_TRUE(ContentsWith(world_.disk(), "log/") == before_);
+  EXPECT_TRUE(FilesOfStore(world_.disk()) == before_);
 }
 
 }  // namespace

@@ -35,6 +35,9 @@ constexpr uint64_t kStride = 5;
 constexpr uint64_t kStride = 1;
 #endif
 
+// With PMem one in some: the suite runs without it, too.
+uint64_t Stride() { return WithPmem() ? 5 * kStride : kStride; }
+
 // A store of two checkpoints, closed, and opened read-only by all tests that do not say otherwise.
 class FilesOfReaders : public testing::Test {
  protected:
@@ -138,7 +141,7 @@ TEST_F(FilesOfReaders, AnOpeningThatFailsKeepsNobodyOut) {
 // ---- contents ----
 
 TEST_F(FilesOfReaders, WhereThereIsNoStoreNoneIsMade) {
-  world_.options().path = "other";
+  world_.SetPath("other");
   ExpectRefused(StatusCode::kNotFound, "not a store");
   ExpectRefused(StatusCode::kNotFound, "not a store", /*previous=*/true);
   ASSERT_TRUE(world_.disk().CreateDirectory("other").ok());
@@ -148,7 +151,7 @@ TEST_F(FilesOfReaders, WhereThereIsNoStoreNoneIsMade) {
 }
 
 TEST_F(FilesOfReaders, AStoreWithoutACheckpointIsEmpty) {
-  world_.options().path = "fresh";
+  world_.SetPath("fresh");
   world_.options().read_only = false;
   ASSERT_TRUE(world_.Open().ok());
   world_.options().read_only = true;
@@ -197,7 +200,13 @@ TEST_F(FilesOfReaders, SegmentsWithoutAManifestAreDataLoss) {
 
 // The next opening that may writes it anew.
 TEST_F(FilesOfReaders, ADamagedFooterIsMadeUpForAndStays) {
-  const std::string path = SegmentPaths(world_.disk()).front();
+  std::string path;
+  const Manifest manifest = *DecodeManifest(world_.disk().Contents(ManifestPath(2)));
+  for (const SegmentRows& rows : manifest.segments) {
+    // The manifest has the keys of one that was not full, which needs no footer.
+    if (rows.keys.empty() && path.empty()) path = SegmentPath(rows.header.segment_id);
+  }
+  ASSERT_NE(path, "");
   const auto footer_offset = world_.disk().Contents(path).size() - 10;
   FlipBits(&world_.disk(), path, footer_offset, 4);
   const auto damaged = Everything(world_.disk());
@@ -246,9 +255,17 @@ TEST_F(FilesOfReaders, ReadsThatFailAreLossesUntilTheyWork) {
   });
   std::vector<uint8_t> outcomes(keys.size());
   ASSERT_TRUE(Lookup(table, keys, MissingRule::kCreate, RowsIn(&rows, kDim), outcomes).ok());
+  if (!WithPmem()) {
+    EXPECT_EQ(std::ranges::count(outcomes, static_cast<uint8_t>(Outcome::kFound)), 50);
+  }
   for (size_t i = 0; i < keys.size(); ++i) {
-    const Outcome expected = i < warm.size() ? Outcome::kFound : Outcome::kDataLoss;
-    ASSERT_EQ(outcomes[i], static_cast<uint8_t>(expected)) << keys[i];
+    const RowId id = table->IdOf(keys[i], table->HashOf(keys[i]));
+    // A row in PMem is answered from memory that is mapped.
+    const bool is_on_ssd = table->parts().index->Find(id).location().tier() == Tier::kSsd;
+    const Outcome expected = is_on_ssd ? Outcome::kDataLoss : Outcome::kFound;
+    ASSERT_EQ(outcomes[i], static_cast<uint8_t>(expected))
+        << keys[i] << " of tier "
+        << static_cast<int>(table->parts().index->Find(id).location().tier());
   }
   world_.disk().SetFaults(nullptr);
   ExpectIs(world_.get(), states_[1]);
@@ -258,7 +275,7 @@ TEST_F(FilesOfReaders, AnyCallThatFailsAtOpeningIsToldAndNoMore) {
   Events events;
   events.Expect("not opened");
   bool met = true;
-  for (uint64_t n = 1; met; n += kStride) {
+  for (uint64_t n = 1; met; n += Stride()) {
     SCOPED_TRACE(n);
     const uint64_t first = world_.disk().calls() + n;
     const size_t changes = world_.disk().changes();
@@ -288,7 +305,7 @@ TEST_F(FilesOfReaders, AnyAllocationThatFailsAtOpeningIsToldAndNoMore) {
   uint64_t refused = 0;
   for (const FaultKind kind : {FaultKind::kOnce, FaultKind::kSince}) {
     bool met = true;
-    for (uint64_t n = 1; met; n += kStride) {
+    for (uint64_t n = 1; met; n += Stride()) {
       SCOPED_TRACE(n);
       world_.Close();
       Status opened;
@@ -331,7 +348,7 @@ TEST_F(FilesOfReaders, FindAfterACrashWhatTheNextOneWhoChangesItFinds) {
   for (const char* const name : {"found the last", "found one under way", "orphans"}) {
     events.Expect(name);
   }
-  for (size_t change = from; change <= disk->changes(); change += kStride) {
+  for (size_t change = from; change <= disk->changes(); change += Stride()) {
     for (const Persistence persistence : kPersistences) {
       world_.SetDisk(disk->AfterCrash(change, persistence, random.Bits()));
       const auto before = Everything(world_.disk());
@@ -354,7 +371,7 @@ TEST_F(FilesOfReaders, FindAfterACrashWhatTheNextOneWhoChangesItFinds) {
     }
   }
   std::fputs(events.Table().c_str(), stdout);
-  if (kStride == 1) {
+  if (Stride() == 1) {
     EXPECT_EQ(events.Missing(), "");
   }
 }

@@ -56,7 +56,8 @@ TEST_F(Surveying, CountsRowsByTableAndBytesByClass) {
   EXPECT_EQ(survey.checkpoints[1].rows, 230u);
   const SurveyedClass& of_first = survey.classes[survey.tables[0].row_class];
   EXPECT_EQ(of_first.live_rows, 230u);
-  EXPECT_GE(of_first.dead_rows, 50u);
+  // PMem gives the space of segments back in which all rows are dead.
+  EXPECT_GE(of_first.dead_rows, WithPmem() ? 1u : 50u);
   EXPECT_EQ(of_first.segment_bytes, of_first.segments * SmallLog().segment_bytes);
   EXPECT_EQ(survey.segments, SegmentPaths(world_.disk()).size());
   EXPECT_GT(of_first.utilisation(), 0.4);
@@ -64,7 +65,7 @@ TEST_F(Surveying, CountsRowsByTableAndBytesByClass) {
 }
 
 TEST_F(Surveying, RowsWhoseFooterIsDamagedOrGoneAreUnknown) {
-  const std::string path = SegmentPaths(world_.disk())[0];
+  const std::string path = SegmentPathsOf(world_.disk(), 2)[0];
   FlipBits(&world_.disk(), path, world_.disk().Contents(path).size() - 9, 4);
   const Survey damaged = Look();
   EXPECT_GT(damaged.unknown_rows, 5u);

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -64,9 +65,10 @@ class VerifyingManifests : public testing::Test {
 TEST_F(VerifyingManifests, OfAManifestOfAnotherStoreTheOlderOneIsNoVictim) {
   PutManifest(OfAnotherStore());
   const VerifyReport report = Report();
-  EXPECT_EQ(report.damage.at(0).part, DamagedPart::kManifest);
-  EXPECT_EQ(report.damage[0].file, "MANIFEST-00000002");
-  EXPECT_THAT(report.damage[0].what, HasSubstr("another store's"));
+  const auto damage = std::ranges::find(report.damage, "MANIFEST-00000002", &Damage::file);
+  ASSERT_NE(damage, report.damage.end()) << FormatVerifyReport(report);
+  EXPECT_EQ(damage->part, DamagedPart::kManifest);
+  EXPECT_THAT(damage->what, HasSubstr("another store's"));
   EXPECT_FALSE(report.checkpoints[0].opens);
   EXPECT_EQ(report.checkpoints[0].rows_lost, 249u);
   EXPECT_TRUE(report.checkpoints[1].opens);

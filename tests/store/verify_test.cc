@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -45,6 +46,7 @@ class Verifying : public testing::Test {
       EXPECT_TRUE(world_->checkpoints()->Make({}).ok());
     }
     world_.Close();
+    EXPECT_EQ(IsInPmem(SegmentPathsOf(disk(), 2)[0]), WithPmem());
   }
 
   SimulatedDisk& disk() { return world_.disk(); }
@@ -65,7 +67,7 @@ class Verifying : public testing::Test {
     if (report.damage.empty()) return {};
     const Damage& damage = report.damage[0];
     EXPECT_EQ(PartName(damage.part), std::string(PartName(part)));
-    EXPECT_EQ("log/" + damage.file, path);
+    EXPECT_EQ(PathOfNamed(damage.file), path);
     EXPECT_THAT(damage.what, HasSubstr(what));
     return damage;
   }
@@ -82,7 +84,7 @@ class Verifying : public testing::Test {
     const Manifest older = *DecodeManifest(disk().Contents(ManifestPath(1)));
     const auto lives = [&](const Manifest& manifest, uint32_t slot) {
       for (const SegmentRows& rows : manifest.segments) {
-        if ("log/" + SegmentName(rows.header.segment_id) != path) continue;
+        if (SegmentPath(rows.header.segment_id) != path) continue;
         return slot < rows.used_slots && (rows.bits[slot / 64] >> (slot % 64) & 1) != 0;
       }
       return false;
@@ -119,7 +121,7 @@ TEST_F(Verifying, AWholeStoreIsCleanAndItsRowsAreCounted) {
 }
 
 TEST_F(Verifying, ADamagedRecordIsNamedWithItsKeyInEachCheckpointThatHasIt) {
-  const std::string path = SegmentPaths(disk())[0];
+  const std::string path = SegmentPathsOf(disk(), 2)[0];
   const uint32_t slot = LiveSlot(path, /*also_older=*/true);
   FlipBits(&disk(), path, OffsetOfSlot(slot) + 40, 1);
   const VerifyReport report = Report();
@@ -149,7 +151,7 @@ TEST_F(Verifying, ADamagedRecordIsNamedWithItsKeyInEachCheckpointThatHasIt) {
 }
 
 TEST_F(Verifying, AdjoiningDamagedRecordsAreOneDamage) {
-  const std::string path = SegmentPaths(disk())[0];
+  const std::string path = SegmentPathsOf(disk(), 2)[0];
   for (const uint32_t slot : {3, 4, 5, 9}) {
     FlipBits(&disk(), path, OffsetOfSlot(slot) + 100, 1);
   }
@@ -162,7 +164,7 @@ TEST_F(Verifying, AdjoiningDamagedRecordsAreOneDamage) {
 }
 
 TEST_F(Verifying, ADamagedHeaderCostsNoRow) {
-  const std::string path = SegmentPaths(disk())[1];
+  const std::string path = SegmentPathsOf(disk(), 2)[1];
   FlipBits(&disk(), path, 24, 4);
   const VerifyReport report = Report();
   EXPECT_TRUE(OneDamage(report, DamagedPart::kHeader, path, "header").lost.empty());
@@ -170,7 +172,7 @@ TEST_F(Verifying, ADamagedHeaderCostsNoRow) {
 }
 
 TEST_F(Verifying, ADamagedFooterCostsNoRowUnlessARecordIsDamagedToo) {
-  const std::string path = SegmentPaths(disk())[0];
+  const std::string path = SegmentPathsOf(disk(), 2)[0];
   DamageFooter(path);
   VerifyReport report = Report();
   EXPECT_TRUE(OneDamage(report, DamagedPart::kFooter, path, "footer").lost.empty());
@@ -181,7 +183,10 @@ TEST_F(Verifying, ADamagedFooterCostsNoRowUnlessARecordIsDamagedToo) {
   report = Report();
   ASSERT_EQ(report.damage.size(), 2u);
   EXPECT_FALSE(report.checkpoints[0].opens);
-  EXPECT_FALSE(report.checkpoints[1].opens);
+  // A manifest has the keys of a segment that was not full.
+  if (!WithPmem()) {
+    EXPECT_FALSE(report.checkpoints[1].opens);
+  }
   ASSERT_EQ(report.damage[1].lost.size(), 2u);
   EXPECT_EQ(report.damage[1].lost[0].table, "t") << "it is the only one of the class";
   EXPECT_TRUE(report.damage[1].lost[0].keys.empty());
@@ -189,7 +194,7 @@ TEST_F(Verifying, ADamagedFooterCostsNoRowUnlessARecordIsDamagedToo) {
 }
 
 TEST_F(Verifying, AFooterOfFewerSlotsThanTheCheckpointHasIsDamaged) {
-  const std::string path = SegmentPaths(disk())[0];
+  const std::string path = SegmentPathsOf(disk(), 2)[0];
   const SegmentHeader header =
       *DecodeSegmentHeader(std::span<const std::byte>(disk().Contents(path)).first(kBlockBytes));
   const auto geometry = SegmentGeometry::Of(header.record_bytes, header.segment_bytes);
@@ -205,7 +210,7 @@ TEST_F(Verifying, AFooterOfFewerSlotsThanTheCheckpointHasIsDamaged) {
 }
 
 TEST_F(Verifying, AFooterThatTheDeviceDoesNotGiveStopsAnOpening) {
-  for (const std::string& path : SegmentPaths(disk())) {
+  for (const std::string& path : SegmentPathsOf(disk(), 2)) {
     uint64_t reads = 0;
     const auto fail_footer = [&](const DiskCall& call) {
       if (call.kind != DiskCall::Kind::kRead || call.path != path) return OkStatus();
@@ -227,7 +232,7 @@ TEST_F(Verifying, AFooterThatTheDeviceDoesNotGiveStopsAnOpening) {
 }
 
 TEST_F(Verifying, AMissingSegmentTakesItsRowsAndTheCheckpoints) {
-  const std::string path = SegmentPaths(disk())[0];
+  const std::string path = SegmentPathsOf(disk(), 2)[0];
   ASSERT_TRUE(disk().Remove(path).ok());
   const VerifyReport report = Report();
   const Damage damage = OneDamage(report, DamagedPart::kFile, path, "missing");
@@ -238,7 +243,7 @@ TEST_F(Verifying, AMissingSegmentTakesItsRowsAndTheCheckpoints) {
 }
 
 TEST_F(Verifying, ACutSegmentLosesWhatIsBehind) {
-  const std::string path = SegmentPaths(disk())[0];
+  const std::string path = SegmentPathsOf(disk(), 2)[0];
   disk().Truncate(path, 40 * kBlockBytes);
   VerifyReport report = Report();
   ASSERT_EQ(report.damage.size(), 2u) << FormatVerifyReport(report);
@@ -251,14 +256,15 @@ TEST_F(Verifying, ACutSegmentLosesWhatIsBehind) {
 }
 
 TEST_F(Verifying, ALongerSegmentIsNamed) {
-  const std::string path = SegmentPaths(disk())[0];
+  if (WithPmem()) GTEST_SKIP() << "a file that is mapped does not grow";
+  const std::string path = SegmentPathsOf(disk(), 2)[0];
   const auto file = disk().Open(path, FileAccess::kWrite, FileCaching::kCached);
   ASSERT_TRUE((*file)->Write(64 * kBlockBytes, std::vector<std::byte>(5)).ok());
   EXPECT_TRUE(OneDamage(Report(), DamagedPart::kFile, path, "262149 bytes").lost.empty());
 }
 
 TEST_F(Verifying, AnotherSegmentsBytesAreNamed) {
-  const auto paths = SegmentPaths(disk());
+  const auto paths = SegmentPathsOf(disk(), 2);
   disk().Corrupt(paths[0], 0, disk().Contents(paths[1]));
   const VerifyReport report = Report();
   const Damage damage = OneDamage(report, DamagedPart::kHeader, paths[0], "another segment");
@@ -300,13 +306,16 @@ TEST_F(Verifying, SegmentsWithoutManifestsAreADamagedStore) {
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_FALSE(report->clean());
   EXPECT_THAT(report->damage.at(0).what, HasSubstr("no manifest"));
-  EXPECT_EQ(report->undecided.count, SegmentPaths(disk()).size());
+  // Only a manifest says where the PMem is.
+  std::vector<std::string> segments = SegmentPaths(disk());
+  std::erase_if(segments, IsInPmem);
+  EXPECT_EQ(report->undecided.count, segments.size());
 }
 
 // ---- files that stand, and do not agree ----
 
 TEST_F(Verifying, AFooterThatNamesOtherRowsIsNamed) {
-  const std::string path = SegmentPaths(disk())[0];
+  const std::string path = SegmentPathsOf(disk(), 2)[0];
   const uint32_t slot = LiveSlot(path, true);
   const uint64_t segment_bytes = disk().Contents(path).size();
   const auto geometry = SegmentGeometry::Of(RecordBytes(), segment_bytes);
@@ -356,8 +365,9 @@ TEST_F(Verifying, RecordsThatAreNewerThanTheCheckpointAreNamed) {
 TEST_F(Verifying, ManifestsThatContradictEachOtherAreNamed) {
   Rewrite(1, [](Manifest* manifest) { manifest->store_id ^= 1; });
   const VerifyReport report = Report();
-  EXPECT_EQ(report.damage.at(0).part, DamagedPart::kManifest);
-  EXPECT_EQ(report.damage[0].file, "MANIFEST-00000001");
+  EXPECT_TRUE(std::ranges::any_of(report.damage, [](const Damage& damage) {
+    return damage.part == DamagedPart::kManifest && damage.file == "MANIFEST-00000001";
+  })) << FormatVerifyReport(report);
   EXPECT_EQ(report.checkpoints[0].rows_lost, 0u);
   EXPECT_TRUE(report.checkpoints[0].opens);
   EXPECT_FALSE(report.checkpoints[1].opens);
@@ -389,7 +399,7 @@ TEST_F(Verifying, RowsThatAreGoneAreNotLookedAt) {
   world_.Close();
   // Only the second segment of the first checkpoint has rows.
   for (const SegmentRows& rows : older.segments) {
-    const std::string path = "log/" + SegmentName(rows.header.segment_id);
+    const std::string path = SegmentPath(rows.header.segment_id);
     for (const SegmentRows& later : newest.segments) {
       if (later.header.segment_id != rows.header.segment_id) continue;
       for (uint32_t slot = 0; slot < rows.used_slots; ++slot) {
@@ -405,7 +415,7 @@ TEST_F(Verifying, RowsThatAreGoneAreNotLookedAt) {
 // ---- no report ----
 
 TEST_F(Verifying, ANewerFormatIsRefusedByItsNumber) {
-  const std::string segment = SegmentPaths(disk())[0];
+  const std::string segment = SegmentPathsOf(disk(), 2)[0];
   const std::vector<std::byte> own = disk().Contents(segment);
   std::vector<std::byte> header(own.begin(), own.begin() + kBlockBytes);
   PutAt<uint32_t>(header, 8, 8);
@@ -503,7 +513,7 @@ TEST_F(Verifying, EveryReadThatFailsIsDamageOrToldAndHurtsNothingElse) {
 }
 
 TEST_F(Verifying, ARecordThatCannotBeReadIsNamedAlone) {
-  const std::string path = SegmentPaths(disk())[0];
+  const std::string path = SegmentPathsOf(disk(), 2)[0];
   uint64_t reads = 0;
   // The reads of the segment: header, footer, the window, then slot after slot.
   disk().SetFaults([&](const DiskCall& call) {

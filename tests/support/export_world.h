@@ -55,7 +55,9 @@ inline void ChangeAll(Store* store, float factor) {
 inline StatusOr<std::unique_ptr<Store>> OpenAt(SpillWorld* world, const std::string& path,
                                                bool may_create = false) {
   const StoreOptions own = world->options();
-  world->options().path = path;
+  world->SetPath(path);
+  // A directory of PMem is made only where the store may be made.
+  if (WithPmem()) world->disk().CreateDirectory(world->options().pmem_path).IgnoreError();
   world->options().may_create = may_create;
   auto store = world->OpenBeside();
   world->options() = own;

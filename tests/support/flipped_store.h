@@ -7,11 +7,13 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "store/batch/write.h"
 #include "store/store.h"
 #include "tests/support/manual_clock.h"
+#include "tests/support/pmem_tier.h"
 #include "tests/support/random.h"
 #include "tests/support/simulated_disk.h"
 #include "tests/support/simulated_executor.h"
@@ -40,10 +42,17 @@ inline StatusOr<std::unique_ptr<Store>> OpenOn(SimulatedDisk* disk, bool previou
   options.seed = kFlippedSeed;
   options.path = path;
   options.previous = previous;
-  return Store::Open(options, {.clock = &clock,
-                               .executor = std::make_unique<SimulatedExecutor>(kFlippedSeed),
-                               .files = disk,
-                               .log = log});
+  StoreEnvironment environment = {.clock = &clock,
+                                  .executor = std::make_unique<SimulatedExecutor>(kFlippedSeed),
+                                  .files = disk,
+                                  .log = log};
+  AddPmem(&environment);
+  if (WithPmem()) {
+    options.pmem_path = PmemPathOf(path);
+    options.pmem_bytes = kPmemBytes;
+    environment.pmem_log->ssd_bytes = 3 * log.segment_bytes;
+  }
+  return Store::Open(options, std::move(environment));
 }
 
 inline void PutRows(Store* store, const std::string& name, Key first, size_t count, float factor,
@@ -82,6 +91,9 @@ class FlippedStore {
     contents_[2] = now;
     store->reset();
     disk_.ClearHistory();
+    const std::vector<std::string> segments = SegmentPathsOf(disk_, 2);
+    EXPECT_EQ(IsInPmem(segments.front()), WithPmem());
+    EXPECT_FALSE(IsInPmem(segments.back())) << "all rows are in PMem";
   }
 
   std::unique_ptr<SimulatedDisk> Copy() const {

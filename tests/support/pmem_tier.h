@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <cstdlib>
+#include <string>
 
 #include "store/store.h"
 #include "tests/support/simulated_disk.h"
@@ -15,6 +16,11 @@ inline constexpr const char* kPmemPath = kSimulatedPmemPath;
 inline constexpr uint64_t kPmemBytes = kPmemBytesMin;
 
 inline bool WithPmem() { return std::getenv("EMBANK_TEST_PMEM") != nullptr; }
+
+// The PMem directory of the store in a directory.
+inline std::string PmemPathOf(const std::string& path) {
+  return path == "log" ? kPmemPath : kPmemPath + ("_" + path);
+}
 
 // Adds the files and sizes of the tier to those of a store on `environment->files`: in suites that
 // run a second time so little that rows leave it for the SSD.

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -60,6 +61,11 @@ class SpillWorld {
   // The options of the next Open, except `previous`.
   StoreOptions& options() { return options_; }
 
+  // The next Open is of the store in that directory, whose PMem is in one beside it.
+  void SetPath(const std::string& path) {
+    options_.path = path;
+    if (WithPmem()) options_.pmem_path = PmemPathOf(path);
+  }
   // The next Open has so much PMem.
   void AddPmemOptions(uint64_t pmem_bytes) {
     options_.pmem_path = kPmemPath;
