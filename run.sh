@@ -1,20 +1,46 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds Embank, and shows what it does and that it is right:
-#   ./run.sh                 with a generated stream of keys
+#   ./run.sh                 with a generated stream of keys, and a generated log of clicks
 #   ./run.sh --trace FILE    the first and the third of its four runs with keys of yours; further
 #                            options go to `embank-bench replay` and `embank-bench tiers`
+#   ./run.sh --data FILE     the fourth run, a training, with a log of clicks of yours in Criteo's
+#                            format, plain or .zst; with --columns FILE the log is CSV
 # It prints four tables and explains them, and leaves out/report.html with the pictures.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
 # shellcheck source=.ci/house.sh
 . "$root/.ci/house.sh"
 bench=$root/build/release/bin/embank-bench
+train=$root/build/release/bin/embank-train
+trained=$root/build/release/trained
 report=$root/out/report.html
 
 if [[ ${1-} == -h || ${1-} == --help ]]; then
-  sed -n '2,6s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+  sed -n '2,8s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
   exit 0
 fi
+
+# The options of the training go to no other run.
+data='' columns=''
+bench_options=()
+while [[ $# -gt 0 ]]; do
+  case $1 in
+    --data | --columns)
+      [[ -n ${2-} ]] || fail "$1 needs a file"
+      [[ $1 == --columns ]] || data=$2
+      [[ $1 == --data ]] || columns=$2
+      shift 2
+      ;;
+    --data=*) data=${1#*=}; shift ;;
+    --columns=*) columns=${1#*=}; shift ;;
+    *) bench_options+=("$1"); shift ;;
+  esac
+done
+[[ -z $columns || -n $data ]] || fail "--columns needs --data FILE"
+# A wrong name must not be found after a build of minutes.
+for file in "$data" "$columns"; do
+  [[ -z $file || -r $file ]] || fail "$file cannot be read"
+done
 
 install_packages run
 configure release || fail "cmake could not configure the release preset: see the lines above"
@@ -34,8 +60,8 @@ Every answer and every row is compared with it, bit for bit. This proves that wi
 and several threads the store computes exactly what a plain table in memory would.
 
 WORDS
-say "replay: embank-bench replay $*"
-"$bench" replay --report "$report" "$@"
+say "replay: embank-bench replay ${bench_options[*]}"
+"$bench" replay --report "$report" "${bench_options[@]}"
 
 cat <<'WORDS'
 
@@ -62,23 +88,35 @@ runs on every machine. The table says which tier answered how many lookups, and 
 Every answer and every row is compared with the oracle's again: the tiers change no bit.
 
 WORDS
-say "tiers: embank-bench tiers $*"
-"$bench" tiers --path "$root/build/release" "$@"
+say "tiers: embank-bench tiers ${bench_options[*]}"
+"$bench" tiers --path "$root/build/release" "${bench_options[@]}"
 
-cat <<'WORDS'
+printf '\n--- 4 of 4: a click model that is trained ---\n\n'
+store_options=(--dram-mib 48 --hbm-mib 1 --path "$trained")
+rm -rf "$trained"
+if [[ -n $data ]]; then
+  cat <<'WORDS'
+A click model (DLRM) learns from your log of clicks. Its embedding rows are in a store with three
+tiers. AUC and logloss are of each sample before the step that learns from it. The run is short: it
+ends with the log, or behind 2,000 steps.
 
---- 4 of 4: a click model that is trained ---
-
+WORDS
+  log_options=(--data "$data")
+  [[ -z $columns ]] || log_options+=(--columns "$columns")
+  say "train: embank-train ${log_options[*]}"
+  "$train" "${log_options[@]}" --batch 128 --steps 2000 "${store_options[@]}"
+else
+  cat <<'WORDS'
 A click model (DLRM) learns from a generated log of clicks in Criteo's format. Its labels were drawn
 from a hidden model, so that the best possible AUC is known. Its embedding rows are in a store with
 three tiers. AUC and logloss are of samples that the model had not seen.
 
 WORDS
-say "train: embank-train --generate criteo-kaggle"
-rm -rf "$root/build/release/trained"
-"$root/build/release/bin/embank-train" --generate criteo-kaggle --divisor 1000 --samples 150000 \
-  --eval-samples 20000 --dram-mib 48 --hbm-mib 1 --path "$root/build/release/trained"
-rm -rf "$root/build/release/trained"
+  say "train: embank-train --generate criteo-kaggle"
+  "$train" --generate criteo-kaggle --divisor 1000 --samples 150000 --eval-samples 20000 \
+    "${store_options[@]}"
+fi
+rm -rf "$trained"
 
 cat <<WORDS
 
@@ -87,11 +125,13 @@ All answers and all rows of the first three runs are those of the oracle.
 The pictures (throughput, hit ratio over time, how long batches took) and all numbers are in
   $report
 
-Three things to try next:
+Four things to try next:
   1. Keys of your own, one number per line:
        ./run.sh --trace keys.txt
-  2. Embank beside two other hash tables, with the same batches:
+  2. A log of clicks of your own, in Criteo's format:
+       ./run.sh --data day_0.txt.zst
+  3. Embank beside two other hash tables, with the same batches:
        build/release/bin/embank-bench kv --rows 2000000 --dim 64 --rounds 3
-  3. A training loop that keeps its rows on disk, is interrupted and goes on where it was, in C,
+  4. A training loop that keeps its rows on disk, is interrupted and goes on where it was, in C,
      C++, Python, Rust and Go: examples/README.md
 WORDS
