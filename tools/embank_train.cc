@@ -43,7 +43,7 @@ class Ablation {
   explicit Ablation(const TrainCommand& command) : command_(command) {}
 
   Status Execute() {
-    std::printf("embank-train %s, switches\n", command_.trainer.model.c_str());
+    std::printf("embank-train %s, switches\n", command_.model.c_str());
     std::printf("  %-8s %-12s %-8s %10s %6s %6s %8s  %s\n", "packing", "interleaving", "caching",
                 "samples/s", "packs", "ops", "HBM hits", "logloss");
     std::string rows;
@@ -53,7 +53,7 @@ class Ablation {
     std::printf("\n  ops: operations per step; HBM hits: share of the lookups\n");
     if (command_.json.empty()) return OkStatus();
     return WriteText(
-        StrCat("{\"model\": \"", command_.trainer.model, "\", \"runs\": [", rows, "]}\n"),
+        StrCat("{\"model\": \"", command_.model, "\", \"runs\": [", rows, "]}\n"),
         command_.json);
   }
 

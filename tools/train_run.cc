@@ -312,7 +312,7 @@ void TrainRun::Show() {
 void TrainRun::Print() const {
   const StepSeconds& split = figures_.split;
   const TierRows& rows = figures_.rows;
-  std::printf("embank-train %s\n", command_.trainer.model.c_str());
+  std::printf("embank-train %s\n", command_.model.c_str());
   std::printf("  steps          %llu, %llu samples in this run\n",
               static_cast<unsigned long long>(trainer_->steps()),
               static_cast<unsigned long long>(scores_.samples()));
@@ -348,7 +348,7 @@ Status TrainRun::WriteJson() const {
   const StepSeconds& split = figures_.split;
   const TierRows& rows = figures_.rows;
   std::string text =
-      StrCat("{\"model\": \"", command_.trainer.model, "\", \"steps\": ", trainer_->steps(),
+      StrCat("{\"model\": \"", command_.model, "\", \"steps\": ", trainer_->steps(),
              ", \"samples\": ", scores_.samples(),
              ", \"samples_per_second\": ", figures_.samples_per_second,
              ", \"logloss\": ", scores_.loss(), ", \"auc\": ", scores_.auc());

@@ -184,6 +184,16 @@ class StyleTest(CheckTest):
         long_header = GUARD.format('EMBANK_BASE_ROW_H_', '\n' * 298)
         self.assert_finds(style.check, 'file size', {'base/row.h': long_header})
 
+    def test_size_of_a_model(self):
+        def model(blank_lines, declaration):
+            text = f'// Makes it.\n{declaration}\n' + '\n' * blank_lines
+            return {'train/README.md': '# train\n', 'train/models/README.md': '# models\n',
+                    'train/models/sum.h': GUARD.format('EMBANK_TRAIN_MODELS_SUM_H_', text)}
+        make = 'inline LayerGraph MakeSum(int inputs) { return LayerGraph(inputs); }'
+        self.assert_clean(style.check, model(75, make))
+        self.assert_finds(style.check, 'file size', model(76, make))
+        self.assert_clean(style.check, model(76, 'class LayerGraph;'))
+
     def test_long_function(self):
         long_one = 'int F() {\n' + '  G();\n' * 69 + '}\n'
         self.assert_finds(style.check, 'function size', self.source(long_one))

@@ -47,6 +47,7 @@ TEST(TrainCommandLine, WrongUseNamesTheOptionAndExitsWith2) {
       {"--generate avazu --dim 1 --model ffnn", "is 1; model ffnn needs"},
       {"--generate avazu --dense-rate -1", "the rule of dense parameters"},
       {"--generate avazu --model dlmr", "model is \"dlmr\""},
+      {"--generate avazu --model rmc3 --dim 16", "is 16; model rmc3 has dim 64"},
       {"--generate avazu --batch 0", "batch is 0"},
       {"--generate avazu --dim many", "--dim"},
   };
@@ -309,6 +310,24 @@ TEST(TrainCommandLine, WeightsOfNoStepsAreTheFirstOnes) {
   EXPECT_THAT(ended.output, HasSubstr("5, 500 samples in this run"));
   EXPECT_NE(FloatsIn(trained), weights);
   EXPECT_EQ(FloatsIn(trained).size(), weights.size());
+}
+
+TEST(TrainCommandLine, APublishedModelHasItsSizes) {
+  const ScratchDirectory directory;
+  const std::string first = directory.path() + "/first";
+  const auto parameters = [&](const std::string& model) {
+    const Ended ended = Train("--generate criteo-kaggle --divisor 5000 --samples 100 --steps 0 " +
+                              ("--weights " + first) + " --model " + model);
+    EXPECT_EQ(ended.exit_code, 0) << ended.output;
+    return FloatsIn(first).size();
+  };
+  constexpr size_t kPairs = 27 * 26 / 2;
+  const size_t rmc2 =
+      512 * 14 + 256 * 513 + 64 * 257 + 16 * 65 + 512 * (kPairs + 16 + 1) + 256 * 513 + 257;
+  EXPECT_EQ(parameters("dlrm"), rmc2);
+  EXPECT_EQ(parameters("rmc2"), rmc2);
+  EXPECT_EQ(parameters("dlrm --dim 64"), rmc2 + 48 * 65 + 512 * 48);
+  EXPECT_EQ(parameters("syn-m1"), size_t{64 * 14 + 512 * (kPairs + 64 + 1) + 513});
 }
 
 TEST(TrainCommandLine, AWrittenLogTrainsAsTheGeneratedOne) {
