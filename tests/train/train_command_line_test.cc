@@ -6,6 +6,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <numeric>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -62,6 +63,12 @@ std::string TextIn(const std::string& path) {
   std::ostringstream text;
   text << std::ifstream(path).rdbuf();
   return text.str();
+}
+
+// The number behind a name in JSON.
+double NumberOf(const std::string& json, const std::string& name) {
+  const size_t at = json.find("\"" + name + "\": ");
+  return at == std::string::npos ? -1.0 : std::stod(json.substr(at + name.size() + 4));
 }
 
 void WriteFile(const std::string& path, const std::string& text) { std::ofstream(path) << text; }
@@ -248,6 +255,39 @@ TEST(TrainCommandLine, BrokenLinesAreCountedAndNamed) {
   text << std::ifstream(json).rdbuf();
   EXPECT_THAT(text.str(), HasSubstr("\"broken_lines\": 1,"));
   EXPECT_THAT(text.str(), HasSubstr("\"samples\": 999,"));
+}
+
+TEST(TrainCommandLine, LookupsAreCountedByTier) {
+  const ScratchDirectory directory;
+  const std::string json = directory.path() + "/figures.json";
+  const std::string run =
+      "--generate criteo-kaggle --divisor 50 --samples 16000 --batch 40 --model ffnn --dim 128 "
+      "--dram-mib 40 --hbm-mib 4 --pmem-mib 16 --json " +
+      json + " --path " + directory.path() + "/store --pmem " + directory.path() + "/pmem";
+  const auto ratios = [&] {
+    const std::string text = TextIn(json);
+    const std::string part = text.substr(std::min(text.find("\"hit_ratio\": {"), text.size()));
+    std::vector<double> all;
+    for (const char* const tier : {"hbm", "dram", "pmem", "ssd"}) {
+      all.push_back(NumberOf(part, tier));
+    }
+    return all;
+  };
+  EXPECT_EQ(Train(run + " --steps 200").exit_code, 0);
+  // Most rows are on PMem and SSD when it begins.
+  const Ended ended = Train(run + " --resume");
+  EXPECT_EQ(ended.exit_code, 0) << ended.output;
+  EXPECT_THAT(ended.output, HasSubstr("hit ratio      HBM 0."));
+  const std::vector<double> shares = ratios();
+  EXPECT_THAT(shares, ::testing::Each(::testing::Gt(0.001))) << ended.output;
+  EXPECT_LT(std::accumulate(shares.begin(), shares.end(), 0.0), 0.99) << "new rows are in no tier";
+  EXPECT_GT(NumberOf(TextIn(json), "lookups"), 26.0 * 8'000 / 4);
+  EXPECT_LE(NumberOf(TextIn(json), "lookups"), 26.0 * 8'000);
+  // Reads of dense parameters are no answers.
+  const Ended idle = Train(run + " --resume --steps 1");
+  EXPECT_EQ(idle.exit_code, 0) << idle.output;
+  EXPECT_THAT(ratios(), ::testing::Each(0.0));
+  EXPECT_EQ(NumberOf(TextIn(json), "lookups"), 0.0);
 }
 
 TEST(TrainCommandLine, TheSwitchesLeaveTheWeightsAsTheyAre) {
