@@ -98,13 +98,13 @@ if [[ -n $data ]]; then
   cat <<'WORDS'
 A click model (DLRM) learns from your log of clicks. Its embedding rows are in a store with three
 tiers. AUC and logloss are of each sample before the step that learns from it. The run is short: it
-ends with the log, or behind 2,000 steps.
+ends with the log, or behind 4,000 steps.
 
 WORDS
   log_options=(--data "$data")
   [[ -z $columns ]] || log_options+=(--columns "$columns")
   say "train: embank-train ${log_options[*]}"
-  "$train" "${log_options[@]}" --batch 128 --steps 2000 "${store_options[@]}"
+  "$train" "${log_options[@]}" --batch 32 --steps 4000 "${store_options[@]}"
 else
   cat <<'WORDS'
 A click model (DLRM) learns from a generated log of clicks in Criteo's format. Its labels were drawn
