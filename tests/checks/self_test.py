@@ -336,6 +336,16 @@ class DocumentsTest(CheckTest):
         self.assert_clean(documents.check, {
             'docs/a.md': '# a\n\n## The rule\n\n[x](#the-rule) [y](https://example.org/)\n'})
 
+    def test_cpp_examples_are_the_compiled_ones(self):
+        code = 'int main() {\n}\n'
+        page = {'docs/first.md': f'# First\n\n```cpp\n{code}```\n'}
+        program = {'tests/README.md': '# tests\n', 'tests/first.cc': '// First.\n' + code}
+        self.assert_clean(documents.check, {**page, **program})
+        self.assert_finds(documents.check, 'example', page)
+        long_one = 'int x;\n' * 31
+        self.assert_finds(documents.check, 'example', {
+            'docs/first.md': f'# First\n\n```cpp\n{long_one}```\n', 'tests/first.cc': long_one})
+
     def test_examples_are_the_compiled_ones(self):
         readme = {'README.md': '# x\n\n```c\nint x;\n```\n'}
         self.assert_finds(documents.check, 'example', readme)

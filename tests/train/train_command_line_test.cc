@@ -122,6 +122,16 @@ TEST(TrainCommandLine, ALogIsEvaluated) {
   }
 }
 
+TEST(TrainCommandLine, TheFirstModelOfTheDocumentsTrains) {
+  const ScratchDirectory directory;
+  const std::string log = directory.path() + "/log.txt";
+  WriteFile(log, CriteoLog(3000));
+  const Ended ended = RunProgram("EMBANK_FIRST_MODEL", log);
+  EXPECT_EQ(ended.exit_code, 0) << ended.output;
+  EXPECT_EQ(std::count(ended.output.begin(), ended.output.end(), '\n'), 3);
+  EXPECT_THAT(ended.output, HasSubstr("loss 0."));
+}
+
 TEST(TrainCommandLine, AWrongEvaluationIsFoundBeforeTheTraining) {
   const ScratchDirectory directory;
   const std::string log = directory.path() + "/log.txt";
@@ -175,6 +185,31 @@ TEST(TrainCommandLine, ACsvFileHasAColumnFile) {
   const Ended wrong = Train(run);
   EXPECT_EQ(wrong.exit_code, 1) << wrong.output;
   EXPECT_THAT(wrong.output, HasSubstr("no column 'nobody'"));
+}
+
+// Ratings whose header and column file are those of MovieLens, as docs/training.md shows them.
+TEST(TrainCommandLine, RatingsOfFilmsAreTrained) {
+  const ScratchDirectory directory;
+  const std::string ratings = directory.path() + "/ratings.csv";
+  std::ostringstream text;
+  text << "userId,movieId,rating,timestamp\n";
+  for (int i = 0; i < 2000; ++i) {
+    text << i % 50 + 1 << ',' << i % 7 + 1 << ',' << (i % 7 < 3 ? "4.5" : "0.5") << ','
+         << 964982703 + i << '\n';
+  }
+  WriteFile(ratings, text.str());
+  const std::string columns = directory.path() + "/movielens.txt";
+  WriteFile(columns,
+            "label rating at-least 4\n"
+            "dense timestamp log\n"
+            "id userId decimal\n"
+            "id movieId decimal\n");
+  const Ended ended = Train("--model deep-fm --batch 256 --data " + ratings + " --columns " +
+                            columns + " --json " + ratings + ".json");
+  EXPECT_EQ(ended.exit_code, 0) << ended.output;
+  EXPECT_EQ(NumberOf(TextIn(ratings + ".json"), "samples"), 2000.0);
+  EXPECT_EQ(NumberOf(TextIn(ratings + ".json"), "broken_lines"), 0.0);
+  EXPECT_GT(NumberOf(TextIn(ratings + ".json"), "auc"), 0.6) << "a film is liked or not";
 }
 
 TEST(TrainCommandLine, ALossThatIsNotFiniteLeavesItsBatch) {
