@@ -96,13 +96,17 @@ store_options=(--dram-mib 48 --hbm-mib 1 --path "$trained")
 rm -rf "$trained"
 if [[ -n $data ]]; then
   cat <<'WORDS'
-A click model (DLRM) learns from your log of clicks. Its embedding rows are in a store with three
-tiers. AUC and logloss are of each sample before the step that learns from it. The run is short: it
-ends with the log, or behind 4,000 steps.
+A click model learns from your log of clicks: DLRM, or a feed-forward network where the log has no
+dense features. Its embedding rows are in a store with three tiers. AUC and logloss are of each
+sample before the step that learns from it. The run is short: it ends with the log, or behind 4,000
+steps.
 
 WORDS
   log_options=(--data "$data")
   [[ -z $columns ]] || log_options+=(--columns "$columns")
+  # DLRM needs dense features, which a log in Criteo's format has.
+  [[ -z $columns ]] || grep -Eq '^[[:space:]]*dense[[:space:]]' "$columns" ||
+    log_options+=(--model ffnn)
   say "train: embank-train ${log_options[*]}"
   "$train" "${log_options[@]}" --batch 32 --steps 4000 "${store_options[@]}"
 else

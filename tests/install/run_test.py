@@ -80,6 +80,15 @@ class RunTest(unittest.TestCase):
             self.assertIn(' --data keys.txt --columns columns.txt ', calls['embank-train'])
             self.assertNotIn('--columns', calls['replay'] + calls['tiers'])
 
+    def test_a_log_without_dense_features_has_another_model(self):
+        for statements, has_dense in (('label a\nid b text\n', False),
+                                      ('label a\n# dense b\nid dense text\n', False),
+                                      ('label a\n  dense\tb log\n', True)):
+            (self.root / 'columns.txt').write_text(statements, encoding='utf-8')
+            done, calls = self.run_with('--columns', 'columns.txt', '--data', 'keys.txt')
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual('--model ffnn' in calls['embank-train'], not has_dense, statements)
+
     def test_wrong_use_is_found_before_anything_runs(self):
         for options, message in ((('--data',), '--data needs a file'),
                                  (('--data', ''), '--data needs a file'),

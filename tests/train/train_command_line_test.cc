@@ -318,7 +318,7 @@ TEST(TrainCommandLine, LookupsAreCountedByTier) {
   EXPECT_LT(std::accumulate(shares.begin(), shares.end(), 0.0), 0.99) << "new rows are in no tier";
   EXPECT_GT(NumberOf(TextIn(json), "lookups"), 26.0 * 8'000 / 4);
   EXPECT_LE(NumberOf(TextIn(json), "lookups"), 26.0 * 8'000);
-  // Reads of dense parameters are no answers.
+  // It reads dense parameters, and looks nothing up.
   const Ended idle = Train(run + " --resume --steps 1");
   EXPECT_EQ(idle.exit_code, 0) << idle.output;
   EXPECT_THAT(ratios(), ::testing::Each(0.0));
