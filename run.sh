@@ -27,14 +27,14 @@ while [[ $# -gt 0 ]]; do
   case $1 in
     --data | --columns)
       [[ -n ${2-} ]] || fail "$1 needs a file"
-      [[ $1 == --data ]] && data=$2 || columns=$2
-      shift
+      [[ $1 == --columns ]] || data=$2
+      [[ $1 == --data ]] || columns=$2
+      shift 2
       ;;
-    --data=*) data=${1#*=} ;;
-    --columns=*) columns=${1#*=} ;;
-    *) bench_options+=("$1") ;;
+    --data=*) data=${1#*=}; shift ;;
+    --columns=*) columns=${1#*=}; shift ;;
+    *) bench_options+=("$1"); shift ;;
   esac
-  shift
 done
 [[ -z $columns || -n $data ]] || fail "--columns needs --data FILE"
 # A wrong name must not be found after a build of minutes.
@@ -96,15 +96,19 @@ store_options=(--dram-mib 48 --hbm-mib 1 --path "$trained")
 rm -rf "$trained"
 if [[ -n $data ]]; then
   cat <<'WORDS'
-A click model (DLRM) learns from your log of clicks. Its embedding rows are in a store with three
-tiers. AUC and logloss are of each sample before the step that learns from it. The run is short: it
-ends with the log, or behind 2,000 steps.
+A click model learns from your log of clicks: DLRM, or a feed-forward network where the log has no
+dense features. Its embedding rows are in a store with three tiers. AUC and logloss are of each
+sample before the step that learns from it. The run is short: it ends with the log, or behind 4,000
+steps.
 
 WORDS
   log_options=(--data "$data")
   [[ -z $columns ]] || log_options+=(--columns "$columns")
+  # DLRM needs dense features, which a log in Criteo's format has.
+  [[ -z $columns ]] || grep -Eq '^[[:space:]]*dense[[:space:]]' "$columns" ||
+    log_options+=(--model ffnn)
   say "train: embank-train ${log_options[*]}"
-  "$train" "${log_options[@]}" --batch 128 --steps 2000 "${store_options[@]}"
+  "$train" "${log_options[@]}" --batch 32 --steps 4000 "${store_options[@]}"
 else
   cat <<'WORDS'
 A click model (DLRM) learns from a generated log of clicks in Criteo's format. Its labels were drawn

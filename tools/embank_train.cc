@@ -43,7 +43,7 @@ class Ablation {
   explicit Ablation(const TrainCommand& command) : command_(command) {}
 
   Status Execute() {
-    std::printf("embank-train %s, switches\n", command_.trainer.model.c_str());
+    std::printf("embank-train %s, switches\n", command_.model.c_str());
     std::printf("  %-8s %-12s %-8s %10s %6s %6s %8s  %s\n", "packing", "interleaving", "caching",
                 "samples/s", "packs", "ops", "HBM hits", "logloss");
     std::string rows;
@@ -52,9 +52,8 @@ class Ablation {
     }
     std::printf("\n  ops: operations per step; HBM hits: share of the lookups\n");
     if (command_.json.empty()) return OkStatus();
-    return WriteText(
-        StrCat("{\"model\": \"", command_.trainer.model, "\", \"runs\": [", rows, "]}\n"),
-        command_.json);
+    return WriteText(StrCat("{\"model\": \"", command_.model, "\", \"runs\": [", rows, "]}\n"),
+                     command_.json);
   }
 
  private:
@@ -74,17 +73,19 @@ class Ablation {
     if (caches && trainer.store.hbm_bytes == 0) trainer.store.hbm_bytes = kAblationHbmBytes;
     TrainRun run(command);
     EMBANK_RETURN_IF_ERROR(run.Execute());
+    const TierAnswers& answers = run.figures().answers;
+    const double hot_share = answers.RatioOf(answers.hbm);
     std::printf("  %-8s %-12s %-8s %10.0f %6zu %6.1f %8.3f  %.9f\n", OnOff(packs),
                 OnOff(interleaves), OnOff(caches), run.figures().samples_per_second, run.packs(),
-                run.figures().operations_per_step, run.figures().hot_share, run.loss());
+                run.figures().operations_per_step, hot_share, run.loss());
     StrAppend(rows, rows->empty() ? "" : ", ", "{\"packing\": ", packs ? "true" : "false",
               ", \"interleaving\": ", interleaves ? "true" : "false",
               ", \"caching\": ", caches ? "true" : "false",
               ", \"samples_per_second\": ", run.figures().samples_per_second,
               ", \"packs\": ", run.packs(),
               ", \"operations_per_step\": ", run.figures().operations_per_step,
-              ", \"hbm_hit_ratio_lookups\": ", run.figures().hot_share,
-              ", \"logloss\": ", run.loss(), ", \"weights_crc32c\": ", run.WeightsCrc32c(), "}");
+              ", \"hbm_hit_ratio_lookups\": ", hot_share, ", \"logloss\": ", run.loss(),
+              ", \"weights_crc32c\": ", run.WeightsCrc32c(), "}");
     if (!weights_) weights_ = run.WeightsCrc32c();
     if (*weights_ == run.WeightsCrc32c()) return OkStatus();
     return DataLossError("the weights depend on the switches: this is a defect of Embank");

@@ -8,6 +8,7 @@
 #include "base/status_macros.h"
 #include "base/str_cat.h"
 #include "train/generator/click_schema.h"
+#include "train/models/model_table.h"
 
 namespace embank {
 namespace {
@@ -75,6 +76,7 @@ Status Complete(TrainCommand* command) {
     return InvalidArgumentError(
         "--ablation makes eight runs, and takes no --trace, --weights, --eval or --eval-samples");
   }
+  EMBANK_ASSIGN_OR_RETURN(command->trainer.model, FindModel(command->model));
   EMBANK_RETURN_IF_ERROR(TakeDims(command));
   command->trainer.packing = !command->no_packing;
   command->trainer.micro_batch_bytes = command->micro_batch_kib << 10;
@@ -93,8 +95,7 @@ Status Complete(TrainCommand* command) {
 
 void AddOptions(CLI::App* app, TrainCommand* command) {
   TrainerOptions& trainer = command->trainer;
-  app->add_option("--model", trainer.model, "dlrm, wide-deep, deep-fm, ffnn or mmoe")
-      ->capture_default_str();
+  app->add_option("--model", command->model, ModelNames())->capture_default_str();
   app->add_option("--data", command->data, "click log in Criteo's format, or CSV; plain or .zst");
   app->add_option("--columns", command->columns, "column file: --data is CSV");
   app->add_option("--generate", command->generate,
@@ -111,7 +112,9 @@ void AddOptions(CLI::App* app, TrainCommand* command) {
   app->add_option("--untimed-steps", command->untimed_steps,
                   "first steps that the figures of speed leave out");
   app->add_option("--batch", trainer.batch, "samples of a step")->capture_default_str();
-  app->add_option("--dim", trainer.dim, "of the rows of id features")->capture_default_str();
+  app->add_option("--dim", trainer.dim,
+                  StrCat("of the rows of id features; 0: that of the model, or ", kDimDefault))
+      ->capture_default_str();
   app->add_option("--slices", trainer.slices, "parts of a batch; they change the last bits")
       ->capture_default_str();
   app->add_option("--row-rate", trainer.row_rule.learning_rate, "learning rate of rows (Adagrad)")

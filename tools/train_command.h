@@ -14,6 +14,7 @@ namespace embank {
 
 struct TrainCommand {
   TrainerOptions trainer;
+  std::string model = "dlrm";
   std::string data;
   std::string generate;  // a schema, in place of a file
   std::string columns;   // of a CSV file

@@ -1,5 +1,6 @@
 #include "tools/train_run.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdio>
@@ -70,11 +71,54 @@ TierRows CountRows(const Trainer& trainer) {
     rows.pmem += table->rows_in(Tier::kPmem);
     rows.ssd += table->rows_in(Tier::kSsd);
     rows.dram += table->rows() - below - table->rows_in(Tier::kHbm);
-    const auto& verb = table->counters().verbs[static_cast<size_t>(TableVerb::kLookup)];
-    for (const auto& count : verb.keys_by_outcome) rows.lookups += count.load();
-    rows.hot_lookups += table->counters().hot_lookups.load();
   }
   return rows;
+}
+
+// Counters are read one after the other while a prefetch goes on.
+uint64_t Less(uint64_t count, uint64_t part) { return count > part ? count - part : 0; }
+
+// The rows that were read from logs, but for those that compaction and demotion moved.
+TierAnswers CountReads(const Store& store) {
+  TierAnswers reads;
+  if (store.logs()->empty()) return reads;
+  const RowLogCounters& ssd = store.logs()->lowest().counters();
+  reads.ssd = Less(ssd.read_rows + ssd.buffered_reads, ssd.compacted_rows);
+  if (store.logs()->pmem() == nullptr) return reads;
+  const RowLogCounters& pmem = store.logs()->pmem()->counters();
+  reads.pmem = Less(pmem.read_rows, pmem.compacted_rows + store.demoted_rows());
+  return reads;
+}
+
+TierAnswers CountAnswers(const Trainer& trainer, const TierAnswers& reads_before) {
+  TierAnswers answers = CountReads(trainer.store());
+  answers.ssd = Less(answers.ssd, reads_before.ssd);
+  answers.pmem = Less(answers.pmem, reads_before.pmem);
+  uint64_t found = 0;
+  for (Table* const table : trainer.tables()) {
+    const auto& outcomes =
+        table->counters().verbs[static_cast<size_t>(TableVerb::kLookup)].keys_by_outcome;
+    const auto count = [&](Outcome outcome) {
+      return outcomes[static_cast<size_t>(outcome) - 1].load();
+    };
+    found += count(Outcome::kFound);
+    answers.created += count(Outcome::kCreated);
+    answers.hbm += table->counters().hot_lookups.load();
+  }
+  // A batch that is prefetched and not looked up yet is no answer.
+  answers.ssd = std::min(answers.ssd, Less(found, answers.hbm));
+  answers.pmem = std::min(answers.pmem, Less(found, answers.hbm + answers.ssd));
+  answers.dram = Less(found, answers.hbm + answers.ssd + answers.pmem);
+  answers.lookups = answers.hbm + answers.dram + answers.pmem + answers.ssd + answers.created;
+  return answers;
+}
+
+std::string TextOf(const TierAnswers& answers) {
+  std::array<char, 80> text;
+  std::snprintf(text.data(), text.size(), "hbm %.3f, dram %.3f, pmem %.3f, ssd %.3f",
+                answers.RatioOf(answers.hbm), answers.RatioOf(answers.dram),
+                answers.RatioOf(answers.pmem), answers.RatioOf(answers.ssd));
+  return text.data();
 }
 
 // Writes the dense parameters as little-endian float32 numbers.
@@ -146,6 +190,7 @@ Status TrainRun::Open() {
     return FailedPreconditionError(StrCat("--path has a checkpoint of step ", trainer_->steps(),
                                           ": give --resume, or another directory"));
   }
+  reads_before_ = CountReads(trainer_->store());
   return OkStatus();
 }
 
@@ -219,10 +264,7 @@ void TrainRun::TakeFigures() {
                    .dense = split.dense - split_before_.dense,
                    .gradients = split.gradients - split_before_.gradients};
   figures.rows = CountRows(*trainer_);
-  if (figures.rows.lookups > 0) {
-    figures.hot_share =
-        static_cast<double>(figures.rows.hot_lookups) / static_cast<double>(figures.rows.lookups);
-  }
+  figures.answers = CountAnswers(*trainer_, reads_before_);
   uint64_t rows_read = 0;
   for (const RowLog* const log : trainer_->store().logs()->all()) {
     rows_read += log->counters().read_rows;
@@ -299,20 +341,21 @@ void TrainRun::Show() {
   const TierRows rows = CountRows(*trainer_);
   std::fprintf(stderr,
                "step %llu  %.0f samples/s  logloss %.5f  auc %.4f  rows %llu hbm, %llu dram, "
-               "%llu pmem, %llu ssd\n",
+               "%llu pmem, %llu ssd  hit ratio %s\n",
                static_cast<unsigned long long>(trainer_->steps()),
                static_cast<double>(scores_.samples() - samples_before_) / seconds, scores_.loss(),
                scores_.auc(), static_cast<unsigned long long>(rows.hbm),
                static_cast<unsigned long long>(rows.dram),
                static_cast<unsigned long long>(rows.pmem),
-               static_cast<unsigned long long>(rows.ssd));
+               static_cast<unsigned long long>(rows.ssd),
+               TextOf(CountAnswers(*trainer_, reads_before_)).c_str());
   begin_ns_ += SteadyClock()->NowNs() - shown_ns;
 }
 
 void TrainRun::Print() const {
   const StepSeconds& split = figures_.split;
   const TierRows& rows = figures_.rows;
-  std::printf("embank-train %s\n", command_.trainer.model.c_str());
+  std::printf("embank-train %s\n", command_.model.c_str());
   std::printf("  steps          %llu, %llu samples in this run\n",
               static_cast<unsigned long long>(trainer_->steps()),
               static_cast<unsigned long long>(scores_.samples()));
@@ -337,21 +380,22 @@ void TrainRun::Print() const {
   if (!trainer_->store().logs()->empty()) {
     std::printf("  rows read      %.1f per step from logs\n", figures_.rows_read_per_step);
   }
-  if (rows.hot_lookups > 0) {
-    std::printf("  hit ratio      HBM %.3f of %llu lookups\n", figures_.hot_share,
-                static_cast<unsigned long long>(rows.lookups));
-  }
+  const TierAnswers& answers = figures_.answers;
+  std::printf(
+      "  hit ratio      HBM %.3f, DRAM %.3f, PMem %.3f, SSD %.3f of %llu lookups; %.3f new\n",
+      answers.RatioOf(answers.hbm), answers.RatioOf(answers.dram), answers.RatioOf(answers.pmem),
+      answers.RatioOf(answers.ssd), static_cast<unsigned long long>(answers.lookups),
+      answers.RatioOf(answers.created));
 }
 
 Status TrainRun::WriteJson() const {
   if (command_.json.empty()) return OkStatus();
   const StepSeconds& split = figures_.split;
   const TierRows& rows = figures_.rows;
-  std::string text =
-      StrCat("{\"model\": \"", command_.trainer.model, "\", \"steps\": ", trainer_->steps(),
-             ", \"samples\": ", scores_.samples(),
-             ", \"samples_per_second\": ", figures_.samples_per_second,
-             ", \"logloss\": ", scores_.loss(), ", \"auc\": ", scores_.auc());
+  std::string text = StrCat("{\"model\": \"", command_.model, "\", \"steps\": ", trainer_->steps(),
+                            ", \"samples\": ", scores_.samples(),
+                            ", \"samples_per_second\": ", figures_.samples_per_second,
+                            ", \"logloss\": ", scores_.loss(), ", \"auc\": ", scores_.auc());
   if (eval_.samples() > 0) {
     StrAppend(&text, ", \"eval_logloss\": ", eval_.loss(), ", \"eval_auc\": ", eval_.auc());
   }
@@ -365,7 +409,12 @@ Status TrainRun::WriteJson() const {
             ", \"rows_read_per_step\": ", figures_.rows_read_per_step, ", \"packs\": ", packs(),
             ", \"micro_batches\": ", trainer_->plan().micro_batches().size());
   StrAppend(&text, ", \"weights_crc32c\": ", WeightsCrc32c());
-  StrAppend(&text, ", \"hbm_hit_ratio_lookups\": ", figures_.hot_share, "}\n");
+  const TierAnswers& answers = figures_.answers;
+  StrAppend(&text, ", \"lookups\": ", answers.lookups,
+            ", \"hit_ratio\": {\"hbm\": ", answers.RatioOf(answers.hbm),
+            ", \"dram\": ", answers.RatioOf(answers.dram),
+            ", \"pmem\": ", answers.RatioOf(answers.pmem),
+            ", \"ssd\": ", answers.RatioOf(answers.ssd), "}}\n");
   return WriteText(text, command_.json);
 }
 

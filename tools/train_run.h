@@ -16,11 +16,20 @@
 
 namespace embank {
 
-// Where the rows of a trainer are, and what its lookups found there.
+// Where the rows of a trainer are.
 struct TierRows {
   uint64_t hbm = 0, dram = 0, pmem = 0, ssd = 0;
-  uint64_t lookups = 0;      // positions
-  uint64_t hot_lookups = 0;  // of them in device memory
+};
+
+// The tiers from which lookups had their rows. A row counts once for each slice in which it is. A
+// row that a prefetch has read counts for the tier in which it was.
+struct TierAnswers {
+  uint64_t lookups = 0;  // the sum of all others
+  uint64_t hbm = 0, dram = 0, pmem = 0, ssd = 0;
+  uint64_t created = 0;  // these rows were in no tier
+  double RatioOf(uint64_t answers) const {
+    return lookups == 0 ? 0.0 : static_cast<double>(answers) / static_cast<double>(lookups);
+  }
 };
 
 // The figures of the steps of a run, without its evaluation. Untimed steps are in no figure of
@@ -30,9 +39,9 @@ struct TrainFigures {
   double samples_per_second = 0.0;
   double operations_per_step = 0.0;
   double rows_read_per_step = 0.0;  // from PMem and SSD, prefetched ones included
-  double hot_share = 0.0;           // of lookups
   StepSeconds split;
   TierRows rows;
+  TierAnswers answers;
 };
 
 // Opens the data that --generate names, for so many samples.
@@ -77,6 +86,7 @@ class TrainRun {
   const ClickReader* log_ = nullptr;       // the source, if it is a file
   const ClickReader* eval_log_ = nullptr;  // that of the evaluation
   uint64_t begin_ns_ = 0;
+  TierAnswers reads_before_;     // of rows, before the first step
   uint64_t steps_ = 0;           // of this run
   uint64_t samples_before_ = 0;  // of the steps that the figures of speed leave out
   StepSeconds split_before_;

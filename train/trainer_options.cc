@@ -1,33 +1,35 @@
 #include "train/trainer_options.h"
 
 #include <algorithm>
-#include <array>
 #include <string_view>
 #include <vector>
 
 #include "base/status_macros.h"
 #include "base/str_cat.h"
 #include "store/table/options.h"
-#include "train/models/deep_fm.h"
-#include "train/models/dlrm.h"
-#include "train/models/ffnn.h"
-#include "train/models/mmoe.h"
-#include "train/models/wide_deep.h"
 
 namespace embank {
 namespace {
 
 constexpr uint32_t kBatchMax = 1u << 20;
 constexpr uint32_t kSlicesMax = 1024;
-constexpr std::array<uint32_t, 2> kDeepWidths = {64, 32};
 
-uint32_t DimOf(const TrainerOptions& options, size_t feature) {
-  return options.dims.empty() ? options.dim : options.dims[feature];
+// The dim of id features that have none of their own.
+uint32_t CommonDim(const TrainerOptions& options) {
+  if (options.dim > 0) return options.dim;
+  return options.model.dim > 0 ? options.model.dim : kDimDefault;
 }
 
-// Whether the linear part of a model has weights of its own, in tables of dim 1.
-bool HasWeights(const TrainerOptions& options) {
-  return options.model == "wide-deep" || options.model == "deep-fm";
+uint32_t DimOf(const TrainerOptions& options, size_t feature) {
+  return options.dims.empty() ? CommonDim(options) : options.dims[feature];
+}
+
+ModelInputs InputsOf(const TrainerOptions& options, const ClickColumns& columns) {
+  ModelInputs inputs = {.dense = static_cast<uint32_t>(columns.dense.size()), .feature_dims = {}};
+  for (const FeatureTable& table : TablesOf(options, columns)) {
+    inputs.feature_dims.push_back(table.dim);
+  }
+  return inputs;
 }
 
 bool IsExcluded(const TrainerOptions& options, std::string_view feature) {
@@ -36,7 +38,7 @@ bool IsExcluded(const TrainerOptions& options, std::string_view feature) {
 
 Status CheckDims(const TrainerOptions& options) {
   std::vector<uint32_t> dims = options.dims;
-  dims.push_back(options.dim);
+  dims.push_back(CommonDim(options));
   for (const uint32_t dim : dims) {
     if (dim > 0 && dim <= kDimMax) continue;
     return InvalidArgumentError(StrCat("dim is ", dim, "; it must be 1 to ", kDimMax));
@@ -66,18 +68,39 @@ Status CheckFeatures(const TrainerOptions& options, const ClickColumns& columns)
     if (std::ranges::find(columns.ids, name) != columns.ids.end()) continue;
     return InvalidArgumentError(StrCat("excluded: the data have no id feature \"", name, "\""));
   }
-  // Models but dlrm take features of dim 1 for the weights of a linear part.
-  for (size_t i = 0; i < columns.ids.size() && options.model != "dlrm"; ++i) {
-    if (DimOf(options, i) > 1) continue;
-    return InvalidArgumentError(StrCat("the dim of id feature \"", columns.ids[i],
-                                       "\" is 1; model ", options.model,
-                                       " needs vectors of at least 2"));
+  return OkStatus();
+}
+
+// Whether the features are those that the model needs. CheckFeatures has succeeded.
+Status CheckModel(const TrainerOptions& options, const ClickColumns& columns) {
+  const ClickModel& model = options.model;
+  if (model.make == nullptr || model.name.empty()) {
+    return InvalidArgumentError("there is no model, or it has no name");
+  }
+  if (model.name.find('\n') != std::string::npos) {
+    return InvalidArgumentError("the name of the model has two lines");
+  }
+  if (model.needs_dense && columns.dense.empty()) {
+    return InvalidArgumentError(
+        StrCat("model is ", model.name, ", which needs dense features; the data have none"));
+  }
+  for (size_t i = 0; i < columns.ids.size(); ++i) {
+    const uint32_t dim = DimOf(options, i);
+    if (dim < model.dim_min) {
+      return InvalidArgumentError(StrCat("the dim of id feature \"", columns.ids[i], "\" is ", dim,
+                                         "; model ", model.name, " needs vectors of at least ",
+                                         model.dim_min));
+    }
+    if (model.dim > 0 && dim != model.dim) {
+      return InvalidArgumentError(StrCat("the dim of id feature \"", columns.ids[i], "\" is ", dim,
+                                         "; model ", model.name, " has dim ", model.dim));
+    }
   }
   const bool is_one_dim =
       std::ranges::all_of(options.dims, [&](uint32_t dim) { return dim == options.dims[0]; });
-  if (is_one_dim || (options.model != "dlrm" && options.model != "deep-fm")) return OkStatus();
+  if (is_one_dim || !model.needs_one_dim) return OkStatus();
   return InvalidArgumentError(
-      StrCat("model is ", options.model, ", which needs one dim for all id features"));
+      StrCat("model is ", model.name, ", which needs one dim for all id features"));
 }
 
 }  // namespace
@@ -116,36 +139,25 @@ std::vector<FeatureTable> TablesOf(const TrainerOptions& options, const ClickCol
                       .is_excluded = IsExcluded(options, name)});
   };
   for (uint32_t i = 0; i < columns.ids.size(); ++i) add("id", i, DimOf(options, i));
-  for (uint32_t i = 0; HasWeights(options) && i < columns.ids.size(); ++i) add("wide", i, 1);
+  for (uint32_t i = 0; options.model.has_linear_part && i < columns.ids.size(); ++i)
+    add("wide", i, 1);
   return tables;
 }
 
 StatusOr<LayerGraph> MakeModel(const TrainerOptions& options, const ClickColumns& columns) {
   EMBANK_RETURN_IF_ERROR(CheckFeatures(options, columns));
-  ModelInputs inputs = {.dense = static_cast<uint32_t>(columns.dense.size()), .feature_dims = {}};
-  for (const FeatureTable& table : TablesOf(options, columns)) {
-    inputs.feature_dims.push_back(table.dim);
-  }
-  if (options.model == "dlrm") {
-    if (columns.dense.empty()) {
-      return InvalidArgumentError("model is dlrm, which needs dense features; the data have none");
-    }
-    return MakeDlrm(inputs, {{512, 256, 64, DimOf(options, 0)}, {512, 256}});
-  }
-  if (options.model == "wide-deep") return MakeWideDeep(inputs, kDeepWidths);
-  if (options.model == "deep-fm") return MakeDeepFm(inputs, kDeepWidths);
-  if (options.model == "ffnn") return MakeFfnn(inputs, kDeepWidths);
-  if (options.model == "mmoe") {
-    return MakeMmoe(inputs, {.experts = 4, .tasks = 1, .expert = {64, 32}, .tower = {16}});
-  }
-  return InvalidArgumentError(StrCat("model is \"", options.model,
-                                     "\"; it must be dlrm, wide-deep, deep-fm, ffnn or mmoe"));
+  EMBANK_RETURN_IF_ERROR(CheckModel(options, columns));
+  LayerGraph graph = options.model.make(InputsOf(options, columns));
+  const uint32_t logits = graph.nodes().empty() ? 0 : graph.nodes().back().columns;
+  if (logits == 1) return graph;
+  return InvalidArgumentError(StrCat("model ", options.model.name, " has ", logits,
+                                     " logits for a sample; a trainer takes one"));
 }
 
 std::string ModelText(const TrainerOptions& options, const ClickColumns& columns) {
   std::string text =
-      StrCat("model ", options.model, "\ndim ", options.dim, "\nbatch ", options.batch, "\nslices ",
-             options.slices, "\nseed ", options.seed, "\nrow optimizer ",
+      StrCat("model ", options.model.name, "\ndim ", CommonDim(options), "\nbatch ", options.batch,
+             "\nslices ", options.slices, "\nseed ", options.seed, "\nrow optimizer ",
              static_cast<int>(options.row_optimizer), "\nrow learning rate ",
              options.row_rule.learning_rate, "\nrow range ", options.row_range,
              "\ndense optimizer ", static_cast<int>(options.dense_optimizer),
@@ -154,6 +166,7 @@ std::string ModelText(const TrainerOptions& options, const ClickColumns& columns
   for (size_t i = 0; i < columns.ids.size(); ++i) {
     StrAppend(&text, "id feature ", columns.ids[i], " dim ", DimOf(options, i), "\n");
   }
+  StrAppend(&text, TextOf(options.model.make(InputsOf(options, columns))));
   if (!columns.data.empty()) StrAppend(&text, "data ", columns.data, "\n");
   return text;
 }

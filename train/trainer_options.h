@@ -13,6 +13,7 @@
 #include "tiers/row/update_rule.h"
 #include "train/data/click_batch.h"
 #include "train/dense/slices.h"
+#include "train/models/click_model.h"
 #include "train/models/layer_graph.h"
 
 namespace embank {
@@ -20,9 +21,12 @@ namespace embank {
 // A prefetched row stays pinned for two steps of so many lookups (store/table/pins.h).
 inline constexpr uint32_t kMicroBatchesMax = 4;
 
+// The dim of id features where neither the options nor the model have one.
+inline constexpr uint32_t kDimDefault = 16;
+
 struct TrainerOptions {
-  std::string model = "dlrm";  // or wide-deep, deep-fm, ffnn, mmoe
-  uint32_t dim = 16;           // of all id features; at least 2, but for dlrm
+  ClickModel model;            // of train/models/model_table.h, or one of your own
+  uint32_t dim = 0;            // of all id features; 0: that of the model, or kDimDefault
   std::vector<uint32_t> dims;  // of each id feature, in place of `dim`; empty: none differs
   Optimizer row_optimizer = Optimizer::kAdagrad;
   UpdateRule row_rule = {.learning_rate = 0.02f};
@@ -56,15 +60,15 @@ struct FeatureTable {
   bool is_excluded = false;
 };
 
-// The tables of a model, in the order of its features. A wide and deep model and DeepFM have two
-// for each id feature: vectors, and weights of their linear part.
+// The tables of a model, in the order of its features. A model with a linear part has two for each
+// id feature: vectors, and weights of that part.
 std::vector<FeatureTable> TablesOf(const TrainerOptions& options, const ClickColumns& columns);
 
-// Makes the model for samples with these features. INVALID_ARGUMENT: there is no such model, or it
-// does not suit the features.
+// Makes the graph of the model for samples with these features. INVALID_ARGUMENT: there is no
+// model, it does not suit the features, or its graph has not one logit.
 StatusOr<LayerGraph> MakeModel(const TrainerOptions& options, const ClickColumns& columns);
 
-// All that a checkpoint and its model have to agree on, a line for each.
+// All that a checkpoint and its model have to agree on, a line for each. MakeModel has succeeded.
 std::string ModelText(const TrainerOptions& options, const ClickColumns& columns);
 
 }  // namespace embank

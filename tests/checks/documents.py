@@ -1,4 +1,4 @@
-"""Markdown files: one title each, links that resolve, C examples that are the compiled ones."""
+"""Markdown files: one title each, links that resolve, examples that are the compiled ones."""
 import pathlib
 import posixpath
 import re
@@ -7,6 +7,8 @@ import tree as trees
 
 FENCE = re.compile(r'^(```|~~~).*?^\1[ \t]*$', re.M | re.S)
 C_BLOCK = re.compile(r'^```c\n(.*?)^```[ \t]*$', re.M | re.S)
+CPP_BLOCK = re.compile(r'^```cpp\n(.*?)^```[ \t]*$', re.M | re.S)
+CPP_LINES_MAX = 30  # a first program is read at one sight
 LINK = re.compile(r'!?\[[^\]\n]*\]\(([^()\s]+)(?:\s+"[^"]*")?\)')
 TITLE = re.compile(r'^# .+$', re.M)
 
@@ -37,6 +39,7 @@ def check_link(tree, path, line, target, findings):
 
 def check(tree, findings):
     examples = [tree.read(p) for p in tree.with_suffix('.c', under=('examples',))]
+    programs = [tree.read(p) for p in tree.with_suffix('.cc', under=('examples', 'tests'))]
     for path in tree.with_suffix('.md'):
         text = tree.read(path)
         prose = re.sub(r'`[^`\n]*`', blank, FENCE.sub(blank, text))
@@ -50,6 +53,12 @@ def check(tree, findings):
                     match.group(1) in example for example in examples):
                 findings.add(path, trees.line_of(text, match.start()), 'example',
                              'not the text of any file in examples/, so nothing compiles it')
+        for match in CPP_BLOCK.finditer(text):
+            line, code = trees.line_of(text, match.start()), match.group(1)
+            if not any(code in program for program in programs):
+                findings.add(path, line, 'example', 'not the text of any program that is compiled')
+            if code.count('\n') > CPP_LINES_MAX:
+                findings.add(path, line, 'example', f'more than {CPP_LINES_MAX} lines')
 
 
 if __name__ == '__main__':

@@ -192,6 +192,16 @@ class StyleTest(CheckTest):
         long_header = GUARD.format('EMBANK_BASE_ROW_H_', '\n' * 298)
         self.assert_finds(style.check, 'file size', {'base/row.h': long_header})
 
+    def test_size_of_a_model(self):
+        def model(blank_lines, declaration):
+            text = f'// Makes it.\n{declaration}\n' + '\n' * blank_lines
+            return {'train/README.md': '# train\n', 'train/models/README.md': '# models\n',
+                    'train/models/sum.h': GUARD.format('EMBANK_TRAIN_MODELS_SUM_H_', text)}
+        make = 'inline LayerGraph MakeSum(int inputs) { return LayerGraph(inputs); }'
+        self.assert_clean(style.check, model(75, make))
+        self.assert_finds(style.check, 'file size', model(76, make))
+        self.assert_clean(style.check, model(76, 'class LayerGraph;'))
+
     def test_long_function(self):
         long_one = 'int F() {\n' + '  G();\n' * 69 + '}\n'
         self.assert_finds(style.check, 'function size', self.source(long_one))
@@ -333,6 +343,16 @@ class DocumentsTest(CheckTest):
             self.assert_finds(documents.check, 'link', {'docs/a.md': f'# a\n\n[x]({target})\n'})
         self.assert_clean(documents.check, {
             'docs/a.md': '# a\n\n## The rule\n\n[x](#the-rule) [y](https://example.org/)\n'})
+
+    def test_cpp_examples_are_the_compiled_ones(self):
+        code = 'int main() {\n}\n'
+        page = {'docs/first.md': f'# First\n\n```cpp\n{code}```\n'}
+        program = {'tests/README.md': '# tests\n', 'tests/first.cc': '// First.\n' + code}
+        self.assert_clean(documents.check, {**page, **program})
+        self.assert_finds(documents.check, 'example', page)
+        long_one = 'int x;\n' * 31
+        self.assert_finds(documents.check, 'example', {
+            'docs/first.md': f'# First\n\n```cpp\n{long_one}```\n', 'tests/first.cc': long_one})
 
     def test_examples_are_the_compiled_ones(self):
         readme = {'README.md': '# x\n\n```c\nint x;\n```\n'}

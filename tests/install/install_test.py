@@ -119,6 +119,20 @@ def commands(prefix, version):
             rf'^\.BR?I? .*{flag}\b(?!-)', page.replace('\\-', '-'), re.M)]
         if not flags or missing:
             sys.exit(f'options of {word}: {flags}; not in its manual page: {missing}')
+    train_page(prefix)
+
+
+def train_page(prefix):
+    """The manual page of embank-train has its options and its models."""
+    page = (prefix / 'share/man/man1/embank-train.1').read_text(encoding='utf-8')
+    listed = run(prefix / 'bin/embank-train', '--help').partition('Options:')[2]
+    models = re.search(r'--model \S+ +(.*)', listed).group(1)
+    words = re.findall(r'^  (?:-\w,)?(--[a-z-]+)', listed, re.M)
+    words += re.split(', | or ', models.strip())
+    missing = [word for word in words if word != '--help' and not re.search(
+        rf'(?<![\w-]){word}\b(?!-)', page.replace('\\-', '-').replace('\\fB', ''))]
+    if len(words) < 40 or missing:
+        sys.exit(f'options and models of embank-train: {words}; not in its page: {missing}')
 
 
 def main():

@@ -19,6 +19,7 @@
 #include "train/models/graph_run.h"
 #include "train/models/layer_graph.h"
 #include "train/models/mmoe.h"
+#include "train/models/model_table.h"
 #include "train/models/wide_deep.h"
 
 namespace embank::test {
@@ -193,6 +194,59 @@ TEST(Models, HaveTheSizesOfThePapers) {
             Parameters({1, 512, 256, 64, 16}) + Parameters({247, 512, 256, 1}));
   EXPECT_EQ(MakeFfnn({13, dims}, PersiaWidths()).parameters(),
             Parameters({429, 4096, 2048, 1024, 512, 256, 1}));
+  const ModelInputs terabyte = {13, std::vector<uint32_t>(26, 64)};
+  EXPECT_EQ(MakeDlrm(terabyte, SynM1Layers()).parameters(),
+            Parameters({13, 64}) + Parameters({415, 512, 1}));
+  EXPECT_EQ(MakeDlrm(terabyte, SynM2Layers()).parameters(),
+            Parameters({13, 512, 64}) + Parameters({415, 512, 256, 1}));
+  EXPECT_EQ(MakeDlrm(terabyte, SynM3Layers()).parameters(),
+            Parameters({13, 1024, 512, 64}) + Parameters({415, 512, 1024, 256, 1}));
+  EXPECT_EQ(MakeDlrm(terabyte, SynM4Layers()).parameters(),
+            Parameters({13, 1024, 512, 256, 64}) + Parameters({415, 512, 1024, 512, 256, 1}));
+}
+
+TEST(Models, AreFoundByName) {
+  struct Case {
+    const char* name;
+    uint32_t dim;
+    LayerGraph graph;
+  };
+  const auto inputs = [](uint32_t dim) { return ModelInputs{13, std::vector<uint32_t>(26, dim)}; };
+  for (const Case& c : {Case{"dlrm", 0, MakeDlrm(inputs(16), Rmc2Layers())},
+                        Case{"rmc2", 16, MakeDlrm(inputs(16), Rmc2Layers())},
+                        Case{"rmc3", 64, MakeDlrm(inputs(64), Rmc3Layers())},
+                        Case{"rmc4", 16, MakeDlrm(inputs(16), Rmc4Layers())},
+                        Case{"syn-m1", 64, MakeDlrm(inputs(64), SynM1Layers())},
+                        Case{"syn-m2", 64, MakeDlrm(inputs(64), SynM2Layers())},
+                        Case{"syn-m3", 64, MakeDlrm(inputs(64), SynM3Layers())},
+                        Case{"syn-m4", 64, MakeDlrm(inputs(64), SynM4Layers())},
+                        Case{"ffnn-persia", 0, MakeFfnn(inputs(16), PersiaWidths())}}) {
+    SCOPED_TRACE(c.name);
+    const StatusOr<ClickModel> model = FindModel(c.name);
+    ASSERT_TRUE(model.ok()) << model.status();
+    EXPECT_EQ(model->name, c.name);
+    EXPECT_EQ(model->dim, c.dim);
+    EXPECT_EQ(TextOf(model->make(c.graph.inputs())), TextOf(c.graph));
+  }
+  for (const ClickModel& model : AllModels()) EXPECT_TRUE(FindModel(model.name).ok());
+  const Status status = FindModel("rmc9").status();
+  EXPECT_TRUE(IsInvalidArgument(status));
+  EXPECT_EQ(status.message(), "model is \"rmc9\"; it must be " + ModelNames());
+}
+
+TEST(Models, AreTextsThatDifferWithTheirGraphs) {
+  const auto text = [](auto add) {
+    LayerGraph graph(kSame);
+    add(&graph);
+    return TextOf(graph);
+  };
+  EXPECT_EQ(text([](LayerGraph* g) { g->LinearRelu(g->Feature(1), 5); }),
+            "node 0 feature 1 width 4\nnode 1 linear relu width 5 0\n");
+  EXPECT_EQ(text([](LayerGraph* g) { g->Linear(g->Dense(), 5); }),
+            "node 0 dense width 3\nnode 1 linear width 5 0\n");
+  EXPECT_EQ(text([](LayerGraph* g) { g->Fm(g->Features()); }),
+            "node 0 feature 0 width 4\nnode 1 feature 1 width 4\nnode 2 feature 2 width 4\n"
+            "node 3 fm width 1 0 1 2\n");
 }
 
 TEST(Models, GiveZerosToFeaturesThatNothingUses) {

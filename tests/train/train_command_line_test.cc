@@ -6,6 +6,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <numeric>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -47,6 +48,7 @@ TEST(TrainCommandLine, WrongUseNamesTheOptionAndExitsWith2) {
       {"--generate avazu --dim 1 --model ffnn", "is 1; model ffnn needs"},
       {"--generate avazu --dense-rate -1", "the rule of dense parameters"},
       {"--generate avazu --model dlmr", "model is \"dlmr\""},
+      {"--generate avazu --model rmc3 --dim 16", "is 16; model rmc3 has dim 64"},
       {"--generate avazu --batch 0", "batch is 0"},
       {"--generate avazu --dim many", "--dim"},
   };
@@ -61,6 +63,12 @@ std::string TextIn(const std::string& path) {
   std::ostringstream text;
   text << std::ifstream(path).rdbuf();
   return text.str();
+}
+
+// The number behind a name in JSON.
+double NumberOf(const std::string& json, const std::string& name) {
+  const size_t at = json.find("\"" + name + "\": ");
+  return at == std::string::npos ? -1.0 : std::stod(json.substr(at + name.size() + 4));
 }
 
 void WriteFile(const std::string& path, const std::string& text) { std::ofstream(path) << text; }
@@ -112,6 +120,16 @@ TEST(TrainCommandLine, ALogIsEvaluated) {
   for (const char* const name : {"operations_per_step", "weights_crc32c", "logloss"}) {
     EXPECT_EQ(field(TextIn(json), name), field(without, name));
   }
+}
+
+TEST(TrainCommandLine, TheFirstModelOfTheDocumentsTrains) {
+  const ScratchDirectory directory;
+  const std::string log = directory.path() + "/log.txt";
+  WriteFile(log, CriteoLog(3000));
+  const Ended ended = RunProgram("EMBANK_FIRST_MODEL", log);
+  EXPECT_EQ(ended.exit_code, 0) << ended.output;
+  EXPECT_EQ(std::count(ended.output.begin(), ended.output.end(), '\n'), 3);
+  EXPECT_THAT(ended.output, HasSubstr("loss 0."));
 }
 
 TEST(TrainCommandLine, AWrongEvaluationIsFoundBeforeTheTraining) {
@@ -167,6 +185,31 @@ TEST(TrainCommandLine, ACsvFileHasAColumnFile) {
   const Ended wrong = Train(run);
   EXPECT_EQ(wrong.exit_code, 1) << wrong.output;
   EXPECT_THAT(wrong.output, HasSubstr("no column 'nobody'"));
+}
+
+// Ratings whose header and column file are those of MovieLens, as docs/training.md shows them.
+TEST(TrainCommandLine, RatingsOfFilmsAreTrained) {
+  const ScratchDirectory directory;
+  const std::string ratings = directory.path() + "/ratings.csv";
+  std::ostringstream text;
+  text << "userId,movieId,rating,timestamp\n";
+  for (int i = 0; i < 2000; ++i) {
+    text << i % 50 + 1 << ',' << i % 7 + 1 << ',' << (i % 7 < 3 ? "4.5" : "0.5") << ','
+         << 964982703 + i << '\n';
+  }
+  WriteFile(ratings, text.str());
+  const std::string columns = directory.path() + "/movielens.txt";
+  WriteFile(columns,
+            "label rating at-least 4\n"
+            "dense timestamp log\n"
+            "id userId decimal\n"
+            "id movieId decimal\n");
+  const Ended ended = Train("--model deep-fm --batch 256 --data " + ratings + " --columns " +
+                            columns + " --json " + ratings + ".json");
+  EXPECT_EQ(ended.exit_code, 0) << ended.output;
+  EXPECT_EQ(NumberOf(TextIn(ratings + ".json"), "samples"), 2000.0);
+  EXPECT_EQ(NumberOf(TextIn(ratings + ".json"), "broken_lines"), 0.0);
+  EXPECT_GT(NumberOf(TextIn(ratings + ".json"), "auc"), 0.6) << "a film is liked or not";
 }
 
 TEST(TrainCommandLine, ALossThatIsNotFiniteLeavesItsBatch) {
@@ -249,6 +292,39 @@ TEST(TrainCommandLine, BrokenLinesAreCountedAndNamed) {
   EXPECT_THAT(text.str(), HasSubstr("\"samples\": 999,"));
 }
 
+TEST(TrainCommandLine, LookupsAreCountedByTier) {
+  const ScratchDirectory directory;
+  const std::string json = directory.path() + "/figures.json";
+  const std::string run =
+      "--generate criteo-kaggle --divisor 50 --samples 16000 --batch 40 --model ffnn --dim 128 "
+      "--dram-mib 40 --hbm-mib 4 --pmem-mib 16 --json " +
+      json + " --path " + directory.path() + "/store --pmem " + directory.path() + "/pmem";
+  const auto ratios = [&] {
+    const std::string text = TextIn(json);
+    const std::string part = text.substr(std::min(text.find("\"hit_ratio\": {"), text.size()));
+    std::vector<double> all;
+    for (const char* const tier : {"hbm", "dram", "pmem", "ssd"}) {
+      all.push_back(NumberOf(part, tier));
+    }
+    return all;
+  };
+  EXPECT_EQ(Train(run + " --steps 200").exit_code, 0);
+  // Most rows are on PMem and SSD when it begins.
+  const Ended ended = Train(run + " --resume");
+  EXPECT_EQ(ended.exit_code, 0) << ended.output;
+  EXPECT_THAT(ended.output, HasSubstr("hit ratio      HBM 0."));
+  const std::vector<double> shares = ratios();
+  EXPECT_THAT(shares, ::testing::Each(::testing::Gt(0.001))) << ended.output;
+  EXPECT_LT(std::accumulate(shares.begin(), shares.end(), 0.0), 0.99) << "new rows are in no tier";
+  EXPECT_GT(NumberOf(TextIn(json), "lookups"), 26.0 * 8'000 / 4);
+  EXPECT_LE(NumberOf(TextIn(json), "lookups"), 26.0 * 8'000);
+  // It reads dense parameters, and looks nothing up.
+  const Ended idle = Train(run + " --resume --steps 1");
+  EXPECT_EQ(idle.exit_code, 0) << idle.output;
+  EXPECT_THAT(ratios(), ::testing::Each(0.0));
+  EXPECT_EQ(NumberOf(TextIn(json), "lookups"), 0.0);
+}
+
 TEST(TrainCommandLine, TheSwitchesLeaveTheWeightsAsTheyAre) {
   const ScratchDirectory directory;
   const std::string json = directory.path() + "/figures.json";
@@ -309,6 +385,24 @@ TEST(TrainCommandLine, WeightsOfNoStepsAreTheFirstOnes) {
   EXPECT_THAT(ended.output, HasSubstr("5, 500 samples in this run"));
   EXPECT_NE(FloatsIn(trained), weights);
   EXPECT_EQ(FloatsIn(trained).size(), weights.size());
+}
+
+TEST(TrainCommandLine, APublishedModelHasItsSizes) {
+  const ScratchDirectory directory;
+  const std::string first = directory.path() + "/first";
+  const auto parameters = [&](const std::string& model) {
+    const Ended ended = Train("--generate criteo-kaggle --divisor 5000 --samples 100 --steps 0 " +
+                              ("--weights " + first) + " --model " + model);
+    EXPECT_EQ(ended.exit_code, 0) << ended.output;
+    return FloatsIn(first).size();
+  };
+  constexpr size_t kPairs = 27 * 26 / 2;
+  const size_t rmc2 =
+      512 * 14 + 256 * 513 + 64 * 257 + 16 * 65 + 512 * (kPairs + 16 + 1) + 256 * 513 + 257;
+  EXPECT_EQ(parameters("dlrm"), rmc2);
+  EXPECT_EQ(parameters("rmc2"), rmc2);
+  EXPECT_EQ(parameters("dlrm --dim 64"), rmc2 + 48 * 65 + 512 * 48);
+  EXPECT_EQ(parameters("syn-m1"), size_t{64 * 14 + 512 * (kPairs + 64 + 1) + 513});
 }
 
 TEST(TrainCommandLine, AWrittenLogTrainsAsTheGeneratedOne) {

@@ -9,6 +9,7 @@
 #include "base/str_cat.h"
 #include "tests/support/scratch_directory.h"
 #include "train/generator/click_generator.h"
+#include "train/models/model_table.h"
 #include "train/trainer.h"
 
 namespace embank::test {
@@ -19,7 +20,7 @@ constexpr uint64_t kSteps = 1000;
 
 TrainerOptions Options() {
   TrainerOptions options;
-  options.model = "wide-deep";
+  options.model = *FindModel("wide-deep");
   options.dim = 8;
   options.batch = kBatch;
   options.threads = 1;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "train/dense/auc.h"
 #include "train/dense/loss.h"
 #include "train/generator/click_generator.h"
+#include "train/models/model_table.h"
 #include "train/pipeline/capacity.h"
 
 namespace embank::test {
@@ -30,7 +32,7 @@ std::unique_ptr<ClickGenerator> Data(uint64_t samples) {
 
 TrainerOptions OptionsOf(const std::string& model, const std::string& path = "") {
   TrainerOptions options;
-  options.model = model;
+  options.model = *FindModel(model);
   options.dim = 8;
   options.batch = 100;
   options.threads = 1;
@@ -304,11 +306,64 @@ TEST(Trainer, DeepFmHasALinearPart) {
   EXPECT_GT(trainer->tables()[26]->rows(), 0u);
 }
 
+// A model that no file of train/models has: the id features' sum beside the dense features, and a
+// linear part.
+ClickModel ModelOfSums(uint32_t width) {
+  const auto make = [width](const ModelInputs& inputs) {
+    LayerGraph graph(inputs);
+    const std::vector<NodeId> features = graph.Features();
+    const NodeId sum = graph.Sum({features.begin(), features.begin() + 26});
+    const NodeId layer = graph.LinearRelu(graph.Concat({graph.Dense(), sum}), width);
+    std::vector<NodeId> parts(features.begin() + 26, features.end());
+    parts.push_back(graph.Linear(layer, 1));
+    graph.Sum(parts);
+    return graph;
+  };
+  return {.name = "sums", .make = make, .has_linear_part = true, .dim_min = 2};
+}
+
+TEST(Trainer, TrainsAModelOfItsCaller) {
+  const ScratchDirectory directory;
+  TrainerOptions options = OptionsOf("dlrm", directory.path() + "/store");
+  options.model = ModelOfSums(12);
+  {
+    const auto trainer = OpenTrainer(options);
+    ASSERT_NE(trainer, nullptr);
+    EXPECT_EQ(trainer->weights().size(), 12u * (13 + 8 + 1) + 13);
+    EXPECT_EQ(trainer->tables().size(), 2u * 26);
+    const std::vector<double> losses = Train(trainer.get(), 200, 200);
+    const auto mean = [](auto begin, auto end) { return std::accumulate(begin, end, 0.0) / 50; };
+    EXPECT_LT(mean(losses.end() - 50, losses.end()), mean(losses.begin(), losses.begin() + 50));
+  }
+  EXPECT_EQ(OpenTrainer(options)->steps(), 200u);
+  // Its name is the same, and its graph is another one.
+  options.model = ModelOfSums(13);
+  const Status status = Trainer::Open(options, Data(1)->columns()).status();
+  EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()), HasSubstr(" linear relu width 12 "));
+}
+
+TEST(Trainer, RefusesAModelThatHasNotOneLogit) {
+  TrainerOptions options = OptionsOf("dlrm");
+  const auto message = [&](auto make) {
+    options.model = {.name = "mine", .make = make};
+    return std::string(Trainer::Open(options, Data(1)->columns()).status().message());
+  };
+  EXPECT_EQ(message([](const ModelInputs& inputs) {
+              LayerGraph graph(inputs);
+              graph.Linear(graph.Dense(), 2);
+              return graph;
+            }),
+            "model mine has 2 logits for a sample; a trainer takes one");
+  EXPECT_THAT(message([](const ModelInputs& inputs) { return LayerGraph(inputs); }),
+              HasSubstr("has 0 logits"));
+}
+
 TEST(Trainer, ACheckpointOfAnotherModelIsNamed) {
   const ScratchDirectory directory;
   TrainerOptions options = OptionsOf("dlrm", directory.path() + "/store");
   Train(OpenTrainer(options).get(), 3, 3);
-  options.model = "ffnn";
+  options.model = *FindModel("ffnn");
   const Status status = Trainer::Open(options, Data(1)->columns()).status();
   EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(status.message()), HasSubstr("it has \"model dlrm\", and this one"));
@@ -322,8 +377,12 @@ TEST(Trainer, WrongOptionsAreNamed) {
     EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << what;
     EXPECT_THAT(std::string(status.message()), HasSubstr(what));
   };
-  refused([](TrainerOptions* o) { o->model = "dlmr"; }, "\"dlmr\"");
-  refused([](TrainerOptions* o) { o->dim = 0; }, "dim is 0");
+  refused([](TrainerOptions* o) { o->model = {}; }, "there is no model");
+  refused([](TrainerOptions* o) { o->model.name = "two\nlines"; }, "has two lines");
+  refused([](TrainerOptions* o) { o->dim = 5000; }, "dim is 5000");
+  refused([](TrainerOptions* o) { o->dims.assign(26, 8), o->dims[3] = 0; }, "dim is 0");
+  refused([](TrainerOptions* o) { o->model = *FindModel("rmc3"); },
+          "the dim of id feature \"C1\" is 8; model rmc3 has dim 64");
   refused([](TrainerOptions* o) { o->batch = 0; }, "batch is 0");
   refused([](TrainerOptions* o) { o->slices = 0; }, "slices is 0");
   refused([](TrainerOptions* o) { o->micro_batches = 5; }, "micro_batches is 5");
@@ -332,10 +391,13 @@ TEST(Trainer, WrongOptionsAreNamed) {
   refused([](TrainerOptions* o) { o->dims = {8, 8}; }, "there are 2 dims");
   refused([](TrainerOptions* o) { o->dims.assign(26, 8), o->dims[3] = 4; }, "needs one dim");
   for (const char* const model : {"wide-deep", "deep-fm", "ffnn", "mmoe"}) {
-    refused([&](TrainerOptions* o) { o->model = model, o->dim = 1; }, "\"C1\" is 1");
+    refused([&](TrainerOptions* o) { o->model = *FindModel(model), o->dim = 1; }, "\"C1\" is 1");
   }
-  refused([](TrainerOptions* o) { o->model = "ffnn", o->dims.assign(26, 8), o->dims[3] = 1; },
-          "\"C4\" is 1");
+  refused(
+      [](TrainerOptions* o) {
+        o->model = *FindModel("ffnn"), o->dims.assign(26, 8), o->dims[3] = 1;
+      },
+      "\"C4\" is 1");
   refused([](TrainerOptions* o) { o->row_rule.learning_rate = -1.0f; }, "the rule of rows: ");
   refused([](TrainerOptions* o) { o->dense_rule.learning_rate = std::nanf(""); },
           "the rule of dense parameters: ");

@@ -23,6 +23,12 @@ inline DlrmLayers Rmc3Layers() { return {{512, 256, 64}, {512, 512, 256}}; }
 // Returns the layers of RMC4: the Avazu set, dim 16.
 inline DlrmLayers Rmc4Layers() { return {{512, 256, 64, 16}, {512, 256}}; }
 
+// Returns the layers of a synthetic model: Criteo's 1 TB set, dim 64 (Adnan et al. 2021).
+inline DlrmLayers SynM1Layers() { return {{64}, {512}}; }
+inline DlrmLayers SynM2Layers() { return {{512, 64}, {512, 256}}; }
+inline DlrmLayers SynM3Layers() { return {{1024, 512, 64}, {512, 1024, 256}}; }
+inline DlrmLayers SynM4Layers() { return {{1024, 512, 256, 64}, {512, 1024, 512, 256}}; }
+
 // Makes the graph of a DLRM, whose last node is one logit.
 inline LayerGraph MakeDlrm(const ModelInputs& inputs, const DlrmLayers& layers) {
   LayerGraph graph(inputs);

@@ -1,10 +1,12 @@
 #include "train/models/layer_graph.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "base/check.h"
 #include "base/hash.h"
+#include "base/str_cat.h"
 #include "train/dense/interaction.h"
 #include "train/dense/linear.h"
 
@@ -127,6 +129,21 @@ void LayerGraph::Initialize(uint64_t seed, std::span<float> weights) const {
                      {weights.data() + node.first_parameter, node.columns, inputs},
                      weights.subspan(node.first_parameter + count, node.columns));
   }
+}
+
+std::string TextOf(const LayerGraph& graph) {
+  constexpr std::array<const char*, 8> kNames = {"dense", "feature",         "linear", "concat",
+                                                 "sum",   "dot interaction", "fm",     "gate"};
+  std::string text;
+  for (size_t id = 0; id < graph.nodes().size(); ++id) {
+    const GraphNode& node = graph.nodes()[id];
+    StrAppend(&text, "node ", id, " ", kNames[static_cast<size_t>(node.kind)]);
+    if (node.kind == NodeKind::kFeature) StrAppend(&text, " ", node.feature);
+    StrAppend(&text, node.has_relu ? " relu" : "", " width ", node.columns);
+    for (const NodeId input : node.inputs) StrAppend(&text, " ", input);
+    StrAppend(&text, "\n");
+  }
+  return text;
 }
 
 }  // namespace embank

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace embank {
@@ -74,6 +75,9 @@ class LayerGraph {
   std::vector<GraphNode> nodes_;
   uint64_t parameters_ = 0;
 };
+
+// Returns a line for each node: all that the dense parameters of a graph depend on.
+std::string TextOf(const LayerGraph& graph);
 
 }  // namespace embank
 
