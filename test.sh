@@ -141,9 +141,14 @@ nightly() {
   done
 }
 
-# Compares the device of this machine with its twin; without one there is nothing to compare.
+# Compares the device of this machine with its twin; without one there is nothing to compare. The
+# program has to run where nothing is installed, and to be quick to copy.
 check_device() {
-  local status=0
+  local status=0 program=$root/build/cuda/bin/embank_gpu_check needed
+  needed=$(readelf -d "$program" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' |
+    grep -vE '^(libc|libm|libpthread|libdl|librt|ld-linux-x86-64)[.]so' || true)
+  [[ -z $needed ]] || { echo "embank_gpu_check needs $needed"; return 1; }
+  [[ $(stat -c %s "$program") -le $((30 << 20)) ]] || { echo "embank_gpu_check > 30 MiB"; return 1; }
   "$root/tools/gpu_check.sh" "$root/build/cuda/gpu_check" || status=$?
   [[ $status != 77 ]] || say "skipped: this machine has no device that CUDA can use"
   [[ $status == 0 || $status == 77 ]]

@@ -11,8 +11,9 @@ namespace {
 constexpr const char* kLegend =
     "rows, MiB: of vectors and states in the tier at the end; answered: positions of lookups whose "
     "rows were there, and their share; rows in, rows out: moved to the tier and from it during the "
-    "run, where the store counts them; unique ids: keys of a batch counted once, in each 64th "
-    "batch; beside flushes: lookups of one thread while flushes of the hot set follow each other, "
+    "run, where the store counts them; unique: share of the distinct keys of each batch, of HBM in "
+    "each 64th batch; beside flushes: lookups of one thread while flushes of the hot set follow "
+    "each other, "
     "in turns with lookups alone; longest wait: of a batch of the whole run at the hot gate; "
     "compared: with a second, simple implementation (the oracle), bit for bit";
 
@@ -34,17 +35,17 @@ std::string TiersTable(const Machine& machine, const TiersOptions& options,
                         Grouped(report.rows), Mib(report.data_bytes), Mib(report.hbm_bytes),
                         report.device, Mib(report.dram_bytes));
   absl::StrAppendFormat(&text, "PMem %.0f MiB\n\n", Mib(report.pmem_bytes));
-  absl::StrAppendFormat(&text, "  %-6s %12s %8s %12s %8s %12s %12s\n", "tier", "rows", "MiB",
-                        "answered", "share", "rows in", "rows out");
+  absl::StrAppendFormat(&text, "  %-6s %12s %8s %12s %8s %8s %12s %12s\n", "tier", "rows", "MiB",
+                        "answered", "share", "unique", "rows in", "rows out");
   for (const TierFigures& tier : report.tiers) {
-    absl::StrAppendFormat(&text, "  %-6s %12s %8.1f %12s %8.3f %12s %12s\n", tier.name,
+    absl::StrAppendFormat(&text, "  %-6s %12s %8.1f %12s %8.3f %8.3f %12s %12s\n", tier.name,
                           Grouped(tier.rows), Mib(tier.bytes), Grouped(tier.answered),
-                          ShareOf(tier.answered, report.positions), OrDash(tier.moved_in),
-                          OrDash(tier.moved_out));
+                          ShareOf(tier.answered, report.positions), tier.unique_share,
+                          OrDash(tier.moved_in), OrDash(tier.moved_out));
   }
-  absl::StrAppendFormat(&text, "  %-6s %12s %8s %12s %8.3f\n\n", "made", "", "",
-                        Grouped(report.created), ShareOf(report.created, report.positions));
-  absl::StrAppendFormat(&text, "  HBM by unique ids   %.3f\n", report.hbm_unique_share);
+  absl::StrAppendFormat(&text, "  %-6s %12s %8s %12s %8.3f %8.3f\n\n", "made", "", "",
+                        Grouped(report.created), ShareOf(report.created, report.positions),
+                        ShareOf(report.created, report.distinct));
   absl::StrAppendFormat(&text, "  flushes             %d of the hot set, %d epochs ended early\n",
                         report.hot_flushes, report.early_epochs);
   absl::StrAppendFormat(&text,
@@ -87,13 +88,13 @@ std::string TiersJson(const Machine& machine, const TiersOptions& options,
                 {"rows", tier.rows},
                 {"bytes", tier.bytes},
                 {"answered", tier.answered},
-                {"hit_ratio_lookups", ShareOf(tier.answered, report.positions)}};
+                {"hit_ratio_lookups", ShareOf(tier.answered, report.positions)},
+                {"hit_ratio_unique", tier.unique_share}};
     if (tier.moved_in) one["moved_in"] = *tier.moved_in;
     if (tier.moved_out) one["moved_out"] = *tier.moved_out;
     json["tiers"].push_back(one);
   }
   json["created"] = report.created;
-  json["hbm_hit_ratio_unique"] = report.hbm_unique_share;
   json["hot_flushes"] = report.hot_flushes;
   json["early_epochs"] = report.early_epochs;
   Json& flush = json["beside_flushes"];

@@ -12,6 +12,7 @@
 #include "base/threads/joined_thread.h"
 #include "bench/access_counts.h"
 #include "bench/c_store.h"
+#include "bench/distinct_keys.h"
 #include "bench/latency_histogram.h"
 #include "bench/replay.h"
 #include "bench/run_directory.h"
@@ -41,6 +42,10 @@ uint64_t ShareOf(uint64_t bytes, double share, uint64_t bytes_min) {
 
 // The difference; 0 where it would be negative.
 uint64_t Less(uint64_t from, uint64_t count) { return from - std::min(from, count); }
+
+double Share(uint64_t part, uint64_t whole) {
+  return static_cast<double>(part) / static_cast<double>(std::max<uint64_t>(1, whole));
+}
 
 class TiersRun {
  public:
@@ -102,11 +107,14 @@ class TiersRun {
   Status RunBatches() {
     const uint64_t batch = options_.replay.batch;
     const uint64_t batches = (keys_.size() + batch - 1) / batch;
+    const DistinctKeys distinct(keys_, batch);
     const uint64_t per_checkpoint = (batches + kCheckpoints - 1) / kCheckpoints;
     for (uint64_t i = 0; i < batches; ++i) {
       const uint64_t begin = i * batch;
-      EMBANK_RETURN_IF_ERROR(checked_.RunBatch(
-          KeySpan(keys_).subspan(begin, std::min<uint64_t>(batch, keys_.size() - begin))));
+      const KeySpan keys =
+          KeySpan(keys_).subspan(begin, std::min<uint64_t>(batch, keys_.size() - begin));
+      report_.distinct += distinct.Of(keys).size();
+      EMBANK_RETURN_IF_ERROR(checked_.RunBatch(keys));
       progress_->Update(kBatchesShare * static_cast<double>(i + 1) / static_cast<double>(batches),
                         StrCat("tiers: ", checked_.positions(), " keys"));
       if ((i + 1) % per_checkpoint != 0 && i + 1 != batches) continue;
@@ -199,12 +207,15 @@ class TiersRun {
     TierFigures dram = tier("DRAM", info.rows_dram);
     report_.created = lookups("created");
     dram.answered = Less(lookups("found"), hbm.answered + pmem.answered + ssd.answered);
+    // A batch reads the row of a key once, and creates it once.
+    hbm.unique_share =
+        Share(count("embank_hot_sampled_hits_total"), count("embank_hot_sampled_keys_total"));
+    pmem.unique_share = Share(pmem.answered, report_.distinct);
+    ssd.unique_share = Share(ssd.answered, report_.distinct);
+    dram.unique_share =
+        std::max(0.0, 1.0 - hbm.unique_share - pmem.unique_share - ssd.unique_share -
+                          Share(report_.created, report_.distinct));
     report_.tiers = {hbm, dram, pmem, ssd};
-    const auto sampled = static_cast<double>(count("embank_hot_sampled_keys_total"));
-    if (sampled > 0.0) {
-      report_.hbm_unique_share =
-          static_cast<double>(count("embank_hot_sampled_hits_total")) / sampled;
-    }
     report_.hot_flushes = count("embank_hot_flushes_total");
     report_.early_epochs = count("embank_hot_early_epochs_total");
     const bool is_twin = MetricIn(text, "embank_device_info{device=\"twin\"}").has_value();

@@ -22,6 +22,7 @@ struct TierFigures {
   // Positions of lookups whose rows were there. Of PMem and SSD: rows that batches read, gradients
   // included, which find most of their rows in DRAM.
   uint64_t answered = 0;
+  double unique_share = 0.0;  // of the distinct keys of batches; of HBM in a sample
   // Rows, during the run; unknown where the store does not count them.
   std::optional<uint64_t> moved_in = {};
   std::optional<uint64_t> moved_out = {};
@@ -50,7 +51,7 @@ struct TiersReport : OracleFigures {
   uint64_t pmem_bytes = 0;
   uint64_t created = 0;            // positions of lookups that made their rows
   std::vector<TierFigures> tiers;  // HBM, DRAM, PMem, SSD
-  double hbm_unique_share = 0.0;   // distinct keys of batches whose rows were in HBM, in a sample
+  uint64_t distinct = 0;           // distinct keys of each batch, over all batches
   uint64_t hot_flushes = 0;
   uint64_t early_epochs = 0;
   uint64_t checkpoints = 0;

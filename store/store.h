@@ -88,6 +88,7 @@ class Store {
   uint64_t pmem_drains() const;
   // As PmemDirectory::kind; nullptr also: the store has no PMem.
   const char* pmem_kind() const;
+  uint64_t heat_epochs() const { return heat_.clock->epochs(); }
   const MemoryBudget& budget() const { return budget_; }
   const KeyIndex& index() const { return *index_; }
   const DramTier& tier() const { return *tier_; }

@@ -220,7 +220,7 @@ embank_status embank_table_get_info(embank_table* table, embank_table_info* info
   return Guard([&]() -> embank::Status {
     EMBANK_RETURN_IF_ERROR(CheckTable(table));
     EMBANK_RETURN_IF_ERROR(CheckNotNull(info, "info"));
-    const Table* const opened = TableOfHandle(table);
+    Table* const opened = TableOfHandle(table);
     EMBANK_RETURN_IF_ERROR(opened->CheckAlive());
     embank_table_info full;
     std::memset(&full, 0, sizeof full);
@@ -240,6 +240,7 @@ embank_status embank_table_get_info(embank_table* table, embank_table_info* info
     full.rows_ssd = take(opened->rows_in(embank::Tier::kSsd));
     full.rows_dram = left;
     full.row_bytes = opened->layout().row_bytes;
+    full.lookups_hbm = opened->counters().hot_lookups.load(std::memory_order_relaxed);
     return embank::WriteInfo(full, info);
   });
 }

@@ -202,6 +202,7 @@ typedef struct embank_table_info {
   uint64_t rows, rows_hbm, rows_dram, rows_pmem, rows_ssd; /* all rows; rows in each tier, where
                              * rows_ssd counts rows that are in the log alone */
   uint64_t row_bytes;       /* bytes of one row in DRAM: header, vector, state, padding */
+  uint64_t lookups_hbm;     /* positions of lookups that device memory answered since the open */
 } embank_table_info;
 
 /* ---- about: any thread, at any time ---- */
@@ -798,7 +799,10 @@ EMBANK_API embank_status embank_estimate_for_hit_ratio(
 /* [data] Returns bytes by tier, as JSON:
  *   "dram"  {"budget", "used", "fixed", "index", "rows", "state", "slack", "huge_pages_refused"};
  *           used = fixed + index + rows + state + slack
- *   "hbm"   with hbm_bytes: {"budget", "rows"}: rows: vectors and states of rows in device memory
+ *   "hbm"   with hbm_bytes: {"budget", "rows", "device", "lookups", "sampled_keys", "sampled_hits",
+ *           "arrived", "left", "written_back", "flushes", "early_epochs", "flush_seconds"}: rows:
+ *           vectors and states of rows in device memory; device: its name, or "twin"; the others
+ *           are counts since the open, and the seconds of all flushes
  *   "ssd"   with a path: {"budget", "used", "live", "dirty", "kept"}: used: all segments; live: the
  *           records of rows in them; dirty: the records that changed rows in memory will need;
  *           kept: space reserved for those, manifests and heat

@@ -107,10 +107,12 @@ Status HotFlush::Flush() {
   const uint64_t planned_ns = clock.NowNs();
   EMBANK_RETURN_IF_ERROR(mover_.Move(&plan));
   fits_all_.store(plan.fits_all, std::memory_order_relaxed);
+  const uint64_t flush_ns = clock.NowNs() - begin_ns;
   MutexLock lock(&report_mutex_);
   report_ = {.flushes = report_.flushes + 1,
              .last_plan_ns = planned_ns - begin_ns,
-             .last_flush_ns = clock.NowNs() - begin_ns,
+             .last_flush_ns = flush_ns,
+             .all_flushes_ns = report_.all_flushes_ns + flush_ns,
              .candidate_rows = plan.candidate_rows,
              .fits_all = plan.fits_all};
   return OkStatus();

@@ -37,6 +37,7 @@ struct HotFlushReport {
   uint64_t flushes = 0;
   uint64_t last_plan_ns = 0;
   uint64_t last_flush_ns = 0;
+  uint64_t all_flushes_ns = 0;  // of all flushes together
   uint64_t candidate_rows = 0;
   uint64_t early_epochs = 0;  // epochs of heat that the pace has ended
   bool fits_all = false;
@@ -62,7 +63,7 @@ class HotFlush {
   // was moved. kUnavailable: the device is lost.
   Status FlushNow();
 
-  // Figures of the last flush; all zeros before the first.
+  // Figures of the last flush, and sums of all; all zeros before the first.
   HotFlushReport Report() const;
 
   // No row moves to device memory or from it while one lives. nullptr: there is no flush.

@@ -121,6 +121,7 @@ void HotGuard::Enter(HotRows* hot) {
   const uint64_t begin_ns = hot->parts().clock->NowNs();
   hot->gate()->Enter(&inside_);
   const uint64_t waited_ns = hot->parts().clock->NowNs() - begin_ns;
+  hot->counters().wait_ns.fetch_add(waited_ns, std::memory_order_relaxed);
   std::atomic<uint64_t>& longest = hot->counters().longest_wait_ns;
   uint64_t seen = longest.load(std::memory_order_relaxed);
   while (waited_ns > seen && !longest.compare_exchange_weak(seen, waited_ns)) {

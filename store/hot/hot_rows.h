@@ -49,6 +49,7 @@ struct HotCounters {
   std::atomic<uint64_t> left_rows{0};
   std::atomic<uint64_t> written_back_rows{0};  // of them those that had changed in device memory
   std::atomic<uint64_t> pre_images{0};         // rows that a batch flushed before it changed them
+  std::atomic<uint64_t> wait_ns{0};            // of all batches at the hot gate
   std::atomic<uint64_t> longest_wait_ns{0};    // of a batch at the hot gate
   std::atomic<uint64_t> answered{0};           // positions of lookups, in all tables
 };

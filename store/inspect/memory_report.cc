@@ -3,6 +3,28 @@
 #include <algorithm>
 
 namespace embank {
+namespace {
+
+HotReport ReportHot(const Store& store) {
+  const HotRows& hot = *store.hot();
+  const HotCounters& counters = hot.counters();
+  const UniqueHits& unique = store.hot_flush()->unique_hits();
+  return {.budget_bytes = hot.memory().hbm_bytes(),
+          .rows_bytes = hot.memory().slots().taken_bytes(),
+          .device = hot.memory().device().figures().name,
+          .lookups = counters.answered.load(std::memory_order_relaxed),
+          .sampled_keys = unique.keys(),
+          .sampled_hits = unique.hits(),
+          .arrived_rows = counters.arrived_rows.load(std::memory_order_relaxed),
+          .left_rows = counters.left_rows.load(std::memory_order_relaxed),
+          .written_back_rows = counters.written_back_rows.load(std::memory_order_relaxed),
+          .pre_images = counters.pre_images.load(std::memory_order_relaxed),
+          .wait_ns = counters.wait_ns.load(std::memory_order_relaxed),
+          .longest_wait_ns = counters.longest_wait_ns.load(std::memory_order_relaxed),
+          .flush = store.hot_flush()->Report()};
+}
+
+}  // namespace
 
 MemoryReport ReportMemory(const Store& store) {
   MemoryReport report{};
@@ -14,10 +36,7 @@ MemoryReport ReportMemory(const Store& store) {
     // A row in device memory has its header and its note here.
     report.rows_bytes += table->rows_in(Tier::kHbm) * (sizeof(RowHeader) + DramTier::kNoteBytes);
   }
-  if (store.hot() != nullptr) {
-    report.hbm_budget_bytes = store.hot()->memory().hbm_bytes();
-    report.hbm_rows_bytes = store.hot()->memory().slots().taken_bytes();
-  }
+  if (store.hot() != nullptr) report.hot = ReportHot(store);
   report.budget_bytes = store.budget().limit_bytes();
   report.used_bytes = store.budget().used_bytes();
   report.index_bytes = store.index().memory()->bytes();

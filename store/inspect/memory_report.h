@@ -4,11 +4,30 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
+#include "store/hot/hot_flush.h"
 #include "store/store.h"
 #include "tiers/log/row_log.h"
 
 namespace embank {
+
+// Device memory, and the rows that came to it and left it since the store was opened.
+struct HotReport {
+  uint64_t budget_bytes;
+  uint64_t rows_bytes;    // vectors and states of the rows in it
+  std::string device;     // "twin": host memory
+  uint64_t lookups;       // positions that it answered
+  uint64_t sampled_keys;  // distinct keys in a sample of the lookups
+  uint64_t sampled_hits;  // of them those whose rows were in it
+  uint64_t arrived_rows;
+  uint64_t left_rows;
+  uint64_t written_back_rows;  // of them those that no record has as they are
+  uint64_t pre_images;
+  uint64_t wait_ns;  // of all batches for rows that moved
+  uint64_t longest_wait_ns;
+  HotFlushReport flush;
+};
 
 // Bytes of DRAM by use: used = fixed + index + rows + state + slack.
 struct MemoryReport {
@@ -20,8 +39,7 @@ struct MemoryReport {
   uint64_t state_bytes;  // their optimizer state
   uint64_t slack_bytes;  // slab memory without a living row
   uint64_t huge_pages_refused_bytes;
-  uint64_t hbm_budget_bytes;     // device memory; 0: none
-  uint64_t hbm_rows_bytes;       // vectors and states of the rows in it
+  std::optional<HotReport> hot;  // with device memory
   std::optional<LogSpace> ssd;   // with a path
   std::optional<LogSpace> pmem;  // with a pmem_path
   const char* pmem_kind;         // Store::pmem_kind

@@ -132,8 +132,8 @@ void AppendMemory(std::string* text, const MemoryReport& report) {
   for (const auto& [kind, bytes] : kinds) {
     StrAppend(text, "embank_tier_bytes{tier=\"dram\",kind=\"", kind, "\"} ", bytes, "\n");
   }
-  if (report.hbm_budget_bytes > 0) {
-    StrAppend(text, "embank_tier_bytes{tier=\"hbm\",kind=\"rows\"} ", report.hbm_rows_bytes, "\n");
+  if (report.hot.has_value()) {
+    StrAppend(text, "embank_tier_bytes{tier=\"hbm\",kind=\"rows\"} ", report.hot->rows_bytes, "\n");
   }
   const std::pair<const char*, const std::optional<LogSpace>&> logs[] = {{"pmem", report.pmem},
                                                                          {"ssd", report.ssd}};
@@ -149,8 +149,8 @@ void AppendMemory(std::string* text, const MemoryReport& report) {
   }
   Describe(text, "embank_tier_capacity_bytes", "gauge", "Budget by tier; 0: no limit.");
   StrAppend(text, "embank_tier_capacity_bytes{tier=\"dram\"} ", report.budget_bytes, "\n");
-  if (report.hbm_budget_bytes > 0) {
-    StrAppend(text, "embank_tier_capacity_bytes{tier=\"hbm\"} ", report.hbm_budget_bytes, "\n");
+  if (report.hot.has_value()) {
+    StrAppend(text, "embank_tier_capacity_bytes{tier=\"hbm\"} ", report.hot->budget_bytes, "\n");
   }
   for (const auto& [tier, space] : logs) {
     if (!space.has_value()) continue;
@@ -202,47 +202,47 @@ void AppendPmem(std::string* text, const Store& store) {
          "Waits until stores to PMem are durable: drains, or msync calls.", store.pmem_drains());
 }
 
-void AppendSeconds(std::string* text, const char* metric, const char* help, uint64_t ns) {
-  Describe(text, metric, "gauge", help);
+void AppendSeconds(std::string* text, const char* metric, const char* type, const char* help,
+                   uint64_t ns) {
+  Describe(text, metric, type, help);
   StrAppend(text, metric, " ", Seconds(ns), "\n");
 }
 
-void AppendHot(std::string* text, const Store& store) {
-  const HotRows& hot = *store.hot();
-  const DeviceFigures device = hot.memory().device().figures();
+void AppendHot(std::string* text, const HotReport& hot, const std::vector<Table*>& tables) {
   Describe(text, "embank_device_info", "gauge", "The device that holds hot rows; always 1.");
-  StrAppend(text, "embank_device_info{device=\"", device.name, "\"} 1\n");
+  StrAppend(text, "embank_device_info{device=\"", hot.device, "\"} 1\n");
   Describe(text, "embank_hot_lookups_total", "counter",
            "Positions of lookups that device memory answered.");
-  for (Table* const table : store.catalog().List()) {
+  for (Table* const table : tables) {
     StrAppend(text, "embank_hot_lookups_total{", TableLabel(*table), "} ",
               table->counters().hot_lookups.load(std::memory_order_relaxed), "\n");
   }
-  const UniqueHits& unique = store.hot_flush()->unique_hits();
   Append(text, "embank_hot_sampled_keys_total", "counter",
-         "Distinct keys in a sample of the lookups.", unique.keys());
+         "Distinct keys in a sample of the lookups.", hot.sampled_keys);
   Append(text, "embank_hot_sampled_hits_total", "counter",
-         "Of them those whose rows were in device memory.", unique.hits());
-  const HotCounters& counters = hot.counters();
+         "Of them those whose rows were in device memory.", hot.sampled_hits);
   Append(text, "embank_hot_arrived_rows_total", "counter", "Rows that moved to device memory.",
-         counters.arrived_rows);
+         hot.arrived_rows);
   Append(text, "embank_hot_left_rows_total", "counter", "Rows that moved from device memory.",
-         counters.left_rows);
+         hot.left_rows);
   Append(text, "embank_hot_written_back_rows_total", "counter",
-         "Of them those that no record has as they are.", counters.written_back_rows);
+         "Of them those that no record has as they are.", hot.written_back_rows);
   Append(text, "embank_hot_pre_images_total", "counter",
          "Rows that a batch saved for a checkpoint before it changed them in device memory.",
-         counters.pre_images);
-  AppendSeconds(text, "embank_hot_longest_wait_seconds",
-                "The longest wait of a batch for rows that moved.", counters.longest_wait_ns);
-  const HotFlushReport report = store.hot_flush()->Report();
-  Append(text, "embank_hot_flushes_total", "counter", "Flushes of the hot set.", report.flushes);
+         hot.pre_images);
+  AppendSeconds(text, "embank_hot_wait_seconds_total", "counter",
+                "The time in which batches waited for rows that moved.", hot.wait_ns);
+  AppendSeconds(text, "embank_hot_longest_wait_seconds", "gauge",
+                "The longest wait of a batch for rows that moved.", hot.longest_wait_ns);
+  Append(text, "embank_hot_flushes_total", "counter", "Flushes of the hot set.", hot.flush.flushes);
   Append(text, "embank_hot_early_epochs_total", "counter",
-         "Epochs of heat that a drift has ended early.", report.early_epochs);
-  AppendSeconds(text, "embank_hot_flush_seconds", "Duration of the last flush.",
-                report.last_flush_ns);
-  AppendSeconds(text, "embank_hot_plan_seconds", "Of it the time for its plan.",
-                report.last_plan_ns);
+         "Epochs of heat that a drift has ended early.", hot.flush.early_epochs);
+  AppendSeconds(text, "embank_hot_flush_seconds", "gauge", "Duration of the last flush.",
+                hot.flush.last_flush_ns);
+  AppendSeconds(text, "embank_hot_flush_seconds_total", "counter", "Duration of all flushes.",
+                hot.flush.all_flushes_ns);
+  AppendSeconds(text, "embank_hot_plan_seconds", "gauge",
+                "The part of the last flush for its plan.", hot.flush.last_plan_ns);
 }
 
 void AppendPages(std::string* text, const PageMover& pages) {
@@ -272,8 +272,11 @@ std::string FormatMetrics(const Store& store) {
   std::string text;
   AppendTables(&text, store.catalog().List());
   AppendForgotten(&text, store.catalog().List());
-  AppendMemory(&text, ReportMemory(store));
-  if (store.hot() != nullptr) AppendHot(&text, store);
+  const MemoryReport memory = ReportMemory(store);
+  AppendMemory(&text, memory);
+  Append(&text, "embank_heat_epochs_total", "counter", "Epochs of heat that have ended.",
+         store.heat_epochs());
+  if (memory.hot.has_value()) AppendHot(&text, *memory.hot, store.catalog().List());
   if (store.logs()->empty()) return text;
   AppendPrefetches(&text, store.catalog().List());
   AppendLog(&text, store.logs()->lowest().counters());
@@ -283,6 +286,20 @@ std::string FormatMetrics(const Store& store) {
   return text;
 }
 
+namespace {
+
+std::string FormatHot(const HotReport& hot) {
+  return StrCat(", \"hbm\": {\"budget\": ", hot.budget_bytes, ", \"rows\": ", hot.rows_bytes,
+                ", \"device\": ", JsonString(hot.device), ", \"lookups\": ", hot.lookups,
+                ", \"sampled_keys\": ", hot.sampled_keys, ", \"sampled_hits\": ", hot.sampled_hits,
+                ", \"arrived\": ", hot.arrived_rows, ", \"left\": ", hot.left_rows,
+                ", \"written_back\": ", hot.written_back_rows, ", \"flushes\": ", hot.flush.flushes,
+                ", \"early_epochs\": ", hot.flush.early_epochs,
+                ", \"flush_seconds\": ", Seconds(hot.flush.all_flushes_ns), "}");
+}
+
+}  // namespace
+
 std::string FormatMemoryReport(const MemoryReport& report) {
   const auto format = [](const char* tier, const std::optional<LogSpace>& space) {
     if (!space.has_value()) return std::string();
@@ -290,10 +307,7 @@ std::string FormatMemoryReport(const MemoryReport& report) {
                   ", \"used\": ", space->used_bytes, ", \"live\": ", space->live_bytes,
                   ", \"dirty\": ", space->dirty_bytes, ", \"kept\": ", space->reserved_bytes, "}");
   };
-  const std::string hbm = report.hbm_budget_bytes == 0
-                              ? ""
-                              : StrCat(", \"hbm\": {\"budget\": ", report.hbm_budget_bytes,
-                                       ", \"rows\": ", report.hbm_rows_bytes, "}");
+  const std::string hbm = report.hot.has_value() ? FormatHot(*report.hot) : std::string();
   const std::string kind =
       report.pmem_kind == nullptr ? "" : StrCat(", \"pmem_kind\": ", JsonString(report.pmem_kind));
   return StrCat("{\"dram\": {\"budget\": ", report.budget_bytes, ", \"used\": ", report.used_bytes,

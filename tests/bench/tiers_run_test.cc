@@ -67,7 +67,12 @@ TEST(Tiers, AllHaveRowsAndTheOracleAgrees) {
   EXPECT_EQ(rows, report->rows);
   EXPECT_LE(report->tiers[0].bytes, report->hbm_bytes);
   EXPECT_EQ(*report->tiers[0].moved_in - *report->tiers[0].moved_out, report->tiers[0].rows);
-  EXPECT_GT(report->hbm_unique_share, 0.0);
+  double unique = static_cast<double>(report->created) / static_cast<double>(report->distinct);
+  for (const TierFigures& tier : report->tiers) {
+    EXPECT_GT(tier.unique_share, 0.0) << tier.name;
+    unique += tier.unique_share;
+  }
+  EXPECT_NEAR(unique, 1.0, 1e-9);
   EXPECT_GT(report->hot_flushes, 0u);
   EXPECT_EQ(report->checkpoints, 4u);
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/str_cat.h"
 #include "tests/support/c_api.h"
 
 namespace embank::test {
@@ -45,6 +46,17 @@ uint64_t RowsInHbm(embank_table* table) {
   return info.rows_hbm;
 }
 
+// The counts of hot rows in the memory report of a store that has flushed once.
+void ExpectReport(embank_store* store) {
+  uint64_t needed = 0;
+  std::string json(4096, '\0');
+  ASSERT_EQ(embank_memory_report(store, json.data(), json.size(), &needed), EMBANK_OK);
+  EXPECT_THAT(json, HasSubstr("\"hbm\": {\"budget\": 131072, \"rows\": 131072, \"device\": "
+                              "\"twin\", \"lookups\": 512, "));
+  EXPECT_THAT(json, HasSubstr("\"arrived\": 512, \"left\": 0, \"written_back\": 0, "
+                              "\"flushes\": 1, \"early_epochs\": 0, \"flush_seconds\": "));
+}
+
 void LookUpAll(embank_table* table, const std::vector<uint64_t>& keys) {
   std::vector<float> rows(keys.size() * kHotDim);
   ASSERT_EQ(embank_lookup(table, keys.data(), keys.size(), EMBANK_MISSING_CREATE, rows.data(), 0,
@@ -69,10 +81,15 @@ TEST(HotCApi, AFlushFillsDeviceMemoryWithTheHottestRows) {
   EXPECT_THAT(metrics, HasSubstr("embank_hot_arrived_rows_total 512"));
   EXPECT_THAT(metrics, HasSubstr("embank_hot_flushes_total 1"));
   EXPECT_THAT(metrics, HasSubstr("tier=\"hbm\",kind=\"rows\"} 131072"));
-  uint64_t needed = 0;
-  std::string json(4096, '\0');
-  ASSERT_EQ(embank_memory_report(store.get(), json.data(), json.size(), &needed), EMBANK_OK);
-  EXPECT_THAT(json, HasSubstr("\"hbm\": {\"budget\": 131072, \"rows\": 131072}"));
+  EXPECT_THAT(metrics, HasSubstr("embank_hot_flush_seconds_total "));
+  EXPECT_THAT(metrics, HasSubstr("embank_heat_epochs_total 0"));
+  ExpectReport(store.get());
+  embank_table_info info = {};
+  info.struct_size = sizeof info;
+  ASSERT_EQ(embank_table_get_info(table, &info), EMBANK_OK);
+  EXPECT_EQ(info.lookups_hbm, 512u);
+  EXPECT_THAT(metrics, HasSubstr(StrCat("op=\"lookup\",outcome=\"found\"} ",
+                                        4 * 512 + info.lookups_hbm + 100)));
 }
 
 TEST(HotCApi, TheHotSetIsRenewedEveryFewBatches) {

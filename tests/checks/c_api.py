@@ -26,9 +26,10 @@ LAYOUT = {
         'beta1': 20, 'beta2': 24, 'epsilon': 28, 'weight_decay': 32, 'initial_accumulator': 36,
         'initializer': 40, 'init_a': 44, 'init_b': 48, 'eviction': 52,
         'admission_count': 56, 'on_full': 60}),
-    'embank_table_info': (64, {
+    'embank_table_info': (72, {
         'struct_size': 0, 'dim': 4, 'value_type': 8, 'optimizer': 12, 'rows': 16, 'rows_hbm': 24,
-        'rows_dram': 32, 'rows_pmem': 40, 'rows_ssd': 48, 'row_bytes': 56}),
+        'rows_dram': 32, 'rows_pmem': 40, 'rows_ssd': 48, 'row_bytes': 56,
+        'lookups_hbm': 64}),
     'embank_feature': (72, {
         'struct_size': 0, 'pooling': 4, 'table': 8, 'keys': 16, 'n': 24, 'offsets': 32, 'bags': 40,
         'weights': 48, 'rows': 56, 'row_stride': 64}),
