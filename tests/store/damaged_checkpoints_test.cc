@@ -12,6 +12,7 @@
 #include "store/batch/write.h"
 #include "store/store.h"
 #include "tests/support/sealed_bytes.h"
+#include "tests/support/segment_count.h"
 #include "tests/support/spill_world.h"
 #include "tests/support/store_contents.h"
 #include "tests/support/store_files.h"
@@ -406,7 +407,7 @@ TEST_F(TwoCheckpoints, WhatAnOlderOneAloneHasGoesWithItThoughTheStoreWasOpenedAn
   const Tables now = *ReadAll(world_.get());
   ASSERT_TRUE(world_.Open().ok());
   Table* const table = *world_->catalog().Open("t");
-  EXPECT_EQ(table->mover()->logs().lowest().segments().segment_count(), before.size())
+  EXPECT_EQ(SegmentCount(table->mover()->logs().lowest().segments()), before.size())
       << "they take space";
   for (int i = 0; i < 20; ++i) ASSERT_TRUE(world_->checkpoints()->Make({}).ok());
   const auto after = SegmentPaths(world_.disk());
