@@ -280,9 +280,10 @@ EMBANK_API void embank_store_options_init(embank_store_options *options, uint32_
  *   store has the directory open.
  * FAILED_PRECONDITION: rows are in PMem, and pmem_path is NULL, is not there or is not mounted. The
  *   message names the directory and the number of rows.
- * INVALID_ARGUMENT: pmem_path is not a directory, is that of another store (also of the source of
- *   an export), or is path; or the store is older than its PMem: it is a copy that was made before
- *   a checkpoint which used pmem_path.
+ * INVALID_ARGUMENT: pmem_path is not a directory, its parent does not exist, or files cannot be
+ *   made in it; or it is path, or that of another store (also of the source of an export); or the
+ *   store is older than its PMem: it is a copy that was made before a checkpoint which used
+ *   pmem_path.
  * UNIMPLEMENTED: the file system of pmem_path does not map files. */
 EMBANK_API embank_status embank_store_open(const embank_store_options *options,
                                            embank_store **store);

@@ -63,7 +63,7 @@ ORACLE_MAY_INCLUDE = re.compile(r'tests/support/oracle\w*\.h|bindings/c/embank\.
 # Foreign header -> the files that may name it; each pattern admits one file, a header or source.
 FOREIGN = {
     r'liburing\.h': (r'base/files/\w*uring\w*\.cc',),
-    r'libpmem\.h': (r'base/pmem/\w*pmem\w*\.cc',),
+    r'libpmem\.h': (r'tests/base/pmem_library_test\.cc',),
     r'mpi\.h': (r'train/\w*mpi\w*\.cc',),
     r'nccl\.h': (r'train/\w*nccl\w*\.(cc|cu)',),
     r'cublas\w*\.h': (r'train/\w*cublas\w*\.(cc|cu)',),
