@@ -137,7 +137,7 @@ bool NewRows::AddInLog(const RowId& id, uint32_t heat, FunctionRef<void(std::byt
 
 void FreedRows::Add(KeyIndex::Shard* shard, Location location) {
   if (table_->mover() != nullptr) table_->mover()->rows().OnErase(shard, *table_, location);
-  if (location.tier() == Tier::kHbm) table_->parts().hot->Free(*table_, location);
+  if (location.IsHot()) table_->parts().hot->Free(*table_, location);
   if (!location.IsInDram()) return table_->AddRows(-1);
   if (table_->forgetter() != nullptr) table_->forgetter()->OnErase(shard, location);
   RetireRow(table_->layout().Header(table_->parts().tier->Row(location)));

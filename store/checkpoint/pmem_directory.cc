@@ -24,7 +24,7 @@ namespace {
 uint64_t RowsInPmem(const Manifest& manifest) {
   uint64_t rows = 0;
   for (const SegmentRows& segment : manifest.segments) {
-    if (segment.tier != Tier::kPmem) continue;
+    if (!segment.IsInPmem()) continue;
     for (const uint64_t word : segment.bits) rows += static_cast<uint64_t>(std::popcount(word));
   }
   return rows;

@@ -39,7 +39,7 @@ Location HotRows::TakeSlot(const Table& table, Location header) {
 }
 
 void HotRows::Free(const Table& table, Location location) {
-  EMBANK_CHECK(location.tier() == Tier::kHbm);
+  EMBANK_CHECK(location.IsHot());
   RetireRow(reinterpret_cast<RowHeader*>(parts_.tier->Row(location)));
   memory_->slots().Free(PayloadOf(location));
   const Location slot = DramSlotOf(location);
