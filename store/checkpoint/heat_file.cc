@@ -18,9 +18,9 @@
 namespace embank {
 namespace {
 
-struct HotRow {
+struct HeatOfRow {
   uint32_t upper_hash;
-  uint32_t print;
+  uint32_t fingerprint;
   uint32_t heat;  // 0: there is no row here
 };
 
@@ -31,7 +31,7 @@ struct HeatRows {
   static constexpr size_t kRows = 5;
 
   uint32_t number;
-  std::array<HotRow, kRows> rows;
+  std::array<HeatOfRow, kRows> rows;
 };
 static_assert(sizeof(HeatRows) == sizeof(HeatBlock));
 static_assert(HeatSketch::kBytesMax / sizeof(HeatBlock) < HeatRows::kNumber);
@@ -45,9 +45,9 @@ constexpr uint32_t kSlotsAtOnce = 256;
 constexpr uint32_t kSlotsAhead = 16;
 
 // The rows in memory that were looked up since their heat was written, in the order of memory.
-class HotRows {
+class HeatsInMemory {
  public:
-  HotRows(const HeatToSave& heat, uint64_t now) : heat_(heat), now_(now) {}
+  HeatsInMemory(const HeatToSave& heat, uint64_t now) : heat_(heat), now_(now) {}
 
   // Calls visit(row) for each row, until it returns false. Rows that travel meanwhile may be
   // missing, or be there twice; a free slot may look like a row.
@@ -58,7 +58,7 @@ class HotRows {
       uint32_t slots = 1;
       for (uint32_t first = 0; first < slots; first += kSlotsAtOnce) {
         slots = Collect(page, first);
-        for (const HotRow& row : std::span(rows_).first(count_)) {
+        for (const HeatOfRow& row : std::span(rows_).first(count_)) {
           if (!visit(row)) return;
         }
       }
@@ -97,7 +97,7 @@ class HotRows {
 
   const HeatToSave heat_;
   const uint64_t now_;
-  std::array<HotRow, kSlotsAtOnce> rows_;
+  std::array<HeatOfRow, kSlotsAtOnce> rows_;
   size_t count_ = 0;
 };
 
@@ -129,7 +129,7 @@ class HeatWriter {
     HeatRows rows = {.number = HeatRows::kNumber, .rows = {}};
     size_t count = 0;
     Status status;
-    HotRows(heat_, now_).Walk([&](const HotRow& row) {
+    HeatsInMemory(heat_, now_).Walk([&](const HeatOfRow& row) {
       if (row.heat < least) return true;
       rows.rows[count++] = row;
       if (count == HeatRows::kRows) {
@@ -153,7 +153,7 @@ class HeatWriter {
     }
     if (slots <= rows_max()) return 1;
     std::array<uint64_t, kHeatBits + 1> rows = {};  // by bits of their heat
-    HotRows(heat_, now_).Walk([&](const HotRow& row) {
+    HeatsInMemory(heat_, now_).Walk([&](const HeatOfRow& row) {
       ++rows[std::bit_width(row.heat)];
       return true;
     });
@@ -223,12 +223,12 @@ bool IsSize(const HeatFile& file) {
          file.bytes <= file.sketch_bytes + HeatSketch::kBytesMax;
 }
 
-void VisitOne(const HeatFile& file, const HeatBlock& block, VisitHotRow add,
+void VisitOne(const HeatFile& file, const HeatBlock& block, VisitHeatOfRow add,
               VisitHeatBlock add_block) {
   if (block.epoch < file.sketch_bytes / sizeof(HeatBlock)) add_block(block.epoch, block);
   if (block.epoch != HeatRows::kNumber) return;
-  for (const HotRow& row : std::bit_cast<HeatRows>(block).rows) {
-    const KeyHash hash = KeyHash{row.upper_hash} << 32 | row.print;
+  for (const HeatOfRow& row : std::bit_cast<HeatRows>(block).rows) {
+    const KeyHash hash = KeyHash{row.upper_hash} << 32 | row.fingerprint;
     if (row.heat > 0) add(hash, std::min(row.heat, kHeatMax));
   }
 }
@@ -243,7 +243,7 @@ StatusOr<HeatFile> SaveHeat(Directory* directory, const std::string& name, const
 }
 
 Status ReadHeat(Directory* directory, const std::string& name, const HeatFile& file,
-                VisitHotRow add, VisitHeatBlock add_block) {
+                VisitHeatOfRow add, VisitHeatBlock add_block) {
   const std::string path = directory->PathOf(name);
   if (!IsSize(file)) return Damaged(path, "no such file is so long");
   EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<File> source,

@@ -9,7 +9,7 @@
 namespace embank {
 namespace {
 
-// Asked for ahead, one line each.
+// The headers of so many slots are prefetched, one cache line each.
 constexpr uint32_t kSlotsAhead = 16;
 
 }  // namespace
