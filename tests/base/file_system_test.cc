@@ -434,7 +434,7 @@ TEST(PosixFileSystem, WithoutDirectAccessAFileIsCreatedCached) {
   EXPECT_EQ(created_again.code(), StatusCode::kAlreadyExists);
 }
 
-TEST(PosixFileSystem, WhatNoFileSystemDoesIsUnimplementedAndNoFaultOfADevice) {
+TEST(PosixFileSystem, AMissingFunctionOfAFileSystemIsUnimplementedAndNoFaultOfADevice) {
   if (access("/dev/shm", W_OK) != 0) GTEST_SKIP() << "no /dev/shm to write to";
   const ScratchDirectory directory;
   const std::string name = "embank_file_system_test_" + std::to_string(getpid());

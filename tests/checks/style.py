@@ -12,7 +12,7 @@ HEADER_LINES_MAX = 300
 SOURCE_LINES_MAX = 600
 FUNCTION_LINES_MAX = 70
 SPEAKS_FOR_ITSELF_LINES = 5  # an inline body this short is its own documentation
-# The one header whose size follows from the number of functions of the C door.
+# The one header whose size follows from the number of functions of the C API.
 HEADERS_OF_ANY_SIZE = ('bindings/c/embank.h', 'bindings/c/embank.hpp')
 CODE = trees.CXX + ('.py', '.sh', '.cmake')
 LIBRARY_CODE = r'(base|tiers|gpu|store|train|bindings/c)/.*\.(h|cc|cu|cuh)$'

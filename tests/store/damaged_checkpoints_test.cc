@@ -286,7 +286,7 @@ TEST_F(TwoCheckpoints, OneThatIsNotOpenedMayMissASegment) {
 }
 
 // The checkpoint has lost rows: the rest must not count as all that it has.
-TEST_F(TwoCheckpoints, OfATableThatIsDroppedInPartIsNone) {
+TEST_F(TwoCheckpoints, ATableThatIsDroppedInPartIsInNoCheckpoint) {
   ASSERT_TRUE(world_.Open().ok());
   ASSERT_TRUE(world_->CreateTable("other", OptionsOf(8)).ok());
   world_.disk().SetFaults([](const DiskCall& call) {
@@ -399,7 +399,7 @@ TEST_F(TwoCheckpoints, NumbersGoOnBehindACrash) {
   }
 }
 
-TEST_F(TwoCheckpoints, WhatAnOlderOneAloneHasGoesWithItThoughTheStoreWasOpenedAnew) {
+TEST_F(TwoCheckpoints, SegmentsOfTheOlderOneAloneGoWithItThoughTheStoreWasOpenedAnew) {
   ASSERT_TRUE(world_.Open().ok());
   Put(*world_->catalog().Open("t"), KeysFrom(1, 300), 9.0f);
   ASSERT_TRUE(world_->checkpoints()->Make({}).ok());
@@ -443,7 +443,7 @@ void ExpectAfterCrash(const SimulatedDisk& disk, uint64_t ssd_bytes, const Table
   }
 }
 
-TEST(CheckpointSpace, WhatAKeptOneHasIsNotUsedAgain) {
+TEST(CheckpointSpace, SpaceOfAKeptOneIsNotUsedAgain) {
   const uint64_t ssd_bytes = 170 * SmallLog().segment_bytes;
   SpillWorld world(kSeed, nullptr, ssd_bytes);
   Table* const table = world.Create("t", Optimizer::kNone);

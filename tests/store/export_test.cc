@@ -314,7 +314,7 @@ TEST(Export, NeedsAPathAndACheckpoint) {
   EXPECT_FALSE(world.disk().List("copy").ok());
 }
 
-TEST(Export, OfACheckpointWithoutRowsIsAStoreWithItsTables) {
+TEST(Export, ACheckpointWithoutRowsIsExportedWithItsTables) {
   SpillWorld world(kExportSeed);
   world.Create("t", Optimizer::kNone);
   ASSERT_TRUE(world->checkpoints()->Make(BlobOf(kExportBlob)).ok());

@@ -237,7 +237,7 @@ TEST(LoggedScan, SeesOnlyItsTableInSegmentsThatTablesShare) {
   ASSERT_NO_FATAL_FAILURE(ExpectOnceEach(others, SetOf(KeysFrom(50, kKeys)), 2));
 }
 
-TEST(LoggedScan, OfATableInMemoryReadsOthersFootersOnce) {
+TEST(LoggedScan, AScanOfATableInMemoryReadsOthersFootersOnce) {
   SpillWorld world(4);
   ASSERT_NO_FATAL_FAILURE(Put(world.Create("other", Optimizer::kNone), KeysFrom(0, kKeys), 2));
   Table* const table = world.Create("t", Optimizer::kNone);

@@ -61,7 +61,7 @@ class VerifyingManifests : public testing::Test {
 };
 
 // Which of two stores the segments are of, they say themselves.
-TEST_F(VerifyingManifests, OfAManifestOfAnotherStoreTheOlderOneIsNoVictim) {
+TEST_F(VerifyingManifests, AManifestOfAnotherStoreDoesNotDamageTheOlderOne) {
   PutManifest(OfAnotherStore());
   const VerifyReport report = Report();
   EXPECT_EQ(report.damage.at(0).part, DamagedPart::kManifest);

@@ -148,14 +148,14 @@ TEST_F(RowLogCheckpoints, WithoutOneWhatIsDeadIsGivenUp) {
   EXPECT_GT(KillAndGoOn(AppendMany(1)), 2u);
 }
 
-TEST_F(RowLogCheckpoints, WhatAFailedOneHadIsGivenUp) {
+TEST_F(RowLogCheckpoints, SegmentsOfAFailedOneAreGivenUp) {
   const std::vector<Location> rows = AppendMany(1);
   EXPECT_GT(Keep(1, /*is_kept=*/false).size(), 2u);
   EXPECT_GT(KillAndGoOn(rows), 2u);
 }
 
 // Compaction tries again to move records that the device did not read, but never damaged ones.
-TEST_F(RowLogCheckpoints, WhatWasNotReadIsPickedAgainBehindTheNextThatIsKept) {
+TEST_F(RowLogCheckpoints, ASegmentThatWasNotReadIsPickedAgainBehindTheNextThatIsKept) {
   const std::vector<Location> rows = AppendMany(1);
   for (size_t i = 0; i < rows.size(); i += 2) log_->segments().MarkDead(rows[i]);
   ASSERT_TRUE(log_->appender().Flush().ok());
@@ -181,7 +181,7 @@ TEST_F(RowLogCheckpoints, WhatWasNotReadIsPickedAgainBehindTheNextThatIsKept) {
 }
 
 // Records that could not be read to be forgotten may still be moved by compaction.
-TEST_F(RowLogCheckpoints, WhatWasNotReadToBeForgottenCompactionMayPick) {
+TEST_F(RowLogCheckpoints, CompactionMayPickASegmentThatWasNotReadToBeForgotten) {
   ASSERT_TRUE(log_->space().AddRowClass(0, kRecordBytes, /*forgets=*/true).ok());
   const std::vector<Location> rows = AppendMany(1);
   for (size_t i = 0; i < rows.size(); i += 2) log_->segments().MarkDead(rows[i]);
@@ -205,7 +205,7 @@ TEST_F(RowLogCheckpoints, WhatWasNotReadToBeForgottenCompactionMayPick) {
   EXPECT_FALSE(segments(CompactionAim::kForget, false).empty());
 }
 
-TEST_F(RowLogCheckpoints, WhatAKeptOneHasStaysUntilItIsReleased) {
+TEST_F(RowLogCheckpoints, SegmentsOfAKeptOneStayUntilItIsReleased) {
   const std::vector<Location> rows = AppendMany(1);
   const size_t segments = Keep(1, /*is_kept=*/true).size();
   EXPECT_EQ(KillAndGoOn(rows), 0u);
@@ -216,7 +216,7 @@ TEST_F(RowLogCheckpoints, WhatAKeptOneHasStaysUntilItIsReleased) {
 }
 
 // Whatever is asked of it, dead segments and footers that are still to be written among it.
-TEST_F(RowLogCheckpoints, OfALogThatIsOnlyReadNothingChanges) {
+TEST_F(RowLogCheckpoints, ALogThatIsOnlyReadDoesNotChange) {
   const uint64_t writer_bytes = budget_.used_bytes();
   AppendMany(1);
   const std::vector<SegmentRows> kept = Keep(1, /*is_kept=*/true);
@@ -262,7 +262,7 @@ TEST_F(RowLogCheckpoints, AfterASyncOfNamesThatFailedThereIsNone) {
   ExpectStopsAfterOneFailureOf(DiskCall::Kind::kSyncDirectory);
 }
 
-TEST_F(RowLogCheckpoints, WhatIsFrozenStaysThoughItDies) {
+TEST_F(RowLogCheckpoints, FrozenRowsStayThoughTheyDie) {
   const std::vector<Location> rows = AppendMany(1);
   log_->checkpoints().Freeze(1);
   EXPECT_EQ(KillAndGoOn(rows), 0u);

@@ -465,7 +465,7 @@ TEST(RowLog, ADiskThatIsFullRefusesASegmentAndLeavesNoFile) {
 }
 
 // Every record that was synced is in the files, whatever a crash does to later ones.
-TEST(RowLog, WhatIsSyncedSurvivesACrash) {
+TEST(RowLog, SyncedRowsSurviveACrash) {
   for (uint64_t seed = 1; seed <= 6; ++seed) {
     LogWorld world(SmallOptions(), seed);
     for (uint64_t i = world.random().Between(1, 700); i > 0; --i) world.AppendOne(1, 544);
