@@ -13,6 +13,7 @@
 #include "base/status_macros.h"
 #include "base/str_cat.h"
 #include "base/threads/fence.h"
+#include "store/placement/page_rows.h"
 #include "store/table/table.h"
 
 namespace embank {
@@ -40,9 +41,6 @@ constexpr uint64_t kFileGrainBytes = 4096;  // so that it can be copied without 
 constexpr size_t kChunkBlocks = (size_t{1} << 20) / sizeof(HeatBlock);
 // So much is copied under one hold of a lock.
 constexpr uint64_t kBlocksAtOnce = 64;
-// So many slots are read as one reader.
-constexpr uint32_t kSlotsAtOnce = 256;
-constexpr uint32_t kSlotsAhead = 16;
 
 // The rows in memory that were looked up since their heat was written, in the order of memory.
 class HeatsInMemory {
@@ -68,31 +66,22 @@ class HeatsInMemory {
  private:
   // Reads a part of a page; returns its number of slots.
   uint32_t Collect(uint32_t page, uint32_t first_slot) {
-    // The page's memory stays while this is a reader; the rows may leave.
-    std::optional<EpochTable::Guard> reader;
-    const DramTier::PageSlots slots = heat_.tier->SlotsOf(page, &reader);
-    const uint32_t end = std::min(slots.slots, first_slot + kSlotsAtOnce);
     count_ = 0;
-    for (uint32_t slot = first_slot; slot < end; ++slot) {
-      const std::byte* const row = heat_.tier->Row(DramTier::SlotAt(page, slots, slot));
-      __builtin_prefetch(row + uint64_t{kSlotsAhead} * slots.slot_bytes);
-      const auto* const header = reinterpret_cast<const RowHeader*>(row);
-      const Key key = LoadKey(header);
+    return ForEachSlot(*heat_.tier, *heat_.tables, page, first_slot, [&](const SeenSlot& seen) {
+      if ((seen.mark.usage & kGainedFlag) == 0) return;
+      if (seen.location.IsHot() && Seeded(SeededBug::kHotHeatNotSaved)) return;
+      const Key key = LoadKey(seen.header);
       AcquireFence();
-      const RowMark mark = LoadMark(header);
-      const TableId owner = TableOf(mark.identity);
+      const RowMark mark = LoadMark(seen.header);
       const uint32_t heat = HeatOf(mark.usage, static_cast<HeatEpoch>(now_));
-      if (owner == kNoTable || (mark.usage & kGainedFlag) == 0 || heat == 0) continue;
-      const Table* const table = heat_.tables->Get(owner);
-      const bool in_device =
-          slots.slot_class == kHeaderClass && !Seeded(SeededBug::kHotHeatNotSaved);
-      if (table == nullptr || !(in_device || table->slot_class() == slots.slot_class)) continue;
+      if ((mark.usage & kGainedFlag) == 0 || heat == 0) return;
       // The row may have changed meanwhile, but it is the same row.
-      if (TableOf(LoadIdentity(header)) != owner || LoadKey(header) != key) continue;
-      const KeyHash hash = table->HashOf(key);
+      const TableId owner = seen.table->id();
+      if (TableOf(mark.identity) != owner) return;
+      if (TableOf(LoadIdentity(seen.header)) != owner || LoadKey(seen.header) != key) return;
+      const KeyHash hash = seen.table->HashOf(key);
       rows_[count_++] = {static_cast<uint32_t>(hash >> 32), HeatBlock::FingerprintOf(hash), heat};
-    }
-    return slots.slots;
+    });
   }
 
   const HeatToSave heat_;
