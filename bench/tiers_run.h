@@ -19,8 +19,8 @@ struct TierFigures {
   const char* name = "";
   uint64_t rows = 0;   // at the end
   uint64_t bytes = 0;  // of their vectors and states
-  // Positions of lookups whose rows were there. Of PMem and SSD: rows that batches read, gradients
-  // included, which find most of their rows in DRAM.
+  // Positions of lookups whose rows were there. For PMem and SSD it counts the rows that batches
+  // read, also batches of gradients, which find most of their rows in DRAM.
   uint64_t answered = 0;
   double unique_share = 0.0;  // of the distinct keys of batches; of HBM in a sample
   // Rows, during the run; unknown where the store does not count them.

@@ -119,7 +119,6 @@ class Directory {
   // Removes the directory itself, which must be empty. kNotFound: it no longer has the path by
   // which it was opened.
   virtual Status RemoveItself() = 0;
-  virtual StatusOr<uint64_t> FreeBytes() = 0;
 
   // Locks an existing file, shared or exclusively. kUnavailable: it is locked already, in this
   // process or another.

@@ -5,7 +5,6 @@
 #include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -140,11 +139,6 @@ class PosixDirectory final : public Directory {
     if (IdentityOf(own) != IdentityOf(named)) return ErrorOf(ENOENT, "remove", path_);
     if (unlinkat(parent.number(), name.c_str(), AT_REMOVEDIR) == 0) return OkStatus();
     return ErrorOf(errno, "remove", path_);
-  }
-  StatusOr<uint64_t> FreeBytes() override {
-    struct statvfs about;
-    if (fstatvfs(number(), &about) != 0) return ErrorOf(errno, "stat", path_);
-    return uint64_t{about.f_bavail} * about.f_frsize;
   }
 
   StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& name, bool shared) override {

@@ -46,7 +46,6 @@ class PmemDirectory final : public Directory {
   Status Sync() override { return base_->Sync(); }
   Status SyncName() override { return base_->SyncName(); }
   Status RemoveItself() override { return base_->RemoveItself(); }
-  StatusOr<uint64_t> FreeBytes() override { return base_->FreeBytes(); }
 
   StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& name, bool shared) override {
     return base_->Lock(name, shared);

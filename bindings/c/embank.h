@@ -25,9 +25,10 @@
  *       it is larger, and one of them is not 0      UNIMPLEMENTED
  *       a field has an invalid value                INVALID_ARGUMENT
  *       a field asks for a part not built yet       UNIMPLEMENTED; it is never ignored
- *  5. Buffers belong to the caller; a call uses them until it returns, and one in device memory
- *     until its stream has passed the call. row_stride is the distance in bytes between the starts
- *     of two rows; 0: the rows are packed. Rows in host memory need no alignment.
+ *  5. Buffers belong to the caller; a call uses them until it returns. A buffer in device memory
+ *     must stay valid until the stream has done the call's work. row_stride is the distance in
+ *     bytes between the starts of two rows; 0: the rows are packed. Rows in host memory need no
+ *     alignment.
  *  6. All 2^64 keys are legal. A batch may repeat a key: the positions act as if one after the
  *     other. n == 0 is legal, also with NULL pointers. A batch has at most 4294967295 keys.
  *  7. Threads: calls marked [data] may run at once, from any threads, also on the same table. A
@@ -35,7 +36,7 @@
  *  8. Strings out: the caller passes a buffer of `cap` bytes, and the call sets *needed to the
  *     bytes of the string with its final NUL:
  *       cap == 0 (the buffer may be NULL)           OK: nothing is written but *needed
- *       cap is too small                            RESOURCE_EXHAUSTED: the same
+ *       cap is too small                            RESOURCE_EXHAUSTED: only *needed is set
  *       cap is large enough                         OK: the string is written
  *  9. The library throws no exception, installs no signal handler, does not exit, does not print,
  *     and has no process-wide state but the log sink. Its threads block all signals except those
@@ -115,9 +116,10 @@ enum { EMBANK_INIT_ZERO = 0,
  * (EMBANK_FULL_FORGET) without a path. Each of the 64 shards of the index has an order of its own;
  * a hash of the key chooses the shard. A lookup that finds, creates or promotes a row uses it. */
 enum { EMBANK_EVICT_LRU = 0,    /* least recently used first, exactly. A batch uses the rows that it
-                                 * finds in the order of its positions, then those that it creates;
-                                 * parts of 2048 positions on several worker threads have no order
-                                 * among each other. Lookups lock shards */
+                                 * finds in the order of its positions, then the rows that it
+                                 * creates. Worker threads share a large batch by parts of 2048
+                                 * positions; the order among parts is unspecified. Lookups take
+                                 * locks */
        EMBANK_EVICT_CLOCK = 1,  /* default: a row that was used since the hand last passed it gets a
                                  * second chance. Lookups take no lock */
        EMBANK_EVICT_LFU = 2 };  /* CLOCK by heat: a row leaves after as many rounds of its shard as
@@ -127,7 +129,7 @@ enum { EMBANK_EVICT_LRU = 0,    /* least recently used first, exactly. A batch u
  * A table that forgets with a path erases rows in two cases: all rows of the store take half of
  * ssd_bytes, or the index has no more memory. It erases rows in the log first, those that left
  * memory longest ago. It keeps those that were looked up since (LFU: those hotter than most). When
- * few rows are in the log alone, it erases the coldest rows in memory.
+ * few rows are outside of DRAM, it erases the coldest rows in DRAM.
  * The metric embank_rows_forgotten_total counts the rows that were erased. */
 enum { EMBANK_FULL_REFUSE = 0,  /* the new row is REFUSED */
        EMBANK_FULL_FORGET = 1 };/* a cold row is erased for it */
@@ -162,15 +164,15 @@ typedef struct embank_store_options {
                              * pmem_path, 0 without. READ_ONLY ignores it */
   uint64_t hbm_bytes;       /* device memory for the vectors and states of the hottest rows: at
                              * least 64 KiB. 0 (default): no row is in device memory. Each such row
-                             * also takes 32 bytes of dram_bytes. The store takes a 64th more of the
-                             * device for work (256 KiB to 8 MiB). READ_ONLY: 0 */
+                             * also takes 32 bytes of dram_bytes. The store takes hbm_bytes / 64
+                             * (256 KiB to 8 MiB) more of the device as scratch. READ_ONLY: 0 */
   int32_t cuda_device;      /* ordinal of the device; 0 or more needs hbm_bytes. -1 (default): with
                              * hbm_bytes the twin, host memory that behaves as a device does */
   uint32_t worker_threads;  /* threads that share large batches: at most 1024.
                              * 0 (default): one per core */
   uint64_t seed;            /* seed of the initial values of rows. Default 0 */
-  int32_t durability;       /* CHECKPOINT (default). NONE: the same, and only without a path.
-                             * BATCH: not built yet */
+  int32_t durability;       /* CHECKPOINT (default). NONE: allowed only without a path, where it
+                             * changes nothing. BATCH: not built yet */
   uint32_t warmup_iters;    /* lookup batches of the busiest table before the first flush of the
                              * hot rows. 0 (default): 100. Without hbm_bytes: 0 */
   uint32_t flush_iters;     /* such batches between flushes. 0 (default): 100. UINT32_MAX: only
@@ -241,9 +243,8 @@ EMBANK_API void embank_store_options_init(embank_store_options *options, uint32_
  * closes *store with embank_store_close.
  *
  * With a path, the store has the tables and rows of its last checkpoint, and is empty if there is
- * none yet. Rows for which dram_bytes has no space are in a log: files in the directory. The store
- * keeps working in the directory that it opened when the path changes its meaning later (chdir, a
- * rename, another symbolic link).
+ * none yet. Rows for which dram_bytes has no space are in a log: files in the directory. Later
+ * changes of the path (chdir, a rename, another symbolic link) do not affect an open store.
  *
  * A path is open either in one store that changes it, or READ_ONLY in any number of stores, in one
  * process or in many. The lock is flock on the directory and on the file LOCK in it
@@ -268,8 +269,8 @@ EMBANK_API void embank_store_options_init(embank_store_options *options, uint32_
  * RESOURCE_EXHAUSTED: the store's memory does not fit.
  * With a path also:
  * NOT_FOUND: there is no store at path, and flags do not have CREATE.
- * UNAVAILABLE: the store is open to be changed, or it is open READ_ONLY and this call would change
- *   it; or the device fails.
+ * UNAVAILABLE: the store is open elsewhere to be changed; or it is open READ_ONLY elsewhere, and
+ *   this open is not READ_ONLY; or the device fails.
  * FAILED_PRECONDITION: the store has another seed or another format version, or PREVIOUS was asked
  *   for and there is no checkpoint before the last.
  * DATA_LOSS: a file is damaged or missing. The message names it, and the older checkpoint if that
@@ -280,8 +281,10 @@ EMBANK_API void embank_store_options_init(embank_store_options *options, uint32_
  *   store has the directory open.
  * FAILED_PRECONDITION: rows are in PMem, and pmem_path is NULL, is not there or is not mounted. The
  *   message names the directory and the number of rows.
- * INVALID_ARGUMENT: pmem_path is not a directory, is that of another store (also of the source of
- *   an export), or is path. Or the store is a copy from before a checkpoint that used pmem_path.
+ * INVALID_ARGUMENT: pmem_path is not a directory, its parent does not exist, or files cannot be
+ *   made in it; or it is path, or that of another store (also of the source of an export); or the
+ *   store is older than its PMem: it is a copy that was made before a checkpoint which used
+ *   pmem_path.
  * UNIMPLEMENTED: the file system of pmem_path does not map files. */
 EMBANK_API embank_status embank_store_open(const embank_store_options *options,
                                            embank_store **store);
@@ -300,10 +303,9 @@ EMBANK_API void embank_table_options_init(embank_table_options *options, uint32_
  * without '/' and newline. A store has at most 4095 tables.
  *
  * Tables share slots in memory if their rows have the same size, the same eviction and the same
- * on_full: a row of one can take the place of a row of another. All other
- * tables exchange memory in pages of 2 MiB:
- *   - with a path, pages move from tables whose rows stay in memory long to tables whose rows are
- *     evicted soon;
+ * on_full: a row of one can take the place of a row of another. All other tables exchange memory in
+ * pages of 2 MiB:
+ *   - with a path, pages move to the tables that evict their rows sooner;
  *   - without a path, only a page without rows moves. So when other tables have filled dram_bytes,
  *     a new table has its rows REFUSED, even if it forgets.
  *
@@ -329,9 +331,9 @@ EMBANK_API embank_status embank_table_open(embank_store *store, const char *name
  * closed.
  *
  * NOT_FOUND: the store has no table of this name.
- * With a path also DATA_LOSS, UNAVAILABLE or RESOURCE_EXHAUSTED: the log cannot tell which of its
- *   rows are the table's. Its handle does not work any more; its name is free again when a later
- *   drop of it returns OK. */
+ * With a path also DATA_LOSS, UNAVAILABLE or RESOURCE_EXHAUSTED: the drop is incomplete, since the
+ *   log cannot list the table's rows. The handle does not work any more. Drop the table again: its
+ *   name is free when that returns OK. */
 EMBANK_API embank_status embank_table_drop(embank_store *store, const char *name);
 
 /* [data] Fills the first info->struct_size bytes of *info. The caller sets struct_size first. */
@@ -365,13 +367,13 @@ EMBANK_API embank_status embank_table_names(embank_store *store, char *names, ui
  * REFUSED rows. A row is REFUSED when memory or the index has no space for it. With ssd_bytes, the
  * store also reserves enough space for one checkpoint. A change that would use reserved space is
  * REFUSED, also a change of an existing row; erase is never refused. embank_checkpoint frees space,
- * and the message says so. Changes in tables that forget need this reserved space too. A batch of a
- * table that forgets may have rows REFUSED if it has more than a tenth of the rows that a full
- * index holds.
+ * and the message says so. This holds for tables that forget, too. In such a table a batch may have
+ * rows REFUSED if it creates more than a tenth of the rows that a full index holds.
  *
- * Forgotten rows. In a table that forgets, a new row may erase another one. Rows of the same batch
- * go last: when a batch is larger than memory, its first rows may be gone at its end. With a path,
- * rows are erased at the end of a call, in any table that forgets, also in the table of the call.
+ * Forgotten rows. In a table that forgets, a new row may erase another one. Without a path, a batch
+ * erases its own rows last: when it is larger than memory, its first rows may be gone at its end.
+ * With a path, rows are erased at the end of the call, in all tables that forget; they may be rows
+ * of the batch.
  *
  * DATA_LOSS rows, with a path only. The record of a row in the log is damaged, or the device does
  * not read it. embank_upsert replaces such a row and embank_erase erases it; both answer FOUND. All
@@ -435,12 +437,13 @@ EMBANK_API embank_status embank_contains(embank_table *table, const uint64_t *ke
  * skipped. A row that cannot be read stays in the log, and its lookup will report it. Without a
  * path, the call checks its arguments and does nothing.
  *
- * The rows are pinned: they stay in memory until they are changed, for twelve more lookup batches
- * of the table, or until the store is closed. Limits:
+ * The rows are pinned: they stay in memory until the first of a change of the row, the twelfth
+ * lookup batch of the table after this call, and the close of the store. Limits:
  *   pinned rows                       at most a quarter of dram_bytes
  *   pinned rows that were in memory   at most half of that; the rest is for rows from the log
- *   further rows                      read, but not pinned; only into free space once they are as
- *                                     many as half of the rows in memory
+ *   rows beyond these limits          read without a pin
+ *   rows read                         at most half of the rows in memory; further ones only while
+ *                                     memory has free space
  * Pinned rows may still be evicted when nothing else is left.
  *
  * RESOURCE_EXHAUSTED: no memory for the call itself. */
@@ -475,8 +478,8 @@ typedef struct embank_feature {
  *   with a pooling, rows of dim float32 numbers, zeros for an empty bag.
  * outcomes: one for each key of all features, in order, as of embank_lookup; may be NULL.
  *
- * In a bag, a key that is ABSENT under EMBANK_MISSING_SKIP, or DATA_LOSS, adds nothing, and counts
- * in the divisor all the same.
+ * In a bag, a key that is ABSENT under EMBANK_MISSING_SKIP, or DATA_LOSS, adds nothing, but still
+ * counts in the divisor.
  *
  * INVALID_ARGUMENT: names the feature by its number; nothing was done.
  * RESOURCE_EXHAUSTED: no memory for the call itself; or, without outcomes, keys were refused, and
@@ -496,17 +499,19 @@ EMBANK_API embank_status embank_lookup_packed(const embank_feature *features,
  *   POOL_NONE. A position in a bag has the gradient of its bag, times its weight, or divided as
  *   the pooling says.
  * outcomes: one for each key of all features, in order, as of embank_apply_gradients; may be NULL.
- * Weights take memory for a gradient of each key.
+ * With weights, the call also needs memory for one gradient per key.
  *
- * Statuses are those of embank_apply_gradients; INVALID_ARGUMENT names the feature by its number,
- * or the table where a gradient, or its product with a weight, is NaN or infinite; nothing was
- * done then. Positions in messages count through all features of a table. */
+ * Statuses are those of embank_apply_gradients. A position in their messages counts from the first
+ * feature of the table.
+ * INVALID_ARGUMENT, and nothing was done: an argument is invalid, and the message names the feature
+ *   by its number; or a gradient, or its product with a weight, is NaN or infinite, and the message
+ *   names the table and the position in the feature. */
 EMBANK_API embank_status embank_apply_gradients_packed(const embank_feature *features,
                                                        uint64_t feature_count, uint8_t *outcomes);
 
 /* [data] Prefetches the keys of all features, as embank_prefetch does. Uses table, keys and n of
- * each feature alone. Tables whose rows have one size share the half of the rows in memory that a
- * prefetch may evict. */
+ * each feature alone. The call evicts at most half of the rows in memory of each row size, which
+ * the tables of this row size share. */
 EMBANK_API embank_status embank_prefetch_packed(const embank_feature *features,
                                                 uint64_t feature_count);
 
@@ -545,9 +550,9 @@ EMBANK_API embank_status embank_set_learning_rate(embank_table *table, float lea
  * end exactly once, in no particular order. Rows that are created or erased meanwhile may or may
  * not appear. Each row is whole: as it was at one moment since the start.
  *
- * A scan holds no lock between calls. One thread at a time uses it. Beside dram_bytes it takes
+ * A scan holds no lock between calls. One thread at a time uses it. Beyond dram_bytes, it needs
  *   8 bytes per 4096 rows of the table
- *   up to 64 MiB, if the table has rows on SSD: 8 bytes for each row of one pass over them
+ *   for rows on SSD, up to 64 MiB: 8 bytes for each row of one pass over them
  * It reads rows on SSD in the order of the files, and evicts and promotes nothing. */
 EMBANK_API embank_status embank_scan_open(embank_table *table, embank_scan **scan);
 
@@ -581,8 +586,8 @@ typedef int32_t (*embank_progress)(uint64_t done, uint64_t total, void *user);
  * happens to the process or the machine.
  *
  * When the call fails, the checkpoint before stays, and the store works on:
- * RESOURCE_EXHAUSTED: memory or the disk is full; or the blob is larger than 16 KiB and than the
- *   last one, and ssd_bytes has no space for it. Space for everything else is always reserved.
+ * RESOURCE_EXHAUSTED: memory or the disk is full; or ssd_bytes has no space for the blob. A blob up
+ *   to the larger of 16 KiB and the last one always fits. Space for all else is always reserved.
  * UNAVAILABLE: the device fails, and the checkpoint may or may not have been made; or the file LOCK
  *   was removed or replaced, and nothing was changed. */
 EMBANK_API embank_status embank_checkpoint(embank_store *store, const void *blob,
@@ -598,8 +603,9 @@ EMBANK_API embank_status embank_checkpoint(embank_store *store, const void *blob
  *
  * Until embank_checkpoint_finish has returned, these calls act as follows:
  *   embank_checkpoint_start                 FAILED_PRECONDITION
- *   embank_checkpoint, embank_table_drop,   wait for the end of the started checkpoint, and hurry
- *     embank_export, embank_checkpoint_blob   it; its result is still for embank_checkpoint_finish
+ *   embank_checkpoint, embank_table_drop,   wait for the end of the started checkpoint, and make it
+ *     embank_export, embank_checkpoint_blob   run at full speed; embank_checkpoint_finish still
+ *                                             returns its result
  *   embank_store_close                      waits for its end; if it failed, the log sink is told
  *   all other calls                         go on
  *
@@ -671,10 +677,10 @@ EMBANK_API embank_status embank_verify(const char *directory, embank_progress pr
 
 /* [data] Renews the set of rows in device memory now (the top-k flush), and returns when that is
  * done: the rows with the most heat per byte move up as long as hbm_bytes has space, others move
- * down. A row that is not in device memory replaces one that is only for more than 1.25 times its
- * heat per byte. Batches go on meanwhile; no change of a row is lost. The plan takes memory beside
- * dram_bytes: 24 bytes for each row that moves, and 64 for each row of DRAM and the device that has
- * as much heat as the last one that fits.
+ * down. To replace a row in device memory, another row must have more than 1.25 times its heat per
+ * byte. Batches go on meanwhile; no change of a row is lost. Beyond dram_bytes, the call needs 24
+ * bytes for each row that moves, and 64 for each row whose heat per byte is close to the lowest
+ * that fits.
  *
  * FAILED_PRECONDITION: the store has no hbm_bytes.
  * RESOURCE_EXHAUSTED: no memory for the list of moves; no row has moved.
@@ -730,15 +736,15 @@ EMBANK_API embank_status embank_device_copy(embank_store *store, void *to, const
  * When the call returns, the outcomes are set, and the rows are read or changed for all calls that
  * follow. The copies and steps of rows in device memory may still be on their way; a caller that
  * uses the rows or gradients waits for the stream. The host waits
- *   in embank_lookup_device            for a staging buffer, and in a call with more rows than one
- *                                      buffer has space for
+ *   in embank_lookup_device            for a free staging buffer; and for the device, if the rows
+ *                                      exceed one buffer
  *   in embank_upsert_device            for rows to be written that are not in device memory
  *   in embank_apply_gradients_device   for the stream's earlier work, and the search for gradients
  *                                      that are NaN or infinite; and for the sums of rows that are
  *                                      not in device memory
- * The rows that a call reads or steps there cross no link to the host; gradients of equal keys are
- * summed on the device, so that one row crosses it for each other key. Only an upsert of a table
- * with FTRL brings all its rows to the host.
+ * Rows in device memory that a call reads or steps do not cross the link to the host. Gradients of
+ * equal keys are summed on the device: for each key whose row is not there, one summed gradient
+ * crosses the link. Only an upsert of a table with FTRL brings all its rows to the host.
  *
  * A call needs at most 64 MiB + 64 bytes per key of host memory.
  *
@@ -804,8 +810,8 @@ EMBANK_API embank_status embank_estimate_for_hit_ratio(
  *           vectors and states of rows in device memory; device: its name, or "twin"; the others
  *           are counts since the open, and the seconds of all flushes
  *   "ssd"   with a path: {"budget", "used", "live", "dirty", "kept"}: used: all segments; live: the
- *           records of rows in them; dirty: the records that changed rows in memory will need;
- *           kept: space reserved for those, manifests and heat
+ *           records of rows in them; dirty: bytes that dirty rows in memory will take; kept: space
+ *           reserved for those, manifests and heat
  *   "pmem"  with a pmem_path: as "ssd"
  *   "pmem_kind"  with a pmem_path, if known: "pmem" (writes are drained) or "mapped files, msync"
  * docs/metrics.md explains each number. */

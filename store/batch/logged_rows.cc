@@ -27,7 +27,7 @@ void LoggedRows::Part::Read(LoggedRowUse use, Visit visit) {
     return table.IdOf(key, table.HashOf(key));
   };
   const std::span<Location> locations = locations_.first(count_);
-  const auto ask_for = [&](size_t i) {
+  const auto prefetch = [&](size_t i) {
     if (use.promoted != PromotedRows::kNone)
       table.mover()->promotion().Prefetch(table.HashOf(batch_.keys()[positions_[i]]));
   };
@@ -44,7 +44,7 @@ void LoggedRows::Part::Read(LoggedRowUse use, Visit visit) {
         if (use.promoted != PromotedRows::kNone) Promote(id, locations[i], record, use);
         locations[i] = kNoLocation;
       },
-      /*bridged_bytes=*/0, ask_for);
+      /*bridged_bytes=*/0, prefetch);
   static_cast<void>(status);
   for (size_t i = 0; i < count_; ++i) {
     if (locations[i] == kNoLocation) continue;

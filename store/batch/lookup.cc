@@ -233,7 +233,7 @@ bool ReadPart(Batch* batch, LoggedRows* logged_rows, HotList* hot_list, MissingR
   const auto other = [&](uint32_t position, const RowSeen& row, const Match& match) {
     if (row.header != nullptr) {
       touches.Add(position, row);
-      if (match.location().tier() == Tier::kHbm) {
+      if (match.location().IsHot()) {
         hot.Add(position, match.location());
       } else if (uses) {
         uses->Add(position, 1);

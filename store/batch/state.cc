@@ -100,7 +100,7 @@ Status GetState(Table* table, KeySpan keys, RowSpan state, OutcomeSpan outcomes)
                    return logged.Add(position, match.location());
                  }
                  const bool found = seen.header != nullptr;
-                 if (found && match.location().tier() == Tier::kHbm) {
+                 if (found && match.location().IsHot()) {
                    hot_part.Add(position, match.location());
                  } else if (found) {
                    std::memcpy(state.Row(position), layout.State(image), layout.state_bytes());

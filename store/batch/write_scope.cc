@@ -106,7 +106,7 @@ Status WriteScope::FlushHotRows() {
     for (size_t i = 0; i < group.size(); ++i) {
       const RowId id = table.IdOf(batch_.keys()[group.positions[i]], group.hashes[i]);
       parts.index->VisitMatches(group.shard, id, [&](const Match& match) {
-        if (match.location().tier() != Tier::kHbm) return false;
+        if (!match.location().IsHot()) return false;
         rows.values()[count++] = {id, match.location()};
         return true;
       });

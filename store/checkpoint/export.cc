@@ -107,7 +107,7 @@ class Export {
   Status AddSegment(const SegmentRows& rows) {
     const std::string name = SegmentName(rows.header.segment_id);
     const uint64_t bytes = BytesOf(rows);
-    if (rows.tier == Tier::kPmem) return Copy(parts_.pmem, name, bytes, rows.header.segment_bytes);
+    if (rows.IsInPmem()) return Copy(parts_.pmem, name, bytes, rows.header.segment_bytes);
     if (IsFinished(rows)) return Share(name, bytes, rows.header.segment_bytes);
     return Copy(parts_.source, name, bytes, rows.header.segment_bytes);
   }

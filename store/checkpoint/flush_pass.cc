@@ -11,7 +11,7 @@
 namespace embank {
 namespace {
 
-constexpr uint32_t kSlotsOfPart = PageRows::kSlotsAtOnce;
+constexpr uint32_t kSlotsOfPart = kSlotsAtOnce;
 
 // Flushes the rows of one part of a page. A slot may hold anything when it is looked at. But a row
 // with a pending flush was in it at the barrier, and stays until a thread, under its shard's lock,

@@ -14,14 +14,15 @@
 #include "base/status_macros.h"
 #include "base/str_cat.h"
 #include "base/threads/fence.h"
+#include "store/placement/page_rows.h"
 #include "store/table/table.h"
 
 namespace embank {
 namespace {
 
-struct HotRow {
+struct HeatOfRow {
   uint32_t upper_hash;
-  uint32_t print;
+  uint32_t fingerprint;
   uint32_t heat;  // 0: there is no row here
 };
 
@@ -32,7 +33,7 @@ struct HeatRows {
   static constexpr size_t kRows = 5;
 
   uint32_t number;
-  std::array<HotRow, kRows> rows;
+  std::array<HeatOfRow, kRows> rows;
 };
 static_assert(sizeof(HeatRows) == sizeof(HeatBlock));
 static_assert(HeatSketch::kBytesMax / sizeof(HeatBlock) < HeatRows::kNumber);
@@ -41,14 +42,11 @@ constexpr uint64_t kFileGrainBytes = 4096;  // so that it can be copied without 
 constexpr size_t kChunkBlocks = (size_t{1} << 20) / sizeof(HeatBlock);
 // So much is copied under one hold of a lock.
 constexpr uint64_t kBlocksAtOnce = 64;
-// So many slots are read as one reader.
-constexpr uint32_t kSlotsAtOnce = 256;
-constexpr uint32_t kSlotsAhead = 16;
 
 // The rows in memory that were looked up since their heat was written, in the order of memory.
-class HotRows {
+class HeatsInMemory {
  public:
-  HotRows(const HeatToSave& heat, uint64_t now) : heat_(heat), now_(now) {}
+  HeatsInMemory(const HeatToSave& heat, uint64_t now) : heat_(heat), now_(now) {}
 
   // Calls visit(row) for each row, until it returns false. Rows that travel meanwhile may be
   // missing, or be there twice; a free slot may look like a row.
@@ -59,7 +57,7 @@ class HotRows {
       uint32_t slots = 1;
       for (uint32_t first = 0; first < slots; first += kSlotsAtOnce) {
         slots = Collect(page, first);
-        for (const HotRow& row : std::span(rows_).first(count_)) {
+        for (const HeatOfRow& row : std::span(rows_).first(count_)) {
           if (!visit(row)) return;
         }
       }
@@ -69,36 +67,27 @@ class HotRows {
  private:
   // Reads a part of a page; returns its number of slots.
   uint32_t Collect(uint32_t page, uint32_t first_slot) {
-    // The page's memory stays while this is a reader; the rows may leave.
-    std::optional<EpochTable::Guard> reader;
-    const DramTier::PageSlots slots = heat_.tier->SlotsOf(page, &reader);
-    const uint32_t end = std::min(slots.slots, first_slot + kSlotsAtOnce);
     count_ = 0;
-    for (uint32_t slot = first_slot; slot < end; ++slot) {
-      const std::byte* const row = heat_.tier->Row(DramTier::SlotAt(page, slots, slot));
-      __builtin_prefetch(row + uint64_t{kSlotsAhead} * slots.slot_bytes);
-      const auto* const header = reinterpret_cast<const RowHeader*>(row);
-      const Key key = LoadKey(header);
+    return ForEachSlot(*heat_.tier, *heat_.tables, page, first_slot, [&](const SeenSlot& seen) {
+      if ((seen.mark.usage & kGainedFlag) == 0) return;
+      if (seen.location.IsHot() && Seeded(SeededBug::kHotHeatNotSaved)) return;
+      const Key key = LoadKey(seen.header);
       AcquireFence();
-      const RowMark mark = LoadMark(header);
-      const TableId owner = TableOf(mark.identity);
+      const RowMark mark = LoadMark(seen.header);
       const uint32_t heat = HeatOf(mark.usage, static_cast<HeatEpoch>(now_));
-      if (owner == kNoTable || (mark.usage & kGainedFlag) == 0 || heat == 0) continue;
-      const Table* const table = heat_.tables->Get(owner);
-      const bool in_device =
-          slots.slot_class == kHeaderClass && !Seeded(SeededBug::kHotHeatNotSaved);
-      if (table == nullptr || !(in_device || table->slot_class() == slots.slot_class)) continue;
+      if ((mark.usage & kGainedFlag) == 0 || heat == 0) return;
       // The row may have changed meanwhile, but it is the same row.
-      if (TableOf(LoadIdentity(header)) != owner || LoadKey(header) != key) continue;
-      const KeyHash hash = table->HashOf(key);
+      const TableId owner = seen.table->id();
+      if (TableOf(mark.identity) != owner) return;
+      if (TableOf(LoadIdentity(seen.header)) != owner || LoadKey(seen.header) != key) return;
+      const KeyHash hash = seen.table->HashOf(key);
       rows_[count_++] = {static_cast<uint32_t>(hash >> 32), HeatBlock::FingerprintOf(hash), heat};
-    }
-    return slots.slots;
+    });
   }
 
   const HeatToSave heat_;
   const uint64_t now_;
-  std::array<HotRow, kSlotsAtOnce> rows_;
+  std::array<HeatOfRow, kSlotsAtOnce> rows_;
   size_t count_ = 0;
 };
 
@@ -131,7 +120,7 @@ class HeatWriter {
     HeatRows rows = {.number = HeatRows::kNumber, .rows = {}};
     size_t count = 0;
     Status status;
-    HotRows(heat_, now_).Walk([&](const HotRow& row) {
+    HeatsInMemory(heat_, now_).Walk([&](const HeatOfRow& row) {
       if (row.heat < least) return true;
       rows.rows[count++] = row;
       if (count == HeatRows::kRows) {
@@ -155,7 +144,7 @@ class HeatWriter {
     }
     if (slots <= rows_max()) return 1;
     std::array<uint64_t, kHeatBits + 1> rows = {};  // by bits of their heat
-    HotRows(heat_, now_).Walk([&](const HotRow& row) {
+    HeatsInMemory(heat_, now_).Walk([&](const HeatOfRow& row) {
       ++rows[std::bit_width(row.heat)];
       return true;
     });
@@ -225,12 +214,12 @@ bool IsSize(const HeatFile& file) {
          file.bytes <= file.sketch_bytes + HeatSketch::kBytesMax;
 }
 
-void VisitOne(const HeatFile& file, const HeatBlock& block, VisitHotRow add,
+void VisitOne(const HeatFile& file, const HeatBlock& block, VisitHeatOfRow add,
               VisitHeatBlock add_block) {
   if (block.epoch < file.sketch_bytes / sizeof(HeatBlock)) add_block(block.epoch, block);
   if (block.epoch != HeatRows::kNumber) return;
-  for (const HotRow& row : std::bit_cast<HeatRows>(block).rows) {
-    const KeyHash hash = KeyHash{row.upper_hash} << 32 | row.print;
+  for (const HeatOfRow& row : std::bit_cast<HeatRows>(block).rows) {
+    const KeyHash hash = KeyHash{row.upper_hash} << 32 | row.fingerprint;
     if (row.heat > 0) add(hash, std::min(row.heat, kHeatMax));
   }
 }
@@ -245,7 +234,7 @@ StatusOr<HeatFile> SaveHeat(Directory* directory, const std::string& name, const
 }
 
 Status ReadHeat(Directory* directory, const std::string& name, const HeatFile& file,
-                VisitHotRow add, VisitHeatBlock add_block) {
+                VisitHeatOfRow add, VisitHeatBlock add_block) {
   const std::string path = directory->PathOf(name);
   if (!IsSize(file)) return Damaged(path, "no such file is so long");
   EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<File> source,

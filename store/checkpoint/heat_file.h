@@ -40,10 +40,10 @@ StatusOr<HeatFile> SaveHeat(Directory* directory, const std::string& name, const
 // Calls add(hash, heat) for each row, and add_block(number, block) for each block of a file.
 // kDataLoss: it is not the file that the manifest names; only the end tells. The statuses of files.
 // Needs 1 MiB of memory. Throws std::bad_alloc.
-using VisitHotRow = FunctionRef<void(KeyHash hash, uint32_t heat)>;
+using VisitHeatOfRow = FunctionRef<void(KeyHash hash, uint32_t heat)>;
 using VisitHeatBlock = FunctionRef<void(uint64_t number, const HeatBlock& block)>;
 Status ReadHeat(Directory* directory, const std::string& name, const HeatFile& file,
-                VisitHotRow add, VisitHeatBlock add_block);
+                VisitHeatOfRow add, VisitHeatBlock add_block);
 
 // Fills a new sketch, which stays empty after an error. Statuses like ReadHeat.
 Status LoadHeat(Directory* directory, const std::string& name, const HeatFile& file,

@@ -234,7 +234,7 @@ Status CheckClosed(const Manifest& manifest) {
     const bool is_new = segments.insert(header.segment_id).second;
     const bool is_pmems = header.segment_id >= kPmemSegmentIdMin;
     const uint64_t next = is_pmems ? manifest.next_pmem_segment_id : manifest.next_segment_id;
-    const bool has_number = header.segment_id < next && (is_pmems || rows.tier == Tier::kSsd);
+    const bool has_number = header.segment_id < next && (is_pmems || !rows.IsInPmem());
     const char* const wrong = !has_class    ? "unknown row class or wrong record size"
                               : !is_new     ? "duplicate segment id"
                               : !has_number ? "segment id out of range"

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <new>
 #include <set>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -33,6 +34,15 @@ uint64_t RowsInPmem(const Manifest& manifest) {
 Status NeedsPmem(const Manifest& opened, const std::string& what) {
   return FailedPreconditionError(StrCat("pmem_path: ", what, "; ", RowsInPmem(opened),
                                         " rows of the store are in PMem, in ", opened.pmem_path));
+}
+
+// Names the option in the status of a file. The system also says "no such file" of a missing
+// parent, and where a directory takes no files, as below /proc: the option is wrong then.
+Status OfPmemPath(const Status& status) {
+  constexpr std::string_view kOption = "pmem_path: ";
+  if (status.ok() || status.message().substr(0, kOption.size()) == kOption) return status;
+  const StatusCode code = IsNotFound(status) ? StatusCode::kInvalidArgument : status.code();
+  return Status(code, StrCat(kOption, status.message()));
 }
 
 std::string AbsolutePath(const std::string& path) {
@@ -73,7 +83,7 @@ StatusOr<std::unique_ptr<PmemDirectory>> PmemDirectory::Open(FileSystem* files,
   }
   std::unique_ptr<PmemDirectory> directory(
       new PmemDirectory(std::move(base), std::move(own), files));
-  EMBANK_RETURN_IF_ERROR(directory->OpenAndLock(options, opened, store->listing()));
+  EMBANK_RETURN_IF_ERROR(OfPmemPath(directory->OpenAndLock(options, opened, store->listing())));
   EMBANK_RETURN_IF_ERROR(directory->CheckStore(options, store->listing()));
   if (options.read_only) return directory;
   EMBANK_RETURN_IF_ERROR(directory->CheckMaps());
@@ -143,7 +153,7 @@ Status PmemDirectory::CheckMaps() {
   const StatusOr<PmemKind> kind = own_files_->KindOf(directory_.get());
   if (kind.ok()) kind_ = NameOf(*kind);
   if (kind.ok() || IsResourceExhausted(kind.status())) return OkStatus();
-  return Status(kind.status().code(), StrCat("pmem_path: ", kind.status().message()));
+  return OfPmemPath(kind.status());
 }
 
 // Two stores may have the same store id: an export has its source's.

@@ -38,8 +38,8 @@ class PmemDirectory {
   // libpmem. Throws std::bad_alloc.
   // kFailedPrecondition: the manifest has rows in PMem, and the options name no directory, or one
   // that is not there, or that has no id.
-  // kInvalidArgument: the directory is no directory, or another store's, or that of a later
-  // checkpoint than the store has.
+  // kInvalidArgument: the directory is no directory, its parent is not there, or files cannot be
+  // made in it; or it is another store's, or that of a later checkpoint than the store has.
   // kUnavailable: libpmem is not installed, which a store that is only read does not need; or the
   // directory is locked elsewhere. The statuses of files.
   static StatusOr<std::unique_ptr<PmemDirectory>> Open(FileSystem* files,

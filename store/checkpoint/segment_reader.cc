@@ -24,7 +24,7 @@ void SegmentReader::SetPmem(FileSystem* files, std::vector<std::string> paths) {
 
 StatusOr<std::unique_ptr<File>> SegmentReader::OpenFile(const SegmentRows& rows) {
   const std::string name = SegmentName(rows.header.segment_id);
-  if (rows.tier == Tier::kSsd) {
+  if (!rows.IsInPmem()) {
     return directory_->Open(name, FileAccess::kRead, FileCaching::kDirect);
   }
   Status missing = NotFoundError("the manifest does not say where its PMem is");

@@ -119,7 +119,7 @@ void DeviceGradients::NoteGroup(const ShardGroup& group) {
     const KeyAt key = {group.shard->number, firsts[i]};
     const RowId id = table_.IdOf(batch_.keys()[group.positions[key.first]], hash);
     const Match match = table_.parts().index->Confirm(guess, id);
-    if (match.any() && match.location().tier() == Tier::kHbm) {
+    if (match.any() && match.location().IsHot()) {
       Answer(key, NoteHot(table_, key.first, match.location(), &hot, key.shard), &tally);
     } else {
       cold_.values()[cold_count_++] = key;

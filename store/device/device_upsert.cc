@@ -92,7 +92,7 @@ void DeviceUpsert::NoteGroup(const ShardGroup& group) {
   MutexLock lock(&group.shard->mutex);
   ForEachMatch<IndexUse::kRead>(
       table_, batch_, group, [&](uint32_t position, const RowId&, const Match& match) {
-        const bool is_hot = match.any() && match.location().tier() == Tier::kHbm;
+        const bool is_hot = match.any() && match.location().IsHot();
         if (!is_hot || has_state_of_vector()) {
           cold_.values()[cold_count_++] = position;
           return;

@@ -10,14 +10,10 @@
 #include "base/status_macros.h"
 #include "base/str_cat.h"
 #include "base/threads/log.h"
+#include "store/placement/page_rows.h"
 
 namespace embank {
 namespace {
-
-// So many slots are looked at as one reader.
-constexpr uint32_t kSlotsAtOnce = 1024;
-// Headers are prefetched so many slots ahead, one line each.
-constexpr uint32_t kSlotsAhead = 16;
 
 uint64_t LookupBatches(Table* table) {
   const auto& verb = table->counters().verbs[static_cast<size_t>(TableVerb::kLookup)];
@@ -152,29 +148,16 @@ void HotFlush::VisitRows(HotVisit visit) const {
   const HeatEpoch now = heat_clock_.now();
   const uint32_t pages = parts.tier->pages_begun();
   for (uint32_t page = 0; page < pages; ++page) {
-    uint32_t end = 1;
-    for (uint32_t slot = 0; slot < end;) {
-      std::optional<EpochTable::Guard> reader;
-      const DramTier::PageSlots slots = parts.tier->SlotsOf(page, &reader);
-      end = slots.slots;
-      const bool is_hot = slots.slot_class == kHeaderClass;
-      for (const uint32_t stop = std::min(end, slot + kSlotsAtOnce); slot < stop; ++slot) {
-        const Location at = DramTier::SlotAt(page, slots, slot);
-        const std::byte* const row = parts.tier->Row(at);
-        __builtin_prefetch(row + uint64_t{kSlotsAhead} * slots.slot_bytes);
-        const auto* const header = reinterpret_cast<const RowHeader*>(row);
-        const RowMark mark = LoadMark(header);
-        const TableId owner = TableOf(mark.identity);
-        const Table* const table = owner == kNoTable ? nullptr : parts.tables->Get(owner);
-        if (table == nullptr || !(is_hot || table->slot_class() == slots.slot_class)) continue;
-        visit({.location = is_hot ? LocationIn(Tier::kHbm, at.units) : at,
-               .heat = HeatOf(mark.usage, now),
-               .payload_bytes = PayloadBytesOf(*table),
-               .table = owner,
-               .key = LoadKey(header),
-               .is_hot = is_hot});
-      }
-      if (end == 0) break;
+    uint32_t slots = 1;
+    for (uint32_t first = 0; first < slots; first += kSlotsAtOnce) {
+      slots = ForEachSlot(*parts.tier, *parts.tables, page, first, [&](const SeenSlot& seen) {
+        visit({.location = seen.location,
+               .heat = HeatOf(seen.mark.usage, now),
+               .payload_bytes = PayloadBytesOf(*seen.table),
+               .table = seen.table->id(),
+               .key = LoadKey(seen.header),
+               .is_hot = seen.location.IsHot()});
+      });
     }
   }
 }

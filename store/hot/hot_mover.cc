@@ -241,7 +241,7 @@ bool HotMover::LowerOne(const Table& table, const RowId& id, Location from,
 
 void HotMover::ToDram(KeyIndex::Shard* shard, const Table& table, const RowId& id,
                       const Match& match, const std::byte* payload, Location slot) {
-  EMBANK_CHECK(slot.IsInDram() && match.location().tier() == Tier::kHbm);
+  EMBANK_CHECK(slot.IsInDram() && match.location().IsHot());
   const HotParts& parts = hot_.parts();
   const auto* const from = reinterpret_cast<const RowHeader*>(parts.tier->Row(match.location()));
   auto* const to = reinterpret_cast<RowHeader*>(parts.tier->Row(slot));
@@ -259,14 +259,14 @@ bool HotMover::ToLog(KeyIndex::Shard* shard, const Table& table, const RowId& id
                      const Match& match, const std::byte* payload) {
   RowMover* const mover = table.mover();
   const Location from = match.location();
-  StatusOr<Location> home = Location{hot_.NoteOf(from).logged};
+  StatusOr<Location> logged_at = Location{hot_.NoteOf(from).logged};
   if (mover->rows().IsDirty(from)) {
-    home = mover->rows().AppendPayload(from, std::span(payload, LoggedPayloadBytesOf(table)));
+    logged_at = mover->rows().AppendPayload(from, std::span(payload, LoggedPayloadBytesOf(table)));
   }
-  if (!home.ok()) return false;
-  EMBANK_CHECK(home->IsInLog());
-  hot_.parts().index->Move(shard, id.hash, match, *home);
-  mover->rows().CountInLog(table, home->tier(), 1);
+  if (!logged_at.ok()) return false;
+  EMBANK_CHECK(logged_at->IsInLog());
+  hot_.parts().index->Move(shard, id.hash, match, *logged_at);
+  mover->rows().CountInLog(table, logged_at->tier(), 1);
   KeepHeat(mover->rows(), id.hash, from);
   return true;
 }

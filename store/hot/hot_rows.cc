@@ -41,7 +41,7 @@ Location HotRows::TakeSlot(const Table& table, Location header) {
 }
 
 void HotRows::Free(const Table& table, Location location) {
-  EMBANK_CHECK(location.tier() == Tier::kHbm);
+  EMBANK_CHECK(location.IsHot());
   RetireRow(reinterpret_cast<RowHeader*>(parts_.tier->Row(location)));
   memory_->slots().Free(PayloadOf(location));
   const Location slot = DramSlotOf(location);
@@ -50,23 +50,17 @@ void HotRows::Free(const Table& table, Location location) {
 }
 
 Status HotRows::FlushPage(uint32_t page, uint32_t first_slot) {
-  std::array<RowInSlot, PageRows::kSlotsAtOnce> rows;
-  size_t count = 0;
   {
     std::optional<EpochTable::Guard> reader;
-    const DramTier::PageSlots slots = parts_.tier->SlotsOf(page, &reader);
-    if (slots.slot_class != kHeaderClass) return OkStatus();
-    const uint32_t end = std::min(slots.slots, first_slot + PageRows::kSlotsAtOnce);
-    for (uint32_t i = first_slot; i < end; ++i) {
-      const Location slot = DramTier::SlotAt(page, slots, i);
-      const auto* const header = reinterpret_cast<const RowHeader*>(parts_.tier->Row(slot));
-      const TableId owner = TableOf(LoadIdentity(header));
-      const Table* const table = owner == kNoTable ? nullptr : parts_.tables->Get(owner);
-      if (table == nullptr) continue;
-      const Key key = LoadKey(header);
-      rows[count++] = {table->IdOf(key, table->HashOf(key)), LocationIn(Tier::kHbm, slot.units)};
-    }
+    if (parts_.tier->SlotsOf(page, &reader).slot_class != kHeaderClass) return OkStatus();
   }
+  std::array<RowInSlot, kSlotsAtOnce> rows;
+  size_t count = 0;
+  ForEachSlot(*parts_.tier, *parts_.tables, page, first_slot, [&](const SeenSlot& seen) {
+    if (!seen.location.IsHot()) return;
+    const Key key = LoadKey(seen.header);
+    rows[count++] = {seen.table->IdOf(key, seen.table->HashOf(key)), seen.location};
+  });
   if (Seeded(SeededBug::kFlushPassSkipsHot)) return OkStatus();
   return Flush(std::span(rows).first(count), nullptr);
 }
@@ -85,7 +79,7 @@ Status HotRows::Flush(std::span<const RowInSlot> rows, std::atomic<uint64_t>* co
     const Table& first = *parts_.tables->Get(rows[next].id.table);
     StagedRows staged(memory_.get(), PayloadBytesOf(first), LoggedPayloadBytesOf(first));
     const size_t begin = next;
-    std::array<uint32_t, PageRows::kSlotsAtOnce> chosen;
+    std::array<uint32_t, kSlotsAtOnce> chosen;
     for (; next < rows.size() && !staged.is_full() && staged.size() < chosen.size(); ++next) {
       const RowInSlot& row = rows[next];
       const Table& table = *parts_.tables->Get(row.id.table);

@@ -114,7 +114,7 @@ class SegmentVerify {
     CheckBitmaps();
     const Status opened = reader_->Open(*uses_[0].rows);
     if (IsNotFound(opened)) {
-      const bool is_in_pmem = uses_[0].rows->tier == Tier::kPmem;
+      const bool is_in_pmem = uses_[0].rows->IsInPmem();
       return LoseAll(DamagedPart::kFile, is_in_pmem
                                              ? StrCat("the segment is missing: ", opened.message())
                                              : "the segment is missing");

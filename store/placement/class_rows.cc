@@ -82,25 +82,25 @@ void ClassRows::AppendPreImage(Location slot, uint32_t checkpoint) const {
   parts_.logs->Release(slot_class_, 1);
 }
 
-void ClassRows::OnErase(KeyIndex::Shard* shard, const Table& table, Location home) {
+void ClassRows::OnErase(KeyIndex::Shard* shard, const Table& table, Location location) {
   if (!has_notes_) return;
-  if (home.IsInLog()) {
-    parts_.logs->MarkDead(home);
-    CountInLog(table, home.tier(), -1);
+  if (location.IsInLog()) {
+    parts_.logs->MarkDead(location);
+    CountInLog(table, location.tier(), -1);
     return;
   }
-  const SlotNote& note = NoteAt(home);
+  const SlotNote& note = NoteAt(location);
   if (!note.IsDirty()) {
     parts_.logs->MarkDead({note.logged});
   } else if (parts_.gate->IsFlushPending(note.checkpoint())) {
-    EMBANK_CHECK(home.IsInDram());
-    AppendPreImage(home, note.checkpoint());
+    EMBANK_CHECK(location.IsInDram());
+    AppendPreImage(location, note.checkpoint());
   } else {
     Release(1);
   }
-  if (note.pin != Pins::kNone) pins_.Unpin(home);
-  if (!home.IsInDram()) return;
-  orders_.Of(shard).Remove(notes_.NumberOf(home));
+  if (note.pin != Pins::kNone) pins_.Unpin(location);
+  if (!location.IsInDram()) return;
+  orders_.Of(shard).Remove(notes_.NumberOf(location));
   CountEvicted();
 }
 
@@ -136,9 +136,9 @@ StatusOr<Location> ClassRows::AppendPayload(Location location,
 
 Status ClassRows::FlushPending(Location location, std::span<const std::byte> payload) {
   EMBANK_CHECK(IsFlushPending(location));
-  EMBANK_ASSIGN_OR_RETURN(const Location home, AppendPayload(location, payload));
-  EMBANK_CHECK(home.IsInLog());
-  NoteAt(location).SetLogged(home);
+  EMBANK_ASSIGN_OR_RETURN(const Location logged_at, AppendPayload(location, payload));
+  EMBANK_CHECK(logged_at.IsInLog());
+  NoteAt(location).SetLogged(logged_at);
   return OkStatus();
 }
 
@@ -177,12 +177,12 @@ Status ClassRows::FlushPending(KeyIndex::Shard* shard, std::span<const RowInSlot
     images[i] = RowOf(slots[i], PayloadInSlot(HeaderAt(slots[i]), slot_bytes_),
                       NoteAt(slots[i]).checkpoint(), true);
   }
-  std::array<Location, kFlushedAtOnce> homes;
+  std::array<Location, kFlushedAtOnce> locations;
   size_t saved = 0;
-  Status status = parts_.logs->AppendAll(std::span(images).first(count), homes, &saved);
+  Status status = parts_.logs->AppendAll(std::span(images).first(count), locations, &saved);
   EMBANK_CHECK(saved <= count);
   EMBANK_CHECK(saved == count || !status.ok());
-  for (size_t i = 0; i < saved; ++i) NoteAt(slots[i]).SetLogged(homes[i]);
+  for (size_t i = 0; i < saved; ++i) NoteAt(slots[i]).SetLogged(locations[i]);
   return status;
 }
 

@@ -91,7 +91,7 @@ class ClassRows {
   bool BeforeUpdate(Location slot) { return !has_log_ || MakeDirty(slot); }
   // Notes that the index has the row no more. Its slot still holds it, or its record is dead now.
   // No flush of a row in device memory is pending.
-  void OnErase(KeyIndex::Shard* shard, const Table& table, Location home)
+  void OnErase(KeyIndex::Shard* shard, const Table& table, Location location)
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
 
   // Appends the row in a slot to the log, for a checkpoint. The statuses of the log.

@@ -46,14 +46,14 @@ RowToLog CompactedRows::CopyOf(const RowId& id, std::span<const std::byte> recor
 }
 
 void CompactedRows::Replace(KeyIndex::Shard* shard, const RowId& id, Location from,
-                            const Logged& logged, Location home) {
-  EMBANK_CHECK(from.IsInLog() && home.IsInLog() && home != from);
+                            const Logged& logged, Location logged_at) {
+  EMBANK_CHECK(from.IsInLog() && logged_at.IsInLog() && logged_at != from);
   if (logged.note != nullptr) {
     if (logged.is_in_device && Seeded(SeededBug::kHotNoteNotMoved))
       return parts_.logs->MarkDead(from);
-    logged.note->SetLogged(home);
+    logged.note->SetLogged(logged_at);
   } else {
-    parts_.index->Move(shard, id.hash, logged.match, home);
+    parts_.index->Move(shard, id.hash, logged.match, logged_at);
   }
   parts_.logs->MarkDead(from);
 }
@@ -62,10 +62,10 @@ bool CompactedRows::WriteAnew(KeyIndex::Shard* shard, const RowId& id, Location 
                               const Logged& logged, std::span<const std::byte> record,
                               uint32_t heat) {
   EMBANK_CHECK(logged.any());
-  const StatusOr<Location> home =
+  const StatusOr<Location> logged_at =
       parts_.logs->Of(from).appender().Append(LogStream::kCompaction, CopyOf(id, record, heat));
-  if (!home.ok()) return false;
-  Replace(shard, id, from, logged, *home);
+  if (!logged_at.ok()) return false;
+  Replace(shard, id, from, logged, *logged_at);
   return true;
 }
 
@@ -76,18 +76,19 @@ bool CompactedRows::WriteBelow(KeyIndex::Shard* shard, const RowId& id, Location
   if (rows_.Reserve(1) == 0) return false;
   RowToLog copy = CopyOf(id, record, heat);
   copy.was_dirty = true;  // it uses the reservation
-  const StatusOr<Location> home = parts_.logs->lowest().appender().Append(LogStream::kUser, copy);
-  if (!home.ok()) {
+  const StatusOr<Location> logged_at =
+      parts_.logs->lowest().appender().Append(LogStream::kUser, copy);
+  if (!logged_at.ok()) {
     rows_.Release(1);
     return false;
   }
-  EMBANK_CHECK(home->tier() != from.tier());
+  EMBANK_CHECK(logged_at->tier() != from.tier());
   const uint64_t too_early = Seeded(SeededBug::kMovedBeforeAppend) ? 1 : 0;
-  Replace(shard, id, from, logged, {home->units + too_early});
+  Replace(shard, id, from, logged, {logged_at->units + too_early});
   if (logged.note != nullptr) return true;
   const Table& table = *parts_.tables->Get(id.table);
   rows_.CountInLog(table, from.tier(), -1);
-  rows_.CountInLog(table, home->tier(), 1);
+  rows_.CountInLog(table, logged_at->tier(), 1);
   return true;
 }
 

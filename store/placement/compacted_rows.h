@@ -89,7 +89,7 @@ class CompactedRows {
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
   RowToLog CopyOf(const RowId& id, std::span<const std::byte> record, uint32_t heat) const;
   void Replace(KeyIndex::Shard* shard, const RowId& id, Location from, const Logged& logged,
-               Location home) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+               Location logged_at) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
   bool WriteAnew(KeyIndex::Shard* shard, const RowId& id, Location from, const Logged& logged,
                  std::span<const std::byte> record, uint32_t heat)
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);

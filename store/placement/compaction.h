@@ -1,7 +1,7 @@
 // Compaction of the log: the living rows of segments with few of them are written anew, so that the
 // segments die.
 //
-//   victim:  | dead | row | dead | dead | row | ...    the rows, and their homes in the index, go
+//   victim:  | dead | row | dead | dead | row | ...    the rows, and their entries in the index, go
 //   to the compaction stream:                | row | row | ...
 //
 // In tables that forget, the same steps forget the rows of the oldest segment, except warm rows,

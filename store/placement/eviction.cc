@@ -120,21 +120,21 @@ bool Eviction::Evict(KeyIndex::Shard* shard, Location slot) {
   const RowMark mark = LoadMark(header);
   const Key key = LoadKey(header);
   const SlotNote& note = rows_.NoteAt(slot);
-  StatusOr<Location> home = Location{note.logged};
-  if (note.IsDirty()) home = rows_.AppendSlot(slot, note.checkpoint(), true);
-  if (!home.ok()) return false;
-  EMBANK_CHECK(home->IsInLog());
+  StatusOr<Location> logged_at = Location{note.logged};
+  if (note.IsDirty()) logged_at = rows_.AppendSlot(slot, note.checkpoint(), true);
+  if (!logged_at.ok()) return false;
+  EMBANK_CHECK(logged_at->IsInLog());
   Table& table = *parts_.tables->Get(TableOf(mark.identity));
   const RowId id = table.IdOf(key, table.HashOf(key));
   const Match match = parts_.index->MatchAt(shard, id, slot);
   EMBANK_CHECK(match.any());
-  parts_.index->Move(shard, id.hash, match, *home);
+  parts_.index->Move(shard, id.hash, match, *logged_at);
   rows_.CountEvicted();
   rows_.pins().CountIfUnused(slot);
   if (note.pin != Pins::kNone) rows_.pins().Unpin(slot);
   if (!Seeded(SeededBug::kVersionNotStepped)) RetireRow(header);
   KeepHeat(rows_, id.hash, slot);
-  rows_.CountInLog(table, home->tier(), 1);
+  rows_.CountInLog(table, logged_at->tier(), 1);
   return true;
 }
 

@@ -112,7 +112,7 @@ void LogRows::Touch(KeyHash hash, std::span<const std::byte> record, uint32_t to
 bool LogRows::Append(KeyIndex::Shard* shard, const RowId& id, uint32_t heat, const std::byte* row,
                      const Match& match) {
   if (rows_.Reserve(1) == 0) return false;
-  const StatusOr<Location> home = parts_.logs->Append(
+  const StatusOr<Location> logged_at = parts_.logs->Append(
       {.row_class = rows_.slot_class(),
        .record_bytes = rows_.record_bytes(),
        .table = id.table,
@@ -121,21 +121,21 @@ bool LogRows::Append(KeyIndex::Shard* shard, const RowId& id, uint32_t heat, con
        .checkpoint = parts_.gate->checkpoint(),
        .payload = {row + sizeof(RowHeader), rows_.slot_bytes() - sizeof(RowHeader)},
        .was_dirty = true});
-  if (!home.ok()) {
+  if (!logged_at.ok()) {
     rows_.Release(1);
     return false;
   }
-  EMBANK_CHECK(home->IsInLog());
+  EMBANK_CHECK(logged_at->IsInLog());
   if (match.any()) {
     const Location former = match.location();
-    EMBANK_CHECK(former.IsInLog() && former != *home);
-    parts_.index->Move(shard, id.hash, match, *home);
+    EMBANK_CHECK(former.IsInLog() && former != *logged_at);
+    parts_.index->Move(shard, id.hash, match, *logged_at);
     parts_.logs->MarkDead(former);
     rows_.CountInLog(*parts_.tables->Get(id.table), former.tier(), -1);
   } else {
-    parts_.index->Insert(shard, id.hash, *home);
+    parts_.index->Insert(shard, id.hash, *logged_at);
   }
-  rows_.CountInLog(*parts_.tables->Get(id.table), home->tier(), 1);
+  rows_.CountInLog(*parts_.tables->Get(id.table), logged_at->tier(), 1);
   return true;
 }
 

@@ -34,9 +34,7 @@ struct FoundRow {
   std::span<const std::byte> record = {};
 
   // Whether the row's vector and state are in device memory.
-  bool IsInDeviceMemory() const {
-    return outcome == Outcome::kFound && match.location().tier() == Tier::kHbm;
-  }
+  bool IsInDeviceMemory() const { return outcome == Outcome::kFound && match.location().IsHot(); }
 };
 
 class LogRows {

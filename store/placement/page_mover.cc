@@ -115,7 +115,7 @@ bool PageMover::EmptyPage(std::optional<SlotClass> slot_class) {
 // False: the log takes no rows.
 bool PageMover::EmptyOnce(uint32_t page) {
   const uint32_t slots = PageRows::SlotsOf(*parts_.tier, page);
-  for (uint32_t first = 0; first < slots; first += PageRows::kSlotsAtOnce) {
+  for (uint32_t first = 0; first < slots; first += kSlotsAtOnce) {
     PageRows page_rows(*parts_.tier, *parts_.tables, page, first);
     const Status status = page_rows.ForEachShard(
         [&](RowMover* mover, uint32_t number, std::span<const RowInSlot> rows) {

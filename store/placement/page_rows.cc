@@ -1,39 +1,18 @@
 #include "store/placement/page_rows.h"
 
-#include <algorithm>
-#include <optional>
-
 #include "base/check.h"
 #include "base/status_macros.h"
-#include "store/table/table.h"
 
 namespace embank {
-namespace {
-
-// Asked for ahead, one line each.
-constexpr uint32_t kSlotsAhead = 16;
-
-}  // namespace
 
 PageRows::PageRows(const DramTier& tier, const TableDirectory& tables, uint32_t page,
                    uint32_t first_slot) {
-  // The page's memory stays while this is a reader; the rows may leave.
-  std::optional<EpochTable::Guard> reader;
-  const DramTier::PageSlots slots = tier.SlotsOf(page, &reader);
-  const uint32_t end = std::min(slots.slots, first_slot + kSlotsAtOnce);
-  for (uint32_t slot = first_slot; slot < end; ++slot) {
-    const Location location = DramTier::SlotAt(page, slots, slot);
-    const std::byte* const row = tier.Row(location);
-    __builtin_prefetch(row + uint64_t{kSlotsAhead} * slots.slot_bytes);
-    const auto* const header = reinterpret_cast<const RowHeader*>(row);
-    const TableId owner = TableOf(LoadIdentity(header));
-    const Table* const table = owner == kNoTable ? nullptr : tables.Get(owner);
-    // A free slot may look like a row of any table.
-    if (table == nullptr || table->slot_class() != slots.slot_class) continue;
-    mover_ = table->mover();
-    const Key key = LoadKey(header);
-    seen_[count_++] = {table->IdOf(key, table->HashOf(key)), location};
-  }
+  ForEachSlot(tier, tables, page, first_slot, [&](const SeenSlot& seen) {
+    if (seen.location.IsHot()) return;
+    mover_ = seen.table->mover();
+    const Key key = LoadKey(seen.header);
+    seen_[count_++] = {seen.table->IdOf(key, seen.table->HashOf(key)), seen.location};
+  });
 }
 
 uint32_t PageRows::SlotsOf(const DramTier& tier, uint32_t page) {

@@ -1,29 +1,65 @@
-// The rows of a part of a DRAM page, grouped by shard.
+// Walks over the slots of DRAM pages, and the rows of a part of a page, grouped by shard.
 #ifndef EMBANK_STORE_PLACEMENT_PAGE_ROWS_H_
 #define EMBANK_STORE_PLACEMENT_PAGE_ROWS_H_
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "base/function_ref.h"
 #include "base/status.h"
 #include "store/index/key_index.h"
 #include "store/placement/row_mover.h"
+#include "store/table/table.h"
 #include "store/table/table_directory.h"
 #include "tiers/dram/dram_tier.h"
 
 namespace embank {
 
+// So many slots are looked at together: 150 KiB of rows of 576 bytes, which stay in the cache from
+// one look to the next, and four slots of each shard.
+inline constexpr uint32_t kSlotsAtOnce = 256;
+
+// A slot that seems to hold a row: a free slot may look like one, and the row may have left.
+struct SeenSlot {
+  Location location;  // of the row: the slot, or a hot row whose header is in the slot
+  const RowHeader* header;
+  RowMark mark;
+  const Table* table;
+};
+
+// Calls visit(seen) for those of kSlotsAtOnce slots of a page, from first_slot on, that seem to
+// hold rows, without locks. Meanwhile the thread is a reader, so that the page's memory stays.
+// Returns the number of the page's slots that were ever taken.
+template <typename Visit>
+uint32_t ForEachSlot(const DramTier& tier, const TableDirectory& tables, uint32_t page,
+                     uint32_t first_slot, Visit visit) {
+  constexpr uint64_t kSlotsAhead = 16;  // their headers are prefetched, one cache line each
+  std::optional<EpochTable::Guard> reader;
+  const DramTier::PageSlots slots = tier.SlotsOf(page, &reader);
+  const bool is_hot = slots.slot_class == kHeaderClass;
+  const uint32_t end = std::min(slots.slots, first_slot + kSlotsAtOnce);
+  for (uint32_t slot = first_slot; slot < end; ++slot) {
+    const Location at = DramTier::SlotAt(page, slots, slot);
+    const std::byte* const row = tier.Row(at);
+    __builtin_prefetch(row + kSlotsAhead * slots.slot_bytes);
+    const auto* const header = reinterpret_cast<const RowHeader*>(row);
+    const RowMark mark = LoadMark(header);
+    const TableId owner = TableOf(mark.identity);
+    const Table* const table = owner == kNoTable ? nullptr : tables.Get(owner);
+    if (table == nullptr || !(is_hot || table->slot_class() == slots.slot_class)) continue;
+    visit(SeenSlot{is_hot ? LocationIn(Tier::kHbm, at.units) : at, header, mark, table});
+  }
+  return slots.slots;
+}
+
 // Looks at the slots without locks. A row may have left its slot before the visit: the visitor
 // looks again, under the shard's lock.
 class PageRows {
  public:
-  // So many slots are looked at together: 150 KiB of rows of 576 bytes, which stay in the cache
-  // from one look to the next, and four slots of each shard.
-  static constexpr uint32_t kSlotsAtOnce = 256;
-
-  // Collects the rows of the page's slots from first_slot on. A page without rows has none.
+  // Collects the rows of kSlotsAtOnce slots of the page from first_slot on, but no hot rows.
   PageRows(const DramTier& tier, const TableDirectory& tables, uint32_t page, uint32_t first_slot);
 
   // The number of the page's slots that were ever taken.

@@ -77,12 +77,12 @@ Match Promotion::PromoteTo(Location slot, KeyIndex::Shard* shard, const RowId& i
             static_cast<uint32_t>(record.size() - sizeof(RecordHeader)),
             reinterpret_cast<std::byte*>(header + 1));
   EndRowWrite(header, identity, id.table);
-  const Location home = match.location();
-  EMBANK_CHECK(home.IsInLog());
+  const Location logged_at = match.location();
+  EMBANK_CHECK(logged_at.IsInLog());
   const Match promoted = parts_.index->Move(shard, id.hash, match, slot);
   rows_.OnInsert(shard, slot);
-  rows_.NoteAt(slot).SetLogged(home);
-  rows_.CountInLog(*parts_.tables->Get(id.table), home.tier(), -1);
+  rows_.NoteAt(slot).SetLogged(logged_at);
+  rows_.CountInLog(*parts_.tables->Get(id.table), logged_at.tier(), -1);
   return promoted;
 }
 

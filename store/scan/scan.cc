@@ -143,7 +143,7 @@ Status Scan::CopyPending(std::span<Key> keys, RowSpan rows, uint64_t* copied) {
                if (seen.header == nullptr && match.any()) logged.Add(i, match.location());
                // An absent key was erased since the pass began.
                if (seen.header == nullptr) return;
-               if (match.location().tier() == Tier::kHbm) return hot_part.Add(i, match.location());
+               if (match.location().IsHot()) return hot_part.Add(i, match.location());
                keys[(*copied)++] = pending[i];
              });
   }

@@ -51,7 +51,7 @@ TEST(Crc32c, GivesTheVectorsOfIscsi) {
   EXPECT_EQ(ExtendCrc32c(0, std::as_bytes(std::span(scsi_read))), 0xD9963A56u);
 }
 
-TEST(Crc32c, OfNothingIsZeroAndExtendingByNothingChangesNothing) {
+TEST(Crc32c, TheCrcOfNothingIsZeroAndExtendingByNothingChangesNothing) {
   EXPECT_EQ(ExtendCrc32c(0, {}), 0u);
   EXPECT_EQ(ExtendCrc32c(0x12345678u, {}), 0x12345678u);
   EXPECT_EQ(ExtendCrc32cPortable(0x12345678u, {}), 0x12345678u);

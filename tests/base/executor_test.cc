@@ -45,7 +45,7 @@ TEST(ThreadPool, RunsEveryTaskOnce) {
   }
 }
 
-TEST(ThreadPool, OfOneThreadRunsInOrderOnTheCaller) {
+TEST(ThreadPool, APoolOfOneThreadRunsInOrderOnTheCaller) {
   const std::unique_ptr<Executor> pool = MakeThreadPool(1);
   const std::thread::id caller = std::this_thread::get_id();
   std::vector<uint32_t> order;

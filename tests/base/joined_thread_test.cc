@@ -75,7 +75,7 @@ TEST(JoinedThread, IsNullAndDoesNothingWhereTheSystemRefusesIt) {
             "exit 0");
 }
 
-TEST(JoinedThread, OfASimulatedExecutorHasRunWhenItIsMade) {
+TEST(JoinedThread, AThreadOfASimulatedExecutorHasRunWhenItIsMade) {
   SimulatedExecutor executor(1);
   int runs = 0;
   const auto thread = executor.MakeThread([&] { ++runs; });

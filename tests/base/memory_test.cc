@@ -37,7 +37,7 @@ TEST(MemoryBudget, RefusesHugeChargesWithoutWrappingAround) {
   EXPECT_EQ(budget.used_bytes(), 10u);
 }
 
-TEST(MemoryBudget, OfZeroHasNoLimitAndStillCounts) {
+TEST(MemoryBudget, ABudgetOfZeroHasNoLimitAndStillCounts) {
   MemoryBudget budget(0);
   ASSERT_TRUE(budget.Charge(uint64_t{1} << 50).ok());
   EXPECT_EQ(budget.used_bytes(), uint64_t{1} << 50);

@@ -10,7 +10,7 @@
 namespace embank::test {
 namespace {
 
-TEST(Power, OfSmallWholeNumbersIsExact) {
+TEST(Power, PowersOfSmallWholeNumbersAreExact) {
   EXPECT_EQ(Power(3.0, 0), 1.0);
   EXPECT_EQ(Power(0.0, 0), 1.0);
   EXPECT_EQ(Power(0.0, 5), 0.0);

@@ -217,7 +217,7 @@ TEST_P(MappedFilesTest, AMappedFileHasADescriptorUntilItsFirstSync) {
   EXPECT_TRUE(written->Sync().ok());
 }
 
-TEST_P(MappedFilesTest, WhatWasNotThereWhenAFileIsOpenedToBeWrittenIsTaken) {
+TEST_P(MappedFilesTest, HolesOfAFileThatIsOpenedToBeWrittenAreTaken) {
   ASSERT_NE(Open("a", FileAccess::kCreate), nullptr);
   std::filesystem::resize_file(path_ + "/a", 1 << 20);
   struct stat about;
@@ -463,7 +463,7 @@ TEST_F(FakedPmemTest, AFileThatIsOnlyReadIsNotWritten) {
 
 // ---- damaged blocks ----
 
-TEST(BadRanges, OfAFileAreDataLossAndTheOthersAreRead) {
+TEST(BadRanges, BadRangesOfAFileAreDataLossAndTheOthersAreRead) {
   const ScratchDirectory directory;
   const FakePmem fake(/*is_pmem=*/true);
   const auto base = MakePosixFileSystem({});

@@ -136,7 +136,7 @@ TEST_F(DiskWorld, AfterADirectorysSyncThatFailedNoLaterOneBringsBackWhatWasBefor
   EXPECT_EQ(TextsAfterCrash("d/a", Persistence::kAll), Texts{""});
 }
 
-TEST_F(DiskWorld, WhatIsInALostDirectoryIsLost) {
+TEST_F(DiskWorld, FilesInALostDirectoryAreLost) {
   ASSERT_TRUE(disk_.CreateDirectory("e").ok());
   ASSERT_TRUE(Create("e/a")->Write(0, BytesOf("x")).ok());
   ASSERT_TRUE(disk_.SyncDirectory("e").ok());
@@ -256,7 +256,7 @@ TEST_F(DiskWorld, ACrashMayComeBeforeAnyChange) {
   EXPECT_EQ(texts, (std::vector<std::string>{"", "", "1", "1", "2", "2", "3"}));
 }
 
-TEST_F(DiskWorld, WhatACrashLeavesIsADiskLikeAnother) {
+TEST_F(DiskWorld, ACrashLeavesADiskLikeAnother) {
   ASSERT_TRUE(Create("d/a")->Write(0, BytesOf("x")).ok());
   const auto lock = disk_.Lock("d/a", false);
   const auto left = disk_.AfterCrash(disk_.changes(), Persistence::kAll, 1);
@@ -513,7 +513,7 @@ TEST_F(PmemWorld, OnlyASyncMakesWritesDurable) {
   EXPECT_EQ(disk_.syncs(), syncs + 1);
 }
 
-TEST_F(PmemWorld, WhatACrashLeavesIsPersistentMemoryAgain) {
+TEST_F(PmemWorld, ACrashLeavesPersistentMemoryAgain) {
   ASSERT_TRUE(file_->Write(0, BytesOf("b")).ok());
   const auto left = disk_.AfterCrash(disk_.changes(), Persistence::kAll, 1);
   const auto file = *left->Open("d/a", FileAccess::kWrite, FileCaching::kDirect);

@@ -31,7 +31,7 @@ TEST(Status, HasACodeAndAMessage) {
   EXPECT_EQ(out.str(), "DATA_LOSS: segment-1: bad checksum");
 }
 
-TEST(Status, OfOkDropsItsMessage) { EXPECT_EQ(Status(StatusCode::kOk, "not said"), OkStatus()); }
+TEST(Status, OkDropsItsMessage) { EXPECT_EQ(Status(StatusCode::kOk, "not said"), OkStatus()); }
 
 TEST(Status, KeepsTheFirstError) {
   Status status;

@@ -43,7 +43,7 @@ size_t CapacityOf(CacheEngine* cache) {
   return kKeys - left;
 }
 
-TEST(LruCache, OfOneThreadIsAList) {
+TEST(LruCache, TheCacheOfOneThreadIsAList) {
   const CacheConfig config{kShape, 1, 1, kDramBytes};
   const size_t capacity = CapacityOf(MakeLruCache(config)->get());
   EXPECT_GT(capacity, 14'000u);  // of 1,040 bytes each and 30 of map and list

@@ -80,7 +80,7 @@ TEST(Page, IsMadeAndThenAddedTo) {
   EXPECT_EQ(page.find("</body>"), page.rfind("</body>"));
 }
 
-TEST(Page, OfOthersIsNamedAndLeftAlone) {
+TEST(Page, APageOfOthersIsNamedAndLeftAlone) {
   const TemporaryFile other(".html", "<!DOCTYPE html><p>mine</p>");
   for (const Status& status :
        {CheckPage(other.path()), AppendToPage(other.path(), SomeSection("x"))}) {

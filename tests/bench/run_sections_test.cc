@@ -80,7 +80,7 @@ TEST(ReplaySection, SaysWhatWasShownWhereAndHow) {
                     HasSubstr("<td>1,000,000</td>"), HasSubstr("<td>0.600</td>")));
 }
 
-TEST(ReplaySection, OfAStoreThatDiffersIsAFailure) {
+TEST(ReplaySection, AStoreThatDiffersIsAFailure) {
   ReplayReport report = SomeReplay();
   report.mismatches = 7;
   report.first_mismatch = "key 42: vector";
@@ -89,7 +89,7 @@ TEST(ReplaySection, OfAStoreThatDiffersIsAFailure) {
                     HasSubstr("key 42: vector"), Not(HasSubstr("bit for bit."))));
 }
 
-TEST(ReplaySection, OfNoKeysAndNoGradientsHasPictures) {
+TEST(ReplaySection, AReplayWithoutKeysAndGradientsHasPictures) {
   EXPECT_THAT(ReplayText(ReplayReport()), AllOf(HasSubstr("nothing was measured"),
                                                 Not(HasSubstr("nan")), Not(HasSubstr("inf<"))));
 }

@@ -20,7 +20,7 @@ TEST(RunSlices, KeepEveryBatchWhereThereAreFew) {
   EXPECT_TRUE(std::isnan(slices.slices()[1].HitRatio()));
 }
 
-TEST(RunSlices, OfALongRunAreFewEqualAndLoseNothing) {
+TEST(RunSlices, SlicesOfALongRunAreFewEqualAndLoseNothing) {
   for (const uint64_t batches : {63, 64, 65, 128, 129, 1'000, 100'000}) {
     RunSlices slices;
     for (uint64_t i = 0; i < batches; ++i) slices.Add({i, 2 * i, 3 * i, 4 * i, i});

@@ -59,7 +59,7 @@ TEST(LinearTicks, AreNeverMoreThanAskedFor) {
   }
 }
 
-TEST(LinearTicks, OfWhatIsNoRangeAreNone) {
+TEST(LinearTicks, NoRangeHasNoTicks) {
   EXPECT_THAT(LinearTicks(2, 1, 6), IsEmpty());
   EXPECT_THAT(LinearTicks(kNan, 1, 6), IsEmpty());
   EXPECT_THAT(LinearTicks(0, kInfinity, 6), IsEmpty());
@@ -126,7 +126,7 @@ TEST(SvgPlot, OnePointIsADot) {
   }
 }
 
-TEST(SvgPlot, WhatIsNotFiniteIsAGap) {
+TEST(SvgPlot, ValuesThatAreNotFiniteAreAGap) {
   const std::string svg =
       SvgElement(SomePlot({{0, 1}, {1, 2}, {2, kNan}, {3, 1}, {4, kInfinity}, {5, 1}, {6, 1}}));
   EXPECT_EQ(CountOf("M", svg), 2u) << "two lines";

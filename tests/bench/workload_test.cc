@@ -70,7 +70,7 @@ TEST(Workload, EveryPositionIsARow) {
   EXPECT_EQ(met.size(), 3000u);
 }
 
-TEST(Workload, OfATraceIsTheTrace) {
+TEST(Workload, TheWorkloadOfATraceIsTheTrace) {
   const TemporaryFile file(".txt", "5\n9\n5\n5\n0\n");
   const Workload workload = *MakeWorkload(TraceOptions(file.path()));
   EXPECT_THAT(workload.positions, ElementsAre(5, 9, 5, 5, 0));

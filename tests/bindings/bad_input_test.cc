@@ -93,16 +93,16 @@ class BadInputTest : public testing::Test {
   ScanPtr scan_;
 };
 
-TEST_F(BadInputTest, OfStoreOptions) {
+TEST_F(BadInputTest, BadStoreOptionsAreRefused) {
   for (const BadInput& bad : BadStoreInputs()) Run(bad);
 }
-TEST_F(BadInputTest, OfTables) {
+TEST_F(BadInputTest, BadTablesAreRefused) {
   for (const BadInput& bad : BadTableInputs()) Run(bad);
 }
-TEST_F(BadInputTest, OfDataCallsAndScans) {
+TEST_F(BadInputTest, BadDataCallsAndScansAreRefused) {
   for (const BadInput& bad : BadDataInputs()) Run(bad);
 }
-TEST_F(BadInputTest, OfInsight) {
+TEST_F(BadInputTest, BadInsightCallsAreRefused) {
   for (const BadInput& bad : BadInsightInputs()) Run(bad);
 }
 

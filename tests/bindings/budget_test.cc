@@ -148,7 +148,8 @@ TEST_P(FillTest, RefusedKeysAreAbsentAndAllOthersExact) {
   EraseAll(&twin);
   ExpectWithinBudget(store.get());
   FillUntilRefused(store.get(), &twin, end);
-  EXPECT_GE(twin.oracle.rows().size(), rows_before * 95 / 100) << "erased room did not come back";
+  EXPECT_GE(twin.oracle.rows().size(), rows_before * 95 / 100)
+      << "the space of erased rows did not come back";
   EXPECT_EQ(Difference(twin.table, twin.oracle), "");
 }
 

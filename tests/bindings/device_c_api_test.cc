@@ -281,7 +281,7 @@ TEST_F(DeviceCalls, OneBehindTheOtherShareTheBuffers) {
   EXPECT_EQ(seen, right);
 }
 
-TEST_F(DeviceCalls, OfTwoThreadsBesideFlushesGiveTheBitsOfTheOracle) {
+TEST_F(DeviceCalls, TwoThreadsBesideFlushesGiveTheBitsOfTheOracle) {
   Twin made[2] = {Make("a", 6, EMBANK_OPT_ROWWISE_ADAGRAD, EMBANK_F32),
                   Make("b", 6, EMBANK_OPT_ADAGRAD, EMBANK_BF16)};
   EXPECT_GT(RowsInHbm(made[0].table) + RowsInHbm(made[1].table), 1000u);
@@ -308,7 +308,7 @@ TEST_F(DeviceCalls, OfTwoThreadsBesideFlushesGiveTheBitsOfTheOracle) {
 
 // A flush that has closed the hot gate waits for calls inside, which wait for staging buffers:
 // calls that wait at the gate must have none.
-TEST_F(DeviceCalls, OfManyThreadsLeaveBuffersToFlushes) {
+TEST_F(DeviceCalls, ManyThreadsLeaveBuffersToFlushes) {
   constexpr uint64_t kThreads = 6;
   constexpr uint64_t kWindow = 200;
   Twin made = Make("t", 6, EMBANK_OPT_ADAGRAD, EMBANK_F32);

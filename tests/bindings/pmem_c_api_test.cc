@@ -1,4 +1,5 @@
 // The PMem tier through the C API, with libpmem and the files of the system.
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/mount.h>
@@ -23,8 +24,9 @@ constexpr uint64_t kRows = 8000;  // 16 MiB; memory holds about a third of them
 
 class PmemStore {
  public:
-  explicit PmemStore(const std::string& directory)
-      : path_(directory + "/store"), pmem_path_(directory + "/pmem") {}
+  explicit PmemStore(const std::string& directory) : PmemStore(directory, directory + "/pmem") {}
+  PmemStore(const std::string& directory, const std::string& pmem_path)
+      : path_(directory + "/store"), pmem_path_(pmem_path) {}
 
   const std::string& pmem_path() const { return pmem_path_; }
 
@@ -114,6 +116,53 @@ TEST(PmemCApi, AReaderNeedsNoLibpmem) {
     return IsLibpmemLoaded() ? 3 : 0;
   });
   EXPECT_EQ(read, "exit 0");
+}
+
+// Opens a store in a process whose loader has `library` for libpmem. Describes the end: "exit 0"
+// where the status is the given one, and the message has the text.
+std::string OpenWithLibrary(const char* library, embank_status expected, const char* text) {
+  const ScratchDirectory directory;
+  return InChild([&] {
+    if (dlopen(library, RTLD_NOW | RTLD_LOCAL) == nullptr) return 2;
+    PmemStore store(directory.path());
+    const embank_status status = store.Open();
+    EXPECT_EQ(status, expected) << embank_last_error();
+    EXPECT_NE(std::string(embank_last_error()).find(text), std::string::npos)
+        << embank_last_error();
+    return testing::Test::HasFailure() ? 1 : 0;
+  });
+}
+
+TEST(PmemCApi, ALibpmemWithoutItsFunctionsIsRefusedByTheNameOfThePackage) {
+  EXPECT_EQ(
+      OpenWithLibrary(EMBANK_LIBPMEM_WITHOUT_FUNCTIONS, EMBANK_UNAVAILABLE, "package libpmem1"),
+      "exit 0");
+}
+
+TEST(PmemCApi, AFileSystemThatMapsNoFilesIsUnimplemented) {
+  EXPECT_EQ(OpenWithLibrary(EMBANK_LIBPMEM_WITHOUT_MAPS, EMBANK_UNIMPLEMENTED,
+                            "; pmem_path must be on a file system whose files can be mapped"),
+            "exit 0");
+}
+
+// Opens a new store with a pmem_path, and expects INVALID_ARGUMENT and a message about it.
+void ExpectInvalid(const std::string& pmem_path, const std::string& text) {
+  const ScratchDirectory directory;
+  PmemStore store(directory.path(), pmem_path);
+  EXPECT_EQ(store.Open(), EMBANK_INVALID_ARGUMENT);
+  const std::string message = embank_last_error();
+  EXPECT_EQ(message.find("pmem_path: "), 0u) << message;
+  EXPECT_NE(message.find(text), std::string::npos) << message;
+}
+
+TEST(PmemCApi, APmemPathThatIsNoDirectoryForFilesIsInvalid) {
+  const ScratchDirectory directory;
+  const std::string file = directory.path() + "/file";
+  std::ofstream(file) << "x";
+  ExpectInvalid(file, file + " is not a directory");
+  ExpectInvalid(file + "/pmem", file + "/pmem");
+  ExpectInvalid(directory.path() + "/none/pmem", directory.path() + "/none/pmem");
+  ExpectInvalid("/proc/1", "/proc/1/LOCK");
 }
 
 TEST(PmemCApi, TheMemoryReportSaysHowWritesBecomeDurable) {

@@ -117,7 +117,7 @@ class SsdNeed : public testing::Test {
   int stores_ = 0;
 };
 
-TEST_F(SsdNeed, WhatATableIsRefusedForIsEnoughAndNoLessIs) {
+TEST_F(SsdNeed, TheBytesOfARefusalSufficeAndNoFewerDo) {
   const std::vector<Shapes> all = {
       {{4, EMBANK_OPT_NONE}},
       {{4, EMBANK_OPT_ADAM}},

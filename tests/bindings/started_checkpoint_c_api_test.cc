@@ -228,7 +228,7 @@ TEST_F(StartedCheckpointCApi, IsRefusedInAReadOnlyStore) {
   EXPECT_EQ(embank_checkpoint_finish(store_.get(), nullptr), EMBANK_FAILED_PRECONDITION);
 }
 
-TEST_F(StartedCheckpointCApi, OfAParentGoesOnAndIsRefusedToItsChild) {
+TEST_F(StartedCheckpointCApi, ACheckpointOfAParentGoesOnAndIsRefusedToItsChild) {
   const oracle::Table at_start = twin_->oracle;
   ASSERT_EQ(embank_checkpoint_start(store_.get(), "parent", 6), EMBANK_OK);
   EXPECT_EQ(InChild([this] {

@@ -104,7 +104,7 @@ TEST_F(VerifyCApi, ProgressIsToldAndCancels) {
   EXPECT_EQ(text_[0], '#');
 }
 
-TEST_F(VerifyCApi, WhatIsNoDirectoryIsNoStore) {
+TEST_F(VerifyCApi, APathWithoutAStoreIsNotFound) {
   const std::string file = scratch_.path() + "/file";
   std::ofstream(file) << "text";
   for (const std::string& path : {file, scratch_.path(), scratch_.path() + "/nowhere"}) {

@@ -253,11 +253,14 @@ class StyleTest(CheckTest):
                '// The row is owed.', 'if (IsOwed(1)) return;', '// It has a ticket.', 'Ticket t;',
                'LogRoom r;', '// There is no room.', 'MakeRoom();', 'WorkOff();', 'AskHome();',
                'PrintOf(hash);', '// Rows come up.', 'BringUp(rows);', '// As the C door does it.',
-               'int verify_door;', 'ForgetMemory();', 'GiveBack();', 'StatusWithRoom s;')
+               'int verify_door;', 'ForgetMemory();', 'GiveBack();', 'StatusWithRoom s;',
+               '// Room comes with checkpoints.', '// Asked for ahead.', 'const int ask_for = 1;',
+               'uint32_t print;', 'Location home;', 'StatusOr<Location> home;', 'HotRow row;')
         for word in old:
             self.assert_finds(style.check, 'old word', self.source(word + '\n'))
         self.assert_finds(style.check, 'old word', {'README.md': '# x\n\nThe sweep ends.\n'})
-        for line in ('// Flips bits of a file.', '// The folder is a room below it.',
+        self.assert_clean(style.check, {'base/README.md': '# x\n\nThe folder is a room.\n'})
+        for line in ('// Flips bits of a file.', 'index.Find(home);',
                      'Say("embank_checkpoint_flip_seconds");', '// The stamp is up to date.'):
             self.assert_clean(style.check, self.source(line + '\n'))
 
@@ -268,6 +271,13 @@ class StyleTest(CheckTest):
                 self.assert_finds(style.check, 'comment', self.source(comment + '\n'))
         for comment in ('// A row of\n// What.', '// Offsets.', '// Whole rows.', '// of a row'):
             self.assert_clean(style.check, self.source(comment + '\n'))
+
+    def test_names_of_tests(self):
+        for name in ('OfARow', 'WhatStays', 'WhoWaits', 'WhoeverWaits'):
+            for test in (f'TEST(Row, {name}) {{}}', f'TEST_F(Row,\n       {name}) {{}}'):
+                self.assert_finds(style.check, 'test name', self.source(test + '\n'))
+        for name in ('OffersARow', 'WholeRows', 'ARowOfATable'):
+            self.assert_clean(style.check, self.source(f'TEST(Row, {name}) {{}}\n'))
 
     def test_leftovers_and_paths(self):
         for word in style.MARKERS.split('|'):

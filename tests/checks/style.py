@@ -14,7 +14,7 @@ FUNCTION_LINES_MAX = 70
 MODEL_LINES_MAX = 80  # a header of train/models with a function that makes a graph
 MODEL = re.compile(r'^inline LayerGraph Make\w+\(', re.M)
 SPEAKS_FOR_ITSELF_LINES = 5  # an inline body this short is its own documentation
-# The one header whose size follows from the number of functions of the C door.
+# The one header whose size follows from the number of functions of the C API.
 HEADERS_OF_ANY_SIZE = ('bindings/c/embank.h', 'bindings/c/embank.hpp')
 CODE = trees.CXX + ('.py', '.sh', '.cmake')
 LIBRARY_CODE = r'(base|tiers|gpu|store|train|bindings/c)/.*\.(h|cc|cu|cuh)$'

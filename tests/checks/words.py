@@ -1,4 +1,4 @@
-"""Words that this project does not use, and how its comments do not begin."""
+"""Words that this project does not use, and how its comments and tests do not begin."""
 import re
 
 import tree as trees
@@ -18,15 +18,20 @@ OLD_WORDS = (
     (r'LogRoom|log_room|MakeRoom|HasRoom|NoRoom|'
      r'\b(no|enough|free|makes?|has|without|want of|out of) room\b|'
      r'\broom for (a|one|rows|it|all|them|so)\b', '', 'space; reservation; quota'),
-    (r'\bWorkOff\b|\bAskFor\b|\bAskHome\b|\basked for ahead\b', '', 'debt; prefetch'),
-    (r'\bPrintOf\b|kPrintBits|\bprint (of a row|20)\b', '', 'fingerprint'),
-    (r'\b(C|the) door\b|/door\.(h|cc)\b|_door\b', '', 'C API'),
+    (r'\b[Rr]oom\b', r'.*\.(h|hpp|cc|c|cu)$', 'space'),
+    (r'\bWorkOff\b|\bAskFor\b|\bask_for\b|\bAskHome\b|\b[Aa]sked for ahead\b', '',
+     'debt; prefetch'),
+    (r'\bPrintOf\b|kPrintBits|\bprint (of a row|20)\b|\buint32_t print\b', '', 'fingerprint'),
+    (r'\b(C|[Tt]he) door\b|/door\.(h|cc)\b|_(door|DOOR)\b', '', 'C API'),
+    (r'\bLocation>? home\b|\bhome->tier\b', '', "logged_at; home is an entry's first bucket"),
+    (r'\bHotRow\b|\bVisitHotRow\b', '', 'hot rows are on a device; heat of a row'),
     (r'\b(comes?|came|coming|brought|brings?|bringing) (\w+ )?up\b(?! (to|of) (date|now))|'
      r'ComesUp|ComeUp|BringUp', '', 'promote'),
     (r'ForgetMemory|KeepMemory|ForgiveFullIndex|SayRefusals|TellLoss|TellHeat|\bGiveBack\b|'
      r'\bHandOver|ToldOwners|told_owners|StatusWithRoom', '', 'a verb that says what it does'),
 )
 BEGINNINGS = re.compile(r'(Of|What|Who|Whoever)\b')
+TEST_NAME = re.compile(r'\bTEST(?:_P|_F)?\(\s*\w+,\s*((?:Of|What|Who|Whoever)(?=[A-Z])\w*)')
 
 
 def comments(path, text):
@@ -64,3 +69,6 @@ def check(path, text, findings):
             if match:
                 findings.add(path, line, 'comment', f'begins with {match.group(0)}: write a '
                              'sentence with a subject')
+        for match in TEST_NAME.finditer(text):
+            findings.add(path, trees.line_of(text, match.start()), 'test name',
+                         f'{match.group(1)}: state the behaviour, with a subject')

@@ -104,7 +104,6 @@ class ProgressDirectory final : public Directory {
     Tell();
     return directory_->RemoveItself();
   }
-  StatusOr<uint64_t> FreeBytes() override { return directory_->FreeBytes(); }
   StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& name, bool shared) override {
     Tell();
     return directory_->Lock(name, shared);

@@ -127,7 +127,7 @@ TEST(Gather, GivesOnePayloadToManyRows) {
   }
 }
 
-TEST(Copies, OfEmptyListsAndPartsEnqueueNothing) {
+TEST(Copies, CopiesOfEmptyListsAndPartsEnqueueNothing) {
   Twin twin({});
   DeviceArrays arrays(&twin);
   std::byte* const memory = arrays.Memory(64);

@@ -64,7 +64,7 @@ TEST(TwinCallers, ManyJoinsAndReleasesEnd) {
   EXPECT_EQ(copy[0], 3000u);
 }
 
-TEST(TwinCallers, OfAnotherDeviceAreRefused) {
+TEST(TwinCallers, CallersOfAnotherDeviceAreRefused) {
   Twin twin({});
   Twin other({});
   void* const stream = other.callers().Add();

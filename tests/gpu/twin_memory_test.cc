@@ -49,7 +49,7 @@ TEST(TwinMemory, OwnsWhatIsInsideOneAllocation) {
   EXPECT_FALSE(twin.Owns(memory, 1));
 }
 
-TEST(TwinMemory, OfAnotherTwinIsNotItsOwn) {
+TEST(TwinMemory, MemoryOfAnotherTwinIsNotItsOwn) {
   Twin one({});
   Twin other({});
   DeviceArrays arrays(&one);

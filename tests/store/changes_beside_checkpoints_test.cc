@@ -153,7 +153,7 @@ TEST(ChangesBesideCheckpoints, AreWhollyBehindThem) {
 }
 
 // Records that only the checkpoint under way has are not given up either.
-TEST(ChangesBesideCheckpoints, OfEverythingOverAndOverAreWhollyBehindThem) {
+TEST(ChangesBesideCheckpoints, RepeatedChangesOfAllRowsAreWhollyBehindThem) {
   Events events;
   events.Expect("page emptied");
   if (WithHbm()) events.Expect("pre-images of rows in device memory");

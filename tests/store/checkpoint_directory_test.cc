@@ -249,7 +249,7 @@ TEST_F(CheckpointDirectoryTest, CheckpointsAreInTheOrderOfTheirNumbers) {
   EXPECT_EQ(CheckpointsOf(*Opened()), Checkpoints({0x1F, 0x100}));
 }
 
-TEST_F(CheckpointDirectoryTest, WhatWasKeptOutlivesACrash) {
+TEST_F(CheckpointDirectoryTest, KeptCheckpointsOutliveACrash) {
   MakeStore(3);
   const auto left = disk_.AfterCrash(disk_.changes(), Persistence::kNone, 0);
   const auto directory = CheckpointDirectory::Open(left.get(), "store", false);
@@ -262,7 +262,7 @@ TEST_F(CheckpointDirectoryTest, WhatWasKeptOutlivesACrash) {
 }
 
 // A process that was killed after the rename has not synced the name.
-TEST_F(CheckpointDirectoryTest, WhatIsFoundOutlivesACrash) {
+TEST_F(CheckpointDirectoryTest, AFoundCheckpointOutlivesACrash) {
   MakeStore(1);
   {
     const auto directory = Opened();
@@ -368,7 +368,7 @@ TEST_F(CheckpointDirectoryTest, ACrashIsNeverTakenForALostManifest) {
   EXPECT_GT(marked, images / 2) << "of " << images;
 }
 
-TEST_F(CheckpointDirectoryTest, OfACompletedCheckpointEveryCrashLeavesTheMark) {
+TEST_F(CheckpointDirectoryTest, EveryCrashLeavesTheMarkOfACompletedCheckpoint) {
   MakeStore(2);
   for (uint64_t seed = 0; seed < 100; ++seed) {
     const auto left = disk_.AfterCrash(disk_.changes(), Persistence::kSome, seed);

@@ -169,7 +169,7 @@ void ExpectGoesOn(SpillWorld* world, std::vector<Tables> candidates, const Fault
   ExpectOneOf(world->disk(), candidates, PersistenceOf(fault.n + 2), fault.n, events);
 }
 
-TEST(CheckpointFailures, OfTheDiskLeaveTheLastOneOrTheOneUnderWay) {
+TEST(CheckpointFailures, FailuresOfTheDiskLeaveTheLastOneOrTheOneUnderWay) {
   const TrialBegin begin = MakeBegin();
   Events events;
   for (const char* const name :
@@ -204,7 +204,7 @@ TEST(CheckpointFailures, OfTheDiskLeaveTheLastOneOrTheOneUnderWay) {
   ExpectAllMet(events);
 }
 
-TEST(CheckpointFailures, OfTheDiskAtOpeningChangeNothing) {
+TEST(CheckpointFailures, FailuresOfTheDiskAtOpeningChangeNothing) {
   const TrialBegin begin = MakeBegin();
   Events events;
   events.Expect("not opened");
@@ -231,7 +231,7 @@ TEST(CheckpointFailures, OfTheDiskAtOpeningChangeNothing) {
 }
 
 // The directory, the lock and the first manifest come to be.
-TEST(CheckpointFailures, OfTheDiskAtTheFirstOpeningLeaveWhatAStoreCanBeMadeOf) {
+TEST(CheckpointFailures, AFailedFirstOpeningLeavesADirectoryForAStore) {
   Events events;
   events.Expect("not opened");
   ForEachDiskFault([&](const Fault& fault, bool* met) {
@@ -268,7 +268,7 @@ TEST(CheckpointFailures, OfTheDiskAtTheFirstOpeningLeaveWhatAStoreCanBeMadeOf) {
 
 // A killed process leaves names that no sync has made durable: those that the next process has seen
 // must stay.
-TEST(CheckpointFailures, OfTheProcessLeaveWhatTheNextOneFindsForGood) {
+TEST(CheckpointFailures, AKilledProcessLeavesForGoodWhatTheNextOneFinds) {
   const TrialBegin begin = MakeBegin();
   Events events;
   events.Expect("found the last");
@@ -325,7 +325,7 @@ TEST(CheckpointFailures, OneThatMayBeThereKeepsItsSegments) {
 
 // A sync of the directory that failed may have dropped the name of a segment that was made between
 // the log's own sync and that one: no later checkpoint may rely on it.
-TEST(CheckpointFailures, OfTheManifestsSyncAreNotMadeUpForByLaterOnes) {
+TEST(CheckpointFailures, AFailedSyncOfTheManifestIsNotMadeUpForByLaterOnes) {
   SpillWorld world(kSeed);
   Table* const table = world.Create("t", Optimizer::kNone);
   Put(table, KeysFrom(1, 100), 1.0f);
@@ -389,7 +389,7 @@ void ForEachAllocation(const Body& body) {
   }
 }
 
-TEST(CheckpointFailures, OfMemoryAreToldAndTheNextOneIsMade) {
+TEST(CheckpointFailures, FailedAllocationsAreReportedAndTheNextOneIsMade) {
   const TrialBegin begin = MakeBegin();
   Events events;
   for (const char* const name : {"made all the same", "not made", "found the last"}) {
@@ -426,7 +426,7 @@ TEST(CheckpointFailures, OfMemoryAreToldAndTheNextOneIsMade) {
   ExpectAllMet(events, WideStride());
 }
 
-TEST(CheckpointFailures, OfMemoryAtOpeningChangeNothing) {
+TEST(CheckpointFailures, FailedAllocationsAtOpeningChangeNothing) {
   const TrialBegin begin = MakeBegin();
   Events events;
   events.Expect("not opened");

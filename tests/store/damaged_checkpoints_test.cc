@@ -12,6 +12,7 @@
 #include "store/batch/write.h"
 #include "store/store.h"
 #include "tests/support/sealed_bytes.h"
+#include "tests/support/segment_count.h"
 #include "tests/support/spill_world.h"
 #include "tests/support/store_contents.h"
 #include "tests/support/store_files.h"
@@ -292,7 +293,7 @@ TEST_F(TwoCheckpoints, OneThatIsNotOpenedMayMissASegment) {
 }
 
 // The checkpoint has lost rows: the rest must not count as all that it has.
-TEST_F(TwoCheckpoints, OfATableThatIsDroppedInPartIsNone) {
+TEST_F(TwoCheckpoints, ATableThatIsDroppedInPartIsInNoCheckpoint) {
   ASSERT_TRUE(world_.Open().ok());
   ASSERT_TRUE(world_->CreateTable("other", OptionsOf(8)).ok());
   world_.disk().SetFaults([](const DiskCall& call) {
@@ -407,7 +408,7 @@ TEST_F(TwoCheckpoints, NumbersGoOnBehindACrash) {
   }
 }
 
-TEST_F(TwoCheckpoints, WhatAnOlderOneAloneHasGoesWithItThoughTheStoreWasOpenedAnew) {
+TEST_F(TwoCheckpoints, SegmentsOfTheOlderOneAloneGoWithItThoughTheStoreWasOpenedAnew) {
   ASSERT_TRUE(world_.Open().ok());
   Put(*world_->catalog().Open("t"), KeysFrom(1, 300), 9.0f);
   ASSERT_TRUE(world_->checkpoints()->Make({}).ok());
@@ -416,8 +417,8 @@ TEST_F(TwoCheckpoints, WhatAnOlderOneAloneHasGoesWithItThoughTheStoreWasOpenedAn
   ASSERT_TRUE(world_.Open().ok());
   Table* const table = *world_->catalog().Open("t");
   const RowLogs& logs = table->mover()->logs();
-  const uint64_t pmem_segments = WithPmem() ? logs.pmem()->segments().segment_count() : 0;
-  EXPECT_EQ(logs.lowest().segments().segment_count() + pmem_segments, before.size())
+  const uint64_t pmem_segments = WithPmem() ? SegmentCount(logs.pmem()->segments()) : 0;
+  EXPECT_EQ(SegmentCount(logs.lowest().segments()) + pmem_segments, before.size())
       << "they take space";
   for (int i = 0; i < 20; ++i) ASSERT_TRUE(world_->checkpoints()->Make({}).ok());
   const auto after = SegmentPaths(world_.disk());
@@ -453,7 +454,7 @@ void ExpectAfterCrash(const SimulatedDisk& disk, uint64_t ssd_bytes, const Table
   }
 }
 
-TEST(CheckpointSpace, WhatAKeptOneHasIsNotUsedAgain) {
+TEST(CheckpointSpace, SpaceOfAKeptOneIsNotUsedAgain) {
   const uint64_t ssd_bytes = 170 * SmallLog().segment_bytes;
   SpillWorld world(kSeed, nullptr, ssd_bytes);
   Table* const table = world.Create("t", Optimizer::kNone);

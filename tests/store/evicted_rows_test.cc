@@ -118,15 +118,15 @@ class DamagedRow : public testing::Test {
     }
     EXPECT_TRUE(log()->appender().Flush().ok());
     rows_ = table_->rows();
-    const Location home = HomeOf(lost_);
-    EXPECT_EQ(home.tier(), Tier::kSsd);
-    segment_ = log()->segments().Hold(home);
+    const Location location = LocationOf(lost_);
+    EXPECT_EQ(location.tier(), Tier::kSsd);
+    segment_ = log()->segments().Hold(location);
     EXPECT_TRUE(segment_->finished);
-    FlipByte(SegmentOffsetOf(home) + 100);
+    FlipByte(SegmentOffsetOf(location) + 100);
   }
 
   RowLog* log() { return &table_->mover()->logs().lowest(); }
-  Location HomeOf(Key key) {
+  Location LocationOf(Key key) {
     return table_->parts().index->Find(table_->IdOf(key, table_->HashOf(key))).location();
   }
   std::string path_of_segment() const { return "log/" + segment_->name; }
@@ -234,7 +234,7 @@ TEST_F(DamagedRow, IsKnownWithoutReadingTheFooterAgain) {
   EXPECT_EQ(EraseOf(lost_), Outcome::kFound);
 }
 
-TEST_F(DamagedRow, OfWhichNobodyKnowsWhoseItIsStaysAsItIs) {
+TEST_F(DamagedRow, ARowWithoutAKnownOwnerStaysAsItIs) {
   FlipByte(segment_->geometry.footer_offset + segment_->geometry.footer_bytes - 9);
   for (const Key key : {lost_, twin_}) {
     std::vector<float> row;

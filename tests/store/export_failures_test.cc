@@ -131,7 +131,7 @@ const Fault kFaults[] = {
     {ResourceExhaustedError("f: no space left (ENOSPC)"), true},
 };
 
-TEST_P(ExportFailures, OfTheDiskAreToldAndTheSourceGoesOn) {
+TEST_P(ExportFailures, FailuresOfTheDiskAreReportedAndTheSourceGoesOn) {
   const TrialBegin begin = MakeBegin();
   Events events;
   for (const char* const name :
@@ -187,7 +187,7 @@ TEST_P(ExportFailures, OfTheDiskAreToldAndTheSourceGoesOn) {
   ExpectAllMet(events);
 }
 
-TEST_P(ExportFailures, OfMemoryAreToldAndTheSourceGoesOn) {
+TEST_P(ExportFailures, FailedAllocationsAreReportedAndTheSourceGoesOn) {
   const TrialBegin begin = MakeBegin();
   Events events;
   for (const char* const name : {"found whole", "not a store", "made all the same", "not made"}) {

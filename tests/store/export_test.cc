@@ -16,6 +16,7 @@
 #include "store/store.h"
 #include "tests/support/export_world.h"
 #include "tests/support/files_by_path.h"
+#include "tests/support/segment_count.h"
 #include "tests/support/store_files.h"
 #include "tests/support/threads.h"
 
@@ -175,11 +176,11 @@ TEST_P(ExportTest, KeepsItsCheckpointWhileOthersAreMade) {
   // Each checkpoint lets the work aside go on.
   const auto remove_dead = [&] {
     const auto segments = [&] { return FilesWith(world_.disk(), "log/segment-").size(); };
-    for (int i = 0; i < 1000 && segments() > world_->logs()->lowest().segments().segment_count();
+    for (int i = 0; i < 1000 && segments() > SegmentCount(world_->logs()->lowest().segments());
          ++i) {
       EXPECT_TRUE(world_->checkpoints()->Make({}).ok());
     }
-    EXPECT_EQ(segments(), world_->logs()->lowest().segments().segment_count());
+    EXPECT_EQ(segments(), SegmentCount(world_->logs()->lowest().segments()));
   };
   ASSERT_GT(kept, 2);
   const Status exported = world_->checkpoints()->Export("copy", [&](uint64_t, uint64_t) {
@@ -321,7 +322,7 @@ TEST(Export, NeedsAPathAndACheckpoint) {
   EXPECT_FALSE(world.disk().List("copy").ok());
 }
 
-TEST(Export, OfACheckpointWithoutRowsIsAStoreWithItsTables) {
+TEST(Export, ACheckpointWithoutRowsIsExportedWithItsTables) {
   SpillWorld world(kExportSeed);
   world.Create("t", Optimizer::kNone);
   ASSERT_TRUE(world->checkpoints()->Make(BlobOf(kExportBlob)).ok());

@@ -114,7 +114,7 @@ TEST(FlushPace, AHurryEndsTheRestThatIsUnderWay) {
 
 TEST(FlushPace, AStoreWithoutCheckpointsHurriesNobody) { const FlushPace::Hurry hurry(nullptr); }
 
-TEST(FlushPace, WhoWaitsForTheLockOfACheckpointHurriesItAndThenNoMore) {
+TEST(FlushPace, AThreadThatWaitsForTheLockOfACheckpointHurriesItUntilItHasTheLock) {
   FlushPace pace;
   Mutex checkpoint;
   std::atomic<bool> has_lock{false};

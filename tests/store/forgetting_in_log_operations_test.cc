@@ -97,7 +97,7 @@ class ForgettingModel {
     if (refused) Refused();
     events_->Count("upsert");
   }
-  // Room comes with checkpoints.
+  // Checkpoints free space.
   void Refused() {
     events_->Count("refused");
     DoCheckpoint();
@@ -267,7 +267,7 @@ void RunThreads(EvictionPolicy policy, uint64_t ssd_bytes) {
 TEST_P(ForgettingOperationsInLog, BesideThreadsAndCheckpointsRowsAreWholeAndCountedOnce) {
   RunThreads(GetParam(), uint64_t{40} << 20);
 }
-TEST_P(ForgettingOperationsInLog, OfMemoryBesideThreadsAndCheckpointsToo) {
+TEST_P(ForgettingOperationsInLog, RowsInMemoryAreForgottenBesideThreadsAndCheckpoints) {
   RunThreads(GetParam(), uint64_t{16} << 20);
 }
 

@@ -148,7 +148,7 @@ TEST(ForgettingInLog, UnderLfuHotRowsOfTheLogOutliveOthersOfTheirAge) {
 }
 
 // Where the log's part is less than memory, there is nothing in the log alone.
-TEST_P(ForgettingInLog, OfASmallLogTheColdestOfMemoryGo) {
+TEST_P(ForgettingInLog, ASmallLogForgetsTheColdestRowsInMemory) {
   constexpr uint64_t kSmallBytes = uint64_t{16} << 20;
   SpillWorld store(6, nullptr, kSmallBytes);
   Table* const table = Create(&store, "t", Forgets(GetParam()));
@@ -213,7 +213,7 @@ TEST(ForgettingInLog, WhereTheIndexIsFullRowsGoForNewOnes) {
 }
 
 // Keys that were refused where nothing could be forgotten are not made up for later.
-TEST(ForgettingInLog, WhatCouldNotBeForgottenIsForgiven) {
+TEST(ForgettingInLog, KeysThatWereRefusedAreNotMadeUpForLater) {
   SpillWorld store(16);
   TableOptions refuses = Forgets(EvictionPolicy::kClock, 1);
   refuses.on_full = OnFull::kRefuse;
@@ -334,7 +334,7 @@ TEST(ForgettingInLog, TheOldestGoOfWhateverTable) {
 }
 
 // A surplus from before shrinks step by step, whatever the batches are.
-TEST(ForgettingInLog, OfALogThatIsSmallerNowRowsGoWithTheNextBatches) {
+TEST(ForgettingInLog, ALogThatIsSmallerNowForgetsWithTheNextBatches) {
   SpillWorld store(14, nullptr, 2 * kSsdBytes);
   Table* table = Create(&store, "t", Forgets());
   ASSERT_NO_FATAL_FAILURE(WriteRange(&store, table, 0, 14'000));

@@ -188,7 +188,7 @@ class Unreadable {
 };
 
 // It tries one step for each batch, and gives up for then.
-TEST(ForgettingStepsInLog, WhatTheDeviceDoesNotReadIsForgottenLater) {
+TEST(ForgettingStepsInLog, RowsThatTheDeviceDoesNotReadAreForgottenLater) {
   SpillWorld store(4, nullptr, kSsdBytes);
   Table* const table = MakeFull(&store);
   Key next = kNew + kNewRows;
@@ -223,7 +223,7 @@ TEST(ForgettingStepsInLog, WhatTheDeviceDoesNotReadIsForgottenLater) {
 }
 
 // Until there is no space; then rows are refused, and it says so, and none is lost.
-TEST(ForgettingStepsInLog, OfALogThatRunsFullMeanwhileRowsAreRefused) {
+TEST(ForgettingStepsInLog, RowsAreRefusedWhereALogRunsFullMeanwhile) {
   SpillWorld store(5, nullptr, kSsdBytes);
   Table* const table = MakeFull(&store);
   Key next = kNew + kNewRows;
@@ -317,8 +317,8 @@ TEST(ForgettingStepsInLog, BehindADeviceThatFailsNowAndThenRowsAreCountedOnce) {
 
 // ---- other work in between ----
 
-// Behind each row a checkpoint, which looks for room elsewhere: the next goes on with the record
-// behind the last one.
+// After each row comes a checkpoint, which looks for space elsewhere: the next step goes on with
+// the record behind the last one.
 TEST(ForgettingStepsInLog, GoesOnWhereItWasBehindOtherWork) {
   SpillWorld store(8, nullptr, kSsdBytes);
   Table* const table = MakeFull(&store);

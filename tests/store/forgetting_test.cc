@@ -239,7 +239,7 @@ TEST_P(ForgettingTest, ABatchLargerThanMemoryForgetsItsOwn) {
   }
 }
 
-// ---- room ----
+// ---- space ----
 
 // A class with more rows: some shards have none, and take slots from the others.
 TEST_P(ForgettingTest, AShardWithoutRowsGetsItsPart) {

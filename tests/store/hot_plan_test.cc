@@ -164,7 +164,7 @@ TEST(HotPlan, IsThatOfAPlainSort) {
   });
 }
 
-TEST(HotPlan, OfNoRowsMovesNothing) {
+TEST(HotPlan, NoRowsMeanNoMoves) {
   const HotPlan plan = PlanOf({}, 1000);
   EXPECT_TRUE(plan.leavers.empty());
   EXPECT_TRUE(plan.arrivals.empty());
@@ -218,14 +218,14 @@ TEST(HotPlan, LeavesOutARowLargerThanTheBudget) {
   EXPECT_FALSE(plan.fits_all);
 }
 
-TEST(HotPlan, OfAnEmptyBudgetHasOnlyLeavers) {
+TEST(HotPlan, AnEmptyBudgetHasOnlyLeavers) {
   const HotPlan plan = PlanOf({Row(1, 9, true), Row(2, 9, false)}, 0);
   EXPECT_EQ(UnitsOf(plan.leavers), Units{1});
   EXPECT_TRUE(plan.arrivals.empty());
 }
 
 // With rows of several sizes a smaller row may fit where a leaver did not.
-TEST(HotPlan, OfRowsOfOneSizeMovesNothingAfterItsMoves) {
+TEST(HotPlan, RowsOfOneSizeDoNotMoveAgainAfterTheirMoves) {
   Random random(7);
   for (int i = 0; i < 200; ++i) {
     Rows rows = RandomRows(&random);

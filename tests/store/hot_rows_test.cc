@@ -192,7 +192,7 @@ TEST(HotRows, StepInDeviceMemoryWithTheirState) {
   EXPECT_EQ(state, same_state);
 }
 
-TEST(HotRows, OfADroppedTableAreGone) {
+TEST(HotRows, ADroppedTableLeavesNoHotRows) {
   HotWorld world;
   Put(world.table(), KeysFrom(1, 300), 2.0f);
   world.Heat(KeysFrom(1, 256));
@@ -223,7 +223,7 @@ TEST(HotRows, ThatAreErasedFreeTheirPlaces) {
 
 // The rows of a batch are erased between its look at the index and its work on the device, and the
 // memory of their headers goes.
-TEST(HotRows, OfABatchUnderWayMayBeErased) {
+TEST(HotRows, RowsOfABatchUnderWayMayBeErased) {
   HotWorld world;
   Table* const table = world.table();
   const std::vector<Key> keys = KeysFrom(1, 200);
@@ -419,7 +419,7 @@ TEST(HotRows, AreWholeWhileTheyMove) {
 
 // Memory only: rows that leave need slots of DRAM, which may be full.
 // No page of device memory gets free for the first size, whose rows would go up first.
-TEST(HotRows, OfOneSizeArriveWhereAnotherSizeFindsNoPlace) {
+TEST(HotRows, RowsOfOneSizeArriveWhereAnotherSizeFindsNoPlace) {
   HotWorld world;
   Table* const small = world.world().Create("small", Optimizer::kNone, kDim / 2);
   constexpr uint64_t kSmallMax = 2 * kHotRowsMax;
@@ -507,7 +507,7 @@ TEST(HotRows, AreFoundBehindALogEntryWithOneBufferAtATime) {
   device.Free(rows);
 }
 
-TEST(HotRows, OfAStoreInMemoryComeAndGo) {
+TEST(HotRows, RowsOfAStoreInMemoryBecomeHotAndLeave) {
   StoreWorld world({.dram_bytes = uint64_t{32} << 20,
                     .hbm_bytes = kHbmBytes,
                     .flush_iters = HotFlushOptions::kNever});

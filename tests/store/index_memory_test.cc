@@ -153,7 +153,7 @@ TEST(IndexMemory, MadeReadyTakesRowsInTheOrderOfTheirHashes) {
   EXPECT_EQ(world->memory()->bytes(), bytes);
 }
 
-TEST(IndexMemory, OfShrunkenShardsGoesBackOnce) {
+TEST(IndexMemory, MemoryOfShrunkenShardsGoesBackOnce) {
   IndexWorld index;
   const std::vector<RowId> ids = SpreadRows(0, kShard, 5 * kFirstRowsMax);
   ASSERT_NO_FATAL_FAILURE(InsertAll(&index, ids));

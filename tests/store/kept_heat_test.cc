@@ -82,7 +82,7 @@ TEST_F(KeptHeat, IsThatOfTheCheckpoint) {
   EXPECT_EQ(Told(), third_);
 }
 
-TEST_F(KeptHeat, OfThePreviousCheckpointIsKeptToo) {
+TEST_F(KeptHeat, HeatOfThePreviousCheckpointIsKeptToo) {
   EXPECT_TRUE(Has(disk(), HeatPath(2)) && Has(disk(), HeatPath(3)));
   ASSERT_TRUE(world_.Open(/*previous=*/true).ok());
   EXPECT_EQ(Told(), second_);
@@ -153,7 +153,7 @@ TEST_F(KeptHeat, CutOffOrMissingIsLostAlone) {
   EXPECT_EQ(report->damage[0].file, "HEAT-00000003");
 }
 
-TEST_F(KeptHeat, OfNoCheckpointIsAnOrphan) {
+TEST_F(KeptHeat, HeatOfNoCheckpointIsAnOrphan) {
   const std::vector<std::byte> other = disk().Contents(HeatPath(2));
   world_.Close();
   for (const int of : {1, 9}) {
@@ -223,7 +223,7 @@ TEST_F(KeptHeat, MissingIsNoMatterOfAnExport) {
   EXPECT_EQ(HeatsOf(*(*copy)->catalog().Open("t"), kKeys), Heats(kKeys));
 }
 
-TEST_F(KeptHeat, OfASizeThatNoneHasIsDamaged) {
+TEST_F(KeptHeat, AFileOfASizeThatNoneHasIsDamaged) {
   FailingMemory memory;
   MemoryBudget budget(0);
   const auto sketch = HeatSketch::Create(&memory, &budget, HeatSketch::kGrainBytes);
@@ -259,7 +259,7 @@ TEST_F(KeptHeat, IsLeftOutWhereItCannotBeWritten) {
   ExpectRowsWithoutHeat();
 }
 
-TEST_F(KeptHeat, OfACheckpointThatFailedIsRemoved) {
+TEST_F(KeptHeat, HeatOfACheckpointThatFailedIsRemoved) {
   disk().SetFaults([&](const DiskCall& call) {
     const bool fails =
         call.kind == DiskCall::Kind::kOpen && call.path.find("MANIFEST-") != std::string::npos;
@@ -289,7 +289,7 @@ TEST_F(KeptHeat, DoesNotPileUpBehindAManifestInDoubt) {
   EXPECT_EQ(Told(), counted_.exact());
 }
 
-TEST_F(KeptHeat, OfTheNewestStaysThoughThePreviousIsOpenedAndExported) {
+TEST_F(KeptHeat, HeatOfTheNewestStaysThoughThePreviousIsOpenedAndExported) {
   ASSERT_TRUE(world_.Open(/*previous=*/true).ok());
   const Status exported = world_->checkpoints()->Export("copy", GoOn);
   ASSERT_TRUE(exported.ok()) << exported;

@@ -381,9 +381,9 @@ TEST(KeyIndex, RowsOnAnotherTierSurviveGrowthAndShrinking) {
     if (key % 2 == 0) continue;
     KeyIndex::Shard* const shard = index.ShardOf(id);
     MutexLock lock(&shard->mutex);
-    const Location home = LocationIn(Tier::kSsd, key);
-    index->Move(shard, id.hash, index->Find(id), home);
-    moved[key] = home;
+    const Location logged_at = LocationIn(Tier::kSsd, key);
+    index->Move(shard, id.hash, index->Find(id), logged_at);
+    moved[key] = logged_at;
   }
   const auto expect_all = [&](Key first) {
     for (Key key = first; key < kRows; ++key) {

@@ -7,11 +7,9 @@
 #include <cstdio>
 #include <cstring>
 #include <map>
-#include <memory>
 #include <set>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "store/batch/lookup.h"
@@ -21,6 +19,7 @@
 #include "tests/support/allocation_faults.h"
 #include "tests/support/events.h"
 #include "tests/support/random.h"
+#include "tests/support/segment_count.h"
 #include "tests/support/spill_world.h"
 
 namespace embank::test {
@@ -238,7 +237,7 @@ TEST(LoggedScan, SeesOnlyItsTableInSegmentsThatTablesShare) {
   ASSERT_NO_FATAL_FAILURE(ExpectOnceEach(others, SetOf(KeysFrom(50, kKeys)), 2));
 }
 
-TEST(LoggedScan, OfATableInMemoryReadsOthersFootersOnce) {
+TEST(LoggedScan, AScanOfATableInMemoryReadsOthersFootersOnce) {
   SpillWorld world(4);
   ASSERT_NO_FATAL_FAILURE(Put(world.Create("other", Optimizer::kNone), KeysFrom(0, kKeys), 2));
   Table* const table = world.Create("t", Optimizer::kNone);
@@ -251,7 +250,7 @@ TEST(LoggedScan, OfATableInMemoryReadsOthersFootersOnce) {
   ASSERT_TRUE(Rest(&scan, 300, &all).empty());
   ASSERT_NO_FATAL_FAILURE(ExpectOnceEach(all, SetOf(KeysFrom(0, 100)), 1));
   EXPECT_LE(world.disk().calls() - calls_before,
-            2 * world->logs()->lowest().segments().segment_count());
+            2 * SegmentCount(world->logs()->lowest().segments()));
 }
 
 TEST(LoggedScan, EndsWhenItsTableIsDropped) {

@@ -138,7 +138,7 @@ TEST(Manifest, ComesBackAsItWas) {
   }
 }
 
-TEST(Manifest, OfAStoreThatHasNothingComesBack) {
+TEST(Manifest, AnEmptyStoresManifestComesBack) {
   const Bytes bytes = EncodeManifest({});
   const StatusOr<Manifest> back = DecodeManifest(bytes);
   ASSERT_TRUE(back.ok()) << back.status();
@@ -199,7 +199,7 @@ TEST(Manifest, CutAnywhereOrLongerIsDamaged) {
 }
 
 // Version 2 had neither a PMem tier nor a medium for each segment.
-TEST(Manifest, OfTheFormatBeforePmemIsRead) {
+TEST(Manifest, TheFormatBeforePmemIsRead) {
   Manifest manifest;
   manifest.next_segment_id = 8;
   manifest.row_classes = {{.slot_bytes = 80}};
@@ -230,7 +230,7 @@ TEST(Manifest, OfTheFormatBeforePmemIsRead) {
   EXPECT_EQ(EncodeManifest(*back), EncodeManifest(manifest));
 }
 
-TEST(Manifest, OfAnotherFormatIsRefusedByItsNumber) {
+TEST(Manifest, AnotherFormatIsRefusedByItsNumber) {
   for (const uint32_t version : {0u, 1u, 4u, 77u}) {
     Bytes bytes = RichBytes();
     PutAt<uint32_t>(bytes, 8, version);
@@ -327,7 +327,7 @@ TEST(Manifest, MayHaveClassesOfOneSizeInTwoOrdersAndRules) {
 }
 
 // CLOCK stood for LRU once: the rows of such a table are in a class of CLOCK.
-TEST(Manifest, OfATableThatAskedForLruAndHasAClassOfClockSaysClock) {
+TEST(Manifest, ATableThatAskedForLruAndHasAClassOfClockIsReadAsClock) {
   Manifest manifest = Rich();
   const RowClass lru = manifest.row_classes[3];
   ASSERT_EQ(lru.eviction, EvictionPolicy::kLru);
@@ -402,7 +402,7 @@ void ExpectSound(const Manifest& manifest) {
   }
 }
 
-TEST(Manifest, OfAnyBytesIsSoundOrRefused) {
+TEST(Manifest, AnyBytesAreSoundOrRefused) {
   Random random(17);
   Events events;
   for (const char* const name : {"accepted", "damaged", "of another version"}) events.Expect(name);
@@ -439,7 +439,7 @@ TEST(Manifest, OfAnyBytesIsSoundOrRefused) {
   EXPECT_EQ(events.Missing(), "");
 }
 
-TEST(Manifest, OfGarbageIsRefused) {
+TEST(Manifest, GarbageIsRefused) {
   Random random(18);
   for (int trial = 0; trial < 3'000; ++trial) {
     Bytes bytes(random.Below(300));

@@ -164,7 +164,7 @@ TEST_F(MetricsTest, NamesOfTablesAreEscaped) {
   EXPECT_EQ(metrics[R"(embank_tier_rows{table="a\\b\"c{},= d",tier="dram"})"], 0);
 }
 
-TEST_F(MetricsTest, OfAnEmptyStoreParseAsWell) {
+TEST_F(MetricsTest, MetricsOfAnEmptyStoreParseAsWell) {
   const Parsed metrics = Read();
   EXPECT_EQ(metrics[R"(embank_tier_capacity_bytes{tier="dram"})"], 32 << 20);
   EXPECT_GT(metrics[R"(embank_tier_bytes{tier="dram",kind="index"})"], 0);

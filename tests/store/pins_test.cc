@@ -41,7 +41,7 @@ TEST(Pins, HaveABudgetThatTheyGiveBackOnce) {
   EXPECT_EQ(budget.used_bytes(), 0u) << "a pin that has lapsed";
 }
 
-TEST(Pins, OfRowsThatWereThereLeaveHalfToOthers) {
+TEST(Pins, PinsOfRowsThatWereThereLeaveHalfToOthers) {
   MemoryBudget budget(4 * kRowBytes);
   Pins pins(&budget, kRowBytes);
   const Pins::Mark first = pins.Renew(Pins::kNone);
@@ -72,7 +72,7 @@ TEST(Pins, BeginAnewWhenTheyAreRenewed) {
 }
 
 // The budget is the store's: memory that one table has pinned is not there for another.
-TEST(Pins, OfAllTablesShareABudget) {
+TEST(Pins, PinsOfAllTablesShareABudget) {
   MemoryBudget budget(2 * kRowBytes);
   Pins one(&budget, kRowBytes);
   Pins other(&budget, 2 * kRowBytes);

@@ -139,7 +139,7 @@ TEST_F(PmemTier, AStoreIsReopenedWithItsRowsInAllTiers) {
   ExpectRows(5000);
 }
 
-TEST_F(PmemTier, WhatAKeptCheckpointHasStaysInPmem) {
+TEST_F(PmemTier, RowsOfAKeptCheckpointStayInPmem) {
   OpenWith(2 * kPmemBytes);
   Fill(2400);
   Checkpoint();

@@ -135,7 +135,7 @@ TEST_F(PrefetchTest, ReadsEqualKeysOnce) {
   ExpectLookupReads(thrice, 0);
 }
 
-TEST_F(PrefetchTest, OfNothingIsFine) {
+TEST_F(PrefetchTest, AnEmptyPrefetchIsFine) {
   const uint64_t before = Reads();
   ASSERT_TRUE(Prefetch(table_, {}).ok());
   ASSERT_TRUE(Prefetch(table_, KeysFrom(kKeys, 100)).ok());
@@ -217,7 +217,7 @@ TEST_F(PrefetchTest, AChangeEndsThePin) {
 
 // No more than a quarter of memory is pinned, half of the rows are promoted for others, and what is
 // there afterwards is as good as before.
-TEST_F(PrefetchTest, OfMoreThanFitsBringsUpWhatFits) {
+TEST_F(PrefetchTest, APrefetchOfMoreThanFitsPromotesAsMuchAsFits) {
   const uint64_t in_memory = kKeys - table_->rows_in_log();
   const std::vector<Key> out = KeysThat(false, table_->rows_in_log());
   ASSERT_TRUE(Prefetch(table_, out).ok());
@@ -347,12 +347,12 @@ TEST_F(PrefetchTest, AfterARestartFillsMemory) {
   ExpectLookupReads(KeysFrom(0, 1800), 0);
 }
 
-TEST_F(PrefetchTest, OfADroppedTableIsRefused) {
+TEST_F(PrefetchTest, ADroppedTableIsRefused) {
   ASSERT_TRUE(store_->DropTable("t").ok());
   EXPECT_TRUE(IsFailedPrecondition(Prefetch(table_, KeysFrom(0, 10))));
 }
 
-TEST_F(PrefetchTest, WhatCannotBeReadStaysWhereItIs) {
+TEST_F(PrefetchTest, ARowThatCannotBeReadStaysWhereItIs) {
   const std::vector<Key> keys = KeysThat(false, 100);
   store_.disk().SetFaults([](const DiskCall& call) {
     return call.kind == DiskCall::Kind::kRead ? UnavailableError("no answer") : OkStatus();

@@ -308,7 +308,7 @@ const std::vector<Refused>& AllRefused() {
   return *all;
 }
 
-TEST_F(SmallStore, WhatWouldChangeItIsRefusedBeforeAnythingIsTouched) {
+TEST_F(SmallStore, CallsThatWouldChangeItAreRefusedBeforeAnythingIsTouched) {
   const size_t changes = world_.disk().changes();
   for (const Refused& refused : AllRefused()) {
     SCOPED_TRACE(refused.name);

@@ -17,6 +17,7 @@
 #include "store/store.h"
 #include "tests/support/allocation_faults.h"
 #include "tests/support/events.h"
+#include "tests/support/segment_count.h"
 #include "tests/support/store_contents.h"
 #include "tests/support/store_files.h"
 #include "tests/support/trial_begin.h"
@@ -99,8 +100,8 @@ TEST_F(FilesOfReaders, ManyReadAndWhoChangesWaitsForAllOfThem) {
   ASSERT_NO_FATAL_FAILURE(ExpectIs(one->get(), states_[1]));
   ASSERT_NO_FATAL_FAILURE(ExpectIs(other->get(), states_[1]));
   ASSERT_NO_FATAL_FAILURE(ExpectIs(older->get(), states_[0]));
-  EXPECT_LT((*older)->logs()->lowest().segments().segment_count(),
-            (*one)->logs()->lowest().segments().segment_count())
+  EXPECT_LT(SegmentCount((*older)->logs()->lowest().segments()),
+            SegmentCount((*one)->logs()->lowest().segments()))
       << "not its own";
   EXPECT_EQ(OpenToChange(), StatusCode::kUnavailable);
   EXPECT_EQ(Verify(), StatusCode::kOk);

@@ -133,7 +133,7 @@ class RepairTest : public testing::Test {
   std::vector<uint32_t> heat_;
 };
 
-TEST_F(RepairTest, OfAWholeStoreSavesAllOfIt) {
+TEST_F(RepairTest, AWholeStoreIsSavedWhole) {
   const RepairReport report = Repaired();
   EXPECT_TRUE(report.is_whole()) << FormatRepairReport(report);
   EXPECT_EQ(report.checkpoint, 3u);
@@ -303,7 +303,7 @@ TEST_F(RepairTest, ATargetThatHasSomethingIsRefused) {
   EXPECT_TRUE(IsAlreadyExists(itself.status())) << itself.status();
 }
 
-TEST_F(RepairTest, WhatIsNoStoreOrOpenOrOfANewerFormatIsRefused) {
+TEST_F(RepairTest, APathWithoutAStoreAnOpenStoreAndANewerFormatAreRefused) {
   const auto none = RepairStore(&disk(), {.directory = "none", .target = "saved"}, GoOn);
   EXPECT_TRUE(IsNotFound(none.status())) << none.status();
   ASSERT_TRUE(world_.Open().ok());

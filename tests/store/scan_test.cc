@@ -64,7 +64,7 @@ class ScanTest : public testing::Test {
   Table* table_ = store_.Create("t", OptionsOf(kDim));
 };
 
-TEST_F(ScanTest, OfAnEmptyTableEndsAtOnceAndStaysAtItsEnd) {
+TEST_F(ScanTest, AScanOfAnEmptyTableEndsAtOnceAndStaysAtItsEnd) {
   Scan scan(table_);
   EXPECT_TRUE(Next(&scan, 10).empty());
   EXPECT_TRUE(Next(&scan, 10).empty());

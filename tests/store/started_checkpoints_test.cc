@@ -379,7 +379,7 @@ void ExpectGoesOn(SpillWorld* world, const Tables& last, const Tables& now, bool
   events->Count(next.ok() ? "the next one is made" : "the log has stopped");
 }
 
-TEST(StartedCheckpointFailures, OfEachCallOfTheDiskLeaveTheLastOneOrTheStartedOne) {
+TEST(StartedCheckpointFailures, EachFailureOfTheDiskLeavesTheLastOneOrTheStartedOne) {
   Events events;
   for (const char* const name : {"made", "not started", "not made", "found the one before",
                                  "found the started one", "the next one is made"}) {
@@ -416,7 +416,7 @@ TEST(StartedCheckpointFailures, OfEachCallOfTheDiskLeaveTheLastOneOrTheStartedOn
   }
 }
 
-TEST(StartedCheckpointFailures, OfEachAllocationAreToldAndTheNextOneIsMade) {
+TEST(StartedCheckpointFailures, EachFailedAllocationIsReportedAndTheNextOneIsMade) {
   Events events;
   for (const char* const name : {"made", "not started", "not made", "the next one is made"}) {
     events.Expect(name);

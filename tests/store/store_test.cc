@@ -179,7 +179,7 @@ TEST(Store, FillsItsBudgetRefusesByNameAndIsReusable) {
     }
     EXPECT_GE(table->rows() * table->layout().row_bytes, uint64_t{20} << 20);
     if (round == 0) rows_of_first_round = table->rows();
-    EXPECT_EQ(table->rows(), rows_of_first_round) << "room was lost";
+    EXPECT_EQ(table->rows(), rows_of_first_round) << "space was lost";
     EXPECT_EQ(ScannedKeys(table).size(), table->rows());
     ASSERT_TRUE(store->DropTable("t").ok());
     const MemoryReport report = ReportMemory(*store);

@@ -94,7 +94,7 @@ TEST_F(ShardGroupsTest, HoldEveryPositionOnceInOrderWithItsHash) {
   }
 }
 
-TEST_F(ShardGroupsTest, OfSomePositionsHoldThoseOnly) {
+TEST_F(ShardGroupsTest, GroupsOfSomePositionsHoldThoseOnly) {
   const std::vector<Key> keys = RandomKeys(3000);
   std::vector<uint32_t> some;
   for (uint32_t i = 0; i < keys.size(); ++i) {

@@ -62,7 +62,7 @@ class VerifyingManifests : public testing::Test {
 };
 
 // Which of two stores the segments are of, they say themselves.
-TEST_F(VerifyingManifests, OfAManifestOfAnotherStoreTheOlderOneIsNoVictim) {
+TEST_F(VerifyingManifests, AManifestOfAnotherStoreDoesNotDamageTheOlderOne) {
   PutManifest(OfAnotherStore());
   const VerifyReport report = Report();
   const auto damage = std::ranges::find(report.damage, "MANIFEST-00000002", &Damage::file);

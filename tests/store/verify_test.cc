@@ -529,7 +529,7 @@ TEST_F(Verifying, ARecordThatCannotBeReadIsNamedAlone) {
 
 // ---- crashes damage nothing ----
 
-TEST(Verify, WhatACrashLeavesIsClean) {
+TEST(Verify, ACrashLeavesNoDamage) {
   SpillWorld world(kSeed);
   world.Create("t", Optimizer::kNone);
   world.Create("other", Optimizer::kAdagrad, 16);

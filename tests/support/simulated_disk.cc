@@ -120,7 +120,6 @@ class SimulatedDirectory final : public Directory {
   Status Sync() override { return disk_->SyncDirectory(path_); }
   Status SyncName() override { return disk_->SyncDirectory(DirectoryOf(path_)); }
   Status RemoveItself() override { return disk_->Remove(path_); }
-  StatusOr<uint64_t> FreeBytes() override { return disk_->FreeBytes(path_); }
   StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& name, bool shared) override {
     return disk_->Lock(PathOf(name), shared);
   }

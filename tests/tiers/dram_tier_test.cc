@@ -384,7 +384,7 @@ TEST(DramTier, MemoryGoesBackOnlyWhenTheReadersHaveEnded) {
 
 // A thread that looks at a page becomes a reader; a thread that waits for readers must not wait for
 // this one.
-TEST(DramTier, WhoLooksAtAPageWaitsForNobodyAsAReader) {
+TEST(DramTier, AThreadThatLooksAtAPageWaitsForNobodyAsAReader) {
   World tier(4 * kPage, 0);
   const SlotClass wide = tier->AddClass(1 << 20);
   const std::vector<Location> slots = tier.Allocate(wide, 4);

@@ -81,7 +81,7 @@ TEST(EvictionOrder, AVictimStaysUntilItIsRemovedOrUsed) {
   }
 }
 
-TEST(EvictionOrder, WhatNobodyUsesLeavesAsItCame) {
+TEST(EvictionOrder, UnusedSlotsLeaveInTheOrderOfTheirArrival) {
   for (const EvictionPolicy policy : kPolicies) {
     SlotsInTest slots(6);
     EvictionOrder order(policy, &slots);
@@ -384,7 +384,7 @@ TEST(EvictionOrder, LfuAgreesWithItsModelThroughAllAges) {
   for (const LfuModel& model : models) EXPECT_GT(model.round(), 1000u);
 }
 
-TEST(EvictionOrder, WhatStandsAsideIsNoVictimUntilItIsPutBack) {
+TEST(EvictionOrder, ASlotAsideIsNoVictimUntilItIsPutBack) {
   for (const EvictionPolicy policy : kPolicies) {
     SlotsInTest slots(5);
     EvictionOrder order(policy, &slots);

@@ -87,7 +87,7 @@ TEST(LogMemory, BitsThatAreReservedAreThereWhateverFillsTheBudget) {
   EXPECT_EQ(full.budget().free_bytes(), bytes) << "segments give theirs back";
 }
 
-TEST(LogMemory, WhatIsNoLongerNeededForBitsGoesBack) {
+TEST(LogMemory, MemoryThatBitsNoLongerNeedGoesBack) {
   FullBudget full;
   full.Give(uint64_t{1} << 20);
   ASSERT_TRUE(full.memory().ReserveBits(uint64_t{1} << 20));

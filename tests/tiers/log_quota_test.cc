@@ -12,6 +12,7 @@
 #include "tests/support/failing_memory.h"
 #include "tests/support/files_by_path.h"
 #include "tests/support/random.h"
+#include "tests/support/segment_count.h"
 #include "tests/support/simulated_disk.h"
 #include "tests/support/simulated_executor.h"
 #include "tiers/log/row_log.h"
@@ -136,7 +137,7 @@ TEST(RowLogQuota, ManyClassesTakeNoMoreThanTheirRecords) {
     locations.push_back(*location);
     ends[row_class] = OffsetOf(*location) + payload.size() + sizeof(RecordHeader);
   }
-  EXPECT_EQ(log->segments().segment_count(), kClasses);
+  EXPECT_EQ(SegmentCount(log->segments()), kClasses);
   const auto expect_rows = [&] {
     uint64_t visited = 0;
     const Status status = log->reader().Read(

@@ -23,14 +23,14 @@ TEST(PayloadSlots, FillTheirMemory) {
   EXPECT_EQ(slots.FreeSlots(256), 0u);
 }
 
-TEST(PayloadSlots, OfTheLargestRowFitOnce) {
+TEST(PayloadSlots, ThePayloadOfTheLargestRowFitsOnce) {
   PayloadSlots slots(PayloadSlots::kBytesMin);
   EXPECT_EQ(slots.Take(49'168), 0u);
   EXPECT_FALSE(slots.Take(49'168).has_value());
   EXPECT_FALSE(slots.Take(16).has_value()) << "the page serves one size";
 }
 
-TEST(PayloadSlots, OfAPageServeAnotherSizeWhenAllAreFree) {
+TEST(PayloadSlots, SlotsOfAPageServeAnotherSizeWhenAllAreFree) {
   PayloadSlots slots(kPageBytes);
   const uint64_t first = *slots.Take(1024);
   const uint64_t second = *slots.Take(1024);

@@ -68,7 +68,7 @@ class WatchedRow {
   std::atomic<uint64_t> entry_{5};
 };
 
-TEST(RowCopy, OfVectorsIsExactForEverySizeAndAlignment) {
+TEST(RowCopy, CopiesOfVectorsAreExactForEverySizeAndAlignment) {
   Random random(3);
   std::vector<std::byte> image(kBytesMax);
   for (uint32_t bytes = 1; bytes <= kBytesMax; ++bytes) {
@@ -91,7 +91,7 @@ TEST(RowCopy, OfVectorsIsExactForEverySizeAndAlignment) {
 
 // A row that changed meanwhile is not written to the output: of any size with an image, up to 512
 // bytes without one.
-TEST(RowCopy, OfVectorsThatDidNotStandWritesNothing) {
+TEST(RowCopy, ACopyOfVectorsThatDidNotStandWritesNothing) {
   Random random(4);
   std::vector<std::byte> image(kBytesMax);
   for (uint32_t bytes = 1; bytes <= kBytesMax; ++bytes) {
@@ -112,7 +112,7 @@ TEST(RowCopy, OfVectorsThatDidNotStandWritesNothing) {
 }
 
 // A group of rows, some of which do not stand: the bits say which.
-TEST(RowCopy, OfVectorsSaysWhichStood) {
+TEST(RowCopy, ACopyOfVectorsSaysWhichStood) {
   constexpr uint32_t kBytes = 64;
   Random random(5);
   std::vector<std::unique_ptr<WatchedRow>> rows;
@@ -132,7 +132,7 @@ TEST(RowCopy, OfVectorsSaysWhichStood) {
 }
 
 // Beside a writer: a row that is reported as current is one value; any other was not written.
-TEST(RowCopy, OfVectorsBesideAWriterIsWholeOrNothing) {
+TEST(RowCopy, ACopyOfVectorsBesideAWriterIsWholeOrNothing) {
   for (const uint32_t bytes : {64u, 256u, 512u, 600u}) {
     Random random(6);
     WatchedRow row(bytes, &random);

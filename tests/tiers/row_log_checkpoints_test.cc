@@ -9,6 +9,7 @@
 
 #include "tests/support/failing_memory.h"
 #include "tests/support/files_by_path.h"
+#include "tests/support/segment_count.h"
 #include "tests/support/simulated_disk.h"
 #include "tests/support/simulated_executor.h"
 #include "tiers/log/row_log.h"
@@ -109,12 +110,12 @@ TEST_F(RowLogCheckpoints, WhereManySegmentsAreNotSyncedSomeAreSyncedAside) {
   AppendMany(0);
   AppendMany(0);
   ASSERT_TRUE(log_->appender().Flush().ok());
-  ASSERT_GT(log_->segments().segment_count(), 7u);
-  EXPECT_GE(syncs, log_->segments().segment_count() - 4)
+  ASSERT_GT(SegmentCount(log_->segments()), 7u);
+  EXPECT_GE(syncs, SegmentCount(log_->segments()) - 4)
       << "but two, what comes last, and what is not full";
-  EXPECT_LT(syncs, log_->segments().segment_count());
+  EXPECT_LT(syncs, SegmentCount(log_->segments()));
   ASSERT_TRUE(log_->appender().Sync().ok());
-  EXPECT_EQ(syncs, log_->segments().segment_count()) << "each once";
+  EXPECT_EQ(syncs, SegmentCount(log_->segments())) << "each once";
 }
 
 TEST_F(RowLogCheckpoints, ASyncAsideThatFailsStopsTheLog) {
@@ -147,14 +148,14 @@ TEST_F(RowLogCheckpoints, WithoutOneWhatIsDeadIsGivenUp) {
   EXPECT_GT(KillAndGoOn(AppendMany(1)), 2u);
 }
 
-TEST_F(RowLogCheckpoints, WhatAFailedOneHadIsGivenUp) {
+TEST_F(RowLogCheckpoints, SegmentsOfAFailedOneAreGivenUp) {
   const std::vector<Location> rows = AppendMany(1);
   EXPECT_GT(Keep(1, /*is_kept=*/false).size(), 2u);
   EXPECT_GT(KillAndGoOn(rows), 2u);
 }
 
 // Compaction tries again to move records that the device did not read, but never damaged ones.
-TEST_F(RowLogCheckpoints, WhatWasNotReadIsPickedAgainBehindTheNextThatIsKept) {
+TEST_F(RowLogCheckpoints, ASegmentThatWasNotReadIsPickedAgainBehindTheNextThatIsKept) {
   const std::vector<Location> rows = AppendMany(1);
   for (size_t i = 0; i < rows.size(); i += 2) log_->segments().MarkDead(rows[i]);
   ASSERT_TRUE(log_->appender().Flush().ok());
@@ -180,14 +181,14 @@ TEST_F(RowLogCheckpoints, WhatWasNotReadIsPickedAgainBehindTheNextThatIsKept) {
 }
 
 // Records that could not be read to be forgotten may still be moved by compaction.
-TEST_F(RowLogCheckpoints, WhatWasNotReadToBeForgottenCompactionMayPick) {
+TEST_F(RowLogCheckpoints, CompactionMayPickASegmentThatWasNotReadToBeForgotten) {
   ASSERT_TRUE(log_->space().AddRowClass(0, kRecordBytes, /*forgets=*/true).ok());
   const std::vector<Location> rows = AppendMany(1);
   for (size_t i = 0; i < rows.size(); i += 2) log_->segments().MarkDead(rows[i]);
   ASSERT_TRUE(log_->appender().Flush().ok());
   const auto segments = [&](CompactionAim aim, bool is_unread) {
     std::set<uint64_t> picked;
-    for (uint64_t tries = log_->segments().segment_count(); tries > 0; --tries) {
+    for (uint64_t tries = SegmentCount(log_->segments()); tries > 0; --tries) {
       std::shared_ptr<LogSegment> victim = log_->candidates().PickVictim(aim);
       if (victim == nullptr) break;
       picked.insert(victim->header.segment_id);
@@ -204,7 +205,7 @@ TEST_F(RowLogCheckpoints, WhatWasNotReadToBeForgottenCompactionMayPick) {
   EXPECT_FALSE(segments(CompactionAim::kForget, false).empty());
 }
 
-TEST_F(RowLogCheckpoints, WhatAKeptOneHasStaysUntilItIsReleased) {
+TEST_F(RowLogCheckpoints, SegmentsOfAKeptOneStayUntilItIsReleased) {
   const std::vector<Location> rows = AppendMany(1);
   const size_t segments = Keep(1, /*is_kept=*/true).size();
   EXPECT_EQ(KillAndGoOn(rows), 0u);
@@ -215,7 +216,7 @@ TEST_F(RowLogCheckpoints, WhatAKeptOneHasStaysUntilItIsReleased) {
 }
 
 // Whatever is asked of it, dead segments and footers that are still to be written among it.
-TEST_F(RowLogCheckpoints, OfALogThatIsOnlyReadNothingChanges) {
+TEST_F(RowLogCheckpoints, ALogThatIsOnlyReadDoesNotChange) {
   const uint64_t writer_bytes = budget_.used_bytes();
   AppendMany(1);
   const std::vector<SegmentRows> kept = Keep(1, /*is_kept=*/true);
@@ -261,7 +262,7 @@ TEST_F(RowLogCheckpoints, AfterASyncOfNamesThatFailedThereIsNone) {
   ExpectStopsAfterOneFailureOf(DiskCall::Kind::kSyncDirectory);
 }
 
-TEST_F(RowLogCheckpoints, WhatIsFrozenStaysThoughItDies) {
+TEST_F(RowLogCheckpoints, FrozenRowsStayThoughTheyDie) {
   const std::vector<Location> rows = AppendMany(1);
   log_->checkpoints().Freeze(1);
   EXPECT_EQ(KillAndGoOn(rows), 0u);

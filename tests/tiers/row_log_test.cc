@@ -16,6 +16,7 @@
 #include "tests/support/failing_memory.h"
 #include "tests/support/files_by_path.h"
 #include "tests/support/random.h"
+#include "tests/support/segment_count.h"
 #include "tests/support/simulated_disk.h"
 #include "tests/support/simulated_executor.h"
 
@@ -235,8 +236,8 @@ TEST(RowLog, AgreesWithAMapWhateverHappens) {
     EXPECT_EQ(world->segments().live_rows(), world.rows().size());
     // A further segment lets the dead ones go.
     for (int i = 0; i < 4000 && world->segments().live_rows() < 4200; ++i) world.AppendOne(0, 48);
-    if (world->segments().segment_count() < segments_seen) events.Count("segment removed");
-    EXPECT_EQ(world->segments().segment_count(), SegmentsOf(world.disk()).size());
+    if (SegmentCount(world->segments()) < segments_seen) events.Count("segment removed");
+    EXPECT_EQ(SegmentCount(world->segments()), SegmentsOf(world.disk()).size());
     events.Count("read from a buffer", world->counters().buffered_reads);
     events.Count("read from a file", world->counters().reads);
   }
@@ -391,7 +392,7 @@ TEST(RowLog, WithoutSpaceRefusesAndWithSpaceGoesOn) {
   for (int i = 0; i < 100 && !taken; ++i) taken = world.Append(world.Draw(1, 544)).ok();
   EXPECT_TRUE(taken);
   EXPECT_EQ(SegmentsOf(world.disk()).size(), 3u);
-  EXPECT_EQ(world->segments().segment_count(), 3u);
+  EXPECT_EQ(SegmentCount(world->segments()), 3u);
   EXPECT_EQ(world->counters().dead_segments, 1u);
 }
 
@@ -464,7 +465,7 @@ TEST(RowLog, ADiskThatIsFullRefusesASegmentAndLeavesNoFile) {
 }
 
 // Every record that was synced is in the files, whatever a crash does to later ones.
-TEST(RowLog, WhatIsSyncedSurvivesACrash) {
+TEST(RowLog, SyncedRowsSurviveACrash) {
   for (uint64_t seed = 1; seed <= 6; ++seed) {
     LogWorld world(SmallOptions(), seed);
     for (uint64_t i = world.random().Between(1, 700); i > 0; --i) world.AppendOne(1, 544);

@@ -304,7 +304,7 @@ TEST(Ftrl, StartsFromTheWeightAsItIsStored) {
   EXPECT_EQ(row.State(0), ((-F16ToFloat(FloatToF16(0.1f))) * 2.0f) / 0.5f);
 }
 
-TEST(WeightDecay, OfZeroIsNotAddedAndTheTiniestIs) {
+TEST(WeightDecay, ADecayOfZeroIsNotAddedAndTheTiniestIs) {
   for (const Optimizer optimizer :
        {Optimizer::kSgd, Optimizer::kAdagrad, Optimizer::kAdam, Optimizer::kRowwiseAdagrad}) {
     Row row = F32Row(optimizer, {.learning_rate = 1.0f}, {kInfinity, kInfinity});

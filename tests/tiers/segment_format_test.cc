@@ -235,7 +235,7 @@ TEST_F(SegmentFooterTest, ATableThatNoWriterHasIsDamage) {
   EXPECT_EQ(code_with(kNoTable + 1), StatusCode::kDataLoss);
 }
 
-TEST_F(SegmentFooterTest, WhatAReaderRefusesIsNotWritten) {
+TEST_F(SegmentFooterTest, AFooterThatAReaderRefusesIsNotWritten) {
   tables_[6] = kNoTable + 1;
   EXPECT_DEATH(Encode(7), "broken");
   Encode(6);

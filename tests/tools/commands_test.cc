@@ -330,7 +330,7 @@ TEST_F(Commands, InfoAndStatWorkWhileOneCheckpointFollowsTheOther) {
   EXPECT_GT(made.load(), 2u);
 }
 
-TEST_F(Commands, WhatIsNoStoreExitsWith2) {
+TEST_F(Commands, APathWithoutAStoreExitsWith2) {
   for (const char* command : {"verify", "info", "stat"}) {
     for (const char* place : {"/nowhere", "", "/out"}) {
       const Ran ran = Run(std::string(command) + " " + scratch_.path() + place);

@@ -18,7 +18,7 @@ TEST(NearestWord, IsOneChangeAway) {
   EXPECT_EQ(NearestWord("verifies", kWords), "verify");
 }
 
-TEST(NearestWord, OfTwoIsTheNearer) {
+TEST(NearestWord, TheNearerOfTwoIsFound) {
   EXPECT_EQ(NearestWord("statt", {"starts", "stat"}), "stat");
   EXPECT_EQ(NearestWord("starrt", {"stat", "start"}), "start");
 }

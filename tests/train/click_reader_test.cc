@@ -238,7 +238,7 @@ TEST(CriteoReader, DoesNotReadOnWhenManyLinesAreBroken) {
   EXPECT_EQ(reader->position(), ClickReader::kJudgedLines);
 }
 
-TEST(CriteoReader, OfAnEmptyFileHasNoSamples) {
+TEST(CriteoReader, AnEmptyFileHasNoSamples) {
   const TemporaryFile file(".txt");
   EXPECT_EQ(*ReadNumbers(ClickReader::OpenCriteo(file.path())->get(), 4), std::vector<float>());
 }

@@ -30,7 +30,7 @@ const ModelInputs kSame = {.dense = 3, .feature_dims = {4, 4, 4}};
 const ModelInputs kWide = {.dense = 3, .feature_dims = {1, 1, 4, 4}};
 const std::vector<uint32_t> kWidths = {6, 5};
 
-// A model that no file of the room has: two towers, which meet in an inner product.
+// A model that no file of the library has: two towers, which meet in an inner product.
 LayerGraph MakeTwoTowers(const ModelInputs& inputs) {
   LayerGraph graph(inputs);
   const NodeId left = graph.LinearRelu(graph.Concat({graph.Feature(0), graph.Dense()}), 4);

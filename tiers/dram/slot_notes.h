@@ -29,8 +29,8 @@ struct SlotNote {
 
   bool IsDirty() const { return logged <= 0xFFFFFFFF; }
   uint32_t checkpoint() const { return static_cast<uint32_t>(logged); }
-  void SetLogged(Location home) {
-    logged = home.units & ((uint64_t{1} << (kTierBits + kLocationBits)) - 1);
+  void SetLogged(Location location) {
+    logged = location.units & ((uint64_t{1} << (kTierBits + kLocationBits)) - 1);
   }
   // The note of a header alone: where vector and state are in device memory, in bytes.
   uint64_t payload_offset_bytes() const { return std::bit_cast<uint64_t>(links); }

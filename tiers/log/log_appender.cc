@@ -29,15 +29,15 @@ Status LogAppender::Init(MemorySource* source, MemoryBudget* budget) {
 }
 
 StatusOr<Location> LogAppender::Append(LogStream stream, const RowToLog& row) {
-  Location home;
+  Location location;
   size_t count = 0;
-  EMBANK_RETURN_IF_ERROR(AppendAll(stream, {&row, 1}, {&home, 1}, &count));
-  return home;
+  EMBANK_RETURN_IF_ERROR(AppendAll(stream, {&row, 1}, {&location, 1}, &count));
+  return location;
 }
 
 Status LogAppender::AppendAll(LogStream stream, std::span<const RowToLog> rows,
-                              std::span<Location> homes, size_t* count) {
-  EMBANK_CHECK(homes.size() >= rows.size());
+                              std::span<Location> locations, size_t* count) {
+  EMBANK_CHECK(locations.size() >= rows.size());
   bool queued = false;
   Status status;
   *count = 0;
@@ -47,7 +47,7 @@ Status LogAppender::AppendAll(LogStream stream, std::span<const RowToLog> rows,
     const uint64_t turn = writer_.buffers().turn();
     const uint64_t dead_segments = counters_.dead_segments;
     for (; *count < rows.size() && status.ok(); *count += status.ok() ? 1 : 0) {
-      status = AppendLocked(stream, rows[*count], &homes[*count]);
+      status = AppendLocked(stream, rows[*count], &locations[*count]);
     }
     // The background task may free space before the next attempt.
     queued = writer_.buffers().turn() != turn || counters_.dead_segments != dead_segments ||
@@ -59,11 +59,11 @@ Status LogAppender::AppendAll(LogStream stream, std::span<const RowToLog> rows,
   return status;
 }
 
-Status LogAppender::AppendLocked(LogStream stream, const RowToLog& row, Location* home) {
+Status LogAppender::AppendLocked(LogStream stream, const RowToLog& row, Location* location) {
   try {
     OpenSegment* const open = OpenOf(stream, row.row_class);
     EMBANK_RETURN_IF_ERROR(MakeSlot(open, row));
-    *home = Put(open, row);
+    *location = Put(open, row);
     return OkStatus();
   } catch (const std::bad_alloc&) {
     return NoMemory();

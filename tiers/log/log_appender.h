@@ -44,9 +44,9 @@ class LogAppender {
   // no memory.
   // The statuses of files (base/files/file_system.h).
   StatusOr<Location> Append(LogStream stream, const RowToLog& row);
-  // Appends as many of the rows as it can, one after the other: *count of them, to `homes`. If
+  // Appends as many of the rows as it can, one after the other: *count of them, to `locations`. If
   // these are not all, returns the status of the next.
-  Status AppendAll(LogStream stream, std::span<const RowToLog> rows, std::span<Location> homes,
+  Status AppendAll(LogStream stream, std::span<const RowToLog> rows, std::span<Location> locations,
                    size_t* count);
 
   // Flush writes everything that was appended before; Sync also makes it durable. They return the
@@ -58,7 +58,7 @@ class LogAppender {
   uint64_t next_sequence() const;
 
  private:
-  Status AppendLocked(LogStream stream, const RowToLog& row, Location* home)
+  Status AppendLocked(LogStream stream, const RowToLog& row, Location* location)
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(segments_.mutex());
   OpenSegment* OpenOf(LogStream stream, uint32_t row_class)
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(segments_.mutex());

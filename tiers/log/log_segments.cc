@@ -179,11 +179,6 @@ uint64_t LogSegments::live_rows() const {
   return rows;
 }
 
-uint64_t LogSegments::segment_count() const {
-  ReaderMutexLock lock(&mutex_);
-  return Count();
-}
-
 uint64_t LogSegments::Count() const {
   return static_cast<uint64_t>(std::count_if(segments_.begin(), segments_.end(),
                                              [](const auto& s) { return s != nullptr; }));

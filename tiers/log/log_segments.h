@@ -105,9 +105,8 @@ class LogSegments {
   uint64_t next_segment_id_locked() const EMBANK_SHARED_LOCKS_REQUIRED(mutex_) {
     return next_segment_id_;
   }
-  // The number of living records; of segments that have any or are kept. Both take the lock.
+  // The number of living records. Takes the lock.
   uint64_t live_rows() const;
-  uint64_t segment_count() const;
 
  private:
   uint64_t Count() const EMBANK_SHARED_LOCKS_REQUIRED(mutex_);

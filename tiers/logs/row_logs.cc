@@ -30,24 +30,24 @@ Status RowLogs::AddRowClass(uint32_t row_class, uint32_t record_bytes, bool forg
 // ---- records ----
 
 StatusOr<Location> RowLogs::Append(const RowToLog& row) {
-  Location home;
+  Location location;
   size_t count = 0;
-  EMBANK_RETURN_IF_ERROR(AppendAll({&row, 1}, {&home, 1}, &count));
-  return home;
+  EMBANK_RETURN_IF_ERROR(AppendAll({&row, 1}, {&location, 1}, &count));
+  return location;
 }
 
-Status RowLogs::AppendAll(std::span<const RowToLog> rows, std::span<Location> homes,
+Status RowLogs::AppendAll(std::span<const RowToLog> rows, std::span<Location> locations,
                           size_t* count) {
-  EMBANK_CHECK(homes.size() >= rows.size());
+  EMBANK_CHECK(locations.size() >= rows.size());
   *count = 0;
-  if (pmem() != nullptr) AppendToPmem(rows, homes, count);
+  if (pmem() != nullptr) AppendToPmem(rows, locations, count);
   EMBANK_CHECK(*count <= rows.size());
   if (*count == rows.size()) return OkStatus();
   Status status = NoMemory();
   for (RowLog* const log : reserving()) {
     size_t more = 0;
     status = log->appender().AppendAll(LogStream::kUser, rows.subspan(*count),
-                                       homes.subspan(*count), &more);
+                                       locations.subspan(*count), &more);
     *count += more;
   }
   return status;
@@ -63,11 +63,11 @@ bool RowLogs::MayAskPmem(size_t rows) {
   return before / kRowsBetweenAsking != (before + rows) / kRowsBetweenAsking;
 }
 
-void RowLogs::AppendToPmem(std::span<const RowToLog> rows, std::span<Location> homes,
+void RowLogs::AppendToPmem(std::span<const RowToLog> rows, std::span<Location> locations,
                            size_t* count) {
   if (!MayAskPmem(rows.size())) return;
   const uint64_t dead_segments = pmem()->counters().dead_segments;
-  const Status status = pmem()->appender().AppendAll(LogStream::kUser, rows, homes, count);
+  const Status status = pmem()->appender().AppendAll(LogStream::kUser, rows, locations, count);
   // The SSD takes the rows that PMem does not take, for whatever reason.
   if (!status.ok()) pmem_full_at_.store(dead_segments + 1, std::memory_order_relaxed);
   ReleaseReservations(rows.first(*count));

@@ -73,9 +73,9 @@ class RowLogs {
   // Appends a row to the highest log that has space for it; returns where it is. A dirty row uses
   // its reservation. Statuses as LogAppender::Append's. kResourceExhausted: there is no log.
   StatusOr<Location> Append(const RowToLog& row);
-  // Appends as many of the rows, one after the other, as can be taken: *count of them, to homes. If
-  // these are not all, returns why.
-  Status AppendAll(std::span<const RowToLog> rows, std::span<Location> homes, size_t* count);
+  // Appends as many of the rows, one after the other, as can be taken: *count of them, to
+  // locations. If these are not all, returns why.
+  Status AppendAll(std::span<const RowToLog> rows, std::span<Location> locations, size_t* count);
   // The row of a class at a location changes in memory: reserves space for it, and its record is
   // dead. False: there is no space, and nothing was changed.
   bool ReserveAndMarkDead(uint32_t row_class, Location location);
@@ -127,7 +127,7 @@ class RowLogs {
   // The log that reserves space, if there is one.
   std::span<RowLog* const> reserving() const { return {reserving_.data(), reserving_count_}; }
   bool MayAskPmem(size_t rows);
-  void AppendToPmem(std::span<const RowToLog> rows, std::span<Location> homes, size_t* count);
+  void AppendToPmem(std::span<const RowToLog> rows, std::span<Location> locations, size_t* count);
   void ReleaseReservations(std::span<const RowToLog> rows);
 
   std::array<std::unique_ptr<RowLog>, 2> owned_;

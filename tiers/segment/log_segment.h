@@ -43,6 +43,8 @@ struct SegmentRows {
   // The owners of the slots, if the segment has no footer yet; else empty.
   std::vector<Key> keys;
   std::vector<TableId> tables;
+
+  bool IsInPmem() const { return tier == Tier::kPmem; }
 };
 
 // A file of the log. Bytes that are written to it never change.

@@ -1,0 +1,107 @@
+// A store of the manifest format before PMem: it opens, and its next checkpoint upgrades it.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "store/checkpoint/manifest.h"
+#include "tests/store/pmem_rows.h"
+#include "tests/support/sealed_bytes.h"
+
+namespace embank::test {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+constexpr size_t kVersionAt = 8;
+constexpr size_t kPmemAt = 52;  // the next segment in PMem, and the length of an empty path
+constexpr size_t kPmemPartBytes = sizeof(uint64_t) + sizeof(uint32_t);
+constexpr size_t kMediumAt = 32;  // in a segment's entry
+constexpr size_t kMediumBytes = sizeof(uint32_t);
+
+uint32_t VersionOf(const Bytes& manifest) {
+  uint32_t version = 0;
+  std::memcpy(&version, manifest.data() + kVersionAt, sizeof version);
+  return version;
+}
+
+// The bytes of a manifest without PMem in version 2, which has no medium of a segment either.
+Bytes InVersion2(Bytes bytes) {
+  const Manifest manifest = *DecodeManifest(bytes);
+  EXPECT_TRUE(manifest.pmem_path.empty());
+  std::vector<size_t> media;
+  size_t entries_bytes = 0;
+  for (const SegmentRows& rows : manifest.segments) {
+    media.push_back(entries_bytes + kMediumAt);
+    entries_bytes += kMediumAt + kMediumBytes + rows.bits.size() * sizeof(uint64_t) +
+                     rows.keys.size() * sizeof(Key) + rows.tables.size() * sizeof(TableId);
+  }
+  // Behind the entries are the heat file's numbers, the blob and the checksum.
+  constexpr size_t kEndBytes = 3 * sizeof(uint64_t) + 2 * sizeof(uint32_t);
+  const size_t entries_at = bytes.size() - kEndBytes - manifest.blob.size() - entries_bytes;
+  const auto erase = [&](size_t at, size_t count) {
+    const auto begin = bytes.begin() + static_cast<std::ptrdiff_t>(at);
+    bytes.erase(begin, begin + static_cast<std::ptrdiff_t>(count));
+  };
+  for (size_t i = media.size(); i-- > 0;) erase(entries_at + media[i], kMediumBytes);
+  erase(kPmemAt, kPmemPartBytes);
+  PutAt<uint32_t>(bytes, kVersionAt, 2);
+  SealAgain(bytes);
+  return bytes;
+}
+
+class FormatUpgrade : public PmemTier {
+ protected:
+  std::vector<std::string> Manifests() {
+    std::vector<std::string> manifests;
+    for (const std::string& file : world_.disk().Files()) {
+      if (file.find("log/MANIFEST-") == 0) manifests.push_back(file);
+    }
+    return manifests;
+  }
+  void Replace(const std::string& file, const Bytes& bytes) {
+    ASSERT_TRUE(world_.disk().Remove(file).ok());
+    const auto made = world_.disk().Open(file, FileAccess::kCreate, FileCaching::kCached);
+    ASSERT_TRUE(made.ok()) << made.status();
+    ASSERT_TRUE((*made)->Preallocate(bytes.size()).ok());
+    ASSERT_TRUE((*made)->Write(0, bytes).ok());
+  }
+  // The version of the newest manifest, whose name is the last.
+  uint32_t NewestVersion() { return VersionOf(world_.disk().Contents(Manifests().back())); }
+};
+
+TEST_F(FormatUpgrade, AStoreOfTheFormatBeforePmemIsUpgradedAtItsNextCheckpoint) {
+  table_ = world_.Create("t", Optimizer::kAdagrad);
+  Fill(3000);
+  Checkpoint();
+  Fill(1000, 2.0f);
+  Checkpoint();
+  world_.Close();
+  ASSERT_EQ(Manifests().size(), 2u);
+  for (const std::string& file : Manifests()) {
+    const Bytes older = InVersion2(world_.disk().Contents(file));
+    ASSERT_TRUE(DecodeManifest(older).ok()) << DecodeManifest(older).status();
+    ASSERT_NO_FATAL_FAILURE(Replace(file, older));
+  }
+  // It also opens with PMem, in which it has no rows yet.
+  world_.AddPmemOptions(kLargePmem);
+  ASSERT_NO_FATAL_FAILURE(Reopen());
+  EXPECT_EQ(NewestVersion(), 2u);
+  EXPECT_EQ(pmem_rows(), 0u);
+  ExpectRows(1000, 2.0f);
+  Fill(500, 3.0f);
+  Checkpoint();
+  EXPECT_EQ(NewestVersion(), kManifestFormatVersion);
+  ASSERT_NO_FATAL_FAILURE(Reopen());
+  EXPECT_GT(pmem_rows(), 0u);
+  EXPECT_EQ(table_->rows(), 3000u);
+  ExpectRows(500, 3.0f);
+  Fill(3000, 4.0f);
+  Checkpoint();
+  ASSERT_NO_FATAL_FAILURE(Reopen());
+  ExpectRows(3000, 4.0f);
+}
+
+}  // namespace
+}  // namespace embank::test
