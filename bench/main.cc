@@ -5,6 +5,7 @@
 #include <ctime>
 #include <exception>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -35,6 +36,7 @@
 #include "bench/tiers_report.h"
 #include "bench/tiers_run.h"
 #include "bench/traces_run.h"
+#include "tools/wrong_words.h"
 
 namespace embank {
 namespace {
@@ -498,14 +500,21 @@ int ExitCode(const Status& status) {
   return IsInvalidArgument(status) ? kExitUsage : kExitFailed;
 }
 
+// As CommandProblem of tools/wrong_words.h, of the parser's commands.
+std::string ProblemOf(const CLI::App& app, int argc, char** argv) {
+  std::vector<std::pair<std::string, std::string>> commands;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    commands.emplace_back(command->get_name(), command->get_description());
+  }
+  return CommandProblem("embank-bench", {argv + std::min(argc, 1), argv + argc}, commands);
+}
+
 int Main(int argc, char** argv) {
   CLI::App app("Benchmarks of Embank, an embedded key-value store for embeddings");
   app.require_subcommand(1);
   app.failure_message([](const CLI::App*, const CLI::Error& error) {
     return StrCat("embank-bench: ", error.what(),
-                  "\nsee embank-bench kv --help, ssd --help, replay --help, survive --help, "
-                  "tiers --help, limits --help, traces --help, hot --help, packed --help and "
-                  "device --help\n");
+                  "\nRun 'embank-bench COMMAND --help' for the options of a command.\n");
   });
   KvOptions kv_options;
   Words words = WordsOf(kv_options);
@@ -545,6 +554,11 @@ int Main(int argc, char** argv) {
   DeviceOptions device_options;
   CLI::App* const device = app.add_subcommand("device", "calls with rows in device memory");
   AddDeviceOptions(device, &device_options);
+  const std::string problem = ProblemOf(app, argc, argv);
+  if (!problem.empty()) {
+    std::fputs(problem.c_str(), stderr);
+    return kExitUsage;
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

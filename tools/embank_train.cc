@@ -5,11 +5,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/status_macros.h"
 #include "base/str_cat.h"
 #include "tools/train_command.h"
 #include "tools/train_run.h"
+#include "tools/wrong_words.h"
 #include "train/data/criteo_parser.h"
 #include "train/generator/criteo_writer.h"
 
@@ -100,10 +102,24 @@ Status Execute(const TrainCommand& command) {
   return command.ablation ? Ablation(command).Execute() : TrainRun(command).Execute();
 }
 
+// As OptionProblem of wrong_words.h, of the parser's options.
+std::string ProblemOf(const CLI::App& app, int argc, char** argv) {
+  std::vector<std::string> options;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) options.push_back("--" + name);
+  }
+  return OptionProblem("embank-train", {argv + std::min(argc, 1), argv + argc}, options);
+}
+
 int Main(int argc, char** argv) {
   CLI::App app("Trains a click model whose embedding rows are in an Embank store");
   TrainCommand command;
   AddOptions(&app, &command);
+  const std::string problem = ProblemOf(app, argc, argv);
+  if (!problem.empty()) {
+    std::fputs(problem.c_str(), stderr);
+    return kExitUsage;
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

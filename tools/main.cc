@@ -5,13 +5,12 @@
 #include <exception>
 #include <new>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "base/str_cat.h"
 #include "bindings/c/embank.h"
 #include "tools/command.h"
-#include "tools/nearest_word.h"
-#include "tools/text_table.h"
+#include "tools/wrong_words.h"
 
 namespace embank {
 namespace {
@@ -23,26 +22,13 @@ CLI::App* AddLook(CLI::App* app, const char* name, const char* what, LookOptions
   return command;
 }
 
-// Says why the first word of the command line is no command, and lists the commands. Empty if it is
-// one, or an option of the program.
-std::string CommandProblem(const CLI::App& app, int argc, char** argv) {
-  const std::string word = argc > 1 ? argv[1] : "";
-  if (!word.empty() && word[0] == '-') return "";
-  std::vector<std::string> names;
-  std::string list;
+// As CommandProblem of wrong_words.h, of the parser's commands.
+std::string ProblemOf(const CLI::App& app, int argc, char** argv) {
+  std::vector<std::pair<std::string, std::string>> commands;
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
-    names.push_back(command->get_name());
-    if (word == names.back()) return "";
-    StrAppend(&list, "  ", names.back(),
-              std::string(8 - std::min<size_t>(7, names.back().size()), ' '),
-              command->get_description(), "\n");
+    commands.emplace_back(command->get_name(), command->get_description());
   }
-  const std::string nearest = NearestWord(word, names);
-  return StrCat(
-      "embank: ",
-      argc > 1 ? StrCat("there is no command '", Printable(word), "'.") : "name a command.",
-      nearest.empty() ? "" : StrCat(" Did you mean '", nearest, "'?"), "\nCommands:\n", list,
-      "Run 'embank COMMAND --help' for the options of a command.\n");
+  return CommandProblem("embank", {argv + std::min(argc, 1), argv + argc}, commands);
 }
 
 void AddPmem(CLI::App* command, std::string* pmem_path) {
@@ -77,7 +63,7 @@ int Run(int argc, char** argv) {
   AddLook(&app, "stat", "Show rows by table, live and dead bytes by class of rows", &options);
   RepairCommand repair_options;
   const CLI::App* const repair = AddRepair(&app, &repair_options);
-  const std::string problem = CommandProblem(app, argc, argv);
+  const std::string problem = ProblemOf(app, argc, argv);
   if (!problem.empty()) {
     std::fputs(problem.c_str(), stderr);
     return static_cast<int>(ExitCode::kUnusable);

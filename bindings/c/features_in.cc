@@ -12,10 +12,12 @@
 namespace embank {
 namespace {
 
-// The status of a feature's field, with the number of the feature in front.
+// The status of a feature, with its number in front. The message begins with the name of a field,
+// or is a sentence about the store.
 Status InFeature(uint64_t i, const Status& status) {
   if (status.ok()) return status;
-  return Status(status.code(), StrCat("features[", i, "].", status.message()));
+  const char* const joint = IsFailedPrecondition(status) ? ": " : ".";
+  return Status(status.code(), StrCat("features[", i, "]", joint, status.message()));
 }
 
 StatusOr<Feature> EnterTableAndKeys(const embank_feature& feature) {

@@ -124,17 +124,24 @@ void RecoverHeat(const RecoveryParts& parts, const Manifest& manifest) {
       StrCat("what heat rows gained since they were written is lost: ", loaded.ToString()));
 }
 
-// The segments of a checkpoint that is not opened take space all the same.
+// The segments of a checkpoint that is not opened take space all the same. Many may fail for one
+// reason: one line of the log is enough.
 void AdoptSegments(RowLogs* logs, const Manifest& manifest) {
+  Status first;
+  uint64_t failed = 0;
   for (const SegmentRows& rows : manifest.segments) {
     RowLog* const log = logs->OfTier(rows.tier);
     const Status adopted = log == nullptr
                                ? FailedPreconditionError("it has rows in PMem, which is not open")
                                : log->recovery().Adopt(rows, manifest.checkpoint, nullptr);
     if (adopted.ok()) continue;
-    Log(LogLevel::kWarning, StrCat("of checkpoint ", manifest.checkpoint,
-                                   ", which is not opened: ", adopted.ToString()));
+    first.Update(adopted);
+    ++failed;
   }
+  if (failed == 0) return;
+  Log(LogLevel::kWarning,
+      StrCat("checkpoint ", manifest.checkpoint, ", which is not opened, has ", failed,
+             failed == 1 ? " segment" : " segments", " that cannot be used: ", first.ToString()));
 }
 
 }  // namespace

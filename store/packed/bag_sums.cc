@@ -25,11 +25,17 @@ EMBANK_SIMD_CLONES void AddScaled(const float* __restrict row, uint32_t dim, flo
   for (uint32_t i = 0; i < dim; ++i) sum[i] += scale * row[i];
 }
 
-// The vector as floats: in place, or widened.
-const float* AsFloats(const std::byte* vector, ValueType type, uint32_t dim, float* widened) {
-  if (type == ValueType::kF32) return reinterpret_cast<const float*>(vector);
-  const auto* const halves = reinterpret_cast<const uint16_t*>(vector);
-  for (uint32_t i = 0; i < dim; ++i) {
+// A row of the caller's may be unaligned, so that sums are made in rows of ours; slices of 1 KiB,
+// because a thread may have a small stack.
+constexpr uint32_t kSliceFloats = 256;
+using SliceFloats = std::array<float, kSliceFloats>;
+
+// `count` values of the vector from `first` on as floats: in place, or widened.
+const float* AsFloats(const std::byte* vector, ValueType type, uint32_t first, uint32_t count,
+                      float* widened) {
+  if (type == ValueType::kF32) return reinterpret_cast<const float*>(vector) + first;
+  const auto* const halves = reinterpret_cast<const uint16_t*>(vector) + first;
+  for (uint32_t i = 0; i < count; ++i) {
     widened[i] = type == ValueType::kF16 ? F16ToFloat(halves[i]) : Bf16ToFloat(halves[i]);
   }
   return widened;
@@ -77,35 +83,46 @@ void BagSums::Add(uint64_t begin, uint64_t count, const std::byte* vectors, bool
   });
 }
 
-// A row of the caller's may be unaligned, so that sums are made in a row of ours.
 void BagSums::AddToBag(uint64_t bag, uint64_t begin, uint64_t end, const std::byte* vectors) const {
+  const uint32_t dim = feature_.table->layout().dim;
+  for (uint32_t first = 0; first < dim; first += kSliceFloats) {
+    AddSlice(bag, begin, end, vectors, first, std::min(kSliceFloats, dim - first));
+  }
+}
+
+void BagSums::AddSlice(uint64_t bag, uint64_t begin, uint64_t end, const std::byte* vectors,
+                       uint32_t first, uint32_t count) const {
   const RowLayout& layout = feature_.table->layout();
-  std::array<float, kDimMax> sum;
-  std::array<float, kDimMax> widened;
-  std::byte* const out = feature_.rows.Row(bag);
-  std::memcpy(sum.data(), out, layout.dim * sizeof(float));
+  SliceFloats sum;
+  SliceFloats widened;
+  std::byte* const out = feature_.rows.Row(bag) + first * sizeof(float);
+  std::memcpy(sum.data(), out, count * sizeof(float));
   for (uint64_t i = begin; i < end; ++i, vectors += layout.vector_bytes) {
-    const float* const row = AsFloats(vectors, layout.value_type, layout.dim, widened.data());
+    const float* const values = AsFloats(vectors, layout.value_type, first, count, widened.data());
     if (feature_.weights == nullptr) {
-      AddRow(row, layout.dim, sum.data());
+      AddRow(values, count, sum.data());
     } else {
-      AddScaled(row, layout.dim, feature_.weights[i], sum.data());
+      AddScaled(values, count, feature_.weights[i], sum.data());
     }
   }
-  std::memcpy(out, sum.data(), layout.dim * sizeof(float));
+  std::memcpy(out, sum.data(), count * sizeof(float));
 }
 
 void BagSums::End() const {
   if (feature_.pooling == Pooling::kSum) return;
   const uint32_t dim = feature_.table->layout().dim;
-  std::array<float, kDimMax> row;
+  SliceFloats slice;
   for (uint64_t bag = 0; bag < feature_.bags(); ++bag) {
     const uint64_t keys = feature_.bag_size(bag);
     if (keys < 2) continue;
     const float divisor = PoolingDivisor(feature_.pooling, keys);
-    std::memcpy(row.data(), feature_.rows.Row(bag), dim * sizeof(float));
-    for (uint32_t i = 0; i < dim; ++i) row[i] /= divisor;
-    std::memcpy(feature_.rows.Row(bag), row.data(), dim * sizeof(float));
+    for (uint32_t first = 0; first < dim; first += kSliceFloats) {
+      const uint32_t count = std::min(kSliceFloats, dim - first);
+      std::byte* const out = feature_.rows.Row(bag) + first * sizeof(float);
+      std::memcpy(slice.data(), out, count * sizeof(float));
+      for (uint32_t i = 0; i < count; ++i) slice[i] /= divisor;
+      std::memcpy(out, slice.data(), count * sizeof(float));
+    }
   }
 }
 

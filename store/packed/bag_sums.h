@@ -26,6 +26,9 @@ class BagSums {
 
  private:
   void AddToBag(uint64_t bag, uint64_t begin, uint64_t end, const std::byte* vectors) const;
+  // Adds `count` values of each vector, from `first` on.
+  void AddSlice(uint64_t bag, uint64_t begin, uint64_t end, const std::byte* vectors,
+                uint32_t first, uint32_t count) const;
 
   const LookupFeature& feature_;
 };

@@ -30,8 +30,9 @@ TEST(CommandLine, WrongUseNamesTheOptionAndExitsWith2) {
     const char* message;
   };
   const Case cases[] = {
-      {"", "subcommand"},
-      {"train", "kv --help"},
+      {"", "name a command."},
+      {"train", "there is no command 'train'."},
+      {"replya --dim 8", "there is no command 'replya'. Did you mean 'replay'?\nCommands:\n  kv "},
       {"survive", "--path"},
       {"survive --path /tmp --kills 1001", "--kills"},
       {"survive --path /no/such", "--path: /no/such"},

@@ -17,7 +17,8 @@ namespace embank::test {
 namespace {
 
 constexpr uint32_t kDim = 3;
-constexpr uint64_t kKeys = 9'000;  // a batch that workers share
+constexpr uint64_t kKeys = 9'000;                             // a batch that workers share
+constexpr uint64_t kRowBytes = kKeys * kDim * sizeof(float);  // of all keys
 
 // The mode of a thread, as one number.
 #if defined(__x86_64__)
@@ -94,19 +95,45 @@ std::vector<Shape> Shapes() {
 
 // The inputs of the calls, made in the default mode.
 struct Inputs {
-  Inputs() : keys(KeyRange(0, kKeys)), gradients(kKeys * kDim) {
+  Inputs() : keys(KeyRange(0, kKeys)), gradients(kKeys * kDim), weights(kKeys) {
     for (uint64_t i = 0; i < kKeys; i += 5) keys[i] = i / 2;  // sums of several gradients
     Random random(5);
     // Ordinary numbers, tiny ones, and such as round.
     const float scales[] = {1.0f, 1e-3f, 1e-30f, 1e-40f};
     for (float& value : gradients) value = random.Signed() * scales[random.Below(4)];
+    for (float& weight : weights) weight = random.Signed();
   }
   std::vector<uint64_t> keys;
   std::vector<float> gradients;
+  std::vector<float> weights;
 };
 
 // The contents of a table after some calls.
 using Shown = std::vector<uint8_t>;
+
+// Bags of ten keys, summed with weights, as the gradients' calls see them too. The sums follow the
+// rows.
+embank_status MakePackedCalls(embank_table* table, const Inputs& inputs, Shown* rows) {
+  constexpr uint64_t kBagKeys = 10;
+  constexpr uint64_t kBags = kKeys / kBagKeys;
+  std::vector<uint64_t> offsets(kBags + 1);
+  for (uint64_t bag = 0; bag <= kBags; ++bag) offsets[bag] = bag * kBagKeys;
+  std::vector<float> gradients(inputs.gradients.begin(), inputs.gradients.begin() + kBags * kDim);
+  embank_feature feature = {};
+  feature.struct_size = sizeof feature;
+  feature.pooling = EMBANK_POOL_SUM;
+  feature.table = table;
+  feature.keys = inputs.keys.data();
+  feature.n = kKeys;
+  feature.offsets = offsets.data();
+  feature.bags = kBags;
+  feature.weights = inputs.weights.data();
+  feature.rows = gradients.data();
+  const embank_status applied = embank_apply_gradients_packed(&feature, 1, nullptr);
+  if (applied != EMBANK_OK) return applied;
+  feature.rows = rows->data() + kRowBytes;
+  return embank_lookup_packed(&feature, 1, EMBANK_MISSING_ZERO, nullptr);
+}
 
 // Makes the calls in the mode that the thread has.
 embank_status MakeCalls(embank_table* table, const Inputs& inputs, Shown* rows, Shown* states) {
@@ -121,6 +148,7 @@ embank_status MakeCalls(embank_table* table, const Inputs& inputs, Shown* rows, 
   }
   call(embank_set_learning_rate(table, 0.03f));
   call(embank_apply_gradients(table, keys, kKeys, inputs.gradients.data(), 0, nullptr));
+  call(MakePackedCalls(table, inputs, rows));
   call(embank_lookup(table, keys, kKeys, EMBANK_MISSING_ZERO, rows->data(), 0, nullptr));
   if (!states->empty()) {
     auto* const state = reinterpret_cast<float*>(states->data());
@@ -152,7 +180,7 @@ std::map<std::string, Shown> RunInMode(const Mode& mode, uint32_t workers, const
   options.worker_threads = workers;
   options.seed = 9;
   for (const Shape& shape : Shapes()) {
-    Shown rows(kKeys * kDim * sizeof(float));
+    Shown rows(2 * kRowBytes);
     Shown states(kKeys * StateFloats(shape.options.optimizer) * sizeof(float));
     embank_store* store = nullptr;
     embank_table* table = nullptr;

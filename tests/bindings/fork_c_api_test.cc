@@ -38,8 +38,9 @@ embank_store_options Options(const std::string& path) {
   return options;
 }
 
-embank_status Open(const std::string& path, embank_store** store) {
-  const embank_store_options options = Options(path);
+embank_status Open(const std::string& path, embank_store** store, uint64_t hbm_bytes = 0) {
+  embank_store_options options = Options(path);
+  options.hbm_bytes = hbm_bytes;
   StoreEnvironment environment;
   environment.log = SmallLog();
   const Status status = OpenStoreIn(&options, std::move(environment), store);
@@ -82,6 +83,11 @@ int StoreCallsAreRefused(embank_store* store) {
   all = IsRefused("export", embank_export(store, "never_made", nullptr, nullptr)) && all;
   all = IsRefused("metrics", embank_metrics(store, nullptr, 0, &needed)) && all;
   all = IsRefused("memory_report", embank_memory_report(store, nullptr, 0, &needed)) && all;
+  all = IsRefused("flush_hot", embank_flush_hot(store)) && all;
+  void* memory = nullptr;
+  all = IsRefused("device_allocate", embank_device_allocate(store, 256, &memory)) && all;
+  all = IsRefused("device_copy", embank_device_copy(store, &needed, &sequence, 8, nullptr)) && all;
+  all = IsRefused("device_free", embank_device_free(store, &sequence)) && all;
   return all;
 }
 
@@ -112,6 +118,42 @@ int TableCallsAreRefused(embank_table* table) {
          IsRefused("scan_open", embank_scan_open(table, &scan));
 }
 
+int DeviceCallsAreRefused(embank_table* table) {
+  const uint64_t key = 1;
+  float row[kDim] = {};
+  return IsRefused("lookup_device", embank_lookup_device(table, &key, 1, EMBANK_MISSING_ZERO, row,
+                                                         0, nullptr, nullptr)) &
+         IsRefused("upsert_device",
+                   embank_upsert_device(table, &key, 1, row, 0, nullptr, nullptr)) &
+         IsRefused("apply_gradients_device",
+                   embank_apply_gradients_device(table, &key, 1, row, 0, nullptr, nullptr));
+}
+
+// Like IsRefused, and the message has the number of the feature in front of a whole sentence.
+int IsRefusedOfFeature(const char* call, embank_status status) {
+  const std::string message = embank_last_error();
+  if (!IsRefused(call, status)) return false;
+  if (message.starts_with("features[0]: the store was opened by process ")) return true;
+  std::fprintf(stderr, "%s in a child: %s\n", call, message.c_str());
+  return false;
+}
+
+int PackedCallsAreRefused(embank_table* table) {
+  const uint64_t key = 1;
+  float row[kDim] = {};
+  embank_feature feature = {};
+  feature.struct_size = sizeof feature;
+  feature.table = table;
+  feature.keys = &key;
+  feature.n = 1;
+  feature.rows = row;
+  return IsRefusedOfFeature("lookup_packed",
+                            embank_lookup_packed(&feature, 1, EMBANK_MISSING_ZERO, nullptr)) &
+         IsRefusedOfFeature("apply_gradients_packed",
+                            embank_apply_gradients_packed(&feature, 1, nullptr)) &
+         IsRefusedOfFeature("prefetch_packed", embank_prefetch_packed(&feature, 1));
+}
+
 int ScanCallsAreRefused(embank_scan* scan) {
   uint64_t key = 0;
   uint64_t n = 0;
@@ -122,7 +164,9 @@ int ScanCallsAreRefused(embank_scan* scan) {
 // A child's exit status: 0 when everything is refused, and closing ends.
 int CallAll(const Inherited& inherited) {
   const bool refused = StoreCallsAreRefused(inherited.store) &
-                       TableCallsAreRefused(inherited.table) & ScanCallsAreRefused(inherited.scan);
+                       TableCallsAreRefused(inherited.table) &
+                       DeviceCallsAreRefused(inherited.table) &
+                       PackedCallsAreRefused(inherited.table) & ScanCallsAreRefused(inherited.scan);
   embank_scan_close(inherited.scan);
   const bool closed = embank_store_close(inherited.store) == EMBANK_OK;
   return refused && closed ? 0 : 1;
@@ -131,10 +175,10 @@ int CallAll(const Inherited& inherited) {
 // A store whose rows are partly in its log, its oracle, and a trainer's batches.
 class ForkCApi : public testing::Test {
  protected:
-  void Open(const std::string& path) {
+  void Open(const std::string& path, uint64_t hbm_bytes = 0) {
     path_ = path;
     embank_store* store = nullptr;
-    ASSERT_EQ(test::Open(path_, &store), EMBANK_OK) << embank_last_error();
+    ASSERT_EQ(test::Open(path_, &store, hbm_bytes), EMBANK_OK) << embank_last_error();
     store_.reset(store);
     embank_table_options options = TableOptions(kDim, EMBANK_OPT_ADAGRAD);
     options.initializer = EMBANK_INIT_UNIFORM;
@@ -185,6 +229,17 @@ TEST_F(ForkCApi, AChildIsRefusedEverythingAndItsParentGoesOnInMemory) {
   const Inherited inherited = {store_.get(), twin_->table, scan.get()};
   EXPECT_EQ(InChild([&] { return CallAll(inherited); }), "exit 0");
   TrainSome();
+  ExpectRight();
+}
+
+TEST_F(ForkCApi, AChildIsRefusedEverythingAndItsParentGoesOnWithDeviceMemory) {
+  ASSERT_NO_FATAL_FAILURE(Open("", uint64_t{1} << 20));
+  ASSERT_EQ(embank_flush_hot(store_.get()), EMBANK_OK) << embank_last_error();
+  const ScanPtr scan = OpenScan(twin_->table);
+  const Inherited inherited = {store_.get(), twin_->table, scan.get()};
+  EXPECT_EQ(InChild([&] { return CallAll(inherited); }), "exit 0");
+  TrainSome();
+  EXPECT_EQ(embank_flush_hot(store_.get()), EMBANK_OK) << embank_last_error();
   ExpectRight();
 }
 

@@ -27,13 +27,18 @@ constexpr uint64_t kSeed = 3;
 constexpr uint32_t kDim = 1024;
 constexpr uint64_t kRows = 3000;  // 12 MiB, more than memory holds beside the log
 
-embank_status OpenSmall(const std::string& path, uint32_t flags, StorePtr* store) {
+embank_status OpenSmall(const std::string& path, uint32_t flags, StorePtr* store,
+                        const std::string& pmem_path = "") {
   embank_store_options options = StoreOptions();
   options.path = path.c_str();
   options.flags = flags;
   options.seed = kSeed;
   options.dram_bytes = uint64_t{16} << 20;
   options.worker_threads = 2;
+  if (!pmem_path.empty()) {
+    options.pmem_path = pmem_path.c_str();
+    options.pmem_bytes = uint64_t{64} << 20;
+  }
   StoreEnvironment environment;
   environment.log = SmallLog();
   embank_store* opened = nullptr;
@@ -95,9 +100,18 @@ void ExpectHas(embank_store* store, float factor) {
   }
 }
 
-void ExpectStoreAt(const std::string& path, float factor) {
+uint64_t RowsInPmem(embank_store* store) {
+  embank_table* table = nullptr;
+  EXPECT_EQ(embank_table_open(store, "t", &table), EMBANK_OK) << embank_last_error();
+  embank_table_info info = {};
+  info.struct_size = sizeof info;
+  EXPECT_EQ(embank_table_get_info(table, &info), EMBANK_OK) << embank_last_error();
+  return info.rows_pmem;
+}
+
+void ExpectStoreAt(const std::string& path, float factor, const std::string& pmem_path = "") {
   StorePtr store;
-  ASSERT_EQ(OpenSmall(path, 0, &store), EMBANK_OK) << embank_last_error();
+  ASSERT_EQ(OpenSmall(path, 0, &store, pmem_path), EMBANK_OK) << embank_last_error();
   ExpectHas(store.get(), factor);
 }
 
@@ -115,9 +129,10 @@ class HeldDirectory : public testing::Test {
   }
   ~HeldDirectory() override { std::filesystem::current_path(former_); }
 
-  static void Make(const std::string& path, float factor) {
+  static void Make(const std::string& path, float factor, const std::string& pmem_path = "") {
     StorePtr store;
-    ASSERT_EQ(OpenSmall(path, EMBANK_OPEN_CREATE, &store), EMBANK_OK) << embank_last_error();
+    ASSERT_EQ(OpenSmall(path, EMBANK_OPEN_CREATE, &store, pmem_path), EMBANK_OK)
+        << embank_last_error();
     ASSERT_NE(CreateTable(store.get(), "t", TableOptions(kDim)), nullptr);
     ASSERT_NO_FATAL_FAILURE(Put(store.get(), factor));
     ASSERT_EQ(embank_checkpoint(store.get(), nullptr, 0, nullptr), EMBANK_OK);
@@ -192,6 +207,34 @@ TEST_F(HeldDirectory, AReaderOfASwappedLinkReadsAndExportsWhatItOpened) {
   EXPECT_TRUE(FilesOf(mine_) == before);
   ASSERT_NO_FATAL_FAILURE(ExpectOtherUnchanged(other_));
   ExpectStoreAt(copy, 1);
+}
+
+// PMem has a directory of its own: another store's comes to have its name, and it gets another one.
+TEST_F(HeldDirectory, ARelativePmemPathStaysTheDirectoryThatItWas) {
+  if (embank_build_info("pmem") == nullptr) GTEST_SKIP() << "libpmem1 is not installed";
+  const std::string elsewhere = scratch_.path() + "/elsewhere";
+  std::filesystem::create_directory(elsewhere);
+  const std::string others_pmem = elsewhere + "/pmem";
+  Make(elsewhere + "/other", 2, others_pmem);
+  const auto others_files = FilesOf(others_pmem);
+  Make(scratch_.path() + "/with pmem", 1, scratch_.path() + "/pmem");
+  std::filesystem::current_path(scratch_.path());
+  StorePtr store;
+  ASSERT_EQ(OpenSmall("with pmem", 0, &store, "pmem"), EMBANK_OK) << embank_last_error();
+  std::filesystem::current_path(elsewhere);
+  std::filesystem::rename(scratch_.path() + "/pmem", scratch_.path() + "/moved");
+  std::filesystem::create_directory_symlink(others_pmem, scratch_.path() + "/pmem");
+  for (const float factor : {3.0f, 4.0f}) {
+    ASSERT_NO_FATAL_FAILURE(Put(store.get(), factor));
+    ASSERT_EQ(embank_checkpoint(store.get(), nullptr, 0, nullptr), EMBANK_OK)
+        << embank_last_error();
+  }
+  ASSERT_NO_FATAL_FAILURE(ExpectHas(store.get(), 4));
+  EXPECT_GT(RowsInPmem(store.get()), 0u);
+  store.reset();
+  EXPECT_TRUE(FilesOf(others_pmem) == others_files);
+  ExpectStoreAt(elsewhere + "/other", 2, others_pmem);
+  ExpectStoreAt(scratch_.path() + "/with pmem", 4, scratch_.path() + "/moved");
 }
 
 // ---- LOCK ----

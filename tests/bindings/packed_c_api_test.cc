@@ -120,7 +120,7 @@ class PackedCalls : public testing::TestWithParam<uint32_t> {
     Add("a", 16, EMBANK_F32, EMBANK_OPT_ADAGRAD);
     Add("b", 1, EMBANK_F32, EMBANK_OPT_SGD);
     Add("c", 33, EMBANK_F16, EMBANK_OPT_ROWWISE_ADAGRAD);
-    Add("d", 64, EMBANK_BF16, EMBANK_OPT_ADAM);
+    Add("d", 300, EMBANK_BF16, EMBANK_OPT_ADAM);
     Add("e", 5, EMBANK_F32, EMBANK_OPT_FTRL);
   }
 

@@ -1,5 +1,6 @@
 // The PMem tier through the C API, with libpmem and the files of the system.
 #include <dlfcn.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/mount.h>
@@ -19,6 +20,9 @@
 namespace embank::test {
 namespace {
 
+using testing::ElementsAre;
+using testing::MatchesRegex;
+
 constexpr uint32_t kDim = 512;
 constexpr uint64_t kRows = 8000;  // 16 MiB; memory holds about a third of them
 
@@ -30,12 +34,12 @@ class PmemStore {
 
   const std::string& pmem_path() const { return pmem_path_; }
 
-  embank_status Open(uint32_t flags = EMBANK_OPEN_CREATE) {
+  embank_status Open(uint32_t flags = EMBANK_OPEN_CREATE, bool with_pmem = true) {
     embank_store_options options = StoreOptions();
     options.flags = flags;
     options.path = path_.c_str();
-    options.pmem_path = pmem_path_.c_str();
-    options.pmem_bytes = uint64_t{64} << 20;
+    options.pmem_path = with_pmem ? pmem_path_.c_str() : nullptr;
+    options.pmem_bytes = with_pmem ? uint64_t{64} << 20 : 0;
     options.dram_bytes = uint64_t{16} << 20;
     embank_store* store = nullptr;
     const embank_status status = embank_store_open(&options, &store);
@@ -49,6 +53,12 @@ class PmemStore {
       for (size_t i = 0; i < rows->size(); ++i) (*rows)[i] = ValueOf(keys[i / kDim]);
       return embank_upsert(table_, keys.data(), keys.size(), rows->data(), 0, nullptr);
     });
+    ASSERT_EQ(embank_checkpoint(store_.get(), nullptr, 0, nullptr), EMBANK_OK)
+        << embank_last_error();
+  }
+  void EraseAll() {
+    const std::vector<uint64_t> keys = KeyRange(0, kRows);
+    ASSERT_EQ(embank_erase(table_, keys.data(), kRows, nullptr), EMBANK_OK) << embank_last_error();
     ASSERT_EQ(embank_checkpoint(store_.get(), nullptr, 0, nullptr), EMBANK_OK)
         << embank_last_error();
   }
@@ -183,6 +193,28 @@ TEST(PmemCApi, RowsAreInPmemAndStayThereWhenTheStoreIsReopened) {
   store.Close();
   ASSERT_EQ(store.Open(), EMBANK_OK) << embank_last_error();
   store.ExpectRows();
+}
+
+// The checkpoint before has several segments in PMem.
+TEST(PmemCApi, OneLineSaysThatTheOtherCheckpointHasRowsInPmem) {
+  ASSERT_NE(embank_build_info("pmem"), nullptr) << "libpmem1 is not installed";
+  const ScratchDirectory directory;
+  PmemStore store(directory.path());
+  ASSERT_EQ(store.Open(), EMBANK_OK) << embank_last_error();
+  store.Fill();
+  store.EraseAll();
+  store.Close();
+  std::vector<std::string> warnings;
+  const auto keep = [](int32_t level, const char* line, void* user) {
+    if (level != EMBANK_LOG_WARNING) return;
+    static_cast<std::vector<std::string>*>(user)->emplace_back(line);
+  };
+  embank_set_log_sink(keep, &warnings);
+  const embank_status opened = store.Open(0, false);
+  embank_set_log_sink(nullptr, nullptr);
+  ASSERT_EQ(opened, EMBANK_OK) << embank_last_error();
+  EXPECT_THAT(warnings, ElementsAre(MatchesRegex(".*checkpoint 1, which is not opened, has "
+                                                 "[0-9]+ segments that cannot be used: .*PMem.*")));
 }
 
 // Fills the file system until it takes no byte more.

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -29,6 +30,7 @@ constexpr size_t kCallStackBytesMax = size_t{32} << 10;
 constexpr uint32_t kDim = 4096;
 constexpr uint64_t kRows = 500;     // of 49 KiB at most: with a path half of them leave memory
 constexpr uint64_t kRepeats = 100;  // of one key in a batch of gradients: several runs
+constexpr uint64_t kHbmBytes = uint64_t{4} << 20;
 
 // Runs `body` on a thread with a stack of its own, and returns the used depth, with the part that
 // every thread needs.
@@ -59,9 +61,11 @@ size_t StackBytesOf(const std::function<void()>& body) {
   return used;
 }
 
-embank_status OpenSmall(const std::string& path, uint32_t workers, embank_store** store) {
+embank_status OpenSmall(const std::string& path, uint64_t hbm_bytes, uint32_t workers,
+                        embank_store** store) {
   embank_store_options options = StoreOptions();
   options.dram_bytes = (path.empty() ? uint64_t{64} : uint64_t{16}) << 20;
+  options.hbm_bytes = hbm_bytes;
   options.worker_threads = workers;
   StoreEnvironment environment;
   if (!path.empty()) {
@@ -103,18 +107,37 @@ class Calls {
         repeated_(kRepeats, kRows / 2),
         rows_(kRows * kDim),
         gradients_(kRows * kDim),
+        position_gradients_(kPackedKeys * kDim),
         state_(kRows * (twin_.oracle.state_floats() + 1)),
         heat_(kRows) {
     Random random(3);
     for (float& value : gradients_) value = random.Signed();
+    for (uint64_t i = 0; i <= kBags; ++i) offsets_[i] = i * kBagKeys;
   }
 
   std::vector<Step> Steps() {
     std::vector<Step> steps;
     AddLookups(&steps);
+    AddPackedCalls(&steps);
     AddChanges(&steps);
     AddStates(&steps);
     AddOthers(&steps);
+    return steps;
+  }
+  // The calls of a store with device memory.
+  std::vector<Step> DeviceSteps() {
+    std::vector<Step> steps;
+    AddLookups(&steps);
+    steps.push_back({"device_allocate", [this] {
+                       const uint64_t bytes = gradients_.size() * sizeof(float);
+                       void* memory = nullptr;
+                       const embank_status status = embank_device_allocate(store_, bytes, &memory);
+                       on_device_ = static_cast<float*>(memory);
+                       return status;
+                     }});
+    steps.push_back({"flush_hot", [this] { return embank_flush_hot(store_); }});
+    AddDeviceCalls(&steps);
+    steps.push_back({"device_free", [this] { return embank_device_free(store_, on_device_); }});
     return steps;
   }
   std::string Difference() { return DifferenceButHeat(twin_.table, twin_.oracle); }
@@ -133,6 +156,84 @@ class Calls {
                         }});
     }
   }
+  bool has_optimizer() const { return twin_.oracle.options().optimizer != EMBANK_OPT_NONE; }
+
+  // The first keys, in bags or one by one.
+  embank_feature FeatureOf(int32_t pooling, void* rows) {
+    embank_feature feature = {};
+    feature.struct_size = sizeof feature;
+    feature.pooling = pooling;
+    feature.table = twin_.table;
+    feature.keys = keys_.data();
+    feature.n = kPackedKeys;
+    feature.rows = rows;
+    if (pooling == EMBANK_POOL_NONE) return feature;
+    feature.offsets = offsets_;
+    feature.bags = kBags;
+    return feature;
+  }
+  // The gradient of each position, for the oracle.
+  void SpreadGradients(int32_t pooling) {
+    const float divisors[] = {1, 1, kBagKeys, std::sqrt(static_cast<float>(kBagKeys))};
+    const uint64_t keys_of_a_row = pooling == EMBANK_POOL_NONE ? 1 : kBagKeys;
+    for (uint64_t i = 0; i < kPackedKeys * kDim; ++i) {
+      const uint64_t row = i / kDim / keys_of_a_row;
+      position_gradients_[i] = gradients_[row * kDim + i % kDim] / divisors[pooling];
+    }
+  }
+  void AddPackedCalls(std::vector<Step>* steps) {
+    for (const int32_t pooling :
+         {EMBANK_POOL_NONE, EMBANK_POOL_SUM, EMBANK_POOL_MEAN, EMBANK_POOL_SQRT_N}) {
+      steps->push_back({"lookup_packed, pooling " + std::to_string(pooling), [this, pooling] {
+                          const embank_feature feature = FeatureOf(pooling, rows_.data());
+                          return embank_lookup_packed(&feature, 1, EMBANK_MISSING_ZERO, nullptr);
+                        }});
+      if (!has_optimizer()) continue;
+      steps->push_back({"apply_gradients_packed, pooling " + std::to_string(pooling),
+                        [this, pooling] {
+                          const embank_feature feature = FeatureOf(pooling, gradients_.data());
+                          return embank_apply_gradients_packed(&feature, 1, nullptr);
+                        },
+                        [this, pooling] {
+                          SpreadGradients(pooling);
+                          twin_.oracle.ApplyGradients(keys_.data(), kPackedKeys,
+                                                      position_gradients_.data(), 0, nullptr);
+                        }});
+    }
+    steps->push_back({"prefetch_packed", [this] {
+                        const embank_feature feature = FeatureOf(EMBANK_POOL_NONE, nullptr);
+                        return embank_prefetch_packed(&feature, 1);
+                      }});
+  }
+  void AddDeviceCalls(std::vector<Step>* steps) {
+    steps->push_back({"device_copy", [this] {
+                        return embank_device_copy(store_, on_device_, gradients_.data(),
+                                                  gradients_.size() * sizeof(float), nullptr);
+                      }});
+    if (has_optimizer()) {
+      steps->push_back({"apply_gradients_device",
+                        [this] {
+                          return embank_apply_gradients_device(twin_.table, keys_.data(), kRows,
+                                                               on_device_, 0, nullptr, nullptr);
+                        },
+                        [this] {
+                          twin_.oracle.ApplyGradients(keys_.data(), kRows, gradients_.data(), 0,
+                                                      nullptr);
+                        }});
+    }
+    steps->push_back(
+        {"upsert_device",
+         [this] {
+           return embank_upsert_device(twin_.table, keys_.data(), kRows / 2, on_device_, 0, nullptr,
+                                       nullptr);
+         },
+         [this] { twin_.oracle.Upsert(keys_.data(), kRows / 2, gradients_.data(), 0, nullptr); }});
+    steps->push_back({"lookup_device", [this] {
+                        return embank_lookup_device(twin_.table, keys_.data(), kRows,
+                                                    EMBANK_MISSING_ZERO, on_device_, 0, nullptr,
+                                                    nullptr);
+                      }});
+  }
   void AddChanges(std::vector<Step>* steps) {
     const auto add_gradients = [this, steps](const std::vector<uint64_t>* keys) {
       steps->push_back({"apply_gradients of " + std::to_string(keys->size()),
@@ -145,7 +246,7 @@ class Calls {
                                                       0, nullptr);
                         }});
     };
-    if (twin_.oracle.options().optimizer != EMBANK_OPT_NONE) {
+    if (has_optimizer()) {
       add_gradients(&keys_);
       add_gradients(&repeated_);
       add_gradients(&keys_);
@@ -204,7 +305,17 @@ class Calls {
       const embank_status status = embank_table_create(store_, "u", &options, &table);
       return status != EMBANK_OK ? status : embank_table_drop(store_, "u");
     });
+    add("estimate_for_hit_ratio", [this] {
+      embank_store_options options = StoreOptions();
+      options.path = "not opened";
+      const embank_table_options table = TableOptions(kDim, EMBANK_OPT_ADAM);
+      const uint64_t rows = kRows;
+      return embank_estimate_for_hit_ratio(&options, &table, &rows, 1, 0.9, 0.8, nullptr, 0,
+                                           &needed_);
+    });
     if (directory_.empty()) return;
+    add("checkpoint_start", [this] { return embank_checkpoint_start(store_, "a", 1); });
+    add("checkpoint_finish", [this] { return embank_checkpoint_finish(store_, nullptr); });
     add("checkpoint", [this] { return embank_checkpoint(store_, "b", 1, nullptr); });
     add("checkpoint_blob", [this] { return embank_checkpoint_blob(store_, nullptr, 0, &needed_); });
     add("export and verify", [this] {
@@ -215,6 +326,10 @@ class Calls {
     });
   }
 
+  static constexpr uint64_t kBagKeys = 2;
+  static constexpr uint64_t kBags = 50;
+  static constexpr uint64_t kPackedKeys = kBags * kBagKeys;
+
   embank_store* const store_;
   Twin twin_;
   const bool has_state_;
@@ -223,6 +338,9 @@ class Calls {
   std::vector<uint64_t> repeated_;
   std::vector<float> rows_;
   std::vector<float> gradients_;
+  std::vector<float> position_gradients_;
+  uint64_t offsets_[kBags + 1];
+  float* on_device_ = nullptr;
   std::vector<float> state_;
   std::vector<uint32_t> heat_;
   std::vector<uint8_t> outcomes_;
@@ -245,21 +363,25 @@ class Stack : public testing::Test {
     ASSERT_LT(idle, kCallStackBytesMax);
     limit_ = idle + kCallStackBytesMax;
   }
-  void ExpectFlat(const embank_table_options& options, bool has_path) {
+  void ExpectFlat(const embank_table_options& options, bool has_path, uint64_t hbm_bytes = 0) {
     const ScratchDirectory scratch;
     const std::string path = has_path ? scratch.path() + "/store" : "";
     embank_store* store = nullptr;
-    EXPECT_LE(StackBytesOf([&] { EXPECT_EQ(OpenSmall(path, 1, &store), EMBANK_OK); }), limit_)
+    EXPECT_LE(StackBytesOf([&] { EXPECT_EQ(OpenSmall(path, hbm_bytes, 1, &store), EMBANK_OK); }),
+              limit_)
         << "store_open";
     const StorePtr closer(store);
     const auto calls = std::make_unique<Calls>(store, options, has_path ? scratch.path() : "");
-    for (const Step& step : calls->Steps()) {
+    ExpectFlat(hbm_bytes > 0 ? calls->DeviceSteps() : calls->Steps());
+    EXPECT_EQ(calls->Difference(), "");
+  }
+  void ExpectFlat(const std::vector<Step>& steps) {
+    for (const Step& step : steps) {
       embank_status status = EMBANK_UNKNOWN;
       EXPECT_LE(StackBytesOf([&] { status = step.call(); }), limit_) << step.name;
       EXPECT_EQ(status, EMBANK_OK) << step.name << ": " << embank_last_error();
       step.follow();
     }
-    EXPECT_EQ(calls->Difference(), "");
   }
 
   size_t limit_ = 0;
@@ -281,6 +403,15 @@ TEST_F(Stack, NoCallTakesMuchOfItOnDisk) {
   }
 }
 
+TEST_F(Stack, NoCallTakesMuchOfItWithDeviceMemory) {
+  for (const int32_t optimizer : {EMBANK_OPT_NONE, EMBANK_OPT_ADAM, EMBANK_OPT_FTRL}) {
+    for (const int32_t type : {EMBANK_F32, EMBANK_F16}) {
+      SCOPED_TRACE("optimizer " + std::to_string(optimizer) + ", type " + std::to_string(type));
+      ExpectFlat(Shape(optimizer, type), false, kHbmBytes);
+    }
+  }
+}
+
 // A process whose threads have stacks of 64 KiB: SIGSEGV ends it if a thread overflows one.
 int RunWithSmallStacks(const std::string& directory) {
   pthread_attr_t attributes;
@@ -290,7 +421,7 @@ int RunWithSmallStacks(const std::string& directory) {
     return 2;
   }
   embank_store* store = nullptr;
-  if (OpenSmall(directory + "/store", 4, &store) != EMBANK_OK) return 3;
+  if (OpenSmall(directory + "/store", 0, 4, &store) != EMBANK_OK) return 3;
   const auto calls = std::make_unique<Calls>(store, Shape(EMBANK_OPT_ADAM, EMBANK_F32), directory);
   int failed = 0;
   for (const Step& step : calls->Steps()) {

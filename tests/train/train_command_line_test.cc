@@ -51,6 +51,8 @@ TEST(TrainCommandLine, WrongUseNamesTheOptionAndExitsWith2) {
       {"--generate avazu --model rmc3 --dim 16", "is 16; model rmc3 has dim 64"},
       {"--generate avazu --batch 0", "batch is 0"},
       {"--generate avazu --dim many", "--dim"},
+      {"--generate avazu --modle=ffnn", "no option '--modle'. Did you mean '--model'?"},
+      {"--generate avazu --completely-else", "there is no option '--completely-else'.\n"},
   };
   for (const Case& one : cases) {
     const Ended ended = Train(one.arguments);
