@@ -16,6 +16,8 @@ namespace {
 constexpr uint64_t kSamplesMax = uint64_t{1} << 40;
 // All of them are in memory at once for the best AUC: about 1 GiB of criteo-kaggle.
 constexpr uint64_t kEvalSamplesMax = uint64_t{1} << 22;
+// No machine has more, and sums of a few such sizes do not wrap.
+constexpr uint64_t kBytesMax = uint64_t{1} << 60;
 
 // A schema whose features have different dims says the dim of each.
 Status TakeDims(TrainCommand* command) {
@@ -27,6 +29,13 @@ Status TakeDims(TrainCommand* command) {
   const bool differ = std::ranges::any_of(dims, [&](uint32_t dim) { return dim != dims[0]; });
   if (differ) command->trainer.dims = std::move(dims);
   return OkStatus();
+}
+
+// Returns so many units of 2^shift bytes.
+StatusOr<uint64_t> Bytes(const char* option, uint64_t units, uint32_t shift) {
+  if (units <= kBytesMax >> shift) return units << shift;
+  return InvalidArgumentError(
+      StrCat(option, " is ", units, "; it must be at most ", kBytesMax >> shift));
 }
 
 // A run of an hour must not fail at its last line.
@@ -79,16 +88,18 @@ Status Complete(TrainCommand* command) {
   EMBANK_ASSIGN_OR_RETURN(command->trainer.model, FindModel(command->model));
   EMBANK_RETURN_IF_ERROR(TakeDims(command));
   command->trainer.packing = !command->no_packing;
-  command->trainer.micro_batch_bytes = command->micro_batch_kib << 10;
-  command->trainer.group_bytes = command->group_kib << 10;
+  EMBANK_ASSIGN_OR_RETURN(command->trainer.micro_batch_bytes,
+                          Bytes("--micro-batch-kib", command->micro_batch_kib, 10));
+  EMBANK_ASSIGN_OR_RETURN(command->trainer.group_bytes,
+                          Bytes("--group-kib", command->group_kib, 10));
   EMBANK_RETURN_IF_ERROR(CheckWritable("--json", command->json));
   EMBANK_RETURN_IF_ERROR(CheckWritable("--weights", command->weights));
   EMBANK_RETURN_IF_ERROR(CheckWritable("--trace", command->trace));
   StoreOptions& store = command->trainer.store;
   store.seed = command->trainer.seed;
-  store.dram_bytes = command->dram_mib << 20;
-  store.hbm_bytes = command->hbm_mib << 20;
-  store.pmem_bytes = command->pmem_mib << 20;
+  EMBANK_ASSIGN_OR_RETURN(store.dram_bytes, Bytes("--dram-mib", command->dram_mib, 20));
+  EMBANK_ASSIGN_OR_RETURN(store.hbm_bytes, Bytes("--hbm-mib", command->hbm_mib, 20));
+  EMBANK_ASSIGN_OR_RETURN(store.pmem_bytes, Bytes("--pmem-mib", command->pmem_mib, 20));
   store.worker_threads = command->trainer.threads;
   return OkStatus();
 }

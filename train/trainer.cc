@@ -84,6 +84,24 @@ StatusOr<Table*> OpenTable(const TrainerOptions& options, const FeatureTable& fe
                        .b = range}});
 }
 
+// Returns the moment of the last checkpoint, if the store has one, and checks its model.
+StatusOr<std::optional<CheckpointedStep>> ReadCheckpoint(Store* store, std::string_view model) {
+  if (store->checkpoints() == nullptr) return std::optional<CheckpointedStep>();
+  const StatusOr<std::vector<std::byte>> blob = store->checkpoints()->Blob();
+  if (IsNotFound(blob.status())) return std::optional<CheckpointedStep>();
+  EMBANK_RETURN_IF_ERROR(blob.status());
+  std::string_view text(reinterpret_cast<const char*>(blob->data()), blob->size());
+  if (text.substr(0, kBlobHead.size()) != kBlobHead) {
+    return FailedPreconditionError("the store is of no trainer: its checkpoint has another blob");
+  }
+  text.remove_prefix(kBlobHead.size());
+  CheckpointedStep step;
+  EMBANK_ASSIGN_OR_RETURN(step.steps, TakeNumber(&text, "steps"));
+  EMBANK_ASSIGN_OR_RETURN(step.position, TakeNumber(&text, "position"));
+  EMBANK_RETURN_IF_ERROR(CheckModel(text, model));
+  return std::optional(step);
+}
+
 std::vector<EmbeddingFeature> EmbeddingFeatures(std::span<const FeatureTable> features,
                                                 std::span<Table* const> tables) {
   std::vector<EmbeddingFeature> all;
@@ -102,6 +120,9 @@ StatusOr<std::unique_ptr<Trainer>> Trainer::Open(const TrainerOptions& options,
   EMBANK_ASSIGN_OR_RETURN(LayerGraph layers, MakeModel(options, columns));
   auto graph = std::make_unique<const LayerGraph>(std::move(layers));
   EMBANK_ASSIGN_OR_RETURN(std::unique_ptr<Store> store, Store::Open(options.store, {}));
+  // Before tables and memory of this model: they may not fit beside those of another one.
+  EMBANK_ASSIGN_OR_RETURN(const std::optional<CheckpointedStep> step,
+                          ReadCheckpoint(store.get(), ModelText(options, columns)));
   std::unique_ptr<Executor> executor = MakeThreadPool(
       WorkerThreads({.worker_threads = options.threads, .path = {}, .pmem_path = {}}));
   std::vector<Table*> tables;
@@ -115,7 +136,7 @@ StatusOr<std::unique_ptr<Trainer>> Trainer::Open(const TrainerOptions& options,
   std::unique_ptr<Trainer> trainer(new Trainer(options, columns, std::move(graph), std::move(store),
                                                std::move(executor), std::move(dense_pass),
                                                std::move(dense_rows), std::move(tables)));
-  EMBANK_RETURN_IF_ERROR(trainer->Resume());
+  if (step) EMBANK_RETURN_IF_ERROR(trainer->ReadDenseRows(*step));
   return trainer;
 }
 
@@ -125,7 +146,7 @@ Trainer::Trainer(const TrainerOptions& options, const ClickColumns& columns,
                  std::vector<Table*> tables)
     : options_(options),
       model_text_(ModelText(options, columns)),
-      dense_(static_cast<uint32_t>(columns.dense.size())),
+      columns_(columns),
       graph_(std::move(graph)),
       store_(std::move(store)),
       executor_(std::move(executor)),
@@ -136,23 +157,11 @@ Trainer::Trainer(const TrainerOptions& options, const ClickColumns& columns,
       plan_(options, TablesOf(options, columns)),
       losses_(options.slices) {}
 
-// Goes on at the last checkpoint, if the store has one.
-Status Trainer::Resume() {
-  if (store_->checkpoints() == nullptr) return OkStatus();
-  const StatusOr<std::vector<std::byte>> blob = store_->checkpoints()->Blob();
-  if (!blob.ok()) return IsNotFound(blob.status()) ? OkStatus() : blob.status();
-  std::string_view text(reinterpret_cast<const char*>(blob->data()), blob->size());
-  if (text.substr(0, kBlobHead.size()) != kBlobHead) {
-    return FailedPreconditionError("the store is of no trainer: its checkpoint has another blob");
-  }
-  text.remove_prefix(kBlobHead.size());
-  EMBANK_ASSIGN_OR_RETURN(const uint64_t steps, TakeNumber(&text, "steps"));
-  EMBANK_ASSIGN_OR_RETURN(const uint64_t position, TakeNumber(&text, "position"));
-  EMBANK_RETURN_IF_ERROR(CheckModel(text, model_text_));
+Status Trainer::ReadDenseRows(const CheckpointedStep& step) {
   EMBANK_RETURN_IF_ERROR(dense_rows_.Read(
       std::vector<std::span<float>>{dense_pass_.weights(), dense_pass_.optimizer_state()}));
-  steps_ = steps;
-  position_ = position;
+  steps_ = step.steps;
+  position_ = step.position;
   return OkStatus();
 }
 
@@ -233,9 +242,17 @@ void Trainer::AddMicroBatch(uint32_t number, bool trains, OperationGraph* graph)
   }
 }
 
+Status Trainer::CheckSamples(const ClickBatch& batch) const {
+  if (batch.samples == 0 || batch.samples > options_.batch) {
+    return InvalidArgumentError(
+        StrCat("the batch has ", batch.samples, " samples; it must have 1 to ", options_.batch));
+  }
+  return CheckBatch(batch, columns_);
+}
+
 StatusOr<double> Trainer::RunBatch(const ClickBatch& batch, bool trains,
                                    std::vector<float>* logits) {
-  EMBANK_CHECK(batch.samples <= options_.batch && batch.samples > 0);
+  EMBANK_RETURN_IF_ERROR(CheckSamples(batch));
   logits->resize(batch.samples);
   batch_ = &batch;
   logits_ = *logits;
@@ -258,7 +275,8 @@ double Trainer::RunSlice(uint32_t slice, uint32_t thread, bool trains) {
   const DenseSlice input = {
       .number = slice,
       .batch_samples = batch_->samples,
-      .input = {.dense = ConstMatrix(batch_->dense.data(), batch_->samples, dense_)
+      .input = {.dense = ConstMatrix(batch_->dense.data(), batch_->samples,
+                                     static_cast<uint32_t>(columns_.dense.size()))
                              .RowsFrom(range.begin, range.end),
                 .features = vectors},
       .labels = std::span(batch_->labels).subspan(range.begin, samples),
@@ -295,6 +313,10 @@ StatusOr<double> Trainer::Step(const ClickBatch& batch, std::vector<float>* logi
     return OutOfRangeError(
         StrCat("the gradients of dense parameters in step ", steps_ + 1, " are not finite"));
   }
+  if (!embedding_pass_.SumsAreFinite()) {
+    return OutOfRangeError(
+        StrCat("the gradients of rows in step ", steps_ + 1, " are not finite, or too large"));
+  }
   EMBANK_RETURN_IF_ERROR(UpdateRows());
   const Timing timing(&optimizer_seconds_);
   dense_pass_.Step(executor_.get());
@@ -308,6 +330,7 @@ Status Trainer::Predict(const ClickBatch& batch, std::vector<float>* logits) {
 }
 
 Status Trainer::Prefetch(const ClickBatch& batch) const {
+  EMBANK_RETURN_IF_ERROR(CheckSamples(batch));
   std::vector<Feature> features;
   for (const EmbeddingFeature& feature : embedding_pass_.features()) {
     Feature& keys = features.emplace_back();

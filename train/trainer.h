@@ -40,6 +40,12 @@ struct StepSeconds {
   double gradients = 0.0;
 };
 
+// The moment of a checkpoint.
+struct CheckpointedStep {
+  uint64_t steps = 0;
+  uint64_t position = 0;
+};
+
 // One thread, but Prefetch may run beside the others.
 class Trainer {
  public:
@@ -51,15 +57,18 @@ class Trainer {
 
   // Makes a step with a batch of at most options.batch samples, at least one. Returns the mean of
   // the losses before the step. `logits` gets one for each sample.
-  // OUT_OF_RANGE: the loss, or a gradient of dense parameters, is not finite; nothing was changed
-  // but created rows.
+  // OUT_OF_RANGE: the loss, or a gradient of dense parameters or rows, is not finite; nothing was
+  // changed but created rows.
+  // INVALID_ARGUMENT: the batch has too many samples or none, or its parts do not go together
+  // (CheckBatch); nothing was changed.
   // The statuses of LookupPacked and ApplyGradientsPacked: the step may be done in part. Open the
   // trainer again: it goes on at its last checkpoint.
   StatusOr<double> Step(const ClickBatch& batch, std::vector<float>* logits);
   // Computes logits, and changes no row but its heat. Ids that were never trained have their first
-  // values.
+  // values. INVALID_ARGUMENT as for Step, and the statuses of LookupPacked.
   Status Predict(const ClickBatch& batch, std::vector<float>* logits);
-  // Reads the rows of a batch that comes soon into memory.
+  // Reads the rows of a batch that comes soon into memory. INVALID_ARGUMENT as for Step, and the
+  // statuses of PrefetchPacked.
   Status Prefetch(const ClickBatch& batch) const;
 
   // Begins to make rows, dense parameters, the number of steps and the position of the data durable
@@ -88,7 +97,8 @@ class Trainer {
           std::unique_ptr<const LayerGraph> graph, std::unique_ptr<Store> store,
           std::unique_ptr<Executor> executor, DensePass dense_pass, DenseRows dense_rows,
           std::vector<Table*> tables);
-  Status Resume();
+  Status CheckSamples(const ClickBatch& batch) const;
+  Status ReadDenseRows(const CheckpointedStep& step);
   // Runs a batch forward and, if it trains, backward; returns the sum of the losses.
   StatusOr<double> RunBatch(const ClickBatch& batch, bool trains, std::vector<float>* logits);
   void AddMicroBatch(uint32_t number, bool trains, OperationGraph* graph);
@@ -97,7 +107,7 @@ class Trainer {
 
   const TrainerOptions options_;
   const std::string model_text_;
-  const uint32_t dense_;
+  const ClickColumns columns_;
   const std::unique_ptr<const LayerGraph> graph_;
   const std::unique_ptr<Store> store_;
   const std::unique_ptr<Executor> executor_;

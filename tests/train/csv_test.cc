@@ -2,13 +2,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "base/hash.h"
 #include "tests/bench/temporary_file.h"
 #include "train/data/click_reader.h"
+#include "train/data/click_text.h"
 #include "train/data/column_file.h"
 #include "train/data/csv_parser.h"
 
@@ -121,6 +124,29 @@ TEST(Csv, RefusesAColumnThatIsTwice) {
   EXPECT_TRUE(IsInvalidArgument(ReadCsv("label a\nid a text\n", "a,b\n1,2\n").status()));
   EXPECT_TRUE(IsInvalidArgument(ReadCsv("label a\n", "").status()));
   EXPECT_TRUE(IsInvalidArgument(ReadCsv("label a\n", "\"a,b\n").status()));
+}
+
+TEST(Csv, ReadsTheTextOfABatchBackWithTheSameBits) {
+  ClickBatch batch;
+  batch.Clear(2);
+  AppendRow({1.0f, {0.1f, 1234.5678f, -0.0f}, {5, kMissingId}}, &batch);
+  AppendRow({0.0f, {0x1p-149f, 0x1.fffffep127f, 1.0f / 3.0f}, {kMissingId - 1, 0}}, &batch);
+  const ClickBatch back = *ReadCsv(TextOf(ColumnsOf(batch)), TextOf(batch));
+  EXPECT_EQ(back.labels, batch.labels);
+  ASSERT_EQ(back.dense.size(), batch.dense.size());
+  for (size_t i = 0; i < batch.dense.size(); ++i) {
+    EXPECT_EQ(std::bit_cast<uint32_t>(back.dense[i]), std::bit_cast<uint32_t>(batch.dense[i])) << i;
+  }
+  for (size_t i = 0; i < 2; ++i) EXPECT_EQ(back.features[i].ids, batch.features[i].ids);
+}
+
+TEST(ColumnFileText, IsOfAllStatements) {
+  const std::string text =
+      "separator semicolon\nheader no\nlabel 1 at-least 0.1\ndense 2\ndense 3 log\n"
+      "id 4 decimal\nid 5 hex\nid 6 text\n";
+  EXPECT_EQ(TextOf(*ParseColumnFile(text)), text);
+  EXPECT_EQ(TextOf(*ParseColumnFile("# none\n  label   a\n")),
+            "separator comma\nheader yes\nlabel a\n");
 }
 
 TEST(ColumnFileText, NamesTheLineAndTheWordThatAreWrong) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <map>
 #include <memory>
 #include <vector>
@@ -180,6 +181,41 @@ TEST_F(EmbeddingPassTest, AddsTheGradientsOfARowInTheOrderOfPositions) {
     // 2^24 + 1 is rounded to 2^24, twice; last position first, the sum would be 2^24 + 2.
     for (const float value : row) EXPECT_EQ(value, kInitial - 0x1p24f) << "feature " << i;
   }
+}
+
+// Finite gradients whose sum is not, within a slice or over all.
+TEST_F(EmbeddingPassTest, SaysWhetherItsSumsAreFinite) {
+  constexpr float kMax = std::numeric_limits<float>::max();
+  const std::vector<Pack> packs = PlanPacks(traffic_);
+  const auto are_finite = [&](uint32_t samples, float gradient) {
+    ClickBatch batch;
+    batch.samples = samples;
+    batch.features.resize(kFeatures);
+    for (FeatureIds& feature : batch.features) feature.ids.assign(samples, 7);
+    EmbeddingPass pass(features_, kSlices);
+    pass.Begin(&batch);
+    for (const Pack& pack : packs) {
+      for (uint32_t slice = 0; slice < kSlices; ++slice) pass.MakeUnique(pack, slice);
+      EXPECT_TRUE(pass.Gather(pack, {0, kSlices}, MissingRule::kCreate).ok());
+    }
+    for (size_t i = 0; i < kFeatures; ++i) {
+      for (uint32_t slice = 0; slice < kSlices; ++slice) {
+        const Matrix gradients = pass.Gradients(i, slice);
+        for (uint32_t sample = 0; sample < gradients.rows; ++sample) {
+          for (float& value : gradients.Row(sample)) value = i == 3 ? gradient : 1.0f;
+        }
+      }
+    }
+    for (const Pack& pack : packs) {
+      for (uint32_t slice = 0; slice < kSlices; ++slice) pass.SumGradients(pack, slice);
+    }
+    return pass.SumsAreFinite();
+  };
+  EXPECT_TRUE(are_finite(kSlices, kMax / kSlices));
+  EXPECT_FALSE(are_finite(kSlices, -kMax / 2)) << "each slice's is finite";
+  EXPECT_FALSE(are_finite(4 * kSlices, kMax / 3));
+  EXPECT_FALSE(are_finite(kSlices, std::numeric_limits<float>::quiet_NaN()));
+  EXPECT_TRUE(are_finite(1, 1.0f)) << "slices without samples";
 }
 
 }  // namespace

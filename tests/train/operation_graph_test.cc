@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -142,6 +143,24 @@ TEST(OperationGraph, BehindAFailureNoOperationBegins) {
   const Status status = graph.Run(executor.get(), nullptr);
   EXPECT_EQ(status.code(), StatusCode::kUnavailable);
   EXPECT_THAT(std::string(status.message()), HasSubstr("the second part"));
+  EXPECT_EQ(ran, 0);
+}
+
+TEST(OperationGraph, ABodyWithoutMemoryFailsTheGraph) {
+  const auto executor = MakeThreadPool(2);
+  OperationGraph graph;
+  std::atomic<int> ran{0};
+  const auto a = graph.Add(kIo, 3, {}, [](uint32_t part, uint32_t) -> Status {
+    if (part == 1) throw std::bad_alloc();
+    return OkStatus();
+  });
+  graph.Add(kCompute, 1, {{a}}, [&](uint32_t, uint32_t) {
+    ++ran;
+    return OkStatus();
+  });
+  const Status status = graph.Run(executor.get(), nullptr);
+  EXPECT_TRUE(IsResourceExhausted(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("no memory for the operation Gather"));
   EXPECT_EQ(ran, 0);
 }
 

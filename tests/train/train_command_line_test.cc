@@ -1,8 +1,10 @@
 // embank-train from the outside: its output and its exit codes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -53,6 +55,12 @@ TEST(TrainCommandLine, WrongUseNamesTheOptionAndExitsWith2) {
       {"--generate avazu --dim many", "--dim"},
       {"--generate avazu --modle=ffnn", "no option '--modle'. Did you mean '--model'?"},
       {"--generate avazu --completely-else", "there is no option '--completely-else'.\n"},
+      {"--generate avazu --hbm-mib 17592186044416", "--hbm-mib is 17592186044416"},
+      {"--generate avazu --dram-mib 18446744073709551615", "it must be at most 1099511627776"},
+      {"--generate avazu --pmem-mib 17592186044416", "--pmem-mib is 17592186044416"},
+      {"--generate avazu --micro-batch-kib 18014398509481984", "--micro-batch-kib is 1801"},
+      {"--generate avazu --group-kib 18014398509481984", "--group-kib is 18014398509481984"},
+      {"--data /etc/passwd --columns /tmp", "--columns: cannot read /tmp: "},
   };
   for (const Case& one : cases) {
     const Ended ended = Train(one.arguments);
@@ -214,6 +222,69 @@ TEST(TrainCommandLine, RatingsOfFilmsAreTrained) {
   EXPECT_GT(NumberOf(TextIn(ratings + ".json"), "auc"), 0.6) << "a film is liked or not";
 }
 
+// A pipe would lose what is read to know the data again.
+TEST(TrainCommandLine, ALogThatCannotBeReadTwiceIsRefused) {
+  const ScratchDirectory directory;
+  const std::string log = directory.path() + "/log.txt";
+  WriteFile(log, CriteoLog(1000));
+  const std::string pipe = directory.path() + "/pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  const std::string layers = " --dim 4 --batch 100 --model ffnn";
+  for (const std::string& run :
+       {"--data " + pipe, "--data " + log + " --eval " + pipe, "--data " + directory.path()}) {
+    const Ended ended = Train(run + layers);
+    EXPECT_EQ(ended.exit_code, 2) << run << ": " << ended.output;
+    EXPECT_THAT(ended.output, HasSubstr("is no regular file"));
+  }
+}
+
+TEST(TrainCommandLine, AResumedRunHasTheSameColumnFile) {
+  const ScratchDirectory directory;
+  const std::string csv = directory.path() + "/ratings.csv";
+  std::string text = "user,item,age,rating\n";
+  for (int i = 0; i < 500; ++i) {
+    text += std::to_string(i % 40) + "," + std::to_string(i % 7) + "," + std::to_string(i % 90) +
+            "," + std::to_string(i % 6) + "\n";
+  }
+  WriteFile(csv, text);
+  const std::string columns = directory.path() + "/columns.txt";
+  const std::string run = "--model ffnn --dim 4 --batch 50 --dram-mib 48 --path " +
+                          directory.path() + "/store --data " + csv + " --columns " + columns;
+  const std::string label = "label rating at-least 4\n";
+  const std::string ids = "id user decimal\nid item decimal\n";
+  WriteFile(columns, label + "dense age\n" + ids);
+  ASSERT_EQ(Train(run + " --steps 4").exit_code, 0);
+  for (const auto& [other, theirs, ours] : std::vector<std::array<std::string, 3>>{
+           {"label rating at-least 3\ndense age\n" + ids, "label rating at-least 4",
+            "label rating at-least 3"},
+           {label + "dense age log\n" + ids, "dense age", "dense age log"},
+           {label + "dense item\nid user decimal\n", "id features 2", "id features 1"},
+           {label + "dense age\nid user hex\nid item decimal\n", "id user decimal",
+            "id user hex"}}) {
+    WriteFile(columns, other);
+    const Ended refused = Train(run + " --resume");
+    EXPECT_EQ(refused.exit_code, 1) << refused.output;
+    EXPECT_THAT(refused.output,
+                HasSubstr("it has \"" + theirs + "\", and this one \"" + ours + "\""));
+  }
+  WriteFile(columns, "# a remark\n" + label + "dense  age\n" + ids);
+  EXPECT_EQ(Train(run + " --resume").exit_code, 0);
+}
+
+// Both rates have the same first six digits.
+TEST(TrainCommandLine, AResumedRunHasAllDigitsOfItsRates) {
+  const ScratchDirectory directory;
+  const std::string run =
+      "--generate criteo-kaggle --divisor 5000 --samples 500 --batch 100 --dim 4 --model ffnn "
+      "--dram-mib 48 --path " +
+      directory.path() + "/store --row-rate ";
+  ASSERT_EQ(Train(run + "0.1234567 --steps 2").exit_code, 0);
+  const Ended other = Train(run + "0.1234571 --resume");
+  EXPECT_EQ(other.exit_code, 1) << other.output;
+  EXPECT_THAT(other.output, HasSubstr("it has \"row learning rate 0.1234567\""));
+  EXPECT_EQ(Train(run + "0.1234567 --resume").exit_code, 0);
+}
+
 TEST(TrainCommandLine, ALossThatIsNotFiniteLeavesItsBatch) {
   const ScratchDirectory directory;
   const std::filesystem::path before = std::filesystem::current_path();
@@ -226,6 +297,11 @@ TEST(TrainCommandLine, ALossThatIsNotFiniteLeavesItsBatch) {
   EXPECT_THAT(ended.output, HasSubstr("not finite; its batch is in embank-train-step-2.txt"));
   const std::string batch = TextIn("embank-train-step-2.txt");
   EXPECT_EQ(std::count(batch.begin(), batch.end(), '\n'), 100);
+  const Ended replayed = Train(
+      "--data embank-train-step-2.txt --columns embank-train-step-2.columns --batch 100 --dim 4 "
+      "--weights replayed");
+  EXPECT_EQ(replayed.exit_code, 0) << replayed.output;
+  EXPECT_THAT(replayed.output, HasSubstr("1, 100 samples in this run"));
   // Where the batch cannot be saved, its loss is told all the same.
   std::filesystem::remove("embank-train-step-2.txt");
   std::filesystem::create_directory("embank-train-step-2.txt");
@@ -257,6 +333,21 @@ TEST(TrainCommandLine, WrongDataAreNoWrongUse) {
   const Ended ended = Train("--dim 4 --batch 100 --model ffnn --data " + log);
   EXPECT_EQ(ended.exit_code, 1) << ended.output;
   EXPECT_THAT(ended.output, HasSubstr("lines are broken"));
+}
+
+TEST(TrainCommandLine, DataWithoutASampleFailTheRun) {
+  const ScratchDirectory directory;
+  const std::string log = directory.path() + "/log.txt";
+  WriteFile(log, CriteoLog(100));
+  WriteFile(log + ".empty", "");
+  const std::string layers = "--dim 4 --batch 100 --model ffnn --data " + log;
+  const Ended ended = Train(layers + ".empty");
+  EXPECT_EQ(ended.exit_code, 1) << ended.output;
+  EXPECT_THAT(ended.output, HasSubstr("the data of the training have no sample"));
+  const Ended evaluated = Train(layers + " --eval " + log + ".empty");
+  EXPECT_EQ(evaluated.exit_code, 1) << evaluated.output;
+  EXPECT_THAT(evaluated.output, HasSubstr("the data of the evaluation have no sample"));
+  EXPECT_THAT(evaluated.output, HasSubstr("1, 100 samples in this run"));
 }
 
 TEST(TrainCommandLine, AResumedRunHasTheSameData) {

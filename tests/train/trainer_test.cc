@@ -7,9 +7,12 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "store/batch/lookup.h"
+#include "store/batch/write.h"
 #include "tests/support/scratch_directory.h"
 #include "train/batch_ahead.h"
 #include "train/dense/auc.h"
@@ -298,6 +301,103 @@ TEST(Trainer, AGradientThatIsNotFiniteStopsItBeforeTheUpdate) {
   EXPECT_TRUE(was_stopped);
 }
 
+// The rows of a few ids of a table.
+std::vector<float> RowsOf(Table* table, std::span<const Key> keys) {
+  const uint32_t dim = table->layout().dim;
+  std::vector<float> rows(keys.size() * dim);
+  EXPECT_TRUE(Lookup(table, keys, MissingRule::kZero,
+                     {reinterpret_cast<std::byte*>(rows.data()), dim * sizeof(float)}, {})
+                  .ok());
+  return rows;
+}
+
+// The first id feature has a huge row, and the second one a row of zeros in bags of `bag` ids,
+// whose gradient is huge: their sum is too large, and all else is finite.
+Status StepWithAHugeRow(uint32_t bag, bool* changed_rows) {
+  TrainerOptions options = OptionsOf("dlrm");
+  options.dim = 2;
+  options.packing = false;
+  const auto trainer = OpenTrainer(options);
+  Train(trainer.get(), 1);
+  const auto data = Data(200);
+  ClickBatch batch;
+  EXPECT_TRUE(data->Next(100, &batch).ok());
+  std::ranges::fill(batch.features[2].ids, 7);
+  batch.features[1].ids.assign(100 * bag, 7);
+  for (uint32_t i = 0; i <= 100; ++i) batch.features[1].offsets.push_back(i * bag);
+  const Key key = 7;
+  const float huge[] = {1e37f, 1e37f};
+  const float zeros[] = {0.0f, 0.0f};
+  const auto upsert = [&](size_t table, const float* row) {
+    const ConstRowSpan rows = {reinterpret_cast<const std::byte*>(row), 2 * sizeof(float)};
+    EXPECT_TRUE(Upsert(trainer->tables()[table], {&key, 1}, rows, {}).ok());
+  };
+  upsert(2, huge);
+  upsert(1, zeros);
+  std::vector<float> logits;
+  EXPECT_TRUE(trainer->Predict(batch, &logits).ok());
+  for (uint32_t i = 0; i < 100; ++i) batch.labels[i] = logits[i] > 0.0f ? 0.0f : 1.0f;
+  const Key first = batch.features[0].ids[0];
+  const std::vector<float> row = RowsOf(trainer->tables()[0], {&first, 1});
+  const std::vector<float> weights(trainer->weights().begin(), trainer->weights().end());
+  const Status status = trainer->Step(batch, &logits).status();
+  *changed_rows = RowsOf(trainer->tables()[0], {&first, 1}) != row ||
+                  !std::ranges::equal(trainer->weights(), weights);
+  return status;
+}
+
+TEST(Trainer, AGradientOfARowThatIsTooLargeStopsItBeforeTheUpdate) {
+  bool was_stopped = false;
+  for (uint32_t bag = 100; bag <= 10'000 && !was_stopped; bag *= 10) {
+    bool changed_rows = false;
+    const Status status = StepWithAHugeRow(bag, &changed_rows);
+    if (status.ok()) continue;
+    was_stopped = true;
+    EXPECT_TRUE(IsOutOfRange(status)) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("the gradients of rows in step 2"));
+    EXPECT_FALSE(changed_rows);
+  }
+  EXPECT_TRUE(was_stopped);
+}
+
+TEST(Trainer, ABatchWhosePartsDoNotGoTogetherIsRefused) {
+  const auto trainer = OpenTrainer(OptionsOf("dlrm"));
+  ClickBatch whole;
+  ASSERT_TRUE(Data(50)->Next(50, &whole).ok());
+  const auto refused = [&](auto change, const char* what) {
+    ClickBatch batch = whole;
+    change(&batch);
+    std::vector<float> logits;
+    for (const Status& status : {trainer->Step(batch, &logits).status(),
+                                 trainer->Predict(batch, &logits), trainer->Prefetch(batch)}) {
+      EXPECT_TRUE(IsInvalidArgument(status)) << what << ": " << status;
+      EXPECT_THAT(std::string(status.message()), HasSubstr(what));
+    }
+  };
+  refused([](ClickBatch* b) { b->samples = 0; }, "0 samples; it must have 1 to 100");
+  refused([](ClickBatch* b) { b->samples = 101; }, "101 samples");
+  refused([](ClickBatch* b) { b->labels.pop_back(); }, "49 labels; there must be 50");
+  refused([](ClickBatch* b) { b->dense.pop_back(); }, "649 dense numbers");
+  refused([](ClickBatch* b) { b->features.pop_back(); }, "25 id features");
+  refused([](ClickBatch* b) { b->features[2].ids.pop_back(); }, "49 ids of id feature \"C3\"");
+  const auto with_offsets = [&](auto change, const char* what) {
+    refused(
+        [&](ClickBatch* b) {
+          std::vector<uint32_t>& offsets = b->features[2].offsets;
+          for (uint32_t i = 0; i <= 50; ++i) offsets.push_back(i);
+          change(&offsets);
+        },
+        what);
+  };
+  using Offsets = std::vector<uint32_t>;
+  with_offsets([](Offsets* o) { o->pop_back(); }, "50 offsets of id feature \"C3\"");
+  with_offsets([](Offsets* o) { (*o)[9] = 11; }, "the offsets of id feature \"C3\" must not fall");
+  with_offsets([](Offsets* o) { (*o)[50] = 49; }, "must not fall from 0 to 50");
+  with_offsets([](Offsets* o) { (*o)[0] = 1; }, "must not fall from 0 to 50");
+  EXPECT_EQ(trainer->steps(), 0u);
+  EXPECT_EQ(trainer->tables()[0]->rows(), 0u);
+}
+
 TEST(Trainer, DeepFmHasALinearPart) {
   const auto trainer = OpenTrainer(OptionsOf("deep-fm"));
   ASSERT_EQ(trainer->tables().size(), 2u * 26);
@@ -367,6 +467,18 @@ TEST(Trainer, ACheckpointOfAnotherModelIsNamed) {
   const Status status = Trainer::Open(options, Data(1)->columns()).status();
   EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(status.message()), HasSubstr("it has \"model dlrm\", and this one"));
+}
+
+// Tables of the other model are not made first: they may be refused, or want memory.
+TEST(Trainer, ACheckpointOfAnotherModelIsNamedBeforeTablesAreMade) {
+  const ScratchDirectory directory;
+  const TrainerOptions options = OptionsOf("ffnn", directory.path() + "/store");
+  Train(OpenTrainer(options).get(), 3, 3);
+  ClickColumns columns = Data(1)->columns();
+  columns.ids[4] = std::string(1000, 'x');
+  const Status status = Trainer::Open(options, columns).status();
+  EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("it has \"id feature C5 dim 8\", and this"));
 }
 
 TEST(Trainer, WrongOptionsAreNamed) {

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "base/status.h"
+
 namespace embank {
 
 // The id of an empty id field: a value of its own, as in DLRM. No id of 32 bits is equal to it.
@@ -45,6 +47,11 @@ struct ClickBatch {
     }
   }
 };
+
+// Checks that the parts of a batch go together: labels, dense features and id features are those of
+// its samples, of the columns; offsets begin at 0, do not fall, and end at the number of ids.
+// INVALID_ARGUMENT names the part.
+Status CheckBatch(const ClickBatch& batch, const ClickColumns& columns);
 
 // One sample with one id for each id feature.
 struct ClickRow {

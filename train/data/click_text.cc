@@ -1,5 +1,6 @@
 #include "train/data/click_text.h"
 
+#include "base/exact_text.h"
 #include "base/str_cat.h"
 
 namespace embank {
@@ -9,8 +10,15 @@ std::string TextOf(const ClickBatch& batch) {
   const size_t dense = batch.dense.size() / batch.samples;
   for (uint32_t i = 0; i < batch.samples; ++i) {
     StrAppend(&text, batch.labels[i]);
-    for (size_t d = 0; d < dense; ++d) StrAppend(&text, "\t", batch.dense[i * dense + d]);
+    for (size_t d = 0; d < dense; ++d) {
+      // As a double, as which the number is read.
+      StrAppend(&text, "\t", ExactText(double{batch.dense[i * dense + d]}));
+    }
     for (const FeatureIds& feature : batch.features) {
+      if (feature.offsets.empty() && feature.ids[i] == kMissingId) {
+        text += '\t';
+        continue;
+      }
       const uint32_t begin = feature.offsets.empty() ? i : feature.offsets[i];
       const uint32_t end = feature.offsets.empty() ? i + 1 : feature.offsets[i + 1];
       text += '\t';
@@ -21,6 +29,20 @@ std::string TextOf(const ClickBatch& batch) {
     text += '\n';
   }
   return text;
+}
+
+ColumnFile ColumnsOf(const ClickBatch& batch) {
+  uint32_t column = 1;
+  ColumnFile columns;
+  columns.separator = '\t';
+  columns.has_header = false;
+  columns.label = StrCat(column);
+  const size_t dense = batch.dense.size() / batch.samples;
+  for (size_t i = 0; i < dense; ++i) columns.dense.push_back({StrCat(++column), false});
+  for (size_t i = 0; i < batch.features.size(); ++i) {
+    columns.ids.push_back({StrCat(++column), IdFormat::kDecimal});
+  }
+  return columns;
 }
 
 }  // namespace embank

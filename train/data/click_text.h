@@ -1,16 +1,21 @@
-// A batch as text, for a person who looks for what is wrong with it.
+// A batch as text, for a person who looks for what is wrong with it, and for a reader that trains
+// it once more.
 #ifndef EMBANK_TRAIN_DATA_CLICK_TEXT_H_
 #define EMBANK_TRAIN_DATA_CLICK_TEXT_H_
 
 #include <string>
 
 #include "train/data/click_batch.h"
+#include "train/data/column_file.h"
 
 namespace embank {
 
-// Returns a line for each sample: label, dense features, ids; those of a bag with commas. The batch
-// has samples.
+// Returns a line for each sample: label, dense features, ids; those of a bag with commas. A reader
+// with ColumnsOf gets the same bits, but for bags, and numbers that are not finite. The batch has
+// samples.
 std::string TextOf(const ClickBatch& batch);
+// Returns the columns of such lines.
+ColumnFile ColumnsOf(const ClickBatch& batch);
 
 }  // namespace embank
 

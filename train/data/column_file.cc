@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/exact_text.h"
 #include "base/status.h"
 #include "base/status_macros.h"
 #include "base/str_cat.h"
@@ -28,6 +29,24 @@ Words SplitWords(std::string_view line) {
 
 Status NotUnderstood(std::string_view word, std::string_view expected) {
   return InvalidArgumentError(StrCat("'", word, "' is not understood: ", expected));
+}
+
+const char* NameOfSeparator(char separator) {
+  switch (separator) {
+    case ',':
+      return "comma";
+    case '\t':
+      return "tab";
+    case ';':
+      return "semicolon";
+    default:
+      return "space";
+  }
+}
+
+const char* NameOfFormat(IdFormat format) {
+  if (format == IdFormat::kDecimal) return "decimal";
+  return format == IdFormat::kHex ? "hex" : "text";
 }
 
 Status ReadSeparator(const Words& words, ColumnFile* columns) {
@@ -121,6 +140,22 @@ StatusOr<ColumnFile> ParseColumnFile(std::string_view text) {
   }
   if (columns.label.empty()) return InvalidArgumentError("column file: there is no label");
   return columns;
+}
+
+std::string TextOf(const ColumnFile& columns) {
+  std::string text = StrCat("separator ", NameOfSeparator(columns.separator), "\nheader ",
+                            columns.has_header ? "yes" : "no", "\nlabel ", columns.label);
+  if (columns.label_at_least) {
+    StrAppend(&text, " at-least ", ExactText(*columns.label_at_least));
+  }
+  text += '\n';
+  for (const DenseColumn& dense : columns.dense) {
+    StrAppend(&text, "dense ", dense.name, dense.is_log ? " log\n" : "\n");
+  }
+  for (const IdColumn& id : columns.ids) {
+    StrAppend(&text, "id ", id.name, " ", NameOfFormat(id.format), "\n");
+  }
+  return text;
 }
 
 }  // namespace embank

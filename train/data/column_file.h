@@ -42,6 +42,9 @@ struct ColumnFile {
 // INVALID_ARGUMENT names the line and the word that is wrong, or says that there is no label.
 StatusOr<ColumnFile> ParseColumnFile(std::string_view text);
 
+// Returns all statements of a column file, those that may be missing too.
+std::string TextOf(const ColumnFile& columns);
+
 }  // namespace embank
 
 #endif  // EMBANK_TRAIN_DATA_COLUMN_FILE_H_

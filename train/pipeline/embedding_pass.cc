@@ -1,7 +1,9 @@
 #include "train/pipeline/embedding_pass.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "base/check.h"
@@ -18,6 +20,12 @@ void AddTo(const float* __restrict from, uint32_t dim, float* __restrict sum) {
   for (uint32_t i = 0; i < dim; ++i) sum[i] += from[i];
 }
 
+bool AreWithin(std::span<const float> numbers, float limit) {
+  bool are_within = true;
+  for (const float number : numbers) are_within &= std::abs(number) <= limit;  // a NaN is not
+  return are_within;
+}
+
 }  // namespace
 
 EmbeddingPass::EmbeddingPass(std::vector<EmbeddingFeature> features, uint32_t slices)
@@ -28,6 +36,7 @@ EmbeddingPass::EmbeddingPass(std::vector<EmbeddingFeature> features, uint32_t sl
     memory.unique_count.resize(slices);
     memory.unique_begin.resize(slices);
     memory.micro_batch.resize(slices);
+    memory.is_finite.resize(slices);
   }
 }
 
@@ -36,7 +45,7 @@ void EmbeddingPass::Begin(const ClickBatch* batch) {
   for (size_t i = 0; i < features_.size(); ++i) {
     const FeatureIds& ids = Ids(i);
     EMBANK_CHECK(ids.offsets.empty() ? ids.ids.size() == batch->samples
-                                     : ids.offsets.size() == batch->samples + 1);
+                                     : ids.offsets.size() == uint64_t{batch->samples} + 1);
     const uint32_t dim = features_[i].dim;
     FeatureMemory& memory = memory_[i];
     memory.unique.resize(ids.ids.size());
@@ -156,7 +165,16 @@ void EmbeddingPass::SumGradients(const Pack& pack, uint32_t slice) {
       }
     }
     EMBANK_CHECK(next_unseen == memory.unique_count[slice]);
+    // Update adds as many sums of a row as there are slices, at most.
+    const float limit = std::numeric_limits<float>::max() / static_cast<float>(slices_);
+    memory.is_finite[slice] = AreWithin({sums, uint64_t{next_unseen} * dim}, limit) ? 1 : 0;
   }
+}
+
+bool EmbeddingPass::SumsAreFinite() const {
+  return std::ranges::all_of(memory_, [](const FeatureMemory& memory) {
+    return std::ranges::all_of(memory.is_finite, [](uint8_t is_finite) { return is_finite != 0; });
+  });
 }
 
 Status EmbeddingPass::Update(const Pack& pack) {

@@ -57,6 +57,9 @@ class EmbeddingPass {
 
   // Adds the gradients of a slice's vectors by row.
   void SumGradients(const Pack& pack, uint32_t slice);
+  // Whether all sums of the step, and what Update makes of them, are finite numbers. Sums beyond
+  // the largest float by the number of slices count as too large.
+  bool SumsAreFinite() const;
   // Makes a step of the optimizer for each distinct id of the batch: one packed call. The statuses
   // of ApplyGradientsPacked.
   Status Update(const Pack& pack);
@@ -83,6 +86,7 @@ class EmbeddingPass {
     std::vector<uint32_t> unique_count;  // of each slice
     std::vector<uint64_t> unique_begin;  // of each slice, in `unique`
     std::vector<uint32_t> micro_batch;   // of each slice: the first slice of its micro-batch
+    std::vector<uint8_t> is_finite;      // of each slice: its sums are
   };
 
   const FeatureIds& Ids(size_t feature) const {

@@ -1,9 +1,12 @@
 #include "train/pipeline/operation_graph.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "base/check.h"
+#include "base/no_throw_status.h"
+#include "base/str_cat.h"
 #include "train/pipeline/capacity.h"
 
 namespace embank {
@@ -36,6 +39,7 @@ Status OperationGraph::Run(Executor* executor, OperationTrace* trace) {
   {
     MutexLock lock(&mutex_);
     EMBANK_CHECK(ended_ == 0);
+    ready_.reserve(operations_.size());  // threads add to it, and must not throw
     for (Id id = 0; id < operations_.size(); ++id) {
       if (operations_[id].waits_for == 0) ready_.push_back(id);
     }
@@ -61,20 +65,32 @@ void OperationGraph::RunThread(uint32_t thread) {
     }
     const bool runs = !has_failed_;
     mutex_.Unlock();
+    const Status status = runs ? RunPart(*operation, part, thread) : OkStatus();
+    mutex_.Lock();
+    Finish(operation, status);
+  }
+  mutex_.Unlock();
+}
+
+// An exception would end the process: the other threads wait for this part.
+Status OperationGraph::RunPart(const Operation& operation, uint32_t part, uint32_t thread) {
+  try {
     const uint64_t begin_ns = clock_->NowNs();
-    const Status status = runs ? operation->body(part, thread) : OkStatus();
-    if (trace_ != nullptr && runs) {
-      trace_->AddInterval({.label = operation->label,
-                           .operation = static_cast<Id>(operation - operations_.data()),
+    Status status = operation.body(part, thread);
+    if (trace_ != nullptr) {
+      trace_->AddInterval({.label = operation.label,
+                           .operation = static_cast<Id>(&operation - operations_.data()),
                            .graph = 0,
                            .thread = thread,
                            .begin_ns = begin_ns,
                            .end_ns = clock_->NowNs()});
     }
-    mutex_.Lock();
-    Finish(operation, status);
+    return status;
+  } catch (const std::bad_alloc&) {
+    return NoThrowStatus(StatusCode::kResourceExhausted, [&] {
+      return StrCat("no memory for the operation ", NameOf(operation.label.kind), " of a step");
+    });
   }
-  mutex_.Unlock();
 }
 
 OperationGraph::Operation* OperationGraph::Claim(uint32_t* part) {

@@ -22,8 +22,9 @@
 
 namespace embank {
 
-// Does one part of an operation. Several parts of it may run at once. Must not throw, and must not
-// call ParallelFor of the graph's executor. `thread` is below the executor's concurrency.
+// Does one part of an operation. Several parts of it may run at once. Throws nothing but
+// std::bad_alloc, which becomes RESOURCE_EXHAUSTED, and must not call ParallelFor of the graph's
+// executor. `thread` is below the executor's concurrency.
 using OperationBody = std::function<Status(uint32_t part, uint32_t thread)>;
 
 // Built and run by one thread; it runs once.
@@ -56,6 +57,7 @@ class OperationGraph {
   };
 
   void RunThread(uint32_t thread);
+  Status RunPart(const Operation& operation, uint32_t part, uint32_t thread);
   // Returns the operation of which a part can begin, or null. Sets *part.
   Operation* Claim(uint32_t* part) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool MayBegin(const Operation& operation) const EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -1,0 +1,45 @@
+#include "train/data/click_batch.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "base/status_macros.h"
+#include "base/str_cat.h"
+
+namespace embank {
+namespace {
+
+Status CheckCount(std::string_view what, uint64_t count, uint64_t expected) {
+  if (count == expected) return OkStatus();
+  return InvalidArgumentError(
+      StrCat("the batch has ", count, " ", what, "; there must be ", expected));
+}
+
+Status CheckFeature(const FeatureIds& feature, uint32_t samples, const std::string& name) {
+  const std::string of = StrCat(" of id feature \"", name, "\"");
+  if (feature.offsets.empty()) {
+    return CheckCount(StrCat("ids", of), feature.ids.size(), samples);
+  }
+  EMBANK_RETURN_IF_ERROR(
+      CheckCount(StrCat("offsets", of), feature.offsets.size(), uint64_t{samples} + 1));
+  const bool is_whole =
+      feature.offsets.front() == 0 && feature.offsets.back() == feature.ids.size();
+  if (is_whole && std::ranges::is_sorted(feature.offsets)) return OkStatus();
+  return InvalidArgumentError(StrCat("the offsets", of, " must not fall from 0 to ",
+                                     feature.ids.size(), ", the number of its ids"));
+}
+
+}  // namespace
+
+Status CheckBatch(const ClickBatch& batch, const ClickColumns& columns) {
+  EMBANK_RETURN_IF_ERROR(CheckCount("labels", batch.labels.size(), batch.samples));
+  EMBANK_RETURN_IF_ERROR(CheckCount("dense numbers", batch.dense.size(),
+                                    uint64_t{batch.samples} * columns.dense.size()));
+  EMBANK_RETURN_IF_ERROR(CheckCount("id features", batch.features.size(), columns.ids.size()));
+  for (size_t i = 0; i < batch.features.size(); ++i) {
+    EMBANK_RETURN_IF_ERROR(CheckFeature(batch.features[i], batch.samples, columns.ids[i]));
+  }
+  return OkStatus();
+}
+
+}  // namespace embank
