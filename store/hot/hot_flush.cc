@@ -142,10 +142,15 @@ void HotFlush::RaiseCreated(const Table& table, KeySpan keys) {
 }
 
 // Calls visit for the rows with headers, in the order of memory. Rows that travel meanwhile may be
-// missing, or be there twice: each is looked at again when it is moved.
+// missing, or be there twice: each is looked at again when it is moved. A row takes its share of a
+// page, so that no more rows are planned than there are slots.
 void HotFlush::VisitRows(HotVisit visit) const {
   const HotParts& parts = hot_.parts();
+  const PayloadSlots& payloads = hot_.memory().slots();
   const HeatEpoch now = heat_clock_.now();
+  // Neighbours are mostly of one table, and divisions take time.
+  const Table* last = nullptr;
+  uint32_t share_bytes = 0;
   const uint32_t pages = parts.tier->pages_begun();
   for (uint32_t page = 0; page < pages; ++page) {
     uint32_t end = 1;
@@ -163,9 +168,12 @@ void HotFlush::VisitRows(HotVisit visit) const {
         const TableId owner = TableOf(mark.identity);
         const Table* const table = owner == kNoTable ? nullptr : parts.tables->Get(owner);
         if (table == nullptr || !(is_hot || table->slot_class() == slots.slot_class)) continue;
+        if (std::exchange(last, table) != table) {
+          share_bytes = payloads.ShareOf(PayloadBytesOf(*table));
+        }
         visit({.location = is_hot ? LocationIn(Tier::kHbm, at.units) : at,
                .heat = HeatOf(mark.usage, now),
-               .payload_bytes = PayloadBytesOf(*table),
+               .payload_bytes = share_bytes,
                .table = owner,
                .key = LoadKey(header),
                .is_hot = is_hot});
