@@ -58,6 +58,9 @@ class Twin final : public Device {
   // Returns how much work was enqueued so far: the kernel launches and copies of a CUDA device.
   uint64_t enqueued_work() const { return enqueued_work_.load(std::memory_order_relaxed); }
 
+  // Returns how often device or pinned memory was asked for so far.
+  uint64_t allocations() const { return memory_.allocations(); }
+
   // Returns where work of a caller reads and writes memory of Allocate, as a kernel of its own
   // would.
   std::byte* RealAddress(const void* address) const { return memory_.Resolve(address).begin; }

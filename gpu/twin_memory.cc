@@ -45,6 +45,7 @@ StatusOr<std::byte*> TwinMemory::Allocate(TwinMemoryKind kind, uint64_t bytes) {
   EMBANK_CHECK(bytes != 0);
   MutexLock lock(&mutex_);
   EMBANK_CHECK(device_bytes_ <= limit_bytes_);
+  ++allocation_calls_;
   const uint64_t free = limit_bytes_ - device_bytes_;
   if (fails_in_ != 0 && --fails_in_ == 0) return TooLittle(free, bytes);
   if (kind == TwinMemoryKind::kDevice && bytes > free) return TooLittle(free, bytes);
@@ -106,6 +107,11 @@ TwinRange TwinMemory::Resolve(const void* address) const {
 void TwinMemory::FailAllocation(uint64_t n) {
   MutexLock lock(&mutex_);
   fails_in_ = n;
+}
+
+uint64_t TwinMemory::allocations() const {
+  MutexLock lock(&mutex_);
+  return allocation_calls_;
 }
 
 uint64_t TwinMemory::free_bytes() const {

@@ -58,6 +58,9 @@ class TwinMemory {
   // Makes the n-th call of Allocate from now on fail (1: the next one; 0: none).
   void FailAllocation(uint64_t n);
 
+  // Calls of Allocate so far.
+  uint64_t allocations() const;
+
   // Bytes of device memory: the limit, and the part of it that is not allocated.
   uint64_t total_bytes() const { return limit_bytes_; }
   uint64_t free_bytes() const;
@@ -87,6 +90,7 @@ class TwinMemory {
   Allocations allocations_ EMBANK_GUARDED_BY(mutex_);
   uint64_t device_bytes_ EMBANK_GUARDED_BY(mutex_) = 0;
   uint64_t fails_in_ EMBANK_GUARDED_BY(mutex_) = 0;
+  uint64_t allocation_calls_ EMBANK_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace embank

@@ -142,18 +142,26 @@ void HotFlush::RaiseCreated(const Table& table, KeySpan keys) {
 }
 
 // Calls visit for the rows with headers, in the order of memory. Rows that travel meanwhile may be
-// missing, or be there twice: each is looked at again when it is moved.
+// missing, or be there twice: each is looked at again when it is moved. A row takes its share of a
+// page, so that no more rows are planned than there are slots.
 void HotFlush::VisitRows(HotVisit visit) const {
   const HotParts& parts = hot_.parts();
+  const PayloadSlots& payloads = hot_.memory().slots();
   const HeatEpoch now = heat_clock_.now();
+  // Neighbours are mostly of one table, and divisions take time.
+  const Table* last = nullptr;
+  uint32_t share_bytes = 0;
   const uint32_t pages = parts.tier->pages_begun();
   for (uint32_t page = 0; page < pages; ++page) {
     uint32_t slots = 1;
     for (uint32_t first = 0; first < slots; first += kSlotsAtOnce) {
       slots = ForEachSlot(*parts.tier, *parts.tables, page, first, [&](const SeenSlot& seen) {
+        if (std::exchange(last, seen.table) != seen.table) {
+          share_bytes = payloads.ShareOf(PayloadBytesOf(*seen.table));
+        }
         visit({.location = seen.location,
                .heat = HeatOf(seen.mark.usage, now),
-               .payload_bytes = PayloadBytesOf(*seen.table),
+               .payload_bytes = share_bytes,
                .table = seen.table->id(),
                .key = LoadKey(seen.header),
                .is_hot = seen.location.IsHot()});

@@ -12,9 +12,12 @@ StatusOr<std::unique_ptr<HotMemory>> HotMemory::Create(std::unique_ptr<Device> d
     return InvalidArgumentError(StrCat("hbm_bytes is ", hbm_bytes, "; it must be 0, or at least ",
                                        PayloadSlots::kBytesMin, " for one row of any size"));
   }
-  if (const uint64_t free_bytes = device->figures().free_bytes; free_bytes < hbm_bytes) {
-    return ResourceExhaustedError(StrCat("hbm_bytes is ", hbm_bytes, "; ", device->figures().name,
-                                         " has ", free_bytes, " bytes free"));
+  const uint64_t buffer_bytes = StagingPool::BufferBytes(hbm_bytes);
+  const DeviceFigures figures = device->figures();
+  if (figures.free_bytes < hbm_bytes || figures.free_bytes - hbm_bytes < buffer_bytes) {
+    return ResourceExhaustedError(StrCat("hbm_bytes is ", hbm_bytes, ", and a buffer takes ",
+                                         buffer_bytes, "; ", figures.name, " has ",
+                                         figures.free_bytes, " bytes free"));
   }
   std::unique_ptr<HotMemory> memory(new HotMemory(std::move(device), budget, hbm_bytes));
   EMBANK_ASSIGN_OR_RETURN(memory->payloads_, memory->device_->Allocate(hbm_bytes));
@@ -25,7 +28,6 @@ StatusOr<std::unique_ptr<HotMemory>> HotMemory::Create(std::unique_ptr<Device> d
                                          " of it besides headers of rows"));
   }
   memory->charged_bytes_ = host_bytes;
-  const uint64_t buffer_bytes = StagingPool::BufferBytes(hbm_bytes);
   EMBANK_ASSIGN_OR_RETURN(memory->staging_,
                           StagingPool::Create(memory->device_.get(), budget, buffer_bytes));
   MutexLock lock(&memory->scratch_mutex_);

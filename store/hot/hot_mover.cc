@@ -88,7 +88,8 @@ std::span<const PlannedRow> WithoutSize(const TableDirectory& tables,
 }  // namespace
 
 // Slots of DRAM for the rows of a chunk that goes down, taken before the gate is closed: rows that
-// are evicted for them may have to be written.
+// are evicted for them may have to be written. In a store in memory that is full, some rows are
+// forgotten for the first chunk; rows that go up free slots for the next ones.
 class HotMover::FreeSlots {
  public:
   FreeSlots(const HotParts& parts, std::span<const PlannedRow> rows)
@@ -114,13 +115,24 @@ class HotMover::FreeSlots {
     const std::span<Location> slot(&slots_[count_], 1);
     KeyIndex::Shard* const shard = parts_.index->shard(KeyIndex::ShardOf(table.HashOf(row.key)));
     MutexLock lock(&shard->mutex);
-    const size_t taken = table.mover()->eviction().TakeSlots(shard, slot);
+    size_t taken = table.mover()->eviction().TakeSlots(shard, slot);
+    if (taken == 0) taken = ForgetFor(table, shard, slot.data());
     count_ += taken;
     return taken > 0;
+  }
+  size_t ForgetFor(const Table& table, KeyIndex::Shard* shard, Location* slot)
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex) {
+    constexpr size_t kForgottenMax = 64;
+    RowForgetter* const forgetter = table.forgetter();
+    if (forgetter == nullptr || forgotten_ < count_ || forgotten_ == kForgottenMax) return 0;
+    if (!RowForgetter::Turn(forgetter, shard, nullptr).TakeSlot(slot)) return 0;
+    ++forgotten_;
+    return 1;
   }
 
   const HotParts& parts_;
   const SlotClass class_;
+  size_t forgotten_ = 0;
   size_t next_ = 0;
   size_t count_ = 0;
   std::array<Location, kChunkRows> slots_;

@@ -196,6 +196,38 @@ TEST_F(DeviceCalls, EnqueueFewPiecesOfWork) {
   EXPECT_EQ(embank_device_free(store_.get(), rows), EMBANK_OK);
 }
 
+// Calls of the device and of the host, as large as the first of their kind, and flushes between
+// them.
+TEST_F(DeviceCalls, AllocateNothingOnceTheyHaveBegun) {
+  Twin made = Make("t", 16, EMBANK_OPT_ADAM, EMBANK_F16);
+  std::byte* const device = Allocate(400 * 64);
+  const std::vector<float> zeros(400 * 16);
+  ASSERT_EQ(embank_device_copy(store_.get(), device, zeros.data(), 400 * 64, nullptr), EMBANK_OK);
+  std::vector<float> host(400 * (2 * 16 + 1));
+  float* const floats = host.data();
+  auto* const device_floats = reinterpret_cast<float*>(device);
+  uint64_t before = 0;
+  for (int round = 0; round < 20; ++round) {
+    if (round == 1) before = twin_->allocations();
+    const std::vector<uint64_t> keys = MixedKeys(400, hot_, &random_);
+    const uint64_t* const k = keys.data();
+    embank_table* const t = made.table;
+    ASSERT_EQ(embank_lookup_device(t, k, 400, 0, device, 0, nullptr, nullptr), EMBANK_OK);
+    ASSERT_EQ(embank_upsert_device(t, k, 400, device, 0, nullptr, nullptr), EMBANK_OK);
+    ASSERT_EQ(embank_device_copy(store_.get(), device, zeros.data(), 400 * 64, nullptr), EMBANK_OK);
+    ASSERT_EQ(embank_apply_gradients_device(t, k, 400, device_floats, 0, nullptr, nullptr),
+              EMBANK_OK);
+    ASSERT_EQ(embank_lookup(t, k, 400, 0, floats, 0, nullptr), EMBANK_OK);
+    ASSERT_EQ(embank_upsert(t, k, 400, floats, 0, nullptr), EMBANK_OK);
+    ASSERT_EQ(embank_apply_gradients(t, k, 400, zeros.data(), 0, nullptr), EMBANK_OK);
+    ASSERT_EQ(embank_get_state(t, k, 400, floats, 0, nullptr), EMBANK_OK);
+    ASSERT_EQ(embank_set_state(t, k, 400, floats, 0, nullptr), EMBANK_OK);
+    ASSERT_EQ(embank_flush_hot(store_.get()), EMBANK_OK);
+  }
+  EXPECT_GT(before, 0u);
+  EXPECT_EQ(twin_->allocations(), before);
+}
+
 TEST_F(DeviceCalls, ReadRowsBehindTheCallersEarlierWork) {
   Twin made = Make("t", 4, EMBANK_OPT_SGD, EMBANK_F32);
   for (const uint64_t key : {uint64_t{1}, hot_ + 1}) {

@@ -3,14 +3,19 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/str_cat.h"
+#include "bindings/c/handles.h"
+#include "store/placement/heat_clock.h"
 #include "tests/support/c_api.h"
+#include "tests/support/random.h"
 
 namespace embank::test {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 constexpr uint32_t kHotDim = 64;
@@ -109,6 +114,48 @@ uint64_t MetricOf(embank_store* store, const std::string& name) {
   return at == std::string::npos ? 0 : std::stoull(text.substr(at + name.size() + 2));
 }
 
+std::vector<uint32_t> HeatOf(embank_table* table, const std::vector<uint64_t>& keys) {
+  std::vector<uint32_t> heat(keys.size());
+  EXPECT_EQ(embank_get_heat(table, keys.data(), keys.size(), heat.data(), nullptr), EMBANK_OK);
+  return heat;
+}
+
+uint64_t HotLookups(embank_table* table) { return TableOfHandle(table)->counters().hot_lookups; }
+
+// As in the warm-up of the printed algorithm: each id counts, and none is hot.
+TEST(HotCApi, AWarmUpHasNoHitsAndCountsEachLookup) {
+  constexpr uint32_t kWarmUp = 25;
+  embank_store_options options = OptionsOfFlushes(1);
+  options.warmup_iters = kWarmUp;
+  const StorePtr store = OpenStore(options);
+  embank_table* const table = CreateTable(store.get(), "t", TableOptions(kHotDim));
+  const std::vector<uint64_t> all = Keys(1, kKeys);
+  std::vector<uint32_t> expected(kKeys);
+  Random random(7);
+  // The creating lookup of a row counts like each later one.
+  const auto look_up_some = [&] {
+    std::vector<uint64_t> keys(1 + random.Below(500));
+    for (uint64_t& key : keys) {
+      key = 1 + random.Below(1 + random.Below(kKeys));
+      ++expected[key - 1];
+    }
+    LookUpAll(table, keys);
+  };
+  look_up_some();
+  for (uint32_t batch = 1; batch < kWarmUp; ++batch) {
+    EXPECT_EQ(RowsInHbm(table), 0u) << "before batch " << batch;
+    look_up_some();
+    EXPECT_EQ(HotLookups(table), 0u) << "in batch " << batch;
+    EXPECT_EQ(HeatOf(table, all), expected) << "behind batch " << batch;
+  }
+  // The flush is work in the background, and changes no heat.
+  for (int i = 0; i < 10'000 && HotLookups(table) == 0; ++i) look_up_some();
+  EXPECT_GT(HotLookups(table), 0u);
+  if (TableOfHandle(table)->parts().heat_clock->epochs() == 0) {
+    EXPECT_EQ(HeatOf(table, all), expected);
+  }
+}
+
 // A table of many batches has gone, and another one has few.
 TEST(HotCApi, TheHotSetIsRenewedForTheTableThatIsBusyNow) {
   const StorePtr store = OpenStore(OptionsOfFlushes(3));
@@ -187,6 +234,26 @@ TEST(HotCApi, ADeviceThatIsNotThereIsNamed) {
       << embank_status_name(status);
   EXPECT_EQ(store, nullptr);
   EXPECT_STRNE(embank_last_error(), "");
+}
+
+// The message of an open on a device with so much memory, which is too little.
+std::string RefusalOf(uint64_t device_bytes) {
+  const embank_store_options options = HotOptions();
+  StoreEnvironment environment;
+  environment.device = MakeTwin({.memory_bytes = device_bytes});
+  embank_store* store = nullptr;
+  const Status opened = OpenStoreIn(&options, std::move(environment), &store);
+  EXPECT_EQ(opened.code(), StatusCode::kResourceExhausted) << opened;
+  EXPECT_EQ(store, nullptr);
+  return std::string(opened.message());
+}
+
+TEST(HotCApi, ADeviceWithTooLittleMemoryIsToldWithBothNumbers) {
+  EXPECT_THAT(RefusalOf(100'000),
+              AllOf(HasSubstr("hbm_bytes is 131072"), HasSubstr("has 100000 bytes free")));
+  // The rows fit, and the buffer for their way does not.
+  EXPECT_THAT(RefusalOf(131'072 + 1000),
+              AllOf(HasSubstr("hbm_bytes is 131072"), HasSubstr("has 132072 bytes free")));
 }
 
 TEST(HotCApi, AStoreThatIsReadOnlyHasNone) {

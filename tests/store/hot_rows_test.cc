@@ -108,6 +108,21 @@ TEST(HotRows, AreThoseWithTheMostHeat) {
   EXPECT_EQ(world.table()->rows(), all.size());
 }
 
+// A page has a rest for which no row is planned: the row that found no slot could be the hottest.
+TEST(HotRows, AreThoseWithTheMostHeatWherePagesHaveARest) {
+  HotWorld world;
+  Table* const table = world.world().Create("rest", Optimizer::kNone, kDim - 16);
+  Put(table, KeysFrom(1, 600), 2.0f);
+  for (int i = 0; i < 5; ++i) LookUp(table, KeysFrom(1, 600));
+  for (int i = 0; i < 20; ++i) LookUp(table, KeysFrom(501, 100));
+  world.Flush();
+  EXPECT_EQ(table->rows_in(Tier::kHbm), kHotRowsMax);
+  for (const Key key : KeysFrom(501, 100)) {
+    const RowId id = table->IdOf(key, table->HashOf(key));
+    EXPECT_EQ(table->parts().index->Find(id).location().tier(), Tier::kHbm) << "key " << key;
+  }
+}
+
 TEST(HotRows, AreReplacedWhenOthersGetHotter) {
   HotWorld world;
   Put(world.table(), KeysFrom(1, 1200), 2.0f);

@@ -15,6 +15,7 @@
 #include "store/store.h"
 #include "tests/support/allocation_faults.h"
 #include "tests/support/events.h"
+#include "tests/support/latch_executor.h"
 #include "tests/support/spill_world.h"
 #include "tests/support/store_contents.h"
 #include "tests/support/threads.h"
@@ -39,54 +40,6 @@ constexpr uint64_t kStride = 7;
 #else
 constexpr uint64_t kStride = 1;
 #endif
-
-// Stops the flush pass of a started checkpoint until a test opens it, and refuses threads on
-// demand.
-struct Latch {
-  std::atomic<bool> is_open{true};
-  std::atomic<int> knocks{0};  // looks at the closed latch
-  std::atomic<bool> refuses_threads{false};
-  std::atomic<bool> has_given_up{false};  // nobody has hurried for seconds
-  FlushPace* pace = nullptr;  // given: the latch opens when a thread hurries the flush pass
-
-  static constexpr int kKnocksMax = 10'000;
-
-  void Await() {
-    while (!is_open) {
-      ++knocks;
-      if (pace != nullptr && pace->Rest(1'000'000) == 0) is_open = true;
-      if (pace != nullptr && knocks > kKnocksMax) is_open = has_given_up = true;
-      std::this_thread::yield();
-    }
-  }
-};
-
-// Threads whose started checkpoints wait at a latch before each list of tasks.
-class LatchExecutor final : public Executor {
- public:
-  explicit LatchExecutor(Latch* latch) : inner_(MakeThreadPool(2)), latch_(latch) {}
-
-  void ParallelFor(uint32_t tasks, FunctionRef<void(uint32_t)> body) override {
-    if (is_checkpoint_) latch_->Await();
-    inner_->ParallelFor(tasks, body);
-  }
-  std::unique_ptr<BackgroundTask> MakeBackgroundTask(BackgroundStep step) override {
-    return inner_->MakeBackgroundTask(std::move(step));
-  }
-  std::unique_ptr<JoinedThread> MakeThread(std::function<void()> body) override {
-    if (latch_->refuses_threads) return nullptr;
-    return inner_->MakeThread([body = std::move(body)] {
-      is_checkpoint_ = true;
-      body();
-    });
-  }
-  uint32_t concurrency() const override { return inner_->concurrency(); }
-
- private:
-  static inline thread_local bool is_checkpoint_ = false;
-  const std::unique_ptr<Executor> inner_;
-  Latch* const latch_;
-};
 
 void PutAll(Table* table, float factor) {
   for (Key first = 1; first < kKeys; first += 200) Put(table, KeysFrom(first, 200), factor);

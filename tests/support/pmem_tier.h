@@ -22,14 +22,21 @@ inline std::string PmemPathOf(const std::string& path) {
   return path == "log" ? kPmemPath : kPmemPath + ("_" + path);
 }
 
+// Adds the files of the tier to a store on `environment->files`, and so little space that rows
+// leave it for the SSD.
+inline void AddSmallPmem(StoreEnvironment* environment) {
+  environment->pmem_files = environment->files;
+  environment->pmem_log = environment->log;
+  environment->pmem_log->ssd_bytes = 8 * environment->log->segment_bytes;
+  environment->pmem_log->rows_bytes_max = environment->log->segment_bytes;
+}
+
 // Adds the files and sizes of the tier to those of a store on `environment->files`: in suites that
 // run a second time so little that rows leave it for the SSD.
 inline void AddPmem(StoreEnvironment* environment) {
+  if (WithPmem()) return AddSmallPmem(environment);
   environment->pmem_files = environment->files;
   environment->pmem_log = environment->log;
-  if (!WithPmem()) return;
-  environment->pmem_log->ssd_bytes = 8 * environment->log->segment_bytes;
-  environment->pmem_log->rows_bytes_max = environment->log->segment_bytes;
 }
 
 }  // namespace embank::test

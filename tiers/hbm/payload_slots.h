@@ -44,6 +44,10 @@ class PayloadSlots {
 
   // The slots that Take would still give to payloads of a size.
   uint64_t FreeSlots(uint32_t payload_bytes) const;
+  // The bytes of a page for each of its payloads: the payload and its share of the page's rest.
+  uint32_t ShareOf(uint32_t payload_bytes) const {
+    return static_cast<uint32_t>(page_bytes_ / SlotsOf(payload_bytes));
+  }
   // The bytes of all pages; of the payloads in taken slots.
   uint64_t bytes() const { return page_count_ * page_bytes_; }
   uint64_t taken_bytes() const;
