@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/half.h"
+#include "base/seeded_bug.h"
 #include "base/simd_clones.h"
 #include "base/threads/executor.h"
 
@@ -101,8 +102,8 @@ void BagSums::End() const {
   std::array<float, kDimMax> row;
   for (uint64_t bag = 0; bag < feature_.bags(); ++bag) {
     const uint64_t keys = feature_.bag_size(bag);
-    if (keys < 2) continue;
-    const float divisor = PoolingDivisor(feature_.pooling, keys);
+    if (keys < 2 && !(keys == 0 && Seeded(SeededBug::kEmptyBagDivided))) continue;
+    const float divisor = keys == 0 ? 0.0f : PoolingDivisor(feature_.pooling, keys);
     std::memcpy(row.data(), feature_.rows.Row(bag), dim * sizeof(float));
     for (uint32_t i = 0; i < dim; ++i) row[i] /= divisor;
     std::memcpy(feature_.rows.Row(bag), row.data(), dim * sizeof(float));
