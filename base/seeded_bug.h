@@ -73,6 +73,10 @@ enum class SeededBug {
   kSumsInAnotherOrder,  // the gradients of a row are added last position first
   kSliceSummedTwice,    // the tree over slices adds one of them twice
   kPositionLate,        // a checkpoint has the position of the data one batch late
+  kEmptyBagDivided,     // the sum of an empty bag is divided by its number of keys
+  kBarrierInsideStep,   // a checkpoint may begin between two tables of a packed call
+  kPinLapsesEarly,      // pins lapse before the step of their rows
+  kFusedAcrossClasses,  // an operation does primitives of two resources
   kCount,
 };
 

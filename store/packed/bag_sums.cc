@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/half.h"
+#include "base/seeded_bug.h"
 #include "base/simd_clones.h"
 #include "base/threads/executor.h"
 
@@ -114,8 +115,8 @@ void BagSums::End() const {
   SliceFloats slice;
   for (uint64_t bag = 0; bag < feature_.bags(); ++bag) {
     const uint64_t keys = feature_.bag_size(bag);
-    if (keys < 2) continue;
-    const float divisor = PoolingDivisor(feature_.pooling, keys);
+    if (keys < 2 && !(keys == 0 && Seeded(SeededBug::kEmptyBagDivided))) continue;
+    const float divisor = keys == 0 ? 0.0f : PoolingDivisor(feature_.pooling, keys);
     for (uint32_t first = 0; first < dim; first += kSliceFloats) {
       const uint32_t count = std::min(kSliceFloats, dim - first);
       std::byte* const out = feature_.rows.Row(bag) + first * sizeof(float);

@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/memory/scratch.h"
 #include "base/no_throw_status.h"
+#include "base/seeded_bug.h"
 #include "base/status_macros.h"
 #include "base/str_cat.h"
 #include "store/batch/gradients.h"
@@ -222,7 +223,12 @@ Status ApplyGradientsPacked(std::span<const GradientFeature> features) {
   }
   // Admission may wait for a checkpoint, which waits for guards.
   ForEachTable(groups, [&](size_t i) { tables[i].Admit(log_bytes - tables[i].LogBytes()); });
-  {
+  if (Seeded(SeededBug::kBarrierInsideStep)) {
+    ForEachTable(groups, [&](size_t i) {
+      const ChangeGuard guard(groups[i].table->parts());
+      tables[i].Step();
+    });
+  } else {
     const ChangeGuard guard(groups[0].table->parts());
     ForEachTable(groups, [&](size_t i) { tables[i].Step(); });
   }

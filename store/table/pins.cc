@@ -1,6 +1,13 @@
 #include "store/table/pins.h"
 
+#include "base/seeded_bug.h"
+
 namespace embank {
+namespace {
+
+uint32_t BatchesOfPins() { return Seeded(SeededBug::kPinLapsesEarly) ? 3 : Pins::kBatches; }
+
+}  // namespace
 
 Pins::Mark Pins::Charge(uint64_t leaving_bytes) {
   if (!budget_->Charge(row_bytes_, leaving_bytes).ok()) return kNone;
@@ -27,13 +34,13 @@ void Pins::Release(Mark pin) {
 }
 
 bool Pins::IsCurrent(Mark pin) const {
-  return pin != kNone && ((batch_.load() - pin) & kBatchMask) < kBatches;
+  return pin != kNone && ((batch_.load() - pin) & kBatchMask) < BatchesOfPins();
 }
 
 void Pins::EndBatch() {
   if (budget_->used_bytes() == 0) return;
   const uint32_t batch = batch_.fetch_add(1) + 1;
-  const uint32_t lapsed = counts_[(batch - kBatches) % kRounds].exchange(0);
+  const uint32_t lapsed = counts_[(batch - BatchesOfPins()) % kRounds].exchange(0);
   if (lapsed > 0) budget_->Release(uint64_t{lapsed} * row_bytes_);
 }
 

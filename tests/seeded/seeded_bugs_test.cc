@@ -113,6 +113,10 @@ constexpr Case kCases[] = {
      "DeviceCalls.ReadRowsBehindTheCallersEarlierWork"},
     {SeededBug::kCallerNotReleased, "caller's stream not released",
      "DeviceCalls.AreAheadOfTheCallersLaterWork"},
+    {SeededBug::kEmptyBagDivided, "empty bag divided by zero",
+     "Threads/PackedCalls.DoTheWorkOfCallsForEachFeature/0"},
+    {SeededBug::kBarrierInsideStep, "barrier inside a step",
+     "Threads/PackedCalls.AreWhollyInACheckpointOrNotAtAll/1"},
 #ifdef EMBANK_HAS_TRAIN
     {SeededBug::kStitchOffByOne, "stitch off by one",
      "EmbeddingPassTest.IsADenseTableOfWholeNumbers"},
@@ -121,6 +125,10 @@ constexpr Case kCases[] = {
     {SeededBug::kSliceSummedTwice, "slice summed twice", "Trainer.TheLossIsThatOfItsLogits"},
     {SeededBug::kPositionLate, "position one batch late",
      "Trainer.GoesOnAtItsCheckpointAsIfItHadNotEnded"},
+    {SeededBug::kPinLapsesEarly, "pin lapsed under micro-batches",
+     "Trainer.PrefetchedRowsStayUntilTheStepBehindTheNext"},
+    {SeededBug::kFusedAcrossClasses, "fused across resource classes",
+     "Operations.AreFusedWithinOneResource"},
 #endif
 };
 

@@ -112,6 +112,25 @@ TEST(Csv, NamesBrokenLines) {
   }
 }
 
+TEST(Csv, HasIdsOfADeclaredVocabulary) {
+  BrokenLines broken;
+  const ClickBatch batch =
+      *ReadCsv("label click\nid user decimal below 611\nid ad hex below 16\nid site text\n",
+               "click,user,ad,site\n"
+               "1,610,f,a\n"
+               "1,611,f,a\n"
+               "1,610,10,a\n"
+               "0,18446744073709551615,f,a\n"
+               "0,,,\n",
+               &broken);
+  EXPECT_EQ(batch.features[0].ids, (std::vector<uint64_t>{610, kMissingId}));
+  EXPECT_EQ(batch.features[1].ids, (std::vector<uint64_t>{15, kMissingId}));
+  EXPECT_EQ(broken.count, 3u);
+  for (const BrokenLine& line : broken.first) {
+    EXPECT_STREQ(DefectText(line.defect), "an id is outside of its vocabulary") << line.number;
+  }
+}
+
 TEST(Csv, NamesAColumnThatIsNotThere) {
   const Status status = ReadCsv("label click\nid usr decimal\n", "click,user\n1,2\n").status();
   EXPECT_TRUE(IsNotFound(status));
@@ -143,7 +162,7 @@ TEST(Csv, ReadsTheTextOfABatchBackWithTheSameBits) {
 TEST(ColumnFileText, IsOfAllStatements) {
   const std::string text =
       "separator semicolon\nheader no\nlabel 1 at-least 0.1\ndense 2\ndense 3 log\n"
-      "id 4 decimal\nid 5 hex\nid 6 text\n";
+      "id 4 decimal below 611\nid 5 hex\nid 6 text\n";
   EXPECT_EQ(TextOf(*ParseColumnFile(text)), text);
   EXPECT_EQ(TextOf(*ParseColumnFile("# none\n  label   a\n")),
             "separator comma\nheader yes\nlabel a\n");
@@ -157,6 +176,11 @@ TEST(ColumnFileText, NamesTheLineAndTheWordThatAreWrong) {
                         Case{"label a at-least x\n", "line 1: 'x' is not understood: a number"},
                         Case{"label a above 4\n", "line 1: '4' is not understood"},
                         Case{"label a\nid b octal\n", "line 2: 'octal' is not understood"},
+                        Case{"label a\nid b hex under 5\n", "line 2: '5' is not understood"},
+                        Case{"label a\nid b hex below\n", "line 2: 'below' is not understood"},
+                        Case{"label a\nid b hex below ff\n", "line 2: 'ff' is not understood"},
+                        Case{"label a\nid b hex below 0\n", "line 2: '0' is not understood"},
+                        Case{"label a\nid b text below 5\n", "text has no vocabulary"},
                         Case{"label a\nid b\n", "line 2: 'b' is not understood"},
                         Case{"label a\ndense b root\n", "line 2: 'root' is not understood"},
                         Case{"separator dot\n", "line 1: 'dot' is not understood"},

@@ -1,5 +1,5 @@
-// embank-train is killed again and again, and goes on each time: its weights are those of a run
-// without interruption.
+// embank-train is killed again and again, and goes on each time: its weights, rows and states are
+// those of a run without interruption.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -8,10 +8,14 @@
 #include <cstdlib>
 #include <ctime>
 #include <fstream>
+#include <map>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include "store/batch/state.h"
+#include "store/scan/scan.h"
+#include "store/store.h"
 #include "tests/support/random.h"
 #include "tests/support/scratch_directory.h"
 
@@ -73,6 +77,63 @@ std::string WeightsIn(const std::string& json_path) {
   return at == std::string::npos ? "" : json.substr(at, json.find_first_of(",}", at) - at);
 }
 
+using TableRows = std::map<Key, std::vector<float>>;
+
+RowSpan SpanOf(std::vector<float>* rows, uint32_t floats) {
+  return {reinterpret_cast<std::byte*>(rows->data()), floats * sizeof(float)};
+}
+
+// The values of each row, and its optimizer state behind them.
+TableRows RowsIn(Table* table) {
+  const uint32_t dim = table->layout().dim;
+  const uint32_t state_floats = table->layout().state_floats;
+  TableRows all;
+  Scan scan(table);
+  std::vector<Key> keys(1000);
+  std::vector<float> rows(keys.size() * dim);
+  std::vector<float> states(keys.size() * state_floats);
+  for (;;) {
+    const StatusOr<uint64_t> count = scan.Next(keys, SpanOf(&rows, dim));
+    EXPECT_TRUE(count.ok()) << count.status();
+    if (!count.ok() || *count == 0) return all;
+    if (state_floats > 0) {
+      const KeySpan found = KeySpan(keys).first(*count);
+      EXPECT_TRUE(GetState(table, found, SpanOf(&states, state_floats), {}).ok());
+    }
+    for (uint64_t i = 0; i < *count; ++i) {
+      std::vector<float>& row = all[keys[i]];
+      row.assign(&rows[i * dim], &rows[i * dim] + dim);
+      const auto state = states.begin() + static_cast<ptrdiff_t>(i * state_floats);
+      row.insert(row.end(), state, state + state_floats);
+    }
+  }
+}
+
+std::map<std::string, TableRows> TablesIn(const std::string& path) {
+  std::map<std::string, TableRows> tables;
+  StoreOptions options;
+  options.worker_threads = 1;
+  options.path = path;
+  options.seed = 1;  // that of embank-train
+  options.dram_bytes = uint64_t{64} << 20;
+  const StatusOr<std::unique_ptr<Store>> store = Store::Open(options, {});
+  EXPECT_TRUE(store.ok()) << store.status();
+  if (!store.ok()) return tables;
+  for (Table* const table : (*store)->catalog().List()) tables[table->name()] = RowsIn(table);
+  return tables;
+}
+
+void ExpectSameRows(const std::string& path, const std::string& expected_path) {
+  const std::map<std::string, TableRows> tables = TablesIn(path);
+  const std::map<std::string, TableRows> expected = TablesIn(expected_path);
+  EXPECT_EQ(tables.size(), 27u) << "26 id features, and dense parameters";
+  ASSERT_EQ(tables.size(), expected.size());
+  for (const auto& [name, rows] : expected) {
+    EXPECT_GT(rows.size(), 0u) << name;
+    EXPECT_TRUE(tables.contains(name) && tables.at(name) == rows) << name;
+  }
+}
+
 // Kills a run again and again until it was killed so often; then it goes on to its end.
 void KillAgainAndAgain(const Words& data, uint32_t kills_wanted) {
   ASSERT_NE(std::getenv("EMBANK_TRAIN"), nullptr) << "ctest names the program";
@@ -99,6 +160,7 @@ void KillAgainAndAgain(const Words& data, uint32_t kills_wanted) {
     kills += has_ended ? 0 : 1;
   }
   EXPECT_EQ(WeightsIn(killed), WeightsIn(whole));
+  ExpectSameRows(directory.path() + "/b", directory.path() + "/a");
   EXPECT_EQ(kills, kills_wanted) << "it ended before it was killed";
 }
 

@@ -191,6 +191,16 @@ TEST(TrainCommandLine, ACsvFileHasAColumnFile) {
   EXPECT_EQ(ended.exit_code, 0) << ended.output;
   EXPECT_THAT(TextIn(csv + ".json"), HasSubstr("\"samples\": 500,"));
   EXPECT_THAT(TextIn(csv + ".json"), HasSubstr("\"eval_logloss\": "));
+  WriteFile(csv, text + "40,item1,5,0\n");
+  WriteFile(columns, "label click\nid user decimal below 40\nid item text\n");
+  const Ended bounded = Train(run);
+  EXPECT_EQ(bounded.exit_code, 0) << bounded.output;
+  EXPECT_THAT(bounded.output, HasSubstr("line 502: an id is outside of its vocabulary"));
+  EXPECT_THAT(bounded.output, HasSubstr("10, 500 samples in this run"));
+  WriteFile(columns, "label click\nid user decimal below 30\nid item text\n");
+  const Ended outside = Train(run);
+  EXPECT_EQ(outside.exit_code, 1) << outside.output;
+  EXPECT_THAT(outside.output, HasSubstr("lines are broken"));
   WriteFile(columns, "label click\nid nobody decimal\n");
   const Ended wrong = Train(run);
   EXPECT_EQ(wrong.exit_code, 1) << wrong.output;

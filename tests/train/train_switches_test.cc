@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,9 +19,9 @@ namespace {
 constexpr uint32_t kBatch = 64;
 constexpr uint64_t kSteps = 1000;
 
-TrainerOptions Options() {
+TrainerOptions Options(const std::string& model = "wide-deep") {
   TrainerOptions options;
-  options.model = *FindModel("wide-deep");
+  options.model = *FindModel(model);
   options.dim = 8;
   options.batch = kBatch;
   options.threads = 1;
@@ -64,7 +65,7 @@ Result Train(const TrainerOptions& options) {
   return result;
 }
 
-// Packing, interleaving, caching; two threads for every other one.
+// Packing, interleaving, caching; each switch is on and off with one thread and with two.
 TEST(TrainSwitches, AreBitIdenticalOverAThousandSteps) {
   const Result expected = Train(Options());
   ASSERT_EQ(expected.losses.size(), kSteps);
@@ -75,10 +76,23 @@ TEST(TrainSwitches, AreBitIdenticalOverAThousandSteps) {
     options.micro_batches = (bits & 2) != 0 ? 2 : 1;
     options.groups = options.micro_batches;
     options.store.hbm_bytes = (bits & 4) != 0 ? uint64_t{64} << 10 : 0;
-    options.threads = options.store.worker_threads = 1 + bits % 2;
+    options.threads = options.store.worker_threads = 1 + std::popcount(bits) % 2;
     const Result result = Train(options);
     EXPECT_TRUE(result == expected) << "switches " << bits;
     EXPECT_EQ(result.hot_lookups > 0, (bits & 4) != 0);
+  }
+}
+
+TEST(TrainSwitches, ChangeNoBitOfTheOtherModels) {
+  for (const char* const model : {"dlrm", "deep-fm", "ffnn", "mmoe"}) {
+    TrainerOptions options = Options(model);
+    const Result expected = Train(options);
+    EXPECT_LT(expected.losses.back(), expected.losses.front());
+    options.packing = false;
+    options.micro_batches = options.groups = 3;
+    options.store.hbm_bytes = uint64_t{64} << 10;
+    options.threads = options.store.worker_threads = 2;
+    EXPECT_TRUE(Train(options) == expected) << model;
   }
 }
 

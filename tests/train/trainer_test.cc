@@ -208,6 +208,51 @@ TEST(Trainer, TrainsBesideAStartedCheckpoint) {
   EXPECT_EQ(Train(resumed.get(), 40), std::vector<double>(expected.begin() + 10, expected.end()));
 }
 
+uint64_t RowsRead(const Trainer& trainer) {
+  return trainer.store().logs()->lowest().counters().read_rows;
+}
+
+// Writes so many other rows that all that can leave memory leaves it. A lookup would age pins.
+void FillMemory(const Trainer& trainer, Key first_key) {
+  constexpr uint64_t kRows = 5000;
+  const uint32_t dim = trainer.tables()[0]->layout().dim;
+  const std::vector<float> rows(kRows * dim, 1.0f);
+  std::vector<Key> keys(kRows);
+  for (int i = 0; i < 8; ++i) {
+    for (Key& key : keys) key = first_key++;
+    const ConstRowSpan from = {reinterpret_cast<const std::byte*>(rows.data()),
+                               dim * sizeof(float)};
+    EXPECT_TRUE(Upsert(trainer.tables()[0], keys, from, {}).ok());
+  }
+}
+
+// BatchAhead prefetches a batch before the step of the one before it.
+TEST(Trainer, PrefetchedRowsStayUntilTheStepBehindTheNext) {
+  const ScratchDirectory directory;
+  TrainerOptions options = OptionsOf("ffnn", directory.path() + "/store");
+  options.dim = 64;
+  options.micro_batches = kMicroBatchesMax;
+  options.store.dram_bytes = uint64_t{16} << 20;
+  const auto trainer = OpenTrainer(options);
+  const auto data = Data(200);
+  ClickBatch batch, next;
+  ASSERT_TRUE(data->Next(30, &batch).ok() && data->Next(30, &next).ok());
+  // The update of a row ends its pin.
+  for (FeatureIds& feature : batch.features) {
+    for (uint64_t& id : feature.ids) id += uint64_t{1} << 33;
+  }
+  std::vector<float> logits;
+  ASSERT_TRUE(trainer->Step(next, &logits).ok());
+  FillMemory(*trainer, Key{1} << 40);
+  ASSERT_TRUE(trainer->Prefetch(next).ok());
+  EXPECT_GT(RowsRead(*trainer), 200u) << "they were in the log";
+  ASSERT_TRUE(trainer->Step(batch, &logits).ok());
+  FillMemory(*trainer, Key{1} << 50);
+  const uint64_t before = RowsRead(*trainer);
+  ASSERT_TRUE(trainer->Step(next, &logits).ok());
+  EXPECT_EQ(RowsRead(*trainer), before);
+}
+
 TEST(Trainer, LearnsThePlantedModel) {
   const auto trainer = OpenTrainer(OptionsOf("dlrm"));
   Train(trainer.get(), 400);

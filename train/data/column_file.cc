@@ -100,8 +100,9 @@ Status ReadDense(const Words& words, ColumnFile* columns) {
 }
 
 Status ReadId(const Words& words, ColumnFile* columns) {
-  constexpr std::string_view kExpected = "id COLUMN decimal, hex or text";
-  if (words.size() != 3) return NotUnderstood(words.back(), kExpected);
+  constexpr std::string_view kExpected = "id COLUMN decimal, hex or text, or with below NUMBER";
+  const bool is_bounded = words.size() == 5 && words[3] == "below";
+  if (words.size() != 3 && !is_bounded) return NotUnderstood(words.back(), kExpected);
   IdFormat format = IdFormat::kDecimal;
   if (words[2] == "hex") {
     format = IdFormat::kHex;
@@ -110,7 +111,16 @@ Status ReadId(const Words& words, ColumnFile* columns) {
   } else if (words[2] != "decimal") {
     return NotUnderstood(words[2], kExpected);
   }
-  columns->ids.push_back({std::string(words[1]), format});
+  IdColumn& column = columns->ids.emplace_back(IdColumn{std::string(words[1]), format});
+  if (!is_bounded) return OkStatus();
+  if (format == IdFormat::kText) return NotUnderstood(words[3], "text has no vocabulary");
+  uint64_t bound = 0;
+  const char* const end = words[4].data() + words[4].size();
+  const std::from_chars_result result = std::from_chars(words[4].data(), end, bound);
+  if (result.ec != std::errc() || result.ptr != end || bound == 0) {
+    return NotUnderstood(words[4], "a whole number above 0, in decimal digits");
+  }
+  column.vocabulary = bound;
   return OkStatus();
 }
 
@@ -153,7 +163,9 @@ std::string TextOf(const ColumnFile& columns) {
     StrAppend(&text, "dense ", dense.name, dense.is_log ? " log\n" : "\n");
   }
   for (const IdColumn& id : columns.ids) {
-    StrAppend(&text, "id ", id.name, " ", NameOfFormat(id.format), "\n");
+    StrAppend(&text, "id ", id.name, " ", NameOfFormat(id.format));
+    if (id.vocabulary) StrAppend(&text, " below ", *id.vocabulary);
+    text += '\n';
   }
   return text;
 }

@@ -5,10 +5,13 @@
 //   header yes                   yes or no; without a header columns are called 1, 2, ...
 //   label rating at-least 4      1 from this number on; without at-least the column has 0 or 1
 //   dense timestamp log          any number; with log it becomes log(max(x, 0) + 1)
-//   id userId decimal            decimal, hex or text, which is hashed
+//   id userId decimal below 611  decimal, hex or text, which is hashed; with below, ids of decimal
+//   or
+//                                hex are less than this number, and others break their line
 #ifndef EMBANK_TRAIN_DATA_COLUMN_FILE_H_
 #define EMBANK_TRAIN_DATA_COLUMN_FILE_H_
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -28,6 +31,7 @@ struct DenseColumn {
 struct IdColumn {
   std::string name;
   IdFormat format = IdFormat::kDecimal;
+  std::optional<uint64_t> vocabulary = {};  // ids are below it
 };
 
 struct ColumnFile {

@@ -160,6 +160,8 @@ LineDefect CsvParser::Take(const Column& column, std::string_view field, ClickRo
       const std::optional<uint64_t> id =
           field.empty() ? kMissingId : ParseId(field, column.use == Use::kHexId ? 16 : 10);
       if (!id.has_value()) return LineDefect::kBadId;
+      const std::optional<uint64_t>& vocabulary = file_.ids[column.feature].vocabulary;
+      if (!field.empty() && vocabulary && *id >= *vocabulary) return LineDefect::kUnknownId;
       row->ids[column.feature] = *id;
       return LineDefect::kNone;
     }

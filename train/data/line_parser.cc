@@ -16,6 +16,8 @@ const char* DefectText(LineDefect defect) {
       return "a dense feature is no number";
     case LineDefect::kBadId:
       return "an id is not of its format";
+    case LineDefect::kUnknownId:
+      return "an id is outside of its vocabulary";
     case LineDefect::kOpenQuote:
       return "a quotation mark is missing";
     case LineDefect::kFileEnds:

@@ -16,6 +16,7 @@ enum class LineDefect {
   kBadLabel,
   kBadNumber,
   kBadId,
+  kUnknownId,
   kOpenQuote,
   kFileEnds,
   kTooLong,

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 
+#include "base/seeded_bug.h"
+
 namespace embank {
 namespace {
 
 constexpr std::array kUniquePartition = {Primitive::kUnique, Primitive::kPartition};
 constexpr std::array kGather = {Primitive::kGather};
 constexpr std::array kStitchReduce = {Primitive::kStitch, Primitive::kSegmentReduction};
+constexpr std::array kGatherStitch = {Primitive::kGather, Primitive::kStitch};
 constexpr std::array kDense = {Primitive::kDense};
 constexpr std::array kSumGradients = {Primitive::kSumGradients};
 constexpr std::array kUpdate = {Primitive::kUpdate};
@@ -29,6 +32,7 @@ std::span<const Primitive> PrimitivesOf(OperationKind kind) {
     case OperationKind::kGather:
       return kGather;
     case OperationKind::kStitchReduce:
+      if (Seeded(SeededBug::kFusedAcrossClasses)) return kGatherStitch;
       return kStitchReduce;
     case OperationKind::kDense:
       return kDense;
