@@ -173,7 +173,9 @@ StatusOr<SegmentRows> GetSegment(uint64_t store_id, uint32_t version, Reader* re
   rows.used_slots = reader->Get<uint32_t>();
   const auto has_keys = reader->Get<uint32_t>();
   if (version >= kPmemVersion) rows.tier = static_cast<Tier>(reader->Get<uint32_t>());
-  const bool has_medium = LocationIn(rows.tier, 0).IsInLog();
+  // A location has few bits for the tier: the number of a damaged manifest may have more.
+  const Location begin = LocationIn(rows.tier, 0);
+  const bool has_medium = begin.IsInLog() && begin.tier() == rows.tier;
   if (!has_medium || !reader->ok() || !IsSound(rows.header) || has_keys > 1 ||
       rows.used_slots >
           SegmentGeometry::Of(rows.header.record_bytes, rows.header.segment_bytes).slots) {

@@ -198,8 +198,8 @@ TEST(Manifest, CutAnywhereOrLongerIsDamaged) {
   }
 }
 
-// Version 2 had neither a PMem tier nor a medium for each segment.
-TEST(Manifest, TheFormatBeforePmemIsRead) {
+// One segment on the SSD, whose medium is at kMediumAt.
+Manifest WithOneSegment() {
   Manifest manifest;
   manifest.next_segment_id = 8;
   manifest.row_classes = {{.slot_bytes = 80}};
@@ -213,8 +213,14 @@ TEST(Manifest, TheFormatBeforePmemIsRead) {
                                .bits = {5},
                                .keys = {},
                                .tables = {}});
+  return manifest;
+}
+constexpr ptrdiff_t kMediumAt = 120;
+
+// Version 2 had neither a PMem tier nor a medium for each segment.
+TEST(Manifest, TheFormatBeforePmemIsRead) {
+  const Manifest manifest = WithOneSegment();
   Bytes bytes = EncodeManifest(manifest);
-  constexpr ptrdiff_t kMediumAt = 120;
   constexpr ptrdiff_t kPmemAt = 52;
   bytes.erase(bytes.begin() + kMediumAt, bytes.begin() + kMediumAt + 4);
   bytes.erase(bytes.begin() + kPmemAt, bytes.begin() + kPmemAt + 8 + 4);
@@ -228,6 +234,16 @@ TEST(Manifest, TheFormatBeforePmemIsRead) {
   EXPECT_TRUE(back->pmem_path.empty());
   // The next checkpoint writes it in the newer format.
   EXPECT_EQ(EncodeManifest(*back), EncodeManifest(manifest));
+}
+
+// A location keeps 26 bits of the number, of which 1 and 2 have a log.
+TEST(Manifest, AMediumWithoutALogIsDamaged) {
+  for (const uint32_t medium : {0u, 3u, 4u, 0x04000001u, 0x04000002u, 0x80000002u, 0xFFFFFFFFu}) {
+    Bytes bytes = EncodeManifest(WithOneSegment());
+    PutAt<uint32_t>(bytes, kMediumAt, medium);
+    SealAgain(bytes);
+    EXPECT_TRUE(IsDataLoss(DecodeManifest(bytes).status())) << medium;
+  }
 }
 
 TEST(Manifest, AnotherFormatIsRefusedByItsNumber) {
@@ -393,7 +409,7 @@ void ExpectSound(const Manifest& manifest) {
     ASSERT_EQ(rows.header.record_bytes,
               RecordBytesOf(manifest.row_classes.at(rows.header.row_class).slot_bytes));
     const bool is_pmems = rows.header.segment_id >= kPmemSegmentIdMin;
-    ASSERT_TRUE(is_pmems || rows.tier == Tier::kSsd);
+    ASSERT_TRUE(rows.tier == Tier::kSsd || (is_pmems && rows.tier == Tier::kPmem));
     ASSERT_LT(rows.header.segment_id,
               is_pmems ? manifest.next_pmem_segment_id : manifest.next_segment_id);
     ASSERT_EQ(rows.bits.size(), (rows.used_slots + 63) / 64);
