@@ -81,7 +81,8 @@ uint64_t LogBytes(const RowLogOptions& log, const RowsByClass& rows_by_class) {
     }
     bits_bytes += segments * static_cast<double>(LogMemory::BitBytes(geometry));
   }
-  return bytes + owner_bytes_max + footer_bytes_max + static_cast<uint64_t>(bits_bytes);
+  // Compaction has owners in reserve, and a segment that waits for its footer still has its own.
+  return bytes + 2 * owner_bytes_max + footer_bytes_max + static_cast<uint64_t>(bits_bytes);
 }
 
 // All that a store with so much DRAM takes but the index and rows: its objects, the log's buffers

@@ -31,7 +31,6 @@ TEST(CommandLine, WrongUseNamesTheOptionAndExitsWith2) {
   };
   const Case cases[] = {
       {"", "name a command."},
-      {"train", "there is no command 'train'."},
       {"replya --dim 8", "there is no command 'replya'. Did you mean 'replay'?\nCommands:\n  kv "},
       {"survive", "--path"},
       {"survive --path /tmp --kills 1001", "--kills"},
