@@ -148,7 +148,10 @@ check_device() {
   needed=$(readelf -d "$program" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' |
     grep -vE '^(libc|libm|libpthread|libdl|librt|ld-linux-x86-64)[.]so' || true)
   [[ -z $needed ]] || { echo "embank_gpu_check needs $needed"; return 1; }
-  [[ $(stat -c %s "$program") -le $((30 << 20)) ]] || { echo "embank_gpu_check > 30 MiB"; return 1; }
+  if [[ $(stat -c %s "$program") -gt $((30 << 20)) ]]; then
+    echo "embank_gpu_check is larger than 30 MiB"
+    return 1
+  fi
   "$root/tools/gpu_check.sh" "$root/build/cuda/gpu_check" || status=$?
   [[ $status != 77 ]] || say "skipped: this machine has no device that CUDA can use"
   [[ $status == 0 || $status == 77 ]]

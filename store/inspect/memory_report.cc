@@ -5,7 +5,7 @@
 namespace embank {
 namespace {
 
-HotReport ReportHot(const Store& store) {
+HotMemoryReport ReportHot(const Store& store) {
   const HotRows& hot = *store.hot();
   const HotCounters& counters = hot.counters();
   const UniqueHits& unique = store.hot_flush()->unique_hits();

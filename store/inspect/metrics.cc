@@ -208,7 +208,7 @@ void AppendSeconds(std::string* text, const char* metric, const char* type, cons
   StrAppend(text, metric, " ", Seconds(ns), "\n");
 }
 
-void AppendHot(std::string* text, const HotReport& hot, const std::vector<Table*>& tables) {
+void AppendHot(std::string* text, const HotMemoryReport& hot, const std::vector<Table*>& tables) {
   Describe(text, "embank_device_info", "gauge", "The device that holds hot rows; always 1.");
   StrAppend(text, "embank_device_info{device=\"", hot.device, "\"} 1\n");
   Describe(text, "embank_hot_lookups_total", "counter",
@@ -288,7 +288,7 @@ std::string FormatMetrics(const Store& store) {
 
 namespace {
 
-std::string FormatHot(const HotReport& hot) {
+std::string FormatHot(const HotMemoryReport& hot) {
   return StrCat(", \"hbm\": {\"budget\": ", hot.budget_bytes, ", \"rows\": ", hot.rows_bytes,
                 ", \"device\": ", JsonString(hot.device), ", \"lookups\": ", hot.lookups,
                 ", \"sampled_keys\": ", hot.sampled_keys, ", \"sampled_hits\": ", hot.sampled_hits,

@@ -1,5 +1,5 @@
 // A click model as a value, which a trainer takes: a function that makes the graph, and what the
-// graph needs of the features. A program can have models of its own; those of this room are in
+// graph needs of the features. A program can have models of its own; those of this folder are in
 // model_table.h.
 #ifndef EMBANK_TRAIN_MODELS_CLICK_MODEL_H_
 #define EMBANK_TRAIN_MODELS_CLICK_MODEL_H_

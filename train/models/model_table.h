@@ -1,4 +1,4 @@
-// The models of this room by name.
+// The models of this folder by name.
 #ifndef EMBANK_TRAIN_MODELS_MODEL_TABLE_H_
 #define EMBANK_TRAIN_MODELS_MODEL_TABLE_H_
 
