@@ -37,7 +37,7 @@ bool NewRows::TakeSlots() {
     slots_taken_ = parts.tier->Allocate(table_->slot_class(), wanted);
   }
   if (slots_taken_ == 0 && count > 0) {
-    slots_taken_ = mover->eviction().TakeSlots(shard_, wanted);
+    slots_taken_ = mover->eviction().EvictForSlots(shard_, wanted);
   }
   mover->rows().Release(count - slots_taken_);
   no_slots_ = slots_taken_ == 0;

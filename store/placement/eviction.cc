@@ -19,12 +19,12 @@ constexpr uint32_t kSlotBytesAhead = 16 * kLineBytes;
 
 size_t Eviction::TakeSlots(KeyIndex::Shard* shard, std::span<Location> slots) {
   const size_t count = TakeFreeSlots(slots);
-  if (count > 0 || parts_.logs->empty()) return count;
-  slots_wanted_.fetch_add(slots.size(), std::memory_order_relaxed);
-  return EvictForSlots(shard, slots);
+  return count > 0 ? count : EvictForSlots(shard, slots);
 }
 
 size_t Eviction::EvictForSlots(KeyIndex::Shard* shard, std::span<Location> slots) {
+  if (parts_.logs->empty()) return 0;
+  slots_wanted_.fetch_add(slots.size(), std::memory_order_relaxed);
   // After the log has refused one row, this call appends no others; clean rows can still leave.
   bool log_takes = true;
   size_t count = 0;

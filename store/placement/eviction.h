@@ -30,6 +30,9 @@ class Eviction {
   // other threads use the slots in DRAM, or the log takes no rows, or there is none.
   size_t TakeSlots(KeyIndex::Shard* shard, std::span<Location> slots)
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+  // Does the same where the class has no free slots.
+  size_t EvictForSlots(KeyIndex::Shard* shard, std::span<Location> slots)
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
   // Takes slots that are free already; returns how many.
   size_t TakeFreeSlots(std::span<Location> slots) {
     return parts_.tier->Allocate(rows_.slot_class(), slots);
@@ -54,8 +57,6 @@ class Eviction {
   void EndWantedPage() { wanted_pages_end_.store(slots_wanted(), std::memory_order_relaxed); }
 
  private:
-  size_t EvictForSlots(KeyIndex::Shard* shard, std::span<Location> slots)
-      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
   size_t EvictFrom(KeyIndex::Shard* shard, std::span<Location> slots, bool* log_takes)
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
   size_t EvictFromAnother(KeyIndex::Shard* shard, std::span<Location> slots, bool* log_takes);

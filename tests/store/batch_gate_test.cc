@@ -98,12 +98,12 @@ TEST(BatchGate, AFailureWhileNothingIsSweptIsNothing) {
 
 // ---- batches ----
 
-TEST(BatchGate, WithoutAGateWriteGuardsAreFree) {
-  // The variable is atomic, because gcc otherwise warns of members that a write guard without a
-  // gate would not have.
-  const std::atomic<BatchGate*> none{nullptr};
-  const BatchGate::WriteGuard one(none);
-  const BatchGate::WriteGuard other(none);
+// The gate of a store in memory: a thread may have any number of guards of it.
+TEST(BatchGate, WithoutBarriersWriteGuardsAreFree) {
+  BatchGate gate;
+  const BatchGate::WriteGuard one(&gate);
+  const BatchGate::WriteGuard other(&gate);
+  EXPECT_FALSE(gate.IsFlushing());
 }
 
 TEST(BatchGate, BatchesGoOnBesideAFlushPass) {
@@ -164,6 +164,7 @@ TEST(BatchGate, ABarrierLooksForAMomentWithoutBatchesBeforeItCloses) {
   int closed = 0;
   gate.RunBarrier(&Nothing, [&] { ++closed; });
   EXPECT_EQ(closed, 1) << "none is under way";
+  ASSERT_TRUE(gate.EndFlushPass().ok());
   std::optional<BatchGate::WriteGuard> batches[2];
   batches[0].emplace(&gate);
   std::atomic<bool> barrier_begins{false};
@@ -301,7 +302,10 @@ TEST(BatchGate, ABarrierOrdersWhatBatchesWrite) {
       }
       return;
     }
-    for (int i = 0; i < 300; ++i) gate.RunBarrier([&](uint32_t) { ++plain; });
+    for (int i = 0; i < 300; ++i) {
+      gate.RunBarrier([&](uint32_t) { ++plain; });
+      EXPECT_TRUE(gate.EndFlushPass().ok());
+    }
     stop = true;
   });
   EXPECT_GE(plain, 300u);
