@@ -166,11 +166,13 @@ TEST_P(ExportTest, IsOfTheCheckpointThatTheStoreWasOpenedWith) {
 
 TEST_P(ExportTest, KeepsItsCheckpointWhileOthersAreMade) {
   bool begun = false;
+  // With PMem, whose segments are elsewhere, the SSD has one of the checkpoint.
+  const std::string last_file =
+      std::string("log/segment-000000000000000") + (WithPmem() ? "1" : "4");
   const auto files_of_last = [&] {
     const std::vector<std::string> files = FilesWith(world_.disk(), "log/segment-");
-    return std::count_if(files.begin(), files.end(), [](const std::string& file) {
-      return file <= "log/segment-0000000000000004";
-    });
+    return std::count_if(files.begin(), files.end(),
+                         [&](const std::string& file) { return file <= last_file; });
   };
   const auto kept = files_of_last();
   // Each checkpoint lets the work aside go on.
@@ -182,7 +184,7 @@ TEST_P(ExportTest, KeepsItsCheckpointWhileOthersAreMade) {
     }
     EXPECT_EQ(segments(), SegmentCount(world_->logs()->lowest().segments()));
   };
-  ASSERT_GT(kept, 2);
+  ASSERT_GT(kept, WithPmem() ? 0 : 2);
   const Status exported = world_->checkpoints()->Export("copy", [&](uint64_t, uint64_t) {
     if (begun) return true;
     begun = true;
@@ -308,7 +310,7 @@ TEST_P(ExportTest, NamesACopiedSegmentThatIsCutOff) {
     EXPECT_NE(exported.message().find(file), std::string::npos) << exported;
     EXPECT_EQ(FilesWith(*disk, "copy/"), std::vector<std::string>());
   }
-  EXPECT_GT(lost, 1);
+  EXPECT_GT(lost, WithPmem() ? 0 : 1);
 }
 
 TEST(Export, NeedsAPathAndACheckpoint) {
