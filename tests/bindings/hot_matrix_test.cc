@@ -58,8 +58,6 @@ constexpr uint64_t kRows = 1200;
 constexpr uint64_t kHotKeys = 48;
 constexpr uint64_t kFoundMin = 40;  // of them
 constexpr int kRoundsMax = 6;
-constexpr uint64_t kRowsInMemory = 900;
-constexpr uint64_t kRowsOnDisk = 2000;  // some 8 MiB, of which DRAM has half
 
 struct Cell {
   explicit Cell(uint64_t number) {

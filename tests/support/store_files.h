@@ -60,7 +60,7 @@ inline std::vector<std::string> SegmentPathsOf(const SimulatedDisk& disk, int ch
   for (const SegmentRows& rows : manifest->segments) {
     paths.push_back(SegmentPath(rows.header.segment_id));
   }
-  std::ranges::stable_partition(paths, IsInPmem);
+  std::stable_partition(paths.begin(), paths.end(), IsInPmem);
   return paths;
 }
 
