@@ -166,7 +166,7 @@ TEST(RepairDamage, SavesWhatVerifiesAndCountsTheRest) {
     ASSERT_NO_FATAL_FAILURE(ExpectSaved(world, disk.get(), *report, &events));
     rows_saved += report->rows_saved;
     rows_lost += report->rows_lost;
-    if (run % 16 == 0 &&
+    if (run % (WithPmem() ? 4 : 16) == 0 &&
         !OpenOn(disk->AfterCrash(disk->changes(), Persistence::kAll, 0).get(), false).ok() &&
         !OpenOn(disk->AfterCrash(disk->changes(), Persistence::kAll, 0).get(), true).ok()) {
       events.Count("saved though no checkpoint opens");
