@@ -17,7 +17,11 @@ namespace embank::test {
 namespace {
 
 constexpr uint32_t kBatch = 64;
+#if defined(__SANITIZE_ADDRESS__)
+constexpr uint64_t kSteps = 150;
+#else
 constexpr uint64_t kSteps = 1000;
+#endif
 
 TrainerOptions Options(const std::string& model = "wide-deep") {
   TrainerOptions options;
