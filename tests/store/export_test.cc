@@ -39,6 +39,15 @@ class ExportTest : public testing::TestWithParam<By> {
     });
   }
 
+  // Exports a checkpoint from a copy of the disk.
+  Status ExportFrom(SimulatedDisk* disk, Manifest manifest) {
+    const auto source = OpenedDirectory(disk, "log");
+    const auto pmem = WithPmem() ? OpenedDirectory(disk, kPmemPath) : nullptr;
+    return ExportCheckpoint(
+        {.files = disk, .memory = &world_.memory(), .source = source.get(), .pmem = pmem.get()},
+        std::move(manifest), "copy", GoOn);
+  }
+
   SpillWorld world_;
   Tables last_;
   std::atomic<int> links_{0};
@@ -273,13 +282,7 @@ TEST_P(ExportTest, NamesASegmentThatIsMissing) {
         manifest.segments.begin(), manifest.segments.end(),
         [&](const SegmentRows& rows) { return file == SegmentPath(rows.header.segment_id); });
     ASSERT_TRUE(disk->Remove(file).ok());
-    const auto source = OpenedDirectory(disk.get(), "log");
-    const auto pmem = WithPmem() ? OpenedDirectory(disk.get(), kPmemPath) : nullptr;
-    const Status exported = ExportCheckpoint({.files = disk.get(),
-                                              .memory = &world_.memory(),
-                                              .source = source.get(),
-                                              .pmem = pmem.get()},
-                                             std::move(manifest), "copy", GoOn);
+    const Status exported = ExportFrom(disk.get(), std::move(manifest));
     if (needed) {
       EXPECT_TRUE(IsDataLoss(exported)) << exported;
       EXPECT_NE(exported.message().find(file), std::string::npos) << exported;
@@ -297,13 +300,7 @@ TEST_P(ExportTest, NamesACopiedSegmentThatIsCutOff) {
     disk->SetFaults(GetParam() == By::kLinks ? nullptr : SimulatedDisk::FaultPlan(NoLinks));
     Manifest manifest = *(*CheckpointDirectory::Open(disk.get(), "log", false))->Load(2);
     disk->Truncate(file, 2 * kBlockBytes);
-    const auto source = OpenedDirectory(disk.get(), "log");
-    const auto pmem = WithPmem() ? OpenedDirectory(disk.get(), kPmemPath) : nullptr;
-    const Status exported = ExportCheckpoint({.files = disk.get(),
-                                              .memory = &world_.memory(),
-                                              .source = source.get(),
-                                              .pmem = pmem.get()},
-                                             std::move(manifest), "copy", GoOn);
+    const Status exported = ExportFrom(disk.get(), std::move(manifest));
     if (exported.ok()) continue;
     ++lost;
     EXPECT_TRUE(IsDataLoss(exported)) << exported;
