@@ -6,13 +6,14 @@
 
 namespace embank {
 
-void RowForUpdate::PromoteOrCopy(std::span<const std::byte> record) {
+void RowForUpdate::PromoteOrCopy() {
   RowMover* const mover = table_.mover();
+  const std::span<const std::byte> record = found_.record;
   EMBANK_CHECK(record.size() > sizeof(RecordHeader));
-  const Match promoted = mover->promotion().Promote(shard_, id_, match_, record, 0);
+  const Match promoted = mover->promotion().Promote(shard_, id_, found_.match, record, 0);
   if (promoted.any()) {
-    match_ = promoted;
-    row_ = table_.parts().tier->Row(promoted.location());
+    location_ = promoted.location();
+    row_ = table_.parts().tier->Row(location_);
     return;
   }
   heat_ = LoadRecordHeader(record).heat;
@@ -24,12 +25,12 @@ void RowForUpdate::PromoteOrCopy(std::span<const std::byte> record) {
 }
 
 Outcome RowForUpdate::Replace(FunctionRef<void(std::byte*)> fill) {
-  EMBANK_CHECK(outcome_ == Outcome::kDataLoss);
-  if (!match_.any()) return Outcome::kDataLoss;
+  EMBANK_CHECK(found_.outcome == Outcome::kDataLoss);
+  if (!found_.match.any()) return Outcome::kDataLoss;
   std::byte* const image = memory_->get()->image.bytes;
   std::memset(image, 0, table_.layout().row_bytes);
   fill(image);
-  const bool is_appended = table_.mover()->log_rows().Append(shard_, id_, 0, image, match_);
+  const bool is_appended = table_.mover()->log_rows().Append(shard_, id_, 0, image, found_.match);
   memory_->Return();
   return is_appended ? Outcome::kFound : Outcome::kRefused;
 }

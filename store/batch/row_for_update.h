@@ -13,16 +13,17 @@ namespace embank {
 // it is changed in an image, which is appended to the log.
 class RowForUpdate {
  public:
-  // `found` is the row under this lock. No other code uses `memory` while this lives.
+  // `found` is the row under this lock; it and `id` outlive this. No other code uses `memory` while
+  // this lives.
   RowForUpdate(const Table& table, KeyIndex::Shard* shard, const RowId& id, const FoundRow& found,
                BorrowedRowMemory* memory) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex)
-      : table_(table), shard_(shard), id_(id), match_(found.match), memory_(memory) {
-    outcome_ = found.outcome;
-    if (outcome_ != Outcome::kFound) return;
-    if (!match_.location().IsInLog()) {
-      row_ = table.parts().tier->Row(match_.location());
+      : table_(table), shard_(shard), id_(id), found_(found), memory_(memory) {
+    if (found.outcome != Outcome::kFound) return;
+    location_ = found.match.location();
+    if (!location_.IsInLog()) {
+      row_ = table.parts().tier->Row(location_);
     } else {
-      PromoteOrCopy(found.record);
+      PromoteOrCopy();
     }
   }
   // The memory becomes free for an absent row that is created next.
@@ -33,11 +34,11 @@ class RowForUpdate {
   RowForUpdate& operator=(const RowForUpdate&) = delete;
 
   // kFound; kAbsent: there is no such row; kDataLoss: its record cannot be read.
-  Outcome outcome() const { return outcome_; }
+  Outcome outcome() const { return found_.outcome; }
   // The bytes of a found row, to be read.
   std::byte* row() { return row_; }
   // Where the index has the row: in DRAM, or in the log if row() is an image.
-  Location location() const { return match_.location(); }
+  Location location() const { return location_; }
   // Calls change(row) on a found row (tiers/row/row_write.h).
   //   kFound: the row was changed.
   //   kRefused: the log has no space for a change, and the row is as it was.
@@ -46,10 +47,10 @@ class RowForUpdate {
     RowMover* const mover = table_.mover();
     if (in_image_) {
       change(row_);
-      const bool is_appended = mover->log_rows().Append(shard_, id_, heat_, row_, match_);
+      const bool is_appended = mover->log_rows().Append(shard_, id_, heat_, row_, found_.match);
       return is_appended ? Outcome::kFound : Outcome::kRefused;
     }
-    if (!mover->rows().BeforeUpdate(match_.location())) return Outcome::kRefused;
+    if (!mover->rows().BeforeUpdate(location_)) return Outcome::kRefused;
     change(row_);
     return Outcome::kFound;
   }
@@ -61,14 +62,16 @@ class RowForUpdate {
   Outcome Replace(FunctionRef<void(std::byte*)> fill) EMBANK_NO_THREAD_SAFETY_ANALYSIS;
 
  private:
-  void PromoteOrCopy(std::span<const std::byte> record)
-      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard_->mutex);
+  void PromoteOrCopy() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard_->mutex);
 
   const Table& table_;
   KeyIndex::Shard* const shard_;
-  const RowId id_;
-  Match match_;
-  Outcome outcome_ = Outcome::kAbsent;
+  // References: copies are moved as 16 bytes right behind narrower stores of their parts. The
+  // processor cannot forward such stores, and waits for all older ones, also for those of other
+  // rows.
+  const RowId& id_;
+  const FoundRow& found_;
+  Location location_ = {};
   std::byte* row_ = nullptr;
   bool in_image_ = false;
   uint32_t heat_ = 0;
