@@ -126,7 +126,8 @@ def train_page(prefix):
     """The manual page of embank-train has its options and its models."""
     page = (prefix / 'share/man/man1/embank-train.1').read_text(encoding='utf-8')
     listed = run(prefix / 'bin/embank-train', '--help').partition('Options:')[2]
-    models = re.search(r'--model \S+ +(.*)', listed).group(1)
+    # A newer CLI11 has the default in brackets behind the type.
+    models = re.search(r'--model \S+ +(?:\[\S+\] +)?(.*)', listed).group(1)
     words = re.findall(r'^  (?:-\w,)?(--[a-z-]+)', listed, re.M)
     words += re.split(', | or ', models.strip())
     missing = [word for word in words if word != '--help' and not re.search(
