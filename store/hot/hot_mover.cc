@@ -293,8 +293,9 @@ StatusOr<size_t> HotMover::RaiseChunk(std::span<const PlannedRow> rows, GateUse 
   std::array<Location, kChunkRows> memory;
   const std::span<Location> headers = std::span(memory).first(rows.size());
   size_t header_count = parts.tier->Allocate(kHeaderClass, headers);
-  // Other rows leave DRAM for a page of headers.
-  if (header_count == 0 && parts.pages != nullptr && parts.pages->FreeBytes(DramTier::kPageBytes)) {
+  // Other rows leave DRAM for a page of headers. Memory of the budget would not do: the index and
+  // the log come first there, and may want more than there is for as long as the store lives.
+  if (header_count == 0 && parts.pages != nullptr && parts.pages->GivePage(kHeaderClass)) {
     header_count = parts.tier->Allocate(kHeaderClass, headers);
   }
   EMBANK_CHECK(header_count <= headers.size());

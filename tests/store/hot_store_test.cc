@@ -89,6 +89,29 @@ TEST(HotStore, InMemoryForgetsRowsBelowDeviceMemory) {
   EXPECT_EQ(Present(table, KeysFrom(1, 70'000)).size(), table->rows());
 }
 
+// Rows take all of DRAM before the first one gets hot, and what is free the index or the log wants.
+// Headers of hot rows get a page of other rows.
+TEST(HotStore, OnDiskTakesRowsOfADramThatIsFullAlready) {
+  SpillWorld world(1);
+  world.AddHbmOptions(kHbmBytes);
+  ASSERT_TRUE(world.Open().ok());
+  Table* const table = world.Create("t", Optimizer::kNone);
+  constexpr Key kRows = 8'000;
+  for (Key key = 1; key <= kRows; key += kBatch) Put(table, KeysFrom(key, kBatch), 1.0f);
+  const std::vector<Key> hot = KeysFrom(kRows - 255, 256);
+  for (int i = 0; i < 10; ++i) LookUp(table, hot);
+  for (int flushes = 0; flushes < 2; ++flushes) {
+    // Rows that were in the page have moved to other slots since the plan: the second flush finds
+    // them.
+    table->parts().tier->pool()->KeepFree(world.options().dram_bytes);
+    ASSERT_NO_FATAL_FAILURE(Flush(world.get()));
+  }
+  EXPECT_EQ(KeysInDeviceMemory(table, hot).size(), hot.size());
+  for (const auto& [key, value] : ValuesOf(table, KeysFrom(1, kRows))) {
+    ASSERT_EQ(value, static_cast<float>(key)) << "key " << key;
+  }
+}
+
 // Hot rows keep their records in the log, or none: those are not forgotten either.
 TEST(HotStore, OnDiskForgetsRowsBelowDeviceMemory) {
   SpillWorld world(1, nullptr, kSsdBytes);
