@@ -57,13 +57,27 @@ void WriteHeader(RowHeader* to, Key key, uint32_t usage, TableId table) {
   EndRowWrite(to, BeginRowWrite(to), table);
 }
 
+// Exchanges the payload of a row in DRAM with bytes of the caller.
+void ExchangePayload(RowHeader* header, uint32_t payload_bytes, std::byte* bytes) {
+  auto* const row = reinterpret_cast<std::byte*>(header + 1);
+  for (uint32_t at = 0; at < payload_bytes; at += sizeof(uint64_t)) {
+    const uint64_t word = LoadRowWord(row + at);
+    StoreRowWord(row + at, LoadRowWord(bytes + at));
+    StoreRowWord(bytes + at, word);
+  }
+}
+
+bool IsSmaller(const TableDirectory& tables, const PlannedRow& a, const PlannedRow& b) {
+  const Table& first = *tables.Get(a.table);
+  const Table& second = *tables.Get(b.table);
+  return std::make_pair(first.slot_class(), PayloadBytesOf(first)) <
+         std::make_pair(second.slot_class(), PayloadBytesOf(second));
+}
+
 // Rows of one size are next to each other then.
 void SortBySize(const TableDirectory& tables, std::vector<PlannedRow>* rows) {
   std::stable_sort(rows->begin(), rows->end(), [&](const PlannedRow& a, const PlannedRow& b) {
-    const Table& first = *tables.Get(a.table);
-    const Table& second = *tables.Get(b.table);
-    return std::make_pair(first.slot_class(), PayloadBytesOf(first)) <
-           std::make_pair(second.slot_class(), PayloadBytesOf(second));
+    return IsSmaller(tables, a, b);
   });
 }
 
@@ -139,7 +153,8 @@ class HotMover::FreeSlots {
 };
 
 // Down and up take turns, so that each makes space for the other: a row that goes up frees a slot
-// of DRAM, one that goes down a slot of device memory.
+// of DRAM, one that goes down a slot of device memory. Where both are full, rows of one size change
+// places.
 Status HotMover::Move(HotPlan* plan) {
   const TableDirectory& tables = *hot_.parts().tables;
   SortBySize(tables, &plan->leavers);
@@ -161,8 +176,17 @@ Status HotMover::Move(HotPlan* plan) {
       moved += lowered;
     }
     if (moved > 0) continue;
-    // There is no space for this size; there may be some for others.
-    if (!up.empty()) {
+    if (!up.empty() && !down.empty() &&
+        HaveOneSize(*tables.Get(down.front().table), *tables.Get(up.front().table))) {
+      EMBANK_ASSIGN_OR_RETURN(const Dealt dealt, SwapChunk(down, up));
+      EMBANK_CHECK(dealt.down + dealt.up > 0);
+      down = down.subspan(dealt.down);
+      up = up.subspan(dealt.up);
+      continue;
+    }
+    // There is no space for this size; there may be some for others. The larger of two sizes may
+    // be found in the other list yet.
+    if (down.empty() || (!up.empty() && IsSmaller(tables, up.front(), down.front()))) {
       up = WithoutSize(tables, up);
     } else {
       down = WithoutSize(tables, down);
@@ -202,18 +226,7 @@ StatusOr<size_t> HotMover::LowerChunk(std::span<const PlannedRow> rows) {
   FreeSlots slots(parts, rows);
   EMBANK_RETURN_IF_ERROR(WaitForDevice());
   const ClosedGate closed(&hot_, /*waits=*/true);
-  for (uint32_t i = 0; i < rows.size(); ++i) {
-    const Table& table = *parts.tables->Get(rows[i].table);
-    const RowId id = table.IdOf(rows[i].key, table.HashOf(rows[i].key));
-    KeyIndex::Shard* const shard = parts.index->shard(KeyIndex::ShardOf(id.hash));
-    MutexLock lock(&shard->mutex);
-    if (!parts.index->MatchAt(shard, id, rows[i].location).any()) continue;
-    chosen[staged.size()] = i;
-    staged.Add(hot_.PayloadOf(rows[i].location));
-  }
-  if (staged.size() == 0) return rows.size();
-  if (!Seeded(SeededBug::kStaleBytesBelow)) staged.Gather(0);
-  if (!Seeded(SeededBug::kMovedBeforeCopied)) EMBANK_RETURN_IF_ERROR(staged.Wait());
+  EMBANK_RETURN_IF_ERROR(Gather(rows, &staged, chosen));
   for (size_t i = 0; i < staged.size(); ++i) {
     const PlannedRow& row = rows[chosen[i]];
     const Table& table = *parts.tables->Get(row.table);
@@ -222,6 +235,25 @@ StatusOr<size_t> HotMover::LowerChunk(std::span<const PlannedRow> rows) {
     if (!LowerOne(table, id, row.location, staged.Row(i), &slots)) return size_t{chosen[i]};
   }
   return rows.size();
+}
+
+Status HotMover::Gather(std::span<const PlannedRow> rows, StagedRows* staged,
+                        std::span<uint32_t> chosen) {
+  const HotParts& parts = hot_.parts();
+  EMBANK_CHECK(rows.size() <= chosen.size() && staged->size() == 0);
+  for (uint32_t i = 0; i < rows.size(); ++i) {
+    const Table& table = *parts.tables->Get(rows[i].table);
+    const RowId id = table.IdOf(rows[i].key, table.HashOf(rows[i].key));
+    KeyIndex::Shard* const shard = parts.index->shard(KeyIndex::ShardOf(id.hash));
+    MutexLock lock(&shard->mutex);
+    if (!parts.index->MatchAt(shard, id, rows[i].location).any()) continue;
+    chosen[staged->size()] = i;
+    staged->Add(hot_.PayloadOf(rows[i].location));
+  }
+  if (staged->size() == 0) return OkStatus();
+  if (!Seeded(SeededBug::kStaleBytesBelow)) staged->Gather(0);
+  if (Seeded(SeededBug::kMovedBeforeCopied)) return OkStatus();
+  return staged->Wait();
 }
 
 // False: nothing has space for it.
@@ -246,9 +278,13 @@ bool HotMover::LowerOne(const Table& table, const RowId& id, Location from,
     return false;
   }
   hot_.Free(table, from);
+  CountLowered(is_dirty);
+  return true;
+}
+
+void HotMover::CountLowered(bool is_dirty) {
   hot_.counters().left_rows.fetch_add(1, std::memory_order_relaxed);
   if (is_dirty) hot_.counters().written_back_rows.fetch_add(1, std::memory_order_relaxed);
-  return true;
 }
 
 void HotMover::ToDram(KeyIndex::Shard* shard, const Table& table, const RowId& id,
@@ -293,8 +329,9 @@ StatusOr<size_t> HotMover::RaiseChunk(std::span<const PlannedRow> rows, GateUse 
   std::array<Location, kChunkRows> memory;
   const std::span<Location> headers = std::span(memory).first(rows.size());
   size_t header_count = parts.tier->Allocate(kHeaderClass, headers);
-  // Other rows leave DRAM for a page of headers.
-  if (header_count == 0 && parts.pages != nullptr && parts.pages->FreeBytes(DramTier::kPageBytes)) {
+  // Other rows leave DRAM for a page of headers. Memory of the budget would not do: the index and
+  // the log come first there, and may want more than there is for as long as the store lives.
+  if (header_count == 0 && parts.pages != nullptr && parts.pages->GivePage(kHeaderClass)) {
     header_count = parts.tier->Allocate(kHeaderClass, headers);
   }
   EMBANK_CHECK(header_count <= headers.size());
@@ -347,6 +384,100 @@ HotMover::Raised HotMover::RaiseOne(const Table& table, const RowId& id, Locatio
   RetireRow(old_header);
   parts.tier->Free(table.slot_class(), {&from, 1});
   return Raised::kYes;
+}
+
+StatusOr<HotMover::Dealt> HotMover::SwapChunk(std::span<const PlannedRow> down,
+                                              std::span<const PlannedRow> up) {
+  const HotParts& parts = hot_.parts();
+  const Table& first = *parts.tables->Get(down.front().table);
+  EMBANK_CHECK(HaveOneSize(first, *parts.tables->Get(up.front().table)));
+  EMBANK_RETURN_IF_ERROR(WaitForDevice());
+  StagedRows staged(&hot_.memory(), PayloadBytesOf(first), LoggedPayloadBytesOf(first));
+  up = OneSize(*parts.tables, up, std::min(kChunkRows, staged.rows_max()));
+  down = OneSize(*parts.tables, down, up.size());
+  std::array<uint32_t, kChunkRows> chosen;
+  const ClosedGate closed(&hot_, /*waits=*/true);
+  EMBANK_RETURN_IF_ERROR(Gather(down, &staged, chosen));
+  if (staged.size() == 0) return Dealt{.down = down.size()};
+  Dealt dealt;
+  uint64_t swapped = 0;
+  size_t next = 0;
+  while (next < staged.size() && dealt.up < up.size()) {
+    if (dealt.up > 0 && dealt.up % kRowsPerLook == 0 && closed.IsLong()) break;
+    const Swapped one = SwapOne(down[chosen[next]], up[dealt.up], staged.Row(next));
+    if (one == Swapped::kYes) ++swapped;
+    if (one != Swapped::kUpIsGone) ++next;
+    if (one != Swapped::kDownIsGone) ++dealt.up;
+  }
+  dealt.down = next < staged.size() ? chosen[next] : down.size();
+  // A row that stays gets its own bytes again: nobody has changed them meanwhile.
+  if (swapped > 0) staged.Scatter(0);
+  hot_.counters().arrived_rows.fetch_add(swapped, std::memory_order_relaxed);
+  EMBANK_RETURN_IF_ERROR(staged.Wait());
+  return dealt;
+}
+
+// It does not wait for the lock of a second shard: two threads might wait for each other.
+HotMover::Swapped HotMover::SwapOne(const PlannedRow& down, const PlannedRow& up,
+                                    std::byte* payload) {
+  const HotParts& parts = hot_.parts();
+  const auto shard_of = [&](const PlannedRow& row) {
+    return parts.index->shard(KeyIndex::ShardOf(parts.tables->Get(row.table)->HashOf(row.key)));
+  };
+  KeyIndex::Shard* const down_shard = shard_of(down);
+  KeyIndex::Shard* const up_shard = shard_of(up);
+  MutexLock lock(&down_shard->mutex);
+  if (up_shard == down_shard) {
+    up_shard->mutex.AssertHeld();
+    return SwapUnderLocks(down_shard, up_shard, down, up, payload);
+  }
+  if (!up_shard->mutex.TryLock()) return Swapped::kStays;
+  const Swapped swapped = SwapUnderLocks(down_shard, up_shard, down, up, payload);
+  up_shard->mutex.Unlock();
+  return swapped;
+}
+
+// Batches, which look at the index without locks, are outside the gate. So no one sees the moment
+// in which an entry names the place of the other row.
+HotMover::Swapped HotMover::SwapUnderLocks(KeyIndex::Shard* down_shard, KeyIndex::Shard* up_shard,
+                                           const PlannedRow& down, const PlannedRow& up,
+                                           std::byte* payload) {
+  const HotParts& parts = hot_.parts();
+  const Table& down_table = *parts.tables->Get(down.table);
+  const Table& up_table = *parts.tables->Get(up.table);
+  const RowId down_id = down_table.IdOf(down.key, down_table.HashOf(down.key));
+  const RowId up_id = up_table.IdOf(up.key, up_table.HashOf(up.key));
+  const Match down_match = parts.index->MatchAt(down_shard, down_id, down.location);
+  if (!down_match.any()) return Swapped::kDownIsGone;
+  const Match up_match = parts.index->MatchAt(up_shard, up_id, up.location);
+  if (!up_match.any() || !up.location.IsInDram()) return Swapped::kUpIsGone;
+  ClassRows& rows = down_table.mover()->rows();
+  if (rows.IsFlushPending(down.location)) {
+    const std::span logged(payload, LoggedPayloadBytesOf(down_table));
+    if (!rows.FlushPending(down.location, logged).ok()) return Swapped::kStays;
+  }
+  if (rows.IsFlushPending(up.location)) {
+    const RowInSlot row = {up_id, up.location};
+    if (!rows.FlushPending(up_shard, {&row, 1}).ok()) return Swapped::kStays;
+  }
+  auto* const hot_header = reinterpret_cast<RowHeader*>(parts.tier->Row(down.location));
+  auto* const slot_header = reinterpret_cast<RowHeader*>(parts.tier->Row(up.location));
+  const uint32_t down_usage = LoadMark(hot_header).usage;
+  const uint32_t up_usage = LoadMark(slot_header).usage;
+  const SlotNote down_note = hot_.NoteOf(down.location);
+  hot_.Replace(down_table, up_table, down.location);
+  rows.OnRaise(up_shard, up.location, &hot_.NoteOf(down.location));
+  RetireRow(hot_header);
+  const uint32_t identity = BeginRowWrite(slot_header);
+  ExchangePayload(slot_header, PayloadBytesOf(down_table), payload);
+  EndRowWrite(slot_header, identity, kNoTable);
+  WriteHeader(hot_header, up_id.key, up_usage, up_id.table);
+  WriteHeader(slot_header, down_id.key, down_usage, down_id.table);
+  rows.OnInsert(down_shard, up.location, &down_note);
+  parts.index->Move(up_shard, up_id.hash, up_match, down.location);
+  parts.index->Move(down_shard, down_id.hash, down_match, up.location);
+  CountLowered(down_note.IsDirty());
+  return Swapped::kYes;
 }
 
 }  // namespace embank

@@ -3,6 +3,7 @@
 //
 //   down:   payload gathered -> slot of DRAM, else a record in the log -> entry moves
 //   up:     slot of DRAM -> payload scattered, entry moves
+//   swap:   without space for either, a row that goes down and one that goes up change places
 //
 // Work of batches is in the device's stream in front of a chunk or behind it, never between.
 #ifndef EMBANK_STORE_HOT_HOT_MOVER_H_
@@ -53,6 +54,24 @@ class HotMover {
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
   bool ToLog(KeyIndex::Shard* shard, const Table& table, const RowId& id, const Match& match,
              const std::byte* payload) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+  // Swaps the first rows of two lists, which are all of one size, and returns with how many of each
+  // it has dealt; not both are 0.
+  struct Dealt {
+    size_t down = 0;
+    size_t up = 0;
+  };
+  StatusOr<Dealt> SwapChunk(std::span<const PlannedRow> down, std::span<const PlannedRow> up);
+  // Adds the rows that are still hot to an empty chunk, whose bytes the buffer then has, and notes
+  // which ones they are.
+  Status Gather(std::span<const PlannedRow> rows, StagedRows* staged, std::span<uint32_t> chosen);
+
+  enum class Swapped { kYes, kDownIsGone, kUpIsGone, kStays };
+  // `payload` is that of the row that goes down, and becomes that of the other one.
+  Swapped SwapOne(const PlannedRow& down, const PlannedRow& up, std::byte* payload);
+  Swapped SwapUnderLocks(KeyIndex::Shard* down_shard, KeyIndex::Shard* up_shard,
+                         const PlannedRow& down, const PlannedRow& up, std::byte* payload)
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(down_shard->mutex, up_shard->mutex);
+  void CountLowered(bool is_dirty);
   enum class Raised { kYes, kGone, kNoSpace };
   Raised RaiseOne(const Table& table, const RowId& id, Location from, Location header,
                   StagedRows* staged);

@@ -18,6 +18,13 @@ namespace {
 // before it makes new ones wait.
 constexpr uint32_t kLooksMax = 50;
 
+// The note of a row that is new in its slots, but for the place of its payload.
+void ResetNote(SlotNote* note) {
+  note->logged = 0;  // dirty
+  note->pin = Pins::kNone;
+  note->untouched = 0;
+}
+
 }  // namespace
 
 HotRows::HotRows(const HotParts& parts, std::unique_ptr<HotMemory> memory)
@@ -33,11 +40,16 @@ Location HotRows::TakeSlot(const Table& table, Location header) {
   const Location location = LocationIn(Tier::kHbm, header.units);
   SlotNote& note = NoteOf(location);
   note.SetPayloadOffset(*payload);
-  note.logged = 0;  // dirty
-  note.pin = Pins::kNone;
-  note.untouched = 0;
+  ResetNote(&note);
   table.AddRowsIn(Tier::kHbm, 1);
   return location;
+}
+
+void HotRows::Replace(const Table& former, const Table& table, Location location) {
+  EMBANK_CHECK(location.IsHot() && HaveOneSize(former, table));
+  ResetNote(&NoteOf(location));
+  former.AddRowsIn(Tier::kHbm, -1);
+  table.AddRowsIn(Tier::kHbm, 1);
 }
 
 void HotRows::Free(const Table& table, Location location) {

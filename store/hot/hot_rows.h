@@ -91,6 +91,9 @@ class HotRows {
   // Takes a slot for the payload of a row of the table, whose header gets this free slot of
   // kHeaderClass. kNoLocation: device memory has none. While the gate is closed.
   Location TakeSlot(const Table& table, Location header);
+  // Gives both slots of a row of a table to one of another table, whose payload has the same size.
+  // Under the lock of the former row's shard, while the gate is closed.
+  void Replace(const Table& former, const Table& table, Location location);
   // Frees both slots of a row that the index has no more, and retires its header. Under the lock of
   // its shard.
   void Free(const Table& table, Location location);

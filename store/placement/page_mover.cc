@@ -76,6 +76,11 @@ bool PageMover::EmptyOnePage() {
   return true;
 }
 
+bool PageMover::GivePage(SlotClass slot_class) {
+  MutexLock lock(&mutex_);
+  return EmptyPage(std::nullopt) && parts_.tier->GiveEmptyPage(slot_class);
+}
+
 void PageMover::PayDebt(RowMover* mover, uint64_t keys) {
   const bool may_give = parts_.tier->pool()->committed_bytes() > RowBytesMin(budget_bytes());
   if (MissingBytes() > 0 && may_give) {

@@ -62,6 +62,10 @@ class PageMover {
   // Empties a page and gives its memory back. False: no row can leave any more.
   bool EmptyOnePage();
 
+  // Empties a page and gives it to a class, though the index and the log may want its memory.
+  // False: no row can leave any more, or other rows have taken the page.
+  bool GivePage(SlotClass slot_class);
+
   // Call it after a batch of so many keys of a class. Does the keys' part of the work, when memory
   // is wanted or classes are out of balance.
   void PayDebt(RowMover* mover, uint64_t keys);

@@ -89,6 +89,78 @@ TEST(HotStore, InMemoryForgetsRowsBelowDeviceMemory) {
   EXPECT_EQ(Present(table, KeysFrom(1, 70'000)).size(), table->rows());
 }
 
+uint64_t HotLookups(Store* store) { return store->hot()->counters().answered.load(); }
+
+// Neither tier has a free slot. Rows change places, and none is refused for that.
+TEST(HotStore, InMemoryThatIsFullAndRefusesRenewsItsHotSet) {
+  StoreWorld world({.dram_bytes = uint64_t{24} << 20,
+                    .hbm_bytes = kHbmBytes,
+                    .flush_iters = HotFlushOptions::kNever});
+  Table* const table = world.Create("t", OptionsOf(kDim));
+  Put(table, KeysFrom(1, kHotRowsMax), 1.0f);
+  ASSERT_NO_FATAL_FAILURE(Heat(&*world, table, KeysFrom(1, kHotRowsMax)));
+  Key end = kHotRowsMax + 1;
+  for (;; ++end) {
+    const Status put =
+        Upsert(table, KeysFrom(end, 1), RowsOf(RowsOfKeys(KeysFrom(end, 1), 1.0f), kDim), {});
+    if (!put.ok()) {
+      ASSERT_EQ(put.code(), StatusCode::kResourceExhausted) << put;
+      break;
+    }
+  }
+  Rows expected;
+  for (Key key = 1; key < end; ++key) expected[key] = static_cast<float>(key);
+  const std::vector<Key> all = KeysFrom(1, end - 1);
+  ASSERT_EQ(table->rows_in(Tier::kHbm), kHotRowsMax);
+  ASSERT_GT(all.size(), 8 * kHotRowsMax);
+  int lookups = 20;
+  for (Key first : {Key{1001}, Key{601}, Key{end - kHotRowsMax}, Key{801}}) {
+    const std::vector<Key> hot = KeysFrom(first, kHotRowsMax);
+    ASSERT_NO_FATAL_FAILURE(Heat(&*world, table, hot, lookups));
+    lookups *= 2;
+    EXPECT_EQ(KeysInDeviceMemory(table, hot).size(), hot.size());
+    EXPECT_EQ(table->rows_in(Tier::kHbm), kHotRowsMax);
+    const uint64_t before = HotLookups(&*world);
+    LookUp(table, hot);
+    EXPECT_EQ(HotLookups(&*world) - before, hot.size());
+    // Half of the hot rows, and others in DRAM.
+    const float factor = static_cast<float>(lookups);
+    Put(table, KeysFrom(first - 128, 256), factor);
+    for (const Key key : KeysFrom(first - 128, 256))
+      expected[key] = factor * static_cast<float>(key);
+    const StatusOr<Rows> rows = ReadAll(table);
+    ASSERT_TRUE(rows.ok()) << rows.status();
+    ASSERT_EQ(*rows, expected);
+    for (const auto& [key, value] : ValuesOf(table, all)) ASSERT_EQ(value, expected[key]) << key;
+  }
+  EXPECT_FALSE(
+      Upsert(table, KeysFrom(end, 1), RowsOf(RowsOfKeys(KeysFrom(end, 1), 1.0f), kDim), {}).ok());
+  EXPECT_EQ(table->rows(), all.size());
+}
+
+// Rows take all of DRAM before the first one gets hot, and what is free the index or the log wants.
+// Headers of hot rows get a page of other rows.
+TEST(HotStore, OnDiskTakesRowsOfADramThatIsFullAlready) {
+  SpillWorld world(1);
+  world.AddHbmOptions(kHbmBytes);
+  ASSERT_TRUE(world.Open().ok());
+  Table* const table = world.Create("t", Optimizer::kNone);
+  constexpr Key kRows = 8'000;
+  for (Key key = 1; key <= kRows; key += kBatch) Put(table, KeysFrom(key, kBatch), 1.0f);
+  const std::vector<Key> hot = KeysFrom(kRows - 255, 256);
+  for (int i = 0; i < 10; ++i) LookUp(table, hot);
+  for (int flushes = 0; flushes < 2; ++flushes) {
+    // Rows that were in the page have moved to other slots since the plan: the second flush finds
+    // them.
+    table->parts().tier->pool()->KeepFree(world.options().dram_bytes);
+    ASSERT_NO_FATAL_FAILURE(Flush(world.get()));
+  }
+  EXPECT_EQ(KeysInDeviceMemory(table, hot).size(), hot.size());
+  for (const auto& [key, value] : ValuesOf(table, KeysFrom(1, kRows))) {
+    ASSERT_EQ(value, static_cast<float>(key)) << "key " << key;
+  }
+}
+
 // Hot rows keep their records in the log, or none: those are not forgotten either.
 TEST(HotStore, OnDiskForgetsRowsBelowDeviceMemory) {
   SpillWorld world(1, nullptr, kSsdBytes);
