@@ -97,8 +97,38 @@ class Ablation {
   std::optional<uint32_t> weights_;  // of the first run
 };
 
+// Trains with 1, 2, ... copies of each id feature. A rate that falls no faster than features grow
+// has a last column of 1 or more.
+Status TrainCopies(const TrainCommand& base) {
+  std::printf("embank-train %s, copies of id features\n", base.model.c_str());
+  std::printf("  %6s %8s %6s %10s  %s\n", "copies", "features", "packs", "samples/s",
+              "x n / first");
+  std::string rows;
+  double first = 0.0;
+  for (uint32_t copies = 1; copies <= *base.copies_up_to; ++copies) {
+    TrainCommand command = base;
+    command.scale.copies = copies;
+    EMBANK_RETURN_IF_ERROR(TakeDims(&command));
+    TrainRun run(command);
+    EMBANK_RETURN_IF_ERROR(run.Execute());
+    const double rate = run.figures().samples_per_second;
+    if (copies == 1) first = rate;
+    const double share = first > 0.0 ? rate * copies / first : 0.0;
+    std::printf("  %6u %8zu %6zu %10.0f  %.3f\n", copies, run.id_features(), run.packs(), rate,
+                share);
+    std::fflush(stdout);
+    StrAppend(&rows, rows.empty() ? "" : ", ", "{\"copies\": ", copies,
+              ", \"id_features\": ", run.id_features(), ", \"packs\": ", run.packs(),
+              ", \"samples_per_second\": ", rate, ", \"times_copies_by_first\": ", share, "}");
+  }
+  if (base.json.empty()) return OkStatus();
+  return WriteText(StrCat("{\"model\": \"", base.model, "\", \"runs\": [", rows, "]}\n"),
+                   base.json);
+}
+
 Status Execute(const TrainCommand& command) {
   if (!command.write_log.empty()) return WriteLog(command);
+  if (command.copies_up_to) return TrainCopies(command);
   return command.ablation ? Ablation(command).Execute() : TrainRun(command).Execute();
 }
 

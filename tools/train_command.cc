@@ -18,24 +18,31 @@ constexpr uint64_t kSamplesMax = uint64_t{1} << 40;
 constexpr uint64_t kEvalSamplesMax = uint64_t{1} << 22;
 // No machine has more, and sums of a few such sizes do not wrap.
 constexpr uint64_t kBytesMax = uint64_t{1} << 60;
-
-// A schema whose features have different dims says the dim of each.
-Status TakeDims(TrainCommand* command) {
-  if (command->generate.empty()) return OkStatus();
-  EMBANK_ASSIGN_OR_RETURN(const ClickSchema schema,
-                          MakeClickSchema(command->generate, command->divisor, command->copies));
-  std::vector<uint32_t> dims;
-  for (const IdFieldSchema& field : schema.fields) dims.push_back(field.dim);
-  const bool differ = std::ranges::any_of(dims, [&](uint32_t dim) { return dim != dims[0]; });
-  if (differ) command->trainer.dims = std::move(dims);
-  return OkStatus();
-}
+constexpr uint32_t kCopiesUpToMax = 16;
 
 // Returns so many units of 2^shift bytes.
 StatusOr<uint64_t> Bytes(const char* option, uint64_t units, uint32_t shift) {
   if (units <= kBytesMax >> shift) return units << shift;
   return InvalidArgumentError(
       StrCat(option, " is ", units, "; it must be at most ", kBytesMax >> shift));
+}
+
+// A table of runs has a store in memory for each, and no results of one run alone.
+Status CheckCopiesUpTo(const TrainCommand& command) {
+  if (!command.copies_up_to) return OkStatus();
+  if (*command.copies_up_to == 0 || *command.copies_up_to > kCopiesUpToMax) {
+    return InvalidArgumentError(
+        StrCat("--copies-up-to is ", *command.copies_up_to, "; it must be 1 to ", kCopiesUpToMax));
+  }
+  if (command.generate.empty()) return InvalidArgumentError("--copies-up-to needs --generate");
+  const bool is_for_one_run = command.ablation || command.scale.copies != 1 ||
+                              !command.trainer.store.path.empty() || !command.trace.empty() ||
+                              !command.weights.empty() || !command.write_log.empty() ||
+                              !command.eval.empty() || command.eval_samples > 0;
+  if (!is_for_one_run) return OkStatus();
+  return InvalidArgumentError(
+      "--copies-up-to makes a store for each of its runs, and takes no --ablation, --copies, "
+      "--path, --trace, --weights, --write-log, --eval or --eval-samples");
 }
 
 // A run of an hour must not fail at its last line.
@@ -47,6 +54,17 @@ Status CheckWritable(const char* option, const std::string& path) {
 }
 
 }  // namespace
+
+Status TakeDims(TrainCommand* command) {
+  if (command->generate.empty()) return OkStatus();
+  EMBANK_ASSIGN_OR_RETURN(const ClickSchema schema,
+                          MakeClickSchema(command->generate, command->scale));
+  std::vector<uint32_t> dims;
+  for (const IdFieldSchema& field : schema.fields) dims.push_back(field.dim);
+  const bool differ = std::ranges::any_of(dims, [&](uint32_t dim) { return dim != dims[0]; });
+  if (differ) command->trainer.dims = std::move(dims);
+  return OkStatus();
+}
 
 Status Complete(TrainCommand* command) {
   if (command->data.empty() == command->generate.empty()) {
@@ -85,6 +103,7 @@ Status Complete(TrainCommand* command) {
     return InvalidArgumentError(
         "--ablation makes eight runs, and takes no --trace, --weights, --eval or --eval-samples");
   }
+  EMBANK_RETURN_IF_ERROR(CheckCopiesUpTo(*command));
   EMBANK_ASSIGN_OR_RETURN(command->trainer.model, FindModel(command->model));
   EMBANK_RETURN_IF_ERROR(TakeDims(command));
   command->trainer.packing = !command->no_packing;
@@ -111,9 +130,12 @@ void AddOptions(CLI::App* app, TrainCommand* command) {
   app->add_option("--columns", command->columns, "column file: --data is CSV");
   app->add_option("--generate", command->generate,
                   "schema of a generated log: criteo-kaggle, avazu, product-1, -2 or -3");
-  app->add_option("--divisor", command->divisor, "divides the cardinalities of --generate")
+  app->add_option("--divisor", command->scale.divisor, "divides the cardinalities of --generate")
       ->capture_default_str();
-  app->add_option("--copies", command->copies, "copies of each id feature of --generate")
+  app->add_option("--field-divisor", command->scale.field_divisor,
+                  "divides the number of id features of --generate")
+      ->capture_default_str();
+  app->add_option("--copies", command->scale.copies, "copies of each id feature of --generate")
       ->capture_default_str();
   app->add_option("--samples", command->samples, "of a generated log")->capture_default_str();
   app->add_option("--eval", command->eval, "click log for the evaluation behind the training");
@@ -159,6 +181,8 @@ void AddOptions(CLI::App* app, TrainCommand* command) {
       ->capture_default_str();
   app->add_flag("--ablation", command->ablation,
                 "train with packing, interleaving and caching on and off: eight runs");
+  app->add_option("--copies-up-to", command->copies_up_to,
+                  "train with 1 to so many copies of each id feature: one run each");
   app->add_option("--trace", command->trace, "file for a picture (SVG) of the operations of steps");
   app->add_option("--json", command->json, "file for the figures");
   app->add_option("--weights", command->weights,

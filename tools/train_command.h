@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/status.h"
+#include "train/generator/click_schema.h"
 #include "train/trainer_options.h"
 
 namespace embank {
@@ -22,7 +23,7 @@ struct TrainCommand {
   std::string json;
   std::string weights;    // file for the dense parameters
   std::string write_log;  // file for the generated log
-  uint32_t divisor = 1;
+  SchemaScale scale;      // of `generate`
   uint64_t samples = 1'000'000;
   uint64_t eval_samples = 0;
   std::optional<uint64_t> steps;  // the last one; without: all data
@@ -33,11 +34,11 @@ struct TrainCommand {
   uint64_t pmem_mib = 0;
   uint64_t micro_batch_kib = 0;
   uint64_t group_kib = 0;
-  uint32_t copies = 1;
   std::string trace;
   bool resume = false;
   bool no_packing = false;
   bool ablation = false;
+  std::optional<uint32_t> copies_up_to;  // runs with 1 to so many copies of each id feature
 };
 
 // Adds the options to a parser, which writes them to *command.
@@ -46,6 +47,10 @@ void AddOptions(CLI::App* app, TrainCommand* command);
 // Checks that options go together and completes those of the trainer. INVALID_ARGUMENT names the
 // option.
 Status Complete(TrainCommand* command);
+
+// Takes the dims of a schema whose id features have different ones. NOT_FOUND, INVALID_ARGUMENT:
+// see MakeClickSchema.
+Status TakeDims(TrainCommand* command);
 
 }  // namespace embank
 

@@ -115,7 +115,7 @@ bool HaveSameColumns(const ClickColumns& a, const ClickColumns& b) {
 StatusOr<std::unique_ptr<ClickGenerator>> OpenGenerator(const TrainCommand& command,
                                                         uint64_t samples) {
   EMBANK_ASSIGN_OR_RETURN(const ClickSchema schema,
-                          MakeClickSchema(command.generate, command.divisor, command.copies));
+                          MakeClickSchema(command.generate, command.scale));
   ClickGeneratorOptions options;
   options.ids.seed = command.trainer.seed;
   options.samples = samples;
@@ -190,7 +190,7 @@ Status TrainRun::TrainAndReport() {
   EMBANK_RETURN_IF_ERROR(Train());
   TakeFigures();
   if (log_ != nullptr) PrintBroken(log_->broken_lines());
-  if (command_.ablation) return OkStatus();
+  if (command_.ablation || command_.copies_up_to) return OkStatus();
   if (!command_.trace.empty()) {
     EMBANK_RETURN_IF_ERROR(WriteText(TracePicture(trainer_->trace()->intervals()), command_.trace));
   }

@@ -63,6 +63,7 @@ class TrainRun {
   const TrainFigures& figures() const { return figures_; }
   double loss() const { return scores_.loss(); }
   uint32_t WeightsCrc32c() const;
+  size_t id_features() const { return source_->columns().ids.size(); }
   size_t packs() const { return trainer_->plan().packs().size(); }
 
  private:

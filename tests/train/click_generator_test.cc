@@ -26,7 +26,7 @@ std::unique_ptr<ClickGenerator> Make(const ClickSchema& schema,
 }
 
 std::unique_ptr<ClickGenerator> Make(const char* name, const ClickGeneratorOptions& options = {}) {
-  return Make(*MakeClickSchema(name, 100), options);
+  return Make(*MakeClickSchema(name, {.divisor = 100}), options);
 }
 
 // A schema of one id feature, whose ids are ranks of popularity.
@@ -88,7 +88,7 @@ TEST(ClickGenerator, GivesTheSameSamplesForAnyPartsAndThreads) {
 
 TEST(ClickGenerator, IsASourceWithAPosition) {
   const auto executor = MakeThreadPool(2);
-  const ClickSchema schema = *MakeClickSchema("avazu", 100);
+  const ClickSchema schema = *MakeClickSchema("avazu", {.divisor = 100});
   const auto generator = Make(schema, {.samples = 1000}, executor.get());
   ClickBatch batch, expected;
   ASSERT_TRUE(generator->SkipTo(300).ok());

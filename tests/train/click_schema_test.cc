@@ -63,14 +63,26 @@ TEST(ClickSchema, HasTheFeaturesOfTheProductSets) {
 }
 
 TEST(ClickSchema, IsDividedDownToThreeIds) {
-  const ClickSchema schema = *MakeClickSchema("criteo-kaggle", 64);
+  const ClickSchema schema = *MakeClickSchema("criteo-kaggle", {.divisor = 64});
   EXPECT_EQ(schema.fields[2].cardinality, 10'131'227u / 64);
   EXPECT_EQ(schema.fields[8].cardinality, 3u);
   EXPECT_EQ(schema.fields[19].cardinality, 3u);
 }
 
+TEST(ClickSchema, KeepsTheFirstFieldsOfEachKind) {
+  const ClickSchema all = *MakeClickSchema("product-2");
+  const ClickSchema tenth = *MakeClickSchema("product-2", {.field_divisor = 10});
+  ASSERT_EQ(tenth.fields.size(), 33u + 3u);
+  EXPECT_EQ(Bags(tenth), 3u);
+  EXPECT_EQ(tenth.fields[32].name, all.fields[32].name);
+  EXPECT_EQ(tenth.fields[33].name, all.fields[334].name);
+  EXPECT_EQ(Dims(tenth), Dims(all));
+  EXPECT_EQ(MakeClickSchema("avazu", {.field_divisor = 1000})->fields.size(), 1u);
+  EXPECT_EQ(MakeClickSchema("product-3", {.field_divisor = 84, .copies = 4})->fields.size(), 8u);
+}
+
 TEST(ClickSchema, HasCopiesWithNamesOfTheirOwn) {
-  const ClickSchema schema = *MakeClickSchema("product-2", 10, 3);
+  const ClickSchema schema = *MakeClickSchema("product-2", {.divisor = 10, .copies = 3});
   EXPECT_EQ(schema.fields.size(), 3u * 364u);
   std::set<std::string> names;
   for (const IdFieldSchema& field : schema.fields) names.insert(field.name);
@@ -82,8 +94,9 @@ TEST(ClickSchema, NamesTheSchemasWhenItHasNone) {
   const Status status = MakeClickSchema("criteo").status();
   EXPECT_TRUE(IsNotFound(status));
   EXPECT_NE(std::string(status.message()).find("product-3"), std::string::npos);
-  EXPECT_TRUE(IsInvalidArgument(MakeClickSchema("avazu", 0).status()));
-  EXPECT_TRUE(IsInvalidArgument(MakeClickSchema("avazu", 1, 0).status()));
+  EXPECT_TRUE(IsInvalidArgument(MakeClickSchema("avazu", {.divisor = 0}).status()));
+  EXPECT_TRUE(IsInvalidArgument(MakeClickSchema("avazu", {.copies = 0}).status()));
+  EXPECT_TRUE(IsInvalidArgument(MakeClickSchema("avazu", {.field_divisor = 0}).status()));
 }
 
 }  // namespace

@@ -47,6 +47,12 @@ TEST(TrainCommandLine, WrongUseNamesTheOptionAndExitsWith2) {
       {"--generate avazu --eval-samples 4294967296", "--eval-samples is 4294967296"},
       {"--generate avazu --write-log no.txt", "--data reads logs of 13 and 26"},
       {"--generate criteo-kaggle --copies 2 --write-log no.txt", "52 id features"},
+      {"--generate avazu --field-divisor 0", "field divisor and copies are at least 1"},
+      {"--generate avazu --copies-up-to 0", "--copies-up-to is 0; it must be 1 to 16"},
+      {"--generate avazu --copies-up-to 17", "--copies-up-to is 17; it must be 1 to 16"},
+      {"--data x --copies-up-to 2", "--copies-up-to needs --generate"},
+      {"--generate avazu --copies-up-to 2 --copies 2", "takes no --ablation, --copies"},
+      {"--generate avazu --copies-up-to 2 --path /tmp", "takes no --ablation, --copies, --path"},
       {"--generate avazu --dim 1 --model ffnn", "is 1; model ffnn needs"},
       {"--generate avazu --dense-rate -1", "the rule of dense parameters"},
       {"--generate avazu --model dlmr", "model is \"dlmr\""},
@@ -444,6 +450,24 @@ TEST(TrainCommandLine, TheSwitchesLeaveTheWeightsAsTheyAre) {
     ++runs;
   }
   EXPECT_EQ(runs, 8u);
+}
+
+TEST(TrainCommandLine, CopiesOfFeaturesAreATable) {
+  const ScratchDirectory directory;
+  const std::string json = directory.path() + "/figures.json";
+  const Ended ended = Train(
+      "--generate product-2 --field-divisor 10 --divisor 5000 --model ffnn --samples 200 "
+      "--batch 100 --copies-up-to 3 --json " +
+      json);
+  EXPECT_EQ(ended.exit_code, 0) << ended.output;
+  const std::string text = TextIn(json);
+  for (const char* const run :
+       {"\"copies\": 1, \"id_features\": 36, ", "\"copies\": 2, \"id_features\": 72, ",
+        "\"copies\": 3, \"id_features\": 108, "}) {
+    EXPECT_THAT(text, HasSubstr(run));
+  }
+  EXPECT_THAT(ended.output, HasSubstr("\n       3      108 "));
+  EXPECT_EQ(NumberOf(text, "times_copies_by_first"), 1.0) << text;
 }
 
 TEST(TrainCommandLine, ATraceIsAPicture) {

@@ -46,8 +46,8 @@ struct Result {
 Result Train(const TrainerOptions& options) {
   ClickGeneratorOptions of_data;
   of_data.samples = kSteps * kBatch;
-  const auto data =
-      *ClickGenerator::Create(*MakeClickSchema("criteo-kaggle", 2000), of_data, nullptr);
+  const auto data = *ClickGenerator::Create(*MakeClickSchema("criteo-kaggle", {.divisor = 2000}),
+                                            of_data, nullptr);
   StatusOr<std::unique_ptr<Trainer>> trainer = Trainer::Open(options, data->columns());
   Result result;
   EXPECT_TRUE(trainer.ok()) << trainer.status();

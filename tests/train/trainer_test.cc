@@ -29,7 +29,8 @@ using ::testing::HasSubstr;
 std::unique_ptr<ClickGenerator> Data(uint64_t samples) {
   ClickGeneratorOptions options;
   options.samples = samples;
-  auto data = ClickGenerator::Create(*MakeClickSchema("criteo-kaggle", 2000), options, nullptr);
+  auto data = ClickGenerator::Create(*MakeClickSchema("criteo-kaggle", {.divisor = 2000}), options,
+                                     nullptr);
   return *std::move(data);
 }
 

@@ -1,6 +1,7 @@
 #include "train/generator/click_schema.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <span>
 
 #include "base/hash.h"
@@ -106,19 +107,33 @@ StatusOr<ClickSchema> FindSchema(std::string_view name) {
                               "product-3"));
 }
 
+// The first of `fields` with bags, or of those without: one of `divisor`, at least one.
+std::vector<IdFieldSchema> FirstFields(const std::vector<IdFieldSchema>& fields, bool with_bags,
+                                       uint32_t divisor) {
+  std::vector<IdFieldSchema> first;
+  for (const IdFieldSchema& field : fields) {
+    if ((field.bag_max > 1) == with_bags) first.push_back(field);
+  }
+  if (!first.empty()) first.resize(std::max<size_t>(first.size() / divisor, 1));
+  return first;
+}
+
 }  // namespace
 
-StatusOr<ClickSchema> MakeClickSchema(std::string_view name, uint32_t divisor, uint32_t copies) {
-  if (divisor == 0 || copies == 0) {
-    return InvalidArgumentError("a schema's divisor and copies are at least 1");
+StatusOr<ClickSchema> MakeClickSchema(std::string_view name, const SchemaScale& scale) {
+  if (scale.divisor == 0 || scale.field_divisor == 0 || scale.copies == 0) {
+    return InvalidArgumentError("a schema's divisor, field divisor and copies are at least 1");
   }
   StatusOr<ClickSchema> schema = FindSchema(name);
   if (!schema.ok()) return schema;
-  for (IdFieldSchema& field : schema->fields) {
-    field.cardinality = std::max(field.cardinality / divisor, kCardinalityMin);
+  std::vector<IdFieldSchema> once = FirstFields(schema->fields, false, scale.field_divisor);
+  const std::vector<IdFieldSchema> bags = FirstFields(schema->fields, true, scale.field_divisor);
+  once.insert(once.end(), bags.begin(), bags.end());
+  for (IdFieldSchema& field : once) {
+    field.cardinality = std::max(field.cardinality / scale.divisor, kCardinalityMin);
   }
-  const std::vector<IdFieldSchema> once = schema->fields;
-  for (uint32_t copy = 2; copy <= copies; ++copy) {
+  schema->fields = once;
+  for (uint32_t copy = 2; copy <= scale.copies; ++copy) {
     for (IdFieldSchema field : once) {
       field.name = StrCat(field.name, ".", copy);
       schema->fields.push_back(field);

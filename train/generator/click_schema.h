@@ -39,12 +39,18 @@ struct ClickSchema {
 // No cardinality becomes smaller by division.
 inline constexpr uint64_t kCardinalityMin = 3;
 
-// Makes the schema of a name above. Cardinalities are divided by `divisor`, and each id feature is
-// there `copies` times, under names of its own.
+// How a schema differs from the one that its name stands for.
+struct SchemaScale {
+  uint32_t divisor = 1;        // divides cardinalities
+  uint32_t field_divisor = 1;  // of n id features the first n / field_divisor remain, at least one
+                               // if there are any; of those with bags, too
+  uint32_t copies = 1;         // of each remaining id feature, under names of their own
+};
+
+// Makes the schema of a name above.
 // NOT_FOUND: no schema has the name; the message lists them.
 // INVALID_ARGUMENT: a number is 0.
-StatusOr<ClickSchema> MakeClickSchema(std::string_view name, uint32_t divisor = 1,
-                                      uint32_t copies = 1);
+StatusOr<ClickSchema> MakeClickSchema(std::string_view name, const SchemaScale& scale = {});
 
 }  // namespace embank
 
