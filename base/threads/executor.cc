@@ -192,7 +192,7 @@ class ThreadPool final : public Executor {
     while (true) {
       while (!stopping_ && jobs_ == nullptr) work_or_stop_.Wait(&mutex_);
       if (stopping_) return;
-      Job* const job = jobs_;
+      Job* const job = NextJob();
       ++job->workers_inside;
       mutex_.Unlock();
       job->RunTasks();
@@ -202,6 +202,16 @@ class ThreadPool final : public Executor {
       // All its tasks are taken, so no other thread need look at it.
       Unlink(job);
     }
+  }
+
+  // Returns the job with the fewest workers, the oldest of several: newer ones must not leave it to
+  // its caller alone.
+  Job* NextJob() const EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    Job* fewest = jobs_;
+    for (Job* job = jobs_; job != nullptr; job = job->next_job) {
+      if (job->workers_inside <= fewest->workers_inside) fewest = job;
+    }
+    return fewest;
   }
 
   // Takes a job out of the list, if it is still there.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <memory>
 #include <set>
@@ -102,6 +103,49 @@ TEST(ThreadPool, ServesSeveralCallersAtOnce) {
   }
   for (std::thread& caller : callers) caller.join();
   EXPECT_EQ(wrong.load(), 0);
+}
+
+// A first job, whose bodies wait for an order, and two later ones, whose bodies wait until four of
+// them are inside.
+struct Crowd {
+  using Counts = std::array<uint32_t, 3>;  // by job
+  Mutex mutex;
+  ConditionVariable changed;
+  Counts inside EMBANK_GUARDED_BY(mutex) = {};
+  Counts inside_at_four EMBANK_GUARDED_BY(mutex) = {};
+  bool first_ends EMBANK_GUARDED_BY(mutex) = false;
+
+  void Enter(size_t job) {
+    MutexLock lock(&mutex);
+    ++inside[job];
+    if (job > 0 && inside[1] + inside[2] == 4) inside_at_four = inside;
+    changed.NotifyAll();
+    while (job == 0 ? !first_ends : inside[1] + inside[2] < 4) changed.Wait(&mutex);
+  }
+  void Await(size_t job, uint32_t bodies) {
+    MutexLock lock(&mutex);
+    while (inside[job] < bodies) changed.Wait(&mutex);
+  }
+  void EndFirst() {
+    MutexLock lock(&mutex);
+    first_ends = true;
+    changed.NotifyAll();
+  }
+};
+
+TEST(ThreadPool, LeavesNoCallerAloneWhileANewerJobHasWorkers) {
+  const std::unique_ptr<Executor> pool = MakeThreadPool(3);
+  Crowd crowd;
+  std::vector<std::thread> callers;
+  for (size_t job = 0; job < 3; ++job) {
+    callers.emplace_back([&, job] { pool->ParallelFor(3, [&](uint32_t) { crowd.Enter(job); }); });
+    // Both workers are in the first job, so that the others have their callers alone.
+    crowd.Await(job, job == 0 ? 3 : 1);
+  }
+  crowd.EndFirst();
+  for (std::thread& caller : callers) caller.join();
+  MutexLock lock(&crowd.mutex);
+  EXPECT_EQ(crowd.inside_at_four, (Crowd::Counts{3, 2, 2}));
 }
 
 TEST(ThreadPool, EndsWhileIdleBeforeAndAfterWork) {
