@@ -69,7 +69,7 @@ struct HotPlan {
 //
 // The plan is the same for the same candidates, in whatever order the source tells them. If the
 // two walks differ, `hot_bytes` is still at most the budget, unless the rows that are hot already
-// and stay exceed it alone. Time: at most 40 ms for each million candidates, beside the source's.
+// and stay exceed it alone. Time: linear in the candidates; bench/README.md has figures.
 // kResourceExhausted: there is no memory for the lists.
 StatusOr<HotPlan> PlanHotSet(HotSource source, const HotPlanOptions& options);
 
