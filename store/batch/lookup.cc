@@ -446,6 +446,8 @@ Status VisitRows(Batch* batch, bool tells_heat, Seen seen) {
   EMBANK_RETURN_IF_ERROR(table.CheckAlive());
   LoggedRows logged_rows;
   EMBANK_RETURN_IF_ERROR(logged_rows.Allocate(*batch));
+  // While two rows change places, no look finds them.
+  const HotGuard hot_guard(table.parts().hot);
   batch->ForEachPart([&](uint32_t begin, uint32_t end) {
     OutcomeTally tally;
     LoggedRows::Part logged(&logged_rows, *batch, begin);

@@ -437,8 +437,8 @@ HotMover::Swapped HotMover::SwapOne(const PlannedRow& down, const PlannedRow& up
   return swapped;
 }
 
-// Batches, which look at the index without locks, are outside the gate. So no one sees the moment
-// in which an entry names the place of the other row.
+// Calls that look at the index without locks are outside the gate. So no one sees the moment in
+// which an entry names the place of the other row.
 HotMover::Swapped HotMover::SwapUnderLocks(KeyIndex::Shard* down_shard, KeyIndex::Shard* up_shard,
                                            const PlannedRow& down, const PlannedRow& up,
                                            std::byte* payload) {
