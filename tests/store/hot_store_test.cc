@@ -2,8 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <set>
+#include <stop_token>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "store/hot/hot_flush.h"
@@ -113,6 +116,15 @@ TEST(HotStore, InMemoryThatIsFullAndRefusesRenewsItsHotSet) {
   const std::vector<Key> all = KeysFrom(1, end - 1);
   ASSERT_EQ(table->rows_in(Tier::kHbm), kHotRowsMax);
   ASSERT_GT(all.size(), 8 * kHotRowsMax);
+  std::atomic<int64_t> absent = 0;
+  std::jthread reader([&](const std::stop_token& stop) {
+    std::vector<uint8_t> outcomes(all.size());
+    while (!stop.stop_requested()) {
+      if (!Contains(table, all, outcomes).ok()) ++absent;
+      absent +=
+          std::count(outcomes.begin(), outcomes.end(), static_cast<uint8_t>(Outcome::kAbsent));
+    }
+  });
   int lookups = 20;
   for (Key first : {Key{1001}, Key{601}, Key{end - kHotRowsMax}, Key{801}}) {
     const std::vector<Key> hot = KeysFrom(first, kHotRowsMax);
@@ -133,6 +145,9 @@ TEST(HotStore, InMemoryThatIsFullAndRefusesRenewsItsHotSet) {
     ASSERT_EQ(*rows, expected);
     for (const auto& [key, value] : ValuesOf(table, all)) ASSERT_EQ(value, expected[key]) << key;
   }
+  reader.request_stop();
+  reader.join();
+  EXPECT_EQ(absent.load(), 0) << "rows that change places exist all the while";
   EXPECT_FALSE(
       Upsert(table, KeysFrom(end, 1), RowsOf(RowsOfKeys(KeysFrom(end, 1), 1.0f), kDim), {}).ok());
   EXPECT_EQ(table->rows(), all.size());
