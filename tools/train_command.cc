@@ -59,10 +59,12 @@ Status TakeDims(TrainCommand* command) {
   if (command->generate.empty()) return OkStatus();
   EMBANK_ASSIGN_OR_RETURN(const ClickSchema schema,
                           MakeClickSchema(command->generate, command->scale));
-  std::vector<uint32_t> dims;
-  for (const IdFieldSchema& field : schema.fields) dims.push_back(field.dim);
-  const bool differ = std::ranges::any_of(dims, [&](uint32_t dim) { return dim != dims[0]; });
-  if (differ) command->trainer.dims = std::move(dims);
+  EMBANK_ASSIGN_OR_RETURN(const ClickSchema whole, MakeClickSchema(command->generate, {}));
+  const bool differ = std::ranges::any_of(
+      whole.fields, [&](const IdFieldSchema& field) { return field.dim != whole.fields[0].dim; });
+  if (!differ) return OkStatus();
+  command->trainer.dims.clear();
+  for (const IdFieldSchema& field : schema.fields) command->trainer.dims.push_back(field.dim);
   return OkStatus();
 }
 

@@ -176,12 +176,18 @@ Status HotMover::Move(HotPlan* plan) {
       moved += lowered;
     }
     if (moved > 0) continue;
-    if (!up.empty() && !down.empty() &&
-        HaveOneSize(*tables.Get(down.front().table), *tables.Get(up.front().table))) {
-      EMBANK_ASSIGN_OR_RETURN(const Dealt dealt, SwapChunk(down, up));
-      EMBANK_CHECK(dealt.down + dealt.up > 0);
-      down = down.subspan(dealt.down);
-      up = up.subspan(dealt.up);
+    const auto can_swap = [&] {
+      return !up.empty() && !down.empty() &&
+             HaveOneSize(*tables.Get(down.front().table), *tables.Get(up.front().table));
+    };
+    if (can_swap()) {
+      // No space comes from rows that change places, so none is looked for between two chunks.
+      while (can_swap()) {
+        EMBANK_ASSIGN_OR_RETURN(const Dealt dealt, SwapChunk(down, up));
+        EMBANK_CHECK(dealt.down + dealt.up > 0);
+        down = down.subspan(dealt.down);
+        up = up.subspan(dealt.up);
+      }
       continue;
     }
     // There is no space for this size; there may be some for others. The larger of two sizes may
@@ -396,23 +402,24 @@ StatusOr<HotMover::Dealt> HotMover::SwapChunk(std::span<const PlannedRow> down,
   up = OneSize(*parts.tables, up, std::min(kChunkRows, staged.rows_max()));
   down = OneSize(*parts.tables, down, up.size());
   std::array<uint32_t, kChunkRows> chosen;
-  const ClosedGate closed(&hot_, /*waits=*/true);
-  EMBANK_RETURN_IF_ERROR(Gather(down, &staged, chosen));
-  if (staged.size() == 0) return Dealt{.down = down.size()};
   Dealt dealt;
-  uint64_t swapped = 0;
-  size_t next = 0;
-  while (next < staged.size() && dealt.up < up.size()) {
-    if (dealt.up > 0 && dealt.up % kRowsPerLook == 0 && closed.IsLong()) break;
-    const Swapped one = SwapOne(down[chosen[next]], up[dealt.up], staged.Row(next));
-    if (one == Swapped::kYes) ++swapped;
-    if (one != Swapped::kUpIsGone) ++next;
-    if (one != Swapped::kDownIsGone) ++dealt.up;
+  {
+    const ClosedGate closed(&hot_, /*waits=*/true);
+    EMBANK_RETURN_IF_ERROR(Gather(down, &staged, chosen));
+    uint64_t swapped = 0;
+    size_t next = 0;
+    while (next < staged.size() && dealt.up < up.size()) {
+      if (dealt.up > 0 && dealt.up % kRowsPerLook == 0 && closed.IsLong()) break;
+      const Swapped one = SwapOne(down[chosen[next]], up[dealt.up], staged.Row(next));
+      if (one == Swapped::kYes) ++swapped;
+      if (one != Swapped::kUpIsGone) ++next;
+      if (one != Swapped::kDownIsGone) ++dealt.up;
+    }
+    dealt.down = next < staged.size() ? chosen[next] : down.size();
+    // A row that stays gets its own bytes again: nobody has changed them meanwhile.
+    if (swapped > 0) staged.Scatter(0);
+    hot_.counters().arrived_rows.fetch_add(swapped, std::memory_order_relaxed);
   }
-  dealt.down = next < staged.size() ? chosen[next] : down.size();
-  // A row that stays gets its own bytes again: nobody has changed them meanwhile.
-  if (swapped > 0) staged.Scatter(0);
-  hot_.counters().arrived_rows.fetch_add(swapped, std::memory_order_relaxed);
   EMBANK_RETURN_IF_ERROR(staged.Wait());
   return dealt;
 }

@@ -77,8 +77,15 @@ bool PageMover::EmptyOnePage() {
 }
 
 bool PageMover::GivePage(SlotClass slot_class) {
+  // Rows of another size may take the page first.
+  constexpr int kTries = 4;
   MutexLock lock(&mutex_);
-  return EmptyPage(std::nullopt) && parts_.tier->GiveEmptyPage(slot_class);
+  for (int tries = 0; tries < kTries && EmptyPage(std::nullopt); ++tries) {
+    if (!parts_.tier->GiveEmptyPage(slot_class)) continue;
+    given_pages_.fetch_add(1, std::memory_order_relaxed);
+    return true;
+  }
+  return false;
 }
 
 void PageMover::PayDebt(RowMover* mover, uint64_t keys) {

@@ -442,11 +442,10 @@ TEST(TrainCommandLine, TheSwitchesLeaveTheWeightsAsTheyAre) {
       "--warmup-steps 4 --ablation --json " +
       json);
   EXPECT_EQ(ended.exit_code, 0) << ended.output;
-  std::ostringstream text;
-  text << std::ifstream(json).rdbuf();
-  EXPECT_THAT(text.str(), HasSubstr("\"packing\": false, \"interleaving\": true"));
+  const std::string text = TextIn(json);
+  EXPECT_THAT(text, HasSubstr("\"packing\": false, \"interleaving\": true"));
   size_t runs = 0;
-  for (size_t at = 0; (at = text.str().find("weights_crc32c", at)) != std::string::npos; ++at) {
+  for (size_t at = 0; (at = text.find("weights_crc32c", at)) != std::string::npos; ++at) {
     ++runs;
   }
   EXPECT_EQ(runs, 8u);
@@ -468,6 +467,20 @@ TEST(TrainCommandLine, CopiesOfFeaturesAreATable) {
   }
   EXPECT_THAT(ended.output, HasSubstr("\n       3      108 "));
   EXPECT_EQ(NumberOf(text, "times_copies_by_first"), 1.0) << text;
+}
+
+TEST(TrainCommandLine, OneFeatureOfAProductHasItsOwnDim) {
+  const ScratchDirectory directory;
+  const auto crc32c_with_dim = [&](const char* dim) {
+    const std::string json = directory.path() + "/figures.json";
+    const Ended ended = Train(
+        "--generate product-1 --field-divisor 204 --divisor 5000 --model ffnn --samples 200 "
+        "--batch 100 --json " +
+        json + " --dim " + dim);
+    EXPECT_EQ(ended.exit_code, 0) << ended.output;
+    return NumberOf(TextIn(json), "weights_crc32c");
+  };
+  EXPECT_EQ(crc32c_with_dim("8"), crc32c_with_dim("64"));
 }
 
 TEST(TrainCommandLine, ATraceIsAPicture) {
