@@ -5,7 +5,6 @@
 
 #include "base/check.h"
 #include "base/status_macros.h"
-#include "tiers/row/row_update.h"
 #include "train/dense/loss.h"
 #include "train/dense/slices.h"
 
@@ -55,9 +54,7 @@ double DensePass::RunSlice(const DenseSlice& slice, uint32_t thread) {
 }
 
 bool DensePass::SumGradients(Executor* executor) {
-  SumSlices(executor, slices_, weight_gradients_);
-  const auto* const sums = reinterpret_cast<const std::byte*>(weight_gradients_.data());
-  return AllFinite(sums, static_cast<uint32_t>(weights_.size()));
+  return SumSlices(executor, slices_, weight_gradients_);
 }
 
 void DensePass::Step(Executor* executor) {

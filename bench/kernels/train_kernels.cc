@@ -12,6 +12,7 @@
 
 #include "base/check.h"
 #include "base/hash.h"
+#include "base/threads/clock.h"
 #include "train/data/click_reader.h"
 #include "train/data/criteo_parser.h"
 #include "train/dense/gemm.h"
@@ -22,7 +23,9 @@
 #include "train/generator/zipf.h"
 #include "train/models/dlrm.h"
 #include "train/models/graph_run.h"
+#include "train/models/model_table.h"
 #include "train/pipeline/unique_partition.h"
+#include "train/trainer.h"
 
 namespace embank {
 namespace {
@@ -183,35 +186,96 @@ void Rmc2Slice(benchmark::State& state) {
 }
 BENCHMARK(Rmc2Slice)->Arg(kSliceSamples)->Arg(4 * kSliceSamples);
 
-// The products of RMC2's linear layers and its interaction, and nothing else.
-void Rmc2Products(benchmark::State& state) {
-  constexpr uint32_t kShapes[][2] = {{13, 512},  {512, 256}, {256, 64}, {64, 16},
-                                     {367, 512}, {512, 256}, {256, 1}};
-  const auto samples = static_cast<uint32_t>(state.range(0));
-  std::vector<LayerMemory> layers;
-  layers.reserve(std::size(kShapes));
-  for (const auto& [inputs, outputs] : kShapes) layers.emplace_back(samples, inputs, outputs);
-  constexpr uint32_t kVectors = kRmc2Features + 1;
-  std::vector<float> values(kVectors * (kVectors + 2 * kRmc2Dim), 0.5f);
-  const Matrix vectors(values.data(), kVectors, kRmc2Dim);
-  const Matrix results(vectors.Row(0).data() + kVectors * kRmc2Dim, kVectors, kRmc2Dim);
-  const Matrix pairs(results.Row(0).data() + kVectors * kRmc2Dim, kVectors, kVectors);
-  for (auto _ : state) {
-    for (const LayerMemory& m : layers) {
+// The products of RMC2's linear layers and its interaction, for the samples of a slice.
+class Rmc2Multiplication {
+ public:
+  explicit Rmc2Multiplication(uint32_t samples)
+      : samples_(samples), values_(kVectors * (kVectors + 2 * kRmc2Dim), 0.5f) {
+    constexpr uint32_t kShapes[][2] = {{13, 512},  {512, 256}, {256, 64}, {64, 16},
+                                       {367, 512}, {512, 256}, {256, 1}};
+    layers_.reserve(std::size(kShapes));
+    for (const auto& [inputs, outputs] : kShapes) layers_.emplace_back(samples, inputs, outputs);
+  }
+
+  void Run() {
+    for (const LayerMemory& m : layers_) {
       MultiplyTransposed(m.input, m.weights, Accumulation::kReplace, m.output);
       TransposedMultiply(m.output_gradient, m.input, Accumulation::kReplace, m.weight_gradient);
       // Nobody needs the gradients of the dense features.
       if (m.input.columns == 13) continue;
       Multiply(m.output_gradient, m.weights, Accumulation::kReplace, m.input_gradient);
     }
-    for (uint32_t sample = 0; sample < samples; ++sample) {
+    const Matrix vectors(values_.data(), kVectors, kRmc2Dim);
+    const Matrix results(vectors.Row(0).data() + kVectors * kRmc2Dim, kVectors, kRmc2Dim);
+    const Matrix pairs(results.Row(0).data() + kVectors * kRmc2Dim, kVectors, kVectors);
+    for (uint32_t sample = 0; sample < samples_; ++sample) {
       MultiplyTransposed(vectors, vectors, Accumulation::kReplace, pairs);
       Multiply(pairs, vectors, Accumulation::kReplace, results);
     }
   }
+
+ private:
+  static constexpr uint32_t kVectors = kRmc2Features + 1;
+  const uint32_t samples_;
+  std::vector<float> values_;
+  std::vector<LayerMemory> layers_;
+};
+
+void Rmc2Products(benchmark::State& state) {
+  const auto samples = static_cast<uint32_t>(state.range(0));
+  Rmc2Multiplication multiplication(samples);
+  for (auto _ : state) multiplication.Run();
   state.SetItemsProcessed(state.iterations() * samples);
 }
 BENCHMARK(Rmc2Products)->Arg(kSliceSamples)->Arg(4 * kSliceSamples);
+
+// A step of RMC2 beside its products on as many threads, in turns, in one process. The counters are
+// milliseconds of a step: its products alone, its embedding part, and step / (products + embedding
+// part). No data are read or made meanwhile.
+void Rmc2Step(benchmark::State& state) {
+  constexpr uint32_t kThreads = 2, kBatches = 8;
+  const auto samples = static_cast<uint32_t>(state.range(0));
+  const uint32_t slice_samples = samples / kSlicesDefault;
+  const std::unique_ptr<ClickGenerator> generator =
+      *ClickGenerator::Create(*MakeClickSchema("criteo-kaggle", {.divisor = 20}), {}, nullptr);
+  std::vector<ClickBatch> batches(kBatches);
+  for (ClickBatch& batch : batches) EMBANK_CHECK(*generator->Next(samples, &batch) == samples);
+  TrainerOptions options;
+  options.model = *FindModel("rmc2");
+  options.batch = samples;
+  options.threads = kThreads;
+  options.store.worker_threads = kThreads;
+  const std::unique_ptr<Trainer> trainer = *Trainer::Open(options, generator->columns());
+  std::vector<float> logits;
+  for (const ClickBatch& batch : batches) EMBANK_CHECK(trainer->Step(batch, &logits).ok());
+  const std::unique_ptr<Executor> executor = MakeThreadPool(kThreads);
+  std::vector<Rmc2Multiplication> multiplications;
+  for (uint32_t i = 0; i < kThreads; ++i) multiplications.emplace_back(slice_samples);
+  const StepSeconds before = trainer->seconds();
+  uint64_t step_ns = 0, products_ns = 0;
+  uint32_t next = 0;
+  for (auto _ : state) {
+    const uint64_t begin_ns = SteadyClock()->NowNs();
+    EMBANK_CHECK(trainer->Step(batches[next++ % kBatches], &logits).ok());
+    const uint64_t middle_ns = SteadyClock()->NowNs();
+    executor->ParallelFor(kThreads, [&](uint32_t thread) {
+      for (uint32_t i = 0; i < kSlicesDefault / kThreads; ++i) multiplications[thread].Run();
+    });
+    step_ns += middle_ns - begin_ns;
+    products_ns += SteadyClock()->NowNs() - middle_ns;
+    state.SetIterationTime(static_cast<double>(middle_ns - begin_ns) * 1e-9);
+  }
+  const StepSeconds after = trainer->seconds();
+  const double iterations = static_cast<double>(state.iterations());
+  const double products_ms = static_cast<double>(products_ns) * 1e-6 / iterations;
+  const double embedding_ms =
+      1e3 / iterations * (after.lookup + after.gradients - before.lookup - before.gradients);
+  state.counters["products_ms"] = products_ms;
+  state.counters["embedding_ms"] = embedding_ms;
+  state.counters["ratio"] =
+      static_cast<double>(step_ns) * 1e-6 / iterations / (products_ms + embedding_ms);
+}
+BENCHMARK(Rmc2Step)->Arg(1024)->Arg(4096)->UseManualTime()->Unit(benchmark::kMillisecond);
 
 // The ids of a slice of the largest field: 0.46 of them are distinct at Zipf's 1.05 in 8,192.
 std::vector<Key> SliceIds(size_t count) {

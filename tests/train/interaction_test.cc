@@ -56,33 +56,46 @@ class OverVectors : public testing::Test {
   OwnedMatrix output_gradient_{kSamples, PairCount(kVectors), 1};
 };
 
-TEST_F(OverVectors, DotInteractionIsThePlainLoopForWholeNumbers) {
-  vectors_.FillAll([&](OwnedMatrix* m) { m->FillWhole(&random_, 20); });
-  output_gradient_.FillWhole(&random_, 20);
-  const std::vector<ConstMatrix> values = vectors_.values();
-  DotInteractionForward(values, output_.view());
-  DotInteractionBackward(values, output_gradient_.view(), vectors_.gradients());
+// Compares the interaction of some vectors of whole numbers, whose sums are exact, with plain
+// loops.
+void ExpectPlainLoops(uint32_t count, uint32_t dim) {
+  SCOPED_TRACE(testing::Message() << count << " vectors of " << dim);
+  Random random(count * 100 + dim);
+  Vectors vectors(count, kSamples, dim);
+  OwnedMatrix output(kSamples, PairCount(count), 3), output_gradient(kSamples, PairCount(count), 1);
+  vectors.FillAll([&](OwnedMatrix* m) { m->FillWhole(&random, 20); });
+  output_gradient.FillWhole(&random, 20);
+  const std::vector<ConstMatrix> values = vectors.values();
+  DotInteractionForward(values, output.view());
+  DotInteractionBackward(values, output_gradient.view(), vectors.gradients());
   for (uint32_t s = 0; s < kSamples; ++s) {
-    float expected[kVectors][kDim] = {};
+    std::vector<float> expected(uint64_t{count} * dim);
     uint32_t pair = 0;
-    for (uint32_t i = 1; i < kVectors; ++i) {
+    for (uint32_t i = 1; i < count; ++i) {
       for (uint32_t j = 0; j < i; ++j, ++pair) {
         float sum = 0.0f;
-        for (uint32_t d = 0; d < kDim; ++d) {
-          sum += vectors_[i].At(s, d) * vectors_[j].At(s, d);
-          expected[i][d] += output_gradient_.At(s, pair) * vectors_[j].At(s, d);
-          expected[j][d] += output_gradient_.At(s, pair) * vectors_[i].At(s, d);
+        for (uint32_t d = 0; d < dim; ++d) {
+          sum += vectors[i].At(s, d) * vectors[j].At(s, d);
+          expected[i * dim + d] += output_gradient.At(s, pair) * vectors[j].At(s, d);
+          expected[j * dim + d] += output_gradient.At(s, pair) * vectors[i].At(s, d);
         }
-        EXPECT_EQ(output_.At(s, pair), sum) << i << ", " << j;
+        ASSERT_EQ(output.At(s, pair), sum) << i << ", " << j;
       }
     }
-    for (uint32_t v = 0; v < kVectors; ++v) {
-      for (uint32_t d = 0; d < kDim; ++d) {
-        EXPECT_EQ(vectors_.gradient(v).At(s, d), expected[v][d]) << v << ", " << d;
+    for (uint32_t v = 0; v < count; ++v) {
+      for (uint32_t d = 0; d < dim; ++d) {
+        ASSERT_EQ(vectors.gradient(v).At(s, d), expected[v * dim + d]) << v << ", " << d;
       }
     }
   }
-  output_.ExpectPaddingIntact();
+  output.ExpectPaddingIntact();
+  for (uint32_t v = 0; v < count; ++v) vectors.gradient(v).ExpectPaddingIntact();
+}
+
+TEST(DotInteraction, IsThePlainLoopForWholeNumbers) {
+  for (const uint32_t count : {2u, 3u, 4u, 5u, 6u, 16u, 17u, 27u, 33u}) {
+    for (const uint32_t dim : {1u, 4u, 15u, 16u, 17u, 40u}) ExpectPlainLoops(count, dim);
+  }
 }
 
 TEST_F(OverVectors, DotInteractionHasTheGradientsOfDifferences) {

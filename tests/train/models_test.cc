@@ -1,4 +1,5 @@
 // Models as graphs: their sizes, their gradients, and the same bits for any number of threads.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -249,16 +250,16 @@ TEST(Models, AreTextsThatDifferWithTheirGraphs) {
             "node 3 fm width 1 0 1 2\n");
 }
 
-TEST(Models, GiveZerosToFeaturesThatNothingUses) {
+TEST(Models, GiveZerosToFeaturesAndLayersThatNothingUses) {
   ASSERT_TRUE(PrepareGemm().ok());
   LayerGraph graph(kSame);
-  graph.Feature(1);
+  const NodeId unused = graph.LinearRelu(graph.Feature(1), 3);
   graph.Linear(graph.Feature(0), 1);
   Random random(47);
   ModelBatch batch(kSame, 2, &random);
   ModelBatch::Views views;
   batch.Slice(0, 2, &views);
-  std::vector<float> weights(graph.parameters(), 1.0f), gradients(weights.size());
+  std::vector<float> weights(graph.parameters(), 1.0f), gradients(weights.size(), 9.0f);
   GraphRun run(&graph, 2);
   run.Forward(views.input, weights);
   OwnedMatrix output_gradient(2, 1);
@@ -269,6 +270,9 @@ TEST(Models, GiveZerosToFeaturesThatNothingUses) {
     EXPECT_EQ(batch.gradient(1).At(1, d), 0.0f);
     EXPECT_EQ(batch.gradient(2).At(0, d), 0.0f);
   }
+  const GraphNode& layer = graph.nodes()[unused];
+  EXPECT_THAT(std::span(gradients).subspan(layer.first_parameter, layer.parameters),
+              testing::Each(0.0f));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -78,6 +79,24 @@ TEST(Slices, HaveTheSameSumForAnyOrderOfThreads) {
     SimulatedExecutor executor(seed);
     SumSlices(&executor, 8, arrays);
     EXPECT_EQ(arrays, expected) << seed;
+  }
+}
+
+TEST(Slices, TellWhetherAllSumsAreFinite) {
+  constexpr uint64_t kSize = 9'001;
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  constexpr float kMax = std::numeric_limits<float>::max();
+  const std::unique_ptr<Executor> executor = MakeThreadPool(2);
+  const std::vector<float> before = RoughValues(3 * kSize);
+  for (const uint64_t at : {uint64_t{0}, kSize / 2, kSize - 1}) {
+    std::vector<float> arrays = before;
+    EXPECT_TRUE(SumSlices(executor.get(), 3, arrays));
+    arrays = before;
+    arrays[kSize + at] = kNan;
+    EXPECT_FALSE(SumSlices(executor.get(), 3, arrays)) << at;
+    arrays = before;
+    arrays[at] = arrays[2 * kSize + at] = kMax;  // finite, and their sum is not
+    EXPECT_FALSE(SumSlices(executor.get(), 3, arrays)) << at;
   }
 }
 

@@ -4,15 +4,83 @@
 #include <vector>
 
 #include "base/check.h"
-#include "train/dense/gemm.h"
+#include "base/simd_clones.h"
 
 namespace embank {
 namespace {
 
-// The vectors of one sample, gathered into a matrix.
-void Gather(std::span<const ConstMatrix> vectors, uint32_t sample, Matrix gathered) {
-  for (uint32_t v = 0; v < vectors.size(); ++v) {
-    std::ranges::copy(vectors[v].Row(sample), gathered.Row(v).begin());
+// Products are added lane by lane: a row of a sample's vectors, or of its pairs, is padded to a
+// multiple of so many floats. A library's product of matrices so small takes longer to call.
+constexpr uint32_t kLanes = 16;
+using Lanes = float __attribute__((vector_size(kLanes * sizeof(float)), aligned(sizeof(float))));
+
+uint32_t Padded(uint32_t floats) { return (floats + kLanes - 1) / kLanes * kLanes; }
+
+const Lanes& LanesAt(const float* floats) { return *reinterpret_cast<const Lanes*>(floats); }
+Lanes& LanesAt(float* floats) { return *reinterpret_cast<Lanes*>(floats); }
+
+// So many rows of a result are summed at once, each in a register: they share what is loaded.
+constexpr uint32_t kTileRows = 4;
+
+// `columns` has value d of all vectors in row d. The products of vector i and those before it go to
+// `products`, one row behind the other, and what is behind the last one is overwritten.
+EMBANK_SIMD_CLONES void MultiplyPairs(uint32_t count, uint32_t dim, const float* columns,
+                                      float* tile, float* products) {
+  const uint32_t stride = Padded(count);
+  for (uint32_t first = 0; first < count; first += kTileRows) {
+    for (uint32_t j = 0; j < std::min(first + kTileRows, count); j += kLanes) {
+      Lanes sums[kTileRows] = {};
+      const float* column = columns;
+      for (uint32_t d = 0; d < dim; ++d, column += stride) {
+        const Lanes others = LanesAt(column + j);
+        for (uint32_t r = 0; r < kTileRows; ++r) sums[r] += column[first + r] * others;
+      }
+      for (uint32_t r = 0; r < kTileRows; ++r) LanesAt(tile + r * stride + j) = sums[r];
+    }
+    for (uint32_t i = first; i < std::min(first + kTileRows, count); products += i, ++i) {
+      const float* const row = tile + (i - first) * stride;
+      for (uint32_t j = 0; j < i; j += kLanes) LanesAt(products + j) = LanesAt(row + j);
+    }
+  }
+}
+
+// The gradients of some vectors: each is the sum of the others, times the gradient of their pair.
+template <uint32_t kRows>
+[[gnu::always_inline]] inline void AddOthers(uint32_t count, uint32_t stride, uint32_t first,
+                                             const float* pairs, const float* vectors,
+                                             float* gradients) {
+  Lanes sums[kRows] = {};
+  const float* vector = vectors;
+  for (uint32_t j = 0; j < first; ++j, vector += stride) {
+    const Lanes other = LanesAt(vector);
+    for (uint32_t r = 0; r < kRows; ++r) sums[r] += pairs[PairCount(first + r) + j] * other;
+  }
+  for (uint32_t j = first; j < first + kRows; ++j, vector += stride) {
+    const Lanes other = LanesAt(vector);
+    for (uint32_t r = 0; r < kRows; ++r) {
+      const uint32_t v = first + r;
+      if (v != j) sums[r] += pairs[PairCount(std::max(v, j)) + std::min(v, j)] * other;
+    }
+  }
+  const float* pair = pairs + PairCount(first + kRows) + first;
+  for (uint32_t j = first + kRows; j < count; ++j, vector += stride) {
+    const Lanes other = LanesAt(vector);
+    for (uint32_t r = 0; r < kRows; ++r) sums[r] += pair[r] * other;
+    pair += j;
+  }
+  for (uint32_t r = 0; r < kRows; ++r) LanesAt(gradients + (first + r) * stride) = sums[r];
+}
+
+EMBANK_SIMD_CLONES void AddAllOthers(uint32_t count, uint32_t stride, const float* pairs,
+                                     const float* vectors, float* gradients) {
+  for (uint32_t d = 0; d < stride; d += kLanes) {
+    uint32_t first = 0;
+    for (; first + kTileRows <= count; first += kTileRows) {
+      AddOthers<kTileRows>(count, stride, first, pairs, vectors + d, gradients + d);
+    }
+    for (; first < count; ++first) {
+      AddOthers<1>(count, stride, first, pairs, vectors + d, gradients + d);
+    }
   }
 }
 
@@ -29,14 +97,18 @@ void DotInteractionForward(std::span<const ConstMatrix> vectors, Matrix output) 
   CheckVectors(vectors, output.rows, output.columns);
   const auto count = static_cast<uint32_t>(vectors.size());
   const uint32_t dim = vectors[0].columns;
-  std::vector<float> memory(uint64_t{count} * (dim + count));
-  const Matrix gathered(memory.data(), count, dim);
-  const Matrix products(memory.data() + uint64_t{count} * dim, count, count);
+  const uint32_t stride = Padded(count);
+  std::vector<float> columns(uint64_t{dim} * stride);
+  std::vector<float> tile(uint64_t{kTileRows} * stride);
+  std::vector<float> products(output.columns + kLanes);
   for (uint32_t sample = 0; sample < output.rows; ++sample) {
-    Gather(vectors, sample, gathered);
-    MultiplyTransposed(gathered, gathered, Accumulation::kReplace, products);
-    auto next = output.Row(sample).begin();
-    for (uint32_t i = 1; i < count; ++i) next = std::copy_n(products.Row(i).begin(), i, next);
+    for (uint32_t v = 0; v < count; ++v) {
+      const float* const vector = vectors[v].Row(sample).data();
+      float* column = columns.data() + v;
+      for (uint32_t d = 0; d < dim; ++d, column += stride) *column = vector[d];
+    }
+    MultiplyPairs(count, dim, columns.data(), tile.data(), products.data());
+    std::copy_n(products.begin(), output.columns, output.Row(sample).begin());
   }
 }
 
@@ -46,24 +118,17 @@ void DotInteractionBackward(std::span<const ConstMatrix> vectors, ConstMatrix ou
   EMBANK_CHECK(gradients.size() == vectors.size());
   const auto count = static_cast<uint32_t>(vectors.size());
   const uint32_t dim = vectors[0].columns;
-  std::vector<float> memory(uint64_t{count} * (2 * dim + count));
-  const Matrix gathered(memory.data(), count, dim);
-  const Matrix results(gathered.data + uint64_t{count} * dim, count, dim);
-  const Matrix symmetric(results.data + uint64_t{count} * dim, count, count);
+  const uint32_t stride = Padded(dim);
+  std::vector<float> gathered(uint64_t{count} * stride), results(gathered.size());
   for (uint32_t sample = 0; sample < output_gradient.rows; ++sample) {
-    Gather(vectors, sample, gathered);
-    // The product of i and j has both gradients: that of i times j, and that of j times i.
-    const float* pair = output_gradient.Row(sample).data();
-    for (uint32_t i = 1; i < count; ++i) {
-      for (uint32_t j = 0; j < i; ++j, ++pair) {
-        symmetric.Row(i)[j] = *pair;
-        symmetric.Row(j)[i] = *pair;
-      }
+    for (uint32_t v = 0; v < count; ++v) {
+      std::ranges::copy(vectors[v].Row(sample), gathered.begin() + v * stride);
     }
-    Multiply(symmetric, gathered, Accumulation::kReplace, results);
+    AddAllOthers(count, stride, output_gradient.Row(sample).data(), gathered.data(),
+                 results.data());
     for (uint32_t v = 0; v < count; ++v) {
       EMBANK_CHECK(gradients[v].HasShapeOf(vectors[v]));
-      std::ranges::copy(results.Row(v), gradients[v].Row(sample).begin());
+      std::copy_n(results.begin() + v * stride, dim, gradients[v].Row(sample).begin());
     }
   }
 }

@@ -7,17 +7,20 @@
 #include "base/hash.h"
 #include "base/numeric.h"
 #include "base/random.h"
+#include "base/simd_clones.h"
 #include "train/dense/gemm.h"
 
 namespace embank {
 namespace {
 
+EMBANK_SIMD_CLONES void AddRow(uint32_t count, const float* __restrict row,
+                               float* __restrict sums) {
+  for (uint32_t i = 0; i < count; ++i) sums[i] += row[i];
+}
+
 void SumRows(ConstMatrix rows, std::span<float> sums) {
   std::ranges::fill(sums, 0.0f);
-  for (uint32_t i = 0; i < rows.rows; ++i) {
-    const std::span<const float> row = rows.Row(i);
-    for (uint32_t j = 0; j < rows.columns; ++j) sums[j] += row[j];
-  }
+  for (uint32_t i = 0; i < rows.rows; ++i) AddRow(rows.columns, rows.Row(i).data(), sums.data());
 }
 
 void DrawNormal(CounterRandom random, uint64_t first, double deviation, std::span<float> values) {

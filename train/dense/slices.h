@@ -23,8 +23,9 @@ SampleRange SliceOf(uint32_t samples, uint32_t slices, uint32_t slice);
 
 // Adds arrays of equal size, which stand one behind the other, into the first one, as a balanced
 // tree: array i gets array i + 1 for even i, then array i + 2 for every fourth i, and so on. The
-// others are left with sums of parts. The bits do not depend on the number of threads.
-void SumSlices(Executor* executor, uint32_t slices, std::span<float> arrays);
+// others are left with sums of parts. The bits do not depend on the number of threads. Returns
+// whether all sums are finite.
+bool SumSlices(Executor* executor, uint32_t slices, std::span<float> arrays);
 
 // Returns the sum of one value of each slice, by the same tree.
 double SumSlices(std::span<const double> values);

@@ -122,7 +122,6 @@ void GraphRun::Backward(const SliceInput& input, std::span<const float> weights,
   EMBANK_CHECK(gradients.weights.size() == graph_->parameters());
   EMBANK_CHECK(gradients.features.size() == input.features.size());
   EMBANK_CHECK(output_gradient.HasShapeOf(memory_.back().view));
-  std::ranges::fill(gradients.weights, 0.0f);
   for (const Matrix& feature : gradients.features) Zero(feature);
   for (NodeId id = 0; id < memory_.size(); ++id) {
     const GraphNode& node = graph_->nodes()[id];
@@ -135,9 +134,12 @@ void GraphRun::Backward(const SliceInput& input, std::span<const float> weights,
   memory_.back().has_gradient = true;
   for (NodeId id = static_cast<NodeId>(memory_.size()); id-- > 0;) {
     const GraphNode& node = graph_->nodes()[id];
-    // A node that no output follows from has no gradient.
-    if (IsInput(node) || !node.needs_gradient || !memory_[id].has_gradient) continue;
-    BackwardNode(node, weights, id, gradients.weights);
+    if (node.needs_gradient && memory_[id].has_gradient) {
+      if (!IsInput(node)) BackwardNode(node, weights, id, gradients.weights);
+    } else {
+      // No output follows from it.
+      std::ranges::fill(gradients.weights.subspan(node.first_parameter, node.parameters), 0.0f);
+    }
   }
 }
 

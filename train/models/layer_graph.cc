@@ -56,11 +56,13 @@ std::vector<NodeId> LayerGraph::Features() {
 
 NodeId LayerGraph::AddLinear(NodeId input, uint32_t outputs, bool has_relu) {
   const uint64_t first = parameters_;
-  parameters_ += uint64_t{outputs} * (ColumnsOf(input) + 1);
+  const uint64_t parameters = uint64_t{outputs} * (ColumnsOf(input) + 1);
+  parameters_ += parameters;
   return Add({.kind = NodeKind::kLinear,
               .columns = outputs,
               .inputs = {input},
               .first_parameter = first,
+              .parameters = parameters,
               .has_relu = has_relu});
 }
 

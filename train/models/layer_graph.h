@@ -27,6 +27,7 @@ struct GraphNode {
   uint32_t columns;
   std::vector<NodeId> inputs = {};
   uint64_t first_parameter = 0;  // linear: weights, then biases
+  uint64_t parameters = 0;       // linear: the number of both
   uint32_t feature = 0;          // feature: its number
   bool has_relu = false;         // linear
   bool needs_gradient = true;    // an id feature is before it, or a parameter
