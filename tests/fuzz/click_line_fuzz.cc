@@ -20,6 +20,7 @@ void ParseOne(const LineParser& parser, std::string_view line) {
   EMBANK_CHECK(row.dense.size() == parser.columns().dense.size());
   EMBANK_CHECK(row.ids.size() == parser.columns().ids.size());
   for (const float value : row.dense) EMBANK_CHECK(std::isfinite(value));
+  for (const RowBag& bag : row.bags) EMBANK_CHECK(bag.feature < row.ids.size());
 }
 
 }  // namespace
@@ -33,7 +34,9 @@ void FuzzOne(std::span<const std::byte> bytes) {
   columns.label = "1";
   columns.has_header = false;
   columns.dense = {{"2", false}, {"3", true}};
-  columns.ids = {{"4", IdFormat::kDecimal}, {"5", IdFormat::kHex}, {"6", IdFormat::kText}};
+  columns.ids = {{.name = "4"},
+                 {.name = "5", .format = IdFormat::kHex},
+                 {.name = "6", .format = IdFormat::kText, .is_bag = true}};
   for (const char separator : {',', '\t'}) {
     columns.separator = separator;
     std::string first = "1,2,3,4,5,6";

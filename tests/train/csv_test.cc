@@ -131,6 +131,46 @@ TEST(Csv, HasIdsOfADeclaredVocabulary) {
   }
 }
 
+TEST(Csv, HasBagsOfIds) {
+  BrokenLines broken;
+  const ClickBatch batch =
+      *ReadCsv("label click\nbag genres text\nid user hex\nbag items decimal below 100\n",
+               "click,user,items,genres\n"
+               "1,a,5|99|5,Comedy|Drama\n"
+               "0,b,,\n"
+               "1,c,7,\"Drama\"\n"
+               "1,d,5||6,Drama\n"
+               "1,d,5|,Drama\n"
+               "1,d,|,Drama\n"
+               "1,d,5|100,Drama\n"
+               "1,d,5|x,Drama\n"
+               "1,e,1,|\n",
+               &broken);
+  EXPECT_EQ(batch.samples, 3u);
+  EXPECT_EQ(batch.features[0].ids,
+            (std::vector<uint64_t>{TableHash("Comedy"), TableHash("Drama"), TableHash("Drama")}));
+  EXPECT_EQ(batch.features[0].offsets, (std::vector<uint32_t>{0, 2, 2, 3}));
+  EXPECT_EQ(batch.features[1].ids, (std::vector<uint64_t>{10, 11, 12}));
+  EXPECT_TRUE(batch.features[1].offsets.empty());
+  EXPECT_EQ(batch.features[2].ids, (std::vector<uint64_t>{5, 99, 5, 7}));
+  EXPECT_EQ(batch.features[2].offsets, (std::vector<uint32_t>{0, 3, 3, 4}));
+  EXPECT_EQ(broken.count, 6u);
+  for (const BrokenLine& line : broken.first) {
+    EXPECT_EQ(line.defect, line.number == 8 ? LineDefect::kUnknownId : LineDefect::kBadId);
+  }
+}
+
+TEST(Csv, ABagHasALimit) {
+  std::string most = "1";
+  for (size_t i = 1; i < CsvParser::kBagIdsMax; ++i) most += "|2";
+  BrokenLines broken;
+  const ClickBatch batch = *ReadCsv("header no\nlabel 1\nbag 2 decimal\n",
+                                    "1," + most + "\n0," + most + "|2\n", &broken);
+  EXPECT_EQ(batch.features[0].ids.size(), CsvParser::kBagIdsMax);
+  ASSERT_EQ(broken.count, 1u);
+  EXPECT_STREQ(DefectText(broken.first[0].defect), "a bag has too many ids");
+}
+
 TEST(Csv, NamesAColumnThatIsNotThere) {
   const Status status = ReadCsv("label click\nid usr decimal\n", "click,user\n1,2\n").status();
   EXPECT_TRUE(IsNotFound(status));
@@ -147,22 +187,28 @@ TEST(Csv, RefusesAColumnThatIsTwice) {
 
 TEST(Csv, ReadsTheTextOfABatchBackWithTheSameBits) {
   ClickBatch batch;
-  batch.Clear(2);
-  AppendRow({1.0f, {0.1f, 1234.5678f, -0.0f}, {5, kMissingId}}, &batch);
-  AppendRow({0.0f, {0x1p-149f, 0x1.fffffep127f, 1.0f / 3.0f}, {kMissingId - 1, 0}}, &batch);
+  batch.Clear(3);
+  AppendRow({1.0f, {0.1f, 1234.5678f, -0.0f}, {5, kMissingId, 0}, {{2, {8, kMissingId, 8}}}},
+            &batch);
+  AppendRow({0.0f, {0x1p-149f, 0x1.fffffep127f, 1.0f / 3.0f}, {kMissingId - 1, 0, 0}, {{2, {}}}},
+            &batch);
   const ClickBatch back = *ReadCsv(TextOf(ColumnsOf(batch)), TextOf(batch));
   EXPECT_EQ(back.labels, batch.labels);
   ASSERT_EQ(back.dense.size(), batch.dense.size());
   for (size_t i = 0; i < batch.dense.size(); ++i) {
     EXPECT_EQ(std::bit_cast<uint32_t>(back.dense[i]), std::bit_cast<uint32_t>(batch.dense[i])) << i;
   }
-  for (size_t i = 0; i < 2; ++i) EXPECT_EQ(back.features[i].ids, batch.features[i].ids);
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(back.features[i].ids, batch.features[i].ids);
+    EXPECT_EQ(back.features[i].offsets, batch.features[i].offsets);
+  }
+  EXPECT_EQ(back.features[2].offsets, (std::vector<uint32_t>{0, 3, 3}));
 }
 
 TEST(ColumnFileText, IsOfAllStatements) {
   const std::string text =
       "separator semicolon\nheader no\nlabel 1 at-least 0.1\ndense 2\ndense 3 log\n"
-      "id 4 decimal below 611\nid 5 hex\nid 6 text\n";
+      "id 4 decimal below 611\nid 5 hex\nid 6 text\nbag 7 text\nbag 8 hex below 5\n";
   EXPECT_EQ(TextOf(*ParseColumnFile(text)), text);
   EXPECT_EQ(TextOf(*ParseColumnFile("# none\n  label   a\n")),
             "separator comma\nheader yes\nlabel a\n");
@@ -182,6 +228,8 @@ TEST(ColumnFileText, NamesTheLineAndTheWordThatAreWrong) {
                         Case{"label a\nid b hex below 0\n", "line 2: '0' is not understood"},
                         Case{"label a\nid b text below 5\n", "text has no vocabulary"},
                         Case{"label a\nid b\n", "line 2: 'b' is not understood"},
+                        Case{"label a\nbag b\n", "line 2: 'b' is not understood"},
+                        Case{"label a\nbag b text below 5\n", "text has no vocabulary"},
                         Case{"label a\ndense b root\n", "line 2: 'root' is not understood"},
                         Case{"separator dot\n", "line 1: 'dot' is not understood"},
                         Case{"header maybe\n", "line 1: 'maybe' is not understood"},

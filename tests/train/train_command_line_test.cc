@@ -318,6 +318,17 @@ TEST(TrainCommandLine, ALossThatIsNotFiniteLeavesItsBatch) {
       "--weights replayed");
   EXPECT_EQ(replayed.exit_code, 0) << replayed.output;
   EXPECT_THAT(replayed.output, HasSubstr("1, 100 samples in this run"));
+  const std::string with_bags = "--generate product-3 --field-divisor 10 --divisor 5000 ";
+  const Ended in_bags =
+      Train(with_bags + "--model ffnn --samples 300 --batch 50 --dense-rate 1e30");
+  EXPECT_EQ(in_bags.exit_code, 1) << in_bags.output;
+  EXPECT_THAT(in_bags.output, HasSubstr("its batch is in embank-train-step-2.txt"));
+  EXPECT_THAT(TextIn("embank-train-step-2.columns"), HasSubstr("bag 10 decimal\n"));
+  const Ended replayed_bags = Train(
+      "--data embank-train-step-2.txt --columns embank-train-step-2.columns --batch 50 --dim 4 "
+      "--model ffnn");
+  EXPECT_EQ(replayed_bags.exit_code, 0) << replayed_bags.output;
+  EXPECT_THAT(replayed_bags.output, HasSubstr("1, 50 samples in this run"));
   // Where the batch cannot be saved, its loss is told all the same.
   std::filesystem::remove("embank-train-step-2.txt");
   std::filesystem::create_directory("embank-train-step-2.txt");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "base/check.h"
 #include "base/status_macros.h"
 #include "base/str_cat.h"
 
@@ -30,6 +31,25 @@ Status CheckFeature(const FeatureIds& feature, uint32_t samples, const std::stri
 }
 
 }  // namespace
+
+void AppendRow(const ClickRow& row, ClickBatch* batch) {
+  ++batch->samples;
+  batch->labels.push_back(row.label);
+  batch->dense.insert(batch->dense.end(), row.dense.begin(), row.dense.end());
+  auto bag = row.bags.begin();
+  for (size_t i = 0; i < row.ids.size(); ++i) {
+    FeatureIds& feature = batch->features[i];
+    if (bag == row.bags.end() || bag->feature != i) {
+      feature.ids.push_back(row.ids[i]);
+      continue;
+    }
+    if (feature.offsets.empty()) feature.offsets.push_back(0);
+    feature.ids.insert(feature.ids.end(), bag->ids.begin(), bag->ids.end());
+    EMBANK_CHECK(feature.ids.size() <= UINT32_MAX);
+    feature.offsets.push_back(static_cast<uint32_t>(feature.ids.size()));
+    ++bag;
+  }
+}
 
 Status CheckBatch(const ClickBatch& batch, const ClickColumns& columns) {
   EMBANK_RETURN_IF_ERROR(CheckCount("labels", batch.labels.size(), batch.samples));

@@ -53,20 +53,22 @@ struct ClickBatch {
 // INVALID_ARGUMENT names the part.
 Status CheckBatch(const ClickBatch& batch, const ClickColumns& columns);
 
-// One sample with one id for each id feature.
-struct ClickRow {
-  float label = 0.0f;
-  std::vector<float> dense;
-  std::vector<uint64_t> ids;
+// The ids of a feature that has any number of them.
+struct RowBag {
+  uint32_t feature = 0;
+  std::vector<uint64_t> ids = {};
 };
 
-// Adds a sample to a batch whose features have one id for each sample.
-inline void AppendRow(const ClickRow& row, ClickBatch* batch) {
-  ++batch->samples;
-  batch->labels.push_back(row.label);
-  batch->dense.insert(batch->dense.end(), row.dense.begin(), row.dense.end());
-  for (size_t i = 0; i < row.ids.size(); ++i) batch->features[i].ids.push_back(row.ids[i]);
-}
+// One sample.
+struct ClickRow {
+  float label = 0.0f;
+  std::vector<float> dense = {};
+  std::vector<uint64_t> ids = {};  // of each id feature; that of one with a bag is of no use
+  std::vector<RowBag> bags = {};   // by feature
+};
+
+// Adds a sample to a batch whose samples have bags for the same features.
+void AppendRow(const ClickRow& row, ClickBatch* batch);
 
 }  // namespace embank
 

@@ -23,7 +23,8 @@ std::string TextOf(const ClickBatch& batch) {
       const uint32_t end = feature.offsets.empty() ? i + 1 : feature.offsets[i + 1];
       text += '\t';
       for (uint32_t k = begin; k < end; ++k) {
-        StrAppend(&text, k == begin ? "" : ",", feature.ids[k]);
+        if (k > begin) text += kBagSeparator;
+        StrAppend(&text, feature.ids[k]);
       }
     }
     text += '\n';
@@ -39,8 +40,8 @@ ColumnFile ColumnsOf(const ClickBatch& batch) {
   columns.label = StrCat(column);
   const size_t dense = batch.dense.size() / batch.samples;
   for (size_t i = 0; i < dense; ++i) columns.dense.push_back({StrCat(++column), false});
-  for (size_t i = 0; i < batch.features.size(); ++i) {
-    columns.ids.push_back({StrCat(++column), IdFormat::kDecimal});
+  for (const FeatureIds& feature : batch.features) {
+    columns.ids.push_back({.name = StrCat(++column), .is_bag = !feature.offsets.empty()});
   }
   return columns;
 }

@@ -10,9 +10,8 @@
 
 namespace embank {
 
-// Returns a line for each sample: label, dense features, ids; those of a bag with commas. A reader
-// with ColumnsOf gets the same bits, but for bags, and numbers that are not finite. The batch has
-// samples.
+// Returns a line for each sample: label, dense features, ids and bags. A reader with ColumnsOf gets
+// the same bits, but for numbers that are not finite. The batch has samples.
 std::string TextOf(const ClickBatch& batch);
 // Returns the columns of such lines.
 ColumnFile ColumnsOf(const ClickBatch& batch);

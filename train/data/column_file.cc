@@ -100,7 +100,8 @@ Status ReadDense(const Words& words, ColumnFile* columns) {
 }
 
 Status ReadId(const Words& words, ColumnFile* columns) {
-  constexpr std::string_view kExpected = "id COLUMN decimal, hex or text, or with below NUMBER";
+  constexpr std::string_view kExpected =
+      "id or bag COLUMN decimal, hex or text, or with below NUMBER";
   const bool is_bounded = words.size() == 5 && words[3] == "below";
   if (words.size() != 3 && !is_bounded) return NotUnderstood(words.back(), kExpected);
   IdFormat format = IdFormat::kDecimal;
@@ -111,7 +112,8 @@ Status ReadId(const Words& words, ColumnFile* columns) {
   } else if (words[2] != "decimal") {
     return NotUnderstood(words[2], kExpected);
   }
-  IdColumn& column = columns->ids.emplace_back(IdColumn{std::string(words[1]), format});
+  IdColumn& column = columns->ids.emplace_back(
+      IdColumn{.name = std::string(words[1]), .format = format, .is_bag = words[0] == "bag"});
   if (!is_bounded) return OkStatus();
   if (format == IdFormat::kText) return NotUnderstood(words[3], "text has no vocabulary");
   uint64_t bound = 0;
@@ -129,8 +131,8 @@ Status ReadStatement(const Words& words, ColumnFile* columns) {
   if (words[0] == "header") return ReadHeader(words, columns);
   if (words[0] == "label") return ReadLabel(words, columns);
   if (words[0] == "dense") return ReadDense(words, columns);
-  if (words[0] == "id") return ReadId(words, columns);
-  return NotUnderstood(words[0], "separator, header, label, dense or id");
+  if (words[0] == "id" || words[0] == "bag") return ReadId(words, columns);
+  return NotUnderstood(words[0], "separator, header, label, dense, id or bag");
 }
 
 }  // namespace
@@ -163,7 +165,7 @@ std::string TextOf(const ColumnFile& columns) {
     StrAppend(&text, "dense ", dense.name, dense.is_log ? " log\n" : "\n");
   }
   for (const IdColumn& id : columns.ids) {
-    StrAppend(&text, "id ", id.name, " ", NameOfFormat(id.format));
+    StrAppend(&text, id.is_bag ? "bag " : "id ", id.name, " ", NameOfFormat(id.format));
     if (id.vocabulary) StrAppend(&text, " below ", *id.vocabulary);
     text += '\n';
   }

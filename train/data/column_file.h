@@ -8,6 +8,7 @@
 //   id userId decimal below 611  decimal, hex or text, which is hashed; with below, ids of decimal
 //   or
 //                                hex are less than this number, and others break their line
+//   bag genres text              any number of ids of one of these formats, with | between them
 #ifndef EMBANK_TRAIN_DATA_COLUMN_FILE_H_
 #define EMBANK_TRAIN_DATA_COLUMN_FILE_H_
 
@@ -21,6 +22,9 @@
 
 namespace embank {
 
+// Stands between the ids of a bag.
+inline constexpr char kBagSeparator = '|';
+
 enum class IdFormat { kDecimal, kHex, kText };
 
 struct DenseColumn {
@@ -32,6 +36,7 @@ struct IdColumn {
   std::string name;
   IdFormat format = IdFormat::kDecimal;
   std::optional<uint64_t> vocabulary = {};  // ids are below it
+  bool is_bag = false;
 };
 
 struct ColumnFile {

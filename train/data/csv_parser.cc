@@ -69,12 +69,17 @@ std::optional<double> ParseNumber(std::string_view field) {
   return number;
 }
 
-std::optional<uint64_t> ParseId(std::string_view field, int base) {
-  uint64_t id = 0;
-  const char* const end = field.data() + field.size();
-  const std::from_chars_result result = std::from_chars(field.data(), end, id, base);
-  if (result.ec != std::errc() || result.ptr != end) return std::nullopt;
-  return id;
+LineDefect ParseId(const IdColumn& column, std::string_view text, uint64_t* id) {
+  if (column.format == IdFormat::kText) {
+    *id = TableHash(text);
+    return LineDefect::kNone;
+  }
+  const int base = column.format == IdFormat::kHex ? 16 : 10;
+  const char* const end = text.data() + text.size();
+  const std::from_chars_result result = std::from_chars(text.data(), end, *id, base);
+  if (result.ec != std::errc() || result.ptr != end) return LineDefect::kBadId;
+  const bool is_unknown = column.vocabulary && *id >= *column.vocabulary;
+  return is_unknown ? LineDefect::kUnknownId : LineDefect::kNone;
 }
 
 }  // namespace
@@ -104,7 +109,7 @@ Status CsvParser::Place(const ColumnFile& columns, const std::vector<std::string
     if (column.use != Use::kIgnored || std::find(place + 1, names.end(), name) != names.end()) {
       return InvalidArgumentError(StrCat("column '", name, "' is there or named twice"));
     }
-    column = {use, static_cast<uint32_t>(feature)};
+    column = {use, static_cast<uint32_t>(feature), static_cast<uint32_t>(bags_.size())};
     return OkStatus();
   };
   EMBANK_RETURN_IF_ERROR(PlaceOne(columns.label, Use::kLabel, 0));
@@ -114,10 +119,9 @@ Status CsvParser::Place(const ColumnFile& columns, const std::vector<std::string
     columns_.dense.push_back(dense.name);
   }
   for (const IdColumn& id : columns.ids) {
-    const Use use = id.format == IdFormat::kDecimal ? Use::kDecimalId
-                    : id.format == IdFormat::kHex   ? Use::kHexId
-                                                    : Use::kTextId;
-    EMBANK_RETURN_IF_ERROR(PlaceOne(id.name, use, columns_.ids.size()));
+    const size_t feature = columns_.ids.size();
+    EMBANK_RETURN_IF_ERROR(PlaceOne(id.name, id.is_bag ? Use::kBag : Use::kId, feature));
+    if (id.is_bag) bags_.push_back({.feature = static_cast<uint32_t>(feature)});
     columns_.ids.push_back(id.name);
   }
   return OkStatus();
@@ -126,6 +130,7 @@ Status CsvParser::Place(const ColumnFile& columns, const std::vector<std::string
 LineDefect CsvParser::Parse(std::string_view line, ClickRow* row) const {
   row->dense.resize(columns_.dense.size());
   row->ids.resize(columns_.ids.size());
+  if (row->bags.size() != bags_.size()) row->bags = bags_;
   Fields fields(line, file_.separator);
   std::string_view field;
   for (const Column& column : uses_) {
@@ -153,19 +158,28 @@ LineDefect CsvParser::Take(const Column& column, std::string_view field, ClickRo
           column.use == Use::kLogDense ? LogOfNumber(*number) : static_cast<float>(*number);
       return std::isfinite(row->dense[column.feature]) ? LineDefect::kNone : LineDefect::kBadNumber;
     }
-    case Use::kTextId:
-      row->ids[column.feature] = field.empty() ? kMissingId : TableHash(field);
-      return LineDefect::kNone;
-    default: {
-      const std::optional<uint64_t> id =
-          field.empty() ? kMissingId : ParseId(field, column.use == Use::kHexId ? 16 : 10);
-      if (!id.has_value()) return LineDefect::kBadId;
-      const std::optional<uint64_t>& vocabulary = file_.ids[column.feature].vocabulary;
-      if (!field.empty() && vocabulary && *id >= *vocabulary) return LineDefect::kUnknownId;
-      row->ids[column.feature] = *id;
-      return LineDefect::kNone;
-    }
+    case Use::kBag:
+      return TakeBag(field, &row->bags[column.bag]);
+    default:
+      row->ids[column.feature] = kMissingId;
+      if (field.empty()) return LineDefect::kNone;
+      return ParseId(file_.ids[column.feature], field, &row->ids[column.feature]);
   }
+}
+
+LineDefect CsvParser::TakeBag(std::string_view field, RowBag* bag) const {
+  bag->ids.clear();
+  for (bool is_last = field.empty(); !is_last;) {
+    const size_t end = std::min(field.find(kBagSeparator), field.size());
+    const std::string_view text = field.substr(0, end);
+    is_last = end == field.size();
+    if (!is_last) field.remove_prefix(end + 1);
+    if (text.empty()) return LineDefect::kBadId;
+    if (bag->ids.size() == kBagIdsMax) return LineDefect::kTooManyIds;
+    const LineDefect defect = ParseId(file_.ids[bag->feature], text, &bag->ids.emplace_back());
+    if (defect != LineDefect::kNone) return defect;
+  }
+  return LineDefect::kNone;
 }
 
 LineDefect CsvParser::TakeLabel(std::string_view field, ClickRow* row) const {

@@ -15,9 +15,12 @@
 
 namespace embank {
 
-// Empty dense fields are 0, empty ids are kMissingId.
+// Empty dense fields are 0, empty ids are kMissingId, and empty bags have no id.
 class CsvParser final : public LineParser {
  public:
+  // More ids in a bag break its line: the largest batch has fewer than 2^32 then.
+  static constexpr size_t kBagIdsMax = 4095;
+
   // Makes a parser for a file whose first line is `first_line`: its header, or a sample.
   // NOT_FOUND: a column of the column file is not in the file.
   // INVALID_ARGUMENT: the header is broken, or has a column twice that is needed.
@@ -29,20 +32,23 @@ class CsvParser final : public LineParser {
 
  private:
   // A column of the file: what it is, and its number among the dense features or ids.
-  enum class Use { kIgnored, kLabel, kDense, kLogDense, kDecimalId, kHexId, kTextId };
+  enum class Use { kIgnored, kLabel, kDense, kLogDense, kId, kBag };
   struct Column {
     Use use = Use::kIgnored;
     uint32_t feature = 0;
+    uint32_t bag = 0;  // its number among the bags
   };
 
   CsvParser(const ColumnFile& columns, size_t count);
   Status Place(const ColumnFile& columns, const std::vector<std::string>& names);
   LineDefect Take(const Column& column, std::string_view field, ClickRow* row) const;
   LineDefect TakeLabel(std::string_view field, ClickRow* row) const;
+  LineDefect TakeBag(std::string_view field, RowBag* bag) const;
 
   const ColumnFile file_;
   ClickColumns columns_;
   std::vector<Column> uses_;
+  std::vector<RowBag> bags_;  // the empty bags of a row
 };
 
 }  // namespace embank

@@ -18,6 +18,8 @@ const char* DefectText(LineDefect defect) {
       return "an id is not of its format";
     case LineDefect::kUnknownId:
       return "an id is outside of its vocabulary";
+    case LineDefect::kTooManyIds:
+      return "a bag has too many ids";
     case LineDefect::kOpenQuote:
       return "a quotation mark is missing";
     case LineDefect::kFileEnds:

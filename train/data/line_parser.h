@@ -17,6 +17,7 @@ enum class LineDefect {
   kBadNumber,
   kBadId,
   kUnknownId,
+  kTooManyIds,
   kOpenQuote,
   kFileEnds,
   kTooLong,
