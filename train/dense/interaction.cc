@@ -1,6 +1,7 @@
 #include "train/dense/interaction.h"
 
 #include <algorithm>
+#include <cstring>
 #include <vector>
 
 #include "base/check.h"
@@ -12,12 +13,16 @@ namespace {
 // Products are added lane by lane: a row of a sample's vectors, or of its pairs, is padded to a
 // multiple of so many floats. A library's product of matrices so small takes longer to call.
 constexpr uint32_t kLanes = 16;
-using Lanes = float __attribute__((vector_size(kLanes * sizeof(float)), aligned(sizeof(float))));
+using Lanes = float __attribute__((vector_size(kLanes * sizeof(float))));
 
 uint32_t Padded(uint32_t floats) { return (floats + kLanes - 1) / kLanes * kLanes; }
 
-const Lanes& LanesAt(const float* floats) { return *reinterpret_cast<const Lanes*>(floats); }
-Lanes& LanesAt(float* floats) { return *reinterpret_cast<Lanes*>(floats); }
+[[gnu::always_inline]] inline void Load(const float* from, Lanes* to) {
+  std::memcpy(to, from, sizeof *to);
+}
+[[gnu::always_inline]] inline void Store(const Lanes& from, float* to) {
+  std::memcpy(to, &from, sizeof from);
+}
 
 // So many rows of a result are summed at once, each in a register: they share what is loaded.
 constexpr uint32_t kTileRows = 4;
@@ -32,14 +37,17 @@ EMBANK_SIMD_CLONES void MultiplyPairs(uint32_t count, uint32_t dim, const float*
       Lanes sums[kTileRows] = {};
       const float* column = columns;
       for (uint32_t d = 0; d < dim; ++d, column += stride) {
-        const Lanes others = LanesAt(column + j);
+        Lanes others;
+        Load(column + j, &others);
         for (uint32_t r = 0; r < kTileRows; ++r) sums[r] += column[first + r] * others;
       }
-      for (uint32_t r = 0; r < kTileRows; ++r) LanesAt(tile + r * stride + j) = sums[r];
+      for (uint32_t r = 0; r < kTileRows; ++r) Store(sums[r], tile + r * stride + j);
     }
     for (uint32_t i = first; i < std::min(first + kTileRows, count); products += i, ++i) {
       const float* const row = tile + (i - first) * stride;
-      for (uint32_t j = 0; j < i; j += kLanes) LanesAt(products + j) = LanesAt(row + j);
+      for (uint32_t j = 0; j < i; j += kLanes) {
+        std::memcpy(products + j, row + j, kLanes * sizeof(float));
+      }
     }
   }
 }
@@ -52,23 +60,26 @@ template <uint32_t kRows>
   Lanes sums[kRows] = {};
   const float* vector = vectors;
   for (uint32_t j = 0; j < first; ++j, vector += stride) {
-    const Lanes other = LanesAt(vector);
+    Lanes other;
+    Load(vector, &other);
     for (uint32_t r = 0; r < kRows; ++r) sums[r] += pairs[PairCount(first + r) + j] * other;
   }
   for (uint32_t j = first; j < first + kRows; ++j, vector += stride) {
-    const Lanes other = LanesAt(vector);
+    Lanes other;
+    Load(vector, &other);
     for (uint32_t r = 0; r < kRows; ++r) {
       const uint32_t v = first + r;
       if (v != j) sums[r] += pairs[PairCount(std::max(v, j)) + std::min(v, j)] * other;
     }
   }
-  const float* pair = pairs + PairCount(first + kRows) + first;
+  uint32_t pair = PairCount(first + kRows) + first;
   for (uint32_t j = first + kRows; j < count; ++j, vector += stride) {
-    const Lanes other = LanesAt(vector);
-    for (uint32_t r = 0; r < kRows; ++r) sums[r] += pair[r] * other;
+    Lanes other;
+    Load(vector, &other);
+    for (uint32_t r = 0; r < kRows; ++r) sums[r] += pairs[pair + r] * other;
     pair += j;
   }
-  for (uint32_t r = 0; r < kRows; ++r) LanesAt(gradients + (first + r) * stride) = sums[r];
+  for (uint32_t r = 0; r < kRows; ++r) Store(sums[r], gradients + (first + r) * stride);
 }
 
 EMBANK_SIMD_CLONES void AddAllOthers(uint32_t count, uint32_t stride, const float* pairs,
