@@ -122,7 +122,6 @@ void GraphRun::Backward(const SliceInput& input, std::span<const float> weights,
   EMBANK_CHECK(gradients.weights.size() == graph_->parameters());
   EMBANK_CHECK(gradients.features.size() == input.features.size());
   EMBANK_CHECK(output_gradient.HasShapeOf(memory_.back().view));
-  for (const Matrix& feature : gradients.features) Zero(feature);
   for (NodeId id = 0; id < memory_.size(); ++id) {
     const GraphNode& node = graph_->nodes()[id];
     memory_[id].has_gradient = false;
@@ -132,14 +131,19 @@ void GraphRun::Backward(const SliceInput& input, std::span<const float> weights,
   }
   memory_.back().gradient_view = output_gradient;
   memory_.back().has_gradient = true;
+  std::vector<bool> has_gradient(gradients.features.size());
   for (NodeId id = static_cast<NodeId>(memory_.size()); id-- > 0;) {
     const GraphNode& node = graph_->nodes()[id];
     if (node.needs_gradient && memory_[id].has_gradient) {
+      if (node.kind == NodeKind::kFeature) has_gradient[node.feature] = true;
       if (!IsInput(node)) BackwardNode(node, weights, id, gradients.weights);
     } else {
       // No output follows from it.
       std::ranges::fill(gradients.weights.subspan(node.first_parameter, node.parameters), 0.0f);
     }
+  }
+  for (size_t i = 0; i < has_gradient.size(); ++i) {
+    if (!has_gradient[i]) Zero(gradients.features[i]);
   }
 }
 

@@ -26,6 +26,17 @@ bool AreWithin(std::span<const float> numbers, float limit) {
   return are_within;
 }
 
+// Makes an array have at least so many values, whatever they are. The next batch may have more.
+template <typename Value>
+void Grow(size_t size, std::vector<Value>* array) {
+  if (size <= array->size()) return;
+  if (size > array->capacity()) {
+    *array = {};
+    array->reserve(size + size / 8);
+  }
+  array->resize(size);
+}
+
 }  // namespace
 
 EmbeddingPass::EmbeddingPass(std::vector<EmbeddingFeature> features, uint32_t slices)
@@ -48,12 +59,12 @@ void EmbeddingPass::Begin(const ClickBatch* batch) {
                                      : ids.offsets.size() == uint64_t{batch->samples} + 1);
     const uint32_t dim = features_[i].dim;
     FeatureMemory& memory = memory_[i];
-    memory.unique.resize(ids.ids.size());
-    memory.index.resize(ids.ids.size());
-    memory.rows.resize(ids.ids.size() * dim);
-    memory.sums.resize(ids.ids.size() * dim);
-    memory.vectors.resize(uint64_t{batch->samples} * dim);
-    memory.gradients.resize(uint64_t{batch->samples} * dim);
+    Grow(ids.ids.size(), &memory.unique);
+    Grow(ids.ids.size(), &memory.index);
+    Grow(ids.ids.size() * dim, &memory.rows);
+    Grow(ids.ids.size() * dim, &memory.sums);
+    Grow(uint64_t{batch->samples} * dim, &memory.vectors);
+    Grow(uint64_t{batch->samples} * dim, &memory.gradients);
   }
 }
 
@@ -147,7 +158,8 @@ void EmbeddingPass::SumGradients(const Pack& pack, uint32_t slice) {
     // A first gradient is copied: nothing is added to 0, which would change the sign of -0.
     uint32_t next_unseen = 0;
     if (Seeded(SeededBug::kSumsInAnotherOrder)) {
-      std::reverse(memory.gradients.begin(), memory.gradients.end());
+      std::reverse(memory.gradients.begin(),
+                   memory.gradients.begin() + int64_t{batch_->samples} * dim);
     }
     for (uint32_t sample = samples.begin; sample < samples.end; ++sample) {
       const float* const gradient = memory.gradients.data() + uint64_t{sample} * dim;
