@@ -41,10 +41,10 @@ EMBANK_SIMD_CLONES void MultiplyPairs(uint32_t count, uint32_t dim, const float*
         Load(column + j, &others);
         for (uint32_t r = 0; r < kTileRows; ++r) sums[r] += column[first + r] * others;
       }
-      for (uint32_t r = 0; r < kTileRows; ++r) Store(sums[r], tile + r * stride + j);
+      for (uint32_t r = 0; r < kTileRows; ++r) Store(sums[r], tile + uint64_t{r} * stride + j);
     }
     for (uint32_t i = first; i < std::min(first + kTileRows, count); products += i, ++i) {
-      const float* const row = tile + (i - first) * stride;
+      const float* const row = tile + uint64_t{i - first} * stride;
       for (uint32_t j = 0; j < i; j += kLanes) {
         std::memcpy(products + j, row + j, kLanes * sizeof(float));
       }
@@ -79,7 +79,7 @@ template <uint32_t kRows>
     for (uint32_t r = 0; r < kRows; ++r) sums[r] += pairs[pair + r] * other;
     pair += j;
   }
-  for (uint32_t r = 0; r < kRows; ++r) Store(sums[r], gradients + (first + r) * stride);
+  for (uint32_t r = 0; r < kRows; ++r) Store(sums[r], gradients + uint64_t{first + r} * stride);
 }
 
 EMBANK_SIMD_CLONES void AddAllOthers(uint32_t count, uint32_t stride, const float* pairs,
@@ -133,13 +133,13 @@ void DotInteractionBackward(std::span<const ConstMatrix> vectors, ConstMatrix ou
   std::vector<float> gathered(uint64_t{count} * stride), results(gathered.size());
   for (uint32_t sample = 0; sample < output_gradient.rows; ++sample) {
     for (uint32_t v = 0; v < count; ++v) {
-      std::ranges::copy(vectors[v].Row(sample), gathered.begin() + v * stride);
+      std::ranges::copy(vectors[v].Row(sample), gathered.data() + uint64_t{v} * stride);
     }
     AddAllOthers(count, stride, output_gradient.Row(sample).data(), gathered.data(),
                  results.data());
     for (uint32_t v = 0; v < count; ++v) {
       EMBANK_CHECK(gradients[v].HasShapeOf(vectors[v]));
-      std::copy_n(results.begin() + v * stride, dim, gradients[v].Row(sample).begin());
+      std::copy_n(results.data() + uint64_t{v} * stride, dim, gradients[v].Row(sample).begin());
     }
   }
 }
