@@ -64,6 +64,8 @@ StatusOr<std::unique_ptr<ClickReader>> OpenLog(const TrainCommand& command, cons
 
 StatusOr<std::string> NameOfData(const TrainCommand& command) {
   if (!command.generate.empty()) {
+    // Stores from before there was a divisor of fields have no such words in the name of their
+    // data.
     const std::string fields = command.scale.field_divisor == 1
                                    ? std::string()
                                    : StrCat(", field divisor ", command.scale.field_divisor);

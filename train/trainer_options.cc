@@ -163,7 +163,12 @@ StatusOr<LayerGraph> MakeModel(const TrainerOptions& options, const ClickColumns
   EMBANK_RETURN_IF_ERROR(CheckModel(options, columns));
   LayerGraph graph = options.model.make(InputsOf(options, columns));
   const uint32_t logits = graph.nodes().empty() ? 0 : graph.nodes().back().columns;
-  if (logits == 1) return graph;
+  const bool ends_in_layer = logits > 0 && !graph.nodes().back().inputs.empty();
+  if (logits == 1 && ends_in_layer) return graph;
+  if (logits == 1) {
+    return InvalidArgumentError(
+        StrCat("model ", options.model.name, " ends in a feature; its last node must be a layer"));
+  }
   return InvalidArgumentError(StrCat("model ", options.model.name, " has ", logits,
                                      " logits for a sample; a trainer takes one"));
 }

@@ -181,7 +181,7 @@ Status HotMover::Move(HotPlan* plan) {
              HaveOneSize(*tables.Get(down.front().table), *tables.Get(up.front().table));
     };
     if (can_swap()) {
-      // No space comes from rows that change places, so none is looked for between two chunks.
+      // A swap frees no slot, so that the next chunk does not look for one.
       while (can_swap()) {
         EMBANK_ASSIGN_OR_RETURN(const Dealt dealt, SwapChunk(down, up));
         EMBANK_CHECK(dealt.down + dealt.up > 0);

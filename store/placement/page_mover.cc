@@ -15,6 +15,8 @@ namespace {
 constexpr uint64_t kLargeRecordBytes = 2048;
 // Two segments' bits: 2 * (512 B + 87,000 / 4 B).
 constexpr uint64_t kFewBytes = uint64_t{64} << 10;
+// Rows of another size may take a page first.
+constexpr uint32_t kGiveTriesMax = 4;
 
 }  // namespace
 
@@ -77,10 +79,8 @@ bool PageMover::EmptyOnePage() {
 }
 
 bool PageMover::GivePage(SlotClass slot_class) {
-  // Rows of another size may take the page first.
-  constexpr int kTries = 4;
   MutexLock lock(&mutex_);
-  for (int tries = 0; tries < kTries && EmptyPage(std::nullopt); ++tries) {
+  for (uint32_t tries = 0; tries < kGiveTriesMax && EmptyPage(std::nullopt); ++tries) {
     if (!parts_.tier->GiveEmptyPage(slot_class)) continue;
     given_pages_.fetch_add(1, std::memory_order_relaxed);
     return true;

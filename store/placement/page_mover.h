@@ -62,8 +62,8 @@ class PageMover {
   // Empties a page and gives its memory back. False: no row can leave any more.
   bool EmptyOnePage();
 
-  // Empties a page and gives it to a class, though the index and the log may want its memory.
-  // False: no row can leave any more, or other rows have taken the page.
+  // Empties a few pages at most, until one goes to a class, though the index and the log may want
+  // its memory. False: no row can leave any more, or other rows have taken each of them.
   bool GivePage(SlotClass slot_class);
 
   // Call it after a batch of so many keys of a class. Does the keys' part of the work, when memory

@@ -171,6 +171,7 @@ TEST(HotStore, OnDiskTakesRowsOfADramThatIsFullAlready) {
     ASSERT_NO_FATAL_FAILURE(Flush(world.get()));
   }
   EXPECT_EQ(KeysInDeviceMemory(table, hot).size(), hot.size());
+  EXPECT_GT(world->pages()->given_pages(), 0u) << "the headers have a page of other rows";
   for (const auto& [key, value] : ValuesOf(table, KeysFrom(1, kRows))) {
     ASSERT_EQ(value, static_cast<float>(key)) << "key " << key;
   }

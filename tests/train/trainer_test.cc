@@ -503,6 +503,13 @@ TEST(Trainer, RefusesAModelThatHasNotOneLogit) {
             "model mine has 2 logits for a sample; a trainer takes one");
   EXPECT_THAT(message([](const ModelInputs& inputs) { return LayerGraph(inputs); }),
               HasSubstr("has 0 logits"));
+  options.dim = 1;
+  EXPECT_EQ(message([](const ModelInputs& inputs) {
+              LayerGraph graph(inputs);
+              graph.Feature(0);
+              return graph;
+            }),
+            "model mine ends in a feature; its last node must be a layer");
 }
 
 TEST(Trainer, ACheckpointOfAnotherModelIsNamed) {

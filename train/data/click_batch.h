@@ -63,11 +63,12 @@ struct RowBag {
 struct ClickRow {
   float label = 0.0f;
   std::vector<float> dense = {};
-  std::vector<uint64_t> ids = {};  // of each id feature; that of one with a bag is of no use
-  std::vector<RowBag> bags = {};   // by feature
+  std::vector<uint64_t> ids = {};  // of each id feature; that of a feature with a bag is not read
+  std::vector<RowBag> bags = {};   // ascending by feature
 };
 
-// Adds a sample to a batch whose samples have bags for the same features.
+// Adds a sample to a batch that has a feature for each of its ids. All samples of a batch have bags
+// for the same features.
 void AppendRow(const ClickRow& row, ClickBatch* batch);
 
 }  // namespace embank

@@ -8,7 +8,7 @@
 //   id userId decimal below 611  decimal, hex or text, which is hashed; with below, ids of decimal
 //   or
 //                                hex are less than this number, and others break their line
-//   bag genres text              any number of ids of one of these formats, with | between them
+//   bag genres text              ids of one of these formats, at most 4,095, with | between them
 #ifndef EMBANK_TRAIN_DATA_COLUMN_FILE_H_
 #define EMBANK_TRAIN_DATA_COLUMN_FILE_H_
 

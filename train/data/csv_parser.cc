@@ -160,11 +160,12 @@ LineDefect CsvParser::Take(const Column& column, std::string_view field, ClickRo
     }
     case Use::kBag:
       return TakeBag(field, &row->bags[column.bag]);
-    default:
+    case Use::kId:
       row->ids[column.feature] = kMissingId;
       if (field.empty()) return LineDefect::kNone;
       return ParseId(file_.ids[column.feature], field, &row->ids[column.feature]);
   }
+  return LineDefect::kNone;
 }
 
 LineDefect CsvParser::TakeBag(std::string_view field, RowBag* bag) const {

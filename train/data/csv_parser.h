@@ -18,7 +18,7 @@ namespace embank {
 // Empty dense fields are 0, empty ids are kMissingId, and empty bags have no id.
 class CsvParser final : public LineParser {
  public:
-  // More ids in a bag break its line: the largest batch has fewer than 2^32 then.
+  // More ids in a bag break its line. 2^20 samples * 4,095 ids < 2^32, the range of an offset.
   static constexpr size_t kBagIdsMax = 4095;
 
   // Makes a parser for a file whose first line is `first_line`: its header, or a sample.

@@ -11,7 +11,8 @@ namespace embank {
 namespace {
 
 // Products are added lane by lane: a row of a sample's vectors, or of its pairs, is padded to a
-// multiple of so many floats. A library's product of matrices so small takes longer to call.
+// multiple of so many floats. A library's product of so small matrices takes longer to call than to
+// compute.
 constexpr uint32_t kLanes = 16;
 using Lanes = float __attribute__((vector_size(kLanes * sizeof(float))));
 
@@ -24,11 +25,12 @@ uint32_t Padded(uint32_t floats) { return (floats + kLanes - 1) / kLanes * kLane
   std::memcpy(to, &from, sizeof from);
 }
 
-// So many rows of a result are summed at once, each in a register: they share what is loaded.
+// So many rows of a result are summed at once: they share what is loaded.
 constexpr uint32_t kTileRows = 4;
 
 // `columns` has value d of all vectors in row d. The products of vector i and those before it go to
-// `products`, one row behind the other, and what is behind the last one is overwritten.
+// `products`, one row behind the other, and up to kLanes - 1 floats behind the last one are
+// overwritten. `tile` is scratch of kTileRows rows.
 EMBANK_SIMD_CLONES void MultiplyPairs(uint32_t count, uint32_t dim, const float* columns,
                                       float* tile, float* products) {
   const uint32_t stride = Padded(count);

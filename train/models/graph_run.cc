@@ -138,7 +138,7 @@ void GraphRun::Backward(const SliceInput& input, std::span<const float> weights,
       if (node.kind == NodeKind::kFeature) has_gradient[node.feature] = true;
       if (!IsInput(node)) BackwardNode(node, weights, id, gradients.weights);
     } else {
-      // No output follows from it.
+      // No output follows from it, or nothing before it needs a gradient.
       std::ranges::fill(gradients.weights.subspan(node.first_parameter, node.parameters), 0.0f);
     }
   }
