@@ -368,9 +368,10 @@ EMBANK_API embank_status embank_table_names(embank_store *store, char *names, ui
  * store also reserves enough space for one checkpoint. A change that would use reserved space is
  * REFUSED, also a change of an existing row; erase is never refused. embank_checkpoint frees space,
  * and the message says so. This holds for tables that forget, too. In such a table a batch may have
- * rows REFUSED if it creates more than a tenth of the rows that a full index holds, or if tables
- * that do not forget have filled the index. Rows are forgotten at the end of the call, so that
- * later calls find places.
+ * rows REFUSED if it creates more than a tenth of the rows that a full index holds. With a path it
+ * may also have rows REFUSED if tables that do not forget have filled the index: rows of tables
+ * that forget are erased at the end of each call, if there are any, and later calls find their
+ * places, unless other tables take them.
  *
  * Forgotten rows. In a table that forgets, a new row may erase another one. Without a path, a batch
  * erases its own rows last: when it is larger than memory, its first rows may be gone at its end.
