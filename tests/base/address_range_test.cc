@@ -8,7 +8,7 @@
 
 #include "tests/support/failing_memory.h"
 
-namespace embank::test {
+namespace embank::test::address_range_test {
 namespace {
 
 constexpr uint64_t kBytes = 4 * kHugePageBytes;
@@ -71,4 +71,4 @@ TEST(AddressRange, FailuresAreToldAndChangeNothing) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::address_range_test

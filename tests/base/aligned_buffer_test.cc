@@ -8,7 +8,7 @@
 #include "base/memory/scratch.h"
 #include "tests/support/failing_memory.h"
 
-namespace embank::test {
+namespace embank::test::aligned_buffer_test {
 namespace {
 
 class AlignedBufferTest : public testing::Test {
@@ -126,7 +126,7 @@ TEST(Scratch, SaysWhenTheMachineHasNoMemory) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::aligned_buffer_test
 
 // Sanitizers stop at a failed malloc unless told that it is expected.
 extern "C" __attribute__((visibility("default"))) const char* __asan_default_options() {

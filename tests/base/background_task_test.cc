@@ -11,7 +11,7 @@
 #include "base/threads/mutex.h"
 #include "tests/support/simulated_executor.h"
 
-namespace embank::test {
+namespace embank::test::background_task_test {
 namespace {
 
 // Work that comes in pieces, which a task takes one by one; and a look at how it does so.
@@ -142,4 +142,4 @@ TEST(SimulatedExecutor, RunsStepsInsideWakesAsItsSeedSays) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::background_task_test

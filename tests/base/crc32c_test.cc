@@ -8,7 +8,7 @@
 
 #include "tests/support/random.h"
 
-namespace embank::test {
+namespace embank::test::crc32c_test {
 namespace {
 
 std::span<const std::byte> BytesOf(const std::string& text) {
@@ -104,4 +104,4 @@ TEST(Crc32c, NamesItsImplementation) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::crc32c_test

@@ -17,7 +17,7 @@
 #include "tests/support/random.h"
 #include "tests/support/scratch_directory.h"
 
-namespace embank::test {
+namespace embank::test::descriptor_cache_test {
 namespace {
 
 constexpr size_t kBlocks = 8;  // of each file
@@ -202,4 +202,4 @@ INSTANTIATE_TEST_SUITE_P(All, RestingFiles, testing::Bool(),
                          [](const auto& rings) { return rings.param ? "Rings" : "Threads"; });
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::descriptor_cache_test

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-namespace embank::test {
+namespace embank::test::epoch_test {
 namespace {
 
 TEST(EpochTable, WithoutReadersAnEpochHasPassedAtOnce) {
@@ -154,4 +154,4 @@ TEST(EpochTable, NoReaderOfManyThreadsSeesWhatWasRetiredBeforeItBegan) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::epoch_test

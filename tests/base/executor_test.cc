@@ -13,7 +13,7 @@
 #include "base/threads/mutex.h"
 #include "tests/support/simulated_executor.h"
 
-namespace embank::test {
+namespace embank::test::executor_test {
 namespace {
 
 // How often each task of a ParallelFor ran.
@@ -174,4 +174,4 @@ TEST(SimulatedExecutor, RunsEveryTaskOnceInAnOrderOfItsSeed) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::executor_test

@@ -32,7 +32,7 @@
 #include "tests/support/scratch_directory.h"
 #include "tests/support/simulated_disk.h"
 
-namespace embank::test {
+namespace embank::test::file_system_test {
 namespace {
 
 enum class Kind { kRing, kOldRing, kThreads, kMapped, kSimulated, kSimulatedPmem };
@@ -514,4 +514,4 @@ TEST(PosixFileSystem, ErrorsNameTheFileAndTheReason) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::file_system_test

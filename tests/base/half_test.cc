@@ -8,7 +8,7 @@
 
 #include "tests/support/random.h"
 
-namespace embank::test {
+namespace embank::test::half_test {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -149,4 +149,4 @@ TEST(Half, ANanIsNeverRoundedToInfinity) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::half_test

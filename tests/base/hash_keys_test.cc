@@ -7,7 +7,7 @@
 #include "base/hash.h"
 #include "tests/support/random.h"
 
-namespace embank::test {
+namespace embank::test::hash_keys_test {
 namespace {
 
 TEST(HashKeys, IsHashKeyOfEachAndWritesNoFurther) {
@@ -26,4 +26,4 @@ TEST(HashKeys, IsHashKeyOfEachAndWritesNoFurther) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::hash_keys_test

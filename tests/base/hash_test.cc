@@ -9,7 +9,7 @@
 #include "tests/support/inverse_mix.h"
 #include "tests/support/random.h"
 
-namespace embank::test {
+namespace embank::test::hash_test {
 namespace {
 
 TEST(Mix, GivesThePublishedOutputsOfSplitmix64) {
@@ -92,4 +92,4 @@ TEST(RangeOf, IsTheTopTwelveBits) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::hash_test

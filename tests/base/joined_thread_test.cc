@@ -13,7 +13,7 @@
 #include "tests/support/refused_mappings.h"
 #include "tests/support/simulated_executor.h"
 
-namespace embank::test {
+namespace embank::test::joined_thread_test {
 namespace {
 
 TEST(JoinedThread, RunsItsWorkOnceBesideItsMaker) {
@@ -84,4 +84,4 @@ TEST(JoinedThread, AThreadOfASimulatedExecutorHasRunWhenItIsMade) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::joined_thread_test

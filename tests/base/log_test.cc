@@ -9,7 +9,7 @@
 #include "base/threads/clock.h"
 #include "tests/support/manual_clock.h"
 
-namespace embank::test {
+namespace embank::test::log_test {
 namespace {
 
 struct Line {
@@ -89,4 +89,4 @@ TEST(ManualClock, StandsStillUntilItIsMoved) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::log_test

@@ -9,7 +9,7 @@
 
 #include "tests/support/failing_memory.h"
 
-namespace embank::test {
+namespace embank::test::memory_test {
 namespace {
 
 TEST(MemoryBudget, IsChargedToTheByte) {
@@ -173,4 +173,4 @@ TEST(FailingMemory, FailsTheCallItWasToldToAndKeepsCount) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::memory_test

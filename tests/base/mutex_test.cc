@@ -16,7 +16,7 @@
 #include "tests/support/child_process.h"
 #include "tests/support/refused_mappings.h"
 
-namespace embank::test {
+namespace embank::test::mutex_test {
 namespace {
 
 struct Counted {
@@ -342,4 +342,4 @@ TEST(Mutex, LosesNoWakeUpWhereManyWait) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::mutex_test

@@ -7,7 +7,7 @@
 
 #include "tests/support/random.h"
 
-namespace embank::test {
+namespace embank::test::numeric_test {
 namespace {
 
 TEST(Power, PowersOfSmallWholeNumbersAreExact) {
@@ -152,4 +152,4 @@ TEST(NormalQuantile, IsFiniteAndOddAtTheEndsThatADrawCanReach) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::numeric_test

@@ -34,7 +34,7 @@
 #include "tests/support/files_by_path.h"
 #include "tests/support/scratch_directory.h"
 
-namespace embank::test {
+namespace embank::test::pmem_files_test {
 namespace {
 
 using testing::ElementsAre;
@@ -595,4 +595,4 @@ TEST_F(BadBlocksTest, ADeviceWithoutAListHasNone) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::pmem_files_test

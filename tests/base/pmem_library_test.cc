@@ -9,7 +9,7 @@
 
 #include <type_traits>
 
-namespace embank {
+namespace embank::pmem_library_test {
 namespace {
 
 #ifdef LIBPMEM_H
@@ -34,4 +34,4 @@ TEST(PmemLibrary, HasThePrototypesOfLibpmem) {
 }
 
 }  // namespace
-}  // namespace embank
+}  // namespace embank::pmem_library_test

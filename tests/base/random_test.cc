@@ -6,7 +6,7 @@
 
 #include "tests/support/inverse_mix.h"
 
-namespace embank::test {
+namespace embank::test::random_test {
 namespace {
 
 // The seed from which draw number 0 is `bits`.
@@ -65,4 +65,4 @@ TEST(CounterRandom, SeedsAndPositionsGiveUnrelatedBits) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::random_test

@@ -33,7 +33,7 @@
 #include "tests/support/files_by_path.h"
 #include "tests/support/scratch_directory.h"
 
-namespace embank::test {
+namespace embank::test::ring_pool_test {
 namespace {
 
 constexpr size_t kBlocks = 40;
@@ -405,4 +405,4 @@ TEST(RingPool, RegistersWhatItUses) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::ring_pool_test

@@ -11,7 +11,7 @@
 #include "tests/support/bytes.h"
 #include "tests/support/files_by_path.h"
 
-namespace embank::test {
+namespace embank::test::simulated_disk_test {
 namespace {
 
 std::string TextOf(const std::vector<std::byte>& bytes) {
@@ -524,4 +524,4 @@ TEST_F(PmemWorld, ACrashLeavesPersistentMemoryAgain) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::simulated_disk_test

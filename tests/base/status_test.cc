@@ -9,7 +9,7 @@
 
 #include "base/status_or.h"
 
-namespace embank::test {
+namespace embank::test::status_test {
 namespace {
 
 TEST(Status, IsOkUntilToldOtherwise) {
@@ -79,4 +79,4 @@ TEST(StatusOr, StopsTheProcessWhereThereIsNoValue) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::status_test

@@ -10,7 +10,7 @@
 
 #include "base/function_ref.h"
 
-namespace embank::test {
+namespace embank::test::str_cat_test {
 namespace {
 
 TEST(StrCat, PutsWordsAndNumbersTogether) {
@@ -62,4 +62,4 @@ TEST(FunctionRef, CallsTheObjectItself) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::str_cat_test

@@ -6,7 +6,7 @@
 #include <set>
 #include <string>
 
-namespace embank::test {
+namespace embank::test::utf8_test {
 namespace {
 
 std::string Encode(uint32_t character) {
@@ -59,4 +59,4 @@ TEST(Utf8, TellsWhereTheFirstWrongByteIs) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::utf8_test

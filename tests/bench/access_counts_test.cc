@@ -4,7 +4,7 @@
 
 #include <vector>
 
-namespace embank {
+namespace embank::access_counts_test {
 namespace {
 
 TEST(AccessCounts, SharesOfTheMostFrequentKeys) {
@@ -34,4 +34,4 @@ TEST(AccessCounts, PartOfAKeyIsAKey) {
 TEST(AccessCounts, NothingCountedIsZero) { EXPECT_EQ(AccessCounts().ShareOfTop(0.2), 0.0); }
 
 }  // namespace
-}  // namespace embank
+}  // namespace embank::access_counts_test

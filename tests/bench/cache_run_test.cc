@@ -17,7 +17,7 @@
 #include "tests/bench/temporary_file.h"
 #include "tests/support/random.h"
 
-namespace embank {
+namespace embank::cache_run_test {
 namespace {
 
 using testing::ElementsAre;
@@ -136,4 +136,4 @@ TEST(CacheRun, MeasuresEachPolicyAndThePeerWithEachNumberOfThreads) {
 }
 
 }  // namespace
-}  // namespace embank
+}  // namespace embank::cache_run_test

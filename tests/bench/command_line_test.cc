@@ -11,7 +11,7 @@
 #include "tests/support/program.h"
 #include "tests/support/scratch_directory.h"
 
-namespace embank {
+namespace embank::command_line_test {
 namespace {
 
 using test::Ended;
@@ -285,4 +285,4 @@ TEST(CommandLine, TracesPrintsItsTableAndWritesItsFigures) {
 }
 
 }  // namespace
-}  // namespace embank
+}  // namespace embank::command_line_test

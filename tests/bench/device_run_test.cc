@@ -10,7 +10,7 @@
 #include "base/threads/clock.h"
 #include "bench/device_report.h"
 
-namespace embank {
+namespace embank::device_run_test {
 namespace {
 
 using testing::HasSubstr;
@@ -70,4 +70,4 @@ TEST(DeviceOptions, AreChecked) {
 }
 
 }  // namespace
-}  // namespace embank
+}  // namespace embank::device_run_test

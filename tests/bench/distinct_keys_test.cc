@@ -5,7 +5,7 @@
 
 #include <vector>
 
-namespace embank {
+namespace embank::distinct_keys_test {
 namespace {
 
 using testing::ElementsAre;
@@ -26,4 +26,4 @@ TEST(DistinctKeys, WithoutDuplicatesAllStay) {
 }
 
 }  // namespace
-}  // namespace embank
+}  // namespace embank::distinct_keys_test

@@ -15,7 +15,7 @@
 #include "bench/libcuckoo_engine.h"
 #include "tiers/row/row_layout.h"
 
-namespace embank {
+namespace embank::engine_test {
 namespace {
 
 using MakeEngine = StatusOr<std::unique_ptr<Engine>> (*)(const EngineConfig&);
@@ -173,4 +173,4 @@ TEST(Engine, MemoryCountsIndexAndRows) {
 }
 
 }  // namespace
-}  // namespace embank
+}  // namespace embank::engine_test

@@ -19,7 +19,7 @@
 #include "bench/link_model.h"
 #include "tests/support/scratch_directory.h"
 
-namespace embank {
+namespace embank::hot_run_test {
 namespace {
 
 using testing::AllOf;
@@ -220,4 +220,4 @@ TEST(LinkModel, CountsLatencyAndColdRows) {
 }
 
 }  // namespace
-}  // namespace embank
+}  // namespace embank::hot_run_test

@@ -10,7 +10,7 @@
 #include "bench/escaped_text.h"
 #include "tests/bench/temporary_file.h"
 
-namespace embank {
+namespace embank::html_report_test {
 namespace {
 
 using testing::AllOf;
@@ -109,4 +109,4 @@ TEST(Page, ThatMayNotBeReadIsLeftAlone) {
 }
 
 }  // namespace
-}  // namespace embank
+}  // namespace embank::html_report_test

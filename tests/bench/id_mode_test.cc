@@ -12,7 +12,7 @@
 
 #include "train/generator/zipf.h"
 
-namespace embank {
+namespace embank::id_mode_test {
 namespace {
 
 using testing::ElementsAre;
@@ -138,4 +138,4 @@ TEST(IdMode, RefusesRangesThatItCannotHold) {
 }
 
 }  // namespace
-}  // namespace embank
+}  // namespace embank::id_mode_test

@@ -11,7 +11,7 @@
 #include "bench/machine.h"
 #include "tests/bench/temporary_file.h"
 
-namespace embank {
+namespace embank::kv_run_test {
 namespace {
 
 using testing::HasSubstr;
@@ -170,4 +170,4 @@ TEST(KvRun, RefusesATraceOfMoreRowsThanTheMachineHolds) {
 }
 
 }  // namespace
-}  // namespace embank
+}  // namespace embank::kv_run_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace embank {
+namespace embank::kv_samples_test {
 namespace {
 
 KvSample Sample(uint64_t positions, uint64_t unique_keys = 0) {
@@ -58,4 +58,4 @@ TEST(KvSamples, SpeedupIsOverTheBaseThreadsOfTheSameEngine) {
 }
 
 }  // namespace
-}  // namespace embank
+}  // namespace embank::kv_samples_test

@@ -9,7 +9,7 @@
 
 #include "base/random.h"
 
-namespace embank {
+namespace embank::latency_histogram_test {
 namespace {
 
 constexpr double kErrorMax = 1.0 / (1 << LatencyHistogram::kSubBucketBits);
@@ -132,4 +132,4 @@ TEST(LatencyHistogram, EmptyTellsZero) {
 }
 
 }  // namespace
-}  // namespace embank
+}  // namespace embank::latency_histogram_test

@@ -10,7 +10,7 @@
 #include "base/threads/clock.h"
 #include "bench/report.h"
 
-namespace embank {
+namespace embank::limits_run_test {
 namespace {
 
 using testing::ElementsAre;
@@ -81,4 +81,4 @@ TEST(LimitsRun, JsonHasTheFieldsThatProgramsRead) {
 }
 
 }  // namespace
-}  // namespace embank
+}  // namespace embank::limits_run_test

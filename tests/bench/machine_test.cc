@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
-namespace embank {
+namespace embank::machine_test {
 namespace {
 
 TEST(Machine, IsDescribed) {
@@ -22,4 +22,4 @@ TEST(Machine, IsDescribed) {
 }
 
 }  // namespace
-}  // namespace embank
+}  // namespace embank::machine_test

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace embank {
+namespace embank::options_test {
 namespace {
 
 using testing::HasSubstr;
@@ -200,4 +200,4 @@ TEST(Options, TracesChecksItsOwn) {
 }
 
 }  // namespace
-}  // namespace embank
+}  // namespace embank::options_test

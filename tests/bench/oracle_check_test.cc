@@ -9,7 +9,7 @@
 #include "bench/c_store.h"
 #include "bench/table_options.h"
 
-namespace embank {
+namespace embank::oracle_check_test {
 namespace {
 
 constexpr uint64_t kSeed = 3;
@@ -169,4 +169,4 @@ TEST_F(OracleCheckTest, SeesRowsThatAreMissingTwiceOrNotThere) {
 }
 
 }  // namespace
-}  // namespace embank
+}  // namespace embank::oracle_check_test

@@ -14,7 +14,7 @@
 #include "bench/packed_report.h"
 #include "tests/support/scratch_directory.h"
 
-namespace embank {
+namespace embank::packed_run_test {
 namespace {
 
 using testing::HasSubstr;
@@ -79,4 +79,4 @@ TEST(Packed, EachCaseHasItsTimes) {
 }
 
 }  // namespace
-}  // namespace embank
+}  // namespace embank::packed_run_test

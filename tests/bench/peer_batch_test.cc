@@ -9,7 +9,7 @@
 #include "base/hash.h"
 #include "base/random.h"
 
-namespace embank {
+namespace embank::peer_batch_test {
 namespace {
 
 using testing::ElementsAre;
@@ -76,4 +76,4 @@ TEST(PeerBatch, SumsElementByElement) {
 }
 
 }  // namespace
-}  // namespace embank
+}  // namespace embank::peer_batch_test

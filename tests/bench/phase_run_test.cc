@@ -6,7 +6,7 @@
 #include <numeric>
 #include <vector>
 
-namespace embank {
+namespace embank::phase_run_test {
 namespace {
 
 std::vector<Key> KeysUpTo(uint64_t n) {
@@ -72,4 +72,4 @@ TEST(PhaseRun, RefusesToRunWithoutKeys) {
 }
 
 }  // namespace
-}  // namespace embank
+}  // namespace embank::phase_run_test

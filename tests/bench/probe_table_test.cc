@@ -8,7 +8,7 @@
 
 #include "base/random.h"
 
-namespace embank {
+namespace embank::probe_table_test {
 namespace {
 
 std::vector<Key> SomeKeys(uint64_t n) {
@@ -92,4 +92,4 @@ TEST(ProbeKernels, StreamsReadWhatTheyWrote) {
 }
 
 }  // namespace
-}  // namespace embank
+}  // namespace embank::probe_table_test

@@ -7,7 +7,7 @@
 
 #include "tests/bench/temporary_file.h"
 
-namespace embank {
+namespace embank::progress_test {
 namespace {
 
 using testing::HasSubstr;
@@ -56,4 +56,4 @@ TEST(Progress, WritesALineEveryTenSecondsWhereThereIsNoTerminal) {
 }
 
 }  // namespace
-}  // namespace embank
+}  // namespace embank::progress_test

@@ -11,7 +11,7 @@
 #include "base/threads/clock.h"
 #include "tests/bench/temporary_file.h"
 
-namespace embank {
+namespace embank::replay_test {
 namespace {
 
 using testing::HasSubstr;
@@ -150,4 +150,4 @@ TEST(Replay, GradientsAreSmallAndDiffer) {
 }
 
 }  // namespace
-}  // namespace embank
+}  // namespace embank::replay_test

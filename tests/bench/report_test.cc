@@ -10,7 +10,7 @@
 #include "bindings/c/embank.h"
 #include "tests/bench/temporary_file.h"
 
-namespace embank {
+namespace embank::report_test {
 namespace {
 
 using testing::HasSubstr;
@@ -214,4 +214,4 @@ TEST(Report, FilesAreWrittenOrNamed) {
 }
 
 }  // namespace
-}  // namespace embank
+}  // namespace embank::report_test

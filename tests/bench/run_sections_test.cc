@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace embank {
+namespace embank::run_sections_test {
 namespace {
 
 using testing::AllOf;
@@ -128,4 +128,4 @@ TEST(SurviveSection, ShowsKillsAndCheckpoints) {
 }
 
 }  // namespace
-}  // namespace embank
+}  // namespace embank::run_sections_test

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-namespace embank {
+namespace embank::run_slices_test {
 namespace {
 
 TEST(RunSlices, KeepEveryBatchWhereThereAreFew) {
@@ -52,4 +52,4 @@ TEST(RunSlices, HaveEquallyManyBatchesButTheLast) {
 }
 
 }  // namespace
-}  // namespace embank
+}  // namespace embank::run_slices_test

@@ -8,7 +8,7 @@
 
 #include "tests/support/random.h"
 
-namespace embank {
+namespace embank::simulated_cache_test {
 namespace {
 
 AccessStream RandomStream(test::Random* random, uint32_t distinct, size_t accesses) {
@@ -138,4 +138,4 @@ TEST(SimulatedCache, HeatAgesAsTheStoresDoes) {
 }
 
 }  // namespace
-}  // namespace embank
+}  // namespace embank::simulated_cache_test

@@ -11,7 +11,7 @@
 
 #include "bindings/c/embank.h"
 
-namespace embank {
+namespace embank::ssd_report_test {
 namespace {
 
 using testing::HasSubstr;
@@ -135,4 +135,4 @@ TEST(SsdSamples, FiguresAreMediansOfTheRoundsThatHaveThem) {
 }
 
 }  // namespace
-}  // namespace embank
+}  // namespace embank::ssd_report_test

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <vector>
 
-namespace embank {
+namespace embank::ssd_rows_test {
 namespace {
 
 TEST(SsdRows, ARowTellsItsKeyAndItsVersion) {
@@ -41,4 +41,4 @@ TEST(SsdRows, ValuesAreFinite) {
 }
 
 }  // namespace
-}  // namespace embank
+}  // namespace embank::ssd_rows_test

@@ -13,7 +13,7 @@
 #include "bindings/c/embank.h"
 #include "tests/support/scratch_directory.h"
 
-namespace embank {
+namespace embank::ssd_run_test {
 namespace {
 
 using testing::HasSubstr;
@@ -254,4 +254,4 @@ TEST(SsdRun, WrongPlacesAreNamed) {
 }
 
 }  // namespace
-}  // namespace embank
+}  // namespace embank::ssd_run_test

@@ -17,7 +17,7 @@
 #include "tests/bench/temporary_file.h"
 #include "tests/support/scratch_directory.h"
 
-namespace embank {
+namespace embank::survive_run_test {
 namespace {
 
 using testing::HasSubstr;
@@ -150,4 +150,4 @@ TEST(KilledProcess, ThatEndsByItselfIsNoticed) {
 }
 
 }  // namespace
-}  // namespace embank
+}  // namespace embank::survive_run_test

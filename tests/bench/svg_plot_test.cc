@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace embank {
+namespace embank::svg_plot_test {
 namespace {
 
 using testing::AllOf;
@@ -170,4 +170,4 @@ TEST(SvgPlot, EscapesWhatOthersNamed) {
 }
 
 }  // namespace
-}  // namespace embank
+}  // namespace embank::svg_plot_test

@@ -14,7 +14,7 @@
 #include "tests/bench/temporary_file.h"
 #include "tests/support/scratch_directory.h"
 
-namespace embank {
+namespace embank::tiers_run_test {
 namespace {
 
 using testing::HasSubstr;
@@ -101,4 +101,4 @@ TEST(Tiers, OptionsAreNamedThatAreWrong) {
 }
 
 }  // namespace
-}  // namespace embank
+}  // namespace embank::tiers_run_test

@@ -10,7 +10,7 @@
 
 #include "tests/bench/temporary_file.h"
 
-namespace embank {
+namespace embank::trace_test {
 namespace {
 
 using testing::ElementsAre;
@@ -201,4 +201,4 @@ TEST(Trace, CannotReadAFolder) {
 }
 
 }  // namespace
-}  // namespace embank
+}  // namespace embank::trace_test

@@ -13,7 +13,7 @@
 #include "bench/report.h"
 #include "tests/support/scratch_directory.h"
 
-namespace embank {
+namespace embank::traces_run_test {
 namespace {
 
 using testing::AllOf;
@@ -142,4 +142,4 @@ TEST_F(TracesRun, TableAndJsonHaveWhatWasMeasured) {
 }
 
 }  // namespace
-}  // namespace embank
+}  // namespace embank::traces_run_test

@@ -9,7 +9,7 @@
 #include "tests/bench/temporary_file.h"
 #include "train/generator/zipf.h"
 
-namespace embank {
+namespace embank::workload_test {
 namespace {
 
 using testing::ElementsAre;
@@ -91,4 +91,4 @@ TEST(Workload, NamesWhatIsWrongWithATrace) {
 }
 
 }  // namespace
-}  // namespace embank
+}  // namespace embank::workload_test

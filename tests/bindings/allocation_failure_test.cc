@@ -21,7 +21,7 @@
 #include "tests/support/row_buffer.h"
 #include "tests/support/scratch_directory.h"
 
-namespace embank::test {
+namespace embank::test::allocation_failure_test {
 namespace {
 
 constexpr uint64_t kFaultsMax = 3000;  // no call allocates so often
@@ -550,4 +550,4 @@ TEST_F(AllocationFailure, DropCloseAndScanCloseNeedNoMemory) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::allocation_failure_test

@@ -16,7 +16,7 @@
 #include "tests/support/oracle.h"
 #include "tests/support/row_buffer.h"
 
-namespace embank::test {
+namespace embank::test::bad_input_test {
 namespace {
 
 constexpr uint64_t kSeed = 5;
@@ -178,4 +178,4 @@ TEST(BadInputCases, AreAllThere) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::bad_input_test

@@ -15,7 +15,7 @@
 #include "tests/support/random.h"
 #include "tests/support/row_buffer.h"
 
-namespace embank::test {
+namespace embank::test::boundaries_test {
 namespace {
 
 using testing::Each;
@@ -568,4 +568,4 @@ TEST(About, VersionsNamesAndMessages) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::boundaries_test

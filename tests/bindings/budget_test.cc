@@ -16,7 +16,7 @@
 #include "tests/support/oracle.h"
 #include "tests/support/row_buffer.h"
 
-namespace embank::test {
+namespace embank::test::budget_test {
 namespace {
 
 constexpr uint64_t kMiB = 1 << 20;
@@ -367,4 +367,4 @@ TEST(Estimate, HugeRowCountsDoNotWrapAround) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::budget_test

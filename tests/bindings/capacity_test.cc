@@ -17,7 +17,7 @@
 #include "tests/support/random.h"
 #include "tests/support/scratch_directory.h"
 
-namespace embank::test {
+namespace embank::test::capacity_test {
 namespace {
 
 constexpr uint64_t kMiB = uint64_t{1} << 20;
@@ -543,4 +543,4 @@ TEST(Capacity, EverythingThatIsAcceptedCanBeSavedWithAnyPolicy) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::capacity_test

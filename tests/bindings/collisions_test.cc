@@ -13,7 +13,7 @@
 #include "tests/support/oracle_numbers.h"
 #include "tests/support/row_buffer.h"
 
-namespace embank::test {
+namespace embank::test::collisions_test {
 namespace {
 
 constexpr uint64_t kSeed = 1;
@@ -144,4 +144,4 @@ TEST_F(Collisions, AFloodedPlaceRefusesByNameAndKeepsAllElse) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::collisions_test

@@ -16,7 +16,7 @@
 #include "tests/support/pmem_tier.h"
 #include "tests/support/seeds.h"
 
-namespace embank::test {
+namespace embank::test::crash_images_test {
 namespace {
 
 // Every change; where a sanitizer makes each crash slow, one in some.
@@ -71,4 +71,4 @@ TEST(CrashImages, AreTheLastCheckpointOrTheOneUnderWayBitForBit) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::crash_images_test

@@ -21,7 +21,7 @@
 #include "tests/support/scratch_directory.h"
 #include "tests/support/small_log.h"
 
-namespace embank::test {
+namespace embank::test::descriptors_test {
 namespace {
 
 using testing::HasSubstr;
@@ -220,4 +220,4 @@ TEST_F(Descriptors, WhereNoneIsLeftTheMessageNamesTheLimitAndTheNextCheckpointIs
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::descriptors_test

@@ -11,7 +11,7 @@
 #include "tests/bindings/device_rows.h"
 #include "tests/support/allocation_faults.h"
 
-namespace embank::test {
+namespace embank::test::device_allocation_failure_test {
 namespace {
 
 constexpr uint64_t kFaultsMax = 200;  // no call allocates so often
@@ -108,4 +108,4 @@ TEST_F(DeviceCallsWithFaults, MemoryIsMadeOrNotMade) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::device_allocation_failure_test

@@ -16,7 +16,7 @@
 #include "tests/support/oracle_numbers.h"
 #include "tests/support/threads.h"
 
-namespace embank::test {
+namespace embank::test::device_c_api_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -414,4 +414,4 @@ TEST_F(DeviceCalls, HaveNoMoreMemoryThanTheDevice) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::device_c_api_test

@@ -8,7 +8,7 @@
 
 #include "tests/bindings/device_calls.h"
 
-namespace embank::test {
+namespace embank::test::device_refusals_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -180,4 +180,4 @@ TEST_F(DeviceCalls, ThatLoseTheDeviceSaySo) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::device_refusals_test

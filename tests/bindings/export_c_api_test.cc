@@ -12,7 +12,7 @@
 #include "tests/support/c_api.h"
 #include "tests/support/scratch_directory.h"
 
-namespace embank::test {
+namespace embank::test::export_c_api_test {
 namespace {
 
 constexpr uint64_t kRows = 300;
@@ -148,4 +148,4 @@ TEST_F(ExportCApi, NeedsACheckpoint) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::export_c_api_test

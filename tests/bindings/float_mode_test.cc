@@ -13,7 +13,7 @@
 #include "tests/support/c_api.h"
 #include "tests/support/random.h"
 
-namespace embank::test {
+namespace embank::test::float_mode_test {
 namespace {
 
 constexpr uint32_t kDim = 3;
@@ -240,4 +240,4 @@ TEST(FloatMode, AStoreThatWasOpenedInTheDefaultModeIsUsedInAnyOther) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::float_mode_test

@@ -21,7 +21,7 @@
 #include "tests/support/scratch_directory.h"
 #include "tests/support/small_log.h"
 
-namespace embank::test {
+namespace embank::test::fork_c_api_test {
 namespace {
 
 constexpr uint32_t kDim = 700;
@@ -38,7 +38,7 @@ embank_store_options Options(const std::string& path) {
   return options;
 }
 
-embank_status Open(const std::string& path, embank_store** store, uint64_t hbm_bytes = 0) {
+embank_status OpenAt(const std::string& path, embank_store** store, uint64_t hbm_bytes = 0) {
   embank_store_options options = Options(path);
   options.hbm_bytes = hbm_bytes;
   StoreEnvironment environment;
@@ -178,7 +178,7 @@ class ForkCApi : public testing::Test {
   void Open(const std::string& path, uint64_t hbm_bytes = 0) {
     path_ = path;
     embank_store* store = nullptr;
-    ASSERT_EQ(test::Open(path_, &store, hbm_bytes), EMBANK_OK) << embank_last_error();
+    ASSERT_EQ(OpenAt(path_, &store, hbm_bytes), EMBANK_OK) << embank_last_error();
     store_.reset(store);
     embank_table_options options = TableOptions(kDim, EMBANK_OPT_ADAGRAD);
     options.initializer = EMBANK_INIT_UNIFORM;
@@ -194,7 +194,7 @@ class ForkCApi : public testing::Test {
   void Reopen() {
     store_.reset();
     embank_store* store = nullptr;
-    ASSERT_EQ(test::Open(path_, &store), EMBANK_OK) << embank_last_error();
+    ASSERT_EQ(OpenAt(path_, &store), EMBANK_OK) << embank_last_error();
     store_.reset(store);
     ASSERT_EQ(embank_table_open(store, "t", &twin_->table), EMBANK_OK) << embank_last_error();
   }
@@ -280,8 +280,8 @@ TEST_F(ForkCApi, AChildOpensStoresOfItsOwnWhichItsChildIsRefused) {
   const std::string other = DirectoryOf("other");
   EXPECT_EQ(InChild([&] {
               embank_store* store = nullptr;
-              if (test::Open(path_, &store) != EMBANK_UNAVAILABLE) return 2;  // the parent has it
-              if (test::Open(other, &store) != EMBANK_OK) return 3;
+              if (OpenAt(path_, &store) != EMBANK_UNAVAILABLE) return 2;  // the parent has it
+              if (OpenAt(other, &store) != EMBANK_OK) return 3;
               const Twin twin = CreateTwin(store, 0, "t", TableOptions(kDim, EMBANK_OPT_ADAGRAD));
               const ScanPtr scan = OpenScan(twin.table);
               const Inherited inherited = {store, twin.table, scan.get()};
@@ -302,7 +302,7 @@ TEST_F(ForkCApi, AChildNeitherGivesTheParentsLockUpNorKeepsIt) {
   ASSERT_EQ(embank_checkpoint(store_.get(), "a", 1, nullptr), EMBANK_OK) << embank_last_error();
   EXPECT_EQ(InChild([&] { return embank_store_close(store_.get()); }), "exit 0");
   embank_store* second = nullptr;
-  EXPECT_EQ(test::Open(path_, &second), EMBANK_UNAVAILABLE) << "the child gave the lock up";
+  EXPECT_EQ(OpenAt(path_, &second), EMBANK_UNAVAILABLE) << "the child gave the lock up";
 
   const pid_t child = fork();
   ASSERT_GE(child, 0);
@@ -336,4 +336,4 @@ TEST_F(ForkCApi, AChildHasNoLogSinkUntilItSetsOne) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::fork_c_api_test

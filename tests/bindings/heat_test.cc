@@ -10,7 +10,7 @@
 #include "tests/support/c_api.h"
 #include "tests/support/oracle.h"
 
-namespace embank::test {
+namespace embank::test::heat_test {
 namespace {
 
 constexpr uint64_t kEpochPositions = 1 << 20;
@@ -121,4 +121,4 @@ TEST_F(Heat, AllTablesOfAStoreAgeTogether) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::heat_test

@@ -18,7 +18,7 @@
 #include "tests/support/scratch_directory.h"
 #include "tests/support/small_log.h"
 
-namespace embank::test {
+namespace embank::test::held_directory_test {
 namespace {
 
 using testing::HasSubstr;
@@ -315,4 +315,4 @@ TEST_F(HeldDirectory, ReadersWithoutALockReadTogetherAndKeepOutWhoChanges) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::held_directory_test

@@ -12,7 +12,7 @@
 #include "tests/support/c_api.h"
 #include "tests/support/random.h"
 
-namespace embank::test {
+namespace embank::test::hot_c_api_test {
 namespace {
 
 using ::testing::AllOf;
@@ -288,4 +288,4 @@ TEST(HotCApi, AnEstimateHasItsHostMemory) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::hot_c_api_test

@@ -24,7 +24,7 @@
 #include "tests/support/simulated_disk.h"
 #include "tests/support/small_log.h"
 
-namespace embank::test {
+namespace embank::test::hot_matrix_test {
 namespace {
 
 enum class Tiers { kMemory, kSsd, kPmem };  // below device memory
@@ -357,4 +357,4 @@ TEST(HotMatrix, HasTheBitsOfTheOracleInEachCell) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::hot_matrix_test

@@ -17,7 +17,7 @@
 #include "tests/support/row_buffer.h"
 #include "tests/support/simulated_disk.h"
 
-namespace embank::test {
+namespace embank::test::lost_device_test {
 namespace {
 
 constexpr uint64_t kSeed = 9;
@@ -209,4 +209,4 @@ TEST(LostDevice, CostsNothingDurableWhereverItIsLost) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::lost_device_test

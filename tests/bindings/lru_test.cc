@@ -18,7 +18,7 @@
 #include "tests/support/environment.h"
 #include "tests/support/random.h"
 
-namespace embank::test {
+namespace embank::test::lru_test {
 namespace {
 
 constexpr uint64_t kDramBytes = uint64_t{16} << 20;
@@ -273,4 +273,4 @@ TEST_F(LruTest, ARowThatIsLookedUpOutlivesOnesThatAreWritten) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::lru_test

@@ -17,7 +17,7 @@
 #include "tests/support/row_buffer.h"
 #include "tests/support/threads.h"
 
-namespace embank::test {
+namespace embank::test::neighbours_test {
 namespace {
 
 // Counts how often the threads of a test looked, and keeps the errors that they saw.
@@ -310,4 +310,4 @@ TEST(Threads, EveryMissingRuleSeesWholeRowsOrNone) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::neighbours_test

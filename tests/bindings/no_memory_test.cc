@@ -14,7 +14,7 @@
 #include "tests/support/refused_mappings.h"
 #include "tests/support/scratch_directory.h"
 
-namespace embank::test {
+namespace embank::test::no_memory_test {
 namespace {
 
 // The exit codes of a child.
@@ -135,4 +135,4 @@ TEST_F(NoMemory, ThreadsThatMeetInAStoreOnDiskGetStatuses) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::no_memory_test

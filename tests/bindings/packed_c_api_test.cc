@@ -19,7 +19,7 @@
 #include "tests/support/random.h"
 #include "tests/support/scratch_directory.h"
 
-namespace embank::test {
+namespace embank::test::packed_c_api_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -491,4 +491,4 @@ TEST_P(PackedCalls, AreWhollyInACheckpointOrNotAtAll) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::packed_c_api_test

@@ -13,7 +13,7 @@
 #include "tests/support/c_api.h"
 #include "tests/support/scratch_directory.h"
 
-namespace embank::test {
+namespace embank::test::packed_failures_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -289,4 +289,4 @@ TEST(PackedFeature, MayHaveFieldsToCome) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::packed_failures_test

@@ -17,7 +17,7 @@
 #include "tests/support/child_process.h"
 #include "tests/support/scratch_directory.h"
 
-namespace embank::test {
+namespace embank::test::pmem_c_api_test {
 namespace {
 
 using testing::ElementsAre;
@@ -248,4 +248,4 @@ TEST(PmemCApi, AStoreWhosePmemHasNoSpaceLeftOpensWithItsRows) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::pmem_c_api_test

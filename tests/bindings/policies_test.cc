@@ -11,7 +11,7 @@
 #include "tests/support/c_api.h"
 #include "tests/support/scratch_directory.h"
 
-namespace embank::test {
+namespace embank::test::policies_test {
 namespace {
 
 using testing::Each;
@@ -194,4 +194,4 @@ TEST(Policies, LfuWithAPathKeepsHotRowsAlsoAfterAReopen) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::policies_test

@@ -13,7 +13,7 @@
 #include "tests/support/pmem_tier.h"
 #include "tests/support/seeds.h"
 
-namespace embank::test {
+namespace embank::test::random_operations_test {
 namespace {
 
 // About 20 s. AddressSanitizer makes a seed five times slower, ThreadSanitizer twenty times.
@@ -72,4 +72,4 @@ TEST(RandomOperations, GiveTheBitsOfTheOracle) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::random_operations_test

@@ -23,7 +23,7 @@
 #include "tests/support/scratch_directory.h"
 #include "tests/support/small_log.h"
 
-namespace embank::test {
+namespace embank::test::read_only_c_api_test {
 namespace {
 
 using testing::HasSubstr;
@@ -336,4 +336,4 @@ TEST_F(ReadOnlyCApi, OpensByTheCppHeader) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::read_only_c_api_test

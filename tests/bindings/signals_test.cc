@@ -18,7 +18,7 @@
 #include "tests/support/child_process.h"
 #include "tests/support/scratch_directory.h"
 
-namespace embank::test {
+namespace embank::test::signals_test {
 namespace {
 
 // The system's line `name` about a thread of this process; "" if there is none.
@@ -112,4 +112,4 @@ TEST_F(Signals, AnApplicationReadsItsSignalsFromADescriptor) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::signals_test

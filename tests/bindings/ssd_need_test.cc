@@ -12,7 +12,7 @@
 #include "tests/support/c_api.h"
 #include "tests/support/scratch_directory.h"
 
-namespace embank::test {
+namespace embank::test::ssd_need_test {
 namespace {
 
 using testing::HasSubstr;
@@ -163,4 +163,4 @@ TEST_F(SsdNeed, ARefusedTableLeavesTheOthersAsTheyWere) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::ssd_need_test

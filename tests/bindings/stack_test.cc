@@ -23,7 +23,7 @@
 #include "tests/support/scratch_directory.h"
 #include "tests/support/small_log.h"
 
-namespace embank::test {
+namespace embank::test::stack_test {
 namespace {
 
 constexpr size_t kCallStackBytesMax = size_t{32} << 10;
@@ -451,4 +451,4 @@ TEST_F(Stack, TheLibrarysThreadsDoWithSmallOnes) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::stack_test

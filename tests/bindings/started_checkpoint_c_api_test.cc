@@ -18,7 +18,7 @@
 #include "tests/support/scratch_directory.h"
 #include "tests/support/small_log.h"
 
-namespace embank::test {
+namespace embank::test::started_checkpoint_c_api_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -244,4 +244,4 @@ TEST_F(StartedCheckpointCApi, ACheckpointOfAParentGoesOnAndIsRefusedToItsChild) 
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::started_checkpoint_c_api_test

@@ -18,7 +18,7 @@
 #include "tests/support/c_api.h"
 #include "tests/support/scratch_directory.h"
 
-namespace embank::test {
+namespace embank::test::table_names_test {
 namespace {
 
 using testing::HasSubstr;
@@ -90,4 +90,4 @@ TEST(TableNames, OneOfAnOlderStoreIsOpenedAndItsMetricsAreText) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::table_names_test

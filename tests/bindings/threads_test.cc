@@ -20,7 +20,7 @@
 #include "tests/support/row_buffer.h"
 #include "tests/support/threads.h"
 
-namespace embank::test {
+namespace embank::test::threads_test {
 namespace {
 
 constexpr uint64_t kThreads = 4;
@@ -415,4 +415,4 @@ TEST(Threads, EachRowIsErasedByExactlyOneOfTheThreads) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::threads_test

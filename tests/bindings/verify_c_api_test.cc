@@ -12,7 +12,7 @@
 #include "tests/support/c_api.h"
 #include "tests/support/scratch_directory.h"
 
-namespace embank::test {
+namespace embank::test::verify_c_api_test {
 namespace {
 
 using testing::HasSubstr;
@@ -117,4 +117,4 @@ TEST_F(VerifyCApi, APathWithoutAStoreIsNotFound) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::verify_c_api_test

@@ -1,9 +1,9 @@
 #include "gtest/gtest.h"
 
-namespace embank {
+namespace embank::canary_test {
 namespace {
 
 TEST(Canary, FailsSoThatAFailureIsSeen) { EXPECT_EQ(1 + 1, 3); }
 
 }  // namespace
-}  // namespace embank
+}  // namespace embank::canary_test

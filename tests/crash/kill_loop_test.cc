@@ -22,7 +22,7 @@
 #include "tests/support/random.h"
 #include "tests/support/scratch_directory.h"
 
-namespace embank::test {
+namespace embank::test::kill_loop_test {
 namespace {
 
 constexpr const char* kOpening = "killed while it opened the store";
@@ -224,7 +224,7 @@ TEST(KillLoop, TheLastCheckpointOrTheOneUnderWayIsThereBitForBit) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::kill_loop_test
 
 int main(int argc, char** argv) {
   if (argc == 8 && std::strcmp(argv[1], "--to-be-killed") == 0) {

@@ -15,7 +15,7 @@
 #include "tests/support/environment.h"
 #include "tests/support/random.h"
 
-namespace embank::test {
+namespace embank::test::corpus_test {
 namespace {
 
 using Bytes = std::vector<std::byte>;
@@ -79,4 +79,4 @@ TEST(Corpus, HasNothingThatATargetMustNotDo) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::corpus_test

@@ -17,7 +17,7 @@
 #include "tests/support/oracle_rules.h"
 #include "tests/support/row_buffer.h"
 
-namespace embank {
+namespace embank::golden_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -284,4 +284,4 @@ TEST(GoldenNumbers, WideningAHalfAndRoundingItAgainIsTheIdentity) {
 }
 
 }  // namespace
-}  // namespace embank
+}  // namespace embank::golden_test

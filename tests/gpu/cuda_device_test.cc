@@ -12,7 +12,7 @@
 
 #include "gpu/device.h"
 
-namespace embank::test {
+namespace embank::test::cuda_device_test {
 namespace {
 
 constexpr uint64_t kBytes = 256;
@@ -160,4 +160,4 @@ TEST_F(CudaDevice, IsNamedWhereThereIsNone) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::cuda_device_test

@@ -9,7 +9,7 @@
 #include "tests/gpu/device_arrays.h"
 #include "tests/support/random.h"
 
-namespace embank::test {
+namespace embank::test::device_copies_test {
 namespace {
 
 std::vector<std::byte> AnyBytes(size_t count, Random* random) {
@@ -165,4 +165,4 @@ TEST(CopyUnitBytes, IsTheWidestThatFitsBothSides) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::device_copies_test

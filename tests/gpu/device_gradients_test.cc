@@ -10,7 +10,7 @@
 #include "tests/support/random.h"
 #include "tiers/row/row_update.h"
 
-namespace embank::test {
+namespace embank::test::device_gradients_test {
 namespace {
 
 std::span<const std::byte> BytesOf(const std::vector<float>& values) {
@@ -121,4 +121,4 @@ TEST(FindNotFinite, LooksAtTheRowsAndNotBetweenThem) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::device_gradients_test

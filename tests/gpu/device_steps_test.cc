@@ -12,7 +12,7 @@
 #include "tests/support/random.h"
 #include "tiers/row/row_update.h"
 
-namespace embank::test {
+namespace embank::test::device_steps_test {
 namespace {
 
 constexpr uint32_t kHeader = RowLayout::kVectorOffsetBytes;
@@ -167,4 +167,4 @@ TEST(StepRowsDeathTest, ATableWithoutOptimizerIsADefectOfOurs) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::device_steps_test

@@ -6,7 +6,7 @@
 #include "gpu/twin.h"
 #include "tests/gpu/device_arrays.h"
 
-namespace embank::test {
+namespace embank::test::twin_callers_test {
 namespace {
 
 TEST(TwinCallers, AreReadBehindJoinOnly) {
@@ -85,4 +85,4 @@ TEST(TwinCallers, ThatAreCapturingAreRefused) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::twin_callers_test

@@ -6,7 +6,7 @@
 #include "gpu/twin.h"
 #include "tests/gpu/device_arrays.h"
 
-namespace embank::test {
+namespace embank::test::twin_faults_test {
 namespace {
 
 TEST(LostDevice, DoesNothingFromTheNthWorkOnAndSaysSo) {
@@ -46,4 +46,4 @@ TEST(LostDevice, StaysLost) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::twin_faults_test

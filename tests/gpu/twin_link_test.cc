@@ -7,7 +7,7 @@
 #include "tests/gpu/device_arrays.h"
 #include "tests/support/manual_clock.h"
 
-namespace embank::test {
+namespace embank::test::twin_link_test {
 namespace {
 
 constexpr uint64_t kTickNs = 1000;  // of the clock, with each reading
@@ -56,4 +56,4 @@ TEST(TwinLink, IsUsedByBytesBetweenHostAndDeviceAlone) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::twin_link_test

@@ -9,7 +9,7 @@
 #include "tests/gpu/device_arrays.h"
 #include "tests/support/failing_memory.h"
 
-namespace embank::test {
+namespace embank::test::twin_memory_test {
 namespace {
 
 TEST(TwinMemory, IsAlignedTo256Bytes) {
@@ -155,4 +155,4 @@ TEST(CudaDevice, IsNotInABuildWithoutCuda) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::twin_memory_test

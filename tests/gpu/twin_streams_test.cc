@@ -9,7 +9,7 @@
 #include "tests/support/random.h"
 #include "tests/support/threads.h"
 
-namespace embank::test {
+namespace embank::test::twin_streams_test {
 namespace {
 
 TEST(TwinStreams, ShowOldBytesWhereAWaitIsMissing) {
@@ -118,4 +118,4 @@ TEST(TwinStreams, OrderTheWorkOfManyThreads) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::twin_streams_test

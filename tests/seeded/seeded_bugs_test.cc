@@ -13,7 +13,7 @@
 
 #include "base/seeded_bug.h"
 
-namespace embank::test {
+namespace embank::test::seeded_bugs_test {
 namespace {
 
 struct Case {
@@ -206,4 +206,4 @@ TEST(SeededBugs, AreAllNoticed) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::seeded_bugs_test

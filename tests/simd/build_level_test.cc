@@ -3,7 +3,7 @@
 
 #include <string>
 
-namespace embank::test {
+namespace embank::test::build_level_test {
 namespace {
 
 TEST(BuildLevel, IsTheOneThatTheProgramIsNamedAfter) {
@@ -18,4 +18,4 @@ TEST(BuildLevel, IsTheOneThatTheProgramIsNamedAfter) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::build_level_test

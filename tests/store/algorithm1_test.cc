@@ -12,7 +12,7 @@
 #include "tests/support/random.h"
 #include "tiers/row/row_header.h"
 
-namespace embank {
+namespace embank::algorithm1_test {
 namespace {
 
 using test::Algorithm1;
@@ -118,4 +118,4 @@ TEST(Algorithm1, PicksTheHotSetAndHitsOfThePlannerAtEveryIteration) {
 }
 
 }  // namespace
-}  // namespace embank
+}  // namespace embank::algorithm1_test

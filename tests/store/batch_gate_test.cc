@@ -12,7 +12,7 @@
 #include "tests/support/events.h"
 #include "tests/support/threads.h"
 
-namespace embank::test {
+namespace embank::test::batch_gate_test {
 namespace {
 
 void Nothing(uint32_t) {}
@@ -312,4 +312,4 @@ TEST(BatchGate, ABarrierOrdersWhatBatchesWrite) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::batch_gate_test

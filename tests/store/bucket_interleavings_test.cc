@@ -10,7 +10,7 @@
 #include "store/index/bucket.h"
 #include "tests/support/interleavings.h"
 
-namespace embank::test {
+namespace embank::test::bucket_interleavings_test {
 namespace {
 
 enum class Fault : uint64_t {
@@ -215,4 +215,4 @@ TYPED_TEST(BoundaryInterleavings, WithTheBoundaryMovedBehindTheShardsVersionAnEn
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::bucket_interleavings_test

@@ -10,7 +10,7 @@
 
 #include "tests/support/random.h"
 
-namespace embank::test {
+namespace embank::test::cache_size_test {
 namespace {
 
 // The hit ratio of an LRU cache after it has been filled, by doing it.
@@ -72,4 +72,4 @@ TEST(RowsForHitRatio, GrowWithTheRatioAndNeverBeyondAllRows) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::cache_size_test

@@ -19,7 +19,7 @@
 #include "tests/support/spill_world.h"
 #include "tests/support/store_contents.h"
 
-namespace embank::test {
+namespace embank::test::changes_beside_checkpoints_test {
 namespace {
 
 // A table and its expected contents.
@@ -217,4 +217,4 @@ TEST(ChangesBesideCheckpoints, ACrowdedShardIsSweptToItsEnd) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::changes_beside_checkpoints_test

@@ -14,7 +14,7 @@
 #include "tiers/row/row_layout.h"
 #include "tiers/segment/log_record.h"
 
-namespace embank::test {
+namespace embank::test::checkpoint_directory_test {
 namespace {
 
 using Checkpoints = std::vector<uint32_t>;
@@ -593,4 +593,4 @@ TEST_F(CheckpointDirectoryTest, AnOrphanThatCannotBeRemovedIsWorthAWord) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::checkpoint_directory_test

@@ -17,7 +17,7 @@
 #include "tests/support/store_contents.h"
 #include "tests/support/trial_begin.h"
 
-namespace embank::test {
+namespace embank::test::checkpoint_failures_test {
 namespace {
 
 constexpr uint64_t kSeed = 7;
@@ -502,4 +502,4 @@ TEST(CheckpointFailures, ACrashWhileAStoreRecoversLeavesItsCheckpoint) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::checkpoint_failures_test

@@ -27,7 +27,7 @@
 #include "tests/support/spill_world.h"
 #include "tests/support/store_contents.h"
 
-namespace embank::test {
+namespace embank::test::checkpoint_space_test {
 namespace {
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
@@ -521,4 +521,4 @@ TEST(CheckpointSpaceTest, HoldsBesideWritersAndReaders) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::checkpoint_space_test

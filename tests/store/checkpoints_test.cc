@@ -14,7 +14,7 @@
 #include "tests/support/spill_world.h"
 #include "tests/support/store_contents.h"
 
-namespace embank::test {
+namespace embank::test::checkpoints_test {
 namespace {
 
 TEST(Checkpoints, AStoreIsOpenedAsItsLastOneLeftIt) {
@@ -193,4 +193,4 @@ TEST(Checkpoints, SurviveEveryCrash) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::checkpoints_test

@@ -16,7 +16,7 @@
 #include "tests/support/random.h"
 #include "tests/support/store_world.h"
 
-namespace embank::test {
+namespace embank::test::churn_test {
 namespace {
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
@@ -181,4 +181,4 @@ TEST(Churn, ErasingAndReusingLeavesMemoryWhereItWasAndAllRowsRight) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::churn_test

@@ -20,7 +20,7 @@
 #include "tests/support/spill_world.h"
 #include "tests/support/store_contents.h"
 
-namespace embank::test {
+namespace embank::test::compaction_test {
 namespace {
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
@@ -331,4 +331,4 @@ TEST(Compaction, GoesOnBesideEverything) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::compaction_test

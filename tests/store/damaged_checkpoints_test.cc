@@ -17,7 +17,7 @@
 #include "tests/support/store_contents.h"
 #include "tests/support/store_files.h"
 
-namespace embank::test {
+namespace embank::test::damaged_checkpoints_test {
 namespace {
 
 constexpr uint64_t kSeed = 11;
@@ -505,4 +505,4 @@ TEST(CheckpointSpace, AFullLogRefusesAndTheStoreRecovers) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::damaged_checkpoints_test

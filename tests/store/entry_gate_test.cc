@@ -6,7 +6,7 @@
 #include <optional>
 #include <thread>
 
-namespace embank::test {
+namespace embank::test::entry_gate_test {
 namespace {
 
 // More naps than a thread needs to come to run on a busy machine.
@@ -77,4 +77,4 @@ TEST(EntryGate, ATriedClosingLooksOnce) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::entry_gate_test

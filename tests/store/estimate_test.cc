@@ -12,7 +12,7 @@
 #include "tests/support/random.h"
 #include "tests/support/store_world.h"
 
-namespace embank::test {
+namespace embank::test::estimate_test {
 namespace {
 
 TableRows TableOf(uint32_t dim, ValueType type, Optimizer optimizer, uint64_t rows) {
@@ -155,4 +155,4 @@ TEST(WorkerThreads, IsWhatWasAskedForOrTheCores) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::estimate_test

@@ -18,7 +18,7 @@
 #include "tests/support/spill_world.h"
 #include "tests/support/store_contents.h"
 
-namespace embank::test {
+namespace embank::test::evicted_rows_test {
 namespace {
 
 // Records of all logs whose rows live.
@@ -555,4 +555,4 @@ TEST(EvictedRows, CleanRowsLeaveThoughTheLogIsFull) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::evicted_rows_test

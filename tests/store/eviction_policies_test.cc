@@ -11,7 +11,7 @@
 #include "tests/support/random.h"
 #include "tests/support/spill_world.h"
 
-namespace embank::test {
+namespace embank::test::eviction_policies_test {
 namespace {
 
 Table* CreateBy(SpillWorld* store, const char* name, EvictionPolicy eviction) {
@@ -215,4 +215,4 @@ TEST(EvictionPolicies, UnderLfuCleanRowsLeaveThoughColderOnesCannot) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::eviction_policies_test

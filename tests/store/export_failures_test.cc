@@ -14,7 +14,7 @@
 #include "tests/support/export_world.h"
 #include "tests/support/trial_begin.h"
 
-namespace embank::test {
+namespace embank::test::export_failures_test {
 namespace {
 
 constexpr uint64_t kStepsMax = 3000;  // no export takes so many
@@ -224,4 +224,4 @@ TEST_P(ExportFailures, FailedAllocationsAreReportedAndTheSourceGoesOn) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::export_failures_test

@@ -20,7 +20,7 @@
 #include "tests/support/store_files.h"
 #include "tests/support/threads.h"
 
-namespace embank::test {
+namespace embank::test::export_test {
 namespace {
 
 enum class By { kLinks, kCopies };
@@ -393,4 +393,4 @@ TEST(Export, BesideThreadsIsOneOfTheCheckpoints) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::export_test

@@ -17,7 +17,7 @@
 #include "tests/support/spill_world.h"
 #include "tests/support/store_contents.h"
 
-namespace embank::test {
+namespace embank::test::flush_pace_test {
 namespace {
 
 constexpr uint64_t kHourNs = uint64_t{3600} * 1'000'000'000;
@@ -275,4 +275,4 @@ TEST(FlushPace, CallsThatWaitForACheckpointHurryIt) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::flush_pace_test

@@ -19,7 +19,7 @@
 #include "tests/support/random.h"
 #include "tests/support/threads.h"
 
-namespace embank::test {
+namespace embank::test::forgetting_in_log_operations_test {
 namespace {
 
 #if defined(__SANITIZE_THREAD__)
@@ -272,4 +272,4 @@ TEST_P(ForgettingOperationsInLog, RowsInMemoryAreForgottenBesideThreadsAndCheckp
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::forgetting_in_log_operations_test

@@ -13,7 +13,7 @@
 #include "store/inspect/metrics.h"
 #include "tests/store/forgetting_rows.h"
 
-namespace embank::test {
+namespace embank::test::forgetting_in_log_test {
 namespace {
 
 #if defined(__SANITIZE_THREAD__)
@@ -379,4 +379,4 @@ TEST(ForgettingInLog, DamagedRowsAreNotForgotten) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::forgetting_in_log_test

@@ -18,7 +18,7 @@
 #include "tests/support/random.h"
 #include "tests/support/store_world.h"
 
-namespace embank::test {
+namespace embank::test::forgetting_operations_test {
 namespace {
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
@@ -219,4 +219,4 @@ TEST_P(ForgettingOperations, RowsAreWhatWasWrittenOrForgotten) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::forgetting_operations_test

@@ -13,7 +13,7 @@
 #include "tests/support/random.h"
 #include "tests/support/store_contents.h"
 
-namespace embank::test {
+namespace embank::test::forgetting_steps_in_log_test {
 namespace {
 
 // Rows that the log alone has, and keys of those that are made beside them.
@@ -359,4 +359,4 @@ TEST(ForgettingStepsInLog, DoesNotBeginItsSegmentAnewBehindOtherWork) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::forgetting_steps_in_log_test

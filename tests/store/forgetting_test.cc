@@ -22,7 +22,7 @@
 #include "tests/support/random.h"
 #include "tests/support/store_world.h"
 
-namespace embank::test {
+namespace embank::test::forgetting_test {
 namespace {
 
 // Few slots to a page: some 760 in the smallest store.
@@ -496,4 +496,4 @@ TEST(Forgetting, LfuKeepsTheHotRowsThroughAScan) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::forgetting_test

@@ -15,7 +15,7 @@
 #include "tests/support/store_world.h"
 #include "tests/support/threads.h"
 
-namespace embank::test {
+namespace embank::test::forgetting_threads_test {
 namespace {
 
 #if defined(__SANITIZE_THREAD__)
@@ -129,4 +129,4 @@ TEST_P(ForgettingThreads, ALargeBatchIsSharedAmongThreads) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::forgetting_threads_test

@@ -9,7 +9,7 @@
 #include "tests/store/pmem_rows.h"
 #include "tests/support/sealed_bytes.h"
 
-namespace embank::test {
+namespace embank::test::format_upgrade_test {
 namespace {
 
 using Bytes = std::vector<std::byte>;
@@ -104,4 +104,4 @@ TEST_F(FormatUpgrade, AStoreOfTheFormatBeforePmemIsUpgradedAtItsNextCheckpoint) 
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::format_upgrade_test

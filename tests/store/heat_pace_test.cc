@@ -7,7 +7,7 @@
 
 #include "tests/support/random.h"
 
-namespace embank {
+namespace embank::heat_pace_test {
 namespace {
 
 using test::Random;
@@ -98,4 +98,4 @@ TEST(HeatPace, JoinsLooksOfFewLookups) {
 }
 
 }  // namespace
-}  // namespace embank
+}  // namespace embank::heat_pace_test

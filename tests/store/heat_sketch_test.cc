@@ -14,7 +14,7 @@
 #include "tests/support/random.h"
 #include "tiers/row/row_header.h"
 
-namespace embank::test {
+namespace embank::test::heat_sketch_test {
 namespace {
 
 constexpr uint64_t kBytes = 4 * HeatSketch::kGrainBytes;
@@ -275,4 +275,4 @@ TEST_F(HeatSketchTest, ItIsChargedOrRefused) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::heat_sketch_test

@@ -12,7 +12,7 @@
 #include "store/batch/write.h"
 #include "tests/support/store_world.h"
 
-namespace embank::test {
+namespace embank::test::heat_test {
 namespace {
 
 constexpr uint64_t kMillion = uint64_t{1} << 20;  // positions of the shortest epoch
@@ -341,4 +341,4 @@ TEST_F(HeatTest, ThreadsTogetherBeginEachEpochOnce) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::heat_test

@@ -14,7 +14,7 @@
 #include "tests/support/random.h"
 #include "tests/support/seeds.h"
 
-namespace embank {
+namespace embank::hot_plan_test {
 namespace {
 
 using test::Random;
@@ -281,4 +281,4 @@ TEST(HotPlan, StaysInItsBudgetWhileRowsChange) {
 }
 
 }  // namespace
-}  // namespace embank
+}  // namespace embank::hot_plan_test

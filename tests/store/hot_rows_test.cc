@@ -32,7 +32,7 @@
 #include "tests/support/store_contents.h"
 #include "tests/support/store_world.h"
 
-namespace embank::test {
+namespace embank::test::hot_rows_test {
 namespace {
 
 constexpr uint32_t kPayloadBytes = kDim * sizeof(float);
@@ -540,4 +540,4 @@ TEST(HotRows, RowsOfAStoreInMemoryBecomeHotAndLeave) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::hot_rows_test

@@ -18,7 +18,7 @@
 #include "tests/support/store_contents.h"
 #include "tests/support/store_world.h"
 
-namespace embank::test {
+namespace embank::test::hot_store_test {
 namespace {
 
 constexpr uint64_t kHbmBytes = uint64_t{1} << 20;
@@ -256,4 +256,4 @@ TEST(HotStore, IsExportedAndVerifiedAsOfItsCheckpoint) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::hot_store_test

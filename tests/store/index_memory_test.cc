@@ -10,7 +10,7 @@
 #include "tests/support/index_world.h"
 #include "tests/support/random.h"
 
-namespace embank::test {
+namespace embank::test::index_memory_test {
 namespace {
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
@@ -224,4 +224,4 @@ TEST(IndexMemory, AnOldGuessDoesNotReachIntoMemoryThatWentBack) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::index_memory_test

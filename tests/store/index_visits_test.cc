@@ -11,7 +11,7 @@
 #include "tests/support/index_world.h"
 #include "tests/support/random.h"
 
-namespace embank::test {
+namespace embank::test::index_visits_test {
 namespace {
 
 constexpr uint32_t kShard = 5;
@@ -244,4 +244,4 @@ TEST(IndexVisits, GiveEveryRangeOfEveryShard) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::index_visits_test

@@ -12,7 +12,7 @@
 #include "tests/support/inverse_mix.h"
 #include "tests/support/random.h"
 
-namespace embank::test {
+namespace embank::test::initializer_test {
 namespace {
 
 constexpr uint64_t kSeed = 12345;
@@ -205,4 +205,4 @@ TEST(Initializer, WritesToAnyAddress) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::initializer_test

@@ -15,7 +15,7 @@
 #include "tests/support/store_files.h"
 #include "tests/support/warnings.h"
 
-namespace embank::test {
+namespace embank::test::kept_heat_test {
 namespace {
 
 std::string HeatPath(int checkpoint) { return "log/HEAT-0000000" + std::to_string(checkpoint); }
@@ -379,4 +379,4 @@ TEST(HeatOfAllRows, GivesWayToRows) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::kept_heat_test

@@ -11,7 +11,7 @@
 #include "tests/support/index_world.h"
 #include "tests/support/random.h"
 
-namespace embank::test {
+namespace embank::test::key_index_random_test {
 namespace {
 
 // Rows in few shards; each shard has some in one home, some in its first and last homes, some whose
@@ -111,4 +111,4 @@ TEST(KeyIndex, AgreesWithAPlainMapOnCollidingKeysWhateverIsDone) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::key_index_random_test

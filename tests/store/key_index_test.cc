@@ -9,7 +9,7 @@
 #include "tests/support/index_world.h"
 #include "tests/support/random.h"
 
-namespace embank::test {
+namespace embank::test::key_index_test {
 namespace {
 
 constexpr uint32_t kShard = 5;
@@ -438,4 +438,4 @@ TEST(KeyIndex, GrowsByPagesUntilTheLastIsFull) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::key_index_test

@@ -22,7 +22,7 @@
 #include "tests/support/events.h"
 #include "tests/support/spill_world.h"
 
-namespace embank::test {
+namespace embank::test::larger_than_memory_test {
 namespace {
 
 // All values of a row are one number, so that the whole row is checked and a map is enough.
@@ -345,4 +345,4 @@ TEST(LargerThanMemory, EachThreadFindsItsOwnRowsWhateverOthersDo) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::larger_than_memory_test

@@ -22,7 +22,7 @@
 #include "tests/support/segment_count.h"
 #include "tests/support/spill_world.h"
 
-namespace embank::test {
+namespace embank::test::logged_scan_test {
 namespace {
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
@@ -596,4 +596,4 @@ TEST(LoggedScan, LosesNoRowWhenAnyAllocationFails) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::logged_scan_test

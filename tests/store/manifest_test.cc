@@ -16,7 +16,7 @@
 #include "tiers/row/row_layout.h"
 #include "tiers/segment/log_record.h"
 
-namespace embank::test {
+namespace embank::test::manifest_test {
 namespace {
 
 using Bytes = std::vector<std::byte>;
@@ -471,4 +471,4 @@ TEST(Manifest, GarbageIsRefused) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::manifest_test

@@ -15,7 +15,7 @@
 #include "store/batch/write.h"
 #include "tests/support/store_world.h"
 
-namespace embank::test {
+namespace embank::test::metrics_test {
 namespace {
 
 // The text format 0.0.4, read as strictly as a scraper would.
@@ -224,4 +224,4 @@ TEST(FormatEstimate, SaysWhetherTheBudgetIsEnough) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::metrics_test

@@ -10,7 +10,7 @@
 #include "tests/support/inverse_mix.h"
 #include "tests/support/store_world.h"
 
-namespace embank::test {
+namespace embank::test::new_rows_test {
 namespace {
 
 constexpr uint32_t kDim = 4096;  // few slots to a page, so that one more shows
@@ -170,4 +170,4 @@ TEST_F(NewRowsTest, CallsForTheShardsLock) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::new_rows_test

@@ -9,7 +9,7 @@
 
 #include "tiers/dram/dram_tier.h"
 
-namespace embank::test {
+namespace embank::test::options_test {
 namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
@@ -184,4 +184,4 @@ TEST(LearningRate, IsCheckedAloneAsWell) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::options_test

@@ -18,7 +18,7 @@
 #include "tests/support/spill_world.h"
 #include "tests/support/threads.h"
 
-namespace embank::test {
+namespace embank::test::page_mover_test {
 namespace {
 
 std::vector<Key> KeysFromTo(Key first, Key end) {
@@ -172,4 +172,4 @@ TEST(PageMover, ADeviceThatTakesNoRowsLeavesPagesAsTheyAre) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::page_mover_test

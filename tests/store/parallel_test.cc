@@ -16,7 +16,7 @@
 #include "tests/support/random.h"
 #include "tests/support/store_world.h"
 
-namespace embank::test {
+namespace embank::test::parallel_test {
 namespace {
 
 constexpr size_t kBatch = 8200;       // a little more than what is done in parallel
@@ -144,4 +144,4 @@ TEST(ParallelBatches, AreThoseOf8192KeysAndMore) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::parallel_test

@@ -6,7 +6,7 @@
 
 #include "tests/support/random.h"
 
-namespace embank::test {
+namespace embank::test::pins_test {
 namespace {
 
 constexpr uint32_t kRowBytes = 100;
@@ -118,4 +118,4 @@ TEST(Pins, AgreeWithAList) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::pins_test

@@ -20,7 +20,7 @@
 #include "tests/support/random.h"
 #include "tests/support/unfaulted.h"
 
-namespace embank::test {
+namespace embank::test::pmem_allocations_test {
 namespace {
 
 constexpr Key kKeys = 4000;
@@ -147,4 +147,4 @@ TEST_F(PmemAllocations, ThatFailInAnyCallLoseNoRow) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::pmem_allocations_test

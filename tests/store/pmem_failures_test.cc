@@ -14,7 +14,7 @@
 #include "store/inspect/verify.h"
 #include "tests/store/pmem_rows.h"
 
-namespace embank::test {
+namespace embank::test::pmem_failures_test {
 namespace {
 
 class PmemFailures : public PmemTier {};
@@ -265,4 +265,4 @@ TEST_F(PmemFailures, VerifyListsOrphansInPmem) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::pmem_failures_test

@@ -17,7 +17,7 @@
 #include "store/scan/scan.h"
 #include "tests/store/pmem_rows.h"
 
-namespace embank::test {
+namespace embank::test::pmem_tier_test {
 namespace {
 
 TEST_F(PmemTier, RowsThatLeaveDramGoToPmemWhileItHasSpace) {
@@ -381,4 +381,4 @@ TEST_F(PmemTier, VerifyAndSurveyReadPmemToo) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::pmem_tier_test

@@ -21,7 +21,7 @@
 #include "tests/support/spill_world.h"
 #include "tests/support/store_contents.h"
 
-namespace embank::test {
+namespace embank::test::prefetch_test {
 namespace {
 
 constexpr Key kKeys = 4000;
@@ -416,4 +416,4 @@ TEST(PrefetchInMemory, DoesNothing) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::prefetch_test

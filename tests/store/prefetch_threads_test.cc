@@ -16,7 +16,7 @@
 #include "tests/support/store_contents.h"
 #include "tests/support/threads.h"
 
-namespace embank::test {
+namespace embank::test::prefetch_threads_test {
 namespace {
 
 constexpr Key kKeys = 3600;
@@ -96,4 +96,4 @@ TEST(PrefetchThreads, LoseNoStepBesideEvictionsCompactionAndCheckpoints) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::prefetch_threads_test

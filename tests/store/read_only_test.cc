@@ -23,7 +23,7 @@
 #include "tests/support/store_files.h"
 #include "tests/support/threads.h"
 
-namespace embank::test {
+namespace embank::test::read_only_test {
 namespace {
 
 constexpr uint64_t kSeed = 5;
@@ -382,4 +382,4 @@ TEST_F(SmallStore, ExportsWhatItHasOpenBesideOthers) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::read_only_test

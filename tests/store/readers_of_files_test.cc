@@ -22,7 +22,7 @@
 #include "tests/support/store_files.h"
 #include "tests/support/trial_begin.h"
 
-namespace embank::test {
+namespace embank::test::readers_of_files_test {
 namespace {
 
 constexpr uint64_t kSeed = 13;
@@ -378,4 +378,4 @@ TEST_F(FilesOfReaders, FindAfterACrashWhatTheNextOneWhoChangesItFinds) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::readers_of_files_test

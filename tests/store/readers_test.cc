@@ -26,7 +26,7 @@
 #include "tests/support/random.h"
 #include "tests/support/store_world.h"
 
-namespace embank::test {
+namespace embank::test::readers_test {
 namespace {
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
@@ -531,4 +531,4 @@ TEST(PageClasses, ChangeUnderReadersWhoSeeOnlyRowsOfTheirTable) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::readers_test

@@ -17,7 +17,7 @@
 #include "tests/support/events.h"
 #include "tests/support/flipped_store.h"
 
-namespace embank::test {
+namespace embank::test::repair_damage_test {
 namespace {
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -180,4 +180,4 @@ TEST(RepairDamage, SavesWhatVerifiesAndCountsTheRest) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::repair_damage_test

@@ -17,7 +17,7 @@
 #include "tests/support/store_files.h"
 #include "tests/support/trial_begin.h"
 
-namespace embank::test {
+namespace embank::test::repair_test {
 namespace {
 
 using testing::HasSubstr;
@@ -419,4 +419,4 @@ TEST_F(RepairTest, WithoutMemoryIsRefusedAndLeavesNoPartOfAStore) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::repair_test

@@ -16,7 +16,7 @@
 #include "tests/support/random.h"
 #include "tests/support/store_world.h"
 
-namespace embank::test {
+namespace embank::test::scan_test {
 namespace {
 
 constexpr uint32_t kDim = 3;
@@ -237,4 +237,4 @@ TEST_F(ScanTest, GivesEachLivingRowOnceWhileOthersComeAndGoAndTheIndexGrows) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::scan_test

@@ -10,7 +10,7 @@
 #include "tests/support/store_contents.h"
 #include "tests/support/store_files.h"
 
-namespace embank::test {
+namespace embank::test::segment_reader_test {
 namespace {
 
 // A store of one checkpoint, closed.
@@ -79,4 +79,4 @@ TEST_F(ReadingSegments, OnlyWhatIsWantedIsVisited) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::segment_reader_test

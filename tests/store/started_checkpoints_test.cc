@@ -22,7 +22,7 @@
 #include "tests/support/trial_begin.h"
 #include "tests/support/warnings.h"
 
-namespace embank::test {
+namespace embank::test::started_checkpoints_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -538,4 +538,4 @@ TEST(StartedCheckpointOfAReadOnlyStore, IsRefused) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::started_checkpoints_test

@@ -18,7 +18,7 @@
 #include "tests/support/random.h"
 #include "tests/support/store_world.h"
 
-namespace embank::test {
+namespace embank::test::store_test {
 namespace {
 
 TableOptions Uniform(uint32_t dim, Optimizer optimizer = Optimizer::kNone) {
@@ -412,4 +412,4 @@ TEST(Store, FailedCreationsOfTablesChangeNothing) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::store_test

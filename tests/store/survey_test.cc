@@ -12,7 +12,7 @@
 #include "tests/support/store_contents.h"
 #include "tests/support/store_files.h"
 
-namespace embank::test {
+namespace embank::test::survey_test {
 namespace {
 
 using testing::HasSubstr;
@@ -145,4 +145,4 @@ TEST_F(Surveying, CheckpointsThatNeverEndAreToldAfterSomeTries) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::survey_test

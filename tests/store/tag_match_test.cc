@@ -11,7 +11,7 @@
 #include "store/index/key_index.h"
 #include "tests/support/random.h"
 
-namespace embank::test {
+namespace embank::test::tag_match_test {
 namespace {
 
 constexpr uint32_t kTagMax = (1u << kTagBits) - 1;
@@ -194,4 +194,4 @@ TEST(Bucket, ChangesTouchOnlyWhatTheyNameAndRaiseTheVersion) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::tag_match_test

@@ -13,7 +13,7 @@
 #include "store/batch/write.h"
 #include "tests/store/counted_heat.h"
 
-namespace embank::test {
+namespace embank::test::travelling_heat_test {
 namespace {
 
 #if defined(__SANITIZE_THREAD__)
@@ -206,4 +206,4 @@ TEST(TravellingHeat, IsCountedWhileRowsTravelAndCheckpointsAreMade) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::travelling_heat_test

@@ -15,7 +15,7 @@
 #include "tests/support/random.h"
 #include "tests/support/store_world.h"
 
-namespace embank::test {
+namespace embank::test::unique_keys_test {
 namespace {
 
 class ShardGroupsTest : public testing::Test {
@@ -139,4 +139,4 @@ TEST_F(ShardGroupsTest, GiveEachDistinctKeyWithItsPositionsInOrder) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::unique_keys_test

@@ -20,7 +20,7 @@
 #include "tests/support/random.h"
 #include "tests/support/simulated_disk.h"
 
-namespace embank::test {
+namespace embank::test::verify_damage_test {
 namespace {
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -137,4 +137,4 @@ TEST(VerifyDamage, IsWhatHappensThen) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::verify_damage_test

@@ -12,7 +12,7 @@
 #include "tests/support/store_contents.h"
 #include "tests/support/store_files.h"
 
-namespace embank::test {
+namespace embank::test::verify_manifests_test {
 namespace {
 
 using testing::HasSubstr;
@@ -100,4 +100,4 @@ TEST_F(VerifyingManifests, AMissingNewestManifestIsDamageAndNoFileIsAnOrphan) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::verify_manifests_test

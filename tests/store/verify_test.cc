@@ -18,7 +18,7 @@
 #include "tests/support/store_contents.h"
 #include "tests/support/store_files.h"
 
-namespace embank::test {
+namespace embank::test::verify_test {
 namespace {
 
 using testing::ElementsAre;
@@ -596,4 +596,4 @@ TEST(VerifyReport, IsJsonWhateverBytesNamesHave) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::verify_test

@@ -19,7 +19,7 @@
 #include "tests/support/spill_world.h"
 #include "tests/support/store_contents.h"
 
-namespace embank::test {
+namespace embank::test::write_scope_test {
 namespace {
 
 // Memory has slots for half of them.
@@ -145,4 +145,4 @@ TEST(WriteScope, SettingStatesPaysForCompaction) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::write_scope_test

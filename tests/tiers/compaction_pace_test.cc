@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace embank::test {
+namespace embank::test::compaction_pace_test {
 namespace {
 
 constexpr int64_t kSegmentBytes = 1 << 20;
@@ -126,4 +126,4 @@ TEST_F(Begin, GoesBySegmentsInASmallLog) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::compaction_pace_test

@@ -17,7 +17,7 @@
 #include "tests/support/random.h"
 #include "tiers/row/row_copy.h"
 
-namespace embank::test {
+namespace embank::test::dram_tier_test {
 namespace {
 
 constexpr uint64_t kPage = DramTier::kPageBytes;
@@ -583,4 +583,4 @@ TEST(DramTier, ThreadsNeverShareASlot) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::dram_tier_test

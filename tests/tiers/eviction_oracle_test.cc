@@ -13,7 +13,7 @@
 #include "tests/support/random.h"
 #include "tests/tiers/eviction_slots_in_test.h"
 
-namespace embank::test {
+namespace embank::test::eviction_oracle_test {
 namespace {
 
 constexpr uint64_t kOperationsPerScale = 1'000'000;
@@ -147,4 +147,4 @@ TEST(EvictionOracle, NoPolicyAllocates) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::eviction_oracle_test

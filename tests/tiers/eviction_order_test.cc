@@ -11,7 +11,7 @@
 #include "tests/support/random.h"
 #include "tests/tiers/eviction_slots_in_test.h"
 
-namespace embank::test {
+namespace embank::test::eviction_order_test {
 namespace {
 
 using testing::ElementsAre;
@@ -441,4 +441,4 @@ TEST(EvictionOrder, LfuMovesNoMoreThanLookupsHavePaidFor) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::eviction_order_test

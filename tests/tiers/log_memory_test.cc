@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-namespace embank::test {
+namespace embank::test::log_memory_test {
 namespace {
 
 constexpr uint64_t kSegmentBytes = uint64_t{1} << 20;
@@ -116,4 +116,4 @@ TEST(LogMemory, WithoutALimitNothingIsReserved) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::log_memory_test

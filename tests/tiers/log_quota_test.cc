@@ -17,7 +17,7 @@
 #include "tests/support/simulated_executor.h"
 #include "tiers/log/row_log.h"
 
-namespace embank::test {
+namespace embank::test::log_quota_test {
 namespace {
 
 constexpr uint64_t kSegmentBytes = 48 * kBlockBytes;
@@ -165,4 +165,4 @@ TEST(RowLogQuota, ManyClassesTakeNoMoreThanTheirRecords) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::log_quota_test

@@ -7,7 +7,7 @@
 
 #include "tests/support/random.h"
 
-namespace embank::test {
+namespace embank::test::log_record_test {
 namespace {
 
 constexpr RecordPlace kPlace = {.store_id = 0x1122334455667788, .segment_id = 7, .slot = 3};
@@ -111,4 +111,4 @@ TEST(LogRecord, TornRecordsAreSeen) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::log_record_test

@@ -9,7 +9,7 @@
 
 #include "tests/support/random.h"
 
-namespace embank::test {
+namespace embank::test::payload_slots_test {
 namespace {
 
 constexpr uint64_t kPageBytes = PayloadSlots::kBytesMin;
@@ -84,4 +84,4 @@ TEST(PayloadSlots, NeverOverlap) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::payload_slots_test

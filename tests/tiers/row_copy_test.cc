@@ -14,7 +14,7 @@
 #include "tiers/row/row_header.h"
 #include "tiers/row/row_layout.h"
 
-namespace embank::test {
+namespace embank::test::row_copy_test {
 namespace {
 
 constexpr uint32_t kBytesMax = 600;
@@ -223,4 +223,4 @@ TEST(RowCopy, WordsAreNeverTornBesideAWriter) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::row_copy_test

@@ -10,7 +10,7 @@
 
 #include "tests/support/random.h"
 
-namespace embank::test {
+namespace embank::test::row_header_test {
 namespace {
 
 TEST(RowHeader, PacksAndUnpacksItsUsageWord) {
@@ -196,4 +196,4 @@ TEST(RowHeader, NoTouchOfAnyThreadIsLost) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::row_header_test

@@ -9,7 +9,7 @@
 #include "tests/support/interleavings.h"
 #include "tiers/row/row_header.h"
 
-namespace embank::test {
+namespace embank::test::row_interleavings_test {
 namespace {
 
 constexpr TableId kTable = 3;
@@ -245,4 +245,4 @@ TEST(RowInterleavings, WithoutASecondLookAtTheEntryTheVersionStillTells) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::row_interleavings_test

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-namespace embank::test {
+namespace embank::test::row_layout_test {
 namespace {
 
 constexpr ValueType kTypes[] = {ValueType::kF32, ValueType::kF16, ValueType::kBf16};
@@ -110,4 +110,4 @@ TEST(RowLayoutDeathTest, DimsOutOfRangeAreADefectOfOurs) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::row_layout_test

@@ -14,7 +14,7 @@
 #include "tests/support/simulated_executor.h"
 #include "tiers/log/row_log.h"
 
-namespace embank::test {
+namespace embank::test::row_log_checkpoints_test {
 namespace {
 
 constexpr uint32_t kRecordBytes = 2080;
@@ -283,4 +283,4 @@ TEST_F(RowLogCheckpoints, FrozenRowsStayThoughTheyDie) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::row_log_checkpoints_test

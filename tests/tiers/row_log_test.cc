@@ -20,7 +20,7 @@
 #include "tests/support/simulated_disk.h"
 #include "tests/support/simulated_executor.h"
 
-namespace embank::test {
+namespace embank::test::row_log_test {
 namespace {
 
 constexpr uint64_t kStoreId = 0x5704E;
@@ -587,4 +587,4 @@ TEST(RowLog, ThreadsAppendAndReadAtOnce) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::row_log_test

@@ -13,7 +13,7 @@
 #include "base/half.h"
 #include "tests/support/random.h"
 
-namespace embank::test {
+namespace embank::test::row_update_test {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -535,4 +535,4 @@ TEST_F(LongRows, RowwiseAdagradDividesEveryElementByTheRootOfTheRowsSum) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::row_update_test

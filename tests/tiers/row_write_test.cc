@@ -10,7 +10,7 @@
 #include <cstring>
 #include <thread>
 
-namespace embank::test {
+namespace embank::test::row_write_test {
 namespace {
 
 constexpr TableId kTable = 7;
@@ -96,4 +96,4 @@ TEST(FaultIn, BringsEveryPageOfTheBytes) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::row_write_test

@@ -11,7 +11,7 @@
 
 #include "tests/support/random.h"
 
-namespace embank::test {
+namespace embank::test::segment_format_test {
 namespace {
 
 constexpr uint64_t kSegmentBytes = uint64_t{64} << 20;
@@ -250,4 +250,4 @@ TEST_F(SegmentFooterTest, AnUnwrittenPlaceIsNoFooter) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::segment_format_test

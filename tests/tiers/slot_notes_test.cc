@@ -7,7 +7,7 @@
 #include <set>
 #include <vector>
 
-namespace embank::test {
+namespace embank::test::slot_notes_test {
 namespace {
 
 class SlotSizes : public testing::TestWithParam<uint32_t> {
@@ -75,4 +75,4 @@ INSTANTIATE_TEST_SUITE_P(All, SlotSizes,
                                          (2u << 20) - 16));
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::slot_notes_test

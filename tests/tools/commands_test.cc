@@ -18,7 +18,7 @@
 #include "tests/support/c_api.h"
 #include "tests/support/scratch_directory.h"
 
-namespace embank::test {
+namespace embank::test::commands_test {
 namespace {
 
 using nlohmann::json;
@@ -393,4 +393,4 @@ TEST_F(Commands, EveryColumnOfATableIsExplainedBelowIt) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::commands_test

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace embank {
+namespace embank::nearest_word_test {
 namespace {
 
 const std::vector<std::string> kWords = {"verify", "info", "stat"};
@@ -31,4 +31,4 @@ TEST(NearestWord, IsNoneWhereHalfOfTheLettersChange) {
 }
 
 }  // namespace
-}  // namespace embank
+}  // namespace embank::nearest_word_test

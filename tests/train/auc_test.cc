@@ -7,7 +7,7 @@
 
 #include "tests/support/random.h"
 
-namespace embank::test {
+namespace embank::test::auc_test {
 namespace {
 
 // The definition: all pairs of a positive and a negative sample.
@@ -55,4 +55,4 @@ TEST(Auc, NeedsBothLabelsAndNoNan) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::auc_test

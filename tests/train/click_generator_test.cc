@@ -16,7 +16,7 @@
 #include "train/dense/auc.h"
 #include "train/generator/criteo_writer.h"
 
-namespace embank::test {
+namespace embank::test::click_generator_test {
 namespace {
 
 std::unique_ptr<ClickGenerator> Make(const ClickSchema& schema,
@@ -338,4 +338,4 @@ TEST(ClickGenerator, RefusesNumbersOutOfRange) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::click_generator_test

@@ -15,7 +15,7 @@
 #include "train/data/criteo_parser.h"
 #include "train/data/log_value.h"
 
-namespace embank::test {
+namespace embank::test::click_reader_test {
 namespace {
 
 using testing::HasSubstr;
@@ -282,4 +282,4 @@ TEST(LogOfCount, IsTheRoundedLogarithm) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::click_reader_test

@@ -6,7 +6,7 @@
 #include <set>
 #include <string>
 
-namespace embank::test {
+namespace embank::test::click_schema_test {
 namespace {
 
 uint64_t Rows(const ClickSchema& schema) {
@@ -100,4 +100,4 @@ TEST(ClickSchema, NamesTheSchemasWhenItHasNone) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::click_schema_test

@@ -15,7 +15,7 @@
 #include "train/data/column_file.h"
 #include "train/data/csv_parser.h"
 
-namespace embank::test {
+namespace embank::test::csv_test {
 namespace {
 
 using testing::HasSubstr;
@@ -242,4 +242,4 @@ TEST(ColumnFileText, NamesTheLineAndTheWordThatAreWrong) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::csv_test

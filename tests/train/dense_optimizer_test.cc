@@ -10,7 +10,7 @@
 
 #include "tests/support/random.h"
 
-namespace embank::test {
+namespace embank::test::dense_optimizer_test {
 namespace {
 
 constexpr uint64_t kParameters = 40'001;  // parts of several threads, and a short one
@@ -133,4 +133,4 @@ TEST(DenseOptimizer, RefusesTheOptimizersOfRowsAlone) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::dense_optimizer_test

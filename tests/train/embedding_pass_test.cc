@@ -12,7 +12,7 @@
 #include "store/store.h"
 #include "tests/support/random.h"
 
-namespace embank::test {
+namespace embank::test::embedding_pass_test {
 namespace {
 
 constexpr uint32_t kSlices = 8;
@@ -219,4 +219,4 @@ TEST_F(EmbeddingPassTest, SaysWhetherItsSumsAreFinite) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::embedding_pass_test

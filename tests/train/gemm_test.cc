@@ -9,7 +9,7 @@
 #include "base/threads/executor.h"
 #include "tests/train/dense_values.h"
 
-namespace embank::test {
+namespace embank::test::gemm_test {
 namespace {
 
 struct Shape {
@@ -102,4 +102,4 @@ TEST(GemmThreads, MultiplyAtOnceAsAlone) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::gemm_test

@@ -9,7 +9,7 @@
 #include "train/dense/fm.h"
 #include "train/dense/gemm.h"
 
-namespace embank::test {
+namespace embank::test::interaction_test {
 namespace {
 
 // Some vectors of each sample, with strides of their own, and their gradients.
@@ -156,4 +156,4 @@ TEST(PairCount, IsThatOfTheModels) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::interaction_test

@@ -19,7 +19,7 @@
 #include "tests/support/random.h"
 #include "tests/support/scratch_directory.h"
 
-namespace embank::test {
+namespace embank::test::kill_train_test {
 namespace {
 
 using Words = std::vector<std::string>;
@@ -191,4 +191,4 @@ TEST(KillTrain, ALogGoesOnWhereItsCheckpointWas) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::kill_train_test

@@ -12,7 +12,7 @@
 #include "train/dense/activation.h"
 #include "train/dense/gemm.h"
 
-namespace embank::test {
+namespace embank::test::linear_test {
 namespace {
 
 class Linear : public testing::Test {
@@ -151,4 +151,4 @@ TEST(SigmoidLayer, ReachesItsBounds) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::linear_test

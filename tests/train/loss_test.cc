@@ -8,7 +8,7 @@
 
 #include "tests/train/dense_values.h"
 
-namespace embank::test {
+namespace embank::test::loss_test {
 namespace {
 
 TEST(LogLoss, IsTheLogarithmOfTheProbabilityOfTheLabel) {
@@ -52,4 +52,4 @@ TEST(LogLoss, HasTheGradientsOfDifferences) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::loss_test

@@ -23,7 +23,7 @@
 #include "train/models/model_table.h"
 #include "train/models/wide_deep.h"
 
-namespace embank::test {
+namespace embank::test::models_test {
 namespace {
 
 // Models of a few nodes each; the first two id features of some have dim 1.
@@ -276,4 +276,4 @@ TEST(Models, GiveZerosToFeaturesAndLayersThatNothingUses) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::models_test

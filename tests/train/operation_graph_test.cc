@@ -12,7 +12,7 @@
 #include "train/pipeline/capacity.h"
 #include "train/pipeline/trace_picture.h"
 
-namespace embank::test {
+namespace embank::test::operation_graph_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -183,4 +183,4 @@ TEST(OperationTrace, KeepsSoManyGraphs) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::operation_graph_test

@@ -10,7 +10,7 @@
 #include "train/generator/click_schema.h"
 #include "train/pipeline/capacity.h"
 
-namespace embank::test {
+namespace embank::test::pack_plan_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -145,4 +145,4 @@ TEST(Capacity, PacksGoIntoAtMostSoManyGroups) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::pack_plan_test

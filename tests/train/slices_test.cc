@@ -9,7 +9,7 @@
 #include "tests/support/random.h"
 #include "tests/support/simulated_executor.h"
 
-namespace embank::test {
+namespace embank::test::slices_test {
 namespace {
 
 TEST(Slices, CutABatchIntoEqualParts) {
@@ -106,4 +106,4 @@ TEST(Slices, AddOneValueOfEachByTheSameTree) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::slices_test

@@ -7,7 +7,7 @@
 
 #include "tests/train/dense_values.h"
 
-namespace embank::test {
+namespace embank::test::softmax_gate_test {
 namespace {
 
 constexpr uint32_t kSamples = 4, kExperts = 3, kDim = 5;
@@ -87,4 +87,4 @@ TEST_F(SoftmaxGate, DoesNotOverflowForLargeLogits) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::softmax_gate_test

@@ -17,7 +17,7 @@
 #include "tests/support/scratch_directory.h"
 #include "train/models/ffnn.h"
 
-namespace embank::test {
+namespace embank::test::train_command_line_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -593,4 +593,4 @@ TEST(TrainCommandLine, AStoreWithACheckpointIsNotTrainedAnewByAccident) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::train_command_line_test

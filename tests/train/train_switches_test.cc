@@ -13,7 +13,7 @@
 #include "train/models/model_table.h"
 #include "train/trainer.h"
 
-namespace embank::test {
+namespace embank::test::train_switches_test {
 namespace {
 
 constexpr uint32_t kBatch = 64;
@@ -121,4 +121,4 @@ TEST(TrainSwitches, MicroBatchesAndFourTiersChangeNoBit) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::train_switches_test

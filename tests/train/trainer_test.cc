@@ -21,7 +21,7 @@
 #include "train/models/model_table.h"
 #include "train/pipeline/capacity.h"
 
-namespace embank::test {
+namespace embank::test::trainer_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -570,4 +570,4 @@ TEST(Trainer, WrongOptionsAreNamed) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::trainer_test

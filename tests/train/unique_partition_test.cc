@@ -8,7 +8,7 @@
 #include "base/hash.h"
 #include "tests/support/random.h"
 
-namespace embank::test {
+namespace embank::test::unique_partition_test {
 namespace {
 
 constexpr uint64_t kTable = 0x1234567890abcdef;
@@ -67,4 +67,4 @@ TEST(UniquePartition, OwnersHaveEqualRuns) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::unique_partition_test

@@ -9,7 +9,7 @@
 
 #include "base/crc32c.h"
 
-namespace embank {
+namespace embank::zipf_test {
 namespace {
 
 constexpr uint64_t kSeed = 17;
@@ -198,4 +198,4 @@ TEST(Zipf, RefusesNonsense) {
 }
 
 }  // namespace
-}  // namespace embank
+}  // namespace embank::zipf_test
