@@ -20,7 +20,7 @@ namespace embank {
 namespace {
 
 // A long trace is cut to its beginning.
-constexpr uint64_t kPositionsMax = uint64_t{1} << 22;
+constexpr uint64_t kSurvivePositionsMax = uint64_t{1} << 22;
 // Checkpoints of a run without kills.
 constexpr uint64_t kCheckpoints = 16;
 
@@ -287,7 +287,7 @@ StatusOr<SurviveReport> RunSurvive(const SurviveOptions& options, Progress* prog
   const uint64_t begin_ns = SteadyClock()->NowNs();
   EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<KeySource> source, OpenSource(options.replay));
   EMBANK_ASSIGN_OR_RETURN(std::vector<Key> keys,
-                          ReadKeys(source.get(), options.replay.batch, kPositionsMax));
+                          ReadKeys(source.get(), options.replay.batch, kSurvivePositionsMax));
   if (keys.empty()) return InvalidArgumentError("--trace: it has no keys");
   const RunDirectory directory("--path", options.path);
   EMBANK_RETURN_IF_ERROR(directory.status());

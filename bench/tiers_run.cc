@@ -24,7 +24,7 @@ namespace embank {
 namespace {
 
 // A long trace is cut to its beginning.
-constexpr uint64_t kPositionsMax = uint64_t{1} << 22;
+constexpr uint64_t kTiersPositionsMax = uint64_t{1} << 22;
 // A run makes so many; the last one is at its end.
 constexpr uint64_t kCheckpoints = 4;
 // Batches are most of the progress bar; the comparison of all rows is the rest.
@@ -238,7 +238,7 @@ StatusOr<TiersReport> RunTiers(const TiersOptions& options, Progress* progress) 
   const uint64_t begin_ns = SteadyClock()->NowNs();
   EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<KeySource> source, OpenSource(options.replay));
   EMBANK_ASSIGN_OR_RETURN(std::vector<Key> keys,
-                          ReadKeys(source.get(), options.replay.batch, kPositionsMax));
+                          ReadKeys(source.get(), options.replay.batch, kTiersPositionsMax));
   if (keys.empty()) return InvalidArgumentError("--trace: it has no keys");
   const RunDirectory directory("--path", options.path);
   EMBANK_RETURN_IF_ERROR(directory.status());

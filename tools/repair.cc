@@ -14,7 +14,7 @@
 namespace embank {
 namespace {
 
-constexpr const char* kTableColumns =
+constexpr const char* kRepairColumns =
     "  saved: rows in the new store; lost: rows of the checkpoint that are not in it\n";
 
 std::string LossText(const RepairLoss& loss) {
@@ -45,7 +45,7 @@ std::string ReportText(const RepairReport& report) {
   for (const RepairedTable& table : report.tables) {
     tables.Add({Printable(table.name), StrCat(table.rows_saved), StrCat(table.rows_lost)});
   }
-  if (!report.tables.empty()) StrAppend(&text, tables.Text(), kTableColumns);
+  if (!report.tables.empty()) StrAppend(&text, tables.Text(), kRepairColumns);
   for (const RepairLoss& loss : report.losses) text += LossText(loss);
   if (report.losses.size() < report.loss_count) text += "  ...\n";
   return text;

@@ -12,7 +12,7 @@
 namespace embank {
 namespace {
 
-constexpr const char* kTableColumns =
+constexpr const char* kStatColumns =
     "  class: rows of one size share files (below); rows: in the newest checkpoint;\n"
     "  live: bytes of these rows on disk\n";
 constexpr const char* kClassColumns =
@@ -40,7 +40,7 @@ std::string StatText(const Survey& survey) {
   }
   std::string text =
       StrCat(Printable(survey.directory), ": checkpoint ", survey.checkpoints[0].checkpoint, "\n",
-             tables.Text(), kTableColumns, classes.Text(), kClassColumns);
+             tables.Text(), kStatColumns, classes.Text(), kClassColumns);
   if (survey.unknown_rows > 0) {
     StrAppend(&text, survey.unknown_rows,
               " more rows in segments that do not say whose they are: embank verify\n");

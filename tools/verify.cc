@@ -13,7 +13,7 @@
 namespace embank {
 namespace {
 
-constexpr const char* kTableColumns =
+constexpr const char* kVerifyColumns =
     "  rows: in this checkpoint; lost: of these, rows whose records are damaged\n";
 
 std::string CheckpointLine(const VerifiedCheckpoint& checkpoint) {
@@ -60,7 +60,7 @@ std::string ReportText(const VerifyReport& report) {
       tables.Add({Printable(table.name), StrCat(table.rows), StrCat(table.rows_lost)});
     }
     StrAppend(&text, "tables of checkpoint ", checkpoint.checkpoint, "\n", tables.Text(),
-              kTableColumns);
+              kVerifyColumns);
   }
   if (!report.clean()) StrAppend(&text, report.damage_count, " damaged parts\n");
   for (const Damage& damage : report.damage) text += DamageText(damage);

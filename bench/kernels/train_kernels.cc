@@ -134,16 +134,16 @@ BENCHMARK(LinearProducts)->Args({13, 512})->Args({512, 256})->Args({367, 512})->
 
 // Forward and backward for a slice of RMC2: 27 vectors of 16 values.
 void DotInteraction(benchmark::State& state) {
-  constexpr uint32_t kVectors = 27, kDim = 16;
+  constexpr uint32_t kVectors = 27, kValues = 16;
   EMBANK_CHECK(PrepareGemm().ok());
-  std::vector<float> values(kVectors * kSliceSamples * kDim, 0.5f), gradient_values = values;
+  std::vector<float> values(kVectors * kSliceSamples * kValues, 0.5f), gradient_values = values;
   std::vector<float> pairs(kSliceSamples * PairCount(kVectors), 0.5f);
   std::vector<ConstMatrix> vectors;
   std::vector<Matrix> gradients;
   for (uint32_t v = 0; v < kVectors; ++v) {
-    const uint64_t begin = uint64_t{v} * kSliceSamples * kDim;
-    vectors.emplace_back(values.data() + begin, kSliceSamples, kDim);
-    gradients.emplace_back(gradient_values.data() + begin, kSliceSamples, kDim);
+    const uint64_t begin = uint64_t{v} * kSliceSamples * kValues;
+    vectors.emplace_back(values.data() + begin, kSliceSamples, kValues);
+    gradients.emplace_back(gradient_values.data() + begin, kSliceSamples, kValues);
   }
   const Matrix output(pairs.data(), kSliceSamples, PairCount(kVectors));
   for (auto _ : state) {
