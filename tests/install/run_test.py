@@ -11,7 +11,7 @@ HOUSE = '''say() { :; }
 fail() { printf 'error: %s\\n' "$*" >&2; exit 1; }
 install_packages() { :; }
 configure() { :; }
-build() { :; }
+build() { printf '%s\\n' "$*" > "$root/built"; }
 '''
 STAND_IN = '#!/bin/sh\necho "${0##*/} $*" >> "$(dirname "$0")/calls"\n'
 
@@ -50,6 +50,13 @@ class RunTest(unittest.TestCase):
         self.assertIn('--generate criteo-kaggle', calls['embank-train'])
         self.assertIn('--eval-samples', calls['embank-train'])
         self.assertIn('the best possible AUC is known', done.stdout)
+
+    def test_builds_what_it_runs_and_no_more(self):
+        _, calls = self.run_with()
+        programs = sorted({'embank-train' if name == 'embank-train' else 'embank-bench'
+                           for name in calls})
+        built = (self.root / 'built').read_text(encoding='utf-8').split()
+        self.assertEqual(built, ['release', *programs])
 
     def test_a_trace_is_for_replay_and_tiers(self):
         done, calls = self.run_with('--trace', 'keys.txt', '--dim', '8')
