@@ -92,12 +92,12 @@ build_and_test() {
     tests "$word: tests" "$preset" "$@"
 }
 
-# The rooms of the library, a room at a time (EMBANK_UNITY), and the trainer's, file by file. What
-# follows paths through functions takes ten times as long as the rest: analyze does that.
+# The library and the trainer, as they are compiled (EMBANK_UNITY): a room at a time, and each of
+# the sources that have options of their own. What follows paths through functions takes ten times
+# as long as the rest: analyze does that.
 tidy() {
   cd "$root" || return 1
-  find build/asan-ubsan bindings/c train -path '*/Unity/unity_*.cxx' \
-    -o -path 'bindings/c/*.cc' -o -path 'train/*.cc' | sort |
+  python3 .ci/compiled_sources.py build/asan-ubsan base tiers gpu store train bindings/c |
     xargs -P "$(nproc)" -n 1 clang-tidy --quiet -p build/asan-ubsan \
       --checks='-clang-analyzer-*,-bugprone-suspicious-include' \
       --header-filter='/(base|tiers|gpu|store|train|bindings/c)/[^/]*(/[^/]*)?[.](h|hpp|cc)$'

@@ -3,14 +3,17 @@
 # It also keeps the list of the rooms of the library, EMBANK_ROOMS.
 # -ffp-contract=off and no -march: results are the same bits on every machine (docs/arithmetic.md).
 function(embank_room target)
+  # Of a room of the library all sources, of others so many that several cores are used.
+  set(batch 8)
   if(target MATCHES "^embank_(base|tiers|gpu|store)")
     get_target_property(type ${target} TYPE)
     if(type STREQUAL "STATIC_LIBRARY")
       set_property(GLOBAL APPEND PROPERTY EMBANK_ROOMS ${target})
-      if(EMBANK_UNITY)
-        set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
-      endif()
+      set(batch 0)
     endif()
+  endif()
+  if(EMBANK_UNITY)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${batch})
   endif()
   set_target_properties(${target} PROPERTIES
     CXX_STANDARD 20 CXX_STANDARD_REQUIRED ON CXX_EXTENSIONS OFF

@@ -16,10 +16,10 @@
 namespace embank::test {
 
 // Runs body(seed, &events) for so many seeds from FirstSeed() on, or for EMBANK_TEST_SEED alone.
-// The body returns "", or an error, which fails the test with the command that replays it in
-// `program`. False: only one seed was run, so no quantity is expected.
+// The body returns "", or an error, which fails the test with the command that replays it: `suite`
+// is what ctest calls it. False: only one seed was run, so no quantity is expected.
 template <typename Body>
-bool RunSeeds(const char* program, uint64_t seeds, Events* events, const Body& body) {
+bool RunSeeds(const char* suite, uint64_t seeds, Events* events, const Body& body) {
   constexpr uint64_t kThreads = 2;
   constexpr int kFailuresMax = 3;
   const uint64_t only = NumberFromEnvironment("EMBANK_TEST_SEED", 0);
@@ -35,7 +35,8 @@ bool RunSeeds(const char* program, uint64_t seeds, Events* events, const Body& b
       if (seed >= end) break;
       const std::string wrong = body(seed, &some);
       if (wrong.empty()) continue;
-      ADD_FAILURE() << "replay with EMBANK_TEST_SEED=" << seed << " " << program << ": " << wrong;
+      ADD_FAILURE() << "replay with EMBANK_TEST_SEED=" << seed << " ctest -R '^" << suite
+                    << "$': " << wrong;
       ++failures;
     }
     MutexLock lock(&mutex);
