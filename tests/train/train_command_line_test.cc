@@ -36,6 +36,7 @@ TEST(TrainCommandLine, WrongUseNamesTheOptionAndExitsWith2) {
       {"--generate avazu --checkpoint-every 5", "--checkpoint-every needs --path"},
       {"--generate avazu --resume", "--resume needs --path"},
       {"--generate avazu --json /no/such/file", "--json: cannot write /no/such/file"},
+      {"--generate avazu --pack-rule most", "--pack-rule is most; it must be mean or least"},
       {"--generate avazu --ablation --path /tmp", "--ablation makes eight stores"},
       {"--generate avazu --ablation --trace t.svg", "--ablation makes eight runs"},
       {"--generate avazu --trace /no/such/file", "--trace: cannot write /no/such/file"},
@@ -450,7 +451,7 @@ TEST(TrainCommandLine, TheSwitchesLeaveTheWeightsAsTheyAre) {
   const std::string json = directory.path() + "/figures.json";
   const Ended ended = Train(
       "--generate product-3 --divisor 5000 --model wide-deep --samples 1000 --batch 100 "
-      "--warmup-steps 4 --ablation --json " +
+      "--warmup-steps 4 --hot-warmup 2 --hot-every 2 --ablation --json " +
       json);
   EXPECT_EQ(ended.exit_code, 0) << ended.output;
   const std::string text = TextIn(json);
@@ -460,6 +461,22 @@ TEST(TrainCommandLine, TheSwitchesLeaveTheWeightsAsTheyAre) {
     ++runs;
   }
   EXPECT_EQ(runs, 8u);
+  // Settings with caching have hot hits, else there would be nothing to compare.
+  size_t cold_runs = 0;
+  for (size_t at = 0; (at = text.find("\"hbm_hit_ratio_lookups\": 0,", at)) != std::string::npos;
+       ++at) {
+    ++cold_runs;
+  }
+  EXPECT_EQ(cold_runs, 4u) << text;
+  EXPECT_THAT(text, HasSubstr("\"rows_checksum\": "));
+}
+
+TEST(TrainCommandLine, AComparisonOfCachingWithoutAHotHitFails) {
+  const Ended ended = Train(
+      "--generate criteo-kaggle --divisor 5000 --model ffnn --samples 400 --batch 100 --ablation");
+  EXPECT_EQ(ended.exit_code, 1) << ended.output;
+  EXPECT_THAT(ended.output, HasSubstr("no lookup found its row in device memory"));
+  EXPECT_THAT(ended.output, HasSubstr("--hot-warmup (100)"));
 }
 
 TEST(TrainCommandLine, CopiesOfFeaturesAreATable) {
