@@ -488,6 +488,9 @@ void AddDeviceOptions(CLI::App* app, DeviceOptions* options) {
              "shares of a call's keys that are in device memory, in turns for a list");
   AddNumber(app, "--threads", &options->threads, "of the store");
   AddCudaDevice(app, &options->cuda_device);
+  AddNumber(app, "--link-gbps", &options->link_gbps,
+            "GB/s of a modelled link to the twin: times are those of the link alone; 0: no model");
+  AddNumber(app, "--link-us", &options->link_us, "latency of that link for each call");
   AddNumber(app, "--seconds", &options->seconds, "of each kind of call in each round");
   AddNumber(app, "--rounds", &options->rounds, "figures are their medians");
   AddNumber(app, "--seed", &options->seed, "of keys and rows");

@@ -298,6 +298,11 @@ Status Validate(const DeviceOptions& options) {
   EMBANK_RETURN_IF_ERROR(CheckList("--hits", options.hit_shares));
   EMBANK_RETURN_IF_ERROR(CheckRange("--threads", options.threads, 1u, kThreadsMax));
   EMBANK_RETURN_IF_ERROR(CheckRange("--cuda-device", options.cuda_device, -1, INT32_MAX));
+  if (options.link_gbps > 0.0 && options.cuda_device >= 0) {
+    return InvalidArgumentError("--link-gbps is of a modelled link, and needs --cuda-device -1");
+  }
+  EMBANK_RETURN_IF_ERROR(CheckRange("--link-gbps", options.link_gbps, 0.0, 1000.0));
+  EMBANK_RETURN_IF_ERROR(CheckRange("--link-us", options.link_us, 0.0, 1000.0));
   EMBANK_RETURN_IF_ERROR(CheckRange("--seconds", options.seconds, 0.001, kSecondsMax));
   return CheckRange("--rounds", options.rounds, 1u, kRoundsMax);
 }

@@ -160,6 +160,8 @@ struct DeviceOptions {
   std::vector<double> hit_shares = {0.0, 0.5, 0.8, 0.95, 1.0};
   uint32_t threads = 2;
   int32_t cuda_device = -1;  // -1: the twin
+  double link_gbps = 0.0;    // GB/s of a modelled link to the twin; 0: no model
+  double link_us = 10.0;     // its latency for each call
   double seconds = 0.2;      // of each kind of call in each round
   uint32_t rounds = 5;
   uint64_t seed = 1;
