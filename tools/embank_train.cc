@@ -79,7 +79,7 @@ class Ablation {
     const bool caches = (switches & 1) != 0;
     TrainCommand command = command_;
     TrainerOptions& trainer = command.trainer;
-    trainer.packing = packs;
+    if (!packs) trainer.pack_rule = PackRule::kNone;
     trainer.micro_batches = interleaves ? std::max(2u, trainer.micro_batches) : 1;
     trainer.groups = interleaves ? std::max(2u, trainer.groups) : 1;
     if (!interleaves) trainer.micro_batch_bytes = trainer.group_bytes = 0;
@@ -130,7 +130,7 @@ class Ablation {
         lookup_batches, ". Give a lower --hot-warmup, or more --samples"));
   }
 
-  // What no switch changes.
+  // No switch changes these.
   struct Results {
     uint32_t weights_crc32c;
     uint64_t rows_checksum;

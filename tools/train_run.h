@@ -65,7 +65,7 @@ class TrainRun {
   const TrainFigures& figures() const { return figures_; }
   double loss() const { return scores_.loss(); }
   uint32_t WeightsCrc32c() const;
-  // Of all rows and states (tools/row_checksum.h).
+  // The checksum of all rows and states (tools/row_checksum.h).
   StatusOr<uint64_t> ChecksumOfRows() const;
   // The numbers of the steps' lookup batches.
   uint64_t lookup_batches() const;

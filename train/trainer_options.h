@@ -41,7 +41,6 @@ struct TrainerOptions {
   StoreOptions store;
 
   // How a step is done; its results do not depend on these (train/pipeline/README.md).
-  bool packing = true;  // false: each feature is a pack
   PackRule pack_rule = PackRule::kMean;
   uint32_t micro_batches = 1;         // of a batch, 1 to kMicroBatchesMax, at most `slices`
   uint64_t micro_batch_bytes = 0;     // above 0: their number follows from Eq 2 after the warm-up

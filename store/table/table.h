@@ -154,9 +154,7 @@ class Table {
     counters_.forgotten_rows.fetch_add(1, std::memory_order_relaxed);
   }
 
-  // Counts a run of keys that goes through the index (store/batch/key_group.h).
-  void CountIndexWalk() const { counters_.index_walks.fetch_add(1, std::memory_order_relaxed); }
-  TableCounters& counters() { return counters_; }
+  TableCounters& counters() const { return counters_; }
 
  private:
   const StoreParts parts_;

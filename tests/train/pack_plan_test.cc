@@ -74,8 +74,8 @@ TEST(PackPlan, EachFeatureIsInOnePack) {
   for (uint32_t i = 0; i < 100; ++i) {
     traffic.push_back({.dim = 4u << (i % 4), .ids = i * i, .is_excluded = i % 17 == 3});
   }
-  for (const std::vector<Pack>& packs :
-       {PlanPacks(traffic), PlanPacks(traffic, PackRule::kLeast), PlanNoPacks(traffic)}) {
+  for (const PackRule rule : {PackRule::kNone, PackRule::kMean, PackRule::kLeast}) {
+    const std::vector<Pack> packs = PlanPacks(traffic, rule);
     std::vector<uint32_t> features;
     for (const Pack& pack : packs) {
       features.insert(features.end(), pack.features.begin(), pack.features.end());

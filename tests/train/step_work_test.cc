@@ -48,7 +48,7 @@ StepWork WorkOfAStep(const std::string& schema_name, bool packing) {
   options.batch = kBatch;
   options.threads = options.store.worker_threads = 1;
   options.warmup_steps = kWarmupSteps;
-  options.packing = packing;
+  options.pack_rule = packing ? PackRule::kMean : PackRule::kNone;
   const auto trainer = *Trainer::Open(options, data->columns());
   StepWork work;
   ClickBatch batch;
@@ -71,7 +71,7 @@ StepWork WorkOfAStep(const std::string& schema_name, bool packing) {
 
 // Packing leaves each table its own lookup and its own update: what becomes less are operations
 // between threads, and what each of them allocates.
-TEST(StepWork, OfPacksIsAQuarterOfTheOperationsAndTheSameBatches) {
+TEST(StepWork, PackingQuartersOperationsAndLeavesBatchesAsTheyAre) {
   for (const char* const schema : {"product-1", "product-3"}) {
     const StepWork packed = WorkOfAStep(schema, /*packing=*/true);
     const StepWork apart = WorkOfAStep(schema, /*packing=*/false);

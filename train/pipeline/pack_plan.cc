@@ -67,6 +67,13 @@ uint32_t ShardsOf(const Pack& pack, const Volumes& volumes, PackRule rule) {
   return static_cast<uint32_t>(std::min(shards, static_cast<double>(pack.features.size())));
 }
 
+std::vector<Pack> EachAPack(std::span<const FeatureTraffic> traffic) {
+  std::vector<Pack> packs;
+  packs.reserve(traffic.size());
+  for (uint32_t i = 0; i < traffic.size(); ++i) packs.push_back(MakePack(traffic, {i}));
+  return packs;
+}
+
 }  // namespace
 
 double PackVolume(std::span<const FeatureTraffic> traffic, std::span<const uint32_t> features) {
@@ -80,6 +87,7 @@ double PackVolume(std::span<const FeatureTraffic> traffic, std::span<const uint3
 }
 
 std::vector<Pack> PlanPacks(std::span<const FeatureTraffic> traffic, PackRule rule) {
+  if (rule == PackRule::kNone) return EachAPack(traffic);
   std::map<std::pair<uint32_t, bool>, std::vector<uint32_t>> by_dim;
   for (uint32_t i = 0; i < traffic.size(); ++i) {
     by_dim[{traffic[i].dim, traffic[i].is_excluded}].push_back(i);
@@ -99,13 +107,6 @@ std::vector<Pack> PlanPacks(std::span<const FeatureTraffic> traffic, PackRule ru
     }
     for (Pack& shard : Split(traffic, pack, shards)) packs.push_back(std::move(shard));
   }
-  return packs;
-}
-
-std::vector<Pack> PlanNoPacks(std::span<const FeatureTraffic> traffic) {
-  std::vector<Pack> packs;
-  packs.reserve(traffic.size());
-  for (uint32_t i = 0; i < traffic.size(); ++i) packs.push_back(MakePack(traffic, {i}));
   return packs;
 }
 

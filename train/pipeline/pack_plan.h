@@ -29,7 +29,9 @@ struct Pack {
 
 // How many shards a pack above the mean volume is split into. The paper names the trigger, and two
 // results that no single rule has: the packs of its products, and its example of dims 8 and 32.
+// kNone runs without packing.
 enum class PackRule : uint8_t {
+  kNone,   // each feature is a pack of its own
   kMean,   // so many that none is above 1.3 of the mean, where features allow it
   kLeast,  // its volume / that of the lightest pack: the paper's example has 1 + 4 packs
 };
@@ -44,9 +46,6 @@ double PackVolume(std::span<const FeatureTraffic> traffic, std::span<const uint3
 // pack. Where there is no traffic yet, each dim is one pack.
 std::vector<Pack> PlanPacks(std::span<const FeatureTraffic> traffic,
                             PackRule rule = PackRule::kMean);
-
-// Makes a pack of each feature: what runs without packing.
-std::vector<Pack> PlanNoPacks(std::span<const FeatureTraffic> traffic);
 
 }  // namespace embank
 
