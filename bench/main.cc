@@ -127,7 +127,7 @@ Status Kv(const Words& words, KvOptions options) {
   }
   EMBANK_RETURN_IF_ERROR(Validate(options));
   EMBANK_RETURN_IF_ERROR(CheckJsonPath(options.json_path));
-  if (options.dram_fraction > 0.0) return RunKvWithBudget(options);
+  if (options.HasBudget()) return RunKvWithBudget(options);
   const Machine machine = DescribeMachine();
   Progress progress(stderr, SteadyClock());
   EMBANK_ASSIGN_OR_RETURN(const KvReport report, RunKv(options, &progress));
@@ -354,8 +354,10 @@ void AddKvOptions(CLI::App* app, KvOptions* options, Words* words) {
   app->add_flag("--reserve", options->reserve, "tell the peers the number of rows beforehand");
   AddNumber(app, "--dram-fraction", &options->dram_fraction,
             "memory of an engine / its data, where rows are forgotten; 0: no limit");
-  app->add_option("--on-full", options->on_full, "forget, with a --dram-fraction");
-  app->add_option("--eviction", words->evictions, "of lru,clock,lfu, with a --dram-fraction")
+  AddNumber(app, "--dram-bytes", &options->dram_bytes, "the same in bytes; 0: see --dram-fraction");
+  AddNumber(app, "--id-space", &options->id_space, "ids are below this number; 0: that of rows");
+  app->add_option("--on-full", options->on_full, "forget, with such memory");
+  app->add_option("--eviction", words->evictions, "of lru,clock,lfu, with such memory")
       ->delimiter(',');
   app->add_option("--json", options->json_path, "file for the figures");
 }

@@ -54,13 +54,18 @@ struct KvOptions {
   double seconds = 1.0;                 // of each phase but the fill
   uint32_t rounds = 5;
   uint64_t seed = 1;
-  bool reserve = false;  // tell the peers the number of rows beforehand
-  // Memory of an engine / bytes of vectors and states; 0: no budget. With a budget rows are
-  // forgotten, and what stands above of engines, phases, seconds and reserve does not count.
+  bool reserve = false;   // tell the peers the number of rows beforehand
+  uint64_t id_space = 0;  // ids are below it; 0: it is `rows`
+  // Memory of an engine / bytes of vectors and states, or in bytes; both 0: no budget. With a
+  // budget rows are forgotten, and what stands above of engines, phases, seconds and reserve does
+  // not count.
   double dram_fraction = 0.0;
+  uint64_t dram_bytes = 0;
   std::string on_full;             // "forget" with a budget
   std::vector<int32_t> evictions;  // EMBANK_EVICT_*, with a budget
   std::string json_path;
+
+  bool HasBudget() const { return dram_fraction > 0.0 || dram_bytes > 0; }
 };
 
 struct ReplayOptions {
