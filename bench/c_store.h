@@ -11,6 +11,7 @@
 #include "base/status_or.h"
 #include "bench/options.h"
 #include "bindings/c/embank.h"
+#include "store/store.h"
 
 namespace embank {
 
@@ -45,6 +46,9 @@ Status ToStatus(embank_status status);
 StatusOr<CStore> OpenCStore(const embank_store_options& options, const TableShape& shape,
                             int32_t eviction = EMBANK_EVICT_CLOCK,
                             int32_t on_full = EMBANK_FULL_REFUSE);
+// The same of a store in an environment of its own.
+StatusOr<CStore> OpenCStore(const embank_store_options& options, const TableShape& shape,
+                            StoreEnvironment environment);
 // Opens a store in memory without a budget and creates the table of MakeTableOptions(shape) in it.
 StatusOr<CStore> OpenCStore(const TableShape& shape, uint64_t seed, uint32_t worker_threads);
 

@@ -35,15 +35,18 @@ std::string CacheTable(const Machine& machine, const KvOptions& options,
   absl::StrAppendFormat(&text,
                         "  run      %s lookups after as many, batch %d, median of %d rounds\n\n",
                         Grouped(report.positions), options.batch, options.rounds);
-  absl::StrAppendFormat(&text, "  %-13s%2s%11s%9s%14s%6s%9s%9s\n", "engine", "T", "hit ratio",
-                        "Mrows/s", "min..max", "rel", "speedup", "MiB");
+  absl::StrAppendFormat(&text, "  %-13s%2s%11s%9s%14s%6s%9s%9s%12s%10s\n", "engine", "T",
+                        "hit ratio", "Mrows/s", "min..max", "rel", "speedup", "MiB", "rows",
+                        "index MiB");
   for (const CacheResult& result : report.results) {
-    absl::StrAppendFormat(&text, "  %-13s%2d%11.4f%9.3f%14s%6.2f%9s%9.1f\n", result.engine,
-                          result.threads, result.hit_ratio, result.rows_per_second * 1e-6,
-                          absl::StrFormat("%.1f..%.1f", result.rows_per_second_min * 1e-6,
-                                          result.rows_per_second_max * 1e-6),
-                          result.rows_per_second / PeerRate(report, result.threads),
-                          OrDash(result.speedup, 2), result.used_bytes * 0x1p-20);
+    absl::StrAppendFormat(
+        &text, "  %-13s%2d%11.4f%9.3f%14s%6.2f%9s%9.1f%12s%10.2f\n", result.engine, result.threads,
+        result.hit_ratio, result.rows_per_second * 1e-6,
+        absl::StrFormat("%.1f..%.1f", result.rows_per_second_min * 1e-6,
+                        result.rows_per_second_max * 1e-6),
+        result.rows_per_second / PeerRate(report, result.threads), OrDash(result.speedup, 2),
+        result.used_bytes * 0x1p-20, Grouped(static_cast<uint64_t>(result.rows)),
+        result.index_bytes * 0x1p-20);
   }
   return text + "\n" + Legend(kCacheLegend);
 }
@@ -73,7 +76,9 @@ std::string CacheJson(const Machine& machine, const KvOptions& options, const Ca
          {"rows_per_second_max", result.rows_per_second_max},
          {"times_absl_lru", result.rows_per_second / PeerRate(report, result.threads)},
          {"speedup", OrNull(result.speedup)},
-         {"used_bytes", result.used_bytes}});
+         {"used_bytes", result.used_bytes},
+         {"rows", result.rows},
+         {"index_bytes", result.index_bytes}});
   }
   return JsonText(json);
 }

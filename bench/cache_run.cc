@@ -13,6 +13,7 @@
 #include "bench/kv_samples.h"
 #include "bench/lru_cache.h"
 #include "bench/phase_run.h"
+#include "bench/rocksdb_cache.h"
 #include "bench/workload.h"
 #include "store/table/options.h"
 #include "tiers/row/row_layout.h"
@@ -24,12 +25,12 @@ namespace {
 struct CacheSample {
   double rows_per_second = 0.0;
   double hit_ratio = 0.0;
-  double used_bytes = 0.0;
+  CacheMemory memory;
 };
 
 struct Turn {
   std::string engine;
-  std::optional<int32_t> eviction;  // none: the peer
+  std::optional<int32_t> eviction;  // none: a peer
   uint32_t threads = 1;
   bool operator<(const Turn& other) const {
     return std::tie(engine, threads) < std::tie(other.engine, other.threads);
@@ -51,12 +52,14 @@ class CacheRun {
     const RowLayout layout = MakeRowLayout(shape.dim, shape.value_type, shape.optimizer);
     const uint64_t data_bytes = workload.rows.size() * layout.payload_bytes();
     const double bytes = options.dram_fraction * static_cast<double>(data_bytes);
-    dram_bytes_ = std::max(kDramBytesMin, static_cast<uint64_t>(bytes));
+    dram_bytes_ = options.dram_bytes > 0 ? options.dram_bytes
+                                         : std::max(kDramBytesMin, static_cast<uint64_t>(bytes));
     for (const uint32_t threads : options.threads) {
       for (const int32_t eviction : options.evictions) {
         turns_.push_back({StrCat("embank-", EvictionName(eviction)), eviction, threads});
       }
       turns_.push_back({kLruPeerName, std::nullopt, threads});
+      if (HasRocksdbLru()) turns_.push_back({kRocksdbLruName, std::nullopt, threads});
     }
     buffers_.resize(*std::max_element(options.threads.begin(), options.threads.end()));
     for (Buffers& buffers : buffers_) {
@@ -100,7 +103,8 @@ class CacheRun {
 
   StatusOr<std::unique_ptr<CacheEngine>> Make(const Turn& turn) const {
     const CacheConfig config{options_.shape, options_.seed, turn.threads, dram_bytes_};
-    return turn.eviction ? MakeEmbankCache(config, *turn.eviction) : MakeLruCache(config);
+    if (turn.eviction) return MakeEmbankCache(config, *turn.eviction);
+    return turn.engine == kLruPeerName ? MakeLruCache(config) : MakeRocksdbLru(config);
   }
 
   StatusOr<CacheSample> Measure(const Turn& turn) {
@@ -125,12 +129,11 @@ class CacheRun {
     };
     EMBANK_RETURN_IF_ERROR(run(WarmUp()).status());
     EMBANK_ASSIGN_OR_RETURN(const PhaseTiming timing, run(Measured()));
-    EMBANK_ASSIGN_OR_RETURN(const uint64_t used_bytes, engine->UsedBytes());
+    EMBANK_ASSIGN_OR_RETURN(const CacheMemory memory, engine->Memory());
     uint64_t hits = 0;
     for (const Buffers& buffers : buffers_) hits += buffers.hits;
     const auto positions = static_cast<double>(timing.positions);
-    return CacheSample{positions / timing.seconds, static_cast<double>(hits) / positions,
-                       static_cast<double>(used_bytes)};
+    return CacheSample{positions / timing.seconds, static_cast<double>(hits) / positions, memory};
   }
 
   // An engine's results with each number of threads.
@@ -139,16 +142,19 @@ class CacheRun {
     for (const uint32_t threads : options_.threads) {
       turn.threads = threads;
       const std::vector<CacheSample>& samples = samples_.at(turn);
-      std::vector<double> rates, hit_ratios, used_bytes, speedups;
+      std::vector<double> rates, hit_ratios, used_bytes, rows, index_bytes, speedups;
       for (size_t i = 0; i < samples.size(); ++i) {
         rates.push_back(samples[i].rows_per_second);
         hit_ratios.push_back(samples[i].hit_ratio);
-        used_bytes.push_back(samples[i].used_bytes);
+        used_bytes.push_back(static_cast<double>(samples[i].memory.used_bytes));
+        rows.push_back(static_cast<double>(samples[i].memory.rows));
+        index_bytes.push_back(static_cast<double>(samples[i].memory.index_bytes));
         speedups.push_back(samples[i].rows_per_second / base[i].rows_per_second);
       }
       const auto [low, high] = std::minmax_element(rates.begin(), rates.end());
-      CacheResult result{turn.engine,        threads, Median(rates),     *low, *high,
-                         Median(hit_ratios), {},      Median(used_bytes)};
+      CacheResult result{
+          turn.engine,        threads, Median(rates),      *low,         *high,
+          Median(hit_ratios), {},      Median(used_bytes), Median(rows), Median(index_bytes)};
       if (threads != options_.threads.front()) result.speedup = Median(speedups);
       report->results.push_back(result);
     }

@@ -23,7 +23,9 @@ struct CacheResult {
   double rows_per_second_max = 0.0;
   double hit_ratio = 0.0;         // positions that found their row / positions
   std::optional<double> speedup;  // over the first number of threads, in the same round
-  double used_bytes = 0.0;        // at the end
+  double used_bytes = 0.0;        // at the end, as the rows that are there, and the index
+  double rows = 0.0;
+  double index_bytes = 0.0;  // 0: the engine does not tell
 };
 
 struct CacheReport {

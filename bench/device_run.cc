@@ -1,6 +1,7 @@
 #include "bench/device_run.h"
 
 #include <algorithm>
+#include <atomic>
 #include <numeric>
 #include <utility>
 
@@ -10,7 +11,10 @@
 #include "base/threads/clock.h"
 #include "bench/c_store.h"
 #include "bench/kv_samples.h"
+#include "bench/link_model.h"
 #include "bench/table_options.h"
+#include "gpu/device.h"
+#include "store/store.h"
 
 namespace embank {
 namespace {
@@ -36,6 +40,17 @@ class IdCycle {
  private:
   std::vector<uint64_t> ids_;
   uint64_t next_ = 0;
+};
+
+// A clock on which only a link takes time: whoever waits for the link moves it, by reading it. The
+// twin reads it once for each transfer, too.
+class LinkClock final : public Clock {
+ public:
+  uint64_t NowNs() const override { return now_ns_.fetch_add(kTickNs); }
+
+ private:
+  static constexpr uint64_t kTickNs = 500;
+  mutable std::atomic<uint64_t> now_ns_{0};
 };
 
 class DeviceBench {
@@ -73,6 +88,13 @@ class DeviceBench {
     report.device = is_twin ? "twin" : "CUDA";
     report.hot_rows = hot_rows_;
     for (size_t i = 0; i < keys.size(); ++i) {
+      if (HasLink()) {
+        report.figures.push_back({.hit_share = options_.hit_shares[i],
+                                  .batch = options_.batch,
+                                  .lookup_us = Median(samples[i].lookup),
+                                  .model_us = ModelUs(options_.hit_shares[i])});
+        continue;
+      }
       report.figures.push_back({.hit_share = options_.hit_shares[i],
                                 .batch = options_.batch,
                                 .lookup_us = Median(samples[i].lookup),
@@ -84,6 +106,17 @@ class DeviceBench {
   }
 
  private:
+  bool HasLink() const { return options_.link_gbps > 0.0; }
+  const Clock& clock() const { return HasLink() ? link_clock_ : *SteadyClock(); }
+
+  double ModelUs(double hit_share) const {
+    const LinkModel link = {.bytes_per_second = options_.link_gbps * 1e9,
+                            .latency_seconds = options_.link_us * 1e-6,
+                            .rows_per_batch = static_cast<double>(options_.batch),
+                            .row_bytes = vector_bytes_};
+    return link.BatchSeconds(hit_share) * 1e6;
+  }
+
   // Microseconds of a call, one number for each round.
   struct Samples {
     std::vector<double> lookup;
@@ -105,7 +138,15 @@ class DeviceBench {
     store.hbm_bytes = pages * std::max(kPageBytes, row_bytes);
     store.cuda_device = options_.cuda_device;
     store.flush_iters = UINT32_MAX;
-    EMBANK_ASSIGN_OR_RETURN(store_, OpenCStore(store, {.dim = options_.dim}));
+    StoreEnvironment environment;
+    if (HasLink()) {
+      environment.device =
+          MakeTwin({.link_bytes_per_second = options_.link_gbps * 1e9,
+                    .link_latency_ns = static_cast<uint64_t>(options_.link_us * 1e3),
+                    .clock = &link_clock_});
+    }
+    EMBANK_ASSIGN_OR_RETURN(store_,
+                            OpenCStore(store, {.dim = options_.dim}, std::move(environment)));
     EMBANK_RETURN_IF_ERROR(Allocate(&rows_));
     EMBANK_RETURN_IF_ERROR(Allocate(&gradients_));
     std::fill(host_rows_.begin(), host_rows_.end(), kGradient);
@@ -200,6 +241,7 @@ class DeviceBench {
       return ToStatus(embank_apply_gradients(table, batch, n, host_rows_.data(), 0, nullptr));
     };
     EMBANK_RETURN_IF_ERROR(Time(keys, &samples->lookup, lookup));
+    if (HasLink()) return OkStatus();
     EMBANK_RETURN_IF_ERROR(Time(keys, &samples->gradients, gradients));
     EMBANK_RETURN_IF_ERROR(Time(keys, &samples->host_lookup, host_lookup));
     return Time(keys, &samples->host_gradients, host_gradients);
@@ -212,14 +254,15 @@ class DeviceBench {
     const auto go = [&] { return call(keys.data() + next++ % kBatchesMin * options_.batch); };
     EMBANK_RETURN_IF_ERROR(go());
     EMBANK_RETURN_IF_ERROR(Wait());
-    const uint64_t begin_ns = SteadyClock()->NowNs();
+    // Work of many calls does not pile up in front of the clock.
+    const uint64_t calls_at_once = HasLink() ? 1 : kBatchesMin;
+    const uint64_t begin_ns = clock().NowNs();
     uint64_t calls = 0;
     double seconds = 0.0;
     do {
       EMBANK_RETURN_IF_ERROR(go());
-      // Work of many calls does not pile up in front of the clock.
-      if (++calls % kBatchesMin == 0) EMBANK_RETURN_IF_ERROR(Wait());
-      seconds = static_cast<double>(SteadyClock()->NowNs() - begin_ns) * 1e-9;
+      if (++calls % calls_at_once == 0) EMBANK_RETURN_IF_ERROR(Wait());
+      seconds = static_cast<double>(clock().NowNs() - begin_ns) * 1e-9;
     } while (seconds < options_.seconds || calls % kBatchesMin != 0);
     samples->push_back(seconds * 1e6 / static_cast<double>(calls));
     return OkStatus();
@@ -229,6 +272,7 @@ class DeviceBench {
   const uint64_t vector_bytes_;
   const uint64_t hot_rows_;
   std::vector<float> host_rows_;
+  const LinkClock link_clock_;
   CStore store_;
   float* rows_ = nullptr;  // of the device
   float* gradients_ = nullptr;

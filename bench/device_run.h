@@ -12,7 +12,9 @@
 
 namespace embank {
 
-// Microseconds of a call, medians of the rounds. The next call follows at once.
+// Microseconds of a call, medians of the rounds. The next call follows at once. With --link-gbps
+// they are those of the link, on which each call waits for the last one and the host takes no time;
+// only lookups are measured.
 struct DeviceFigure {
   double hit_share = 0.0;          // of the keys, that have rows in HBM
   uint64_t batch = 0;              // keys of a call
@@ -20,6 +22,7 @@ struct DeviceFigure {
   double gradients_us = 0.0;       // embank_apply_gradients_device
   double host_lookup_us = 0.0;     // embank_lookup, and embank_device_copy of its rows
   double host_gradients_us = 0.0;  // embank_device_copy to the host, and embank_apply_gradients
+  double model_us = 0.0;           // of a lookup (bench/link_model.h), with --link-gbps
 };
 
 struct DeviceReport {

@@ -16,9 +16,9 @@ class EmbankCache final : public CacheEngine {
     return ToStatus(embank_lookup(store_.table, keys.data(), keys.size(), EMBANK_MISSING_CREATE,
                                   answer.rows, 0, answer.outcomes));
   }
-  StatusOr<uint64_t> UsedBytes() const override {
+  StatusOr<CacheMemory> Memory() const override {
     EMBANK_ASSIGN_OR_RETURN(const CStoreMemory memory, MemoryOf(store_));
-    return memory.used_bytes;
+    return CacheMemory{memory.used_bytes, memory.index_bytes, memory.rows};
   }
 
  private:

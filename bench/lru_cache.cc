@@ -56,6 +56,8 @@ class LruShard {
 
   Mutex mutex;
 
+  uint32_t rows() const { return used_; }
+
   void Prefetch(Key key) const { slots_.prefetch(key); }
   // The key's slot, its links on their way; kNoSlot: it has no row.
   uint32_t Find(Key key, KeyHash hash) const {
@@ -147,7 +149,11 @@ class LruCache final : public CacheEngine {
     return OkStatus();
   }
 
-  StatusOr<uint64_t> UsedBytes() const override { return counter_.used_bytes(); }
+  StatusOr<CacheMemory> Memory() const override {
+    CacheMemory memory{.used_bytes = counter_.used_bytes()};
+    for (const std::unique_ptr<LruShard>& shard : shards_) memory.rows += shard->rows();
+    return memory;
+  }
 
  private:
   static constexpr size_t kGroup = 64;

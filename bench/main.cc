@@ -127,7 +127,7 @@ Status Kv(const Words& words, KvOptions options) {
   }
   EMBANK_RETURN_IF_ERROR(Validate(options));
   EMBANK_RETURN_IF_ERROR(CheckJsonPath(options.json_path));
-  if (options.dram_fraction > 0.0) return RunKvWithBudget(options);
+  if (options.HasBudget()) return RunKvWithBudget(options);
   const Machine machine = DescribeMachine();
   Progress progress(stderr, SteadyClock());
   EMBANK_ASSIGN_OR_RETURN(const KvReport report, RunKv(options, &progress));
@@ -354,8 +354,10 @@ void AddKvOptions(CLI::App* app, KvOptions* options, Words* words) {
   app->add_flag("--reserve", options->reserve, "tell the peers the number of rows beforehand");
   AddNumber(app, "--dram-fraction", &options->dram_fraction,
             "memory of an engine / its data, where rows are forgotten; 0: no limit");
-  app->add_option("--on-full", options->on_full, "forget, with a --dram-fraction");
-  app->add_option("--eviction", words->evictions, "of lru,clock,lfu, with a --dram-fraction")
+  AddNumber(app, "--dram-bytes", &options->dram_bytes, "the same in bytes; 0: see --dram-fraction");
+  AddNumber(app, "--id-space", &options->id_space, "ids are below this number; 0: that of rows");
+  app->add_option("--on-full", options->on_full, "forget, with such memory");
+  app->add_option("--eviction", words->evictions, "of lru,clock,lfu, with such memory")
       ->delimiter(',');
   app->add_option("--json", options->json_path, "file for the figures");
 }
@@ -488,6 +490,9 @@ void AddDeviceOptions(CLI::App* app, DeviceOptions* options) {
              "shares of a call's keys that are in device memory, in turns for a list");
   AddNumber(app, "--threads", &options->threads, "of the store");
   AddCudaDevice(app, &options->cuda_device);
+  AddNumber(app, "--link-gbps", &options->link_gbps,
+            "GB/s of a modelled link to the twin: times are those of the link alone; 0: no model");
+  AddNumber(app, "--link-us", &options->link_us, "latency of that link for each call");
   AddNumber(app, "--seconds", &options->seconds, "of each kind of call in each round");
   AddNumber(app, "--rounds", &options->rounds, "figures are their medians");
   AddNumber(app, "--seed", &options->seed, "of keys and rows");

@@ -163,13 +163,20 @@ std::string DistributionName(const Distribution& distribution) {
 
 // With a budget rows are forgotten by a policy; without one none is.
 Status ValidateBudget(const KvOptions& options) {
-  if (options.dram_fraction == 0.0) {
+  if (!options.HasBudget()) {
     if (options.on_full.empty() && options.evictions.empty()) return OkStatus();
-    return InvalidArgumentError("--on-full and --eviction: need a --dram-fraction");
+    return InvalidArgumentError("--on-full and --eviction: need a --dram-fraction or --dram-bytes");
   }
-  EMBANK_RETURN_IF_ERROR(CheckRange("--dram-fraction", options.dram_fraction, 0.001, 1000.0));
+  if (options.dram_bytes == 0) {
+    EMBANK_RETURN_IF_ERROR(CheckRange("--dram-fraction", options.dram_fraction, 0.001, 1000.0));
+  } else if (options.dram_fraction != 0.0) {
+    return InvalidArgumentError("give either --dram-fraction or --dram-bytes");
+  } else {
+    EMBANK_RETURN_IF_ERROR(
+        CheckRange("--dram-bytes", options.dram_bytes, kDramBytesMin, uint64_t{1} << 44));
+  }
   if (options.on_full != "forget") {
-    return InvalidArgumentError("--on-full: must be forget with a --dram-fraction");
+    return InvalidArgumentError("--on-full: must be forget with a --dram-fraction or --dram-bytes");
   }
   return CheckList("--eviction", options.evictions);
 }
@@ -185,8 +192,16 @@ Status Validate(const KvOptions& options) {
   EMBANK_RETURN_IF_ERROR(CheckRange("--seconds", options.seconds, 0.01, kSecondsMax));
   EMBANK_RETURN_IF_ERROR(CheckRange("--rounds", options.rounds, 1u, kRoundsMax));
   const bool updates = std::count(options.phases.begin(), options.phases.end(), Phase::kUpdate) > 0;
-  const bool has_budget = options.dram_fraction > 0.0;
-  if (!has_budget && updates && options.shape.optimizer == Optimizer::kNone) {
+  if (options.id_space != 0) {
+    EMBANK_RETURN_IF_ERROR(
+        CheckRange("--id-space", options.id_space, options.rows, ZipfSampler::kRankMax));
+    if (options.distribution.kind == Distribution::Kind::kTrace ||
+        options.id_mode == IdMode::kFirstAppearance) {
+      return InvalidArgumentError(
+          "--id-space: goes with generated keys of mode permuted or hashed");
+    }
+  }
+  if (!options.HasBudget() && updates && options.shape.optimizer == Optimizer::kNone) {
     return InvalidArgumentError("--phases: update needs an --optimizer other than none");
   }
   return OkStatus();
@@ -298,6 +313,11 @@ Status Validate(const DeviceOptions& options) {
   EMBANK_RETURN_IF_ERROR(CheckList("--hits", options.hit_shares));
   EMBANK_RETURN_IF_ERROR(CheckRange("--threads", options.threads, 1u, kThreadsMax));
   EMBANK_RETURN_IF_ERROR(CheckRange("--cuda-device", options.cuda_device, -1, INT32_MAX));
+  if (options.link_gbps > 0.0 && options.cuda_device >= 0) {
+    return InvalidArgumentError("--link-gbps is of a modelled link, and needs --cuda-device -1");
+  }
+  EMBANK_RETURN_IF_ERROR(CheckRange("--link-gbps", options.link_gbps, 0.0, 1000.0));
+  EMBANK_RETURN_IF_ERROR(CheckRange("--link-us", options.link_us, 0.0, 1000.0));
   EMBANK_RETURN_IF_ERROR(CheckRange("--seconds", options.seconds, 0.001, kSecondsMax));
   return CheckRange("--rounds", options.rounds, 1u, kRoundsMax);
 }

@@ -54,13 +54,18 @@ struct KvOptions {
   double seconds = 1.0;                 // of each phase but the fill
   uint32_t rounds = 5;
   uint64_t seed = 1;
-  bool reserve = false;  // tell the peers the number of rows beforehand
-  // Memory of an engine / bytes of vectors and states; 0: no budget. With a budget rows are
-  // forgotten, and what stands above of engines, phases, seconds and reserve does not count.
+  bool reserve = false;   // tell the peers the number of rows beforehand
+  uint64_t id_space = 0;  // ids are below it; 0: it is `rows`
+  // Memory of an engine / bytes of vectors and states, or in bytes; both 0: no budget. With a
+  // budget rows are forgotten, and what stands above of engines, phases, seconds and reserve does
+  // not count.
   double dram_fraction = 0.0;
+  uint64_t dram_bytes = 0;
   std::string on_full;             // "forget" with a budget
   std::vector<int32_t> evictions;  // EMBANK_EVICT_*, with a budget
   std::string json_path;
+
+  bool HasBudget() const { return dram_fraction > 0.0 || dram_bytes > 0; }
 };
 
 struct ReplayOptions {
@@ -160,6 +165,8 @@ struct DeviceOptions {
   std::vector<double> hit_shares = {0.0, 0.5, 0.8, 0.95, 1.0};
   uint32_t threads = 2;
   int32_t cuda_device = -1;  // -1: the twin
+  double link_gbps = 0.0;    // GB/s of a modelled link to the twin; 0: no model
+  double link_us = 10.0;     // its latency for each call
   double seconds = 0.2;      // of each kind of call in each round
   uint32_t rounds = 5;
   uint64_t seed = 1;

@@ -99,6 +99,7 @@ void AddKeys(const KvOptions& options, uint64_t rows, uint64_t positions, bool t
   (*parameters)["dist"] = DistributionName(options.distribution);
   (*parameters)["trace_is_whole"] = trace_is_whole;
   (*parameters)["id_mode"] = IdModeName(options.id_mode);
+  if (options.id_space > 0) (*parameters)["id_space"] = options.id_space;
 }
 
 Json OrNull(const std::optional<double>& value) {

@@ -32,7 +32,8 @@ void ForParts(std::span<uint64_t> values, const Body& body) {
 
 StatusOr<Workload> Generate(const KvOptions& options, uint64_t positions_per_row) {
   const uint64_t n = options.rows;
-  EMBANK_ASSIGN_OR_RETURN(IdMapper mapper, IdMapper::Create(options.id_mode, n, options.seed));
+  const uint64_t ids = options.id_space == 0 ? n : options.id_space;
+  EMBANK_ASSIGN_OR_RETURN(IdMapper mapper, IdMapper::Create(options.id_mode, ids, options.seed));
   const double s =
       options.distribution.kind == Distribution::Kind::kZipf ? options.distribution.exponent : 0.0;
   EMBANK_ASSIGN_OR_RETURN(const ZipfSampler sampler, ZipfSampler::Create(n, s, options.seed));

@@ -9,6 +9,7 @@
 
 #include "base/status_macros.h"
 #include "base/str_cat.h"
+#include "store/hot/hot_flush.h"
 #include "tools/train_command.h"
 #include "tools/train_run.h"
 #include "tools/wrong_words.h"
@@ -39,26 +40,37 @@ Status WriteLog(const TrainCommand& command) {
   return WriteCriteoLog(*generator, samples, command.write_log);
 }
 
-// Trains with each of the eight settings of three switches. All end with the same weights.
+// Trains with each of the eight settings of three switches. All end with the same weights, rows and
+// states.
 class Ablation {
  public:
   explicit Ablation(const TrainCommand& command) : command_(command) {}
 
   Status Execute() {
     std::printf("embank-train %s, switches\n", command_.model.c_str());
-    std::printf("  %-8s %-12s %-8s %10s %6s %6s %8s  %s\n", "packing", "interleaving", "caching",
-                "samples/s", "packs", "ops", "HBM hits", "logloss");
+    std::printf("  %-8s %-12s %-8s %10s %6s %6s %8s %8s %8s  %s\n", "packing", "interleaving",
+                "caching", "samples/s", "packs", "ops", "batches", "walks", "HBM hits", "logloss");
     std::string rows;
     for (uint32_t switches = 8; switches-- > 0;) {
       EMBANK_RETURN_IF_ERROR(RunWith(switches, &rows));
     }
-    std::printf("\n  ops: operations per step; HBM hits: share of the lookups\n");
+    std::printf(
+        "\n  ops: operations per step; batches: lookups and gradients of one table per step; "
+        "walks: "
+        "runs\n  of keys through the index per step; HBM hits: share of the lookups. All runs "
+        "have the same\n  weights, rows and states.\n");
     if (command_.json.empty()) return OkStatus();
     return WriteText(StrCat("{\"model\": \"", command_.model, "\", \"runs\": [", rows, "]}\n"),
                      command_.json);
   }
 
  private:
+  struct Switches {
+    bool packs;
+    bool interleaves;
+    bool caches;
+  };
+
   static const char* OnOff(bool is_on) { return is_on ? "on" : "off"; }
 
   Status RunWith(uint32_t switches, std::string* rows) {
@@ -67,34 +79,66 @@ class Ablation {
     const bool caches = (switches & 1) != 0;
     TrainCommand command = command_;
     TrainerOptions& trainer = command.trainer;
-    trainer.packing = packs;
+    if (!packs) trainer.pack_rule = PackRule::kNone;
     trainer.micro_batches = interleaves ? std::max(2u, trainer.micro_batches) : 1;
     trainer.groups = interleaves ? std::max(2u, trainer.groups) : 1;
     if (!interleaves) trainer.micro_batch_bytes = trainer.group_bytes = 0;
-    if (!caches) trainer.store.hbm_bytes = 0;
+    if (!caches) {
+      trainer.store.hbm_bytes = 0;
+      trainer.store.warmup_iters = trainer.store.flush_iters = 0;
+    }
     if (caches && trainer.store.hbm_bytes == 0) trainer.store.hbm_bytes = kAblationHbmBytes;
     TrainRun run(command);
     EMBANK_RETURN_IF_ERROR(run.Execute());
-    const TierAnswers& answers = run.figures().answers;
-    const double hot_share = answers.RatioOf(answers.hbm);
-    std::printf("  %-8s %-12s %-8s %10.0f %6zu %6.1f %8.3f  %.9f\n", OnOff(packs),
-                OnOff(interleaves), OnOff(caches), run.figures().samples_per_second, run.packs(),
-                run.figures().operations_per_step, hot_share, run.loss());
-    StrAppend(rows, rows->empty() ? "" : ", ", "{\"packing\": ", packs ? "true" : "false",
-              ", \"interleaving\": ", interleaves ? "true" : "false",
-              ", \"caching\": ", caches ? "true" : "false",
-              ", \"samples_per_second\": ", run.figures().samples_per_second,
-              ", \"packs\": ", run.packs(),
-              ", \"operations_per_step\": ", run.figures().operations_per_step,
-              ", \"hbm_hit_ratio_lookups\": ", hot_share, ", \"logloss\": ", run.loss(),
-              ", \"weights_crc32c\": ", run.WeightsCrc32c(), "}");
-    if (!weights_) weights_ = run.WeightsCrc32c();
-    if (*weights_ == run.WeightsCrc32c()) return OkStatus();
-    return DataLossError("the weights depend on the switches: this is a defect of Embank");
+    return Report({packs, interleaves, caches}, run, rows);
   }
 
+  Status Report(const Switches& switches, const TrainRun& run, std::string* rows) {
+    const TrainFigures& figures = run.figures();
+    const double hot_share = figures.answers.RatioOf(figures.answers.hbm);
+    EMBANK_ASSIGN_OR_RETURN(const uint64_t checksum, run.ChecksumOfRows());
+    std::printf("  %-8s %-12s %-8s %10.0f %6zu %6.1f %8.1f %8.1f %8.3f  %.9f\n",
+                OnOff(switches.packs), OnOff(switches.interleaves), OnOff(switches.caches),
+                figures.samples_per_second, run.packs(), figures.operations_per_step,
+                figures.table_batches_per_step, figures.index_walks_per_step, hot_share,
+                run.loss());
+    StrAppend(
+        rows, rows->empty() ? "" : ", ", "{\"packing\": ", switches.packs ? "true" : "false",
+        ", \"interleaving\": ", switches.interleaves ? "true" : "false",
+        ", \"caching\": ", switches.caches ? "true" : "false",
+        ", \"samples_per_second\": ", figures.samples_per_second, ", \"packs\": ", run.packs(),
+        ", \"operations_per_step\": ", figures.operations_per_step,
+        ", \"table_batches_per_step\": ", figures.table_batches_per_step,
+        ", \"index_walks_per_step\": ", figures.index_walks_per_step,
+        ", \"hbm_hit_ratio_lookups\": ", hot_share, ", \"logloss\": ", run.loss(),
+        ", \"weights_crc32c\": ", run.WeightsCrc32c(), ", \"rows_checksum\": ", checksum, "}");
+    if (switches.caches && figures.answers.hbm == 0) return NoHotHit(run.lookup_batches());
+    if (!first_) first_ = {run.WeightsCrc32c(), checksum};
+    if (*first_ == Results{run.WeightsCrc32c(), checksum}) return OkStatus();
+    return DataLossError(
+        "weights, rows or states depend on the switches: this is a defect of "
+        "Embank");
+  }
+
+  // A run with caching that hits nothing is the same run as the one without.
+  Status NoHotHit(uint64_t lookup_batches) const {
+    const uint32_t warmup = command_.trainer.store.warmup_iters;
+    return FailedPreconditionError(StrCat(
+        "--ablation: with caching on, no lookup found its row in device memory, so that "
+        "nothing was compared. The busiest table must have more than --hot-warmup (",
+        warmup == 0 ? HotFlushOptions().warmup_iters : warmup, ") lookup batches; all tables had ",
+        lookup_batches, ". Give a lower --hot-warmup, or more --samples"));
+  }
+
+  // No switch changes these.
+  struct Results {
+    uint32_t weights_crc32c;
+    uint64_t rows_checksum;
+    bool operator==(const Results&) const = default;
+  };
+
   const TrainCommand& command_;
-  std::optional<uint32_t> weights_;  // of the first run
+  std::optional<Results> first_;  // of the first run
 };
 
 // Trains with 1, 2, ... copies of each id feature. A rate that falls no faster than features grow

@@ -45,12 +45,35 @@ Status CheckCopiesUpTo(const TrainCommand& command) {
       "--path, --trace, --weights, --write-log, --eval or --eval-samples");
 }
 
+StatusOr<PackRule> PackRuleOf(const std::string& name) {
+  if (name == "mean") return PackRule::kMean;
+  if (name == "least") return PackRule::kLeast;
+  return InvalidArgumentError(StrCat("--pack-rule is ", name, "; it must be mean or least"));
+}
+
 // A run of an hour must not fail at its last line.
 Status CheckWritable(const char* option, const std::string& path) {
   if (path.empty()) return OkStatus();
   std::FILE* const file = std::fopen(path.c_str(), "a");
   if (file != nullptr && std::fclose(file) == 0) return OkStatus();
   return InvalidArgumentError(StrCat(option, ": cannot write ", path));
+}
+
+void AddStoreOptions(CLI::App* app, TrainCommand* command) {
+  TrainerOptions& trainer = command->trainer;
+  app->add_option("--path", trainer.store.path, "directory of the store; without: memory only");
+  app->add_option("--dram-mib", command->dram_mib, "memory of the store; 0: no limit");
+  app->add_option("--hbm-mib", command->hbm_mib, "device memory for the hottest rows");
+  app->add_option("--hot-warmup", trainer.store.warmup_iters,
+                  "lookup batches before the first flush of the hot rows; 0: 100");
+  app->add_option("--hot-every", trainer.store.flush_iters,
+                  "lookup batches between flushes; 0: 100");
+  app->add_option("--cuda-device", trainer.store.cuda_device, "-1: the host twin of a device")
+      ->capture_default_str();
+  app->add_option("--pmem", trainer.store.pmem_path, "directory of the PMem tier");
+  app->add_option("--pmem-mib", command->pmem_mib, "size of the PMem tier");
+  app->add_option("--checkpoint-every", command->checkpoint_every, "steps between checkpoints");
+  app->add_flag("--resume", command->resume, "go on at the last checkpoint of --path");
 }
 
 }  // namespace
@@ -108,7 +131,8 @@ Status Complete(TrainCommand* command) {
   EMBANK_RETURN_IF_ERROR(CheckCopiesUpTo(*command));
   EMBANK_ASSIGN_OR_RETURN(command->trainer.model, FindModel(command->model));
   EMBANK_RETURN_IF_ERROR(TakeDims(command));
-  command->trainer.packing = !command->no_packing;
+  EMBANK_ASSIGN_OR_RETURN(command->trainer.pack_rule, PackRuleOf(command->pack_rule));
+  if (command->no_packing) command->trainer.pack_rule = PackRule::kNone;
   EMBANK_ASSIGN_OR_RETURN(command->trainer.micro_batch_bytes,
                           Bytes("--micro-batch-kib", command->micro_batch_kib, 10));
   EMBANK_ASSIGN_OR_RETURN(command->trainer.group_bytes,
@@ -160,16 +184,11 @@ void AddOptions(CLI::App* app, TrainCommand* command) {
   app->add_option("--threads", trainer.threads, "0: one per core")->capture_default_str();
   app->add_option("--seed", trainer.seed, "of first weights and generated data")
       ->capture_default_str();
-  app->add_option("--path", trainer.store.path, "directory of the store; without: memory only");
-  app->add_option("--dram-mib", command->dram_mib, "memory of the store; 0: no limit");
-  app->add_option("--hbm-mib", command->hbm_mib, "device memory for the hottest rows");
-  app->add_option("--cuda-device", trainer.store.cuda_device, "-1: the host twin of a device")
-      ->capture_default_str();
-  app->add_option("--pmem", trainer.store.pmem_path, "directory of the PMem tier");
-  app->add_option("--pmem-mib", command->pmem_mib, "size of the PMem tier");
-  app->add_option("--checkpoint-every", command->checkpoint_every, "steps between checkpoints");
-  app->add_flag("--resume", command->resume, "go on at the last checkpoint of --path");
+  AddStoreOptions(app, command);
   app->add_flag("--no-packing", command->no_packing, "each id feature has operations of its own");
+  app->add_option("--pack-rule", command->pack_rule,
+                  "shards of a heavy pack: by the mean of all, or by the least one")
+      ->capture_default_str();
   app->add_option("--micro-batches", trainer.micro_batches, "of a batch, 1 to 4")
       ->capture_default_str();
   app->add_option("--micro-batch-kib", command->micro_batch_kib,
@@ -184,7 +203,7 @@ void AddOptions(CLI::App* app, TrainCommand* command) {
   app->add_flag("--ablation", command->ablation,
                 "train with packing, interleaving and caching on and off: eight runs");
   app->add_option("--copies-up-to", command->copies_up_to,
-                  "train with 1 to so many copies of each id feature: one run each");
+                  "train with 1, 2, ... copies of each id feature, up to this many: one run each");
   app->add_option("--trace", command->trace, "file for a picture (SVG) of the operations of steps");
   app->add_option("--json", command->json, "file for the figures");
   app->add_option("--weights", command->weights,

@@ -34,11 +34,12 @@ struct TrainCommand {
   uint64_t pmem_mib = 0;
   uint64_t micro_batch_kib = 0;
   uint64_t group_kib = 0;
+  std::string pack_rule = "mean";
   std::string trace;
   bool resume = false;
   bool no_packing = false;
   bool ablation = false;
-  std::optional<uint32_t> copies_up_to;  // runs with 1 to so many copies of each id feature
+  std::optional<uint32_t> copies_up_to;  // the most copies of each id feature; a run for each
 };
 
 // Adds the options to a parser, which writes them to *command.

@@ -14,6 +14,7 @@
 #include "base/threads/clock.h"
 #include "store/store.h"
 #include "store/table/table.h"
+#include "tools/row_checksum.h"
 #include "tools/train_data.h"
 #include "train/batch_ahead.h"
 #include "train/data/click_text.h"
@@ -75,6 +76,27 @@ TierAnswers CountAnswers(const Trainer& trainer, const TierAnswers& reads_before
   answers.dram = Less(found, answers.hbm + answers.ssd + answers.pmem);
   answers.lookups = answers.hbm + answers.dram + answers.pmem + answers.ssd + answers.created;
   return answers;
+}
+
+// The work of the store for all steps so far.
+struct StoreWork {
+  uint64_t lookup_batches = 0;
+  uint64_t gradient_batches = 0;
+  uint64_t index_walks = 0;
+};
+
+StoreWork CountWork(const Trainer& trainer) {
+  StoreWork work;
+  for (Table* const table : trainer.tables()) {
+    const TableCounters& counters = table->counters();
+    const auto batches = [&](TableVerb verb) {
+      return counters.verbs[static_cast<size_t>(verb)].batches.load();
+    };
+    work.lookup_batches += batches(TableVerb::kLookup);
+    work.gradient_batches += batches(TableVerb::kGradients);
+    work.index_walks += counters.index_walks.load();
+  }
+  return work;
 }
 
 std::string TextOf(const TierAnswers& answers) {
@@ -209,6 +231,12 @@ uint32_t TrainRun::WeightsCrc32c() const {
   return ExtendCrc32c(0, std::as_bytes(trainer_->weights()));
 }
 
+StatusOr<uint64_t> TrainRun::ChecksumOfRows() const {
+  return embank::ChecksumOfRows(trainer_->tables());
+}
+
+uint64_t TrainRun::lookup_batches() const { return CountWork(*trainer_).lookup_batches; }
+
 // Leaves the time and the samples so far out of the figures of speed.
 void TrainRun::BeginTiming() {
   begin_ns_ = SteadyClock()->NowNs();
@@ -225,6 +253,9 @@ void TrainRun::TakeFigures() {
   const auto timed = static_cast<double>(scores_.samples() - samples_before_);
   figures.samples_per_second = figures.seconds > 0.0 ? timed / figures.seconds : 0.0;
   figures.operations_per_step = per_step(trainer_->trace()->operations());
+  const StoreWork work = CountWork(*trainer_);
+  figures.table_batches_per_step = per_step(work.lookup_batches + work.gradient_batches);
+  figures.index_walks_per_step = per_step(work.index_walks);
   const StepSeconds split = trainer_->seconds();
   figures.split = {.lookup = split.lookup - split_before_.lookup,
                    .dense = split.dense - split_before_.dense,

@@ -38,7 +38,9 @@ struct TrainFigures {
   double seconds = 0.0;
   double samples_per_second = 0.0;
   double operations_per_step = 0.0;
-  double rows_read_per_step = 0.0;  // from PMem and SSD, prefetched ones included
+  double table_batches_per_step = 0.0;  // lookups and gradients of one table
+  double index_walks_per_step = 0.0;    // runs of keys that go through the index together
+  double rows_read_per_step = 0.0;      // from PMem and SSD, prefetched ones included
   StepSeconds split;
   TierRows rows;
   TierAnswers answers;
@@ -63,6 +65,10 @@ class TrainRun {
   const TrainFigures& figures() const { return figures_; }
   double loss() const { return scores_.loss(); }
   uint32_t WeightsCrc32c() const;
+  // The checksum of all rows and states (tools/row_checksum.h).
+  StatusOr<uint64_t> ChecksumOfRows() const;
+  // The numbers of the steps' lookup batches.
+  uint64_t lookup_batches() const;
   size_t id_features() const { return source_->columns().ids.size(); }
   size_t packs() const { return trainer_->plan().packs().size(); }
 

@@ -48,7 +48,7 @@ double StepPlan::GroupVolumeByBytes() const {
 }
 
 void StepPlan::Plan() {
-  packs_ = options_.packing ? PlanPacks(traffic_) : PlanNoPacks(traffic_);
+  packs_ = PlanPacks(traffic_, options_.pack_rule);
   const bool is_counted = samples_ > 0;
   groups_ = options_.group_bytes > 0 && is_counted ? GroupPacks(packs_, GroupVolumeByBytes())
                                                    : GroupPacksInto(packs_, options_.groups);

@@ -15,6 +15,7 @@
 #include "train/dense/slices.h"
 #include "train/models/click_model.h"
 #include "train/models/layer_graph.h"
+#include "train/pipeline/pack_plan.h"
 
 namespace embank {
 
@@ -40,7 +41,7 @@ struct TrainerOptions {
   StoreOptions store;
 
   // How a step is done; its results do not depend on these (train/pipeline/README.md).
-  bool packing = true;                // false: each feature is a pack
+  PackRule pack_rule = PackRule::kMean;
   uint32_t micro_batches = 1;         // of a batch, 1 to kMicroBatchesMax, at most `slices`
   uint64_t micro_batch_bytes = 0;     // above 0: their number follows from Eq 2 after the warm-up
   uint32_t groups = 1;                // of packs, at most

@@ -76,6 +76,7 @@ struct TableCounters {
   std::atomic<uint64_t> forgotten_rows{0};
   std::atomic<uint64_t> hot_lookups{0};        // positions that device memory answered
   std::atomic<uint64_t> looked_at_batches{0};  // lookup batches at the last look of HotFlush
+  std::atomic<uint64_t> index_walks{0};        // runs of keys that went through the index together
 };
 
 class Table {
@@ -153,7 +154,7 @@ class Table {
     counters_.forgotten_rows.fetch_add(1, std::memory_order_relaxed);
   }
 
-  TableCounters& counters() { return counters_; }
+  TableCounters& counters() const { return counters_; }
 
  private:
   const StoreParts parts_;
@@ -175,7 +176,7 @@ class Table {
   mutable std::array<std::atomic<uint64_t>, kTiers> rows_in_tiers_ = {};  // by tier
   std::atomic<bool> fills_{false};
   Pins pins_;
-  TableCounters counters_;
+  mutable TableCounters counters_;
 };
 
 // The number of a table's rows in DRAM. Rows of a batch under way may be counted in another tier

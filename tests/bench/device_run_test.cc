@@ -51,6 +51,28 @@ TEST(DeviceRun, HasTheTimesOfEachShare) {
   EXPECT_GT(json["cases"][0]["host_gradients_us"], 0.0);
 }
 
+// PICASSO, table IV: caching gains 13 % and more at 24 % of the distinct rows.
+TEST(DeviceRun, OverALinkTheGainOfHotRowsIsThatOfTheFormula) {
+  DeviceOptions options = SmallOptions();
+  options.dim = 128;
+  options.batch = 8192;
+  options.hbm_share = 0.5;
+  options.hit_shares = {0.0, 0.24, 0.5};
+  options.link_gbps = 12.0;
+  options.link_us = 10.0;
+  options.seconds = 0.001;
+  options.rounds = 1;
+  const StatusOr<DeviceReport> report = RunQuietly(options);
+  ASSERT_TRUE(report.ok()) << report.status();
+  const std::string text = DeviceTable(DescribeMachine(), options, *report);
+  SCOPED_TRACE(text);
+  for (const DeviceFigure& figure : report->figures) {
+    const double seconds = 10e-6 + (1.0 - figure.hit_share) * 8192 * 512 / 12e9;
+    EXPECT_NEAR(figure.lookup_us * 1e-6, seconds, 0.1 * seconds) << figure.hit_share;
+  }
+  EXPECT_GE(report->figures[0].lookup_us / report->figures[1].lookup_us, 1.13);
+}
+
 TEST(DeviceRun, NeedsADeviceOfThatNumber) {
   DeviceOptions options = SmallOptions();
   options.cuda_device = 99;
@@ -64,6 +86,10 @@ TEST(DeviceOptions, AreChecked) {
   EXPECT_TRUE(Validate(options).ok());
   options.hit_shares = {1.5};
   EXPECT_THAT(Validate(options).ToString(), HasSubstr("--hits"));
+  options = SmallOptions();
+  options.link_gbps = 12.0;
+  options.cuda_device = 0;
+  EXPECT_THAT(Validate(options).ToString(), HasSubstr("--link-gbps"));
   options = SmallOptions();
   options.batch = options.rows + 1;
   EXPECT_THAT(Validate(options).ToString(), HasSubstr("--batch"));

@@ -71,7 +71,7 @@ FOREIGN = {
     r'xxhash\.h': (r'base/hash\.cc', r'tests/support/oracle\w*\.(h|cc)'),
     r'cblas\.h': (r'train/dense/gemm\.cc',),
     r'zstd\.h': (r'train/data/byte_source\.cc',),
-    r'rocksdb/.*': (r'bench/\w*\.cc',),
+    r'rocksdb/.*': (r'bench/\w*_engine\.cc', r'bench/\w*_cache\.cc'),
     r'libcuckoo/.*': (r'base/\w*\.h', r'bench/\w*\.(h|cc)'),
     r'jemalloc/.*': (r'bench/\w*\.cc',),
     r'(x|i|e|t|p|s|n)mmintrin\.h|immintrin\.h|x86intrin\.h|arm_neon\.h': (

@@ -11,6 +11,7 @@ namespace {
 
 std::atomic<bool> armed{false};
 std::atomic<bool> once{true};
+std::atomic<uint64_t> first_failure{0};
 std::atomic<uint64_t> until_failure{0};
 std::atomic<uint64_t> failed{0};
 
@@ -85,6 +86,7 @@ namespace embank::test {
 
 AllocationFaults::AllocationFaults(uint64_t n, FaultKind kind) {
   once = kind == FaultKind::kOnce;
+  first_failure = n;
   until_failure = n;
   failed = 0;
   armed = true;
@@ -93,6 +95,8 @@ AllocationFaults::AllocationFaults(uint64_t n, FaultKind kind) {
 AllocationFaults::~AllocationFaults() { armed = false; }
 
 uint64_t AllocationFaults::Failed() { return failed; }
+
+uint64_t AllocationFaults::Seen() { return first_failure - until_failure; }
 
 bool AllocationFaults::MustFail() {
   if (!armed.load() || Unfaulted::any()) return false;

@@ -26,6 +26,8 @@ class AllocationFaults {
   static bool MustFail();
   // How many allocations have failed so far.
   static uint64_t Failed();
+  // How many there were since the faults were armed, up to the first one that failed.
+  static uint64_t Seen();
 };
 
 }  // namespace embank::test

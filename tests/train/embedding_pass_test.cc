@@ -133,7 +133,8 @@ TEST_F(EmbeddingPassTest, IsADenseTableOfWholeNumbers) {
   for (uint32_t step = 0; step < 60; ++step) {
     // Fewer samples than slices, too.
     const ClickBatch batch = MakeBatch(1 + step % 40, &random);
-    const std::vector<Pack> packs = step % 3 == 0 ? PlanNoPacks(traffic_) : PlanPacks(traffic_);
+    const std::vector<Pack> packs =
+        PlanPacks(traffic_, step % 3 == 0 ? PackRule::kNone : PackRule::kMean);
     ASSERT_NO_FATAL_FAILURE(Step(&pass, packs, batch, 1 + step % 4, &random)) << "step " << step;
   }
   for (const auto& [place, row] : rows_) {

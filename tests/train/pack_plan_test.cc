@@ -52,12 +52,30 @@ TEST(PackPlan, ByTheMeanNoPackIsFarAboveIt) {
   for (const Pack& pack : packs) EXPECT_LE(pack.volume, 1.3 * MeanOfDims(traffic));
 }
 
+// PICASSO, section III-B: "one pack for dim 8, four shards for dim 32".
+TEST(PackPlan, ByTheLeastThePapersExampleHasOneAndFourPacks) {
+  const std::vector<Pack> packs = PlanPacks(PapersExample(), PackRule::kLeast);
+  ASSERT_EQ(packs.size(), 5u);
+  EXPECT_THAT(packs[0].features, ElementsAre(0, 2, 4, 6));
+  for (size_t i = 1; i < packs.size(); ++i) {
+    EXPECT_EQ(packs[i].dim, 32u);
+    EXPECT_EQ(packs[i].volume, packs[0].volume);
+  }
+}
+
+TEST(PackPlan, NoRuleSplitsPacksWithoutTrafficOrMoreThanTheirFeatures) {
+  EXPECT_EQ(PlanPacks(Features({{16, 0}, {8, 0}}), PackRule::kLeast).size(), 2u);
+  EXPECT_EQ(
+      PlanPacks(Features({{16, 1'000'000}, {16, 9}, {8, 1}, {4, 0}}), PackRule::kLeast).size(), 4u);
+}
+
 TEST(PackPlan, EachFeatureIsInOnePack) {
   std::vector<FeatureTraffic> traffic;
   for (uint32_t i = 0; i < 100; ++i) {
     traffic.push_back({.dim = 4u << (i % 4), .ids = i * i, .is_excluded = i % 17 == 3});
   }
-  for (const std::vector<Pack>& packs : {PlanPacks(traffic), PlanNoPacks(traffic)}) {
+  for (const PackRule rule : {PackRule::kNone, PackRule::kMean, PackRule::kLeast}) {
+    const std::vector<Pack> packs = PlanPacks(traffic, rule);
     std::vector<uint32_t> features;
     for (const Pack& pack : packs) {
       features.insert(features.end(), pack.features.begin(), pack.features.end());

@@ -36,6 +36,7 @@ TEST(TrainCommandLine, WrongUseNamesTheOptionAndExitsWith2) {
       {"--generate avazu --checkpoint-every 5", "--checkpoint-every needs --path"},
       {"--generate avazu --resume", "--resume needs --path"},
       {"--generate avazu --json /no/such/file", "--json: cannot write /no/such/file"},
+      {"--generate avazu --pack-rule most", "--pack-rule is most; it must be mean or least"},
       {"--generate avazu --ablation --path /tmp", "--ablation makes eight stores"},
       {"--generate avazu --ablation --trace t.svg", "--ablation makes eight runs"},
       {"--generate avazu --trace /no/such/file", "--trace: cannot write /no/such/file"},
@@ -79,6 +80,12 @@ std::string TextIn(const std::string& path) {
   std::ostringstream text;
   text << std::ifstream(path).rdbuf();
   return text.str();
+}
+
+size_t CountOf(const std::string& text, const std::string& part) {
+  size_t count = 0;
+  for (size_t at = 0; (at = text.find(part, at)) != std::string::npos; ++at) ++count;
+  return count;
 }
 
 // The number behind a name in JSON.
@@ -406,10 +413,9 @@ TEST(TrainCommandLine, BrokenLinesAreCountedAndNamed) {
   EXPECT_EQ(ended.exit_code, 0) << ended.output;
   EXPECT_THAT(ended.output, HasSubstr("1 broken lines were left out"));
   EXPECT_THAT(ended.output, HasSubstr("line 7: "));
-  std::ostringstream text;
-  text << std::ifstream(json).rdbuf();
-  EXPECT_THAT(text.str(), HasSubstr("\"broken_lines\": 1,"));
-  EXPECT_THAT(text.str(), HasSubstr("\"samples\": 999,"));
+  const std::string text = TextIn(json);
+  EXPECT_THAT(text, HasSubstr("\"broken_lines\": 1,"));
+  EXPECT_THAT(text, HasSubstr("\"samples\": 999,"));
 }
 
 TEST(TrainCommandLine, LookupsAreCountedByTier) {
@@ -450,16 +456,17 @@ TEST(TrainCommandLine, TheSwitchesLeaveTheWeightsAsTheyAre) {
   const std::string json = directory.path() + "/figures.json";
   const Ended ended = Train(
       "--generate product-3 --divisor 5000 --model wide-deep --samples 1000 --batch 100 "
-      "--warmup-steps 4 --ablation --json " +
+      "--warmup-steps 4 --hot-warmup 2 --hot-every 2 --ablation --json " +
       json);
   EXPECT_EQ(ended.exit_code, 0) << ended.output;
   const std::string text = TextIn(json);
-  EXPECT_THAT(text, HasSubstr("\"packing\": false, \"interleaving\": true"));
-  size_t runs = 0;
-  for (size_t at = 0; (at = text.find("weights_crc32c", at)) != std::string::npos; ++at) {
-    ++runs;
-  }
-  EXPECT_EQ(runs, 8u);
+  EXPECT_EQ(CountOf(text, "\"packing\": false, \"interleaving\": true"), 2u);
+  EXPECT_EQ(CountOf(text, "weights_crc32c"), 8u);
+  EXPECT_EQ(CountOf(text, "\"hbm_hit_ratio_lookups\": 0,"), 4u) << "only without caching";
+  EXPECT_EQ(CountOf(text, "\"rows_checksum\": "), 8u);
+  const Ended cold = Train("--generate criteo-kaggle --divisor 5000 --samples 400 --ablation");
+  EXPECT_EQ(cold.exit_code, 1) << cold.output;
+  EXPECT_THAT(cold.output, HasSubstr("than --hot-warmup (100) lookup batches"));
 }
 
 TEST(TrainCommandLine, CopiesOfFeaturesAreATable) {
@@ -502,17 +509,15 @@ TEST(TrainCommandLine, ATraceIsAPicture) {
       "--micro-batches 2 --trace " +
       picture);
   EXPECT_EQ(ended.exit_code, 0) << ended.output;
-  std::ostringstream text;
-  text << std::ifstream(picture).rdbuf();
-  EXPECT_THAT(text.str(), HasSubstr("Gather, pack 0, micro-batch 1"));
-  EXPECT_THAT(text.str(), HasSubstr("Update, pack 0"));
+  const std::string text = TextIn(picture);
+  EXPECT_THAT(text, HasSubstr("Gather, pack 0, micro-batch 1"));
+  EXPECT_THAT(text, HasSubstr("Update, pack 0"));
 }
 
 std::vector<float> FloatsIn(const std::string& path) {
-  std::ostringstream bytes;
-  bytes << std::ifstream(path).rdbuf();
-  std::vector<float> floats(bytes.str().size() / sizeof(float));
-  std::memcpy(floats.data(), bytes.str().data(), floats.size() * sizeof(float));
+  const std::string bytes = TextIn(path);
+  std::vector<float> floats(bytes.size() / sizeof(float));
+  std::memcpy(floats.data(), bytes.data(), floats.size() * sizeof(float));
   return floats;
 }
 
@@ -573,11 +578,10 @@ TEST(TrainCommandLine, FiguresOfSpeedLeaveUntimedStepsOut) {
   const std::string run =
       "--generate criteo-kaggle --divisor 5000 --samples 500 --batch 100 --dim 4 --json " + json;
   EXPECT_EQ(Train(run + " --untimed-steps 5").exit_code, 0);
-  std::ostringstream text;
-  text << std::ifstream(json).rdbuf();
-  EXPECT_THAT(text.str(), HasSubstr("\"samples\": 500,"));
-  EXPECT_THAT(text.str(), HasSubstr("\"samples_per_second\": 0,"));
-  EXPECT_THAT(text.str(), HasSubstr("\"lookup\": 0,"));
+  const std::string text = TextIn(json);
+  EXPECT_THAT(text, HasSubstr("\"samples\": 500,"));
+  EXPECT_THAT(text, HasSubstr("\"samples_per_second\": 0,"));
+  EXPECT_THAT(text, HasSubstr("\"lookup\": 0,"));
 }
 
 TEST(TrainCommandLine, AStoreWithACheckpointIsNotTrainedAnewByAccident) {

@@ -76,7 +76,7 @@ TEST(TrainSwitches, AreBitIdenticalOverAThousandSteps) {
   EXPECT_LT(expected.losses.back(), expected.losses.front());
   for (uint32_t bits = 0; bits < 8; ++bits) {
     TrainerOptions options = Options();
-    options.packing = (bits & 1) != 0;
+    options.pack_rule = (bits & 1) != 0 ? PackRule::kMean : PackRule::kNone;
     options.micro_batches = (bits & 2) != 0 ? 2 : 1;
     options.groups = options.micro_batches;
     options.store.hbm_bytes = (bits & 4) != 0 ? uint64_t{64} << 10 : 0;
@@ -92,7 +92,7 @@ TEST(TrainSwitches, ChangeNoBitOfTheOtherModels) {
     TrainerOptions options = Options(model);
     const Result expected = Train(options);
     EXPECT_LT(expected.losses.back(), expected.losses.front());
-    options.packing = false;
+    options.pack_rule = PackRule::kNone;
     options.micro_batches = options.groups = 3;
     options.store.hbm_bytes = uint64_t{64} << 10;
     options.threads = options.store.worker_threads = 2;

@@ -171,7 +171,7 @@ TEST(Trainer, MoreMicroBatchesThanAStepHasAreTold) {
 
 TEST(Trainer, GroupsFollowFromTheirBytes) {
   TrainerOptions options = OptionsOf("dlrm");
-  options.packing = false;
+  options.pack_rule = PackRule::kNone;
   options.warmup_steps = 3;
   // A feature has 100 rows of 8 floats in a step: four of them are in a group, and two in the last.
   options.group_bytes = 4 * 100 * 8 * sizeof(float);
@@ -362,7 +362,7 @@ std::vector<float> RowsOf(Table* table, std::span<const Key> keys) {
 Status StepWithAHugeRow(uint32_t bag, bool* changed_rows) {
   TrainerOptions options = OptionsOf("dlrm");
   options.dim = 2;
-  options.packing = false;
+  options.pack_rule = PackRule::kNone;
   const auto trainer = OpenTrainer(options);
   Train(trainer.get(), 1);
   const auto data = Data(200);

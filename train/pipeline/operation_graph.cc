@@ -36,14 +36,7 @@ OperationGraph::Id OperationGraph::Add(const OperationLabel& label, uint32_t par
 Status OperationGraph::Run(Executor* executor, OperationTrace* trace) {
   trace_ = trace;
   if (trace_ != nullptr) trace_->BeginGraph();
-  {
-    MutexLock lock(&mutex_);
-    EMBANK_CHECK(ended_ == 0);
-    ready_.reserve(operations_.size());  // threads add to it, and must not throw
-    for (Id id = 0; id < operations_.size(); ++id) {
-      if (operations_[id].waits_for == 0) ready_.push_back(id);
-    }
-  }
+  Begin();
   executor->ParallelFor(executor->concurrency(), [this](uint32_t thread) { RunThread(thread); });
   MutexLock lock(&mutex_);
   EMBANK_CHECK(ended_ == operations_.size());
@@ -51,6 +44,41 @@ Status OperationGraph::Run(Executor* executor, OperationTrace* trace) {
     if (!operation.status.ok()) return std::move(operation.status);
   }
   return OkStatus();
+}
+
+void OperationGraph::Begin() {
+  MutexLock lock(&mutex_);
+  EMBANK_CHECK(ended_ == 0);
+  ready_.reserve(operations_.size());  // threads add to it, and must not throw
+  for (Id id = 0; id < operations_.size(); ++id) {
+    if (operations_[id].waits_for == 0) ready_.push_back(id);
+  }
+}
+
+uint64_t OperationGraph::Schedule(uint32_t threads,
+                                  FunctionRef<uint64_t(const OperationLabel&)> part_ns) {
+  struct Part {
+    Operation* operation;
+    uint64_t end_ns;
+  };
+  Begin();
+  MutexLock lock(&mutex_);
+  std::vector<Part> running;
+  uint64_t now_ns = 0;
+  while (ended_ < operations_.size()) {
+    uint32_t part = 0;
+    Operation* const next = running.size() < threads ? Claim(&part) : nullptr;
+    if (next != nullptr) {
+      running.push_back({next, now_ns + part_ns(next->label)});
+      continue;
+    }
+    const auto first = std::ranges::min_element(running, {}, &Part::end_ns);
+    EMBANK_CHECK(first != running.end());
+    now_ns = first->end_ns;
+    Finish(first->operation, OkStatus());
+    running.erase(first);
+  }
+  return now_ns;
 }
 
 // A thread that finds no part waits for the others, which run some; the last one leaves nothing.

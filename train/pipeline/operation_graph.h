@@ -13,6 +13,7 @@
 #include <span>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "base/status.h"
 #include "base/threads/clock.h"
 #include "base/threads/executor.h"
@@ -41,6 +42,10 @@ class OperationGraph {
   // Runs all operations and waits for them. When one fails, none begins any more. Returns the
   // status of the failed operation that was added first. The trace may be nullptr.
   Status Run(Executor* executor, OperationTrace* trace);
+  // Schedules all operations on this thread, as this many threads would on which a part took
+  // `part_ns` of its label, and runs no body. Returns the time from the first begin to the last
+  // end. A graph that is scheduled does not run.
+  uint64_t Schedule(uint32_t threads, FunctionRef<uint64_t(const OperationLabel&)> part_ns);
 
  private:
   struct Operation {
@@ -56,6 +61,7 @@ class OperationGraph {
     Status status = {};
   };
 
+  void Begin();
   void RunThread(uint32_t thread);
   Status RunPart(const Operation& operation, uint32_t part, uint32_t thread);
   // Returns the operation of which a part can begin, or null. Sets *part.

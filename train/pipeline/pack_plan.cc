@@ -45,6 +45,35 @@ std::vector<Pack> Split(std::span<const FeatureTraffic> traffic, const Pack& pac
   return packs;
 }
 
+// The volumes of the packs that may be split.
+struct Volumes {
+  double sum = 0.0;
+  double least = 0.0;  // above 0; 0: no pack has traffic
+  size_t packs = 0;
+
+  void Add(double volume) {
+    sum += volume;
+    ++packs;
+    if (volume > 0.0 && (least == 0.0 || volume < least)) least = volume;
+  }
+  double mean() const { return sum / static_cast<double>(std::max<size_t>(1, packs)); }
+};
+
+uint32_t ShardsOf(const Pack& pack, const Volumes& volumes, PackRule rule) {
+  const double mean = volumes.mean();
+  if (pack.is_excluded || pack.volume <= mean) return 1;
+  const double shards = rule == PackRule::kMean ? std::ceil(pack.volume / (kAboveMean * mean))
+                                                : std::round(pack.volume / volumes.least);
+  return static_cast<uint32_t>(std::min(shards, static_cast<double>(pack.features.size())));
+}
+
+std::vector<Pack> EachAPack(std::span<const FeatureTraffic> traffic) {
+  std::vector<Pack> packs;
+  packs.reserve(traffic.size());
+  for (uint32_t i = 0; i < traffic.size(); ++i) packs.push_back(MakePack(traffic, {i}));
+  return packs;
+}
+
 }  // namespace
 
 double PackVolume(std::span<const FeatureTraffic> traffic, std::span<const uint32_t> features) {
@@ -57,42 +86,27 @@ double PackVolume(std::span<const FeatureTraffic> traffic, std::span<const uint3
   return all_ids * floats;
 }
 
-std::vector<Pack> PlanPacks(std::span<const FeatureTraffic> traffic) {
+std::vector<Pack> PlanPacks(std::span<const FeatureTraffic> traffic, PackRule rule) {
+  if (rule == PackRule::kNone) return EachAPack(traffic);
   std::map<std::pair<uint32_t, bool>, std::vector<uint32_t>> by_dim;
   for (uint32_t i = 0; i < traffic.size(); ++i) {
     by_dim[{traffic[i].dim, traffic[i].is_excluded}].push_back(i);
   }
   std::vector<Pack> whole;
-  double sum = 0.0;
-  size_t summed = 0;
+  Volumes volumes;
   for (auto& [dim, features] : by_dim) {
     whole.push_back(MakePack(traffic, std::move(features)));
-    if (whole.back().is_excluded) continue;
-    sum += whole.back().volume;
-    ++summed;
+    if (!whole.back().is_excluded) volumes.Add(whole.back().volume);
   }
-  const double mean = sum / static_cast<double>(std::max<size_t>(1, summed));
   std::vector<Pack> packs;
   for (Pack& pack : whole) {
-    double shards = 1.0;
-    if (pack.volume > mean && !pack.is_excluded) {
-      shards = std::ceil(pack.volume / (kAboveMean * mean));
-    }
-    const auto split =
-        static_cast<uint32_t>(std::min(shards, static_cast<double>(pack.features.size())));
-    if (split < 2) {
+    const uint32_t shards = ShardsOf(pack, volumes, rule);
+    if (shards < 2) {
       packs.push_back(std::move(pack));
       continue;
     }
-    for (Pack& shard : Split(traffic, pack, split)) packs.push_back(std::move(shard));
+    for (Pack& shard : Split(traffic, pack, shards)) packs.push_back(std::move(shard));
   }
-  return packs;
-}
-
-std::vector<Pack> PlanNoPacks(std::span<const FeatureTraffic> traffic) {
-  std::vector<Pack> packs;
-  packs.reserve(traffic.size());
-  for (uint32_t i = 0; i < traffic.size(); ++i) packs.push_back(MakePack(traffic, {i}));
   return packs;
 }
 

@@ -27,18 +27,25 @@ struct Pack {
   bool is_excluded = false;
 };
 
+// How many shards a pack above the mean volume is split into. The paper names the trigger, and two
+// results that no single rule has: the packs of its products, and its example of dims 8 and 32.
+// kNone runs without packing.
+enum class PackRule : uint8_t {
+  kNone,   // each feature is a pack of its own
+  kMean,   // so many that none is above 1.3 of the mean, where features allow it
+  kLeast,  // its volume / that of the lightest pack: the paper's example has 1 + 4 packs
+};
+
 // Returns the volume of a pack (Eq 1): V(T) = N * sum over its features of dim * ids. N is the
 // number of ids of all features.
 double PackVolume(std::span<const FeatureTraffic> traffic, std::span<const uint32_t> features);
 
-// Makes the packs: by dim, the lower first. Those above the mean are split evenly by volume, so
-// that none is above 1.3 of the mean where features allow it. Features that are excluded have packs
-// of their own, by dim, which the mean leaves out. Each feature is in one pack. Where there is no
-// traffic yet, each dim is one pack.
-std::vector<Pack> PlanPacks(std::span<const FeatureTraffic> traffic);
-
-// Makes a pack of each feature: what runs without packing.
-std::vector<Pack> PlanNoPacks(std::span<const FeatureTraffic> traffic);
+// Makes the packs: by dim, the lower first. Those above the mean are split evenly by volume, into
+// as many shards as the rule says, and at most one for each feature. Features that are excluded
+// have packs of their own, by dim, which mean and lightest pack leave out. Each feature is in one
+// pack. Where there is no traffic yet, each dim is one pack.
+std::vector<Pack> PlanPacks(std::span<const FeatureTraffic> traffic,
+                            PackRule rule = PackRule::kMean);
 
 }  // namespace embank
 
