@@ -107,6 +107,8 @@ uint64_t IndexMemory::Release() {
   epochs_->WaitUntilPassed(epochs_->Retire());
   addresses_.Decommit(reserved_bytes, released_bytes);
   committed_bytes_.fetch_sub(released_bytes, std::memory_order_relaxed);
+  // A shard that is nearly full notes anew what it wants.
+  wanted_bytes_.store(0, std::memory_order_relaxed);
   budget_->Release(released_bytes);
   return released_bytes;
 }
