@@ -227,7 +227,7 @@ Status ApplyGradientsPacked(std::span<const GradientFeature> features) {
   ForEachTable(groups, [&](size_t i) { tables[i].Admit(log_bytes - tables[i].LogBytes()); });
   if (Seeded(SeededBug::kBarrierInsideStep)) {
     ForEachTable(groups, [&](size_t i) {
-      const ChangeGuard guard(groups[i].table->parts());
+      const ChangeGuard guard(groups[i].table->parts(), tables[i].IsInPieces());
       tables[i].Step();
     });
   } else {
