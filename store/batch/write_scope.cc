@@ -238,6 +238,7 @@ void WriteScope::MakeMemory(const Batch& batch, ShardPlan* plan) {
 void WriteScope::MakePlaces(const Batch& batch, ShardPlan* plan) {
   const Table& table = batch.table();
   const StoreParts& parts = table.parts();
+  bool has_places = true;
   plan->ForEachGroup(batch, [&](const ShardGroup& group) {
     if (!group.shard->MayNeedMemory(group.size())) return;
     // Most keys of a large batch may have rows already.
@@ -253,11 +254,9 @@ void WriteScope::MakePlaces(const Batch& batch, ShardPlan* plan) {
     // Batches of other threads must not count on the same places.
     promised_rows_[group.shard->number] = static_cast<uint32_t>(absent);
     group.shard->promised_rows.fetch_add(absent, std::memory_order_relaxed);
-    parts.pages->ReserveIndexMemory(group.shard);
+    has_places &= parts.pages->ReserveIndexMemory(group.shard);
   });
-  if (table.mover()->compacted().forgets() && parts.index->memory()->is_exhausted()) {
-    ForgetForPlaces();
-  }
+  if (!has_places && table.mover()->compacted().forgets()) ForgetForPlaces();
 }
 
 // Places that the index cannot grow to have are those of forgotten rows.

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
-#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -163,7 +162,7 @@ TEST(Checkpoints, GiveTheIndexsMemoryBackWhenReadersHaveLeftIt) {
   for (Key key = kLeft; key < kKeys; key += 10'000) {
     ASSERT_TRUE(Erase(table, KeysFrom(key, std::min<Key>(10'000, kKeys - key)), {}).ok());
   }
-  std::optional<EpochTable::Guard> reader(table->parts().epochs);
+  auto reader = std::make_unique<EpochTable::Guard>(table->parts().epochs);
   const uint64_t before_bytes = index.memory()->bytes();
   std::atomic<bool> is_made{false};
   std::thread maker([&] {

@@ -339,9 +339,8 @@ TEST(EvictedRows, AClassWithFewRowsInMemoryFindsThemAtOnce) {
   }
   ASSERT_EQ(rows, std::vector<float>(rows.size(), 7.0f));
   const uint64_t slots = wide->mover()->eviction().slots_wanted() - wanted;
-  EXPECT_GE(slots, 500u);
-  // Besides, a visit finds at most once that a row has gone.
-  EXPECT_LE(orders.givers_visited() - visited, 2 * slots);
+  EXPECT_GE(slots, 200u);
+  EXPECT_LE(orders.givers_visited() - visited, slots / 4) << "most shards have rows by now";
   std::printf("quantities: %llu slots wanted, %llu shards visited\n",
               static_cast<unsigned long long>(slots),
               static_cast<unsigned long long>(orders.givers_visited() - visited));
