@@ -266,11 +266,12 @@ void WriteScope::ForgetForPlaces() {
   for (uint32_t times = 0; times < kForgetTimesMax; ++times) {
     uint64_t missing = 0;
     for (uint32_t i = 0; i < KeyIndex::kShardCount; ++i) {
-      if (promised_rows_[i] > 0) missing += index->capacity()->MissingPlaces(index->shard(i));
+      if (promised_rows_[i] == 0) continue;
+      missing = std::max(missing, index->capacity()->MissingPlaces(index->shard(i)));
     }
     if (missing == 0) return;
-    // One row in 64 is of the shard that has too few.
-    const uint64_t rows = std::max<uint64_t>(missing, KeyIndex::kShardCount);
+    // One row in 64 is of the shard that lacks most.
+    const uint64_t rows = missing * KeyIndex::kShardCount;
     if (table.parts().compactions.back()->ForgetRows(table.mover(), rows) == 0) return;
   }
 }

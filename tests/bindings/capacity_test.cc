@@ -486,7 +486,7 @@ void ExpectAll(const std::vector<uint8_t>& outcomes, uint8_t outcome, const char
 // One batch of rows that take many times the memory, by each verb.
 TEST(Capacity, OneBatchOfAnySizeMakesItsSpaceAsItGoes) {
   constexpr uint32_t kDim = 16;
-  const uint64_t rows = 1'000'000;
+  constexpr uint64_t rows = 600'000;
   const ScratchDirectory directory;
   const StorePtr store = OpenStore(OptionsAt(directory, 32 * kMiB));
   ASSERT_NE(store, nullptr);

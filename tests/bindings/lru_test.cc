@@ -190,7 +190,7 @@ class BesideExactLru : public LruTest {
       if (IsThere(key)) shards_[ShardOf(key)].Use(key);
     }
     for (const uint64_t key : others) {
-      if (!IsThere(key)) ASSERT_NO_FATAL_FAILURE(shards_[ShardOf(key)].RemoveLast(batch));
+      if (!IsThere(key)) shards_[ShardOf(key)].RemoveLast(batch);
       shards_[ShardOf(key)].Use(key);
     }
   }

@@ -157,7 +157,7 @@ TEST(Checkpoints, GiveTheIndexsMemoryBackWhenReadersHaveLeftIt) {
   ASSERT_TRUE(Upsert(table, KeysFrom(0, kKeys), RowsOf(values, 1), {}).ok());
   const KeyIndex& index = *table->parts().index;
   const uint64_t full_bytes = index.memory()->bytes();
-  ASSERT_GE(full_bytes, 3 * kHugePageBytes);
+  ASSERT_GE(full_bytes, 2 * kHugePageBytes);
   // One call that erases fewer rows than let the index shrink at once.
   for (Key key = kLeft; key < kKeys; key += 10'000) {
     ASSERT_TRUE(Erase(table, KeysFrom(key, std::min<Key>(10'000, kKeys - key)), {}).ok());
