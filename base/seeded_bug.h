@@ -33,7 +33,10 @@ enum class SeededBug {
   kBitMissing,          // rows that come late to a checkpoint are left out of its bitmap
   kBitTooMany,          // rows of the next one get into it
   kFrozenLate,          // rows that die behind the barrier are missing in the bitmap
+  kBarrierBetweenPieces,  // a barrier comes between two pieces of a batch
   kStartBeforeBarrier,  // a started checkpoint's call returns before the barrier
+  // Memory of the index.
+  kNoWaitForReaders,  // memory of shrunken shards goes back while readers may look at it
   // Liveness and location of rows.
   kChangedRowStaysClean,  // a changed row counts as one that the log has
   kRecordOutlivesChange,  // a changed row's record counts as live

@@ -118,7 +118,10 @@ enum { EMBANK_INIT_ZERO = 0,
 enum { EMBANK_EVICT_LRU = 0,    /* least recently used first, exactly. A batch uses the rows that it
                                  * finds in the order of its positions, then the rows that it
                                  * creates. Worker threads share a large batch by parts of 2048
-                                 * positions; the order among parts is unspecified. Lookups take
+                                 * positions; the order among parts is unspecified. In a packed
+                                 * lookup each feature is such a batch, and of a pooled one each
+                                 * chunk: as many keys as have 256 KiB of vectors, at most 4096; in
+                                 * calls whose features threads share, 4 MiB and 16384. Lookups take
                                  * locks */
        EMBANK_EVICT_CLOCK = 1,  /* default: a row that was used since the hand last passed it gets a
                                  * second chance. Lookups take no lock */
@@ -367,16 +370,14 @@ EMBANK_API embank_status embank_table_names(embank_store *store, char *names, ui
  * REFUSED rows. A row is REFUSED when memory or the index has no space for it. With ssd_bytes, the
  * store also reserves enough space for one checkpoint. A change that would use reserved space is
  * REFUSED, also a change of an existing row; erase is never refused. embank_checkpoint frees space,
- * and the message says so. This holds for tables that forget, too. In such a table a batch may have
- * rows REFUSED if it creates more than a tenth of the rows that a full index holds. With a path it
- * may also have rows REFUSED if tables that do not forget have filled the index: rows of tables
- * that forget are erased at the end of each call, if there are any, and later calls find their
- * places, unless other tables take them.
+ * and the message says so. This holds for tables that forget, too. A batch of any size makes its
+ * space as it goes, and is one batch for checkpoints all the same: a checkpoint waits for its end.
  *
  * Forgotten rows. In a table that forgets, a new row may erase another one. Without a path, a batch
  * erases its own rows last: when it is larger than memory, its first rows may be gone at its end.
- * With a path, rows are erased at the end of the call, in all tables that forget; they may be rows
- * of the batch.
+ * With a path, rows are erased at the end of the call, a large batch also while it goes on, in all
+ * tables that forget; they may be rows of the batch. When the index is full, rows are erased before
+ * new ones come; calls at the same time on tables that do not forget may take their places.
  *
  * DATA_LOSS rows, with a path only. The record of a row in the log is damaged, or the device does
  * not read it. embank_upsert replaces such a row and embank_erase erases it; both answer FOUND. All
@@ -474,7 +475,7 @@ typedef struct embank_feature {
 } embank_feature;
 
 /* [data] Looks up the keys of all features, in order, as embank_lookup does, and pools them. The
- * features of one table count as one batch of it. All tables belong to one store. A table with
+ * features of one table are counted as one batch of it. All tables belong to one store. A table with
  * pooled features needs up to 256 KiB of memory more.
  *
  * rows of a feature, written: with POOL_NONE, rows of the table's value_type, as of embank_lookup;

@@ -10,7 +10,6 @@
 #include "base/str_cat.h"
 #include "store/batch/batch.h"
 #include "store/batch/deferred_rows.h"
-#include "store/batch/logged_rows.h"
 #include "store/batch/row_for_update.h"
 #include "store/batch/row_group.h"
 #include "store/batch/unique_keys.h"
@@ -112,7 +111,9 @@ void AddRun(GradientRun* run, size_t count, uint32_t dim, float* sum) {
 // The gradients of one shard group on their way into the rows.
 class GroupStep {
  public:
-  GroupStep(Batch* batch, const ShardGroup& group, const UpdateRule& rule,
+  // `places`: those of the group, or as many as the keys that it steps, in the batch's list of rows
+  // in device memory and for rows that are deferred.
+  GroupStep(Batch* batch, const ShardGroup& group, const ShardGroup& places, const UpdateRule& rule,
             const GradientRows& gradients, UniqueKeys* unique, HotList* hot)
       : batch_(batch),
         group_(group),
@@ -120,12 +121,12 @@ class GroupStep {
         gradients_(gradients),
         unique_(unique),
         layout_(batch->table().layout()),
-        deferred_(group),
-        hot_(hot, group.begin),
+        deferred_(places),
+        hot_(hot, places.begin),
         memory_(batch->table().parts().row_memory) {}
 
-  void Run() {
-    const std::span<const uint32_t> firsts = unique_->Find(group_);
+  // Steps the rows of keys, which are given by the indexes of their first positions.
+  void Run(std::span<const uint32_t> firsts) {
     {
       MutexLock lock(&group_.shard->mutex);
       StepRows(firsts);
@@ -245,7 +246,7 @@ Status NotFiniteStatus(const Batch& batch, uint64_t first) {
 
 void StepGroup(Batch* batch, const ShardGroup& group, const UpdateRule& rule,
                const GradientRows& gradients, UniqueKeys* unique, HotList* hot) {
-  GroupStep(batch, group, rule, gradients, unique, hot).Run();
+  GroupStep(batch, group, group, rule, gradients, unique, hot).Run(unique->Find(group));
 }
 
 Status FinishGradients(Batch* batch, WriteScope* scope, uint64_t begin_ns) {
@@ -256,26 +257,65 @@ Status FinishGradients(Batch* batch, WriteScope* scope, uint64_t begin_ns) {
 
 GradientBatch::GradientBatch(Table* table, KeySpan keys, const GradientRows& gradients,
                              OutcomeSpan outcomes)
-    : rule_(table->rule()), gradients_(gradients), batch_(table, keys, outcomes), scope_(batch_) {}
+    : rule_(table->rule()),
+      gradients_(gradients),
+      batch_(table, keys, outcomes),
+      scope_(batch_, WriteScope::Need::kSpace) {}
 
 Status GradientBatch::Allocate() {
+  const size_t keys = batch_.keys().size();
+  const size_t keys_of_all = scope_.MayBeInPieces() ? keys : 0;
   EMBANK_RETURN_IF_ERROR(scope_.Allocate());
-  EMBANK_RETURN_IF_ERROR(unique_.Allocate(batch_.keys().size()));
-  return hot_.Allocate(batch_.table().parts().hot, batch_.keys().size());
+  EMBANK_RETURN_IF_ERROR(unique_.Allocate(keys));
+  EMBANK_RETURN_IF_ERROR(all_.Allocate(keys_of_all));
+  EMBANK_RETURN_IF_ERROR(distinct_.Allocate(keys_of_all));
+  return hot_.Allocate(batch_.table().parts().hot, scope_.PieceKeysMax());
 }
 
 void GradientBatch::Admit(uint64_t others_bytes) {
-  PromoteRows(batch_);
+  if (scope_.MayBeInPieces()) {
+    return scope_.AdmitSome(distinct_.values().first(FindDistinct()), others_bytes);
+  }
+  scope_.PromoteAll();
   scope_.AdmitAll(others_bytes);
 }
 
+// Finds the distinct keys of all positions; returns how many. Their first positions are in order
+// within a shard.
+size_t GradientBatch::FindDistinct() {
+  all_.GroupAll(batch_);
+  all_.ForEachShard(batch_, [&](const ShardGroup& group) {
+    groups_[group.shard->number] = group;
+    firsts_[group.shard->number] = unique_.Find(group);
+  });
+  size_t count = 0;
+  all_.ForEachGroup(batch_, [&](const ShardGroup& group) {
+    for (const uint32_t first : firsts_[group.shard->number]) {
+      distinct_.values()[count++] = group.positions[first];
+    }
+  });
+  return count;
+}
+
 void GradientBatch::Step() {
-  scope_.ChangeAdmitted(
-      [&](const ShardGroup& group) {
-        groups_[group.shard->number] = group;
-        StepGroup(&batch_, group, rule_, gradients_, &unique_, &hot_);
-      },
-      [&] { return StepHot(batch_.table(), rule_, gradients_, unique_, groups_, &hot_); });
+  scope_.ChangeAdmitted([&](const ShardGroup& group) { StepPart(group); },
+                        [&] {
+                          const Status stepped = StepHot(batch_.table(), rule_, gradients_, unique_,
+                                                         groups_, &hot_);
+                          if (scope_.IsInPieces()) hot_.Clear();
+                          return stepped;
+                        });
+}
+
+// Steps the keys of a group: of all positions, or of the first positions of distinct keys.
+void GradientBatch::StepPart(const ShardGroup& group) {
+  const uint32_t shard = group.shard->number;
+  if (!scope_.MayBeInPieces()) {
+    groups_[shard] = group;
+    return StepGroup(&batch_, group, rule_, gradients_, &unique_, &hot_);
+  }
+  GroupStep(&batch_, groups_[shard], group, rule_, gradients_, &unique_, &hot_)
+      .Run(firsts_[shard].subspan(group.offset, group.size()));
 }
 
 Status GradientBatch::Finish(uint64_t begin_ns) {
@@ -290,7 +330,7 @@ Status ApplyGradients(Table* table, KeySpan keys, ConstRowSpan gradients, Outcom
   EMBANK_RETURN_IF_ERROR(batch.Allocate());
   batch.Admit();
   {
-    const ChangeGuard guard(table->parts());
+    const ChangeGuard guard(table->parts(), batch.IsInPieces());
     batch.Step();
   }
   return batch.Finish(begin_ns);

@@ -5,7 +5,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
+#include "base/memory/scratch.h"
 #include "base/status.h"
 #include "store/batch/batch.h"
 #include "store/batch/shard_plan.h"
@@ -53,13 +55,19 @@ class GradientBatch {
   // Reads rows of the log into memory, and admits all positions; see WriteScope::AdmitAll. Without
   // locks and guards.
   void Admit(uint64_t others_bytes = 0);
-  // Sums and steps. Under a ChangeGuard.
+  // Sums and steps. Under a ChangeGuard; of IsInPieces, if a batch under it is.
   void Step();
   // Counts the batch, which began at this time, pays its debts, and returns its status. Without
   // locks and guards.
   Status Finish(uint64_t begin_ns);
 
+  // Whether it is stepped in pieces. After Admit.
+  bool IsInPieces() const { return scope_.IsInPieces(); }
+
  private:
+  size_t FindDistinct();
+  void StepPart(const ShardGroup& group);
+
   const UpdateRule rule_;
   const GradientRows gradients_;
   Batch batch_;
@@ -67,6 +75,11 @@ class GradientBatch {
   UniqueKeys unique_;
   HotList hot_;
   std::array<ShardGroup, KeyIndex::kShardCount> groups_;  // by shard, those that have positions
+  // Of a batch that may be in pieces, whose sums are of all pieces: all its positions, the first
+  // positions of its distinct keys, and these by shard, as indexes in the groups.
+  ShardPlan all_;
+  Scratch<uint32_t, 1> distinct_;
+  std::array<std::span<const uint32_t>, KeyIndex::kShardCount> firsts_;
 };
 
 // ---- the steps of a batch of gradients, for callers whose gradients are in device memory ----

@@ -391,7 +391,7 @@ Status ReadThenCreate(Batch* batch, WriteScope* scope, RowSpan rows) {
   RowsElsewhere elsewhere;
   HotList hot;
   EMBANK_RETURN_IF_ERROR(elsewhere.Allocate(*batch));
-  EMBANK_RETURN_IF_ERROR(hot.Allocate(batch->table().parts().hot, batch->keys().size()));
+  EMBANK_RETURN_IF_ERROR(hot.Allocate(batch->table().parts().hot, scope->PieceKeysMax()));
   EMBANK_RETURN_IF_ERROR(missing_memory.Allocate(batch->keys().size()));
   EMBANK_RETURN_IF_ERROR(scope->Allocate());
   EMBANK_RETURN_IF_ERROR(batch_keys.Allocate(batch->table(), batch->keys()));
@@ -417,7 +417,11 @@ Status ReadThenCreate(Batch* batch, WriteScope* scope, RowSpan rows) {
     scope->Change(
         std::span(missing.begin(), missing_end),
         [&](const ShardGroup& group) { CreateGroup(batch, group, rule, rows, batch_keys, &hot); },
-        [&] { return ReadHot(*batch, {}, &hot, rows); });
+        [&] {
+          const Status read = ReadHot(*batch, {}, &hot, rows);
+          if (scope->IsInPieces()) hot.Clear();
+          return read;
+        });
   }
   return OkStatus();
 }
@@ -429,10 +433,10 @@ constexpr size_t kFillKeysMin = 1024;
 Status LookupOrCreate(Batch* batch, WriteScope* scope, RowSpan rows) {
   if (batch->keys().size() < kFillKeysMin) return ReadThenCreate(batch, scope, rows);
   Table* const table = &batch->table();
-  // Under locks rows in the log would be read one by one. LRU has all rows that are found before
-  // those that are made, whether the table fills or not.
-  const bool fills =
-      table->fills() && table->rows_in_log() == 0 && OrdersToTouch(*table) == nullptr;
+  // Under locks rows in the log would be read one by one: so would those of former pieces. LRU has
+  // all rows that are found before those that are made, whether the table fills or not.
+  const bool fills = table->fills() && table->rows_in_log() == 0 &&
+                     OrdersToTouch(*table) == nullptr && !scope->MayBeInPieces();
   EMBANK_RETURN_IF_ERROR(fills ? CreateAll(batch, scope, rows)
                                : ReadThenCreate(batch, scope, rows));
   table->SetFills(batch->count(Outcome::kCreated) > batch->keys().size() / 2);

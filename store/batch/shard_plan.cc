@@ -1,5 +1,7 @@
 #include "store/batch/shard_plan.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "store/batch/key_group.h"
@@ -17,6 +19,7 @@ template <typename PositionAt>
 void ShardPlan::GroupBy(const Batch& batch, size_t count, PositionAt position_at) {
   EMBANK_CHECK(count <= positions_.values().size());
   count_ = count;
+  UseAll();
   const KeySpan keys = batch.keys();
   const Table& table = batch.table();
   // A single key is a group already.
@@ -35,6 +38,7 @@ void ShardPlan::GroupBy(const Batch& batch, size_t count, PositionAt position_at
     next[shard] = group_begin_[shard];
   }
   group_begin_[KeyIndex::kShardCount] = begin;
+  std::copy_n(group_begin_.begin(), part_begin_.size(), part_begin_.begin());
   // Hashing again is cheaper than keeping the hashes in between.
   for (size_t i = 0; i < count; ++i) {
     const uint32_t position = position_at(i);
@@ -68,23 +72,49 @@ void ShardPlan::Group(const Batch& batch, std::span<const uint32_t> positions) {
   GroupBy(batch, positions.size(), [&](size_t i) { return positions[i]; });
 }
 
+void ShardPlan::UseAll() {
+  part_ = 0;
+  parts_ = 1;
+  part_count_ = count_;
+}
+
+void ShardPlan::UsePart(uint32_t number, uint32_t parts) {
+  EMBANK_CHECK(number < parts && count_ > 1);
+  part_ = number;
+  parts_ = parts;
+  part_count_ = 0;
+  for (uint32_t shard = 0; shard < KeyIndex::kShardCount; ++shard) {
+    part_begin_[shard] = static_cast<uint32_t>(part_count_);
+    part_count_ += PartOf(shard).size();
+  }
+}
+
+// The places of a shard's positions in the part that is in use.
+ShardPlan::Places ShardPlan::PartOf(uint32_t shard) const {
+  const uint64_t begin = group_begin_[shard];
+  const uint64_t count = group_begin_[shard + 1] - begin;
+  return {static_cast<uint32_t>(begin + count * part_ / parts_),
+          static_cast<uint32_t>(begin + count * (part_ + 1) / parts_)};
+}
+
 ShardGroup ShardPlan::GroupOf(const Batch& batch, uint32_t number) {
   const bool is_alone = count_ == 1;
-  const uint32_t begin = is_alone ? 0 : group_begin_[number];
-  const uint32_t count = is_alone ? 1 : group_begin_[number + 1] - begin;
+  const Places places = is_alone ? Places{0, 1} : PartOf(number);
+  const uint32_t begin = is_alone ? 0 : part_begin_[number];
   const std::span<uint32_t> later = later_.values();
   return {.shard = batch.table().parts().index->shard(number),
-          .positions = std::span(positions_.values()).subspan(begin, count),
-          .hashes = std::span(hashes_.values()).subspan(begin, count),
+          .positions = std::span(positions_.values()).subspan(places.begin, places.size()),
+          .hashes = std::span(hashes_.values()).subspan(places.begin, places.size()),
           .begin = begin,
-          .later = later.empty() ? later : later.subspan(begin, count)};
+          .offset = is_alone ? 0 : places.begin - group_begin_[number],
+          .later = later.empty() ? later : later.subspan(begin, places.size())};
 }
 
 void ShardPlan::ForEachGroup(const Batch& batch, FunctionRef<void(const ShardGroup&)> body) {
   if (count_ == 0) return;
   if (count_ == 1) return body(GroupOf(batch, KeyIndex::ShardOf(hashes_.values()[0])));
   for (uint32_t shard = 0; shard < KeyIndex::kShardCount; ++shard) {
-    if (group_begin_[shard] < group_begin_[shard + 1]) body(GroupOf(batch, shard));
+    if (PartOf(shard).size() > 0) body(GroupOf(batch, shard));
   }
 }
 
@@ -97,10 +127,10 @@ void ShardPlan::ForEachShard(const Batch& batch, FunctionRef<void(const ShardGro
   uint32_t shard_count = 0;
   for (uint32_t i = 0; i < KeyIndex::kShardCount; ++i) {
     const uint32_t shard = (first + i) % KeyIndex::kShardCount;
-    if (group_begin_[shard] == group_begin_[shard + 1]) continue;
+    if (PartOf(shard).size() == 0) continue;
     shards[shard_count++] = static_cast<uint8_t>(shard);
   }
-  batch.Share(count_, shard_count, [&](uint32_t task) { body(GroupOf(batch, shards[task])); });
+  batch.Share(part_count_, shard_count, [&](uint32_t task) { body(GroupOf(batch, shards[task])); });
 }
 
 }  // namespace embank

@@ -14,12 +14,14 @@
 namespace embank {
 
 // The positions of one shard, in order, with the hashes of their keys. `begin`: the number of
-// positions in the groups before.
+// positions in the groups before. `offset`: the number of the shard's positions in the parts before
+// (ShardPlan::UsePart).
 struct ShardGroup {
   KeyIndex::Shard* shard;
   std::span<const uint32_t> positions;
   std::span<const KeyHash> hashes;
   size_t begin;
+  size_t offset;
   std::span<uint32_t> later;  // space for as many numbers, in stores with a log (DeferredRows)
   size_t size() const { return positions.size(); }
 };
@@ -35,8 +37,12 @@ class ShardPlan {
   void GroupAll(const Batch& batch);
   void Group(const Batch& batch, std::span<const uint32_t> positions);
 
-  // The number of positions that were grouped.
-  size_t count() const { return count_; }
+  // Makes all groups smaller, until the next grouping: to the `number`-th of so many parts of each.
+  // Parts of a group differ by one position at most.
+  void UsePart(uint32_t number, uint32_t parts);
+
+  // The number of positions in the groups.
+  size_t count() const { return part_count_; }
 
   // Calls `body` once per shard that has positions, as Batch::Share does.
   void ForEachShard(const Batch& batch, FunctionRef<void(const ShardGroup&)> body);
@@ -50,6 +56,15 @@ class ShardPlan {
   template <typename PositionAt>
   void GroupBy(const Batch& batch, size_t count, PositionAt position_at);
 
+  // The places of one shard's positions.
+  struct Places {
+    uint32_t begin;
+    uint32_t end;
+    uint32_t size() const { return end - begin; }
+  };
+
+  void UseAll();
+  Places PartOf(uint32_t shard) const;
   void PrefetchRows(const Batch& batch) const;
   ShardGroup GroupOf(const Batch& batch, uint32_t number);
 
@@ -58,6 +73,11 @@ class ShardPlan {
   Scratch<uint32_t, kInlineKeys> later_;
   size_t count_ = 0;
   std::array<uint32_t, KeyIndex::kShardCount + 1> group_begin_{};
+  // The part of the groups that is in use, and the begins of the groups in it.
+  uint32_t part_ = 0;
+  uint32_t parts_ = 1;
+  size_t part_count_ = 0;
+  std::array<uint32_t, KeyIndex::kShardCount> part_begin_{};
 };
 
 }  // namespace embank

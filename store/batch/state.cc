@@ -129,19 +129,21 @@ Status SetState(Table* table, KeySpan keys, ConstRowSpan state, OutcomeSpan outc
   EMBANK_RETURN_IF_ERROR(CheckHasState(*table));
   EMBANK_RETURN_IF_ERROR(CheckAdamSteps(*table, keys, state));
   Batch batch(table, keys, outcomes);
-  WriteScope scope(batch);
+  WriteScope scope(batch, WriteScope::Need::kSpace);
   EMBANK_RETURN_IF_ERROR(scope.Allocate());
   HotList hot;
-  EMBANK_RETURN_IF_ERROR(hot.Allocate(table->parts().hot, batch.keys().size()));
-  PromoteRows(batch);
+  EMBANK_RETURN_IF_ERROR(hot.Allocate(table->parts().hot, scope.PieceKeysMax()));
+  scope.PromoteAll();
   const RowLayout& layout = table->layout();
+  const auto fill = [&](const HotPosition& at, std::byte* bytes) {
+    std::memcpy(bytes, state.Row(at.number), layout.state_bytes());
+  };
   scope.ChangeAll([&](const ShardGroup& group) { SetGroup(&batch, group, state, &hot); },
                   [&] {
-                    return hot.Write(StateInPayload(layout), layout.state_bytes(),
-                                     [&](const HotPosition& at, std::byte* bytes) {
-                                       std::memcpy(bytes, state.Row(at.number),
-                                                   layout.state_bytes());
-                                     });
+                    const Status written =
+                        hot.Write(StateInPayload(layout), layout.state_bytes(), fill);
+                    if (scope.IsInPieces()) hot.Clear();
+                    return written;
                   });
   EMBANK_RETURN_IF_ERROR(scope.Settle());
   return batch.AbsentStatus();

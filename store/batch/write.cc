@@ -6,7 +6,6 @@
 #include "base/status_macros.h"
 #include "store/batch/batch.h"
 #include "store/batch/deferred_rows.h"
-#include "store/batch/logged_rows.h"
 #include "store/batch/new_rows.h"
 #include "store/batch/row_for_update.h"
 #include "store/batch/row_group.h"
@@ -179,13 +178,17 @@ Status Upsert(Table* table, KeySpan keys, ConstRowSpan rows, OutcomeSpan outcome
   BatchKeys batch_keys;
   EMBANK_RETURN_IF_ERROR(scope.Allocate());
   EMBANK_RETURN_IF_ERROR(batch_keys.Allocate(batch.table(), batch.keys()));
-  PromoteRows(batch);
   HotList hot;
-  EMBANK_RETURN_IF_ERROR(hot.Allocate(table->parts().hot, batch.keys().size()));
+  EMBANK_RETURN_IF_ERROR(hot.Allocate(table->parts().hot, scope.PieceKeysMax()));
+  scope.PromoteAll();
   batch_keys.Collect();
   scope.ChangeAll(
       [&](const ShardGroup& group) { UpsertGroup(&batch, group, rule, rows, batch_keys, &hot); },
-      [&] { return UpsertHot(*table, rule, rows, &hot); });
+      [&] {
+        const Status written = UpsertHot(*table, rule, rows, &hot);
+        if (scope.IsInPieces()) hot.Clear();
+        return written;
+      });
   return FinishUpsert(&batch, &scope, begin_ns);
 }
 
@@ -195,17 +198,19 @@ Status Erase(Table* table, KeySpan keys, OutcomeSpan outcomes) {
   Batch batch(table, keys, outcomes);
   WriteScope scope(batch, WriteScope::Need::kNone);
   EMBANK_RETURN_IF_ERROR(scope.Allocate());
-  PromoteRows(batch);
+  scope.PromoteAll();
   scope.ChangeAll([&](const ShardGroup& group) { EraseGroup(&batch, group); });
   batch.CountVerb(TableVerb::kErase, begin_ns);
   EMBANK_RETURN_IF_ERROR(scope.Settle());
+  table->parts().index->capacity()->ShrinkAfterErasing(batch.count(Outcome::kFound));
   return batch.LostStatus();
 }
 
 Status EraseAll(Table* table) {
   EraseAllInMemory(table);
-  if (table->rows_in_log() == 0) return OkStatus();
-  const Status visited = EraseAllInLog(table);
+  Status visited;
+  if (table->rows_in_log() > 0) visited = EraseAllInLog(table);
+  table->parts().index->capacity()->Shrink();
   // Segments that cannot be read may be those of other tables.
   return table->rows_in_log() == 0 ? OkStatus() : visited;
 }

@@ -1,13 +1,16 @@
 #include "store/batch/write_scope.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
 #include "base/memory/scratch.h"
 #include "base/seeded_bug.h"
 #include "base/status_macros.h"
+#include "store/batch/logged_rows.h"
 #include "store/hot/hot_rows.h"
 #include "store/placement/compaction.h"
+#include "store/placement/memory_plan.h"
 #include "store/placement/page_mover.h"
 #include "store/placement/row_mover.h"
 
@@ -16,95 +19,195 @@ namespace {
 
 // Small batches need no allocation.
 constexpr size_t kInlineRows = 64;
+// A piece takes the locks of 64 shards, 5 us: so many rows take 40 us and more.
+constexpr uint64_t kPieceKeysMin = 256;
+// Sixteen parts, which threads share, or 4 ms of one.
+constexpr uint64_t kPieceKeysMax = 16 * Batch::kPartKeys;
+// The rows of a piece have this part of the memory that rows have, so that those which were
+// promoted for it are still there when it comes to them.
+constexpr uint64_t kPiecePart = 8;
+// Rows that are forgotten for a batch free places in all shards alike, and a shard has mostly
+// enough after the first time.
+constexpr uint32_t kForgetTimesMax = 16;
 
-Status ChangeByShard(const Batch& batch, ShardPlan* plan, WriteScope::Body body,
-                     WriteScope::OnDevice on_device) {
-  plan->ForEachShard(batch, body);
-  return batch.table().parts().hot == nullptr ? OkStatus() : on_device();
+// The most keys of a piece of a batch. Where rows do not leave memory, a batch has one piece.
+uint64_t PieceKeysOf(const Batch& batch) {
+  const Table& table = batch.table();
+  const StoreParts& parts = table.parts();
+  if (batch.keys().size() <= kPieceKeysMin || parts.pages == nullptr) return UINT64_MAX;
+  const uint64_t dram_bytes = parts.pages->budget_bytes();
+  const uint64_t index_bytes = parts.index->memory()->bytes();
+  const uint64_t rows_bytes =
+      std::max(RowBytesMin(dram_bytes), dram_bytes - std::min(dram_bytes, index_bytes));
+  return std::clamp(rows_bytes / kPiecePart / table.layout().row_bytes, kPieceKeysMin,
+                    kPieceKeysMax);
 }
 
 }  // namespace
 
+WriteScope::WriteScope(const Batch& batch, Need need)
+    : batch_(batch), need_(need), piece_keys_(PieceKeysOf(batch)) {}
+
 WriteScope::~WriteScope() { EMBANK_CHECK(changed_keys_ == 0); }
+
+// Each shard's part is rounded up.
+size_t WriteScope::PieceKeysMax() const {
+  const size_t keys = batch_.keys().size();
+  return MayBeInPieces() ? std::min(keys, piece_keys_ + KeyIndex::kShardCount) : keys;
+}
 
 Status WriteScope::Allocate() {
   const size_t keys = batch_.keys().size();
+  EMBANK_RETURN_IF_ERROR(promoted_keys_.Allocate(MayBeInPieces() ? PieceKeysMax() : 0));
   return plan_.Allocate(keys, batch_.table().mover()->InLogMax(keys));
 }
 
-void WriteScope::ChangeAll(Body body, OnDevice on_device) {
+void WriteScope::GroupAll() {
   plan_.GroupAll(batch_);
+  is_in_pieces_ = plan_.count() > piece_keys_;
+}
+
+void WriteScope::Group(std::span<const uint32_t> positions) {
+  plan_.Group(batch_, positions);
+  is_in_pieces_ = plan_.count() > piece_keys_;
+}
+
+void WriteScope::PromoteAll() {
+  if (!MayBeInPieces()) PromoteRows(batch_);
+}
+
+void WriteScope::ChangeAll(Body body, OnDevice on_device) {
+  GroupAll();
   RunByShard(body, on_device);
 }
 
 void WriteScope::Change(std::span<const uint32_t> positions, Body body, OnDevice on_device) {
-  plan_.Group(batch_, positions);
+  Group(positions);
   RunByShard(body, on_device);
 }
 
 void WriteScope::ChangeAllTogether(Work work) {
-  plan_.GroupAll(batch_);
+  GroupAll();
   Run(work);
 }
 
 void WriteScope::ChangeTogether(std::span<const uint32_t> positions, Work work) {
-  plan_.Group(batch_, positions);
+  Group(positions);
   Run(work);
 }
 
 void WriteScope::AdmitAll(uint64_t others_bytes) {
-  plan_.GroupAll(batch_);
+  GroupAll();
+  Admit(others_bytes);
+}
+
+void WriteScope::AdmitSome(std::span<const uint32_t> positions, uint64_t others_bytes) {
+  Group(positions);
+  if (!is_in_pieces_) Promote(batch_, &plan_);
   Admit(others_bytes);
 }
 
 void WriteScope::ChangeAdmitted(Body body, OnDevice on_device) {
-  RunAdmitted([&](ShardPlan* plan) { return ChangeByShard(batch_, plan, body, on_device); });
+  if (is_in_pieces_) return ChangeInPieces(body, on_device);
+  RunAdmitted([&](ShardPlan* plan) {
+    plan->ForEachShard(batch_, body);
+    return batch_.table().parts().hot == nullptr ? OkStatus() : on_device();
+  });
 }
 
 void WriteScope::RunByShard(Body body, OnDevice on_device) {
-  Run([&](ShardPlan* plan) { return ChangeByShard(batch_, plan, body, on_device); });
+  if (plan_.count() == 0) return;
+  Admit();
+  const ChangeGuard guard(batch_.table().parts(), is_in_pieces_);
+  ChangeAdmitted(body, on_device);
 }
 
 void WriteScope::Run(Work work) {
   if (plan_.count() == 0) return;
   Admit();
-  const ChangeGuard guard(batch_.table().parts());
+  const ChangeGuard guard(batch_.table().parts(), is_in_pieces_);
   RunAdmitted(work);
+  // Rows in device memory were in no piece.
+  if (is_in_pieces_) changed_keys_ += plan_.count() - settled_keys_;
 }
 
+// Of a batch in pieces it only looks for space, for which it may wait here.
 void WriteScope::Admit(uint64_t others_bytes) {
-  const StoreParts& parts = batch_.table().parts();
-  EMBANK_CHECK(!parts.read_only);
-  changed_keys_ += plan_.count();
-  if (plan_.count() == 0 || need_ == Need::kNone) return;
-  for (Compaction* const compaction : parts.compactions) {
-    compaction->EnsureSpace(*batch_.table().mover(), plan_.count(), others_bytes);
+  EMBANK_CHECK(!batch_.table().parts().read_only);
+  const uint64_t keys = plan_.count();
+  if (!is_in_pieces_) changed_keys_ += keys;
+  if (keys == 0 || need_ == Need::kNone) return;
+  EnsureSpace(keys, others_bytes, /*waits=*/true);
+  if (!is_in_pieces_) MakeMemory(batch_, &plan_);
+}
+
+void WriteScope::EnsureSpace(uint64_t keys, uint64_t others_bytes, bool waits) {
+  const Table& table = batch_.table();
+  for (Compaction* const compaction : table.parts().compactions) {
+    compaction->EnsureSpace(*table.mover(), keys, others_bytes, waits);
   }
-  MakeMemory();
 }
 
 void WriteScope::RunAdmitted(Work work) {
-  const StoreParts& parts = batch_.table().parts();
-  if (parts.hot != nullptr && parts.gate->IsFlushing()) {
-    const Status flushed = FlushHotRows();
-    // The checkpoint fails, and the changes go on.
-    if (!flushed.ok()) parts.gate->Fail(flushed);
-  }
+  FlushBeforeChange(batch_, &plan_);
   device_status_.Update(work(&plan_));
   EndPromises();
 }
 
+void WriteScope::ChangeInPieces(Body body, OnDevice on_device) {
+  const auto pieces = static_cast<uint32_t>((plan_.count() + piece_keys_ - 1) / piece_keys_);
+  for (uint32_t i = 0; i < pieces; ++i) {
+    plan_.UsePart(i, pieces);
+    ChangePiece(batch_, &plan_, body);
+    if (batch_.table().parts().hot != nullptr) device_status_.Update(on_device());
+  }
+}
+
+void WriteScope::ChangePiece(const Batch& piece, ShardPlan* plan, Body body) {
+  Promote(piece, plan);
+  changed_keys_ += plan->count();
+  if (need_ != Need::kNone) {
+    // A checkpoint that could be waited for waits for this batch.
+    EnsureSpace(plan->count(), 0, /*waits=*/false);
+    MakeMemory(piece, plan);
+  }
+  FlushBeforeChange(piece, plan);
+  plan->ForEachShard(piece, body);
+  EndPromises();
+  SettleKeys(plan->count());
+  settled_keys_ += plan->count();
+}
+
+void WriteScope::Promote(const Batch& batch, ShardPlan* plan) {
+  if (batch.table().mover()->rows().rows_in_log() == 0) return;
+  size_t count = 0;
+  plan->ForEachGroup(batch, [&](const ShardGroup& group) {
+    for (const uint32_t position : group.positions) {
+      promoted_keys_.values()[count++] = batch.keys()[position];
+    }
+  });
+  PromoteRows(Batch(&batch.table(), KeySpan(promoted_keys_.values()).first(count), {}));
+}
+
+void WriteScope::FlushBeforeChange(const Batch& batch, ShardPlan* plan) {
+  const StoreParts& parts = batch.table().parts();
+  if (parts.hot == nullptr || !parts.gate->IsFlushing()) return;
+  const Status flushed = FlushHotRows(batch, plan);
+  // The checkpoint fails, and the changes go on.
+  if (!flushed.ok()) parts.gate->Fail(flushed);
+}
+
 // Flushes the rows of the batch in device memory whose flush is pending.
-Status WriteScope::FlushHotRows() {
-  const Table& table = batch_.table();
+Status WriteScope::FlushHotRows(const Batch& batch, ShardPlan* plan) {
+  const Table& table = batch.table();
   const StoreParts& parts = table.parts();
   Scratch<RowInSlot, kInlineRows> rows;
-  EMBANK_RETURN_IF_ERROR(rows.Allocate(plan_.count()));
+  EMBANK_RETURN_IF_ERROR(rows.Allocate(plan->count()));
   size_t count = 0;
-  plan_.ForEachGroup(batch_, [&](const ShardGroup& group) {
+  plan->ForEachGroup(batch, [&](const ShardGroup& group) {
     MutexLock lock(&group.shard->mutex);
     for (size_t i = 0; i < group.size(); ++i) {
-      const RowId id = table.IdOf(batch_.keys()[group.positions[i]], group.hashes[i]);
+      const RowId id = table.IdOf(batch.keys()[group.positions[i]], group.hashes[i]);
       parts.index->VisitMatches(group.shard, id, [&](const Match& match) {
         if (!match.location().IsHot()) return false;
         rows.values()[count++] = {id, match.location()};
@@ -124,20 +227,26 @@ void WriteScope::EndPromises() {
   }
 }
 
-// Memory for the rows' places in the index, and for the log.
-void WriteScope::MakeMemory() {
-  const Table& table = batch_.table();
-  const StoreParts& parts = table.parts();
+// Memory for the log, and for the rows' places in the index.
+void WriteScope::MakeMemory(const Batch& batch, ShardPlan* plan) {
+  const StoreParts& parts = batch.table().parts();
   if (parts.pages == nullptr) return;
-  parts.pages->ReserveLogMemory(*table.mover(), plan_.count());
-  plan_.ForEachGroup(batch_, [&](const ShardGroup& group) {
+  parts.pages->ReserveLogMemory(*batch.table().mover(), plan->count());
+  if (need_ == Need::kPlaces) MakePlaces(batch, plan);
+}
+
+void WriteScope::MakePlaces(const Batch& batch, ShardPlan* plan) {
+  const Table& table = batch.table();
+  const StoreParts& parts = table.parts();
+  bool has_places = true;
+  plan->ForEachGroup(batch, [&](const ShardGroup& group) {
     if (!group.shard->MayNeedMemory(group.size())) return;
     // Most keys of a large batch may have rows already.
     uint64_t absent = 0;
     {
       const EpochTable::Guard guard(parts.epochs);
       for (size_t i = 0; i < group.size(); ++i) {
-        const RowId id = table.IdOf(batch_.keys()[group.positions[i]], group.hashes[i]);
+        const RowId id = table.IdOf(batch.keys()[group.positions[i]], group.hashes[i]);
         absent += parts.index->Find(id).any() ? 0 : 1;
       }
     }
@@ -145,20 +254,43 @@ void WriteScope::MakeMemory() {
     // Batches of other threads must not count on the same places.
     promised_rows_[group.shard->number] = static_cast<uint32_t>(absent);
     group.shard->promised_rows.fetch_add(absent, std::memory_order_relaxed);
-    parts.pages->ReserveIndexMemory(group.shard);
+    has_places &= parts.pages->ReserveIndexMemory(group.shard);
   });
+  if (!has_places && table.mover()->compacted().forgets()) ForgetForPlaces();
 }
 
-Status WriteScope::Settle() {
+// Places that the index cannot grow to have are those of forgotten rows.
+void WriteScope::ForgetForPlaces() {
+  const Table& table = batch_.table();
+  KeyIndex* const index = table.parts().index;
+  for (uint32_t times = 0; times < kForgetTimesMax; ++times) {
+    uint64_t missing = 0;
+    for (uint32_t i = 0; i < KeyIndex::kShardCount; ++i) {
+      if (promised_rows_[i] == 0) continue;
+      missing = std::max(missing, index->capacity()->MissingPlaces(index->shard(i)));
+    }
+    if (missing == 0) return;
+    // One row in 64 is of the shard that lacks most.
+    const uint64_t rows = missing * KeyIndex::kShardCount;
+    if (table.parts().compactions.back()->ForgetRows(table.mover(), rows) == 0) return;
+  }
+}
+
+void WriteScope::SettleKeys(uint64_t keys) {
   const Table& table = batch_.table();
   const StoreParts& parts = table.parts();
-  const uint64_t keys = batch_.keys().size();
   uint64_t changed_keys = std::exchange(changed_keys_, 0);
   if (Seeded(SeededBug::kNoCompactionDebt)) changed_keys = 0;
   if (parts.pages != nullptr) parts.pages->PayDebt(table.mover(), keys);
   for (Compaction* const compaction : parts.compactions) {
     compaction->Settle(table.mover(), changed_keys, keys);
   }
+}
+
+Status WriteScope::Settle() {
+  const uint64_t keys = batch_.keys().size();
+  EMBANK_CHECK(settled_keys_ <= keys);
+  SettleKeys(keys - settled_keys_);
   return device_status_;
 }
 

@@ -2,9 +2,16 @@
 //
 //   admit    space in the log for rows that become dirty, memory for the index and the log; it may
 //            wait for a checkpoint
-//   change   bodies run shard by shard, under a write guard of the gate: no barrier of a checkpoint
-//            comes between two shards of a batch, and no row comes to device memory or leaves it
+//   change   bodies run shard by shard, under a guard of the gate: no barrier of a checkpoint comes
+//            between two shards of a batch, and no row comes to device memory or leaves it
 //   settle   the batch pays its part of compaction, of moving pages and of forgetting
+//
+// A batch whose rows are many for the memory that rows have is done in pieces. Each has a part of
+// every shard's positions, finds its rows in the log, and is admitted, changed and settled before
+// the next. So a batch of any size makes its space as it goes, and is one batch for checkpoints all
+// the same.
+//
+//   wait for space | guard: | piece: promote, admit, change, settle | piece | ... |
 //
 // Several batches that change rows together are admitted one by one, change under one ChangeGuard,
 // and are settled one by one.
@@ -12,10 +19,13 @@
 #define EMBANK_STORE_BATCH_WRITE_SCOPE_H_
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "base/function_ref.h"
+#include "base/memory/scratch.h"
 #include "base/status.h"
 #include "store/batch/batch.h"
 #include "store/batch/shard_plan.h"
@@ -29,33 +39,52 @@ namespace embank {
 // it.
 class ChangeGuard {
  public:
-  explicit ChangeGuard(const StoreParts& parts) : hot_(parts.hot), write_(parts.gate) {}
+  // `in_pieces`: a batch under it is done in pieces.
+  explicit ChangeGuard(const StoreParts& parts, bool in_pieces = false) : hot_(parts.hot) {
+    if (in_pieces) {
+      pieces_.emplace(parts.gate);
+    } else {
+      write_.emplace(parts.gate);
+    }
+  }
   ChangeGuard(const ChangeGuard&) = delete;
   ChangeGuard& operator=(const ChangeGuard&) = delete;
 
  private:
   const HotGuard hot_;
-  const BatchGate::WriteGuard write_;
+  std::optional<BatchGate::WriteGuard> write_;
+  std::optional<BatchGate::PiecesGuard> pieces_;
 };
 
 // For one thread.
 class WriteScope {
  public:
-  // Whether rows become dirty: erasures need no space in the log.
-  enum class Need { kSpace, kNone };
+  // What the rows of a batch need: places in the index for new ones and space in the log, space in
+  // the log for changes alone, or, for erasures, nothing.
+  enum class Need { kPlaces, kSpace, kNone };
 
-  explicit WriteScope(const Batch& batch, Need need = Need::kSpace) : batch_(batch), need_(need) {}
+  explicit WriteScope(const Batch& batch, Need need = Need::kPlaces);
   ~WriteScope();
   WriteScope(const WriteScope&) = delete;
   WriteScope& operator=(const WriteScope&) = delete;
 
   // Allocates scratch for the keys of the batch. kResourceExhausted.
   Status Allocate();
+  // The most keys of a piece.
+  size_t PieceKeysMax() const;
+  // Whether a batch of as many positions as it has keys is done in pieces.
+  bool MayBeInPieces() const { return batch_.keys().size() > piece_keys_; }
+  // Whether that holds of the positions that were grouped last.
+  bool IsInPieces() const { return is_in_pieces_; }
+
+  // Promotes the rows of the batch that are in the log, unless pieces will.
+  void PromoteAll();
 
   // Admits all positions of the batch, or some of them, given in order, and calls `body` once for
-  // each shard that has positions, as Batch::Share does. After Allocate, without locks.
-  // If the store has device memory, it then calls `on_device`, which enqueues the batch's work on
-  // rows there. Rows whose flush is pending were flushed before.
+  // each shard that has positions, as Batch::Share does: in pieces, once for each shard and
+  // piece. After Allocate, without locks.
+  // If the store has device memory, it then calls `on_device`, which enqueues the work of the batch
+  // or piece on rows there. Rows whose flush is pending were flushed before.
   using Body = FunctionRef<void(const ShardGroup&)>;
   using OnDevice = FunctionRef<Status()>;
   void ChangeAll(
@@ -66,14 +95,20 @@ class WriteScope {
 
   // Does the same for stores with device memory, with one call of `work`, on this thread, which has
   // the positions in groups and enqueues the work on rows in device memory, too. It holds no lock.
+  // In pieces, `work` calls ChangePiece for all its rows that are not in device memory.
   using Work = FunctionRef<Status(ShardPlan*)>;
   void ChangeAllTogether(Work work);
   void ChangeTogether(std::span<const uint32_t> positions, Work work);
 
-  // The parts of ChangeAll, for batches that change together: admits all positions, without a
-  // guard; then changes them. Under a ChangeGuard of the caller's, in any thread. `others_bytes`:
-  // space in the log that rows of the other batches need beside those of this one.
+  // Changes a piece that the caller has made, itself a batch of the table, whose plan has groups.
+  void ChangePiece(const Batch& piece, ShardPlan* plan, Body body);
+
+  // The parts of ChangeAll, for batches that change together: admits all positions, or, after it
+  // has promoted their rows, some, without a guard; then changes them. Under a ChangeGuard of the
+  // caller's, in any thread. `others_bytes`: space in the log that rows of the other batches need
+  // beside those of this one.
   void AdmitAll(uint64_t others_bytes = 0);
+  void AdmitSome(std::span<const uint32_t> positions, uint64_t others_bytes);
   void ChangeAdmitted(
       Body body, OnDevice on_device = [] { return OkStatus(); });
 
@@ -82,19 +117,32 @@ class WriteScope {
   Status Settle();
 
  private:
+  void GroupAll();
+  void Group(std::span<const uint32_t> positions);
   void RunByShard(Body body, OnDevice on_device);
   void Run(Work work);
   void Admit(uint64_t others_bytes = 0);
+  void EnsureSpace(uint64_t keys, uint64_t others_bytes, bool waits);
   void RunAdmitted(Work work);
-  Status FlushHotRows();
-  void MakeMemory();
+  void ChangeInPieces(Body body, OnDevice on_device);
+  void Promote(const Batch& batch, ShardPlan* plan);
+  Status FlushHotRows(const Batch& batch, ShardPlan* plan);
+  void FlushBeforeChange(const Batch& batch, ShardPlan* plan);
+  void MakeMemory(const Batch& batch, ShardPlan* plan);
+  void MakePlaces(const Batch& batch, ShardPlan* plan);
+  void ForgetForPlaces();
   void EndPromises();
+  void SettleKeys(uint64_t keys);
 
   const Batch& batch_;
   const Need need_;
+  const uint64_t piece_keys_;
   ShardPlan plan_;
+  bool is_in_pieces_ = false;
   uint64_t changed_keys_ = 0;  // since Settle
+  uint64_t settled_keys_ = 0;  // by pieces
   Status device_status_;
+  Scratch<Key, 1> promoted_keys_;  // of one piece
   // Rows that the index has memory for, by shard, until they are created.
   std::array<uint32_t, KeyIndex::kShardCount> promised_rows_ = {};
 };

@@ -59,6 +59,7 @@ StatusOr<uint32_t> Checkpoints::Make(std::span<const std::byte> blob,
       parts_.demotion->CompactBeforeCheckpoint();
       parts_.demotion->Evacuate();
     }
+    parts_.flush_pass.index->capacity()->Shrink();
     return MakeLocked(blob, after_barrier);
   } catch (const std::bad_alloc&) {
     return NoMemory();

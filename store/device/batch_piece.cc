@@ -33,10 +33,15 @@ void BatchPiece::Read(FunctionRef<void(Batch*)> body) {
   body(&batch);
 }
 
-void BatchPiece::Run(FunctionRef<void(Batch*, const ShardGroup&)> body) {
+void BatchPiece::Run(WriteScope* scope, FunctionRef<void(Batch*, const ShardGroup&)> body) {
   Read([&](Batch* batch) {
     plan_.GroupAll(*batch);
-    plan_.ForEachShard(*batch, [&](const ShardGroup& group) { body(batch, group); });
+    const auto change = [&](const ShardGroup& group) { body(batch, group); };
+    if (scope->IsInPieces()) {
+      scope->ChangePiece(*batch, &plan_, change);
+    } else {
+      plan_.ForEachShard(*batch, change);
+    }
     without_place_ = batch->tally().without_place;
   });
 }

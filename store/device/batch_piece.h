@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "store/batch/batch.h"
 #include "store/batch/shard_plan.h"
+#include "store/batch/write_scope.h"
 #include "store/hot/hot_list.h"
 
 namespace embank {
@@ -37,8 +38,9 @@ class BatchPiece {
   // The rows of the piece in device memory, by their positions in it.
   HotList& hot() { return hot_; }
 
-  // Calls body(piece, group) for each shard that has keys, as Batch::Share does.
-  void Run(FunctionRef<void(Batch*, const ShardGroup&)> body);
+  // Calls body(piece, group) for each shard that has keys, as Batch::Share does. The batch is
+  // changed in the scope: if it is done in pieces, this is one of them.
+  void Run(WriteScope* scope, FunctionRef<void(Batch*, const ShardGroup&)> body);
   // Calls body(piece) once.
   void Read(FunctionRef<void(Batch*)> body);
 

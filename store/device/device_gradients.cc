@@ -9,7 +9,6 @@
 #include "base/status_macros.h"
 #include "store/batch/batch.h"
 #include "store/batch/gradients.h"
-#include "store/batch/logged_rows.h"
 #include "store/batch/row_group.h"
 #include "store/batch/unique_keys.h"
 #include "store/batch/write_scope.h"
@@ -33,8 +32,9 @@ struct KeyAt {
 
 class DeviceGradients {
  public:
-  DeviceGradients(Batch* batch, DeviceArray gradients)
+  DeviceGradients(Batch* batch, WriteScope* scope, DeviceArray gradients)
       : batch_(*batch),
+        scope_(*scope),
         table_(batch->table()),
         memory_(table_.parts().hot->memory()),
         rule_(table_.rule()),
@@ -59,6 +59,7 @@ class DeviceGradients {
   Status StepHot();
 
   Batch& batch_;
+  WriteScope& scope_;
   Table& table_;
   HotMemory& memory_;
   const UpdateRule rule_;
@@ -76,7 +77,8 @@ class DeviceGradients {
 
 Status DeviceGradients::Allocate() {
   const size_t keys = batch_.keys().size();
-  const size_t piece_keys = std::min(keys, GradientSums::KeysMax(memory_, dim_));
+  const size_t piece_keys =
+      std::min(scope_.PieceKeysMax(), GradientSums::KeysMax(memory_, dim_));
   EMBANK_RETURN_IF_ERROR(unique_.Allocate(keys));
   EMBANK_RETURN_IF_ERROR(hot_.Allocate(table_.parts().hot, keys));
   EMBANK_RETURN_IF_ERROR(piece_.Allocate(&table_, piece_keys));
@@ -202,7 +204,7 @@ Status DeviceGradients::StepCold() {
          count = CountOf(cold[done])) {
       CopyPositions(cold[done], sums.Add(static_cast<uint32_t>(count)));
       add();
-      if (done == cold.size()) break;
+      if (done == cold.size() || piece_.is_full()) break;
     }
     if (piece_.size() > 0) {
       EMBANK_RETURN_IF_ERROR(sums.SumToHost());
@@ -218,7 +220,7 @@ Status DeviceGradients::StepCold() {
 
 // Steps the keys of the piece, which are distinct, with one gradient each.
 void DeviceGradients::StepPiece(ConstRowSpan sums) {
-  piece_.Run([&](Batch* piece, const ShardGroup& group) {
+  piece_.Run(&scope_, [&](Batch* piece, const ShardGroup& group) {
     StepGroup(piece, group, rule_, sums, &piece_unique_, &piece_.hot());
   });
   EMBANK_CHECK(piece_.hot().size() == 0);
@@ -261,14 +263,14 @@ Status ApplyGradientsFromDevice(Table* table, KeySpan keys, DeviceArray gradient
   EMBANK_RETURN_IF_ERROR(CheckTakesGradients(*table));
   const uint64_t begin_ns = table->parts().clock->NowNs();
   Batch batch(table, keys, outcomes);
-  WriteScope scope(batch);
-  DeviceGradients step(&batch, gradients);
+  WriteScope scope(batch, WriteScope::Need::kSpace);
+  DeviceGradients step(&batch, &scope, gradients);
   EMBANK_RETURN_IF_ERROR(scope.Allocate());
   EMBANK_RETURN_IF_ERROR(step.Allocate());
   CallerStream callers(&table->parts().hot->memory().device(), stream);
   EMBANK_RETURN_IF_ERROR(callers.Join());
   EMBANK_RETURN_IF_ERROR(step.CheckFinite());
-  PromoteRows(batch);
+  scope.PromoteAll();
   scope.ChangeAllTogether([&](ShardPlan* plan) { return step.Run(plan); });
   const Status released = callers.Release();
   const Status finished = FinishGradients(&batch, &scope, begin_ns);

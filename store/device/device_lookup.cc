@@ -47,7 +47,7 @@ class DeviceLookup {
  private:
   RowSpan host_rows() { return {host_rows_.values().data(), RowTransfer::StrideBytes(row_bytes_)}; }
   void ReadPiece(size_t begin, size_t count);
-  void CreatePiece(std::span<const uint32_t> positions);
+  void CreatePiece(WriteScope* scope, std::span<const uint32_t> positions);
   void Answer();
   void SendHostRows(KeySpan keys);
   void Send(KeySpan keys, RowTransfer* transfer);
@@ -70,7 +70,7 @@ class DeviceLookup {
 
 Status DeviceLookup::Allocate(WriteScope* scope) {
   const size_t keys = batch_.keys().size();
-  piece_keys_ = std::min(keys, RowTransfer::RowsMax(memory_, row_bytes_));
+  piece_keys_ = std::min(scope->PieceKeysMax(), RowTransfer::RowsMax(memory_, row_bytes_));
   EMBANK_RETURN_IF_ERROR(piece_.Allocate(&table_, piece_keys_));
   EMBANK_RETURN_IF_ERROR(
       logged_.Allocate(Batch(&table_, batch_.keys().first(piece_keys_), OutcomeSpan())));
@@ -93,7 +93,7 @@ void DeviceLookup::Run(WriteScope* scope) {
   const std::span<const uint32_t> missing = missing_.values().first(missing_count_);
   scope->ChangeTogether(missing, [&](ShardPlan*) {
     for (size_t begin = 0; begin < missing.size(); begin += piece_keys_) {
-      CreatePiece(missing.subspan(begin, std::min(piece_keys_, missing.size() - begin)));
+      CreatePiece(scope, missing.subspan(begin, std::min(piece_keys_, missing.size() - begin)));
     }
     return OkStatus();
   });
@@ -129,10 +129,10 @@ void DeviceLookup::ReadPiece(size_t begin, size_t count) {
   SendHostRows(piece_.keys());
 }
 
-void DeviceLookup::CreatePiece(std::span<const uint32_t> positions) {
+void DeviceLookup::CreatePiece(WriteScope* scope, std::span<const uint32_t> positions) {
   piece_.Clear();
   for (const uint32_t position : positions) piece_.Add(batch_.keys()[position], position);
-  piece_.Run([&](Batch* piece, const ShardGroup& group) {
+  piece_.Run(scope, [&](Batch* piece, const ShardGroup& group) {
     CreateGroup(piece, group, update_rule_, host_rows(), batch_keys_, &piece_.hot());
   });
   Answer();

@@ -7,7 +7,6 @@
 #include "base/memory/scratch.h"
 #include "base/status_macros.h"
 #include "store/batch/batch.h"
-#include "store/batch/logged_rows.h"
 #include "store/batch/row_group.h"
 #include "store/batch/write.h"
 #include "store/batch/write_scope.h"
@@ -25,8 +24,9 @@ constexpr size_t kInlineUpserts = 64;
 
 class DeviceUpsert {
  public:
-  DeviceUpsert(Batch* batch, DeviceArray rows)
+  DeviceUpsert(Batch* batch, WriteScope* scope, DeviceArray rows)
       : batch_(*batch),
+        scope_(*scope),
         table_(batch->table()),
         memory_(table_.parts().hot->memory()),
         rule_(table_.rule()),
@@ -46,6 +46,7 @@ class DeviceUpsert {
   void WriteHot();
 
   Batch& batch_;
+  WriteScope& scope_;
   Table& table_;
   HotMemory& memory_;
   const UpdateRule rule_;
@@ -63,7 +64,7 @@ class DeviceUpsert {
 
 Status DeviceUpsert::Allocate() {
   const size_t keys = batch_.keys().size();
-  piece_keys_ = std::min(keys, RowTransfer::RowsMax(memory_, row_bytes_));
+  piece_keys_ = std::min(scope_.PieceKeysMax(), RowTransfer::RowsMax(memory_, row_bytes_));
   EMBANK_RETURN_IF_ERROR(piece_.Allocate(&table_, piece_keys_));
   EMBANK_RETURN_IF_ERROR(host_rows_.Allocate(piece_keys_ * RowTransfer::StrideBytes(row_bytes_)));
   EMBANK_RETURN_IF_ERROR(first_payload_.Allocate(kRowBytesMax));
@@ -115,7 +116,7 @@ Status DeviceUpsert::WritePiece(std::span<const uint32_t> positions) {
     std::memcpy(rows.data, transfer.rows().data, positions.size() * rows.stride_bytes);
   }
   const ConstRowSpan from = {rows.data, rows.stride_bytes};
-  piece_.Run([&](Batch* piece, const ShardGroup& group) {
+  piece_.Run(&scope_, [&](Batch* piece, const ShardGroup& group) {
     UpsertGroup(piece, group, rule_, from, batch_keys_, &piece_.hot());
   });
   EMBANK_CHECK(piece_.hot().size() == 0 || has_state_of_vector());
@@ -158,12 +159,12 @@ Status UpsertFromDevice(Table* table, KeySpan keys, DeviceArray rows, void* stre
   const uint64_t begin_ns = table->parts().clock->NowNs();
   Batch batch(table, keys, outcomes);
   WriteScope scope(batch);
-  DeviceUpsert upsert(&batch, rows);
+  DeviceUpsert upsert(&batch, &scope, rows);
   EMBANK_RETURN_IF_ERROR(scope.Allocate());
   EMBANK_RETURN_IF_ERROR(upsert.Allocate());
   CallerStream callers(&table->parts().hot->memory().device(), stream);
   EMBANK_RETURN_IF_ERROR(callers.Join());
-  PromoteRows(batch);
+  scope.PromoteAll();
   scope.ChangeAllTogether([&](ShardPlan* plan) { return upsert.Run(plan); });
   const Status released = callers.Release();
   const Status finished = FinishUpsert(&batch, &scope, begin_ns);

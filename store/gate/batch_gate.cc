@@ -9,6 +9,7 @@ namespace embank {
 
 void BatchGate::RunBarrier(FunctionRef<void(uint32_t)> between, FunctionRef<void()> closing) {
   EMBANK_CHECK(has_barriers_);
+  WaitForPieces();
   batches_.Close(closing);
   EMBANK_CHECK(!is_flushing_.load(std::memory_order_relaxed));
   between(checkpoint());
@@ -19,6 +20,37 @@ void BatchGate::RunBarrier(FunctionRef<void(uint32_t)> between, FunctionRef<void
     failure_ = OkStatus();
   }
   batches_.Open();
+  LetPiecesBegin();
+}
+
+void BatchGate::EnterInPieces() {
+  MutexLock lock(&mutex_);
+  while (barrier_is_near_) pieces_changed_.Wait(&mutex_);
+  ++in_pieces_;
+}
+
+void BatchGate::LeaveInPieces() {
+  {
+    MutexLock lock(&mutex_);
+    EMBANK_CHECK(in_pieces_ > 0);
+    --in_pieces_;
+  }
+  pieces_changed_.NotifyAll();
+}
+
+// Before the gate is closed: a batch in pieces may wait for a thread that waits for a write guard.
+void BatchGate::WaitForPieces() {
+  MutexLock lock(&mutex_);
+  barrier_is_near_ = true;
+  while (in_pieces_ > 0 && !Seeded(SeededBug::kBarrierBetweenPieces)) pieces_changed_.Wait(&mutex_);
+}
+
+void BatchGate::LetPiecesBegin() {
+  {
+    MutexLock lock(&mutex_);
+    barrier_is_near_ = false;
+  }
+  pieces_changed_.NotifyAll();
 }
 
 void BatchGate::Fail(const Status& status) {

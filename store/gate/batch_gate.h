@@ -49,13 +49,28 @@ class BatchGate {
     std::optional<EpochTable::Guard> batch_;
   };
 
-  // The checkpoint that the changes of a write guard's holder belong to.
+  // A batch that is done in pieces holds one from its first piece to its last, in place of a write
+  // guard: no barrier comes meanwhile. Under it, other than under a write guard, a thread may take
+  // write guards, wait for others that have some, and so move pages and compact.
+  class PiecesGuard {
+   public:
+    explicit PiecesGuard(BatchGate* gate) : gate_(gate) { gate_->EnterInPieces(); }
+    ~PiecesGuard() { gate_->LeaveInPieces(); }
+    PiecesGuard(const PiecesGuard&) = delete;
+    PiecesGuard& operator=(const PiecesGuard&) = delete;
+
+   private:
+    BatchGate* const gate_;
+  };
+
+  // The checkpoint that the changes of a guard's holder belong to.
   uint32_t checkpoint() const { return checkpoint_.load(std::memory_order_relaxed); }
 
   // Calls between(checkpoint) while there is no batch; then lets batches of the next checkpoint
-  // begin, and the flush pass. First looks for a moment without batches, while they come and go. If
-  // there is none for long, new batches wait until those under way have ended. Calls `closing`
-  // whenever batches may have to wait from then on. One thread at a time; it holds no write guard.
+  // begin, and the flush pass. First waits for the end of batches in pieces; new ones of these wait,
+  // and all others go on. Then looks for a moment without batches, while they come and go. If there
+  // is none for long, new batches wait until those under way have ended. Calls `closing` whenever
+  // batches may have to wait from then on. One thread at a time; it holds no guard.
   void RunBarrier(
       FunctionRef<void(uint32_t)> between, FunctionRef<void()> closing = [] {});
 
@@ -80,12 +95,20 @@ class BatchGate {
   CheckpointWait* checkpoint_wait() { return &checkpoint_wait_; }
 
  private:
+  void EnterInPieces();
+  void LeaveInPieces();
+  void WaitForPieces();
+  void LetPiecesBegin();
+
   EntryGate batches_;
   const bool has_barriers_;
   std::atomic<bool> is_flushing_{false};
   std::atomic<uint32_t> checkpoint_;
   Mutex mutex_;
   Status failure_ EMBANK_GUARDED_BY(mutex_);
+  uint32_t in_pieces_ EMBANK_GUARDED_BY(mutex_) = 0;        // batches that hold a PiecesGuard
+  bool barrier_is_near_ EMBANK_GUARDED_BY(mutex_) = false;  // no further ones begin
+  ConditionVariable pieces_changed_;
   FlushPace pace_;
   CheckpointWait checkpoint_wait_;
 };

@@ -63,6 +63,14 @@ Status IndexCapacity::ReserveMore(IndexShard* shard, uint64_t rows) {
   return StartGrowing(shard, static_cast<double>(wanted) / (kBucketEntries * kLoadFull) + 1);
 }
 
+uint64_t IndexCapacity::MissingPlaces(IndexShard* shard) {
+  MutexLock lock(&shard->mutex);
+  const uint64_t rows = shard->RowsPromisedToo();
+  if (ReserveMore(shard, rows - shard->rows).ok()) return 0;
+  const uint64_t places = RowsAtLoad(shard->buckets(), kLoadFull);
+  return rows - std::min(rows, places);
+}
+
 Status IndexCapacity::ReserveRows(uint64_t rows) {
   const uint64_t fullest = RowsOfFullestShard(rows);
   for (IndexShard& shard : shards_) {
@@ -102,6 +110,45 @@ void IndexCapacity::ShrinkToRows(IndexShard* shard) {
   Rehash(shard, kAllHomes);
   while (shard->rows < RowsAtLoad(shard->high_buckets, kLoadMin) && StartShrinking(shard)) {
     Rehash(shard, kAllHomes);
+  }
+}
+
+uint64_t IndexCapacity::Shrink() {
+  if (memory_->bytes() <= BytesFor(kBucketsMin)) return 0;
+  uint64_t rows = 0;
+  for (IndexShard& shard : shards_) {
+    ReaderMutexLock lock(&shard.mutex);
+    rows = std::max(rows, shard.RowsPromisedToo());
+  }
+  const uint32_t buckets = ShrunkenBuckets(rows);
+  if (memory_->bytes() <= BytesFor(buckets)) return 0;
+  for (IndexShard& shard : shards_) ShrinkShard(&shard, buckets);
+  return memory_->Release();
+}
+
+void IndexCapacity::ShrinkAfterErasing(uint64_t rows) {
+  const uint64_t entries = memory_->bytes() / sizeof(Bucket) * kBucketEntries;
+  if (erased_rows_.fetch_add(rows, std::memory_order_relaxed) + rows < entries / kErasedPart) return;
+  erased_rows_.store(0, std::memory_order_relaxed);
+  Shrink();
+}
+
+// Batches that use the shard meanwhile run between the takings of its lock.
+void IndexCapacity::ShrinkShard(IndexShard* shard, uint32_t buckets) {
+  for (uint32_t rehashes = 0; rehashes < kRehashesMax;) {
+    MutexLock lock(&shard->mutex);
+    if (!shard->IsRehashing()) {
+      const bool fits = shard->RowsPromisedToo() <= RowsAtLoad(buckets, kLoadMax);
+      if (shard->high_buckets <= buckets || !fits) return;
+      shard->BeginShrinking(buckets);
+    }
+    const uint64_t boundary = shard->boundary;
+    for (uint32_t i = 0; i < kStepsAtOnce; ++i) Rehash(shard, kStepHomes);
+    if (!shard->IsRehashing()) {
+      ++rehashes;
+    } else if (shard->boundary == boundary) {
+      return;  // too many keys have their place here: an insertion or erasure goes on
+    }
   }
 }
 

@@ -1,8 +1,9 @@
 // The capacity of the index. Places for rows are reserved here before the rows are inserted, which
-// makes shards grow; shards with few rows shrink.
+// makes shards grow; shards with few rows shrink, and give their memory back.
 #ifndef EMBANK_STORE_INDEX_INDEX_CAPACITY_H_
 #define EMBANK_STORE_INDEX_INDEX_CAPACITY_H_
 
+#include <atomic>
 #include <cstdint>
 #include <span>
 
@@ -13,8 +14,7 @@
 
 namespace embank {
 
-// Has no state but that of the shards and their memory. Functions that take a shard are called
-// under its lock; ReserveRows takes the locks itself.
+// Functions that take a shard are called under its lock; the others take the locks themselves.
 class IndexCapacity {
  public:
   // Both outlive it. The shards are the memory's.
@@ -29,6 +29,8 @@ class IndexCapacity {
   // memory; then IndexMemory::wanted_bytes() says how much is missing.
   Status ReserveMore(IndexShard* shard, uint64_t rows)
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+  // The number of places that rows which are promised of the shard lack: ReserveMore fails for them.
+  uint64_t MissingPlaces(IndexShard* shard);
   // Makes sure that there are places for so many rows in all, in any order of their hashes.
   // kResourceExhausted.
   Status ReserveRows(uint64_t rows);
@@ -39,7 +41,17 @@ class IndexCapacity {
   // Notes that many rows were erased from the shard: shrinks its array at once, as far as possible.
   void ShrinkToRows(IndexShard* shard) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
 
+  // Gives back the memory that the index does not need for its rows and for those promised, but for
+  // a quarter of what it needs (ShrunkenBuckets); returns the bytes. Takes the locks of shards, each
+  // for a few homes at a time, and waits for readers: the caller has no such lock and is no reader.
+  uint64_t Shrink();
+  // Call it after a batch that erased so many rows: Shrink, once many were erased.
+  void ShrinkAfterErasing(uint64_t rows);
+
  private:
+  static constexpr uint32_t kRehashesMax = 2;  // one under way, and that to the smaller size
+
+  void ShrinkShard(IndexShard* shard, uint32_t buckets);
   bool Fits(const IndexShard& shard, KeyHash hash) const
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard.mutex);
   void Rehash(IndexShard* shard, uint32_t homes) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
@@ -50,6 +62,7 @@ class IndexCapacity {
 
   IndexMemory* const memory_;
   const std::span<IndexShard> shards_;
+  std::atomic<uint64_t> erased_rows_{0};  // since ShrinkAfterErasing last shrank the index
 };
 
 }  // namespace embank

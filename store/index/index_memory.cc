@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/seeded_bug.h"
 #include "base/status_macros.h"
 #include "store/index/bucket_array.h"
 #include "store/index/index_sizes.h"
@@ -104,9 +105,11 @@ uint64_t IndexMemory::Release() {
   const uint64_t released_bytes = bytes() - reserved_bytes;
   if (released_bytes == 0) return 0;
   // Readers may still look at places of an array's former size.
-  epochs_->WaitUntilPassed(epochs_->Retire());
+  if (!Seeded(SeededBug::kNoWaitForReaders)) epochs_->WaitUntilPassed(epochs_->Retire());
   addresses_.Decommit(reserved_bytes, released_bytes);
   committed_bytes_.fetch_sub(released_bytes, std::memory_order_relaxed);
+  // A shard that is nearly full notes anew what it wants.
+  wanted_bytes_.store(0, std::memory_order_relaxed);
   budget_->Release(released_bytes);
   return released_bytes;
 }

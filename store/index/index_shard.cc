@@ -43,6 +43,8 @@ void IndexShard::BeginGrowing(uint32_t buckets) {
 void IndexShard::BeginShrinking(uint32_t buckets) {
   EMBANK_CHECK(!IsRehashing() && buckets < low_buckets);
   EMBANK_CHECK(buckets >= kBucketsMin && rows <= RowsAtLoad(buckets, kLoadMax));
+  is_starved.store(false, std::memory_order_relaxed);
+  is_near.store(false, std::memory_order_relaxed);
   near_rows = RowsAtLoad(buckets, kLoadNear);
   growing = false;
   BeginWrite();

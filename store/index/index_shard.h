@@ -63,6 +63,10 @@ struct alignas(64) IndexShard {
 
   // ---- under the lock ----
 
+  // The rows and those that batches under way may add.
+  uint64_t RowsPromisedToo() const EMBANK_SHARED_LOCKS_REQUIRED(mutex) {
+    return rows + promised_rows.load(std::memory_order_relaxed);
+  }
   // After a reservation: the number of rows, of any shards, to forget for one that this shard takes
   // because it had no memory to grow into. The fuller the shard, the more; 0: it is not full.
   uint64_t RowsToForget() const EMBANK_SHARED_LOCKS_REQUIRED(mutex);

@@ -157,6 +157,8 @@ class TableGradients {
     batch_->Admit(others_bytes);
   }
 
+  bool IsInPieces() const { return batch_->IsInPieces(); }
+
   void Step() {
     const Timer timer(this);
     batch_->Step();
@@ -225,11 +227,12 @@ Status ApplyGradientsPacked(std::span<const GradientFeature> features) {
   ForEachTable(groups, [&](size_t i) { tables[i].Admit(log_bytes - tables[i].LogBytes()); });
   if (Seeded(SeededBug::kBarrierInsideStep)) {
     ForEachTable(groups, [&](size_t i) {
-      const ChangeGuard guard(groups[i].table->parts());
+      const ChangeGuard guard(groups[i].table->parts(), tables[i].IsInPieces());
       tables[i].Step();
     });
   } else {
-    const ChangeGuard guard(groups[0].table->parts());
+    const bool in_pieces = std::ranges::any_of(tables, &TableGradients::IsInPieces);
+    const ChangeGuard guard(groups[0].table->parts(), in_pieces);
     ForEachTable(groups, [&](size_t i) { tables[i].Step(); });
   }
   Status status;

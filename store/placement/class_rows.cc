@@ -44,7 +44,7 @@ void ClassRows::Add(KeyIndex::Shard* shard, Location slot, const SlotNote* forme
   if (former != nullptr) note.logged = former->logged;
   note.pin = Pins::kNone;
   note.untouched = 0;
-  orders_.Of(shard).Add(number);
+  orders_.Add(shard, number);
   rows_in_memory_.fetch_add(1, std::memory_order_relaxed);
 }
 

@@ -63,11 +63,12 @@ void Compaction::Settle(RowMover* mover, uint64_t changed_keys, uint64_t keys) {
   }
 }
 
-void Compaction::EnsureSpace(const RowMover& mover, uint64_t rows, uint64_t others_bytes) {
+void Compaction::EnsureSpace(const RowMover& mover, uint64_t rows, uint64_t others_bytes,
+                             bool waits) {
   if (parts_.demotes) return;
   rows += others_bytes / mover.rows().record_bytes();
   CheckpointWait* const checkpoints = parts_.gate->checkpoint_wait();
-  bool has_waited = false;
+  bool has_waited = !waits;
   while (!HasSpace(mover.rows(), rows)) {
     const uint64_t ended = checkpoints->ended();
     // A checkpoint that has ended since then may have freed space; one that is under way may soon.
@@ -94,6 +95,13 @@ void Compaction::Forget(RowMover* mover, uint64_t keys) {
     if (rows == 0) return ClearIndexDebt();
     looked_at_bytes += rows * in_memory->rows().record_bytes();
   }
+}
+
+uint64_t Compaction::ForgetRows(RowMover* mover, uint64_t rows) {
+  const uint64_t before = forgotten_rows_.load(std::memory_order_relaxed);
+  NoteRowsToForget(rows);
+  Forget(mover, rows);
+  return forgotten_rows_.load(std::memory_order_relaxed) - before;
 }
 
 void Compaction::Demote(const RowMover& mover, uint64_t keys) {
@@ -178,6 +186,7 @@ size_t Compaction::RowsToLeave() const {
 void Compaction::ClearIndexDebt() { rows_to_forget_.store(0); }
 
 void Compaction::CountForgotten() {
+  forgotten_rows_.fetch_add(1, std::memory_order_relaxed);
   uint64_t rows = rows_to_forget_.load();
   while (rows > 0 && !rows_to_forget_.compare_exchange_weak(rows, rows - 1)) {
   }

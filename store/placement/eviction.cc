@@ -14,6 +14,9 @@ namespace {
 constexpr uint32_t kLineBytes = 64;
 // The processor fetches the rest of a slot by itself.
 constexpr uint32_t kSlotBytesAhead = 16 * kLineBytes;
+// Other threads have locked so many shards in a row, or the log takes no row of theirs: then the
+// caller's own shard has to do.
+constexpr uint32_t kGiversMax = 8;
 
 }  // namespace
 
@@ -49,15 +52,19 @@ size_t Eviction::EvictFrom(KeyIndex::Shard* shard, std::span<Location> slots, bo
 // It does not wait for the locks of other shards: two threads might wait for each other.
 size_t Eviction::EvictFromAnother(KeyIndex::Shard* shard, std::span<Location> slots,
                                   bool* log_takes) {
-  for (uint32_t tries = 0; tries < KeyIndex::kShardCount; ++tries) {
-    const uint32_t number = next_giver_.fetch_add(1) % KeyIndex::kShardCount;
+  size_t count = 0;
+  rows_.orders().VisitGivers(shard->number, kGiversMax, [&](uint32_t number) {
     KeyIndex::Shard* const giver = parts_.index->shard(number);
-    if (giver == shard || !giver->mutex.TryLock()) continue;
-    const size_t count = EvictFrom(giver, slots, log_takes);
+    if (!giver->mutex.TryLock()) return false;
+    if (rows_.orders().Of(giver).count() == 0) {
+      rows_.orders().NoteEmpty(giver);
+    } else {
+      count = EvictFrom(giver, slots, log_takes);
+    }
     giver->mutex.Unlock();
-    if (count > 0) return count;
-  }
-  return 0;
+    return count > 0;
+  });
+  return count;
 }
 
 // Prefetches what the shard's next two evictions need, some tens of rows later. The second needs

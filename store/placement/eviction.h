@@ -74,7 +74,6 @@ class Eviction {
   // Every call reads the members above; evictions change those below.
   alignas(64) std::atomic<uint64_t> slots_wanted_{0};
   std::atomic<uint64_t> wanted_pages_end_{0};
-  std::atomic<uint32_t> next_giver_{0};  // the shard from which another one takes slots
 };
 
 }  // namespace embank

@@ -33,21 +33,24 @@ uint64_t PageMover::MissingBytes() const {
   return wanted_bytes - std::min(wanted_bytes, free_bytes);
 }
 
-void PageMover::ReserveIndexMemory(KeyIndex::Shard* shard) {
+bool PageMover::ReserveIndexMemory(KeyIndex::Shard* shard) {
   for (;;) {
     {
       MutexLock lock(&shard->mutex);
       const uint64_t rows = shard->promised_rows.load(std::memory_order_relaxed);
       if (parts_.index->capacity()->ReserveMore(shard, rows).ok() &&
           !shard->is_starved.load(std::memory_order_relaxed)) {
-        return;
+        return true;
       }
     }
     // Memory of emptied pages must not go to rows again.
     static_cast<void>(MissingBytes());
     MutexLock lock(&mutex_);
     const bool has_pages = parts_.tier->pool()->committed_bytes() > RowBytesMin(budget_bytes());
-    if (!has_pages || !EmptyPage(std::nullopt)) return parts_.index->memory()->NoteExhausted();
+    if (!has_pages || !EmptyPage(std::nullopt)) {
+      parts_.index->memory()->NoteExhausted();
+      return false;
+    }
     parts_.tier->pool()->ReleaseEmptyPages();
   }
 }

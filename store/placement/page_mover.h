@@ -49,8 +49,8 @@ class PageMover {
 
   // Call it before a batch that may create rows of a shard, which are among its promised rows.
   // Gives the index memory for all promised rows, as long as rows have more memory than a 16th of
-  // dram_bytes.
-  void ReserveIndexMemory(KeyIndex::Shard* shard);
+  // dram_bytes. False: they have no more, and the shard has no places for all promised rows.
+  bool ReserveIndexMemory(KeyIndex::Shard* shard);
 
   // Call it before a batch that may make so many rows of a class dirty. Gives the log memory for
   // them.

@@ -76,23 +76,24 @@ bool RowForgetter::Turn::TakeOther(Location* slot) {
 
 // A row of a shard with so many rows. Without waiting for locks: two might wait for each other.
 bool RowForgetter::Turn::TakeFromAnother(uint64_t rows_min, bool own_too, Location* slot) {
-  uint32_t looked_at = 0;
-  for (uint32_t tries = 0; tries < KeyIndex::kShardCount; ++tries) {
-    const uint32_t number = forgetter_->next_giver_.fetch_add(1) % KeyIndex::kShardCount;
+  bool has_looked = false;
+  const auto visit = [&](uint32_t number) {
     KeyIndex::Shard* const giver = forgetter_->parts_.index->shard(number);
-    if (giver == shard_ || !giver->mutex.TryLock()) continue;
+    if (!giver->mutex.TryLock()) return false;
     Order& order = forgetter_->orders_.Of(giver);
-    looked_at += order.count() > 0 ? 1 : 0;
+    has_looked = has_looked || order.count() > 0;
     uint32_t coldest = kNoVictim;
     if (order.count() >= rows_min) coldest = RemoveColdest(&order, kLookedAtMax);
     if (coldest == kNoVictim && own_too) coldest = order.RemoveAside();
     if (coldest != kNoVictim) *slot = forgetter_->Forget(giver, coldest);
     order.PutBack();
+    if (order.count() == 0) forgetter_->orders_.NoteEmpty(giver);
     giver->mutex.Unlock();
-    if (coldest != kNoVictim) return true;
-  }
+    return coldest != kNoVictim;
+  };
+  if (forgetter_->orders_.VisitGivers(shard_->number, KeyIndex::kShardCount, visit)) return true;
   // Locks that others had say nothing.
-  others_are_own_ = others_are_own_ || (rows_min == 0 && looked_at > 0);
+  others_are_own_ = others_are_own_ || (rows_min == 0 && has_looked);
   return false;
 }
 

@@ -10,7 +10,6 @@
 #ifndef EMBANK_STORE_PLACEMENT_ROW_FORGETTER_H_
 #define EMBANK_STORE_PLACEMENT_ROW_FORGETTER_H_
 
-#include <atomic>
 #include <cstdint>
 
 #include "store/index/key_index.h"
@@ -67,7 +66,6 @@ class RowForgetter {
   const PlacementParts& parts_;
   ClassRows& rows_;
   SlotOrders& orders_;
-  std::atomic<uint32_t> next_giver_{0};  // the shard from which others take slots
 };
 
 }  // namespace embank

@@ -4,10 +4,12 @@
 #define EMBANK_STORE_PLACEMENT_SLOT_ORDERS_H_
 
 #include <atomic>
+#include <bit>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
+#include "base/check.h"
 #include "store/index/key_index.h"
 #include "store/placement/heat_clock.h"
 #include "tiers/dram/dram_tier.h"
@@ -45,6 +47,40 @@ class SlotOrders {
   // Under the shard's lock.
   Order& Of(const KeyIndex::Shard* shard) { return *orders_[shard->number]; }
 
+  // Adds a slot to the order of its shard, under the shard's lock.
+  void Add(const KeyIndex::Shard* shard, uint32_t slot) {
+    Of(shard).Add(slot);
+    const uint64_t bit = uint64_t{1} << shard->number;
+    if ((may_have_rows_.load(std::memory_order_relaxed) & bit) == 0) {
+      may_have_rows_.fetch_or(bit, std::memory_order_relaxed);
+    }
+  }
+  // Notes that the order of a shard is empty, under the shard's lock.
+  void NoteEmpty(const KeyIndex::Shard* shard) {
+    EMBANK_CHECK(Of(shard).count() == 0);
+    may_have_rows_.fetch_and(~(uint64_t{1} << shard->number), std::memory_order_relaxed);
+  }
+  // Calls visit(number) for shards other than `own` that may have rows, until one call returns true
+  // or there were `tries_max`; returns whether one did. Begins behind the shard at which the last
+  // search has ended. A shard without rows is visited once at most (NoteEmpty), so that a class
+  // with few rows in memory finds them at once. Thread-safe.
+  template <typename Visit>
+  bool VisitGivers(uint32_t own, uint32_t tries_max, Visit visit) {
+    uint64_t givers = may_have_rows_.load(std::memory_order_relaxed) & ~(uint64_t{1} << own);
+    for (uint32_t tries = 0; tries < tries_max && givers != 0; ++tries) {
+      const uint32_t begin = next_giver_.load(std::memory_order_relaxed);
+      const uint32_t behind = static_cast<uint32_t>(std::countr_zero(std::rotr(givers, begin)));
+      const uint32_t number = (begin + behind) % KeyIndex::kShardCount;
+      givers &= ~(uint64_t{1} << number);
+      next_giver_.store((number + 1) % KeyIndex::kShardCount, std::memory_order_relaxed);
+      givers_visited_.fetch_add(1, std::memory_order_relaxed);
+      if (visit(number)) return true;
+    }
+    return false;
+  }
+  // The number of visits so far.
+  uint64_t givers_visited() const { return givers_visited_.load(std::memory_order_relaxed); }
+
   // ---- functions that the orders call ----
 
   EvictionLinks& Links(uint32_t slot) { return notes_.Of(slot).links; }
@@ -74,6 +110,11 @@ class SlotOrders {
   const SlotNotes notes_;
   const bool needs_touches_;
   std::vector<std::unique_ptr<Order>> orders_;  // by shard; each under its lock
+  // Every call reads the members above; searches change those below.
+  alignas(64) std::atomic<uint64_t> may_have_rows_{0};  // a bit for each shard
+  std::atomic<uint32_t> next_giver_{0};
+  std::atomic<uint64_t> givers_visited_{0};
+  static_assert(KeyIndex::kShardCount == 64);
 };
 
 }  // namespace embank

@@ -147,6 +147,7 @@ TEST_P(FillTest, RefusedKeysAreAbsentAndAllOthersExact) {
   size_t rows_before = twin.oracle.rows().size();
   EraseAll(&twin);
   ExpectWithinBudget(store.get());
+  EXPECT_EQ(Report(store.get()).index, 2 * kMiB) << "an index without rows has one page";
   FillUntilRefused(store.get(), &twin, end);
   EXPECT_GE(twin.oracle.rows().size(), rows_before * 95 / 100)
       << "the space of erased rows did not come back";

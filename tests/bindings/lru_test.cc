@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <list>
+#include <span>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -39,6 +40,13 @@ class ExactLru {
     if (place == places_.end()) return;
     order_.erase(place->second);
     places_.erase(place);
+  }
+  // Removes the key that was used longest ago, but for those of a batch.
+  void RemoveLast(const std::unordered_set<uint64_t>& batch) {
+    const auto last = std::find_if(order_.rbegin(), order_.rend(),
+                                   [&](uint64_t key) { return !batch.contains(key); });
+    ASSERT_NE(last, order_.rend());
+    Remove(*last);
   }
   const std::list<uint64_t>& order() const { return order_; }
 
@@ -173,6 +181,30 @@ class BesideExactLru : public LruTest {
     ASSERT_EQ(Forgotten(), forgotten_);
   }
 
+  // A batch of a full table, whatever call it is part of: each new row forgets one.
+  void UseInFullTable(std::span<const uint64_t> keys) {
+    const std::unordered_set<uint64_t> batch(keys.begin(), keys.end());
+    std::vector<uint64_t> others;
+    for (const uint64_t key : keys) {
+      if (!IsThere(key)) others.push_back(key);
+      if (IsThere(key)) shards_[ShardOf(key)].Use(key);
+    }
+    for (const uint64_t key : others) {
+      if (!IsThere(key)) shards_[ShardOf(key)].RemoveLast(batch);
+      shards_[ShardOf(key)].Use(key);
+    }
+  }
+  // Returns the number of shards of which all keys are left that should be.
+  uint32_t ShardsAsExpected() {
+    uint32_t right = 0;
+    for (const ExactLru& shard : shards_) {
+      const std::vector<uint64_t> keys(shard.order().begin(), shard.order().end());
+      const std::vector<uint8_t> outcomes = Contains(keys);
+      right += std::ranges::count(outcomes, uint8_t{EMBANK_ROW_ABSENT}) == 0 ? 1 : 0;
+    }
+    return right;
+  }
+
   uint64_t forgotten_ = 0;
 
  private:
@@ -222,6 +254,50 @@ TEST_F(BesideExactLru, TheSameKeysRemainWhateverTheBatchesAre) {
     ASSERT_FALSE(HasFatalFailure()) << "batch " << i << " of " << n << " keys";
   }
   EXPECT_GT(forgotten_, 20'000u);
+}
+
+// Each feature is a batch, and of a pooled one each chunk of 256 KiB of vectors.
+TEST_F(BesideExactLru, APackedLookupIsABatchForEachFeatureAndEachChunk) {
+  constexpr size_t kChunkKeys = (256 << 10) / (kDim * sizeof(float));
+  Random random(2);
+  while (forgotten_ < 1000) {
+    const std::vector<uint64_t> keys = RandomKeys(&random, 1000);
+    ASSERT_NO_FATAL_FAILURE(LookupBeside(keys, EMBANK_MISSING_CREATE));
+    ASSERT_NO_FATAL_FAILURE(Compare(keys));
+  }
+  uint64_t right = 0;
+  constexpr uint32_t kCalls = 60;
+  for (uint32_t call = 0; call < kCalls; ++call) {
+    std::vector<std::vector<uint64_t>> keys;
+    for (const size_t max : {600, 1500, 60}) {
+      keys.push_back(RandomKeys(&random, random.Between(1, max)));
+    }
+    const uint64_t offsets[] = {0, keys[1].size() / 3, keys[1].size()};
+    std::vector<std::vector<float>> rows;
+    std::vector<embank_feature> features;
+    for (size_t i = 0; i < keys.size(); ++i) {
+      const bool pooled = i == 1;
+      rows.emplace_back((pooled ? 2 : keys[i].size()) * kDim);
+      features.push_back({.struct_size = sizeof(embank_feature),
+                          .pooling = pooled ? EMBANK_POOL_SUM : EMBANK_POOL_NONE,
+                          .table = table_,
+                          .keys = keys[i].data(),
+                          .n = keys[i].size(),
+                          .offsets = pooled ? offsets : nullptr,
+                          .bags = pooled ? 2u : 0u,
+                          .weights = nullptr,
+                          .rows = rows.back().data(),
+                          .row_stride = 0});
+      for (size_t begin = 0; begin < keys[i].size();) {
+        const size_t some = pooled ? std::min(kChunkKeys, keys[i].size() - begin) : keys[i].size();
+        ASSERT_NO_FATAL_FAILURE(UseInFullTable(std::span(keys[i]).subspan(begin, some)));
+        begin += some;
+      }
+    }
+    ASSERT_EQ(embank_lookup_packed(features.data(), 3, EMBANK_MISSING_CREATE, nullptr), EMBANK_OK);
+    right += ShardsAsExpected();
+  }
+  EXPECT_EQ(right, kCalls * KeyIndex::kShardCount);
 }
 
 TEST_F(LruTest, LosesNoRowWhileTwoThreadsLookUp) {

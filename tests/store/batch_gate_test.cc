@@ -114,6 +114,39 @@ TEST(BatchGate, BatchesGoOnBesideAFlushPass) {
   EXPECT_TRUE(gate.EndFlushPass().ok());
 }
 
+// A barrier waits for all pieces of a batch. Until then others, and the batch itself, change rows;
+// only further batches in pieces wait.
+TEST(BatchGate, ABarrierWaitsForABatchInPiecesAndWriteGuardsDoNotWaitForIt) {
+  BatchGate gate(1);
+  std::atomic<bool> begins{false};
+  std::atomic<bool> barrier_is_over{false};
+  std::atomic<bool> second_is_inside{false};
+  std::optional<BatchGate::PiecesGuard> first(&gate);
+  std::thread barrier_thread([&] {
+    begins = true;
+    gate.RunBarrier([&](uint32_t) {
+      EXPECT_FALSE(second_is_inside.load());
+      barrier_is_over = true;
+    });
+  });
+  while (!begins) std::this_thread::yield();
+  for (int i = 0; i < 20'000; ++i) {
+    const BatchGate::WriteGuard write_guard(&gate);
+    std::this_thread::yield();
+    ASSERT_FALSE(barrier_is_over.load()) << "a barrier between two pieces";
+  }
+  std::thread second([&] {
+    const BatchGate::PiecesGuard guard(&gate);
+    EXPECT_TRUE(barrier_is_over.load()) << "batches in pieces keep a barrier waiting";
+    second_is_inside = true;
+  });
+  for (int i = 0; i < 1000; ++i) std::this_thread::yield();
+  first.reset();
+  barrier_thread.join();
+  second.join();
+  EXPECT_TRUE(gate.EndFlushPass().ok());
+}
+
 // Batches under way end first; batches that come meanwhile wait.
 TEST(BatchGate, ABarrierWaitsForBatchesUnderWayAndOthersForTheBarrier) {
   constexpr int kRounds = 200;

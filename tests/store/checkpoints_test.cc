@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "store/batch/write.h"
+#include "store/index/index_sizes.h"
 #include "store/store.h"
 #include "tests/support/events.h"
 #include "tests/support/spill_world.h"
@@ -108,9 +109,9 @@ TEST(Checkpoints, ThePreviousOneCanBeOpened) {
 }
 
 // A row that changes before the flush pass comes to it is in the checkpoint as it was at the
-// barrier, and afterwards in the store as it is.
+// barrier, and afterwards in the store as it is. A batch has three pieces.
 TEST(Checkpoints, ChangesBesideThemAreWhollyInOrOut) {
-  constexpr Key kKeys = 600;
+  constexpr Key kKeys = 1200;
   constexpr int kCheckpoints = 12;
   SpillWorld world(4, MakeThreadPool(2));
   Table* const table = world.Create("t", Optimizer::kNone);
@@ -143,6 +144,45 @@ TEST(Checkpoints, ChangesBesideThemAreWhollyInOrOut) {
   last = rows.begin()->second;
   EXPECT_GT(last, 0);
   for (const auto& [key, value] : rows) ASSERT_EQ(value, last) << "key " << key;
+}
+
+// A checkpoint gives back what erased rows have left of the index; its memory is there while a
+// reader may look at it.
+TEST(Checkpoints, GiveTheIndexsMemoryBackWhenReadersHaveLeftIt) {
+  constexpr Key kKeys = 300'000;
+  constexpr Key kLeft = 5'000;
+  SpillWorld world(5, MakeThreadPool(1));
+  Table* const table = world.Create("t", Optimizer::kNone, 1);
+  const std::vector<float> values(kKeys, 3.0f);
+  ASSERT_TRUE(Upsert(table, KeysFrom(0, kKeys), RowsOf(values, 1), {}).ok());
+  const KeyIndex& index = *table->parts().index;
+  const uint64_t full_bytes = index.memory()->bytes();
+  ASSERT_GE(full_bytes, 2 * kHugePageBytes);
+  // One call that erases fewer rows than let the index shrink at once.
+  for (Key key = kLeft; key < kKeys; key += 10'000) {
+    ASSERT_TRUE(Erase(table, KeysFrom(key, std::min<Key>(10'000, kKeys - key)), {}).ok());
+  }
+  auto reader = std::make_unique<EpochTable::Guard>(table->parts().epochs);
+  const uint64_t before_bytes = index.memory()->bytes();
+  std::atomic<bool> is_made{false};
+  std::thread maker([&] {
+    const auto made = world->checkpoints()->Make({});
+    EXPECT_TRUE(made.ok()) << made.status();
+    is_made = true;
+  });
+  // Until all shards are small, and some time beyond.
+  const auto is_small = [&](uint32_t i) {
+    return table->parts().index->shard(i)->buckets() <= ShrunkenBuckets(kLeft / 64 + 100);
+  };
+  for (uint32_t i = 0; i < KeyIndex::kShardCount;) {
+    is_small(i) ? static_cast<void>(++i) : std::this_thread::yield();
+  }
+  for (int i = 0; i < 20'000 && !is_made; ++i) std::this_thread::yield();
+  EXPECT_EQ(index.memory()->bytes(), before_bytes) << "a reader may look at it";
+  reader.reset();
+  maker.join();
+  EXPECT_LE(index.memory()->bytes() * 4, 5 * kHugePageBytes) << "a fresh index has one page";
+  EXPECT_EQ(table->rows(), kLeft);
 }
 
 constexpr Persistence kPersistences[] = {Persistence::kNone, Persistence::kAll,

@@ -174,6 +174,71 @@ TEST(IndexMemory, MemoryOfShrunkenShardsGoesBackOnce) {
   ASSERT_NO_FATAL_FAILURE(index.ExpectAllFound());
 }
 
+// Rows are erased until so many are left.
+TEST(IndexMemory, ShrinksToAQuarterMoreThanAFreshOneTakes) {
+  constexpr uint64_t kRows = 400'000;
+  IndexWorld index;
+  std::vector<RowId> ids;
+  Random random(2);
+  for (uint64_t i = 0; i < kRows; ++i) ids.push_back(IndexWorld::IdOf(0, random.Bits()));
+  ASSERT_NO_FATAL_FAILURE(InsertAll(&index, ids));
+  EXPECT_EQ(index->capacity()->Shrink(), 0u) << "all of it is in use";
+  for (const uint64_t left : {320'000, 150'000, 60'000, 6'209, 0}) {
+    while (ids.size() > left) {
+      ASSERT_NO_FATAL_FAILURE(index.Erase(ids.back()));
+      ids.pop_back();
+    }
+    const uint64_t bytes = index->memory()->bytes();
+    const uint64_t used_bytes = index.budget()->used_bytes();
+    const uint64_t given_back = index->capacity()->Shrink();
+    EXPECT_EQ(index->memory()->bytes(), bytes - given_back);
+    EXPECT_EQ(index.budget()->used_bytes(), used_bytes - given_back);
+    IndexWorld fresh;
+    ASSERT_NO_FATAL_FAILURE(InsertAll(&fresh, ids));
+    EXPECT_LE(index->memory()->bytes() * 4, fresh->memory()->bytes() * 5) << left << " rows";
+    EXPECT_EQ(index->capacity()->Shrink(), 0u) << left << " rows";
+    ASSERT_NO_FATAL_FAILURE(index.ExpectAllFound());
+  }
+  for (uint64_t i = 0; i < 10'000; ++i) {
+    ids.push_back(IndexWorld::IdOf(1, random.Bits()));
+    ASSERT_NO_FATAL_FAILURE(index.Insert(ids.back()));
+  }
+  ASSERT_NO_FATAL_FAILURE(index.ExpectAllFound());
+}
+
+TEST(IndexMemory, ShrinksNotBelowWhatIsPromised) {
+  IndexWorld index;
+  KeyIndex::Shard* const shard = index->shard(kShard);
+  const std::vector<RowId> ids = SpreadRows(0, kShard, 4 * kFirstRowsMax);
+  ASSERT_NO_FATAL_FAILURE(InsertAll(&index, ids));
+  const uint64_t full_bytes = index->memory()->bytes();
+  for (size_t i = 10; i < ids.size(); ++i) ASSERT_NO_FATAL_FAILURE(index.Erase(ids[i]));
+  shard->promised_rows = ids.size() - 10;
+  EXPECT_EQ(index->capacity()->Shrink(), 0u);
+  index.memory()->FailEveryCall(true);
+  for (size_t i = 10; i < ids.size(); ++i) ASSERT_NO_FATAL_FAILURE(index.Insert(ids[i]));
+  index.memory()->FailEveryCall(false);
+  EXPECT_EQ(index->memory()->bytes(), full_bytes);
+  for (size_t i = 10; i < ids.size(); ++i) ASSERT_NO_FATAL_FAILURE(index.Erase(ids[i]));
+  shard->promised_rows = 0;
+  EXPECT_GT(index->capacity()->Shrink(), 0u);
+  ASSERT_NO_FATAL_FAILURE(index.ExpectAllFound());
+}
+
+// Erased rows pay for it: an eighth of what the index holds.
+TEST(IndexMemory, ShrinksByItselfAfterManyErasuresAndNotAfterFew) {
+  IndexWorld index;
+  const std::vector<RowId> ids = SpreadRows(0, kShard, 4 * kFirstRowsMax);
+  ASSERT_NO_FATAL_FAILURE(InsertAll(&index, ids));
+  const uint64_t full_bytes = index->memory()->bytes();
+  for (const RowId& id : ids) ASSERT_NO_FATAL_FAILURE(index.Erase(id));
+  const uint64_t eighth = full_bytes / 64 * 7 / 8;
+  index->capacity()->ShrinkAfterErasing(eighth - 1);
+  EXPECT_EQ(index->memory()->bytes(), full_bytes);
+  index->capacity()->ShrinkAfterErasing(1);
+  EXPECT_EQ(index->memory()->bytes(), kHugePageBytes);
+}
+
 TEST(IndexMemory, ThatAnotherShardUsesIsKept) {
   IndexWorld index;
   const std::vector<RowId> ids = SpreadRows(0, kShard, 5 * kFirstRowsMax);

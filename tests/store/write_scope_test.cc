@@ -126,6 +126,44 @@ TEST(WriteScope, PositionsOfAKeyActInOrderWhereTheirRowIsInTheLog) {
   }
 }
 
+// A key of several pieces makes one step, with the sum of all its gradients: as if each key came
+// once, with the sum. Each row is read from the log once.
+TEST(WriteScope, AStepOfABatchInPiecesHasTheGradientsOfAllPieces) {
+  SpillWorld world(6);
+  Table* const table = world.Create("t", Optimizer::kAdagrad, kDim / 2);
+  Table* const other = world.Create("u", Optimizer::kAdagrad, kDim / 2);
+  constexpr Key kRows = 1500;
+  constexpr size_t kTimes = 3;
+  const std::vector<Key> distinct = KeysFrom(0, kRows);
+  const std::vector<float> ones(distinct.size() * kDim / 2, 1.0f);
+  for (Table* const one : {table, other}) {
+    ASSERT_TRUE(Upsert(one, distinct, RowsOf(ones, kDim / 2), {}).ok());
+  }
+  ASSERT_TRUE(table->mover()->logs().lowest().appender().Flush().ok());
+  std::vector<Key> keys;
+  std::vector<float> gradients;
+  std::vector<float> sums;
+  for (size_t i = 0; i < kTimes * kRows; ++i) {
+    keys.push_back(i % kRows);
+    gradients.insert(gradients.end(), kDim / 2, static_cast<float>(1 + i / kRows * 2));
+  }
+  sums.assign(distinct.size() * kDim / 2, 1 + 3 + 5);
+  const RowLogCounters& counters = table->mover()->logs().lowest().counters();
+  const uint64_t reads = counters.read_rows + counters.buffered_reads;
+  ASSERT_TRUE(ApplyGradients(table, keys, RowsOf(gradients, kDim / 2), {}).ok());
+  EXPECT_LE(counters.read_rows + counters.buffered_reads - reads, kRows + kRows / 50);
+  ASSERT_TRUE(ApplyGradients(other, distinct, RowsOf(sums, kDim / 2), {}).ok());
+  std::vector<float> rows(ones.size());
+  std::vector<float> others(ones.size());
+  ASSERT_TRUE(Lookup(table, distinct, MissingRule::kSkip, RowsIn(&rows, kDim / 2), {}).ok());
+  ASSERT_TRUE(Lookup(other, distinct, MissingRule::kSkip, RowsIn(&others, kDim / 2), {}).ok());
+  EXPECT_EQ(rows, others);
+  ASSERT_TRUE(GetState(table, distinct, RowsIn(&rows, kDim / 2), {}).ok());
+  ASSERT_TRUE(GetState(other, distinct, RowsIn(&others, kDim / 2), {}).ok());
+  EXPECT_EQ(rows, others);
+  EXPECT_NE(rows[0], 0.0f);
+}
+
 // Setting states makes rows dirty and their records dead: compaction moves living rows where
 // nothing else changes.
 TEST(WriteScope, SettingStatesPaysForCompaction) {
