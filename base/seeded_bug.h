@@ -36,6 +36,7 @@ enum class SeededBug {
   kStartBeforeBarrier,  // a started checkpoint's call returns before the barrier
   // Liveness and location of rows.
   kChangedRowStaysClean,  // a changed row counts as one that the log has
+  kDirtySlotNotMarked,    // a changed row's slot gets no dirty bit
   kRecordOutlivesChange,  // a changed row's record counts as live
   kKeptSegmentGivenUp,    // a segment that a kept checkpoint has is given up
   kFrozenSegmentGivenUp,  // so is a segment that the checkpoint under way has
