@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -9,6 +10,7 @@
 #include "base/status_macros.h"
 #include "base/str_cat.h"
 #include "bench/table_options.h"
+#include "bindings/c/handles.h"
 
 namespace embank {
 
@@ -18,9 +20,15 @@ Status ToStatus(embank_status status) {
 }
 
 StatusOr<CStore> OpenCStore(const embank_store_options& options, const TableShape& shape,
-                            int32_t eviction, int32_t on_full) {
+                            int32_t eviction, int32_t on_full, FileSystem* files) {
   embank_store* opened = nullptr;
-  EMBANK_RETURN_IF_ERROR(ToStatus(embank_store_open(&options, &opened)));
+  if (files == nullptr) {
+    EMBANK_RETURN_IF_ERROR(ToStatus(embank_store_open(&options, &opened)));
+  } else {
+    StoreEnvironment environment;
+    environment.files = files;
+    EMBANK_RETURN_IF_ERROR(OpenStoreIn(&options, std::move(environment), &opened));
+  }
   CStore store{StorePointer(opened)};
   if (embank_table_open(opened, kTableName, &store.table) == EMBANK_OK) return store;
   embank_table_options table = MakeTableOptions(shape);

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "base/files/file_system.h"
 #include "base/status.h"
 #include "base/status_or.h"
 #include "bench/options.h"
@@ -41,10 +42,10 @@ struct CStoreMemory {
 Status ToStatus(embank_status status);
 
 // Opens a store, and its table: that of MakeTableOptions(shape) with these policies, or the one
-// that is there.
+// that is there. `files` outlive the store; nullptr: the system's.
 StatusOr<CStore> OpenCStore(const embank_store_options& options, const TableShape& shape,
                             int32_t eviction = EMBANK_EVICT_CLOCK,
-                            int32_t on_full = EMBANK_FULL_REFUSE);
+                            int32_t on_full = EMBANK_FULL_REFUSE, FileSystem* files = nullptr);
 // Opens a store in memory without a budget and creates the table of MakeTableOptions(shape) in it.
 StatusOr<CStore> OpenCStore(const TableShape& shape, uint64_t seed, uint32_t worker_threads);
 
