@@ -39,6 +39,7 @@ enum class SeededBug {
   kNoWaitForReaders,  // memory of shrunken shards goes back while readers may look at it
   // Liveness and location of rows.
   kChangedRowStaysClean,  // a changed row counts as one that the log has
+  kDirtySlotNotMarked,    // a changed row's slot gets no dirty bit
   kRecordOutlivesChange,  // a changed row's record counts as live
   kKeptSegmentGivenUp,    // a segment that a kept checkpoint has is given up
   kFrozenSegmentGivenUp,  // so is a segment that the checkpoint under way has

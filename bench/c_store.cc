@@ -19,32 +19,17 @@ Status ToStatus(embank_status status) {
   return Status(static_cast<StatusCode>(status), embank_last_error());
 }
 
-namespace {
-
-StatusOr<CStore> OpenTable(embank_store* opened, const embank_table_options& options) {
+StatusOr<CStore> OpenCStore(const embank_store_options& options, const TableShape& shape,
+                            int32_t eviction, int32_t on_full, StoreEnvironment environment) {
+  embank_store* opened = nullptr;
+  EMBANK_RETURN_IF_ERROR(OpenStoreIn(&options, std::move(environment), &opened));
   CStore store{StorePointer(opened)};
   if (embank_table_open(opened, kTableName, &store.table) == EMBANK_OK) return store;
-  EMBANK_RETURN_IF_ERROR(ToStatus(embank_table_create(opened, kTableName, &options, &store.table)));
-  return store;
-}
-
-}  // namespace
-
-StatusOr<CStore> OpenCStore(const embank_store_options& options, const TableShape& shape,
-                            int32_t eviction, int32_t on_full) {
-  embank_store* opened = nullptr;
-  EMBANK_RETURN_IF_ERROR(ToStatus(embank_store_open(&options, &opened)));
   embank_table_options table = MakeTableOptions(shape);
   table.eviction = eviction;
   table.on_full = on_full;
-  return OpenTable(opened, table);
-}
-
-StatusOr<CStore> OpenCStore(const embank_store_options& options, const TableShape& shape,
-                            StoreEnvironment environment) {
-  embank_store* opened = nullptr;
-  EMBANK_RETURN_IF_ERROR(OpenStoreIn(&options, std::move(environment), &opened));
-  return OpenTable(opened, MakeTableOptions(shape));
+  EMBANK_RETURN_IF_ERROR(ToStatus(embank_table_create(opened, kTableName, &table, &store.table)));
+  return store;
 }
 
 StatusOr<CStore> OpenCStore(const TableShape& shape, uint64_t seed, uint32_t worker_threads) {

@@ -45,10 +45,8 @@ Status ToStatus(embank_status status);
 // that is there.
 StatusOr<CStore> OpenCStore(const embank_store_options& options, const TableShape& shape,
                             int32_t eviction = EMBANK_EVICT_CLOCK,
-                            int32_t on_full = EMBANK_FULL_REFUSE);
-// The same of a store in an environment of its own.
-StatusOr<CStore> OpenCStore(const embank_store_options& options, const TableShape& shape,
-                            StoreEnvironment environment);
+                            int32_t on_full = EMBANK_FULL_REFUSE,
+                            StoreEnvironment environment = {});
 // Opens a store in memory without a budget and creates the table of MakeTableOptions(shape) in it.
 StatusOr<CStore> OpenCStore(const TableShape& shape, uint64_t seed, uint32_t worker_threads);
 

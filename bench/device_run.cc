@@ -146,7 +146,8 @@ class DeviceBench {
                     .clock = &link_clock_});
     }
     EMBANK_ASSIGN_OR_RETURN(store_,
-                            OpenCStore(store, {.dim = options_.dim}, std::move(environment)));
+                            OpenCStore(store, {.dim = options_.dim}, EMBANK_EVICT_CLOCK,
+                                       EMBANK_FULL_REFUSE, std::move(environment)));
     EMBANK_RETURN_IF_ERROR(Allocate(&rows_));
     EMBANK_RETURN_IF_ERROR(Allocate(&gradients_));
     std::fill(host_rows_.begin(), host_rows_.end(), kGradient);

@@ -8,6 +8,7 @@
 #include "base/str_cat.h"
 #include "base/threads/clock.h"
 #include "bench/c_store.h"
+#include "bench/slow_sync.h"
 #include "tiers/row/row_layout.h"
 
 namespace embank {
@@ -16,7 +17,9 @@ namespace {
 class EmbankSsdEngine final : public SsdEngine {
  public:
   EmbankSsdEngine(const SsdEngineConfig& config, EmbankSsdKind kind)
-      : config_(config), kind_(kind) {}
+      : config_(config),
+        kind_(kind),
+        slow_files_(config.sync_us > 0 ? MakeSlowSyncFiles(config.sync_us) : nullptr) {}
 
   Status Open(uint32_t worker_threads) {
     embank_store_options options;
@@ -34,7 +37,10 @@ class EmbankSsdEngine final : public SsdEngine {
     options.worker_threads = worker_threads;
     options.seed = config_.seed;
     const int32_t eviction = kind_ == EmbankSsdKind::kLfu ? EMBANK_EVICT_LFU : EMBANK_EVICT_CLOCK;
-    EMBANK_ASSIGN_OR_RETURN(store_, OpenCStore(options, config_.shape, eviction));
+    StoreEnvironment environment;
+    environment.files = slow_files_.get();
+    EMBANK_ASSIGN_OR_RETURN(store_, OpenCStore(options, config_.shape, eviction, EMBANK_FULL_REFUSE,
+                                               std::move(environment)));
     return OkStatus();
   }
 
@@ -107,6 +113,8 @@ class EmbankSsdEngine final : public SsdEngine {
     counters.missed_rows +=
         value("embank_log_read_rows_total") + value("embank_log_buffered_reads_total");
     counters.written_bytes += value("embank_log_written_bytes_total");
+    counters.visited_slots += value("embank_checkpoint_visited_slots_total");
+    counters.flushed_rows += value("embank_checkpoint_flushed_rows_total");
     counters.longest_barrier_us = longest_barrier_us_;
     counters.taken_bytes = value("embank_tier_bytes{tier=\"ssd\",kind=\"used\"}");
     if (!has_pmem()) return counters;
@@ -141,6 +149,7 @@ class EmbankSsdEngine final : public SsdEngine {
 
   const SsdEngineConfig config_;
   const EmbankSsdKind kind_;
+  const std::unique_ptr<FileSystem> slow_files_;  // nullptr: the store has the system's
   CStore store_;
   SsdCounters closed_;  // of stores that were open before
   double longest_barrier_us_ = 0;

@@ -388,6 +388,8 @@ void AddSsdOptions(CLI::App* app, SsdOptions* options, Words* words) {
   AddNumber(app, "--seconds", &options->seconds, "of each timed part");
   AddNumber(app, "--warmup", &options->warmup, "lookups of an engine before its first, in seconds");
   AddNumber(app, "--overwrites", &options->overwrites, "rows overwritten in a round / rows");
+  AddNumber(app, "--changed", &options->changed, "rows that the trainer changes; 0: all of them");
+  AddNumber(app, "--sync-us", &options->sync_us, "by which syncs of Embank's files are longer");
   AddNumber(app, "--rounds", &options->rounds, "of all engines; figures are their medians");
   AddNumber(app, "--seed", &options->seed, "of keys and rows");
   app->add_option("--json", options->json_path, "file for the figures");

@@ -254,6 +254,8 @@ Status Validate(const SsdOptions& options) {
   EMBANK_RETURN_IF_ERROR(CheckRange("--seconds", options.seconds, 0.01, kSecondsMax));
   EMBANK_RETURN_IF_ERROR(CheckRange("--warmup", options.warmup, 0.0, kSecondsMax));
   EMBANK_RETURN_IF_ERROR(CheckRange("--overwrites", options.overwrites, 0.01, 1.0));
+  EMBANK_RETURN_IF_ERROR(CheckRange("--changed", options.changed, uint64_t{0}, options.rows));
+  EMBANK_RETURN_IF_ERROR(CheckRange("--sync-us", options.sync_us, 0u, 1'000'000u));
   EMBANK_RETURN_IF_ERROR(CheckPmem(options));
   EMBANK_RETURN_IF_ERROR(CheckRange("--rounds", options.rounds, 1u, kRoundsMax));
   return CheckDirectory(options.path);

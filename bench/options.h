@@ -119,6 +119,9 @@ struct SsdOptions {
   double seconds = 5.0;                             // of each timed part
   double warmup = 5.0;                              // lookups before the first round, in seconds
   double overwrites = 0.5;                          // rows overwritten in a round / rows
+  // Rows that the trainer of phase kCheckpoint changes, over and over; 0: those of the stream.
+  uint64_t changed = 0;
+  uint32_t sync_us = 0;  // by which each sync of an Embank store's files is longer
   uint32_t rounds = 3;
   uint64_t seed = 1;
   std::string path;  // directory in which engines and fio get directories of their own

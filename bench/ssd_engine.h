@@ -26,6 +26,7 @@ struct SsdEngineConfig {
   uint32_t threads = 1;     // that will call, at most
   std::string pmem_path;    // an empty directory for a PMem tier; empty: without
   uint64_t pmem_bytes = 0;  // of that tier
+  uint32_t sync_us = 0;     // by which each sync of an Embank store's files is longer
 };
 
 // Counts the work of a PMem tier.
@@ -44,6 +45,8 @@ struct SsdCounters {
   uint64_t taken_bytes = 0;    // by its files now; 0: it is not known
   // The longest time in which no batch of writes began, for a checkpoint; 0: it is not known.
   double longest_barrier_us = 0;
+  uint64_t visited_slots = 0;           // by the flush passes of checkpoints; 0: it is not known
+  uint64_t flushed_rows = 0;            // rows that these wrote
   std::optional<SsdPmemCounters> pmem;  // nothing: it has no PMem tier
 };
 

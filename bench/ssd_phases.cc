@@ -99,6 +99,14 @@ uint64_t DirtyRows(KeySpan keys, uint64_t part) {
   return rows;
 }
 
+// The first positions, whole batches, that have `rows` distinct keys, or all.
+KeySpan WithDistinct(KeySpan keys, uint64_t rows, uint64_t batch) {
+  absl::flat_hash_set<Key> seen;
+  uint64_t count = 0;
+  while (count < keys.size() && seen.size() < rows) seen.insert(keys[count++]);
+  return keys.first(std::min<uint64_t>(keys.size(), (count + batch - 1) / batch * batch));
+}
+
 }  // namespace
 
 SsdPhases::SsdPhases(const SsdOptions& options, const Workload& workload,
@@ -307,9 +315,10 @@ StatusOr<SsdFigures> SsdPhases::Overwrite(SsdEngine* engine) {
 }
 
 // Reads and writes the same batches, as training does.
-StatusOr<PhaseTiming> SsdPhases::Train(SsdEngine* engine, std::vector<double>* checkpoints) {
+StatusOr<PhaseTiming> SsdPhases::Train(SsdEngine* engine, KeySpan keys,
+                                       std::vector<double>* checkpoints) {
   ++version_;
-  const PhasePlan plan{Ahead(0), options_.batch, options_.threads, options_.seconds};
+  const PhasePlan plan{keys, options_.batch, options_.threads, options_.seconds};
   Status checkpoint;
   EMBANK_ASSIGN_OR_RETURN(PhaseTiming timing,
                           RunPhase(
@@ -326,9 +335,44 @@ StatusOr<PhaseTiming> SsdPhases::Train(SsdEngine* engine, std::vector<double>* c
                                 }
                                 observe_();
                               }));
-  next_position_ += std::min<uint64_t>(timing.positions, plan.keys.size());
+  if (options_.changed == 0)
+    next_position_ += std::min<uint64_t>(timing.positions, plan.keys.size());
   EMBANK_RETURN_IF_ERROR(checkpoint);
   return timing;
+}
+
+Status SsdPhases::TrainBeside(SsdEngine* engine, SsdFigures* figures) {
+  SsdFigures& f = *figures;
+  const auto keys = [&] {
+    return options_.changed == 0
+               ? Ahead(0)
+               : WithDistinct(workload_.positions, options_.changed, options_.batch);
+  };
+  EMBANK_ASSIGN_OR_RETURN(const PhaseTiming alone, Train(engine, keys(), nullptr));
+  EMBANK_ASSIGN_OR_RETURN(const SsdCounters before, engine->Counters());
+  std::vector<double> checkpoints;
+  EMBANK_ASSIGN_OR_RETURN(const PhaseTiming beside, Train(engine, keys(), &checkpoints));
+  EMBANK_ASSIGN_OR_RETURN(const SsdCounters after, engine->Counters());
+  const auto made = static_cast<double>(checkpoints.size());
+  if (made > 0) {
+    const double sum = std::accumulate(checkpoints.begin(), checkpoints.end(), 0.0);
+    f["checkpoint_seconds_beside"] = sum / made;
+    f["visited_slots_per_checkpoint"] =
+        static_cast<double>(after.visited_slots - before.visited_slots) / made;
+    f["flushed_rows_per_checkpoint"] =
+        static_cast<double>(after.flushed_rows - before.flushed_rows) / made;
+  }
+  const auto p95_us = [](const PhaseTiming& timing) {
+    return static_cast<double>(timing.latency.PercentileNs(0.95)) * 1e-3;
+  };
+  f["trainer_batch_p95_us"] = p95_us(alone);
+  f["trainer_batch_p95_us_beside"] = p95_us(beside);
+  f["trainer_p95_ratio"] = p95_us(beside) / std::max(1e-3, p95_us(alone));
+  f["trainer_rows_per_second"] = PositionsPerSecond(alone);
+  f["trainer_slowdown"] = 1.0 - PositionsPerSecond(beside) / PositionsPerSecond(alone);
+  AddLatency(beside.latency, figures);
+  if (after.longest_barrier_us > 0) f["longest_flip_us"] = after.longest_barrier_us;
+  return OkStatus();
 }
 
 StatusOr<SsdFigures> SsdPhases::Checkpoint(SsdEngine* engine) {
@@ -346,18 +390,7 @@ StatusOr<SsdFigures> SsdPhases::Checkpoint(SsdEngine* engine) {
     figures["checkpoint_seconds"] = seconds;
     figures["checkpoint_bytes_per_second"] = bytes / seconds;
     EMBANK_RETURN_IF_ERROR(engine->Settle());
-    EMBANK_ASSIGN_OR_RETURN(const PhaseTiming alone, Train(engine, nullptr));
-    std::vector<double> checkpoints;
-    EMBANK_ASSIGN_OR_RETURN(const PhaseTiming beside, Train(engine, &checkpoints));
-    if (!checkpoints.empty()) {
-      const double sum = std::accumulate(checkpoints.begin(), checkpoints.end(), 0.0);
-      figures["checkpoint_seconds_beside"] = sum / static_cast<double>(checkpoints.size());
-    }
-    figures["trainer_rows_per_second"] = PositionsPerSecond(alone);
-    figures["trainer_slowdown"] = 1.0 - PositionsPerSecond(beside) / PositionsPerSecond(alone);
-    AddLatency(beside.latency, &figures);
-    EMBANK_ASSIGN_OR_RETURN(const SsdCounters counters, engine->Counters());
-    if (counters.longest_barrier_us > 0) figures["longest_flip_us"] = counters.longest_barrier_us;
+    EMBANK_RETURN_IF_ERROR(TrainBeside(engine, &figures));
     return engine->Settle();
   };
   const Status status = measure();

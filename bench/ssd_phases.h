@@ -39,7 +39,8 @@ class SsdPhases {
   // Writes rows of the stream anew, with checkpoints beside it. It ends when an engine takes no
   // more rows; a note says so.
   StatusOr<SsdFigures> Overwrite(SsdEngine* engine);
-  // A checkpoint alone, then a trainer without and with checkpoints.
+  // A checkpoint alone, then a trainer without and with checkpoints, which changes the rows of
+  // options.changed alone.
   StatusOr<SsdFigures> Checkpoint(SsdEngine* engine);
   // Closes and opens, and reads a part of the rows.
   StatusOr<SsdFigures> Recover(SsdEngine* engine);
@@ -57,7 +58,8 @@ class SsdPhases {
   Status ReadBatch(SsdEngine* engine, uint32_t thread, KeySpan keys);
   StatusOr<PhaseTiming> WriteOnce(SsdEngine* engine, KeySpan keys);
   Status OverwritePart(SsdEngine* engine, KeySpan keys, bool with_checkpoint, PhaseTiming* timing);
-  StatusOr<PhaseTiming> Train(SsdEngine* engine, std::vector<double>* checkpoints);
+  StatusOr<PhaseTiming> Train(SsdEngine* engine, KeySpan keys, std::vector<double>* checkpoints);
+  Status TrainBeside(SsdEngine* engine, SsdFigures* figures);
   Status ReadMarked(SsdEngine* engine, KeySpan keys);
   bool NoteFull(const Status& status, const char* phase);
   std::span<std::byte> VectorOf(uint32_t thread, size_t i);

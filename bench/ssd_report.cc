@@ -163,6 +163,9 @@ std::string Below(const SsdResult& result) {
   say("log, GB taken in the end", "taken_bytes", 1e-9, 2);
   say("beside the trainer, s", "checkpoint_seconds_beside", 1.0, 3);
   say("longest barrier, us", "longest_flip_us", 1.0, 0);
+  say("slots visited by one beside the trainer", "visited_slots_per_checkpoint", 1.0, 0);
+  say("rows written by its flush pass", "flushed_rows_per_checkpoint", 1.0, 0);
+  say("p95 of the trainer's batches, beside / alone", "trainer_p95_ratio", 1.0, 2);
   return text;
 }
 

@@ -141,6 +141,7 @@ class SsdRun {
     config.dram_bytes = sizes_.dram_bytes;
     config.ssd_bytes = sizes_.ssd_bytes;
     config.threads = options_.threads;
+    config.sync_us = options_.sync_us;
     if (name == kPmemEngine) {
       config.pmem_path = pmem_directory_;
       config.pmem_bytes = sizes_.pmem_bytes;

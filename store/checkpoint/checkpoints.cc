@@ -79,7 +79,7 @@ StatusOr<uint32_t> Checkpoints::MakeLocked(std::span<const std::byte> blob,
   uint64_t barrier_ns = 0;
   EMBANK_ASSIGN_OR_RETURN(Manifest manifest, RunBarrier(blob, &barrier_ns));
   after_barrier();
-  const uint64_t rest_ns = RunFlushPass(flush_pass);
+  const FlushPassReport pass = RunFlushPass(flush_pass);
   Status status = flush_pass.gate->EndFlushPass();
   bool in_doubt = false;
   if (status.ok()) status = KeepFrozen(&manifest, &in_doubt);
@@ -95,9 +95,11 @@ StatusOr<uint32_t> Checkpoints::MakeLocked(std::span<const std::byte> blob,
   ReleaseOthers();
   MutexLock lock(&report_mutex_);
   report_ = {.checkpoints = report_.checkpoints + 1,
+             .visited_slots = report_.visited_slots + pass.visited_slots,
+             .flushed_rows = report_.flushed_rows + pass.flushed_rows,
              .last_ns = flush_pass.clock->NowNs() - begin_ns,
              .last_barrier_ns = barrier_ns,
-             .last_rest_ns = rest_ns};
+             .last_rest_ns = pass.rest_ns};
   return last_.checkpoint;
 }
 

@@ -49,9 +49,12 @@ struct CheckpointParts {
   std::optional<uint64_t> segment_bytes;
 };
 
-// The number of checkpoints, and the times of the last one.
+// The number of checkpoints and the work of their flush passes, since the store was opened, and the
+// times of the last one.
 struct CheckpointReport {
-  uint64_t checkpoints = 0;  // that were made since the store was opened
+  uint64_t checkpoints = 0;    // that were made
+  uint64_t visited_slots = 0;  // as FlushPassReport
+  uint64_t flushed_rows = 0;
   uint64_t last_ns = 0;
   uint64_t last_barrier_ns = 0;  // the part of it without a batch: its barrier
   uint64_t last_rest_ns = 0;     // the part of it in which its flush pass let batches go first

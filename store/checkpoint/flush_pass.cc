@@ -1,86 +1,100 @@
 #include "store/checkpoint/flush_pass.h"
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <span>
 
 #include "base/status_macros.h"
 #include "store/hot/hot_rows.h"
 #include "store/placement/page_rows.h"
 #include "store/table/table.h"
+#include "tiers/dram/dirty_slots.h"
 
 namespace embank {
 namespace {
 
-constexpr uint32_t kSlotsOfPart = kSlotsAtOnce;
-
-// Flushes the rows of one part of a page. A slot may hold anything when it is looked at. But a row
-// with a pending flush was in it at the barrier, and stays until a thread, under its shard's lock,
-// has appended it to the log.
-Status FlushRowsOf(const FlushPassParts& parts, uint32_t page, uint32_t first_slot) {
-  if (parts.hot != nullptr) EMBANK_RETURN_IF_ERROR(parts.hot->FlushPage(page, first_slot));
-  PageRows page_rows(*parts.tier, *parts.tables, page, first_slot);
-  return page_rows.ForEachShard(
-      [&](RowMover* mover, uint32_t number, std::span<const RowInSlot> rows) {
-        KeyIndex::Shard* const shard = parts.index->shard(number);
-        for (size_t first = 0; first < rows.size(); first += ClassRows::kFlushedAtOnce) {
-          const size_t count = std::min(rows.size() - first, ClassRows::kFlushedAtOnce);
-          MutexLock lock(&shard->mutex);
-          EMBANK_RETURN_IF_ERROR(mover->rows().FlushPending(shard, rows.subspan(first, count)));
-        }
-        return OkStatus();
-      });
-}
-
-// Beside batches, 1,024 slots: a core is taken from them for 200 us at a time.
+// While the flush pass is alone, each thread takes so many parts before it looks for batches.
 constexpr uint32_t kPartsAtOnce = 4;
 
-void FlushPart(const FlushPassParts& parts, uint32_t page, uint32_t part) {
-  if (!parts.gate->IsFlushing()) return;
-  parts.logs->WaitForFreeBuffers();
-  const Status status = FlushRowsOf(parts, page, part * kSlotsOfPart);
-  if (!status.ok()) parts.gate->Fail(status);
-}
+// A row with a pending flush was dirty at the barrier, and so was its slot. It stays there until a
+// thread, under its shard's lock, has appended it to the log. Whatever else a slot holds when it is
+// looked at, the look under the lock tells.
+class FlushPass {
+ public:
+  explicit FlushPass(const FlushPassParts& parts) : parts_(parts), slots_(*parts.tier) {}
 
-uint32_t PartsOf(const DramTier& tier, uint32_t page) {
-  return (PageRows::SlotsOf(tier, page) + kSlotsOfPart - 1) / kSlotsOfPart;
-}
-
-// Flushes some parts of a page, and rests; returns for how long.
-uint64_t FlushSlowly(const FlushPassParts& parts, uint32_t page, uint32_t first, uint32_t end) {
-  const uint64_t begin_ns = parts.clock->NowNs();
-  for (uint32_t part = first; part < end; ++part) {
-    // A list of one task runs on this thread.
-    parts.executor->ParallelFor(1, [&](uint32_t) { FlushPart(parts, page, part); });
+  FlushPassReport Run() {
+    uint64_t rest_ns = 0;
+    FlushPace* const pace = parts_.gate->pace();
+    pace->Begin(parts_.gate->batches_begun());
+    while (GoesOn()) {
+      // Workers that rest would be missing to large batches. Near the end of ssd_bytes, batches
+      // need the space more that the checkpoint frees at its end.
+      if (pace->IsBeside(parts_.gate->batches_begun()) &&
+          !parts_.logs->lowest().space().IsNearFull()) {
+        rest_ns += FlushSlowly();
+      } else {
+        parts_.executor->ParallelFor(kPartsAtOnce * parts_.executor->concurrency(),
+                                     [&](uint32_t) { FlushPart(); });
+      }
+    }
+    return {rest_ns, slots_.given(), flushed_.load(std::memory_order_relaxed)};
   }
-  const uint64_t worked_ns = parts.clock->NowNs() - begin_ns;
-  return parts.gate->pace()->Rest(FlushPace::RestNs(worked_ns, parts.executor->concurrency()));
-}
+
+ private:
+  bool GoesOn() const { return parts_.gate->IsFlushing() && !slots_.has_ended(); }
+
+  // Flushes some rows on this thread, and rests; returns for how long.
+  uint64_t FlushSlowly() {
+    const uint64_t begin_ns = parts_.clock->NowNs();
+    const uint64_t rows_before = flushed_.load(std::memory_order_relaxed);
+    const uint64_t visits_before = slots_.given();
+    bool is_due = false;
+    while (!is_due && GoesOn()) {
+      // A list of one task runs on this thread.
+      parts_.executor->ParallelFor(1, [&](uint32_t) { FlushPart(); });
+      is_due = FlushPace::IsRestDue(flushed_.load(std::memory_order_relaxed) - rows_before,
+                                    slots_.given() - visits_before);
+    }
+    if (!GoesOn()) return 0;
+    const uint64_t worked_ns = parts_.clock->NowNs() - begin_ns;
+    return parts_.gate->pace()->Rest(FlushPace::RestNs(worked_ns, parts_.executor->concurrency()));
+  }
+
+  void FlushPart() {
+    if (!GoesOn()) return;
+    parts_.logs->WaitForFreeBuffers();
+    std::array<Location, kSlotsAtOnce> slots;
+    const DirtySlots::Part part = slots_.Next(slots);
+    if (part.count == 0) return;
+    const Status status = Flush(part.slot_class, std::span(slots).first(part.count));
+    if (!status.ok()) parts_.gate->Fail(status);
+  }
+
+  Status Flush(SlotClass slot_class, std::span<const Location> slots) {
+    if (slot_class == kHeaderClass) return parts_.hot->FlushSlots(slots, &flushed_);
+    PageRows page_rows(*parts_.tier, *parts_.tables, slot_class, slots);
+    return page_rows.ForEachShard(
+        [&](RowMover* mover, uint32_t number, std::span<const RowInSlot> rows) {
+          KeyIndex::Shard* const shard = parts_.index->shard(number);
+          for (size_t first = 0; first < rows.size(); first += ClassRows::kFlushedAtOnce) {
+            const size_t count = std::min(rows.size() - first, ClassRows::kFlushedAtOnce);
+            MutexLock lock(&shard->mutex);
+            EMBANK_RETURN_IF_ERROR(
+                mover->rows().FlushPending(shard, rows.subspan(first, count), &flushed_));
+          }
+          return OkStatus();
+        });
+  }
+
+  const FlushPassParts& parts_;
+  DirtySlots slots_;
+  std::atomic<uint64_t> flushed_{0};
+};
 
 }  // namespace
 
-uint64_t RunFlushPass(const FlushPassParts& parts) {
-  // In the order of memory: a row with a pending flush stays in its slot, or leaves for the log.
-  const uint32_t pages = parts.tier->pages_begun();
-  uint64_t rested_ns = 0;
-  FlushPace* const pace = parts.gate->pace();
-  pace->Begin(parts.gate->batches_begun());
-  for (uint32_t page = 0; page < pages; ++page) {
-    const uint32_t count = PartsOf(*parts.tier, page);
-    uint32_t done = 0;
-    // Workers that rest would be missing to large batches. Near the end of ssd_bytes, batches need
-    // the space more that the checkpoint frees at its end.
-    while (done < count && parts.gate->IsFlushing() &&
-           pace->IsBeside(parts.gate->batches_begun()) &&
-           !parts.logs->lowest().space().IsNearFull()) {
-      const uint32_t end = std::min(count, done + kPartsAtOnce);
-      rested_ns += FlushSlowly(parts, page, done, end);
-      done = end;
-    }
-    if (done == count) continue;
-    parts.executor->ParallelFor(count - done,
-                                [&](uint32_t part) { FlushPart(parts, page, done + part); });
-  }
-  return rested_ns;
-}
+FlushPassReport RunFlushPass(const FlushPassParts& parts) { return FlushPass(parts).Run(); }
 
 }  // namespace embank

@@ -3,6 +3,8 @@
 #ifndef EMBANK_STORE_CHECKPOINT_FLUSH_PASS_H_
 #define EMBANK_STORE_CHECKPOINT_FLUSH_PASS_H_
 
+#include <cstdint>
+
 #include "base/threads/clock.h"
 #include "base/threads/executor.h"
 #include "store/gate/batch_gate.h"
@@ -26,11 +28,18 @@ struct FlushPassParts {
   const Clock* clock;
 };
 
-// Runs the flush pass after a barrier. No flush is pending when it returns. Holds a shard's lock
-// for few rows at a time. Beside batches, this thread alone works, at the gate's pace. If the log
-// takes no more rows, the pass stops, and the gate has the status (BatchGate::EndFlushPass).
-// Returns for how long it has rested.
-uint64_t RunFlushPass(const FlushPassParts& parts);
+// The work of a flush pass.
+struct FlushPassReport {
+  uint64_t rest_ns = 0;        // the time for which it rested
+  uint64_t visited_slots = 0;  // slots that were dirty, at the barrier or since
+  uint64_t flushed_rows = 0;   // rows that it appended to the log; batches append the others
+};
+
+// Runs the flush pass after a barrier. No flush is pending when it returns. Visits dirty slots
+// alone. Holds a shard's lock for few rows at a time. Beside batches, this thread alone works, at
+// the gate's pace. If the log takes no more rows, the pass stops, and the gate has the status
+// (BatchGate::EndFlushPass).
+FlushPassReport RunFlushPass(const FlushPassParts& parts);
 
 }  // namespace embank
 

@@ -385,7 +385,7 @@ HotMover::Raised HotMover::RaiseOne(const Table& table, const RowId& id, Locatio
               id.table);
   CopyFromRow(reinterpret_cast<const std::byte*>(old_header + 1), PayloadBytesOf(table),
               staged->Add(hot_.PayloadOf(to)));
-  mover->rows().OnRaise(shard, from, &hot_.NoteOf(to));
+  mover->rows().OnRaise(shard, from, to);
   parts.index->Move(shard, id.hash, match, to);
   RetireRow(old_header);
   parts.tier->Free(table.slot_class(), {&from, 1});
@@ -473,7 +473,7 @@ HotMover::Swapped HotMover::SwapUnderLocks(KeyIndex::Shard* down_shard, KeyIndex
   const uint32_t up_usage = LoadMark(slot_header).usage;
   const SlotNote down_note = hot_.NoteOf(down.location);
   hot_.Replace(down_table, up_table, down.location);
-  rows.OnRaise(up_shard, up.location, &hot_.NoteOf(down.location));
+  rows.OnRaise(up_shard, up.location, down.location);
   RetireRow(hot_header);
   const uint32_t identity = BeginRowWrite(slot_header);
   ExchangePayload(slot_header, PayloadBytesOf(down_table), payload);

@@ -57,24 +57,21 @@ void HotRows::Free(const Table& table, Location location) {
   RetireRow(reinterpret_cast<RowHeader*>(parts_.tier->Row(location)));
   memory_->slots().Free(PayloadOf(location));
   const Location slot = DramSlotOf(location);
+  notes_.MarkClean(notes_.NumberOf(slot));
   parts_.tier->Free(kHeaderClass, {&slot, 1});
   table.AddRowsIn(Tier::kHbm, -1);
 }
 
-Status HotRows::FlushPage(uint32_t page, uint32_t first_slot) {
-  {
-    std::optional<EpochTable::Guard> reader;
-    if (parts_.tier->SlotsOf(page, &reader).slot_class != kHeaderClass) return OkStatus();
-  }
+Status HotRows::FlushSlots(std::span<const Location> headers, std::atomic<uint64_t>* flushed) {
+  EMBANK_CHECK(headers.size() <= kSlotsAtOnce);
   std::array<RowInSlot, kSlotsAtOnce> rows;
   size_t count = 0;
-  ForEachSlot(*parts_.tier, *parts_.tables, page, first_slot, [&](const SeenSlot& seen) {
-    if (!seen.location.IsHot()) return;
+  ForEachOf(*parts_.tier, *parts_.tables, kHeaderClass, headers, [&](const SeenSlot& seen) {
     const Key key = LoadKey(seen.header);
     rows[count++] = {seen.table->IdOf(key, seen.table->HashOf(key)), seen.location};
   });
   if (Seeded(SeededBug::kFlushPassSkipsHot)) return OkStatus();
-  return Flush(std::span(rows).first(count), nullptr);
+  return Flush(std::span(rows).first(count), flushed);
 }
 
 Status HotRows::FlushBeforeChange(std::span<const RowInSlot> rows) {
@@ -117,7 +114,7 @@ Status HotRows::Flush(std::span<const RowInSlot> rows, std::atomic<uint64_t>* co
       if (!class_rows.IsFlushPending(row.slot)) continue;
       EMBANK_RETURN_IF_ERROR(class_rows.FlushPending(
           row.slot, std::span<const std::byte>(staged.Row(i), LoggedPayloadBytesOf(first))));
-      if (counter != nullptr) counter->fetch_add(1, std::memory_order_relaxed);
+      counter->fetch_add(1, std::memory_order_relaxed);
     }
   }
   return OkStatus();

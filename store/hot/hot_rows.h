@@ -98,9 +98,10 @@ class HotRows {
   // its shard.
   void Free(const Table& table, Location location);
 
-  // Appends the rows of a part of a page of headers to the log, if their flush is pending. For the
-  // flush pass. The status of the log or of the device.
-  Status FlushPage(uint32_t page, uint32_t first_slot);
+  // Appends the rows of some headers, at most kSlotsAtOnce in the order of memory, to the log, if
+  // their flush is pending; adds their number to *flushed. For the flush pass. The status of the
+  // log or of the device.
+  Status FlushSlots(std::span<const Location> headers, std::atomic<uint64_t>* flushed);
   // Does the same for rows that a batch changes next. Inside the gate and the batch gate, without
   // locks. Rows are given by their ids.
   Status FlushBeforeChange(std::span<const RowInSlot> rows);

@@ -256,6 +256,11 @@ void AppendPages(std::string* text, const PageMover& pages) {
 void AppendCheckpoints(std::string* text, const CheckpointReport& report) {
   Append(text, "embank_checkpoints_total", "counter", "Checkpoints that were made.",
          report.checkpoints);
+  Append(text, "embank_checkpoint_visited_slots_total", "counter",
+         "Dirty slots of DRAM that flush passes visited.", report.visited_slots);
+  Append(text, "embank_checkpoint_flushed_rows_total", "counter",
+         "Rows that flush passes wrote; batches wrote the others as pre-images.",
+         report.flushed_rows);
   Describe(text, "embank_checkpoint_seconds", "gauge", "Duration of the last checkpoint.");
   StrAppend(text, "embank_checkpoint_seconds ", Seconds(report.last_ns), "\n");
   Describe(text, "embank_checkpoint_flip_seconds", "gauge",

@@ -20,6 +20,14 @@ std::span<const std::byte> PayloadInSlot(const RowHeader* header, uint32_t slot_
   return {reinterpret_cast<const std::byte*>(header + 1), slot_bytes - sizeof(RowHeader)};
 }
 
+// The row changes next. The checkpoint gets it as it was, or fails, and the change goes on.
+void AppendPreImage(const ClassRows& rows, Location slot, uint32_t checkpoint) {
+  const StatusOr<Location> image = rows.AppendSlot(slot, checkpoint, false);
+  if (image.ok()) return;
+  rows.parts().gate->Fail(image.status());
+  rows.parts().logs->Release(rows.slot_class(), 1);
+}
+
 }  // namespace
 
 ClassRows::ClassRows(const PlacementParts& parts, SlotClass slot_class, const RowClass& row_class,
@@ -44,16 +52,27 @@ void ClassRows::Add(KeyIndex::Shard* shard, Location slot, const SlotNote* forme
   if (former != nullptr) note.logged = former->logged;
   note.pin = Pins::kNone;
   note.untouched = 0;
+  Mark(slot, note.IsDirty());
   orders_.Add(shard, number);
   rows_in_memory_.fetch_add(1, std::memory_order_relaxed);
 }
 
+// Sets the dirty bit of a slot, or clears it.
+void ClassRows::Mark(Location location, bool is_dirty) const {
+  if (!has_log_) return;
+  const SlotNotes& notes = location.IsInDram() ? notes_ : header_notes_;
+  const uint32_t number = notes.NumberOf(DramSlotOf(location));
+  if (!is_dirty) return notes.MarkClean(number);
+  if (!Seeded(SeededBug::kDirtySlotNotMarked)) notes.MarkDirty(number);
+}
+
 bool ClassRows::MakeDirty(Location slot) {
   SlotNote& note = NoteAt(slot);
+  const bool was_dirty = note.IsDirty();
   if (Seeded(SeededBug::kChangedRowStaysClean)) return true;
   const bool is_in_pmem = Location{note.logged}.tier() == Tier::kPmem;
   if (is_in_pmem && Seeded(SeededBug::kStalePmemRecord)) return true;
-  if (!note.IsDirty()) {
+  if (!was_dirty) {
     const bool admitted = Seeded(SeededBug::kRecordOutlivesChange)
                               ? Reserve(1) > 0
                               : parts_.logs->ReserveAndMarkDead(slot_class_, {note.logged});
@@ -65,21 +84,14 @@ bool ClassRows::MakeDirty(Location slot) {
     if (Seeded(SeededBug::kNoPreImage)) {
       Release(1);
     } else {
-      AppendPreImage(slot, note.checkpoint());
+      AppendPreImage(*this, slot, note.checkpoint());
     }
   }
   note.logged = parts_.gate->checkpoint();
+  if (!was_dirty) Mark(slot, true);
   note.untouched = 0;
   if (note.pin != Pins::kNone) pins_.Unpin(slot);
   return true;
-}
-
-// The row changes next. The checkpoint gets it as it was, or fails, and the change goes on.
-void ClassRows::AppendPreImage(Location slot, uint32_t checkpoint) const {
-  const StatusOr<Location> image = AppendSlot(slot, checkpoint, false);
-  if (image.ok()) return;
-  parts_.gate->Fail(image.status());
-  parts_.logs->Release(slot_class_, 1);
 }
 
 void ClassRows::OnErase(KeyIndex::Shard* shard, const Table& table, Location location) {
@@ -94,10 +106,11 @@ void ClassRows::OnErase(KeyIndex::Shard* shard, const Table& table, Location loc
     parts_.logs->MarkDead({note.logged});
   } else if (parts_.gate->IsFlushPending(note.checkpoint())) {
     EMBANK_CHECK(location.IsInDram());
-    AppendPreImage(location, note.checkpoint());
+    AppendPreImage(*this, location, note.checkpoint());
   } else {
     Release(1);
   }
+  if (note.IsDirty()) Mark(location, false);
   if (note.pin != Pins::kNone) pins_.Unpin(location);
   if (!location.IsInDram()) return;
   orders_.Of(shard).Remove(notes_.NumberOf(location));
@@ -140,21 +153,25 @@ Status ClassRows::FlushPending(Location location, std::span<const std::byte> pay
   EMBANK_ASSIGN_OR_RETURN(const Location logged_at, AppendPayload(location, payload));
   EMBANK_CHECK(logged_at.IsInLog());
   NoteAt(location).SetLogged(logged_at);
+  Mark(location, false);
   return OkStatus();
 }
 
-void ClassRows::OnRaise(KeyIndex::Shard* shard, Location slot, SlotNote* note) {
-  EMBANK_CHECK(slot.IsInDram());
+void ClassRows::OnRaise(KeyIndex::Shard* shard, Location slot, Location to) {
+  EMBANK_CHECK(slot.IsInDram() && to.IsHot());
   if (!has_notes_) return;
   EMBANK_CHECK(!IsFlushPending(slot));
-  note->logged = NoteAt(slot).logged;
+  NoteAt(to).logged = NoteAt(slot).logged;
+  Mark(to, NoteAt(to).IsDirty());
+  Mark(slot, false);
   pins_.CountIfUnused(slot);
   if (NoteAt(slot).pin != Pins::kNone) pins_.Unpin(slot);
   orders_.Of(shard).Remove(notes_.NumberOf(slot));
   CountEvicted();
 }
 
-Status ClassRows::FlushPending(KeyIndex::Shard* shard, std::span<const RowInSlot> rows) {
+Status ClassRows::FlushPending(KeyIndex::Shard* shard, std::span<const RowInSlot> rows,
+                               std::atomic<uint64_t>* flushed) {
   constexpr uint32_t kLineBytes = 64;
   EMBANK_CHECK(rows.size() <= kFlushedAtOnce);
   for (const RowInSlot& row : rows) {
@@ -183,7 +200,11 @@ Status ClassRows::FlushPending(KeyIndex::Shard* shard, std::span<const RowInSlot
   Status status = parts_.logs->AppendAll(std::span(images).first(count), locations, &saved);
   EMBANK_CHECK(saved <= count);
   EMBANK_CHECK(saved == count || !status.ok());
-  for (size_t i = 0; i < saved; ++i) NoteAt(slots[i]).SetLogged(locations[i]);
+  for (size_t i = 0; i < saved; ++i) {
+    NoteAt(slots[i]).SetLogged(locations[i]);
+    Mark(slots[i], false);
+  }
+  if (flushed != nullptr) flushed->fetch_add(saved, std::memory_order_relaxed);
   return status;
 }
 

@@ -81,7 +81,7 @@ class ClassRows {
   const PinnedSlots& pins() const { return pins_; }
 
   // Notes that the row in the slot is new, and its space in the log is reserved; or that it was
-  // promoted; or that it comes from device memory, where it had the note `former`.
+  // promoted, or comes from device memory, and has a record or is dirty as `former` says.
   void OnInsert(KeyIndex::Shard* shard, Location slot, const SlotNote* former = nullptr)
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex) {
     if (has_notes_) Add(shard, slot, former);
@@ -98,8 +98,10 @@ class ClassRows {
   StatusOr<Location> AppendSlot(Location slot, uint32_t checkpoint, bool lives) const;
   // Appends those of the rows that are still in their slots and whose flush for the checkpoint is
   // pending; they are clean then. At most kFlushedAtOnce rows of the shard. The status of the log.
+  // Adds the number of rows to *flushed, if it is given.
   static constexpr size_t kFlushedAtOnce = 16;
-  Status FlushPending(KeyIndex::Shard* shard, std::span<const RowInSlot> rows)
+  Status FlushPending(KeyIndex::Shard* shard, std::span<const RowInSlot> rows,
+                      std::atomic<uint64_t>* flushed = nullptr)
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
   // The same for one row in device memory whose flush is pending. `payload` was read of it after
   // the barrier.
@@ -115,9 +117,8 @@ class ClassRows {
   StatusOr<Location> AppendPayload(Location location, std::span<const std::byte> payload) const;
   bool IsDirty(Location slot) const { return NoteAt(slot).IsDirty(); }
 
-  // Notes that the row in a slot leaves it for device memory. *note is its note there, and says
-  // that the row is dirty.
-  void OnRaise(KeyIndex::Shard* shard, Location slot, SlotNote* note)
+  // Notes that the row in a slot leaves it for device memory, where its header is at `to`.
+  void OnRaise(KeyIndex::Shard* shard, Location slot, Location to)
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
   // ---- thread-safe ----
 
@@ -136,10 +137,10 @@ class ClassRows {
  private:
   void Add(KeyIndex::Shard* shard, Location slot, const SlotNote* former)
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
+  void Mark(Location location, bool is_dirty) const;
   bool MakeDirty(Location slot);
   RowToLog RowOf(Location location, std::span<const std::byte> payload, uint32_t checkpoint,
                  bool lives) const;
-  void AppendPreImage(Location slot, uint32_t checkpoint) const;
 
   const PlacementParts parts_;
   const SlotClass slot_class_;

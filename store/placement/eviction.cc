@@ -137,6 +137,7 @@ bool Eviction::Evict(KeyIndex::Shard* shard, Location slot) {
   EMBANK_CHECK(match.any());
   parts_.index->Move(shard, id.hash, match, *logged_at);
   rows_.CountEvicted();
+  if (note.IsDirty()) rows_.notes().MarkClean(rows_.notes().NumberOf(slot));
   rows_.pins().CountIfUnused(slot);
   if (note.pin != Pins::kNone) rows_.pins().Unpin(slot);
   if (!Seeded(SeededBug::kVersionNotStepped)) RetireRow(header);
@@ -192,6 +193,8 @@ void Eviction::MoveToSlot(KeyIndex::Shard* shard, const RowInSlot& row, Location
             reinterpret_cast<std::byte*>(to_header + 1));
   EndRowWrite(to_header, identity, row.id.table);
   rows_.notes().Of(to_number) = rows_.notes().Of(from_number);
+  if (rows_.notes().Of(to_number).IsDirty()) rows_.notes().MarkDirty(to_number);
+  rows_.notes().MarkClean(from_number);
   rows_.orders().Of(shard).Replace(from_number, to_number);
   const Match match = parts_.index->MatchAt(shard, row.id, row.slot);
   EMBANK_CHECK(match.any());

@@ -8,11 +8,20 @@ namespace embank {
 PageRows::PageRows(const DramTier& tier, const TableDirectory& tables, uint32_t page,
                    uint32_t first_slot) {
   ForEachSlot(tier, tables, page, first_slot, [&](const SeenSlot& seen) {
-    if (seen.location.IsHot()) return;
-    mover_ = seen.table->mover();
-    const Key key = LoadKey(seen.header);
-    seen_[count_++] = {seen.table->IdOf(key, seen.table->HashOf(key)), seen.location};
+    if (!seen.location.IsHot()) Add(seen);
   });
+}
+
+PageRows::PageRows(const DramTier& tier, const TableDirectory& tables, SlotClass slot_class,
+                   std::span<const Location> chosen) {
+  EMBANK_CHECK(slot_class != kHeaderClass && chosen.size() <= kSlotsAtOnce);
+  ForEachOf(tier, tables, slot_class, chosen, [&](const SeenSlot& seen) { Add(seen); });
+}
+
+void PageRows::Add(const SeenSlot& seen) {
+  mover_ = seen.table->mover();
+  const Key key = LoadKey(seen.header);
+  seen_[count_++] = {seen.table->IdOf(key, seen.table->HashOf(key)), seen.location};
 }
 
 uint32_t PageRows::SlotsOf(const DramTier& tier, uint32_t page) {

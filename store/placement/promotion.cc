@@ -80,8 +80,9 @@ Match Promotion::PromoteTo(Location slot, KeyIndex::Shard* shard, const RowId& i
   const Location logged_at = match.location();
   EMBANK_CHECK(logged_at.IsInLog());
   const Match promoted = parts_.index->Move(shard, id.hash, match, slot);
-  rows_.OnInsert(shard, slot);
-  rows_.NoteAt(slot).SetLogged(logged_at);
+  SlotNote clean = {};
+  clean.SetLogged(logged_at);
+  rows_.OnInsert(shard, slot, &clean);
   rows_.CountInLog(*parts_.tables->Get(id.table), logged_at.tier(), -1);
   return promoted;
 }

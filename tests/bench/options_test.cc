@@ -128,6 +128,8 @@ TEST(Options, SsdChecksItsOwn) {
       {"--warmup: -1", [](SsdOptions* o) { o->warmup = -1; }},
       {"--overwrites: 0", [](SsdOptions* o) { o->overwrites = 0; }},
       {"--overwrites: 2", [](SsdOptions* o) { o->overwrites = 2; }},
+      {"--changed: 1000001", [](SsdOptions* o) { o->changed = 1'000'001; }},
+      {"--sync-us: 1000001", [](SsdOptions* o) { o->sync_us = 1'000'001; }},
       {"--rounds: 0", [](SsdOptions* o) { o->rounds = 0; }},
       {"--phases: pmem needs --pmem", [](SsdOptions* o) { o->phases = {SsdPhase::kPmem}; }},
       {"--pmem-bytes: needs --pmem", [](SsdOptions* o) { o->pmem_bytes = uint64_t{4} << 20; }},

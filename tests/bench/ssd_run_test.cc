@@ -109,6 +109,27 @@ TEST(SsdRun, MeasuresEveryPhaseAndLeavesNothing) {
   EXPECT_TRUE(std::filesystem::is_empty(directory.path()));
 }
 
+// All rows fit, and the trainer changes a few of them over and over. A checkpoint has some syncs.
+TEST(SsdRun, MeasuresCheckpointsThatHaveFewChangedRows) {
+  const test::ScratchDirectory directory;
+  SsdOptions options = SmallRun(directory.path());
+  options.phases = {SsdPhase::kCheckpoint};
+  options.shape.dim = 64;
+  options.dram_fraction = 4.0;
+  options.changed = 1000;
+  options.sync_us = 5000;
+  options.seconds = 0.2;
+  const StatusOr<SsdReport> report = RunQuietly(options);
+  ASSERT_TRUE(report.ok()) << report.status();
+  const SsdResult& result = ResultOf(*report, SsdPhase::kCheckpoint, "embank");
+  ExpectFigures(result, {"flushed_rows_per_checkpoint", "trainer_batch_p95_us",
+                         "trainer_batch_p95_us_beside", "trainer_p95_ratio"});
+  EXPECT_GE(*result.Figure("checkpoint_seconds"), 0.01);
+  EXPECT_GE(*result.Figure("checkpoint_seconds_beside"), 0.01);
+  EXPECT_GE(*result.Figure("visited_slots_per_checkpoint"), 1.0);
+  EXPECT_LE(*result.Figure("visited_slots_per_checkpoint"), 4 * 1500.0) << "whole batches";
+}
+
 TEST(SsdRun, ComparesPoliciesAndAStoreInMemory) {
   const test::ScratchDirectory directory;
   SsdOptions options = SmallRun(directory.path());

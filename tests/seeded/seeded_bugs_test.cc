@@ -66,6 +66,8 @@ constexpr Case kCases[] = {
      "StartedCheckpointTest.HasNoRowThatIsWrittenOnceItsStartHasReturned"},
     {SeededBug::kChangedRowStaysClean, "changed row stays clean",
      "LargerThanMemory.AgreesWithAMapWhateverIsWhere"},
+    {SeededBug::kDirtySlotNotMarked, "dirty slot not marked",
+     "Checkpoints.HaveTheRowOfEachSlotAlone"},
     {SeededBug::kRecordOutlivesChange, "record outlives change",
      "EvictedRows.TheLogHasNoRecordOfARowThatHasChanged"},
     {SeededBug::kKeptSegmentGivenUp, "kept segment given up",

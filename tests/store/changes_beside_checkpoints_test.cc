@@ -13,6 +13,7 @@
 #include "store/batch/lookup.h"
 #include "store/batch/write.h"
 #include "store/store.h"
+#include "tests/support/dirty_rows.h"
 #include "tests/support/events.h"
 #include "tests/support/hooked_executor.h"
 #include "tests/support/random.h"
@@ -103,7 +104,8 @@ void ExpectAfterCrash(const SimulatedDisk& disk, Persistence persistence, const 
   ASSERT_NO_FATAL_FAILURE(ExpectIs(again.get(), expected));
 }
 
-// In `storms` all rows are written over and over, once, in the midst of the flush pass.
+// In `storms` all rows are written over and over, once, in the midst of the flush pass. So that it
+// has a midst, most rows in memory are dirty at each barrier then, else at each second one.
 void ChangeBesideCheckpoints(uint64_t seed, bool storms, Events* events) {
   std::function<void()> hook;
   SpillWorld world(1, std::make_unique<HookedExecutor>(seed, &hook));
@@ -113,12 +115,13 @@ void ChangeBesideCheckpoints(uint64_t seed, bool storms, Events* events) {
   Tables previous;
   model.PutAll();
   for (int round = 0; round < 4; ++round) {
+    if (storms || round % 2 == 0) model.PutAll();
     for (int i = 0; i < 10; ++i) ASSERT_NO_FATAL_FAILURE(model.ChangeSomething());
     const Tables barrier = model.tables();
     const uint64_t dead = counters.dead_segments;
     int part = 0;
     hook = [&] {
-      if (++part == 3 && storms) {
+      if (++part == 2 && storms) {
         for (int i = 0; i < 3; ++i) model.PutAll();
       }
       model.ChangeSomething();
@@ -127,6 +130,7 @@ void ChangeBesideCheckpoints(uint64_t seed, bool storms, Events* events) {
     hook = nullptr;
     ASSERT_TRUE(made.ok()) << made.status();
     if (storms && counters.dead_segments > dead) events->Count("space used again in a flush pass");
+    ASSERT_NO_FATAL_FAILURE(ExpectDirtyBits(world.get()));
     ASSERT_NO_FATAL_FAILURE(ExpectIs(world.get(), model.tables()));
     ASSERT_NO_FATAL_FAILURE(ExpectAfterCrash(world.disk(), Persistence::kNone, barrier, false));
     if (round > 0) {
@@ -199,6 +203,46 @@ TEST(ChangesBesideCheckpoints, MemoryMayGoWhileItIsSwept) {
   ASSERT_TRUE(world->checkpoints()->Make({}).ok());
   ASSERT_TRUE(world.Open().ok());
   ExpectIs(world.get(), now);
+}
+
+// A trainer goes on beside the flush pass, and changes rows ahead of it and behind it.
+TEST(ChangesBesideCheckpoints, AFlushPassVisitsTheSlotsOfChangedRowsAlone) {
+  constexpr Key kKeys = 800;
+  constexpr uint64_t kChanged = 40;
+  std::function<void()> hook;
+  SpillWorld world(1, std::make_unique<HookedExecutor>(1, &hook));
+  Table* const table = world.Create("t", Optimizer::kNone);
+  for (Key first = 1; first <= kKeys; first += 200) Put(table, KeysFrom(first, 200), 1.0f);
+  ASSERT_TRUE(world->checkpoints()->Make({}).ok());
+  CheckpointReport before = world->checkpoints()->Report();
+  EXPECT_EQ(before.flushed_rows, kKeys);
+  EXPECT_EQ(before.visited_slots, kKeys);
+  Random random(1);
+  std::vector<Key> keys;
+  for (uint64_t i = 0; i < kChanged; ++i) keys.push_back(1 + i * kKeys / kChanged);
+  for (const bool beside : {false, true}) {
+    Put(table, keys, 2.0f);
+    uint64_t changed = kChanged;
+    if (beside) {
+      hook = [&] {
+        Put(table, KeysFrom(random.Between(1, kKeys - 10), 10), 3.0f);
+        changed += 10;
+      };
+    }
+    ASSERT_TRUE(world->checkpoints()->Make({}).ok());
+    hook = nullptr;
+    const CheckpointReport after = world->checkpoints()->Report();
+    const uint64_t visited = after.visited_slots - before.visited_slots;
+    if (!beside) {
+      EXPECT_EQ(visited, kChanged);
+      EXPECT_EQ(after.flushed_rows - before.flushed_rows, kChanged);
+    }
+    EXPECT_GE(visited, kChanged);
+    EXPECT_LE(visited, 4 * kChanged);
+    EXPECT_LE(visited, changed);
+    before = after;
+    ASSERT_NO_FATAL_FAILURE(ExpectDirtyBits(world.get()));
+  }
 }
 
 // A shard with so many rows that its lock is taken several times.

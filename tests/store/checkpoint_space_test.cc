@@ -4,12 +4,10 @@
 
 #include <algorithm>
 #include <atomic>
-#include <bit>
 #include <cstdio>
 #include <functional>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -20,6 +18,7 @@
 #include "store/batch/write.h"
 #include "store/inspect/memory_report.h"
 #include "store/store.h"
+#include "tests/support/dirty_rows.h"
 #include "tests/support/environment.h"
 #include "tests/support/events.h"
 #include "tests/support/hooked_executor.h"
@@ -44,33 +43,9 @@ bool Has(const Status& status, const char* text) {
   return status.message().find(text) != std::string_view::npos;
 }
 
-// Counts dirty rows by a walk over all rows.
-uint64_t DirtyBytes(Store* store) {
-  std::map<TableId, const Table*> tables;
-  for (const Table* const table : store->catalog().List()) tables[table->id()] = table;
-  if (tables.empty()) return 0;
-  const StoreParts& parts = tables.begin()->second->parts();
-  uint64_t bytes = 0;
-  for (uint32_t i = 0; i < KeyIndex::kShardCount; ++i) {
-    constexpr int kShardHashBits = 64 - std::bit_width(KeyIndex::kShardCount - 1);
-    const KeyHash first = KeyHash{i} << kShardHashBits;
-    KeyIndex::Shard* const shard = parts.index->shard(i);
-    std::set<uint64_t> seen;
-    MutexLock lock(&shard->mutex);
-    parts.index->VisitHashes(
-        shard, first, first + ((KeyHash{1} << kShardHashBits) - 1), [&](Location location) {
-          if (location.tier() != Tier::kDram || !seen.insert(location.units).second) return;
-          const auto* const header = reinterpret_cast<const RowHeader*>(parts.tier->Row(location));
-          const Table& table = *tables.at(TableOf(LoadIdentity(header)));
-          if (table.mover()->rows().IsDirty(location))
-            bytes += RecordBytesOf(table.layout().row_bytes);
-        });
-  }
-  return bytes;
-}
-
 void ExpectCounted(Store* store) {
-  ASSERT_EQ(ReportMemory(*store).ssd->dirty_bytes, DirtyBytes(store));
+  ASSERT_EQ(ReportMemory(*store).ssd->dirty_bytes, DirtyRowsOf(store).bytes);
+  ASSERT_NO_FATAL_FAILURE(ExpectDirtyBits(store));
 }
 
 // A table of some dim, and its expected contents: rows of one number each.

@@ -37,6 +37,24 @@ TEST(Checkpoints, AStoreIsOpenedAsItsLastOneLeftIt) {
   EXPECT_EQ(std::string(reinterpret_cast<const char*>(blob->data()), blob->size()), "step 7");
 }
 
+// 64 slots share a word of dirty bits, and a page has many words: each slot is found, and no other.
+TEST(Checkpoints, HaveTheRowOfEachSlotAlone) {
+  constexpr Key kKeys = 600;
+  SpillWorld world(1);
+  Table* const table = world.Create("t", Optimizer::kNone);
+  Put(table, KeysFrom(0, kKeys), 1.0f);
+  ASSERT_TRUE(world->checkpoints()->Make({}).ok());
+  for (Key key = 0; key < kKeys; key += 7) {
+    Put(table, {key}, 2.0f);
+    const uint64_t before = world->checkpoints()->Report().visited_slots;
+    ASSERT_TRUE(world->checkpoints()->Make({}).ok());
+    ASSERT_EQ(world->checkpoints()->Report().visited_slots, before + 1) << "key " << key;
+  }
+  const Tables then = *ReadAll(world.get());
+  ASSERT_TRUE(world.Open().ok());
+  ExpectIs(world.get(), then);
+}
+
 // A segment that was not full when the store was closed gets a footer; the next checkpoint needs
 // it.
 TEST(Checkpoints, FollowOpeningsWithoutAChangeBetween) {

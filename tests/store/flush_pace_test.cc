@@ -74,6 +74,13 @@ TEST(FlushPace, RestsInProportionUpToALimit) {
   }
 }
 
+TEST(FlushPace, RestsAfterRowsThatItWroteOrManyVisits) {
+  EXPECT_FALSE(FlushPace::IsRestDue(0, 0));
+  EXPECT_FALSE(FlushPace::IsRestDue(FlushPace::kRowsPerRest - 1, FlushPace::kVisitsPerRest - 1));
+  EXPECT_TRUE(FlushPace::IsRestDue(FlushPace::kRowsPerRest, FlushPace::kRowsPerRest));
+  EXPECT_TRUE(FlushPace::IsRestDue(0, FlushPace::kVisitsPerRest));
+}
+
 TEST(FlushPace, ARestEndsByItself) {
   FlushPace pace;
   EXPECT_EQ(pace.Rest(0), 0u);
@@ -136,8 +143,10 @@ TEST(FlushPace, AThreadThatWaitsForTheLockOfACheckpointHurriesItUntilItHasTheLoc
 
 // ---- flush passes of stores ----
 
-// Rows of four pages, and what the hook of an executor sees: whether a task is one of a list.
-constexpr Key kKeys = 2000;
+// Rows that are flushed in four times, and what the hook of an executor sees: whether a task is one
+// of a list.
+constexpr Key kKeys = 4000;
+static_assert(kKeys > 3 * FlushPace::kRowsPerRest && kKeys < 4 * FlushPace::kRowsPerRest);
 
 class Lists final : public Executor {
  public:
@@ -167,8 +176,7 @@ class Lists final : public Executor {
 // each.
 struct FlushRun {
   explicit FlushRun(std::function<void(Table*, size_t)> beside, uint64_t ssd_bytes = 0)
-      : world(1, std::make_unique<Lists>(&hook), ssd_bytes),
-        table(world.Create("t", Optimizer::kNone)) {
+      : world(1, std::make_unique<Lists>(&hook), ssd_bytes), table(OpenWithMemory()) {
     for (Key first = 1; first <= kKeys; first += 250) Put(table, KeysFrom(first, 250), 1.0f);
     before = *ReadAll(world.get());
     hook = [&, beside = std::move(beside)](uint32_t tasks) {
@@ -182,11 +190,13 @@ struct FlushRun {
     EXPECT_TRUE(*ReadAll(world.get()) == before)
         << "the checkpoint has what was there at its barrier";
   }
-  size_t Pages() const {
-    size_t lists_of_pages = 0;
-    for (const uint32_t tasks : lists) lists_of_pages += tasks > 1 ? 1 : 0;
-    return lists_of_pages;
+  // All rows fit.
+  Table* OpenWithMemory() {
+    world.options().dram_bytes *= 3;
+    EXPECT_TRUE(world.Open(false, std::make_unique<Lists>(&hook)).ok());
+    return world.Create("t", Optimizer::kNone);
   }
+  size_t Shared() const { return lists.size() - Single(); }
   size_t Single() const { return static_cast<size_t>(std::count(lists.begin(), lists.end(), 1u)); }
 
   std::function<void(uint32_t)> hook;
@@ -197,28 +207,50 @@ struct FlushRun {
   uint64_t rest_ns = 0;
 };
 
-TEST(FlushPace, AloneAFlushPassSharesWholePagesAndNeverRests) {
+TEST(FlushPace, AloneAFlushPassSharesItsPartsAndNeverRests) {
   const FlushRun run([](Table*, size_t) {});
-  EXPECT_EQ(run.Pages(), 4u);
+  EXPECT_EQ(run.Shared(), 4u);
   EXPECT_EQ(run.Single(), 0u);
   EXPECT_EQ(run.rest_ns, 0u);
 }
 
-// The first page is under way when the first batch comes; of a page there are two parts.
+// The first parts are under way when the first batch comes. It rests where more is to be done.
 TEST(FlushPace, BesideBatchesOneThreadFlushesPartByPartAndRests) {
   const FlushRun run([](Table* table, size_t list) { Put(table, KeysFrom(list, 1), 2.0f); });
-  EXPECT_EQ(run.Pages(), 1u);
-  EXPECT_EQ(run.Single(), 6u);
-  EXPECT_GE(run.rest_ns, 3 * FlushPace::RestNs(1000, 1)) << "the clock ticks 1 us a look";
+  EXPECT_EQ(run.Shared(), 1u);
+  EXPECT_EQ(run.Single(), 12u);
+  EXPECT_GE(run.rest_ns, 2 * FlushPace::RestNs(1000, 1)) << "the clock ticks 1 us a look";
+  EXPECT_LE(run.rest_ns, 2 * FlushPace::kRestMaxNs);
 }
 
-// The records of four pages of rows take 8 MiB and more.
+// The other rows in memory are clean, and are not visited.
+TEST(FlushPace, WhereFewRowsHaveChangedItDoesNotRest) {
+  std::function<void(uint32_t)> hook;
+  SpillWorld world(1, std::make_unique<Lists>(&hook));
+  Table* const table = world.Create("t", Optimizer::kNone);
+  for (Key first = 1; first < 1500; first += 250) Put(table, KeysFrom(first, 250), 1.0f);
+  ASSERT_TRUE(world->checkpoints()->Make({}).ok());
+  for (const uint64_t changed : {uint64_t{1}, FlushPace::kRowsPerRest - 20}) {
+    Put(table, KeysFrom(100, changed), 3.0f);
+    uint64_t lists = 0;
+    hook = [&](uint32_t) { Put(table, KeysFrom(++lists, 1), 2.0f); };
+    const CheckpointReport before = world->checkpoints()->Report();
+    ASSERT_TRUE(world->checkpoints()->Make({}).ok());
+    hook = nullptr;
+    const CheckpointReport after = world->checkpoints()->Report();
+    EXPECT_EQ(after.last_rest_ns, 0u);
+    EXPECT_GE(after.visited_slots - before.visited_slots, changed);
+    EXPECT_LE(after.visited_slots - before.visited_slots, changed + 2 * lists);
+  }
+}
+
+// The records of the rows take 16 MiB and more.
 TEST(FlushPace, NearTheEndOfItsSpaceItDoesNotRest) {
   const auto trainer = [](Table* table, size_t list) { Put(table, KeysFrom(list, 1), 2.0f); };
-  const FlushRun ample(trainer, uint64_t{64} << 20);
-  EXPECT_EQ(ample.Single(), 6u);
+  const FlushRun ample(trainer, uint64_t{128} << 20);
+  EXPECT_EQ(ample.Single(), 12u);
   EXPECT_GT(ample.rest_ns, 0u);
-  const FlushRun tight(trainer, uint64_t{10} << 20);
+  const FlushRun tight(trainer, uint64_t{18} << 20);
   EXPECT_EQ(tight.Single(), 0u);
   EXPECT_EQ(tight.rest_ns, 0u);
 }
@@ -228,21 +260,21 @@ TEST(FlushPace, ATrainerThatStopsInTheMiddleDoesNotStopTheFlushPass) {
   const FlushRun run([](Table* table, size_t list) {
     if (list < 4) Put(table, KeysFrom(list, 1), 2.0f);
   });
-  EXPECT_EQ(run.Pages(), 1u);
-  EXPECT_EQ(run.Single(), 6u) << "fewer looks than there have to be";
+  EXPECT_EQ(run.Shared(), 1u);
+  EXPECT_EQ(run.Single(), 12u) << "fewer looks than there have to be";
 }
 
-// A call that waits for the end of the checkpoint makes it share its pages again.
+// A call that waits for the end of the checkpoint makes it share its parts again.
 TEST(FlushPace, AHurryBringsFullSpeedBack) {
   std::optional<FlushPace::Hurry> hurry;
   const FlushRun run([&](Table* table, size_t list) {
     Put(table, KeysFrom(list, 1), 2.0f);
     if (list == 2) hurry.emplace(table->parts().gate->pace());
-    if (list == 5) hurry.reset();
+    if (list == 6) hurry.reset();
   });
-  // The second page was begun part by part, and has no look behind its second part.
-  EXPECT_EQ(run.Pages(), 3u);
-  EXPECT_EQ(run.Single(), 2u);
+  // The second thousand rows were begun part by part, and have no look before their end.
+  EXPECT_EQ(run.Shared(), 2u);
+  EXPECT_EQ(run.Single(), 8u);
 }
 
 // A flush pass that would rest for an hour goes on as soon as one of them comes.

@@ -25,6 +25,7 @@
 #include "store/placement/heat_clock.h"
 #include "store/placement/row_mover.h"
 #include "store/store.h"
+#include "tests/support/dirty_rows.h"
 #include "tests/support/index_places.h"
 #include "tests/support/inverse_mix.h"
 #include "tests/support/random.h"
@@ -273,8 +274,14 @@ TEST(HotRows, AreSavedByACheckpoint) {
   HotWorld world;
   Put(world.table(), KeysFrom(1, 600), 2.0f);
   world.Heat(KeysFrom(1, 256));
-  Put(world.table(), KeysFrom(1, 300), 3.0f);
   ASSERT_TRUE(world->checkpoints()->Make({}).ok());
+  const CheckpointReport before = world->checkpoints()->Report();
+  Put(world.table(), KeysFrom(1, 300), 3.0f);
+  ASSERT_NO_FATAL_FAILURE(ExpectDirtyBits(&*world.world()));
+  ASSERT_TRUE(world->checkpoints()->Make({}).ok());
+  ASSERT_NO_FATAL_FAILURE(ExpectDirtyBits(&*world.world()));
+  EXPECT_EQ(world->checkpoints()->Report().visited_slots - before.visited_slots, 300u);
+  EXPECT_EQ(world->checkpoints()->Report().flushed_rows - before.flushed_rows, 300u);
   Put(world.table(), KeysFrom(1, 300), 4.0f);  // not saved
   world.Reopen();
   ExpectFactor(world.table(), KeysFrom(1, 300), 3.0f);
@@ -429,6 +436,7 @@ TEST(HotRows, AreWholeWhileTheyMove) {
   const StatusOr<Rows> rows = ReadAll(table);
   ASSERT_TRUE(rows.ok()) << rows.status();
   EXPECT_EQ(*rows, expected);
+  ASSERT_NO_FATAL_FAILURE(ExpectDirtyBits(world.get()));
   EXPECT_GT(counters.left_rows, 0u);
 }
 

@@ -11,7 +11,7 @@
 #include "train/models/model_table.h"
 #include "train/trainer.h"
 
-namespace embank::test {
+namespace embank::test::step_work_test {
 namespace {
 
 constexpr uint32_t kBatch = 64;
@@ -90,4 +90,4 @@ TEST(StepWork, PackingQuartersOperationsAndLeavesBatchesAsTheyAre) {
 }
 
 }  // namespace
-}  // namespace embank::test
+}  // namespace embank::test::step_work_test

@@ -1,5 +1,6 @@
 #include "tiers/dram/dram_tier.h"
 
+#include <atomic>
 #include <utility>
 
 #include "base/check.h"
@@ -77,9 +78,19 @@ bool DramTier::AddPage(SlotClass slot_class) {
   record.free_slot = SlabPage::kNoSlot;
   record.slot_class = slot_class;
   record.closed = 0;
-  ++ClassOf(slot_class).pages;
-  ClassOf(slot_class).pages_with_free_slots.Append(pool_.pages(), page);
+  Class& cls = ClassOf(slot_class);
+  if (cls.has_notes) ClearDirtyBits(page, cls.slots_per_page);
+  ++cls.pages;
+  cls.pages_with_free_slots.Append(pool_.pages(), page);
   return true;
+}
+
+// A walk may still look at the page: it was of the same class before.
+void DramTier::ClearDirtyBits(PageIndex page, uint64_t slots) {
+  uint64_t* const words = DirtyWordsAt(base_ + page * kPageBytes, slots);
+  for (uint64_t i = 0; i < DirtyWords(slots); ++i) {
+    std::atomic_ref(words[i]).store(0, std::memory_order_relaxed);
+  }
 }
 
 Location DramTier::TakeSlot(PageIndex page, uint32_t slot_bytes) {
@@ -177,9 +188,12 @@ DramTier::PageSlots DramTier::SlotsOf(uint32_t page,
   MutexLock lock(&pool_.mutex);
   reader->emplace(epochs_);
   const bool is_free = page >= pool_.begun() || pool_.page(page).taken_slots == 0;
-  if (is_free) return {kNoSlotClass, 0, 0};
+  if (is_free) return {kNoSlotClass, 0, 0, nullptr};
   const SlabPage& record = pool_.page(page);
-  return {record.slot_class, ClassOf(record.slot_class).slot_bytes, record.fresh_slot};
+  const Class& cls = ClassOf(record.slot_class);
+  uint64_t* const dirty_words =
+      cls.has_notes ? DirtyWordsAt(base_ + page * kPageBytes, cls.slots_per_page) : nullptr;
+  return {record.slot_class, cls.slot_bytes, record.fresh_slot, dirty_words};
 }
 
 }  // namespace embank

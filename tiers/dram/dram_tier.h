@@ -1,6 +1,7 @@
 // Rows in DRAM: type-stable slabs. Knows slots, never keys.
 //
 //   a page of a slot class:   | slot | slot | ... | slot | rest |   slots of one size
+//   of one with notes:        | slot | ... | slot | rest | dirty bits | note | ... | note |
 //
 // A page belongs to one slot class while any of its slots is taken; an empty page goes back to the
 // pool of pages (tiers/dram/page_pool.h), from which any class may take it. Addresses never move
@@ -50,7 +51,7 @@ class DramTier {
   DramTier& operator=(const DramTier&) = delete;
 
   // Adds a class of slots of `slot_bytes`: a multiple of 16, at most a page, together with a note
-  // if it has notes (tiers/dram/slot_notes.h).
+  // and a word of dirty bits if it has notes (tiers/dram/slot_notes.h).
   SlotClass AddClass(uint32_t slot_bytes, bool has_notes = false);
   // The class kHeaderClass is always there: slots of a row header, with notes. No page of it is
   // ever closed.
@@ -98,6 +99,7 @@ class DramTier {
     SlotClass slot_class;
     uint32_t slot_bytes;
     uint32_t slots;
+    uint64_t* dirty_words;  // one bit for each slot, read and written atomically; nullptr: no notes
   };
   // Returns the slots of a page that were ever taken for the class that has it; none: they are
   // free. Their memory stays while *reader lives, which this call makes. A thread that waits for
@@ -110,8 +112,23 @@ class DramTier {
   }
 
   static constexpr uint64_t kNoteBytes = 16;
+  static constexpr uint64_t kWordBits = 64;
+  static constexpr uint64_t kWordBytes = sizeof(uint64_t);
+  // With notes, the last word of dirty bits may be used in part: a page has that many bytes less
+  // for slots, their notes and bits.
   static constexpr uint64_t SlotsPerPage(uint64_t slot_bytes, bool has_notes = false) {
-    return kPageBytes / (slot_bytes + (has_notes ? kNoteBytes : 0));
+    if (!has_notes) return kPageBytes / slot_bytes;
+    constexpr uint64_t kShared = kPageBytes - kWordBytes;
+    return kShared * kWordBits / ((slot_bytes + kNoteBytes) * kWordBits + kWordBytes);
+  }
+  // The words of dirty bits for the slots of a page.
+  static constexpr uint64_t DirtyWords(uint64_t slots) {
+    return (slots + kWordBits - 1) / kWordBits;
+  }
+  // Those of a page that has so many slots with notes, before the first note.
+  static uint64_t* DirtyWordsAt(std::byte* page, uint64_t slots) {
+    std::byte* const notes = page + kPageBytes - slots * kNoteBytes;
+    return reinterpret_cast<uint64_t*>(notes) - DirtyWords(slots);
   }
   // The bytes that Create charges before any row: the record of each page.
   static constexpr uint64_t FixedBytes(uint64_t address_bytes_max) {
@@ -138,6 +155,7 @@ class DramTier {
   const Class& ClassOf(SlotClass slot_class) const EMBANK_SHARED_LOCKS_REQUIRED(pool_.mutex) {
     return slot_class == kHeaderClass ? header_class_ : classes_[slot_class];
   }
+  void ClearDirtyBits(PageIndex page, uint64_t slots) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(pool_.mutex);
   Location TakeSlot(PageIndex page, uint32_t slot_bytes)
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(pool_.mutex);
   void FreeSlot(SlotClass slot_class, Location slot) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(pool_.mutex);

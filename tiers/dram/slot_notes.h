@@ -1,12 +1,17 @@
-// The notes of rows in memory that have, or may get, a place in the log. The notes of a page's
-// slots are at its end (DramTier::AddClass), apart from the data that readers use.
+// The notes of rows in memory that have, or may get, a place in the log, and a dirty bit for each.
+// The notes of a page's slots are at its end (DramTier::AddClass), apart from the data that readers
+// use.
 //
-//   page:  | slot 0 | slot 1 | ... | slot n - 1 | rest | note 0 | note 1 | ... | note n - 1 |
+//   page:  | slot 0 | ... | slot n - 1 | rest | dirty bits | note 0 | note 1 | ... | note n - 1 |
+//
+// The bit of a slot is set while its row is dirty and the store has a log, so that a flush pass
+// finds dirty rows and looks at no others (tiers/dram/dirty_slots.h).
 //
 // Slots have numbers of 32 bits, by which eviction orders link them.
 #ifndef EMBANK_TIERS_DRAM_SLOT_NOTES_H_
 #define EMBANK_TIERS_DRAM_SLOT_NOTES_H_
 
+#include <atomic>
 #include <bit>
 #include <cstdint>
 
@@ -68,12 +73,33 @@ class SlotNotes {
     return *(reinterpret_cast<SlotNote*>(end) - slots_ + SlotOf(number));
   }
 
+  // The dirty bit of a taken slot; the lock of the row's shard guards it. A slot that is given back
+  // is marked clean before.
+  bool IsMarkedDirty(uint32_t number) const {
+    return (WordOf(number).load(std::memory_order_relaxed) & BitOf(number)) != 0;
+  }
+  // The other bits of the word are under other locks. Most slots have their bit already.
+  void MarkDirty(uint32_t number) const {
+    if (!IsMarkedDirty(number)) WordOf(number).fetch_or(BitOf(number), std::memory_order_relaxed);
+  }
+  void MarkClean(uint32_t number) const {
+    if (IsMarkedDirty(number)) WordOf(number).fetch_and(~BitOf(number), std::memory_order_relaxed);
+  }
+
  private:
   static constexpr uint32_t SlotBits(uint32_t slot_bytes) {
     return static_cast<uint32_t>(std::bit_width(DramTier::SlotsPerPage(slot_bytes, true) - 1));
   }
   uint64_t PageOf(uint32_t number) const { return uint64_t{number} >> slot_bits_; }
   uint32_t SlotOf(uint32_t number) const { return number & ((1u << slot_bits_) - 1); }
+  std::atomic_ref<uint64_t> WordOf(uint32_t number) const {
+    std::byte* const page = base_ + PageOf(number) * DramTier::kPageBytes;
+    return std::atomic_ref(
+        DramTier::DirtyWordsAt(page, slots_)[SlotOf(number) / DramTier::kWordBits]);
+  }
+  uint64_t BitOf(uint32_t number) const {
+    return uint64_t{1} << SlotOf(number) % DramTier::kWordBits;
+  }
 
   std::byte* const base_;
   const uint32_t slot_bytes_;
