@@ -27,6 +27,7 @@ enum class SeededBug {
   kLossIsAbsence,     // a row whose record cannot be read counts as absent
   kSilentWayBack,     // a damaged newest checkpoint opens the older one
   kGapNotSeen,        // so does a newest one whose manifest is missing
+  kDamageSealed,      // a damaged record gets a checksum that matches where it is exported to
   // Contents of a checkpoint.
   kNoPreImage,          // a row that changes before the flush pass comes to it is not saved
   kNoNextCheckpoint,    // changes behind a barrier count as before it

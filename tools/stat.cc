@@ -15,6 +15,9 @@ namespace {
 constexpr const char* kStatColumns =
     "  class: rows of one size share files (below); rows: in the newest checkpoint;\n"
     "  live: bytes of these rows on disk\n";
+constexpr const char* kSpaceLines =
+    "  on disk: of the segments of both checkpoints; kept: records that one of them has, or both;\n"
+    "  an export would copy: segments of the newest checkpoint that it cannot link\n";
 constexpr const char* kClassColumns =
     "  record bytes: one row on disk; segments: files of the class, and their bytes;\n"
     "  live: rows of the checkpoint; dead: rows that were overwritten, erased or left\n"
@@ -40,7 +43,9 @@ std::string StatText(const Survey& survey) {
   }
   std::string text =
       StrCat(Printable(survey.directory), ": checkpoint ", survey.checkpoints[0].checkpoint, "\n",
-             tables.Text(), kStatColumns, classes.Text(), kClassColumns);
+             tables.Text(), kStatColumns, classes.Text(), kClassColumns, "on disk ",
+             BytesText(survey.taken_bytes), ", kept ", BytesText(survey.kept_bytes),
+             "; an export would copy ", BytesText(survey.export_bytes), "\n", kSpaceLines);
   if (survey.unknown_rows > 0) {
     StrAppend(&text, survey.unknown_rows,
               " more rows in segments that do not say whose they are: embank verify\n");
@@ -49,9 +54,12 @@ std::string StatText(const Survey& survey) {
 }
 
 std::string StatJson(const Survey& survey) {
-  std::string json = StrCat("{\"directory\":", JsonString(survey.directory),
-                            ",\"checkpoint\":", survey.checkpoints[0].checkpoint,
-                            ",\"unknown_rows\":", survey.unknown_rows, ",\"tables\":[");
+  std::string json =
+      StrCat("{\"directory\":", JsonString(survey.directory),
+             ",\"checkpoint\":", survey.checkpoints[0].checkpoint,
+             ",\"unknown_rows\":", survey.unknown_rows, ",\"disk_bytes\":", survey.taken_bytes,
+             ",\"kept_bytes\":", survey.kept_bytes, ",\"export_bytes\":", survey.export_bytes,
+             ",\"tables\":[");
   const char* comma = "";
   for (const SurveyedTable& table : survey.tables) {
     StrAppend(&json, comma, "{\"table\":", JsonString(table.table.name),

@@ -43,9 +43,14 @@ class File {
   // Reserves disk space for the first `bytes` bytes, which read as zeros until they are written.
   // The file is at least that long afterwards.
   virtual Status Preallocate(uint64_t bytes) = 0;
+  // Like Preallocate, for so many bytes from an offset on; those before it may stay a hole.
+  // kUnimplemented also: not all of them are in the mapping of a mapped file.
+  virtual Status PreallocateRange(uint64_t offset, uint64_t bytes) = 0;
   // Makes everything that was written before this call durable, and the file's length.
   virtual Status Sync() = 0;
   virtual StatusOr<uint64_t> SizeBytes() = 0;
+  // Returns the bytes of disk space that the file takes: fewer than its length if it has holes.
+  virtual StatusOr<uint64_t> TakenBytes() = 0;
   // From now on the file system may close the descriptor while it is unused and nothing is
   // unsynced, and open it again by name. The file keeps its name while it is open, and its
   // directory outlives it. A use that finds another file there, or none, is kDataLoss. Call it

@@ -149,13 +149,17 @@ Status PosixFile::Write(uint64_t offset, std::span<const std::byte> bytes) {
   });
 }
 
-Status PosixFile::Preallocate(uint64_t bytes) {
+Status PosixFile::PreallocateRange(uint64_t offset, uint64_t bytes) {
   if (bytes == 0) return OkStatus();
-  if (!IsWithinLength(bytes)) return ErrorOf(EFBIG, "preallocate", place_.path);
+  if (!IsWithinLength(offset) || !IsWithinLength(offset + bytes)) {
+    return ErrorOf(EFBIG, "preallocate", place_.path);
+  }
   return Using("preallocate", [&](int number) {
     int error = 0;
     do {
-      error = fallocate(number, 0, 0, static_cast<off_t>(bytes)) == 0 ? 0 : errno;
+      error = fallocate(number, 0, static_cast<off_t>(offset), static_cast<off_t>(bytes)) == 0
+                  ? 0
+                  : errno;
     } while (error == EINTR);
     descriptor_.NoteChange();
     return error == 0 ? OkStatus() : ErrorOf(error, "preallocate", place_.path);
@@ -173,12 +177,23 @@ Status PosixFile::Sync() {
   });
 }
 
-StatusOr<uint64_t> PosixFile::SizeBytes() {
+StatusOr<struct stat> PosixFile::About() {
   struct stat about = {};
   EMBANK_RETURN_IF_ERROR(Using("stat", [&](int number) {
     return fstat(number, &about) == 0 ? OkStatus() : ErrorOf(errno, "stat", place_.path);
   }));
+  return about;
+}
+
+StatusOr<uint64_t> PosixFile::SizeBytes() {
+  EMBANK_ASSIGN_OR_RETURN(const struct stat about, About());
   return static_cast<uint64_t>(about.st_size);
+}
+
+StatusOr<uint64_t> PosixFile::TakenBytes() {
+  EMBANK_ASSIGN_OR_RETURN(const struct stat about, About());
+  constexpr uint64_t kStatBlockBytes = 512;  // stat(2), whatever the file system's blocks are
+  return static_cast<uint64_t>(about.st_blocks) * kStatBlockBytes;
 }
 
 void PosixFile::MayRest() {

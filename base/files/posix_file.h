@@ -79,9 +79,11 @@ class PosixFile final : public File {
 
   Status Read(uint64_t offset, std::span<std::byte> into) override;
   Status Write(uint64_t offset, std::span<const std::byte> bytes) override;
-  Status Preallocate(uint64_t bytes) override;
+  Status Preallocate(uint64_t bytes) override { return PreallocateRange(0, bytes); }
+  Status PreallocateRange(uint64_t offset, uint64_t bytes) override;
   Status Sync() override;
   StatusOr<uint64_t> SizeBytes() override;
+  StatusOr<uint64_t> TakenBytes() override;
   void MayRest() override;
   bool direct() const override { return (place_.flags & O_DIRECT) != 0; }
 
@@ -99,6 +101,7 @@ class PosixFile final : public File {
  private:
   template <typename Call>
   Status Using(const char* verb, Call call);
+  StatusOr<struct stat> About();
   Status NotOpenedAgain(int error, const char* verb) const;
   int OpenAgain() const;
   void CheckBlocks(uint64_t offset, std::span<const std::byte> bytes) const;

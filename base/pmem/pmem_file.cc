@@ -219,6 +219,13 @@ StatusOr<uint64_t> PmemFile::SizeBytes() {
   return SystemFile()->SizeBytes();
 }
 
+StatusOr<uint64_t> PmemFile::TakenBytes() {
+  // A file that is mapped to be written has no holes.
+  if (is_mapped() && access_ != FileAccess::kRead) return mapping_.bytes().size();
+  const std::shared_ptr<PosixFile> file = SystemFile();
+  return file == nullptr ? SizeBytes() : file->TakenBytes();
+}
+
 void PmemFile::MayRest() {
   const std::shared_ptr<PosixFile> file = SystemFile();
   if (file != nullptr) file->MayRest();

@@ -62,10 +62,15 @@ class PmemFile final : public File {
   // Maps the file if it is not mapped. On an error a file that was created has lost its name.
   // kUnimplemented also: the file is mapped and shorter.
   Status Preallocate(uint64_t bytes) override;
+  // The bytes of a mapping have their space already.
+  Status PreallocateRange(uint64_t offset, uint64_t bytes) override {
+    return Preallocate(offset + bytes);
+  }
   // After an error all later calls return that error, and do nothing.
   Status Sync() override;
   // A mapped file has the length with which it was mapped.
   StatusOr<uint64_t> SizeBytes() override;
+  StatusOr<uint64_t> TakenBytes() override;
   void MayRest() override;
   bool direct() const override { return false; }
   std::span<const std::byte> mapping() const override {

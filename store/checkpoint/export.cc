@@ -1,7 +1,6 @@
 #include "store/checkpoint/export.h"
 
 #include <algorithm>
-#include <bit>
 #include <memory>
 #include <new>
 #include <span>
@@ -14,6 +13,7 @@
 #include "base/str_cat.h"
 #include "base/threads/log.h"
 #include "store/checkpoint/checkpoint_directory.h"
+#include "tiers/segment/dense_segment.h"
 #include "tiers/segment/segment_format.h"
 
 namespace embank {
@@ -24,20 +24,35 @@ constexpr uint64_t kCopyBytes = uint64_t{1} << 20;
 // Its file may be the target's, too. The manifest has keys until the footer is durable.
 bool IsFinished(const SegmentRows& rows) { return rows.keys.empty(); }
 
-// From the begin of the file to the end of the block that has the checkpoint's last row.
-uint64_t BytesUpToLastRow(const SegmentRows& rows) {
-  uint32_t slots = 0;
-  for (size_t word = 0; word < rows.bits.size(); ++word) {
-    const auto bits = static_cast<uint32_t>(std::bit_width(rows.bits[word]));
-    if (bits > 0) slots = static_cast<uint32_t>(word * 64) + bits;
-  }
-  const SegmentHeader& header = rows.header;
-  const auto geometry = SegmentGeometry::Of(header.record_bytes, header.segment_bytes);
-  return RoundUp(geometry.OffsetOf(slots), kBlockBytes);
+uint64_t BytesOf(const SegmentRows& rows) {
+  return IsFinished(rows) ? rows.header.segment_bytes : DenseSegment(rows).file_bytes();
 }
 
-uint64_t BytesOf(const SegmentRows& rows) {
-  return IsFinished(rows) ? rows.header.segment_bytes : BytesUpToLastRow(rows);
+bool IsZero(std::span<const std::byte> bytes) {
+  return std::all_of(bytes.begin(), bytes.end(),
+                     [](std::byte byte) { return byte == std::byte{0}; });
+}
+
+// Writes bytes to a new file, and leaves out blocks of zeros, except the last block of a file.
+Status WriteWithoutZeros(File* file, uint64_t offset, std::span<const std::byte> bytes,
+                         bool is_last) {
+  const auto block_at = [&](size_t at) {
+    return bytes.subspan(at, std::min<size_t>(kBlockBytes, bytes.size() - at));
+  };
+  const auto is_left_out = [&](size_t at) {
+    const bool is_end = is_last && at + kBlockBytes >= bytes.size();
+    return !is_end && IsZero(block_at(at));
+  };
+  size_t begin = 0;
+  for (size_t at = 0; at < bytes.size(); at += kBlockBytes) {
+    if (!is_left_out(at)) continue;
+    if (begin < at) {
+      EMBANK_RETURN_IF_ERROR(file->Write(offset + begin, bytes.subspan(begin, at - begin)));
+    }
+    begin = at + kBlockBytes;
+  }
+  if (begin >= bytes.size()) return OkStatus();
+  return file->Write(offset + begin, bytes.subspan(begin));
 }
 
 Status Lost(const std::string& path, const char* what) {
@@ -71,12 +86,11 @@ class Export {
  private:
   Status Fill(bool* in_doubt) {
     EMBANK_RETURN_IF_ERROR(CountDone(0));
-    for (const SegmentRows& rows : manifest_.segments) EMBANK_RETURN_IF_ERROR(AddSegment(rows));
+    for (SegmentRows& rows : manifest_.segments) EMBANK_RETURN_IF_ERROR(AddSegment(&rows));
     EMBANK_RETURN_IF_ERROR(AddHeat());
     // No manifest may outlive a crash without its segments.
     EMBANK_RETURN_IF_ERROR(target_->files()->Sync());
     manifest_.previous = manifest_.checkpoint;
-    for (SegmentRows& rows : manifest_.segments) rows.tier = Tier::kSsd;
     manifest_.pmem_path.clear();
     return target_->Keep(manifest_, in_doubt);
   }
@@ -87,7 +101,7 @@ class Export {
     const uint64_t bytes = manifest_.heat.bytes;
     const uint64_t done_bytes = done_bytes_;
     const size_t made = made_.size();
-    Status added = Share(HeatName(manifest_.checkpoint), bytes, bytes);
+    Status added = Share(HeatName(manifest_.checkpoint), bytes);
     if (!IsDataLoss(added)) return added;
     // A part of it may have been copied.
     while (made_.size() > made) {
@@ -104,44 +118,65 @@ class Export {
     return CountDone(0);
   }
 
-  Status AddSegment(const SegmentRows& rows) {
-    const std::string name = SegmentName(rows.header.segment_id);
-    const uint64_t bytes = BytesOf(rows);
-    if (rows.IsInPmem()) return Copy(parts_.pmem, name, bytes, rows.header.segment_bytes);
-    if (IsFinished(rows)) return Share(name, bytes, rows.header.segment_bytes);
-    return Copy(parts_.source, name, bytes, rows.header.segment_bytes);
+  Status AddSegment(SegmentRows* rows) {
+    const std::string name = SegmentName(rows->header.segment_id);
+    Directory* const directory = rows->IsInPmem() ? parts_.pmem : parts_.source;
+    rows->tier = Tier::kSsd;
+    if (!IsFinished(*rows)) return CopyLiving(directory, name, rows);
+    const uint64_t bytes = rows->header.segment_bytes;
+    return directory == parts_.source ? Share(name, bytes) : Copy(directory, name, bytes);
   }
 
-  Status Share(const std::string& name, uint64_t bytes, uint64_t file_bytes) {
+  // The store that opens the export ends no segment of another store.
+  Status CopyLiving(Directory* directory, const std::string& name, SegmentRows* rows) {
+    DenseSegment dense(*rows);
+    EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<File> source, OpenSource(directory, name));
+    EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<File> target, Make(name));
+    const Status copied = dense.Copy(source.get(), parts_.memory, target.get(),
+                                     [&](uint64_t bytes) { return CountDone(bytes); });
+    if (IsOutOfRange(copied)) return Lost(directory->PathOf(name), "cut off");
+    EMBANK_RETURN_IF_ERROR(copied);
+    *rows = dense.Describe();
+    return target->Sync();
+  }
+
+  StatusOr<std::unique_ptr<File>> OpenSource(Directory* directory, const std::string& name) {
+    EMBANK_CHECK(directory != nullptr);
+    auto source = directory->Open(name, FileAccess::kRead, FileCaching::kDirect);
+    if (IsNotFound(source.status())) return Lost(directory->PathOf(name), "missing");
+    return source;
+  }
+
+  StatusOr<std::unique_ptr<File>> Make(const std::string& name) {
+    EMBANK_ASSIGN_OR_RETURN(
+        std::unique_ptr<File> target,
+        target_->files()->Open(name, FileAccess::kCreate, FileCaching::kDirect));
+    made_.push_back(name);
+    return target;
+  }
+
+  Status Share(const std::string& name, uint64_t bytes) {
     const Status linked = parts_.source->Link(name, target_->files(), name);
     if (IsNotFound(linked)) return Lost(parts_.source->PathOf(name), "missing");
-    if (IsUnimplemented(linked)) return Copy(parts_.source, name, bytes, file_bytes);
+    if (IsUnimplemented(linked)) return Copy(parts_.source, name, bytes);
     EMBANK_RETURN_IF_ERROR(linked);
     made_.push_back(name);
     return CountDone(bytes);
   }
 
-  Status Copy(Directory* directory, const std::string& name, uint64_t end, uint64_t file_bytes) {
-    EMBANK_CHECK(directory != nullptr);
-    const std::string from = directory->PathOf(name);
-    const auto source = directory->Open(name, FileAccess::kRead, FileCaching::kDirect);
-    if (IsNotFound(source.status())) return Lost(from, "missing");
-    EMBANK_RETURN_IF_ERROR(source.status());
-    EMBANK_ASSIGN_OR_RETURN(
-        const std::unique_ptr<File> target,
-        target_->files()->Open(name, FileAccess::kCreate, FileCaching::kDirect));
-    made_.push_back(name);
-    const Status taken = target->Preallocate(file_bytes);
-    if (!IsUnimplemented(taken)) EMBANK_RETURN_IF_ERROR(taken);
+  Status Copy(Directory* directory, const std::string& name, uint64_t end) {
+    EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<File> source, OpenSource(directory, name));
+    EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<File> target, Make(name));
     if (buffer_.data() == nullptr) {
       EMBANK_ASSIGN_OR_RETURN(buffer_, AlignedBuffer::Create(parts_.memory, &budget_, kCopyBytes));
     }
     for (uint64_t offset = 0; offset < end; offset += kCopyBytes) {
       const std::span bytes(buffer_.data(), std::min(kCopyBytes, end - offset));
-      const Status read = (*source)->Read(offset, bytes);
-      if (IsOutOfRange(read)) return Lost(from, "cut off");
+      const Status read = source->Read(offset, bytes);
+      if (IsOutOfRange(read)) return Lost(directory->PathOf(name), "cut off");
       EMBANK_RETURN_IF_ERROR(read);
-      EMBANK_RETURN_IF_ERROR(target->Write(offset, bytes));
+      const bool is_last = offset + bytes.size() == end;
+      EMBANK_RETURN_IF_ERROR(WriteWithoutZeros(target.get(), offset, bytes, is_last));
       EMBANK_RETURN_IF_ERROR(CountDone(bytes.size()));
     }
     return target->Sync();
@@ -182,6 +217,10 @@ class Export {
 };
 
 }  // namespace
+
+uint64_t BytesToCopy(const SegmentRows& rows) {
+  return IsFinished(rows) && !rows.IsInPmem() ? 0 : BytesOf(rows);
+}
 
 Status ExportCheckpoint(const ExportParts& parts, Manifest checkpoint, const std::string& directory,
                         ExportProgress progress) {

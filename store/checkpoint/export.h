@@ -2,8 +2,8 @@
 //
 //   source:  MANIFEST-n      segment, finished      segment that takes records
 //                |                |                      |
-//            with no other   a second name of       a copy, up to the last
-//            checkpoint      the same file          row of the checkpoint
+//            with no other   a second name of       a copy of the checkpoint's rows,
+//            checkpoint      the same file          without gaps, finished
 //                |                |                      |
 //   target:  MANIFEST-n      segment                segment
 //
@@ -16,7 +16,8 @@
 // damaged. A store that opened an older checkpoint may then write it for fewer slots; a reader that
 // needs more slots reads the records. A segment that a checkpoint calls finished was finished, and
 // durable, before the manifest was written. Other segments are copied: their store continues to
-// write them, and the store that opens the copy ends it with a footer of its own.
+// write them. Of these the target has the living rows alone, in a segment that ends behind them
+// (tiers/segment/dense_segment.h).
 //
 // The target has the source's id, which the checksums of records cover.
 #ifndef EMBANK_STORE_CHECKPOINT_EXPORT_H_
@@ -39,10 +40,14 @@ using ExportProgress = FunctionRef<bool(uint64_t done, uint64_t total)>;
 // The parts that an export uses; all of them outlive it.
 struct ExportParts {
   FileSystem* files;
-  MemorySource* memory;       // of a copy's buffer, 1 MiB, which is in no budget
+  MemorySource* memory;       // of a copy's buffers, 2 MiB and a footer, which are in no budget
   Directory* source;          // of the store
   Directory* pmem = nullptr;  // of its PMem; nullptr: it has none
 };
+
+// Returns the bytes of a segment's file that an export copies: 0 if it gives it a second name,
+// where the file system can.
+uint64_t BytesToCopy(const SegmentRows& rows);
 
 // Makes a store of a checkpoint, whose segments stay meanwhile. The target is durable when it
 // returns OK. After an error it removes what it made. Only files of an error behind the manifest's

@@ -41,6 +41,8 @@ class SegmentReader {
   const SegmentGeometry& geometry() const { return geometry_; }
   // Bytes read from all files so far.
   uint64_t read_bytes() const { return read_bytes_; }
+  // Returns the disk space that the file takes. The statuses of files.
+  StatusOr<uint64_t> TakenBytes() const { return file_->TakenBytes(); }
   // Whether the blocks of a slot are in the file.
   bool Has(uint32_t slot) const;
 

@@ -39,16 +39,13 @@ class RepairTarget {
     EMBANK_ASSIGN_OR_RETURN(directory_, CheckpointDirectory::OpenVacant(files_, path_));
     return OkStatus();
   }
-  // Makes a file of so many bytes, preallocated if possible.
-  StatusOr<std::unique_ptr<File>> Make(const std::string& name, uint64_t bytes) {
+  StatusOr<std::unique_ptr<File>> Make(const std::string& name) {
     std::string made = name;
     made_.reserve(made_.size() + 1);
     EMBANK_ASSIGN_OR_RETURN(
         std::unique_ptr<File> file,
         directory_->files()->Open(name, FileAccess::kCreate, FileCaching::kDirect));
     made_.push_back(std::move(made));
-    const Status taken = file->Preallocate(bytes);
-    if (!IsUnimplemented(taken)) EMBANK_RETURN_IF_ERROR(taken);
     return file;
   }
   // Removes the file that was made last.
@@ -227,8 +224,7 @@ class SegmentRepair {
   // *saved describes them for a manifest.
   Status Write(RepairTarget* target, std::vector<SegmentRows>* saved, uint64_t* written_bytes) {
     if (end_ == 0) return OkStatus();
-    EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<File> file,
-                            target->Make(name_, rows_.header.segment_bytes));
+    EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, target->Make(name_));
     EncodeSegmentHeader(rows_.header, {image_.data(), kBlockBytes});
     const uint64_t bytes = ImageBytes(end_);
     for (uint64_t offset = 0; offset < bytes; offset += kWriteBytes) {
@@ -442,7 +438,7 @@ class Repair {
     if (!lost->ok()) return IsOfTheSource(*lost) ? OkStatus() : *lost;
     EMBANK_ASSIGN_OR_RETURN(const AlignedBuffer buffer,
                             AlignedBuffer::Create(SystemMemorySource(), &budget_, kWriteBytes));
-    EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<File> to, target_.Make(name, heat.bytes));
+    EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<File> to, target_.Make(name));
     uint32_t crc = 0;
     for (uint64_t offset = 0; offset < heat.bytes && lost->ok(); offset += kWriteBytes) {
       const std::span bytes(buffer.data(), std::min(kWriteBytes, heat.bytes - offset));

@@ -9,6 +9,7 @@
 #include "base/status_macros.h"
 #include "base/str_cat.h"
 #include "store/checkpoint/checkpoint_directory.h"
+#include "store/checkpoint/export.h"
 #include "store/checkpoint/segment_reader.h"
 #include "tiers/row/row_layout.h"
 #include "tiers/segment/log_record.h"
@@ -78,6 +79,30 @@ Status TakeRows(const Manifest& manifest, SegmentReader* reader, Survey* survey)
   return OkStatus();
 }
 
+// Adds the rows that a checkpoint has in a segment to those of another.
+void AddRows(const SegmentRows& rows, std::map<uint64_t, SegmentRows>* segments) {
+  SegmentRows& all = segments->try_emplace(rows.header.segment_id, rows).first->second;
+  all.bits.resize(std::max(all.bits.size(), rows.bits.size()));
+  for (size_t word = 0; word < rows.bits.size(); ++word) all.bits[word] |= rows.bits[word];
+  all.used_slots = std::max(all.used_slots, rows.used_slots);
+}
+
+Status TakeSpace(const Manifest& newest, const std::map<uint64_t, SegmentRows>& segments,
+                 SegmentReader* reader, Survey* survey) {
+  survey->segments = segments.size();
+  for (const auto& [id, rows] : segments) {
+    survey->segment_bytes += rows.header.segment_bytes;
+    survey->kept_bytes += LiveRows(rows) * rows.header.record_bytes;
+    Status opened = reader->Open(rows);
+    if (IsResourceExhausted(opened) || IsPermissionDenied(opened)) return opened;
+    if (!opened.ok()) continue;
+    EMBANK_ASSIGN_OR_RETURN(const uint64_t taken_bytes, reader->TakenBytes());
+    survey->taken_bytes += taken_bytes;
+  }
+  for (const SegmentRows& rows : newest.segments) survey->export_bytes += BytesToCopy(rows);
+  return OkStatus();
+}
+
 StatusOr<Survey> SurveyOnce(FileSystem* files, const CheckpointDirectory& directory,
                             const std::string& path) {
   EMBANK_RETURN_IF_ERROR(directory.CheckIsStore("directory"));
@@ -91,25 +116,24 @@ StatusOr<Survey> SurveyOnce(FileSystem* files, const CheckpointDirectory& direct
                    .store_id = newest.store_id,
                    .seed = newest.seed,
                    .blob_bytes = newest.blob.size()};
-  std::map<uint64_t, uint64_t> bytes_of_segments;
+  std::map<uint64_t, SegmentRows> segments;
   for (const KeptCheckpoint& checkpoint : kept) {
     SurveyedCheckpoint surveyed = {.checkpoint = checkpoint.checkpoint};
     if (checkpoint.manifest.ok()) {
       surveyed.segments = checkpoint.manifest->segments.size();
       for (const SegmentRows& rows : checkpoint.manifest->segments) {
         surveyed.rows += LiveRows(rows);
-        bytes_of_segments[rows.header.segment_id] = rows.header.segment_bytes;
+        AddRows(rows, &segments);
       }
     } else {
       surveyed.unreadable = std::string(checkpoint.manifest.status().message());
     }
     survey.checkpoints.push_back(std::move(surveyed));
   }
-  survey.segments = bytes_of_segments.size();
-  for (const auto& [id, bytes] : bytes_of_segments) survey.segment_bytes += bytes;
   EMBANK_RETURN_IF_ERROR(TakeTables(newest, &survey));
   SegmentReader reader(directory.files());
   reader.SetPmem(files, {newest.pmem_path});
+  EMBANK_RETURN_IF_ERROR(TakeSpace(newest, segments, &reader, &survey));
   EMBANK_RETURN_IF_ERROR(TakeRows(newest, &reader, &survey));
   return survey;
 }

@@ -17,7 +17,7 @@ struct SurveyedClass {
   uint32_t row_bytes = 0;  // in memory
   uint32_t record_bytes = 0;
   uint64_t segments = 0;
-  uint64_t segment_bytes = 0;  // rows of all these segments
+  uint64_t segment_bytes = 0;  // lengths of all these segments
   uint64_t live_rows = 0;
   uint64_t dead_rows = 0;  // records, or slots that were left out
 
@@ -57,6 +57,10 @@ struct Survey {
   // Sums over the segments of both checkpoints.
   uint64_t segments = 0;
   uint64_t segment_bytes = 0;
+  uint64_t taken_bytes = 0;  // on the media; a segment that is missing takes none
+  uint64_t kept_bytes = 0;   // of records that one of the checkpoints has, or both
+  // The bytes of segments that an export of the newest one would copy; it links the others.
+  uint64_t export_bytes = 0;
 };
 
 // Surveys the last checkpoint, also while the store is open and changes. Writes nothing and takes

@@ -195,11 +195,17 @@ void Compaction::CountForgotten() {
 void Compaction::NoteForgotten() { (lower_ != nullptr ? lower_ : this)->CountForgotten(); }
 
 void Compaction::CompactBeforeCheckpoint() {
+  CompactFor(CompactionAim::kLaterSpace);
+  // Sessions with few changes pay no debt, and each leaves its open segments.
+  if (parts_.log->candidates().HasWaste()) CompactFor(CompactionAim::kSize);
+}
+
+void Compaction::CompactFor(CompactionAim aim) {
   bool goes_on = true;
   for (uint64_t rows = 0; goes_on && rows < kLaterRowsMax;) {
     // Batches run between the steps.
     MutexLock lock(&mutex_);
-    goes_on = Step(CompactionAim::kLaterSpace);
+    goes_on = Step(aim);
     rows += step_rows_;
   }
 }

@@ -88,8 +88,9 @@ class Compaction {
   // The number of rows that were demoted so far.
   uint64_t demoted_rows() const { return demoted_rows_.load(std::memory_order_relaxed); }
 
-  // Call it before a checkpoint, like EnsureSpace. If changes have run out of space, moves some
-  // rows of kept checkpoints. The checkpoint after the next one frees their space.
+  // Call it before a checkpoint, like EnsureSpace. If changes have run out of space, or the log
+  // takes much more than its rows, moves some rows of kept checkpoints. The checkpoint after the
+  // next one frees their space.
   void CompactBeforeCheckpoint();
 
   // While one lives, no row is moved.
@@ -138,6 +139,7 @@ class Compaction {
   StepEnd LeaveLog(CompactionAim aim, RowMover** in_memory, uint64_t* looked_at_bytes);
   uint64_t ForgetInMemory(RowMover* mover, uint64_t rows);
   bool ReduceDebt();
+  void CompactFor(CompactionAim aim);
   bool Step(CompactionAim aim) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return TryStep(aim) == StepEnd::kDone;
   }

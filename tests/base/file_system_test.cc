@@ -161,6 +161,23 @@ TEST_P(FileSystemTest, PreallocatesZeros) {
   EXPECT_EQ(std::count(read.begin(), read.end(), std::byte{0}), 9'999);
 }
 
+TEST_P(FileSystemTest, TellsWhatItTakesAndARangeLeavesAHole) {
+  constexpr uint64_t kHoleBytes = uint64_t{1} << 20;
+  const bool is_mapped = GetParam() == Kind::kMapped || GetParam() == Kind::kSimulatedPmem;
+  const auto file = Open("a", FileAccess::kCreate);
+  EXPECT_EQ(*file->TakenBytes(), 0u);
+  ASSERT_TRUE(file->PreallocateRange(kHoleBytes, 8192).ok());
+  EXPECT_EQ(*file->SizeBytes(), kHoleBytes + 8192);
+  EXPECT_GE(*file->TakenBytes(), is_mapped ? kHoleBytes : 8192u);
+  EXPECT_TRUE(is_mapped || *file->TakenBytes() < kHoleBytes);
+  ASSERT_TRUE(file->PreallocateRange(0, 8192).ok()) << "in the file";
+  EXPECT_EQ(*file->SizeBytes(), kHoleBytes + 8192);
+  EXPECT_GE(*file->TakenBytes(), 16'384u);
+  std::vector<std::byte> read(kHoleBytes + 8192, std::byte{9});
+  ASSERT_TRUE(file->Read(0, read).ok());
+  EXPECT_EQ(std::count(read.begin(), read.end(), std::byte{0}), kHoleBytes + 8192);
+}
+
 TEST_P(FileSystemTest, RenamesLinksRemovesAndLists) {
   ASSERT_TRUE(Open("a", FileAccess::kCreate)->Write(0, BytesOf("a")).ok());
   ASSERT_TRUE(Open("b", FileAccess::kCreate)->Write(0, BytesOf("b")).ok());

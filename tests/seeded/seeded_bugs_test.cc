@@ -52,6 +52,7 @@ constexpr Case kCases[] = {
      "TwoCheckpoints.ADamagedNewestOneNamesTheOlderWhichCanBeOpened"},
     {SeededBug::kGapNotSeen, "missing manifest not seen",
      "TwoCheckpoints.AMissingNewestManifestIsNamedAndNothingIsRemoved"},
+    {SeededBug::kDamageSealed, "damage sealed", "Restarts.ADamagedRowIsDamagedInAnExport"},
     {SeededBug::kNoPreImage, "no pre-image", "ChangesBesideCheckpoints.AreWhollyBehindThem"},
     {SeededBug::kNoNextCheckpoint, "no next checkpoint",
      "ChangesBesideCheckpoints.AreWhollyBehindThem"},

@@ -52,19 +52,23 @@ class SimulatedFile final : public File {
     }
     return disk_->WriteFile(inode_, path_, offset, bytes, is_mapped());
   }
-  Status Preallocate(uint64_t bytes) override {
+  Status Preallocate(uint64_t bytes) override { return PreallocateRange(0, bytes); }
+  Status PreallocateRange(uint64_t offset, uint64_t bytes) override {
     EMBANK_CHECK(writable_);
-    if (is_mapped() && bytes > mapping_.size()) {
+    if (is_mapped() && offset + bytes > mapping_.size()) {
       return UnimplementedError(StrCat(path_, ": a mapped file keeps its length"));
     }
-    Status taken = disk_->Grow(inode_, path_, bytes);
+    // What is mapped has its space.
+    const bool is_pmem = disk_->IsPmem(path_);
+    Status taken = disk_->Grow(inode_, path_, is_pmem ? 0 : offset, bytes + (is_pmem ? offset : 0));
     if (!disk_->IsPmem(path_) || is_mapped() || bytes == 0) return taken;
     if (taken.ok()) mapping_ = disk_->MapFile(inode_);
     if (!taken.ok() && is_new_) disk_->Remove(path_).IgnoreError();
     return taken;
   }
   Status Sync() override { return disk_->SyncFile(inode_, path_); }
-  StatusOr<uint64_t> SizeBytes() override { return disk_->SizeOf(inode_, path_); }
+  StatusOr<uint64_t> SizeBytes() override { return disk_->SizeOf(inode_, path_, false); }
+  StatusOr<uint64_t> TakenBytes() override { return disk_->SizeOf(inode_, path_, true); }
   bool direct() const override { return direct_; }
   std::span<const std::byte> mapping() const override { return mapping_; }
 
@@ -165,18 +169,15 @@ uint64_t SimulatedDisk::SpareBytes() const {
   uint64_t used_bytes = 0;
   for (const auto& [number, inode] : now_.inodes) {
     const bool exists = named.count(number) == 1 || inode.open_files > 0;
-    if (exists) used_bytes += inode.contents.size();
+    if (exists) used_bytes += inode.taken.bytes();
   }
   return capacity_bytes_ - std::min(capacity_bytes_, used_bytes);
 }
 
-uint64_t SimulatedDisk::LengthMax(InodeNumber inode) const {
-  return now_.inodes.at(inode).contents.size() + SpareBytes();
-}
-
-Status SimulatedDisk::CheckSpace(InodeNumber inode, const std::string& path,
-                                 uint64_t length) const {
-  if (length <= LengthMax(inode)) return OkStatus();
+Status SimulatedDisk::CheckSpace(InodeNumber inode, const std::string& path, uint64_t begin,
+                                 uint64_t end) const {
+  const uint64_t taken_bytes = now_.inodes.at(inode).taken.BytesIn(begin, end);
+  if (end - begin - taken_bytes <= SpareBytes()) return OkStatus();
   return ResourceExhaustedError(StrCat(path, ": no space left on the disk"));
 }
 
@@ -384,7 +385,7 @@ Status SimulatedDisk::WriteFile(InodeNumber inode, const std::string& path, uint
   MutexLock lock(&mutex_);
   Status status = Admit(DiskCall::Kind::kWrite, path);
   if (IsCancelled(status)) return status;
-  if (status.ok()) status = CheckSpace(inode, path, offset + bytes.size());
+  if (status.ok()) status = CheckSpace(inode, path, offset, offset + bytes.size());
   Change write = {.kind = Change::Kind::kWrite,
                   .inode = inode,
                   .offset = offset,
@@ -395,21 +396,30 @@ Status SimulatedDisk::WriteFile(InodeNumber inode, const std::string& path, uint
     Do(std::move(write));
     return status;
   }
-  const uint64_t length_max = LengthMax(inode);
-  if (offset >= length_max) return status;
-  write.bytes.resize(std::min<uint64_t>(write.bytes.size(), length_max - offset));
+  const TakenRuns& taken = now_.inodes.at(inode).taken;
+  const uint64_t spare_bytes = SpareBytes();
+  uint64_t fits = write.bytes.size();
+  while (fits - taken.BytesIn(offset, offset + fits) > spare_bytes) {
+    fits = spare_bytes + taken.BytesIn(offset, offset + fits);
+  }
+  if (fits == 0) return status;
+  write.bytes.resize(fits);
   Random random(calls_);
   for (Change& piece : PiecesOf(write, &random)) Do(std::move(piece));
   return status;
 }
 
-Status SimulatedDisk::Grow(InodeNumber inode, const std::string& path, uint64_t bytes) {
+Status SimulatedDisk::Grow(InodeNumber inode, const std::string& path, uint64_t offset,
+                           uint64_t bytes) {
   const Unfaulted own;
   MutexLock lock(&mutex_);
   EMBANK_RETURN_IF_ERROR(Admit(DiskCall::Kind::kPreallocate, path));
-  if (bytes <= now_.inodes[inode].contents.size()) return OkStatus();
-  EMBANK_RETURN_IF_ERROR(CheckSpace(inode, path, bytes));
-  Do({.kind = Change::Kind::kGrow, .inode = inode, .offset = bytes, .path = path});
+  const uint64_t end = offset + bytes;
+  const Inode& grown = now_.inodes[inode];
+  const bool has_space = grown.taken.BytesIn(offset, end) == bytes;
+  if (has_space && end <= grown.contents.size()) return OkStatus();
+  EMBANK_RETURN_IF_ERROR(CheckSpace(inode, path, offset, end));
+  Do({.kind = Change::Kind::kGrow, .inode = inode, .offset = end, .begin = offset, .path = path});
   return OkStatus();
 }
 
@@ -433,11 +443,12 @@ std::span<const std::byte> SimulatedDisk::MapFile(InodeNumber inode) {
   return mapped.contents;
 }
 
-StatusOr<uint64_t> SimulatedDisk::SizeOf(InodeNumber inode, const std::string& path) {
+StatusOr<uint64_t> SimulatedDisk::SizeOf(InodeNumber inode, const std::string& path, bool taken) {
   const Unfaulted own;
   MutexLock lock(&mutex_);
   EMBANK_RETURN_IF_ERROR(Admit(DiskCall::Kind::kSize, path));
-  return now_.inodes.at(inode).contents.size();
+  const Inode& file = now_.inodes.at(inode);
+  return taken ? file.taken.bytes() : file.contents.size();
 }
 
 void SimulatedDisk::State::Apply(const Change& change) {
@@ -447,11 +458,13 @@ void SimulatedDisk::State::Apply(const Change& change) {
       contents.resize(std::max(contents.size(), change.offset + change.bytes.size()));
       std::copy(change.bytes.begin(), change.bytes.end(),
                 contents.begin() + static_cast<ptrdiff_t>(change.offset));
+      inodes[change.inode].taken.Add(change.offset, change.offset + change.bytes.size());
       return;
     }
     case Change::Kind::kGrow: {
       Bytes& contents = inodes[change.inode].contents;
       contents.resize(std::max<size_t>(contents.size(), change.offset));
+      inodes[change.inode].taken.Add(change.begin, change.offset);
       return;
     }
     case Change::Kind::kName:
@@ -476,6 +489,7 @@ void SimulatedDisk::State::Apply(const Change& change) {
     case Change::Kind::kCut: {
       Bytes& contents = inodes[change.inode].contents;
       contents.resize(std::min<size_t>(contents.size(), change.offset));
+      inodes[change.inode].taken.Cut(change.offset);
       return;
     }
     case Change::Kind::kSync:
@@ -538,6 +552,18 @@ std::vector<std::string> SimulatedDisk::Files() const {
 std::vector<std::byte> SimulatedDisk::Contents(const std::string& path) const {
   MutexLock lock(&mutex_);
   return now_.inodes.at(now_.names.at(path)).contents;
+}
+
+uint64_t SimulatedDisk::TakenBytes(const std::string& path) const {
+  MutexLock lock(&mutex_);
+  return now_.inodes.at(now_.names.at(path)).taken.bytes();
+}
+
+size_t SimulatedDisk::NamesOf(const std::string& path) const {
+  MutexLock lock(&mutex_);
+  const InodeNumber inode = now_.names.at(path);
+  return static_cast<size_t>(std::count_if(now_.names.begin(), now_.names.end(),
+                                           [&](const auto& name) { return name.second == inode; }));
 }
 
 uint64_t SimulatedDisk::calls() const {

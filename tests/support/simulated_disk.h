@@ -31,6 +31,7 @@
 #include "base/files/file_system.h"
 #include "base/threads/mutex.h"
 #include "tests/support/random.h"
+#include "tests/support/taken_runs.h"
 
 namespace embank::test {
 
@@ -128,6 +129,10 @@ class SimulatedDisk final : public FileSystem {
 
   std::vector<std::string> Files() const;
   std::vector<std::byte> Contents(const std::string& path) const;
+  // The bytes that a file takes: those that were written or preallocated.
+  uint64_t TakenBytes(const std::string& path) const;
+  // The number of a file's names.
+  size_t NamesOf(const std::string& path) const;
   uint64_t calls() const;
   // Syncs of files that completed: of persistent memory its drains.
   uint64_t syncs() const;
@@ -159,6 +164,7 @@ class SimulatedDisk final : public FileSystem {
   };
   struct Inode {
     Bytes contents;
+    TakenRuns taken = {};
     int open_files = 0;
     bool is_mapped = false;  // its contents stay where they are
     Locks locks = {};
@@ -181,6 +187,7 @@ class SimulatedDisk final : public FileSystem {
     Kind kind;
     InodeNumber inode = 0;
     uint64_t offset = 0;  // kGrow: the new length at least; kCut: at most
+    uint64_t begin = 0;   // kGrow: the bytes from here to that length take space
     Bytes bytes = {};
     bool is_mapped = false;  // kWrite: by stores to mapped memory
     std::string path = {};
@@ -208,17 +215,16 @@ class SimulatedDisk final : public FileSystem {
   Status CheckWritable(const std::string& path) const EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Status CheckParent(const std::string& path) const EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   uint64_t SpareBytes() const EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  uint64_t LengthMax(InodeNumber inode) const EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  Status CheckSpace(InodeNumber inode, const std::string& path, uint64_t length) const
+  Status CheckSpace(InodeNumber inode, const std::string& path, uint64_t begin, uint64_t end) const
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Status ReadFile(InodeNumber inode, const std::string& path, uint64_t offset,
                   std::span<std::byte> into);
   Status WriteFile(InodeNumber inode, const std::string& path, uint64_t offset,
                    std::span<const std::byte> bytes, bool is_mapped);
-  Status Grow(InodeNumber inode, const std::string& path, uint64_t bytes);
+  Status Grow(InodeNumber inode, const std::string& path, uint64_t offset, uint64_t bytes);
   Status SyncFile(InodeNumber inode, const std::string& path);
-  StatusOr<uint64_t> SizeOf(InodeNumber inode, const std::string& path);
+  StatusOr<uint64_t> SizeOf(InodeNumber inode, const std::string& path, bool taken);
   std::span<const std::byte> MapFile(InodeNumber inode);
   void Close(InodeNumber inode);
   void Unlock(InodeNumber inode, const std::string& path, bool shared);

@@ -37,7 +37,7 @@ std::vector<SimulatedDisk::Change> SimulatedDisk::PiecesOf(const Change& write, 
   if (random->OneIn(2)) {
     Change length = write;
     length.kind = Change::Kind::kGrow;
-    length.offset = end;
+    length.offset = length.begin = end;
     pieces.push_back(std::move(length));
   }
   const uint64_t cut = write.offset + random->Below(write.bytes.size() + 1);

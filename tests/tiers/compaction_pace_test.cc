@@ -14,7 +14,7 @@ constexpr int64_t kPlenty = 20;
 
 // The pace with so many finished segments, of which so many percent live.
 CompactionPace PaceAt(uint64_t ssd_bytes, int64_t segments, int64_t live_percent) {
-  CompactionPace pace(ssd_bytes, kSegmentBytes);
+  CompactionPace pace(ssd_bytes, kSegmentBytes, ssd_bytes == 0);
   pace.SetSpare(kPlenty);
   for (int64_t i = 0; i < segments; ++i) {
     pace.AddFinished(kSegmentBytes, kSegmentBytes * live_percent / 100);
@@ -48,9 +48,25 @@ TEST(CompactionPace, WaitsWhereThereIsNoSpaceToMoveTo) {
 
 TEST(CompactionPace, WithoutALimitOnlyLivingRowsCount) {
   EXPECT_EQ(PaceAt(0, 1000, 60).pace(), 0u);
-  EXPECT_NEAR(PaceAt(0, 1000, 55).pace(), kOneForEach, 1);
+  EXPECT_NEAR(PaceAt(0, 1000, 55).pace(), kOneForEach, 2);
   EXPECT_EQ(PaceAt(0, 1000, 20).pace(), CompactionPace::kPaceMax);
-  EXPECT_EQ(PaceAt(0, 3, 20).pace(), 0u) << "too few segments to say anything";
+  EXPECT_EQ(PaceAt(0, 1, 20).pace(), CompactionPace::kPaceMax);
+}
+
+// A quarter of a segment of 1 MiB is left to each class, and twice that until it is too much.
+TEST(CompactionPace, WithoutALimitTheSizeFollowsTheRows) {
+  EXPECT_TRUE(PaceAt(0, 1, 20).HasWaste(/*is_begun=*/false));
+  EXPECT_FALSE(PaceAt(0, 1, 30).HasWaste(/*is_begun=*/false));
+  EXPECT_TRUE(PaceAt(0, 1, 30).HasWaste(/*is_begun=*/true));
+  EXPECT_FALSE(PaceAt(0, 100, 50).HasWaste(/*is_begun=*/false));
+  EXPECT_TRUE(PaceAt(0, 100, 49).HasWaste(/*is_begun=*/false));
+  EXPECT_TRUE(PaceAt(0, 100, 59).HasWaste(/*is_begun=*/true));
+  EXPECT_FALSE(PaceAt(0, 100, 60).HasWaste(/*is_begun=*/true));
+  EXPECT_FALSE(PaceAt(kSsdBytes, 100, 1).HasWaste(/*is_begun=*/true)) << "the limit counts";
+  CompactionPace pace = PaceAt(0, 10, 30);
+  EXPECT_TRUE(pace.HasWaste(/*is_begun=*/false));
+  pace.SetClasses(9);
+  EXPECT_FALSE(pace.HasWaste(/*is_begun=*/false));
 }
 
 TEST(CompactionPace, CountsWhatDies) {
@@ -73,7 +89,7 @@ class Begin : public testing::Test {
     }
   }
 
-  CompactionPace pace_{kSsdBytes, kSegmentBytes};
+  CompactionPace pace_{kSsdBytes, kSegmentBytes, false};
   const double first_ = pace_.begin();
 };
 
@@ -110,7 +126,7 @@ TEST_F(Begin, ComesEarlierAgainAndFaster) {
 }
 
 TEST_F(Begin, GoesBySegmentsInASmallLog) {
-  CompactionPace pace(10 * kSegmentBytes, kSegmentBytes);
+  CompactionPace pace(10 * kSegmentBytes, kSegmentBytes, false);
   for (int i = 0; i < 10; ++i) {
     pace.SetSpare(2);
     pace.NoteWork();

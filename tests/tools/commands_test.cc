@@ -249,6 +249,14 @@ TEST_F(Commands, StatTellsWhatLivesAndWhatIsDead) {
   const json before = JsonOf("stat", 0);
   EXPECT_EQ(before["classes"][0]["live_rows"], 1000);
   EXPECT_LT(before["classes"][0]["dead_rows"], 20) << "left out between buffers";
+  const uint64_t rows_bytes = before["classes"][0]["live_bytes"].get<uint64_t>() +
+                              before["classes"][1]["live_bytes"].get<uint64_t>();
+  EXPECT_EQ(before["kept_bytes"], rows_bytes);
+  EXPECT_GE(before["disk_bytes"], rows_bytes);
+  EXPECT_LE(before["disk_bytes"], 2 * rows_bytes + (uint64_t{1} << 20));
+  // The segments of both classes were not full.
+  EXPECT_GE(before["export_bytes"], rows_bytes);
+  EXPECT_LE(before["export_bytes"], rows_bytes * 12 / 10 + 8 * 4096);
   store_ = OpenStore(options_);
   embank_table* items = nullptr;
   ASSERT_EQ(embank_table_open(store_.get(), "items", &items), EMBANK_OK);
@@ -268,6 +276,9 @@ TEST_F(Commands, StatTellsWhatLivesAndWhatIsDead) {
   const Ran ran = RunOn("stat");
   EXPECT_EQ(ran.exit_code, 0) << ran.error;
   EXPECT_THAT(ran.out, HasSubstr("utilisation"));
+  EXPECT_THAT(ran.out, HasSubstr("an export would copy "));
+  EXPECT_GT(after["kept_bytes"], of_items["live_bytes"])
+      << "the erased ones, and the other table's";
 }
 
 TEST_F(Commands, ADamagedManifestIsDamageToAll) {
@@ -382,7 +393,8 @@ TEST_F(Commands, EveryColumnOfATableIsExplainedBelowIt) {
   }
   const std::string stat = RunOn("stat").out;
   for (const char* column :
-       {"class: ", "rows: ", "live: ", "record bytes: ", "segments: ", "dead: ", "utilisation: "}) {
+       {"class: ", "rows: ", "live: ", "record bytes: ", "segments: ", "dead: ", "utilisation: ",
+        "on disk: ", "kept: ", "an export would copy: "}) {
     EXPECT_THAT(stat, HasSubstr(column));
   }
   const std::string verify = RunOn("verify").out;

@@ -8,7 +8,10 @@ namespace embank {
 namespace {
 
 // To free space, compaction empties segments from a sixteenth dead on: 16 writes for each.
-constexpr uint32_t kSpaceDeadPart = 16;
+constexpr double kSpaceDeadPart = 16;
+
+// For its size alone, a log is not worth moves of rows that mostly live.
+constexpr double kSizeLivingMax = 0.8;
 
 // Whether the hand that goes round the oldest segments chooses them.
 bool IsByAge(CompactionAim aim) {
@@ -34,21 +37,23 @@ std::shared_ptr<LogSegment> CompactionCandidates::BestToMove(CompactionAim aim) 
   if (for_pace && pace() == 0) return nullptr;
   const bool for_later = aim == CompactionAim::kLaterSpace;
   if (for_later && segments_.quota().SpareSegments() > 0) return nullptr;
+  const bool for_size = aim == CompactionAim::kSize;
+  if (for_size && !segments_.pace().HasWaste(/*is_begun=*/true)) return nullptr;
   const bool unkept_only = aim == CompactionAim::kSpace;
   std::shared_ptr<LogSegment> best;
   double best_score = 0;
   for (const std::shared_ptr<LogSegment>& segment : segments_.all()) {
     if (segment == nullptr || !segment->finished) continue;
     if (segment->passed_over || segment->unread) continue;
-    if (segment->live_rows == 0 || segment->live_rows == segment->geometry.slots) continue;
-    EMBANK_CHECK(segment->live_rows < segment->geometry.slots);
+    if (segment->live_rows == 0) continue;
     if (unkept_only && segments_.IsKept(*segment)) continue;
-    const uint32_t dead = segment->geometry.slots - segment->live_rows;
-    if (!for_pace && dead * kSpaceDeadPart < segment->geometry.slots) continue;
-    const double living = static_cast<double>(segment->live_rows) / segment->geometry.slots;
+    const double living = segment->LivingPart();
+    if (living == 1 || (for_size && living > kSizeLivingMax)) continue;
+    if (!for_pace && (1 - living) * kSpaceDeadPart < 1) continue;
     const auto age =
         static_cast<double>(segments_.next_segment_id_locked() - segment->header.segment_id);
-    const double score = (1 - living) * age / (1 + living);
+    // By age, what a session has left would wait for segments that are nearly full.
+    const double score = (1 - living) * (for_size ? 1 : age) / (1 + living);
     if (score <= best_score) continue;
     best_score = score;
     best = segment;

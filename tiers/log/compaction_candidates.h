@@ -22,6 +22,11 @@ class CompactionCandidates {
   CompactionCandidates(LogSegments& segments, DeadSegments& dead, LogWriter& writer)
       : segments_(segments), dead_(dead), writer_(writer) {}
 
+  // Whether the log takes so much more space than its rows that a checkpoint should move some.
+  bool HasWaste() const {
+    ReaderMutexLock lock(segments_.mutex());
+    return segments_.pace().HasWaste(/*is_begun=*/false);
+  }
   // The rows to move for each CompactionPace::kChangedRows rows that change. Thread-safe; no lock.
   uint32_t pace() const { return segments_.figures().pace(); }
 
@@ -31,6 +36,7 @@ class CompactionCandidates {
   //   kPace: as the pace demands.
   //   kSpace: whatever the pace, among segments that no checkpoint has.
   //   kLaterSpace: among all, if space is short; what is else left to compaction may be used.
+  //   kSize: the one of which the least part lives, while the log is larger than it should be.
   //   kForget: the oldest one with rows of a class that forgets.
   //   kDemote: the oldest one with rows.
   //   kEvacuate: one with rows that are not durable, finished or not.

@@ -8,6 +8,8 @@
 
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "tiers/segment/segment_space.h"
+#include "tiers/space/segment_size.h"
 
 namespace embank {
 
@@ -91,6 +93,9 @@ Status LogAppender::MakeSlot(OpenSegment* open, const RowToLog& row) {
       EMBANK_ASSIGN_OR_RETURN(const bool has_begun, BeginSegment(open, row));
       if (!has_begun) continue;
     }
+    EMBANK_RETURN_IF_ERROR(
+        TakeSpaceForNext(open->segment.get(),
+                         StepBytesFor(open->segment->header.segment_bytes, open->written_bytes)));
     if (TakeBuffers(open)) return OkStatus();
   }
 }
@@ -114,12 +119,18 @@ StatusOr<bool> LogAppender::BeginSegment(OpenSegment* open, const RowToLog& row)
   dead_.Collect();
   if (IsFull(open->stream) && dead_.RemoveOneOrWait()) return false;
   if (IsFull(open->stream)) return segments_.NoSpace();
+  const uint64_t segment_bytes =
+      options_.follows_rows()
+          ? SegmentBytesFor({options_.segment_bytes_min, options_.segment_bytes}, row.record_bytes,
+                            open->written_bytes, segments_.quota().ClassBytes(row.row_class))
+          : options_.segment_bytes;
   StatusOr<std::shared_ptr<LogSegment>> made =
-      segments_.Make(open->stream, row.row_class, row.record_bytes);
+      segments_.Make(open->stream, row.row_class, row.record_bytes, segment_bytes);
   if (!made.ok() && FreeMemory(open)) return false;
   EMBANK_RETURN_IF_ERROR(made.status());
   std::shared_ptr<LogSegment> segment = *std::move(made);
-  if (Status status = MakeFile(segment.get()); !status.ok()) {
+  const uint64_t step_bytes = StepBytesFor(segment_bytes, open->written_bytes);
+  if (Status status = MakeFile(segment.get(), step_bytes); !status.ok()) {
     // Its bits were reserved for dirty rows.
     segment.reset();
     segments_.ledger().RestoreBits();
@@ -136,33 +147,32 @@ StatusOr<bool> LogAppender::BeginSegment(OpenSegment* open, const RowToLog& row)
 
 // Gives the segment a place, and a file. A file on damaged blocks of PMem keeps them until another
 // one is made, which has others.
-Status LogAppender::MakeFile(LogSegment* segment) {
+Status LogAppender::MakeFile(LogSegment* segment, uint64_t step_bytes) {
   EMBANK_ASSIGN_OR_RETURN(segment->index, segments_.FreePlace());
   writer_.AssertHeld();
   writer_.ReserveLists(segments_.all().size());
   constexpr size_t kDamagedFilesMax = 3;
   std::array<std::unique_ptr<File>, kDamagedFilesMax> damaged;
-  Status status = MakeOneFile(segment);
+  Status status = MakeOneFile(segment, step_bytes);
   for (std::unique_ptr<File>& file : damaged) {
     if (options_.tier != Tier::kPmem || !IsUnavailable(status)) break;
     file = std::move(segment->file);
-    status = MakeOneFile(segment);
+    status = MakeOneFile(segment, step_bytes);
   }
   if (status.ok()) ++counters_.written_buffers;
   return status;
 }
 
 // Makes a file with the segment's header. After an error it has no name.
-Status LogAppender::MakeOneFile(LogSegment* segment) {
+Status LogAppender::MakeOneFile(LogSegment* segment, uint64_t step_bytes) {
   EMBANK_ASSIGN_OR_RETURN(
       segment->file,
       options_.directory->Open(segment->name, FileAccess::kCreate, FileCaching::kDirect));
   segment->file->MayRest();
   EncodeSegmentHeader(segment->header, {header_block_.data(), kBlockBytes});
-  Status status = segment->file->Preallocate(options_.segment_bytes);
-  // Where space cannot be taken ahead, it is taken as it is written; but a store to a page of a
-  // mapped file without space would be SIGBUS.
-  if (IsUnimplemented(status) && options_.tier != Tier::kPmem) status = OkStatus();
+  // Budgets count whole segments.
+  const bool is_whole = options_.ssd_bytes != 0 || options_.tier == Tier::kPmem;
+  Status status = TakeFirstSpace(segment, step_bytes, is_whole);
   if (status.ok()) status = segment->Write(0, {header_block_.data(), kBlockBytes});
   if (!status.ok()) options_.directory->Remove(segment->name).IgnoreError();
   return status;
@@ -255,6 +265,7 @@ Location LogAppender::Put(OpenSegment* open, const RowToLog& row) {
   const std::span record = WriteRecord(*open, row);
   buffer->end = end;
   segment.UseSlot(row.key, row.table);
+  open->written_bytes += row.record_bytes;
   if (row.was_dirty && options_.has_reservations) {
     segments_.ledger().UseReservation(row.row_class);
   }

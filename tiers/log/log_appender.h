@@ -67,8 +67,10 @@ class LogAppender {
   bool IsFull(LogStream stream) const EMBANK_SHARED_LOCKS_REQUIRED(segments_.mutex());
   StatusOr<bool> BeginSegment(OpenSegment* open, const RowToLog& row)
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(segments_.mutex());
-  Status MakeOneFile(LogSegment* segment) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(segments_.mutex());
-  Status MakeFile(LogSegment* segment) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(segments_.mutex());
+  Status MakeOneFile(LogSegment* segment, uint64_t step_bytes)
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(segments_.mutex());
+  Status MakeFile(LogSegment* segment, uint64_t step_bytes)
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(segments_.mutex());
   bool FreeMemory(const OpenSegment* open) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(segments_.mutex());
   bool TakeBuffers(OpenSegment* open) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(segments_.mutex());
   LogBuffer* TakeFreeBuffer() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(segments_.mutex());

@@ -49,7 +49,7 @@ Status LogRecovery::Adopt(const SegmentRows& rows, uint32_t checkpoint,
     return adopted;
   }
   EMBANK_CHECK(segment->live_rows <= segment->used_slots);
-  segments_.ledger().AddLive(static_cast<int64_t>(segment->LiveBytes()));
+  segments_.ledger().AddLive(rows.header.row_class, static_cast<int64_t>(segment->LiveBytes()));
   if (segment->finished) {
     segments_.Finish(segment.get());
   } else {
@@ -87,6 +87,7 @@ Status LogRecovery::AdoptSegment(LogSegment* segment, const SegmentRows& rows,
     EMBANK_RETURN_IF_ERROR(segments_.Allocate(segment, LogStream::kCompaction, false));
   }
   EMBANK_RETURN_IF_ERROR(OpenFile(segment));
+  EMBANK_ASSIGN_OR_RETURN(segment->taken_bytes, segment->file->TakenBytes());
   EMBANK_RETURN_IF_ERROR(CheckHeader(*segment));
   if (visit == nullptr) return OkStatus();
   EMBANK_CHECK(rows.used_slots <= segment->geometry.slots);

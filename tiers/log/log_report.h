@@ -30,10 +30,19 @@ struct LogSpace {
 
 // The reason for compaction's work. kPace: changes go on, and it is time. kSpace: changes need
 // space now. kLaterSpace: they will need space when the current checkpoints are not kept any more.
-// kForget: there are too many rows, and some are to be forgotten. kDemote: a log has too many rows,
-// and some are to go to a lower tier. kEvacuate: the log has stopped, and rows that are not durable
-// in it are to go to a lower tier.
-enum class CompactionAim : uint32_t { kPace, kSpace, kLaterSpace, kForget, kDemote, kEvacuate };
+// kSize: the log takes much more space than its rows, and no limit asks for it. kForget: there are
+// too many rows, and some are to be forgotten. kDemote: a log has too many rows, and some are to go
+// to a lower tier. kEvacuate: the log has stopped, and rows that are not durable in it are to go to
+// a lower tier.
+enum class CompactionAim : uint32_t {
+  kPace,
+  kSpace,
+  kLaterSpace,
+  kSize,
+  kForget,
+  kDemote,
+  kEvacuate,
+};
 
 }  // namespace embank
 

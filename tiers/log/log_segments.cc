@@ -13,7 +13,8 @@ namespace embank {
 
 LogSegments::LogSegments(MemorySource* source, MemoryBudget* budget, const RowLogOptions& options)
     : options_(options),
-      ledger_(source, budget, options.ssd_bytes, options.segment_bytes, &figures_),
+      ledger_(source, budget, options.ssd_bytes, options.segment_bytes, options.follows_rows(),
+              &figures_),
       next_segment_id_(options.first_segment_id) {
   MutexLock lock(&mutex_);
   if (options.rows_bytes_max != 0) ledger_.LimitRows(options.rows_bytes_max);
@@ -39,13 +40,14 @@ std::shared_ptr<const LogSegment> LogSegments::Hold(Location location) const {
 }
 
 StatusOr<std::shared_ptr<LogSegment>> LogSegments::Make(LogStream stream, uint32_t row_class,
-                                                        uint32_t record_bytes) {
+                                                        uint32_t record_bytes,
+                                                        uint64_t segment_bytes) {
   auto segment = std::make_shared<LogSegment>();
   segment->header = {.store_id = options_.store_id,
                      .segment_id = next_segment_id_,
                      .row_class = row_class,
                      .record_bytes = record_bytes,
-                     .segment_bytes = options_.segment_bytes};
+                     .segment_bytes = segment_bytes};
   EMBANK_RETURN_IF_ERROR(Allocate(segment.get(), stream, true));
   ++next_segment_id_;
   return segment;
@@ -108,7 +110,7 @@ void LogSegments::AddRecord(LogSegment* segment, uint32_t slot, const RowToLog& 
   }
   if (!row.lives) return;
   segment->SetLive(slot, true);
-  ledger_.AddLive(row.record_bytes);
+  ledger_.AddLive(row.row_class, row.record_bytes);
 }
 
 void LogSegments::MarkDead(Location location) {
@@ -126,18 +128,22 @@ void LogSegments::MarkDeadLocked(Location location) {
   if (freeze) segment.FreezeFor(frozen_checkpoint_);
   EMBANK_CHECK(segment.SetLive(segment.geometry.SlotAt(offset), false));
   const int64_t record_bytes = segment.header.record_bytes;
-  ledger_.AddLive(-record_bytes);
+  ledger_.AddLive(segment.header.row_class, -record_bytes);
   if (!segment.finished) return;
   const bool was_last = segment.live_rows == 0;
-  const auto segment_bytes = static_cast<int64_t>(segment.header.segment_bytes);
-  ledger_.AddFinished(was_last ? -segment_bytes : 0, -record_bytes);
+  const auto taken_bytes = static_cast<int64_t>(segment.taken_bytes);
+  ledger_.AddFinished(was_last ? -taken_bytes : 0, -record_bytes);
 }
 
 void LogSegments::Finish(LogSegment* segment) {
   EMBANK_CHECK(segment->live_rows <= segment->used_slots && !segment->without_footer);
   segment->finished = true;
+  // A file system that compresses may have less than the records.
+  segment->taken_bytes = options_.follows_rows()
+                             ? std::max(segment->taken_bytes, segment->LiveBytes())
+                             : segment->header.segment_bytes;
   if (segment->live_rows == 0) return;
-  ledger_.AddFinished(static_cast<int64_t>(segment->header.segment_bytes),
+  ledger_.AddFinished(static_cast<int64_t>(segment->taken_bytes),
                       static_cast<int64_t>(segment->LiveBytes()));
 }
 

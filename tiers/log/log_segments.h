@@ -37,6 +37,7 @@ class LogSegments {
   const SpaceFigures& figures() const { return figures_; }
   SpaceLedger& ledger() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return ledger_; }
   const LogQuota& quota() const EMBANK_SHARED_LOCKS_REQUIRED(mutex_) { return ledger_.quota(); }
+  const CompactionPace& pace() const EMBANK_SHARED_LOCKS_REQUIRED(mutex_) { return ledger_.pace(); }
 
   // ---- all segments ----
 
@@ -52,10 +53,10 @@ class LogSegments {
   // takes its place. Takes the lock.
   std::shared_ptr<const LogSegment> Hold(Location location) const;
 
-  // Makes a segment with the next number for rows of a class, with its memory, but without a file
-  // or a place. kResourceExhausted: no memory.
+  // Makes a segment of so many bytes with the next number for rows of a class, with its memory, but
+  // without a file or a place. kResourceExhausted: no memory.
   StatusOr<std::shared_ptr<LogSegment>> Make(LogStream stream, uint32_t row_class,
-                                             uint32_t record_bytes)
+                                             uint32_t record_bytes, uint64_t segment_bytes)
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Gives a segment with a header its geometry, name and bits. with_owners: also the owners of its
   // slots, which it needs until its footer is written. kResourceExhausted.
@@ -79,7 +80,7 @@ class LogSegments {
   // lock.
   void MarkDead(Location location);
   void MarkDeadLocked(Location location) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Notes that the segment's footer is written.
+  // Notes that the segment's footer is written. Its taken_bytes do not change any more.
   void Finish(LogSegment* segment) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsDead(const LogSegment& segment) const EMBANK_SHARED_LOCKS_REQUIRED(mutex_);
 

@@ -45,6 +45,14 @@ Status LogWriter::Init(MemorySource* source, MemoryBudget* budget, Executor* exe
   return OkStatus();
 }
 
+void LogWriter::Stop() {
+  task_.reset();
+  MutexLock lock(segments_.mutex());
+  dead_.AssertHeld();
+  while (failure_.ok() && dead_.RemoveOne()) {
+  }
+}
+
 void LogWriter::QueueFooter(std::shared_ptr<LogSegment> segment) {
   EMBANK_CHECK(!segment->finished && footers_.size() < footers_.capacity());
   buffers_.NextTurn();

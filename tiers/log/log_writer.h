@@ -37,8 +37,9 @@ class LogWriter {
 
   // Makes the buffers, and the task that writes. kResourceExhausted.
   Status Init(MemorySource* source, MemoryBudget* budget, Executor* executor);
-  // Ends the task. Waits for writes under way.
-  void Stop() { task_.reset(); }
+  // Ends the task. Waits for writes under way, and removes the files of dead segments: nothing else
+  // does before the next opening.
+  void Stop();
   // Wakes the task: there is work. Not under the log's lock.
   void Wake() { task_->Wake(); }
   // For clang, which does not see that the parts of a log share one lock.

@@ -17,6 +17,7 @@ struct OpenSegment {
   OpenSegment(LogStream of, uint32_t its_class) : stream(of), row_class(its_class) {}
   const LogStream stream;
   const uint32_t row_class;
+  uint64_t written_bytes = 0;           // of records, in all its segments
   std::shared_ptr<LogSegment> segment;  // nullptr: the next record begins a segment
   LogBuffer* buffer = nullptr;          // the slot of the next record
   LogBuffer* next = nullptr;            // taken for the record that continues in it

@@ -2,6 +2,7 @@
 #ifndef EMBANK_TIERS_SEGMENT_LOG_SEGMENT_H_
 #define EMBANK_TIERS_SEGMENT_LOG_SEGMENT_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -55,10 +56,12 @@ struct LogSegment {
   std::unique_ptr<File> file;
   Tier tier = Tier::kSsd;  // of the log
   uint32_t index = 0;      // in the log's array
+  // Its space on the medium, as far as it is known; where the log's size follows its rows.
+  uint64_t taken_bytes = 0;
+  uint64_t space_end = 0;  // the end of the space that was taken ahead for records
   // Until the footer is written: keys, then tables, of the slots that are written or left out.
   AlignedBuffer slots;
   uint32_t used_slots = 0;
-  bool ended = false;           // takes no more records
   bool finished = false;        // its footer is written
   bool without_footer = false;  // its footer cannot be written; its owners stay in memory
   bool unsynced = true;
@@ -78,6 +81,12 @@ struct LogSegment {
     tables()[used_slots++] = table;
   }
   SegmentFooter Owners() const { return {{keys(), used_slots}, {tables(), used_slots}}; }
+  // The living part, 0 to 1, of the records for which its space is enough.
+  double LivingPart() const {
+    const double of_segment =
+        static_cast<double>(taken_bytes) / static_cast<double>(header.segment_bytes);
+    return std::min(1.0, live_rows / (geometry.slots * of_segment));
+  }
   uint64_t LiveBytes() const { return uint64_t{live_rows} * header.record_bytes; }
   uint64_t BitWords() const { return RoundUp(geometry.slots, 64) / 64; }
   uint64_t* live() const { return bits.data(); }

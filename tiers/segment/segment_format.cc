@@ -100,6 +100,10 @@ SegmentGeometry SegmentGeometry::Of(uint32_t record_bytes, uint64_t segment_byte
   return geometry;
 }
 
+uint64_t SegmentGeometry::BytesFor(uint32_t record_bytes, uint32_t slots) {
+  return kBlockBytes + RoundUp(uint64_t{slots} * record_bytes, kBlockBytes) + FooterBytes(slots);
+}
+
 uint32_t SegmentGeometry::SlotInFreshBlock(uint32_t used) const {
   const uint64_t fresh = RoundUp(OffsetOf(used), kBlockBytes) - kBlockBytes;
   return static_cast<uint32_t>((fresh + record_bytes - 1) / record_bytes);

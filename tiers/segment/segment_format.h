@@ -54,6 +54,8 @@ struct SegmentGeometry {
   // The geometry of a segment with sizes that a header allows. No slots: a segment of that size
   // does not hold one.
   static SegmentGeometry Of(uint32_t record_bytes, uint64_t segment_bytes);
+  // The bytes of a segment with no fewer slots, and no block more than they need.
+  static uint64_t BytesFor(uint32_t record_bytes, uint32_t slots);
 
   uint64_t OffsetOf(uint32_t slot) const { return kBlockBytes + uint64_t{slot} * record_bytes; }
   // The slot that begins at a byte of the file, if there is one.

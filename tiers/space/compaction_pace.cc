@@ -9,9 +9,11 @@ namespace {
 
 // With fewer segments the pace is not adapted.
 constexpr double kSegmentsMin = 4;
-// Without a limit: with fewer living rows, a moved row costs less than 1.6 writes.
-constexpr double kLiveUnlimited = 0.6;
-constexpr double kGainUnlimited = 20;
+// Where the size follows the rows: with fewer living rows, a moved row costs less than 1.6 writes.
+constexpr double kLiveBegin = 0.6;
+constexpr double kGainOfSize = 20;
+// Where changes leave the pace behind, or are too few for it, checkpoints keep half of it living.
+constexpr double kLiveMin = 0.5;
 // Emptying a segment with more living rows would take more space than it frees.
 constexpr double kLiveMax = 0.8;
 // Evenly overwritten rows of half of ssd_bytes are then in 0.67 of it, and 0.25 is emptied. A later
@@ -32,9 +34,10 @@ constexpr double kEarlier = 0.01;
 
 }  // namespace
 
-CompactionPace::CompactionPace(uint64_t ssd_bytes, uint64_t segment_bytes)
+CompactionPace::CompactionPace(uint64_t ssd_bytes, uint64_t segment_bytes, bool follows_rows)
     : segments_(static_cast<double>(ssd_bytes) / static_cast<double>(segment_bytes)),
       segment_bytes_(static_cast<double>(segment_bytes)),
+      follows_rows_(follows_rows),
       begin_(kBeginMin) {}
 
 void CompactionPace::AddFinished(int64_t bytes, int64_t live_bytes) {
@@ -61,16 +64,30 @@ void CompactionPace::EndInterval() {
   has_worked_ = false;
 }
 
-uint32_t CompactionPace::pace() const {
+bool CompactionPace::HasWaste(bool is_begun) const {
+  if (!follows_rows_ || spare_ <= 0) return false;
+  const auto finished = static_cast<double>(finished_bytes_);
+  const auto live = static_cast<double>(live_bytes_);
+  if (is_begun) return finished > live / kLiveBegin + slack_bytes_;
+  return finished > live / kLiveMin + 2 * slack_bytes_;
+}
+
+double CompactionPace::RowsForSize() const {
+  if (!HasWaste(/*is_begun=*/true)) return 0;
+  const double beyond_slack = static_cast<double>(finished_bytes_) - slack_bytes_;
+  return kGainOfSize * (kLiveBegin - static_cast<double>(live_bytes_) / beyond_slack);
+}
+
+double CompactionPace::RowsForLimit() const {
   const double finished = static_cast<double>(finished_bytes_) / segment_bytes_;
-  if (spare_ <= 0 || finished < kSegmentsMin) return 0;
+  if (segments_ == 0 || finished < kSegmentsMin) return 0;
   const double live = static_cast<double>(live_bytes_) / static_cast<double>(finished_bytes_);
-  double rows = 0;
-  if (segments_ == 0) {
-    rows = kGainUnlimited * (kLiveUnlimited - live);
-  } else if (live < kLiveMax) {
-    rows = kGain * (finished / segments_ - begin_);
-  }
+  return live < kLiveMax ? kGain * (finished / segments_ - begin_) : 0;
+}
+
+uint32_t CompactionPace::pace() const {
+  if (spare_ <= 0) return 0;
+  const double rows = std::max(RowsForSize(), RowsForLimit());
   return static_cast<uint32_t>(std::clamp(rows * kChangedRows, 0.0, double{kPaceMax}));
 }
 

@@ -18,8 +18,9 @@ namespace embank {
 
 class CompactionPace {
  public:
-  // ssd_bytes == 0: no limit; then space is cheaper than writes, and only the living part counts.
-  CompactionPace(uint64_t ssd_bytes, uint64_t segment_bytes);
+  // ssd_bytes == 0: no limit. follows_rows: the log's size follows that of its living rows, besides
+  // any limit.
+  CompactionPace(uint64_t ssd_bytes, uint64_t segment_bytes, bool follows_rows);
 
   // A pace is the number of rows to move for so many rows that change.
   static constexpr uint32_t kChangedRows = 256;
@@ -29,6 +30,9 @@ class CompactionPace {
   // Adds to the bytes of finished segments with living rows, and to the bytes of these rows; both
   // may be negative.
   void AddFinished(int64_t bytes, int64_t live_bytes);
+  // Sets the number of row classes: segments that sessions left unfilled may take some space for
+  // each.
+  void SetClasses(uint64_t classes) { slack_bytes_ = static_cast<double>(classes) * kSlackBytes; }
   // Sets the number of segments that are neither used nor reserved.
   void SetSpare(int64_t segments);
   // Notes that a segment was chosen to be emptied.
@@ -40,12 +44,22 @@ class CompactionPace {
 
   // 0: no row is worth moving, or there is no space to move it to.
   uint32_t pace() const;
+  // Whether the log takes more space than its rows justify. is_begun: compaction has begun for that
+  // reason, and goes on for a while.
+  bool HasWaste(bool is_begun) const;
   // Compaction begins when this part of ssd_bytes is used.
   double begin() const { return begin_; }
 
  private:
+  static constexpr double kSlackBytes = uint64_t{256} << 10;
+
+  double RowsForSize() const;
+  double RowsForLimit() const;
+
   const double segments_;  // of ssd_bytes; 0: no limit
   const double segment_bytes_;
+  const bool follows_rows_;
+  double slack_bytes_ = kSlackBytes;
   int64_t finished_bytes_ = 0;
   int64_t live_bytes_ = 0;
   int64_t spare_ = std::numeric_limits<int64_t>::max();

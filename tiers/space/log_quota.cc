@@ -28,11 +28,17 @@ void LogQuota::AddClass(uint32_t row_class, uint32_t record_bytes, bool forgets)
   if (added.record_bytes == record_bytes) return;
   EMBANK_CHECK(added.record_bytes == 0);
   added.record_bytes = record_bytes;
+  ++counted_classes_;
   added.forgets = forgets;
   any_forgets_ = any_forgets_ || forgets;
   const SegmentGeometry geometry = SegmentGeometry::Of(record_bytes, segment_bytes_);
   added.slots = geometry.slots;
   added.bit_bytes = static_cast<int64_t>(LogMemory::BitBytes(geometry));
+  // Where sizes of segments follow what is written, dirty rows take an eighth of their bytes at a
+  // time, and the last segment may be that much too large (tiers/space/segment_size.h).
+  if (ssd_bytes_ == 0) {
+    added.first_bit_bytes = added.bit_bytes + 8 * LogMemory::kSegmentFixedBytes;
+  }
   EMBANK_CHECK(added.slots > 0);
   // The slots that begin before the first block behind a slot's end (SlotInFreshBlock).
   added.left_out_slots = kFlushes * static_cast<int64_t>(kBlockBytes / record_bytes + 1);
@@ -43,6 +49,18 @@ void LogQuota::SetOpenSlots(uint32_t row_class, uint64_t slots) {
   EMBANK_CHECK(static_cast<int64_t>(slots) <= classes_[row_class].slots);
   classes_[row_class].open_slots = static_cast<int64_t>(slots);
   Recount(&classes_[row_class]);
+}
+
+void LogQuota::AddLive(uint32_t row_class, int64_t bytes) {
+  live_bytes_ += static_cast<uint64_t>(bytes);
+  if (IsCounted(row_class)) classes_[row_class].live_bytes += bytes;
+}
+
+uint64_t LogQuota::ClassBytes(uint32_t row_class) const {
+  if (!IsCounted(row_class)) return std::numeric_limits<uint64_t>::max();
+  const Class& of = classes_[row_class];
+  return static_cast<uint64_t>(std::max<int64_t>(of.live_bytes, 0) +
+                               of.dirty_rows * of.record_bytes);
 }
 
 void LogQuota::AddDirty(uint32_t row_class, int64_t rows) {
@@ -60,9 +78,11 @@ void LogQuota::Recount(Class* row_class) {
   const bool needs = row_class->dirty_rows > 0 && rows > 0;
   const int64_t needed = needs ? (rows + row_class->slots - 1) / row_class->slots : 0;
   needed_segments_ += needed - row_class->needed_segments;
-  needed_bit_bytes_ +=
-      static_cast<uint64_t>((needed - row_class->needed_segments) * row_class->bit_bytes);
+  const int64_t bit_bytes =
+      needed * row_class->bit_bytes + (needed > 0 ? row_class->first_bit_bytes : 0);
+  needed_bit_bytes_ += static_cast<uint64_t>(bit_bytes - row_class->needed_bit_bytes);
   row_class->needed_segments = needed;
+  row_class->needed_bit_bytes = bit_bytes;
   EMBANK_CHECK(needed_segments_ >= needed);
 }
 

@@ -38,8 +38,8 @@ class LogQuota {
   void SetOpenSlots(uint32_t row_class, uint64_t slots);
   // Adds to the number of dirty rows; may be negative.
   void AddDirty(uint32_t row_class, int64_t rows);
-  // Adds to the bytes of living records; may be negative.
-  void AddLive(int64_t bytes) { live_bytes_ += static_cast<uint64_t>(bytes); }
+  // Adds to the bytes of a class's living records; may be negative.
+  void AddLive(uint32_t row_class, int64_t bytes);
   // Adds to the bytes of segments; may be negative.
   void AddTaken(int64_t bytes) { taken_bytes_ += static_cast<uint64_t>(bytes); }
   // Reserves so many bytes for manifests and heat.
@@ -63,6 +63,10 @@ class LogQuota {
   // Whole segments that are neither used nor reserved; negative: a part of the reservation is
   // missing.
   int64_t SpareSegments() const;
+  // The bytes of a class's records, living or still to be written; UINT64_MAX if it is not counted.
+  uint64_t ClassBytes(uint32_t row_class) const;
+  // The number of classes that are counted.
+  uint64_t classes() const { return counted_classes_; }
   // The number of slots in a segment for rows of the class.
   uint64_t SlotsOf(uint32_t row_class) const { return classes_[row_class].slots; }
   // Whether there is a further segment for dirty rows; or for compaction, which may use the space
@@ -85,9 +89,12 @@ class LogQuota {
     int64_t slots = 1;
     int64_t left_out_slots = 0;  // at most, until the flush pass after the next one has ended
     int64_t dirty_rows = 0;
+    int64_t live_bytes = 0;
     int64_t open_slots = 0;
     int64_t needed_segments = 0;
-    int64_t bit_bytes = 0;  // of one of its segments
+    int64_t needed_bit_bytes = 0;
+    int64_t bit_bytes = 0;        // of one of its segments
+    int64_t first_bit_bytes = 0;  // once more where segments may be smaller
   };
 
   bool IsCounted(uint32_t row_class) const {
@@ -101,6 +108,7 @@ class LogQuota {
   const uint64_t segment_bytes_;
   uint64_t rows_bytes_max_;
   std::vector<Class> classes_;
+  uint64_t counted_classes_ = 0;
   uint64_t taken_bytes_ = 0;
   uint64_t metadata_bytes_ = 0;
   uint64_t dirty_bytes_ = 0;

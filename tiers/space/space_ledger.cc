@@ -12,13 +12,13 @@ constexpr uint64_t kSlackPart = 64;
 }  // namespace
 
 SpaceLedger::SpaceLedger(MemorySource* source, MemoryBudget* budget, uint64_t ssd_bytes,
-                         uint64_t segment_bytes, SpaceFigures* figures)
+                         uint64_t segment_bytes, bool follows_rows, SpaceFigures* figures)
     : budget_(budget),
       segment_bytes_(segment_bytes),
       figures_(figures),
       memory_(source, budget),
       quota_(ssd_bytes, segment_bytes),
-      pace_(ssd_bytes, segment_bytes) {
+      pace_(ssd_bytes, segment_bytes, follows_rows) {
   Publish();
 }
 
@@ -28,6 +28,7 @@ Status SpaceLedger::AddClass(uint32_t row_class, uint32_t record_bytes, bool for
     EMBANK_RETURN_IF_ERROR(memory_.AddClass(SegmentGeometry::Of(record_bytes, segment_bytes_)));
   }
   quota_.AddClass(row_class, record_bytes, forgets);
+  pace_.SetClasses(quota_.classes());
   if (!budget_->has_limit() || !is_written) return OkStatus();
   // Footers are read one at a time where tables are dropped; bits are reserved in steps.
   figures_->set_slack_bytes(memory_.largest_footer_bytes() + budget_->limit_bytes() / kSlackPart);
@@ -60,8 +61,8 @@ void SpaceLedger::AddTaken(int64_t bytes) {
   Publish();
 }
 
-void SpaceLedger::AddLive(int64_t bytes) {
-  quota_.AddLive(bytes);
+void SpaceLedger::AddLive(uint32_t row_class, int64_t bytes) {
+  quota_.AddLive(row_class, bytes);
   figures_->set_bytes_to_forget(quota_.BytesToForget());
 }
 

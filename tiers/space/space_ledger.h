@@ -21,9 +21,10 @@ namespace embank {
 
 class SpaceLedger {
  public:
-  // source, budget and figures outlive it. ssd_bytes == 0: there is no limit.
+  // source, budget and figures outlive it. ssd_bytes == 0: there is no limit. follows_rows: as
+  // CompactionPace's.
   SpaceLedger(MemorySource* source, MemoryBudget* budget, uint64_t ssd_bytes,
-              uint64_t segment_bytes, SpaceFigures* figures);
+              uint64_t segment_bytes, bool follows_rows, SpaceFigures* figures);
 
   // Lets rows of a class be dirty; without `is_written` the log writes none of them.
   // kResourceExhausted: the budget has no memory for its segments; nothing was changed. Throws
@@ -50,8 +51,8 @@ class SpaceLedger {
   void SetOpenSlots(uint32_t row_class, uint64_t slots);
   // Adds to the bytes of segments; may be negative.
   void AddTaken(int64_t bytes);
-  // Adds to the bytes of living records; may be negative.
-  void AddLive(int64_t bytes);
+  // Adds to the bytes of a class's living records; may be negative.
+  void AddLive(uint32_t row_class, int64_t bytes);
   // Adds to the bytes of finished segments with living rows, and to the bytes of these rows; both
   // may be negative.
   void AddFinished(int64_t bytes, int64_t live_bytes);
@@ -66,6 +67,7 @@ class SpaceLedger {
   void Publish();
 
   const LogQuota& quota() const { return quota_; }
+  const CompactionPace& pace() const { return pace_; }
   LogMemory& memory() { return memory_; }
 
  private:

@@ -1,0 +1,35 @@
+#include "tiers/space/segment_size.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/files/file_system.h"
+#include "base/memory/memory.h"
+
+namespace embank {
+namespace {
+
+// A segment of the least size still has so many records: header and footer are two blocks.
+constexpr uint64_t kRecordsMin = 8;
+constexpr uint64_t kWrittenPart = 2;
+constexpr uint64_t kClassPart = 8;
+constexpr uint64_t kStepPart = 8;
+constexpr uint64_t kStepsMin = 2;
+constexpr uint64_t kStepBytesMin = 8 * kBlockBytes;
+
+}  // namespace
+
+uint64_t SegmentBytesFor(const SegmentLimits& limits, uint32_t record_bytes, uint64_t written_bytes,
+                         uint64_t class_bytes) {
+  const uint64_t wanted = std::min(written_bytes / kWrittenPart, class_bytes / kClassPart);
+  const uint64_t least = std::max(limits.least_bytes, std::bit_ceil(kRecordsMin * record_bytes));
+  return std::min(std::max(least, std::bit_floor(wanted)), limits.most_bytes);
+}
+
+uint64_t StepBytesFor(uint64_t segment_bytes, uint64_t written_bytes) {
+  const uint64_t most = std::max(RoundDown(segment_bytes / kStepsMin, kBlockBytes), kBlockBytes);
+  const uint64_t wanted = RoundDown(written_bytes / kStepPart, kBlockBytes);
+  return std::min(std::max(wanted, kStepBytesMin), most);
+}
+
+}  // namespace embank
