@@ -263,8 +263,10 @@ class PosixFileSystem final : public FileSystem {
       }
       operations->push_back(file->OperationOf(transfer, number));
     }
-    if (operations->empty()) DoAlone(&transfers.front());
-    if (operations->empty()) return 1;
+    if (operations->empty()) {
+      transfers.front().status = FileOf(transfers.front())->StatusOfUse(transfers.front(), number);
+      return 1;
+    }
     const std::span<Transfer> some = transfers.first(operations->size());
     RunAll(some, *operations);
     for (const Transfer& transfer : some) {

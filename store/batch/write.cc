@@ -54,7 +54,7 @@ class UpsertStep {
     Outcome outcome = row.outcome();
     if (outcome == Outcome::kFound) {
       outcome = row.Change([&](std::byte* bytes) { ChangeRow(layout, id.table, bytes, fill); });
-    } else if (outcome == Outcome::kDataLoss) {
+    } else if (IsUnread(outcome)) {
       outcome = row.Replace(fill);
     } else if (outcome == Outcome::kAbsent) {
       outcome = new_rows_.Add(id, 0, fill) ? Outcome::kCreated : Outcome::kRefused;
@@ -199,7 +199,7 @@ Status Erase(Table* table, KeySpan keys, OutcomeSpan outcomes) {
   scope.ChangeAll([&](const ShardGroup& group) { EraseGroup(&batch, group); });
   batch.CountVerb(TableVerb::kErase, begin_ns);
   EMBANK_RETURN_IF_ERROR(scope.Settle());
-  return batch.LostStatus();
+  return batch.UnreadStatus();
 }
 
 Status EraseAll(Table* table) {

@@ -12,7 +12,9 @@ namespace {
 
 constexpr const char* kVerbNames[kTableVerbs] = {"lookup", "upsert", "gradients", "erase",
                                                  "prefetch"};
-constexpr const char* kOutcomeNames[] = {"found", "created", "absent", "refused", "data_loss"};
+// By Outcome - 1. nullptr: no outcome has the number.
+constexpr const char* kOutcomeNames[kOutcomes] = {"found",     "created", "absent",     "refused",
+                                                  "data_loss", nullptr,   "unavailable"};
 
 // Writes a label value: backslash and quote are escaped; names have no newlines. The format is
 // UTF-8: bytes that are none, in names of older stores, become numbers like "\xff".
@@ -64,7 +66,7 @@ void AppendKeys(std::string* text, const std::vector<Table*>& tables) {
       for (size_t i = 0; i < std::size(kOutcomeNames); ++i) {
         const uint64_t keys =
             table->counters().verbs[verb].keys_by_outcome[i].load(std::memory_order_relaxed);
-        if (keys == 0) continue;
+        if (keys == 0 || kOutcomeNames[i] == nullptr) continue;
         StrAppend(text, "embank_keys_total{", TableLabel(*table), ",op=\"", kVerbNames[verb],
                   "\",outcome=\"", kOutcomeNames[i], "\"} ", keys, "\n");
       }
