@@ -45,13 +45,19 @@ std::string StatText(const Survey& survey) {
     StrAppend(&text, survey.unknown_rows,
               " more rows in segments that do not say whose they are: embank verify\n");
   }
+  if (survey.rows_lost > 0) {
+    StrAppend(&text, survey.rows_lost,
+              " rows were lost before this checkpoint: a repair, or a checkpoint after PMem was "
+              "removed,\n  could not read them\n");
+  }
   return text;
 }
 
 std::string StatJson(const Survey& survey) {
   std::string json = StrCat("{\"directory\":", JsonString(survey.directory),
                             ",\"checkpoint\":", survey.checkpoints[0].checkpoint,
-                            ",\"unknown_rows\":", survey.unknown_rows, ",\"tables\":[");
+                            ",\"unknown_rows\":", survey.unknown_rows,
+                            ",\"rows_lost\":", survey.rows_lost, ",\"tables\":[");
   const char* comma = "";
   for (const SurveyedTable& table : survey.tables) {
     StrAppend(&json, comma, "{\"table\":", JsonString(table.table.name),

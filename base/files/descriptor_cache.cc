@@ -159,8 +159,8 @@ int CachedDescriptor::Reopen(bool may_exceed) {
 }
 
 // Where there is no descriptor, one that another thread uses is free in a moment. A thread that
-// already has some does not wait for more. A wait in vain is the last one until an opening succeeds:
-// a batch waits once, and not for each of its rows.
+// already has some does not wait for more. After a wait in vain nobody waits until an opening
+// succeeds: a batch waits once, and not for each of its rows.
 int CachedDescriptor::OpenOrWait(bool may_exceed) {
   int number = reopen_();
   SpinWait wait;

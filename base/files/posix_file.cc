@@ -21,6 +21,11 @@ StatusCode CodeOf(int error) {
     case ENOENT:
     case ENOTDIR:
       return StatusCode::kNotFound;
+    case ENAMETOOLONG:
+    case ELOOP:
+      return StatusCode::kInvalidArgument;
+    case EISDIR:
+      return StatusCode::kDataLoss;
     case EEXIST:
       return StatusCode::kAlreadyExists;
     case EACCES:
@@ -179,6 +184,15 @@ StatusOr<uint64_t> PosixFile::SizeBytes() {
     return fstat(number, &about) == 0 ? OkStatus() : ErrorOf(errno, "stat", place_.path);
   }));
   return static_cast<uint64_t>(about.st_size);
+}
+
+Status PosixFile::CheckIsNoLink() const {
+  struct stat about;
+  if (fstatat(place_.directory, place_.name(), &about, AT_SYMLINK_NOFOLLOW) != 0) {
+    return ErrorOf(errno, "stat", place_.path);
+  }
+  if (!S_ISLNK(about.st_mode)) return OkStatus();
+  return DataLossError(StrCat("open ", place_.path, ": it is a link, and not the file itself"));
 }
 
 void PosixFile::MayRest() {

@@ -83,6 +83,8 @@ class PosixFile final : public File {
   Status Sync() override;
   StatusOr<uint64_t> SizeBytes() override;
   void MayRest() override;
+  // kDataLoss: its name is that of a symbolic link. The statuses of files.
+  Status CheckIsNoLink() const;
   bool direct() const override { return (place_.flags & O_DIRECT) != 0; }
 
   // Returns the descriptor's number for a list of transfers, until EndUse. Negative, without

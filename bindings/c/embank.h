@@ -260,20 +260,24 @@ EMBANK_API void embank_store_options_init(embank_store_options *options, uint32_
  * With a pmem_path, rows that leave DRAM and rows that a checkpoint writes go to segments in PMem
  * while it has space, and otherwise to segments under path. Rows that PMem has no space for any
  * more are moved to path, the coldest ones first. An open needs the directory as long as rows are
- * in it; an export does not.
+ * in it; an export does not. If the directory is removed while the store is open, the next
+ * checkpoint moves its rows to path (docs/durability.md).
+ *
+ * An open that fails leaves no file and no directory that it has made.
  *
  * A store uses at most half of the process's descriptors (RLIMIT_NOFILE at the open) for the files
  * of its log, and a few more; docs/durability.md lists them.
  *
- * INVALID_ARGUMENT: an option is invalid.
+ * INVALID_ARGUMENT: an option is invalid, or a path has too long a name.
  * UNIMPLEMENTED: an option asks for a part that is not built yet.
  * RESOURCE_EXHAUSTED: the store's memory does not fit.
  * With a path also:
  * NOT_FOUND: there is no store at path, and flags do not have CREATE.
  * UNAVAILABLE: the store is open elsewhere to be changed; or it is open READ_ONLY elsewhere, and
  *   this open is not READ_ONLY; or the device fails.
- * FAILED_PRECONDITION: the store has another seed or another format version, or PREVIOUS was asked
- *   for and there is no checkpoint before the last.
+ * FAILED_PRECONDITION: the store has another seed (READ_ONLY takes the store's own) or another
+ *   format version; or PREVIOUS was asked for and there is no checkpoint before the last; or LOCK
+ *   is a directory.
  * DATA_LOSS: a file is damaged or missing. The message names it, and the older checkpoint if that
  *   can be opened. The command `embank repair` makes a new store of the rows that can be read.
  * PERMISSION_DENIED: the system does not allow access to a file.
@@ -281,7 +285,7 @@ EMBANK_API void embank_store_options_init(embank_store_options *options, uint32_
  * UNAVAILABLE: libpmem is not installed (package libpmem1; READ_ONLY does not need it), or another
  *   store has the directory open.
  * FAILED_PRECONDITION: rows are in PMem, and pmem_path is NULL, is not there or is not mounted. The
- *   message names the directory and the number of rows.
+ *   message names the directory and the number of rows. Or LOCK there is a directory.
  * INVALID_ARGUMENT: pmem_path is not a directory, its parent does not exist, or files cannot be
  *   made in it; or it is path, or that of another store (also of the source of an export); or the
  *   store is older than its PMem: it is a copy that was made before a checkpoint which used

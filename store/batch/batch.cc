@@ -44,7 +44,8 @@ Status Batch::UnreadStatus() const {
       return StrCat(count(Outcome::kUnavailable), " of ", keys_.size(),
                     " rows cannot be read now, of table \"", table_->name(),
                     "\", the first is key ", keys_[tally_.first_unavailable], " at position ",
-                    tally_.first_unavailable, "; they are not damaged: the process has no descriptor ",
+                    tally_.first_unavailable,
+                    "; they are not damaged: the process has no descriptor ",
                     "left for their files (RLIMIT_NOFILE): close some, or raise the limit; the ",
                     "others were done");
     });

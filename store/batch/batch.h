@@ -14,8 +14,8 @@
 
 namespace embank {
 
-// Counts the outcomes of keys, and keeps the position of the first refusal, absence and loss, and of
-// the first row that cannot be read now.
+// Counts the outcomes of keys, and keeps the position of the first refusal, absence, loss and row
+// that cannot be read now.
 struct OutcomeTally {
   std::array<uint64_t, kOutcomes> counts{};  // index: Outcome - 1
   uint64_t first_refused = ~uint64_t{0};

@@ -78,6 +78,7 @@ class Export {
     manifest_.previous = manifest_.checkpoint;
     for (SegmentRows& rows : manifest_.segments) rows.tier = Tier::kSsd;
     manifest_.pmem_path.clear();
+    manifest_.pmem_id = 0;
     return target_->Keep(manifest_, in_doubt);
   }
 

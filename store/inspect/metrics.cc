@@ -202,6 +202,9 @@ void AppendPmem(std::string* text, const Store& store) {
          store.demoted_rows());
   Append(text, "embank_pmem_drains_total", "counter",
          "Waits until stores to PMem are durable: drains, or msync calls.", store.pmem_drains());
+  Append(text, "embank_pmem_is_lost", "gauge",
+         "1: the directory of PMem is gone, and its rows went to the SSD.",
+         store.logs()->pmem()->writer().is_lost() ? 1 : 0);
 }
 
 void AppendSeconds(std::string* text, const char* metric, const char* type, const char* help,
@@ -258,6 +261,8 @@ void AppendPages(std::string* text, const PageMover& pages) {
 void AppendCheckpoints(std::string* text, const CheckpointReport& report) {
   Append(text, "embank_checkpoints_total", "counter", "Checkpoints that were made.",
          report.checkpoints);
+  Append(text, "embank_rows_lost", "gauge",
+         "Rows that the last checkpoint lacks, since nobody could read them.", report.rows_lost);
   Describe(text, "embank_checkpoint_seconds", "gauge", "Duration of the last checkpoint.");
   StrAppend(text, "embank_checkpoint_seconds ", Seconds(report.last_ns), "\n");
   Describe(text, "embank_checkpoint_flip_seconds", "gauge",

@@ -163,7 +163,8 @@ Status Scan::CopyPending(std::span<Key> keys, RowSpan rows, uint64_t* copied) {
                 }
                 if (row.outcome == Outcome::kDataLoss && lost_rows_++ == 0)
                   first_lost_ = pending[i];
-                if (row.outcome == Outcome::kUnavailable) unread.values()[unread_count++] = pending[i];
+                if (row.outcome == Outcome::kUnavailable)
+                  unread.values()[unread_count++] = pending[i];
               });
   pending_done_ += count;
   return PutBack(unread.values().first(unread_count));

@@ -321,8 +321,8 @@ TEST_F(WithoutDescriptors, RowsAreUnavailableToAllVerbsAndFoundLater) {
                 return embank_upsert(table_, keys, kKeys, rows_.data(), 0, out);
               }),
               kKeys);
-    EXPECT_EQ(
-        Unavailable([&](uint8_t* out) { return embank_erase(table_, keys, kKeys, out); }), kKeys);
+    EXPECT_EQ(Unavailable([&](uint8_t* out) { return embank_erase(table_, keys, kKeys, out); }),
+              kKeys);
     EXPECT_EQ(embank_prefetch(table_, keys, kKeys), EMBANK_OK);
     embank_feature bag = {};
     bag.struct_size = sizeof bag;
