@@ -54,6 +54,7 @@ enum class SeededBug {
   kDemotionForgets,      // a demoted row is erased in place of appended
   kMovedBeforeAppend,    // a demoted row's entry moves, and its record was not appended
   kStalePmemRecord,      // a row of PMem that is written anew keeps its former place
+  kEvacuationLeftOut,    // rows of PMem that is gone are not moved to the SSD
   kMediumNotInManifest,  // a manifest says of all segments that they are on the SSD
   kNoCompactionDebt,     // changes of rows leave compaction's debt unpaid
   kTouchLost,            // a lookup does not touch one row of each shard in the order of LRU

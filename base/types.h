@@ -15,7 +15,21 @@ using KeySpan = std::span<const Key>;
 using KeyHash = uint64_t;
 
 // The values are those of the C API (bindings/c/embank.h), which never change.
-enum class Outcome : uint8_t { kFound = 1, kCreated = 2, kAbsent = 3, kRefused = 4, kDataLoss = 5 };
+enum class Outcome : uint8_t {
+  kFound = 1,
+  kCreated = 2,
+  kAbsent = 3,
+  kRefused = 4,
+  kDataLoss = 5,
+  kUnavailable = 7
+};
+// The greatest of their numbers.
+inline constexpr size_t kOutcomes = 7;
+
+// Whether the row could not be read: its record is damaged, or cannot be read now.
+constexpr bool IsUnread(Outcome outcome) {
+  return outcome == Outcome::kDataLoss || outcome == Outcome::kUnavailable;
+}
 enum class ValueType : int32_t { kF32 = 0, kF16 = 1, kBf16 = 2 };
 enum class Optimizer : int32_t {
   kNone = 0,

@@ -84,16 +84,31 @@ Status Store::MakeRowParts() {
   return OkStatus();
 }
 
+// A refused open leaves no file and no directory that it has made.
 Status Store::OpenPath() {
   EMBANK_RETURN_IF_ERROR(PmemDirectory::CheckPaths(options_));
-  EMBANK_ASSIGN_OR_RETURN(directories_.store, OpenDirectory(environment_.files, options_));
+  Status opened = OpenParts();
+  if (opened.ok() || options_.read_only) return opened;
+  if (directories_.pmem != nullptr) directories_.pmem->Abandon(directories_.store.get());
+  if (directories_.store != nullptr) directories_.store->Abandon();
+  return opened;
+}
+
+Status Store::OpenParts() {
+  auto directory = OpenDirectory(environment_.files, options_);
+  if (IsInvalidArgument(directory.status())) {
+    return InvalidArgumentError(StrCat("path: ", directory.status().message()));
+  }
+  EMBANK_RETURN_IF_ERROR(directory.status());
+  directories_.store = *std::move(directory);
   EMBANK_ASSIGN_OR_RETURN(
       const OpenedManifests manifests,
       OpenedManifests::Load(directories_.store.get(), options_, environment_.clock->NowNs()));
+  options_.seed = manifests.opened().seed;
   EMBANK_ASSIGN_OR_RETURN(
       directories_.pmem,
-      PmemDirectory::Open(environment_.pmem_files, options_, directories_.store.get(),
-                          manifests.opened(), environment_.clock->NowNs()));
+      PmemDirectory::Open(environment_.pmem_files, options_, directories_.store.get(), manifests,
+                          environment_.clock->NowNs()));
   EMBANK_RETURN_IF_ERROR(MakeLogParts(manifests));
   MakeCatalog();
   EMBANK_RETURN_IF_ERROR(Recover({.options = &options_,
@@ -108,6 +123,11 @@ Status Store::OpenPath() {
   MakeCheckpoints(manifests);
   // Only now: rows that were accepted find their places again, whatever order they come in.
   if (options_.dram_bytes != 0) index_->memory()->KeepFree(IndexLeavesBytes(options_.dram_bytes));
+  if (const uint64_t rows = manifests.opened().rows_lost; rows > 0) {
+    Log(LogLevel::kWarning, StrCat(options_.path, ": ", rows,
+                                   " rows of the store were lost: a repair, or a checkpoint after "
+                                   "PMem was removed, could not read them"));
+  }
   return OkStatus();
 }
 

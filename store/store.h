@@ -103,9 +103,10 @@ class Store {
   void MakeCatalog();
   void MakeCheckpoints(const OpenedManifests& manifests);
   Status OpenPath();
+  Status OpenParts();
 
   // All parts are constant once the store is open.
-  const StoreOptions options_;
+  StoreOptions options_;
   const std::unique_ptr<FileSystem> own_files_;  // nullptr: the caller's, or none
   StoreEnvironment environment_;
   MemoryBudget budget_;

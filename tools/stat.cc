@@ -50,6 +50,11 @@ std::string StatText(const Survey& survey) {
     StrAppend(&text, survey.unknown_rows,
               " more rows in segments that do not say whose they are: embank verify\n");
   }
+  if (survey.rows_lost > 0) {
+    StrAppend(&text, survey.rows_lost,
+              " rows were lost before this checkpoint: a repair, or a checkpoint after PMem was "
+              "removed,\n  could not read them\n");
+  }
   return text;
 }
 
@@ -57,7 +62,8 @@ std::string StatJson(const Survey& survey) {
   std::string json =
       StrCat("{\"directory\":", JsonString(survey.directory),
              ",\"checkpoint\":", survey.checkpoints[0].checkpoint,
-             ",\"unknown_rows\":", survey.unknown_rows, ",\"disk_bytes\":", survey.taken_bytes,
+             ",\"unknown_rows\":", survey.unknown_rows,
+             ",\"rows_lost\":", survey.rows_lost, ",\"disk_bytes\":", survey.taken_bytes,
              ",\"kept_bytes\":", survey.kept_bytes, ",\"export_bytes\":", survey.export_bytes,
              ",\"tables\":[");
   const char* comma = "";

@@ -206,6 +206,12 @@ Status TrainRun::TrainAndReport() {
   if (trainer_->steps() > 0) {
     std::fprintf(stderr, "goes on behind step %llu\n",
                  static_cast<unsigned long long>(trainer_->steps()));
+    const uint64_t rows_lost = trainer_->store().checkpoints()->Report().rows_lost;
+    if (rows_lost > 0) {
+      std::fprintf(stderr,
+                   "%llu rows of the store were lost before that step: keys of theirs begin anew\n",
+                   static_cast<unsigned long long>(rows_lost));
+    }
     EMBANK_RETURN_IF_ERROR(source_->SkipTo(trainer_->position()));
   }
   if (!command_.trace.empty()) trainer_->trace()->KeepIntervals(kTracedGraphs);

@@ -13,26 +13,24 @@
 namespace embank {
 namespace {
 
-// Reads of other threads end sooner: each takes some microseconds, and a pause lets them run.
-constexpr uint32_t kWaitsMax = 100'000;
+// A try takes some microseconds, most reads take less than a hundred of them: a tenth of a second
+// for a device that is slow.
+constexpr uint32_t kWaitsMax = 20'000;
 
 }  // namespace
 
 // ---- the cache ----
 
-bool DescriptorCache::CloseOne() {
+bool DescriptorCache::CloseOne(bool* may_wait) {
   int number = -1;
+  bool is_any_used = false;
   {
     MutexLock lock(&mutex_);
-    number = TakeNumberOfUnused();
+    number = TakeNumberOfUnused(&is_any_used);
   }
   if (number >= 0) close(number);
+  if (may_wait != nullptr) *may_wait = is_any_used && !has_waited_.load(std::memory_order_relaxed);
   return number >= 0;
-}
-
-size_t DescriptorCache::open() const {
-  MutexLock lock(&mutex_);
-  return open_.size();
 }
 
 bool DescriptorCache::AcquirePlace(bool may_exceed) {
@@ -42,7 +40,8 @@ bool DescriptorCache::AcquirePlace(bool may_exceed) {
     {
       MutexLock lock(&mutex_);
       const bool is_full = open_.size() + opening_ >= open_max_;
-      if (is_full) number = TakeNumberOfUnused();
+      bool is_any_used = false;
+      if (is_full) number = TakeNumberOfUnused(&is_any_used);
       if (is_full && number < 0 && !may_exceed) return false;
       if (number < 0) {
         ++opening_;
@@ -90,12 +89,13 @@ void DescriptorCache::RemoveLocked(size_t place) {
 
 // Closes one that has not been used since the hand last passed it. One that was opened for a single
 // use goes first.
-int DescriptorCache::TakeNumberOfUnused() {
+int DescriptorCache::TakeNumberOfUnused(bool* is_any_used) {
   for (size_t left = 2 * open_.size(); left > 0; --left) {
     hand_ = hand_ < open_.size() ? hand_ : 0;
     CachedDescriptor* const descriptor = open_[hand_];
     const bool was_used = descriptor->was_used_.exchange(false, std::memory_order_relaxed);
     const int number = was_used ? -1 : descriptor->CloseIfUnused();
+    *is_any_used = *is_any_used || (number < 0 && descriptor->IsFreeSoon(was_used));
     // The last one takes the place of the closed one; it was opened a moment ago.
     if (number >= 0) RemoveLocked(hand_);
     ++hand_;
@@ -141,15 +141,7 @@ int CachedDescriptor::Reopen(bool may_exceed) {
   if (cache_->UseIfOpen(this)) return number_.load(std::memory_order_relaxed);
   // The file stays closed from here on: only the holder of its lock opens it.
   if (!cache_->AcquirePlace(may_exceed)) return -EMFILE;
-  int number = reopen_();
-  SpinWait wait;
-  for (uint32_t waits = 0; number == -EMFILE || number == -ENFILE; number = reopen_()) {
-    if (cache_->CloseOne()) continue;
-    // Descriptors that other threads use are free in a moment. A thread that already has some does
-    // not wait for more.
-    if (!may_exceed || cache_->open() == 0 || ++waits > kWaitsMax) break;
-    wait.Pause();
-  }
+  const int number = OpenOrWait(may_exceed);
   if (number < 0) {
     cache_->ReleasePlace();
     return number;
@@ -166,11 +158,31 @@ int CachedDescriptor::Reopen(bool may_exceed) {
   return number;
 }
 
+// Where there is no descriptor, one that another thread uses is free in a moment. A thread that
+// already has some does not wait for more. After a wait in vain nobody waits until an opening
+// succeeds: a batch waits once, and not for each of its rows.
+int CachedDescriptor::OpenOrWait(bool may_exceed) {
+  int number = reopen_();
+  SpinWait wait;
+  for (uint32_t waits = 0; number == -EMFILE || number == -ENFILE; number = reopen_()) {
+    bool may_wait = false;
+    if (cache_->CloseOne(&may_wait)) continue;
+    if (!may_wait || !may_exceed) return number;
+    if (++waits > kWaitsMax) {
+      cache_->NoteWaited(true);
+      return number;
+    }
+    wait.Pause();
+  }
+  if (number >= 0) cache_->NoteWaited(false);
+  return number;
+}
+
 int CachedDescriptor::CloseIfUnused() {
   int32_t users = 0;
   if (!users_.compare_exchange_strong(users, kClosed, std::memory_order_acq_rel)) return -1;
   // A user that changed the file has ended that use, so that its change is visible now.
-  if (changes_.load(std::memory_order_relaxed) != synced_changes_.load(std::memory_order_relaxed)) {
+  if (!IsSynced()) {
     users_.fetch_sub(kClosed, std::memory_order_release);
     return -1;
   }

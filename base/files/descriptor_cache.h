@@ -26,12 +26,12 @@ class DescriptorCache {
  public:
   explicit DescriptorCache(size_t open_max) : open_max_(open_max) {}
 
-  // Closes an unused descriptor, for a caller that found none free. False: all are in use.
-  bool CloseOne();
+  // Closes an unused descriptor, for a caller that found none free. False: none can be closed;
+  // then *may_wait (nullptr: not wanted) says whether one may be free in a moment: another thread
+  // uses it, and no wait for such a one has been in vain since the last opening that succeeded.
+  bool CloseOne(bool* may_wait = nullptr);
 
   size_t open_max() const { return open_max_; }
-  // The number of entered descriptors that are open.
-  size_t open() const;
 
  private:
   friend class CachedDescriptor;
@@ -44,11 +44,17 @@ class DescriptorCache {
   void Put(CachedDescriptor* descriptor);  // in a place that was taken
   void ReleasePlace();
   void Remove(CachedDescriptor* descriptor);
-  int TakeNumberOfUnused() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void NoteWaited(bool in_vain) {
+    if (has_waited_.load(std::memory_order_relaxed) == in_vain) return;
+    has_waited_.store(in_vain, std::memory_order_relaxed);
+  }
+  // *is_any_used becomes true if it finds one that is used and can be closed afterwards.
+  int TakeNumberOfUnused(bool* is_any_used) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RemoveLocked(size_t place) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const size_t open_max_;
-  mutable Mutex mutex_;
+  std::atomic<bool> has_waited_{false};  // in vain, since an opening has succeeded
+  Mutex mutex_;
   std::vector<CachedDescriptor*> open_ EMBANK_GUARDED_BY(mutex_);
   size_t opening_ EMBANK_GUARDED_BY(mutex_) = 0;  // places that are taken
   size_t hand_ EMBANK_GUARDED_BY(mutex_) = 0;     // where the search for the next to close begins
@@ -70,7 +76,9 @@ class CachedDescriptor {
   void Enter(DescriptorCache* cache, std::function<int()> reopen);
 
   // Returns the descriptor's number, until EndUse; or minus an error number, without EndUse. EMFILE
-  // also: the descriptor is closed, all open ones are in use, and may_exceed is false.
+  // also: the descriptor is closed, all open ones are in use, and may_exceed is false. If the
+  // process has no descriptor left, waits some tenths of a second for one that another thread uses;
+  // after a wait in vain the next uses do not wait.
   int Use(bool may_exceed = true);
   void EndUse() {
     const int32_t users = users_.fetch_sub(1, std::memory_order_release);
@@ -88,8 +96,17 @@ class CachedDescriptor {
   static constexpr int32_t kClosed = -(1 << 30);
 
   int Reopen(bool may_exceed);
+  int OpenOrWait(bool may_exceed) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(reopen_mutex_);
   // Closes the descriptor if it is unused, and returns its number; else -1.
   int CloseIfUnused();
+  bool IsSynced() const {
+    return changes_.load(std::memory_order_relaxed) ==
+           synced_changes_.load(std::memory_order_relaxed);
+  }
+  // Whether it is used, or `was_used` a moment ago, and can be closed when that has ended.
+  bool IsFreeSoon(bool was_used) const {
+    return (was_used || users_.load(std::memory_order_relaxed) > 0) && IsSynced();
+  }
 
   std::atomic<int> number_;
   std::atomic<int32_t> users_{0};

@@ -17,6 +17,14 @@ std::string DirectoryOf(const std::string& path) {
 
 std::string Directory::PathOf(const std::string& name) const { return StrCat(path(), "/", name); }
 
+Status MakeMark(Directory* directory, const std::string& name) {
+  constexpr char kText[] = "A file of an Embank store.\n";
+  EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<File> file,
+                          directory->Open(name, FileAccess::kCreate, FileCaching::kCached));
+  file->Write(0, std::as_bytes(std::span(kText).first(sizeof(kText) - 1))).IgnoreError();
+  return OkStatus();
+}
+
 StatusOr<std::vector<std::byte>> ReadWholeFile(Directory* directory, const std::string& name,
                                                uint64_t bytes_max) {
   EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<File> file,

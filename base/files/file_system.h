@@ -10,6 +10,8 @@
 //   kResourceExhausted   no space, quota, descriptors, locks or memory
 //   kUnimplemented       not on this file system (Preallocate, Link, LockItself), not across two
 //                        (Link)
+//   kInvalidArgument     a name is too long, or a link that leads to itself
+//   kDataLoss            a directory, or another thing that is no file, has the name of a file
 //   kOutOfRange          a read that begins or ends behind the end of the file
 //   kUnavailable         everything else: the device fails
 #ifndef EMBANK_BASE_FILES_FILE_SYSTEM_H_
@@ -164,6 +166,9 @@ std::string DirectoryOf(const std::string& path);
 // Reads a whole file of at most `bytes_max` bytes; kOutOfRange when it is longer.
 StatusOr<std::vector<std::byte>> ReadWholeFile(Directory* directory, const std::string& name,
                                                uint64_t bytes_max);
+// Makes a file whose name is all that counts. It has a line of text, since tools that clean up
+// remove empty files; without space for that it is empty. kAlreadyExists: it is there.
+Status MakeMark(Directory* directory, const std::string& name);
 // Replaces the file `name` as a whole: writes another file, syncs it, renames it, and syncs the
 // directory. After a crash or an error there is the former file or the new one, whole. *in_doubt:
 // it is unknown which, and no later sync of the directory tells.

@@ -21,6 +21,11 @@ StatusCode CodeOf(int error) {
     case ENOENT:
     case ENOTDIR:
       return StatusCode::kNotFound;
+    case ENAMETOOLONG:
+    case ELOOP:
+      return StatusCode::kInvalidArgument;
+    case EISDIR:
+      return StatusCode::kDataLoss;
     case EEXIST:
       return StatusCode::kAlreadyExists;
     case EACCES:
@@ -194,6 +199,15 @@ StatusOr<uint64_t> PosixFile::TakenBytes() {
   EMBANK_ASSIGN_OR_RETURN(const struct stat about, About());
   constexpr uint64_t kStatBlockBytes = 512;  // stat(2), whatever the file system's blocks are
   return static_cast<uint64_t>(about.st_blocks) * kStatBlockBytes;
+}
+
+Status PosixFile::CheckIsNoLink() const {
+  struct stat about;
+  if (fstatat(place_.directory, place_.name(), &about, AT_SYMLINK_NOFOLLOW) != 0) {
+    return ErrorOf(errno, "stat", place_.path);
+  }
+  if (!S_ISLNK(about.st_mode)) return OkStatus();
+  return DataLossError(StrCat("open ", place_.path, ": it is a link, and not the file itself"));
 }
 
 void PosixFile::MayRest() {

@@ -85,11 +85,17 @@ class PosixFile final : public File {
   StatusOr<uint64_t> SizeBytes() override;
   StatusOr<uint64_t> TakenBytes() override;
   void MayRest() override;
+  // kDataLoss: its name is that of a symbolic link. The statuses of files.
+  Status CheckIsNoLink() const;
   bool direct() const override { return (place_.flags & O_DIRECT) != 0; }
 
   // Returns the descriptor's number for a list of transfers, until EndUse. Negative, without
-  // EndUse: it cannot be had, or only beyond the limit; a single transfer reports the reason.
+  // EndUse: it cannot be had, or only beyond the limit.
   int Use(bool may_exceed) { return descriptor_.Use(may_exceed); }
+  // The status of a transfer for which Use returned a negative number.
+  Status StatusOfUse(const Transfer& transfer, int number) const {
+    return NotOpenedAgain(-number, transfer.kind == Transfer::Kind::kWrite ? "write" : "read");
+  }
   void EndUse() { descriptor_.EndUse(); }
   // Notes a write of a list, before EndUse.
   void NoteChange() { descriptor_.NoteChange(); }

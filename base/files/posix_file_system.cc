@@ -72,14 +72,14 @@ class PosixDirectory final : public Directory {
     if (access == FileAccess::kCreate) flags |= O_CREAT | O_EXCL;
     if (caching == FileCaching::kDirect) {
       const int direct = OpenNumber(cache_, number(), name.c_str(), flags | O_DIRECT);
-      if (direct >= 0) return MakeFile(Descriptor(direct), name, flags | O_DIRECT);
+      if (direct >= 0) return MakeRegular(Descriptor(direct), name, flags | O_DIRECT);
       // The file system has no direct access; a file it may have created stays.
       if (direct != -EINVAL) return ErrorOf(-direct, "open", PathOf(name));
       flags &= ~O_EXCL;
     }
     EMBANK_ASSIGN_OR_RETURN(Descriptor descriptor,
                             OpenDescriptor(cache_, number(), name.c_str(), flags, PathOf(name)));
-    return MakeFile(std::move(descriptor), name, flags);
+    return MakeRegular(std::move(descriptor), name, flags);
   }
 
   Status Rename(const std::string& from, const std::string& to) override {
@@ -168,6 +168,14 @@ class PosixDirectory final : public Directory {
     const Status failed = ErrorOf(errno, "sync directory", path);
     return Status(StatusCode::kUnavailable, failed.message());
   }
+  // A directory can be opened to be read.
+  StatusOr<std::unique_ptr<File>> MakeRegular(Descriptor descriptor, const std::string& name,
+                                              int flags) {
+    struct stat about;
+    if (fstat(descriptor.number(), &about) != 0) return ErrorOf(errno, "stat", PathOf(name));
+    if (!S_ISREG(about.st_mode)) return ErrorOf(EISDIR, "open", PathOf(name));
+    return MakeFile(std::move(descriptor), name, flags);
+  }
   std::unique_ptr<File> MakeFile(Descriptor descriptor, const std::string& name, int flags) {
     FilePlace place = {.directory = number(),
                        .path = PathOf(name),
@@ -179,12 +187,16 @@ class PosixDirectory final : public Directory {
                                                const std::string& path) {
     EMBANK_ASSIGN_OR_RETURN(Descriptor descriptor,
                             OpenDescriptor(cache_, number(), name.c_str(), flags, path));
+    struct stat about;
+    const bool is_itself = (flags & O_DIRECTORY) != 0;
+    if (fstat(descriptor.number(), &about) != 0) return ErrorOf(errno, "stat", path);
+    if (!is_itself && S_ISDIR(about.st_mode)) return ErrorOf(EISDIR, "lock", path);
     int result = 0;
     do {
       result = flock(descriptor.number(), (shared ? LOCK_SH : LOCK_EX) | LOCK_NB);
     } while (result != 0 && errno == EINTR);
     // Network file systems may lock only files that can be written, which a directory cannot.
-    const bool has_no_locks = (flags & O_DIRECTORY) != 0 && errno != EWOULDBLOCK;
+    const bool has_no_locks = is_itself && errno != EWOULDBLOCK;
     if (result != 0) return ErrorOf(has_no_locks ? EOPNOTSUPP : errno, "lock", path);
     return std::make_unique<PosixFileLock>(std::move(descriptor), number(), name, path);
   }
@@ -263,8 +275,10 @@ class PosixFileSystem final : public FileSystem {
       }
       operations->push_back(file->OperationOf(transfer, number));
     }
-    if (operations->empty()) DoAlone(&transfers.front());
-    if (operations->empty()) return 1;
+    if (operations->empty()) {
+      transfers.front().status = FileOf(transfers.front())->StatusOfUse(transfers.front(), number);
+      return 1;
+    }
     const std::span<Transfer> some = transfers.first(operations->size());
     RunAll(some, *operations);
     for (const Transfer& transfer : some) {

@@ -30,6 +30,7 @@ StatusOr<std::unique_ptr<PmemFile>> PmemFile::Open(std::unique_ptr<PosixFile> fi
       std::unique_ptr<PmemFile>(new PmemFile(std::move(file), std::move(place), access, parts));
   if (access == FileAccess::kCreate) return opened;
   const std::shared_ptr<PosixFile> of_system = opened->SystemFile();
+  EMBANK_RETURN_IF_ERROR(of_system->CheckIsNoLink());
   EMBANK_ASSIGN_OR_RETURN(const uint64_t bytes, of_system->SizeBytes());
   if (bytes == 0) return opened;
   EMBANK_RETURN_IF_ERROR(opened->Map(of_system.get()));

@@ -50,7 +50,7 @@ class PmemFile final : public File {
  public:
   // Takes a file of the system that is open. A file with bytes is mapped, whole. An empty one is
   // mapped by Preallocate, and until then it is a file like others.
-  // Statuses: as PmemMapping, and as File::Preallocate.
+  // Statuses: as PmemMapping, and as File::Preallocate; kDataLoss: a link leads to the file.
   static StatusOr<std::unique_ptr<PmemFile>> Open(std::unique_ptr<PosixFile> file,
                                                   PmemFilePlace place, FileAccess access,
                                                   PmemFileParts* parts);

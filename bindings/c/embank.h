@@ -94,7 +94,8 @@ enum {
   EMBANK_ROW_CREATED = 2,   /* this call created the row */
   EMBANK_ROW_ABSENT = 3,    /* there is no row with this key */
   EMBANK_ROW_REFUSED = 4,   /* no space to create or change the row: nothing was changed */
-  EMBANK_ROW_DATA_LOSS = 5  /* the row exists, but its bytes cannot be read */
+  EMBANK_ROW_DATA_LOSS = 5, /* the row exists, but its bytes cannot be read */
+  EMBANK_ROW_UNAVAILABLE = 7 /* the row cannot be read now (descriptors); it is not damaged */
 };
 
 /* The answer of a lookup for a key without a row. */
@@ -262,20 +263,24 @@ EMBANK_API void embank_store_options_init(embank_store_options *options, uint32_
  * With a pmem_path, rows that leave DRAM and rows that a checkpoint writes go to segments in PMem
  * while it has space, and otherwise to segments under path. Rows that PMem has no space for any
  * more are moved to path, the coldest ones first. An open needs the directory as long as rows are
- * in it; an export does not.
+ * in it; an export does not. If the directory is removed while the store is open, the next
+ * checkpoint moves its rows to path (docs/durability.md).
+ *
+ * An open that fails leaves no file and no directory that it has made.
  *
  * A store uses at most half of the process's descriptors (RLIMIT_NOFILE at the open) for the files
  * of its log, and a few more; docs/durability.md lists them.
  *
- * INVALID_ARGUMENT: an option is invalid.
+ * INVALID_ARGUMENT: an option is invalid, or a path has too long a name.
  * UNIMPLEMENTED: an option asks for a part that is not built yet.
  * RESOURCE_EXHAUSTED: the store's memory does not fit.
  * With a path also:
  * NOT_FOUND: there is no store at path, and flags do not have CREATE.
  * UNAVAILABLE: the store is open elsewhere to be changed; or it is open READ_ONLY elsewhere, and
  *   this open is not READ_ONLY; or the device fails.
- * FAILED_PRECONDITION: the store has another seed or another format version, or PREVIOUS was asked
- *   for and there is no checkpoint before the last.
+ * FAILED_PRECONDITION: the store has another seed (READ_ONLY takes the store's own) or another
+ *   format version; or PREVIOUS was asked for and there is no checkpoint before the last; or LOCK
+ *   is a directory.
  * DATA_LOSS: a file is damaged or missing. The message names it, and the older checkpoint if that
  *   can be opened. The command `embank repair` makes a new store of the rows that can be read.
  * PERMISSION_DENIED: the system does not allow access to a file.
@@ -283,7 +288,7 @@ EMBANK_API void embank_store_options_init(embank_store_options *options, uint32_
  * UNAVAILABLE: libpmem is not installed (package libpmem1; READ_ONLY does not need it), or another
  *   store has the directory open.
  * FAILED_PRECONDITION: rows are in PMem, and pmem_path is NULL, is not there or is not mounted. The
- *   message names the directory and the number of rows.
+ *   message names the directory and the number of rows. Or LOCK there is a directory.
  * INVALID_ARGUMENT: pmem_path is not a directory, its parent does not exist, or files cannot be
  *   made in it; or it is path, or that of another store (also of the source of an export); or the
  *   store is older than its PMem: it is a copy that was made before a checkpoint which used
@@ -358,6 +363,7 @@ EMBANK_API embank_status embank_table_names(embank_store *store, char *names, ui
  *   FTRL               2 * dim: z, n
  * outcomes: n bytes EMBANK_ROW_*, or NULL. With outcomes the status is OK, whatever they are. With
  * NULL it is the first of these that applies; the rest of the batch is done all the same:
+ *   UNAVAILABLE          a key is UNAVAILABLE
  *   DATA_LOSS            a key is DATA_LOSS
  *   RESOURCE_EXHAUSTED   a key is REFUSED
  *   NOT_FOUND            a key is ABSENT, in the calls whose contract says so
@@ -383,7 +389,14 @@ EMBANK_API embank_status embank_table_names(embank_store *store, char *names, ui
  * not read it. embank_upsert replaces such a row and embank_erase erases it; both answer FOUND. All
  * other calls leave it as it is. If the footer of the record's file is damaged too, the key of the
  * record is unknown. Then every call answers DATA_LOSS for the key, also upsert and erase, and so
- * it does for the few absent keys that share the place in the index. */
+ * it does for the few absent keys that share the place in the index.
+ *
+ * UNAVAILABLE rows, with a path only. The process has no descriptor left for the file of the row's
+ * record (RLIMIT_NOFILE), or the machine no memory to read it. The call waits some tenths of a
+ * second for a descriptor that another thread reads with. A later call finds the row, once there is
+ * one. As for DATA_LOSS, an output row stays as it is, and every call that answers DATA_LOSS may
+ * answer UNAVAILABLE instead. embank_upsert replaces such a row and embank_erase erases it, if the
+ * owner of the record is known without the file. */
 
 /* [data] Copies the rows of n keys to `rows`. A key without a row is answered as `missing` says.
  * Each row is copied whole: as it was at one moment, never half of a change. Each position that is
@@ -393,7 +406,7 @@ EMBANK_API embank_status embank_table_names(embank_store *store, char *names, ui
  * CREATED: this position created the row; later positions of the same key are FOUND.
  * REFUSED: there is no space to create the row; the initial value is answered.
  * ABSENT: there is no row, and missing is not CREATE (or the store is READ_ONLY).
- * DATA_LOSS: the row cannot be read. */
+ * DATA_LOSS, UNAVAILABLE: the row cannot be read; its row of `rows` stays as it is. */
 EMBANK_API embank_status embank_lookup(embank_table *table, const uint64_t *keys, uint64_t n,
                                        int32_t missing, void *rows, uint64_t row_stride,
                                        uint8_t *outcomes);
@@ -404,7 +417,7 @@ EMBANK_API embank_status embank_lookup(embank_table *table, const uint64_t *keys
  * FOUND: an existing row was overwritten, also one that could not be read.
  * CREATED: the row is new.
  * REFUSED: there is no space; nothing was written.
- * DATA_LOSS: nothing was written; see "DATA_LOSS rows". */
+ * DATA_LOSS, UNAVAILABLE: nothing was written; see "DATA_LOSS rows". */
 EMBANK_API embank_status embank_upsert(embank_table *table, const uint64_t *keys, uint64_t n,
                                        const void *rows, uint64_t row_stride, uint8_t *outcomes);
 
@@ -414,7 +427,7 @@ EMBANK_API embank_status embank_upsert(embank_table *table, const uint64_t *keys
  *
  * FOUND: the step was made.
  * ABSENT: there is no row, and nothing was done (NOT_FOUND without outcomes).
- * REFUSED, DATA_LOSS: nothing was done.
+ * REFUSED, DATA_LOSS, UNAVAILABLE: nothing was done.
  *
  * INVALID_ARGUMENT: a gradient is NaN or infinite. The message names the first such key. No step of
  *   the batch was made.
@@ -427,7 +440,7 @@ EMBANK_API embank_status embank_apply_gradients(embank_table *table, const uint6
  *
  * FOUND: the row was erased, also one that could not be read.
  * ABSENT: there is no row; later positions of a key that was erased are ABSENT, too.
- * DATA_LOSS: nothing was erased; see "DATA_LOSS rows". */
+ * DATA_LOSS, UNAVAILABLE: nothing was erased; see "DATA_LOSS rows". */
 EMBANK_API embank_status embank_erase(embank_table *table, const uint64_t *keys, uint64_t n,
                                       uint8_t *outcomes);
 
@@ -482,15 +495,15 @@ typedef struct embank_feature {
  *   with a pooling, rows of dim float32 numbers, zeros for an empty bag.
  * outcomes: one for each key of all features, in order, as of embank_lookup; may be NULL.
  *
- * In a bag, a key that is ABSENT under EMBANK_MISSING_SKIP, or DATA_LOSS, adds nothing, but still
- * counts in the divisor.
+ * In a bag, a key that is ABSENT under EMBANK_MISSING_SKIP, DATA_LOSS or UNAVAILABLE adds nothing,
+ * but still counts in the divisor.
  *
  * INVALID_ARGUMENT: names the feature by its number; nothing was done.
  * RESOURCE_EXHAUSTED: no memory for the call itself; or, without outcomes, keys were refused, and
  *   the rest was done. The message names the feature.
- * DATA_LOSS: without outcomes, rows could not be read; the rest was done.
+ * DATA_LOSS, UNAVAILABLE: without outcomes, rows could not be read; the rest was done.
  * FAILED_PRECONDITION: a table was dropped; nothing was done.
- * UNAVAILABLE: the device of a store with hbm_bytes is lost; see embank_flush_hot. */
+ * UNAVAILABLE also: the device of a store with hbm_bytes is lost; see embank_flush_hot. */
 EMBANK_API embank_status embank_lookup_packed(const embank_feature *features,
                                               uint64_t feature_count, int32_t missing,
                                               uint8_t *outcomes);
@@ -521,7 +534,7 @@ EMBANK_API embank_status embank_prefetch_packed(const embank_feature *features,
 
 /* [data] Reads the optimizer state of rows. The output of an ABSENT key is left as it is.
  *
- * FOUND, ABSENT (NOT_FOUND without outcomes), DATA_LOSS.
+ * FOUND, ABSENT (NOT_FOUND without outcomes), DATA_LOSS, UNAVAILABLE.
  *
  * FAILED_PRECONDITION: the table has no optimizer state (NONE, SGD). */
 EMBANK_API embank_status embank_get_state(embank_table *table, const uint64_t *keys, uint64_t n,
@@ -529,7 +542,7 @@ EMBANK_API embank_status embank_get_state(embank_table *table, const uint64_t *k
 
 /* [data] Writes the optimizer state of existing rows. The last position of a repeated key wins.
  *
- * FOUND, ABSENT (NOT_FOUND without outcomes), REFUSED, DATA_LOSS.
+ * FOUND, ABSENT (NOT_FOUND without outcomes), REFUSED, DATA_LOSS, UNAVAILABLE.
  *
  * INVALID_ARGUMENT: an Adam step count is not within 0 .. 16777216; nothing was written.
  * FAILED_PRECONDITION: the table has no optimizer state (NONE, SGD). */
@@ -566,7 +579,8 @@ EMBANK_API embank_status embank_scan_open(embank_table *table, embank_scan **sca
  * FAILED_PRECONDITION: the table was dropped.
  * RESOURCE_EXHAUSTED: no memory; the call may be repeated.
  * DATA_LOSS: rows cannot be read. The message names one of them, or says that their keys are not
- *   known. The next call continues behind them. */
+ *   known. The next call continues behind them.
+ * UNAVAILABLE: rows cannot be read now; see "UNAVAILABLE rows". The next call tries them again. */
 EMBANK_API embank_status embank_scan_next(embank_scan *scan, uint64_t *keys, void *rows,
                                           uint64_t row_stride, uint64_t cap, uint64_t *n);
 

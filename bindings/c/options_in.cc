@@ -63,6 +63,7 @@ static_assert(Same(Outcome::kCreated, EMBANK_ROW_CREATED));
 static_assert(Same(Outcome::kAbsent, EMBANK_ROW_ABSENT));
 static_assert(Same(Outcome::kRefused, EMBANK_ROW_REFUSED));
 static_assert(Same(Outcome::kDataLoss, EMBANK_ROW_DATA_LOSS));
+static_assert(Same(Outcome::kUnavailable, EMBANK_ROW_UNAVAILABLE));
 static_assert(Same(ValueType::kF32, EMBANK_F32) && Same(ValueType::kF16, EMBANK_F16));
 static_assert(Same(ValueType::kBf16, EMBANK_BF16));
 static_assert(Same(Optimizer::kNone, EMBANK_OPT_NONE) && Same(Optimizer::kSgd, EMBANK_OPT_SGD));

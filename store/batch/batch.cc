@@ -22,6 +22,7 @@ void OutcomeTally::Add(const OutcomeTally& other, uint64_t begin) {
   AddFirst(other.first_refused, begin, &first_refused);
   AddFirst(other.first_absent, begin, &first_absent);
   AddFirst(other.first_lost, begin, &first_lost);
+  AddFirst(other.first_unavailable, begin, &first_unavailable);
   without_place += other.without_place;
 }
 
@@ -36,8 +37,20 @@ void Batch::CountVerb(TableVerb verb, uint64_t begin_ns) const {
                                  std::memory_order_relaxed);
 }
 
-Status Batch::LostStatus() const {
-  if (!outcomes_.empty() || count(Outcome::kDataLoss) == 0) return OkStatus();
+Status Batch::UnreadStatus() const {
+  if (!outcomes_.empty()) return OkStatus();
+  if (count(Outcome::kUnavailable) > 0) {
+    return NoThrowStatus(StatusCode::kUnavailable, [&] {
+      return StrCat(count(Outcome::kUnavailable), " of ", keys_.size(),
+                    " rows cannot be read now, of table \"", table_->name(),
+                    "\", the first is key ", keys_[tally_.first_unavailable], " at position ",
+                    tally_.first_unavailable,
+                    "; they are not damaged: the process has no descriptor ",
+                    "left for their files (RLIMIT_NOFILE): close some, or raise the limit; the ",
+                    "others were done");
+    });
+  }
+  if (count(Outcome::kDataLoss) == 0) return OkStatus();
   return NoThrowStatus(StatusCode::kDataLoss, [&] {
     return StrCat(count(Outcome::kDataLoss), " of ", keys_.size(),
                   " rows could not be read from the log, of table \"", table_->name(),
@@ -69,7 +82,7 @@ std::string Batch::RefusalReason() const {
 }
 
 Status Batch::RefusedStatus() const {
-  EMBANK_RETURN_IF_ERROR(LostStatus());
+  EMBANK_RETURN_IF_ERROR(UnreadStatus());
   if (!outcomes_.empty() || count(Outcome::kRefused) == 0) return OkStatus();
   return NoThrowStatus(StatusCode::kResourceExhausted, [&] {
     return StrCat("no space: ", count(Outcome::kRefused), " of ", keys_.size(),

@@ -14,21 +14,27 @@
 
 namespace embank {
 
-// Counts the outcomes of keys, and keeps the position of the first refusal, absence and loss.
+// Counts the outcomes of keys, and keeps the position of the first refusal, absence, loss and row
+// that cannot be read now.
 struct OutcomeTally {
-  std::array<uint64_t, 5> counts{};  // index: Outcome - 1
+  std::array<uint64_t, kOutcomes> counts{};  // index: Outcome - 1
   uint64_t first_refused = ~uint64_t{0};
   uint64_t first_absent = ~uint64_t{0};
   uint64_t first_lost = ~uint64_t{0};
+  uint64_t first_unavailable = ~uint64_t{0};
   uint64_t without_place = 0;  // refusals by the index
 
   uint64_t count(Outcome outcome) const { return counts[static_cast<size_t>(outcome) - 1]; }
+  // The number of rows that could not be read.
+  uint64_t unread() const { return count(Outcome::kDataLoss) + count(Outcome::kUnavailable); }
   // Adds one position.
   void Add(Outcome outcome, uint64_t position) {
     ++counts[static_cast<size_t>(outcome) - 1];
     if (outcome == Outcome::kRefused && position < first_refused) first_refused = position;
     if (outcome == Outcome::kAbsent && position < first_absent) first_absent = position;
     if (outcome == Outcome::kDataLoss && position < first_lost) first_lost = position;
+    if (outcome == Outcome::kUnavailable && position < first_unavailable)
+      first_unavailable = position;
   }
   // Adds all of another tally, whose positions are from `begin` on.
   void Add(const OutcomeTally& other, uint64_t begin = 0);
@@ -75,9 +81,9 @@ class Batch {
   uint64_t count(Outcome outcome) const { return tally_.count(outcome); }
   const OutcomeTally& tally() const { return tally_; }  // after all answers
 
-  // The statuses of a call whose caller took no outcomes. LostStatus reports lost keys,
-  // RefusedStatus lost or refused keys, AbsentStatus lost, refused or absent keys; else OK.
-  Status LostStatus() const;
+  // The statuses of a call whose caller took no outcomes. UnreadStatus reports keys that are
+  // unavailable or lost, RefusedStatus also refused keys, AbsentStatus also absent keys; else OK.
+  Status UnreadStatus() const;
   Status RefusedStatus() const;
   Status AbsentStatus() const;
 

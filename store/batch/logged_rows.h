@@ -14,7 +14,7 @@ namespace embank {
 
 // The result of reading a row from the log. kFound: `row` has the row's layout in memory (space for
 // a header, vector, state), and `heat` is set if it was asked for. kAbsent: the entry was another
-// row's. kDataLoss: the row cannot be read.
+// row's. kDataLoss, kUnavailable: the row cannot be read.
 struct LoggedRow {
   Outcome outcome;
   const std::byte* row;

@@ -476,7 +476,7 @@ Status VisitRows(Batch* batch, bool tells_heat, Seen seen) {
                 });
     batch->Add(tally);
   });
-  return batch->LostStatus();
+  return batch->UnreadStatus();
 }
 
 }  // namespace

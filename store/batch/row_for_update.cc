@@ -25,8 +25,8 @@ void RowForUpdate::PromoteOrCopy() {
 }
 
 Outcome RowForUpdate::Replace(FunctionRef<void(std::byte*)> fill) {
-  EMBANK_CHECK(found_.outcome == Outcome::kDataLoss);
-  if (!found_.match.any()) return Outcome::kDataLoss;
+  EMBANK_CHECK(IsUnread(found_.outcome));
+  if (!found_.match.any()) return found_.outcome;
   std::byte* const image = memory_->get()->image.bytes;
   std::memset(image, 0, table_.layout().row_bytes);
   fill(image);

@@ -33,7 +33,7 @@ class RowForUpdate {
   RowForUpdate(const RowForUpdate&) = delete;
   RowForUpdate& operator=(const RowForUpdate&) = delete;
 
-  // kFound; kAbsent: there is no such row; kDataLoss: its record cannot be read.
+  // kFound; kAbsent: there is no such row; kDataLoss, kUnavailable: its record cannot be read.
   Outcome outcome() const { return found_.outcome; }
   // The bytes of a found row, to be read.
   std::byte* row() { return row_; }
@@ -58,7 +58,8 @@ class RowForUpdate {
   // state.
   //   kFound: the row was replaced.
   //   kRefused: the log has no space for it, and nothing was changed.
-  //   kDataLoss: nobody knows whether the record is the row's, and nothing was changed.
+  //   kDataLoss, kUnavailable: nobody knows whether the record is the row's, and nothing was
+  //   changed.
   Outcome Replace(FunctionRef<void(std::byte*)> fill) EMBANK_NO_THREAD_SAFETY_ANALYSIS;
 
  private:

@@ -53,7 +53,7 @@ class UpsertStep {
     Outcome outcome = row.outcome();
     if (outcome == Outcome::kFound) {
       outcome = row.Change([&](std::byte* bytes) { ChangeRow(layout, id.table, bytes, fill); });
-    } else if (outcome == Outcome::kDataLoss) {
+    } else if (IsUnread(outcome)) {
       outcome = row.Replace(fill);
     } else if (outcome == Outcome::kAbsent) {
       outcome = new_rows_.Add(id, 0, fill) ? Outcome::kCreated : Outcome::kRefused;
@@ -203,7 +203,7 @@ Status Erase(Table* table, KeySpan keys, OutcomeSpan outcomes) {
   batch.CountVerb(TableVerb::kErase, begin_ns);
   EMBANK_RETURN_IF_ERROR(scope.Settle());
   table->parts().index->capacity()->ShrinkAfterErasing(batch.count(Outcome::kFound));
-  return batch.LostStatus();
+  return batch.UnreadStatus();
 }
 
 Status EraseAll(Table* table) {

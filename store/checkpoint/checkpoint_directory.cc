@@ -41,22 +41,25 @@ StatusOr<std::unique_ptr<CheckpointDirectory>> CheckpointDirectory::Open(FileSys
   EMBANK_RETURN_IF_ERROR(opened.status());
   std::unique_ptr<CheckpointDirectory> directory(new CheckpointDirectory(*std::move(opened)));
   directory->is_made_ = is_made;
-  EMBANK_RETURN_IF_ERROR(directory->LockToChange(may_create));
-  EMBANK_RETURN_IF_ERROR(directory->ListFiles());
-  EMBANK_RETURN_IF_ERROR(directory->CheckHasManifest());
-  if (!directory->listing_.checkpoints.empty()) {
+  Status entered = directory->Enter(may_create);
+  if (entered.ok()) return directory;
+  directory->Abandon();
+  return entered;
+}
+
+Status CheckpointDirectory::Enter(bool may_create) {
+  EMBANK_RETURN_IF_ERROR(LockToChange(may_create));
+  EMBANK_RETURN_IF_ERROR(ListFiles());
+  EMBANK_RETURN_IF_ERROR(CheckHasManifest());
+  is_new_ = listing_.checkpoints.empty();
+  if (!is_new_) {
     // A process that was killed may have left a manifest whose name would not outlive a crash.
-    if (Seeded(SeededBug::kNoSyncAtOpening)) return directory;
-    EMBANK_RETURN_IF_ERROR(directory->directory_->Sync());
-    return directory;
+    return Seeded(SeededBug::kNoSyncAtOpening) ? OkStatus() : directory_->Sync();
   }
-  if (!may_create) return NoStoreAt("path", path);
-  // Its own name, too, has to outlive a crash.
-  const Status synced = directory->directory_->SyncName();
-  if (synced.ok()) return directory;
-  // A later sync does not make up for a failed one, so the next opening makes the name again.
-  if (directory->is_made_) directory->Abandon();
-  return synced;
+  if (!may_create) return NoStoreAt("path", directory_->path());
+  // Its own name, too, has to outlive a crash. A later sync does not make up for a failed one, so
+  // the next opening makes the name again.
+  return directory_->SyncName();
 }
 
 StatusOr<std::unique_ptr<CheckpointDirectory>> CheckpointDirectory::OpenVacant(
@@ -242,7 +245,7 @@ void CheckpointDirectory::MarkCompleted(uint32_t checkpoint) {
     if (marked.ok()) completed.erase(std::prev(completed.end()));
   }
   if (IsNotFound(marked)) {
-    marked = directory_->Open(name, FileAccess::kCreate, FileCaching::kCached).status();
+    marked = MakeMark(directory_.get(), name);
   }
   if (!marked.ok() && !IsAlreadyExists(marked)) {
     Log(LogLevel::kWarning,
@@ -277,8 +280,7 @@ void CheckpointDirectory::KeepHeatOf(const std::multiset<uint32_t>& checkpoints)
 }
 
 Status CheckpointDirectory::AddPmem(uint64_t pmem_id) {
-  Status made =
-      directory_->Open(PmemName(pmem_id), FileAccess::kCreate, FileCaching::kCached).status();
+  Status made = MakeMark(directory_.get(), PmemName(pmem_id));
   // A crash before the PMem directory had its id may have left the name.
   if (!made.ok() && !IsAlreadyExists(made)) return made;
   EMBANK_RETURN_IF_ERROR(directory_->Sync());
@@ -314,8 +316,17 @@ void CheckpointDirectory::RemoveOrphans(std::span<const Manifest> kept) {
   listing_.drafts.clear();
 }
 
+void CheckpointDirectory::RemovePmem(uint64_t pmem_id) {
+  Remove(PmemName(pmem_id));
+  listing_.pmem_ids.erase(pmem_id);
+}
+
 void CheckpointDirectory::Abandon() {
-  Remove(StoreLock::kFileName);
+  if (is_new_) {
+    for (const uint32_t checkpoint : listing_.checkpoints) Remove(ManifestName(checkpoint));
+    for (const uint32_t checkpoint : listing_.completed) Remove(CompletedName(checkpoint));
+  }
+  if (is_new_ || is_made_) lock_.RemoveMade();
   if (is_made_) directory_->RemoveItself().IgnoreError();
 }
 

@@ -103,18 +103,21 @@ class CheckpointDirectory {
   // Notes durably that the PMem directory with this id is the store's. The statuses of files.
   // Throws std::bad_alloc.
   Status AddPmem(uint64_t pmem_id);
+  // Undoes AddPmem.
+  void RemovePmem(uint64_t pmem_id);
 
   // Removes manifests, segments and heat files that belong to none of these, and unfinished files
   // of a crash.
   void RemoveOrphans(std::span<const Manifest> kept);
-  // Undoes the creation of a store: removes its lock file, and the directory if this object made
-  // it.
+  // Undoes the creation of a store: removes its manifests, and of lock file and directory what this
+  // object made. Does nothing to a store that was there.
   void Abandon();
 
  private:
   explicit CheckpointDirectory(std::unique_ptr<Directory> directory)
       : directory_(std::move(directory)), lock_(directory_.get()) {}
 
+  Status Enter(bool may_create);
   Status LockToChange(bool may_create);
   Status LockToRead(const char* argument);
   Status ListFiles();
@@ -127,6 +130,7 @@ class CheckpointDirectory {
   const std::unique_ptr<Directory> directory_;
   StoreLock lock_;
   bool is_made_ = false;  // by this object
+  bool is_new_ = false;   // there was no store when it was opened
   Status doubt_;
   uint32_t doubted_checkpoint_ = 0;  // its manifest may turn out to exist; 0: none
   StoreListing listing_;

@@ -8,6 +8,7 @@
 #include "base/seeded_bug.h"
 #include "base/status_macros.h"
 #include "base/str_cat.h"
+#include "base/threads/log.h"
 
 namespace embank {
 
@@ -15,8 +16,10 @@ Checkpoints::Checkpoints(const CheckpointParts& parts, const OpenedManifests& ma
     : parts_(parts),
       space_(*parts.options, parts.flush_pass.logs, parts.segment_bytes),
       heat_(parts.heat, parts.directory, &space_, parts.catalog),
-      last_(manifests.opened()) {
+      last_(manifests.opened()),
+      rows_lost_before_(last_.rows_lost) {
   last_.segments.clear();
+  report_.rows_lost = last_.rows_lost;
   for (const Manifest& manifest : manifests.kept()) {
     if (manifest.heat.bytes > 0)
       parts_.directory->NoteHeat(manifest.checkpoint, manifest.heat.bytes);
@@ -49,7 +52,7 @@ StatusOr<uint32_t> Checkpoints::Make(std::span<const std::byte> blob,
   try {
     // CheckpointDirectory::Keep looks again; here nothing has been done yet.
     EMBANK_RETURN_IF_ERROR(parts_.directory->lock().Check());
-    if (parts_.pmem != nullptr) EMBANK_RETURN_IF_ERROR(parts_.pmem->lock().Check());
+    EMBANK_RETURN_IF_ERROR(CheckPmem());
     // Before compaction takes what is left.
     EMBANK_RETURN_IF_ERROR(ReserveForBlob(blob.size()));
     const CheckpointWait::UnderWay under_way(parts_.flush_pass.gate->checkpoint_wait());
@@ -57,13 +60,30 @@ StatusOr<uint32_t> Checkpoints::Make(std::span<const std::byte> blob,
     if (parts_.demotion != nullptr) {
       // Without a spare segment, batches put no rows into PMem, and nothing else empties it.
       parts_.demotion->CompactBeforeCheckpoint();
-      parts_.demotion->Evacuate();
+      if (!Seeded(SeededBug::kEvacuationLeftOut)) parts_.demotion->Evacuate();
     }
     parts_.flush_pass.index->capacity()->Shrink();
     return MakeLocked(blob, after_barrier);
   } catch (const std::bad_alloc&) {
     return NoMemory();
   }
+}
+
+// Where the directory of PMem is gone, or may be somebody else's, its rows leave it.
+Status Checkpoints::CheckPmem() {
+  if (parts_.pmem == nullptr || HasLostPmem()) return OkStatus();
+  const RowLog& log = *parts_.flush_pass.logs->pmem();
+  const Status in_place = parts_.pmem->CheckInPlace([&] { return log.segments().Names(); });
+  if (!IsNotFound(in_place)) return in_place;
+  Log(LogLevel::kError,
+      StrCat("PMem is lost: ", in_place.message(), "; its ", log.segments().live_rows(),
+             " records are moved to the SSD, which takes all rows from now on"));
+  parts_.flush_pass.logs->pmem()->writer().Lose(UnavailableError(in_place.message()));
+  return OkStatus();
+}
+
+bool Checkpoints::HasLostPmem() const {
+  return parts_.pmem != nullptr && parts_.flush_pass.logs->pmem()->writer().is_lost();
 }
 
 Status Checkpoints::ReserveForBlob(uint64_t bytes) {
@@ -89,7 +109,7 @@ StatusOr<uint32_t> Checkpoints::MakeLocked(std::span<const std::byte> blob,
     heat_.RemoveAllExcept(exported_);
     return status;
   }
-  if (parts_.pmem != nullptr) parts_.pmem->MarkCompleted(manifest.checkpoint);
+  if (parts_.pmem != nullptr && !HasLostPmem()) parts_.pmem->MarkCompleted(manifest.checkpoint);
   manifest.segments.clear();
   last_ = std::move(manifest);
   ReleaseOthers();
@@ -99,7 +119,8 @@ StatusOr<uint32_t> Checkpoints::MakeLocked(std::span<const std::byte> blob,
              .flushed_rows = report_.flushed_rows + pass.flushed_rows,
              .last_ns = flush_pass.clock->NowNs() - begin_ns,
              .last_barrier_ns = barrier_ns,
-             .last_rest_ns = pass.rest_ns};
+             .last_rest_ns = pass.rest_ns,
+             .rows_lost = last_.rows_lost};
   return last_.checkpoint;
 }
 
@@ -148,7 +169,10 @@ Status Checkpoints::KeepFrozen(Manifest* manifest, bool* in_doubt) {
   try {
     // Before the log's sync of the directory, which makes its name durable too.
     heat_.Save(manifest);
-    EMBANK_ASSIGN_OR_RETURN(manifest->segments, logs->SyncFrozen());
+    uint64_t lost_rows = 0;
+    EMBANK_ASSIGN_OR_RETURN(manifest->segments, logs->SyncFrozen(&lost_rows));
+    TellLost(lost_rows);
+    manifest->rows_lost = rows_lost_before_ + lost_rows;
     DescribeSegments(manifest);
     EMBANK_CHECK(manifest->next_segment_id >= last_.next_segment_id);
     EMBANK_CHECK(manifest->next_pmem_segment_id >= last_.next_pmem_segment_id);
@@ -157,6 +181,14 @@ Status Checkpoints::KeepFrozen(Manifest* manifest, bool* in_doubt) {
   } catch (const std::bad_alloc&) {
     return NoMemory();
   }
+}
+
+// Logging is best effort.
+void Checkpoints::TellLost(uint64_t lost_rows) const {
+  if (rows_lost_before_ + lost_rows <= last_.rows_lost) return;
+  Log(LogLevel::kError, StrCat(lost_rows,
+                               " rows in PMem that is gone cannot be read, and are in no "
+                               "checkpoint any more"));
 }
 
 // The numbers from which on segments and records are new, and where PMem is.
@@ -171,6 +203,7 @@ void Checkpoints::DescribeSegments(Manifest* manifest) const {
   manifest->next_sequence =
       std::max(manifest->next_sequence, logs->pmem()->appender().next_sequence());
   manifest->pmem_path = parts_.pmem->path();
+  manifest->pmem_id = parts_.pmem->id();
 }
 
 // Gives up what neither the kept checkpoints have nor those that are being exported.

@@ -58,6 +58,7 @@ struct CheckpointReport {
   uint64_t last_ns = 0;
   uint64_t last_barrier_ns = 0;  // the part of it without a batch: its barrier
   uint64_t last_rest_ns = 0;     // the part of it in which its flush pass let batches go first
+  uint64_t rows_lost = 0;        // rows that it lacks, since nobody could read them
 };
 
 // Thread-safe. Its lock comes before that of the catalog.
@@ -115,6 +116,9 @@ class Checkpoints {
  private:
   FlushPace* pace() const { return parts_.flush_pass.gate->pace(); }
   void RemoveOrphans(const OpenedManifests& manifests);
+  Status CheckPmem() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool HasLostPmem() const;
+  void TellLost(uint64_t lost_rows) const EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Status ReserveForBlob(uint64_t bytes);
   StatusOr<uint32_t> MakeLocked(std::span<const std::byte> blob, FunctionRef<void()> after_barrier)
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -133,6 +137,7 @@ class Checkpoints {
   KeptHeat heat_ EMBANK_GUARDED_BY(mutex_);
   Manifest last_ EMBANK_GUARDED_BY(mutex_);                     // without rows, which are in
                                                                 // segments
+  const uint64_t rows_lost_before_;                             // by the checkpoint that was opened
   std::multiset<uint32_t> exported_ EMBANK_GUARDED_BY(mutex_);  // of checkpoints that are exported
                                                                 // now
   mutable Mutex report_mutex_;

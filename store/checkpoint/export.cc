@@ -92,6 +92,7 @@ class Export {
     EMBANK_RETURN_IF_ERROR(target_->files()->Sync());
     manifest_.previous = manifest_.checkpoint;
     manifest_.pmem_path.clear();
+    manifest_.pmem_id = 0;
     return target_->Keep(manifest_, in_doubt);
   }
 

@@ -145,8 +145,9 @@ RowClass GetClass(Reader* reader) {
   return row_class;
 }
 
-// The version since which manifests know of PMem.
+// The versions since which manifests know of PMem, and of its id and of lost rows.
 constexpr uint32_t kPmemVersion = 3;
+constexpr uint32_t kLostRowsVersion = 4;
 
 void PutSegment(const SegmentRows& rows, Writer* writer) {
   writer->Put<uint64_t>(rows.header.segment_id);
@@ -297,6 +298,10 @@ StatusOr<Manifest> GetManifest(uint32_t version, Reader* reader) {
   if (has_heat && !HeatSketch::IsSize(manifest.heat.sketch_bytes)) {
     return DataLossError("invalid size of the heat sketch");
   }
+  if (version >= kLostRowsVersion) {
+    manifest.pmem_id = reader->Get<uint64_t>();
+    manifest.rows_lost = reader->Get<uint64_t>();
+  }
   manifest.blob = reader->GetAll<std::byte>(reader->Get<uint64_t>());
   if (!reader->done()) return DataLossError("wrong length");
   EMBANK_RETURN_IF_ERROR(CheckClasses(manifest.row_classes));
@@ -346,6 +351,8 @@ std::vector<std::byte> EncodeManifest(const Manifest& manifest) {
   writer.Put<uint64_t>(manifest.heat.bytes);
   writer.Put<uint64_t>(manifest.heat.sketch_bytes);
   writer.Put<uint32_t>(manifest.heat.crc);
+  writer.Put<uint64_t>(manifest.pmem_id);
+  writer.Put<uint64_t>(manifest.rows_lost);
   writer.Put<uint64_t>(manifest.blob.size());
   writer.PutAll(std::span(manifest.blob));
   writer.Put<uint32_t>(writer.Checksum());

@@ -15,7 +15,7 @@
 
 namespace embank {
 
-inline constexpr uint32_t kManifestFormatVersion = 3;
+inline constexpr uint32_t kManifestFormatVersion = 4;
 // The version before PMem is read, too: all of its segments are on the SSD.
 inline constexpr uint32_t kManifestFormatVersionMin = 2;
 inline constexpr uint64_t kManifestBytesMax = uint64_t{1} << 32;
@@ -47,6 +47,10 @@ struct Manifest {
   std::vector<SegmentRows> segments;
   // Where the segments in PMem are, as an absolute path; empty: the store has no PMem.
   std::string pmem_path;
+  uint64_t pmem_id = 0;  // of that directory; 0: none, or written before version 4
+  // Rows that the store has lost for good, because a repair or an evacuation of PMem could not read
+  // them.
+  uint64_t rows_lost = 0;
   HeatFile heat;
   std::vector<std::byte> blob;  // the caller's
 };

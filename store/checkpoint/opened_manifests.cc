@@ -85,7 +85,7 @@ StatusOr<OpenedManifests> OpenedManifests::Load(CheckpointDirectory* directory,
   }
   EMBANK_CHECK(!kept.empty());
   const uint64_t seed = kept.front().seed;
-  if (seed != options.seed) {
+  if (seed != options.seed && !options.read_only) {
     return FailedPreconditionError(
         StrCat("seed: ", options.path, " was made with ", seed, ", not ", options.seed));
   }

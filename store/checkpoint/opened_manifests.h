@@ -18,7 +18,8 @@ class OpenedManifests {
  public:
   // Loads the manifests that the options choose. A new store first gets the manifest of checkpoint
   // 0, with an id made of seed and `now_ns`. Throws std::bad_alloc.
-  // kFailedPrecondition: the store has another seed, a newer format, or no previous checkpoint.
+  // kFailedPrecondition: the store has another seed, and is not only read; a newer format; or no
+  // previous checkpoint.
   // kDataLoss: a manifest is damaged or missing; the message names an older one that can be opened.
   // The statuses of files.
   static StatusOr<OpenedManifests> Load(CheckpointDirectory* directory, const StoreOptions& options,

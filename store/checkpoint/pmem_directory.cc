@@ -14,6 +14,7 @@
 
 #include "base/files/posix_file_system.h"
 #include "base/hash.h"
+#include "base/memory/aligned_buffer.h"
 #include "base/pmem/pmem_library.h"
 #include "base/status_macros.h"
 #include "base/str_cat.h"
@@ -51,7 +52,102 @@ std::string AbsolutePath(const std::string& path) {
   return error ? path : absolute.string();
 }
 
+// Reads the header of a segment's file. kDataLoss: it is damaged, and may be any segment's.
+StatusOr<SegmentHeader> HeaderOf(Directory* directory, const std::string& name) {
+  MemoryBudget unlimited(0);
+  EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<File> file,
+                          directory->Open(name, FileAccess::kRead, FileCaching::kDirect));
+  EMBANK_ASSIGN_OR_RETURN(const AlignedBuffer block,
+                          AlignedBuffer::Create(SystemMemorySource(), &unlimited, kBlockBytes));
+  const std::span bytes(block.data(), kBlockBytes);
+  EMBANK_RETURN_IF_ERROR(file->Read(0, bytes));
+  return DecodeSegmentHeader(bytes);
+}
+
+// Whether the directory has all segments that the manifest has in PMem, and at least one.
+bool HasSegmentsOf(Directory* pmem, const Manifest& opened) {
+  bool has_any = false;
+  for (const SegmentRows& rows : opened.segments) {
+    if (!rows.IsInPmem()) continue;
+    const auto header = HeaderOf(pmem, SegmentName(rows.header.segment_id));
+    if (header.ok() ? !(*header == rows.header) : !IsDataLoss(header.status())) return false;
+    has_any = has_any || header.ok();
+  }
+  return has_any;
+}
+
+// Whether a manifest proves that the directory is its store's, whose marks do not say so.
+// Without rows in it only segments that no checkpoint has are at stake.
+bool IsProven(Directory* pmem, const std::string& path, const StoreListing& found,
+              const Manifest& opened) {
+  if (opened.pmem_id != 0 && found.pmem_ids == std::set<uint64_t>{opened.pmem_id}) return true;
+  if (RowsInPmem(opened) > 0) return HasSegmentsOf(pmem, opened);
+  if (!found.pmem_ids.empty() || opened.pmem_path != path) return false;
+  return std::ranges::all_of(found.segments, [&](uint64_t id) {
+    const auto header = HeaderOf(pmem, SegmentName(id));
+    return header.ok() && header->store_id == opened.store_id;
+  });
+}
+
+bool IsProvenByAny(Directory* pmem, const std::string& path, const StoreListing& found,
+                   std::span<const Manifest* const> kept) {
+  return std::ranges::any_of(
+      kept, [&](const Manifest* manifest) { return IsProven(pmem, path, found, *manifest); });
+}
+
+// Names the file that the directory lacks, if there was one.
+std::string MarkToMake(const Manifest& opened, const StoreListing& store) {
+  const uint64_t id = !store.pmem_ids.empty() ? *store.pmem_ids.rbegin() : opened.pmem_id;
+  if (id == 0) return "";
+  return StrCat("; it has no ", PmemName(id), ": if it is the store's, make a file of this name");
+}
+
+Status CheckMarks(Directory* pmem, const std::string& path, const StoreListing& found,
+                  const Manifest& opened, std::span<const Manifest* const> kept,
+                  const StoreListing& store, const std::string& store_path) {
+  const std::set<uint64_t>& ids = found.pmem_ids;
+  const auto is_own = [&](uint64_t id) { return store.pmem_ids.count(id) > 0; };
+  if (!ids.empty() && std::ranges::all_of(ids, is_own)) return OkStatus();
+  if (IsProvenByAny(pmem, path, found, kept)) return OkStatus();
+  if (!ids.empty()) {
+    return InvalidArgumentError(
+        StrCat("pmem_path: ", pmem->path(), " is the PMem of another store than ", store_path,
+               ", which has no ", PmemName(*ids.begin()),
+               "; an export and a repaired store need PMem of their own; if it is the PMem of ",
+               store_path, ", make a file of this name there"));
+  }
+  if (RowsInPmem(opened) > 0) {
+    return NeedsPmem(opened, StrCat(pmem->path(), " is not its PMem, or is not mounted",
+                                    MarkToMake(opened, store)));
+  }
+  if (found.segments.empty()) return OkStatus();
+  return InvalidArgumentError(StrCat("pmem_path: ", pmem->path(),
+                                     " has files of a store, and is not the PMem of one; "
+                                     "segments in PMem need a directory of their own",
+                                     MarkToMake(opened, store)));
+}
+
 }  // namespace
+
+// Two stores may have the same store id: an export has its source's.
+Status CheckIsPmemOf(Directory* pmem, const std::string& path, const Manifest& opened,
+                     std::span<const Manifest* const> kept, const StoreListing& store,
+                     const std::string& store_path) {
+  EMBANK_ASSIGN_OR_RETURN(const std::vector<std::string> names, pmem->List());
+  const StoreListing found = StoreListing::Of(names);
+  if (!found.checkpoints.empty()) {
+    return InvalidArgumentError(StrCat("pmem_path: ", pmem->path(),
+                                       " has files of a store, and is one itself; segments in PMem "
+                                       "need a directory of their own"));
+  }
+  EMBANK_RETURN_IF_ERROR(CheckMarks(pmem, path, found, opened, kept, store, store_path));
+  const uint32_t next = store.next_checkpoint();
+  const bool is_vacant = found.pmem_ids.empty() && found.segments.empty();
+  if (is_vacant || found.completed.empty() || *found.completed.rbegin() < next) return OkStatus();
+  return InvalidArgumentError(StrCat(
+      "pmem_path: ", pmem->path(), " is the PMem of checkpoint ", *found.completed.rbegin(), "; ",
+      store_path, " has no checkpoint after ", next - 1, ", and is an older copy of the store"));
+}
 
 PmemDirectory::PmemDirectory(std::unique_ptr<FileSystem> base, std::unique_ptr<PmemFileSystem> own,
                              FileSystem* files)
@@ -64,8 +160,9 @@ PmemDirectory::~PmemDirectory() = default;
 StatusOr<std::unique_ptr<PmemDirectory>> PmemDirectory::Open(FileSystem* files,
                                                              const StoreOptions& options,
                                                              CheckpointDirectory* store,
-                                                             const Manifest& opened,
+                                                             const OpenedManifests& manifests,
                                                              uint64_t now_ns) {
+  const Manifest& opened = manifests.opened();
   if (options.pmem_path.empty()) {
     if (RowsInPmem(opened) > 0) return NeedsPmem(opened, "none was given");
     return std::unique_ptr<PmemDirectory>();
@@ -83,21 +180,39 @@ StatusOr<std::unique_ptr<PmemDirectory>> PmemDirectory::Open(FileSystem* files,
   }
   std::unique_ptr<PmemDirectory> directory(
       new PmemDirectory(std::move(base), std::move(own), files));
-  EMBANK_RETURN_IF_ERROR(OfPmemPath(directory->OpenAndLock(options, opened, store->listing())));
-  EMBANK_RETURN_IF_ERROR(directory->CheckStore(options, store->listing()));
-  if (options.read_only) return directory;
-  EMBANK_RETURN_IF_ERROR(directory->CheckMaps());
-  if (directory->listing_.pmem_ids.empty()) {
-    const uint64_t where = std::hash<std::string>()(directory->path_);
-    const uint64_t id = HashKey(HashKey(opened.store_id, now_ns), where);
-    EMBANK_RETURN_IF_ERROR(directory->MakeId(store, id));
-  }
-  return directory;
+  const Status taken = directory->Take(options, store, manifests, now_ns);
+  if (taken.ok()) return directory;
+  directory->Abandon(store);
+  return OfPmemPath(taken);
+}
+
+Status PmemDirectory::Take(const StoreOptions& options, CheckpointDirectory* store,
+                           const OpenedManifests& manifests, uint64_t now_ns) {
+  const Manifest& opened = manifests.opened();
+  std::vector<const Manifest*> kept;
+  for (const Manifest& manifest : manifests.kept()) kept.push_back(&manifest);
+  path_ = AbsolutePath(options.pmem_path);
+  EMBANK_RETURN_IF_ERROR(OpenOrMake(options, opened));
+  const auto check = [&] {
+    return CheckIsPmemOf(directory_.get(), path_, opened, kept, store->listing(), options.path);
+  };
+  // Nothing is made in another store's directory; and again, when nobody else changes it.
+  EMBANK_RETURN_IF_ERROR(check());
+  EMBANK_RETURN_IF_ERROR(Lock(options));
+  EMBANK_RETURN_IF_ERROR(check());
+  EMBANK_RETURN_IF_ERROR(ListFiles());
+  if (options.read_only) return OkStatus();
+  EMBANK_RETURN_IF_ERROR(CheckMaps());
+  return MakeMarks(store, opened, now_ns);
 }
 
 Status PmemDirectory::CheckPaths(const StoreOptions& options) {
   if (options.pmem_path.empty()) return OkStatus();
   std::error_code error;
+  if (std::filesystem::exists(options.pmem_path, error) &&
+      !std::filesystem::is_directory(options.pmem_path, error)) {
+    return InvalidArgumentError(StrCat("pmem_path: ", options.pmem_path, " is not a directory"));
+  }
   const auto place_of = [&](const std::string& path) {
     return std::filesystem::weakly_canonical(AbsolutePath(path) + "/.", error);
   };
@@ -109,22 +224,12 @@ Status PmemDirectory::CheckPaths(const StoreOptions& options) {
                                      "; PMem needs a directory of its own"));
 }
 
-// A mount point whose file system is not mounted is a directory, too. Nothing is made in it.
-Status PmemDirectory::CheckHasRows(const Manifest& opened, const StoreListing& store) const {
-  if (RowsInPmem(opened) == 0) return OkStatus();
-  EMBANK_ASSIGN_OR_RETURN(const std::vector<std::string> names, directory_->List());
-  if (!StoreListing::Of(names).pmem_ids.empty()) return OkStatus();
-  const uint64_t id = store.pmem_ids.empty() ? 0 : *store.pmem_ids.rbegin();
-  return NeedsPmem(opened, StrCat(directory_->path(),
-                                  " is not its PMem, or is not mounted: it has no ", PmemName(id)));
-}
-
-Status PmemDirectory::OpenAndLock(const StoreOptions& options, const Manifest& opened,
-                                  const StoreListing& store) {
-  path_ = AbsolutePath(options.pmem_path);
+// A mount point whose file system is not mounted is a directory, too.
+Status PmemDirectory::OpenOrMake(const StoreOptions& options, const Manifest& opened) {
   const bool may_make = options.may_create && !options.read_only;
   if (may_make && RowsInPmem(opened) == 0) {
     Status made = files_->CreateDirectory(options.pmem_path);
+    is_made_ = made.ok();
     if (!made.ok() && !IsAlreadyExists(made)) return made;
   }
   StatusOr<std::unique_ptr<Directory>> directory = files_->OpenDirectory(options.pmem_path);
@@ -135,13 +240,16 @@ Status PmemDirectory::OpenAndLock(const StoreOptions& options, const Manifest& o
   }
   EMBANK_RETURN_IF_ERROR(directory.status());
   directory_ = *std::move(directory);
-  EMBANK_RETURN_IF_ERROR(CheckHasRows(opened, store));
   lock_ = std::make_unique<StoreLock>(directory_.get());
-  if (options.read_only) {
-    EMBANK_RETURN_IF_ERROR(lock_->LockToRead("pmem_path"));
-  } else {
-    EMBANK_RETURN_IF_ERROR(lock_->LockToChange(/*may_make_file=*/true, "pmem_path"));
-  }
+  return OkStatus();
+}
+
+Status PmemDirectory::Lock(const StoreOptions& options) {
+  if (options.read_only) return lock_->LockToRead("pmem_path");
+  return lock_->LockToChange(/*may_make_file=*/true, "pmem_path");
+}
+
+Status PmemDirectory::ListFiles() {
   EMBANK_ASSIGN_OR_RETURN(const std::vector<std::string> names, directory_->List());
   listing_ = StoreListing::Of(names);
   return OkStatus();
@@ -153,42 +261,65 @@ Status PmemDirectory::CheckMaps() {
   const StatusOr<PmemKind> kind = own_files_->KindOf(directory_.get());
   if (kind.ok()) kind_ = NameOf(*kind);
   if (kind.ok() || IsResourceExhausted(kind.status())) return OkStatus();
-  return OfPmemPath(kind.status());
-}
-
-// Two stores may have the same store id: an export has its source's.
-Status PmemDirectory::CheckStore(const StoreOptions& options, const StoreListing& store) const {
-  const std::set<uint64_t>& ids = listing_.pmem_ids;
-  if (ids.empty()) {
-    if (!listing_.is_store()) return OkStatus();
-    return InvalidArgumentError(StrCat("pmem_path: ", options.pmem_path,
-                                       " has files of a store, and is not the PMem of one; "
-                                       "segments in PMem need a directory of their own"));
-  }
-  const auto is_own = [&](uint64_t id) { return store.pmem_ids.count(id) > 0; };
-  if (!std::all_of(ids.begin(), ids.end(), is_own)) {
-    return InvalidArgumentError(StrCat("pmem_path: ", options.pmem_path,
-                                       " is the PMem of another store than ", options.path,
-                                       ", which has no ", PmemName(*ids.begin()),
-                                       "; an export and a repaired store need PMem of their own"));
-  }
-  const uint32_t next = store.next_checkpoint();
-  if (listing_.completed.empty() || *listing_.completed.rbegin() < next) return OkStatus();
-  return InvalidArgumentError(StrCat("pmem_path: ", options.pmem_path,
-                                     " is the PMem of checkpoint ", *listing_.completed.rbegin(),
-                                     "; ", options.path, " has no checkpoint after ", next - 1,
-                                     ", and is an older copy of the store"));
+  return kind.status();
 }
 
 // The store's directory names the id first: a directory that has an id has a store. It is durable
 // before the first segment is.
-Status PmemDirectory::MakeId(CheckpointDirectory* store, uint64_t id) {
-  EMBANK_RETURN_IF_ERROR(store->AddPmem(id));
-  EMBANK_RETURN_IF_ERROR(
-      directory_->Open(PmemName(id), FileAccess::kCreate, FileCaching::kCached).status());
+Status PmemDirectory::MakeMarks(CheckpointDirectory* store, const Manifest& opened,
+                                uint64_t now_ns) {
+  const std::set<uint64_t> in_store = store->listing().pmem_ids;
+  std::set<uint64_t> ids = listing_.pmem_ids;
+  const bool has_own = !ids.empty();
+  if (!has_own) {
+    const uint64_t where = std::hash<std::string>()(path_);
+    const bool is_known = listing_.is_store();
+    const uint64_t former = in_store.empty() ? opened.pmem_id : *in_store.rbegin();
+    ids.insert(is_known && former != 0 ? former : HashKey(HashKey(opened.store_id, now_ns), where));
+  }
+  for (const uint64_t id : ids) {
+    if (in_store.count(id) > 0) continue;
+    EMBANK_RETURN_IF_ERROR(store->AddPmem(id));
+    marked_in_store_.insert(id);
+    if (has_own) Log(LogLevel::kWarning, StrCat(PmemName(id), " was missing, and is made again"));
+  }
+  if (has_own) return OkStatus();
+  const uint64_t id = *ids.begin();
+  EMBANK_RETURN_IF_ERROR(MakeMark(directory_.get(), PmemName(id)));
+  marked_here_.insert(id);
   EMBANK_RETURN_IF_ERROR(directory_->Sync());
   EMBANK_RETURN_IF_ERROR(directory_->SyncName());
   listing_.pmem_ids.insert(id);
+  return OkStatus();
+}
+
+void PmemDirectory::Abandon(CheckpointDirectory* store) {
+  for (const uint64_t id : marked_in_store_) store->RemovePmem(id);
+  if (directory_ == nullptr) return;
+  for (const uint64_t id : marked_here_) Remove(PmemName(id));
+  lock_->RemoveMade();
+  if (is_made_) directory_->RemoveItself().IgnoreError();
+}
+
+Status PmemDirectory::CheckInPlace(FunctionRef<std::set<std::string>()> names) const {
+  EMBANK_ASSIGN_OR_RETURN(const bool is_held, lock_->HoldsDirectory());
+  if (!is_held) {
+    return NotFoundError(
+        StrCat(directory_->PathOf(StoreLock::kFileName),
+               " was removed or replaced, and somebody else may use the directory"));
+  }
+  const std::set<std::string> before = names();
+  const StatusOr<std::vector<std::string>> listed = directory_->List();
+  if (IsNotFound(listed.status())) {
+    return NotFoundError(StrCat(directory_->path(), " was removed"));
+  }
+  // Without a descriptor nobody can say; the next checkpoint looks again.
+  if (!listed.ok()) return OkStatus();
+  const std::set<std::string> there(listed->begin(), listed->end());
+  for (const std::string& name : names()) {
+    if (before.count(name) == 0 || there.count(name) > 0) continue;
+    return NotFoundError(StrCat(directory_->PathOf(name), " was removed"));
+  }
   return OkStatus();
 }
 
@@ -224,7 +355,7 @@ void PmemDirectory::MarkCompleted(uint32_t checkpoint) {
       if (marked.ok()) completed.erase(std::prev(completed.end()));
     }
     if (!marked.ok()) {
-      marked = directory_->Open(name, FileAccess::kCreate, FileCaching::kCached).status();
+      marked = MakeMark(directory_.get(), name);
     }
     if (!marked.ok() && !IsAlreadyExists(marked)) {
       Log(LogLevel::kWarning, StrCat("the PMem does not say that checkpoint ", checkpoint,

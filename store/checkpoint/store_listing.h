@@ -3,12 +3,12 @@
 //   LOCK             is locked while the store is open (store/checkpoint/store_lock.h)
 //   MANIFEST-<n>     checkpoint n (store/checkpoint/manifest.h), hexadecimal; the newest is kept,
 //                    and the one that it names as previous
-//   COMPLETED-<n>    empty: checkpoint n was completed, its manifest and its name were durable. If
+//   COMPLETED-<n>    checkpoint n was completed, its manifest and its name were durable. If
 //                    no manifest is as new as that, the newest one has been lost
 //   HEAT-<n>         the heat of checkpoint n's rows (store/checkpoint/heat_file.h), if its
 //                    manifest says so
 //   segment-<id>     a segment of the log (tiers/log/row_log.h)
-//   PMEM-<id>        empty: the PMem directory with this id is the store's
+//   PMEM-<id>        the PMem directory with this id is the store's
 //                    (store/checkpoint/pmem_directory.h)
 //
 // A file that is in no kept manifest is left from a crash.

@@ -4,7 +4,6 @@
 
 #include "base/check.h"
 #include "base/status_macros.h"
-#include "base/status_or.h"
 #include "base/str_cat.h"
 
 namespace embank {
@@ -34,6 +33,18 @@ Status StoreLock::Check() const {
              "back, or close the store and open it again"));
 }
 
+StatusOr<bool> StoreLock::HoldsDirectory() const {
+  if (directory_lock_ != nullptr) return true;
+  EMBANK_CHECK(file_lock_ != nullptr);
+  return file_lock_->IsInPlace();
+}
+
+void StoreLock::RemoveMade() {
+  const bool is_held = file_lock_ != nullptr || directory_lock_ != nullptr;
+  if (is_made_ && is_held) directory_->Remove(kFileName).IgnoreError();
+  is_made_ = false;
+}
+
 Status StoreLock::OpenElsewhere(bool shared, const char* argument) const {
   return UnavailableError(StrCat(
       argument, ": ", directory_->path(), " is open already", shared ? " to be changed" : "",
@@ -41,9 +52,9 @@ Status StoreLock::OpenElsewhere(bool shared, const char* argument) const {
 }
 
 Status StoreLock::MakeFile() {
-  const StatusOr<std::unique_ptr<File>> file =
-      directory_->Open(kFileName, FileAccess::kCreate, FileCaching::kCached);
-  return IsAlreadyExists(file.status()) ? OkStatus() : file.status();
+  Status made = MakeMark(directory_, kFileName);
+  is_made_ = made.ok();
+  return IsAlreadyExists(made) ? OkStatus() : made;
 }
 
 Status StoreLock::LockDirectory(bool shared, const char* argument) {
@@ -61,6 +72,11 @@ Status StoreLock::LockFile(bool shared, const char* argument) {
   EMBANK_CHECK(file_lock_ == nullptr);
   StatusOr<std::unique_ptr<FileLock>> lock = directory_->Lock(kFileName, shared);
   if (IsUnavailable(lock.status())) return OpenElsewhere(shared, argument);
+  if (IsDataLoss(lock.status())) {
+    return FailedPreconditionError(StrCat(argument, ": ", directory_->PathOf(kFileName),
+                                          " is a directory; remove it, and make an empty file of "
+                                          "this name"));
+  }
   EMBANK_RETURN_IF_ERROR(lock.status());
   file_lock_ = *std::move(lock);
   // Another process that replaced the file meanwhile may have locked the new one.

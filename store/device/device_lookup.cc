@@ -163,7 +163,7 @@ void DeviceLookup::Answer() {
     const auto answer = static_cast<Outcome>(outcome);
     batch_.Answer(piece_.number(i), answer, &tally);
     const bool is_kept = answer == Outcome::kAbsent && rule_ == MissingRule::kSkip;
-    if (answer == Outcome::kDataLoss || is_kept) outcome = kAnswered;
+    if (IsUnread(answer) || is_kept) outcome = kAnswered;
   }
   for (const HotPosition& hot : piece_.hot().positions()) piece_.outcome(hot.number) = kAnswered;
   batch_.Add(tally);

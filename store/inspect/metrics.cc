@@ -12,7 +12,9 @@ namespace {
 
 constexpr const char* kVerbNames[kTableVerbs] = {"lookup", "upsert", "gradients", "erase",
                                                  "prefetch"};
-constexpr const char* kOutcomeNames[] = {"found", "created", "absent", "refused", "data_loss"};
+// By Outcome - 1. nullptr: no outcome has the number.
+constexpr const char* kOutcomeNames[kOutcomes] = {"found",     "created", "absent",     "refused",
+                                                  "data_loss", nullptr,   "unavailable"};
 
 // Writes a label value: backslash and quote are escaped; names have no newlines. The format is
 // UTF-8: bytes that are none, in names of older stores, become numbers like "\xff".
@@ -64,7 +66,7 @@ void AppendKeys(std::string* text, const std::vector<Table*>& tables) {
       for (size_t i = 0; i < std::size(kOutcomeNames); ++i) {
         const uint64_t keys =
             table->counters().verbs[verb].keys_by_outcome[i].load(std::memory_order_relaxed);
-        if (keys == 0) continue;
+        if (keys == 0 || kOutcomeNames[i] == nullptr) continue;
         StrAppend(text, "embank_keys_total{", TableLabel(*table), ",op=\"", kVerbNames[verb],
                   "\",outcome=\"", kOutcomeNames[i], "\"} ", keys, "\n");
       }
@@ -200,6 +202,9 @@ void AppendPmem(std::string* text, const Store& store) {
          store.demoted_rows());
   Append(text, "embank_pmem_drains_total", "counter",
          "Waits until stores to PMem are durable: drains, or msync calls.", store.pmem_drains());
+  Append(text, "embank_pmem_is_lost", "gauge",
+         "1: the directory of PMem is gone, and its rows went to the SSD.",
+         store.logs()->pmem()->writer().is_lost() ? 1 : 0);
 }
 
 void AppendSeconds(std::string* text, const char* metric, const char* type, const char* help,
@@ -261,6 +266,8 @@ void AppendCheckpoints(std::string* text, const CheckpointReport& report) {
   Append(text, "embank_checkpoint_flushed_rows_total", "counter",
          "Rows that flush passes wrote; batches wrote the others as pre-images.",
          report.flushed_rows);
+  Append(text, "embank_rows_lost", "gauge",
+         "Rows that the last checkpoint lacks, since nobody could read them.", report.rows_lost);
   Describe(text, "embank_checkpoint_seconds", "gauge", "Duration of the last checkpoint.");
   StrAppend(text, "embank_checkpoint_seconds ", Seconds(report.last_ns), "\n");
   Describe(text, "embank_checkpoint_flip_seconds", "gauge",

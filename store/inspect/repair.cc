@@ -399,6 +399,8 @@ class Repair {
                          .tables = manifest.tables,
                          .segments = std::move(saved),  // on the SSD, all of them
                          .pmem_path = {},
+                         .pmem_id = 0,
+                         .rows_lost = manifest.rows_lost + report_.rows_lost,
                          .heat = {},
                          .blob = manifest.blob};
     EMBANK_RETURN_IF_ERROR(SaveHeat(manifest, &repaired));

@@ -115,7 +115,8 @@ StatusOr<Survey> SurveyOnce(FileSystem* files, const CheckpointDirectory& direct
   Survey survey = {.directory = path,
                    .store_id = newest.store_id,
                    .seed = newest.seed,
-                   .blob_bytes = newest.blob.size()};
+                   .blob_bytes = newest.blob.size(),
+                   .rows_lost = newest.rows_lost};
   std::map<uint64_t, SegmentRows> segments;
   for (const KeptCheckpoint& checkpoint : kept) {
     SurveyedCheckpoint surveyed = {.checkpoint = checkpoint.checkpoint};

@@ -54,6 +54,7 @@ struct Survey {
   std::vector<SurveyedClass> classes = {};
   // Rows in segments that do not tell their owners.
   uint64_t unknown_rows = 0;
+  uint64_t rows_lost = 0;  // as the manifest counts them
   // Sums over the segments of both checkpoints.
   uint64_t segments = 0;
   uint64_t segment_bytes = 0;

@@ -13,6 +13,7 @@
 #include "base/str_cat.h"
 #include "store/checkpoint/checkpoint_directory.h"
 #include "store/checkpoint/heat_file.h"
+#include "store/checkpoint/pmem_directory.h"
 #include "store/checkpoint/segment_reader.h"
 #include "tiers/row/row_layout.h"
 #include "tiers/segment/log_record.h"
@@ -430,6 +431,12 @@ void Tell(const std::vector<std::string>& names, NamedFiles* files) {
   }
 }
 
+std::vector<const Manifest*> PointersTo(const std::vector<std::unique_ptr<KeptManifest>>& kept) {
+  std::vector<const Manifest*> manifests;
+  for (const auto& manifest : kept) manifests.push_back(&manifest->manifest());
+  return manifests;
+}
+
 void TellFilesBeside(const CheckpointDirectory& directory,
                      const std::vector<std::unique_ptr<KeptManifest>>& kept, bool knows_all,
                      VerifyReport* report) {
@@ -438,9 +445,7 @@ void TellFilesBeside(const CheckpointDirectory& directory,
   for (const VerifiedCheckpoint& verified : report->checkpoints) {
     checkpoints.push_back(verified.checkpoint);
   }
-  std::vector<const Manifest*> manifests;
-  manifests.reserve(kept.size());
-  for (const auto& manifest : kept) manifests.push_back(&manifest->manifest());
+  const std::vector<const Manifest*> manifests = PointersTo(kept);
   NamedFiles* const beside = knows_all ? &report->orphans : &report->undecided;
   Tell(directory.listing().ManifestsBeside(checkpoints), beside);
   Tell(directory.listing().HeatBeside(manifests), beside);
@@ -463,10 +468,9 @@ std::vector<std::string> PmemPathsOf(const Manifest& manifest,
 Status TellOrphansInPmem(FileSystem* files, const CheckpointDirectory& directory,
                          const std::vector<std::unique_ptr<KeptManifest>>& kept,
                          const std::string& given, NamedFiles* beside) {
-  std::vector<const Manifest*> manifests;
+  const std::vector<const Manifest*> manifests = PointersTo(kept);
   std::set<std::string> paths;
   for (const auto& manifest : kept) {
-    manifests.push_back(&manifest->manifest());
     for (const std::string& path : PmemPathsOf(manifest->manifest(), kept, given)) {
       paths.insert(path);
     }
@@ -475,16 +479,41 @@ Status TellOrphansInPmem(FileSystem* files, const CheckpointDirectory& directory
     const auto pmem = files->OpenDirectory(path);
     if (IsNotFound(pmem.status())) continue;
     EMBANK_RETURN_IF_ERROR(pmem.status());
+    if (!CheckIsPmemOf(pmem->get(), path, *manifests[0], manifests, directory.listing(), "").ok())
+      continue;
     EMBANK_ASSIGN_OR_RETURN(const std::vector<std::string> names, (*pmem)->List());
     const StoreListing listing = StoreListing::Of(names);
-    const std::set<uint64_t>& own = directory.listing().pmem_ids;
-    if (!std::ranges::includes(own, listing.pmem_ids) || listing.pmem_ids.empty()) continue;
     std::vector<std::string> orphans;
     for (const std::string& name : listing.SegmentsBeside(manifests, Tier::kPmem)) {
       orphans.push_back((*pmem)->PathOf(name));
     }
     Tell(orphans, beside);
   }
+  return OkStatus();
+}
+
+// Says whether an opening takes one of the directories in which a checkpoint's PMem may be. Returns
+// the status of an error that hinders it. A directory that is not there costs its segments, which
+// are told.
+Status VerifyPmem(FileSystem* files, const CheckpointDirectory& directory,
+                  const std::vector<std::string>& paths, std::span<const Manifest* const> all,
+                  KeptManifest* kept, VerifyReport* report) {
+  std::optional<Damage> refused;
+  for (const std::string& path : paths) {
+    const auto pmem = files->OpenDirectory(path);
+    if (IsNotFound(pmem.status())) continue;
+    EMBANK_RETURN_IF_ERROR(pmem.status());
+    Status taken = CheckIsPmemOf(pmem->get(), path, kept->manifest(), all, directory.listing(),
+                                 directory.files()->path());
+    if (taken.ok()) taken = StoreLock(pmem->get()).LockToRead("pmem_path");
+    // An opening to change the store makes a missing LOCK.
+    if (taken.ok() || IsNotFound(taken)) return OkStatus();
+    if (!IsInvalidArgument(taken) && !IsFailedPrecondition(taken)) return taken;
+    refused = {.file = path, .part = DamagedPart::kFile, .what = std::string(taken.message())};
+  }
+  if (!refused.has_value()) return OkStatus();
+  kept->verified()->opens = false;
+  AddDamage(*std::move(refused), report);
   return OkStatus();
 }
 
@@ -542,6 +571,9 @@ StatusOr<VerifyReport> VerifyStore(FileSystem* files, const std::string& path,
                                            knows_all ? &report.orphans : &report.undecided));
   std::map<std::pair<uint64_t, Tier>, std::vector<SegmentUse>> segments;
   for (const auto& manifest : kept) {
+    EMBANK_RETURN_IF_ERROR(VerifyPmem(files, *directory,
+                                      PmemPathsOf(manifest->manifest(), kept, pmem_path),
+                                      PointersTo(kept), manifest.get(), &report));
     EMBANK_RETURN_IF_ERROR(VerifyHeat(directory->files(), manifest->manifest(), &report));
     for (const SegmentRows& rows : manifest->manifest().segments) {
       segments[{rows.header.segment_id, rows.tier}].push_back(

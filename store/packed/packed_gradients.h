@@ -18,7 +18,8 @@ namespace embank {
 // kFailedPrecondition: a table was dropped, or has no optimizer; nothing was done.
 // kResourceExhausted: no memory for scratch, and nothing was done; or keys are refused of a table
 // without outcomes, and the rest was done.
-// kNotFound, kDataLoss: keys are absent of a table without outcomes, or cannot be read; the rest
+// kNotFound, kDataLoss, kUnavailable: keys are absent of a table without outcomes, or cannot be
+// read, or cannot be read now; the rest
 // was done. The gravest status of all tables is returned (call_status.h).
 // kUnavailable: the device of the store is lost.
 Status ApplyGradientsPacked(std::span<const GradientFeature> features);

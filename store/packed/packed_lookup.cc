@@ -120,12 +120,12 @@ class TableLookup {
                                      ? OutcomeSpan(outcomes_.values()).first(count)
                                      : feature.outcomes.subspan(begin, count);
     const MissingRule rule = rule_ == MissingRule::kSkip ? MissingRule::kZero : rule_;
-    const uint64_t lost_before = tally->count(Outcome::kDataLoss);
+    const uint64_t unread_before = tally->unread();
     Status status = Answer(feature.keys.subspan(begin, count), outcomes, rule,
                            {first, vector_bytes}, begin, tally);
-    if (tally->count(Outcome::kDataLoss) > lost_before) {
+    if (tally->unread() > unread_before) {
       for (uint64_t i = 0; i < count; ++i) {
-        if (outcomes[i] != static_cast<uint8_t>(Outcome::kDataLoss)) continue;
+        if (!IsUnread(static_cast<Outcome>(outcomes[i]))) continue;
         std::memset(first + i * vector_bytes, 0, vector_bytes);
       }
     }

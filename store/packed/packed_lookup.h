@@ -19,6 +19,7 @@ namespace embank {
 // kResourceExhausted: no memory for scratch; or keys are refused of a feature without outcomes, and
 // the rest was done.
 // kDataLoss: rows cannot be read of a feature without outcomes; the rest was done.
+// kUnavailable also: they cannot be read now.
 // kUnavailable: the device of the store is lost.
 Status LookupPacked(std::span<const LookupFeature> features, MissingRule rule);
 

@@ -82,7 +82,8 @@ class Compaction {
   }
 
   // Call it before a checkpoint, like EnsureSpace, of a log that demotes. If the log has stopped,
-  // its rows that are not known to be durable go to the lower log.
+  // its rows that are not known to be durable go to the lower log; of a lost log all that can be
+  // read.
   void Evacuate();
 
   // The number of rows that were demoted so far.

@@ -16,6 +16,13 @@ namespace {
 // An entry stands in its home bucket or a few behind it.
 constexpr size_t kCandidatesMax = size_t{kBucketEntries} * (kDisplacementMax + 1);
 
+// The outcome of a row by the status of the read of its record.
+Outcome UnreadOutcomeOf(const Status& read) {
+  EMBANK_CHECK(!read.ok());
+  if (Seeded(SeededBug::kLossIsAbsence)) return Outcome::kAbsent;
+  return IsResourceExhausted(read) ? Outcome::kUnavailable : Outcome::kDataLoss;
+}
+
 }  // namespace
 
 // The entries of the index that may be a row's, at one moment under the lock of its shard. While it
@@ -69,10 +76,11 @@ FoundRow LogRows::Read(const RowId& id, const Candidates& candidates, RecordScra
     const bool is_known = parts_.logs->OwnerOf(location, scratch, &owner);
     const bool is_row = is_known && owner.table == id.table && owner.key == id.key;
     if (is_known && !is_row) continue;
-    if (!Seeded(SeededBug::kLossIsAbsence)) row.outcome = Outcome::kDataLoss;
+    const Outcome unread = UnreadOutcomeOf(record.status());
     *found = i;
-    row.match = is_row ? candidates.matches()[i] : Match{};
-    if (is_row) return row;
+    if (is_row) return {.outcome = unread, .match = candidates.matches()[i]};
+    // If one of several cannot be read now, a later call learns more.
+    if (row.outcome != Outcome::kUnavailable) row.outcome = unread;
   }
   return row;
 }

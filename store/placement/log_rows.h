@@ -28,6 +28,7 @@ inline const std::byte* RowIn(std::span<const std::byte> record) {
 //   kAbsent: there is no such row.
 //   kDataLoss: the record cannot be read. `match` is the row's entry if the record's segment says
 //   that the row owns it, and none if nobody knows the owner.
+//   kUnavailable: as kDataLoss, of a record that cannot be read now: there is no descriptor for it.
 struct FoundRow {
   Outcome outcome = Outcome::kAbsent;
   Match match = {};

@@ -127,7 +127,10 @@ Status Scan::CopyPending(std::span<Key> keys, RowSpan rows, uint64_t* copied) {
   const Batch batch(table_, pending, {});
   LoggedRows logged_rows;
   HotList hot;
+  Scratch<Key, 64> unread;
+  size_t unread_count = 0;
   EMBANK_RETURN_IF_ERROR(logged_rows.Allocate(batch));
+  EMBANK_RETURN_IF_ERROR(unread.Allocate(table_->mover()->InLogMax(count)));
   EMBANK_RETURN_IF_ERROR(hot.Allocate(table_->parts().hot, batch.keys().size()));
   LoggedRows::Part logged(&logged_rows, batch, 0);
   const HotGuard hot_guard(table_->parts().hot);
@@ -160,9 +163,24 @@ Status Scan::CopyPending(std::span<Key> keys, RowSpan rows, uint64_t* copied) {
                 }
                 if (row.outcome == Outcome::kDataLoss && lost_rows_++ == 0)
                   first_lost_ = pending[i];
+                if (row.outcome == Outcome::kUnavailable)
+                  unread.values()[unread_count++] = pending[i];
               });
   pending_done_ += count;
-  return OkStatus();
+  return PutBack(unread.values().first(unread_count));
+}
+
+// Rows that cannot be read now are pending again.
+Status Scan::PutBack(KeySpan keys) {
+  if (keys.empty()) return OkStatus();
+  EMBANK_CHECK(keys.size() <= pending_done_);
+  pending_done_ -= keys.size();
+  std::ranges::copy(keys, pending_.begin() + static_cast<ptrdiff_t>(pending_done_));
+  return NoThrowStatus(StatusCode::kUnavailable, [&] {
+    return StrCat(keys.size(), " rows of table \"", table_->name(), "\", the first of them of key ",
+                  keys[0], ", cannot be read now: the process has no descriptor left for their ",
+                  "files (RLIMIT_NOFILE); the next call tries them again");
+  });
 }
 
 Status Scan::CopyNoted(std::span<Key> keys, RowSpan rows, uint64_t* copied) {

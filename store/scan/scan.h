@@ -31,12 +31,14 @@ class Scan {
   // kResourceExhausted: no memory for a pass's notes; the call may be repeated.
   // kDataLoss: rows cannot be read from the log, or their keys are unknown; the next call continues
   // behind them.
+  // kUnavailable: rows cannot be read now; the next call tries them again.
   StatusOr<uint64_t> Next(std::span<Key> keys, RowSpan rows);
 
  private:
   Status BeginPass();
   void NoteRange(uint32_t range);
   Status CopyPending(std::span<Key> keys, RowSpan rows, uint64_t* copied);
+  Status PutBack(KeySpan keys);
   Status CopyNoted(std::span<Key> keys, RowSpan rows, uint64_t* copied);
   Status FillPiece();
   Status ReadNoted(std::span<Key> keys, RowSpan rows, uint64_t* read);

@@ -68,7 +68,7 @@ struct TableCounters {
   struct Verb {
     std::atomic<uint64_t> batches{0};
     std::atomic<uint64_t> nanoseconds{0};
-    std::array<std::atomic<uint64_t>, 5> keys_by_outcome{};  // index: Outcome - 1
+    std::array<std::atomic<uint64_t>, kOutcomes> keys_by_outcome{};  // index: Outcome - 1
   };
   std::array<Verb, kTableVerbs> verbs;
   std::atomic<uint64_t> prefetched_rows{0};  // promoted by prefetches

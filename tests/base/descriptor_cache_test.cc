@@ -2,9 +2,11 @@
 #include "base/files/descriptor_cache.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -196,6 +198,61 @@ TEST_P(RestingFiles, ThreadsThatReadUnsyncedFilesOpenEachOnce) {
   EXPECT_EQ(OpenIn(scratch_.path()).size(), kOpenMax);
   many_.clear();
   EXPECT_TRUE(OpenIn(scratch_.path()).empty());
+}
+
+// A cache in a process without a free descriptor. Each opening that fails is counted.
+class NoDescriptors : public testing::Test {
+ protected:
+  std::unique_ptr<CachedDescriptor> MakeEntered() {
+    auto descriptor = std::make_unique<CachedDescriptor>(dup(0));
+    descriptor->Enter(&cache_, [this] {
+      ++tries_;
+      return is_any_left_ ? dup(0) : -EMFILE;
+    });
+    return descriptor;
+  }
+  std::unique_ptr<CachedDescriptor> MakeClosed() {
+    auto descriptor = MakeEntered();
+    EXPECT_TRUE(cache_.CloseOne());
+    return descriptor;
+  }
+  // The openings that a use in vain tries.
+  uint64_t TriesOf(CachedDescriptor* descriptor) {
+    tries_ = 0;
+    EXPECT_EQ(descriptor->Use(), -EMFILE);
+    return tries_;
+  }
+
+  DescriptorCache cache_{8};
+  bool is_any_left_ = false;
+  uint64_t tries_ = 0;
+};
+
+TEST_F(NoDescriptors, AFileThatMayNotBeClosedIsNotWaitedFor) {
+  const auto closed = MakeClosed();
+  EXPECT_EQ(TriesOf(closed.get()), 1u);
+  const auto unsynced = MakeEntered();
+  unsynced->NoteChange();
+  EXPECT_EQ(TriesOf(closed.get()), 1u);
+  ASSERT_GE(unsynced->Use(), 0);
+  EXPECT_EQ(TriesOf(closed.get()), 1u) << "its use ends, and it stays open";
+  unsynced->EndUse();
+}
+
+TEST_F(NoDescriptors, AFileThatIsUsedIsWaitedForOnceUntilAnOpeningSucceeds) {
+  const auto first = MakeClosed();
+  const auto second = MakeClosed();
+  const auto used = MakeEntered();
+  ASSERT_GE(used->Use(), 0);
+  EXPECT_GT(TriesOf(first.get()), 1000u);
+  EXPECT_EQ(TriesOf(first.get()), 1u);
+  EXPECT_EQ(TriesOf(second.get()), 1u);
+  is_any_left_ = true;
+  ASSERT_GE(first->Use(), 0);
+  is_any_left_ = false;
+  EXPECT_GT(TriesOf(second.get()), 1000u);
+  first->EndUse();
+  used->EndUse();
 }
 
 INSTANTIATE_TEST_SUITE_P(All, RestingFiles, testing::Bool(),

@@ -59,6 +59,16 @@ std::vector<BadInput> BadFlags() {
              o->path = "no such directory";
              o->flags = EMBANK_OPEN_READ_ONLY;
            }),
+      Open("path with too long a name", kInvalid, {"path", "too long"},
+           [](Options* o) {
+             o->path = kLongPath.c_str();
+             o->flags = EMBANK_OPEN_CREATE;
+           }),
+      Open("read-only path with too long a name", kInvalid, {"path", "too long"},
+           [](Options* o) {
+             o->path = kLongPath.c_str();
+             o->flags = EMBANK_OPEN_READ_ONLY;
+           }),
       Open("previous", kInvalid, {"flags", "PREVIOUS"},
            [](Options* o) { o->flags = EMBANK_OPEN_PREVIOUS; }),
   };

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <string>
 #include <thread>
@@ -52,8 +53,9 @@ size_t OpenDescriptors() {
   return static_cast<size_t>(std::distance(begin(all), end(all))) - 1;
 }
 
-StorePtr OpenSmall(const std::string& path, uint32_t flags) {
+StorePtr OpenSmall(const std::string& path, uint32_t flags, uint64_t hbm_bytes = 0) {
   embank_store_options options = StoreOptions();
+  options.hbm_bytes = hbm_bytes;
   options.path = path.c_str();
   options.flags = flags;
   options.dram_bytes = uint64_t{16} << 20;
@@ -217,6 +219,184 @@ TEST_F(Descriptors, WhereNoneIsLeftTheMessageNamesTheLimitAndTheNextCheckpointIs
   EXPECT_EQ(failed, EMBANK_RESOURCE_EXHAUSTED);
   EXPECT_THAT(why, HasSubstr("64 descriptors (RLIMIT_NOFILE)"));
   EXPECT_EQ(embank_checkpoint(store.get(), nullptr, 0, nullptr), EMBANK_OK) << embank_last_error();
+}
+
+// A store in a process that has no descriptor left: rows of segments that are full, synced and
+// closed cannot be read, but those in DRAM, in buffers and in open files can.
+class WithoutDescriptors : public Descriptors {
+ protected:
+  static constexpr uint64_t kKeys = 500;
+  static constexpr uint64_t kAll = 6000;  // DRAM holds less than two thirds
+
+  void Make(uint64_t hbm_bytes = 0) {
+    store_ = OpenSmall(path_, EMBANK_OPEN_CREATE, hbm_bytes);
+    table_ = CreateTable(store_.get(), "t", TableOptions(kDim, EMBANK_OPT_ADAGRAD));
+    ASSERT_NE(table_, nullptr);
+    ASSERT_NO_FATAL_FAILURE(Put(store_.get(), 0, kAll, 1));
+    Checkpoint(EMBANK_OK);
+    // Files with changes that are not synced cannot be closed.
+    ASSERT_NO_FATAL_FAILURE(Put(store_.get(), 5000, kAll, 1));
+  }
+  // Under the limit of descriptors: chooses keys of rows that cannot be read. A checkpoint that
+  // fails closes all files that can be.
+  void ChooseKeys() {
+    Checkpoint(EMBANK_RESOURCE_EXHAUSTED);
+    keys_ = KeyRange(0, kAll);
+    outcomes_.resize(kAll);
+    ASSERT_GE(Unavailable([&](uint8_t* out) { return Contains(out); }), kKeys);
+    std::erase_if(keys_, [&](uint64_t key) { return outcomes_[key] != EMBANK_ROW_UNAVAILABLE; });
+    keys_.resize(kKeys);
+    outcomes_.resize(kKeys);
+  }
+  embank_status Contains(uint8_t* outcomes) {
+    return embank_contains(table_, keys_.data(), keys_.size(), outcomes);
+  }
+  void ExpectAllRows() {
+    for (uint64_t first = 0; first < kAll; first += kKeys) {
+      ASSERT_EQ(WrongOf(table_, KeyRange(first, kKeys), 1), "");
+    }
+  }
+  void Checkpoint(embank_status status) {
+    EXPECT_EQ(embank_checkpoint(store_.get(), nullptr, 0, nullptr), status) << embank_last_error();
+  }
+  // A call of all keys with outcomes, which returns within the time that is promised; returns how
+  // many rows it did not read.
+  template <typename Call>
+  uint64_t Unavailable(Call call) {
+    std::ranges::fill(outcomes_, uint8_t{0});
+    const auto begin = std::chrono::steady_clock::now();
+    EXPECT_EQ(call(outcomes_.data()), EMBANK_OK) << embank_last_error();
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(2));
+    EXPECT_EQ(std::ranges::count(outcomes_, EMBANK_ROW_DATA_LOSS), 0);
+    return static_cast<uint64_t>(std::ranges::count(outcomes_, EMBANK_ROW_UNAVAILABLE));
+  }
+  embank_status Lookup(int32_t missing, uint8_t* outcomes) {
+    std::ranges::fill(rows_, -1.0f);
+    return embank_lookup(table_, keys_.data(), kKeys, missing, rows_.data(), 0, outcomes);
+  }
+
+  StorePtr store_;
+  embank_table* table_ = nullptr;
+  std::vector<uint64_t> keys_;
+  std::vector<uint8_t> outcomes_ = std::vector<uint8_t>(kKeys);
+  std::vector<float> rows_ = std::vector<float>(kKeys * kDim);
+};
+
+constexpr rlim_t kNone = 3;  // the three of every process
+
+TEST_F(WithoutDescriptors, RowsAreUnavailableToAllVerbsAndFoundLater) {
+  ASSERT_NO_FATAL_FAILURE(Make());
+  std::vector<float> state(kKeys * kDim, 1.0f);
+  std::vector<uint32_t> heat(kKeys);
+  {
+    const FewDescriptors none(kNone);
+    ASSERT_NO_FATAL_FAILURE(ChooseKeys());
+    for (const int32_t missing : {EMBANK_MISSING_CREATE, EMBANK_MISSING_SKIP}) {
+      ASSERT_EQ(Unavailable([&](uint8_t* out) { return Lookup(missing, out); }), kKeys);
+      EXPECT_EQ(std::ranges::count(rows_, -1.0f), static_cast<ptrdiff_t>(rows_.size()));
+    }
+    EXPECT_EQ(Lookup(EMBANK_MISSING_ZERO, nullptr), EMBANK_UNAVAILABLE);
+    EXPECT_THAT(embank_last_error(), HasSubstr("500 of 500 rows cannot be read now"));
+    EXPECT_THAT(embank_last_error(), HasSubstr("at position 0; they are not damaged"));
+    EXPECT_THAT(embank_last_error(), HasSubstr("RLIMIT_NOFILE"));
+    const uint64_t* const keys = keys_.data();
+    EXPECT_EQ(Unavailable([&](uint8_t* out) { return Contains(out); }), kKeys);
+    EXPECT_EQ(Unavailable([&](uint8_t* out) {
+                return embank_get_heat(table_, keys, kKeys, heat.data(), out);
+              }),
+              kKeys);
+    EXPECT_EQ(Unavailable([&](uint8_t* out) {
+                return embank_get_state(table_, keys, kKeys, state.data(), 0, out);
+              }),
+              kKeys);
+    EXPECT_EQ(Unavailable([&](uint8_t* out) {
+                return embank_set_state(table_, keys, kKeys, state.data(), 0, out);
+              }),
+              kKeys);
+    EXPECT_EQ(Unavailable([&](uint8_t* out) {
+                return embank_apply_gradients(table_, keys, kKeys, rows_.data(), 0, out);
+              }),
+              kKeys);
+    EXPECT_EQ(Unavailable([&](uint8_t* out) {
+                return embank_upsert(table_, keys, kKeys, rows_.data(), 0, out);
+              }),
+              kKeys);
+    EXPECT_EQ(Unavailable([&](uint8_t* out) { return embank_erase(table_, keys, kKeys, out); }),
+              kKeys);
+    EXPECT_EQ(embank_prefetch(table_, keys, kKeys), EMBANK_OK);
+    embank_feature bag = {};
+    bag.struct_size = sizeof bag;
+    bag.pooling = EMBANK_POOL_SUM;
+    bag.table = table_;
+    bag.keys = keys;
+    bag.n = kKeys;
+    const uint64_t offsets[] = {0, kKeys};
+    bag.offsets = offsets;
+    bag.bags = 1;
+    bag.rows = rows_.data();
+    EXPECT_EQ(Unavailable([&](uint8_t* out) {
+                return embank_lookup_packed(&bag, 1, EMBANK_MISSING_DEFAULT, out);
+              }),
+              kKeys);
+    EXPECT_EQ(std::count(rows_.begin(), rows_.begin() + kDim, 0.0f), kDim);
+    EXPECT_THAT(Metrics(store_.get()), HasSubstr("op=\"lookup\",outcome=\"unavailable\"} "));
+  }
+  Checkpoint(EMBANK_OK);
+  ExpectAllRows();
+}
+
+TEST_F(WithoutDescriptors, ADeviceCallIsAnsweredAlike) {
+  ASSERT_NO_FATAL_FAILURE(Make(uint64_t{1} << 20));
+  void* rows = nullptr;
+  const uint64_t bytes = rows_.size() * sizeof(float);
+  ASSERT_EQ(embank_device_allocate(store_.get(), bytes, &rows), EMBANK_OK);
+  const std::vector<float> before(rows_.size(), -1.0f);
+  ASSERT_EQ(embank_device_copy(store_.get(), rows, before.data(), bytes, nullptr), EMBANK_OK);
+  {
+    const FewDescriptors none(kNone);
+    ASSERT_NO_FATAL_FAILURE(ChooseKeys());
+    EXPECT_EQ(Unavailable([&](uint8_t* out) {
+                return embank_lookup_device(table_, keys_.data(), kKeys, EMBANK_MISSING_DEFAULT,
+                                            rows, 0, out, nullptr);
+              }),
+              kKeys);
+    ASSERT_EQ(embank_device_copy(store_.get(), rows_.data(), rows, bytes, nullptr), EMBANK_OK);
+    EXPECT_EQ(rows_, before);
+  }
+  ExpectAllRows();
+}
+
+TEST_F(WithoutDescriptors, AScanGoesOnWithTheRowsThatItCouldNotRead) {
+  ASSERT_NO_FATAL_FAILURE(Make());
+  embank_scan* scan = nullptr;
+  ASSERT_EQ(embank_scan_open(table_, &scan), EMBANK_OK);
+  std::vector<uint64_t> keys(kKeys);
+  std::vector<uint64_t> seen;
+  uint64_t n = 0;
+  const auto next = [&] {
+    const embank_status status = embank_scan_next(scan, keys.data(), rows_.data(), 0, kKeys, &n);
+    if (status != EMBANK_OK) return status;
+    for (uint64_t i = 0; i < n; ++i) {
+      EXPECT_EQ(rows_[i * kDim + 7], ValueOf(keys[i], 7, 1));
+      seen.push_back(keys[i]);
+    }
+    return status;
+  };
+  ASSERT_EQ(next(), EMBANK_OK);
+  {
+    const FewDescriptors none(kNone);
+    Checkpoint(EMBANK_RESOURCE_EXHAUSTED);
+    embank_status status = EMBANK_OK;
+    while (status == EMBANK_OK && n > 0) status = next();
+    EXPECT_EQ(status, EMBANK_UNAVAILABLE) << embank_last_error();
+    EXPECT_EQ(next(), EMBANK_UNAVAILABLE) << "the same rows";
+  }
+  do {
+    ASSERT_EQ(next(), EMBANK_OK) << embank_last_error();
+  } while (n > 0);
+  embank_scan_close(scan);
+  std::ranges::sort(seen);
+  EXPECT_EQ(seen, KeyRange(0, kAll));
 }
 
 }  // namespace

@@ -5,9 +5,11 @@
 #include <sched.h>
 #include <sys/mount.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <string>
 #include <vector>
@@ -34,13 +36,15 @@ class PmemStore {
 
   const std::string& pmem_path() const { return pmem_path_; }
 
-  embank_status Open(uint32_t flags = EMBANK_OPEN_CREATE, bool with_pmem = true) {
+  embank_status Open(uint32_t flags = EMBANK_OPEN_CREATE, bool with_pmem = true,
+                     uint64_t hbm_bytes = 0) {
     embank_store_options options = StoreOptions();
     options.flags = flags;
     options.path = path_.c_str();
     options.pmem_path = with_pmem ? pmem_path_.c_str() : nullptr;
     options.pmem_bytes = with_pmem ? uint64_t{64} << 20 : 0;
     options.dram_bytes = uint64_t{16} << 20;
+    options.hbm_bytes = hbm_bytes;
     embank_store* store = nullptr;
     const embank_status status = embank_store_open(&options, &store);
     store_.reset(store);
@@ -53,18 +57,21 @@ class PmemStore {
       for (size_t i = 0; i < rows->size(); ++i) (*rows)[i] = ValueOf(keys[i / kDim]);
       return embank_upsert(table_, keys.data(), keys.size(), rows->data(), 0, nullptr);
     });
-    ASSERT_EQ(embank_checkpoint(store_.get(), nullptr, 0, nullptr), EMBANK_OK)
-        << embank_last_error();
+    Checkpoint();
   }
   void EraseAll() {
     const std::vector<uint64_t> keys = KeyRange(0, kRows);
     ASSERT_EQ(embank_erase(table_, keys.data(), kRows, nullptr), EMBANK_OK) << embank_last_error();
+    Checkpoint();
+  }
+  void Checkpoint() {
     ASSERT_EQ(embank_checkpoint(store_.get(), nullptr, 0, nullptr), EMBANK_OK)
         << embank_last_error();
   }
   std::string MemoryReport() { return test::MemoryReport(store_.get()); }
+  std::string Metrics() { return test::Metrics(store_.get()); }
   // All rows are there, and some of them in PMem.
-  void ExpectRows() {
+  void ExpectRows(bool in_pmem = true) {
     ASSERT_EQ(embank_table_open(store_.get(), "t", &table_), EMBANK_OK);
     ForEachBatch([&](const std::vector<uint64_t>& keys, std::vector<float>* rows) {
       const embank_status status = embank_lookup(table_, keys.data(), keys.size(),
@@ -77,7 +84,7 @@ class PmemStore {
     embank_table_info info = {};
     info.struct_size = sizeof info;
     ASSERT_EQ(embank_table_get_info(table_, &info), EMBANK_OK);
-    EXPECT_GT(info.rows_pmem, 0u);
+    EXPECT_EQ(info.rows_pmem > 0, in_pmem);
     EXPECT_EQ(info.rows_dram + info.rows_pmem + info.rows_ssd, kRows);
   }
 
@@ -173,6 +180,127 @@ TEST(PmemCApi, APmemPathThatIsNoDirectoryForFilesIsInvalid) {
   ExpectInvalid(file + "/pmem", file + "/pmem");
   ExpectInvalid(directory.path() + "/none/pmem", directory.path() + "/none/pmem");
   ExpectInvalid("/proc/1", "/proc/1/LOCK");
+}
+
+// Everything below a directory.
+std::vector<std::string> AllBelow(const std::string& directory) {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(directory)) {
+    names.push_back(entry.path());
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+TEST(PmemCApi, ARefusedOpenLeavesNothing) {
+  const ScratchDirectory directory;
+  const std::string file = directory.path() + "/file";
+  std::ofstream(file) << "x";
+  std::filesystem::create_directory(directory.path() + "/one");
+  PmemStore other(directory.path() + "/one");
+  ASSERT_EQ(other.Open(), EMBANK_OK) << embank_last_error();
+  const std::vector<std::string> before = AllBelow(directory.path());
+  const std::string vacant = directory.path() + "/vacant";
+  for (const std::string& pmem_path :
+       {file, std::string(directory.path() + "/" + std::string(300, 'p')), vacant + "/pmem",
+        other.pmem_path(), std::string(directory.path() + "/one/store")}) {
+    PmemStore store(directory.path(), pmem_path);
+    EXPECT_EQ(store.Open(), EMBANK_INVALID_ARGUMENT) << pmem_path << embank_last_error();
+    EXPECT_EQ(std::string(embank_last_error()).find("pmem_path: "), 0u) << embank_last_error();
+    EXPECT_EQ(AllBelow(directory.path()), before) << pmem_path;
+  }
+  // Nor does one that is refused when its PMem is made already.
+  PmemStore store(directory.path(), vacant);
+  EXPECT_EQ(store.Open(EMBANK_OPEN_CREATE, true, uint64_t{1} << 60), EMBANK_RESOURCE_EXHAUSTED);
+  EXPECT_EQ(AllBelow(directory.path()), before) << embank_last_error();
+}
+
+// The first segment in a directory of PMem.
+std::filesystem::path SegmentIn(const std::string& directory) {
+  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+    if (entry.path().filename().string().find("segment-") == 0) return entry.path();
+  }
+  ADD_FAILURE() << "no segment in " << directory;
+  return {};
+}
+
+TEST(PmemCApi, ASegmentThatBecameALinkOrADirectoryIsDataLoss) {
+  const ScratchDirectory directory;
+  PmemStore store(directory.path());
+  ASSERT_EQ(store.Open(), EMBANK_OK) << embank_last_error();
+  store.Fill();
+  store.Close();
+  const std::filesystem::path segment = SegmentIn(store.pmem_path());
+  const std::string aside = directory.path() + "/aside";
+  std::filesystem::rename(segment, aside);
+  const std::vector<std::function<void()>> replacements = {
+      [&] { std::filesystem::create_directory(segment); },
+      [&] { std::filesystem::create_symlink(aside, segment); },
+      [&] { std::filesystem::create_symlink(segment, segment); },
+      [&] { std::filesystem::create_symlink(directory.path() + "/none", segment); }};
+  for (const auto& replace : replacements) {
+    replace();
+    for (const uint32_t flags : {uint32_t{0}, uint32_t{EMBANK_OPEN_READ_ONLY}}) {
+      EXPECT_EQ(store.Open(flags), EMBANK_DATA_LOSS) << embank_last_error();
+      EXPECT_NE(std::string(embank_last_error()).find(segment), std::string::npos)
+          << embank_last_error();
+    }
+    std::filesystem::remove(segment);
+  }
+  std::filesystem::rename(aside, segment);
+  ASSERT_EQ(store.Open(0), EMBANK_OK) << embank_last_error();
+  store.ExpectRows();
+}
+
+TEST(PmemCApi, ALockThatBecameADirectoryIsNamedByTheOpeningAndByVerify) {
+  const ScratchDirectory directory;
+  PmemStore store(directory.path());
+  ASSERT_EQ(store.Open(), EMBANK_OK) << embank_last_error();
+  store.Fill();
+  store.Close();
+  const std::string lock = store.pmem_path() + "/LOCK";
+  std::filesystem::remove(lock);
+  std::filesystem::create_directory(lock);
+  for (const uint32_t flags : {uint32_t{0}, uint32_t{EMBANK_OPEN_READ_ONLY}}) {
+    EXPECT_EQ(store.Open(flags), EMBANK_FAILED_PRECONDITION);
+    EXPECT_NE(std::string(embank_last_error()).find(lock + " is a directory"), std::string::npos)
+        << embank_last_error();
+  }
+  std::string report(size_t{1} << 16, ' ');
+  uint64_t needed = 0;
+  EXPECT_EQ(embank_verify((directory.path() + "/store").c_str(), nullptr, nullptr, report.data(),
+                          report.size(), &needed),
+            EMBANK_DATA_LOSS);
+  EXPECT_NE(report.find("\"opens\":false"), std::string::npos) << report;
+  std::filesystem::remove(lock);
+  ASSERT_EQ(store.Open(0), EMBANK_OK) << embank_last_error();
+  store.ExpectRows();
+}
+
+TEST(PmemCApi, ADirectoryThatIsRemovedUnderAnOpenStoreCostsNoRow) {
+  const ScratchDirectory directory;
+  PmemStore store(directory.path());
+  ASSERT_EQ(store.Open(), EMBANK_OK) << embank_last_error();
+  store.Fill();
+  store.ExpectRows();
+  std::filesystem::remove_all(store.pmem_path());
+  store.ExpectRows();
+  std::vector<std::string> errors;
+  const auto keep = [](int32_t level, const char* line, void* user) {
+    if (level == EMBANK_LOG_ERROR) static_cast<std::vector<std::string>*>(user)->push_back(line);
+  };
+  embank_set_log_sink(keep, &errors);
+  store.Checkpoint();
+  store.Checkpoint();
+  embank_set_log_sink(nullptr, nullptr);
+  EXPECT_THAT(errors, ElementsAre(MatchesRegex("PMem is lost: .*/pmem.* removed.*"),
+                                  MatchesRegex("the log takes no more rows.*")));
+  EXPECT_NE(store.Metrics().find("embank_pmem_is_lost 1\n"), std::string::npos);
+  EXPECT_NE(store.Metrics().find("embank_rows_lost 0\n"), std::string::npos);
+  store.ExpectRows(/*in_pmem=*/false);
+  store.Close();
+  ASSERT_EQ(store.Open(), EMBANK_OK) << embank_last_error();
+  store.ExpectRows(/*in_pmem=*/false);
 }
 
 TEST(PmemCApi, TheMemoryReportSaysHowWritesBecomeDurable) {

@@ -37,7 +37,8 @@ embank_status OpenSmall(const std::string& path, uint32_t flags, StorePtr* store
   embank_store_options options = StoreOptions();
   options.path = path.c_str();
   options.flags = flags;
-  options.seed = kSeed;
+  // A reader takes the store's own.
+  options.seed = (flags & EMBANK_OPEN_READ_ONLY) != 0 ? kSeed + 1 : kSeed;
   options.dram_bytes = uint64_t{16} << 20;
   options.worker_threads = 2;
   StoreEnvironment environment;
@@ -317,6 +318,9 @@ TEST_F(ReadOnlyCApi, OpensByTheCppHeader) {
   ASSERT_TRUE(store.ok()) << store.status().message;
   auto beside = api::Store::Open(options);
   EXPECT_TRUE(beside.ok()) << beside.status().message;
+  options.seed = kSeed + 1;
+  auto with_its_seed = api::Store::Open(options);
+  EXPECT_TRUE(with_its_seed.ok()) << with_its_seed.status().message;
   options.flags = 0;
   EXPECT_EQ(api::Store::Open(options).status().code, EMBANK_UNAVAILABLE);
   auto table = store->OpenTable("t");

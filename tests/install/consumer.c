@@ -104,6 +104,7 @@ int main(void) {
   const uint64_t key = 1;
   EXPECT(strcmp(embank_version(), "0.1.0") == 0);
   EXPECT(strcmp(embank_status_name(EMBANK_DATA_LOSS), "DATA_LOSS") == 0);
+  EXPECT(EMBANK_ROW_UNAVAILABLE == 7);
   EXPECT(embank_store_open(NULL, &store) == EMBANK_OK);
   table = create(store);
   look_up_and_train(table);

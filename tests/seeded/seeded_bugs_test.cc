@@ -91,6 +91,8 @@ constexpr Case kCases[] = {
      "PmemTier.FullPmemDemotesItsOldestRowsToTheSsd"},
     {SeededBug::kStalePmemRecord, "stale record in PMem",
      "PmemTier.ARowOfPmemThatChangesIsNotAnsweredAsItWas"},
+    {SeededBug::kEvacuationLeftOut, "rows of PMem that is gone left there",
+     "PmemFailures.ADirectoryThatIsRemovedLeavesItsRowsToTheSsd"},
     {SeededBug::kMediumNotInManifest, "medium not in the manifest",
      "PmemTier.AStoreIsReopenedWithItsRowsInAllTiers"},
     {SeededBug::kNoCompactionDebt, "no compaction debt",

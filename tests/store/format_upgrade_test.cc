@@ -37,13 +37,15 @@ Bytes InVersion2(Bytes bytes) {
     entries_bytes += kMediumAt + kMediumBytes + rows.bits.size() * sizeof(uint64_t) +
                      rows.keys.size() * sizeof(Key) + rows.tables.size() * sizeof(TableId);
   }
-  // Behind the entries are the heat file's numbers, the blob and the checksum.
-  constexpr size_t kEndBytes = 3 * sizeof(uint64_t) + 2 * sizeof(uint32_t);
+  // Behind the entries are the heat file's numbers, those of version 4, the blob and the checksum.
+  constexpr size_t kVersion4Bytes = 2 * sizeof(uint64_t);
+  constexpr size_t kEndBytes = 3 * sizeof(uint64_t) + 2 * sizeof(uint32_t) + kVersion4Bytes;
   const size_t entries_at = bytes.size() - kEndBytes - manifest.blob.size() - entries_bytes;
   const auto erase = [&](size_t at, size_t count) {
     const auto begin = bytes.begin() + static_cast<std::ptrdiff_t>(at);
     bytes.erase(begin, begin + static_cast<std::ptrdiff_t>(count));
   };
+  erase(entries_at + entries_bytes + 2 * sizeof(uint64_t) + sizeof(uint32_t), kVersion4Bytes);
   for (size_t i = media.size(); i-- > 0;) erase(entries_at + media[i], kMediumBytes);
   erase(kPmemAt, kPmemPartBytes);
   PutAt<uint32_t>(bytes, kVersionAt, 2);

@@ -217,11 +217,31 @@ Manifest WithOneSegment() {
 }
 constexpr ptrdiff_t kMediumAt = 120;
 
+// The id of PMem and the number of lost rows, which manifests have since version 4: before the
+// blob, which is empty, and the checksum.
+void EraseLostRows(Bytes* bytes) {
+  const ptrdiff_t end = static_cast<ptrdiff_t>(bytes->size()) - 8 - 4;
+  bytes->erase(bytes->begin() + end - 16, bytes->begin() + end);
+}
+
+TEST(Manifest, TheFormatBeforeLostRowsIsRead) {
+  Bytes bytes = EncodeManifest(WithOneSegment());
+  EraseLostRows(&bytes);
+  PutAt<uint32_t>(bytes, 8, 3);
+  SealAgain(bytes);
+  const StatusOr<Manifest> back = DecodeManifest(bytes);
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(back->rows_lost, 0u);
+  EXPECT_EQ(back->pmem_id, 0u);
+  EXPECT_EQ(EncodeManifest(*back), EncodeManifest(WithOneSegment()));
+}
+
 // Version 2 had neither a PMem tier nor a medium for each segment.
 TEST(Manifest, TheFormatBeforePmemIsRead) {
   const Manifest manifest = WithOneSegment();
   Bytes bytes = EncodeManifest(manifest);
   constexpr ptrdiff_t kPmemAt = 52;
+  EraseLostRows(&bytes);
   bytes.erase(bytes.begin() + kMediumAt, bytes.begin() + kMediumAt + 4);
   bytes.erase(bytes.begin() + kPmemAt, bytes.begin() + kPmemAt + 8 + 4);
   PutAt<uint32_t>(bytes, 8, 2);
@@ -247,7 +267,7 @@ TEST(Manifest, AMediumWithoutALogIsDamaged) {
 }
 
 TEST(Manifest, AnotherFormatIsRefusedByItsNumber) {
-  for (const uint32_t version : {0u, 1u, 4u, 77u}) {
+  for (const uint32_t version : {0u, 1u, 5u, 77u}) {
     Bytes bytes = RichBytes();
     PutAt<uint32_t>(bytes, 8, version);
     EXPECT_TRUE(IsDataLoss(DecodeManifest(bytes).status())) << "not sealed";

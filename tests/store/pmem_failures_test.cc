@@ -206,6 +206,197 @@ TEST_F(PmemFailures, AnUnmountedPmemIsNamedAndNothingIsMadeInIt) {
   ExpectRows(1000);
 }
 
+// As `rm -rf` of the directory does while a store has it open.
+void RemoveAll(SimulatedDisk* disk, const std::string& directory) {
+  const std::vector<std::string> names = *disk->List(directory);
+  for (const std::string& name : names) ASSERT_TRUE(disk->Remove(directory + "/" + name).ok());
+}
+
+TEST_F(PmemFailures, ADirectoryThatIsRemovedLeavesItsRowsToTheSsd) {
+  OpenWith(kLargePmem);
+  Fill(3000);
+  Checkpoint();
+  Fill(1500, 2.0f);
+  ASSERT_GT(pmem_rows(), 1000u);
+  ASSERT_NO_FATAL_FAILURE(RemoveAll(&world_.disk(), "/pmem"));
+  ExpectRows(1500, 2.0f);
+  Fill(500, 3.0f);
+  for (int i = 0; i < 2; ++i) {
+    Checkpoint();
+    EXPECT_EQ(pmem_rows(), 0u);
+    EXPECT_TRUE(world_->logs()->pmem()->writer().is_lost());
+    EXPECT_EQ(world_->checkpoints()->Report().rows_lost, 0u);
+    ExpectRows(500, 3.0f);
+  }
+  // A crash: only what the checkpoint made durable.
+  world_.SetDisk(world_.disk().AfterCrash(world_.disk().changes(), Persistence::kNone, 1));
+  ASSERT_NO_FATAL_FAILURE(Reopen());
+  EXPECT_EQ(table_->rows(), 3000u);
+  ExpectRows(500, 3.0f);
+  Fill(3000, 4.0f);
+  EXPECT_GT(pmem_rows(), 0u) << "it is used again";
+  Checkpoint();
+  ASSERT_NO_FATAL_FAILURE(Reopen());
+  ExpectRows(3000, 4.0f);
+}
+
+TEST_F(PmemFailures, OneSegmentThatIsRemovedIsEnough) {
+  OpenWith(kLargePmem);
+  Fill(3000);
+  Checkpoint();
+  ASSERT_TRUE(world_.disk().Remove(*PmemSegments(world_.disk()).begin()).ok());
+  Fill(10, 2.0f);
+  Checkpoint();
+  EXPECT_EQ(pmem_rows(), 0u);
+  ASSERT_NO_FATAL_FAILURE(Reopen());
+  EXPECT_EQ(table_->rows(), 3000u);
+}
+
+TEST_F(PmemFailures, RowsThatCannotBeReadInARemovedDirectoryAreCounted) {
+  OpenWith(kLargePmem);
+  Fill(3000);
+  Checkpoint();
+  const Key lost = KeysIn(Tier::kPmem, 3000, 1)[0];
+  const Location location =
+      table_->parts().index->Find(table_->IdOf(lost, table_->HashOf(lost))).location();
+  const std::string segment = "/pmem/" + world_->logs()->Hold(location)->name;
+  const std::vector<std::byte> rot(64, std::byte{0x5A});
+  world_.disk().Corrupt(segment, SegmentOffsetOf(location) + 100, rot);
+  ASSERT_NO_FATAL_FAILURE(RemoveAll(&world_.disk(), "/pmem"));
+  const auto outcome_of = [&] {
+    std::vector<uint8_t> outcome(1);
+    EXPECT_TRUE(Contains(table_, {&lost, 1}, outcome).ok());
+    return static_cast<Outcome>(outcome[0]);
+  };
+  for (int i = 0; i < 2; ++i) {
+    Checkpoint();
+    EXPECT_EQ(pmem_rows(), 1u);
+    EXPECT_EQ(outcome_of(), Outcome::kDataLoss);
+    EXPECT_EQ(world_->checkpoints()->Report().rows_lost, 1u);
+  }
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_NO_FATAL_FAILURE(Reopen());
+    EXPECT_EQ(table_->rows(), 2999u);
+    EXPECT_EQ(outcome_of(), Outcome::kAbsent);
+    EXPECT_EQ(world_->checkpoints()->Report().rows_lost, 1u);
+    Checkpoint();
+  }
+}
+
+TEST_F(PmemFailures, WhereTheSsdHasNoSpaceForRowsOfARemovedDirectoryTheyStayReadable) {
+  OpenWith(kLargePmem);
+  Fill(3000);
+  Checkpoint();
+  ASSERT_NO_FATAL_FAILURE(RemoveAll(&world_.disk(), "/pmem"));
+  world_.disk().SetFaults([](const DiskCall& call) {
+    const bool fails = call.kind == DiskCall::Kind::kPreallocate && call.path.find("log/") == 0;
+    return fails ? ResourceExhaustedError("no space") : OkStatus();
+  });
+  EXPECT_FALSE(world_->checkpoints()->Make({}).ok());
+  ExpectRows(3000);
+  world_.disk().SetFaults({});
+  Checkpoint();
+  EXPECT_EQ(pmem_rows(), 0u);
+  ASSERT_NO_FATAL_FAILURE(Reopen());
+  ExpectRows(3000);
+}
+
+// The names of the marks in a directory.
+std::vector<std::string> MarksIn(SimulatedDisk* disk, const std::string& directory) {
+  std::vector<std::string> marks = *disk->List(directory);
+  std::erase_if(marks, [](const std::string& name) { return name.find("PMEM-") != 0; });
+  return marks;
+}
+
+TEST_F(PmemFailures, AMarkThatIsRemovedOnEitherSideIsMadeAgain) {
+  OpenWith(kLargePmem);
+  Fill(3000);
+  Checkpoint();
+  world_.Close();
+  const std::vector<std::string> marks = MarksIn(&world_.disk(), "/pmem");
+  ASSERT_EQ(marks.size(), 1u);
+  const auto remove = [&](const std::string& directory) {
+    ASSERT_TRUE(world_.disk().Remove(directory + "/" + marks[0]).ok());
+  };
+  const auto verify = [&] {
+    return *VerifyStore(&world_.disk(), "log", [](uint64_t, uint64_t) { return true; });
+  };
+  for (const std::vector<std::string>& sides :
+       {std::vector<std::string>{"log"}, {"/pmem"}, {"log", "/pmem"}}) {
+    for (const std::string& side : sides) ASSERT_NO_FATAL_FAILURE(remove(side));
+    const VerifyReport report = verify();
+    EXPECT_TRUE(report.clean()) << FormatVerifyReport(report);
+    EXPECT_TRUE(report.checkpoints[0].opens);
+    ASSERT_NO_FATAL_FAILURE(Reopen());
+    ExpectRows(3000);
+    world_.Close();
+    EXPECT_EQ(MarksIn(&world_.disk(), "log"), marks);
+    EXPECT_EQ(MarksIn(&world_.disk(), "/pmem"), marks);
+  }
+  // Without a mark and a segment nothing proves it.
+  ASSERT_NO_FATAL_FAILURE(remove("/pmem"));
+  ASSERT_TRUE(world_.disk().Remove(*PmemSegments(world_.disk()).begin()).ok());
+  const Status refused = world_.OpenBeside().status();
+  EXPECT_EQ(refused.code(), StatusCode::kFailedPrecondition) << refused;
+  EXPECT_NE(refused.message().find("make a file of this name"), std::string::npos) << refused;
+  EXPECT_NE(refused.message().find(marks[0]), std::string::npos) << refused;
+  EXPECT_FALSE(verify().checkpoints[0].opens);
+}
+
+TEST_F(PmemFailures, AnotherPmemWithoutRowsOfTheStoreIsRefusedByVerifyAndByTheOpening) {
+  OpenWith(kLargePmem);
+  Fill(100);
+  Fill(100, 2.0f);
+  const std::vector<std::string> marks = MarksIn(&world_.disk(), "/pmem");
+  ASSERT_EQ(pmem_rows(), 0u);
+  std::vector<Key> keys = KeysFrom(0, 100);
+  ASSERT_TRUE(Erase(table_, keys, {}).ok());
+  Checkpoint();
+  world_.Close();
+  const auto mark = [&](const std::string& name) {
+    ASSERT_TRUE(
+        world_.disk().Open("/pmem/" + name, FileAccess::kCreate, FileCaching::kCached).ok());
+  };
+  // The manifest knows the id.
+  ASSERT_TRUE(world_.disk().Remove("log/" + marks[0]).ok());
+  ASSERT_NO_FATAL_FAILURE(Reopen());
+  world_.Close();
+  ASSERT_TRUE(world_.disk().Remove("/pmem/" + marks[0]).ok());
+  ASSERT_NO_FATAL_FAILURE(mark("PMEM-00000000000000ab"));
+  const Status refused = world_.OpenBeside().status();
+  EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument) << refused;
+  const auto report = VerifyStore(&world_.disk(), "log", [](uint64_t, uint64_t) { return true; });
+  ASSERT_TRUE(report.ok()) << report.status();
+  ASSERT_EQ(report->damage_count, 2u) << FormatVerifyReport(*report);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(report->damage[static_cast<size_t>(i)].file, "/pmem");
+    EXPECT_FALSE(report->checkpoints[static_cast<size_t>(i)].opens);
+  }
+}
+
+// Tools that clean up remove empty files.
+TEST_F(PmemFailures, NoFileOfAStoreIsEmpty) {
+  OpenWith(kLargePmem);
+  Fill(3000);
+  Checkpoint();
+  world_.Close();
+  for (const std::string& file : world_.disk().Files()) {
+    EXPECT_FALSE(world_.disk().Contents(file).empty()) << file;
+  }
+}
+
+TEST_F(PmemFailures, ARefusedOpenOfANewStoreLeavesNothing) {
+  OpenWith(kLargePmem);
+  world_.Close();
+  const std::vector<std::string> before = world_.disk().Files();
+  StoreOptions& options = world_.options();
+  options.path = "new";
+  const Status status = world_.OpenBeside().status();
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << status;
+  EXPECT_EQ(world_.disk().Files(), before);
+  EXPECT_TRUE(IsNotFound(world_.disk().OpenDirectory("new").status()));
+}
+
 TEST_F(PmemFailures, PmemNeedsADirectoryOfItsOwn) {
   world_.Close();
   StoreOptions& options = world_.options();

@@ -334,8 +334,9 @@ TEST_F(PmemTier, SegmentsThatADamagedManifestMayHaveStayAndTakeSpace) {
 
 TEST_F(PmemTier, OneStoreHasItsPmemAtATime) {
   OpenWith(kLargePmem);
-  StoreOptions& options = world_.options();
-  options.path = "another";
+  Checkpoint();
+  CopyDirectory("log", "copy");
+  world_.options().path = "copy";
   const Status status = world_.OpenBeside().status();
   EXPECT_EQ(status.code(), StatusCode::kUnavailable) << status;
   EXPECT_EQ(status.message().find("pmem_path: /pmem is open already"), 0u) << status;

@@ -12,6 +12,7 @@
 #include "store/batch/gradients.h"
 #include "store/batch/lookup.h"
 #include "store/batch/state.h"
+#include "store/inspect/survey.h"
 #include "tests/support/allocation_faults.h"
 #include "tests/support/export_world.h"
 #include "tests/support/store_files.h"
@@ -155,6 +156,7 @@ TEST_F(RepairTest, AWholeStoreIsSavedWhole) {
   EXPECT_EQ(after.previous, 3u) << "there is none before it";
   after.previous = before.previous;
   before.pmem_path.clear();
+  before.pmem_id = 0;
   before.segments.clear();
   after.segments.clear();
   EXPECT_TRUE(EncodeManifest(after) == EncodeManifest(before));
@@ -190,6 +192,24 @@ TEST_F(RepairTest, NamesTheKeyOfADamagedRecord) {
   EXPECT_EQ(report.losses[0].keys, std::vector<Key>{keys[2]});
   EXPECT_THAT(report.losses[0].what, HasSubstr("damaged"));
   ExpectSavedBut({keys[2]});
+}
+
+TEST_F(RepairTest, TheNewStoreCountsTheRowsThatAreLost) {
+  std::vector<Key> keys;
+  const std::string path = SegmentOfT(&keys);
+  FlipBits(&disk(), path, OffsetOf(path, keys[2]) + 77, 8);
+  ASSERT_EQ(Repaired().rows_lost, 1u);
+  EXPECT_EQ(SurveyStore(&disk(), "saved")->rows_lost, 1u);
+  world_.SetPath("saved");
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(world_.Open().ok());
+    EXPECT_EQ(world_->checkpoints()->Report().rows_lost, 1u);
+    ASSERT_TRUE(world_->checkpoints()->Make({}).ok());
+  }
+  world_.Close();
+  const auto again = RepairStore(&disk(), {.directory = "saved", .target = "again"}, GoOn);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(SurveyStore(&disk(), "again")->rows_lost, 1u);
 }
 
 // The store itself does not open, because nobody knows whose the record was.

@@ -161,6 +161,9 @@ TEST_F(Commands, RepairMakesAStoreOfADamagedOneAndNamesWhatIsLost) {
   EXPECT_EQ(report["rows_lost"], 1);
   EXPECT_THAT(ran.out, HasSubstr("keys " + report["losses"][0]["keys"][0].dump()));
   EXPECT_EQ(Run("verify " + to + "3").exit_code, 0);
+  EXPECT_THAT(Run("stat " + to + "3").out, HasSubstr("1 rows were lost before this checkpoint"));
+  EXPECT_EQ(json::parse(Run("stat --json " + to + "3").out)["rows_lost"], 1);
+  EXPECT_EQ(json::parse(Run("stat --json " + to).out)["rows_lost"], 0);
   // A row of the store that was made.
   embank_store_options options = options_;
   options.path = to.c_str();

@@ -128,6 +128,8 @@ void CompactionCandidates::Release(std::shared_ptr<LogSegment> victim, bool is_d
       forget_hand_ = victim->header.segment_id;
       turns_since_unread_ += turns_since_unread_ > 0 ? 1 : 0;
     }
+    // The rest of its rows, which the other log did not take, are to be moved later.
+    if (!is_done && victim_aim_ == CompactionAim::kEvacuate) victim->passed_over = false;
     victim_ = nullptr;
     victim.reset();
     dead_.AssertHeld();

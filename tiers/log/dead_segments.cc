@@ -49,7 +49,8 @@ bool DeadSegments::RemoveOne() {
   ++removals_under_way_;  // it takes its space until it is gone, and closed
   segments_.mutex()->Unlock();
   const auto bytes = static_cast<int64_t>(segment->header.segment_bytes);
-  const Status status = Remove(directory_, segment->name);
+  Status status = Remove(directory_, segment->name);
+  if (IsNotFound(status)) status = OkStatus();  // somebody else has removed it
   if (!status.ok()) TellOf(status);
   segment.reset();
   segments_.mutex()->Lock();

@@ -30,7 +30,7 @@ StatusOr<std::vector<SegmentRows>> LogCheckpoints::SyncFrozen() {
   return all;
 }
 
-StatusOr<std::vector<SegmentRows>> LogCheckpoints::ListDurable() {
+StatusOr<std::vector<SegmentRows>> LogCheckpoints::ListDurable(uint64_t* lost_rows) {
   std::vector<SegmentRows> all;
   MutexLock lock(segments_.mutex());
   writer_.AssertHeld();
@@ -39,7 +39,12 @@ StatusOr<std::vector<SegmentRows>> LogCheckpoints::ListDurable() {
     if (segment == nullptr) continue;
     const size_t count = all.size();
     AddFrozen(segment.get(), &all);
-    if (all.size() > count && !writer_.IsDurable(*segment)) return writer_.failure();
+    if (all.size() == count || writer_.IsDurable(*segment)) continue;
+    // The rows of a lost log that are still there could not be read.
+    const bool are_lost = segment->passed_over || Seeded(SeededBug::kEvacuationLeftOut);
+    if (!writer_.is_lost() || !are_lost) return writer_.failure();
+    *lost_rows += segment->frozen_rows;
+    all.pop_back();
   }
   return all;
 }

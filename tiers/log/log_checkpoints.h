@@ -33,8 +33,9 @@ class LogCheckpoints {
   // more. The status that stopped the log; kResourceExhausted.
   StatusOr<std::vector<SegmentRows>> SyncFrozen();
   // Lists the rows of the checkpoint in a log that has stopped, of which a lower log has the rest.
-  // The status that stopped the log: some rows are not durable.
-  StatusOr<std::vector<SegmentRows>> ListDurable();
+  // *lost_rows: the number of rows of a lost log that are in no log any more. The status that
+  // stopped the log: some rows are not durable.
+  StatusOr<std::vector<SegmentRows>> ListDurable(uint64_t* lost_rows);
   // Ends the checkpoint. is_kept: its segments stay until ReleaseOlderThan a later one.
   void Thaw(bool is_kept);
   // Releases checkpoints older than this one: segments that only those had are dead.

@@ -99,6 +99,7 @@ Status LogOwners::OwnersOfRecords(const LogSegment& segment, AlignedBuffer* memo
   std::vector<TableId> tables(segment.used_slots, kNoTable);
   std::vector<Location> locations;
   uint32_t lost = 0;
+  Status hindered;
   for (uint32_t begin = 0; begin < segment.used_slots; begin += kSlotsAtATime) {
     const uint32_t end = std::min(begin + kSlotsAtATime, segment.used_slots);
     locations.clear();
@@ -106,11 +107,13 @@ Status LogOwners::OwnersOfRecords(const LogSegment& segment, AlignedBuffer* memo
     EMBANK_RETURN_IF_ERROR(reader_.Read(
         locations, [&](size_t i, const Status& read, std::span<const std::byte> record) {
           lost += read.ok() ? 0 : 1;
+          if (IsResourceExhausted(read)) hindered.Update(read);
           if (!read.ok()) return;
           const RecordHeader header = LoadRecordHeader(record);
           keys[begin + i] = header.key;
           tables[begin + i] = header.table;
         }));
+    EMBANK_RETURN_IF_ERROR(hindered);
   }
   Log(LogLevel::kWarning,
       StrCat(options_.directory->PathOf(segment.name),

@@ -36,11 +36,11 @@ class LogReader {
   Status Init(MemorySource* source, MemoryBudget* budget, uint32_t lists, uint64_t list_bytes);
 
   // Calls visit(i, status, record) for each of the locations, in order of place. The record is
-  // whole, or the status is kDataLoss (it is damaged, or there is none) or kUnavailable (the device
-  // fails). Reads records that are not in buffers in as few lists of transfers as possible, sorted
-  // by place, each block once, and with up to `bridged_bytes` between two of them. Calls ahead(i)
-  // some visits before visit(i), to prefetch the memory that the visit will touch.
-  // kResourceExhausted: no memory; none was visited.
+  // whole, or the status is kDataLoss (it is damaged, or there is none), kUnavailable (the device
+  // fails) or kResourceExhausted (there is no descriptor for it now). Reads records that are not in
+  // buffers in as few lists of transfers as possible, sorted by place, each block once, and with up
+  // to `bridged_bytes` between two of them. Calls ahead(i) some visits before visit(i), to prefetch
+  // the memory that the visit will touch. kResourceExhausted: no memory; none was visited.
   Status Read(
       std::span<const Location> locations, Visit visit, uint64_t bridged_bytes = 0,
       FunctionRef<void(size_t)> ahead = [](size_t) {});

@@ -112,6 +112,8 @@ Status LogRecovery::OpenFile(LogSegment* segment) {
     return DataLossError(
         StrCat(options_.directory->PathOf(segment->name), ": the segment is missing"));
   }
+  // A directory or a link has taken its name.
+  if (IsInvalidArgument(file.status())) return DataLossError(file.status().message());
   EMBANK_RETURN_IF_ERROR(file.status());
   segment->file = *std::move(file);
   segment->file->MayRest();

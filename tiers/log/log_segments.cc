@@ -178,6 +178,15 @@ uint64_t LogSegments::next_segment_id() const {
   return next_segment_id_;
 }
 
+std::set<std::string> LogSegments::Names() const {
+  ReaderMutexLock lock(&mutex_);
+  std::set<std::string> names;
+  for (const auto& segment : segments_) {
+    if (segment != nullptr) names.insert(segment->name);
+  }
+  return names;
+}
+
 uint64_t LogSegments::live_rows() const {
   ReaderMutexLock lock(&mutex_);
   uint64_t rows = 0;

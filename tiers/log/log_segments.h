@@ -12,7 +12,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/memory/memory.h"
@@ -106,6 +108,8 @@ class LogSegments {
   uint64_t next_segment_id_locked() const EMBANK_SHARED_LOCKS_REQUIRED(mutex_) {
     return next_segment_id_;
   }
+  // The names of all segments that have a place. Takes the lock. Throws std::bad_alloc.
+  std::set<std::string> Names() const;
   // The number of living records. Takes the lock.
   uint64_t live_rows() const;
 

@@ -192,6 +192,17 @@ void LogWriter::Fail(const Status& status) {
   Tell(LogLevel::kError, "the log takes no more rows", status);
 }
 
+void LogWriter::Lose(const Status& why) {
+  EMBANK_CHECK(!why.ok());
+  MutexLock lock(segments_.mutex());
+  Fail(why);
+  is_lost_.store(true, std::memory_order_relaxed);
+  // All rows are to be moved, also those of segments that compaction leaves alone.
+  for (const std::shared_ptr<LogSegment>& segment : segments_.all()) {
+    if (segment != nullptr) segment->passed_over = segment->unread = false;
+  }
+}
+
 void LogWriter::WaitForFreeBuffers() {
   MutexLock lock(segments_.mutex());
   while (failure_.ok() && !buffers_.IsHalfFree()) {

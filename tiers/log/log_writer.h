@@ -50,6 +50,11 @@ class LogWriter {
     segments_.mutex()->AssertReaderHeld();
   }
 
+  // The files of the log are gone, though rows in them can still be read: it takes no more rows,
+  // and none of its rows counts as durable. Takes the log's lock.
+  void Lose(const Status& why);
+  // Whether Lose was called. Thread-safe.
+  bool is_lost() const { return is_lost_.load(std::memory_order_relaxed); }
   // Whether a write has failed, so that the log takes no more rows. Thread-safe.
   bool has_stopped() const { return has_stopped_.load(std::memory_order_relaxed); }
   // The status with which the log stopped; OK: it has not.
@@ -70,7 +75,8 @@ class LogWriter {
   // Whether all rows of a segment are durable in a checkpoint, and its name: a later failure of the
   // log costs none of them.
   bool IsDurable(const LogSegment& segment) const EMBANK_SHARED_LOCKS_REQUIRED(segments_.mutex()) {
-    return !segment.unsynced && segment.newest_checkpoint != 0 && !buffers_.HasPartOf(&segment);
+    return !is_lost() && !segment.unsynced && segment.newest_checkpoint != 0 &&
+           !buffers_.HasPartOf(&segment);
   }
 
   // ---- writing ----
@@ -110,6 +116,7 @@ class LogWriter {
   uint32_t ends_under_way_ EMBANK_GUARDED_BY(segments_.mutex()) = 0;  // footers written, and synced
   Status failure_ EMBANK_GUARDED_BY(segments_.mutex());
   std::atomic<bool> has_stopped_{false};
+  std::atomic<bool> is_lost_{false};
   std::unique_ptr<BackgroundTask> task_;
 };
 

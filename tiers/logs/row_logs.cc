@@ -137,13 +137,14 @@ void RowLogs::Freeze(uint32_t checkpoint) {
   for (RowLog* const log : all()) log->checkpoints().Freeze(checkpoint);
 }
 
-StatusOr<std::vector<SegmentRows>> RowLogs::SyncFrozen() {
+StatusOr<std::vector<SegmentRows>> RowLogs::SyncFrozen(uint64_t* lost_rows) {
+  *lost_rows = 0;
   std::vector<SegmentRows> rows;
   for (RowLog* const log : all()) {
     const bool is_lost = log != &lowest() && log->writer().has_stopped();
-    EMBANK_ASSIGN_OR_RETURN(std::vector<SegmentRows> more, is_lost
-                                                               ? log->checkpoints().ListDurable()
-                                                               : log->checkpoints().SyncFrozen());
+    EMBANK_ASSIGN_OR_RETURN(
+        std::vector<SegmentRows> more,
+        is_lost ? log->checkpoints().ListDurable(lost_rows) : log->checkpoints().SyncFrozen());
     for (SegmentRows& one : more) rows.push_back(std::move(one));
   }
   return rows;

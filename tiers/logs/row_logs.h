@@ -107,8 +107,9 @@ class RowLogs {
   // Begins a checkpoint: the rows that live now are its.
   void Freeze(uint32_t checkpoint);
   // The rows of the checkpoint in the segments of all logs, durable. The status that stopped a log,
-  // unless all of its rows were durable before; kResourceExhausted.
-  StatusOr<std::vector<SegmentRows>> SyncFrozen();
+  // unless all of its rows were durable before; kResourceExhausted. *lost_rows: the number of rows
+  // that no log can make durable, because the files of theirs are gone.
+  StatusOr<std::vector<SegmentRows>> SyncFrozen(uint64_t* lost_rows);
   // Makes all that was appended before durable. The status that stopped a log.
   Status Sync();
   // Ends the checkpoint. If it is kept, its segments stay until ReleaseOlderThan a later one.

@@ -30,6 +30,8 @@ Status NoRecord() {
 Status VerifyRecord(const LogReadItem& item, const Transfer& transfer) {
   const std::span record(item.record, item.bytes);
   if (transfer.status.ok() && RecordIsWhole(item.place, record)) return OkStatus();
+  // A second try would find no more descriptors.
+  if (IsResourceExhausted(transfer.status)) return transfer.status;
   const auto before = static_cast<uint64_t>(item.record - transfer.bytes.data());
   const uint64_t begin = RoundDown(before, kBlockBytes);
   const uint64_t end = RoundUp(before + item.bytes, kBlockBytes);

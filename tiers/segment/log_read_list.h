@@ -37,7 +37,8 @@ struct LogReadItem {
 };
 
 // Verifies a record that a transfer has read. After an error of the transfer it reads the record's
-// blocks again. kDataLoss: the record is damaged; else the status of the read.
+// blocks again. kDataLoss: the record is damaged; kResourceExhausted: there was no descriptor or
+// memory to read it, which says nothing about the record; else the status of the read.
 Status VerifyRecord(const LogReadItem& item, const Transfer& transfer);
 
 // The status of a location without a record: kDataLoss.
