@@ -248,8 +248,8 @@ void StepGroup(Batch* batch, const ShardGroup& group, const UpdateRule& rule,
   GroupStep(batch, group, rule, gradients, unique, hot).Run();
 }
 
-Status FinishGradients(Batch* batch, WriteScope* scope, uint64_t begin_ns) {
-  batch->CountVerb(TableVerb::kGradients, begin_ns);
+Status FinishGradients(Batch* batch, WriteScope* scope, uint64_t nanoseconds) {
+  batch->CountVerb(TableVerb::kGradients, nanoseconds);
   EMBANK_RETURN_IF_ERROR(scope->Settle());
   return batch->AbsentStatus();
 }
@@ -278,8 +278,8 @@ void GradientBatch::Step() {
       [&] { return StepHot(batch_.table(), rule_, gradients_, unique_, groups_, &hot_); });
 }
 
-Status GradientBatch::Finish(uint64_t begin_ns) {
-  return FinishGradients(&batch_, &scope_, begin_ns);
+Status GradientBatch::Finish(uint64_t nanoseconds) {
+  return FinishGradients(&batch_, &scope_, nanoseconds);
 }
 
 Status ApplyGradients(Table* table, KeySpan keys, ConstRowSpan gradients, OutcomeSpan outcomes) {
@@ -293,7 +293,7 @@ Status ApplyGradients(Table* table, KeySpan keys, ConstRowSpan gradients, Outcom
     const ChangeGuard guard(table->parts());
     batch.Step();
   }
-  return batch.Finish(begin_ns);
+  return batch.Finish(table->parts().clock->NowNs() - begin_ns);
 }
 
 }  // namespace embank

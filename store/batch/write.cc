@@ -162,7 +162,7 @@ Status EraseAllInLog(Table* table) {
 
 Status FinishUpsert(Batch* batch, WriteScope* scope, uint64_t begin_ns) {
   const Table& table = batch->table();
-  batch->CountVerb(TableVerb::kUpsert, begin_ns);
+  batch->CountVerb(TableVerb::kUpsert, batch->NsSince(begin_ns));
   EMBANK_RETURN_IF_ERROR(scope->Settle());
   if (HotFlush* const flush = table.parts().hot_flush; flush != nullptr) {
     if (batch->count(Outcome::kCreated) > 0) flush->RaiseCreated(table, batch->keys());
@@ -197,7 +197,7 @@ Status Erase(Table* table, KeySpan keys, OutcomeSpan outcomes) {
   EMBANK_RETURN_IF_ERROR(scope.Allocate());
   PromoteRows(batch);
   scope.ChangeAll([&](const ShardGroup& group) { EraseGroup(&batch, group); });
-  batch.CountVerb(TableVerb::kErase, begin_ns);
+  batch.CountVerb(TableVerb::kErase, batch.NsSince(begin_ns));
   EMBANK_RETURN_IF_ERROR(scope.Settle());
   return batch.LostStatus();
 }
