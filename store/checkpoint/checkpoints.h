@@ -18,6 +18,7 @@
 #include "base/function_ref.h"
 #include "base/memory/memory.h"
 #include "base/status_or.h"
+#include "base/threads/clock.h"
 #include "base/threads/mutex.h"
 #include "store/catalog/catalog.h"
 #include "store/checkpoint/checkpoint_directory.h"
@@ -38,6 +39,7 @@ struct CheckpointParts {
   const StoreOptions* options;
   FileSystem* files;
   MemorySource* memory;
+  const WallClock* wall_clock;
   FlushPassParts flush_pass;
   HeatToSave heat;
   Compaction* compaction;  // nullptr: the store is read-only
@@ -55,6 +57,15 @@ struct CheckpointReport {
   uint64_t last_ns = 0;
   uint64_t last_barrier_ns = 0;  // the part of it without a batch: its barrier
   uint64_t last_rest_ns = 0;     // the part of it in which its flush pass let batches go first
+};
+
+// The last checkpoint, which was made or opened.
+struct CheckpointFacts {
+  uint32_t checkpoint = 0;  // 0: there is none
+  int64_t unix_ns = 0;      // 0: unknown
+  uint64_t bytes = 0;       // of its records, heat and blob
+  uint64_t blob_bytes = 0;
+  uint64_t rows = 0;
 };
 
 // Thread-safe. Its lock comes before that of the catalog.
@@ -91,6 +102,9 @@ class Checkpoints {
 
   // Reports how long the last checkpoint took.
   CheckpointReport Report() const;
+  // Describes the last checkpoint. Does not wait for one that is under way. kNotFound: there is no
+  // checkpoint.
+  StatusOr<CheckpointFacts> Facts() const;
 
   // Returns the space that is reserved for checkpoints; its callers hold the lock of the catalog.
   CheckpointSpace* space() { return &space_; }
@@ -134,6 +148,7 @@ class Checkpoints {
                                                                 // now
   mutable Mutex report_mutex_;
   CheckpointReport report_ EMBANK_GUARDED_BY(report_mutex_);
+  CheckpointFacts facts_ EMBANK_GUARDED_BY(report_mutex_);
 };
 
 }  // namespace embank

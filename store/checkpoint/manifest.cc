@@ -145,8 +145,9 @@ RowClass GetClass(Reader* reader) {
   return row_class;
 }
 
-// The version since which manifests know of PMem.
+// The versions since which manifests know of PMem, and when their checkpoint was made.
 constexpr uint32_t kPmemVersion = 3;
+constexpr uint32_t kTimeVersion = 4;
 
 void PutSegment(const SegmentRows& rows, Writer* writer) {
   writer->Put<uint64_t>(rows.header.segment_id);
@@ -273,6 +274,7 @@ StatusOr<Manifest> GetManifest(uint32_t version, Reader* reader) {
     const std::vector<char> path = reader->GetAll<char>(reader->Get<uint32_t>());
     manifest.pmem_path.assign(path.begin(), path.end());
   }
+  if (version >= kTimeVersion) manifest.unix_ns = reader->Get<int64_t>();
   const auto classes = reader->Get<uint32_t>();
   if (!reader->MayHave(classes, kClassBytes)) return DataLossError("truncated");
   for (uint32_t i = 0; i < classes; ++i) manifest.row_classes.push_back(GetClass(reader));
@@ -337,6 +339,7 @@ std::vector<std::byte> EncodeManifest(const Manifest& manifest) {
   writer.Put<uint64_t>(manifest.next_pmem_segment_id);
   writer.Put<uint32_t>(static_cast<uint32_t>(manifest.pmem_path.size()));
   writer.PutAll(std::span(manifest.pmem_path.data(), manifest.pmem_path.size()));
+  writer.Put<int64_t>(manifest.unix_ns);
   writer.Put<uint32_t>(static_cast<uint32_t>(manifest.row_classes.size()));
   for (const RowClass& row_class : manifest.row_classes) PutClass(row_class, &writer);
   writer.Put<uint32_t>(static_cast<uint32_t>(manifest.tables.size()));

@@ -15,8 +15,8 @@
 
 namespace embank {
 
-inline constexpr uint32_t kManifestFormatVersion = 3;
-// The version before PMem is read, too: all of its segments are on the SSD.
+inline constexpr uint32_t kManifestFormatVersion = 4;
+// Older versions are read, too: 3 has no time, and in 2, before PMem, all segments are on the SSD.
 inline constexpr uint32_t kManifestFormatVersionMin = 2;
 inline constexpr uint64_t kManifestBytesMax = uint64_t{1} << 32;
 inline constexpr uint64_t kBlobBytesMax = uint64_t{32} << 20;
@@ -47,6 +47,7 @@ struct Manifest {
   std::vector<SegmentRows> segments;
   // Where the segments in PMem are, as an absolute path; empty: the store has no PMem.
   std::string pmem_path;
+  int64_t unix_ns = 0;  // the time of the checkpoint's barrier; 0: unknown
   HeatFile heat;
   std::vector<std::byte> blob;  // the caller's
 };

@@ -403,6 +403,7 @@ class Repair {
                          .tables = manifest.tables,
                          .segments = std::move(saved),  // on the SSD, all of them
                          .pmem_path = {},
+                         .unix_ns = manifest.unix_ns,
                          .heat = {},
                          .blob = manifest.blob};
     EMBANK_RETURN_IF_ERROR(SaveHeat(manifest, &repaired));
