@@ -165,7 +165,7 @@ typedef struct embank_store_options {
   uint64_t hbm_bytes;       /* device memory for the vectors and states of the hottest rows: at
                              * least 64 KiB. 0 (default): no row is in device memory. Each such row
                              * also takes 32 bytes of dram_bytes. The store takes hbm_bytes / 64
-                             * (256 KiB to 8 MiB) more of the device as scratch. READ_ONLY: 0 */
+                             * (256 KiB to 8 MiB) more of the device as scratch */
   int32_t cuda_device;      /* ordinal of the device; 0 or more needs hbm_bytes. -1 (default): with
                              * hbm_bytes the twin, host memory that behaves as a device does */
   uint32_t worker_threads;  /* threads that share large batches: at most 1024.
@@ -250,7 +250,7 @@ EMBANK_API void embank_store_options_init(embank_store_options *options, uint32_
  * process or in many. The lock is flock on the directory and on the file LOCK in it
  * (docs/durability.md). A store that is open READ_ONLY:
  *   - creates, writes and removes nothing in the directory, which may be write-protected;
- *   - still moves rows between the log and memory, within dram_bytes;
+ *   - still moves rows between the log, memory and device memory, within dram_bytes and hbm_bytes;
  *   - treats EMBANK_MISSING_CREATE as EMBANK_MISSING_DEFAULT;
  *   - answers FAILED_PRECONDITION, before anything is done, to calls that would change tables,
  *     rows, state or a learning rate, to embank_checkpoint and to embank_checkpoint_start. All
