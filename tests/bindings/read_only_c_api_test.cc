@@ -191,6 +191,11 @@ TEST_F(ReadOnlyCApi, EveryCallThatChangesIsRefused) {
   const std::map<std::string, std::function<embank_status()>> calls = {
       {"upsert", [&] { return embank_upsert(table, keys.data(), 4, values.data(), 0, out); }},
       {"upsert of nothing", [&] { return embank_upsert(table, nullptr, 0, nullptr, 0, nullptr); }},
+      {"upsert of whole rows",
+       [&] {
+         return embank_upsert_full(table, keys.data(), 4, values.data(), 0, nullptr, 0, nullptr,
+                                   out);
+       }},
       {"gradients",
        [&] { return embank_apply_gradients(table, keys.data(), 4, values.data(), 0, out); }},
       {"erase", [&] { return embank_erase(table, keys.data(), 4, out); }},
