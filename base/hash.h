@@ -1,5 +1,5 @@
-// Mixing, and the hashes of tables and keys (docs/arithmetic.md). Fixed forever: shards, ranks and
-// files agree on them.
+// Mixing, the hashes of tables and keys, and the owners of rows (docs/arithmetic.md). They are
+// fixed forever: shards, ranks and files agree on them.
 #ifndef EMBANK_BASE_HASH_H_
 #define EMBANK_BASE_HASH_H_
 
@@ -28,11 +28,20 @@ EMBANK_HOST_DEVICE constexpr KeyHash HashKey(uint64_t table_hash, Key key) {
   return Mix(key ^ table_hash);
 }
 
-// The logical range of a hash, the unit of scans and resharding.
+// The logical range of a hash, the unit of scans.
 inline constexpr uint32_t kRangeBits = 12;
 inline constexpr uint32_t kRangeCount = 1u << kRangeBits;
 constexpr uint32_t RangeOf(KeyHash hash) {
   return static_cast<uint32_t>(hash >> (64 - kRangeBits));
+}
+
+// The owner of a row among `owners` (1 .. kOwnersMax) ranks. A second mix, because all bits of the
+// hash itself have another use: rows that share any of them would share shards, buckets, places of
+// hash tables or fingerprints (docs/decisions/0049-owners-by-a-second-mix.md).
+inline constexpr uint32_t kOwnerBits = 12;
+inline constexpr uint32_t kOwnersMax = 256;
+EMBANK_HOST_DEVICE constexpr uint32_t OwnerOf(KeyHash hash, uint32_t owners) {
+  return static_cast<uint32_t>((Mix(hash) >> (64 - kOwnerBits)) * owners >> kOwnerBits);
 }
 
 }  // namespace embank

@@ -39,6 +39,7 @@ Store::Store(const StoreOptions& options, StoreEnvironment environment)
       pin_budget_(PinBytes(options.dram_bytes)) {
   if (environment_.memory == nullptr) environment_.memory = SystemMemorySource();
   if (environment_.clock == nullptr) environment_.clock = SteadyClock();
+  if (environment_.wall_clock == nullptr) environment_.wall_clock = SystemWallClock();
   if (environment_.files == nullptr) environment_.files = own_files_.get();
 }
 
@@ -259,6 +260,7 @@ void Store::MakeCheckpoints(const OpenedManifests& manifests) {
       CheckpointParts{.options = &options_,
                       .files = environment_.files,
                       .memory = environment_.memory,
+                      .wall_clock = environment_.wall_clock,
                       .flush_pass = {.index = index_.get(),
                                      .tier = tier_.get(),
                                      .tables = tables_by_id_.get(),

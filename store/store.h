@@ -31,6 +31,7 @@ namespace embank {
 struct StoreEnvironment {
   MemorySource* memory = nullptr;
   const Clock* clock = nullptr;
+  const WallClock* wall_clock = nullptr;
   std::unique_ptr<Executor> executor;
   FileSystem* files = nullptr;
   std::optional<RowLogOptions> log = {};  // sizes; the store says where, whose and how large
@@ -72,6 +73,8 @@ class Store {
   // kResourceExhausted, kDataLoss, the statuses of files: some rows are left; drop it again.
   Status DropTable(std::string_view name);
 
+  // The options that it was opened with.
+  const StoreOptions& options() const { return options_; }
   // The parts that callers use. Nothing here changes once the store is open.
   const Catalog& catalog() const { return *catalog_; }
   // nullptr: there is no log.

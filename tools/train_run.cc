@@ -61,10 +61,9 @@ TierAnswers CountAnswers(const Trainer& trainer, const TierAnswers& reads_before
   answers.pmem = Less(answers.pmem, reads_before.pmem);
   uint64_t found = 0;
   for (Table* const table : trainer.tables()) {
-    const auto& outcomes =
-        table->counters().verbs[static_cast<size_t>(TableVerb::kLookup)].keys_by_outcome;
+    const CallCounts counts = table->counters().calls.Counts(TableVerb::kLookup);
     const auto count = [&](Outcome outcome) {
-      return outcomes[static_cast<size_t>(outcome) - 1].load();
+      return counts.keys_by_outcome[static_cast<size_t>(outcome) - 1];
     };
     found += count(Outcome::kFound);
     answers.created += count(Outcome::kCreated);
@@ -90,7 +89,7 @@ StoreWork CountWork(const Trainer& trainer) {
   for (Table* const table : trainer.tables()) {
     const TableCounters& counters = table->counters();
     const auto batches = [&](TableVerb verb) {
-      return counters.verbs[static_cast<size_t>(verb)].batches.load();
+      return counters.calls.Durations(verb).count();
     };
     work.lookup_batches += batches(TableVerb::kLookup);
     work.gradient_batches += batches(TableVerb::kGradients);

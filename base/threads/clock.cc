@@ -14,7 +14,21 @@ class StdSteadyClock final : public Clock {
   }
 };
 
+class StdWallClock final : public WallClock {
+ public:
+  int64_t UnixNs() const override {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(
+               std::chrono::system_clock::now().time_since_epoch())
+        .count();
+  }
+};
+
 }  // namespace
+
+const WallClock* SystemWallClock() {
+  static const StdWallClock* const clock = new StdWallClock;
+  return clock;
+}
 
 const Clock* SteadyClock() {
   static const StdSteadyClock* const clock = new StdSteadyClock;

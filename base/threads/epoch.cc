@@ -6,14 +6,13 @@
 #include "base/hash.h"
 #include "base/threads/fence.h"
 #include "base/threads/spin_wait.h"
+#include "base/threads/thread_number.h"
 
 namespace embank {
 
 std::atomic<uint64_t>* EpochTable::Enter() {
   // Threads begin at slots of their own, so that they seldom meet.
-  static std::atomic<uint64_t> threads_seen{0};
-  thread_local const uint64_t thread_number = threads_seen.fetch_add(1, std::memory_order_relaxed);
-  const uint64_t first = Mix(thread_number);
+  const uint64_t first = Mix(ThreadNumber());
   SpinWait wait;
   for (uint64_t i = 0;; ++i) {
     // All taken: one will be free soon.

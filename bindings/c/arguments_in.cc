@@ -3,6 +3,7 @@
 #include "base/status_macros.h"
 #include "base/str_cat.h"
 #include "bindings/c/handles.h"
+#include "store/batch/state.h"
 #include "store/hot/hot_rows.h"
 
 namespace embank {
@@ -28,8 +29,22 @@ Status CheckTable(embank_table* table) {
   return TableOfHandle(table)->owner().Check();
 }
 
+Status CheckScan(const embank_scan* scan) {
+  EMBANK_RETURN_IF_ERROR(CheckNotNull(scan, "scan"));
+  return scan->scan.table().owner().Check();
+}
+
+StatusOr<Checkpoints*> CheckpointsOf(const embank_store& store) {
+  if (store.store->checkpoints() != nullptr) return store.store->checkpoints();
+  return FailedPreconditionError("the store has no path: it is in memory only");
+}
+
 StatusOr<KeySpan> EnterKeys(embank_table* table, const uint64_t* keys, uint64_t n) {
   EMBANK_RETURN_IF_ERROR(CheckTable(table));
+  return EnterKeys(keys, n);
+}
+
+StatusOr<KeySpan> EnterKeys(const uint64_t* keys, uint64_t n) {
   if (n > kBatchKeysMax) {
     return InvalidArgumentError(
         StrCat("n is ", n, "; a batch has at most ", kBatchKeysMax, " keys"));
@@ -38,18 +53,39 @@ StatusOr<KeySpan> EnterKeys(embank_table* table, const uint64_t* keys, uint64_t 
   return KeySpan(keys, n);
 }
 
-StatusOr<uint64_t> EnterStride(uint64_t n, uint64_t row_bytes, uint64_t row_stride) {
+Status CheckCap(uint64_t cap) {
+  if (cap > 0 && cap <= kBatchKeysMax) return OkStatus();
+  return InvalidArgumentError(StrCat("cap is ", cap, "; it must be 1 to ", kBatchKeysMax));
+}
+
+StatusOr<uint64_t> EnterStride(uint64_t n, uint64_t row_bytes, uint64_t row_stride,
+                               const char* name) {
   const uint64_t stride_bytes = row_stride == 0 ? row_bytes : row_stride;
   if (stride_bytes < row_bytes) {
     return InvalidArgumentError(
-        StrCat("row_stride is ", row_stride, "; a row has ", row_bytes, " bytes"));
+        StrCat(name, " is ", row_stride, "; a row has ", row_bytes, " bytes"));
   }
   uint64_t end = 0;
   if (__builtin_mul_overflow(n, stride_bytes, &end) || end > uint64_t{1} << 62) {
     return InvalidArgumentError(
-        StrCat("row_stride is ", row_stride, "; ", n, " rows do not fit into memory"));
+        StrCat(name, " is ", row_stride, "; ", n, " rows do not fit into memory"));
   }
   return stride_bytes;
+}
+
+StatusOr<RowSpan> EnterStates(const Table& table, float* state, uint64_t n, uint64_t state_stride) {
+  EMBANK_RETURN_IF_ERROR(CheckHasState(table));
+  EMBANK_RETURN_IF_ERROR(CheckOnHost(table, state, "state"));
+  EMBANK_ASSIGN_OR_RETURN(const uint64_t stride_bytes, EnterStride(n, table.layout().state_bytes(),
+                                                                   state_stride, "state_stride"));
+  return RowSpan{reinterpret_cast<std::byte*>(state), stride_bytes};
+}
+
+StatusOr<ConstRowSpan> EnterStates(const Table& table, const float* state, uint64_t n,
+                                   uint64_t state_stride) {
+  EMBANK_ASSIGN_OR_RETURN(const RowSpan entered,
+                          EnterStates(table, const_cast<float*>(state), n, state_stride));
+  return ConstRowSpan{entered.data, entered.stride_bytes};
 }
 
 StatusOr<RowSpan> EnterRows(const Table& table, void* rows, const char* argument, uint64_t n,

@@ -10,6 +10,7 @@
 #include "base/types.h"
 #include "bindings/c/embank.h"
 #include "gpu/device.h"
+#include "store/checkpoint/checkpoints.h"
 #include "store/table/table.h"
 
 namespace embank {
@@ -21,11 +22,23 @@ Status CheckNotNull(const void* pointer, const char* argument);
 // The handles enter here, and are checked. kFailedPrecondition: they were inherited by fork().
 Status CheckStore(const embank_store* store);
 Status CheckTable(embank_table* table);
+Status CheckScan(const embank_scan* scan);
 
-// The keys of a batch enter here alone, and are checked.
+// kFailedPrecondition: the store has no path.
+StatusOr<Checkpoints*> CheckpointsOf(const embank_store& store);
+
+// The keys of a batch enter here alone, and are checked; with a table, also that.
+StatusOr<KeySpan> EnterKeys(const uint64_t* keys, uint64_t n);
 StatusOr<KeySpan> EnterKeys(embank_table* table, const uint64_t* keys, uint64_t n);
-// Returns the stride of `n` rows of `row_bytes`, where 0 means packed.
-StatusOr<uint64_t> EnterStride(uint64_t n, uint64_t row_bytes, uint64_t row_stride);
+// Checks the number of rows that a call of a scan wants.
+Status CheckCap(uint64_t cap);
+// Returns the stride of `n` rows of `row_bytes`, where 0 means packed; `name` is the argument's.
+StatusOr<uint64_t> EnterStride(uint64_t n, uint64_t row_bytes, uint64_t row_stride,
+                               const char* name = "row_stride");
+// Optimizer states in host memory. kFailedPrecondition: the table has none.
+StatusOr<RowSpan> EnterStates(const Table& table, float* state, uint64_t n, uint64_t state_stride);
+StatusOr<ConstRowSpan> EnterStates(const Table& table, const float* state, uint64_t n,
+                                   uint64_t state_stride);
 // Rows in host memory.
 StatusOr<RowSpan> EnterRows(const Table& table, void* rows, const char* argument, uint64_t n,
                             uint64_t row_bytes, uint64_t row_stride);

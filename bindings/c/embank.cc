@@ -45,16 +45,6 @@ Status OpenStoreIn(const embank_store_options* options, StoreEnvironment environ
 
 namespace {
 
-StatusOr<Checkpoints*> CheckpointsOf(const embank_store& store) {
-  if (store.store->checkpoints() != nullptr) return store.store->checkpoints();
-  return FailedPreconditionError("the store has no path: it is in memory only");
-}
-
-Status CheckScan(const embank_scan* scan) {
-  EMBANK_RETURN_IF_ERROR(CheckNotNull(scan, "scan"));
-  return scan->scan.table().owner().Check();
-}
-
 // Copies bytes to the caller by the convention of `cap` and `needed`.
 Status LeaveBytes(std::span<const std::byte> bytes, const char* argument, void* out, uint64_t cap,
                   uint64_t* needed) {
@@ -378,10 +368,7 @@ embank_status embank_scan_next(embank_scan* scan, uint64_t* keys, void* rows, ui
   return Guard([&]() -> embank::Status {
     EMBANK_RETURN_IF_ERROR(CheckScan(scan));
     EMBANK_RETURN_IF_ERROR(CheckNotNull(n, "n"));
-    if (cap == 0 || cap > embank::kBatchKeysMax) {
-      return embank::InvalidArgumentError(
-          embank::StrCat("cap is ", cap, "; it must be 1 to ", embank::kBatchKeysMax));
-    }
+    EMBANK_RETURN_IF_ERROR(embank::CheckCap(cap));
     EMBANK_RETURN_IF_ERROR(CheckNotNull(keys, "keys"));
     const uint64_t row_bytes = scan->scan.table().layout().vector_bytes;
     EMBANK_ASSIGN_OR_RETURN(const embank::RowSpan out, EnterRows(scan->scan.table(), rows, "rows",

@@ -169,7 +169,7 @@ typedef struct embank_store_options {
   uint64_t hbm_bytes;       /* device memory for the vectors and states of the hottest rows: at
                              * least 64 KiB. 0 (default): no row is in device memory. Each such row
                              * also takes 32 bytes of dram_bytes. The store takes hbm_bytes / 64
-                             * (256 KiB to 8 MiB) more of the device as scratch. READ_ONLY: 0 */
+                             * (256 KiB to 8 MiB) more of the device as scratch */
   int32_t cuda_device;      /* ordinal of the device; 0 or more needs hbm_bytes. -1 (default): with
                              * hbm_bytes the twin, host memory that behaves as a device does */
   uint32_t worker_threads;  /* threads that share large batches: at most 1024.
@@ -254,7 +254,7 @@ EMBANK_API void embank_store_options_init(embank_store_options *options, uint32_
  * process or in many. The lock is flock on the directory and on the file LOCK in it
  * (docs/durability.md). A store that is open READ_ONLY:
  *   - creates, writes and removes nothing in the directory, which may be write-protected;
- *   - still moves rows between the log and memory, within dram_bytes;
+ *   - still moves rows between the log, memory and device memory, within dram_bytes and hbm_bytes;
  *   - treats EMBANK_MISSING_CREATE as EMBANK_MISSING_DEFAULT;
  *   - answers FAILED_PRECONDITION, before anything is done, to calls that would change tables,
  *     rows, state or a learning rate, to embank_checkpoint and to embank_checkpoint_start. All
@@ -302,6 +302,15 @@ EMBANK_API embank_status embank_store_open(const embank_store_options *options,
  * for the end of a started checkpoint. It deletes no file. */
 EMBANK_API embank_status embank_store_close(embank_store *store);
 
+/* [data] Returns the options with which the store works: those of the open, with numbers in the
+ * place of 0 where the store chose them (worker_threads; with hbm_bytes, warmup_iters and
+ * flush_iters), and without those that it ignores (READ_ONLY: ssd_bytes, pmem_bytes). durability is
+ * CHECKPOINT with a path, and NONE without. Fills the first options->struct_size bytes; the caller
+ * sets struct_size first. path and pmem_path, as they were given, are the store's strings: valid
+ * until it is closed. */
+EMBANK_API embank_status embank_store_get_options(embank_store *store,
+                                                  embank_store_options *options);
+
 /* ---- tables ---- */
 
 /* Like embank_store_options_init. */
@@ -335,7 +344,7 @@ EMBANK_API embank_status embank_table_open(embank_store *store, const char *name
                                            embank_table **table);
 
 /* [setup] Erases a table and all its rows. Calls on its handle are FAILED_PRECONDITION from then
- * on, also when a new table has the name. The handle takes 2 KiB of dram_bytes until the store is
+ * on, also when a new table has the name. The handle takes 7 KiB of dram_bytes until the store is
  * closed.
  *
  * NOT_FOUND: the store has no table of this name.
@@ -557,6 +566,20 @@ EMBANK_API embank_status embank_set_state(embank_table *table, const uint64_t *k
 EMBANK_API embank_status embank_get_heat(embank_table *table, const uint64_t *keys, uint64_t n,
                                          uint32_t *heat, uint8_t *outcomes);
 
+/* [data] Writes whole rows, as embank_scan_next_full gives them: does what embank_upsert does, but
+ * states and heats are the caller's.
+ *   state   n states, as of embank_set_state. NULL: that of a new row, as in embank_upsert
+ *   heat    n heats, at most 1048575 each. NULL: a row keeps its heat; a new row has heat 0
+ * state_stride is the row_stride of the states. Outcomes and statuses are those of embank_upsert.
+ *
+ * INVALID_ARGUMENT: also, a heat is above 1048575, or an Adam step count is not within
+ *   0 .. 16777216. Nothing was written.
+ * FAILED_PRECONDITION: also, state is not NULL and the table has no optimizer state (NONE, SGD). */
+EMBANK_API embank_status embank_upsert_full(embank_table *table, const uint64_t *keys, uint64_t n,
+                                            const void *rows, uint64_t row_stride,
+                                            const float *state, uint64_t state_stride,
+                                            const uint32_t *heat, uint8_t *outcomes);
+
 /* [data] Sets the learning rate of the gradient batches that begin after this call. The limits are
  * those of embank_table_options. */
 EMBANK_API embank_status embank_set_learning_rate(embank_table *table, float learning_rate);
@@ -583,6 +606,20 @@ EMBANK_API embank_status embank_scan_open(embank_table *table, embank_scan **sca
  * UNAVAILABLE: rows cannot be read now; see "UNAVAILABLE rows". The next call tries them again. */
 EMBANK_API embank_status embank_scan_next(embank_scan *scan, uint64_t *keys, void *rows,
                                           uint64_t row_stride, uint64_t cap, uint64_t *n);
+
+/* Returns the next rows with their states and heats. Each row, its state and its heat are of one
+ * moment; in a store with hbm_bytes, the heat of a row in device memory may be of another moment of
+ * the call. Any of keys, rows, state and heat may be NULL: then that is not wanted, and its stride
+ * is ignored. A scan may take calls of embank_scan_next and of this one in turn.
+ *   state   space for cap states, as of embank_get_state; state_stride is their row_stride
+ *   heat    as of embank_get_heat
+ * All else is as in embank_scan_next.
+ *
+ * FAILED_PRECONDITION: also, state is not NULL and the table has no optimizer state (NONE, SGD). */
+EMBANK_API embank_status embank_scan_next_full(embank_scan *scan, uint64_t *keys, void *rows,
+                                               uint64_t row_stride, float *state,
+                                               uint64_t state_stride, uint32_t *heat, uint64_t cap,
+                                               uint64_t *n);
 
 /* Ends a scan. Close it before its store. NULL: does nothing. */
 EMBANK_API void embank_scan_close(embank_scan *scan);
@@ -650,6 +687,26 @@ EMBANK_API embank_status embank_checkpoint_finish(embank_store *store, uint64_t 
  * NOT_FOUND: there is no checkpoint. */
 EMBANK_API embank_status embank_checkpoint_blob(embank_store *store, void *blob, uint64_t cap,
                                                 uint64_t *needed);
+
+/* The facts about a checkpoint. */
+typedef struct embank_checkpoint_info {
+  uint32_t struct_size;    /* set by the caller to sizeof(embank_checkpoint_info) */
+  uint32_t reserved;       /* 0 */
+  uint64_t sequence;       /* its number, as of embank_checkpoint */
+  int64_t unix_ns;         /* its moment by the clock of the machine that made it, in nanoseconds
+                            * since 1970 (UTC). 0: it was made before checkpoints had a time */
+  uint64_t bytes;          /* of the records of its rows, of its heat and of its blob */
+  uint64_t blob_bytes;
+  uint64_t rows;           /* of all tables */
+} embank_checkpoint_info;
+
+/* [data] Describes the last checkpoint, made by this store or found when it was opened. It makes
+ * none, and does not wait for one that is under way. Fills the first info->struct_size bytes of
+ * *info. The caller sets struct_size first.
+ *
+ * NOT_FOUND: there is no checkpoint. */
+EMBANK_API embank_status embank_get_checkpoint_info(embank_store *store,
+                                                    embank_checkpoint_info *info);
 
 /* [data] Makes a new, independent store out of the last checkpoint, made by this store or found
  * when it was opened. `directory` must be empty or not exist; its parent must exist. Other calls go
@@ -786,6 +843,16 @@ EMBANK_API embank_status embank_apply_gradients_device(embank_table *table, cons
                                                        uint64_t n, const float *gradients,
                                                        uint64_t row_stride, uint8_t *outcomes,
                                                        void *stream);
+
+/* ---- owners: rows of one table in the stores of many ranks ---- */
+
+/* Says which of `ranks` (1 .. 256) owns each key of a table of this name, whatever the store:
+ * owners receives n numbers from 0 to ranks - 1. It opens no store. The rule is a promise
+ * (docs/arithmetic.md); rows of one owner take the memory and time of a store without ranks.
+ *
+ * INVALID_ARGUMENT: no table can have the name, or ranks is out of range. */
+EMBANK_API embank_status embank_owner_of(const char *table_name, const uint64_t *keys, uint64_t n,
+                                         uint32_t ranks, uint32_t *owners);
 
 /* ---- insight ---- */
 

@@ -151,10 +151,19 @@ struct Closer {
 
 }  // namespace internal
 
+// Rows of a scan with states and heats: an array that is empty is not wanted.
+struct FullRows {
+  View<std::uint64_t> keys = {};
+  Rows rows = {nullptr, 0};
+  View<float> state = {};
+  View<std::uint32_t> heat = {};
+};
+
 // A scan over a table; closes itself.
 class Scan {
  public:
-  Scan(embank_scan* scan, std::uint64_t row_bytes) : scan_(scan), row_bytes_(row_bytes) {}
+  Scan(embank_scan* scan, std::uint64_t row_bytes, std::uint64_t state_floats)
+      : scan_(scan), row_bytes_(row_bytes), state_floats_(state_floats) {}
 
   // Returns how many rows were written to the front of `keys` and `rows`; 0: the end.
   Result<std::uint64_t> Next(View<std::uint64_t> keys, Rows rows) {
@@ -166,10 +175,25 @@ class Scan {
         embank_scan_next(scan_.get(), keys.data, rows.data, 0, keys.size, &n);
     return {code, n};
   }
+  // Returns how many rows, at most `cap`, were written to the front of the arrays; 0: the end.
+  Result<std::uint64_t> NextFull(const FullRows& to, std::uint64_t cap) {
+    const auto is_small = [cap](std::uint64_t size, std::uint64_t each) {
+      return size != 0 && each != 0 && size / each < cap;
+    };
+    if (is_small(to.keys.size, 1)) return internal::TooSmall("keys");
+    if (is_small(to.rows.size_bytes, row_bytes_)) return internal::TooSmall("rows");
+    if (is_small(to.state.size, state_floats_)) return internal::TooSmall("state");
+    if (is_small(to.heat.size, 1)) return internal::TooSmall("heat");
+    std::uint64_t n = 0;
+    const embank_status code = embank_scan_next_full(scan_.get(), to.keys.data, to.rows.data, 0,
+                                                     to.state.data, 0, to.heat.data, cap, &n);
+    return {code, n};
+  }
 
  private:
   std::unique_ptr<embank_scan, internal::Closer> scan_;
   std::uint64_t row_bytes_;
+  std::uint64_t state_floats_;
 };
 
 // A handle of a table, valid as long as its store; copies name the same table.
@@ -202,6 +226,16 @@ class Table {
   Status Upsert(Keys keys, ConstRows rows, Outcomes outcomes = {}) {
     return Call({"rows", rows.size_bytes, row_bytes()}, embank_upsert, keys, outcomes, rows.data,
                 0u);
+  }
+  // Writes whole rows. state empty: that of new rows; heat empty: kept, 0 for new rows.
+  Status UpsertFull(Keys keys, ConstRows rows, View<const float> state,
+                    View<const std::uint32_t> heat = {}, Outcomes outcomes = {}) {
+    if (state.size != 0 && state_floats() != 0 && state.size / state_floats() < keys.size) {
+      return internal::TooSmall("state");
+    }
+    if (heat.size != 0 && heat.size < keys.size) return internal::TooSmall("heat");
+    return Call({"rows", rows.size_bytes, row_bytes()}, embank_upsert_full, keys, outcomes,
+                rows.data, 0u, state.data, 0u, heat.data);
   }
   Status ApplyGradients(Keys keys, View<const float> gradients, Outcomes outcomes = {}) {
     return Call({"gradients", gradients.size, dim()}, embank_apply_gradients, keys, outcomes,
@@ -250,7 +284,7 @@ class Table {
   Result<Scan> OpenScan() {
     embank_scan* scan = nullptr;
     const embank_status code = embank_scan_open(table_, &scan);
-    return {code, Scan(scan, row_bytes())};
+    return {code, Scan(scan, row_bytes(), state_floats())};
   }
 
  private:
@@ -297,6 +331,13 @@ class Store {
     return {code, Store(store)};
   }
   embank_store* get() const { return store_.get(); }
+  // Returns the options with which the store works. Their strings end with it.
+  Result<embank_store_options> Options() const {
+    embank_store_options options = {};
+    options.struct_size = sizeof(options);
+    const embank_status code = embank_store_get_options(get(), &options);
+    return {code, options};
+  }
   Result<Table> CreateTable(const char* name, const TableOptions& options) {
     embank_table* table = nullptr;
     const embank_status code = embank_table_create(get(), name, &options, &table);
@@ -336,6 +377,13 @@ class Store {
     blob.resize(needed);
     return {code, blob};
   }
+  // Describes the last checkpoint.
+  Result<embank_checkpoint_info> CheckpointInfo() const {
+    embank_checkpoint_info info = {};
+    info.struct_size = sizeof(info);
+    const embank_status code = embank_get_checkpoint_info(get(), &info);
+    return {code, info};
+  }
   Status Export(const char* directory, embank_progress progress = nullptr, void* user = nullptr) {
     return Status::Of(embank_export(get(), directory, progress, user));
   }
@@ -370,6 +418,15 @@ inline Result<std::string> Verify(const char* directory, embank_progress progres
   }
   if (code != EMBANK_OK && code != EMBANK_DATA_LOSS) return Status::Of(code);
   return report.substr(0, needed - 1);
+}
+
+// Returns the rank, of `ranks`, that owns each key of a table of this name.
+inline Result<std::vector<std::uint32_t>> OwnersOf(const char* table_name, Keys keys,
+                                                   std::uint32_t ranks) {
+  std::vector<std::uint32_t> owners(keys.size);
+  const embank_status code =
+      embank_owner_of(table_name, keys.data, keys.size, ranks, owners.data());
+  return {code, std::move(owners)};
 }
 
 // Returns, as JSON, the memory that a store with these tables needs; rows[i] belongs to tables[i].

@@ -239,16 +239,34 @@ StatusOr<TableOptions> ReadOptions(const embank_table_options* options) {
   return read;
 }
 
-Status WriteInfo(const embank_table_info& full, embank_table_info* info) {
-  const uint32_t struct_size = info->struct_size;
+namespace {
+
+// Copies a struct of this version to a caller's of any version, whose struct_size stays.
+template <typename Struct>
+Status WriteStruct(const Struct& full, Struct* to) {
+  const uint32_t struct_size = to->struct_size;
   EMBANK_RETURN_IF_ERROR(CheckStructSize(struct_size));
-  auto* const bytes = reinterpret_cast<std::byte*>(info);
+  auto* const bytes = reinterpret_cast<std::byte*>(to);
   const size_t known_bytes = std::min<size_t>(struct_size, sizeof full);
   std::memcpy(bytes + sizeof struct_size,
               reinterpret_cast<const std::byte*>(&full) + sizeof struct_size,
               known_bytes - sizeof struct_size);
   std::memset(bytes + known_bytes, 0, struct_size - known_bytes);
   return OkStatus();
+}
+
+}  // namespace
+
+Status WriteInfo(const embank_table_info& full, embank_table_info* info) {
+  return WriteStruct(full, info);
+}
+
+Status WriteInfo(const embank_checkpoint_info& full, embank_checkpoint_info* info) {
+  return WriteStruct(full, info);
+}
+
+Status WriteOptions(const embank_store_options& full, embank_store_options* options) {
+  return WriteStruct(full, options);
 }
 
 }  // namespace embank

@@ -29,8 +29,11 @@ StatusOr<embank_feature> ReadFeature(const embank_feature* feature);
 // kInvalidArgument: the path is empty or too long; the message names the argument.
 Status ValidatePath(const char* path, const char* argument);
 
-// Copies the first info->struct_size bytes of `full` to *info. kInvalidArgument: the size.
+// Each copies the first struct_size bytes of `full` to the caller's struct, which says how many.
+// kInvalidArgument: the size.
 Status WriteInfo(const embank_table_info& full, embank_table_info* info);
+Status WriteInfo(const embank_checkpoint_info& full, embank_checkpoint_info* info);
+Status WriteOptions(const embank_store_options& full, embank_store_options* options);
 
 }  // namespace embank
 

@@ -19,6 +19,7 @@ void AddFirst(uint64_t first, uint64_t begin, uint64_t* sum) {
 
 void OutcomeTally::Add(const OutcomeTally& other, uint64_t begin) {
   for (size_t i = 0; i < counts.size(); ++i) counts[i] += other.counts[i];
+  for (size_t i = 0; i < found_in.size(); ++i) found_in[i] += other.found_in[i];
   AddFirst(other.first_refused, begin, &first_refused);
   AddFirst(other.first_absent, begin, &first_absent);
   AddFirst(other.first_lost, begin, &first_lost);
@@ -26,15 +27,9 @@ void OutcomeTally::Add(const OutcomeTally& other, uint64_t begin) {
   without_place += other.without_place;
 }
 
-void Batch::CountVerb(TableVerb verb, uint64_t begin_ns) const {
-  TableCounters::Verb& counters = table_->counters().verbs[static_cast<size_t>(verb)];
-  for (size_t i = 0; i < tally_.counts.size(); ++i) {
-    if (tally_.counts[i] == 0) continue;
-    counters.keys_by_outcome[i].fetch_add(tally_.counts[i], std::memory_order_relaxed);
-  }
-  counters.batches.fetch_add(1, std::memory_order_relaxed);
-  counters.nanoseconds.fetch_add(table_->parts().clock->NowNs() - begin_ns,
-                                 std::memory_order_relaxed);
+void Batch::CountVerb(TableVerb verb, uint64_t nanoseconds) const {
+  table_->counters().calls.Add(verb, nanoseconds,
+                               {.keys_by_outcome = tally_.counts, .found_in = tally_.found_in});
 }
 
 Status Batch::UnreadStatus() const {

@@ -18,6 +18,7 @@ namespace embank {
 // that cannot be read now.
 struct OutcomeTally {
   std::array<uint64_t, kOutcomes> counts{};  // index: Outcome - 1
+  std::array<uint64_t, kTiers> found_in{};   // lookups: the tier of each row that was found
   uint64_t first_refused = ~uint64_t{0};
   uint64_t first_absent = ~uint64_t{0};
   uint64_t first_lost = ~uint64_t{0};
@@ -36,6 +37,8 @@ struct OutcomeTally {
     if (outcome == Outcome::kUnavailable && position < first_unavailable)
       first_unavailable = position;
   }
+  // Notes that `rows` of a lookup were found in a tier.
+  void NoteFound(Tier tier, uint64_t rows = 1) { found_in[static_cast<size_t>(tier)] += rows; }
   // Adds all of another tally, whose positions are from `begin` on.
   void Add(const OutcomeTally& other, uint64_t begin = 0);
 };
@@ -76,8 +79,10 @@ class Batch {
   // Adds a tally to the batch's. Thread-safe.
   void Add(const OutcomeTally& tally);
 
-  // Adds the tally and the time since `begin_ns` to the table's counters. After all answers.
-  void CountVerb(TableVerb verb, uint64_t begin_ns) const;
+  // The time since `begin_ns`.
+  uint64_t NsSince(uint64_t begin_ns) const { return table_->parts().clock->NowNs() - begin_ns; }
+  // Adds the tally and the batch's duration to the table's counters. After all answers.
+  void CountVerb(TableVerb verb, uint64_t nanoseconds) const;
   uint64_t count(Outcome outcome) const { return tally_.count(outcome); }
   const OutcomeTally& tally() const { return tally_; }  // after all answers
 

@@ -249,8 +249,8 @@ void StepGroup(Batch* batch, const ShardGroup& group, const UpdateRule& rule,
   GroupStep(batch, group, group, rule, gradients, unique, hot).Run(unique->Find(group));
 }
 
-Status FinishGradients(Batch* batch, WriteScope* scope, uint64_t begin_ns) {
-  batch->CountVerb(TableVerb::kGradients, begin_ns);
+Status FinishGradients(Batch* batch, WriteScope* scope, uint64_t nanoseconds) {
+  batch->CountVerb(TableVerb::kGradients, nanoseconds);
   EMBANK_RETURN_IF_ERROR(scope->Settle());
   return batch->AbsentStatus();
 }
@@ -318,8 +318,8 @@ void GradientBatch::StepPart(const ShardGroup& group) {
       .Run(firsts_[shard].subspan(group.offset, group.size()));
 }
 
-Status GradientBatch::Finish(uint64_t begin_ns) {
-  return FinishGradients(&batch_, &scope_, begin_ns);
+Status GradientBatch::Finish(uint64_t nanoseconds) {
+  return FinishGradients(&batch_, &scope_, nanoseconds);
 }
 
 Status ApplyGradients(Table* table, KeySpan keys, ConstRowSpan gradients, OutcomeSpan outcomes) {
@@ -333,7 +333,7 @@ Status ApplyGradients(Table* table, KeySpan keys, ConstRowSpan gradients, Outcom
     const ChangeGuard guard(table->parts(), batch.IsInPieces());
     batch.Step();
   }
-  return batch.Finish(begin_ns);
+  return batch.Finish(table->parts().clock->NowNs() - begin_ns);
 }
 
 }  // namespace embank

@@ -57,9 +57,9 @@ class GradientBatch {
   void Admit(uint64_t others_bytes = 0);
   // Sums and steps. Under a ChangeGuard; of IsInPieces, if a batch under it is.
   void Step();
-  // Counts the batch, which began at this time, pays its debts, and returns its status. Without
-  // locks and guards.
-  Status Finish(uint64_t begin_ns);
+  // Counts the batch, which took so long, pays its debts, and returns its status. Without locks and
+  // guards.
+  Status Finish(uint64_t nanoseconds);
 
   // Whether it is stepped in pieces. After Admit.
   bool IsInPieces() const { return scope_.IsInPieces(); }
@@ -93,8 +93,8 @@ Status NotFiniteStatus(const Batch& batch, uint64_t first);
 // device memory in `hot`, by the index in the group of each key's first position.
 void StepGroup(Batch* batch, const ShardGroup& group, const UpdateRule& rule,
                const GradientRows& gradients, UniqueKeys* unique, HotList* hot);
-// Counts a batch that is done, pays its debts, and returns its status.
-Status FinishGradients(Batch* batch, WriteScope* scope, uint64_t begin_ns);
+// Counts a batch that is done and took so long, pays its debts, and returns its status.
+Status FinishGradients(Batch* batch, WriteScope* scope, uint64_t nanoseconds);
 
 }  // namespace embank
 

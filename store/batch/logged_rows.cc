@@ -40,7 +40,7 @@ void LoggedRows::Part::Read(LoggedRowUse use, Visit visit) {
         if (!is_row && !(read.ok() && Seeded(SeededBug::kAnyRecord))) return;
         uint32_t heat = 0;
         if (use.tells_heat && !UpdateHeat(id, locations[i], record, &heat)) return;
-        visit(positions_[i], {Outcome::kFound, RowIn(record), heat});
+        visit(positions_[i], {Outcome::kFound, RowIn(record), heat, locations[i].tier()});
         if (use.promoted != PromotedRows::kNone) Promote(id, locations[i], record, use);
         locations[i] = kNoLocation;
       },
@@ -106,13 +106,13 @@ void LoggedRows::Part::ReadAlone(const RowId& id, uint32_t position, LoggedRowUs
       TouchHeat(header, LoadMark(header), now, use.touches);
       if (use.touches > 0) TouchOrder(table, shard, location);
       heat = HeatOf(LoadMark(header).usage, now);
-      if (location.IsInDram()) return visit(position, {Outcome::kFound, row, heat});
+      if (location.IsInDram()) return visit(position, {Outcome::kFound, row, heat, Tier::kDram});
       in_device = table.parts().hot->PayloadOf(location);
       return;
     }
     log_rows.Touch(id.hash, found.record, use.touches);
     if (use.tells_heat) heat = log_rows.HeatOfRecord(id.hash, found.record);
-    visit(position, {Outcome::kFound, RowIn(found.record), heat});
+    visit(position, {Outcome::kFound, RowIn(found.record), heat, location.tier()});
   };
   log_rows.Find(shard, id, &memory.get()->record, tell);
   if (!in_device.has_value()) return;
@@ -121,8 +121,8 @@ void LoggedRows::Part::ReadAlone(const RowId& id, uint32_t position, LoggedRowUs
   const std::byte* const payload = staged.Add(*in_device);
   staged.Gather(0);
   const bool is_read = staged.Wait().ok();
-  visit(position,
-        {is_read ? Outcome::kFound : Outcome::kDataLoss, payload - sizeof(RowHeader), heat});
+  visit(position, {is_read ? Outcome::kFound : Outcome::kDataLoss, payload - sizeof(RowHeader),
+                   heat, Tier::kHbm});
 }
 
 void PromoteRows(const Batch& batch) {

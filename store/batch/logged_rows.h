@@ -13,12 +13,13 @@
 namespace embank {
 
 // The result of reading a row from the log. kFound: `row` has the row's layout in memory (space for
-// a header, vector, state), and `heat` is set if it was asked for. kAbsent: the entry was another
-// row's. kDataLoss, kUnavailable: the row cannot be read.
+// a header, vector, state), `tier` is where it was, and `heat` is set if it was asked for. kAbsent:
+// the entry was another row's. kDataLoss, kUnavailable: the row cannot be read.
 struct LoggedRow {
   Outcome outcome;
   const std::byte* row;
   uint32_t heat;
+  Tier tier = Tier::kSsd;
 };
 
 // Which rows are promoted to DRAM when they are read: those that are only looked up, if they are

@@ -228,6 +228,7 @@ bool ReadPart(Batch* batch, LoggedRows* logged_rows, HotList* hot_list, MissingR
       touches.Add(position + i, {copies[i].row.header, copies[i].row.mark});
     }
     if (uses) uses->Add(position, copies.size());
+    tally.NoteFound(Tier::kDram, copies.size());
     batch->AnswerFound(position, copies.size(), &tally);
   };
   const auto other = [&](uint32_t position, const RowSeen& row, const Match& match) {
@@ -238,6 +239,7 @@ bool ReadPart(Batch* batch, LoggedRows* logged_rows, HotList* hot_list, MissingR
       } else if (uses) {
         uses->Add(position, 1);
       }
+      tally.NoteFound(match.location().tier());
       return batch->AnswerFound(position, 1, &tally);
     }
     if (match.any()) return logged.Add(position, match.location());
@@ -259,6 +261,7 @@ bool ReadPart(Batch* batch, LoggedRows* logged_rows, HotList* hot_list, MissingR
                 if (row.outcome == Outcome::kAbsent) return missing(position, &tally);
                 if (row.outcome == Outcome::kFound) {
                   CopyFromRow(layout.Vector(row.row), layout.vector_bytes, rows.Row(position));
+                  tally.NoteFound(row.tier);
                 }
                 batch->Answer(position, row.outcome, &tally);
               });
@@ -302,7 +305,10 @@ class CreationStep {
     if (found.IsInDeviceMemory()) return NoteHot(position, found.match.location());
     std::byte* const out = rows_.Row(position);
     RowForUpdate row(table, group_.shard, id, found, &memory_);
-    if (row.outcome() == Outcome::kFound) CopyFound(table, group_.shard, &row, out);
+    if (row.outcome() == Outcome::kFound) {
+      CopyFound(table, group_.shard, &row, out);
+      tally_.NoteFound(found.match.location().tier());
+    }
     if (row.outcome() != Outcome::kAbsent) return batch_.Answer(position, row.outcome(), &tally_);
     table.InitializeVectorOf(id.key, out);
     const bool created = new_rows_.Add(id, 1, [&](std::byte* image) {
@@ -318,6 +324,7 @@ class CreationStep {
     auto* const header = reinterpret_cast<RowHeader*>(parts.tier->Row(location));
     TouchHeat(header, LoadMark(header), parts.heat_clock->now(), 1);
     hot_.Add(position, location);
+    tally_.NoteFound(Tier::kHbm);
     batch_.Answer(position, Outcome::kFound, &tally_);
   }
 
@@ -491,11 +498,11 @@ void CountHot(Table* table, KeySpan keys, HotList* hot) {
   table->parts().hot->counters().answered.fetch_add(positions, std::memory_order_relaxed);
 }
 
-void CountLookup(Batch* batch, std::span<const KeySpan> keys, uint64_t begin_ns) {
+void CountLookup(Batch* batch, std::span<const KeySpan> keys, uint64_t nanoseconds) {
   Table* const table = &batch->table();
   const uint64_t created = batch->count(Outcome::kCreated);
   const uint64_t answered = batch->count(Outcome::kFound) + created;
-  batch->CountVerb(TableVerb::kLookup, begin_ns);
+  batch->CountVerb(TableVerb::kLookup, nanoseconds);
   table->pins().EndBatch();
   table->parts().heat_clock->Count(answered);
   HotFlush* const flush = table->parts().hot_flush;
@@ -508,7 +515,7 @@ void CountLookup(Batch* batch, std::span<const KeySpan> keys, uint64_t begin_ns)
 
 Status FinishLookup(Batch* batch, WriteScope* scope, uint64_t begin_ns) {
   const KeySpan keys = batch->keys();
-  CountLookup(batch, {&keys, 1}, begin_ns);
+  CountLookup(batch, {&keys, 1}, batch->NsSince(begin_ns));
   EMBANK_RETURN_IF_ERROR(scope->Settle());
   return batch->RefusedStatus();
 }

@@ -53,8 +53,9 @@ void CreateGroup(Batch* batch, const ShardGroup& group, const UpdateRule& rule, 
 void CountHot(Table* table, KeySpan keys, HotList* hot);
 // Does the work of Lookup on a batch, which is neither counted nor settled then.
 Status AnswerLookup(Batch* batch, WriteScope* scope, MissingRule rule, RowSpan rows);
-// Counts a lookup whose answers are all given, as one batch of its table. `keys` are in parts.
-void CountLookup(Batch* batch, std::span<const KeySpan> keys, uint64_t begin_ns);
+// Counts a lookup whose answers are all given, as one batch of its table that took so long. `keys`
+// are in parts.
+void CountLookup(Batch* batch, std::span<const KeySpan> keys, uint64_t nanoseconds);
 // Counts a lookup whose answers are all given, pays its debts, and returns its status.
 Status FinishLookup(Batch* batch, WriteScope* scope, uint64_t begin_ns);
 

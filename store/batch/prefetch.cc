@@ -128,7 +128,7 @@ Status Prefetch(Table* table, KeySpan keys, uint64_t keys_of_call) {
     rows.PinRowsInMemory();
     rows.PromoteOthers();
   }
-  batch.CountVerb(TableVerb::kPrefetch, begin_ns);
+  batch.CountVerb(TableVerb::kPrefetch, batch.NsSince(begin_ns));
   return WriteScope(batch).Settle();
 }
 

@@ -24,15 +24,21 @@ void RowForUpdate::PromoteOrCopy() {
               record.size() - sizeof(RecordHeader));
 }
 
-Outcome RowForUpdate::Replace(FunctionRef<void(std::byte*)> fill) {
+Outcome RowForUpdate::Append(const std::byte* image, uint32_t heat) {
+  const bool is_appended =
+      table_.mover()->log_rows().Append(shard_, id_, heat, image, found_.match);
+  return is_appended ? Outcome::kFound : Outcome::kRefused;
+}
+
+Outcome RowForUpdate::Replace(FunctionRef<void(std::byte*)> fill, uint32_t heat) {
   EMBANK_CHECK(IsUnread(found_.outcome));
   if (!found_.match.any()) return found_.outcome;
   std::byte* const image = memory_->get()->image.bytes;
   std::memset(image, 0, table_.layout().row_bytes);
   fill(image);
-  const bool is_appended = table_.mover()->log_rows().Append(shard_, id_, 0, image, found_.match);
+  const Outcome outcome = Append(image, heat);
   memory_->Return();
-  return is_appended ? Outcome::kFound : Outcome::kRefused;
+  return outcome;
 }
 
 }  // namespace embank

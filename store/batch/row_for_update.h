@@ -42,27 +42,31 @@ class RowForUpdate {
   // Calls change(row) on a found row (tiers/row/row_write.h).
   //   kFound: the row was changed.
   //   kRefused: the log has no space for a change, and the row is as it was.
+  // `heat`: of a row in the log from now on; nullptr: it keeps its own.
   template <typename ChangeBytes>
-  Outcome Change(ChangeBytes change) EMBANK_NO_THREAD_SAFETY_ANALYSIS {
+  Outcome Change(ChangeBytes change,
+                 const uint32_t* heat = nullptr) EMBANK_NO_THREAD_SAFETY_ANALYSIS {
     RowMover* const mover = table_.mover();
     if (in_image_) {
       change(row_);
-      const bool is_appended = mover->log_rows().Append(shard_, id_, heat_, row_, found_.match);
-      return is_appended ? Outcome::kFound : Outcome::kRefused;
+      return Append(row_, heat == nullptr ? heat_ : *heat);
     }
     if (!mover->rows().BeforeUpdate(location_)) return Outcome::kRefused;
     change(row_);
     return Outcome::kFound;
   }
-  // Replaces a row whose record cannot be read by a new one; fill(image) writes its vector and
-  // state.
+  // Replaces a row whose record cannot be read by a new one with this heat; fill(image) writes its
+  // vector and state.
   //   kFound: the row was replaced.
   //   kRefused: the log has no space for it, and nothing was changed.
   //   kDataLoss, kUnavailable: nobody knows whether the record is the row's, and nothing was
   //   changed.
-  Outcome Replace(FunctionRef<void(std::byte*)> fill) EMBANK_NO_THREAD_SAFETY_ANALYSIS;
+  Outcome Replace(FunctionRef<void(std::byte*)> fill,
+                  uint32_t heat = 0) EMBANK_NO_THREAD_SAFETY_ANALYSIS;
 
  private:
+  Outcome Append(const std::byte* image, uint32_t heat)
+      EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard_->mutex);
   void PromoteOrCopy() EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard_->mutex);
 
   const Table& table_;

@@ -19,13 +19,6 @@ namespace {
 
 constexpr float kAdamStepsMax = 0x1p24f;  // where a float stops counting
 
-Status CheckHasState(const Table& table) {
-  EMBANK_RETURN_IF_ERROR(table.CheckAlive());
-  if (table.layout().state_floats > 0) return OkStatus();
-  return FailedPreconditionError(
-      StrCat("table \"", table.name(), "\" has no optimizer state (none and SGD keep none)"));
-}
-
 Status CheckAdamSteps(const Table& table, KeySpan keys, ConstRowSpan state) {
   if (table.layout().optimizer != Optimizer::kAdam) return OkStatus();
   const uint64_t step_offset_bytes = uint64_t{2} * table.layout().dim * sizeof(float);
@@ -71,6 +64,18 @@ void SetGroup(Batch* batch, const ShardGroup& group, ConstRowSpan state, HotList
 }
 
 }  // namespace
+
+Status CheckHasState(const Table& table) {
+  EMBANK_RETURN_IF_ERROR(table.CheckAlive());
+  if (table.layout().state_floats > 0) return OkStatus();
+  return FailedPreconditionError(
+      StrCat("table \"", table.name(), "\" has no optimizer state (none and SGD keep none)"));
+}
+
+Status CheckStates(const Table& table, KeySpan keys, ConstRowSpan state) {
+  EMBANK_RETURN_IF_ERROR(CheckHasState(table));
+  return CheckAdamSteps(table, keys, state);
+}
 
 Status GetState(Table* table, KeySpan keys, RowSpan state, OutcomeSpan outcomes) {
   EMBANK_RETURN_IF_ERROR(CheckHasState(*table));
@@ -126,8 +131,7 @@ Status GetState(Table* table, KeySpan keys, RowSpan state, OutcomeSpan outcomes)
 
 Status SetState(Table* table, KeySpan keys, ConstRowSpan state, OutcomeSpan outcomes) {
   EMBANK_RETURN_IF_ERROR(table->CheckMayChange());
-  EMBANK_RETURN_IF_ERROR(CheckHasState(*table));
-  EMBANK_RETURN_IF_ERROR(CheckAdamSteps(*table, keys, state));
+  EMBANK_RETURN_IF_ERROR(CheckStates(*table, keys, state));
   Batch batch(table, keys, outcomes);
   WriteScope scope(batch, WriteScope::Need::kSpace);
   EMBANK_RETURN_IF_ERROR(scope.Allocate());

@@ -18,6 +18,11 @@ Status GetState(Table* table, KeySpan keys, RowSpan state, OutcomeSpan outcomes)
 // kInvalidArgument: an Adam step count is outside 0 .. 2^24; nothing was done.
 Status SetState(Table* table, KeySpan keys, ConstRowSpan state, OutcomeSpan outcomes);
 
+// kFailedPrecondition: the table was dropped, or has no state.
+Status CheckHasState(const Table& table);
+// Checks states that are to be written. kFailedPrecondition, kInvalidArgument: as SetState.
+Status CheckStates(const Table& table, KeySpan keys, ConstRowSpan state);
+
 }  // namespace embank
 
 #endif  // EMBANK_STORE_BATCH_STATE_H_

@@ -4,25 +4,45 @@
 
 #include "base/seeded_bug.h"
 #include "base/status_macros.h"
+#include "base/str_cat.h"
 #include "store/batch/batch.h"
 #include "store/batch/deferred_rows.h"
 #include "store/batch/new_rows.h"
 #include "store/batch/row_for_update.h"
 #include "store/batch/row_group.h"
+#include "store/batch/state.h"
 #include "store/batch/write_scope.h"
 #include "store/hot/hot_flush.h"
 #include "store/hot/hot_list.h"
 #include "store/placement/compaction.h"
+#include "store/placement/heat_clock.h"
 #include "tiers/row/row_update.h"
 #include "tiers/row/row_write.h"
 
 namespace embank {
 namespace {
 
+Status CheckHeats(KeySpan keys, const uint32_t* heats) {
+  for (size_t i = 0; heats != nullptr && i < keys.size(); ++i) {
+    if (heats[i] <= kHeatMax) continue;
+    return InvalidArgumentError(StrCat("heat: that of key ", keys[i], " at position ", i, " is ",
+                                       heats[i], "; it must be at most ", kHeatMax));
+  }
+  return OkStatus();
+}
+
+// Writes vector and state of a position to an image of its row.
+void FillImage(const RowLayout& layout, const UpdateRule& rule, const RowsToWrite& rows,
+               uint64_t position, std::byte* image) {
+  std::memcpy(layout.Vector(image), rows.vectors.Row(position), layout.vector_bytes);
+  if (rows.states.data == nullptr) return ResetState(layout, rule, image);
+  std::memcpy(layout.State(image), rows.states.Row(position), layout.state_bytes());
+}
+
 // Upserts rows of one shard group, under the shard's lock.
 class UpsertStep {
  public:
-  UpsertStep(Batch* batch, const ShardGroup& group, const UpdateRule& rule, ConstRowSpan rows,
+  UpsertStep(Batch* batch, const ShardGroup& group, const UpdateRule& rule, const RowsToWrite& rows,
              const BatchKeys& batch_keys, size_t rows_max, HotList::Part* hot, OutcomeTally* tally)
       : batch_(*batch),
         group_(group),
@@ -38,34 +58,54 @@ class UpsertStep {
 
   void operator()(uint32_t position, const RowId& id, const FoundRow& found) {
     group_.shard->mutex.AssertHeld();
-    if (found.IsInDeviceMemory()) {
-      const Outcome outcome = NoteHot(batch_.table(), position, found.match.location(), &hot_);
-      return batch_.Answer(position, outcome, &tally_);
-    }
+    if (found.IsInDeviceMemory()) return NoteInDeviceMemory(position, found.match.location());
     const RowLayout& layout = batch_.table().layout();
-    const std::byte* const vector = rows_.Row(position);
-    FaultIn(vector, layout.vector_bytes);
-    const auto fill = [&](std::byte* image) {
-      std::memcpy(layout.Vector(image), vector, layout.vector_bytes);
-      ResetState(layout, rule_, image);
+    FaultIn(rows_.vectors.Row(position), layout.vector_bytes);
+    if (rows_.states.data != nullptr) FaultIn(rows_.states.Row(position), layout.state_bytes());
+    const uint32_t* const heat = rows_.heats == nullptr ? nullptr : &rows_.heats[position];
+    const auto fill = [&](std::byte* image) { FillImage(layout, rule_, rows_, position, image); };
+    const auto change = [&](std::byte* bytes) {
+      ChangeRow(layout, id.table, bytes, [&](std::byte* image) {
+        fill(image);
+        if (heat != nullptr) SetHeatOf(bytes, *heat);
+      });
     };
     RowForUpdate row(batch_.table(), group_.shard, id, found, &memory_);
     Outcome outcome = row.outcome();
     if (outcome == Outcome::kFound) {
-      outcome = row.Change([&](std::byte* bytes) { ChangeRow(layout, id.table, bytes, fill); });
+      outcome = row.Change(change, heat);
     } else if (IsUnread(outcome)) {
-      outcome = row.Replace(fill);
+      outcome = row.Replace(fill, heat == nullptr ? 0 : *heat);
     } else if (outcome == Outcome::kAbsent) {
-      outcome = new_rows_.Add(id, 0, fill) ? Outcome::kCreated : Outcome::kRefused;
+      const bool is_added = new_rows_.Add(id, heat == nullptr ? 0 : *heat, fill);
+      outcome = is_added ? Outcome::kCreated : Outcome::kRefused;
+    }
+    // The sketch may know more heat, of a row that was in the log or was erased.
+    if (heat != nullptr && outcome != Outcome::kRefused && !IsUnread(outcome)) {
+      batch_.table().mover()->log_rows().DropHeat(id.hash);
     }
     batch_.Answer(position, outcome, &tally_);
   }
 
  private:
+  // The payload is written at the end of the batch, and the header has the heat.
+  void NoteInDeviceMemory(uint32_t position, Location location) {
+    const Table& table = batch_.table();
+    const Outcome outcome = NoteHot(table, position, location, &hot_);
+    if (rows_.heats != nullptr && outcome == Outcome::kFound) {
+      SetHeatOf(table.parts().tier->Row(location), rows_.heats[position]);
+    }
+    batch_.Answer(position, outcome, &tally_);
+  }
+  void SetHeatOf(std::byte* row, uint32_t heat) const {
+    const Table& table = batch_.table();
+    SetHeat(table.layout().Header(row), table.parts().heat_clock->now(), heat);
+  }
+
   Batch& batch_;
   const ShardGroup& group_;
   const UpdateRule& rule_;
-  const ConstRowSpan rows_;
+  const RowsToWrite& rows_;
   HotList::Part& hot_;
   OutcomeTally& tally_;
   BorrowedRowMemory memory_;
@@ -74,19 +114,18 @@ class UpsertStep {
 
 }  // namespace
 
-Status UpsertHot(const Table& table, const UpdateRule& rule, ConstRowSpan rows, HotList* hot) {
+Status UpsertHot(const Table& table, const UpdateRule& rule, const RowsToWrite& rows,
+                 HotList* hot) {
   const RowLayout& layout = table.layout();
   return hot->Write(kVectorInPayload, PayloadBytesOf(table),
                     [&](const HotPosition& at, std::byte* payload) {
-                      std::byte* const image = payload - sizeof(RowHeader);
                       std::memset(payload, 0, PayloadBytesOf(table));
-                      std::memcpy(layout.Vector(image), rows.Row(at.number), layout.vector_bytes);
-                      ResetState(layout, rule, image);
+                      FillImage(layout, rule, rows, at.number, payload - sizeof(RowHeader));
                     });
 }
 
-void UpsertGroup(Batch* batch, const ShardGroup& group, const UpdateRule& rule, ConstRowSpan rows,
-                 const BatchKeys& batch_keys, HotList* hot) {
+void UpsertGroup(Batch* batch, const ShardGroup& group, const UpdateRule& rule,
+                 const RowsToWrite& rows, const BatchKeys& batch_keys, HotList* hot) {
   OutcomeTally tally;
   HotList::Part part(hot, group.begin);
   ForEachRow<IndexUse::kChange>(*batch, group, [&](size_t rows_max) {
@@ -161,7 +200,7 @@ Status EraseAllInLog(Table* table) {
 
 Status FinishUpsert(Batch* batch, WriteScope* scope, uint64_t begin_ns) {
   const Table& table = batch->table();
-  batch->CountVerb(TableVerb::kUpsert, begin_ns);
+  batch->CountVerb(TableVerb::kUpsert, batch->NsSince(begin_ns));
   EMBANK_RETURN_IF_ERROR(scope->Settle());
   if (HotFlush* const flush = table.parts().hot_flush; flush != nullptr) {
     if (batch->count(Outcome::kCreated) > 0) flush->RaiseCreated(table, batch->keys());
@@ -169,8 +208,12 @@ Status FinishUpsert(Batch* batch, WriteScope* scope, uint64_t begin_ns) {
   return batch->RefusedStatus();
 }
 
-Status Upsert(Table* table, KeySpan keys, ConstRowSpan rows, OutcomeSpan outcomes) {
+Status Upsert(Table* table, KeySpan keys, const RowsToWrite& rows, OutcomeSpan outcomes) {
   EMBANK_RETURN_IF_ERROR(table->CheckMayChange());
+  if (rows.states.data != nullptr) {
+    EMBANK_RETURN_IF_ERROR(CheckStates(*table, keys, rows.states));
+  }
+  EMBANK_RETURN_IF_ERROR(CheckHeats(keys, rows.heats));
   const uint64_t begin_ns = table->parts().clock->NowNs();
   const UpdateRule rule = table->rule();
   Batch batch(table, keys, outcomes);
@@ -200,7 +243,7 @@ Status Erase(Table* table, KeySpan keys, OutcomeSpan outcomes) {
   EMBANK_RETURN_IF_ERROR(scope.Allocate());
   scope.PromoteAll();
   scope.ChangeAll([&](const ShardGroup& group) { EraseGroup(&batch, group); });
-  batch.CountVerb(TableVerb::kErase, begin_ns);
+  batch.CountVerb(TableVerb::kErase, batch.NsSince(begin_ns));
   EMBANK_RETURN_IF_ERROR(scope.Settle());
   table->parts().index->capacity()->ShrinkAfterErasing(batch.count(Outcome::kFound));
   return batch.UnreadStatus();

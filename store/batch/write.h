@@ -13,12 +13,23 @@ class HotList;
 class WriteScope;
 struct ShardGroup;
 
+// The rows of an upsert, one for each key.
+struct RowsToWrite {
+  RowsToWrite(ConstRowSpan new_vectors) : vectors(new_vectors) {}
+
+  ConstRowSpan vectors;
+  ConstRowSpan states = {};         // no data: those of new rows
+  const uint32_t* heats = nullptr;  // nullptr: kept; 0 for a new row
+};
+
 // Writes rows, creating absent ones, and resets their optimizer state; the last of equal keys wins.
 // Thread-safe; waits for locks of the index only.
 // kFailedPrecondition: the table was dropped.
 // kResourceExhausted: no memory for scratch; or keys are refused and `outcomes` is empty, and the
 // rest was done.
-Status Upsert(Table* table, KeySpan keys, ConstRowSpan rows, OutcomeSpan outcomes);
+// With states, the statuses of CheckStates. With heats, kInvalidArgument: one is above kHeatMax.
+// Nothing was done then.
+Status Upsert(Table* table, KeySpan keys, const RowsToWrite& rows, OutcomeSpan outcomes);
 
 // Erases rows and frees their slots. Thread-safe. kFailedPrecondition; kResourceExhausted: no
 // memory for scratch.
@@ -33,11 +44,11 @@ Status EraseAll(Table* table);
 
 // Upserts the rows of a shard group. Notes rows in device memory in `hot`, and leaves them as they
 // are.
-void UpsertGroup(Batch* batch, const ShardGroup& group, const UpdateRule& rule, ConstRowSpan rows,
-                 const BatchKeys& batch_keys, HotList* hot);
-// Upserts the rows of a list with all noted positions, in device memory: their vectors, and their
-// state as it is at first. Waits for the device; inside the hot gate, without locks.
-Status UpsertHot(const Table& table, const UpdateRule& rule, ConstRowSpan rows, HotList* hot);
+void UpsertGroup(Batch* batch, const ShardGroup& group, const UpdateRule& rule,
+                 const RowsToWrite& rows, const BatchKeys& batch_keys, HotList* hot);
+// Upserts the rows of a list with all noted positions, in device memory: their vectors and states.
+// Waits for the device; inside the hot gate, without locks.
+Status UpsertHot(const Table& table, const UpdateRule& rule, const RowsToWrite& rows, HotList* hot);
 // Counts an upsert that is done, pays its debts, and returns its status.
 Status FinishUpsert(Batch* batch, WriteScope* scope, uint64_t begin_ns);
 

@@ -71,6 +71,7 @@ StatusOr<Table*> Catalog::Add(TableId id, std::string_view name, const TableOpti
   auto table =
       std::make_unique<Table>(parts_.store, id, std::string(name), options, parts_.options->seed,
                               entry->slot_class, entry->mover.get(), entry->forgetter.get());
+  static_assert(sizeof(Table) + 2 * kTableNameBytesMax <= kTableFixedBytes);
   EMBANK_RETURN_IF_ERROR(parts_.budget->Charge(kTableFixedBytes));
   if (TableDirectory* const by_id = classes_.tables_by_id()) by_id->Set(id, table.get());
   live_.push_back(table.get());

@@ -1,6 +1,7 @@
 #include "store/checkpoint/checkpoints.h"
 
 #include <algorithm>
+#include <bit>
 #include <new>
 #include <utility>
 
@@ -11,13 +12,33 @@
 #include "base/threads/log.h"
 
 namespace embank {
+namespace {
+
+CheckpointFacts FactsOf(const Manifest& manifest) {
+  CheckpointFacts facts = {.checkpoint = manifest.checkpoint,
+                           .unix_ns = manifest.unix_ns,
+                           .bytes = manifest.heat.bytes + manifest.blob.size(),
+                           .blob_bytes = manifest.blob.size()};
+  for (const SegmentRows& segment : manifest.segments) {
+    uint64_t rows = 0;
+    for (const uint64_t word : segment.bits) rows += static_cast<uint64_t>(std::popcount(word));
+    facts.rows += rows;
+    facts.bytes += rows * segment.header.record_bytes;
+  }
+  return facts;
+}
+
+Status NoCheckpoint() { return NotFoundError("the store has no checkpoint yet"); }
+
+}  // namespace
 
 Checkpoints::Checkpoints(const CheckpointParts& parts, const OpenedManifests& manifests)
     : parts_(parts),
       space_(*parts.options, parts.flush_pass.logs, parts.segment_bytes),
       heat_(parts.heat, parts.directory, &space_, parts.catalog),
       last_(manifests.opened()),
-      rows_lost_before_(last_.rows_lost) {
+      rows_lost_before_(last_.rows_lost),
+      facts_(FactsOf(manifests.opened())) {
   last_.segments.clear();
   report_.rows_lost = last_.rows_lost;
   for (const Manifest& manifest : manifests.kept()) {
@@ -110,10 +131,12 @@ StatusOr<uint32_t> Checkpoints::MakeLocked(std::span<const std::byte> blob,
     return status;
   }
   if (parts_.pmem != nullptr && !HasLostPmem()) parts_.pmem->MarkCompleted(manifest.checkpoint);
+  const CheckpointFacts facts = FactsOf(manifest);
   manifest.segments.clear();
   last_ = std::move(manifest);
   ReleaseOthers();
   MutexLock lock(&report_mutex_);
+  facts_ = facts;
   report_ = {.checkpoints = report_.checkpoints + 1,
              .visited_slots = report_.visited_slots + pass.visited_slots,
              .flushed_rows = report_.flushed_rows + pass.flushed_rows,
@@ -151,6 +174,7 @@ StatusOr<Manifest> Checkpoints::RunBarrier(std::span<const std::byte> blob, uint
   parts_.flush_pass.gate->RunBarrier(
       [&](uint32_t checkpoint) {
         manifest.checkpoint = checkpoint;
+        manifest.unix_ns = parts_.wall_clock->UnixNs();
         // The learning rates of the last batches.
         for (size_t i = 0; i < tables.size(); ++i)
           manifest.tables[i].options = tables[i]->options();
@@ -221,8 +245,14 @@ CheckpointReport Checkpoints::Report() const {
 
 StatusOr<std::vector<std::byte>> Checkpoints::Blob() const {
   HurriedLock lock(&mutex_, pace());
-  if (last_.checkpoint == 0) return NotFoundError("the store has no checkpoint yet");
+  if (last_.checkpoint == 0) return NoCheckpoint();
   return last_.blob;
+}
+
+StatusOr<CheckpointFacts> Checkpoints::Facts() const {
+  MutexLock lock(&report_mutex_);
+  if (facts_.checkpoint == 0) return NoCheckpoint();
+  return facts_;
 }
 
 Status Checkpoints::Export(const std::string& directory, ExportProgress progress) {

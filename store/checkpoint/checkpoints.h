@@ -18,6 +18,7 @@
 #include "base/function_ref.h"
 #include "base/memory/memory.h"
 #include "base/status_or.h"
+#include "base/threads/clock.h"
 #include "base/threads/mutex.h"
 #include "store/catalog/catalog.h"
 #include "store/checkpoint/checkpoint_directory.h"
@@ -38,6 +39,7 @@ struct CheckpointParts {
   const StoreOptions* options;
   FileSystem* files;
   MemorySource* memory;
+  const WallClock* wall_clock;
   FlushPassParts flush_pass;
   HeatToSave heat;
   Compaction* compaction;  // nullptr: the store is read-only
@@ -59,6 +61,15 @@ struct CheckpointReport {
   uint64_t last_barrier_ns = 0;  // the part of it without a batch: its barrier
   uint64_t last_rest_ns = 0;     // the part of it in which its flush pass let batches go first
   uint64_t rows_lost = 0;        // rows that it lacks, since nobody could read them
+};
+
+// The last checkpoint, which was made or opened.
+struct CheckpointFacts {
+  uint32_t checkpoint = 0;  // 0: there is none
+  int64_t unix_ns = 0;      // 0: unknown
+  uint64_t bytes = 0;       // of its records, heat and blob
+  uint64_t blob_bytes = 0;
+  uint64_t rows = 0;
 };
 
 // Thread-safe. Its lock comes before that of the catalog.
@@ -95,6 +106,9 @@ class Checkpoints {
 
   // Reports how long the last checkpoint took.
   CheckpointReport Report() const;
+  // Describes the last checkpoint. Does not wait for one that is under way. kNotFound: there is no
+  // checkpoint.
+  StatusOr<CheckpointFacts> Facts() const;
 
   // Returns the space that is reserved for checkpoints; its callers hold the lock of the catalog.
   CheckpointSpace* space() { return &space_; }
@@ -142,6 +156,7 @@ class Checkpoints {
                                                                 // now
   mutable Mutex report_mutex_;
   CheckpointReport report_ EMBANK_GUARDED_BY(report_mutex_);
+  CheckpointFacts facts_ EMBANK_GUARDED_BY(report_mutex_);
 };
 
 }  // namespace embank

@@ -145,9 +145,10 @@ RowClass GetClass(Reader* reader) {
   return row_class;
 }
 
-// The versions since which manifests know of PMem, and of its id and of lost rows.
+// The versions since which manifests know of PMem; and of its id, lost rows, and when their
+// checkpoint was made.
 constexpr uint32_t kPmemVersion = 3;
-constexpr uint32_t kLostRowsVersion = 4;
+constexpr uint32_t kTimeVersion = 4;
 
 void PutSegment(const SegmentRows& rows, Writer* writer) {
   writer->Put<uint64_t>(rows.header.segment_id);
@@ -274,6 +275,7 @@ StatusOr<Manifest> GetManifest(uint32_t version, Reader* reader) {
     const std::vector<char> path = reader->GetAll<char>(reader->Get<uint32_t>());
     manifest.pmem_path.assign(path.begin(), path.end());
   }
+  if (version >= kTimeVersion) manifest.unix_ns = reader->Get<int64_t>();
   const auto classes = reader->Get<uint32_t>();
   if (!reader->MayHave(classes, kClassBytes)) return DataLossError("truncated");
   for (uint32_t i = 0; i < classes; ++i) manifest.row_classes.push_back(GetClass(reader));
@@ -298,7 +300,7 @@ StatusOr<Manifest> GetManifest(uint32_t version, Reader* reader) {
   if (has_heat && !HeatSketch::IsSize(manifest.heat.sketch_bytes)) {
     return DataLossError("invalid size of the heat sketch");
   }
-  if (version >= kLostRowsVersion) {
+  if (version >= kTimeVersion) {
     manifest.pmem_id = reader->Get<uint64_t>();
     manifest.rows_lost = reader->Get<uint64_t>();
   }
@@ -342,6 +344,7 @@ std::vector<std::byte> EncodeManifest(const Manifest& manifest) {
   writer.Put<uint64_t>(manifest.next_pmem_segment_id);
   writer.Put<uint32_t>(static_cast<uint32_t>(manifest.pmem_path.size()));
   writer.PutAll(std::span(manifest.pmem_path.data(), manifest.pmem_path.size()));
+  writer.Put<int64_t>(manifest.unix_ns);
   writer.Put<uint32_t>(static_cast<uint32_t>(manifest.row_classes.size()));
   for (const RowClass& row_class : manifest.row_classes) PutClass(row_class, &writer);
   writer.Put<uint32_t>(static_cast<uint32_t>(manifest.tables.size()));

@@ -16,7 +16,7 @@
 namespace embank {
 
 inline constexpr uint32_t kManifestFormatVersion = 4;
-// The version before PMem is read, too: all of its segments are on the SSD.
+// Older versions are read, too: 3 has no time, lost rows or id of PMem, and in 2, before PMem, all segments are on the SSD.
 inline constexpr uint32_t kManifestFormatVersionMin = 2;
 inline constexpr uint64_t kManifestBytesMax = uint64_t{1} << 32;
 inline constexpr uint64_t kBlobBytesMax = uint64_t{32} << 20;
@@ -51,6 +51,7 @@ struct Manifest {
   // Rows that the store has lost for good, because a repair or an evacuation of PMem could not read
   // them.
   uint64_t rows_lost = 0;
+  int64_t unix_ns = 0;  // the time of the checkpoint's barrier; 0: unknown
   HeatFile heat;
   std::vector<std::byte> blob;  // the caller's
 };

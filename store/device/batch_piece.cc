@@ -31,6 +31,7 @@ void BatchPiece::Add(Key key, uint32_t number) {
 void BatchPiece::Read(FunctionRef<void(Batch*)> body) {
   Batch batch(table_, keys_.values().first(size_), outcomes_.values().first(size_));
   body(&batch);
+  found_in_ = batch.tally().found_in;
 }
 
 void BatchPiece::Run(WriteScope* scope, FunctionRef<void(Batch*, const ShardGroup&)> body) {

@@ -3,6 +3,7 @@
 #ifndef EMBANK_STORE_DEVICE_BATCH_PIECE_H_
 #define EMBANK_STORE_DEVICE_BATCH_PIECE_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -46,6 +47,8 @@ class BatchPiece {
 
   // Refusals of the last Run by the index.
   uint64_t without_place() const { return without_place_; }
+  // The rows that the last Run or Read of a lookup found, by tier.
+  const std::array<uint64_t, kTiers>& found_in() const { return found_in_; }
 
  private:
   static constexpr size_t kInlineKeys = 64;
@@ -53,6 +56,7 @@ class BatchPiece {
   Table* table_ = nullptr;
   size_t size_ = 0;
   uint64_t without_place_ = 0;
+  std::array<uint64_t, kTiers> found_in_ = {};
   Scratch<Key, kInlineKeys> keys_;
   Scratch<uint32_t, kInlineKeys> numbers_;
   Scratch<uint8_t, kInlineKeys> outcomes_;

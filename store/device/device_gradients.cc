@@ -273,7 +273,7 @@ Status ApplyGradientsFromDevice(Table* table, KeySpan keys, DeviceArray gradient
   scope.PromoteAll();
   scope.ChangeAllTogether([&](ShardPlan* plan) { return step.Run(plan); });
   const Status released = callers.Release();
-  const Status finished = FinishGradients(&batch, &scope, begin_ns);
+  const Status finished = FinishGradients(&batch, &scope, batch.NsSince(begin_ns));
   return released.ok() ? finished : released;
 }
 

@@ -153,6 +153,7 @@ void DeviceLookup::SendHostRows(KeySpan keys) {
 void DeviceLookup::Answer() {
   OutcomeTally tally;
   tally.without_place = piece_.without_place();
+  tally.found_in = piece_.found_in();
   for (size_t i = 0; i < piece_.size(); ++i) {
     uint8_t& outcome = piece_.outcome(i);
     EMBANK_CHECK(outcome != BatchPiece::kNoOutcome);

@@ -16,8 +16,7 @@ namespace embank {
 namespace {
 
 uint64_t LookupBatches(Table* table) {
-  const auto& verb = table->counters().verbs[static_cast<size_t>(TableVerb::kLookup)];
-  return verb.batches.load(std::memory_order_relaxed);
+  return table->counters().lookup_batches.load(std::memory_order_relaxed);
 }
 
 // Another thread may look meanwhile.
@@ -42,6 +41,7 @@ HotFlush::HotFlush(HotRows* hot, HeatClock* heat_clock, Executor* executor,
 
 void HotFlush::CountLookup(Table* table, uint64_t positions) {
   positions_.fetch_add(positions, std::memory_order_relaxed);
+  table->counters().lookup_batches.fetch_add(1, std::memory_order_relaxed);
   if (IterationsSinceLook(table) >= next_look_.load(std::memory_order_relaxed)) Look(table);
 }
 

@@ -15,6 +15,7 @@ constexpr const char* kVerbNames[kTableVerbs] = {"lookup", "upsert", "gradients"
 // By Outcome - 1. nullptr: no outcome has the number.
 constexpr const char* kOutcomeNames[kOutcomes] = {"found",     "created", "absent",     "refused",
                                                   "data_loss", nullptr,   "unavailable"};
+constexpr const char* kTierNames[kTiers] = {"dram", "pmem", "ssd", "hbm"};  // by Tier
 
 // Writes a label value: backslash and quote are escaped; names have no newlines. The format is
 // UTF-8: bytes that are none, in names of older stores, become numbers like "\xff".
@@ -47,14 +48,14 @@ std::string TableLabel(const Table& table) {
   return StrCat("table=\"", Escape(table.name()), "\"");
 }
 
-// One line per (table, verb); `value` makes the number of a verb.
+// One line per (table, verb); `value` makes the number of a verb's durations.
 template <typename Value>
 void AppendPerVerb(std::string* text, const std::vector<Table*>& tables, const char* metric,
                    Value value) {
   for (Table* const table : tables) {
-    for (size_t verb = 0; verb < kTableVerbs; ++verb) {
+    for (uint32_t verb = 0; verb < kTableVerbs; ++verb) {
       StrAppend(text, metric, "{", TableLabel(*table), ",op=\"", kVerbNames[verb], "\"} ",
-                value(table->counters().verbs[verb]), "\n");
+                value(table->counters().calls.Durations(TableVerb{verb})), "\n");
     }
   }
 }
@@ -62,28 +63,67 @@ void AppendPerVerb(std::string* text, const std::vector<Table*>& tables, const c
 void AppendKeys(std::string* text, const std::vector<Table*>& tables) {
   Describe(text, "embank_keys_total", "counter", "Positions of batches by operation and outcome.");
   for (Table* const table : tables) {
-    for (size_t verb = 0; verb < kTableVerbs; ++verb) {
+    for (uint32_t verb = 0; verb < kTableVerbs; ++verb) {
+      const CallCounts counts = table->counters().calls.Counts(TableVerb{verb});
       for (size_t i = 0; i < std::size(kOutcomeNames); ++i) {
-        const uint64_t keys =
-            table->counters().verbs[verb].keys_by_outcome[i].load(std::memory_order_relaxed);
-        if (keys == 0 || kOutcomeNames[i] == nullptr) continue;
+        if (counts.keys_by_outcome[i] == 0 || kOutcomeNames[i] == nullptr) continue;
         StrAppend(text, "embank_keys_total{", TableLabel(*table), ",op=\"", kVerbNames[verb],
-                  "\",outcome=\"", kOutcomeNames[i], "\"} ", keys, "\n");
+                  "\",outcome=\"", kOutcomeNames[i], "\"} ", counts.keys_by_outcome[i], "\n");
       }
+    }
+  }
+}
+
+void AppendHits(std::string* text, const std::vector<Table*>& tables) {
+  Describe(text, "embank_lookup_hits_total", "counter",
+           "Positions of lookups by the tier in which the row was found.");
+  for (Table* const table : tables) {
+    const CallCounts counts = table->counters().calls.Counts(TableVerb::kLookup);
+    for (size_t tier = 0; tier < kTiers; ++tier) {
+      if (counts.found_in[tier] == 0) continue;
+      StrAppend(text, "embank_lookup_hits_total{", TableLabel(*table), ",tier=\"", kTierNames[tier],
+                "\"} ", counts.found_in[tier], "\n");
+    }
+  }
+}
+
+// The buckets of one histogram, each with all shorter ones, as the format asks.
+void AppendHistogram(std::string* text, const char* metric, const std::string& labels,
+                     const CallDurations& durations) {
+  uint64_t batches = 0;
+  for (uint32_t bucket = 0; bucket < CallDurations::kBuckets; ++bucket) {
+    batches += durations.batches[bucket];
+    const bool is_last = bucket + 1 == CallDurations::kBuckets;
+    StrAppend(text, metric, "_bucket{", labels, ",le=\"",
+              is_last ? "+Inf" : Seconds(CallDurations::BoundNs(bucket)), "\"} ", batches, "\n");
+  }
+  StrAppend(text, metric, "_sum{", labels, "} ", Seconds(durations.nanoseconds), "\n", metric,
+            "_count{", labels, "} ", batches, "\n");
+}
+
+void AppendDurations(std::string* text, const std::vector<Table*>& tables) {
+  constexpr const char* kMetric = "embank_batch_duration_seconds";
+  Describe(text, kMetric, "histogram", "Durations of batches by operation.");
+  for (Table* const table : tables) {
+    for (uint32_t verb = 0; verb < kTableVerbs; ++verb) {
+      const CallDurations durations = table->counters().calls.Durations(TableVerb{verb});
+      if (durations.count() == 0) continue;
+      AppendHistogram(text, kMetric, StrCat(TableLabel(*table), ",op=\"", kVerbNames[verb], "\""),
+                      durations);
     }
   }
 }
 
 void AppendTables(std::string* text, const std::vector<Table*>& tables) {
   AppendKeys(text, tables);
+  AppendHits(text, tables);
   Describe(text, "embank_batches_total", "counter", "Batches by operation.");
-  AppendPerVerb(text, tables, "embank_batches_total", [](const TableCounters::Verb& verb) {
-    return verb.batches.load(std::memory_order_relaxed);
-  });
+  AppendPerVerb(text, tables, "embank_batches_total",
+                [](const CallDurations& durations) { return durations.count(); });
   Describe(text, "embank_batch_seconds_total", "counter", "Time in batches by operation.");
-  AppendPerVerb(text, tables, "embank_batch_seconds_total", [](const TableCounters::Verb& verb) {
-    return Seconds(verb.nanoseconds.load(std::memory_order_relaxed));
-  });
+  AppendPerVerb(text, tables, "embank_batch_seconds_total",
+                [](const CallDurations& durations) { return Seconds(durations.nanoseconds); });
+  AppendDurations(text, tables);
   Describe(text, "embank_tier_rows", "gauge", "Rows by table and tier.");
   for (const Table* const table : tables) {
     const auto append = [&](const char* tier, uint64_t tier_rows) {

@@ -401,6 +401,7 @@ class Repair {
                          .pmem_path = {},
                          .pmem_id = 0,
                          .rows_lost = manifest.rows_lost + report_.rows_lost,
+                         .unix_ns = manifest.unix_ns,
                          .heat = {},
                          .blob = manifest.blob};
     EMBANK_RETURN_IF_ERROR(SaveHeat(manifest, &repaired));

@@ -134,7 +134,6 @@ class TableGradients {
 
   // Checks the gradients of all positions, and sets keys and gradients. Nothing has changed then.
   void Prepare() {
-    const Timer timer(this);
     uint64_t next = 0;
     for (size_t i = 0; i < group_.features.size() && prepared_.ok(); ++i) {
       const KeySpan keys = features_[group_.features[i]].keys;
@@ -152,20 +151,15 @@ class TableGradients {
   // Space in the log for rows of all positions.
   uint64_t LogBytes() const { return group_.keys * group_.table->mover()->rows().record_bytes(); }
 
-  void Admit(uint64_t others_bytes) {
-    const Timer timer(this);
-    batch_->Admit(others_bytes);
-  }
+  void Admit(uint64_t others_bytes) { batch_->Admit(others_bytes); }
 
   bool IsInPieces() const { return batch_->IsInPieces(); }
 
-  void Step() {
-    const Timer timer(this);
-    batch_->Step();
-  }
+  void Step() { batch_->Step(); }
 
-  Status Finish() {
-    Status status = batch_->Finish(NowNs() - busy_ns_);
+  // Counts the batch, which took so long.
+  Status Finish(uint64_t nanoseconds) {
+    Status status = batch_->Finish(nanoseconds);
     std::span<const uint8_t> outcomes = outcomes_.values();
     for (const size_t i : group_.features) {
       if (outcomes.empty()) break;
@@ -177,25 +171,9 @@ class TableGradients {
   }
 
  private:
-  // Adds the time of its life to that of the table.
-  class Timer {
-   public:
-    explicit Timer(TableGradients* table) : table_(*table), begin_ns_(table->NowNs()) {}
-    ~Timer() { table_.busy_ns_ += table_.NowNs() - begin_ns_; }
-    Timer(const Timer&) = delete;
-    Timer& operator=(const Timer&) = delete;
-
-   private:
-    TableGradients& table_;
-    const uint64_t begin_ns_;
-  };
-
-  uint64_t NowNs() const { return group_.table->parts().clock->NowNs(); }
-
   const TableGroup& group_;
   const std::span<const GradientFeature> features_;
   Status prepared_;
-  uint64_t busy_ns_ = 0;
   bool has_outcomes_ = true;
   bool has_addresses_ = true;                // or the one feature has its gradients in rows
   std::deque<PositionGradients> positions_;  // of each feature of the group
@@ -212,6 +190,8 @@ Status ApplyGradientsPacked(std::span<const GradientFeature> features) {
     EMBANK_RETURN_IF_ERROR(CheckTakesGradients(*feature.table));
   }
   if (features.empty()) return OkStatus();
+  const Clock& clock = *features[0].table->parts().clock;
+  const uint64_t begin_ns = clock.NowNs();
   const std::vector<TableGroup> groups = GroupByTable(features);
   std::deque<TableGradients> tables;
   for (const TableGroup& group : groups) {
@@ -235,8 +215,11 @@ Status ApplyGradientsPacked(std::span<const GradientFeature> features) {
     const ChangeGuard guard(groups[0].table->parts(), in_pieces);
     ForEachTable(groups, [&](size_t i) { tables[i].Step(); });
   }
+  const uint64_t call_ns = clock.NowNs() - begin_ns;
   Status status;
-  for (TableGradients& table : tables) KeepGraver(&status, table.Finish());
+  for (size_t i = 0; i < groups.size(); ++i) {
+    KeepGraver(&status, tables[i].Finish(ShareNs(call_ns, groups[i], groups)));
+  }
   return status;
 }
 

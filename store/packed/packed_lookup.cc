@@ -70,22 +70,18 @@ class TableLookup {
 
   // `vectors`: ChunkFloats of them.
   void Run(std::span<float> vectors) {
-    const uint64_t begin_ns = NowNs();
     for (const size_t i : group_.features) KeepGraver(&call_status_, LookUp(i, vectors));
-    busy_ns_ = NowNs() - begin_ns;
   }
 
-  // Counts the lookup. Returns the status.
-  Status Finish(std::vector<KeySpan>* keys) {
+  // Counts the lookup, which took so long. Returns the status.
+  Status Finish(std::vector<KeySpan>* keys, uint64_t nanoseconds) {
     keys->clear();
     for (const size_t i : group_.features) keys->push_back(features_[i].keys);
-    CountLookup(&total_, *keys, NowNs() - busy_ns_);
+    CountLookup(&total_, *keys, nanoseconds);
     return call_status_;
   }
 
  private:
-  uint64_t NowNs() const { return group_.table->parts().clock->NowNs(); }
-
   Status LookUp(size_t number, std::span<float> vectors) {
     const LookupFeature& feature = features_[number];
     OutcomeTally tally;
@@ -168,7 +164,6 @@ class TableLookup {
   const std::span<const LookupFeature> features_;
   const MissingRule rule_;
   const uint64_t chunk_keys_;
-  uint64_t busy_ns_ = 0;
   Batch total_;  // of no keys: it sums the tallies
   Status call_status_;
   Scratch<uint8_t, 16> outcomes_;
@@ -177,6 +172,9 @@ class TableLookup {
 }  // namespace
 
 Status LookupPacked(std::span<const LookupFeature> features, MissingRule rule) {
+  if (features.empty()) return OkStatus();
+  const Clock& clock = *features[0].table->parts().clock;
+  const uint64_t begin_ns = clock.NowNs();
   const std::vector<TableGroup> groups = GroupByTable(features);
   std::deque<TableLookup> lookups;
   std::deque<ChunkVectors> small_vectors;
@@ -196,8 +194,11 @@ Status LookupPacked(std::span<const LookupFeature> features, MissingRule rule) {
   ForEachTable(groups, [&](size_t i) {
     lookups[i].Run((groups[i].is_large ? shared_vectors : small_vectors[i]).values());
   });
+  const uint64_t call_ns = clock.NowNs() - begin_ns;
   Status status;
-  for (TableLookup& lookup : lookups) KeepGraver(&status, lookup.Finish(&keys));
+  for (size_t i = 0; i < groups.size(); ++i) {
+    KeepGraver(&status, lookups[i].Finish(&keys, ShareNs(call_ns, groups[i], groups)));
+  }
   return status;
 }
 

@@ -54,6 +54,14 @@ std::vector<TableGroup> GroupByTable(std::span<const Feature> features) {
   return GroupAll(features);
 }
 
+uint64_t ShareNs(uint64_t call_ns, const TableGroup& group, std::span<const TableGroup> groups) {
+  uint64_t keys = 0;
+  for (const TableGroup& each : groups) keys += each.keys;
+  if (keys == 0) return call_ns / groups.size();
+  const double part = static_cast<double>(group.keys) / static_cast<double>(keys);
+  return static_cast<uint64_t>(static_cast<double>(call_ns) * part);
+}
+
 void ForEachTable(std::span<const TableGroup> groups, FunctionRef<void(size_t)> body) {
   uint64_t small_groups = 0;
   uint64_t small_keys = 0;

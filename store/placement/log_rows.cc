@@ -117,6 +117,11 @@ void LogRows::Touch(KeyHash hash, std::span<const std::byte> record, uint32_t to
   parts_.heat_sketch->Put(hash, heat, parts_.heat_clock->epochs());
 }
 
+void LogRows::DropHeat(KeyHash hash) {
+  if (parts_.heat_sketch == nullptr) return;
+  parts_.heat_sketch->Take(hash, parts_.heat_clock->epochs());
+}
+
 bool LogRows::Append(KeyIndex::Shard* shard, const RowId& id, uint32_t heat, const std::byte* row,
                      const Match& match) {
   if (rows_.Reserve(1) == 0) return false;

@@ -60,6 +60,9 @@ class LogRows {
   // Counts lookups of a row that stays in the log.
   void Touch(KeyHash hash, std::span<const std::byte> record, uint32_t touches);
 
+  // Forgets the heat of a row beside its record. Where there is no log, it does nothing.
+  void DropHeat(KeyHash hash);
+
   // Appends a row that is in no slot: a new one, or, with a match, the row of the match, whose
   // former record is dead then. `row` has the layout of DRAM. False: the log takes no row, or has
   // no space for it; nothing was changed.

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <new>
+#include <optional>
 #include <utility>
 
 #include "base/memory/scratch.h"
@@ -12,7 +12,9 @@
 #include "base/str_cat.h"
 #include "store/batch/logged_rows.h"
 #include "store/batch/row_group.h"
+#include "store/batch/row_memory.h"
 #include "store/hot/hot_list.h"
+#include "store/placement/heat_clock.h"
 #include "store/placement/row_mover.h"
 #include "tiers/row/row_copy.h"
 
@@ -47,17 +49,29 @@ Scan::Scan(Table* table, uint64_t notes_bytes)
       piece_rows_(std::max<uint64_t>(1, kPieceBytes / table->layout().vector_bytes)),
       notes_(&table->mover()->logs(), table->id(), table->slot_class()) {}
 
-StatusOr<uint64_t> Scan::Next(std::span<Key> keys, RowSpan rows) {
+StatusOr<uint64_t> Scan::Next(const ScannedRows& rows, size_t count) {
   EMBANK_RETURN_IF_ERROR(table_->CheckAlive());
+  if (!rows.keys.empty()) return NextWithKeys(rows);
+  try {
+    unwanted_keys_.resize(std::min(count, kPlacesMax));
+  } catch (const std::bad_alloc&) {
+    return NoMemory();
+  }
+  ScannedRows with_keys = rows;
+  with_keys.keys = unwanted_keys_;
+  return NextWithKeys(with_keys);
+}
+
+StatusOr<uint64_t> Scan::NextWithKeys(const ScannedRows& rows) {
   uint64_t copied = 0;
   Status status;
-  while (copied < keys.size() && status.ok() && !LostAny()) {
-    if (piece_done_ < piece_count_) {
-      CopyFromPiece(keys, rows, &copied);
+  while (copied < rows.keys.size() && status.ok() && !LostAny()) {
+    if (piece_.done < piece_.count) {
+      status = CopyFromPiece(rows, &copied);
     } else if (pending_done_ < pending_.size()) {
-      status = CopyPending(keys, rows, &copied);
+      status = CopyPending(rows, &copied);
     } else if (!notes_.keys().empty()) {
-      status = CopyNoted(keys, rows, &copied);
+      status = CopyNoted(rows, &copied);
     } else if (next_range_ < kRangeCount) {
       status = BeginPass();
     } else {
@@ -118,49 +132,68 @@ void Scan::NoteRange(uint32_t range) {
   });
 }
 
-// Copies pending rows that still exist behind the *copied that are there.
-Status Scan::CopyPending(std::span<Key> keys, RowSpan rows, uint64_t* copied) {
+// Copies pending rows that still exist behind the *copied that are there. Vectors alone go straight
+// to their places; whole rows go by way of an image, since a copy may turn out to be torn.
+Status Scan::CopyPending(const ScannedRows& rows, uint64_t* copied) {
   const RowLayout& layout = table_->layout();
-  const size_t count =
-      std::min<size_t>({keys.size() - *copied, pending_.size() - pending_done_, kLookedUpAtOnce});
+  const StoreParts& parts = table_->parts();
+  const size_t count = std::min<size_t>(
+      {rows.keys.size() - *copied, pending_.size() - pending_done_, kLookedUpAtOnce});
   const KeySpan pending = KeySpan(pending_).subspan(pending_done_, count);
   const Batch batch(table_, pending, {});
   LoggedRows logged_rows;
   HotList hot;
+  Scratch<uint32_t, 64> hot_heats;  // by position
   Scratch<Key, 64> unread;
   size_t unread_count = 0;
   EMBANK_RETURN_IF_ERROR(logged_rows.Allocate(batch));
   EMBANK_RETURN_IF_ERROR(unread.Allocate(table_->mover()->InLogMax(count)));
-  EMBANK_RETURN_IF_ERROR(hot.Allocate(table_->parts().hot, batch.keys().size()));
+  EMBANK_RETURN_IF_ERROR(hot.Allocate(parts.hot, count));
+  EMBANK_RETURN_IF_ERROR(hot_heats.Allocate(parts.hot == nullptr ? 0 : count));
   LoggedRows::Part logged(&logged_rows, batch, 0);
-  const HotGuard hot_guard(table_->parts().hot);
-  const auto copy = [&](uint32_t, const RowWatch& watch) {
-    const VectorCopy one = {watch, rows.Row(*copied)};
-    return CopyVectors({&one, 1}, layout.vector_bytes, nullptr) != 0;
-  };
+  const HotGuard hot_guard(parts.hot);
+  const bool is_whole = !rows.has_vectors_only();
+  const HeatEpoch now = parts.heat_clock->now();
   {
+    std::optional<RowCopyBuffer> image;
+    if (is_whole) image.emplace(parts.row_memory, layout);
+    const auto copy = [&](uint32_t, const RowWatch& watch) {
+      if (!is_whole) {
+        const VectorCopy one = {watch, rows.vectors.Row(*copied)};
+        return CopyVectors({&one, 1}, layout.vector_bytes, nullptr) != 0;
+      }
+      const auto* const row = reinterpret_cast<const std::byte*>(watch.header);
+      CopyFromRow(layout.Vector(row), layout.payload_bytes(), layout.Vector(image->bytes()));
+      return watch.IsCurrent();
+    };
     HotList::Part hot_part(&hot, 0);
-    const EpochTable::Guard guard(table_->parts().epochs);
-    ReadRows(*table_, layout.vector_end_bytes(), pending, 0, static_cast<uint32_t>(count), copy,
+    const EpochTable::Guard guard(parts.epochs);
+    const uint32_t read_bytes = is_whole ? layout.row_bytes : layout.vector_end_bytes();
+    ReadRows(*table_, read_bytes, pending, 0, static_cast<uint32_t>(count), copy,
              [&](uint32_t i, const RowSeen& seen, const Match& match) {
                if (seen.header == nullptr && match.any()) logged.Add(i, match.location());
                // An absent key was erased since the pass began.
                if (seen.header == nullptr) return;
-               if (match.location().IsHot()) return hot_part.Add(i, match.location());
-               keys[(*copied)++] = pending[i];
+               const uint32_t heat = HeatOf(seen.mark.usage, now);
+               if (match.location().IsHot()) {
+                 hot_heats.values()[i] = heat;
+                 return hot_part.Add(i, match.location());
+               }
+               if (is_whole) rows.Put(layout, *copied, pending[i], image->bytes(), heat);
+               rows.keys[(*copied)++] = pending[i];
              });
   }
-  EMBANK_RETURN_IF_ERROR(hot.Read(kVectorInPayload, layout.vector_bytes,
-                                  [&](const HotPosition& at, const std::byte* vector) {
-                                    std::memcpy(rows.Row(*copied), vector, layout.vector_bytes);
-                                    keys[(*copied)++] = pending[at.number];
-                                  }));
-  logged.Read({.touches = 0, .promoted = PromotedRows::kNone},
+  const auto put = [&](uint32_t i, const std::byte* row, uint32_t heat) {
+    rows.Put(layout, (*copied)++, pending[i], row, heat);
+  };
+  EMBANK_RETURN_IF_ERROR(hot.Read(
+      kVectorInPayload, is_whole ? layout.payload_bytes() : layout.vector_bytes,
+      [&](const HotPosition& at, const std::byte* payload) {
+        put(at.number, payload - RowLayout::kVectorOffsetBytes, hot_heats.values()[at.number]);
+      }));
+  logged.Read({.touches = 0, .promoted = PromotedRows::kNone, .tells_heat = rows.heats != nullptr},
               [&](uint32_t i, const LoggedRow& row) {
-                if (row.outcome == Outcome::kFound) {
-                  CopyFromRow(layout.Vector(row.row), layout.vector_bytes, rows.Row(*copied));
-                  keys[(*copied)++] = pending[i];
-                }
+                if (row.outcome == Outcome::kFound) put(i, row.row, row.heat);
                 if (row.outcome == Outcome::kDataLoss && lost_rows_++ == 0)
                   first_lost_ = pending[i];
                 if (row.outcome == Outcome::kUnavailable)
@@ -183,42 +216,74 @@ Status Scan::PutBack(KeySpan keys) {
   });
 }
 
-Status Scan::CopyNoted(std::span<Key> keys, RowSpan rows, uint64_t* copied) {
-  const size_t space = keys.size() - *copied;
-  if (space < std::min(piece_rows_, notes_.keys().size())) return FillPiece();
+Status Scan::CopyNoted(const ScannedRows& rows, uint64_t* copied) {
+  const size_t space = rows.keys.size() - *copied;
+  if (space < std::min(piece_rows_, notes_.keys().size())) return FillPiece(rows);
   uint64_t read = 0;
-  EMBANK_RETURN_IF_ERROR(
-      ReadNoted(keys.subspan(*copied), {rows.Row(*copied), rows.stride_bytes}, &read));
+  EMBANK_RETURN_IF_ERROR(ReadNoted(rows.From(*copied), &read));
   *copied += read;
   return OkStatus();
 }
 
-Status Scan::FillPiece() {
-  const uint64_t vector_bytes = table_->layout().vector_bytes;
+Status Scan::FillPiece(const ScannedRows& wanted) {
+  const RowLayout& layout = table_->layout();
+  const bool has_states = wanted.states.data != nullptr;
+  const bool has_heats = wanted.heats != nullptr;
   try {
-    piece_keys_.resize(piece_rows_);
-    piece_vectors_.resize(piece_rows_ * vector_bytes);
+    piece_.keys.resize(piece_rows_);
+    piece_.vectors.resize(piece_rows_ * layout.vector_bytes);
+    piece_.states.resize(has_states ? piece_rows_ * layout.state_bytes() : 0);
+    piece_.heats.resize(has_heats ? piece_rows_ : 0);
   } catch (const std::bad_alloc&) {
     return NoMemory();
   }
-  piece_done_ = 0;
-  piece_count_ = 0;
-  return ReadNoted(piece_keys_, {piece_vectors_.data(), vector_bytes}, &piece_count_);
+  piece_.rows = {piece_.keys,
+                 {piece_.vectors.data(), layout.vector_bytes},
+                 {has_states ? piece_.states.data() : nullptr, layout.state_bytes()},
+                 has_heats ? piece_.heats.data() : nullptr};
+  piece_.done = 0;
+  piece_.count = 0;
+  return ReadNoted(piece_.rows, &piece_.count);
 }
 
-void Scan::CopyFromPiece(std::span<Key> keys, RowSpan rows, uint64_t* copied) {
-  const uint64_t vector_bytes = table_->layout().vector_bytes;
-  for (; piece_done_ < piece_count_ && *copied < keys.size(); ++piece_done_) {
-    std::memcpy(rows.Row(*copied), piece_vectors_.data() + piece_done_ * vector_bytes,
-                vector_bytes);
-    keys[(*copied)++] = piece_keys_[piece_done_];
+// A piece may lack what this caller wants: then its rows are looked up by key.
+Status Scan::CopyFromPiece(const ScannedRows& rows, uint64_t* copied) {
+  if (!piece_.rows.Cover(rows)) {
+    const std::span<const Key> left =
+        std::span(piece_.keys).first(piece_.count).subspan(piece_.done);
+    try {
+      pending_.insert(pending_.end(), left.begin(), left.end());
+    } catch (const std::bad_alloc&) {
+      return NoMemory();
+    }
+    piece_.done = piece_.count;
+    return OkStatus();
   }
+  for (; piece_.done < piece_.count && *copied < rows.keys.size(); ++piece_.done) {
+    rows.Copy(table_->layout(), (*copied)++, piece_.rows, piece_.done);
+  }
+  return OkStatus();
+}
+
+// Reads the heat of a row whose record is this one. False: the row has moved since, and its heat
+// may have moved with it.
+bool Scan::ReadHeat(Key key, Location from, std::span<const std::byte> record,
+                    uint32_t* heat) const {
+  const RowId id = table_->IdOf(key, table_->HashOf(key));
+  KeyIndex* const index = table_->parts().index;
+  KeyIndex::Shard* const shard = index->shard(KeyIndex::ShardOf(id.hash));
+  ReaderMutexLock lock(&shard->mutex);
+  const Match match = index->Find(id);
+  if (!match.any() || match.location() != from) return false;
+  *heat = table_->mover()->log_rows().HeatOfRecord(id.hash, record);
+  return true;
 }
 
 // Reads the next noted rows, as many as fit. A record of the row in its noted place is the row as
 // it was when it was noted, or later. Keys of rows that are elsewhere now become pending. Nothing
 // has changed if it fails.
-Status Scan::ReadNoted(std::span<Key> keys, RowSpan rows, uint64_t* read) {
+Status Scan::ReadNoted(const ScannedRows& rows, uint64_t* read) {
+  const std::span<Key> keys = rows.keys;
   const size_t count = std::min({keys.size(), notes_.keys().size(), kPlacesMax});
   const std::span<const Key> noted = notes_.keys().first(count);
   Scratch<Location, 256> memory;
@@ -236,7 +301,7 @@ Status Scan::ReadNoted(std::span<Key> keys, RowSpan rows, uint64_t* read) {
   const auto reader_count = static_cast<uint32_t>(
       std::clamp<size_t>(count / kPlacesOfThreadMin, 1,
                          std::min(kReadersMax, table_->parts().executor->concurrency())));
-  const uint64_t vector_bytes = table_->layout().vector_bytes;
+  const RowLayout& layout = table_->layout();
   table_->parts().executor->ParallelFor(reader_count, [&](uint32_t number) {
     Reader& reader = readers[number];
     reader.begin = count * number / reader_count;
@@ -245,12 +310,16 @@ Status Scan::ReadNoted(std::span<Key> keys, RowSpan rows, uint64_t* read) {
     size_t moved = reader.end;
     const auto visit = [&](size_t i, const Status& status, std::span<const std::byte> record) {
       const Key key = noted[reader.begin + i];
-      if (!status.ok() || !IsRecordOf({table_->id(), key, 0}, record)) {
+      uint32_t heat = 0;
+      bool is_there = status.ok() && IsRecordOf({table_->id(), key, 0}, record);
+      if (is_there && rows.heats != nullptr) {
+        is_there = ReadHeat(key, places[reader.begin + i], record, &heat);
+      }
+      if (!is_there) {
         keys[--moved] = key;
         return;
       }
-      std::memcpy(rows.Row(next), table_->layout().Vector(RowIn(record)), vector_bytes);
-      keys[next++] = key;
+      rows.Put(layout, next++, key, RowIn(record), heat);
     };
     reader.status = table_->mover()->logs().Read(
         places.subspan(reader.begin, reader.end - reader.begin), visit, kBridgedBytes);
@@ -264,9 +333,7 @@ Status Scan::ReadNoted(std::span<Key> keys, RowSpan rows, uint64_t* read) {
     pending_.insert(pending_.end(), &keys[reader.begin] + reader.found,
                     &keys[reader.begin] + (reader.end - reader.begin));
     for (size_t i = reader.begin; i < reader.begin + reader.found; ++i, ++found) {
-      if (i == found) continue;
-      std::memcpy(rows.Row(found), rows.Row(i), vector_bytes);
-      keys[found] = keys[i];
+      if (i != found) rows.Copy(layout, found, rows, i);
     }
   }
   notes_.Skip(count);

@@ -11,6 +11,7 @@
 
 #include "base/status_or.h"
 #include "store/scan/scan_notes.h"
+#include "store/scan/scanned_rows.h"
 #include "store/table/table.h"
 
 namespace embank {
@@ -25,24 +26,42 @@ class Scan {
 
   const Table& table() const { return *table_; }
 
-  // Copies the next rows, at most keys.size() (> 0) of them, and returns how many; 0: the end. May
-  // write to the rest of `keys` and `rows`, too.
+  // Copies the next rows, at most `count` (> 0) of them, and returns how many; 0: the end. The
+  // arrays have `count` places; `keys` has none if keys are not wanted. May write to the rest of
+  // the arrays, too. Vector, state and heat are of one moment; the heat of a row in device memory
+  // may be of another moment of the call. The next call may want other arrays.
   // kFailedPrecondition: the table was dropped.
   // kResourceExhausted: no memory for a pass's notes; the call may be repeated.
   // kDataLoss: rows cannot be read from the log, or their keys are unknown; the next call continues
   // behind them.
   // kUnavailable: rows cannot be read now; the next call tries them again.
-  StatusOr<uint64_t> Next(std::span<Key> keys, RowSpan rows);
+  StatusOr<uint64_t> Next(const ScannedRows& rows, size_t count);
+  StatusOr<uint64_t> Next(std::span<Key> keys, RowSpan rows) {
+    return Next({keys, rows}, keys.size());
+  }
 
  private:
+  // Rows that were read for callers that want few at a time.
+  struct Piece {
+    std::vector<Key> keys;
+    std::vector<std::byte> vectors;
+    std::vector<std::byte> states;
+    std::vector<uint32_t> heats;
+    ScannedRows rows = {};  // the arrays above
+    size_t count = 0;
+    size_t done = 0;
+  };
+
+  StatusOr<uint64_t> NextWithKeys(const ScannedRows& rows);
   Status BeginPass();
   void NoteRange(uint32_t range);
-  Status CopyPending(std::span<Key> keys, RowSpan rows, uint64_t* copied);
+  Status CopyPending(const ScannedRows& rows, uint64_t* copied);
   Status PutBack(KeySpan keys);
-  Status CopyNoted(std::span<Key> keys, RowSpan rows, uint64_t* copied);
-  Status FillPiece();
-  Status ReadNoted(std::span<Key> keys, RowSpan rows, uint64_t* read);
-  void CopyFromPiece(std::span<Key> keys, RowSpan rows, uint64_t* copied);
+  Status CopyNoted(const ScannedRows& rows, uint64_t* copied);
+  Status FillPiece(const ScannedRows& wanted);
+  Status ReadNoted(const ScannedRows& rows, uint64_t* read);
+  bool ReadHeat(Key key, Location from, std::span<const std::byte> record, uint32_t* heat) const;
+  Status CopyFromPiece(const ScannedRows& rows, uint64_t* copied);
   bool LostAny() const { return lost_rows_ > 0 || unknown_rows_ > 0; }
   Status ReportLoss();
 
@@ -53,11 +72,8 @@ class Scan {
   ScanNotes notes_;           // keys of rows that were in the log
   std::vector<Key> pending_;  // to be looked up: rows that were in memory, or have moved since
   size_t pending_done_ = 0;
-  // Rows that were read for callers that want few at a time.
-  std::vector<Key> piece_keys_;
-  std::vector<std::byte> piece_vectors_;
-  size_t piece_count_ = 0;
-  size_t piece_done_ = 0;
+  Piece piece_;
+  std::vector<Key> unwanted_keys_;  // of a caller that wants none
   // Not reported yet.
   uint64_t lost_rows_ = 0;
   Key first_lost_ = 0;

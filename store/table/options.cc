@@ -84,9 +84,6 @@ Status Validate(const StoreOptions& options) {
     return Invalid("hbm_bytes", options.hbm_bytes,
                    "0, or at least 65536 (64 KiB), which hold one row of any size");
   }
-  if (options.hbm_bytes != 0 && options.read_only) {
-    return Invalid("hbm_bytes", options.hbm_bytes, "0 in a store that is opened READ_ONLY");
-  }
   if (options.warmup_iters != 0 && options.hbm_bytes == 0) {
     return Invalid("warmup_iters", options.warmup_iters, "0 without hbm_bytes");
   }

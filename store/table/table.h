@@ -16,6 +16,7 @@
 #include "base/threads/executor.h"
 #include "base/threads/owner_process.h"
 #include "store/index/key_index.h"
+#include "store/table/call_counters.h"
 #include "store/table/options.h"
 #include "store/table/pins.h"
 #include "store/table/store_rows.h"
@@ -60,22 +61,15 @@ struct StoreParts {
 // it.
 Status OpenedReadOnly();
 
-enum class TableVerb : uint32_t { kLookup, kUpsert, kGradients, kErase, kPrefetch };
-inline constexpr uint32_t kTableVerbs = 5;
-
-// Monotonic counts; each batch adds to them once.
+// Monotonic counts.
 struct TableCounters {
-  struct Verb {
-    std::atomic<uint64_t> batches{0};
-    std::atomic<uint64_t> nanoseconds{0};
-    std::array<std::atomic<uint64_t>, kOutcomes> keys_by_outcome{};  // index: Outcome - 1
-  };
-  std::array<Verb, kTableVerbs> verbs;
+  CallCounters calls;
   std::atomic<uint64_t> prefetched_rows{0};  // promoted by prefetches
   std::atomic<uint64_t> unused_rows{0};      // promoted rows that left memory before they were used
   std::atomic<uint64_t> forgotten_rows{0};
   std::atomic<uint64_t> hot_lookups{0};        // positions that device memory answered
-  std::atomic<uint64_t> looked_at_batches{0};  // lookup batches at the last look of HotFlush
+  std::atomic<uint64_t> lookup_batches{0};     // that HotFlush counted
+  std::atomic<uint64_t> looked_at_batches{0};  // of them those at the last look of HotFlush
   std::atomic<uint64_t> index_walks{0};        // runs of keys that went through the index together
 };
 

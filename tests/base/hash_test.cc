@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "tests/support/inverse_mix.h"
 #include "tests/support/random.h"
@@ -89,6 +91,52 @@ TEST(RangeOf, IsTheTopTwelveBits) {
   EXPECT_EQ(RangeOf(uint64_t{1} << 52), 1u);
   EXPECT_EQ(RangeOf((uint64_t{1} << 52) - 1), 0u);
   EXPECT_EQ(kRangeCount, 4096u);
+}
+
+// The vectors of docs/arithmetic.md and more, computed by another program.
+TEST(OwnerOf, GivesTheVectorsOfTheArithmetic) {
+  constexpr uint32_t kOwners[] = {2, 3, 8, 64, 256};
+  struct Vector {
+    const char* table;
+    Key key;
+    uint32_t owners[std::size(kOwners)];
+  };
+  constexpr Vector kVectors[] = {
+      {"users", 0u, {1, 1, 4, 34, 137}},
+      {"users", 1u, {0, 0, 0, 5, 22}},
+      {"users", 42u, {0, 0, 1, 15, 63}},
+      {"users", 1000000007u, {1, 2, 7, 57, 228}},
+      {"users", 18446744073709551615u, {0, 1, 3, 31, 127}},
+      {"items", 0u, {1, 2, 5, 44, 178}},
+      {"items", 1u, {1, 1, 4, 39, 159}},
+      {"items", 42u, {1, 2, 5, 43, 173}},
+      {"items", 1000000007u, {0, 0, 2, 16, 66}},
+      {"items", 18446744073709551615u, {0, 1, 3, 26, 107}},
+  };
+  for (const Vector& vector : kVectors) {
+    const KeyHash hash = HashKey(TableHash(vector.table), vector.key);
+    EXPECT_EQ(OwnerOf(hash, 1), 0u);
+    for (size_t i = 0; i < std::size(kOwners); ++i) {
+      EXPECT_EQ(OwnerOf(hash, kOwners[i]), vector.owners[i])
+          << vector.table << " " << vector.key << " among " << kOwners[i];
+    }
+  }
+}
+
+// Each of the 4,096 values of the mix's top bits has one owner, and the owners have equal runs of
+// them, as far as they divide.
+TEST(OwnerOf, GivesOwnersEqualShares) {
+  for (uint32_t owners = 1; owners <= kOwnersMax; ++owners) {
+    std::vector<uint32_t> shares(owners);
+    for (uint64_t top = 0; top < uint64_t{1} << kOwnerBits; ++top) {
+      const uint32_t owner = OwnerOf(InverseMix(top << (64 - kOwnerBits)), owners);
+      ASSERT_LT(owner, owners);
+      ++shares[owner];
+    }
+    const auto [least, most] = std::ranges::minmax(shares);
+    EXPECT_EQ(least, (1u << kOwnerBits) / owners);
+    EXPECT_LE(most - least, 1u);
+  }
 }
 
 }  // namespace

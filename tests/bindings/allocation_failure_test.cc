@@ -76,6 +76,8 @@ class Bench {
     values_.resize(batch * 3);
     Random random(3);
     for (float& value : values_) value = random.Signed();
+    heats_.resize(batch);
+    for (uint32_t& heat : heats_) heat = static_cast<uint32_t>(random.Below(1 << 20));
   }
 
   embank_store* store() { return store_.get(); }
@@ -83,6 +85,7 @@ class Bench {
   oracle::Table* oracle() { return &twin_->oracle; }
   const std::vector<uint64_t>& keys() const { return keys_; }
   const float* values() const { return values_.data(); }
+  const uint32_t* heats() const { return heats_.data(); }
   std::string DifferenceNow() { return Difference(twin_->table, twin_->oracle); }
 
  private:
@@ -90,6 +93,7 @@ class Bench {
   std::unique_ptr<Twin> twin_;
   std::vector<uint64_t> keys_;
   std::vector<float> values_;
+  std::vector<uint32_t> heats_;
 };
 
 // A call under faults: `run` makes it with buffers made before the faults were armed and returns
@@ -116,7 +120,7 @@ std::vector<Call> LookupCalls() {
           lookup(EMBANK_MISSING_ZERO), lookup(EMBANK_MISSING_SKIP)};
 }
 
-std::vector<Call> OtherCalls() {
+std::vector<Call> UpsertCalls() {
   return {
       {"upsert",
        [](Bench* b, RowBuffer*, uint8_t* outcomes) {
@@ -126,6 +130,20 @@ std::vector<Call> OtherCalls() {
        [](Bench* b, RowBuffer*, uint8_t* outcomes, const uint8_t* told) {
          b->oracle()->Upsert(b->keys().data(), b->keys().size(), b->values(), 0, outcomes, told);
        }},
+      {"upsert_full",
+       [](Bench* b, RowBuffer*, uint8_t* outcomes) {
+         return embank_upsert_full(b->table(), b->keys().data(), b->keys().size(), b->values(), 0,
+                                   b->values(), 0, b->heats(), outcomes);
+       },
+       [](Bench* b, RowBuffer*, uint8_t* outcomes, const uint8_t* told) {
+         b->oracle()->UpsertFull(b->keys().data(), b->keys().size(), b->values(), 0, b->values(), 0,
+                                 b->heats(), outcomes, told);
+       }},
+  };
+}
+
+std::vector<Call> OtherCalls() {
+  return {
       {"apply_gradients",
        [](Bench* b, RowBuffer*, uint8_t* outcomes) {
          return embank_apply_gradients(b->table(), b->keys().data(), b->keys().size(), b->values(),
@@ -183,6 +201,7 @@ std::vector<Call> OtherCalls() {
 
 std::vector<Call> DataCalls() {
   std::vector<Call> calls = LookupCalls();
+  for (Call& call : UpsertCalls()) calls.push_back(std::move(call));
   for (Call& call : OtherCalls()) calls.push_back(std::move(call));
   return calls;
 }
@@ -420,7 +439,9 @@ TEST_F(AllocationFailure, AScanLosesNoRow) {
         opened = nullptr;
       });
   std::vector<uint64_t> keys(3000);
+  std::vector<uint32_t> heat(3000);
   RowBuffer rows(3000, 12);
+  RowBuffer states(3000, 12);
   uint64_t n = 0;
   auto prepare = [&]() -> Attempt {
     scan = OpenScan(bench.table());
@@ -428,8 +449,16 @@ TEST_F(AllocationFailure, AScanLosesNoRow) {
     return
         [&] { return embank_scan_next(scan.get(), keys.data(), rows.data(), 0, keys.size(), &n); };
   };
+  auto prepare_full = [&]() -> Attempt {
+    scan = OpenScan(bench.table());
+    n = 999'999;
+    return [&] {
+      return embank_scan_next_full(scan.get(), keys.data(), rows.data(), 0, states.floats(), 0,
+                                   heat.data(), keys.size(), &n);
+    };
+  };
   // Rows that the attempt did not return must be returned by the scan now.
-  RunAttempts("scan_next", prepare, [&](embank_status status) {
+  auto check = [&](embank_status status) {
     if (status != EMBANK_OK) {
       EXPECT_EQ(n, 999'999u);
     }
@@ -446,7 +475,9 @@ TEST_F(AllocationFailure, AScanLosesNoRow) {
       if (first && shown == 0) break;
     }
     EXPECT_EQ(total, 2000u);
-  });
+  };
+  RunAttempts("scan_next", prepare, check);
+  RunAttempts("scan_next_full", prepare_full, check);
 }
 
 TEST_F(AllocationFailure, StringsOutAndDropFailCleanly) {

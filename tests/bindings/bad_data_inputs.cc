@@ -42,6 +42,11 @@ std::vector<DataCall> DataCalls() {
        [](Scene& s, const Arguments& a) {
          return embank_upsert(a.table, a.keys, a.n, a.rows, a.stride, s.out->outcomes);
        }},
+      {"upsert_full", "rows", true, false,
+       [](Scene& s, const Arguments& a) {
+         return embank_upsert_full(a.table, a.keys, a.n, a.rows, a.stride, s.values, 0, s.heat,
+                                   s.out->outcomes);
+       }},
       {"apply_gradients", "gradients", true, false,
        [](Scene& s, const Arguments& a) {
          return embank_apply_gradients(a.table, a.keys, a.n, static_cast<float*>(a.rows), a.stride,

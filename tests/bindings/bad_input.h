@@ -38,6 +38,7 @@ struct Scene {
   embank_scan* scan;  // of adagrad
   uint64_t keys[2] = {11, 12};
   float values[6] = {1, 2, 3, 4, 5, 6};
+  uint32_t heat[2] = {7, 8};
   Outputs* out;
 };
 
@@ -53,6 +54,7 @@ std::vector<BadInput> BadStoreInputs();
 std::vector<BadInput> BadTableInputs();
 std::vector<BadInput> BadDataInputs();
 std::vector<BadInput> BadInsightInputs();
+std::vector<BadInput> BadWholeRowInputs();
 
 }  // namespace embank::test
 

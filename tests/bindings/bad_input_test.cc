@@ -106,6 +106,10 @@ TEST_F(BadInputTest, BadInsightCallsAreRefused) {
   for (const BadInput& bad : BadInsightInputs()) Run(bad);
 }
 
+TEST_F(BadInputTest, BadCallsOfWholeRowsAndFactsAreRefused) {
+  for (const BadInput& bad : BadWholeRowInputs()) Run(bad);
+}
+
 // The learning rate is part of what must not change: the next step shows it.
 TEST_F(BadInputTest, ARefusedLearningRateChangesNoStep) {
   ASSERT_EQ(embank_set_learning_rate(scene_.sgd, -1.0f), EMBANK_INVALID_ARGUMENT);
@@ -117,8 +121,10 @@ TEST_F(BadInputTest, ARefusedLearningRateChangesNoStep) {
 }
 
 TEST_F(BadInputTest, TheScanGoesOnAfterBadCalls) {
-  for (const BadInput& bad : BadDataInputs()) {
-    if (bad.name.find("scan_next") != std::string::npos) Run(bad);
+  for (const std::vector<BadInput>& cases : {BadDataInputs(), BadWholeRowInputs()}) {
+    for (const BadInput& bad : cases) {
+      if (bad.name.find("scan_next") != std::string::npos) Run(bad);
+    }
   }
   uint64_t keys[4];
   float rows[12];
@@ -172,7 +178,7 @@ TEST_F(BadInputTest, TheLimitsThemselvesAreAccepted) {
 
 TEST(BadInputCases, AreAllThere) {
   size_t cases = BadStoreInputs().size() + BadTableInputs().size() + BadDataInputs().size() +
-                 BadInsightInputs().size();
+                 BadInsightInputs().size() + BadWholeRowInputs().size();
   std::printf("%zu bad inputs\n", cases);
   EXPECT_GE(cases, 200u);
 }

@@ -80,6 +80,11 @@ int StoreCallsAreRefused(embank_store* store) {
   all = IsRefused("checkpoint_start", embank_checkpoint_start(store, nullptr, 0)) && all;
   all = IsRefused("checkpoint_finish", embank_checkpoint_finish(store, &sequence)) && all;
   all = IsRefused("checkpoint_blob", embank_checkpoint_blob(store, nullptr, 0, &needed)) && all;
+  embank_checkpoint_info info = {};
+  info.struct_size = sizeof info;
+  all = IsRefused("get_checkpoint_info", embank_get_checkpoint_info(store, &info)) && all;
+  embank_store_options store_options = StoreOptions();
+  all = IsRefused("get_options", embank_store_get_options(store, &store_options)) && all;
   all = IsRefused("export", embank_export(store, "never_made", nullptr, nullptr)) && all;
   all = IsRefused("metrics", embank_metrics(store, nullptr, 0, &needed)) && all;
   all = IsRefused("memory_report", embank_memory_report(store, nullptr, 0, &needed)) && all;
@@ -106,6 +111,8 @@ int TableCallsAreRefused(embank_table* table) {
          IsRefused("lookup of nothing",
                    embank_lookup(table, nullptr, 0, EMBANK_MISSING_ZERO, nullptr, 0, nullptr)) &
          IsRefused("upsert", embank_upsert(table, k, 20, rows.data(), 0, outcomes)) &
+         IsRefused("upsert_full", embank_upsert_full(table, k, 20, rows.data(), 0, rows.data(), 0,
+                                                     heat.data(), outcomes)) &
          IsRefused("apply_gradients",
                    embank_apply_gradients(table, k, 20, rows.data(), 0, outcomes)) &
          IsRefused("erase", embank_erase(table, k, 20, outcomes)) &
@@ -158,7 +165,9 @@ int ScanCallsAreRefused(embank_scan* scan) {
   uint64_t key = 0;
   uint64_t n = 0;
   std::vector<float> row(kDim);
-  return IsRefused("scan_next", embank_scan_next(scan, &key, row.data(), 0, 1, &n));
+  return IsRefused("scan_next", embank_scan_next(scan, &key, row.data(), 0, 1, &n)) &
+         IsRefused("scan_next_full",
+                   embank_scan_next_full(scan, &key, row.data(), 0, nullptr, 0, nullptr, 1, &n));
 }
 
 // A child's exit status: 0 when everything is refused, and closing ends.

@@ -256,15 +256,6 @@ TEST(HotCApi, ADeviceWithTooLittleMemoryIsToldWithBothNumbers) {
               AllOf(HasSubstr("hbm_bytes is 131072"), HasSubstr("has 132072 bytes free")));
 }
 
-TEST(HotCApi, AStoreThatIsReadOnlyHasNone) {
-  embank_store_options options = HotOptions();
-  options.path = "nowhere";
-  options.flags = EMBANK_OPEN_READ_ONLY;
-  embank_store* store = nullptr;
-  EXPECT_EQ(embank_store_open(&options, &store), EMBANK_INVALID_ARGUMENT);
-  EXPECT_THAT(embank_last_error(), HasSubstr("READ_ONLY"));
-}
-
 TEST(HotCApi, AnEstimateHasItsHostMemory) {
   const embank_table_options table = TableOptions(kHotDim);
   const uint64_t rows = kKeys;

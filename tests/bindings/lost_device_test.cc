@@ -139,15 +139,23 @@ TEST(LostDevice, IsUnavailableToEveryCallAndCostsNoRowOfTheCheckpoint) {
   const uint64_t* const k = hot.data();
   std::vector<uint64_t> scanned(kRows);
   std::vector<float> rows(kRows * kDim, 1.0f);
+  std::vector<uint32_t> heat(kRows);
   float* const r = rows.data();
   uint64_t n = 0;
   const std::vector<std::pair<const char*, std::function<embank_status()>>> calls = {
       {"lookup", [&] { return embank_lookup(table, k, 5, 0, r, 0, nullptr); }},
       {"upsert", [&] { return embank_upsert(table, k, 5, r, 0, nullptr); }},
+      {"upsert_full",
+       [&] { return embank_upsert_full(table, k, 5, r, 0, r, 0, nullptr, nullptr); }},
       {"gradients", [&] { return embank_apply_gradients(table, k, 5, r, 0, nullptr); }},
       {"get_state", [&] { return embank_get_state(table, k, 5, r, 0, nullptr); }},
       {"set_state", [&] { return embank_set_state(table, k, 5, r, 0, nullptr); }},
       {"scan", [&] { return embank_scan_next(scan.get(), scanned.data(), r, 0, kRows, &n); }},
+      {"full scan",
+       [&] {
+         return embank_scan_next_full(scan.get(), scanned.data(), nullptr, 0, nullptr, 0,
+                                      heat.data(), kRows, &n);
+       }},
       {"flush", [&] { return embank_flush_hot(store); }},
       {"checkpoint", [&] { return embank_checkpoint(store, nullptr, 0, nullptr); }},
       {"started checkpoint", [&] {

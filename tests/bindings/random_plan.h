@@ -33,6 +33,8 @@ enum class Verb {
   kReopen,
   kPrefetch,
   kFlushHot,
+  kUpsertFull,
+  kScanFull,
 };
 
 struct Plan {

@@ -6,6 +6,7 @@
 
 #include "bindings/c/handles.h"
 #include "tests/bindings/device_rows.h"
+#include "tests/bindings/differences.h"
 #include "tests/support/oracle_numbers.h"
 
 namespace embank::test {
@@ -34,45 +35,10 @@ const char* NameOf(Verb verb) {
                                            "finish a checkpoint",
                                            "reopen",
                                            "prefetch",
-                                           "flush hot"};
+                                           "flush hot",
+                                           "upsert full",
+                                           "scan full"};
   return kNames[static_cast<size_t>(verb)];
-}
-
-std::string StatusDifference(embank_status actual, embank_status expected) {
-  if (actual == expected) return "";
-  return std::string("status ") + embank_status_name(actual) + " (" + embank_last_error() +
-         ") and not " + embank_status_name(expected);
-}
-
-// Rows by value (any NaN equals any NaN), the bytes between them exactly.
-std::string RowsDifference(const RowBuffer& actual, const RowBuffer& expected,
-                           const std::vector<uint64_t>& keys, uint64_t count, int32_t type) {
-  if (actual == expected) return "";
-  RowBuffer merged = actual;
-  for (uint64_t i = 0; i < keys.size(); ++i) {
-    if (!SameValues(actual.row(i), expected.row(i), count, type)) {
-      return "another row at position " + std::to_string(i) + ", key " + std::to_string(keys[i]);
-    }
-    std::memcpy(merged.row(i), expected.row(i), count * oracle::ValueBytes(type));
-  }
-  return merged == expected ? "" : "bytes outside the rows were written";
-}
-
-std::string OutcomesDifference(const std::vector<uint8_t>& actual,
-                               const std::vector<uint8_t>& expected,
-                               const std::vector<uint64_t>& keys) {
-  auto at = std::mismatch(actual.begin(), actual.end(), expected.begin()).first;
-  if (at == actual.end()) return "";
-  size_t i = static_cast<size_t>(at - actual.begin());
-  return "outcome " + std::to_string(actual[i]) + " and not " + std::to_string(expected[i]) +
-         " at position " + std::to_string(i) + ", key " + std::to_string(keys[i]);
-}
-
-std::string FirstOf(std::initializer_list<std::string> differences) {
-  for (const std::string& difference : differences) {
-    if (!difference.empty()) return difference;
-  }
-  return "";
 }
 
 float RandomGradient(Random* random) {
@@ -107,6 +73,13 @@ void RandomRun::ExpectAll(Events* events) {
                            "upsert found",
                            "upsert created",
                            "upsert refused",
+                           "upsert full found",
+                           "upsert full created",
+                           "states upserted",
+                           "heats upserted",
+                           "rows of full scans",
+                           "states of full scans",
+                           "heats of full scans",
                            "gradients found",
                            "gradients absent",
                            "erase found",
@@ -140,6 +113,8 @@ void RandomRun::ExpectAll(Events* events) {
                            "missing rule skip",
                            "rows of more than 1000 values",
                            "rows in the log",
+                           "lookups counted in a tier",
+                           "lookups counted on SSD",
                            "rows prefetched",
                            "tables on disk with LFU",
                            "checkpoints",
@@ -180,6 +155,7 @@ std::string RandomRun::Run() {
       return "step " + std::to_string(step) + ", " + NameOf(verb) + ": " + wrong;
     }
   }
+  if (const std::string wrong = HitsDifference(); !wrong.empty()) return wrong;
   if (plan_.on_disk && !plan_.crashes) CountLog();
   if (!plan_.on_disk) events_->Count("heat epochs", heat_clock_.epoch);
   CountHotRows();
@@ -228,6 +204,10 @@ std::string RandomRun::Step(LiveTable* live, Verb verb) {
       return Prefetch(live);
     case Verb::kFlushHot:
       return FlushHot();
+    case Verb::kUpsertFull:
+      return UpsertFull(live);
+    case Verb::kScanFull:
+      return ScanFull(live);
   }
   return "no such verb";
 }
@@ -268,21 +248,12 @@ std::string RandomRun::Lookup(LiveTable* live) {
 std::string RandomRun::Upsert(LiveTable* live) {
   const embank_table_options& options = live->oracle->options();
   std::vector<uint64_t> keys = Keys(options.dim);
-  RowBuffer rows = Buffer(keys.size(), live->oracle->row_bytes());
-  bool any_bits = random_.OneIn(16);  // NaNs and infinities are values like others
-  uint64_t value_bytes = oracle::ValueBytes(options.value_type);
-  for (uint64_t i = 0; i < keys.size(); ++i) {
-    for (uint64_t j = 0; j < options.dim; ++j) {
-      uint64_t bits = random_.Bits();
-      oracle::StoreValue(random_.Signed(), options.value_type, rows.row(i) + j * value_bytes);
-      if (any_bits) std::memcpy(rows.row(i) + j * value_bytes, &bits, value_bytes);
-    }
-  }
+  RowBuffer rows = RandomRows(*live, keys.size());
   Outcomes outcomes = MakeOutcomes(keys.size(), plan_.tight);
   embank_status status = EMBANK_OK;
   if (DrawsDevice("upserts")) {
-    const DeviceRows from(store_.get(), rows, keys.size(), live->oracle->row_bytes(), value_bytes,
-                          &device_random_);
+    const DeviceRows from(store_.get(), rows, keys.size(), live->oracle->row_bytes(),
+                          oracle::ValueBytes(options.value_type), &device_random_);
     status = embank_upsert_device(live->table, keys.data(), keys.size(), from.data(), from.stride(),
                                   outcomes.store_pointer(), nullptr);
   } else {
@@ -403,14 +374,7 @@ std::string RandomRun::SetState(LiveTable* live) {
   uint64_t floats = live->oracle->state_floats();
   std::vector<uint64_t> keys = Keys(std::max<uint64_t>(1, floats));
   if (floats == 0 && keys.empty()) return "";
-  RowBuffer state = Buffer(keys.size(), floats * sizeof(float));
-  for (uint64_t i = 0; i < keys.size(); ++i) {
-    for (uint64_t j = 0; j < floats; ++j) state.SetFloat(i, j, random_.Unit());
-    if (live->oracle->options().optimizer != EMBANK_OPT_ADAM) continue;
-    // Around 2^24 the step no longer grows; elsewhere any whole number is one.
-    float step = random_.OneIn(8) ? 16777214.0f : 0.0f;
-    state.SetFloat(i, floats - 1, step + static_cast<float>(random_.Below(3)));
-  }
+  RowBuffer state = RandomStates(*live, keys.size());
   Outcomes outcomes = MakeOutcomes(keys.size(), false);
   embank_status status = embank_set_state(live->table, keys.data(), keys.size(), state.floats(),
                                           state.stride(), outcomes.store_pointer());
@@ -490,6 +454,23 @@ bool RandomRun::DrawsDevice(const char* verb) {
 std::string RandomRun::Compare(const LiveTable& live) {
   if (plan_.on_disk) return DifferenceButHeat(live.table, *live.oracle);
   return Difference(live.table, *live.oracle);
+}
+
+// Each position of a lookup that found its row is counted in one tier.
+std::string RandomRun::HitsDifference() {
+  for (const LiveTable& live : tables_) {
+    const CallCounts counts =
+        TableOfHandle(live.table)->counters().calls.Counts(TableVerb::kLookup);
+    uint64_t hits = 0;
+    for (const uint64_t rows : counts.found_in) hits += rows;
+    const uint64_t found = counts.keys_by_outcome[EMBANK_ROW_FOUND - 1];
+    events_->Count("lookups counted in a tier", hits);
+    events_->Count("lookups counted on SSD", counts.found_in[static_cast<size_t>(Tier::kSsd)]);
+    if (hits == found) continue;
+    return "table " + live.oracle->name() + ": " + std::to_string(found) +
+           " positions were found, and the tiers count " + std::to_string(hits);
+  }
+  return "";
 }
 
 std::string RandomRun::CompareAll() {

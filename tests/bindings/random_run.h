@@ -61,6 +61,7 @@ class RandomRun {
   std::string Step(LiveTable* live, Verb verb);
   std::string Lookup(LiveTable* live);
   std::string Upsert(LiveTable* live);
+  std::string UpsertFull(LiveTable* live);
   std::string Gradients(LiveTable* live);
   std::string BadGradients(LiveTable* live);
   std::string Erase(LiveTable* live);
@@ -71,10 +72,12 @@ class RandomRun {
   std::string GetHeat(LiveTable* live);
   std::string LearningRate(LiveTable* live);
   std::string Scan(LiveTable* live);
+  std::string ScanFull(LiveTable* live);
   std::string OpenTrackedScan(LiveTable* live);
   std::string ContinueScan(LiveTable* live);
   std::string DropAndCreate(LiveTable* live);
   std::string CompareAll();
+  std::string HitsDifference();
   std::string Compare(const LiveTable& live);
   embank_status ApplyGradients(const LiveTable& live, const std::vector<uint64_t>& keys,
                                const RowBuffer& gradients, Outcomes* outcomes);
@@ -103,6 +106,8 @@ class RandomRun {
   Outcomes MakeOutcomes(uint64_t n, bool always);
   RowBuffer Buffer(uint64_t n, uint64_t row_bytes);
   RowBuffer RandomGradients(const LiveTable& live, uint64_t n);
+  RowBuffer RandomRows(const LiveTable& live, uint64_t n);
+  RowBuffer RandomStates(const LiveTable& live, uint64_t n);
   void CountOutcomes(const std::string& verb, const Outcomes& outcomes);
 
   const Plan plan_;

@@ -33,7 +33,8 @@ constexpr uint32_t kDim = 700;
 constexpr uint64_t kRows = 500;
 constexpr uint64_t kManyRows = 3000;  // 17 MiB with their state, half of which memory holds
 
-embank_status OpenSmall(const std::string& path, uint32_t flags, StorePtr* store) {
+embank_status OpenSmall(const std::string& path, uint32_t flags, StorePtr* store,
+                        uint64_t hbm_bytes = 0) {
   embank_store_options options = StoreOptions();
   options.path = path.c_str();
   options.flags = flags;
@@ -41,6 +42,7 @@ embank_status OpenSmall(const std::string& path, uint32_t flags, StorePtr* store
   options.seed = (flags & EMBANK_OPEN_READ_ONLY) != 0 ? kSeed + 1 : kSeed;
   options.dram_bytes = uint64_t{16} << 20;
   options.worker_threads = 2;
+  options.hbm_bytes = hbm_bytes;
   StoreEnvironment environment;
   environment.log = SmallLog();
   embank_store* opened = nullptr;
@@ -190,6 +192,11 @@ TEST_F(ReadOnlyCApi, EveryCallThatChangesIsRefused) {
   const std::map<std::string, std::function<embank_status()>> calls = {
       {"upsert", [&] { return embank_upsert(table, keys.data(), 4, values.data(), 0, out); }},
       {"upsert of nothing", [&] { return embank_upsert(table, nullptr, 0, nullptr, 0, nullptr); }},
+      {"upsert of whole rows",
+       [&] {
+         return embank_upsert_full(table, keys.data(), 4, values.data(), 0, nullptr, 0, nullptr,
+                                   out);
+       }},
       {"gradients",
        [&] { return embank_apply_gradients(table, keys.data(), 4, values.data(), 0, out); }},
       {"erase", [&] { return embank_erase(table, keys.data(), 4, out); }},
@@ -337,6 +344,61 @@ TEST_F(ReadOnlyCApi, OpensByTheCppHeader) {
   auto previous = api::Store::Open(options);
   ASSERT_TRUE(previous.ok()) << previous.status().message;
   EXPECT_EQ(*previous->TableNames(), "") << "as it was made";
+}
+
+embank_table_info InfoOf(embank_table* table) {
+  embank_table_info info = {};
+  info.struct_size = sizeof info;
+  EXPECT_EQ(embank_table_get_info(table, &info), EMBANK_OK) << embank_last_error();
+  return info;
+}
+
+void LookUp(embank_table* table, const std::vector<uint64_t>& keys, int times) {
+  std::vector<float> rows(keys.size() * kDim);
+  for (int i = 0; i < times; ++i) {
+    ASSERT_EQ(embank_lookup(table, keys.data(), keys.size(), EMBANK_MISSING_CREATE, rows.data(), 0,
+                            nullptr),
+              EMBANK_OK)
+        << embank_last_error();
+  }
+}
+
+// Rows come to device memory and leave it, and nothing is written for them.
+TEST_F(ReadOnlyCApi, HotRowsAreInDeviceMemory) {
+  Make(kManyRows);
+  const std::map<std::string, std::string> before = FilesOf(path_);
+  {
+    StorePtr store;
+    StorePtr second;
+    ASSERT_EQ(OpenSmall(path_, EMBANK_OPEN_READ_ONLY, &store, uint64_t{1} << 20), EMBANK_OK);
+    ASSERT_EQ(OpenSmall(path_, EMBANK_OPEN_READ_ONLY, &second, uint64_t{1} << 20), EMBANK_OK);
+    embank_table* table = nullptr;
+    ASSERT_EQ(embank_table_open(store.get(), "t", &table), EMBANK_OK);
+    int times = 10;
+    for (const uint64_t first : {uint64_t{100}, kManyRows - 150, uint64_t{1200}}) {
+      const std::vector<uint64_t> keys = KeyRange(first, 150);
+      ASSERT_NO_FATAL_FAILURE(LookUp(table, keys, times));
+      ASSERT_EQ(embank_flush_hot(store.get()), EMBANK_OK) << embank_last_error();
+      EXPECT_GT(InfoOf(table).rows_hbm, 100u);
+      const uint64_t answered = InfoOf(table).lookups_hbm;
+      ASSERT_NO_FATAL_FAILURE(LookUp(table, keys, 1));
+      EXPECT_GT(InfoOf(table).lookups_hbm, answered + 100);
+      ASSERT_NO_FATAL_FAILURE(ExpectIsTheCheckpoint(store.get()));
+      times *= 4;  // the next rows are hotter than these
+    }
+    // A call for device memory answers, and one that changes rows there is refused.
+    void* memory = nullptr;
+    const uint64_t key = 1200;
+    ASSERT_EQ(embank_device_allocate(store.get(), kDim * sizeof(float), &memory), EMBANK_OK);
+    EXPECT_EQ(
+        embank_lookup_device(table, &key, 1, EMBANK_MISSING_CREATE, memory, 0, nullptr, nullptr),
+        EMBANK_OK)
+        << embank_last_error();
+    EXPECT_EQ(embank_upsert_device(table, &key, 1, memory, 0, nullptr, nullptr),
+              EMBANK_FAILED_PRECONDITION);
+    ASSERT_NO_FATAL_FAILURE(ExpectIsTheCheckpoint(second.get()));
+  }
+  EXPECT_TRUE(FilesOf(path_) == before);
 }
 
 }  // namespace

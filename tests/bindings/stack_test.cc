@@ -258,6 +258,16 @@ class Calls {
                                 nullptr);
          },
          [this] { twin_.oracle.Upsert(keys_.data(), kRows / 2, gradients_.data(), 0, nullptr); }});
+    steps->push_back({"upsert_full",
+                      [this] {
+                        return embank_upsert_full(twin_.table, keys_.data(), kRows / 2,
+                                                  gradients_.data(), 0, nullptr, 0, heat_.data(),
+                                                  nullptr);
+                      },
+                      [this] {
+                        twin_.oracle.UpsertFull(keys_.data(), kRows / 2, gradients_.data(), 0,
+                                                nullptr, 0, heat_.data(), nullptr);
+                      }});
     steps->push_back({"erase",
                       [this] { return embank_erase(twin_.table, keys_.data(), 20, nullptr); },
                       [this] { twin_.oracle.Erase(keys_.data(), 20, nullptr); }});
@@ -295,6 +305,22 @@ class Calls {
       }
       embank_scan_close(scan);
       return status;
+    });
+    add("full scan", [this] {
+      embank_scan* scan = nullptr;
+      uint64_t n = 1;
+      embank_status status = embank_scan_open(twin_.table, &scan);
+      while (status == EMBANK_OK && n > 0) {
+        status = embank_scan_next_full(scan, nullptr, rows_.data(), 0,
+                                       has_state_ ? state_.data() : nullptr, 0, heat_.data(),
+                                       std::size(scanned_), &n);
+      }
+      embank_scan_close(scan);
+      return status;
+    });
+    add("store_get_options", [this] {
+      embank_store_options options = StoreOptions();
+      return embank_store_get_options(store_, &options);
     });
     add("metrics", [this] { return embank_metrics(store_, nullptr, 0, &needed_); });
     add("memory_report", [this] { return embank_memory_report(store_, nullptr, 0, &needed_); });

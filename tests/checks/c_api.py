@@ -30,6 +30,9 @@ LAYOUT = {
         'struct_size': 0, 'dim': 4, 'value_type': 8, 'optimizer': 12, 'rows': 16, 'rows_hbm': 24,
         'rows_dram': 32, 'rows_pmem': 40, 'rows_ssd': 48, 'row_bytes': 56,
         'lookups_hbm': 64}),
+    'embank_checkpoint_info': (48, {
+        'struct_size': 0, 'reserved': 4, 'sequence': 8, 'unix_ns': 16, 'bytes': 24,
+        'blob_bytes': 32, 'rows': 40}),
     'embank_feature': (72, {
         'struct_size': 0, 'pooling': 4, 'table': 8, 'keys': 16, 'n': 24, 'offsets': 32, 'bags': 40,
         'weights': 48, 'rows': 56, 'row_stride': 64}),

@@ -79,6 +79,38 @@ static void erase_and_scan(embank_table* table) {
   embank_scan_close(scan);
 }
 
+/* Rows go out with state and heat, are erased, and come back as they were. */
+static void whole_rows(embank_table* table) {
+  uint64_t keys[8], n = 0;
+  float rows[8][DIM], state[8][DIM], again[DIM];
+  uint32_t heat[8], told = 0;
+  embank_scan* scan = NULL;
+  EXPECT(embank_scan_open(table, &scan) == EMBANK_OK);
+  EXPECT(embank_scan_next_full(scan, keys, rows, 0, state[0], 0, heat, 8, &n) == EMBANK_OK);
+  embank_scan_close(scan);
+  EXPECT(n == 2 && heat[0] == 2);
+  EXPECT(embank_erase(table, keys, n, NULL) == EMBANK_OK);
+  EXPECT(embank_upsert_full(table, keys, n, rows, 0, state[0], 0, heat, NULL) == EMBANK_OK);
+  EXPECT(embank_get_state(table, keys, 1, again, 0, NULL) == EMBANK_OK);
+  EXPECT(memcmp(again, state[0], sizeof again) == 0);
+  EXPECT(embank_get_heat(table, keys, 1, &told, NULL) == EMBANK_OK && told == heat[0]);
+}
+
+static void facts(embank_store* store) {
+  const uint64_t keys[2] = {0, 42};
+  uint32_t owners[2] = {9, 9};
+  embank_store_options options;
+  embank_checkpoint_info info;
+  options.struct_size = sizeof options;
+  EXPECT(embank_store_get_options(store, &options) == EMBANK_OK);
+  EXPECT(options.path == NULL && options.worker_threads > 0 && options.cuda_device == -1);
+  info.struct_size = sizeof info;
+  EXPECT(embank_get_checkpoint_info(store, &info) == EMBANK_FAILED_PRECONDITION);
+  /* The numbers of docs/arithmetic.md. */
+  EXPECT(embank_owner_of("users", keys, 2, 256, owners) == EMBANK_OK);
+  EXPECT(owners[0] == 137 && owners[1] == 63);
+}
+
 static void ask(embank_store* store, embank_table* table) {
   char text[65536];
   uint64_t needed = 0;
@@ -109,6 +141,8 @@ int main(void) {
   table = create(store);
   look_up_and_train(table);
   erase_and_scan(table);
+  whole_rows(table);
+  facts(store);
   ask(store, table);
   EXPECT(embank_table_drop(store, "items") == EMBANK_OK);
   EXPECT(embank_lookup(table, &key, 1, EMBANK_MISSING_ZERO, row, 0, NULL) ==

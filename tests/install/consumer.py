@@ -1,6 +1,8 @@
 """A Python program against the installed library, by ctypes: one round trip with known values."""
 import ctypes as c
 import sys
+import tempfile
+import time
 
 CREATE, ZERO = 0, 2
 FOUND, CREATED, ABSENT = 1, 2, 3
@@ -34,6 +36,12 @@ class TableInfo(c.Structure):
                 ('row_bytes', c.c_uint64)]
 
 
+class CheckpointInfo(c.Structure):
+    _fields_ = [('struct_size', c.c_uint32), ('reserved', c.c_uint32), ('sequence', c.c_uint64),
+                ('unix_ns', c.c_int64), ('bytes', c.c_uint64), ('blob_bytes', c.c_uint64),
+                ('rows', c.c_uint64)]
+
+
 def load(path):
     embank = c.CDLL(path)
     handle, keys, outcomes = c.c_void_p, c.POINTER(c.c_uint64), c.POINTER(c.c_uint8)
@@ -55,13 +63,25 @@ def load(path):
     embank.embank_scan_next.argtypes = [handle, keys, c.c_void_p, c.c_uint64, c.c_uint64,
                                       c.POINTER(c.c_uint64)]
     embank.embank_scan_close.argtypes = [handle]
+    embank.embank_scan_next_full.argtypes = [handle, keys, c.c_void_p, c.c_uint64, c.c_void_p,
+                                           c.c_uint64, c.POINTER(c.c_uint32), c.c_uint64,
+                                           c.POINTER(c.c_uint64)]
+    embank.embank_upsert_full.argtypes = [handle, keys, c.c_uint64, c.c_void_p, c.c_uint64,
+                                        c.c_void_p, c.c_uint64, c.POINTER(c.c_uint32), outcomes]
+    embank.embank_get_heat.argtypes = [handle, keys, c.c_uint64, c.POINTER(c.c_uint32), outcomes]
+    embank.embank_store_get_options.argtypes = [handle, c.POINTER(StoreOptions)]
+    embank.embank_get_checkpoint_info.argtypes = [handle, c.POINTER(CheckpointInfo)]
+    embank.embank_checkpoint.argtypes = [handle, c.c_void_p, c.c_uint64, keys]
+    embank.embank_owner_of.argtypes = [c.c_char_p, keys, c.c_uint64, c.c_uint32,
+                                     c.POINTER(c.c_uint32)]
     return embank
 
 
-def open_store(embank):
+def open_store(embank, path=None):
     options = StoreOptions()
     embank.embank_store_options_init(c.byref(options), c.c_uint32(c.sizeof(options)))
     assert options.struct_size == c.sizeof(options) and options.cuda_device == -1
+    options.path, options.flags = path, 1 if path else 0
     store = c.c_void_p()
     assert embank.embank_store_open(c.byref(options), c.byref(store)) == OK
     return store
@@ -108,12 +128,50 @@ def round_trip(embank, table):
     assert (info.rows, info.rows_dram, info.dim) == (1, 1, DIM)
 
 
+def whole_rows(embank, table):
+    """The row goes out with its heat, is written anew, and has the heat that it is given."""
+    keys, rows, n = (c.c_uint64 * 4)(), (c.c_float * (4 * DIM))(), c.c_uint64()
+    heat, scan = (c.c_uint32 * 4)(), c.c_void_p()
+    assert embank.embank_scan_open(table, c.byref(scan)) == OK
+    assert embank.embank_scan_next_full(scan, keys, rows, 0, None, 0, heat, 4, c.byref(n)) == OK
+    embank.embank_scan_close(scan)
+    assert (n.value, keys[0], list(rows[:DIM]), heat[0]) == (1, 2**64 - 1, [0.0] * DIM, 2)
+    heat[0] = 77
+    assert embank.embank_upsert_full(table, keys, 1, rows, 0, None, 0, heat, None) == OK
+    heat[0] = 0
+    assert embank.embank_get_heat(table, keys, 1, heat, None) == OK and heat[0] == 77
+
+
+def facts(embank):
+    with tempfile.TemporaryDirectory() as folder:
+        path = f'{folder}/store'.encode()
+        store = open_store(embank, path)
+        used = StoreOptions(struct_size=c.sizeof(StoreOptions))
+        assert embank.embank_store_get_options(store, c.byref(used)) == OK
+        assert used.path == path and used.worker_threads > 0
+        info = CheckpointInfo(struct_size=c.sizeof(CheckpointInfo))
+        assert embank.embank_get_checkpoint_info(store, c.byref(info)) == NOT_FOUND
+        assert embank.embank_checkpoint(store, b'blob', 4, None) == OK
+        assert embank.embank_get_checkpoint_info(store, c.byref(info)) == OK
+        assert info.sequence > 0 and info.blob_bytes == 4 and info.rows == 0
+        assert abs(info.unix_ns - time.time_ns()) < 600 * 10**9
+        assert embank.embank_store_close(store) == OK
+    owners = (c.c_uint32 * 2)()
+    keys = (c.c_uint64 * 2)(0, 42)
+    assert embank.embank_owner_of(b'users', keys, 2, 256, owners) == OK
+    assert list(owners) == [137, 63]  # docs/arithmetic.md
+
+
 def main():
-    assert [c.sizeof(s) for s in (StoreOptions, TableOptions, TableInfo)] == [88, 64, 64]
+    structs = (StoreOptions, TableOptions, TableInfo, CheckpointInfo)
+    assert [c.sizeof(s) for s in structs] == [88, 64, 64, 48]
     embank = load(sys.argv[1])
     assert embank.embank_version() == b'0.1.0'
     store = open_store(embank)
-    round_trip(embank, create_table(embank, store))
+    table = create_table(embank, store)
+    round_trip(embank, table)
+    whole_rows(embank, table)
+    facts(embank)
     assert embank.embank_store_close(store) == OK
     print('Python: 0 differences')
 

@@ -128,7 +128,8 @@ class ToldTable {
     EXPECT_EQ(seen, table_->rows());
     const uint64_t forgotten = table_->counters().forgotten_rows.load();
     EXPECT_EQ(made_ - erased_ - forgotten, seen);
-    EXPECT_EQ(table_->counters().verbs[0].keys_by_outcome[3].load(), 0u) << "refused";
+    EXPECT_EQ(table_->counters().calls.Counts(TableVerb::kLookup).keys_by_outcome[3], 0u)
+        << "refused";
     const MemoryReport report = ReportMemory(*store_);
     EXPECT_LE(report.used_bytes, report.budget_bytes);
     events_->Count("forgotten", forgotten - forgotten_);

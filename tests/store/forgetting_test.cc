@@ -281,7 +281,7 @@ TEST_P(ForgettingTest, AnIndexThatCannotGrowForgetsRowsToo) {
   EXPECT_LE(rows, kFirstBuckets * 7 * 64 * 8 / 10 + 64);
   EXPECT_GT(rows, kFirstBuckets * 7 * 64 * 7 / 10);
   EXPECT_EQ(Forgotten(table), kKeys - rows);
-  EXPECT_EQ(table->counters().verbs[0].keys_by_outcome[3].load(), 0u) << "refused";
+  EXPECT_EQ(table->counters().calls.Counts(TableVerb::kLookup).keys_by_outcome[3], 0u) << "refused";
   store.memory()->FailEveryCall(false);
   create_all(2 * kKeys);
   EXPECT_GT(table->rows(), rows);

@@ -1,8 +1,9 @@
-// A store of the manifest format before PMem: it opens, and its next checkpoint upgrades it.
+// Stores of older manifest formats: they open, and their next checkpoint upgrades them.
 #include <gtest/gtest.h>
 
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "store/checkpoint/manifest.h"
@@ -17,6 +18,8 @@ using Bytes = std::vector<std::byte>;
 constexpr size_t kVersionAt = 8;
 constexpr size_t kPmemAt = 52;  // the next segment in PMem, and the length of an empty path
 constexpr size_t kPmemPartBytes = sizeof(uint64_t) + sizeof(uint32_t);
+constexpr size_t kTimeAt = kPmemAt + kPmemPartBytes;
+constexpr size_t kTimeBytes = sizeof(int64_t);
 constexpr size_t kMediumAt = 32;  // in a segment's entry
 constexpr size_t kMediumBytes = sizeof(uint32_t);
 
@@ -26,10 +29,29 @@ uint32_t VersionOf(const Bytes& manifest) {
   return version;
 }
 
-// The bytes of a manifest without PMem in version 2, which has no medium of a segment either.
-Bytes InVersion2(Bytes bytes) {
+void Erase(Bytes* bytes, size_t at, size_t count) {
+  const auto begin = bytes->begin() + static_cast<std::ptrdiff_t>(at);
+  bytes->erase(begin, begin + static_cast<std::ptrdiff_t>(count));
+}
+
+// The bytes of a manifest without PMem in version 3, which has no time and no lost rows.
+Bytes InVersion3(Bytes bytes) {
   const Manifest manifest = *DecodeManifest(bytes);
   EXPECT_TRUE(manifest.pmem_path.empty());
+  // The id of PMem and the number of lost rows, before the blob's size, the blob and the checksum.
+  constexpr size_t kLostBytes = 2 * sizeof(uint64_t);
+  const size_t end_bytes = sizeof(uint64_t) + manifest.blob.size() + sizeof(uint32_t);
+  Erase(&bytes, bytes.size() - end_bytes - kLostBytes, kLostBytes);
+  Erase(&bytes, kTimeAt, kTimeBytes);
+  PutAt<uint32_t>(bytes, kVersionAt, 3);
+  SealAgain(bytes);
+  return bytes;
+}
+
+// The same in version 2, which has no PMem, and no medium of a segment.
+Bytes InVersion2(Bytes bytes) {
+  bytes = InVersion3(std::move(bytes));
+  const Manifest manifest = *DecodeManifest(bytes);
   std::vector<size_t> media;
   size_t entries_bytes = 0;
   for (const SegmentRows& rows : manifest.segments) {
@@ -37,17 +59,11 @@ Bytes InVersion2(Bytes bytes) {
     entries_bytes += kMediumAt + kMediumBytes + rows.bits.size() * sizeof(uint64_t) +
                      rows.keys.size() * sizeof(Key) + rows.tables.size() * sizeof(TableId);
   }
-  // Behind the entries are the heat file's numbers, those of version 4, the blob and the checksum.
-  constexpr size_t kVersion4Bytes = 2 * sizeof(uint64_t);
-  constexpr size_t kEndBytes = 3 * sizeof(uint64_t) + 2 * sizeof(uint32_t) + kVersion4Bytes;
+  // Behind the entries are the heat file's numbers, the blob and the checksum.
+  constexpr size_t kEndBytes = 3 * sizeof(uint64_t) + 2 * sizeof(uint32_t);
   const size_t entries_at = bytes.size() - kEndBytes - manifest.blob.size() - entries_bytes;
-  const auto erase = [&](size_t at, size_t count) {
-    const auto begin = bytes.begin() + static_cast<std::ptrdiff_t>(at);
-    bytes.erase(begin, begin + static_cast<std::ptrdiff_t>(count));
-  };
-  erase(entries_at + entries_bytes + 2 * sizeof(uint64_t) + sizeof(uint32_t), kVersion4Bytes);
-  for (size_t i = media.size(); i-- > 0;) erase(entries_at + media[i], kMediumBytes);
-  erase(kPmemAt, kPmemPartBytes);
+  for (size_t i = media.size(); i-- > 0;) Erase(&bytes, entries_at + media[i], kMediumBytes);
+  Erase(&bytes, kPmemAt, kPmemPartBytes);
   PutAt<uint32_t>(bytes, kVersionAt, 2);
   SealAgain(bytes);
   return bytes;
@@ -69,6 +85,14 @@ class FormatUpgrade : public PmemTier {
     ASSERT_TRUE((*made)->Preallocate(bytes.size()).ok());
     ASSERT_TRUE((*made)->Write(0, bytes).ok());
   }
+  void ReplaceAll(Bytes (*older)(Bytes)) {
+    ASSERT_EQ(Manifests().size(), 2u);
+    for (const std::string& file : Manifests()) {
+      const Bytes bytes = older(world_.disk().Contents(file));
+      ASSERT_TRUE(DecodeManifest(bytes).ok()) << DecodeManifest(bytes).status();
+      ASSERT_NO_FATAL_FAILURE(Replace(file, bytes));
+    }
+  }
   // The version of the newest manifest, whose name is the last.
   uint32_t NewestVersion() { return VersionOf(world_.disk().Contents(Manifests().back())); }
 };
@@ -80,12 +104,7 @@ TEST_F(FormatUpgrade, AStoreOfTheFormatBeforePmemIsUpgradedAtItsNextCheckpoint) 
   Fill(1000, 2.0f);
   Checkpoint();
   world_.Close();
-  ASSERT_EQ(Manifests().size(), 2u);
-  for (const std::string& file : Manifests()) {
-    const Bytes older = InVersion2(world_.disk().Contents(file));
-    ASSERT_TRUE(DecodeManifest(older).ok()) << DecodeManifest(older).status();
-    ASSERT_NO_FATAL_FAILURE(Replace(file, older));
-  }
+  ASSERT_NO_FATAL_FAILURE(ReplaceAll(InVersion2));
   // It also opens with PMem, in which it has no rows yet.
   world_.AddPmemOptions(kLargePmem);
   ASSERT_NO_FATAL_FAILURE(Reopen());
@@ -103,6 +122,27 @@ TEST_F(FormatUpgrade, AStoreOfTheFormatBeforePmemIsUpgradedAtItsNextCheckpoint) 
   Checkpoint();
   ASSERT_NO_FATAL_FAILURE(Reopen());
   ExpectRows(3000, 4.0f);
+}
+
+// Its checkpoint has no time; the others of its facts are counted.
+TEST_F(FormatUpgrade, ACheckpointOfTheFormatBeforeTimesHasTimeZero) {
+  table_ = world_.Create("t", Optimizer::kAdagrad);
+  Fill(3000);
+  Checkpoint();
+  Checkpoint();
+  const CheckpointFacts made = *world_.checkpoints().Facts();
+  EXPECT_GT(made.unix_ns, 0);
+  world_.Close();
+  ASSERT_NO_FATAL_FAILURE(ReplaceAll(InVersion3));
+  ASSERT_NO_FATAL_FAILURE(Reopen());
+  const CheckpointFacts opened = *world_.checkpoints().Facts();
+  EXPECT_EQ(opened.unix_ns, 0);
+  EXPECT_EQ(opened.checkpoint, made.checkpoint);
+  EXPECT_EQ(opened.rows, 3000u);
+  EXPECT_EQ(opened.bytes, made.bytes);
+  Checkpoint();
+  EXPECT_EQ(NewestVersion(), kManifestFormatVersion);
+  EXPECT_GE(world_.checkpoints().Facts()->unix_ns, made.unix_ns);
 }
 
 }  // namespace

@@ -83,6 +83,7 @@ Manifest Rich() {
   for (int i = 0; i < 100; ++i) manifest.blob.push_back(static_cast<std::byte>(i * 7));
   manifest.next_pmem_segment_id = kPmemSegmentIdMin + 10;
   manifest.pmem_path = "/pmem";
+  manifest.unix_ns = -1'700'000'000'000'000'001;
   SegmentRows in_pmem = manifest.segments[0];
   in_pmem.header.segment_id = kPmemSegmentIdMin + 9;
   in_pmem.tier = Tier::kPmem;
@@ -103,6 +104,7 @@ TEST(Manifest, ComesBackAsItWas) {
   EXPECT_EQ(back->seed, rich.seed);
   EXPECT_EQ(back->next_segment_id, rich.next_segment_id);
   EXPECT_EQ(back->next_sequence, rich.next_sequence);
+  EXPECT_EQ(back->unix_ns, rich.unix_ns);
   EXPECT_EQ(back->row_classes, rich.row_classes);
   EXPECT_EQ(back->heat.bytes, rich.heat.bytes);
   EXPECT_EQ(back->heat.sketch_bytes, rich.heat.sketch_bytes);
@@ -215,7 +217,7 @@ Manifest WithOneSegment() {
                                .tables = {}});
   return manifest;
 }
-constexpr ptrdiff_t kMediumAt = 120;
+constexpr ptrdiff_t kMediumAt = 128;
 
 // The id of PMem and the number of lost rows, which manifests have since version 4: before the
 // blob, which is empty, and the checksum.
@@ -243,7 +245,7 @@ TEST(Manifest, TheFormatBeforePmemIsRead) {
   constexpr ptrdiff_t kPmemAt = 52;
   EraseLostRows(&bytes);
   bytes.erase(bytes.begin() + kMediumAt, bytes.begin() + kMediumAt + 4);
-  bytes.erase(bytes.begin() + kPmemAt, bytes.begin() + kPmemAt + 8 + 4);
+  bytes.erase(bytes.begin() + kPmemAt, bytes.begin() + kPmemAt + 8 + 4 + 8);  // with the time
   PutAt<uint32_t>(bytes, 8, 2);
   SealAgain(bytes);
   const StatusOr<Manifest> back = DecodeManifest(bytes);

@@ -5,6 +5,7 @@
 
 #include <map>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <set>
 #include <sstream>
 #include <string>
@@ -13,7 +14,10 @@
 #include "store/batch/gradients.h"
 #include "store/batch/lookup.h"
 #include "store/batch/write.h"
+#include "store/packed/packed_gradients.h"
+#include "store/packed/packed_lookup.h"
 #include "tests/support/store_world.h"
+#include "tests/support/threads.h"
 
 namespace embank::test::metrics_test {
 namespace {
@@ -33,8 +37,9 @@ class Parsed {
     EXPECT_NE(found, samples_.end()) << sample;
     return found == samples_.end() ? -1.0 : found->second;
   }
+  // The series of a histogram only grow, too.
   bool IsCounter(const std::string& sample) const {
-    return types_.at(sample.substr(0, sample.find('{'))) == "counter";
+    return TypeOf(sample.substr(0, sample.find('{'))) != "gauge";
   }
 
  private:
@@ -53,7 +58,7 @@ class Parsed {
       return;
     }
     EXPECT_EQ(kind, "TYPE") << line;
-    EXPECT_TRUE(rest == "counter" || rest == "gauge") << line;
+    EXPECT_TRUE(rest == "counter" || rest == "gauge" || rest == "histogram") << line;
     EXPECT_EQ(helped_.count(name), 1u) << "no help before: " << line;
     EXPECT_TRUE(types_.emplace(name, rest).second) << "typed twice: " << line;
   }
@@ -63,7 +68,7 @@ class Parsed {
     ASSERT_NE(name_end, std::string::npos) << line;
     const std::string name = line.substr(0, name_end);
     EXPECT_TRUE(IsName(name)) << line;
-    EXPECT_EQ(types_.count(name), 1u) << "no type before: " << line;
+    EXPECT_NE(TypeOf(name), "") << "no type before: " << line;
     size_t end = name_end;
     if (line[name_end] == '{') end = EndOfLabels(line, name_end);
     ASSERT_EQ(line[end], ' ') << line;
@@ -87,6 +92,16 @@ class Parsed {
       if (at >= line.size()) return 0;
     }
     return at + 1;
+  }
+  // "": the name has none.
+  std::string TypeOf(const std::string& name) const {
+    if (const auto own = types_.find(name); own != types_.end()) return own->second;
+    for (const std::string suffix : {"_bucket", "_sum", "_count"}) {
+      if (!name.ends_with(suffix)) continue;
+      const auto of = types_.find(name.substr(0, name.size() - suffix.size()));
+      if (of != types_.end() && of->second == "histogram") return of->second;
+    }
+    return "";
   }
   static bool IsName(const std::string& name) {
     return !name.empty() &&
@@ -137,6 +152,114 @@ TEST_F(MetricsTest, CountPositionsByOperationAndOutcome) {
     // The clock ticks once between the beginning and the end of a batch.
     EXPECT_EQ(metrics["embank_batch_seconds_total" + labels], 0.25) << op;
   }
+}
+
+TEST_F(MetricsTest, DurationsAreInTheBucketsOfPowersOfTwo) {
+  Table* const table = store_.Create("t", Options());
+  Work(table, 0);
+  Work(table, 100);
+  const Parsed metrics = Read();
+  const auto series = [&](const char* op, const std::string& part, const std::string& le = "") {
+    const std::string bound = le.empty() ? "" : ",le=\"" + le + "\"";
+    return metrics["embank_batch_duration_seconds" + part + R"({table="t",op=")" + op + "\"" +
+                   bound + "}"];
+  };
+  for (const char* op : {"lookup", "upsert", "gradients", "erase"}) {
+    // Each takes a tick, 0.25 s.
+    EXPECT_EQ(series(op, "_bucket", "0.000001024"), 0) << op;
+    EXPECT_EQ(series(op, "_bucket", "0.134217728"), 0) << op;
+    EXPECT_EQ(series(op, "_bucket", "0.268435456"), 2) << op;
+    EXPECT_EQ(series(op, "_bucket", "1.073741824"), 2) << op;
+    EXPECT_EQ(series(op, "_bucket", "+Inf"), 2) << op;
+    EXPECT_EQ(series(op, "_sum"), 0.5) << op;
+    EXPECT_EQ(series(op, "_count"), 2) << op;
+  }
+  for (const auto& [sample, value] : metrics.samples()) {
+    EXPECT_EQ(sample.find(R"(duration_seconds_count{table="t",op="prefetch")"), std::string::npos)
+        << "a verb without a batch";
+  }
+}
+
+TEST_F(MetricsTest, HitsAreCountedInTheTierOfTheRow) {
+  Table* const table = store_.Create("t", Options());
+  Work(table, 0);
+  Work(table, 3);
+  const Parsed metrics = Read();
+  EXPECT_EQ(metrics[R"(embank_lookup_hits_total{table="t",tier="dram"})"],
+            metrics[R"(embank_keys_total{table="t",op="lookup",outcome="found"})"]);
+  EXPECT_EQ(metrics.samples().count(R"(embank_lookup_hits_total{table="t",tier="ssd"})"), 0u);
+}
+
+// The call's time is that between two readings of the clock: one tick.
+TEST_F(MetricsTest, APackedCallSharesItsTimeOutByKeys) {
+  Table* const one = store_.Create("one", Options());
+  Table* const three = store_.Create("three", Options());
+  const std::vector<Key> few = KeysFrom(0, 10);
+  const std::vector<Key> many = KeysFrom(0, 30);
+  std::vector<float> few_rows(20);
+  std::vector<float> many_rows(60);
+  const auto lookup = [](Table* table, KeySpan keys, std::vector<float>* rows) {
+    LookupFeature feature;
+    feature.table = table;
+    feature.keys = keys;
+    feature.rows = RowsIn(rows, 2);
+    return feature;
+  };
+  const auto gradients = [](Table* table, KeySpan keys, const std::vector<float>& rows) {
+    GradientFeature feature;
+    feature.table = table;
+    feature.keys = keys;
+    feature.gradients = RowsOf(rows, 2);
+    return feature;
+  };
+  const LookupFeature lookups[] = {lookup(one, few, &few_rows), lookup(three, many, &many_rows)};
+  ASSERT_TRUE(LookupPacked(lookups, MissingRule::kCreate).ok());
+  const GradientFeature steps[] = {gradients(three, many, many_rows),
+                                   gradients(one, few, few_rows)};
+  ASSERT_TRUE(ApplyGradientsPacked(steps).ok());
+  const Parsed metrics = Read();
+  for (const std::string op : {"lookup", "gradients"}) {
+    const auto seconds = [&](const std::string& table) {
+      return metrics["embank_batch_seconds_total{table=\"" + table + "\",op=\"" + op + "\"}"];
+    };
+    EXPECT_EQ(seconds("one"), 0.25 * 10 / 40) << op;
+    EXPECT_EQ(seconds("three"), 0.25 * 30 / 40) << op;
+    EXPECT_EQ(metrics["embank_batches_total{table=\"three\",op=\"" + op + "\"}"], 1) << op;
+  }
+}
+
+TEST(CallDurations, HaveTheBucketWhoseBoundTheyDoNotExceed) {
+  EXPECT_EQ(CallDurations::BucketOf(0), 0u);
+  EXPECT_EQ(CallDurations::BucketOf(1024), 0u);
+  EXPECT_EQ(CallDurations::BucketOf(1025), 1u);
+  for (uint32_t bucket = 1; bucket + 1 < CallDurations::kBuckets; ++bucket) {
+    const uint64_t bound = CallDurations::BoundNs(bucket);
+    EXPECT_EQ(CallDurations::BucketOf(bound), bucket);
+    EXPECT_EQ(CallDurations::BucketOf(bound + 1), bucket + 1);
+  }
+  EXPECT_EQ(CallDurations::BucketOf(UINT64_MAX), CallDurations::kBuckets - 1);
+}
+
+TEST(CallCounters, LoseNothingOfManyThreads) {
+  CallCounters counters;
+  constexpr uint64_t kThreads = 12;
+  constexpr uint64_t kCalls = 20'000;
+  OnThreads(kThreads, [&](uint64_t thread) {
+    for (uint64_t i = 0; i < kCalls; ++i) {
+      CallCounts counts;
+      counts.keys_by_outcome[thread % kOutcomes] = 3;
+      counts.found_in[i % kTiers] = 1;
+      counters.Add(TableVerb::kLookup, 1000 << (i % 3), counts);
+    }
+  });
+  const CallDurations durations = counters.Durations(TableVerb::kLookup);
+  EXPECT_EQ(durations.count(), kThreads * kCalls);
+  EXPECT_EQ(durations.batches[0], kThreads * ((kCalls + 2) / 3));
+  const CallCounts counts = counters.Counts(TableVerb::kLookup);
+  EXPECT_EQ(std::accumulate(counts.keys_by_outcome.begin(), counts.keys_by_outcome.end(), 0ul),
+            3 * kThreads * kCalls);
+  EXPECT_EQ(counts.found_in[0], kThreads * kCalls / kTiers);
+  EXPECT_EQ(counters.Durations(TableVerb::kUpsert).count(), 0u);
 }
 
 TEST_F(MetricsTest, CountersOnlyGrow) {

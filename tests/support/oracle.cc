@@ -102,6 +102,27 @@ embank_status Table::Upsert(const uint64_t* keys, uint64_t n, const void* rows, 
   return Untold(outcomes, refused, EMBANK_RESOURCE_EXHAUSTED);
 }
 
+embank_status Table::UpsertFull(const uint64_t* keys, uint64_t n, const void* rows,
+                                uint64_t row_stride, const float* state, uint64_t state_stride,
+                                const uint32_t* heat, uint8_t* outcomes,
+                                const uint8_t* store_outcomes) {
+  if (state != nullptr && state_floats_ == 0) return EMBANK_FAILED_PRECONDITION;
+  const embank_status status = Upsert(keys, n, rows, row_stride, outcomes, store_outcomes);
+  const auto* states = reinterpret_cast<const uint8_t*>(state);
+  for (uint64_t i = 0; i < n; ++i) {
+    Row* row = Mutable(keys[i]);
+    if (row == nullptr) continue;  // refused
+    if (state != nullptr) {
+      row->state = FloatsAt(states + i * StrideOr(state_stride, state_floats_ * sizeof(float)),
+                            state_floats_);
+    }
+    if (heat == nullptr) continue;
+    row->heat = heat[i];
+    row->heat_epoch = HeatEpoch();
+  }
+  return status;
+}
+
 embank_status Table::ApplyGradients(const uint64_t* keys, uint64_t n, const float* gradients,
                                     uint64_t row_stride, uint8_t* outcomes) {
   if (options_.optimizer == EMBANK_OPT_NONE) return EMBANK_FAILED_PRECONDITION;

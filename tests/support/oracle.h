@@ -43,6 +43,10 @@ class Table {
                        const uint8_t* store_outcomes = nullptr);
   embank_status Upsert(const uint64_t* keys, uint64_t n, const void* rows, uint64_t row_stride,
                        uint8_t* outcomes, const uint8_t* store_outcomes = nullptr);
+  // `state`, `heat`: nullptr: that of a new row; kept, 0 for a new row.
+  embank_status UpsertFull(const uint64_t* keys, uint64_t n, const void* rows, uint64_t row_stride,
+                           const float* state, uint64_t state_stride, const uint32_t* heat,
+                           uint8_t* outcomes, const uint8_t* store_outcomes = nullptr);
   embank_status ApplyGradients(const uint64_t* keys, uint64_t n, const float* gradients,
                                uint64_t row_stride, uint8_t* outcomes);
   embank_status Erase(const uint64_t* keys, uint64_t n, uint8_t* outcomes);

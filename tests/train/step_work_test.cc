@@ -2,6 +2,7 @@
 // 2022), table V.
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,8 +29,9 @@ struct StepWork {
 StepWork WorkUntilNow(const Trainer& trainer, uint64_t operations) {
   StepWork work = {.operations = static_cast<double>(operations)};
   for (Table* const table : trainer.tables()) {
-    for (const TableCounters::Verb& verb : table->counters().verbs) {
-      work.table_batches += static_cast<double>(verb.batches.load());
+    for (uint32_t verb = 0; verb < kTableVerbs; ++verb) {
+      const CallDurations durations = table->counters().calls.Durations(TableVerb{verb});
+      work.table_batches += static_cast<double>(durations.count());
     }
     work.index_walks += static_cast<double>(table->counters().index_walks.load());
   }

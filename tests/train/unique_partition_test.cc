@@ -56,15 +56,5 @@ TEST(UniquePartition, IsUniqueAndThenPartition) {
   }
 }
 
-TEST(UniquePartition, OwnersHaveEqualRuns) {
-  for (const uint32_t owners : {1u, 2u, 4u, 8u}) {
-    std::vector<uint32_t> ranges(owners);
-    for (uint64_t range = 0; range < kRangeCount; ++range) {
-      ++ranges[OwnerOf(range << (64 - kRangeBits), owners)];
-    }
-    for (const uint32_t count : ranges) EXPECT_EQ(count, kRangeCount / owners);
-  }
-}
-
 }  // namespace
 }  // namespace embank::test::unique_partition_test

@@ -152,6 +152,19 @@ inline bool TouchHeat(RowHeader* header, RowMark mark, HeatEpoch now, uint32_t t
   return true;
 }
 
+// Sets the heat of a row as of epoch `now`, under the lock of its shard. The row then counts as one
+// that has gained heat, whose heat no record has.
+inline void SetHeat(RowHeader* header, HeatEpoch now, uint32_t heat) {
+  const std::atomic_ref word(*MarkWord(header));
+  uint64_t seen = word.load(std::memory_order_relaxed);
+  const auto changed = [&] {
+    const RowMark mark = MarkOf(seen);
+    return WordOf({mark.identity, PackUsage(FlagsOf(mark.usage) | kGainedFlag, heat, now)});
+  };
+  while (!word.compare_exchange_weak(seen, changed(), std::memory_order_relaxed)) {
+  }
+}
+
 }  // namespace embank
 
 #endif  // EMBANK_TIERS_ROW_ROW_HEADER_H_

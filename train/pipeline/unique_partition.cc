@@ -4,7 +4,6 @@
 #include <bit>
 
 #include "base/check.h"
-#include "base/hash.h"
 
 namespace embank {
 namespace {
@@ -13,15 +12,11 @@ namespace {
 constexpr uint32_t kOwnerShift = 24;
 constexpr uint32_t kPlaceMask = (1u << kOwnerShift) - 1;
 static_assert(UniquePartition::kIdsMax == uint64_t{1} << kOwnerShift);
-static_assert(uint64_t{UniquePartition::kOwnersMax} << kOwnerShift == uint64_t{1} << 32);
+static_assert(uint64_t{kOwnersMax} << kOwnerShift == uint64_t{1} << 32);
 
 constexpr size_t kEntriesMin = 64;
 
 }  // namespace
-
-uint32_t OwnerOf(KeyHash hash, uint32_t owners) {
-  return static_cast<uint32_t>(uint64_t{RangeOf(hash)} * owners / kRangeCount);
-}
 
 UniquePartition::UniquePartition(uint32_t owners)
     : owners_(owners), counts_(owners), unique_(owners > 1 ? owners : 0) {

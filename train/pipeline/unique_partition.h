@@ -11,17 +11,14 @@
 #include <span>
 #include <vector>
 
+#include "base/hash.h"
 #include "base/types.h"
 
 namespace embank {
 
-// Returns the owner of a key among so many: owners have runs of logical ranges (base/hash.h).
-uint32_t OwnerOf(KeyHash hash, uint32_t owners);
-
 // One thread. It keeps its memory from call to call.
 class UniquePartition {
  public:
-  static constexpr uint32_t kOwnersMax = 256;
   static constexpr uint64_t kIdsMax = uint64_t{1} << 24;
 
   // 1 to kOwnersMax owners.

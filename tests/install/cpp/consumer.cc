@@ -1,8 +1,10 @@
 // A C++ program against the installed library and its wrapper: every call, with known values.
+#include <unistd.h>
 #include <array>
 #include <cstdint>
 #include <cstdio>
 #include <embank.hpp>
+#include <filesystem>
 #include <set>
 #include <string>
 #include <type_traits>
@@ -74,6 +76,47 @@ void ScanAll(api::Table table) {
   EXPECT(scan.Next(keys, rows).status().code == EMBANK_INVALID_ARGUMENT);
 }
 
+// Rows go out with state and heat, are erased, and come back as they were.
+void WholeRows(api::Table table) {
+  api::Scan scan = table.OpenScan().value_or_throw();
+  std::vector<std::uint64_t> keys(4);
+  std::vector<float> rows(8), state(8), again(4);
+  std::vector<std::uint32_t> heat(4), told(2);
+  EXPECT(*scan.NextFull({keys, rows, state, heat}, 4) == 2);
+  EXPECT(*scan.NextFull({}, 4) == 0);
+  keys.resize(2);
+  EXPECT(table.Erase(keys).ok() && table.UpsertFull(keys, rows, state, heat).ok());
+  EXPECT(table.GetState(keys, again).ok() && table.GetHeat(keys, told).ok());
+  state.resize(4);
+  heat.resize(2);
+  EXPECT(again == state && told == heat && heat[0] > 0);
+  EXPECT(table.UpsertFull(keys, rows, {state.data(), 3}).code == EMBANK_INVALID_ARGUMENT);
+  EXPECT(scan.NextFull({{}, {nullptr, 0}, {}, heat}, 3).status().code == EMBANK_INVALID_ARGUMENT);
+}
+
+void Facts() {
+  const std::string path =
+      (std::filesystem::temp_directory_path() / ("embank_" + std::to_string(getpid()))).string();
+  api::StoreOptions options;
+  options.path = path.c_str();
+  options.flags = EMBANK_OPEN_CREATE;
+  options.dram_bytes = 64 << 20;
+  {
+    api::Store store = api::Store::Open(options).value_or_throw();
+    const embank_store_options used = *store.Options();
+    EXPECT(used.path == path && used.dram_bytes == options.dram_bytes && used.worker_threads > 0);
+    EXPECT(store.CheckpointInfo().status().code == EMBANK_NOT_FOUND);
+    EXPECT(*store.Checkpoint(std::string("blob")) == store.CheckpointInfo()->sequence);
+    EXPECT(store.CheckpointInfo()->blob_bytes == 4 && store.CheckpointInfo()->rows == 0);
+    EXPECT(store.CheckpointInfo()->unix_ns > 0);
+  }
+  std::filesystem::remove_all(path);
+  // The numbers of docs/arithmetic.md.
+  const std::vector<std::uint64_t> keys = {0, 42};
+  EXPECT(*api::OwnersOf("users", keys, 256) == (std::vector<std::uint32_t>{137, 63}));
+  EXPECT(!api::OwnersOf("users", keys, 0).ok());
+}
+
 void HalfRows(api::Store& store) {
   api::TableOptions options = Options(EMBANK_OPT_NONE);
   options.value_type = EMBANK_F16;
@@ -136,7 +179,9 @@ int main() {
   api::Table table = store.CreateTable("items", Options(EMBANK_OPT_ADAGRAD)).value_or_throw();
   LookUpAndTrain(table);
   ScanAll(*store.OpenTable("items"));
+  WholeRows(table);
   EXPECT(table.Info()->rows == 2);
+  Facts();
   HalfRows(store);
   Refusals(store, table);
   Ask(store);
