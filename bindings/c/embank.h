@@ -458,19 +458,51 @@ enum { EMBANK_POOL_NONE = 0,    /* no bags: each key has a row of its own */
        EMBANK_POOL_MEAN = 2,    /* their sum / the number of keys of the bag */
        EMBANK_POOL_SQRT_N = 3 };/* their sum / the square root of that number */
 
-/* One feature of a packed call: keys of one table, in bags or each for itself. */
+/* The type of the integers in an array. Signed keys extend: -1 is the key 2^64 - 1. */
+enum { EMBANK_INDEX_U64 = 0, EMBANK_INDEX_I64 = 1, EMBANK_INDEX_U32 = 2, EMBANK_INDEX_I32 = 3 };
+
+/* Flags of a feature. */
+enum { EMBANK_FEATURE_PADDING = 1u,   /* padding_key is not a key, but fills a place */
+       EMBANK_FEATURE_ABSOLUTE = 2u };/* offsets may begin with any number */
+
+/* One feature of a packed call: keys of one table, in bags or each for itself. All features of a
+ * call have the same struct_size, at least 72, that of the fields up to row_stride. Fields behind
+ * row_stride that are all 0 mean nothing.
+ *
+ * Padding. A key that equals padding_key, after its extension to 64 bits, adds nothing to its bag
+ * and does not count in the divisor of MEAN and SQRT_N. Its outcome is ABSENT. It creates no row,
+ * adds no heat and has no gradient. With POOL_NONE, a lookup writes a row of zeros for it,
+ * whatever `missing` is, and its gradient is not read. A position in a message does not count
+ * padding keys.
+ *
+ * Absolute offsets index keys and weights, as in a batch of which the feature is a part: its keys
+ * are keys[offsets[0]] to keys[offsets[bags] - 1], and n == offsets[bags] - offsets[0].
+ *
+ * Arrays with 64-bit integers are used in place. A call needs memory for
+ *   narrower keys or offsets   8 bytes for each, filled in one pass
+ *   features in which padding keys occur   12 bytes for each key, 4 more with weights, 1 more with
+ *                              outcomes, 8 for each offset; with POOL_NONE, up to 256 KiB more
+ *                              for each table */
 typedef struct embank_feature {
   uint32_t struct_size;    /* set by the caller to sizeof(embank_feature) */
   int32_t pooling;         /* EMBANK_POOL_* */
   embank_table *table;
-  const uint64_t *keys;    /* n keys, bag after bag */
+  const uint64_t *keys;    /* n keys, bag after bag; NULL with a key_type other than U64 */
   uint64_t n;
   const uint64_t *offsets; /* bags + 1 numbers: where each bag begins, from 0 on, never falling, and
-                            * n last. A bag may be empty. NULL with POOL_NONE */
+                            * n last. A bag may be empty. NULL with POOL_NONE, and with an
+                            * offset_type other than U64 */
   uint64_t bags;           /* 0 with POOL_NONE */
   const float *weights;    /* n finite weights, with POOL_SUM only; NULL: all are 1 */
   void *rows;              /* see the calls: bags rows, or n with POOL_NONE */
   uint64_t row_stride;
+  int32_t key_type;        /* EMBANK_INDEX_* */
+  int32_t offset_type;     /* EMBANK_INDEX_* */
+  const void *typed_keys;  /* the keys, with a key_type other than U64 */
+  const void *typed_offsets; /* the offsets, with an offset_type other than U64 */
+  uint64_t padding_key;    /* with FEATURE_PADDING; else 0 */
+  uint32_t flags;          /* sum of EMBANK_FEATURE_*; ABSOLUTE needs offsets */
+  uint32_t reserved;       /* 0 */
 } embank_feature;
 
 /* [data] Looks up the keys of all features, in order, as embank_lookup does, and pools them. The
@@ -512,8 +544,9 @@ EMBANK_API embank_status embank_lookup_packed(const embank_feature *features,
 EMBANK_API embank_status embank_apply_gradients_packed(const embank_feature *features,
                                                        uint64_t feature_count, uint8_t *outcomes);
 
-/* [data] Prefetches the keys of all features, as embank_prefetch does. Uses table, keys and n of
- * each feature alone. The call evicts at most half of the rows in memory of each row size, which
+/* [data] Prefetches the keys of all features, as embank_prefetch does, but no padding keys. Uses of
+ * each feature table, keys and n, the fields behind row_stride, and with FEATURE_ABSOLUTE the first
+ * offset. The call evicts at most half of the rows in memory of each row size, which
  * the tables of this row size share. */
 EMBANK_API embank_status embank_prefetch_packed(const embank_feature *features,
                                                 uint64_t feature_count);

@@ -14,25 +14,25 @@ embank_status embank_lookup_packed(const embank_feature* features, uint64_t feat
                                    int32_t missing, uint8_t* outcomes) {
   return Guard([&]() -> embank::Status {
     EMBANK_ASSIGN_OR_RETURN(const embank::MissingRule rule, embank::EnterMissing(missing));
-    EMBANK_ASSIGN_OR_RETURN(const std::vector<embank::LookupFeature> entered,
+    EMBANK_ASSIGN_OR_RETURN(const embank::EnteredFeatures<embank::LookupFeature> entered,
                             embank::EnterLookups(features, feature_count, outcomes));
-    return LookupPacked(entered, rule);
+    return entered.Finish(LookupPacked(entered.features, rule));
   });
 }
 
 embank_status embank_apply_gradients_packed(const embank_feature* features, uint64_t feature_count,
                                             uint8_t* outcomes) {
   return Guard([&]() -> embank::Status {
-    EMBANK_ASSIGN_OR_RETURN(const std::vector<embank::GradientFeature> entered,
+    EMBANK_ASSIGN_OR_RETURN(const embank::EnteredFeatures<embank::GradientFeature> entered,
                             embank::EnterGradients(features, feature_count, outcomes));
-    return ApplyGradientsPacked(entered);
+    return entered.Finish(ApplyGradientsPacked(entered.features));
   });
 }
 
 embank_status embank_prefetch_packed(const embank_feature* features, uint64_t feature_count) {
   return Guard([&]() -> embank::Status {
-    EMBANK_ASSIGN_OR_RETURN(const std::vector<embank::Feature> entered,
+    EMBANK_ASSIGN_OR_RETURN(const embank::EnteredFeatures<embank::Feature> entered,
                             embank::EnterKeyFeatures(features, feature_count));
-    return PrefetchPacked(entered);
+    return PrefetchPacked(entered.features);
   });
 }

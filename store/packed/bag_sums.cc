@@ -59,9 +59,10 @@ void BagSums::Begin() const {
 }
 
 void BagSums::Add(uint64_t begin, uint64_t count, const std::byte* vectors, bool shared) const {
-  const uint64_t end = begin + count;
-  EMBANK_CHECK(end <= feature_.keys.size());
+  EMBANK_CHECK(begin + count <= feature_.keys.size());
   const auto& offsets = feature_.offsets;
+  begin += offsets[0];
+  const uint64_t end = begin + count;
   // The last bag that begins at or before the first key, and the one behind the last key's.
   const auto bag_of = [&](uint64_t key) {
     return static_cast<uint64_t>(std::ranges::upper_bound(offsets, key) - offsets.begin()) - 1;

@@ -33,36 +33,48 @@ class PositionGradients {
 
   // Checks that the gradients are finite. kInvalidArgument.
   Status Check() const {
-    const bool is_pooled = feature_.pooling != Pooling::kNone;
-    const uint64_t rows = is_pooled ? feature_.bags() : feature_.keys.size();
-    for (uint64_t row = 0; row < rows; ++row) {
-      if (AllFinite(feature_.gradients.Row(row), dim_)) continue;
-      return NotFinite("row", row, "has a NaN or an infinity");
+    if (feature_.has_padding()) {
+      return CheckRows(feature_.keys.size(), [&](uint64_t i) { return feature_.row_numbers[i]; });
     }
-    return OkStatus();
+    const bool is_pooled = feature_.pooling != Pooling::kNone;
+    return CheckRows(is_pooled ? feature_.bags() : feature_.keys.size(),
+                     [](uint64_t i) { return i; });
   }
 
   // Writes an address for each position. kInvalidArgument: a product with a weight is not finite.
   Status Write(const std::byte** addresses) {
     if (feature_.pooling == Pooling::kNone) {
-      for (uint64_t i = 0; i < feature_.keys.size(); ++i) addresses[i] = feature_.gradients.Row(i);
+      for (uint64_t i = 0; i < feature_.keys.size(); ++i) {
+        addresses[i] = feature_.gradients.Row(feature_.row_number(i));
+      }
       return OkStatus();
     }
+    uint64_t position = 0;
     for (uint64_t bag = 0; bag < feature_.bags(); ++bag) {
-      const uint64_t begin = feature_.offsets[bag];
-      const uint64_t end = feature_.offsets[bag + 1];
-      if (begin == end) continue;
+      const uint64_t end = position + feature_.bag_size(bag);
+      if (position == end) continue;
       const std::byte* const shared = BagGradient(bag);
-      for (uint64_t i = begin; i < end; ++i) {
-        addresses[i] = feature_.weights == nullptr ? shared : Weighted(shared, i);
-        if (feature_.weights == nullptr || AllFinite(addresses[i], dim_)) continue;
-        return NotFinite("that of position", i, "is infinite times its weight");
+      for (; position < end; ++position) {
+        const std::byte*& address = addresses[position];
+        address = feature_.weights == nullptr ? shared : Weighted(shared, position);
+        if (feature_.weights == nullptr || AllFinite(address, dim_)) continue;
+        return NotFinite("that of position", position, "is infinite times its weight");
       }
     }
     return OkStatus();
   }
 
  private:
+  template <typename RowOf>
+  Status CheckRows(uint64_t count, RowOf row_of) const {
+    for (uint64_t i = 0; i < count; ++i) {
+      const uint64_t row = row_of(i);
+      if (AllFinite(feature_.gradients.Row(row), dim_)) continue;
+      return NotFinite("row", row, "has a NaN or an infinity");
+    }
+    return OkStatus();
+  }
+
   // Threads check gradients, and throw nothing.
   Status NotFinite(const char* what, uint64_t number, const char* is) const {
     return NoThrowStatus(StatusCode::kInvalidArgument, [&] {
@@ -93,7 +105,8 @@ class PositionGradients {
   const std::byte* Weighted(const std::byte* gradient, uint64_t position) {
     float* const scaled = Scaled(position);
     std::memcpy(scaled, gradient, dim_ * sizeof(float));
-    for (uint32_t i = 0; i < dim_; ++i) scaled[i] *= feature_.weights[position];
+    const float weight = feature_.weights[feature_.offsets[0] + position];
+    for (uint32_t i = 0; i < dim_; ++i) scaled[i] *= weight;
     return reinterpret_cast<const std::byte*>(scaled);
   }
 
@@ -117,7 +130,7 @@ class TableGradients {
   Status Allocate() {
     const bool is_one = group_.features.size() == 1;
     const GradientFeature& first = features_[group_.features[0]];
-    has_addresses_ = !is_one || first.pooling != Pooling::kNone;
+    has_addresses_ = !is_one || first.pooling != Pooling::kNone || first.has_padding();
     EMBANK_RETURN_IF_ERROR(addresses_.Allocate(has_addresses_ ? group_.keys : 0));
     EMBANK_RETURN_IF_ERROR(keys_.Allocate(is_one ? 0 : group_.keys));
     EMBANK_RETURN_IF_ERROR(outcomes_.Allocate(is_one || !has_outcomes_ ? 0 : group_.keys));

@@ -48,12 +48,12 @@ class TableLookup {
 
   // The number of floats that the vectors of its chunks take.
   uint64_t ChunkFloats() const {
-    uint64_t pooled = 0;
+    uint64_t keys = 0;
     for (const size_t i : group_.features) {
-      if (features_[i].pooling == Pooling::kNone) continue;
-      pooled = std::max<uint64_t>(pooled, std::min(features_[i].keys.size(), chunk_keys_));
+      if (!GoesByChunks(features_[i])) continue;
+      keys = std::max<uint64_t>(keys, std::min(features_[i].keys.size(), chunk_keys_));
     }
-    return (pooled * group_.table->layout().vector_bytes + 3) / sizeof(float);
+    return (keys * group_.table->layout().vector_bytes + 3) / sizeof(float);
   }
 
   // Allocates all that Run needs but the vectors of chunks. kResourceExhausted.
@@ -61,7 +61,7 @@ class TableLookup {
     uint64_t without_outcomes = 0;
     for (const size_t i : group_.features) {
       const LookupFeature& feature = features_[i];
-      if (feature.pooling == Pooling::kNone || !feature.outcomes.empty()) continue;
+      if (!GoesByChunks(feature) || !feature.outcomes.empty()) continue;
       without_outcomes =
           std::max<uint64_t>(without_outcomes, std::min(feature.keys.size(), chunk_keys_));
     }
@@ -84,14 +84,20 @@ class TableLookup {
   }
 
  private:
+  // Whether rows have another place, or none, in the caller's memory.
+  static bool GoesByChunks(const LookupFeature& feature) {
+    return feature.pooling != Pooling::kNone || feature.has_padding();
+  }
+
   uint64_t NowNs() const { return group_.table->parts().clock->NowNs(); }
 
   Status LookUp(size_t number, std::span<float> vectors) {
     const LookupFeature& feature = features_[number];
     OutcomeTally tally;
-    Status status = feature.pooling == Pooling::kNone
-                        ? Answer(feature.keys, feature.outcomes, rule_, feature.rows, 0, &tally)
-                        : LookUpBags(feature, vectors, &tally);
+    Status status = feature.pooling != Pooling::kNone ? LookUpBags(feature, vectors, &tally)
+                    : feature.has_padding()
+                        ? LookUpPadded(feature, vectors, &tally)
+                        : Answer(feature.keys, feature.outcomes, rule_, feature.rows, 0, &tally);
     total_.Add(tally);
     if (!status.ok() || !feature.outcomes.empty()) return OfFeature(number, status);
     Batch silent(group_.table, feature.keys, {});
@@ -105,20 +111,63 @@ class TableLookup {
     Status status;
     for (uint64_t begin = 0; begin < feature.keys.size(); begin += chunk_keys_) {
       const uint64_t count = std::min<uint64_t>(chunk_keys_, feature.keys.size() - begin);
-      status.Update(LookUpChunk(feature, sums, begin, count, vectors, tally));
+      status.Update(PoolChunk(feature, sums, begin, count, vectors, tally));
     }
     sums.End();
     return status;
   }
 
-  // A key whose row stays away adds zeros.
-  Status LookUpChunk(const LookupFeature& feature, const BagSums& sums, uint64_t begin,
-                     uint64_t count, std::span<float> vectors, OutcomeTally* tally) {
+  OutcomeSpan OutcomesOf(const LookupFeature& feature, uint64_t begin, uint64_t count) {
+    return feature.outcomes.empty() ? OutcomeSpan(outcomes_.values()).first(count)
+                                    : feature.outcomes.subspan(begin, count);
+  }
+
+  // Keys between padding: their rows are copied to places that are not at equal distances.
+  Status LookUpPadded(const LookupFeature& feature, std::span<float> vectors, OutcomeTally* tally) {
     const uint64_t vector_bytes = group_.table->layout().vector_bytes;
     auto* const first = reinterpret_cast<std::byte*>(vectors.data());
-    const OutcomeSpan outcomes = feature.outcomes.empty()
-                                     ? OutcomeSpan(outcomes_.values()).first(count)
-                                     : feature.outcomes.subspan(begin, count);
+    Status status;
+    for (uint64_t begin = 0; begin < feature.keys.size(); begin += chunk_keys_) {
+      const uint64_t count = std::min<uint64_t>(chunk_keys_, feature.keys.size() - begin);
+      const OutcomeSpan outcomes = OutcomesOf(feature, begin, count);
+      const Status answered = Answer(feature.keys.subspan(begin, count), outcomes, rule_,
+                                     {first, vector_bytes}, begin, tally);
+      status.Update(answered);
+      for (uint64_t i = 0; answered.ok() && i < count; ++i) {
+        if (!HasAnswer(static_cast<Outcome>(outcomes[i]))) continue;
+        std::memcpy(feature.rows.Row(feature.row_number(begin + i)), first + i * vector_bytes,
+                    vector_bytes);
+      }
+    }
+    ClearPaddingRows(feature);
+    return status;
+  }
+
+  // Whether a row is written for a key with this outcome.
+  bool HasAnswer(Outcome outcome) const {
+    return outcome == Outcome::kFound || outcome == Outcome::kCreated ||
+           outcome == Outcome::kRefused ||
+           (outcome == Outcome::kAbsent && rule_ != MissingRule::kSkip);
+  }
+
+  void ClearPaddingRows(const LookupFeature& feature) const {
+    const uint64_t vector_bytes = group_.table->layout().vector_bytes;
+    auto next = feature.row_numbers.begin();
+    for (uint64_t row = 0; row < feature.padded_rows; ++row) {
+      if (next != feature.row_numbers.end() && *next == row) {
+        ++next;
+      } else {
+        std::memset(feature.rows.Row(row), 0, vector_bytes);
+      }
+    }
+  }
+
+  // A key whose row stays away adds zeros.
+  Status PoolChunk(const LookupFeature& feature, const BagSums& sums, uint64_t begin,
+                   uint64_t count, std::span<float> vectors, OutcomeTally* tally) {
+    const uint64_t vector_bytes = group_.table->layout().vector_bytes;
+    auto* const first = reinterpret_cast<std::byte*>(vectors.data());
+    const OutcomeSpan outcomes = OutcomesOf(feature, begin, count);
     const MissingRule rule = rule_ == MissingRule::kSkip ? MissingRule::kZero : rule_;
     const uint64_t lost_before = tally->count(Outcome::kDataLoss);
     Status status = Answer(feature.keys.subspan(begin, count), outcomes, rule,
