@@ -455,7 +455,8 @@ EMBANK_API embank_status embank_prefetch(embank_table *table, const uint64_t *ke
 /* The pooling of a bag of rows: what becomes of them (docs/arithmetic.md). */
 enum { EMBANK_POOL_NONE = 0,    /* no bags: each key has a row of its own */
        EMBANK_POOL_SUM = 1,     /* their sum, each times its weight where there are weights */
-       EMBANK_POOL_MEAN = 2,    /* their sum / the number of keys of the bag */
+       EMBANK_POOL_MEAN = 2,    /* their sum / the number of keys of the bag; with weights, each
+                                 * times its weight, and / the sum of these; zeros if that is 0 */
        EMBANK_POOL_SQRT_N = 3 };/* their sum / the square root of that number */
 
 /* The type of the integers in an array. Signed keys extend: -1 is the key 2^64 - 1. */
@@ -493,7 +494,8 @@ typedef struct embank_feature {
                             * n last. A bag may be empty. NULL with POOL_NONE, and with an
                             * offset_type other than U64 */
   uint64_t bags;           /* 0 with POOL_NONE */
-  const float *weights;    /* n finite weights, with POOL_SUM only; NULL: all are 1 */
+  const float *weights;    /* n finite weights, with POOL_SUM; with POOL_MEAN, the sum of a bag's
+                            * is finite, too; NULL: all are 1 */
   void *rows;              /* see the calls: bags rows, or n with POOL_NONE */
   uint64_t row_stride;
   int32_t key_type;        /* EMBANK_INDEX_* */
@@ -531,8 +533,8 @@ EMBANK_API embank_status embank_lookup_packed(const embank_feature *features,
  * all steps of the call or none.
  *
  * rows of a feature, read: the gradients, dim float32 numbers for each bag, or for each key with
- *   POOL_NONE. A position in a bag has the gradient of its bag, times its weight, or divided as
- *   the pooling says.
+ *   POOL_NONE. A position in a bag has the gradient of its bag, divided as the pooling says,
+ *   times its weight.
  * outcomes: one for each key of all features, in order, as of embank_apply_gradients; may be NULL.
  * With weights, the call also needs memory for one gradient per key.
  *

@@ -12,6 +12,7 @@
 #include "bindings/c/arguments_in.h"
 #include "bindings/c/handles.h"
 #include "bindings/c/options_in.h"
+#include "store/packed/bag_sums.h"
 
 namespace embank {
 namespace {
@@ -169,8 +170,10 @@ Status EnterBags(Entry* entry, Feature* entered) {
         StrCat("pooling is ", feature.pooling, "; it must be an EMBANK_POOL_* (0 to 3)"));
   }
   entered->pooling = static_cast<Pooling>(feature.pooling);
-  if (feature.weights != nullptr && feature.pooling != EMBANK_POOL_SUM) {
-    return InvalidArgumentError("weights is not NULL; weights need EMBANK_POOL_SUM");
+  if (feature.weights != nullptr && feature.pooling != EMBANK_POOL_SUM &&
+      feature.pooling != EMBANK_POOL_MEAN) {
+    return InvalidArgumentError(
+        "weights is not NULL; weights need EMBANK_POOL_SUM or EMBANK_POOL_MEAN");
   }
   if (feature.pooling != EMBANK_POOL_NONE) {
     EMBANK_RETURN_IF_ERROR(EnterOffsets(entry, entered));
@@ -264,13 +267,25 @@ Status ForEachFeature(const embank_feature* features, uint64_t count, Enter ente
   return OkStatus();
 }
 
+// Checks the divisors of a mean with weights, of which padding has none.
+Status CheckSumsOfWeights(const Feature& entered) {
+  if (entered.weights == nullptr || entered.pooling != Pooling::kMean) return OkStatus();
+  for (uint64_t bag = 0; bag < entered.bags(); ++bag) {
+    if (std::isfinite(SumOfWeights(entered, bag))) continue;
+    return InvalidArgumentError(StrCat("weights of bag ", bag, " have an infinite sum, by which ",
+                                       "EMBANK_POOL_MEAN divides"));
+  }
+  return OkStatus();
+}
+
 template <typename FeatureType>
 Status EnterFeature(Entry* entry, uint8_t* outcomes, FeatureType* entered) {
   EMBANK_RETURN_IF_ERROR(EnterTable(*entry, entered));
   EMBANK_RETURN_IF_ERROR(EnterBags(entry, entered));
   EMBANK_RETURN_IF_ERROR(EnterFeatureRows(entry->feature, entered));
   if (outcomes != nullptr) entered->outcomes = EnterOutcomes(outcomes, entry->feature.n);
-  return EnterKeyArray(entry, entered);
+  EMBANK_RETURN_IF_ERROR(EnterKeyArray(entry, entered));
+  return CheckSumsOfWeights(*entered);
 }
 
 // Keys alone.

@@ -22,7 +22,8 @@ struct Feature {
   // Empty with kNone. Otherwise the bags' begins and the end of the last one, never falling; the
   // first key is at offsets[0].
   std::span<const uint64_t> offsets;
-  // Finite numbers, with kSum alone, at the places of which offsets speak; nullptr: all are 1.
+  // Finite numbers at the places of which offsets speak, with kSum, and with kMean if the sum of a
+  // bag's is finite; nullptr: all are 1.
   const float* weights = nullptr;
   Pooling pooling = Pooling::kNone;
   OutcomeSpan outcomes;  // one for each key, or empty

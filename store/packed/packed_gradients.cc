@@ -53,10 +53,11 @@ class PositionGradients {
     for (uint64_t bag = 0; bag < feature_.bags(); ++bag) {
       const uint64_t end = position + feature_.bag_size(bag);
       if (position == end) continue;
-      const std::byte* const shared = BagGradient(bag);
+      const float divisor = PoolingDivisor(feature_, bag);
+      const std::byte* const shared = BagGradient(bag, divisor);
       for (; position < end; ++position) {
         const std::byte*& address = addresses[position];
-        address = feature_.weights == nullptr ? shared : Weighted(shared, position);
+        address = feature_.weights == nullptr ? shared : Weighted(shared, divisor, position);
         if (feature_.weights == nullptr || AllFinite(address, dim_)) continue;
         return NotFinite("that of position", position, "is infinite times its weight");
       }
@@ -92,9 +93,9 @@ class PositionGradients {
 
   float* Scaled(uint64_t row) { return scaled_.values().data() + row * dim_; }
 
-  const std::byte* BagGradient(uint64_t bag) {
+  // The gradient of a bag's positions, or with weights the one that they multiply.
+  const std::byte* BagGradient(uint64_t bag, float divisor) {
     const std::byte* const gradient = feature_.gradients.Row(bag);
-    const float divisor = PoolingDivisor(feature_.pooling, feature_.bag_size(bag));
     if (feature_.weights != nullptr || ScaledRows() == 0) return gradient;
     float* const scaled = Scaled(bag);
     std::memcpy(scaled, gradient, dim_ * sizeof(float));
@@ -102,9 +103,16 @@ class PositionGradients {
     return reinterpret_cast<const std::byte*>(scaled);
   }
 
-  const std::byte* Weighted(const std::byte* gradient, uint64_t position) {
+  const std::byte* Weighted(const std::byte* gradient, float divisor, uint64_t position) {
     float* const scaled = Scaled(position);
+    if (divisor == 0.0f) {
+      std::memset(scaled, 0, dim_ * sizeof(float));
+      return reinterpret_cast<const std::byte*>(scaled);
+    }
     std::memcpy(scaled, gradient, dim_ * sizeof(float));
+    if (feature_.pooling == Pooling::kMean) {
+      for (uint32_t i = 0; i < dim_; ++i) scaled[i] /= divisor;
+    }
     const float weight = feature_.weights[feature_.offsets[0] + position];
     for (uint32_t i = 0; i < dim_; ++i) scaled[i] *= weight;
     return reinterpret_cast<const std::byte*>(scaled);

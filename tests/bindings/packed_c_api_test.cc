@@ -313,8 +313,11 @@ TEST_P(PackedCalls, AreCheckedWholeBeforeAnythingChanges) {
   ExpectRefused([&](embank_feature* f) { f->offsets = beyond; }, "offsets[1] is 9");
   ExpectRefused([](embank_feature* f) { f->bags = uint64_t{1} << 33; }, "bags is");
   ExpectRefused([](embank_feature* f) { f->pooling = EMBANK_POOL_NONE; }, "offsets");
-  ExpectRefused([&](embank_feature* f) { f->pooling = EMBANK_POOL_MEAN, f->weights = weights; },
-                "weights");
+  ExpectRefused([&](embank_feature* f) { f->pooling = EMBANK_POOL_SQRT_N, f->weights = weights; },
+                "weights is not NULL");
+  const float large[3] = {1.0f, 3e38f, 3e38f};
+  ExpectRefused([&](embank_feature* f) { f->pooling = EMBANK_POOL_MEAN, f->weights = large; },
+                "weights of bag 1 have an infinite sum");
   ExpectRefused([](embank_feature* f) { f->rows = nullptr; }, "rows");
   ExpectRefused([](embank_feature* f) { f->row_stride = 3; }, "row_stride is 3");
   EXPECT_EQ(embank_lookup_packed(nullptr, 1, 0, nullptr), EMBANK_INVALID_ARGUMENT);
@@ -370,6 +373,57 @@ TEST_P(PackedCalls, RefuseArraysThatAreNotOfTheirTypes) {
       "flags: EMBANK_FEATURE_ABSOLUTE");
   ExpectRefused([](embank_feature* f) { f->struct_size = 72; },
                 "struct_size is 72; that of features[0]");
+}
+
+// Bags of one table whose weights have the sums 4, 0 (of 1 and -1), 0 (of zeros) and 3, of which
+// padding has 1,000.
+TEST_P(PackedCalls, DivideByTheSumOfTheWeights) {
+  Random random(5);
+  std::deque<TestFeature> features(1);
+  features[0].pooling = EMBANK_POOL_MEAN;
+  features[0].keys = {1, 2, 3, 4, 5, 9, 6};
+  features[0].offsets = {0, 2, 4, 5, 7};
+  features[0].weights = {1, 3, 1, -1, 0, 1000, 3};
+  features[0].padding = 9;
+  ASSERT_NO_FATAL_FAILURE(LookUp(&features, EMBANK_MISSING_CREATE, &random));
+  float rows[16 * 7] = {};
+  const uint64_t* const keys = features[0].keys.data();
+  ASSERT_EQ(embank_lookup(twins_[0].table, keys, 7, EMBANK_MISSING_ZERO, rows, 0, nullptr),
+            EMBANK_OK);
+  const auto* const sums = reinterpret_cast<const float*>(features[0].rows.data());
+  EXPECT_EQ(sums[0], (rows[0] + 3 * rows[16]) / 4);
+  EXPECT_EQ(sums[16], 0.0f);
+  EXPECT_EQ(sums[32], 0.0f);
+  EXPECT_EQ(sums[48], 3 * rows[16 * 6] / 3);
+  twins_[0].oracle.Lookup(keys, 5, EMBANK_MISSING_ZERO, rows, 0, nullptr);
+  twins_[0].oracle.Lookup(keys + 6, 1, EMBANK_MISSING_ZERO, rows, 0, nullptr);
+  ASSERT_NO_FATAL_FAILURE(ApplyGradients(&features, &random));
+  ASSERT_NO_FATAL_FAILURE(CompareTables());
+}
+
+// The shape of the click models of today: one table, 256 to 1,024 keys a sample in the order of
+// time, without pooling, padded at their ends to one length.
+TEST_P(PackedCalls, TakeLongSequencesWithPaddedEnds) {
+  constexpr uint64_t kSamples = 12;
+  constexpr uint64_t kLength = 1024;
+  Random random(6);
+  Add("items", 32, EMBANK_F32, EMBANK_OPT_ROWWISE_ADAGRAD);
+  for (int step = 0; step < 3; ++step) {
+    std::deque<TestFeature> features(1);
+    features[0].table = twins_.size() - 1;
+    features[0].padding = ~uint64_t{0};
+    for (uint64_t sample = 0; sample < kSamples; ++sample) {
+      const uint64_t keys = random.Between(256, kLength);
+      const uint64_t now = 1000 * static_cast<uint64_t>(step) + random.Below(500);
+      for (uint64_t i = 0; i < keys; ++i) {
+        features[0].keys.push_back(now + random.Below(i + 1));
+      }
+      features[0].keys.resize((sample + 1) * kLength, ~uint64_t{0});
+    }
+    ASSERT_NO_FATAL_FAILURE(LookUp(&features, EMBANK_MISSING_CREATE, &random));
+    ASSERT_NO_FATAL_FAILURE(ApplyGradients(&features, &random));
+    ASSERT_NO_FATAL_FAILURE(CompareTables());
+  }
 }
 
 TEST_P(PackedCalls, RefuseGradientsThatAreNotFinite) {

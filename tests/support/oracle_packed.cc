@@ -9,12 +9,15 @@
 namespace embank::oracle {
 namespace {
 
-// The positions [begin, end) of a bag, as its divisor sees them.
+// The positions [begin, end) of a bag, as its divisor sees them. 0: the bag gives zeros.
 float DivisorOf(const Feature& feature, uint64_t begin, uint64_t end) {
+  if (feature.pooling == EMBANK_POOL_SUM) return 1.0f;
+  const bool has_weights = !feature.weights.empty();
   float n = 0.0f;
-  for (uint64_t k = begin; k < end; ++k) n += feature.IsPadding(k) ? 0.0f : 1.0f;
-  if (feature.pooling == EMBANK_POOL_MEAN) return n;
-  return feature.pooling == EMBANK_POOL_SQRT_N ? std::sqrt(n) : 1.0f;
+  for (uint64_t k = begin; k < end; ++k) {
+    if (!feature.IsPadding(k)) n += has_weights ? feature.weights[k] : 1.0f;
+  }
+  return feature.pooling == EMBANK_POOL_SQRT_N ? std::sqrt(n) : n;
 }
 
 }  // namespace
@@ -54,7 +57,7 @@ void LookUpFeature(Table* table, const Feature& feature, int32_t missing,
         const float value = LoadValue(of_keys.data() + k * row_bytes + i * ValueBytes(type), type);
         sum += feature.weights.empty() ? value : feature.weights[k] * value;
       }
-      if (divisor != 0.0f) sum /= divisor;
+      sum = divisor == 0.0f ? 0.0f : sum / divisor;
       std::memcpy(rows->data() + (bag * dim + i) * sizeof sum, &sum, sizeof sum);
     }
   }
@@ -67,7 +70,7 @@ void AppendGradients(const Table& table, const Feature& feature, const float* gr
     if (feature.IsPadding(k)) return;
     keys->push_back(feature.keys[k]);
     for (uint64_t i = 0; i < dim; ++i) {
-      const float shared = gradient[i] / divisor;
+      const float shared = divisor == 0.0f ? 0.0f : gradient[i] / divisor;
       of_keys->push_back(feature.weights.empty() ? shared : shared * feature.weights[k]);
     }
   };

@@ -2,6 +2,7 @@
 #ifndef EMBANK_TESTS_SUPPORT_PACKED_FEATURE_H_
 #define EMBANK_TESTS_SUPPORT_PACKED_FEATURE_H_
 
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <limits>
@@ -113,8 +114,15 @@ oracle::Feature RandomFeature(Random* random, KeyOf key) {
     for (uint64_t i = 0; i < keys; ++i) feature.keys.push_back(key(random));
     if (feature.pooling != EMBANK_POOL_NONE) feature.offsets.push_back(feature.keys.size());
   }
-  if (feature.pooling == EMBANK_POOL_SUM && random->OneIn(2)) {
-    for (size_t i = 0; i < feature.keys.size(); ++i) feature.weights.push_back(random->Signed());
+  const bool may_have_weights =
+      feature.pooling == EMBANK_POOL_SUM || feature.pooling == EMBANK_POOL_MEAN;
+  if (may_have_weights && random->OneIn(2)) {
+    // Weights of 1 and -1, too: sums of 0.
+    const bool are_units = random->OneIn(2);
+    for (size_t i = 0; i < feature.keys.size(); ++i) {
+      const float weight = random->Signed();
+      feature.weights.push_back(are_units ? std::copysign(1.0f, weight) : weight);
+    }
   }
   if (random->OneIn(2) && !feature.keys.empty()) {
     feature.padding = feature.keys[random->Below(feature.keys.size())];
