@@ -807,6 +807,34 @@ EMBANK_API embank_status embank_apply_gradients_device(embank_table *table, cons
                                                        uint64_t row_stride, uint8_t *outcomes,
                                                        void *stream);
 
+/* The two calls below do what embank_lookup_packed and embank_apply_gradients_packed do, with the
+ * same bits, outcomes and statuses. rows of all features are in device memory, where they and
+ * row_stride are multiples of the size of a value; all else, the features too, is in host memory.
+ * Order, alignment and streams are as above. What crosses the link, each way:
+ *   a lookup with POOL_NONE     as in embank_lookup_device
+ *   a lookup with a pooling     pooling is done in host memory: rows in device memory that it needs
+ *                               come from there, and one row for each bag goes back
+ *   gradients                   one row for each bag, or with POOL_NONE for each key, comes to the
+ *                               host, which waits for them and sums them
+ * A bag of one key has the same row with POOL_NONE, but for the sign of zeros.
+ *
+ * Besides the memory of the calls for host memory, a call needs
+ *   a lookup    dim * 4 bytes for each bag of a table's largest feature; with POOL_NONE, as
+ *               embank_lookup_device, for all features at once
+ *   gradients   dim * 4 bytes for each bag, or with POOL_NONE for each key
+ *
+ * INVALID_ARGUMENT, FAILED_PRECONDITION: as above, too; nothing was done. */
+
+/* [data] Does what embank_lookup_packed does. */
+EMBANK_API embank_status embank_lookup_packed_device(const embank_feature *features,
+                                                     uint64_t feature_count, int32_t missing,
+                                                     uint8_t *outcomes, void *stream);
+
+/* [data] Does what embank_apply_gradients_packed does. */
+EMBANK_API embank_status embank_apply_gradients_packed_device(const embank_feature *features,
+                                                              uint64_t feature_count,
+                                                              uint8_t *outcomes, void *stream);
+
 /* ---- insight ---- */
 
 /* [data] Returns counters and gauges in the Prometheus text format; docs/metrics.md lists them. */

@@ -208,24 +208,69 @@ Status EnterKeyArray(Entry* entry, Feature* entered) {
   return OkStatus();
 }
 
+// The rows of a feature that a call writes or reads: their number and the bytes of their values.
+struct RowShape {
+  uint64_t rows;
+  uint64_t row_bytes;
+  uint32_t value_bytes;
+};
+
+RowShape ShapeOf(const embank_feature& feature, const LookupFeature& entered) {
+  const RowLayout& layout = entered.table->layout();
+  if (entered.pooling == Pooling::kNone) {
+    return {feature.n, layout.vector_bytes, layout.vector_bytes / layout.dim};
+  }
+  return {feature.bags, uint64_t{layout.dim} * sizeof(float), sizeof(float)};
+}
+
+RowShape ShapeOf(const embank_feature& feature, const GradientFeature& entered) {
+  const uint64_t rows = entered.pooling == Pooling::kNone ? feature.n : feature.bags;
+  return {rows, uint64_t{entered.table->layout().dim} * sizeof(float), sizeof(float)};
+}
+
 // Enters the rows of a feature into the one of the store.
 Status EnterFeatureRows(const embank_feature& feature, LookupFeature* entered) {
-  const RowLayout& layout = entered->table->layout();
-  const bool is_pooled = entered->pooling != Pooling::kNone;
-  const uint64_t rows = is_pooled ? feature.bags : feature.n;
-  const uint64_t bytes = is_pooled ? uint64_t{layout.dim} * sizeof(float) : layout.vector_bytes;
-  EMBANK_ASSIGN_OR_RETURN(entered->rows, EnterRows(*entered->table, feature.rows, "rows", rows,
-                                                   bytes, feature.row_stride));
+  const RowShape shape = ShapeOf(feature, *entered);
+  EMBANK_ASSIGN_OR_RETURN(
+      entered->rows, EnterRows(*entered->table, feature.rows, "rows", shape.rows, shape.row_bytes,
+                               feature.row_stride));
   return OkStatus();
 }
 
 Status EnterFeatureRows(const embank_feature& feature, GradientFeature* entered) {
-  const bool is_pooled = entered->pooling != Pooling::kNone;
-  const uint64_t rows = is_pooled ? feature.bags : feature.n;
-  const uint64_t bytes = uint64_t{entered->table->layout().dim} * sizeof(float);
+  const RowShape shape = ShapeOf(feature, *entered);
   const void* const gradients = feature.rows;
-  EMBANK_ASSIGN_OR_RETURN(entered->gradients, EnterRows(*entered->table, gradients, "rows", rows,
-                                                        bytes, feature.row_stride));
+  EMBANK_ASSIGN_OR_RETURN(entered->gradients,
+                          EnterRows(*entered->table, gradients, "rows", shape.rows, shape.row_bytes,
+                                    feature.row_stride));
+  return OkStatus();
+}
+
+void SetDeviceRows(const DeviceArray& rows, LookupFeature* entered) {
+  entered->rows = {rows.rows, rows.stride_bytes};
+  entered->is_on_device = true;
+}
+
+void SetDeviceRows(const DeviceArray& rows, GradientFeature* entered) {
+  entered->gradients = {rows.rows, rows.stride_bytes};
+}
+
+// The same for a call whose rows are in device memory, and all else in host memory.
+template <typename FeatureType>
+Status EnterDeviceFeature(const Entry& entry, const uint8_t* outcomes, FeatureType* entered) {
+  const embank_feature& feature = entry.feature;
+  const Table& table = *entered->table;
+  const bool is_typed = feature.key_type != EMBANK_INDEX_U64;
+  EMBANK_RETURN_IF_ERROR(CheckOnHost(table, entry.keys(), is_typed ? "typed_keys" : "keys"));
+  EMBANK_RETURN_IF_ERROR(CheckOnHost(table, entry.offsets(), OffsetsField(feature)));
+  EMBANK_RETURN_IF_ERROR(CheckOnHost(table, feature.weights, "weights"));
+  EMBANK_RETURN_IF_ERROR(CheckOnHost(table, outcomes, "outcomes"));
+  entered->pooling = static_cast<Pooling>(feature.pooling);
+  const RowShape shape = ShapeOf(feature, *entered);
+  EMBANK_ASSIGN_OR_RETURN(const DeviceArray rows,
+                          EnterDeviceRows(table, feature.rows, "rows", shape.rows, shape.row_bytes,
+                                          feature.row_stride, shape.value_bytes));
+  SetDeviceRows(rows, entered);
   return OkStatus();
 }
 
@@ -279,17 +324,20 @@ Status CheckSumsOfWeights(const Feature& entered) {
 }
 
 template <typename FeatureType>
-Status EnterFeature(Entry* entry, uint8_t* outcomes, FeatureType* entered) {
+Status EnterFeature(Entry* entry, RowsIn rows_in, uint8_t* outcomes, FeatureType* entered) {
   EMBANK_RETURN_IF_ERROR(EnterTable(*entry, entered));
+  if (rows_in == RowsIn::kDevice) {
+    EMBANK_RETURN_IF_ERROR(EnterDeviceFeature(*entry, outcomes, entered));
+  }
   EMBANK_RETURN_IF_ERROR(EnterBags(entry, entered));
-  EMBANK_RETURN_IF_ERROR(EnterFeatureRows(entry->feature, entered));
+  if (rows_in == RowsIn::kHost) EMBANK_RETURN_IF_ERROR(EnterFeatureRows(entry->feature, entered));
   if (outcomes != nullptr) entered->outcomes = EnterOutcomes(outcomes, entry->feature.n);
   EMBANK_RETURN_IF_ERROR(EnterKeyArray(entry, entered));
   return CheckSumsOfWeights(*entered);
 }
 
 // Keys alone.
-Status EnterFeature(Entry* entry, uint8_t*, Feature* entered) {
+Status EnterFeature(Entry* entry, RowsIn, uint8_t*, Feature* entered) {
   EMBANK_RETURN_IF_ERROR(EnterTable(*entry, entered));
   if (entry->has(EMBANK_FEATURE_ABSOLUTE)) {
     EMBANK_RETURN_IF_ERROR(CheckNotNull(entry->offsets(), OffsetsField(entry->feature)));
@@ -299,14 +347,14 @@ Status EnterFeature(Entry* entry, uint8_t*, Feature* entered) {
 
 template <typename FeatureType>
 StatusOr<EnteredFeatures<FeatureType>> EnterFeatures(const embank_feature* features, uint64_t count,
-                                                     uint8_t* outcomes) {
+                                                     RowsIn rows_in, uint8_t* outcomes) {
   // Most calls have fewer.
   constexpr uint64_t kReserved = 64;
   EnteredFeatures<FeatureType> all;
   all.features.reserve(std::min(count, kReserved));
   const auto enter = [&](const embank_feature& feature, uint64_t first_key) {
     Entry entry{feature};
-    EMBANK_RETURN_IF_ERROR(EnterFeature(&entry,
+    EMBANK_RETURN_IF_ERROR(EnterFeature(&entry, rows_in,
                                         outcomes == nullptr ? nullptr : outcomes + first_key,
                                         &all.features.emplace_back()));
     if (entry.converted != nullptr) all.converted.push_back(std::move(entry.converted));
@@ -319,18 +367,20 @@ StatusOr<EnteredFeatures<FeatureType>> EnterFeatures(const embank_feature* featu
 }  // namespace
 
 StatusOr<EnteredFeatures<LookupFeature>> EnterLookups(const embank_feature* features,
-                                                      uint64_t count, uint8_t* outcomes) {
-  return EnterFeatures<LookupFeature>(features, count, outcomes);
+                                                      uint64_t count, RowsIn rows_in,
+                                                      uint8_t* outcomes) {
+  return EnterFeatures<LookupFeature>(features, count, rows_in, outcomes);
 }
 
 StatusOr<EnteredFeatures<GradientFeature>> EnterGradients(const embank_feature* features,
-                                                          uint64_t count, uint8_t* outcomes) {
-  return EnterFeatures<GradientFeature>(features, count, outcomes);
+                                                          uint64_t count, RowsIn rows_in,
+                                                          uint8_t* outcomes) {
+  return EnterFeatures<GradientFeature>(features, count, rows_in, outcomes);
 }
 
 StatusOr<EnteredFeatures<Feature>> EnterKeyFeatures(const embank_feature* features,
                                                     uint64_t count) {
-  return EnterFeatures<Feature>(features, count, nullptr);
+  return EnterFeatures<Feature>(features, count, RowsIn::kHost, nullptr);
 }
 
 }  // namespace embank

@@ -26,12 +26,17 @@ struct EnteredFeatures {
   }
 };
 
+// Where the rows of a call's features are.
+enum class RowsIn { kHost, kDevice };
+
 // Each returns kInvalidArgument with a message that begins with "features[i]" and the field, and
-// throws std::bad_alloc.
+// throws std::bad_alloc. kFailedPrecondition: the store has no device.
 StatusOr<EnteredFeatures<LookupFeature>> EnterLookups(const embank_feature* features,
-                                                      uint64_t count, uint8_t* outcomes);
+                                                      uint64_t count, RowsIn rows_in,
+                                                      uint8_t* outcomes);
 StatusOr<EnteredFeatures<GradientFeature>> EnterGradients(const embank_feature* features,
-                                                          uint64_t count, uint8_t* outcomes);
+                                                          uint64_t count, RowsIn rows_in,
+                                                          uint8_t* outcomes);
 // Tables and keys alone.
 StatusOr<EnteredFeatures<Feature>> EnterKeyFeatures(const embank_feature* features, uint64_t count);
 

@@ -41,11 +41,12 @@ struct Feature {
 // The rows of a lookup: vectors as the table has them, or dim floats for each bag.
 struct LookupFeature : Feature {
   RowSpan rows;
+  bool is_on_device = false;  // whether `rows` are in memory of the store's device
 };
 
 // dim floats for each key, or for each bag.
 struct GradientFeature : Feature {
-  ConstRowSpan gradients;
+  ConstRowSpan gradients;  // of ApplyGradientsPackedFromDevice: in memory of the store's device
 };
 
 }  // namespace embank

@@ -13,6 +13,9 @@
 #include "base/status_macros.h"
 #include "base/str_cat.h"
 #include "store/batch/gradients.h"
+#include "store/device/caller_stream.h"
+#include "store/device/row_transfer.h"
+#include "store/hot/hot_rows.h"
 #include "store/packed/bag_sums.h"
 #include "store/packed/call_status.h"
 #include "store/packed/table_groups.h"
@@ -224,12 +227,57 @@ class TableGradients {
   std::optional<GradientBatch> batch_;
 };
 
-}  // namespace
-
-Status ApplyGradientsPacked(std::span<const GradientFeature> features) {
+Status CheckAllTakeGradients(std::span<const GradientFeature> features) {
   for (const GradientFeature& feature : features) {
     EMBANK_RETURN_IF_ERROR(CheckTakesGradients(*feature.table));
   }
+  return OkStatus();
+}
+
+// A feature whose gradients are on the device, and the same in host memory, where the gradients of
+// padding keys are left out.
+class FetchedGradients {
+ public:
+  explicit FetchedGradients(const GradientFeature& feature)
+      : feature_(feature), dim_(feature.table->layout().dim) {}
+
+  // kResourceExhausted.
+  Status Allocate() { return memory_.Allocate(Rows() * dim_); }
+
+  // kUnavailable: the device is lost.
+  Status Fetch() {
+    auto* const first = reinterpret_cast<std::byte*>(memory_.values().data());
+    const ConstRowSpan from = feature_.gradients;
+    const uint32_t row_bytes = dim_ * sizeof(float);
+    return FetchRows(&feature_.table->parts().hot->memory(),
+                     {const_cast<std::byte*>(from.data), from.stride_bytes}, row_bytes, Rows(),
+                     [&](uint64_t row) { return static_cast<uint32_t>(feature_.row_number(row)); },
+                     {first, row_bytes});
+  }
+
+  GradientFeature OnHost() const {
+    GradientFeature on_host = feature_;
+    on_host.gradients = {reinterpret_cast<const std::byte*>(memory_.values().data()),
+                         dim_ * sizeof(float)};
+    on_host.padded_rows = 0;
+    on_host.row_numbers = {};
+    return on_host;
+  }
+
+ private:
+  uint64_t Rows() const {
+    return feature_.pooling == Pooling::kNone ? feature_.keys.size() : feature_.bags();
+  }
+
+  const GradientFeature& feature_;
+  const uint32_t dim_;
+  Scratch<float, 1> memory_;
+};
+
+}  // namespace
+
+Status ApplyGradientsPacked(std::span<const GradientFeature> features) {
+  EMBANK_RETURN_IF_ERROR(CheckAllTakeGradients(features));
   if (features.empty()) return OkStatus();
   const std::vector<TableGroup> groups = GroupByTable(features);
   std::deque<TableGradients> tables;
@@ -256,6 +304,22 @@ Status ApplyGradientsPacked(std::span<const GradientFeature> features) {
   Status status;
   for (TableGradients& table : tables) KeepGraver(&status, table.Finish());
   return status;
+}
+
+Status ApplyGradientsPackedFromDevice(std::span<const GradientFeature> features, void* stream) {
+  EMBANK_RETURN_IF_ERROR(CheckAllTakeGradients(features));
+  if (features.empty()) return OkStatus();
+  std::deque<FetchedGradients> fetched;
+  std::vector<GradientFeature> on_host;
+  for (const GradientFeature& feature : features) {
+    EMBANK_RETURN_IF_ERROR(fetched.emplace_back(feature).Allocate());
+    on_host.push_back(fetched.back().OnHost());
+  }
+  CallerStream callers(&features[0].table->parts().hot->memory().device(), stream);
+  EMBANK_RETURN_IF_ERROR(callers.Join());
+  for (FetchedGradients& each : fetched) EMBANK_RETURN_IF_ERROR(each.Fetch());
+  EMBANK_RETURN_IF_ERROR(callers.Release());
+  return ApplyGradientsPacked(on_host);
 }
 
 }  // namespace embank

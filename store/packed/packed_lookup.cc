@@ -11,6 +11,10 @@
 #include "store/batch/batch.h"
 #include "store/batch/lookup.h"
 #include "store/batch/write_scope.h"
+#include "store/device/caller_stream.h"
+#include "store/device/device_lookup.h"
+#include "store/device/row_transfer.h"
+#include "store/hot/hot_rows.h"
 #include "store/packed/bag_sums.h"
 #include "store/packed/call_status.h"
 #include "store/packed/table_groups.h"
@@ -65,7 +69,8 @@ class TableLookup {
       without_outcomes =
           std::max<uint64_t>(without_outcomes, std::min(feature.keys.size(), chunk_keys_));
     }
-    return outcomes_.Allocate(without_outcomes);
+    EMBANK_RETURN_IF_ERROR(outcomes_.Allocate(without_outcomes));
+    return AllocateForDevice();
   }
 
   // `vectors`: ChunkFloats of them.
@@ -86,23 +91,85 @@ class TableLookup {
  private:
   // Whether rows have another place, or none, in the caller's memory.
   static bool GoesByChunks(const LookupFeature& feature) {
-    return feature.pooling != Pooling::kNone || feature.has_padding();
+    return feature.pooling != Pooling::kNone || (feature.has_padding() && !feature.is_on_device);
   }
+
+  // Allocates rows of bags, and the batches of features without pooling.
+  Status AllocateForDevice() {
+    const uint32_t dim = group_.table->layout().dim;
+    uint64_t floats = 0;
+    for (const size_t i : group_.features) {
+      const LookupFeature& feature = features_[i];
+      if (!feature.is_on_device) continue;
+      if (feature.pooling != Pooling::kNone) {
+        floats = std::max(floats, feature.bags() * dim);
+        continue;
+      }
+      floats = std::max<uint64_t>(floats, feature.has_padding() ? dim : 0);
+      device_batches_.push_back(
+          std::make_unique<DeviceLookupBatch>(group_.table, feature.keys, rule_, ArrayOf(feature),
+                                              feature.row_numbers, feature.outcomes));
+      EMBANK_RETURN_IF_ERROR(device_batches_.back()->Allocate());
+    }
+    return device_rows_.Allocate(floats);
+  }
+
+  static DeviceArray ArrayOf(const LookupFeature& feature) {
+    return {feature.rows.data, feature.rows.stride_bytes};
+  }
+  HotMemory* memory() const { return &group_.table->parts().hot->memory(); }
 
   uint64_t NowNs() const { return group_.table->parts().clock->NowNs(); }
 
   Status LookUp(size_t number, std::span<float> vectors) {
     const LookupFeature& feature = features_[number];
     OutcomeTally tally;
-    Status status = feature.pooling != Pooling::kNone ? LookUpBags(feature, vectors, &tally)
-                    : feature.has_padding()
-                        ? LookUpPadded(feature, vectors, &tally)
-                        : Answer(feature.keys, feature.outcomes, rule_, feature.rows, 0, &tally);
+    Status status = feature.is_on_device ? LookUpToDevice(feature, vectors, &tally)
+                                         : LookUpToHost(feature, vectors, &tally);
     total_.Add(tally);
     if (!status.ok() || !feature.outcomes.empty()) return OfFeature(number, status);
     Batch silent(group_.table, feature.keys, {});
     silent.Add(tally);
     return OfFeature(number, silent.RefusedStatus());
+  }
+
+  Status LookUpToHost(const LookupFeature& feature, std::span<float> vectors, OutcomeTally* tally) {
+    if (feature.pooling != Pooling::kNone) return LookUpBags(feature, vectors, tally);
+    if (feature.has_padding()) return LookUpPadded(feature, vectors, tally);
+    return Answer(feature.keys, feature.outcomes, rule_, feature.rows, 0, tally);
+  }
+
+  Status LookUpToDevice(const LookupFeature& feature, std::span<float> vectors,
+                        OutcomeTally* tally) {
+    if (feature.pooling != Pooling::kNone) {
+      const uint32_t row_bytes = group_.table->layout().dim * sizeof(float);
+      LookupFeature pooled = feature;
+      pooled.rows = {reinterpret_cast<std::byte*>(device_rows_.values().data()), row_bytes};
+      EMBANK_RETURN_IF_ERROR(LookUpBags(pooled, vectors, tally));
+      SendRows(
+          memory(), {pooled.rows.data, row_bytes}, row_bytes, feature.bags(),
+          [](uint64_t bag) { return static_cast<uint32_t>(bag); }, ArrayOf(feature));
+      return OkStatus();
+    }
+    DeviceLookupBatch& batch = *device_batches_[next_device_batch_++];
+    EMBANK_RETURN_IF_ERROR(batch.Run());
+    *tally = batch.tally();
+    if (feature.has_padding()) SendPaddingRows(feature);
+    return OkStatus();
+  }
+
+  void SendPaddingRows(const LookupFeature& feature) {
+    std::ranges::fill(device_rows_.values(), 0.0f);
+    auto key = feature.row_numbers.begin();
+    uint32_t row = 0;
+    SendRows(
+        memory(), {reinterpret_cast<const std::byte*>(device_rows_.values().data()), 0},
+        group_.table->layout().vector_bytes, feature.padded_rows - feature.row_numbers.size(),
+        [&](uint64_t) {
+          for (; key != feature.row_numbers.end() && *key == row; ++key) ++row;
+          return row++;
+        },
+        ArrayOf(feature));
   }
 
   Status LookUpBags(const LookupFeature& feature, std::span<float> vectors, OutcomeTally* tally) {
@@ -221,11 +288,13 @@ class TableLookup {
   Batch total_;  // of no keys: it sums the tallies
   Status call_status_;
   Scratch<uint8_t, 16> outcomes_;
+  Scratch<float, 1> device_rows_;  // of bags, or one of zeros
+  std::vector<std::unique_ptr<DeviceLookupBatch>> device_batches_;
+  size_t next_device_batch_ = 0;
 };
 
-}  // namespace
-
-Status LookupPacked(std::span<const LookupFeature> features, MissingRule rule) {
+// `callers`: the stream of features on the device; nullptr: there are none.
+Status LookUpAll(std::span<const LookupFeature> features, MissingRule rule, CallerStream* callers) {
   const std::vector<TableGroup> groups = GroupByTable(features);
   std::deque<TableLookup> lookups;
   std::deque<ChunkVectors> small_vectors;
@@ -242,12 +311,26 @@ Status LookupPacked(std::span<const LookupFeature> features, MissingRule rule) {
   EMBANK_RETURN_IF_ERROR(shared_vectors.Allocate(shared_floats));
   std::vector<KeySpan> keys;
   keys.reserve(features.size());
+  if (callers != nullptr) EMBANK_RETURN_IF_ERROR(callers->Join());
   ForEachTable(groups, [&](size_t i) {
     lookups[i].Run((groups[i].is_large ? shared_vectors : small_vectors[i]).values());
   });
-  Status status;
+  Status status = callers == nullptr ? OkStatus() : callers->Release();
   for (TableLookup& lookup : lookups) KeepGraver(&status, lookup.Finish(&keys));
   return status;
+}
+
+}  // namespace
+
+Status LookupPacked(std::span<const LookupFeature> features, MissingRule rule) {
+  return LookUpAll(features, rule, nullptr);
+}
+
+Status LookupPackedToDevice(std::span<const LookupFeature> features, MissingRule rule,
+                            void* stream) {
+  if (features.empty()) return OkStatus();
+  CallerStream callers(&features[0].table->parts().hot->memory().device(), stream);
+  return LookUpAll(features, rule, &callers);
 }
 
 }  // namespace embank

@@ -27,6 +27,19 @@ inline std::vector<uint8_t> ArrayOf(const std::vector<uint64_t>& numbers, int32_
   return array;
 }
 
+// A feature without pooling, of 64-bit keys.
+inline embank_feature PlainFeature(embank_table* table, const std::vector<uint64_t>& keys,
+                                   void* rows, uint64_t row_stride) {
+  embank_feature feature = {};
+  feature.struct_size = sizeof feature;
+  feature.table = table;
+  feature.keys = keys.data();
+  feature.n = keys.size();
+  feature.rows = rows;
+  feature.row_stride = row_stride;
+  return feature;
+}
+
 // How a feature is passed, and its arrays. The struct that it makes borrows from it.
 struct PassedFeature {
   explicit PassedFeature(const oracle::Feature& feature) : feature_(feature) { Fill(); }
