@@ -478,22 +478,56 @@ EMBANK_API embank_status embank_prefetch(embank_table *table, const uint64_t *ke
 /* The pooling of a bag of rows: what becomes of them (docs/arithmetic.md). */
 enum { EMBANK_POOL_NONE = 0,    /* no bags: each key has a row of its own */
        EMBANK_POOL_SUM = 1,     /* their sum, each times its weight where there are weights */
-       EMBANK_POOL_MEAN = 2,    /* their sum / the number of keys of the bag */
+       EMBANK_POOL_MEAN = 2,    /* their sum / the number of keys of the bag; with weights, each
+                                 * times its weight, and / the sum of these; zeros if that is 0 */
        EMBANK_POOL_SQRT_N = 3 };/* their sum / the square root of that number */
 
-/* One feature of a packed call: keys of one table, in bags or each for itself. */
+/* The type of the integers in an array. Signed keys extend: -1 is the key 2^64 - 1. */
+enum { EMBANK_INDEX_U64 = 0, EMBANK_INDEX_I64 = 1, EMBANK_INDEX_U32 = 2, EMBANK_INDEX_I32 = 3 };
+
+/* Flags of a feature. */
+enum { EMBANK_FEATURE_PADDING = 1u,   /* padding_key is not a key, but fills a place */
+       EMBANK_FEATURE_ABSOLUTE = 2u };/* offsets may begin with any number */
+
+/* One feature of a packed call: keys of one table, in bags or each for itself. All features of a
+ * call have the same struct_size, at least 72, that of the fields up to row_stride. Fields behind
+ * row_stride that are all 0 mean nothing.
+ *
+ * Padding. A key that equals padding_key, after its extension to 64 bits, adds nothing to its bag
+ * and does not count in the divisor of MEAN and SQRT_N. Its outcome is ABSENT. It creates no row,
+ * adds no heat and has no gradient. With POOL_NONE, a lookup writes a row of zeros for it,
+ * whatever `missing` is, and its gradient is not read. A position in a message does not count
+ * padding keys.
+ *
+ * Absolute offsets index keys and weights, as in a batch of which the feature is a part: its keys
+ * are keys[offsets[0]] to keys[offsets[bags] - 1], and n == offsets[bags] - offsets[0].
+ *
+ * Arrays with 64-bit integers are used in place. A call needs memory for
+ *   narrower keys or offsets   8 bytes for each, filled in one pass
+ *   features in which padding keys occur   12 bytes for each key, 4 more with weights, 1 more with
+ *                              outcomes, 8 for each offset; with POOL_NONE, up to 256 KiB more
+ *                              for each table */
 typedef struct embank_feature {
   uint32_t struct_size;    /* set by the caller to sizeof(embank_feature) */
   int32_t pooling;         /* EMBANK_POOL_* */
   embank_table *table;
-  const uint64_t *keys;    /* n keys, bag after bag */
+  const uint64_t *keys;    /* n keys, bag after bag; NULL with a key_type other than U64 */
   uint64_t n;
   const uint64_t *offsets; /* bags + 1 numbers: where each bag begins, from 0 on, never falling, and
-                            * n last. A bag may be empty. NULL with POOL_NONE */
+                            * n last. A bag may be empty. NULL with POOL_NONE, and with an
+                            * offset_type other than U64 */
   uint64_t bags;           /* 0 with POOL_NONE */
-  const float *weights;    /* n finite weights, with POOL_SUM only; NULL: all are 1 */
+  const float *weights;    /* n finite weights, with POOL_SUM; with POOL_MEAN, the sum of a bag's
+                            * is finite, too; NULL: all are 1 */
   void *rows;              /* see the calls: bags rows, or n with POOL_NONE */
   uint64_t row_stride;
+  int32_t key_type;        /* EMBANK_INDEX_* */
+  int32_t offset_type;     /* EMBANK_INDEX_* */
+  const void *typed_keys;  /* the keys, with a key_type other than U64 */
+  const void *typed_offsets; /* the offsets, with an offset_type other than U64 */
+  uint64_t padding_key;    /* with FEATURE_PADDING; else 0 */
+  uint32_t flags;          /* sum of EMBANK_FEATURE_*; ABSOLUTE needs offsets */
+  uint32_t reserved;       /* 0 */
 } embank_feature;
 
 /* [data] Looks up the keys of all features, in order, as embank_lookup does, and pools them. The
@@ -522,8 +556,8 @@ EMBANK_API embank_status embank_lookup_packed(const embank_feature *features,
  * all steps of the call or none.
  *
  * rows of a feature, read: the gradients, dim float32 numbers for each bag, or for each key with
- *   POOL_NONE. A position in a bag has the gradient of its bag, times its weight, or divided as
- *   the pooling says.
+ *   POOL_NONE. A position in a bag has the gradient of its bag, divided as the pooling says,
+ *   times its weight.
  * outcomes: one for each key of all features, in order, as of embank_apply_gradients; may be NULL.
  * With weights, the call also needs memory for one gradient per key.
  *
@@ -535,8 +569,9 @@ EMBANK_API embank_status embank_lookup_packed(const embank_feature *features,
 EMBANK_API embank_status embank_apply_gradients_packed(const embank_feature *features,
                                                        uint64_t feature_count, uint8_t *outcomes);
 
-/* [data] Prefetches the keys of all features, as embank_prefetch does. Uses table, keys and n of
- * each feature alone. The call evicts at most half of the rows in memory of each row size, which
+/* [data] Prefetches the keys of all features, as embank_prefetch does, but no padding keys. Uses of
+ * each feature table, keys and n, the fields behind row_stride, and with FEATURE_ABSOLUTE the first
+ * offset. The call evicts at most half of the rows in memory of each row size, which
  * the tables of this row size share. */
 EMBANK_API embank_status embank_prefetch_packed(const embank_feature *features,
                                                 uint64_t feature_count);
@@ -843,6 +878,34 @@ EMBANK_API embank_status embank_apply_gradients_device(embank_table *table, cons
                                                        uint64_t n, const float *gradients,
                                                        uint64_t row_stride, uint8_t *outcomes,
                                                        void *stream);
+
+/* The two calls below do what embank_lookup_packed and embank_apply_gradients_packed do, with the
+ * same bits, outcomes and statuses. rows of all features are in device memory, where they and
+ * row_stride are multiples of the size of a value; all else, the features too, is in host memory.
+ * Order, alignment and streams are as above. What crosses the link, each way:
+ *   a lookup with POOL_NONE     as in embank_lookup_device
+ *   a lookup with a pooling     pooling is done in host memory: rows in device memory that it needs
+ *                               come from there, and one row for each bag goes back
+ *   gradients                   one row for each bag, or with POOL_NONE for each key, comes to the
+ *                               host, which waits for them and sums them
+ * A bag of one key has the same row with POOL_NONE, but for the sign of zeros.
+ *
+ * Besides the memory of the calls for host memory, a call needs
+ *   a lookup    dim * 4 bytes for each bag of a table's largest feature; with POOL_NONE, as
+ *               embank_lookup_device, for all features at once
+ *   gradients   dim * 4 bytes for each bag, or with POOL_NONE for each key
+ *
+ * INVALID_ARGUMENT, FAILED_PRECONDITION: as above, too; nothing was done. */
+
+/* [data] Does what embank_lookup_packed does. */
+EMBANK_API embank_status embank_lookup_packed_device(const embank_feature *features,
+                                                     uint64_t feature_count, int32_t missing,
+                                                     uint8_t *outcomes, void *stream);
+
+/* [data] Does what embank_apply_gradients_packed does. */
+EMBANK_API embank_status embank_apply_gradients_packed_device(const embank_feature *features,
+                                                              uint64_t feature_count,
+                                                              uint8_t *outcomes, void *stream);
 
 /* ---- owners: rows of one table in the stores of many ranks ---- */
 

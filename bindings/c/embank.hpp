@@ -406,6 +406,31 @@ class Store {
   std::unique_ptr<embank_store, internal::Closer> store_;
 };
 
+// Packed calls. outcomes: one for each key of all features, or none.
+using Features = View<const embank_feature>;
+
+inline Status LookupPacked(Features features, std::int32_t missing = EMBANK_MISSING_CREATE,
+                           Outcomes outcomes = {}) {
+  return Status::Of(embank_lookup_packed(features.data, features.size, missing, outcomes.data));
+}
+inline Status ApplyGradientsPacked(Features features, Outcomes outcomes = {}) {
+  return Status::Of(embank_apply_gradients_packed(features.data, features.size, outcomes.data));
+}
+inline Status PrefetchPacked(Features features) {
+  return Status::Of(embank_prefetch_packed(features.data, features.size));
+}
+// The same with rows or gradients in device memory. Work behind the call on the stream has them.
+inline Status LookupPackedDevice(Features features, std::int32_t missing = EMBANK_MISSING_CREATE,
+                                 Outcomes outcomes = {}, void* stream = nullptr) {
+  return Status::Of(
+      embank_lookup_packed_device(features.data, features.size, missing, outcomes.data, stream));
+}
+inline Status ApplyGradientsPackedDevice(Features features, Outcomes outcomes = {},
+                                         void* stream = nullptr) {
+  return Status::Of(
+      embank_apply_gradients_packed_device(features.data, features.size, outcomes.data, stream));
+}
+
 // Returns the JSON report of embank_verify. The report of a damaged store is a value, too.
 inline Result<std::string> Verify(const char* directory, embank_progress progress = nullptr,
                                   void* user = nullptr) {

@@ -145,13 +145,15 @@ Status CheckStoreParts(const embank_store_options& o) {
 
 }  // namespace
 
-// The first version of the struct has all of today's fields, and none of them has a default. Behind
-// it in an array is the next one, which has pointers.
+// The fields of the first version have no defaults. In an array, the next struct follows, which has
+// pointers.
 StatusOr<embank_feature> ReadFeature(const embank_feature* feature) {
+  constexpr uint32_t kFirstVersionBytes = 72;  // up to row_stride
+  static_assert(kFirstVersionBytes == offsetof(embank_feature, key_type));
   const uint32_t struct_size = feature->struct_size;
-  if (struct_size < sizeof(embank_feature) || struct_size % alignof(embank_feature) != 0) {
+  if (struct_size < kFirstVersionBytes || struct_size % alignof(embank_feature) != 0) {
     return InvalidArgumentError(StrCat("struct_size is ", struct_size, "; it must be at least ",
-                                       sizeof(embank_feature), ", and a multiple of ",
+                                       kFirstVersionBytes, ", and a multiple of ",
                                        alignof(embank_feature)));
   }
   return ReadStruct(embank_feature{}, feature);

@@ -30,14 +30,17 @@ constexpr uint8_t kAnswered = 0xF1;  // its row is not in host memory
 // One lookup: a pass that reads existing rows, and one that creates the others.
 class DeviceLookup {
  public:
-  DeviceLookup(Batch* batch, MissingRule rule, DeviceArray rows)
+  // `row_numbers` as of DeviceLookupBatch.
+  DeviceLookup(Batch* batch, MissingRule rule, DeviceArray rows,
+               std::span<const uint32_t> row_numbers = {})
       : batch_(*batch),
         table_(batch->table()),
         memory_(table_.parts().hot->memory()),
         rule_(rule),
         update_rule_(table_.rule()),
         row_bytes_(table_.layout().vector_bytes),
-        rows_(rows) {}
+        rows_(rows),
+        row_numbers_(row_numbers) {}
 
   // kResourceExhausted.
   Status Allocate(WriteScope* scope);
@@ -45,6 +48,9 @@ class DeviceLookup {
   void Run(WriteScope* scope);
 
  private:
+  uint32_t RowOf(uint32_t position) const {
+    return row_numbers_.empty() ? position : row_numbers_[position];
+  }
   RowSpan host_rows() { return {host_rows_.values().data(), RowTransfer::StrideBytes(row_bytes_)}; }
   void ReadPiece(size_t begin, size_t count);
   void CreatePiece(WriteScope* scope, std::span<const uint32_t> positions);
@@ -59,6 +65,7 @@ class DeviceLookup {
   const UpdateRule update_rule_;
   const uint32_t row_bytes_;
   const DeviceArray rows_;
+  const std::span<const uint32_t> row_numbers_;
   BatchPiece piece_;
   LoggedRows logged_;
   BatchKeys batch_keys_;
@@ -175,23 +182,54 @@ void DeviceLookup::Answer() {
 void DeviceLookup::Send(KeySpan keys, RowTransfer* transfer) {
   const std::span<const HotPosition> hot = piece_.hot().positions();
   CountHot(&table_, keys, &piece_.hot());
-  for (const HotPosition& at : hot) transfer->AddHot(at.payload, piece_.number(at.number));
+  for (const HotPosition& at : hot) transfer->AddHot(at.payload, RowOf(piece_.number(at.number)));
   for (size_t i = 0; i < piece_.size(); ++i) {
-    if (piece_.outcome(i) != kAnswered) transfer->Add(i, piece_.number(i));
+    if (piece_.outcome(i) != kAnswered) transfer->Add(i, RowOf(piece_.number(i)));
   }
   transfer->SendTo(rows_);
 }
 
+// A read-only store creates nothing.
+MissingRule RuleOf(const Table& table, MissingRule rule) {
+  return rule == MissingRule::kCreate && table.parts().read_only ? MissingRule::kDefault : rule;
+}
+
 }  // namespace
+
+struct DeviceLookupBatch::Work {
+  Work(Table* table, KeySpan keys, MissingRule rule, DeviceArray rows,
+       std::span<const uint32_t> row_numbers, OutcomeSpan outcomes)
+      : batch(table, keys, outcomes),
+        scope(batch),
+        lookup(&batch, RuleOf(*table, rule), rows, row_numbers) {}
+
+  Batch batch;
+  WriteScope scope;
+  DeviceLookup lookup;
+};
+
+DeviceLookupBatch::DeviceLookupBatch(Table* table, KeySpan keys, MissingRule rule, DeviceArray rows,
+                                     std::span<const uint32_t> row_numbers, OutcomeSpan outcomes)
+    : work_(std::make_unique<Work>(table, keys, rule, rows, row_numbers, outcomes)) {}
+
+DeviceLookupBatch::~DeviceLookupBatch() = default;
+
+Status DeviceLookupBatch::Allocate() { return work_->lookup.Allocate(&work_->scope); }
+
+Status DeviceLookupBatch::Run() {
+  work_->lookup.Run(&work_->scope);
+  return work_->scope.Settle();
+}
+
+const OutcomeTally& DeviceLookupBatch::tally() const { return work_->batch.tally(); }
 
 Status LookupToDevice(Table* table, KeySpan keys, MissingRule rule, DeviceArray rows, void* stream,
                       OutcomeSpan outcomes) {
   EMBANK_RETURN_IF_ERROR(table->CheckAlive());
-  if (rule == MissingRule::kCreate && table->parts().read_only) rule = MissingRule::kDefault;
   const uint64_t begin_ns = table->parts().clock->NowNs();
   Batch batch(table, keys, outcomes);
   WriteScope scope(batch);
-  DeviceLookup lookup(&batch, rule, rows);
+  DeviceLookup lookup(&batch, RuleOf(*table, rule), rows);
   EMBANK_RETURN_IF_ERROR(lookup.Allocate(&scope));
   CallerStream callers(&table->parts().hot->memory().device(), stream);
   EMBANK_RETURN_IF_ERROR(callers.Join());

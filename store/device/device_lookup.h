@@ -2,8 +2,13 @@
 #ifndef EMBANK_STORE_DEVICE_DEVICE_LOOKUP_H_
 #define EMBANK_STORE_DEVICE_DEVICE_LOOKUP_H_
 
+#include <cstdint>
+#include <memory>
+#include <span>
+
 #include "base/status.h"
 #include "gpu/device.h"
+#include "store/batch/batch.h"
 #include "store/table/table.h"
 
 namespace embank {
@@ -15,6 +20,29 @@ namespace embank {
 // cannot be joined; nothing was done. kUnavailable: the device is lost.
 Status LookupToDevice(Table* table, KeySpan keys, MissingRule rule, DeviceArray rows, void* stream,
                       OutcomeSpan outcomes);
+
+// A lookup in parts, for callers that look several batches up on one stream, which they join and
+// release, and count (store/packed).
+class DeviceLookupBatch {
+ public:
+  // Borrows all of them. The row of the i-th key has the number row_numbers[i]; empty: i. Throws
+  // std::bad_alloc.
+  DeviceLookupBatch(Table* table, KeySpan keys, MissingRule rule, DeviceArray rows,
+                    std::span<const uint32_t> row_numbers, OutcomeSpan outcomes);
+  ~DeviceLookupBatch();
+  DeviceLookupBatch(const DeviceLookupBatch&) = delete;
+  DeviceLookupBatch& operator=(const DeviceLookupBatch&) = delete;
+
+  // Allocates scratch. kResourceExhausted; nothing was changed.
+  Status Allocate();
+  // Answers all keys, enqueues the copies, and pays the debts. kUnavailable: the device is lost.
+  Status Run();
+  const OutcomeTally& tally() const;  // after Run
+
+ private:
+  struct Work;
+  std::unique_ptr<Work> work_;
+};
 
 }  // namespace embank
 

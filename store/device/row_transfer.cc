@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/memory/memory.h"
+#include "base/status_macros.h"
 
 namespace embank {
 namespace {
@@ -72,6 +73,34 @@ void RowTransfer::WriteHot(DeviceArray callers, std::span<const std::byte> rest)
                    {rows_, 0});
   }
   NoteEnqueued();
+}
+
+void SendRows(HotMemory* memory, ConstRowSpan from, uint32_t row_bytes, uint64_t count,
+              IndexOf index_of, DeviceArray callers) {
+  for (uint64_t done = 0; done < count;) {
+    RowTransfer transfer(memory, row_bytes);
+    for (size_t place = 0; done < count && !transfer.is_full(); ++place, ++done) {
+      std::memcpy(transfer.rows().Row(place), from.Row(done), row_bytes);
+      transfer.Add(place, index_of(done));
+    }
+    transfer.SendTo(callers);
+  }
+}
+
+Status FetchRows(HotMemory* memory, DeviceArray callers, uint32_t row_bytes, uint64_t count,
+                 IndexOf index_of, RowSpan to) {
+  for (uint64_t done = 0; done < count;) {
+    RowTransfer transfer(memory, row_bytes);
+    const uint64_t begin = done;
+    for (size_t place = 0; done < count && !transfer.is_full(); ++place, ++done) {
+      transfer.Add(place, index_of(done));
+    }
+    EMBANK_RETURN_IF_ERROR(transfer.FetchFrom(callers));
+    for (uint64_t i = begin; i < done; ++i) {
+      std::memcpy(to.Row(i), transfer.rows().Row(i - begin), row_bytes);
+    }
+  }
+  return OkStatus();
 }
 
 }  // namespace embank

@@ -10,7 +10,9 @@
 #include <cstdint>
 #include <span>
 
+#include "base/function_ref.h"
 #include "base/status.h"
+#include "base/types.h"
 #include "gpu/device.h"
 #include "store/hot/hot_memory.h"
 
@@ -65,6 +67,19 @@ class RowTransfer {
   size_t hot_size_ = 0;
   DeviceEvent event_ = 0;
 };
+
+// Rows in host memory that belong to rows of the caller's array: the i-th of `count` to the row
+// index_of(i), which is asked for in order.
+using IndexOf = FunctionRef<uint32_t(uint64_t)>;
+
+// Enqueues the copy of rows of host memory to the caller's array, through staging buffers. The
+// caller holds no lock, no buffer and no gate.
+void SendRows(HotMemory* memory, ConstRowSpan from, uint32_t row_bytes, uint64_t count,
+              IndexOf index_of, DeviceArray callers);
+// Copies rows of the caller's array to host memory, and waits for them. kUnavailable: the device is
+// lost.
+Status FetchRows(HotMemory* memory, DeviceArray callers, uint32_t row_bytes, uint64_t count,
+                 IndexOf index_of, RowSpan to);
 
 }  // namespace embank
 

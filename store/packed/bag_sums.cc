@@ -44,11 +44,26 @@ const float* AsFloats(const std::byte* vector, ValueType type, uint32_t first, u
 
 }  // namespace
 
-float PoolingDivisor(Pooling pooling, uint64_t keys) {
+float SumOfWeights(const Feature& feature, uint64_t bag) {
+  float sum = 0.0f;
+  for (uint64_t i = feature.offsets[bag]; i < feature.offsets[bag + 1]; ++i) {
+    sum += feature.weights[i];
+  }
+  return sum;
+}
+
+float PoolingDivisor(const Feature& feature, uint64_t bag) {
+  const uint64_t keys = feature.bag_size(bag);
   EMBANK_CHECK(keys > 0);
   const auto n = static_cast<float>(keys);
-  if (pooling == Pooling::kMean) return n;
-  return pooling == Pooling::kSqrtN ? std::sqrt(n) : 1.0f;
+  switch (feature.pooling) {
+    case Pooling::kMean:
+      return feature.weights == nullptr ? n : SumOfWeights(feature, bag);
+    case Pooling::kSqrtN:
+      return std::sqrt(n);
+    default:
+      return 1.0f;
+  }
 }
 
 void BagSums::Begin() const {
@@ -59,9 +74,10 @@ void BagSums::Begin() const {
 }
 
 void BagSums::Add(uint64_t begin, uint64_t count, const std::byte* vectors, bool shared) const {
-  const uint64_t end = begin + count;
-  EMBANK_CHECK(end <= feature_.keys.size());
+  EMBANK_CHECK(begin + count <= feature_.keys.size());
   const auto& offsets = feature_.offsets;
+  begin += offsets[0];
+  const uint64_t end = begin + count;
   // The last bag that begins at or before the first key, and the one behind the last key's.
   const auto bag_of = [&](uint64_t key) {
     return static_cast<uint64_t>(std::ranges::upper_bound(offsets, key) - offsets.begin()) - 1;
@@ -111,19 +127,27 @@ void BagSums::AddSlice(uint64_t bag, uint64_t begin, uint64_t end, const std::by
 
 void BagSums::End() const {
   if (feature_.pooling == Pooling::kSum) return;
-  const uint32_t dim = feature_.table->layout().dim;
-  SliceFloats slice;
+  const uint64_t size_min = feature_.weights == nullptr ? 2 : 1;  // of those that change
   for (uint64_t bag = 0; bag < feature_.bags(); ++bag) {
     const uint64_t keys = feature_.bag_size(bag);
-    if (keys < 2 && !(keys == 0 && Seeded(SeededBug::kEmptyBagDivided))) continue;
-    const float divisor = keys == 0 ? 0.0f : PoolingDivisor(feature_.pooling, keys);
-    for (uint32_t first = 0; first < dim; first += kSliceFloats) {
-      const uint32_t count = std::min(kSliceFloats, dim - first);
-      std::byte* const out = feature_.rows.Row(bag) + first * sizeof(float);
-      std::memcpy(slice.data(), out, count * sizeof(float));
-      for (uint32_t i = 0; i < count; ++i) slice[i] /= divisor;
-      std::memcpy(out, slice.data(), count * sizeof(float));
-    }
+    if (keys < size_min && !(keys == 0 && Seeded(SeededBug::kEmptyBagDivided))) continue;
+    Divide(bag, keys == 0 ? 0.0f : PoolingDivisor(feature_, bag));
+  }
+}
+
+void BagSums::Divide(uint64_t bag, float divisor) const {
+  const uint32_t dim = feature_.table->layout().dim;
+  if (feature_.weights != nullptr && divisor == 0.0f) {
+    std::memset(feature_.rows.Row(bag), 0, dim * sizeof(float));
+    return;
+  }
+  SliceFloats slice;
+  for (uint32_t first = 0; first < dim; first += kSliceFloats) {
+    const uint32_t count = std::min(kSliceFloats, dim - first);
+    std::byte* const out = feature_.rows.Row(bag) + first * sizeof(float);
+    std::memcpy(slice.data(), out, count * sizeof(float));
+    for (uint32_t i = 0; i < count; ++i) slice[i] /= divisor;
+    std::memcpy(out, slice.data(), count * sizeof(float));
   }
 }
 

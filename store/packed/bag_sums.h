@@ -9,8 +9,11 @@
 
 namespace embank {
 
-// The divisor of a bag of n keys, at least one: 1, n, or the square root of n.
-float PoolingDivisor(Pooling pooling, uint64_t keys);
+// The sum of the weights of a bag, of a feature that has weights.
+float SumOfWeights(const Feature& feature, uint64_t bag);
+// The divisor of a bag of n keys, at least one: 1, n, the square root of n, or, of a mean with
+// weights, their sum. If that is 0, the bag gives zeros.
+float PoolingDivisor(const Feature& feature, uint64_t bag);
 
 class BagSums {
  public:
@@ -29,6 +32,8 @@ class BagSums {
   // Adds `count` values of each vector, from `first` on.
   void AddSlice(uint64_t bag, uint64_t begin, uint64_t end, const std::byte* vectors,
                 uint32_t first, uint32_t count) const;
+
+  void Divide(uint64_t bag, float divisor) const;
 
   const LookupFeature& feature_;
 };

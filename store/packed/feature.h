@@ -19,25 +19,34 @@ enum class Pooling : int32_t { kNone = 0, kSum = 1, kMean = 2, kSqrtN = 3 };
 struct Feature {
   Table* table = nullptr;
   KeySpan keys;
-  // Empty with kNone. Otherwise the bags' begins and the number of keys, rising from 0.
+  // Empty with kNone. Otherwise the bags' begins and the end of the last one, never falling; the
+  // first key is at offsets[0].
   std::span<const uint64_t> offsets;
-  // One finite number for each key, with kSum alone; nullptr: all are 1.
+  // Finite numbers at the places of which offsets speak, with kSum, and with kMean if the sum of a
+  // bag's is finite; nullptr: all are 1.
   const float* weights = nullptr;
   Pooling pooling = Pooling::kNone;
   OutcomeSpan outcomes;  // one for each key, or empty
+  // With kNone, where padding keys were left out: the number of the caller's rows, and those of the
+  // keys, rising. 0: there were none, and each key has the row of its own number.
+  uint64_t padded_rows = 0;
+  std::span<const uint32_t> row_numbers;
 
   uint64_t bags() const { return offsets.empty() ? 0 : offsets.size() - 1; }
   uint64_t bag_size(uint64_t bag) const { return offsets[bag + 1] - offsets[bag]; }
+  bool has_padding() const { return padded_rows > 0; }
+  uint64_t row_number(uint64_t key) const { return has_padding() ? row_numbers[key] : key; }
 };
 
 // The rows of a lookup: vectors as the table has them, or dim floats for each bag.
 struct LookupFeature : Feature {
   RowSpan rows;
+  bool is_on_device = false;  // whether `rows` are in memory of the store's device
 };
 
 // dim floats for each key, or for each bag.
 struct GradientFeature : Feature {
-  ConstRowSpan gradients;
+  ConstRowSpan gradients;  // of ApplyGradientsPackedFromDevice: in memory of the store's device
 };
 
 }  // namespace embank

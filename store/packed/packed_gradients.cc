@@ -13,6 +13,9 @@
 #include "base/status_macros.h"
 #include "base/str_cat.h"
 #include "store/batch/gradients.h"
+#include "store/device/caller_stream.h"
+#include "store/device/row_transfer.h"
+#include "store/hot/hot_rows.h"
 #include "store/packed/bag_sums.h"
 #include "store/packed/call_status.h"
 #include "store/packed/table_groups.h"
@@ -33,36 +36,49 @@ class PositionGradients {
 
   // Checks that the gradients are finite. kInvalidArgument.
   Status Check() const {
-    const bool is_pooled = feature_.pooling != Pooling::kNone;
-    const uint64_t rows = is_pooled ? feature_.bags() : feature_.keys.size();
-    for (uint64_t row = 0; row < rows; ++row) {
-      if (AllFinite(feature_.gradients.Row(row), dim_)) continue;
-      return NotFinite("row", row, "has a NaN or an infinity");
+    if (feature_.has_padding()) {
+      return CheckRows(feature_.keys.size(), [&](uint64_t i) { return feature_.row_numbers[i]; });
     }
-    return OkStatus();
+    const bool is_pooled = feature_.pooling != Pooling::kNone;
+    return CheckRows(is_pooled ? feature_.bags() : feature_.keys.size(),
+                     [](uint64_t i) { return i; });
   }
 
   // Writes an address for each position. kInvalidArgument: a product with a weight is not finite.
   Status Write(const std::byte** addresses) {
     if (feature_.pooling == Pooling::kNone) {
-      for (uint64_t i = 0; i < feature_.keys.size(); ++i) addresses[i] = feature_.gradients.Row(i);
+      for (uint64_t i = 0; i < feature_.keys.size(); ++i) {
+        addresses[i] = feature_.gradients.Row(feature_.row_number(i));
+      }
       return OkStatus();
     }
+    uint64_t position = 0;
     for (uint64_t bag = 0; bag < feature_.bags(); ++bag) {
-      const uint64_t begin = feature_.offsets[bag];
-      const uint64_t end = feature_.offsets[bag + 1];
-      if (begin == end) continue;
-      const std::byte* const shared = BagGradient(bag);
-      for (uint64_t i = begin; i < end; ++i) {
-        addresses[i] = feature_.weights == nullptr ? shared : Weighted(shared, i);
-        if (feature_.weights == nullptr || AllFinite(addresses[i], dim_)) continue;
-        return NotFinite("that of position", i, "is infinite times its weight");
+      const uint64_t end = position + feature_.bag_size(bag);
+      if (position == end) continue;
+      const float divisor = PoolingDivisor(feature_, bag);
+      const std::byte* const shared = BagGradient(bag, divisor);
+      for (; position < end; ++position) {
+        const std::byte*& address = addresses[position];
+        address = feature_.weights == nullptr ? shared : Weighted(shared, divisor, position);
+        if (feature_.weights == nullptr || AllFinite(address, dim_)) continue;
+        return NotFinite("that of position", position, "is infinite times its weight");
       }
     }
     return OkStatus();
   }
 
  private:
+  template <typename RowOf>
+  Status CheckRows(uint64_t count, RowOf row_of) const {
+    for (uint64_t i = 0; i < count; ++i) {
+      const uint64_t row = row_of(i);
+      if (AllFinite(feature_.gradients.Row(row), dim_)) continue;
+      return NotFinite("row", row, "has a NaN or an infinity");
+    }
+    return OkStatus();
+  }
+
   // Threads check gradients, and throw nothing.
   Status NotFinite(const char* what, uint64_t number, const char* is) const {
     return NoThrowStatus(StatusCode::kInvalidArgument, [&] {
@@ -80,9 +96,9 @@ class PositionGradients {
 
   float* Scaled(uint64_t row) { return scaled_.values().data() + row * dim_; }
 
-  const std::byte* BagGradient(uint64_t bag) {
+  // The gradient of a bag's positions, or with weights the one that they multiply.
+  const std::byte* BagGradient(uint64_t bag, float divisor) {
     const std::byte* const gradient = feature_.gradients.Row(bag);
-    const float divisor = PoolingDivisor(feature_.pooling, feature_.bag_size(bag));
     if (feature_.weights != nullptr || ScaledRows() == 0) return gradient;
     float* const scaled = Scaled(bag);
     std::memcpy(scaled, gradient, dim_ * sizeof(float));
@@ -90,10 +106,18 @@ class PositionGradients {
     return reinterpret_cast<const std::byte*>(scaled);
   }
 
-  const std::byte* Weighted(const std::byte* gradient, uint64_t position) {
+  const std::byte* Weighted(const std::byte* gradient, float divisor, uint64_t position) {
     float* const scaled = Scaled(position);
+    if (divisor == 0.0f) {
+      std::memset(scaled, 0, dim_ * sizeof(float));
+      return reinterpret_cast<const std::byte*>(scaled);
+    }
     std::memcpy(scaled, gradient, dim_ * sizeof(float));
-    for (uint32_t i = 0; i < dim_; ++i) scaled[i] *= feature_.weights[position];
+    if (feature_.pooling == Pooling::kMean) {
+      for (uint32_t i = 0; i < dim_; ++i) scaled[i] /= divisor;
+    }
+    const float weight = feature_.weights[feature_.offsets[0] + position];
+    for (uint32_t i = 0; i < dim_; ++i) scaled[i] *= weight;
     return reinterpret_cast<const std::byte*>(scaled);
   }
 
@@ -117,7 +141,7 @@ class TableGradients {
   Status Allocate() {
     const bool is_one = group_.features.size() == 1;
     const GradientFeature& first = features_[group_.features[0]];
-    has_addresses_ = !is_one || first.pooling != Pooling::kNone;
+    has_addresses_ = !is_one || first.pooling != Pooling::kNone || first.has_padding();
     EMBANK_RETURN_IF_ERROR(addresses_.Allocate(has_addresses_ ? group_.keys : 0));
     EMBANK_RETURN_IF_ERROR(keys_.Allocate(is_one ? 0 : group_.keys));
     EMBANK_RETURN_IF_ERROR(outcomes_.Allocate(is_one || !has_outcomes_ ? 0 : group_.keys));
@@ -183,12 +207,57 @@ class TableGradients {
   std::optional<GradientBatch> batch_;
 };
 
-}  // namespace
-
-Status ApplyGradientsPacked(std::span<const GradientFeature> features) {
+Status CheckAllTakeGradients(std::span<const GradientFeature> features) {
   for (const GradientFeature& feature : features) {
     EMBANK_RETURN_IF_ERROR(CheckTakesGradients(*feature.table));
   }
+  return OkStatus();
+}
+
+// A feature whose gradients are on the device, and the same in host memory, where the gradients of
+// padding keys are left out.
+class FetchedGradients {
+ public:
+  explicit FetchedGradients(const GradientFeature& feature)
+      : feature_(feature), dim_(feature.table->layout().dim) {}
+
+  // kResourceExhausted.
+  Status Allocate() { return memory_.Allocate(Rows() * dim_); }
+
+  // kUnavailable: the device is lost.
+  Status Fetch() {
+    auto* const first = reinterpret_cast<std::byte*>(memory_.values().data());
+    const ConstRowSpan from = feature_.gradients;
+    const uint32_t row_bytes = dim_ * sizeof(float);
+    return FetchRows(&feature_.table->parts().hot->memory(),
+                     {const_cast<std::byte*>(from.data), from.stride_bytes}, row_bytes, Rows(),
+                     [&](uint64_t row) { return static_cast<uint32_t>(feature_.row_number(row)); },
+                     {first, row_bytes});
+  }
+
+  GradientFeature OnHost() const {
+    GradientFeature on_host = feature_;
+    on_host.gradients = {reinterpret_cast<const std::byte*>(memory_.values().data()),
+                         dim_ * sizeof(float)};
+    on_host.padded_rows = 0;
+    on_host.row_numbers = {};
+    return on_host;
+  }
+
+ private:
+  uint64_t Rows() const {
+    return feature_.pooling == Pooling::kNone ? feature_.keys.size() : feature_.bags();
+  }
+
+  const GradientFeature& feature_;
+  const uint32_t dim_;
+  Scratch<float, 1> memory_;
+};
+
+}  // namespace
+
+Status ApplyGradientsPacked(std::span<const GradientFeature> features) {
+  EMBANK_RETURN_IF_ERROR(CheckAllTakeGradients(features));
   if (features.empty()) return OkStatus();
   const Clock& clock = *features[0].table->parts().clock;
   const uint64_t begin_ns = clock.NowNs();
@@ -221,6 +290,22 @@ Status ApplyGradientsPacked(std::span<const GradientFeature> features) {
     KeepGraver(&status, tables[i].Finish(ShareNs(call_ns, groups[i], groups)));
   }
   return status;
+}
+
+Status ApplyGradientsPackedFromDevice(std::span<const GradientFeature> features, void* stream) {
+  EMBANK_RETURN_IF_ERROR(CheckAllTakeGradients(features));
+  if (features.empty()) return OkStatus();
+  std::deque<FetchedGradients> fetched;
+  std::vector<GradientFeature> on_host;
+  for (const GradientFeature& feature : features) {
+    EMBANK_RETURN_IF_ERROR(fetched.emplace_back(feature).Allocate());
+    on_host.push_back(fetched.back().OnHost());
+  }
+  CallerStream callers(&features[0].table->parts().hot->memory().device(), stream);
+  EMBANK_RETURN_IF_ERROR(callers.Join());
+  for (FetchedGradients& each : fetched) EMBANK_RETURN_IF_ERROR(each.Fetch());
+  EMBANK_RETURN_IF_ERROR(callers.Release());
+  return ApplyGradientsPacked(on_host);
 }
 
 }  // namespace embank

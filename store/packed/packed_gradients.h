@@ -24,6 +24,12 @@ namespace embank {
 // kUnavailable: the device of the store is lost.
 Status ApplyGradientsPacked(std::span<const GradientFeature> features);
 
+// Does the same with all gradients in memory of the store's device, of which the tables' store has
+// one: fetches them, and waits. Work behind it on the stream may change them. Statuses are those of
+// ApplyGradientsPacked, and: kInvalidArgument, kFailedPrecondition: the stream cannot be joined;
+// nothing was done.
+Status ApplyGradientsPackedFromDevice(std::span<const GradientFeature> features, void* stream);
+
 }  // namespace embank
 
 #endif  // EMBANK_STORE_PACKED_PACKED_GRADIENTS_H_

@@ -11,6 +11,10 @@
 #include "store/batch/batch.h"
 #include "store/batch/lookup.h"
 #include "store/batch/write_scope.h"
+#include "store/device/caller_stream.h"
+#include "store/device/device_lookup.h"
+#include "store/device/row_transfer.h"
+#include "store/hot/hot_rows.h"
 #include "store/packed/bag_sums.h"
 #include "store/packed/call_status.h"
 #include "store/packed/table_groups.h"
@@ -48,12 +52,12 @@ class TableLookup {
 
   // The number of floats that the vectors of its chunks take.
   uint64_t ChunkFloats() const {
-    uint64_t pooled = 0;
+    uint64_t keys = 0;
     for (const size_t i : group_.features) {
-      if (features_[i].pooling == Pooling::kNone) continue;
-      pooled = std::max<uint64_t>(pooled, std::min(features_[i].keys.size(), chunk_keys_));
+      if (!GoesByChunks(features_[i])) continue;
+      keys = std::max<uint64_t>(keys, std::min(features_[i].keys.size(), chunk_keys_));
     }
-    return (pooled * group_.table->layout().vector_bytes + 3) / sizeof(float);
+    return (keys * group_.table->layout().vector_bytes + 3) / sizeof(float);
   }
 
   // Allocates all that Run needs but the vectors of chunks. kResourceExhausted.
@@ -61,11 +65,12 @@ class TableLookup {
     uint64_t without_outcomes = 0;
     for (const size_t i : group_.features) {
       const LookupFeature& feature = features_[i];
-      if (feature.pooling == Pooling::kNone || !feature.outcomes.empty()) continue;
+      if (!GoesByChunks(feature) || !feature.outcomes.empty()) continue;
       without_outcomes =
           std::max<uint64_t>(without_outcomes, std::min(feature.keys.size(), chunk_keys_));
     }
-    return outcomes_.Allocate(without_outcomes);
+    EMBANK_RETURN_IF_ERROR(outcomes_.Allocate(without_outcomes));
+    return AllocateForDevice();
   }
 
   // `vectors`: ChunkFloats of them.
@@ -82,17 +87,85 @@ class TableLookup {
   }
 
  private:
+  // Whether rows have another place, or none, in the caller's memory.
+  static bool GoesByChunks(const LookupFeature& feature) {
+    return feature.pooling != Pooling::kNone || (feature.has_padding() && !feature.is_on_device);
+  }
+
+  // Allocates rows of bags, and the batches of features without pooling.
+  Status AllocateForDevice() {
+    const uint32_t dim = group_.table->layout().dim;
+    uint64_t floats = 0;
+    for (const size_t i : group_.features) {
+      const LookupFeature& feature = features_[i];
+      if (!feature.is_on_device) continue;
+      if (feature.pooling != Pooling::kNone) {
+        floats = std::max(floats, feature.bags() * dim);
+        continue;
+      }
+      floats = std::max<uint64_t>(floats, feature.has_padding() ? dim : 0);
+      device_batches_.push_back(
+          std::make_unique<DeviceLookupBatch>(group_.table, feature.keys, rule_, ArrayOf(feature),
+                                              feature.row_numbers, feature.outcomes));
+      EMBANK_RETURN_IF_ERROR(device_batches_.back()->Allocate());
+    }
+    return device_rows_.Allocate(floats);
+  }
+
+  static DeviceArray ArrayOf(const LookupFeature& feature) {
+    return {feature.rows.data, feature.rows.stride_bytes};
+  }
+  HotMemory* memory() const { return &group_.table->parts().hot->memory(); }
+
   Status LookUp(size_t number, std::span<float> vectors) {
     const LookupFeature& feature = features_[number];
     OutcomeTally tally;
-    Status status = feature.pooling == Pooling::kNone
-                        ? Answer(feature.keys, feature.outcomes, rule_, feature.rows, 0, &tally)
-                        : LookUpBags(feature, vectors, &tally);
+    Status status = feature.is_on_device ? LookUpToDevice(feature, vectors, &tally)
+                                         : LookUpToHost(feature, vectors, &tally);
     total_.Add(tally);
     if (!status.ok() || !feature.outcomes.empty()) return OfFeature(number, status);
     Batch silent(group_.table, feature.keys, {});
     silent.Add(tally);
     return OfFeature(number, silent.RefusedStatus());
+  }
+
+  Status LookUpToHost(const LookupFeature& feature, std::span<float> vectors, OutcomeTally* tally) {
+    if (feature.pooling != Pooling::kNone) return LookUpBags(feature, vectors, tally);
+    if (feature.has_padding()) return LookUpPadded(feature, vectors, tally);
+    return Answer(feature.keys, feature.outcomes, rule_, feature.rows, 0, tally);
+  }
+
+  Status LookUpToDevice(const LookupFeature& feature, std::span<float> vectors,
+                        OutcomeTally* tally) {
+    if (feature.pooling != Pooling::kNone) {
+      const uint32_t row_bytes = group_.table->layout().dim * sizeof(float);
+      LookupFeature pooled = feature;
+      pooled.rows = {reinterpret_cast<std::byte*>(device_rows_.values().data()), row_bytes};
+      EMBANK_RETURN_IF_ERROR(LookUpBags(pooled, vectors, tally));
+      SendRows(
+          memory(), {pooled.rows.data, row_bytes}, row_bytes, feature.bags(),
+          [](uint64_t bag) { return static_cast<uint32_t>(bag); }, ArrayOf(feature));
+      return OkStatus();
+    }
+    DeviceLookupBatch& batch = *device_batches_[next_device_batch_++];
+    EMBANK_RETURN_IF_ERROR(batch.Run());
+    *tally = batch.tally();
+    if (feature.has_padding()) SendPaddingRows(feature);
+    return OkStatus();
+  }
+
+  void SendPaddingRows(const LookupFeature& feature) {
+    std::ranges::fill(device_rows_.values(), 0.0f);
+    auto key = feature.row_numbers.begin();
+    uint32_t row = 0;
+    SendRows(
+        memory(), {reinterpret_cast<const std::byte*>(device_rows_.values().data()), 0},
+        group_.table->layout().vector_bytes, feature.padded_rows - feature.row_numbers.size(),
+        [&](uint64_t) {
+          for (; key != feature.row_numbers.end() && *key == row; ++key) ++row;
+          return row++;
+        },
+        ArrayOf(feature));
   }
 
   Status LookUpBags(const LookupFeature& feature, std::span<float> vectors, OutcomeTally* tally) {
@@ -101,20 +174,63 @@ class TableLookup {
     Status status;
     for (uint64_t begin = 0; begin < feature.keys.size(); begin += chunk_keys_) {
       const uint64_t count = std::min<uint64_t>(chunk_keys_, feature.keys.size() - begin);
-      status.Update(LookUpChunk(feature, sums, begin, count, vectors, tally));
+      status.Update(PoolChunk(feature, sums, begin, count, vectors, tally));
     }
     sums.End();
     return status;
   }
 
-  // A key whose row stays away adds zeros.
-  Status LookUpChunk(const LookupFeature& feature, const BagSums& sums, uint64_t begin,
-                     uint64_t count, std::span<float> vectors, OutcomeTally* tally) {
+  OutcomeSpan OutcomesOf(const LookupFeature& feature, uint64_t begin, uint64_t count) {
+    return feature.outcomes.empty() ? OutcomeSpan(outcomes_.values()).first(count)
+                                    : feature.outcomes.subspan(begin, count);
+  }
+
+  // Keys between padding: their rows are copied to places that are not at equal distances.
+  Status LookUpPadded(const LookupFeature& feature, std::span<float> vectors, OutcomeTally* tally) {
     const uint64_t vector_bytes = group_.table->layout().vector_bytes;
     auto* const first = reinterpret_cast<std::byte*>(vectors.data());
-    const OutcomeSpan outcomes = feature.outcomes.empty()
-                                     ? OutcomeSpan(outcomes_.values()).first(count)
-                                     : feature.outcomes.subspan(begin, count);
+    Status status;
+    for (uint64_t begin = 0; begin < feature.keys.size(); begin += chunk_keys_) {
+      const uint64_t count = std::min<uint64_t>(chunk_keys_, feature.keys.size() - begin);
+      const OutcomeSpan outcomes = OutcomesOf(feature, begin, count);
+      const Status answered = Answer(feature.keys.subspan(begin, count), outcomes, rule_,
+                                     {first, vector_bytes}, begin, tally);
+      status.Update(answered);
+      for (uint64_t i = 0; answered.ok() && i < count; ++i) {
+        if (!HasAnswer(static_cast<Outcome>(outcomes[i]))) continue;
+        std::memcpy(feature.rows.Row(feature.row_number(begin + i)), first + i * vector_bytes,
+                    vector_bytes);
+      }
+    }
+    ClearPaddingRows(feature);
+    return status;
+  }
+
+  // Whether a row is written for a key with this outcome.
+  bool HasAnswer(Outcome outcome) const {
+    return outcome == Outcome::kFound || outcome == Outcome::kCreated ||
+           outcome == Outcome::kRefused ||
+           (outcome == Outcome::kAbsent && rule_ != MissingRule::kSkip);
+  }
+
+  void ClearPaddingRows(const LookupFeature& feature) const {
+    const uint64_t vector_bytes = group_.table->layout().vector_bytes;
+    auto next = feature.row_numbers.begin();
+    for (uint64_t row = 0; row < feature.padded_rows; ++row) {
+      if (next != feature.row_numbers.end() && *next == row) {
+        ++next;
+      } else {
+        std::memset(feature.rows.Row(row), 0, vector_bytes);
+      }
+    }
+  }
+
+  // A key whose row stays away adds zeros.
+  Status PoolChunk(const LookupFeature& feature, const BagSums& sums, uint64_t begin,
+                   uint64_t count, std::span<float> vectors, OutcomeTally* tally) {
+    const uint64_t vector_bytes = group_.table->layout().vector_bytes;
+    auto* const first = reinterpret_cast<std::byte*>(vectors.data());
+    const OutcomeSpan outcomes = OutcomesOf(feature, begin, count);
     const MissingRule rule = rule_ == MissingRule::kSkip ? MissingRule::kZero : rule_;
     const uint64_t unread_before = tally->unread();
     Status status = Answer(feature.keys.subspan(begin, count), outcomes, rule,
@@ -167,12 +283,13 @@ class TableLookup {
   Batch total_;  // of no keys: it sums the tallies
   Status call_status_;
   Scratch<uint8_t, 16> outcomes_;
+  Scratch<float, 1> device_rows_;  // of bags, or one of zeros
+  std::vector<std::unique_ptr<DeviceLookupBatch>> device_batches_;
+  size_t next_device_batch_ = 0;
 };
 
-}  // namespace
-
-Status LookupPacked(std::span<const LookupFeature> features, MissingRule rule) {
-  if (features.empty()) return OkStatus();
+// `callers`: the stream of features on the device; nullptr: there are none.
+Status LookUpAll(std::span<const LookupFeature> features, MissingRule rule, CallerStream* callers) {
   const Clock& clock = *features[0].table->parts().clock;
   const uint64_t begin_ns = clock.NowNs();
   const std::vector<TableGroup> groups = GroupByTable(features);
@@ -191,15 +308,29 @@ Status LookupPacked(std::span<const LookupFeature> features, MissingRule rule) {
   EMBANK_RETURN_IF_ERROR(shared_vectors.Allocate(shared_floats));
   std::vector<KeySpan> keys;
   keys.reserve(features.size());
+  if (callers != nullptr) EMBANK_RETURN_IF_ERROR(callers->Join());
   ForEachTable(groups, [&](size_t i) {
     lookups[i].Run((groups[i].is_large ? shared_vectors : small_vectors[i]).values());
   });
+  Status status = callers == nullptr ? OkStatus() : callers->Release();
   const uint64_t call_ns = clock.NowNs() - begin_ns;
-  Status status;
   for (size_t i = 0; i < groups.size(); ++i) {
     KeepGraver(&status, lookups[i].Finish(&keys, ShareNs(call_ns, groups[i], groups)));
   }
   return status;
+}
+
+}  // namespace
+
+Status LookupPacked(std::span<const LookupFeature> features, MissingRule rule) {
+  return features.empty() ? OkStatus() : LookUpAll(features, rule, nullptr);
+}
+
+Status LookupPackedToDevice(std::span<const LookupFeature> features, MissingRule rule,
+                            void* stream) {
+  if (features.empty()) return OkStatus();
+  CallerStream callers(&features[0].table->parts().hot->memory().device(), stream);
+  return LookUpAll(features, rule, &callers);
 }
 
 }  // namespace embank

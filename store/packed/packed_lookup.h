@@ -23,6 +23,14 @@ namespace embank {
 // kUnavailable: the device of the store is lost.
 Status LookupPacked(std::span<const LookupFeature> features, MissingRule rule);
 
+// Does the same with all rows in memory of the store's device, of which the tables' store has one.
+// Without pooling, hot rows are copied there (store/device/device_lookup.h). Bags are pooled in
+// host memory, and their rows sent. Returns when all work is enqueued and all outcomes are set.
+// Statuses are those of LookupPacked, and: kInvalidArgument, kFailedPrecondition: the stream cannot
+// be joined; nothing was done.
+Status LookupPackedToDevice(std::span<const LookupFeature> features, MissingRule rule,
+                            void* stream);
+
 }  // namespace embank
 
 #endif  // EMBANK_STORE_PACKED_PACKED_LOOKUP_H_

@@ -210,6 +210,30 @@ void AddDeviceCases(std::vector<BadInput>* cases) {
   add("apply_gradients_device: table NULL", kInvalid, "table", [](Scene& s) {
     return embank_apply_gradients_device(nullptr, s.keys, 2, s.values, 0, s.out->outcomes, nullptr);
   });
+  const auto feature_of = [](const Scene& s) {
+    embank_feature feature = {};
+    feature.struct_size = sizeof feature;
+    feature.table = s.adagrad;
+    feature.keys = s.keys;
+    feature.n = 2;
+    feature.rows = s.out->rows;
+    return feature;
+  };
+  add("lookup_packed_device: no device", kNoDevice, "hbm_bytes", [feature_of](Scene& s) {
+    const embank_feature feature = feature_of(s);
+    return embank_lookup_packed_device(&feature, 1, 0, s.out->outcomes, nullptr);
+  });
+  add("lookup_packed_device: features NULL", kInvalid, "features", [](Scene& s) {
+    return embank_lookup_packed_device(nullptr, 1, 0, s.out->outcomes, nullptr);
+  });
+  add("lookup_packed_device: missing 4", kInvalid, "missing", [feature_of](Scene& s) {
+    const embank_feature feature = feature_of(s);
+    return embank_lookup_packed_device(&feature, 1, 4, s.out->outcomes, nullptr);
+  });
+  add("apply_gradients_packed_device: no device", kNoDevice, "hbm_bytes", [feature_of](Scene& s) {
+    const embank_feature feature = feature_of(s);
+    return embank_apply_gradients_packed_device(&feature, 1, s.out->outcomes, nullptr);
+  });
   add("device_allocate: no device", kNoDevice, "hbm_bytes", [](Scene& s) {
     return embank_device_allocate(s.store, 16, reinterpret_cast<void**>(&s.out->store));
   });

@@ -10,6 +10,7 @@
 #include "tests/bindings/device_calls.h"
 #include "tests/bindings/device_rows.h"
 #include "tests/support/allocation_faults.h"
+#include "tests/support/packed_feature.h"
 
 namespace embank::test::device_allocation_failure_test {
 namespace {
@@ -59,7 +60,27 @@ TEST_F(DeviceCallsWithFaults, SucceedOrChangeNothing) {
   Twin made = Make("t", 4, EMBANK_OPT_ADAGRAD, EMBANK_F32);
   const std::vector<uint64_t> keys = KeyRange(hot_ - 400, 400 + kDramKeys + kAbsentKeys);
   const uint64_t count = keys.size();
+  const auto feature_of = [&](const DeviceRows& rows) {
+    return PlainFeature(made.table, keys, rows.data(), rows.stride());
+  };
   const DeviceCall calls[] = {
+      {"apply_gradients_packed_device",
+       [&](const DeviceRows& rows, uint8_t* outcomes) {
+         const embank_feature feature = feature_of(rows);
+         return embank_apply_gradients_packed_device(&feature, 1, outcomes, nullptr);
+       },
+       [&](RowBuffer* rows, uint8_t* right, const uint8_t*) {
+         made.oracle.ApplyGradients(keys.data(), count, rows->floats(), 0, right);
+       }},
+      {"lookup_packed_device",
+       [&](const DeviceRows& rows, uint8_t* outcomes) {
+         const embank_feature feature = feature_of(rows);
+         return embank_lookup_packed_device(&feature, 1, EMBANK_MISSING_CREATE, outcomes, nullptr);
+       },
+       [&](RowBuffer* rows, uint8_t* right, const uint8_t* told) {
+         made.oracle.Lookup(keys.data(), count, EMBANK_MISSING_CREATE, rows->data(), 0, right,
+                            told);
+       }},
       {"apply_gradients_device",
        [&](const DeviceRows& rows, uint8_t* outcomes) {
          return embank_apply_gradients_device(made.table, keys.data(), count, rows.floats(),

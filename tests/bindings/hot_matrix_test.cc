@@ -18,6 +18,7 @@
 #include "tests/support/hbm_tier.h"
 #include "tests/support/latch_executor.h"
 #include "tests/support/oracle_numbers.h"
+#include "tests/support/packed_feature.h"
 #include "tests/support/pmem_tier.h"
 #include "tests/support/row_buffer.h"
 #include "tests/support/seeds.h"
@@ -261,8 +262,13 @@ class CellRun {
     if (DrawsDevice(keys)) {
       DeviceRows rows(store_.get(), actual, keys.size(), oracle_->row_bytes(),
                       oracle::ValueBytes(cell_.value_type), &random_);
-      status = embank_lookup_device(table_, keys.data(), keys.size(), EMBANK_MISSING_CREATE,
-                                    rows.data(), rows.stride(), nullptr, nullptr);
+      if (random_.OneIn(2)) {
+        const embank_feature feature = PlainFeature(table_, keys, rows.data(), rows.stride());
+        status = embank_lookup_packed_device(&feature, 1, EMBANK_MISSING_CREATE, nullptr, nullptr);
+      } else {
+        status = embank_lookup_device(table_, keys.data(), keys.size(), EMBANK_MISSING_CREATE,
+                                      rows.data(), rows.stride(), nullptr, nullptr);
+      }
       wrong = rows.CopyTo(&actual);
     } else {
       status = embank_lookup(table_, keys.data(), keys.size(), EMBANK_MISSING_CREATE, actual.data(),
@@ -305,8 +311,13 @@ class CellRun {
     if (DrawsDevice(keys)) {
       const DeviceRows from(store_.get(), gradients, keys.size(), row_bytes, sizeof(float),
                             &random_);
-      status = embank_apply_gradients_device(table_, keys.data(), keys.size(), from.floats(),
-                                             from.stride(), nullptr, nullptr);
+      if (random_.OneIn(2)) {
+        const embank_feature feature = PlainFeature(table_, keys, from.data(), from.stride());
+        status = embank_apply_gradients_packed_device(&feature, 1, nullptr, nullptr);
+      } else {
+        status = embank_apply_gradients_device(table_, keys.data(), keys.size(), from.floats(),
+                                               from.stride(), nullptr, nullptr);
+      }
     } else {
       status =
           embank_apply_gradients(table_, keys.data(), keys.size(), gradients.floats(), 0, nullptr);

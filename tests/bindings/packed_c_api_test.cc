@@ -13,9 +13,10 @@
 #include <thread>
 #include <vector>
 
-#include "base/half.h"
 #include "base/str_cat.h"
 #include "tests/support/c_api.h"
+#include "tests/support/oracle_packed.h"
+#include "tests/support/packed_feature.h"
 #include "tests/support/random.h"
 #include "tests/support/scratch_directory.h"
 
@@ -24,32 +25,20 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// A feature with its arrays.
-struct TestFeature {
+// A feature of one of the tables, and the rows of its caller.
+struct TestFeature : oracle::Feature {
   size_t table = 0;
-  int32_t pooling = EMBANK_POOL_NONE;
-  std::vector<uint64_t> keys;
-  std::vector<uint64_t> offsets;
-  std::vector<float> weights;
   std::vector<uint8_t> rows;     // of a lookup, packed
   std::vector<float> gradients;  // of bags, or of keys
   uint64_t gap_bytes = 0;        // behind each row of the caller's; then no row is aligned
 
-  uint64_t bags() const { return offsets.empty() ? 0 : offsets.size() - 1; }
   uint64_t gradient_rows() const { return pooling == EMBANK_POOL_NONE ? keys.size() : bags(); }
-  // `row_bytes`: of `data`, which begins at any byte; 0: its rows are packed.
-  embank_feature Of(embank_table* handle, void* data, uint64_t row_bytes = 0) const {
-    embank_feature feature = {};
-    feature.struct_size = sizeof feature;
-    feature.pooling = pooling;
-    feature.table = handle;
+  // Passed plainly, with `data` packed. Borrows from this.
+  embank_feature Of(embank_table* handle, void* data) const {
+    embank_feature feature = PassedFeature(*this).Of(handle, data);
     feature.keys = keys.data();
-    feature.n = keys.size();
-    feature.offsets = pooling == EMBANK_POOL_NONE ? nullptr : offsets.data();
-    feature.bags = bags();
-    feature.weights = weights.empty() ? nullptr : weights.data();
-    feature.rows = data;
-    feature.row_stride = row_bytes == 0 ? 0 : row_bytes + gap_bytes;
+    if (pooling != EMBANK_POOL_NONE) feature.offsets = offsets.data();
+    if (!weights.empty()) feature.weights = weights.data();
     return feature;
   }
 };
@@ -93,22 +82,6 @@ class CallerRows {
   std::vector<uint8_t> bytes_;
 };
 
-float DivisorOf(int32_t pooling, uint64_t keys) {
-  if (pooling == EMBANK_POOL_MEAN) return static_cast<float>(keys);
-  return pooling == EMBANK_POOL_SQRT_N ? std::sqrt(static_cast<float>(keys)) : 1.0f;
-}
-
-float ValueAt(const uint8_t* row, int32_t type, uint32_t i) {
-  if (type == EMBANK_F32) {
-    float value;
-    std::memcpy(&value, row + i * sizeof value, sizeof value);
-    return value;
-  }
-  uint16_t half;
-  std::memcpy(&half, row + i * sizeof half, sizeof half);
-  return type == EMBANK_F16 ? F16ToFloat(half) : Bf16ToFloat(half);
-}
-
 // Tables of several kinds, and their oracles.
 class PackedCalls : public testing::TestWithParam<uint32_t> {
  protected:
@@ -137,144 +110,118 @@ class PackedCalls : public testing::TestWithParam<uint32_t> {
     return twins_[feature.table].oracle.options();
   }
 
-  TestFeature RandomFeature(Random* random) {
+  // Keys of 64 bits that are also those of narrower types, signed or not.
+  TestFeature DrawFeature(Random* random) {
+    constexpr uint64_t kFirsts[] = {0, ~uint64_t{0} - 250, 0xFFFFFF00u, 0x7FFFFF00u};
+    const uint64_t first = kFirsts[random->Below(std::size(kFirsts))];
     TestFeature feature;
+    static_cast<oracle::Feature&>(feature) =
+        RandomFeature(random, [&](Random* r) { return first + r->Below(300); });
     feature.table = random->Below(twins_.size());
-    feature.pooling = static_cast<int32_t>(random->Below(4));
     feature.gap_bytes = random->OneIn(3) ? 1 + random->Below(40) : 0;
-    const uint64_t bags = random->OneIn(8) ? random->Below(600) : random->Below(20);
-    if (feature.pooling == EMBANK_POOL_NONE) {
-      for (uint64_t i = 0; i < 3 * bags; ++i) feature.keys.push_back(random->Below(300));
-      return feature;
-    }
-    feature.offsets.push_back(0);
-    for (uint64_t bag = 0; bag < bags; ++bag) {
-      const uint64_t keys = random->OneIn(50) ? random->Below(200) : random->Below(6);
-      for (uint64_t i = 0; i < keys; ++i) feature.keys.push_back(random->Below(300));
-      feature.offsets.push_back(feature.keys.size());
-    }
-    if (feature.pooling == EMBANK_POOL_SUM && random->OneIn(2)) {
-      for (size_t i = 0; i < feature.keys.size(); ++i) feature.weights.push_back(random->Signed());
-    }
     return feature;
   }
 
-  void LookUp(std::deque<TestFeature>* features, int32_t missing) {
-    std::vector<embank_feature> packed;
-    std::deque<CallerRows> caller_rows;
-    uint64_t keys = 0;
+  // The features as a call takes them, and the rows that it writes or reads.
+  struct Passed {
+    std::vector<embank_feature> features;
+    std::deque<PassedFeature> arrays;
+    std::deque<CallerRows> rows;
+    std::vector<uint8_t> outcomes;
+  };
+  void Pass(const TestFeature& feature, uint64_t row_bytes, Random* random, Passed* passed) {
+    CallerRows& rows =
+        passed->rows.emplace_back(feature.gradient_rows(), row_bytes, feature.gap_bytes);
+    const uint64_t stride = feature.gap_bytes == 0 ? 0 : row_bytes + feature.gap_bytes;
+    passed->features.push_back(passed->arrays.emplace_back(feature, random)
+                                   .Of(twins_[feature.table].table, rows.Row(0), stride));
+    passed->outcomes.resize(passed->outcomes.size() + feature.keys.size(), 0xEE);
+  }
+
+  void LookUp(std::deque<TestFeature>* features, int32_t missing, Random* random) {
+    Passed passed;
     for (TestFeature& feature : *features) {
       const uint64_t row_bytes = feature.pooling == EMBANK_POOL_NONE
                                      ? twins_[feature.table].oracle.row_bytes()
                                      : OptionsOf(feature).dim * sizeof(float);
-      CallerRows& rows =
-          caller_rows.emplace_back(feature.gradient_rows(), row_bytes, feature.gap_bytes);
-      packed.push_back(feature.Of(twins_[feature.table].table, rows.Row(0), row_bytes));
-      keys += feature.keys.size();
+      Pass(feature, row_bytes, random, &passed);
+      feature.rows = passed.rows.back().Packed();
     }
-    std::vector<uint8_t> outcomes(keys, 0xEE);
-    ASSERT_EQ(embank_lookup_packed(packed.data(), packed.size(), missing, outcomes.data()),
+    ASSERT_EQ(embank_lookup_packed(passed.features.data(), passed.features.size(), missing,
+                                   passed.outcomes.data()),
               EMBANK_OK)
         << embank_last_error();
+    std::vector<uint8_t> expected;
     for (size_t i = 0; i < features->size(); ++i) {
-      (*features)[i].rows = caller_rows[i].Packed();
-      EXPECT_TRUE(caller_rows[i].GapsAreUntouched());
+      TestFeature& feature = (*features)[i];
+      std::vector<uint8_t> outcomes;
+      LookUpFeature(&twins_[feature.table].oracle, feature, missing, &feature.rows, &outcomes);
+      expected.insert(expected.end(), outcomes.begin(), outcomes.end());
+      EXPECT_TRUE(passed.rows[i].GapsAreUntouched());
+      ASSERT_EQ(passed.rows[i].Packed(), feature.rows)
+          << "feature " << i << ", pooling " << feature.pooling << ", missing " << missing;
     }
-    size_t first_key = 0;
-    for (const TestFeature& feature : *features) {
-      ASSERT_NO_FATAL_FAILURE(CompareLookup(feature, missing, outcomes.data() + first_key));
-      first_key += feature.keys.size();
-    }
-  }
-
-  void CompareLookup(const TestFeature& feature, int32_t missing, const uint8_t* outcomes) {
-    oracle::Table& oracle = twins_[feature.table].oracle;
-    const uint64_t n = feature.keys.size();
-    const bool is_pooled = feature.pooling != EMBANK_POOL_NONE;
-    std::vector<uint8_t> rows(n * oracle.row_bytes(), is_pooled ? 0 : 0x5A);
-    std::vector<uint8_t> expected(n);
-    ASSERT_EQ(oracle.Lookup(feature.keys.data(), n, missing, rows.data(), 0, expected.data()),
-              EMBANK_OK);
-    ASSERT_EQ(std::vector<uint8_t>(outcomes, outcomes + n), expected);
-    if (!is_pooled) {
-      ASSERT_EQ(feature.rows, rows);
-      return;
-    }
-    const uint32_t dim = OptionsOf(feature).dim;
-    for (uint64_t bag = 0; bag < feature.bags(); ++bag) {
-      const uint64_t begin = feature.offsets[bag];
-      const uint64_t end = feature.offsets[bag + 1];
-      for (uint32_t i = 0; i < dim; ++i) {
-        float sum = 0.0f;
-        for (uint64_t k = begin; k < end; ++k) {
-          const float value =
-              ValueAt(rows.data() + k * oracle.row_bytes(), OptionsOf(feature).value_type, i);
-          sum += feature.weights.empty() ? value : feature.weights[k] * value;
-        }
-        if (end > begin) sum /= DivisorOf(feature.pooling, end - begin);
-        const auto* const row = feature.rows.data() + (bag * dim + i) * sizeof(float);
-        ASSERT_EQ(ValueAt(row, EMBANK_F32, 0), sum) << "bag " << bag << ", value " << i;
-      }
-    }
+    ASSERT_EQ(passed.outcomes, expected);
   }
 
   void ApplyGradients(std::deque<TestFeature>* features, Random* random) {
-    std::vector<embank_feature> packed;
-    std::deque<CallerRows> caller_rows;
-    uint64_t keys = 0;
+    Passed passed;
     for (TestFeature& feature : *features) {
       feature.gradients.resize(feature.gradient_rows() * OptionsOf(feature).dim);
       for (float& value : feature.gradients) value = random->Signed();
-      const uint64_t row_bytes = OptionsOf(feature).dim * sizeof(float);
-      CallerRows& rows =
-          caller_rows.emplace_back(feature.gradient_rows(), row_bytes, feature.gap_bytes);
-      rows.Fill(feature.gradients.data());
-      packed.push_back(feature.Of(twins_[feature.table].table, rows.Row(0), row_bytes));
-      keys += feature.keys.size();
+      Pass(feature, OptionsOf(feature).dim * sizeof(float), random, &passed);
+      passed.rows.back().Fill(feature.gradients.data());
     }
-    std::vector<uint8_t> outcomes(keys, 0xEE);
-    ASSERT_EQ(embank_apply_gradients_packed(packed.data(), packed.size(), outcomes.data()),
+    ASSERT_EQ(embank_apply_gradients_packed(passed.features.data(), passed.features.size(),
+                                            passed.outcomes.data()),
               EMBANK_OK)
         << embank_last_error();
     // All positions of a table are one batch.
     for (size_t table = 0; table < twins_.size(); ++table) {
-      std::vector<uint64_t> table_keys;
+      std::vector<uint64_t> keys;
       std::vector<float> gradients;
       std::vector<uint8_t> actual;
       size_t first_key = 0;
       for (const TestFeature& feature : *features) {
+        for (size_t k = 0; k < feature.keys.size() && feature.table == table; ++k) {
+          const uint8_t outcome = passed.outcomes[first_key + k];
+          if (feature.IsPadding(k)) {
+            EXPECT_EQ(outcome, EMBANK_ROW_ABSENT);
+          } else {
+            actual.push_back(outcome);
+          }
+        }
         if (feature.table == table) {
-          table_keys.insert(table_keys.end(), feature.keys.begin(), feature.keys.end());
-          AppendPositionGradients(feature, &gradients);
-          const uint8_t* const first = outcomes.data() + first_key;
-          actual.insert(actual.end(), first, first + feature.keys.size());
+          AppendGradients(twins_[table].oracle, feature, feature.gradients.data(), &keys,
+                          &gradients);
         }
         first_key += feature.keys.size();
       }
-      std::vector<uint8_t> expected(table_keys.size());
-      ASSERT_EQ(twins_[table].oracle.ApplyGradients(table_keys.data(), table_keys.size(),
-                                                    gradients.data(), 0, expected.data()),
+      std::vector<uint8_t> expected(keys.size());
+      ASSERT_EQ(twins_[table].oracle.ApplyGradients(keys.data(), keys.size(), gradients.data(), 0,
+                                                    expected.data()),
                 EMBANK_OK);
       ASSERT_EQ(actual, expected);
     }
   }
 
-  void AppendPositionGradients(const TestFeature& feature, std::vector<float>* gradients) const {
-    const uint32_t dim = OptionsOf(feature).dim;
-    if (feature.pooling == EMBANK_POOL_NONE) {
-      gradients->insert(gradients->end(), feature.gradients.begin(), feature.gradients.end());
-      return;
-    }
-    for (uint64_t bag = 0; bag < feature.bags(); ++bag) {
-      const uint64_t keys = feature.offsets[bag + 1] - feature.offsets[bag];
-      for (uint64_t k = feature.offsets[bag]; k < feature.offsets[bag + 1]; ++k) {
-        for (uint32_t i = 0; i < dim; ++i) {
-          const float gradient = feature.gradients[bag * dim + i];
-          gradients->push_back(feature.weights.empty() ? gradient / DivisorOf(feature.pooling, keys)
-                                                       : gradient * feature.weights[k]);
-        }
-      }
-    }
+  // Expects that calls are refused whose second feature was good before it was changed.
+  template <typename Change>
+  void ExpectRefused(Change change, const char* what) {
+    TestFeature good;
+    good.pooling = EMBANK_POOL_SUM;
+    good.keys = {1, 2, 3};
+    good.offsets = {0, 1, 3};
+    std::vector<float> rows(64);
+    embank_feature features[2] = {good.Of(twins_[0].table, rows.data()),
+                                  good.Of(twins_[0].table, rows.data())};
+    change(&features[1]);
+    EXPECT_EQ(embank_lookup_packed(features, 2, EMBANK_MISSING_CREATE, nullptr),
+              EMBANK_INVALID_ARGUMENT)
+        << what;
+    EXPECT_THAT(embank_last_error(), HasSubstr(StrCat("features[1].", what)));
+    EXPECT_EQ(embank_apply_gradients_packed(features, 2, nullptr), EMBANK_INVALID_ARGUMENT) << what;
+    EXPECT_EQ(RowCount(twins_[0].table), 0u);
   }
 
   void CompareTables() {
@@ -291,8 +238,8 @@ TEST_P(PackedCalls, DoTheWorkOfCallsForEachFeature) {
   for (int call = 0; call < 120; ++call) {
     SCOPED_TRACE(call);
     std::deque<TestFeature> features(random.Below(12));
-    for (TestFeature& feature : features) feature = RandomFeature(&random);
-    ASSERT_NO_FATAL_FAILURE(LookUp(&features, static_cast<int32_t>(random.Below(4))));
+    for (TestFeature& feature : features) feature = DrawFeature(&random);
+    ASSERT_NO_FATAL_FAILURE(LookUp(&features, static_cast<int32_t>(random.Below(4)), &random));
     ASSERT_NO_FATAL_FAILURE(ApplyGradients(&features, &random));
     if (call % 20 == 19) {
       ASSERT_NO_FATAL_FAILURE(CompareTables());
@@ -305,7 +252,7 @@ TEST_P(PackedCalls, PoolLargeFeaturesInChunks) {
   Random random(12);
   for (const int32_t pooling : {EMBANK_POOL_SUM, EMBANK_POOL_MEAN}) {
     std::deque<TestFeature> features(3);
-    features[0] = RandomFeature(&random);
+    features[0] = DrawFeature(&random);
     for (size_t i = 1; i < features.size(); ++i) {
       TestFeature& feature = features[i];
       feature.table = i == 1 ? 4 : 3;
@@ -317,7 +264,7 @@ TEST_P(PackedCalls, PoolLargeFeaturesInChunks) {
         feature.offsets.push_back(feature.keys.size());
       }
     }
-    ASSERT_NO_FATAL_FAILURE(LookUp(&features, EMBANK_MISSING_CREATE));
+    ASSERT_NO_FATAL_FAILURE(LookUp(&features, EMBANK_MISSING_CREATE, &random));
     ASSERT_NO_FATAL_FAILURE(ApplyGradients(&features, &random));
     ASSERT_NO_FATAL_FAILURE(CompareTables());
   }
@@ -331,8 +278,8 @@ TEST_P(PackedCalls, CountAsOneBatchOfEachTable) {
     features[i].offsets = {0, 0, 2};
     features[i].keys = {5, 6 + i};
   }
-  ASSERT_NO_FATAL_FAILURE(LookUp(&features, EMBANK_MISSING_CREATE));
   Random random(1);
+  ASSERT_NO_FATAL_FAILURE(LookUp(&features, EMBANK_MISSING_CREATE, &random));
   ASSERT_NO_FATAL_FAILURE(ApplyGradients(&features, &random));
   const std::string metrics = Metrics(store_.get());
   for (const char* table : {"a", "b"}) {
@@ -346,22 +293,6 @@ TEST_P(PackedCalls, CountAsOneBatchOfEachTable) {
 }
 
 TEST_P(PackedCalls, AreCheckedWholeBeforeAnythingChanges) {
-  TestFeature good;
-  good.pooling = EMBANK_POOL_SUM;
-  good.keys = {1, 2, 3};
-  good.offsets = {0, 1, 3};
-  std::vector<float> rows(64);
-  const auto refused = [&](auto change, const char* what) {
-    embank_feature features[2] = {good.Of(twins_[0].table, rows.data()),
-                                  good.Of(twins_[0].table, rows.data())};
-    change(&features[1]);
-    EXPECT_EQ(embank_lookup_packed(features, 2, EMBANK_MISSING_CREATE, nullptr),
-              EMBANK_INVALID_ARGUMENT)
-        << what;
-    EXPECT_THAT(embank_last_error(), HasSubstr(StrCat("features[1].", what)));
-    EXPECT_EQ(embank_apply_gradients_packed(features, 2, nullptr), EMBANK_INVALID_ARGUMENT) << what;
-    EXPECT_EQ(RowCount(twins_[0].table), 0u);
-  };
   const uint64_t falling[] = {0, 2, 1};
   const uint64_t late[] = {1, 2, 3};
   const uint64_t short_of_n[] = {0, 1, 2};
@@ -369,28 +300,130 @@ TEST_P(PackedCalls, AreCheckedWholeBeforeAnythingChanges) {
   const float weights[3] = {};
   const StorePtr other = OpenStore();
   embank_table* const foreign = CreateTable(other.get(), "t", TableOptions(16));
-  refused([](embank_feature* f) { f->struct_size = 8; }, "struct_size is 8");
-  refused([](embank_feature* f) { f->table = nullptr; }, "table");
-  refused([&](embank_feature* f) { f->table = foreign; }, "table is of another store");
-  refused([](embank_feature* f) { f->keys = nullptr; }, "keys");
-  refused([](embank_feature* f) { f->n = uint64_t{1} << 32; }, "n is 4294967296");
-  refused([](embank_feature* f) { f->pooling = 4; }, "pooling is 4");
-  refused([](embank_feature* f) { f->offsets = nullptr; }, "offsets");
-  refused([&](embank_feature* f) { f->offsets = falling; }, "offsets[2] is 1");
-  refused([&](embank_feature* f) { f->offsets = late; }, "offsets[0] is 1");
-  refused([&](embank_feature* f) { f->offsets = short_of_n; }, "offsets[2] is 2");
-  refused([&](embank_feature* f) { f->offsets = beyond; }, "offsets[1] is 9");
-  refused([](embank_feature* f) { f->bags = uint64_t{1} << 33; }, "bags is");
-  refused([](embank_feature* f) { f->pooling = EMBANK_POOL_NONE; }, "offsets");
-  refused([&](embank_feature* f) { f->pooling = EMBANK_POOL_MEAN, f->weights = weights; },
-          "weights");
-  refused([](embank_feature* f) { f->rows = nullptr; }, "rows");
-  refused([](embank_feature* f) { f->row_stride = 3; }, "row_stride is 3");
+  ExpectRefused([](embank_feature* f) { f->struct_size = 8; }, "struct_size is 8");
+  ExpectRefused([](embank_feature* f) { f->table = nullptr; }, "table");
+  ExpectRefused([&](embank_feature* f) { f->table = foreign; }, "table is of another store");
+  ExpectRefused([](embank_feature* f) { f->keys = nullptr; }, "keys");
+  ExpectRefused([](embank_feature* f) { f->n = uint64_t{1} << 32; }, "n is 4294967296");
+  ExpectRefused([](embank_feature* f) { f->pooling = 4; }, "pooling is 4");
+  ExpectRefused([](embank_feature* f) { f->offsets = nullptr; }, "offsets");
+  ExpectRefused([&](embank_feature* f) { f->offsets = falling; }, "offsets[2] is 1");
+  ExpectRefused([&](embank_feature* f) { f->offsets = late; }, "offsets[0] is 1");
+  ExpectRefused([&](embank_feature* f) { f->offsets = short_of_n; }, "offsets[2] is 2");
+  ExpectRefused([&](embank_feature* f) { f->offsets = beyond; }, "offsets[1] is 9");
+  ExpectRefused([](embank_feature* f) { f->bags = uint64_t{1} << 33; }, "bags is");
+  ExpectRefused([](embank_feature* f) { f->pooling = EMBANK_POOL_NONE; }, "offsets");
+  ExpectRefused([&](embank_feature* f) { f->pooling = EMBANK_POOL_SQRT_N, f->weights = weights; },
+                "weights is not NULL");
+  const float large[3] = {1.0f, 3e38f, 3e38f};
+  ExpectRefused([&](embank_feature* f) { f->pooling = EMBANK_POOL_MEAN, f->weights = large; },
+                "weights of bag 1 have an infinite sum");
+  ExpectRefused([](embank_feature* f) { f->rows = nullptr; }, "rows");
+  ExpectRefused([](embank_feature* f) { f->row_stride = 3; }, "row_stride is 3");
   EXPECT_EQ(embank_lookup_packed(nullptr, 1, 0, nullptr), EMBANK_INVALID_ARGUMENT);
   EXPECT_EQ(embank_lookup_packed(nullptr, 0, 0, nullptr), EMBANK_OK);
   EXPECT_EQ(embank_apply_gradients_packed(nullptr, 0, nullptr), EMBANK_OK);
   EXPECT_EQ(embank_prefetch_packed(nullptr, 0), EMBANK_OK);
   EXPECT_EQ(embank_lookup_packed(nullptr, 0, 9, nullptr), EMBANK_INVALID_ARGUMENT);
+}
+
+TEST_P(PackedCalls, RefuseArraysThatAreNotOfTheirTypes) {
+  const uint64_t key_bytes[3] = {};
+  ExpectRefused([](embank_feature* f) { f->key_type = 4; }, "key_type is 4");
+  ExpectRefused([](embank_feature* f) { f->key_type = -1; }, "key_type is -1");
+  ExpectRefused([](embank_feature* f) { f->key_type = EMBANK_INDEX_I32; },
+                "keys is not NULL; with key_type 3");
+  ExpectRefused([](embank_feature* f) { f->key_type = EMBANK_INDEX_U32, f->keys = nullptr; },
+                "typed_keys is NULL");
+  ExpectRefused([&](embank_feature* f) { f->typed_keys = key_bytes; }, "typed_keys is not NULL");
+  ExpectRefused([](embank_feature* f) { f->offset_type = 4; }, "offset_type is 4");
+  ExpectRefused([](embank_feature* f) { f->offset_type = EMBANK_INDEX_I64; },
+                "offsets is not NULL");
+  ExpectRefused([](embank_feature* f) { f->offset_type = EMBANK_INDEX_I64, f->offsets = nullptr; },
+                "typed_offsets is NULL");
+  const int32_t negative[] = {0, -1, 3};
+  ExpectRefused(
+      [&](embank_feature* f) {
+        f->offset_type = EMBANK_INDEX_I32, f->offsets = nullptr, f->typed_offsets = negative;
+      },
+      "typed_offsets[1] is -1");
+  const int64_t far[] = {-7, -6, -4};
+  ExpectRefused(
+      [&](embank_feature* f) {
+        f->offset_type = EMBANK_INDEX_I64, f->offsets = nullptr, f->typed_offsets = far;
+        f->flags = EMBANK_FEATURE_ABSOLUTE;
+      },
+      "typed_offsets[0] is -7; it must be 0 to");
+  const uint64_t wrapped[] = {~uint64_t{0} - 1, ~uint64_t{0}, 1};
+  ExpectRefused(
+      [&](embank_feature* f) { f->offsets = wrapped, f->flags = EMBANK_FEATURE_ABSOLUTE; },
+      "offsets[0] is 18446744073709551614");
+  const uint64_t too_few[] = {5, 6, 7};
+  ExpectRefused(
+      [&](embank_feature* f) { f->offsets = too_few, f->flags = EMBANK_FEATURE_ABSOLUTE; },
+      "offsets[2] is 7; offsets begin with 5, never fall, and end with that + n, which is 8");
+  ExpectRefused([](embank_feature* f) { f->flags = 4; }, "flags is 4");
+  ExpectRefused([](embank_feature* f) { f->padding_key = 9; }, "padding_key is 9");
+  ExpectRefused([](embank_feature* f) { f->reserved = 1; }, "reserved is 1");
+  ExpectRefused(
+      [](embank_feature* f) {
+        f->pooling = EMBANK_POOL_NONE, f->offsets = nullptr, f->bags = 0;
+        f->flags = EMBANK_FEATURE_ABSOLUTE;
+      },
+      "flags: EMBANK_FEATURE_ABSOLUTE");
+  ExpectRefused([](embank_feature* f) { f->struct_size = 72; },
+                "struct_size is 72; that of features[0]");
+}
+
+// Bags of one table whose weights have the sums 4, 0 (of 1 and -1), 0 (of zeros) and 3, of which
+// padding has 1,000.
+TEST_P(PackedCalls, DivideByTheSumOfTheWeights) {
+  Random random(5);
+  std::deque<TestFeature> features(1);
+  features[0].pooling = EMBANK_POOL_MEAN;
+  features[0].keys = {1, 2, 3, 4, 5, 9, 6};
+  features[0].offsets = {0, 2, 4, 5, 7};
+  features[0].weights = {1, 3, 1, -1, 0, 1000, 3};
+  features[0].padding = 9;
+  ASSERT_NO_FATAL_FAILURE(LookUp(&features, EMBANK_MISSING_CREATE, &random));
+  float rows[16 * 7] = {};
+  const uint64_t* const keys = features[0].keys.data();
+  ASSERT_EQ(embank_lookup(twins_[0].table, keys, 7, EMBANK_MISSING_ZERO, rows, 0, nullptr),
+            EMBANK_OK);
+  const auto* const sums = reinterpret_cast<const float*>(features[0].rows.data());
+  EXPECT_EQ(sums[0], (rows[0] + 3 * rows[16]) / 4);
+  EXPECT_EQ(sums[16], 0.0f);
+  EXPECT_EQ(sums[32], 0.0f);
+  EXPECT_EQ(sums[48], 3 * rows[16 * 6] / 3);
+  twins_[0].oracle.Lookup(keys, 5, EMBANK_MISSING_ZERO, rows, 0, nullptr);
+  twins_[0].oracle.Lookup(keys + 6, 1, EMBANK_MISSING_ZERO, rows, 0, nullptr);
+  ASSERT_NO_FATAL_FAILURE(ApplyGradients(&features, &random));
+  ASSERT_NO_FATAL_FAILURE(CompareTables());
+}
+
+// The shape of the click models of today: one table, 256 to 1,024 keys a sample in the order of
+// time, without pooling, padded at their ends to one length.
+TEST_P(PackedCalls, TakeLongSequencesWithPaddedEnds) {
+  constexpr uint64_t kSamples = 12;
+  constexpr uint64_t kLength = 1024;
+  Random random(6);
+  Add("items", 32, EMBANK_F32, EMBANK_OPT_ROWWISE_ADAGRAD);
+  for (int step = 0; step < 3; ++step) {
+    std::deque<TestFeature> features(1);
+    features[0].table = twins_.size() - 1;
+    features[0].padding = ~uint64_t{0};
+    for (uint64_t sample = 0; sample < kSamples; ++sample) {
+      const uint64_t keys = random.Between(256, kLength);
+      const uint64_t now = 1000 * static_cast<uint64_t>(step) + random.Below(500);
+      for (uint64_t i = 0; i < keys; ++i) {
+        features[0].keys.push_back(now + random.Below(i + 1));
+      }
+      features[0].keys.resize((sample + 1) * kLength, ~uint64_t{0});
+    }
+    ASSERT_NO_FATAL_FAILURE(LookUp(&features, EMBANK_MISSING_CREATE, &random));
+    ASSERT_NO_FATAL_FAILURE(ApplyGradients(&features, &random));
+    ASSERT_NO_FATAL_FAILURE(CompareTables());
+  }
 }
 
 TEST_P(PackedCalls, RefuseGradientsThatAreNotFinite) {
@@ -402,7 +435,8 @@ TEST_P(PackedCalls, RefuseGradientsThatAreNotFinite) {
     features[i].offsets = {0, 1, 3};
     features[i].weights = {1.0f, 2.0f, 3.0f};
   }
-  ASSERT_NO_FATAL_FAILURE(LookUp(&features, EMBANK_MISSING_CREATE));
+  Random random(2);
+  ASSERT_NO_FATAL_FAILURE(LookUp(&features, EMBANK_MISSING_CREATE, &random));
   std::vector<float> gradients(2 * 16, 1.0f);
   const auto apply = [&] {
     const embank_feature packed[2] = {features[0].Of(twins_[0].table, gradients.data()),

@@ -37,11 +37,13 @@ embank_store_options OptionsAt(const std::string& path, uint64_t dram_bytes) {
   return options;
 }
 
-// A lookup of a pooled feature and of keys, in two tables, that creates all rows.
+// A lookup of a pooled feature and of narrow keys with padding, in two tables, that creates all
+// rows.
 class PackedWithoutMemory : public testing::Test {
  protected:
   static constexpr uint32_t kDim = 4;
   static constexpr uint64_t kKeys = 5000;
+  static constexpr uint64_t kPadding = 7;
 
   // Whether an allocation failed.
   bool Try(uint64_t n, FaultKind kind) {
@@ -63,6 +65,12 @@ class PackedWithoutMemory : public testing::Test {
     features[0].pooling = EMBANK_POOL_SUM;
     features[0].offsets = offsets.data();
     features[0].bags = 3;
+    const std::vector<uint32_t> narrow(keys.begin(), keys.end());
+    features[1].keys = nullptr;
+    features[1].typed_keys = narrow.data();
+    features[1].key_type = EMBANK_INDEX_U32;
+    features[1].flags = EMBANK_FEATURE_PADDING;
+    features[1].padding_key = kPadding;
     embank_status status;
     uint64_t failed;
     {
@@ -80,11 +88,13 @@ class PackedWithoutMemory : public testing::Test {
       return failed > 0;
     }
     // A row has a place, or its key is refused; either way its value is answered.
-    EXPECT_TRUE(are_all(rows, 2.0f));
+    EXPECT_EQ(std::ranges::count(rows, 2.0f), (kKeys - 1) * kDim);
+    EXPECT_EQ(std::count(&rows[kPadding * kDim], &rows[(kPadding + 1) * kDim], 0.0f), kDim);
     const float all = 2.0f * (kKeys - 1);
     EXPECT_THAT(sums, testing::ElementsAre(2, 2, 2, 2, 0, 0, 0, 0, all, all, all, all));
     const auto created = std::ranges::count(outcomes, EMBANK_ROW_CREATED);
-    EXPECT_EQ(created + std::ranges::count(outcomes, EMBANK_ROW_REFUSED), 2 * kKeys);
+    EXPECT_EQ(created + std::ranges::count(outcomes, EMBANK_ROW_REFUSED), 2 * kKeys - 1);
+    EXPECT_EQ(outcomes[kKeys + kPadding], EMBANK_ROW_ABSENT);
     EXPECT_EQ(RowCount(bags) + RowCount(single), created);
     return failed > 0;
   }
@@ -199,65 +209,140 @@ TEST(PackedFailures, AReadOnlyStoreIsLookedUp) {
 }
 
 // Rows of four tables of one dim, most of them on the SSD.
-TEST(PackedPrefetch, ReadsTheRowsOfAllFeatures) {
-  constexpr uint64_t kRows = 40'000;
-  constexpr uint64_t kKeys = 500;
-  constexpr uint32_t kDim = 64;
-  constexpr size_t kTables = 4;
-  const ScratchDirectory directory;
-  const std::string path = directory.path() + "/store";
-  embank_store_options options = OptionsAt(path, uint64_t{24} << 20);
-  options.ssd_bytes = uint64_t{1} << 30;
-  const StorePtr store = OpenStore(options);
-  std::vector<embank_table*> tables;
-  std::vector<float> rows(kRows * kDim);
-  for (size_t t = 0; t < kTables; ++t) {
-    tables.push_back(CreateTable(store.get(), StrCat("t", t), TableOptions(kDim)));
-    for (uint64_t first = 0; first < kRows; first += 4000) {
-      const std::vector<uint64_t> keys = KeyRange(first, 4000);
-      ASSERT_EQ(embank_lookup(tables[t], keys.data(), keys.size(), EMBANK_MISSING_CREATE,
-                              rows.data(), 0, nullptr),
-                EMBANK_OK)
-          << embank_last_error();
+class PackedPrefetch : public testing::Test {
+ protected:
+  static constexpr uint64_t kRows = 40'000;
+  static constexpr uint64_t kKeys = 500;
+  static constexpr uint32_t kDim = 64;
+  static constexpr size_t kTables = 4;
+
+  PackedPrefetch() {
+    embank_store_options options = OptionsAt(path_, uint64_t{24} << 20);
+    options.ssd_bytes = uint64_t{1} << 30;
+    store_ = OpenStore(options);
+    std::vector<float> rows(kRows * kDim);
+    for (size_t t = 0; t < kTables; ++t) {
+      tables_.push_back(CreateTable(store_.get(), StrCat("t", t), TableOptions(kDim)));
+      for (uint64_t first = 0; first < kRows; first += 4000) {
+        const std::vector<uint64_t> keys = KeyRange(first, 4000);
+        EXPECT_EQ(embank_lookup(tables_[t], keys.data(), keys.size(), EMBANK_MISSING_CREATE,
+                                rows.data(), 0, nullptr),
+                  EMBANK_OK)
+            << embank_last_error();
+      }
     }
   }
-  const auto prefetched = [&] {
+
+  uint64_t Prefetched() {
     uint64_t sum = 0;
-    const std::string metrics = Metrics(store.get());
+    const std::string metrics = Metrics(store_.get());
     for (size_t t = 0; t < kTables; ++t) {
       const std::string name = StrCat("embank_prefetched_rows_total{table=\"t", t, "\"} ");
       sum += std::stoull(metrics.substr(metrics.find(name) + name.size()));
     }
     return sum;
-  };
-  const std::vector<uint64_t> low = KeyRange(0, kKeys);
-  const std::vector<uint64_t> high = KeyRange(kRows - kKeys, kKeys);
-  std::vector<embank_feature> features = {FeatureOf(tables[0], low, nullptr),
-                                          FeatureOf(tables[1], low, nullptr),
-                                          FeatureOf(tables[0], high, nullptr)};
-  ASSERT_EQ(embank_prefetch_packed(features.data(), features.size()), EMBANK_OK)
-      << embank_last_error();
-  const uint64_t read = prefetched();
-  EXPECT_GT(read, kKeys);
-  for (const embank_feature& feature : features) {
-    ASSERT_EQ(embank_prefetch(feature.table, feature.keys, feature.n), EMBANK_OK);
-    EXPECT_EQ(prefetched(), read) << "rows were not in memory yet";
   }
 
-  // All of all tables: they evict half of the rows in memory, not half for each table.
+  const ScratchDirectory directory_;
+  const std::string path_ = directory_.path() + "/store";
+  StorePtr store_;
+  std::vector<embank_table*> tables_;
+};
+
+TEST_F(PackedPrefetch, ReadsTheRowsOfAllFeatures) {
+  const std::vector<uint64_t> low = KeyRange(0, kKeys);
+  const std::vector<uint64_t> high = KeyRange(kRows - kKeys, kKeys);
+  std::vector<embank_feature> features = {FeatureOf(tables_[0], low, nullptr),
+                                          FeatureOf(tables_[1], low, nullptr),
+                                          FeatureOf(tables_[0], high, nullptr)};
+  // The second as a part of an array of narrow keys, in which one is padding.
+  constexpr size_t kPadding = 9;
+  std::vector<int32_t> narrow = {0, 1, 2};
+  narrow.insert(narrow.end(), low.begin(), low.end());
+  const int64_t first_offset = 3;
+  features[1].keys = nullptr;
+  features[1].key_type = EMBANK_INDEX_I32;
+  features[1].typed_keys = narrow.data();
+  features[1].offset_type = EMBANK_INDEX_I64;
+  features[1].typed_offsets = &first_offset;
+  features[1].flags = EMBANK_FEATURE_PADDING | EMBANK_FEATURE_ABSOLUTE;
+  features[1].padding_key = low[kPadding];
+  ASSERT_EQ(embank_prefetch_packed(features.data(), features.size()), EMBANK_OK)
+      << embank_last_error();
+  const uint64_t read = Prefetched();
+  EXPECT_GT(read, kKeys);
+  const auto prefetch = [&](size_t table, const std::vector<uint64_t>& keys) {
+    EXPECT_EQ(embank_prefetch(tables_[table], keys.data(), keys.size()), EMBANK_OK);
+    return Prefetched();
+  };
+  EXPECT_EQ(prefetch(0, low), read) << "rows were not in memory yet";
+  EXPECT_EQ(prefetch(0, high), read) << "rows were not in memory yet";
+  EXPECT_EQ(prefetch(1, KeyRange(0, kPadding)), read) << "rows were not in memory yet";
+  EXPECT_EQ(prefetch(1, KeyRange(kPadding + 1, kKeys - kPadding - 1)), read);
+  EXPECT_EQ(prefetch(1, {kPadding}), read + 1) << "the row of padding was read";
+}
+
+// They evict half of the rows in memory, not half for each table.
+TEST_F(PackedPrefetch, EvictsNoMoreThanAPrefetchOfOneTable) {
+  std::vector<embank_feature> features;
+  const uint64_t read = Prefetched();
   uint64_t in_memory = 0;
-  for (embank_table* const table : tables) {
+  for (embank_table* const table : tables_) {
     embank_table_info info = {};
     info.struct_size = sizeof info;
     ASSERT_EQ(embank_table_get_info(table, &info), EMBANK_OK);
     in_memory += info.rows_dram;
   }
   const std::vector<uint64_t> all = KeyRange(0, kRows);
-  features.clear();
-  for (embank_table* const table : tables) features.push_back(FeatureOf(table, all, nullptr));
+  for (embank_table* const table : tables_) features.push_back(FeatureOf(table, all, nullptr));
   ASSERT_EQ(embank_prefetch_packed(features.data(), features.size()), EMBANK_OK);
-  EXPECT_GT(prefetched(), read);
-  EXPECT_LE(prefetched() - read, in_memory * 3 / 4);
+  EXPECT_GT(Prefetched(), read);
+  EXPECT_LE(Prefetched() - read, in_memory * 3 / 4);
+}
+
+// The struct of programs that were compiled with the first version of the header.
+struct FirstFeature {
+  uint32_t struct_size;
+  int32_t pooling;
+  embank_table* table;
+  const uint64_t* keys;
+  uint64_t n;
+  const uint64_t* offsets;
+  uint64_t bags;
+  const float* weights;
+  void* rows;
+  uint64_t row_stride;
+};
+static_assert(sizeof(FirstFeature) == 72);
+
+TEST(PackedFeature, MayBeOfTheFirstVersion) {
+  const StorePtr store = OpenStore();
+  embank_table_options options = TableOptions(1, EMBANK_OPT_SGD);
+  options.initializer = EMBANK_INIT_CONSTANT;
+  options.init_a = 2.0f;
+  options.learning_rate = 1.0f;
+  embank_table* const table = CreateTable(store.get(), "t", options);
+  const std::vector<uint64_t> keys = {1, 2, 3};
+  const std::vector<uint64_t> offsets = {0, 1, 3};
+  const std::vector<float> weights = {1, 2, 3};
+  std::vector<float> rows(7);
+  // Fields behind these would be those of the next one: its size, its pointers.
+  const FirstFeature features[3] = {
+      {72, EMBANK_POOL_SUM, table, keys.data(), 3, offsets.data(), 2, weights.data(), &rows[0], 0},
+      {72, EMBANK_POOL_NONE, table, keys.data(), 3, nullptr, 0, nullptr, &rows[2], 0},
+      {72, EMBANK_POOL_MEAN, table, keys.data(), 3, offsets.data(), 2, nullptr, &rows[5], 4}};
+  const auto* const passed = reinterpret_cast<const embank_feature*>(features);
+  std::vector<uint8_t> outcomes(9);
+  ASSERT_EQ(embank_lookup_packed(passed, 3, EMBANK_MISSING_CREATE, outcomes.data()), EMBANK_OK)
+      << embank_last_error();
+  EXPECT_THAT(rows, testing::ElementsAre(2, 10, 2, 2, 2, 2, 2));
+  EXPECT_EQ(std::ranges::count(outcomes, EMBANK_ROW_CREATED), 3);
+  // Key 3 steps by 3 * 10 + 2 + 2 / 2.
+  ASSERT_EQ(embank_apply_gradients_packed(passed, 3, nullptr), EMBANK_OK) << embank_last_error();
+  float row = 0;
+  ASSERT_EQ(embank_lookup(table, &keys[2], 1, EMBANK_MISSING_ZERO, &row, 0, nullptr), EMBANK_OK);
+  EXPECT_EQ(row, 2.0f - 33.0f);
+  EXPECT_EQ(embank_prefetch_packed(passed, 3), EMBANK_OK) << embank_last_error();
 }
 
 // Structs of a later version are read as far as they are known.

@@ -8,6 +8,7 @@
 #include "tests/bindings/device_rows.h"
 #include "tests/bindings/differences.h"
 #include "tests/support/oracle_numbers.h"
+#include "tests/support/packed_feature.h"
 
 namespace embank::test {
 namespace {
@@ -224,9 +225,16 @@ std::string RandomRun::Lookup(LiveTable* live) {
   if (DrawsDevice("lookups")) {
     DeviceRows rows(store_.get(), actual, keys.size(), oracle.row_bytes(),
                     oracle::ValueBytes(oracle.options().value_type), &device_random_);
-    status = embank_lookup_device(live->table, keys.data(), keys.size(), missing, rows.data(),
-                                  rows.stride(), outcomes.store_pointer(), nullptr);
+    const embank_feature feature = PlainFeature(live->table, keys, rows.data(), rows.stride());
+    status =
+        device_random_.OneIn(4)
+            ? embank_lookup_packed_device(&feature, 1, missing, outcomes.store_pointer(), nullptr)
+            : embank_lookup_device(live->table, keys.data(), keys.size(), missing, rows.data(),
+                                   rows.stride(), outcomes.store_pointer(), nullptr);
     wrong_bytes = rows.CopyTo(&actual);
+  } else if (device_random_.OneIn(4)) {
+    const embank_feature feature = PlainFeature(live->table, keys, actual.data(), actual.stride());
+    status = embank_lookup_packed(&feature, 1, missing, outcomes.store_pointer());
   } else {
     status = embank_lookup(live->table, keys.data(), keys.size(), missing,
                            keys.empty() ? nullptr : actual.data(), actual.stride(),

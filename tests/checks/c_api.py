@@ -33,9 +33,10 @@ LAYOUT = {
     'embank_checkpoint_info': (48, {
         'struct_size': 0, 'reserved': 4, 'sequence': 8, 'unix_ns': 16, 'bytes': 24,
         'blob_bytes': 32, 'rows': 40}),
-    'embank_feature': (72, {
+    'embank_feature': (112, {
         'struct_size': 0, 'pooling': 4, 'table': 8, 'keys': 16, 'n': 24, 'offsets': 32, 'bags': 40,
-        'weights': 48, 'rows': 56, 'row_stride': 64}),
+        'weights': 48, 'rows': 56, 'row_stride': 64, 'key_type': 72, 'offset_type': 76,
+        'typed_keys': 80, 'typed_offsets': 88, 'padding_key': 96, 'flags': 104, 'reserved': 108}),
 }
 # Every enumerator of the header: prefix -> {name: number}.
 ENUMERATORS = {
@@ -50,6 +51,8 @@ ENUMERATORS = {
     'INIT_': {'ZERO': 0, 'CONSTANT': 1, 'UNIFORM': 2, 'NORMAL': 3},
     'EVICT_': {'LRU': 0, 'CLOCK': 1, 'LFU': 2},
     'POOL_': {'NONE': 0, 'SUM': 1, 'MEAN': 2, 'SQRT_N': 3},
+    'INDEX_': {'U64': 0, 'I64': 1, 'U32': 2, 'I32': 3},
+    'FEATURE_': {'PADDING': 1, 'ABSOLUTE': 2},
     'FULL_': {'REFUSE': 0, 'FORGET': 1},
     'OPEN_': {'CREATE': 1, 'READ_ONLY': 2, 'PREVIOUS': 4},
     'DURABLE_': {'CHECKPOINT': 0, 'BATCH': 1, 'NONE': 2},

@@ -33,7 +33,7 @@ MAY_INCLUDE = {
     'store/hot': PLACEMENT,
     'store/batch': PLACEMENT | {'store/hot'},
     'store/device': PLACEMENT | {'store/hot', 'store/batch'},
-    'store/packed': PLACEMENT | {'store/hot', 'store/batch'},
+    'store/packed': PLACEMENT | {'store/hot', 'store/batch', 'store/device'},
     'store/scan': PLACEMENT | {'store/hot', 'store/batch'},
     'store/catalog': PLACEMENT,
     'store/checkpoint': PLACEMENT | {'store/hot', 'store/catalog'},

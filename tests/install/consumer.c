@@ -58,6 +58,49 @@ static void look_up_and_train(embank_table* table) {
   EXPECT(embank_apply_gradients(table, trained, 4, gradients[0], 0, NULL) == EMBANK_NOT_FOUND);
 }
 
+/* Bags of narrow keys, in the middle of an array, with padding and weights; then the same rows by
+ * the twin of a device. */
+static void pool(void) {
+  const int32_t keys[6] = {99, 99, 1, -1, 7, 2}, offsets[3] = {2, 4, 6};
+  const float weights[6] = {0, 0, 3, 1, 5, 2};
+  float sums[2][DIM] = {{0}}, seen[2][DIM] = {{0}};
+  uint8_t outcomes[4];
+  void* memory = NULL;
+  embank_store* store = NULL;
+  embank_store_options options;
+  embank_feature feature;
+  memset(&feature, 0, sizeof feature);
+  embank_store_options_init(&options, sizeof options);
+  options.hbm_bytes = 1 << 20;
+  EXPECT(embank_store_open(&options, &store) == EMBANK_OK);
+  feature.struct_size = sizeof feature;
+  feature.pooling = EMBANK_POOL_MEAN;
+  feature.table = create(store);
+  feature.n = 4;
+  feature.bags = 2;
+  feature.weights = weights;
+  feature.rows = sums;
+  feature.key_type = feature.offset_type = EMBANK_INDEX_I32;
+  feature.typed_keys = keys;
+  feature.typed_offsets = offsets;
+  feature.padding_key = 7;
+  feature.flags = EMBANK_FEATURE_PADDING | EMBANK_FEATURE_ABSOLUTE;
+  EXPECT(embank_lookup_packed(&feature, 1, EMBANK_MISSING_CREATE, outcomes) == EMBANK_OK);
+  EXPECT(outcomes[1] == EMBANK_ROW_CREATED && outcomes[2] == EMBANK_ROW_ABSENT);
+  EXPECT(sums[0][0] == 2.0f && sums[1][DIM - 1] == 2.0f);
+  EXPECT(embank_prefetch_packed(&feature, 1) == EMBANK_OK);
+  EXPECT(embank_apply_gradients_packed(&feature, 1, NULL) == EMBANK_OK);
+  EXPECT(embank_lookup_packed(&feature, 1, EMBANK_MISSING_ZERO, NULL) == EMBANK_OK);
+  EXPECT(embank_device_allocate(store, sizeof seen, &memory) == EMBANK_OK);
+  feature.rows = memory;
+  EXPECT(embank_lookup_packed_device(&feature, 1, EMBANK_MISSING_ZERO, NULL, NULL) == EMBANK_OK);
+  EXPECT(embank_device_copy(store, seen, memory, sizeof seen, NULL) == EMBANK_OK);
+  EXPECT(memcmp(seen, sums, sizeof seen) == 0 && seen[0][0] != 2.0f);
+  EXPECT(embank_apply_gradients_packed_device(&feature, 1, outcomes, NULL) == EMBANK_OK);
+  EXPECT(outcomes[0] == EMBANK_ROW_FOUND && outcomes[2] == EMBANK_ROW_ABSENT);
+  EXPECT(embank_store_close(store) == EMBANK_OK);
+}
+
 static void erase_and_scan(embank_table* table) {
   const uint64_t key = 5;
   uint64_t keys[8], n = 0, seen = 0, i;
@@ -140,6 +183,7 @@ int main(void) {
   EXPECT(embank_store_open(NULL, &store) == EMBANK_OK);
   table = create(store);
   look_up_and_train(table);
+  pool();
   erase_and_scan(table);
   whole_rows(table);
   facts(store);

@@ -6,7 +6,7 @@ import time
 
 CREATE, ZERO = 0, 2
 FOUND, CREATED, ABSENT = 1, 2, 3
-OK, INVALID_ARGUMENT, NOT_FOUND = 0, 3, 5
+OK, INVALID_ARGUMENT, NOT_FOUND, FAILED_PRECONDITION = 0, 3, 5, 9
 SGD, CONSTANT = 1, 1
 DIM = 3
 
@@ -42,6 +42,15 @@ class CheckpointInfo(c.Structure):
                 ('rows', c.c_uint64)]
 
 
+class Feature(c.Structure):
+    _fields_ = [('struct_size', c.c_uint32), ('pooling', c.c_int32), ('table', c.c_void_p),
+                ('keys', c.c_void_p), ('n', c.c_uint64), ('offsets', c.c_void_p),
+                ('bags', c.c_uint64), ('weights', c.c_void_p), ('rows', c.c_void_p),
+                ('row_stride', c.c_uint64), ('key_type', c.c_int32), ('offset_type', c.c_int32),
+                ('typed_keys', c.c_void_p), ('typed_offsets', c.c_void_p),
+                ('padding_key', c.c_uint64), ('flags', c.c_uint32), ('reserved', c.c_uint32)]
+
+
 def load(path):
     embank = c.CDLL(path)
     handle, keys, outcomes = c.c_void_p, c.POINTER(c.c_uint64), c.POINTER(c.c_uint8)
@@ -74,6 +83,13 @@ def load(path):
     embank.embank_checkpoint.argtypes = [handle, c.c_void_p, c.c_uint64, keys]
     embank.embank_owner_of.argtypes = [c.c_char_p, keys, c.c_uint64, c.c_uint32,
                                      c.POINTER(c.c_uint32)]
+    features = c.POINTER(Feature)
+    embank.embank_lookup_packed.argtypes = [features, c.c_uint64, c.c_int32, outcomes]
+    embank.embank_apply_gradients_packed.argtypes = [features, c.c_uint64, outcomes]
+    embank.embank_prefetch_packed.argtypes = [features, c.c_uint64]
+    embank.embank_lookup_packed_device.argtypes = [features, c.c_uint64, c.c_int32, outcomes,
+                                                   handle]
+    embank.embank_apply_gradients_packed_device.argtypes = [features, c.c_uint64, outcomes, handle]
     return embank
 
 
@@ -162,13 +178,32 @@ def facts(embank):
     assert list(owners) == [137, 63]  # docs/arithmetic.md
 
 
+def packed(embank, table):
+    """Two bags of 32-bit keys at an offset, one of them padding; there is no device."""
+    keys, offsets = (c.c_int32 * 4)(9, 5, 6, 5), (c.c_int32 * 3)(1, 3, 4)
+    sums, outcomes = (c.c_float * (2 * DIM))(), (c.c_uint8 * 3)()
+    feature = Feature(struct_size=c.sizeof(Feature), pooling=1, table=table, n=3, bags=2,
+                      rows=c.addressof(sums), key_type=3, offset_type=3,
+                      typed_keys=c.addressof(keys), typed_offsets=c.addressof(offsets),
+                      padding_key=6, flags=3)
+    assert embank.embank_lookup_packed(feature, 1, CREATE, outcomes) == OK
+    assert list(outcomes) == [CREATED, ABSENT, FOUND] and set(sums) == {2.0}
+    assert embank.embank_prefetch_packed(feature, 1) == OK
+    assert embank.embank_apply_gradients_packed(feature, 1, None) == OK
+    assert embank.embank_lookup_packed_device(feature, 1, ZERO, None, None) == FAILED_PRECONDITION
+    assert embank.embank_apply_gradients_packed_device(feature, 1, None,
+                                                       None) == FAILED_PRECONDITION
+    assert embank.embank_erase(table, (c.c_uint64 * 1)(5), 1, outcomes) == OK
+
+
 def main():
-    structs = (StoreOptions, TableOptions, TableInfo, CheckpointInfo)
-    assert [c.sizeof(s) for s in structs] == [88, 64, 64, 48]
+    structs = (StoreOptions, TableOptions, TableInfo, CheckpointInfo, Feature)
+    assert [c.sizeof(s) for s in structs] == [88, 64, 64, 48, 112]
     embank = load(sys.argv[1])
     assert embank.embank_version() == b'0.1.0'
     store = open_store(embank)
     table = create_table(embank, store)
+    packed(embank, table)
     round_trip(embank, table)
     whole_rows(embank, table)
     facts(embank)

@@ -61,6 +61,34 @@ void LookUpAndTrain(api::Table table) {
   EXPECT(table.Contains(keys, outcomes).ok() && outcomes[2] == EMBANK_ROW_ABSENT);
 }
 
+void Pool() {
+  api::StoreOptions options;
+  options.hbm_bytes = 1 << 20;
+  api::Store store = std::move(*api::Store::Open(options));
+  api::Table table = store.CreateTable("items", Options(EMBANK_OPT_SGD)).value_or_throw();
+  const std::vector<std::uint32_t> keys = {1, 2, 3};
+  std::vector<float> rows(6);
+  std::vector<std::uint8_t> outcomes(3);
+  embank_feature feature = {};
+  feature.struct_size = sizeof(feature);
+  feature.table = table.get();
+  feature.n = 3;
+  feature.key_type = EMBANK_INDEX_U32;
+  feature.typed_keys = keys.data();
+  feature.rows = rows.data();
+  feature.flags = EMBANK_FEATURE_PADDING;
+  feature.padding_key = 2;
+  EXPECT(api::LookupPacked({&feature, 1}, EMBANK_MISSING_CREATE, outcomes).ok());
+  EXPECT(rows == (std::vector<float>{2, 2, 0, 0, 2, 2}) && outcomes[1] == EMBANK_ROW_ABSENT);
+  EXPECT(api::ApplyGradientsPacked({&feature, 1}).ok() && api::PrefetchPacked({&feature, 1}).ok());
+  void* const memory = *store.AllocateDevice(24);
+  feature.rows = memory;
+  EXPECT(api::LookupPackedDevice({&feature, 1}, EMBANK_MISSING_ZERO, outcomes).ok());
+  EXPECT(store.CopyDevice(rows.data(), memory, 24).ok());
+  EXPECT(rows == (std::vector<float>{1, 1, 0, 0, 1, 1}));
+  EXPECT(api::ApplyGradientsPackedDevice({&feature, 1}).ok());
+}
+
 void ScanAll(api::Table table) {
   auto opened = table.OpenScan();
   EXPECT(opened.ok());
@@ -178,6 +206,7 @@ int main() {
   api::Store store = std::move(*opened);
   api::Table table = store.CreateTable("items", Options(EMBANK_OPT_ADAGRAD)).value_or_throw();
   LookUpAndTrain(table);
+  Pool();
   ScanAll(*store.OpenTable("items"));
   WholeRows(table);
   EXPECT(table.Info()->rows == 2);
