@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstring>
 
 #include "base/check.h"
@@ -50,20 +49,6 @@ float SumOfWeights(const Feature& feature, uint64_t bag) {
     sum += feature.weights[i];
   }
   return sum;
-}
-
-float PoolingDivisor(const Feature& feature, uint64_t bag) {
-  const uint64_t keys = feature.bag_size(bag);
-  EMBANK_CHECK(keys > 0);
-  const auto n = static_cast<float>(keys);
-  switch (feature.pooling) {
-    case Pooling::kMean:
-      return feature.weights == nullptr ? n : SumOfWeights(feature, bag);
-    case Pooling::kSqrtN:
-      return std::sqrt(n);
-    default:
-      return 1.0f;
-  }
 }
 
 void BagSums::Begin() const {
@@ -125,18 +110,8 @@ void BagSums::AddSlice(uint64_t bag, uint64_t begin, uint64_t end, const std::by
   std::memcpy(out, sum.data(), count * sizeof(float));
 }
 
-void BagSums::End() const {
-  if (feature_.pooling == Pooling::kSum) return;
-  const uint64_t size_min = feature_.weights == nullptr ? 2 : 1;  // of those that change
-  for (uint64_t bag = 0; bag < feature_.bags(); ++bag) {
-    const uint64_t keys = feature_.bag_size(bag);
-    if (keys < size_min && !(keys == 0 && Seeded(SeededBug::kEmptyBagDivided))) continue;
-    Divide(bag, keys == 0 ? 0.0f : PoolingDivisor(feature_, bag));
-  }
-}
-
-void BagSums::Divide(uint64_t bag, float divisor) const {
-  const uint32_t dim = feature_.table->layout().dim;
+[[gnu::always_inline]] inline void BagSums::Divide(uint64_t bag, uint32_t dim,
+                                                   float divisor) const {
   if (feature_.weights != nullptr && divisor == 0.0f) {
     std::memset(feature_.rows.Row(bag), 0, dim * sizeof(float));
     return;
@@ -148,6 +123,17 @@ void BagSums::Divide(uint64_t bag, float divisor) const {
     std::memcpy(slice.data(), out, count * sizeof(float));
     for (uint32_t i = 0; i < count; ++i) slice[i] /= divisor;
     std::memcpy(out, slice.data(), count * sizeof(float));
+  }
+}
+
+void BagSums::End() const {
+  if (feature_.pooling == Pooling::kSum) return;
+  const uint32_t dim = feature_.table->layout().dim;
+  const uint64_t size_min = feature_.weights == nullptr ? 2 : 1;  // of those that change
+  for (uint64_t bag = 0; bag < feature_.bags(); ++bag) {
+    const uint64_t keys = feature_.bag_size(bag);
+    if (keys < size_min && !(keys == 0 && Seeded(SeededBug::kEmptyBagDivided))) continue;
+    Divide(bag, dim, keys == 0 ? 0.0f : PoolingDivisor(feature_, bag));
   }
 }
 

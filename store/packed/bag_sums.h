@@ -2,9 +2,11 @@
 #ifndef EMBANK_STORE_PACKED_BAG_SUMS_H_
 #define EMBANK_STORE_PACKED_BAG_SUMS_H_
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 
+#include "base/check.h"
 #include "store/packed/feature.h"
 
 namespace embank {
@@ -13,7 +15,14 @@ namespace embank {
 float SumOfWeights(const Feature& feature, uint64_t bag);
 // The divisor of a bag of n keys, at least one: 1, n, the square root of n, or, of a mean with
 // weights, their sum. If that is 0, the bag gives zeros.
-float PoolingDivisor(const Feature& feature, uint64_t bag);
+inline float PoolingDivisor(const Feature& feature, uint64_t bag) {
+  const uint64_t keys = feature.bag_size(bag);
+  EMBANK_CHECK(keys > 0);
+  if (feature.pooling == Pooling::kSum) return 1.0f;
+  const auto n = static_cast<float>(keys);
+  if (feature.pooling == Pooling::kSqrtN) return std::sqrt(n);
+  return feature.weights == nullptr ? n : SumOfWeights(feature, bag);
+}
 
 class BagSums {
  public:
@@ -33,7 +42,7 @@ class BagSums {
   void AddSlice(uint64_t bag, uint64_t begin, uint64_t end, const std::byte* vectors,
                 uint32_t first, uint32_t count) const;
 
-  void Divide(uint64_t bag, float divisor) const;
+  void Divide(uint64_t bag, uint32_t dim, float divisor) const;
 
   const LookupFeature& feature_;
 };
