@@ -42,6 +42,7 @@ embank_status ExportTo(embank_store* store, const char* directory) {
 constexpr embank_status kInvalid = EMBANK_INVALID_ARGUMENT;
 constexpr embank_status kMissing = EMBANK_UNIMPLEMENTED;
 const std::string kLongPath(5000, 'p');
+const std::string kLongName(300, 'p');  // more than a file system takes
 
 std::vector<BadInput> BadFlags() {
   using Options = embank_store_options;
@@ -61,12 +62,12 @@ std::vector<BadInput> BadFlags() {
            }),
       Open("path with too long a name", kInvalid, {"path", "too long"},
            [](Options* o) {
-             o->path = kLongPath.c_str();
+             o->path = kLongName.c_str();
              o->flags = EMBANK_OPEN_CREATE;
            }),
       Open("read-only path with too long a name", kInvalid, {"path", "too long"},
            [](Options* o) {
-             o->path = kLongPath.c_str();
+             o->path = kLongName.c_str();
              o->flags = EMBANK_OPEN_READ_ONLY;
            }),
       Open("previous", kInvalid, {"flags", "PREVIOUS"},

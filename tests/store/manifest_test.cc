@@ -156,16 +156,18 @@ TEST(Manifest, HasTheBytesThatTheFormatSays) {
   manifest.previous = 0x21222323;
   manifest.heat = {
       .bytes = 0x4142434445464748, .sketch_bytes = 0x6162636465666768, .crc = 0x51525354};
+  manifest.pmem_id = 0x7172737475767778;
+  manifest.rows_lost = 0x3132333435363738;
   manifest.blob = {std::byte{0xEE}};
   const Bytes bytes = EncodeManifest(manifest);
   const std::string_view expected(
-      "EMBMAN1\0\3\0\0\0\x24\x23\x22\x21\x23\x23\x22\x21\x18\x17\x16\x15\x14\x13\x12\x11", 28);
+      "EMBMAN1\0\4\0\0\0\x24\x23\x22\x21\x23\x23\x22\x21\x18\x17\x16\x15\x14\x13\x12\x11", 28);
   const std::string_view begin(reinterpret_cast<const char*>(bytes.data()), 28);
   EXPECT_EQ(begin, expected);
-  EXPECT_EQ(bytes.size(), 28u + 3 * 8 + (8 + 4) + 3 * 4 + 2 * 8 + 4 + 8 + 1 + 4);
+  EXPECT_EQ(bytes.size(), 28u + 3 * 8 + (8 + 4) + 3 * 4 + 2 * 8 + 4 + 2 * 8 + 8 + 1 + 4);
   EXPECT_EQ(bytes[bytes.size() - 5], std::byte{0xEE});
-  const std::string_view heat(reinterpret_cast<const char*>(bytes.data()) + bytes.size() - 33, 20);
-  EXPECT_EQ(heat, "HGFEDCBAhgfedcbaTSRQ");
+  const std::string_view end(reinterpret_cast<const char*>(bytes.data()) + bytes.size() - 49, 36);
+  EXPECT_EQ(end, "HGFEDCBAhgfedcbaTSRQxwvutsrq87654321");
 }
 
 // ---- damage that the checksum tells ----
@@ -402,7 +404,7 @@ TEST(Manifest, WhosePreviousOneIsLaterIsDamaged) {
 TEST(Manifest, WithCountsThatAreTooLargeIsDamaged) {
   const Bytes empty = EncodeManifest({});
   // The length of PMem's path; the counts of classes, tables and segments; the blob's bytes.
-  for (const size_t at : {60, 64, 68, 72, 96, 100}) {
+  for (const size_t at : {60, 64, 68, 72, 112, 116}) {
     for (const uint32_t count : {1u, 1000u, 0x7FFFFFFFu, 0xFFFFFFFFu}) {
       Bytes bytes = empty;
       PutAt<uint32_t>(bytes, at, count);

@@ -232,7 +232,7 @@ TEST_F(Commands, InfoTellsIdentityCheckpointsAndTables) {
   const json info = JsonOf("info", 0);
   EXPECT_THAT(ran.out, HasSubstr(info["store_id"].get<std::string>()));
   EXPECT_EQ(info["seed"], 3);
-  EXPECT_EQ(info["format_version"], 3);
+  EXPECT_EQ(info["format_version"], 4);
   EXPECT_EQ(info["blob_bytes"], 4);
   EXPECT_EQ(info["unknown_rows"], 0);
   ASSERT_EQ(info["checkpoints"].size(), 2u);
