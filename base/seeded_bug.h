@@ -29,13 +29,13 @@ enum class SeededBug {
   kGapNotSeen,        // so does a newest one whose manifest is missing
   kDamageSealed,      // a damaged record gets a checksum that matches where it is exported to
   // Contents of a checkpoint.
-  kNoPreImage,          // a row that changes before the flush pass comes to it is not saved
-  kNoNextCheckpoint,    // changes behind a barrier count as before it
-  kBitMissing,          // rows that come late to a checkpoint are left out of its bitmap
-  kBitTooMany,          // rows of the next one get into it
-  kFrozenLate,          // rows that die behind the barrier are missing in the bitmap
+  kNoPreImage,            // a row that changes before the flush pass comes to it is not saved
+  kNoNextCheckpoint,      // changes behind a barrier count as before it
+  kBitMissing,            // rows that come late to a checkpoint are left out of its bitmap
+  kBitTooMany,            // rows of the next one get into it
+  kFrozenLate,            // rows that die behind the barrier are missing in the bitmap
   kBarrierBetweenPieces,  // a barrier comes between two pieces of a batch
-  kStartBeforeBarrier,  // a started checkpoint's call returns before the barrier
+  kStartBeforeBarrier,    // a started checkpoint's call returns before the barrier
   // Memory of the index.
   kNoWaitForReaders,  // memory of shrunken shards goes back while readers may look at it
   // Liveness and location of rows.

@@ -300,8 +300,8 @@ size_t GradientBatch::FindDistinct() {
 void GradientBatch::Step() {
   scope_.ChangeAdmitted([&](const ShardGroup& group) { StepPart(group); },
                         [&] {
-                          const Status stepped = StepHot(batch_.table(), rule_, gradients_, unique_,
-                                                         groups_, &hot_);
+                          const Status stepped =
+                              StepHot(batch_.table(), rule_, gradients_, unique_, groups_, &hot_);
                           if (scope_.IsInPieces()) hot_.Clear();
                           return stepped;
                         });

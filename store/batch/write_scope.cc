@@ -43,6 +43,35 @@ uint64_t PieceKeysOf(const Batch& batch) {
                     kPieceKeysMax);
 }
 
+// Flushes the rows of the batch in device memory whose flush is pending.
+Status FlushHotRows(const Batch& batch, ShardPlan* plan) {
+  const Table& table = batch.table();
+  const StoreParts& parts = table.parts();
+  Scratch<RowInSlot, kInlineRows> rows;
+  EMBANK_RETURN_IF_ERROR(rows.Allocate(plan->count()));
+  size_t count = 0;
+  plan->ForEachGroup(batch, [&](const ShardGroup& group) {
+    MutexLock lock(&group.shard->mutex);
+    for (size_t i = 0; i < group.size(); ++i) {
+      const RowId id = table.IdOf(batch.keys()[group.positions[i]], group.hashes[i]);
+      parts.index->VisitMatches(group.shard, id, [&](const Match& match) {
+        if (!match.location().IsHot()) return false;
+        rows.values()[count++] = {id, match.location()};
+        return true;
+      });
+    }
+  });
+  return parts.hot->FlushBeforeChange(rows.values().first(count));
+}
+
+void FlushBeforeChange(const Batch& batch, ShardPlan* plan) {
+  const StoreParts& parts = batch.table().parts();
+  if (parts.hot == nullptr || !parts.gate->IsFlushing()) return;
+  const Status flushed = FlushHotRows(batch, plan);
+  // The checkpoint fails, and the changes go on.
+  if (!flushed.ok()) parts.gate->Fail(flushed);
+}
+
 }  // namespace
 
 WriteScope::WriteScope(const Batch& batch, Need need)
@@ -189,35 +218,6 @@ void WriteScope::Promote(const Batch& batch, ShardPlan* plan) {
   PromoteRows(Batch(&batch.table(), KeySpan(promoted_keys_.values()).first(count), {}));
 }
 
-void WriteScope::FlushBeforeChange(const Batch& batch, ShardPlan* plan) {
-  const StoreParts& parts = batch.table().parts();
-  if (parts.hot == nullptr || !parts.gate->IsFlushing()) return;
-  const Status flushed = FlushHotRows(batch, plan);
-  // The checkpoint fails, and the changes go on.
-  if (!flushed.ok()) parts.gate->Fail(flushed);
-}
-
-// Flushes the rows of the batch in device memory whose flush is pending.
-Status WriteScope::FlushHotRows(const Batch& batch, ShardPlan* plan) {
-  const Table& table = batch.table();
-  const StoreParts& parts = table.parts();
-  Scratch<RowInSlot, kInlineRows> rows;
-  EMBANK_RETURN_IF_ERROR(rows.Allocate(plan->count()));
-  size_t count = 0;
-  plan->ForEachGroup(batch, [&](const ShardGroup& group) {
-    MutexLock lock(&group.shard->mutex);
-    for (size_t i = 0; i < group.size(); ++i) {
-      const RowId id = table.IdOf(batch.keys()[group.positions[i]], group.hashes[i]);
-      parts.index->VisitMatches(group.shard, id, [&](const Match& match) {
-        if (!match.location().IsHot()) return false;
-        rows.values()[count++] = {id, match.location()};
-        return true;
-      });
-    }
-  });
-  return parts.hot->FlushBeforeChange(rows.values().first(count));
-}
-
 void WriteScope::EndPromises() {
   const StoreParts& parts = batch_.table().parts();
   if (parts.pages == nullptr) return;
@@ -272,7 +272,9 @@ void WriteScope::ForgetForPlaces() {
     if (missing == 0) return;
     // One row in 64 is of the shard that lacks most.
     const uint64_t rows = missing * KeyIndex::kShardCount;
-    if (table.parts().compactions.back()->ForgetRows(table.mover(), rows) == 0) return;
+    const uint64_t rows_before = table.parts().store_rows->count();
+    table.parts().compactions.back()->ForgetRows(table.mover(), rows);
+    if (table.parts().store_rows->count() == rows_before) return;
   }
 }
 

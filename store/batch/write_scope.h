@@ -126,8 +126,6 @@ class WriteScope {
   void RunAdmitted(Work work);
   void ChangeInPieces(Body body, OnDevice on_device);
   void Promote(const Batch& batch, ShardPlan* plan);
-  Status FlushHotRows(const Batch& batch, ShardPlan* plan);
-  void FlushBeforeChange(const Batch& batch, ShardPlan* plan);
   void MakeMemory(const Batch& batch, ShardPlan* plan);
   void MakePlaces(const Batch& batch, ShardPlan* plan);
   void ForgetForPlaces();

@@ -77,8 +77,7 @@ class DeviceGradients {
 
 Status DeviceGradients::Allocate() {
   const size_t keys = batch_.keys().size();
-  const size_t piece_keys =
-      std::min(scope_.PieceKeysMax(), GradientSums::KeysMax(memory_, dim_));
+  const size_t piece_keys = std::min(scope_.PieceKeysMax(), GradientSums::KeysMax(memory_, dim_));
   EMBANK_RETURN_IF_ERROR(unique_.Allocate(keys));
   EMBANK_RETURN_IF_ERROR(hot_.Allocate(table_.parts().hot, keys));
   EMBANK_RETURN_IF_ERROR(piece_.Allocate(&table_, piece_keys));

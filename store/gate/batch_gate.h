@@ -67,10 +67,10 @@ class BatchGate {
   uint32_t checkpoint() const { return checkpoint_.load(std::memory_order_relaxed); }
 
   // Calls between(checkpoint) while there is no batch; then lets batches of the next checkpoint
-  // begin, and the flush pass. First waits for the end of batches in pieces; new ones of these wait,
-  // and all others go on. Then looks for a moment without batches, while they come and go. If there
-  // is none for long, new batches wait until those under way have ended. Calls `closing` whenever
-  // batches may have to wait from then on. One thread at a time; it holds no guard.
+  // begin, and the flush pass. First waits for the end of batches in pieces; new ones of these
+  // wait, and all others go on. Then looks for a moment without batches, while they come and go. If
+  // there is none for long, new batches wait until those under way have ended. Calls `closing`
+  // whenever batches may have to wait from then on. One thread at a time; it holds no guard.
   void RunBarrier(
       FunctionRef<void(uint32_t)> between, FunctionRef<void()> closing = [] {});
 

@@ -128,7 +128,8 @@ uint64_t IndexCapacity::Shrink() {
 
 void IndexCapacity::ShrinkAfterErasing(uint64_t rows) {
   const uint64_t entries = memory_->bytes() / sizeof(Bucket) * kBucketEntries;
-  if (erased_rows_.fetch_add(rows, std::memory_order_relaxed) + rows < entries / kErasedPart) return;
+  if (erased_rows_.fetch_add(rows, std::memory_order_relaxed) + rows < entries / kErasedPart)
+    return;
   erased_rows_.store(0, std::memory_order_relaxed);
   Shrink();
 }

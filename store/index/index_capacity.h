@@ -29,7 +29,8 @@ class IndexCapacity {
   // memory; then IndexMemory::wanted_bytes() says how much is missing.
   Status ReserveMore(IndexShard* shard, uint64_t rows)
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
-  // The number of places that rows which are promised of the shard lack: ReserveMore fails for them.
+  // The number of places that rows which are promised of the shard lack: ReserveMore fails for
+  // them.
   uint64_t MissingPlaces(IndexShard* shard);
   // Makes sure that there are places for so many rows in all, in any order of their hashes.
   // kResourceExhausted.
@@ -42,8 +43,9 @@ class IndexCapacity {
   void ShrinkToRows(IndexShard* shard) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
 
   // Gives back the memory that the index does not need for its rows and for those promised, but for
-  // a quarter of what it needs (ShrunkenBuckets); returns the bytes. Takes the locks of shards, each
-  // for a few homes at a time, and waits for readers: the caller has no such lock and is no reader.
+  // a quarter of what it needs (ShrunkenBuckets); returns the bytes. Takes the locks of shards,
+  // each for a few homes at a time, and waits for readers: the caller has no such lock and is no
+  // reader.
   uint64_t Shrink();
   // Call it after a batch that erased so many rows: Shrink, once many were erased.
   void ShrinkAfterErasing(uint64_t rows);

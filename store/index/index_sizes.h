@@ -45,7 +45,8 @@ inline constexpr uint64_t kErasedPart = 8;
 
 // Homes moved per insertion: N / 6 insertions finish a growth, and add 1 / (6 * 7) = 2.4 % of load.
 inline constexpr uint32_t kStepHomes = 6;
-// Rehash steps under one taking of a shard's lock: 32 * 6 homes of 7 entries, 10 ns each, take 13 us.
+// Rehash steps under one taking of a shard's lock: 32 * 6 homes of 7 entries, 10 ns each, take 13
+// us.
 inline constexpr uint32_t kStepsAtOnce = 32;
 // A number of homes beyond any array: the step ends the rehash.
 inline constexpr uint32_t kAllHomes = 2 * kBucketsMax;

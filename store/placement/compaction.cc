@@ -97,11 +97,9 @@ void Compaction::Forget(RowMover* mover, uint64_t keys) {
   }
 }
 
-uint64_t Compaction::ForgetRows(RowMover* mover, uint64_t rows) {
-  const uint64_t before = forgotten_rows_.load(std::memory_order_relaxed);
+void Compaction::ForgetRows(RowMover* mover, uint64_t rows) {
   NoteRowsToForget(rows);
   Forget(mover, rows);
-  return forgotten_rows_.load(std::memory_order_relaxed) - before;
 }
 
 void Compaction::Demote(const RowMover& mover, uint64_t keys) {
@@ -186,7 +184,6 @@ size_t Compaction::RowsToLeave() const {
 void Compaction::ClearIndexDebt() { rows_to_forget_.store(0); }
 
 void Compaction::CountForgotten() {
-  forgotten_rows_.fetch_add(1, std::memory_order_relaxed);
   uint64_t rows = rows_to_forget_.load();
   while (rows > 0 && !rows_to_forget_.compare_exchange_weak(rows, rows - 1)) {
   }

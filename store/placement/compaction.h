@@ -70,9 +70,8 @@ class Compaction {
   // batches do the rest. Rows of a higher tier are forgotten where this log has none. Does nothing
   // behind a log that has stopped: no checkpoint follows, and no space is freed.
   void Forget(RowMover* mover, uint64_t keys);
-  // Call it before such a batch that lacks so many places in the index: forgets at least as many
-  // rows, if it can. Returns how many this and other threads have forgotten meanwhile.
-  uint64_t ForgetRows(RowMover* mover, uint64_t rows);
+  // Call it before such a batch that lacks places in the index: forgets so many rows, if it can.
+  void ForgetRows(RowMover* mover, uint64_t rows);
   // As Forget, of a log whose rows are demoted, after any batch.
   void Demote(const RowMover& mover, uint64_t keys);
   // Notes that so many rows are too many, because a row was made or refused in a shard whose index
@@ -176,7 +175,6 @@ class Compaction {
   uint32_t forget_slot_ EMBANK_GUARDED_BY(mutex_) = 0;
   std::array<Location, kRowsAtATime> rows_ EMBANK_GUARDED_BY(mutex_);
   std::atomic<uint64_t> rows_to_forget_{0};  // for want of places in the index
-  std::atomic<uint64_t> forgotten_rows_{0};
   std::atomic<uint64_t> demoted_rows_{0};
   std::atomic<uint32_t> next_shard_{0};   // in which a row of memory is forgotten
   std::unique_ptr<BackgroundTask> task_;  // last: its steps use the rest

@@ -503,9 +503,8 @@ TEST(Capacity, OneBatchOfAnySizeMakesItsSpaceAsItGoes) {
   ASSERT_NO_FATAL_FAILURE(ExpectRows(table, kDim, rows, 7));
   // Each row makes one step.
   const std::vector<float> gradients(rows * kDim, 1.0f);
-  ASSERT_EQ(
-      embank_apply_gradients(table, keys.data(), rows, gradients.data(), 0, outcomes.data()),
-      EMBANK_OK)
+  ASSERT_EQ(embank_apply_gradients(table, keys.data(), rows, gradients.data(), 0, outcomes.data()),
+            EMBANK_OK)
       << embank_last_error();
   ExpectAll(outcomes, EMBANK_ROW_FOUND, "gradients");
   std::vector<float> stepped(rows * kDim);
