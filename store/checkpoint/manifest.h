@@ -16,7 +16,8 @@
 namespace embank {
 
 inline constexpr uint32_t kManifestFormatVersion = 4;
-// Older versions are read, too: 3 has no time, lost rows or id of PMem, and in 2, before PMem, all segments are on the SSD.
+// Older versions are read, too: 3 has no time, lost rows or id of PMem; in 2, which is older than
+// PMem, all segments are on the SSD.
 inline constexpr uint32_t kManifestFormatVersionMin = 2;
 inline constexpr uint64_t kManifestBytesMax = uint64_t{1} << 32;
 inline constexpr uint64_t kBlobBytesMax = uint64_t{32} << 20;

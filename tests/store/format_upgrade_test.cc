@@ -130,19 +130,19 @@ TEST_F(FormatUpgrade, ACheckpointOfTheFormatBeforeTimesHasTimeZero) {
   Fill(3000);
   Checkpoint();
   Checkpoint();
-  const CheckpointFacts made = *world_.checkpoints().Facts();
+  const CheckpointFacts made = *world_->checkpoints()->Facts();
   EXPECT_GT(made.unix_ns, 0);
   world_.Close();
   ASSERT_NO_FATAL_FAILURE(ReplaceAll(InVersion3));
   ASSERT_NO_FATAL_FAILURE(Reopen());
-  const CheckpointFacts opened = *world_.checkpoints().Facts();
+  const CheckpointFacts opened = *world_->checkpoints()->Facts();
   EXPECT_EQ(opened.unix_ns, 0);
   EXPECT_EQ(opened.checkpoint, made.checkpoint);
   EXPECT_EQ(opened.rows, 3000u);
   EXPECT_EQ(opened.bytes, made.bytes);
   Checkpoint();
   EXPECT_EQ(NewestVersion(), kManifestFormatVersion);
-  EXPECT_GE(world_.checkpoints().Facts()->unix_ns, made.unix_ns);
+  EXPECT_GE(world_->checkpoints()->Facts()->unix_ns, made.unix_ns);
 }
 
 }  // namespace
