@@ -145,9 +145,8 @@ class DeviceBench {
                     .link_latency_ns = static_cast<uint64_t>(options_.link_us * 1e3),
                     .clock = &link_clock_});
     }
-    EMBANK_ASSIGN_OR_RETURN(store_,
-                            OpenCStore(store, {.dim = options_.dim}, EMBANK_EVICT_CLOCK,
-                                       EMBANK_FULL_REFUSE, std::move(environment)));
+    EMBANK_ASSIGN_OR_RETURN(store_, OpenCStore(store, {.dim = options_.dim}, EMBANK_EVICT_CLOCK,
+                                               EMBANK_FULL_REFUSE, std::move(environment)));
     EMBANK_RETURN_IF_ERROR(Allocate(&rows_));
     EMBANK_RETURN_IF_ERROR(Allocate(&gradients_));
     std::fill(host_rows_.begin(), host_rows_.end(), kGradient);

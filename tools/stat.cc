@@ -62,10 +62,9 @@ std::string StatJson(const Survey& survey) {
   std::string json =
       StrCat("{\"directory\":", JsonString(survey.directory),
              ",\"checkpoint\":", survey.checkpoints[0].checkpoint,
-             ",\"unknown_rows\":", survey.unknown_rows,
-             ",\"rows_lost\":", survey.rows_lost, ",\"disk_bytes\":", survey.taken_bytes,
-             ",\"kept_bytes\":", survey.kept_bytes, ",\"export_bytes\":", survey.export_bytes,
-             ",\"tables\":[");
+             ",\"unknown_rows\":", survey.unknown_rows, ",\"rows_lost\":", survey.rows_lost,
+             ",\"disk_bytes\":", survey.taken_bytes, ",\"kept_bytes\":", survey.kept_bytes,
+             ",\"export_bytes\":", survey.export_bytes, ",\"tables\":[");
   const char* comma = "";
   for (const SurveyedTable& table : survey.tables) {
     StrAppend(&json, comma, "{\"table\":", JsonString(table.table.name),

@@ -88,9 +88,7 @@ StoreWork CountWork(const Trainer& trainer) {
   StoreWork work;
   for (Table* const table : trainer.tables()) {
     const TableCounters& counters = table->counters();
-    const auto batches = [&](TableVerb verb) {
-      return counters.calls.Durations(verb).count();
-    };
+    const auto batches = [&](TableVerb verb) { return counters.calls.Durations(verb).count(); };
     work.lookup_batches += batches(TableVerb::kLookup);
     work.gradient_batches += batches(TableVerb::kGradients);
     work.index_walks += counters.index_walks.load();

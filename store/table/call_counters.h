@@ -20,7 +20,7 @@ inline constexpr uint32_t kTableVerbs = 5;
 // The counts of a batch, or the sum of those of all batches of a verb.
 struct CallCounts {
   std::array<uint64_t, kOutcomes> keys_by_outcome = {};  // index: Outcome - 1
-  std::array<uint64_t, kTiers> found_in = {};  // by tier; of lookups alone
+  std::array<uint64_t, kTiers> found_in = {};            // by tier; of lookups alone
 };
 
 // The durations of batches: a bucket for each power of two.
