@@ -27,6 +27,8 @@ constexpr size_t kInlineKeys = 64;
 constexpr uint8_t kMissing = 0xF0;   // to be created by the second pass
 constexpr uint8_t kAnswered = 0xF1;  // its row is not in host memory
 
+}  // namespace
+
 // One lookup: a pass that reads existing rows, and one that creates the others.
 class DeviceLookup {
  public:
@@ -188,6 +190,8 @@ void DeviceLookup::Send(KeySpan keys, RowTransfer* transfer) {
   }
   transfer->SendTo(rows_);
 }
+
+namespace {
 
 // A read-only store creates nothing.
 MissingRule RuleOf(const Table& table, MissingRule rule) {
