@@ -58,7 +58,7 @@ class SimulatedFile final : public File {
     if (is_mapped() && offset + bytes > mapping_.size()) {
       return UnimplementedError(StrCat(path_, ": a mapped file keeps its length"));
     }
-    // What is mapped has its space.
+    // A mapping takes the space of all its bytes.
     const bool is_pmem = disk_->IsPmem(path_);
     Status taken = disk_->Grow(inode_, path_, is_pmem ? 0 : offset, bytes + (is_pmem ? offset : 0));
     if (!disk_->IsPmem(path_) || is_mapped() || bytes == 0) return taken;
