@@ -12,7 +12,8 @@ constexpr const char* kLegend =
     "rows, MiB: of vectors and states in the tier at the end; answered: positions of lookups whose "
     "rows were there, and their share; rows in, rows out: moved to the tier and from it during the "
     "run, where the store counts them; unique: share of the distinct keys of each batch, of HBM in "
-    "each 64th batch; beside flushes: lookups of one thread while flushes of the hot set follow "
+    "each 64th batch, of PMem and SSD with the reads of gradients, of DRAM unknown; beside "
+    "flushes: lookups of one thread while flushes of the hot set follow "
     "each other, "
     "in turns with lookups alone; longest wait: of a batch of the whole run at the hot gate; "
     "compared: with a second, simple implementation (the oracle), bit for bit";
@@ -38,9 +39,9 @@ std::string TiersTable(const Machine& machine, const TiersOptions& options,
   absl::StrAppendFormat(&text, "  %-6s %12s %8s %12s %8s %8s %12s %12s\n", "tier", "rows", "MiB",
                         "answered", "share", "unique", "rows in", "rows out");
   for (const TierFigures& tier : report.tiers) {
-    absl::StrAppendFormat(&text, "  %-6s %12s %8.1f %12s %8.3f %8.3f %12s %12s\n", tier.name,
+    absl::StrAppendFormat(&text, "  %-6s %12s %8.1f %12s %8.3f %8s %12s %12s\n", tier.name,
                           Grouped(tier.rows), Mib(tier.bytes), Grouped(tier.answered),
-                          ShareOf(tier.answered, report.positions), tier.unique_share,
+                          ShareOf(tier.answered, report.positions), OrDash(tier.unique_share, 3),
                           OrDash(tier.moved_in), OrDash(tier.moved_out));
   }
   absl::StrAppendFormat(&text, "  %-6s %12s %8s %12s %8.3f %8.3f\n\n", "made", "", "",
@@ -89,7 +90,7 @@ std::string TiersJson(const Machine& machine, const TiersOptions& options,
                 {"bytes", tier.bytes},
                 {"answered", tier.answered},
                 {"hit_ratio_lookups", ShareOf(tier.answered, report.positions)},
-                {"hit_ratio_unique", tier.unique_share}};
+                {"hit_ratio_unique", OrNull(tier.unique_share)}};
     if (tier.moved_in) one["moved_in"] = *tier.moved_in;
     if (tier.moved_out) one["moved_out"] = *tier.moved_out;
     json["tiers"].push_back(one);

@@ -184,37 +184,36 @@ class TiersRun {
       return count(StrCat("embank_keys_total{table=\"", kTableName, "\",op=\"lookup\",outcome=\"",
                           outcome, "\"}"));
     };
-    const auto tier = [&](const char* name, uint64_t rows) {
-      return TierFigures{.name = name, .rows = rows, .bytes = rows * row_bytes_};
+    const auto tier = [&](const char* name, const char* label, uint64_t rows) {
+      return TierFigures{.name = name,
+                         .rows = rows,
+                         .bytes = rows * row_bytes_,
+                         .answered = count(StrCat("embank_lookup_hits_total{table=\"", kTableName,
+                                                  "\",tier=\"", label, "\"}"))};
     };
-    TierFigures hbm = tier("HBM", info.rows_hbm);
-    hbm.answered = count(StrCat("embank_hot_lookups_total{table=\"", kTableName, "\"}"));
+    TierFigures hbm = tier("HBM", "hbm", info.rows_hbm);
     hbm.moved_in = count("embank_hot_arrived_rows_total");
     hbm.moved_out = count("embank_hot_left_rows_total");
     // Compaction and demotion read each row that they move.
-    TierFigures pmem = tier("PMem", info.rows_pmem);
+    TierFigures pmem = tier("PMem", "pmem", info.rows_pmem);
     const uint64_t pmem_compacted = count("embank_pmem_compacted_rows_total");
     const uint64_t demoted = count("embank_pmem_demoted_rows_total");
-    pmem.answered = Less(count("embank_pmem_read_rows_total"), pmem_compacted + demoted);
+    const uint64_t pmem_read = Less(count("embank_pmem_read_rows_total"), pmem_compacted + demoted);
     pmem.moved_in = count("embank_pmem_appended_rows_total") - pmem_compacted;
     pmem.moved_out = demoted;
-    TierFigures ssd = tier("SSD", info.rows_ssd);
+    TierFigures ssd = tier("SSD", "ssd", info.rows_ssd);
     const uint64_t compacted = count("embank_log_compacted_rows_total");
-    ssd.answered = Less(
+    const uint64_t ssd_read = Less(
         count("embank_log_read_rows_total") + count("embank_log_buffered_reads_total"), compacted);
     ssd.moved_in = count("embank_log_appended_rows_total") - compacted;
-    // The rest of the rows that were found.
-    TierFigures dram = tier("DRAM", info.rows_dram);
+    const TierFigures dram = tier("DRAM", "dram", info.rows_dram);
+    report_.found = lookups("found");
     report_.created = lookups("created");
-    dram.answered = Less(lookups("found"), hbm.answered + pmem.answered + ssd.answered);
     // A batch reads the row of a key once, and creates it once.
     hbm.unique_share =
         Share(count("embank_hot_sampled_hits_total"), count("embank_hot_sampled_keys_total"));
-    pmem.unique_share = Share(pmem.answered, report_.distinct);
-    ssd.unique_share = Share(ssd.answered, report_.distinct);
-    dram.unique_share =
-        std::max(0.0, 1.0 - hbm.unique_share - pmem.unique_share - ssd.unique_share -
-                          Share(report_.created, report_.distinct));
+    pmem.unique_share = Share(pmem_read, report_.distinct);
+    ssd.unique_share = Share(ssd_read, report_.distinct);
     report_.tiers = {hbm, dram, pmem, ssd};
     report_.hot_flushes = count("embank_hot_flushes_total");
     report_.early_epochs = count("embank_hot_early_epochs_total");

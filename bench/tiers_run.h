@@ -17,12 +17,13 @@ namespace embank {
 
 struct TierFigures {
   const char* name = "";
-  uint64_t rows = 0;   // at the end
-  uint64_t bytes = 0;  // of their vectors and states
-  // Positions of lookups whose rows were there. For PMem and SSD it counts the rows that batches
-  // read, also batches of gradients, which find most of their rows in DRAM.
-  uint64_t answered = 0;
-  double unique_share = 0.0;  // of the distinct keys of batches; of HBM in a sample
+  uint64_t rows = 0;      // at the end
+  uint64_t bytes = 0;     // of their vectors and states
+  uint64_t answered = 0;  // positions of lookups whose rows were there, counted where they are read
+  // Share of the distinct keys of batches: of HBM in a sample; of PMem and SSD the rows that
+  // batches read, also batches of gradients, which find most of their rows in DRAM; of DRAM
+  // unknown.
+  std::optional<double> unique_share = {};
   // Rows, during the run; unknown where the store does not count them.
   std::optional<uint64_t> moved_in = {};
   std::optional<uint64_t> moved_out = {};
@@ -49,7 +50,8 @@ struct TiersReport : OracleFigures {
   uint64_t hbm_bytes = 0;
   uint64_t dram_bytes = 0;
   uint64_t pmem_bytes = 0;
-  uint64_t created = 0;            // positions of lookups that made their rows
+  uint64_t found = 0;              // positions of lookups that found their rows
+  uint64_t created = 0;            // those that made them
   std::vector<TierFigures> tiers;  // HBM, DRAM, PMem, SSD
   uint64_t distinct = 0;           // distinct keys of each batch, over all batches
   uint64_t hot_flushes = 0;

@@ -531,8 +531,8 @@ typedef struct embank_feature {
 } embank_feature;
 
 /* [data] Looks up the keys of all features, in order, as embank_lookup does, and pools them. The
- * features of one table are counted as one batch of it. All tables belong to one store. A table with
- * pooled features needs up to 256 KiB of memory more.
+ * features of one table are counted as one batch of it. All tables belong to one store. A table
+ * with pooled features needs up to 256 KiB of memory more.
  *
  * rows of a feature, written: with POOL_NONE, rows of the table's value_type, as of embank_lookup;
  *   with a pooling, rows of dim float32 numbers, zeros for an empty bag.

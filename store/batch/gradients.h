@@ -75,7 +75,7 @@ class GradientBatch {
   UniqueKeys unique_;
   HotList hot_;
   std::array<ShardGroup, KeyIndex::kShardCount> groups_;  // by shard, those that have positions
-  // Of a batch that may be in pieces, whose sums are of all pieces: all its positions, the first
+  // A batch that may be in pieces has sums over all pieces: it keeps all its positions, the first
   // positions of its distinct keys, and these by shard, as indexes in the groups.
   ShardPlan all_;
   Scratch<uint32_t, 1> distinct_;

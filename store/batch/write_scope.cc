@@ -160,7 +160,7 @@ void WriteScope::Run(Work work) {
   if (is_in_pieces_) changed_keys_ += plan_.count() - settled_keys_;
 }
 
-// Of a batch in pieces it only looks for space, for which it may wait here.
+// A batch in pieces only looks for space here, for which it may wait.
 void WriteScope::Admit(uint64_t others_bytes) {
   EMBANK_CHECK(!batch_.table().parts().read_only);
   const uint64_t keys = plan_.count();

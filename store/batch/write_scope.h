@@ -59,7 +59,7 @@ class ChangeGuard {
 // For one thread.
 class WriteScope {
  public:
-  // What the rows of a batch need: places in the index for new ones and space in the log, space in
+  // The rows of a batch need this: places in the index for new ones and space in the log, space in
   // the log for changes alone, or, for erasures, nothing.
   enum class Need { kPlaces, kSpace, kNone };
 

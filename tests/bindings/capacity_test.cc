@@ -477,19 +477,17 @@ TEST(Capacity, NoBatchIsRefusedWhileRowsCouldLeave) {
   }
 }
 
-// Every key of one batch, which is as large as memory allows or larger, has `outcome`.
-void ExpectAll(const std::vector<uint8_t>& outcomes, uint8_t outcome, const char* what) {
-  const auto other = std::ranges::count_if(outcomes, [&](uint8_t one) { return one != outcome; });
-  EXPECT_EQ(other, 0) << "of " << outcomes.size() << " keys: " << what;
+// A call with one batch was OK, and each of its keys has `outcome`.
+void ExpectAll(embank_status status, const std::vector<uint8_t>& outcomes, uint8_t outcome) {
+  ASSERT_EQ(status, EMBANK_OK) << embank_last_error();
+  EXPECT_EQ(std::ranges::count(outcomes, outcome), std::ssize(outcomes));
 }
 
-// One batch of rows that take many times the memory, by each verb.
 TEST(Capacity, OneBatchOfAnySizeMakesItsSpaceAsItGoes) {
   constexpr uint32_t kDim = 16;
-  constexpr uint64_t rows = 600'000;
+  constexpr uint64_t rows = 600'000;  // many times the memory
   const ScratchDirectory directory;
   const StorePtr store = OpenStore(OptionsAt(directory, 32 * kMiB));
-  ASSERT_NE(store, nullptr);
   embank_table_options options = TableOptions(kDim, EMBANK_OPT_SGD);
   options.learning_rate = 1.0f;
   embank_table* const table = CreateTable(store.get(), "t", options);
@@ -497,38 +495,27 @@ TEST(Capacity, OneBatchOfAnySizeMakesItsSpaceAsItGoes) {
   std::vector<float> values;
   FillRows(keys, kDim, &values);
   std::vector<uint8_t> outcomes(rows);
-  ASSERT_EQ(embank_upsert(table, keys.data(), rows, values.data(), 0, outcomes.data()), EMBANK_OK)
-      << embank_last_error();
-  ExpectAll(outcomes, EMBANK_ROW_CREATED, "upsert");
+  uint8_t* const out = outcomes.data();
+  ExpectAll(embank_upsert(table, keys.data(), rows, values.data(), 0, out), outcomes,
+            EMBANK_ROW_CREATED);
   ASSERT_NO_FATAL_FAILURE(ExpectRows(table, kDim, rows, 7));
-  // Each row makes one step.
-  const std::vector<float> gradients(rows * kDim, 1.0f);
-  ASSERT_EQ(embank_apply_gradients(table, keys.data(), rows, gradients.data(), 0, outcomes.data()),
-            EMBANK_OK)
-      << embank_last_error();
-  ExpectAll(outcomes, EMBANK_ROW_FOUND, "gradients");
-  std::vector<float> stepped(rows * kDim);
-  ASSERT_EQ(embank_lookup(table, keys.data(), rows, EMBANK_MISSING_SKIP, stepped.data(), 0,
-                          outcomes.data()),
-            EMBANK_OK);
-  for (size_t i = 0; i < stepped.size(); i += 7) ASSERT_EQ(stepped[i], values[i] - 1.0f) << i;
-  ASSERT_EQ(embank_erase(table, keys.data(), rows, outcomes.data()), EMBANK_OK);
-  ExpectAll(outcomes, EMBANK_ROW_FOUND, "erase");
-  ASSERT_EQ(embank_lookup(table, keys.data(), rows, EMBANK_MISSING_CREATE, stepped.data(), 0,
-                          outcomes.data()),
-            EMBANK_OK);
-  ExpectAll(outcomes, EMBANK_ROW_CREATED, "lookup");
-  EXPECT_EQ(RowCount(table), rows);
-  ASSERT_EQ(embank_checkpoint(store.get(), nullptr, 0, nullptr), EMBANK_OK) << embank_last_error();
+  std::vector<float> read(rows * kDim, 1.0f);
+  ExpectAll(embank_apply_gradients(table, keys.data(), rows, read.data(), 0, out), outcomes,
+            EMBANK_ROW_FOUND);
+  ExpectAll(embank_lookup(table, keys.data(), rows, EMBANK_MISSING_SKIP, read.data(), 0, out),
+            outcomes, EMBANK_ROW_FOUND);
+  for (size_t i = 0; i < read.size(); i += 7) ASSERT_EQ(read[i], values[i] - 1.0f) << i;
+  ExpectAll(embank_erase(table, keys.data(), rows, out), outcomes, EMBANK_ROW_FOUND);
+  ExpectAll(embank_lookup(table, keys.data(), rows, EMBANK_MISSING_CREATE, read.data(), 0, out),
+            outcomes, EMBANK_ROW_CREATED);
+  EXPECT_EQ(embank_checkpoint(store.get(), nullptr, 0, nullptr), EMBANK_OK) << embank_last_error();
 }
 
-// One batch of more rows than the index has places for.
 TEST(Capacity, OneBatchOfATableThatForgetsForgetsAsItGoes) {
   constexpr uint32_t kDim = 4;
-  constexpr uint64_t kRows = 2'000'000;
+  constexpr uint64_t kRows = 2'000'000;  // more than the index has places for
   const ScratchDirectory directory;
   const StorePtr store = OpenStore(OptionsAt(directory, 16 * kMiB));
-  ASSERT_NE(store, nullptr);
   embank_table_options options = TableOptions(kDim, EMBANK_OPT_NONE);
   options.on_full = EMBANK_FULL_FORGET;
   embank_table* const table = CreateTable(store.get(), "t", options);
@@ -536,9 +523,8 @@ TEST(Capacity, OneBatchOfATableThatForgetsForgetsAsItGoes) {
   std::vector<float> values;
   FillRows(keys, kDim, &values);
   std::vector<uint8_t> outcomes(kRows);
-  ASSERT_EQ(embank_upsert(table, keys.data(), kRows, values.data(), 0, outcomes.data()), EMBANK_OK)
-      << embank_last_error();
-  ExpectAll(outcomes, EMBANK_ROW_CREATED, "upsert");
+  ExpectAll(embank_upsert(table, keys.data(), kRows, values.data(), 0, outcomes.data()), outcomes,
+            EMBANK_ROW_CREATED);
   EXPECT_LT(RowCount(table), kRows / 2);
   EXPECT_GT(RowCount(table), kRows / 20);
   ASSERT_NO_FATAL_FAILURE(ExpectRows(table, kDim, kRows, 5, /*forgets=*/true));
