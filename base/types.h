@@ -15,7 +15,15 @@ using KeySpan = std::span<const Key>;
 using KeyHash = uint64_t;
 
 // The values are those of the C API (bindings/c/embank.h), which never change.
-enum class Outcome : uint8_t { kFound = 1, kCreated = 2, kAbsent = 3, kRefused = 4, kDataLoss = 5 };
+enum class Outcome : uint8_t {
+  kFound = 1,
+  kCreated = 2,
+  kAbsent = 3,
+  kRefused = 4,
+  kDataLoss = 5,
+  kNotFinite = 6
+};
+inline constexpr size_t kOutcomes = 6;  // counters by outcome have the index Outcome - 1
 enum class ValueType : int32_t { kF32 = 0, kF16 = 1, kBf16 = 2 };
 enum class Optimizer : int32_t {
   kNone = 0,
@@ -26,6 +34,8 @@ enum class Optimizer : int32_t {
   kFtrl = 5
 };
 enum class InitializerKind : int32_t { kZero = 0, kConstant = 1, kUniform = 2, kNormal = 3 };
+// How the values of 16-bit rows are rounded at the end of a step.
+enum class Rounding : int32_t { kNearest = 0, kStochastic = 1 };
 enum class MissingRule : int32_t { kCreate = 0, kDefault = 1, kZero = 2, kSkip = 3 };
 
 // Outcomes of a batch, one per key; empty when the caller does not want them.

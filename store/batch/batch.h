@@ -14,12 +14,14 @@
 
 namespace embank {
 
-// Counts the outcomes of keys, and keeps the position of the first refusal, absence and loss.
+// Counts the outcomes of keys, and keeps the position of the first refusal, absence, loss, and step
+// that was not finite.
 struct OutcomeTally {
-  std::array<uint64_t, 5> counts{};  // index: Outcome - 1
+  std::array<uint64_t, kOutcomes> counts{};  // index: Outcome - 1
   uint64_t first_refused = ~uint64_t{0};
   uint64_t first_absent = ~uint64_t{0};
   uint64_t first_lost = ~uint64_t{0};
+  uint64_t first_not_finite = ~uint64_t{0};
   uint64_t without_place = 0;  // refusals by the index
 
   uint64_t count(Outcome outcome) const { return counts[static_cast<size_t>(outcome) - 1]; }
@@ -29,6 +31,7 @@ struct OutcomeTally {
     if (outcome == Outcome::kRefused && position < first_refused) first_refused = position;
     if (outcome == Outcome::kAbsent && position < first_absent) first_absent = position;
     if (outcome == Outcome::kDataLoss && position < first_lost) first_lost = position;
+    if (outcome == Outcome::kNotFinite && position < first_not_finite) first_not_finite = position;
   }
   // Adds all of another tally, whose positions are from `begin` on.
   void Add(const OutcomeTally& other, uint64_t begin = 0);
@@ -76,13 +79,15 @@ class Batch {
   const OutcomeTally& tally() const { return tally_; }  // after all answers
 
   // The statuses of a call whose caller took no outcomes. LostStatus reports lost keys,
-  // RefusedStatus lost or refused keys, AbsentStatus lost, refused or absent keys; else OK.
+  // RefusedStatus lost or refused keys, AbsentStatus lost, refused or absent keys, and before
+  // absent ones those whose step was not finite; else OK.
   Status LostStatus() const;
   Status RefusedStatus() const;
   Status AbsentStatus() const;
 
  private:
   std::string RefusalReason() const;
+  Status NotFiniteStatus() const;
 
   Table* const table_;
   const KeySpan keys_;

@@ -39,20 +39,20 @@ class RowForUpdate {
   std::byte* row() { return row_; }
   // Where the index has the row: in DRAM, or in the log if row() is an image.
   Location location() const { return location_; }
-  // Calls change(row) on a found row (tiers/row/row_write.h).
-  //   kFound: the row was changed.
+  // Calls change(row) on a found row (tiers/row/row_write.h), which returns kFound, or another
+  // outcome if it left the row as it is. Returns that outcome, or
   //   kRefused: the log has no space for a change, and the row is as it was.
   template <typename ChangeBytes>
   Outcome Change(ChangeBytes change) EMBANK_NO_THREAD_SAFETY_ANALYSIS {
     RowMover* const mover = table_.mover();
     if (in_image_) {
-      change(row_);
+      const Outcome outcome = change(row_);
+      if (outcome != Outcome::kFound) return outcome;
       const bool is_appended = mover->log_rows().Append(shard_, id_, heat_, row_, found_.match);
       return is_appended ? Outcome::kFound : Outcome::kRefused;
     }
     if (!mover->rows().BeforeUpdate(location_)) return Outcome::kRefused;
-    change(row_);
-    return Outcome::kFound;
+    return change(row_);
   }
   // Replaces a row whose record cannot be read by a new one; fill(image) writes its vector and
   // state.

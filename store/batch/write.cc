@@ -53,7 +53,10 @@ class UpsertStep {
     RowForUpdate row(batch_.table(), group_.shard, id, found, &memory_);
     Outcome outcome = row.outcome();
     if (outcome == Outcome::kFound) {
-      outcome = row.Change([&](std::byte* bytes) { ChangeRow(layout, id.table, bytes, fill); });
+      outcome = row.Change([&](std::byte* bytes) {
+        ChangeRow(layout, id.table, bytes, fill);
+        return Outcome::kFound;
+      });
     } else if (outcome == Outcome::kDataLoss) {
       outcome = row.Replace(fill);
     } else if (outcome == Outcome::kAbsent) {
@@ -173,7 +176,7 @@ Status FinishUpsert(Batch* batch, WriteScope* scope, uint64_t begin_ns) {
 Status Upsert(Table* table, KeySpan keys, ConstRowSpan rows, OutcomeSpan outcomes) {
   EMBANK_RETURN_IF_ERROR(table->CheckMayChange());
   const uint64_t begin_ns = table->parts().clock->NowNs();
-  const UpdateRule rule = table->rule();
+  const UpdateRule rule = table->options().rule;
   Batch batch(table, keys, outcomes);
   WriteScope scope(batch);
   BatchKeys batch_keys;

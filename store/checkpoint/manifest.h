@@ -15,8 +15,9 @@
 
 namespace embank {
 
-inline constexpr uint32_t kManifestFormatVersion = 3;
-// The version before PMem is read, too: all of its segments are on the SSD.
+inline constexpr uint32_t kManifestFormatVersion = 4;
+// Older versions are read, too: version 2 has all segments on the SSD, and in versions 2 and 3
+// tables have the defaults of the options that came later.
 inline constexpr uint32_t kManifestFormatVersionMin = 2;
 inline constexpr uint64_t kManifestBytesMax = uint64_t{1} << 32;
 inline constexpr uint64_t kBlobBytesMax = uint64_t{32} << 20;
@@ -24,7 +25,8 @@ inline constexpr uint64_t kBlobBytesMax = uint64_t{32} << 20;
 struct ManifestTable {
   TableId id;
   std::string name;
-  TableOptions options;  // with the learning rate of the moment
+  TableOptions options;  // with the update rule of the moment
+  uint64_t gradient_calls = 0;
 };
 
 // The file that keeps the heat of a checkpoint's rows (store/checkpoint/heat_file.h).

@@ -14,7 +14,7 @@
 namespace embank {
 
 // Has no state but that of the shards and their memory. Functions that take a shard are called
-// under its lock; ReserveRows takes the locks itself.
+// under its lock; ReserveRows and GrowAhead take the locks themselves.
 class IndexCapacity {
  public:
   // Both outlive it. The shards are the memory's.
@@ -32,6 +32,10 @@ class IndexCapacity {
   // Makes sure that there are places for so many rows in all, in any order of their hashes.
   // kResourceExhausted.
   Status ReserveRows(uint64_t rows);
+
+  // Grows all shards so that they take so many rows in all without growing again, if the index then
+  // has at most `bytes_max`. A hint: without memory it does less, or nothing.
+  void GrowAhead(uint64_t rows, uint64_t bytes_max);
 
   // Notes that a row was erased from the shard: continues a rehash, or begins to shrink a sparse
   // array.

@@ -12,7 +12,8 @@ namespace {
 
 constexpr const char* kVerbNames[kTableVerbs] = {"lookup", "upsert", "gradients", "erase",
                                                  "prefetch"};
-constexpr const char* kOutcomeNames[] = {"found", "created", "absent", "refused", "data_loss"};
+constexpr const char* kOutcomeNames[kOutcomes] = {"found",   "created",   "absent",
+                                                  "refused", "data_loss", "not_finite"};
 
 // Writes a label value: backslash and quote are escaped; names have no newlines. The format is
 // UTF-8: bytes that are none, in names of older stores, become numbers like "\xff".

@@ -58,6 +58,23 @@ static void look_up_and_train(embank_table* table) {
   EXPECT(embank_apply_gradients(table, trained, 4, gradients[0], 0, NULL) == EMBANK_NOT_FOUND);
 }
 
+/* A step that would not be finite is not made; the options that caused it are changed. */
+static void change_options(embank_table* table) {
+  const uint64_t key = 5;
+  const float huge[DIM] = {1e30f, 0, 0, 0};
+  uint8_t outcome = 0;
+  embank_table_options options;
+  options.struct_size = sizeof options;
+  EXPECT(embank_apply_gradients(table, &key, 1, huge, 0, &outcome) == EMBANK_OK);
+  EXPECT(outcome == EMBANK_ROW_NOT_FINITE);
+  EXPECT(embank_apply_gradients(table, &key, 1, huge, 0, NULL) == EMBANK_OUT_OF_RANGE);
+  EXPECT(embank_table_get_options(table, &options) == EMBANK_OK && options.dim == DIM);
+  options.max_gradient_value = 1.0f;
+  EXPECT(embank_table_set_options(table, &options, EMBANK_SET_CLIPPING) == EMBANK_OK);
+  EXPECT(embank_apply_gradients(table, &key, 1, huge, 0, &outcome) == EMBANK_OK);
+  EXPECT(outcome == EMBANK_ROW_FOUND);
+}
+
 static void erase_and_scan(embank_table* table) {
   const uint64_t key = 5;
   uint64_t keys[8], n = 0, seen = 0, i;
@@ -107,6 +124,7 @@ int main(void) {
   EXPECT(embank_store_open(NULL, &store) == EMBANK_OK);
   table = create(store);
   look_up_and_train(table);
+  change_options(table);
   erase_and_scan(table);
   ask(store, table);
   EXPECT(embank_table_drop(store, "items") == EMBANK_OK);

@@ -1,4 +1,4 @@
-// A store of the manifest format before PMem: it opens, and its next checkpoint upgrades it.
+// Stores of older manifest formats: they open, and their next checkpoint upgrades them.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -19,6 +19,8 @@ constexpr size_t kPmemAt = 52;  // the next segment in PMem, and the length of a
 constexpr size_t kPmemPartBytes = sizeof(uint64_t) + sizeof(uint32_t);
 constexpr size_t kMediumAt = 32;  // in a segment's entry
 constexpr size_t kMediumBytes = sizeof(uint32_t);
+// Limits, penalties, rounding, expected rows and gradient calls, at the end of a table's entry.
+constexpr size_t kRulesBytes = 5 * sizeof(float) + 2 * sizeof(uint32_t) + sizeof(uint64_t);
 
 uint32_t VersionOf(const Bytes& manifest) {
   uint32_t version = 0;
@@ -26,10 +28,12 @@ uint32_t VersionOf(const Bytes& manifest) {
   return version;
 }
 
-// The bytes of a manifest without PMem in version 2, which has no medium of a segment either.
-Bytes InVersion2(Bytes bytes) {
+// The bytes of a manifest with one table and without PMem in an older version. Version 2 has no
+// medium of a segment either.
+Bytes InVersion(uint32_t version, Bytes bytes) {
   const Manifest manifest = *DecodeManifest(bytes);
   EXPECT_TRUE(manifest.pmem_path.empty());
+  EXPECT_EQ(manifest.tables.size(), 1u);
   std::vector<size_t> media;
   size_t entries_bytes = 0;
   for (const SegmentRows& rows : manifest.segments) {
@@ -44,14 +48,17 @@ Bytes InVersion2(Bytes bytes) {
     const auto begin = bytes.begin() + static_cast<std::ptrdiff_t>(at);
     bytes.erase(begin, begin + static_cast<std::ptrdiff_t>(count));
   };
-  for (size_t i = media.size(); i-- > 0;) erase(entries_at + media[i], kMediumBytes);
-  erase(kPmemAt, kPmemPartBytes);
-  PutAt<uint32_t>(bytes, kVersionAt, 2);
+  for (size_t i = version < 3 ? media.size() : 0; i-- > 0;) {
+    erase(entries_at + media[i], kMediumBytes);
+  }
+  erase(entries_at - sizeof(uint32_t) - kRulesBytes, kRulesBytes);  // the number of segments
+  if (version < 3) erase(kPmemAt, kPmemPartBytes);
+  PutAt<uint32_t>(bytes, kVersionAt, version);
   SealAgain(bytes);
   return bytes;
 }
 
-class FormatUpgrade : public PmemTier {
+class FormatUpgrade : public PmemTier, public testing::WithParamInterface<uint32_t> {
  protected:
   std::vector<std::string> Manifests() {
     std::vector<std::string> manifests;
@@ -71,8 +78,16 @@ class FormatUpgrade : public PmemTier {
   uint32_t NewestVersion() { return VersionOf(world_.disk().Contents(Manifests().back())); }
 };
 
-TEST_F(FormatUpgrade, AStoreOfTheFormatBeforePmemIsUpgradedAtItsNextCheckpoint) {
+INSTANTIATE_TEST_SUITE_P(Versions, FormatUpgrade, testing::Values(2u, 3u));
+
+TEST_P(FormatUpgrade, AStoreOfAnOlderFormatIsUpgradedAtItsNextCheckpoint) {
   table_ = world_.Create("t", Optimizer::kAdagrad);
+  const auto set_norm = [this](float norm) {
+    const auto change = [norm](UpdateRule* rule) { rule->max_gradient_norm = norm; };
+    ASSERT_TRUE(table_->ChangeRule(change).ok());
+  };
+  set_norm(3.0f);
+  ++table_->counters().gradient_calls;
   Fill(3000);
   Checkpoint();
   Fill(1000, 2.0f);
@@ -80,21 +95,27 @@ TEST_F(FormatUpgrade, AStoreOfTheFormatBeforePmemIsUpgradedAtItsNextCheckpoint) 
   world_.Close();
   ASSERT_EQ(Manifests().size(), 2u);
   for (const std::string& file : Manifests()) {
-    const Bytes older = InVersion2(world_.disk().Contents(file));
+    const Bytes older = InVersion(GetParam(), world_.disk().Contents(file));
     ASSERT_TRUE(DecodeManifest(older).ok()) << DecodeManifest(older).status();
     ASSERT_NO_FATAL_FAILURE(Replace(file, older));
   }
   // It also opens with PMem, in which it has no rows yet.
   world_.AddPmemOptions(kLargePmem);
   ASSERT_NO_FATAL_FAILURE(Reopen());
-  EXPECT_EQ(NewestVersion(), 2u);
+  EXPECT_EQ(NewestVersion(), GetParam());
   EXPECT_EQ(pmem_rows(), 0u);
+  EXPECT_EQ(table_->options().rule.max_gradient_norm, 0.0f) << "it is what older stores have";
+  EXPECT_EQ(table_->counters().gradient_calls, 0u);
+  set_norm(4.0f);
+  ++table_->counters().gradient_calls;
   ExpectRows(1000, 2.0f);
   Fill(500, 3.0f);
   Checkpoint();
   EXPECT_EQ(NewestVersion(), kManifestFormatVersion);
   ASSERT_NO_FATAL_FAILURE(Reopen());
   EXPECT_GT(pmem_rows(), 0u);
+  EXPECT_EQ(table_->options().rule.max_gradient_norm, 4.0f);
+  EXPECT_EQ(table_->counters().gradient_calls, 1u);
   EXPECT_EQ(table_->rows(), 3000u);
   ExpectRows(500, 3.0f);
   Fill(3000, 4.0f);
