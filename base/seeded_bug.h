@@ -83,6 +83,9 @@ enum class SeededBug {
   kBarrierInsideStep,   // a checkpoint may begin between two tables of a packed call
   kPinLapsesEarly,      // pins lapse before the step of their rows
   kFusedAcrossClasses,  // an operation does primitives of two resources
+  // Numbers.
+  kNotFiniteStepMade,      // a step is made though its results are not finite
+  kGradientCallsNotSaved,  // a checkpoint leaves the number of gradient calls out
   kCount,
 };
 

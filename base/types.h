@@ -21,6 +21,7 @@ enum class Outcome : uint8_t {
   kAbsent = 3,
   kRefused = 4,
   kDataLoss = 5,
+  kNotFinite = 6,
   kUnavailable = 7
 };
 // The greatest of their numbers.
@@ -40,6 +41,8 @@ enum class Optimizer : int32_t {
   kFtrl = 5
 };
 enum class InitializerKind : int32_t { kZero = 0, kConstant = 1, kUniform = 2, kNormal = 3 };
+// How the values of 16-bit rows are rounded at the end of a step.
+enum class Rounding : int32_t { kNearest = 0, kStochastic = 1 };
 enum class MissingRule : int32_t { kCreate = 0, kDefault = 1, kZero = 2, kSkip = 3 };
 
 // Outcomes of a batch, one per key; empty when the caller does not want them.

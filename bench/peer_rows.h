@@ -55,8 +55,11 @@ class PeerRows {
     }
   }
 
-  // One optimizer step.
-  void Step(const float* gradient, std::byte* row) const { StepRow(layout_, rule_, gradient, row); }
+  // One optimizer step; none if its results would not be finite.
+  void Step(const float* gradient, std::byte* row) const {
+    RowImage former;
+    static_cast<void>(StepRow(layout_, rule_, 0, gradient, row, former.bytes));
+  }
 
   // Counts the answered positions of a batch; the heat of all rows ages as in docs/arithmetic.md.
   void CountHeat(uint64_t positions);

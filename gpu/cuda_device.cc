@@ -61,9 +61,9 @@ class CudaDevice final : public Device {
   void Scatter(std::byte* row_memory, std::span<const DeviceRow> list, PayloadPart part,
                DeviceArray from) override;
   void SumRows(std::span<const DeviceRow> list, const uint32_t* positions, uint32_t dim,
-               DeviceArray gradients, DeviceArray sums) override;
-  void StepRows(std::byte* row_memory, std::span<const DeviceRow> list, const RowLayout& layout,
-                const UpdateRule& rule, DeviceArray gradients) override;
+               float limit, DeviceArray gradients, DeviceArray sums) override;
+  void StepRows(std::byte* row_memory, std::span<DeviceRow> list, const RowLayout& layout,
+                const UpdateRule& rule, DeviceArray gradients, DeviceArray seeds) override;
   void FindNotFinite(DeviceArray gradients, uint32_t rows, uint32_t dim,
                      uint64_t* first_bad) override;
   void Copy(std::byte* to, const std::byte* from, uint64_t bytes) override;
@@ -267,17 +267,18 @@ void CudaDevice::SumRows(std::span<const DeviceRow> list, const uint32_t* positi
   EMBANK_CHECK(gradients.stride_bytes % 4 == 0 && sums.stride_bytes % 4 == 0);
   if (list.empty()) return;
   const CurrentDevice current(device_);
-  Note(LaunchSums(Place(), {list.data(), list.size()}, positions, dim, gradients, sums));
+  Note(LaunchSums(Place(), {list.data(), list.size()}, {positions, gradients, LimitOfTerms(limit)},
+                  dim, sums));
 }
 
-void CudaDevice::StepRows(std::byte* row_memory, std::span<const DeviceRow> list,
-                          const RowLayout& layout, const UpdateRule& rule, DeviceArray gradients) {
+void CudaDevice::StepRows(std::byte* row_memory, std::span<DeviceRow> list, const RowLayout& layout,
+                          const UpdateRule& rule, DeviceArray gradients, DeviceArray seeds) {
   EMBANK_CHECK(layout.optimizer != Optimizer::kNone && layout.dim <= kDimMax);
   EMBANK_CHECK(list.size() <= kListRowsMax);
   EMBANK_CHECK(gradients.stride_bytes % 4 == 0);
   if (list.empty()) return;
   const CurrentDevice current(device_);
-  Note(LaunchSteps(Place(), {list.data(), list.size()}, row_memory, layout, rule, gradients));
+  Note(LaunchSteps(Place(), list, row_memory, layout, rule, gradients, seeds));
 }
 
 void CudaDevice::FindNotFinite(DeviceArray gradients, uint32_t rows, uint32_t dim,

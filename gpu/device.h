@@ -31,7 +31,8 @@ namespace embank {
 struct DeviceRow {
   uint64_t offset_bytes;  // of the payload, from the start of its memory; a multiple of 16
   uint32_t index;         // of the row in the other array
-  uint32_t count = 1;     // SumRows only: the entries of `positions` from `index` on; at least 1
+  uint32_t count = 1;     // SumRows: the entries of `positions` from `index` on; at least 1.
+                          // StepRows sets it to 0 where the step was not made
 };
 static_assert(sizeof(DeviceRow) == 16);
 
@@ -106,13 +107,16 @@ class Device {
                        DeviceArray from) = 0;
   // Row k of `sums` becomes the sum of the gradients whose numbers are positions[index] ..
   // positions[index + count - 1] of the k-th row of the list, in runs of 32 (docs/arithmetic.md).
-  // offset_bytes is not used.
+  // Each number is first clipped to `limit` (0: is not). offset_bytes is not used.
   virtual void SumRows(std::span<const DeviceRow> list, const uint32_t* positions, uint32_t dim,
-                       DeviceArray gradients, DeviceArray sums) = 0;
+                       float limit, DeviceArray gradients, DeviceArray sums) = 0;
   // Makes one step of layout.optimizer (not kNone) on each payload, with the row `index` of
-  // `gradients`, which are layout.dim floats.
-  virtual void StepRows(std::byte* row_memory, std::span<const DeviceRow> list,
-                        const RowLayout& layout, const UpdateRule& rule, DeviceArray gradients) = 0;
+  // `gradients`, which are layout.dim floats. A step that would leave a number that is not finite
+  // is not made: the payload stays, and `count` of its row in the list becomes 0. Row k of `seeds`
+  // is the RoundingSeed of the k-th row of the list, 8 bytes; of no matter unless rule.rounding is
+  // stochastic.
+  virtual void StepRows(std::byte* row_memory, std::span<DeviceRow> list, const RowLayout& layout,
+                        const UpdateRule& rule, DeviceArray gradients, DeviceArray seeds) = 0;
   // Sets *first_bad, which is pinned, to the first of `rows` rows of floats with a NaN or an
   // infinity; to `rows` if there is none.
   virtual void FindNotFinite(DeviceArray gradients, uint32_t rows, uint32_t dim,

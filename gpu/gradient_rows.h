@@ -4,22 +4,35 @@
 #define EMBANK_GPU_GRADIENT_ROWS_H_
 
 #include <bit>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 
 #include "base/host_device.h"
 #include "gpu/device.h"
+#include "tiers/row/update_rule.h"
 
 namespace embank {
 
 // Gradients of equal keys are added in runs of so many (docs/arithmetic.md).
 inline constexpr uint32_t kGradientRun = 32;
 
+// The gradients of one SumRows.
+struct GradientTerms {
+  const uint32_t* positions;
+  DeviceArray gradients;
+  float limit;  // of each number; infinite: none
+};
+
+// `limit` of SumRows as that of its terms.
+inline float LimitOfTerms(float limit) { return limit == 0.0f ? HUGE_VALF : limit; }
+
 // Returns element i of the k-th gradient of a row of SumRows.
-EMBANK_HOST_DEVICE inline float GradientTerm(const DeviceRow& row, const uint32_t* positions,
-                                             const DeviceArray& gradients, uint32_t k, uint32_t i) {
-  const uint64_t position = positions[uint64_t{row.index} + k];
-  return reinterpret_cast<const float*>(gradients.rows + position * gradients.stride_bytes)[i];
+EMBANK_HOST_DEVICE inline float GradientTerm(const DeviceRow& row, const GradientTerms& terms,
+                                             uint32_t k, uint32_t i) {
+  const uint64_t position = terms.positions[uint64_t{row.index} + k];
+  const std::byte* const gradient = terms.gradients.rows + position * terms.gradients.stride_bytes;
+  return ClippedGradient(reinterpret_cast<const float*>(gradient)[i], terms.limit);
 }
 
 #if defined(__CUDA_ARCH__)
@@ -29,16 +42,16 @@ EMBANK_HOST_DEVICE inline float GradientTerm(const DeviceRow& row, const uint32_
 #endif
 
 // Returns element i of the sum of a row's gradients.
-EMBANK_HOST_DEVICE inline float SumElement(const DeviceRow& row, const uint32_t* positions,
-                                           const DeviceArray& gradients, uint32_t i) {
+EMBANK_HOST_DEVICE inline float SumElement(const DeviceRow& row, const GradientTerms& terms,
+                                           uint32_t i) {
   float sum = 0.0f;
   for (uint32_t begin = 0; begin < row.count; begin += kGradientRun) {
     const uint32_t rest = row.count - begin;
     const uint32_t end = begin + (rest < kGradientRun ? rest : kGradientRun);
-    float run = GradientTerm(row, positions, gradients, begin, i);
+    float run = GradientTerm(row, terms, begin, i);
     EMBANK_UNROLL_TERMS
     for (uint32_t k = begin + 1; k < end; ++k) {
-      run = run + GradientTerm(row, positions, gradients, k, i);
+      run = run + GradientTerm(row, terms, k, i);
     }
     sum = begin == 0 ? run : sum + run;  // 0 + -0 would not be -0
   }

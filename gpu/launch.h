@@ -7,8 +7,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "gpu/device.h"
+#include "gpu/gradient_rows.h"
 #include "gpu/payload_step.h"
 
 namespace embank {
@@ -43,13 +45,13 @@ cudaError_t LaunchCopies(const LaunchPlace& place, const LaunchPayloads& first,
                          bool is_gather);
 
 // Device::SumRows.
-cudaError_t LaunchSums(const LaunchPlace& place, const LaunchList& list, const uint32_t* positions,
-                       uint32_t dim, const DeviceArray& gradients, const DeviceArray& sums);
+cudaError_t LaunchSums(const LaunchPlace& place, const LaunchList& list, const GradientTerms& terms,
+                       uint32_t dim, const DeviceArray& sums);
 
 // Device::StepRows. The optimizer is not kNone.
-cudaError_t LaunchSteps(const LaunchPlace& place, const LaunchList& list, std::byte* row_memory,
+cudaError_t LaunchSteps(const LaunchPlace& place, std::span<DeviceRow> list, std::byte* row_memory,
                         const RowLayout& layout, const UpdateRule& rule,
-                        const DeviceArray& gradients);
+                        const DeviceArray& gradients, const DeviceArray& seeds);
 
 // Device::FindNotFinite. `words` is in device memory, and has its first values before the first
 // launch; each launch leaves them so.

@@ -7,8 +7,7 @@ namespace {
 
 struct SumLaunch {
   LaunchList list;
-  const uint32_t* positions;
-  DeviceArray gradients;
+  GradientTerms terms;
   DeviceArray sums;
   uint32_t dim;
 };
@@ -30,7 +29,7 @@ __global__ void __launch_bounds__(kBlockThreads)
     if (i >= launch.dim) continue;
     const DeviceRow row = launch.list.rows[k];
     auto* const sum = reinterpret_cast<float*>(launch.sums.rows + k * launch.sums.stride_bytes);
-    sum[i] = SumElement(row, launch.positions, launch.gradients, i);
+    sum[i] = SumElement(row, launch.terms, i);
   }
 }
 
@@ -78,9 +77,9 @@ __global__ void __launch_bounds__(kBlockThreads)
 
 }  // namespace
 
-cudaError_t LaunchSums(const LaunchPlace& place, const LaunchList& list, const uint32_t* positions,
-                       uint32_t dim, const DeviceArray& gradients, const DeviceArray& sums) {
-  const SumLaunch launch = {list, positions, gradients, sums, dim};
+cudaError_t LaunchSums(const LaunchPlace& place, const LaunchList& list, const GradientTerms& terms,
+                       uint32_t dim, const DeviceArray& sums) {
+  const SumLaunch launch = {list, terms, sums, dim};
   const cudaLaunchConfig_t config = GridOf(place, list.count * PartsOf(dim) * kWarpThreads);
   return cudaLaunchKernelEx(&config, SumKernel, launch);
 }

@@ -6,9 +6,11 @@ namespace embank {
 namespace {
 
 struct StepLaunch {
-  LaunchList list;
+  DeviceRow* list;
+  uint64_t count;
   std::byte* row_memory;
   DeviceArray gradients;
+  DeviceArray seeds;
   StepNumbers numbers;
 };
 
@@ -19,22 +21,25 @@ __global__ void __launch_bounds__(kBlockThreads)
   const GridThread thread;
   const WarpLanes lanes;
   const uint64_t warps = thread.threads / kWarpThreads;
-  for (uint64_t k = thread.number / kWarpThreads; k < launch.list.count; k += warps) {
-    const DeviceRow row = launch.list.rows[k];
-    PayloadStep<kOptimizer, kType>(
-        launch.numbers, launch.row_memory + row.offset_bytes,
-        launch.gradients.rows + row.index * launch.gradients.stride_bytes)
-        .Run(lanes);
+  for (uint64_t k = thread.number / kWarpThreads; k < launch.count; k += warps) {
+    const DeviceRow row = launch.list[k];
+    const bool is_made = PayloadStep<kOptimizer, kType>(
+                             launch.numbers, launch.row_memory + row.offset_bytes,
+                             launch.gradients.rows + row.index * launch.gradients.stride_bytes,
+                             RoundingSeedAt(launch.numbers.rule, launch.seeds, k))
+                             .Run(lanes);
+    if (!is_made && lanes.IsFirst()) launch.list[k].count = 0;
   }
 }
 
 }  // namespace
 
-cudaError_t LaunchSteps(const LaunchPlace& place, const LaunchList& list, std::byte* row_memory,
+cudaError_t LaunchSteps(const LaunchPlace& place, std::span<DeviceRow> list, std::byte* row_memory,
                         const RowLayout& layout, const UpdateRule& rule,
-                        const DeviceArray& gradients) {
-  const StepLaunch launch = {list, row_memory, gradients, NumbersOf(layout, rule)};
-  const cudaLaunchConfig_t config = GridOf(place, list.count * kWarpThreads);
+                        const DeviceArray& gradients, const DeviceArray& seeds) {
+  const StepLaunch launch = {list.data(), list.size(), row_memory,
+                             gradients,   seeds,       NumbersOf(layout, rule)};
+  const cudaLaunchConfig_t config = GridOf(place, list.size() * kWarpThreads);
   cudaError_t error = cudaErrorInvalidValue;
   WithStepOf(layout.optimizer, layout.value_type, [&]<Optimizer kOptimizer, ValueType kType>() {
     error = cudaLaunchKernelEx(&config, StepKernel<kOptimizer, kType>, launch);

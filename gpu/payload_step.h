@@ -5,8 +5,12 @@
 //
 //   IsFirst()                     whether this thread writes the numbers that a row has once
 //   Sync()                        waits until all threads of the row have come here
-//   SumOfSquares(dim, gradient)   adds gradient(i)^2 over i, in the tree of docs/arithmetic.md
-//   Update(dim, step)             calls step.Load(i), Step, Store(i) for each element i
+//   SumOfSquares<Number>(dim, gradient)
+//                                 adds gradient(i)^2 over i, in the tree of docs/arithmetic.md
+//   Update(dim, step, not_finite) calls step.Load(i) and Step(i) for each element i, and if all
+//   bits
+//                                 that Step returns and those of not_finite are 0, Store(i);
+//                                 returns whether it did, when all threads have come so far
 #ifndef EMBANK_GPU_PAYLOAD_STEP_H_
 #define EMBANK_GPU_PAYLOAD_STEP_H_
 
@@ -43,57 +47,81 @@ EMBANK_HOST_DEVICE inline float LoadValue(const std::byte* vector, uint32_t i) {
   }
 }
 
-// Rounds a float to value i of a vector.
-template <ValueType kType>
-EMBANK_HOST_DEVICE inline void StoreValue(std::byte* vector, uint32_t i, float value) {
-  if constexpr (kType == ValueType::kF32) {
-    reinterpret_cast<float*>(vector)[i] = value;
-  } else {
-    reinterpret_cast<uint16_t*>(vector)[i] =
-        kType == ValueType::kF16 ? FloatToF16(value) : FloatToBf16(value);
-  }
+// Row k of `seeds`, where rows are rounded by draws.
+EMBANK_HOST_DEVICE inline uint64_t RoundingSeedAt(const UpdateRule& rule, const DeviceArray& seeds,
+                                                  uint64_t k) {
+  if (rule.rounding == Rounding::kNearest) return 0;
+  return *reinterpret_cast<const uint64_t*>(seeds.rows + k * seeds.stride_bytes);
 }
 
-// An element on its way through a step: weight, decayed gradient, and its one or two states.
+// An element on its way through a step: weight, decayed gradient, and its one or two states; the
+// rounded weight of a 16-bit row.
 struct StepElement {
   float w;
   float g;
   float first;
   float second;
+  uint16_t half;
 };
 
 // One step of one payload.
 template <Optimizer kOptimizer, ValueType kType>
 class PayloadStep {
  public:
+  // `rounding_seed` counts where rule.rounding is stochastic.
   EMBANK_HOST_DEVICE PayloadStep(const StepNumbers& numbers, std::byte* payload,
-                                 const std::byte* gradient)
+                                 const std::byte* gradient, uint64_t rounding_seed)
       : numbers_(numbers),
         vector_(payload),
         state_(reinterpret_cast<float*>(payload + numbers.state_offset_bytes)),
         gradient_(reinterpret_cast<const float*>(gradient)),
+        rounding_seed_(rounding_seed),
         decays_(numbers.rule.weight_decay != 0.0f) {}
 
-  // Runs on all threads of the row at once.
+  // Runs on all threads of the row at once. Returns whether the step was made: if a number would
+  // not be finite, the payload stays as it was.
   template <typename Lanes>
-  EMBANK_HOST_DEVICE void Run(const Lanes& lanes) {
-    if constexpr (kOptimizer == Optimizer::kAdam)
-      CountStep(lanes, &state_[size_t{2} * numbers_.dim]);
-    if constexpr (kOptimizer == Optimizer::kRowwiseAdagrad) CountSquares(lanes, state_);
-    lanes.Update(numbers_.dim, *this);
+  EMBANK_HOST_DEVICE bool Run(const Lanes& lanes) {
+    const UpdateRule& rule = numbers_.rule;
+    if (rule.max_gradient_norm != 0.0f) {
+      scale_ = GradientScale(rule, lanes.template SumOfSquares<double>(
+                                       numbers_.dim, [this](uint32_t i) { return gradient_[i]; }));
+    }
+    if (rule.decoupled_weight_decay != 0.0f) factor_ = DecoupledFactor(rule);
+    // The number that the row has once, behind its step.
+    float* const once = state_ + (kOptimizer == Optimizer::kAdam ? size_t{2} * numbers_.dim : 0);
+    float next = 0.0f;
+    if constexpr (kOptimizer == Optimizer::kAdam) {
+      next = *once;
+      adam_ = CountAdamStep(rule, next);
+    }
+    if constexpr (kOptimizer == Optimizer::kRowwiseAdagrad) {
+      const float squares = lanes.template SumOfSquares<float>(numbers_.dim, [this](uint32_t i) {
+        return Changed(LoadValue<kType>(vector_, i), gradient_[i]);
+      });
+      next = *once + squares / static_cast<float>(numbers_.dim);
+      divisor_ = std::sqrt(next) + rule.epsilon;
+    }
+    if (!lanes.Update(numbers_.dim, *this, NotFiniteBits(next))) return false;
+    if constexpr (kOptimizer == Optimizer::kAdam || kOptimizer == Optimizer::kRowwiseAdagrad) {
+      lanes.Sync();  // all have read it
+      if (lanes.IsFirst()) *once = next;
+    }
+    return true;
   }
 
   // Reads element i.
   EMBANK_HOST_DEVICE StepElement Load(uint32_t i) const {
     StepElement element = {};
     element.w = LoadValue<kType>(vector_, i);
-    element.g = Decayed(element.w, gradient_[i]);
+    element.g = Changed(element.w, gradient_[i]);
+    if (numbers_.rule.decoupled_weight_decay != 0.0f) element.w = factor_ * element.w;
     if constexpr (kStates > 0) element.first = state_[i];
     if constexpr (kStates > 1) element.second = state_[numbers_.dim + i];
     return element;
   }
-  // Makes the step of one element.
-  EMBANK_HOST_DEVICE void Step(StepElement* e) const {
+  // Makes the step of element i. Returns bits that are all 0 if its numbers are finite.
+  EMBANK_HOST_DEVICE uint32_t Step(uint32_t i, StepElement* e) const {
     const UpdateRule& rule = numbers_.rule;
     if constexpr (kOptimizer == Optimizer::kSgd) StepSgd(rule, e->g, e->w);
     if constexpr (kOptimizer == Optimizer::kAdagrad) StepAdagrad(rule, e->g, e->w, e->first);
@@ -104,12 +132,17 @@ class PayloadStep {
       StepAdam(rule, adam_, e->g, e->w, e->first, e->second);
     }
     if constexpr (kOptimizer == Optimizer::kFtrl) {
-      StepFtrl(rule, e->g, e->w, e->first, e->second);
+      StepFtrl<true>(rule, e->g, e->w, e->first, e->second);
     }
+    return Round(i, e) | NotFiniteBits(e->first) | NotFiniteBits(e->second);
   }
   // Writes element i.
   EMBANK_HOST_DEVICE void Store(uint32_t i, const StepElement& element) const {
-    StoreValue<kType>(vector_, i, element.w);
+    if constexpr (kType == ValueType::kF32) {
+      reinterpret_cast<float*>(vector_)[i] = element.w;
+    } else {
+      reinterpret_cast<uint16_t*>(vector_)[i] = element.half;
+    }
     if constexpr (kStates > 0) state_[i] = element.first;
     if constexpr (kStates > 1) state_[numbers_.dim + i] = element.second;
   }
@@ -121,36 +154,39 @@ class PayloadStep {
       : kOptimizer == Optimizer::kAdagrad                              ? 1
                                                                        : 0;
 
-  EMBANK_HOST_DEVICE float Decayed(float w, float g) const {
+  // A number of the gradient, scaled and decayed.
+  EMBANK_HOST_DEVICE float Changed(float w, float g) const {
+    if (scale_ != 1.0) g = ScaledGradient(g, scale_);
     return decays_ ? DecayedGradient(numbers_.rule, w, g) : g;
   }
 
-  template <typename Lanes>
-  EMBANK_HOST_DEVICE void CountStep(const Lanes& lanes, float* steps) {
-    float count = *steps;
-    adam_ = CountAdamStep(numbers_.rule, count);
-    lanes.Sync();  // all have read it
-    if (lanes.IsFirst()) *steps = count;
-  }
-
-  template <typename Lanes>
-  EMBANK_HOST_DEVICE void CountSquares(const Lanes& lanes, float* accumulator) {
-    const float squares = lanes.SumOfSquares(numbers_.dim, [this](uint32_t i) {
-      return Decayed(LoadValue<kType>(vector_, i), gradient_[i]);
-    });
-    const float sum = *accumulator + squares / static_cast<float>(numbers_.dim);
-    divisor_ = std::sqrt(sum) + numbers_.rule.epsilon;
-    lanes.Sync();  // all have read it
-    if (lanes.IsFirst()) *accumulator = sum;
+  // Rounds a weight to the type of the row. Returns bits that are all 0 if the result is finite.
+  EMBANK_HOST_DEVICE uint32_t Round(uint32_t i, StepElement* e) const {
+    if constexpr (kType == ValueType::kF32) {
+      return NotFiniteBits(e->w);
+    } else {
+      constexpr bool kIsF16 = kType == ValueType::kF16;
+      if (numbers_.rule.rounding == Rounding::kNearest) {
+        e->half = kIsF16 ? FloatToF16(e->w) : FloatToBf16(e->w);
+      } else {
+        const uint32_t draw = RoundingDraw(rounding_seed_, i);
+        e->half = kIsF16 ? DrawF16(e->w, draw) : DrawBf16(e->w, draw);
+      }
+      constexpr uint16_t kExponent = kIsF16 ? kF16Exponent : kBf16Exponent;
+      return (e->half & kExponent) == kExponent ? 1u : 0u;
+    }
   }
 
   const StepNumbers numbers_;
   std::byte* const vector_;
   float* const state_;
   const float* const gradient_;
+  const uint64_t rounding_seed_;
   const bool decays_;
   AdamStep adam_ = {};
   float divisor_ = 0.0f;
+  float factor_ = 1.0f;
+  double scale_ = 1.0;
 };
 
 // Calls call.template operator()<optimizer, value type>(); returns false, without a call, for a
@@ -194,11 +230,11 @@ struct HostLanes {
   void Sync() const {}
 
   // Adds gradient(i)^2 over i < dim, lane by lane, and then folds the lanes.
-  template <typename Gradient>
-  float SumOfSquares(uint32_t dim, Gradient gradient) const {
-    float sums[kReductionLanes] = {};
+  template <typename Number, typename Gradient>
+  Number SumOfSquares(uint32_t dim, Gradient gradient) const {
+    Number sums[kReductionLanes] = {};
     for (uint32_t i = 0; i < dim; ++i) {
-      const float g = gradient(i);
+      const auto g = static_cast<Number>(gradient(i));
       sums[i % kReductionLanes] += g * g;
     }
     for (uint32_t half = kReductionLanes / 2; half > 0; half /= 2) {
@@ -207,14 +243,20 @@ struct HostLanes {
     return sums[0];
   }
 
-  // Makes the step of all elements i < dim.
+  // Makes the step of all elements i < dim, twice: first to see that all numbers are finite.
   template <typename Step>
-  void Update(uint32_t dim, const Step& step) const {
+  bool Update(uint32_t dim, const Step& step, uint32_t not_finite) const {
     for (uint32_t i = 0; i < dim; ++i) {
       StepElement element = step.Load(i);
-      step.Step(&element);
+      not_finite |= step.Step(i, &element);
+    }
+    if (not_finite != 0) return false;
+    for (uint32_t i = 0; i < dim; ++i) {
+      StepElement element = step.Load(i);
+      step.Step(i, &element);
       step.Store(i, element);
     }
+    return true;
   }
 };
 

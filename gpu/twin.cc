@@ -118,6 +118,7 @@ struct RowSums {
   TwinArray gradients;
   TwinArray sums;
   uint32_t dim;
+  float limit;  // of terms
 
   void operator()() const {
     for (uint64_t k = 0; k < list.count; ++k) {
@@ -127,8 +128,9 @@ struct RowSums {
           positions.At(uint64_t{row.index} * sizeof(uint32_t), row.count * sizeof(uint32_t)));
       for (uint32_t term = 0; term < row.count; ++term) gradients.Row(numbers[term]);
       auto* const sum = reinterpret_cast<float*>(sums.Row(k));
-      auto* const all = reinterpret_cast<const uint32_t*>(positions.begin);
-      for (uint32_t i = 0; i < dim; ++i) sum[i] = SumElement(row, all, gradients.rows(), i);
+      const GradientTerms terms = {reinterpret_cast<const uint32_t*>(positions.begin),
+                                   gradients.rows(), limit};
+      for (uint32_t i = 0; i < dim; ++i) sum[i] = SumElement(row, terms, i);
     }
   }
 };
@@ -136,18 +138,30 @@ struct RowSums {
 // One StepRows.
 template <Optimizer kOptimizer, ValueType kType>
 struct RowSteps {
-  TwinList list;
+  TwinRange list;
+  uint64_t count;
   TwinRange row_memory;
   TwinArray gradients;
+  TwinRange seeds;
+  uint64_t seeds_stride_bytes;
   StepNumbers numbers;
   uint32_t payload_bytes;
 
   void operator()() const {
-    for (uint64_t k = 0; k < list.count; ++k) {
-      const DeviceRow& row = list.rows[k];
-      std::byte* const payload = PayloadPartAt(row_memory, row, {0, payload_bytes});
-      PayloadStep<kOptimizer, kType>(numbers, payload, gradients.Row(row.index)).Run(HostLanes{});
+    auto* const rows = reinterpret_cast<DeviceRow*>(list.At(0, count * sizeof(DeviceRow)));
+    for (uint64_t k = 0; k < count; ++k) {
+      std::byte* const payload = PayloadPartAt(row_memory, rows[k], {0, payload_bytes});
+      const bool is_made = PayloadStep<kOptimizer, kType>(
+                               numbers, payload, gradients.Row(rows[k].index), RoundingSeed(k))
+                               .Run(HostLanes{});
+      if (!is_made) rows[k].count = 0;
     }
+  }
+
+  uint64_t RoundingSeed(uint64_t k) const {
+    if (numbers.rule.rounding == Rounding::kNearest) return 0;
+    seeds.At(k * seeds_stride_bytes, sizeof(uint64_t));
+    return RoundingSeedAt(numbers.rule, {seeds.begin, seeds_stride_bytes}, k);
   }
 };
 
@@ -258,13 +272,16 @@ void Twin::Scatter(std::byte* row_memory, std::span<const DeviceRow> list, Paylo
 }
 
 void Twin::SumRows(std::span<const DeviceRow> list, const uint32_t* positions, uint32_t dim,
-                   DeviceArray gradients, DeviceArray sums) {
+                   float limit, DeviceArray gradients, DeviceArray sums) {
   EMBANK_CHECK(dim >= 1 && dim <= kDimMax);
   EMBANK_CHECK(list.size() <= kListRowsMax);
   if (list.empty()) return;
-  const RowSums work = {ResolveList(memory_, list), memory_.Resolve(positions),
-                        ResolveFloats(memory_, gradients, dim), ResolveFloats(memory_, sums, dim),
-                        dim};
+  const RowSums work = {ResolveList(memory_, list),
+                        memory_.Resolve(positions),
+                        ResolveFloats(memory_, gradients, dim),
+                        ResolveFloats(memory_, sums, dim),
+                        dim,
+                        LimitOfTerms(limit)};
   const uint64_t terms = TermsOf(list, work.list);
   const uint64_t positions_bytes = work.positions.is_device ? 0 : terms * sizeof(uint32_t);
   Enqueue(work.list.link_bytes + positions_bytes + work.gradients.LinkBytes(terms) +
@@ -272,20 +289,29 @@ void Twin::SumRows(std::span<const DeviceRow> list, const uint32_t* positions, u
           work);
 }
 
-void Twin::StepRows(std::byte* row_memory, std::span<const DeviceRow> list, const RowLayout& layout,
-                    const UpdateRule& rule, DeviceArray gradients) {
+void Twin::StepRows(std::byte* row_memory, std::span<DeviceRow> list, const RowLayout& layout,
+                    const UpdateRule& rule, DeviceArray gradients, DeviceArray seeds) {
   EMBANK_CHECK(layout.optimizer != Optimizer::kNone && layout.dim <= kDimMax);
   EMBANK_CHECK(list.size() <= kListRowsMax);
   if (list.empty()) return;
-  const TwinList rows = ResolveList(memory_, list);
+  EMBANK_CHECK(reinterpret_cast<uintptr_t>(list.data()) % alignof(DeviceRow) == 0);
+  const TwinRange rows = memory_.Resolve(list.data());
   const TwinRange payloads = memory_.Resolve(row_memory);
   const TwinArray steps = ResolveFloats(memory_, gradients, layout.dim);
   EMBANK_CHECK(payloads.is_device);
+  TwinRange seed_memory = {};
+  uint64_t link_bytes = (rows.is_device ? 0 : list.size_bytes()) + steps.LinkBytes(list.size());
+  if (rule.rounding != Rounding::kNearest) {
+    EMBANK_CHECK(reinterpret_cast<uintptr_t>(seeds.rows) % alignof(uint64_t) == 0);
+    EMBANK_CHECK(seeds.stride_bytes % alignof(uint64_t) == 0);
+    seed_memory = memory_.Resolve(seeds.rows);
+    link_bytes += seed_memory.is_device ? 0 : list.size() * sizeof(uint64_t);
+  }
   const bool has_rule =
       WithStepOf(layout.optimizer, layout.value_type, [&]<Optimizer kOptimizer, ValueType kType>() {
-        Enqueue(rows.link_bytes + steps.LinkBytes(list.size()),
-                RowSteps<kOptimizer, kType>{rows, payloads, steps, NumbersOf(layout, rule),
-                                            layout.payload_bytes()});
+        Enqueue(link_bytes, RowSteps<kOptimizer, kType>{
+                                rows, list.size(), payloads, steps, seed_memory, seeds.stride_bytes,
+                                NumbersOf(layout, rule), layout.payload_bytes()});
       });
   EMBANK_CHECK(has_rule);
 }

@@ -37,9 +37,9 @@ class Twin final : public Device {
   void Scatter(std::byte* row_memory, std::span<const DeviceRow> list, PayloadPart part,
                DeviceArray from) override;
   void SumRows(std::span<const DeviceRow> list, const uint32_t* positions, uint32_t dim,
-               DeviceArray gradients, DeviceArray sums) override;
-  void StepRows(std::byte* row_memory, std::span<const DeviceRow> list, const RowLayout& layout,
-                const UpdateRule& rule, DeviceArray gradients) override;
+               float limit, DeviceArray gradients, DeviceArray sums) override;
+  void StepRows(std::byte* row_memory, std::span<DeviceRow> list, const RowLayout& layout,
+                const UpdateRule& rule, DeviceArray gradients, DeviceArray seeds) override;
   void FindNotFinite(DeviceArray gradients, uint32_t rows, uint32_t dim,
                      uint64_t* first_bad) override;
   void Copy(std::byte* to, const std::byte* from, uint64_t bytes) override;

@@ -30,7 +30,7 @@ class TwinWork {
   void Run() { run_(bytes_.data()); }
 
  private:
-  static constexpr size_t kBytesMax = 240;
+  static constexpr size_t kBytesMax = 320;
 
   void (*run_)(std::byte*) = nullptr;
   alignas(16) std::array<std::byte, kBytesMax> bytes_{};

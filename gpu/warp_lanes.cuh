@@ -39,11 +39,11 @@ struct WarpLanes {
   __device__ void Sync() const { __syncwarp(); }
 
   // Each lane adds its own squares; the halves are folded onto each other. All get the sum.
-  template <typename Gradient>
-  __device__ float SumOfSquares(uint32_t dim, Gradient gradient) const {
-    float sum = 0.0f;
+  template <typename Number, typename Gradient>
+  __device__ Number SumOfSquares(uint32_t dim, Gradient gradient) const {
+    Number sum = 0;
     for (uint32_t i = lane; i < dim; i += kWarpThreads) {
-      const float g = gradient(i);
+      const auto g = static_cast<Number>(gradient(i));
       sum = sum + g * g;
     }
     for (uint32_t half = kWarpThreads / 2; half > 0; half /= 2) {
@@ -52,24 +52,56 @@ struct WarpLanes {
     return __shfl_sync(0xFFFFFFFFu, sum, 0);
   }
 
-  // A lane loads some elements before it stores the first of them: so the loads overlap.
+  // A row of up to kAtOnce elements for each lane stays in registers until all are known to be
+  // finite. The elements of a longer row are stepped twice: first to see that, then to be stored.
   template <typename Step>
-  __device__ void Update(uint32_t dim, const Step& step) const {
-    constexpr uint32_t kAtOnce = 4;
+  __device__ bool Update(uint32_t dim, const Step& step, uint32_t not_finite) const {
+    StepElement elements[kAtOnce];
+    if (dim <= kAtOnce * kWarpThreads) {
+      not_finite |= StepSome(dim, step, lane, elements);
+      if (__any_sync(0xFFFFFFFFu, not_finite != 0)) return false;
+      StoreSome(dim, step, lane, elements);
+      return true;
+    }
     for (uint32_t begin = lane; begin < dim; begin += kAtOnce * kWarpThreads) {
-      StepElement elements[kAtOnce];
+      not_finite |= StepSome(dim, step, begin, elements);
+    }
+    if (__any_sync(0xFFFFFFFFu, not_finite != 0)) return false;
+    for (uint32_t begin = lane; begin < dim; begin += kAtOnce * kWarpThreads) {
+      StepSome(dim, step, begin, elements);
+      StoreSome(dim, step, begin, elements);
+    }
+    return true;
+  }
+
+ private:
+  static constexpr uint32_t kAtOnce = 4;
+
+  // A lane loads some elements before it steps the first of them: so the loads overlap.
+  template <typename Step>
+  static __device__ uint32_t StepSome(uint32_t dim, const Step& step, uint32_t begin,
+                                      StepElement* elements) {
+    uint32_t not_finite = 0;
 #pragma unroll
-      for (uint32_t k = 0; k < kAtOnce; ++k) {
-        const uint32_t i = begin + k * kWarpThreads;
-        if (i < dim) elements[k] = step.Load(i);
-      }
+    for (uint32_t k = 0; k < kAtOnce; ++k) {
+      const uint32_t i = begin + k * kWarpThreads;
+      if (i < dim) elements[k] = step.Load(i);
+    }
 #pragma unroll
-      for (uint32_t k = 0; k < kAtOnce; ++k) {
-        const uint32_t i = begin + k * kWarpThreads;
-        if (i >= dim) break;
-        step.Step(&elements[k]);
-        step.Store(i, elements[k]);
-      }
+    for (uint32_t k = 0; k < kAtOnce; ++k) {
+      const uint32_t i = begin + k * kWarpThreads;
+      if (i < dim) not_finite |= step.Step(i, &elements[k]);
+    }
+    return not_finite;
+  }
+
+  template <typename Step>
+  static __device__ void StoreSome(uint32_t dim, const Step& step, uint32_t begin,
+                                   const StepElement* elements) {
+#pragma unroll
+    for (uint32_t k = 0; k < kAtOnce; ++k) {
+      const uint32_t i = begin + k * kWarpThreads;
+      if (i < dim) step.Store(i, elements[k]);
     }
   }
 };

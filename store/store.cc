@@ -124,6 +124,7 @@ Status Store::OpenParts() {
   MakeCheckpoints(manifests);
   // Only now: rows that were accepted find their places again, whatever order they come in.
   if (options_.dram_bytes != 0) index_->memory()->KeepFree(IndexLeavesBytes(options_.dram_bytes));
+  GrowIndexAhead();
   if (const uint64_t rows = manifests.opened().rows_lost; rows > 0) {
     Log(LogLevel::kWarning, StrCat(options_.path, ": ", rows,
                                    " rows of the store were lost: a repair, or a checkpoint after "
@@ -302,7 +303,27 @@ StatusOr<Table*> Store::CreateTable(std::string_view name, const TableOptions& o
     EMBANK_RETURN_IF_ERROR(checkpoints_.all->space()->ReserveForTable(
         DescribeTables(*catalog_), {id, std::string(name), options}));
   }
-  return catalog_->Add(id, name, options);
+  EMBANK_ASSIGN_OR_RETURN(Table* const table, catalog_->Add(id, name, options));
+  if (options.expected_rows_log2 != 0) GrowIndexFor(catalog_->live());
+  return table;
+}
+
+void Store::GrowIndexAhead() {
+  MutexLock lock(catalog_->mutex());
+  GrowIndexFor(catalog_->live());
+}
+
+// Rows have the larger part of the memory.
+void Store::GrowIndexFor(std::span<Table* const> tables) {
+  uint64_t rows = 0;
+  bool is_hinted = false;
+  for (const Table* const table : tables) {
+    const uint32_t log2 = table->options().expected_rows_log2;
+    is_hinted = is_hinted || log2 != 0;
+    rows += std::max(log2 == 0 ? 0 : uint64_t{1} << log2, table->rows());
+  }
+  if (!is_hinted || options_.read_only) return;
+  index_->capacity()->GrowAhead(rows, index_->memory()->bytes() + budget_.free_bytes() / 2);
 }
 
 Status Store::DropTable(std::string_view name) {

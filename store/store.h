@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -99,6 +100,8 @@ class Store {
  private:
   Store(const StoreOptions& options, StoreEnvironment environment);
   Status MakeRowParts();
+  void GrowIndexAhead();
+  void GrowIndexFor(std::span<Table* const> tables);
   Status MakeHotRows();
   Status MakeLogs(const OpenedManifests& manifests);
   Status MakeLogParts(const OpenedManifests& manifests);

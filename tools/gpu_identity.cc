@@ -74,11 +74,24 @@ struct StepCase : ListCase {
             .beta2 = draws->Unit(),
             .epsilon = draws->Below(4) == 0 ? 0.0f : 1e-8f,
             .weight_decay = draws->Below(2) == 0 ? 0.0f : 0.1f * draws->Unit(),
-            .initial_accumulator = 0.0f};
+            .initial_accumulator = 0.0f,
+            .max_gradient_norm = draws->Below(4) == 0 ? draws->Unit() : 0.0f};
+    if (layout.optimizer == Optimizer::kFtrl) {
+      rule.ftrl_l1 = draws->Below(2) == 0 ? 0.0f : 0.1f * draws->Unit();
+      rule.ftrl_l2 = draws->Below(2) == 0 ? 0.0f : draws->Unit();
+    } else if (draws->Below(4) == 0) {
+      rule.decoupled_weight_decay = draws->Unit();
+    }
+    if (layout.value_type != ValueType::kF32 && draws->Below(2) == 0) {
+      rule.rounding = Rounding::kStochastic;
+    }
+    for (uint32_t row = 0; row < rows; ++row) seeds.push_back(draws->Below(~uint64_t{0}));
     for (uint32_t row = 0; row < rows; ++row) {
       for (uint32_t i = 0; i < layout.dim; ++i) {
         PutFloat(&gradients, row * stride + i * sizeof(float), draws->Any());
       }
+      // A step that is not made.
+      if (draws->Below(8) == 0) PutFloat(&gradients, row * stride, 3e38f);
       FillPayload(row * distance, draws);
     }
   }
@@ -87,14 +100,19 @@ struct StepCase : ListCase {
     GpuMemory memory(device);
     std::byte* const rows = memory.Upload(payloads);
     std::byte* const g = is_pinned ? memory.Pin(gradients, 4) : memory.Upload(gradients, 4);
-    device->StepRows(rows, memory.PinList(list), layout, rule, {g, stride});
-    return memory.Download(rows, payloads.size());
+    const std::span<DeviceRow> steps = memory.PinList(list);
+    auto* const pinned_seeds = reinterpret_cast<std::byte*>(memory.PinList(seeds).data());
+    device->StepRows(rows, steps, layout, rule, {g, stride}, {pinned_seeds, sizeof(uint64_t)});
+    Bytes result = memory.Download(rows, payloads.size());
+    for (const DeviceRow& step : steps) result.push_back(static_cast<std::byte>(step.count));
+    return result;
   }
 
   RowLayout layout;
   UpdateRule rule;
   uint64_t stride;
   Bytes gradients;
+  std::vector<uint64_t> seeds;
 
  private:
   // Finite weights, sums that are not negative, and any count of Adam's steps.
@@ -164,7 +182,10 @@ struct CopyCase : ListCase {
 // ---- gradients ----
 
 struct SumCase {
-  SumCase(uint32_t any_dim, Draws* draws) : dim(any_dim), gradients(kGradients * dim * 4) {
+  SumCase(uint32_t any_dim, Draws* draws)
+      : dim(any_dim),
+        limit(draws->Below(2) == 0 ? 0.0f : draws->Unit()),
+        gradients(kGradients * dim * 4) {
     for (uint64_t i = 0; i < uint64_t{kGradients} * dim; ++i) {
       PutFloat(&gradients, i * sizeof(float), draws->Any());
     }
@@ -181,13 +202,14 @@ struct SumCase {
     std::byte* const g = is_pinned ? memory.Pin(gradients) : memory.Upload(gradients);
     std::byte* const sums = memory.OnDevice(list.size() * dim * sizeof(float));
     const uint64_t stride = dim * sizeof(float);
-    device->SumRows(memory.PinList(list), memory.PinList(positions).data(), dim, {g, stride},
+    device->SumRows(memory.PinList(list), memory.PinList(positions).data(), dim, limit, {g, stride},
                     {sums, stride});
     return memory.Download(sums, list.size() * stride);
   }
 
   static constexpr uint32_t kGradients = 300;
   uint32_t dim;
+  float limit;
   Bytes gradients;
   std::vector<DeviceRow> list;
   std::vector<uint32_t> positions;

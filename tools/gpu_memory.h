@@ -49,8 +49,8 @@ class GpuMemory {
     return memory;
   }
   template <typename T>
-  std::span<const T> PinList(const std::vector<T>& list) {
-    return {reinterpret_cast<const T*>(Pin(std::as_bytes(std::span(list)))), list.size()};
+  std::span<T> PinList(const std::vector<T>& list) {
+    return {reinterpret_cast<T*>(Pin(std::as_bytes(std::span(list)))), list.size()};
   }
   std::vector<std::byte> Download(const std::byte* memory, uint64_t bytes) {
     std::vector<std::byte> copy(bytes);

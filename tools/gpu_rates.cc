@@ -47,9 +47,9 @@ std::vector<DeviceRow> AnyRows(uint32_t rows) {
 }
 
 // The list is in device memory, as the bytes of a large batch should be.
-std::span<const DeviceRow> Upload(GpuMemory* memory, const std::vector<DeviceRow>& list) {
+std::span<DeviceRow> Upload(GpuMemory* memory, const std::vector<DeviceRow>& list) {
   auto* const rows = memory->Upload(std::as_bytes(std::span(list)));
-  return {reinterpret_cast<const DeviceRow*>(rows), list.size()};
+  return {reinterpret_cast<DeviceRow*>(rows), list.size()};
 }
 
 // Lookups whose lists and missed rows are in pinned memory, as a store has them.
@@ -95,7 +95,7 @@ GpuRates MeasureRates(Device* device, uint32_t rows) {
   std::byte* const payloads = memory.Upload(std::vector<std::byte>(payload_rows * kPayloadBytes));
   std::byte* const array = memory.Upload(std::vector<std::byte>(array_bytes));
   std::byte* const pinned = memory.Pinned(array_bytes);
-  const std::span<const DeviceRow> list = Upload(&memory, AnyRows(rows));
+  const std::span<DeviceRow> list = Upload(&memory, AnyRows(rows));
   const double bytes = static_cast<double>(array_bytes);
   rates.copy = Giga(2 * bytes, MedianSeconds(&memory, kTogether,
                                              [&] { device->Copy(payloads, array, array_bytes); }));
@@ -106,9 +106,10 @@ GpuRates MeasureRates(Device* device, uint32_t rows) {
   const RowLayout layout = MakeRowLayout(kDim, ValueType::kF32, Optimizer::kAdagrad);
   EMBANK_CHECK(layout.payload_bytes() == kPayloadBytes);
   // Vector and state are read and written, gradients read.
-  rates.adagrad_step = Giga(5 * bytes, MedianSeconds(&memory, kTogether, [&] {
-                              device->StepRows(payloads, list, layout, {}, {array, kVectorBytes});
-                            }));
+  rates.adagrad_step =
+      Giga(5 * bytes, MedianSeconds(&memory, kTogether, [&] {
+             device->StepRows(payloads, list, layout, {}, {array, kVectorBytes}, {});
+           }));
   rates.to_device =
       Giga(bytes, MedianSeconds(&memory, 2, [&] { device->Copy(array, pinned, array_bytes); }));
   rates.to_host =

@@ -346,16 +346,21 @@ void TrainRun::Show() {
   next_line_ = seconds + kSecondsPerLine;
   const uint64_t shown_ns = SteadyClock()->NowNs();
   const TierRows rows = CountRows(*trainer_);
+  const Trainer::LeftOut left = trainer_->left_out();
+  const std::string left_out = left.rows + left.dense_steps == 0
+                                   ? ""
+                                   : StrCat("  not finite ", left.rows, " steps of rows, ",
+                                            left.dense_steps, " of dense parameters");
   std::fprintf(stderr,
                "step %llu  %.0f samples/s  logloss %.5f  auc %.4f  rows %llu hbm, %llu dram, "
-               "%llu pmem, %llu ssd  hit ratio %s\n",
+               "%llu pmem, %llu ssd  hit ratio %s%s\n",
                static_cast<unsigned long long>(trainer_->steps()),
                static_cast<double>(scores_.samples() - samples_before_) / seconds, scores_.loss(),
                scores_.auc(), static_cast<unsigned long long>(rows.hbm),
                static_cast<unsigned long long>(rows.dram),
                static_cast<unsigned long long>(rows.pmem),
                static_cast<unsigned long long>(rows.ssd),
-               TextOf(CountAnswers(*trainer_, reads_before_)).c_str());
+               TextOf(CountAnswers(*trainer_, reads_before_)).c_str(), left_out.c_str());
   begin_ns_ += SteadyClock()->NowNs() - shown_ns;
 }
 
@@ -387,6 +392,11 @@ void TrainRun::Print() const {
   if (!trainer_->store().logs()->empty()) {
     std::printf("  rows read      %.1f per step from logs\n", figures_.rows_read_per_step);
   }
+  if (const Trainer::LeftOut left = trainer_->left_out(); left.rows + left.dense_steps > 0) {
+    std::printf("  not finite     %llu steps of rows and %llu of dense parameters left out\n",
+                static_cast<unsigned long long>(left.rows),
+                static_cast<unsigned long long>(left.dense_steps));
+  }
   const TierAnswers& answers = figures_.answers;
   std::printf(
       "  hit ratio      HBM %.3f, DRAM %.3f, PMem %.3f, SSD %.3f of %llu lookups; %.3f new\n",
@@ -416,6 +426,9 @@ Status TrainRun::WriteJson() const {
             ", \"rows_read_per_step\": ", figures_.rows_read_per_step, ", \"packs\": ", packs(),
             ", \"micro_batches\": ", trainer_->plan().micro_batches().size());
   StrAppend(&text, ", \"weights_crc32c\": ", WeightsCrc32c());
+  const Trainer::LeftOut left_out = trainer_->left_out();
+  StrAppend(&text, ", \"not_finite\": {\"rows\": ", left_out.rows,
+            ", \"dense_steps\": ", left_out.dense_steps, "}");
   const TierAnswers& answers = figures_.answers;
   StrAppend(&text, ", \"lookups\": ", answers.lookups,
             ", \"hit_ratio\": {\"hbm\": ", answers.RatioOf(answers.hbm),

@@ -33,8 +33,9 @@ Status DenseRows::Write(std::span<const std::span<const float>> parts) {
   rows_.assign(keys_.size() * kDim, 0.0f);
   auto next = rows_.begin();
   for (const std::span<const float> part : parts) next = std::copy(part.begin(), part.end(), next);
-  return Upsert(table_, keys_,
-                {reinterpret_cast<const std::byte*>(rows_.data()), kDim * sizeof(float)}, {});
+  const ConstRowSpan rows = {reinterpret_cast<const std::byte*>(rows_.data()),
+                             kDim * sizeof(float)};
+  return Upsert(table_, keys_, rows, {});
 }
 
 Status DenseRows::Read(std::span<const std::span<float>> parts) {

@@ -309,17 +309,13 @@ StatusOr<double> Trainer::Step(const ClickBatch& batch, std::vector<float>* logi
     const Timing timing(&optimizer_seconds_);
     is_finite = dense_pass_.SumGradients(executor_.get());
   }
-  if (!is_finite) {
-    return OutOfRangeError(
-        StrCat("the gradients of dense parameters in step ", steps_ + 1, " are not finite"));
-  }
-  if (!embedding_pass_.SumsAreFinite()) {
-    return OutOfRangeError(
-        StrCat("the gradients of rows in step ", steps_ + 1, " are not finite, or too large"));
-  }
   EMBANK_RETURN_IF_ERROR(UpdateRows());
   const Timing timing(&optimizer_seconds_);
-  dense_pass_.Step(executor_.get());
+  if (is_finite) {
+    dense_pass_.Step(executor_.get());
+  } else {
+    ++left_out_dense_steps_;
+  }
   plan_.Count(embedding_pass_, batch.samples);
   ++steps_;
   return loss;

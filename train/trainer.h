@@ -57,12 +57,12 @@ class Trainer {
 
   // Makes a step with a batch of at most options.batch samples, at least one. Returns the mean of
   // the losses before the step. `logits` gets one for each sample.
-  // OUT_OF_RANGE: the loss, or a gradient of dense parameters or rows, is not finite; nothing was
-  // changed but created rows.
-  // INVALID_ARGUMENT: the batch has too many samples or none, or its parts do not go together
-  // (CheckBatch); nothing was changed.
-  // The statuses of LookupPacked and ApplyGradientsPacked: the step may be done in part. Open the
-  // trainer again: it goes on at its last checkpoint.
+  // Where gradients are not finite, the dense parameters or the rows of these gradients stay as
+  // they are, and are counted (left_out). OUT_OF_RANGE: the loss is not finite; nothing was changed
+  // but created rows. INVALID_ARGUMENT: the batch has too many samples or none, or its parts do not
+  // go together (CheckBatch); nothing was changed. The statuses of LookupPacked and
+  // ApplyGradientsPacked: the step may be done in part. Open the trainer again: it goes on at its
+  // last checkpoint.
   StatusOr<double> Step(const ClickBatch& batch, std::vector<float>* logits);
   // Computes logits, and changes no row but its heat. Ids that were never trained have their first
   // values. INVALID_ARGUMENT as for Step, and the statuses of LookupPacked.
@@ -83,6 +83,13 @@ class Trainer {
   Status Checkpoint(uint64_t position);
 
   uint64_t steps() const { return steps_; }
+  // Counts what steps left out since the trainer was opened, because it would not have been finite:
+  // rows, each once for each slice in which it is, and steps of the dense parameters.
+  struct LeftOut {
+    uint64_t rows = 0;
+    uint64_t dense_steps = 0;
+  };
+  LeftOut left_out() const { return {embedding_pass_.left_out(), left_out_dense_steps_}; }
   // Where the data go on, as the last checkpoint has it.
   uint64_t position() const { return position_; }
   std::span<const float> weights() const { return dense_pass_.weights(); }
@@ -122,6 +129,7 @@ class Trainer {
   std::vector<double> losses_;         // of each slice
   double optimizer_seconds_ = 0.0;
   uint64_t steps_ = 0;
+  uint64_t left_out_dense_steps_ = 0;
   uint64_t position_ = 0;
   std::optional<uint64_t> started_position_;  // of the started checkpoint
 };

@@ -21,12 +21,13 @@ void Step(benchmark::State& state) {
   std::vector<uint64_t> memory(layout.row_bytes / sizeof(uint64_t));
   auto* const row = reinterpret_cast<std::byte*>(memory.data());
   ResetState(layout, rule, row);
+  RowImage former;
   const CounterRandom random(1);
   std::vector<float> gradient(dim);
   uint64_t position = 0;
   for (auto _ : state) {
     for (uint32_t i = 0; i < dim; ++i) gradient[i] = random.UnitFloat(position++) - 0.5f;
-    StepRow(layout, rule, gradient.data(), row);
+    benchmark::DoNotOptimize(StepRow(layout, rule, 0, gradient.data(), row, former.bytes));
     benchmark::ClobberMemory();
   }
   state.SetItemsProcessed(state.iterations());

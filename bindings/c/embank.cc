@@ -347,9 +347,8 @@ embank_status embank_set_learning_rate(embank_table* table, float learning_rate)
     EMBANK_RETURN_IF_ERROR(CheckTable(table));
     Table* const opened = TableOfHandle(table);
     EMBANK_RETURN_IF_ERROR(opened->CheckMayChange());
-    EMBANK_RETURN_IF_ERROR(embank::ValidateLearningRate(opened->layout().optimizer, learning_rate));
-    opened->SetLearningRate(learning_rate);
-    return embank::OkStatus();
+    return opened->ChangeRule(
+        [&](embank::UpdateRule* rule) { rule->learning_rate = learning_rate; });
   });
 }
 

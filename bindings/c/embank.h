@@ -95,6 +95,8 @@ enum {
   EMBANK_ROW_ABSENT = 3,    /* there is no row with this key */
   EMBANK_ROW_REFUSED = 4,   /* no space to create or change the row: nothing was changed */
   EMBANK_ROW_DATA_LOSS = 5, /* the row exists, but its bytes cannot be read */
+  EMBANK_ROW_NOT_FINITE = 6, /* the step would leave a value or a state that is NaN or infinite: it
+                             * was not made, and the row is as it was */
   EMBANK_ROW_UNAVAILABLE = 7 /* the row cannot be read now (descriptors); it is not damaged */
 };
 
@@ -137,6 +139,13 @@ enum { EMBANK_EVICT_LRU = 0,    /* least recently used first, exactly. A batch u
  * The metric embank_rows_forgotten_total counts the rows that were erased. */
 enum { EMBANK_FULL_REFUSE = 0,  /* the new row is REFUSED */
        EMBANK_FULL_FORGET = 1 };/* a cold row is erased for it */
+/* The rounding of the values of 16-bit rows at the end of a step. */
+enum { EMBANK_ROUNDING_NEAREST = 0,   /* to nearest even */
+       EMBANK_ROUNDING_STOCHASTIC = 1 /* up or down by a draw, so that the mean is the value before:
+                                       * steps too small for the type count in the long run. Draws
+                                       * depend on the store's seed, the table's name, the number of
+                                       * gradient calls that the table has had, and the key */
+};
 /* CREATE     creates the store if there is none at path.
  * READ_ONLY  opens the store without changing it; others may read it at the same time.
  * PREVIOUS   opens the checkpoint before the last one. The last one stays until the next checkpoint
@@ -199,6 +208,17 @@ typedef struct embank_table_options {
   int32_t eviction;         /* EMBANK_EVICT_*; default CLOCK */
   uint32_t admission_count; /* 0 or 1: the first lookup creates a row. More: not built yet */
   int32_t on_full;          /* EMBANK_FULL_*; default REFUSE */
+  float max_gradient_norm;  /* the sum of a key's gradients is scaled down to this Euclidean norm,
+                             * which is computed in float64; finite, >= 0. 0 (default): no limit */
+  float max_gradient_value; /* each number of each gradient is clipped to [-value, value] before
+                             * gradients are summed; finite, >= 0. 0 (default): no limit */
+  int32_t rounding;         /* EMBANK_ROUNDING_*; default NEAREST. F32: NEAREST */
+  uint32_t expected_rows_log2; /* a hint: the table will have about 2^n rows, and the index makes
+                             * space for them at once, as far as half of the free dram_bytes go.
+                             * At most 40. 0 (default): unknown */
+  float ftrl_l1, ftrl_l2;   /* FTRL: penalties; finite, >= 0. Defaults 0. Others: 0 */
+  float decoupled_weight_decay; /* the weights are multiplied by 1 - learning_rate * this before
+                             * their step, as AdamW does; finite, >= 0. Default 0. FTRL: 0 */
 } embank_table_options;
 
 typedef struct embank_table_info {
@@ -337,7 +357,7 @@ EMBANK_API embank_status embank_table_create(embank_store *store, const char *na
                                              embank_table **table);
 
 /* [setup] Returns the handle of an existing table: the same handle in every call. The options of a
- * table are saved with it; a learning rate that was set later is saved by checkpoints, too.
+ * table are saved with it; those that were set later are saved by checkpoints, too.
  *
  * NOT_FOUND: the store has no table of this name. */
 EMBANK_API embank_status embank_table_open(embank_store *store, const char *name,
@@ -352,6 +372,33 @@ EMBANK_API embank_status embank_table_open(embank_store *store, const char *name
  *   log cannot list the table's rows. The handle does not work any more. Drop the table again: its
  *   name is free when that returns OK. */
 EMBANK_API embank_status embank_table_drop(embank_store *store, const char *name);
+
+/* [data] Returns the options of a table, as they are now, in the first options->struct_size bytes
+ * of *options. The caller sets struct_size first.
+ *
+ * INVALID_ARGUMENT: struct_size is invalid.
+ * FAILED_PRECONDITION: the table was dropped. */
+EMBANK_API embank_status embank_table_get_options(embank_table *table,
+                                                  embank_table_options *options);
+
+/* The fields of embank_table_set_options. */
+enum { EMBANK_SET_LEARNING_RATE = 1u,
+       EMBANK_SET_BETAS = 2u,         /* beta1 and beta2 */
+       EMBANK_SET_EPSILON = 4u,
+       EMBANK_SET_WEIGHT_DECAY = 8u,  /* weight_decay and decoupled_weight_decay */
+       EMBANK_SET_CLIPPING = 16u,     /* max_gradient_norm and max_gradient_value */
+       EMBANK_SET_ROUNDING = 32u,
+       EMBANK_SET_FTRL = 64u };       /* ftrl_l1 and ftrl_l2 */
+
+/* [data] Changes options of a table for the gradient batches that begin after this call; a new row,
+ * and the state of an upserted one, follow them, too. Takes the fields of *options that `fields`, a
+ * sum of EMBANK_SET_*, names, all at one moment, and looks at no others. Checkpoints save them.
+ *
+ * INVALID_ARGUMENT: a field is invalid, as in embank_table_create; nothing was changed.
+ * FAILED_PRECONDITION: the table was dropped, or the store is READ_ONLY. */
+EMBANK_API embank_status embank_table_set_options(embank_table *table,
+                                                  const embank_table_options *options,
+                                                  uint32_t fields);
 
 /* [data] Fills the first info->struct_size bytes of *info. The caller sets struct_size first. */
 EMBANK_API embank_status embank_table_get_info(embank_table *table, embank_table_info *info);
@@ -375,6 +422,7 @@ EMBANK_API embank_status embank_table_names(embank_store *store, char *names, ui
  *   UNAVAILABLE          a key is UNAVAILABLE
  *   DATA_LOSS            a key is DATA_LOSS
  *   RESOURCE_EXHAUSTED   a key is REFUSED
+ *   OUT_OF_RANGE         a key is NOT_FINITE
  *   NOT_FOUND            a key is ABSENT, in the calls whose contract says so
  *
  * Every data call can return these; then nothing was done:
@@ -436,6 +484,10 @@ EMBANK_API embank_status embank_upsert(embank_table *table, const uint64_t *keys
  *
  * FOUND: the step was made.
  * ABSENT: there is no row, and nothing was done (NOT_FOUND without outcomes).
+ * NOT_FINITE: the sum of the gradients, a value of the row or its state would not be finite after
+ *   the step, or is not finite already. The row is as it was (OUT_OF_RANGE without outcomes), and
+ *   stays so until it is written (embank_upsert, embank_set_state) or a step leads to finite
+ *   numbers. max_gradient_norm and max_gradient_value keep gradients small.
  * REFUSED, DATA_LOSS, UNAVAILABLE: nothing was done.
  *
  * INVALID_ARGUMENT: a gradient is NaN or infinite. The message names the first such key. No step of
@@ -844,14 +896,15 @@ EMBANK_API embank_status embank_device_copy(embank_store *store, void *to, const
  * rows in device memory wait for it, too.
  *
  * When the call returns, the outcomes are set, and the rows are read or changed for all calls that
- * follow. The copies and steps of rows in device memory may still be on their way; a caller that
- * uses the rows or gradients waits for the stream. The host waits
+ * follow. The copies of rows in device memory may still be on their way; a caller that uses the
+ * rows waits for the stream. The host waits
  *   in embank_lookup_device            for a free staging buffer; and for the device, if the rows
  *                                      exceed one buffer
  *   in embank_upsert_device            for rows to be written that are not in device memory
  *   in embank_apply_gradients_device   for the stream's earlier work, and the search for gradients
- *                                      that are NaN or infinite; and for the sums of rows that are
- *                                      not in device memory
+ *                                      that are NaN or infinite; for the sums of rows that are not
+ *                                      in device memory; and for the steps of those that are, since
+ *                                      their outcomes say whether they were made
  * Rows in device memory that a call reads or steps do not cross the link to the host. Gradients of
  * equal keys are summed on the device: for each key whose row is not there, one summed gradient
  * crosses the link. Only an upsert of a table with FTRL brings all its rows to the host.

@@ -274,6 +274,16 @@ class Table {
   Status SetLearningRate(float learning_rate) {
     return Status::Of(embank_set_learning_rate(table_, learning_rate));
   }
+  // Returns the options of the table as they are now.
+  Result<TableOptions> Options() const {
+    TableOptions options;
+    const embank_status code = embank_table_get_options(table_, &options);
+    return {code, options};
+  }
+  // Changes the fields that `fields`, a sum of EMBANK_SET_*, names.
+  Status SetOptions(const TableOptions& options, std::uint32_t fields) {
+    return Status::Of(embank_table_set_options(table_, &options, fields));
+  }
   // Returns facts about the table as it is now.
   Result<embank_table_info> Info() const {
     embank_table_info info = {};

@@ -64,6 +64,7 @@ static_assert(Same(Outcome::kAbsent, EMBANK_ROW_ABSENT));
 static_assert(Same(Outcome::kRefused, EMBANK_ROW_REFUSED));
 static_assert(Same(Outcome::kDataLoss, EMBANK_ROW_DATA_LOSS));
 static_assert(Same(Outcome::kUnavailable, EMBANK_ROW_UNAVAILABLE));
+static_assert(Same(Outcome::kNotFinite, EMBANK_ROW_NOT_FINITE));
 static_assert(Same(ValueType::kF32, EMBANK_F32) && Same(ValueType::kF16, EMBANK_F16));
 static_assert(Same(ValueType::kBf16, EMBANK_BF16));
 static_assert(Same(Optimizer::kNone, EMBANK_OPT_NONE) && Same(Optimizer::kSgd, EMBANK_OPT_SGD));
@@ -83,11 +84,14 @@ static_assert(Same(EvictionPolicy::kClock, EMBANK_EVICT_CLOCK));
 static_assert(Same(EvictionPolicy::kLfu, EMBANK_EVICT_LFU));
 static_assert(Same(OnFull::kRefuse, EMBANK_FULL_REFUSE));
 static_assert(Same(OnFull::kForget, EMBANK_FULL_FORGET));
+static_assert(Same(Rounding::kNearest, EMBANK_ROUNDING_NEAREST));
+static_assert(Same(Rounding::kStochastic, EMBANK_ROUNDING_STOCHASTIC));
 static_assert(Same(StatusCode::kInvalidArgument, EMBANK_INVALID_ARGUMENT));
 static_assert(Same(StatusCode::kNotFound, EMBANK_NOT_FOUND));
 static_assert(Same(StatusCode::kAlreadyExists, EMBANK_ALREADY_EXISTS));
 static_assert(Same(StatusCode::kResourceExhausted, EMBANK_RESOURCE_EXHAUSTED));
 static_assert(Same(StatusCode::kFailedPrecondition, EMBANK_FAILED_PRECONDITION));
+static_assert(Same(StatusCode::kOutOfRange, EMBANK_OUT_OF_RANGE));
 static_assert(Same(StatusCode::kUnimplemented, EMBANK_UNIMPLEMENTED));
 static_assert(Same(StatusCode::kInternal, EMBANK_INTERNAL));
 static_assert(Same(StatusCode::kPermissionDenied, EMBANK_PERMISSION_DENIED));
@@ -143,6 +147,50 @@ Status CheckStoreParts(const embank_store_options& o) {
   return NotBuilt(o.durability == EMBANK_DURABLE_BATCH, "durability: EMBANK_DURABLE_BATCH");
 }
 
+UpdateRule RuleOf(const embank_table_options& o) {
+  return {.learning_rate = o.learning_rate,
+          .beta1 = o.beta1,
+          .beta2 = o.beta2,
+          .epsilon = o.epsilon,
+          .weight_decay = o.weight_decay,
+          .initial_accumulator = o.initial_accumulator,
+          .decoupled_weight_decay = o.decoupled_weight_decay,
+          .ftrl_l1 = o.ftrl_l1,
+          .ftrl_l2 = o.ftrl_l2,
+          .max_gradient_norm = o.max_gradient_norm,
+          .max_gradient_value = o.max_gradient_value,
+          .rounding = static_cast<Rounding>(o.rounding)};
+}
+
+void SetRule(const UpdateRule& rule, embank_table_options* options) {
+  options->learning_rate = rule.learning_rate;
+  options->beta1 = rule.beta1;
+  options->beta2 = rule.beta2;
+  options->epsilon = rule.epsilon;
+  options->weight_decay = rule.weight_decay;
+  options->initial_accumulator = rule.initial_accumulator;
+  options->decoupled_weight_decay = rule.decoupled_weight_decay;
+  options->ftrl_l1 = rule.ftrl_l1;
+  options->ftrl_l2 = rule.ftrl_l2;
+  options->max_gradient_norm = rule.max_gradient_norm;
+  options->max_gradient_value = rule.max_gradient_value;
+  options->rounding = static_cast<int32_t>(rule.rounding);
+}
+
+// Copies a struct, but for struct_size, to the bytes that the caller's has; further ones become 0.
+template <typename Struct>
+Status WriteStruct(const Struct& full, Struct* out) {
+  const uint32_t struct_size = out->struct_size;
+  EMBANK_RETURN_IF_ERROR(CheckStructSize(struct_size));
+  auto* const bytes = reinterpret_cast<std::byte*>(out);
+  const size_t known_bytes = std::min<size_t>(struct_size, sizeof full);
+  std::memcpy(bytes + sizeof struct_size,
+              reinterpret_cast<const std::byte*>(&full) + sizeof struct_size,
+              known_bytes - sizeof struct_size);
+  std::memset(bytes + known_bytes, 0, struct_size - known_bytes);
+  return OkStatus();
+}
+
 }  // namespace
 
 // The fields of the first version have no defaults. In an array, the next struct follows, which has
@@ -175,16 +223,10 @@ embank_store_options DefaultStoreOptions() {
 }
 
 embank_table_options DefaultTableOptions() {
-  const UpdateRule rule;
   embank_table_options options;
   std::memset(&options, 0, sizeof options);
   options.struct_size = sizeof options;
-  options.learning_rate = rule.learning_rate;
-  options.beta1 = rule.beta1;
-  options.beta2 = rule.beta2;
-  options.epsilon = rule.epsilon;
-  options.weight_decay = rule.weight_decay;
-  options.initial_accumulator = rule.initial_accumulator;
+  SetRule({}, &options);
   options.eviction = EMBANK_EVICT_CLOCK;
   return options;
 }
@@ -226,38 +268,37 @@ StatusOr<TableOptions> ReadOptions(const embank_table_options* options) {
   read.dim = o.dim;
   read.value_type = static_cast<ValueType>(o.value_type);
   read.optimizer = static_cast<Optimizer>(o.optimizer);
-  read.rule = {.learning_rate = o.learning_rate,
-               .beta1 = o.beta1,
-               .beta2 = o.beta2,
-               .epsilon = o.epsilon,
-               .weight_decay = o.weight_decay,
-               .initial_accumulator = o.initial_accumulator};
+  read.rule = RuleOf(o);
   read.initializer = {
       .kind = static_cast<InitializerKind>(o.initializer), .a = o.init_a, .b = o.init_b};
   read.eviction = static_cast<EvictionPolicy>(o.eviction);
   read.on_full = static_cast<OnFull>(o.on_full);
+  read.expected_rows_log2 = o.expected_rows_log2;
   EMBANK_RETURN_IF_ERROR(Validate(read));
   EMBANK_RETURN_IF_ERROR(NotBuilt(o.admission_count > 1, "admission_count above 1"));
   return read;
 }
 
-namespace {
-
-// Copies a struct of this version to a caller's of any version, whose struct_size stays.
-template <typename Struct>
-Status WriteStruct(const Struct& full, Struct* to) {
-  const uint32_t struct_size = to->struct_size;
-  EMBANK_RETURN_IF_ERROR(CheckStructSize(struct_size));
-  auto* const bytes = reinterpret_cast<std::byte*>(to);
-  const size_t known_bytes = std::min<size_t>(struct_size, sizeof full);
-  std::memcpy(bytes + sizeof struct_size,
-              reinterpret_cast<const std::byte*>(&full) + sizeof struct_size,
-              known_bytes - sizeof struct_size);
-  std::memset(bytes + known_bytes, 0, struct_size - known_bytes);
-  return OkStatus();
+StatusOr<UpdateRule> ReadRule(const embank_table_options* options) {
+  if (options == nullptr) return InvalidArgumentError("options is NULL");
+  EMBANK_ASSIGN_OR_RETURN(const embank_table_options o, ReadStruct(DefaultTableOptions(), options));
+  return RuleOf(o);
 }
 
-}  // namespace
+Status WriteOptions(const TableOptions& from, embank_table_options* options) {
+  embank_table_options full = DefaultTableOptions();
+  full.dim = from.dim;
+  full.value_type = static_cast<int32_t>(from.value_type);
+  full.optimizer = static_cast<int32_t>(from.optimizer);
+  SetRule(from.rule, &full);
+  full.initializer = static_cast<int32_t>(from.initializer.kind);
+  full.init_a = from.initializer.a;
+  full.init_b = from.initializer.b;
+  full.eviction = static_cast<int32_t>(from.eviction);
+  full.on_full = static_cast<int32_t>(from.on_full);
+  full.expected_rows_log2 = from.expected_rows_log2;
+  return WriteStruct(full, options);
+}
 
 Status WriteInfo(const embank_table_info& full, embank_table_info* info) {
   return WriteStruct(full, info);

@@ -23,6 +23,12 @@ StatusOr<StoreOptions> ReadOptions(const embank_store_options* options);
 // nullptr: kInvalidArgument.
 StatusOr<TableOptions> ReadOptions(const embank_table_options* options);
 
+// Reads the update rule of options, whatever their other fields are. Its numbers are not checked.
+// kInvalidArgument, kUnimplemented: the message names the field.
+StatusOr<UpdateRule> ReadRule(const embank_table_options* options);
+// Writes options to the first options->struct_size bytes. kInvalidArgument: the size.
+Status WriteOptions(const TableOptions& from, embank_table_options* options);
+
 // Reads a feature of a packed call. kInvalidArgument, kUnimplemented: the message names the field.
 StatusOr<embank_feature> ReadFeature(const embank_feature* feature);
 

@@ -24,6 +24,7 @@ void OutcomeTally::Add(const OutcomeTally& other, uint64_t begin) {
   AddFirst(other.first_absent, begin, &first_absent);
   AddFirst(other.first_lost, begin, &first_lost);
   AddFirst(other.first_unavailable, begin, &first_unavailable);
+  AddFirst(other.first_not_finite, begin, &first_not_finite);
   without_place += other.without_place;
 }
 
@@ -87,8 +88,21 @@ Status Batch::RefusedStatus() const {
   });
 }
 
+Status Batch::NotFiniteStatus() const {
+  if (!outcomes_.empty() || count(Outcome::kNotFinite) == 0) return OkStatus();
+  return NoThrowStatus(StatusCode::kOutOfRange, [&] {
+    return StrCat("the steps of ", count(Outcome::kNotFinite), " of ", keys_.size(),
+                  " keys of table \"", table_->name(),
+                  "\" would leave a value or a state that is NaN or infinite, the first is key ",
+                  keys_[tally_.first_not_finite], " at position ", tally_.first_not_finite,
+                  "; these rows are as they were, the others were done; see max_gradient_norm and "
+                  "max_gradient_value");
+  });
+}
+
 Status Batch::AbsentStatus() const {
   EMBANK_RETURN_IF_ERROR(RefusedStatus());
+  EMBANK_RETURN_IF_ERROR(NotFiniteStatus());
   if (!outcomes_.empty() || count(Outcome::kAbsent) == 0) return OkStatus();
   return NoThrowStatus(StatusCode::kNotFound, [&] {
     return StrCat(count(Outcome::kAbsent), " of ", keys_.size(), " keys have no row in table \"",

@@ -14,8 +14,8 @@
 
 namespace embank {
 
-// Counts the outcomes of keys, and keeps the position of the first refusal, absence, loss and row
-// that cannot be read now.
+// Counts the outcomes of keys, and keeps the position of the first refusal, absence, loss, row that
+// cannot be read now, and step that was not finite.
 struct OutcomeTally {
   std::array<uint64_t, kOutcomes> counts{};  // index: Outcome - 1
   std::array<uint64_t, kTiers> found_in{};   // lookups: the tier of each row that was found
@@ -23,6 +23,7 @@ struct OutcomeTally {
   uint64_t first_absent = ~uint64_t{0};
   uint64_t first_lost = ~uint64_t{0};
   uint64_t first_unavailable = ~uint64_t{0};
+  uint64_t first_not_finite = ~uint64_t{0};
   uint64_t without_place = 0;  // refusals by the index
 
   uint64_t count(Outcome outcome) const { return counts[static_cast<size_t>(outcome) - 1]; }
@@ -36,6 +37,7 @@ struct OutcomeTally {
     if (outcome == Outcome::kDataLoss && position < first_lost) first_lost = position;
     if (outcome == Outcome::kUnavailable && position < first_unavailable)
       first_unavailable = position;
+    if (outcome == Outcome::kNotFinite && position < first_not_finite) first_not_finite = position;
   }
   // Notes that `rows` of a lookup were found in a tier.
   void NoteFound(Tier tier, uint64_t rows = 1) { found_in[static_cast<size_t>(tier)] += rows; }
@@ -87,13 +89,15 @@ class Batch {
   const OutcomeTally& tally() const { return tally_; }  // after all answers
 
   // The statuses of a call whose caller took no outcomes. UnreadStatus reports keys that are
-  // unavailable or lost, RefusedStatus also refused keys, AbsentStatus also absent keys; else OK.
+  // unavailable or lost, RefusedStatus also refused keys, AbsentStatus also keys whose step was
+  // not finite, and then absent ones; else OK.
   Status UnreadStatus() const;
   Status RefusedStatus() const;
   Status AbsentStatus() const;
 
  private:
   std::string RefusalReason() const;
+  Status NotFiniteStatus() const;
 
   Table* const table_;
   const KeySpan keys_;

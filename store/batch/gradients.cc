@@ -28,8 +28,11 @@ using GradientRun = std::array<const std::byte*, kSumRun>;
 // The first position whose gradient is NaN or infinite; the number of keys: none.
 uint64_t FirstNotFinite(const Batch& batch, ConstRowSpan gradients) {
   const uint32_t dim = batch.table().layout().dim;
+  const bool is_packed = gradients.stride_bytes == dim * sizeof(float);
   std::atomic<uint64_t> first = batch.keys().size();
   batch.ForEachPart([&](uint32_t begin, uint32_t end) {
+    // The numbers of packed rows are one array. A part has at most 2,048 rows of 4,096 numbers.
+    if (is_packed && AllFinite(gradients.Row(begin), (end - begin) * dim)) return;
     for (uint64_t i = begin; i < end && i < first.load(std::memory_order_relaxed); ++i) {
       if (AllFinite(gradients.Row(i), dim)) continue;
       uint64_t seen = first.load(std::memory_order_relaxed);
@@ -79,33 +82,48 @@ class GradientChain {
 
 // A sum of this size fits on a stack (2 KiB). Larger rows are summed in blocks of so many elements.
 constexpr uint32_t kBlockDim = 512;
+// So does the copy of a row of this size.
+constexpr uint32_t kFormerBytes = 2048;
 
-// sum[i] += the sum of a run's gradients.
-void AddRun(GradientRun* run, size_t count, uint32_t dim, float* sum) {
+// sum[i] += the sum of a run's gradients, each clipped to `limit` (0: is not).
+void AddRun(GradientRun* run, size_t count, uint32_t dim, float limit, float* sum) {
   float run_sum[kBlockDim];
   for (uint32_t begin = 0; begin < dim; begin += kBlockDim) {
     const uint32_t size = std::min(dim - begin, kBlockDim);
-    SumGradients(std::span(*run).first(count), size, run_sum);
+    SumGradients(std::span(*run).first(count), size, limit, run_sum);
     AddSum(run_sum, size, sum + begin);
     for (size_t i = 0; i < count; ++i) (*run)[i] += size * sizeof(float);
   }
 }
 
-// Sums the gradients of a key that has several.
-[[gnu::noinline]] const float* SumAll(GradientChain chain, uint32_t dim, float* sum) {
+// Sums the gradients of a key that has several, or whose gradients are clipped.
+[[gnu::noinline]] const float* SumAll(GradientChain chain, uint32_t dim, float limit, float* sum) {
   GradientRun run;
-  SumGradients(chain.TakeRun(&run), dim, sum);
+  SumGradients(chain.TakeRun(&run), dim, limit, sum);
   while (!chain.done()) {
     const size_t count = chain.TakeRun(&run).size();
-    AddRun(&run, count, dim, sum);
+    AddRun(&run, count, dim, limit, sum);
   }
   return sum;
 }
 
 // The sum of a key's gradients: in `sum`, or where its only one is, as for most keys.
-[[gnu::always_inline]] inline const float* Sum(GradientChain chain, uint32_t dim, float* sum) {
-  const float* const only = chain.Only();
-  return only != nullptr ? only : SumAll(chain, dim, sum);
+[[gnu::always_inline]] inline const float* Sum(GradientChain chain, uint32_t dim, float limit,
+                                               float* sum) {
+  const float* const only = limit == 0.0f ? chain.Only() : nullptr;
+  return only != nullptr ? only : SumAll(chain, dim, limit, sum);
+}
+
+// The outcome of a step, made or not.
+Outcome OutcomeOf(bool is_made) { return is_made ? Outcome::kFound : Outcome::kNotFinite; }
+
+// Answers all positions of a key.
+[[gnu::always_inline]] inline void AnswerKey(Batch* batch, const UniqueKeys& unique,
+                                             const ShardGroup& group, uint32_t first,
+                                             Outcome outcome, OutcomeTally* tally) {
+  for (uint32_t i = first; i != UniqueKeys::kEnd; i = unique.Next(group, i)) {
+    batch->Answer(group.positions[i], outcome, tally);
+  }
 }
 
 // The gradients of one shard group on their way into the rows.
@@ -113,11 +131,11 @@ class GroupStep {
  public:
   // `places`: those of the group, or as many as the keys that it steps, in the batch's list of rows
   // in device memory and for rows that are deferred.
-  GroupStep(Batch* batch, const ShardGroup& group, const ShardGroup& places, const UpdateRule& rule,
+  GroupStep(Batch* batch, const ShardGroup& group, const ShardGroup& places, const GradientCall& call,
             const GradientRows& gradients, UniqueKeys* unique, HotList* hot)
       : batch_(batch),
         group_(group),
-        rule_(rule),
+        call_(call),
         gradients_(gradients),
         unique_(unique),
         layout_(batch->table().layout()),
@@ -161,13 +179,15 @@ class GroupStep {
   [[gnu::always_inline]] void StepOne(uint32_t first, const RowId& id, const FoundRow& found) {
     group_.shard->mutex.AssertHeld();
     if (found.IsInDeviceMemory()) {
-      return Answer(first, NoteHot(batch_->table(), first, found.match.location(), &hot_,
-                                   group_.shard->number));
+      const Outcome noted =
+          NoteHot(batch_->table(), first, found.match.location(), &hot_, group_.shard->number);
+      // The device answers the others when their steps are made.
+      return noted == Outcome::kFound ? static_cast<void>(0) : Answer(first, noted);
     }
     RowForUpdate row(batch_->table(), group_.shard, id, found, &memory_);
     Outcome outcome = row.outcome();
     if (outcome == Outcome::kFound) {
-      outcome = row.Change([&](std::byte* bytes) { Step(first, bytes); });
+      outcome = row.Change([&](std::byte* bytes) { return Step(first, id.key, bytes); });
     }
     Answer(first, outcome);
   }
@@ -188,24 +208,30 @@ class GroupStep {
     }
   }
 
-  void Step(uint32_t first, std::byte* row) {
+  // Returns kFound or kNotFinite.
+  Outcome Step(uint32_t first, Key key, std::byte* row) {
     float* const total = layout_.dim <= kBlockDim ? sum_ : memory_.get()->sum;
-    const float* const sum =
-        Sum(GradientChain(*unique_, group_, gradients_, first), layout_.dim, total);
+    const float* const sum = Sum(GradientChain(*unique_, group_, gradients_, first), layout_.dim,
+                                 call_.rule.max_gradient_value, total);
     FaultIn(reinterpret_cast<const std::byte*>(sum), layout_.dim * sizeof(float));
-    ChangeRow(layout_, batch_->table().id(), row,
-              [&](std::byte* image) { StepRow(layout_, rule_, sum, image); });
+    const uint64_t seed = call_.RoundingSeedOf(batch_->table(), key);
+    // A row that is changed in an image has that in its memory, and its record is elsewhere.
+    std::byte* const former =
+        layout_.row_bytes <= sizeof former_ ? former_ : memory_.get()->record.bytes;
+    bool is_made = false;
+    ChangeRow(layout_, batch_->table().id(), row, [&](std::byte* image) {
+      is_made = StepRow(layout_, call_.rule, seed, sum, image, former);
+    });
+    return OutcomeOf(is_made);
   }
 
   void Answer(uint32_t first, Outcome outcome) {
-    for (uint32_t i = first; i != UniqueKeys::kEnd; i = unique_->Next(group_, i)) {
-      batch_->Answer(group_.positions[i], outcome, &tally_);
-    }
+    AnswerKey(batch_, *unique_, group_, first, outcome, &tally_);
   }
 
   Batch* const batch_;
   const ShardGroup& group_;
-  const UpdateRule& rule_;
+  const GradientCall& call_;
   const GradientRows& gradients_;
   UniqueKeys* const unique_;
   const RowLayout& layout_;
@@ -214,18 +240,31 @@ class GroupStep {
   HotList::Part hot_;
   BorrowedRowMemory memory_;
   float sum_[kBlockDim];
+  alignas(64) std::byte former_[kFormerBytes];
 };
 
-// Steps the rows of a batch in device memory. `groups` are those of the batch, by shard.
-Status StepHot(const Table& table, const UpdateRule& rule, const GradientRows& gradients,
+// Steps the rows of a batch in device memory, and answers them. `groups` are those of the batch, by
+// shard.
+Status StepHot(Batch* batch, const GradientCall& call, const GradientRows& gradients,
                const UniqueKeys& unique, std::span<const ShardGroup> groups, HotList* hot) {
+  const Table& table = batch->table();
   const uint32_t dim = table.layout().dim;
-  return hot->Step(table.layout(), rule, [&](const HotPosition& at, std::byte* gradient) {
-    auto* const total = reinterpret_cast<float*>(gradient);
-    const GradientChain chain(unique, groups[at.shard], gradients, at.number);
-    const float* const sum = Sum(chain, dim, total);
-    if (sum != total) std::memcpy(total, sum, dim * sizeof(float));
-  });
+  OutcomeTally tally;
+  const Status status = hot->Step(
+      table.layout(), call.rule,
+      [&](const HotPosition& at, std::byte* gradient) {
+        const ShardGroup& group = groups[at.shard];
+        auto* const total = reinterpret_cast<float*>(gradient);
+        const GradientChain chain(unique, group, gradients, at.number);
+        const float* const sum = Sum(chain, dim, call.rule.max_gradient_value, total);
+        if (sum != total) std::memcpy(total, sum, dim * sizeof(float));
+        return call.RoundingSeedOf(table, batch->keys()[group.positions[at.number]]);
+      },
+      [&](const HotPosition& at, bool is_made) {
+        AnswerKey(batch, unique, groups[at.shard], at.number, OutcomeOf(is_made), &tally);
+      });
+  batch->Add(tally);
+  return status;
 }
 
 }  // namespace
@@ -244,9 +283,9 @@ Status NotFiniteStatus(const Batch& batch, uint64_t first) {
                                      " is NaN or infinite; no gradient of the batch was applied"));
 }
 
-void StepGroup(Batch* batch, const ShardGroup& group, const UpdateRule& rule,
+void StepGroup(Batch* batch, const ShardGroup& group, const GradientCall& call,
                const GradientRows& gradients, UniqueKeys* unique, HotList* hot) {
-  GroupStep(batch, group, group, rule, gradients, unique, hot).Run(unique->Find(group));
+  GroupStep(batch, group, group, call, gradients, unique, hot).Run(unique->Find(group));
 }
 
 Status FinishGradients(Batch* batch, WriteScope* scope, uint64_t nanoseconds) {
@@ -257,7 +296,7 @@ Status FinishGradients(Batch* batch, WriteScope* scope, uint64_t nanoseconds) {
 
 GradientBatch::GradientBatch(Table* table, KeySpan keys, const GradientRows& gradients,
                              OutcomeSpan outcomes)
-    : rule_(table->rule()),
+    : call_{.rule = table->options().rule},
       gradients_(gradients),
       batch_(table, keys, outcomes),
       scope_(batch_, WriteScope::Need::kSpace) {}
@@ -298,10 +337,11 @@ size_t GradientBatch::FindDistinct() {
 }
 
 void GradientBatch::Step() {
+  if (!batch_.keys().empty()) call_.Count(&batch_.table());
   scope_.ChangeAdmitted([&](const ShardGroup& group) { StepPart(group); },
                         [&] {
                           const Status stepped =
-                              StepHot(batch_.table(), rule_, gradients_, unique_, groups_, &hot_);
+                              StepHot(&batch_, call_, gradients_, unique_, groups_, &hot_);
                           if (scope_.IsInPieces()) hot_.Clear();
                           return stepped;
                         });
@@ -312,9 +352,9 @@ void GradientBatch::StepPart(const ShardGroup& group) {
   const uint32_t shard = group.shard->number;
   if (!scope_.MayBeInPieces()) {
     groups_[shard] = group;
-    return StepGroup(&batch_, group, rule_, gradients_, &unique_, &hot_);
+    return StepGroup(&batch_, group, call_, gradients_, &unique_, &hot_);
   }
-  GroupStep(&batch_, groups_[shard], group, rule_, gradients_, &unique_, &hot_)
+  GroupStep(&batch_, groups_[shard], group, call_, gradients_, &unique_, &hot_)
       .Run(firsts_[shard].subspan(group.offset, group.size()));
 }
 

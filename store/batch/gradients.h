@@ -34,11 +34,28 @@ class GradientRows {
   const std::byte* const* addresses_ = nullptr;
 };
 
+// A call that makes steps: its rule, and its number among those of the table.
+struct GradientCall {
+  UpdateRule rule;
+  uint64_t number = 0;
+
+  // Counts the call, and numbers it from 1 on. Inside a write guard.
+  void Count(Table* table) {
+    number = table->counters().gradient_calls.fetch_add(1, std::memory_order_relaxed) + 1;
+  }
+  // The seed by which the call rounds a key's row; 0 where it rounds to nearest.
+  uint64_t RoundingSeedOf(const Table& table, Key key) const {
+    return rule.rounding == Rounding::kNearest ? 0 : table.RoundingSeedOf(key, number);
+  }
+};
+
 // Sums the gradients (dim floats each, unaligned) of equal keys and steps each row once, under its
 // shard's lock. Thread-safe.
 // kInvalidArgument: a gradient is not finite; nothing was done.
 // kFailedPrecondition: the table was dropped, or has no optimizer.
 // kResourceExhausted: no memory for scratch.
+// kOutOfRange: steps would leave numbers that are not finite, and `outcomes` is empty; the rest was
+// done.
 // kNotFound: keys are absent and `outcomes` is empty; the rest was done.
 Status ApplyGradients(Table* table, KeySpan keys, ConstRowSpan gradients, OutcomeSpan outcomes);
 
@@ -68,7 +85,7 @@ class GradientBatch {
   size_t FindDistinct();
   void StepPart(const ShardGroup& group);
 
-  const UpdateRule rule_;
+  GradientCall call_;
   const GradientRows gradients_;
   Batch batch_;
   WriteScope scope_;
@@ -90,8 +107,9 @@ Status CheckTakesGradients(const Table& table);
 // The status of a batch whose gradient at position `first` is not finite.
 Status NotFiniteStatus(const Batch& batch, uint64_t first);
 // Sums the gradients of the distinct keys of a shard group, and steps their rows. Notes rows in
-// device memory in `hot`, by the index in the group of each key's first position.
-void StepGroup(Batch* batch, const ShardGroup& group, const UpdateRule& rule,
+// device memory in `hot`, by the index in the group of each key's first position; these have no
+// outcome yet.
+void StepGroup(Batch* batch, const ShardGroup& group, const GradientCall& call,
                const GradientRows& gradients, UniqueKeys* unique, HotList* hot);
 // Counts a batch that is done and took so long, pays its debts, and returns its status.
 Status FinishGradients(Batch* batch, WriteScope* scope, uint64_t nanoseconds);

@@ -39,8 +39,8 @@ class RowForUpdate {
   std::byte* row() { return row_; }
   // Where the index has the row: in DRAM, or in the log if row() is an image.
   Location location() const { return location_; }
-  // Calls change(row) on a found row (tiers/row/row_write.h).
-  //   kFound: the row was changed.
+  // Calls change(row) on a found row (tiers/row/row_write.h), which returns kFound, or another
+  // outcome if it left the row as it is. Returns that outcome, or
   //   kRefused: the log has no space for a change, and the row is as it was.
   // `heat`: of a row in the log from now on; nullptr: it keeps its own.
   template <typename ChangeBytes>
@@ -48,12 +48,12 @@ class RowForUpdate {
                  const uint32_t* heat = nullptr) EMBANK_NO_THREAD_SAFETY_ANALYSIS {
     RowMover* const mover = table_.mover();
     if (in_image_) {
-      change(row_);
+      const Outcome outcome = change(row_);
+      if (outcome != Outcome::kFound) return outcome;
       return Append(row_, heat == nullptr ? heat_ : *heat);
     }
     if (!mover->rows().BeforeUpdate(location_)) return Outcome::kRefused;
-    change(row_);
-    return Outcome::kFound;
+    return change(row_);
   }
   // Replaces a row whose record cannot be read by a new one with this heat; fill(image) writes its
   // vector and state.

@@ -54,6 +54,7 @@ void SetGroup(Batch* batch, const ShardGroup& group, ConstRowSpan state, HotList
         ChangeRow(layout, id.table, bytes, [&](std::byte* image) {
           std::memcpy(layout.State(image), new_state, layout.state_bytes());
         });
+        return Outcome::kFound;
       });
     }
     batch->Answer(position, outcome, &tally);

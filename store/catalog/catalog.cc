@@ -62,15 +62,16 @@ Status Catalog::AddRowClass(const RowClass& row_class) {
   return classes_.FindOrAdd(row_class).status();
 }
 
-StatusOr<Table*> Catalog::Add(TableId id, std::string_view name, const TableOptions& options) {
+StatusOr<Table*> Catalog::Add(TableId id, std::string_view name, const TableOptions& options,
+                              uint64_t gradient_calls) {
   EMBANK_CHECK(id < kTablesMax);
   ReserveOneMore(&live_);
   ReserveOneMore(&all_);
   EMBANK_ASSIGN_OR_RETURN(const RowClasses::Entry* const entry,
                           classes_.FindOrAdd(RowClassOf(options)));
-  auto table =
-      std::make_unique<Table>(parts_.store, id, std::string(name), options, parts_.options->seed,
-                              entry->slot_class, entry->mover.get(), entry->forgetter.get());
+  auto table = std::make_unique<Table>(parts_.store, id, std::string(name), options,
+                                       parts_.options->seed, entry->slot_class, entry->mover.get(),
+                                       entry->forgetter.get(), gradient_calls);
   static_assert(sizeof(Table) + 2 * kTableNameBytesMax <= kTableFixedBytes);
   EMBANK_RETURN_IF_ERROR(parts_.budget->Charge(kTableFixedBytes));
   if (TableDirectory* const by_id = classes_.tables_by_id()) by_id->Set(id, table.get());

@@ -175,9 +175,11 @@ StatusOr<Manifest> Checkpoints::RunBarrier(std::span<const std::byte> blob, uint
       [&](uint32_t checkpoint) {
         manifest.checkpoint = checkpoint;
         manifest.unix_ns = parts_.wall_clock->UnixNs();
-        // The learning rates of the last batches.
-        for (size_t i = 0; i < tables.size(); ++i)
+        // The update rules of the last batches, and their number.
+        for (size_t i = 0; i < tables.size(); ++i) {
           manifest.tables[i].options = tables[i]->options();
+          manifest.tables[i].gradient_calls = tables[i]->counters().gradient_calls;
+        }
         parts_.flush_pass.logs->Freeze(checkpoint);
       },
       [&] { begin_ns = parts_.flush_pass.clock->NowNs(); });

@@ -101,10 +101,36 @@ void PutTable(const ManifestTable& table, Writer* writer) {
   writer->Put<float>(options.initializer.b);
   writer->Put<uint32_t>(static_cast<uint32_t>(options.eviction));
   writer->Put<uint32_t>(static_cast<uint32_t>(options.on_full));
+  for (const float number :
+       {options.rule.max_gradient_norm, options.rule.max_gradient_value, options.rule.ftrl_l1,
+        options.rule.ftrl_l2, options.rule.decoupled_weight_decay}) {
+    writer->Put<float>(number);
+  }
+  writer->Put<uint32_t>(static_cast<uint32_t>(options.rule.rounding));
+  writer->Put<uint32_t>(options.expected_rows_log2);
+  const bool is_saved = !Seeded(SeededBug::kGradientCallsNotSaved);
+  writer->Put<uint64_t>(is_saved ? table.gradient_calls : 0);
 }
+// In the oldest version.
 constexpr uint64_t kTableBytesMin = 4 + 4 + 1 + 3 * 4 + 6 * 4 + 3 * 4 + 2 * 4;
 
-StatusOr<ManifestTable> GetTable(Reader* reader) {
+// The version since which tables have limits of gradients, penalties and rounding, and count their
+// gradient calls.
+constexpr uint32_t kRulesVersion = 4;
+
+// Reads what a table has since kRulesVersion.
+void GetRules(Reader* reader, ManifestTable* table) {
+  UpdateRule& rule = table->options.rule;
+  for (float* const number : {&rule.max_gradient_norm, &rule.max_gradient_value, &rule.ftrl_l1,
+                              &rule.ftrl_l2, &rule.decoupled_weight_decay}) {
+    *number = reader->Get<float>();
+  }
+  rule.rounding = static_cast<Rounding>(reader->Get<uint32_t>());
+  table->options.expected_rows_log2 = reader->Get<uint32_t>();
+  table->gradient_calls = reader->Get<uint64_t>();
+}
+
+StatusOr<ManifestTable> GetTable(uint32_t version, Reader* reader) {
   ManifestTable table = {};
   const auto id = reader->Get<uint32_t>();
   const std::vector<char> name = reader->GetAll<char>(reader->Get<uint32_t>());
@@ -122,6 +148,7 @@ StatusOr<ManifestTable> GetTable(Reader* reader) {
   options.initializer.b = reader->Get<float>();
   options.eviction = static_cast<EvictionPolicy>(reader->Get<uint32_t>());
   options.on_full = static_cast<OnFull>(reader->Get<uint32_t>());
+  if (version >= kRulesVersion) GetRules(reader, &table);
   if (!reader->ok() || id >= kNoTable) return DataLossError("truncated table entry");
   table.id = static_cast<TableId>(id);
   table.name.assign(name.begin(), name.end());
@@ -282,7 +309,7 @@ StatusOr<Manifest> GetManifest(uint32_t version, Reader* reader) {
   const auto tables = reader->Get<uint32_t>();
   if (!reader->MayHave(tables, kTableBytesMin)) return DataLossError("truncated");
   for (uint32_t i = 0; i < tables; ++i) {
-    EMBANK_ASSIGN_OR_RETURN(ManifestTable table, GetTable(reader));
+    EMBANK_ASSIGN_OR_RETURN(ManifestTable table, GetTable(version, reader));
     manifest.tables.push_back(std::move(table));
   }
   const auto segments = reader->Get<uint32_t>();

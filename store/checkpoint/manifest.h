@@ -16,8 +16,9 @@
 namespace embank {
 
 inline constexpr uint32_t kManifestFormatVersion = 4;
-// Older versions are read, too: 3 has no time, lost rows or id of PMem; in 2, which is older than
-// PMem, all segments are on the SSD.
+// Older versions are read, too: in 2 and 3 tables have the defaults of the options that came later,
+// and there is no time, no id of PMem and no lost row; in 2, which is older than PMem, all segments
+// are on the SSD.
 inline constexpr uint32_t kManifestFormatVersionMin = 2;
 inline constexpr uint64_t kManifestBytesMax = uint64_t{1} << 32;
 inline constexpr uint64_t kBlobBytesMax = uint64_t{32} << 20;
@@ -25,7 +26,8 @@ inline constexpr uint64_t kBlobBytesMax = uint64_t{32} << 20;
 struct ManifestTable {
   TableId id;
   std::string name;
-  TableOptions options;  // with the learning rate of the moment
+  TableOptions options;  // with the update rule of the moment
+  uint64_t gradient_calls = 0;
 };
 
 // The file that keeps the heat of a checkpoint's rows (store/checkpoint/heat_file.h).

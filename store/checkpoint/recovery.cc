@@ -30,7 +30,8 @@ Status RecoverTables(const RecoveryParts& parts, const Manifest& manifest) {
     EMBANK_RETURN_IF_ERROR(parts.catalog->AddRowClass(row_class));
   }
   for (const ManifestTable& table : manifest.tables) {
-    EMBANK_RETURN_IF_ERROR(parts.catalog->Add(table.id, table.name, table.options).status());
+    EMBANK_RETURN_IF_ERROR(
+        parts.catalog->Add(table.id, table.name, table.options, table.gradient_calls).status());
   }
   return OkStatus();
 }

@@ -37,7 +37,7 @@ class DeviceGradients {
         scope_(*scope),
         table_(batch->table()),
         memory_(table_.parts().hot->memory()),
-        rule_(table_.rule()),
+        call_{.rule = table_.options().rule},
         dim_(table_.layout().dim),
         gradients_(gradients) {}
 
@@ -57,12 +57,17 @@ class DeviceGradients {
   Status StepCold();
   void StepPiece(ConstRowSpan sums);
   Status StepHot();
+  Status StepLong(const HotPosition& at, GradientSums* sums);
+  static KeyAt KeyOf(const HotPosition& at) { return {at.shard, at.number}; }
+  uint64_t RoundingSeedOf(const HotPosition& at) const {
+    return call_.RoundingSeedOf(table_, batch_.keys()[groups_[at.shard].positions[at.number]]);
+  }
 
   Batch& batch_;
   WriteScope& scope_;
   Table& table_;
   HotMemory& memory_;
-  const UpdateRule rule_;
+  GradientCall call_;
   const uint32_t dim_;
   const DeviceArray gradients_;
   UniqueKeys unique_;
@@ -101,6 +106,7 @@ Status DeviceGradients::CheckFinite() {
 }
 
 Status DeviceGradients::Run(ShardPlan* plan) {
+  call_.Count(&table_);
   plan->ForEachGroup(batch_, [&](const ShardGroup& group) {
     groups_[group.shard->number] = group;
     NoteGroup(group);
@@ -109,7 +115,7 @@ Status DeviceGradients::Run(ShardPlan* plan) {
   return StepHot();
 }
 
-// Tells the keys of a group apart, and answers those whose rows are in device memory. No other row
+// Tells the keys of a group apart, and notes those whose rows are in device memory. No other row
 // gets there before the batch leaves the hot gate.
 void DeviceGradients::NoteGroup(const ShardGroup& group) {
   const std::span<const uint32_t> firsts = unique_.Find(group);
@@ -121,7 +127,9 @@ void DeviceGradients::NoteGroup(const ShardGroup& group) {
     const RowId id = table_.IdOf(batch_.keys()[group.positions[key.first]], hash);
     const Match match = table_.parts().index->Confirm(guess, id);
     if (match.any() && match.location().IsHot()) {
-      Answer(key, NoteHot(table_, key.first, match.location(), &hot, key.shard), &tally);
+      const Outcome noted = NoteHot(table_, key.first, match.location(), &hot, key.shard);
+      // The others have their outcome when their steps are made.
+      if (noted != Outcome::kFound) Answer(key, noted, &tally);
     } else {
       cold_.values()[cold_count_++] = key;
     }
@@ -191,7 +199,7 @@ Status DeviceGradients::SumLong(const KeyAt& key, GradientSums* sums) {
 Status DeviceGradients::StepCold() {
   const std::span<const KeyAt> cold = cold_.values().first(cold_count_);
   for (size_t done = 0; done < cold.size();) {
-    GradientSums sums(&memory_, dim_, gradients_);
+    GradientSums sums(&memory_, dim_, call_.rule.max_gradient_value, gradients_);
     piece_.Clear();
     const auto add = [&] {
       const KeyAt& key = cold[done];
@@ -219,8 +227,10 @@ Status DeviceGradients::StepCold() {
 
 // Steps the keys of the piece, which are distinct, with one gradient each.
 void DeviceGradients::StepPiece(ConstRowSpan sums) {
+  GradientCall summed = call_;
+  summed.rule.max_gradient_value = 0.0f;  // the device has clipped the gradients
   piece_.Run(&scope_, [&](Batch* piece, const ShardGroup& group) {
-    StepGroup(piece, group, rule_, sums, &piece_unique_, &piece_.hot());
+    StepGroup(piece, group, summed, sums, &piece_unique_, &piece_.hot());
   });
   EMBANK_CHECK(piece_.hot().size() == 0);
   OutcomeTally tally;
@@ -231,28 +241,40 @@ void DeviceGradients::StepPiece(ConstRowSpan sums) {
   batch_.Add(tally);
 }
 
-// Enqueues sums and steps of the rows in device memory.
+// Sums and steps the rows in device memory, and answers them. If the device is lost, those of which
+// nothing is known count as found.
 Status DeviceGradients::StepHot() {
   const std::span<const HotPosition> positions = hot_.positions();
-  const RowLayout& layout = table_.layout();
-  const auto key_of = [](const HotPosition& at) { return KeyAt{at.shard, at.number}; };
-  for (size_t done = 0; done < positions.size();) {
-    GradientSums sums(&memory_, dim_, gradients_);
-    for (uint64_t count = CountOf(key_of(positions[done])); sums.HasSpaceFor(count);
-         count = CountOf(key_of(positions[done]))) {
+  OutcomeTally tally;
+  Status status;
+  size_t done = 0;
+  while (done < positions.size() && status.ok()) {
+    GradientSums sums(&memory_, dim_, call_.rule.max_gradient_value, gradients_);
+    const size_t begin = done;
+    for (uint64_t count = CountOf(KeyOf(positions[done])); sums.HasSpaceFor(count);
+         count = CountOf(KeyOf(positions[done]))) {
       const HotPosition& at = positions[done++];
-      CopyPositions(key_of(at), sums.Add(static_cast<uint32_t>(count), at.payload));
+      CopyPositions(KeyOf(at),
+                    sums.Add(static_cast<uint32_t>(count), at.payload, RoundingSeedOf(at)));
       if (done == positions.size()) break;
     }
-    if (sums.size() > 0) {
-      sums.SumAndStep(layout, rule_);
-    } else {
-      const HotPosition& at = positions[done++];
-      EMBANK_RETURN_IF_ERROR(SumLong(key_of(at), &sums));
-      sums.StepWith(long_sum_.values().data(), at.payload, layout, rule_);
+    status = sums.size() > 0 ? sums.SumAndStep(table_.layout(), call_.rule)
+                             : StepLong(positions[done++], &sums);
+    for (size_t i = begin; i < done; ++i) {
+      const bool is_made = !status.ok() || sums.IsStepped(i - begin);
+      Answer(KeyOf(positions[i]), is_made ? Outcome::kFound : Outcome::kNotFinite, &tally);
     }
   }
-  return OkStatus();
+  for (const HotPosition& at : positions.subspan(done)) Answer(KeyOf(at), Outcome::kFound, &tally);
+  batch_.Add(tally);
+  return status;
+}
+
+// Steps a row in device memory whose key has more positions than a buffer takes.
+Status DeviceGradients::StepLong(const HotPosition& at, GradientSums* sums) {
+  EMBANK_RETURN_IF_ERROR(SumLong(KeyOf(at), sums));
+  return sums->StepWith(long_sum_.values().data(), at.payload, RoundingSeedOf(at), table_.layout(),
+                        call_.rule);
 }
 
 }  // namespace

@@ -102,15 +102,23 @@ Status HotList::Write(uint32_t offset_bytes, uint32_t bytes, Fill fill) {
   });
 }
 
-Status HotList::Step(const RowLayout& layout, const UpdateRule& rule, Fill fill) {
+Status HotList::Step(const RowLayout& layout, const UpdateRule& rule, FillStep fill, Done done) {
   const std::span<HotPosition> positions = Collect();
   if (positions.empty()) return OkStatus();
-  StagedRows staged(&hot_->memory(), layout.dim * static_cast<uint32_t>(sizeof(float)));
-  return ForEachChunk(positions, &staged, [&](std::span<const HotPosition> chunk) {
-    for (size_t i = 0; i < chunk.size(); ++i) fill(chunk[i], staged.Row(i));
+  size_t known = 0;
+  StagedRows staged(&hot_->memory(), StagedRows::StepBytes(layout.dim));
+  const Status status = ForEachChunk(positions, &staged, [&](std::span<const HotPosition> chunk) {
+    for (size_t i = 0; i < chunk.size(); ++i) {
+      staged.SetRoundingSeed(i, layout.dim, fill(chunk[i], staged.Row(i)));
+    }
     staged.Step(layout, rule);
-    return staged.Wait();
+    EMBANK_RETURN_IF_ERROR(staged.Wait());
+    for (size_t i = 0; i < chunk.size(); ++i) done(chunk[i], staged.IsStepped(i));
+    known += chunk.size();
+    return OkStatus();
   });
+  for (const HotPosition& position : positions.subspan(known)) done(position, true);
+  return status;
 }
 
 Outcome NoteHot(const Table& table, uint32_t number, Location location, HotList::Part* hot,

@@ -64,9 +64,13 @@ class HotList {
   // have the same row, the last one counts.
   using Fill = FunctionRef<void(const HotPosition&, std::byte*)>;
   Status Write(uint32_t offset_bytes, uint32_t bytes, Fill fill);
-  // Makes an optimizer step with the gradients that fill(position, gradient) writes. Each row is
-  // there once.
-  Status Step(const RowLayout& layout, const UpdateRule& rule, Fill fill);
+  // Makes an optimizer step with the gradients that fill(position, gradient) writes; it returns the
+  // seed of the rounding. Each row is there once. Calls done(position, is_made) for each: a step
+  // that would leave a number that is not finite is not made. If the device is lost, it calls it
+  // with true for those of which nothing is known.
+  using FillStep = FunctionRef<uint64_t(const HotPosition&, std::byte*)>;
+  using Done = FunctionRef<void(const HotPosition&, bool)>;
+  Status Step(const RowLayout& layout, const UpdateRule& rule, FillStep fill, Done done);
 
   // The number of positions in the list.
   size_t size();

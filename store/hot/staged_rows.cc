@@ -55,8 +55,9 @@ void StagedRows::Scatter(uint32_t part_offset_bytes) {
 }
 
 void StagedRows::Step(const RowLayout& layout, const UpdateRule& rule) {
-  EMBANK_CHECK(row_bytes_ == layout.dim * sizeof(float));
-  memory_.device().StepRows(memory_.payloads(), list(), layout, rule, array());
+  EMBANK_CHECK(row_bytes_ == StepBytes(layout.dim));
+  memory_.device().StepRows(memory_.payloads(), {list_, size_}, layout, rule, array(),
+                            {rows_ + SeedOffset(layout.dim), stride_bytes_});
   NoteEnqueued();
 }
 

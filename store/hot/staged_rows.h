@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 
 #include "base/status.h"
@@ -37,12 +38,26 @@ class StagedRows {
   // Enqueue work on all rows of the chunk. Wait or Clear comes before the next Add.
   void Gather(uint32_t part_offset_bytes);
   void Scatter(uint32_t part_offset_bytes);
-  // The rows' bytes are gradients.
+
+  // ---- rows that are gradients: `dim` floats, and the seed of the rounding behind them ----
+
+  // The size of such a row.
+  static uint32_t StepBytes(uint32_t dim) { return SeedOffset(dim) + sizeof(uint64_t); }
+  void SetRoundingSeed(size_t i, uint32_t dim, uint64_t seed) {
+    std::memcpy(Row(i) + SeedOffset(dim), &seed, sizeof seed);
+  }
+  // Enqueues the steps.
   void Step(const RowLayout& layout, const UpdateRule& rule);
+  // After Wait: whether the i-th step was made.
+  bool IsStepped(size_t i) const { return list_[i].count != 0; }
+
   // Waits for the work that was enqueued. kUnavailable: the device is lost.
   Status Wait();
 
  private:
+  // Seeds are aligned, as rows are.
+  static uint32_t SeedOffset(uint32_t dim) { return (dim + dim % 2) * uint32_t{sizeof(float)}; }
+
   std::span<const DeviceRow> list() const { return {list_, size_}; }
   DeviceArray array() const { return {rows_, stride_bytes_}; }
   void NoteEnqueued();

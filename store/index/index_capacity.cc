@@ -82,6 +82,21 @@ Status IndexCapacity::ReserveRows(uint64_t rows) {
   return OkStatus();
 }
 
+void IndexCapacity::GrowAhead(uint64_t rows, uint64_t bytes_max) {
+  const auto fullest = static_cast<double>(RowsOfFullestShard(rows));
+  const double wanted = fullest / (kBucketEntries * kLoadMax) + 1;
+  if (wanted > kBucketsMax) return;
+  const uint32_t buckets = FillPages(wanted);
+  if (buckets > kBucketsMax || BytesFor(buckets) > bytes_max) return;
+  for (IndexShard& shard : shards_) {
+    MutexLock lock(&shard.mutex);
+    Rehash(&shard, kAllHomes);
+    if (shard.IsRehashing() || shard.high_buckets >= buckets) continue;
+    if (!memory_->Grow(&shard, buckets).ok()) return;
+    Rehash(&shard, kAllHomes);
+  }
+}
+
 // The shard will soon want to grow; from now on the memory for that is known.
 void IndexCapacity::NoteNear(IndexShard* shard) {
   const uint32_t buckets = shard->high_buckets;

@@ -36,6 +36,10 @@ class IndexCapacity {
   // kResourceExhausted.
   Status ReserveRows(uint64_t rows);
 
+  // Grows all shards so that they take so many rows in all without growing again, if the index then
+  // has at most `bytes_max`. A hint: without memory it does less, or nothing.
+  void GrowAhead(uint64_t rows, uint64_t bytes_max);
+
   // Notes that a row was erased from the shard: continues a rehash, or begins to shrink a sparse
   // array.
   void NoteErased(IndexShard* shard) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);

@@ -12,12 +12,14 @@ int GravityOf(const Status& status) {
       return 0;
     case StatusCode::kNotFound:
       return 1;
-    case StatusCode::kResourceExhausted:
+    case StatusCode::kOutOfRange:
       return 2;
-    case StatusCode::kDataLoss:
+    case StatusCode::kResourceExhausted:
       return 3;
-    default:
+    case StatusCode::kDataLoss:
       return 4;
+    default:
+      return 5;
   }
 }
 

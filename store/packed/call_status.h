@@ -9,7 +9,7 @@
 namespace embank {
 
 // Keeps the status that comes first in this order, and of equal ones the one that is there: any
-// failure of the call, kDataLoss, kResourceExhausted, kNotFound, OK.
+// failure of the call, kDataLoss, kResourceExhausted, kOutOfRange, kNotFound, OK.
 void KeepGraver(Status* status, const Status& other);
 
 // The status of a feature, with its number in front of the message.

@@ -68,7 +68,7 @@ uint64_t TableSeed(uint64_t store_seed, uint64_t table_hash) {
 
 void InitializeVector(const Initializer& initializer, uint64_t table_seed, Key key,
                       ValueType value_type, uint32_t dim, std::byte* vector) {
-  const CounterRandom random(Mix(table_seed ^ key));
+  const CounterRandom random(RowSeed(table_seed, key));
   const float a = initializer.a;
   const float b = initializer.b;
   switch (initializer.kind) {

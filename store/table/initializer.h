@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/hash.h"
 #include "base/types.h"
 
 namespace embank {
@@ -18,6 +19,8 @@ struct Initializer {
 
 // The part of every row's seed that comes from the store's seed and the table.
 uint64_t TableSeed(uint64_t store_seed, uint64_t table_hash);
+// The seed of a row.
+inline uint64_t RowSeed(uint64_t table_seed, Key key) { return Mix(table_seed ^ key); }
 
 // Writes the first `dim` values of `key`'s row to `vector`, which needs no alignment. Allocates
 // nothing. Thread-safe.

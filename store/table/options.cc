@@ -36,6 +36,22 @@ Status ValidateNonNegative(const char* option, float value) {
   return Invalid(option, value, "finite and at least 0");
 }
 
+// Options of one optimizer, or of all but one.
+Status ValidatePenalties(Optimizer optimizer, const UpdateRule& rule) {
+  EMBANK_RETURN_IF_ERROR(
+      ValidateNonNegative("decoupled_weight_decay", rule.decoupled_weight_decay));
+  EMBANK_RETURN_IF_ERROR(ValidateNonNegative("ftrl_l1", rule.ftrl_l1));
+  EMBANK_RETURN_IF_ERROR(ValidateNonNegative("ftrl_l2", rule.ftrl_l2));
+  const bool is_ftrl = optimizer == Optimizer::kFtrl;
+  if (is_ftrl && rule.decoupled_weight_decay != 0.0f) {
+    return Invalid("decoupled_weight_decay", rule.decoupled_weight_decay,
+                   "0 for FTRL, which has ftrl_l2");
+  }
+  if (!is_ftrl && rule.ftrl_l1 != 0.0f) return Invalid("ftrl_l1", rule.ftrl_l1, "0 but for FTRL");
+  if (!is_ftrl && rule.ftrl_l2 != 0.0f) return Invalid("ftrl_l2", rule.ftrl_l2, "0 but for FTRL");
+  return OkStatus();
+}
+
 Status ValidateRule(const TableOptions& options) {
   const UpdateRule& rule = options.rule;
   EMBANK_RETURN_IF_ERROR(ValidateLearningRate(options.optimizer, rule.learning_rate));
@@ -48,7 +64,17 @@ Status ValidateRule(const TableOptions& options) {
   }
   EMBANK_RETURN_IF_ERROR(ValidateNonNegative("epsilon", rule.epsilon));
   EMBANK_RETURN_IF_ERROR(ValidateNonNegative("weight_decay", rule.weight_decay));
-  return ValidateNonNegative("initial_accumulator", rule.initial_accumulator);
+  EMBANK_RETURN_IF_ERROR(ValidateNonNegative("initial_accumulator", rule.initial_accumulator));
+  EMBANK_RETURN_IF_ERROR(ValidateNonNegative("max_gradient_norm", rule.max_gradient_norm));
+  EMBANK_RETURN_IF_ERROR(ValidateNonNegative("max_gradient_value", rule.max_gradient_value));
+  EMBANK_RETURN_IF_ERROR(ValidatePenalties(options.optimizer, rule));
+  EMBANK_RETURN_IF_ERROR(ValidateEnum("rounding", rule.rounding, Rounding::kStochastic,
+                                      "an EMBANK_ROUNDING_* (0 to 1)"));
+  if (options.value_type == ValueType::kF32 && rule.rounding != Rounding::kNearest) {
+    return Invalid("rounding", static_cast<int32_t>(rule.rounding),
+                   "NEAREST (0) for EMBANK_F32, whose values are not rounded");
+  }
+  return OkStatus();
 }
 
 Status ValidateInitializer(const Initializer& initializer) {
@@ -118,6 +144,9 @@ Status Validate(const TableOptions& options) {
                                       "an EMBANK_EVICT_* (0 to 2)"));
   EMBANK_RETURN_IF_ERROR(
       ValidateEnum("on_full", options.on_full, OnFull::kForget, "an EMBANK_FULL_* (0 to 1)"));
+  if (options.expected_rows_log2 > kExpectedRowsLog2Max) {
+    return Invalid("expected_rows_log2", options.expected_rows_log2, "0 (unknown) to 40");
+  }
   return ValidateInitializer(options.initializer);
 }
 

@@ -24,6 +24,7 @@ inline constexpr uint64_t kPmemBytesMin = uint64_t{4} << 20;
 inline constexpr uint64_t kHbmBytesMin = uint64_t{64} << 10;
 inline constexpr uint32_t kWorkerThreadsMax = 1024;
 inline constexpr size_t kTableNameBytesMax = 255;
+inline constexpr uint32_t kExpectedRowsLog2Max = 40;
 
 struct StoreOptions {
   uint64_t dram_bytes = 0;      // 0: no limit
@@ -59,6 +60,7 @@ struct TableOptions {
   Initializer initializer;
   EvictionPolicy eviction = EvictionPolicy::kClock;
   OnFull on_full = OnFull::kRefuse;
+  uint32_t expected_rows_log2 = 0;  // the table will have about 2^n rows; 0: it is unknown
 };
 
 // The properties that tables share if their rows share slots and one eviction order.

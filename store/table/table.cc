@@ -14,7 +14,8 @@ Status OpenedReadOnly() {
 }
 
 Table::Table(const StoreParts& parts, TableId id, std::string name, const TableOptions& options,
-             uint64_t store_seed, SlotClass slot_class, RowMover* mover, RowForgetter* forgetter)
+             uint64_t store_seed, SlotClass slot_class, RowMover* mover, RowForgetter* forgetter,
+             uint64_t gradient_calls)
     : parts_(parts),
       id_(id),
       name_(std::move(name)),
@@ -25,21 +26,27 @@ Table::Table(const StoreParts& parts, TableId id, std::string name, const TableO
       slot_class_(slot_class),
       mover_(mover),
       forgetter_(forgetter),
-      learning_rate_(options.rule.learning_rate),
+      rule_(options.rule),
       pins_(parts.pins, layout_.row_bytes) {
   EMBANK_CHECK(id < kTablesMax);
+  counters_.gradient_calls.store(gradient_calls, std::memory_order_relaxed);
 }
 
 TableOptions Table::options() const {
   TableOptions options = options_;
-  options.rule = rule();
+  MutexLock lock(&rule_mutex_);
+  options.rule = rule_;
   return options;
 }
 
-UpdateRule Table::rule() const {
-  UpdateRule rule = options_.rule;
-  rule.learning_rate = learning_rate_.load(std::memory_order_relaxed);
-  return rule;
+Status Table::ChangeRule(FunctionRef<void(UpdateRule*)> change) {
+  MutexLock lock(&rule_mutex_);
+  TableOptions options = options_;
+  options.rule = rule_;
+  change(&options.rule);
+  EMBANK_RETURN_IF_ERROR(Validate(options));
+  rule_ = options.rule;
+  return OkStatus();
 }
 
 void Table::InitializeVectorOf(Key key, std::byte* vector) const {

@@ -9,14 +9,17 @@
 #include <span>
 #include <string>
 
+#include "base/function_ref.h"
 #include "base/hash.h"
 #include "base/hash_keys.h"
 #include "base/status.h"
 #include "base/threads/clock.h"
 #include "base/threads/executor.h"
+#include "base/threads/mutex.h"
 #include "base/threads/owner_process.h"
 #include "store/index/key_index.h"
 #include "store/table/call_counters.h"
+#include "store/table/initializer.h"
 #include "store/table/options.h"
 #include "store/table/pins.h"
 #include "store/table/store_rows.h"
@@ -71,13 +74,18 @@ struct TableCounters {
   std::atomic<uint64_t> lookup_batches{0};     // that HotFlush counted
   std::atomic<uint64_t> looked_at_batches{0};  // of them those at the last look of HotFlush
   std::atomic<uint64_t> index_walks{0};        // runs of keys that went through the index together
+  // Those with keys that came as far as their steps, since the table was made. They are counted
+  // inside a write guard, so that a checkpoint has either a call and its number or neither.
+  std::atomic<uint64_t> gradient_calls{0};
 };
 
 class Table {
  public:
-  // `options` are valid. `slot_class` has the slots of the row class.
+  // `options` are valid. `slot_class` has the slots of the row class. `gradient_calls` is what the
+  // table has had before.
   Table(const StoreParts& parts, TableId id, std::string name, const TableOptions& options,
-        uint64_t store_seed, SlotClass slot_class, RowMover* mover, RowForgetter* forgetter);
+        uint64_t store_seed, SlotClass slot_class, RowMover* mover, RowForgetter* forgetter,
+        uint64_t gradient_calls);
   Table(const Table&) = delete;
   Table& operator=(const Table&) = delete;
 
@@ -98,17 +106,18 @@ class Table {
   KeyHash HashOf(Key key) const { return HashKey(table_hash_, key); }
   void HashesOf(KeySpan keys, KeyHash* hashes) const { HashKeys(table_hash_, keys, hashes); }
 
-  // The options as created, but with the learning rate of now. Thread-safe.
+  // The options as created, but with the update rule of a batch that begins now. Thread-safe.
   TableOptions options() const;
-  // The update rule of a batch that begins now. Thread-safe.
-  UpdateRule rule() const;
-  // Sets the learning rate, which is valid. Thread-safe.
-  void SetLearningRate(float learning_rate) {
-    learning_rate_.store(learning_rate, std::memory_order_relaxed);
-  }
+  // Calls change(rule) for a copy of the update rule, and takes it over if the status is OK and the
+  // options are valid with it. Returns the status. Thread-safe.
+  Status ChangeRule(FunctionRef<void(UpdateRule*)> change);
 
   // Writes a key's first vector to `vector`. Thread-safe.
   void InitializeVectorOf(Key key, std::byte* vector) const;
+  // The seed by which gradient call number `call` rounds a key's row. Thread-safe.
+  uint64_t RoundingSeedOf(Key key, uint64_t call) const {
+    return RoundingSeed(RowSeed(table_seed_, key), call);
+  }
 
   // kFailedPrecondition once the table was dropped. Thread-safe.
   Status CheckAlive() const;
@@ -163,7 +172,8 @@ class Table {
   RowMover* const mover_;
   RowForgetter* const forgetter_;
 
-  std::atomic<float> learning_rate_;
+  mutable Mutex rule_mutex_;
+  UpdateRule rule_ EMBANK_GUARDED_BY(rule_mutex_);
   std::atomic<bool> dropped_{false};
   // On cache lines apart from data that every batch reads.
   alignas(64) std::atomic<uint64_t> rows_{0};

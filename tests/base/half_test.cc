@@ -110,6 +110,36 @@ TEST(Half, TiesGoToEvenAndTheirNeighboursToTheNearerSide) {
   }
 }
 
+// As many of all draws go up as the part of the distance says.
+TEST(Half, ADrawGoesUpWithTheProbabilityOfTheDistance) {
+  constexpr uint32_t kDraws = 1u << 24;
+  const auto rounds = [](const Format& format, float value, uint32_t draw) {
+    return format.infinity() == 0x7C00 ? DrawF16(value, draw) : DrawBf16(value, draw);
+  };
+  for (const Format& format : kFormats) {
+    for (uint32_t bits = 0; bits < format.infinity(); bits += 1 + bits / 97) {
+      const double low = format.ValueOf(static_cast<uint16_t>(bits));
+      const double high = format.ValueOf(static_cast<uint16_t>(bits + 1));
+      for (const double part : {0.0, 0.125, 0.375, 0.75}) {
+        const auto value = static_cast<float>(low + part * (high - low));
+        // Few floats lie between the smallest bfloat16 values.
+        if (static_cast<double>(value) != low + part * (high - low)) continue;
+        const auto first_low = static_cast<uint32_t>(part * kDraws);  // draws below it go up
+        for (const uint32_t draw : {0u, first_low - 1, first_low, kDraws - 1}) {
+          if (draw >= kDraws) continue;
+          const uint32_t expected = draw < first_low ? bits + 1 : bits;
+          ASSERT_EQ(rounds(format, value, draw), expected) << format.name << " " << value;
+          ASSERT_EQ(rounds(format, -value, draw), expected | 0x8000) << format.name;
+        }
+      }
+    }
+    EXPECT_EQ(rounds(format, kInfinity, 0), format.infinity());
+    EXPECT_TRUE(format.IsNan(rounds(format, std::numeric_limits<float>::quiet_NaN(), 5)));
+  }
+  EXPECT_EQ(DrawF16(65536.0f, kDraws - 1), 0x7C00);
+  EXPECT_EQ(DrawF16(65535.0f, kDraws - 1), 0x7BFF) << "infinity stands for 65536";
+}
+
 TEST(Half, OverflowBecomesInfinityAndNotBefore) {
   EXPECT_EQ(FloatToF16(65504.0f), 0x7BFF);
   EXPECT_EQ(FloatToF16(65519.996f), 0x7BFF);

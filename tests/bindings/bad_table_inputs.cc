@@ -89,6 +89,7 @@ void AddEnumCases(std::vector<BadInput>* cases) {
   add("initializer", &Options::initializer, EMBANK_INIT_NORMAL);
   add("eviction", &Options::eviction, EMBANK_EVICT_LFU);
   add("on_full", &Options::on_full, EMBANK_FULL_FORGET);
+  add("rounding", &Options::rounding, EMBANK_ROUNDING_STOCHASTIC);
 }
 
 embank_status CreateWithUnknownTail(Scene& scene) {
@@ -144,6 +145,66 @@ void AddInfoSizeCases(std::vector<BadInput>* cases) {
     cases->push_back(
         {"get_info: size " + std::to_string(size), call, kInvalid, {"struct_size", "4096"}});
   }
+}
+
+BadInput SetOptions(const std::string& name, uint32_t fields, std::vector<std::string> mentions,
+                    const Change& change) {
+  auto call = [fields, change](Scene& s) {
+    Options options = TableOptions(3);
+    change(&options);
+    return embank_table_set_options(s.adagrad, &options, fields);
+  };
+  return {"set_options: " + name, call, kInvalid, std::move(mentions)};
+}
+
+std::vector<BadInput> OptionCases() {
+  return {
+      {"get_options: table NULL",
+       [](Scene&) {
+         Options options = TableOptions(3);
+         return embank_table_get_options(nullptr, &options);
+       },
+       kInvalid,
+       {"table"}},
+      {"get_options: options NULL",
+       [](Scene& s) { return embank_table_get_options(s.adagrad, nullptr); },
+       kInvalid,
+       {"options"}},
+      {"get_options: size 3",
+       [](Scene& s) {
+         Options options = TableOptions(3);
+         options.struct_size = 3;
+         return embank_table_get_options(s.adagrad, &options);
+       },
+       kInvalid,
+       {"struct_size", "4096"}},
+      {"set_options: table NULL",
+       [](Scene&) {
+         Options options = TableOptions(3);
+         return embank_table_set_options(nullptr, &options, 0);
+       },
+       kInvalid,
+       {"table"}},
+      {"set_options: options NULL",
+       [](Scene& s) { return embank_table_set_options(s.adagrad, nullptr, 0); },
+       kInvalid,
+       {"options"}},
+      SetOptions("unknown field", 128, {"fields", "127"}, [](Options*) {}),
+      SetOptions("size 0", 0, {"struct_size"}, [](Options* o) { o->struct_size = 0; }),
+      SetOptions("rate", EMBANK_SET_LEARNING_RATE, {"learning_rate"},
+                 [](Options* o) { o->learning_rate = NAN; }),
+      SetOptions("beta", EMBANK_SET_BETAS, {"beta2"}, [](Options* o) { o->beta2 = 1.0f; }),
+      SetOptions("epsilon", EMBANK_SET_EPSILON, {"epsilon"},
+                 [](Options* o) { o->epsilon = -1.0f; }),
+      SetOptions("decay", EMBANK_SET_WEIGHT_DECAY, {"weight_decay"},
+                 [](Options* o) { o->weight_decay = INFINITY; }),
+      SetOptions("norm", EMBANK_SET_CLIPPING, {"max_gradient_norm"},
+                 [](Options* o) { o->max_gradient_norm = -1.0f; }),
+      SetOptions("rounding of F32", EMBANK_SET_ROUNDING, {"rounding", "EMBANK_F32"},
+                 [](Options* o) { o->rounding = EMBANK_ROUNDING_STOCHASTIC; }),
+      SetOptions("l1 without FTRL", EMBANK_SET_FTRL, {"ftrl_l1"},
+                 [](Options* o) { o->ftrl_l1 = 1.0f; }),
+  };
 }
 
 std::vector<BadInput> OpenDropAndInfoCases() {
@@ -220,14 +281,35 @@ std::vector<BadInput> BadTableInputs() {
                 o->optimizer = EMBANK_OPT_FTRL;
                 o->learning_rate = 0;
               }),
+       Create("l1 without FTRL", kInvalid, {"ftrl_l1", "FTRL"},
+              [](Options* o) { o->ftrl_l1 = 0.5f; }),
+       Create("l2 without FTRL", kInvalid, {"ftrl_l2", "FTRL"},
+              [](Options* o) { o->ftrl_l2 = 0.5f; }),
+       Create("decoupled decay of FTRL", kInvalid, {"decoupled_weight_decay", "ftrl_l2"},
+              [](Options* o) {
+                o->optimizer = EMBANK_OPT_FTRL;
+                o->decoupled_weight_decay = 0.5f;
+              }),
+       Create("stochastic F32", kInvalid, {"rounding", "EMBANK_F32"},
+              [](Options* o) { o->rounding = EMBANK_ROUNDING_STOCHASTIC; }),
+       Create("expected rows", kInvalid, {"expected_rows_log2", "40"},
+              [](Options* o) { o->expected_rows_log2 = 41; }),
        Create("admission", kMissing, {"admission_count"},
               [](Options* o) { o->admission_count = 2; })});
   AddFloatCases("learning_rate", &Options::learning_rate, EMBANK_OPT_SGD, &cases);
   AddFloatCases("epsilon", &Options::epsilon, EMBANK_OPT_ADAGRAD, &cases);
   AddFloatCases("weight_decay", &Options::weight_decay, EMBANK_OPT_SGD, &cases);
   AddFloatCases("initial_accumulator", &Options::initial_accumulator, EMBANK_OPT_FTRL, &cases);
+  AddFloatCases("max_gradient_norm", &Options::max_gradient_norm, EMBANK_OPT_SGD, &cases);
+  AddFloatCases("max_gradient_value", &Options::max_gradient_value, EMBANK_OPT_SGD, &cases);
+  AddFloatCases("ftrl_l1", &Options::ftrl_l1, EMBANK_OPT_FTRL, &cases);
+  AddFloatCases("ftrl_l2", &Options::ftrl_l2, EMBANK_OPT_FTRL, &cases);
+  AddFloatCases("decoupled_weight_decay", &Options::decoupled_weight_decay, EMBANK_OPT_ADAM,
+                &cases);
   AddBetaCases("beta1", &Options::beta1, &cases);
   AddBetaCases("beta2", &Options::beta2, &cases);
+  const std::vector<BadInput> option_cases = OptionCases();
+  cases.insert(cases.end(), option_cases.begin(), option_cases.end());
   AddNameCases(&cases);
   AddInfoSizeCases(&cases);
   AddInitializerCases(&cases);

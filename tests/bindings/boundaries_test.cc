@@ -314,6 +314,9 @@ TEST_F(Boundaries, ADroppedTableAnswersFailedPreconditionForEver) {
   EXPECT_EQ(embank_set_state(t, &key, 1, row, 0, nullptr), EMBANK_FAILED_PRECONDITION);
   EXPECT_EQ(embank_get_heat(t, &key, 1, &heat, nullptr), EMBANK_FAILED_PRECONDITION);
   EXPECT_EQ(embank_set_learning_rate(t, 0.5f), EMBANK_FAILED_PRECONDITION);
+  embank_table_options options = TableOptions(3);
+  EXPECT_EQ(embank_table_get_options(t, &options), EMBANK_FAILED_PRECONDITION);
+  EXPECT_EQ(embank_table_set_options(t, &options, 0), EMBANK_FAILED_PRECONDITION);
   EXPECT_EQ(embank_table_get_info(t, &info), EMBANK_FAILED_PRECONDITION);
   EXPECT_EQ(embank_scan_open(t, &new_scan), EMBANK_FAILED_PRECONDITION);
   EXPECT_EQ(embank_scan_next(scan.get(), &key, row, 0, 1, &n), EMBANK_FAILED_PRECONDITION);

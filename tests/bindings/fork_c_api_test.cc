@@ -104,6 +104,7 @@ int TableCallsAreRefused(embank_table* table) {
   embank_table_info info = {};
   info.struct_size = sizeof info;
   embank_scan* scan = nullptr;
+  embank_table_options options = TableOptions(kDim);
   const uint64_t* const k = keys.data();
   return IsRefused("get_info", embank_table_get_info(table, &info)) &
          IsRefused("lookup",
@@ -122,6 +123,8 @@ int TableCallsAreRefused(embank_table* table) {
          IsRefused("set_state", embank_set_state(table, k, 20, rows.data(), 0, outcomes)) &
          IsRefused("get_heat", embank_get_heat(table, k, 20, heat.data(), outcomes)) &
          IsRefused("set_learning_rate", embank_set_learning_rate(table, 0.5f)) &
+         IsRefused("get_options", embank_table_get_options(table, &options)) &
+         IsRefused("set_options", embank_table_set_options(table, &options, 0)) &
          IsRefused("scan_open", embank_scan_open(table, &scan));
 }
 

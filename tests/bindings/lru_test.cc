@@ -278,16 +278,15 @@ TEST_F(BesideExactLru, APackedLookupIsABatchForEachFeatureAndEachChunk) {
     for (size_t i = 0; i < keys.size(); ++i) {
       const bool pooled = i == 1;
       rows.emplace_back((pooled ? 2 : keys[i].size()) * kDim);
-      features.push_back({.struct_size = sizeof(embank_feature),
-                          .pooling = pooled ? EMBANK_POOL_SUM : EMBANK_POOL_NONE,
-                          .table = table_,
-                          .keys = keys[i].data(),
-                          .n = keys[i].size(),
-                          .offsets = pooled ? offsets : nullptr,
-                          .bags = pooled ? 2u : 0u,
-                          .weights = nullptr,
-                          .rows = rows.back().data(),
-                          .row_stride = 0});
+      embank_feature& feature = features.emplace_back();
+      feature.struct_size = sizeof feature;
+      feature.pooling = pooled ? EMBANK_POOL_SUM : EMBANK_POOL_NONE;
+      feature.table = table_;
+      feature.keys = keys[i].data();
+      feature.n = keys[i].size();
+      feature.offsets = pooled ? offsets : nullptr;
+      feature.bags = pooled ? 2 : 0;
+      feature.rows = rows.back().data();
       for (size_t begin = 0; begin < keys[i].size();) {
         const size_t some = pooled ? std::min(kChunkKeys, keys[i].size() - begin) : keys[i].size();
         ASSERT_NO_FATAL_FAILURE(UseInFullTable(std::span(keys[i]).subspan(begin, some)));

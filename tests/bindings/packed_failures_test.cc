@@ -140,8 +140,9 @@ TEST(PackedFailures, NameTheFeatureAndThePositionInIt) {
 }
 
 TEST(PackedFailures, KeepTheGravestStatus) {
-  const std::vector<Status> rising = {OkStatus(), NotFoundError("a"), ResourceExhaustedError("b"),
-                                      DataLossError("c"), UnavailableError("d")};
+  const std::vector<Status> rising = {OkStatus(),           NotFoundError("a"),
+                                      OutOfRangeError("f"), ResourceExhaustedError("b"),
+                                      DataLossError("c"),   UnavailableError("d")};
   for (size_t i = 0; i < rising.size(); ++i) {
     for (size_t k = 0; k < rising.size(); ++k) {
       Status status = rising[i];

@@ -38,7 +38,8 @@ std::vector<Verb> SomeVerbs(Random* random) {
   }
   for (Verb verb :
        {Verb::kBadGradients, Verb::kErase, Verb::kContains, Verb::kGetState, Verb::kSetState,
-        Verb::kGetHeat, Verb::kLearningRate, Verb::kScan, Verb::kUpsertFull, Verb::kScanFull}) {
+        Verb::kGetHeat, Verb::kLearningRate, Verb::kScan, Verb::kUpsertFull, Verb::kScanFull,
+        Verb::kSetOptions}) {
     if (!random->OneIn(3)) verbs.push_back(verb);
   }
   if (random->OneIn(2)) {
@@ -180,7 +181,21 @@ embank_table_options RandomTableOptions(const Plan& plan, Random* random) {
   options.initial_accumulator = random->OneIn(2) ? 0.0f : 0.1f;
   options.eviction = static_cast<int32_t>(random->Below(3));  // EMBANK_EVICT_*
   RandomInitializer(&options, random);
+  RandomRule(random, &options);
+  if (random->OneIn(8)) options.expected_rows_log2 = static_cast<uint32_t>(random->Below(13));
   return options;
+}
+
+void RandomRule(Random* random, embank_table_options* options) {
+  const bool is_ftrl = options->optimizer == EMBANK_OPT_FTRL;
+  options->max_gradient_norm = random->OneIn(4) ? 4.0f * random->Unit() : 0.0f;
+  options->max_gradient_value = random->OneIn(4) ? 2.0f * random->Unit() : 0.0f;
+  options->ftrl_l1 = is_ftrl && random->OneIn(2) ? 0.1f * random->Unit() : 0.0f;
+  options->ftrl_l2 = is_ftrl && random->OneIn(2) ? random->Unit() : 0.0f;
+  options->decoupled_weight_decay = !is_ftrl && random->OneIn(4) ? 0.1f * random->Unit() : 0.0f;
+  const bool is_wide = options->value_type == EMBANK_F32;
+  options->rounding =
+      !is_wide && random->OneIn(2) ? EMBANK_ROUNDING_STOCHASTIC : EMBANK_ROUNDING_NEAREST;
 }
 
 float RandomLearningRate(int32_t optimizer, Random* random) {

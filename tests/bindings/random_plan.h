@@ -35,6 +35,7 @@ enum class Verb {
   kFlushHot,
   kUpsertFull,
   kScanFull,
+  kSetOptions,
 };
 
 struct Plan {
@@ -64,6 +65,8 @@ Plan MakeCrashPlan(uint64_t seed);
 embank_table_options RandomTableOptions(const Plan& plan, Random* random);
 
 // A learning rate that is legal for the optimizer.
+// Limits of gradients, penalties and rounding that the table's type and optimizer allow.
+void RandomRule(Random* random, embank_table_options* options);
 float RandomLearningRate(int32_t optimizer, Random* random);
 
 }  // namespace embank::test

@@ -31,6 +31,9 @@ struct CrashedWorkload {
 inline constexpr const char* kOperationsOnDisk = "operations of stores on disk";
 inline constexpr const char* kOperationsInMemory = "operations of stores in memory";
 
+// "", or that the status is another one.
+std::string StatusDifference(embank_status actual, embank_status expected);
+
 class RandomRun {
  public:
   RandomRun(const Plan& plan, Events* events);
@@ -70,7 +73,6 @@ class RandomRun {
   std::string GetState(LiveTable* live);
   std::string SetState(LiveTable* live);
   std::string GetHeat(LiveTable* live);
-  std::string LearningRate(LiveTable* live);
   std::string Scan(LiveTable* live);
   std::string ScanFull(LiveTable* live);
   std::string OpenTrackedScan(LiveTable* live);
@@ -83,6 +85,10 @@ class RandomRun {
                                const RowBuffer& gradients, Outcomes* outcomes);
   // Whether a call of the verb has its rows in device memory: with such a tier, one of three.
   bool DrawsDevice(const char* verb);
+
+  // random_options.cc
+  std::string LearningRate(LiveTable* live);
+  std::string SetOptions(LiveTable* live);
 
   // random_reopen.cc
   std::string Open(uint32_t flags);

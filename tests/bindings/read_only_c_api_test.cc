@@ -202,6 +202,7 @@ TEST_F(ReadOnlyCApi, EveryCallThatChangesIsRefused) {
       {"erase", [&] { return embank_erase(table, keys.data(), 4, out); }},
       {"state", [&] { return embank_set_state(table, keys.data(), 4, values.data(), 0, out); }},
       {"learning rate", [&] { return embank_set_learning_rate(table, 0.5f); }},
+      {"options", [&] { return embank_table_set_options(table, &options, 0); }},
       {"create", [&] { return embank_table_create(store.get(), "new", &options, &made); }},
       {"drop", [&] { return embank_table_drop(store.get(), "t"); }},
       {"checkpoint", [&] { return embank_checkpoint(store.get(), "b", 1, &sequence); }}};

@@ -4,25 +4,32 @@
 Three kinds of witness, none of which shares a line with the store:
 - torch.optim on float32 tensors (SGD, Adagrad, Adam): agreement within a tolerance, because PyTorch
   fuses some multiply-adds and uses libm powers;
-- float64 scripts of the published rules (row-wise Adagrad, FTRL-proximal): within a tolerance;
+- float64 scripts of the published rules (row-wise Adagrad, FTRL-proximal, AdamW): within a
+  tolerance;
 - docs/arithmetic.md written in Python with each operation rounded to float32: bit for bit. A
   float64 operation on float32 operands, rounded once more, is the float32 operation
   (53 >= 2 * 24 + 2).
 
-Needs Python 3.11, torch and xxhash (pip install torch xxhash); the tests read the JSON only.
+Needs Python 3.11, xxhash and torch (pip install torch xxhash); the tests read the JSON only.
+Without torch, its numbers are those of the golden.json beside this script.
 Usage: make_golden.py > golden.json
 """
 
 import fractions
 import json
 import math
+import pathlib
 import random
 import statistics
 import struct
 import sys
 
-import torch
 import xxhash
+
+try:
+    import torch
+except ImportError:
+    torch = None
 
 MASK = (1 << 64) - 1
 GOLDEN = 0x9E3779B97F4A7C15
@@ -161,8 +168,10 @@ def power(base, exponent):
 
 
 def first_state(case, w):
-    dim, acc = case["dim"], case["initial_accumulator"]
-    z = [div(mul(-x, root(acc)), case["learning_rate"]) for x in w]
+    dim, acc, lr = case["dim"], case["initial_accumulator"], case["learning_rate"]
+    divisor = add(root(acc), mul(case["ftrl_l2"], lr))
+    z = [div(mul(-x, divisor), lr) for x in w]
+    z = [sub(y, math.copysign(case["ftrl_l1"], x)) if x else y for x, y in zip(w, z)]
     return {"sgd": [], "adagrad": [acc] * dim, "rowwise_adagrad": [acc],
             "adam": [0.0] * (2 * dim + 1), "ftrl": z + [acc] * dim}[case["rule"]]
 
@@ -192,13 +201,18 @@ def ftrl_step(case, w, state, g):
         sigma = div(sub(root(after), root(n)), lr)
         z = add(z, sub(g[i], mul(sigma, w[i])))
         state[i], state[dim + i] = z, after
-        w[i] = div(mul(-z, lr), root(after))
+        beyond = sub(abs(z), case["ftrl_l1"])
+        toward = math.copysign(beyond if beyond > 0.0 else 0.0, -z)
+        w[i] = div(mul(toward, lr), add(root(after), mul(case["ftrl_l2"], lr)))
 
 
 def exact_step(case, w, state, g):
     if case["weight_decay"]:
         g = [add(x, mul(case["weight_decay"], y)) for x, y in zip(g, w)]
     lr, rule = case["learning_rate"], case["rule"]
+    if case["decoupled_weight_decay"]:
+        factor = f32(1.0 - lr * case["decoupled_weight_decay"])
+        w[:] = [mul(factor, x) for x in w]
     if rule == "sgd":
         w[:] = [sub(x, mul(lr, y)) for x, y in zip(w, g)]
     elif rule == "adam":
@@ -248,7 +262,17 @@ def torch_optimizer(case, w):
                                        eps=case["epsilon"], **common)
 
 
+def kept_witness(number):
+    """The witness of the vector with this number in the golden.json beside this script."""
+    kept = json.loads((pathlib.Path(__file__).parent / "golden.json").read_text())
+    witness = kept["optimizers"][number]["witness"]
+    return (witness["source"], [from_bits32(x) for x in witness["values"]],
+            [from_bits32(x) for x in witness["state"]])
+
+
 def torch_witness(case, w, gradients):
+    if torch is None:
+        return kept_witness(case["number"])
     parameter, optimizer = torch_optimizer(case, w)
     for g in gradients:
         parameter.grad = torch.tensor(g, dtype=torch.float32)
@@ -261,10 +285,14 @@ def torch_witness(case, w, gradients):
 
 
 def float64_witness(case, w, gradients):
-    """Row-wise Adagrad and FTRL-proximal (l1 = l2 = 0) of the papers, in float64."""
+    """Row-wise Adagrad, FTRL-proximal and AdamW of the papers, in float64."""
     lr, dim, acc = case["learning_rate"], case["dim"], case["initial_accumulator"]
+    l1, l2 = case["ftrl_l1"], case["ftrl_l2"]
     w, s = list(w), acc
-    z, n = [-x * math.sqrt(acc) / lr for x in w], [acc] * dim
+    z = [-x * (math.sqrt(acc) + l2 * lr) / lr - math.copysign(l1, x) for x in w]
+    n = [acc] * dim
+    if case["rule"] == "adam":
+        return adamw_witness(case, w, gradients)
     for g in gradients:
         g = [x + case["weight_decay"] * y for x, y in zip(g, w)]
         if case["rule"] == "rowwise_adagrad":
@@ -275,18 +303,34 @@ def float64_witness(case, w, gradients):
             sigma = (math.sqrt(n[i] + g[i] ** 2) - math.sqrt(n[i])) / lr
             z[i] += g[i] - sigma * w[i]
             n[i] += g[i] ** 2
-            w[i] = w[i] if n[i] == 0 else -z[i] * lr / math.sqrt(n[i])
+            if n[i] != 0:
+                w[i] = -math.copysign(max(abs(z[i]) - l1, 0.0), z[i]) * lr
+                w[i] /= math.sqrt(n[i]) + l2 * lr
     return "float64 script", w, [s] if case["rule"] == "rowwise_adagrad" else z + n
+
+
+def adamw_witness(case, w, gradients):
+    """Loshchilov and Hutter 2019, algorithm 2, with the schedule 1 and the decay times the rate."""
+    lr, b1, b2 = case["learning_rate"], case["beta1"], case["beta2"]
+    w, m, v = list(w), [0.0] * len(w), [0.0] * len(w)
+    for t, g in enumerate(gradients, 1):
+        m = [b1 * x + (1 - b1) * y for x, y in zip(m, g)]
+        v = [b2 * x + (1 - b2) * y * y for x, y in zip(v, g)]
+        for i, x in enumerate(w):
+            ratio = m[i] / (1 - b1**t) / (math.sqrt(v[i] / (1 - b2**t)) + case["epsilon"])
+            w[i] = x - lr * case["decoupled_weight_decay"] * x - lr * ratio
+    return "float64 script", w, m + v + [float(len(gradients))]
 
 
 # ---- cases ----
 
 
 def case_of(rule, dim, value_type="f32", lr=0.05, beta1=0.9, beta2=0.999, eps=1e-8, decay=0.0,
-            acc=0.0):
+            acc=0.0, l1=0.0, l2=0.0, decoupled=0.0):
     return {"rule": rule, "dim": dim, "value_type": value_type, "learning_rate": f32(lr),
             "beta1": f32(beta1), "beta2": f32(beta2), "epsilon": f32(eps),
-            "weight_decay": f32(decay), "initial_accumulator": f32(acc)}
+            "weight_decay": f32(decay), "initial_accumulator": f32(acc), "ftrl_l1": f32(l1),
+            "ftrl_l2": f32(l2), "decoupled_weight_decay": f32(decoupled)}
 
 
 def cases():
@@ -298,9 +342,16 @@ def cases():
         yield case_of(rule, 3, "bf16", acc=0.5, decay=0.1)
     for dim in (33, 70, 100, 257):  # more than the 32 lanes of a row's sum
         yield case_of("rowwise_adagrad", dim, eps=1e-4)
+    yield case_of("ftrl", 37, lr=0.1, l1=0.125)
+    yield case_of("ftrl", 37, lr=0.1, acc=0.5, l1=0.0625, l2=0.5, decay=0.01)
+    yield case_of("ftrl", 5, "f16", lr=0.3, acc=0.1, l1=0.25, l2=0.5)
+    yield case_of("adam", 37, lr=0.3, beta1=0.8, beta2=0.95, decoupled=0.1)
+    yield case_of("adam", 5, "bf16", decoupled=0.5)
+    yield case_of("sgd", 5, "f16", lr=0.3, decoupled=0.25)
 
 
-def optimizer_vector(case, rng):
+def optimizer_vector(number, case, rng):
+    case = {"number": number, **case}
     steps = 12 if case["dim"] < 40 else 4
     round_value = ROUNDERS[case["value_type"]]
     w = [round_value(rng.uniform(-1, 1)) for _ in range(case["dim"])]
@@ -308,9 +359,11 @@ def optimizer_vector(case, rng):
                  for _ in range(steps)]
     gradients[3][0] = 0.0
     vector = {**case, "first_values": w}
+    del vector["number"]
     witness = None
     if case["value_type"] == "f32":
-        torch_has_it = case["rule"] in ("sgd", "adagrad", "adam")
+        torch_has_it = (case["rule"] in ("sgd", "adagrad", "adam") and
+                        not case["decoupled_weight_decay"])
         witness = (torch_witness if torch_has_it else float64_witness)(case, w, gradients)
     w, state = list(w), first_state(case, w)
     for g in gradients:
@@ -374,6 +427,13 @@ def as_bits(vector):
     return bits32(vector) if isinstance(vector, float) else vector
 
 
+def torch_version():
+    if torch is not None:
+        return torch.__version__.split("+")[0]
+    about = json.loads((pathlib.Path(__file__).parent / "golden.json").read_text())["about"]
+    return about.split("torch ")[1].split(";")[0]
+
+
 def main():
     rng = random.Random(20240607)
     mixed = [0, 1, MASK, GOLDEN, 1 << 63] + [rng.getrandbits(64) for _ in range(8)]
@@ -383,7 +443,7 @@ def main():
                      1 - 2.0**-53, 1e-300] + [rng.random() for _ in range(20)]
     inv_cdf = statistics.NormalDist().inv_cdf
     golden = {
-        "about": "made by make_golden.py, torch " + torch.__version__.split("+")[0] +
+        "about": "made by make_golden.py, torch " + torch_version() +
                  "; all floats are the bits of float32, those of quantile of float64",
         "mix": [{"x": x, "mix": mix(x)} for x in mixed],
         "table_hash": [{"name": n, "hash": xxhash.xxh3_64_intdigest(n.encode())} for n in names],
@@ -391,7 +451,7 @@ def main():
         "rounding": rounding_vectors(rng),
         "first_values": [as_bits(v) for v in first_value_vectors()],
         "sums": sum_vectors(rng),
-        "optimizers": [as_bits(optimizer_vector(c, rng)) for c in cases()],
+        "optimizers": [as_bits(optimizer_vector(i, c, rng)) for i, c in enumerate(cases())],
     }
     lines = []
     for name, content in golden.items():

@@ -35,13 +35,28 @@ float AnyFloat(Random* random) {
   }
 }
 
-UpdateRule AnyRule(Random* random) {
-  return {.learning_rate = random->OneIn(8) ? 1.0f : 0.5f * random->Unit() + 1e-3f,
-          .beta1 = random->Unit(),
-          .beta2 = random->Unit(),
-          .epsilon = random->OneIn(4) ? 0.0f : 1e-8f,
-          .weight_decay = random->OneIn(2) ? 0.0f : 0.1f * random->Unit(),
-          .initial_accumulator = random->Unit()};
+// Most steps of f16 rows are to be made, too.
+float Tamed(const RowLayout& layout, float value) {
+  return layout.value_type == ValueType::kF16 ? std::clamp(value, -100.0f, 100.0f) : value;
+}
+
+UpdateRule AnyRule(const RowLayout& layout, Random* random) {
+  UpdateRule rule = {.learning_rate = random->OneIn(8) ? 1.0f : 0.5f * random->Unit() + 1e-3f,
+                     .beta1 = random->Unit(),
+                     .beta2 = random->Unit(),
+                     .epsilon = random->OneIn(4) ? 0.0f : 1e-8f,
+                     .weight_decay = random->OneIn(2) ? 0.0f : 0.1f * random->Unit(),
+                     .initial_accumulator = random->Unit(),
+                     .max_gradient_norm = random->OneIn(3) ? random->Unit() : 0.0f};
+  if (layout.optimizer == Optimizer::kFtrl) {
+    if (random->OneIn(2)) rule.ftrl_l1 = random->Unit();
+    if (random->OneIn(2)) rule.ftrl_l2 = random->Unit();
+  } else if (random->OneIn(3)) {
+    rule.decoupled_weight_decay = random->Unit();
+  }
+  const bool is_wide = layout.value_type == ValueType::kF32;
+  if (!is_wide && random->OneIn(2)) rule.rounding = Rounding::kStochastic;
+  return rule;
 }
 
 struct alignas(16) Unit {
@@ -85,7 +100,7 @@ class Rows {
   void MoveState(uint32_t row, Random* random) {
     float* const state = layout_.State(Row(row));
     for (uint32_t i = 0; i < layout_.state_floats; ++i) {
-      if (random->OneIn(3)) state[i] = std::fabs(AnyFloat(random));
+      if (random->OneIn(3)) state[i] = Tamed(layout_, std::fabs(AnyFloat(random)));
     }
     if (layout_.optimizer == Optimizer::kAdam) {
       const float counts[] = {0, 1, 2, 1000, 123457, 0x1p24f - 1, 0x1p24f};
@@ -97,32 +112,55 @@ class Rows {
   std::vector<Unit> units_;
 };
 
+struct StepCounts {
+  uint64_t rows = 0;
+  uint64_t not_made = 0;  // their results would not be finite
+};
+
+uint64_t SeedOf(uint32_t row) { return 0x5EED + row * uint64_t{0x9E3779B97F4A7C15}; }
+
 // One StepRows on the twin beside StepRow on each row, for rows in any order at any distance.
-void ExpectTheSameSteps(Twin* twin, const RowLayout& layout, Random* random) {
+void ExpectTheSameSteps(Twin* twin, const RowLayout& layout, Random* random, StepCounts* counts) {
   const auto count = static_cast<uint32_t>(layout.dim > 512 ? 2 : random->Between(1, 9));
-  const UpdateRule rule = AnyRule(random);
+  const UpdateRule rule = AnyRule(layout, random);
   Rows rows(layout, rule, count, random);
   const uint64_t payload_distance = RoundUp(layout.payload_bytes(), 16) + 16 * random->Below(3);
   const uint64_t gradient_stride = layout.dim * sizeof(float) + 4 * random->Below(5);
   std::vector<std::byte> payloads(count * payload_distance, std::byte{0x5B});
   std::vector<std::byte> gradients(count * gradient_stride);
   std::vector<DeviceRow> list(count);
+  std::vector<bool> is_made(count);
+  RowImage former;
   for (uint32_t row = 0; row < count; ++row) {
     list[row] = {row * payload_distance, count - 1 - row};
     std::ranges::copy(rows.Payload(row), payloads.begin() + row * payload_distance);
     std::vector<float> gradient(layout.dim);
-    for (float& g : gradient) g = AnyFloat(random);
+    for (float& g : gradient) g = Tamed(layout, AnyFloat(random));
+    // Not made, as the step with a sum that has overflowed is under every rule.
+    if (random->OneIn(16)) gradient[random->Below(layout.dim)] = HUGE_VALF;
+    if (random->OneIn(16)) gradient[random->Below(layout.dim)] = 3e38f;
     std::memcpy(gradients.data() + list[row].index * gradient_stride, gradient.data(),
                 layout.dim * sizeof(float));
-    StepRow(layout, rule, gradient.data(), rows.Row(row));
+    is_made[row] = StepRow(layout, rule, SeedOf(row), gradient.data(), rows.Row(row), former.bytes);
+    counts->rows += 1;
+    counts->not_made += is_made[row] ? 0 : 1;
   }
   for (size_t i = list.size(); i > 1; --i) std::swap(list[i - 1], list[random->Below(i)]);
+  std::vector<uint64_t> seeds;
+  for (const DeviceRow& row : list) {
+    seeds.push_back(SeedOf(static_cast<uint32_t>(row.offset_bytes / payload_distance)));
+  }
 
   DeviceArrays arrays(twin);
   std::byte* const memory = arrays.Upload(payloads);
-  twin->StepRows(memory, arrays.PinnedCopy(list), layout, rule,
-                 {arrays.Upload(gradients, 4 * random->Below(4)), gradient_stride});
+  const std::span<DeviceRow> steps = arrays.PinnedCopy(list);
+  twin->StepRows(memory, steps, layout, rule,
+                 {arrays.Upload(gradients, 4 * random->Below(4)), gradient_stride},
+                 {reinterpret_cast<std::byte*>(arrays.PinnedCopy(seeds).data()), sizeof(uint64_t)});
   const std::vector<std::byte> stepped = arrays.Download(memory, payloads.size());
+  for (const DeviceRow& step : steps) {
+    ASSERT_EQ(step.count != 0, is_made[step.offset_bytes / payload_distance]);
+  }
   for (uint32_t row = 0; row < count; ++row) {
     std::ranges::copy(rows.Payload(row), payloads.begin() + row * payload_distance);
   }
@@ -141,14 +179,17 @@ TEST_P(EveryRule, StepsTheBitsOfRowsInDram) {
   const auto [optimizer, type] = GetParam();
   Twin twin({});
   Random random(100 * static_cast<uint64_t>(optimizer) + static_cast<uint64_t>(type));
+  StepCounts counts;
   for (uint32_t dim = 1; dim <= kDimMax; dim += StepOf(dim, &random)) {
-    ExpectTheSameSteps(&twin, MakeRowLayout(dim, type, optimizer), &random);
+    ExpectTheSameSteps(&twin, MakeRowLayout(dim, type, optimizer), &random, &counts);
     if (HasFatalFailure()) return;
   }
   for (const uint32_t dim : {511u, 512u, 513u, 1024u, 4095u, 4096u}) {
-    ExpectTheSameSteps(&twin, MakeRowLayout(dim, type, optimizer), &random);
+    ExpectTheSameSteps(&twin, MakeRowLayout(dim, type, optimizer), &random, &counts);
     if (HasFatalFailure()) return;
   }
+  EXPECT_GT(counts.not_made, counts.rows / 100);
+  EXPECT_LT(counts.not_made, counts.rows - counts.rows / 4);
 }
 
 INSTANTIATE_TEST_SUITE_P(RulesAndTypes, EveryRule,
@@ -162,7 +203,7 @@ TEST(StepRowsDeathTest, ATableWithoutOptimizerIsADefectOfOurs) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   Twin twin({});
   EXPECT_DEATH(
-      twin.StepRows(nullptr, {}, MakeRowLayout(4, ValueType::kF32, Optimizer::kNone), {}, {}),
+      twin.StepRows(nullptr, {}, MakeRowLayout(4, ValueType::kF32, Optimizer::kNone), {}, {}, {}),
       "broken");
 }
 

@@ -66,7 +66,7 @@ TEST(TwinMemoryDeathTest, AHostPointerWhereADevicePointerIsDueIsADefectOfOurs) {
   EXPECT_DEATH(twin.Gather({host.data(), list}, {}, {0, 16}, {pinned.data(), 16}), "broken");
   EXPECT_DEATH(
       twin.StepRows(pinned.data(), list, MakeRowLayout(4, ValueType::kF32, Optimizer::kSgd), {},
-                    {pinned.data(), 16}),
+                    {pinned.data(), 16}, {}),
       "broken");
 }
 

@@ -101,6 +101,23 @@ static void pool(void) {
   EXPECT(embank_store_close(store) == EMBANK_OK);
 }
 
+/* A step that would not be finite is not made; the options that caused it are changed. */
+static void change_options(embank_table* table) {
+  const uint64_t key = 5;
+  const float huge[DIM] = {1e30f, 0, 0, 0};
+  uint8_t outcome = 0;
+  embank_table_options options;
+  options.struct_size = sizeof options;
+  EXPECT(embank_apply_gradients(table, &key, 1, huge, 0, &outcome) == EMBANK_OK);
+  EXPECT(outcome == EMBANK_ROW_NOT_FINITE);
+  EXPECT(embank_apply_gradients(table, &key, 1, huge, 0, NULL) == EMBANK_OUT_OF_RANGE);
+  EXPECT(embank_table_get_options(table, &options) == EMBANK_OK && options.dim == DIM);
+  options.max_gradient_value = 1.0f;
+  EXPECT(embank_table_set_options(table, &options, EMBANK_SET_CLIPPING) == EMBANK_OK);
+  EXPECT(embank_apply_gradients(table, &key, 1, huge, 0, &outcome) == EMBANK_OK);
+  EXPECT(outcome == EMBANK_ROW_FOUND);
+}
+
 static void erase_and_scan(embank_table* table) {
   const uint64_t key = 5;
   uint64_t keys[8], n = 0, seen = 0, i;
@@ -184,6 +201,7 @@ int main(void) {
   table = create(store);
   look_up_and_train(table);
   pool();
+  change_options(table);
   erase_and_scan(table);
   whole_rows(table);
   facts(store);

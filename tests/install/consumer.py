@@ -8,6 +8,7 @@ CREATE, ZERO = 0, 2
 FOUND, CREATED, ABSENT = 1, 2, 3
 OK, INVALID_ARGUMENT, NOT_FOUND, FAILED_PRECONDITION = 0, 3, 5, 9
 SGD, CONSTANT = 1, 1
+SET_CLIPPING = 16
 DIM = 3
 
 
@@ -26,7 +27,11 @@ class TableOptions(c.Structure):
                 ('beta2', c.c_float), ('epsilon', c.c_float), ('weight_decay', c.c_float),
                 ('initial_accumulator', c.c_float), ('initializer', c.c_int32),
                 ('init_a', c.c_float), ('init_b', c.c_float), ('eviction', c.c_int32),
-                ('admission_count', c.c_uint32), ('on_full', c.c_int32)]
+                ('admission_count', c.c_uint32), ('on_full', c.c_int32),
+                ('max_gradient_norm', c.c_float), ('max_gradient_value', c.c_float),
+                ('rounding', c.c_int32), ('expected_rows_log2', c.c_uint32),
+                ('ftrl_l1', c.c_float), ('ftrl_l2', c.c_float),
+                ('decoupled_weight_decay', c.c_float)]
 
 
 class TableInfo(c.Structure):
@@ -63,6 +68,8 @@ def load(path):
                                          c.POINTER(handle)]
     embank.embank_table_open.argtypes = [handle, c.c_char_p, c.POINTER(handle)]
     embank.embank_table_get_info.argtypes = [handle, c.POINTER(TableInfo)]
+    embank.embank_table_get_options.argtypes = [handle, c.POINTER(TableOptions)]
+    embank.embank_table_set_options.argtypes = [handle, c.POINTER(TableOptions), c.c_uint32]
     embank.embank_lookup.argtypes = [handle, keys, c.c_uint64, c.c_int32, c.c_void_p, c.c_uint64,
                                    outcomes]
     embank.embank_apply_gradients.argtypes = [handle, keys, c.c_uint64, c.c_void_p, c.c_uint64,
@@ -139,6 +146,11 @@ def round_trip(embank, table):
     gone = (c.c_uint64 * 2)(0, 0)
     assert embank.embank_erase(table, gone, 2, outcomes) == OK
     assert list(outcomes[:2]) == [FOUND, ABSENT]
+    options = TableOptions(struct_size=c.sizeof(TableOptions))
+    assert embank.embank_table_get_options(table, c.byref(options)) == OK
+    assert (options.dim, options.learning_rate, options.init_a) == (DIM, 0.5, 2.0)
+    options.max_gradient_norm = 1.0
+    assert embank.embank_table_set_options(table, c.byref(options), SET_CLIPPING) == OK
     info = TableInfo(struct_size=c.sizeof(TableInfo))
     assert embank.embank_table_get_info(table, c.byref(info)) == OK
     assert (info.rows, info.rows_dram, info.dim) == (1, 1, DIM)

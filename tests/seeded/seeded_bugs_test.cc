@@ -126,6 +126,10 @@ constexpr Case kCases[] = {
      "Threads/PackedCalls.DoTheWorkOfCallsForEachFeature/0"},
     {SeededBug::kBarrierInsideStep, "barrier inside a step",
      "Threads/PackedCalls.AreWhollyInACheckpointOrNotAtAll/1"},
+    {SeededBug::kNotFiniteStepMade, "a step that is not finite made",
+     "NotFinite.AStepIsNotMadeWhereverTheGradientIsTooLarge"},
+    {SeededBug::kGradientCallsNotSaved, "gradient calls not saved",
+     "Checkpoints.GoOnWithTablesIdsAndOptions"},
 #ifdef EMBANK_HAS_TRAIN
     {SeededBug::kStitchOffByOne, "stitch off by one",
      "EmbeddingPassTest.IsADenseTableOfWholeNumbers"},

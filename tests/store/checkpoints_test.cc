@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "store/batch/gradients.h"
 #include "store/batch/write.h"
 #include "store/index/index_sizes.h"
 #include "store/store.h"
@@ -79,6 +80,13 @@ TEST(Checkpoints, AStoreWithoutOneIsEmpty) {
   EXPECT_TRUE(IsNotFound(world->checkpoints()->Blob().status()));
 }
 
+void StepOnce(Table* table, const std::vector<Key>& keys) {
+  const std::vector<float> gradients(keys.size() * table->layout().dim, 1.0f);
+  const ConstRowSpan rows = {reinterpret_cast<const std::byte*>(gradients.data()),
+                             table->layout().dim * sizeof(float)};
+  ASSERT_TRUE(ApplyGradients(table, keys, rows, {}).ok());
+}
+
 TEST(Checkpoints, GoOnWithTablesIdsAndOptions) {
   SpillWorld world(2);
   Table* const first = world.Create("first", Optimizer::kSgd);
@@ -87,17 +95,30 @@ TEST(Checkpoints, GoOnWithTablesIdsAndOptions) {
   Put(first, KeysFrom(0, 100), 1.0f);
   Put(last, KeysFrom(0, 100), 3.0f);
   ASSERT_TRUE(world->DropTable("gone").ok());
-  first->SetLearningRate(0.25f);
+  const auto set_rule = [first](float rate, float norm) {
+    EXPECT_TRUE(first
+                    ->ChangeRule([&](UpdateRule* rule) {
+                      rule->learning_rate = rate;
+                      rule->max_gradient_norm = norm;
+                    })
+                    .ok());
+  };
+  set_rule(0.25f, 2.0f);
+  StepOnce(first, KeysFrom(0, 100));
+  StepOnce(first, KeysFrom(0, 100));
   ASSERT_TRUE(world->checkpoints()->Make({}).ok());
   const StatusOr<Tables> then = ReadAll(world.get());
   ASSERT_TRUE(then.ok());
-  first->SetLearningRate(0.5f);
+  set_rule(0.5f, 0.0f);
+  StepOnce(first, KeysFrom(0, 100));
   ASSERT_TRUE(world->DropTable("first").ok());
   ASSERT_TRUE(world.Open().ok());
   ExpectIs(world.get(), *then);
   const StatusOr<Table*> again = world->catalog().Open("first");
   ASSERT_TRUE(again.ok());
   EXPECT_EQ((*again)->options().rule.learning_rate, 0.25f);
+  EXPECT_EQ((*again)->options().rule.max_gradient_norm, 2.0f);
+  EXPECT_EQ((*again)->counters().gradient_calls, 2u);
   EXPECT_EQ((*again)->options().optimizer, Optimizer::kSgd);
   EXPECT_GT((*world->catalog().Open("last"))->layout().state_bytes(), 0u);
 }

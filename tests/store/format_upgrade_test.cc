@@ -3,7 +3,6 @@
 
 #include <cstring>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "store/checkpoint/manifest.h"
@@ -22,6 +21,8 @@ constexpr size_t kTimeAt = kPmemAt + kPmemPartBytes;
 constexpr size_t kTimeBytes = sizeof(int64_t);
 constexpr size_t kMediumAt = 32;  // in a segment's entry
 constexpr size_t kMediumBytes = sizeof(uint32_t);
+// Limits, penalties, rounding, expected rows and gradient calls, at the end of a table's entry.
+constexpr size_t kRulesBytes = 5 * sizeof(float) + 2 * sizeof(uint32_t) + sizeof(uint64_t);
 
 uint32_t VersionOf(const Bytes& manifest) {
   uint32_t version = 0;
@@ -34,24 +35,13 @@ void Erase(Bytes* bytes, size_t at, size_t count) {
   bytes->erase(begin, begin + static_cast<std::ptrdiff_t>(count));
 }
 
-// The bytes of a manifest without PMem in version 3, which has no time and no lost rows.
-Bytes InVersion3(Bytes bytes) {
+// The bytes of a manifest with one table and without PMem in an older version, which has no rules of
+// a later time, no time, no id of PMem and no lost rows. Version 2 has no PMem and no medium of a
+// segment either.
+Bytes InVersion(uint32_t version, Bytes bytes) {
   const Manifest manifest = *DecodeManifest(bytes);
   EXPECT_TRUE(manifest.pmem_path.empty());
-  // The id of PMem and the number of lost rows, before the blob's size, the blob and the checksum.
-  constexpr size_t kLostBytes = 2 * sizeof(uint64_t);
-  const size_t end_bytes = sizeof(uint64_t) + manifest.blob.size() + sizeof(uint32_t);
-  Erase(&bytes, bytes.size() - end_bytes - kLostBytes, kLostBytes);
-  Erase(&bytes, kTimeAt, kTimeBytes);
-  PutAt<uint32_t>(bytes, kVersionAt, 3);
-  SealAgain(bytes);
-  return bytes;
-}
-
-// The same in version 2, which has no PMem, and no medium of a segment.
-Bytes InVersion2(Bytes bytes) {
-  bytes = InVersion3(std::move(bytes));
-  const Manifest manifest = *DecodeManifest(bytes);
+  EXPECT_EQ(manifest.tables.size(), 1u);
   std::vector<size_t> media;
   size_t entries_bytes = 0;
   for (const SegmentRows& rows : manifest.segments) {
@@ -59,17 +49,25 @@ Bytes InVersion2(Bytes bytes) {
     entries_bytes += kMediumAt + kMediumBytes + rows.bits.size() * sizeof(uint64_t) +
                      rows.keys.size() * sizeof(Key) + rows.tables.size() * sizeof(TableId);
   }
-  // Behind the entries are the heat file's numbers, the blob and the checksum.
-  constexpr size_t kEndBytes = 3 * sizeof(uint64_t) + 2 * sizeof(uint32_t);
-  const size_t entries_at = bytes.size() - kEndBytes - manifest.blob.size() - entries_bytes;
-  for (size_t i = media.size(); i-- > 0;) Erase(&bytes, entries_at + media[i], kMediumBytes);
-  Erase(&bytes, kPmemAt, kPmemPartBytes);
-  PutAt<uint32_t>(bytes, kVersionAt, 2);
+  // After the entries are the heat file's numbers, those of PMem and lost rows, the blob and the
+  // checksum.
+  constexpr size_t kHeatBytes = 2 * sizeof(uint64_t) + sizeof(uint32_t);
+  constexpr size_t kLostBytes = 2 * sizeof(uint64_t);
+  const size_t end_bytes = sizeof(uint64_t) + manifest.blob.size() + sizeof(uint32_t);
+  const size_t entries_at = bytes.size() - end_bytes - kLostBytes - kHeatBytes - entries_bytes;
+  Erase(&bytes, bytes.size() - end_bytes - kLostBytes, kLostBytes);
+  for (size_t i = version < 3 ? media.size() : 0; i-- > 0;) {
+    Erase(&bytes, entries_at + media[i], kMediumBytes);
+  }
+  Erase(&bytes, entries_at - sizeof(uint32_t) - kRulesBytes, kRulesBytes);  // before a number
+  Erase(&bytes, kTimeAt, kTimeBytes);
+  if (version < 3) Erase(&bytes, kPmemAt, kPmemPartBytes);
+  PutAt<uint32_t>(bytes, kVersionAt, version);
   SealAgain(bytes);
   return bytes;
 }
 
-class FormatUpgrade : public PmemTier {
+class FormatUpgrade : public PmemTier, public testing::WithParamInterface<uint32_t> {
  protected:
   std::vector<std::string> Manifests() {
     std::vector<std::string> manifests;
@@ -85,10 +83,10 @@ class FormatUpgrade : public PmemTier {
     ASSERT_TRUE((*made)->Preallocate(bytes.size()).ok());
     ASSERT_TRUE((*made)->Write(0, bytes).ok());
   }
-  void ReplaceAll(Bytes (*older)(Bytes)) {
+  void MakeAllOlder() {
     ASSERT_EQ(Manifests().size(), 2u);
     for (const std::string& file : Manifests()) {
-      const Bytes bytes = older(world_.disk().Contents(file));
+      const Bytes bytes = InVersion(GetParam(), world_.disk().Contents(file));
       ASSERT_TRUE(DecodeManifest(bytes).ok()) << DecodeManifest(bytes).status();
       ASSERT_NO_FATAL_FAILURE(Replace(file, bytes));
     }
@@ -97,25 +95,39 @@ class FormatUpgrade : public PmemTier {
   uint32_t NewestVersion() { return VersionOf(world_.disk().Contents(Manifests().back())); }
 };
 
-TEST_F(FormatUpgrade, AStoreOfTheFormatBeforePmemIsUpgradedAtItsNextCheckpoint) {
+INSTANTIATE_TEST_SUITE_P(Versions, FormatUpgrade, testing::Values(2u, 3u));
+
+TEST_P(FormatUpgrade, AStoreOfAnOlderFormatIsUpgradedAtItsNextCheckpoint) {
   table_ = world_.Create("t", Optimizer::kAdagrad);
+  const auto set_norm = [this](float norm) {
+    const auto change = [norm](UpdateRule* rule) { rule->max_gradient_norm = norm; };
+    ASSERT_TRUE(table_->ChangeRule(change).ok());
+  };
+  set_norm(3.0f);
+  ++table_->counters().gradient_calls;
   Fill(3000);
   Checkpoint();
   Fill(1000, 2.0f);
   Checkpoint();
   world_.Close();
-  ASSERT_NO_FATAL_FAILURE(ReplaceAll(InVersion2));
+  ASSERT_NO_FATAL_FAILURE(MakeAllOlder());
   // It also opens with PMem, in which it has no rows yet.
   world_.AddPmemOptions(kLargePmem);
   ASSERT_NO_FATAL_FAILURE(Reopen());
-  EXPECT_EQ(NewestVersion(), 2u);
+  EXPECT_EQ(NewestVersion(), GetParam());
   EXPECT_EQ(pmem_rows(), 0u);
+  EXPECT_EQ(table_->options().rule.max_gradient_norm, 0.0f) << "it is what older stores have";
+  EXPECT_EQ(table_->counters().gradient_calls, 0u);
+  set_norm(4.0f);
+  ++table_->counters().gradient_calls;
   ExpectRows(1000, 2.0f);
   Fill(500, 3.0f);
   Checkpoint();
   EXPECT_EQ(NewestVersion(), kManifestFormatVersion);
   ASSERT_NO_FATAL_FAILURE(Reopen());
   EXPECT_GT(pmem_rows(), 0u);
+  EXPECT_EQ(table_->options().rule.max_gradient_norm, 4.0f);
+  EXPECT_EQ(table_->counters().gradient_calls, 1u);
   EXPECT_EQ(table_->rows(), 3000u);
   ExpectRows(500, 3.0f);
   Fill(3000, 4.0f);
@@ -125,7 +137,7 @@ TEST_F(FormatUpgrade, AStoreOfTheFormatBeforePmemIsUpgradedAtItsNextCheckpoint) 
 }
 
 // Its checkpoint has no time; the others of its facts are counted.
-TEST_F(FormatUpgrade, ACheckpointOfTheFormatBeforeTimesHasTimeZero) {
+TEST_P(FormatUpgrade, ACheckpointOfAnOlderFormatHasTimeZero) {
   table_ = world_.Create("t", Optimizer::kAdagrad);
   Fill(3000);
   Checkpoint();
@@ -133,7 +145,7 @@ TEST_F(FormatUpgrade, ACheckpointOfTheFormatBeforeTimesHasTimeZero) {
   const CheckpointFacts made = *world_->checkpoints()->Facts();
   EXPECT_GT(made.unix_ns, 0);
   world_.Close();
-  ASSERT_NO_FATAL_FAILURE(ReplaceAll(InVersion3));
+  ASSERT_NO_FATAL_FAILURE(MakeAllOlder());
   ASSERT_NO_FATAL_FAILURE(Reopen());
   const CheckpointFacts opened = *world_->checkpoints()->Facts();
   EXPECT_EQ(opened.unix_ns, 0);

@@ -70,6 +70,16 @@ Manifest Rich() {
                           .epsilon = 1e-5f,
                           .weight_decay = 0.0625f,
                           .initial_accumulator = 2.0f};
+    table.options.rule.max_gradient_norm = 2.0f + static_cast<float>(i);
+    table.options.rule.max_gradient_value = 3.0f;
+    const bool is_ftrl = table.options.optimizer == Optimizer::kFtrl;
+    table.options.rule.ftrl_l1 = is_ftrl ? 0.5f : 0.0f;
+    table.options.rule.ftrl_l2 = is_ftrl ? 0.25f : 0.0f;
+    table.options.rule.decoupled_weight_decay = is_ftrl ? 0.0f : 0.75f;
+    const bool is_wide = table.options.value_type == ValueType::kF32;
+    table.options.rule.rounding = is_wide ? Rounding::kNearest : Rounding::kStochastic;
+    table.options.expected_rows_log2 = i;
+    table.gradient_calls = (uint64_t{1} << 40) + i;
     table.options.initializer = {static_cast<InitializerKind>(i % 4), -0.5f, 1.5f};
     table.options.eviction = static_cast<EvictionPolicy>(i % 3);
     manifest.row_classes.push_back(RowClassOf(table.options));
@@ -125,6 +135,14 @@ TEST(Manifest, ComesBackAsItWas) {
     EXPECT_EQ(is.options.rule.epsilon, was.options.rule.epsilon);
     EXPECT_EQ(is.options.rule.weight_decay, was.options.rule.weight_decay);
     EXPECT_EQ(is.options.rule.initial_accumulator, was.options.rule.initial_accumulator);
+    EXPECT_EQ(is.options.rule.max_gradient_norm, was.options.rule.max_gradient_norm);
+    EXPECT_EQ(is.options.rule.max_gradient_value, was.options.rule.max_gradient_value);
+    EXPECT_EQ(is.options.rule.ftrl_l1, was.options.rule.ftrl_l1);
+    EXPECT_EQ(is.options.rule.ftrl_l2, was.options.rule.ftrl_l2);
+    EXPECT_EQ(is.options.rule.decoupled_weight_decay, was.options.rule.decoupled_weight_decay);
+    EXPECT_EQ(is.options.rule.rounding, was.options.rule.rounding);
+    EXPECT_EQ(is.options.expected_rows_log2, was.options.expected_rows_log2);
+    EXPECT_EQ(is.gradient_calls, was.gradient_calls);
     EXPECT_EQ(is.options.initializer.kind, was.options.initializer.kind);
     EXPECT_EQ(is.options.initializer.a, was.options.initializer.a);
     EXPECT_EQ(is.options.initializer.b, was.options.initializer.b);
@@ -308,6 +326,10 @@ std::vector<Wrong> WrongTables() {
        }},
       {"a rate", [](Manifest* m) { m->tables[1].options.rule.learning_rate = -1.0f; }},
       {"a beta", [](Manifest* m) { m->tables[4].options.rule.beta1 = 1.0f; }},
+      {"a norm", [](Manifest* m) { m->tables[1].options.rule.max_gradient_norm = -1.0f; }},
+      {"a rounding",
+       [](Manifest* m) { m->tables[1].options.rule.rounding = static_cast<Rounding>(2); }},
+      {"expected rows", [](Manifest* m) { m->tables[1].options.expected_rows_log2 = 41; }},
       {"init_b", [](Manifest* m) { m->tables[2].options.initializer.b = -2.0f; }},
       {"a policy",
        [](Manifest* m) { m->tables[2].options.eviction = static_cast<EvictionPolicy>(3); }},

@@ -67,6 +67,20 @@ const TableCase kBadTables[] = {
      [](TableOptions* o) { o->rule.initial_accumulator = -1.0f; }},
     {"initial_accumulator", "finite",
      [](TableOptions* o) { o->rule.initial_accumulator = kInfinity; }},
+    {"max_gradient_norm", "at least 0", [](TableOptions* o) { o->rule.max_gradient_norm = -1.0f; }},
+    {"max_gradient_value", "finite", [](TableOptions* o) { o->rule.max_gradient_value = kNan; }},
+    {"ftrl_l1", "FTRL", [](TableOptions* o) { o->rule.ftrl_l1 = 1.0f; }},
+    {"ftrl_l2", "FTRL", [](TableOptions* o) { o->rule.ftrl_l2 = 1.0f; }},
+    {"decoupled_weight_decay", "finite",
+     [](TableOptions* o) { o->rule.decoupled_weight_decay = kInfinity; }},
+    {"decoupled_weight_decay", "FTRL",
+     [](TableOptions* o) {
+       o->optimizer = Optimizer::kFtrl;
+       o->rule.decoupled_weight_decay = 1.0f;
+     }},
+    {"rounding", "0 to 1", [](TableOptions* o) { o->rule.rounding = Rounding{2}; }},
+    {"rounding", "EMBANK_F32", [](TableOptions* o) { o->rule.rounding = Rounding::kStochastic; }},
+    {"expected_rows_log2", "40", [](TableOptions* o) { o->expected_rows_log2 = 41; }},
     {"initializer", "0 to 3", [](TableOptions* o) { o->initializer.kind = InitializerKind{4}; }},
     {"initializer", "0 to 3", [](TableOptions* o) { o->initializer.kind = InitializerKind{-1}; }},
     {"init_a", "finite", [](TableOptions* o) { o->initializer.a = kNan; }},

@@ -38,14 +38,14 @@ std::vector<float> FirstValues(Table* table, const std::vector<Key>& keys) {
 
 // How many of `keys` a creating lookup leaves with each outcome; the rows must be the first values
 // of the keys, refused or not.
-std::array<uint64_t, 5> CreateAndCheck(Table* table, const std::vector<Key>& keys) {
+std::array<uint64_t, kOutcomes> CreateAndCheck(Table* table, const std::vector<Key>& keys) {
   std::vector<float> rows(keys.size() * table->layout().dim);
   std::vector<uint8_t> outcomes(keys.size());
   const Status status = Lookup(table, keys, MissingRule::kCreate,
                                RowsIn(&rows, table->layout().dim), std::span(outcomes));
   EXPECT_TRUE(status.ok()) << status;
   EXPECT_EQ(rows, FirstValues(table, keys));
-  std::array<uint64_t, 5> counts{};
+  std::array<uint64_t, kOutcomes> counts{};
   for (const uint8_t outcome : outcomes) ++counts.at(outcome - 1u);
   return counts;
 }
@@ -146,7 +146,7 @@ TEST(Store, RefusesTheRowsOfTheShardForWhichMemoryFailedAndOnlyThose) {
     Table* const table = store.Create("t", Uniform(4096));
     store.memory()->FailCall(call);
     const uint64_t failures_before = store.memory()->failures();
-    const std::array<uint64_t, 5> counts = CreateAndCheck(table, keys);
+    const std::array<uint64_t, kOutcomes> counts = CreateAndCheck(table, keys);
     const uint64_t created = counts[static_cast<size_t>(Outcome::kCreated) - 1];
     const uint64_t refused = counts[static_cast<size_t>(Outcome::kRefused) - 1];
     ASSERT_EQ(created + refused, keys.size());
@@ -279,6 +279,30 @@ TEST(Store, ACreatingLookupOfRowsThatAreThereTakesNoLock) {
   MutexLock lock(&shard->mutex);
   // Waits for ever if it takes the lock.
   std::thread([&] { CreateAndCheck(table, keys); }).join();
+}
+
+TEST(Store, ATableWithExpectedRowsHasTheIndexForThem) {
+  StoreWorld store;
+  TableOptions options = OptionsOf(1);
+  store.Create("small", options);
+  const uint64_t small_bytes = store->index().memory()->bytes();
+  options.expected_rows_log2 = 19;
+  Table* const table = store.Create("t", options);
+  const uint64_t bytes = store->index().memory()->bytes();
+  EXPECT_GT(bytes, small_bytes);
+  std::vector<Key> keys(uint64_t{1} << 19);
+  for (size_t i = 0; i < keys.size(); ++i) keys[i] = i;
+  EXPECT_EQ(CreateAndCheck(table, keys)[1], keys.size());
+  EXPECT_EQ(store->index().memory()->bytes(), bytes) << "the index has grown once more";
+}
+
+TEST(Store, ExpectedRowsTakeAtMostHalfOfTheFreeMemory) {
+  StoreWorld store({.dram_bytes = uint64_t{64} << 20, .worker_threads = 1});
+  TableOptions options = OptionsOf(1);
+  options.expected_rows_log2 = 40;
+  Table* const table = store.Create("t", options);
+  EXPECT_LT(store->index().memory()->bytes(), uint64_t{32} << 20);
+  EXPECT_EQ(CreateAndCheck(table, {1, 2, 3})[1], 3u);
 }
 
 // docs/arithmetic.md, "Gradients": in order, in runs of 32, then the runs in order.

@@ -167,8 +167,17 @@ std::string Difference(embank_table* table, const oracle::Table& oracle) {
   return difference.empty() ? CompareHeat(table, oracle, KeysOf(oracle)) : difference;
 }
 
+std::string OptionsDifference(embank_table* table, const oracle::Table& oracle) {
+  embank_table_options options;
+  options.struct_size = sizeof options;
+  if (embank_table_get_options(table, &options) != EMBANK_OK) return embank_last_error();
+  const bool are_same = std::memcmp(&options, &oracle.options(), sizeof options) == 0;
+  return are_same ? "" : "the table has other options";
+}
+
 std::string DifferenceButHeat(embank_table* table, const oracle::Table& oracle) {
-  std::string difference = CompareScan(table, oracle);
+  std::string difference = OptionsDifference(table, oracle);
+  if (difference.empty()) difference = CompareScan(table, oracle);
   const std::vector<uint64_t> keys = KeysOf(oracle);
   if (difference.empty()) difference = CompareState(table, oracle, keys);
   if (difference.empty() && RowCount(table) != keys.size()) {

@@ -51,11 +51,13 @@ struct ScanResult {
 };
 ScanResult ScanAll(embank_table* table, uint64_t row_bytes, uint64_t cap);
 
-// Compares every row, state, heat and the row count; "" when they are the same bits (any NaN equals
-// any NaN: IEEE leaves its payload open), else the first difference in words.
+// Compares options, every row, state, heat and the row count; "" when they are the same bits (any
+// NaN equals any NaN: IEEE leaves its payload open), else the first difference in words.
 std::string Difference(embank_table* table, const oracle::Table& oracle);
 // As above, except heat: rows that leave memory may lose a part of it.
 std::string DifferenceButHeat(embank_table* table, const oracle::Table& oracle);
+// Compares the options alone.
+std::string OptionsDifference(embank_table* table, const oracle::Table& oracle);
 
 // Same rows at `count` packed values of the type, with the NaN rule above.
 bool SameValues(const uint8_t* a, const uint8_t* b, uint64_t count, int32_t value_type);

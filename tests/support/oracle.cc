@@ -52,7 +52,6 @@ Table::Table(uint64_t store_seed, const std::string& name, const embank_table_op
       options_(options),
       row_bytes_(options.dim * ValueBytes(options.value_type)),
       state_floats_(StateFloats(options)),
-      learning_rate_(options.learning_rate),
       store_clock_(store_clock) {}
 
 embank_status Table::Lookup(const uint64_t* keys, uint64_t n, int32_t missing, void* rows,
@@ -96,7 +95,7 @@ embank_status Table::Upsert(const uint64_t* keys, uint64_t n, const void* rows, 
     }
     Row& row = exists ? *Mutable(keys[i]) : *AddRow(keys[i], NewRow(keys[i]));
     row.values.assign(in, in + row_bytes_);
-    row.state = InitialState(options_, learning_rate_, row.values);
+    row.state = InitialState(options_, row.values);
     Tell(outcomes, i, exists ? EMBANK_ROW_FOUND : EMBANK_ROW_CREATED);
   }
   return Untold(outcomes, refused, EMBANK_RESOURCE_EXHAUSTED);
@@ -135,18 +134,42 @@ embank_status Table::ApplyGradients(const uint64_t* keys, uint64_t n, const floa
     }
     positions_of_key[keys[i]].push_back(i);
   }
+  if (n > 0) ++gradient_calls_;
   long_sums_ = 0;
   bool absent = false;
+  bool not_finite = false;
   for (const auto& [key, positions] : positions_of_key) {
     Row* row = Mutable(key);
     absent = absent || row == nullptr;
-    uint8_t outcome = row != nullptr ? EMBANK_ROW_FOUND : EMBANK_ROW_ABSENT;
+    uint8_t outcome = EMBANK_ROW_ABSENT;
+    if (row != nullptr) {
+      if (positions.size() > kRunLength) ++long_sums_;
+      bool steps = Step(options_, RowSeed(store_seed_, table_hash_, key), gradient_calls_,
+                        SumOf(positions, bytes, stride), &row->values, &row->state);
+      not_finite = not_finite || !steps;
+      outcome = steps ? EMBANK_ROW_FOUND : EMBANK_ROW_NOT_FINITE;
+    }
     for (uint64_t i : positions) Tell(outcomes, i, outcome);
-    if (row == nullptr) continue;
-    if (positions.size() > kRunLength) ++long_sums_;
-    Step(options_, learning_rate_, SumOf(positions, bytes, stride), &row->values, &row->state);
   }
+  if (outcomes == nullptr && not_finite) return EMBANK_OUT_OF_RANGE;
   return Untold(outcomes, absent, EMBANK_NOT_FOUND);
+}
+
+void Table::SetOptions(const embank_table_options& options, uint32_t fields) {
+  embank_table_options& now = options_;
+  if ((fields & EMBANK_SET_LEARNING_RATE) != 0) now.learning_rate = options.learning_rate;
+  if ((fields & EMBANK_SET_BETAS) != 0) now.beta1 = options.beta1;
+  if ((fields & EMBANK_SET_BETAS) != 0) now.beta2 = options.beta2;
+  if ((fields & EMBANK_SET_EPSILON) != 0) now.epsilon = options.epsilon;
+  if ((fields & EMBANK_SET_WEIGHT_DECAY) != 0) {
+    now.weight_decay = options.weight_decay;
+    now.decoupled_weight_decay = options.decoupled_weight_decay;
+  }
+  if ((fields & EMBANK_SET_CLIPPING) != 0) now.max_gradient_norm = options.max_gradient_norm;
+  if ((fields & EMBANK_SET_CLIPPING) != 0) now.max_gradient_value = options.max_gradient_value;
+  if ((fields & EMBANK_SET_ROUNDING) != 0) now.rounding = options.rounding;
+  if ((fields & EMBANK_SET_FTRL) != 0) now.ftrl_l1 = options.ftrl_l1;
+  if ((fields & EMBANK_SET_FTRL) != 0) now.ftrl_l2 = options.ftrl_l2;
 }
 
 embank_status Table::Erase(const uint64_t* keys, uint64_t n, uint8_t* outcomes) {
@@ -237,7 +260,7 @@ uint32_t Table::Heat(const Row& row) const {
 Row Table::NewRow(uint64_t key) const {
   Row row;
   row.values = InitialValues(options_, RowSeed(store_seed_, table_hash_, key));
-  row.state = InitialState(options_, learning_rate_, row.values);
+  row.state = InitialState(options_, row.values);
   row.heat_epoch = HeatEpoch();
   return row;
 }
@@ -261,10 +284,11 @@ std::vector<float> Table::SumOf(const Positions& positions, const uint8_t* gradi
   std::vector<float> sum;
   for (size_t begin = 0; begin < positions.size(); begin += kRunLength) {
     size_t end = std::min<size_t>(begin + kRunLength, positions.size());
-    std::vector<float> run = FloatsAt(gradients + positions[begin] * stride, options_.dim);
-    for (size_t i = begin + 1; i < end; ++i) {
-      Add(FloatsAt(gradients + positions[i] * stride, options_.dim), &run);
-    }
+    const auto term = [&](size_t i) {
+      return Clipped(options_, FloatsAt(gradients + positions[i] * stride, options_.dim));
+    };
+    std::vector<float> run = term(begin);
+    for (size_t i = begin + 1; i < end; ++i) Add(term(i), &run);
     if (begin == 0) {
       sum = run;
     } else {

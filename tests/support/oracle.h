@@ -58,13 +58,16 @@ class Table {
   embank_status GetHeat(const uint64_t* keys, uint64_t n, uint32_t* heat, uint8_t* outcomes) const;
   // Erases everything, as a drop does.
   void Drop();
-  void SetLearningRate(float learning_rate) { learning_rate_ = learning_rate; }
+  // Takes the fields that `fields`, a sum of EMBANK_SET_*, names.
+  void SetOptions(const embank_table_options& options, uint32_t fields);
+  void SetLearningRate(float learning_rate) { options_.learning_rate = learning_rate; }
 
   // The row of a key as it is, or nullptr: a scan must return it.
   const Row* Find(uint64_t key) const;
   uint32_t Heat(const Row& row) const;
   const std::unordered_map<uint64_t, Row>& rows() const { return rows_; }
 
+  // With all changes so far.
   const embank_table_options& options() const { return options_; }
   const std::string& name() const { return name_; }
   uint64_t row_bytes() const { return row_bytes_; }  // of the values of one row, packed
@@ -89,12 +92,12 @@ class Table {
   const uint64_t store_seed_;
   const std::string name_;
   const uint64_t table_hash_;
-  const embank_table_options options_;
+  embank_table_options options_;
   const uint64_t row_bytes_;
   const uint64_t state_floats_;
 
   std::unordered_map<uint64_t, Row> rows_;
-  float learning_rate_;
+  uint64_t gradient_calls_ = 0;
   HeatClock* store_clock_;
   HeatClock own_clock_;
   uint64_t long_sums_ = 0;

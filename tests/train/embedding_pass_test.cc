@@ -184,39 +184,59 @@ TEST_F(EmbeddingPassTest, AddsTheGradientsOfARowInTheOrderOfPositions) {
   }
 }
 
-// Finite gradients whose sum is not, within a slice or over all.
-TEST_F(EmbeddingPassTest, SaysWhetherItsSumsAreFinite) {
+// Gradients that are not finite, or whose sum is not, within a slice or over all.
+TEST_F(EmbeddingPassTest, LeavesRowsWhoseStepsWouldNotBeFiniteAsTheyAre) {
   constexpr float kMax = std::numeric_limits<float>::max();
+  constexpr size_t kBad = 3;  // the feature
   const std::vector<Pack> packs = PlanPacks(traffic_);
-  const auto are_finite = [&](uint32_t samples, float gradient) {
+  const Key id = 7;
+  const auto row_of = [&](size_t feature) {
+    std::vector<float> row(DimOf(feature));
+    EXPECT_TRUE(Lookup(features_[feature].table, {&id, 1}, MissingRule::kZero,
+                       {reinterpret_cast<std::byte*>(row.data()), 0}, {})
+                    .ok());
+    return row;
+  };
+  EmbeddingPass pass(features_, kSlices);
+  // Steps id 7 with 1 in each feature, and with `gradient` in the bad one, in its first slice or in
+  // all.
+  const auto step = [&](uint32_t samples, float gradient, bool is_in_all) {
     ClickBatch batch;
     batch.samples = samples;
     batch.features.resize(kFeatures);
-    for (FeatureIds& feature : batch.features) feature.ids.assign(samples, 7);
-    EmbeddingPass pass(features_, kSlices);
+    for (FeatureIds& feature : batch.features) feature.ids.assign(samples, id);
     pass.Begin(&batch);
     for (const Pack& pack : packs) {
       for (uint32_t slice = 0; slice < kSlices; ++slice) pass.MakeUnique(pack, slice);
       EXPECT_TRUE(pass.Gather(pack, {0, kSlices}, MissingRule::kCreate).ok());
     }
+    const std::vector<float> bad = row_of(kBad);
+    const std::vector<float> good = row_of(0);
+    const uint64_t left_out = pass.left_out();
     for (size_t i = 0; i < kFeatures; ++i) {
       for (uint32_t slice = 0; slice < kSlices; ++slice) {
         const Matrix gradients = pass.Gradients(i, slice);
+        const bool is_bad = i == kBad && (is_in_all || slice == 0);
         for (uint32_t sample = 0; sample < gradients.rows; ++sample) {
-          for (float& value : gradients.Row(sample)) value = i == 3 ? gradient : 1.0f;
+          for (float& value : gradients.Row(sample)) value = is_bad ? gradient : 1.0f;
         }
       }
     }
     for (const Pack& pack : packs) {
       for (uint32_t slice = 0; slice < kSlices; ++slice) pass.SumGradients(pack, slice);
+      EXPECT_TRUE(pass.Update(pack).ok());
     }
-    return pass.SumsAreFinite();
+    EXPECT_NE(row_of(0), good) << "the other features make their steps";
+    if (row_of(kBad) != bad) return uint64_t{0};
+    return pass.left_out() - left_out;
   };
-  EXPECT_TRUE(are_finite(kSlices, kMax / kSlices));
-  EXPECT_FALSE(are_finite(kSlices, -kMax / 2)) << "each slice's is finite";
-  EXPECT_FALSE(are_finite(4 * kSlices, kMax / 3));
-  EXPECT_FALSE(are_finite(kSlices, std::numeric_limits<float>::quiet_NaN()));
-  EXPECT_TRUE(are_finite(1, 1.0f)) << "slices without samples";
+  const uint64_t slices = kSlices;
+  EXPECT_EQ(step(kSlices, 2.0f, true), 0u);
+  EXPECT_EQ(step(kSlices, -kMax / 2, true), slices) << "each slice's sum is finite";
+  EXPECT_EQ(step(4 * kSlices, kMax / 3, true), slices);
+  EXPECT_EQ(step(4 * kSlices, kMax / 3, false), slices) << "none of its gradients counts";
+  EXPECT_EQ(step(kSlices, std::numeric_limits<float>::quiet_NaN(), false), slices);
+  EXPECT_EQ(step(kSlices, 2.0f, true), 0u) << "the row goes on";
 }
 
 }  // namespace

@@ -3,11 +3,14 @@
 #ifndef EMBANK_TIERS_ROW_UPDATE_RULE_H_
 #define EMBANK_TIERS_ROW_UPDATE_RULE_H_
 
+#include <bit>
 #include <cmath>
 #include <cstdint>
 
 #include "base/host_device.h"
 #include "base/numeric.h"
+#include "base/random.h"
+#include "base/types.h"
 
 namespace embank {
 
@@ -19,7 +22,47 @@ struct UpdateRule {
   float epsilon = 1e-8f;
   float weight_decay = 0.0f;
   float initial_accumulator = 0.0f;
+  float decoupled_weight_decay = 0.0f;
+  float ftrl_l1 = 0.0f;
+  float ftrl_l2 = 0.0f;
+  float max_gradient_norm = 0.0f;   // of a key's sum; 0: no limit
+  float max_gradient_value = 0.0f;  // of each number of each gradient; 0: no limit
+  Rounding rounding = Rounding::kNearest;
 };
+
+// The seed of the draws by which call number `call` (from 1 on) rounds the row with this seed.
+EMBANK_HOST_DEVICE constexpr uint64_t RoundingSeed(uint64_t row_seed, uint64_t call) {
+  return Mix(Mix(~row_seed) + call * kGoldenRatio);
+}
+// The draw of element i: 24 uniform bits.
+EMBANK_HOST_DEVICE constexpr uint32_t RoundingDraw(uint64_t seed, uint32_t i) {
+  return static_cast<uint32_t>(CounterRandom(seed).Bits(i) >> 40);
+}
+
+// Bits that are all 0 if x is finite, and not all 0 otherwise: x - x is +0, or NaN.
+EMBANK_HOST_DEVICE inline uint32_t NotFiniteBits(float x) { return std::bit_cast<uint32_t>(x - x); }
+
+// A number of a gradient between the limits of max_gradient_value; `limit` may be infinite.
+EMBANK_HOST_DEVICE inline float ClippedGradient(float g, float limit) {
+  const float below = g > limit ? limit : g;
+  return below < -limit ? -limit : below;
+}
+
+// The factor by which a sum with this sum of squares is scaled; 1: not at all.
+EMBANK_HOST_DEVICE inline double GradientScale(const UpdateRule& rule, double squares) {
+  const double norm = std::sqrt(squares);
+  const auto limit = static_cast<double>(rule.max_gradient_norm);
+  return norm > limit ? limit / norm : 1.0;
+}
+EMBANK_HOST_DEVICE inline float ScaledGradient(float g, double scale) {
+  return static_cast<float>(static_cast<double>(g) * scale);
+}
+
+// The factor of decoupled weight decay: w becomes w times this before its step.
+EMBANK_HOST_DEVICE inline float DecoupledFactor(const UpdateRule& rule) {
+  return static_cast<float>(1.0 - static_cast<double>(rule.learning_rate) *
+                                      static_cast<double>(rule.decoupled_weight_decay));
+}
 
 // Adds coupled weight decay, if it is not 0.
 EMBANK_HOST_DEVICE inline float DecayedGradient(const UpdateRule& rule, float w, float g) {
@@ -72,13 +115,27 @@ EMBANK_HOST_DEVICE inline void StepAdam(const UpdateRule& rule, AdamStep step, f
   w = Stepped(w, step.step_size * m, std::sqrt(v) / step.root_correction + rule.epsilon);
 }
 
-// McMahan et al. 2013, algorithm 1 with l1 = l2 = 0.
+inline bool HasFtrlPenalty(const UpdateRule& rule) {
+  return rule.ftrl_l1 != 0.0f || rule.ftrl_l2 != 0.0f;
+}
+
+// McMahan et al. 2013, algorithm 1 with beta = 0. Where both penalties are 0, both variants give
+// the same bits, the signs of zeros included.
+template <bool kHasPenalty>
 EMBANK_HOST_DEVICE inline void StepFtrl(const UpdateRule& rule, float g, float& w, float& z,
                                         float& n) {
   const float n_next = n + g * g;
-  const float sigma = (std::sqrt(n_next) - std::sqrt(n)) / rule.learning_rate;
+  const float root = std::sqrt(n_next);
+  const float sigma = (root - std::sqrt(n)) / rule.learning_rate;
   const float z_next = z + (g - sigma * w);
-  const float w_next = ((-z_next) * rule.learning_rate) / std::sqrt(n_next);
+  float toward = -z_next;
+  float divisor = root;
+  if constexpr (kHasPenalty) {
+    const float beyond = std::fabs(z_next) - rule.ftrl_l1;
+    toward = std::copysign(beyond > 0.0f ? beyond : 0.0f, toward);
+    divisor = root + rule.ftrl_l2 * rule.learning_rate;
+  }
+  const float w_next = (toward * rule.learning_rate) / divisor;
   const bool steps = n_next != 0.0f;  // selected, not branched, so that loops vectorise
   z = steps ? z_next : z;
   w = steps ? w_next : w;
@@ -87,7 +144,9 @@ EMBANK_HOST_DEVICE inline void StepFtrl(const UpdateRule& rule, float g, float& 
 
 // The z of a new row, for which w is already the minimum.
 EMBANK_HOST_DEVICE inline float InitialFtrlZ(const UpdateRule& rule, float w) {
-  return ((-w) * std::sqrt(rule.initial_accumulator)) / rule.learning_rate;
+  const float divisor = std::sqrt(rule.initial_accumulator) + rule.ftrl_l2 * rule.learning_rate;
+  const float beyond = ((-w) * divisor) / rule.learning_rate;
+  return w == 0.0f ? beyond : beyond - std::copysign(rule.ftrl_l1, w);
 }
 
 // The lanes over which a row is reduced: one warp, two AVX-512 or four AVX2 registers.

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <unordered_set>
 #include <utility>
 
 #include "base/check.h"
@@ -20,10 +21,12 @@ void AddTo(const float* __restrict from, uint32_t dim, float* __restrict sum) {
   for (uint32_t i = 0; i < dim; ++i) sum[i] += from[i];
 }
 
-bool AreWithin(std::span<const float> numbers, float limit) {
-  bool are_within = true;
-  for (const float number : numbers) are_within &= std::abs(number) <= limit;  // a NaN is not
-  return are_within;
+bool AreFinite(std::span<const float> numbers) {
+  bool are_finite = true;
+  for (const float number : numbers) {
+    are_finite &= std::abs(number) <= std::numeric_limits<float>::max();  // a NaN is not
+  }
+  return are_finite;
 }
 
 // Makes an array have at least so many values, whatever they are. The next batch may have more.
@@ -177,16 +180,36 @@ void EmbeddingPass::SumGradients(const Pack& pack, uint32_t slice) {
       }
     }
     EMBANK_CHECK(next_unseen == memory.unique_count[slice]);
-    // Update adds as many sums of a row as there are slices, at most.
-    const float limit = std::numeric_limits<float>::max() / static_cast<float>(slices_);
-    memory.is_finite[slice] = AreWithin({sums, uint64_t{next_unseen} * dim}, limit) ? 1 : 0;
+    memory.is_finite[slice] = AreFinite({sums, uint64_t{next_unseen} * dim}) ? 1 : 0;
   }
 }
 
-bool EmbeddingPass::SumsAreFinite() const {
-  return std::ranges::all_of(memory_, [](const FeatureMemory& memory) {
-    return std::ranges::all_of(memory.is_finite, [](uint8_t is_finite) { return is_finite != 0; });
-  });
+// Takes the ids of a feature that have a sum which is not finite out of all slices, so that none of
+// their gradients counts. Slices keep their begins.
+void EmbeddingPass::LeaveOutNotFinite(size_t feature) {
+  FeatureMemory& memory = memory_[feature];
+  const uint32_t dim = features_[feature].dim;
+  const auto sum = [&](uint64_t place) { return memory.sums.data() + place * dim; };
+  std::unordered_set<Key> left_out;
+  for (uint32_t slice = 0; slice < slices_; ++slice) {
+    for (uint64_t i = 0; i < memory.unique_count[slice]; ++i) {
+      const uint64_t place = memory.unique_begin[slice] + i;
+      if (!AreFinite({sum(place), dim})) left_out.insert(memory.unique[place]);
+    }
+  }
+  for (uint32_t slice = 0; slice < slices_; ++slice) {
+    const uint64_t begin = memory.unique_begin[slice];
+    uint32_t kept = 0;
+    for (uint64_t i = 0; i < memory.unique_count[slice]; ++i) {
+      if (left_out.contains(memory.unique[begin + i])) continue;
+      memory.unique[begin + kept] = memory.unique[begin + i];
+      std::memmove(sum(begin + kept), sum(begin + i), dim * sizeof(float));
+      ++kept;
+    }
+    left_out_.fetch_add(memory.unique_count[slice] - kept, std::memory_order_relaxed);
+    memory.unique_count[slice] = kept;
+    memory.micro_batch[slice] = slice;  // its ids do not follow those of the slice before any more
+  }
 }
 
 Status EmbeddingPass::Update(const Pack& pack) {
@@ -194,6 +217,9 @@ Status EmbeddingPass::Update(const Pack& pack) {
   for (const uint32_t i : pack.features) {
     const FeatureMemory& memory = memory_[i];
     const uint32_t dim = features_[i].dim;
+    const bool is_finite =
+        std::ranges::all_of(memory.is_finite, [](uint8_t is) { return is != 0; });
+    if (!is_finite) LeaveOutNotFinite(i);
     for (uint32_t slice = 0; slice < slices_;) {
       const uint64_t begin = memory.unique_begin[slice];
       const uint32_t micro_batch = memory.micro_batch[slice];
@@ -209,7 +235,20 @@ Status EmbeddingPass::Update(const Pack& pack) {
       features.push_back(feature);
     }
   }
-  return ApplyGradientsPacked(features);
+  const Status status = ApplyGradientsPacked(features);
+  // The counters of the tables have the steps that were not made.
+  return IsOutOfRange(status) ? OkStatus() : status;
+}
+
+uint64_t EmbeddingPass::left_out() const {
+  uint64_t left_out = left_out_.load(std::memory_order_relaxed);
+  constexpr auto kVerb = static_cast<size_t>(TableVerb::kGradients);
+  constexpr auto kNotFinite = static_cast<size_t>(Outcome::kNotFinite) - 1;
+  for (const EmbeddingFeature& feature : features_) {
+    left_out += feature.table->counters().verbs[kVerb].keys_by_outcome[kNotFinite].load(
+        std::memory_order_relaxed);
+  }
+  return left_out;
 }
 
 ConstMatrix EmbeddingPass::Vectors(size_t feature, uint32_t slice) const {

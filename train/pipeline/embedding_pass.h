@@ -11,6 +11,7 @@
 #ifndef EMBANK_TRAIN_PIPELINE_EMBEDDING_PASS_H_
 #define EMBANK_TRAIN_PIPELINE_EMBEDDING_PASS_H_
 
+#include <atomic>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -57,12 +58,13 @@ class EmbeddingPass {
 
   // Adds the gradients of a slice's vectors by row.
   void SumGradients(const Pack& pack, uint32_t slice);
-  // Whether all sums of the step, and what Update makes of them, are finite numbers. Sums beyond
-  // the largest float by the number of slices count as too large.
-  bool SumsAreFinite() const;
-  // Makes a step of the optimizer for each distinct id of the batch: one packed call. The statuses
-  // of ApplyGradientsPacked.
+  // Makes a step of the optimizer for each distinct id of the batch: one packed call. Leaves out
+  // the ids whose sum in a slice, or whose step, is not finite: their rows stay as they are. The
+  // statuses of ApplyGradientsPacked but OUT_OF_RANGE.
   Status Update(const Pack& pack);
+  // The number of ids that were left out; an id counts once for each slice of a step in which it
+  // is.
+  uint64_t left_out() const;
 
   // The vectors of a slice's samples, and their gradients, which the caller writes.
   ConstMatrix Vectors(size_t feature, uint32_t slice) const;
@@ -96,11 +98,13 @@ class EmbeddingPass {
   // The positions of samples.
   SampleRange PositionsOf(size_t feature, SampleRange samples) const;
   uint32_t JoinSlices(size_t feature, SliceRange micro_batch);
+  void LeaveOutNotFinite(size_t feature);
 
   const std::vector<EmbeddingFeature> features_;
   const uint32_t slices_;
   std::vector<FeatureMemory> memory_;
   const ClickBatch* batch_ = nullptr;
+  std::atomic<uint64_t> left_out_{0};  // because of their sums
 };
 
 }  // namespace embank

@@ -56,6 +56,10 @@ void LookUpAndTrain(api::Table table) {
   EXPECT(table.Upsert(keys, written).ok() && table.Lookup(keys, rows).ok() && rows == written);
   EXPECT(table.SetLearningRate(0.25f).ok() && table.ApplyGradients(keys, gradients).ok());
   EXPECT(table.Lookup(keys, rows).ok() && rows[0] == 7 - 0.25f * 3 / 4);
+  auto options = table.Options();
+  EXPECT(options.ok() && options->learning_rate == 0.25f);
+  options->epsilon = 2.0f;
+  EXPECT(table.SetOptions(*options, EMBANK_SET_EPSILON).ok() && table.Options()->epsilon == 2.0f);
   EXPECT(table.Erase({&keys[2], 1}, outcomes).ok() && outcomes[0] == EMBANK_ROW_FOUND);
   EXPECT(table.Prefetch(keys).ok());
   EXPECT(table.Contains(keys, outcomes).ok() && outcomes[2] == EMBANK_ROW_ABSENT);
