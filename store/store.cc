@@ -124,7 +124,10 @@ Status Store::OpenParts() {
   MakeCheckpoints(manifests);
   // Only now: rows that were accepted find their places again, whatever order they come in.
   if (options_.dram_bytes != 0) index_->memory()->KeepFree(IndexLeavesBytes(options_.dram_bytes));
-  GrowIndexAhead();
+  {
+    MutexLock lock(catalog_->mutex());
+    GrowIndexFor(catalog_->live());
+  }
   if (const uint64_t rows = manifests.opened().rows_lost; rows > 0) {
     Log(LogLevel::kWarning, StrCat(options_.path, ": ", rows,
                                    " rows of the store were lost: a repair, or a checkpoint after "
@@ -306,11 +309,6 @@ StatusOr<Table*> Store::CreateTable(std::string_view name, const TableOptions& o
   EMBANK_ASSIGN_OR_RETURN(Table* const table, catalog_->Add(id, name, options));
   if (options.expected_rows_log2 != 0) GrowIndexFor(catalog_->live());
   return table;
-}
-
-void Store::GrowIndexAhead() {
-  MutexLock lock(catalog_->mutex());
-  GrowIndexFor(catalog_->live());
 }
 
 // Rows have the larger part of the memory.

@@ -100,7 +100,6 @@ class Store {
  private:
   Store(const StoreOptions& options, StoreEnvironment environment);
   Status MakeRowParts();
-  void GrowIndexAhead();
   void GrowIndexFor(std::span<Table* const> tables);
   Status MakeHotRows();
   Status MakeLogs(const OpenedManifests& manifests);

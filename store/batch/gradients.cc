@@ -131,8 +131,9 @@ class GroupStep {
  public:
   // `places`: those of the group, or as many as the keys that it steps, in the batch's list of rows
   // in device memory and for rows that are deferred.
-  GroupStep(Batch* batch, const ShardGroup& group, const ShardGroup& places, const GradientCall& call,
-            const GradientRows& gradients, UniqueKeys* unique, HotList* hot)
+  GroupStep(Batch* batch, const ShardGroup& group, const ShardGroup& places,
+            const GradientCall& call, const GradientRows& gradients, UniqueKeys* unique,
+            HotList* hot)
       : batch_(batch),
         group_(group),
         call_(call),

@@ -12,8 +12,8 @@ namespace {
 
 constexpr const char* kVerbNames[kTableVerbs] = {"lookup", "upsert", "gradients", "erase",
                                                  "prefetch"};
-constexpr const char* kOutcomeNames[kOutcomes] = {"found",     "created", "absent",     "refused",
-                                                  "data_loss", "not_finite", "unavailable"};
+constexpr const char* kOutcomeNames[kOutcomes] = {
+    "found", "created", "absent", "refused", "data_loss", "not_finite", "unavailable"};
 constexpr const char* kTierNames[kTiers] = {"dram", "pmem", "ssd", "hbm"};  // by Tier
 
 // Writes a label value: backslash and quote are escaped; names have no newlines. The format is

@@ -36,10 +36,9 @@ std::vector<Verb> SomeVerbs(Random* random) {
   for (Verb verb : {Verb::kLookup, Verb::kUpsert, Verb::kGradients}) {
     if (!random->OneIn(4)) verbs.insert(verbs.end(), 4, verb);
   }
-  for (Verb verb :
-       {Verb::kBadGradients, Verb::kErase, Verb::kContains, Verb::kGetState, Verb::kSetState,
-        Verb::kGetHeat, Verb::kLearningRate, Verb::kScan, Verb::kUpsertFull, Verb::kScanFull,
-        Verb::kSetOptions}) {
+  for (Verb verb : {Verb::kBadGradients, Verb::kErase, Verb::kContains, Verb::kGetState,
+                    Verb::kSetState, Verb::kGetHeat, Verb::kLearningRate, Verb::kScan,
+                    Verb::kUpsertFull, Verb::kScanFull, Verb::kSetOptions}) {
     if (!random->OneIn(3)) verbs.push_back(verb);
   }
   if (random->OneIn(2)) {

@@ -35,9 +35,9 @@ void Erase(Bytes* bytes, size_t at, size_t count) {
   bytes->erase(begin, begin + static_cast<std::ptrdiff_t>(count));
 }
 
-// The bytes of a manifest with one table and without PMem in an older version, which has no rules of
-// a later time, no time, no id of PMem and no lost rows. Version 2 has no PMem and no medium of a
-// segment either.
+// The bytes of a manifest with one table and without PMem in an older version, which has no rules
+// of a later time, no time, no id of PMem and no lost rows. Version 2 has no PMem and no medium of
+// a segment either.
 Bytes InVersion(uint32_t version, Bytes bytes) {
   const Manifest manifest = *DecodeManifest(bytes);
   EXPECT_TRUE(manifest.pmem_path.empty());

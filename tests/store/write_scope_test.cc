@@ -132,7 +132,7 @@ TEST(WriteScope, AStepOfABatchInPiecesHasTheGradientsOfAllPieces) {
   SpillWorld world(6);
   Table* const table = world.Create("t", Optimizer::kAdagrad, kDim / 2);
   Table* const other = world.Create("u", Optimizer::kAdagrad, kDim / 2);
-  constexpr Key kRows = 1500;
+  constexpr Key kRows = 6000;  // memory has slots for two thirds
   constexpr size_t kTimes = 3;
   const std::vector<Key> distinct = KeysFrom(0, kRows);
   const std::vector<float> ones(distinct.size() * kDim / 2, 1.0f);
