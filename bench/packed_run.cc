@@ -119,16 +119,15 @@ class PackedStore {
   void SetFeature(embank_table* table, const uint64_t* keys, float* rows,
                   embank_feature* feature) const {
     const bool is_pooled = case_.bag > 1;
-    *feature = {.struct_size = sizeof(embank_feature),
-                .pooling = is_pooled ? EMBANK_POOL_SUM : EMBANK_POOL_NONE,
-                .table = table,
-                .keys = keys,
-                .n = case_.KeysOfTable(),
-                .offsets = is_pooled ? offsets_.data() : nullptr,
-                .bags = is_pooled ? case_.batch : 0,
-                .weights = nullptr,
-                .rows = rows,
-                .row_stride = 0};
+    *feature = {};
+    feature->struct_size = sizeof(embank_feature);
+    feature->pooling = is_pooled ? EMBANK_POOL_SUM : EMBANK_POOL_NONE;
+    feature->table = table;
+    feature->keys = keys;
+    feature->n = case_.KeysOfTable();
+    feature->offsets = is_pooled ? offsets_.data() : nullptr;
+    feature->bags = is_pooled ? case_.batch : 0;
+    feature->rows = rows;
   }
 
   const PackedOptions& options_;

@@ -26,7 +26,7 @@ EMBANK_INLINE void Load(const std::byte* from, AnyLine* line) {
   std::memcpy(line, from, sizeof(AnyLine));
 }
 template <typename AnyLine>
-EMBANK_INLINE void Store(const AnyLine& line, std::byte* to) {
+EMBANK_INLINE void StoreLine(const AnyLine& line, std::byte* to) {
   std::memcpy(to, &line, sizeof(AnyLine));
 }
 
@@ -71,7 +71,7 @@ EMBANK_INLINE void Gather(const ProbeView& view, KeySpan keys, uint32_t bytes, s
         for (uint32_t offset = 0; offset < lines_bytes; offset += kProbeLineBytes) {
           Line line;
           Load(from + offset, &line);
-          Store(line, to + offset);
+          StoreLine(line, to + offset);
         }
         if (lines_bytes < bytes)
           std::memcpy(to + lines_bytes, from + lines_bytes, bytes - lines_bytes);
@@ -126,7 +126,7 @@ EMBANK_SIMD_CLONES __attribute__((no_sanitize_thread)) void AddToRows(const Prob
     for (; offset + kProbeLineBytes <= bytes; offset += kProbeLineBytes) {
       FloatLine line;
       Load(begin + offset, &line);
-      Store(line + kTerm, begin + offset);
+      StoreLine(line + kTerm, begin + offset);
     }
     for (; offset < bytes; offset += sizeof(float)) {
       *reinterpret_cast<float*>(begin + offset) += kTerm;
@@ -183,7 +183,7 @@ EMBANK_SIMD_CLONES __attribute__((no_sanitize_thread)) void WriteStream(std::byt
                                                                         uint64_t bytes) {
   uint64_t offset = 0;
   for (; offset + kProbeLineBytes <= bytes; offset += kProbeLineBytes) {
-    Store(FloatLine{} + 1.0f, memory + offset);
+    StoreLine(FloatLine{} + 1.0f, memory + offset);
   }
   for (; offset < bytes; offset += sizeof(float)) {
     const float one = 1.0f;

@@ -25,11 +25,15 @@ class SlowFile final : public File {
     return file_->Write(offset, bytes);
   }
   Status Preallocate(uint64_t bytes) override { return file_->Preallocate(bytes); }
+  Status PreallocateRange(uint64_t offset, uint64_t bytes) override {
+    return file_->PreallocateRange(offset, bytes);
+  }
   Status Sync() override {
     std::this_thread::sleep_for(sync_);
     return file_->Sync();
   }
   StatusOr<uint64_t> SizeBytes() override { return file_->SizeBytes(); }
+  StatusOr<uint64_t> TakenBytes() override { return file_->TakenBytes(); }
   void MayRest() override { file_->MayRest(); }
   bool direct() const override { return file_->direct(); }
   std::span<const std::byte> mapping() const override { return file_->mapping(); }

@@ -69,6 +69,7 @@ class UpsertStep {
         fill(image);
         if (heat != nullptr) SetHeatOf(bytes, *heat);
       });
+      return Outcome::kFound;
     };
     RowForUpdate row(batch_.table(), group_.shard, id, found, &memory_);
     Outcome outcome = row.outcome();

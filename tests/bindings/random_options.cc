@@ -1,13 +1,8 @@
 // Steps that change the options of a table.
+#include "tests/bindings/differences.h"
 #include "tests/bindings/random_run.h"
 
 namespace embank::test {
-
-std::string StatusDifference(embank_status actual, embank_status expected) {
-  if (actual == expected) return "";
-  return std::string("status ") + embank_status_name(actual) + " (" + embank_last_error() +
-         ") and not " + embank_status_name(expected);
-}
 
 std::string RandomRun::LearningRate(LiveTable* live) {
   float rate = RandomLearningRate(live->oracle->options().optimizer, &random_);

@@ -31,9 +31,6 @@ struct CrashedWorkload {
 inline constexpr const char* kOperationsOnDisk = "operations of stores on disk";
 inline constexpr const char* kOperationsInMemory = "operations of stores in memory";
 
-// "", or that the status is another one.
-std::string StatusDifference(embank_status actual, embank_status expected);
-
 class RandomRun {
  public:
   RandomRun(const Plan& plan, Events* events);

@@ -44,8 +44,8 @@ class Run {
         ApplyGradients(table_, keys, RowsOf(gradients, table_->layout().dim), outcomes_).ok());
     Write({});
     std::reverse(keys.begin(), keys.end());
-    ASSERT_TRUE(Upsert(table_, std::span(keys).first(kBatch - 7), {rows.data(), row_bytes},
-                       std::span(outcomes_).first(kBatch - 7))
+    ASSERT_TRUE(Upsert(table_, std::span(keys).first(kBatch - 7),
+                       ConstRowSpan{rows.data(), row_bytes}, std::span(outcomes_).first(kBatch - 7))
                     .ok());
     Write({});
     for (Key& key : keys) key = random_.Below(kUniverse) * 2;

@@ -242,11 +242,10 @@ Status EmbeddingPass::Update(const Pack& pack) {
 
 uint64_t EmbeddingPass::left_out() const {
   uint64_t left_out = left_out_.load(std::memory_order_relaxed);
-  constexpr auto kVerb = static_cast<size_t>(TableVerb::kGradients);
   constexpr auto kNotFinite = static_cast<size_t>(Outcome::kNotFinite) - 1;
   for (const EmbeddingFeature& feature : features_) {
-    left_out += feature.table->counters().verbs[kVerb].keys_by_outcome[kNotFinite].load(
-        std::memory_order_relaxed);
+    const CallCounts counts = feature.table->counters().calls.Counts(TableVerb::kGradients);
+    left_out += counts.keys_by_outcome[kNotFinite];
   }
   return left_out;
 }
