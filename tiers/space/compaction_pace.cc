@@ -16,7 +16,7 @@ constexpr double kGainOfSize = 20;
 constexpr double kLiveMin = 0.5;
 // Of each class; where segments are small, a quarter of one.
 constexpr double kSlackBytesMax = uint64_t{256} << 10;
-constexpr double kSlackPart = 4;
+constexpr double kWasteOfSlack = 4;
 // Emptying a segment with more living rows would take more space than it frees.
 constexpr double kLiveMax = 0.8;
 // Evenly overwritten rows of half of ssd_bytes are then in 0.67 of it, and 0.25 is emptied. A later
@@ -47,7 +47,7 @@ CompactionPace::CompactionPace(uint64_t ssd_bytes, uint64_t segment_bytes, bool 
 
 void CompactionPace::SetClasses(uint64_t classes) {
   slack_bytes_ =
-      static_cast<double>(classes) * std::min(kSlackBytesMax, segment_bytes_ / kSlackPart);
+      static_cast<double>(classes) * std::min(kSlackBytesMax, segment_bytes_ / kWasteOfSlack);
 }
 
 void CompactionPace::AddFinished(int64_t bytes, int64_t live_bytes) {
