@@ -32,7 +32,7 @@ class CompactionPace {
   void AddFinished(int64_t bytes, int64_t live_bytes);
   // Sets the number of row classes: segments that sessions left unfilled may take some space for
   // each.
-  void SetClasses(uint64_t classes) { slack_bytes_ = static_cast<double>(classes) * kSlackBytes; }
+  void SetClasses(uint64_t classes);
   // Sets the number of segments that are neither used nor reserved.
   void SetSpare(int64_t segments);
   // Notes that a segment was chosen to be emptied.
@@ -51,15 +51,13 @@ class CompactionPace {
   double begin() const { return begin_; }
 
  private:
-  static constexpr double kSlackBytes = uint64_t{256} << 10;
-
   double RowsForSize() const;
   double RowsForLimit() const;
 
   const double segments_;  // of ssd_bytes; 0: no limit
   const double segment_bytes_;
   const bool follows_rows_;
-  double slack_bytes_ = kSlackBytes;
+  double slack_bytes_;
   int64_t finished_bytes_ = 0;
   int64_t live_bytes_ = 0;
   int64_t spare_ = std::numeric_limits<int64_t>::max();
