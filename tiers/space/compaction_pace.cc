@@ -14,7 +14,7 @@ constexpr double kLiveBegin = 0.6;
 constexpr double kGainOfSize = 20;
 // Where changes leave the pace behind, or are too few for it, checkpoints keep half of it living.
 constexpr double kLiveMin = 0.5;
-// Of each class; where segments are small, a part of one.
+// A class may waste so much; where segments are small, a part of one.
 constexpr double kSlackBytesMax = uint64_t{256} << 10;
 constexpr double kSlackPart = 64;
 // Emptying a segment with more living rows would take more space than it frees.
