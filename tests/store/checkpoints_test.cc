@@ -252,7 +252,7 @@ TEST(Checkpoints, SurviveEveryCrash) {
   events.Expect("the last checkpoint");
   events.Expect("the one under way");
   const size_t changes = disk->changes();
-  for (size_t change = 0; change <= changes; change += random.Between(1, 5)) {
+  for (size_t change = 0; change <= changes; change += random.Between(1, 3)) {
     for (const Persistence persistence : kPersistences) {
       SpillWorld again(5, disk->AfterCrash(change, persistence, random.Bits()));
       ASSERT_NE(again.get(), nullptr) << "a crash before change " << change;

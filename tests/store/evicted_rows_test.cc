@@ -318,34 +318,6 @@ TEST(EvictedRows, AClassWithoutMemoryLivesInTheLog) {
   EXPECT_EQ(firsts, RowsOfKeys(all, 1));
 }
 
-// Most shards have no row of the class in memory. Slots for others are looked for in those that do.
-TEST(EvictedRows, AClassWithFewRowsInMemoryFindsThemAtOnce) {
-  SpillWorld store(6);
-  Table* const first = store.Create("first", Optimizer::kSgd);
-  const std::vector<Key> all = KeysFrom(0, 4000);
-  ASSERT_TRUE(Upsert(first, all, RowsOf(RowsOfKeys(all, 1), kDim), {}).ok());
-  constexpr uint32_t kWideDim = 4096;
-  Table* const wide = store.Create("wide", Optimizer::kAdam, kWideDim);
-  ASSERT_TRUE(store->pages()->GivePage(wide->slot_class()));
-  const SlotOrders& orders = wide->mover()->rows().orders();
-  const std::vector<Key> keys = KeysFrom(0, 200);
-  std::vector<float> rows(keys.size() * kWideDim, 7.0f);
-  ASSERT_TRUE(Upsert(wide, keys, RowsOf(rows, kWideDim), {}).ok());
-  EXPECT_LT(wide->mover()->rows().rows_in_memory(), 43u);
-  const uint64_t visited = orders.givers_visited();
-  const uint64_t wanted = wide->mover()->eviction().slots_wanted();
-  for (int round = 0; round < 3; ++round) {
-    ASSERT_TRUE(Lookup(wide, keys, MissingRule::kZero, RowsIn(&rows, kWideDim), {}).ok());
-  }
-  ASSERT_EQ(rows, std::vector<float>(rows.size(), 7.0f));
-  const uint64_t slots = wide->mover()->eviction().slots_wanted() - wanted;
-  EXPECT_GE(slots, 200u);
-  EXPECT_LE(orders.givers_visited() - visited, slots / 4) << "most shards have rows by now";
-  std::printf("quantities: %llu slots wanted, %llu shards visited\n",
-              static_cast<unsigned long long>(slots),
-              static_cast<unsigned long long>(orders.givers_visited() - visited));
-}
-
 // A log that takes no more records: changes are refused by name, nothing is lost, rows in memory
 // can still change, and clean rows make space for others.
 TEST(EvictedRows, AFullLogRefusesAndKeepsWhatItHas) {

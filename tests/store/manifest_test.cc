@@ -239,16 +239,21 @@ Manifest WithOneSegment() {
 }
 constexpr ptrdiff_t kMediumAt = 128;
 
-// The id of PMem and the number of lost rows, which manifests have since version 4: before the
-// blob, which is empty, and the checksum.
-void EraseLostRows(Bytes* bytes) {
+constexpr ptrdiff_t kPmemAt = 52;
+constexpr ptrdiff_t kPmemBytes = 8 + 4;
+
+// Erases what manifests without tables have since version 4: the time, after the path of PMem, and
+// the id of PMem and the number of lost rows, before the blob, which is empty, and the checksum.
+void EraseVersion4(Bytes* bytes) {
   const ptrdiff_t end = static_cast<ptrdiff_t>(bytes->size()) - 8 - 4;
   bytes->erase(bytes->begin() + end - 16, bytes->begin() + end);
+  const auto time = bytes->begin() + kPmemAt + kPmemBytes;
+  bytes->erase(time, time + 8);
 }
 
-TEST(Manifest, TheFormatBeforeLostRowsIsRead) {
+TEST(Manifest, TheFormatBeforeTimesAndLostRowsIsRead) {
   Bytes bytes = EncodeManifest(WithOneSegment());
-  EraseLostRows(&bytes);
+  EraseVersion4(&bytes);
   PutAt<uint32_t>(bytes, 8, 3);
   SealAgain(bytes);
   const StatusOr<Manifest> back = DecodeManifest(bytes);
@@ -262,10 +267,9 @@ TEST(Manifest, TheFormatBeforeLostRowsIsRead) {
 TEST(Manifest, TheFormatBeforePmemIsRead) {
   const Manifest manifest = WithOneSegment();
   Bytes bytes = EncodeManifest(manifest);
-  constexpr ptrdiff_t kPmemAt = 52;
-  EraseLostRows(&bytes);
   bytes.erase(bytes.begin() + kMediumAt, bytes.begin() + kMediumAt + 4);
-  bytes.erase(bytes.begin() + kPmemAt, bytes.begin() + kPmemAt + 8 + 4 + 8);  // with the time
+  EraseVersion4(&bytes);
+  bytes.erase(bytes.begin() + kPmemAt, bytes.begin() + kPmemAt + kPmemBytes);
   PutAt<uint32_t>(bytes, 8, 2);
   SealAgain(bytes);
   const StatusOr<Manifest> back = DecodeManifest(bytes);

@@ -172,14 +172,18 @@ TEST(WriteScope, SettingStatesPaysForCompaction) {
   for (Key key = 0; key < kKeys; key += 500) Put(table, KeysFrom(key, 500), 1);
   ASSERT_EQ(world->logs()->lowest().counters().compacted_rows, 0u);
   Random random(7);
+  // A checkpoint moves rows, too, where no debt is paid.
+  uint64_t moved_rows = 0;
   for (int round = 0; round < 30; ++round) {
+    const uint64_t before = world->logs()->lowest().counters().compacted_rows;
     std::vector<Key> keys;
     for (size_t i = 0; i < 500; ++i) keys.push_back(random.Below(kKeys));
     const std::vector<float> state(keys.size() * kDim, static_cast<float>(round));
     ASSERT_TRUE(SetState(table, keys, RowsOf(state, kDim), {}).ok());
+    moved_rows += world->logs()->lowest().counters().compacted_rows - before;
     ASSERT_TRUE(round % 3 != 2 || world->checkpoints()->Make({}).ok());
   }
-  EXPECT_GT(world->logs()->lowest().counters().compacted_rows, 0u);
+  EXPECT_GT(moved_rows, 0u);
 }
 
 }  // namespace

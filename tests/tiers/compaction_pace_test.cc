@@ -53,11 +53,11 @@ TEST(CompactionPace, WithoutALimitOnlyLivingRowsCount) {
   EXPECT_EQ(PaceAt(0, 1, 20).pace(), CompactionPace::kPaceMax);
 }
 
-// A quarter of a segment of 1 MiB is left to each class, and twice that until it is too much.
+// A 64th of a segment of 1 MiB is left to each class, and twice that until it is too much.
 TEST(CompactionPace, WithoutALimitTheSizeFollowsTheRows) {
   EXPECT_TRUE(PaceAt(0, 1, 20).HasWaste(/*is_begun=*/false));
-  EXPECT_FALSE(PaceAt(0, 1, 30).HasWaste(/*is_begun=*/false));
-  EXPECT_TRUE(PaceAt(0, 1, 30).HasWaste(/*is_begun=*/true));
+  EXPECT_FALSE(PaceAt(0, 1, 49).HasWaste(/*is_begun=*/false));
+  EXPECT_TRUE(PaceAt(0, 1, 49).HasWaste(/*is_begun=*/true));
   EXPECT_FALSE(PaceAt(0, 100, 50).HasWaste(/*is_begun=*/false));
   EXPECT_TRUE(PaceAt(0, 100, 49).HasWaste(/*is_begun=*/false));
   EXPECT_TRUE(PaceAt(0, 100, 59).HasWaste(/*is_begun=*/true));
@@ -65,7 +65,7 @@ TEST(CompactionPace, WithoutALimitTheSizeFollowsTheRows) {
   EXPECT_FALSE(PaceAt(kSsdBytes, 100, 1).HasWaste(/*is_begun=*/true)) << "the limit counts";
   CompactionPace pace = PaceAt(0, 10, 30);
   EXPECT_TRUE(pace.HasWaste(/*is_begun=*/false));
-  pace.SetClasses(9);
+  pace.SetClasses(129);
   EXPECT_FALSE(pace.HasWaste(/*is_begun=*/false));
 }
 

@@ -14,9 +14,9 @@ constexpr double kLiveBegin = 0.6;
 constexpr double kGainOfSize = 20;
 // Where changes leave the pace behind, or are too few for it, checkpoints keep half of it living.
 constexpr double kLiveMin = 0.5;
-// Of each class; where segments are small, a quarter of one.
+// A class may waste so much; where segments are small, a part of one.
 constexpr double kSlackBytesMax = uint64_t{256} << 10;
-constexpr double kWasteOfSlack = 4;
+constexpr double kSlackSegmentPart = 64;
 // Emptying a segment with more living rows would take more space than it frees.
 constexpr double kLiveMax = 0.8;
 // Evenly overwritten rows of half of ssd_bytes are then in 0.67 of it, and 0.25 is emptied. A later
@@ -47,7 +47,7 @@ CompactionPace::CompactionPace(uint64_t ssd_bytes, uint64_t segment_bytes, bool 
 
 void CompactionPace::SetClasses(uint64_t classes) {
   slack_bytes_ =
-      static_cast<double>(classes) * std::min(kSlackBytesMax, segment_bytes_ / kWasteOfSlack);
+      static_cast<double>(classes) * std::min(kSlackBytesMax, segment_bytes_ / kSlackSegmentPart);
 }
 
 void CompactionPace::AddFinished(int64_t bytes, int64_t live_bytes) {
