@@ -285,18 +285,22 @@ Status PmemDirectory::MakeMarks(CheckpointDirectory* store, const Manifest& open
   }
   if (has_own) return OkStatus();
   const uint64_t id = *ids.begin();
+  marked_here_.insert(id);  // a mark that fails may be there all the same
   EMBANK_RETURN_IF_ERROR(MakeMark(directory_.get(), PmemName(id)));
-  marked_here_.insert(id);
   EMBANK_RETURN_IF_ERROR(directory_->Sync());
   EMBANK_RETURN_IF_ERROR(directory_->SyncName());
   listing_.pmem_ids.insert(id);
   return OkStatus();
 }
 
+// Where a mark stays here, the store keeps its own: the directory would be another store's.
 void PmemDirectory::Abandon(CheckpointDirectory* store) {
+  for (const uint64_t id : marked_here_) {
+    const Status removed = directory_->Remove(PmemName(id));
+    if (!removed.ok() && !IsNotFound(removed)) marked_in_store_.erase(id);
+  }
   for (const uint64_t id : marked_in_store_) store->RemovePmem(id);
   if (directory_ == nullptr) return;
-  for (const uint64_t id : marked_here_) Remove(PmemName(id));
   lock_->RemoveMade();
   if (is_made_) directory_->RemoveItself().IgnoreError();
 }

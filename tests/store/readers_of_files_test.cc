@@ -134,6 +134,8 @@ TEST_F(FilesOfReaders, NobodyReadsBesideOneWhoChanges) {
 
 TEST_F(FilesOfReaders, AnOpeningThatFailsKeepsNobodyOut) {
   world_.options().seed = kSeed + 1;
+  ASSERT_NO_FATAL_FAILURE(ExpectOpens(states_[1]));  // a reader takes the store's seed
+  world_.options().read_only = false;
   ExpectRefused(StatusCode::kFailedPrecondition, "seed");
   world_.options().seed = kSeed;
   EXPECT_EQ(OpenToChange(), StatusCode::kOk);
