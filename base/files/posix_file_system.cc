@@ -72,14 +72,14 @@ class PosixDirectory final : public Directory {
     if (access == FileAccess::kCreate) flags |= O_CREAT | O_EXCL;
     if (caching == FileCaching::kDirect) {
       const int direct = OpenNumber(cache_, number(), name.c_str(), flags | O_DIRECT);
-      if (direct >= 0) return MakeRegular(Descriptor(direct), name, flags | O_DIRECT);
+      if (direct >= 0) return MakeNoDirectory(Descriptor(direct), name, flags | O_DIRECT);
       // The file system has no direct access; a file it may have created stays.
       if (direct != -EINVAL) return ErrorOf(-direct, "open", PathOf(name));
       flags &= ~O_EXCL;
     }
     EMBANK_ASSIGN_OR_RETURN(Descriptor descriptor,
                             OpenDescriptor(cache_, number(), name.c_str(), flags, PathOf(name)));
-    return MakeRegular(std::move(descriptor), name, flags);
+    return MakeNoDirectory(std::move(descriptor), name, flags);
   }
 
   Status Rename(const std::string& from, const std::string& to) override {
@@ -169,11 +169,11 @@ class PosixDirectory final : public Directory {
     return Status(StatusCode::kUnavailable, failed.message());
   }
   // A directory can be opened to be read.
-  StatusOr<std::unique_ptr<File>> MakeRegular(Descriptor descriptor, const std::string& name,
-                                              int flags) {
+  StatusOr<std::unique_ptr<File>> MakeNoDirectory(Descriptor descriptor, const std::string& name,
+                                                  int flags) {
     struct stat about;
     if (fstat(descriptor.number(), &about) != 0) return ErrorOf(errno, "stat", PathOf(name));
-    if (!S_ISREG(about.st_mode)) return ErrorOf(EISDIR, "open", PathOf(name));
+    if (S_ISDIR(about.st_mode)) return ErrorOf(EISDIR, "open", PathOf(name));
     return MakeFile(std::move(descriptor), name, flags);
   }
   std::unique_ptr<File> MakeFile(Descriptor descriptor, const std::string& name, int flags) {

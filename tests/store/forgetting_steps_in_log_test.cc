@@ -137,7 +137,7 @@ TEST_P(PinnedRowsInLog, OthersGoForNewOnes) {
   constexpr uint64_t kSmallBytes = uint64_t{16} << 20;
   constexpr size_t kPinned = 100;
   constexpr uint64_t kRows = kSmallBytes / 2 / kRecordBytes;
-  SpillWorld store(3, nullptr, kSmallBytes);
+  SpillWorld store(2, nullptr, kSmallBytes);
   Table* const table = Create(&store, "t", Forgets(GetParam()));
   ASSERT_NO_FATAL_FAILURE(WriteRange(&store, table, 0, 3000, 200));
   ASSERT_TRUE(store->checkpoints()->Make({}).ok());
