@@ -25,6 +25,11 @@ uint64_t CheckpointWait::ended() {
   return ended_;
 }
 
+bool CheckpointWait::IsUnderWay() {
+  MutexLock lock(&mutex_);
+  return maker_ != std::thread::id();
+}
+
 bool CheckpointWait::WaitFor(uint64_t ended) {
   MutexLock lock(&mutex_);
   if (maker_ == std::this_thread::get_id()) return false;

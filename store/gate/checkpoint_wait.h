@@ -31,6 +31,9 @@ class CheckpointWait {
   // The number of checkpoints that have ended.
   uint64_t ended();
 
+  // Whether a checkpoint is under way.
+  bool IsUnderWay();
+
   // Blocks until more than `ended` checkpoints have ended, and returns true. False: none is under
   // way, or this thread makes it.
   bool WaitFor(uint64_t ended);

@@ -24,7 +24,8 @@ bool IsByAge(CompactionAim aim) {
 }  // namespace
 
 Compaction::Compaction(const CompactionParts& parts)
-    : parts_(parts), task_(parts.executor->MakeBackgroundTask([this] { return ReduceDebt(); })) {}
+    : parts_(parts),
+      task_(parts.executor->MakeBackgroundTask([this] { return ReduceDebt(/*is_aside=*/true); })) {}
 
 void Compaction::PayDebt(uint64_t changed_keys) {
   const uint64_t pace = parts_.log->candidates().pace();
@@ -35,15 +36,17 @@ void Compaction::PayDebt(uint64_t changed_keys) {
   if (debt_rows_.fetch_add(rows) + rows < kRowsAtATime) return;
   task_->Wake();
   for (uint64_t paid = 0; paid < rows && debt_rows_.load() > kDebtRowsMax; paid += kRowsAtATime) {
-    if (!ReduceDebt()) return;
+    if (!ReduceDebt(/*is_aside=*/false)) return;
   }
 }
 
-// Reduces the debt. False: less than one step is left, or it cannot be done now. Then the debt is
-// cleared, and the next change tries again.
-bool Compaction::ReduceDebt() {
+// Reduces the debt. is_aside: in the background. False: less than one step is left, or it cannot be
+// done now. Then the debt is cleared, and the next change tries again.
+bool Compaction::ReduceDebt(bool is_aside) {
   MutexLock lock(&mutex_);
   if (debt_rows_.load() < kRowsAtATime) return false;
+  // A flush pass would take moves for batches, and rest for them. The next change goes on.
+  if (is_aside && parts_.gate->checkpoint_wait()->IsUnderWay()) return false;
   if (!Step(CompactionAim::kPace)) {
     debt_rows_.store(0);
     return false;

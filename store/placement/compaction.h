@@ -138,7 +138,7 @@ class Compaction {
   void ClearIndexDebt();
   StepEnd LeaveLog(CompactionAim aim, RowMover** in_memory, uint64_t* looked_at_bytes);
   uint64_t ForgetInMemory(RowMover* mover, uint64_t rows);
-  bool ReduceDebt();
+  bool ReduceDebt(bool is_aside);
   void CompactFor(CompactionAim aim);
   bool Step(CompactionAim aim) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return TryStep(aim) == StepEnd::kDone;

@@ -23,10 +23,10 @@ TEST(SegmentSize, IsHalfOfWhatWasWritten) {
   EXPECT_EQ(BytesFor(UINT64_MAX, UINT64_MAX), 64 * kMiB);
 }
 
-TEST(SegmentSize, IsAnEighthOfItsClass) {
+TEST(SegmentSize, IsAQuarterOfItsClass) {
   EXPECT_EQ(BytesFor(UINT64_MAX, 0), kMiB / 4);
-  EXPECT_EQ(BytesFor(UINT64_MAX, 100 * kMiB), 8 * kMiB);
-  EXPECT_EQ(BytesFor(UINT64_MAX, 512 * kMiB), 64 * kMiB);
+  EXPECT_EQ(BytesFor(UINT64_MAX, 100 * kMiB), 16 * kMiB);
+  EXPECT_EQ(BytesFor(UINT64_MAX, 256 * kMiB), 64 * kMiB);
 }
 
 TEST(SegmentSize, HoldsSomeOfTheLargestRecords) {
@@ -37,7 +37,7 @@ TEST(SegmentSize, HoldsSomeOfTheLargestRecords) {
 TEST(SegmentSize, StepsAreFewInALargeSessionAndSmallInASmallOne) {
   EXPECT_EQ(StepBytesFor(64 * kMiB, 0), 8 * kBlockBytes);
   EXPECT_EQ(StepBytesFor(64 * kMiB, 8 * kMiB + 1), kMiB);
-  EXPECT_EQ(StepBytesFor(64 * kMiB, UINT64_MAX), 32 * kMiB);
+  EXPECT_EQ(StepBytesFor(64 * kMiB, UINT64_MAX), 16 * kMiB);
   EXPECT_EQ(StepBytesFor(3 * kBlockBytes, UINT64_MAX), kBlockBytes);
 }
 

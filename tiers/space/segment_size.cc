@@ -12,9 +12,9 @@ namespace {
 // A segment of the least size still has so many records: header and footer are two blocks.
 constexpr uint64_t kRecordsMin = 8;
 constexpr uint64_t kWrittenPart = 2;
-constexpr uint64_t kClassPart = 8;
+constexpr uint64_t kClassPart = 4;
 constexpr uint64_t kStepPart = 8;
-constexpr uint64_t kStepsMin = 2;
+constexpr uint64_t kStepsMin = 4;
 constexpr uint64_t kStepBytesMin = 8 * kBlockBytes;
 
 }  // namespace

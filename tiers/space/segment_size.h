@@ -20,12 +20,12 @@ struct SegmentLimits {
 };
 
 // Returns the size of the next segment, whole blocks: half of what was written to segments like it
-// since the log was opened, at most an eighth of its class's rows, between the limits.
+// since the log was opened, at most a quarter of its class's rows, between the limits.
 uint64_t SegmentBytesFor(const SegmentLimits& limits, uint32_t record_bytes, uint64_t written_bytes,
                          uint64_t class_bytes);
 
 // Returns how much space a segment takes ahead at once, whole blocks: an eighth of what was written
-// to segments like it, at most half of the segment.
+// to segments like it, at most a quarter of the segment.
 uint64_t StepBytesFor(uint64_t segment_bytes, uint64_t written_bytes);
 
 }  // namespace embank
