@@ -95,11 +95,12 @@ TEST(RangeOf, IsTheTopTwelveBits) {
 
 // The vectors of docs/arithmetic.md and more, computed by another program.
 TEST(OwnerOf, GivesTheVectorsOfTheArithmetic) {
-  constexpr uint32_t kOwners[] = {2, 3, 8, 64, 256};
+  constexpr size_t kCounts = 5;
+  constexpr uint32_t kOwners[kCounts] = {2, 3, 8, 64, 256};
   struct Vector {
     const char* table;
     Key key;
-    uint32_t owners[std::size(kOwners)];
+    uint32_t owners[kCounts];
   };
   constexpr Vector kVectors[] = {
       {"users", 0u, {1, 1, 4, 34, 137}},
