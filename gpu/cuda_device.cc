@@ -261,7 +261,7 @@ void CudaDevice::Scatter(std::byte* row_memory, std::span<const DeviceRow> list,
 }
 
 void CudaDevice::SumRows(std::span<const DeviceRow> list, const uint32_t* positions, uint32_t dim,
-                         DeviceArray gradients, DeviceArray sums) {
+                         float limit, DeviceArray gradients, DeviceArray sums) {
   EMBANK_CHECK(dim >= 1 && dim <= kDimMax);
   EMBANK_CHECK(list.size() <= kListRowsMax);
   EMBANK_CHECK(gradients.stride_bytes % 4 == 0 && sums.stride_bytes % 4 == 0);
