@@ -251,7 +251,7 @@ Status StepHot(Batch* batch, const GradientCall& call, const GradientRows& gradi
   const Table& table = batch->table();
   const uint32_t dim = table.layout().dim;
   OutcomeTally tally;
-  const Status status = hot->Step(
+  Status status = hot->Step(
       table.layout(), call.rule,
       [&](const HotPosition& at, std::byte* gradient) {
         const ShardGroup& group = groups[at.shard];
@@ -341,7 +341,7 @@ void GradientBatch::Step() {
   if (!batch_.keys().empty()) call_.Count(&batch_.table());
   scope_.ChangeAdmitted([&](const ShardGroup& group) { StepPart(group); },
                         [&] {
-                          const Status stepped =
+                          Status stepped =
                               StepHot(&batch_, call_, gradients_, unique_, groups_, &hot_);
                           if (scope_.IsInPieces()) hot_.Clear();
                           return stepped;

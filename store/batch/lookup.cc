@@ -425,7 +425,7 @@ Status ReadThenCreate(Batch* batch, WriteScope* scope, RowSpan rows) {
         std::span(missing.begin(), missing_end),
         [&](const ShardGroup& group) { CreateGroup(batch, group, rule, rows, batch_keys, &hot); },
         [&] {
-          const Status read = ReadHot(*batch, {}, &hot, rows);
+          Status read = ReadHot(*batch, {}, &hot, rows);
           if (scope->IsInPieces()) hot.Clear();
           return read;
         });

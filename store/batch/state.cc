@@ -145,8 +145,7 @@ Status SetState(Table* table, KeySpan keys, ConstRowSpan state, OutcomeSpan outc
   };
   scope.ChangeAll([&](const ShardGroup& group) { SetGroup(&batch, group, state, &hot); },
                   [&] {
-                    const Status written =
-                        hot.Write(StateInPayload(layout), layout.state_bytes(), fill);
+                    Status written = hot.Write(StateInPayload(layout), layout.state_bytes(), fill);
                     if (scope.IsInPieces()) hot.Clear();
                     return written;
                   });

@@ -229,7 +229,7 @@ Status Upsert(Table* table, KeySpan keys, const RowsToWrite& rows, OutcomeSpan o
   scope.ChangeAll(
       [&](const ShardGroup& group) { UpsertGroup(&batch, group, rule, rows, batch_keys, &hot); },
       [&] {
-        const Status written = UpsertHot(*table, rule, rows, &hot);
+        Status written = UpsertHot(*table, rule, rows, &hot);
         if (scope.IsInPieces()) hot.Clear();
         return written;
       });

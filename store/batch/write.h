@@ -15,7 +15,8 @@ struct ShardGroup;
 
 // The rows of an upsert, one for each key.
 struct RowsToWrite {
-  RowsToWrite(ConstRowSpan new_vectors) : vectors(new_vectors) {}
+  RowsToWrite(ConstRowSpan new_vectors)  // NOLINT: it is what most callers have
+      : vectors(new_vectors) {}
 
   ConstRowSpan vectors;
   ConstRowSpan states = {};         // no data: those of new rows

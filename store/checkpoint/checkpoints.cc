@@ -94,7 +94,7 @@ StatusOr<uint32_t> Checkpoints::Make(std::span<const std::byte> blob,
 Status Checkpoints::CheckPmem() {
   if (parts_.pmem == nullptr || HasLostPmem()) return OkStatus();
   const RowLog& log = *parts_.flush_pass.logs->pmem();
-  const Status in_place = parts_.pmem->CheckInPlace([&] { return log.segments().Names(); });
+  Status in_place = parts_.pmem->CheckInPlace([&] { return log.segments().Names(); });
   if (!IsNotFound(in_place)) return in_place;
   Log(LogLevel::kError,
       StrCat("PMem is lost: ", in_place.message(), "; its ", log.segments().live_rows(),

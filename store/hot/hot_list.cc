@@ -107,7 +107,7 @@ Status HotList::Step(const RowLayout& layout, const UpdateRule& rule, FillStep f
   if (positions.empty()) return OkStatus();
   size_t known = 0;
   StagedRows staged(&hot_->memory(), StagedRows::StepBytes(layout.dim));
-  const Status status = ForEachChunk(positions, &staged, [&](std::span<const HotPosition> chunk) {
+  Status status = ForEachChunk(positions, &staged, [&](std::span<const HotPosition> chunk) {
     for (size_t i = 0; i < chunk.size(); ++i) {
       staged.SetRoundingSeed(i, layout.dim, fill(chunk[i], staged.Row(i)));
     }

@@ -433,6 +433,7 @@ void Tell(const std::vector<std::string>& names, NamedFiles* files) {
 
 std::vector<const Manifest*> PointersTo(const std::vector<std::unique_ptr<KeptManifest>>& kept) {
   std::vector<const Manifest*> manifests;
+  manifests.reserve(kept.size());
   for (const auto& manifest : kept) manifests.push_back(&manifest->manifest());
   return manifests;
 }
