@@ -432,9 +432,8 @@ void Tell(const std::vector<std::string>& names, NamedFiles* files) {
 }
 
 std::vector<const Manifest*> PointersTo(const std::vector<std::unique_ptr<KeptManifest>>& kept) {
-  std::vector<const Manifest*> manifests;
-  manifests.reserve(kept.size());
-  for (const auto& manifest : kept) manifests.push_back(&manifest->manifest());
+  std::vector<const Manifest*> manifests(kept.size());
+  std::ranges::transform(kept, manifests.begin(), [](const auto& one) { return &one->manifest(); });
   return manifests;
 }
 
