@@ -3,9 +3,9 @@
 //
 //   header | records | taken ahead | hole ................ | footer, taken at the begin |
 //
-// A session may end at any time, and leaves the rest of its open segments to the next one. So both
-// sizes are a part of what the session has written; and of what the class has, because a segment
-// dies as a whole. A large session takes few steps for each segment.
+// A session, from an opening to its end, may end at any time, and leaves the rest of its open
+// segments to the next one. So both sizes are a part of what it has written; and of what the class
+// has, because a segment dies as a whole. A large one takes few steps for each segment.
 #ifndef EMBANK_TIERS_SPACE_SEGMENT_SIZE_H_
 #define EMBANK_TIERS_SPACE_SEGMENT_SIZE_H_
 
