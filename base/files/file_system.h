@@ -45,7 +45,7 @@ class File {
   // Reserves disk space for the first `bytes` bytes, which read as zeros until they are written.
   // The file is at least that long afterwards.
   virtual Status Preallocate(uint64_t bytes) = 0;
-  // Like Preallocate, for so many bytes from an offset on; those before it may stay a hole.
+  // Like Preallocate, for `bytes` from `offset` on. The bytes before `offset` may stay a hole.
   // kUnimplemented also: not all of them are in the mapping of a mapped file.
   virtual Status PreallocateRange(uint64_t offset, uint64_t bytes) = 0;
   // Makes everything that was written before this call durable, and the file's length.

@@ -37,7 +37,7 @@ class ShardPlan {
   void GroupAll(const Batch& batch);
   void Group(const Batch& batch, std::span<const uint32_t> positions);
 
-  // Makes all groups smaller, until the next grouping: to the `number`-th of so many parts of each.
+  // Makes each group smaller, until the next grouping: to the `number`-th of its `parts` parts.
   // Parts of a group differ by one position at most.
   void UsePart(uint32_t number, uint32_t parts);
 

@@ -28,8 +28,8 @@ struct RowsToWrite {
 // kFailedPrecondition: the table was dropped.
 // kResourceExhausted: no memory for scratch; or keys are refused and `outcomes` is empty, and the
 // rest was done.
-// With states, the statuses of CheckStates. With heats, kInvalidArgument: one is above kHeatMax.
-// Nothing was done then.
+// With states, the statuses of CheckStates, and nothing was done. With heats, kInvalidArgument: one
+// is above kHeatMax, and nothing was done.
 Status Upsert(Table* table, KeySpan keys, const RowsToWrite& rows, OutcomeSpan outcomes);
 
 // Erases rows and frees their slots. Thread-safe. kFailedPrecondition; kResourceExhausted: no

@@ -19,7 +19,7 @@ namespace {
 
 // Small batches need no allocation.
 constexpr size_t kInlineRows = 64;
-// A piece takes the locks of 64 shards, 5 us: so many rows take 40 us and more.
+// A piece takes the locks of 64 shards, 5 us. Its rows take 40 us and more.
 constexpr uint64_t kPieceKeysMin = 256;
 // Sixteen parts, which threads share, or 4 ms of one.
 constexpr uint64_t kPieceKeysMax = 16 * Batch::kPartKeys;

@@ -43,7 +43,7 @@ class Catalog {
 
   // Gives a row class its number, unless it has one. kResourceExhausted: there is no memory.
   Status AddRowClass(const RowClass& row_class) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Adds a table under a free id and name, which has had so many gradient calls.
+  // Adds a table under a free id and name, which has had `gradient_calls`.
   // kResourceExhausted: there is no memory, nothing was added; std::bad_alloc likewise.
   StatusOr<Table*> Add(TableId id, std::string_view name, const TableOptions& options,
                        uint64_t gradient_calls = 0) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -14,7 +14,7 @@
 namespace embank {
 namespace {
 
-// While the flush pass is alone, each thread takes so many parts before it looks for batches.
+// The parts that each thread takes before it looks for batches, while the flush pass is alone.
 constexpr uint32_t kPartsAtOnce = 4;
 
 // A row with a pending flush was dirty at the barrier, and so was its slot. It stays there until a

@@ -196,7 +196,8 @@ Status PmemDirectory::Take(const StoreOptions& options, CheckpointDirectory* sto
   const auto check = [&] {
     return CheckIsPmemOf(directory_.get(), path_, opened, kept, store->listing(), options.path);
   };
-  // Nothing is made in another store's directory; and again, when nobody else changes it.
+  // The check precedes the lock, so that nothing is made in another store's directory. It is made
+  // again under the lock, when nobody else changes the directory.
   EMBANK_RETURN_IF_ERROR(check());
   EMBANK_RETURN_IF_ERROR(Lock(options));
   EMBANK_RETURN_IF_ERROR(check());
