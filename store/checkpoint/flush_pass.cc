@@ -45,17 +45,13 @@ class FlushPass {
  private:
   bool GoesOn() const { return parts_.gate->IsFlushing() && !slots_.has_ended(); }
 
-  // Flushes some rows on this thread, and rests; returns for how long.
+  // Visits some slots on this thread, and rests; returns for how long.
   uint64_t FlushSlowly() {
     const uint64_t begin_ns = parts_.clock->NowNs();
-    const uint64_t rows_before = flushed_.load(std::memory_order_relaxed);
-    const uint64_t visits_before = slots_.given();
-    bool is_due = false;
-    while (!is_due && GoesOn()) {
+    const uint64_t rest_is_due = slots_.given() + FlushPace::kSlotsPerRest;
+    while (slots_.given() < rest_is_due && GoesOn()) {
       // A list of one task runs on this thread.
       parts_.executor->ParallelFor(1, [&](uint32_t) { FlushPart(); });
-      is_due = FlushPace::IsRestDue(flushed_.load(std::memory_order_relaxed) - rows_before,
-                                    slots_.given() - visits_before);
     }
     if (!GoesOn()) return 0;
     const uint64_t worked_ns = parts_.clock->NowNs() - begin_ns;

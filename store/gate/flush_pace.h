@@ -21,12 +21,11 @@ class FlushPace {
   // With a 32nd, batches spend a quarter of their time on pre-images when checkpoints follow each
   // other.
   static constexpr uint32_t kPartsPerWork = 128;
-  // Work of 200 us, kRowsPerRest rows, may have taken much longer, because it had no core.
+  // Work of 200 us, kSlotsPerRest slots, may have taken much longer, because it had no core.
   static constexpr uint64_t kRestMaxNs = 10'000'000;
-  // Beside batches it rests after so many rows that it wrote; where it finds few rows to write, and
-  // many that batches have changed since the barrier, after so many visits, some 2 ms of work.
-  static constexpr uint64_t kRowsPerRest = 1024;
-  static constexpr uint64_t kVisitsPerRest = 16 * kRowsPerRest;
+  // The number of dirty slots that it visits between two rests. Rows that batches have written in
+  // its place count, too: while it rests, batches that change their rows again write no pre-images.
+  static constexpr uint64_t kSlotsPerRest = 1024;
   // After so many looks without a new batch, there are no batches: with two threads some 100 ms,
   // rests included, with many threads a tenth of that. A trainer that reads rows of the log makes
   // no longer pause between changes.
@@ -40,11 +39,6 @@ class FlushPace {
   // thread calls it.
   bool IsBeside(uint64_t batches_begun);
 
-  // Whether a rest is due after the flush pass has visited `visits` slots since the last one, and
-  // has written `rows` of their rows.
-  static bool IsRestDue(uint64_t rows, uint64_t visits) {
-    return rows >= kRowsPerRest || visits >= kVisitsPerRest;
-  }
   // How long one of so many threads (at least one) rests after work of `worked_ns`.
   static uint64_t RestNs(uint64_t worked_ns, uint32_t threads);
 
