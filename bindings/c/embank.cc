@@ -66,6 +66,12 @@ Status LeaveString(const std::string& text, const char* argument, char* out, uin
                     needed);
 }
 
+// The status of the options of a table, with its number in front.
+Status InTables(uint32_t i, const Status& status) {
+  if (status.ok()) return status;
+  return Status(status.code(), StrCat("tables[", i, "]: ", status.message()));
+}
+
 StatusOr<std::vector<TableRows>> EnterTableRows(const embank_table_options* tables,
                                                 const uint64_t* rows, uint32_t count) {
   if (count > 0) {
@@ -82,11 +88,10 @@ StatusOr<std::vector<TableRows>> EnterTableRows(const embank_table_options* tabl
   uint64_t rows_sum = 0;
   for (uint32_t i = 0; i < count; ++i) {
     const auto* const options = reinterpret_cast<const embank_table_options*>(next);
-    StatusOr<TableOptions> entered = ReadOptions(options);
-    if (!entered.ok()) {
-      return Status(entered.status().code(),
-                    StrCat("tables[", i, "]: ", entered.status().message()));
-    }
+    EMBANK_RETURN_IF_ERROR(
+        InTables(i, CheckSizeInArray(options->struct_size, tables->struct_size, "tables")));
+    const StatusOr<TableOptions> entered = ReadOptions(options);
+    EMBANK_RETURN_IF_ERROR(InTables(i, entered.status()));
     read[i].options = *entered;
     if (rows[i] > kRowsMax - rows_sum) {
       return InvalidArgumentError(

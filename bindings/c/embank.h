@@ -977,8 +977,9 @@ EMBANK_API embank_status embank_metrics(embank_store *store, char *text, uint64_
                                         uint64_t *needed);
 
 /* Returns how much memory a store with these tables and numbers of rows needs, as JSON. It opens no
- * store. options == NULL: defaults. tables[i] has rows[i] rows; table_count == 0 is legal. Options
- * are checked as by embank_store_open and embank_table_create.
+ * store. options == NULL: defaults. tables[i] has rows[i] rows; table_count == 0 is legal. All
+ * tables[i] have one struct_size. Options are checked as by embank_store_open and
+ * embank_table_create.
  *   "dram_bytes"    dram_bytes that suffices. Without a path: for all rows in memory. With a path:
  *                   the least with which the store takes the rows, nearly all of them on SSD
  *   "fixed_bytes"   part of it for everything but index and rows

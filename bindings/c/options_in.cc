@@ -193,6 +193,12 @@ Status WriteStruct(const Struct& full, Struct* out) {
 
 }  // namespace
 
+Status CheckSizeInArray(uint32_t struct_size, uint32_t first, const char* array) {
+  if (struct_size == first) return OkStatus();
+  return InvalidArgumentError(StrCat("struct_size is ", struct_size, "; that of ", array, "[0] is ",
+                                     first, ", and all structs of an array have one size"));
+}
+
 // The fields of the first version have no defaults. In an array, the next struct follows, which has
 // pointers.
 StatusOr<embank_feature> ReadFeature(const embank_feature* feature) {
