@@ -938,14 +938,16 @@ EMBANK_API embank_status embank_apply_gradients_device(embank_table *table, cons
  * Order, alignment and streams are as above. What crosses the link, each way:
  *   a lookup with POOL_NONE     as in embank_lookup_device
  *   a lookup with a pooling     pooling is done in host memory: rows in device memory that it needs
- *                               come from there, and one row for each bag goes back
+ *                               come from there, for which the host waits, and one row for each bag
+ *                               goes back. If a feature of the same table with POOL_NONE comes
+ *                               before, the host also waits for the stream's earlier work
  *   gradients                   one row for each bag, or with POOL_NONE for each key, comes to the
  *                               host, which waits for them and sums them
  * A bag of one key has the same row with POOL_NONE, but for the sign of zeros.
  *
  * Besides the memory of the calls for host memory, a call needs
- *   a lookup    dim * 4 bytes for each bag of a table's largest feature; with POOL_NONE, as
- *               embank_lookup_device, for all features at once
+ *   a lookup    dim * 4 bytes for each bag; with POOL_NONE, as embank_lookup_device, for all
+ *               features at once
  *   gradients   dim * 4 bytes for each bag, or with POOL_NONE for each key
  *
  * INVALID_ARGUMENT, FAILED_PRECONDITION: as above, too; nothing was done. */

@@ -239,6 +239,43 @@ TEST_F(PackedDeviceCalls, AreInTheOrderOfTheCallersStream) {
   }
 }
 
+// The twin runs the caller's work when somebody waits for it.
+TEST_F(PackedDeviceCalls, PoolWithoutAWaitForTheCallersStream) {
+  Twin made = Make("t", 4, EMBANK_OPT_SGD, EMBANK_F32);
+  Twin other = CreateTwin(store_.get(), kSeed, "other", made.oracle.options());
+  const std::vector<uint64_t> keys = {1, hot_ + 1};
+  float expected[8] = {};
+  ASSERT_EQ(embank_lookup(made.table, keys.data(), 2, EMBANK_MISSING_ZERO, expected, 0, nullptr),
+            EMBANK_OK);
+  std::byte* const memory = Allocate(64);
+  const auto lookup = [&](Twin* last) {
+    const uint64_t offsets[3] = {0, 1, 2};
+    embank_feature features[2] = {PlainFeature(made.table, keys, memory, 0),
+                                  PlainFeature(last->table, keys, memory + 32, 0)};
+    // Without pooling, the store's stream writes the caller's rows: last.
+    embank_feature& pooled = features[last == &made ? 1 : 0];
+    pooled.pooling = EMBANK_POOL_SUM;
+    pooled.bags = 2;
+    pooled.offsets = offsets;
+    void* const stream = twin_->callers().Add();
+    std::byte* const real = twin_->RealAddress(memory);
+    bool has_run = false;
+    twin_->callers().Enqueue(stream, [&] {
+      std::memset(real, 0x5A, 64);
+      has_run = true;
+    });
+    EXPECT_EQ(embank_lookup_packed_device(features, 2, EMBANK_MISSING_CREATE, nullptr, stream),
+              EMBANK_OK);
+    const bool has_waited = has_run;
+    twin_->callers().WaitFor(stream);
+    const uint64_t at = last == &made ? 32 : 0;
+    EXPECT_EQ(std::memcmp(real + at, expected, 32), 0) << "the caller's work came later";
+    return has_waited;
+  };
+  EXPECT_FALSE(lookup(&other));
+  EXPECT_TRUE(lookup(&made)) << "the first feature of the table has no pooling";
+}
+
 TEST_F(PackedDeviceCalls, AreRefusedWhole) {
   Twin made = Make("t", 4, EMBANK_OPT_SGD, EMBANK_F32);
   std::byte* const memory = Allocate(64);
@@ -278,6 +315,13 @@ TEST_F(PackedDeviceCalls, AreRefusedWhole) {
           "features[1].weights is in device memory", nullptr);
   refused(nothing, kInvalid, "stream", host);
   refused(nothing, EMBANK_FAILED_PRECONDITION, "capturing", capturing);
+  const uint64_t offsets[2] = {0, 2};
+  const auto pooled = [&](embank_feature* last) {
+    for (embank_feature* const f : {last - 1, last}) {
+      f->pooling = EMBANK_POOL_SUM, f->bags = 1, f->offsets = offsets;
+    }
+  };
+  refused(pooled, EMBANK_FAILED_PRECONDITION, "capturing", capturing);
   float after[16];
   ASSERT_EQ(embank_device_copy(store_.get(), after, memory, 64, nullptr), EMBANK_OK);
   EXPECT_THAT(after, testing::ElementsAreArray(values));
