@@ -374,9 +374,11 @@ embank_status embank_scan_next(embank_scan* scan, uint64_t* keys, void* rows, ui
     EMBANK_RETURN_IF_ERROR(CheckNotNull(n, "n"));
     EMBANK_RETURN_IF_ERROR(embank::CheckCap(cap));
     EMBANK_RETURN_IF_ERROR(CheckNotNull(keys, "keys"));
-    const uint64_t row_bytes = scan->scan.table().layout().vector_bytes;
-    EMBANK_ASSIGN_OR_RETURN(const embank::RowSpan out, EnterRows(scan->scan.table(), rows, "rows",
-                                                                 cap, row_bytes, row_stride));
+    const Table& table = scan->scan.table();
+    EMBANK_RETURN_IF_ERROR(embank::CheckOnHost(table, keys, "keys"));
+    EMBANK_ASSIGN_OR_RETURN(
+        const embank::RowSpan out,
+        EnterRows(table, rows, "rows", cap, table.layout().vector_bytes, row_stride));
     EMBANK_ASSIGN_OR_RETURN(*n, scan->scan.Next(std::span(keys, cap), out));
     return embank::OkStatus();
   });

@@ -394,7 +394,8 @@ enum { EMBANK_SET_LEARNING_RATE = 1u,
  * and the state of an upserted one, follow them, too. Takes the fields of *options that `fields`, a
  * sum of EMBANK_SET_*, names, all at one moment, and looks at no others. Checkpoints save them.
  *
- * INVALID_ARGUMENT: a field is invalid, as in embank_table_create; nothing was changed.
+ * INVALID_ARGUMENT: a field is invalid, as in embank_table_create, or *options ends before it
+ *   (struct_size); nothing was changed.
  * FAILED_PRECONDITION: the table was dropped, or the store is READ_ONLY. */
 EMBANK_API embank_status embank_table_set_options(embank_table *table,
                                                   const embank_table_options *options,
@@ -912,8 +913,8 @@ EMBANK_API embank_status embank_device_copy(embank_store *store, void *to, const
  * A call needs at most 64 MiB + 64 bytes per key of host memory.
  *
  * INVALID_ARGUMENT, and nothing was done: rows or gradients are not in memory of the store's
- *   device, or keys or outcomes are (in the calls for host memory, rows or gradients are); or
- *   stream belongs to another device.
+ *   device, or keys or outcomes are (in the calls for host memory: rows, gradients, states, given
+ *   heats or what a scan returns); or stream belongs to another device.
  * FAILED_PRECONDITION, and nothing was done: stream is capturing. */
 
 /* [data] Does what embank_lookup does. */

@@ -246,8 +246,9 @@ void InitOptions(embank_table_options* options, uint32_t struct_size) {
 }
 
 StatusOr<StoreOptions> ReadOptions(const embank_store_options* options) {
-  if (options == nullptr) return StoreOptions{};
-  EMBANK_ASSIGN_OR_RETURN(const embank_store_options o, ReadStruct(DefaultStoreOptions(), options));
+  const embank_store_options defaults = DefaultStoreOptions();
+  EMBANK_ASSIGN_OR_RETURN(const embank_store_options o,
+                          ReadStruct(defaults, options == nullptr ? &defaults : options));
   EMBANK_RETURN_IF_ERROR(CheckStoreParts(o));
   const StoreOptions read{.dram_bytes = o.dram_bytes,
                           .worker_threads = o.worker_threads,
