@@ -618,7 +618,7 @@ EMBANK_API embank_status embank_lookup_packed(const embank_feature *features,
  * feature of the table.
  * INVALID_ARGUMENT, and nothing was done: an argument is invalid, and the message names the feature
  *   by its number; or a gradient, or its product with a weight, is NaN or infinite, and the message
- *   names the table and the position in the feature. */
+ *   names the table, and the row or the position in the feature. */
 EMBANK_API embank_status embank_apply_gradients_packed(const embank_feature *features,
                                                        uint64_t feature_count, uint8_t *outcomes);
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <deque>
 #include <string>
@@ -10,6 +11,7 @@
 
 #include "tests/bindings/device_calls.h"
 #include "tests/bindings/device_rows.h"
+#include "tests/support/manual_clock.h"
 #include "tests/support/oracle_numbers.h"
 #include "tests/support/oracle_packed.h"
 #include "tests/support/packed_feature.h"
@@ -328,6 +330,54 @@ TEST_F(PackedDeviceCalls, AreRefusedWhole) {
   EXPECT_EQ(Difference(made.table, made.oracle), "");
   EXPECT_EQ(embank_lookup_packed_device(nullptr, 0, 0, nullptr, nullptr), EMBANK_OK);
   EXPECT_EQ(embank_apply_gradients_packed_device(nullptr, 0, nullptr, nullptr), EMBANK_OK);
+}
+
+struct OwnClock {
+  ManualClock clock{1000};
+};
+
+class TimedPackedDeviceCalls : protected OwnClock, public DeviceCalls {
+ protected:
+  TimedPackedDeviceCalls() : DeviceCalls(&clock) {}
+};
+
+// The work of the caller's stream takes ten seconds, for which gradients wait.
+TEST_F(TimedPackedDeviceCalls, HaveTheWaitForTheCallersStreamInTheirDurations) {
+  constexpr uint64_t kBusySeconds = 10;
+  Twin made = Make("t", 4, EMBANK_OPT_SGD, EMBANK_F32);
+  const std::vector<uint64_t> keys = {1, hot_ + 1};
+  const embank_feature feature = PlainFeature(made.table, keys, Allocate(32), 0);
+  const float zeros[8] = {};
+  ASSERT_EQ(embank_device_copy(store_.get(), feature.rows, zeros, 32, nullptr), EMBANK_OK);
+  void* const stream = twin_->callers().Add();
+  twin_->callers().Enqueue(stream, [&] { clock.Advance(kBusySeconds * 1'000'000'000); });
+  ASSERT_EQ(embank_apply_gradients_packed_device(&feature, 1, nullptr, stream), EMBANK_OK);
+  const char* const labels = "{table=\"t\",op=\"gradients\"}";
+  const auto metric = [&](const std::string& name) {
+    return MetricOf(store_.get(), name + labels);
+  };
+  EXPECT_EQ(metric("embank_batches_total"), 1);
+  EXPECT_GE(metric("embank_batch_seconds_total"), kBusySeconds);
+  EXPECT_LT(metric("embank_batch_seconds_total"), kBusySeconds + 1);
+}
+
+// Gradients of padding are not read; its rows count in the number that a message names.
+TEST_F(PackedDeviceCalls, NameTheRowOfTheCallerBesidePadding) {
+  Twin made = Make("t", 4, EMBANK_OPT_SGD, EMBANK_F32);
+  const std::vector<uint64_t> keys = {9, 1, 9, hot_ + 1};
+  float rows[16] = {};
+  rows[0] = rows[13] = std::nanf("");
+  std::byte* const memory = Allocate(sizeof rows);
+  ASSERT_EQ(embank_device_copy(store_.get(), memory, rows, sizeof rows, nullptr), EMBANK_OK);
+  embank_feature feature = PlainFeature(made.table, keys, rows, 0);
+  feature.padding_key = 9;
+  feature.flags = EMBANK_FEATURE_PADDING;
+  EXPECT_EQ(embank_apply_gradients_packed(&feature, 1, nullptr), EMBANK_INVALID_ARGUMENT);
+  EXPECT_THAT(embank_last_error(), HasSubstr("row 3 of a feature"));
+  feature.rows = memory;
+  EXPECT_EQ(embank_apply_gradients_packed_device(&feature, 1, nullptr, nullptr),
+            EMBANK_INVALID_ARGUMENT);
+  EXPECT_THAT(embank_last_error(), HasSubstr("row 3 of a feature"));
 }
 
 TEST_F(PackedDeviceCalls, ThatLoseTheDeviceSaySo) {
