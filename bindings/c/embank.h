@@ -122,10 +122,10 @@ enum { EMBANK_EVICT_LRU = 0,    /* least recently used first, exactly. A batch u
                                  * finds in the order of its positions, then the rows that it
                                  * creates. Worker threads share a large batch by parts of 2048
                                  * positions; the order among parts is unspecified. In a packed
-                                 * lookup each feature is such a batch, and of a pooled one each
-                                 * chunk: as many keys as have 256 KiB of vectors, at most 4096; in
-                                 * calls whose features threads share, 4 MiB and 16384. Lookups take
-                                 * locks */
+                                 * lookup each feature is such a batch, and of one that is pooled or
+                                 * has padding keys each chunk: as many keys as have 256 KiB of
+                                 * vectors, at most 4096; in calls whose features threads share,
+                                 * 4 MiB and 16384. Lookups take locks */
        EMBANK_EVICT_CLOCK = 1,  /* default: a row that was used since the hand last passed it gets a
                                  * second chance. Lookups take no lock */
        EMBANK_EVICT_LFU = 2 };  /* CLOCK by heat: a row leaves after as many rounds of its shard as
@@ -558,8 +558,8 @@ enum { EMBANK_FEATURE_PADDING = 1u,   /* padding_key is not a key, but fills a p
  * Arrays with 64-bit integers are used in place. A call needs memory for
  *   narrower keys or offsets   8 bytes for each, filled in one pass
  *   features in which padding keys occur   12 bytes for each key, 4 more with weights, 1 more with
- *                              outcomes, 8 for each offset; with POOL_NONE, up to 256 KiB more
- *                              for each table */
+ *                              outcomes, 8 for each offset; with POOL_NONE, as much more as
+ *                              pooled features need */
 typedef struct embank_feature {
   uint32_t struct_size;    /* set by the caller to sizeof(embank_feature) */
   int32_t pooling;         /* EMBANK_POOL_* */
@@ -584,8 +584,9 @@ typedef struct embank_feature {
 } embank_feature;
 
 /* [data] Looks up the keys of all features, in order, as embank_lookup does, and pools them. The
- * features of one table are counted as one batch of it. All tables belong to one store. A table
- * with pooled features needs up to 256 KiB of memory more.
+ * features of one table are counted as one batch of it. All tables belong to one store. Each table
+ * with pooled features needs up to 256 KiB of memory more, and all those with a feature of 8192
+ * keys or more need up to 4 MiB together instead.
  *
  * rows of a feature, written: with POOL_NONE, rows of the table's value_type, as of embank_lookup;
  *   with a pooling, rows of dim float32 numbers, zeros for an empty bag.
