@@ -37,7 +37,7 @@ Status OpenStoreIn(const embank_store_options* options, StoreEnvironment environ
   auto handle = std::make_unique<embank_store>();
   EMBANK_ASSIGN_OR_RETURN(handle->store, Store::Open(read, std::move(environment)));
   if (HotRows* const hot = handle->store->hot(); hot != nullptr) {
-    handle->device_memory = std::make_unique<CallerMemory>(&hot->memory().device());
+    handle->device_memory.emplace(&hot->memory().device());
   }
   *store = handle.release();
   return OkStatus();

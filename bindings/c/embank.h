@@ -286,7 +286,8 @@ EMBANK_API void embank_store_options_init(embank_store_options *options, uint32_
  * in it; an export does not. If the directory is removed while the store is open, the next
  * checkpoint moves its rows to path (docs/durability.md).
  *
- * An open that fails leaves no file and no directory that it has made.
+ * An open that fails leaves no file and no directory that it has made, unless it has no memory or
+ * no descriptor to remove them.
  *
  * A store uses at most half of the process's descriptors (RLIMIT_NOFILE at the open) for the files
  * of its log, and a few more; docs/durability.md lists them.
