@@ -3,6 +3,7 @@
 #define EMBANK_BASE_NO_THROW_STATUS_H_
 
 #include <new>
+#include <type_traits>
 
 #include "base/status.h"
 
@@ -15,6 +16,17 @@ Status NoThrowStatus(StatusCode code, Message message) {
     return Status(code, message());
   } catch (const std::bad_alloc&) {
     return Status(code, "");
+  }
+}
+
+// Returns body(), a Status or a StatusOr; kResourceExhausted if it throws std::bad_alloc.
+template <typename Body>
+std::invoke_result_t<Body> CatchNoMemory(Body body) {
+  try {
+    return body();
+  } catch (const std::bad_alloc&) {
+    return NoThrowStatus(StatusCode::kResourceExhausted,
+                         [] { return "the process is out of memory"; });
   }
 }
 

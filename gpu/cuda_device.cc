@@ -69,6 +69,7 @@ class CudaDevice final : public Device {
   void Copy(std::byte* to, const std::byte* from, uint64_t bytes) override;
   DeviceEvent Record() override;
   Status Wait(DeviceEvent event) override;
+  Status CheckStream(void* stream) override;
   Status Join(void* stream) override;
   Status Release(void* stream) override;
 
@@ -83,7 +84,7 @@ class CudaDevice final : public Device {
   // Notes an error of work, by which the device counts as lost.
   void Note(cudaError_t error) const;
   Status LostStatus() const;
-  Status CheckStream(cudaStream_t stream) const;
+  Status CheckCallers(cudaStream_t stream) const;
   Status StreamStatus(cudaError_t error) const;
   Status NoSpace(uint64_t bytes, cudaError_t error) const;
 
@@ -312,7 +313,8 @@ Status CudaDevice::Wait(DeviceEvent event) {
   return LostStatus();
 }
 
-Status CudaDevice::CheckStream(cudaStream_t stream) const {
+// On the current device.
+Status CudaDevice::CheckCallers(cudaStream_t stream) const {
   EMBANK_RETURN_IF_ERROR(LostStatus());
   // First of all: other questions would break the capture.
   cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
@@ -340,10 +342,15 @@ Status CudaDevice::StreamStatus(cudaError_t error) const {
   return LostStatus();
 }
 
+Status CudaDevice::CheckStream(void* stream) {
+  const CurrentDevice current(device_);
+  return CheckCallers(static_cast<cudaStream_t>(stream));
+}
+
 Status CudaDevice::Join(void* stream) {
   const CurrentDevice current(device_);
   auto* const callers = static_cast<cudaStream_t>(stream);
-  EMBANK_RETURN_IF_ERROR(CheckStream(callers));
+  EMBANK_RETURN_IF_ERROR(CheckCallers(callers));
   MutexLock lock(&mutex_);
   EMBANK_RETURN_IF_ERROR(StreamStatus(cudaEventRecord(order_, callers)));
   Note(cudaStreamWaitEvent(stream_, order_, 0));
@@ -353,7 +360,7 @@ Status CudaDevice::Join(void* stream) {
 Status CudaDevice::Release(void* stream) {
   const CurrentDevice current(device_);
   auto* const callers = static_cast<cudaStream_t>(stream);
-  EMBANK_RETURN_IF_ERROR(CheckStream(callers));
+  EMBANK_RETURN_IF_ERROR(CheckCallers(callers));
   MutexLock lock(&mutex_);
   Note(cudaEventRecord(order_, stream_));
   return StreamStatus(cudaStreamWaitEvent(callers, order_, 0));

@@ -129,14 +129,16 @@ class Device {
   virtual DeviceEvent Record() = 0;
   // Waits for the moment. kUnavailable: the device is lost, for good.
   virtual Status Wait(DeviceEvent event) = 0;
-  // Makes later work wait for all that is on the caller's stream now (nullptr: the default stream).
-  // Does not wait itself.
+  // Says whether work can be ordered with a caller's stream (nullptr: the default stream).
   // kInvalidArgument: it is a stream of another device.
   // kFailedPrecondition: the stream is capturing.
   // kUnavailable: the device is lost.
+  virtual Status CheckStream(void* stream) = 0;
+  // Makes later work wait for all that is on the caller's stream now. Does not wait itself.
+  // Statuses are those of CheckStream.
   virtual Status Join(void* stream) = 0;
   // Makes the caller's stream wait for all work that was enqueued so far. Does not wait itself.
-  // Statuses are those of Join.
+  // Statuses are those of CheckStream.
   virtual Status Release(void* stream) = 0;
 };
 

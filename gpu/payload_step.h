@@ -7,10 +7,9 @@
 //   Sync()                        waits until all threads of the row have come here
 //   SumOfSquares<Number>(dim, gradient)
 //                                 adds gradient(i)^2 over i, in the tree of docs/arithmetic.md
-//   Update(dim, step, not_finite) calls step.Load(i) and Step(i) for each element i, and if all
-//   bits
-//                                 that Step returns and those of not_finite are 0, Store(i);
-//                                 returns whether it did, when all threads have come so far
+//   Update(dim, step, not_finite) calls step.Load(i) and Step(i) for each element i. If all bits
+//                                 that Step returns and those of not_finite are 0, calls Store(i).
+//                                 Returns whether it did, when all threads have come so far
 #ifndef EMBANK_GPU_PAYLOAD_STEP_H_
 #define EMBANK_GPU_PAYLOAD_STEP_H_
 

@@ -45,6 +45,7 @@ class Twin final : public Device {
   void Copy(std::byte* to, const std::byte* from, uint64_t bytes) override;
   DeviceEvent Record() override;
   Status Wait(DeviceEvent event) override;
+  Status CheckStream(void* stream) override { return NumberOf(stream).status(); }
   Status Join(void* stream) override;
   Status Release(void* stream) override;
 

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/crc32c.h"
 #include "base/files/posix_file_system.h"
+#include "base/no_throw_status.h"
 #include "base/status_macros.h"
 #include "base/str_cat.h"
 #include "base/threads/log.h"
@@ -60,14 +61,19 @@ StatusOr<std::unique_ptr<Store>> Store::Open(const StoreOptions& options,
   } else {
     EMBANK_RETURN_IF_ERROR(store->OpenPath());
   }
-  Log(LogLevel::kInfo,
-      StrCat("store opened: ", options.path.empty() ? "memory only" : options.path, ", dram_bytes ",
-             options.dram_bytes, options.dram_bytes == 0 ? " (no limit)" : "",
-             options.read_only ? ", read-only" : "", ", ",
-             store->environment_.executor->concurrency(), " threads, huge pages ",
-             HugePagesOff() ? "off on this machine" : "asked for", ", crc32c by ",
-             Crc32cImplementation(), store->pmem_kind() == nullptr ? "" : ", PMem: ",
-             store->pmem_kind() == nullptr ? "" : store->pmem_kind()));
+  // The log is best effort: no open fails for it.
+  const auto log = [&] {
+    Log(LogLevel::kInfo,
+        StrCat("store opened: ", options.path.empty() ? "memory only" : options.path,
+               ", dram_bytes ", options.dram_bytes, options.dram_bytes == 0 ? " (no limit)" : "",
+               options.read_only ? ", read-only" : "", ", ",
+               store->environment_.executor->concurrency(), " threads, huge pages ",
+               HugePagesOff() ? "off on this machine" : "asked for", ", crc32c by ",
+               Crc32cImplementation(), store->pmem_kind() == nullptr ? "" : ", PMem: ",
+               store->pmem_kind() == nullptr ? "" : store->pmem_kind()));
+    return OkStatus();
+  };
+  CatchNoMemory(log).IgnoreError();
   return store;
 }
 
@@ -88,7 +94,7 @@ Status Store::MakeRowParts() {
 // A refused open leaves no file and no directory that it has made.
 Status Store::OpenPath() {
   EMBANK_RETURN_IF_ERROR(PmemDirectory::CheckPaths(options_));
-  Status opened = OpenParts();
+  Status opened = CatchNoMemory([this] { return OpenParts(); });
   if (opened.ok() || options_.read_only) return opened;
   if (directories_.pmem != nullptr) directories_.pmem->Abandon(directories_.store.get());
   if (directories_.store != nullptr) directories_.store->Abandon();

@@ -1,5 +1,6 @@
 #include "base/files/file_system.h"
 
+#include "base/no_throw_status.h"
 #include "base/seeded_bug.h"
 #include "base/status_macros.h"
 #include "base/str_cat.h"
@@ -15,13 +16,28 @@ std::string DirectoryOf(const std::string& path) {
   return end == std::string::npos ? "/" : path.substr(0, end + 1);
 }
 
+StatusOr<std::unique_ptr<Directory>> MakeOrOpenDirectory(FileSystem* files, const std::string& path,
+                                                         bool* is_made) {
+  Status made = files->CreateDirectory(path);
+  if (!made.ok() && !IsAlreadyExists(made)) return made;
+  *is_made = made.ok();
+  const auto open = [&] { return files->OpenDirectory(path); };
+  StatusOr<std::unique_ptr<Directory>> opened = CatchNoMemory(open);
+  if (opened.ok() || !*is_made) return opened;
+  // The second try may have what the first one lacked.
+  const StatusOr<std::unique_ptr<Directory>> again = CatchNoMemory(open);
+  if (again.ok()) CatchNoMemory([&] { return (*again)->RemoveItself(); }).IgnoreError();
+  return opened;
+}
+
 std::string Directory::PathOf(const std::string& name) const { return StrCat(path(), "/", name); }
 
 Status MakeMark(Directory* directory, const std::string& name) {
   constexpr char kText[] = "A file of an Embank store.\n";
   EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<File> file,
                           directory->Open(name, FileAccess::kCreate, FileCaching::kCached));
-  file->Write(0, std::as_bytes(std::span(kText).first(sizeof(kText) - 1))).IgnoreError();
+  const auto text = std::as_bytes(std::span(kText).first(sizeof(kText) - 1));
+  CatchNoMemory([&] { return file->Write(0, text); }).IgnoreError();
   return OkStatus();
 }
 
@@ -61,7 +77,7 @@ Status ReplaceFile(Directory* directory, const std::string& name, std::span<cons
   if (Status removed = directory->Remove(draft); !removed.ok() && !IsNotFound(removed)) {
     return removed;
   }
-  Status placed = WriteDraft(directory, draft, bytes);
+  Status placed = CatchNoMemory([&] { return WriteDraft(directory, draft, bytes); });
   if (placed.ok()) placed = directory->Rename(draft, name);
   if (!placed.ok()) directory->Remove(draft).IgnoreError();
   EMBANK_RETURN_IF_ERROR(placed);

@@ -159,6 +159,11 @@ class FileSystem {
   virtual void UnregisterMemory(std::span<std::byte>) {}
 };
 
+// Opens a directory; makes it first if there is none, which *is_made says. If it cannot be opened
+// then, or there is no memory, it is removed again, as far as that can be done.
+StatusOr<std::unique_ptr<Directory>> MakeOrOpenDirectory(FileSystem* files, const std::string& path,
+                                                         bool* is_made);
+
 // Returns the directory of a path's last name: "." if there is no slash before it, "/" if the only
 // slash is the first character. Slashes at the end do not count.
 std::string DirectoryOf(const std::string& path);

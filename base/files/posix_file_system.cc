@@ -19,6 +19,7 @@
 #include "base/files/posix_file.h"
 #include "base/files/ring_pool.h"
 #include "base/files/uring.h"
+#include "base/no_throw_status.h"
 #include "base/status_macros.h"
 #include "base/str_cat.h"
 #include "base/threads/executor.h"
@@ -72,14 +73,14 @@ class PosixDirectory final : public Directory {
     if (access == FileAccess::kCreate) flags |= O_CREAT | O_EXCL;
     if (caching == FileCaching::kDirect) {
       const int direct = OpenNumber(cache_, number(), name.c_str(), flags | O_DIRECT);
-      if (direct >= 0) return MakeNoDirectory(Descriptor(direct), name, flags | O_DIRECT);
+      if (direct >= 0) return Hold(Descriptor(direct), name, flags | O_DIRECT);
       // The file system has no direct access; a file it may have created stays.
       if (direct != -EINVAL) return ErrorOf(-direct, "open", PathOf(name));
       flags &= ~O_EXCL;
     }
     EMBANK_ASSIGN_OR_RETURN(Descriptor descriptor,
                             OpenDescriptor(cache_, number(), name.c_str(), flags, PathOf(name)));
-    return MakeNoDirectory(std::move(descriptor), name, flags);
+    return Hold(std::move(descriptor), name, flags);
   }
 
   Status Rename(const std::string& from, const std::string& to) override {
@@ -167,6 +168,13 @@ class PosixDirectory final : public Directory {
     if (fsync(number) == 0) return OkStatus();
     const Status failed = ErrorOf(errno, "sync directory", path);
     return Status(StatusCode::kUnavailable, failed.message());
+  }
+  // A file that was created and cannot be held is removed.
+  StatusOr<std::unique_ptr<File>> Hold(Descriptor descriptor, const std::string& name, int flags) {
+    StatusOr<std::unique_ptr<File>> file =
+        CatchNoMemory([&] { return MakeNoDirectory(std::move(descriptor), name, flags); });
+    if (!file.ok() && (flags & O_CREAT) != 0) unlinkat(number(), name.c_str(), 0);
+    return file;
   }
   // A directory can be opened to be read.
   StatusOr<std::unique_ptr<File>> MakeNoDirectory(Descriptor descriptor, const std::string& name,

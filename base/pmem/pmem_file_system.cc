@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/files/posix_file.h"
+#include "base/no_throw_status.h"
 #include "base/pmem/pmem_file.h"
 #include "base/status_macros.h"
 
@@ -32,7 +33,11 @@ class PmemDirectory final : public Directory {
     EMBANK_CHECK(of_system != nullptr);
     static_cast<void>(file.release());
     std::unique_ptr<PosixFile> owned(of_system);
-    return PmemFile::Open(std::move(owned), {base_.get(), name}, access, parts_);
+    StatusOr<std::unique_ptr<PmemFile>> opened = CatchNoMemory([&] {
+      return PmemFile::Open(std::move(owned), {base_.get(), name}, access, parts_);
+    });
+    if (!opened.ok() && access == FileAccess::kCreate) base_->Remove(name).IgnoreError();
+    return opened;
   }
 
   Status Rename(const std::string& from, const std::string& to) override {
@@ -97,11 +102,17 @@ class MappedFileSystem final : public PmemFileSystem {
     if (Status removed = own->Remove(name); !removed.ok() && !IsNotFound(removed)) {
       return removed;
     }
-    EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<PmemFile> file,
-                            own->OpenMapped(name, FileAccess::kCreate));
-    EMBANK_RETURN_IF_ERROR(file->Preallocate(kBlockBytes));
-    const PmemKind kind = file->is_pmem() ? PmemKind::kPmem : PmemKind::kMappedFiles;
-    EMBANK_RETURN_IF_ERROR(own->Remove(name));
+    PmemKind kind = PmemKind::kMappedFiles;
+    Status probed = CatchNoMemory([&]() -> Status {
+      EMBANK_ASSIGN_OR_RETURN(const std::unique_ptr<PmemFile> file,
+                              own->OpenMapped(name, FileAccess::kCreate));
+      EMBANK_RETURN_IF_ERROR(file->Preallocate(kBlockBytes));
+      if (file->is_pmem()) kind = PmemKind::kPmem;
+      return OkStatus();
+    });
+    const Status removed = own->Remove(name);
+    EMBANK_RETURN_IF_ERROR(probed);
+    EMBANK_RETURN_IF_ERROR(removed);
     return kind;
   }
 

@@ -14,7 +14,7 @@ namespace {
 
 StatusOr<CallerMemory*> EnterDevice(embank_store* store) {
   EMBANK_RETURN_IF_ERROR(CheckStore(store));
-  if (store->device_memory != nullptr) return store->device_memory.get();
+  if (store->device_memory.has_value()) return &*store->device_memory;
   return FailedPreconditionError("the store has no hbm_bytes, and so no device");
 }
 

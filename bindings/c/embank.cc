@@ -37,7 +37,7 @@ Status OpenStoreIn(const embank_store_options* options, StoreEnvironment environ
   auto handle = std::make_unique<embank_store>();
   EMBANK_ASSIGN_OR_RETURN(handle->store, Store::Open(read, std::move(environment)));
   if (HotRows* const hot = handle->store->hot(); hot != nullptr) {
-    handle->device_memory = std::make_unique<CallerMemory>(&hot->memory().device());
+    handle->device_memory.emplace(&hot->memory().device());
   }
   *store = handle.release();
   return OkStatus();
@@ -66,6 +66,12 @@ Status LeaveString(const std::string& text, const char* argument, char* out, uin
                     needed);
 }
 
+// The status of the options of a table, with its number in front.
+Status InTables(uint32_t i, const Status& status) {
+  if (status.ok()) return status;
+  return Status(status.code(), StrCat("tables[", i, "]: ", status.message()));
+}
+
 StatusOr<std::vector<TableRows>> EnterTableRows(const embank_table_options* tables,
                                                 const uint64_t* rows, uint32_t count) {
   if (count > 0) {
@@ -82,11 +88,10 @@ StatusOr<std::vector<TableRows>> EnterTableRows(const embank_table_options* tabl
   uint64_t rows_sum = 0;
   for (uint32_t i = 0; i < count; ++i) {
     const auto* const options = reinterpret_cast<const embank_table_options*>(next);
-    StatusOr<TableOptions> entered = ReadOptions(options);
-    if (!entered.ok()) {
-      return Status(entered.status().code(),
-                    StrCat("tables[", i, "]: ", entered.status().message()));
-    }
+    EMBANK_RETURN_IF_ERROR(
+        InTables(i, CheckSizeInArray(options->struct_size, tables->struct_size, "tables")));
+    const StatusOr<TableOptions> entered = ReadOptions(options);
+    EMBANK_RETURN_IF_ERROR(InTables(i, entered.status()));
     read[i].options = *entered;
     if (rows[i] > kRowsMax - rows_sum) {
       return InvalidArgumentError(
@@ -369,9 +374,11 @@ embank_status embank_scan_next(embank_scan* scan, uint64_t* keys, void* rows, ui
     EMBANK_RETURN_IF_ERROR(CheckNotNull(n, "n"));
     EMBANK_RETURN_IF_ERROR(embank::CheckCap(cap));
     EMBANK_RETURN_IF_ERROR(CheckNotNull(keys, "keys"));
-    const uint64_t row_bytes = scan->scan.table().layout().vector_bytes;
-    EMBANK_ASSIGN_OR_RETURN(const embank::RowSpan out, EnterRows(scan->scan.table(), rows, "rows",
-                                                                 cap, row_bytes, row_stride));
+    const Table& table = scan->scan.table();
+    EMBANK_RETURN_IF_ERROR(embank::CheckOnHost(table, keys, "keys"));
+    EMBANK_ASSIGN_OR_RETURN(
+        const embank::RowSpan out,
+        EnterRows(table, rows, "rows", cap, table.layout().vector_bytes, row_stride));
     EMBANK_ASSIGN_OR_RETURN(*n, scan->scan.Next(std::span(keys, cap), out));
     return embank::OkStatus();
   });

@@ -122,10 +122,10 @@ enum { EMBANK_EVICT_LRU = 0,    /* least recently used first, exactly. A batch u
                                  * finds in the order of its positions, then the rows that it
                                  * creates. Worker threads share a large batch by parts of 2048
                                  * positions; the order among parts is unspecified. In a packed
-                                 * lookup each feature is such a batch, and of a pooled one each
-                                 * chunk: as many keys as have 256 KiB of vectors, at most 4096; in
-                                 * calls whose features threads share, 4 MiB and 16384. Lookups take
-                                 * locks */
+                                 * lookup each feature is such a batch, and of one that is pooled or
+                                 * has padding keys each chunk: as many keys as have 256 KiB of
+                                 * vectors, at most 4096; in calls whose features threads share,
+                                 * 4 MiB and 16384. Lookups take locks */
        EMBANK_EVICT_CLOCK = 1,  /* default: a row that was used since the hand last passed it gets a
                                  * second chance. Lookups take no lock */
        EMBANK_EVICT_LFU = 2 };  /* CLOCK by heat: a row leaves after as many rounds of its shard as
@@ -286,7 +286,8 @@ EMBANK_API void embank_store_options_init(embank_store_options *options, uint32_
  * in it; an export does not. If the directory is removed while the store is open, the next
  * checkpoint moves its rows to path (docs/durability.md).
  *
- * An open that fails leaves no file and no directory that it has made.
+ * An open that fails leaves no file and no directory that it has made, unless it has no memory or
+ * no descriptor to remove them.
  *
  * A store uses at most half of the process's descriptors (RLIMIT_NOFILE at the open) for the files
  * of its log, and a few more; docs/durability.md lists them.
@@ -394,7 +395,8 @@ enum { EMBANK_SET_LEARNING_RATE = 1u,
  * and the state of an upserted one, follow them, too. Takes the fields of *options that `fields`, a
  * sum of EMBANK_SET_*, names, all at one moment, and looks at no others. Checkpoints save them.
  *
- * INVALID_ARGUMENT: a field is invalid, as in embank_table_create; nothing was changed.
+ * INVALID_ARGUMENT: a field is invalid, as in embank_table_create, or *options ends before it
+ *   (struct_size); nothing was changed.
  * FAILED_PRECONDITION: the table was dropped, or the store is READ_ONLY. */
 EMBANK_API embank_status embank_table_set_options(embank_table *table,
                                                   const embank_table_options *options,
@@ -557,8 +559,8 @@ enum { EMBANK_FEATURE_PADDING = 1u,   /* padding_key is not a key, but fills a p
  * Arrays with 64-bit integers are used in place. A call needs memory for
  *   narrower keys or offsets   8 bytes for each, filled in one pass
  *   features in which padding keys occur   12 bytes for each key, 4 more with weights, 1 more with
- *                              outcomes, 8 for each offset; with POOL_NONE, up to 256 KiB more
- *                              for each table */
+ *                              outcomes, 8 for each offset; with POOL_NONE, as much more as
+ *                              pooled features need */
 typedef struct embank_feature {
   uint32_t struct_size;    /* set by the caller to sizeof(embank_feature) */
   int32_t pooling;         /* EMBANK_POOL_* */
@@ -583,8 +585,9 @@ typedef struct embank_feature {
 } embank_feature;
 
 /* [data] Looks up the keys of all features, in order, as embank_lookup does, and pools them. The
- * features of one table are counted as one batch of it. All tables belong to one store. A table
- * with pooled features needs up to 256 KiB of memory more.
+ * features of one table are counted as one batch of it. All tables belong to one store. Each table
+ * with pooled features needs up to 256 KiB of memory more, and all those with a feature of 8192
+ * keys or more need up to 4 MiB together instead.
  *
  * rows of a feature, written: with POOL_NONE, rows of the table's value_type, as of embank_lookup;
  *   with a pooling, rows of dim float32 numbers, zeros for an empty bag.
@@ -617,7 +620,7 @@ EMBANK_API embank_status embank_lookup_packed(const embank_feature *features,
  * feature of the table.
  * INVALID_ARGUMENT, and nothing was done: an argument is invalid, and the message names the feature
  *   by its number; or a gradient, or its product with a weight, is NaN or infinite, and the message
- *   names the table and the position in the feature. */
+ *   names the table, and the row or the position in the feature. */
 EMBANK_API embank_status embank_apply_gradients_packed(const embank_feature *features,
                                                        uint64_t feature_count, uint8_t *outcomes);
 
@@ -912,8 +915,8 @@ EMBANK_API embank_status embank_device_copy(embank_store *store, void *to, const
  * A call needs at most 64 MiB + 64 bytes per key of host memory.
  *
  * INVALID_ARGUMENT, and nothing was done: rows or gradients are not in memory of the store's
- *   device, or keys or outcomes are (in the calls for host memory, rows or gradients are); or
- *   stream belongs to another device.
+ *   device, or keys or outcomes are (in the calls for host memory: rows, gradients, states, given
+ *   heats or what a scan returns); or stream belongs to another device.
  * FAILED_PRECONDITION, and nothing was done: stream is capturing. */
 
 /* [data] Does what embank_lookup does. */
@@ -938,14 +941,16 @@ EMBANK_API embank_status embank_apply_gradients_device(embank_table *table, cons
  * Order, alignment and streams are as above. What crosses the link, each way:
  *   a lookup with POOL_NONE     as in embank_lookup_device
  *   a lookup with a pooling     pooling is done in host memory: rows in device memory that it needs
- *                               come from there, and one row for each bag goes back
+ *                               come from there, for which the host waits, and one row for each bag
+ *                               goes back. If a feature of the same table with POOL_NONE comes
+ *                               before, the host also waits for the stream's earlier work
  *   gradients                   one row for each bag, or with POOL_NONE for each key, comes to the
  *                               host, which waits for them and sums them
  * A bag of one key has the same row with POOL_NONE, but for the sign of zeros.
  *
  * Besides the memory of the calls for host memory, a call needs
- *   a lookup    dim * 4 bytes for each bag of a table's largest feature; with POOL_NONE, as
- *               embank_lookup_device, for all features at once
+ *   a lookup    dim * 4 bytes for each bag; with POOL_NONE, as embank_lookup_device, for all
+ *               features at once
  *   gradients   dim * 4 bytes for each bag, or with POOL_NONE for each key
  *
  * INVALID_ARGUMENT, FAILED_PRECONDITION: as above, too; nothing was done. */
@@ -977,8 +982,9 @@ EMBANK_API embank_status embank_metrics(embank_store *store, char *text, uint64_
                                         uint64_t *needed);
 
 /* Returns how much memory a store with these tables and numbers of rows needs, as JSON. It opens no
- * store. options == NULL: defaults. tables[i] has rows[i] rows; table_count == 0 is legal. Options
- * are checked as by embank_store_open and embank_table_create.
+ * store. options == NULL: defaults. tables[i] has rows[i] rows; table_count == 0 is legal. All
+ * tables[i] have one struct_size. Options are checked as by embank_store_open and
+ * embank_table_create.
  *   "dram_bytes"    dram_bytes that suffices. Without a path: for all rows in memory. With a path:
  *                   the least with which the store takes the rows, nearly all of them on SSD
  *   "fixed_bytes"   part of it for everything but index and rows

@@ -108,10 +108,12 @@ std::string Shown(uint64_t offset, int32_t type) {
   return is_signed ? StrCat(static_cast<int64_t>(offset)) : StrCat(offset);
 }
 
-Status CheckFirstPlace(uint64_t first, const embank_feature& feature) {
+// Comes before anything is read at that place.
+Status CheckFirstPlace(const Entry& entry) {
+  const uint64_t first = FirstPlace(entry);
   if (first <= kPlaceMax) return OkStatus();
-  return InvalidArgumentError(StrCat(OffsetsField(feature), "[0] is ",
-                                     Shown(first, feature.offset_type), "; it must be 0 to ",
+  return InvalidArgumentError(StrCat(OffsetsField(entry.feature), "[0] is ",
+                                     Shown(first, entry.feature.offset_type), "; it must be 0 to ",
                                      kPlaceMax));
 }
 
@@ -140,6 +142,7 @@ Status EnterOffsets(Entry* entry, Feature* entered) {
         StrCat("bags is ", feature.bags, "; a feature has fewer than ", kBatchKeysMax));
   }
   EMBANK_RETURN_IF_ERROR(CheckNotNull(entry->offsets(), OffsetsField(feature)));
+  EMBANK_RETURN_IF_ERROR(CheckFirstPlace(*entry));
   entered->offsets =
       IsNarrow(feature.offset_type)
           ? entry->Converted().WidenOffsets(entry->offsets(), feature.offset_type, feature.bags + 1)
@@ -194,9 +197,8 @@ Status EnterBags(Entry* entry, Feature* entered) {
 // Enters the keys, as the last of the feature, after its table, offsets, weights and outcomes.
 Status EnterKeyArray(Entry* entry, Feature* entered) {
   const embank_feature& feature = entry->feature;
-  const uint64_t first = FirstPlace(*entry);
-  EMBANK_RETURN_IF_ERROR(CheckFirstPlace(first, feature));
   if (feature.n == 0) return OkStatus();
+  const uint64_t first = FirstPlace(*entry);
   entered->keys =
       IsNarrow(feature.key_type)
           ? entry->Converted().WidenKeys(entry->keys(), feature.key_type, first, feature.n)
@@ -274,12 +276,6 @@ Status EnterDeviceFeature(const Entry& entry, const uint8_t* outcomes, FeatureTy
   return OkStatus();
 }
 
-Status CheckSameSize(uint32_t struct_size, uint32_t first) {
-  if (struct_size == first) return OkStatus();
-  return InvalidArgumentError(StrCat("struct_size is ", struct_size, "; that of features[0] is ",
-                                     first, ", and all features of a call have one size"));
-}
-
 Status CheckTotals(embank_table* first, embank_table* table, uint64_t keys) {
   if (TableOfHandle(table)->parts().index != TableOfHandle(first)->parts().index) {
     return InvalidArgumentError("table is of another store than that of features[0]");
@@ -299,10 +295,11 @@ Status ForEachFeature(const embank_feature* features, uint64_t count, Enter ente
   embank_table* first = nullptr;
   uint64_t keys = 0;
   for (uint64_t i = 0; i < count; ++i) {
-    const StatusOr<embank_feature> read =
-        ReadFeature(reinterpret_cast<const embank_feature*>(next));
+    const auto* const feature = reinterpret_cast<const embank_feature*>(next);
+    EMBANK_RETURN_IF_ERROR(
+        InFeature(i, CheckSizeInArray(feature->struct_size, features->struct_size, "features")));
+    const StatusOr<embank_feature> read = ReadFeature(feature);
     EMBANK_RETURN_IF_ERROR(InFeature(i, read.status()));
-    EMBANK_RETURN_IF_ERROR(InFeature(i, CheckSameSize(read->struct_size, features->struct_size)));
     EMBANK_RETURN_IF_ERROR(InFeature(i, enter(*read, keys)));
     if (i == 0) first = read->table;
     keys += read->n;
@@ -341,6 +338,7 @@ Status EnterFeature(Entry* entry, RowsIn, uint8_t*, Feature* entered) {
   EMBANK_RETURN_IF_ERROR(EnterTable(*entry, entered));
   if (entry->has(EMBANK_FEATURE_ABSOLUTE)) {
     EMBANK_RETURN_IF_ERROR(CheckNotNull(entry->offsets(), OffsetsField(entry->feature)));
+    EMBANK_RETURN_IF_ERROR(CheckFirstPlace(*entry));
   }
   return EnterKeyArray(entry, entered);
 }

@@ -3,6 +3,7 @@
 #define EMBANK_BINDINGS_C_HANDLES_H_
 
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "base/threads/owner_process.h"
@@ -13,7 +14,7 @@
 
 struct embank_store {
   std::unique_ptr<embank::Store> store;
-  std::unique_ptr<embank::CallerMemory> device_memory;  // nullptr: the store has no hbm_bytes
+  std::optional<embank::CallerMemory> device_memory;  // none: the store has no hbm_bytes
   embank::OwnerProcess owner;
 };
 

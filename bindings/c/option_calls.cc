@@ -1,4 +1,6 @@
 // The calls that read and change the options of a table.
+#include <cstddef>
+
 #include "base/status_macros.h"
 #include "base/str_cat.h"
 #include "bindings/c/arguments_in.h"
@@ -13,6 +15,35 @@ namespace {
 constexpr uint32_t kKnownFields = EMBANK_SET_LEARNING_RATE | EMBANK_SET_BETAS | EMBANK_SET_EPSILON |
                                   EMBANK_SET_WEIGHT_DECAY | EMBANK_SET_CLIPPING |
                                   EMBANK_SET_ROUNDING | EMBANK_SET_FTRL;
+
+struct NamedField {
+  uint32_t flag;
+  const char* name;
+  // The size of a struct that has all members of the flag's first version. Members that are added
+  // to it later have their defaults in a struct that ends before them.
+  size_t struct_bytes_min;
+};
+constexpr NamedField kFields[] = {
+    {EMBANK_SET_LEARNING_RATE, "LEARNING_RATE", offsetof(embank_table_options, beta1)},
+    {EMBANK_SET_BETAS, "BETAS", offsetof(embank_table_options, epsilon)},
+    {EMBANK_SET_EPSILON, "EPSILON", offsetof(embank_table_options, weight_decay)},
+    {EMBANK_SET_WEIGHT_DECAY, "WEIGHT_DECAY",
+     offsetof(embank_table_options, decoupled_weight_decay) + sizeof(float)},
+    {EMBANK_SET_CLIPPING, "CLIPPING", offsetof(embank_table_options, rounding)},
+    {EMBANK_SET_ROUNDING, "ROUNDING", offsetof(embank_table_options, expected_rows_log2)},
+    {EMBANK_SET_FTRL, "FTRL", offsetof(embank_table_options, decoupled_weight_decay)},
+};
+
+// A default in the place of a number that the caller does not have would be no change he asked for.
+Status CheckReached(uint32_t fields, uint32_t struct_size) {
+  for (const NamedField& field : kFields) {
+    if ((fields & field.flag) == 0 || struct_size >= field.struct_bytes_min) continue;
+    return InvalidArgumentError(StrCat("fields has EMBANK_SET_", field.name,
+                                       ", and struct_size is ", struct_size,
+                                       "; it must be at least ", field.struct_bytes_min));
+  }
+  return OkStatus();
+}
 
 // Takes over the fields that `fields` names.
 void TakeFields(const UpdateRule& from, uint32_t fields, UpdateRule* rule) {
@@ -67,6 +98,7 @@ embank_status embank_table_set_options(embank_table* table, const embank_table_o
                          embank::kKnownFields, ")"));
     }
     EMBANK_ASSIGN_OR_RETURN(const embank::UpdateRule from, embank::ReadRule(options));
+    EMBANK_RETURN_IF_ERROR(embank::CheckReached(fields, options->struct_size));
     Table* const opened = TableOfHandle(table);
     EMBANK_RETURN_IF_ERROR(opened->CheckMayChange());
     return opened->ChangeRule(

@@ -193,6 +193,12 @@ Status WriteStruct(const Struct& full, Struct* out) {
 
 }  // namespace
 
+Status CheckSizeInArray(uint32_t struct_size, uint32_t first, const char* array) {
+  if (struct_size == first) return OkStatus();
+  return InvalidArgumentError(StrCat("struct_size is ", struct_size, "; that of ", array, "[0] is ",
+                                     first, ", and all structs of an array have one size"));
+}
+
 // The fields of the first version have no defaults. In an array, the next struct follows, which has
 // pointers.
 StatusOr<embank_feature> ReadFeature(const embank_feature* feature) {
@@ -240,8 +246,9 @@ void InitOptions(embank_table_options* options, uint32_t struct_size) {
 }
 
 StatusOr<StoreOptions> ReadOptions(const embank_store_options* options) {
-  if (options == nullptr) return StoreOptions{};
-  EMBANK_ASSIGN_OR_RETURN(const embank_store_options o, ReadStruct(DefaultStoreOptions(), options));
+  const embank_store_options defaults = DefaultStoreOptions();
+  EMBANK_ASSIGN_OR_RETURN(const embank_store_options o,
+                          ReadStruct(defaults, options == nullptr ? &defaults : options));
   EMBANK_RETURN_IF_ERROR(CheckStoreParts(o));
   const StoreOptions read{.dram_bytes = o.dram_bytes,
                           .worker_threads = o.worker_threads,

@@ -29,6 +29,10 @@ StatusOr<UpdateRule> ReadRule(const embank_table_options* options);
 // Writes options to the first options->struct_size bytes. kInvalidArgument: the size.
 Status WriteOptions(const TableOptions& from, embank_table_options* options);
 
+// Checks the size of a struct in a caller's array, before its other bytes are read: a wrong one
+// would lead beyond the array. `first` is the size of the first struct. kInvalidArgument.
+Status CheckSizeInArray(uint32_t struct_size, uint32_t first, const char* array);
+
 // Reads a feature of a packed call. kInvalidArgument, kUnimplemented: the message names the field.
 StatusOr<embank_feature> ReadFeature(const embank_feature* feature);
 

@@ -13,6 +13,8 @@ StatusOr<ScannedRows> EnterScannedRows(const Table& table, uint64_t* keys, void*
                                        uint64_t row_stride, float* state, uint64_t state_stride,
                                        uint32_t* heat, uint64_t cap) {
   EMBANK_RETURN_IF_ERROR(CheckCap(cap));
+  EMBANK_RETURN_IF_ERROR(CheckOnHost(table, keys, "keys"));
+  EMBANK_RETURN_IF_ERROR(CheckOnHost(table, heat, "heat"));
   ScannedRows entered;
   if (keys != nullptr) entered.keys = std::span(keys, cap);
   if (rows != nullptr) {
@@ -37,6 +39,7 @@ Status UpsertFull(embank_table* handle, KeySpan keys, const void* rows, uint64_t
   if (state != nullptr) {
     EMBANK_ASSIGN_OR_RETURN(entered.states, EnterStates(*table, state, keys.size(), state_stride));
   }
+  EMBANK_RETURN_IF_ERROR(CheckOnHost(*table, heat, "heat"));
   entered.heats = heat;
   return Upsert(table, keys, entered, outcomes);
 }

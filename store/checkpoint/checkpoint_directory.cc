@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/no_throw_status.h"
 #include "base/seeded_bug.h"
 #include "base/status_macros.h"
 #include "base/str_cat.h"
@@ -31,19 +32,23 @@ StatusOr<std::unique_ptr<CheckpointDirectory>> CheckpointDirectory::Open(FileSys
                                                                          const std::string& path,
                                                                          bool may_create) {
   bool is_made = false;
-  if (may_create) {
-    const Status made = files->CreateDirectory(path);
-    if (!made.ok() && !IsAlreadyExists(made)) return made;
-    is_made = made.ok();
-  }
-  StatusOr<std::unique_ptr<Directory>> opened = files->OpenDirectory(path);
+  StatusOr<std::unique_ptr<Directory>> opened =
+      may_create ? MakeOrOpenDirectory(files, path, &is_made) : files->OpenDirectory(path);
   if (!may_create && IsNotFound(opened.status())) return NoStoreAt("path", path);
   EMBANK_RETURN_IF_ERROR(opened.status());
-  std::unique_ptr<CheckpointDirectory> directory(new CheckpointDirectory(*std::move(opened)));
-  directory->is_made_ = is_made;
-  Status entered = directory->Enter(may_create);
+  std::unique_ptr<Directory> held = *std::move(opened);
+  std::unique_ptr<CheckpointDirectory> directory;
+  Status entered = CatchNoMemory([&] {
+    directory.reset(new CheckpointDirectory(&held));
+    directory->is_made_ = is_made;
+    return directory->Enter(may_create);
+  });
   if (entered.ok()) return directory;
-  directory->Abandon();
+  if (directory != nullptr) {
+    directory->Abandon();
+  } else if (is_made) {
+    CatchNoMemory([&] { return held->RemoveItself(); }).IgnoreError();
+  }
   return entered;
 }
 
@@ -85,7 +90,7 @@ StatusOr<std::unique_ptr<CheckpointDirectory>> CheckpointDirectory::OpenToRead(
   StatusOr<std::unique_ptr<Directory>> opened = files->OpenDirectory(path);
   if (IsNotFound(opened.status())) return NoStoreAt(argument, path);
   EMBANK_RETURN_IF_ERROR(opened.status());
-  std::unique_ptr<CheckpointDirectory> directory(new CheckpointDirectory(*std::move(opened)));
+  std::unique_ptr<CheckpointDirectory> directory(new CheckpointDirectory(&*opened));
   EMBANK_RETURN_IF_ERROR(directory->LockToRead(argument));
   EMBANK_RETURN_IF_ERROR(directory->ListFiles());
   EMBANK_RETURN_IF_ERROR(directory->CheckIsStore(argument));
@@ -97,7 +102,7 @@ StatusOr<std::unique_ptr<CheckpointDirectory>> CheckpointDirectory::OpenUnlocked
   StatusOr<std::unique_ptr<Directory>> opened = files->OpenDirectory(path);
   if (IsNotFound(opened.status())) return NoStoreAt(argument, path);
   EMBANK_RETURN_IF_ERROR(opened.status());
-  std::unique_ptr<CheckpointDirectory> directory(new CheckpointDirectory(*std::move(opened)));
+  std::unique_ptr<CheckpointDirectory> directory(new CheckpointDirectory(&*opened));
   EMBANK_RETURN_IF_ERROR(directory->ListFiles());
   return directory;
 }
@@ -317,17 +322,24 @@ void CheckpointDirectory::RemoveOrphans(std::span<const Manifest> kept) {
 }
 
 void CheckpointDirectory::RemovePmem(uint64_t pmem_id) {
-  Remove(PmemName(pmem_id));
+  CatchNoMemory([&] {
+    Remove(PmemName(pmem_id));
+    return OkStatus();
+  }).IgnoreError();
   listing_.pmem_ids.erase(pmem_id);
 }
 
+// The listing of the opening lacks files that Keep made before memory was short.
 void CheckpointDirectory::Abandon() {
-  if (is_new_) {
-    for (const uint32_t checkpoint : listing_.checkpoints) Remove(ManifestName(checkpoint));
+  const auto remove_checkpoints = [this]() -> Status {
+    EMBANK_RETURN_IF_ERROR(ListFiles());
+    for (const std::string& name : listing_.ManifestsBeside({})) Remove(name);
     for (const uint32_t checkpoint : listing_.completed) Remove(CompletedName(checkpoint));
-  }
-  if (is_new_ || is_made_) lock_.RemoveMade();
-  if (is_made_) directory_->RemoveItself().IgnoreError();
+    return OkStatus();
+  };
+  if (is_new_) CatchNoMemory(remove_checkpoints).IgnoreError();
+  lock_.RemoveMade();
+  if (is_made_) CatchNoMemory([this] { return directory_->RemoveItself(); }).IgnoreError();
 }
 
 // It belongs to no checkpoint: that it stays is worth a warning, no more.

@@ -103,19 +103,20 @@ class CheckpointDirectory {
   // Notes durably that the PMem directory with this id is the store's. The statuses of files.
   // Throws std::bad_alloc.
   Status AddPmem(uint64_t pmem_id);
-  // Undoes AddPmem.
+  // Undoes AddPmem, as far as memory allows.
   void RemovePmem(uint64_t pmem_id);
 
   // Removes manifests, segments and heat files that belong to none of these, and unfinished files
   // of a crash.
   void RemoveOrphans(std::span<const Manifest> kept);
   // Undoes the creation of a store: removes its manifests, and of lock file and directory what this
-  // object made. Does nothing to a store that was there.
+  // object made, as far as memory allows. Of a store that was there, removes a lock file alone.
   void Abandon();
 
  private:
-  explicit CheckpointDirectory(std::unique_ptr<Directory> directory)
-      : directory_(std::move(directory)), lock_(directory_.get()) {}
+  // Takes the directory over. Without memory for this object, it stays the caller's.
+  explicit CheckpointDirectory(std::unique_ptr<Directory>* directory)
+      : directory_(std::move(*directory)), lock_(directory_.get()) {}
 
   Status Enter(bool may_create);
   Status LockToChange(bool may_create);

@@ -15,6 +15,7 @@
 #include "base/files/posix_file_system.h"
 #include "base/hash.h"
 #include "base/memory/aligned_buffer.h"
+#include "base/no_throw_status.h"
 #include "base/pmem/pmem_library.h"
 #include "base/status_macros.h"
 #include "base/str_cat.h"
@@ -180,7 +181,8 @@ StatusOr<std::unique_ptr<PmemDirectory>> PmemDirectory::Open(FileSystem* files,
   }
   std::unique_ptr<PmemDirectory> directory(
       new PmemDirectory(std::move(base), std::move(own), files));
-  const Status taken = directory->Take(options, store, manifests, now_ns);
+  const Status taken =
+      CatchNoMemory([&] { return directory->Take(options, store, manifests, now_ns); });
   if (taken.ok()) return directory;
   directory->Abandon(store);
   return OfPmemPath(taken);
@@ -227,14 +229,11 @@ Status PmemDirectory::CheckPaths(const StoreOptions& options) {
 
 // A mount point whose file system is not mounted is a directory, too.
 Status PmemDirectory::OpenOrMake(const StoreOptions& options, const Manifest& opened) {
-  const bool may_make = options.may_create && !options.read_only;
-  if (may_make && RowsInPmem(opened) == 0) {
-    Status made = files_->CreateDirectory(options.pmem_path);
-    is_made_ = made.ok();
-    if (!made.ok() && !IsAlreadyExists(made)) return made;
-  }
-  StatusOr<std::unique_ptr<Directory>> directory = files_->OpenDirectory(options.pmem_path);
-  if (IsNotFound(directory.status())) {
+  const bool makes = options.may_create && !options.read_only && RowsInPmem(opened) == 0;
+  StatusOr<std::unique_ptr<Directory>> directory =
+      makes ? MakeOrOpenDirectory(files_, options.pmem_path, &is_made_)
+            : files_->OpenDirectory(options.pmem_path);
+  if (IsNotFound(directory.status()) && !makes) {
     const std::string what = StrCat(options.pmem_path, " is not a directory");
     if (RowsInPmem(opened) > 0) return NeedsPmem(opened, what);
     return InvalidArgumentError(StrCat("pmem_path: ", what));
@@ -280,8 +279,8 @@ Status PmemDirectory::MakeMarks(CheckpointDirectory* store, const Manifest& open
   }
   for (const uint64_t id : ids) {
     if (in_store.count(id) > 0) continue;
-    EMBANK_RETURN_IF_ERROR(store->AddPmem(id));
     marked_in_store_.insert(id);
+    EMBANK_RETURN_IF_ERROR(store->AddPmem(id));
     if (has_own) Log(LogLevel::kWarning, StrCat(PmemName(id), " was missing, and is made again"));
   }
   if (has_own) return OkStatus();
@@ -297,13 +296,13 @@ Status PmemDirectory::MakeMarks(CheckpointDirectory* store, const Manifest& open
 // Where a mark stays here, the store keeps its own: the directory would be another store's.
 void PmemDirectory::Abandon(CheckpointDirectory* store) {
   for (const uint64_t id : marked_here_) {
-    const Status removed = directory_->Remove(PmemName(id));
+    const Status removed = CatchNoMemory([&] { return directory_->Remove(PmemName(id)); });
     if (!removed.ok() && !IsNotFound(removed)) marked_in_store_.erase(id);
   }
   for (const uint64_t id : marked_in_store_) store->RemovePmem(id);
   if (directory_ == nullptr) return;
-  lock_->RemoveMade();
-  if (is_made_) directory_->RemoveItself().IgnoreError();
+  if (lock_ != nullptr) lock_->RemoveMade();
+  if (is_made_) CatchNoMemory([this] { return directory_->RemoveItself(); }).IgnoreError();
 }
 
 Status PmemDirectory::CheckInPlace(FunctionRef<std::set<std::string>()> names) const {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/no_throw_status.h"
 #include "base/status_macros.h"
 #include "base/str_cat.h"
 
@@ -41,7 +42,9 @@ StatusOr<bool> StoreLock::HoldsDirectory() const {
 
 void StoreLock::RemoveMade() {
   const bool is_held = file_lock_ != nullptr || directory_lock_ != nullptr;
-  if (is_made_ && is_held) directory_->Remove(kFileName).IgnoreError();
+  if (is_made_ && is_held) {
+    CatchNoMemory([this] { return directory_->Remove(kFileName); }).IgnoreError();
+  }
   is_made_ = false;
 }
 

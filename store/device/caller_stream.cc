@@ -4,6 +4,8 @@
 
 namespace embank {
 
+Status CallerStream::Check() { return device_.CheckStream(stream_); }
+
 Status CallerStream::Join() {
   if (Seeded(SeededBug::kCallerNotJoined)) return OkStatus();
   return device_.Join(stream_);

@@ -16,12 +16,15 @@ class CallerStream {
  public:
   CallerStream(Device* device, void* stream) : device_(*device), stream_(stream) {}
 
-  // Makes the work that the call enqueues wait for all that is on the stream now.
+  // Says whether the stream can be joined.
   // kInvalidArgument: it is a stream of another device.
   // kFailedPrecondition: it is capturing.
   // kUnavailable: the device is lost.
+  Status Check();
+  // Makes the work that the call enqueues wait for all that is on the stream now. From then on the
+  // store's waits for its device wait for that, too. Statuses are those of Check.
   Status Join();
-  // Makes the stream wait for all that the call has enqueued. Statuses are those of Join.
+  // Makes the stream wait for all that the call has enqueued. Statuses are those of Check.
   Status Release();
 
  private:

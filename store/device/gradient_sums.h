@@ -1,7 +1,6 @@
 // Sums of the gradients of some keys, made by the device in one staging buffer.
 //
-//   | keys: positions of each | rows: payload of each | seeds of roundings | positions | sums, for
-//   the host |
+//   | keys: positions of each | rows: payload of each | seeds | positions | sums, for the host |
 #ifndef EMBANK_STORE_DEVICE_GRADIENT_SUMS_H_
 #define EMBANK_STORE_DEVICE_GRADIENT_SUMS_H_
 
@@ -19,8 +18,8 @@ namespace embank {
 class GradientSums {
  public:
   // Takes a staging buffer; waits until one is free. The caller holds no lock, and no second
-  // buffer. `gradients` is in device memory, with dim floats in each row.
-  // Each number of a gradient is clipped to `limit` (0: is not).
+  // buffer. `gradients` is in device memory, with dim floats in each row; each of them is clipped
+  // to `limit` (0: is not).
   GradientSums(HotMemory* memory, uint32_t dim, float limit, DeviceArray gradients);
   // Gives the buffer back; its next user waits for the work.
   ~GradientSums();

@@ -214,33 +214,44 @@ Status CheckAllTakeGradients(std::span<const GradientFeature> features) {
   return OkStatus();
 }
 
-// A feature whose gradients are on the device, and the same in host memory, where the gradients of
-// padding keys are left out.
+uint64_t NowNs(std::span<const GradientFeature> features) {
+  return features[0].table->parts().clock->NowNs();
+}
+
+// A feature whose gradients are on the device, and the same in host memory, without the bytes of
+// padding keys.
 class FetchedGradients {
  public:
   explicit FetchedGradients(const GradientFeature& feature)
       : feature_(feature), dim_(feature.table->layout().dim) {}
 
   // kResourceExhausted.
-  Status Allocate() { return memory_.Allocate(Rows() * dim_); }
+  Status Allocate() {
+    return memory_.Allocate((feature_.has_padding() ? feature_.padded_rows : Rows()) * dim_);
+  }
 
   // kUnavailable: the device is lost.
   Status Fetch() {
     auto* const first = reinterpret_cast<std::byte*>(memory_.values().data());
     const ConstRowSpan from = feature_.gradients;
     const uint32_t row_bytes = dim_ * sizeof(float);
-    return FetchRows(&feature_.table->parts().hot->memory(),
-                     {const_cast<std::byte*>(from.data), from.stride_bytes}, row_bytes, Rows(),
-                     [&](uint64_t row) { return static_cast<uint32_t>(feature_.row_number(row)); },
-                     {first, row_bytes});
+    EMBANK_RETURN_IF_ERROR(
+        FetchRows(&feature_.table->parts().hot->memory(),
+                  {const_cast<std::byte*>(from.data), from.stride_bytes}, row_bytes, Rows(),
+                  [&](uint64_t row) { return static_cast<uint32_t>(feature_.row_number(row)); },
+                  {first, row_bytes}));
+    // To their numbers, which messages name: the last first, as no number is less than its row.
+    for (uint64_t row = feature_.row_numbers.size(); row-- > 0;) {
+      std::memmove(first + feature_.row_numbers[row] * uint64_t{row_bytes}, first + row * row_bytes,
+                   row_bytes);
+    }
+    return OkStatus();
   }
 
   GradientFeature OnHost() const {
     GradientFeature on_host = feature_;
     on_host.gradients = {reinterpret_cast<const std::byte*>(memory_.values().data()),
                          dim_ * sizeof(float)};
-    on_host.padded_rows = 0;
-    on_host.row_numbers = {};
     return on_host;
   }
 
@@ -254,13 +265,8 @@ class FetchedGradients {
   Scratch<float, 1> memory_;
 };
 
-}  // namespace
-
-Status ApplyGradientsPacked(std::span<const GradientFeature> features) {
-  EMBANK_RETURN_IF_ERROR(CheckAllTakeGradients(features));
-  if (features.empty()) return OkStatus();
-  const Clock& clock = *features[0].table->parts().clock;
-  const uint64_t begin_ns = clock.NowNs();
+// Applies the gradients of a call that has begun at `begin_ns`. There are features.
+Status ApplyAll(std::span<const GradientFeature> features, uint64_t begin_ns) {
   const std::vector<TableGroup> groups = GroupByTable(features);
   std::deque<TableGradients> tables;
   for (const TableGroup& group : groups) {
@@ -284,7 +290,7 @@ Status ApplyGradientsPacked(std::span<const GradientFeature> features) {
     const ChangeGuard guard(groups[0].table->parts(), in_pieces);
     ForEachTable(groups, [&](size_t i) { tables[i].Step(); });
   }
-  const uint64_t call_ns = clock.NowNs() - begin_ns;
+  const uint64_t call_ns = NowNs(features) - begin_ns;
   Status status;
   for (size_t i = 0; i < groups.size(); ++i) {
     KeepGraver(&status, tables[i].Finish(ShareNs(call_ns, groups[i], groups)));
@@ -292,9 +298,17 @@ Status ApplyGradientsPacked(std::span<const GradientFeature> features) {
   return status;
 }
 
+}  // namespace
+
+Status ApplyGradientsPacked(std::span<const GradientFeature> features) {
+  EMBANK_RETURN_IF_ERROR(CheckAllTakeGradients(features));
+  return features.empty() ? OkStatus() : ApplyAll(features, NowNs(features));
+}
+
 Status ApplyGradientsPackedFromDevice(std::span<const GradientFeature> features, void* stream) {
   EMBANK_RETURN_IF_ERROR(CheckAllTakeGradients(features));
   if (features.empty()) return OkStatus();
+  const uint64_t begin_ns = NowNs(features);
   std::deque<FetchedGradients> fetched;
   std::vector<GradientFeature> on_host;
   for (const GradientFeature& feature : features) {
@@ -305,7 +319,7 @@ Status ApplyGradientsPackedFromDevice(std::span<const GradientFeature> features,
   EMBANK_RETURN_IF_ERROR(callers.Join());
   for (FetchedGradients& each : fetched) EMBANK_RETURN_IF_ERROR(each.Fetch());
   EMBANK_RETURN_IF_ERROR(callers.Release());
-  return ApplyGradientsPacked(on_host);
+  return ApplyAll(on_host, begin_ns);
 }
 
 }  // namespace embank

@@ -40,6 +40,18 @@ constexpr uint64_t kKeysWithoutMemory = 64;
 // The vectors of a chunk. Large tables are looked up one after the other, and share them.
 using ChunkVectors = Scratch<float, 4>;
 
+// Whether rows of bags are made in host memory and sent to the device.
+bool IsSent(const LookupFeature& feature) {
+  return feature.is_on_device && feature.pooling != Pooling::kNone;
+}
+
+// Rows of a feature's bags in host memory, and the caller's on the device.
+struct PooledRows {
+  DeviceArray callers;
+  RowSpan rows;
+  uint64_t bags;
+};
+
 // The features of one table.
 class TableLookup {
  public:
@@ -73,9 +85,17 @@ class TableLookup {
     return AllocateForDevice();
   }
 
-  // `vectors`: ChunkFloats of them.
+  // Pools the features in front whose rows go to the device, up to the first without pooling, whose
+  // rows the store's stream writes to the caller's memory. `vectors`: ChunkFloats of them.
+  void PoolFirst(std::span<float> vectors) {
+    while (next_ < group_.features.size() && IsSent(features_[group_.features[next_]])) {
+      LookUpNext(vectors);
+    }
+  }
+  // Looks up all features that are left, in order, and sends the rows of bags.
   void Run(std::span<float> vectors) {
-    for (const size_t i : group_.features) KeepGraver(&call_status_, LookUp(i, vectors));
+    while (next_ < group_.features.size()) LookUpNext(vectors);
+    for (const PooledRows& pooled : pooled_) SendBags(pooled);
   }
 
   // Counts the lookup, which took so long. Returns the status.
@@ -92,30 +112,38 @@ class TableLookup {
     return feature.pooling != Pooling::kNone || (feature.has_padding() && !feature.is_on_device);
   }
 
-  // Allocates rows of bags, and the batches of features without pooling.
+  // Allocates rows of bags and one of zeros, and the batches of features without pooling.
   Status AllocateForDevice() {
     const uint32_t dim = group_.table->layout().dim;
     uint64_t floats = 0;
+    uint64_t zeros = 0;
+    size_t sent = 0;
     for (const size_t i : group_.features) {
       const LookupFeature& feature = features_[i];
-      if (!feature.is_on_device) continue;
-      if (feature.pooling != Pooling::kNone) {
-        floats = std::max(floats, feature.bags() * dim);
-        continue;
+      if (IsSent(feature)) {
+        floats += feature.bags() * dim;
+        ++sent;
       }
-      floats = std::max<uint64_t>(floats, feature.has_padding() ? dim : 0);
+      if (!feature.is_on_device || IsSent(feature)) continue;
+      if (feature.has_padding()) zeros = dim;
       device_batches_.push_back(
           std::make_unique<DeviceLookupBatch>(group_.table, feature.keys, rule_, ArrayOf(feature),
                                               feature.row_numbers, feature.outcomes));
       EMBANK_RETURN_IF_ERROR(device_batches_.back()->Allocate());
     }
-    return device_rows_.Allocate(floats);
+    pooled_.reserve(sent);
+    EMBANK_RETURN_IF_ERROR(zeros_.Allocate(zeros));
+    return bag_floats_.Allocate(floats);
   }
 
   static DeviceArray ArrayOf(const LookupFeature& feature) {
     return {feature.rows.data, feature.rows.stride_bytes};
   }
   HotMemory* memory() const { return &group_.table->parts().hot->memory(); }
+
+  void LookUpNext(std::span<float> vectors) {
+    KeepGraver(&call_status_, LookUp(group_.features[next_++], vectors));
+  }
 
   Status LookUp(size_t number, std::span<float> vectors) {
     const LookupFeature& feature = features_[number];
@@ -138,13 +166,10 @@ class TableLookup {
   Status LookUpToDevice(const LookupFeature& feature, std::span<float> vectors,
                         OutcomeTally* tally) {
     if (feature.pooling != Pooling::kNone) {
-      const uint32_t row_bytes = group_.table->layout().dim * sizeof(float);
-      LookupFeature pooled = feature;
-      pooled.rows = {reinterpret_cast<std::byte*>(device_rows_.values().data()), row_bytes};
-      EMBANK_RETURN_IF_ERROR(LookUpBags(pooled, vectors, tally));
-      SendRows(
-          memory(), {pooled.rows.data, row_bytes}, row_bytes, feature.bags(),
-          [](uint64_t bag) { return static_cast<uint32_t>(bag); }, ArrayOf(feature));
+      LookupFeature on_host = feature;
+      on_host.rows = RowsOfBags(feature.bags());
+      EMBANK_RETURN_IF_ERROR(LookUpBags(on_host, vectors, tally));
+      pooled_.push_back({ArrayOf(feature), on_host.rows, feature.bags()});
       return OkStatus();
     }
     DeviceLookupBatch& batch = *device_batches_[next_device_batch_++];
@@ -154,12 +179,27 @@ class TableLookup {
     return OkStatus();
   }
 
+  // Rows of the next bags, for the device.
+  RowSpan RowsOfBags(uint64_t bags) {
+    const uint32_t dim = group_.table->layout().dim;
+    float* const first = bag_floats_.values().data() + next_float_;
+    next_float_ += bags * dim;
+    return {reinterpret_cast<std::byte*>(first), dim * sizeof(float)};
+  }
+
+  void SendBags(const PooledRows& pooled) {
+    SendRows(
+        memory(), {pooled.rows.data, pooled.rows.stride_bytes},
+        group_.table->layout().dim * sizeof(float), pooled.bags,
+        [](uint64_t bag) { return static_cast<uint32_t>(bag); }, pooled.callers);
+  }
+
   void SendPaddingRows(const LookupFeature& feature) {
-    std::ranges::fill(device_rows_.values(), 0.0f);
+    std::ranges::fill(zeros_.values(), 0.0f);
     auto key = feature.row_numbers.begin();
     uint32_t row = 0;
     SendRows(
-        memory(), {reinterpret_cast<const std::byte*>(device_rows_.values().data()), 0},
+        memory(), {reinterpret_cast<const std::byte*>(zeros_.values().data()), 0},
         group_.table->layout().vector_bytes, feature.padded_rows - feature.row_numbers.size(),
         [&](uint64_t) {
           for (; key != feature.row_numbers.end() && *key == row; ++key) ++row;
@@ -283,7 +323,12 @@ class TableLookup {
   Batch total_;  // of no keys: it sums the tallies
   Status call_status_;
   Scratch<uint8_t, 16> outcomes_;
-  Scratch<float, 1> device_rows_;  // of bags, or one of zeros
+  size_t next_ = 0;  // of the group's features
+  // For the device: rows of bags, those that are pooled, and a row of zeros.
+  Scratch<float, 1> bag_floats_;
+  size_t next_float_ = 0;
+  std::vector<PooledRows> pooled_;
+  Scratch<float, 1> zeros_;
   std::vector<std::unique_ptr<DeviceLookupBatch>> device_batches_;
   size_t next_device_batch_ = 0;
 };
@@ -308,11 +353,21 @@ Status LookUpAll(std::span<const LookupFeature> features, MissingRule rule, Call
   EMBANK_RETURN_IF_ERROR(shared_vectors.Allocate(shared_floats));
   std::vector<KeySpan> keys;
   keys.reserve(features.size());
-  if (callers != nullptr) EMBANK_RETURN_IF_ERROR(callers->Join());
-  ForEachTable(groups, [&](size_t i) {
-    lookups[i].Run((groups[i].is_large ? shared_vectors : small_vectors[i]).values());
-  });
-  Status status = callers == nullptr ? OkStatus() : callers->Release();
+  const auto vectors_of = [&](size_t i) {
+    return (groups[i].is_large ? shared_vectors : small_vectors[i]).values();
+  };
+  if (callers != nullptr) {
+    EMBANK_RETURN_IF_ERROR(callers->Check());
+    // First, while a wait for rows on the device is no wait for the caller's work.
+    if (std::ranges::any_of(features, IsSent)) {
+      ForEachTable(groups, [&](size_t i) { lookups[i].PoolFirst(vectors_of(i)); });
+    }
+  }
+  Status status = callers == nullptr ? OkStatus() : callers->Join();
+  if (status.ok()) {
+    ForEachTable(groups, [&](size_t i) { lookups[i].Run(vectors_of(i)); });
+    if (callers != nullptr) status = callers->Release();
+  }
   const uint64_t call_ns = clock.NowNs() - begin_ns;
   for (size_t i = 0; i < groups.size(); ++i) {
     KeepGraver(&status, lookups[i].Finish(&keys, ShareNs(call_ns, groups[i], groups)));

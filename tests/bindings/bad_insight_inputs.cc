@@ -72,11 +72,17 @@ std::vector<BadInput> EstimateCases() {
                    [](Estimate* e) { e->tables[0].admission_count = 2; }),
       EstimateCase("size 0", kInvalid, {"tables[1]: struct_size"},
                    [](Estimate* e) { e->tables[1].struct_size = 0; }),
-      EstimateCase("unknown tail", EMBANK_UNIMPLEMENTED, {"tables[1]: struct_size"},
+      EstimateCase("unknown tail", EMBANK_UNIMPLEMENTED, {"tables[0]: struct_size"},
                    [](Estimate* e) {
+                     e->tables_pointer = &e->tables[1];
+                     e->count = 1;
                      e->tables[1].struct_size += sizeof e->tail;
                      e->tail[1] = 1;
                    }),
+      // Its bytes would be those after the array.
+      EstimateCase("another size than the first", kInvalid,
+                   {"tables[1]: struct_size is 4088", "tables[0]"},
+                   [](Estimate* e) { e->tables[1].struct_size = 4088; }),
       EstimateCase("too many tables", kInvalid, {"table_count", "4095"},
                    [](Estimate* e) { e->count = 4096; }),
       EstimateCase("too many rows", kInvalid, {"rows[0]", "274877906944"},

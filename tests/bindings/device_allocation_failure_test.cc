@@ -60,8 +60,12 @@ TEST_F(DeviceCallsWithFaults, SucceedOrChangeNothing) {
   Twin made = Make("t", 4, EMBANK_OPT_ADAGRAD, EMBANK_F32);
   const std::vector<uint64_t> keys = KeyRange(hot_ - 400, 400 + kDramKeys + kAbsentKeys);
   const uint64_t count = keys.size();
+  const std::vector<uint64_t> offsets = KeyRange(0, count + 1);
   const auto feature_of = [&](const DeviceRows& rows) {
     return PlainFeature(made.table, keys, rows.data(), rows.stride());
+  };
+  const auto follow_lookup = [&](RowBuffer* rows, uint8_t* right, const uint8_t* told) {
+    made.oracle.Lookup(keys.data(), count, EMBANK_MISSING_CREATE, rows->data(), 0, right, told);
   };
   const DeviceCall calls[] = {
       {"apply_gradients_packed_device",
@@ -77,10 +81,16 @@ TEST_F(DeviceCallsWithFaults, SucceedOrChangeNothing) {
          const embank_feature feature = feature_of(rows);
          return embank_lookup_packed_device(&feature, 1, EMBANK_MISSING_CREATE, outcomes, nullptr);
        },
-       [&](RowBuffer* rows, uint8_t* right, const uint8_t* told) {
-         made.oracle.Lookup(keys.data(), count, EMBANK_MISSING_CREATE, rows->data(), 0, right,
-                            told);
-       }},
+       follow_lookup},
+      {"lookup_packed_device, in bags",  // of one key each
+       [&](const DeviceRows& rows, uint8_t* outcomes) {
+         embank_feature feature = feature_of(rows);
+         feature.pooling = EMBANK_POOL_SUM;
+         feature.offsets = offsets.data();
+         feature.bags = count;
+         return embank_lookup_packed_device(&feature, 1, EMBANK_MISSING_CREATE, outcomes, nullptr);
+       },
+       follow_lookup},
       {"apply_gradients_device",
        [&](const DeviceRows& rows, uint8_t* outcomes) {
          return embank_apply_gradients_device(made.table, keys.data(), count, rows.floats(),
@@ -94,10 +104,7 @@ TEST_F(DeviceCallsWithFaults, SucceedOrChangeNothing) {
          return embank_lookup_device(made.table, keys.data(), count, EMBANK_MISSING_CREATE,
                                      rows.data(), rows.stride(), outcomes, nullptr);
        },
-       [&](RowBuffer* rows, uint8_t* right, const uint8_t* told) {
-         made.oracle.Lookup(keys.data(), count, EMBANK_MISSING_CREATE, rows->data(), 0, right,
-                            told);
-       }},
+       follow_lookup},
       {"upsert_device",
        [&](const DeviceRows& rows, uint8_t* outcomes) {
          return embank_upsert_device(made.table, keys.data(), count, rows.data(), rows.stride(),

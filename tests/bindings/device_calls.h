@@ -29,13 +29,16 @@ inline constexpr uint64_t kAbsentKeys = 20;
 // A store on a twin whose work runs when somebody waits for it.
 class DeviceCalls : public testing::Test {
  protected:
-  DeviceCalls() {
+  DeviceCalls() : DeviceCalls(nullptr) {}
+  // `clock` outlives the store; nullptr: the system's.
+  explicit DeviceCalls(const Clock* clock) {
     embank_store_options options = StoreOptions();
     options.seed = kSeed;
     options.hbm_bytes = kHbmBytes;
     options.worker_threads = 2;
     options.flush_iters = UINT32_MAX;
     StoreEnvironment environment;
+    environment.clock = clock;
     auto device = std::make_unique<embank::Twin>(TwinOptions{});
     twin_ = device.get();
     environment.device = std::move(device);

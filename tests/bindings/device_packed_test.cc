@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <deque>
 #include <string>
@@ -10,6 +11,7 @@
 
 #include "tests/bindings/device_calls.h"
 #include "tests/bindings/device_rows.h"
+#include "tests/support/manual_clock.h"
 #include "tests/support/oracle_numbers.h"
 #include "tests/support/oracle_packed.h"
 #include "tests/support/packed_feature.h"
@@ -239,6 +241,43 @@ TEST_F(PackedDeviceCalls, AreInTheOrderOfTheCallersStream) {
   }
 }
 
+// The twin runs the caller's work when somebody waits for it.
+TEST_F(PackedDeviceCalls, PoolWithoutAWaitForTheCallersStream) {
+  Twin made = Make("t", 4, EMBANK_OPT_SGD, EMBANK_F32);
+  Twin other = CreateTwin(store_.get(), kSeed, "other", made.oracle.options());
+  const std::vector<uint64_t> keys = {1, hot_ + 1};
+  float expected[8] = {};
+  ASSERT_EQ(embank_lookup(made.table, keys.data(), 2, EMBANK_MISSING_ZERO, expected, 0, nullptr),
+            EMBANK_OK);
+  std::byte* const memory = Allocate(64);
+  const auto lookup = [&](Twin* last) {
+    const uint64_t offsets[3] = {0, 1, 2};
+    embank_feature features[2] = {PlainFeature(made.table, keys, memory, 0),
+                                  PlainFeature(last->table, keys, memory + 32, 0)};
+    // Without pooling, the store's stream writes the caller's rows: last.
+    embank_feature& pooled = features[last == &made ? 1 : 0];
+    pooled.pooling = EMBANK_POOL_SUM;
+    pooled.bags = 2;
+    pooled.offsets = offsets;
+    void* const stream = twin_->callers().Add();
+    std::byte* const real = twin_->RealAddress(memory);
+    bool has_run = false;
+    twin_->callers().Enqueue(stream, [&] {
+      std::memset(real, 0x5A, 64);
+      has_run = true;
+    });
+    EXPECT_EQ(embank_lookup_packed_device(features, 2, EMBANK_MISSING_CREATE, nullptr, stream),
+              EMBANK_OK);
+    const bool has_waited = has_run;
+    twin_->callers().WaitFor(stream);
+    const uint64_t at = last == &made ? 32 : 0;
+    EXPECT_EQ(std::memcmp(real + at, expected, 32), 0) << "the caller's work came later";
+    return has_waited;
+  };
+  EXPECT_FALSE(lookup(&other));
+  EXPECT_TRUE(lookup(&made)) << "the first feature of the table has no pooling";
+}
+
 TEST_F(PackedDeviceCalls, AreRefusedWhole) {
   Twin made = Make("t", 4, EMBANK_OPT_SGD, EMBANK_F32);
   std::byte* const memory = Allocate(64);
@@ -278,12 +317,67 @@ TEST_F(PackedDeviceCalls, AreRefusedWhole) {
           "features[1].weights is in device memory", nullptr);
   refused(nothing, kInvalid, "stream", host);
   refused(nothing, EMBANK_FAILED_PRECONDITION, "capturing", capturing);
+  const uint64_t offsets[2] = {0, 2};
+  const auto pooled = [&](embank_feature* last) {
+    for (embank_feature* const f : {last - 1, last}) {
+      f->pooling = EMBANK_POOL_SUM, f->bags = 1, f->offsets = offsets;
+    }
+  };
+  refused(pooled, EMBANK_FAILED_PRECONDITION, "capturing", capturing);
   float after[16];
   ASSERT_EQ(embank_device_copy(store_.get(), after, memory, 64, nullptr), EMBANK_OK);
   EXPECT_THAT(after, testing::ElementsAreArray(values));
   EXPECT_EQ(Difference(made.table, made.oracle), "");
   EXPECT_EQ(embank_lookup_packed_device(nullptr, 0, 0, nullptr, nullptr), EMBANK_OK);
   EXPECT_EQ(embank_apply_gradients_packed_device(nullptr, 0, nullptr, nullptr), EMBANK_OK);
+}
+
+struct OwnClock {
+  ManualClock clock{1000};
+};
+
+class TimedPackedDeviceCalls : protected OwnClock, public DeviceCalls {
+ protected:
+  TimedPackedDeviceCalls() : DeviceCalls(&clock) {}
+};
+
+// The work of the caller's stream takes ten seconds, for which gradients wait.
+TEST_F(TimedPackedDeviceCalls, HaveTheWaitForTheCallersStreamInTheirDurations) {
+  constexpr uint64_t kBusySeconds = 10;
+  Twin made = Make("t", 4, EMBANK_OPT_SGD, EMBANK_F32);
+  const std::vector<uint64_t> keys = {1, hot_ + 1};
+  const embank_feature feature = PlainFeature(made.table, keys, Allocate(32), 0);
+  const float zeros[8] = {};
+  ASSERT_EQ(embank_device_copy(store_.get(), feature.rows, zeros, 32, nullptr), EMBANK_OK);
+  void* const stream = twin_->callers().Add();
+  twin_->callers().Enqueue(stream, [&] { clock.Advance(kBusySeconds * 1'000'000'000); });
+  ASSERT_EQ(embank_apply_gradients_packed_device(&feature, 1, nullptr, stream), EMBANK_OK);
+  const char* const labels = "{table=\"t\",op=\"gradients\"}";
+  const auto metric = [&](const std::string& name) {
+    return MetricOf(store_.get(), name + labels);
+  };
+  EXPECT_EQ(metric("embank_batches_total"), 1);
+  EXPECT_GE(metric("embank_batch_seconds_total"), kBusySeconds);
+  EXPECT_LT(metric("embank_batch_seconds_total"), kBusySeconds + 1);
+}
+
+// Gradients of padding are not read; its rows count in the number that a message names.
+TEST_F(PackedDeviceCalls, NameTheRowOfTheCallerBesidePadding) {
+  Twin made = Make("t", 4, EMBANK_OPT_SGD, EMBANK_F32);
+  const std::vector<uint64_t> keys = {9, 1, 9, hot_ + 1};
+  float rows[16] = {};
+  rows[0] = rows[13] = std::nanf("");
+  std::byte* const memory = Allocate(sizeof rows);
+  ASSERT_EQ(embank_device_copy(store_.get(), memory, rows, sizeof rows, nullptr), EMBANK_OK);
+  embank_feature feature = PlainFeature(made.table, keys, rows, 0);
+  feature.padding_key = 9;
+  feature.flags = EMBANK_FEATURE_PADDING;
+  EXPECT_EQ(embank_apply_gradients_packed(&feature, 1, nullptr), EMBANK_INVALID_ARGUMENT);
+  EXPECT_THAT(embank_last_error(), HasSubstr("row 3 of a feature"));
+  feature.rows = memory;
+  EXPECT_EQ(embank_apply_gradients_packed_device(&feature, 1, nullptr, nullptr),
+            EMBANK_INVALID_ARGUMENT);
+  EXPECT_THAT(embank_last_error(), HasSubstr("row 3 of a feature"));
 }
 
 TEST_F(PackedDeviceCalls, ThatLoseTheDeviceSaySo) {

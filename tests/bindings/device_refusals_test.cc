@@ -83,6 +83,9 @@ TEST_F(RefusedDeviceCalls, HaveRowsOfAnotherShape) {
 TEST_F(RefusedDeviceCalls, HaveTheWrongSideOfTheLink) {
   auto* const device_keys = reinterpret_cast<uint64_t*>(device);
   auto* const device_outcomes = reinterpret_cast<uint8_t*>(device);
+  auto* const device_heats = reinterpret_cast<uint32_t*>(device);
+  const ScanPtr scan = OpenScan(t);
+  uint64_t n = 0;
   Run({{"keys of the device",
         [&] { return embank_lookup_device(t, device_keys, 2, 0, device, 0, outcomes, nullptr); },
         kInvalid, "keys is in device memory"},
@@ -97,7 +100,25 @@ TEST_F(RefusedDeviceCalls, HaveTheWrongSideOfTheLink) {
         "rows is in device memory"},
        {"gradients of the device in a call of the host",
         [&] { return embank_apply_gradients(t, keys, 2, floats, 0, outcomes); }, kInvalid,
-        "gradients is in device memory"}});
+        "gradients is in device memory"},
+       {"heats of the device in an upsert of the host",
+        [&] { return embank_upsert_full(t, keys, 2, host, 0, nullptr, 0, device_heats, outcomes); },
+        kInvalid, "heat is in device memory"},
+       {"heats of a scan to the device",
+        [&] {
+          return embank_scan_next_full(scan.get(), keys, nullptr, 0, nullptr, 0, device_heats, 2,
+                                       &n);
+        },
+        kInvalid, "heat is in device memory"},
+       {"keys of a scan of whole rows to the device",
+        [&] {
+          return embank_scan_next_full(scan.get(), device_keys, nullptr, 0, nullptr, 0, nullptr, 2,
+                                       &n);
+        },
+        kInvalid, "keys is in device memory"},
+       {"keys of a scan to the device",
+        [&] { return embank_scan_next(scan.get(), device_keys, host, 0, 2, &n); }, kInvalid,
+        "keys is in device memory"}});
 }
 
 TEST_F(RefusedDeviceCalls, HaveOtherObjects) {

@@ -168,6 +168,7 @@ TEST(StoreGetOptions, TellsTheDefaultsOfAStoreInMemory) {
   ASSERT_EQ(embank_store_open(nullptr, &opened), EMBANK_OK);
   const StorePtr store(opened);
   const embank_store_options options = Get(store.get());
+  EXPECT_EQ(options.flags, 0u);
   EXPECT_EQ(options.path, nullptr);
   EXPECT_EQ(options.pmem_path, nullptr);
   EXPECT_EQ(options.dram_bytes, 0u);

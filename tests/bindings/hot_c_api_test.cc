@@ -11,6 +11,7 @@
 #include "store/placement/heat_clock.h"
 #include "tests/support/c_api.h"
 #include "tests/support/random.h"
+#include "tests/support/scratch_directory.h"
 
 namespace embank::test::hot_c_api_test {
 namespace {
@@ -106,14 +107,6 @@ TEST(HotCApi, TheHotSetIsRenewedEveryFewBatches) {
   EXPECT_GT(RowsInHbm(table), 0u);
 }
 
-// Reads the one figure of a metric without labels.
-uint64_t MetricOf(embank_store* store, const std::string& name) {
-  const std::string text = Metrics(store);
-  const size_t at = text.find("\n" + name + " ");
-  EXPECT_NE(at, std::string::npos) << name;
-  return at == std::string::npos ? 0 : std::stoull(text.substr(at + name.size() + 2));
-}
-
 std::vector<uint32_t> HeatOf(embank_table* table, const std::vector<uint64_t>& keys) {
   std::vector<uint32_t> heat(keys.size());
   EXPECT_EQ(embank_get_heat(table, keys.data(), keys.size(), heat.data(), nullptr), EMBANK_OK);
@@ -165,7 +158,7 @@ TEST(HotCApi, TheHotSetIsRenewedForTheTableThatIsBusyNow) {
   embank_table* const table = CreateTable(store.get(), "now", TableOptions(kHotDim));
   const auto flushes = [&] { return MetricOf(store.get(), "embank_hot_flushes_total"); };
   // One more may have been due already.
-  const uint64_t before = flushes() + 1;
+  const double before = flushes() + 1;
   for (int i = 0; i < 10'000 && flushes() <= before; ++i) LookUpAll(table, Keys(1, 100));
   EXPECT_GT(flushes(), before);
 }
@@ -181,7 +174,7 @@ TEST(HotCApi, ADriftEndsEpochsEarlyAndTheHotSetFollows) {
     for (int i = 0; i < 5; ++i) {
       for (const uint64_t key : Keys(first, 512)) keys.push_back(key);
     }
-    const uint64_t before = hits();
+    const double before = hits();
     LookUpAll(table, keys);
     return hits() - before;
   };
@@ -214,6 +207,52 @@ TEST(HotCApi, HitsByUniqueIdsAreCountedInASample) {
   for (int i = 0; i < 63; ++i) LookUpAll(table, keys);
   EXPECT_EQ(MetricOf(store.get(), "embank_hot_sampled_keys_total"), 2000u);
   EXPECT_EQ(MetricOf(store.get(), "embank_hot_sampled_hits_total"), 512u);
+}
+
+// A row that was only in the log is in DRAM afterwards.
+TEST(HotCApi, HitsAreCountedInTheTierWhereTheRowWas) {
+  const ScratchDirectory directory;
+  const std::string path = directory.path() + "/store";
+  embank_store_options options = HotOptions();
+  options.path = path.c_str();
+  options.flags = EMBANK_OPEN_CREATE;
+  {
+    const StorePtr store = OpenStore(options);
+    LookUpAll(CreateTable(store.get(), "t", TableOptions(kHotDim)), Keys(1, kKeys));
+    ASSERT_EQ(embank_checkpoint(store.get(), nullptr, 0, nullptr), EMBANK_OK);
+  }
+  const StorePtr store = OpenStore(options);
+  embank_table* table = nullptr;
+  ASSERT_EQ(embank_table_open(store.get(), "t", &table), EMBANK_OK);
+  void* rows = nullptr;
+  ASSERT_EQ(embank_device_allocate(store.get(), kKeys * kHotDim * sizeof(float), &rows), EMBANK_OK);
+  const auto look_up = [&](const std::vector<uint64_t>& keys, bool to_device) {
+    if (!to_device) return LookUpAll(table, keys);
+    ASSERT_EQ(embank_lookup_device(table, keys.data(), keys.size(), EMBANK_MISSING_CREATE, rows, 0,
+                                   nullptr, nullptr),
+              EMBANK_OK);
+  };
+  const auto expect = [&](double ssd, double dram, double hbm) {
+    const auto hits = [&](const std::string& tier) {
+      return MetricOf(store.get(), "embank_lookup_hits_total{table=\"t\",tier=\"" + tier + "\"}");
+    };
+    EXPECT_EQ(hits("ssd"), ssd);
+    EXPECT_EQ(hits("dram"), dram);
+    EXPECT_EQ(hits("hbm"), hbm);
+    EXPECT_EQ(hits("pmem"), 0);
+  };
+  look_up(Keys(1, 512), false);
+  expect(512, 0, 0);
+  look_up(Keys(1, 812), true);
+  expect(812, 512, 0);
+  for (int i = 0; i < 3; ++i) look_up(Keys(1, 512), i == 0);
+  expect(812, 4 * 512, 0);
+  ASSERT_EQ(embank_flush_hot(store.get()), EMBANK_OK) << embank_last_error();
+  ASSERT_EQ(RowsInHbm(table), 512u);
+  look_up(Keys(1, 600), false);
+  expect(812, 4 * 512 + 88, 512);
+  look_up(Keys(500, 1000), true);
+  expect(812 + 687, 4 * 512 + 88 + 300, 512 + 13);
 }
 
 TEST(HotCApi, AFlushNeedsDeviceMemory) {

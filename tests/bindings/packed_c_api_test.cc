@@ -347,13 +347,30 @@ TEST_P(PackedCalls, RefuseArraysThatAreNotOfTheirTypes) {
         f->offset_type = EMBANK_INDEX_I32, f->offsets = nullptr, f->typed_offsets = negative;
       },
       "typed_offsets[1] is -1");
-  const int64_t far[] = {-7, -6, -4};
+  // The weights at such a place are not looked at: NaN is in front of the caller's.
+  std::vector<float> all_weights(10, std::nanf(""));
+  std::fill_n(all_weights.begin() + 7, 3, 1.0f);
+  const float* const weights = &all_weights[7];
+  const int64_t before[] = {-7, -6, -4};
   ExpectRefused(
       [&](embank_feature* f) {
-        f->offset_type = EMBANK_INDEX_I64, f->offsets = nullptr, f->typed_offsets = far;
-        f->flags = EMBANK_FEATURE_ABSOLUTE;
+        f->offset_type = EMBANK_INDEX_I64, f->offsets = nullptr, f->typed_offsets = before;
+        f->flags = EMBANK_FEATURE_ABSOLUTE, f->weights = weights;
       },
       "typed_offsets[0] is -7; it must be 0 to");
+  const uint64_t nowhere[] = {uint64_t{1} << 61, (uint64_t{1} << 61) + 1, (uint64_t{1} << 61) + 3};
+  ExpectRefused(
+      [&](embank_feature* f) {
+        f->offsets = nowhere, f->flags = EMBANK_FEATURE_ABSOLUTE, f->weights = weights;
+      },
+      "offsets[0] is 2305843009213693952; it must be 0 to");
+  TestFeature far;
+  far.pooling = EMBANK_POOL_SUM;
+  far.keys = {1, 2, 3};
+  far.offsets.assign(std::begin(nowhere), std::end(nowhere));
+  embank_feature prefetched = far.Of(twins_[0].table, nullptr);
+  prefetched.flags = EMBANK_FEATURE_ABSOLUTE;
+  EXPECT_EQ(embank_prefetch_packed(&prefetched, 1), EMBANK_INVALID_ARGUMENT);
   const uint64_t wrapped[] = {~uint64_t{0} - 1, ~uint64_t{0}, 1};
   ExpectRefused(
       [&](embank_feature* f) { f->offsets = wrapped, f->flags = EMBANK_FEATURE_ABSOLUTE; },
@@ -373,6 +390,9 @@ TEST_P(PackedCalls, RefuseArraysThatAreNotOfTheirTypes) {
       "flags: EMBANK_FEATURE_ABSOLUTE");
   ExpectRefused([](embank_feature* f) { f->struct_size = 72; },
                 "struct_size is 72; that of features[0]");
+  // As many bytes are not there: the array ends with this struct.
+  ExpectRefused([](embank_feature* f) { f->struct_size = 4088; },
+                "struct_size is 4088; that of features[0]");
 }
 
 // Bags of one table whose weights have the sums 4, 0 (of 1 and -1), 0 (of zeros) and 3, of which

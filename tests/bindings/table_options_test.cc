@@ -1,14 +1,18 @@
 // The options of tables through the C API: structs of earlier versions, reading back, changing.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdint>
 #include <cstring>
 
+#include "base/str_cat.h"
 #include "bindings/c/embank.h"
 #include "tests/support/c_api.h"
 
 namespace embank::test::table_options_test {
 namespace {
+
+using ::testing::HasSubstr;
 
 // The struct of the first version had 64 bytes, which are also the distance of two in an array.
 TEST(TableOptionsOfC, AnArrayOfTheFirstVersionsTableOptionsIsRead) {
@@ -74,11 +78,48 @@ TEST(TableOptionsOfC, AreReadBackAndChangedByField) {
   EXPECT_EQ(embank_table_set_options(table, &change, EMBANK_SET_EPSILON | EMBANK_SET_LEARNING_RATE),
             EMBANK_INVALID_ARGUMENT);
   expect(options);
+  // A struct of the first version ends before some fields, and changes the others.
+  change.struct_size = 64;
+  change.max_gradient_norm = 9.0f;
+  EXPECT_EQ(embank_table_set_options(table, &change, EMBANK_SET_CLIPPING), EMBANK_INVALID_ARGUMENT);
+  EXPECT_THAT(embank_last_error(), HasSubstr("EMBANK_SET_CLIPPING, and struct_size is 64; it must "
+                                             "be at least 72"));
+  EXPECT_EQ(embank_table_set_options(table, &change, EMBANK_SET_WEIGHT_DECAY),
+            EMBANK_INVALID_ARGUMENT);
+  expect(options);
+  options.learning_rate = change.learning_rate;
+  ASSERT_EQ(embank_table_set_options(table, &change, EMBANK_SET_LEARNING_RATE), EMBANK_OK);
+  expect(options);
   read.struct_size = 8;
+  EXPECT_EQ(embank_table_set_options(table, &read, EMBANK_SET_LEARNING_RATE),
+            EMBANK_INVALID_ARGUMENT);
   read.value_type = 77;
   ASSERT_EQ(embank_table_get_options(table, &read), EMBANK_OK);
   EXPECT_EQ(read.dim, 3u);
   EXPECT_EQ(read.value_type, 77) << "wrote behind the caller's struct";
+}
+
+// Two members each, of tables with other optimizers.
+TEST(TableOptionsOfC, PenaltiesAndDecayAreChangedByThemselves) {
+  const StorePtr store = OpenStore();
+  const auto change = [&](int32_t optimizer, uint32_t fields, auto set) {
+    embank_table_options options = TableOptions(3, optimizer);
+    embank_table* const table = CreateTable(store.get(), StrCat("t", optimizer), options);
+    embank_table_options passed = options;
+    passed.learning_rate = 0.75f;  // is not named
+    set(&passed);
+    set(&options);
+    ASSERT_EQ(embank_table_set_options(table, &passed, fields), EMBANK_OK) << embank_last_error();
+    embank_table_options read = {};
+    read.struct_size = sizeof read;
+    ASSERT_EQ(embank_table_get_options(table, &read), EMBANK_OK);
+    EXPECT_EQ(std::memcmp(&read, &options, sizeof read), 0) << optimizer;
+  };
+  change(EMBANK_OPT_FTRL, EMBANK_SET_FTRL,
+         [](embank_table_options* o) { o->ftrl_l1 = 0.5f, o->ftrl_l2 = 0.25f; });
+  change(EMBANK_OPT_SGD, EMBANK_SET_WEIGHT_DECAY, [](embank_table_options* o) {
+    o->weight_decay = 0.5f, o->decoupled_weight_decay = 0.25f;
+  });
 }
 
 }  // namespace

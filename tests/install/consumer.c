@@ -171,6 +171,25 @@ static void facts(embank_store* store) {
   EXPECT(owners[0] == 137 && owners[1] == 63);
 }
 
+/* A store beside the program. */
+static void checkpoint(const char* program) {
+  char path[4096];
+  uint64_t sequence = 0;
+  embank_store* store = NULL;
+  embank_store_options options;
+  embank_checkpoint_info info;
+  snprintf(path, sizeof path, "%s.store", program);
+  embank_store_options_init(&options, sizeof options);
+  options.path = path;
+  options.flags = EMBANK_OPEN_CREATE;
+  EXPECT(embank_store_open(&options, &store) == EMBANK_OK);
+  EXPECT(embank_checkpoint(store, "blob", 4, &sequence) == EMBANK_OK);
+  info.struct_size = sizeof info;
+  EXPECT(embank_get_checkpoint_info(store, &info) == EMBANK_OK);
+  EXPECT(info.sequence == sequence && info.blob_bytes == 4 && info.rows == 0);
+  EXPECT(embank_store_close(store) == EMBANK_OK);
+}
+
 static void ask(embank_store* store, embank_table* table) {
   char text[65536];
   uint64_t needed = 0;
@@ -189,7 +208,7 @@ static void ask(embank_store* store, embank_table* table) {
   EXPECT(strstr(text, "\"dram_bytes\"") != NULL);
 }
 
-int main(void) {
+int main(int argc, char** argv) {
   embank_store* store = NULL;
   embank_table* table;
   float row[DIM];
@@ -205,6 +224,7 @@ int main(void) {
   erase_and_scan(table);
   whole_rows(table);
   facts(store);
+  if (argc > 0) checkpoint(argv[0]);
   ask(store, table);
   EXPECT(embank_table_drop(store, "items") == EMBANK_OK);
   EXPECT(embank_lookup(table, &key, 1, EMBANK_MISSING_ZERO, row, 0, NULL) ==

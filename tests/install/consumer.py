@@ -97,14 +97,16 @@ def load(path):
     embank.embank_lookup_packed_device.argtypes = [features, c.c_uint64, c.c_int32, outcomes,
                                                    handle]
     embank.embank_apply_gradients_packed_device.argtypes = [features, c.c_uint64, outcomes, handle]
+    embank.embank_device_allocate.argtypes = [handle, c.c_uint64, c.POINTER(handle)]
+    embank.embank_device_copy.argtypes = [handle, c.c_void_p, c.c_void_p, c.c_uint64, handle]
     return embank
 
 
-def open_store(embank, path=None):
+def open_store(embank, path=None, hbm_bytes=0):
     options = StoreOptions()
     embank.embank_store_options_init(c.byref(options), c.c_uint32(c.sizeof(options)))
     assert options.struct_size == c.sizeof(options) and options.cuda_device == -1
-    options.path, options.flags = path, 1 if path else 0
+    options.path, options.flags, options.hbm_bytes = path, 1 if path else 0, hbm_bytes
     store = c.c_void_p()
     assert embank.embank_store_open(c.byref(options), c.byref(store)) == OK
     return store
@@ -208,6 +210,23 @@ def packed(embank, table):
     assert embank.embank_erase(table, (c.c_uint64 * 1)(5), 1, outcomes) == OK
 
 
+def packed_device(embank):
+    """Two rows of one key, by the twin of a device: 2 - 0.5 * (2 + 2)."""
+    store = open_store(embank, hbm_bytes=1 << 20)
+    table, memory, rows = create_table(embank, store), c.c_void_p(), (c.c_float * (2 * DIM))()
+    keys, outcomes = (c.c_uint64 * 2)(5, 5), (c.c_uint8 * 2)()
+    assert embank.embank_device_allocate(store, c.sizeof(rows), c.byref(memory)) == OK
+    feature = Feature(struct_size=c.sizeof(Feature), table=table, n=2, rows=memory,
+                      keys=c.addressof(keys))
+    for expected, missing in ((2.0, CREATE), (0.0, ZERO)):
+        assert embank.embank_lookup_packed_device(feature, 1, missing, outcomes, None) == OK
+        assert embank.embank_device_copy(store, rows, memory, c.sizeof(rows), None) == OK
+        assert set(rows) == {expected}, list(rows)
+        assert embank.embank_apply_gradients_packed_device(feature, 1, outcomes, None) == OK
+        assert list(outcomes) == [FOUND, FOUND]
+    assert embank.embank_store_close(store) == OK
+
+
 def main():
     structs = (StoreOptions, TableOptions, TableInfo, CheckpointInfo, Feature)
     assert [c.sizeof(s) for s in structs] == [88, 92, 64, 48, 112]
@@ -219,6 +238,7 @@ def main():
     round_trip(embank, table)
     whole_rows(embank, table)
     facts(embank)
+    packed_device(embank)
     assert embank.embank_store_close(store) == OK
     print('Python: 0 differences')
 

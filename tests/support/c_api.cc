@@ -211,6 +211,12 @@ std::string Metrics(embank_store* store) {
   });
 }
 
+double MetricOf(embank_store* store, const std::string& name) {
+  const std::string text = Metrics(store);
+  const size_t at = text.find("\n" + name + " ");
+  return at == std::string::npos ? 0 : std::strtod(text.c_str() + at + name.size() + 2, nullptr);
+}
+
 double JsonNumber(const std::string& json, const std::string& name) {
   size_t at = json.find("\"" + name + "\":");
   if (at == std::string::npos) return -1;

@@ -65,6 +65,8 @@ bool SameValues(const uint8_t* a, const uint8_t* b, uint64_t count, int32_t valu
 // A string of the library by its two-call protocol; fails the test on an error.
 std::string MemoryReport(embank_store* store);
 std::string Metrics(embank_store* store);
+// The sample of this name, with its labels, among the metrics; 0: there is none.
+double MetricOf(embank_store* store, const std::string& name);
 // The number behind "name": in a JSON text, or -1.
 double JsonNumber(const std::string& json, const std::string& name);
 
