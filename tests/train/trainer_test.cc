@@ -72,8 +72,8 @@ std::vector<double> Train(Trainer* trainer, uint64_t last_step, uint64_t checkpo
   return losses;
 }
 
-#if defined(__SANITIZE_THREAD__)
-constexpr int kComparedSteps = 15;  // each takes ten times as long
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr int kComparedSteps = 15;  // each takes up to ten times as long
 #else
 constexpr int kComparedSteps = 60;
 #endif
