@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds Embank and tests it:
 #   ./test.sh          checks of the house and all tests: under 15 minutes on 2 cores
-#   ./test.sh --full   also clang with its lock analysis and sanitizers, clang-tidy, long random
-#                      runs, fuzzers: under 60 minutes
+#   ./test.sh --full   also clang with its lock analysis and sanitizers, clang-tidy, fuzzers: under
+#                      45 minutes
 #   ./test.sh --nightly [MINUTES]
-#                      the long random runs with seeds of their own, slice after slice, until so
-#                      many minutes are over or Ctrl-C; the next call goes on with the seeds behind
+#                      long random runs with seeds of their own, slice after slice, for MINUTES or
+#                      until Ctrl-C; the next call goes on with the seeds that follow
 #   ./test.sh --analyze
 #                      the static analysis of clang, which follows paths: some 20 minutes
 #   ./test.sh --cuda   the library with the device of CUDA, where nvcc is; compares the device with
@@ -112,20 +112,22 @@ analyze() {
     xargs -P "$(nproc)" -n 2 clang-tidy --quiet -p build/clang --checks='-*,clang-analyzer-*'
 }
 
-# Every fuzzer for EMBANK_FUZZ_SECONDS (40), from what was kept on; its findings are in build/fuzz.
+# All fuzzers at once for EMBANK_FUZZ_SECONDS (60), from what was kept on; their findings are in
+# build/fuzz. Five share two cores: each has 24 s of one.
 fuzz() {
-  local seconds=${EMBANK_FUZZ_SECONDS-40} corpus
+  local seconds=${EMBANK_FUZZ_SECONDS-60} corpus
   cd "$root/build/fuzz" || return 1
   for corpus in "$root"/tests/fuzz/corpus/*; do
     mkdir -p "found/${corpus##*/}" && basename "$corpus"
-  done | xargs -P "$(nproc)" -I NAME sh -c "bin/NAME_fuzz -max_total_time=$seconds \
+  done | xargs -P 0 -I NAME sh -c "bin/NAME_fuzz -max_total_time=$seconds \
     -max_len=4096 -timeout=60 -rss_limit_mb=4096 -artifact_prefix=NAME- found/NAME \
     '$root/tests/fuzz/corpus/NAME' >NAME.log 2>&1 || { tail -n 50 NAME.log; exit 255; }
     echo \"NAME: \$(grep '^Done' NAME.log)\""
 }
 
-# The long random runs of --full with the seeds that no slice has had yet: no suite uses more than
-# these in one. The first of the next slice is remembered once a slice has ended.
+# The suites with the label random, ten times as long, with the seeds that no slice has had yet: no
+# suite uses more than these in one. The first of the next slice is remembered once a slice has
+# ended.
 slice_seeds=10000
 nightly() {
   local folder=$root/build/nightly seed begin=$SECONDS
@@ -197,12 +199,10 @@ if [[ $kind == --cuda ]]; then
   exit
 fi
 if [[ $kind == --full ]]; then
-  # What is random has a longer run below.
-  build_and_test "dev" dev -LE random
+  build_and_test "dev" dev
   build_and_test "asan-ubsan" asan-ubsan -LE house
   stage "clang-tidy" tidy
   build_and_test "tsan" tsan -LE house
-  EMBANK_TEST_SCALE=2 tests "long random runs" dev -L random
   stage "fuzz: configure" configure fuzz && stage "fuzz: build" build fuzz embank_fuzz_targets &&
     stage "fuzz" fuzz
   cuda

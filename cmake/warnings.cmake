@@ -3,7 +3,8 @@
 # It also keeps the list of the rooms of the library, EMBANK_ROOMS.
 # -ffp-contract=off and no -march: results are the same bits on every machine (docs/arithmetic.md).
 function(embank_room target)
-  # Of a room of the library all sources, of others so many that several cores are used.
+  # All sources of a room of the library are compiled as one; those of another target eight at a
+  # time, so that several cores are used.
   set(batch 8)
   if(target MATCHES "^embank_(base|tiers|gpu|store)")
     get_target_property(type ${target} TYPE)

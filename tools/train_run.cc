@@ -1,6 +1,5 @@
 #include "tools/train_run.h"
 
-#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdio>
@@ -40,40 +39,24 @@ TierRows CountRows(const Trainer& trainer) {
   return rows;
 }
 
-// Counters are read one after the other while a prefetch goes on.
-uint64_t Less(uint64_t count, uint64_t part) { return count > part ? count - part : 0; }
-
-// The rows that were read from logs, but for those that compaction and demotion moved.
-TierAnswers CountReads(const Store& store) {
-  TierAnswers reads;
-  if (store.logs()->empty()) return reads;
-  const RowLogCounters& ssd = store.logs()->lowest().counters();
-  reads.ssd = Less(ssd.read_rows + ssd.buffered_reads, ssd.compacted_rows);
-  if (store.logs()->pmem() == nullptr) return reads;
-  const RowLogCounters& pmem = store.logs()->pmem()->counters();
-  reads.pmem = Less(pmem.read_rows, pmem.compacted_rows + store.demoted_rows());
-  return reads;
-}
-
-TierAnswers CountAnswers(const Trainer& trainer, const TierAnswers& reads_before) {
-  TierAnswers answers = CountReads(trainer.store());
-  answers.ssd = Less(answers.ssd, reads_before.ssd);
-  answers.pmem = Less(answers.pmem, reads_before.pmem);
-  uint64_t found = 0;
+TierAnswers CountAnswers(const Trainer& trainer) {
+  TierAnswers answers;
   for (Table* const table : trainer.tables()) {
     const CallCounts counts = table->counters().calls.Counts(TableVerb::kLookup);
     const auto count = [&](Outcome outcome) {
       return counts.keys_by_outcome[static_cast<size_t>(outcome) - 1];
     };
-    found += count(Outcome::kFound);
+    const auto found_in = [&](Tier tier) { return counts.found_in[static_cast<size_t>(tier)]; };
+    answers.lookups += count(Outcome::kFound) + count(Outcome::kCreated);
     answers.created += count(Outcome::kCreated);
-    answers.hbm += table->counters().hot_lookups.load();
+    answers.hbm += found_in(Tier::kHbm);
+    answers.dram += found_in(Tier::kDram);
+    answers.pmem += found_in(Tier::kPmem);
+    answers.ssd += found_in(Tier::kSsd);
+    const auto& prefetched_from = table->counters().prefetched_from;
+    answers.prefetched_pmem += prefetched_from[static_cast<size_t>(Tier::kPmem)].load();
+    answers.prefetched_ssd += prefetched_from[static_cast<size_t>(Tier::kSsd)].load();
   }
-  // A batch that is prefetched and not looked up yet is no answer.
-  answers.ssd = std::min(answers.ssd, Less(found, answers.hbm));
-  answers.pmem = std::min(answers.pmem, Less(found, answers.hbm + answers.ssd));
-  answers.dram = Less(found, answers.hbm + answers.ssd + answers.pmem);
-  answers.lookups = answers.hbm + answers.dram + answers.pmem + answers.ssd + answers.created;
   return answers;
 }
 
@@ -174,7 +157,6 @@ Status TrainRun::Open() {
     return FailedPreconditionError(StrCat("--path has a checkpoint of step ", trainer_->steps(),
                                           ": give --resume, or another directory"));
   }
-  reads_before_ = CountReads(trainer_->store());
   return OkStatus();
 }
 
@@ -264,7 +246,7 @@ void TrainRun::TakeFigures() {
                    .dense = split.dense - split_before_.dense,
                    .gradients = split.gradients - split_before_.gradients};
   figures.rows = CountRows(*trainer_);
-  figures.answers = CountAnswers(*trainer_, reads_before_);
+  figures.answers = CountAnswers(*trainer_);
   uint64_t rows_read = 0;
   for (const RowLog* const log : trainer_->store().logs()->all()) {
     rows_read += log->counters().read_rows;
@@ -359,8 +341,8 @@ void TrainRun::Show() {
                scores_.auc(), static_cast<unsigned long long>(rows.hbm),
                static_cast<unsigned long long>(rows.dram),
                static_cast<unsigned long long>(rows.pmem),
-               static_cast<unsigned long long>(rows.ssd),
-               TextOf(CountAnswers(*trainer_, reads_before_)).c_str(), left_out.c_str());
+               static_cast<unsigned long long>(rows.ssd), TextOf(CountAnswers(*trainer_)).c_str(),
+               left_out.c_str());
   begin_ns_ += SteadyClock()->NowNs() - shown_ns;
 }
 
@@ -403,6 +385,10 @@ void TrainRun::Print() const {
       answers.RatioOf(answers.hbm), answers.RatioOf(answers.dram), answers.RatioOf(answers.pmem),
       answers.RatioOf(answers.ssd), static_cast<unsigned long long>(answers.lookups),
       answers.RatioOf(answers.created));
+  if (trainer_->store().logs()->empty()) return;
+  std::printf("  prefetched     %llu rows of PMem and %llu of SSD, found in DRAM\n",
+              static_cast<unsigned long long>(answers.prefetched_pmem),
+              static_cast<unsigned long long>(answers.prefetched_ssd));
 }
 
 Status TrainRun::WriteJson() const {
@@ -434,7 +420,10 @@ Status TrainRun::WriteJson() const {
             ", \"hit_ratio\": {\"hbm\": ", answers.RatioOf(answers.hbm),
             ", \"dram\": ", answers.RatioOf(answers.dram),
             ", \"pmem\": ", answers.RatioOf(answers.pmem),
-            ", \"ssd\": ", answers.RatioOf(answers.ssd), "}}\n");
+            ", \"ssd\": ", answers.RatioOf(answers.ssd),
+            ", \"created\": ", answers.RatioOf(answers.created),
+            "}, \"prefetched_rows\": {\"pmem\": ", answers.prefetched_pmem,
+            ", \"ssd\": ", answers.prefetched_ssd, "}}\n");
   return WriteText(text, command_.json);
 }
 

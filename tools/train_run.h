@@ -21,12 +21,13 @@ struct TierRows {
   uint64_t hbm = 0, dram = 0, pmem = 0, ssd = 0;
 };
 
-// The tiers from which lookups had their rows. A row counts once for each slice in which it is. A
-// row that a prefetch has read counts for the tier in which it was.
+// The tiers in which lookups found their rows, as the store counts them. A row counts once for each
+// slice in which it is. A row that a prefetch has read is found in DRAM.
 struct TierAnswers {
-  uint64_t lookups = 0;  // the sum of all others
+  uint64_t lookups = 0;  // that found or created their row
   uint64_t hbm = 0, dram = 0, pmem = 0, ssd = 0;
-  uint64_t created = 0;  // these rows were in no tier
+  uint64_t created = 0;                              // these rows were in no tier
+  uint64_t prefetched_pmem = 0, prefetched_ssd = 0;  // rows that prefetches brought to DRAM
   double RatioOf(uint64_t answers) const {
     return lookups == 0 ? 0.0 : static_cast<double>(answers) / static_cast<double>(lookups);
   }
@@ -93,7 +94,6 @@ class TrainRun {
   const ClickReader* log_ = nullptr;       // the source, if it is a file
   const ClickReader* eval_log_ = nullptr;  // that of the evaluation
   uint64_t begin_ns_ = 0;
-  TierAnswers reads_before_;     // of rows, before the first step
   uint64_t steps_ = 0;           // of this run
   uint64_t samples_before_ = 0;  // of the steps that the figures of speed leave out
   StepSeconds split_before_;

@@ -258,9 +258,13 @@ StatusOr<double> Trainer::RunBatch(const ClickBatch& batch, bool trains,
   logits_ = *logits;
   embedding_pass_.Begin(&batch);
   OperationGraph graph;
-  for (uint32_t i = 0; i < plan_.micro_batches().size(); ++i) AddMicroBatch(i, trains, &graph);
+  AddBatch(trains, &graph);
   EMBANK_RETURN_IF_ERROR(graph.Run(executor_.get(), &trace_));
   return SumSlices(losses_);
+}
+
+void Trainer::AddBatch(bool trains, OperationGraph* graph) {
+  for (uint32_t i = 0; i < plan_.micro_batches().size(); ++i) AddMicroBatch(i, trains, graph);
 }
 
 double Trainer::RunSlice(uint32_t slice, uint32_t thread, bool trains) {

@@ -93,6 +93,9 @@ class Trainer {
   // Where the data go on, as the last checkpoint has it.
   uint64_t position() const { return position_; }
   std::span<const float> weights() const { return dense_pass_.weights(); }
+  // Adds the operations of a batch, forward and, if it trains, backward. Only Step and Predict can
+  // run them; anybody can schedule them.
+  void AddBatch(bool trains, OperationGraph* graph);
   StepSeconds seconds() const;
   const StepPlan& plan() const { return plan_; }
   OperationTrace* trace() { return &trace_; }

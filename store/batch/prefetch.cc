@@ -1,6 +1,7 @@
 #include "store/batch/prefetch.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 
 #include "base/memory/scratch.h"
@@ -46,6 +47,10 @@ class RowsAhead {
       if (!not_promoted_.load(std::memory_order_relaxed)) PromotePart(begin, end);
     });
     table_->counters().prefetched_rows.fetch_add(promoted_, std::memory_order_relaxed);
+    for (size_t tier = 0; tier < promoted_from_.size(); ++tier) {
+      table_->counters().prefetched_from[tier].fetch_add(promoted_from_[tier],
+                                                         std::memory_order_relaxed);
+    }
   }
 
  private:
@@ -92,6 +97,8 @@ class RowsAhead {
       const bool promoted =
           table_->mover()->promotion().PromoteAhead(shard, id, match, record, may_evict);
       (promoted ? promoted_ : not_promoted_).fetch_add(1, std::memory_order_relaxed);
+      if (!promoted) return;
+      promoted_from_[static_cast<size_t>(from.tier())].fetch_add(1, std::memory_order_relaxed);
     }
   }
 
@@ -103,6 +110,7 @@ class RowsAhead {
   Scratch<uint32_t, 64> positions_;
   Scratch<Location, 64> locations_;
   std::atomic<uint64_t> promoted_{0};
+  std::array<std::atomic<uint64_t>, kTiers> promoted_from_{};  // by tier
   std::atomic<uint64_t> not_promoted_{0};  // counts rows that found no slot; then the rest is not
                                            // tried
 };

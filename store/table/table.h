@@ -67,8 +67,9 @@ Status OpenedReadOnly();
 // Monotonic counts.
 struct TableCounters {
   CallCounters calls;
-  std::atomic<uint64_t> prefetched_rows{0};  // promoted by prefetches
-  std::atomic<uint64_t> unused_rows{0};      // promoted rows that left memory before they were used
+  std::atomic<uint64_t> prefetched_rows{0};                     // promoted by prefetches
+  std::array<std::atomic<uint64_t>, kTiers> prefetched_from{};  // of these, by tier
+  std::atomic<uint64_t> unused_rows{0};  // promoted rows that left memory before they were used
   std::atomic<uint64_t> forgotten_rows{0};
   std::atomic<uint64_t> hot_lookups{0};        // positions that device memory answered
   std::atomic<uint64_t> lookup_batches{0};     // that HotFlush counted

@@ -1,10 +1,15 @@
-"""The C header compiles alone, as C and C++, by each compiler, and keeps its binary layout."""
+"""The C header compiles alone, as C and C++, by each compiler, and keeps its binary layout.
+
+The programs of tests/install make every call that is new.
+"""
 import pathlib
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
+
+import symbols
 
 WARNINGS = ['-Wall', '-Wextra', '-pedantic', '-Werror', '-fsyntax-only']
 # (compiler, standard, header)
@@ -63,6 +68,25 @@ ENUMERATORS = {
     'DURABLE_': {'CHECKPOINT': 0, 'BATCH': 1, 'NONE': 2},
     'LOG_': {'INFO': 1, 'WARNING': 2, 'ERROR': 3},
 }
+# Calls that a program of tests/install does not make: these lists only shrink.
+CALLS_LEFT_OUT = {
+    'consumer.c': 'abi_version build_info set_log_sink table_open upsert set_state '
+                  'set_learning_rate checkpoint checkpoint_start checkpoint_finish '
+                  'checkpoint_blob export verify flush_hot device_free lookup_device '
+                  'upsert_device apply_gradients_device estimate_for_hit_ratio',
+    'consumer.py': 'abi_version build_info set_log_sink table_drop table_names upsert contains '
+                   'prefetch get_state set_state set_learning_rate checkpoint_start '
+                   'checkpoint_finish checkpoint_blob export verify flush_hot device_allocate '
+                   'device_free device_copy lookup_device upsert_device '
+                   'apply_gradients_device metrics estimate estimate_for_hit_ratio memory_report',
+}
+
+
+def calls_not_made(header, program, left_out):
+    """Calls of the header that a program should make and does not, or is said not to and does."""
+    made = set(re.findall(r'\bembank_(\w+)', program))
+    functions = {name.removeprefix('embank_') for name in symbols.declared(header)}
+    return sorted((functions - made) ^ set(left_out.split()))
 
 
 def layout_program():
@@ -118,7 +142,14 @@ def failures_of(headers):
 
 
 def main():
-    found = failures_of(pathlib.Path(sys.argv[1]).resolve())
+    headers = pathlib.Path(sys.argv[1]).resolve()
+    found = failures_of(headers)
+    header = (headers / 'embank.h').read_text(encoding='utf-8')
+    for name, left_out in CALLS_LEFT_OUT.items():
+        program = (headers.parent.parent / 'tests/install' / name).read_text(encoding='utf-8')
+        found += [(f'tests/install/{name}: embank_{call}: it is not called, or the list of '
+                   'CALLS_LEFT_OUT has it in spite of that', '')
+                  for call in calls_not_made(header, program, left_out)]
     for what, output in found:
         print(f'{what}:\n{output}')
     return 1 if found else 0

@@ -407,6 +407,13 @@ class CDoorTest(unittest.TestCase):
         found = self.failures('', 'int f(')
         self.assertTrue(any('embank.hpp by g++' in what for what in found))
 
+    def test_call_that_no_program_makes(self):
+        header = 'EMBANK_API int embank_old(void);\nEMBANK_API int embank_new(void);\n'
+        self.assertEqual(c_api.calls_not_made(header, 'embank_new();', 'old'), [])
+        self.assertEqual(c_api.calls_not_made(header, '', 'old'), ['new'])
+        self.assertEqual(c_api.calls_not_made(header, 'embank_new(); embank_old();', 'old'),
+                         ['old'])
+
 
 class SymbolsTest(unittest.TestCase):
     HEADER = 'EMBANK_API int embank_a(int x);\nEMBANK_API const char\n    *embank_b(void);\n'

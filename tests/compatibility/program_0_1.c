@@ -1,6 +1,6 @@
 /* A program of 0.1.0 as it was compiled before the header grew: it has the structs of that header,
- * with its sizes, in arrays too. It makes every kind of call, and compares what it is told with
- * what that version answered.
+ * with its sizes, in arrays too. It makes the calls of that time that train, look up, scan and
+ * save, and compares what it is told with what that version answered.
  *
  * It is built twice: from this source with today's header, and, for x86-64, as
  * program_0_1.x86_64.o, which was compiled once with the header of commit d538c8d, and never again:

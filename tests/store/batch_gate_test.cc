@@ -118,32 +118,40 @@ TEST(BatchGate, BatchesGoOnBesideAFlushPass) {
 // only further batches in pieces wait.
 TEST(BatchGate, ABarrierWaitsForABatchInPiecesAndWriteGuardsDoNotWaitForIt) {
   BatchGate gate(1);
-  std::atomic<bool> begins{false};
   std::atomic<bool> barrier_is_over{false};
-  std::atomic<bool> second_is_inside{false};
+  std::atomic<bool> is_inside{false};
+  std::atomic<uint64_t> begun{0};
   std::optional<BatchGate::PiecesGuard> first(&gate);
   std::thread barrier_thread([&] {
-    begins = true;
     gate.RunBarrier([&](uint32_t) {
-      EXPECT_FALSE(second_is_inside.load());
+      EXPECT_FALSE(is_inside.load());
       barrier_is_over = true;
     });
   });
-  while (!begins) std::this_thread::yield();
-  for (int i = 0; i < 20'000; ++i) {
+  // They begin until the barrier waits, whenever that is, and none begins from then on.
+  std::thread others([&] {
+    while (!barrier_is_over) {
+      const BatchGate::PiecesGuard guard(&gate);
+      is_inside = true;
+      ++begun;
+      is_inside = false;
+    }
+  });
+  constexpr int kQuietLooks = 20'000;
+  constexpr int kLooksMax = 100 * kQuietLooks;
+  uint64_t last = 0;
+  int quiet = 0;
+  for (int look = 0; look < kLooksMax && quiet < kQuietLooks && !barrier_is_over; ++look) {
     const BatchGate::WriteGuard write_guard(&gate);
     std::this_thread::yield();
-    ASSERT_FALSE(barrier_is_over.load()) << "a barrier between two pieces";
+    quiet = begun == last ? quiet + 1 : 0;
+    last = begun;
   }
-  std::thread second([&] {
-    const BatchGate::PiecesGuard guard(&gate);
-    EXPECT_TRUE(barrier_is_over.load()) << "batches in pieces keep a barrier waiting";
-    second_is_inside = true;
-  });
-  for (int i = 0; i < 1000; ++i) std::this_thread::yield();
+  EXPECT_FALSE(barrier_is_over.load()) << "a barrier between two pieces";
+  EXPECT_EQ(quiet, kQuietLooks) << "batches in pieces keep a barrier waiting";
   first.reset();
   barrier_thread.join();
-  second.join();
+  others.join();
   EXPECT_TRUE(gate.EndFlushPass().ok());
 }
 
@@ -278,7 +286,7 @@ TEST(BatchGate, CountsTheBatchesThatBegin) {
 // counter is within a batch. A batch also sees one checkpoint only.
 TEST(BatchGate, ABatchIsWhollyBeforeOrBehindABarrier) {
   constexpr uint64_t kThreads = 4;
-  constexpr int kBarriers = 150;
+  constexpr int kBarriers = 50;
   BatchGate gate(1);
   std::array<std::atomic<uint64_t>, kThreads> steps{};
   std::atomic<bool> stop{false};

@@ -48,10 +48,8 @@ TrialBegin MakeBegin() {
 }
 
 // Every call, every allocation, every change; where a sanitizer makes each slow, one in some.
-#if defined(__SANITIZE_THREAD__)
-constexpr uint64_t kStride = 37;
-#elif defined(__SANITIZE_ADDRESS__)
-constexpr uint64_t kStride = 4;
+#if defined(__SANITIZE_ADDRESS__)
+constexpr uint64_t kStride = 11;
 #else
 constexpr uint64_t kStride = 1;
 #endif

@@ -234,7 +234,13 @@ constexpr Persistence kPersistences[] = {Persistence::kNone, Persistence::kAll,
                                          Persistence::kAllButOne, Persistence::kSome,
                                          Persistence::kTorn};
 
-// Every crash, at any change of the disk: the store is its last checkpoint, or the one under way.
+#if defined(__SANITIZE_ADDRESS__)
+constexpr uint64_t kStepMax = 15;
+#else
+constexpr uint64_t kStepMax = 3;
+#endif
+
+// Crashes at any change of the disk: the store is its last checkpoint, or the one under way.
 TEST(Checkpoints, SurviveEveryCrash) {
   SpillWorld world(5);
   Table* const table = world.Create("t", Optimizer::kNone);
@@ -258,7 +264,7 @@ TEST(Checkpoints, SurviveEveryCrash) {
   events.Expect("the last checkpoint");
   events.Expect("the one under way");
   const size_t changes = disk->changes();
-  for (size_t change = 0; change <= changes; change += random.Between(1, 3)) {
+  for (size_t change = 0; change <= changes; change += random.Between(1, kStepMax)) {
     for (const Persistence persistence : kPersistences) {
       SpillWorld again(5, disk->AfterCrash(change, persistence, random.Bits()));
       ASSERT_NE(again.get(), nullptr) << "a crash before change " << change;

@@ -19,7 +19,7 @@
 namespace embank::test::churn_test {
 namespace {
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#if defined(__SANITIZE_ADDRESS__)
 constexpr uint64_t kOperationsPerScale = 2'000'000;
 #else
 constexpr uint64_t kOperationsPerScale = 10'000'000;

@@ -19,9 +19,7 @@ namespace {
 
 constexpr uint64_t kStepsMax = 3000;  // no export takes so many
 // Every call, every allocation, every change; where a sanitizer makes each slow, one in some.
-#if defined(__SANITIZE_THREAD__)
-constexpr uint64_t kStride = 61;
-#elif defined(__SANITIZE_ADDRESS__)
+#if defined(__SANITIZE_ADDRESS__)
 constexpr uint64_t kStride = 11;
 #else
 constexpr uint64_t kStride = 1;

@@ -22,16 +22,12 @@
 namespace embank::test::forgetting_in_log_operations_test {
 namespace {
 
-#if defined(__SANITIZE_THREAD__)
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 constexpr int kEffort = 1;
-constexpr int kSteps = 200;
-#elif defined(__SANITIZE_ADDRESS__)
-constexpr int kEffort = 2;
-constexpr int kSteps = 400;
 #else
 constexpr int kEffort = 6;
-constexpr int kSteps = 400;
 #endif
+constexpr int kSteps = 400;
 
 class ForgettingOperationsInLog : public testing::TestWithParam<EvictionPolicy> {};
 INSTANTIATE_TEST_SUITE_P(Policies, ForgettingOperationsInLog,

@@ -16,10 +16,8 @@
 namespace embank::test::forgetting_in_log_test {
 namespace {
 
-#if defined(__SANITIZE_THREAD__)
+#if defined(__SANITIZE_ADDRESS__)
 constexpr int kEffort = 1;
-#elif defined(__SANITIZE_ADDRESS__)
-constexpr int kEffort = 2;
 #else
 constexpr int kEffort = 6;
 #endif

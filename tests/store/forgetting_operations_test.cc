@@ -21,7 +21,7 @@
 namespace embank::test::forgetting_operations_test {
 namespace {
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#if defined(__SANITIZE_ADDRESS__)
 constexpr uint64_t kBatchesPerScale = 150;
 #else
 constexpr uint64_t kBatchesPerScale = 800;

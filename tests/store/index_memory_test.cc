@@ -13,7 +13,7 @@
 namespace embank::test::index_memory_test {
 namespace {
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#if defined(__SANITIZE_ADDRESS__)
 constexpr uint64_t kReadyRows = 300'000;
 #else
 constexpr uint64_t kReadyRows = 3'000'000;

@@ -214,7 +214,12 @@ class RangeWalk {
 };
 
 TEST(IndexVisits, GiveEveryRangeWholeInEveryStateOfGrowingAndShrinking) {
-  for (const uint32_t number : {0u, kShard, KeyIndex::kShardCount - 1}) {
+#if defined(__SANITIZE_ADDRESS__)
+  constexpr uint32_t kNumbers[] = {KeyIndex::kShardCount - 1};
+#else
+  constexpr uint32_t kNumbers[] = {0, kShard, KeyIndex::kShardCount - 1};
+#endif
+  for (const uint32_t number : kNumbers) {
     RangeWalk walk(number);
     const std::vector<RowId> ids = RowsOfAllRanges(number, 6000);
     for (const RowId& id : ids) ASSERT_NO_FATAL_FAILURE(walk.Insert(id));

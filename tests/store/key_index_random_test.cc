@@ -81,8 +81,7 @@ class RandomUse {
   Events* const events_;
 };
 
-// On one thread.
-#if defined(__SANITIZE_THREAD__)
+#if defined(__SANITIZE_ADDRESS__)
 constexpr uint64_t kSeeds = 1;
 #else
 constexpr uint64_t kSeeds = 3;

@@ -180,11 +180,17 @@ std::vector<RowId> RowsFarFromTheFirstHomes() {
   return ids;
 }
 
+#if defined(__SANITIZE_ADDRESS__)
+constexpr uint64_t kErasesPerLook = 200;
+#else
+constexpr uint64_t kErasesPerLook = 40;
+#endif
+
 // The shard shrinks around those that stay.
 void EraseAll(IndexWorld* index, const std::vector<RowId>& ids) {
   for (const RowId& id : ids) {
     ASSERT_NO_FATAL_FAILURE(index->Erase(id));
-    if (index->rows() % 40 != 0) continue;
+    if (index->rows() % kErasesPerLook != 0) continue;
     ASSERT_NO_FATAL_FAILURE(index->ExpectAllFound());
   }
   ASSERT_NO_FATAL_FAILURE(index->ExpectAllFound());

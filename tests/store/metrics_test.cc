@@ -14,6 +14,7 @@
 #include "store/batch/gradients.h"
 #include "store/batch/lookup.h"
 #include "store/batch/write.h"
+#include "store/index/key_index.h"
 #include "store/packed/packed_gradients.h"
 #include "store/packed/packed_lookup.h"
 #include "tests/support/store_world.h"
@@ -188,6 +189,30 @@ TEST_F(MetricsTest, HitsAreCountedInTheTierOfTheRow) {
   EXPECT_EQ(metrics[R"(embank_lookup_hits_total{table="t",tier="dram"})"],
             metrics[R"(embank_keys_total{table="t",op="lookup",outcome="found"})"]);
   EXPECT_EQ(metrics.samples().count(R"(embank_lookup_hits_total{table="t",tier="ssd"})"), 0u);
+}
+
+// A call looks at all its keys together; where it may change rows, it then goes shard by shard.
+TEST_F(MetricsTest, WalksThroughTheIndexAreCounted) {
+  Table* const table = store_.Create("t", Options());
+  std::vector<Key> keys;
+  std::set<uint32_t> shards;
+  for (Key key = 0; shards.size() < 5; ++key) {
+    const uint32_t shard = KeyIndex::ShardOf(table->HashOf(key));
+    if (shard < 5 && shards.insert(shard).second) keys.insert(keys.end(), 3, key);
+  }
+  const auto walks_of = [&](auto call) {
+    const uint64_t before = table->counters().index_walks;
+    EXPECT_TRUE(call().ok());
+    return table->counters().index_walks - before;
+  };
+  std::vector<float> rows(keys.size() * table->layout().dim, 1.0f);
+  const ConstRowSpan from = RowsOf(rows, table->layout().dim);
+  const RowSpan to = RowsIn(&rows, table->layout().dim);
+  EXPECT_EQ(walks_of([&] { return Upsert(table, keys, from, {}); }), 1u + 5);
+  EXPECT_EQ(walks_of([&] { return Upsert(table, KeySpan(keys).first(3), from, {}); }), 1u + 1);
+  EXPECT_EQ(walks_of([&] { return Lookup(table, keys, MissingRule::kZero, to, {}); }), 1u);
+  EXPECT_EQ(walks_of([&] { return Lookup(table, {}, MissingRule::kZero, to, {}); }), 0u);
+  EXPECT_EQ(walks_of([&] { return Erase(table, keys, {}); }), 1u + 5);
 }
 
 // The call's time is that between two readings of the clock: one tick.

@@ -106,7 +106,7 @@ Transcript TranscriptOf(std::unique_ptr<Executor> executor, uint64_t seed) {
 }
 
 // On one thread.
-#if defined(__SANITIZE_THREAD__)
+#if defined(__SANITIZE_ADDRESS__)
 constexpr uint64_t kSeeds = 20;
 #else
 constexpr uint64_t kSeeds = 200;

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -10,7 +11,9 @@
 
 #include "store/batch/gradients.h"
 #include "store/batch/lookup.h"
+#include "store/batch/prefetch.h"
 #include "store/batch/write.h"
+#include "store/hot/hot_flush.h"
 #include "store/inspect/repair.h"
 #include "store/inspect/survey.h"
 #include "store/inspect/verify.h"
@@ -36,6 +39,47 @@ TEST_F(PmemTier, FullPmemDemotesItsOldestRowsToTheSsd) {
   EXPECT_GT(ssd_rows(), 2000u);
   EXPECT_GT(world_->demoted_rows(), 100u);
   ExpectRows(6000);
+}
+
+// Three rows of one tier, five of the next, and so on; by both ways of a lookup through the index.
+TEST_F(PmemTier, HitsAreCountedInTheTierOfEachRow) {
+  world_.AddHbmOptions(uint64_t{1} << 20);
+  OpenWith(kPmemBytes);
+  Fill(6000);
+  for (int i = 0; i < 10; ++i) Lookups(KeysFrom(5900, 50));
+  ASSERT_TRUE(world_->hot_flush()->FlushNow().ok());
+  const std::map<Tier, size_t> rows = {
+      {Tier::kHbm, 3}, {Tier::kDram, 5}, {Tier::kPmem, 7}, {Tier::kSsd, 11}};
+  for (const MissingRule missing : {MissingRule::kSkip, MissingRule::kCreate}) {
+    std::vector<Key> keys;
+    for (const auto& [tier, count] : rows) {
+      const std::vector<Key> some = KeysIn(tier, 6000, count);
+      ASSERT_EQ(some.size(), count) << "in tier " << static_cast<int>(tier);
+      keys.insert(keys.end(), some.begin(), some.end());
+    }
+    const CallCounters& calls = table_->counters().calls;
+    const auto before = calls.Counts(TableVerb::kLookup).found_in;
+    std::vector<float> values(keys.size() * kDim);
+    ASSERT_TRUE(Lookup(table_, keys, missing, RowsIn(&values, kDim), {}).ok());
+    const auto after = calls.Counts(TableVerb::kLookup).found_in;
+    for (const auto& [tier, count] : rows) {
+      const auto at = static_cast<size_t>(tier);
+      EXPECT_EQ(after[at] - before[at], count) << "in tier " << at;
+    }
+  }
+}
+
+TEST_F(PmemTier, PrefetchedRowsAreCountedByTheTierThatTheyLeft) {
+  OpenWith(kPmemBytes);
+  Fill(6000);
+  std::vector<Key> keys = KeysIn(Tier::kPmem, 6000, 7);
+  const std::vector<Key> of_ssd = KeysIn(Tier::kSsd, 6000, 11);
+  keys.insert(keys.end(), of_ssd.begin(), of_ssd.end());
+  ASSERT_TRUE(Prefetch(table_, keys).ok());
+  const auto& from = table_->counters().prefetched_from;
+  EXPECT_EQ(from[static_cast<size_t>(Tier::kPmem)], 7u);
+  EXPECT_EQ(from[static_cast<size_t>(Tier::kSsd)], 11u);
+  EXPECT_EQ(table_->counters().prefetched_rows, 18u);
 }
 
 // Each segment has one or two rows that nobody writes again, and so never dies by itself.

@@ -29,7 +29,7 @@ namespace {
 constexpr uint64_t kSeed = 5;
 constexpr Key kKeys = 4500;  // more than twice of what memory holds
 constexpr Key kAbsent = 500;
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#if defined(__SANITIZE_ADDRESS__)
 constexpr int kSteps = 60;
 #else
 constexpr int kSteps = 300;

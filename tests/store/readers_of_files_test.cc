@@ -28,9 +28,7 @@ namespace {
 constexpr uint64_t kSeed = 13;
 
 // One in some where a sanitizer makes each slow.
-#if defined(__SANITIZE_THREAD__)
-constexpr uint64_t kStride = 11;
-#elif defined(__SANITIZE_ADDRESS__)
+#if defined(__SANITIZE_ADDRESS__)
 constexpr uint64_t kStride = 5;
 #else
 constexpr uint64_t kStride = 1;

@@ -20,7 +20,7 @@
 namespace embank::test::repair_damage_test {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(__SANITIZE_ADDRESS__)
 constexpr uint64_t kRuns = 200;
 #else
 constexpr uint64_t kRuns = 2'000;

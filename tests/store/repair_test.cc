@@ -24,7 +24,7 @@ namespace {
 using testing::HasSubstr;
 
 constexpr uint64_t kStepsMax = 3000;  // no repair takes so many
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(__SANITIZE_ADDRESS__)
 constexpr uint64_t kStride = 11;
 #else
 constexpr uint64_t kStride = 1;

@@ -61,9 +61,7 @@ void FillBucket(Tags* tags, Bucket* bucket) {
   }
 }
 
-#if defined(__SANITIZE_THREAD__)
-constexpr const char* kMatchers[] = {"scalar"};
-#elif defined(__aarch64__)
+#if defined(__aarch64__)
 constexpr const char* kMatchers[] = {"scalar", "neon"};
 #else
 constexpr const char* kMatchers[] = {"scalar", "avx2", "avx512"};

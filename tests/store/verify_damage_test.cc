@@ -23,7 +23,7 @@
 namespace embank::test::verify_damage_test {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(__SANITIZE_ADDRESS__)
 constexpr uint64_t kFlips = 1'000;
 #else
 constexpr uint64_t kFlips = 10'000;

@@ -422,18 +422,40 @@ std::vector<float> SignedFloats(Random* random, size_t count) {
   return values;
 }
 
+// Multiples of 2^-12, so that a sum of their squares is exact in any order.
+std::vector<float> DrawGradient(Random* random, size_t count) {
+  std::vector<float> gradient = SignedFloats(random, count);
+  for (float& g : gradient) g = std::round(g * 0x1p12f) * 0x1p-12f;
+  return gradient;
+}
+
+// The gradient as max_gradient_norm leaves it.
+std::vector<float> Limited(const UpdateRule& rule, std::vector<float> gradient) {
+  double squares = 0.0;
+  for (const float g : gradient) squares += static_cast<double>(g) * static_cast<double>(g);
+  const double scale = static_cast<double>(rule.max_gradient_norm) / std::sqrt(squares);
+  if (scale == 0.0 || scale >= 1.0) return gradient;
+  for (float& g : gradient) g = static_cast<float>(static_cast<double>(g) * scale);
+  return gradient;
+}
+
 // Rules by name, types and lengths: more and less than a multiple of the widest vector.
 class LongRows : public testing::TestWithParam<Optimizer> {
  protected:
   // Calls check(type, rule, dim) for all of them.
   template <typename Check>
   static void ForEachShape(Check check) {
+    constexpr UpdateRule kPlain = {.learning_rate = 0.1f, .epsilon = 1e-3f};
+    UpdateRule decays = kPlain;
+    decays.weight_decay = 0.125f;
+    UpdateRule all_options = decays;
+    all_options.decoupled_weight_decay = 0.25f;
+    all_options.ftrl_l1 = 0.03f;
+    all_options.ftrl_l2 = 0.5f;
+    all_options.max_gradient_norm = 0.5f;
     for (const ValueType type : {ValueType::kF32, ValueType::kF16, ValueType::kBf16}) {
-      for (const float decay : {0.0f, 0.125f}) {
-        for (const uint32_t dim : {16u, 33u, 100u, 700u}) {
-          check(type, UpdateRule{.learning_rate = 0.1f, .epsilon = 1e-3f, .weight_decay = decay},
-                dim);
-        }
+      for (const UpdateRule& rule : {kPlain, decays, all_options}) {
+        for (const uint32_t dim : {16u, 33u, 100u, 700u}) check(type, rule, dim);
       }
     }
   }
@@ -445,11 +467,14 @@ TEST_P(LongRows, StepEveryElementAsARowOfItsOwn) {
     const std::vector<float> w = SignedFloats(&random, dim);
     UpdatedRow row(type, GetParam(), rule, w);
     std::vector<UpdatedRow> alone;
-    for (const float value : w) alone.emplace_back(type, GetParam(), rule, std::vector{value});
+    UpdateRule of_one = rule;
+    of_one.max_gradient_norm = 0.0f;
+    for (const float value : w) alone.emplace_back(type, GetParam(), of_one, std::vector{value});
     for (int step = 0; step < 5; ++step) {
-      const std::vector<float> gradient = SignedFloats(&random, dim);
+      const std::vector<float> gradient = DrawGradient(&random, dim);
       row.Step(gradient);
-      for (uint32_t i = 0; i < dim; ++i) alone[i].Step({gradient[i]});
+      const std::vector<float> limited = Limited(rule, gradient);
+      for (uint32_t i = 0; i < dim; ++i) alone[i].Step({limited[i]});
     }
     // Each kind of state is an array of the row, but Adam's count of steps.
     const uint32_t kinds = StateFloats(GetParam(), dim) / dim;
@@ -474,12 +499,14 @@ TEST_F(LongRows, RowwiseAdagradDividesEveryElementByTheRootOfTheRowsSum) {
     UpdatedRow rounded(type, Optimizer::kNone, rule, {0.0f});
     std::vector<float> before(dim);
     for (uint32_t i = 0; i < dim; ++i) before[i] = row.W(i);
-    const std::vector<float> gradient = SignedFloats(&random, dim);
+    const std::vector<float> gradient = DrawGradient(&random, dim);
     row.Step(gradient);
+    const std::vector<float> limited = Limited(rule, gradient);
     const float divisor = std::sqrt(row.State(0)) + rule.epsilon;
     for (uint32_t i = 0; i < dim; ++i) {
-      const float g = gradient[i] + rule.weight_decay * before[i];
-      rounded.SetW(0, before[i] - rule.learning_rate * g / divisor);
+      const float g = limited[i] + rule.weight_decay * before[i];
+      const float shrunk = DecoupledFactor(rule) * before[i];
+      rounded.SetW(0, shrunk - rule.learning_rate * g / divisor);
       ASSERT_EQ(row.W(i), rounded.W(0)) << i << " of " << dim;
     }
   });

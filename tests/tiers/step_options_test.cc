@@ -105,10 +105,39 @@ TEST(StochasticRounding, KeepsTheMeanOfStepsThatAreTooSmall) {
   }
 }
 
-// ---- steps that would leave numbers that are not finite ----
-
 constexpr Optimizer kRules[] = {Optimizer::kSgd, Optimizer::kAdagrad, Optimizer::kRowwiseAdagrad,
                                 Optimizer::kAdam, Optimizer::kFtrl};
+
+// A row of halves is what the same row of floats would be, each element rounded by its own draw.
+TEST(StochasticRounding, TakesTheDrawOfEachElement) {
+  constexpr uint64_t kSeed = 77;
+  for (const ValueType type : {ValueType::kF16, ValueType::kBf16}) {
+    for (const Optimizer optimizer : kRules) {
+      for (const uint32_t dim : {1u, 16u, 33u, 100u, 700u}) {
+        UpdateRule rule = {.learning_rate = 1e-4f, .epsilon = 1e-3f};
+        std::vector<float> w(dim);
+        std::vector<float> gradient(dim);
+        for (uint32_t i = 0; i < dim; ++i) {
+          w[i] = 0.5f + 0.25f * static_cast<float>(i % 5);
+          gradient[i] = static_cast<float>(i % 13) - 6.0f;
+        }
+        UpdatedRow wide(ValueType::kF32, optimizer, rule, w);
+        wide.Step(gradient);
+        rule.rounding = Rounding::kStochastic;
+        UpdatedRow drawn(type, optimizer, rule, w);
+        drawn.Step(gradient, kSeed);
+        for (uint32_t i = 0; i < dim; ++i) {
+          const uint32_t draw = RoundingDraw(kSeed, i);
+          ASSERT_EQ(drawn.W(i), type == ValueType::kF16 ? F16ToFloat(DrawF16(wide.W(i), draw))
+                                                        : Bf16ToFloat(DrawBf16(wide.W(i), draw)))
+              << static_cast<int>(optimizer) << ", " << i << " of " << dim;
+        }
+      }
+    }
+  }
+}
+
+// ---- steps that would leave numbers that are not finite ----
 
 struct Overflow {
   Optimizer optimizer;

@@ -103,12 +103,22 @@ TEST(InitializeLinear, DrawsTheDeviationsOfDlrm) {
 }
 
 TEST(Relu, CutsNegativeValuesAndTheirGradients) {
-  std::vector<float> x = {-1.0f, -0.0f, 0.0f, 2.0f, -1e-40f, 5.0f};
-  std::vector<float> g = {1.0f, 2.0f, 3.0f, 4.0f, 5.0f, 6.0f};
-  ReluForward({x.data(), 2, 3});
-  EXPECT_EQ(x, (std::vector<float>{0.0f, 0.0f, 0.0f, 2.0f, 0.0f, 5.0f}));
-  ReluBackward(ConstMatrix{x.data(), 2, 3}, {g.data(), 2, 3});
-  EXPECT_EQ(g, (std::vector<float>{0.0f, 0.0f, 0.0f, 4.0f, 0.0f, 6.0f}));
+  constexpr float kIn[] = {-1.0f, -0.0f, 0.0f, 2.0f, -1e-40f, 5.0f};
+  constexpr float kOut[] = {0.0f, 0.0f, 0.0f, 2.0f, 0.0f, 5.0f};
+  // Less and more than the widest vector.
+  for (const uint32_t columns : {3u, 39u}) {
+    std::vector<float> x, expected_x, g, expected_g;
+    for (uint32_t i = 0; i < 2 * columns; ++i) {
+      x.push_back(kIn[i % 6]);
+      expected_x.push_back(kOut[i % 6]);
+      g.push_back(static_cast<float>(i + 1));
+      expected_g.push_back(kOut[i % 6] > 0.0f ? g.back() : 0.0f);
+    }
+    ReluForward({x.data(), 2, columns});
+    EXPECT_EQ(x, expected_x);
+    ReluBackward(ConstMatrix{x.data(), 2, columns}, {g.data(), 2, columns});
+    EXPECT_EQ(g, expected_g);
+  }
 }
 
 TEST(Relu, KeepsNan) {

@@ -13,16 +13,14 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/program.h"
 #include "tests/support/scratch_directory.h"
+#include "tests/train/train_program.h"
 #include "train/models/ffnn.h"
 
 namespace embank::test::train_command_line_test {
 namespace {
 
 using ::testing::HasSubstr;
-
-Ended Train(const std::string& arguments) { return RunProgram("EMBANK_TRAIN", arguments); }
 
 TEST(TrainCommandLine, WrongUseNamesTheOptionAndExitsWith2) {
   struct Case {
@@ -74,38 +72,6 @@ TEST(TrainCommandLine, WrongUseNamesTheOptionAndExitsWith2) {
     EXPECT_EQ(ended.exit_code, 2) << one.arguments << ": " << ended.output;
     EXPECT_THAT(ended.output, HasSubstr(one.message));
   }
-}
-
-std::string TextIn(const std::string& path) {
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
-}
-
-size_t CountOf(const std::string& text, const std::string& part) {
-  size_t count = 0;
-  for (size_t at = 0; (at = text.find(part, at)) != std::string::npos; ++at) ++count;
-  return count;
-}
-
-// The number behind a name in JSON.
-double NumberOf(const std::string& json, const std::string& name) {
-  const size_t at = json.find("\"" + name + "\": ");
-  return at == std::string::npos ? -1.0 : std::stod(json.substr(at + name.size() + 4));
-}
-
-void WriteFile(const std::string& path, const std::string& text) { std::ofstream(path) << text; }
-
-// Lines in Criteo's format; line `broken` has no label.
-std::string CriteoLog(int lines, int broken = 0) {
-  std::ostringstream log;
-  for (int line = 1; line <= lines; ++line) {
-    log << (line == broken ? "neither" : line % 3 == 0 ? "1" : "0");
-    for (int i = 0; i < 13; ++i) log << '\t' << (line + i) % 9;
-    for (int i = 0; i < 26; ++i) log << "\t0000000" << (line * 31 + i) % 10;
-    log << '\n';
-  }
-  return log.str();
 }
 
 // A zstd frame of blocks that are not compressed (RFC 8878, 3.1.1).
@@ -416,39 +382,6 @@ TEST(TrainCommandLine, BrokenLinesAreCountedAndNamed) {
   const std::string text = TextIn(json);
   EXPECT_THAT(text, HasSubstr("\"broken_lines\": 1,"));
   EXPECT_THAT(text, HasSubstr("\"samples\": 999,"));
-}
-
-TEST(TrainCommandLine, LookupsAreCountedByTier) {
-  const ScratchDirectory directory;
-  const std::string json = directory.path() + "/figures.json";
-  const std::string run =
-      "--generate criteo-kaggle --divisor 50 --samples 16000 --batch 40 --model ffnn --dim 128 "
-      "--dram-mib 40 --hbm-mib 4 --pmem-mib 16 --json " +
-      json + " --path " + directory.path() + "/store --pmem " + directory.path() + "/pmem";
-  const auto ratios = [&] {
-    const std::string text = TextIn(json);
-    const std::string part = text.substr(std::min(text.find("\"hit_ratio\": {"), text.size()));
-    std::vector<double> all;
-    for (const char* const tier : {"hbm", "dram", "pmem", "ssd"}) {
-      all.push_back(NumberOf(part, tier));
-    }
-    return all;
-  };
-  EXPECT_EQ(Train(run + " --steps 200").exit_code, 0);
-  // Most rows are on PMem and SSD when it begins.
-  const Ended ended = Train(run + " --resume");
-  EXPECT_EQ(ended.exit_code, 0) << ended.output;
-  EXPECT_THAT(ended.output, HasSubstr("hit ratio      HBM 0."));
-  const std::vector<double> shares = ratios();
-  EXPECT_THAT(shares, ::testing::Each(::testing::Gt(0.001))) << ended.output;
-  EXPECT_LT(std::accumulate(shares.begin(), shares.end(), 0.0), 0.99) << "new rows are in no tier";
-  EXPECT_GT(NumberOf(TextIn(json), "lookups"), 26.0 * 8'000 / 4);
-  EXPECT_LE(NumberOf(TextIn(json), "lookups"), 26.0 * 8'000);
-  // It reads dense parameters, and looks nothing up.
-  const Ended idle = Train(run + " --resume --steps 1");
-  EXPECT_EQ(idle.exit_code, 0) << idle.output;
-  EXPECT_THAT(ratios(), ::testing::Each(0.0));
-  EXPECT_EQ(NumberOf(TextIn(json), "lookups"), 0.0);
 }
 
 TEST(TrainCommandLine, TheSwitchesLeaveTheWeightsAsTheyAre) {

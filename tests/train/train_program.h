@@ -1,0 +1,52 @@
+// embank-train as a program, and the files that it reads and writes.
+#ifndef EMBANK_TESTS_TRAIN_TRAIN_PROGRAM_H_
+#define EMBANK_TESTS_TRAIN_TRAIN_PROGRAM_H_
+
+#include <cstddef>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include "tests/support/program.h"
+
+namespace embank::test {
+
+inline Ended Train(const std::string& arguments) { return RunProgram("EMBANK_TRAIN", arguments); }
+
+inline std::string TextIn(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+inline size_t CountOf(const std::string& text, const std::string& part) {
+  size_t count = 0;
+  for (size_t at = 0; (at = text.find(part, at)) != std::string::npos; ++at) ++count;
+  return count;
+}
+
+// The number behind a name in JSON.
+inline double NumberOf(const std::string& json, const std::string& name) {
+  const size_t at = json.find("\"" + name + "\": ");
+  return at == std::string::npos ? -1.0 : std::stod(json.substr(at + name.size() + 4));
+}
+
+inline void WriteFile(const std::string& path, const std::string& text) {
+  std::ofstream(path) << text;
+}
+
+// Lines in Criteo's format; line `broken` has no label.
+inline std::string CriteoLog(int lines, int broken = 0) {
+  std::ostringstream log;
+  for (int line = 1; line <= lines; ++line) {
+    log << (line == broken ? "neither" : line % 3 == 0 ? "1" : "0");
+    for (int i = 0; i < 13; ++i) log << '\t' << (line + i) % 9;
+    for (int i = 0; i < 26; ++i) log << "\t0000000" << (line * 31 + i) % 10;
+    log << '\n';
+  }
+  return log.str();
+}
+
+}  // namespace embank::test
+
+#endif  // EMBANK_TESTS_TRAIN_TRAIN_PROGRAM_H_
