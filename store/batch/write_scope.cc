@@ -193,6 +193,7 @@ void WriteScope::ChangeInPieces(Body body, OnDevice on_device) {
 }
 
 void WriteScope::ChangePiece(const Batch& piece, ShardPlan* plan, Body body) {
+  batch_.table().parts().gate->CountPiece();
   Promote(piece, plan);
   changed_keys_ += plan->count();
   if (need_ != Need::kNone) {

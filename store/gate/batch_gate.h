@@ -74,9 +74,13 @@ class BatchGate {
   void RunBarrier(
       FunctionRef<void(uint32_t)> between, FunctionRef<void()> closing = [] {});
 
-  // The number of batches that have begun so far; those that found the gate closed count again. Not
-  // cheap: some microseconds.
-  uint64_t batches_begun() const { return batches_.entered(); }
+  // Counts a piece that begins under a PiecesGuard.
+  void CountPiece() { pieces_begun_.fetch_add(1, std::memory_order_relaxed); }
+  // The number of batches and pieces that have begun so far; batches that found the gate closed
+  // count again. Not cheap: some microseconds.
+  uint64_t batches_begun() const {
+    return batches_.entered() + pieces_begun_.load(std::memory_order_relaxed);
+  }
 
   // Whether the last barrier's checkpoint still needs a row that was changed for `checkpoint`. Call
   // it under the lock of the row's shard.
@@ -104,6 +108,7 @@ class BatchGate {
   const bool has_barriers_;
   std::atomic<bool> is_flushing_{false};
   std::atomic<uint32_t> checkpoint_;
+  std::atomic<uint64_t> pieces_begun_{0};
   Mutex mutex_;
   Status failure_ EMBANK_GUARDED_BY(mutex_);
   uint32_t in_pieces_ EMBANK_GUARDED_BY(mutex_) = 0;        // batches that hold a PiecesGuard
