@@ -6,8 +6,9 @@
 //            between two shards of a batch, and no row comes to device memory or leaves it
 //   settle   the batch pays its part of compaction, of moving pages and of forgetting
 //
-// A batch whose rows are many for the memory that rows have is done in pieces. Each has a part of
-// every shard's positions, finds its rows in the log, and is admitted, changed and settled before
+// A batch whose rows take more than an eighth of the memory that rows have is done in pieces; in a
+// table that forgets, also one whose records take more than an eighth of ssd_bytes. Each piece has a
+// part of every shard's positions, finds its rows in the log, and is admitted, changed and settled before
 // the next. So a batch of any size makes its space as it goes, and is one batch for checkpoints all
 // the same.
 //

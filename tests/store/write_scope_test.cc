@@ -126,6 +126,21 @@ TEST(WriteScope, PositionsOfAKeyActInOrderWhereTheirRowIsInTheLog) {
   }
 }
 
+// The rows of the first batch take less than an eighth of memory, those of the second more.
+TEST(WriteScope, ABatchIsInPiecesWhereItsRowsTakeAnEighthOfMemory) {
+  SpillWorld world(4);
+  Table* const table = world.Create("t", Optimizer::kNone, 4);
+  for (const auto& [count, pieces] : {std::pair{40'000, 1}, std::pair{100'000, 4}}) {
+    const std::vector<Key> keys = KeysFrom(0, static_cast<size_t>(count));
+    const Batch batch(table, keys, {});
+    const WriteScope scope(batch);
+    EXPECT_EQ(scope.MayBeInPieces(), pieces > 1) << count << " keys";
+    EXPECT_EQ((keys.size() + scope.PieceKeysMax() - 1) / scope.PieceKeysMax(),
+              static_cast<size_t>(pieces))
+        << count << " keys";
+  }
+}
+
 // A key of several pieces makes one step, with the sum of all its gradients: as if each key came
 // once, with the sum. Each row is read from the log once.
 TEST(WriteScope, AStepOfABatchInPiecesHasTheGradientsOfAllPieces) {
