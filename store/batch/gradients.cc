@@ -337,15 +337,15 @@ size_t GradientBatch::FindDistinct() {
   return count;
 }
 
-void GradientBatch::Step() {
+void GradientBatch::Step(const ChangeGuard& guard) {
   if (!batch_.keys().empty()) call_.Count(&batch_.table());
-  scope_.ChangeAdmitted([&](const ShardGroup& group) { StepPart(group); },
-                        [&] {
-                          Status stepped =
-                              StepHot(&batch_, call_, gradients_, unique_, groups_, &hot_);
-                          if (scope_.IsInPieces()) hot_.Clear();
-                          return stepped;
-                        });
+  scope_.ChangeAdmitted(
+      guard, [&](const ShardGroup& group) { StepPart(group); },
+      [&] {
+        Status stepped = StepHot(&batch_, call_, gradients_, unique_, groups_, &hot_);
+        if (scope_.IsInPieces()) hot_.Clear();
+        return stepped;
+      });
 }
 
 // Steps the keys of a group: of all positions, or of the first positions of distinct keys.
@@ -372,7 +372,7 @@ Status ApplyGradients(Table* table, KeySpan keys, ConstRowSpan gradients, Outcom
   batch.Admit();
   {
     const ChangeGuard guard(table->parts(), batch.IsInPieces());
-    batch.Step();
+    batch.Step(guard);
   }
   return batch.Finish(table->parts().clock->NowNs() - begin_ns);
 }

@@ -73,7 +73,7 @@ class GradientBatch {
   // locks and guards.
   void Admit(uint64_t others_bytes = 0);
   // Sums and steps. Under a ChangeGuard; of IsInPieces, if a batch under it is.
-  void Step();
+  void Step(const ChangeGuard& guard);
   // Counts the batch, which took so long, pays its debts, and returns its status. Without locks and
   // guards.
   Status Finish(uint64_t nanoseconds);

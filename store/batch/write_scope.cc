@@ -50,8 +50,8 @@ uint64_t RowsOfLogPart(const Table& table) {
   return ssd_bytes == 0 ? UINT64_MAX : ssd_bytes / kPiecePart / mover.rows().record_bytes();
 }
 
-// The most keys of a piece of a batch. A batch of no more rows than memory and log have space for at
-// once has one piece.
+// The most keys of a piece of a batch. A batch of no more rows than memory and log have space for
+// at once has one piece.
 uint64_t PieceKeysOf(const Batch& batch) {
   const uint64_t keys = batch.keys().size();
   if (keys <= kPieceKeysMin) return UINT64_MAX;
@@ -153,8 +153,10 @@ void WriteScope::AdmitSome(std::span<const uint32_t> positions, uint64_t others_
   Admit(others_bytes);
 }
 
-void WriteScope::ChangeAdmitted(Body body, OnDevice on_device) {
+void WriteScope::ChangeAdmitted(const ChangeGuard& guard, Body body, OnDevice on_device) {
   if (is_in_pieces_) return ChangeInPieces(body, on_device);
+  // Another batch under the guard is in pieces.
+  const HotGuard hot_guard(guard.in_pieces() ? batch_.table().parts().hot : nullptr);
   RunAdmitted([&](ShardPlan* plan) {
     plan->ForEachShard(batch_, body);
     return batch_.table().parts().hot == nullptr ? OkStatus() : on_device();
@@ -165,13 +167,15 @@ void WriteScope::RunByShard(Body body, OnDevice on_device) {
   if (plan_.count() == 0) return;
   Admit();
   const ChangeGuard guard(batch_.table().parts(), is_in_pieces_);
-  ChangeAdmitted(body, on_device);
+  ChangeAdmitted(guard, body, on_device);
 }
 
 void WriteScope::Run(Work work) {
   if (plan_.count() == 0) return;
   Admit();
   const ChangeGuard guard(batch_.table().parts(), is_in_pieces_);
+  // The rows that `work` finds in device memory stay there until its end.
+  const HotGuard hot_guard(is_in_pieces_ ? batch_.table().parts().hot : nullptr);
   RunAdmitted(work);
   // Rows in device memory were in no piece.
   if (is_in_pieces_) changed_keys_ += plan_.count() - settled_keys_;
@@ -204,12 +208,16 @@ void WriteScope::ChangeInPieces(Body body, OnDevice on_device) {
   const auto pieces = static_cast<uint32_t>((plan_.count() + piece_keys_ - 1) / piece_keys_);
   for (uint32_t i = 0; i < pieces; ++i) {
     plan_.UsePart(i, pieces);
-    ChangePiece(batch_, &plan_, body);
-    if (batch_.table().parts().hot != nullptr) device_status_.Update(on_device());
+    ChangePiece(batch_, &plan_, [&] {
+      const HotGuard hot_guard(batch_.table().parts().hot);
+      FlushBeforeChange(batch_, &plan_);
+      plan_.ForEachShard(batch_, body);
+      if (batch_.table().parts().hot != nullptr) device_status_.Update(on_device());
+    });
   }
 }
 
-void WriteScope::ChangePiece(const Batch& piece, ShardPlan* plan, Body body) {
+void WriteScope::ChangePiece(const Batch& piece, ShardPlan* plan, FunctionRef<void()> change) {
   batch_.table().parts().gate->CountPiece();
   Promote(piece, plan);
   changed_keys_ += plan->count();
@@ -218,8 +226,7 @@ void WriteScope::ChangePiece(const Batch& piece, ShardPlan* plan, Body body) {
     EnsureSpace(plan->count(), 0, /*waits=*/false);
     MakeMemory(piece, plan);
   }
-  FlushBeforeChange(piece, plan);
-  plan->ForEachShard(piece, body);
+  change();
   EndPromises();
   SettleKeys(plan->count());
   settled_keys_ += plan->count();

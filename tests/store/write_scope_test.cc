@@ -179,6 +179,30 @@ TEST(WriteScope, AStepOfABatchInPiecesHasTheGradientsOfAllPieces) {
   EXPECT_NE(rows[0], 0.0f);
 }
 
+// A batch in pieces promotes its rows and finds its space outside the hot gate: the mover of hot
+// rows, which waits there with free slots of DRAM, has its turns between the pieces.
+TEST(WriteScope, TheHotGateIsFreeBetweenTwoPieces) {
+  SpillWorld world(8);
+  world.AddHbmOptions(uint64_t{1} << 20);
+  ASSERT_TRUE(world.Open().ok());
+  Table* const table = world.Create("t", Optimizer::kAdagrad, kDim / 2);
+  const std::vector<Key> keys = KeysFrom(0, 6000);
+  const std::vector<float> ones(keys.size() * kDim / 2, 1.0f);
+  ASSERT_TRUE(Upsert(table, keys, RowsOf(ones, kDim / 2), {}).ok());
+  ASSERT_TRUE(table->mover()->logs().lowest().appender().Flush().ok());
+  EntryGate* const gate = table->parts().hot->gate();
+  uint64_t closed = 0;
+  world.disk().SetFaults([&](const DiskCall& call) {
+    if (call.kind != DiskCall::Kind::kRead || !gate->TryClose()) return OkStatus();
+    ++closed;
+    gate->Open();
+    return OkStatus();
+  });
+  ASSERT_TRUE(ApplyGradients(table, keys, RowsOf(ones, kDim / 2), {}).ok());
+  world.disk().SetFaults(nullptr);
+  EXPECT_GT(closed, 0u) << "no piece reads the disk outside the gate";
+}
+
 // Setting states makes rows dirty and their records dead: compaction moves living rows where
 // nothing else changes.
 TEST(WriteScope, SettingStatesPaysForCompaction) {
