@@ -78,9 +78,8 @@ class BatchGate {
   void CountPiece() { pieces_begun_.fetch_add(1, std::memory_order_relaxed); }
   // The number of batches and pieces that have begun so far; batches that found the gate closed
   // count again. Not cheap: some microseconds.
-  uint64_t batches_begun() const {
-    return batches_.entered() + pieces_begun_.load(std::memory_order_relaxed);
-  }
+  uint64_t batches_begun() const { return batches_.entered() + pieces_begun(); }
+  uint64_t pieces_begun() const { return pieces_begun_.load(std::memory_order_relaxed); }
 
   // Whether the last barrier's checkpoint still needs a row that was changed for `checkpoint`. Call
   // it under the lock of the row's shard.
