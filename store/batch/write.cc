@@ -254,7 +254,6 @@ Status EraseAll(Table* table) {
   EraseAllInMemory(table);
   Status visited;
   if (table->rows_in_log() > 0) visited = EraseAllInLog(table);
-  table->parts().index->capacity()->Shrink();
   // Segments that cannot be read may be those of other tables.
   return table->rows_in_log() == 0 ? OkStatus() : visited;
 }

@@ -296,13 +296,21 @@ TEST(Store, ATableWithExpectedRowsHasTheIndexForThem) {
   EXPECT_EQ(store->index().memory()->bytes(), bytes) << "the index has grown once more";
 }
 
-TEST(Store, ExpectedRowsTakeAtMostHalfOfTheFreeMemory) {
-  StoreWorld store({.dram_bytes = uint64_t{64} << 20, .worker_threads = 1});
-  TableOptions options = OptionsOf(1);
-  options.expected_rows_log2 = 40;
-  Table* const table = store.Create("t", options);
-  EXPECT_LT(store->index().memory()->bytes(), uint64_t{32} << 20);
-  EXPECT_EQ(CreateAndCheck(table, {1, 2, 3})[1], 3u);
+// 2^22 rows would take 48 MiB. Memory goes to the index by pages of 2 MiB.
+TEST(Store, ExpectedRowsTakeHalfOfTheFreeMemoryAtMost) {
+  for (const uint32_t log2 : {22, 33, 40}) {
+    StoreWorld store({.dram_bytes = uint64_t{64} << 20, .worker_threads = 1});
+    TableOptions options = OptionsOf(1);
+    store.Create("small", options);
+    const uint64_t half_bytes = store->budget().free_bytes() / 2;
+    const uint64_t small_bytes = store->index().memory()->bytes();
+    options.expected_rows_log2 = log2;
+    Table* const table = store.Create("t", options);
+    const uint64_t grown_bytes = store->index().memory()->bytes() - small_bytes;
+    EXPECT_LE(grown_bytes, half_bytes) << log2;
+    EXPECT_GT(grown_bytes + 2 * kHugePageBytes, half_bytes) << log2;
+    EXPECT_EQ(CreateAndCheck(table, {1, 2, 3})[1], 3u);
+  }
 }
 
 // docs/arithmetic.md, "Gradients": in order, in runs of 32, then the runs in order.
