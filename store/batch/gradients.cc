@@ -297,7 +297,7 @@ Status FinishGradients(Batch* batch, WriteScope* scope, uint64_t nanoseconds) {
 
 GradientBatch::GradientBatch(Table* table, KeySpan keys, const GradientRows& gradients,
                              OutcomeSpan outcomes)
-    : call_{.rule = table->options().rule},
+    : call_{.rule = table->rule()},
       gradients_(gradients),
       batch_(table, keys, outcomes),
       scope_(batch_, WriteScope::Need::kSpace) {}

@@ -37,7 +37,7 @@ class DeviceGradients {
         scope_(*scope),
         table_(batch->table()),
         memory_(table_.parts().hot->memory()),
-        call_{.rule = table_.options().rule},
+        call_{.rule = table_.rule()},
         dim_(table_.layout().dim),
         gradients_(gradients) {}
 

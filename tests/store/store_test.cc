@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/threads/log.h"
@@ -294,6 +296,46 @@ TEST(Store, ATableWithExpectedRowsHasTheIndexForThem) {
   for (size_t i = 0; i < keys.size(); ++i) keys[i] = i;
   EXPECT_EQ(CreateAndCheck(table, keys)[1], keys.size());
   EXPECT_EQ(store->index().memory()->bytes(), bytes) << "the index has grown once more";
+}
+
+// Batches wait for no lock of a rule, and have all of one rule or all of another.
+TEST(Store, BatchesDoNotWaitForTheThreadThatChangesTheRule) {
+  StoreWorld store;
+  Table* const table = store.Create("t", Uniform(3, Optimizer::kSgd));
+  const std::vector<Key> keys = KeysFrom(0, 100);
+  const std::vector<float> gradients(3 * keys.size(), 1.0f);
+  const auto run_batches = [&] {
+    CreateAndCheck(table, keys);
+    EXPECT_TRUE(Upsert(table, keys, RowsOf(gradients, 3), {}).ok());
+    EXPECT_TRUE(ApplyGradients(table, keys, RowsOf(gradients, 3), {}).ok());
+  };
+  // Waits for ever if they take the lock.
+  ASSERT_TRUE(table->ChangeRule([&](UpdateRule*) { std::thread(run_batches).join(); }).ok());
+  const auto set_all = [table](float number) {
+    return table->ChangeRule([number](UpdateRule* rule) {
+      rule->learning_rate = rule->weight_decay = number;
+      rule->max_gradient_norm = rule->max_gradient_value = number;
+    });
+  };
+  ASSERT_TRUE(set_all(0).ok());
+  std::atomic<bool> ends{false};
+  std::thread changer([&] {
+    for (float number = 1; !ends; number = number == 1000 ? 0 : number + 1) {
+      EXPECT_TRUE(set_all(number).ok());
+    }
+  });
+  uint64_t torn = 0;
+  float last = 0;
+  for (int changes = 0; changes < 20'000;) {
+    const UpdateRule rule = table->rule();
+    const float number = rule.learning_rate;
+    changes += std::exchange(last, number) != number;
+    torn += rule.weight_decay != number || rule.max_gradient_norm != number ||
+            rule.max_gradient_value != number;
+  }
+  ends = true;
+  changer.join();
+  EXPECT_EQ(torn, 0u);
 }
 
 // 2^22 rows would take 48 MiB. Memory goes to the index by pages of 2 MiB.
