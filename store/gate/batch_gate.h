@@ -70,7 +70,8 @@ class BatchGate {
   // begin, and the flush pass. First waits for the end of batches in pieces; new ones of these
   // wait, and all others go on. Then looks for a moment without batches, while they come and go. If
   // there is none for long, new batches wait until those under way have ended. Calls `closing`
-  // whenever batches may have to wait from then on. One thread at a time; it holds no guard.
+  // whenever batches may have to wait from then on, and none does yet: what follows the last call
+  // is the longest time that a batch may have waited. One thread at a time; it holds no guard.
   void RunBarrier(
       FunctionRef<void(uint32_t)> between, FunctionRef<void()> closing = [] {});
 
@@ -100,7 +101,8 @@ class BatchGate {
  private:
   void EnterInPieces();
   void LeaveInPieces();
-  void WaitForPieces();
+  bool WaitForPieces(FunctionRef<void()> closing);
+  bool IsWaitedFor();
   void LetPiecesBegin();
 
   EntryGate batches_;
@@ -111,6 +113,7 @@ class BatchGate {
   Mutex mutex_;
   Status failure_ EMBANK_GUARDED_BY(mutex_);
   uint32_t in_pieces_ EMBANK_GUARDED_BY(mutex_) = 0;        // batches that hold a PiecesGuard
+  uint32_t waiting_ EMBANK_GUARDED_BY(mutex_) = 0;          // batches that want one
   bool barrier_is_near_ EMBANK_GUARDED_BY(mutex_) = false;  // no further ones begin
   ConditionVariable pieces_changed_;
   FlushPace pace_;

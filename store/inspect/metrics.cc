@@ -310,7 +310,7 @@ void AppendCheckpoints(std::string* text, const CheckpointReport& report) {
   Describe(text, "embank_checkpoint_seconds", "gauge", "Duration of the last checkpoint.");
   StrAppend(text, "embank_checkpoint_seconds ", Seconds(report.last_ns), "\n");
   Describe(text, "embank_checkpoint_flip_seconds", "gauge",
-           "Of it the time in which no batch of changes began.");
+           "Of it the time in which batches of changes may have waited.");
   StrAppend(text, "embank_checkpoint_flip_seconds ", Seconds(report.last_barrier_ns), "\n");
   Describe(text, "embank_checkpoint_rest_seconds", "gauge",
            "Of it the time in which the flush pass rested for batches of changes.");
