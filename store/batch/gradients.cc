@@ -45,7 +45,7 @@ uint64_t FirstNotFinite(const Batch& batch, ConstRowSpan gradients) {
 
 Status CheckFinite(const Batch& batch, ConstRowSpan gradients) {
   const uint64_t first = FirstNotFinite(batch, gradients);
-  return first == batch.keys().size() ? OkStatus() : NotFiniteStatus(batch, first);
+  return first == batch.keys().size() ? OkStatus() : BadGradientStatus(batch, first);
 }
 
 // Walks the gradients of one key's positions, in order.
@@ -277,7 +277,7 @@ Status CheckTakesGradients(const Table& table) {
       "table \"", table.name(), "\" has no optimizer; create it with one to apply gradients"));
 }
 
-Status NotFiniteStatus(const Batch& batch, uint64_t first) {
+Status BadGradientStatus(const Batch& batch, uint64_t first) {
   EMBANK_CHECK(first < batch.keys().size());
   return InvalidArgumentError(StrCat("gradients: that of key ", batch.keys()[first],
                                      " at position ", first,
