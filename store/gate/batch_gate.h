@@ -36,7 +36,7 @@ class BatchGate {
   explicit BatchGate(uint32_t checkpoint, uint32_t looks_max = kLooksMax)
       : batches_(looks_max), has_barriers_(true), checkpoint_(checkpoint) {}
 
-  // A batch holds one while it changes rows, and never a second.
+  // A batch that is not done in pieces holds one while it changes rows, and never a second.
   class WriteGuard {
    public:
     explicit WriteGuard(BatchGate* gate) {

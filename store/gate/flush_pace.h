@@ -23,13 +23,13 @@ class FlushPace {
   static constexpr uint32_t kPartsPerWork = 128;
   // Work of 200 us, kRowsPerRest rows, may have taken much longer, because it had no core.
   static constexpr uint64_t kRestMaxNs = 10'000'000;
-  // Beside batches it rests after so many rows that it wrote; where it finds few rows to write, and
-  // many that batches have changed since the barrier, after so many visits, some 2 ms of work.
+  // Beside batches it rests after it has written kRowsPerRest rows. Where batches have changed most
+  // rows since the barrier, it rests after it has visited kVisitsPerRest slots, some 2 ms of work.
   static constexpr uint64_t kRowsPerRest = 1024;
   static constexpr uint64_t kVisitsPerRest = 16 * kRowsPerRest;
-  // After so many looks without a new batch, there are no batches: with two threads some 100 ms,
-  // rests included, with many threads a tenth of that. A trainer that reads rows of the log makes
-  // no longer pause between changes.
+  // The store counts as idle after this many looks without a new batch: with two threads some 100
+  // ms, rests included, with many threads a tenth of that. A trainer that reads rows of the log
+  // makes no longer pause between changes.
   static constexpr uint32_t kQuietLooks = 32;
 
   // Begins a flush pass; batches_begun is the number of batches that have begun before it. The
@@ -45,7 +45,7 @@ class FlushPace {
   static bool IsRestDue(uint64_t rows, uint64_t visits) {
     return rows >= kRowsPerRest || visits >= kVisitsPerRest;
   }
-  // How long one of so many threads (at least one) rests after work of `worked_ns`.
+  // How long one of `threads` threads (at least one) rests after work of `worked_ns`.
   static uint64_t RestNs(uint64_t worked_ns, uint32_t threads);
 
   // Sleeps for `ns`, or until a thread hurries the flush pass. Returns for how long it slept, 0 if
