@@ -319,15 +319,10 @@ StatusOr<Table*> Store::CreateTable(std::string_view name, const TableOptions& o
 
 // Rows have the larger part of the memory.
 void Store::GrowIndexFor(std::span<Table* const> tables) {
-  uint64_t rows = 0;
-  bool is_hinted = false;
-  for (const Table* const table : tables) {
-    const uint32_t log2 = table->options().expected_rows_log2;
-    is_hinted = is_hinted || log2 != 0;
-    rows += std::max(log2 == 0 ? 0 : uint64_t{1} << log2, table->rows());
-  }
-  if (!is_hinted || options_.read_only) return;
-  index_->capacity()->GrowAhead(rows, index_->memory()->bytes() + budget_.free_bytes() / 2);
+  const uint64_t rows = ExpectedRows(tables);
+  if (rows == 0 || options_.read_only) return;
+  const uint64_t free_bytes = std::min(budget_.free_bytes(), PhysicalMemoryBytes());
+  index_->capacity()->GrowAhead(rows, index_->memory()->bytes() + free_bytes / 2);
 }
 
 Status Store::DropTable(std::string_view name) {
@@ -341,6 +336,8 @@ Status Store::DropTable(std::string_view name) {
   table->MarkDropped();
   EMBANK_RETURN_IF_ERROR(EraseAll(table));
   catalog_->Remove(table);
+  index_->capacity()->KeepAhead(ExpectedRows(catalog_->live()));
+  index_->capacity()->Shrink();
   return OkStatus();
 }
 

@@ -74,7 +74,7 @@ StoreWork CountWork(const Trainer& trainer) {
     const auto batches = [&](TableVerb verb) { return counters.calls.Durations(verb).count(); };
     work.lookup_batches += batches(TableVerb::kLookup);
     work.gradient_batches += batches(TableVerb::kGradients);
-    work.index_walks += counters.index_walks.load();
+    work.index_walks += counters.calls.IndexWalks();
   }
   return work;
 }

@@ -58,11 +58,12 @@ class Trainer {
   // Makes a step with a batch of at most options.batch samples, at least one. Returns the mean of
   // the losses before the step. `logits` gets one for each sample.
   // Where gradients are not finite, the dense parameters or the rows of these gradients stay as
-  // they are, and are counted (left_out). OUT_OF_RANGE: the loss is not finite; nothing was changed
-  // but created rows. INVALID_ARGUMENT: the batch has too many samples or none, or its parts do not
-  // go together (CheckBatch); nothing was changed. The statuses of LookupPacked and
-  // ApplyGradientsPacked: the step may be done in part. Open the trainer again: it goes on at its
-  // last checkpoint.
+  // they are, and are counted (left_out).
+  // OUT_OF_RANGE: the loss is not finite; nothing was changed but created rows.
+  // INVALID_ARGUMENT: the batch has too many samples or none, or its parts do not go together
+  // (CheckBatch); nothing was changed.
+  // The statuses of LookupPacked and ApplyGradientsPacked: the step may be done in part. Open the
+  // trainer again: it goes on at its last checkpoint.
   StatusOr<double> Step(const ClickBatch& batch, std::vector<float>* logits);
   // Computes logits, and changes no row but its heat. Ids that were never trained have their first
   // values. INVALID_ARGUMENT as for Step, and the statuses of LookupPacked.

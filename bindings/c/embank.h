@@ -214,8 +214,9 @@ typedef struct embank_table_options {
                              * gradients are summed; finite, >= 0. 0 (default): no limit */
   int32_t rounding;         /* EMBANK_ROUNDING_*; default NEAREST. F32: NEAREST */
   uint32_t expected_rows_log2; /* a hint: the table will have about 2^n rows, and the index makes
-                             * space for them at once, as far as half of the free dram_bytes go.
-                             * At most 40. 0 (default): unknown */
+                             * space for them at once, as far as half of the free dram_bytes go
+                             * (without a limit, half of the machine's memory), and keeps it. At
+                             * most 40. 0 (default): unknown */
   float ftrl_l1, ftrl_l2;   /* FTRL: penalties; finite, >= 0. Defaults 0. Others: 0 */
   float decoupled_weight_decay; /* the weights are multiplied by 1 - learning_rate * this before
                              * their step, as AdamW does; finite, >= 0. Default 0. FTRL: 0 */

@@ -45,7 +45,7 @@ uint64_t FirstNotFinite(const Batch& batch, ConstRowSpan gradients) {
 
 Status CheckFinite(const Batch& batch, ConstRowSpan gradients) {
   const uint64_t first = FirstNotFinite(batch, gradients);
-  return first == batch.keys().size() ? OkStatus() : NotFiniteStatus(batch, first);
+  return first == batch.keys().size() ? OkStatus() : BadGradientStatus(batch, first);
 }
 
 // Walks the gradients of one key's positions, in order.
@@ -188,7 +188,7 @@ class GroupStep {
     RowForUpdate row(batch_->table(), group_.shard, id, found, &memory_);
     Outcome outcome = row.outcome();
     if (outcome == Outcome::kFound) {
-      outcome = row.Change([&](std::byte* bytes) { return Step(first, id.key, bytes); });
+      outcome = row.TryChange([&](std::byte* bytes) { return Step(first, id.key, bytes); });
     }
     Answer(first, outcome);
   }
@@ -277,7 +277,7 @@ Status CheckTakesGradients(const Table& table) {
       "table \"", table.name(), "\" has no optimizer; create it with one to apply gradients"));
 }
 
-Status NotFiniteStatus(const Batch& batch, uint64_t first) {
+Status BadGradientStatus(const Batch& batch, uint64_t first) {
   EMBANK_CHECK(first < batch.keys().size());
   return InvalidArgumentError(StrCat("gradients: that of key ", batch.keys()[first],
                                      " at position ", first,
@@ -297,7 +297,7 @@ Status FinishGradients(Batch* batch, WriteScope* scope, uint64_t nanoseconds) {
 
 GradientBatch::GradientBatch(Table* table, KeySpan keys, const GradientRows& gradients,
                              OutcomeSpan outcomes)
-    : call_{.rule = table->options().rule},
+    : call_{.rule = table->rule()},
       gradients_(gradients),
       batch_(table, keys, outcomes),
       scope_(batch_, WriteScope::Need::kSpace) {}
@@ -337,15 +337,15 @@ size_t GradientBatch::FindDistinct() {
   return count;
 }
 
-void GradientBatch::Step() {
+void GradientBatch::Step(const ChangeGuard& guard) {
   if (!batch_.keys().empty()) call_.Count(&batch_.table());
-  scope_.ChangeAdmitted([&](const ShardGroup& group) { StepPart(group); },
-                        [&] {
-                          Status stepped =
-                              StepHot(&batch_, call_, gradients_, unique_, groups_, &hot_);
-                          if (scope_.IsInPieces()) hot_.Clear();
-                          return stepped;
-                        });
+  scope_.ChangeAdmitted(
+      guard, [&](const ShardGroup& group) { StepPart(group); },
+      [&] {
+        Status stepped = StepHot(&batch_, call_, gradients_, unique_, groups_, &hot_);
+        if (scope_.IsInPieces()) hot_.Clear();
+        return stepped;
+      });
 }
 
 // Steps the keys of a group: of all positions, or of the first positions of distinct keys.
@@ -372,7 +372,7 @@ Status ApplyGradients(Table* table, KeySpan keys, ConstRowSpan gradients, Outcom
   batch.Admit();
   {
     const ChangeGuard guard(table->parts(), batch.IsInPieces());
-    batch.Step();
+    batch.Step(guard);
   }
   return batch.Finish(table->parts().clock->NowNs() - begin_ns);
 }

@@ -73,7 +73,7 @@ class GradientBatch {
   // locks and guards.
   void Admit(uint64_t others_bytes = 0);
   // Sums and steps. Under a ChangeGuard; of IsInPieces, if a batch under it is.
-  void Step();
+  void Step(const ChangeGuard& guard);
   // Counts the batch, which took so long, pays its debts, and returns its status. Without locks and
   // guards.
   Status Finish(uint64_t nanoseconds);
@@ -104,8 +104,9 @@ class GradientBatch {
 // kFailedPrecondition: the table was dropped, has no optimizer, or belongs to a store that is
 // read-only.
 Status CheckTakesGradients(const Table& table);
-// The status of a batch whose gradient at position `first` is not finite.
-Status NotFiniteStatus(const Batch& batch, uint64_t first);
+// The status of a batch of which nothing was applied, because the gradient at position `first` is
+// not finite.
+Status BadGradientStatus(const Batch& batch, uint64_t first);
 // Sums the gradients of the distinct keys of a shard group, and steps their rows. Notes rows in
 // device memory in `hot`, by the index in the group of each key's first position; these have no
 // outcome yet.

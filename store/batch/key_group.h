@@ -120,7 +120,7 @@ class KeyGroup {
 // hash(begin, size, hashes) of each. The user needs the first `row_bytes` of the rows.
 template <IndexUse index_use, typename Hash, typename Use>
 void ForEachGroup(const Table& table, uint32_t row_bytes, size_t count, Hash hash, Use use) {
-  if (count > 0) table.counters().index_walks.fetch_add(1, std::memory_order_relaxed);
+  if (count > 0) table.counters().calls.AddIndexWalk();
   const KeyIndex& index = *table.parts().index;
   const RowPrefetcher rows(table, row_bytes);
   // There are as many groups in the pipeline as steps.

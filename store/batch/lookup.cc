@@ -377,7 +377,7 @@ constexpr size_t kInlineKeys = 64;
 
 // Reads and makes rows in order of positions, all under their shards' locks.
 Status CreateAll(Batch* batch, WriteScope* scope, RowSpan rows) {
-  const UpdateRule rule = batch->table().options().rule;
+  const UpdateRule rule = batch->table().rule();
   BatchKeys batch_keys;
   HotList hot;
   EMBANK_RETURN_IF_ERROR(scope->Allocate());
@@ -392,7 +392,6 @@ Status CreateAll(Batch* batch, WriteScope* scope, RowSpan rows) {
 
 // Reads existing rows without a lock, then creates the missing ones, in order of positions.
 Status ReadThenCreate(Batch* batch, WriteScope* scope, RowSpan rows) {
-  const UpdateRule rule = batch->table().options().rule;
   Scratch<uint32_t, kInlineKeys> missing_memory;
   BatchKeys batch_keys;
   RowsElsewhere elsewhere;
@@ -420,6 +419,7 @@ Status ReadThenCreate(Batch* batch, WriteScope* scope, RowSpan rows) {
   }
   const auto missing_end = std::remove(missing.begin(), missing.end(), kNone);
   if (missing_end != missing.begin()) {
+    const UpdateRule rule = batch->table().rule();
     batch_keys.Collect();
     scope->Change(
         std::span(missing.begin(), missing_end),

@@ -216,7 +216,7 @@ Status Upsert(Table* table, KeySpan keys, const RowsToWrite& rows, OutcomeSpan o
   }
   EMBANK_RETURN_IF_ERROR(CheckHeats(keys, rows.heats));
   const uint64_t begin_ns = table->parts().clock->NowNs();
-  const UpdateRule rule = table->options().rule;
+  const UpdateRule rule = table->rule();
   Batch batch(table, keys, outcomes);
   WriteScope scope(batch);
   BatchKeys batch_keys;
@@ -254,7 +254,6 @@ Status EraseAll(Table* table) {
   EraseAllInMemory(table);
   Status visited;
   if (table->rows_in_log() > 0) visited = EraseAllInLog(table);
-  table->parts().index->capacity()->Shrink();
   // Segments that cannot be read may be those of other tables.
   return table->rows_in_log() == 0 ? OkStatus() : visited;
 }

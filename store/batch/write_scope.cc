@@ -23,24 +23,41 @@ constexpr size_t kInlineRows = 64;
 constexpr uint64_t kPieceKeysMin = 256;
 // Sixteen parts, which threads share, or 4 ms of one.
 constexpr uint64_t kPieceKeysMax = 16 * Batch::kPartKeys;
-// The rows of a piece have this part of the memory that rows have, so that those which were
-// promoted for it are still there when it comes to them.
+// The rows of a piece have at most this part of the memory that rows have, so that those which were
+// promoted for it are still there when it comes to them. Where rows are forgotten for others, from
+// half of ssd_bytes on, they have at most this part of ssd_bytes.
 constexpr uint64_t kPiecePart = 8;
 // Rows that are forgotten for a batch free places in all shards alike, and a shard has mostly
 // enough after the first time.
 constexpr uint32_t kForgetTimesMax = 16;
 
-// The most keys of a piece of a batch. Where rows do not leave memory, a batch has one piece.
-uint64_t PieceKeysOf(const Batch& batch) {
-  const Table& table = batch.table();
+// The number of rows that take kPiecePart of the memory of rows, if rows can leave it.
+uint64_t RowsOfMemoryPart(const Table& table) {
   const StoreParts& parts = table.parts();
-  if (batch.keys().size() <= kPieceKeysMin || parts.pages == nullptr) return UINT64_MAX;
+  if (parts.pages == nullptr) return UINT64_MAX;
   const uint64_t dram_bytes = parts.pages->budget_bytes();
   const uint64_t index_bytes = parts.index->memory()->bytes();
   const uint64_t rows_bytes =
       std::max(RowBytesMin(dram_bytes), dram_bytes - std::min(dram_bytes, index_bytes));
-  return std::clamp(rows_bytes / kPiecePart / table.layout().row_bytes, kPieceKeysMin,
-                    kPieceKeysMax);
+  return rows_bytes / kPiecePart / table.layout().row_bytes;
+}
+
+// The number of rows whose records take kPiecePart of ssd_bytes, if rows are forgotten for others.
+uint64_t RowsOfLogPart(const Table& table) {
+  RowMover& mover = *table.mover();
+  if (table.parts().compactions.empty() || !mover.compacted().forgets()) return UINT64_MAX;
+  const uint64_t ssd_bytes = mover.logs().lowest().options().ssd_bytes;
+  return ssd_bytes == 0 ? UINT64_MAX : ssd_bytes / kPiecePart / mover.rows().record_bytes();
+}
+
+// The most keys of a piece of a batch. A batch of no more rows than memory and log have space for
+// at once has one piece.
+uint64_t PieceKeysOf(const Batch& batch) {
+  const uint64_t keys = batch.keys().size();
+  if (keys <= kPieceKeysMin) return UINT64_MAX;
+  const Table& table = batch.table();
+  const uint64_t rows = std::min(RowsOfMemoryPart(table), RowsOfLogPart(table));
+  return keys <= rows ? UINT64_MAX : std::clamp(rows, kPieceKeysMin, kPieceKeysMax);
 }
 
 // Flushes the rows of the batch in device memory whose flush is pending.
@@ -136,8 +153,10 @@ void WriteScope::AdmitSome(std::span<const uint32_t> positions, uint64_t others_
   Admit(others_bytes);
 }
 
-void WriteScope::ChangeAdmitted(Body body, OnDevice on_device) {
+void WriteScope::ChangeAdmitted(const ChangeGuard& guard, Body body, OnDevice on_device) {
   if (is_in_pieces_) return ChangeInPieces(body, on_device);
+  // Another batch under the guard is in pieces.
+  const HotGuard hot_guard(guard.in_pieces() ? batch_.table().parts().hot : nullptr);
   RunAdmitted([&](ShardPlan* plan) {
     plan->ForEachShard(batch_, body);
     return batch_.table().parts().hot == nullptr ? OkStatus() : on_device();
@@ -148,13 +167,15 @@ void WriteScope::RunByShard(Body body, OnDevice on_device) {
   if (plan_.count() == 0) return;
   Admit();
   const ChangeGuard guard(batch_.table().parts(), is_in_pieces_);
-  ChangeAdmitted(body, on_device);
+  ChangeAdmitted(guard, body, on_device);
 }
 
 void WriteScope::Run(Work work) {
   if (plan_.count() == 0) return;
   Admit();
   const ChangeGuard guard(batch_.table().parts(), is_in_pieces_);
+  // The rows that `work` finds in device memory stay there until its end.
+  const HotGuard hot_guard(is_in_pieces_ ? batch_.table().parts().hot : nullptr);
   RunAdmitted(work);
   // Rows in device memory were in no piece.
   if (is_in_pieces_) changed_keys_ += plan_.count() - settled_keys_;
@@ -187,12 +208,17 @@ void WriteScope::ChangeInPieces(Body body, OnDevice on_device) {
   const auto pieces = static_cast<uint32_t>((plan_.count() + piece_keys_ - 1) / piece_keys_);
   for (uint32_t i = 0; i < pieces; ++i) {
     plan_.UsePart(i, pieces);
-    ChangePiece(batch_, &plan_, body);
-    if (batch_.table().parts().hot != nullptr) device_status_.Update(on_device());
+    ChangePiece(batch_, &plan_, [&] {
+      const HotGuard hot_guard(batch_.table().parts().hot);
+      FlushBeforeChange(batch_, &plan_);
+      plan_.ForEachShard(batch_, body);
+      if (batch_.table().parts().hot != nullptr) device_status_.Update(on_device());
+    });
   }
 }
 
-void WriteScope::ChangePiece(const Batch& piece, ShardPlan* plan, Body body) {
+void WriteScope::ChangePiece(const Batch& piece, ShardPlan* plan, FunctionRef<void()> change) {
+  batch_.table().parts().gate->CountPiece();
   Promote(piece, plan);
   changed_keys_ += plan->count();
   if (need_ != Need::kNone) {
@@ -200,8 +226,7 @@ void WriteScope::ChangePiece(const Batch& piece, ShardPlan* plan, Body body) {
     EnsureSpace(plan->count(), 0, /*waits=*/false);
     MakeMemory(piece, plan);
   }
-  FlushBeforeChange(piece, plan);
-  plan->ForEachShard(piece, body);
+  change();
   EndPromises();
   SettleKeys(plan->count());
   settled_keys_ += plan->count();

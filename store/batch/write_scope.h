@@ -6,10 +6,11 @@
 //            between two shards of a batch, and no row comes to device memory or leaves it
 //   settle   the batch pays its part of compaction, of moving pages and of forgetting
 //
-// A batch whose rows are many for the memory that rows have is done in pieces. Each has a part of
-// every shard's positions, finds its rows in the log, and is admitted, changed and settled before
-// the next. So a batch of any size makes its space as it goes, and is one batch for checkpoints all
-// the same.
+// A batch whose rows take more than an eighth of the memory that rows have is done in pieces; in a
+// table that forgets, also one whose records take more than an eighth of ssd_bytes. Each piece has
+// a part of every shard's positions, finds its rows in the log, and is admitted, changed and
+// settled before the next. So a batch of any size makes its space as it goes, and is one batch for
+// checkpoints all the same.
 //
 //   wait for space | guard: | piece: promote, admit, change, settle | piece | ... |
 //
@@ -35,23 +36,28 @@
 
 namespace embank {
 
-// While one lives, no barrier of a checkpoint comes, and no row comes to device memory or leaves
-// it.
+// While one lives, no barrier of a checkpoint comes. No row comes to device memory or leaves it,
+// either; but where a batch is done in pieces, that holds while a piece changes its rows: before
+// that the piece may have to empty pages, of which the mover of hot rows has slots while it waits.
 class ChangeGuard {
  public:
   // `in_pieces`: a batch under it is done in pieces.
-  explicit ChangeGuard(const StoreParts& parts, bool in_pieces = false) : hot_(parts.hot) {
+  explicit ChangeGuard(const StoreParts& parts, bool in_pieces = false) : in_pieces_(in_pieces) {
     if (in_pieces) {
       pieces_.emplace(parts.gate);
     } else {
+      hot_.emplace(parts.hot);
       write_.emplace(parts.gate);
     }
   }
   ChangeGuard(const ChangeGuard&) = delete;
   ChangeGuard& operator=(const ChangeGuard&) = delete;
 
+  bool in_pieces() const { return in_pieces_; }
+
  private:
-  const HotGuard hot_;
+  const bool in_pieces_;
+  std::optional<HotGuard> hot_;
   std::optional<BatchGate::WriteGuard> write_;
   std::optional<BatchGate::PiecesGuard> pieces_;
 };
@@ -100,8 +106,9 @@ class WriteScope {
   void ChangeAllTogether(Work work);
   void ChangeTogether(std::span<const uint32_t> positions, Work work);
 
-  // Changes a piece that the caller has made, itself a batch of the table, whose plan has groups.
-  void ChangePiece(const Batch& piece, ShardPlan* plan, Body body);
+  // Admits a piece that the caller has made, itself a batch of the table, whose plan has groups;
+  // calls `change`, and settles it.
+  void ChangePiece(const Batch& piece, ShardPlan* plan, FunctionRef<void()> change);
 
   // The parts of ChangeAll, for batches that change together: admits all positions, or, after it
   // has promoted their rows, some, without a guard; then changes them. Under a ChangeGuard of the
@@ -110,7 +117,7 @@ class WriteScope {
   void AdmitAll(uint64_t others_bytes = 0);
   void AdmitSome(std::span<const uint32_t> positions, uint64_t others_bytes);
   void ChangeAdmitted(
-      Body body, OnDevice on_device = [] { return OkStatus(); });
+      const ChangeGuard& guard, Body body, OnDevice on_device = [] { return OkStatus(); });
 
   // Pays the batch's debts, also if it only moved rows: a lookup, a prefetch. The last call,
   // without locks. Returns the status of the device: kUnavailable if it is lost.

@@ -85,4 +85,15 @@ void Catalog::Remove(Table* table) {
   EMBANK_CHECK(removed == 1);
 }
 
+uint64_t ExpectedRows(std::span<Table* const> tables) {
+  uint64_t rows = 0;
+  bool is_hinted = false;
+  for (const Table* const table : tables) {
+    const uint32_t log2 = table->options().expected_rows_log2;
+    is_hinted = is_hinted || log2 != 0;
+    rows += std::max(log2 == 0 ? 0 : uint64_t{1} << log2, table->rows());
+  }
+  return is_hinted ? rows : 0;
+}
+
 }  // namespace embank

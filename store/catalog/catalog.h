@@ -60,6 +60,10 @@ class Catalog {
   std::vector<std::unique_ptr<Table>> all_ EMBANK_GUARDED_BY(mutex_);
 };
 
+// The number of rows for which the index has places ahead: for each table as many as it expects, or
+// has; 0 if no table expects any.
+uint64_t ExpectedRows(std::span<Table* const> tables);
+
 }  // namespace embank
 
 #endif  // EMBANK_STORE_CATALOG_CATALOG_H_

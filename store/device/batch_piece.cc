@@ -39,7 +39,7 @@ void BatchPiece::Run(WriteScope* scope, FunctionRef<void(Batch*, const ShardGrou
     plan_.GroupAll(*batch);
     const auto change = [&](const ShardGroup& group) { body(batch, group); };
     if (scope->IsInPieces()) {
-      scope->ChangePiece(*batch, &plan_, change);
+      scope->ChangePiece(*batch, &plan_, [&] { plan_.ForEachShard(*batch, change); });
     } else {
       plan_.ForEachShard(*batch, change);
     }

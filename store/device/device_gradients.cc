@@ -37,7 +37,7 @@ class DeviceGradients {
         scope_(*scope),
         table_(batch->table()),
         memory_(table_.parts().hot->memory()),
-        call_{.rule = table_.options().rule},
+        call_{.rule = table_.rule()},
         dim_(table_.layout().dim),
         gradients_(gradients) {}
 
@@ -102,7 +102,7 @@ Status DeviceGradients::CheckFinite() {
   const uint64_t first_bad = *first;
   memory_.staging().Return(buffer);
   EMBANK_RETURN_IF_ERROR(found);
-  return first_bad == keys ? OkStatus() : NotFiniteStatus(batch_, first_bad);
+  return first_bad == keys ? OkStatus() : BadGradientStatus(batch_, first_bad);
 }
 
 Status DeviceGradients::Run(ShardPlan* plan) {

@@ -39,7 +39,7 @@ class DeviceLookup {
         table_(batch->table()),
         memory_(table_.parts().hot->memory()),
         rule_(rule),
-        update_rule_(table_.options().rule),
+        update_rule_(table_.rule()),
         row_bytes_(table_.layout().vector_bytes),
         rows_(rows),
         row_numbers_(row_numbers) {}

@@ -29,7 +29,7 @@ class DeviceUpsert {
         scope_(*scope),
         table_(batch->table()),
         memory_(table_.parts().hot->memory()),
-        rule_(table_.options().rule),
+        rule_(table_.rule()),
         row_bytes_(table_.layout().vector_bytes),
         rows_(rows) {}
 

@@ -9,8 +9,11 @@ namespace embank {
 
 void BatchGate::RunBarrier(FunctionRef<void(uint32_t)> between, FunctionRef<void()> closing) {
   EMBANK_CHECK(has_barriers_);
-  WaitForPieces();
-  batches_.Close(closing);
+  bool has_called = WaitForPieces(closing);
+  batches_.Close([&] {
+    if (std::exchange(has_called, true) && IsWaitedFor()) return;
+    closing();
+  });
   EMBANK_CHECK(!is_flushing_.load(std::memory_order_relaxed));
   between(checkpoint());
   if (!Seeded(SeededBug::kNoNextCheckpoint)) checkpoint_.fetch_add(1, std::memory_order_relaxed);
@@ -25,7 +28,12 @@ void BatchGate::RunBarrier(FunctionRef<void(uint32_t)> between, FunctionRef<void
 
 void BatchGate::EnterInPieces() {
   MutexLock lock(&mutex_);
-  while (barrier_is_near_) pieces_changed_.Wait(&mutex_);
+  if (barrier_is_near_) {
+    ++waiting_;
+    pieces_changed_.NotifyAll();
+    while (barrier_is_near_) pieces_changed_.Wait(&mutex_);
+    --waiting_;
+  }
   ++in_pieces_;
 }
 
@@ -39,10 +47,21 @@ void BatchGate::LeaveInPieces() {
 }
 
 // Before the gate is closed: a batch in pieces may wait for a thread that waits for a write guard.
-void BatchGate::WaitForPieces() {
+// Returns whether it has called `closing`, when the first further one has come.
+bool BatchGate::WaitForPieces(FunctionRef<void()> closing) {
+  bool has_called = false;
   MutexLock lock(&mutex_);
   barrier_is_near_ = true;
-  while (in_pieces_ > 0 && !Seeded(SeededBug::kBarrierBetweenPieces)) pieces_changed_.Wait(&mutex_);
+  while (in_pieces_ > 0 && !Seeded(SeededBug::kBarrierBetweenPieces)) {
+    pieces_changed_.Wait(&mutex_);
+    if (waiting_ > 0 && !std::exchange(has_called, true)) closing();
+  }
+  return has_called;
+}
+
+bool BatchGate::IsWaitedFor() {
+  MutexLock lock(&mutex_);
+  return waiting_ > 0;
 }
 
 void BatchGate::LetPiecesBegin() {

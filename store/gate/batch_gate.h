@@ -36,7 +36,7 @@ class BatchGate {
   explicit BatchGate(uint32_t checkpoint, uint32_t looks_max = kLooksMax)
       : batches_(looks_max), has_barriers_(true), checkpoint_(checkpoint) {}
 
-  // A batch holds one while it changes rows, and never a second.
+  // A batch that is not done in pieces holds one while it changes rows, and never a second.
   class WriteGuard {
    public:
     explicit WriteGuard(BatchGate* gate) {
@@ -70,13 +70,17 @@ class BatchGate {
   // begin, and the flush pass. First waits for the end of batches in pieces; new ones of these
   // wait, and all others go on. Then looks for a moment without batches, while they come and go. If
   // there is none for long, new batches wait until those under way have ended. Calls `closing`
-  // whenever batches may have to wait from then on. One thread at a time; it holds no guard.
+  // whenever batches may have to wait from then on, and none does yet: what follows the last call
+  // is the longest time that a batch may have waited. One thread at a time; it holds no guard.
   void RunBarrier(
       FunctionRef<void(uint32_t)> between, FunctionRef<void()> closing = [] {});
 
-  // The number of batches that have begun so far; those that found the gate closed count again. Not
-  // cheap: some microseconds.
-  uint64_t batches_begun() const { return batches_.entered(); }
+  // Counts a piece that begins under a PiecesGuard.
+  void CountPiece() { pieces_begun_.fetch_add(1, std::memory_order_relaxed); }
+  // The number of batches and pieces that have begun so far; batches that found the gate closed
+  // count again. Not cheap: some microseconds.
+  uint64_t batches_begun() const { return batches_.entered() + pieces_begun(); }
+  uint64_t pieces_begun() const { return pieces_begun_.load(std::memory_order_relaxed); }
 
   // Whether the last barrier's checkpoint still needs a row that was changed for `checkpoint`. Call
   // it under the lock of the row's shard.
@@ -97,16 +101,19 @@ class BatchGate {
  private:
   void EnterInPieces();
   void LeaveInPieces();
-  void WaitForPieces();
+  bool WaitForPieces(FunctionRef<void()> closing);
+  bool IsWaitedFor();
   void LetPiecesBegin();
 
   EntryGate batches_;
   const bool has_barriers_;
   std::atomic<bool> is_flushing_{false};
   std::atomic<uint32_t> checkpoint_;
+  std::atomic<uint64_t> pieces_begun_{0};
   Mutex mutex_;
   Status failure_ EMBANK_GUARDED_BY(mutex_);
   uint32_t in_pieces_ EMBANK_GUARDED_BY(mutex_) = 0;        // batches that hold a PiecesGuard
+  uint32_t waiting_ EMBANK_GUARDED_BY(mutex_) = 0;          // batches that want one
   bool barrier_is_near_ EMBANK_GUARDED_BY(mutex_) = false;  // no further ones begin
   ConditionVariable pieces_changed_;
   FlushPace pace_;

@@ -41,8 +41,9 @@ void EntryGate::WaitUntilOpen() {
   while (closed_.load(std::memory_order_relaxed)) opened_.Wait(&mutex_);
 }
 
-void EntryGate::Close(FunctionRef<void()> closing) {
+void EntryGate::Close(FunctionRef<void()> closing, FunctionRef<void()> waiting) {
   if (CloseWhileEmpty(closing)) return;
+  waiting();
   closing();
   closed_.store(true, std::memory_order_seq_cst);
   const uint64_t epoch = inside_.Retire();

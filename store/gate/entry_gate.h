@@ -27,8 +27,10 @@ class EntryGate {
   // Returns when the gate is closed and nobody is inside. First looks for such a moment while
   // threads come and go, in which none waits that an earlier closing has kept waiting. If there is
   // none for long, new ones wait until those inside have left. Calls `closing` whenever threads may
-  // have to wait from then on. One thread at a time, which is not inside.
-  void Close(FunctionRef<void()> closing = [] {});
+  // have to wait from then on, and `waiting` before it waits for those inside. One thread at a
+  // time, which is not inside.
+  void Close(
+      FunctionRef<void()> closing = [] {}, FunctionRef<void()> waiting = [] {});
   // The same for a thread that looks once. False: a thread was inside or waited; the gate is open.
   bool TryClose(FunctionRef<void()> closing = [] {});
   void Open();

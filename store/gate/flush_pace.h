@@ -26,9 +26,9 @@ class FlushPace {
   // The number of dirty slots that it visits between two rests. Rows that batches have written in
   // its place count, too: while it rests, batches that change their rows again write no pre-images.
   static constexpr uint64_t kSlotsPerRest = 1024;
-  // After so many looks without a new batch, there are no batches: with two threads some 100 ms,
-  // rests included, with many threads a tenth of that. A trainer that reads rows of the log makes
-  // no longer pause between changes.
+  // The store counts as idle after this many looks without a new batch: with two threads some 100
+  // ms, rests included, with many threads a tenth of that. A trainer that reads rows of the log
+  // makes no longer pause between changes.
   static constexpr uint32_t kQuietLooks = 32;
 
   // Begins a flush pass; batches_begun is the number of batches that have begun before it. The
@@ -39,7 +39,7 @@ class FlushPace {
   // thread calls it.
   bool IsBeside(uint64_t batches_begun);
 
-  // How long one of so many threads (at least one) rests after work of `worked_ns`.
+  // How long one of `threads` threads (at least one) rests after work of `worked_ns`.
   static uint64_t RestNs(uint64_t worked_ns, uint32_t threads);
 
   // Sleeps for `ns`, or until a thread hurries the flush pass. Returns for how long it slept, 0 if

@@ -25,8 +25,11 @@ constexpr size_t kRowsPerLook = 32;
 // closed the gate.
 class ClosedGate {
  public:
-  ClosedGate(HotRows* hot, bool waits) : gate_(hot->gate()), clock_(*hot->parts().clock) {
-    if (waits) gate_->Close();
+  // `waiting`: called before it waits for batches inside.
+  ClosedGate(
+      HotRows* hot, bool waits, FunctionRef<void()> waiting = [] {})
+      : gate_(hot->gate()), clock_(*hot->parts().clock) {
+    if (waits) gate_->Close([] {}, waiting);
     is_closed_ = waits || gate_->TryClose();
     if (!is_closed_) return;
     write_guard_.emplace(hot->parts().gate);
@@ -117,6 +120,20 @@ class HotMover::FreeSlots {
   FreeSlots(const FreeSlots&) = delete;
   FreeSlots& operator=(const FreeSlots&) = delete;
 
+  // Lets batches have the slots that are left, and the pages that these are in: one that the mover
+  // waits for may have to empty pages.
+  void ReturnAll() {
+    if (parts_.pages == nullptr) return;
+    given_back_ = count_ - next_;
+    parts_.tier->Free(class_, std::span(slots_).subspan(next_, given_back_));
+    count_ = next_;
+  }
+  // Takes as many again, if they are free.
+  void TakeAgain() {
+    const auto slots = std::span(slots_).subspan(next_, std::exchange(given_back_, 0));
+    count_ += parts_.tier->Allocate(class_, slots);
+  }
+
   bool empty() const { return next_ == count_; }
   Location Take() {
     EMBANK_CHECK(next_ < count_);
@@ -149,6 +166,7 @@ class HotMover::FreeSlots {
   size_t forgotten_ = 0;
   size_t next_ = 0;
   size_t count_ = 0;
+  size_t given_back_ = 0;
   std::array<Location, kChunkRows> slots_;
 };
 
@@ -231,7 +249,8 @@ StatusOr<size_t> HotMover::LowerChunk(std::span<const PlannedRow> rows) {
   std::array<uint32_t, kChunkRows> chosen;
   FreeSlots slots(parts, rows);
   EMBANK_RETURN_IF_ERROR(WaitForDevice());
-  const ClosedGate closed(&hot_, /*waits=*/true);
+  const ClosedGate closed(&hot_, /*waits=*/true, [&] { slots.ReturnAll(); });
+  slots.TakeAgain();
   EMBANK_RETURN_IF_ERROR(Gather(rows, &staged, chosen));
   for (size_t i = 0; i < staged.size(); ++i) {
     const PlannedRow& row = rows[chosen[i]];

@@ -83,11 +83,8 @@ Status IndexCapacity::ReserveRows(uint64_t rows) {
 }
 
 void IndexCapacity::GrowAhead(uint64_t rows, uint64_t bytes_max) {
-  const auto fullest = static_cast<double>(RowsOfFullestShard(rows));
-  const double wanted = fullest / (kBucketEntries * kLoadMax) + 1;
-  if (wanted > kBucketsMax) return;
-  const uint32_t buckets = FillPages(wanted);
-  if (buckets > kBucketsMax || BytesFor(buckets) > bytes_max) return;
+  const uint32_t buckets = std::min(BucketsAhead(rows), BucketsIn(bytes_max));
+  buckets_ahead_.store(buckets, std::memory_order_relaxed);
   for (IndexShard& shard : shards_) {
     MutexLock lock(&shard.mutex);
     Rehash(&shard, kAllHomes);
@@ -95,6 +92,12 @@ void IndexCapacity::GrowAhead(uint64_t rows, uint64_t bytes_max) {
     if (!memory_->Grow(&shard, buckets).ok()) return;
     Rehash(&shard, kAllHomes);
   }
+}
+
+void IndexCapacity::KeepAhead(uint64_t rows) {
+  const uint32_t buckets = rows == 0 ? 0 : BucketsAhead(rows);
+  const uint32_t kept = buckets_ahead_.load(std::memory_order_relaxed);
+  buckets_ahead_.store(std::min(kept, buckets), std::memory_order_relaxed);
 }
 
 // The shard will soon want to grow; from now on the memory for that is known.
@@ -135,7 +138,8 @@ uint64_t IndexCapacity::Shrink() {
     ReaderMutexLock lock(&shard.mutex);
     rows = std::max(rows, shard.RowsPromisedToo());
   }
-  const uint32_t buckets = ShrunkenBuckets(rows);
+  const uint32_t buckets =
+      std::max(ShrunkenBuckets(rows), buckets_ahead_.load(std::memory_order_relaxed));
   if (memory_->bytes() <= BytesFor(buckets)) return 0;
   for (IndexShard& shard : shards_) ShrinkShard(&shard, buckets);
   return memory_->Release();
@@ -172,7 +176,8 @@ void IndexCapacity::ShrinkShard(IndexShard* shard, uint32_t buckets) {
 bool IndexCapacity::StartShrinking(IndexShard* shard) {
   if (shard->IsRehashing()) return false;
   // The pad is left out, so that two pages become one.
-  const uint32_t buckets = FillPages(shard->high_buckets / 2.0 - kPadBuckets);
+  const uint32_t buckets = std::max(FillPages(shard->high_buckets / 2.0 - kPadBuckets),
+                                    buckets_ahead_.load(std::memory_order_relaxed));
   if (buckets >= shard->high_buckets) return false;
   shard->BeginShrinking(buckets);
   return true;

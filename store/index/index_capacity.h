@@ -25,20 +25,23 @@ class IndexCapacity {
   // there is no memory to grow into, or too many keys have their place in one part of the index;
   // nothing was changed.
   Status ReserveOne(IndexShard* shard, KeyHash hash) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
-  // Makes sure that ReserveOne succeeds for so many more rows of the shard. kResourceExhausted: no
+  // Makes sure that ReserveOne succeeds for `rows` more rows of the shard. kResourceExhausted: no
   // memory; then IndexMemory::wanted_bytes() says how much is missing.
   Status ReserveMore(IndexShard* shard, uint64_t rows)
       EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
   // The number of places that rows which are promised of the shard lack: ReserveMore fails for
   // them.
   uint64_t MissingPlaces(IndexShard* shard);
-  // Makes sure that there are places for so many rows in all, in any order of their hashes.
+  // Makes sure that there are places for `rows` rows in all, in any order of their hashes.
   // kResourceExhausted.
   Status ReserveRows(uint64_t rows);
 
-  // Grows all shards so that they take so many rows in all without growing again, if the index then
-  // has at most `bytes_max`. A hint: without memory it does less, or nothing.
+  // Grows all shards so that they take `rows` rows in all without growing again, or as far as an
+  // index of `bytes_max` goes; from then on no shard shrinks below that size. A hint: without
+  // memory it does less, or nothing.
   void GrowAhead(uint64_t rows, uint64_t bytes_max);
+  // From now on shards shrink as if GrowAhead had been called for `rows` rows, if it was for more.
+  void KeepAhead(uint64_t rows);
 
   // Notes that a row was erased from the shard: continues a rehash, or begins to shrink a sparse
   // array.
@@ -47,11 +50,11 @@ class IndexCapacity {
   void ShrinkToRows(IndexShard* shard) EMBANK_EXCLUSIVE_LOCKS_REQUIRED(shard->mutex);
 
   // Gives back the memory that the index does not need for its rows and for those promised, but for
-  // a quarter of what it needs (ShrunkenBuckets); returns the bytes. Takes the locks of shards,
-  // each for a few homes at a time, and waits for readers: the caller has no such lock and is no
-  // reader.
+  // a quarter of what it needs (ShrunkenBuckets) and what GrowAhead keeps; returns the bytes. Takes
+  // the locks of shards, each for a few homes at a time, and waits for readers: the caller has no
+  // such lock and is no reader.
   uint64_t Shrink();
-  // Call it after a batch that erased so many rows: Shrink, once many were erased.
+  // Call it after a batch that erased `rows` rows: Shrink, once many were erased.
   void ShrinkAfterErasing(uint64_t rows);
 
  private:
@@ -68,7 +71,8 @@ class IndexCapacity {
 
   IndexMemory* const memory_;
   const std::span<IndexShard> shards_;
-  std::atomic<uint64_t> erased_rows_{0};  // since ShrinkAfterErasing last shrank the index
+  std::atomic<uint64_t> erased_rows_{0};    // since ShrinkAfterErasing last shrank the index
+  std::atomic<uint32_t> buckets_ahead_{0};  // no array shrinks below it
 };
 
 }  // namespace embank

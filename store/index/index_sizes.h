@@ -80,6 +80,19 @@ inline uint32_t GrownBuckets(uint64_t rows) {
   return buckets;
 }
 
+// The size of arrays that take `rows` rows in all without growing; the largest if they are more.
+inline uint32_t BucketsAhead(uint64_t rows) {
+  const auto fullest = static_cast<double>(RowsOfFullestShard(rows));
+  return FillPages(std::min<double>(fullest / (kBucketEntries * kLoadMax) + 1, kBucketsMax));
+}
+
+// The largest arrays of an index of `bytes`; at least the smallest there are.
+inline uint32_t BucketsIn(uint64_t bytes) {
+  constexpr uint64_t kPagesMax = (kBucketsMax + kPadBuckets) / kPageBuckets;
+  const uint64_t pages = std::clamp<uint64_t>(bytes / kHugePageBytes, 1, kPagesMax);
+  return static_cast<uint32_t>(pages * kPageBuckets) - kPadBuckets;
+}
+
 // The size to which arrays shrink if the fullest has `rows` rows: up to a quarter more than if it
 // had grown to them, so that a few more rows do not let it grow again at once.
 inline uint32_t ShrunkenBuckets(uint64_t rows) {

@@ -12,8 +12,9 @@ namespace {
 
 constexpr const char* kVerbNames[kTableVerbs] = {"lookup", "upsert", "gradients", "erase",
                                                  "prefetch"};
-constexpr const char* kOutcomeNames[kOutcomes] = {
-    "found", "created", "absent", "refused", "data_loss", "not_finite", "unavailable"};
+constexpr const char* kOutcomeNames[] = {"found",     "created",    "absent",     "refused",
+                                         "data_loss", "not_finite", "unavailable"};
+static_assert(std::size(kOutcomeNames) == kOutcomes);
 constexpr const char* kTierNames[kTiers] = {"dram", "pmem", "ssd", "hbm"};  // by Tier
 
 // Writes a label value: backslash and quote are escaped; names have no newlines. The format is
@@ -64,8 +65,8 @@ void AppendKeys(std::string* text, const std::vector<Table*>& tables) {
   for (Table* const table : tables) {
     for (uint32_t verb = 0; verb < kTableVerbs; ++verb) {
       const CallCounts counts = table->counters().calls.Counts(TableVerb{verb});
-      for (size_t i = 0; i < std::size(kOutcomeNames); ++i) {
-        if (counts.keys_by_outcome[i] == 0 || kOutcomeNames[i] == nullptr) continue;
+      for (size_t i = 0; i < kOutcomes; ++i) {
+        if (counts.keys_by_outcome[i] == 0) continue;
         StrAppend(text, "embank_keys_total{", TableLabel(*table), ",op=\"", kVerbNames[verb],
                   "\",outcome=\"", kOutcomeNames[i], "\"} ", counts.keys_by_outcome[i], "\n");
       }
@@ -310,7 +311,7 @@ void AppendCheckpoints(std::string* text, const CheckpointReport& report) {
   Describe(text, "embank_checkpoint_seconds", "gauge", "Duration of the last checkpoint.");
   StrAppend(text, "embank_checkpoint_seconds ", Seconds(report.last_ns), "\n");
   Describe(text, "embank_checkpoint_flip_seconds", "gauge",
-           "Of it the time in which no batch of changes began.");
+           "Of it the time in which batches of changes may have waited.");
   StrAppend(text, "embank_checkpoint_flip_seconds ", Seconds(report.last_barrier_ns), "\n");
   Describe(text, "embank_checkpoint_rest_seconds", "gauge",
            "Of it the time in which the flush pass rested for batches of changes.");

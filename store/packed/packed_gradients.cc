@@ -179,7 +179,7 @@ class TableGradients {
 
   bool IsInPieces() const { return batch_->IsInPieces(); }
 
-  void Step() { batch_->Step(); }
+  void Step(const ChangeGuard& guard) { batch_->Step(guard); }
 
   // Counts the batch, which took so long.
   Status Finish(uint64_t nanoseconds) {
@@ -283,12 +283,12 @@ Status ApplyAll(std::span<const GradientFeature> features, uint64_t begin_ns) {
   if (Seeded(SeededBug::kBarrierInsideStep)) {
     ForEachTable(groups, [&](size_t i) {
       const ChangeGuard guard(groups[i].table->parts(), tables[i].IsInPieces());
-      tables[i].Step();
+      tables[i].Step(guard);
     });
   } else {
     const bool in_pieces = std::ranges::any_of(tables, &TableGradients::IsInPieces);
     const ChangeGuard guard(groups[0].table->parts(), in_pieces);
-    ForEachTable(groups, [&](size_t i) { tables[i].Step(); });
+    ForEachTable(groups, [&](size_t i) { tables[i].Step(guard); });
   }
   const uint64_t call_ns = NowNs(features) - begin_ns;
   Status status;

@@ -40,8 +40,9 @@ void Compaction::PayDebt(uint64_t changed_keys) {
   }
 }
 
-// Reduces the debt. is_aside: in the background. False: less than one step is left, or it cannot be
-// done now. Then the debt is cleared, and the next change tries again.
+// Reduces the debt. is_aside: in the background. False: less than one step is left, or a checkpoint
+// is under way, for whose end the background task waits; or the step cannot be done now. Then the
+// debt is cleared, and the next change tries again.
 bool Compaction::ReduceDebt(bool is_aside) {
   MutexLock lock(&mutex_);
   if (debt_rows_.load() < kRowsAtATime) return false;

@@ -70,12 +70,12 @@ class Compaction {
   // batches do the rest. Rows of a higher tier are forgotten where this log has none. Does nothing
   // behind a log that has stopped: no checkpoint follows, and no space is freed.
   void Forget(RowMover* mover, uint64_t keys);
-  // Call it before such a batch that lacks places in the index: forgets so many rows, if it can.
+  // Call it before such a batch that lacks places in the index: forgets `rows` rows, if it can.
   void ForgetRows(RowMover* mover, uint64_t rows);
   // As Forget, of a log whose rows are demoted, after any batch.
   void Demote(const RowMover& mover, uint64_t keys);
-  // Notes that so many rows are too many, because a row was made or refused in a shard whose index
-  // cannot grow.
+  // Adds `rows` to those to forget, because a row was made or refused in a shard whose index cannot
+  // grow.
   void NoteRowsToForget(uint64_t rows) {
     rows_to_forget_.fetch_add(rows, std::memory_order_relaxed);
   }

@@ -14,7 +14,7 @@ namespace {
 constexpr uint32_t kLineBytes = 64;
 // The processor fetches the rest of a slot by itself.
 constexpr uint32_t kSlotBytesAhead = 16 * kLineBytes;
-// Other threads have locked so many shards in a row, or the log takes no row of theirs: then the
+// The shards that other threads have locked, or whose rows the log does not take, before the
 // caller's own shard has to do.
 constexpr uint32_t kGiversMax = 8;
 
@@ -52,17 +52,20 @@ size_t Eviction::EvictFrom(KeyIndex::Shard* shard, std::span<Location> slots, bo
 // It does not wait for the locks of other shards: two threads might wait for each other.
 size_t Eviction::EvictFromAnother(KeyIndex::Shard* shard, std::span<Location> slots,
                                   bool* log_takes) {
+  using Visited = SlotOrders::Visited;
   size_t count = 0;
   rows_.orders().VisitGivers(shard->number, kGiversMax, [&](uint32_t number) {
     KeyIndex::Shard* const giver = parts_.index->shard(number);
-    if (!giver->mutex.TryLock()) return false;
-    if (rows_.orders().Of(giver).count() == 0) {
+    if (!giver->mutex.TryLock()) return Visited::kInVain;
+    const bool is_empty = rows_.orders().Of(giver).count() == 0;
+    if (is_empty) {
       rows_.orders().NoteEmpty(giver);
     } else {
       count = EvictFrom(giver, slots, log_takes);
     }
     giver->mutex.Unlock();
-    return count > 0;
+    if (is_empty) return Visited::kEmpty;
+    return count > 0 ? Visited::kTaken : Visited::kInVain;
   });
   return count;
 }

@@ -43,7 +43,7 @@ void VisitSlot(const DramTier& tier, const TableDirectory& tables, const DramTie
   visit(SeenSlot{is_hot ? LocationIn(Tier::kHbm, at.units) : at, header, mark, table});
 }
 
-// The headers of so many slots ahead are prefetched, one cache line each.
+// How many slots ahead of the walk headers are prefetched, one cache line each.
 inline constexpr uint64_t kSlotsAhead = 16;
 
 // Calls visit(seen) for those of kSlotsAtOnce slots of a page, from first_slot on, that seem to

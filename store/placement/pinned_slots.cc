@@ -36,7 +36,9 @@ bool PinnedSlots::IsPinned(Location slot) const {
 void PinnedSlots::CountIfUnused(Location slot) const {
   const bool untouched = NoteAt(slot).untouched != 0;
   const uint32_t usage = LoadMark(reinterpret_cast<const RowHeader*>(tier_.Row(slot))).usage;
-  if (untouched && (usage & kReferencedFlag) == 0) TableAt(slot).CountUnusedPrefetch();
+  if (untouched && (usage & kReferencedFlag) == 0) {
+    TableAt(slot).counters().unused_rows.fetch_add(1, std::memory_order_relaxed);
+  }
 }
 
 }  // namespace embank

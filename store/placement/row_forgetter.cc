@@ -76,10 +76,11 @@ bool RowForgetter::Turn::TakeOther(Location* slot) {
 
 // A row of a shard with so many rows. Without waiting for locks: two might wait for each other.
 bool RowForgetter::Turn::TakeFromAnother(uint64_t rows_min, bool own_too, Location* slot) {
+  using Visited = SlotOrders::Visited;
   bool has_looked = false;
   const auto visit = [&](uint32_t number) {
     KeyIndex::Shard* const giver = forgetter_->parts_.index->shard(number);
-    if (!giver->mutex.TryLock()) return false;
+    if (!giver->mutex.TryLock()) return Visited::kInVain;
     Order& order = forgetter_->orders_.Of(giver);
     has_looked = has_looked || order.count() > 0;
     uint32_t coldest = kNoVictim;
@@ -89,7 +90,7 @@ bool RowForgetter::Turn::TakeFromAnother(uint64_t rows_min, bool own_too, Locati
     order.PutBack();
     if (order.count() == 0) forgetter_->orders_.NoteEmpty(giver);
     giver->mutex.Unlock();
-    return coldest != kNoVictim;
+    return coldest != kNoVictim ? Visited::kTaken : Visited::kInVain;
   };
   if (forgetter_->orders_.VisitGivers(shard_->number, KeyIndex::kShardCount, visit)) return true;
   // Locks that others had say nothing.

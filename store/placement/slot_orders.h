@@ -60,21 +60,25 @@ class SlotOrders {
     EMBANK_CHECK(Of(shard).count() == 0);
     may_have_rows_.fetch_and(~(uint64_t{1} << shard->number), std::memory_order_relaxed);
   }
-  // Calls visit(number) for shards other than `own` that may have rows, until one call returns true
-  // or there were `tries_max`; returns whether one did. Begins behind the shard at which the last
-  // search has ended. A shard without rows is visited once at most (NoteEmpty), so that a class
-  // with few rows in memory finds them at once. Thread-safe.
+  // The result of a visit: something was taken, the shard has no rows, or it gives none now.
+  enum class Visited { kTaken, kEmpty, kInVain };
+  // Calls visit(number) for shards other than `own` that may have rows, until one call answers
+  // kTaken or `tries_max` have answered kInVain; returns whether one has taken something. Begins
+  // behind the shard at which the last search has ended. A shard without rows is visited once at
+  // most (NoteEmpty), so that a class with few rows in memory finds them at once. Thread-safe.
   template <typename Visit>
   bool VisitGivers(uint32_t own, uint32_t tries_max, Visit visit) {
     uint64_t givers = may_have_rows_.load(std::memory_order_relaxed) & ~(uint64_t{1} << own);
-    for (uint32_t tries = 0; tries < tries_max && givers != 0; ++tries) {
+    for (uint32_t tries = 0; tries < tries_max && givers != 0;) {
       const uint32_t begin = next_giver_.load(std::memory_order_relaxed);
       const uint32_t behind = static_cast<uint32_t>(std::countr_zero(std::rotr(givers, begin)));
       const uint32_t number = (begin + behind) % KeyIndex::kShardCount;
       givers &= ~(uint64_t{1} << number);
       next_giver_.store((number + 1) % KeyIndex::kShardCount, std::memory_order_relaxed);
       givers_visited_.fetch_add(1, std::memory_order_relaxed);
-      if (visit(number)) return true;
+      const Visited visited = visit(number);
+      if (visited == Visited::kTaken) return true;
+      if (visited == Visited::kInVain) ++tries;
     }
     return false;
   }

@@ -36,6 +36,10 @@ void CallCounters::Add(TableVerb verb, uint64_t nanoseconds, const CallCounts& c
   if (verb == TableVerb::kLookup) AddAll(counts.found_in, shard.found_in);
 }
 
+void CallCounters::AddIndexWalk() {
+  shards_[ThreadNumber() % kShards].index_walks.fetch_add(1, std::memory_order_relaxed);
+}
+
 CallCounts CallCounters::Counts(TableVerb verb) const {
   CallCounts sums;
   for (const Shard& shard : shards_) {
@@ -53,6 +57,12 @@ CallDurations CallCounters::Durations(TableVerb verb) const {
     sums.nanoseconds += counters.nanoseconds.load(std::memory_order_relaxed);
   }
   return sums;
+}
+
+uint64_t CallCounters::IndexWalks() const {
+  uint64_t walks = 0;
+  for (const Shard& shard : shards_) walks += shard.index_walks.load(std::memory_order_relaxed);
+  return walks;
 }
 
 }  // namespace embank

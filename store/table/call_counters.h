@@ -54,9 +54,13 @@ class CallCounters {
   // Adds a batch of the verb.
   void Add(TableVerb verb, uint64_t nanoseconds, const CallCounts& counts);
 
+  // Adds a run of keys that go through the index together.
+  void AddIndexWalk();
+
   // The sums. Beside batches, counters may be of different moments.
   CallCounts Counts(TableVerb verb) const;
   CallDurations Durations(TableVerb verb) const;
+  uint64_t IndexWalks() const;
 
  private:
   // Threads that call at once seldom share one of these: four, 5 KiB for a table, are enough for a
@@ -72,6 +76,7 @@ class CallCounters {
   struct alignas(64) Shard {
     std::array<Verb, kTableVerbs> verbs;
     std::array<Counter, kTiers> found_in{};
+    Counter index_walks{0};
   };
 
   std::array<Shard, kShards> shards_;

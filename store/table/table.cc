@@ -34,18 +34,16 @@ Table::Table(const StoreParts& parts, TableId id, std::string name, const TableO
 
 TableOptions Table::options() const {
   TableOptions options = options_;
-  MutexLock lock(&rule_mutex_);
-  options.rule = rule_;
+  options.rule = rule();
   return options;
 }
 
 Status Table::ChangeRule(FunctionRef<void(UpdateRule*)> change) {
   MutexLock lock(&rule_mutex_);
-  TableOptions options = options_;
-  options.rule = rule_;
+  TableOptions options = this->options();
   change(&options.rule);
   EMBANK_RETURN_IF_ERROR(Validate(options));
-  rule_ = options.rule;
+  rule_.Set(options.rule);
   return OkStatus();
 }
 

@@ -19,6 +19,7 @@
 #include "base/threads/owner_process.h"
 #include "store/index/key_index.h"
 #include "store/table/call_counters.h"
+#include "store/table/current_rule.h"
 #include "store/table/initializer.h"
 #include "store/table/options.h"
 #include "store/table/pins.h"
@@ -74,7 +75,6 @@ struct TableCounters {
   std::atomic<uint64_t> hot_lookups{0};        // positions that device memory answered
   std::atomic<uint64_t> lookup_batches{0};     // that HotFlush counted
   std::atomic<uint64_t> looked_at_batches{0};  // of them those at the last look of HotFlush
-  std::atomic<uint64_t> index_walks{0};        // runs of keys that went through the index together
   // Those with keys that came as far as their steps, since the table was made. They are counted
   // inside a write guard, so that a checkpoint has either a call and its number or neither.
   std::atomic<uint64_t> gradient_calls{0};
@@ -107,7 +107,9 @@ class Table {
   KeyHash HashOf(Key key) const { return HashKey(table_hash_, key); }
   void HashesOf(KeySpan keys, KeyHash* hashes) const { HashKeys(table_hash_, keys, hashes); }
 
-  // The options as created, but with the update rule of a batch that begins now. Thread-safe.
+  // The update rule of a batch that begins now. Thread-safe, without a lock.
+  UpdateRule rule() const { return rule_.Get(); }
+  // The options as created, but with that rule. Thread-safe, without a lock.
   TableOptions options() const;
   // Calls change(rule) for a copy of the update rule, and takes it over if the status is OK and the
   // options are valid with it. Returns the status. Thread-safe.
@@ -149,8 +151,6 @@ class Table {
 
   // The pins of the table's rows.
   Pins& pins() { return pins_; }
-  // Counts a row that a prefetch promoted and that leaves memory unused.
-  void CountUnusedPrefetch() { counters_.unused_rows.fetch_add(1, std::memory_order_relaxed); }
 
   // Counts a row that was forgotten.
   void CountForgotten() {
@@ -173,8 +173,8 @@ class Table {
   RowMover* const mover_;
   RowForgetter* const forgetter_;
 
-  mutable Mutex rule_mutex_;
-  UpdateRule rule_ EMBANK_GUARDED_BY(rule_mutex_);
+  Mutex rule_mutex_;  // one change at a time
+  CurrentRule rule_;
   std::atomic<bool> dropped_{false};
   // On cache lines apart from data that every batch reads.
   alignas(64) std::atomic<uint64_t> rows_{0};

@@ -49,6 +49,7 @@ constexpr const char* kHits = "positions answered by device memory";
 constexpr const char* kWrittenBack = "rows written back";
 constexpr const char* kPreImages = "rows flushed before a change";
 constexpr const char* kDemoted = "rows demoted";
+constexpr const char* kPieces = "pieces of batches";
 
 // Device memory has 64 rows. Those of a store on disk are large: few are more than DRAM holds.
 constexpr uint64_t kHotRows = 64;
@@ -116,6 +117,9 @@ class CellRun {
     if (wrong.empty()) wrong = Heat(1, 8);
     if (wrong.empty()) wrong = Change(1);
     if (wrong.empty() && on_disk()) wrong = ChangeBesideCheckpoint();
+    // Those of one flush interval have each optimizer, type and set of tiers with a log.
+    const bool has_pieces = on_disk() && cell_.threads == 2 && cell_.flush_iters == 7;
+    if (wrong.empty() && has_pieces) wrong = ChangeInPieces();
     if (wrong.empty()) wrong = Heat(kHotKeys + 101, 16);
     if (wrong.empty()) wrong = Compare(*oracle_);
     if (wrong.empty()) wrong = Count();
@@ -221,6 +225,18 @@ class CellRun {
       wrong = embank_last_error();
     }
     return wrong;
+  }
+
+  // Batches whose rows take more than an eighth of memory, some of them in device memory.
+  std::string ChangeInPieces() {
+    const BatchGate& gate = *TableOfHandle(table_)->parts().gate;
+    const uint64_t before = gate.pieces_begun();
+    std::string wrong = Step(KeyRange(1, kRows));
+    if (wrong.empty()) wrong = Upsert(KeyRange(1, kRows / 2 + 100));
+    if (wrong.empty()) wrong = LookUp(KeyRange(kRows / 2, kRows));
+    const uint64_t pieces = gate.pieces_begun() - before;
+    events_->Count(kPieces, pieces);
+    return wrong.empty() && pieces < 7 ? std::to_string(pieces) + " pieces" : wrong;
   }
 
   std::string Reopen() {
@@ -354,7 +370,9 @@ class CellRun {
 
 TEST(HotMatrix, HasTheBitsOfTheOracleInEachCell) {
   Events events;
-  for (const char* const name : {kHits, kWrittenBack, kPreImages, kDemoted}) events.Expect(name);
+  for (const char* const name : {kHits, kWrittenBack, kPreImages, kDemoted, kPieces}) {
+    events.Expect(name);
+  }
   const bool are_all =
       RunSeeds("hot_matrix_test", kCells, &events, [](uint64_t seed, Events* some) {
         some->Count("cells");

@@ -155,6 +155,34 @@ TEST(BatchGate, ABarrierWaitsForABatchInPiecesAndWriteGuardsDoNotWaitForIt) {
   EXPECT_TRUE(gate.EndFlushPass().ok());
 }
 
+// One that waits for a barrier, which waits for another, is the first that waits for it.
+TEST(BatchGate, ABarrierTellsWhenABatchInPiecesBeginsToWait) {
+  BatchGate gate(1);
+  std::atomic<int> closings{0};
+  std::optional<BatchGate::PiecesGuard> first(&gate);
+  std::atomic<bool> is_closing_late{false};
+  std::thread barrier_thread([&] {
+    gate.RunBarrier(&Nothing, [&] {
+      if (++closings > 1) is_closing_late = true;
+    });
+  });
+  for (int i = 0; i < 1000; ++i) std::this_thread::yield();
+  EXPECT_EQ(closings.load(), 0) << "none waits";
+  std::thread second([&] {
+    while (closings == 0) {
+      // Comes in as long as no barrier is near.
+      const BatchGate::PiecesGuard guard(&gate);
+    }
+  });
+  for (int i = 0; i < 10'000'000 && closings == 0; ++i) std::this_thread::yield();
+  EXPECT_EQ(closings.load(), 1) << "the second one waits";
+  first.reset();
+  barrier_thread.join();
+  second.join();
+  EXPECT_FALSE(is_closing_late) << "the time before it does not count";
+  EXPECT_TRUE(gate.EndFlushPass().ok());
+}
+
 // Batches under way end first; batches that come meanwhile wait.
 TEST(BatchGate, ABarrierWaitsForBatchesUnderWayAndOthersForTheBarrier) {
   constexpr int kRounds = 200;

@@ -257,6 +257,26 @@ TEST_F(DamagedRow, StaysWhereTheLogTakesNoRows) {
   EXPECT_EQ(EraseOf(lost_), Outcome::kFound) << "that needs no space";
 }
 
+// All 64 shards have had rows, and the last alone still has some.
+TEST(EvictedRows, ShardsWithoutRowsAreNoReasonToLookNoFurther) {
+  SpillWorld store(9);
+  Table* const table = store.Create("t", Optimizer::kNone);
+  const std::vector<Key> keys = KeysFrom(0, 1000);
+  Put(table, keys, 1.0f);
+  std::vector<Key> erased;
+  for (const Key key : keys) {
+    if (KeyIndex::ShardOf(table->HashOf(key)) + 1 < KeyIndex::kShardCount) erased.push_back(key);
+  }
+  ASSERT_TRUE(Erase(table, erased, {}).ok());
+  KeyIndex::Shard* const shard = table->parts().index->shard(0);
+  Eviction& eviction = table->mover()->eviction();
+  MutexLock lock(&shard->mutex);
+  std::vector<Location> taken(1);
+  while (eviction.TakeFreeSlots(std::span(taken).last(1)) == 1) taken.emplace_back();
+  ASSERT_EQ(eviction.EvictForSlots(shard, std::span(taken).last(1)), 1u);
+  table->parts().tier->Free(table->slot_class(), taken);
+}
+
 // One batch fills memory with rows of the first shards; the others get their part later.
 TEST(EvictedRows, AShardThatCameLateGetsItsPartOfMemory) {
   if (WithPmem()) GTEST_SKIP() << "a lookup of a row in PMem does not promote it";

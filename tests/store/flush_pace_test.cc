@@ -227,6 +227,15 @@ TEST(FlushPace, WhereBatchesHaveWrittenItsRowsItRestsAsLong) {
   EXPECT_GE(run.rest_ns, 2 * FlushPace::RestNs(1000, 1));
 }
 
+// Each erases keys without rows, more than one piece has. It has no write guard.
+TEST(FlushPace, BatchesInPiecesAreBesideItLikeOthers) {
+  const std::vector<Key> keys = KeysFrom(1'000'000, 3000);
+  const FlushRun run([&](Table* table, size_t) { EXPECT_TRUE(Erase(table, keys, {}).ok()); });
+  EXPECT_EQ(run.Shared(), 1u);
+  EXPECT_EQ(run.Single(), 12u);
+  EXPECT_GT(run.rest_ns, 0u);
+}
+
 // The other rows in memory are clean, and are not visited. Of 1,400 rows some are left when the
 // first batch is seen, but fewer than for a rest.
 TEST(FlushPace, WhereFewRowsHaveChangedItDoesNotRest) {

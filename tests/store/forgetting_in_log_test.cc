@@ -49,6 +49,21 @@ TEST_P(ForgettingInLog, KeepsTheNewestInItsPartOfTheLog) {
       std::string::npos);
 }
 
+// The log alone limits what a batch does at once: memory has no limit, or space for all rows.
+TEST_P(ForgettingInLog, OneBatchForgetsAsItGoes) {
+  for (const uint64_t dram_bytes : {uint64_t{0}, uint64_t{1} << 30}) {
+    SpillWorld store(12, nullptr, kSsdBytes);
+    store.options().dram_bytes = dram_bytes;
+    ASSERT_TRUE(store.Open().ok());
+    Table* const table = Create(&store, "t", Forgets(GetParam()));
+    constexpr Key kRows = 20'000;
+    ASSERT_NO_FATAL_FAILURE(Write(table, KeysFrom(0, kRows)));
+    EXPECT_EQ(table->rows() + Forgotten(table), kRows);
+    EXPECT_LE(BytesOfRows(&store), kSsdBytes / 2);
+    ExpectOwnValues(table, KeysFrom(0, kRows));
+  }
+}
+
 // Checkpoints keep forgotten rows for a while, and there is space for them, too.
 TEST_P(ForgettingInLog, BesideCheckpointsNothingIsRefused) {
   SpillWorld store(2, nullptr, kSsdBytes);

@@ -8,6 +8,7 @@
 #include <bit>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -22,7 +23,9 @@
 #include "store/hot/hot_flush.h"
 #include "store/hot/hot_list.h"
 #include "store/hot/hot_rows.h"
+#include "store/hot/staged_rows.h"
 #include "store/placement/heat_clock.h"
+#include "store/placement/page_mover.h"
 #include "store/placement/row_mover.h"
 #include "store/store.h"
 #include "tests/support/dirty_rows.h"
@@ -442,6 +445,40 @@ TEST(HotRows, AreWholeWhileTheyMove) {
 
 // Memory only: rows that leave need slots of DRAM, which may be full.
 // No page of device memory gets free for the first size, whose rows would go up first.
+// The mover has a free slot for each row that leaves, and these are in all pages. A batch that is
+// inside the gate for long, and needs a page, gets one all the same.
+TEST(HotRows, LeaveTheirSlotsToABatchForWhichTheyWait) {
+  HotWorld world;
+  Table* const table = world.table();
+  Eviction& eviction = table->mover()->eviction();
+  Put(table, KeysFrom(1, 1200), 2.0f);
+  world.Heat(KeysFrom(1, kHotRowsMax));
+  ASSERT_EQ(world.CountHot(KeysFrom(1, kHotRowsMax)), kHotRowsMax);
+  for (int i = 0; i < 20; ++i) LookUp(table, KeysFrom(601, kHotRowsMax));
+  Location slot;
+  for (Key key = 1201; eviction.TakeFreeSlots({&slot, 1}) == 1; ++key) {
+    table->parts().tier->Free(table->slot_class(), {&slot, 1});
+    Put(table, {key}, 2.0f);
+  }
+  const uint64_t chunk_rows = StagedRows(&table->parts().hot->memory(), PayloadBytesOf(*table),
+                                         LoggedPayloadBytesOf(*table))
+                                  .rows_max();
+  const uint64_t wanted = eviction.slots_wanted() + std::min(chunk_rows, kHotRowsMax);
+  std::optional<HotGuard> batch(table->parts().hot);
+  std::thread mover([&] { world.Flush(); });
+  while (eviction.slots_wanted() < wanted) std::this_thread::yield();
+  bool has_page = false;
+  for (int i = 0; i < 20'000 && !has_page; ++i) {
+    has_page = table->parts().pages->EmptyOnePage();
+    std::this_thread::yield();
+  }
+  EXPECT_TRUE(has_page);
+  batch.reset();
+  mover.join();
+  EXPECT_EQ(world.CountHot(KeysFrom(1, kHotRowsMax)), 0u);
+  ExpectFactor(table, KeysFrom(1, 1200), 2.0f);
+}
+
 TEST(HotRows, RowsOfOneSizeArriveWhereAnotherSizeFindsNoPlace) {
   HotWorld world;
   Table* const small = world.world().Create("small", Optimizer::kNone, kDim / 2);

@@ -206,6 +206,33 @@ TEST(IndexMemory, ShrinksToAQuarterMoreThanAFreshOneTakes) {
   ASSERT_NO_FATAL_FAILURE(index.ExpectAllFound());
 }
 
+// Neither by single erasures nor where it gives memory back; beyond that size it shrinks as ever.
+TEST(IndexMemory, ShrinksNotBelowTheRowsForWhichItHasGrownAhead) {
+  IndexWorld index;
+  index->capacity()->GrowAhead(400'000, UINT64_MAX);
+  const uint64_t ahead_bytes = index->memory()->bytes();
+  EXPECT_EQ(ahead_bytes, BytesFor(BucketsAhead(400'000)));
+  for (const uint32_t rows : {20'000, 600'000}) {
+    for (Key key = 0; key < rows; ++key) {
+      ASSERT_NO_FATAL_FAILURE(index.Insert(IndexWorld::IdOf(0, key)));
+    }
+    EXPECT_EQ(index->memory()->bytes() > ahead_bytes, rows > 400'000);
+    for (Key key = 0; key < rows; ++key) {
+      ASSERT_NO_FATAL_FAILURE(index.Erase(IndexWorld::IdOf(0, key)));
+    }
+    EXPECT_GE(index->shard(kShard)->buckets(), BucketsAhead(400'000));
+    index->capacity()->Shrink();
+    EXPECT_EQ(index->memory()->bytes(), ahead_bytes) << rows << " rows";
+  }
+  index->capacity()->KeepAhead(200'000);
+  index->capacity()->KeepAhead(400'000);
+  EXPECT_GT(index->capacity()->Shrink(), 0u);
+  EXPECT_EQ(index->memory()->bytes(), BytesFor(BucketsAhead(200'000)));
+  index->capacity()->KeepAhead(0);
+  EXPECT_GT(index->capacity()->Shrink(), 0u);
+  EXPECT_EQ(index->memory()->bytes(), kHugePageBytes);
+}
+
 TEST(IndexMemory, ShrinksNotBelowWhatIsPromised) {
   IndexWorld index;
   KeyIndex::Shard* const shard = index->shard(kShard);

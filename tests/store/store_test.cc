@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/threads/log.h"
@@ -296,13 +298,61 @@ TEST(Store, ATableWithExpectedRowsHasTheIndexForThem) {
   EXPECT_EQ(store->index().memory()->bytes(), bytes) << "the index has grown once more";
 }
 
-TEST(Store, ExpectedRowsTakeAtMostHalfOfTheFreeMemory) {
-  StoreWorld store({.dram_bytes = uint64_t{64} << 20, .worker_threads = 1});
-  TableOptions options = OptionsOf(1);
-  options.expected_rows_log2 = 40;
-  Table* const table = store.Create("t", options);
-  EXPECT_LT(store->index().memory()->bytes(), uint64_t{32} << 20);
-  EXPECT_EQ(CreateAndCheck(table, {1, 2, 3})[1], 3u);
+// Batches wait for no lock of a rule, and have all of one rule or all of another.
+TEST(Store, BatchesDoNotWaitForTheThreadThatChangesTheRule) {
+  StoreWorld store;
+  Table* const table = store.Create("t", Uniform(3, Optimizer::kSgd));
+  const std::vector<Key> keys = KeysFrom(0, 100);
+  const std::vector<float> gradients(3 * keys.size(), 1.0f);
+  const auto run_batches = [&] {
+    CreateAndCheck(table, keys);
+    EXPECT_TRUE(Upsert(table, keys, RowsOf(gradients, 3), {}).ok());
+    EXPECT_TRUE(ApplyGradients(table, keys, RowsOf(gradients, 3), {}).ok());
+  };
+  // Waits for ever if they take the lock.
+  ASSERT_TRUE(table->ChangeRule([&](UpdateRule*) { std::thread(run_batches).join(); }).ok());
+  const auto set_all = [table](float number) {
+    return table->ChangeRule([number](UpdateRule* rule) {
+      rule->learning_rate = rule->weight_decay = number;
+      rule->max_gradient_norm = rule->max_gradient_value = number;
+    });
+  };
+  ASSERT_TRUE(set_all(0).ok());
+  std::atomic<bool> ends{false};
+  std::thread changer([&] {
+    for (float number = 1; !ends; number = number == 1000 ? 0 : number + 1) {
+      EXPECT_TRUE(set_all(number).ok());
+    }
+  });
+  uint64_t torn = 0;
+  float last = 0;
+  for (int changes = 0; changes < 20'000;) {
+    const UpdateRule rule = table->rule();
+    const float number = rule.learning_rate;
+    changes += std::exchange(last, number) != number;
+    torn += rule.weight_decay != number || rule.max_gradient_norm != number ||
+            rule.max_gradient_value != number;
+  }
+  ends = true;
+  changer.join();
+  EXPECT_EQ(torn, 0u);
+}
+
+// 2^22 rows would take 48 MiB. Memory goes to the index by pages of 2 MiB.
+TEST(Store, ExpectedRowsTakeHalfOfTheFreeMemoryAtMost) {
+  for (const uint32_t log2 : {22, 33, 40}) {
+    StoreWorld store({.dram_bytes = uint64_t{64} << 20, .worker_threads = 1});
+    TableOptions options = OptionsOf(1);
+    store.Create("small", options);
+    const uint64_t half_bytes = store->budget().free_bytes() / 2;
+    const uint64_t small_bytes = store->index().memory()->bytes();
+    options.expected_rows_log2 = log2;
+    Table* const table = store.Create("t", options);
+    const uint64_t grown_bytes = store->index().memory()->bytes() - small_bytes;
+    EXPECT_LE(grown_bytes, half_bytes) << log2;
+    EXPECT_GT(grown_bytes + 2 * kHugePageBytes, half_bytes) << log2;
+    EXPECT_EQ(CreateAndCheck(table, {1, 2, 3})[1], 3u);
+  }
 }
 
 // docs/arithmetic.md, "Gradients": in order, in runs of 32, then the runs in order.

@@ -126,6 +126,21 @@ TEST(WriteScope, PositionsOfAKeyActInOrderWhereTheirRowIsInTheLog) {
   }
 }
 
+// The rows of the first batch take less than an eighth of memory, those of the second more.
+TEST(WriteScope, ABatchIsInPiecesWhereItsRowsTakeAnEighthOfMemory) {
+  SpillWorld world(4);
+  Table* const table = world.Create("t", Optimizer::kNone, 4);
+  for (const auto& [count, pieces] : {std::pair{40'000, 1}, std::pair{100'000, 4}}) {
+    const std::vector<Key> keys = KeysFrom(0, static_cast<size_t>(count));
+    const Batch batch(table, keys, {});
+    const WriteScope scope(batch);
+    EXPECT_EQ(scope.MayBeInPieces(), pieces > 1) << count << " keys";
+    EXPECT_EQ((keys.size() + scope.PieceKeysMax() - 1) / scope.PieceKeysMax(),
+              static_cast<size_t>(pieces))
+        << count << " keys";
+  }
+}
+
 // A key of several pieces makes one step, with the sum of all its gradients: as if each key came
 // once, with the sum. Each row is read from the log once.
 TEST(WriteScope, AStepOfABatchInPiecesHasTheGradientsOfAllPieces) {
@@ -162,6 +177,30 @@ TEST(WriteScope, AStepOfABatchInPiecesHasTheGradientsOfAllPieces) {
   ASSERT_TRUE(GetState(other, distinct, RowsIn(&others, kDim / 2), {}).ok());
   EXPECT_EQ(rows, others);
   EXPECT_NE(rows[0], 0.0f);
+}
+
+// A batch in pieces promotes its rows and finds its space outside the hot gate: the mover of hot
+// rows, which waits there with free slots of DRAM, has its turns between the pieces.
+TEST(WriteScope, TheHotGateIsFreeBetweenTwoPieces) {
+  SpillWorld world(8);
+  world.AddHbmOptions(uint64_t{1} << 20);
+  ASSERT_TRUE(world.Open().ok());
+  Table* const table = world.Create("t", Optimizer::kAdagrad, kDim / 2);
+  const std::vector<Key> keys = KeysFrom(0, 6000);
+  const std::vector<float> ones(keys.size() * kDim / 2, 1.0f);
+  ASSERT_TRUE(Upsert(table, keys, RowsOf(ones, kDim / 2), {}).ok());
+  ASSERT_TRUE(table->mover()->logs().lowest().appender().Flush().ok());
+  EntryGate* const gate = table->parts().hot->gate();
+  uint64_t closed = 0;
+  world.disk().SetFaults([&](const DiskCall& call) {
+    if (call.kind != DiskCall::Kind::kRead || !gate->TryClose()) return OkStatus();
+    ++closed;
+    gate->Open();
+    return OkStatus();
+  });
+  ASSERT_TRUE(ApplyGradients(table, keys, RowsOf(ones, kDim / 2), {}).ok());
+  world.disk().SetFaults(nullptr);
+  EXPECT_GT(closed, 0u) << "no piece reads the disk outside the gate";
 }
 
 // Setting states makes rows dirty and their records dead: compaction moves living rows where

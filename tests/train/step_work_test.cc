@@ -33,7 +33,7 @@ StepWork WorkUntilNow(const Trainer& trainer, uint64_t operations) {
       const CallDurations durations = table->counters().calls.Durations(TableVerb{verb});
       work.table_batches += static_cast<double>(durations.count());
     }
-    work.index_walks += static_cast<double>(table->counters().index_walks.load());
+    work.index_walks += static_cast<double>(table->counters().calls.IndexWalks());
   }
   return work;
 }
