@@ -90,7 +90,7 @@ class Compaction {
 
   // Call it before a checkpoint, like EnsureSpace. If changes have run out of space, or the log
   // takes much more than its rows, moves some rows of kept checkpoints. The checkpoint after the
-  // next one frees their space.
+  // next one frees their space. Does nothing if the log has stopped.
   void CompactBeforeCheckpoint();
 
   // While one lives, no row is moved.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <memory>
 #include <set>
 #include <string>
 #include <utility>
@@ -17,7 +18,24 @@
 namespace embank::test::pmem_failures_test {
 namespace {
 
-class PmemFailures : public PmemTier {};
+class PmemFailures : public PmemTier {
+ protected:
+  // The record of a row that is in PMem alone.
+  Location LocationOf(Key key) {
+    return table_->parts().index->Find(table_->IdOf(key, table_->HashOf(key))).location();
+  }
+  // Damages a record in PMem.
+  void Rot(Location location) {
+    const std::string segment = "/pmem/" + world_->logs()->Hold(location)->name;
+    const std::vector<std::byte> rot(64, std::byte{0x5A});
+    world_.disk().Corrupt(segment, SegmentOffsetOf(location) + 100, rot);
+  }
+  Outcome OutcomeOf(Key key) {
+    std::vector<uint8_t> outcome(1);
+    EXPECT_TRUE(Contains(table_, {&key, 1}, outcome).ok());
+    return static_cast<Outcome>(outcome[0]);
+  }
+};
 
 TEST_F(PmemFailures, WherePmemHasNoSpaceRowsGoToTheSsd) {
   OpenWith(kLargePmem);
@@ -257,30 +275,50 @@ TEST_F(PmemFailures, RowsThatCannotBeReadInARemovedDirectoryAreCounted) {
   Fill(3000);
   Checkpoint();
   const Key lost = KeysIn(Tier::kPmem, 3000, 1)[0];
-  const Location location =
-      table_->parts().index->Find(table_->IdOf(lost, table_->HashOf(lost))).location();
-  const std::string segment = "/pmem/" + world_->logs()->Hold(location)->name;
-  const std::vector<std::byte> rot(64, std::byte{0x5A});
-  world_.disk().Corrupt(segment, SegmentOffsetOf(location) + 100, rot);
+  Rot(LocationOf(lost));
   ASSERT_NO_FATAL_FAILURE(RemoveAll(&world_.disk(), "/pmem"));
-  const auto outcome_of = [&] {
-    std::vector<uint8_t> outcome(1);
-    EXPECT_TRUE(Contains(table_, {&lost, 1}, outcome).ok());
-    return static_cast<Outcome>(outcome[0]);
-  };
   for (int i = 0; i < 2; ++i) {
     Checkpoint();
     EXPECT_EQ(pmem_rows(), 1u);
-    EXPECT_EQ(outcome_of(), Outcome::kDataLoss);
+    EXPECT_EQ(OutcomeOf(lost), Outcome::kDataLoss);
     EXPECT_EQ(world_->checkpoints()->Report().rows_lost, 1u);
   }
   for (int i = 0; i < 2; ++i) {
     ASSERT_NO_FATAL_FAILURE(Reopen());
     EXPECT_EQ(table_->rows(), 2999u);
-    EXPECT_EQ(outcome_of(), Outcome::kAbsent);
+    EXPECT_EQ(OutcomeOf(lost), Outcome::kAbsent);
     EXPECT_EQ(world_->checkpoints()->Report().rows_lost, 1u);
     Checkpoint();
   }
+}
+
+// A checkpoint compacts PMem where most of it is dead.
+TEST_F(PmemFailures, CompactionGivesUpNoRowOfARemovedDirectory) {
+  OpenWith(kLargePmem);
+  Table* const dropped = world_.Create("dropped", Optimizer::kAdagrad);
+  for (Key key = 0; key < 1000; key += 5) {
+    for (Table* const table : {table_, dropped, dropped}) {
+      const std::vector<Key> keys = KeysFrom(table == table_ ? key : key + dropped->rows(), 5);
+      ASSERT_TRUE(Upsert(table, keys, RowsOf(RowsOfKeys(keys, 1.0f), kDim), {}).ok());
+    }
+  }
+  Checkpoint();
+  ASSERT_TRUE(world_->DropTable("dropped").ok());
+  CompactionCandidates& candidates = world_->logs()->pmem()->candidates();
+  ASSERT_TRUE(candidates.HasWaste());
+  std::shared_ptr<LogSegment> victim = candidates.PickVictim(CompactionAim::kSize);
+  ASSERT_NE(victim, nullptr);
+  std::vector<Location> live(100);
+  uint32_t slot = 0;
+  live.resize(candidates.LiveOf(*victim, &slot, live));
+  candidates.Release(std::move(victim), /*is_done=*/false);
+  ASSERT_GE(live.size(), 2u);
+  Rot(live[0]);
+  ASSERT_NO_FATAL_FAILURE(RemoveAll(&world_.disk(), "/pmem"));
+  Checkpoint();
+  EXPECT_EQ(world_->checkpoints()->Report().rows_lost, 1u);
+  ASSERT_NO_FATAL_FAILURE(Reopen());
+  EXPECT_EQ(table_->rows(), 999u);
 }
 
 TEST_F(PmemFailures, WhereTheSsdHasNoSpaceForRowsOfARemovedDirectoryTheyStayReadable) {

@@ -111,6 +111,8 @@ size_t CompactionCandidates::LiveOf(const LogSegment& segment, uint32_t* slot,
 void CompactionCandidates::Exclude(LogSegment* segment, bool is_damaged) {
   MutexLock lock(segments_.mutex());
   EMBANK_CHECK(segment == victim_);
+  // A checkpoint gives up the rows of the segments that the evacuation passes over.
+  if (writer_.is_lost() && victim_aim_ != CompactionAim::kEvacuate) return;
   if (is_damaged) {
     segment->passed_over = true;
   } else if (!IsByAge(victim_aim_)) {

@@ -46,7 +46,7 @@ class CompactionCandidates {
   size_t LiveOf(const LogSegment& segment, uint32_t* slot, std::span<Location> live) const;
   // Excludes the victim: for good if records of it are damaged. If the device does not read them,
   // until the next checkpoint that is kept; for kForget and kDemote, until the hand comes round
-  // again.
+  // again. In a lost log only kEvacuate excludes segments.
   void Exclude(LogSegment* segment, bool is_damaged);
   // Ends the work on a victim. is_done: all of it was looked at; rows that were not forgotten wait
   // for the other segments' turn.
