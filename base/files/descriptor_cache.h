@@ -71,8 +71,8 @@ class CachedDescriptor {
 
   // From now on the descriptor may be closed while it is unused, unless its file has unsynced
   // changes. Then reopen() returns a descriptor of the same file, or minus the system's error
-  // number. Without memory the descriptor stays open. Call it once, before other threads use this
-  // object.
+  // number. Without memory the descriptor stays open. Call it once; others may use this object
+  // meanwhile.
   void Enter(DescriptorCache* cache, std::function<int()> reopen);
 
   // Returns the descriptor's number, until EndUse; or minus an error number, without EndUse. EMFILE

@@ -168,7 +168,6 @@ Status LogAppender::MakeOneFile(LogSegment* segment, uint64_t step_bytes) {
   EMBANK_ASSIGN_OR_RETURN(
       segment->file,
       options_.directory->Open(segment->name, FileAccess::kCreate, FileCaching::kDirect));
-  segment->file->MayRest();
   EncodeSegmentHeader(segment->header, {header_block_.data(), kBlockBytes});
   // Budgets count whole segments.
   const bool is_whole = options_.ssd_bytes != 0 || options_.tier == Tier::kPmem;
