@@ -77,8 +77,8 @@ class CachedDescriptor {
 
   // Returns the descriptor's number, until EndUse; or minus an error number, without EndUse. EMFILE
   // also: the descriptor is closed, all open ones are in use, and may_exceed is false. If the
-  // process has no descriptor left, waits some tenths of a second for one that another thread uses;
-  // after a wait in vain the next uses do not wait.
+  // process has no descriptor left, waits up to 0.2 seconds for one that another thread uses; after
+  // a wait in vain the next uses do not wait.
   int Use(bool may_exceed = true);
   void EndUse() {
     const int32_t users = users_.fetch_sub(1, std::memory_order_release);
