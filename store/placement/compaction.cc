@@ -198,7 +198,7 @@ void Compaction::CompactBeforeCheckpoint() {
   // It takes no row anew. Evacuate moves rows out of it.
   if (parts_.log->writer().has_stopped()) return;
   CompactFor(CompactionAim::kLaterSpace);
-  // Sessions with few changes pay no debt, and each leaves its open segments.
+  // Sessions with few changes pay no debt, and each leaves its segments.
   if (parts_.log->candidates().HasWaste()) CompactFor(CompactionAim::kSize);
 }
 

@@ -57,7 +57,7 @@ void LogQuota::AddLive(uint32_t row_class, int64_t bytes) {
 }
 
 uint64_t LogQuota::ClassBytes(uint32_t row_class) const {
-  if (!IsCounted(row_class)) return std::numeric_limits<uint64_t>::max();
+  if (!IsCounted(row_class)) return 0;
   const Class& of = classes_[row_class];
   return static_cast<uint64_t>(std::max<int64_t>(of.live_bytes, 0) +
                                of.dirty_rows * of.record_bytes);
