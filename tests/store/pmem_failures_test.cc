@@ -356,6 +356,9 @@ TEST_F(PmemFailures, AMarkThatIsRemovedOnEitherSideIsMadeAgain) {
   const auto remove = [&](const std::string& directory) {
     ASSERT_TRUE(world_.disk().Remove(directory + "/" + marks[0]).ok());
   };
+  // The store had another directory before.
+  const std::string older = "PMEM-ffffffffffffffff";
+  ASSERT_TRUE(world_.disk().Open("log/" + older, FileAccess::kCreate, FileCaching::kCached).ok());
   const auto verify = [&] {
     return *VerifyStore(&world_.disk(), "log", [](uint64_t, uint64_t) { return true; });
   };
@@ -368,7 +371,7 @@ TEST_F(PmemFailures, AMarkThatIsRemovedOnEitherSideIsMadeAgain) {
     ASSERT_NO_FATAL_FAILURE(Reopen());
     ExpectRows(3000);
     world_.Close();
-    EXPECT_EQ(MarksIn(&world_.disk(), "log"), marks);
+    EXPECT_EQ(MarksIn(&world_.disk(), "log"), (std::vector<std::string>{marks[0], older}));
     EXPECT_EQ(MarksIn(&world_.disk(), "/pmem"), marks);
   }
   // Without a mark and a segment nothing proves it.
@@ -379,6 +382,29 @@ TEST_F(PmemFailures, AMarkThatIsRemovedOnEitherSideIsMadeAgain) {
   EXPECT_NE(refused.message().find("make a file of this name"), std::string::npos) << refused;
   EXPECT_NE(refused.message().find(marks[0]), std::string::npos) << refused;
   EXPECT_FALSE(verify().checkpoints[0].opens);
+}
+
+// Such an error does not prove that the directory is another store's.
+TEST_F(PmemFailures, WhereHeadersCannotBeReadNowTheStatusIsThatOfTheFiles) {
+  OpenWith(kLargePmem);
+  Fill(3000);
+  Checkpoint();
+  world_.Close();
+  const std::string mark = MarksIn(&world_.disk(), "/pmem")[0];
+  ASSERT_TRUE(world_.disk().Remove("/pmem/" + mark).ok());
+  for (const Status& error :
+       {ResourceExhaustedError("now"), PermissionDeniedError("now"), UnavailableError("now")}) {
+    world_.disk().SetFaults([&](const DiskCall& call) {
+      const bool fails =
+          call.kind == DiskCall::Kind::kOpen && call.path.find("/pmem/segment-") == 0;
+      return fails ? error : OkStatus();
+    });
+    const Status refused = world_.OpenBeside().status();
+    EXPECT_EQ(refused.code(), error.code()) << refused;
+  }
+  world_.disk().SetFaults({});
+  ASSERT_NO_FATAL_FAILURE(Reopen());
+  ExpectRows(3000);
 }
 
 TEST_F(PmemFailures, AnotherPmemWithoutRowsOfTheStoreIsRefusedByVerifyAndByTheOpening) {
@@ -433,6 +459,31 @@ TEST_F(PmemFailures, ARefusedOpenOfANewStoreLeavesNothing) {
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << status;
   EXPECT_EQ(world_.disk().Files(), before);
   EXPECT_TRUE(IsNotFound(world_.disk().OpenDirectory("new").status()));
+}
+
+TEST_F(PmemFailures, AMarkThatNoSyncMadeDurableDoesNotStay) {
+  world_.Close();
+  const std::vector<std::string> before = world_.disk().Files();
+  StoreOptions& options = world_.options();
+  options.path = "new";
+  options.pmem_path = "/pmem_new";
+  options.pmem_bytes = kLargePmem;
+  for (const std::string directory : {"new", "/pmem_new"}) {
+    bool is_made = false;
+    world_.disk().SetFaults([&](const DiskCall& call) {
+      is_made = is_made || call.path.find(directory + "/PMEM-") == 0;
+      const bool fails = is_made && call.kind == DiskCall::Kind::kSyncDirectory;
+      return fails ? NotFoundError("it is gone") : OkStatus();
+    });
+    const Status status = world_.OpenBeside().status();
+    world_.disk().SetFaults({});
+    const bool is_pmems = directory == "/pmem_new";
+    EXPECT_EQ(status.code(), is_pmems ? StatusCode::kInvalidArgument : StatusCode::kNotFound);
+    EXPECT_EQ(status.message().find("pmem_path: ") == 0, is_pmems) << status;
+    EXPECT_EQ(world_.disk().Files(), before);
+    EXPECT_TRUE(IsNotFound(world_.disk().OpenDirectory("new").status()));
+    EXPECT_TRUE(IsNotFound(world_.disk().OpenDirectory("/pmem_new").status()));
+  }
 }
 
 TEST_F(PmemFailures, PmemNeedsADirectoryOfItsOwn) {
