@@ -352,8 +352,8 @@ StatusOr<Manifest> GetManifest(uint32_t version, Reader* reader) {
 
 }  // namespace
 
-uint64_t ManifestBytesMax(const Manifest& tables, uint64_t ssd_bytes, uint64_t segment_bytes,
-                          uint64_t blob_bytes) {
+uint64_t ManifestBytesMax(const Manifest& tables, uint64_t ssd_bytes, uint64_t segment_bytes_min,
+                          uint64_t segment_bytes, uint64_t blob_bytes) {
   // Each class has open segments for two streams, and one segment may wait for its footer.
   constexpr uint64_t kUnfinishedSegments = 3;
   uint64_t slots_max = 0;
@@ -364,8 +364,13 @@ uint64_t ManifestBytesMax(const Manifest& tables, uint64_t ssd_bytes, uint64_t s
     slots_max = std::max(slots_max, slots);
     unfinished_slots += kUnfinishedSegments * slots;
   }
+  const uint64_t segments = ssd_bytes / segment_bytes;
+  // Small ones together have no more bits, each in whole words.
+  const uint64_t segments_max =
+      std::max(segments, std::min<uint64_t>(ssd_bytes / segment_bytes_min, kSegmentsMax));
   return EncodeManifest(tables).size() + blob_bytes +
-         ssd_bytes / segment_bytes * (kSegmentRowsBytesMin + RoundUp(slots_max, 64) / 8) +
+         segments * (kSegmentRowsBytesMin + RoundUp(slots_max, 64) / 8) +
+         (segments_max - segments) * (kSegmentRowsBytesMin + sizeof(uint64_t)) +
          unfinished_slots * (sizeof(Key) + sizeof(TableId));
 }
 

@@ -411,6 +411,25 @@ TEST(Manifest, ATableThatAskedForLruAndHasAClassOfClockIsReadAsClock) {
   EXPECT_EQ(both->tables[3].options.eviction, EvictionPolicy::kLru);
 }
 
+// Rows that are large, in segments as small as those of a store that grows by sessions.
+TEST(Manifest, FitsIntoItsReservationWithManySmallSegments) {
+  constexpr uint64_t kSmallest = uint64_t{256} << 10;
+  constexpr uint32_t kSlotBytes = 16 << 10;
+  constexpr uint64_t kLogBytes = uint64_t{4} << 30;
+  Manifest tables;
+  tables.row_classes.push_back({.slot_bytes = kSlotBytes});
+  const uint64_t bytes_max =
+      ManifestBytesMax(tables, kLogBytes, kSmallest, uint64_t{64} << 20, 100);
+  Manifest full = tables;
+  full.blob.resize(100);
+  const uint32_t slots = SegmentGeometry::Of(RecordBytesOf(kSlotBytes), kSmallest).slots;
+  for (uint64_t i = 0; i < kLogBytes / kSmallest; ++i) {
+    full.segments.push_back(SegmentOf(i + 1, 0, kSlotBytes, slots, i % 4096 == 0));
+    full.segments.back().header.segment_bytes = kSmallest;
+  }
+  EXPECT_LE(EncodeManifest(full).size(), bytes_max);
+}
+
 TEST(Manifest, WithWhatNoStoreHasIsDamaged) {
   for (const auto& list : {WrongTables(), WrongSegments(), WrongClasses()}) {
     for (const Wrong& wrong : list) {
