@@ -34,10 +34,11 @@ void LogQuota::AddClass(uint32_t row_class, uint32_t record_bytes, bool forgets)
   const SegmentGeometry geometry = SegmentGeometry::Of(record_bytes, segment_bytes_);
   added.slots = geometry.slots;
   added.bit_bytes = static_cast<int64_t>(LogMemory::BitBytes(geometry));
-  // Where sizes of segments follow what is written, dirty rows take a quarter of their bytes at a
-  // time, and the last segment may be that much too large (tiers/space/segment_size.h).
+  // Where sizes of segments follow what is written, the first ones are small, and the last one may
+  // be much too large (tiers/space/segment_size.h).
   if (ssd_bytes_ == 0) {
-    added.first_bit_bytes = added.bit_bytes + 8 * LogMemory::kSegmentFixedBytes;
+    added.first_bit_bytes =
+        added.bit_bytes + LogMemory::kSmallSegmentsMax * LogMemory::kSegmentFixedBytes;
   }
   EMBANK_CHECK(added.slots > 0);
   // The slots that begin before the first block behind a slot's end (SlotInFreshBlock).
