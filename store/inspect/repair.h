@@ -42,10 +42,13 @@ using RepairProgress = FunctionRef<bool(uint64_t, uint64_t)>;
 // read that fails counts as damage. Memory: the manifests, a segment and its footer, and the
 // losses. After an error it removes what it made. Only files of an error behind the manifest's
 // rename stay, and may turn out to be the store. Throws std::bad_alloc only before anything is
-// made. kDataLoss: no manifest can be read. kNotFound: there is no store. kUnavailable: it is open
-// to be changed, or the target's device fails. kFailedPrecondition: it has a newer format, or no
-// previous checkpoint. kAlreadyExists: the target is not empty. kCancelled, kPermissionDenied,
-// kResourceExhausted.
+// made.
+// kDataLoss: no manifest can be read.
+// kNotFound: there is no store.
+// kUnavailable: it is open to be changed, or the target's device fails.
+// kFailedPrecondition: it has a newer format, or no previous checkpoint.
+// kAlreadyExists: the target is not empty.
+// kCancelled, kPermissionDenied, kResourceExhausted.
 StatusOr<RepairReport> RepairStore(FileSystem* files, const RepairOptions& options,
                                    RepairProgress progress);
 
